@@ -1,0 +1,63 @@
+# Every target that a person calls has a ## comment; `make help` reads them.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+export CGO_ENABLED := 0
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+# The stories of cli wait more than they compute: one package more than there
+# are cores runs at a time.
+TEST_PACKAGES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
+
+.PHONY: help build install demo e2e-aws test chaos check bench bench-nodes fuzz generate screenshots logs clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/dlwb, one static binary
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/dlwb .
+
+install: ## install dlwb where go install puts programs
+	go install -trimpath -ldflags '$(LDFLAGS)' .
+
+demo: build ## the main job on real input: train a model on two nodes of this machine
+	./bin/dlwb demo
+
+e2e-aws: build ## the life of a cluster on the real EC2, with your account: a few cents, 1 USD at most
+	sh internal/tools/e2e_aws.sh
+
+test: ## install what the tests need and run them
+	sh internal/tools/need.sh
+	CGO_ENABLED=1 go test -race -p $(TEST_PACKAGES) -timeout 30m ./...
+
+chaos: ## cut, kill, freeze and fill real hosts at 200 moments (Linux, root; DLWB_TESTBED is the script that makes them)
+	sh internal/tools/need.sh
+	DLWB_CHAOS=$(or $(DLWB_CHAOS),200) go test -count=1 -v -timeout 2h ./internal/chaos
+
+check: ## gofmt, vet, staticcheck, govulncheck, shellcheck
+	sh internal/tools/check.sh '$(STATICCHECK)' '$(GOVULNCHECK)'
+
+bench: ## benchmarks: the screen, the charts, the logs, the store
+	go test -run '^$$' -bench . -benchmem ./ui/... ./metrics ./store ./sanitize ./remote
+
+bench-nodes: ## dlwb beside OpenSSH, pdsh, fabric, Ansible and rsync on real hosts (Linux, root); writes docs/bench.md
+	sh internal/tools/need_bench.sh
+	go run ./internal/nodesbench $(or $(NODES_BENCH),-write docs/bench.md)
+
+fuzz: ## fuzz every parser of outside bytes for FUZZTIME (10s) each
+	sh internal/tools/fuzz.sh $(or $(FUZZTIME),10s)
+
+generate: ## write the schema and the reference pages anew
+	go generate ./...
+
+screenshots: ## draw the pictures in screenshots/ from the scenes of the tests
+	go run ./internal/screenshots
+
+logs: ## follow dlwb's own log (set DLWB_LOG to a file)
+	tail -F "$${DLWB_LOG:?set DLWB_LOG to the file that dlwb writes}"
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,329 @@
+// Package cli is the headless face of dlwb: one small file for each command,
+// which prints text or JSON out of the same values.
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2"
+	"github.com/dlwb/dlwb/cloud/hosts"
+	"github.com/dlwb/dlwb/cloud/local"
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/sshkeys"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// app is what every command needs: where to read and write, and how.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	json     bool
+	plain    bool
+	theme    string
+	readOnly bool
+
+	asking   sync.Mutex
+	answers  *bufio.Reader
+	onScreen atomic.Bool // a screen has the terminal
+}
+
+// parts are what the nodes of a local cluster are made of: this same program,
+// started under these names. They are no commands for people.
+var parts = map[string]func(args []string) int{
+	"__node":       local.NodeMain,
+	"__peer-ssh":   local.PeerSSHMain,
+	"__nvidia-smi": local.SimulatedSMIMain,
+}
+
+// Main runs the command line and returns the exit code of the process.
+func Main(args []string) int {
+	if len(args) > 0 {
+		if part, ok := parts[args[0]]; ok {
+			return part(args[1:])
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
+	defer stop()
+	// Without a handler a write to a closed pipe would end the process where
+	// it stands; with one it is an error like any other.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	log, err := openLog()
+	if err != nil {
+		a.report(err)
+		return exitCode(err)
+	}
+	defer log.Close()
+	code := a.run(ctx, args)
+	slog.Debug("ended", "exit_code", code)
+	return code
+}
+
+// endings are the signals that ask for a clean end. A hang-up is one unless
+// dlwb was started to outlive it, as by nohup.
+func endings() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	a.json = asksJSON(args)
+	root.SetVersionTemplate(versionText(a.json))
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(ctx)
+	a.report(err)
+	return exitCode(err)
+}
+
+// report says what went wrong. With --json it is an object like every other
+// line; in both forms text from nodes passes the sanitizer.
+func (a *app) report(err error) {
+	var said runError
+	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || unread(err) {
+		return
+	}
+	var fault *workbench.Fault
+	if !errors.As(err, &fault) {
+		fault = &workbench.Fault{What: "dlwb", Node: -1, Why: err.Error()}
+	}
+	if a.json {
+		_ = a.encode(errorEvent{Event: "error", Time: timeNow(), ExitCode: exitCode(err), Text: sanitize.Plain(err.Error()), Failure: fault})
+		return
+	}
+	var profile profiles.Errors
+	if errors.As(err, &profile) {
+		fmt.Fprintln(a.err, sanitize.Plain(profile.Detail()))
+		return
+	}
+	fmt.Fprintln(a.err, "dlwb: "+sanitize.Plain(err.Error()))
+	writeFault(a.err, fault)
+}
+
+// errorEvent is what --json prints for a command that could not do its work.
+// It is made here and stored nowhere, so it is no workbench.Event.
+type errorEvent struct {
+	Event    string           `json:"event"`
+	Time     time.Time        `json:"time"`
+	ExitCode int              `json:"exit_code"`
+	Text     string           `json:"text"`
+	Failure  *workbench.Fault `json:"failure"`
+}
+
+// encode writes one line of JSON.
+func (a *app) encode(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// writeFault prints the part of a fault that its one line does not hold.
+func writeFault(w io.Writer, f *workbench.Fault) {
+	if f.Command != "" {
+		fmt.Fprintln(w, "  command: "+sanitize.Line(f.Command))
+	}
+	for _, l := range f.LastLines {
+		fmt.Fprintln(w, "  | "+sanitize.Line(l))
+	}
+	if f.Next != "" {
+		fmt.Fprintln(w, "  next: "+sanitize.Line(f.Next))
+	}
+}
+
+// bench opens the workbench in the user's state directory.
+func (a *app) bench() (*workbench.Workbench, error) {
+	dir, err := workbench.DefaultDir()
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find dlwb's own program file: %w", err)
+	}
+	sshkeys.AskWith(a.askPassphrase)
+	return workbench.Open(workbench.Options{
+		Dir: dir,
+		Providers: []cloud.Provider{
+			local.New(filepath.Join(dir, "local"), exe),
+			hosts.New(hosts.Options{Dir: filepath.Join(dir, "hosts"), Confirm: a.confirmHost}),
+			ec2.New(ec2.Options{Dir: filepath.Join(dir, "ec2")}),
+		},
+	})
+}
+
+// with runs a command that needs the workbench.
+func (a *app) with(do func(ctx context.Context, w *workbench.Workbench, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) (err error) {
+		w, err := a.bench()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.Close()) }()
+		return do(cmd.Context(), w, args)
+	}
+}
+
+// screen reports whether the terminal screen can be shown: somebody looks, and
+// did not ask for lines.
+func (a *app) screen() bool {
+	in, inOK := a.in.(*os.File)
+	out, outOK := a.out.(*os.File)
+	return !a.plain && !a.json && os.Getenv("TERM") != "dumb" &&
+		inOK && outOK && term.IsTerminal(in.Fd()) && term.IsTerminal(out.Fd())
+}
+
+// confirmHost asks whether a host that is not known yet is the right one. Where
+// nobody can be asked the answer is no, and the provider says what to do.
+func (a *app) confirmHost(host, fingerprint string) bool {
+	if a.json || a.onScreen.Load() || !a.atTerminal() {
+		return false
+	}
+	return a.ask(fmt.Sprintf("%s is not known yet and shows the key %s\ntype yes if that is its key: ",
+		sanitize.Line(host), sanitize.Line(fingerprint))) == "yes"
+}
+
+// ask asks whoever sits at the terminal, one question at a time.
+func (a *app) ask(question string) string {
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	if a.answers == nil {
+		a.answers = bufio.NewReader(a.in)
+	}
+	fmt.Fprint(a.err, question)
+	line, _ := a.answers.ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
+// askPassphrase asks for the passphrase of a key, without showing it. Where
+// nobody can be asked there is none, and the error says what to do.
+func (a *app) askPassphrase(file string, again bool) ([]byte, bool) {
+	if a.json || a.onScreen.Load() || !a.atTerminal() {
+		return nil, false
+	}
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	in := a.in.(*os.File)
+	before, err := term.GetState(in.Fd())
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = term.Restore(in.Fd(), before) }()
+	wrong := ""
+	if again {
+		wrong = "that was not it; "
+	}
+	fmt.Fprintf(a.err, "%spassphrase of %s: ", wrong, sanitize.Line(file))
+	defer fmt.Fprintln(a.err)
+	// Ctrl-C ends the question: the terminal must not stay silent.
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, endings()...)
+	defer signal.Stop(ended)
+	typed := make(chan []byte, 1)
+	go func() {
+		text, err := term.ReadPassword(in.Fd())
+		if err != nil {
+			text = nil
+		}
+		typed <- text
+	}()
+	select {
+	case text := <-typed:
+		return text, len(text) > 0
+	case <-ended:
+		return nil, false
+	}
+}
+
+// atTerminal reports whether somebody can be asked.
+func (a *app) atTerminal() bool {
+	in, ok := a.in.(*os.File)
+	return ok && term.IsTerminal(in.Fd())
+}
+
+// answer prints a value: as JSON, or as the text that text makes.
+func (a *app) answer(v any, text func(w io.Writer)) error {
+	if a.json {
+		return a.encode(v)
+	}
+	var b strings.Builder
+	text(&b)
+	_, err := io.WriteString(a.out, b.String())
+	return err
+}
+
+// profileName is the profile of a directory.
+const profileName = "dlwb.yaml"
+
+// profilePath turns the argument of a command into the path of a profile: a
+// file, a directory that holds one, or nothing for the present directory.
+func profilePath(args []string) (string, error) {
+	path := "."
+	if len(args) > 0 {
+		path = args[0]
+	}
+	if filepath.Ext(path) == ".py" {
+		return "", usageError{fmt.Errorf("%s is a script, and a profile is needed; dlwb init writes one for its directory", path)}
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		inside := filepath.Join(path, profileName)
+		if _, err := os.Stat(inside); err != nil {
+			return "", usageError{fmt.Errorf("there is no %s in %s%s; dlwb init writes one", profileName, path, nearProfile(inside))}
+		}
+		return filepath.Abs(inside)
+	case err == nil:
+		return filepath.Abs(path)
+	case filepath.Ext(path) == "":
+		if _, err := os.Stat(path + ".yaml"); err == nil {
+			return filepath.Abs(path + ".yaml")
+		}
+	}
+	return "", usageError{fmt.Errorf("there is no profile %s%s; dlwb init writes one for the present directory", path, nearProfile(path))}
+}
+
+// nearProfile asks whether another profile was meant that lies in the same
+// directory; empty when none is like it.
+func nearProfile(path string) string {
+	var names []string
+	for _, ext := range []string{"*.yaml", "*.yml"} {
+		found, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(path)), ext))
+		for _, f := range found {
+			names = append(names, filepath.Base(f))
+		}
+	}
+	if near := profiles.Nearest(filepath.Base(path), names); near != "" {
+		return fmt.Sprintf("; did you mean %s?", filepath.Join(filepath.Dir(path), near))
+	}
+	return ""
+}
+
+// globQuote makes a directory's name stand for itself in a pattern.
+func globQuote(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+func (a *app) stopCommand() *cobra.Command {
+	var machines bool
+	c := &cobra.Command{
+		Use: "stop [RUN|CLUSTER]", Short: "end a run and keep its cluster", Args: cobra.MaximumNArgs(1),
+		Long: `Ends a run; its cluster stays up and goes on to cost what it costs. With
+--machines the cluster's machines are stopped too, where the provider can do
+that: their disks stay and only those cost, until dlwb start or dlwb down.`,
+		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+			if machines {
+				return a.switchMachines(ctx, w, arg(args, 0), w.StopMachines)
+			}
+			run, err := w.FindRun(arg(args, 0))
+			if err != nil {
+				return err
+			}
+			if err := w.Stop(ctx, run.ID); err != nil {
+				return err
+			}
+			ended, _ := w.Ended(run.ID)
+			return a.answer(stopAnswer{run.ID, ended}, func(out io.Writer) {
+				fmt.Fprintf(out, "run %s: %s\n", run.ID, runText(ended))
+			})
+		}),
+	}
+	c.Flags().BoolVar(&machines, "machines", false, "stop the machines of the cluster too, and keep their disks")
+	return c
+}
+
+func (a *app) downCommand() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use: "down [CLUSTER]", Short: "remove a cluster and everything in it, and prove it", Args: cobra.MaximumNArgs(1),
+	}
+	c.Flags().BoolVar(&all, "all", false, "every cluster")
+	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		names := []string{arg(args, 0)}
+		if all {
+			clusters, err := w.Clusters(ctx)
+			if err != nil {
+				return err
+			}
+			names = nil
+			for _, c := range clusters {
+				names = append(names, c.Name)
+			}
+			if len(names) == 0 {
+				a.hint("there are no clusters")
+			}
+		}
+		return a.downAll(ctx, w, names)
+	})
+	return c
+}
+
+// downAll removes clusters one after the other. One that can't be removed does
+// not keep the others: what is up may cost money.
+func (a *app) downAll(ctx context.Context, w *workbench.Workbench, names []string) error {
+	var first error
+	for _, name := range names {
+		err := a.down(ctx, w, name)
+		if first == nil {
+			first = err
+		} else {
+			a.report(err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return first
+}
+
+func (a *app) down(ctx context.Context, w *workbench.Workbench, name string) error {
+	c, err := w.FindCluster(name)
+	if err != nil {
+		return err
+	}
+	// A teardown that was begun is finished, also when nobody listens.
+	a.narrate(w, c.Name, func() {}, func() { _, err = w.TearDown(ctx, c.Name) })
+	return err
+}
+
+func (a *app) pullCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "pull [RUN]", Short: "bring the results of a run home again", Args: cobra.MaximumNArgs(1),
+		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+			run, err := w.FindRun(arg(args, 0))
+			if err != nil {
+				return err
+			}
+			got, err := w.Pull(ctx, run.ID)
+			if err != nil {
+				return err
+			}
+			return a.answer(got, func(out io.Writer) {
+				fmt.Fprintf(out, "%d files, %d bytes in %s\n", got.Files, got.Bytes, got.Dir)
+				for _, left := range got.Left {
+					fmt.Fprintln(out, "not fetched:", sanitize.Line(left))
+				}
+			})
+		}),
+	}
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+//go:generate sh -c "go run .. events > ../docs/events.md"
+
+func timeNow() time.Time { return time.Now().UTC() }
+
+// eventsCommand prints the reference of events; the page in docs is made by it.
+func (a *app) eventsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "events", Short: "the reference of the events that --json prints", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return a.answer(eventDocs(), func(out io.Writer) {
+				io.WriteString(out, workbench.EventReference()+errorReference()+exitReference())
+			})
+		},
+	}
+}
+
+// eventDoc is the description of an event with --json.
+type eventDoc struct {
+	Event  string     `json:"event"`
+	Text   string     `json:"text"`
+	Fields []fieldDoc `json:"fields"`
+}
+
+type fieldDoc struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+type exitDoc struct {
+	Code int    `json:"code"`
+	Text string `json:"text"`
+}
+
+const errorDoc = "a command could not do its work; `failure` is as in `failed`, and `exit_code` is what dlwb exits with"
+
+func eventDocs() eventsAnswer {
+	var docs eventsAnswer
+	add := func(name, text string, v any) {
+		d := eventDoc{Event: name, Text: text, Fields: []fieldDoc{}}
+		for _, f := range workbench.Fields(v) {
+			d.Fields = append(d.Fields, fieldDoc{Name: f[0], Type: f[1]})
+		}
+		docs.Events = append(docs.Events, d)
+	}
+	for _, row := range workbench.Bodies {
+		add(row.Body.EventName(), row.Doc, row.Body)
+	}
+	add("error", errorDoc, errorEvent{})
+	for _, e := range ExitCodes {
+		docs.ExitCodes = append(docs.ExitCodes, exitDoc{Code: e.Code, Text: e.Doc})
+	}
+	return docs
+}
+
+// errorReference describes the one event that is printed and never stored.
+func errorReference() string {
+	s := "## error\n\n" + errorDoc + ".\n\n| field | type |\n|---|---|\n"
+	for _, f := range workbench.Fields(errorEvent{})[2:] { // event and time are in all
+		s += fmt.Sprintf("| `%s` | %s |\n", f[0], f[1])
+	}
+	return s + "\n"
+}
+
+func exitReference() string {
+	s := "## Exit codes\n\n| code | meaning |\n|---|---|\n"
+	for _, e := range ExitCodes {
+		s += fmt.Sprintf("| %d | %s |\n", e.Code, e.Doc)
+	}
+	return s + "\n`demo`, `run` and `attach` exit with the run's own code: that of the rank that failed first\n" +
+		"(128+n after signal n), 124 for a run that hung, 130 for one that was stopped.\n" +
+		"In JSON the verdict tells these apart from dlwb's own codes.\n"
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// exportFormats are what --format takes.
+var exportFormats = []string{"csv", "jsonl", "tfevents", "parquet"}
+
+func (a *app) exportCommand() *cobra.Command {
+	var format, file string
+	c := &cobra.Command{
+		Use: "export [RUN]", Short: "the series of a run as CSV, JSON lines, an event file of TensorBoard or Parquet", Args: cobra.MaximumNArgs(1),
+		Long: `Writes every point of every series of a run: to a file, or to standard output.
+A table has the columns series, split, step, epoch, time, value and source. An
+event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
+		Example: "  dlwb export --format csv > run.csv\n  dlwb export RUN --format parquet -o run.parquet\n" +
+			"  dlwb export RUN --format tfevents -o logs/events.out.tfevents.dlwb && tensorboard --logdir logs",
+		RunE: a.with(func(_ context.Context, w *workbench.Workbench, args []string) error {
+			if !slices.Contains(exportFormats, format) {
+				return usageError{fmt.Errorf("--format %q: it is one of %s", format, strings.Join(exportFormats, ", "))}
+			}
+			run, err := w.FindRun(arg(args, 0))
+			if err != nil {
+				return err
+			}
+			if file == "" || file == "-" {
+				if a.json {
+					return usageError{errors.New("export writes to standard output, where --json has no place: name a file with -o")}
+				}
+				return w.Export(run.ID, format, a.out)
+			}
+			size, err := writeWhole(file, func(to io.Writer) error { return w.Export(run.ID, format, to) })
+			if err != nil {
+				return err
+			}
+			return a.answer(exportAnswer{run.ID, format, file, size}, func(out io.Writer) {
+				fmt.Fprintf(out, "%s: %d bytes in %s\n", run.ID, size, file)
+			})
+		}),
+	}
+	c.Flags().StringVar(&format, "format", "csv", "csv, jsonl, tfevents or parquet")
+	c.Flags().StringVarP(&file, "output", "o", "", "the file to write (default: standard output)")
+	_ = c.RegisterFlagCompletionFunc("format", anywhere(func() []string { return exportFormats }))
+	return c
+}
+
+// writeWhole writes a file under another name and renames it when it is whole:
+// who watches the directory never reads half of it.
+func writeWhole(path string, write func(io.Writer) error) (size int64, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".dlwb-*")
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name()) // there is none after the rename
+	err = write(f)
+	if info, statErr := f.Stat(); statErr == nil {
+		size = info.Size()
+	}
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", path, err)
+	}
+	return size, nil
+}
+
+func (a *app) runbookCommand() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use: "runbook [RUN]", Short: "a run for a reader, in Markdown: what, how, with what, and how to do it again", Args: cobra.MaximumNArgs(1),
+		Long: `Writes what was run, the profile, the code and what of it was not committed,
+packages and machines, what it cost, what each series came to, and the commands
+to do it again by hand. With --json it is the recipe that the page is made of.`,
+		RunE: a.with(func(_ context.Context, w *workbench.Workbench, args []string) error {
+			run, err := w.FindRun(arg(args, 0))
+			if err != nil {
+				return err
+			}
+			if a.json {
+				recipe, err := w.Recipe(run.ID)
+				if err != nil {
+					return err
+				}
+				return a.encode(recipe)
+			}
+			page, err := w.Runbook(run.ID)
+			if err != nil {
+				return err
+			}
+			if file != "" && file != "-" {
+				_, err := writeWhole(file, func(to io.Writer) error { _, err := io.WriteString(to, page); return err })
+				return err
+			}
+			_, err = io.WriteString(a.out, page)
+			return err
+		}),
+	}
+	c.Flags().StringVarP(&file, "output", "o", "", "the file to write (default: standard output)")
+	return c
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// forwarding is what dlwb forward was asked for.
+type forwarding struct {
+	port    int
+	http    bool
+	reverse []string
+}
+
+func (a *app) forwardCommand() *cobra.Command {
+	var f forwarding
+	c := &cobra.Command{
+		Use: "forward CLUSTER [jupyter|tensorboard|PORT[/http]]...", Short: "tunnels to node 0, open until Ctrl-C",
+		Long: `Opens tunnels from ports of this machine to node 0; with none named, all that
+the profile lists under forward. jupyter and tensorboard are started there when
+they do not run yet.
+
+The address of an HTTP server (jupyter, tensorboard, PORT/http, or any port with
+--http) carries a token that lets one browser in, once; other web pages and
+other users of this machine are refused. Any other port is a raw TCP tunnel:
+every program and web page of this machine reaches it.
+
+Tunnels outlive a lost connection. The local port is the one that the forward
+had before, else the usual one, else the next that is free.
+
+--reverse PORT[:LOCAL] leads from a port of node 0, which listens there on
+127.0.0.1 only, to a port of this machine.`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.Flags().IntVar(&f.port, "port", 0, "local port (default: the one it had, the usual one, or the next free one)")
+	c.Flags().BoolVar(&f.http, "http", false, "the ports are HTTP servers: guard them by a token, Host and Origin")
+	c.Flags().StringArrayVar(&f.reverse, "reverse", nil, "lead from this port of node 0 to this machine; may be given again")
+	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		return a.forward(ctx, w, args[0], args[1:], f)
+	})
+	return c
+}
+
+func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, what []string, f forwarding) error {
+	reverse, err := f.check(what)
+	if err != nil {
+		return usageError{err}
+	}
+	cluster, err := w.FindCluster(word)
+	if err != nil {
+		return err
+	}
+	if len(what) == 0 && len(reverse) == 0 {
+		if what, err = w.ListedForwards(cluster.Name); err != nil {
+			return err
+		}
+	}
+	if f.http {
+		for i, text := range what {
+			if _, err := strconv.Atoi(text); err == nil {
+				what[i] = text + "/http"
+			}
+		}
+	}
+	news := w.SubscribeNew(cluster.Name).WithoutSamples()
+	defer news.Close()
+	opened, failed := a.openAll(ctx, w, cluster.Name, what, reverse, f.port)
+	if len(opened) == 0 {
+		return failed
+	}
+	for _, o := range opened {
+		if err := a.printer(w).one(workbench.Event{Time: timeNow(), Cluster: cluster.Name, Body: o}); err != nil {
+			return err
+		}
+	}
+	a.reportEach(failed)
+	a.hint("open until Ctrl-C")
+	a.holdOpen(ctx, w, news, opened)
+	if failed != nil {
+		return runError{1}
+	}
+	return nil
+}
+
+// check holds the flags against what was named.
+func (f forwarding) check(what []string) (reverse [][2]int, err error) {
+	if f.port < 0 || f.port > 65535 {
+		return nil, fmt.Errorf("--port %d: ports go from 1 to 65535", f.port)
+	}
+	if f.port != 0 && len(what) != 1 {
+		return nil, errors.New("--port is for one forward: name one")
+	}
+	for _, text := range f.reverse {
+		there, here, given := strings.Cut(text, ":")
+		if !given {
+			here = there
+		}
+		port, err := strconv.ParseUint(there, 10, 16)
+		local, localErr := strconv.ParseUint(here, 10, 16)
+		if err != nil || localErr != nil || local == 0 {
+			return nil, fmt.Errorf("--reverse %s: give PORT or PORT:LOCAL, each from 1 to 65535", text)
+		}
+		reverse = append(reverse, [2]int{int(port), int(local)})
+	}
+	return reverse, nil
+}
+
+// openAll opens everything that was asked for, and returns what opened with the
+// errors of the rest.
+func (a *app) openAll(ctx context.Context, w *workbench.Workbench, cluster string, what []string, reverse [][2]int, port int) ([]workbench.ForwardOpened, error) {
+	var opened []workbench.ForwardOpened
+	var failed error
+	switch {
+	case port != 0:
+		o, err := w.ForwardAt(ctx, cluster, what[0], port)
+		if failed = err; err == nil {
+			opened = append(opened, o)
+		}
+	case len(what) > 0:
+		opened, failed = w.ForwardAll(ctx, cluster, what)
+	}
+	for _, r := range reverse {
+		o, err := w.ReverseForward(ctx, cluster, r[0], r[1])
+		if failed = errors.Join(failed, err); err == nil {
+			opened = append(opened, o)
+		}
+	}
+	return opened, failed
+}
+
+// reportEach says each of several errors by itself.
+func (a *app) reportEach(err error) {
+	var several interface{ Unwrap() []error }
+	if errors.As(err, &several) {
+		for _, e := range several.Unwrap() {
+			a.reportEach(e)
+		}
+		return
+	}
+	a.report(err)
+}
+
+// holdOpen waits until the user has enough, or the cluster is gone and the
+// tunnels lead nowhere. How the tunnels stand is told meanwhile.
+func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbench.Subscription, opened []workbench.ForwardOpened) {
+	for ctx.Err() == nil {
+		for _, e := range news.Next(ctx) {
+			switch b := e.Body.(type) {
+			case workbench.ForwardChanged:
+				for _, o := range opened {
+					if o.Kind == b.Kind && o.LocalPort == b.LocalPort && o.RemotePort == b.RemotePort {
+						_ = a.printer(w).one(e)
+					}
+				}
+			case workbench.ReceiptMade:
+				if b.Proven {
+					a.hint("cluster %s is gone, and the tunnel with it", e.Cluster)
+					return
+				}
+			}
+		}
+	}
+}
+
+func forwardText(b workbench.ForwardOpened) string {
+	s := fmt.Sprintf("%s: %s", b.Name, sanitize.Line(b.URL))
+	switch b.Kind {
+	case workbench.ForwardTCP:
+		s += " (raw TCP: every program and web page of this machine reaches it)"
+	case workbench.ForwardReverse:
+		s = fmt.Sprintf("reverse: port %d of node%d (127.0.0.1 there) leads to port %d here", b.RemotePort, b.Node, b.LocalPort)
+	}
+	if b.Note != "" {
+		s += "\n  note: " + sanitize.Line(b.Note)
+	}
+	return s
+}
+
+// forwardStateText says how a tunnel stands.
+func forwardStateText(b workbench.ForwardChanged) string {
+	name := fmt.Sprintf("%s on local port %d: ", sanitize.Line(b.Name), b.LocalPort)
+	switch {
+	case b.Connected && b.Why == "":
+		return name + "connected"
+	case b.Connected:
+		return name + "connected; the latest connection through it failed: " + sanitize.Line(b.Why)
+	}
+	return name + "reconnecting: " + sanitize.Line(b.Why)
+}

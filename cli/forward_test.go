@@ -1,0 +1,410 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/store"
+)
+
+// answerTo is the status of an address, without following a redirect, and
+// where that leads.
+func answerTo(t *testing.T, address string) (status int, location string) {
+	t.Helper()
+	client := http.Client{
+		Timeout:       20 * time.Second,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode, resp.Header.Get("Location")
+}
+
+// forward starts a dlwb that holds a tunnel open, and waits until it does.
+func (b *bed) forward(args ...string) (*started, event, *url.URL) {
+	b.t.Helper()
+	s := b.start(append([]string{"forward", "bed", "--json"}, args...)...)
+	b.t.Cleanup(func() { _ = s.cmd.Process.Kill(); s.end() })
+	e := s.await("an open forward", func(e event) bool { return e["event"] != nil })
+	if e["event"] != "forward_opened" {
+		b.t.Fatalf("forward %v: %v", args, e)
+	}
+	u, err := url.Parse(e["url"].(string))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s, e, u
+}
+
+// up brings the bed's cluster up, with nothing running on it.
+func (b *bed) up(more string) {
+	b.t.Helper()
+	b.profile("print('hello')\n", more)
+	if r := b.run("sync", "--json"); r.code != 0 {
+		b.t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// pids are the bed's processes whose command line holds a word.
+func (b *bed) pids(word string) []int {
+	b.t.Helper()
+	var found []int
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		line, _ := os.ReadFile(path)
+		env, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
+		if bytes.Contains(line, []byte(word)) && bytes.Contains(env, []byte(b.home+"/state/")) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+func (b *bed) nodeHome(node int) string {
+	return filepath.Join(b.home, "state", "local", "bed", fmt.Sprintf("node%d", node), "home")
+}
+
+func needJupyter(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("jupyter-notebook"); err != nil {
+		t.Skip("jupyter-notebook is not installed: apt-get install jupyter-notebook")
+	}
+}
+
+// jupyterToken is what Jupyter itself asks for, from its record on the node.
+func (b *bed) jupyterToken() string {
+	b.t.Helper()
+	var id, token string
+	var port int
+	text, err := os.ReadFile(filepath.Join(b.nodeHome(0), ".dlwb", "jupyter"))
+	if _, e := fmt.Sscan(string(text), &id, &port, &token); err != nil || e != nil || len(token) != 32 {
+		b.t.Fatalf("the record of Jupyter: %q, %v, %v", text, err, e)
+	}
+	return token
+}
+
+func TestJupyterAnswersThroughTheTunnelToATicketAndToItsToken(t *testing.T) {
+	needJupyter(t)
+	b := newBedAlone(t)
+	b.up("")
+	first, opened, page := b.forward("jupyter")
+	token, ticket := b.jupyterToken(), page.Query().Get("dlwb_token")
+	if len(ticket) != 32 || opened["kind"] != "http" || strings.Contains(page.String(), token) {
+		t.Fatalf("opened %v", opened)
+	}
+	bare := *page
+	bare.Path, bare.RawQuery = "/tree", ""
+	if status, to := answerTo(t, bare.String()); status != http.StatusForbidden {
+		t.Errorf("without anything: %d %s", status, to)
+	}
+	if status, to := b.visit(page).get("/tree"); status != http.StatusOK {
+		t.Errorf("in the browser that was let in: %d %s", status, to)
+	}
+	if status, to := answerTo(t, page.String()); status != http.StatusForbidden {
+		t.Errorf("in another browser, with the same address: %d %s", status, to)
+	}
+	bare.RawQuery = "token=" + token
+	if status, to := answerTo(t, bare.String()); status != http.StatusOK {
+		t.Errorf("with Jupyter's token: %d %s", status, to)
+	}
+	bare.Path, bare.RawQuery = "/api/contents", "token="+strings.Repeat("0", 32)
+	if status, _ := answerTo(t, bare.String()); status != http.StatusForbidden {
+		t.Errorf("with another token: %d", status)
+	}
+	if found := b.pids(token); len(found) > 0 {
+		t.Errorf("the token shows in the argument list of %v", found)
+	}
+	if info, err := os.Stat(filepath.Join(b.nodeHome(0), ".dlwb", "jupyter")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the record with the token: %v, %v", info.Mode(), err)
+	}
+
+	// Another dlwb finds it, and takes the next local port.
+	second, again, page := b.forward("jupyter")
+	if b.jupyterToken() != token || again["remote_port"] != opened["remote_port"] || page.Query().Get("dlwb_token") == ticket {
+		t.Errorf("the second: %v, the first: %v", again, opened)
+	}
+	if again["local_port"] == opened["local_port"] || !strings.Contains(fmt.Sprint(again["note"]), "is taken") {
+		t.Errorf("the second: %v", again)
+	}
+
+	// A dlwb that is killed takes only its tunnel with it, and the next one has
+	// the port that the first one had.
+	first.signal(syscall.SIGKILL)
+	second.signal(syscall.SIGKILL)
+	first.end()
+	second.end()
+	third, restarted, page := b.forward("jupyter")
+	if b.jupyterToken() != token || restarted["local_port"] != opened["local_port"] {
+		t.Errorf("after a restart: %v", restarted)
+	}
+	if status, to := b.visit(page).get("/tree"); status != http.StatusOK {
+		t.Errorf("after a restart: %d %s", status, to)
+	}
+	b.tokenIsNowhere(token)
+
+	// The cluster takes everything with it, and whoever holds a tunnel sees it.
+	if d := b.run("down", "--json"); d.code != 0 || d.one(t, "receipt")["proven"] != true {
+		t.Errorf("down: exit code %d\n%s%s", d.code, d.stdout, d.stderr)
+	}
+	if code := third.end(); code != 0 {
+		t.Errorf("the one that held the tunnel: exit code %d", code)
+	}
+	if left, err := filepath.Glob(filepath.Join(b.home, "state", "forwards", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// tokenIsNowhere looks through everything that dlwb has stored.
+func (b *bed) tokenIsNowhere(token string) {
+	b.t.Helper()
+	db, err := store.Open(filepath.Join(b.home, "state", "dlwb.sqlite"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer db.Close()
+	c, err := db.Cluster("bed")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	rows, err := db.SinceLife(c.ID, 0, 0)
+	if err != nil || len(rows) == 0 {
+		b.t.Fatalf("%d events, %v", len(rows), err)
+	}
+	opened := 0
+	for _, row := range rows {
+		if row.Name == "forward_opened" {
+			opened++
+		}
+		if bytes.Contains(row.Body, []byte(token)) {
+			b.t.Errorf("the token is in an event %s: %s", row.Name, row.Body)
+		}
+	}
+	if opened == 0 || bytes.Contains(c.Data, []byte(token)) {
+		b.t.Errorf("%d forwards were opened; the cluster's record: %s", opened, c.Data)
+	}
+}
+
+// visitor is a browser that was let in by a ticket.
+type visitor struct {
+	t      *testing.T
+	client *http.Client
+	base   string // http://127.0.0.1:port
+}
+
+func (b *bed) visit(page *url.URL) visitor {
+	b.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	v := visitor{t: b.t, base: "http://" + page.Host, client: &http.Client{
+		Jar: jar, Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
+	}}
+	resp, err := v.client.Get(page.String())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.Request.URL.Query().Has("dlwb_token") || resp.StatusCode != http.StatusOK {
+		b.t.Fatalf("with a ticket: %s at %s", resp.Status, resp.Request.URL)
+	}
+	return v
+}
+
+// get is the status of a page, and what it holds.
+func (v visitor) get(path string) (int, string) {
+	v.t.Helper()
+	resp, err := v.client.Get(v.base + path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
+
+func TestStaleServiceIsReplaced(t *testing.T) {
+	needJupyter(t)
+	b := newBedAlone(t)
+	b.up("")
+	first, _, _ := b.forward("jupyter")
+	old := b.jupyterToken()
+	first.signal(syscall.SIGINT)
+	if code := first.end(); code != 0 {
+		t.Errorf("after an interrupt: exit code %d", code)
+	}
+	running := append(b.pids("--port-retries=0"), b.pids("supervise")...)
+	if len(running) < 2 {
+		t.Fatalf("processes of the service: %v", running)
+	}
+	for _, pid := range running {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill()
+		}
+	}
+	_, _, fresh := b.forward("jupyter")
+	if b.jupyterToken() == old {
+		t.Error("the dead one's token was given again")
+	}
+	if status, _ := b.visit(fresh).get("/tree"); status != http.StatusOK {
+		t.Errorf("it answers %d", status)
+	}
+}
+
+// standIn is as much of TensorBoard as dlwb needs to know: the module, its
+// options, and a page.
+const standIn = `
+import argparse, functools, http.server, os
+p = argparse.ArgumentParser()
+p.add_argument("--logdir", required=True)
+p.add_argument("--host", required=True)
+p.add_argument("--port", type=int, required=True)
+a = p.parse_args()
+print("serving", os.path.abspath(a.logdir), flush=True)
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=a.logdir)
+http.server.ThreadingHTTPServer((a.host, a.port), handler).serve_forever()
+`
+
+func TestTensorBoardServesTheCodeDirectoryOrSaysHowToGetIt(t *testing.T) {
+	b := newBedAlone(t)
+	b.write("marker.txt", "here")
+	b.up("")
+	if r := b.run("forward", "bed", "tensorboard"); r.code != 1 || !strings.Contains(r.stderr, "tensorboard is not installed") {
+		t.Skipf("TensorBoard is installed here: exit code %d\n%s", r.code, r.stderr)
+	} else if !strings.Contains(r.stderr, "next: ") || !strings.Contains(r.stderr, "tensorboard to requirements.txt") {
+		t.Errorf("how to get it is not said:\n%s", r.stderr)
+	}
+	site := b.run("exec", "bed", "--node", "0", "--json", "--", "/usr/bin/python3", "-m", "site", "--user-site")
+	_, rest, _ := strings.Cut(site.stdout, `"stdout":"`)
+	dir, _, _ := strings.Cut(rest, `\n`)
+	if !strings.HasPrefix(dir, b.nodeHome(0)) {
+		t.Fatalf("site packages of the node: %s", site.stdout)
+	}
+	// A directory of that name among the code is none of it.
+	if err := os.MkdirAll(filepath.Join(b.nodeHome(0), "dlwb", "bed", "code", "tensorboard"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	module := filepath.Join(dir, "tensorboard")
+	if err := os.MkdirAll(module, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"__init__.py": "", "main.py": standIn} {
+		if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, page := b.forward("tensorboard")
+	if status, text := b.visit(page).get("/marker.txt"); status != http.StatusOK || text != "here" {
+		t.Errorf("a file of the code directory: %d %s", status, text)
+	}
+}
+
+func TestServiceThatEndsIsToldWithItsLastLines(t *testing.T) {
+	b := newBedAlone(t)
+	b.up("")
+	bin := filepath.Join(b.nodeHome(0), "..", "bin")
+	if err := os.WriteFile(filepath.Join(bin, "tensorboard"), []byte("#!/bin/sh\necho no such luck >&2\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	r := b.run("forward", "bed", "tensorboard")
+	if r.code != 1 || !strings.Contains(r.stderr, "it ended before it answered") || !strings.Contains(r.stderr, "no such luck") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestForwardToAPort(t *testing.T) {
+	b := newBedAlone(t)
+	b.up("")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+	defer server.Close()
+	port := strconv.Itoa(server.Listener.Addr().(*net.TCPAddr).Port)
+
+	// The node is this machine: a tunnel on the same port would lead to itself.
+	_, opened, page := b.forward(port)
+	if status, _ := answerTo(t, page.String()); status != http.StatusOK {
+		t.Errorf("through the tunnel: %d", status)
+	}
+	if !strings.Contains(fmt.Sprint(opened["note"]), "port "+port+" is the node's own") {
+		t.Errorf("opened %v", opened)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{port, "--port", port}, 1, []string{"port " + port + " is the node's own"}},
+		{[]string{port, "--port", page.Port()}, 1, []string{"local port " + page.Port() + " is taken", "is free: --port "}},
+		{[]string{"0"}, 1, []string{"1 to 65535"}},
+		{[]string{"jupiter"}, 1, []string{"jupyter, tensorboard and a port"}},
+		{[]string{port, "--port", "70000"}, 2, []string{"1 to 65535"}},
+	} {
+		r := b.run(append([]string{"forward", "bed"}, c.args...)...)
+		for _, s := range c.says {
+			if r.code != c.code || !strings.Contains(r.stderr, s) {
+				t.Errorf("forward %v: exit code %d, %q is not said:\n%s", c.args, r.code, s, r.stderr)
+			}
+		}
+	}
+	free := httptest.NewServer(nil)
+	nobody := strconv.Itoa(free.Listener.Addr().(*net.TCPAddr).Port)
+	free.Close()
+	if _, silent, _ := b.forward(nobody); !strings.Contains(fmt.Sprint(silent["note"]), "nothing answers on port "+nobody) {
+		t.Errorf("opened %v", silent)
+	}
+}
+
+func TestForwardsOfTheProfileOpenWithTheRun(t *testing.T) {
+	b := newBedAlone(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+	defer server.Close()
+	port := server.Listener.Addr().(*net.TCPAddr).Port
+	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), fmt.Sprintf("forward: [%d, tensorboard]\n", port))
+	first := b.start("run", "--down", "--json")
+	var opened, warned bool
+	first.await("the forward and the warning", func(e event) bool {
+		switch e["event"] {
+		case "forward_opened":
+			status, _ := answerTo(t, e["url"].(string))
+			opened = status == http.StatusOK
+		case "notice":
+			warned = warned || strings.Contains(fmt.Sprint(e["text"]), "tensorboard is not installed")
+		case "run_ended":
+			t.Fatalf("the run has ended: %v", e)
+		}
+		return opened && warned
+	})
+	if r := b.run("stop", "--json"); r.code != 0 {
+		t.Errorf("stop: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	closed := first.await("the end of the forward", func(e event) bool { return e["event"] == "forward_closed" })
+	if closed["name"] != strconv.Itoa(port) {
+		t.Errorf("closed %v", closed)
+	}
+	first.await("the receipt", func(e event) bool { return e["event"] == "receipt" && e["proven"] == true })
+	if code := first.end(); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dlwb/dlwb/profiles"
+)
+
+// flagHelp is a flag as the help shows it.
+type flagHelp struct {
+	Name    string `json:"name"`
+	Short   string `json:"short,omitempty"`
+	Type    string `json:"type"`
+	Default string `json:"default,omitempty"`
+	Text    string `json:"text"`
+}
+
+// helpAnswer is the help of a command with --json.
+type helpAnswer struct {
+	Command  string     `json:"command"`
+	Usage    string     `json:"usage"`
+	Text     string     `json:"text"`
+	Flags    []flagHelp `json:"flags"`
+	Commands []string   `json:"commands"`
+}
+
+// helpCommand replaces cobra's own, which answers a word that is no command
+// with the whole help and exit code 0.
+func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND|TOPIC]", Short: "how a command is used; topics: profile, commands",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range root.Commands() {
+				if !c.Hidden {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(root, args[0])
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+// topics are pages of the help that are no commands.
+func (a *app) topics() []*cobra.Command {
+	page := func(name, short string, text func() string) *cobra.Command {
+		c := &cobra.Command{Use: name, Short: short}
+		c.SetHelpFunc(func(c *cobra.Command, _ []string) {
+			if a.json {
+				_ = json.NewEncoder(a.out).Encode(helpAnswer{Command: c.CommandPath(), Text: text(), Flags: []flagHelp{}, Commands: []string{}})
+				return
+			}
+			_, _ = io.WriteString(a.out, text())
+		})
+		return c
+	}
+	return []*cobra.Command{
+		page("profile", "every key of a profile", func() string { return string(profiles.Reference()) }),
+		page("commands", "every command, its flags, and what it answers with --json", CommandReference),
+	}
+}
+
+// jsonHelp answers --help in the form that was asked for.
+func (a *app) jsonHelp(root *cobra.Command) {
+	plain := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if !a.json {
+			plain(c, args)
+			return
+		}
+		h := helpAnswer{Command: c.CommandPath(), Usage: c.UseLine(), Text: textOf(c), Flags: flagsOf(c), Commands: []string{}}
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				h.Commands = append(h.Commands, sub.Name())
+			}
+		}
+		_ = json.NewEncoder(a.out).Encode(h)
+	})
+}
+
+func textOf(c *cobra.Command) string {
+	if c.Long != "" {
+		return c.Long
+	}
+	return c.Short
+}
+
+// flagsOf lists the flags of a command, its own first.
+func flagsOf(c *cobra.Command) []flagHelp {
+	flags := []flagHelp{}
+	add := func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		h := flagHelp{Name: f.Name, Short: f.Shorthand, Type: f.Value.Type(), Text: f.Usage}
+		if f.DefValue != "false" && f.DefValue != "[]" {
+			h.Default = f.DefValue
+		}
+		flags = append(flags, h)
+	}
+	c.LocalNonPersistentFlags().VisitAll(add)
+	c.Root().PersistentFlags().VisitAll(add)
+	return flags
+}
+
+// versionText is what --version prints.
+func versionText(asJSON bool) string {
+	if !asJSON {
+		return "dlwb " + Version + "\n"
+	}
+	b, err := json.Marshal(map[string]string{"version": Version})
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s\n", b)
+}

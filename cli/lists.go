@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+func (a *app) lsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Short: "the clusters that exist, with what they cost", Args: cobra.NoArgs, RunE: a.with(a.list),
+	}
+}
+
+func (a *app) list(ctx context.Context, w *workbench.Workbench, _ []string) error {
+	clusters, err := w.Clusters(ctx)
+	if err != nil {
+		return err
+	}
+	return a.answer(clustersAnswer{clusters}, func(out io.Writer) {
+		if len(clusters) == 0 {
+			fmt.Fprintln(out, "no clusters; dlwb demo makes one and trains on it, dlwb run PROFILE runs yours")
+			return
+		}
+		t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "CLUSTER\tPHASE\tPROVIDER\tNODES\tRUN\tUP FOR\t$/H\t$ SO FAR")
+		for _, c := range clusters {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\n", c.Name, c.Phase, c.Provider, stateText(c.States),
+				orDash(c.Run), age(c.CreatedAt), c.PricePerHour, c.Spent)
+		}
+		t.Flush()
+	})
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func age(t time.Time) string { return time.Since(t).Round(time.Second).String() }

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+func (a *app) logsCommand() *cobra.Command {
+	rank, follow, raw := "0", false, false
+	c := &cobra.Command{
+		Use: "logs [RUN|CLUSTER]", Short: "what a rank printed (rank 0 of the newest run)",
+		Args: cobra.MaximumNArgs(1),
+	}
+	c.Flags().StringVar(&rank, "rank", rank, `which rank, "all", or "launcher-N" for the launcher on node N`)
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes until the run has ended")
+	c.Flags().BoolVar(&raw, "raw", false, "the bytes as they were printed; mind that a terminal obeys them")
+	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		if raw && a.json {
+			return usageError{errors.New("logs --raw prints bytes and --json prints objects; leave one of them out")}
+		}
+		run, err := w.FindRun(arg(args, 0))
+		if err != nil {
+			return err
+		}
+		number, err := rankNumber(rank, run)
+		if err != nil {
+			return err
+		}
+		if follow && run.EndedAt == nil {
+			if err := w.Attach(ctx, run.Cluster); err != nil {
+				return err
+			}
+		}
+		l := logReader{w: w, run: run.ID, follow: follow, p: a.printer(w), sizes: map[int]int64{}}
+		l.ranks = append(l.ranks, wanted(number, run)...)
+		l.p.rank = allRanks
+		if raw {
+			l.raw = a.out
+		}
+		return l.read(ctx)
+	})
+	return c
+}
+
+// rankNumber reads the --rank flag.
+func rankNumber(word string, run workbench.RunInfo) (int, error) {
+	if word == "all" {
+		return allRanks, nil
+	}
+	if digits, ok := strings.CutPrefix(word, "launcher-"); ok {
+		if node, err := strconv.Atoi(digits); err == nil && node >= 0 {
+			return workbench.LauncherLog(node), nil
+		}
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 0 || n >= run.WorldSize {
+		return 0, usageError{fmt.Errorf("--rank %s: run %s has ranks 0 to %d; also all and launcher-N", word, run.ID, run.WorldSize-1)}
+	}
+	return n, nil
+}
+
+func wanted(number int, run workbench.RunInfo) []int {
+	if number != allRanks {
+		return []int{number}
+	}
+	var ranks []int
+	for _, r := range run.Ranks {
+		ranks = append(ranks, r.Rank)
+	}
+	return ranks
+}
+
+// logReader prints stored logs, and what they grow by.
+type logReader struct {
+	w      *workbench.Workbench
+	run    string
+	ranks  []int
+	follow bool
+	raw    io.Writer // nil: lines through the sanitizer
+	p      *printer
+	sizes  map[int]int64
+}
+
+// followEvery is how often a followed log is looked at.
+const followEvery = 100 * time.Millisecond
+
+func (l *logReader) read(ctx context.Context) error {
+	for {
+		_, over := l.w.Ended(l.run)
+		for _, rank := range l.ranks {
+			if err := l.rank(rank); err != nil {
+				return err
+			}
+		}
+		if over || !l.follow {
+			return l.p.endLogs(workbench.Event{Run: l.run, Time: time.Now()})
+		}
+		select {
+		case <-time.After(followEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// rank prints what is stored of one log and was not printed yet.
+func (l *logReader) rank(rank int) error {
+	if l.raw == nil {
+		return l.p.log(workbench.Event{Run: l.run, Time: time.Now()}, workbench.LogGrew{Rank: rank, Size: 1 << 62})
+	}
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := l.w.ReadLog(l.run, rank, l.sizes[rank], buf)
+		l.sizes[rank] += int64(n)
+		if _, err := l.raw.Write(buf[:n]); err != nil {
+			return err
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+type (
+	metricsAnswer struct {
+		Format     metrics.Format      `json:"format"`
+		Series     []seriesDoc         `json:"series"`
+		Progress   metrics.Progress    `json:"progress"`
+		GPUs       []metrics.GPU       `json:"gpus"`
+		Apps       []metrics.App       `json:"apps"`
+		ErrorClass *metrics.ErrorClass `json:"error_class"`
+		Faults     []faultDoc          `json:"faults"`
+		Why        []whyDoc            `json:"why,omitempty"`
+	}
+	seriesDoc struct {
+		Name   string      `json:"name"`
+		Split  string      `json:"split"`  // train, val, eval, test, or "" when it was not said
+		Axis   string      `json:"axis"`   // what x is: step, epoch or ordinal
+		Every  int         `json:"every"`  // of so many points one is kept; 1: all
+		Points []plotPoint `json:"points"` // left empty: they are written one by one
+		// Sources are where a run told it, and which is shown.
+		Sources []workbench.SeriesSource `json:"sources,omitempty"`
+
+		from *metrics.Series
+		axis metrics.Axis
+	}
+	faultDoc struct {
+		Offset int64  `json:"offset"`
+		Class  string `json:"class"`
+	}
+	whyDoc struct {
+		Rule   string          `json:"rule"`
+		Points []metrics.Point `json:"points"`
+		Line   string          `json:"line"`
+	}
+)
+
+// plotPoint is x and y.
+type plotPoint [2]float64
+
+// MarshalJSON writes a y that JSON has no number for as "nan", "inf" or "-inf".
+func (p plotPoint) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(p[1]) || math.IsInf(p[1], 0) {
+		return fmt.Appendf(nil, "[%v,%q]", p[0], strings.ToLower(strings.TrimPrefix(fmt.Sprint(p[1]), "+"))), nil
+	}
+	return json.Marshal([2]float64(p))
+}
+
+func (s *seriesDoc) point(i int) plotPoint { return s.from.Point(i, s.axis) }
+
+// mostReasons bounds the lines that --why explains with --json.
+const mostReasons = 100_000
+
+func (a *app) metricsCommand() *cobra.Command {
+	var why bool
+	var user []string
+	c := &cobra.Command{
+		Use: "metrics FILE|RUN", Short: "the series of a run, or in what a training printed or wrote",
+		Long: `Tells the series of a RUN as they are on record: what it printed, and the files of
+metrics that it wrote. Or reads FILE, or standard input when it is "-", and tells which series are in it:
+the output of a training, an event file of TensorBoard, metrics.csv, trainer_state.json,
+JSON lines, or an answer of nvidia-smi. It finds out by itself what the file is.`,
+		Example: "  dlwb metrics train.log\n  dlwb metrics train.log --why\n  python train.py | tee train.log | dlwb metrics - --json\n  dlwb metrics train.log --metric 'val/acc: top-1 (\\d+\\.\\d+)'",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if a.namesFile(args[0]) {
+				return a.metrics(args[0], user, why)
+			}
+			return a.runMetrics(c, args[0], user, why)
+		},
+	}
+	c.Flags().BoolVar(&why, "why", false, "for each line that gave something, say what and by which rule")
+	c.Flags().StringArrayVar(&user, "metric", nil, "an expression of your own, 'name: regex', that goes before what is found")
+	return c
+}
+
+func (a *app) metrics(path string, expressions []string, why bool) error {
+	var user []metrics.UserMetric
+	for _, text := range expressions {
+		u, err := metrics.ParseUserMetric(text)
+		if err != nil {
+			return usageError{fmt.Errorf("--metric: %w", err)}
+		}
+		user = append(user, u)
+	}
+	in, err := a.openInput(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	answer := metricsAnswer{}
+	var told func(metrics.Reading)
+	if why {
+		told = func(r metrics.Reading) { a.tellWhy(&answer, r) }
+	}
+	doc, err := metrics.Read(in, user, told)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	answer.fill(doc)
+	if a.json {
+		return writeMetricsJSON(a.out, &answer)
+	}
+	return a.answer(answer, func(out io.Writer) { writeMetrics(out, answer) })
+}
+
+// writeMetricsJSON writes an answer without ever having the text of its points,
+// which can be millions, as a whole.
+func writeMetricsJSON(out io.Writer, answer *metricsAnswer) error {
+	w := bufio.NewWriterSize(out, 64<<10)
+	series := answer.Series
+	answer.Series = []seriesDoc{}
+	behind, err := openJSON(w, answer, "series")
+	for i := range series {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		behindPoints, bad := openJSON(w, &series[i], "points")
+		for p := range series[i].from.Len() {
+			if p > 0 {
+				w.WriteByte(',')
+			}
+			b, worse := series[i].point(p).MarshalJSON()
+			w.Write(b)
+			err = errors.Join(err, worse)
+		}
+		w.Write(behindPoints)
+		err = errors.Join(err, bad)
+	}
+	w.Write(behind)
+	w.WriteByte('\n')
+	return errors.Join(err, w.Flush())
+}
+
+// openJSON writes a value until its list of a name, which is empty, begins, and
+// returns what stands behind.
+func openJSON(w *bufio.Writer, v any, list string) (behind []byte, err error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err = e.Encode(v)
+	before, behind, _ := bytes.Cut(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), []byte(`"`+list+`":[]`))
+	w.Write(before)
+	w.WriteString(`"` + list + `":[`)
+	return append([]byte{']'}, behind...), err
+}
+
+// openInput opens a file, or standard input for "-".
+func (a *app) openInput(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(a.in), nil
+	}
+	f, err := os.Open(path)
+	var failed *os.PathError
+	if errors.As(err, &failed) {
+		return nil, fmt.Errorf("open %s: %w", path, failed.Err)
+	}
+	return f, err
+}
+
+// tellWhy prints what a line gave at once; with --json it is part of the answer.
+func (a *app) tellWhy(answer *metricsAnswer, r metrics.Reading) {
+	if a.json {
+		if len(answer.Why) < mostReasons {
+			answer.Why = append(answer.Why, whyDoc{r.Rule, append([]metrics.Point{}, r.Points...), strings.Clone(r.Text)})
+		}
+		return
+	}
+	var b strings.Builder
+	for _, p := range r.Points {
+		fmt.Fprintf(&b, " %s=%v", p.Name, p.Value)
+	}
+	if b.Len() == 0 {
+		b.WriteString(" says where the run is")
+	}
+	fmt.Fprintf(a.out, "%s:%s\n    %s\n", r.Rule, sanitize.Line(b.String()), sanitize.Line(r.Text))
+}
+
+func (answer *metricsAnswer) fill(doc *metrics.Document) {
+	answer.Format, answer.Progress = doc.Format, doc.Progress
+	answer.Series, answer.GPUs, answer.Apps, answer.Faults = []seriesDoc{}, []metrics.GPU{}, []metrics.App{}, []faultDoc{}
+	for _, s := range doc.Set.Series {
+		axis := s.Axis()
+		answer.Series = append(answer.Series, seriesDoc{Name: s.Name, Split: metrics.Split(s.Name), Axis: axis.String(),
+			Every: s.Every(), Points: []plotPoint{}, from: s, axis: axis})
+	}
+	answer.GPUs = append(answer.GPUs, doc.SMI.GPUs...)
+	answer.Apps = append(answer.Apps, doc.SMI.Apps...)
+	if e := doc.SMI.Error; e != metrics.NoError {
+		answer.ErrorClass = &e
+	}
+	for _, f := range doc.Faults {
+		answer.Faults = append(answer.Faults, faultDoc{f.Offset, f.Class})
+	}
+}
+
+// writeMetrics prints one line for each series or GPU.
+func writeMetrics(out io.Writer, answer metricsAnswer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if answer.Format == metrics.NvidiaSMI {
+		writeGPUs(w, answer)
+		w.Flush()
+		return
+	}
+	if len(answer.Series) == 0 {
+		fmt.Fprintf(out, "no series found (read as %s); --why shows what was understood, --metric 'name: regex' says what to look for\n", answer.Format)
+	} else {
+		fmt.Fprintln(w, "SERIES\tPOINTS\tX\tFIRST\tLAST\tMIN\tMAX")
+	}
+	for _, s := range answer.Series {
+		n := s.from.Len()
+		first, last := s.point(0), s.point(n-1)
+		least, most := s.bounds()
+		fmt.Fprintf(w, "%s\t%d\t%s %v–%v\t%v\t%v\t%v\t%v\n", sanitize.Line(s.Name), n*s.Every, s.Axis, first[0], last[0], first[1], last[1], least, most)
+	}
+	w.Flush()
+	for _, f := range answer.Faults {
+		fmt.Fprintf(out, "the file is damaged at byte %d: %s\n", f.Offset, f.Class)
+	}
+}
+
+func (s *seriesDoc) bounds() (least, most float64) {
+	least, most = math.NaN(), math.NaN()
+	for i := range s.from.Len() {
+		if y := s.point(i)[1]; !math.IsNaN(y) {
+			if !(least <= y) {
+				least = y
+			}
+			if !(most >= y) {
+				most = y
+			}
+		}
+	}
+	return least, most
+}
+
+func writeGPUs(w io.Writer, answer metricsAnswer) {
+	if len(answer.GPUs) > 0 {
+		fmt.Fprintln(w, "GPU\tNAME\tUTIL %\tMEMORY MiB\tOF\t°C\tW")
+	}
+	for _, g := range answer.GPUs {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Index, sanitize.Line(g.Name), known(g.Util), known(g.MemUsed), known(g.MemTotal), known(g.Temp), known(g.Power))
+	}
+	for _, p := range answer.Apps {
+		fmt.Fprintf(w, "process %d\t%s\t%s MiB\n", p.PID, sanitize.Line(p.Name), known(p.Memory))
+	}
+	if answer.ErrorClass != nil && *answer.ErrorClass == metrics.NotYet {
+		fmt.Fprintln(w, "AMD's GPUs (amd-smi, rocm-smi) and AWS Neuron's devices are not read yet; nvidia-smi is")
+	} else if answer.ErrorClass != nil {
+		fmt.Fprintf(w, "nvidia-smi said: %s\n", *answer.ErrorClass)
+	}
+}
+
+// known is a reading, or N/A.
+func known(v *float64) string {
+	if v == nil {
+		return "N/A"
+	}
+	return fmt.Sprint(*v)
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "plan [PROFILE]", Short: "what a profile would do, down to the command of every rank; changes nothing",
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+			path, err := profilePath(args)
+			if err != nil {
+				return err
+			}
+			plan, err := w.Plan(ctx, path)
+			if err != nil {
+				return err
+			}
+			if err := a.answer(plan, func(out io.Writer) { io.WriteString(out, plan.Text()) }); err != nil {
+				return err
+			}
+			if !plan.OK() {
+				return runError{ExitFailed}
+			}
+			return nil
+		}),
+	}
+}
+
+func (a *app) initCommand() *cobra.Command {
+	var force bool
+	c := &cobra.Command{
+		Use: "init [DIR]", Short: "write a profile for the present directory",
+		Long: "Looks for the training script (train*.py, main.py or run.py), for requirements.txt,\n" +
+			"environment.yml and Dockerfile and for directories of results, and writes " + profileName + ".",
+		Args: cobra.MaximumNArgs(1),
+	}
+	c.Flags().BoolVar(&force, "force", false, "replace a profile that is there")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		dir := "."
+		if len(args) > 0 {
+			dir = args[0]
+		}
+		return a.init(dir, force)
+	}
+	return c
+}
+
+func (a *app) init(dir string, force bool) error {
+	path := filepath.Join(dir, profileName)
+	if _, err := os.Stat(path); err == nil && !force {
+		return usageError{fmt.Errorf("%s is there already; --force replaces it", path)}
+	}
+	p, notes, err := profiles.Detect(dir, workbench.EnvironmentKinds)
+	if err != nil {
+		return usageError{err}
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	f, err := os.OpenFile(path, flags, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the profile: %w", err)
+	}
+	if _, err = f.Write(profiles.Write(p)); err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("write the profile: %w", err)
+	}
+	return a.answer(initAnswer{path, p.Name, notes}, func(out io.Writer) {
+		fmt.Fprintf(out, "wrote %s\n", path)
+		for _, n := range notes {
+			fmt.Fprintln(out, "  "+n)
+		}
+		fmt.Fprintln(out, "next: dlwb plan shows what it would do, dlwb run does it")
+	})
+}

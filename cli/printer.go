@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// printer prints a stream of events: as lines for people, or one JSON object a
+// line. It turns the growth of a log into its lines.
+type printer struct {
+	w       io.Writer
+	json    bool
+	rank    int // whose output is printed; allRanks for every one
+	readLog func(run string, rank int, off int64, p []byte) (int, error)
+	logs    map[logKey]*logLines
+}
+
+// allRanks prints the output of every rank.
+const allRanks = -1 << 31
+
+type logKey struct {
+	run  string
+	rank int
+}
+
+// logLines is how far a log is printed.
+type logLines struct {
+	off  int64
+	part []byte
+}
+
+// maxPart bounds a line that does not end; it is printed in pieces.
+const maxPart = 64 << 10
+
+func (a *app) printer(w *workbench.Workbench) *printer {
+	return &printer{w: a.out, json: a.json, readLog: w.ReadLog, logs: map[logKey]*logLines{}}
+}
+
+// print prints events in order.
+func (p *printer) print(events []workbench.Event) error {
+	for _, e := range events {
+		var err error
+		switch b := e.Body.(type) {
+		case workbench.LogGrew:
+			err = p.log(e, b)
+		case workbench.PointsAdded:
+			err = p.points(e, b)
+		default:
+			if _, over := b.(workbench.RunEnded); over {
+				err = p.endLogs(e)
+			}
+			if err == nil {
+				err = p.one(e)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *printer) one(e workbench.Event) error {
+	if p.json {
+		b, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		_, err = p.w.Write(append(b, '\n'))
+		return err
+	}
+	if s := eventText(e.Body); s != "" {
+		_, err := fmt.Fprintln(p.w, s)
+		return err
+	}
+	return nil
+}
+
+// points prints each point as an event of its own; as text they are in the log.
+func (p *printer) points(e workbench.Event, b workbench.PointsAdded) error {
+	if !p.json {
+		return nil
+	}
+	for _, point := range b.Points {
+		e.Time, e.Body = point.Time, workbench.Point{Point: point}
+		if err := p.one(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// log prints what a log has grown by, line by line.
+func (p *printer) log(e workbench.Event, b workbench.LogGrew) error {
+	if b.Rank != p.rank && p.rank != allRanks {
+		return nil
+	}
+	key := logKey{e.Run, b.Rank}
+	l := p.logs[key]
+	if l == nil {
+		l = &logLines{}
+		p.logs[key] = l
+	}
+	buf := make([]byte, 64<<10)
+	for l.off < b.Size {
+		n, err := p.readLog(e.Run, b.Rank, l.off, buf[:min(int64(len(buf)), b.Size-l.off)])
+		l.off += int64(n)
+		l.part = append(l.part, buf[:n]...)
+		if err := p.wholeLines(e, b.Rank, l); err != nil {
+			return err
+		}
+		if n == 0 || err != nil && err != io.EOF {
+			return nil // what is not there yet comes with the next event
+		}
+	}
+	return nil
+}
+
+func (p *printer) wholeLines(e workbench.Event, rank int, l *logLines) error {
+	for {
+		end := bytes.IndexByte(l.part, '\n')
+		next := end + 1
+		if end < 0 {
+			if len(l.part) < maxPart {
+				return nil
+			}
+			end = wholeRunes(l.part)
+			next = end
+		}
+		if err := p.line(e, rank, l.part[:end]); err != nil {
+			return err
+		}
+		l.part = l.part[next:]
+	}
+}
+
+// wholeRunes is how much of a piece can be printed without cutting a character
+// in two.
+func wholeRunes(b []byte) int {
+	for n := len(b) - 1; n > 0 && n > len(b)-utf8.UTFMax; n-- {
+		if utf8.RuneStart(b[n]) {
+			if utf8.FullRune(b[n:]) {
+				break
+			}
+			return n
+		}
+	}
+	return len(b)
+}
+
+// endLogs prints the last lines that have no end.
+func (p *printer) endLogs(e workbench.Event) error {
+	for key, l := range p.logs {
+		if key.run == e.Run && len(l.part) > 0 {
+			if err := p.line(e, key.rank, l.part); err != nil {
+				return err
+			}
+			l.part = nil
+		}
+	}
+	return nil
+}
+
+// line prints one line of a rank. Of a line that was overwritten by carriage
+// returns the last state is printed.
+func (p *printer) line(e workbench.Event, rank int, raw []byte) error {
+	raw = bytes.TrimRight(raw, "\r")
+	if i := bytes.LastIndexByte(raw, '\r'); i >= 0 {
+		raw = raw[i+1:]
+	}
+	if p.json {
+		e.Body = workbench.LogLine{Rank: rank, Line: sanitize.Plain(string(raw))}
+		return p.one(e)
+	}
+	who := fmt.Sprintf("rank %d", rank)
+	if rank < 0 {
+		who = fmt.Sprintf("launcher %d", workbench.LauncherLog(rank))
+	}
+	_, err := fmt.Fprintf(p.w, "%s | %s\n", who, sanitize.Line(string(raw)))
+	return err
+}
+
+// eventText is an event as a line for people; empty for those that are told by
+// others.
+func eventText(b workbench.Body) string {
+	switch b := b.(type) {
+	case workbench.PlanMade:
+		return fmt.Sprintf("plan: %s on %s of %s, %s, %s%s", b.Profile, nodes(b.Nodes), b.Provider, b.Engine, b.Command, price(b.PricePerHour))
+	case workbench.StepStarted:
+		return "… " + b.Step + ": " + sanitize.Line(b.Text)
+	case workbench.StepProgress:
+		return "    " + at(b.Node) + sanitize.Line(b.Text)
+	case workbench.StepEnded:
+		return stepText(b)
+	case workbench.NodeChanged:
+		return fmt.Sprintf("  node%d: %s %s", b.Node, b.State, sanitize.Line(b.Why))
+	case workbench.ClusterUp:
+		return upText(b)
+	case workbench.SpotNotice:
+		return fmt.Sprintf("warning: node%d will be taken away by its provider at %s (%s)", b.Node, b.At.Local().Format("15:04:05"), b.Action)
+	case workbench.ClusterStopped:
+		return fmt.Sprintf("  the machines are stopped; their disks cost $%.2f/h", b.PricePerHour)
+	case workbench.RunStarted:
+		return fmt.Sprintf("  %s, world size %d on %s, with %s", b.Engine, b.WorldSize, nodes(b.Nodes), b.Python)
+	case workbench.RankEnded:
+		return rankText(b)
+	case workbench.RunEnded:
+		return runText(b)
+	case workbench.ForwardOpened:
+		return forwardText(b)
+	case workbench.ForwardChanged:
+		return forwardStateText(b)
+	case workbench.ForwardClosed:
+		return fmt.Sprintf("%s on local port %d: %s", b.Name, b.LocalPort, b.Why)
+	case workbench.ReceiptMade:
+		return receiptText(b)
+	case workbench.MetricAdded:
+		return fmt.Sprintf("its output is now read for %s too, by %s", b.Name, b.Regex)
+	case workbench.Noticed:
+		return noticeText(b)
+	case workbench.Failed:
+		return faultText("✗ ", &b.Fault)
+	}
+	return ""
+}
+
+// upText says what a cluster costs and when it ends by itself; of one that
+// costs nothing there is nothing to say.
+func upText(b workbench.ClusterUp) string {
+	if b.PricePerHour == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("  %s %s%s", nodes(len(b.Nodes)), sanitize.Line(b.Instance+" in "+b.Zone), price(b.PricePerHour))
+	if !b.Ends.IsZero() {
+		s += ", shut themselves down at " + b.Ends.Local().Format("2006-01-02 15:04") + " at the latest"
+	}
+	return s
+}
+
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
+func price(perHour float64) string {
+	if perHour == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", $%.2f/h", perHour)
+}
+
+func at(node int) string {
+	if node < 0 {
+		return ""
+	}
+	return fmt.Sprintf("node%d: ", node)
+}
+
+func stepText(b workbench.StepEnded) string {
+	mark := "✓"
+	switch {
+	case !b.OK:
+		mark = "✗"
+	case b.Skipped:
+		mark = "="
+	}
+	s := fmt.Sprintf("%s %-11s %6.1f s  %s", mark, b.Step, b.Duration, sanitize.Line(b.Text))
+	if b.Failure != nil && b.Step != workbench.StepTrain {
+		s += faultRest(b.Failure)
+	}
+	return s
+}
+
+func rankText(b workbench.RankEnded) string {
+	switch {
+	case b.ExitCode == 0:
+		return ""
+	case b.ByUs:
+		return fmt.Sprintf("  rank %d on node%d was stopped", b.Rank, b.Node)
+	case b.Signal != "":
+		return fmt.Sprintf("  rank %d on node%d was ended by SIG%s", b.Rank, b.Node, b.Signal)
+	}
+	return fmt.Sprintf("  rank %d on node%d exited with code %d", b.Rank, b.Node, b.ExitCode)
+}
+
+func runText(b workbench.RunEnded) string {
+	s := fmt.Sprintf("run %s in %.1f s: %s (exit code %d)", b.Verdict, b.Duration, sanitize.Line(b.Cause), b.ExitCode)
+	for _, l := range b.LastLines {
+		s += "\n  | " + sanitize.Line(l)
+	}
+	return s
+}
+
+func receiptText(b workbench.ReceiptMade) string {
+	var s strings.Builder
+	for _, r := range b.Resources {
+		fmt.Fprintf(&s, "  %-10s %-8s %s: %s\n", r.Kind, string(r.State), sanitize.Line(r.ID), sanitize.Line(r.Proof))
+	}
+	head := "receipt: everything is gone"
+	if !b.Proven {
+		head = "receipt: UNRESOLVED"
+	}
+	fmt.Fprintf(&s, "%s; %d processes and %d files left; lived %s, cost $%.2f", head, b.ProcessesLeft, b.FilesLeft,
+		time.Duration(b.Lived*float64(time.Second)).Round(time.Second), b.Cost)
+	return s.String()
+}
+
+func noticeText(b workbench.Noticed) string {
+	s := "note: "
+	if b.Level == "warning" {
+		s = "warning: "
+	}
+	s += sanitize.Line(b.Text)
+	if b.Next != "" {
+		s += "; " + sanitize.Line(b.Next)
+	}
+	return s
+}
+
+func faultText(head string, f *workbench.Fault) string {
+	return head + sanitize.Line(f.Error()) + faultRest(f)
+}
+
+func faultRest(f *workbench.Fault) string {
+	var b strings.Builder
+	writeFault(&b, f)
+	return strings.TrimSuffix("\n"+b.String(), "\n")
+}
+
+// stateText is a state as lists show it.
+func stateText(states []cloud.State) string {
+	counts := map[cloud.State]int{}
+	for _, s := range states {
+		counts[s]++
+	}
+	var parts []string
+	for _, s := range []cloud.State{cloud.Alive, cloud.Unknown, cloud.Gone} {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+func (a *app) rerunCommand() *cobra.Command {
+	var goal workbench.Goal
+	var checkout, show bool
+	c := &cobra.Command{
+		Use: "rerun RUN", Short: "do a run again, with its own profile; says what differs now", Args: cobra.ExactArgs(1),
+		Long: `Runs the profile that a run had, from machines to results, and says what is not as
+it was then: the profile's file, the commit, what was not committed, the packages.
+
+With --checkout the code is that of then too: where the code directory differs,
+the commit is checked out into a directory of its own, with what was not
+committed on top. Your working tree stays as it is.`,
+	}
+	c.Flags().BoolVar(&checkout, "checkout", false, "use the code of then, where it differs")
+	c.Flags().BoolVar(&show, "plan", false, "show what would be done and what differs, and do nothing")
+	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
+	c.Flags().BoolVar(&goal.Keep, "keep", false, "keep a new cluster when a step before training fails")
+	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
+	c.Flags().BoolVar(&goal.Force, "force", false, "set up the environment again although nothing changed")
+	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) (err error) {
+		run, err := w.FindRun(args[0])
+		if err != nil {
+			return err
+		}
+		again, err := w.PlanRerun(ctx, run.ID, checkout)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, again.Close()) }()
+		if show {
+			return a.answer(rerunAnswer{run.ID, again.Differs, again.Checkout != "", again.Plan}, func(out io.Writer) {
+				for _, d := range again.Differs {
+					fmt.Fprintln(out, "differs: "+sanitize.Line(d))
+				}
+				io.WriteString(out, again.Plan.Text())
+			})
+		}
+		for _, d := range again.Differs {
+			if err := a.printer(w).one(workbench.Event{Time: timeNow(), Cluster: again.Plan.Cluster,
+				Body: workbench.Noticed{Level: "warning", Text: "rerun of " + run.ID + ": " + d}}); err != nil {
+				return err
+			}
+		}
+		if a.screen() && !goal.Detach {
+			return a.open(ctx, w, opening{plan: again.Plan, goal: again.Goal(goal)})
+		}
+		return a.do(ctx, w, again.Plan, again.Goal(goal))
+	})
+	return c
+}

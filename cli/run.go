@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var goal workbench.Goal
+	c := &cobra.Command{
+		Use: "run [PROFILE]", Short: "bring up, set up, sync, launch and watch: everything up to the results",
+		Long: `Runs a profile from machines to results, on the cluster of the profile's name,
+which is brought up when it is not there. On a terminal it opens the screen.
+
+Ctrl-C leaves the run going on; dlwb attach shows it again. When a step before
+training fails, a cluster that was made for it is removed again.`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
+	c.Flags().BoolVar(&goal.Keep, "keep", false, "keep a new cluster when a step before training fails")
+	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
+	c.Flags().BoolVar(&goal.Force, "force", false, "set up the environment again although nothing changed")
+	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		path, err := profilePath(args)
+		if err != nil {
+			return err
+		}
+		plan, err := w.Plan(ctx, path)
+		if err != nil {
+			return err
+		}
+		if a.screen() && !goal.Detach {
+			return a.open(ctx, w, opening{plan: plan, goal: goal})
+		}
+		return a.do(ctx, w, plan, goal)
+	})
+	return c
+}
+
+func (a *app) upCommand() *cobra.Command {
+	goal := workbench.Goal{Until: workbench.StepEnvironment}
+	c := &cobra.Command{
+		Use: "up [PROFILE]", Short: "bring the cluster up and set up Python on every node",
+		Args: cobra.MaximumNArgs(1),
+	}
+	c.Flags().BoolVar(&goal.Force, "force", false, "set up the environment again although nothing changed")
+	c.Flags().BoolVar(&goal.Keep, "keep", false, "keep what came up when a step fails")
+	c.RunE = a.withPlan(&goal)
+	return c
+}
+
+// withPlan is a command that goes with a profile as far as a goal says.
+func (a *app) withPlan(goal *workbench.Goal) func(*cobra.Command, []string) error {
+	return a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		path, err := profilePath(args)
+		if err != nil {
+			return err
+		}
+		plan, err := w.Plan(ctx, path)
+		if err != nil {
+			return err
+		}
+		return a.do(ctx, w, plan, *goal)
+	})
+}
+
+// do goes with a plan as far as the goal says and prints what happens.
+func (a *app) do(ctx context.Context, w *workbench.Workbench, plan *workbench.Plan, goal workbench.Goal) error {
+	var outcome workbench.Outcome
+	var err error
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	a.narrate(w, plan.Cluster, enough, func() { outcome, err = w.Do(ctx, plan, goal) })
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), err) // whatever failed, failed because of that
+	}
+	return a.conclude(w, outcome, err)
+}
+
+// samplesIn leaves telemetry out of a stream that is printed as text: only JSON
+// shows it.
+func (a *app) samplesIn(s *workbench.Subscription) *workbench.Subscription {
+	if a.json {
+		return s
+	}
+	return s.WithoutSamples()
+}
+
+// narrate prints the events of a cluster while f runs, to the last one. When
+// nobody reads them any more it says so by unheard and goes on without.
+func (a *app) narrate(w *workbench.Workbench, cluster string, unheard, f func()) {
+	sub := a.samplesIn(w.SubscribeNew(cluster))
+	defer sub.Close()
+	p := a.printer(w)
+	ctx, stop := context.WithCancel(context.Background())
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		p.follow(ctx, sub, unheard)
+	}()
+	f()
+	stop()
+	<-printed
+	_ = p.print(sub.Waiting())
+}
+
+// follow prints events until ctx ends.
+func (p *printer) follow(ctx context.Context, sub *workbench.Subscription, unheard func()) {
+	for ctx.Err() == nil {
+		if err := p.print(sub.Next(ctx)); unread(err) {
+			unheard()
+			<-ctx.Done()
+		}
+	}
+}
+
+// conclude turns what a drive came to into what is said last and the error
+// that sets the exit code. A failure that the events told is not told twice.
+func (a *app) conclude(w *workbench.Workbench, o workbench.Outcome, err error) error {
+	var busy *workbench.BusyError
+	switch {
+	case errors.Is(err, context.Canceled) && o.Run != "" && o.Receipt == nil:
+		a.hint("run %s goes on; dlwb attach %s shows it, dlwb down %s ends everything", o.Run, o.Cluster, o.Cluster)
+		return err
+	case errors.As(err, &busy):
+		return err
+	case err != nil && o.Started && (o.Receipt == nil || o.Receipt.Proven()):
+		return runError{max(exitCode(err), ExitFailed)}
+	case err != nil:
+		if o.Receipt != nil && o.Receipt.Proven() {
+			a.hint("cluster %s is gone; that could not be written down", o.Cluster)
+		}
+		return err
+	case o.Ended != nil && o.Receipt == nil:
+		a.hint("cluster %s is still up; dlwb down %s removes it", o.Cluster, o.Cluster)
+	}
+	if o.Ended != nil && o.Ended.ExitCode != 0 {
+		return runError{o.Ended.ExitCode}
+	}
+	return nil
+}
+
+// hint says what a person may do next; --json has no use for it.
+func (a *app) hint(format string, args ...any) {
+	if !a.json {
+		fmt.Fprintf(a.err, format+"\n", args...)
+	}
+}

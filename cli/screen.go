@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/ui"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// opening says what the screen shows first.
+type opening struct {
+	cluster string          // this cluster
+	plan    *workbench.Plan // or this plan, which is begun
+	goal    workbench.Goal
+}
+
+// open shows the screen until the user leaves it. What goes on without it is
+// said at the end, in the terminal that stays.
+func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error {
+	if o.plan != nil {
+		if err := w.Meet(ctx, o.plan); err != nil {
+			return err
+		}
+		a.onScreen.Store(true) // from here on nobody can be asked
+		if err := w.StartPlan(ctx, o.plan, o.goal); err != nil {
+			return err
+		}
+		o.cluster = o.plan.Cluster
+	} else if o.cluster != "" {
+		if err := w.Attach(ctx, o.cluster); err != nil {
+			return err
+		}
+	}
+	a.onScreen.Store(true)
+	res, err := ui.Run(ctx, bench{w}, ui.Options{Cluster: o.cluster, ReadOnly: a.readOnly, Theme: a.theme, OpenURL: openURL})
+	a.onScreen.Store(false)
+	if err != nil {
+		return err
+	}
+	return a.farewell(res)
+}
+
+// bench is the workbench with what the screen can't know of profiles.
+type bench struct{ *workbench.Workbench }
+
+// FieldFaults implements ui.Bench.
+func (bench) FieldFaults(err error) []ui.FieldFault {
+	var all profiles.Errors
+	if !errors.As(err, &all) {
+		return nil
+	}
+	faults := make([]ui.FieldFault, len(all))
+	for i, e := range all {
+		text := e.Why
+		if text == "" {
+			text = e.What
+		}
+		switch {
+		case e.Nearest != "":
+			text += fmt.Sprintf("; did you mean %q?", e.Nearest)
+		case e.Next != "":
+			text += "; " + e.Next
+		}
+		faults[i] = ui.FieldFault{Key: e.Key, Text: text}
+	}
+	return faults
+}
+
+// farewell says what goes on, and takes the exit code from the run that was
+// looked at.
+func (a *app) farewell(res ui.Result) error {
+	for _, c := range res.Running {
+		fmt.Fprintf(a.out, "cluster %s is still up; dlwb attach %s shows it, dlwb down %s removes it\n", c, c, c)
+	}
+	if res.Receipt != nil {
+		fmt.Fprintln(a.out, receiptText(*res.Receipt))
+		if !res.Receipt.Proven {
+			return runError{ExitUnresolved}
+		}
+	}
+	if res.Ended != nil {
+		fmt.Fprintln(a.out, runText(*res.Ended))
+		if res.Ended.ExitCode != 0 {
+			return runError{res.Ended.ExitCode}
+		}
+	}
+	return nil
+}
+
+// openURL shows an address in the user's browser.
+func openURL(url string) error {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	default:
+		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+			return fmt.Errorf("there is no display to open a browser on; the address is %s", url)
+		}
+	}
+	cmd := exec.Command(name, args...) // no stdout or stderr of ours: the screen owns them
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("open a browser: %w", err)
+	}
+	go func() { _ = cmd.Wait() }()
+	return nil
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+func (a *app) sshCommand() *cobra.Command {
+	var config, include, yes bool
+	c := &cobra.Command{
+		Use: "ssh CLUSTER [NODE] [-- COMMAND...]", Short: "a shell on a node (the head without a number)",
+		Long: `Opens a shell on a node, or runs a command there. The words after -- are passed
+as they are; for a pipe use sh -c '…'. Where input or output is no terminal the
+streams are passed through, and without a command sh reads its commands from
+the input. The exit code is that of the shell or the command.
+
+With --config it prints a configuration for your own ssh, and for scp, rsync
+and editors: ssh -F FILE node0. The file is kept up to date while the cluster
+is up and removed with it; host keys are checked, jump hosts are used.
+
+dlwb ssh --include offers the one line for ~/.ssh/config that makes the nodes
+of all clusters known by name, as CLUSTER-0 or CLUSTER.node0. It is shown and
+asked for first (--yes answers), and added once, at the top.`,
+	}
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if include {
+			return cobra.NoArgs(cmd, args)
+		}
+		return cobra.MinimumNArgs(1)(cmd, args)
+	}
+	c.Flags().BoolVar(&config, "config", false, "print a configuration for your own ssh instead")
+	c.Flags().BoolVar(&include, "include", false, "offer the line for ~/.ssh/config that makes all nodes known by name")
+	c.Flags().BoolVar(&yes, "yes", false, "with --include: add the line without asking")
+	c.MarkFlagsMutuallyExclusive("config", "include")
+	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		switch {
+		case include:
+			return a.includeSSH(w, yes)
+		case config:
+			return a.printSSHConfig(w, args[0])
+		}
+		node, words := 0, args[1:]
+		if len(words) > 0 && c.ArgsLenAtDash() != 1 {
+			if n, err := strconv.Atoi(strings.TrimPrefix(words[0], "node")); err == nil {
+				node, words = n, words[1:]
+			}
+		}
+		n, err := w.Node(args[0], node)
+		if err != nil {
+			return err
+		}
+		return a.shell(ctx, n, remote.Quote(words...))
+	})
+	return c
+}
+
+func (a *app) printSSHConfig(w *workbench.Workbench, cluster string) error {
+	made, err := w.SSHConfig(cluster)
+	if err != nil {
+		return err
+	}
+	return a.answer(made, func(out io.Writer) {
+		fmt.Fprintf(out, "# ssh -F %s node0\n", remote.Quote(made.File))
+		fmt.Fprint(out, sanitize.Plain(made.Text))
+	})
+}
+
+// includeSSH offers the line for ~/.ssh/config. That file is the user's: it is
+// touched after a yes only.
+func (a *app) includeSSH(w *workbench.Workbench, yes bool) error {
+	in, err := w.SSHInclude()
+	if err != nil {
+		return err
+	}
+	if !in.There && !a.json {
+		fmt.Fprintf(a.err, "at the top of %s this line makes the nodes of your clusters known by name (ssh CLUSTER-0):\n  %s\n",
+			sanitize.Line(in.File), sanitize.Line(in.Line))
+		if !yes && a.atTerminal() {
+			yes = a.ask("type yes to add it: ") == "yes"
+			if !yes {
+				return errors.New("nothing was changed")
+			}
+		}
+	}
+	if !in.There && yes {
+		if in, err = w.AddSSHInclude(); err != nil {
+			return err
+		}
+	}
+	return a.answer(in, func(out io.Writer) {
+		switch {
+		case in.Added:
+			fmt.Fprintf(out, "added; %s\n", sanitize.Line(in.Undo))
+		case in.There:
+			fmt.Fprintf(out, "%s has the line already; %s\n", sanitize.Line(in.File), sanitize.Line(in.Undo))
+		default:
+			fmt.Fprintln(out, "nothing was changed; add it yourself, or with dlwb ssh --include --yes")
+		}
+	})
+}
+
+// shell gives the terminal to a node. Where input or output is none, it passes
+// the streams through.
+func (a *app) shell(ctx context.Context, n *remote.Node, line string) error {
+	in, ok := a.in.(*os.File)
+	out, outOK := a.out.(*os.File)
+	if !ok || !outOK || !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()) {
+		return a.pipe(ctx, n, line)
+	}
+	if err := n.Connect(ctx); err != nil {
+		return err // said while the terminal is still its old self
+	}
+	state, err := term.MakeRaw(in.Fd())
+	if err != nil {
+		return fmt.Errorf("prepare the terminal: %w", err)
+	}
+	defer func() { _ = term.Restore(in.Fd(), state) }()
+	width, height, err := term.GetSize(out.Fd())
+	if err != nil {
+		width, height = 80, 24
+	}
+	resize, stop := resizes(out)
+	defer stop()
+	code, err := n.Shell(ctx, remote.Pty{
+		Line: line, Term: os.Getenv("TERM"), Width: width, Height: height, Resize: resize, Stdin: in, Stdout: out,
+	})
+	return exitOf(code, err)
+}
+
+// resizes tells when the terminal has another size.
+func resizes(tty *os.File) (<-chan [2]int, func()) {
+	changed, release := sizeChanges()
+	sizes := make(chan [2]int, 1)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-changed:
+			case <-done:
+				return
+			}
+			w, h, err := term.GetSize(tty.Fd())
+			if err != nil {
+				continue
+			}
+			select {
+			case sizes <- [2]int{w, h}:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return sizes, func() { release(); close(done) }
+}
+
+func (a *app) pipe(ctx context.Context, n *remote.Node, line string) error {
+	if line == "" {
+		line = "sh -s"
+	}
+	res, err := n.Exec(ctx, remote.Cmd{Line: line, Stdin: a.in, Stdout: a.out, Stderr: a.err})
+	return exitOf(res.ExitCode, err)
+}
+
+func exitOf(code int, err error) error {
+	if err == nil && code != 0 {
+		return runError{code}
+	}
+	return err
+}

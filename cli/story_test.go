@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestRunGoesFromProfileToReceipt(t *testing.T) {
+	b := newBed(t)
+	b.profile(fmt.Sprintf(lossScript, 30, 0.02)+`
+os.makedirs("outputs", exist_ok=True)
+open("outputs/done", "w").write(os.environ["WORLD_SIZE"])
+`, "results: {paths: [outputs/]}\n")
+	r := b.run("run", "--down", "--json")
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	var steps []string
+	for _, e := range r.all("step_ended") {
+		steps = append(steps, e["step"].(string))
+		if e["ok"] != true {
+			t.Errorf("step %v: %v", e["step"], e)
+		}
+		if _, ok := e["duration_s"].(float64); !ok {
+			t.Errorf("step %v has no duration", e["step"])
+		}
+	}
+	if want := []string{"cluster", "environment", "sync", "launch", "train", "fetch", "down"}; !reflect.DeepEqual(steps, want) {
+		t.Errorf("steps %v, want %v", steps, want)
+	}
+	var loss []float64
+	for i, e := range r.all("point") {
+		if e["name"] == "loss" {
+			loss = append(loss, e["value"].(float64))
+			if e["step"].(float64) != float64(len(loss)) {
+				t.Errorf("point %d: %v", i, e)
+			}
+		}
+	}
+	if len(loss) != 30 || loss[0] != 4 || loss[29] >= 1 {
+		t.Errorf("loss %v", loss)
+	}
+	end := r.one(t, "run_ended")
+	if end["exit_code"] != 0.0 || end["verdict"] != "succeeded" {
+		t.Errorf("run_ended %v", end)
+	}
+	receipt := r.one(t, "receipt")
+	if receipt["proven"] != true || receipt["processes_left"] != 0.0 || receipt["files_left"] != 0.0 {
+		t.Errorf("receipt %v", receipt)
+	}
+	if got, err := os.ReadFile(filepath.Join(r.one(t, "results")["dir"].(string), "outputs", "done")); err != nil || string(got) != "2" {
+		t.Errorf("results: %q, %v", got, err)
+	}
+	if left := b.processes(); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+	if entries, err := os.ReadDir(filepath.Join(b.home, "state", "local")); err == nil && len(entries) > 0 {
+		t.Errorf("files left: %v", entries)
+	}
+}
+
+func TestKilledDlwbLosesNothing(t *testing.T) {
+	b := newBed(t)
+	b.profile(fmt.Sprintf(lossScript, 150, 0.03), "")
+	first := b.start("run", "--json")
+	run := first.await("the run", func(e event) bool { return e["event"] == "run_started" })["run"].(string)
+	first.awaitStep(20)
+	first.signal(syscall.SIGKILL)
+	first.end()
+
+	r := b.run("attach", "--json")
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	var steps []float64
+	for _, e := range r.all("point") {
+		if e["name"] == "loss" {
+			steps = append(steps, e["step"].(float64))
+		}
+	}
+	for i, s := range steps {
+		if s != float64(i+1) {
+			t.Fatalf("the chart has a gap: point %d is step %v", i, s)
+		}
+	}
+	if len(steps) != 150 {
+		t.Errorf("%d points, want 150", len(steps))
+	}
+	for node, rank := range []int{0, 1} {
+		name := fmt.Sprintf("rank-%d.log", rank)
+		stored, err := os.ReadFile(filepath.Join(b.home, "state", "runs", run, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := b.command("ssh", "bed", fmt.Sprint(node), "--", "cat", ".dlwb/runs/"+run+"/"+name)
+		original, err := there.Output()
+		if err != nil || string(original) != string(stored) {
+			t.Errorf("rank %d: %d bytes stored, %d on the node (%v)", rank, len(stored), len(original), err)
+		}
+	}
+}
+
+// faults are training scripts that end badly on rank 1, and what must be said
+// of them.
+var faults = []struct {
+	name, script, more string
+	code               int
+	verdict            string
+	cause              string
+	lastLine           string
+}{
+	{
+		name: "exits with a code", code: 3, verdict: "failed", cause: "rank 1 on node1 exited with code 3", lastLine: "no more memory for this",
+		script: "    print('no more memory for this', flush=True); sys.exit(3)",
+	}, {
+		name: "is killed", code: 137, verdict: "killed", cause: "rank 1 on node1 was killed by SIGKILL", lastLine: "goodbye",
+		script: "    print('goodbye', flush=True); os.kill(os.getpid(), 9)",
+	}, {
+		name: "hangs", code: 124, verdict: "hung", cause: "printed nothing", lastLine: "waiting for nothing", more: "limits: {stall: 3s}\n",
+		script: "    print('waiting for nothing', flush=True); time.sleep(3600)",
+	}, {
+		name: "leaves a daemon that ignores TERM", code: 4, verdict: "failed", cause: "rank 1 on node1 exited with code 4", lastLine: "left one",
+		script: `    import subprocess
+    subprocess.Popen(["sh", "-c", "trap '' TERM; (trap '' TERM; sleep 3600) & sleep 3600"], start_new_session=True,
+                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    print('left one', flush=True); sys.exit(4)`,
+	},
+}
+
+func TestBadEndsAreToldWithRankAndLastLines(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			b := newBed(t)
+			b.profile("import os, sys, time\nif os.environ['RANK'] == '1':\n    time.sleep(0.5)\n"+f.script+"\ntime.sleep(3600)\n",
+				f.more)
+			r := b.run("run", "--json")
+			if r.code != f.code {
+				t.Errorf("exit code %d, want %d\n%s", r.code, f.code, r.stderr)
+			}
+			end := r.one(t, "run_ended")
+			if end["verdict"] != f.verdict || !strings.Contains(end["cause"].(string), f.cause) || end["exit_code"] != float64(f.code) {
+				t.Errorf("run_ended %v", end)
+			}
+			if f.verdict != "hung" && end["rank"] != 1.0 {
+				t.Errorf("rank %v, want 1", end["rank"])
+			}
+			if f.verdict != "hung" && !strings.Contains(fmt.Sprint(end["last_lines"]), f.lastLine) {
+				t.Errorf("last lines %v, want %q", end["last_lines"], f.lastLine)
+			}
+			if left := b.ranks(); len(left) > 0 {
+				t.Errorf("processes of the run are left: %v", left)
+			}
+			if d := b.run("down", "--json"); d.code != 0 || d.one(t, "receipt")["proven"] != true {
+				t.Errorf("down: exit code %d\n%s", d.code, d.stdout)
+			}
+		})
+	}
+}
+
+// ranks are the bed's processes that belong to a run.
+func (b *bed) ranks() []string {
+	var found []string
+	for _, p := range b.processes() {
+		if strings.Contains(p, "train.py") || strings.Contains(p, "sleep 3600") {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func TestSecondDlwbSeesAndDoesNotFight(t *testing.T) {
+	b := newBed(t)
+	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
+	first := b.start("run", "--json")
+	first.awaitStep(5)
+	second := b.start("attach", "--json")
+	second.awaitStep(10)
+	if r := b.run("run", "--json"); r.code == 0 || !strings.Contains(r.stdout, "is going on there") {
+		t.Errorf("a second run on the same cluster: exit code %d\n%s", r.code, r.stdout)
+	}
+	if r := b.run("stop", "--json"); r.code != 0 {
+		t.Errorf("stop: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, s := range []*started{first, second} {
+		if code := s.end(); code != 130 {
+			t.Errorf("exit code %d, want 130", code)
+		}
+	}
+	if r := b.run("ls", "--json"); !strings.Contains(r.stdout, `"phase":"ready"`) {
+		t.Errorf("after stop: %s", r.stdout)
+	}
+}
+
+func TestDownFromAnotherDlwbEndsTheWatch(t *testing.T) {
+	b := newBed(t)
+	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
+	first := b.start("run", "--json")
+	first.awaitStep(5)
+	if r := b.run("down", "--json"); r.code != 0 || r.one(t, "receipt")["proven"] != true {
+		t.Fatalf("down: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if code := first.end(); code != 130 {
+		t.Errorf("the watching dlwb: exit code %d, want 130", code)
+	}
+}
+
+func TestInterruptLeavesTheRunGoingOn(t *testing.T) {
+	b := newBed(t)
+	b.profile(fmt.Sprintf(lossScript, 100, 0.03), "")
+	first := b.start("run", "--json")
+	first.awaitStep(5)
+	first.signal(syscall.SIGINT)
+	if code := first.end(); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	if r := b.run("attach", "--json"); r.code != 0 || r.one(t, "run_ended")["verdict"] != "succeeded" {
+		t.Errorf("attach: exit code %d\n%s", r.code, r.stdout)
+	}
+}
+
+func TestInterruptWithDownLeavesNothing(t *testing.T) {
+	b := newBed(t)
+	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
+	first := b.start("run", "--down", "--json")
+	first.awaitStep(5)
+	first.signal(syscall.SIGINT)
+	first.await("the receipt", func(e event) bool { return e["event"] == "receipt" && e["proven"] == true })
+	if code := first.end(); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+}

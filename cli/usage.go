@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dlwb/dlwb/profiles"
+)
+
+// asksJSON looks for --json before the flags are read, so that a fault of the
+// command line is answered in the form that was asked for.
+func asksJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "--json", "--json=true":
+			return true
+		}
+	}
+	return false
+}
+
+// usageArgs says what is wrong with a command's arguments, as a usage error.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if check == nil || check(c, args) == nil {
+			return nil
+		}
+		got := "no arguments"
+		if len(args) > 0 {
+			got = fmt.Sprintf("%q", args)
+		}
+		return usageError{fmt.Errorf("%s got %s; usage: %s", c.Name(), got, c.UseLine())}
+	}
+}
+
+// rootArgs takes no arguments: a word there is a command that does not exist.
+func rootArgs(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknownCommand(root, args[0])
+}
+
+func unknownCommand(root *cobra.Command, word string) error {
+	meant := nearestCommand(root, word)
+	if meant != "" {
+		meant = "; did you mean " + meant + "?"
+	}
+	return usageError{fmt.Errorf("there is no command %q%s; dlwb --help lists them", word, meant)}
+}
+
+// nearestCommand is the command that a word comes near to, or that does what
+// people call by this word elsewhere.
+func nearestCommand(root *cobra.Command, word string) string {
+	var names []string
+	for _, c := range root.Commands() {
+		if c.Hidden {
+			continue
+		}
+		if slices.Contains(c.SuggestFor, strings.ToLower(word)) {
+			return c.Name()
+		}
+		names = append(names, c.Name())
+	}
+	return profiles.Nearest(word, names)
+}
+
+// suggestFor are words that people type for a command that is called
+// otherwise here.
+var suggestFor = map[string][]string{
+	"ls": {"list", "ps", "status", "clusters"}, "down": {"destroy", "delete", "rm", "teardown", "terminate"},
+	"up": {"create", "provision"}, "run": {"train", "launch", "start", "submit"}, "stop": {"kill", "cancel"},
+	"attach": {"watch", "resume"}, "ssh": {"shell", "login"}, "forward": {"jupyter", "tensorboard", "tunnel"},
+	"pull": {"fetch", "download"}, "sync": {"push", "upload"}, "logs": {"log", "tail"}, "compare": {"diff"}, "rerun": {"repeat", "again", "reproduce"}, "doctor": {"check"}, "init": {"new"},
+}
+
+// flagFault says what is wrong with a flag, with the nearest right one.
+func flagFault(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, c.CommandPath())}
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	word := unknown.GetSpecifiedName()
+	meant := profiles.Nearest(word, names)
+	if meant != "" {
+		meant = "; did you mean --" + meant + "?"
+	}
+	dashes := "--"
+	if len(word) == 1 {
+		dashes = "-"
+	}
+	return usageError{fmt.Errorf("%s has no flag %s%s%s; %s --help lists them", c.CommandPath(), dashes, word, meant, c.CommandPath())}
+}
+
+// themes are what --theme takes.
+var themes = []string{"auto", "dark", "light"}
+
+// checkFlags holds what flags say against what the command can do.
+func (a *app) checkFlags(c *cobra.Command, _ []string) error {
+	if f := c.Flags().Lookup("theme"); f != nil && !slices.Contains(themes, a.theme) {
+		return usageError{fmt.Errorf("--theme %s: it is one of %s", a.theme, strings.Join(themes, ", "))}
+	}
+	if why := textOnly(c); a.json && why != "" {
+		return usageError{fmt.Errorf("%s has no --json: %s", c.CommandPath(), why)}
+	}
+	return nil
+}

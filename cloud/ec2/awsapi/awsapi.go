@@ -1,0 +1,145 @@
+// Package awsapi is dlwb's one door to AWS: credentials, regions, retries and
+// the words for what went wrong. It makes no resource and remembers nothing
+// but who the caller is.
+package awsapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
+)
+
+// API gives the clients of each region. Its methods may be called from several
+// goroutines.
+type API struct {
+	cfg aws.Config
+
+	mu       sync.Mutex
+	ec2      map[string]*ec2.Client
+	identity *Identity
+}
+
+// Load reads the user's AWS configuration as every AWS tool does: environment,
+// shared files, SSO, and AWS_ENDPOINT_URL for another endpoint. It sends
+// nothing.
+func Load(ctx context.Context) (*API, error) {
+	cfg, err := config.LoadDefaultConfig(ctx,
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callLimit)),
+		config.WithLogger(logging.Nop{}), // the screen is not the SDK's
+		config.WithRetryer(func() aws.Retryer { return readRetryer() }),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("read the AWS configuration: %w", err)
+	}
+	cfg.HTTPClient = &client{cfg.HTTPClient} // only now: AWS_CA_BUNDLE has gone into it
+	return &API{cfg: cfg, ec2: map[string]*ec2.Client{}}, nil
+}
+
+// callLimit bounds one attempt of one call.
+const callLimit = 30 * time.Second
+
+// readAttempts is how often a call that changes nothing is tried.
+const readAttempts = 6
+
+func readRetryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = readAttempts
+		o.MaxBackoff = 5 * time.Second
+	})
+}
+
+// Once makes a call be sent one single time: whether a call that changes
+// something is to be sent again is for the ledger to say.
+func Once(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
+
+// client hides that a request's body can write itself. With smithy-go v1.28
+// such a body is closed while net/http still writes it, which net/http takes
+// for a failed write and cuts the connection, while the reply is being read.
+type client struct{ aws.HTTPClient }
+
+// Do sends a request.
+func (c *client) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return c.HTTPClient.Do(r)
+}
+
+// Region is the region of the user's configuration; empty when it has none.
+func (a *API) Region() string { return a.cfg.Region }
+
+// EC2 is the client for EC2 in a region.
+func (a *API) EC2(region string) *ec2.Client {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c, ok := a.ec2[region]
+	if !ok {
+		c = ec2.NewFromConfig(a.cfg, func(o *ec2.Options) { o.Region = region })
+		a.ec2[region] = c
+	}
+	return c
+}
+
+// SSM is the client for Systems Manager in a region.
+func (a *API) SSM(region string) *ssm.Client {
+	return ssm.NewFromConfig(a.cfg, func(o *ssm.Options) { o.Region = region })
+}
+
+// Quotas is the client for Service Quotas in a region.
+func (a *API) Quotas(region string) *servicequotas.Client {
+	return servicequotas.NewFromConfig(a.cfg, func(o *servicequotas.Options) { o.Region = region })
+}
+
+// Pricing is the client for the price list, which lives in us-east-1 for all
+// regions.
+func (a *API) Pricing() *pricing.Client {
+	return pricing.NewFromConfig(a.cfg, func(o *pricing.Options) { o.Region = "us-east-1" })
+}
+
+// Identity is who the credentials belong to.
+type Identity struct {
+	Account string
+	ARN     string
+	UserID  string
+}
+
+// Identity asks AWS whose credentials these are, and remembers the answer.
+func (a *API) Identity(ctx context.Context) (Identity, error) {
+	if known := a.remembered(); known != nil {
+		return *known, nil
+	}
+	region := a.cfg.Region
+	if region == "" {
+		region = "us-east-1"
+	}
+	out, err := sts.NewFromConfig(a.cfg, func(o *sts.Options) { o.Region = region }).
+		GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return Identity{}, err
+	}
+	id := Identity{aws.ToString(out.Account), aws.ToString(out.Arn), aws.ToString(out.UserId)}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.identity = &id
+	return id, nil
+}
+
+func (a *API) remembered() *Identity {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.identity
+}

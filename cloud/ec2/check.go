@@ -1,0 +1,338 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+)
+
+// checkLimit bounds a whole check: a plan that waits for an AWS that does not
+// answer says so instead.
+const checkLimit = 15 * time.Second
+
+// preflight is one check at work.
+type preflight struct {
+	p    *Provider
+	spec cloud.Spec
+	api  *awsapi.API // nil: the configuration can't be read
+	who  awsapi.Identity
+
+	region string
+	offers []cloud.Offer // in the order in which they will be tried
+	image  image
+	imgErr error
+	net    network
+	netErr error
+	disk   cloud.Price // of one GiB
+}
+
+// The findings, in the order in which they are shown.
+const (
+	seeCredentials = iota
+	seeRegion
+	seeMachine
+	seeZones
+	seeQuota
+	seeFallback
+	seeImage
+	seeNetwork
+	seePermissions
+	seeAddress
+	seePrice
+	seeSpot
+	seeLimits
+	seen
+)
+
+// Check looks for what would make Up fail, and what it would cost. It asks AWS
+// for everything at once and changes nothing: permissions are found out by dry
+// runs. What can't be found out stands in no one's way and is said.
+func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	c := &preflight{p: p, spec: spec}
+	var all [seen]cloud.Finding
+	c.choose(ctx, &all)
+	if all[seeCredentials].OK {
+		c.ask(ctx, &all)
+	}
+	out := cloud.Preflight{}
+	if len(c.offers) > 0 {
+		c.price(&out, &all)
+	}
+	if !all[seeCredentials].OK {
+		for _, see := range []int{seeMachine, seePrice} {
+			all[see].Text = "not checked with AWS: " + all[see].Text
+		}
+	}
+	for _, f := range all {
+		if f.What != "" {
+			out.Findings = append(out.Findings, f)
+		}
+	}
+	return out
+}
+
+func found(what, text string) cloud.Finding {
+	return cloud.Finding{OK: true, What: what, Text: text}
+}
+
+func missing(what, text, next string) cloud.Finding {
+	return cloud.Finding{What: what, Text: text, Next: next}
+}
+
+// failed is the finding of an error. A mere want of an answer stands in nobody's
+// way: it is said, and the launch will tell.
+func failed(what string, err error, next string) cloud.Finding {
+	var p *awsapi.Problem
+	if !errors.As(err, &p) {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return found(what, "not checked: AWS did not answer in time")
+		}
+		return missing(what, err.Error(), next)
+	}
+	switch p.Kind {
+	case awsapi.Unknown, awsapi.Throttled, awsapi.Unreachable:
+		return cloud.Finding{OK: true, What: what, Text: "not checked: " + p.Cause, Next: p.Next}
+	}
+	return missing(what, p.Cause, cmp.Or(p.Next, next))
+}
+
+// choose finds out who asks, and which machine it would be.
+func (c *preflight) choose(ctx context.Context, all *[seen]cloud.Finding) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	market := catalog.NewMarket(nil, "") // what is built in
+	api, err := c.p.api(ctx)
+	if err != nil {
+		p := awsapi.Explain(err, awsapi.Call{Action: "read the AWS configuration"})
+		all[seeCredentials] = missing("credentials", p.Cause, p.Next)
+	} else {
+		c.api = api
+		wg.Go(func() { all[seeCredentials] = c.credentials(ctx) })
+		if m, err := c.p.market(ctx); err == nil {
+			market = m
+		}
+	}
+	c.region = c.firstRegion()
+	c.offers, err = market.Choose(ctx, c.spec)
+	switch {
+	case err != nil:
+		all[seeMachine] = failed("machine", err, "dlwb offers --provider ec2 --region "+c.region)
+	case len(c.offers) == 0:
+		all[seeMachine] = missing("machine", "no machine that can be had is what the profile asks for", "dlwb offers --provider ec2 --region "+c.region)
+	default:
+		c.region = c.offers[0].Region
+		c.disk = market.DiskPrice(ctx, c.region)
+		all[seeMachine] = c.machine()
+	}
+}
+
+// firstRegion is where the first machines would be.
+func (c *preflight) firstRegion() string {
+	switch {
+	case len(c.spec.Regions) > 0:
+		return c.spec.Regions[0]
+	case c.api != nil && c.api.Region() != "":
+		return c.api.Region()
+	}
+	return "us-east-1"
+}
+
+// credentials says whose they are and where they come from. Without them
+// nothing else can be found out.
+func (c *preflight) credentials(ctx context.Context) cloud.Finding {
+	const what = "credentials"
+	who, err := c.api.Identity(ctx)
+	if err != nil {
+		p := awsapi.Explain(err, awsapi.Call{Action: "GetCallerIdentity", Region: c.api.Region()})
+		return missing(what, p.Cause+"; so nothing below is checked with AWS", p.Next)
+	}
+	c.who = who
+	text := fmt.Sprintf("%s, account %s", who.ARN, who.Account)
+	if from, err := c.api.Source(ctx); err == nil {
+		text += ", from " + from
+	}
+	if endpoint := c.api.Endpoint(); endpoint != "" {
+		text += ", at " + endpoint + " (AWS_ENDPOINT_URL)"
+	}
+	return found(what, text)
+}
+
+// ask looks at everything that AWS alone can tell.
+func (c *preflight) ask(ctx context.Context, all *[seen]cloud.Finding) {
+	var wg, rest sync.WaitGroup
+	wg.Go(func() { c.net, c.netErr = c.p.network(ctx, c.region, c.spec) })
+	if len(c.offers) > 0 {
+		wg.Go(func() { c.image, c.imgErr = c.findImage(ctx) })
+	}
+	rest.Go(func() { all[seeRegion] = c.regions(ctx) })
+	rest.Go(func() { all[seeAddress] = c.address(ctx) })
+	wg.Wait()
+	all[seeNetwork] = c.network()
+	if len(c.offers) > 0 {
+		all[seeZones], all[seeImage] = c.zones(), c.images()
+		all[seeQuota], all[seeFallback] = c.quotas()
+	}
+	all[seePermissions] = c.permissions(ctx)
+	rest.Wait()
+}
+
+// machine says what the machine is.
+func (c *preflight) machine() cloud.Finding {
+	o := c.offers[0]
+	text := fmt.Sprintf("%d × %s in %s", c.spec.Count, o.Instance, o.Region)
+	if o.GPUs > 0 {
+		text += fmt.Sprintf(", each with %d × %s", o.GPUs, o.GPU)
+	}
+	if len(o.Notes) > 0 {
+		text += "; " + strings.Join(o.Notes, "; ")
+	}
+	if others := c.others(); others != "" {
+		text += "; where there is no room, then " + others
+	}
+	return found("machine", text)
+}
+
+// others are the next choices, the first few of them.
+func (c *preflight) others() string {
+	const most = 3
+	var names []string
+	for _, o := range c.offers[1:] {
+		names = append(names, o.Instance+" in "+o.Region)
+	}
+	if len(names) > most {
+		names = append(names[:most:most], fmt.Sprintf("%d more", len(names)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
+// zones are those that offer the machine and have a subnet.
+func (c *preflight) zones() cloud.Finding {
+	const what = "zones"
+	o := c.offers[0]
+	next := "aws ec2 describe-instance-type-offerings --location-type availability-zone --filters Name=instance-type,Values=" + o.Instance + " --region " + o.Region
+	if c.netErr != nil {
+		return found(what, offeredIn(o.Zones))
+	}
+	usable := zones(o, c.spec.Spot, c.net)
+	if len(usable) == 0 {
+		return missing(what, fmt.Sprintf("%s: %s, and there is no subnet in any of them", o.Instance, offeredIn(o.Zones)), next)
+	}
+	text := o.Instance + " can start in " + zoneNames(usable)
+	if len(o.Zones) == 0 {
+		text = "AWS did not say which zones offer " + o.Instance + "; all with a subnet are tried: " + zoneNames(usable)
+	}
+	return found(what, text)
+}
+
+func offeredIn(all []cloud.Zone) string {
+	if len(all) == 0 {
+		return "which zones offer it is not known"
+	}
+	return "offered in " + zoneNames(all)
+}
+
+func zoneNames(all []cloud.Zone) string {
+	var names []string
+	for _, z := range all {
+		names = append(names, z.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// regions finds out whether the account has enabled the regions to be tried.
+func (c *preflight) regions(ctx context.Context) cloud.Finding {
+	const what = "region"
+	names := c.spec.Regions
+	if len(names) == 0 {
+		names = []string{c.region}
+	}
+	ec2, err := c.p.connect(ctx, cmp.Or(c.api.Region(), names[0]))
+	if err != nil {
+		return failed(what, err, "")
+	}
+	yes := true
+	out, err := ec2.DescribeRegions(ctx, &awsec2.DescribeRegionsInput{AllRegions: &yes})
+	if err != nil {
+		return failed(what, awsapi.Explain(err, awsapi.Call{Action: "DescribeRegions", Region: names[0]}), "")
+	}
+	state := map[string]string{}
+	for _, r := range out.Regions {
+		if r.RegionName != nil && r.OptInStatus != nil {
+			state[*r.RegionName] = *r.OptInStatus
+		}
+	}
+	return regionFinding(names, state, len(c.spec.Regions) > 0)
+}
+
+// regionFinding judges regions by what AWS calls their state.
+func regionFinding(names []string, state map[string]string, given bool) cloud.Finding {
+	const what = "region"
+	for _, name := range names {
+		switch state[name] {
+		case "opted-in", "opt-in-not-required":
+		case "not-opted-in":
+			return missing(what, "the account has not enabled "+name, "aws account enable-region --region-name "+name+" (takes some minutes)")
+		default:
+			return missing(what, name+" is no region of this account's", "aws ec2 describe-regions --query \"Regions[].RegionName\" --output text")
+		}
+	}
+	text := strings.Join(names, ", then ") + ", enabled"
+	if !given {
+		text += "; none is given in machines.region"
+	}
+	return found(what, text)
+}
+
+// images says what the nodes would start from, and whether the disk has room
+// for it.
+func (c *preflight) images() cloud.Finding {
+	const what = "image"
+	if c.imgErr != nil {
+		return failed(what, c.imgErr, "machines.image in the profile: pytorch, base, ubuntu, or ami-…")
+	}
+	gib, err := diskGiB(c.spec, c.image)
+	if err != nil {
+		return missing(what, err.Error(), fmt.Sprintf("machines.disk: %dGB", (int64(c.image.GiB+room)<<30+999_999_999)/1_000_000_000))
+	}
+	return found(what, fmt.Sprintf("%s (%s), login %s, needs %d GiB; the disk has %d GiB", c.image.ID, c.image.Name, c.image.User, c.image.GiB, gib))
+}
+
+// network says where the nodes would be put.
+func (c *preflight) network() cloud.Finding {
+	const what = "network"
+	if c.netErr != nil {
+		return failed(what, c.netErr, "aws ec2 create-default-vpc --region "+c.region+"; or machines.subnet in the profile")
+	}
+	var names []string
+	for zone := range c.net.Subnets {
+		names = append(names, zone)
+	}
+	slices.Sort(names)
+	if c.spec.Subnet != "" {
+		return found(what, fmt.Sprintf("subnet %s of %s in %s", c.spec.Subnet, c.net.VPC, strings.Join(names, ", ")))
+	}
+	return found(what, fmt.Sprintf("default VPC %s with subnets in %s", c.net.VPC, strings.Join(names, ", ")))
+}
+
+// address is from where alone the nodes can be reached.
+func (c *preflight) address(ctx context.Context) cloud.Finding {
+	const what = "address"
+	from, err := c.p.source(ctx)
+	if err != nil {
+		return missing(what, err.Error(), "export "+sourceEnv+"=203.0.113.7, with this machine's public address")
+	}
+	return found(what, "ssh to the nodes is allowed from "+from.String()+" only")
+}

@@ -1,0 +1,180 @@
+package ec2
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+)
+
+// probe is one call made as a dry run.
+type probe struct {
+	action string
+	try    func(ctx context.Context) error
+}
+
+// permissions tries every call that makes something, as a dry run. Those that
+// end something can't be tried before there is something to end: the least
+// policy allows them by tag, and AWS refuses a dry run on what has none.
+func (c *preflight) permissions(ctx context.Context) cloud.Finding {
+	const what = "permissions"
+	ec2, err := c.p.connect(ctx, c.region)
+	if err != nil {
+		return failed(what, err, "")
+	}
+	all := c.probes(ec2)
+	problems := make([]*awsapi.Problem, len(all))
+	var wg sync.WaitGroup
+	for i, p := range all {
+		wg.Go(func() { problems[i] = c.dryRun(ctx, p) })
+	}
+	wg.Wait()
+	return c.judge(all, problems)
+}
+
+// dryRun returns nil when the call would be carried out.
+func (c *preflight) dryRun(ctx context.Context, p probe) *awsapi.Problem {
+	err := p.try(ctx)
+	if awsapi.Allowed(err) {
+		return nil
+	}
+	call := awsapi.Call{Action: p.action, Region: c.region, Count: c.spec.Count, Spot: c.spec.Spot}
+	if len(c.offers) > 0 {
+		o := c.offers[0]
+		call.Instance, call.VCPUs = o.Instance, o.VCPUs
+		_, call.Quota = catalog.QuotaName(o.Instance, c.spec.Spot)
+	}
+	if err == nil {
+		return &awsapi.Problem{Kind: awsapi.Unknown, Cause: p.action + ": the endpoint does not know dry runs"}
+	}
+	return awsapi.Explain(err, call)
+}
+
+// judge makes one finding of all dry runs: a permission that is missing comes
+// first, then a request that AWS does not take, then what nobody knows.
+func (c *preflight) judge(all []probe, problems []*awsapi.Problem) cloud.Finding {
+	const what = "permissions"
+	var allowed, lacking []string
+	var refused, unsure *awsapi.Problem
+	for i, p := range problems {
+		switch {
+		case p == nil:
+			allowed = append(allowed, all[i].action)
+		case p.Kind == awsapi.NoPermission && p.Missing != "":
+			lacking = append(lacking, p.Missing)
+			refused = p
+		case p.Kind == awsapi.Unknown || p.Kind == awsapi.Throttled || p.Kind == awsapi.Unreachable:
+			unsure = p
+		case refused == nil:
+			refused = p
+		}
+	}
+	slices.Sort(lacking)
+	lacking = slices.Compact(lacking)
+	switch {
+	case len(lacking) > 0:
+		return missing(what, "these credentials have no permission for "+strings.Join(lacking, ", "),
+			grant(c.who.ARN, lacking)+" (docs/aws.md has all that dlwb needs)"+told(refused))
+	case refused != nil:
+		return missing("launch", refused.Cause, refused.Next)
+	case unsure != nil:
+		return cloud.Finding{OK: true, What: what, Text: "not checked: " + unsure.Cause, Next: unsure.Next}
+	}
+	return found(what, "AWS would allow "+strings.Join(allowed, ", "))
+}
+
+// told is how to read what else AWS says of a refusal.
+func told(p *awsapi.Problem) string {
+	if p == nil {
+		return ""
+	}
+	if i := strings.Index(p.Next, "; AWS tells more by: "); i >= 0 {
+		return p.Next[i:]
+	}
+	return ""
+}
+
+// probes are the calls that Up would make.
+func (c *preflight) probes(ec2 client) []probe {
+	yes := aws.Bool(true)
+	life := cloud.Life{Name: c.spec.Name, ID: "000000000000"}
+	t := tags(life, c.who.ARN, time.Now())
+	token := "dlwb-" + life.ID + "-dry"
+	name := aws.String(baseName(life))
+	all := []probe{{"ImportKeyPair", func(ctx context.Context) error {
+		key, err := throwaway()
+		if err != nil {
+			return err
+		}
+		_, err = ec2.ImportKeyPair(ctx, &awsec2.ImportKeyPairInput{DryRun: yes, KeyName: name, PublicKeyMaterial: key,
+			TagSpecifications: specify(token, t, types.ResourceTypeKeyPair)}, awsapi.Once)
+		return err
+	}}}
+	if c.spec.Count > 1 {
+		all = append(all, probe{"CreatePlacementGroup", func(ctx context.Context) error {
+			_, err := ec2.CreatePlacementGroup(ctx, &awsec2.CreatePlacementGroupInput{DryRun: yes, GroupName: name,
+				Strategy: types.PlacementStrategyCluster, TagSpecifications: specify(token, t, types.ResourceTypePlacementGroup)}, awsapi.Once)
+			return err
+		}})
+	}
+	if c.netErr == nil {
+		all = append(all, probe{"CreateSecurityGroup", func(ctx context.Context) error {
+			_, err := ec2.CreateSecurityGroup(ctx, &awsec2.CreateSecurityGroupInput{DryRun: yes, GroupName: name, VpcId: &c.net.VPC,
+				Description: aws.String("dlwb"), TagSpecifications: specify(token, t, types.ResourceTypeSecurityGroup)}, awsapi.Once)
+			return err
+		}})
+	}
+	if in := c.launchInput(token, t); in != nil {
+		all = append(all, probe{"RunInstances", func(ctx context.Context) error {
+			_, err := ec2.RunInstances(ctx, in, awsapi.Once)
+			return err
+		}})
+	}
+	return all
+}
+
+// throwaway is a public key that nobody has the private half of.
+func throwaway() ([]byte, error) {
+	b, err := newKey("dlwb dry run")
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.ParsePrivateKey(b)
+	if err != nil {
+		return nil, err
+	}
+	return ssh.MarshalAuthorizedKey(signer.PublicKey()), nil
+}
+
+// launchInput is the launch as Up would ask for it, but for what is made only
+// then: the key, the groups and the client token. It is nil when too little is
+// known.
+func (c *preflight) launchInput(token string, t map[string]string) *awsec2.RunInstancesInput {
+	l, ok := c.launch()
+	wanted := c.spec.Count - c.spec.Have
+	if !ok || wanted < 1 || c.netErr != nil || c.imgErr != nil {
+		return nil
+	}
+	usable := zones(c.offers[0], c.spec.Spot, c.net)
+	if len(usable) == 0 {
+		return nil
+	}
+	l.Zone, l.Tags, l.Nodes = usable[0].Name, t, make([]int, wanted)
+	l.Subnet = c.net.Subnets[l.Zone]
+	in := l.input(token, nil)
+	in.DryRun, in.ClientToken, in.KeyName, in.UserData = aws.Bool(true), nil, nil, nil
+	for i := range in.NetworkInterfaces {
+		in.NetworkInterfaces[i].Groups = nil
+	}
+	return in
+}

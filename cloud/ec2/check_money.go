@@ -1,0 +1,183 @@
+package ec2
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+)
+
+// quotas says whether the account may run the machines: as the spec asks for
+// them, and on demand where the spec falls back to that.
+func (c *preflight) quotas() (wanted, fallback cloud.Finding) {
+	o := c.offers[0]
+	missing := max(0, c.spec.Count-c.spec.Have)
+	if !c.spec.Spot {
+		return quotaFinding("quota", o, o.Quota, missing, false), cloud.Finding{}
+	}
+	wanted = quotaFinding("spot quota", o, o.SpotQuota, missing, true)
+	if c.spec.OnDemandFallback {
+		fallback = quotaFinding("on-demand quota", o, o.Quota, missing, false)
+		// one of the two ways is enough
+		if wanted.OK != fallback.OK {
+			wanted.OK, fallback.OK = true, true
+		}
+	}
+	return wanted, fallback
+}
+
+// quotaFinding tells a quota of 0 from one that is too small and from one that
+// nobody knows.
+func quotaFinding(what string, o cloud.Offer, q cloud.Quota, count int, spot bool) cloud.Finding {
+	need := count * o.VCPUs
+	if q.Code == "" {
+		q.Name, q.Code = catalog.QuotaName(o.Instance, spot)
+	}
+	name := fmt.Sprintf("%q", q.Name)
+	if q.Code != "" {
+		name += " (" + q.Code + ")"
+	}
+	left := max(0, q.Limit-q.Used)
+	raise := awsapi.RaiseQuota(o.Region, q.Code, q.Used+need, spot)
+	switch {
+	case count == 0:
+		return found(what, "the machines are there already")
+	case !q.Known:
+		text := fmt.Sprintf("not checked: %s in %s", name, o.Region)
+		if q.Why != "" {
+			text += ": " + q.Why
+		}
+		return cloud.Finding{OK: true, What: what, Text: fmt.Sprintf("%s; %d vCPUs are needed", text, need)}
+	case q.Limit == 0:
+		return missing(what, fmt.Sprintf("this account may run no %s in %s: the quota %s is 0 vCPUs, as in every new account; %d are needed",
+			o.Instance, o.Region, name, need), raise)
+	case need > left:
+		return missing(what, fmt.Sprintf("the quota %s in %s is too small: %d × %s need %d vCPUs, and %d of %d are left",
+			name, o.Region, count, o.Instance, need, left, q.Limit), raise)
+	}
+	return found(what, fmt.Sprintf("%d vCPUs are needed, and %d of %d are left of %s in %s", need, left, q.Limit, name, o.Region))
+}
+
+// launch is what would be launched first, as far as its price goes; false when
+// there is nothing to launch.
+func (c *preflight) launch() (launch, bool) {
+	if len(c.offers) == 0 || c.spec.Count < 1 {
+		return launch{}, false
+	}
+	o := c.offers[0]
+	l := launch{
+		Region: o.Region, Instance: o.Instance, Spot: c.spec.Spot, VCPUs: o.VCPUs, Nodes: make([]int, c.spec.Count),
+		Image: c.image.ID, Device: c.image.Device, Profile: c.spec.InstanceProfile,
+		Disk: c.disk, Address: catalog.AddressPrice(),
+	}
+	l.GiB, _ = diskGiB(c.spec, c.image) // a disk that is too small has its own finding
+	var zone cloud.Zone
+	if usable := zones(o, c.spec.Spot, c.net); len(usable) > 0 {
+		zone = usable[0]
+	}
+	l.Machine = machinePrice(o, zone, c.spec.Spot)
+	return l, true
+}
+
+// price works out what it costs, and what it can cost at most.
+func (c *preflight) price(out *cloud.Preflight, all *[seen]cloud.Finding) {
+	o := c.offers[0]
+	out.Offer = &o
+	l, ok := c.launch()
+	if !ok {
+		return
+	}
+	if l.Machine.Known() {
+		out.Costs = costs([]launch{l})
+		out.PricePerHour = sum(out.Costs)
+		out.MostPerHour = c.most(l, out.PricePerHour)
+	}
+	all[seePrice] = c.priceFinding(l, out.PricePerHour)
+	all[seeLimits] = c.limits(l, out.MostPerHour)
+	if c.spec.Spot {
+		all[seeSpot] = spotFinding(o, l)
+	}
+}
+
+// most is the price of the dearest choice that the launch may come to: a spot
+// machine never costs more than the same one on demand.
+func (c *preflight) most(l launch, perHour float64) float64 {
+	for _, o := range c.offers {
+		q := o.Quota
+		if c.spec.Spot && !c.spec.OnDemandFallback {
+			q = o.SpotQuota
+		}
+		if q.Known && q.Left < c.spec.Count-c.spec.Have && o.Instance != l.Instance {
+			continue // AWS refuses it
+		}
+		l.Machine = o.OnDemand
+		perHour = max(perHour, float64(len(l.Nodes))*l.perNode())
+	}
+	return perHour
+}
+
+func (c *preflight) priceFinding(l launch, perHour float64) cloud.Finding {
+	const what = "price"
+	if !l.Machine.Known() {
+		text := fmt.Sprintf("nobody says what %s costs in %s", l.Instance, l.Region)
+		next := "https://aws.amazon.com/ec2/pricing/on-demand/"
+		if c.spec.Budget > 0 {
+			return missing(what, text+", so limits.budget can't be kept", next+"; or leave out limits.budget: limits.lifetime still ends it")
+		}
+		return cloud.Finding{OK: true, What: what, Text: text + "; limits.lifetime ends it all the same", Next: next}
+	}
+	return found(what, fmt.Sprintf("$%.4f per machine and hour (%s); with disks and addresses $%.2f an hour in all",
+		l.Machine.PerHour, priceSource(l.Machine), perHour))
+}
+
+// spotFinding says what a spot machine saves, and what it asks of a run.
+func spotFinding(o cloud.Offer, l launch) cloud.Finding {
+	text := "AWS may take the machines back at any time, with two minutes' notice: a run should write checkpoints"
+	if saving := 1 - l.Machine.PerHour/max(o.OnDemand.PerHour, 1e-9); o.Spot.Known() && o.OnDemand.Known() && saving > 0 {
+		text = fmt.Sprintf("%.0f%% below the price on demand ($%.4f); %s", 100*saving, o.OnDemand.PerHour, text)
+	}
+	return found("spot", text)
+}
+
+// limits says what it can cost at most.
+func (c *preflight) limits(l launch, mostPerHour float64) cloud.Finding {
+	const what = "limits"
+	hours := c.spec.Lifetime.Hours()
+	switch {
+	case hours == 0 && c.spec.Budget == 0:
+		return missing(what, "nothing limits what this costs", "set limits.lifetime or limits.budget in the profile")
+	case mostPerHour == 0:
+		return found(what, fmt.Sprintf("the machines shut themselves down after %s; what that costs is not known", hoursText(c.spec.Lifetime)))
+	case c.spec.Budget > 0 && (hours == 0 || c.spec.Budget < hours*mostPerHour):
+		lasts := time.Duration(c.spec.Budget / mostPerHour * float64(time.Hour)).Round(time.Minute)
+		return found(what, fmt.Sprintf("it can cost $%.2f at most: limits.budget shuts the machines down, after %s at the highest price ($%.2f an hour)",
+			c.spec.Budget, hoursText(lasts), mostPerHour))
+	}
+	return found(what, fmt.Sprintf("it can cost $%.2f at most: limits.lifetime shuts the machines down after %s, at the highest price ($%.2f an hour)",
+		hours*mostPerHour, hoursText(c.spec.Lifetime), mostPerHour)+c.priceless())
+}
+
+// priceless names the choices that may cost more than the rest, for all that
+// is known.
+func (c *preflight) priceless() string {
+	for _, o := range c.offers {
+		if !o.OnDemand.Known() {
+			return fmt.Sprintf("; not counted is %s in %s, of which nobody says the price", o.Instance, o.Region)
+		}
+	}
+	return ""
+}
+
+// hoursText is a duration as people say it.
+func hoursText(d time.Duration) string {
+	d = d.Round(time.Minute)
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	if d < time.Hour {
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+}

@@ -1,0 +1,121 @@
+// Package ec2 makes clusters of EC2 instances. Whatever costs money is in the
+// ledger before the call that makes it; what became of a call is found out
+// from AWS, by token and by tag, and never guessed.
+package ec2
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+)
+
+const kind = "ec2"
+
+// Options say how a Provider works.
+type Options struct {
+	// Dir is a directory for what may be forgotten: cached offers.
+	Dir string
+	// Settle is for how long a life that was taken down, or a call of which
+	// nobody knows what became, is watched before nothing more is expected
+	// of it. 0 means DLWB_SETTLE, else two minutes.
+	Settle time.Duration
+}
+
+// Provider makes clusters of EC2 instances. Its methods may be called from
+// several goroutines.
+type Provider struct {
+	dir    string
+	settle time.Duration
+	// connect gives the EC2 client of a region.
+	connect func(ctx context.Context, region string) (client, error)
+
+	mu     sync.Mutex
+	loaded *awsapi.API
+	offers *catalog.Market
+}
+
+// New makes a provider. It reads no credentials and sends nothing: that is left
+// to the first call that needs AWS.
+func New(o Options) *Provider {
+	if o.Settle == 0 {
+		o.Settle = settleTime()
+	}
+	p := &Provider{dir: o.Dir, settle: o.Settle}
+	p.connect = p.client
+	return p
+}
+
+// defaultSettle is longer than what AWS has made is ever seen to stay hidden.
+const defaultSettle = 2 * time.Minute
+
+// settleTime is the settle window: shorter for emulators, which show sooner
+// what they made.
+func settleTime() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("DLWB_SETTLE")); err == nil && d > 0 {
+		return d
+	}
+	return defaultSettle
+}
+
+// Kind is "ec2".
+func (p *Provider) Kind() string { return kind }
+
+// poll is the pause between two looks at the same thing.
+func (p *Provider) poll() time.Duration {
+	return min(max(p.settle/40, 20*time.Millisecond), 3*time.Second)
+}
+
+// api is the door to AWS, opened at the first call.
+func (p *Provider) api(ctx context.Context) (*awsapi.API, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.loaded == nil {
+		api, err := awsapi.Load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.loaded = api
+	}
+	return p.loaded, nil
+}
+
+// market is what AWS offers.
+func (p *Provider) market(ctx context.Context) (*catalog.Market, error) {
+	api, err := p.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.offers == nil {
+		p.offers = catalog.NewMarket(api, p.dir)
+	}
+	return p.offers, nil
+}
+
+// Offers lists the instance types that can be had, the best first.
+func (p *Provider) Offers(ctx context.Context, q cloud.Query) (cloud.Offers, error) {
+	m, err := p.market(ctx)
+	if err != nil {
+		return cloud.Offers{}, err
+	}
+	return m.Offers(ctx, q)
+}
+
+// client is the EC2 client of a region.
+func (p *Provider) client(ctx context.Context, region string) (client, error) {
+	api, err := p.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return api.EC2(region), nil
+}
+
+var _ client = (*awsec2.Client)(nil)

@@ -1,0 +1,222 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+)
+
+// image is a machine image in one region.
+type image struct {
+	ID, Name string
+	Arch     string // "x86_64" or "arm64"
+	Device   string // of its root disk, "/dev/sda1"
+	GiB      int32  // of its root disk, at least
+	User     string // who logs in
+}
+
+// defaultImage is what a profile without an image gets.
+const defaultImage = "pytorch"
+
+// deepLearning is where AWS publishes the ids of its Deep Learning AMIs.
+const deepLearning = "/aws/service/deeplearning/ami/"
+
+// image finds the image that a spec asks for, in a region.
+func (p *Provider) image(ctx context.Context, region, arch string, spec cloud.Spec) (image, error) {
+	id, err := p.imageID(ctx, region, arch, cmp.Or(spec.Image, defaultImage))
+	if err != nil {
+		return image{}, err
+	}
+	ec2, err := p.connect(ctx, region)
+	if err != nil {
+		return image{}, err
+	}
+	out, err := ec2.DescribeImages(ctx, &awsec2.DescribeImagesInput{ImageIds: []string{id}})
+	if err != nil {
+		return image{}, awsapi.Explain(err, awsapi.Call{Action: "DescribeImages", Region: region, ID: id})
+	}
+	if len(out.Images) == 0 {
+		return image{}, fmt.Errorf("the image %s is not in %s, or may not be used by this account", id, region)
+	}
+	img := describeImage(out.Images[0])
+	if img.Arch != arch {
+		return image{}, fmt.Errorf("the image %s (%s) is for %s machines, and these are %s: choose another image or instance type",
+			id, img.Name, img.Arch, arch)
+	}
+	img.User = cmp.Or(spec.User, img.User)
+	return img, nil
+}
+
+func describeImage(i types.Image) image {
+	img := image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Arch: string(i.Architecture),
+		Device: cmp.Or(aws.ToString(i.RootDeviceName), "/dev/sda1"), User: loginUser(i)}
+	for _, m := range i.BlockDeviceMappings {
+		if aws.ToString(m.DeviceName) == img.Device && m.Ebs != nil {
+			img.GiB = aws.ToInt32(m.Ebs.VolumeSize)
+		}
+	}
+	return img
+}
+
+var amazonLinux = regexp.MustCompile(`(?i)amazon linux|^al20\d\d-|^amzn2?-|amazon-linux`)
+
+// loginUser is who an image lets log in, by its name: AWS does not tell.
+func loginUser(i types.Image) string {
+	if amazonLinux.MatchString(aws.ToString(i.Name)) {
+		return "ec2-user"
+	}
+	return "ubuntu"
+}
+
+// room is what a disk has beyond its image when the profile names no size.
+const room = 100 // GiB
+
+// diskGiB is how large the root disk is to be.
+func diskGiB(spec cloud.Spec, img image) (int32, error) {
+	if spec.Disk == 0 {
+		return img.GiB + room, nil
+	}
+	gib := int32((spec.Disk + 1<<30 - 1) >> 30)
+	if gib < img.GiB {
+		return 0, fmt.Errorf("a disk of %d GiB is too small: the image %s (%s) needs %d GiB", gib, img.ID, img.Name, img.GiB)
+	}
+	return gib, nil
+}
+
+// imageID turns what a profile says into the id of an image: "ami-…",
+// "resolve:ssm:/path/of/a/parameter", "ubuntu", "base", "pytorch" or
+// "pytorch-2.8".
+func (p *Provider) imageID(ctx context.Context, region, arch, name string) (string, error) {
+	if strings.HasPrefix(name, "ami-") {
+		return name, nil
+	}
+	if path, ok := parameter(name, arch); ok {
+		return p.parameter(ctx, region, path)
+	}
+	pattern, err := aliasPattern(name)
+	if err != nil {
+		return "", err
+	}
+	all, err := p.deepLearningImages(ctx, region, arch)
+	if err != nil {
+		return "", err
+	}
+	id, ok := newest(all, pattern)
+	if !ok {
+		return "", fmt.Errorf("there is no image %q for %s machines in %s; see aws ssm get-parameters-by-path --recursive --region %s --path %s%s",
+			name, arch, region, region, deepLearning, arch)
+	}
+	return id, nil
+}
+
+// parameter is the SSM parameter that a name stands for by itself.
+func parameter(name, arch string) (path string, ok bool) {
+	if name == "ubuntu" {
+		canonical := map[string]string{"x86_64": "amd64", "arm64": "arm64"}[arch]
+		return "/aws/service/canonical/ubuntu/server/24.04/stable/current/" + canonical + "/hvm/ebs-gp3/ami-id", true
+	}
+	if path, ok = strings.CutPrefix(name, "resolve:"); !ok {
+		return "", false
+	}
+	return strings.TrimPrefix(path, "ssm:"), true
+}
+
+// parameter reads an image's id from an SSM parameter.
+func (p *Provider) parameter(ctx context.Context, region, path string) (string, error) {
+	api, err := p.api(ctx)
+	if err != nil {
+		return "", err
+	}
+	out, err := api.SSM(region).GetParameter(ctx, &ssm.GetParameterInput{Name: &path})
+	if err != nil {
+		return "", awsapi.Explain(err, awsapi.Call{Action: "GetParameter", Region: region, ID: path})
+	}
+	if out.Parameter == nil {
+		return "", fmt.Errorf("the SSM parameter %s in %s is empty", path, region)
+	}
+	return aws.ToString(out.Parameter.Value), nil
+}
+
+var pytorchAlias = regexp.MustCompile(`^pytorch(?:-(\d+\.\d+))?$`)
+
+// aliasPattern is what the names of the Deep Learning AMIs of an alias look
+// like; its groups are the versions, the one that matters most first.
+func aliasPattern(alias string) (*regexp.Regexp, error) {
+	const version = `(\d+(?:\.\d+)*)`
+	if alias == "base" {
+		return regexp.MustCompile(`^base-oss-nvidia-driver(?:-gpu)?-ubuntu-` + version + `$`), nil
+	}
+	m := pytorchAlias.FindStringSubmatch(alias)
+	if m == nil {
+		return nil, fmt.Errorf("the image %q is none that dlwb knows: pytorch, pytorch-2.8, base, ubuntu, ami-0abc…, or resolve:ssm:/path/of/a/parameter", alias)
+	}
+	pytorch := version
+	if m[1] != "" {
+		pytorch = "(" + regexp.QuoteMeta(m[1]) + ")"
+	}
+	return regexp.MustCompile(`^oss-nvidia-driver-gpu-pytorch-` + pytorch + `-ubuntu-` + version + `$`), nil
+}
+
+// deepLearningImages are the ids of AWS's newest Deep Learning AMIs by their
+// kind ("base-oss-nvidia-driver-gpu-ubuntu-24.04").
+func (p *Provider) deepLearningImages(ctx context.Context, region, arch string) (map[string]string, error) {
+	api, err := p.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	path := deepLearning + arch
+	all := map[string]string{}
+	pages := ssm.NewGetParametersByPathPaginator(api.SSM(region), &ssm.GetParametersByPathInput{Path: &path, Recursive: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, awsapi.Explain(err, awsapi.Call{Action: "GetParametersByPath", Region: region, ID: path})
+		}
+		for _, v := range page.Parameters {
+			name := strings.TrimPrefix(aws.ToString(v.Name), path+"/")
+			if kind, ok := strings.CutSuffix(name, "/latest/ami-id"); ok {
+				all[kind] = aws.ToString(v.Value)
+			}
+		}
+	}
+	return all, nil
+}
+
+// newest finds the image with the highest versions: 2.10 is newer than 2.9.
+func newest(images map[string]string, pattern *regexp.Regexp) (id string, ok bool) {
+	var best []string
+	for _, kind := range slices.Sorted(maps.Keys(images)) {
+		m := pattern.FindStringSubmatch(kind)
+		if m != nil && (best == nil || slices.CompareFunc(m[1:], best, compareVersions) > 0) {
+			best, id = m[1:], images[kind]
+		}
+	}
+	return id, best != nil
+}
+
+// compareVersions compares versions number by number.
+func compareVersions(a, b string) int {
+	return slices.Compare(numbers(a), numbers(b))
+}
+
+func numbers(version string) []int {
+	var n []int
+	for _, s := range strings.Split(version, ".") {
+		v, _ := strconv.Atoi(s)
+		n = append(n, v)
+	}
+	return n
+}

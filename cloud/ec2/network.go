@@ -1,0 +1,331 @@
+package ec2
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+)
+
+// network is where instances of a region can be put.
+type network struct {
+	VPC     string
+	Subnets map[string]string // by zone
+}
+
+// network finds the default VPC's subnets, or the one that the spec names.
+func (p *Provider) network(ctx context.Context, region string, spec cloud.Spec) (network, error) {
+	ec2, err := p.connect(ctx, region)
+	if err != nil {
+		return network{}, err
+	}
+	in := &awsec2.DescribeSubnetsInput{Filters: []types.Filter{filter("default-for-az", "true")}}
+	if spec.Subnet != "" {
+		in = &awsec2.DescribeSubnetsInput{SubnetIds: []string{spec.Subnet}}
+	}
+	n := network{Subnets: map[string]string{}}
+	for pages := awsec2.NewDescribeSubnetsPaginator(ec2, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return n, awsapi.Explain(err, awsapi.Call{Action: "DescribeSubnets", Region: region, ID: spec.Subnet})
+		}
+		for _, s := range page.Subnets {
+			n.VPC = aws.ToString(s.VpcId)
+			n.Subnets[aws.ToString(s.AvailabilityZone)] = aws.ToString(s.SubnetId)
+		}
+	}
+	if len(n.Subnets) == 0 {
+		return n, fmt.Errorf("%s has no default VPC with subnets: aws ec2 create-default-vpc --region %s; or name a subnet in the profile", region, region)
+	}
+	return n, nil
+}
+
+// site is what a region has for a life before machines can be started there.
+type site struct {
+	network
+	group     string          // id
+	key       string          // name
+	placement string          // name; empty: none
+	clusters  map[string]bool // whether a type can be in a placement group
+}
+
+// free is the detail of a ledger entry of something that costs nothing.
+type free struct {
+	Region string            `json:"region"`
+	Name   string            `json:"name"`
+	VPC    string            `json:"vpc,omitempty"`
+	Tags   map[string]string `json:"tags"`
+}
+
+// site makes what machines of a type need around them in a region, once.
+func (u *up) site(ctx context.Context, region, instance string) (*site, error) {
+	s := u.sites[region]
+	if s == nil {
+		n, err := u.p.network(ctx, region, u.spec)
+		if err != nil {
+			return nil, regional(err)
+		}
+		s = &site{network: n, clusters: map[string]bool{}}
+	}
+	if _, known := s.clusters[instance]; !known {
+		s.clusters[instance] = u.spec.Count > 1 && u.p.clusters(ctx, region, instance)
+	}
+	ec2, err := u.p.connect(ctx, region)
+	if err != nil {
+		return nil, err
+	}
+	all, within := errgroup.WithContext(ctx)
+	if s.group == "" {
+		all.Go(func() (err error) { s.group, err = u.group(within, ec2, region, s.VPC); return err })
+	}
+	if s.key == "" {
+		all.Go(func() (err error) { s.key, err = u.keyPair(within, ec2, region); return err })
+	}
+	if s.placement == "" && s.clusters[instance] {
+		all.Go(func() (err error) { s.placement, err = u.placement(within, ec2, region); return err })
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	u.sites[region] = s
+	return s, nil
+}
+
+// burstable types can't be in a placement group.
+var burstable = regexp.MustCompile(`^t\d`)
+
+// clusters reports whether machines of a type can be put near each other.
+func (p *Provider) clusters(ctx context.Context, region, instance string) bool {
+	m, err := p.market(ctx)
+	if err != nil {
+		return !burstable.MatchString(instance)
+	}
+	facts, err := m.Facts(ctx, region, instance)
+	if err != nil || len(facts.Placement) == 0 {
+		return !burstable.MatchString(instance)
+	}
+	return slices.Contains(facts.Placement, string(types.PlacementStrategyCluster))
+}
+
+// ensure makes something that costs nothing and whose name nothing else has, or
+// finds the one that an earlier Up made. It returns its id.
+func (u *up) ensure(ctx context.Context, ec2 client, kind string, d free, action string, create func(token string) (*string, error)) (string, error) {
+	d.Name, d.Tags = baseName(u.life), u.tags
+	e, err := u.intent(kind, d)
+	if err != nil || e.ID != "" {
+		return e.ID, err
+	}
+	var id string
+	call := awsapi.Call{Action: action, Region: d.Region, ID: d.Name}
+	err = u.p.insist(ctx, call, func() error {
+		got, err := create(e.Token)
+		if err == nil && aws.ToString(got) == "" {
+			return &awsapi.Problem{Kind: awsapi.Unknown, Cause: action + ": AWS's answer has no id in it"}
+		}
+		id = aws.ToString(got)
+		return err
+	})
+	if is(err, awsapi.Exists) {
+		id, err = u.adopt(ctx, ec2, kind, d)
+	}
+	if err != nil {
+		return "", err
+	}
+	return id, u.life.Ledger.Resolve(e.Token, id)
+}
+
+// intent is the open ledger entry for something in a region; a new one when
+// there is none.
+func (u *up) intent(kind string, d free) (cloud.Entry, error) {
+	entries, err := u.life.Ledger.Entries()
+	if err != nil {
+		return cloud.Entry{}, err
+	}
+	for _, e := range entries {
+		var was free
+		if e.Kind == kind && e.Open() && json.Unmarshal(e.Detail, &was) == nil && was.Region == d.Region {
+			return e, nil
+		}
+	}
+	token := newToken(u.life, kind, entries)
+	return cloud.Entry{Kind: kind, Token: token}, u.life.Ledger.Intend(kind, token, d)
+}
+
+// adopt finds the thing of our name, as soon as it is seen. It is ours only
+// when it carries the tag of this life.
+func (u *up) adopt(ctx context.Context, ec2 client, kind string, d free) (string, error) {
+	k := kindNamed(kind)
+	for b := u.p.backoff(); ; {
+		found, err := k.list(ctx, ec2, []types.Filter{filter("tag:"+tagLife, u.life.ID)})
+		i := slices.IndexFunc(found, func(t thing) bool { return t.name == d.Name && t.tags[tagLife] == u.life.ID })
+		if i >= 0 {
+			return found[i].id, nil
+		}
+		if !b.wait(ctx) {
+			problem := awsapi.Explain(err, awsapi.Call{Action: "Describe " + kind, Region: d.Region})
+			if problem != nil {
+				return "", problem
+			}
+			return "", fmt.Errorf("there is a %s %s in %s that is not this cluster's: it is left alone; remove it by hand", kind, d.Name, d.Region)
+		}
+	}
+}
+
+func (u *up) group(ctx context.Context, ec2 client, region, vpc string) (string, error) {
+	u.say(-1, "making a security group in "+region+": ssh from "+u.source.String()+" only")
+	id, err := u.ensure(ctx, ec2, kindGroup, free{Region: region, VPC: vpc}, "CreateSecurityGroup", func(token string) (*string, error) {
+		out, err := ec2.CreateSecurityGroup(ctx, &awsec2.CreateSecurityGroupInput{
+			GroupName: aws.String(baseName(u.life)), VpcId: &vpc,
+			Description:       aws.String("dlwb cluster " + u.life.Name),
+			TagSpecifications: specify(token, u.tags, types.ResourceTypeSecurityGroup),
+		}, awsapi.Once)
+		if err != nil {
+			return nil, err
+		}
+		return out.GroupId, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return id, u.openGroup(ctx, ec2, region, id)
+}
+
+// openGroup lets in ssh from the caller, and everything from the group itself:
+// EFA needs that in both directions by name of the group.
+func (u *up) openGroup(ctx context.Context, ec2 client, region, id string) error {
+	within := withinGroup(id)
+	for _, in := range [][]types.IpPermission{{sshRule(u.source, u.port())}, within} {
+		err := u.rule(ctx, "AuthorizeSecurityGroupIngress", region, id, func() error {
+			_, err := ec2.AuthorizeSecurityGroupIngress(ctx, &awsec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: in}, awsapi.Once)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err := u.rule(ctx, "AuthorizeSecurityGroupEgress", region, id, func() error {
+		_, err := ec2.AuthorizeSecurityGroupEgress(ctx, &awsec2.AuthorizeSecurityGroupEgressInput{GroupId: &id, IpPermissions: within}, awsapi.Once)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return u.shutOut(ctx, ec2, region, id)
+}
+
+// withinGroup is everything between the members of a group.
+func withinGroup(id string) []types.IpPermission {
+	return []types.IpPermission{{IpProtocol: aws.String("-1"), UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &id}}}}
+}
+
+// shutOut takes back what let ssh in from where the caller was before.
+func (u *up) shutOut(ctx context.Context, ec2 client, region, id string) error {
+	var old []types.IpPermission
+	err := u.p.insist(ctx, awsapi.Call{Action: "DescribeSecurityGroups", Region: region, ID: id}, func() error {
+		out, err := ec2.DescribeSecurityGroups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", id)}})
+		if err == nil && len(out.SecurityGroups) == 1 {
+			old = elsewhereRules(out.SecurityGroups[0].IpPermissions, u.source)
+		}
+		return err
+	})
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	err = u.p.insist(ctx, awsapi.Call{Action: "RevokeSecurityGroupIngress", Region: region, ID: id}, func() error {
+		_, err := ec2.RevokeSecurityGroupIngress(ctx, &awsec2.RevokeSecurityGroupIngressInput{GroupId: &id, IpPermissions: old}, awsapi.Once)
+		return err
+	})
+	if is(err, awsapi.NotFound) {
+		return nil // it is taken back already
+	}
+	return err
+}
+
+// elsewhereRules are the parts of rules that let in addresses other than the
+// caller's.
+func elsewhereRules(all []types.IpPermission, source netip.Prefix) []types.IpPermission {
+	var old []types.IpPermission
+	for _, p := range all {
+		r := types.IpPermission{IpProtocol: p.IpProtocol, FromPort: p.FromPort, ToPort: p.ToPort}
+		for _, v4 := range p.IpRanges {
+			if aws.ToString(v4.CidrIp) != source.String() {
+				r.IpRanges = append(r.IpRanges, types.IpRange{CidrIp: v4.CidrIp})
+			}
+		}
+		for _, v6 := range p.Ipv6Ranges {
+			if aws.ToString(v6.CidrIpv6) != source.String() {
+				r.Ipv6Ranges = append(r.Ipv6Ranges, types.Ipv6Range{CidrIpv6: v6.CidrIpv6})
+			}
+		}
+		if len(r.IpRanges)+len(r.Ipv6Ranges) > 0 {
+			old = append(old, r)
+		}
+	}
+	return old
+}
+
+// rule adds one rule; that it is already there is fine.
+func (u *up) rule(ctx context.Context, action, region, id string, add func() error) error {
+	err := u.p.insist(ctx, awsapi.Call{Action: action, Region: region, ID: id}, add)
+	if is(err, awsapi.Exists) {
+		return nil
+	}
+	return err
+}
+
+func sshRule(from netip.Prefix, port int32) types.IpPermission {
+	r := types.IpPermission{IpProtocol: aws.String("tcp"), FromPort: &port, ToPort: &port}
+	what, cidr := aws.String("ssh from where dlwb was started"), aws.String(from.String())
+	if from.Addr().Is4() {
+		r.IpRanges = []types.IpRange{{CidrIp: cidr, Description: what}}
+	} else {
+		r.Ipv6Ranges = []types.Ipv6Range{{CidrIpv6: cidr, Description: what}}
+	}
+	return r
+}
+
+// keyPair gives AWS the public half of the cluster's key; it returns its name.
+func (u *up) keyPair(ctx context.Context, ec2 client, region string) (string, error) {
+	name := baseName(u.life)
+	_, err := u.ensure(ctx, ec2, kindKey, free{Region: region}, "ImportKeyPair", func(token string) (*string, error) {
+		out, err := ec2.ImportKeyPair(ctx, &awsec2.ImportKeyPairInput{
+			KeyName: &name, PublicKeyMaterial: []byte(u.keys.authorized),
+			TagSpecifications: specify(token, u.tags, types.ResourceTypeKeyPair),
+		}, awsapi.Once)
+		if err != nil {
+			return nil, err
+		}
+		return out.KeyPairId, nil
+	})
+	return name, err
+}
+
+// placement makes a group that puts machines near each other; it returns its
+// name.
+func (u *up) placement(ctx context.Context, ec2 client, region string) (string, error) {
+	name := baseName(u.life)
+	_, err := u.ensure(ctx, ec2, kindPlacement, free{Region: region}, "CreatePlacementGroup", func(token string) (*string, error) {
+		out, err := ec2.CreatePlacementGroup(ctx, &awsec2.CreatePlacementGroupInput{
+			GroupName: &name, Strategy: types.PlacementStrategyCluster,
+			TagSpecifications: specify(token, u.tags, types.ResourceTypePlacementGroup),
+		}, awsapi.Once)
+		if err != nil {
+			return nil, err
+		}
+		if out.PlacementGroup == nil {
+			return nil, nil
+		}
+		return out.PlacementGroup.GroupId, nil
+	})
+	return name, err
+}

@@ -1,0 +1,104 @@
+package ec2
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// The actions that dlwb calls, by what they can do. Whatever ends or changes
+// something is allowed only where dlwb's tag is.
+var (
+	lookActions = []string{
+		"ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeImages", "ec2:DescribeInstanceAttribute",
+		"ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeKeyPairs",
+		"ec2:DescribeNetworkInterfaces", "ec2:DescribePlacementGroups", "ec2:DescribeRegions", "ec2:DescribeSecurityGroups",
+		"ec2:DescribeSpotInstanceRequests", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeVolumes",
+		"pricing:GetProducts",
+		"servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota",
+	}
+	imageActions = []string{"ssm:GetParameter", "ssm:GetParametersByPath"}
+	makeActions  = []string{"ec2:CreatePlacementGroup", "ec2:CreateSecurityGroup", "ec2:ImportKeyPair", "ec2:RunInstances"}
+	endActions   = []string{
+		"ec2:AuthorizeSecurityGroupEgress", "ec2:AuthorizeSecurityGroupIngress", "ec2:CancelSpotInstanceRequests",
+		"ec2:DeleteKeyPair", "ec2:DeleteNetworkInterface", "ec2:DeletePlacementGroup", "ec2:DeleteSecurityGroup",
+		"ec2:DeleteVolume", "ec2:ModifyInstanceAttribute", "ec2:ReleaseAddress", "ec2:RevokeSecurityGroupEgress",
+		"ec2:RevokeSecurityGroupIngress", "ec2:StartInstances", "ec2:StopInstances", "ec2:TerminateInstances",
+	}
+)
+
+type statement struct {
+	Sid       string                         `json:"Sid,omitempty"`
+	Effect    string                         `json:"Effect"`
+	Action    []string                       `json:"Action"`
+	Resource  []string                       `json:"Resource"`
+	Condition map[string]map[string][]string `json:"Condition,omitempty"`
+}
+
+type policyDocument struct {
+	Version   string      `json:"Version"`
+	Statement []statement `json:"Statement"`
+}
+
+// Policy is the least IAM policy with which dlwb can make clusters and remove
+// them, as JSON. With regions, nothing can be made or ended elsewhere. role is
+// the ARN of the role that nodes may be given for results in S3; empty: none.
+func Policy(role string, regions ...string) string {
+	made := map[string]map[string][]string{"StringEquals": {
+		"ec2:CreateAction": {"CreatePlacementGroup", "CreateSecurityGroup", "ImportKeyPair", "RunInstances"}}}
+	ours := map[string]map[string][]string{"StringLike": {"aws:ResourceTag/" + tagLife: {"*"}}}
+	all := []statement{
+		allow("Look", lookActions, nil),
+		{"FindImages", "Allow", imageActions, []string{"arn:aws:ssm:*::parameter/aws/service/*"}, nil},
+		allow("Make", makeActions, within(nil, regions)),
+		allow("TagWhatIsMade", []string{"ec2:CreateTags"}, within(made, regions)),
+		allow("ChangeAndEndWhatIsTagged", endActions, within(ours, regions)),
+		{"SpotForTheFirstTime", "Allow", []string{"iam:CreateServiceLinkedRole"},
+			[]string{"arn:aws:iam::*:role/aws-service-role/spot.amazonaws.com/*"}, nil},
+	}
+	if role != "" {
+		all = append(all, statement{"GiveNodesTheirRole", "Allow", []string{"iam:PassRole"}, []string{role},
+			map[string]map[string][]string{"StringEquals": {"iam:PassedToService": {"ec2.amazonaws.com"}}}})
+	}
+	b, _ := json.MarshalIndent(policyDocument{"2012-10-17", all}, "", "  ") // strings and slices
+	return string(b)
+}
+
+func allow(sid string, actions []string, condition map[string]map[string][]string) statement {
+	return statement{sid, "Allow", actions, []string{"*"}, condition}
+}
+
+// within adds the regions to a condition.
+func within(condition map[string]map[string][]string, regions []string) map[string]map[string][]string {
+	if len(regions) == 0 {
+		return condition
+	}
+	if condition == nil {
+		condition = map[string]map[string][]string{}
+	}
+	if condition["StringEquals"] == nil {
+		condition["StringEquals"] = map[string][]string{}
+	}
+	condition["StringEquals"]["aws:RequestedRegion"] = regions
+	return condition
+}
+
+// grant is the command by which an administrator gives an identity the
+// permissions that it lacks.
+func grant(arn string, missing []string) string {
+	actions := slices.Compact(slices.Sorted(slices.Values(missing)))
+	b, _ := json.Marshal(policyDocument{"2012-10-17", []statement{allow("", actions, nil)}})
+	document := "'" + string(b) + "'"
+	kind, rest, _ := strings.Cut(arn[strings.LastIndex(arn, ":")+1:], "/")
+	name := rest[strings.LastIndex(rest, "/")+1:]
+	switch {
+	case kind == "user":
+		return "an administrator runs: aws iam put-user-policy --user-name " + name + " --policy-name dlwb --policy-document " + document
+	case kind == "assumed-role" && strings.HasPrefix(rest, "AWSReservedSSO_"):
+		return "an administrator adds to the permission set in IAM Identity Center: " + string(b)
+	case kind == "assumed-role":
+		name, _, _ = strings.Cut(rest, "/")
+		return "an administrator runs: aws iam put-role-policy --role-name " + name + " --policy-name dlwb --policy-document " + document
+	}
+	return "an administrator allows: " + string(b)
+}

@@ -1,0 +1,188 @@
+//go:build unix
+
+package hosts
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/sshdtest"
+)
+
+// programs makes a directory of programs that stand before a host's own.
+func programs(t *testing.T, texts map[string]string) sshdtest.Option {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sshdtest.PathFirst(dir)
+}
+
+func TestEachHostHasItsOneLineAndNothingIsLeftThere(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("gpu1")
+	w.start("gpu2")
+	before := tree(t, a.Home)
+	got := w.check("gpu1", "gpu2")
+	want(t, got, "ok gpu1: reachable in ", "ok gpu2: reachable in ", " as "+a.User, "Linux", "Python 3.", "GB free", "no GPU",
+		"ok gpu1 and gpu2: warning: they are the same machine", "with two homes")
+	if n := strings.Count(got, "\n"); n != 3 {
+		t.Errorf("%d lines:\n%s", n, got)
+	}
+	if after := tree(t, a.Home); after != before {
+		t.Errorf("the check left:\n%s", after)
+	}
+}
+
+func TestWhatStandsInTheWayIsSaidInOneSentenceEach(t *testing.T) {
+	w := newWorld(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody speaks
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	down := w.start("down")
+	down.Stop()
+	stranger := w.start("stranger")
+	sshdtest.MakeKey(t, stranger.KeyFile+"2")
+	w.write("config", strings.Replace(mustRead(t, w.path("config")), stranger.KeyFile, stranger.KeyFile+"2", 1))
+	w.start("bsd", programs(t, map[string]string{"uname": "echo FreeBSD"}))
+	w.start("full", programs(t, map[string]string{"df": `echo "Filesystem 1024-blocks Used Available Capacity Mounted on"; echo "/dev/sda1 9000000 8950000 50000 99% /"`}))
+	w.start("bare", programs(t, map[string]string{"python3": "exit 127"}))
+	w.start("early", programs(t, map[string]string{"date": `echo 1000000000`}))
+	w.start("hung", programs(t, map[string]string{"nvidia-smi": "exec sleep 60"}))
+	w.start("noshell", sshdtest.Shell("/bin/false"))
+	w.start("busy", programs(t, map[string]string{
+		"nvidia-smi": `case $1 in -L) echo "GPU 0: NVIDIA A10G (UUID: GPU-1)"; echo "GPU 1: NVIDIA A10G (UUID: GPU-2)" ;; *) echo "4242, 8192"; echo "4343, 100" ;; esac`,
+		"ps":         `case $* in *4242*) echo grace ;; *4343*) id -un ;; esac`,
+	}))
+	wrong := w.start("user")
+	w.write("config", "Host user\n  User nobody-of-this-name\n"+mustRead(t, w.path("config"))+
+		fmt.Sprintf("Host silent\n HostName 127.0.0.1\n Port %d\n", silent.Addr().(*net.TCPAddr).Port))
+	for _, c := range []struct{ host, line string }{
+		{"down", "NO down: " + down.Addr + " can't be reached: connection refused | is it on, and does sshd run there? ssh down"},
+		{"silent", "NO silent: no ssh answer from 127.0.0.1"},
+		{"nowhere.invalid", "NO nowhere.invalid: nowhere.invalid:22 can't be reached: "},
+		{"stranger", "NO stranger: it does not let " + stranger.User + " in (tried: " + stranger.KeyFile + "2) | is the user right? If so: ssh-copy-id -p "},
+		{"user", "NO user: it does not let nobody-of-this-name in (tried: " + wrong.KeyFile + ")"},
+		{"bsd", "NO bsd: it runs FreeBSD; a node needs Linux or macOS"},
+		{"full", "NO full: its disk is full: 48 MB are free in "},
+		{"bare", "ok bare: warning: no python3 was found there | install it"},
+		{"early", "ok early: warning: its clock is "},
+		{"hung", "NO hung: nvidia-smi there does not answer"},
+		{"noshell", "NO noshell: it lets us in, and the shell there does not answer"},
+		{"busy", "ok busy: warning: others work on its GPUs: grace (pid 4242, 8192 MB) |"},
+		{"busy", "2 × NVIDIA A10G"},
+	} {
+		t.Run(c.host, func(t *testing.T) {
+			t.Parallel()
+			p := New(w.options)
+			want(t, lines(p.Check(w.ctx(), spec(c.host))), c.line)
+		})
+	}
+}
+
+func TestHostsThatAreOneAreFound(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("gpu1")
+	w.host("alias", a)
+	want(t, w.check("gpu1", "alias"), "NO gpu1 and alias: they are the same host, "+a.Addr)
+	r := []report{
+		{machine: machine{Entry: "x", HostName: "x"}, said: said{"machine": {"id1 boot1 x"}, "inode": {"2"}, "disk": {"/dev/sda1"}, "home": {"/root"}}},
+		{machine: machine{Entry: "y", HostName: "y"}, said: said{"machine": {"id1 boot1 x"}, "inode": {"2"}, "disk": {"/dev/sda1"}, "home": {"/root"}}},
+		{machine: machine{Entry: "z", HostName: "z"}, said: said{"machine": {"id1 boot2 z"}, "inode": {"2"}, "disk": {"/dev/sda1"}, "home": {"/root"}}}, // a copy
+		{machine: machine{Entry: "n1", HostName: "n1"}, said: said{"machine": {"id3 boot3 n1"}, "inode": {"7"}, "disk": {"nas:/home"}, "home": {"/home/ada"}}},
+		{machine: machine{Entry: "n2", HostName: "n2"}, said: said{"machine": {"id4 boot4 n2"}, "inode": {"7"}, "disk": {"nas:/home"}, "home": {"/home/ada"}}},
+		{machine: machine{Entry: "down", HostName: "down"}},
+		{machine: machine{Entry: "down2", HostName: "down2"}},
+	}
+	got := lines(cloud.Preflight{Findings: twins(r)})
+	want(t, got, "NO x and y: they are two names of one machine (x)", "NO n1 and n2: they share one home directory (nas:/home)")
+	if n := strings.Count(got, "\n"); n != 2 {
+		t.Errorf("%d findings, want 2:\n%s", n, got)
+	}
+}
+
+func TestClockThatIsOffIsTold(t *testing.T) {
+	now := time.Now().Truncate(time.Second) // a node tells whole seconds
+	for _, c := range []struct {
+		there time.Duration
+		want  string
+	}{
+		{0, ""}, {5 * time.Second, ""}, {-5 * time.Second, ""},
+		{90 * time.Second, "1m30s ahead of"}, {-time.Hour, "1h0m0s behind"},
+	} {
+		r := report{said: said{"now": {fmt.Sprint(now.Add(c.there).Unix())}}}
+		got := lines(cloud.Preflight{Findings: r.clock(now, now)})
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%v: %s", c.there, got)
+		}
+	}
+}
+
+func TestManyHostsBehindOneJumpHostLogInThereOnce(t *testing.T) {
+	w := newWorld(t)
+	outer := w.start("outer", sshdtest.Config("MaxStartups 1"))
+	inner := w.start("inner", sshdtest.Config("MaxSessions 1"))
+	behind := w.start("behind")
+	host, port, _ := net.SplitHostPort(behind.Addr)
+	var names []string
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("gpu%d", i))
+	}
+	w.add("config", fmt.Sprintf("Host gpu*\n ProxyJump outer,inner\n HostName %s\n Port %s\n User %s\n IdentityFile %s\n UserKnownHostsFile %s\n IdentitiesOnly yes\n",
+		host, port, behind.User, behind.KeyFile, w.path("known_hosts")))
+	before := strings.Count(outer.Log()+inner.Log(), "Accepted publickey")
+	got := w.check(names...)
+	if n := strings.Count(got, "reachable in"); n != 12 || !strings.Contains(got, "through inner") {
+		t.Errorf("%d of 12 were reached:\n%s", n, got)
+	}
+	if n := strings.Count(outer.Log()+inner.Log(), "Accepted publickey") - before; n != 2 {
+		t.Errorf("%d logins on the two jump hosts, want 2", n)
+	}
+	inner.Stop()
+	want(t, w.check("gpu1"), "NO gpu1: the jump host inner (", "on the way: the jump host could not reach "+inner.Addr)
+	outer.Stop()
+	want(t, w.check("gpu1"), "NO gpu1: the jump host outer (", "connection refused")
+}
+
+func TestKeyWithAPassphraseNeedsTheAgent(t *testing.T) {
+	w := newWorld(t)
+	s := w.start("gpu1")
+	plain := w.path("plain")
+	w.write("plain", mustRead(t, s.KeyFile))
+	tool(t, "", "ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", s.KeyFile)
+	t.Setenv("SSH_AUTH_SOCK", "")
+	want(t, w.check("gpu1"), "NO gpu1: it does not let", "has a passphrase", "| ssh-add "+s.KeyFile)
+	socket := w.path("agent")
+	agent := exec.Command("ssh-agent", "-D", "-a", socket)
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = agent.Process.Kill()
+		_ = agent.Wait()
+	}()
+	for i := 0; ; i++ {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			_ = conn.Close()
+			break
+		} else if i == 500 {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	tool(t, "SSH_AUTH_SOCK="+socket, "ssh-add", "-q", plain)
+	t.Setenv("SSH_AUTH_SOCK", socket)
+	want(t, w.check("gpu1"), "ok gpu1: reachable")
+}

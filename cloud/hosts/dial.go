@@ -1,0 +1,332 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/sshkeys"
+)
+
+// Problem is why a host can't be used, as one sentence, and what to do about
+// it.
+type Problem struct {
+	Host string // its name for ssh
+	Why  string
+	Next string
+	// Fingerprint is that of a host key of which nothing is known, and only
+	// then set.
+	Fingerprint string
+
+	machine machine        // the one that it is about: the host, or a jump host on the way
+	key     ssh.PublicKey  // the one with the fingerprint
+	login   *sshkeys.Proof // what was tried and refused; nil: nothing was
+}
+
+func (p *Problem) Error() string { return p.Host + ": " + p.Why }
+
+// Advice is what to do about it.
+func (p *Problem) Advice() string { return p.Next }
+
+// caller makes connections, for as long as one call of the provider lasts. All
+// hosts behind the same jump hosts share the connection to them.
+type caller struct {
+	mu   sync.Mutex
+	hops map[string]func() (*ssh.Client, error)
+	open []*ssh.Client
+}
+
+func newCaller() *caller { return &caller{hops: map[string]func() (*ssh.Client, error){}} }
+
+// close ends every connection.
+func (c *caller) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.open) - 1; i >= 0; i-- {
+		_ = c.open[i].Close()
+	}
+}
+
+// forget lets the jump hosts that could not be used be dialed anew.
+func (c *caller) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.hops)
+}
+
+// contact is an open connection to a host, and what was learnt on the way.
+type contact struct {
+	machine // with the host keys that were accepted, of the jump hosts too
+	client  *ssh.Client
+	took    time.Duration
+}
+
+// call connects to a machine and logs in.
+func (c *caller) call(ctx context.Context, m machine) (*contact, error) {
+	began := time.Now()
+	m, via, err := c.way(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	client, key, err := c.dial(ctx, via, m, false)
+	if err != nil {
+		return nil, err
+	}
+	m.HostKey = key
+	return &contact{m, client, time.Since(began)}, nil
+}
+
+// knock goes as far as the host key of a machine and does not log in there.
+func (c *caller) knock(ctx context.Context, m machine) error {
+	m, via, err := c.way(ctx, m)
+	if err == nil {
+		_, _, err = c.dial(ctx, via, m, true)
+	}
+	return err
+}
+
+// way connects to the jump hosts of a machine. The machine is returned with
+// their host keys.
+func (c *caller) way(ctx context.Context, m machine) (machine, *ssh.Client, error) {
+	jumps := make([]machine, len(m.Jumps))
+	var via *ssh.Client
+	for i := range m.Jumps {
+		client, key, err := c.hop(ctx, via, m.Jumps[:i+1])
+		var p *Problem
+		if errors.As(err, &p) {
+			onWay := *p
+			onWay.Host, onWay.Why = m.Alias, "the jump host "+p.machine.String()+" on the way: "+p.Why
+			err = &onWay
+		}
+		if err != nil {
+			return m, nil, err
+		}
+		via = client
+		jumps[i] = m.Jumps[i]
+		jumps[i].HostKey = key
+	}
+	m.Jumps = jumps
+	return m, via, nil
+}
+
+// hop connects to the last of a chain of jump hosts, once.
+func (c *caller) hop(ctx context.Context, via *ssh.Client, chain []machine) (*ssh.Client, string, error) {
+	id := fmt.Sprintf("%#v", chain)
+	c.mu.Lock()
+	dial := c.hops[id]
+	if dial == nil {
+		dial = sync.OnceValues(func() (*ssh.Client, error) {
+			client, _, err := c.dial(ctx, via, chain[len(chain)-1], false)
+			return client, err
+		})
+		c.hops[id] = dial
+	}
+	c.mu.Unlock()
+	client, err := dial()
+	if err != nil {
+		return nil, "", err
+	}
+	return client, c.keyOf(client), nil
+}
+
+// keyOf is the host key that a connection was accepted with.
+func (c *caller) keyOf(client *ssh.Client) string {
+	if conn, ok := client.Conn.(keyedConn); ok {
+		return conn.key
+	}
+	return ""
+}
+
+// keyedConn remembers the host key of a connection.
+type keyedConn struct {
+	ssh.Conn
+	key string
+}
+
+// errKnocked ends a handshake when the host key has been accepted.
+var errKnocked = errors.New("the host key is the right one")
+
+// tries is how often a host is dialed that hangs up before it says who it is:
+// so sshd does when more people than MaxStartups are logging in.
+const tries = 4
+
+// dial connects, checks the host key and, unless it only knocks, logs in. A
+// person may be asked for the passphrase of a key when no other will do.
+func (c *caller) dial(ctx context.Context, via *ssh.Client, m machine, knock bool) (client *ssh.Client, key string, err error) {
+	for {
+		client, key, err = c.dialWithin(ctx, via, m, knock)
+		var p *Problem
+		if !errors.As(err, &p) || p.login == nil || ctx.Err() != nil || !p.login.Unlock() {
+			return client, key, err
+		}
+	}
+}
+
+// dialWithin is dial within dialLimit, and asks nobody.
+func (c *caller) dialWithin(ctx context.Context, via *ssh.Client, m machine, knock bool) (client *ssh.Client, key string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	k, err := knownOf(m)
+	if err != nil {
+		return nil, "", err
+	}
+	for try := 1; ; try++ {
+		client, key, err = c.dialOnce(ctx, via, m, k, knock)
+		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) || try == tries {
+			break
+		}
+		select {
+		case <-time.After(time.Duration(try)*100*time.Millisecond + rand.N(200*time.Millisecond)):
+		case <-ctx.Done():
+		}
+	}
+	if errors.Is(err, errKnocked) {
+		return nil, key, nil
+	}
+	if err != nil {
+		return nil, "", explain(ctx, m, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = append(c.open, client)
+	return client, key, nil
+}
+
+func (c *caller) dialOnce(ctx context.Context, via *ssh.Client, m machine, k *known, knock bool) (*ssh.Client, string, error) {
+	login := &sshkeys.Proof{}
+	if !knock {
+		login = sshkeys.Gather(m.Keys, dialLimit)
+		defer login.Close()
+	}
+	conn, err := connect(ctx, via, m.addr())
+	if err != nil {
+		return nil, "", err
+	}
+	// The handshake knows no context: closing the connection ends it.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	var accepted string
+	inner, chans, reqs, err := ssh.NewClientConn(conn, m.addr(), &ssh.ClientConfig{
+		User: m.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(login.Signers...)}, HostKeyAlgorithms: k.algorithms(),
+		HostKeyCallback: func(_ string, _ net.Addr, shown ssh.PublicKey) error {
+			key, err := k.check(shown)
+			if errors.Is(err, errUnknown) {
+				return &Problem{key: key}
+			}
+			if err != nil {
+				return err
+			}
+			if accepted = authorizedForm(key); knock {
+				return errKnocked
+			}
+			return nil
+		},
+	})
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		if strings.Contains(err.Error(), "unable to authenticate") {
+			err = &refusedError{login}
+		}
+		return nil, accepted, err
+	}
+	return ssh.NewClient(keyedConn{inner, accepted}, chans, reqs), accepted, nil
+}
+
+func connect(ctx context.Context, via *ssh.Client, addr string) (net.Conn, error) {
+	if via != nil {
+		return via.DialContext(ctx, "tcp", addr)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+}
+
+// refusedError says that a host accepted none of the keys.
+type refusedError struct{ login *sshkeys.Proof }
+
+func (e *refusedError) Error() string { return "none of the keys was accepted" }
+
+// explain turns what went wrong with a machine into a sentence.
+func explain(ctx context.Context, m machine, err error) error {
+	p := &Problem{Host: m.Alias, machine: m}
+	var unknown *Problem
+	var changed *changedError
+	var refused *refusedError
+	var algorithms *ssh.AlgorithmNegotiationError
+	var channel *ssh.OpenChannelError
+	switch {
+	case errors.As(err, &unknown):
+		p.key, p.Fingerprint = unknown.key, sshkeys.Text(unknown.key)
+		p.Why = "its host key is not known: it shows " + p.Fingerprint
+		p.Next = "compare with ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on the machine itself; if they are the same, " +
+			m.login() + " once and say yes, or give it in machines.host_keys"
+	case errors.As(err, &changed):
+		p.Why, p.Next = changed.Error(), changed.next()
+	case errors.As(err, &refused):
+		p.Why, p.Next = refused.sentence(m)
+		p.login = refused.login
+	case errors.As(err, &algorithms) && algorithms.What == "host key":
+		p.Why = "it has no host key of the known kind, but " + strings.Join(algorithms.RequestedAlgorithms, ", ") + ". Nothing was sent"
+		p.Next = "if the machine was made anew: ssh-keygen -R '" + m.keyName() + "', then " + m.login() + " once"
+	case strings.Contains(err.Error(), "is revoked by"):
+		p.Why, p.Next = strings.TrimPrefix(err.Error(), "ssh: handshake failed: "), "give the machine a new host key"
+	case ctx.Err() != nil:
+		p.Why, p.Next = fmt.Sprintf("no ssh answer from %s within %v", m.addr(), dialLimit), "is it on, and in this network? "+m.login()
+	case errors.As(err, &channel):
+		p.Why, p.Next = fmt.Sprintf("the jump host could not reach %s: %s", m.addr(), channel.Message), m.login()
+	default:
+		p.Why, p.Next = fmt.Sprintf("%s can't be reached: %s", m.addr(), reason(err)), "is it on, and does sshd run there? "+m.login()
+	}
+	return p
+}
+
+// reason is an error without what the sentence around it says already.
+func reason(err error) string {
+	var dns *net.DNSError
+	if errors.As(err, &dns) && dns.IsNotFound {
+		return "there is no host of this name"
+	}
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return number.Error()
+	}
+	if errors.Is(err, io.EOF) {
+		return "it hangs up before it says who it is"
+	}
+	return strings.TrimPrefix(err.Error(), "ssh: handshake failed: ")
+}
+
+func (e *refusedError) sentence(m machine) (why, next string) {
+	tried := "there was no key to try"
+	if len(e.login.Tried) > 0 {
+		tried = "tried: " + strings.Join(e.login.Tried, ", ")
+	}
+	why = fmt.Sprintf("it does not let %s in (%s)", m.User, tried)
+	if missed, next := e.login.Missed(); missed != "" {
+		return why + "; " + missed, next
+	}
+	port := ""
+	if m.Port != 22 {
+		port = fmt.Sprintf("-p %d ", m.Port)
+	}
+	return why, "is the user right? If so: ssh-copy-id " + port + m.User + "@" + m.HostName
+}
+
+// jumpsOf are the jump hosts of a machine as plain data.
+func jumpsOf(m machine) []cloud.Jump {
+	var jumps []cloud.Jump
+	for _, j := range m.Jumps {
+		jumps = append(jumps, cloud.Jump{Name: j.Alias, Addr: j.addr(), User: j.User, HostKey: j.HostKey, Keys: j.Keys})
+	}
+	return jumps
+}

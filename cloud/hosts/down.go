@@ -1,0 +1,153 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+)
+
+// removeLimit bounds the removal of what lies on one host: environments are
+// many files.
+const removeLimit = 10 * time.Minute
+
+// Down gives the hosts back: it ends what the cluster still runs on them,
+// removes what it put there and nothing else, and looks again. A host that
+// can't be reached is left as it is, and the receipt says so.
+func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Progress) (cloud.Receipt, error) {
+	if progress == nil {
+		progress = func(int, string) {}
+	}
+	receipt := cloud.Receipt{Cluster: life.Name, Provider: kind, Lived: time.Since(life.Began)}
+	machines, err := readRecord(life)
+	if errors.Is(err, fs.ErrNotExist) {
+		return receipt, nil // no host was ever taken
+	}
+	if err != nil {
+		receipt.Resources = []cloud.Resource{{Kind: "host", ID: "all", State: cloud.Unknown, Proof: err.Error()}}
+		return receipt, fmt.Errorf("give back the hosts of cluster %s: %w", life.Name, err)
+	}
+	calls := newCaller()
+	defer calls.close()
+	ends := make([]ending, len(machines))
+	var all sync.WaitGroup
+	for i, m := range machines {
+		all.Go(func() {
+			ends[i] = p.giveBack(ctx, calls, m, life)
+			progress(i, m.Entry+": "+ends[i].proof)
+		})
+	}
+	all.Wait()
+	for i, e := range ends {
+		receipt.ProcessesLeft += e.processes
+		receipt.FilesLeft += e.files
+		receipt.Resources = append(receipt.Resources, cloud.Resource{
+			Kind: "host", ID: machines[i].Entry, Node: "node" + itoa(i), State: e.state, Proof: e.proof, Lived: receipt.Lived,
+		})
+	}
+	if !receipt.Proven() {
+		err = fmt.Errorf("give back the hosts of cluster %s: not everything is proven removed", life.Name)
+	}
+	return receipt, err
+}
+
+// ending is what became of one host.
+type ending struct {
+	state            cloud.State
+	proof            string
+	processes, files int
+}
+
+// giveBack removes what a life put on one host. It is known by the key that it
+// showed when it was taken, or by the one that the user has come to know since.
+func (p *Provider) giveBack(ctx context.Context, calls *caller, m machine, life cloud.Life) ending {
+	pinned := m
+	pinned.Vouched = m.HostKey
+	pinned.Jumps = nil
+	for _, j := range m.Jumps {
+		j.Vouched = j.HostKey
+		pinned.Jumps = append(pinned.Jumps, j)
+	}
+	c, err := calls.call(ctx, pinned)
+	if err != nil {
+		// Names, jump hosts and keys may be others by now.
+		c, err = p.callAgain(ctx, calls, m, err)
+	}
+	if err != nil {
+		var problem *Problem
+		if errors.As(err, &problem) {
+			err = errors.New(problem.Why)
+		}
+		return ending{state: cloud.Unknown, proof: "it could not be looked at: " + err.Error()}
+	}
+	s, err := c.run(ctx, "remove", lifeVars(life), removeLimit)
+	if err != nil {
+		return ending{state: cloud.Unknown, proof: "what is left there is not known: " + err.Error()}
+	}
+	return s.ending(life)
+}
+
+// callAgain reaches a host by what the ssh configuration says of it now.
+func (p *Provider) callAgain(ctx context.Context, calls *caller, m machine, first error) (*contact, error) {
+	r, err := p.resolver()
+	if err != nil {
+		return nil, first
+	}
+	now, err := r.machine(m.Entry, 0)
+	if err != nil {
+		return nil, first
+	}
+	now.Vouched = m.Vouched
+	c, err := calls.call(ctx, now)
+	if err != nil {
+		return nil, first
+	}
+	return c, nil
+}
+
+// ending reads the answer of the script that removes.
+func (s said) ending(life cloud.Life) ending {
+	switch holder := s.one("held_life"); {
+	case holder == "":
+		return ending{state: cloud.Gone, proof: "there is no ~/.dlwb/cluster: nothing of this life is there"}
+	case holder != life.ID:
+		return ending{state: cloud.Gone, proof: "this life no longer has it: " + holderText(s)}
+	}
+	e := ending{state: cloud.Gone, processes: int(s.number("live"))}
+	var left []string
+	for _, line := range s["left"] {
+		count, place, _ := strings.Cut(line, " ")
+		if place == ".dlwb" && s.one("others") != "" {
+			continue // what others have put there stays
+		}
+		n, _ := strconv.Atoi(count)
+		e.files += n
+		if !strings.HasPrefix(place, "/") {
+			place = "~/" + place
+		}
+		left = append(left, fmt.Sprintf("%s files in %s", count, place))
+	}
+	if e.processes > 0 {
+		left = append([]string{fmt.Sprintf("%d processes with DLWB_RUN_DIR are still there after KILL", e.processes)}, left...)
+	}
+	if len(left) > 0 {
+		e.state, e.proof = cloud.Alive, strings.Join(left, ", ")
+		return e
+	}
+	e.proof = fmt.Sprintf("given back: no process carries DLWB_RUN_DIR, ~/dlwb/%s is not there", life.Name)
+	if dir := s.one("held_dir"); dir != "" {
+		e.proof += fmt.Sprintf(", nor %s/dlwb-%s", dir, life.Name)
+	}
+	if others := s.one("others"); others != "" {
+		e.proof += ", and of ~/.dlwb only what was there before: " + others
+	} else {
+		e.proof += ", ~/.dlwb is not there"
+	}
+	return e
+}

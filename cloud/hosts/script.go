@@ -1,0 +1,140 @@
+package hosts
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// scripts are what is run on a host: POSIX sh, one file each. Each says in its
+// first lines what it is, who calls it and what it leaves.
+//
+//go:embed scripts/*.sh
+var scripts embed.FS
+
+// said is what a script has answered: for each key its values in order.
+type said map[string][]string
+
+// one is the last value of a key; empty when there is none.
+func (s said) one(key string) string {
+	if v := s[key]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	return ""
+}
+
+// number is the last value of a key as a number; 0 when it is none.
+func (s said) number(key string) int64 {
+	n, _ := strconv.ParseInt(s.one(key), 10, 64)
+	return n
+}
+
+// whole reports whether the script came to its end.
+func (s said) whole() bool { return s.one("end") == "ok" }
+
+// run runs a script with variables set in front. What it said before it failed
+// or ran out of time is returned with the error.
+func (c *contact) run(ctx context.Context, script string, vars map[string]string, limit time.Duration) (said, error) {
+	text, err := scripts.ReadFile("scripts/" + script + ".sh")
+	if err != nil {
+		return nil, err
+	}
+	var program strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		program.WriteString(name + "='" + strings.ReplaceAll(vars[name], "'", `'\''`) + "'\n")
+	}
+	// The shell executes nothing before it has read all of it: when the
+	// connection is lost half-way, nothing happens.
+	program.WriteString("main() {\n" + string(text) + "\n}\nmain\n")
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out, complaints, err := c.shell(ctx, program.String())
+	answer := parseSaid(out)
+	switch {
+	case answer.whole():
+		return answer, nil
+	case ctx.Err() != nil:
+		err = fmt.Errorf("it did not answer within %v", limit)
+	case strings.TrimSpace(complaints) != "":
+		err = errors.New(lastLine(complaints))
+	case err == nil:
+		err = errors.New("sh ended in the middle of the script")
+	}
+	return answer, err
+}
+
+// mostSaid bounds what is kept of what a host says.
+const mostSaid = 256 << 10
+
+// shell feeds a program to sh on the host.
+func (c *contact) shell(ctx context.Context, program string) (out, complaints string, err error) {
+	session, err := c.client.NewSession()
+	if err != nil {
+		return "", "", fmt.Errorf("open an ssh session: %w", err)
+	}
+	defer func() { _ = session.Close() }()
+	var stdout, stderr capped
+	session.Stdin, session.Stdout, session.Stderr = strings.NewReader(program), &stdout, &stderr
+	done := make(chan error, 1)
+	go func() { done <- session.Run("sh") }()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	var missing *ssh.ExitError
+	if errors.As(err, &missing) && missing.ExitStatus() == 127 {
+		err = errors.New("there is no sh on its PATH")
+	}
+	return stdout.String(), stderr.String(), err
+}
+
+// capped keeps the first bytes that are written to it.
+type capped struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write takes the next bytes.
+func (c *capped) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept = append(c.kept, p[:min(len(p), mostSaid-len(c.kept))]...)
+	return len(p), nil
+}
+
+// String is what was kept.
+func (c *capped) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.kept)
+}
+
+// parseSaid reads the lines of a script. Whatever a login shell's own files
+// print stands between them and is passed over.
+func parseSaid(out string) said {
+	s := said{}
+	for l := range strings.Lines(out) {
+		rest, ours := strings.CutPrefix(l, "dlwb\t")
+		key, value, ok := strings.Cut(rest, "\t")
+		if ours && ok {
+			s[key] = append(s[key], strings.TrimSpace(value))
+		}
+	}
+	return s
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	return strings.ToValidUTF8(last[:min(len(last), 300)], "")
+}

@@ -1,0 +1,236 @@
+package hosts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dlwb/dlwb/cloud"
+)
+
+// recordFile, in the directory of a life, names the hosts of the life. It is
+// written before anything is put on any of them.
+const recordFile = "hosts.json"
+
+// peerLine is what the lines begin with that let the nodes of a cluster stop a
+// run on each other.
+const peerLine = `restrict,command="sh ~/.dlwb/bin/peer" `
+
+// Up reaches every host, takes each of them for this life, and returns them as
+// nodes. A host that another cluster has is refused, and then none is kept.
+func (p *Provider) Up(ctx context.Context, life cloud.Life, spec cloud.Spec, progress cloud.Progress) (cloud.Cluster, error) {
+	if progress == nil {
+		progress = func(int, string) {}
+	}
+	fail := func(err error) (cloud.Cluster, error) {
+		return cloud.Cluster{}, fmt.Errorf("take the hosts of cluster %s: %w", spec.Name, err)
+	}
+	machines, err := p.machines(spec)
+	if err != nil {
+		return fail(err)
+	}
+	if err := sameAsBefore(life, machines); err != nil {
+		return fail(err)
+	}
+	calls := newCaller()
+	defer calls.close()
+	contacts, err := p.reachAll(ctx, calls, machines, progress)
+	if err != nil {
+		return fail(err)
+	}
+	for i, c := range contacts {
+		machines[i] = c.machine
+	}
+	if err := writeRecord(life, machines); err != nil {
+		return fail(err)
+	}
+	if err := claimAll(ctx, life, contacts); err != nil {
+		return fail(err)
+	}
+	return describe(life, machines), nil
+}
+
+// reachAll connects to all hosts at once. The first one that can't be used
+// ends it.
+func (p *Provider) reachAll(ctx context.Context, calls *caller, machines []machine, progress cloud.Progress) ([]*contact, error) {
+	contacts := make([]*contact, len(machines))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, m := range machines {
+		group.Go(func() (err error) {
+			if contacts[i], err = p.reach(ctx, calls, m); err != nil {
+				return err
+			}
+			progress(i, fmt.Sprintf("%s answers after %d ms", m.Entry, contacts[i].took.Milliseconds()))
+			if text := m.ignoredText(); text != "" {
+				progress(i, m.Entry+": "+text)
+			}
+			return nil
+		})
+	}
+	return contacts, group.Wait()
+}
+
+// reach connects to a host. A person is asked about each host key on the way
+// of which nothing is known.
+func (p *Provider) reach(ctx context.Context, calls *caller, m machine) (*contact, error) {
+	for range jumpDepth + 1 {
+		c, err := calls.call(ctx, m)
+		var unknown *Problem
+		if !errors.As(err, &unknown) || unknown.Fingerprint == "" || p.options.Confirm == nil {
+			return c, err
+		}
+		if err := p.confirm(unknown); err != nil {
+			return nil, err
+		}
+		calls.forget()
+	}
+	return nil, fmt.Errorf("%s: it shows another host key each time", m.Alias)
+}
+
+// confirm asks about a host key, unless somebody has just said yes to it.
+func (p *Provider) confirm(unknown *Problem) error {
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	if k, err := knownOf(unknown.machine); err == nil {
+		if _, err := k.check(unknown.key); err == nil {
+			return nil
+		}
+	}
+	if !p.options.Confirm(unknown.machine.String(), unknown.Fingerprint) {
+		return unknown
+	}
+	return confirmKey(p.options.Dir, unknown.machine, unknown.key)
+}
+
+// claimAll takes all hosts for a life, or none: those that it has just taken
+// are given back when another is refused.
+func claimAll(ctx context.Context, life cloud.Life, contacts []*contact) error {
+	// Once begun it is seen to its end: a claim that arrives after Down has
+	// looked would stay for ever.
+	ctx = context.WithoutCancel(ctx)
+	fresh := make([]bool, len(contacts))
+	errs := make([]error, len(contacts))
+	var all sync.WaitGroup
+	for i, c := range contacts {
+		all.Go(func() { fresh[i], errs[i] = c.claim(ctx, life) })
+	}
+	all.Wait()
+	err := errors.Join(errs...)
+	if err == nil {
+		return nil
+	}
+	for i, c := range contacts {
+		if fresh[i] {
+			_, _ = c.run(ctx, "remove", lifeVars(life), scriptLimit)
+		}
+	}
+	return err
+}
+
+// claim takes one host. It reports whether it was free before.
+func (c *contact) claim(ctx context.Context, life cloud.Life) (fresh bool, err error) {
+	vars := lifeVars(life)
+	vars["owner"], vars["since"] = owner(), strconv.FormatInt(life.Began.Unix(), 10)
+	vars["dir"] = c.Option.Dir
+	s, err := c.run(ctx, "claim", vars, scriptLimit)
+	switch {
+	case err != nil:
+		return false, &Problem{Host: c.Alias, Why: "it can't be taken: " + err.Error(), Next: c.login() + " df -h ."}
+	case s.one("held_life") != life.ID:
+		next := "dlwb down " + s.one("held_cluster") + " gives it back, where " + s.one("held_owner") + " runs it"
+		if s.one("held_owner") == owner() {
+			next += "; if nothing is on record any more: " + c.login() + " rm .dlwb/cluster"
+		}
+		return false, &Problem{Host: c.Alias, Why: holderText(s), Next: next}
+	case s.one("held_dir") != c.Option.Dir:
+		return false, &Problem{Host: c.Alias, Why: fmt.Sprintf("this cluster took it with the directory %q, and %q was asked for", s.one("held_dir"), c.Option.Dir),
+			Next: "dlwb down " + life.Name + ", then again"}
+	}
+	return s.one("claimed") == "new", nil
+}
+
+func lifeVars(life cloud.Life) map[string]string {
+	return map[string]string{"cluster": life.Name, "life": life.ID, "peer": peerLine}
+}
+
+// owner is who takes hosts: the user and the machine that dlwb runs on.
+func owner() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, _ := os.Hostname()
+	return name + "@" + host
+}
+
+// describe says what a cluster consists of.
+func describe(life cloud.Life, machines []machine) cloud.Cluster {
+	c := cloud.Cluster{Name: life.Name, Provider: kind, CreatedAt: life.Began}
+	for i, m := range machines {
+		c.Nodes = append(c.Nodes, cloud.Node{
+			Index: i, Name: "node" + itoa(i), ID: m.Entry, Addr: m.addr(), User: m.User, Keys: m.Keys,
+			Jumps: jumpsOf(m), HostKey: m.HostKey, PeerHost: m.HostName, PeerPort: m.Port,
+			GPUs: m.Option.GPUs, Python: m.Option.Python,
+		})
+	}
+	return c
+}
+
+// sameAsBefore refuses other hosts than an earlier Up of this life has taken.
+func sameAsBefore(life cloud.Life, machines []machine) error {
+	before, err := readRecord(life)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	entries := func(all []machine) (names []string) {
+		for _, m := range all {
+			names = append(names, m.Entry)
+		}
+		return names
+	}
+	if err == nil && !slices.Equal(entries(before), entries(machines)) {
+		err = &Problem{Host: life.Name, Why: fmt.Sprintf("it has the hosts %v, and %v were asked for", entries(before), entries(machines)),
+			Next: "dlwb down " + life.Name + ", then again"}
+	}
+	return err
+}
+
+func readRecord(life cloud.Life) ([]machine, error) {
+	b, err := os.ReadFile(filepath.Join(life.Dir, recordFile))
+	if err != nil {
+		return nil, err
+	}
+	var machines []machine
+	if err := json.Unmarshal(b, &machines); err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(life.Dir, recordFile), err)
+	}
+	return machines, nil
+}
+
+// writeRecord puts the record in place whole, and on the disk.
+func writeRecord(life cloud.Life, machines []machine) error {
+	b, err := json.MarshalIndent(machines, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(life.Dir, recordFile+".*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	_, err = tmp.Write(append(b, '\n'))
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), filepath.Join(life.Dir, recordFile))
+}

@@ -1,0 +1,147 @@
+//go:build unix
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/dlwb/dlwb/cloud"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxNodes is a limit of sense, not of the program: the nodes share one
+	// machine.
+	maxNodes = 32
+	maxGPUs  = 16
+	// minDisk is what a cluster with a small run needs.
+	minDisk = 200 << 20
+)
+
+// validate checks the numbers of a spec.
+func validate(spec cloud.Spec) error {
+	switch {
+	case spec.Count < 1 || spec.Count > maxNodes:
+		return fmt.Errorf("cluster %s: %d nodes were asked for; a local cluster has 1 to %d", spec.Name, spec.Count, maxNodes)
+	case spec.SimulateGPUs < 0 || spec.SimulateGPUs > maxGPUs:
+		return fmt.Errorf("cluster %s: %d simulated GPUs were asked for; a node has 0 to %d", spec.Name, spec.SimulateGPUs, maxGPUs)
+	}
+	return nil
+}
+
+// Check looks for what would make Up fail: the numbers, the disk, the loopback
+// interface, a shell. It changes nothing.
+func (p *Provider) Check(_ context.Context, spec cloud.Spec) cloud.Preflight {
+	return cloud.Preflight{Findings: []cloud.Finding{
+		p.checkName(spec), p.checkDisk(), checkLoopback(), checkShell(), p.checkBinary(), checkGPU(spec),
+	}}
+}
+
+func found(what, text string) cloud.Finding {
+	return cloud.Finding{OK: true, What: what, Text: text}
+}
+
+func missing(what, text, next string) cloud.Finding {
+	return cloud.Finding{What: what, Text: text, Next: next}
+}
+
+func (p *Provider) checkName(spec cloud.Spec) cloud.Finding {
+	const what = "cluster"
+	dir, err := p.clusterDir(spec.Name)
+	if err == nil {
+		err = validate(spec)
+	}
+	if err != nil {
+		return missing(what, err.Error(), "change name, machines.count or machines.simulate_gpus in the profile")
+	}
+	if !usableInPath(dir) {
+		return missing(what, "the directory "+dir+" can't stand in PATH", "use a state directory without a colon in its name")
+	}
+	in, err := readIntent(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return found(what, nodesHere(spec.Count))
+	case err != nil:
+		return missing(what, err.Error(), "dlwb down "+spec.Name)
+	case in.Count != spec.Count || in.SimulateGPUs != spec.SimulateGPUs:
+		return missing(what, fmt.Sprintf("%s exists with %d nodes and %d simulated GPUs each", spec.Name, in.Count, in.SimulateGPUs),
+			"dlwb down "+spec.Name)
+	}
+	return found(what, spec.Name+" exists; it is used again")
+}
+
+func (p *Provider) checkDisk() cloud.Finding {
+	const what = "disk"
+	dir := p.dir
+	for { // the state directory may not exist yet
+		var st unix.Statfs_t
+		err := unix.Statfs(dir, &st)
+		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		if err != nil {
+			return missing(what, fmt.Sprintf("look at the free space of %s: %v", dir, err), "df -h "+dir)
+		}
+		free := uint64(st.Bavail) * uint64(st.Bsize) //nolint:unconvert // the types differ between systems
+		text := fmt.Sprintf("%d MB free in %s", free>>20, dir)
+		if free < minDisk {
+			return missing(what, text+fmt.Sprintf(", and a cluster needs %d MB", minDisk>>20), "df -h "+dir)
+		}
+		if unix.Access(dir, unix.W_OK) != nil {
+			return missing(what, dir+" can't be written", "ls -ld "+dir)
+		}
+		return found(what, text)
+	}
+}
+
+func checkLoopback() cloud.Finding {
+	const what = "loopback"
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return missing(what, fmt.Sprintf("no program can listen on 127.0.0.1: %v", err), "ip link set lo up")
+	}
+	_ = l.Close()
+	return found(what, "127.0.0.1 takes listeners")
+}
+
+func checkShell() cloud.Finding {
+	const what = "shell"
+	if err := unix.Access("/bin/sh", unix.X_OK); err != nil {
+		return missing(what, "there is no /bin/sh, which runs the commands of a node", "")
+	}
+	return found(what, "/bin/sh")
+}
+
+func (p *Provider) checkBinary() cloud.Finding {
+	const what = "dlwb binary"
+	if fi, err := os.Stat(p.exe); err != nil || fi.IsDir() || unix.Access(p.exe, unix.X_OK) != nil {
+		return missing(what, fmt.Sprintf("%q can't be run, and the nodes are made of it", p.exe), "build dlwb again")
+	}
+	return found(what, p.exe)
+}
+
+func checkGPU(spec cloud.Spec) cloud.Finding {
+	const what = "GPU"
+	if spec.SimulateGPUs > 0 {
+		return found(what, fmt.Sprintf("%d SIMULATED per node", spec.SimulateGPUs))
+	}
+	if path, err := exec.LookPath("nvidia-smi"); err == nil {
+		return found(what, "those of this machine, by "+path)
+	}
+	return found(what, "no GPU: there is no nvidia-smi on this machine; training uses the CPU")
+}
+
+func nodesHere(n int) string {
+	if n == 1 {
+		return "1 node on this machine"
+	}
+	return fmt.Sprintf("%d nodes on this machine", n)
+}

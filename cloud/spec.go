@@ -1,0 +1,188 @@
+package cloud
+
+import "time"
+
+// Spec is what is asked of a provider.
+type Spec struct {
+	Name         string
+	Count        int
+	SimulateGPUs int
+	// Have is how many of the nodes exist already: a check asks for room for
+	// the others only.
+	Have int
+	// Hosts are machines that are there already, in order, as host,
+	// user@host or user@host:port; the first Count of them are used.
+	Hosts []string
+	// HostKeys are host keys that the user vouches for, by host as in Hosts:
+	// a public key ("ssh-ed25519 AAAA…") or its fingerprint ("SHA256:…").
+	HostKeys map[string]string
+	// HostOptions is what some hosts have of their own, by host as in Hosts.
+	HostOptions map[string]HostOption
+
+	// The rest is for machines that are paid for.
+
+	Regions []string // tried in order
+	// Instance is the type's name; empty: the best offer that meets Need.
+	Instance string
+	Need     Need
+	Spot     bool
+	// OnDemandFallback takes machines on demand when there is no spare
+	// capacity anywhere.
+	OnDemandFallback bool
+	Image            string // an alias, or an id; empty: "pytorch"
+	Disk             int64  // bytes; 0: what the image needs and room to work
+	Subnet           string // empty: the default VPC's, in the zone that has room
+	User             string // who logs in; empty: the image's own
+	SSHPort          int    // 0: 22
+	// InstanceProfile lets the nodes write to S3; empty: they have no
+	// credentials at all.
+	InstanceProfile string
+
+	Budget   float64       // US dollars for the whole life; 0: none
+	Lifetime time.Duration // from the start of the machines
+	Idle     time.Duration
+	// Drain is what the nodes save by themselves before their lease shuts
+	// them down.
+	Drain Drain
+}
+
+// HostOption is what one host has of its own.
+type HostOption struct {
+	GPUs   []int  // those that may be used, as nvidia-smi numbers them; nil: all
+	Dir    string // an absolute directory there that takes the code and the environment; empty: the home directory
+	Python string // the interpreter to start from; empty: as for the others
+}
+
+// Drain says what goes where before a node shuts itself down.
+type Drain struct {
+	S3    string   // "s3://bucket/prefix"; empty: nothing is saved
+	Paths []string // relative to the home directory
+}
+
+// Need describes a machine by what it must have instead of by its type name.
+type Need struct {
+	GPU      []string // models, any of them; none: any
+	GPUs     int      // at least; 0: any number
+	Memory   int64    // of each GPU, bytes, at least
+	MaxPrice float64  // US dollars per machine and hour; 0: any
+}
+
+// None reports whether nothing is asked for.
+func (n Need) None() bool {
+	return len(n.GPU) == 0 && n.GPUs == 0 && n.Memory == 0 && n.MaxPrice == 0
+}
+
+// Price is what something costs, and how far that can be believed.
+type Price struct {
+	PerHour float64   `json:"per_hour"` // US dollars; 0: not known
+	Source  string    `json:"source"`   // "AWS Price List", "spot price history", "dlwb's own table of 2026-07-20"
+	At      time.Time `json:"at,omitzero"`
+}
+
+// Known reports whether there is a price at all.
+func (p Price) Known() bool { return p.PerHour > 0 }
+
+// Offer is one instance type that can be had now, in one region.
+type Offer struct {
+	Provider string `json:"provider"`
+	Region   string `json:"region"`
+	Instance string `json:"instance_type"`
+	Arch     string `json:"arch"` // "x86_64" or "arm64"
+
+	GPU  string `json:"gpu"` // model, "A10G"; empty: none
+	GPUs int    `json:"gpus"`
+	// GPUShare is below 1 for a type that has a part of a GPU.
+	GPUShare  float64 `json:"gpu_share"`
+	GPUMemory int64   `json:"gpu_memory_bytes"` // of each GPU
+	VCPUs     int     `json:"vcpus"`
+	Memory    int64   `json:"memory_bytes"`
+	Network   string  `json:"network"` // as the provider says it: "Up to 10 Gigabit"
+	// EFA is how many Elastic Fabric Adapters it can have.
+	EFA  int   `json:"efa_interfaces"`
+	NVMe int64 `json:"nvme_bytes"` // instance store
+
+	OnDemand Price `json:"on_demand"`
+	// Spot is the cheapest zone's price.
+	Spot  Price  `json:"spot"`
+	Zones []Zone `json:"zones"`
+
+	Quota     Quota    `json:"quota"`
+	SpotQuota Quota    `json:"spot_quota"`
+	Notes     []string `json:"notes"` // what a person should know before choosing it
+}
+
+// Zone is one availability zone that offers a type.
+type Zone struct {
+	Name string  `json:"name"`
+	ID   string  `json:"id,omitempty"`  // the same in every account
+	Spot float64 `json:"spot_per_hour"` // US dollars; 0: not known
+}
+
+// Quota is how much of a family of types an account may run at once.
+type Quota struct {
+	// Known is false when it could not be asked: that is not a quota of 0.
+	Known bool   `json:"known"`
+	Name  string `json:"name"` // "Running On-Demand G and VT instances"
+	Code  string `json:"code"` // "L-DB2E81BA"
+	Limit int    `json:"limit_vcpus"`
+	Used  int    `json:"used_vcpus"`
+	// Left is how many machines of the offer's type still fit.
+	Left int    `json:"left_instances"`
+	Why  string `json:"why,omitempty"` // why it is not known
+}
+
+// PerGPUHour is the price of one GPU for one hour; 0 when not known.
+func (o Offer) PerGPUHour(spot bool) float64 {
+	if gpus := float64(o.GPUs) * o.GPUShare; gpus > 0 {
+		return o.price(spot) / gpus
+	}
+	return 0
+}
+
+// PerGBHour is the price of one GB (10^9 bytes) of GPU memory for one hour; 0
+// when not known.
+func (o Offer) PerGBHour(spot bool) float64 {
+	if gb := float64(o.GPUs) * float64(o.GPUMemory) / 1e9; gb > 0 {
+		return o.price(spot) / gb
+	}
+	return 0
+}
+
+func (o Offer) price(spot bool) float64 {
+	if spot {
+		return o.Spot.PerHour
+	}
+	return o.OnDemand.PerHour
+}
+
+// SpotSaving is what part of the price on demand a spot machine saves, 0 to 1;
+// 0 when not known.
+func (o Offer) SpotSaving() float64 {
+	if !o.Spot.Known() || !o.OnDemand.Known() {
+		return 0
+	}
+	return max(0, 1-o.Spot.PerHour/o.OnDemand.PerHour)
+}
+
+// Query says which offers are wanted.
+type Query struct {
+	Regions  []string
+	Need     Need
+	Spot     bool   // rank, and hold Need.MaxPrice against, the spot price
+	Instance string // one type; empty: all
+	CPU      bool   // types without a GPU too
+	// Fresh asks the provider also when there is a young answer on the disk.
+	Fresh bool
+	// Count is how many machines must fit into the quota; 0: 1.
+	Count int
+}
+
+// Offers are the answer to a query, the best first.
+type Offers struct {
+	Offers []Offer `json:"offers"`
+	// Live is false when the provider could not be asked and the offers are
+	// facts that came with dlwb.
+	Live  bool      `json:"live"`
+	At    time.Time `json:"at"` // how old the oldest part is
+	Notes []string  `json:"notes"`
+}

@@ -1,0 +1,133 @@
+// Package archtest holds the direction of imports: the design's one rule that
+// no compiler knows.
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dlwb/dlwb"
+
+// layers says, for each top-level package, which of ours it (and what is below
+// it) may import besides its own tree and the two that stand beside everything:
+// the sanitizer, and the keys of ssh.
+var layers = map[string][]string{
+	"":          {"cli"},
+	"cli":       {"ui", "workbench", "profiles", "cloud", "remote", "sanitize", "examples", "metrics"},
+	"ui":        {"workbench", "cloud", "metrics", "sanitize"},
+	"workbench": {"cloud", "remote", "metrics", "profiles", "store"},
+	"cloud":     {},
+	"remote":    {},
+	"metrics":   {},
+	"profiles":  {},
+	"store":     {},
+	"sanitize":  {},
+	"sshkeys":   {},
+	"examples":  {},
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	root := filepath.Join("..", "..")
+	files := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		files++
+		check(t, rel, path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 50 {
+		t.Fatalf("only %d files were looked at", files)
+	}
+}
+
+// check holds one file against the layers. Test rigs below internal may import
+// what they like; nothing may import them.
+func check(t *testing.T, rel, path string) {
+	t.Helper()
+	top, _, found := strings.Cut(filepath.ToSlash(rel), "/")
+	if !found {
+		top = ""
+	}
+	if top == "internal" {
+		return
+	}
+	allowed, known := layers[top]
+	if !known {
+		t.Errorf("%s: package %s has no place in the layers; see this test", rel, top)
+		return
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range file.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, is := strings.CutPrefix(name, module+"/")
+		if !is {
+			continue
+		}
+		to, _, _ := strings.Cut(ours, "/")
+		if to == top || to == "sanitize" || to == "sshkeys" || contains(allowed, to) {
+			continue
+		}
+		t.Errorf("%s imports %s: %s may import only %v of ours", rel, ours, orRoot(top), allowed)
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+func orRoot(top string) string {
+	if top == "" {
+		return "main"
+	}
+	return top
+}
+
+// A file is one thing, and a function is something one can read at a glance.
+// These are the limits of the house, with room for tables.
+func TestNoFileIsTooLong(t *testing.T) {
+	const most = 500
+	root := filepath.Join("..", "..")
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if n := strings.Count(string(b), "\n"); err == nil && n > most {
+			t.Errorf("%s has %d lines; %d are the most", path, n, most)
+		}
+		return err
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package ec2story
+
+var raced []string

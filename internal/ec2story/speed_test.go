@@ -1,0 +1,86 @@
+package ec2story
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeaws"
+)
+
+// Machines that answer one after the other are reached as they come: the
+// cluster stands soon after the last one does.
+func TestSSHIsSeenSoonAfterTheLastMachineAnswers(t *testing.T) {
+	long(t)
+	var took []time.Duration
+	for range 3 {
+		took = append(took, afterTheLastAnswer(t))
+	}
+	slices.Sort(took)
+	t.Logf("4 machines that answer 0.6 to 2.4 s after their start: up %.2f, %.2f and %.2f s after the last one answered (median %.2f s)",
+		took[0].Seconds(), took[1].Seconds(), took[2].Seconds(), took[1].Seconds())
+	if took[1] > 2*time.Second {
+		t.Errorf("it took %s, want 2 s at most", took[1])
+	}
+}
+
+// afterTheLastAnswer is the time from the first moment at which all four
+// machines take connections until the cluster step ends.
+func afterTheLastAnswer(t *testing.T) time.Duration {
+	t.Helper()
+	b := newBench(t, fakeaws.Options{})
+	b.profile(4, quiet)
+	b.rig.AnswerAfter("", time.Hour)
+	d := b.start("up", "--json")
+	b.eventually("four machines are launched", func() bool { return len(b.aws.Instances()) == 4 })
+	var all []string
+	for i, line := range b.aws.Instances() {
+		id := strings.Fields(line)[1]
+		all = append(all, id)
+		b.rig.AnswerAfter(id, time.Duration(i+1)*600*time.Millisecond)
+	}
+	e := d.await("the cluster", func(e event) bool { return e["event"] == "step_ended" && e["step"] == "cluster" })
+	var last time.Time
+	for _, id := range all {
+		at := b.rig.Answering(id)
+		if at.IsZero() {
+			t.Fatalf("%s does not answer", id)
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	took := e["seen"].(time.Time).Sub(last)
+	if r := d.end(); r.code != 0 {
+		t.Fatal(r)
+	}
+	if r := b.run("down", "story", "--plain"); r.code != 0 {
+		t.Error(r)
+	}
+	b.nothingLeft(fmt.Sprint("after ", took))
+	return took
+}
+
+// What a plan needs to know of AWS is remembered for a while.
+func TestAPlanIsThereAtOnceWhenWhatAWSOffersIsRemembered(t *testing.T) {
+	long(t)
+	b := newBench(t, fakeaws.Options{})
+	b.profile(4, quiet)
+	var took []time.Duration
+	for range 6 {
+		began := time.Now()
+		r := b.run("plan", "--json")
+		took = append(took, time.Since(began))
+		if r.code != 0 {
+			t.Fatal(r)
+		}
+		r.says(t, "g5.xlarge", `"price_per_hour":4.1`)
+	}
+	warm := slices.Sorted(slices.Values(took[1:]))
+	t.Logf("a whole dlwb plan: cold %.2f s, warm %.2f to %.2f s (median %.2f s)", took[0].Seconds(), warm[0].Seconds(), warm[4].Seconds(), warm[2].Seconds())
+	if warm[2] > time.Second {
+		t.Errorf("a plan with a warm cache takes %s, want 1 s at most", warm[2])
+	}
+}

@@ -1,0 +1,21 @@
+package boot
+
+import "path/filepath"
+
+// powerFile is where a machine says that it powers itself off.
+func (r *Rig) powerFile() string { return filepath.Join(r.opt.Dir, "power") }
+
+// poweredOff passes a machine's own shutdown on to EC2.
+func (r *Rig) poweredOff(id string) {
+	g := r.find(id)
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	on, tell := g.end != nil, g.instance.PowerOff
+	g.mu.Unlock()
+	g.say("powered off by itself")
+	if on && tell != nil {
+		tell()
+	}
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# service UNIT VERB
+exec "${0%/*}/systemctl" "$2" "$1"

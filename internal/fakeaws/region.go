@@ -1,0 +1,179 @@
+package fakeaws
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// region has all that exists in one region.
+type region struct {
+	Region
+	s *Server
+
+	instances  *table[instance]
+	volumes    *table[volume]
+	interfaces *table[netInterface]
+	groups     *table[group]
+	keys       *table[keyPair]
+	placements *table[placement]
+	addresses  *table[address]
+	spots      *table[spotRequest]
+
+	vpc      string
+	subnets  []subnet
+	images   []image
+	tokens   map[string]launch // of RunInstances, by client token
+	capacity map[place]int     // that there is; no entry: no end of it
+	quotas   map[string]float64
+	lasting  map[string]bool // ids of the instances that have not ended
+	nextIP   int
+}
+
+// place is a type in a zone, for one way to pay.
+type place struct {
+	zone, kind string
+	spot       bool
+}
+
+// launch is what a client token was used for.
+type launch struct {
+	params      string
+	reservation string
+	ids         []string
+}
+
+// subnet is a zone's default subnet.
+type subnet struct{ ID, Zone, ZoneID, CIDR string }
+
+func newRegion(s *Server, o Region) *region {
+	if len(o.Zones) == 0 {
+		o.Zones = []string{"a", "b", "c"}
+	}
+	r := &region{Region: o, s: s,
+		instances: newTable[instance](s), volumes: newTable[volume](s), interfaces: newTable[netInterface](s),
+		groups: newTable[group](s), keys: newTable[keyPair](s), placements: newTable[placement](s),
+		addresses: newTable[address](s), spots: newTable[spotRequest](s),
+		vpc: fixedID("vpc", o.Name), tokens: map[string]launch{}, capacity: map[place]int{},
+		quotas: map[string]float64{}, lasting: map[string]bool{}}
+	for i, letter := range o.Zones {
+		r.subnets = append(r.subnets, subnet{fixedID("subnet", o.Name+letter), o.Name + letter,
+			zoneID(o.Name, i), fmt.Sprintf("172.31.%d.0/20", i*16)})
+	}
+	r.images = imagesOf(o.Name)
+	r.groups.plant(group{common: common{ID: fixedID("sg", o.Name)}, Name: "default",
+		Description: "default VPC security group", VPC: r.vpc,
+		In:  []rule{{Egress: false, Proto: "-1", From: -1, To: -1, Group: fixedID("sg", o.Name), ID: fixedID("sgr", o.Name)}},
+		Out: []rule{anywhere(fixedID("sgr", o.Name+"out"))}})
+	return r
+}
+
+// tables are all kinds of things of the region, by what AWS calls them.
+func (r *region) tables() map[string]anyTable {
+	return map[string]anyTable{"instance": r.instances, "volume": r.volumes, "network-interface": r.interfaces,
+		"security-group": r.groups, "key-pair": r.keys, "placement-group": r.placements,
+		"elastic-ip": r.addresses, "spot-instances-request": r.spots}
+}
+
+// fixedID is the same id each time.
+func fixedID(prefix, of string) string {
+	sum := sha256.Sum256([]byte(prefix + of))
+	return fmt.Sprintf("%s-0%x", prefix, sum[:8])
+}
+
+// zoneID is a zone's name that is the same in all accounts. As in real
+// accounts the letters do not tell it: zone a is not the first one.
+func zoneID(region string, i int) string {
+	short := map[string]string{"us-east-1": "use1", "us-east-2": "use2", "us-west-2": "usw2",
+		"eu-central-1": "euc1", "ap-east-1": "ape1"}[region]
+	orElse(&short, region)
+	return fmt.Sprintf("%s-az%d", short, (i+2)%6+1)
+}
+
+func (r *region) zones() []string {
+	var out []string
+	for _, s := range r.subnets {
+		out = append(out, s.Zone)
+	}
+	return out
+}
+
+func (r *region) subnetOf(zone string) (subnet, bool) {
+	i := slices.IndexFunc(r.subnets, func(s subnet) bool { return s.Zone == zone })
+	if i < 0 {
+		return subnet{}, false
+	}
+	return r.subnets[i], true
+}
+
+func (r *region) subnet(id string) (subnet, bool) {
+	i := slices.IndexFunc(r.subnets, func(s subnet) bool { return s.ID == id })
+	if i < 0 {
+		return subnet{}, false
+	}
+	return r.subnets[i], true
+}
+
+// privateIP is a free address in a zone.
+func (r *region) privateIP(zone string) string {
+	r.nextIP++
+	i := slices.Index(r.zones(), zone)
+	return fmt.Sprintf("172.31.%d.%d", i*16+(r.nextIP/250)%16, r.nextIP%250+4)
+}
+
+// publicIP is an address of the documentation's nets: nobody's.
+func (s *Server) publicIP() string {
+	s.orders++
+	return fmt.Sprintf("203.0.%d.%d", 113+s.orders/250%100, s.orders%250+2)
+}
+
+// settle brings the records up to the virtual now: what ended instances leave.
+func (s *Server) settle() {
+	now := s.clock.now()
+	for _, r := range s.regions {
+		for id := range r.lasting {
+			if i, ok := r.instances.get(id); ok && i.state(now) == terminated {
+				delete(r.lasting, id)
+				r.clean(i)
+			}
+		}
+		for _, t := range r.tables() {
+			t.purge(now)
+		}
+	}
+}
+
+// clean ends what an instance takes with it.
+func (r *region) clean(i instance) {
+	for _, v := range r.volumes.all() {
+		if v.Instance != i.ID {
+			continue
+		}
+		if v.DeleteOnTermination {
+			r.volumes.remove(v.ID)
+			continue
+		}
+		v.Instance = ""
+		r.volumes.put(v)
+	}
+	for _, n := range r.interfaces.all() {
+		if n.Instance != i.ID {
+			continue
+		}
+		r.detach(n.ID)
+		if n.DeleteOnTermination {
+			r.interfaces.remove(n.ID)
+			continue
+		}
+		n.Instance = ""
+		r.interfaces.put(n)
+	}
+	r.endRequest(i)
+}
+
+// forgotten reports whether an instance ended so long ago that it is no longer
+// listed.
+func (r *region) forgotten(i instance, now time.Time) bool {
+	return i.state(now) == terminated && now.After(i.endedAt().Add(r.s.opt.Linger))
+}

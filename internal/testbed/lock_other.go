@@ -1,0 +1,7 @@
+//go:build !unix
+
+package testbed
+
+import "os"
+
+func lock(*os.File) error { return ErrMissing }

@@ -1,0 +1,43 @@
+#!/bin/sh
+# What is checked besides the tests: form, vet, staticcheck, govulncheck and the
+# shell scripts. What can't run here says so; nothing is passed over silently.
+# It needs no git, so that it also works in an unpacked archive.
+set -eu
+staticcheck=$1 govulncheck=$2
+# As make build does, so that what it compiled is not compiled once more.
+export GOFLAGS="${GOFLAGS:-} -trimpath"
+
+unformatted=$(gofmt -l .)
+if [ -n "$unformatted" ]; then
+    echo "gofmt would change: $unformatted" >&2
+    exit 1
+fi
+echo "gofmt: clean"
+go vet ./...
+echo "vet: clean"
+for os in darwin windows; do
+    GOOS=$os go vet . ./cli ./cloud/... ./remote/... ./workbench ./store
+    echo "vet for $os: clean"
+done
+go run "$staticcheck" ./...
+echo "staticcheck: clean"
+
+# The list of known faults comes over the network; without it there is nothing
+# to compare with.
+if out=$(go run "$govulncheck" ./... 2>&1); then
+    echo "govulncheck: clean"
+elif printf '%s' "$out" | grep -Eq 'dial tcp|no such host|i/o timeout|connection refused|vuln\.go\.dev.* [45][0-9][0-9]'; then
+    echo "govulncheck: NOT RUN, its database can't be reached: $(printf '%s' "$out" | grep -v '^exit status' | tail -n 1)"
+else
+    printf '%s\n' "$out" >&2
+    exit 1
+fi
+
+if command -v shellcheck >/dev/null 2>&1; then
+    find . -name '*.sh' -exec shellcheck -s sh {} +
+    shellcheck -s bash .ci/run
+    echo "shellcheck: clean"
+else
+    echo "shellcheck: NOT RUN, it is not installed (apt-get install shellcheck)" >&2
+    exit 1
+fi

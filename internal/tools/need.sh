@@ -1,0 +1,41 @@
+#!/bin/sh
+# Makes sure that what the tests need is there: installs it where this is root
+# on Debian or Ubuntu, elsewhere says what is missing. Leaves nothing else.
+set -eu
+
+# Each line: how to see that it is there, then the package that brings it.
+needs='command -v sshd || test -x /usr/sbin/sshd : openssh-server
+command -v ssh : openssh-client
+command -v gcc : gcc
+command -v git : git
+command -v python3 : python3
+test -x /usr/bin/python3 && /usr/bin/python3 -c "import torch" : python3-torch
+test -x /usr/bin/python3 && /usr/bin/python3 -c "import ensurepip" : python3-venv
+command -v jupyter-notebook : jupyter-notebook
+command -v shellcheck : shellcheck
+command -v busybox : busybox
+command -v dash : dash
+command -v curl : curl
+command -v wget : wget
+command -v ip : iproute2
+command -v iptables-legacy : iptables
+command -v bc : bc
+command -v ps : procps
+command -v tmux : tmux'
+
+missing=$(printf '%s\n' "$needs" | while IFS= read -r line; do
+    sh -c "${line% : *}" >/dev/null 2>&1 || printf '%s ' "${line##* : }"
+done)
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing for the tests: $missing"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q >/dev/null
+    # shellcheck disable=SC2086 # a list of names
+    apt-get install -qq -y --no-install-recommends $missing >/dev/null
+    exit 0
+fi
+echo "the tests need what is missing here: $missing" >&2
+echo "on Debian or Ubuntu: sudo apt-get install $missing" >&2
+exit 1

@@ -1,0 +1,121 @@
+// Package tools holds the scripts of the Makefile; only its tests are Go.
+package tools
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// script runs one of the scripts with programs of the test's own in front of
+// PATH, or instead of it.
+func script(t *testing.T, name string, programs map[string]string, rest string, args ...string) (code int, said string) {
+	t.Helper()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("there is no sh")
+	}
+	bin := t.TempDir()
+	for program, text := range programs {
+		if err := os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(sh, append([]string{file}, args...)...)
+	c.Dir, c.Env = "../..", append(os.Environ(), "PATH="+bin+rest)
+	out, err := c.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), string(out)
+}
+
+// bare is all that need.sh itself calls; what the tests need is not there.
+func bare(more map[string]string) map[string]string {
+	programs := map[string]string{"sh": `exec /bin/sh "$@"`}
+	for name, text := range more {
+		programs[name] = text
+	}
+	return programs
+}
+
+func TestWhatIsMissingIsNamedWhereItCannotBeInstalled(t *testing.T) {
+	for who, programs := range map[string]map[string]string{
+		"not root": bare(map[string]string{"id": "echo 1000", "apt-get": "echo called; exit 9"}),
+		"no apt":   bare(map[string]string{"id": "echo 0"}),
+	} {
+		code, said := script(t, "need.sh", programs, "")
+		if code != 1 || strings.Contains(said, "called") {
+			t.Errorf("%s: exit code %d, %s", who, code, said)
+		}
+		for _, want := range []string{"what is missing here: ", "tmux", "busybox", "shellcheck", "sudo apt-get install "} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: %q is not said in %s", who, want, said)
+			}
+		}
+	}
+}
+
+func TestWhatIsMissingIsInstalledWhereThatCanBeDone(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	programs := bare(map[string]string{"id": "echo 0", "apt-get": `echo "$@" >> ` + log})
+	if code, said := script(t, "need.sh", programs, ""); code != 0 || !strings.Contains(said, "installing for the tests: ") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+	calls, err := os.ReadFile(log)
+	if err != nil || !strings.HasPrefix(string(calls), "update ") || !strings.Contains(string(calls), "install -qq -y --no-install-recommends openssh-client") &&
+		!strings.Contains(string(calls), " tmux") {
+		t.Errorf("%s, %v", calls, err)
+	}
+	programs["apt-get"] = "exit 100"
+	if code, _ := script(t, "need.sh", programs, ""); code != 100 {
+		t.Errorf("apt-get failed, and need.sh exits with %d", code)
+	}
+}
+
+func TestNothingIsSaidWhereNothingIsMissing(t *testing.T) {
+	text, err := os.ReadFile("need.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{"id": "echo 1000"}
+	for _, m := range regexp.MustCompile(`command -v (\S+)`).FindAllStringSubmatch(string(text), -1) {
+		if m[1] != "apt-get" {
+			all[m[1]] = "exit 0"
+		}
+	}
+	if len(all) < 10 {
+		t.Fatalf("need.sh looks for these only: %v", all)
+	}
+	for _, module := range []string{"torch", "ensurepip"} {
+		if exec.Command("/usr/bin/python3", "-c", "import "+module).Run() != nil {
+			t.Skip("NOT RUN: /usr/bin/python3 has no " + module)
+		}
+	}
+	if code, said := script(t, "need.sh", bare(all), ""); code != 0 || said != "" {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+}
+
+func TestAFuzzTargetThatFailsFailsTheRound(t *testing.T) {
+	path := string(os.PathListSeparator) + os.Getenv("PATH")
+	if code, said := script(t, "fuzz.sh", map[string]string{"go": "exit 1"}, path, "1s"); code == 0 || strings.Count(said, "==") != 1 {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+	code, said := script(t, "fuzz.sh", map[string]string{"go": "exit 0"}, path, "1s")
+	if code != 0 || strings.Count(said, "==") < 10 || !strings.Contains(said, "profiles/fuzz_test.go FuzzParse") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+}

@@ -1,0 +1,166 @@
+package tuitest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A real program in a real terminal: tmux keeps the screen, the test presses
+// keys and waits for what the screen says.
+
+const journeyProfile = `name: journey
+provider: local
+machines: {count: 2}
+run: {engine: plain, command: train.py}
+results: {paths: [outputs/]}
+`
+
+const journeyScript = `import os, time
+for step in range(1, 401):
+    print(f"epoch {1 + step // 101}/4  step {step}/400  loss {4 / (1 + step / 40):.4f}", flush=True)
+    if step % 10 == 0:
+        print(f"step {step}/400  val_loss {4.2 / (1 + step / 40):.4f}", flush=True)
+    time.sleep(0.1)
+`
+
+// terminal is a tmux server of its own with one window.
+type terminal struct {
+	t      *testing.T
+	socket string
+}
+
+func (e *terminal) tmux(args ...string) (string, error) {
+	out, err := exec.Command("tmux", append([]string{"-S", e.socket, "-f", "/dev/null"}, args...)...).CombinedOutput()
+	return string(out), err
+}
+
+func (e *terminal) must(args ...string) string {
+	e.t.Helper()
+	out, err := e.tmux(args...)
+	if err != nil {
+		e.t.Fatalf("tmux %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (e *terminal) press(keys ...string) {
+	e.t.Helper()
+	e.must(append([]string{"send-keys", "-t", "j"}, keys...)...)
+}
+
+// see waits until the screen has all of the texts.
+func (e *terminal) see(limit time.Duration, texts ...string) string {
+	e.t.Helper()
+	screen := ""
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		screen = e.must("capture-pane", "-p", "-t", "j")
+		all := true
+		for _, text := range texts {
+			all = all && strings.Contains(screen, text)
+		}
+		if all {
+			return screen
+		}
+	}
+	e.t.Fatalf("after %s the screen does not say %q:\n%s", limit, texts, screen)
+	return ""
+}
+
+// needed fails with how to get a program that is missing.
+func needed(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Fatalf("%s is not installed; make test installs what the tests need", name)
+		}
+	}
+}
+
+// journey is a terminal of 120×36 with a shell in a project.
+func journey(t *testing.T) *terminal {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "dlwb-j") // short: sockets have at most 100 characters
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	project := filepath.Join(dir, "project")
+	if err := os.Mkdir(project, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"dlwb.yaml": journeyProfile, "train.py": journeyScript} {
+		if err := os.WriteFile(filepath.Join(project, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := &terminal{t, filepath.Join(dir, "tmux")}
+	env := dlwbEnv(dir)
+	e.must(append(append([]string{"new-session", "-d", "-s", "j", "-x", "120", "-y", "36", "-c", project, "env"}, env...),
+		"PS1=ready> ", "COLORTERM=truecolor", "sh")...)
+	t.Cleanup(func() {
+		down := dlwb("down", "--all", "--plain")
+		down.Env = append(os.Environ(), env...)
+		_ = down.Run() // nothing to do where the test has done it
+		_, _ = e.tmux("kill-server")
+	})
+	e.must("set-option", "-g", "escape-time", "0")
+	e.see(5*time.Second, "ready>")
+	return e
+}
+
+func TestJourneyInARealTerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on two nodes in a terminal")
+	}
+	needed(t, "tmux", "python3")
+	e := journey(t)
+	e.press(dlwb().Path+" run --theme dark; echo code $?", "Enter")
+	e.see(20*time.Second, "● training", "1 loss", "2 val/loss", "node1", "rank 0 on node0", "world size 2 on 2 nodes")
+
+	e.press("l")
+	e.see(3*time.Second, "▼ following", "step 1/400")
+	e.press("/")
+	e.press("-l", "val_loss")
+	e.press("Enter")
+	e.see(3*time.Second, `"val_loss"`, " of ", "held", "n next match")
+	e.press("Escape")
+	e.see(3*time.Second, "▼ following")
+
+	e.must("resize-window", "-t", "j", "-x", "80", "-y", "24") // while it runs
+	e.press("t")
+	e.see(3*time.Second, "› train", "● training", "? keys")
+
+	e.press("X")
+	e.see(3*time.Second, "Tear down journey?", "› Cancel", "the run that is going on ends")
+	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
+	e.press("Tab")
+	e.see(3*time.Second, "› Tear down")
+	e.press("Enter")
+	screen := e.see(15*time.Second, "Everything is gone", "0 processes, 0 files")
+	if !regexp.MustCompile(`lived +\d`).MatchString(screen) {
+		t.Errorf("the receipt does not say how long it lived:\n%s", screen)
+	}
+	e.press("Escape")
+	e.see(3*time.Second, "› train", "■ stopped", "at the end")
+	e.press("Escape")
+	e.see(3*time.Second, "› home", "■ stopped")
+	e.press("q")
+	e.see(5*time.Second, "code 130") // the run was stopped, and that is known at home too
+	e.restored()
+}
+
+// restored holds what a program owes the terminal it leaves.
+func (e *terminal) restored() {
+	e.t.Helper()
+	got := strings.TrimSpace(e.must("display-message", "-p", "-t", "j", "#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{keypad_cursor_flag}"))
+	if got != "0 1 0 0" {
+		e.t.Errorf("alternate screen, cursor, mouse, cursor keys: %s, want 0 1 0 0", got)
+	}
+	e.press("clear; stty -a", "Enter") // as the shell set it: lines are edited and echoed
+	e.see(3*time.Second, " icanon", " echo ")
+}

@@ -1,0 +1,96 @@
+package tuitest
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// opened is dlwb in a pseudo terminal of 120×36, at its first frame.
+type opened struct {
+	cmd  *exec.Cmd
+	tty  *os.File
+	took time.Duration // from exec to the first frame
+	out  []byte        // what was written until then
+}
+
+// open starts dlwb and waits until its first frame has been written.
+func open(t testing.TB, dir string, env ...string) opened {
+	t.Helper()
+	cmd := dlwb("--theme", "dark")
+	cmd.Env = append(append(os.Environ(), dlwbEnv(dir)...), "TERM=xterm-256color", "COLORTERM=truecolor")
+	cmd.Env = append(cmd.Env, env...)
+	begin := time.Now()
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 36, Cols: 120})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	buf := make([]byte, 64<<10)
+	for !bytes.Contains(out, []byte("› ")) {
+		n, err := tty.Read(buf)
+		if err != nil || time.Since(begin) > 20*time.Second {
+			_ = cmd.Process.Kill()
+			t.Fatalf("no first frame: %v: %q", err, out)
+		}
+		out = append(out, buf[:n]...)
+	}
+	return opened{cmd, tty, time.Since(begin), out}
+}
+
+// end asks dlwb to end and reads what it still writes, as terminals do.
+func (o opened) end(t testing.TB) {
+	t.Helper()
+	_ = o.cmd.Process.Signal(syscall.SIGTERM)
+	go func() { _, _ = io.Copy(io.Discard, o.tty) }()
+	kill := time.AfterFunc(10*time.Second, func() { _ = o.cmd.Process.Kill() })
+	_ = o.cmd.Wait() // its exit code says that it was interrupted
+	if !kill.Stop() {
+		t.Error("dlwb did not end within 10 s of SIGTERM")
+	}
+	_ = o.tty.Close()
+}
+
+// It once waited for itself for ever, when both the program and Bubble Tea
+// heard the signal.
+func TestSignalAtTheFirstFrameEndsTheProgram(t *testing.T) {
+	dir := t.TempDir()
+	for range 6 {
+		open(t, dir).end(t)
+	}
+}
+
+func TestColourAndSynchronizedOutputCanBeTurnedOff(t *testing.T) {
+	colour, sync := []byte("38;2;"), []byte("\x1b[?2026h")
+	for _, c := range []struct {
+		env          string
+		colour, sync bool
+	}{{"DLWB_NO_SYNC=", true, true}, {"NO_COLOR=1", false, true}, {"DLWB_NO_SYNC=1", true, false}} {
+		o := open(t, t.TempDir(), c.env)
+		o.end(t)
+		if got := bytes.Contains(o.out, colour); got != c.colour {
+			t.Errorf("%s: colours %v: %q", c.env, got, o.out)
+		}
+		if got := bytes.Contains(o.out, sync); got != c.sync {
+			t.Errorf("%s: synchronized output %v: %q", c.env, got, o.out)
+		}
+	}
+}
+
+// BenchmarkFirstFrame is the time from exec to the first frame: at most 100 ms.
+func BenchmarkFirstFrame(b *testing.B) {
+	dir := b.TempDir()
+	var sum time.Duration
+	for b.Loop() {
+		o := open(b, dir)
+		sum += o.took
+		o.end(b)
+	}
+	b.ReportMetric(float64(sum.Microseconds())/1000/float64(b.N), "ms/frame")
+}

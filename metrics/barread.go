@@ -1,0 +1,203 @@
+package metrics
+
+import "strings"
+
+// bars follows progress bars. Of several frames at one position the last
+// counts, so one is held until the next comes.
+type bars struct {
+	n, total            float64 // of the bar without a title that is longest: the run, often
+	open                string  // a row of rich's bar that ends inside a value
+	pending             bool
+	frame               bar
+	rank                int
+	values              []value
+	shape               uint64
+	epoch               counter
+	wholeAt, wholeTotal float64            // epoch and length of the last bar of an epoch
+	stale               map[string]float64 // values of validation that were seen last
+}
+
+// mostStale bounds the names of validation values that are remembered.
+const mostStale = 1024
+
+// joined puts a row that rich wrapped inside a value back together. It returns
+// "" when more has to come.
+func (b *bars) joined(line string) string {
+	if b.open != "" {
+		line = b.open + " " + strings.TrimLeft(line, " ")
+		b.open = ""
+		return line
+	}
+	if n := len(line); n > 0 && n < maxLine && line[n-1] == ':' && strings.Contains(line, "━") && strings.Contains(line, "it/s") {
+		b.open = strings.Clone(line)
+		return ""
+	}
+	return line
+}
+
+// bar takes a frame of a progress bar.
+func (r *Reader) bar(b bar, rank int) {
+	if r.barTable(b, rank) {
+		return
+	}
+	if strings.HasSuffix(b.title, "||") { // AllenNLP's, whose averages a table behind them tells
+		return
+	}
+	place, said := barPlace(b.title)
+	f := r.scanner.scan(b.body, 0, said)
+	if len(f.values) == 0 {
+		f.values = r.bodyValues(b.body)
+	}
+	if len(f.values) == 0 { // torchtune's "1|10|Loss: 1.2"
+		f = r.scanner.scan(b.title, 0, said)
+	}
+	if len(f.values) == 0 {
+		r.silentBar(b)
+	} else {
+		r.loudBar(b, place, f, rank)
+	}
+	if strings.TrimSpace(b.rest) != "" {
+		r.flushBar()
+		r.message(b.rest, b.rest, rank, false, 0)
+	}
+}
+
+// bodyValues reads the values of a bar that names no score but has a place.
+func (r *Reader) bodyValues(body string) []value {
+	if strings.IndexByte(body, '=') < 0 && strings.IndexByte(body, ':') < 0 {
+		return nil
+	}
+	f := r.scanner.scan("step 1: "+body, 0, "")
+	return f.values
+}
+
+// silentBar is a bar without values: how far the run is, at most.
+func (r *Reader) silentBar(b bar) {
+	if b.title == "" && b.total >= r.bars.total {
+		r.bars.n, r.bars.total = b.n, b.total
+	}
+}
+
+// barPlace reads what a bar's title says: "Epoch 1/4", "Train [1/3]", "Epoch 0".
+func barPlace(title string) (epoch counter, said string) {
+	for i := 0; ; {
+		start, end := nextKey(title, i)
+		if end < 0 {
+			break
+		}
+		word := title[start:end]
+		if split := splits[strings.ToLower(word)]; split != "" {
+			said = split
+		}
+		i = end
+		at := skipBlanks(title, end)
+		u, _ := unitOf(word)
+		opened := at < len(title) && title[at] == '['
+		if u == unitEpoch || opened && (said != "" || start == 0) {
+			if opened || at < len(title) && (title[at] == ':' || title[at] == '#') {
+				at = skipBlanks(title, at+1)
+			}
+			if c, _, ok := ofTotal(title, at); ok && (u == unitEpoch || c.total > 0) {
+				c.unit = unitEpoch
+				epoch = c
+			}
+		}
+	}
+	if said == "train" {
+		said = ""
+	}
+	return epoch, said
+}
+
+// loudBar holds a frame that has values and lets go of the one before.
+func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
+	p := &r.bars
+	if p.pending && (p.frame.n != b.n || p.frame.total != b.total || p.frame.title != b.title || p.rank != rank) {
+		r.flushBar()
+	}
+	p.pending, p.rank, p.shape, p.epoch = true, rank, f.shape, epoch
+	p.values = append(p.values[:0], f.values...)
+	if p.frame.title != b.title {
+		p.frame.title = strings.Clone(b.title)
+	}
+	p.frame.n, p.frame.total, p.frame.whole = b.n, b.total, b.whole
+}
+
+// flushBar reads the frame that was held.
+func (r *Reader) flushBar() {
+	p := &r.bars
+	if !p.pending {
+		return
+	}
+	p.pending = false
+	if p.frame.n == 0 || p.frame.whole && p.frame.n < p.frame.total {
+		return
+	}
+	axis := r.barTake()
+	evaluates := false
+	if p.frame.whole { // Keras's evaluate, behind the training
+		epoch := r.counters.progress.Epoch
+		evaluates = p.wholeTotal > 0 && epoch == p.wholeAt && p.frame.total != p.wholeTotal
+		if !evaluates {
+			p.wholeAt, p.wholeTotal = epoch, p.frame.total
+		}
+	}
+	r.step, r.epoch = r.counters.place()
+	for _, v := range p.values {
+		if evaluates {
+			v.show = r.scanner.names.validatedAs("eval/", v.show)
+		}
+		split, _, _ := strings.Cut(v.show, "/")
+		if split == "val" || split == "test" || split == "eval" || strings.HasSuffix(v.show, "_epoch") {
+			if old, ok := p.stale[v.show]; ok && sameValue(old, v.value) {
+				continue
+			}
+			if p.stale == nil || len(p.stale) >= mostStale {
+				p.stale = map[string]float64{}
+			}
+			p.stale[v.show] = v.value
+			r.value(v.show, v, min(axis, AxisEpoch), p.shape, p.rank)
+			continue
+		}
+		v.sure = true
+		r.value(v.show, v, axis, p.shape, p.rank)
+	}
+}
+
+// barTake goes on to where a bar is.
+func (r *Reader) barTake() Axis {
+	p := &r.bars
+	if p.frame.whole { // of an epoch
+		return AxisEpoch
+	}
+	var found []counter
+	if p.epoch.unit == unitEpoch {
+		found = append(found, p.epoch)
+	}
+	step := counter{unit: unitStep, n: p.frame.n, total: p.frame.total}
+	step.inEpoch = p.epoch.unit == unitEpoch || r.counters.hasEpoch
+	return r.counters.take(append(found, step))
+}
+
+// barTable reads a header or a row of a table that a bar stands behind, as
+// Ultralytics prints them.
+func (r *Reader) barTable(b bar, rank int) bool {
+	if b.title == "" {
+		return false
+	}
+	if mayBeHeader(b.title) && r.tables.header(b.title, r.scanner.names) {
+		return true
+	}
+	if len(r.tables.columns) == 0 {
+		return false
+	}
+	f, ok := r.tables.read(&r.scanner, b.title)
+	if !ok {
+		return false
+	}
+	if b.n >= b.total { // before, it shows averages over a part of the epoch
+		r.rule = "table"
+		r.take(f, rank, true)
+	}
+	return true
+}

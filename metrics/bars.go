@@ -1,0 +1,157 @@
+package metrics
+
+import "strings"
+
+// bar is one frame of a progress bar.
+type bar struct {
+	title    string
+	n, total float64
+	body     string // what it says beside its progress
+	rest     string // what stands on the line behind it
+	whole    bool   // it shows averages over its length: only the last frame counts
+}
+
+// readBar reads a frame of tqdm, Keras, rich, Ultralytics and fastprogress.
+func readBar(text string) (bar, bool) {
+	if i := strings.Index(text, "%|"); i > 0 {
+		return tqdmBar(text, i)
+	}
+	if i := strings.Index(text, "━"); i >= 0 || strings.Contains(text, "╸") {
+		return linedBar(text, i)
+	}
+	if i := strings.Index(text, "it/s"); i > 0 || strings.Contains(text, "s/it]") || strings.Contains(text, "it [") {
+		if b, ok := endlessBar(text); ok {
+			return b, true
+		}
+	}
+	return kerasBar(text)
+}
+
+// tqdmBar reads "title:  22%|██  | 9/40 [00:00<00:00, 43.50it/s, loss=1.48]",
+// where percent is where "%|" stands, and fastprogress's "|██--| 2.50% [1/40 …]".
+func tqdmBar(text string, percent int) (b bar, ok bool) {
+	start := percent
+	for start > 0 && (isDigit(text[start-1]) || text[start-1] == '.') {
+		start--
+	}
+	b.title = strings.TrimRight(text[:start], " :\t")
+	close := strings.IndexByte(text[percent+2:], '|')
+	if close < 0 {
+		return b, false
+	}
+	return b, b.counted(text[percent+2+close+1:])
+}
+
+// counted reads what follows the picture of a bar: "9/40 [00:00<00:00, 4it/s, loss=1]".
+func (b *bar) counted(text string) bool {
+	c, next, ok := ofTotal(text, skipBlanks(text, 0))
+	if !ok {
+		return false
+	}
+	b.n, b.total = c.n, c.total
+	text = text[next:]
+	open := strings.IndexByte(text, '[')
+	if open < 0 {
+		b.body = text
+		return true
+	}
+	close := closing(text, open)
+	b.body, b.rest = text[open+1:close], text[min(close+1, len(text)):]
+	return true
+}
+
+// closing is where the bracket closes that opens at i.
+func closing(text string, i int) int {
+	depth := 0
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case '[':
+			depth++
+		case ']':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}
+
+// linedBar reads rich's "Epoch 0/2 ━━━╺━━ 5/40 0:00:00 • 0:00:01 148.78it/s loss: 1.4",
+// Keras 3's "60/60 ━━━━ 0s 7ms/step - loss: 1.3" and Ultralytics's "640: 100% ━━ 8/8 1.2it/s 9s".
+func linedBar(text string, i int) (b bar, ok bool) {
+	if i < 0 {
+		i = strings.Index(text, "╸")
+	}
+	before := text[:i]
+	after := strings.TrimLeft(text[i:], "━╸╺─ ")
+	if c, next, ok := ofTotal(before, skipBlanks(before, 0)); ok && c.total > 0 && strings.TrimSpace(before[next:]) == "" {
+		return bar{n: c.n, total: c.total, body: after, whole: true}, true
+	}
+	b.title = strings.TrimRight(before, " ")
+	if end := len(b.title); end > 0 && b.title[end-1] == '%' {
+		b.title = strings.TrimRight(strings.TrimRight(b.title[:end-1], "0123456789."), " :")
+	}
+	c, next, ok := ofTotal(after, 0)
+	if !ok {
+		return b, false
+	}
+	b.n, b.total, b.body = c.n, c.total, after[next:]
+	return b, true
+}
+
+// endlessBar reads a bar that knows no total: "192it [00:09, 21.32it/s, loss=1]",
+// and Ultralytics's ": 100% 8/8 [00:09<00:00,  1.17s/it]".
+func endlessBar(text string) (b bar, ok bool) {
+	open := strings.Index(text, " [")
+	for open > 0 && !(open+3 < len(text) && isDigit(text[open+2]) && strings.Contains(text[open:min(len(text), open+12)], ":")) {
+		next := strings.Index(text[open+1:], " [")
+		if next < 0 {
+			return b, false
+		}
+		open += 1 + next
+	}
+	if open <= 0 {
+		return b, false
+	}
+	count := text[:open]
+	cut := strings.LastIndexByte(count, ' ') + 1
+	c, next, ok := ofTotal(count, cut)
+	unit := ""
+	if ok {
+		unit = count[next:]
+	}
+	if !ok || unit != "it" && (unit != "" || c.total == 0) {
+		return b, false
+	}
+	b.title = strings.TrimRight(count[:cut], " ")
+	if strings.HasSuffix(b.title, "%") {
+		b.title = strings.TrimRight(strings.TrimRight(b.title, "0123456789.%"), " :")
+	}
+	b.title = strings.TrimRight(b.title, " :")
+	close := closing(text, open+1)
+	b.n, b.total, b.body, b.rest = c.n, c.total, text[open+2:close], text[min(close+1, len(text)):]
+	return b, true
+}
+
+// kerasBar reads " 9/60 [===>....] - ETA: 0s - loss: 1.67" and "60/60 - 0s - loss: 1.28".
+func kerasBar(text string) (b bar, ok bool) {
+	at := skipBlanks(text, 0)
+	if at >= len(text) || !isDigit(text[at]) {
+		return b, false
+	}
+	c, next, ok := ofTotal(text, at)
+	if !ok || c.total == 0 || next >= len(text) {
+		return b, false
+	}
+	rest := text[next:]
+	switch {
+	case strings.HasPrefix(rest, " - "):
+	case len(rest) > 3 && rest[1] == '[' && strings.IndexByte("=.>", rest[2]) >= 0:
+		if close := strings.IndexByte(rest, ']'); close > 0 {
+			rest = rest[close+1:]
+		}
+	default:
+		return b, false
+	}
+	return bar{n: c.n, total: c.total, body: rest, whole: true}, true
+}

@@ -1,0 +1,146 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+)
+
+// block is a piece of output whose first line says what the lines below it are.
+type block struct {
+	kind blockKind
+	rank int       // of the trial that a result is of
+	path []nesting // the keys that the next line is below
+	rows []row
+}
+
+type blockKind uint8
+
+const (
+	noBlock      blockKind = iota
+	summaryBlock           // "***** eval metrics *****": what was said before, once more
+	wholeBlock             // "***** train metrics *****": averages over the whole run
+	resultBlock            // "Result for PPO_CartPole_0:", in YAML
+)
+
+// nesting is a key with the blanks before it.
+type nesting struct {
+	key    string
+	indent int
+}
+
+// inBlock takes a line that begins a block or belongs to one; false for any other.
+func (r *Reader) inBlock(line string) bool {
+	b := &r.block
+	if kind, name := blockBegins(line); kind != noBlock {
+		r.endBlock()
+		b.kind, b.rank = kind, unlabelled
+		if kind == resultBlock {
+			b.rank = r.sources.named(name)
+		}
+		return true
+	}
+	if b.kind == noBlock {
+		return false
+	}
+	indent := skipBlanks(line, 0)
+	key, value, ok := strings.Cut(line[indent:], " = ")
+	if b.kind == resultBlock {
+		key, value, ok = strings.Cut(line[indent:], ":")
+	}
+	if !ok || indent == 0 {
+		r.endBlock()
+		return false
+	}
+	switch key, value = strings.Trim(strings.TrimSpace(key), `'"`), strings.TrimSpace(value); b.kind {
+	case summaryBlock:
+		r.said(key, value)
+	case resultBlock:
+		b.result(key, value, indent)
+	}
+	return true
+}
+
+// blockBegins reads the first line of a block.
+func blockBegins(line string) (kind blockKind, name string) {
+	switch {
+	case strings.HasPrefix(line, "***** train metrics *****"):
+		return wholeBlock, ""
+	case strings.HasPrefix(line, "***** ") && strings.HasSuffix(line, " metrics *****"):
+		return summaryBlock, ""
+	case strings.HasPrefix(line, "Result for ") && strings.HasSuffix(line, ":"):
+		return resultBlock, line
+	}
+	return noBlock, ""
+}
+
+// said takes a line of a summary, unless its series has just that value.
+func (r *Reader) said(key, value string) {
+	f, ok := number(value, 0)
+	if !ok || f.next != len(value) {
+		return
+	}
+	v := known(r.scanner.names.term(key, ""), f)
+	if c, ok := dictCounter(keyed{key: key, value: f.value}); ok || v.kind < weak || v.show == "" {
+		if ok && c.unit == unitEpoch && !r.counters.hasEpoch {
+			r.counters.take([]counter{c})
+		}
+		return
+	}
+	if s := r.series[v.show]; s != nil && s.ordinal > 0 && (sameValue(s.last.Value, v.value) || roundsTo(s.last.Value, v.value)) {
+		return
+	}
+	r.rule = "summary"
+	r.step, r.epoch = r.counters.place()
+	r.value(v.show, v, AxisNone, 0, unlabelled)
+}
+
+// known is a value that needs no second line to be one.
+func known(t term, f figure) value { return value{term: t, figure: f, sure: t.kind >= weak} }
+
+// result takes a line of a result: a number, or the key of those below it.
+func (b *block) result(key, text string, indent int) {
+	for len(b.path) > 0 && b.path[len(b.path)-1].indent >= indent {
+		b.path = b.path[:len(b.path)-1]
+	}
+	if text == "" {
+		if len(b.path) < deepestDict {
+			b.path = append(b.path, nesting{strings.Clone(key), indent})
+		}
+		return
+	}
+	f, ok := number(text, 0)
+	if !ok || f.next != len(text) || len(b.rows) >= mostRows {
+		return
+	}
+	name := strings.Clone(key)
+	for i := len(b.path) - 1; i >= 0 && len(name) < longestName; i-- {
+		name = b.path[i].key + "/" + name
+	}
+	b.rows = append(b.rows, row{key: name, value: f.value, real: f.real})
+}
+
+// endBlock reads the result that the last lines were.
+func (r *Reader) endBlock() {
+	b := &r.block
+	if len(b.rows) > 0 {
+		s := &r.scanner
+		s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
+		for _, row := range b.rows {
+			if c, ok := dictCounter(keyed{key: row.key, value: row.value}); ok {
+				if c.global && !strings.Contains(row.key, "/") {
+					s.found.counters = append(s.found.counters, c)
+				}
+				continue
+			}
+			v := known(s.names.term(row.key, ""), figure{value: row.value, real: row.real})
+			if v.kind >= measure && v.show != "" && len(v.show) <= longestName && !math.IsNaN(v.value) {
+				v.sure = true
+				s.found.values = append(s.found.values, v)
+				s.mark(v.show)
+			}
+		}
+		r.rule = "result"
+		r.take(s.found, b.rank, false)
+	}
+	*b = block{rows: b.rows[:0], path: b.path[:0]}
+}

@@ -1,0 +1,389 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+)
+
+// counter is one "step 20/300" of a line: where the run is, of how much.
+type counter struct {
+	unit     unit
+	n, total float64
+	global   bool // counts through the whole run
+	inEpoch  bool // counts anew in each epoch
+	vague    bool // "steps: 10", which counts only beside a score
+
+	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
+
+	at, totalAt int // where the numbers stand
+}
+
+type unit uint8
+
+const (
+	noUnit unit = iota
+	unitEpoch
+	unitStep
+	unitBatch // counts steps only beside an epoch or a total: "batch: 32" is a setting
+)
+
+var unitWords = map[string]unit{
+	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch,
+	"step": unitStep, "steps": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
+	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
+	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep,
+}
+
+// globalWords count through the whole run, whatever else a line counts.
+var globalWords = set(`global_step global_steps num_updates total_timesteps num_timesteps timesteps_total current_steps current_step
+	global_iter total_steps_done samples_count consumed_train_samples training_iteration`)
+
+// longestCounter is the length of the longest word that counts.
+const longestCounter = len("consumed_train_samples")
+
+// otherCounts are words before a counter that make it something else than where
+// the run is: "best epoch 3", "warmup steps 100", "val step 1/20".
+var otherCounts = set(`best max total num warmup per every each log save last of val valid validation eval test
+	number min final start end for until over`)
+
+// largestCount is where floating-point numbers stop counting.
+const largestCount = 1 << 53
+
+// counter reads "epoch 1/3", "step: 20/300", "Epoch [1/3]", "iter=7", "Batch [0-20]".
+func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
+	u, plural := unitOf(key)
+	opened := at < len(s.line) && s.line[at] == '['
+	if u == noUnit || sep == 0 && !opened || otherCounts[s.before] && !(u == unitEpoch && s.bounds()) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+		return counter{}, 0, false
+	}
+	if opened {
+		at = skipBlanks(s.line, at+1)
+	}
+	if at < len(s.line) && s.line[at] == '#' { // Step #0
+		at++
+	}
+	c, next, ok := ofTotal(s.line, at)
+	c.unit = u
+	c.global = isGlobal(key)
+	c.inEpoch = u == unitBatch
+	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != skipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
+		return counter{}, 0, false
+	}
+	if !ok || u != unitEpoch && c.n != math.Trunc(c.n) {
+		return counter{}, 0, false
+	}
+	if opened && next+1 < len(s.line) && s.line[next] == '-' { // Batch [0-20]
+		if end, ok := number(s.line, next+1); ok {
+			c.n, c.at, next = end.value, end.start, end.next
+		}
+	}
+	if opened && next < len(s.line) && s.line[next] == ']' {
+		next++
+	}
+	return c, next, endsCount(s.line, next)
+}
+
+// behindEpoch reports whether nothing but a comma stands between an epoch and a
+// key whose value is at i: "(epoch: 1, iters: 200, …".
+func (s *scanner) behindEpoch(key string, i int) bool {
+	f := s.found.counters
+	if len(f) != 1 || f[0].unit != unitEpoch {
+		return false
+	}
+	end := digits(s.line, f[0].at)
+	return strings.HasPrefix(s.line[end:i], ", "+key+":")
+}
+
+// bounds reports whether the line begins as "Start of epoch 3" or "End of epoch 3" does.
+func (s *scanner) bounds() bool {
+	i := skipBlanks(s.line, 0)
+	if i < len(s.line) && s.line[i] == '|' {
+		i = skipBlanks(s.line, i+1)
+	}
+	head := strings.ToLower(s.line[i:min(len(s.line), i+9)])
+	return s.before == "of" && (strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "end of "))
+}
+
+// unitOf tells what a word counts. Of a plural it is not where the run is but
+// how long it will be, unless it says both.
+func unitOf(key string) (u unit, plural bool) {
+	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step
+		key = key[i+1:]
+	}
+	if len(key) > longestCounter || len(key) < 2 {
+		return noUnit, false
+	}
+	if u, ok := unitWords[key]; ok {
+		return u, key[len(key)-1] == 's'
+	}
+	key = strings.ToLower(key)
+	if globalWords[key] {
+		return unitStep, false
+	}
+	return unitWords[key], strings.HasSuffix(key, "s")
+}
+
+func isGlobal(key string) bool {
+	return globalWords[strings.ToLower(key[strings.LastIndexByte(key, '/')+1:])]
+}
+
+// ofTotal reads "20/300", or "20" alone.
+func ofTotal(line string, at int) (c counter, next int, ok bool) {
+	f, ok := number(line, at)
+	if !ok || !(f.value >= 0 && f.value <= largestCount) {
+		return counter{}, at, false
+	}
+	c.n, c.at, next = f.value, f.start, f.next
+	slash := skipBlanks(line, next)
+	if strings.HasPrefix(line[slash:], "of ") { // 3 of 10
+		slash++
+	}
+	if slash < len(line) && (line[slash] == '/' || slash > next && line[slash] == 'f') {
+		total, ok := number(line, skipBlanks(line, slash+1))
+		if ok && total.value >= c.n && total.value > 0 && total.value <= largestCount {
+			c.total, c.totalAt, next = total.value, total.start, total.next
+		}
+	}
+	return c, next, true
+}
+
+// endsCount reports whether a counter may end at i: as a value does, or with
+// the colon of "step 20: loss …", or before the next bracket or counter.
+func endsCount(line string, i int) bool {
+	if i >= len(line) {
+		return true
+	}
+	switch line[i] {
+	case ':':
+		return i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t'
+	case '[':
+		return true
+	case '/':
+		return i+1 < len(line) && isLetter(line[i+1])
+	}
+	return standsAlone(line, i)
+}
+
+// within reads the steps in an epoch that stand after it: "Epoch: [0][ 10/100]",
+// "Train Epoch: 1 [640/60000 (1%)]", "epoch 001:  10 / 40 ".
+func (s *scanner) within(c counter, next int) int {
+	at := skipBlanks(s.line, next)
+	if c.unit != unitEpoch || at >= len(s.line) {
+		return next
+	}
+	opened := s.line[at] == '['
+	if !opened && s.line[at] != ':' && s.line[at] != '|' {
+		return next
+	}
+	in, end, ok := ofTotal(s.line, skipBlanks(s.line, at+1))
+	if !ok || in.total == 0 || s.line[at] == '|' && !ofBatches(s.line, end) {
+		return next
+	}
+	if opened {
+		if end = closeBracket(s.line, end); end == 0 {
+			return next
+		}
+	}
+	in.unit, in.inEpoch = unitStep, true
+	if splits[s.before] == "" || splits[s.before] == "train" {
+		s.found.counters = append(s.found.counters, in)
+	}
+	return end
+}
+
+// ofBatches reports whether a count that ends at i is all that stands between
+// two bars, but for its name: "|   200/ 2983 batches |".
+func ofBatches(line string, i int) bool {
+	i = skipBlanks(line, i)
+	for _, word := range [...]string{"batches", "steps", "iters", "iterations"} {
+		if strings.HasPrefix(line[i:], word) {
+			i = skipBlanks(line, i+len(word))
+			break
+		}
+	}
+	return i == len(line) || line[i] == '|'
+}
+
+// closeBracket is behind the bracket that a counter in brackets ends with, also
+// "] " behind a percentage; 0 when there is none.
+func closeBracket(line string, i int) int {
+	close := strings.IndexByte(line[i:min(len(line), i+12)], ']')
+	if close < 0 {
+		return 0
+	}
+	return i + close + 1
+}
+
+// positions leaves of a line's counters those that say where the run is.
+func positions(found []counter, scored bool) []counter {
+	kept := found[:0]
+	hasEpoch := false
+	for _, c := range found {
+		hasEpoch = hasEpoch || c.unit == unitEpoch
+	}
+	for _, c := range found {
+		if (c.unit != unitBatch || hasEpoch || c.total > 0) && (scored || !c.vague) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// lasting leaves of the counters of a line without values those that place the
+// lines to come: "Parsing batch: 3/4" is about something else.
+func lasting(found []counter) []counter {
+	for _, c := range found {
+		if c.unit == unitEpoch {
+			return found
+		}
+	}
+	kept := found[:0]
+	for _, c := range found {
+		if c.unit != unitBatch || c.first && c.total > 0 {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// counters follows where a run is. Scripts count steps in two ways: through
+// the whole run, or anew in each epoch; the second shows by falling back while
+// the epoch goes on. Points get a step that counts through the run either way.
+type counters struct {
+	progress          Progress
+	hasStep, hasEpoch bool
+
+	raw, rawTotal int64   // the step as printed last
+	stride        int64   // between the last two that were printed
+	fromZero      bool    // the first step of an epoch is 0
+	epochAt       float64 // the epoch in which the step was printed
+
+	anew       bool    // each epoch counts anew
+	firstEpoch float64 // of those that were seen
+	base       int64   // steps of the epochs that are over
+	perEpoch   int64
+}
+
+// take goes on to where a line says that the run is, and returns by what its
+// values are placed.
+func (c *counters) take(found []counter) Axis {
+	axis := AxisNone
+	best := -1
+	for i, f := range found {
+		if f.unit == unitEpoch {
+			c.epoch(f.n, f.total)
+			axis = max(axis, AxisEpoch)
+		} else if best < 0 || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
+			best = i
+		}
+	}
+	if best < 0 {
+		return axis
+	}
+	f := found[best]
+	switch n, total := int64(f.n), int64(f.total); {
+	case f.global:
+		c.through(n, total)
+	case f.inEpoch && c.hasEpoch && total > 0:
+		c.anew, c.perEpoch, c.rawTotal = true, total, total
+		c.setBase(math.Trunc(c.progress.Epoch-c.firstEpoch) * float64(total))
+		c.hasStep, c.raw, c.epochAt = true, n, c.progress.Epoch
+		c.progress.Step, c.progress.Steps = c.base+n, c.steps(n)
+	default:
+		c.step(n, total)
+	}
+	if f.inEpoch {
+		return AxisInner
+	}
+	return AxisStep
+}
+
+// through is a step that is known to count through the whole run.
+func (c *counters) through(n, total int64) {
+	c.hasStep, c.raw, c.base, c.anew, c.epochAt = true, n, 0, false, c.progress.Epoch
+	if total > 0 {
+		c.rawTotal = total
+		c.progress.Steps = total
+	}
+	c.progress.Step = n
+}
+
+func (c *counters) epoch(n, total float64) {
+	if !c.hasEpoch {
+		c.hasEpoch, c.firstEpoch, c.epochAt = true, n, n
+	}
+	c.progress.Epoch = n
+	if total > 0 {
+		c.progress.Epochs = total
+	}
+}
+
+func (c *counters) step(n, total int64) {
+	if !c.hasStep {
+		c.fromZero = n == 0
+	} else {
+		c.follow(n, total)
+	}
+	if n > c.raw {
+		c.stride = n - c.raw
+	}
+	c.hasStep, c.raw, c.epochAt = true, n, c.progress.Epoch
+	if total > 0 {
+		c.rawTotal = total
+	}
+	c.progress.Step = c.base + n
+	c.progress.Steps = c.steps(n)
+}
+
+// follow looks whether a step begins a new epoch's count. A step that falls
+// back within an epoch, and an epoch that does, are a resumed run: its points
+// come again.
+func (c *counters) follow(n, total int64) {
+	passed := math.Trunc(c.progress.Epoch) - math.Trunc(c.epochAt)
+	switch {
+	case passed >= 1 && (n < c.raw || n == c.raw && (n == total || c.ahead(n, c.epochAt))):
+		c.anew = true
+		c.perEpoch = max(c.raw, c.rawTotal)
+		if c.rawTotal == 0 && c.fromZero {
+			c.perEpoch = c.raw + c.stride
+		}
+		c.setBase(float64(c.base) + passed*float64(c.perEpoch))
+	case passed < 0 && c.anew:
+		c.setBase(math.Trunc(c.progress.Epoch-c.firstEpoch) * float64(c.perEpoch))
+	}
+}
+
+func (c *counters) setBase(steps float64) {
+	c.base = int64(min(max(steps, 0), largestCount))
+}
+
+// steps is how many the run will have. Whether a printed total is that of the
+// run or of an epoch shows, at the latest, when the count begins anew.
+func (c *counters) steps(n int64) int64 {
+	if !c.anew && !c.ahead(n, c.progress.Epoch) {
+		return c.rawTotal
+	}
+	return int64(min(float64(c.rawTotal)*max(c.progress.Epochs, c.progress.Epoch), largestCount))
+}
+
+// ahead reports whether more steps are done than the epochs so far can hold,
+// which gives away that steps are counted anew in each. Epochs may count from
+// 0 or 1, and be a step longer than their share.
+func (c *counters) ahead(n int64, epoch float64) bool {
+	begun := epoch - min(c.firstEpoch, 1) + 1
+	return c.progress.Epochs > 0 && c.rawTotal > 0 &&
+		float64(n) > (float64(c.rawTotal)/c.progress.Epochs+1)*begun
+}
+
+// place is where the run is now; nil for what it never said.
+func (c *counters) place() (step *int64, epoch *float64) {
+	if c.hasStep {
+		n := c.progress.Step
+		step = &n
+	}
+	if c.hasEpoch {
+		e := c.progress.Epoch
+		epoch = &e
+	}
+	return step, epoch
+}

@@ -1,0 +1,277 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+)
+
+// Bounds of what is read of one dictionary.
+const (
+	deepestDict = 6
+	mostPairs   = 512
+)
+
+// keyed is one number of a dictionary, with the keys that lead to it.
+type keyed struct {
+	key   string // joined by '/'
+	value float64
+	text  string // what stood there when it is no number
+	real  bool
+}
+
+// dict reads the dictionary that begins at i and ends the line, as JSON or as
+// Python prints it. Numbers may be quoted.
+type dict struct {
+	text  string
+	i     int
+	pairs []keyed
+	keys  []string
+}
+
+// readDict returns the numbers in a dictionary; false when text is none to its end.
+func readDict(text string, buffer []keyed) ([]keyed, bool) {
+	d := dict{text: text, pairs: buffer[:0]}
+	if !d.object(0) || skipBlanks(text, d.i) != len(text) {
+		return nil, false
+	}
+	return d.pairs, true
+}
+
+func (d *dict) skip() byte {
+	d.i = skipBlanks(d.text, d.i)
+	if d.i >= len(d.text) {
+		return 0
+	}
+	return d.text[d.i]
+}
+
+func (d *dict) object(depth int) bool {
+	if d.skip() != '{' || depth > deepestDict {
+		return false
+	}
+	d.i++
+	if d.skip() == '}' {
+		d.i++
+		return true
+	}
+	for {
+		key, ok := d.quoted()
+		if !ok || d.skip() != ':' {
+			return false
+		}
+		d.i++
+		d.keys = append(d.keys, key)
+		if !d.item(depth) {
+			return false
+		}
+		d.keys = d.keys[:len(d.keys)-1]
+		switch d.skip() {
+		case ',':
+			d.i++
+			if d.skip() == '}' {
+				d.i++
+				return true
+			}
+		case '}':
+			d.i++
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// quoted reads a string in either kind of quotes.
+func (d *dict) quoted() (string, bool) {
+	q := d.skip()
+	if q != '"' && q != '\'' {
+		return "", false
+	}
+	start := d.i + 1
+	for i := start; i < len(d.text); i++ {
+		switch d.text[i] {
+		case '\\':
+			i++
+		case q:
+			d.i = i + 1
+			return d.text[start:i], true
+		}
+	}
+	return "", false
+}
+
+func (d *dict) item(depth int) bool {
+	switch c := d.skip(); {
+	case c == '{':
+		return d.object(depth + 1)
+	case c == '[' || c == '(':
+		return d.list(depth)
+	case c == '"' || c == '\'':
+		text, ok := d.quoted()
+		if !ok {
+			return false
+		}
+		d.add(text)
+		return true
+	}
+	start := d.i
+	for depth := 0; d.i < len(d.text); d.i++ {
+		c := d.text[d.i]
+		if c == '(' || c == '[' {
+			depth++
+		} else if c == ')' || c == ']' {
+			depth--
+		}
+		if depth <= 0 && (c == ',' || c == '}') || depth < 0 {
+			break
+		}
+	}
+	d.add(strings.TrimSpace(d.text[start:d.i]))
+	return d.i > start
+}
+
+// list skips a list; its first number stands for it when it is the only one.
+func (d *dict) list(depth int) bool {
+	start := d.i
+	for ; d.i < len(d.text); d.i++ {
+		switch d.text[d.i] {
+		case '"', '\'':
+			if _, ok := d.quoted(); !ok {
+				return false
+			}
+			d.i--
+		case '[', '(', '{':
+			depth++
+		case ']', ')', '}':
+			depth--
+		}
+		if d.i > start && depth <= 0 && strings.IndexByte(")]}", d.text[d.i]) >= 0 {
+			break
+		}
+		if depth > 64 {
+			return false
+		}
+	}
+	if d.i >= len(d.text) {
+		return false
+	}
+	d.i++
+	if inside := d.text[start+1 : d.i-1]; strings.IndexByte(inside, ',') < 0 {
+		d.add(strings.TrimSpace(inside))
+	}
+	return true
+}
+
+func (d *dict) add(text string) {
+	if len(d.pairs) >= mostPairs {
+		return
+	}
+	p := keyed{text: text}
+	for _, w := range [...]string{"tensor(", "array(", "Array(", "np.float64(", "np.float32("} {
+		if strings.HasPrefix(text, w) {
+			text, _, _ = strings.Cut(strings.TrimSuffix(text[len(w):], ")"), ",")
+			break
+		}
+	}
+	if f, ok := number(text, 0); ok && f.next == len(text) {
+		p.value, p.real, p.text = f.value, f.real, ""
+	} else if p.text == "" {
+		return
+	}
+	p.key = d.keys[len(d.keys)-1]
+	if len(d.keys) > 1 {
+		p.key = strings.Join(d.keys, "/")
+	}
+	d.pairs = append(d.pairs, p)
+}
+
+// dict reads a line whose last part is a dictionary that begins at open. It
+// reports false when it is not one, or has nothing to place it by.
+func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
+	pairs, ok := readDict(line[open:], s.pairs)
+	if !ok {
+		return found{}, false
+	}
+	s.pairs = pairs[:0]
+	*s = scanner{names: s.names, pairs: s.pairs, line: line, sticky: said, inDict: true, found: found{
+		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
+	if before := strings.TrimRight(line[from:open], " "); before != "" { // "epoch 0: {…}", "train at step 100: {…}"
+		f := s.scan(before, 0, said)
+		counters, about := append([]counter(nil), f.counters...), f.split
+		if said == "" {
+			said = about
+		}
+		s.inDict, s.line = true, line
+		s.found.counters, s.found.values = append(s.found.counters[:0], counters...), s.found.values[:0]
+	}
+	if event, ok := logEvent(pairs, line[:open]); ok {
+		pairs = event
+	}
+	for _, p := range pairs {
+		if p.text != "" || len(p.key) > longestName {
+			continue
+		}
+		if c, ok := dictCounter(p); ok {
+			s.found.counters = append(s.found.counters, c)
+			s.mark(p.key)
+			continue
+		}
+		v := value{term: s.names.term(p.key, said), figure: figure{value: p.value, real: p.real}}
+		if v.kind == never || v.show == "" {
+			continue
+		}
+		s.found.values = append(s.found.values, v)
+		s.mark(v.show)
+	}
+	for _, p := range pairs {
+		if strings.HasSuffix(p.key, "_runtime") { // of the whole run
+			if strings.HasPrefix(p.key, "train") {
+				s.found.values = s.found.values[:0]
+			}
+		}
+	}
+	s.found.split = said
+	s.found.values = s.judged()
+	return s.found, true
+}
+
+// dictCounter takes a pair that says where the run is.
+func dictCounter(p keyed) (counter, bool) {
+	key := p.key[strings.LastIndexByte(p.key, '/')+1:]
+	u, plural := unitOf(key)
+	global := isGlobal(key)
+	if u == noUnit || plural && !global || u != unitEpoch && p.value != math.Trunc(p.value) || !(p.value >= 0 && p.value <= largestCount) {
+		return counter{}, false
+	}
+	return counter{unit: u, n: p.value, global: global || u == unitStep && key == "step", inEpoch: u == unitBatch}, true
+}
+
+// logEvent understands the events of MLPerf's logging: a key, a value and
+// what is known about them. before is what stands before the dictionary.
+func logEvent(pairs []keyed, before string) ([]keyed, bool) {
+	if !strings.HasPrefix(before, ":::ML") {
+		return nil, false
+	}
+	var out []keyed
+	key := strings.TrimSuffix(strings.TrimSpace(before[strings.LastIndexByte(strings.TrimRight(before, " "), ' ')+1:]), ":")
+	for _, p := range pairs {
+		switch {
+		case p.key == "key":
+			key = p.text
+		case p.key == "event_type" && p.text != "POINT_IN_TIME":
+			return nil, true
+		}
+	}
+	for _, p := range pairs {
+		switch {
+		case p.key == "value" && p.text == "" && key != "":
+			p.key = key
+			out = append(out, p)
+		case strings.HasPrefix(p.key, "metadata/"):
+			if _, ok := dictCounter(p); ok {
+				out = append(out, p)
+			}
+		}
+	}
+	return out, true
+}

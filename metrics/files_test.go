@@ -1,0 +1,387 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+func TestFilesOfMetricsAreRead(t *testing.T) {
+	for file, want := range map[string]string{
+		"metrics.csv":        "csv\ntrain/loss step 6 [9 2] [59 0.333333]\nlr-Adam step 6 [0 0.001] [50 0.001]\nval/loss step 3 [19 1.05] [59 0.35]\n",
+		"trainer_state.json": "trainer_state\nlr step 1 [10 1e-05] [10 1e-05]\nloss step 2 [10 1.5] [20 NaN]\neval/loss step 1 [20 1.2] [20 1.2]\neval/runtime step 1 [20 3] [20 3]\n",
+		"log.jsonl":          "jsonl\nloss step 1 [10 1.5] [10 1.5]\nlr step 1 [10 0.001] [10 0.001]\neval/loss step 1 [20 1.2] [20 1.2]\n",
+	} {
+		d := readFile(t, "testdata/files/"+file)
+		if got := string(d.Format) + "\n" + summary(&d.Set); got != want {
+			t.Errorf("%s: got\n%swant\n%s", file, got, want)
+		}
+	}
+}
+
+// events reads what is left of an event file.
+func events(t *testing.T, file []byte) (values []float64, e *Events, err error) {
+	t.Helper()
+	e = NewEvents(bytes.NewReader(file), 0)
+	for {
+		scalars, err := e.Next()
+		if err != nil {
+			return values, e, err
+		}
+		for _, s := range scalars {
+			values = append(values, s.Value)
+		}
+	}
+}
+
+func TestDamagedEventFilesGiveWhatIsWhole(t *testing.T) {
+	file := eventFile(10)
+	record := func(n int) int { // where record n begins
+		at := 0
+		for range n {
+			at += 16 + int(binary.LittleEndian.Uint64(file[at:]))
+		}
+		return at
+	}
+	change := func(at int) []byte {
+		b := bytes.Clone(file)
+		b[at] ^= 1
+		return b
+	}
+	for name, c := range map[string]struct {
+		file   []byte
+		values int
+		class  string // of the error at the end
+		faults int
+	}{
+		"whole":               {file, 10, "", 0},
+		"empty":               {nil, 0, "", 0},
+		"cut in a header":     {file[:record(5)+7], 4, "truncated_header", 0},
+		"cut in a payload":    {file[:record(5)+20], 4, "truncated_payload", 0},
+		"a bad payload":       {change(record(5) + 14), 9, "", 1},
+		"a bad length":        {change(record(5) + 1), 4, "bad_length_crc", 0},
+		"a bad length's code": {change(record(5) + 9), 4, "bad_length_crc", 0},
+	} {
+		values, e, err := events(t, c.file)
+		var fault EventFault
+		class := ""
+		if errors.As(err, &fault) {
+			class = fault.Class
+		} else if err != io.EOF {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(values) != c.values || class != c.class || len(e.Faults) != c.faults || class != "" && fault.Offset != int64(record(5)) {
+			t.Errorf("%s: %d values, error %q at %d, %d faults; want %+v", name, len(values), class, fault.Offset, len(e.Faults), c.values)
+		}
+	}
+}
+
+func TestAnEventFileIsReadWhileItGrows(t *testing.T) {
+	file := eventFile(50)
+	for cut := range len(file) {
+		first, e, err := events(t, file[:cut])
+		var fault EventFault
+		if err != io.EOF && !(errors.As(err, &fault) && fault.Live()) {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		rest, _, err := events(t, file[e.Offset():])
+		if err != io.EOF || len(first)+len(rest) != 50 {
+			t.Fatalf("cut at %d: %d and %d values (%v)", cut, len(first), len(rest), err)
+		}
+	}
+}
+
+func TestAHugeDeclaredLengthTakesNoMemory(t *testing.T) {
+	head := binary.LittleEndian.AppendUint64(nil, 1<<40)
+	head = binary.LittleEndian.AppendUint32(head, masked(head))
+	var fault EventFault
+	if _, _, err := events(t, head); !errors.As(err, &fault) || fault.Class != "bad_length" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestScalarsInTensorsAreRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		tensor []byte
+		want   float64
+		ok     bool
+	}{
+		"float":           {append([]byte{8, 1, 42, 4}, binary.LittleEndian.AppendUint32(nil, math.Float32bits(0.5))...), 0.5, true},
+		"content":         {append([]byte{8, 1, 34, 4}, binary.LittleEndian.AppendUint32(nil, math.Float32bits(0.25))...), 0.25, true},
+		"double":          {append([]byte{8, 2, 49}, binary.LittleEndian.AppendUint64(nil, math.Float64bits(0.125))...), 0.125, true},
+		"integer":         {[]byte{8, 9, 80, 7}, 7, true},
+		"half":            {[]byte{8, 19, 104, 0x80, 0x70}, 0.5, true}, // 0x3800
+		"several":         {append([]byte{8, 1, 42, 8}, make([]byte, 8)...), 0, false},
+		"text":            {[]byte{8, 7, 66, 1, 'x'}, 0, false},
+		"a broken length": {[]byte{8, 1, 42, 200}, 0, false},
+	} {
+		if v, ok := scalarTensor(c.tensor); ok != c.ok || ok && v != c.want {
+			t.Errorf("%s: got %v, %v", name, v, ok)
+		}
+	}
+}
+
+func TestEveryFormOfNvidiaSmiIsRead(t *testing.T) {
+	for file, want := range map[string]string{
+		"table.txt":  "0|NVIDIA L4|97 11125/23034 52 32/72\n1|NVIDIA L4|- 11125/23034 - -/-\n",
+		"old.xml":    "0|NVIDIA L4|3 22/23034 41 25.58/72\n1|NVIDIA L4|- -/23034 - 30/72\nprocess 42 python 100\n",
+		"stream.csv": "0|NVIDIA L4|90 11125/23034 57 32.7/-\n1|NVIDIA L4|- 11125/23034 70 -/-\n0|NVIDIA L4|91 11125/23034 57 33/-\ngpu_lost",
+		"apps.csv":   "process 5268 python 370\nprocess 5269 python -\n",
+		"dmon.txt":   "0||8 -/- 45 32/-\n1||- -/- 46 33/-\n",
+	} {
+		d := readFile(t, "testdata/smiforms/"+file)
+		got := ""
+		for _, g := range d.SMI.GPUs {
+			got += gpuLine(g) + "\n"
+		}
+		for _, p := range d.SMI.Apps {
+			got += strings.TrimSpace("process "+fmtInt(p.PID)+" "+p.Name+" "+shown(p.Memory)) + "\n"
+		}
+		if got += string(d.SMI.Error); got != want || d.Format != NvidiaSMI {
+			t.Errorf("%s (%s): got\n%swant\n%s", file, d.Format, got, want)
+		}
+	}
+}
+
+func fmtInt(n int) string { return shown(new(float64(n))) }
+
+func TestErrorsOfNvidiaSmiHaveClasses(t *testing.T) {
+	for text, want := range map[string]ErrorClass{
+		"No devices were found\n": NoDevices,
+		"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n": DriverNotLoaded,
+		"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.90\n":                                                        DriverMismatch,
+		"Failed to initialize NVML: Unknown Error\n":                                  OtherError,
+		"Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n": GPULost,
+		"bash: line 1: nvidia-smi: command not found\n":                               NotInstalled,
+		"sh: 1: nvidia-smi: not found\n":                                              NotInstalled,
+		"Field \"power.draw.instant\" is not a valid field to query.\n":               BadField,
+		"Failed to initialize NVML: Insufficient Permissions\n":                       NoPermission,
+	} {
+		if d, err := Read(strings.NewReader(text), nil, nil); err != nil || d.SMI.Error != want || d.Format != NvidiaSMI {
+			t.Errorf("%q: got %q as %s (%v), want %q", text, d.SMI.Error, d.Format, err, want)
+		}
+	}
+}
+
+func TestAPointTakes32Bytes(t *testing.T) {
+	if size := unsafe.Sizeof(stored{}); size > 32 {
+		t.Errorf("a point takes %d bytes", size)
+	}
+	var s Series
+	for i := range int64(100_000) {
+		s.Add(Point{Step: &i, X: AxisStep})
+	}
+	room := 0
+	for _, c := range s.chunks {
+		room += cap(c) * 32
+	}
+	if room > 33*s.Len() {
+		t.Errorf("%d points take %d bytes", s.Len(), room)
+	}
+}
+
+func steps(s *Series) string {
+	var b strings.Builder
+	for _, p := range s.XY(s.Axis()) {
+		b.WriteString(shown(&p[0]) + " ")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestAResumedRunReplacesItsPointsAndANewOneDoesNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   []int64
+		want string
+	}{
+		"resumed":   {[]int64{0, 10, 20, 30, 15, 25}, "0 10 15 25"},
+		"restarted": {[]int64{0, 10, 20, 0, 10}, "0 10 20 0 10"},
+	} {
+		var s Series
+		for _, step := range c.in {
+			s.Add(Point{Step: &step, X: AxisStep})
+		}
+		if got := steps(&s); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestTooManyPointsAreThinnedEvenly(t *testing.T) {
+	var s Set
+	for i := range int64(mostPoints + 10) {
+		s.Add(Point{Name: "loss", Step: &i, X: AxisStep})
+	}
+	one := s.Series[0]
+	if one.Len() > mostPoints/2+10 || one.Every() != 2 || one.at(1).step != 2 {
+		t.Errorf("%d points, one of %d", one.Len(), one.Every())
+	}
+}
+
+func TestSageMakersDefinitionsAreTaken(t *testing.T) {
+	u, err := ParseUserMetric(`train:loss: Loss: ([0-9.]+);`)
+	if err != nil || u.Name != "train:loss" || u.Regex != `Loss: ([0-9.]+);` {
+		t.Errorf("got %+v (%v)", u, err)
+	}
+	for _, bad := range []string{"", "x", "x: ", ": (y)", "x: no group", "x: ("} {
+		if _, err := ParseUserMetric(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	r := NewReader([]UserMetric{{"mine", `at (?P<step>\d+) got (?P<value>\S+)`}})
+	if got := told(r.Feed([]byte("at 7 got 0.5\nat 8 got x\n"), time.Time{})); got != "mine=0.5@7" {
+		t.Errorf("named groups gave %s", got)
+	}
+}
+
+// addSeeds adds the files of a folder of testdata.
+func addSeeds(f *testing.F, pattern string) {
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds at %s (%v)", pattern, err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+}
+
+// sound reports what no series may have.
+func sound(t *testing.T, set *Set) {
+	for _, s := range set.Series {
+		if s.Name == "" || s.Len() == 0 || len(s.XY(s.Axis())) != s.Len() {
+			t.Fatalf("series %q with %d points", s.Name, s.Len())
+		}
+	}
+}
+
+func FuzzReadFile(f *testing.F) {
+	addSeeds(f, "testdata/files/*")
+	addSeeds(f, "testdata/smiforms/*")
+	f.Add(eventFile(3))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if d, err := Read(bytes.NewReader(b), nil, nil); err == nil {
+			sound(t, &d.Set)
+		}
+	})
+}
+
+func FuzzReadSMI(f *testing.F) {
+	addSeeds(f, "testdata/smi/*")
+	addSeeds(f, "testdata/smiforms/*")
+	for _, c := range smiAnswers {
+		f.Add([]byte(c.text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, ok := ReadSMI(b)
+		if ok != (len(a.GPUs) > 0 || len(a.Apps) > 0 || a.Error != NoError) {
+			t.Fatal("it says that it read what it did not")
+		}
+		for _, g := range a.GPUs {
+			for _, v := range []*float64{g.Util, g.MemUsed, g.MemTotal, g.Temp, g.Power, g.PowerLimit} {
+				if v != nil && !(*v >= 0 && *v <= largestReading) {
+					t.Fatalf("a reading of %v", *v)
+				}
+			}
+		}
+	})
+}
+
+func FuzzEvents(f *testing.F) {
+	file := eventFile(5)
+	f.Add(file)
+	f.Add(file[:len(file)-3])
+	f.Add(file[100:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		// the checksums are mended, so that what is inside is reached
+		for at := 0; at+16 <= len(b); {
+			size := binary.LittleEndian.Uint64(b[at:]) & 0xff
+			binary.LittleEndian.PutUint64(b[at:], size)
+			binary.LittleEndian.PutUint32(b[at+8:], masked(b[at:at+8]))
+			end := at + 12 + int(size)
+			if end+4 > len(b) {
+				break
+			}
+			binary.LittleEndian.PutUint32(b[end:], masked(b[at+12:end]))
+			at = end + 4
+		}
+		_, e, err := events(t, b)
+		var fault EventFault
+		if err != io.EOF && !errors.As(err, &fault) || e.Offset() > int64(len(b)) || len(e.Faults) > 0 {
+			t.Fatalf("%v at %d of %d, %v", err, e.Offset(), len(b), e.Faults)
+		}
+	})
+}
+
+func FuzzCSV(f *testing.F) {
+	addSeeds(f, "testdata/files/*.csv")
+	f.Add([]byte("#{\"t\": 1}\nr,l,t\n1,2,3\n\"a\n,,"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var set Set
+		if ReadCSV(bytes.NewReader(b), set.Add) == nil {
+			sound(t, &set)
+		}
+	})
+}
+
+func FuzzJSON(f *testing.F) {
+	addSeeds(f, "testdata/files/*.json*")
+	f.Add([]byte(`{'a': tensor(1.5, device='x'), "b": [1], 'c': {"d": 'nan'}, "e": [{"x": 1}, 2]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var set Set
+		if ReadJSONLines(bytes.NewReader(b), set.Add) == nil {
+			sound(t, &set)
+		}
+		_, _ = ReadTrainerState(bytes.NewReader(b), set.Add)
+	})
+}
+
+func FuzzUserMetric(f *testing.F) {
+	f.Add(`val/acc: top-1 (\d+\.\d+)`, "top-1 0.5\n")
+	f.Add(`x: (?P<step>\d+)(?P<value>.*)`, "1 2 nan")
+	f.Fuzz(func(t *testing.T, text, line string) {
+		u, err := ParseUserMetric(text)
+		if err != nil {
+			return
+		}
+		r := NewReader([]UserMetric{u})
+		r.Feed([]byte(line), time.Time{})
+		r.End(time.Time{})
+	})
+}
+
+// eventFile makes an event file of n records with a scalar each, as
+// TensorBoard's writers do.
+func eventFile(n int) []byte {
+	var b bytes.Buffer
+	record := func(payload []byte) {
+		var head [8]byte
+		binary.LittleEndian.PutUint64(head[:], uint64(len(payload)))
+		b.Write(head[:])
+		b.Write(binary.LittleEndian.AppendUint32(nil, masked(head[:])))
+		b.Write(payload)
+		b.Write(binary.LittleEndian.AppendUint32(nil, masked(payload)))
+	}
+	record(append([]byte{9, 0, 0, 0, 0, 0, 0, 0, 0, 0x1a, 13}, "brain.Event:2"...))
+	for i := range n {
+		value := append([]byte{10, 10}, "train/loss"...)
+		value = append(value, 21)
+		value = binary.LittleEndian.AppendUint32(value, math.Float32bits(float32(1/(1+float64(i)))))
+		summary := append([]byte{10, byte(len(value))}, value...)
+		event := binary.LittleEndian.AppendUint64([]byte{9}, math.Float64bits(1.7e9+float64(i)))
+		event = binary.AppendUvarint(append(event, 16), uint64(i))
+		event = append(append(event, 42, byte(len(summary))), summary...)
+		record(event)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,159 @@
+package metrics
+
+import "bytes"
+
+// maxLine bounds what is kept of one frame; no metric stands further right.
+const maxLine = 64 << 10
+
+// frames puts bytes together to what a terminal showed one after the other: a
+// line that ends, or one that is about to be overwritten because the cursor
+// went back to its beginning. So every frame of a progress bar is seen once. It
+// holds at most maxLine bytes, however long a line is.
+type frames struct {
+	line []byte
+	back int // columns that the cursor was moved back
+}
+
+// add takes bytes without a newline and yields the frames that they overwrite.
+func (f *frames) add(p []byte, yield func(frame []byte)) {
+	if bytes.IndexByte(p, '\r') < 0 && bytes.IndexByte(p, '\b') < 0 {
+		f.write(p, yield)
+		return
+	}
+	for len(p) > 0 {
+		i := bytes.IndexAny(p, "\r\b")
+		part := p
+		if i >= 0 {
+			part = p[:i]
+		}
+		f.write(part, yield)
+		if i < 0 {
+			return
+		}
+		f.back = min(f.back+1, len(f.line))
+		if p[i] == '\r' {
+			f.back = len(f.line)
+		}
+		p = p[i+1:]
+	}
+}
+
+func (f *frames) write(part []byte, yield func(frame []byte)) {
+	if len(part) == 0 {
+		return
+	}
+	if f.back > 0 {
+		if f.back == len(f.line) {
+			yield(f.line)
+		}
+		f.line, f.back = f.line[:len(f.line)-f.back], 0
+	}
+	f.line = append(f.line, part[:min(len(part), maxLine-len(f.line))]...)
+}
+
+// isWhole reports whether bytes between two newlines are a frame by
+// themselves, so that they need not be copied.
+func (f *frames) isWhole(p []byte) bool {
+	return len(f.line) == 0 && len(p) <= maxLine && bytes.IndexByte(p, '\r') < 0 && bytes.IndexByte(p, '\b') < 0 && bytes.IndexByte(p, 0x1b) < 0 && bytes.IndexByte(p, '#') < 0
+}
+
+// end returns the frame that a newline ends and begins the next one. What it
+// returns is good until the next add.
+func (f *frames) end() []byte {
+	line := f.line
+	f.line, f.back = f.line[:0], 0
+	return line
+}
+
+// pieces yields the text of a frame without control sequences (ECMA-48), which
+// colour the words that are looked for; those that move the cursor cut it. It
+// works in place.
+func pieces(frame []byte, yield func(text []byte)) {
+	if bytes.IndexByte(frame, 0x1b) < 0 && !transported(frame) {
+		yield(frame)
+		return
+	}
+	frame = untransport(frame)
+	from, to := 0, 0
+	for i := 0; i < len(frame); {
+		c := frame[i]
+		if c != 0x1b && c != '\r' && c != '\b' {
+			frame[to] = c
+			to, i = to+1, i+1
+			continue
+		}
+		end := i + 1
+		if c == 0x1b {
+			end = escapeEnd(frame, end)
+		}
+		if c == '\r' || movesCursor(frame[i:end]) {
+			yield(frame[from:to])
+			from = to
+		}
+		i = end
+	}
+	yield(frame[from:to])
+}
+
+// movesCursor reports whether a control sequence goes to another line or to
+// the beginning of this one.
+func movesCursor(seq []byte) bool {
+	if len(seq) < 3 || seq[1] != '[' {
+		return false
+	}
+	switch seq[len(seq)-1] {
+	case 'A', 'B', 'E', 'F', 'G', 'H', 'J':
+		return true
+	case 'K':
+		return seq[len(seq)-2] == '2'
+	}
+	return false
+}
+
+// transported reports whether a frame has control characters as #015 and
+// #033, as syslog and the services behind it write them.
+func transported(frame []byte) bool {
+	i := bytes.IndexByte(frame, '#')
+	return i >= 0 && bytes.Contains(frame[i:], []byte("#0"))
+}
+
+func untransport(frame []byte) []byte {
+	to := 0
+	for i := 0; i < len(frame); i++ {
+		c := frame[i]
+		if c == '#' && i+3 < len(frame) && frame[i+1] == '0' && isOctal(frame[i+2]) && isOctal(frame[i+3]) {
+			if v := (frame[i+2]-'0')<<3 | frame[i+3] - '0'; v < ' ' {
+				c = v
+				i += 3
+			}
+		}
+		frame[to] = c
+		to++
+	}
+	return frame[:to]
+}
+
+func isOctal(c byte) bool { return c >= '0' && c <= '7' }
+
+// escapeEnd is where the sequence ends whose escape character is before i.
+func escapeEnd(line []byte, i int) int {
+	if i >= len(line) {
+		return i
+	}
+	switch line[i] {
+	case '[': // control sequence: parameters, then a final byte
+		for i++; i < len(line) && (line[i] < 0x40 || line[i] > 0x7e); i++ {
+		}
+	case ']', 'P', 'X', '^', '_': // a string such as a title, until BEL or ESC \
+		for i++; i < len(line) && line[i] != 0x07 && line[i] != 0x1b; i++ {
+		}
+		if i < len(line) && line[i] == 0x1b {
+			i++
+		}
+	default: // such as ESC ( B
+		for i < len(line) && line[i] >= 0x20 && line[i] <= 0x2f {
+			i++
+		}
+	}
+	return min(i+1, len(line))
+}

@@ -1,0 +1,122 @@
+package metrics
+
+import "strings"
+
+// lead reads a counter that has no name, at the beginning of a line: "[18] "
+// (XGBoost, LightGBM, clu), "250:\t" (CatBoost), " 10) ", "s:7 " (llm.c).
+func (s *scanner) lead(i int) int {
+	line := s.line
+	at := skipBlanks(line, i)
+	if at+2 >= len(line) {
+		return i
+	}
+	if c, next, ok := ofTotal(line, at); ok && c.total > 0 && strings.HasPrefix(line[next:], " * Epoch (") { // Catalyst's "1/3 * Epoch (train):"
+		c.unit = unitEpoch
+		s.found.counters = append(s.found.counters, c)
+		s.mark("epoch")
+		next += len(" * Epoch (")
+		if close := strings.IndexByte(line[next:], ')'); close > 0 {
+			s.sticky = splits[line[next:next+close]]
+			return next + close + 1
+		}
+		return next
+	}
+	if next := s.pair(at); next > 0 {
+		return next
+	}
+	c := counter{unit: unitStep}
+	open := line[at] == '['
+	if open {
+		at = skipBlanks(line, at+1)
+	} else if line[at] == 's' && line[at+1] == ':' {
+		at += 2
+	}
+	end := digits(line, at)
+	if end == at || end-at > 9 || end+1 >= len(line) {
+		return i
+	}
+	next := line[end]
+	behind := line[end+1]
+	switch {
+	case open && next == ']' && (behind == ' ' || behind == '\t'):
+	case !open && next == ':' && (behind == '\t' || isBoost(line, end+1)):
+		s.learns = true
+	case !open && next == ')' && behind == ' ':
+	case at > i && line[at-1] == ':' && next == ' ':
+	default:
+		return i
+	}
+	c.n, c.at = float64(smallInt(line[at:end])), at
+	c.global = true
+	s.found.counters = append(s.found.counters, c)
+	s.mark("[")
+	s.phrase = end + 1
+	return end + 1
+}
+
+// pair reads "[0/25][50/1583]", which is epoch and step; 0 when it is not there.
+func (s *scanner) pair(at int) int {
+	line := s.line
+	if line[at] != '[' {
+		return 0
+	}
+	epoch, next, ok := ofTotal(line, skipBlanks(line, at+1))
+	if !ok || epoch.total == 0 || next+1 >= len(line) || line[next] != ']' || line[next+1] != '[' {
+		return 0
+	}
+	step, end, ok := ofTotal(line, skipBlanks(line, next+2))
+	if !ok || step.total == 0 || end >= len(line) || line[end] != ']' {
+		return 0
+	}
+	epoch.unit, step.unit, step.inEpoch = unitEpoch, unitStep, true
+	s.found.counters = append(s.found.counters, epoch, step)
+	s.mark("[")
+	s.phrase = end + 1
+	return end + 1
+}
+
+// isBoost reports whether a line of CatBoost goes on at i: "250:    learn: 0.5  test: 0.6".
+func isBoost(line string, i int) bool {
+	at := skipBlanks(line, i)
+	return at > i+1 && (strings.HasPrefix(line[at:], "learn: ") || strings.HasPrefix(line[at:], "test: "))
+}
+
+// rateAlone reads the rate that is all a line says of a step: "Iter #0: 310.1 img/sec per GPU".
+func (s *scanner) rateAlone() {
+	c := s.found.counters[0]
+	colon := strings.IndexByte(s.line[c.at:], ':')
+	if colon < 0 || colon > 12 {
+		return
+	}
+	at := skipBlanks(s.line, c.at+colon+1)
+	f, ok := number(s.line, at)
+	if !ok || !isRateUnit(s.line, f.next) {
+		return
+	}
+	start := skipBlanks(s.line, f.next)
+	end := start
+	for end < len(s.line) && isKeyByte(s.line[end]) {
+		end++
+	}
+	s.phrase = start
+	s.value(start, end, value{figure: f})
+}
+
+// atStep reads "Training loss (for one batch) at step 200: 1.2", whose step
+// begins at start and ends at next.
+func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
+	name, of := strings.CutSuffix(s.line[:start], " at ")
+	if !of || next >= len(s.line) || s.line[next] != ':' || len(s.found.values) > 0 {
+		return v, 0, false
+	}
+	name, _, _ = strings.Cut(name, " (")
+	if i := strings.LastIndexAny(name, ":|]"); i >= 0 {
+		name = name[i+1:]
+	}
+	if name = strings.TrimSpace(name); name == "" || len(name) > longestName {
+		return v, 0, false
+	}
+	v.figure, ok = number(s.line, skipBlanks(s.line, next+1))
+	v.term = s.names.term(name, "")
+	return v, v.figure.next, ok && v.kind >= weak && v.show != "" && v.real && standsAlone(s.line, v.figure.next)
+}

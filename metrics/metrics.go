@@ -1,0 +1,107 @@
+// Package metrics turns bytes into series of values, GPU and host samples.
+// It is pure: it reads what it is given, keeps no clock and does no I/O.
+package metrics
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Point is one value of one series.
+type Point struct {
+	// Name is the name to show, as split/base: "loss", "val/loss", "lr".
+	Name string `json:"name"`
+	// Step and Epoch are what the line said of its place; nil when it said
+	// nothing. Step counts within the whole run, never within an epoch.
+	Step  *int64   `json:"step"`
+	Epoch *float64 `json:"epoch,omitempty"`
+	// Ordinal counts the points of this series in this reader from 0.
+	Ordinal int64     `json:"ordinal"`
+	Value   float64   `json:"value"`
+	Time    time.Time `json:"time"` // when the line arrived
+	// Source is the file that it was read from; empty for output.
+	Source string `json:"source,omitempty"`
+	// X says by what the line itself placed the value.
+	X Axis `json:"-"`
+}
+
+// Progress is how far a run says it is. Zero totals mean not printed.
+type Progress struct {
+	Epoch  float64 `json:"epoch"`
+	Epochs float64 `json:"epochs"`
+	Step   int64   `json:"step"`
+	Steps  int64   `json:"steps"`
+}
+
+// GPU is one GPU at one moment. A nil field was not available: nvidia-smi
+// answered N/A, [Not Supported], an error, or was too old to know the field.
+type GPU struct {
+	Index      int      `json:"index"`
+	Name       string   `json:"name"`
+	Util       *float64 `json:"util"`          // percent
+	MemUsed    *float64 `json:"mem_used_mib"`  // MiB
+	MemTotal   *float64 `json:"mem_total_mib"` // MiB
+	Temp       *float64 `json:"temp_c"`        // °C
+	Power      *float64 `json:"power_w"`       // W
+	PowerLimit *float64 `json:"power_limit_w"` // W
+}
+
+// Sample is one node at one moment, as its telemetry stream told it. Rates
+// are computed between two frames of the stream by the node's own uptime.
+type Sample struct {
+	Uptime float64 `json:"uptime_s"`
+	// Every is how many seconds there are from one sample to the next, when
+	// they are taken less often than each second; else 0.
+	Every     float64  `json:"every_s,omitempty"`
+	CPU       *float64 `json:"cpu"` // percent of all cores, 0–100
+	Cores     int      `json:"cores"`
+	MemUsed   *float64 `json:"mem_used"`   // bytes
+	MemTotal  *float64 `json:"mem_total"`  // bytes
+	NetRx     *float64 `json:"net_rx"`     // bytes per second
+	NetTx     *float64 `json:"net_tx"`     // bytes per second
+	DiskUsed  *float64 `json:"disk_used"`  // bytes, file system of the home directory
+	DiskTotal *float64 `json:"disk_total"` // bytes
+	GPUs      []GPU    `json:"gpus"`
+	// GPUError says why there are no GPUs to show: "no GPU" where there is
+	// none, else what nvidia-smi answered.
+	GPUError  string `json:"gpu_error,omitempty"`
+	Simulated bool   `json:"simulated,omitempty"`
+}
+
+// MarshalJSON writes a value that JSON has no number for as "nan", "inf" or
+// "-inf". The time is left to the event that carries the point.
+func (p Point) MarshalJSON() ([]byte, error) {
+	type plain Point
+	var value any = p.Value
+	if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
+		value = strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(p.Value, 'g', -1, 64), "+"))
+	}
+	return json.Marshal(struct {
+		plain
+		Value any       `json:"value"`
+		Time  *struct{} `json:"time,omitempty"` // hides the one inside
+	}{plain(p), value, nil})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *Point) UnmarshalJSON(b []byte) error {
+	type plain Point
+	text := struct {
+		*plain
+		Value json.RawMessage `json:"value"`
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	value := strings.Trim(string(text.Value), `"`)
+	v, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return fmt.Errorf("read the value %s of series %q: it is neither a number nor nan, inf or -inf", text.Value, p.Name)
+	}
+	p.Value = v
+	return nil
+}

@@ -1,0 +1,424 @@
+package metrics
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// kind is what a name says about the number beside it.
+type kind uint8
+
+const (
+	unknown kind = iota // nothing: it has to prove itself by coming again
+	never               // no metric: a clock, a size, a setting, the name of a thing
+	measure             // a metric, but one that also stands in settings
+	weak                // a score, but also an everyday word
+	score               // a loss or a score: its line is about the training
+)
+
+// words are parts of names, and what they say. The last part of a name counts,
+// and of the others those that are scores (loss_cls, ep_rew_mean).
+var words = table(map[kind]string{
+	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
+		logloss elbo reward rew mcc pplx trl tel learn rmsle mlogloss merror ndcg cross-entropy accu xent tok2vec`,
+	weak: `error err map return returns score precision recall prec dice psnr ssim r2 iou miou fid ap ar improve cost`,
+	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
+		entropy kl temperature beta speed tflops tflop variance`,
+	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
+		rank world seed pid port version gpu gpus cuda xpu hpu tpu mps device devices size sizes id ids uid host line lineno
+		worker workers thread threads proc procs node nodes core cores cpu cpus epoch epochs step steps iter iters
+		iteration iterations batch batches update updates bs total count num sample samples example examples token tokens
+		image images shape dim dims layer layers head heads param params parameters patience interval every freq limit
+		budget byte bytes mem memory idx len length level code status exit signal warmup weight weights
+		scale factor coef coefficient threshold fn type depth width height channels features vocab context block hidden
+		offset attempt retry retries file files row rows part rev revision api process checkpoint
+		ip address mac speedup num data window torch python numpy driver release pytorch tensorflow skipped batchsize maxdets py cc cpp go rs cu java jl sents sen episodes
+		best bestiteration min max timestep timesteps allocated reserved utilization percentage percent progress instances
+		nnzs bias flos timing ms mb gb gib mib pct seq blocks bins loss_scale lossscale grad_acc checkpoints scaler
+		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched overflow ups labels label dur copypaste improved wpb bsz clip oom free seqlen wandb`,
+})
+
+// table turns lists of words by kind into kinds by word.
+func table(lists map[kind]string) map[string]kind {
+	t := map[string]kind{}
+	for k, list := range lists {
+		for _, w := range strings.Fields(list) {
+			t[w] = k
+		}
+	}
+	return t
+}
+
+// counts are first parts of names that make them a number of things, unless
+// they are the name of a score.
+var counts = set(`num n max min total nproc log save number`)
+
+// notNow are first parts of names that make even a score something else than
+// the present value.
+var notNow = set(`best target initial final lowest highest initscore old new prev previous time elapsed eta`)
+
+// fillers are words of a phrase that say nothing about its name.
+var fillers = set(`set the current data subset running value dataset function's`)
+
+// averages are words that say that a value is one.
+var averages = set(`avg average mean averaged`)
+
+// stops end the part of a sentence that cannot belong to a name.
+var stops = set(`with at after to from of for in by and a an got has have was is are it we on no not as rank saved saving reached`)
+
+// aliases are the one name for things that are printed under several.
+var aliases = map[string]string{
+	"learning_rate": "lr", "lrate": "lr", "learningrate": "lr", "gnorm": "grad_norm", "gradient_norm": "grad_norm", "gradnorm": "grad_norm", "norm": "grad_norm",
+	"trl": "train/loss", "tel": "val/loss", "learn": "train/loss",
+}
+
+// splits maps the ways to say which data a value is of to the one that is
+// shown.
+var splits = map[string]string{
+	"validation": "val", "valid": "val", "val": "val", "dev": "val", "evaluation": "eval", "eval": "eval", "evaluating": "eval",
+	"validate": "val", "validating": "val", "training_eval": "eval", "inference_eval": "eval", "test": "test", "testing": "test", "training": "train", "train": "train",
+}
+
+func set(list string) map[string]bool {
+	s := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		s[w] = true
+	}
+	return s
+}
+
+// term is a name as printed, understood.
+type term struct {
+	show    string // as split/base
+	kind    kind
+	average bool   // the name said that it is one
+	split   string // what the words before the name said
+	weak    bool   // an everyday word
+
+	bareNorm  bool // "norm" alone, which is that of the gradient only beside a step
+	bareSplit bool // "val" alone
+}
+
+// understand gives a phrase such as "Average loss", "val_loss" or "dev ema wer"
+// the form split/base and tells what it is the name of. A split that was said
+// before ("val: loss", "test set: …") goes with scores, not with what the line
+// tells beside them, such as the learning rate.
+func understand(phrase, said string) term {
+	var t term
+	var kept []string
+	if strings.Contains(phrase, " / ") { // avg. samples / sec
+		t.average = false
+		rate := phrase[strings.LastIndexByte(phrase[:strings.Index(phrase, " / ")], ' ')+1:]
+		t.show, t.kind = strings.ToLower("throughput/"+strings.Replace(rate, " / ", "_per_", 1)), measure
+		return t
+	}
+	phrase, _, _ = strings.Cut(phrase, " over epoch")
+	fields := strings.Fields(phrase)
+	for i, w := range fields {
+		owned := strings.HasSuffix(w, "'s")
+		w = strings.Trim(strings.TrimSuffix(w, "'s"), "\"'.<>#")
+		lower := strings.ToLower(w)
+		switch {
+		case w == "" || fillers[lower] || w[0] == '(':
+		case averages[lower] && i < len(fields)-1:
+			t.average = true
+		case splits[lower] != "" && len(fields) > 1 && i < len(fields)-1:
+			t.split = splits[lower]
+		case owned && lower == "valid_0":
+			t.split = "val"
+		case owned:
+			t.split = lower
+		case stops[lower] && i < len(fields)-1:
+			kept = kept[:0]
+		default:
+			kept = append(kept, w)
+		}
+	}
+	if len(kept) > 4 || len(kept) > 1 && strings.EqualFold(kept[len(kept)-1], kept[len(kept)-2]) {
+		kept = kept[len(kept)-1:]
+	}
+	if n := len(kept); n > 1 && classify(strings.ToLower(kept[n-1])) >= measure && !qualifies(kept[:n-1]) {
+		kept = kept[n-1:]
+	}
+	base := strings.Trim(strings.Join(kept, "_"), "_.-/#")
+	if stops[strings.ToLower(base)] || len(kept) > 0 && stops[strings.ToLower(kept[len(kept)-1])] { // "improved from 0.5"
+		t.kind = never
+		return t
+	}
+	t.name(base, said)
+	return t
+}
+
+// qualifies reports whether the words before a known name belong to it: short
+// words, as in "lm loss" and "ema wer".
+func qualifies(words []string) bool {
+	for _, w := range words {
+		if len(w) > 12 || strings.ContainsAny(w, "=/") || levels[w] {
+			return false
+		}
+	}
+	return true
+}
+
+// name makes a term of a name in one word.
+func (t *term) name(printed, said string) {
+	split, base := cutSplit(printed)
+	if split == "" {
+		split = t.split
+	}
+	lower := strings.ToLower(base)
+	t.kind = classify(lower)
+	if s := snake(base); s != lower && t.kind == unknown {
+		if sp, b := cutSplit(s); sp != "" {
+			split, base, lower = sp, b, b
+			s = b
+		}
+		t.kind = classify(s)
+	}
+	if only := splits[lower]; only != "" && split == "" {
+		t.show, t.kind, t.split, t.bareSplit = only, unknown, only, true
+		return
+	}
+	t.bareNorm = lower == "norm"
+	own := split
+	t.weak = t.kind == weak
+	switch {
+	case t.weak && split != "":
+		t.kind = score
+	case t.kind != measure && split == "":
+		split = said
+	}
+	if t.kind >= measure { // how a known word is capitalised says nothing
+		base = lower
+	}
+	if alias, ok := aliases[lower]; ok {
+		base = alias
+	}
+	if own != "" && (base == "lr" || base == "grad_norm") {
+		split = ""
+	}
+	if strings.IndexByte(base, '/') > 0 && splits[base[:strings.IndexByte(base, '/')]] != "" {
+		split = ""
+	}
+	if split != "" && base != "" {
+		base = split + "/" + base
+	}
+	t.show = base
+}
+
+// snake writes camelCase as snake_case.
+func snake(name string) string {
+	var b []byte
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' {
+			if i > 1 && name[i-1] >= 'a' && name[i-1] <= 'z' && name[i-2] >= 'a' && name[i-2] <= 'z' {
+				b = append(b, '_')
+			}
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// cutSplit takes the split off a name, from its beginning or, of a score
+// (loss_val), from its end.
+func cutSplit(printed string) (split, base string) {
+	lower := strings.ToLower(printed)
+	if cut := strings.IndexAny(lower, "_/-."); cut > 0 && cut+1 < len(lower) {
+		if split = splits[lower[:cut]]; split != "" {
+			return split, printed[cut+1:]
+		}
+	}
+	if cut := strings.LastIndexAny(lower, "_/-"); cut > 0 {
+		if split = splits[lower[cut+1:]]; split != "" && classify(lower[:cut]) == score {
+			return split, printed[:cut]
+		}
+	}
+	return "", printed
+}
+
+func isRate(base string) bool {
+	for _, end := range [...]string{"/s", "/sec", "/second", "_per_s", "/s/device"} {
+		if len(base) > len(end) && strings.HasSuffix(base, end) {
+			return true
+		}
+	}
+	return strings.HasPrefix(base, "ms/") || strings.HasPrefix(base, "throughput") || strings.Contains(base, "_per_sec")
+}
+
+// classify looks at the whole of a name, then at its parts.
+func classify(base string) kind {
+	switch k, ok := words[base]; {
+	case ok:
+		return k
+	case isRate(base):
+		return measure
+	case strings.HasPrefix(base, "memory/") || strings.HasPrefix(base, "mem/") || strings.HasPrefix(base, "timing"):
+		return never
+	case len(base) <= 1 || splits[base] != "" || base == "top": // T: 5, s: 0.3, Train: 12
+		return never
+	case strings.HasSuffix(base, "epoch_time"):
+		return measure
+	}
+	if strings.HasPrefix(base, "top-") {
+		return weak
+	}
+	if of, _, ok := strings.Cut(base, "_per_"); ok && of != "" { // loss_per_token
+		base = of
+	}
+	if at, _, ok := strings.Cut(base, "@"); ok { // acc@1, recall@thr=0.5
+		base = at
+	}
+	return classifyParts(strings.FieldsFunc(base, func(r rune) bool {
+		return r == '_' || r == '/' || r == '-' || r == '.' || r == ' ' || r == '(' || r == ')'
+	}))
+}
+
+func classifyParts(parts []string) kind {
+	if len(parts) == 0 {
+		return never
+	}
+	best := unknown
+	for i, p := range parts {
+		k := words[p]
+		if k == unknown {
+			k = words[strings.TrimRight(p, "0123456789")]
+			if p == "top1" || p == "top3" || p == "top5" || p == "top10" {
+				k = score
+			}
+		}
+		last := i == len(parts)-1
+		if last && best >= weak && (p == "step" || p == "epoch") { // Lightning's train_loss_step
+			break
+		}
+		if p == "cost" && len(parts) > 1 { // reader_cost
+			return never
+		}
+		switch {
+		case i == 0 && (notNow[p] || (p == "max" || p == "min") && len(parts) > 1 && !ofEpisodes(parts)):
+			return never
+		case last && p == "total" && best == score: // loss/train/total
+		case last && k == never && !((p == "max" || p == "min") && ofEpisodes(parts)):
+			return never
+		case k >= weak:
+			best = max(best, k)
+		case k == measure && (last || i == 0):
+			best = max(best, k)
+		}
+	}
+	if best < weak && counts[parts[0]] {
+		return never
+	}
+	return best
+}
+
+// ofEpisodes reports whether a name is that of a reward: the least and the most
+// of some episodes say how they are spread, and are no bounds that were set.
+func ofEpisodes(parts []string) bool {
+	for _, p := range parts {
+		if p == "reward" || p == "return" || p == "rew" {
+			return true
+		}
+	}
+	return false
+}
+
+// understood remembers what was made of the names of a run. They are few;
+// when they are not, it forgets and begins again.
+type understood map[[2]string]term
+
+const mostTerms = 4096
+
+func (u understood) term(phrase, split string) term {
+	t, ok := u[[2]string{phrase, split}]
+	if !ok {
+		if len(u) >= mostTerms {
+			clear(u)
+		}
+		phrase = strings.Clone(phrase) // a piece of a line would keep all of it
+		t = understand(phrase, split)
+		t.show = tidy(t.show)
+		u[[2]string{phrase, split}] = t
+	}
+	return t
+}
+
+// derived remembers a name that was made of another.
+func (u understood) derived(show, how string, make func() string) string {
+	key := [2]string{show, how}
+	t, ok := u[key]
+	if !ok {
+		if len(u) >= mostTerms {
+			clear(u)
+		}
+		t = term{show: make()}
+		key[0] = strings.Clone(show)
+		u[key] = t
+	}
+	return t.show
+}
+
+// averaged is the name of an average beside the present value.
+func (u understood) averaged(show string) string {
+	return u.derived(show, "\x00average", func() string {
+		i := strings.LastIndexByte(show, '/') + 1
+		return show[:i] + "average_" + show[i:]
+	})
+}
+
+// owned is a name with the label before it: "pretrained: loss=1, scratch: loss=2".
+func (u understood) owned(owner, show string) string {
+	key := [2]string{show, owner}
+	if t, ok := u[key]; ok {
+		return t.show
+	}
+	return u.derived(show, strings.Clone(owner), func() string { return strings.Clone(owner) + "/" + show })
+}
+
+// ofEpoch is the name of the value of a whole epoch.
+func (u understood) ofEpoch(show string) string {
+	return u.derived(show, "\x00epoch", func() string { return show + "_epoch" })
+}
+
+// validatedAs is the name of a value of a validation pass: as is "val/" or "eval/".
+func (u understood) validatedAs(as, show string) string {
+	return u.derived(show, as, func() string {
+		if split, base, ok := strings.Cut(show, "/"); ok && splits[split] != "" {
+			return as + base
+		}
+		return as + show
+	})
+}
+
+// tidy leaves of a name what can be shown: no blanks, nothing invisible.
+func tidy(name string) string {
+	plain := true
+	for i := range len(name) {
+		plain = plain && name[i] > ' ' && name[i] <= '~'
+	}
+	if plain {
+		return name
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '_'
+		case r == utf8.RuneError || !unicode.IsGraphic(r) || unicode.IsSpace(r):
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// Split is which data a series is of, by its name: train, val, eval, test, or
+// "" when that was not said.
+func Split(name string) string {
+	split, _, ok := strings.Cut(name, "/")
+	if !ok || splits[split] != split {
+		return ""
+	}
+	return split
+}

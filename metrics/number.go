@@ -1,0 +1,154 @@
+package metrics
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// longestNumber bounds the text of one number.
+const longestNumber = 40
+
+// figure is a number as it stands in a line.
+type figure struct {
+	value float64
+	start int  // where it begins
+	next  int  // where it ends
+	real  bool // written as a measured value: with a fraction, an exponent, or nan or inf
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// number reads a decimal number, nan or inf at i. Thousands may be separated
+// by commas.
+func number(line string, i int) (figure, bool) {
+	start := i
+	if i < len(line) && (line[i] == '-' || line[i] == '+') {
+		i++
+	}
+	if f, ok := notFinite(line, start, i); ok {
+		return f, true
+	}
+	whole := digits(line, i)
+	end := thousands(line, i, whole)
+	real := false
+	if end < len(line) && line[end] == '.' {
+		if fraction := digits(line, end+1); fraction > end+1 || end > i {
+			real, end, whole = fraction > end+1, fraction, max(whole, fraction)
+		}
+	}
+	if whole == i || end-start > longestNumber {
+		return figure{}, false
+	}
+	if e := exponent(line, end); e > end {
+		real, end = true, e
+	}
+	text := line[start:end]
+	if strings.IndexByte(text, ',') >= 0 {
+		text = strings.ReplaceAll(text, ",", "")
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	return figure{v, start, end, real}, err == nil || math.IsInf(v, 0)
+}
+
+// notFinite reads nan, inf or infinity at i; the sign, if any, is at start.
+func notFinite(line string, start, i int) (figure, bool) {
+	for _, word := range [...]string{"nan", "infinity", "inf"} {
+		end := i + len(word)
+		if end > len(line) || !strings.EqualFold(line[i:end], word) {
+			continue
+		}
+		switch { // C prints a negative nan, which is no other nan
+		case word == "nan":
+			return figure{math.NaN(), start, end, true}, true
+		case line[start] == '-':
+			return figure{math.Inf(-1), start, end, true}, true
+		}
+		return figure{math.Inf(1), start, end, true}, true
+	}
+	return figure{}, false
+}
+
+// digits is where the digits end that begin at i.
+func digits(line string, i int) int {
+	for i < len(line) && isDigit(line[i]) {
+		i++
+	}
+	return i
+}
+
+// thousands is where a number ends that begins at i with digits up to end, when
+// groups of three follow: 1,234,567, but neither 0,345 nor 1234,567.
+func thousands(line string, i, end int) int {
+	if end == i || end-i > 3 || line[i] == '0' {
+		return end
+	}
+	for end < len(line) && line[end] == ',' && digits(line, end+1) == end+4 {
+		end += 4
+	}
+	return end
+}
+
+func exponent(line string, i int) int {
+	if i >= len(line) || line[i] != 'e' && line[i] != 'E' {
+		return i
+	}
+	j := i + 1
+	if j < len(line) && (line[j] == '-' || line[j] == '+') {
+		j++
+	}
+	if k := digits(line, j); k > j {
+		return k
+	}
+	return i
+}
+
+// standsAlone reports whether a number that ends at i is a value by itself: not
+// the beginning of a version, a time, an address, a range, a count of so many,
+// or another word.
+func standsAlone(line string, i int) bool {
+	if i < len(line) && line[i] == '%' {
+		i++
+	}
+	if i >= len(line) {
+		return true
+	}
+	after := byte(' ')
+	if i+1 < len(line) {
+		after = line[i+1]
+	}
+	switch line[i] {
+	case ' ', '\t', ';', '|', ')', ']', '}', '"', '\'', '>':
+		return true
+	case '+': // 0.5+0.01 of a cross-validation
+		return isDigit(after)
+	case ',': // in 0,345 it stands for the point
+		return !isDigit(after)
+	case '.': // the end of a sentence
+		return after == ' '
+	}
+	return false
+}
+
+// units make a number an amount of memory or of time, which is no metric of
+// the training.
+var units = map[string]bool{
+	"b": true, "kb": true, "mb": true, "gb": true, "tb": true, "kib": true, "mib": true, "gib": true, "tib": true,
+	"bytes": true, "k": true, "m": true, "g": true, "ns": true, "us": true, "ms": true, "s": true, "sec": true, "secs": true,
+	"second": true, "seconds": true, "min": true, "mins": true, "minute": true, "minutes": true, "h": true, "hr": true,
+	"hour": true, "hours": true, "day": true, "days": true, "of": true,
+}
+
+// hasUnit reports whether the word after a number that ends at i makes it an
+// amount, or part of a count ("3 of 10").
+func hasUnit(line string, i int) bool {
+	start := skipBlanks(line, i)
+	if start == i {
+		return false
+	}
+	end := start
+	for end < len(line) && isLetter(line[end]) {
+		end++
+	}
+	return end > start && end-start <= len("minutes") && units[strings.ToLower(line[start:end])] && (end == len(line) || !isKeyByte(line[end]) && line[end] != ':' && line[end] != '=')
+}

@@ -1,0 +1,61 @@
+package metrics
+
+import "strings"
+
+// pass is a validation that is going on, as "Test: [ 3/10] Loss 0.3 (0.5)"
+// tells. Of it the averages of its last line count.
+type pass struct {
+	split    string
+	rank     int
+	complete bool
+	values   []value
+	shape    uint64
+}
+
+// collect keeps what a line of a pass says, instead of the one before.
+func (r *Reader) collect(f found, rank int) {
+	p := &r.pass
+	if p.split != "" && rank > p.rank && p.rank != unlabelled {
+		return
+	}
+	r.counters.take(f.counters)
+	r.step, r.epoch = r.counters.place()
+	p.split, p.rank, p.shape = "val", rank, f.shape
+	p.complete = f.pass.n >= f.pass.total-1
+	p.values = p.values[:0]
+	for _, v := range f.values {
+		if v.hasMean {
+			v.value = v.mean
+		}
+		v.show = r.scanner.names.validatedAs("val/", v.show)
+		p.values = append(p.values, v)
+	}
+}
+
+// tells reports whether a line of results has a value itself, also as acc@1
+// where the pass said acc1.
+func (r *Reader) tells(results []value, show string) bool {
+	if indexOf(results, show) >= 0 {
+		return true
+	}
+	for _, v := range results {
+		if strings.Replace(v.show, "@", "", 1) == show {
+			return true
+		}
+	}
+	return false
+}
+
+// endPass adds the averages of a pass that has ended, save those that a line of
+// results gives itself.
+func (r *Reader) endPass(results []value) {
+	p := &r.pass
+	if p.complete {
+		for _, v := range p.values {
+			if !r.tells(results, v.show) && v.kind >= weak {
+				r.value(v.show, v, AxisEpoch, p.shape, p.rank)
+			}
+		}
+	}
+	p.split, p.complete, p.values = "", false, p.values[:0]
+}

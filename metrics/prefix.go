@@ -1,0 +1,285 @@
+package metrics
+
+import "strings"
+
+// unlabelled is the rank of a line that does not say which process printed it.
+const unlabelled = -1
+
+// namedRank is added to the ranks of sources that are told apart by a name
+// alone: the first one to print comes first.
+const namedRank = 1 << 20
+
+// mostSources bounds the names of sources that are remembered.
+const mostSources = 4096
+
+// sources peels off what launchers put before a line to say which process
+// printed it.
+type sources struct {
+	labelled bool // "3: " before a line was seen to be a rank
+	names    map[string]int
+}
+
+// peel returns a line without the labels of its source, and the source's rank.
+// tentative is true when the label may also be a step: "3: loss=…".
+func (s *sources) peel(line string) (rest string, rank int, tentative bool) {
+	rank = unlabelled
+	for range 4 { // labels nest
+		next, r, maybe := s.label(line)
+		if len(next) == len(line) {
+			break
+		}
+		if r != unlabelled && (rank == unlabelled || r > rank) {
+			rank, tentative = r, maybe
+		}
+		line = next
+		if maybe {
+			break
+		}
+	}
+	if i := strings.Index(line, "]<std"); i > 0 && strings.HasSuffix(line, ">:") { // mpirun's next label, behind the line
+		if open := strings.LastIndexByte(line[:i], '['); open >= 0 {
+			line = line[:open]
+		}
+	}
+	return line, rank, tentative
+}
+
+func (s *sources) label(line string) (rest string, rank int, tentative bool) {
+	i := skipBlanks(line, 0)
+	if i >= len(line) {
+		return line, unlabelled, false
+	}
+	switch c := line[i]; {
+	case c == '[':
+		rest, rank = bracketLabel(line, i)
+		return rest, rank, false
+	case c == '(':
+		rest, rank = s.actorLabel(line, i)
+		return rest, rank, false
+	case isDigit(c):
+		end := digits(line, i)
+		if end-i <= 4 && strings.HasPrefix(line[end:], ": ") { // srun --label
+			return line[end+2:], smallInt(line[i:end]), !s.labelled
+		}
+	case isLetter(c):
+		rest, rank = s.wordLabel(line, i)
+		return rest, rank, false
+	}
+	return line, unlabelled, false
+}
+
+// bracketLabel reads "[rank0]:", "[default1]:" (torchrun), "[1,0]<stdout>:"
+// (mpirun), "[0]:" and "[Rank 0] ".
+func bracketLabel(line string, i int) (string, int) {
+	end := strings.IndexByte(line[i:], ']') + i
+	if end <= i || end-i > 24 {
+		return line, unlabelled
+	}
+	inside, after := line[i+1:end], line[end+1:]
+	if _, rank, ok := strings.Cut(inside, ","); ok && strings.HasPrefix(after, "<std") {
+		if named, ok := strings.CutPrefix(rank, "mpirank:"); ok { // SageMaker's [1,mpirank:0,algo-1]
+			rank, _, _ = strings.Cut(named, ",")
+		}
+		if close := strings.Index(after, ">:"); close > 0 && allDigits(rank) {
+			return after[close+2:], smallInt(rank)
+		}
+		return line, unlabelled
+	}
+	word := strings.TrimRight(inside, "0123456789")
+	number := inside[len(word):]
+	if number == "" {
+		return line, unlabelled
+	}
+	colon := strings.HasPrefix(after, ":")
+	word = strings.ToLower(strings.TrimSpace(word))
+	switch {
+	case colon && (word == "" || !strings.ContainsAny(word, " :/=[|")), word == "rank" || word == "default":
+		return strings.TrimPrefix(after, ":"), smallInt(number)
+	}
+	return line, unlabelled
+}
+
+// actorLabel reads Ray's "(RayTrainWorker pid=227, ip=10.0.2.255) ".
+func (s *sources) actorLabel(line string, i int) (string, int) {
+	end := strings.IndexByte(line[i:], ')') + i
+	if end <= i || end-i > 120 || !strings.Contains(line[i:end], "pid=") {
+		return line, unlabelled
+	}
+	return line[end+1:], s.named(line[i:end])
+}
+
+// wordLabel reads "job-algo-1-h8q2d  | " (docker compose), "worker-1: ",
+// "demo/0 " (NeMo-Run) and the "Node[0] " of MXNet.
+func (s *sources) wordLabel(line string, i int) (string, int) {
+	end := i
+	hasDigit, hasDash := false, false
+	for end < len(line) && (isKeyByte(line[end])) {
+		hasDigit = hasDigit || isDigit(line[end])
+		hasDash = hasDash || line[end] == '-' || line[end] == '_'
+		end++
+	}
+	word := line[i:end]
+	if len(word) > longestName {
+		return line, unlabelled
+	}
+	if word == "Node" && end+2 < len(line) && line[end] == '[' && isDigit(line[end+1]) {
+		if close := digits(line, end+1); close < len(line) && line[close] == ']' {
+			return line[close+1:], smallInt(line[end+1 : close])
+		}
+	}
+	if !hasDigit {
+		return line, unlabelled
+	}
+	after := skipBlanks(line, end)
+	if hasDash && after < len(line) && line[after] == '|' && after > end {
+		return line[after+1:], s.named(word)
+	}
+	if name, replica, ok := strings.Cut(word, "/"); ok && allDigits(replica) && after > end && hasDash && unitWords[strings.ToLower(name)] == noUnit {
+		return line[after:], smallInt(replica)
+	}
+	return line, unlabelled
+}
+
+// named is the rank of a source that has only a name.
+func (s *sources) named(name string) int {
+	rank, ok := s.names[name]
+	if !ok {
+		if s.names == nil || len(s.names) >= mostSources {
+			s.names = map[string]int{}
+		}
+		rank = namedRank + len(s.names)
+		s.names[strings.Clone(name)] = rank
+	}
+	return rank
+}
+
+func allDigits(s string) bool { return s != "" && digits(s, 0) == len(s) }
+
+func smallInt(s string) int {
+	n := 0
+	for i := 0; i < len(s) && n < namedRank/10; i++ {
+		n = n*10 + int(s[i]-'0')
+	}
+	return n
+}
+
+// head is where the message of a log line begins: behind dates, levels and the
+// names of loggers. What it does not know it leaves, so that no message loses
+// its beginning.
+func head(line string) int {
+	i := 0
+	for {
+		at := i
+		for at < len(line) && strings.IndexByte(" \t-|>:", line[at]) >= 0 {
+			at++
+		}
+		if at >= len(line) || at == i && i > 0 && line[i-1] != ']' {
+			return i
+		}
+		end := headPart(line, at)
+		if end == at {
+			if i == 0 {
+				return 0
+			}
+			return at
+		}
+		i = end
+	}
+}
+
+// headPart is where one part of a log line's head ends that begins at i.
+func headPart(line string, i int) int {
+	switch c := line[i]; {
+	case c == '[':
+		end := strings.IndexByte(line[i:], ']') + i
+		if end > i && end-i < 100 && (isHeadBracket(line[i+1:end]) || beforeLevel(line[end+1:])) {
+			return end + 1
+		}
+	case c == '(': // of "[2024-05-01 12:30:45 swin](main.py 231): INFO"
+		if end := strings.IndexByte(line[i:], ')') + i; i > 0 && line[i-1] == ']' && end > i && end-i < 80 && strings.Contains(line[i:end], ".py ") {
+			return end + 1
+		}
+	case isDigit(c):
+		end := i
+		for end < len(line) && (isDigit(line[end]) || strings.IndexByte("-/:.,TZ", line[end]) >= 0) {
+			end++
+		}
+		if strings.Count(line[i:end], ":") >= 2 || strings.Count(line[i:end], "-") == 2 || strings.Count(line[i:end], "/") >= 1 && (end == len(line) || line[end] == ' ') && i == 0 && isDate(line[i:end]) {
+			return end
+		}
+	case c >= 'A' && c <= 'Z':
+		return headWord(line, i)
+	case isLetter(c):
+		return headPlace(line, i)
+	}
+	return i
+}
+
+// headPlace reads the place in the code that loguru writes: "trainer.loop:fit:112 - ".
+func headPlace(line string, i int) int {
+	end := i
+	for end < len(line) && (isKeyByte(line[end]) || line[end] == ':' || line[end] == '<' || line[end] == '>') {
+		end++
+	}
+	number := strings.LastIndexByte(line[i:end], ':') + i + 1
+	if strings.HasPrefix(line[end:], " - ") && allDigits(line[number:end]) && strings.Count(line[i:end], ":") == 2 {
+		return end + len(" -")
+	}
+	return i
+}
+
+// beforeLevel reports whether the level of a message follows: "[train][INFO]",
+// where the name is that of a logger.
+func beforeLevel(line string) bool {
+	if line == "" || line[0] != '[' {
+		return false
+	}
+	end := strings.IndexByte(line, ']')
+	return end > 0 && levels[line[1:end]]
+}
+
+// isDate reports whether text is 11/21 or 2024/05/01, followed by a time in a
+// line's head.
+func isDate(text string) bool {
+	parts := strings.Split(text, "/")
+	return len(parts) <= 3 && len(parts[0]) >= 2 && allDigits(parts[0]) && allDigits(parts[1]) && len(parts[1]) == 2
+}
+
+func isHeadBracket(inside string) bool {
+	if inside == "" || strings.ContainsAny(inside, "|=") {
+		return false
+	}
+	word, _, _ := strings.Cut(inside, " ")
+	return levels[word] || inside == "titan" || isDigit(inside[0]) && strings.Count(inside, ":") >= 2 ||
+		strings.Contains(inside, ".py:") || len(word) > 4 && isDigit(word[0]) && strings.Count(word, "/")+strings.Count(word, "-") >= 1 && isDigit(word[len(word)-1]) && strings.Contains(inside, ":")
+}
+
+var levels = map[string]bool{"INFO": true, "DEBUG": true, "WARNING": true, "WARN": true, "ERROR": true, "CRITICAL": true, "I": true, "W": true, "E": true, "SUCCESS": true}
+
+// headWord reads "INFO", "INFO:absl:", "DLL" and the head that glog and absl
+// write: "I0731 09:47:48.898259  514 file.cc:493]".
+func headWord(line string, i int) int {
+	end := i
+	for end < len(line) && isLetter(line[end]) {
+		end++
+	}
+	word := line[i:end]
+	switch {
+	case len(word) == 1 && levels[word] && digits(line, end) == end+4:
+		if close := strings.IndexByte(line[end:], ']'); close > 0 && close < 120 && strings.IndexByte(line[end:end+close], '[') < 0 {
+			return end + close + 1
+		}
+	case len(word) > 1 && levels[word]:
+		if end < len(line) && line[end] == ':' { // INFO:logger:
+			for next := end + 1; next < len(line) && (isKeyByte(line[next])); next++ {
+				if next+1 < len(line) && line[next+1] == ':' {
+					return next + 2
+				}
+			}
+		}
+		return end
+	case word == "DLL" && end < len(line) && line[end] == ' ':
+		return end
+	}
+	return i
+}

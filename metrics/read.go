@@ -1,0 +1,178 @@
+package metrics
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"time"
+)
+
+// Format is what a file holds.
+type Format string
+
+// The formats that are read.
+const (
+	Log          Format = "log" // what a training printed
+	EventFile    Format = "tfevents"
+	CSV          Format = "csv"
+	JSONLines    Format = "jsonl"
+	TrainerState Format = "trainer_state"
+	NvidiaSMI    Format = "nvidia-smi"
+)
+
+// Document is what a file says.
+type Document struct {
+	Format   Format
+	Set      Set
+	Progress Progress
+	SMI      SMIAnswer    // of an answer of nvidia-smi
+	Faults   []EventFault // of an event file
+}
+
+// sniffed is how much of a file is looked at to tell what it is.
+const sniffed = 64 << 10
+
+// mostSMI bounds an answer of nvidia-smi; a saved stream of a day fits.
+const mostSMI = 64 << 20
+
+// mostState bounds the state of a trainer.
+const mostState = 512 << 20
+
+// Read reads a file of any of the formats. user are expressions that go before
+// what is found in a log; told, if not nil, hears what each of its lines gave.
+func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error) {
+	in := bufio.NewReaderSize(r, sniffed)
+	start, err := in.Peek(sniffed)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	d := &Document{Format: Sniff(start)}
+	switch d.Format {
+	case EventFile:
+		d.Faults, err = ReadEvents(in, d.Set.Add)
+	case CSV:
+		err = ReadCSV(in, d.Set.Add)
+	case JSONLines:
+		err = ReadJSONLines(in, d.Set.Add)
+	case TrainerState:
+		d.Progress, err = ReadTrainerState(io.LimitReader(in, mostState), d.Set.Add)
+	case NvidiaSMI:
+		var text []byte
+		text, err = io.ReadAll(io.LimitReader(in, mostSMI))
+		d.SMI, _ = ReadSMI(text)
+	default:
+		err = d.log(in, user, told)
+	}
+	return d, err
+}
+
+// log reads what a training printed.
+func (d *Document) log(in io.Reader, user []UserMetric, told func(Reading)) error {
+	reader := NewReader(user)
+	reader.Explain(told)
+	buffer := make([]byte, 256<<10)
+	for {
+		n, err := in.Read(buffer)
+		d.Set.Add(reader.Feed(buffer[:n], time.Time{})...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	d.Set.Add(reader.End(time.Time{})...)
+	d.Progress = reader.Progress()
+	return nil
+}
+
+// Sniff tells from its beginning what a file holds.
+func Sniff(start []byte) Format {
+	if len(start) >= 12 && masked(start[:8]) == binary.LittleEndian.Uint32(start[8:]) {
+		return EventFile
+	}
+	text := bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")), " \t\r\n")
+	if isSMI(text, len(start) < sniffed) {
+		return NvidiaSMI
+	}
+	if len(text) > 0 && text[0] == '{' {
+		if bytes.Contains(text, []byte(`"log_history"`)) {
+			return TrainerState
+		}
+		first, rest, _ := bytes.Cut(text, []byte{'\n'})
+		_, ok := readDict(strings.TrimSpace(string(first)), nil)
+		rest = bytes.TrimLeft(rest, " \r\n")
+		if ok && bytes.IndexByte(first, '"') > 0 && (len(rest) == 0 || rest[0] == '{') {
+			return JSONLines
+		}
+	}
+	if isCSV(text) {
+		return CSV
+	}
+	return Log
+}
+
+// isSMI reports whether a text is an answer of nvidia-smi and not one inside a
+// log. all is true when nothing follows it.
+func isSMI(text []byte, all bool) bool {
+	head := text[:min(len(text), 600)]
+	first, _, _ := bytes.Cut(text, []byte{'\n'})
+	line := strings.TrimSpace(string(first))
+	switch {
+	case bytes.Contains(head, []byte("nvidia_smi_log")):
+		return true
+	case bytes.Contains(head, []byte("| NVIDIA-SMI ")):
+		return true
+	case strings.HasPrefix(line, "#") && isMonitor(monitored(line)):
+		return true
+	case bytes.Contains(head, []byte("ROCm System Management Interface")), bytes.Contains(head, []byte("| AMD-SMI ")), bytes.Contains(head, []byte("\"neuron_runtime_data\"")):
+		return true
+	case all && len(text) < 2048 && isErrorText(string(text)) && bytes.Count(text, []byte{'\n'}) <= 5:
+		return true
+	}
+	if _, ok := listed(line); ok {
+		return true
+	}
+	if h := smiHeader(line); h != nil {
+		return true
+	}
+	g, ok := ParseSMI(line)
+	return ok && strings.Count(line, ",") >= 5 && len(g.Name) > 3 && g.Index >= -1 && isLetter(g.Name[0]) && (g.MemTotal != nil || g.Util != nil || g.Temp != nil)
+}
+
+// isMonitor reports whether the columns are those of dmon or pmon.
+func isMonitor(columns []string) bool {
+	return has(columns, "gpu") && (has(columns, "sm") || has(columns, "pwr") || has(columns, "pid") || has(columns, "fb"))
+}
+
+// isCSV reports whether a text is a header of names and rows of cells, some of
+// which are numbers.
+func isCSV(text []byte) bool {
+	for len(text) > 0 && text[0] == '#' {
+		_, text, _ = bytes.Cut(text, []byte{'\n'})
+	}
+	header, rest, ok := bytes.Cut(text, []byte{'\n'})
+	cells := strings.Split(strings.TrimSpace(string(header)), ",")
+	if !ok || len(cells) < 2 {
+		return false
+	}
+	for _, c := range cells {
+		c = strings.Trim(strings.TrimSpace(c), `"`)
+		if c == "" || !isLetter(c[0]) || len(c) > 2*longestName || strings.ContainsAny(c, "={}") || strings.Count(c, " ") > 3 {
+			return false
+		}
+	}
+	row, _, _ := bytes.Cut(rest, []byte{'\n'})
+	numbers := 0
+	got := strings.Split(strings.TrimSpace(string(row)), ",")
+	for _, c := range got {
+		c = strings.TrimSpace(c)
+		if f, ok := number(c, 0); ok && f.next == len(c) {
+			numbers++
+		}
+	}
+	return len(got) == len(cells) && numbers > 0
+}

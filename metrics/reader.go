@@ -1,0 +1,448 @@
+package metrics
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unsafe"
+)
+
+// Bounds of what a run can make a reader remember.
+const (
+	mostSeries = 4096 // series that were seen at all
+	mostHeld   = 1024 // of them, names that have not proved themselves yet
+)
+
+// Reader turns the output of a training process into points. It takes bytes as
+// they come, in any cuts, and gives the same points for the same bytes. On its
+// way the output passes frames (bytes → what a terminal showed), sources (who
+// printed it), bars, tables, dictionaries and scanner (line → found), counters
+// (where the run is) and series (which names are metrics).
+type Reader struct {
+	user     userMetrics
+	frames   frames
+	sources  sources
+	scanner  scanner
+	counters counters
+	tables   tables
+	bars     bars
+	pass     pass
+	block    block
+	series   map[string]*series
+	held     int
+
+	dull    [1 << 12]uint64 // skeletons of lines that say nothing
+	recipes recipes
+	seed    maphash.Seed
+	recent  [16]said // lines with values that were read last
+	oldest  int      // of them
+	step    *int64   // where the run is, for the points of a line
+	epoch   *float64
+	at      time.Time
+	out     []Point
+	taken   []int // where the user's expressions found numbers, from the end of the line
+	hits    []userHit
+	told    func(Reading) // see Explain
+	rule    string
+	best    bool // the next line is of an iteration before
+	counted bool // a line said where the run is since the last best iteration
+	inner   bool // the line counts steps in the epoch beside those of the run
+
+	onFrame, onText func([]byte)
+}
+
+// Reading says what was made of one line, and by which rule.
+type Reading struct {
+	Rule   string
+	Text   string
+	Points []Point
+}
+
+// NewReader makes a reader. Expressions that do not compile are left out: the
+// profile was checked before.
+func NewReader(user []UserMetric) *Reader {
+	r := &Reader{series: map[string]*series{}, scanner: scanner{names: understood{}}, user: compile(user), seed: maphash.MakeSeed()}
+	for _, u := range r.user {
+		r.series[u.name] = &series{user: true, sure: true, rank: unlabelled}
+	}
+	r.onFrame = func(frame []byte) { pieces(frame, r.onText) }
+	r.onText = r.text
+	return r
+}
+
+// Explain has told called for each line that gave points or said where the run
+// is.
+func (r *Reader) Explain(told func(Reading)) { r.told = told }
+
+// Progress is how far the run has said it is.
+func (r *Reader) Progress() Progress {
+	p := r.counters.progress
+	if p == (Progress{}) {
+		p.Step, p.Steps = int64(r.bars.n), int64(r.bars.total)
+	}
+	return p
+}
+
+// Feed reads bytes that arrived at a moment and returns the points in the
+// lines that they finish.
+func (r *Reader) Feed(p []byte, at time.Time) []Point {
+	r.at, r.out = at, make([]Point, 0, min(len(r.out), 4096))
+	for {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			r.frames.add(p, r.onFrame)
+			break
+		}
+		if r.frames.isWhole(p[:end]) {
+			r.text(p[:end])
+		} else {
+			r.frames.add(p[:end], r.onFrame)
+			r.onFrame(r.frames.end())
+		}
+		p = p[end+1:]
+	}
+	if len(r.out) == 0 {
+		return nil
+	}
+	return r.out
+}
+
+// End reads what is left of a last line without a newline, and lets go of what
+// was held back: the process has ended, nothing comes any more.
+func (r *Reader) End(at time.Time) []Point {
+	r.at, r.out = at, nil
+	r.onFrame(r.frames.end())
+	r.rule = "progress bar"
+	r.flushBar()
+	r.boxEnded()
+	r.endBlock()
+	r.endPass(nil)
+	for _, s := range r.ordered() {
+		if s.waits {
+			s.waits = false
+			if s.sure {
+				r.release(s)
+			}
+		}
+	}
+	return r.out
+}
+
+// text reads one line as a person saw it. The line is only good until it returns.
+func (r *Reader) text(b []byte) {
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t' || b[len(b)-1] == '\r') {
+		b = b[:len(b)-1]
+	}
+	if len(b) == 0 {
+		r.boxEnded()
+		r.endBlock()
+		return
+	}
+	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
+	before := len(r.out)
+	r.rule = ""
+	if len(r.user) > 0 {
+		r.taken = r.taken[:0]
+		r.readUser(line)
+	}
+	hash := r.recipes.skeleton(line)
+	slot := &r.dull[hash&(1<<12-1)]
+	plain := len(r.tables.columns) == 0 && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == noBlock && !r.best // nothing of the lines before is open
+	if *slot == hash && len(r.hits) == 0 && plain {
+		return
+	}
+	said := plain && r.replay(line, hash) || r.read(line, hash)
+	r.addHits()
+	if !said && len(r.out) == before {
+		*slot = hash
+	} else if r.told != nil && r.rule != "" {
+		r.told(Reading{Rule: r.rule, Text: line, Points: r.out[before:]})
+	}
+}
+
+// read looks for the grammar of a line; false when it says nothing at all.
+func (r *Reader) read(line string, hash uint64) bool {
+	rest, rank, tentative := r.sources.peel(line)
+	rest = r.bars.joined(rest)
+	if rest == "" {
+		return true
+	}
+	if r.inBlock(rest) {
+		return true
+	}
+	if inside, ended := r.tables.box(rest); inside || ended {
+		if inside {
+			return true
+		}
+		r.boxEnded()
+	}
+	if b, ok := readBar(rest); ok {
+		r.rule = "progress bar"
+		r.bar(b, rank)
+		return true
+	}
+	if r.table(rest, rank) {
+		return true
+	}
+	return r.message(line, rest, rank, tentative, hash)
+}
+
+func (r *Reader) table(line string, rank int) bool {
+	if from := head(line); r.tables.splits != nil {
+		if f, ok := r.tables.splitRow(&r.scanner, afterDash(line[from:])); ok {
+			r.rule = "table"
+			r.take(f, rank, true)
+			return true
+		}
+	} else if r.tables.splitHeader(afterDash(line[from:])) {
+		return true
+	}
+	if mayBeHeader(line) && r.tables.header(line, r.scanner.names) {
+		r.rule = "table"
+		return true
+	}
+	if len(r.tables.columns) == 0 {
+		return false
+	}
+	f, ok := r.tables.read(&r.scanner, line)
+	if ok {
+		r.rule = "table"
+		r.take(f, rank, true)
+	}
+	return ok
+}
+
+// boxEnded reads the box of names and values that the last lines were.
+func (r *Reader) boxEnded() {
+	if len(r.tables.rows) > 0 {
+		r.rule = "box"
+		r.take(r.tables.boxed(&r.scanner), unlabelled, false)
+	}
+}
+
+// message reads a line that is neither a bar nor part of a table.
+func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint64) bool {
+	from := head(rest)
+	if r.skipped(rest[from:]) {
+		return r.best
+	}
+	f, ok, about := found{}, false, ""
+	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
+		if f, ok = r.scanner.dict(rest, from, from+open, splitAlone(rest[from:from+open])); ok {
+			r.rule = "dictionary"
+		}
+	}
+	if !ok {
+		r.rule = "words and numbers"
+		if (r.pass.split != "" || r.counters.anew) && strings.HasPrefix(strings.TrimLeft(rest[from:], " "), "* ") {
+			about = "val" // " * Acc@1 71.2": what a validation came to
+		}
+		if strings.HasPrefix(rest[from:], "Saving dict for global step") { // of TensorFlow's estimators, behind an evaluation
+			about = "eval"
+		}
+		f = r.scanner.scan(rest, from, about)
+	}
+	if tentative && len(f.counters) == 0 { // it was a step, not a rank
+		f = r.scanner.scan(line, 0, "")
+		rank = unlabelled
+	} else if tentative {
+		r.sources.labelled = r.sources.labelled || len(f.counters) > 1 || len(f.counters) == 1 && len(f.values) > 0
+	} else if !ok && about == "" {
+		r.recipes.learn(hash, line, rest, from, f)
+	}
+	return r.understood(line, rest, from, f, rank)
+}
+
+// understood takes what a line says.
+func (r *Reader) understood(line, rest string, from int, f found, rank int) bool {
+	if len(f.counters) == 0 && len(f.values) == 0 {
+		return false
+	}
+	if len(f.values) == 0 {
+		f.counters = lasting(f.counters)
+	}
+	if len(r.taken) > 0 {
+		f.values = r.untaken(f.values, len(rest))
+	}
+	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
+		return true
+	}
+	if f.pass.total > 0 {
+		r.rule = "validation pass"
+		r.collect(f, rank)
+		return true
+	}
+	if r.pass.split != "" && (rank == r.pass.rank || rank == unlabelled) {
+		r.endPass(f.values)
+	}
+	if len(f.counters) > 0 && !(r.bars.frame.whole && r.sameEpoch(f.counters)) {
+		r.flushBar()
+	}
+	r.take(f, rank, false)
+	return true
+}
+
+// sameEpoch reports whether a line says no more of where the run is than that
+// the epoch goes on, as Keras's callbacks do before the last frame of its bar.
+func (r *Reader) sameEpoch(counters []counter) bool {
+	for _, c := range counters {
+		if c.unit != unitEpoch || c.n != r.counters.progress.Epoch {
+			return false
+		}
+	}
+	return r.counters.hasEpoch
+}
+
+// skipped knows lines that repeat what was said: "Averaged stats:" of
+// MetricLogger, the summary of Weights & Biases, and the sums that SageMaker's own algorithms
+// print, and what LightGBM and XGBoost say of the best iteration behind the last.
+func (r *Reader) skipped(line string) bool {
+	if r.best {
+		r.best = false
+		return true
+	}
+	if n := len(line); n > 14 && line[n-1] == ':' && strings.HasSuffix(strings.TrimSuffix(strings.ToLower(line[max(n-24, 0):n-1]), " is"), "best iteration") {
+		r.best, r.counted = r.counted, false
+		return true
+	}
+	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "#metrics {") || strings.HasPrefix(line, "wandb:") || strings.HasPrefix(line, "HEAD is now at ")
+}
+
+// splitAlone is the split that the last word before a dictionary is: "valid | {".
+func splitAlone(before string) string {
+	before = strings.TrimRight(before, " |:-")
+	return splits[before[strings.LastIndexByte(before, ' ')+1:]]
+}
+
+// said is a line with values, as it is remembered.
+type said struct {
+	line, message uint64
+	bare          bool // nothing stood before the message
+	placed        bool // it has counters, and no rank
+}
+
+// seen reports whether a line was read a few lines ago: ranks that do not say
+// who they are print the same, and some scripts print what they also log.
+func (r *Reader) seen(s said) bool {
+	for _, old := range r.recent {
+		if old.message == s.message && (old.bare != s.bare || s.placed && old.line == s.line) {
+			return true
+		}
+	}
+	r.recent[r.oldest] = s
+	r.oldest = (r.oldest + 1) % len(r.recent)
+	return false
+}
+
+// placedHash is the hash of a line, told apart by the epoch when only that of
+// a line before places it.
+func (r *Reader) placedHash(line string, counters []counter) uint64 {
+	hash := maphash.String(r.seed, line)
+	for _, c := range counters {
+		if c.unit == unitEpoch || c.global {
+			return hash
+		}
+	}
+	return hash + math.Float64bits(r.counters.progress.Epoch)
+}
+
+// untaken leaves the values whose numbers no expression of the user took.
+func (r *Reader) untaken(values []value, length int) []value {
+	kept := values[:0]
+	for _, v := range values {
+		if !slices.Contains(r.taken, length-v.next) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// take goes on to where a line says that the run is and adds its values.
+func (r *Reader) take(f found, rank int, fromTable bool) {
+	axis := r.counters.take(f.counters)
+	r.step, r.epoch = r.counters.place()
+	r.addHits()
+	if fromTable && axis == AxisNone {
+		axis = AxisEpoch
+	}
+	r.counted = r.counted || len(f.counters) > 0
+	inner, epoch := within(f.counters)
+	r.inner = inner && axis == AxisStep
+	for _, v := range f.values {
+		show := v.show
+		switch {
+		case fromTable:
+		case axis == AxisEpoch && r.isInner(show):
+			show = r.scanner.names.ofEpoch(show)
+		case axis == AxisStep && epoch && !inner && r.wasInner(show):
+			if v.kind < weak {
+				continue
+			}
+			show = r.scanner.names.ofEpoch(show)
+		}
+		if fromTable && len(f.counters) == 0 && r.again(show) {
+			continue
+		}
+		r.value(show, v, axis, f.shape, rank)
+	}
+}
+
+// afterDash is what stands behind the name of a logger: "allennlp.training - loss".
+func afterDash(line string) string {
+	if i := strings.LastIndex(line, " - "); i >= 0 {
+		return strings.TrimLeft(line[i+3:], " ")
+	}
+	return line
+}
+
+// within reports whether a line counts steps in an epoch, and epochs.
+func within(counters []counter) (inner, epoch bool) {
+	for _, c := range counters {
+		inner, epoch = inner || c.inEpoch, epoch || c.unit == unitEpoch
+	}
+	return inner, epoch
+}
+
+// wasInner reports whether the lines that brought a series so far counted the
+// steps in an epoch beside those of the run, as fairseq's do: one that counts
+// only those of the run then tells of the whole epoch.
+func (r *Reader) wasInner(show string) bool {
+	s := r.series[show]
+	return s != nil && s.inner && s.ordinal > 0
+}
+
+// isInner reports whether a series has points within epochs: a value that has
+// only an epoch is then that of the whole epoch, another series.
+func (r *Reader) isInner(show string) bool {
+	s := r.series[show]
+	return s != nil && s.last.X >= AxisInner && s.ordinal > 0
+}
+
+// again reports whether a series has a value of this epoch already: what is
+// validated once more at the end is no other point.
+func (r *Reader) again(show string) bool {
+	s := r.series[show]
+	return s != nil && s.ordinal+int64(len(s.held)) > 0 && s.last.X == AxisEpoch && samePlace(s.last, r.point(show, 0))
+}
+
+func (r *Reader) value(show string, v value, axis Axis, shape uint64, rank int) {
+	if show == "" {
+		return
+	}
+	s := r.seriesOf(show)
+	if s == nil || s.user {
+		return
+	}
+	s.inner = s.inner || r.inner
+	p := r.point(show, v.value)
+	p.X = axis
+	r.add(s, p, v, shape, rank)
+}
+
+// point is a value where the run is now.
+func (r *Reader) point(name string, value float64) Point {
+	return Point{Name: name, Step: r.step, Epoch: r.epoch, Value: value, Time: r.at}
+}

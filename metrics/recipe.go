@@ -1,0 +1,206 @@
+package metrics
+
+import "unsafe"
+
+// recipes remember by the skeleton of a line, which is the line without its
+// digits, where its numbers stand and what they mean: the second line of a kind
+// costs a fraction of the first.
+type recipes struct {
+	byHash [1 << 9]*recipe
+	runs   [mostRuns]uint16 // where the digits of the present line begin
+	n      int
+	spare  found // reused
+}
+
+// mostRuns bounds the numbers of a line that has a recipe.
+const mostRuns = 96
+
+type recipe struct {
+	hash     uint64
+	from     int // how far the message is behind the labels of its source
+	cut      int // what stands behind it
+	found    found
+	counters []spot
+	totals   []spot
+	values   []spot
+	means    []spot
+}
+
+// spot is where a number begins: so far before the first digit of a run.
+type spot struct{ run, before int16 }
+
+// nowhereAt is the spot of what is always the same, such as nan.
+var nowhereAt = spot{run: -1}
+
+// skeleton is the hash of a line with its numbers left out, and notes where
+// they begin. Lines with the same skeleton say the same, with other numbers.
+func (r *recipes) skeleton(line string) uint64 {
+	const prime = 1099511628211
+	hash := uint64(14695981039346656037)
+	r.n = 0
+	inNumber, inName, joined := false, false, false
+	for i := range len(line) {
+		c := line[i]
+		switch {
+		case c-'0' >= 10:
+			inNumber = false
+			kind := nameBytes[c]
+			if joined = kind == joins; !joined { // the digits of acc@1, top-5 and layer_2 are part of a name
+				inName = kind == begins
+			}
+		case inNumber:
+			continue
+		case !inName || joined && digits(line, i) > i+2:
+			inNumber = true
+			if r.n < mostRuns {
+				r.runs[r.n] = uint16(i)
+			}
+			r.n++
+			c = '0'
+		}
+		hash = (hash ^ uint64(c)) * prime
+	}
+	return hash | 1
+}
+
+// What a byte says about digits behind it.
+const (
+	ends   = iota // they are a number
+	begins        // they are part of a name
+	joins         // as before it
+)
+
+var nameBytes = func() (t [256]uint8) {
+	for c := range t {
+		switch b := byte(c); {
+		case isLetter(b) || b == '@':
+			t[c] = begins
+		case b == '-' || b == '.' || b == '/':
+			t[c] = joins
+		}
+	}
+	return t
+}()
+
+// spotOf is the spot of a number that begins at i.
+func (r *recipes) spotOf(i int) (spot, bool) {
+	for run := range r.n {
+		if at := int(r.runs[run]); at >= i {
+			return spot{int16(run), int16(at - i)}, at-i <= 2
+		}
+	}
+	return spot{}, false
+}
+
+// learn remembers what was found in a line. rest is the line without the labels
+// of its source, and its message begins at from.
+func (r *recipes) learn(hash uint64, line, rest string, from int, f found) {
+	offset := int(uintptr(unsafe.Pointer(unsafe.StringData(rest))) - uintptr(unsafe.Pointer(unsafe.StringData(line))))
+	if len(f.values) == 0 || f.pass.total > 0 || r.n > mostRuns || len(line) >= maxLine || offset < 0 || offset+len(rest) > len(line) {
+		return
+	}
+	m := &recipe{hash: hash, from: from, cut: len(line) - offset - len(rest), found: found{shape: f.shape, split: f.split}}
+	m.found.counters = append(m.found.counters, f.counters...)
+	m.found.values = append(m.found.values, f.values...)
+	ok := true
+	add := func(to *[]spot, at int, constant bool) {
+		s, found := nowhereAt, true
+		if !constant {
+			s, found = r.spotOf(at + offset)
+		}
+		ok = ok && found
+		*to = append(*to, s)
+	}
+	for _, c := range f.counters {
+		add(&m.counters, c.at, false)
+		add(&m.totals, c.totalAt, c.total == 0)
+	}
+	for _, v := range f.values {
+		ok = ok && v.start >= 0 && !longDigits(v.show)
+		add(&m.values, v.start, notNumber(v.value))
+		add(&m.means, v.meanAt, !v.hasMean || notNumber(v.mean))
+	}
+	if ok {
+		r.byHash[hash%uint64(len(r.byHash))] = m
+	}
+}
+
+// longDigits reports whether a name has a number inside that the skeleton may
+// have left out.
+func longDigits(name string) bool {
+	for i := 0; i < len(name); i++ {
+		if end := digits(name, i); end > i+2 {
+			return true
+		}
+	}
+	return false
+}
+
+func notNumber(v float64) bool { return v-v != 0 }
+
+// number reads the number at a spot of a line.
+func (r *recipes) number(line string, s spot) (figure, bool) {
+	return number(line, int(r.runs[s.run])-int(s.before))
+}
+
+// cook reads a line by its recipe; false when its numbers do not fit.
+func (r *recipes) cook(m *recipe, line string) (found, bool) {
+	f := &r.spare
+	f.shape, f.split = m.found.shape, m.found.split
+	f.counters = append(f.counters[:0], m.found.counters...)
+	f.values = append(f.values[:0], m.found.values...)
+	for i := range f.counters {
+		c := &f.counters[i]
+		n, ok := r.number(line, m.counters[i])
+		if !ok || n.value != float64(int64(n.value)) && c.unit != unitEpoch {
+			return *f, false
+		}
+		c.n = n.value
+		if m.totals[i] != nowhereAt {
+			if n, ok = r.number(line, m.totals[i]); !ok || n.value < c.n {
+				return *f, false
+			}
+			c.total = n.value
+		}
+	}
+	for i := range f.values {
+		v := &f.values[i]
+		if m.values[i] != nowhereAt {
+			n, ok := r.number(line, m.values[i])
+			if !ok || n.real != v.real || !standsAlone(line, n.next) && !v.list {
+				return *f, false
+			}
+			v.figure = n
+		}
+		if m.means[i] != nowhereAt {
+			n, ok := r.number(line, m.means[i])
+			if !ok {
+				return *f, false
+			}
+			v.mean = n.value
+		}
+	}
+	return *f, true
+}
+
+// replay reads a line whose kind is known.
+func (r *Reader) replay(line string, hash uint64) bool {
+	m := r.recipes.byHash[hash%uint64(len(r.recipes.byHash))]
+	if m == nil || m.hash != hash {
+		return false
+	}
+	rest, rank, tentative := r.sources.peel(line)
+	offset := len(line) - len(rest) - m.cut
+	if tentative || offset < 0 || r.pass.split != "" {
+		return false
+	}
+	f, ok := r.recipes.cook(m, line)
+	if !ok {
+		return false
+	}
+	for i := range f.values {
+		f.values[i].next -= offset
+	}
+	r.rule = "words and numbers"
+	return r.understood(line, rest, m.from, f, rank)
+}

@@ -1,0 +1,402 @@
+package metrics
+
+import "strings"
+
+// longestName bounds the text of one name.
+const longestName = 64
+
+// found is what one line says: where the run is, and values with names.
+type found struct {
+	counters []counter
+	values   []value
+	shape    uint64  // the same for lines that have the same names in the same order
+	pass     counter // of a line of a validation pass: "Test: [ 3/10]"
+	split    string  // what the line says that it is about
+}
+
+// value is a name with a number beside it.
+type value struct {
+	term
+	figure
+	mean    float64 // the running average behind it: "0.3 (0.5)"
+	meanAt  int
+	hasMean bool
+	blank   bool   // only a blank stood between the two
+	list    bool   // the first of several
+	rate    bool   // a unit such as samples/sec follows
+	sure    bool   // a metric at first sight
+	owner   string // the label before it
+}
+
+// scanner finds "key: value", "key=value" and, for words that are known, "key
+// value" in a line, and the counters of epochs and steps.
+type scanner struct {
+	names     understood
+	pairs     []keyed // reused
+	line      string
+	found     found
+	before    string // the word before the present one, when only a blank is between
+	phrase    int    // where the words began that may belong to the present name
+	split     string // said right before: "val loss"
+	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
+	inDict    bool   // names and values are told apart by their form
+	learns    bool   // CatBoost's line, in which "test" is the loss
+	evaluates bool   // mmengine's line of an evaluation
+	owner     string // the label before: "pretrained: loss 0.4"
+}
+
+// scan reads one line from i on, where said is what is known of the data that
+// it is about. What it returns is good until the next scan.
+func (s *scanner) scan(line string, i int, said string) found {
+	*s = scanner{names: s.names, pairs: s.pairs, line: line, sticky: said, phrase: i, found: found{
+		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
+	i = s.lead(i)
+	first := i
+	last := -1
+	for {
+		start, end := nextKey(line, i)
+		if end < 0 {
+			break
+		}
+		if last < 0 || !continues(line[last:start]) {
+			s.before, s.split, s.phrase = "", "", start
+		}
+		if start == skipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
+			s.sticky = splits[strings.ToLower(line[start:end])]
+		}
+		i, last = s.key(start, end), end
+		if i > end { // it had a value: what follows is about something else
+			s.before, s.split, last = "", "", -1
+		}
+	}
+	s.found.split = s.sticky
+	scored := false
+	for _, v := range s.found.values {
+		scored = scored || v.kind == score
+	}
+	if len(s.found.values) == 0 && len(s.found.counters) == 1 {
+		s.rateAlone()
+	}
+	s.found.counters = positions(s.found.counters, scored)
+	s.found.values = s.judged()
+	return s.found
+}
+
+// continues reports whether a gap between two words leaves them one phrase.
+func continues(gap string) bool {
+	return gap == " " || gap == " / " || gap == "'s " || gap == ". " || gap == " <" || gap == "'"
+}
+
+// key looks at one word and returns where to go on.
+func (s *scanner) key(start, end int) int {
+	line := s.line
+	if e := oddKey(line, start, end); e > 0 { // recall@thr=0.5: 0.9
+		if f, ok := number(line, skipBlanks(line, e+1)); ok && standsAlone(line, f.next) {
+			if s.value(start, e, value{figure: f}) {
+				return s.behind(f.next)
+			}
+		}
+	}
+	key := line[start:end]
+	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && isKeyByte(line[start-2]) {
+		return end
+	}
+	if next, ok := s.counted(key, end); ok {
+		return next
+	}
+	named := nameEnd(line, end)
+	sep, at := separator(line, named)
+	if sep != 0 {
+		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
+			return s.behind(v.next)
+		}
+	}
+	s.context(key, start, end)
+	return end
+}
+
+// counted reads a word that counts: "epoch 1/3", "Test: [ 3/10]".
+func (s *scanner) counted(key string, end int) (next int, ok bool) {
+	if next, ok = s.passed(key, end); ok {
+		return next, true
+	}
+	at := end
+	u, _ := unitOf(key)
+	if u == noUnit {
+		return 0, false
+	}
+	if at < len(s.line) && s.line[at] == '(' { // Epoch(train) [1]
+		if close := strings.IndexByte(s.line[at:], ')'); close > 0 && splits[s.line[at+1:at+close]] != "" {
+			s.sticky = splits[s.line[at+1:at+close]]
+			at += close + 1
+			if s.sticky != "train" {
+				return s.evaluated(at), true
+			}
+		}
+	}
+	sep, at := separator(s.line, at)
+	c, next, ok := s.counter(key, sep, at)
+	if !ok {
+		if s.sticky == "" && splits[s.before] != "train" { // "val step 20 | loss 1.8"
+			s.sticky = splits[s.before]
+		}
+		return 0, false
+	}
+	if split := splits[s.before]; split != "" { // "eval epoch: 1, loss: 0.5"
+		s.sticky = split
+	}
+	c.first = end == len(key)+1 && s.line[0] == '['
+	s.found.counters = append(s.found.counters, c)
+	s.mark(key)
+	if v, end, ok := s.atStep(end-len(key), next); ok && c.unit == unitStep {
+		s.found.values = append(s.found.values, v)
+		s.mark(v.show)
+		return end, true
+	}
+	return s.within(c, next), true
+}
+
+// evaluated reads the counters of mmengine's "Epoch(val) [1][20/120]": the
+// first is where the training is.
+func (s *scanner) evaluated(at int) int {
+	at = skipBlanks(s.line, at)
+	if at >= len(s.line) || s.line[at] != '[' {
+		return at
+	}
+	c, next, ok := ofTotal(s.line, skipBlanks(s.line, at+1))
+	if !ok || next+1 >= len(s.line) || s.line[next] != ']' {
+		return at
+	}
+	s.evaluates = true
+	if s.line[next+1] == '[' {
+		c.unit = unitEpoch
+		s.found.counters = append(s.found.counters, c)
+		s.mark("epoch")
+		if _, end, ok := ofTotal(s.line, skipBlanks(s.line, next+2)); ok {
+			next = end
+		}
+	}
+	return min(next+1, len(s.line))
+}
+
+// passed reads "Test: [ 3/10]" and timm's "Train: 0 [ 10/99 ( 10%)]".
+func (s *scanner) passed(key string, end int) (next int, ok bool) {
+	split := splits[strings.ToLower(key)]
+	if split == "" || end >= len(s.line) || s.line[end] != ':' {
+		return 0, false
+	}
+	at := skipBlanks(s.line, end+1)
+	epoch, at2, hasEpoch := ofTotal(s.line, at)
+	if hasEpoch {
+		at = skipBlanks(s.line, at2)
+	}
+	if at >= len(s.line) || s.line[at] != '[' {
+		return 0, false
+	}
+	c, next, ok := ofTotal(s.line, skipBlanks(s.line, at+1))
+	if !ok || c.total == 0 {
+		return 0, false
+	}
+	next = closeBracket(s.line, next)
+	if !hasEpoch && next > 0 && next < len(s.line) && s.line[next] == '[' { // Train: [0/30][ 10/312]
+		if in, end, ok := ofTotal(s.line, skipBlanks(s.line, next+1)); ok && in.total > 0 {
+			epoch, hasEpoch, c = c, true, in
+			next = closeBracket(s.line, end)
+		}
+	}
+	s.sticky = split
+	s.mark(key)
+	if hasEpoch {
+		epoch.unit = unitEpoch
+		s.found.counters = append(s.found.counters, epoch)
+	}
+	c.unit, c.inEpoch = unitStep, true
+	if split != "train" {
+		s.found.pass = c
+	} else if hasEpoch {
+		s.found.counters = append(s.found.counters, c)
+	}
+	return next, true
+}
+
+// accept takes a value of the phrase before named, when it can be one.
+func (s *scanner) accept(start, named int, sep byte, v *value) bool {
+	line := s.line
+	v.rate = isRateUnit(line, v.next)
+	if !v.rate && hasUnit(line, v.next) {
+		return false
+	}
+	v.blank = sep == ' '
+	return s.value(start, named, *v)
+}
+
+func (s *scanner) value(start, end int, v value) bool {
+	said := s.split
+	if said == "" {
+		said = s.sticky
+	}
+	from := start
+	if s.phrase < start && end-s.phrase <= longestName {
+		from = s.phrase
+	}
+	v.term = s.names.term(s.line[from:end], said)
+	if v.bareSplit {
+		if v.blank || !v.real {
+			return false
+		}
+		if s.learns {
+			v.term = s.names.term("loss", v.term.split)
+		}
+	}
+	if v.weak && v.term.split != "" && !v.real {
+		v.kind = weak
+	}
+	if v.kind == never || v.show == "" || len(v.show) > longestName || v.blank && v.kind < measure || v.list && v.kind < measure {
+		return false
+	}
+	if v.term.split != "" && s.sticky == "" {
+		s.sticky = v.term.split
+	}
+	if over, ok := ratio(s.line, v); ok {
+		v.figure = over
+	} else if !standsAlone(s.line, v.next) && !v.list {
+		return false
+	}
+	s.learns = s.learns || s.line[start:end] == "learn"
+	v.owner = s.owner
+	s.found.values = append(s.found.values, v)
+	s.mark(v.show)
+	return true
+}
+
+// behind reads the average behind the last value: "0.3 (0.5)".
+func (s *scanner) behind(next int) int {
+	at := skipBlanks(s.line, next)
+	if at >= len(s.line) || s.line[at] != '(' {
+		return next
+	}
+	f, ok := number(s.line, skipBlanks(s.line, at+1))
+	if !ok || f.next >= len(s.line) || s.line[f.next] != ')' {
+		return next
+	}
+	last := &s.found.values[len(s.found.values)-1]
+	last.mean, last.meanAt, last.hasMean = f.value, f.start, true
+	return f.next + 1
+}
+
+// context keeps what a word without a value says about the next one.
+func (s *scanner) context(key string, start, end int) {
+	if strings.HasSuffix(s.line[:start], "collection=") { // training_eval/c4, of clu
+		key, _, _ = strings.Cut(key, "/")
+		if split := splits[key]; split != "" {
+			s.sticky = split
+		}
+	}
+	lower := key
+	if split := splits[key]; split == "" {
+		lower = strings.ToLower(key)
+	}
+	s.before = lower
+	split := splits[lower]
+	switch lower {
+	case "set", "avg", "average", "mean", "batch", "epoch": // "test set: average loss: 0.3"
+		split = s.split
+	}
+	s.split = split
+	colon := end < len(s.line) && s.line[end] == ':'
+	if split != "" && (colon || s.alone(start, end) || strings.HasPrefix(s.line[end:], " on '")) { // "| valid on 'valid' subset |"
+		s.sticky = split
+	}
+	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
+		s.owner = key
+	}
+}
+
+// alone reports whether a word is all that stands between two bars or in
+// brackets: "| valid |", "[val]".
+func (s *scanner) alone(start, end int) bool {
+	if end < len(s.line) && s.line[end] == ']' && start > 0 && s.line[start-1] == '[' {
+		return true
+	}
+	left := start - 1
+	for left >= 0 && s.line[left] == ' ' {
+		left--
+	}
+	right := skipBlanks(s.line, end)
+	return right < len(s.line) && s.line[right] == '|' && (left < 0 || s.line[left] == '|')
+}
+
+// mark makes a name part of the line's shape (FNV-1a).
+func (s *scanner) mark(name string) {
+	h := s.found.shape
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	s.found.shape = (h ^ 0xff) * 1099511628211
+}
+
+// judged drops values that nothing in the line vouches for: a line is about the
+// training when it says where the run is or names a loss or a score. Settings
+// have names of metrics too (momentum, iou), but stand in neither.
+func (s *scanner) judged() []value {
+	f := &s.found
+	placed, scored := len(f.counters) > 0 || f.pass.total > 0 || s.evaluates, false
+	for _, v := range f.values {
+		scored = scored || v.kind == score && (!v.blank || v.real)
+	}
+	kept := f.values[:0]
+	for _, v := range f.values {
+		switch {
+		case !placed && !scored && !(v.rate && v.kind >= measure && !v.blank):
+			continue
+		case v.bareNorm && !placed, v.bareSplit && !placed, v.blank && !placed && (!v.real || v.weak), v.kind == unknown && !placed && !s.inDict:
+			continue
+		case v.term.average && (v.term.split == "" && !placed && strings.IndexByte(v.show, '/') < 0 || several(f.values, "loss")):
+			v.show = s.names.averaged(v.show)
+		}
+		if i := indexOf(kept, v.show); i >= 0 {
+			first := &kept[i]
+			if first.owner == "" || v.owner == "" || first.owner == v.owner {
+				continue
+			}
+			v.show = s.names.owned(v.owner, v.show)
+			first.show, first.owner = s.names.owned(first.owner, first.show), ""
+		} else if o := v.owner; o != "" && indexOf(kept, s.names.owned(o, v.show)) < 0 && ownedBefore(kept, v.show) {
+			v.show = s.names.owned(o, v.show)
+		}
+		v.sure = v.kind == score || placed && v.kind >= measure || s.evaluates
+		kept = append(kept, v)
+	}
+	return kept
+}
+
+// ownedBefore reports whether a name was told apart by its owner already.
+func ownedBefore(values []value, show string) bool {
+	for _, v := range values {
+		if v.owner == "" && strings.HasSuffix(v.show, "/"+show) && splits[v.show[:len(v.show)-len(show)-1]] == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// several reports whether more than one value of a line is a loss.
+func several(values []value, base string) bool {
+	n := 0
+	for _, v := range values {
+		if strings.Contains(v.show, base) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// indexOf is where a line already has a value of a name: the first one counts.
+func indexOf(values []value, show string) int {
+	for i := range values {
+		if values[i].show == show {
+			return i
+		}
+	}
+	return -1
+}

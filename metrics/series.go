@@ -1,0 +1,176 @@
+package metrics
+
+import (
+	"math"
+	"sort"
+)
+
+// Bounds of the points that a series holds back.
+const (
+	mostWaiting = 4
+)
+
+// series is what is remembered of one series while reading.
+type series struct {
+	name    string
+	ordinal int64
+	user    bool // comes from the user's expression alone
+	sure    bool // it is a metric, not a number that looks like one
+	waits   bool // for a lower rank, which would count instead
+	rank    int  // whose values count
+	held    []Point
+	shape   uint64 // of the line of the held points
+	last    Point
+	inner   bool // its lines count steps in an epoch beside those of the run
+}
+
+// seriesOf finds or begins a series; nil when there are too many.
+func (r *Reader) seriesOf(name string) *series {
+	s := r.series[name]
+	if s == nil && len(r.series) < mostSeries {
+		s = &series{name: name, rank: unlabelled}
+		r.series[name] = s
+	}
+	return s
+}
+
+// ordered are the series that hold points back, by name, so that the same
+// bytes give the same points in the same order.
+func (r *Reader) ordered() []*series {
+	var all []*series
+	for _, s := range r.series {
+		if len(s.held) > 0 {
+			all = append(all, s)
+		}
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].name < all[j].name })
+	return all
+}
+
+// add takes a value into its series. The first point of a name that says
+// nothing is held back until a line of the same shape brings it again: settings
+// and summaries are printed once.
+func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
+	if !r.counts(s, rank) || s.repeats(p) {
+		return
+	}
+	switch {
+	case s.sure:
+	case v.sure:
+		s.sure = true
+	case len(s.held) > 0 && s.shape == shape:
+		s.sure = true
+	default:
+		r.drop(s)
+	}
+	s.last, s.shape = p, shape
+	if !s.sure || s.waits && len(s.held) < mostWaiting {
+		r.hold(s, p)
+		return
+	}
+	s.waits = false
+	r.release(s)
+	r.emit(s, p)
+}
+
+// counts reports whether what a rank prints counts: the lowest does, never a
+// mixture. A rank that is not the lowest waits for one that is.
+func (r *Reader) counts(s *series, rank int) bool {
+	switch {
+	case rank == unlabelled || rank == s.rank:
+		return true
+	case s.rank == unlabelled:
+		s.rank, s.waits = rank, rank != 0 && rank != namedRank && s.ordinal == 0
+		return true
+	case rank > s.rank:
+		return false
+	}
+	s.rank, s.waits = rank, false
+	r.drop(s)
+	return true
+}
+
+// repeats reports whether a point says again what the last one said: another
+// rank at the same step, or the same value once more without a place of its own.
+func (s *series) repeats(p Point) bool {
+	if s.ordinal == 0 && len(s.held) == 0 || !samePlace(s.last, p) {
+		return false
+	}
+	switch {
+	case p.X == AxisStep || p.X == AxisInner:
+		return s.last.X == p.X
+	case p.X == AxisEpoch && s.last.X == AxisEpoch:
+		return sameValue(p.Value, s.last.Value) || p.Epoch != nil && *p.Epoch != math.Trunc(*p.Epoch)
+	}
+	return s.last.X >= AxisInner && p.Value == s.last.Value || roundsTo(p.Value, s.last.Value)
+}
+
+func samePlace(a, b Point) bool {
+	if (a.Step == nil) != (b.Step == nil) || (a.Epoch == nil) != (b.Epoch == nil) {
+		return false
+	}
+	return (a.Step == nil || *a.Step == *b.Step) && (a.Epoch == nil || *a.Epoch == *b.Epoch)
+}
+
+func sameValue(a, b float64) bool { return a == b || a != a && b != b }
+
+// roundsTo reports whether of two different values one is the other, rounded.
+func roundsTo(a, b float64) bool {
+	if a == b || math.Abs(a-b) > 1e-3*math.Abs(a) {
+		return false
+	}
+	for scale := 10.0; scale <= 1e8; scale *= 10 {
+		if ra, rb := math.Round(a*scale)/scale, math.Round(b*scale)/scale; ra == b || rb == a {
+			return true
+		}
+	}
+	return false
+}
+
+// release lets go of the points that were held back.
+func (r *Reader) release(s *series) {
+	if len(s.held) == 0 {
+		return
+	}
+	for _, p := range s.held {
+		r.emit(s, p)
+	}
+	r.drop(s)
+}
+
+// drop forgets the points that were held back.
+func (r *Reader) drop(s *series) {
+	if len(s.held) > 0 {
+		s.held = nil
+		r.held--
+	}
+}
+
+func (r *Reader) emit(s *series, p Point) {
+	p.Ordinal = s.ordinal
+	s.ordinal++
+	r.out = append(r.out, p)
+}
+
+func (r *Reader) hold(s *series, p Point) {
+	if len(s.held) == 0 {
+		r.forget()
+		r.held++
+	}
+	s.held = append(s.held, p)
+	r.series[s.name] = s
+}
+
+// forget drops the names that have not proved themselves when they get too
+// many; they may begin anew.
+func (r *Reader) forget() {
+	if r.held < mostHeld {
+		return
+	}
+	for name, s := range r.series {
+		if !s.sure {
+			delete(r.series, name)
+		}
+	}
+	r.held = 0
+}

@@ -1,0 +1,341 @@
+package metrics
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// SMIFields are what nvidia-smi is asked for, with
+// --format=csv,noheader,nounits; answers are read by position.
+const SMIFields = "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit"
+
+// largestReading is more than any cell of a GPU can hold.
+const largestReading = 1e9
+
+// ErrorClass says what kind of thing nvidia-smi said instead of an answer.
+type ErrorClass string
+
+// The classes. Others than these are never made.
+const (
+	NoError         ErrorClass = ""
+	NoDevices       ErrorClass = "no_devices"              // the driver runs, and sees no GPU
+	DriverNotLoaded ErrorClass = "driver_not_loaded"       // the kernel module is missing or does not answer
+	DriverMismatch  ErrorClass = "driver_library_mismatch" // updated, and not restarted since
+	NotInstalled    ErrorClass = "not_installed"           // there is no nvidia-smi
+	GPULost         ErrorClass = "gpu_lost"                // a GPU fell off the bus
+	NoPermission    ErrorClass = "no_permission"
+	BadField        ErrorClass = "bad_field" // the driver is too old to know what was asked for
+	NotYet          ErrorClass = "not_yet"   // AMD's and AWS Neuron's tools answered, which are not read yet
+	OtherError      ErrorClass = "other"
+)
+
+// otherMakers are what the tools of other makers' devices print (rocm-smi,
+// amd-smi, neuron-ls, neuron-top, neuron-monitor) or are missed by. This is the
+// one place that answers for them.
+var otherMakers = []string{"rocm system management interface", "rocm-smi", "amd-smi", "amdsmi", "amd instinct", "neuron-ls", "neuron-top", "neuron_runtime_data", "| neuron |", "neuron_hw_counters"}
+
+// errorTexts are what each class is told by. The first that matches counts.
+var errorTexts = []struct {
+	class ErrorClass
+	text  string
+}{
+	{DriverMismatch, "version mismatch"},
+	{GPULost, "unable to determine the device handle"}, {GPULost, "gpu is lost"}, {GPULost, "fallen off the bus"}, {GPULost, "gpu requires reset"},
+	{NoDevices, "no devices were found"}, {NoDevices, "no devices found"}, {NoDevices, "no gpus found"},
+	{NotInstalled, "command not found"}, {NotInstalled, "nvidia-smi: not found"}, {NotInstalled, "is not recognized as"}, {NotInstalled, "executable file not found"},
+	{NotInstalled, "no such file or directory"}, {NotInstalled, "nvml shared library not found"}, {NotInstalled, "couldn't find libnvidia-ml"},
+	{NoPermission, "insufficient permissions"}, {NoPermission, "permission denied"}, {NoPermission, "gpu access blocked by the operating system"},
+	{BadField, "is not a valid field to query"}, {BadField, "invalid combination of input arguments"}, {BadField, "is not recognized. please run"},
+	{DriverNotLoaded, "nvidia-smi has failed because it couldn't communicate"}, {DriverNotLoaded, "driver not loaded"}, {DriverNotLoaded, "driver is not loaded"},
+	{OtherError, "failed to initialize nvml"}, {OtherError, "failed to properly shut down nvml"}, {OtherError, "unknown error"}, {OtherError, "nvidia-smi has failed"},
+}
+
+// aboutGPUs are the words by which an error text is known to be about GPUs, and
+// not about the training of whose output it is.
+var aboutGPUs = []string{"nvidia", "nvml", "gpu", "no devices", "field to query", "driver", "combination of input arguments"}
+
+// isErrorText reports whether a text is nothing but an error of nvidia-smi or
+// of a tool like it.
+func isErrorText(text string) bool {
+	class := ClassifySMI(text)
+	if class == NoError || class == NotYet {
+		return class == NotYet
+	}
+	lower := strings.ToLower(text)
+	for _, word := range aboutGPUs {
+		if strings.Contains(lower, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// ClassifySMI tells what kind of error a text is; NoError when it is none that
+// is known.
+func ClassifySMI(text string) ErrorClass {
+	lower := strings.ToLower(text)
+	for _, maker := range otherMakers {
+		if strings.Contains(lower, maker) {
+			return NotYet
+		}
+	}
+	for _, e := range errorTexts {
+		if strings.Contains(lower, e.text) {
+			return e.class
+		}
+	}
+	return NoError
+}
+
+// worse is the one of two errors that says more.
+func worse(a, b ErrorClass) ErrorClass {
+	for _, e := range errorTexts {
+		if e.class == a || e.class == b {
+			return e.class
+		}
+	}
+	return a + b // one is none
+}
+
+// SMIAnswer is what nvidia-smi answered, in whichever form it was asked.
+type SMIAnswer struct {
+	GPUs []GPU
+	Apps []App
+	// Error is what it said instead, or among its answers.
+	Error ErrorClass
+}
+
+// App is one process on a GPU.
+type App struct {
+	PID    int      `json:"pid"`
+	Name   string   `json:"name"`
+	Memory *float64 `json:"mem_mib"` // MiB
+}
+
+// ReadSMI reads an answer of nvidia-smi: the CSV of --query-gpu with or without
+// header and units, also repeated, that of --query-compute-apps, the table, the
+// XML of -q -x, dmon, pmon, and error texts. It reports false for any other text.
+func ReadSMI(text []byte) (SMIAnswer, bool) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	var a SMIAnswer
+	switch {
+	case bytes.Contains(text, []byte("<nvidia_smi_log>")):
+		a = readSMIXML(text)
+	case bytes.Contains(text, []byte("NVIDIA-SMI")) && bytes.Contains(text, []byte("+--")):
+		a = readSMITable(string(text))
+	default:
+		a = readSMILines(string(text))
+	}
+	if len(a.GPUs) == 0 && a.Error == NoError {
+		a.Error = ClassifySMI(string(text[:min(len(text), 4096)]))
+	}
+	return a, len(a.GPUs) > 0 || len(a.Apps) > 0 || a.Error != NoError
+}
+
+// readSMILines reads the forms that have one thing in each line.
+func readSMILines(text string) SMIAnswer {
+	var a SMIAnswer
+	var columns []string
+	apps := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		if fields := smiHeader(line); fields != nil {
+			columns, apps = fields, has(fields, "pid")
+			continue
+		}
+		if strings.HasPrefix(line, "#") {
+			if columns == nil || has(monitored(line), "gpu") {
+				columns = monitored(line)
+			}
+			continue
+		}
+		if g, ok := listed(line); ok {
+			a.GPUs = append(a.GPUs, g)
+			continue
+		}
+		if class := ClassifySMI(line); class != NoError && strings.Count(line, ",") < 3 {
+			a.Error = worse(a.Error, class)
+			continue
+		}
+		a.line(line, columns, apps)
+	}
+	return a
+}
+
+// monitored are the columns that a header of dmon or pmon names, also with
+// dates before them (-o DT) or as CSV (--format csv).
+func monitored(line string) []string {
+	return strings.FieldsFunc(strings.ToLower(line[1:]), func(r rune) bool { return r == ' ' || r == ',' })
+}
+
+// listed reads a line of "nvidia-smi -L": "GPU 0: NVIDIA A10G (UUID: GPU-…)".
+func listed(line string) (GPU, bool) {
+	rest, ok := strings.CutPrefix(line, "GPU ")
+	number, rest, ok2 := strings.Cut(rest, ": ")
+	name, _, ok3 := strings.Cut(rest, " (UUID: ")
+	index, err := strconv.ParseUint(number, 10, 16)
+	return GPU{Index: int(index), Name: name}, ok && ok2 && ok3 && err == nil
+}
+
+// line reads a row, whose columns are nil when there was no header.
+func (a *SMIAnswer) line(line string, columns []string, apps bool) {
+	if columns == nil {
+		if g, ok := ParseSMI(line); ok {
+			a.GPUs = append(a.GPUs, g)
+		}
+		return
+	}
+	cells := strings.Split(line, ",")
+	if !strings.Contains(line, ",") {
+		cells = strings.Fields(line)
+	}
+	if len(cells) < 2 || len(cells) < len(columns)-1 {
+		return
+	}
+	row := map[string]string{}
+	for i, c := range columns {
+		if i < len(cells) {
+			row[c] = strings.TrimSpace(cells[i])
+		}
+	}
+	switch {
+	case apps:
+		a.app(row)
+	case row["pid"] != "": // pmon
+		a.app(map[string]string{"pid": row["pid"], "process_name": row["command"], "used_gpu_memory": row["fb"]})
+	default:
+		a.gpu(row)
+	}
+}
+
+func (a *SMIAnswer) app(row map[string]string) {
+	pid, err := strconv.Atoi(row["pid"])
+	if err != nil {
+		return
+	}
+	name := row["process_name"]
+	if name == "" {
+		name = row["name"]
+	}
+	used := row["used_gpu_memory"]
+	if used == "" { // what the driver also calls it
+		used = row["used_memory"]
+	}
+	a.Apps = append(a.Apps, App{PID: pid, Name: name, Memory: reading(used)})
+}
+
+// smiNames are the fields, as queries and dmon call them.
+var smiNames = map[string]func(*GPU) **float64{
+	"utilization.gpu": func(g *GPU) **float64 { return &g.Util }, "sm": func(g *GPU) **float64 { return &g.Util },
+	"memory.used": func(g *GPU) **float64 { return &g.MemUsed }, "fb": func(g *GPU) **float64 { return &g.MemUsed },
+	"memory.total":    func(g *GPU) **float64 { return &g.MemTotal },
+	"temperature.gpu": func(g *GPU) **float64 { return &g.Temp }, "gtemp": func(g *GPU) **float64 { return &g.Temp }, "temp": func(g *GPU) **float64 { return &g.Temp },
+	"power.draw": func(g *GPU) **float64 { return &g.Power }, "pwr": func(g *GPU) **float64 { return &g.Power },
+	"power.limit": func(g *GPU) **float64 { return &g.PowerLimit },
+}
+
+// otherPower are newer names of the power drawn, which count when the plain
+// one is not available.
+var otherPower = []string{"power.draw.instant", "power.draw.average"}
+
+func (a *SMIAnswer) gpu(row map[string]string) {
+	g := GPU{Index: len(a.GPUs), Name: row["name"]}
+	for _, key := range []string{"index", "gpu"} {
+		if n, err := strconv.ParseUint(row[key], 10, 16); err == nil {
+			g.Index = int(n)
+		}
+	}
+	for name, field := range smiNames {
+		if v := reading(row[name]); v != nil {
+			*field(&g) = v
+		}
+	}
+	for _, name := range otherPower {
+		if g.Power == nil {
+			g.Power = reading(row[name])
+		}
+	}
+	if strings.Contains(strings.ToLower(row["name"]), "gpu is lost") {
+		a.Error = GPULost
+	}
+	a.GPUs = append(a.GPUs, g)
+}
+
+// smiHeader reads the header of a CSV answer: the names of its fields without
+// their units. nil when the line is none.
+func smiHeader(line string) []string {
+	cells := strings.Split(line, ",")
+	if len(cells) < 2 {
+		return nil
+	}
+	known := 0
+	for i, c := range cells {
+		name, _, _ := strings.Cut(strings.TrimSpace(c), " [")
+		cells[i] = name
+		if smiNames[name] != nil || name == "index" || name == "name" || name == "uuid" || name == "gpu_uuid" || name == "pid" || name == "process_name" || name == "used_gpu_memory" || name == "gpu_name" || name == "timestamp" {
+			known++
+		}
+	}
+	if known < 2 {
+		return nil
+	}
+	return cells
+}
+
+func has(words []string, w string) bool {
+	for _, x := range words {
+		if x == w {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseSMI reads one line of nvidia-smi's answer to a query of SMIFields. It
+// reports false for a line that is no answer, such as an error text. A cell
+// that is not available ("N/A", "[Not Supported]", "[Unknown Error]", "ERR!")
+// is nil and never drops the row; where it is the index, that is -1.
+func ParseSMI(line string) (GPU, bool) {
+	cells := strings.Split(line, ",")
+	if len(cells) < 3 {
+		return GPU{}, false
+	}
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
+	}
+	index, err := strconv.ParseUint(cells[0], 10, 16)
+	g := GPU{Index: int(index), Name: cells[1]}
+	if err != nil {
+		if !absent(cells[0]) {
+			return GPU{}, false
+		}
+		g.Index = -1
+	}
+	for i, field := range []**float64{&g.Util, &g.MemUsed, &g.MemTotal, &g.Temp, &g.Power, &g.PowerLimit} {
+		if i+2 < len(cells) {
+			*field = reading(cells[i+2])
+		}
+	}
+	return g, true
+}
+
+// absent reports whether a cell says that its value is not available.
+func absent(cell string) bool {
+	return cell == "N/A" || cell == "ERR!" || strings.HasPrefix(cell, "[") && strings.HasSuffix(cell, "]")
+}
+
+// reading is the value of one cell; nil when it is not a number. A unit that
+// was asked for or that an old nvidia-smi leaves in ("97 %", "350.00 W",
+// "69MiB", "32C") is dropped.
+func reading(cell string) *float64 {
+	cell, _, _ = strings.Cut(strings.TrimSpace(cell), " ")
+	v, err := strconv.ParseFloat(strings.TrimRight(cell, "%WCMiB"), 64)
+	if err != nil || !(v >= 0 && v <= largestReading) {
+		return nil
+	}
+	return &v
+}

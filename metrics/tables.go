@@ -1,0 +1,305 @@
+package metrics
+
+import "strings"
+
+// Bounds of a table.
+const (
+	mostColumns = 64
+	mostRows    = 256 // of a box of names and values
+	longestWait = 400 // lines between a header and its rows
+)
+
+// tables reads tables that are printed line by line: a header with rows of
+// numbers below it, and boxes with a name and a value in each row.
+type tables struct {
+	columns []column
+	waited  int
+	evals   bool // rows are of classes: that of all counts
+	section string
+	splits  []string // of the columns, of a table whose rows are metrics
+	rows    []row
+}
+
+type column struct {
+	term
+	unit unit
+}
+
+type row struct {
+	key   string
+	value float64
+	real  bool
+	in    string // the section
+}
+
+// cells cuts a line at bars, or at tabs and wider gaps.
+func cells(line string) []string {
+	var out []string
+	if strings.ContainsAny(line, "|│┃") {
+		for _, c := range strings.FieldsFunc(line, func(r rune) bool { return r == '|' || r == '│' || r == '┃' }) {
+			out = append(out, strings.TrimSpace(c))
+		}
+		return out
+	}
+	start := -1
+	for i := 0; i <= len(line); i++ {
+		gap := i == len(line) || line[i] == '\t' || line[i] == ' ' && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t')
+		switch {
+		case gap && start >= 0:
+			out = append(out, line[start:i])
+			start = -1
+		case !gap && start < 0 && line[i] != ' ' && line[i] != '\t':
+			start = i
+		}
+	}
+	return out
+}
+
+// firstColumns are what the first column of a table of results is called.
+var firstColumns = map[string]unit{
+	"epoch": unitEpoch, "epochs": unitEpoch, "e": unitEpoch, "iter": unitStep, "iteration": unitStep, "step": unitStep, "steps": unitStep, "round": unitStep,
+	"#": unitStep, "class": noUnit, "classes": noUnit,
+}
+
+// mayBeHeader looks cheaply whether a line can be the header of a table.
+func mayBeHeader(line string) bool {
+	i := 0
+	for i < len(line) && (line[i] == ' ' || line[i] == '\t' || line[i] == '|') {
+		i++
+	}
+	if i >= len(line) || strings.IndexByte("eEiIsSrRcC#", line[i]) < 0 {
+		return false
+	}
+	end := i
+	for end < len(line) && (isLetter(line[end]) || line[end] == '#') {
+		end++
+	}
+	if _, ok := firstColumns[strings.ToLower(line[i:end])]; !ok {
+		return false
+	}
+	return end < len(line) && (line[end] == '\t' || strings.HasPrefix(line[end:], "  ") || strings.IndexByte(line[end:], '|') >= 0)
+}
+
+// header takes a line as the header of the rows to come.
+func (t *tables) header(line string, names understood) bool {
+	found := cells(line)
+	if len(found) < 2 || len(found) > mostColumns {
+		return false
+	}
+	_, evals := map[string]bool{"class": true, "classes": true}[strings.ToLower(found[0])]
+	if evals && strings.IndexByte(line, '|') < 0 { // "mAP@.5 mAP@.5:.95": wide names are a blank apart
+		found = strings.Fields(line)
+	}
+	columns := make([]column, 0, len(found))
+	scores := 0
+	group := ""
+	for i, name := range found {
+		name, group = ofGroup(strings.TrimSuffix(name, ":"), group)
+		if f, ok := number(name, 0); len(name) > 40 || strings.ContainsAny(name, "=") || strings.Contains(name, ": ") || ok && f.next == len(name) {
+			return false
+		}
+		u, first := firstColumns[strings.ToLower(name)]
+		if i == 0 && !first {
+			return false
+		}
+		said := ""
+		if evals {
+			said = "val"
+		}
+		c := column{term: names.term(strings.Clone(name), said), unit: u}
+		if len(name) == 1 && u == noUnit {
+			c.kind = unknown
+			c.show = tidy(strings.TrimPrefix(said+"/"+name, "/"))
+		}
+		if group != "" && hasColumn(columns, c.show) {
+			c.term = names.term(group+"_"+name, said)
+		}
+		if c.kind >= weak {
+			scores++
+		}
+		columns = append(columns, c)
+	}
+	if scores == 0 && !(columns[0].unit == unitEpoch && strings.HasSuffix(strings.ToLower(found[1]), "mem")) {
+		return false
+	}
+	t.columns, t.waited, t.evals = columns, 0, evals
+	return true
+}
+
+// splitHeader takes "Training |  Validation" as the header of rows with a metric
+// each, as AllenNLP prints them.
+func (t *tables) splitHeader(line string) bool {
+	if strings.IndexByte(line, '|') < 0 || len(line) > 200 {
+		return false
+	}
+	var found []string
+	for _, c := range cells(line) {
+		split := splits[strings.ToLower(c)]
+		if split == "" {
+			return false
+		}
+		found = append(found, split)
+	}
+	if len(found) < 2 {
+		return false
+	}
+	t.splits = found
+	return true
+}
+
+// splitRow takes a row of such a table; any other line ends it.
+func (t *tables) splitRow(s *scanner, line string) (found, bool) {
+	got := cells(line)
+	if len(got) != len(t.splits)+1 || got[0] == "" || strings.ContainsAny(got[0], " =:") {
+		t.splits = nil
+		return found{}, false
+	}
+	s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
+	for i, cell := range got[1:] {
+		f, ok := number(cell, 0)
+		if v := known(s.names.term(got[0], t.splits[i]), f); ok && f.next == len(cell) && v.kind >= weak && v.show != "" {
+			s.found.values = append(s.found.values, v)
+		}
+	}
+	return s.found, true
+}
+
+// ofGroup is the name of a column in "Box(P  R  mAP50)  Mask(P  R  mAP50)", and
+// the group that it and those behind it are of.
+func ofGroup(name, group string) (column, of string) {
+	if owner, _, ok := strings.Cut(name, "("); ok && !strings.HasSuffix(name, ")") {
+		return name, strings.ToLower(owner)
+	}
+	if strings.HasSuffix(name, ")") && strings.IndexByte(name, '(') < 0 {
+		name = name[:len(name)-1]
+	}
+	return name, group
+}
+
+func hasColumn(columns []column, show string) bool {
+	for _, c := range columns {
+		if c.show == show {
+			return true
+		}
+	}
+	return false
+}
+
+// read takes a line as a row of the table whose header came before.
+func (t *tables) read(s *scanner, line string) (found, bool) {
+	if t.waited++; t.waited > longestWait {
+		t.columns = nil
+		return found{}, false
+	}
+	got := cells(line)
+	if len(got) < 2 || len(got) > len(t.columns) || len(got) < len(t.columns)-1 {
+		return found{}, false
+	}
+	if t.evals && got[0] != "all" {
+		return found{}, false
+	}
+	s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
+	for i, cell := range got {
+		c := t.columns[i]
+		if c.unit != noUnit {
+			n, next, ok := ofTotal(cell, 0)
+			if !ok || next != len(cell) {
+				return found{}, false
+			}
+			n.unit, n.global = c.unit, c.unit == unitStep
+			s.found.counters = append(s.found.counters, n)
+			continue
+		}
+		if i == 0 || c.kind == never {
+			continue
+		}
+		f, ok := number(cell, 0)
+		if !ok || f.next < len(cell) && cell[f.next:] != "%" && cell[f.next:] != ":" {
+			continue
+		}
+		s.found.values = append(s.found.values, value{term: c.term, figure: f, sure: true})
+	}
+	t.waited = 0
+	return s.found, len(s.found.values) > 0
+}
+
+// box takes a line as a row of a box of names and values, as stable-baselines
+// and Ray print it. It reports whether the line belongs to a box, and whether
+// it ends one.
+func (t *tables) box(line string) (inside, ended bool) {
+	i := skipBlanks(line, 0)
+	if i >= len(line) {
+		return false, len(t.rows) > 0
+	}
+	rest := line[i:]
+	bar := strings.HasPrefix(rest, "│") || strings.HasPrefix(rest, "┃") || rest[0] == '|' && len(rest) > 1 && rest[len(rest)-1] == '|'
+	if !bar {
+		return false, len(t.rows) > 0
+	}
+	got := cells(rest)
+	if len(got) > 2 && len(t.rows) == 0 {
+		return false, false
+	}
+	if len(got) == 1 {
+		got = sides(got[0])
+	}
+	if len(got) != 2 || got[0] == "" || len(got[0]) > longestName || len(t.rows) >= mostRows {
+		return bar, false
+	}
+	if got[1] == "" && strings.HasSuffix(got[0], "/") {
+		t.section = strings.Clone(got[0])
+		return true, false
+	}
+	if f, ok := number(got[1], 0); ok && f.next == len(got[1]) {
+		t.rows = append(t.rows, row{key: strings.Clone(got[0]), value: f.value, real: f.real, in: t.section})
+	}
+	return true, false
+}
+
+// sides cuts "accuracy     0.8852" in two.
+func sides(cell string) []string {
+	cut := strings.LastIndexByte(cell, ' ')
+	if cut < 0 || cut == 0 || cell[cut-1] != ' ' {
+		return nil
+	}
+	key := strings.TrimSpace(cell[:cut])
+	if strings.Contains(key, "  ") { // more than two columns
+		return nil
+	}
+	return []string{key, cell[cut+1:]}
+}
+
+// boxed reads the rows of a box that has ended. Boxes with sections are the
+// reports of a training; others have settings too.
+func (t *tables) boxed(s *scanner) found {
+	s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
+	report := false
+	for _, r := range t.rows {
+		report = report || r.in != ""
+		if c, ok := dictCounter(keyed{key: r.key, value: r.value}); ok {
+			s.found.counters = append(s.found.counters, c)
+		}
+	}
+	for _, r := range t.rows {
+		if _, ok := dictCounter(keyed{key: r.key, value: r.value}); ok {
+			continue
+		}
+		v := value{term: s.names.term(r.in+r.key, ""), figure: figure{value: r.value, real: r.real}}
+		if r.in == "time/" {
+			v.kind = classify(strings.ToLower(r.key))
+		} else if v.kind == never && r.in != "" {
+			v.kind = unknown
+		}
+		if v.kind == never || v.show == "" {
+			continue
+		}
+		v.sure = r.in != ""
+		s.found.values = append(s.found.values, v)
+		s.mark(v.show)
+	}
+	if !report {
+		s.found.values = s.judged()
+	}
+	t.rows, t.section = t.rows[:0], ""
+	return s.found
+}

@@ -1,0 +1,184 @@
+package metrics
+
+import "strings"
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
+
+// keyBytes are those that a name may have inside.
+var keyBytes = func() (t [256]bool) {
+	for c := range t {
+		b := byte(c)
+		t[c] = isLetter(b) || isDigit(b) || b == '/' || b == '.' || b == '@' || b == '-'
+	}
+	return t
+}()
+
+func isKeyByte(c byte) bool { return keyBytes[c] }
+
+// nextKey finds the next word that can be a name; end is -1 when there is none.
+func nextKey(line string, i int) (start, end int) {
+	for ; i < len(line); i++ {
+		if !isLetter(line[i]) {
+			continue
+		}
+		inside := i > 0 && (isKeyByte(line[i-1]) && line[i-1] != '/' || line[i-1] >= 0x80)
+		end = i
+		for end < len(line) && isKeyByte(line[end]) {
+			end++
+		}
+		if !inside {
+			return i, end
+		}
+		i = end
+	}
+	return 0, -1
+}
+
+func skipBlanks(line string, i int) int {
+	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// oddKey is where the colon stands that ends a name which has '=' or ':'
+// inside, such as "recall@thr=0.5:" and "v_map_0.05:0.45:"; 0 when it is none.
+func oddKey(line string, start, end int) int {
+	if end >= len(line) || line[end] != '=' && line[end] != ':' || end+1 >= len(line) || !isDigit(line[end+1]) {
+		return 0
+	}
+	if u, _ := unitOf(line[start:end]); u != noUnit {
+		return 0
+	}
+	i := end + 1
+	for i < len(line) && isKeyByte(line[i]) {
+		i++
+	}
+	if i+1 < len(line) && line[i] == ':' && line[i+1] == ' ' && i-start <= longestName {
+		return i
+	}
+	return 0
+}
+
+// nameEnd is where a name ends whose last word ends at i: behind a unit or a
+// tag, as in "time (ms)" and "train loss <loss>".
+func nameEnd(line string, i int) int {
+	at := i
+	if at < len(line) && line[at] == ' ' {
+		at++
+	}
+	if at >= len(line) || line[at] != '(' && line[at] != '<' {
+		if i < len(line) && line[i] == '>' && i+1 < len(line) && line[i+1] == '=' {
+			return i + 1
+		}
+		return i
+	}
+	end := at + 1
+	for end < len(line) && (isLetter(line[end]) || line[end] == '/' || line[end] == '%') && end-at < 12 {
+		end++
+	}
+	if end+1 < len(line) && (line[end] == ')' || line[end] == '>') && end > at+1 && (line[end+1] == ':' || line[end+1] == '=') {
+		return end + 1
+	}
+	return i
+}
+
+// separator looks at what stands between a key and its value: ':', '=' or ' ';
+// 0 for none. at is where the value would begin.
+func separator(line string, i int) (sep byte, at int) {
+	if i < len(line) && (line[i] == '"' || line[i] == '\'') {
+		i++
+	}
+	blanks := i
+	i = skipBlanks(line, i)
+	if i < len(line) && (line[i] == ':' || line[i] == '=') {
+		sep = line[i]
+		i++
+		if i < len(line) && (line[i] == sep || line[i] == '/') { // "::", "==", "://"
+			return 0, i
+		}
+		i = skipBlanks(line, i)
+		if i < len(line) && (line[i] == '"' || line[i] == '\'') {
+			i++
+		}
+		return sep, i
+	}
+	if i > blanks {
+		if strings.HasPrefix(line[i:], "is ") { // "test mse is 0.0075"
+			return ' ', i + 3
+		}
+		return ' ', i
+	}
+	return 0, i
+}
+
+// wrappers are what frameworks print around a number.
+var wrappers = set(`tensor array Array DeviceArray float32 float64 float16 np.float32 np.float64 np.float16 torch.tensor jnp.array numpy.float32 numpy.float64`)
+
+// valueAt reads the number of a value at i, also one in a list (the first
+// counts) or in "tensor(1.5, device=…)".
+func (s *scanner) valueAt(i int) (v value, ok bool) {
+	line := s.line
+	for range 2 {
+		if i >= len(line) || isDigit(line[i]) || line[i] == '-' || line[i] == '.' {
+			break
+		}
+		if line[i] == '[' {
+			i++
+			v.list = true
+			continue
+		}
+		end := i
+		for end < len(line) && end-i < 16 && isKeyByte(line[end]) {
+			end++
+		}
+		if end == i || end >= len(line) || line[end] != '(' || !wrappers[line[i:end]] {
+			break
+		}
+		i, v.list = end+1, true
+	}
+	v.figure, ok = number(line, i)
+	if ok && v.list {
+		after := byte(0)
+		if v.next < len(line) {
+			after = line[v.next]
+		}
+		switch after {
+		case ',':
+		case ']', ')':
+			v.next++
+			if v.next < len(line) && line[v.next] == ')' {
+				v.next++
+			}
+		default:
+			return v, false
+		}
+	}
+	return v, ok
+}
+
+// ratio reads "9841/10000" of an accuracy as percent.
+func ratio(line string, v value) (figure, bool) {
+	if v.kind < weak || v.real || v.next >= len(line) || line[v.next] != '/' || !strings.Contains(v.show, "acc") {
+		return figure{}, false
+	}
+	total, ok := number(line, v.next+1)
+	if !ok || total.value <= 0 || v.figure.value > total.value || !standsAlone(line, total.next) {
+		return figure{}, false
+	}
+	return figure{100 * v.figure.value / total.value, -1, total.next, true}, true
+}
+
+// isRateUnit reports whether a unit per time follows: "10356.65 samples/sec".
+func isRateUnit(line string, i int) bool {
+	start := skipBlanks(line, i)
+	if start == i {
+		return false
+	}
+	end := start
+	for end < len(line) && isKeyByte(line[end]) {
+		end++
+	}
+	unit := line[start:end]
+	return strings.HasSuffix(unit, "/s") || strings.HasSuffix(unit, "/sec") || strings.HasSuffix(unit, "/second")
+}

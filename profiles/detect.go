@@ -1,0 +1,142 @@
+package profiles
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	trainForm = regexp.MustCompile(`^train[A-Za-z0-9_.-]*\.py$`)
+	// distributed is what a script says that is made for torchrun.
+	distributed = regexp.MustCompile(`\btorch\.distributed\b|\bDistributedDataParallel\b|\binit_process_group\b`)
+	// resultDirs are where training scripts are used to write.
+	resultDirs = []string{"outputs", "output", "results", "runs", "checkpoints"}
+)
+
+// maxScript is how much of a script is looked at.
+const maxScript = 1 << 20
+
+// Detect makes a profile for a directory out of what lies there: the training
+// script, the file of the environment, the directories of results. The notes
+// say what was chosen and what else was there. Environments are chosen among
+// the kinds that can be made. Nothing is written.
+func Detect(dir string, kinds []string) (*Profile, []string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for an experiment: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for an experiment: %w; name the directory of the training script", err)
+	}
+	files, dirs := map[string]bool{}, map[string]bool{}
+	for _, e := range entries {
+		st, err := os.Stat(filepath.Join(dir, e.Name())) // follows links
+		files[e.Name()] = err == nil && st.Mode().IsRegular()
+		dirs[e.Name()] = err == nil && st.IsDir()
+	}
+	scripts := candidates(files)
+	if len(scripts) == 0 {
+		return nil, nil, fmt.Errorf("look for an experiment in %s: there is no train*.py, main.py or run.py; "+
+			"go to the directory of the training script, or write a %s with run: {command: your_script.py} (dlwb help profile)", dir, FileName)
+	}
+	p := defaults()
+	p.Path = filepath.Join(dir, FileName)
+	p.Name = nameFor(p.Path)
+	p.Run.Command = commandWord(scripts[0])
+	text, err := readBounded(filepath.Join(dir, scripts[0]), maxScript)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the training script: %w", err)
+	}
+	notes := []string{scripts[0] + " is the training script"}
+	if len(scripts) > 1 {
+		notes[0] += "; not chosen: " + strings.Join(scripts[1:], ", ")
+	}
+	notes = append(notes, detectEnvironment(p, files, kinds)...)
+	if distributed.Match(text) {
+		p.Run.Engine = "torchrun"
+		notes = append(notes, scripts[0]+" uses torch.distributed: the engine is torchrun")
+	}
+	return p, append(notes, detectResults(p, dirs, string(text))...), nil
+}
+
+// candidates are the files that may be the training script, the best first.
+func candidates(files map[string]bool) []string {
+	var all []string
+	for name, regular := range files {
+		if regular && (trainForm.MatchString(name) || name == "main.py" || name == "run.py") {
+			all = append(all, name)
+		}
+	}
+	rank := func(name string) int {
+		switch {
+		case name == "train.py":
+			return 0
+		case trainForm.MatchString(name):
+			return 1
+		case name == "main.py":
+			return 2
+		}
+		return 3
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Or(rank(a)-rank(b), len(a)-len(b), cmp.Compare(a, b))
+	})
+	return all
+}
+
+// commandWord gives a file name as one word of a command.
+func commandWord(name string) string {
+	if !strings.ContainsAny(name, " \t'\"\\") {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}
+
+// environmentFiles are what an environment can be made from, the best first.
+var environmentFiles = []struct{ name, kind string }{
+	{"requirements.txt", "venv"}, {"environment.yml", "conda"}, {"environment.yaml", "conda"}, {"Dockerfile", "docker"},
+}
+
+func detectEnvironment(p *Profile, files map[string]bool, kinds []string) (notes []string) {
+	for _, f := range environmentFiles {
+		switch {
+		case !files[f.name]:
+		case !slices.Contains(kinds, f.kind):
+			notes = append(notes, fmt.Sprintf("%s is there, but this dlwb makes no %s environments, only %s: "+
+				"what the script needs must be on the node, or in a requirements.txt", f.name, f.kind, strings.Join(kinds, " and ")))
+		case p.Environment.Kind == "system":
+			p.Environment.Kind, p.Environment.File = f.kind, f.name
+			notes = append(notes, fmt.Sprintf("%s: the environment is {%s: %s}", f.name, f.kind, f.name))
+		default:
+			notes = append(notes, fmt.Sprintf("%s is there too; {%s: %s} would use it", f.name, f.kind, f.name))
+		}
+	}
+	if notes == nil {
+		notes = []string{"no requirements.txt, environment.yml or Dockerfile was found"}
+	}
+	if p.Environment.Kind == "system" {
+		notes = append(notes, "the environment is the Python that is on the node")
+	}
+	return notes
+}
+
+// detectResults guesses where the results will lie: directories with a usual
+// name that are there, or that the script names in quotes.
+func detectResults(p *Profile, dirs map[string]bool, script string) []string {
+	for _, name := range resultDirs {
+		named := regexp.MustCompile(`["'](\./)?` + name + `(/[^"'\n]*)?["']`)
+		if dirs[name] || named.MatchString(script) {
+			p.Results.Paths = append(p.Results.Paths, name)
+		}
+	}
+	if len(p.Results.Paths) == 0 {
+		return []string{"no directory of results was found: add results: {paths: [outputs/]} to bring files home"}
+	}
+	return []string{"results: " + strings.Join(p.Results.Paths, ", ")}
+}

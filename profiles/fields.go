@@ -1,0 +1,238 @@
+package profiles
+
+import (
+	"slices"
+	"strings"
+)
+
+// Field describes one key of a profile. The table of them is the only place
+// that knows the keys: the reader, the writer, the JSON schema and the
+// reference page are made from it.
+type Field struct {
+	Key         string // "machines.count"
+	Type        *Type
+	Default     string   // as it would be written; empty: none
+	Allowed     []string // for a choice
+	Min, Max    int64    // for counts, and for durations in seconds
+	Providers   []string // that know the key; nil: all
+	RequiredFor []string // providers that need it; {"*"}: all
+	Also        []string // what people write instead of the last word of the key
+	Doc         string   // one sentence
+	Example     string   // a value, as YAML
+
+	// ref gives the place of the value in a profile; the type knows what
+	// kind of pointer it is.
+	ref func(*Profile) any
+}
+
+// Group is a key that holds other keys.
+type Group struct{ Key, Doc string }
+
+// Providers are the providers that a profile may name.
+var Providers = []string{"local", "hosts", "ec2", "sagemaker", "ecs", "kubernetes"}
+
+// Engines are the engines that a profile may name.
+var Engines = []string{"auto", "torchrun", "plain"}
+
+var (
+	paid  = []string{"ec2", "sagemaker", "ecs"}
+	cloud = []string{"ec2", "sagemaker", "ecs", "kubernetes"}
+)
+
+// Groups are the keys that hold other keys, in the order of the reference.
+var Groups = []Group{
+	{"", "What the experiment is called and where it runs."},
+	{"machines", "Which machines are wanted, and how many."},
+	{"machines.instance", "Machines by what they must have, instead of by the name of their type."},
+	{"environment", "Where Python comes from on a node: `system`, or one of the keys below."},
+	{"code", "What is copied to the nodes. `.gitignore` and `.dlwbignore` are honoured."},
+	{"run", "The training command."},
+	{"results", "What is brought home, and where to."},
+	{"limits", "What ends a run or a cluster that costs too much or does nothing. `dlwb plan` names the limits that nothing acts on."},
+}
+
+// Fields are all keys of a profile, in the order in which they are written.
+var Fields = []*Field{
+	{Key: "name", Type: nameType, Doc: "The name of the experiment; without it, the name of the profile's directory.",
+		Example: "charlm", ref: func(p *Profile) any { return &p.Name }},
+	{Key: "provider", Type: choiceType, Allowed: Providers, Default: "local", Also: []string{"cloud", "backend"},
+		Doc: "Where the machines come from.", Example: "ec2", ref: func(p *Profile) any { return &p.Provider }},
+
+	{Key: "machines.region", Type: regionsType, Providers: paid, Also: []string{"regions", "zone"},
+		Doc: "The region, or several that are tried in order.", Example: "[us-east-1, us-west-2]",
+		ref: func(p *Profile) any { return &p.Machines.Regions }},
+	{Key: "machines.instance", Type: instanceType, Providers: cloud, RequiredFor: []string{"ec2", "sagemaker"},
+		Also: []string{"type", "instance_type", "machine"},
+		Doc:  "The instance type, or a mapping that says what the machine must have.", Example: "g5.xlarge",
+		ref: func(p *Profile) any { return &p.Machines.Instance }},
+	{Key: "machines.instance.gpu", Type: modelsType, Providers: cloud, Also: []string{"model"},
+		Doc: "The GPU model, or several of which any will do.", Example: "A10G|L4",
+		ref: func(p *Profile) any { return &p.Machines.Need.GPU }},
+	{Key: "machines.instance.gpus", Type: countType, Min: 0, Max: 64, Providers: cloud,
+		Doc: "How many GPUs a machine must have.", Example: "4", ref: func(p *Profile) any { return &p.Machines.Need.GPUs }},
+	{Key: "machines.instance.memory", Type: leastSizeType, Providers: cloud,
+		Doc: "How much memory each GPU must have, at least.", Example: `">=24GB"`,
+		ref: func(p *Profile) any { return &p.Machines.Need.Memory }},
+	{Key: "machines.instance.max_price", Type: priceType, Providers: paid, Also: []string{"price"},
+		Doc: "What a machine may cost per hour, in US dollars.", Example: "1.50",
+		ref: func(p *Profile) any { return &p.Machines.Need.MaxPrice }},
+	{Key: "machines.count", Type: countType, Min: 1, Max: 1000, Default: "1", Also: []string{"nodes", "number", "size"},
+		Doc: "How many nodes; with the hosts provider, all hosts when not given.", Example: "2",
+		ref: func(p *Profile) any { return &p.Machines.Count }},
+	{Key: "machines.spot", Type: flagType, Default: "false", Providers: []string{"ec2", "sagemaker"}, Also: []string{"preemptible"},
+		Doc: "Whether to use spare capacity, which is cheaper and may be taken away.", Example: "true",
+		ref: func(p *Profile) any { return &p.Machines.Spot }},
+	{Key: "machines.spot_fallback", Type: flagType, Default: "false", Providers: []string{"ec2"}, Also: []string{"fallback"},
+		Doc: "Whether to take machines on demand when there is no spare capacity in any zone.", Example: "true",
+		ref: func(p *Profile) any { return &p.Machines.SpotFallback }},
+	{Key: "machines.image", Type: textType, Providers: cloud, Also: []string{"ami"},
+		Doc: "The machine image: an alias such as `pytorch`, or an id.", Example: "pytorch",
+		ref: func(p *Profile) any { return &p.Machines.Image }},
+	{Key: "machines.disk", Type: sizeType, Providers: cloud, Also: []string{"storage", "volume"},
+		Doc: "The size of the disk of a node.", Example: "200GB", ref: func(p *Profile) any { return &p.Machines.Disk }},
+	{Key: "machines.subnet", Type: wordType, Providers: []string{"ec2"}, Also: []string{"vpc"},
+		Doc: "The subnet of the nodes; without it, the default VPC's, in a zone that has room.", Example: "subnet-0123456789abcdef0",
+		ref: func(p *Profile) any { return &p.Machines.Subnet }},
+	{Key: "machines.user", Type: wordType, Providers: []string{"ec2"}, Also: []string{"login", "ssh_user"},
+		Doc: "Who logs in on the nodes; without it, the image's own user.", Example: "ubuntu",
+		ref: func(p *Profile) any { return &p.Machines.User }},
+	{Key: "machines.ssh_port", Type: countType, Min: 0, Max: 65535, Default: "0", Providers: []string{"ec2"},
+		Doc: "The port of sshd in the image; 0 means 22.", Example: "2222",
+		ref: func(p *Profile) any { return &p.Machines.SSHPort }},
+	{Key: "machines.instance_profile", Type: wordType, Providers: []string{"ec2"}, Also: []string{"iam_role", "role"},
+		Doc: "The IAM instance profile that lets the nodes write to `results.s3`; without it they have no credentials.", Example: "dlwb-results",
+		ref: func(p *Profile) any { return &p.Machines.InstanceProfile }},
+	{Key: "machines.hosts", Type: hostsType, Providers: []string{"hosts"}, RequiredFor: []string{"hosts"}, Also: []string{"addresses"},
+		Doc: "The machines, each as `host`, `user@host` or `user@host:port`, with names of `~/.ssh/config` too, or as a mapping such as `{host: gpu1, gpus: [0, 1], dir: /data/ada}`; `\"gpu[1-4]\"` stands for four; the first is the head.", Example: "[ada@gpu1, ada@gpu2]",
+		ref: func(p *Profile) any { return &p.Machines }},
+	{Key: "machines.host_keys", Type: hostKeysType, Providers: []string{"hosts"}, Also: []string{"host_key", "fingerprints"},
+		Doc: "Host keys that you vouch for, instead of those in `known_hosts`.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",
+		ref: func(p *Profile) any { return &p.Machines.HostKeys }},
+	{Key: "machines.simulate_gpus", Type: countType, Min: 0, Max: 16, Default: "0", Providers: []string{"local"},
+		Doc: "How many simulated GPUs each node shows; they are marked SIMULATED wherever they are seen.", Example: "2",
+		ref: func(p *Profile) any { return &p.Machines.SimulateGPUs }},
+
+	{Key: "environment", Type: systemType, Default: "system", Also: []string{"env"},
+		Doc: "`system` uses the Python that is on the node, or a mapping says how to make another.", Example: "system",
+		ref: func(p *Profile) any { return &p.Environment }},
+	{Key: "environment.venv", Type: kindType, Also: []string{"pip", "requirements"},
+		Doc: "A virtual environment with the packages of this requirements file, which lies in the code directory.", Example: "requirements.txt",
+		ref: func(p *Profile) any { return &p.Environment }},
+	{Key: "environment.conda", Type: kindType, Doc: "A conda environment made from this file, which lies in the code directory.",
+		Example: "environment.yml", ref: func(p *Profile) any { return &p.Environment }},
+	{Key: "environment.docker", Type: kindType, Also: []string{"image", "container"},
+		Doc: "A container from this image, or from a Dockerfile in the code directory.", Example: "pytorch/pytorch:latest",
+		ref: func(p *Profile) any { return &p.Environment }},
+	{Key: "environment.python", Type: wordType, Also: []string{"interpreter"},
+		Doc:     "The interpreter to start from, as a path or a name; without it, the first python3 that has PyTorch, else the first.",
+		Example: "/usr/bin/python3", ref: func(p *Profile) any { return &p.Environment.Python }},
+	{Key: "environment.optional", Type: flagType, Default: "false",
+		Doc:     "Whether the run goes on with the Python that is there when the environment can't be made.",
+		Example: "true", ref: func(p *Profile) any { return &p.Environment.Optional }},
+
+	{Key: "code.dir", Type: dirType, Default: ".", Also: []string{"path", "directory", "root"},
+		Doc: "The directory that is copied, relative to the profile's own.", Example: "src", ref: func(p *Profile) any { return &p.Code.Dir }},
+	{Key: "code.exclude", Type: textsType, Also: []string{"ignore"}, Doc: "What is not copied, as patterns of .gitignore.",
+		Example: `[data/, "*.ckpt"]`, ref: func(p *Profile) any { return &p.Code.Exclude }},
+
+	{Key: "run.engine", Type: choiceType, Allowed: Engines, Default: "auto", Also: []string{"launcher"},
+		Doc: "What starts the ranks; `auto` is torchrun where PyTorch is, else plain processes.", Example: "torchrun",
+		ref: func(p *Profile) any { return &p.Run.Engine }},
+	{Key: "run.command", Type: commandType, RequiredFor: []string{"*"}, Also: []string{"cmd", "script", "entrypoint", "args"},
+		Doc: "The training command, run in the code directory; a .py file is run with the environment's Python.", Example: "train.py --epochs 10",
+		ref: func(p *Profile) any { return &p.Run.Command }},
+	{Key: "run.env", Type: envType, Also: []string{"environment", "variables"},
+		Doc: "Environment variables of the command; a secret is a reference, `${env:NAME}`, to a variable of the shell that starts dlwb.", Example: `{WANDB_API_KEY: "${env:WANDB_API_KEY}"}`,
+		ref: func(p *Profile) any { return &p.Run.Env }},
+	{Key: "run.procs_per_node", Type: countType, Min: 0, Max: 256, Default: "0", Also: []string{"nproc_per_node", "procs", "processes"},
+		Doc: "How many ranks a node runs; 0 means one per GPU, and one on a node without GPUs.", Example: "2",
+		ref: func(p *Profile) any { return &p.Run.ProcsPerNode }},
+	{Key: "run.master_port", Type: countType, Min: 0, Max: 65535, Default: "0", Also: []string{"port"},
+		Doc: "The port on node 0 where the ranks meet; 0 means a free one.", Example: "29500",
+		ref: func(p *Profile) any { return &p.Run.MasterPort }},
+	{Key: "run.grace", Type: durationType, Default: "10s", Min: 0, Max: 3600,
+		Doc: "How long a rank that is told to stop may take before it is killed.", Example: "30s",
+		ref: func(p *Profile) any { return &p.Run.Grace }},
+
+	{Key: "run.on_notice", Type: commandType, Providers: []string{"ec2"}, Also: []string{"hook"},
+		Doc: "What a node runs in the code directory when it is about to be taken away, before the ranks get TERM.", Example: "touch save-now",
+		ref: func(p *Profile) any { return &p.Run.OnNotice }},
+	{Key: "run.resume", Type: commandType, Also: []string{"resume_args"},
+		Doc: "What is added to the command when it is launched again after machines were replaced.", Example: "--resume",
+		ref: func(p *Profile) any { return &p.Run.Resume }},
+
+	{Key: "metrics", Type: metricsType, Also: []string{"metric"},
+		Doc:     "Values that are not found by themselves: a name, and a regular expression with one group.",
+		Example: `{val/acc: 'top-1 (\d+\.\d+)'}`, ref: func(p *Profile) any { return &p.Metrics }},
+
+	{Key: "results.paths", Type: pathsType, Also: []string{"path", "outputs", "files"},
+		Doc: "What is brought home from node 0, relative to the code directory.", Example: "[outputs/]",
+		ref: func(p *Profile) any { return &p.Results.Paths }},
+	{Key: "results.s3", Type: s3Type, Also: []string{"bucket"}, Doc: "Where results are kept in S3.", Example: "s3://bucket/prefix",
+		ref: func(p *Profile) any { return &p.Results.S3 }},
+	{Key: "results.checkpoints", Type: pathType, Also: []string{"checkpoint", "ckpt"},
+		Doc: "Where the training writes its checkpoints, relative to the code directory.", Example: "outputs/ckpt",
+		ref: func(p *Profile) any { return &p.Results.Checkpoints }},
+
+	{Key: "limits.budget", Type: moneyType, Also: []string{"cost", "price"}, Doc: "What the cluster may cost in all.", Example: "20USD",
+		ref: func(p *Profile) any { return &p.Limits.Budget }},
+	{Key: "limits.lifetime", Type: durationType, Default: "1d", Min: 60, Max: 3600 * 24 * 365, Also: []string{"timeout", "max_time"},
+		Doc: "How long the cluster may live.", Example: "12h", ref: func(p *Profile) any { return &p.Limits.Lifetime }},
+	{Key: "limits.idle", Type: durationType, Default: "1h", Min: 60, Max: 3600 * 24 * 365, Doc: "How long the cluster may do nothing.",
+		Example: "30m", ref: func(p *Profile) any { return &p.Limits.Idle }},
+	{Key: "limits.stall", Type: durationType, Default: "30m", Min: 1, Max: 3600 * 24 * 365, Also: []string{"hang"},
+		Doc: "How long no rank may print anything before the run counts as hung.", Example: "2h",
+		ref: func(p *Profile) any { return &p.Limits.Stall }},
+	{Key: "limits.log", Type: sizeType, Default: "4GiB", Also: []string{"log_size", "logs"},
+		Doc: "How much of each rank's log is kept on its node, in segments of 64 MiB (two at least). The oldest are dropped first; " +
+			"what dlwb has read by then is kept here, and what it has not is told as missing.",
+		Example: "20GB", ref: func(p *Profile) any { return &p.Limits.Log }},
+
+	{Key: "limits.replacements", Type: countType, Min: 0, Max: 100, Default: "3", Providers: []string{"ec2"}, Also: []string{"retries"},
+		Doc: "How often spot machines that were taken away are replaced and the run is launched again.", Example: "5",
+		ref: func(p *Profile) any { return &p.Limits.Replacements }},
+
+	{Key: "forward", Type: forwardType, Also: []string{"forwards", "ports", "tunnel"},
+		Doc: "What of node 0 is reached from here: `jupyter`, `tensorboard`, `PORT/http` for an HTTP server, which only a browser that you let in may use, or a raw `PORT`.", Example: "[tensorboard, 8265/http]",
+		ref: func(p *Profile) any { return &p.Forward }},
+}
+
+var (
+	fieldByKey = map[string]*Field{}
+	groupByKey = map[string]Group{}
+	// keysOf are the last words of the keys of each group, in table order.
+	keysOf = map[string][]string{}
+)
+
+func init() {
+	for _, g := range Groups {
+		groupByKey[g.Key] = g
+	}
+	for _, f := range Fields {
+		fieldByKey[f.Key] = f
+		for key := f.Key; key != ""; key = parent(key) {
+			if g := parent(key); !slices.Contains(keysOf[g], last(key)) {
+				keysOf[g] = append(keysOf[g], last(key))
+			}
+		}
+	}
+}
+
+func parent(key string) string {
+	return key[:max(strings.LastIndexByte(key, '.'), 0)]
+}
+
+func last(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
+
+func join(group, word string) string {
+	if group == "" {
+		return word
+	}
+	return group + "." + word
+}
+
+// isGroup reports whether a key holds other keys.
+func isGroup(key string) bool {
+	_, ok := groupByKey[key]
+	return ok
+}

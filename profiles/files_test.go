@@ -1,0 +1,245 @@
+package profiles
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// lay writes files into a new directory and returns it. A name that ends with
+// a slash is a directory.
+func lay(t *testing.T, all map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "My Model")
+	for name, text := range all {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(path, 0o755)
+		} else {
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func load(t *testing.T, dir string) *Profile {
+	t.Helper()
+	p, err := Load(filepath.Join(dir, "p.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestMissingFilesAreNamedWithTheNearestOnes(t *testing.T) {
+	const bare = "run: {command: train.py}\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"all there": {map[string]string{"p.yaml": "environment: {venv: req/dev.txt}\n" + bare, "train.py": "", "req/dev.txt": ""}, nil},
+		"misspelt": {map[string]string{"p.yaml": "environment: {venv: requirement.txt}\nrun: {command: python -u trian.py --lr 1}\n", "train.py": "", "requirements.txt": ""},
+			[]string{`p.yaml:1:21: "requirement.txt": it does not exist in DIR; did you mean "requirements.txt"?`,
+				`p.yaml:2:26: "trian.py": it does not exist in DIR; did you mean "train.py"?`}},
+		"quoted":    {map[string]string{"p.yaml": "run: {command: \"'my train.py' -x\"}\n", "my_train.py": ""}, []string{`p.yaml:1:18: "my train.py": it does not exist in DIR; did you mean "my_train.py"?`}},
+		"elsewhere": {map[string]string{"p.yaml": bare, "src/train.py": ""}, []string{`p.yaml:1:16: "train.py": it does not exist in DIR; did you mean "src/train.py"?`}},
+		"nothing like it": {map[string]string{"p.yaml": bare, "notes.txt": ""},
+			[]string{`p.yaml:1:16: "train.py": it does not exist in DIR; paths are relative to the code directory; make the file, or name another`}},
+		"a directory":   {map[string]string{"p.yaml": bare, "train.py/": ""}, []string{`p.yaml:1:16: "train.py": it is no file; name a file in DIR`}},
+		"code dir":      {map[string]string{"p.yaml": "code: {dir: scr}\n" + bare, "src/train.py": ""}, []string{`p.yaml:1:13: "scr": it does not exist; did you mean "src"?; name the directory that the training runs in`}},
+		"code dir file": {map[string]string{"p.yaml": "code: {dir: src}\n" + bare, "src": ""}, []string{`p.yaml:1:13: "src": it is no directory; name the directory that the training runs in`}},
+		"in code dir":   {map[string]string{"p.yaml": "code: {dir: ../My Model/src}\nenvironment: {conda: e.yml}\n" + bare, "src/train.py": "", "src/e.yml": ""}, nil},
+		"other command": {map[string]string{"p.yaml": "run: {command: bash run.sh eval.py}\n"}, nil},
+		"a module":      {map[string]string{"p.yaml": "run: {command: -m pkg.train x.py}\n"}, nil},
+		"an image":      {map[string]string{"p.yaml": "environment: {docker: pytorch/pytorch}\n" + bare, "train.py": ""}, nil},
+		"a Dockerfile":  {map[string]string{"p.yaml": "environment: {docker: Dockerfile.gpu}\n" + bare, "train.py": "", "Dockerfile": ""}, []string{`p.yaml:1:23: "Dockerfile.gpu": it does not exist in DIR; paths are relative to the code directory; make the file, or name another`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := lay(t, c.files)
+			err := load(t, dir).CheckFiles()
+			if c.want == nil {
+				if err != nil {
+					t.Fatalf("got %v", err)
+				}
+				return
+			}
+			var faults Errors
+			if !errors.As(err, &faults) {
+				t.Fatalf("got %v, want Errors", err)
+			}
+			got := strings.ReplaceAll(strings.ReplaceAll(faults.Error(), dir+string(filepath.Separator), ""), dir, "DIR")
+			if got != strings.Join(c.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", got, strings.Join(c.want, "\n"))
+			}
+			for _, e := range faults {
+				if lines := strings.Split(e.Detail(), "\n"); len(lines) != 3 || !strings.Contains(lines[2], "^") {
+					t.Errorf("no caret:\n%s", e.Detail())
+				}
+			}
+		})
+	}
+}
+
+func TestLoadNamesWhatItCannotRead(t *testing.T) {
+	dir := lay(t, map[string]string{"charlm.yaml": "run: {command: train.py}", "big.yaml": strings.Repeat("# x\n", MaxSize), "sub/": ""})
+	for name, want := range map[string]string{
+		"chralm.yaml": "charlm.yaml", "sub": "it is a directory", "big.yaml": "more than 65536 bytes", "none.yaml": "dlwb init",
+	} {
+		if _, err := Load(filepath.Join(dir, name)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want it to say %q", name, err, want)
+		}
+	}
+	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want ErrNotExist", err)
+	}
+	p, err := Load(filepath.Join(dir, "charlm.yaml"))
+	if err != nil || p.Path != filepath.Join(dir, "charlm.yaml") || p.CodeDir() != dir || p.Name != "my-model" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+func TestALaterFaultNamesItsPlace(t *testing.T) {
+	p := mustParse(t, "x.yaml", []byte("\uFEFFrun:\n  command: 'train.py --x'\n"))
+	e := p.Fault("run.command", `"train.py"`, "it is gone", "", "bring it back")
+	if got := e.Detail(); got != "x.yaml:2:12: \"train.py\": it is gone; bring it back\n  2 |   command: 'train.py --x'\n    |            ^^^^^^^^^^^^^^" {
+		t.Errorf("got\n%s", got)
+	}
+	if e := (&Profile{}).Fault("name", "name", "bad", "", ""); e.Detail() != "name: bad" {
+		t.Errorf("a profile made in memory: %q", e.Detail())
+	}
+}
+
+func TestTheHashChangesWithPathAndContent(t *testing.T) {
+	a, b := &Profile{Path: "/a", Source: "x"}, &Profile{Path: "/a", Source: "y"}
+	c := &Profile{Path: "/b", Source: "x"}
+	if a.Hash() == b.Hash() || a.Hash() == c.Hash() || len(a.Hash()) != 64 || a.Hash() != (&Profile{Path: "/a", Source: "x"}).Hash() {
+		t.Error(a.Hash(), b.Hash(), c.Hash())
+	}
+}
+
+// allKinds are the kinds of environments that a profile may name.
+var allKinds = []string{"system", "venv", "conda", "docker"}
+
+// What can't be made is not chosen, so that the profile can be used at once;
+// the notes say what it means.
+func TestDetectChoosesWhatCanBeMade(t *testing.T) {
+	p, notes, err := Detect(lay(t, map[string]string{"train.py": "", "environment.yml": "", "Dockerfile": ""}), []string{"system", "venv"})
+	if err != nil || p.Environment.Kind != "system" {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	said := strings.Join(notes, "\n")
+	for _, s := range []string{"environment.yml is there, but", "no conda environments, only system and venv", "Dockerfile is there, but", "the Python that is on the node"} {
+		if !strings.Contains(said, s) {
+			t.Errorf("%q is not said in %q", s, notes)
+		}
+	}
+}
+
+func TestAWrittenProfileIsOneForPeople(t *testing.T) {
+	p, _, err := Detect(lay(t, map[string]string{"train.py": "open('outputs/x', 'w')", "requirements.txt": ""}), allKinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `# A profile of dlwb: one experiment. All keys: dlwb help profile
+
+# The name of the experiment; without it, the name of the profile's directory.
+name: my-model
+
+# Where the machines come from.
+provider: local
+
+machines:
+  # How many nodes; with the hosts provider, all hosts when not given.
+  count: 1
+
+environment:
+  # A virtual environment with the packages of this requirements file, which lies in the code directory.
+  venv: requirements.txt
+
+run:
+  # The training command, run in the code directory; a .py file is run with the environment's Python.
+  command: train.py
+
+results:
+  # What is brought home from node 0, relative to the code directory.
+  paths: [outputs]
+`
+	if got := string(Write(p)); got != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestDetectFindsTheExperiment(t *testing.T) {
+	dir := lay(t, map[string]string{
+		"train.py": "import torch.distributed as dist\nopen('./checkpoints/x', 'w')\nlogs = \"runs\"\n", "train_big.py": "", "main.py": "",
+		"requirements.txt": "", "Dockerfile": "", "outputs/": "", "results": "a file", "train_dir.py/": "",
+	})
+	p, notes, err := Detect(dir, allKinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaults()
+	want.Name, want.Run.Command, want.Run.Engine = "my-model", "train.py", "torchrun"
+	want.Environment.Kind, want.Environment.File = "venv", "requirements.txt"
+	want.Results.Paths = []string{"outputs", "runs", "checkpoints"}
+	if !Equal(p, want) {
+		t.Errorf("got %+v\nwant %+v", p, want)
+	}
+	if !reflect.DeepEqual(notes, []string{
+		"train.py is the training script; not chosen: train_big.py, main.py",
+		"requirements.txt: the environment is {venv: requirements.txt}",
+		"Dockerfile is there too; {docker: Dockerfile} would use it",
+		"train.py uses torch.distributed: the engine is torchrun",
+		"results: outputs, runs, checkpoints",
+	}) {
+		t.Errorf("notes: %q", notes)
+	}
+	if err := p.CheckFiles(); err != nil {
+		t.Errorf("what was detected does not hold: %v", err)
+	}
+	if again := mustParse(t, p.Path, Write(p)); !Equal(p, again) {
+		t.Errorf("written as\n%s", Write(p))
+	}
+}
+
+func TestDetectTakesTheBestThereIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		files         map[string]string
+		command, kind string
+	}{
+		"one of many":   {map[string]string{"train_a.py": "", "train_bb.py": "", "run.py": ""}, "train_a.py", "system"},
+		"main":          {map[string]string{"main.py": "", "run.py": "", "environment.yml": ""}, "main.py", "conda"},
+		"run":           {map[string]string{"run.py": "", "Dockerfile": "", "constrain.py": ""}, "run.py", "docker"},
+		"trainer":       {map[string]string{"trainer.py": "", "main.py": ""}, "trainer.py", "system"},
+		"odd file name": {map[string]string{"train-2.final.py": ""}, "train-2.final.py", "system"},
+	} {
+		p, notes, err := Detect(lay(t, c.files), allKinds)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if p.Run.Command != c.command || p.Environment.Kind != c.kind || p.Run.Engine != "auto" || len(notes) < 3 {
+			t.Errorf("%s: got %s, %s, %s, %q", name, p.Run.Command, p.Environment.Kind, p.Run.Engine, notes)
+		}
+	}
+}
+
+func TestDetectSaysWhatItLookedFor(t *testing.T) {
+	_, _, err := Detect(lay(t, map[string]string{"model.py": ""}), allKinds)
+	if err == nil || !strings.Contains(err.Error(), "train*.py, main.py or run.py") {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := Detect(filepath.Join(t.TempDir(), "nowhere"), allKinds); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}

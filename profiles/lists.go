@@ -1,0 +1,210 @@
+package profiles
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// listType makes a type of a list of texts. With alone, one value may stand
+// for a list of one.
+func listType(name, doc string, alone bool, item func(*Field) schema, read func(f *Field, text string) (string, flaw)) *Type {
+	t := &Type{Name: name, Doc: doc}
+	t.Schema = func(f *Field) schema {
+		list := schema{"type": "array", "items": item(f), "minItems": 1, "uniqueItems": true}
+		if alone {
+			return schema{"oneOf": []any{item(f), list}}
+		}
+		return list
+	}
+	t.parse = func(d *decoder, f *Field, n *yaml.Node, into any) {
+		items := n.Content
+		switch {
+		case n.Kind == yaml.ScalarNode && alone:
+			items = []*yaml.Node{n}
+		case n.Kind == yaml.ScalarNode:
+			d.flaw(f.Key, n, flaw{why: "this is one value, and a list is needed", next: "write it in brackets: [" + excerpt(n.Value) + "]"})
+			return
+		case n.Kind != yaml.SequenceNode:
+			d.wrongKind(f.Key, n, "list")
+			return
+		case len(items) == 0:
+			d.flaw(f.Key, n, flaw{why: "the list is empty", next: "leave the key out"})
+			return
+		}
+		if all, ok := d.items(f, items, read); ok {
+			*into.(*[]string) = all
+		}
+	}
+	t.format = func(_ *Field, from any) string { return writeList(*from.(*[]string)) }
+	return t
+}
+
+// items reads the items of a list, each once.
+func (d *decoder) items(f *Field, items []*yaml.Node, read func(*Field, string) (string, flaw)) (all []string, ok bool) {
+	ok = true
+	seen := map[string]bool{}
+	for _, n := range items {
+		text, scalar := d.scalar(f.Key, n)
+		if !scalar {
+			ok = false
+			continue
+		}
+		v, fl := text, oneLine(text)
+		if fl.why == "" {
+			v, fl = read(f, text)
+		}
+		if fl.why == "" && seen[v] {
+			fl = flaw{why: "it is in the list twice", next: "keep one of the two"}
+		}
+		if fl.why != "" {
+			d.flaw(f.Key, n, fl)
+			ok = false
+			continue
+		}
+		seen[v] = true
+		all = append(all, v)
+	}
+	return all, ok
+}
+
+func writeList(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	texts := make([]string, len(all))
+	for i, v := range all {
+		texts[i] = yamlText(v)
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+var (
+	textsType = listType("list of texts", "[a, b]", false, stringSchema(""),
+		func(_ *Field, text string) (string, flaw) { return text, flaw{} })
+	pathsType = listType("list of paths", "paths that are relative, with /, and not out of the directory", false, stringSchema(""),
+		func(_ *Field, text string) (string, flaw) { return path.Clean(text), insidePath(text) })
+	regionsType = listType("regions", "one region, or a list", true, stringSchema(regionForm.String()),
+		func(_ *Field, text string) (string, flaw) {
+			if regionForm.MatchString(text) {
+				return text, flaw{}
+			}
+			fl := flaw{why: "this is no region", next: "a region is like us-east-1"}
+			if zone := text[:max(len(text)-1, 0)]; regionForm.MatchString(zone) {
+				fl.why, fl.nearest = "this is a zone, not a region", zone
+			}
+			return "", fl
+		})
+	modelsType = modelList()
+)
+
+// modelList is the type of GPU models: a list, or one text with | between them.
+func modelList() *Type {
+	t := listType("GPU models", "one model, several with | between them, or a list", true, stringSchema(""),
+		func(_ *Field, text string) (string, flaw) {
+			if !modelForm.MatchString(text) {
+				return "", flaw{why: "this is no GPU model", next: "such as A10G, or A10G|L4"}
+			}
+			return text, flaw{}
+		})
+	list := t.parse
+	t.parse = func(d *decoder, f *Field, n *yaml.Node, into any) {
+		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "|") {
+			list(d, f, n, into)
+			return
+		}
+		split := *n
+		split.Kind, split.Content = yaml.SequenceNode, nil
+		for text := range strings.SplitSeq(n.Value, "|") {
+			one := *n
+			one.Value = strings.TrimSpace(text)
+			split.Content = append(split.Content, &one)
+		}
+		list(d, f, &split, into)
+	}
+	return t
+}
+
+// forwardForm is a port, or one with an HTTP server.
+var forwardForm = regexp.MustCompile(`^([0-9]+)(/http)?$`)
+
+var forwardType = listType("list of forwards", "jupyter, tensorboard, a port, or with `/http` a port with an HTTP server", false, func(*Field) schema {
+	return schema{"oneOf": []any{schema{"enum": []string{"jupyter", "tensorboard"}},
+		schema{"type": "integer", "minimum": 1, "maximum": 65535}, schema{"type": "string", "pattern": `^[0-9]{1,5}/http$`}}}
+}, func(_ *Field, text string) (string, flaw) {
+	if text == "jupyter" || text == "tensorboard" {
+		return text, flaw{}
+	}
+	if m := forwardForm.FindStringSubmatch(text); m != nil {
+		port, err := strconv.Atoi(m[1])
+		if err != nil || port < 1 || port > 65535 {
+			return "", flaw{why: "a port is a number from 1 to 65535", next: "such as 8265"}
+		}
+		return strconv.Itoa(port) + m[2], flaw{}
+	}
+	if port, kind, ok := strings.Cut(text, "/"); ok && forwardForm.MatchString(port) {
+		return "", flaw{why: "there is no such kind of port", nearest: port + "/http", next: kind + " is none; /http is, and a port without it is raw TCP"}
+	}
+	return "", flaw{why: "nothing with this name can be forwarded", nearest: Nearest(text, []string{"jupyter", "tensorboard"}),
+		next: "name jupyter, tensorboard, or a port of node 0"}
+})
+
+// systemType is `environment: system`; the other environments are mappings.
+var systemType = &Type{
+	Name: "environment", Doc: "`system`, or a mapping with one of venv, conda and docker",
+	Schema: func(*Field) schema { return schema{"const": "system"} },
+	parse: func(d *decoder, f *Field, n *yaml.Node, into any) {
+		text, ok := d.scalar(f.Key, n)
+		if !ok {
+			return
+		}
+		if text == "system" {
+			into.(*Environment).Kind = "system"
+			return
+		}
+		fl := flaw{why: "there is no such environment", nearest: Nearest(text, []string{"system", "venv", "conda", "docker"}),
+			next: "system, or a mapping such as {venv: requirements.txt}"}
+		if kind, ok := fieldByKey[join(f.Key, text)]; ok && kind.Type == kindType {
+			fl = flaw{why: "it needs to know from what", next: fmt.Sprintf("write {%s: %s}", text, kind.Example)}
+		}
+		d.flaw(f.Key, n, fl)
+	},
+	format: func(_ *Field, from any) string { // the mapping stands for itself
+		if e := from.(*Environment); e.Kind == "system" && e.Python == "" && !e.Optional {
+			return "system"
+		}
+		return ""
+	},
+}
+
+// kindType is a kind of environment: its name is the key, its value a file or
+// an image.
+var kindType = &Type{
+	Name: "file", Doc: "a path in the code directory, or a container image", Schema: stringSchema(""),
+	parse: func(d *decoder, f *Field, n *yaml.Node, into any) {
+		text, ok := d.scalar(f.Key, n)
+		if !ok {
+			return
+		}
+		fl := oneLine(text)
+		if fl.why == "" && last(f.Key) != "docker" {
+			fl = plainPath(text)
+		}
+		if fl.why != "" {
+			d.flaw(f.Key, n, fl)
+			return
+		}
+		e := into.(*Environment)
+		e.Kind, e.File = last(f.Key), text
+	},
+	format: func(f *Field, from any) string {
+		if e := from.(*Environment); e.Kind == last(f.Key) {
+			return yamlText(e.File)
+		}
+		return ""
+	},
+}

@@ -1,0 +1,131 @@
+// Package profiles reads and writes profiles: one YAML file that describes one
+// experiment. It knows the format and nothing of what is done with it.
+package profiles
+
+import "time"
+
+// Profile is one experiment: machines, environment, code, training command,
+// metrics, results and limits.
+type Profile struct {
+	// Path is the absolute path of the file it was read from; empty for a
+	// profile that was made in memory.
+	Path string
+	// Source is the text it was read from.
+	Source string
+
+	Name        string
+	Provider    string // local, hosts, ec2, sagemaker, ecs or kubernetes
+	Machines    Machines
+	Environment Environment
+	Code        Code
+	Run         Run
+	Metrics     []Metric
+	Results     Results
+	Limits      Limits
+	Forward     []string // "jupyter", "tensorboard" or a port number of node 0
+
+	// marks are the places in Source of the keys and values that were given;
+	// with them a fault found later still names its line.
+	marks map[string]mark
+}
+
+// Machines says which machines are wanted and how many.
+type Machines struct {
+	Regions      []string // tried in order
+	Instance     string
+	Need         Need // instead of Instance
+	Count        int
+	Spot         bool
+	SpotFallback bool // machines on demand when there is no spare capacity
+	Image        string
+	Disk         int64 // bytes
+	Subnet       string
+	User         string // who logs in; empty: the image's own
+	SSHPort      int    // 0: 22
+	// InstanceProfile is the IAM instance profile with which the nodes reach
+	// S3; empty: they have no credentials.
+	InstanceProfile string
+	Hosts           []string // for the hosts provider
+	// HostOptions is what some of them have of their own, by host as in Hosts.
+	HostOptions map[string]HostOption
+	// HostKeys are the host keys, or their fingerprints, that the user vouches
+	// for, by host as in Hosts.
+	HostKeys     map[string]string
+	SimulateGPUs int // local provider: simulated GPUs per node
+}
+
+// Need describes a machine by what it must have instead of by its type name.
+type Need struct {
+	GPU      []string // models, any of them
+	GPUs     int
+	Memory   int64   // of each GPU, bytes
+	MaxPrice float64 // US dollars per hour
+}
+
+// Environment says where Python comes from on a node.
+type Environment struct {
+	Kind string // system, venv, conda or docker
+	File string // requirements.txt, environment.yml (relative to the code directory), an image or a Dockerfile
+	// Python is the interpreter to start from: a path or a name on the
+	// node's PATH. Empty: the first one found that has PyTorch, else the
+	// first python3.
+	Python string
+	// Optional lets the run go on with what is there when the environment
+	// can't be made; what is then used is said.
+	Optional bool
+}
+
+// Code says what is copied to the nodes. .gitignore and .dlwbignore are
+// honoured, in addition to Exclude.
+type Code struct {
+	Dir     string // relative to the profile's own directory
+	Exclude []string
+}
+
+// Run is the training command.
+type Run struct {
+	Engine       string // auto, torchrun, plain, …
+	Command      string
+	Env          []Var
+	ProcsPerNode int           // 0: one per GPU, one on a node without GPUs
+	MasterPort   int           // 0: a free one is chosen
+	Grace        time.Duration // between TERM and KILL
+	// OnNotice is run in the run's directory on a node that is about to be
+	// taken away; empty: the ranks get TERM.
+	OnNotice string
+	// Resume is added to the command when it is launched again after nodes
+	// were lost.
+	Resume string
+}
+
+// Var is one environment variable of the training command. Secret is set when
+// its value came from a ${env:NAME} reference: it is then never shown, and Ref
+// is what stands in the profile.
+type Var struct {
+	Name, Value string
+	Secret      bool
+	Ref         string
+}
+
+// Metric is a name and a regular expression with one group, for what is not
+// found by itself.
+type Metric struct{ Name, Regex string }
+
+// Results says what is brought home, and where to.
+type Results struct {
+	Paths       []string // relative to the code directory on node 0
+	S3          string
+	Checkpoints string
+}
+
+// Limits end a run or a cluster that costs too much or does nothing.
+type Limits struct {
+	Budget   float64       // US dollars; 0: none
+	Lifetime time.Duration // of the cluster
+	Idle     time.Duration
+	Stall    time.Duration // no output from any rank for so long: the run hangs
+	Log      int64         // bytes of each log that its node keeps, the newest
+	// Replacements is how often machines that were taken away are replaced
+	// and the run is launched again.
+	Replacements int
+}

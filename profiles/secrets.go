@@ -1,0 +1,78 @@
+package profiles
+
+import (
+	"regexp"
+	"strings"
+)
+
+// tokens are forms that only secrets have, with what each is.
+var tokens = []struct {
+	form *regexp.Regexp
+	name string
+}{
+	{regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{16}\b`), "an AWS access key id"},
+	{regexp.MustCompile(`\b(gh[pousr]_[0-9A-Za-z]{20,}|github_pat_[0-9A-Za-z_]{20,})`), "a GitHub token"},
+	{regexp.MustCompile(`\bhf_[0-9A-Za-z]{16,}`), "a Hugging Face token"},
+	{regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{20,}`), "an API key"},
+	{regexp.MustCompile(`\bxox[abprs]-[0-9A-Za-z-]{10,}`), "a Slack token"},
+	{regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{30,}`), "a Google API key"},
+	{regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY`), "a private key"},
+}
+
+// tokenIn says what secret a text holds; "" when it holds none.
+func tokenIn(s string) string {
+	if len(s) < 16 { // shorter than any of them
+		return ""
+	}
+	for _, t := range tokens {
+		if t.form.MatchString(s) {
+			return t.name
+		}
+	}
+	return ""
+}
+
+// hidden stands where a secret was.
+const hidden = "•••"
+
+func maskTokens(s string) string {
+	if tokenIn(s) == "" {
+		return s
+	}
+	for _, t := range tokens {
+		s = t.form.ReplaceAllString(s, hidden)
+	}
+	return s
+}
+
+var (
+	secretName = regexp.MustCompile(`(?i)(^|_)(API_?)?(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$`)
+	plainValue = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|none|[0-9]{1,5})?$`)
+)
+
+var namedValue = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_]*)(["']?\s*:\s*)([^\s,{}\[\]][^,}]*)`)
+
+// maskNamed hides the values of a line that by their names are secrets. It is
+// for lines that are not YAML, of which nothing better is known.
+func maskNamed(line string) string {
+	return namedValue.ReplaceAllStringFunc(line, func(pair string) string {
+		m := namedValue.FindStringSubmatch(pair)
+		if strings.Contains(m[3], "${env:") || secretLiteral(m[1], strings.Trim(m[3], `"' `)) == "" {
+			return pair
+		}
+		return m[1] + m[2] + hidden
+	})
+}
+
+// secretLiteral says why the value of a variable must be a secret; "" when it
+// need not be one. Switches and small numbers are no secrets, whatever their
+// name.
+func secretLiteral(name, value string) string {
+	if t := tokenIn(value); t != "" {
+		return "this looks like " + t
+	}
+	if secretName.MatchString(name) && !plainValue.MatchString(strings.TrimSpace(value)) {
+		return "a name like this holds a secret"
+	}
+	return ""
+}

@@ -1,0 +1,133 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// After a while without a network, the other end sends its next packet only
+// when its timer says so: TCP doubles the pause with each try, so a connection
+// that could go on is silent for as long again as it was cut off. And a dial
+// that began before is no better off. So a silent connection is doubted before
+// it is given up: when a new one is answered while it still says nothing, the
+// new one takes its place.
+
+// heard is a connection that knows when the other end was last heard.
+type heard struct {
+	net.Conn
+	at atomic.Int64 // wall time: it goes on while this machine sleeps
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	k, err := h.Conn.Read(p)
+	if k > 0 {
+		h.at.Store(time.Now().UnixNano())
+	}
+	return k, err
+}
+
+// doubtAfter is how long a link may be silent: keepalives make the other end
+// say something now and then.
+func (t timing) doubtAfter() time.Duration { return t.keepaliveEvery + t.keepaliveLimit/5 }
+
+// doubt watches whether a link is heard, and has it replaced when it is not.
+func (n *Node) doubt(l *link) {
+	h, ok := l.conn.(*heard)
+	if !ok {
+		return
+	}
+	tick := time.NewTicker(n.timing.keepaliveEvery / 5)
+	defer tick.Stop()
+	for last, since := h.at.Load(), time.Now(); ; {
+		select {
+		case <-l.dead:
+			return
+		case <-tick.C:
+		}
+		if at := h.at.Load(); at != last {
+			last, since = at, time.Now()
+		} else if time.Since(since) > n.timing.doubtAfter() {
+			n.replace(l, func() bool { return h.at.Load() == last })
+		}
+	}
+}
+
+// replace puts a new link in the place of one that is silent, if it can be had
+// before that one is heard again.
+func (n *Node) replace(l *link, silent func() bool) {
+	ctx, cancel := context.WithCancel(n.ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.dead:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	client, conn, err := n.dial(ctx)
+	if err != nil {
+		return
+	}
+	n.mu.Lock()
+	replaced := silent() && !n.closed && slices.Contains(n.links, l)
+	if replaced {
+		n.addLocked(client, conn)
+	}
+	n.mu.Unlock()
+	if !replaced {
+		_ = client.Close()
+		return
+	}
+	l.kill(fmt.Errorf("no answer within %v, while a new connection was answered", n.timing.doubtAfter()))
+	<-l.dead
+}
+
+// knockLimit bounds one try to open a TCP connection. The kernel sends the
+// first packet again after 1, 3 and 7 s: a new try is sooner.
+const knockLimit = 2 * time.Second
+
+// knock opens a TCP connection. It tries for as long as ctx lasts when nobody
+// answers at all.
+func knock(ctx context.Context, addr string) (net.Conn, error) {
+	for {
+		began := time.Now()
+		conn, err := (&net.Dialer{Timeout: knockLimit}).DialContext(ctx, "tcp", addr)
+		var timeout net.Error
+		if err == nil || ctx.Err() != nil || !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(began) < knockLimit/2 {
+			return conn, err
+		}
+	}
+}
+
+// rest pauses before the given try, but no longer than until the node can be
+// reached again; it reports false when ctx ended.
+func (n *Node) rest(ctx context.Context, try int) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan bool, 1)
+	go func() { over <- sleepBackoff(ctx, try) }()
+	for was := n.linked(); ; {
+		n.mu.Lock()
+		changed := n.changed
+		n.mu.Unlock()
+		if !was && n.linked() {
+			return ctx.Err() == nil
+		}
+		select {
+		case ok := <-over:
+			return ok
+		case <-changed:
+		}
+	}
+}
+
+func (n *Node) linked() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.links) > 0
+}

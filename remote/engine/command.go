@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	// barePython is an interpreter by name only. The environment decides which
+	// one that is; the first on the PATH may be one without PyTorch.
+	barePython = regexp.MustCompile(`^python3?$`)
+)
+
+// executable turns the words of a training command into what is executed: a
+// script or a -m module gets the interpreter in front, a bare python or
+// python3 becomes the interpreter, and anything else stays as it is.
+func executable(command []string, python string) ([]string, error) {
+	if len(command) == 0 || command[0] == "" {
+		return nil, fmt.Errorf("run.command is empty: write the training script and its arguments")
+	}
+	first := command[0]
+	switch {
+	case assignment.MatchString(first):
+		name, _, _ := strings.Cut(first, "=")
+		return nil, fmt.Errorf("run.command begins with %s=…: set it in run.env instead, as %s: value", name, name)
+	case strings.HasSuffix(first, ".py"):
+		return append([]string{python}, command...), nil
+	case first == "-m" && len(command) == 1:
+		return nil, fmt.Errorf("run.command ends after -m: name the module to run")
+	case first == "-m":
+		return append([]string{python}, command...), nil
+	case barePython.MatchString(first):
+		return append([]string{python}, command[1:]...), nil
+	}
+	return slices.Clone(command), nil
+}
+
+// MergeEnv joins lists of K=V. A later value replaces an earlier one in its
+// place, except that PYTHONPATH gathers all values, the earlier in front.
+func MergeEnv(lists ...[]string) []string {
+	var merged []string
+	at := map[string]int{}
+	for _, list := range lists {
+		for _, kv := range list {
+			name, value, _ := strings.Cut(kv, "=")
+			i, seen := at[name]
+			switch {
+			case !seen:
+				at[name] = len(merged)
+				merged = append(merged, kv)
+			case name != "PYTHONPATH" || strings.HasSuffix(merged[i], "="):
+				merged[i] = kv
+			case value != "":
+				merged[i] += ":" + value
+			}
+		}
+	}
+	return merged
+}
+
+func isSet(env []string, name string) bool {
+	for _, kv := range env {
+		if n, _, _ := strings.Cut(kv, "="); n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// unset leaves out of env whatever the user set.
+func unset(env, user []string) []string {
+	kept := env[:0]
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); !isSet(user, name) {
+			kept = append(kept, kv)
+		}
+	}
+	return kept
+}
+
+// nearest gives the name with the fewest edits to word.
+func nearest(word string, names []string) string {
+	best, least := "", 1<<30
+	for _, n := range names {
+		if d := distance([]rune(strings.ToLower(word)), []rune(n)); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's, over one row.
+func distance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, ca := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, cb := range b {
+			cost := diagonal
+			if ca != cb {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

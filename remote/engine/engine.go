@@ -1,0 +1,256 @@
+// Package engine turns a list of nodes and a training command into what each
+// node runs. It is pure: it starts nothing, reads nothing and imports nothing
+// of ours, so that a plan can be shown before anything exists.
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Node is one machine as an engine sees it.
+type Node struct {
+	// Host is where the other nodes reach this one, without a port.
+	Host string
+	// Interface is the network interface that carries traffic between the
+	// nodes; empty when unknown.
+	Interface string
+	// GPUs is how many GPUs the node has.
+	GPUs int
+}
+
+// Job is what is to be run on the nodes.
+type Job struct {
+	// Command is the training command as words; see Split.
+	Command []string
+	// Python is the interpreter that runs it; empty means python3.
+	Python string
+	// RankScript wraps each rank: `sh RankScript RunDir argv…` writes the
+	// rank's log and exit record into RunDir. Both are paths on the node, and
+	// stay words of their own in every Argv.
+	// Without a RankScript the ranks are started bare.
+	RankScript, RunDir string
+	// ProcsPerNode is how many ranks a node runs; 0 means one per GPU, and
+	// one on a node without GPUs.
+	ProcsPerNode int
+	// MasterPort is a free port of node 0; 0 means 29500.
+	MasterPort int
+	// Env is what the user sets for the training (K=V). It is only read, so
+	// that nothing here overrides it: secrets in it never enter a plan.
+	Env []string
+	// MaxThreads is how many CPU cores the ranks of one node may use
+	// together; 0 means unknown.
+	MaxThreads int
+}
+
+// Proc is one process that dlwb itself starts on a node.
+type Proc struct {
+	// Name is "agent" for a launcher that starts ranks, else "rank-N".
+	Name string
+	// Ranks are the ranks it is or starts.
+	Ranks []int
+	// Env is K=V in a stable order. It goes on top of the environment of the
+	// run and holds nothing of Job.Env.
+	Env  []string
+	Argv []string
+	// Log is the file in the run directory for its own output.
+	Log string
+}
+
+// Plan is what every node runs.
+type Plan struct {
+	Engine string
+	// WorldSize counts ranks, never nodes.
+	WorldSize int
+	// Command is what each rank executes in the end, without launcher and
+	// wrapper.
+	Command []string
+	// Nodes holds the processes of each node, in the order of the nodes.
+	Nodes [][]Proc
+}
+
+// Rank is where one rank runs.
+type Rank struct{ Rank, LocalRank, Node int }
+
+// Ranks lists every rank of the plan in order.
+func (p Plan) Ranks() []Rank {
+	var ranks []Rank
+	for n, procs := range p.Nodes {
+		local := 0
+		for _, proc := range procs {
+			for _, r := range proc.Ranks {
+				ranks = append(ranks, Rank{Rank: r, LocalRank: local, Node: n})
+				local++
+			}
+		}
+	}
+	return ranks
+}
+
+// engine is one row of the table of engines.
+type engine struct {
+	name string
+	// owns are the variables that the engine sets for each rank; a user who
+	// sets one as well would get ranks that do not find each other.
+	owns []string
+	// check refuses a command that this engine can't start; may be nil.
+	check func(command []string) error
+	plan  func(layout) [][]Proc
+}
+
+var engines = []engine{
+	{name: "torchrun", owns: rankVars, check: refuseTorchrun, plan: torchrun},
+	{name: "plain", owns: rankVars, plan: plain},
+}
+
+// Names lists the engines.
+func Names() []string {
+	names := make([]string, len(engines))
+	for i, e := range engines {
+		names[i] = e.name
+	}
+	return names
+}
+
+// Resolve gives the engine for a name from a profile: "auto" (or nothing) is
+// torchrun where PyTorch was found and plain where it was not.
+func Resolve(name string, torch bool) string {
+	switch {
+	case name != "" && name != "auto":
+		return name
+	case torch:
+		return "torchrun"
+	default:
+		return "plain"
+	}
+}
+
+// Make plans a job on nodes with the named engine.
+func Make(name string, nodes []Node, job Job) (Plan, error) {
+	for _, e := range engines {
+		if e.name == name {
+			return e.make(nodes, job)
+		}
+	}
+	return Plan{}, fmt.Errorf("engine %q is not known: did you mean %q? (engines: %s)",
+		name, nearest(name, Names()), strings.Join(Names(), ", "))
+}
+
+func (e engine) make(nodes []Node, job Job) (Plan, error) {
+	l, err := newLayout(nodes, job)
+	if err == nil && e.check != nil {
+		err = e.check(job.Command)
+	}
+	if err == nil {
+		err = e.refuseOwned(job.Env)
+	}
+	if err != nil {
+		return Plan{}, fmt.Errorf("engine %s: %w", e.name, err)
+	}
+	return Plan{Engine: e.name, WorldSize: l.world, Command: l.command, Nodes: e.plan(l)}, nil
+}
+
+func (e engine) refuseOwned(env []string) error {
+	for _, name := range e.owns {
+		if isSet(env, name) {
+			return fmt.Errorf("run.env sets %s, which the engine itself sets for every rank: remove it", name)
+		}
+	}
+	return nil
+}
+
+// layout is a checked job with its ranks dealt out to the nodes.
+type layout struct {
+	job     Job
+	nodes   []Node
+	command []string
+	port    string
+	procs   []int // per node
+	first   []int // first rank of each node
+	world   int
+}
+
+const defaultMasterPort = 29500
+
+func newLayout(nodes []Node, job Job) (layout, error) {
+	if len(nodes) == 0 {
+		return layout{}, fmt.Errorf("there are no nodes to run on")
+	}
+	if job.ProcsPerNode < 0 {
+		return layout{}, fmt.Errorf("%d processes per node is not possible: give 1 or more, or 0 for one per GPU", job.ProcsPerNode)
+	}
+	if job.MasterPort == 0 {
+		job.MasterPort = defaultMasterPort
+	}
+	if job.MasterPort < 1 || job.MasterPort > 65535 {
+		return layout{}, fmt.Errorf("master port %d is outside 1–65535", job.MasterPort)
+	}
+	if job.Python == "" {
+		job.Python = "python3"
+	}
+	command, err := executable(job.Command, job.Python)
+	if err != nil {
+		return layout{}, err
+	}
+	l := layout{job: job, nodes: nodes, command: command, port: strconv.Itoa(job.MasterPort)}
+	for _, n := range nodes {
+		g := job.ProcsPerNode
+		if g == 0 {
+			g = max(n.GPUs, 1)
+		}
+		l.procs = append(l.procs, g)
+		l.first = append(l.first, l.world)
+		l.world += g
+	}
+	return l, nil
+}
+
+// ranks lists the ranks of a node.
+func (l layout) ranks(node int) []int {
+	ranks := make([]int, l.procs[node])
+	for i := range ranks {
+		ranks[i] = l.first[node] + i
+	}
+	return ranks
+}
+
+// wrapped is the command of a rank inside its wrapper.
+func (l layout) wrapped() []string {
+	if l.job.RankScript == "" {
+		return slices.Clone(l.command)
+	}
+	return append([]string{"sh", l.job.RankScript, l.job.RunDir}, l.command...)
+}
+
+// commonEnv is what every engine sets on a node, save what the user set.
+func (l layout) commonEnv(node int) []string {
+	n := l.nodes[node]
+	env := []string{"PYTHONUNBUFFERED=1"}
+	if n.Interface != "" {
+		// Without these gloo resolves the node's own host name, and hangs for
+		// minutes where nothing answers for it.
+		env = append(env, "GLOO_SOCKET_IFNAME="+n.Interface, "NCCL_SOCKET_IFNAME="+n.Interface)
+	}
+	if n.GPUs > 0 {
+		env = append(env, "NCCL_DEBUG=WARN")
+	}
+	if t := l.threads(node); t > 0 {
+		env = append(env, "OMP_NUM_THREADS="+strconv.Itoa(t))
+	}
+	return unset(env, l.job.Env)
+}
+
+// threads is how many threads one rank may use. Each rank would otherwise
+// start one per core of the machine, and they would slow each other down.
+func (l layout) threads(node int) int {
+	g := l.procs[node]
+	if l.job.MaxThreads > 0 {
+		return max(l.job.MaxThreads/g, 1)
+	}
+	if g > 1 {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// SyntaxError is a command that can't be split into words.
+type SyntaxError struct {
+	// Column counts characters from 1.
+	Column int
+	Why    string
+}
+
+// Error says what is wrong and at which column.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("command, column %d: %s", e.Column, e.Why)
+}
+
+// Split cuts a command into words by the rules of a POSIX shell: blanks, single
+// and double quotes, backslashes. No shell will ever see the command, so
+// nothing is expanded; what a shell would have expanded or acted upon is an
+// error, because handing it on as it stands would surprise.
+func Split(command string) ([]string, error) {
+	s := splitter{in: []rune(command)}
+	for s.pos < len(s.in) {
+		if err := s.next(); err != nil {
+			return nil, err
+		}
+	}
+	s.end()
+	return s.words, nil
+}
+
+type splitter struct {
+	in     []rune
+	pos    int
+	words  []string
+	word   strings.Builder
+	inWord bool
+}
+
+func (s *splitter) fail(at int, why string) error {
+	return &SyntaxError{Column: at + 1, Why: why}
+}
+
+func (s *splitter) put(r rune) {
+	s.word.WriteRune(r)
+	s.inWord = true
+}
+
+func (s *splitter) end() {
+	if s.inWord {
+		s.words = append(s.words, s.word.String())
+	}
+	s.word.Reset()
+	s.inWord = false
+}
+
+// next takes one character, or one quoted part, from outside of quotes.
+func (s *splitter) next() error {
+	at, r := s.pos, s.in[s.pos]
+	s.pos++
+	switch r {
+	case ' ', '\t', '\n', '\r':
+		s.end()
+	case '\'':
+		return s.single(at)
+	case '"':
+		return s.double(at)
+	case '\\':
+		return s.escaped(at)
+	case '|', '&', ';', '<', '>', '(', ')':
+		return s.fail(at, fmt.Sprintf("%c needs a shell: quote it if it is meant as text, else write sh -c '…'", r))
+	case '~':
+		if !s.inWord && (s.pos == len(s.in) || strings.ContainsRune("/ \t\n", s.in[s.pos])) {
+			return s.fail(at, "~ is not expanded: write the whole path, or sh -c '…'")
+		}
+		s.put(r)
+	default:
+		return s.text(at, r)
+	}
+	return nil
+}
+
+// text takes a character that means itself, unless a shell would expand it.
+func (s *splitter) text(at int, r rune) error {
+	switch {
+	case r == 0:
+		return s.fail(at, "a NUL byte can't be part of a command")
+	case r == '`' || r == '$' && s.pos < len(s.in) && beginsName(s.in[s.pos]):
+		return s.fail(at, fmt.Sprintf("%c is not expanded: put it in single quotes if it is meant as text, else write sh -c '…'", r))
+	}
+	s.put(r)
+	return nil
+}
+
+func beginsName(r rune) bool {
+	return r == '{' || r == '(' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+}
+
+func (s *splitter) single(at int) error {
+	s.inWord = true
+	for ; s.pos < len(s.in); s.pos++ {
+		switch r := s.in[s.pos]; r {
+		case '\'':
+			s.pos++
+			return nil
+		case 0:
+			return s.fail(s.pos, "a NUL byte can't be part of a command")
+		default:
+			s.put(r)
+		}
+	}
+	return s.fail(at, "this single quote is never closed")
+}
+
+func (s *splitter) double(at int) error {
+	s.inWord = true
+	for s.pos < len(s.in) {
+		r := s.in[s.pos]
+		s.pos++
+		switch {
+		case r == '"':
+			return nil
+		case r == '\\' && s.pos < len(s.in) && strings.ContainsRune("\\\"$`\n", s.in[s.pos]):
+			if s.in[s.pos] != '\n' {
+				s.put(s.in[s.pos])
+			}
+			s.pos++
+		default:
+			if err := s.text(s.pos-1, r); err != nil {
+				return err
+			}
+		}
+	}
+	return s.fail(at, "this double quote is never closed")
+}
+
+func (s *splitter) escaped(at int) error {
+	if s.pos == len(s.in) {
+		return s.fail(at, "nothing follows this backslash")
+	}
+	r := s.in[s.pos]
+	s.pos++
+	switch r {
+	case '\n': // a continued line
+		return nil
+	case 0:
+		return s.fail(s.pos-1, "a NUL byte can't be part of a command")
+	}
+	s.put(r)
+	return nil
+}
+
+// Join writes words as one line that a POSIX shell, or Split, reads back as
+// the same words.
+func Join(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = quote(w)
+	}
+	return strings.Join(quoted, " ")
+}
+
+func quote(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

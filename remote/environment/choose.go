@@ -1,0 +1,81 @@
+package environment
+
+import (
+	"fmt"
+	"strings"
+)
+
+// choose picks the interpreter to start from.
+func (n node) choose(want string) (interpreter, error) {
+	if want != "" {
+		if n.wanted != nil {
+			return *n.wanted, nil
+		}
+		return interpreter{}, n.notThere(want)
+	}
+	if len(n.pythons) == 0 {
+		return interpreter{}, n.noPython()
+	}
+	for _, i := range n.pythons {
+		if i.Torch != "" {
+			return i, nil
+		}
+	}
+	return n.pythons[0], nil
+}
+
+func (n node) noPython() *Failure {
+	f := &Failure{Why: "there is no Python 3 on the node", Next: n.install("python", "")}
+	if len(n.broken) > 0 {
+		f.Why = fmt.Sprintf("there is no Python 3 on the node that runs (%s says: %s)", n.broken[0].path, n.broken[0].why)
+	}
+	return f
+}
+
+func (n node) notThere(want string) *Failure {
+	f := &Failure{Why: fmt.Sprintf("the Python of the profile, %s, is not on the node", want)}
+	for _, b := range n.broken {
+		if b.role == "want" && !strings.Contains(b.why, "not found") {
+			f.Why = fmt.Sprintf("the Python of the profile, %s, does not run on the node: %s", want, b.why)
+		}
+	}
+	if len(n.pythons) == 0 {
+		f.Next = n.install("python", "")
+		return f
+	}
+	var there []string
+	for _, i := range n.pythons {
+		there = append(there, i.String())
+	}
+	f.Next = "set environment.python to one that is there, or leave it out: " + strings.Join(there, ", ")
+	return f
+}
+
+// systemResult says which of the node's own interpreters is used, and why.
+func (p preparer) systemResult(n node, base interpreter) Result {
+	return Result{Kind: System, Text: base.String() + n.whyNotFirst(base), Notes: n.notes(base)}
+}
+
+// whyNotFirst explains a choice that is not what `python3` would start.
+func (n node) whyNotFirst(base interpreter) string {
+	if n.wanted != nil || len(n.pythons) == 0 || n.pythons[0].Exe == base.Exe {
+		return ""
+	}
+	return fmt.Sprintf("; the python3 on PATH (%s) has no PyTorch", n.pythons[0].Version)
+}
+
+func (n node) notes(base interpreter) []string {
+	var notes []string
+	for _, b := range n.broken {
+		notes = append(notes, fmt.Sprintf("%s does not run: %s", b.path, b.why))
+	}
+	if base.Torch != "" {
+		return notes
+	}
+	for _, i := range n.pythons {
+		if i.Torch != "" {
+			return append(notes, fmt.Sprintf("%s has PyTorch %s: leave environment.python out to use it", i.Exe, i.Torch))
+		}
+	}
+	return append(notes, "to train with PyTorch: "+n.install("torch", ""))
+}

@@ -1,0 +1,176 @@
+// Package environment gives a node the Python that its training runs with:
+// the one that is there (system), or a virtual environment made from a
+// requirements file (venv). It changes no file of the system: what it makes is
+// below the run user's ~/dlwb and ~/.dlwb.
+package environment
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Runner runs a line of POSIX sh on the node. err is only for trouble with
+// reaching the node; a command that fails has an exit code.
+type Runner interface {
+	Exec(ctx context.Context, line string) (exit int, stdout, stderr []byte, err error)
+}
+
+// Streamer is a Runner that can also hand on each line of standard output
+// while the command still runs. With one, an installation is seen as it goes.
+type Streamer interface {
+	Runner
+	Stream(ctx context.Context, line string, stdout func(line string)) (exit int, stderr []byte, err error)
+}
+
+// The kinds of environment.
+const (
+	System = "system"
+	Venv   = "venv"
+)
+
+// Spec is what is wanted.
+type Spec struct {
+	Kind string
+	// File is what the user calls the requirements file; Content is what is
+	// in it.
+	File, Content string
+	// Python is the interpreter to start from: a path, or a name on the node's
+	// PATH. Empty: the first python3 that has PyTorch, else the first.
+	Python string
+	// Optional lets the node go on with the Python that is there when the
+	// requirements can't be installed, and makes do with it when it has them.
+	Optional bool
+	// Force makes the environment anew although nothing changed.
+	Force bool
+	// Cluster names the directory, ~/dlwb/<Cluster>/venv.
+	Cluster string
+}
+
+// Result is what the node will use.
+type Result struct {
+	// Kind is what was made in the end: system where Optional fell back to it.
+	Kind string
+	// Python is the absolute path of the interpreter.
+	Python string
+	// Version is Python's, Torch is PyTorch's; Torch is empty without it.
+	Version, Torch string
+	// Home is the run user's home directory on the node.
+	Home string
+	// Env is what the training needs in its environment (K=V).
+	Env []string
+	// Skipped is set when the environment was already as it should be.
+	Skipped bool
+	// Text says in a sentence what is used, and why.
+	Text string
+	// Notes are what a person should know besides.
+	Notes []string
+}
+
+// Failure says why a node has no environment.
+type Failure struct {
+	// Command is what failed; empty when nothing was run.
+	Command  string
+	ExitCode int
+	// LastLines are the last lines of what the command said.
+	LastLines []string
+	Why, Next string
+}
+
+// Error is why, and what to do.
+func (f *Failure) Error() string {
+	if f.Next == "" {
+		return f.Why
+	}
+	return f.Why + ": " + f.Next
+}
+
+// preparer is one Prepare under way.
+type preparer struct {
+	run      Runner
+	spec     Spec
+	progress func(string)
+	dirs     string        // looked into after the PATH
+	limit    time.Duration // for an installation
+}
+
+// An optional environment must not hold up a run that could do without it.
+const (
+	optionalLimit = 90 * time.Second
+	requiredLimit = time.Hour
+)
+
+// Prepare finds out what the node has and makes what is missing. One round
+// trip is enough when nothing is. It may be called for many nodes at once.
+func Prepare(ctx context.Context, run Runner, spec Spec, progress func(text string)) (Result, error) {
+	p := preparer{run: run, spec: spec, progress: progress, dirs: usualDirs, limit: requiredLimit}
+	if spec.Optional {
+		p.limit = optionalLimit
+	}
+	return p.prepare(ctx)
+}
+
+func (p preparer) prepare(ctx context.Context) (Result, error) {
+	if err := p.spec.check(); err != nil {
+		return Result{}, err
+	}
+	p.progress("looking for Python")
+	n, err := p.probe(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	base, err := n.choose(p.spec.Python)
+	if err != nil {
+		return Result{}, err
+	}
+	if p.spec.Kind == System {
+		return p.finish(ctx, n, base, p.systemResult(n, base))
+	}
+	return p.venv(ctx, n, base)
+}
+
+func (s Spec) check() error {
+	if s.Kind != System && s.Kind != Venv {
+		return fmt.Errorf("environment kind %q is not one of %s, %s", s.Kind, System, Venv)
+	}
+	if s.Kind == Venv && (s.Cluster == "" || strings.HasPrefix(s.Cluster, ".") || strings.ContainsAny(s.Cluster, "/\x00\n")) {
+		return fmt.Errorf("environment: %q can't be the name of a cluster's directory", s.Cluster)
+	}
+	if strings.ContainsAny(s.Python, "\x00\n") {
+		return fmt.Errorf("environment: %q can't be the name of an interpreter", s.Python)
+	}
+	return nil
+}
+
+// finish adds to a result what holds for every kind, and puts on the node what
+// the interpreter needs.
+func (p preparer) finish(ctx context.Context, n node, py interpreter, r Result) (Result, error) {
+	r.Python, r.Version, r.Torch, r.Home = py.Exe, py.Version, py.Torch, n.home
+	if !py.Fault {
+		return r, nil
+	}
+	if err := p.mend(ctx, n); err != nil {
+		return Result{}, err
+	}
+	r.Env = append(r.Env, "PYTHONPATH="+joinPaths(n.home+"/"+compatDir, n.pythonPath))
+	r.Notes = append(r.Notes, fmt.Sprintf(
+		"PyTorch %s has a fault on Python %s (torch.distributed's sharded tensors can't be imported); dlwb mends it as it is loaded and changes no file of the system",
+		py.Torch, py.Version))
+	return r, nil
+}
+
+func joinPaths(paths ...string) string {
+	var kept []string
+	for _, p := range paths {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, ":")
+}
+
+// quote makes one word of a POSIX shell.
+func quote(word string) string {
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,24 @@
+package environment
+
+import "context"
+
+// Probe says which interpreter a node has and would be used with kind system.
+// Unlike Prepare it changes nothing.
+func Probe(ctx context.Context, run Runner, python string) (Result, error) {
+	p := preparer{run: run, spec: Spec{Kind: System, Python: python}, progress: func(string) {}, dirs: usualDirs}
+	n, err := p.probe(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	base, err := n.choose(python)
+	if err != nil {
+		return Result{}, err
+	}
+	r := p.systemResult(n, base)
+	r.Python, r.Version, r.Torch, r.Home = base.Exe, base.Version, base.Torch, n.home
+	return r, nil
+}
+
+// usualDirs are looked into after the PATH. The last two are where machine
+// images for deep learning keep the Python that has PyTorch.
+const usualDirs = "/usr/bin:/usr/local/bin:/opt/pytorch/bin:/opt/conda/bin"

@@ -1,0 +1,94 @@
+package environment
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// requirement is a line that can be checked without pip: a name, and perhaps
+// the least version.
+type requirement struct{ name, least string }
+
+var (
+	simple = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:>=\s*([0-9]+(?:\.[0-9]+)*))?$`)
+	// indexes are options that only say where packages come from.
+	indexes = regexp.MustCompile(`^(?:-i|-f|--index-url|--extra-index-url|--find-links|--no-index|--prefer-binary)(?:[ =]|$)`)
+)
+
+// simpleRequirements gives the requirements if every line is one that can be
+// checked without pip.
+func simpleRequirements(content string) ([]requirement, bool) {
+	var all []requirement
+	for _, line := range strings.Split(content, "\n") {
+		if i := strings.Index(line+" ", "# "); i == 0 || i > 0 && line[i-1] == ' ' {
+			line = line[:i]
+		}
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") || indexes.MatchString(line) {
+			continue
+		}
+		m := simple.FindStringSubmatch(line)
+		if m == nil {
+			return nil, false
+		}
+		all = append(all, requirement{name: m[1], least: m[2]})
+	}
+	return all, true
+}
+
+// namesToLookFor are the packages which, if an interpreter has them, spare an
+// optional environment.
+func (p preparer) namesToLookFor() []string {
+	if p.spec.Kind != Venv || !p.spec.Optional || p.spec.Force {
+		return nil
+	}
+	all, _ := simpleRequirements(p.spec.Content)
+	names := make([]string, len(all))
+	for i, r := range all {
+		names[i] = r.name
+	}
+	return names
+}
+
+// meets reports whether an interpreter has everything in the requirements.
+func (i interpreter) meets(content string) bool {
+	all, ok := simpleRequirements(content)
+	if !ok || len(all) == 0 {
+		return false
+	}
+	for _, r := range all {
+		have := i.Packages[r.name]
+		if have == "" || !atLeast(have, r.least) {
+			return false
+		}
+	}
+	return true
+}
+
+// atLeast compares the numbers of two versions.
+func atLeast(have, least string) bool {
+	h, l := numbers(have), numbers(least)
+	for i := range l {
+		switch {
+		case i >= len(h) && l[i] > 0:
+			return false
+		case i >= len(h) || h[i] == l[i]:
+		default:
+			return h[i] > l[i]
+		}
+	}
+	return true
+}
+
+var leadingNumbers = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)*`)
+
+func numbers(version string) []int {
+	var all []int
+	for _, part := range strings.Split(leadingNumbers.FindString(version), ".") {
+		if n, err := strconv.Atoi(part); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}

@@ -1,0 +1,98 @@
+# Tells which python3 there are on a node, in one round trip. In front of it
+# are set: probe (probe.py), want (an interpreter asked for, or nothing), names
+# (packages to look for), dirs (looked into after the PATH, with colons), venv
+# (the directory of the cluster's virtual environment, or nothing), look (where
+# what the interpreters said is kept; nothing: nowhere) and key (of what).
+#
+# Starting every python3 takes most of the time. So what they said is kept
+# together with a stamp of all that could make them say something else (see
+# stamp.sh), and while that is the same they are not asked.
+: "${probe?}" "${want?}" "${names?}" "${dirs?}" "${venv?}" "${look?}" "${key?}"
+set -f
+cd "$HOME" || exit 1
+tab=$(printf '\t')
+line='
+'
+
+say() { printf 'dlwb\t%s\t%s\n' "$1" "$2"; }
+
+# first KEY FILE: tells the first line of a file.
+first() {
+	if { IFS= read -r text || [ -n "$text" ]; } 2>/dev/null <"$2"; then say "$1" "$text"; fi
+}
+
+said='' watch='' steady=yes
+
+# ask ROLE PATH: has an interpreter describe itself. What a script starts (the
+# shims of version managers) may be another one tomorrow, as may what is broken.
+ask() {
+	# shellcheck disable=SC2086 # names are words
+	new=$({
+		why=$("$2" -c "$probe" "$1" "$2" $names 2>&1 >&4 </dev/null) ||
+			printf 'dlwb\tbad\t%s\t%s\t%s\n' "$1" "$2" "$(printf '%s\n' "$why" | tail -n 1)"
+	} 4>&1)
+	said=$said$new$line
+	if [ "$(head -c 2 "$2")" = '#!' ]; then steady=; fi
+	case $new in *"dlwb${tab}bad$tab"*) steady= ;; esac
+	more=${new#*"dlwb${tab}watch${tab}"}
+	[ "$more" = "$new" ] || watch=$watch:${more%%"$line"*}
+}
+
+say home "$HOME"
+say path "$PATH"
+say pythonpath "${PYTHONPATH-}"
+first compat .dlwb/compat/sitecustomize.py
+[ -z "$venv" ] || first installed "$venv/.dlwb-done"
+
+case $want in
+"") wanted= ;;
+[~]/*) wanted=$HOME/${want#??} ;;
+*) wanted=$(command -v "$want" || echo "$want") ;;
+esac
+
+if [ -n "$look" ] && [ -r "$look" ]; then
+	kept=$(cat "$look")
+	rest=${kept#"$key$line"}
+	if [ "$rest" != "$kept" ]; then
+		watch=${rest%%"$line"*}
+		rest=${rest#*"$line"}
+		now=$(stamp)
+		said=${rest#"$now$line$line"}
+		if [ -n "$now" ] && [ "$said" != "$rest" ]; then
+			printf '%s\n' "$said"
+			exit 0
+		fi
+		said='' watch=''
+	fi
+fi
+
+said="dlwb${tab}uid${tab}$(id -u)${line}dlwb${tab}kernel${tab}$(uname -s)$line"
+# shellcheck disable=SC1091 # the node's own
+[ ! -r /etc/os-release ] || said="${said}dlwb${tab}distro${tab}$(. /etc/os-release && echo "${ID-} ${ID_LIKE-}")$line"
+[ -z "$wanted" ] || ask want "$wanted"
+if [ -n "$venv" ] && [ -x "$venv/bin/python" ]; then ask venv "$venv/bin/python"; fi
+
+found=:
+count=0
+IFS=:
+for dir in $PATH $dirs; do
+	if [ -z "$dir" ] || [ ! -x "$dir/python3" ] || [ "$count" -ge 12 ]; then continue; fi
+	real=$(cd "$dir" && pwd -P) || continue
+	case $found in *:"$real":*) continue ;; esac # /bin is /usr/bin on most systems
+	found=$found$real:
+	count=$((count + 1))
+	IFS=' '
+	ask path "$dir/python3"
+	IFS=:
+done
+unset IFS
+[ -z "$steady" ] || said="${said}dlwb${tab}steady${tab}yes$line"
+printf '%s' "$said"
+if [ -n "$look" ] && [ -n "$steady" ] && [ -d "${look%/*}" ]; then
+	now=$(stamp)
+	[ -z "$now" ] || {
+		umask 077
+		printf '%s\n%s\n%s\n\n%s' "$key" "$watch" "$now" "$said" >"$look.$$" && mv -f "$look.$$" "$look"
+	} 2>/dev/null || rm -f "$look.$$"
+fi
+exit 0

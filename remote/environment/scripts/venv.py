@@ -1,0 +1,280 @@
+# Makes or updates a virtual environment. Its only argument is a JSON object:
+#   dir, key, base_key  the directory, and what it should be made of
+#   content or upload   requirements, base64; or a file of that, to be removed
+#   system              whether the base's own packages are seen inside
+#   check, probe        check.py and probe.py, which the new interpreter runs
+#   look                what probe.sh would keep (see there): file, key, watch,
+#                       said, stamp (a script) and its variables; or null
+#   force, limit        make it anew; seconds for everything (0: no limit)
+# It prints "|text" for news, "." while it waits, and at last "=" and a JSON
+# object. When nobody listens any more it ends what it started.
+import base64
+import collections
+import fcntl
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+import venv
+import zipfile
+
+job = json.loads(sys.argv[1])
+home = os.path.expanduser("~")
+where = os.path.join(home, job["dir"])
+started = time.time()
+child = None
+printed = 0
+printing = threading.Lock()
+
+
+class Failed(Exception):
+    def __init__(self, step, code, lines, command=()):
+        super().__init__(step)
+        self.answer = {"ok": False, "step": step, "code": code, "lines": lines, "command": list(command)}
+
+
+def end_child():
+    if child is None or child.poll() is not None:
+        return
+    for sig, patience in ((signal.SIGTERM, 2), (signal.SIGKILL, 2)):
+        try:
+            os.killpg(child.pid, sig)
+            child.wait(patience)
+            return
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+
+
+def say(text):
+    try:
+        with printing:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+    except OSError:
+        end_child()
+        os._exit(1)
+
+
+def overdue():
+    return job["limit"] > 0 and time.time() - started > job["limit"]
+
+
+def watch():
+    while True:
+        time.sleep(1)
+        say(".")
+        if overdue():
+            end_child()
+
+
+def stop(signum, frame):
+    end_child()
+    os._exit(128 + signum)
+
+
+def run(step, command):
+    global child, printed
+    env = dict(os.environ, PIP_USER="0", PYTHONUNBUFFERED="1")
+    env.pop("PYTHONHOME", None)
+    last = collections.deque(maxlen=30)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, env=env, start_new_session=True,
+                             cwd=os.path.dirname(where))  # a json.py at home would be imported
+    for raw in child.stdout:
+        line = raw.decode("utf-8", "replace").rstrip()[:400]
+        if line:
+            last.append(line)
+            printed += 1
+            if printed < 1500:
+                say("|" + line)
+    code = child.wait()
+    if code != 0:
+        raise Failed("limit" if overdue() else step, code, list(last), command)
+
+
+def read(name):
+    try:
+        with open(os.path.join(where, name)) as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def write(name, text):
+    path = os.path.join(where, name)
+    fd = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "wb") as f:
+        f.write(text)
+    os.rename(path + ".new", path)
+    return path
+
+
+def requirements():
+    if "upload" not in job:
+        return base64.b64decode(job["content"])
+    path = os.path.join(home, job["upload"])
+    with open(path, "rb") as f:
+        text = f.read()
+    os.unlink(path)
+    return base64.b64decode(text)
+
+
+def python():
+    return os.path.join(where, "bin", "python")
+
+
+def create():
+    if os.path.lexists(where):
+        shutil.rmtree(where)
+    venv.EnvBuilder(system_site_packages=job["system"], symlinks=True).create(where)
+    if job["system"] and sys.prefix != sys.base_prefix:
+        # The base is a virtual environment itself: the new one would see
+        # only what is below both.
+        with open(os.path.join(packages(), "_dlwb_base.pth"), "w") as f:
+            f.write(sysconfig.get_paths()["purelib"] + "\n")
+    if not has_pip():
+        run("venv", [python(), "-m", "ensurepip", "--upgrade", "--default-pip"])
+    write(".dlwb-base", job["base_key"].encode())
+
+
+def packages():
+    return os.path.join(where, "lib", "python%d.%d" % sys.version_info[:2], "site-packages")
+
+
+def has_pip():
+    """Puts pip where ensurepip would, without the seconds that it takes: the
+    base's own is used where it can be seen, else its wheels are unpacked."""
+    seen = job["system"] and any(os.path.isfile(os.path.join(p, "pip", "__main__.py")) for p in sys.path if p)
+    if not seen:
+        import ensurepip
+        names = ["pip"] + (["setuptools"] if sys.version_info < (3, 12) else [])
+        for name in names:
+            places = [os.path.join(os.path.dirname(ensurepip.__file__), "_bundled"),
+                      sysconfig.get_config_var("WHEEL_PKG_DIR"), "/usr/share/python-wheels"]
+            wheels = [w for p in places if p for w in sorted(glob.glob(os.path.join(p, name + "-*.whl")))]
+            if not wheels:
+                return False
+            with zipfile.ZipFile(wheels[-1]) as wheel:
+                wheel.extractall(packages())
+            for info in glob.glob(os.path.join(packages(), name + "-*.dist-info")):
+                with open(os.path.join(info, "INSTALLER"), "w") as f:
+                    f.write("pip\n")
+    for name in ("pip", "pip3", "pip%d.%d" % sys.version_info[:2]):
+        path = os.path.join(where, "bin", name)
+        with open(path, "w") as f:
+            # The path of the interpreter may be too long for #!, or have spaces.
+            f.write("#!/bin/sh\n'''exec' \"%s\" \"$0\" \"$@\"\n' '''\nimport sys\n"
+                    "from pip._internal.cli.main import main\nsys.exit(main())\n" % python())
+        os.chmod(path, 0o755)
+    return True
+
+
+def tell(code, argument=(), said=""):
+    """Has the new interpreter run a script of ours, and gives what it says."""
+    env = dict(os.environ)
+    env.pop("PYTHONHOME", None)
+    done = subprocess.run([python(), "-c", code] + list(argument), input=said.encode(), stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, env=env, cwd=os.path.dirname(where), timeout=60)
+    return [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.startswith("dlwb\t")]
+
+
+def describe(check=None):
+    """What the new interpreter is; with check, also whether it has everything."""
+    lines = []
+    code = job["probe"] if check is None else "import sys\nif sys.path and sys.path[0] == '': del sys.path[0]\n" + job["check"] + "\n" + job["probe"]
+    try:
+        lines = tell(code, ["venv", python()], (check or b"").decode("utf-8", "replace"))
+    except (OSError, subprocess.SubprocessError):
+        pass
+    return lines
+
+
+def satisfied(lines):
+    for line in lines:
+        if line.startswith("dlwb\tcheck\t"):
+            return json.loads(line.split("\t", 2)[2]).get("left") == []
+    return False
+
+
+def install(text):
+    """Installs what is missing; gives what the interpreter says of itself."""
+    if os.path.exists(os.path.join(where, ".dlwb-done")):
+        os.unlink(os.path.join(where, ".dlwb-done"))
+    file = write("requirements.txt", text)
+    lines = describe(text)
+    if satisfied(lines):
+        say("|Everything is there already")
+    else:
+        run("pip", [python(), "-m", "pip", "install",
+                    "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
+                    "--retries", "1", "--timeout", "10", "-r", file])
+        lines = describe()
+    write(".dlwb-done", job["key"].encode())
+    return lines
+
+
+def keep(lines):
+    """Keeps what probe.sh would find, so that the next look starts no Python."""
+    look = job["look"]
+    own = [l for l in lines if not l.startswith("dlwb\tcheck\t")]
+    watch = [l.split("\t", 2)[2] for l in own if l.startswith("dlwb\twatch\t")]
+    if not look or not watch:
+        return
+    watch = ":" + ":".join(look["watch"] + watch)
+    env = dict(os.environ, wanted=look["wanted"], dirs=look["dirs"], venv=job["dir"], watch=watch)
+    stamp = subprocess.run(["sh", "-c", look["stamp"] + "\nstamp"], env=env, cwd=home, stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL).stdout.decode("utf-8", "surrogateescape")
+    if stamp:
+        said = "".join(l + "\n" for l in look["said"] + own)
+        write(".dlwb-look", "\n".join((look["key"], watch, stamp, "", said)).encode("utf-8", "surrogateescape"))
+
+
+def wait_for(lock):
+    """Nodes may share one home directory, and must not build in it at once."""
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if overdue():
+                raise Failed("limit", 1, ["another node is still installing in the same directory"])
+            time.sleep(0.2)
+        except OSError:
+            return None  # some network file systems can't lock
+
+
+def main():
+    text = requirements()
+    os.makedirs(os.path.dirname(where), exist_ok=True)
+    lock = open(os.path.join(os.path.dirname(where), ".venv.lock"), "w")
+    wait_for(lock)
+    if read(".dlwb-done") == job["key"] and not job["force"]:
+        return {"ok": True, "skipped": True}
+    anew = job["force"] or read(".dlwb-base") != job["base_key"]
+    try:
+        if anew:
+            create()
+        lines = install(text)
+        keep(lines)
+    except BaseException:
+        if anew:
+            shutil.rmtree(where, ignore_errors=True)  # nothing half made stays
+        raise
+    return {"ok": True, "said": lines}
+
+
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(number, stop)
+threading.Thread(target=watch, daemon=True).start()
+try:
+    answer = main()
+except Failed as failed:
+    answer = failed.answer
+except OSError as error:
+    answer = {"ok": False, "step": "files", "code": 1, "lines": [str(error)], "command": []}
+say("=" + json.dumps(answer))

@@ -1,0 +1,230 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// forwardDialLimit is how long a local connection waits for the remote end,
+// which includes a new connection to the node where the old one is gone.
+const forwardDialLimit = 15 * time.Second
+
+// DialContext connects from the node to an address as the node sees it, over
+// the ssh connection. The result knows no deadlines.
+func (n *Node) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	what := fmt.Sprintf("connect to %s", addr)
+	for try := 1; ; try++ {
+		l, err := n.live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := l.client.DialContext(ctx, network, addr)
+		if err == nil {
+			return conn, nil
+		}
+		var refused *ssh.OpenChannelError
+		if ctx.Err() != nil || errors.As(err, &refused) {
+			return nil, n.wrap(what, err)
+		}
+		// Whatever else it was: only the loss of the link is worth a retry.
+		if why := l.cause(nil); why == nil || try == openTries {
+			return nil, n.wrap(what, err)
+		}
+	}
+}
+
+// Tunnel is a forward: a port on this machine's loopback that leads to an
+// address as the node sees it, or with Reverse the other way round.
+type Tunnel struct {
+	node     *Node
+	remote   string       // where it leads
+	listener net.Listener // nil for Reverse, which listens anew on each link
+	port     int
+	door     *door // in front of HTTP; nil: every connection is passed on as it is
+	ctx      context.Context
+	cancel   context.CancelFunc
+	tasks    sync.WaitGroup
+	standing
+
+	mu  sync.Mutex
+	err error
+}
+
+// Forward opens a tunnel from listen ("127.0.0.1:port" or ":port"; port 0: any
+// free one) to remoteAddr, until ctx ends or Close. It listens on 127.0.0.1
+// only. The node is dialed for each connection, so that a tunnel outlives a
+// lost link; whether something listens at the far end shows then, in Err.
+func Forward(ctx context.Context, n *Node, listen, remoteAddr string) (*Tunnel, error) {
+	t, err := newTunnel(ctx, n, listen, remoteAddr)
+	if err != nil {
+		return nil, err
+	}
+	t.tasks.Go(func() { t.accept(t.serve) })
+	return t, nil
+}
+
+// HTTP says what a tunnel to an HTTP server knows of that server.
+type HTTP struct {
+	// Token is what the server itself asks for, as Jupyter does; empty:
+	// nothing. It is added to every request, and who shows it gets in.
+	Token string
+}
+
+// ForwardHTTP is Forward for an HTTP server. Whoever opens an address with a
+// Ticket may use it; a page of another site, another user of this machine and
+// a name that was made to lead here are refused. See door.
+func ForwardHTTP(ctx context.Context, n *Node, listen, remoteAddr string, h HTTP) (*Tunnel, error) {
+	t, err := newTunnel(ctx, n, listen, remoteAddr)
+	if err != nil {
+		return nil, err
+	}
+	t.door = newDoor(t.port, h.Token)
+	server := &http.Server{
+		Handler: t.door.before(t.proxy(h)), ReadHeaderTimeout: forwardDialLimit, ErrorLog: silentLog,
+	}
+	context.AfterFunc(t.ctx, func() { _ = server.Close() })
+	t.tasks.Go(func() { _ = server.Serve(t.listener) })
+	return t, nil
+}
+
+func newTunnel(ctx context.Context, n *Node, listen, remoteAddr string) (*Tunnel, error) {
+	if _, _, err := net.SplitHostPort(remoteAddr); err != nil {
+		return nil, n.wrap(fmt.Sprintf("forward to %q", remoteAddr), err)
+	}
+	listener, err := listenLoopback(ctx, listen)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	t := &Tunnel{
+		node: n, remote: remoteAddr, listener: listener,
+		port: listener.Addr().(*net.TCPAddr).Port, ctx: ctx, cancel: cancel,
+	}
+	context.AfterFunc(ctx, func() { _ = listener.Close() })
+	t.tasks.Go(t.keep)
+	return t, nil
+}
+
+// Ticket is a token that lets one browser in, once: put it into the address as
+// the value of TicketKey. Empty for a tunnel that is not to an HTTP server.
+func (t *Tunnel) Ticket() string {
+	if t.door == nil {
+		return ""
+	}
+	return t.door.ticket()
+}
+
+// Port is the port that is listened on: here, or for Reverse on the node.
+func (t *Tunnel) Port() int { return t.port }
+
+// Err says why the latest connection did not reach the far end; nil when it
+// did.
+func (t *Tunnel) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+// Close ends the tunnel and all connections through it.
+func (t *Tunnel) Close() error {
+	t.cancel()
+	if t.listener != nil {
+		_ = t.listener.Close()
+	}
+	t.tasks.Wait()
+	return nil
+}
+
+// accept hands on what connects, until the listener is closed.
+func (t *Tunnel) accept(serve func(net.Conn)) {
+	for {
+		conn, err := t.listener.Accept()
+		switch {
+		case err == nil:
+			t.tasks.Go(func() { serve(conn) })
+		case t.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
+			return
+		default: // out of file descriptors, for instance: that passes
+			t.note(fmt.Errorf("accept on 127.0.0.1:%d: %w", t.port, err))
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-t.ctx.Done():
+			}
+		}
+	}
+}
+
+// note keeps what became of the latest connection.
+func (t *Tunnel) note(err error) {
+	t.mu.Lock()
+	t.err = err
+	t.mu.Unlock()
+	t.failed(err)
+}
+
+// dialFar connects to where the tunnel leads, and sees to it that the
+// connection ends with the tunnel.
+func (t *Tunnel) dialFar(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, forwardDialLimit)
+	defer cancel()
+	far, err := t.node.DialContext(ctx, "tcp", t.remote)
+	if t.ctx.Err() == nil {
+		t.note(err)
+	}
+	return far, err
+}
+
+// serve carries one connection.
+func (t *Tunnel) serve(local net.Conn) {
+	far, err := t.dialFar(t.ctx)
+	if err != nil {
+		_ = local.Close()
+		return
+	}
+	t.join(local, far)
+}
+
+// join carries both directions of a connection until both have ended.
+func (t *Tunnel) join(local, far net.Conn) {
+	defer func() { _ = local.Close() }()
+	// Close of a channel may block on a dead link: nobody waits for it.
+	defer func() { go func() { _ = far.Close() }() }()
+	stop := context.AfterFunc(t.ctx, func() {
+		_ = local.Close()
+		_ = far.Close()
+	})
+	defer stop()
+	both := make(chan struct{}, 2)
+	go halfCopy(far, local, both)
+	go halfCopy(local, far, both)
+	for range 2 {
+		select {
+		case <-both:
+		case <-t.ctx.Done():
+			return
+		}
+	}
+}
+
+// halfCopy carries one direction and passes its end on: the other direction
+// may go on, as when a request has been sent and the answer is awaited. After
+// an error nothing more can come of either.
+func halfCopy(to, from net.Conn, done chan<- struct{}) {
+	_, err := io.Copy(to, from)
+	half, ok := to.(interface{ CloseWrite() error })
+	if err == nil && ok {
+		_ = half.CloseWrite()
+	} else {
+		_ = to.Close()
+		_ = from.Close()
+	}
+	done <- struct{}{}
+}

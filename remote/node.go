@@ -1,0 +1,190 @@
+// Package remote drives one kind of thing: a node, which is a machine reached
+// by ssh. It dials with a checked host key, runs commands, follows files by
+// byte offset, forwards ports and moves files. It knows no provider and no
+// profile; whatever it needs to dial comes in a Target.
+package remote
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/sshkeys"
+)
+
+const (
+	// dialLimit bounds everything from the TCP dial to the accepted key.
+	dialLimit = 10 * time.Second
+	// A link that has been silent for keepaliveEvery is asked for an answer,
+	// and is dead when none came within keepaliveLimit: 15 s at most.
+	keepaliveEvery = 5 * time.Second
+	keepaliveLimit = 10 * time.Second
+
+	backoffLeast = 200 * time.Millisecond
+	backoffMost  = 3 * time.Second
+	// stableAfter is how long a link must have lived for the next dial to
+	// start without a pause: a node that drops us at once is not hammered.
+	stableAfter = 5 * time.Second
+)
+
+// Target says where a node is and how to prove who is who. It is plain data,
+// as a provider hands it out.
+type Target struct {
+	Name string // what errors call it: "node0"
+	Addr string // host:port
+	User string
+	// HostKey is the one key that the host may show, in authorized_keys form.
+	HostKey string
+	// NextHostKey is one that it may show too, while its key is being
+	// changed; empty otherwise.
+	NextHostKey string
+	// KeyFile is the path of the private key to log in with; empty: only
+	// Keys are tried.
+	KeyFile string
+	// Keys are what else to log in with.
+	Keys sshkeys.Keys
+	// Jumps are the hosts through which Addr is reached, in the order in
+	// which they are dialed; none: it is reached directly.
+	Jumps []Jump
+}
+
+// Node is one machine reached by ssh. All its sessions share a connection,
+// which is dialed on first use and again after it died. Its methods may be
+// called from several goroutines.
+type Node struct {
+	target  Target
+	timing  timing
+	segment int64 // the length of logs' segments
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup // dials, keepalives and watchers of links
+
+	mu        sync.Mutex
+	closed    bool
+	links     []*link
+	attempt   *attempt      // the dial under way; nil when there is none
+	changed   chan struct{} // closed and replaced when a slot may have come free
+	shown     string        // the host key of the last handshake that was accepted
+	failures  int           // dials and short-lived links since the last good one
+	notBefore time.Time     // when the next dial may start
+
+	waiting     *waiting  // a shell that waits for a command; nil when there is none
+	queue       int       // commands that wait for a free session
+	waitingTask bool      // one is being started
+	used        time.Time // when the last command ended
+	commands    int       // how many there were
+
+	stateMu   sync.Mutex // held while listeners run, so that they see states in order
+	listeners map[int]func(connected bool, why string)
+	listened  int    // how many there ever were
+	state     string // the last state told: "", "up", or why it is down
+}
+
+// timing is what tests shorten.
+type timing struct {
+	dialLimit, keepaliveEvery, keepaliveLimit time.Duration
+}
+
+// Open returns the node of a target. It does no I/O.
+func Open(t Target) *Node {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Node{
+		target:  t,
+		timing:  timing{dialLimit, keepaliveEvery, keepaliveLimit},
+		segment: logSegment,
+		ctx:     ctx,
+		cancel:  cancel,
+		changed: make(chan struct{}),
+	}
+}
+
+// Name is the node's name, as its target gave it.
+func (n *Node) Name() string { return n.target.Name }
+
+// Target is what the node was opened with.
+func (n *Node) Target() Target { return n.target }
+
+// Connect makes sure that there is a live connection. Every other method does
+// so by itself. The error is a *HostKeyError, an *AuthError, an
+// *UnreachableError or the context's.
+func (n *Node) Connect(ctx context.Context) error {
+	_, err := n.live(ctx)
+	return err
+}
+
+// ConnectNow is Connect without a pause after earlier failures, for a machine
+// that is booting: it can't be there yet, and then it is at once.
+func (n *Node) ConnectNow(ctx context.Context) error {
+	n.mu.Lock()
+	n.failures, n.notBefore = 0, time.Time{}
+	n.mu.Unlock()
+	return n.Connect(ctx)
+}
+
+// OnState calls f whenever the node becomes reachable (why is empty) or stops
+// being so, until forget is called. Calls come in order, one at a time; f must
+// neither block nor call the node.
+func (n *Node) OnState(f func(connected bool, why string)) (forget func()) {
+	n.stateMu.Lock()
+	defer n.stateMu.Unlock()
+	if n.listeners == nil {
+		n.listeners = map[int]func(bool, string){}
+	}
+	n.listened++
+	id := n.listened
+	n.listeners[id] = f
+	return func() {
+		n.stateMu.Lock()
+		defer n.stateMu.Unlock()
+		delete(n.listeners, id)
+	}
+}
+
+// tell reports a state, once.
+func (n *Node) tell(connected bool, why string) {
+	n.stateMu.Lock()
+	defer n.stateMu.Unlock()
+	state := "up"
+	if !connected {
+		state = why
+	}
+	if n.state == state {
+		return
+	}
+	n.state = state
+	for _, f := range n.listeners {
+		f(connected, why)
+	}
+}
+
+// Close ends every connection and everything that runs over them here.
+// Commands on the node lose their session, as with any lost connection.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	n.closed = true
+	links := append([]*link(nil), n.links...)
+	n.wakeLocked()
+	n.mu.Unlock()
+	n.cancel()
+	for _, l := range links {
+		l.kill(ErrClosed)
+	}
+	n.tasks.Wait()
+	return nil
+}
+
+// wakeLocked lets everybody who waits for a slot look again.
+func (n *Node) wakeLocked() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// wrap puts what was tried, and on which node, before an error.
+func (n *Node) wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s on %s: %w", what, n.target.Name, err)
+}

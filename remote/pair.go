@@ -1,0 +1,91 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Peer is a node as the other nodes of its cluster reach it.
+type Peer struct {
+	Name    string
+	Host    string
+	Port    int
+	User    string
+	HostKey string // in authorized_keys form
+}
+
+func (p Peer) check() error {
+	if !plainName.MatchString(p.Name) || !plainHost.MatchString(p.Host) || !plainName.MatchString(p.User) ||
+		p.Port < 1 || p.Port > 65535 {
+		return fmt.Errorf("peer %q can't be reached at %q as %q: a name, a host, a port and a user are needed",
+			p.Name, net.JoinHostPort(p.Host, strconv.Itoa(p.Port)), p.User)
+	}
+	return nil
+}
+
+// peerCommand is all that the node-to-node key may do.
+const peerCommand = `restrict,command="sh ~/.dlwb/bin/peer" `
+
+// Pair lets nodes stop a run on each other, so that a failure on one ends the
+// others also when nobody is connected, and pass on the files of a Sync that is
+// under way, so that each is sent to one of them only; and nothing else: none
+// gets a shell on another. The key for that is in
+// keyFile here, made when it is not there yet. peers are the same nodes as they
+// see each other. Pairing again changes nothing.
+func Pair(ctx context.Context, nodes []*Node, peers []Peer, keyFile string) error {
+	public, err := GenerateKey(keyFile, "dlwb-peer")
+	if err != nil {
+		return err
+	}
+	private, err := os.ReadFile(keyFile)
+	if err != nil {
+		return fmt.Errorf("read the node-to-node key: %w", err)
+	}
+	text, err := pairText(public, string(private), peers)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { _, errs[i] = n.program(ctx, "pair with the other nodes", text) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// addKey adds $line to authorized_keys, behind whatever there is.
+const addKey = `mkdir -p "$HOME/.ssh" && cd "$HOME/.ssh" || exit 74
+if ! grep -qxF "$line" authorized_keys 2>/dev/null; then
+    if [ -s authorized_keys ] && [ -n "$(tail -c 1 authorized_keys)" ]; then
+        echo >>authorized_keys || exit 74
+    fi
+    printf '%s\n' "$line" >>authorized_keys || exit 74
+fi`
+
+func pairText(public, private string, peers []Peer) (string, error) {
+	var known, list strings.Builder
+	for _, p := range peers {
+		if err := p.check(); err != nil {
+			return "", err
+		}
+		if strings.ContainsAny(p.HostKey, "\n\r") || len(strings.Fields(p.HostKey)) < 2 {
+			return "", fmt.Errorf("peer %s has no valid host key", p.Name)
+		}
+		host := p.Host
+		if p.Port != 22 {
+			host = fmt.Sprintf("[%s]:%d", p.Host, p.Port)
+		}
+		fmt.Fprintf(&known, "%s %s\n", host, p.HostKey)
+		fmt.Fprintf(&list, "%s %s %d %s\n", p.Name, p.Host, p.Port, p.User)
+	}
+	body := put("peer_key", private) + put("peer_known_hosts", known.String()) + put("peers", list.String()) +
+		"line=" + quoteWord(peerCommand+public) + "\n" + addKey
+	return programOf(`mkdir -p "$HOME/.dlwb" && cd "$HOME/.dlwb" || exit 74`, body), nil
+}

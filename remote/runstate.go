@@ -1,0 +1,257 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The kinds of lines in a status file.
+const (
+	Started     = "started"      // the run is supervised on the node
+	RankStarted = "rank-started" // PID
+	RankEnded   = "rank-ended"   // Code, Signal
+	PeerTold    = "peer"         // Why says which peer, and whether it was reached
+	Stopping    = "stopping"     // we end the run; Why
+	Ended       = "ended"        // nothing of the run is alive; Code
+	// RankStarved: the kernel says that it ended Code processes of the rank's
+	// memory group, while the rank ran, for lack of memory.
+	RankStarved = "rank-starved"
+)
+
+// Status is one line of a run's status file.
+type Status struct {
+	Time time.Time // by the node's clock
+	// Uptime is the time since the node's boot, which runs on evenly whatever
+	// becomes of its clock; 0 where the node can't tell it.
+	Uptime time.Duration
+	Kind   string
+	Rank   int // -1 for what is about the whole run
+	PID    int
+	Code   int    // 128+n after signal n
+	Signal string // "KILL"; empty when it exited by itself
+	Why    string
+}
+
+// ParseStatus reads one line of a status file; ok is false for what is none,
+// such as a line that a full disk has cut.
+func ParseStatus(line string) (s Status, ok bool) {
+	f := strings.Fields(line)
+	if len(f) < 2 {
+		return Status{}, false
+	}
+	at, up, err := parseStamp(f[0])
+	if err != nil {
+		return Status{}, false
+	}
+	s = Status{Time: at, Uptime: up, Rank: -1}
+	what, args := f[1], f[2:]
+	if what == "rank" && len(args) >= 2 {
+		if s.Rank, err = strconv.Atoi(args[0]); err != nil || s.Rank < 0 {
+			return Status{}, false
+		}
+		what, args = "rank-"+args[1], args[2:]
+	}
+	s.Kind = what
+	switch {
+	case what == Stopping, what == PeerTold && len(args) > 0:
+		s.Why = strings.Join(args, " ")
+	case (what == Started || what == RankStarted) && len(args) == 1:
+		s.PID, err = strconv.Atoi(args[0])
+	case (what == Ended || what == RankStarved) && len(args) == 1:
+		s.Code, err = strconv.Atoi(args[0])
+	case what == RankEnded && len(args) == 2:
+		s.Code, err = strconv.Atoi(args[0])
+		s.Signal = strings.TrimPrefix(args[1], "-")
+	default:
+		return Status{}, false
+	}
+	return s, err == nil
+}
+
+// parseStamp reads a moment of a node: Unix seconds, and behind a "+" the
+// hundredths since its boot, where it can tell.
+func parseStamp(text string) (at time.Time, up time.Duration, err error) {
+	unix, hundredths, _ := strings.Cut(text, "+")
+	seconds, err := strconv.ParseInt(unix, 10, 64)
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	up = time.Duration(number(hundredths)) * 10 * time.Millisecond
+	return time.Unix(seconds, 0), max(up, 0), nil
+}
+
+// The states of a run on a node.
+const (
+	RunAbsent  = "absent"  // never launched there
+	RunRunning = "running" // supervised
+	RunEnded   = "ended"   // its end is on record, and nothing of it is alive
+	// RunUnknown: supervise is gone and has left no record (somebody killed
+	// it, the machine was rebooted, the disk was full). Processes of the run
+	// may be alive; StopRun ends them and makes the run an ended one.
+	RunUnknown = "unknown"
+)
+
+// Exit is an exit record.
+type Exit struct {
+	Code       int
+	Signal     string // empty when it exited by itself
+	Start, End time.Time
+	// Took is how long it was, by the node's uptime; 0 where it can't tell.
+	Took time.Duration
+}
+
+// RunState is what one look at a run on a node has shown.
+type RunState struct {
+	State    string
+	Why      string        // what is known about an absent or unknown one
+	Exit     *Exit         // of the run; nil until it has ended
+	Ranks    map[int]Exit  // of the ranks that have ended
+	Statuses []Status      // all so far
+	Offset   int64         // where the status file ended: for WatchRun
+	Logs     []LogFile     // in the run directory
+	Clock    time.Time     // of the node
+	Uptime   time.Duration // of the node; 0 where it can't tell
+	Free     int64         // bytes on the disk that the run writes to
+	// Rebooted: the node has another boot id than when the run began there.
+	// Nothing of the run lives then.
+	Rebooted bool
+	// Full says which log could not be written at some time, and why; empty:
+	// all could. FullAt is the node's uptime when that began.
+	Full   string
+	FullAt time.Duration
+}
+
+// LogFile is one log of a run.
+type LogFile struct {
+	Name string
+	Size int64 // all that was ever written to it
+	// First is the first byte that is still there; what is before it was
+	// dropped, see Launch.LogMost.
+	First int64
+}
+
+// LogSize is the size of a log by its file name (a directory in front is
+// ignored); 0 when it is not there.
+func (s RunState) LogSize(name string) int64 {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	for _, l := range s.Logs {
+		if l.Name == name {
+			return l.Size
+		}
+	}
+	return 0
+}
+
+// stateLimit bounds a look at a run: a node may answer the connection's own
+// questions and never this one.
+const stateLimit = 30 * time.Second
+
+// RunState looks at a run, in one round trip. It changes nothing. A node that
+// does not answer within 30 s has not been looked at.
+func (n *Node) RunState(ctx context.Context, runID string) (RunState, error) {
+	what := "look at run " + runID
+	if err := checkRunID(runID); err != nil {
+		return RunState{}, n.wrap(what, err)
+	}
+	// Where nothing is installed nothing was ever launched.
+	text := programOf(`state=$HOME/.dlwb/bin/state
+[ -f "$state" ] || { echo "state absent"; exit 0; }`, `exec sh "$state" `+runID)
+	ctx, cancel := context.WithTimeoutCause(ctx, stateLimit, fmt.Errorf("no answer within %v", stateLimit))
+	defer cancel()
+	res, err := n.program(ctx, what, text)
+	if err != nil {
+		return RunState{}, err
+	}
+	s, err := parseState(res.Stdout)
+	return s, n.wrap(what, err)
+}
+
+func parseState(text []byte) (RunState, error) {
+	s := RunState{Ranks: map[int]Exit{}}
+	for len(text) > 0 {
+		line, rest, _ := bytes.Cut(text, []byte("\n"))
+		text = rest
+		key, value, _ := strings.Cut(string(line), " ")
+		if key == "status" {
+			s.Offset = number(value)
+			s.Statuses = parseStatuses(rest)
+			break
+		}
+		s.set(key, value)
+	}
+	if s.State == "" {
+		return s, errors.New("the node's answer does not tell the run's state")
+	}
+	return s, nil
+}
+
+func parseStatuses(text []byte) []Status {
+	var all []Status
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if status, ok := ParseStatus(lines.Text()); ok {
+			all = append(all, status)
+		}
+	}
+	return all
+}
+
+// set takes in one line of the state script's answer.
+func (s *RunState) set(key, value string) {
+	switch key {
+	case "state":
+		s.State, s.Why, _ = strings.Cut(value, " ")
+	case "now":
+		s.Clock, s.Uptime, _ = parseStamp(value)
+	case "rebooted":
+		s.Rebooted = true
+	case "full":
+		if f := strings.SplitN(value, " ", 3); len(f) == 3 {
+			s.Full, s.FullAt = f[2], time.Duration(max(number(f[1]), 0))*10*time.Millisecond
+		}
+	case "free":
+		s.Free = number(value) << 10
+	case "size":
+		size, rest, _ := strings.Cut(value, " ")
+		name, first, _ := strings.Cut(rest, " ")
+		s.Logs = append(s.Logs, LogFile{name, number(size), number(first)})
+	case "exit":
+		if e, ok := parseExit(value); ok {
+			s.Exit = &e
+		}
+	default:
+		var rank int
+		if _, err := fmt.Sscanf(key, "rank-%d.exit", &rank); err == nil {
+			if e, ok := parseExit(value); ok {
+				s.Ranks[rank] = e
+			}
+		}
+	}
+}
+
+func parseExit(text string) (Exit, bool) {
+	var e Exit
+	var start, end string
+	if n, _ := fmt.Sscan(text, &e.Code, &e.Signal, &start, &end); n != 4 {
+		return e, false
+	}
+	e.Signal = strings.TrimPrefix(e.Signal, "-")
+	var err, endErr error
+	var from, to time.Duration
+	e.Start, from, err = parseStamp(start)
+	e.End, to, endErr = parseStamp(end)
+	if from > 0 && to > from {
+		e.Took = to - from
+	}
+	return e, err == nil && endErr == nil
+}
+
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	return n
+}

@@ -1,0 +1,327 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// A project beyond either of these is worth a word before it is sent.
+	largeBytes = 200e6
+	largeFiles = 10_000
+	// bigFile is the size of a file that is worth one.
+	bigFile = 100e6
+	// ignoreFileMost bounds what is read of one ignore file.
+	ignoreFileMost = 1 << 20
+)
+
+// Tree is what of a project is to be on the nodes, as Scan saw it.
+type Tree struct {
+	Dir   string
+	Files int // files and links
+	Bytes int64
+	// Warnings are sentences for the user: what will be large, and what is not
+	// sent and why.
+	Warnings []string
+	// HashCache is the file that keeps checksums between syncs of a large
+	// project; empty: every file is read every time.
+	HashCache string
+
+	part    int64        // how many bytes a stream to a node has at most
+	relay   int64        // from how many bytes on, over all nodes but one, one of them passes them on
+	large   int64        // from what size on a file has a stream of its own
+	entries []*treeEntry // sorted by path; a directory stands before its content
+}
+
+type entryKind byte
+
+const (
+	kindFile entryKind = 'f'
+	kindDir  entryKind = 'd'
+	kindLink entryKind = 'l'
+)
+
+// treeEntry is one thing of a project. Its path has slashes, and no rules.
+type treeEntry struct {
+	path string
+	kind entryKind
+	// mode has the permissions that the node gets: never writable by others,
+	// always readable by the owner.
+	mode  fs.FileMode
+	size  int64
+	mtime time.Time
+	link  string // a link's target
+	sum   string // SHA-256 in hex of a file; empty until it was read
+	stamp string // what is different when the file is another one
+	fresh time.Time
+	moved int // how often it was found changed while it was being sent
+	// secret is what the file seems to hold, where it was read and does.
+	secret string
+}
+
+// Scan finds what of the project in dir is to be on the nodes: everything but
+// what .gitignore files (also those between dir and the top of its git
+// repository), .dlwbignore files or exclude leave out. The three have the same
+// syntax, and each stands on top of the ones before. Files whose names look
+// secret are left out too, unless .dlwbignore or exclude names them with "!".
+// Links that point inside dir are kept as links. What belongs to git, to dlwb
+// or to Python's caches is never part of it.
+//
+// Case counts in patterns, on every system. The user's global git excludes are
+// not read: two people with the same project send the same files.
+func Scan(ctx context.Context, dir string, exclude []string) (*Tree, error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("scan project %s: %w", dir, err)
+	}
+	root, err := os.OpenRoot(full)
+	if err != nil {
+		return nil, fmt.Errorf("scan project %s: %w; is code.dir in the profile right?", dir, err)
+	}
+	defer func() { _ = root.Close() }()
+	s := &scanner{ctx: ctx, root: root, tree: &Tree{Dir: full, HashCache: hashCacheFor(full), part: batchBytes, relay: relayFrom, large: largeFrom}}
+	scope := outerScope(full)
+	if len(exclude) > 0 {
+		s.exclude = &ignoreList{rules: parseIgnore(strings.Join(exclude, "\n"))}
+	}
+	if err := s.walk("", scope); err != nil {
+		return nil, fmt.Errorf("scan project %s: %w", dir, err)
+	}
+	// Byte order, so that the list does not depend on the laptop's system.
+	slices.SortFunc(s.tree.entries, func(a, b *treeEntry) int { return strings.Compare(a.path, b.path) })
+	s.warn()
+	return s.tree, nil
+}
+
+// scanner is one Scan under way.
+type scanner struct {
+	ctx     context.Context
+	root    *os.Root
+	exclude *ignoreList
+	tree    *Tree
+
+	secrets, outside, special []string
+	big                       []*treeEntry // files that are large by themselves
+}
+
+// outerScope reads the ignore files of the directories above a project, up to
+// the top of its git repository. Outside of a repository there are none.
+func outerScope(dir string) *ignoreScope {
+	top := dir
+	for !exists(filepath.Join(top, ".git")) {
+		up := filepath.Dir(top)
+		if up == top {
+			return nil
+		}
+		top = up
+	}
+	var files []string // the strongest first; Scan itself reads the one in dir
+	for at := dir; at != top; {
+		at = filepath.Dir(at)
+		files = append(files, filepath.Join(at, gitIgnoreFile))
+	}
+	// In git, too, a clone's own excludes give way to every .gitignore.
+	files = append(files, filepath.Join(top, ".git", "info", "exclude"))
+	var scope *ignoreScope
+	for _, file := range slices.Backward(files) {
+		from := filepath.Dir(file)
+		if filepath.Base(file) == "exclude" {
+			from = top
+		}
+		scope = outerFile(scope, file, from, dir)
+	}
+	return scope
+}
+
+// outerFile adds an ignore file whose rules hold from a directory above dir.
+func outerFile(above *ignoreScope, file, from, dir string) *ignoreScope {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return above
+	}
+	lead, err := filepath.Rel(from, dir)
+	if err != nil {
+		return above
+	}
+	list := &ignoreList{rules: parseIgnore(string(text))}
+	if lead != "." {
+		list.lead = filepath.ToSlash(lead) + "/"
+	}
+	return &ignoreScope{above: above, git: list}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// scopeOf adds the ignore files of a directory of the project to those above.
+func (s *scanner) scopeOf(dir string, above *ignoreScope) *ignoreScope {
+	git, dlwb := s.ignoreFile(dir, gitIgnoreFile), s.ignoreFile(dir, dlwbIgnoreFile)
+	if git == nil && dlwb == nil {
+		return above
+	}
+	return &ignoreScope{above: above, git: git, dlwb: dlwb}
+}
+
+// ignoreFile reads an ignore file. A link is not followed, as in git.
+func (s *scanner) ignoreFile(dir, name string) *ignoreList {
+	p := path.Join(dir, name)
+	if info, err := s.root.Lstat(p); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := s.root.Open(p)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, ignoreFileMost))
+	if err != nil {
+		return nil
+	}
+	return &ignoreList{base: dir, rules: parseIgnore(string(text))}
+}
+
+// walk adds what is in a directory; "" is the project's own.
+func (s *scanner) walk(dir string, above *ignoreScope) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	names, err := s.readDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed while we looked
+	}
+	if err != nil {
+		return fmt.Errorf("%w; leave it out by a line in %s, or make it readable", err, dlwbIgnoreFile)
+	}
+	scope := s.scopeOf(dir, above)
+	for _, name := range names {
+		if neverSent(name) {
+			continue
+		}
+		p := path.Join(dir, name)
+		info, err := s.root.Lstat(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.visit(p, info, scope); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scanner) readDir(dir string) ([]string, error) {
+	f, err := s.root.Open(path.Join(".", dir))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return f.Readdirnames(-1)
+}
+
+// visit adds one thing, and what is below it.
+func (s *scanner) visit(p string, info fs.FileInfo, scope *ignoreScope) error {
+	said := s.exclude.judge(p, info.IsDir())
+	byUs := said != unsaid
+	if !byUs {
+		said, byUs = scope.judge(p, info.IsDir())
+	}
+	if said == ignored {
+		return nil
+	}
+	e := &treeEntry{path: p, mtime: info.ModTime()}
+	switch {
+	case info.IsDir():
+		e.kind, e.mode = kindDir, 0o755
+		s.tree.entries = append(s.tree.entries, e)
+		return s.walk(p, scope)
+	case looksSecret(info.Name()) && !(said == wanted && byUs):
+		s.secrets = append(s.secrets, p)
+	case info.Mode().IsRegular():
+		e.kind = kindFile
+		e.take(info)
+		s.add(e)
+		if e.size >= bigFile {
+			s.big = append(s.big, e)
+		}
+	case info.Mode()&fs.ModeSymlink != 0:
+		s.visitLink(e)
+	default:
+		s.special = append(s.special, p)
+	}
+	return nil
+}
+
+func (s *scanner) add(e *treeEntry) {
+	s.tree.entries = append(s.tree.entries, e)
+	s.tree.Files++
+	s.tree.Bytes += e.size
+}
+
+// take reads a file's state, as it is now.
+func (e *treeEntry) take(info fs.FileInfo) {
+	inode, changed := inodeOf(info)
+	e.mode = info.Mode().Perm()&^0o022 | 0o400
+	e.size, e.mtime, e.fresh = info.Size(), info.ModTime(), info.ModTime()
+	if changed.After(e.fresh) {
+		e.fresh = changed
+	}
+	e.stamp = fmt.Sprintf("%d.%d.%d", e.mtime.UnixNano(), changed.UnixNano(), inode)
+	e.sum = ""
+}
+
+// visitLink adds a link that points inside the project.
+func (s *scanner) visitLink(e *treeEntry) {
+	target, err := s.root.Readlink(e.path)
+	if err != nil {
+		return
+	}
+	link, ok := s.inside(e.path, filepath.ToSlash(target))
+	if !ok {
+		s.outside = append(s.outside, e.path+" -> "+target)
+		return
+	}
+	e.kind, e.mode, e.link = kindLink, 0o777, link
+	s.add(e)
+}
+
+// inside gives a link's target in relative form, if it is in the project.
+func (s *scanner) inside(p, target string) (string, bool) {
+	if filepath.IsAbs(filepath.FromSlash(target)) {
+		// The node has the project elsewhere: only a relative link is right there.
+		rel, err := filepath.Rel(filepath.Join(s.tree.Dir, filepath.FromSlash(path.Dir(p))), filepath.FromSlash(target))
+		if err != nil {
+			return "", false
+		}
+		target = filepath.ToSlash(rel)
+	}
+	if !pointsInside(p, target) {
+		return "", false
+	}
+	// By the names it stays inside; but one of them may be a link out.
+	_, err := s.root.Stat(path.Dir(p) + "/" + target)
+	return target, err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// pointsInside reports whether a relative link at p stays below the root as
+// long as no other link is on its way.
+func pointsInside(p, target string) bool {
+	if target == "" || path.IsAbs(target) || strings.Contains(target, "\x00") {
+		return false
+	}
+	at := path.Join(path.Dir(p), target)
+	return at != ".." && !strings.HasPrefix(at, "../")
+}

@@ -1,0 +1,147 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/testbed"
+)
+
+// benchVar asks for the measurements on the testbed, which take minutes.
+const benchVar = "DLWB_BENCH_SYNC"
+
+// bedProject is 5,000 files of 10 KB, of which a quarter does not compress.
+func bedProject(t *testing.T, dir string) {
+	t.Helper()
+	files := map[string]string{}
+	for i := range 5000 {
+		text := strings.Repeat(" ", 0)
+		for line := 0; len(text) < 7500; line++ {
+			text += fmt.Sprintf("    layer_%d = self.block_%d(hidden_%d, scale=%d) # %s\n", line, i, (i*line)%97, i*line%1013, noiseWord(i*1000+line))
+		}
+		files[fmt.Sprintf("pkg%02d/mod%d/file%d.py", i%50, i%7, i)] = text + noise(uint64(i), 2500)
+	}
+	writeFiles(t, dir, files)
+}
+
+func noiseWord(i int) string { return fmt.Sprintf("%x", uint32(i)*2654435761) }
+
+func bedNodes(t *testing.T, b *testbed.Bed, wan bool) []*Node {
+	t.Helper()
+	var nodes []*Node
+	for i := range b.N {
+		key, err := b.HostKey(i)
+		check(t, err)
+		target := Target{Name: fmt.Sprintf("node%d", i), Addr: testbed.Addr(i), User: testbed.User, HostKey: key, KeyFile: b.KeyFile()}
+		if wan {
+			target.Addr = testbed.WANAddr(i)
+		}
+		n := Open(target)
+		t.Cleanup(func() { _ = n.Close() })
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+func bedPair(t *testing.T, b *testbed.Bed, nodes []*Node) {
+	t.Helper()
+	var peers []Peer
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() {
+			if err := n.Install(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		peers = append(peers, Peer{Name: n.Name(), Host: testbed.Host(i), Port: 22, User: testbed.User, HostKey: n.Target().HostKey})
+	}
+	all.Wait()
+	check(t, Pair(t.Context(), nodes, peers, filepath.Join(t.TempDir(), "peer")))
+}
+
+// bedRsync copies by rsync to all hosts at once, over new connections.
+func bedRsync(t *testing.T, b *testbed.Bed, dir, to string, suffix string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range b.N {
+		all.Go(func() {
+			c := exec.Command("rsync", "-az", "--delete", "-e", "ssh -F "+b.SSHConfig(), dir+"/", fmt.Sprintf("%s%s:%s/", testbed.Name(i), suffix, to))
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Errorf("rsync: %v: %s", err, out)
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(began)
+}
+
+// bedSync is one sync over new connections, as rsync has them.
+func bedSync(t *testing.T, b *testbed.Bed, dir string) (time.Duration, SyncResult) {
+	t.Helper()
+	nodes := bedNodes(t, b, true)
+	began := time.Now()
+	tree, err := Scan(t.Context(), dir, nil)
+	check(t, err)
+	tree.HashCache = dir + ".cache"
+	res, err := Sync(t.Context(), nodes, tree, codeDir, nil)
+	check(t, err)
+	took := time.Since(began)
+	for _, n := range nodes {
+		_ = n.Close()
+	}
+	return took, res
+}
+
+func TestBenchSyncNextToParallelRsync(t *testing.T) {
+	if os.Getenv(benchVar) == "" {
+		t.Skip("NOT RUN: the measurement on the testbed takes a minute; set " + benchVar)
+	}
+	dir := filepath.Join(t.TempDir(), "project")
+	bedProject(t, dir)
+	var zip bytes.Buffer
+	c := exec.Command("sh", "-c", "tar -cf - . | gzip -6")
+	c.Dir, c.Stdout = dir, &zip
+	check(t, c.Run())
+	b, err := testbed.Up(8, testbed.Options{})
+	if errors.Is(err, testbed.ErrMissing) {
+		t.Skip("NOT RUN: ", err)
+	}
+	check(t, err)
+	defer func() { _ = b.Down() }()
+	check(t, b.WAN(20*time.Millisecond, "100mbit"))
+	bedPair(t, b, bedNodes(t, b, false))
+	change := func(k int) {
+		for i := range 10 {
+			name := fmt.Sprintf("pkg%02d/mod%d/file%d.py", (i*37)%50, (i*37)%7, i*37)
+			f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
+			check(t, err)
+			_, err = fmt.Fprintln(f, "# changed", k)
+			check(t, errors.Join(err, f.Close()))
+		}
+	}
+	for _, step := range []struct {
+		name    string
+		target  float64
+		prepare func(k int)
+	}{{"first", 3, func(int) {}}, {"unchanged", 2, func(int) {}}, {"ten files", 2, change}} {
+		step.prepare(1)
+		ours, res := bedSync(t, b, dir)
+		theirs := bedRsync(t, b, dir, "rsynced", "-wan")
+		t.Logf("BENCH sync-%s %.2f x target %.1f (dlwb %.2f s, parallel rsync -az %.2f s; %d bytes sent, %.2f of tar|gzip -6; %v)",
+			step.name, theirs.Seconds()/ours.Seconds(), step.target, ours.Seconds(), theirs.Seconds(), res.Wire, float64(res.Wire)/float64(zip.Len()), res)
+	}
+	if out, err := b.Run(7, "diff -r /home/ubuntu/rsynced /home/ubuntu/"+codeDir); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,274 @@
+//go:build unix
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/sshdtest"
+)
+
+// twoNodes are nodes on two real sshd.
+func twoNodes(t testing.TB, opts ...sshdtest.Option) (nodes []*Node, servers []*sshdtest.Server) {
+	t.Helper()
+	for i := range 2 {
+		s := sshdtest.Start(t, opts...)
+		target := targetOf(s)
+		target.Name = fmt.Sprintf("node%d", i)
+		n := Open(target)
+		t.Cleanup(func() { _ = n.Close() })
+		nodes, servers = append(nodes, n), append(servers, s)
+	}
+	return nodes, servers
+}
+
+func wantCode(t testing.TB, s *sshdtest.Server, dir string) {
+	t.Helper()
+	if got, want := dirText(t, filepath.Join(s.Home, codeDir)), dirText(t, dir); got != want {
+		t.Errorf("the node has\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSyncAndPullOverOpenSSH(t *testing.T) {
+	nodes, servers := twoNodes(t)
+	dir := t.TempDir()
+	writeFiles(t, dir, oddProject)
+	ctx := testContext(t)
+	var told []string
+	res, err := Sync(ctx, nodes, scanTest(t, dir), "~/"+codeDir, func(node int, text string) { told = append(told, fmt.Sprint(node, ": ", text)) })
+	check(t, err)
+	for _, s := range servers {
+		wantCode(t, s, dir)
+	}
+	if text := res.String(); !strings.HasPrefix(text, "17 files, 320 KB to 2 nodes in ") {
+		t.Errorf("the result reads %q", text)
+	}
+	if all := strings.Join(told, "\n"); !strings.Contains(all, "1: sending 17 files, 320 KB") {
+		t.Errorf("progress was\n%s", all)
+	}
+	res, err = Sync(ctx, nodes, scanTest(t, dir), codeDir, nil)
+	check(t, err)
+	if !strings.HasPrefix(res.String(), "nothing changed on 2 nodes in ") {
+		t.Errorf("without changes: %q", res)
+	}
+	// One node falls behind: only it is served.
+	check(t, os.RemoveAll(filepath.Join(servers[1].Home, codeDir, "d")))
+	res, err = Sync(ctx, nodes, scanTest(t, dir), codeDir, nil)
+	check(t, err)
+	if res.Changed != 1 || res.Files != 2 {
+		t.Errorf("one node lacks d: %q, want two files to one node", res)
+	}
+	dest := t.TempDir()
+	pulled, err := Pull(ctx, nodes[1], codeDir, []string{"."}, dest, PullLimits{})
+	check(t, err)
+	if dirText(t, dest) != dirText(t, filepath.Join(servers[1].Home, codeDir)) {
+		t.Errorf("pulled %v, skipped %q:\n%s", pulled, pulled.Skipped, dirText(t, dest))
+	}
+}
+
+func TestATarThatNeverEndsIsStopped(t *testing.T) {
+	tools := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(tools, "tar"), []byte("#!/bin/sh\nexec yes\n"), 0o755))
+	s := sshdtest.Start(t, sshdtest.PathFirst(tools))
+	writeFiles(t, filepath.Join(s.Home, codeDir), map[string]string{"out/a": "x"})
+	began := time.Now()
+	_, err := Pull(testContext(t), openTest(t, s), codeDir, []string{"out"}, t.TempDir(), PullLimits{})
+	if err == nil || time.Since(began) > 10*time.Second {
+		t.Errorf("a tar that never ends gave %v after %v", err, time.Since(began))
+	}
+}
+
+func TestSyncGoesOnAfterTheConnectionDied(t *testing.T) {
+	s := sshdtest.Start(t)
+	n := openTest(t, s)
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"a": "1", "b": "1", "c": "1"})
+	cut := &cuttingNode{Node: n, server: s, after: 5000}
+	_, err := syncNodes(testContext(t), []syncNode{cut}, scanTest(t, dir), codeDir, nil)
+	if err == nil || cut.cuts.Load() != 1 {
+		t.Fatalf("the connection was killed %d times, and the error is %v", cut.cuts.Load(), err)
+	}
+	if lost := new(LostError); !errors.As(err, &lost) {
+		t.Errorf("the error is no lost connection: %v", err)
+	}
+	if exists(filepath.Join(s.Home, codeDir, "a")) {
+		t.Error("a stream that broke off put a file in place")
+	}
+	res, err := Sync(testContext(t), []*Node{n}, scanTest(t, dir), codeDir, nil)
+	check(t, err)
+	wantCode(t, s, dir)
+	if res.Files != 3 || len(res.MadeWay) != 0 {
+		t.Errorf("the next sync says %q, %q", res, res.MadeWay)
+	}
+	// The receiver that was cut off cleans up by itself.
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		left, _ := filepath.Glob(filepath.Join(s.Home, codeDir, ".dlwb-in*"))
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%q is left behind", left)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// cuttingNode kills its connection when so much of a stream has gone out.
+type cuttingNode struct {
+	*Node
+	server *sshdtest.Server
+	after  int64
+	cuts   atomic.Int64
+}
+
+func (n *cuttingNode) Exec(ctx context.Context, c Cmd) (Result, error) {
+	if c.Stdin != nil {
+		c.Stdin = io.MultiReader(io.LimitReader(c.Stdin, n.after), readerFunc(func([]byte) (int, error) {
+			n.cuts.Add(1)
+			n.server.KillConnections()
+			return 0, io.EOF
+		}))
+	}
+	return n.Node.Exec(ctx, c)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// smallDisk mounts a tmpfs of so many KiB.
+func smallDisk(t *testing.T, kib int) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount the small disk that this test fills")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dk", kib), "dlwb-test", dir).CombinedOutput(); err != nil {
+		t.Skipf("this machine lets nobody mount a small disk to fill: %v: %s", err, out)
+	}
+	t.Cleanup(func() { check(t, exec.Command("umount", dir).Run()) })
+	return dir
+}
+
+func TestAFullDiskOnTheNodeIsOneClearError(t *testing.T) {
+	disk := smallDisk(t, 300)
+	n := newShellNode(t)
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"a": "old", "b": "old"})
+	code := filepath.Join(disk, "code")
+	_, err := syncNodes(t.Context(), []syncNode{n}, scanTest(t, dir), code, nil)
+	check(t, err)
+	before := dirText(t, code)
+	writeFiles(t, dir, map[string]string{"a": "new", "big": strings.Repeat("x", 500_000)})
+	_, err = syncNodes(t.Context(), []syncNode{n}, scanTest(t, dir), code, nil)
+	if err == nil {
+		t.Fatal("there is no error")
+	}
+	for _, part := range []string{"node0", code, "No space left", "free some space"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error %q does not say %q", err, part)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error has several lines: %q", err)
+	}
+	if got := dirText(t, code); got != before {
+		t.Errorf("the node has\n%s\nwant\n%s", got, before)
+	}
+	writeFiles(t, dir, map[string]string{"big": "small"})
+	_, err = syncNodes(t.Context(), []syncNode{n}, scanTest(t, dir), code, nil)
+	check(t, err)
+	if got, want := dirText(t, code), dirText(t, dir); got != want {
+		t.Errorf("after that the node has\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAFullDiskHereKeepsNoHalfFile(t *testing.T) {
+	disk := smallDisk(t, 300)
+	n := newShellNode(t)
+	writeFiles(t, n.code("out"), map[string]string{"a": "x", "big": strings.Repeat("x", 500_000), "c": "x"})
+	res, err := pullFrom(t.Context(), n, codeDir, []string{"out"}, disk, PullLimits{})
+	if err == nil || !strings.Contains(err.Error(), "no space left") || res.Files != 1 {
+		t.Errorf("%v, %v", res, err)
+	}
+	if exists(filepath.Join(disk, "out", "big")) {
+		t.Error("half a file is there under its name")
+	}
+}
+
+func TestADirectoryThatMayNotBeWrittenIsOneClearError(t *testing.T) {
+	n := newShellNode(t)
+	dir, tools := t.TempDir(), t.TempDir()
+	writeFiles(t, dir, map[string]string{"a": "x"})
+	// Root may write everywhere: mkdir says what it says to others.
+	check(t, os.WriteFile(filepath.Join(tools, "mkdir"), []byte("#!/bin/sh\necho \"mkdir: cannot create directory '$2': Permission denied\" >&2\nexit 1\n"), 0o755))
+	n.path = tools + ":" + n.path
+	_, err := syncNodes(t.Context(), []syncNode{n}, scanTest(t, dir), codeDir, nil)
+	want := "sync to node0:./dlwb/c/code: mkdir: cannot create directory './dlwb/c/code': Permission denied; the user of the node must be able to write there"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func BenchmarkSyncOf2000SmallFiles(b *testing.B) {
+	s := sshdtest.Start(b)
+	n := openTest(b, s)
+	dir := b.TempDir()
+	for i := range 2000 {
+		writeFiles(b, dir, map[string]string{fmt.Sprintf("d%d/f%d.py", i%50, i): strings.Repeat(fmt.Sprintln("line", i), 100)})
+	}
+	check(b, n.Connect(b.Context()))
+	run := func(b *testing.B) SyncResult {
+		tree, err := Scan(b.Context(), dir, nil)
+		check(b, err)
+		tree.HashCache = filepath.Join(s.Home, "cache")
+		res, err := Sync(b.Context(), []*Node{n}, tree, codeDir, nil)
+		check(b, err)
+		return res
+	}
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			check(b, os.RemoveAll(filepath.Join(s.Home, "dlwb")))
+			check(b, os.RemoveAll(filepath.Join(s.Home, ".dlwb")))
+			b.StartTimer()
+			if res := run(b); res.Files != 2000 {
+				b.Fatal(res)
+			}
+		}
+	})
+	b.Run("one changed", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			writeFiles(b, dir, map[string]string{"d0/f0.py": fmt.Sprint(i)})
+			if res := run(b); res.Files != 1 {
+				b.Fatal(res)
+			}
+		}
+	})
+	b.Run("nothing changed", func(b *testing.B) {
+		for b.Loop() {
+			if res := run(b); res.Changed != 0 {
+				b.Fatal(res)
+			}
+		}
+	})
+	b.Run("pull", func(b *testing.B) {
+		for b.Loop() {
+			res, err := Pull(b.Context(), n, codeDir, []string{"."}, b.TempDir(), PullLimits{})
+			if err != nil || res.Files != 2000 {
+				b.Fatal(res, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,232 @@
+// Package sshkeys collects what a login by ssh is tried with: private keys in
+// files, and those that an ssh agent holds. It dials nothing but the agent.
+package sshkeys
+
+import (
+	"bytes"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// Keys say with what to prove who we are.
+type Keys struct {
+	// Files are private keys, tried in this order. One that is not there is
+	// passed over; one on a security key is used through the agent, and so is
+	// one with a passphrase, unless that is given: see Proof.Unlock.
+	Files []string `json:"files,omitempty"`
+	// Agent is the socket of an ssh agent whose keys are tried too; it is
+	// never forwarded. "SSH_AUTH_SOCK" stands for what that variable holds for whoever dials;
+	// empty: no agent.
+	Agent string `json:"agent,omitempty"`
+	// OnlyFiles leaves out those of the agent's keys that Files do not name.
+	OnlyFiles bool `json:"only_files,omitempty"`
+}
+
+// Proof is what one login is tried with. It is closed when the login is over:
+// until then keys of the agent ask the agent.
+type Proof struct {
+	Signers []ssh.Signer
+	Tried   []string // the keys, as a person names them
+	// The rest are files that could not be tried, as the agent does not hold
+	// what is in them: with a passphrase, or of a security key.
+	Locked, OnDevice []string
+	// Unreadable are files that hold no key, or that can't be read, each with
+	// the reason: "/home/ada/.ssh/id: permission denied".
+	Unreadable []string
+	agent      net.Conn
+}
+
+// Gather collects the keys to log in with, each once: those of the files in
+// their order, from the agent where it holds them, then the agent's others.
+func Gather(k Keys, limit time.Duration) *Proof {
+	p := &Proof{}
+	held := p.askAgent(k.Agent, limit)
+	for _, path := range k.Files {
+		p.addFile(path, held)
+	}
+	for _, s := range held {
+		if !k.OnlyFiles && !p.has(s.PublicKey()) {
+			p.add(s, "the agent's "+Text(s.PublicKey()))
+		}
+	}
+	return p
+}
+
+// askAgent lists the keys of the agent. One that does not answer holds none.
+func (p *Proof) askAgent(socket string, limit time.Duration) []ssh.Signer {
+	if socket == "SSH_AUTH_SOCK" {
+		socket = os.Getenv(socket)
+	}
+	if socket == "" {
+		return nil
+	}
+	conn, err := net.DialTimeout("unix", socket, limit)
+	if err != nil {
+		return nil
+	}
+	_ = conn.SetDeadline(time.Now().Add(limit))
+	p.agent = conn
+	held, _ := agent.NewClient(conn).Signers()
+	return held
+}
+
+// Close lets go of the agent.
+func (p *Proof) Close() {
+	if p.agent != nil {
+		_ = p.agent.Close()
+	}
+}
+
+func (p *Proof) add(s ssh.Signer, name string) {
+	p.Signers = append(p.Signers, s)
+	p.Tried = append(p.Tried, name)
+}
+
+func (p *Proof) has(key ssh.PublicKey) bool {
+	return slices.ContainsFunc(p.Signers, func(s ssh.Signer) bool { return Same(s.PublicKey(), key) })
+}
+
+// addFile takes up one private key: by the agent where that holds it, so that
+// its passphrase does not matter. A certificate that lies beside it goes first.
+func (p *Proof) addFile(path string, held []ssh.Signer) {
+	signer, public, err := readKey(path)
+	var locked *ssh.PassphraseMissingError
+	if public != nil {
+		if i := slices.IndexFunc(held, func(s ssh.Signer) bool { return Same(s.PublicKey(), public) }); i >= 0 {
+			signer = held[i]
+		}
+	}
+	switch {
+	case signer != nil:
+		if cert, ok := readPublic(path + "-cert.pub").(*ssh.Certificate); ok {
+			if certified, err := ssh.NewCertSigner(cert, signer); err == nil {
+				p.add(certified, path+"-cert.pub")
+			}
+		}
+		p.add(signer, path)
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+	case isDevice(public):
+		p.OnDevice = append(p.OnDevice, path)
+	case errors.As(err, &locked):
+		p.Locked = append(p.Locked, path)
+	default:
+		p.Unreadable = append(p.Unreadable, path+": "+whyUnreadable(err))
+	}
+}
+
+// isDevice reports whether a key is on a security key (FIDO): its file holds
+// only a handle.
+func isDevice(public ssh.PublicKey) bool {
+	return public != nil && strings.HasPrefix(public.Type(), "sk-")
+}
+
+// whyUnreadable is an error without the path, which stands in front of it.
+func whyUnreadable(err error) string {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return number.Error()
+	}
+	return "it is no private key that dlwb can read (" + strings.TrimPrefix(err.Error(), "ssh: ") + ")"
+}
+
+// Missed says which keys were not tried, and why; empty: none. next is what to
+// do about the first of them.
+func (p *Proof) Missed() (why, next string) {
+	var all []string
+	if len(p.Locked) > 0 {
+		all = append(all, fmt.Sprintf("the key %s has a passphrase, and the ssh agent does not hold it", strings.Join(p.Locked, " and ")))
+		next = "ssh-add " + p.Locked[0]
+	}
+	if len(p.OnDevice) > 0 {
+		all = append(all, fmt.Sprintf("the key %s is on a security key, which is used through the ssh agent, and that does not hold it", strings.Join(p.OnDevice, " and ")))
+		if next == "" {
+			next = "ssh-add " + p.OnDevice[0]
+		}
+	}
+	if len(p.Unreadable) > 0 {
+		all = append(all, "not tried: "+strings.Join(p.Unreadable, ", "))
+		if file, _, ok := strings.Cut(p.Unreadable[0], ": "); ok && next == "" {
+			next = "ls -l " + file
+		}
+	}
+	return strings.Join(all, "; "), next
+}
+
+// readKey reads a private key. Where it can't be used as it is, its public half
+// may still be known, which is enough to ask the agent for it.
+func readKey(path string) (signer ssh.Signer, public ssh.PublicKey, err error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		if signer, err = ssh.ParsePrivateKey(text); err == nil {
+			return signer, signer.PublicKey(), nil
+		}
+	}
+	var locked *ssh.PassphraseMissingError
+	if errors.As(err, &locked) {
+		if signer = wasUnlocked(text); signer != nil {
+			return signer, signer.PublicKey(), nil
+		}
+	}
+	if public = publicHalf(text); public == nil {
+		public = readPublic(path)
+	}
+	if public == nil {
+		public = readPublic(path + ".pub")
+	}
+	return nil, public, err
+}
+
+// publicHalf is the public key that stands in the clear in a private key of
+// OpenSSH's own form, also where that has a passphrase or is on a security key;
+// nil when the file has another form.
+func publicHalf(text []byte) ssh.PublicKey {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil
+	}
+	rest, ok := bytes.CutPrefix(block.Bytes, []byte("openssh-key-v1\x00"))
+	var form struct {
+		Cipher, KDF, Options string
+		Count                uint32
+		Public               []byte
+		Rest                 []byte `ssh:"rest"`
+	}
+	if !ok || ssh.Unmarshal(rest, &form) != nil {
+		return nil
+	}
+	key, err := ssh.ParsePublicKey(form.Public)
+	if err != nil {
+		return nil
+	}
+	return key
+}
+
+// readPublic reads a public key; nil when there is none.
+func readPublic(path string) ssh.PublicKey {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey(text)
+	if err != nil {
+		return nil
+	}
+	return key
+}
+
+// Same reports whether two keys are one.
+func Same(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }
+
+// Text names a key: its type and its fingerprint.
+func Text(k ssh.PublicKey) string { return k.Type() + " " + ssh.FingerprintSHA256(k) }

@@ -1,0 +1,295 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/logview"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// oneLine is an error as one line for the screen.
+func oneLine(err error) string { return word(err.Error()) }
+
+// faultOf is an error as a fault; one that already is keeps what it says.
+func faultOf(what string, err error) workbench.Fault {
+	var f *workbench.Fault
+	if errors.As(err, &f) {
+		return cleanFault(*f)
+	}
+	return workbench.Fault{What: word(what), Node: -1, Why: oneLine(err)}
+}
+
+// joinNext puts what to do next behind what was said.
+func joinNext(text, next string) string {
+	if next == "" {
+		return text
+	}
+	return text + " — " + next
+}
+
+// The reasons why something can't be done now. Each is a clause that fits
+// behind "can't …: ".
+
+func (m *Model) noCluster() string {
+	switch {
+	case m.ses == nil:
+		return "no cluster is open"
+	case m.ses.past:
+		return "this is a past run"
+	case !m.ses.st.up:
+		return "the nodes are not up yet"
+	}
+	switch m.ses.st.phase() {
+	case workbench.PhaseGone:
+		return "the cluster is gone"
+	case workbench.PhaseStopping:
+		return "the cluster is being torn down"
+	case workbench.PhaseUnresolved:
+		return "its teardown is not finished"
+	case workbench.PhaseStopped:
+		return "its machines are stopped; the palette (:) starts them"
+	}
+	return ""
+}
+
+func (m *Model) noRun() string {
+	if m.ses == nil || m.ses.st.run == "" {
+		return "nothing was launched yet"
+	}
+	return ""
+}
+
+func (m *Model) noLiveRun() string {
+	if why := m.noRun(); why != "" {
+		return why
+	}
+	return m.noCluster()
+}
+
+func (m *Model) notRunning() string {
+	if m.ses == nil || m.ses.past || m.ses.st.phase() != workbench.PhaseRunning {
+		return "no run is going on"
+	}
+	return ""
+}
+
+func (m *Model) noCharts() string {
+	if m.ses == nil || len(m.ses.shownCharts()) < 2 {
+		return "there is no other chart"
+	}
+	return ""
+}
+
+func (m *Model) noChart() string {
+	if m.ses == nil || len(m.ses.st.curves) == 0 {
+		return "there are no values yet"
+	}
+	return ""
+}
+
+func (m *Model) noSearch() string {
+	if m.ses == nil || m.ses.view.Query() == "" {
+		return "nothing is searched for; / searches"
+	}
+	return ""
+}
+
+func (m *Model) noReceipt() string {
+	if m.ses == nil || m.ses.st.receipt == nil {
+		return "the cluster was not torn down"
+	}
+	return ""
+}
+
+func (m *Model) noForward() string {
+	if m.ses == nil || len(m.ses.st.forwards) == 0 {
+		return "no tunnel is open"
+	}
+	return ""
+}
+
+// runPath is the profile that R is about.
+func (m *Model) runPath() string {
+	switch {
+	case m.here() == atHome:
+		return m.home.pickedPath()
+	case m.here() == atPlan:
+		return m.plan.path
+	case m.ses != nil:
+		return m.ses.profile()
+	}
+	return ""
+}
+
+func (m *Model) cannotRun() string {
+	switch {
+	case m.runPath() == "" && m.here() == atHome:
+		return "pick a profile first"
+	case m.runPath() == "":
+		return "its profile is not known here"
+	case m.here() == atPlan && m.plan.plan == nil:
+		return "there is no plan yet"
+	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == workbench.PhaseRunning:
+		return "a run is going on"
+	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == workbench.PhaseStopping:
+		return "the cluster is being torn down"
+	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == workbench.PhaseUnresolved:
+		return "its teardown is not finished"
+	case m.ses != nil && m.here().inSession() && m.ses.failed() == nil && m.ses.st.anyStep(active):
+		return "it is under way"
+	}
+	return ""
+}
+
+// run shows the plan first. On the plan it starts it, and after a failure it
+// tries again at once: that plan was seen already.
+func (m *Model) run() tea.Cmd {
+	path := m.runPath()
+	retry := m.here() == atSteps && m.ses.failed() != nil
+	if m.here() == atPlan || retry {
+		m.path = m.path[:1]
+		return m.begin(path)
+	}
+	return m.showPlan(path)
+}
+
+// showPlan asks for a plan. It changes nothing.
+func (m *Model) showPlan(path string) tea.Cmd {
+	m.plan = planView{path: path, asked: m.now}
+	m.goTo(atPlan)
+	return m.readPlan(path)
+}
+
+// failed is what went wrong before anything ran; nil when nothing did.
+func (s *session) failed() *workbench.Fault {
+	if st := s.st.brokenStep(); st != nil && st.fault != nil {
+		return st.fault
+	}
+	return s.st.failed
+}
+
+func (m *Model) openURL(url string) tea.Cmd {
+	return func() tea.Msg {
+		if err := m.opts.OpenURL(url); err != nil {
+			return browserless{word(url)}
+		}
+		return nil
+	}
+}
+
+// noBrowser shows an address where it can be read and copied whole.
+func (m *Model) noBrowser(url string) tea.Cmd {
+	if !m.here().inSession() || len(m.dialogs) > 0 {
+		return m.say("info", "no browser here; the address is "+url)
+	}
+	m.ses.follow = false
+	m.goTo(atForwards)
+	for i, f := range m.ses.st.forwards {
+		if f.URL == url {
+			m.scroll[atForwards] = i
+		}
+	}
+	return m.say("info", "no browser could be opened here; y copies the address")
+}
+
+// shell hands the terminal over. With one node there is nothing to ask.
+func (m *Model) shell() tea.Cmd {
+	if len(m.ses.st.nodes) <= 1 {
+		return m.shellOn(0)
+	}
+	m.ask = &prompt{label: "shell on node", text: "0", done: func(m *Model, text string) tea.Cmd {
+		var n int
+		if _, err := fmt.Sscan(strings.TrimPrefix(text, "node"), &n); err != nil || n < 0 || n >= len(m.ses.st.nodes) {
+			return m.say("warning", fmt.Sprintf("there is no node %q; this cluster has 0 to %d", text, len(m.ses.st.nodes)-1))
+		}
+		return m.shellOn(n)
+	}}
+	return nil
+}
+
+func (m *Model) shellOn(node int) tea.Cmd {
+	c := m.bench.ShellCommand(m.ses.cluster, node)
+	if c == nil {
+		return m.say("warning", "no shell can be opened on "+nodeName(node))
+	}
+	return tea.ExecProcess(c, func(err error) tea.Msg {
+		if err != nil {
+			return taskDone{task: -1, text: "the shell on " + nodeName(node) + " ended: " + oneLine(err)}
+		}
+		return taskDone{task: -1, text: "the shell on " + nodeName(node) + " was closed"}
+	})
+}
+
+func (m *Model) pull() tea.Cmd {
+	run := m.ses.st.run
+	return m.task("bring the results home", func() (string, string, error) {
+		r, err := m.bench.Pull(m.ctx, run)
+		if err != nil {
+			return "", "", err
+		}
+		return fmt.Sprintf("%s, %s in %s", plural(r.Files, "file"), size(float64(r.Bytes)), word(r.Dir)), "", nil
+	})
+}
+
+func (m *Model) toggleMouse() tea.Cmd {
+	m.mouse = !m.mouse
+	if m.mouse {
+		return m.say("info", "the mouse scrolls and picks again")
+	}
+	return m.say("info", "the mouse is free for selecting text; m takes it back")
+}
+
+func (m *Model) cannotQuit() string {
+	if m.here() != atHome {
+		return "esc goes back, q quits at home, ctrl+c from anywhere"
+	}
+	return ""
+}
+
+// quit ends the program and leaves the session: frames are drawn until the
+// program is gone, and its result is made from it.
+func (m *Model) quit() tea.Cmd { return tea.Quit }
+
+// copyWidth is how wide lines are that are copied to be run.
+const copyWidth = 1000
+
+// copyThis copies what matters on this screen, as plain text.
+func (m *Model) copyThis() tea.Cmd {
+	if m.here() == atForwards && m.noForward() == "" {
+		return m.refreshed((*Model).copyTo)
+	}
+	return m.copyTo(strings.TrimSpace(m.copyText()))
+}
+
+func (m *Model) copyTo(text string) tea.Cmd {
+	if text == "" {
+		return m.say("warning", "there is nothing to copy here")
+	}
+	return tea.Batch(tea.SetClipboard(text), m.say("info", "copied "+plural(strings.Count(text, "\n")+1, "line")))
+}
+
+func (m *Model) copyText() string {
+	switch here := m.here(); here {
+	case atHome:
+		return m.home.pickedText()
+	case atNew:
+		return m.wizardText()
+	case atRuns:
+		return m.runsText()
+	case atCompare:
+		return m.compareText()
+	case atCharts:
+		return m.chartsText()
+	case atLogs, atTrain:
+		return sanitize.Plain(m.ses.view.Draw(m.bodyWidth(), m.bodyHeight(), logview.Styles{}))
+	case atReceipt: // commands must come out whole, whatever fits on the screen
+		return sanitize.Plain(strings.Join(m.wholePage(here, max(m.bodyWidth(), copyWidth)), "\n"))
+	default:
+		return sanitize.Plain(strings.Join(m.wholePage(here, m.bodyWidth()), "\n"))
+	}
+}

@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// The rows under the title: what the machines are, and in red what can't wait.
+// They take the place of the blank row that is there otherwise.
+
+// airyFrom is the height from which there is a blank row below them too.
+const airyFrom = 30
+
+// head is the title and all that stands above a screen's own part.
+func (m *Model) head(w int) []string {
+	out := []string{m.titleRow(w)}
+	if row := m.machineRow(w); row != "" {
+		out = append(out, row)
+	}
+	out = append(out, m.bars(w)...)
+	if len(out) == 1 || m.h >= airyFrom {
+		out = append(out, "")
+	}
+	return out
+}
+
+// machineRow says which machines are paid for, and when they end.
+func (m *Model) machineRow(w int) string {
+	if m.ses == nil || !m.here().inSession() || m.ses.st.machines.instance == "" {
+		return ""
+	}
+	st := m.ses.st
+	left := m.styles.Dim.of(st.machines.String())
+	if st.phase() == workbench.PhaseStopped {
+		left += "  " + m.styles.Warn.of("○ stopped") + m.styles.Dim.of("; disks cost ") + dollars(st.bill.perHour) + m.styles.Dim.of("/h")
+	}
+	return spread(left, m.countdown(), w)
+}
+
+// bars are the rows in red: what is about to be lost, what nobody knows.
+func (m *Model) bars(w int) []string {
+	var out []string
+	for _, text := range []string{m.spotText(), m.unresolvedText()} {
+		if text != "" {
+			out = append(out, m.styles.Alarm.of(fit(" "+text, w)))
+		}
+	}
+	return out
+}
+
+// spotActions is what a provider does to a machine that it takes back.
+var spotActions = map[string]string{"stop": "stopped", "hibernate": "hibernated"}
+
+// spotText counts down to the moment at which the provider takes machines
+// away; empty when it has not announced that.
+func (m *Model) spotText() string {
+	if m.ses == nil || m.ses.over() || !m.here().inSession() && m.here() != atHelp {
+		return ""
+	}
+	l := &m.ses.st.lease
+	var names []string
+	var first workbench.SpotNotice
+	for _, n := range sortedKeys(l.notices) {
+		names = append(names, nodeName(n))
+		if b := l.notices[n]; first.At.IsZero() || b.At.Before(first.At) {
+			first = b
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	who, what := strings.Join(names, ", "), spotActions[first.Action]
+	if what == "" {
+		what = "taken away"
+	}
+	left := first.At.Sub(m.now)
+	if left <= 0 {
+		return who + ": was to be " + what + " " + remaining(-left) + " ago (spot)"
+	}
+	return who + " will be " + what + " in " + remaining(left) + " (spot): checkpoint now"
+}
+
+// unresolvedText names the clusters of which nobody knows whether they are
+// gone, with what they may cost; empty when there are none.
+func (m *Model) unresolvedText() string {
+	var names []string
+	var perHour float64
+	for _, c := range m.home.all.Clusters {
+		if c.Phase == workbench.PhaseUnresolved && (m.ses == nil || m.ses.past || m.ses.cluster != c.Name) {
+			names, perHour = append(names, word(c.Name)), perHour+c.PricePerHour
+		}
+	}
+	if s := m.ses; s != nil && !s.past && s.cluster != "" && s.st.phase() == workbench.PhaseUnresolved {
+		names, perHour = append(names, word(s.cluster)), perHour+s.st.bill.perHour
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	text := "UNRESOLVED: " + strings.Join(names, ", ")
+	if perHour > 0 {
+		text += ", " + dollars(perHour) + "/h"
+	}
+	for i, name := range names {
+		sep := ", "
+		if i > 0 {
+			sep = "; "
+		}
+		text += sep + "dlwb down " + name
+	}
+	return text
+}

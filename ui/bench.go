@@ -1,0 +1,161 @@
+package ui
+
+import (
+	"context"
+	"os/exec"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// Bench is what the screen drives. The workbench is one; tests and pictures
+// have another.
+type Bench interface {
+	// Home says what exists.
+	Home(ctx context.Context) (workbench.Home, error)
+	// Plan reads a profile and says what it would do. It changes nothing.
+	Plan(ctx context.Context, path string) (*PlanView, error)
+	// Start begins everything from machines to results and returns at once.
+	Start(ctx context.Context, path string) (cluster string, err error)
+	// Attach begins watching a cluster that is there.
+	Attach(ctx context.Context, cluster string) error
+	// Subscribe gives the history of a cluster's present life, then its news.
+	Subscribe(cluster string) *workbench.Subscription
+	// RunEvents gives everything that is kept of a past run.
+	RunEvents(ctx context.Context, run string) ([]workbench.Event, error)
+	// ReadLog reads a rank's stored log; io.EOF at its present end. Rank -1-i
+	// is the launcher's own log on node i.
+	ReadLog(run string, rank int, off int64, p []byte) (int, error)
+	// AddMetric reads the whole output of a run by one more expression, and
+	// all that it still prints; it says how many values were found so far.
+	AddMetric(ctx context.Context, run, name, regex string) (values int, err error)
+	// Stop ends a run and keeps the cluster.
+	Stop(ctx context.Context, run string) error
+	// Down removes a cluster and proves it; the proof comes as an event.
+	Down(ctx context.Context, cluster string) error
+	// Forward opens a tunnel to "jupyter", "tensorboard" or a port of node 0
+	// ("8265", "8265/http"), or finds it with a fresh address.
+	Forward(ctx context.Context, cluster, what string) (workbench.ForwardOpened, error)
+	// ForwardAll opens several at once, and returns those that opened with the
+	// errors of the others.
+	ForwardAll(ctx context.Context, cluster string, what []string) ([]workbench.ForwardOpened, error)
+	// ListedForwards are those that the cluster's profile lists.
+	ListedForwards(cluster string) ([]string, error)
+	// CloseForward closes the tunnel that listens on a local port.
+	CloseForward(cluster string, localPort int)
+	// ShellCommand is a command that gives the terminal to a shell on a node.
+	ShellCommand(cluster string, node int) *exec.Cmd
+	// Pull brings the results of a run home.
+	Pull(ctx context.Context, run string) (workbench.ResultsFetched, error)
+	// Extend moves the end of the lease that a cluster's machines hold.
+	Extend(ctx context.Context, cluster string, by time.Duration) error
+	// StopMachines stops a cluster's machines and keeps their disks;
+	// StartMachines starts them again.
+	StopMachines(ctx context.Context, cluster string) error
+	StartMachines(ctx context.Context, cluster string) error
+	Drafter
+	Recorder
+}
+
+// Recorder is what keeps runs and tells them apart.
+type Recorder interface {
+	// RunTable lists runs as a question asks for them.
+	RunTable(q workbench.RunQuery) (workbench.RunTable, error)
+	// Compare says what differs between runs, and what they came to.
+	Compare(runs []string) (workbench.Comparison, error)
+	// Overlays are series of several runs, by their names.
+	Overlays(runs, names []string) ([]workbench.Overlay, error)
+	// SetNote writes a note to a run; an empty one removes it.
+	SetNote(run, note string) error
+	// SetStar gives a run a star, or takes it away.
+	SetStar(run string, starred bool) error
+}
+
+// Drafter is what puts a new profile together. Nothing is written before
+// SaveDraft.
+type Drafter interface {
+	// NewDraft begins with what is found in a directory; notes say what.
+	NewDraft(dir string) (d workbench.Draft, notes []string, err error)
+	// Markets are the providers whose machines are chosen from offers.
+	Markets() []string
+	// Offers lists the machines of a provider, the best first.
+	Offers(ctx context.Context, provider string, q cloud.Query) (cloud.Offers, error)
+	// PlanDraft is the plan of a draft.
+	PlanDraft(ctx context.Context, d workbench.Draft) (*PlanView, error)
+	// SaveDraft writes the profile and returns its path; it replaces none.
+	SaveDraft(d workbench.Draft) (path string, err error)
+	// FieldFaults is what an error says of single values of a profile; none
+	// when it is about something else.
+	FieldFaults(err error) []FieldFault
+}
+
+// FieldFault is what is wrong with one value of a profile.
+type FieldFault struct {
+	Key  string // "machines.count"; empty for the profile as a whole
+	Text string // why, and what would be right
+}
+
+// Feed is a stream of events as its reader sees it. *workbench.Subscription
+// is one.
+type Feed interface {
+	// Next waits for events and returns all that wait; nil at the end.
+	Next(ctx context.Context) []workbench.Event
+	Close()
+}
+
+// Clock tells the time and wakes the model up. Tests and pictures have one
+// that stands still.
+type Clock interface {
+	Now() time.Time
+	Tick(d time.Duration, wake func(time.Time) tea.Msg) tea.Cmd
+}
+
+// Options say how the screen begins.
+type Options struct {
+	Cluster   string                 // open the screen of this cluster at once
+	StartPath string                 // start this profile at once
+	ReadOnly  bool                   // look, change nothing
+	Theme     string                 // "auto", "dark" or "light"
+	OpenURL   func(url string) error // opens a browser; nil where there is none
+	// Here is the profile of the present directory; empty when it has none.
+	Here string
+	// NoSync leaves synchronized output (DEC 2026) to what Bubble Tea finds
+	// out by itself; over ssh it does not look, and frames may tear.
+	NoSync bool
+
+	Clock Clock                     // nil: the real one
+	Feed  func(cluster string) Feed // nil: Bench.Subscribe
+}
+
+// Result is what is left to say when the screen is closed.
+type Result struct {
+	Cluster string                 // the cluster looked at last; empty for none
+	Run     string                 // its run
+	Ended   *workbench.RunEnded    // how the run ended; nil while it goes on
+	Receipt *workbench.ReceiptMade // the proof of its teardown; nil while it exists
+	Running []string               // clusters that go on without us
+}
+
+// realClock is the time of this machine. Unlike tea.Tick its timers end with
+// the screen, so that nothing of it is left behind.
+type realClock struct{ ctx context.Context }
+
+// Now implements Clock.
+func (realClock) Now() time.Time { return time.Now() }
+
+// Tick implements Clock.
+func (c realClock) Tick(d time.Duration, wake func(time.Time) tea.Msg) tea.Cmd {
+	return func() tea.Msg {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case at := <-t.C:
+			return wake(at)
+		case <-c.ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/dlwb/dlwb/ui/plot"
+)
+
+// trainCharts draws the picked curves, and others beside them where there is
+// room.
+func (m *Model) trainCharts(w, h int) []string {
+	spots := m.trainSpots(w, h)
+	if len(spots) == 0 {
+		return exactly(m.noCurves(w), w, h)
+	}
+	var blocks []block
+	for i, s := range spots {
+		blocks = append(blocks, block{s.w, m.oneChart(s.group, s.w, s.h, i == 0)})
+	}
+	return beside(chartGap, blocks...)
+}
+
+// noCurves says why there are no charts, and what would make some.
+func (m *Model) noCurves(w int) []string {
+	s := m.styles
+	if f := m.ses.charts.filter; f != "" && len(m.ses.st.curves) > 0 {
+		return []string{"No chart matches " + s.Strong.of(word(f)) + ".", "", s.Key.of("esc") + "  shows all of them again"}
+	}
+	out := []string{s.Dim.of("curves"), ""}
+	for _, l := range wrap("no values yet; they are read from lines like  loss: 4.61  or  step=20 loss=4.61", w) {
+		out = append(out, s.Dim.of(l))
+	}
+	return out
+}
+
+// oneChart is the curves of one quantity, their values above. The first chart
+// of a screen says how all are looked at.
+func (m *Model) oneChart(group []*curve, w, h int, first bool) []string {
+	a := axisOf(group, m.ses.charts.asked)
+	c := m.chartOf(group, a)
+	view := ""
+	if first {
+		view = m.viewText(a)
+	}
+	title := m.chartTitle(group, a, view, w)
+	return append([]string{title}, strings.Split(c.Draw(max(w, 1), max(h-1, 1)), "\n")...)
+}
+
+// chartOf is the chart of one quantity.
+func (m *Model) chartOf(group []*curve, a axis) plot.Chart {
+	s, v := m.styles, &m.ses.charts
+	c := plot.Chart{NoLegend: true, XLabel: a.String(), AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
+		Empty: "no value that is a number", LogY: v.logY, Ends: true, FormatY: number}
+	if a == axisTime {
+		c.Seconds, c.FormatX = true, a.number
+	}
+	if from, to, lo, hi, ok := m.ses.windowOf(a); ok && (a != axisOrder || v.windows[a].on) && hi > lo {
+		c.XMin, c.XMax = from, to
+	}
+	if x, ok := m.ses.readAt(a, group); ok {
+		c.Cursor = &x
+	}
+	if isRate(group[0].name) && !c.LogY { // how fast: only from zero up does a dip look its size
+		for _, cv := range group {
+			if _, hi, ok := cv.points.Range(); ok && hi > 0 {
+				c.YMax = max(c.YMax, hi*1.15)
+			}
+		}
+	}
+	for i, cv := range group {
+		c.Series = append(c.Series, m.linesOf(cv, a, i)...)
+	}
+	return c
+}
+
+// linesOf is one curve, or its average with the values themselves behind it.
+func (m *Model) linesOf(cv *curve, a axis, i int) []plot.Line {
+	color := m.styles.Series[i%len(m.styles.Series)]
+	line := plot.Line{Name: cv.name, Series: cv.by(a), Style: lipgloss.NewStyle().Foreground(color)}
+	if at, ok := cv.best(); ok && cv.n > 1 {
+		line.Best = &plot.Mark{X: cv.x(a, at), Y: cv.value(at)}
+	}
+	f := m.ses.charts.factor()
+	if f == 0 {
+		return []plot.Line{line}
+	}
+	raw := line
+	raw.Behind, raw.Best = true, nil
+	raw.Style = lipgloss.NewStyle().Foreground(m.styles.Behind[i%len(m.styles.Behind)])
+	line.Series = cv.smoothed(a, f)
+	return []plot.Line{raw, line}
+}
+
+// chartTitle names the curves with their newest values, or with those at the
+// cursor; at the right what is best, as far as there is room.
+func (m *Model) chartTitle(group []*curve, a axis, view string, w int) string {
+	var names []string
+	if group[0].run > 0 {
+		names = append(names, group[0].name)
+	}
+	for i, cv := range group {
+		names = append(names, m.curveTitle(group, i, cv, a))
+	}
+	left := strings.Join(names, "   ")
+	right := ""
+	add := func(forms ...string) { // the longest that fits
+		for _, text := range forms {
+			sep := ""
+			if right != "" {
+				sep = "  "
+			}
+			if text != "" && wide(left)+2+wide(text+sep+right) <= w {
+				right = text + sep + right
+				return
+			}
+		}
+	}
+	add(m.placeText(group, a))
+	add(m.gapText(group, " NaN or inf"), m.gapText(group, ""))
+	add(m.bestText(group, a)...)
+	add(view)
+	if right == "" {
+		return cut(left, w)
+	}
+	return spread(left, right, w)
+}
+
+// curveTitle is a curve's sign, name and value. With several the sign is the
+// number that stands in the curve: colour is not all that tells them apart.
+func (m *Model) curveTitle(group []*curve, i int, cv *curve, a axis) string {
+	sign := "━"
+	if len(group) > 1 {
+		sign = fmt.Sprint(i + 1)
+	}
+	style := lipgloss.NewStyle().Foreground(m.styles.Series[i%len(m.styles.Series)]).Bold(true)
+	value := cv.last
+	if _, y, ok := m.ses.read(cv, a, group); ok {
+		value = y
+	}
+	text := style.Render(sign) + " "
+	if cv.run == 0 { // of runs over each other the name stands before all
+		text += cv.name + " "
+	}
+	text += m.styles.Strong.of(orDash(cv.n > 0, number(value)))
+	if f := m.ses.charts.factor(); f > 0 && cv.run == 0 {
+		s := cv.smoothed(a, f)
+		_, y, ok := s.Last()
+		if at, on := m.ses.readAt(a, group); on {
+			if i, some := s.Near(at); some {
+				_, y = s.At(i)
+			}
+		}
+		if ok {
+			text += m.styles.Dim.of(" ~" + number(y))
+		}
+	}
+	return text
+}
+
+// placeText says where the values in the title are from.
+func (m *Model) placeText(group []*curve, a axis) string {
+	x, _, ok := m.ses.read(longest(group), a, group)
+	if !ok {
+		return ""
+	}
+	return m.styles.Accent.of("at " + a.String() + " " + a.number(x))
+}
+
+func (m *Model) gapText(group []*curve, what string) string {
+	n := 0
+	for _, c := range group {
+		n += c.points.Gaps()
+	}
+	if n == 0 {
+		return ""
+	}
+	return m.styles.Warn.of("× " + count(int64(n)) + what)
+}
+
+// bestText is the best value of the curve that is judged, which is that of the
+// validation where there is one: in several lengths, the longest first. Which
+// way is better is always said.
+func (m *Model) bestText(group []*curve, a axis) []string {
+	judge := group[len(group)-1]
+	for _, c := range group {
+		if better(c.name) == neither {
+			return nil
+		}
+		if c.n > 0 && isHeldOut(c.name) {
+			judge = c
+		}
+	}
+	if judge.run > 0 {
+		judge = bestOf(group)
+	}
+	at, ok := judge.best()
+	if !ok || judge.n < 2 {
+		return nil
+	}
+	dim, rule, value := m.styles.Dim.of, "◆ "+better(judge.name).word()+" ", number(judge.value(at))
+	where := " at " + a.number(judge.x(a, at))
+	out := []string{dim(rule + value + where), dim(rule + value)}
+	if judge.run > 0 {
+		of := fmt.Sprintf(" in run %d", judge.run)
+		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", better(judge.name).short(), value, judge.run))}
+	}
+	if len(group) > 1 {
+		split, _, _ := strings.Cut(judge.name, "/")
+		out = append([]string{dim(rule + judge.name + " " + value + where), dim(rule + split + " " + value + where), dim(rule + split + " " + value)}, out...)
+	}
+	return append(out, dim("◆ "+better(judge.name).short()+" "+value))
+}
+
+// bestOf is the curve with the best value, of several of one name.
+func bestOf(group []*curve) *curve {
+	best := group[0]
+	for _, c := range group {
+		at, ok := c.best()
+		if !ok {
+			continue
+		}
+		was, some := best.best()
+		if !some || better(c.name) == higher == (c.value(at) > best.value(was)) && c.value(at) != best.value(was) {
+			best = c
+		}
+	}
+	return best
+}
+
+// curveName is what a table calls a curve: by its run, where all are of one
+// series.
+func (m *Model) curveName(c *curve) string {
+	if c.run > 0 && c.run <= len(m.comp.runs) {
+		return word(m.comp.runs[c.run-1])
+	}
+	return c.name
+}
+
+// isHeldOut reports whether a series is of data that is not trained on.
+func isHeldOut(name string) bool {
+	split, _, _ := strings.Cut(name, "/")
+	return split == "val" || split == "eval" || split == "test"
+}
+
+// viewText is how all charts are looked at; empty when in no way of note.
+func (m *Model) viewText(a axis) string {
+	v, s := &m.ses.charts, m.styles
+	var parts []string
+	if v.asked != axisAuto {
+		parts = append(parts, "by "+v.asked.String())
+	}
+	if v.logY {
+		parts = append(parts, "log axis")
+	}
+	if f := v.factor(); f > 0 {
+		parts = append(parts, fmt.Sprintf("smoothed %g", f))
+	}
+	text := s.Dim.of(strings.Join(parts, "  "))
+	if v.windows[a].on {
+		from, to, _, _, _ := m.ses.windowOf(a)
+		part := a.number(from) + "–" + a.number(to)
+		state := s.Good.of("▼ live")
+		if v.windows[a].held {
+			state = s.Warn.of("held")
+		}
+		text = strings.TrimLeft(text+"  ", " ") + part + " " + state
+	}
+	return text
+}
+
+// isRate reports whether a series counts something a second.
+func isRate(name string) bool {
+	return strings.HasSuffix(name, "/s") || strings.HasSuffix(name, "_per_sec")
+}

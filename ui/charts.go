@@ -1,0 +1,241 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dlwb/dlwb/ui/plot"
+)
+
+const (
+	// chartGap is the air between charts side by side.
+	chartGap = 3
+	// leastChartW and leastChartH are the smallest charts of a grid.
+	leastChartW, leastChartH = 46, 8
+	// legendFrom is the height from which a full chart has a table below it.
+	legendFrom = 18
+)
+
+// spot is where a chart lies in the body of a screen: what is drawn there and
+// what the mouse hits are made from the same.
+type spot struct {
+	index      int // among the charts that are shown
+	group      []*curve
+	x, y, w, h int
+}
+
+// trainSpots are the picked chart and, where there is room, those after it.
+// The picked one is the largest: the others keep it company.
+func (m *Model) trainSpots(w, h int) []spot {
+	groups := m.ses.st.chartGroups()
+	if len(groups) == 0 {
+		return nil
+	}
+	n := 1
+	if w >= 100 {
+		n = min(2, len(groups))
+	}
+	if w >= 150 {
+		n = min(3, len(groups))
+	}
+	rest := 0
+	if n > 1 {
+		rest = (w - chartGap*(n-1)) * 2 / (2*n + 1)
+	}
+	var spots []spot
+	x := 0
+	for i := range n {
+		cw := rest
+		if i == 0 {
+			cw = w - (n-1)*(rest+chartGap)
+		}
+		at := pick(m.ses.charts.picked+i, len(groups))
+		spots = append(spots, spot{at, groups[at], x, 0, cw, h})
+		x += cw + chartGap
+	}
+	return spots
+}
+
+// grid is how many charts stand side by side and below each other: as wide as
+// they can be while all fit, else as many as fit.
+func grid(n, w, h int) (across, down int) {
+	most := clamp((w+chartGap)/(leastChartW+chartGap), 1, 6)
+	deep := clamp((h+1)/(leastChartH+1), 1, 8)
+	for across = 1; across < most && across*deep < n; across++ {
+	}
+	return across, clamp((n+across-1)/across, 1, deep)
+}
+
+// gridSpots are the charts of the present page.
+func (m *Model) gridSpots(w, h int) []spot {
+	v, groups := &m.ses.charts, m.ses.shownCharts()
+	if len(groups) == 0 || h < 1 {
+		return nil
+	}
+	v.picked = pick(v.picked, len(groups))
+	if v.full {
+		if h >= legendFrom {
+			h -= len(groups[v.picked]) + 3
+		}
+		return []spot{{v.picked, groups[v.picked], 0, 0, w, h}}
+	}
+	across, down := grid(len(groups), w, h)
+	page := across * down
+	v.top = v.picked / page * page
+	cw, ch := (w-chartGap*(across-1))/across, (h-(down-1))/down
+	var spots []spot
+	for i := v.top; i < min(v.top+page, len(groups)); i++ {
+		k := i - v.top
+		spots = append(spots, spot{i, groups[i], k % across * (cw + chartGap), k / across * (ch + 1), cw, ch})
+	}
+	return spots
+}
+
+// drawCharts is every chart in a grid, or one on the whole screen.
+func (m *Model) drawCharts(w, h int) []string {
+	if m.ses.lost != "" && m.ses.st.run == "" {
+		return m.lostRows(w)
+	}
+	out := []string{m.chartsHead(w, h), ""}
+	spots := m.gridSpots(w, h-len(out))
+	if len(spots) == 0 {
+		return append(out, m.noCurves(w)...)
+	}
+	out = append(out, m.gridRows(spots)...)
+	if m.ses.charts.full && h-2 >= legendFrom {
+		out = append(append(out, ""), m.chartTable(spots[0].group, w)...)
+	}
+	return out
+}
+
+// gridRows are the charts of a page, row by row.
+func (m *Model) gridRows(spots []spot) []string {
+	var out []string
+	for i := 0; i < len(spots); {
+		var row []block
+		for y := spots[i].y; i < len(spots) && spots[i].y == y; i++ {
+			row = append(row, block{spots[i].w, m.gridChart(spots[i])})
+		}
+		if len(out) > 0 {
+			out = append(out, "")
+		}
+		out = append(out, beside(chartGap, row...)...)
+	}
+	return out
+}
+
+// gridChart is a chart of the grid, with a sign at the picked one.
+func (m *Model) gridChart(s spot) []string {
+	mark := "  "
+	if s.index == m.ses.charts.picked {
+		mark = m.styles.Picked.of("› ")
+	}
+	w := max(s.w-2, 1)
+	drawn := m.gridDrawn(s, w)
+	rows := make([]string, len(drawn))
+	for i := range rows {
+		if i > 0 {
+			mark = "  "
+		}
+		rows[i] = mark + drawn[i]
+	}
+	return rows
+}
+
+func (m *Model) gridDrawn(s spot, w int) []string {
+	if m.here() == atCompare {
+		return m.overlayRows(s, w)
+	}
+	return m.oneChart(s.group, w, s.h, false)
+}
+
+// chartsHead says how many charts there are and how they are looked at.
+func (m *Model) chartsHead(w, h int) string {
+	v, s := &m.ses.charts, m.styles
+	groups, all := m.ses.shownCharts(), m.ses.st.chartGroups()
+	left := plural(len(all), "chart")
+	if v.filter != "" {
+		left = fmt.Sprintf("%d of %s  ", len(groups), plural(len(all), "chart")) + s.Warn.of("/"+word(v.filter))
+	}
+	a := axisAuto
+	if g := m.ses.pickedChart(); g != nil {
+		a = axisOf(g, v.asked)
+		left += m.pageText(w, h-2)
+	}
+	return spread(left, m.viewText(a), w)
+}
+
+// pageText says which of the charts are shown, where not all are.
+func (m *Model) pageText(w, h int) string {
+	v, n, s := &m.ses.charts, len(m.ses.shownCharts()), m.styles
+	if across, down := grid(n, w, h); !v.full && across*down < n {
+		page := across * down
+		return s.Dim.of(fmt.Sprintf("  page %d of %d", pick(v.picked, n)/page+1, (n+page-1)/page))
+	} else if v.full && n > 1 {
+		return s.Dim.of(fmt.Sprintf("  number %d; tab shows the next", pick(v.picked, n)+1))
+	}
+	return ""
+}
+
+// chartTable is what there is to say of each curve of a chart.
+func (m *Model) chartTable(group []*curve, w int) []string {
+	s := m.styles
+	a := axisOf(group, m.ses.charts.asked)
+	name := 8
+	for _, c := range group {
+		name = max(name, wide(m.curveName(c))+2)
+	}
+	name = min(name, max(w/3, 8))
+	cell := func(text string) string { return flushRight(text, 12) }
+	out := []string{s.Dim.of(cut(fit("", 4+name)+cell("here")+cell("newest")+cell("lowest")+cell("highest")+cell("best at")+cell("values")+cell("NaN or inf"), w))}
+	for i, c := range group {
+		here := ""
+		if _, y, ok := m.ses.read(c, a, group); ok {
+			here = number(y)
+		}
+		lo, hi, at := "", "", ""
+		if c.least >= 0 {
+			lo, hi = number(c.value(c.least)), number(c.value(c.most))
+		}
+		if k, ok := c.best(); ok {
+			at = a.number(c.x(a, k))
+		}
+		gaps := ""
+		if n := c.points.Gaps(); n > 0 {
+			gaps = count(int64(n))
+		}
+		sign := ink{fgOf(m.styles.Series[i%len(m.styles.Series)])}.of(fmt.Sprint(i + 1))
+		out = append(out, cut("  "+sign+" "+fit(m.curveName(c), name)+cell(here)+cell(orDash(c.n > 0, number(c.last)))+cell(lo)+cell(hi)+cell(at)+cell(count(int64(c.n)))+s.Warn.of(cell(gaps)), w))
+	}
+	return out
+}
+
+// chartsText is the values of all shown charts, to be copied.
+func (m *Model) chartsText() string {
+	var b strings.Builder
+	for _, g := range m.ses.shownCharts() {
+		a := axisOf(g, m.ses.charts.asked)
+		for _, c := range g {
+			i := c.n - 1
+			if at, ok := m.ses.readAt(a, g); ok {
+				i, _ = c.by(a).Near(at)
+			}
+			if i >= 0 && i < c.n {
+				fmt.Fprintf(&b, "%s\t%s %s\t%v\n", c.name, a, a.number(c.x(a, i)), c.value(i))
+			}
+		}
+	}
+	return b.String()
+}
+
+// area is where the plot of a spot lies, in cells of the body.
+func (m *Model) area(s spot) (plot.Area, bool) {
+	indent := 0
+	if m.here()&inGrid != 0 {
+		indent = 2
+	}
+	c := m.chartOf(s.group, axisOf(s.group, m.ses.charts.asked))
+	a, ok := c.Area(max(s.w-indent, 1), max(s.h-1, 1))
+	a.Left, a.Top = a.Left+s.x+indent, a.Top+s.y+1
+	return a, ok
+}

@@ -1,0 +1,254 @@
+package ui
+
+import (
+	"math"
+	"strings"
+
+	"github.com/dlwb/dlwb/ui/plot"
+)
+
+// chartView is how the charts of a session are looked at. All charts share it:
+// what is zoomed into, smoothed or read at one x is so in all of them.
+type chartView struct {
+	picked  int    // of the charts that the filter leaves
+	top     int    // the first chart of the page
+	full    bool   // the picked chart alone
+	filter  string // charts whose names hold it
+	asked   axis   // by what x is counted; axisAuto chooses
+	logY    bool
+	smooth  int // which of the factors
+	windows [axes]extent
+	cursor  cursor
+	drag    drag
+}
+
+// factors are the weights of what was before in the average that is drawn.
+var factors = []float64{0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999}
+
+// extent is the part of an axis that is shown; all of it unless on.
+type extent struct {
+	on     bool
+	lo, hi float64
+	held   bool // else its right edge goes along with the newest point
+}
+
+// cursor is where the charts are read.
+type cursor struct {
+	on    bool
+	hover bool // it is the mouse's, and leaves with it
+	axis  axis
+	x     float64
+}
+
+// within is a window on what there is from lo to hi: one that is not held
+// shows the newest.
+func (v extent) within(lo, hi float64) (float64, float64) {
+	if !v.on {
+		return lo, hi
+	}
+	if !v.held {
+		return hi - (v.hi - v.lo), hi
+	}
+	return v.lo, v.hi
+}
+
+// zoomed is a window with the x at a place kept there; by is how much of its
+// width is left, above 1 it grows. One that holds everything is no window.
+func (v extent) zoomed(lo, hi, at, by float64) extent {
+	from, to := v.within(lo, hi)
+	at = min(max(at, from), to)
+	from, to = at-(at-from)*by, at+(to-at)*by
+	if least := (hi - lo) * 1e-6; to-from < least {
+		mid := (from + to) / 2
+		from, to = mid-least/2, mid+least/2
+	}
+	return settled(from, to, lo, hi)
+}
+
+// panned is a window moved by a share of its width.
+func (v extent) panned(lo, hi, by float64) extent {
+	from, to := v.within(lo, hi)
+	if !v.on {
+		return v
+	}
+	d := (to - from) * by
+	d = min(max(d, lo-from), hi-to)
+	return settled(from+d, to+d, lo, hi)
+}
+
+// settled is a window from one x to another, kept inside of what there is. At
+// the right edge it follows the newest.
+func settled(from, to, lo, hi float64) extent {
+	if to-from >= (hi-lo)*(1-1e-9) || !(to > from) {
+		return extent{}
+	}
+	if from < lo {
+		from, to = lo, to+lo-from
+	}
+	if to > hi {
+		from, to = from-(to-hi), hi
+	}
+	return extent{on: true, lo: max(from, lo), hi: to, held: to < hi-(hi-lo)*1e-9}
+}
+
+// shownCharts are the groups of curves that the filter leaves.
+func (s *session) shownCharts() [][]*curve {
+	all := s.st.chartGroups()
+	words := strings.Fields(strings.ToLower(s.charts.filter))
+	if len(words) == 0 {
+		return all
+	}
+	var out [][]*curve
+	for _, g := range all {
+		for _, c := range g {
+			if matches(strings.ToLower(c.name), words) {
+				out = append(out, g)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// pickedChart is the picked group of curves; nil where there is none.
+func (s *session) pickedChart() []*curve {
+	g := s.shownCharts()
+	if len(g) == 0 {
+		return nil
+	}
+	return g[pick(s.charts.picked, len(g))]
+}
+
+// pick is a number that goes round.
+func pick(i, n int) int { return ((i % n) + n) % n }
+
+// windowOf is what is shown of an axis, and all that there is of it.
+func (s *session) windowOf(a axis) (from, to, lo, hi float64, ok bool) {
+	lo, hi, ok = s.st.span(a, s.charts.asked)
+	from, to = s.charts.windows[a].within(lo, hi)
+	return from, to, lo, hi, ok
+}
+
+// readAt is the x at which a chart by an axis is read. Where the cursor is on
+// another axis, what was known at that time is read: the curve under it and a
+// curve of the chart say when.
+func (s *session) readAt(a axis, group []*curve) (x float64, ok bool) {
+	c := s.charts.cursor
+	if !c.on || c.axis == a {
+		return c.x, c.on
+	}
+	for _, g := range s.shownCharts() {
+		if axisOf(g, s.charts.asked) != c.axis {
+			continue
+		}
+		from, to := lead(g), lead(group)
+		i, some := from.by(c.axis).Near(c.x)
+		if !some || !from.has(axisTime) || !to.has(axisTime) {
+			return 0, false
+		}
+		return to.x(a, to.at.near(from.at.get(i))), true
+	}
+	return 0, false
+}
+
+// lead is the curve that says when: the first that has values.
+func lead(group []*curve) *curve {
+	for _, c := range group {
+		if c.n > 0 {
+			return c
+		}
+	}
+	return group[0]
+}
+
+// read is a curve's value at the cursor; ok is false without one.
+func (s *session) read(c *curve, a axis, group []*curve) (x, y float64, ok bool) {
+	at, ok := s.readAt(a, group)
+	if !ok {
+		return 0, 0, false
+	}
+	i, ok := c.by(a).Near(at)
+	if !ok {
+		return 0, 0, false
+	}
+	x, y = c.by(a).At(i)
+	return x, y, true
+}
+
+// factor is the present weight of the average; 0 for none.
+func (v *chartView) factor() float64 { return factors[min(max(v.smooth, 0), len(factors)-1)] }
+
+// step moves the cursor of the picked chart by a number of columns, but at
+// least to the next point.
+func (s *session) step(columns int, width float64) {
+	group := s.pickedChart()
+	if group == nil {
+		return
+	}
+	a := axisOf(group, s.charts.asked)
+	from, to, _, _, ok := s.windowOf(a)
+	if !ok {
+		return
+	}
+	c := &s.charts.cursor
+	ref := longest(group).by(a)
+	if !c.on || c.axis != a {
+		*c = cursor{on: true, axis: a, x: to}
+		columns = 0
+	}
+	c.hover = false
+	was := c.x
+	c.x = snap(ref, c.x+float64(columns)*(to-from)/max(width, 1))
+	if c.x == was && columns != 0 {
+		c.x = neighbour(ref, was, columns)
+	}
+	s.reveal(a)
+}
+
+// longest is the curve of a chart with the most points: reading one with few
+// would jump over what there is.
+func longest(group []*curve) *curve {
+	best := group[0]
+	for _, c := range group {
+		if c.n > best.n {
+			best = c
+		}
+	}
+	return best
+}
+
+// snap is the x of the nearest point.
+func snap(s *plot.Series, x float64) float64 {
+	if i, ok := s.Near(x); ok {
+		x, _ = s.At(i)
+	}
+	return x
+}
+
+// neighbour is the x of the next point in a direction.
+func neighbour(s *plot.Series, x float64, d int) float64 {
+	i, ok := s.Near(x)
+	if !ok {
+		return x
+	}
+	for d /= max(d, -d); i+d >= 0 && i+d < s.Len(); {
+		i += d
+		if at, _ := s.At(i); at != x {
+			return at
+		}
+	}
+	return x
+}
+
+// reveal moves the window so that the cursor is in it.
+func (s *session) reveal(a axis) {
+	from, to, lo, hi, _ := s.windowOf(a)
+	w, x := &s.charts.windows[a], s.charts.cursor.x
+	switch {
+	case !w.on || math.IsNaN(x):
+	case x < from:
+		*w = settled(x, x+to-from, lo, hi)
+	case x > to:
+		*w = settled(x-(to-from), x, lo, hi)
+	}
+}

@@ -1,0 +1,154 @@
+package ui
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+const (
+	// frame is the least time between two batches of events. View is called
+	// after every message, so this is what bounds the work of a flood.
+	frame = 50 * time.Millisecond
+	// logChunk is how much of a log enters at once: a few milliseconds' work.
+	logChunk = 256 << 10
+	// second is the pace of clocks and staleness.
+	second = time.Second
+	// spin is the pace of a spinner.
+	spin = 120 * time.Millisecond
+	// noteStays is how long a note stands above the footer.
+	noteStays = 6 * time.Second
+	// homeEvery is how often the home screen looks again at what exists.
+	homeEvery = 2 * time.Second
+	// awayEvery is how often other screens do: what is UNRESOLVED stands on
+	// all of them.
+	awayEvery = 30 * time.Second
+)
+
+// tick wakes the model up again. It is faster while something spins.
+func (m *Model) tick() tea.Cmd {
+	d := second
+	if m.spinning() {
+		d = spin
+	}
+	return m.clock.Tick(d, func(t time.Time) tea.Msg { return ticked{t} })
+}
+
+// readHome looks at what exists, and takes the place of every look that is
+// under way or due.
+func (m *Model) readHome() tea.Cmd {
+	m.turn++
+	turn := m.turn
+	return func() tea.Msg {
+		h, err := m.bench.Home(m.ctx)
+		return homeRead{turn, h, err}
+	}
+}
+
+func (m *Model) homeLater() tea.Cmd {
+	turn, pace := m.turn, awayEvery
+	if m.here() == atHome {
+		pace = homeEvery
+	}
+	return m.clock.Tick(pace, func(time.Time) tea.Msg { return homeDue{turn} })
+}
+
+func (m *Model) readPlan(path string) tea.Cmd {
+	return func() tea.Msg {
+		p, err := m.bench.Plan(m.ctx, path)
+		return planned{path, p, err}
+	}
+}
+
+func (m *Model) start(path string) tea.Cmd {
+	return func() tea.Msg {
+		c, err := m.bench.Start(m.ctx, path)
+		return started{path, c, err}
+	}
+}
+
+// subscribe opens the stream of a session. A cluster that was just started is
+// watched already; any other is attached to first.
+func (m *Model) subscribe(s *session, attach bool) tea.Cmd {
+	gen, cluster := s.gen, s.cluster
+	return func() tea.Msg {
+		if attach {
+			if err := m.bench.Attach(m.ctx, cluster); err != nil {
+				return subscribed{gen: gen, err: err}
+			}
+		}
+		return subscribed{gen: gen, feed: m.open(cluster)}
+	}
+}
+
+func (m *Model) open(cluster string) Feed {
+	if m.opts.Feed != nil {
+		return m.opts.Feed(cluster)
+	}
+	return m.bench.Subscribe(cluster)
+}
+
+// readFeed waits for the next batch of a session.
+func (m *Model) readFeed(s *session) tea.Cmd {
+	gen, feed := s.gen, s.feed
+	return func() tea.Msg {
+		events := feed.Next(m.ctx)
+		return gathered{gen: gen, events: events, ended: events == nil}
+	}
+}
+
+func (m *Model) feedLater(s *session) tea.Cmd {
+	gen := s.gen
+	return m.clock.Tick(frame, func(time.Time) tea.Msg { return feedDue{gen} })
+}
+
+// readRun takes the record of a past run.
+func (m *Model) readRun(s *session, run string) tea.Cmd {
+	gen := s.gen
+	return func() tea.Msg {
+		events, err := m.bench.RunEvents(m.ctx, run)
+		return gathered{gen: gen, events: events, ended: true, err: err}
+	}
+}
+
+// readLogs reads on in the shown rank's log, if there is more of it.
+func (m *Model) readLogs() tea.Cmd {
+	s := m.ses
+	if s == nil || !s.behind(s.rank) {
+		return nil
+	}
+	t := s.tailOf(s.rank)
+	t.reading = true
+	msg := logRead{gen: s.gen, run: s.st.run, rank: s.rank, off: t.off}
+	return func() tea.Msg {
+		p := make([]byte, logChunk)
+		n, err := m.bench.ReadLog(msg.run, msg.rank, msg.off, p)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		msg.bytes, msg.behind, msg.err = p[:n], n == len(p), err
+		return msg
+	}
+}
+
+// task carries out a wish: text says what is being done, do does it and says
+// what was done.
+func (m *Model) task(text string, do func() (said, url string, err error)) tea.Cmd {
+	m.tasks++
+	id := m.tasks
+	m.doing[id] = wish{text, m.clock.Now()}
+	return func() tea.Msg {
+		said, url, err := do()
+		return taskDone{task: id, text: said, url: url, err: err}
+	}
+}
+
+// say shows a short note for a while.
+func (m *Model) say(level, text string) tea.Cmd {
+	m.note.id++
+	m.note.level, m.note.text = level, text
+	id := m.note.id
+	return m.clock.Tick(noteStays, func(time.Time) tea.Msg { return pruned{id} })
+}

@@ -1,0 +1,111 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dlwb/dlwb/cloud"
+)
+
+// comparedFact is one row of a comparison.
+type comparedFact struct {
+	name  string
+	text  func(o *cloud.Offer, spot bool) string
+	value func(o *cloud.Offer, spot bool) float64 // what is better; nil: nothing is
+	least bool                                    // the least is best
+}
+
+// comparedFacts are the columns of the table as rows, and what has no column.
+func comparedFacts() []comparedFact {
+	var out []comparedFact
+	long := map[string]string{"each": "memory of each", "$/h": "$/h on demand", "spot": "$/h spot", "quota": "quota left"}
+	for i := 1; i < len(offerColumns); i++ {
+		c := &offerColumns[i]
+		name := c.name
+		if l := long[name]; l != "" {
+			name = l
+		}
+		out = append(out, comparedFact{name, c.cell, c.value, !c.most})
+		if c.name == "each" {
+			out = append(out, comparedFact{"memory of all", func(o *cloud.Offer, _ bool) string {
+				return orDash(o.GPUs > 0, gib(o.GPUMemory*int64(o.GPUs)))
+			}, func(o *cloud.Offer, _ bool) float64 { return float64(o.GPUMemory) * float64(o.GPUs) }, false})
+		}
+	}
+	return append(out,
+		comparedFact{name: "network", text: func(o *cloud.Offer, _ bool) string { return word(o.Network) }},
+		comparedFact{name: "EFA", text: func(o *cloud.Offer, _ bool) string { return orDash(o.EFA > 0, fmt.Sprint(o.EFA)) }},
+		comparedFact{name: "NVMe", text: func(o *cloud.Offer, _ bool) string { return orDash(o.NVMe > 0, size(float64(o.NVMe))) }},
+		comparedFact{name: "processor", text: func(o *cloud.Offer, _ bool) string { return word(o.Arch) }},
+	)
+}
+
+// drawComparison sets the marked machines side by side. What is best in a row
+// is marked, where they differ.
+func (m *Model) drawComparison(w int) []string {
+	k, s := &m.wiz.market, m.styles
+	all := k.compared()
+	if len(all) == 0 {
+		return []string{"Nothing is marked any more.", s.Key.of("v") + " goes back to the table"}
+	}
+	labelW := 17
+	cw := clamp((w-labelW)/len(all), 12, 34)
+	head := fit("", labelW)
+	for i, o := range all {
+		name := fit("  "+word(o.Instance), cw)
+		if i == clamp(k.column, 0, len(all)-1) {
+			name = s.Picked.of(fit("› "+word(o.Instance), cw))
+		}
+		head += name
+	}
+	out := []string{cut(head, w)}
+	for _, f := range comparedFacts() {
+		out = append(out, m.comparedRow(f, all, labelW, cw, w))
+	}
+	out = append(out, m.comparedNotes(all, labelW, cw)...)
+	return append(out, "", s.Dim.of("✓ is best in its row.  ")+s.Key.of("←→")+" pick, "+s.Key.of("enter")+" takes it, "+s.Key.of("v")+" goes back to the table")
+}
+
+func (m *Model) comparedRow(f comparedFact, all []*cloud.Offer, labelW, cw, w int) string {
+	spot := m.wiz.market.spot
+	row := m.styles.Dim.of(fit(f.name, labelW))
+	best := f.best(all, spot)
+	for i, o := range all {
+		text := fit("  "+f.text(o, spot), cw)
+		if best[i] {
+			text = m.styles.Good.of(fit("✓ "+f.text(o, spot), cw))
+		}
+		row += text
+	}
+	return cut(row, w)
+}
+
+// best tells which of the offers are best in a row; none where all are alike.
+func (f *comparedFact) best(all []*cloud.Offer, spot bool) []bool {
+	out := make([]bool, len(all))
+	if f.value == nil {
+		return out
+	}
+	top, differ := 0.0, false
+	for i, o := range all {
+		v := f.value(o, spot)
+		differ = differ || i > 0 && v != f.value(all[0], spot)
+		if v != 0 && (top == 0 || f.least == (v < top)) {
+			top = v
+		}
+	}
+	for i, o := range all {
+		out[i] = differ && top != 0 && f.value(o, spot) == top
+	}
+	return out
+}
+
+// comparedNotes are what should be known of each, wrapped into its column.
+func (m *Model) comparedNotes(all []*cloud.Offer, labelW, cw int) []string {
+	blocks := []block{{labelW, []string{m.styles.Dim.of("notes")}}}
+	for _, o := range all {
+		notes := strings.Join(cleanLines(o.Notes), "; ")
+		blocks = append(blocks, block{cw, indent(wrap(orDash(notes != "", notes), cw-3), 2)})
+	}
+	return beside(0, blocks...)
+}

@@ -1,0 +1,27 @@
+// Package ui is the screen of dlwb. It draws a workbench and sends it wishes;
+// it knows no ssh, no cloud and no YAML.
+//
+// One file is one thing:
+//
+//	bench.go     what the screen drives, and what it is started with
+//	run.go       from a call to a terminal and back
+//	model.go     the one real model: messages in, one frame out
+//	messages.go  every message, with a sentence
+//	commands.go  all input and output, as commands that end in a message
+//	keys.go      the one table of keys: dispatch, footer, help and README
+//	actions.go   what the keys do
+//	session.go   what is looked at: a live cluster or a past run
+//	state.go     a pure fold of events into what is known
+//	lease.go     what machines cost, and when they end by themselves
+//	bars.go      what stands above every screen: machines, alarms
+//	wizard.go    a new profile, question by question; form.go, market.go,
+//	             offers.go, compare.go, regions.go and review.go are its parts
+//	runs.go      the table of runs; runkeys.go and runsdraw.go are its parts
+//	overlay.go   runs over each other; overlaydraw.go and overlayready.go too
+//	styles.go    tokens of colour, for dark and for light
+//	layout.go    fitting text into cells
+//	…            and a file for each screen and each dialog
+//
+// The children of the model are plain structs with plain methods. Nothing in
+// Update or View reads a file, a socket or a clock: time enters as a message.
+package ui

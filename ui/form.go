@@ -1,0 +1,199 @@
+package ui
+
+import (
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// field is one value of a draft. It is a text, one of a few words, or a flag.
+type field struct {
+	step        wizStep
+	key         string // in the profile
+	label, hint string
+	text        func(*workbench.Draft) *string
+	words       []string // what the text may be; none: anything
+	flag        func(*workbench.Draft) *bool
+	shown       func(*wizard) bool // nil: always
+}
+
+// formFields are the fields of all questions, in order.
+var formFields = []field{
+	{step: wizNodes, key: "machines.count", label: "nodes", hint: "how many machines", text: func(d *workbench.Draft) *string { return &d.Count }},
+	{step: wizNodes, key: "machines.spot", label: "spot", hint: "spare capacity: cheaper, and may be taken away", shown: (*wizard).paid,
+		flag: func(d *workbench.Draft) *bool { return &d.Spot }},
+	{step: wizNodes, key: "machines.spot_fallback", label: "fallback", hint: "on demand when there is no spare capacity anywhere",
+		shown: func(z *wizard) bool { return z.paid() && z.draft.Spot },
+		flag:  func(d *workbench.Draft) *bool { return &d.Fallback }},
+	{step: wizNodes, key: "machines.disk", label: "disk", hint: "of each node, such as 200GB; empty: what the image needs and room to work", shown: (*wizard).paid,
+		text: func(d *workbench.Draft) *string { return &d.Disk }},
+	{step: wizNodes, key: "machines.image", label: "image", hint: "an alias or an id; empty: the newest image with PyTorch", shown: (*wizard).paid,
+		text: func(d *workbench.Draft) *string { return &d.Image }},
+
+	{step: wizEnvironment, key: "environment", label: "Python", hint: "system: what is on the node; venv: packages from a requirements file",
+		words: []string{"system", "venv"}, text: func(d *workbench.Draft) *string { return &d.Environment }},
+	{step: wizEnvironment, key: "environment.venv", label: "packages", hint: "the requirements file, in the directory",
+		shown: func(z *wizard) bool { return z.draft.Environment == "venv" }, text: func(d *workbench.Draft) *string { return &d.File }},
+
+	{step: wizTraining, key: keyDir, label: "directory", hint: "of the code; the profile is written there", text: func(d *workbench.Draft) *string { return &d.Dir }},
+	{step: wizTraining, key: "name", label: "name", hint: "of the experiment and its cluster", text: func(d *workbench.Draft) *string { return &d.Name }},
+	{step: wizTraining, key: "run.command", label: "command", hint: "such as  train.py --epochs 10", text: func(d *workbench.Draft) *string { return &d.Command }},
+	{step: wizTraining, key: "run.engine", label: "engine", hint: "auto: torchrun where PyTorch is, else plain processes",
+		words: []string{"auto", "torchrun", "plain"}, text: func(d *workbench.Draft) *string { return &d.Engine }},
+	{step: wizTraining, key: "results.paths", label: "results", hint: "brought home at the end; several with commas", text: func(d *workbench.Draft) *string { return &d.Results }},
+
+	{step: wizLimits, key: "limits.budget", label: "budget", hint: "such as 20USD: the machines end when it is spent; empty: none", text: func(d *workbench.Draft) *string { return &d.Budget }},
+	{step: wizLimits, key: "limits.lifetime", label: "lifetime", hint: "such as 8h: the machines end so long after their start", text: func(d *workbench.Draft) *string { return &d.Lifetime }},
+	{step: wizLimits, key: "limits.idle", label: "idle", hint: "such as 30m: they end after so long without a run, a login or work on a GPU", text: func(d *workbench.Draft) *string { return &d.Idle }},
+}
+
+// keyDir stands for the directory, which is in no profile.
+const keyDir = "directory"
+
+// stepOf is the question that a key of the profile belongs to.
+func stepOf(key string) wizStep {
+	for _, f := range formFields {
+		if f.key == key {
+			return f.step
+		}
+	}
+	switch key {
+	case "provider":
+		return wizProvider
+	case "machines.region":
+		return wizRegion
+	case "machines.instance":
+		return wizMachine
+	}
+	return wizReview
+}
+
+// fields are those of the present question.
+func (z *wizard) fields() []*field {
+	var out []*field
+	for i := range formFields {
+		if f := &formFields[i]; f.step == z.step && (f.shown == nil || f.shown(z)) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// hintsFrom is the width from which each field has its hint beside it; below
+// that, the picked one has it under the form.
+const hintsFrom = 110
+
+// drawForm shows the fields of a question, each with what is wrong with it.
+func (m *Model) drawForm(w int) []string {
+	z, s := m.wiz, m.styles
+	fields := z.fields()
+	var out []string
+	for i, f := range fields {
+		out = append(out, m.fieldRow(f, i == z.picked, w))
+		if why := z.faults[f.key]; why != "" {
+			for _, l := range wrap("✗ "+why, max(w-14, 1)) {
+				out = append(out, "              "+s.Bad.of(l))
+			}
+		}
+	}
+	next := "go on to the next step"
+	out = append(out, "", m.pickRow(z.picked >= len(fields), next, "", w))
+	if w < hintsFrom && z.picked < len(fields) {
+		out = append(out, "")
+		for _, l := range wrap(fields[z.picked].hint, w) {
+			out = append(out, s.Dim.of(l))
+		}
+	}
+	if z.step == wizTraining && len(z.notes) > 0 {
+		out = append(out, "", s.Dim.of("found there"))
+		for _, n := range z.notes {
+			out = append(out, cut("  "+n, w))
+		}
+	}
+	return out
+}
+
+func (m *Model) fieldRow(f *field, picked bool, w int) string {
+	z, s := m.wiz, m.styles
+	label, value := fit(f.label, 12), ""
+	switch {
+	case f.flag != nil && *f.flag(&z.draft):
+		value = "yes"
+	case f.flag != nil:
+		value = "no"
+	default:
+		value = word(*f.text(&z.draft))
+	}
+	if len(f.words) > 0 || f.flag != nil {
+		value = "‹ " + value + " ›"
+	}
+	mark := "  "
+	if picked {
+		mark, label = s.Picked.of("› "), s.Picked.of(label)
+	}
+	if w < hintsFrom {
+		return cut(mark+label+value, w)
+	}
+	valueW := clamp(wide(value), 18, max(w/2, 18))
+	return cut(mark+label+fit(value, valueW)+"  "+s.Dim.of(f.hint), w)
+}
+
+// editField asks for the picked value, turns a flag or goes on.
+func (m *Model) editField() tea.Cmd {
+	z := m.wiz
+	fields := z.fields()
+	if z.picked >= len(fields) {
+		return m.nextStep()
+	}
+	f := fields[z.picked]
+	if f.flag != nil || len(f.words) > 0 {
+		m.turnField(1)
+		return nil
+	}
+	m.ask = &prompt{label: f.label, text: *f.text(&z.draft), done: func(m *Model, text string) tea.Cmd {
+		if f.key == keyDir && text != z.draft.Dir {
+			return m.readDraft(text)
+		}
+		*f.text(&z.draft) = text
+		m.judge()
+		if z.faults[f.key] == "" {
+			z.picked++
+		}
+		return nil
+	}}
+	return nil
+}
+
+// turnField goes to the next or the previous of a few values.
+func (m *Model) turnField(d int) {
+	z := m.wiz
+	fields := z.fields()
+	if z.picked >= len(fields) {
+		return
+	}
+	switch f := fields[z.picked]; {
+	case f.flag != nil:
+		v := f.flag(&z.draft)
+		*v = !*v
+	case len(f.words) > 0:
+		v := f.text(&z.draft)
+		i := max(slices.Index(f.words, *v), 0)
+		*v = f.words[(i+d+len(f.words))%len(f.words)]
+	}
+	m.judge()
+}
+
+// turnChoice is left and right: among values, or among what is compared.
+func (m *Model) turnChoice(d int) tea.Cmd {
+	z := m.wiz
+	switch z.step {
+	case wizMachine:
+		z.market.turn(d)
+	case wizProvider, wizRegion, wizReview:
+	default:
+		m.turnField(d)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// forward is an open tunnel and how it stands.
+type forward struct {
+	workbench.ForwardOpened
+	away bool   // its node is not reached, and dialed again and again
+	why  string // what failed last
+}
+
+// is reports whether an event is about this tunnel.
+func (f forward) is(kind string, local, remote int) bool {
+	reverse := kind == workbench.ForwardReverse
+	if reverse != (f.Kind == workbench.ForwardReverse) {
+		return false
+	}
+	if reverse {
+		return f.RemotePort == remote
+	}
+	return f.LocalPort == local
+}
+
+// openForward keeps a tunnel in its place when it only has a fresh address.
+func (s *state) openForward(b workbench.ForwardOpened) {
+	b.URL = word(b.URL)
+	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
+		s.forwards = slices.Clone(s.forwards)
+		s.forwards[i].ForwardOpened = b
+		return
+	}
+	s.forwards = append(s.forwards, forward{ForwardOpened: b})
+}
+
+func (s *state) changeForward(b workbench.ForwardChanged) {
+	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
+		s.forwards = slices.Clone(s.forwards)
+		s.forwards[i].away, s.forwards[i].why = !b.Connected, b.Why
+	}
+}
+
+func (s *state) closeForward(b workbench.ForwardClosed) {
+	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
+		s.forwards = slices.Delete(slices.Clone(s.forwards), i, i+1)
+	}
+}
+
+func (s *state) forwardAt(kind string, local, remote int) int {
+	return slices.IndexFunc(s.forwards, func(f forward) bool { return f.is(kind, local, remote) })
+}
+
+// pickedForward is the tunnel that the cursor is on.
+func (m *Model) pickedForward() forward {
+	f := m.ses.st.forwards
+	return f[clamp(m.scroll[atForwards], 0, len(f)-1)]
+}
+
+// drawForwards is every open tunnel.
+func (m *Model) drawForwards(w int) []string {
+	s, f := m.styles, m.ses.st.forwards
+	if len(f) == 0 {
+		return []string{"No tunnel is open.", "",
+			s.Key.of("J") + "  Jupyter      " + s.Dim.of("started on node 0, opened here"),
+			s.Key.of("T") + "  TensorBoard  " + s.Dim.of("the same for event files"),
+			s.Key.of("F") + "  any port     " + s.Dim.of("of node 0, several at once, or all of the profile")}
+	}
+	picked := clamp(m.scroll[atForwards], 0, len(f)-1)
+	out := []string{s.Dim.of("  " + fit("what", 14) + fit("here", 10) + fit("there", 16) + "address")}
+	narrow := false // an address that is cut is no address: it then gets its own row
+	for _, t := range f {
+		narrow = narrow || wide(t.URL) > w-42
+	}
+	raw := false
+	for i, t := range f {
+		out = append(out, m.drawForward(t, i == picked, narrow, w)...)
+		raw = raw || t.Kind == workbench.ForwardTCP
+	}
+	notes := []string{"Tunnels listen on 127.0.0.1 only and end with dlwb.", "A token lets one browser in, once; enter and y make a fresh one."}
+	if raw {
+		notes = append(notes, "raw TCP: every program and web page of this machine reaches it; PORT/http guards an HTTP server.")
+	}
+	out = append(out, "")
+	for _, note := range notes {
+		for _, l := range wrap(note, max(w, 1)) {
+			out = append(out, s.Dim.of(l))
+		}
+	}
+	return out
+}
+
+// drawForward is one tunnel: a row, its address below where there is no room,
+// and what is wrong with it.
+func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
+	s := m.styles
+	here, there := fmt.Sprint(t.LocalPort), fmt.Sprintf("%s:%d", nodeName(t.Node), t.RemotePort)
+	row := fit(word(t.Name), 14) + fit(here, 10) + fit(there, 16)
+	address := t.URL
+	switch t.Kind {
+	case workbench.ForwardTCP:
+		address += " raw TCP"
+	case workbench.ForwardReverse:
+		address = "reverse: from the node to here"
+	}
+	mark := "  "
+	if picked {
+		mark, row = s.Picked.of("› "), s.Picked.of(row)
+	}
+	out := []string{cut(mark+row+address, w)}
+	if narrow {
+		out[0] = cut(mark+row, w)
+		for _, l := range wrap(address, max(w-4, 1)) {
+			out = append(out, "    "+l)
+		}
+	}
+	switch {
+	case t.away:
+		out = append(out, "    "+s.Warn.of(cut("? reconnecting: "+word(t.why), max(w-4, 1))))
+	case t.why != "":
+		out = append(out, "    "+s.Warn.of(cut("! connected; what failed last: "+word(t.why), max(w-4, 1))))
+	}
+	return out
+}
+
+// forwarder makes the command that opens a tunnel to something by name.
+func forwarder(what string) func(*Model) tea.Cmd {
+	return func(m *Model) tea.Cmd { return m.forward(what) }
+}
+
+func (m *Model) forward(what string) tea.Cmd {
+	cluster := m.ses.cluster
+	doing := "opening a tunnel to " + what
+	if what == "jupyter" || what == "tensorboard" {
+		doing = "starting " + what + " on node0 and opening a tunnel to it"
+	}
+	return m.task(doing, func() (string, string, error) {
+		f, err := m.bench.Forward(m.ctx, cluster, what)
+		if err != nil {
+			return "", "", err
+		}
+		said := fmt.Sprintf("%s listens on port %d", what, f.LocalPort)
+		if f.URL != "" {
+			said = what + ": " + word(f.URL)
+		}
+		if f.Note != "" {
+			said += "; " + word(f.Note)
+		}
+		return said, f.URL, nil
+	})
+}
+
+// askForward asks for ports and names; see askForwards.
+func (m *Model) askForward() tea.Cmd {
+	cluster := m.ses.cluster
+	return func() tea.Msg {
+		what, _ := m.bench.ListedForwards(cluster) // none is no fault here
+		return listed{cluster, what}
+	}
+}
+
+// askForwards shows the question. What the profile lists stands there already,
+// so that enter opens all of it.
+func (m *Model) askForwards(msg listed) tea.Cmd {
+	if m.ses == nil || m.ses.cluster != msg.cluster || !m.here().inSession() || m.ask != nil || len(m.dialogs) > 0 {
+		return nil
+	}
+	text := sanitize.Line(strings.Join(msg.what, " "))
+	m.ask = &prompt{label: "forward of node 0, such as 8265 6006/http", text: text, done: func(m *Model, text string) tea.Cmd {
+		what := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
+		switch len(what) {
+		case 0:
+			return nil
+		case 1:
+			return m.forward(what[0])
+		}
+		return m.forwardAll(what)
+	}}
+	return nil
+}
+
+func (m *Model) forwardAll(what []string) tea.Cmd {
+	cluster := m.ses.cluster
+	m.goTo(atForwards)
+	return m.task("opening "+strings.Join(what, ", "), func() (string, string, error) {
+		opened, err := m.bench.ForwardAll(m.ctx, cluster, what)
+		return plural(len(opened), "tunnel") + " open", "", err
+	})
+}
+
+// refreshed opens the picked tunnel's address, or copies it: a fresh one where
+// the old one may have been used.
+func (m *Model) refreshed(then func(*Model, string) tea.Cmd) tea.Cmd {
+	f := m.pickedForward()
+	if f.Kind != workbench.ForwardHTTP {
+		return then(m, f.URL)
+	}
+	cluster := m.ses.cluster
+	return func() tea.Msg {
+		fresh, err := m.bench.Forward(m.ctx, cluster, f.Name)
+		return addressMade{word(fresh.URL), err, then}
+	}
+}
+
+func (m *Model) useAddress(msg addressMade) tea.Cmd {
+	if msg.err != nil {
+		return m.say("warning", oneLine(msg.err))
+	}
+	return msg.then(m, msg.url)
+}
+
+// openAddress shows an address in the browser.
+func (m *Model) openAddress(url string) tea.Cmd {
+	switch {
+	case url == "":
+		return m.say("info", "a reverse forward has no address here")
+	case m.opts.OpenURL == nil:
+		return m.say("info", "no browser here; y copies "+url)
+	}
+	return m.openURL(url)
+}
+
+func (m *Model) closePicked() tea.Cmd {
+	f := m.pickedForward()
+	cluster := m.ses.cluster
+	return m.task("close port "+fmt.Sprint(f.LocalPort), func() (string, string, error) {
+		m.bench.CloseForward(cluster, f.LocalPort)
+		return fmt.Sprintf("port %d is closed", f.LocalPort), "", nil
+	})
+}

@@ -1,0 +1,232 @@
+package ui
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+const (
+	// leastW and leastH are what the smallest useful screen needs.
+	leastW, leastH = 48, 14
+	// bodyFoot is what note and footer take.
+	bodyFoot = 2
+)
+
+// margin is the air at both sides.
+func (m *Model) margin() int {
+	if m.w >= 100 {
+		return 2
+	}
+	return 1
+}
+
+func (m *Model) bodyWidth() int  { return max(m.w-2*m.margin(), 1) }
+func (m *Model) bodyHeight() int { return max(m.h-m.bodyTop()-bodyFoot, 1) }
+
+// bodyTop is the first row of a screen's own part.
+func (m *Model) bodyTop() int { return len(m.head(m.bodyWidth())) }
+
+// View draws a frame of exactly h rows, none wider than w.
+func (m *Model) View() tea.View {
+	v := tea.NewView(m.Frame())
+	v.AltScreen = true
+	v.WindowTitle = m.windowTitle()
+	if m.mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+		if m.here()&onCharts != 0 { // the charts are read where the mouse is
+			v.MouseMode = tea.MouseModeAllMotion
+		}
+	}
+	return v
+}
+
+func (m *Model) windowTitle() string {
+	if t := m.title(); t != "" {
+		return "dlwb " + t
+	}
+	return "dlwb"
+}
+
+// Frame is the text of the present frame, styled.
+func (m *Model) Frame() string {
+	if m.w <= 0 || m.h <= 0 {
+		return ""
+	}
+	if m.w < leastW || m.h < leastH {
+		return m.tooSmall()
+	}
+	w := m.bodyWidth()
+	lines := m.head(w)
+	h := max(m.h-len(lines)-bodyFoot, 1)
+	lines = append(lines, exactly(m.body(w, h), w, h)...)
+	lines = append(lines, m.noteRow(w), m.footer(w))
+	if n := len(m.dialogs); n > 0 {
+		box := m.dialogs[n-1].draw(m, w, m.h)
+		lines = over(lines, box.lines, box.w, w)
+	}
+	return strings.Join(exactly(indent(lines, m.margin()), m.w, m.h), "\n")
+}
+
+// tooSmall says what size is needed, in whatever room there is.
+func (m *Model) tooSmall() string {
+	text := fmt.Sprintf("dlwb needs %d×%d here, has %d×%d", leastW, leastH, m.w, m.h)
+	for _, alarm := range []string{m.spotText(), m.unresolvedText()} {
+		if alarm != "" { // first: it has little room, and matters most
+			text = alarm + ". " + text
+		}
+	}
+	return strings.Join(exactly(wrap(text, m.w), m.w, m.h), "\n")
+}
+
+// body is the own part of the present screen.
+func (m *Model) body(w, h int) []string {
+	switch here := m.here(); here {
+	case atHome:
+		return m.drawHome(w, h)
+	case atNew:
+		return m.drawWizard(w, h)
+	case atTrain:
+		return m.drawTrain(w, h)
+	case atCharts:
+		return m.drawCharts(w, h)
+	case atRuns:
+		return m.drawRuns(w, h)
+	case atCompare:
+		return m.drawCompare(w, h)
+	case atHeat:
+		return m.drawHeat(w, h)
+	case atLogs:
+		return m.drawLogs(w, h)
+	default:
+		return m.scrolled(m.wholePage(here, w), m.scroll[here], h)
+	}
+}
+
+// scrolled is the part of a page that is seen, and how much is below.
+func (m *Model) scrolled(rows []string, top, h int) []string {
+	top = clamp(top, 0, max(len(rows)-h, 0))
+	below := len(rows) - top - h
+	if below <= 0 || h < 2 {
+		return rows[top:]
+	}
+	out := append([]string(nil), rows[top:top+h-1]...)
+	return append(out, m.styles.Dim.of("↓ "+plural(below+1, "more row")))
+}
+
+// wholePage is the whole text of a screen that scrolls as one page.
+func (m *Model) wholePage(p place, w int) []string {
+	switch p {
+	case atPlan:
+		return m.drawPlan(w)
+	case atSteps:
+		if m.ses.lost != "" {
+			return m.lostRows(w)
+		}
+		return m.drawSteps(w)
+	case atNodes:
+		return m.drawNodes(w)
+	case atForwards:
+		return m.drawForwards(w)
+	case atReceipt:
+		return m.drawReceipt(w)
+	case atHelp:
+		return m.drawHelp(w)
+	}
+	return nil
+}
+
+// titleRow says where we are, and at the right how things stand.
+func (m *Model) titleRow(w int) string {
+	s := m.styles
+	left := s.Strong.of("dlwb")
+	right := ""
+	switch here := m.here(); {
+	case here == atHome:
+		right = m.homeSum()
+	case here == atNew:
+		name, price := m.wizardTitle()
+		left, right = left+"  "+name, price
+	case here == atRuns || here == atCompare:
+	case here == atPlan:
+		left += "  " + word(m.plan.path)
+	case m.ses != nil:
+		left += "  " + s.Strong.of(m.title())
+		if p := m.ses.st.provider; p != "" {
+			left += s.Dim.of(" on " + word(p))
+		}
+		right = m.money()
+		if m.ses.st.phase() == workbench.PhaseUnresolved {
+			right = s.Bad.of("! UNRESOLVED") + "  " + right
+		}
+	}
+	left += "  " + s.Faint.of("› ") + s.Dim.of(placeList(m.here()))
+	if m.opts.ReadOnly {
+		left += "  " + s.Warn.of("read-only")
+	}
+	return spread(left, right, w)
+}
+
+// noteRow is what is being done, else the newest note.
+func (m *Model) noteRow(w int) string {
+	if len(m.doing) > 0 {
+		ids := make([]int, 0, len(m.doing))
+		for id := range m.doing {
+			ids = append(ids, id)
+		}
+		sort.Ints(ids)
+		newest := m.doing[ids[len(ids)-1]]
+		return cut(m.styles.Accent.of(m.spinner())+" "+newest.text+m.styles.Dim.of(", for "+since(m.now, newest.since)), w)
+	}
+	if m.note.text != "" {
+		if rest := "  s shows all of it"; wide(m.note.text)+2 > w && m.ses != nil && m.here().inSession() && m.here() != atSteps {
+			return cut(m.styles.Warn.of("! ")+m.note.text, w-wide(rest)) + m.styles.Dim.of(rest)
+		}
+		if m.note.level == "warning" {
+			return cut(m.styles.Warn.of("! ")+m.note.text, w)
+		}
+		return cut(m.styles.Accent.of("· ")+m.note.text, w)
+	}
+	if m.ses != nil && m.here().inSession() {
+		if f := m.ses.st.failed; f != nil && m.here() != atSteps {
+			return cut(m.styles.Bad.of("✗ ")+f.What+": "+f.Why, w)
+		}
+		if m.ses.owner != 0 {
+			return cut(m.styles.Dim.of(fmt.Sprintf("process %d watches this cluster; what you see is what it sees", m.ses.owner)), w)
+		}
+	}
+	return ""
+}
+
+// footer is the few keys that matter here, from the key table.
+func (m *Model) footer(w int) string {
+	if m.ask != nil {
+		return m.ask.draw(m, w)
+	}
+	var shown []*command
+	for i := range m.table {
+		c := &m.table[i]
+		if c.inFooter(m.here()) && m.refusal(c) == "" {
+			shown = append(shown, c)
+		}
+	}
+	sort.SliceStable(shown, func(i, j int) bool { return shown[i].foot < shown[j].foot })
+	part := func(c *command) string { return m.styles.Key.of(c.keys[0]) + " " + m.styles.Dim.of(c.name) }
+	last, room := "", w // the key of all keys stands at the end, whatever has to go
+	if n := len(shown); n > 1 {
+		last = part(shown[n-1])
+		shown, room = shown[:n-1], w-wide(last)-3
+	}
+	out := ""
+	for _, c := range shown {
+		if wide(out)+wide(part(c)) > room {
+			break
+		}
+		out += part(c) + "   "
+	}
+	return cut(out+last, w)
+}

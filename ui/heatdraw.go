@@ -1,0 +1,361 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+)
+
+// heatGap is the air between panels of a heatmap.
+const heatGap = 3
+
+// heatForm is a way of drawing nodes: the rows that one takes, the narrowest
+// panel, what of that is not columns, and what draws one.
+type heatForm struct {
+	rows, least int
+	side        int // cells beside the columns
+	draw        func(h *heatPage, n *nodeState, w int) []string
+}
+
+// heatPage is what all nodes of one frame have in common.
+type heatPage struct {
+	*Model
+	gpus  int // of the node with the most
+	name  int // cells of the widest name, with its mark
+	pace  float64
+	shows quantity
+	// nowOnly says that there was no room for what was before.
+	nowOnly bool
+}
+
+// drawHeat is every GPU of every node over time, in the roomiest form that
+// holds all nodes.
+func (m *Model) drawHeat(w, h int) []string {
+	p := m.heatPage()
+	top := 1
+	if h >= 24 {
+		top = 2
+	}
+	room := max(h-top, 1)
+	page := func(body []string) []string { return append(exactly([]string{p.legend(w)}, w, top), body...) }
+	forms := p.forms()
+	if m.ses.heat.detail {
+		forms = forms[:1]
+	}
+	for i, f := range forms {
+		most := clamp((w+heatGap)/(f.least+heatGap), 1, 12)
+		for panels := 1; panels <= most; panels++ {
+			if panels*(room/f.rows) >= len(m.ses.st.nodes) {
+				return page(p.panels(f, panels, room, w))
+			}
+		}
+		if i == len(forms)-1 { // nothing holds all: the narrowest scrolls
+			return page(p.scrolledPanels(f, most, room, w))
+		}
+	}
+	return nil
+}
+
+func (m *Model) heatPage() *heatPage {
+	p := &heatPage{Model: m, shows: m.ses.heat.shows, gpus: 1, name: 7}
+	for i := range m.ses.st.nodes {
+		n := &m.ses.st.nodes[i]
+		if n.sample != nil {
+			p.gpus = max(p.gpus, min(len(n.sample.GPUs), 64))
+		}
+		p.name = max(p.name, wide(p.label(n)))
+	}
+	p.name = min(p.name, 20)
+	return p
+}
+
+// forms lists the ways from the roomiest on.
+func (p *heatPage) forms() []heatForm {
+	return []heatForm{
+		{p.gpus, p.name + 32, p.name + 14, (*heatPage).eachGPU},
+		{(p.gpus + 1) / 2, p.name + 20, p.name + 1, (*heatPage).pairs},
+		{1, p.name + p.gpus + 18, p.name + p.gpus + 8, (*heatPage).oneRow},
+		{1, p.name + 1 + max(p.gpus, 6), 0, (*heatPage).onlyNow},
+	}
+}
+
+// panels draws all nodes in columns from top to bottom.
+func (p *heatPage) panels(f heatForm, panels, room, w int) []string {
+	nodes := p.ses.st.nodes
+	pw := (w - heatGap*(panels-1)) / panels
+	p.nowOnly = f.side == 0
+	p.pace = p.ses.heat.paceFor(pw - f.side)
+	each := max((len(nodes)+panels-1)/panels, 1) // as even as can be
+	var blocks []block
+	for i := 0; i < len(nodes); i += each {
+		b := block{w: pw}
+		for j := i; j < min(i+each, len(nodes)); j++ {
+			b.lines = append(b.lines, exactly(f.draw(p, &nodes[j], pw), pw, f.rows)...)
+			if (f.rows+1)*each <= room && f.rows > 1 && j+1 < min(i+each, len(nodes)) {
+				b.lines = append(b.lines, "")
+			}
+		}
+		blocks = append(blocks, b)
+	}
+	return beside(heatGap, blocks...)
+}
+
+// scrolledPanels draws the part of all nodes that there is room for.
+func (p *heatPage) scrolledPanels(f heatForm, panels, room, w int) []string {
+	n := len(p.ses.st.nodes)
+	all := p.panels(f, panels, 0, w)
+	v := &p.ses.heat
+	v.top = clamp(v.top, 0, max(len(all)-room, 0))
+	rows := p.scrolled(all, v.top, room)
+	if n == 0 {
+		return []string{p.styles.Dim.of("no node has answered yet; s shows the steps")}
+	}
+	return rows
+}
+
+// legend says what is shown and what the signs mean.
+func (p *heatPage) legend(w int) string {
+	s, q := p.styles, scales[p.shows]
+	left := s.Strong.of(q.name) + "  " + plain(q.lo) + " "
+	for i := range 8 {
+		v := q.lo + (q.hi-q.lo)*(float64(i)+0.5)/8
+		left += p.cell(heatCell{v, true})
+	}
+	left += " " + plain(q.hi) + " " + q.unit
+	if p.ses.st.simulated() {
+		left += "  " + s.Badge.of(" SIMULATED ")
+	}
+	left += s.Dim.of("   · no news   ") + s.Warn.of("?") + s.Dim.of(" not known")
+	right := fmt.Sprintf("a column is %g s, now at the right", p.pace)
+	if wide(left)+2+len(right) > w {
+		right = fmt.Sprintf("column %g s", p.pace)
+	}
+	if p.nowOnly {
+		right = "now"
+	}
+	return spread(left, s.Dim.of(right), w)
+}
+
+// label is a node's name. What is not real says so.
+func (p *heatPage) label(n *nodeState) string {
+	if n.simulated() {
+		return n.Name + " sim"
+	}
+	return n.Name
+}
+
+func (p *heatPage) title(n *nodeState) string {
+	text := fit(p.label(n), p.name)
+	switch {
+	case p.stale(n) != "":
+		return p.styles.Warn.of(text)
+	case n.simulated():
+		return p.styles.Warn.of(text)
+	}
+	return p.styles.Strong.of(text)
+}
+
+// absence is why a node has no row of cells; empty when it has.
+func (p *heatPage) absence(n *nodeState) string {
+	switch {
+	case n.sample == nil && p.stale(n) != "":
+		return "? " + p.stale(n)
+	case n.sample == nil:
+		return "no telemetry yet"
+	case len(n.sample.GPUs) == 0 && len(n.heat) > 0 && len(n.heat[len(n.heat)-1].gpus) == 0:
+		return gpuAbsence(n.sample)
+	}
+	return ""
+}
+
+func (p *heatPage) cells(n *nodeState, columns int) [][]heatCell {
+	return n.heatmap(p.shows, len(n.sample.GPUs), max(columns, 1), p.ses.now(p.now), p.pace)
+}
+
+// eachGPU is a row for each GPU: its number, its cells, its value now.
+func (p *heatPage) eachGPU(n *nodeState, w int) []string {
+	if why := p.absence(n); why != "" {
+		return []string{p.title(n) + " " + p.styles.Dim.of(cut(why, w-p.name-1))}
+	}
+	room := w - p.name - 14
+	cells := p.cells(n, room)
+	var out []string
+	for g, row := range cells {
+		name := strings.Repeat(" ", p.name)
+		if g == 0 {
+			name = p.title(n)
+		}
+		out = append(out, name+p.styles.Dim.of(fmt.Sprintf(" %-2d ", n.sample.GPUs[g].Index))+p.row(row)+" "+p.now1(row))
+	}
+	return out
+}
+
+// now1 is the newest cell as text.
+func (p *heatPage) now1(row []heatCell) string {
+	c := row[len(row)-1]
+	unit := scales[p.shows].unit[:1]
+	if p.shows == heatTemperature {
+		unit = " °C"
+	}
+	switch {
+	case !c.known:
+		return p.styles.Dim.of(flushRight("no news", 8))
+	case c.value != c.value:
+		return p.styles.Warn.of(flushRight("N/A", 8))
+	}
+	return flushRight(fmt.Sprintf("%.0f%s", c.value, unit), 8)
+}
+
+// pairs sets two GPUs into one row, the upper half of a cell and the lower.
+// What the colours say of now stands beside them: the mean and the least.
+func (p *heatPage) pairs(n *nodeState, w int) []string {
+	if why := p.absence(n); why != "" {
+		return []string{p.title(n) + " " + p.styles.Dim.of(cut(why, w-p.name-1))}
+	}
+	side := p.name + 1
+	cells := p.cells(n, w-side)
+	last := make([]heatCell, len(cells))
+	for g := range cells {
+		last[g] = cells[g][len(cells[g])-1]
+	}
+	texts := []string{p.title(n), p.styles.Dim.of(fit(" "+p.short(acrossGPUs(last)), p.name)), p.leastText(n, last)}
+	var out []string
+	for g := 0; g < len(cells); g += 2 {
+		text := strings.Repeat(" ", p.name)
+		if g/2 < len(texts) {
+			text = texts[g/2]
+		}
+		low := cells[min(g+1, len(cells)-1)]
+		out = append(out, text+" "+p.halves(cells[g], low))
+	}
+	return out
+}
+
+// leastText names the GPU that does least, when it does much less than most.
+func (p *heatPage) leastText(n *nodeState, last []heatCell) string {
+	least := -1
+	for g, c := range last {
+		if c.known && c.value == c.value && (least < 0 || c.value < last[least].value) {
+			least = g
+		}
+	}
+	if least < 0 || last[least].value > acrossGPUs(last).value-20 {
+		return strings.Repeat(" ", p.name)
+	}
+	return p.styles.Warn.of(fit(fmt.Sprintf(" g%d %s", n.sample.GPUs[least].Index, p.short(last[least])), p.name))
+}
+
+func (p *heatPage) short(c heatCell) string {
+	switch {
+	case !c.known:
+		return "·"
+	case c.value != c.value:
+		return "N/A"
+	case p.shows == heatTemperature:
+		return fmt.Sprintf("%.0f °C", c.value)
+	}
+	return fmt.Sprintf("%.0f%%", c.value)
+}
+
+// oneRow is a node in a row: its GPUs now, then their mean over time.
+func (p *heatPage) oneRow(n *nodeState, w int) []string {
+	if why := p.absence(n); why != "" {
+		return []string{p.title(n) + " " + p.styles.Dim.of(cut(why, w-p.name-1))}
+	}
+	cells := p.cells(n, w-p.name-p.gpus-8)
+	last, mean := make([]heatCell, len(cells)), make([]heatCell, len(cells[0]))
+	for g := range cells {
+		last[g] = cells[g][len(cells[g])-1]
+	}
+	column := make([]heatCell, len(cells))
+	for i := range mean {
+		for g := range cells {
+			column[g] = cells[g][i]
+		}
+		mean[i] = acrossGPUs(column)
+	}
+	now := fit(p.row(last), p.gpus)
+	return []string{p.title(n) + " " + now + " " + p.row(mean) + flushRight(p.short(mean[len(mean)-1]), 6)}
+}
+
+// onlyNow is a cell for each GPU of a node.
+func (p *heatPage) onlyNow(n *nodeState, w int) []string {
+	if why := p.absence(n); why != "" {
+		return []string{p.title(n) + " " + p.styles.Dim.of(cut(why, w-p.name-1))}
+	}
+	cells := p.cells(n, 1)
+	row := make([]heatCell, len(cells))
+	for g := range cells {
+		row[g] = cells[g][0]
+	}
+	return []string{p.title(n) + " " + p.row(row)}
+}
+
+// shades are the signs of a cell, so that it can be read without colour.
+var shades = []string{"░", "▒", "▓", "█"}
+
+// level is a value between nothing and full, 0 to 1.
+func (p *heatPage) level(v float64) float64 {
+	q := scales[p.shows]
+	return min(max((v-q.lo)/(q.hi-q.lo), 0), 1)
+}
+
+// heat is which of the colours a value has.
+func (p *heatPage) heat(v float64) int {
+	n := len(p.styles.Heat)
+	return min(int(p.level(v)*float64(n)), n-1)
+}
+
+func (p *heatPage) cell(c heatCell) string { return p.row([]heatCell{c}) }
+
+// row is cells beside each other; those of one colour share an escape.
+func (p *heatPage) row(cells []heatCell) string {
+	var b strings.Builder
+	ink := ""
+	for _, c := range cells {
+		sign, on := p.sign(c)
+		if on != ink {
+			b.WriteString("\x1b[m" + on)
+			ink = on
+		}
+		b.WriteString(sign)
+	}
+	return b.String() + "\x1b[m"
+}
+
+// sign is what stands for a cell, and its ink.
+func (p *heatPage) sign(c heatCell) (sign, on string) {
+	switch {
+	case !c.known:
+		return "·", p.styles.Faint.on
+	case c.value != c.value:
+		return "?", p.styles.Warn.on
+	}
+	f := p.level(c.value)
+	return shades[min(int(f*float64(len(shades))), len(shades)-1)], p.styles.Heat[p.heat(c.value)].on
+}
+
+// halves sets one row of cells above another. Where either is not known, or
+// without colour, the one that is worse off is drawn alone.
+func (p *heatPage) halves(up, low []heatCell) string {
+	var b strings.Builder
+	ink := ""
+	for i := range up {
+		sign, on := "▀", ""
+		switch u, l := up[i], low[i]; {
+		case !u.known || !l.known || u.value != u.value || l.value != l.value, p.colourless:
+			worse := u
+			if !l.known || l.value != l.value || l.value < u.value {
+				worse = l
+			}
+			sign, on = p.sign(worse)
+		default:
+			on = p.styles.HeatPair[p.heat(u.value)][p.heat(l.value)].on
+		}
+		if on != ink {
+			b.WriteString("\x1b[m" + on)
+			ink = on
+		}
+		b.WriteString(sign)
+	}
+	return b.String() + "\x1b[m"
+}

@@ -1,0 +1,97 @@
+package ui
+
+import (
+	"fmt"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// homeColumn is one column of the list of clusters.
+type homeColumn struct {
+	w    int
+	cell func(m *Model, c *workbench.ClusterInfo) string
+}
+
+// homeColumns are those at the right, in the order in which they are given
+// room: what something costs always has it.
+var homeColumns = []homeColumn{
+	{10, func(_ *Model, c *workbench.ClusterInfo) string { return dollars(c.PricePerHour) + "/h" }},
+	{10, func(_ *Model, c *workbench.ClusterInfo) string { return dollars(c.Spent) }},
+	{16, (*Model).endsCell},
+	{14, func(m *Model, c *workbench.ClusterInfo) string { return m.styles.Dim.of(ago(m.now, c.CreatedAt)) }},
+}
+
+const (
+	phaseW = 14
+	nodesW = 16 // "local, 2 nodes"
+	// machinesW is what "4 × p4d.24xlarge spot, us-east-1" needs.
+	machinesW = 34
+)
+
+// endsCell is when the machines of a cluster end by themselves.
+func (m *Model) endsCell(c *workbench.ClusterInfo) string {
+	if c.Ends.IsZero() || c.Phase == workbench.PhaseStopped {
+		return ""
+	}
+	return m.endsText(c.Ends)
+}
+
+func (m *Model) clusterCells(c *workbench.ClusterInfo, w int) string {
+	left := fit(m.phaseText(c.Phase), phaseW)
+	room := w - phaseW - nodesW
+	if m.home.anyMachines() && room-machinesW+nodesW >= homeColumns[0].w+homeColumns[1].w {
+		room -= machinesW - nodesW
+		left += fit(machinesText(c, true), machinesW)
+	} else {
+		left += fit(machinesText(c, false), nodesW)
+	}
+	right := ""
+	for _, col := range homeColumns {
+		if col.w > room {
+			break
+		}
+		room -= col.w
+		right += flushRight(col.cell(m, c), col.w)
+	}
+	if owner := fmt.Sprintf("process %d", c.Owner); c.Owner != 0 && room > wide(owner) {
+		left += m.styles.Dim.of(owner)
+	}
+	return spread(left, right, w)
+}
+
+// machinesText says what a cluster consists of.
+func machinesText(c *workbench.ClusterInfo, whole bool) string {
+	if c.Instance == "" || !whole {
+		return word(c.Provider) + ", " + plural(len(c.Nodes), "node")
+	}
+	text := fmt.Sprintf("%d × %s", len(c.Nodes), word(c.Instance))
+	if c.Spot {
+		text += " spot"
+	}
+	return text + ", " + word(c.Region)
+}
+
+// anyMachines reports whether any cluster has machines of a type of its own.
+func (h *homeView) anyMachines() bool {
+	for i := range h.all.Clusters {
+		if h.all.Clusters[i].Instance != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// homeSum is the line that says what all clusters cost together.
+func (m *Model) homeSum() string {
+	var price, spent float64
+	n := 0
+	for _, c := range m.home.all.Clusters {
+		if c.Phase != workbench.PhaseGone {
+			n, price, spent = n+1, price+c.PricePerHour, spent+c.Spent
+		}
+	}
+	if n == 0 {
+		return m.styles.Dim.of("nothing runs")
+	}
+	return fmt.Sprintf("%s  %s/h  %s so far", plural(n, "cluster"), dollars(price), dollars(spent))
+}

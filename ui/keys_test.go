@@ -1,0 +1,89 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+func TestNoKeyMeansTwoThingsOnOneScreen(t *testing.T) {
+	for _, p := range placeNames {
+		seen := map[string]string{}
+		for _, c := range commands() {
+			for _, k := range c.keys {
+				if c.at&p.at == 0 {
+					continue
+				}
+				if other := seen[k]; other != "" {
+					t.Errorf("on %s, %q is both %q and %q", p.name, k, other, c.name)
+				}
+				seen[k] = c.name
+			}
+		}
+	}
+}
+
+func TestLowerCaseKeysLookAndCapitalsAct(t *testing.T) {
+	for _, c := range commands() {
+		for _, k := range c.keys {
+			capital := len(k) == 1 && k != strings.ToLower(k)
+			if capital != c.acts {
+				t.Errorf("%q (%s): acts is %v", k, c.name, c.acts)
+			}
+			switch k {
+			case "ctrl+a", "ctrl+b", "ctrl+s", "ctrl+q", "ctrl+z":
+				t.Errorf("%q belongs to screen, tmux or the terminal", k)
+			}
+		}
+		if c.help == "" || c.name == "" || c.do == nil {
+			t.Errorf("%v is not complete", c.keys)
+		}
+	}
+}
+
+func TestKeyTableNamesEveryKey(t *testing.T) {
+	table := KeyTable()
+	for _, c := range commands() {
+		for _, k := range c.keys {
+			if !strings.Contains(table, "`"+k+"`") {
+				t.Errorf("%q is missing", k)
+			}
+		}
+	}
+}
+
+func TestNumbersReadAsPeopleWriteThem(t *testing.T) {
+	for got, want := range map[string]string{
+		span(seconds(0.31)): "0.3 s", span(seconds(72)): "1 m 12 s", span(seconds(11100)): "3 h 05 m",
+		clockSpan(seconds(727)): "12:07", clockSpan(seconds(11112)): "3:05:12",
+		size(48 << 10): "48.0 KB", size(1.2e9): "1.1 GB", size(7): "7 B",
+		dollars(0): "$0.00", dollars(0.004): "$0.0040", dollars(12.345): "$12.35",
+		count(12400): "12 400", count(-1234567): "-1 234 567", count(12): "12",
+		number(1.9123): "1.912", number(0.00059): "0.00059", number(21873.2): "21 873",
+		plural(1, "node"): "1 node", plural(2, "process"): "2 processes",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestPlacesAreNamedShort(t *testing.T) {
+	for at, want := range map[place]string{
+		everywhere: "everywhere", everywhere &^ atHelp: "everywhere but help",
+		inSession: "cluster and run screens", inSession &^ atLogs: "cluster and run screens but logs", atHome: "home",
+	} {
+		if got := whereText(at); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestWidthIsCountedAsTheTerminalDoes(t *testing.T) {
+	for _, s := range []string{"", "plain", "\x1b[1;38;2;1;2;3mbold\x1b[m", "│ ⠋ ▁▂▃ ✓ …", "日本語", "e\u0301", "▁\u0301", "👩‍👩‍👧", "✓\ufe0f", "\x1b[2Jx", "°C ↓ ↑ é ü"} {
+		if got, want := wide(s), ansi.StringWidth(s); got != want {
+			t.Errorf("%q: %d, want %d", s, got, want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// drawLogs is the output of one rank over the whole screen.
+func (m *Model) drawLogs(w, h int) []string {
+	out := []string{m.rankBar(w), ""}
+	return append(out, m.logRows(w, h-2)...)
+}
+
+// rankBar shows whose output this is, and who else there is.
+func (m *Model) rankBar(w int) string {
+	s := m.ses
+	ranks := s.st.ranks()
+	var names []string
+	for _, r := range ranks {
+		name := fmt.Sprint(r)
+		if r < 0 {
+			name = "launcher " + fmt.Sprint(-1-r)
+		}
+		if e, ok := s.st.rankEnds[r]; ok && e.ExitCode != 0 && !e.ByUs {
+			name += "✗"
+		}
+		if r == s.rank {
+			names = append(names, m.styles.Cursor.of(" "+name+" "))
+		} else {
+			names = append(names, m.styles.Dim.of(" "+name+" "))
+		}
+	}
+	left := m.styles.Dim.of("rank ") + strings.Join(names, "")
+	if wide(left) > w/2 {
+		left = m.styles.Dim.of("rank ") + m.styles.Cursor.of(" "+rankName(s.rank)+" ") +
+			m.styles.Dim.of(fmt.Sprintf(" of %d; tab next, 0–9 picks", len(ranks)))
+	}
+	return spread(left, m.logState(), w)
+}
+
+// logState says how the log is looked at.
+func (m *Model) logState() string {
+	v := m.ses.view
+	var parts []string
+	if q := v.Query(); q != "" {
+		n, total, all := v.Matches()
+		text := fmt.Sprintf("%q %s of %s", q, count(int64(n)), count(int64(total)))
+		if !all {
+			text += "+"
+		}
+		if total == 0 && all {
+			text = fmt.Sprintf("%q is not in it", q)
+		}
+		parts = append(parts, m.styles.Warn.of(text))
+	}
+	if v.Wrap() {
+		parts = append(parts, "wrapped")
+	}
+	if v.Follow {
+		parts = append(parts, m.styles.Good.of("▼ following"))
+	} else {
+		parts = append(parts, m.styles.Warn.of("held"))
+	}
+	parts = append(parts, m.styles.Dim.of(plural(v.Log.Lines(), "line")))
+	return strings.Join(parts, "  ")
+}
+
+// logRows draws the shown rank's output, or says why there is none yet.
+func (m *Model) logRows(w, h int) []string {
+	s := m.ses
+	if h <= 0 || w <= 0 {
+		return nil
+	}
+	if s.tailOf(s.rank).off == 0 {
+		text := "nothing was printed yet, for " + since(m.now, s.asked)
+		if s.past || s.st.ended != nil {
+			text = "it printed nothing"
+		}
+		return []string{m.styles.Dim.of(text)}
+	}
+	return strings.Split(s.view.Draw(w, h, m.styles.Log), "\n")
+}
+
+func (m *Model) toggleFollow() tea.Cmd {
+	v := m.ses.view
+	if v.Follow = !v.Follow; v.Follow {
+		v.End()
+	}
+	return nil
+}
+
+func (m *Model) toggleWrap() tea.Cmd {
+	m.ses.view.SetWrap(!m.ses.view.Wrap())
+	return nil
+}
+
+func (m *Model) askSearch() tea.Cmd {
+	m.ask = &prompt{label: "search", text: m.ses.view.Query(), done: func(m *Model, text string) tea.Cmd {
+		if m.ses.view.Query() == "" {
+			m.ses.followed = m.ses.view.Follow
+		}
+		found := m.ses.view.Search(text)
+		m.ses.view.Scan(scanAtOnce)
+		if !found && text != "" {
+			return m.say("warning", fmt.Sprintf("%q is not in the output of %s", text, rankName(m.ses.rank)))
+		}
+		return nil
+	}}
+	return nil
+}
+
+// scanAtOnce is how many lines a search counts before the next frame: some
+// milliseconds. The rest is counted frame by frame.
+const scanAtOnce = 100_000
+
+func (m *Model) nextMatch() tea.Cmd {
+	m.ses.view.Next()
+	return nil
+}
+
+func (m *Model) prevMatch() tea.Cmd {
+	m.ses.view.Prev()
+	return nil
+}
+
+func (m *Model) nextRank() tea.Cmd { return m.turnRank(1) }
+func (m *Model) prevRank() tea.Cmd { return m.turnRank(-1) }
+
+func (m *Model) turnRank(d int) tea.Cmd {
+	ranks := m.ses.st.ranks()
+	for i, r := range ranks {
+		if r == m.ses.rank {
+			return m.pickRank(ranks[(i+d+len(ranks))%len(ranks)])
+		}
+	}
+	return nil
+}
+
+// pickRank shows another rank's output, and reads it if that was not done.
+func (m *Model) pickRank(rank int) tea.Cmd {
+	for _, r := range m.ses.st.ranks() {
+		if r == rank {
+			m.ses.chose = true
+			m.ses.show(rank)
+			return m.readLogs()
+		}
+	}
+	return m.say("warning", fmt.Sprintf("there is no %s", rankName(rank)))
+}

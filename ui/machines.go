@@ -1,0 +1,172 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// What a person can do with machines that are paid for: let them live longer,
+// stop them and start them again.
+
+// extendBy is how much longer E lets machines live.
+const extendBy = time.Hour
+
+func (m *Model) cannotExtend() string {
+	if why := m.noCluster(); why != "" {
+		return why
+	}
+	if m.ses.st.lease.ends.IsZero() {
+		return "these machines have no lease: they end when they are torn down"
+	}
+	return ""
+}
+
+// askExtend asks before a machine lives longer: until when, and for how much.
+func (m *Model) askExtend() tea.Cmd {
+	cluster, st := m.ses.cluster, m.ses.st
+	until := st.lease.ends.Add(extendBy)
+	m.openDialog(&choice{
+		title: "Let the machines of " + cluster + " live an hour longer?",
+		body: func(m *Model, w int) []string {
+			rows := [][2]string{
+				{"ends now", m.moment(st.lease.ends)},
+				{"then", m.moment(until)},
+				{"costs", "at most " + dollars(st.bill.perHour*extendBy.Hours()) + " more; the budget stays the limit"},
+			}
+			if b, ok := st.lease.next(); ok && b.why != boundLifetime {
+				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", b.why, remaining(b.at.Sub(m.now)))})
+			}
+			return m.labelled(w, rows...)
+		},
+		answers: []answer{{name: "Cancel"}, {name: "Extend", do: func(m *Model) tea.Cmd {
+			return m.task("extend the lease of "+cluster, func() (string, string, error) {
+				return "the machines live until " + m.moment(until), "", m.bench.Extend(m.ctx, cluster, extendBy)
+			})
+		}}},
+		opened: m.clock.Now(), swallow: true,
+	})
+	return nil
+}
+
+// moment is a time to come, with how far off it is.
+func (m *Model) moment(at time.Time) string {
+	at = at.In(m.now.Location())
+	form := "15:04"
+	if at.YearDay() != m.now.YearDay() {
+		form = "Mon 15:04"
+	}
+	return at.Format(form) + ", in " + remaining(max(at.Sub(m.now), 0))
+}
+
+// labelled is a list of facts with their names before them.
+func (m *Model) labelled(w int, rows ...[2]string) []string {
+	var out []string
+	for _, r := range rows {
+		label := r[0]
+		for _, l := range wrap(r[1], max(w-12, 1)) {
+			out = append(out, m.styles.Dim.of(fit(label, 12))+l)
+			label = ""
+		}
+	}
+	return out
+}
+
+func (m *Model) cannotStopMachines() string {
+	if why := m.noCluster(); why != "" {
+		return why
+	}
+	if m.ses.st.bill.perHour == 0 {
+		return "they cost nothing"
+	}
+	return ""
+}
+
+// askStopMachines says what is kept when machines stop, and what it costs.
+func (m *Model) askStopMachines() tea.Cmd {
+	cluster, st := m.ses.cluster, m.ses.st
+	m.openDialog(&choice{
+		title: "Stop the machines of " + cluster + "?",
+		body: func(m *Model, w int) []string {
+			what := plural(len(st.nodes), "node")
+			if st.machines.instance != "" {
+				what = st.machines.String()
+			}
+			if st.phase() == workbench.PhaseRunning {
+				what += "; the run that is going on ends"
+			}
+			costs := "the disks go on to cost"
+			if d := st.bill.disks(); d > 0 {
+				costs = dollars(d) + "/h for the disks"
+			}
+			return m.labelled(w, [2]string{"stops", what},
+				[2]string{"kept", "the disks, with every file on them"},
+				[2]string{"lost", "memory, and disks that belong to the machine (NVMe instance store)"},
+				[2]string{"costs", costs + ", instead of " + dollars(st.bill.perHour) + "/h, until it is torn down"},
+				[2]string{"back", "the palette (:), start the machines, or  dlwb start " + cluster})
+		},
+		answers: []answer{{name: "Cancel"}, {name: "Stop the machines", do: func(m *Model) tea.Cmd {
+			return m.task("stop the machines of "+cluster, func() (string, string, error) {
+				return "the machines of " + cluster + " are stopped", "", m.bench.StopMachines(m.ctx, cluster)
+			})
+		}}},
+		opened: m.clock.Now(), swallow: true,
+	})
+	return nil
+}
+
+func (m *Model) cannotStartMachines() string {
+	if m.ses == nil || m.ses.past || m.ses.st.phase() != workbench.PhaseStopped {
+		return "its machines are not stopped"
+	}
+	return ""
+}
+
+// askStartMachines says what machines cost again when they start.
+func (m *Model) askStartMachines() tea.Cmd {
+	cluster, c := m.ses.cluster, m.ses.st.machines
+	m.openDialog(&choice{
+		title: "Start the machines of " + cluster + "?",
+		body: func(m *Model, w int) []string {
+			costs := "as before"
+			if c.perHour > 0 {
+				costs = dollars(c.perHour) + "/h again"
+			}
+			return m.labelled(w, [2]string{"starts", c.String()}, [2]string{"costs", costs},
+				[2]string{"then", "R runs on them; their files are as they were"})
+		},
+		answers: []answer{{name: "Cancel"}, {name: "Start the machines", do: func(m *Model) tea.Cmd {
+			return m.task("start the machines of "+cluster, func() (string, string, error) {
+				return "the machines of " + cluster + " are up", "", m.bench.StartMachines(m.ctx, cluster)
+			})
+		}}},
+		opened: m.clock.Now(), swallow: true,
+	})
+	return nil
+}
+
+// costRows are the parts of a price, each with where it is from.
+func (m *Model) costRows(w int) []string {
+	b := &m.ses.st.bill
+	if len(b.parts) == 0 {
+		return nil
+	}
+	out := []string{"", m.styles.Dim.of("what it costs")}
+	for _, c := range b.parts {
+		out = append(out, m.costRow(c.PerHour, c.What, c.Source, w))
+	}
+	return out
+}
+
+// costRow is one part of a price.
+func (m *Model) costRow(perHour float64, what, source string, w int) string {
+	text := flushRight(dollars(perHour)+"/h", 9) + "  " + word(what)
+	if source != "" {
+		text += m.styles.Dim.of("  " + strings.TrimSpace(word(source)))
+	}
+	return cut(text, w)
+}

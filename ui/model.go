@@ -1,0 +1,360 @@
+package ui
+
+import (
+	"context"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// Model is the one real model of the screen. Everything below it is a plain
+// struct that it owns.
+type Model struct {
+	ctx   context.Context
+	bench Bench
+	opts  Options
+	clock Clock
+	table []command
+
+	w, h   int
+	now    time.Time
+	styles styles
+	spin   int
+	mouse  bool
+	// colourless says that the terminal shows no colour, or was asked not to.
+	colourless bool
+
+	path    []place // where we are, and how we came there
+	scroll  map[place]int
+	home    homeView
+	runs    runsView
+	comp    compareView
+	turn    int // counts looks at what exists
+	plan    planView
+	wiz     *wizard // nil while no profile is being put together
+	asks    int     // counts what it asks for
+	ses     *session
+	gens    int // counts sessions
+	dialogs []dialog
+	ask     *prompt
+
+	note  note
+	doing map[int]wish // by number
+	tasks int
+	left  Result // of the session that was left last
+}
+
+// note is a short line above the footer.
+type note struct {
+	id          int
+	level, text string
+}
+
+// wish is something under way that a person asked for.
+type wish struct {
+	text  string
+	since time.Time
+}
+
+// New makes the model. ctx ends everything that it waits for.
+func New(ctx context.Context, bench Bench, opts Options) *Model {
+	clock := opts.Clock
+	if clock == nil {
+		clock = realClock{ctx}
+	}
+	return &Model{
+		ctx: ctx, bench: bench, opts: opts, clock: clock, table: commands(),
+		now: clock.Now(), styles: newStyles(opts.Theme != "light"), mouse: true,
+		home: homeView{here: opts.Here},
+		path: []place{atHome}, scroll: map[place]int{}, doing: map[int]wish{},
+	}
+}
+
+// Init begins what Options ask for.
+func (m *Model) Init() tea.Cmd {
+	cmds := []tea.Cmd{m.readHome(), m.tick()}
+	if m.opts.Theme != "light" && m.opts.Theme != "dark" {
+		cmds = append(cmds, tea.RequestBackgroundColor)
+	}
+	if !m.opts.NoSync {
+		cmds = append(cmds, assumeSync)
+	}
+	switch {
+	case m.opts.StartPath != "":
+		cmds = append(cmds, m.begin(m.opts.StartPath))
+	case m.opts.Cluster != "":
+		cmds = append(cmds, m.look(m.opts.Cluster, "", true))
+	}
+	return tea.Batch(cmds...)
+}
+
+// assumeSync turns synchronized output on as if the terminal had said that it
+// knows it. One that does not ignores the request; over ssh Bubble Tea does not
+// ask, though there it matters most.
+func assumeSync() tea.Msg {
+	return tea.ModeReportMsg{Mode: ansi.ModeSynchronizedOutput, Value: ansi.ModeReset}
+}
+
+// Update takes one message. It does no input or output of its own.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.w, m.h = msg.Width, msg.Height
+	case tea.ColorProfileMsg:
+		m.colourless = msg.String() == "Ascii" || msg.String() == "NoTTY"
+	case tea.BackgroundColorMsg:
+		m.styles = newStyles(msg.IsDark())
+	case tea.KeyPressMsg:
+		return m, m.key(msg)
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case tea.MouseWheelMsg:
+		return m, m.wheel(msg.Mouse())
+	case tea.MouseClickMsg:
+		return m, m.click(msg.Mouse())
+	case tea.MouseMotionMsg:
+		m.pointed(msg.Mouse())
+	case tea.MouseReleaseMsg:
+		m.letGo(msg.Mouse())
+	case ticked:
+		m.now, m.spin = m.clock.Now(), m.spin+1
+		return m, m.tick()
+	case pruned:
+		if msg.note == m.note.id {
+			m.note.text = ""
+		}
+	default:
+		return m, m.news(msg)
+	}
+	return m, nil
+}
+
+// news takes the messages that commands end in.
+func (m *Model) news(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case homeRead:
+		if msg.turn == m.turn {
+			m.home.set(msg)
+			return tea.Batch(m.homeLater(), m.runsAgain())
+		}
+	case homeDue:
+		if msg.turn == m.turn {
+			return m.readHome()
+		}
+	case tabled:
+		return m.takeRuns(msg)
+	case compared:
+		return m.takeComparison(msg)
+	case overlaid:
+		return m.takeOverlay(msg)
+	case readied:
+		m.takeReady(msg)
+	case planned:
+		m.plan.set(msg)
+	case drafted:
+		m.takeDraft(msg)
+	case offered:
+		m.takeOffers(msg)
+	case weighed:
+		m.takeReview(msg)
+	case wrote:
+		return m.planWritten(msg)
+	case started:
+		return m.begun(msg)
+	case subscribed:
+		return m.hear(msg)
+	case gathered:
+		return m.take(msg)
+	case feedDue:
+		if m.ses != nil && m.ses.gen == msg.gen && m.ses.feed != nil {
+			return m.readFeed(m.ses)
+		}
+	case logRead:
+		return m.takeLog(msg)
+	case metricAdded:
+		if msg.done.err == nil && m.ses != nil {
+			m.openDialog(m.keepDialog(msg.name, msg.regex))
+		}
+		return m.finish(msg.done)
+	case endRead:
+		m.takeEnd(msg)
+	case browserless:
+		return m.noBrowser(msg.url)
+	case addressMade:
+		return m.useAddress(msg)
+	case listed:
+		return m.askForwards(msg)
+	case taskDone:
+		return m.finish(msg)
+	}
+	return nil
+}
+
+// begin starts a profile and shows its steps from the first moment.
+func (m *Model) begin(path string) tea.Cmd {
+	m.leaveSession()
+	m.gens++
+	m.ses = newSession(m.gens, "", m.now)
+	m.ses.profilePath = path
+	m.goTo(atSteps)
+	return m.start(path)
+}
+
+// begun learns which cluster a started profile became.
+func (m *Model) begun(msg started) tea.Cmd {
+	s := m.ses
+	if s == nil || s.profilePath != msg.path || s.cluster != "" {
+		return nil
+	}
+	if msg.err != nil {
+		f := faultOf("start "+msg.path, msg.err)
+		s.st.failed = &f
+		return nil
+	}
+	s.cluster, s.st.cluster = msg.cluster, msg.cluster
+	return m.subscribe(s, false)
+}
+
+// look opens a cluster. Its training is shown when it has some.
+func (m *Model) look(cluster, profilePath string, running bool) tea.Cmd {
+	m.leaveSession()
+	m.gens++
+	m.ses = newSession(m.gens, cluster, m.now)
+	m.ses.profilePath = profilePath
+	m.goTo(atSteps)
+	if running {
+		m.path[len(m.path)-1] = atTrain
+	}
+	return m.subscribe(m.ses, true)
+}
+
+// lookBack opens the record of a past run.
+func (m *Model) lookBack(r workbench.RunInfo) tea.Cmd {
+	m.leaveSession()
+	m.gens++
+	m.ses = newSession(m.gens, r.Cluster, m.now)
+	m.ses.past, m.ses.follow = true, false
+	m.goTo(atTrain)
+	return m.readRun(m.ses, r.ID)
+}
+
+// leaveSession ends the stream of what was looked at. News that is still on
+// its way carries the old number and is dropped.
+func (m *Model) leaveSession() {
+	m.keepResult()
+	if m.ses != nil && m.ses.feed != nil {
+		m.ses.feed.Close()
+	}
+	m.ses = nil
+}
+
+func (m *Model) hear(msg subscribed) tea.Cmd {
+	s := m.ses
+	if s == nil || s.gen != msg.gen {
+		if msg.feed != nil {
+			msg.feed.Close()
+		}
+		return nil
+	}
+	if msg.err != nil {
+		s.lost = oneLine(msg.err)
+		return nil
+	}
+	s.feed = msg.feed
+	return m.readFeed(s)
+}
+
+// take folds a batch of events in, and follows what happens until a person
+// has chosen where to be.
+func (m *Model) take(msg gathered) tea.Cmd {
+	s := m.ses
+	if s == nil || s.gen != msg.gen {
+		return nil
+	}
+	if msg.err != nil {
+		s.lost = oneLine(msg.err)
+		return nil
+	}
+	m.now = m.clock.Now()
+	if s.past { // its whole record, maybe once more
+		s.st = newState(s.cluster)
+	}
+	notices := len(s.st.notices)
+	s.apply(msg.events)
+	m.moveAlong(s)
+	cmds := []tea.Cmd{m.readLogs(), m.tryAgain()}
+	if !msg.ended {
+		cmds = append(cmds, m.feedLater(s))
+	}
+	if n := s.st.notices; len(n) > notices && !s.past && m.now.Sub(s.st.noticeAt) < noteStays {
+		last := n[len(n)-1]
+		cmds = append(cmds, m.say(last.Level, joinNext(last.Text, last.Next)))
+	}
+	return tea.Batch(cmds...)
+}
+
+// moveAlong shows the screen that the present state calls for.
+func (m *Model) moveAlong(s *session) {
+	here := m.here()
+	switch {
+	case !s.follow:
+	case s.st.receipt != nil && s.st.receipt.Proven && s.st.run == "" && s.failed() != nil:
+		// Nothing ran: why not matters more than what is gone, and says both.
+		if here.inSession() {
+			m.path[len(m.path)-1] = atSteps
+		}
+	case s.st.receipt != nil && here.inSession():
+		m.path[len(m.path)-1] = atReceipt
+	case here == atReceipt && s.st.receipt == nil, here == atTrain && s.st.launched == nil && len(s.st.steps) > 0:
+		m.path[len(m.path)-1] = atSteps
+	case here == atSteps && s.st.launched != nil && s.st.phase() != workbench.PhaseStopping:
+		m.path[len(m.path)-1] = atTrain
+	}
+}
+
+func (m *Model) takeLog(msg logRead) tea.Cmd {
+	s := m.ses
+	if s == nil || s.gen != msg.gen || s.st.run != msg.run {
+		return nil
+	}
+	t := s.tailOf(msg.rank)
+	t.reading = false
+	if msg.err != nil {
+		return m.say("warning", "can't read the log of "+rankName(msg.rank)+": "+oneLine(msg.err))
+	}
+	t.log.Append(msg.bytes)
+	t.off += int64(len(msg.bytes))
+	if len(msg.bytes) == 0 {
+		// The announced size was not there to read: believe the reader, or
+		// this would ask for ever.
+		s.st.logSizes[msg.rank] = t.off
+	}
+	return m.readLogs()
+}
+
+// finish ends a wish: what it said, or a dialog with what went wrong.
+func (m *Model) finish(msg taskDone) tea.Cmd {
+	text := m.doing[msg.task].text
+	delete(m.doing, msg.task)
+	if msg.err != nil {
+		m.dialogs = append(m.dialogs, m.faultDialog(faultOf(text, msg.err)))
+		return nil
+	}
+	cmds := []tea.Cmd{m.say("info", msg.text)}
+	if msg.url != "" && m.opts.OpenURL != nil {
+		cmds = append(cmds, m.openURL(msg.url))
+	}
+	switch m.here() {
+	case atHome:
+		cmds = append(cmds, m.readHome())
+	case atRuns:
+		cmds = append(cmds, m.readRuns())
+	}
+	if s := m.ses; s != nil && s.past && s.st.run != "" { // nothing else tells what is new of it
+		cmds = append(cmds, m.readRun(s, s.st.run))
+	}
+	return tea.Batch(cmds...)
+}

@@ -1,0 +1,311 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// compareView is what runs that lie over each other have beside their curves.
+// The curves are those of a session of their own, so that charts are looked at
+// here as everywhere.
+type compareView struct {
+	gen   int
+	runs  []string
+	facts workbench.Comparison
+	read  bool
+	busy  bool
+	since time.Time
+	fault *workbench.Fault
+
+	wanted []string // series that are still to be read
+	series int      // how many there are to draw
+	points int      // how many were read
+	whole  bool     // the facts alone, all of them
+	charts map[int]drawnChart
+	next   manner   // how the curves will be drawn
+	turn   int      // counts what was asked to be made of them
+	turned int      // the newest that is shown
+	list   []fact   // the facts, made when they came
+	drawn  factPage // and as they were drawn last
+}
+
+// drawnChart is a chart as it was drawn last, and how it was looked at: what is
+// compared does not change by itself.
+type drawnChart struct {
+	view    chartView
+	w, h, n int // its size, and how many curves the comparison had
+	dark    bool
+	group   *curve // its first, which tells it from another at that place
+	rows    []string
+}
+
+// overlayRows is a chart of several runs, drawn anew only when something about
+// it is another.
+func (m *Model) overlayRows(s spot, w int) []string {
+	view := m.ses.charts
+	view.drag, view.picked, view.top, view.full, view.filter = drag{}, 0, 0, false, ""
+	key := drawnChart{view: view, w: w, h: s.h, n: len(m.ses.st.curves), dark: m.styles.Dark}
+	d, ok := m.comp.charts[s.index]
+	if !ok || d.view != key.view || d.w != key.w || d.h != key.h || d.n != key.n || d.dark != key.dark || d.group != s.group[0] {
+		key.rows, key.group = m.oneChart(s.group, w, s.h, false), s.group[0]
+		m.comp.charts[s.index], d = key, key
+	}
+	return d.rows
+}
+
+// factPage is the facts drawn for a width and a theme.
+type factPage struct {
+	w    int
+	dark bool
+	rows []string
+}
+
+// mostPoints bounds the points of a comparison: a quarter of a gigabyte.
+const mostPoints = 8_000_000
+
+func (m *Model) compareRuns() tea.Cmd { return m.compareThese(m.runs.marked) }
+
+// compareThese shows runs over each other. Everything is read in the
+// background, series by series.
+func (m *Model) compareThese(runs []string) tea.Cmd {
+	m.leaveSession()
+	m.gens++
+	m.ses = newSession(m.gens, "", m.now)
+	m.ses.past, m.ses.follow = true, false
+	m.comp = compareView{gen: m.gens, runs: slices.Clone(runs), busy: true, since: m.now, charts: map[int]drawnChart{}}
+	m.goTo(atCompare)
+	gen, bench, ids := m.gens, m.bench, m.comp.runs
+	return func() tea.Msg {
+		facts, err := bench.Compare(ids)
+		return compared{gen, facts, err}
+	}
+}
+
+// comparing reports whether news is about the comparison that is shown.
+func (m *Model) comparing(gen int) bool { return m.ses != nil && m.ses.gen == gen && m.comp.gen == gen }
+
+func (m *Model) takeComparison(msg compared) tea.Cmd {
+	if !m.comparing(msg.gen) {
+		return nil
+	}
+	v := &m.comp
+	if msg.err != nil {
+		f := faultOf("compare the runs", msg.err)
+		v.fault, v.busy = &f, false
+		return nil
+	}
+	v.facts, v.read = msg.facts, true
+	v.list = m.factsOf(&v.facts)
+	for _, c := range msg.facts.Metrics {
+		have := 0
+		for _, p := range c.Last {
+			if p != nil {
+				have++
+			}
+		}
+		if have > 1 {
+			v.wanted = append(v.wanted, c.Name)
+		}
+	}
+	slices.SortStableFunc(v.wanted, func(a, b string) int { return chartRank(a) - chartRank(b) })
+	v.series = len(v.wanted)
+	return m.readOverlay()
+}
+
+// readOverlay reads the next series of all runs and makes curves of it.
+func (m *Model) readOverlay() tea.Cmd {
+	v := &m.comp
+	v.busy = len(v.wanted) > 0 && v.points < mostPoints
+	if !v.busy {
+		return nil
+	}
+	name := v.wanted[0]
+	v.wanted = v.wanted[1:]
+	gen, bench, runs := v.gen, m.bench, v.facts.Runs
+	asked, factor := m.ses.charts.asked, m.ses.charts.factor()
+	return func() tea.Msg {
+		curves, err := overlay(bench, runs, name)
+		for _, p := range makeAll(plansOf([][]*curve{curves}, asked), factor) {
+			p.put()
+		}
+		return overlaid{gen, curves, err}
+	}
+}
+
+// overlay is a series as a curve for each run; empty for one that does not
+// have it. Time is counted from the start of each.
+func overlay(bench Bench, runs []workbench.ComparedRun, name string) ([]*curve, error) {
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = r.ID
+	}
+	all, err := bench.Overlays(ids, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	curves := make([]*curve, len(runs))
+	for i := range runs {
+		curves[i] = newCurve(word(name))
+		curves[i].run = i + 1
+	}
+	for _, o := range all {
+		for _, l := range o.Lines {
+			i := slices.Index(ids, l.Run)
+			if o.Name != name || i < 0 {
+				continue
+			}
+			for _, p := range l.Points {
+				curves[i].add(p, runs[i].Started)
+			}
+		}
+	}
+	return curves, nil
+}
+
+func (m *Model) takeOverlay(msg overlaid) tea.Cmd {
+	if !m.comparing(msg.gen) {
+		return nil
+	}
+	v, st := &m.comp, m.ses.st
+	if msg.err != nil {
+		f := faultOf("read the curves of the runs", msg.err)
+		v.fault, v.busy = &f, false
+		return nil
+	}
+	for _, c := range msg.curves {
+		v.points += c.n
+	}
+	st.curves = append(st.curves, msg.curves...)
+	st.groups, st.grouped = append(st.groups, msg.curves), len(st.curves)
+	return m.readOverlay()
+}
+
+func (m *Model) noComparison() string {
+	if !m.comp.read {
+		return "what differs is not known yet"
+	}
+	return ""
+}
+
+func (m *Model) toggleFacts() tea.Cmd {
+	m.comp.whole = !m.comp.whole
+	m.scroll[atCompare] = 0
+	return nil
+}
+
+// compareBack goes from the facts back to the charts.
+func (m *Model) compareBack() bool {
+	if m.here() != atCompare || !m.comp.whole {
+		return false
+	}
+	m.comp.whole = false
+	return true
+}
+
+// moveCompare scrolls the facts, or goes through the charts.
+func (m *Model) moveCompare(d int) {
+	if !m.comp.whole {
+		m.moveCharts(d)
+		return
+	}
+	rows := len(m.factRows(m.bodyWidth()))
+	m.scroll[atCompare] = clamp(m.scroll[atCompare]+d, 0, max(rows-m.factRoom(), 0))
+}
+
+// factRoom is how many rows the facts have when they are alone.
+func (m *Model) factRoom() int { return max(m.bodyHeight()-m.compareTop(m.bodyWidth()), 1) }
+
+// compareText is the comparison as a table with tabs, every value whole.
+func (m *Model) compareText() string {
+	var b strings.Builder
+	c := &m.comp.facts
+	b.WriteString("what")
+	for _, r := range c.Runs {
+		b.WriteString("\t" + word(r.ID))
+	}
+	for _, f := range m.comp.list {
+		b.WriteString("\n" + strings.TrimSpace(f.group+" "+f.name) + "\t" + strings.Join(f.cells, "\t"))
+	}
+	return b.String()
+}
+
+// fact is one row of the comparison: a cell for each run.
+type fact struct {
+	group, name string
+	cells       []string
+	best        int // the place of what is best; -1 for none
+}
+
+// factsOf are what differs, what the series came to, and how the runs went.
+func (m *Model) factsOf(c *workbench.Comparison) []fact {
+	var out []fact
+	for _, d := range c.Differences {
+		cells := cleanLines(d.Values)
+		for i := range cells {
+			cells[i] = orDash(cells[i] != "", cells[i])
+		}
+		out = append(out, fact{word(d.Group), word(d.Key), cells, -1})
+	}
+	for _, s := range c.Metrics {
+		out = append(out, metricFacts(s)...)
+	}
+	row := func(name string, cell func(r *workbench.ComparedRun) string) {
+		f := fact{group: "run", name: name, best: -1}
+		some := false
+		for i := range c.Runs {
+			text := cell(&c.Runs[i])
+			some = some || text != ""
+			f.cells = append(f.cells, orDash(text != "", text))
+		}
+		if some {
+			out = append(out, f)
+		}
+	}
+	row("ended", func(r *workbench.ComparedRun) string {
+		if r.Verdict == "" {
+			return "running"
+		}
+		return word(string(r.Verdict))
+	})
+	row("started", func(r *workbench.ComparedRun) string { return ago(m.now, r.Started) })
+	row("took", func(r *workbench.ComparedRun) string { return span(seconds(r.Duration)) })
+	row("cost", func(r *workbench.ComparedRun) string { return dollars(r.Cost) })
+	row("note", func(r *workbench.ComparedRun) string { return word(r.Note) })
+	return out
+}
+
+// metricFacts are the last and the best values of a series.
+func metricFacts(s workbench.ComparedMetric) []fact {
+	last := fact{group: "last", name: word(s.Name), best: -1}
+	best := fact{group: map[string]string{"min": "lowest", "max": "highest"}[s.Goal], name: last.name, best: s.Winner}
+	for i := range s.Last {
+		l, b := "-", "-"
+		if p := s.Last[i]; p != nil {
+			l = number(p.Value)
+		}
+		if i < len(s.Best) && s.Best[i] != nil {
+			b = number(s.Best[i].Value)
+		}
+		last.cells, best.cells = append(last.cells, l), append(best.cells, b)
+	}
+	return []fact{last, best}
+}
+
+// unread says which charts are missing, and why.
+func (v *compareView) unread() string {
+	switch {
+	case !v.read || len(v.wanted) == 0:
+		return ""
+	case v.busy:
+		return fmt.Sprintf("reading %d of %d", v.series-len(v.wanted), v.series)
+	case v.fault != nil:
+		return ""
+	}
+	return fmt.Sprintf("%s of them not drawn: these runs have more than %s points; compare fewer", count(int64(len(v.wanted))), count(mostPoints))
+}

@@ -1,0 +1,255 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// recorder is a bench with runs of a hundred thousand points.
+type recorder struct {
+	Bench
+	points int
+	asked  []string // series, in the order in which they were asked for
+}
+
+func (r *recorder) Overlays(runs, names []string) ([]workbench.Overlay, error) {
+	r.asked = append(r.asked, names...)
+	var all []workbench.Overlay
+	for _, name := range names {
+		o := workbench.Overlay{Name: name}
+		for k, run := range runs {
+			line := workbench.OverlayLine{Run: run}
+			for i := range int64(r.points) {
+				line.Points = append(line.Points, metrics.Point{Name: name, Step: &i, Ordinal: i, Time: day(k).Add(time.Duration(i) * time.Second),
+					Value: 4/(1+float64(i)/1e4) + float64(k)/9 + float64(i%97)/300})
+			}
+			o.Lines = append(o.Lines, line)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+func day(k int) time.Time { return time.Date(2026, 3, 1+k, 0, 0, 0, 0, time.UTC) }
+
+// factsOfRuns is a comparison of runs that tell series.
+func factsOfRuns(runs int, names ...string) workbench.Comparison {
+	var c workbench.Comparison
+	for k := range runs {
+		c.Runs = append(c.Runs, workbench.ComparedRun{ID: fmt.Sprintf("run-%d", k), Started: day(k)})
+	}
+	for _, name := range names {
+		m := workbench.ComparedMetric{Name: name, Goal: "min", Winner: -1}
+		for range runs {
+			m.Last, m.Best = append(m.Last, &metrics.Point{Value: 1}), append(m.Best, &metrics.Point{Value: 1})
+		}
+		c.Metrics = append(c.Metrics, m)
+	}
+	for i := range 40 {
+		c.Differences = append(c.Differences, workbench.Difference{Group: "package", Key: fmt.Sprintf("p%d", i), Values: make([]string, runs)})
+	}
+	return c
+}
+
+// comparisonOf is a screen on which runs were compared; all that it asks for
+// is answered at once.
+func comparisonOf(runs, points int, names ...string) (*Model, *recorder) {
+	r := &recorder{points: points}
+	m := New(context.Background(), r, Options{Theme: "dark"})
+	m.w, m.h = 200, 60
+	m.path = []place{atHome, atRuns}
+	ids := make([]string, runs)
+	for k := range ids {
+		ids[k] = fmt.Sprintf("run-%d", k)
+	}
+	m.compareThese(ids)
+	cmd := m.takeComparison(compared{gen: m.comp.gen, facts: factsOfRuns(runs, names...)})
+	for cmd != nil {
+		cmd = m.takeOverlay(cmd().(overlaid))
+	}
+	return m, r
+}
+
+func TestOverlaysAreReadSeriesBySeriesTheLossFirst(t *testing.T) {
+	m, r := comparisonOf(2, 10, "lr", "images/s", "val/loss")
+	if want := []string{"val/loss", "images/s", "lr"}; !slices.Equal(r.asked, want) {
+		t.Errorf("asked for %q, want %q", r.asked, want)
+	}
+	if n := len(m.ses.st.chartGroups()); n != 3 || m.comp.busy {
+		t.Errorf("%d charts, busy %v", n, m.comp.busy)
+	}
+}
+
+func TestNewsOfAComparisonThatWasLeftIsDropped(t *testing.T) {
+	m, _ := comparisonOf(2, 10, "loss")
+	old := m.comp.gen
+	m.compareThese([]string{"run-0", "run-1"})
+	if cmd := m.takeComparison(compared{gen: old, facts: factsOfRuns(2, "loss")}); cmd != nil || m.comp.read {
+		t.Error("an answer to an earlier comparison was taken")
+	}
+	if m.takeOverlay(overlaid{gen: old, curves: []*curve{newCurve("loss")}}); len(m.ses.st.curves) > 0 {
+		t.Error("a curve of an earlier comparison was taken")
+	}
+	m.path = m.path[:1]
+	m.leaveSession()
+	m.takeComparison(compared{gen: m.comp.gen})
+	m.takeOverlay(overlaid{gen: m.comp.gen})
+}
+
+func TestAComparisonThatFailsSaysWhy(t *testing.T) {
+	m, _ := comparisonOf(2, 10, "loss")
+	m.compareThese([]string{"run-0", "run-1"})
+	m.takeComparison(compared{gen: m.comp.gen, err: errors.New("the store is locked")})
+	if got := ansi.Strip(m.Frame()); !strings.Contains(got, "the store is locked") || !strings.Contains(got, "r reads them again") {
+		t.Errorf("the screen does not say why:\n%s", got)
+	}
+}
+
+func TestMorePointsThanThereIsRoomForAreNotReadAndItSaysSo(t *testing.T) {
+	m, _ := comparisonOf(2, 10, "loss")
+	m.compareThese([]string{"run-0", "run-1"})
+	m.comp.points = mostPoints
+	if cmd := m.takeComparison(compared{gen: m.comp.gen, facts: factsOfRuns(2, "loss", "acc")}); cmd != nil {
+		t.Error("more was read")
+	}
+	if got := ansi.Strip(m.Frame()); !strings.Contains(got, "2 of them not drawn") {
+		t.Errorf("the screen does not say so:\n%s", got)
+	}
+}
+
+func TestTheBestOfAllRunsIsNamed(t *testing.T) {
+	group := func(name string, values ...float64) (all []*curve) {
+		for i, v := range values {
+			c := newCurve(name)
+			c.run = i + 1
+			for k := range int64(3) {
+				c.add(metrics.Point{Step: &k, Value: v}, time.Time{})
+			}
+			all = append(all, c)
+		}
+		return append(all, newCurve(name)) // and one without values
+	}
+	nan := math.NaN()
+	for _, c := range []struct {
+		group []*curve
+		want  int
+	}{{group("loss", 3, 1, 2), 2}, {group("acc", 3, 1, 4), 3}, {group("acc", nan, 1, 0.5), 2}, {group("loss", 2, 2), 1}} {
+		if got := bestOf(c.group).run; got != c.want {
+			t.Errorf("%s: run %d, want %d", c.group[0].name, got, c.want)
+		}
+	}
+}
+
+func TestOnlyHowLongTextsDifferIsKept(t *testing.T) {
+	for _, c := range []struct {
+		texts, want []string
+		w           int
+	}{
+		{[]string{"/data/a/one.pt", "-", "/data/a/two.pt"}, []string{"…one.pt", "-", "…two.pt"}, 10},
+		{[]string{"/data/a", "/data/b"}, []string{"/data/a", "/data/b"}, 10},
+		{[]string{"the same long text", "-"}, []string{"the same long text", "-"}, 5},
+		{[]string{"größe-äxxxxx", "größe-öxxxxx"}, []string{"…äxxxxx", "…öxxxxx"}, 8},
+		{nil, nil, 5},
+	} {
+		if got := differing(c.texts, c.w); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.texts, got, c.want)
+		}
+	}
+}
+
+func TestWhatIsAskedInARowIsMadeOnceAndShownWhenItIsThere(t *testing.T) {
+	m, _ := comparisonOf(2, 50, "loss")
+	first := m.lookedAt(func(m *Model) { m.smoother(1) })
+	second := m.lookedAt(func(m *Model) { m.smoother(1) })
+	if v := m.ses.charts; v.smooth != 0 {
+		t.Errorf("an average is shown that is not made: %d", v.smooth)
+	}
+	third := m.lookedAt((*Model).nextAxis)
+	m.Update(second())
+	m.Update(first())
+	if v := m.ses.charts; v.smooth != 0 {
+		t.Errorf("what is not wanted any more was shown: %d", v.smooth)
+	}
+	m.Update(third())
+	if v := m.ses.charts; v.smooth != 2 || v.asked != axisStep {
+		t.Errorf("smoothing %d by %s, want 2 by step", v.smooth, v.asked)
+	}
+	if c := m.ses.st.curves[0]; !c.smooth.Of(c.points, factors[2]) {
+		t.Error("the average is made again when it is drawn")
+	}
+}
+
+// manyRuns is a table of n runs.
+func manyRuns(n int) workbench.RunTable {
+	t := workbench.RunTable{Columns: []string{"best.val/acc"}}
+	for i := range n {
+		over, loss := day(1).Add(time.Duration(i)*time.Minute), float64(i%7)
+		t.Runs = append(t.Runs, workbench.RunInfo{ID: fmt.Sprintf("run-%d", i), StartedAt: day(0), EndedAt: &over, LastLoss: &loss, Note: strings.Repeat("note ", i%9)})
+		t.Cells = append(t.Cells, []string{fmt.Sprint(i % 13)})
+	}
+	return t
+}
+
+func TestSeriesAreSortedAsNumbersAndTheirPlaceIsKept(t *testing.T) {
+	var v runsView
+	v.set(manyRuns(20))
+	v.sort = len(v.columns())
+	v.arrange()
+	if got := v.series(0, v.rows[19]); got != "12" {
+		t.Errorf("the greatest is %s, want 12", got)
+	}
+	v.picked = 5
+	id := v.pick().ID
+	more := manyRuns(21)
+	more.Runs = slices.Insert(more.Runs[:20], 0, more.Runs[20])
+	v.set(more)
+	if v.pick().ID != id {
+		t.Errorf("the cursor went from %s to %s", id, v.pick().ID)
+	}
+}
+
+// BenchmarkRuns must stay below 5 ms.
+func BenchmarkRuns(b *testing.B) {
+	m := New(context.Background(), nil, Options{Theme: "dark"})
+	m.w, m.h, m.path = 200, 60, []place{atHome, atRuns}
+	m.runs.set(manyRuns(1000))
+	m.runs.sort = 3
+	m.runs.arrange()
+	m.runs.picked = 700
+	b.Run("table", func(b *testing.B) {
+		for b.Loop() {
+			m.View()
+		}
+	})
+	over, _ := comparisonOf(8, 100_000, "loss", "val/loss", "acc", "lr")
+	b.Run("overlays drawn anew", func(b *testing.B) {
+		for b.Loop() {
+			clear(over.comp.charts)
+			over.View()
+		}
+	})
+	looked := func(do func(*Model)) { over.Update(over.lookedAt(do)()) }
+	for _, how := range []struct {
+		name string
+		set  func()
+	}{{"overlays", func() {}}, {"overlays smoothed and read", func() { looked(func(m *Model) { m.smoother(5) }); over.readOn(-1) }},
+		{"overlays by time", func() { looked(func(m *Model) { m.ses.charts.asked = axisTime }) }}, {"one", func() { over.ses.charts.full = true }}, {"facts", func() { over.comp.whole = true }}} {
+		how.set()
+		b.Run(how.name, func(b *testing.B) {
+			for b.Loop() {
+				over.View()
+			}
+		})
+	}
+}

@@ -1,0 +1,224 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+const (
+	// asideFrom is the width from which the facts stand beside the charts.
+	asideFrom = 150
+	// leastFactW and mostFactW bound a cell of the facts.
+	leastFactW, mostFactW = 13, 36
+	// leastFacts is the least rows of facts that are worth a place.
+	leastFacts = 3
+)
+
+// comparePlan is where the grid of charts and the facts lie in the body; the
+// facts have no height where there is no room for them.
+func (m *Model) comparePlan(w, h int) (charts, facts spot) {
+	top := m.compareTop(w)
+	rest := max(h-top, 1)
+	charts = spot{x: 0, y: top, w: w, h: rest}
+	switch {
+	case m.ses.charts.full || !m.comp.read:
+	case w >= asideFrom:
+		side := clamp(w*2/5, 56, 96)
+		charts.w = w - side - chartGap
+		facts = spot{x: charts.w + chartGap, y: top, w: side, h: rest}
+	default:
+		n := min(len(m.factRows(w)), max(rest*2/5, rest-1-3*(leastChartH+1)))
+		if n >= leastFacts && rest-n-1 >= leastChartH {
+			charts.h = rest - n - 1
+			facts = spot{x: 0, y: top + charts.h + 1, w: w, h: n}
+		}
+	}
+	return charts, facts
+}
+
+// gridRoom is where the grid of charts lies in the body.
+func (m *Model) gridRoom() spot {
+	w, h := m.bodyWidth(), m.bodyHeight()
+	if m.here() == atCompare {
+		if m.comp.whole {
+			return spot{}
+		}
+		charts, _ := m.comparePlan(w, h)
+		return charts
+	}
+	return spot{x: 0, y: 2, w: w, h: h - 2}
+}
+
+// compareTop is how many rows stand above: what is compared, and an empty one.
+func (m *Model) compareTop(w int) int { return 1 + len(m.runNumbers(w)) + 1 }
+
+// drawCompare is runs over each other, and what differs between them.
+func (m *Model) drawCompare(w, h int) []string {
+	v, s := &m.comp, m.styles
+	out := append(append([]string{m.compareHead(w, h)}, m.runNumbers(w)...), "")
+	switch {
+	case v.fault != nil:
+		return append(append(out, m.drawFault(*v.fault, w)...), "", s.Key.of("r")+" reads them again")
+	case !v.read:
+		return append(out, s.Dim.of(m.spinner()+" looking at what differs, for "+since(m.now, v.since)))
+	case v.whole:
+		return append(out, m.scrolled(m.factRows(w), m.scroll[atCompare], h-len(out))...)
+	}
+	charts, facts := m.comparePlan(w, h)
+	rows := m.gridRows(m.gridSpots(charts.w, charts.h))
+	if len(rows) == 0 {
+		rows = m.noOverlays(charts.w)
+	}
+	if m.ses.charts.full && charts.h >= legendFrom && len(m.ses.shownCharts()) > 0 {
+		rows = append(append(rows, ""), m.chartTable(m.ses.pickedChart(), w)...)
+	}
+	if facts.h == 0 {
+		return append(out, rows...)
+	}
+	table := m.factRows(facts.w)
+	if facts.x > 0 {
+		return append(out, beside(chartGap, block{charts.w, rows}, block{facts.w, m.someFacts(table, facts.h)})...)
+	}
+	out = append(out, exactly(rows, w, charts.h)...)
+	return append(append(out, ""), m.someFacts(table, facts.h)...)
+}
+
+// someFacts are those that there is room for, and how to see all.
+func (m *Model) someFacts(rows []string, h int) []string {
+	if len(rows) <= h {
+		return rows
+	}
+	return append(append([]string(nil), rows[:h-1]...), m.styles.Key.of("d")+m.styles.Dim.of("  "+plural(len(rows)-h+1, "more row")))
+}
+
+// noOverlays says why there are no charts.
+func (m *Model) noOverlays(w int) []string {
+	v, s := &m.comp, m.styles
+	switch {
+	case m.ses.charts.filter != "":
+		return m.noCurves(w)
+	case v.busy:
+		return []string{s.Dim.of(m.spinner() + " reading the curves")}
+	}
+	out := []string{}
+	for _, l := range wrap("No series is in two of these runs: there is nothing to lay over each other.", w) {
+		out = append(out, s.Dim.of(l))
+	}
+	return out
+}
+
+// compareHead says what is compared, and how the charts are looked at.
+func (m *Model) compareHead(w, h int) string {
+	v, s := &m.comp, m.styles
+	left := plural(len(v.runs), "run")
+	if groups, all := m.ses.shownCharts(), m.ses.st.chartGroups(); len(all) > 0 {
+		left += "  " + plural(len(all), "chart")
+		if f := m.ses.charts.filter; f != "" {
+			left = fmt.Sprintf("%s  %d of %s  ", plural(len(v.runs), "run"), len(groups), plural(len(all), "chart")) + s.Warn.of("/"+word(f))
+		}
+	}
+	if text := v.unread(); text != "" {
+		left += "  " + s.Dim.of(text)
+	}
+	right := ""
+	if g := m.ses.pickedChart(); g != nil && !v.whole {
+		right = m.viewText(axisOf(g, m.ses.charts.asked))
+		charts, _ := m.comparePlan(w, h)
+		left += m.pageText(charts.w, charts.h)
+	}
+	return spread(left, right, w)
+}
+
+// runNumbers say which number is which run.
+func (m *Model) runNumbers(w int) []string {
+	v := &m.comp
+	var out, names []string
+	wideName := 0
+	for i, id := range v.runs {
+		name := m.runSign(i) + " " + word(id)
+		if i < len(v.facts.Runs) && v.facts.Runs[i].Starred {
+			name += " ★"
+		}
+		names, wideName = append(names, name), max(wideName, wide(name))
+	}
+	cw := min(wideName+chartGap, w)
+	per := max(w/max(cw, 1), 1)
+	for len(names) > 0 {
+		n := min(per, len(names))
+		row := ""
+		for _, name := range names[:n] {
+			row += fit(name, cw)
+		}
+		out, names = append(out, cut(strings.TrimRight(row, " "), w)), names[n:]
+	}
+	return out
+}
+
+// runSign is the number of a run in the colour of its curves.
+func (m *Model) runSign(i int) string {
+	color := m.styles.Series[i%len(m.styles.Series)]
+	return lipgloss.NewStyle().Foreground(color).Bold(true).Render(fmt.Sprint(i + 1))
+}
+
+// factRows are the facts in rows of w cells. They do not change: what was drawn
+// is drawn again.
+func (m *Model) factRows(w int) []string {
+	if p := &m.comp.drawn; p.rows == nil || p.w != w || p.dark != m.styles.Dark {
+		*p = factPage{w, m.styles.Dark, m.drawFacts(w)}
+	}
+	return m.comp.drawn.rows
+}
+
+// drawFacts sets the facts into rows of w cells: each value behind the number of
+// its run, as many in a row as there is room for.
+func (m *Model) drawFacts(w int) []string {
+	s, all := m.styles, m.comp.list
+	groupW, nameW := 0, 0
+	for _, f := range all {
+		groupW, nameW = max(groupW, wide(f.group)+1), max(nameW, wide(f.name)+2)
+	}
+	groupW = min(groupW, 9)
+	nameW = min(nameW, max(w/3-groupW, 8))
+	n := max(len(m.comp.facts.Runs), 1)
+	room := max(w-groupW-nameW, 1)
+	per := clamp(room/leastFactW, 1, n)
+	per = (n + (n+per-1)/per - 1) / ((n + per - 1) / per) // rows of the same length
+	cw := min(room/per, mostFactW)
+	var out []string
+	if len(m.comp.facts.Differences) == 0 {
+		out = append(out, s.Dim.of("nothing differs in what is known of how they were run"))
+	}
+	before := ""
+	for _, f := range all {
+		group := f.group
+		if group == before {
+			group = ""
+		}
+		before = f.group
+		label := s.Dim.of(fit(group, groupW)) + fit(endOf(f.name, max(nameW-2, 2)), nameW)
+		cells := differing(f.cells, cw-4)
+		for i := 0; i < len(cells); i += per {
+			row := label
+			for k := i; k < min(i+per, len(cells)); k++ {
+				row += m.factCell(cells[k], k, k == f.best, cw)
+			}
+			out = append(out, cut(row, w))
+			label = strings.Repeat(" ", groupW+nameW)
+		}
+	}
+	for _, note := range m.comp.facts.Notes {
+		for _, l := range wrap(word(note), w) {
+			out = append(out, s.Dim.of(l))
+		}
+	}
+	return out
+}
+
+func (m *Model) factCell(text string, run int, best bool, w int) string {
+	if best {
+		return fit(m.runSign(run)+" "+m.styles.Good.of(cut(text, w-5)+" ✓"), w)
+	}
+	return fit(m.runSign(run)+" "+cut(text, max(w-3, 1)), w)
+}

@@ -1,0 +1,104 @@
+package ui
+
+import (
+	"sort"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// palettePicker is the list of everything that can be done here, found by
+// typing. What can't be done now says why.
+type palettePicker struct {
+	text   string
+	picked int
+}
+
+func (m *Model) openPalette() tea.Cmd {
+	m.openDialog(&palettePicker{})
+	return nil
+}
+
+// found lists the commands of this screen that match what was typed.
+func (p *palettePicker) found(m *Model) []*command {
+	var out []*command
+	want := strings.Fields(strings.ToLower(p.text))
+	for i := range m.table {
+		c := &m.table[i]
+		if c.at&m.here() == 0 || (len(c.keys) > 0 && c.keys[0] == ":") {
+			continue
+		}
+		if matches(strings.ToLower(c.name+" "+c.help), want) {
+			out = append(out, c)
+		}
+	}
+	// What can't be done now is there to be found, after what can.
+	sort.SliceStable(out, func(i, j int) bool { return m.refusal(out[i]) == "" && m.refusal(out[j]) != "" })
+	return out
+}
+
+func matches(text string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *palettePicker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	found := p.found(m)
+	switch k.String() {
+	case "esc":
+		m.closeDialog()
+	case "ctrl+c":
+		m.closeDialog()
+		return m.askQuit()
+	case "up", "shift+tab":
+		p.picked = clamp(p.picked-1, 0, len(found)-1)
+	case "down", "tab":
+		p.picked = clamp(p.picked+1, 0, len(found)-1)
+	case "enter":
+		m.closeDialog()
+		if len(found) > 0 {
+			return m.carryOut(found[clamp(p.picked, 0, len(found)-1)])
+		}
+	default:
+		p.text, p.picked = edit(p.text, k), 0
+	}
+	return nil
+}
+
+func (p *palettePicker) draw(m *Model, w, h int) block {
+	inner := clamp(w-14, 1, 76)
+	found := p.found(m)
+	rows := clamp(h-8, 1, 14)
+	lines := []string{m.styles.Key.of(":") + " " + p.text + m.styles.Cursor.of(" "), ""}
+	top := window(0, clamp(p.picked, 0, len(found)-1), len(found), rows)
+	for i := top; i < top+rows; i++ {
+		switch {
+		case i < len(found):
+			lines = append(lines, p.row(m, found[i], i == p.picked, inner))
+		case i == 0:
+			lines = append(lines, m.styles.Dim.of("nothing is called that; esc leaves"))
+		default:
+			lines = append(lines, "")
+		}
+	}
+	return boxed(m, lines, inner)
+}
+
+func (p *palettePicker) row(m *Model, c *command, picked bool, w int) string {
+	key := ""
+	if len(c.keys) > 0 {
+		key = c.keys[0]
+	}
+	mark, name, help := "  ", fit(c.name, 20), m.styles.Dim.of(c.help)
+	if picked {
+		mark, name = m.styles.Picked.of("› "), m.styles.Picked.of(name)
+	}
+	if why := m.refusal(c); why != "" {
+		help = m.styles.Faint.of("not now: " + why)
+	}
+	return cut(mark+name+m.styles.Key.of(fit(key, 10))+help, w)
+}

@@ -1,0 +1,431 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/plot"
+)
+
+// Node panels come in four densities. The densest that needs no more rows
+// than there are is not taken: the roomiest that fits is.
+
+// cardMin is the narrowest card that keeps its columns.
+const cardMin = 46
+
+// headroom keeps the top of a full sparkline free, or several below each other
+// run together into a wall.
+const headroom = 1.22
+
+// nodePanels draws all nodes in at most h rows.
+func (m *Model) nodePanels(w, h int) []string {
+	st := m.ses.st
+	if len(st.nodes) == 0 {
+		return []string{m.styles.Dim.of("no node has answered yet")}
+	}
+	for _, d := range m.densities(w) {
+		if d.rows <= h {
+			return d.draw(w)
+		}
+	}
+	rows := m.nodeGrid(w)
+	if len(rows) > h {
+		rows = m.nodeGridTight(w)
+	}
+	if len(rows) <= h {
+		return rows
+	}
+	if h < 1 {
+		return nil
+	}
+	if n := len(rows) - 1; n == h && st.simulated() {
+		return rows[:n] // the cells are marked; the sentence about the mark has to go
+	}
+	return append(rows[:h-1:h-1], m.styles.Dim.of("… n shows all "+plural(len(st.nodes), "node")))
+}
+
+// density is a way of drawing all nodes and the rows it takes.
+type density struct {
+	rows int
+	draw func(w int) []string
+}
+
+// densities lists the ways from the roomiest on. Rows are counted, not drawn:
+// only one of them will be seen.
+func (m *Model) densities(w int) []density {
+	nodes := m.ses.st.nodes
+	card, gpus := 4, 0
+	for i := range nodes {
+		if s := nodes[i].sample; s != nil {
+			card = max(card, 4+max(len(s.GPUs), 1))
+			gpus += len(s.GPUs)
+		}
+	}
+	across, _ := cardsAcross(w, len(nodes))
+	deep := (len(nodes) + across - 1) / across
+	return []density{
+		{deep*(card+1) - 1, m.nodeCards},
+		{len(nodes) + gpus, m.nodeRowsWithGPUs},
+		{len(nodes), m.nodeRows},
+	}
+}
+
+// cardsAcross is how many cards stand side by side, and how wide each is.
+func cardsAcross(w, nodes int) (across, cw int) {
+	across = clamp((w+4)/(cardMin+4), 1, max(nodes, 1))
+	return across, min((w-4*(across-1))/across, 96)
+}
+
+// nodeCards puts a card for each node side by side, as many as fit.
+func (m *Model) nodeCards(w int) []string {
+	nodes := m.ses.st.nodes
+	across, cw := cardsAcross(w, len(nodes))
+	var out []string
+	for i := 0; i < len(nodes); i += across {
+		var row []block
+		for j := i; j < min(i+across, len(nodes)); j++ {
+			row = append(row, block{cw, m.nodeCard(&nodes[j], cw)})
+		}
+		if i > 0 {
+			out = append(out, "")
+		}
+		out = append(out, beside(4, row...)...)
+	}
+	return out
+}
+
+// nodeCard is everything about one node: a line for each quantity.
+func (m *Model) nodeCard(n *nodeState, w int) []string {
+	out := []string{m.nodeTitle(n, w)}
+	if n.sample == nil {
+		if m.ses.over() {
+			return append(out, "", "", "")
+		}
+		return append(out, m.styles.Dim.of("  no telemetry yet"), "", "")
+	}
+	s, grey := n.sample, m.grey(n)
+	sw := clamp(w-36, 6, 40)
+	line := func(name string, t trace, limit float64, text string) {
+		spark := m.spark(t, sw, limit, grey)
+		out = append(out, cut(m.styles.Dim.of(fit(name, 5))+spark+m.value(text, grey), w))
+	}
+	cores := ""
+	if s.Cores > 0 {
+		cores = m.dimIf(plural(s.Cores, "core"), grey)
+	}
+	line("cpu", n.cpu, 100, percent(s.CPU)+"  "+cores)
+	line("mem", n.mem, 100, percent(ratio(s.MemUsed, s.MemTotal))+"  "+m.dimIf(usage(s.MemUsed, s.MemTotal), grey))
+	line("net", n.rx, 0, " "+rates(s))
+	if len(s.GPUs) == 0 {
+		out = append(out, m.styles.Dim.of(fit("gpu", 5)+gpuAbsence(s)))
+	}
+	for i, g := range s.GPUs {
+		var t trace
+		if i < len(n.gpus) {
+			t = n.gpus[i]
+		}
+		line(fmt.Sprintf("gpu%d", g.Index), t, 100, gpuText(g))
+	}
+	return out
+}
+
+// nodeTitle names a node and says what is wrong or untrue about its panel.
+func (m *Model) nodeTitle(n *nodeState, w int) string {
+	name := m.styles.Strong.of(n.Name)
+	badge := ""
+	if n.simulated() {
+		badge = "  " + m.styles.Badge.of(" SIMULATED ")
+	}
+	if m.ses.over() {
+		return spread(name, m.styles.Dim.of(n.lastSeen())+badge, w)
+	}
+	if why := m.stale(n); why != "" {
+		return spread(m.styles.Dim.of(n.Name), m.styles.Warn.of("? "+why)+badge, w)
+	}
+	if n.Addr != "" && w >= 40 {
+		name += "  " + m.styles.Faint.of(word(n.Addr))
+	}
+	return spread(name, strings.TrimSpace(badge), w)
+}
+
+// nodeRowsWithGPUs is a row for each node and one for each of its GPUs.
+func (m *Model) nodeRowsWithGPUs(w int) []string {
+	var out []string
+	for i := range m.ses.st.nodes {
+		n := &m.ses.st.nodes[i]
+		out = append(out, m.nodeRow(n, w, false))
+		if n.sample == nil {
+			continue
+		}
+		grey := m.grey(n)
+		for j, g := range n.sample.GPUs {
+			var t trace
+			if j < len(n.gpus) {
+				t = n.gpus[j]
+			}
+			out = append(out, cut(fit("", 8)+m.styles.Dim.of(fmt.Sprintf("gpu%-2d", g.Index))+
+				m.spark(t, clamp(w-58, 6, 30), 100, grey)+m.value(gpuText(g), grey), w))
+		}
+	}
+	return out
+}
+
+// nodeRows is one row for each node, all its GPUs as one bar each.
+func (m *Model) nodeRows(w int) []string {
+	var out []string
+	for i := range m.ses.st.nodes {
+		out = append(out, m.nodeRow(&m.ses.st.nodes[i], w, true))
+	}
+	return out
+}
+
+// nodeRow is a node in one line. GPUs are in it when there is no line of
+// their own, or when there are none and that must be said.
+func (m *Model) nodeRow(n *nodeState, w int, withGPUs bool) string {
+	name := fit(n.Name, 7) + " "
+	if why := m.stale(n); why != "" {
+		return cut(m.styles.Dim.of(name)+m.styles.Warn.of("? "+why)+m.styles.Dim.of("  "+n.why), w)
+	}
+	if n.sample == nil {
+		return cut(m.styles.Strong.of(name)+m.styles.Dim.of("no telemetry yet"), w)
+	}
+	s, mark := n.sample, m.simulatedMark(n, w)
+	room := w - wide(mark) - 2
+	if mark == "" {
+		room = w
+	}
+	if m.ses.over() {
+		mark = strings.TrimSpace(m.styles.Dim.of("at the end") + "  " + mark)
+		room = w - wide(mark) - 2
+	}
+	row := m.styles.Strong.of(name) + m.styles.Dim.of("cpu ") + m.spark(n.cpu, clamp((w-66)/2, 0, 16), 100, false) +
+		percent(s.CPU) + "  " + m.styles.Dim.of("mem ") + memShort(s, w)
+	for _, part := range m.rowParts(s, withGPUs) {
+		if wide(row)+2+wide(part) <= room {
+			row += "  " + part
+		}
+	}
+	return spread(row, mark, w)
+}
+
+// rowParts is what a node's row says beyond CPU and memory, the most telling
+// first: what does not fit is left out whole.
+func (m *Model) rowParts(s *metrics.Sample, withGPUs bool) []string {
+	net := m.styles.Dim.of("net ") + rates(s)
+	switch {
+	case len(s.GPUs) == 0:
+		return []string{m.styles.Dim.of(gpuAbsence(s)), net}
+	case withGPUs:
+		return []string{m.styles.Dim.of("gpu ") + m.gpuBars(s) + " " + gpuMean(s), net}
+	}
+	return []string{net}
+}
+
+func (m *Model) simulatedMark(n *nodeState, w int) string {
+	switch {
+	case !n.simulated():
+		return ""
+	case w >= 100:
+		return m.styles.Badge.of(" SIMULATED ")
+	}
+	return m.styles.Badge.of("SIMULATED")
+}
+
+// nodeGrid packs several nodes into a row: for many nodes on a small screen.
+func (m *Model) nodeGrid(w int) []string { return m.grid(w, true) }
+
+// nodeGridTight leaves the CPU out where there are GPUs.
+func (m *Model) nodeGridTight(w int) []string { return m.grid(w, false) }
+
+func (m *Model) grid(w int, cpu bool) []string {
+	nodes := m.ses.st.nodes
+	cell := 8
+	var cells []string
+	for i := range nodes {
+		cells = append(cells, m.nodeCell(&nodes[i], cpu))
+		cell = max(cell, wide(cells[i]))
+	}
+	across := max((w+3)/(cell+3), 1)
+	var out []string
+	for i := 0; i < len(cells); i += across {
+		row := cells[i:min(i+across, len(cells))]
+		for j := range row {
+			row[j] = fit(row[j], cell)
+		}
+		out = append(out, cut(strings.Join(row, "   "), w))
+	}
+	if m.ses.st.simulated() {
+		out = append(out, m.styles.Badge.of("SIMULATED")+m.styles.Dim.of(" where marked sim"))
+	}
+	return out
+}
+
+func (m *Model) nodeCell(n *nodeState, cpu bool) string {
+	name := fit(n.Name, 7)
+	switch {
+	case m.stale(n) != "":
+		return m.styles.Dim.of(name) + m.styles.Warn.of("? stale")
+	case n.sample == nil:
+		return name + m.styles.Dim.of("waiting")
+	}
+	text := name
+	switch {
+	case len(n.sample.GPUs) == 0:
+		text += m.styles.Dim.of("cpu ") + percent(n.sample.CPU)
+	case cpu:
+		text += percent(n.sample.CPU) + " "
+	}
+	text += m.gpuBars(n.sample)
+	if n.simulated() {
+		text += m.styles.Warn.of(" sim")
+	}
+	return text
+}
+
+// gpuBars is one cell for each GPU, as high as it is used.
+func (m *Model) gpuBars(s *metrics.Sample) string {
+	var b strings.Builder
+	for _, g := range s.GPUs {
+		if g.Util == nil {
+			b.WriteString("?")
+			continue
+		}
+		b.WriteString(plot.Sparkline([]float64{*g.Util}, 1, 100*headroom))
+	}
+	return m.styles.Trace.of(b.String())
+}
+
+// gpuMean is what all GPUs of a node do together.
+func gpuMean(s *metrics.Sample) string {
+	var sum, hot float64
+	n := 0
+	for _, g := range s.GPUs {
+		if g.Util != nil {
+			sum, n = sum+*g.Util, n+1
+		}
+		if g.Temp != nil {
+			hot = max(hot, *g.Temp)
+		}
+	}
+	if n == 0 {
+		return "N/A"
+	}
+	mean := sum / float64(n)
+	text := percent(&mean)
+	if hot > 0 {
+		text += fmt.Sprintf(" %.0f °C", hot)
+	}
+	return text
+}
+
+// gpuAbsence says why there are no GPUs to show.
+func gpuAbsence(s *metrics.Sample) string {
+	if s.GPUError == "" || s.GPUError == "no GPU" {
+		return "no GPU"
+	}
+	return "no GPU values: " + s.GPUError
+}
+
+func (m *Model) grey(n *nodeState) bool { return m.stale(n) != "" }
+
+// stale says why a node's values can't be trusted. What is over has its last
+// values, and says so.
+func (m *Model) stale(n *nodeState) string {
+	if m.ses.over() {
+		return ""
+	}
+	return n.stale(m.now)
+}
+
+// spark is the history of a quantity, grey when it is not to be trusted.
+func (m *Model) spark(t trace, w int, limit float64, grey bool) string {
+	if w <= 0 {
+		return ""
+	}
+	if limit == 0 { // no natural limit: that of what is shown
+		for _, v := range t[max(len(t)-w, 0):] {
+			if v > limit {
+				limit = v
+			}
+		}
+	}
+	text := fit(plot.Sparkline(t, w, limit*headroom), w)
+	if grey {
+		return m.styles.Faint.of(text) + " "
+	}
+	return m.styles.Trace.of(text) + " "
+}
+
+func (m *Model) value(text string, grey bool) string {
+	if grey {
+		return m.styles.Faint.of(text)
+	}
+	return text
+}
+
+func (m *Model) dimIf(text string, grey bool) string {
+	if grey {
+		return text // the whole line is set in one ink already
+	}
+	return m.styles.Dim.of(text)
+}
+
+// percent is four cells: " 96%", "100%", " N/A".
+func percent(v *float64) string {
+	if v == nil {
+		return " N/A"
+	}
+	return fmt.Sprintf("%3.0f%%", *v)
+}
+
+// usage is "1.2 of 7.8 GB", or N/A.
+func usage(used, total *float64) string {
+	switch {
+	case used == nil:
+		return "N/A"
+	case total == nil:
+		return size(*used)
+	}
+	return size(*used) + " of " + size(*total)
+}
+
+func memShort(s *metrics.Sample, w int) string {
+	text := percent(ratio(s.MemUsed, s.MemTotal))
+	if w >= 100 {
+		text += " " + fit(usage(s.MemUsed, s.MemTotal), 18)
+	}
+	return text
+}
+
+func rates(s *metrics.Sample) string {
+	return "↓ " + rate(s.NetRx) + " ↑ " + rate(s.NetTx)
+}
+
+// rate is nine cells, so that nothing beside it moves.
+func rate(v *float64) string {
+	if v == nil {
+		return fit("N/A", 9)
+	}
+	return flushRight(size(*v)+"/s", 9)
+}
+
+// gpuText is use, memory, temperature and power of a GPU; N/A where
+// nvidia-smi has no answer.
+func gpuText(g metrics.GPU) string {
+	mem := "N/A"
+	switch {
+	case g.MemUsed != nil && g.MemTotal != nil:
+		mem = fmt.Sprintf("%.1f/%.0f GB", *g.MemUsed/1024, *g.MemTotal/1024)
+	case g.MemUsed != nil:
+		mem = fmt.Sprintf("%.1f GB", *g.MemUsed/1024)
+	}
+	return percent(g.Util) + "  " + flushRight(mem, 11) + " " + unit(g.Temp, "°C", 5) + " " + unit(g.Power, "W", 5)
+}
+
+func unit(v *float64, u string, w int) string {
+	if v == nil {
+		return flushRight("N/A", w)
+	}
+	return flushRight(fmt.Sprintf("%.0f %s", *v, u), w)
+}

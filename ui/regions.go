@@ -1,0 +1,128 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// regionsOf are regions that one usually picks from, with where they lie. Any
+// other can be typed.
+var regionsOf = map[string][][2]string{"ec2": {
+	{"us-east-1", "N. Virginia"}, {"us-east-2", "Ohio"}, {"us-west-2", "Oregon"}, {"us-west-1", "N. California"},
+	{"ca-central-1", "Montreal"}, {"eu-west-1", "Ireland"}, {"eu-west-2", "London"}, {"eu-central-1", "Frankfurt"},
+	{"eu-north-1", "Stockholm"}, {"eu-west-3", "Paris"}, {"eu-south-1", "Milan"}, {"ap-northeast-1", "Tokyo"},
+	{"ap-northeast-2", "Seoul"}, {"ap-southeast-1", "Singapore"}, {"ap-southeast-2", "Sydney"}, {"ap-south-1", "Mumbai"},
+	{"sa-east-1", "São Paulo"},
+}}
+
+// regionPicker is the choice of one region, or of several in order.
+type regionPicker struct {
+	marked []string
+	typed  []string // regions that are not in the list
+	known  [][2]string
+}
+
+// open begins with the regions that a draft has.
+func (r *regionPicker) open(provider, regions string) {
+	r.known = regionsOf[provider]
+	r.marked = splitList(regions)
+	for _, name := range r.marked {
+		r.add(name)
+	}
+}
+
+// add puts a region into the list that is not there.
+func (r *regionPicker) add(name string) {
+	for _, row := range r.rows() {
+		if row[0] == name {
+			return
+		}
+	}
+	r.typed = append(r.typed, name)
+}
+
+const (
+	rowDefault = "" // the region that the configuration of the provider names
+	rowOther   = "another"
+)
+
+// rows are all that can be picked: the default, the known, the typed, another.
+func (r *regionPicker) rows() [][2]string {
+	out := [][2]string{{rowDefault, "the region of your own configuration"}}
+	out = append(out, r.known...)
+	for _, name := range r.typed {
+		out = append(out, [2]string{name, ""})
+	}
+	return append(out, [2]string{rowOther, "type its name"})
+}
+
+func (r *regionPicker) mark(name string) {
+	if i := slices.Index(r.marked, name); i >= 0 {
+		r.marked = slices.Delete(r.marked, i, i+1)
+		return
+	}
+	r.marked = append(r.marked, name)
+}
+
+func splitList(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
+}
+
+// drawRegions is the list of regions; marked ones have their turn's number.
+func (m *Model) drawRegions(w, h int) []string {
+	z := m.wiz
+	rows := z.region.rows()
+	note := m.styles.Dim.of("enter picks one and goes on; c marks several, which are tried in order")
+	out := []string{cut(note, w), ""}
+	if why := z.faults["machines.region"]; why != "" {
+		out[1] = m.styles.Bad.of(cut("✗ "+why, w))
+	}
+	n := max(h-len(out), 1)
+	top := window(0, z.picked, len(rows), n)
+	for i := top; i < min(top+n, len(rows)); i++ {
+		name, about := rows[i][0], rows[i][1]
+		if name == rowDefault {
+			name = "default"
+		}
+		turn := "    "
+		if at := slices.Index(z.region.marked, rows[i][0]); at >= 0 {
+			turn = m.styles.Good.of(fit(fmt.Sprintf("✓ %d", at+1), 4))
+		}
+		out = append(out, m.pickRow(i == z.picked, turn+fit(word(name), 18), about, w))
+	}
+	return out
+}
+
+// chooseRegion takes the picked region and goes on.
+func (m *Model) chooseRegion() tea.Cmd {
+	z := m.wiz
+	name := z.region.rows()[z.picked][0]
+	switch {
+	case name == rowOther:
+		m.ask = &prompt{label: "region", done: func(m *Model, text string) tea.Cmd {
+			if text != "" {
+				z.region.add(text)
+				z.region.marked = []string{text}
+				m.takeRegions()
+				z.picked = slices.IndexFunc(z.region.rows(), func(row [2]string) bool { return row[0] == text })
+			}
+			return nil
+		}}
+		return nil
+	case len(z.region.marked) > 1: // several were marked: enter confirms them
+	case name == rowDefault:
+		z.region.marked = nil
+	default:
+		z.region.marked = []string{name}
+	}
+	return m.nextStep()
+}
+
+// takeRegions puts the marked regions into the draft.
+func (m *Model) takeRegions() {
+	m.wiz.draft.Region = strings.Join(m.wiz.region.marked, ", ")
+	m.judge()
+}

@@ -1,0 +1,282 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+const (
+	// runMarks is what stands before a row: the cursor, and the mark.
+	runMarks = 4
+	// seriesW is the width of a column of a series.
+	seriesW = 13
+	// leastRunNotes is the least room for notes beside the columns.
+	leastRunNotes = 12
+	// runDetails is what is said of the picked run below the table.
+	runDetails = 4
+	// runsWithDetails is the least height of a table that has them.
+	runsWithDetails = 15
+)
+
+// drawRuns is the table of runs in h rows.
+func (m *Model) drawRuns(w, h int) []string {
+	v := &m.runs
+	out := m.runsHead(w)
+	if len(v.rows) == 0 {
+		return append(out, m.noRuns(w)...)
+	}
+	columns := v.columnsFor(w)
+	out = append(out, v.headRow(m, columns, w))
+	_, n := m.runsRoom(w, h)
+	v.top = window(v.top, v.picked, len(v.rows), n)
+	for i := v.top; i < min(v.top+n, len(v.rows)); i++ {
+		out = append(out, m.runRow(i, columns, w))
+	}
+	if h >= runsWithDetails {
+		out = append(exactly(out, w, h-runDetails), m.runDetail(v.pick(), w)...)
+	}
+	return out
+}
+
+// runsRoom is the first row of the body with a run, and how many have one.
+func (m *Model) runsRoom(w, h int) (top, n int) {
+	top = len(m.runsHead(w)) + 1
+	if h >= runsWithDetails {
+		h -= runDetails
+	}
+	return top, max(h-top, 1)
+}
+
+// runsHead says what is asked for, and under it why it has no answer.
+func (m *Model) runsHead(w int) []string {
+	v, s := &m.runs, m.styles
+	left := plural(len(v.rows), "run")
+	if v.filter != "" {
+		left += "  " + s.Warn.of("/"+word(v.filter))
+	}
+	if n := len(v.marked); n > 0 {
+		left += "  " + s.Good.of(fmt.Sprintf("✓ %d marked", n))
+	}
+	right := "newest first"
+	if v.by != "" {
+		right = "by " + word(v.by)
+	}
+	if v.sort > 0 {
+		right = "by " + v.columns()[v.sort-1]
+	}
+	if v.reverse {
+		right += ", reversed"
+	}
+	right = s.Dim.of(right)
+	if v.busy && v.read {
+		right = s.Accent.of(m.spinner()) + " " + right
+	}
+	out := []string{spread(left, right, w)}
+	if v.fault == nil {
+		return append(out, "")
+	}
+	for i, l := range wrap("✗ "+v.fault.Why, w) {
+		if i < 2 {
+			out = append(out, s.Bad.of(l))
+		}
+	}
+	for i, l := range wrap(v.fault.Next, w) {
+		if i < 2 {
+			out = append(out, s.Dim.of(l))
+		}
+	}
+	return append(out, "")
+}
+
+// noRuns says why there is no row, and what would make one.
+func (m *Model) noRuns(w int) []string {
+	v, s := &m.runs, m.styles
+	switch {
+	case v.fault != nil && v.filter+v.by != "":
+		return []string{s.Key.of("/") + "  changes the conditions", s.Key.of("esc") + "  shows all runs again"}
+	case v.fault != nil:
+		return []string{s.Key.of("r") + "  reads them again"}
+	case !v.read:
+		return []string{s.Dim.of(m.spinner() + " reading the runs, for " + since(m.now, v.since))}
+	case v.filter != "":
+		return []string{"No run is like that.", "", s.Key.of("/") + "  changes the conditions", s.Key.of("esc") + "  shows all runs again"}
+	}
+	return append([]string{s.Strong.of("No run yet."), ""}, wrap("Each run is kept with its output, curves and all that it was made of. dlwb demo makes one on this machine.", min(w, 72))...)
+}
+
+// columnsFor are the columns that fit, those that say most first. What it is
+// sorted by is seen, and the series that were asked for.
+func (v *runsView) columnsFor(w int) []int {
+	rank := func(i int) int {
+		switch {
+		case i == 0:
+			return -2
+		case i == v.sort-1:
+			return -1
+		case i >= len(runColumns):
+			return 1
+		}
+		return runColumns[i].rank
+	}
+	order := make([]int, len(v.columns()))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
+	left := w - runMarks
+	var out []int
+	for _, i := range order {
+		spare := 0
+		if rank(i) > 5 {
+			spare = leastRunNotes
+		}
+		if left-v.width(i, w) < spare {
+			break
+		}
+		left -= v.width(i, w)
+		out = append(out, i)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// width is that of a column on a screen that is w wide.
+func (v *runsView) width(column, w int) int {
+	switch {
+	case column == 0:
+		return clamp(v.idW, 8, max(w/3, 8))
+	case column >= len(runColumns):
+		return seriesW
+	}
+	return runColumns[column].w
+}
+
+// place sets a text into a column.
+func (v *runsView) place(column, w int, text string) string {
+	cw := v.width(column, w)
+	if column < len(runColumns) && runColumns[column].left {
+		return fit(text, cw-1) + " "
+	}
+	return flushRight(text, cw-1) + " "
+}
+
+func (v *runsView) headRow(m *Model, columns []int, w int) string {
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", runMarks))
+	for _, i := range columns {
+		name, ink := word(v.columns()[i]), m.styles.Dim
+		if n := v.width(i, w) - 2; i >= len(runColumns) {
+			name = endOf(name, n)
+		}
+		if v.sort == i+1 {
+			sign := "↑"
+			if v.largestFirst() {
+				sign = "↓"
+			}
+			name, ink = sign+name, m.styles.Strong
+		}
+		b.WriteString(ink.of(v.place(i, w, name)))
+	}
+	if w-wide(b.String()) >= leastRunNotes {
+		b.WriteString(m.styles.Dim.of(" note"))
+	}
+	return cut(b.String(), w)
+}
+
+func (m *Model) runRow(i int, columns []int, w int) string {
+	v, s := &m.runs, m.styles
+	row := v.rows[i]
+	r := &v.table.Runs[row]
+	mark := "  "
+	if i == v.picked {
+		mark = s.Picked.of("› ")
+	}
+	if k := slices.Index(v.marked, r.ID); k >= 0 {
+		mark += s.Good.of("✓ ")
+	} else {
+		mark += "  "
+	}
+	var b strings.Builder
+	b.WriteString(mark)
+	for _, c := range columns {
+		switch {
+		case c >= len(runColumns):
+			b.WriteString(v.place(c, w, orDash(v.series(c-len(runColumns), row) != "", v.series(c-len(runColumns), row))))
+		case c == 0 && i == v.picked:
+			b.WriteString(s.Picked.of(v.place(c, w, word(r.ID))))
+		default:
+			b.WriteString(v.place(c, w, runColumns[c].cell(m, r)))
+		}
+	}
+	if w-wide(b.String()) >= leastRunNotes && r.Note != "" {
+		b.WriteString(" " + word(r.Note))
+	}
+	return cut(b.String(), w)
+}
+
+// runDetail is what the picked run was, and what was written to it.
+func (m *Model) runDetail(r *workbench.RunInfo, w int) []string {
+	if r == nil {
+		return nil
+	}
+	s := m.styles
+	out := []string{s.Faint.of(strings.Repeat("─", w)), s.Dim.of("command  ") + cut(word(r.Command), max(w-9, 1))}
+	note := s.Faint.of("no note; ") + s.Key.of("n") + s.Faint.of(" writes one")
+	if r.Note != "" {
+		note = s.Dim.of("note     ") + word(r.Note)
+	}
+	if r.Starred {
+		note = s.Warn.of("★ ") + note
+	}
+	out = append(out, cut(note, w))
+	if r.Cause != "" {
+		out = append(out, cut(s.Dim.of("ended    ")+word(r.Cause), w))
+	}
+	return out
+}
+
+// runsText is the ids of the marked runs, else that of the picked one: what
+// other commands are given.
+func (m *Model) runsText() string {
+	if len(m.runs.marked) > 0 {
+		return strings.Join(cleanLines(m.runs.marked), "\n")
+	}
+	if r := m.runs.pick(); r != nil {
+		return word(r.ID)
+	}
+	return ""
+}
+
+// differing cuts what several texts begin with, where one of them is wider than
+// w: how they differ is what they are looked at for.
+func differing(texts []string, w int) []string {
+	widest, shared, known, alike := 0, "", 0, true
+	for _, t := range texts {
+		if t == "-" {
+			continue
+		}
+		if widest = max(widest, wide(t)); known == 0 {
+			shared = t
+		}
+		alike = alike && t == shared
+		known++
+		for !strings.HasPrefix(t, shared) {
+			_, n := utf8.DecodeLastRuneInString(shared)
+			shared = shared[:len(shared)-n]
+		}
+	}
+	if widest <= w || len(shared) < 4 || alike {
+		return texts
+	}
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		if out[i] = t; t != "-" {
+			out[i] = "…" + t[len(shared):]
+		}
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package ui
+
+import (
+	"sort"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// follows says what usually comes after a step, for whoever waits.
+var follows = map[string]string{
+	workbench.StepCluster:     "then Python is looked for on every node",
+	workbench.StepEnvironment: "then the code is copied",
+	workbench.StepSync:        "then every rank is started",
+	workbench.StepLaunch:      "then the first output comes",
+	workbench.StepTrain:       "then the results are brought home",
+	workbench.StepFetch:       "then the cluster waits for the next run, or is removed",
+	workbench.StepDown:        "then a receipt proves that nothing is left",
+}
+
+// drawSteps shows what was done, what is being done, and what failed.
+func (m *Model) drawSteps(w int) []string {
+	s, st := m.styles, m.ses.st
+	var out []string
+	if len(st.steps) == 0 && st.failed == nil {
+		return []string{m.spinner() + " waiting for the first news of " + m.title() +
+			s.Dim.of(", for "+since(m.now, m.ses.asked))}
+	}
+	for i := range st.steps {
+		out = append(out, m.stepRows(&st.steps[i], w)...)
+	}
+	if f := m.ses.failed(); f != nil {
+		out = append(out, "")
+		out = append(out, m.drawFault(*f, w)...)
+		if m.ses.profile() != "" && m.refusal(m.find("R")) == "" {
+			out = append(out, "", s.Key.of("R")+" tries again; what is done already is not done twice")
+		}
+	}
+	if st.receipt != nil && st.receipt.Proven {
+		out = append(out, "", s.Good.of("✓")+" the cluster is gone, and that is proven   "+s.Key.of("x")+" receipt")
+	}
+	return append(append(out, m.outcome(w)...), m.notices(w)...)
+}
+
+// notices is what was said along the way, in full: the line above the footer
+// has room for one, and not for long.
+func (m *Model) notices(w int) []string {
+	all := m.ses.st.notices
+	if len(all) == 0 {
+		return nil
+	}
+	out := []string{"", m.styles.Dim.of("said along the way")}
+	for _, n := range all[max(len(all)-20, 0):] {
+		mark := m.styles.Dim.of("· ")
+		if n.Level == "warning" {
+			mark = m.styles.Warn.of("! ")
+		}
+		for _, l := range wrap(joinNext(n.Text, n.Next), w-2) {
+			out = append(out, mark+l)
+			mark = "  "
+		}
+	}
+	return out
+}
+
+// outcome is what the run came to, under the steps.
+func (m *Model) outcome(w int) []string {
+	st := m.ses.st
+	if st.ended == nil {
+		return nil
+	}
+	told := m.ses.failed() != nil // with its last lines
+	var out []string
+	if !told {
+		out = append(out, "", m.verdictText(st.ended.Verdict, &st.ended.ExitCode)+"  "+st.ended.Cause)
+	} else if st.results != nil {
+		out = append(out, "")
+	}
+	if r := st.results; r != nil {
+		out = append(out, m.styles.Dim.of("results  ")+plural(r.Files, "file")+", "+size(float64(r.Bytes))+" in "+r.Dir)
+	}
+	if told {
+		return out
+	}
+	return append(out, indent(m.quoted(st.ended.LastLines, w-2), 2)...)
+}
+
+func (m *Model) stepRows(st *stepState, w int) []string {
+	s := m.styles
+	mark, took, text := s.Faint.of("·"), "", s.Dim.of(st.text)
+	name := s.Dim.of(fit(st.name, 13))
+	switch st.status {
+	case waiting:
+		if st.name == workbench.StepDown && m.ses.st.ended != nil && m.ses.st.phase() == workbench.PhaseReady {
+			text = s.Dim.of("when you say so: X. Until then the cluster stays for the next run")
+		}
+	case active:
+		mark, name = s.Accent.of(m.spinner()), s.Strong.of(fit(st.name, 13))
+		took, text = clockSpan(m.now.Sub(st.since)), st.text
+	case done:
+		mark, name, took = s.Good.of("✓"), fit(st.name, 13), span(st.took)
+	case skipped:
+		mark, name, text = s.Dim.of("–"), fit(st.name, 13), s.Dim.of(join2("skipped", st.text))
+		took = span(st.took)
+	case broken:
+		mark, name, took = s.Bad.of("✗"), s.Bad.of(fit(st.name, 13)), span(st.took)
+		text = s.Bad.of(join2("failed", st.text))
+	}
+	out := []string{spread(mark+" "+name+" "+text, s.Dim.of(took), w)}
+	if st.status == active {
+		out = append(out, m.stepNews(st, w)...)
+	}
+	if st.status == broken && st.fault == nil {
+		out = append(out, m.stepNews(st, w)...)
+	}
+	return out
+}
+
+func join2(a, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + ": " + b
+}
+
+// stepNews is the newest line of each node, and what comes next.
+func (m *Model) stepNews(st *stepState, w int) []string {
+	var nodes []int
+	for n := range st.nodes {
+		nodes = append(nodes, n)
+	}
+	sort.Ints(nodes)
+	var out []string
+	for _, n := range nodes {
+		who := nodeName(n)
+		if n < 0 {
+			who = "all"
+		}
+		out = append(out, cut("                "+m.styles.Dim.of(fit(who, 8))+st.nodes[n], w))
+	}
+	if next := follows[st.name]; next != "" && st.status == active {
+		out = append(out, cut("                "+m.styles.Faint.of(next), w))
+	}
+	return out
+}
+
+// faultLines is how many last lines tell what went wrong; l shows the rest.
+const faultLines = 12
+
+// drawFault says what was tried, on what, why it failed, its last lines, and
+// what to do next.
+func (m *Model) drawFault(f workbench.Fault, w int) []string {
+	s := m.styles
+	what := f.What
+	if f.Node >= 0 {
+		what += " on " + nodeName(f.Node)
+	}
+	var out []string
+	for _, l := range wrap(what+": "+f.Why, w) {
+		out = append(out, s.Strong.of(l))
+	}
+	if f.Command != "" {
+		for i, l := range wrap(f.Command, max(w-4, 1)) {
+			lead := "    "
+			if i == 0 {
+				lead = "  $ "
+			}
+			out = append(out, s.Dim.of(lead)+l)
+		}
+	}
+	last := f.LastLines
+	if len(last) > faultLines {
+		last = last[len(last)-faultLines:]
+	}
+	out = append(out, indent(m.quoted(last, w-2), 2)...)
+	if f.Next != "" {
+		for i, l := range wrap(f.Next, max(w-6, 1)) {
+			lead := "      "
+			if i == 0 {
+				lead = s.Key.of("next  ")
+			}
+			out = append(out, lead+l)
+		}
+	}
+	return out
+}
+
+// quoted shows what a command said last, set apart by a line at its left.
+func (m *Model) quoted(lines []string, w int) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = m.styles.Faint.of("│ ") + cut(l, w-2)
+	}
+	return out
+}

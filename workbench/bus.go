@@ -1,0 +1,69 @@
+package workbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"reflect"
+
+	"github.com/dlwb/dlwb/store"
+)
+
+// scope is what events belong to: one life of a cluster, perhaps a run on it.
+type scope struct {
+	cluster string
+	life    int64
+	run     string
+}
+
+// publish writes an event to the store, from where every reader of every
+// process gets it. An event that can't be written is not swallowed: whoever
+// acts on it must not go on as if it were recorded.
+func (w *Workbench) publish(s scope, b Body) error {
+	body, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("write event %s: %w", b.EventName(), err)
+	}
+	_, err = w.db.Append(store.Event{
+		Time: now(), Cluster: s.cluster, Life: s.life, Run: s.run, Name: b.EventName(), Body: body,
+	})
+	slog.Debug("event", "name", b.EventName(), "cluster", s.cluster, "run", s.run, "error", err)
+	if err != nil {
+		return err
+	}
+	w.changed()
+	return nil
+}
+
+// bodyTypes maps the names of events to their types.
+var bodyTypes = func() map[string]reflect.Type {
+	m := map[string]reflect.Type{}
+	for _, b := range Bodies {
+		m[b.Body.EventName()] = reflect.TypeOf(b.Body)
+	}
+	return m
+}()
+
+// decode reads an event back. An event of a name that this dlwb does not know
+// comes from a newer one and is skipped, not an error.
+func decode(e store.Event) (Event, bool) {
+	t, ok := bodyTypes[e.Name]
+	if !ok {
+		return Event{}, false
+	}
+	v := reflect.New(t)
+	if err := json.Unmarshal(e.Body, v.Interface()); err != nil {
+		return Event{}, false
+	}
+	return Event{Seq: e.Seq, Time: e.Time, Cluster: e.Cluster, Run: e.Run, Body: v.Elem().Interface().(Body)}, true
+}
+
+func decodeAll(rows []store.Event) []Event {
+	events := make([]Event, 0, len(rows))
+	for _, r := range rows {
+		if e, ok := decode(r); ok {
+			events = append(events, e)
+		}
+	}
+	return events
+}

@@ -1,0 +1,195 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/store"
+)
+
+// Killed between the two, dlwb has told an end that is not on record.
+func TestAnEndThatWasToldIsPutOnRecordByWhoeverLooks(t *testing.T) {
+	w := newBench(t, t.TempDir())
+	s := begin(t, w, "c", "r")
+	publish(t, w, s, RunEnded{ExitCode: 3, Verdict: ExitedBad, Cause: "why", Rank: 1, Node: 1})
+	if run, live, err := w.liveRun("c"); live || err != nil {
+		t.Errorf("the run goes on: %+v, %v", run, err)
+	}
+	r, data, err := w.runRecord("r")
+	if err != nil || r.EndedAt == nil || *r.ExitCode != 3 || r.Verdict != "failed" || r.Cause != "why" || data.RankAtFault != 1 {
+		t.Errorf("%+v, %+v, %v", r, data, err)
+	}
+}
+
+func TestAnEndIsToldOnce(t *testing.T) {
+	w := newBench(t, t.TempDir())
+	s := begin(t, w, "c", "r")
+	for _, verdict := range []Verdict{Stopped, Lost} {
+		r, data, err := w.runRecord("r")
+		if err == nil {
+			err = w.recordEnd(s, r, data, RunEnded{Verdict: verdict, Cause: "why"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sub := w.Subscribe("c")
+	defer sub.Close()
+	if got := strings.Join(names(sub.Waiting()), " "); got != "run_started run_ended" {
+		t.Error(got)
+	}
+	if r, _, err := w.runRecord("r"); err != nil || r.Verdict != string(Stopped) {
+		t.Errorf("the first word does not count: %+v, %v", r, err)
+	}
+}
+
+func TestAPhaseThatNobodyIsAtIsNotShown(t *testing.T) {
+	w := newBench(t, t.TempDir())
+	for _, c := range []struct {
+		on    Phase
+		nodes int
+		held  bool
+		want  Phase
+	}{
+		{PhaseStarting, 0, true, PhaseStarting},
+		{PhaseStarting, 2, true, PhaseStarting},
+		{PhaseStarting, 2, false, PhaseReady},
+		{PhaseStarting, 0, false, PhaseUnresolved},
+		{PhaseStopping, 2, true, PhaseStopping},
+		{PhaseStopping, 2, false, PhaseUnresolved},
+		{PhaseReady, 2, true, PhaseReady},
+	} {
+		var lock *claim
+		if c.held {
+			var err error
+			if lock, err = w.claimChange(context.Background(), "c"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := w.phaseOf(store.Cluster{Name: "c", Phase: string(c.on)}, c.nodes); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+		lock.release()
+	}
+}
+
+func TestALookAtALockKeepsNobodyFromTakingIt(t *testing.T) {
+	w := newBench(t, t.TempDir())
+	done := make(chan struct{})
+	defer func() { <-done }()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			w.holder("c", lockWatch)
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	for range 200 {
+		lock, err := w.claimSoon(ctx, "c", lockWatch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock.release()
+	}
+}
+
+// Whoever changes a record late takes nothing back of what others wrote.
+func TestAnOldViewOfAClusterOverwritesNothing(t *testing.T) {
+	w := newBench(t, t.TempDir())
+	s := begin(t, w, "c", "r")
+	d := &drive{w: w, s: s}
+	if _, err := w.updateCluster(s.life, func(c *store.Cluster) { c.Data, c.PricePerHour = []byte(`{"gpus":[7]}`), 2 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.setPhase(PhaseReady); err != nil {
+		t.Fatal(err)
+	}
+	c, err := w.db.ClusterLife(s.life)
+	if err != nil || string(c.Data) != `{"gpus":[7]}` || c.PricePerHour != 2 || c.Phase != string(PhaseReady) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Of two that take a cluster down the later one does not touch its next life.
+func TestTheSecondTeardownGetsTheReceiptOfTheFirst(t *testing.T) {
+	w := newBench(t, t.TempDir())
+	s := begin(t, w, "c", "r")
+	at := now()
+	_, err := w.updateCluster(s.life, func(c *store.Cluster) {
+		c.EndedAt, c.Phase, c.Receipt = &at, string(PhaseGone), []byte(`{"cluster":"c","files_left":0}`)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := w.remove(context.Background(), s.life); err != nil || !r.Proven() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestALaunchThatWasCutShortSaysWhatBegan(t *testing.T) {
+	for _, c := range []struct {
+		states  []string
+		verdict Verdict
+		cause   string
+	}{
+		{[]string{remote.RunAbsent, remote.RunAbsent}, ExitedBad, "nothing ran"},
+		{[]string{remote.RunRunning, remote.RunAbsent}, ExitedBad, "node0 had begun, node1 had not"},
+		{[]string{remote.RunAbsent, nodeGone}, Lost, "node1 is gone"},
+	} {
+		if got := unstarted(c.states); got.Verdict != c.verdict || !strings.Contains(got.Cause, c.cause) {
+			t.Errorf("%v: %+v", c.states, got)
+		}
+	}
+}
+
+func TestARankThatMerelyNoticedALostNodeIsNotTheCause(t *testing.T) {
+	nodes := []nodeEnd{{ended: true, code: 1}, {lost: true}}
+	for _, c := range []struct {
+		end     rankEnd
+		verdict Verdict
+		says    string
+	}{
+		{rankEnd{rank: 0, code: 1}, Lost, "node1 is gone and took its ranks with it; then rank 0 on node0 exited with code 1"},
+		{rankEnd{rank: 0, code: 3}, ExitedBad, "rank 0 on node0 exited with code 3"},
+		{rankEnd{rank: 1, node: 1, code: 1}, ExitedBad, "rank 1 on node1 exited with code 1"},
+	} {
+		if got := judge(nodes, []rankEnd{c.end}); got.Verdict != c.verdict || got.Cause != c.says {
+			t.Errorf("%+v: %+v", c.end, got)
+		}
+	}
+}
+
+// A dlwb that was suspended holds the watch, and nobody waits for it for ever.
+func TestASuspendedWatchIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	suspended, w := newBench(t, dir), newBench(t, dir)
+	s := begin(t, w, "c", "r")
+	lock, err := suspended.claim("c", lockWatch)
+	if err != nil || lock == nil {
+		t.Fatal(err)
+	}
+	defer lock.release()
+	c, err := w.db.ClusterLife(s.life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.awaitEnd(context.Background(), c, "r", 50*time.Millisecond)
+	var f *Fault
+	if !errors.As(err, &f) || !strings.Contains(f.Why, fmt.Sprintf("process %d, the dlwb that watches it, does not go on", os.Getpid())) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAClockThatWasSetBackMakesNoTimeNegative(t *testing.T) {
+	if got := since(time.Now().Add(time.Hour).Round(0)); got != 0 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,37 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/remote/environment"
+)
+
+// Doctor looks for what would keep a local cluster from training here. It
+// changes nothing.
+func (w *Workbench) Doctor(ctx context.Context) []cloud.Finding {
+	var findings []cloud.Finding
+	if p, ok := w.providers["local"]; ok {
+		findings = append(findings, p.Check(ctx, cloud.Spec{Name: "doctor", Count: 2}).Findings...)
+	}
+	list := func(what string, names []string) {
+		findings = append(findings, cloud.Finding{OK: true, What: what, Text: strings.Join(names, ", ")})
+	}
+	list("providers", w.kinds())
+	list("environments", EnvironmentKinds)
+	list("engines", engine.Names())
+	found, err := environment.Probe(ctx, thisMachine{}, "")
+	var failure *environment.Failure
+	switch {
+	case errors.As(err, &failure):
+		findings = append(findings, cloud.Finding{What: "Python", Text: failure.Why, Next: failure.Next})
+	case err != nil:
+		findings = append(findings, cloud.Finding{What: "Python", Text: err.Error()})
+	default:
+		findings = append(findings, cloud.Finding{OK: true, What: "Python", Text: found.Text})
+	}
+	return findings
+}

@@ -1,0 +1,229 @@
+package workbench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/store"
+)
+
+// UnresolvedError says that teardown could not prove that everything is gone.
+type UnresolvedError struct {
+	Receipt cloud.Receipt
+	// PerHour is what the cluster cost while it was up, in US dollars: as
+	// long as nothing is proven, it may still do.
+	PerHour float64
+	Err     error // what the provider said; nil when it said nothing more
+}
+
+func (e *UnresolvedError) Error() string {
+	open := 0
+	for _, r := range e.Receipt.Resources {
+		if r.State != cloud.Gone {
+			open++
+		}
+	}
+	s := fmt.Sprintf("cluster %s is UNRESOLVED: %d of its %d resources are not proven gone, %d processes and %d files are left",
+		e.Receipt.Cluster, open, len(e.Receipt.Resources), e.Receipt.ProcessesLeft, e.Receipt.FilesLeft)
+	if e.PerHour > 0 {
+		s += fmt.Sprintf("; it may cost up to $%.2f/h", e.PerHour)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap gives what the provider said.
+func (e *UnresolvedError) Unwrap() error { return e.Err }
+
+// Down removes a cluster and everything in it, and proves it. A run that is
+// going on is stopped first and its log brought home. It may be called again
+// until it succeeds; a cluster that is already gone is no error.
+func (w *Workbench) Down(ctx context.Context, cluster string) error {
+	_, err := w.TearDown(ctx, cluster)
+	return err
+}
+
+// TearDown is Down, and returns the receipt.
+func (w *Workbench) TearDown(ctx context.Context, cluster string) (cloud.Receipt, error) {
+	c, err := w.FindCluster(cluster)
+	if err != nil {
+		return cloud.Receipt{}, err
+	}
+	lock, err := w.claimChange(ctx, c.Name)
+	if err != nil {
+		return cloud.Receipt{}, err
+	}
+	defer lock.release()
+	return w.remove(ctx, c.ID)
+}
+
+// claimRemoval takes the change lock of a cluster to remove it, and waits for
+// another dlwb that is removing it already.
+func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster) (*claim, error) {
+	deadline := time.Now().Add(endRunLimit + homeLimit)
+	for {
+		lock, err := w.claimChange(ctx, c.Name)
+		var busy *BusyError
+		if !errors.As(err, &busy) || time.Now().After(deadline) {
+			return lock, err
+		}
+		if now, readErr := w.db.ClusterLife(c.ID); readErr != nil || Phase(now.Phase) != PhaseStopping {
+			return nil, err
+		}
+	}
+}
+
+// remove tears one life of a cluster down; the caller holds the change lock. Of
+// two that want to, the second one gets the receipt of the first.
+func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, error) {
+	c, err := w.db.ClusterLife(life)
+	if err != nil {
+		return cloud.Receipt{}, err
+	}
+	if c.EndedAt != nil {
+		var r cloud.Receipt
+		return r, json.Unmarshal(c.Receipt, &r)
+	}
+	s := scope{cluster: c.Name, life: c.ID}
+	provider, err := w.provider(c.Provider)
+	if err != nil {
+		return cloud.Receipt{}, err
+	}
+	began := time.Now()
+	// What can't be written down, as on a full disk, is no reason to keep
+	// anything running: it is removed, and the failure to note it told.
+	noteErr := w.publish(s, StepStarted{Step: StepDown, Text: "cluster " + c.Name})
+	_, phaseErr := w.updateCluster(life, func(c *store.Cluster) { c.Phase = string(PhaseStopping) })
+	w.endRun(ctx, c)
+	if ctx.Err() != nil {
+		return cloud.Receipt{}, w.refrain(s, ctx.Err(), began)
+	}
+	noteErr = errors.Join(noteErr, phaseErr)
+	w.closeTunnels(c.Name, "the cluster is taken down")
+	w.unlink(c.Name)
+	known, err := w.lifeOf(c)
+	if err != nil {
+		return cloud.Receipt{}, err
+	}
+	receipt, err := provider.Down(ctx, known, func(node int, text string) {
+		_ = w.publish(s, StepProgress{Step: StepDown, Node: node, Text: text})
+	})
+	switch {
+	case !receipt.Proven():
+		err = &UnresolvedError{receipt, c.PricePerHour, err}
+	case err == nil:
+		err = errors.Join(os.RemoveAll(w.keysDir(c.Name)), os.RemoveAll(w.portsFile(c.Name)), w.removeSSHConfig(c.Name))
+	}
+	w.closeRun(c) // now at the latest: its record may have failed before
+	recordErr := w.recordDown(s, receipt, err, began)
+	if recordErr == nil {
+		noteErr = nil // the last word is written
+	}
+	return receipt, errors.Join(err, recordErr, noteErr)
+}
+
+// refrain tells that a teardown was interrupted before anything was removed.
+func (w *Workbench) refrain(s scope, cause error, began time.Time) error {
+	_, err := w.updateCluster(s.life, func(c *store.Cluster) { c.Phase = string(PhaseReady) })
+	f := &Fault{What: "take down cluster " + s.cluster, Node: -1, Why: "interrupted; nothing was removed yet",
+		Next: "dlwb down " + s.cluster + " goes on"}
+	return errors.Join(cause, err, w.publish(s, StepEnded{Step: StepDown, Duration: since(began), Text: f.Why, Failure: f}))
+}
+
+// recordDown writes down what teardown came to and tells it.
+func (w *Workbench) recordDown(s scope, r cloud.Receipt, downErr error, began time.Time) error {
+	ended := StepEnded{Step: StepDown, OK: downErr == nil, Duration: since(began), Text: "nothing is left"}
+	proven := downErr == nil && r.Proven()
+	if !proven {
+		ended.Failure = &Fault{What: "prove that nothing is left", Node: -1, Why: downErr.Error(), Next: "dlwb down " + s.cluster + " tries again"}
+		ended.Text = downErr.Error()
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.updateCluster(s.life, func(c *store.Cluster) {
+		c.Phase, c.Receipt = string(PhaseUnresolved), b
+		if proven {
+			at := now()
+			c.Phase, c.EndedAt = string(PhaseGone), &at
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.publish(s, ended); err != nil {
+		return err
+	}
+	return w.publish(s, ReceiptMade{
+		Proven: proven, ProcessesLeft: r.ProcessesLeft, FilesLeft: r.FilesLeft,
+		Lived: r.Lived.Seconds(), Cost: r.Cost, Resources: r.Resources,
+	})
+}
+
+const (
+	// endRunLimit bounds the wait for the end of a run that is being stopped:
+	// past it the cluster is removed all the same.
+	endRunLimit = 45 * time.Second
+	// homeLimit bounds the wait for its results beyond that.
+	homeLimit = 2 * time.Minute
+)
+
+// endRun stops the run that is going on, if there is one, and waits until its
+// end is recorded and its logs and results are home. A cluster that can't be
+// reached is no reason not to remove it; then what is missing is told.
+func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
+	run, todo, err := w.unfinishedRun(c.Name)
+	if err != nil || !todo || run.Life != c.ID {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, endRunLimit+homeLimit)
+	defer cancel()
+	defer time.AfterFunc(endRunLimit, func() {
+		if _, ended := w.Ended(run.ID); !ended {
+			cancel()
+		}
+	}).Stop()
+	if l, err := w.open(c); err == nil {
+		if run.EndedAt == nil {
+			_ = w.stopRanks(limited, l, w.proveGone(limited, l), run.ID, reasonAsked+"the cluster was taken down")
+		}
+		_, err = w.Watch(limited, c.Name)
+		slog.Debug("watched the end", "run", run.ID, "error", err)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	w.closeRun(c)
+	_, data, err := w.runRecord(run.ID)
+	st, storyErr := w.storyOf(run.ID)
+	if err == nil && storyErr == nil && st.started && !st.fetched && len(data.Results) > 0 {
+		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, Noticed{Level: "warning",
+			Text: "the results of run " + run.ID + " did not come home before its nodes were removed",
+			Next: "what did come lies in " + filepath.Join(w.runDir(run.ID), "results")})
+	}
+}
+
+// closeRun records the end of a run that could not be watched to its end.
+func (w *Workbench) closeRun(c store.Cluster) {
+	run, live, err := w.liveRun(c.Name)
+	if err != nil || !live || run.Life != c.ID {
+		return
+	}
+	run, data, err := w.runRecord(run.ID)
+	if err != nil {
+		return
+	}
+	s := scope{cluster: c.Name, life: c.ID, run: run.ID}
+	_ = w.recordEnd(s, run, data, RunEnded{ExitCode: 130, Verdict: Stopped, Rank: -1, Node: -1,
+		Cause: "the cluster was taken down; its end could not be watched", Duration: since(run.StartedAt)})
+}

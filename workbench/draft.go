@@ -1,0 +1,154 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dlwb/dlwb/profiles"
+)
+
+// Draft is a profile that a person is putting together. Every field is text as
+// a profile has it; empty ones are left out.
+type Draft struct {
+	Dir         string // where the profile and the code are
+	Name        string
+	Provider    string
+	Region      string // or several, with commas
+	Instance    string
+	Count       string
+	Spot        bool
+	Fallback    bool   // on demand when there is no spare capacity
+	Image       string // ec2
+	Disk        string // ec2
+	Environment string // "system" or "venv"
+	File        string // requirements file of a venv
+	Engine      string
+	Command     string
+	Results     string // paths, with commas
+	Budget      string
+	Lifetime    string
+	Idle        string
+}
+
+// NewDraft begins a draft with what is found in a directory; notes say what
+// that was.
+func (w *Workbench) NewDraft(dir string) (d Draft, notes []string, err error) {
+	if d.Dir, err = filepath.Abs(dir); err != nil {
+		return d, nil, err
+	}
+	d.Provider, d.Count, d.Environment, d.Engine = "local", "1", "system", "auto"
+	d.Lifetime, d.Idle = "1d", "1h"
+	p, notes, err := profiles.Detect(d.Dir, EnvironmentKinds)
+	if err != nil {
+		return d, []string{err.Error()}, nil // a person can say what could not be found
+	}
+	d.Name, d.Command, d.Engine = p.Name, p.Run.Command, p.Run.Engine
+	d.Environment, d.File = p.Environment.Kind, p.Environment.File
+	d.Results = strings.Join(p.Results.Paths, ", ")
+	return d, notes, nil
+}
+
+// Text is the profile that a draft comes to. The error is profiles.Errors when
+// a value is wrong; the profile's text is returned with it.
+func (d Draft) Text() (string, error) {
+	p, text, err := d.parse()
+	if err != nil {
+		return text, err
+	}
+	return string(profiles.Write(p)), nil
+}
+
+// parse writes a draft as a profile and reads that: what a draft may hold is
+// what a profile may hold, and nothing else decides it.
+func (d Draft) parse() (*profiles.Profile, string, error) {
+	var b strings.Builder
+	line := func(depth int, key, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s%s: %s\n", strings.Repeat("  ", depth), key, value)
+		}
+	}
+	group := func(key string, rows ...[2]string) {
+		given := false
+		for _, r := range rows {
+			given = given || r[1] != ""
+		}
+		if !given {
+			return
+		}
+		b.WriteString(key + ":\n")
+		for _, r := range rows {
+			line(1, r[0], r[1])
+		}
+	}
+	flag := func(on bool) string { return map[bool]string{true: "true"}[on] }
+	ec2 := d.Provider == "ec2"
+	only := func(text string) string { return map[bool]string{true: text}[ec2] }
+	line(0, "name", profiles.Quote(d.Name))
+	line(0, "provider", profiles.Quote(d.Provider))
+	group("machines", [2]string{"region", only(listText(d.Region))}, [2]string{"instance", only(profiles.Quote(d.Instance))},
+		[2]string{"count", d.Count}, [2]string{"spot", flag(ec2 && d.Spot)}, [2]string{"spot_fallback", flag(ec2 && d.Spot && d.Fallback)},
+		[2]string{"image", only(profiles.Quote(d.Image))}, [2]string{"disk", only(profiles.Quote(d.Disk))})
+	if d.Environment == "venv" {
+		group("environment", [2]string{"venv", profiles.Quote(d.File)})
+	} else {
+		line(0, "environment", profiles.Quote(d.Environment))
+	}
+	group("run", [2]string{"engine", profiles.Quote(d.Engine)}, [2]string{"command", profiles.Quote(d.Command)})
+	group("results", [2]string{"paths", listText(d.Results)})
+	group("limits", [2]string{"budget", only(profiles.Quote(d.Budget))}, [2]string{"lifetime", only(profiles.Quote(d.Lifetime))},
+		[2]string{"idle", only(profiles.Quote(d.Idle))})
+	p, err := profiles.Parse(d.path(), []byte(b.String()))
+	return p, b.String(), err
+}
+
+func (d Draft) path() string { return filepath.Join(d.Dir, profiles.FileName) }
+
+// listText writes what a person listed with commas as a list.
+func listText(text string) string {
+	var words []string
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			words = append(words, profiles.Quote(word))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
+// PlanDraft is the plan of a draft. Nothing is written.
+func (w *Workbench) PlanDraft(ctx context.Context, d Draft) (*Plan, error) {
+	p, _, err := d.parse()
+	if err != nil {
+		return nil, err
+	}
+	return w.PlanProfile(ctx, p)
+}
+
+// SaveDraft writes the profile of a draft into its directory and returns its
+// path. A profile that is there is not replaced. It is one of Home's from then
+// on.
+func (w *Workbench) SaveDraft(d Draft) (string, error) {
+	text, err := d.Text()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(d.path(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return "", &Fault{What: "write the profile", Node: -1, Why: d.path() + " is there already",
+			Next: "move it away, or choose another directory"}
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the profile: %w", err)
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		w.rememberProfile(&Plan{Path: d.path(), Name: d.Name, Provider: d.Provider})
+	}
+	return d.path(), err
+}

@@ -1,0 +1,408 @@
+package workbench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/store"
+)
+
+// Goal says how far to go with a plan.
+type Goal struct {
+	// Until is the last step to do; empty means StepFetch.
+	Until string
+	// Down removes the cluster in the end, whatever the run came to.
+	Down bool
+	// Keep leaves the machines of a cluster that this drive made when a step
+	// before training fails; without it nothing is left behind.
+	Keep bool
+	// Detach ends the drive when the ranks are started.
+	Detach bool
+	// Force sets up the environment again although nothing changed.
+	Force bool
+	// RerunOf is the run that is done again; empty for one of its own.
+	RerunOf string
+}
+
+// Outcome is what a drive came to.
+type Outcome struct {
+	Cluster string
+	Run     string
+	Started bool           // events tell the story, failures too
+	Ended   *RunEnded      // nil when no run ended while we looked
+	Receipt *cloud.Receipt // nil when nothing was removed
+}
+
+// drive is one way through the steps.
+type drive struct {
+	w    *Workbench
+	plan *Plan
+	goal Goal
+
+	lock    *claim // nil while somebody else may change the cluster
+	watch   *claim // of the run, from before its launch until its results are home
+	s       scope
+	record  store.Cluster
+	data    clusterData
+	made    bool // this drive began the cluster
+	resumed bool // the command has what the profile adds for going on
+	link    *link
+	active  context.CancelFunc // ends the word to the nodes that somebody is at work
+	outcome Outcome
+
+	recorded chan struct{} // closed when the recipe of the run is written
+}
+
+// Do goes through the steps of a plan as far as the goal says. What happens is
+// told by events; the error is the failure that ended it. When ctx ends during
+// training, the run goes on and Do returns ctx's error; before that, what was
+// begun is removed again.
+func (w *Workbench) Do(ctx context.Context, plan *Plan, goal Goal) (Outcome, error) {
+	d, err := w.begin(ctx, plan, goal)
+	if err != nil {
+		return Outcome{Cluster: plan.Cluster}, err
+	}
+	defer d.release()
+	return d.finish(ctx, d.steps(ctx))
+}
+
+// Start begins a profile's whole way in the background and returns the name
+// of its cluster at once.
+func (w *Workbench) Start(ctx context.Context, path string) (string, error) {
+	plan, err := w.Plan(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	return plan.Cluster, w.StartPlan(ctx, plan, Goal{})
+}
+
+// StartPlan is Do in the background.
+func (w *Workbench) StartPlan(ctx context.Context, plan *Plan, goal Goal) error {
+	d, err := w.begin(ctx, plan, goal)
+	if err != nil {
+		return err
+	}
+	w.background(func(ctx context.Context) {
+		defer d.release()
+		_, _ = d.finish(ctx, d.steps(ctx)) // events tell what came of it
+	})
+	return nil
+}
+
+// begin takes the cluster and writes down that it exists before anything is
+// made.
+func (w *Workbench) begin(ctx context.Context, plan *Plan, goal Goal) (*drive, error) {
+	lock, err := w.claimChange(ctx, plan.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	d := &drive{w: w, plan: plan, goal: goal, lock: lock, outcome: Outcome{Cluster: plan.Cluster, Started: true}}
+	if err := d.enter(ctx); err != nil {
+		d.release()
+		return nil, err
+	}
+	return d, nil
+}
+
+// release gives the cluster back to whoever wants to change it.
+func (d *drive) release() {
+	d.lock.release()
+	d.lock = nil
+}
+
+// enter finds the cluster's record or begins a new one.
+func (d *drive) enter(ctx context.Context) error {
+	w, p := d.w, d.plan
+	c, err := w.db.Cluster(p.Cluster)
+	if err == nil && c.EndedAt == nil && halfGone(c) {
+		if _, err := w.remove(ctx, c.ID); err != nil {
+			return err
+		}
+		c, err = w.db.Cluster(p.Cluster)
+	}
+	switch {
+	case err == nil && c.EndedAt == nil:
+		if err := d.reenter(ctx, c); err != nil {
+			return err
+		}
+		// Another one may have been killed while it took the cluster down.
+		if c, err = w.updateCluster(c.ID, func(c *store.Cluster) { c.Phase = string(PhaseStarting) }); err != nil {
+			return err
+		}
+	case err == nil || errors.Is(err, store.ErrNotFound):
+		c = store.Cluster{
+			Name: p.Cluster, Provider: p.Provider, Phase: string(PhaseStarting), Profile: p.Name,
+			ProfilePath: p.Path, ProfileSource: p.Profile.Source, CreatedAt: now(),
+		}
+		if c.Data, err = json.Marshal(clusterData{Life: newLifeID()}); err != nil {
+			return err
+		}
+		if c.ID, err = w.db.BeginCluster(c); err != nil {
+			return err
+		}
+		d.made = true
+	default:
+		return err
+	}
+	d.record = c
+	d.s = scope{cluster: c.Name, life: c.ID}
+	if d.data, err = w.clusterData(c); err != nil {
+		return err
+	}
+	w.rememberProfile(p)
+	return w.publish(d.s, PlanMade{
+		Profile: p.Name, Path: p.Path, Provider: p.Provider, Nodes: p.Nodes, Engine: p.Engine,
+		Command: p.Profile.Run.Command, PricePerHour: p.PricePerHour, Steps: p.Steps,
+	})
+}
+
+// halfGone reports whether a teardown of paid machines was begun and not
+// finished. What AWS still shows of them is no basis for anything: it may be
+// gone already.
+func halfGone(c store.Cluster) bool {
+	return leased(c.Provider) && (Phase(c.Phase) == PhaseStopping || Phase(c.Phase) == PhaseUnresolved)
+}
+
+// reenter checks that a plan may go on with a cluster that exists. What a dlwb
+// that was killed had left to do for its last run is done first.
+func (d *drive) reenter(ctx context.Context, c store.Cluster) error {
+	if c.Provider != d.plan.Provider {
+		return &Fault{What: "use cluster " + c.Name, Node: -1,
+			Why:  fmt.Sprintf("it was made by provider %s and the profile says %s", c.Provider, d.plan.Provider),
+			Next: "dlwb down " + c.Name + ", or give the profile another name"}
+	}
+	if Phase(c.Phase) == PhaseStopped {
+		return &Fault{What: "use cluster " + c.Name, Node: -1, Why: "its machines are stopped", Next: "dlwb start " + c.Name + ", then again"}
+	}
+	if d.goal.Until == StepCluster {
+		return nil
+	}
+	run, goesOn, err := d.w.leftover(ctx, c)
+	if err != nil || !goesOn {
+		return err
+	}
+	return &Fault{What: "start on cluster " + c.Name, Node: -1, Why: "run " + run.ID + " is going on there",
+		Next: fmt.Sprintf("dlwb attach %s shows it, dlwb stop %s ends it", c.Name, run.ID)}
+}
+
+// steps goes through the steps up to the goal.
+func (d *drive) steps(ctx context.Context) error {
+	if !d.plan.OK() {
+		return d.refuse()
+	}
+	defer func() { d.watch.release() }()
+	if err := d.toLaunch(ctx); err != nil {
+		return err
+	}
+	if d.reached(StepLaunch) || d.goal.Detach {
+		d.awaitRecipe(ctx)
+		return nil
+	}
+	err := d.train(ctx)
+	d.awaitRecipe(ctx) // the nodes may go next
+	if err != nil {
+		return err
+	}
+	if err := d.replaceLost(ctx); err != nil {
+		return err
+	}
+	if d.goal.Until == StepTrain {
+		return nil
+	}
+	return d.w.fetchStep(ctx, d.s, d.link)
+}
+
+// reached reports whether the goal is a step, or one before it.
+func (d *drive) reached(step string) bool {
+	return d.goal.Until != "" && slices.Index(Steps, d.goal.Until) <= slices.Index(Steps, step)
+}
+
+// keepActive tells the nodes that somebody is at work on them, until the steps
+// before training are through.
+func (d *drive) keepActive() {
+	if d.active == nil {
+		ctx, cancel := context.WithCancel(d.link.ctx)
+		d.active = cancel
+		link := d.link
+		d.w.background(func(context.Context) { link.keepActive(ctx) })
+	}
+}
+
+// toLaunch goes through the steps before training, as far as the goal says.
+func (d *drive) toLaunch(ctx context.Context) error {
+	defer func() {
+		if d.active != nil {
+			d.active()
+			d.active = nil
+		}
+	}()
+	for _, s := range []struct {
+		name, text string
+		do         func(context.Context) (string, bool, error)
+	}{
+		{StepCluster, fmt.Sprintf("%d nodes on %s", d.plan.Nodes, d.plan.Provider), d.up},
+		{StepEnvironment, d.plan.Environment, d.prepare},
+		{StepSync, d.plan.Code.Dir, d.sync},
+		{StepLaunch, d.plan.Profile.Run.Command, d.launch},
+	} {
+		if err := d.step(ctx, s.name, s.text, s.do); err != nil {
+			return err
+		}
+		if s.name == d.goal.Until {
+			return d.setPhase(PhaseReady)
+		}
+	}
+	return nil
+}
+
+// refuse ends a drive whose plan found what stands in the way.
+func (d *drive) refuse() error {
+	for _, f := range d.plan.Findings {
+		if !f.OK {
+			return &Fault{What: "check " + f.What, Node: -1, Why: f.Text, Next: f.Next}
+		}
+	}
+	return nil
+}
+
+// step runs one step and tells how it went.
+func (d *drive) step(ctx context.Context, name, text string, do func(context.Context) (string, bool, error)) error {
+	began := time.Now()
+	if err := d.w.publish(d.s, StepStarted{Step: name, Text: text}); err != nil {
+		return err
+	}
+	said, skipped, err := do(ctx)
+	ended := StepEnded{Step: name, OK: err == nil, Skipped: skipped, Duration: since(began), Text: said}
+	if err != nil {
+		ended.Failure = faultOf(err)
+		ended.Text = ended.Failure.Why
+	}
+	return errors.Join(err, d.w.publish(d.s, ended))
+}
+
+// since is how long ago something was. A clock that was set back meanwhile
+// makes it no less than nothing.
+func since(t time.Time) float64 { return max(0, time.Since(t).Seconds()) }
+
+// faultOf gives the fault in an error, or makes one of it.
+func faultOf(err error) *Fault {
+	var f *Fault
+	if errors.As(err, &f) {
+		return f
+	}
+	if errors.Is(err, context.Canceled) {
+		return &Fault{What: "interrupted", Node: -1, Why: "what was begun is removed again"}
+	}
+	return &Fault{What: "go on", Node: -1, Why: err.Error()}
+}
+
+// say tells progress from inside a step.
+func (d *drive) say(step string, node int, text string) {
+	_ = d.w.publish(d.s, StepProgress{Step: step, Node: node, Text: text})
+}
+
+func (d *drive) saveData() error {
+	b, err := json.Marshal(d.data)
+	if err != nil {
+		return err
+	}
+	d.record, err = d.w.updateCluster(d.s.life, func(c *store.Cluster) {
+		c.Data, c.PricePerHour = b, d.data.Cluster.PricePerHour
+	})
+	if err == nil {
+		d.w.noteSSHConfig(d.record, d.data.Cluster)
+	}
+	return err
+}
+
+func (d *drive) setPhase(p Phase) (err error) {
+	d.record, err = d.w.updateCluster(d.s.life, func(c *store.Cluster) { c.Phase = string(p) })
+	return err
+}
+
+// updateCluster changes the record of a cluster, and nothing else of it than
+// what change does: whoever calls may have read it long ago. Callers hold the
+// cluster's change lock.
+func (w *Workbench) updateCluster(life int64, change func(*store.Cluster)) (store.Cluster, error) {
+	c, err := w.db.ClusterLife(life)
+	if err != nil {
+		return c, err
+	}
+	change(&c)
+	_, err = w.db.PutCluster(c)
+	w.changed()
+	return c, err
+}
+
+func (w *Workbench) rememberProfile(p *Plan) {
+	if p.Path != "" {
+		_ = w.db.PutProfile(store.Profile{Path: p.Path, Name: p.Name, Provider: p.Provider, UsedAt: now()})
+	}
+}
+
+// finish cleans up as the goal and the outcome demand.
+func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
+	if errors.Is(err, errSuperseded) {
+		return d.outcome, err // the other one tells what becomes of it
+	}
+	trained := d.outcome.Run != ""
+	leave := trained || !d.made || d.goal.Keep && d.link != nil
+	detached := trained && errors.Is(err, context.Canceled) && !d.goal.Down
+	switch {
+	case detached, !d.goal.Down && (err == nil || leave):
+		if err != nil && !detached {
+			d.tell(err)
+			d.settle()
+		}
+		return d.outcome, err
+	case err != nil:
+		d.tell(err)
+	}
+	// Removing goes on although the caller may have been interrupted: what
+	// costs money or processes is not left behind by an impatient key.
+	ctx = context.WithoutCancel(ctx)
+	if d.lock == nil {
+		lock, lockErr := d.w.claimRemoval(ctx, d.record)
+		if lockErr != nil {
+			return d.outcome, errors.Join(err, lockErr)
+		}
+		d.lock = lock
+	}
+	receipt, downErr := d.w.remove(ctx, d.s.life)
+	d.outcome.Receipt = &receipt
+	if downErr != nil {
+		d.outcome.Started = false // no event says this
+	}
+	return d.outcome, errors.Join(err, downErr)
+}
+
+// tell tells a failure as an event. Where that can't be stored, as on a full
+// disk, whoever called has to tell it.
+func (d *drive) tell(err error) {
+	if d.w.publish(d.s, Failed{*faultOf(err)}) != nil {
+		d.outcome.Started = false
+	}
+}
+
+// settle gives a cluster that stays after a failure its phase. Where that can't
+// be written the phase is found out from the rest of the record, see phaseOf.
+func (d *drive) settle() {
+	if d.lock != nil && d.link != nil {
+		_ = d.setPhase(PhaseReady)
+	}
+}
+
+// environmentSpec is what the profile asks of the environment step.
+func (d *drive) environmentSpec() environment.Spec {
+	e := d.plan.Profile.Environment
+	return environment.Spec{
+		Kind: e.Kind, File: e.File, Python: e.Python, Optional: e.Optional,
+		Force: d.goal.Force, Cluster: d.plan.Cluster,
+	}
+}

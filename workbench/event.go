@@ -1,0 +1,363 @@
+package workbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/metrics"
+)
+
+// Event is one thing that happened. Events of a cluster are totally ordered by
+// Seq. In JSON an event is one flat object: the fields of the envelope, then
+// those of its body; "event" names the type.
+type Event struct {
+	Seq     int64
+	Time    time.Time
+	Cluster string
+	Run     string // empty for what belongs to no run
+	Body    Body
+}
+
+// Body is what an event says. The set is closed: see Bodies.
+type Body interface{ EventName() string }
+
+// Step names of the life of an experiment, in order.
+const (
+	StepCluster     = "cluster"     // machines up and reached by ssh
+	StepEnvironment = "environment" // Python on every node
+	StepSync        = "sync"        // code on every node
+	StepLaunch      = "launch"      // ranks started
+	StepTrain       = "train"       // ranks running, until all have ended
+	StepFetch       = "fetch"       // results brought home
+	StepDown        = "down"        // everything removed, and proven so
+)
+
+// Steps lists the steps in order.
+var Steps = []string{StepCluster, StepEnvironment, StepSync, StepLaunch, StepTrain, StepFetch, StepDown}
+
+type (
+	// PlanMade says what is about to be done.
+	PlanMade struct {
+		Profile      string   `json:"profile"`
+		Path         string   `json:"path,omitempty"`
+		Provider     string   `json:"provider"`
+		Nodes        int      `json:"nodes"`
+		Engine       string   `json:"engine"`
+		Command      string   `json:"command"`
+		PricePerHour float64  `json:"price_per_hour"`
+		Steps        []string `json:"steps"`
+	}
+	// StepStarted opens a step.
+	StepStarted struct {
+		Step string `json:"step"`
+		Text string `json:"text"`
+	}
+	// StepProgress is news from inside a step. Node is -1 for the whole cluster.
+	StepProgress struct {
+		Step string `json:"step"`
+		Node int    `json:"node"`
+		Text string `json:"text"`
+	}
+	// StepEnded closes a step. Skipped steps had nothing to do.
+	StepEnded struct {
+		Step     string  `json:"step"`
+		OK       bool    `json:"ok"`
+		Skipped  bool    `json:"skipped,omitempty"`
+		Duration float64 `json:"duration_s"`
+		Text     string  `json:"text"`
+		Failure  *Fault  `json:"failure,omitempty"`
+	}
+	// ClusterUp says that all nodes answer.
+	ClusterUp struct {
+		Provider     string       `json:"provider"`
+		Region       string       `json:"region,omitempty"`
+		Zone         string       `json:"zone,omitempty"`
+		Instance     string       `json:"instance_type,omitempty"`
+		Spot         bool         `json:"spot,omitempty"`
+		Nodes        []cloud.Node `json:"nodes"`
+		PricePerHour float64      `json:"price_per_hour"`
+		Costs        []cloud.Cost `json:"costs,omitempty"`
+		// Ends is when the machines' lease ends at the latest.
+		Ends time.Time `json:"ends,omitzero"`
+	}
+	// NodeChanged is what is known of the connection to a node.
+	NodeChanged struct {
+		Node  int         `json:"node"`
+		State cloud.State `json:"state"`
+		Why   string      `json:"why,omitempty"`
+	}
+	// LeaseChanged is when a node ends by itself unless something changes:
+	// when a run starts or a person comes, the bound is another one.
+	LeaseChanged struct {
+		Node  int       `json:"node"`
+		Bound string    `json:"bound"` // "bootstrap", "idle", "lifetime" or "budget"; "none" for no end in sight
+		Ends  time.Time `json:"ends,omitzero"`
+	}
+	// SpotNotice says that the provider is about to take a node away.
+	SpotNotice struct {
+		Node   int       `json:"node"`
+		Action string    `json:"action"` // "terminate", "stop" or "hibernate"
+		At     time.Time `json:"at"`
+	}
+	// ClusterStopped says that the machines are stopped; the disks stay, and
+	// what they cost is the price now.
+	ClusterStopped struct {
+		PricePerHour float64      `json:"price_per_hour"`
+		Costs        []cloud.Cost `json:"costs"`
+	}
+	// RunStarted says that every rank was launched.
+	RunStarted struct {
+		Engine    string     `json:"engine"`
+		WorldSize int        `json:"world_size"`
+		Nodes     int        `json:"nodes"`
+		Command   string     `json:"command"`
+		Python    string     `json:"python"`
+		Ranks     []RankInfo `json:"ranks"`
+	}
+	// LogGrew says that the stored log of a rank has Size bytes now. The bytes
+	// are read with Workbench.ReadLog.
+	LogGrew struct {
+		Rank int   `json:"rank"`
+		Size int64 `json:"size"`
+	}
+	// LogLine is one line of a rank's output. Only printed streams have it;
+	// it is made from LogGrew.
+	LogLine struct {
+		Rank int    `json:"rank"`
+		Line string `json:"line"`
+	}
+	// PointsAdded carries new points of the run's series.
+	PointsAdded struct {
+		Points []metrics.Point `json:"points"`
+	}
+	// Point is one value of one series. Only printed streams have it; it is
+	// made from PointsAdded.
+	Point struct{ metrics.Point }
+	// ProgressChanged is how far the run says it is.
+	ProgressChanged struct {
+		metrics.Progress
+		ETA float64 `json:"eta_s"` // seconds; 0 when not known
+	}
+	// Sampled is one telemetry sample of a node.
+	Sampled struct {
+		Node   int            `json:"node"`
+		Sample metrics.Sample `json:"sample"`
+	}
+	// RankEnded says how one rank ended. ExitCode is 128+n after signal n.
+	RankEnded struct {
+		Rank      int      `json:"rank"`
+		Node      int      `json:"node"`
+		ExitCode  int      `json:"exit_code"`
+		Signal    string   `json:"signal,omitempty"` // "KILL", "TERM", …
+		ByUs      bool     `json:"stopped_by_us"`    // ended by our own stop, not by itself
+		LastLines []string `json:"last_lines,omitempty"`
+	}
+	// RunEnded says how the run ended. ExitCode is that of the rank that
+	// failed first, 124 for a run that hung, 130 for one that was stopped.
+	RunEnded struct {
+		ExitCode  int      `json:"exit_code"`
+		Verdict   Verdict  `json:"verdict"`
+		Cause     string   `json:"cause"` // a sentence
+		Rank      int      `json:"rank"`  // the rank at fault; -1 for none
+		Node      int      `json:"node"`
+		Duration  float64  `json:"duration_s"`
+		LastLines []string `json:"last_lines,omitempty"`
+	}
+	// ResultsFetched says what was brought home.
+	ResultsFetched struct {
+		Files int    `json:"files"`
+		Bytes int64  `json:"bytes"`
+		Dir   string `json:"dir"`
+		// Left is what was asked for and did not come, each with the reason.
+		Left []string `json:"left,omitempty"`
+	}
+	// ForwardOpened says that a tunnel listens.
+	ForwardOpened struct {
+		Kind       string `json:"kind"` // "http", "tcp" or "reverse"
+		Name       string `json:"name"`
+		LocalPort  int    `json:"local_port"`
+		RemotePort int    `json:"remote_port"`
+		Node       int    `json:"node"`
+		// URL lets one browser in, once, where the kind is "http". It is empty
+		// for "reverse".
+		URL string `json:"url"`
+		// Note is what a person should know of it, such as that the usual
+		// local port was taken.
+		Note string `json:"note,omitempty"`
+	}
+	// ForwardClosed says that a tunnel is closed, and why.
+	ForwardClosed struct {
+		Kind       string `json:"kind"`
+		Name       string `json:"name"`
+		LocalPort  int    `json:"local_port"`
+		RemotePort int    `json:"remote_port"`
+		Why        string `json:"why"`
+	}
+	// ForwardChanged says how a tunnel stands: while the node is not reached it
+	// is dialed again and again, and the tunnel goes on by itself.
+	ForwardChanged struct {
+		Kind       string `json:"kind"`
+		Name       string `json:"name"`
+		LocalPort  int    `json:"local_port"`
+		RemotePort int    `json:"remote_port"`
+		Connected  bool   `json:"connected"`
+		Why        string `json:"why,omitempty"` // what failed last
+	}
+	// ReceiptMade is the end of a cluster: what was removed, and the proof.
+	ReceiptMade struct {
+		Proven        bool             `json:"proven"`
+		ProcessesLeft int              `json:"processes_left"`
+		FilesLeft     int              `json:"files_left"`
+		Lived         float64          `json:"lived_s"`
+		Cost          float64          `json:"cost"`
+		Resources     []cloud.Resource `json:"resources"`
+	}
+	// MetricAdded says that a person added an expression to a run: its whole
+	// output is read by it, and what is still to come.
+	MetricAdded struct {
+		Name  string `json:"name"`
+		Regex string `json:"regex"`
+	}
+	// Noticed is something a person should know; it changes no state.
+	Noticed struct {
+		Level string `json:"level"` // "info" or "warning"
+		Text  string `json:"text"`
+		Next  string `json:"next,omitempty"`
+	}
+	// Failed says what could not be done. Nothing is left half done by it
+	// that is not named.
+	Failed struct{ Fault }
+)
+
+// Fault is a failure for a person to read: what was tried, where, why it
+// failed, what to do next, and the last lines of what the command said.
+type Fault struct {
+	What      string   `json:"what"`
+	Node      int      `json:"node"` // -1 for none
+	Why       string   `json:"why"`
+	Next      string   `json:"next,omitempty"`
+	Command   string   `json:"command,omitempty"`
+	LastLines []string `json:"last_lines,omitempty"`
+}
+
+// Error makes a fault usable as an error.
+func (f *Fault) Error() string {
+	s := f.What
+	if f.Node >= 0 {
+		s += fmt.Sprintf(" on node%d", f.Node)
+	}
+	return s + ": " + f.Why
+}
+
+// RankInfo says where a rank runs and with what.
+type RankInfo struct {
+	Rank      int    `json:"rank"`
+	LocalRank int    `json:"local_rank"`
+	Node      int    `json:"node"`
+	Command   string `json:"command"`
+}
+
+// Verdict is how a run ended, in one word.
+type Verdict string
+
+// The verdicts.
+const (
+	Succeeded Verdict = "succeeded"
+	ExitedBad Verdict = "failed"  // a rank exited with a code of its own
+	Killed    Verdict = "killed"  // a rank was killed by a signal
+	Hung      Verdict = "hung"    // no output for longer than the stall limit
+	Stopped   Verdict = "stopped" // somebody asked for it
+	Lost      Verdict = "lost"    // a node went away and did not come back
+	// OutOfMemory: the kernel says that it ended processes of the rank at
+	// fault for lack of memory.
+	OutOfMemory Verdict = "oom"
+	DiskFull    Verdict = "disk-full" // the node of the rank at fault had no room to write
+	Rebooted    Verdict = "rebooted"  // a node was started anew during the run
+)
+
+// Bodies lists every type of event with one sentence; the reference page is
+// made from it.
+var Bodies = []struct {
+	Body Body
+	Doc  string
+}{
+	{PlanMade{}, "what is about to be done"},
+	{StepStarted{}, "a step begins"},
+	{StepProgress{}, "news from inside a step; node -1 is the whole cluster"},
+	{StepEnded{}, "a step ended, with its duration in seconds and, if it failed, why"},
+	{ClusterUp{}, "all nodes answer"},
+	{NodeChanged{}, "what is known of the connection to a node"},
+	{LeaseChanged{}, "when a node ends by itself, and by which bound of its lease"},
+	{SpotNotice{}, "the provider is about to take a node away"},
+	{ClusterStopped{}, "the machines are stopped and their disks kept, with what those cost"},
+	{RunStarted{}, "every rank was launched"},
+	{LogGrew{}, "the stored log of a rank has grown (not printed: log_line is)"},
+	{LogLine{}, "one line of a rank's output"},
+	{PointsAdded{}, "new points of the run's series (not printed: point is)"},
+	{Point{}, "one value of one series, with name, step and value; a value that is not a number is \"nan\", \"inf\" or \"-inf\"; with ordinal 0 the series begins anew, as from a file that tells it better"},
+	{ProgressChanged{}, "how far the run says it is"},
+	{Sampled{}, "CPU, memory, network and GPUs of a node at one moment"},
+	{RankEnded{}, "how one rank ended"},
+	{RunEnded{}, "how the run ended: exit code, verdict, the rank at fault and its last lines"},
+	{ResultsFetched{}, "what was brought home"},
+	{ForwardOpened{}, "a tunnel listens on a local port"},
+	{ForwardChanged{}, "how a tunnel stands: whether its node is reached, and what failed last"},
+	{ForwardClosed{}, "a tunnel is closed"},
+	{ReceiptMade{}, "the cluster is gone: each resource with its proof, what it lived and cost"},
+	{MetricAdded{}, "a person added an expression to a run; its whole output is read by it"},
+	{Noticed{}, "something a person should know"},
+	{Failed{}, "something could not be done: what, where, why, and what to do next"},
+}
+
+// EventName gives the value of "event" in JSON.
+func (PlanMade) EventName() string        { return "plan" }
+func (StepStarted) EventName() string     { return "step_started" }
+func (StepProgress) EventName() string    { return "step_progress" }
+func (StepEnded) EventName() string       { return "step_ended" }
+func (ClusterUp) EventName() string       { return "cluster_up" }
+func (NodeChanged) EventName() string     { return "node" }
+func (LeaseChanged) EventName() string    { return "lease" }
+func (SpotNotice) EventName() string      { return "spot_notice" }
+func (ClusterStopped) EventName() string  { return "cluster_stopped" }
+func (RunStarted) EventName() string      { return "run_started" }
+func (LogGrew) EventName() string         { return "log_grew" }
+func (LogLine) EventName() string         { return "log_line" }
+func (PointsAdded) EventName() string     { return "points" }
+func (Point) EventName() string           { return "point" }
+func (ProgressChanged) EventName() string { return "progress" }
+func (Sampled) EventName() string         { return "sample" }
+func (RankEnded) EventName() string       { return "rank_ended" }
+func (RunEnded) EventName() string        { return "run_ended" }
+func (ResultsFetched) EventName() string  { return "results" }
+func (ForwardOpened) EventName() string   { return "forward_opened" }
+func (ForwardChanged) EventName() string  { return "forward" }
+func (ForwardClosed) EventName() string   { return "forward_closed" }
+func (ReceiptMade) EventName() string     { return "receipt" }
+func (MetricAdded) EventName() string     { return "metric_added" }
+func (Noticed) EventName() string         { return "notice" }
+func (Failed) EventName() string          { return "failed" }
+
+// MarshalJSON writes the envelope and the body as one flat object.
+func (e Event) MarshalJSON() ([]byte, error) {
+	head := struct {
+		Event   string    `json:"event"`
+		Seq     int64     `json:"seq,omitempty"`
+		Time    time.Time `json:"time"`
+		Cluster string    `json:"cluster,omitempty"`
+		Run     string    `json:"run,omitempty"`
+	}{e.Body.EventName(), e.Seq, e.Time, e.Cluster, e.Run}
+	h, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(e.Body)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) <= 2 {
+		return h, nil
+	}
+	return append(append(h[:len(h)-1], ','), b[1:]...), nil
+}

@@ -1,0 +1,108 @@
+package workbench
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/remote"
+)
+
+// activity is what a rank's process does at one moment. The order is that of
+// suspicion, when ranks have fallen silent together: the one that hangs sleeps
+// or turns in circles, those that need it wait for a message.
+type activity int
+
+const (
+	heldUp   activity = iota // stopped by a signal (state T)
+	onDevice                 // in an uninterruptible wait (state D)
+	sleeping
+	computing
+	waiting
+)
+
+var activityText = map[activity]string{
+	heldUp: "is stopped by a signal", onDevice: "waits for a disk or a device",
+	sleeping: "sleeps", computing: "computes", waiting: "waits",
+}
+
+// activityOf reads a process state and the kernel function that it waits in,
+// as in /proc/PID/stat and /proc/PID/wchan (proc(5)).
+func activityOf(state, wchan string) activity {
+	switch {
+	case state == "T" || state == "t":
+		return heldUp
+	case state == "D":
+		return onDevice
+	case state == "R":
+		return computing
+	case strings.Contains(wchan, "nanosleep") || strings.Contains(wchan, "pause") || strings.Contains(wchan, "sigtimedwait"):
+		return sleeping
+	}
+	return waiting
+}
+
+// silence is how long a rank has printed nothing, and what it does now.
+type silence struct {
+	rank, node int
+	since      time.Duration
+	does       activity
+}
+
+func (s silence) String() string { return fmt.Sprintf("rank %d on node%d", s.rank, s.node) }
+
+// together is how close ranks may have fallen silent to be told apart no more:
+// when one hangs, those that wait for it in a collective stop at that moment.
+const together = time.Second
+
+// hungReason names the rank that hangs, of those still running: the one that
+// was silent clearly before the others, else the one whose process does what a
+// hanging one does. Where none stands out it names none: a wrong rank costs
+// more of a person's time than no rank.
+func hungReason(limit time.Duration, ranks []silence) string {
+	if len(ranks) == 0 {
+		return reasonHung + fmt.Sprintf("no rank has printed anything for %s", limit)
+	}
+	sort.SliceStable(ranks, func(i, j int) bool { return ranks[i].since > ranks[j].since })
+	worst := ranks[0]
+	if len(ranks) == 1 || worst.since-ranks[1].since >= together {
+		return reasonHung + fmt.Sprintf("%s has printed nothing for %s, and no other rank for %s; it %s",
+			worst, worst.since.Round(time.Second), limit, activityText[worst.does])
+	}
+	sort.SliceStable(ranks, func(i, j int) bool { return ranks[i].does < ranks[j].does })
+	if ranks[0].does < ranks[1].does {
+		return reasonHung + fmt.Sprintf("%s has printed nothing for %s and %s, while the others fell silent with it and seem to need it",
+			ranks[0], limit, activityText[ranks[0].does])
+	}
+	return reasonHung + fmt.Sprintf("all ranks have printed nothing for %s, and at least two fell silent together: "+
+		"their last lines tell which one hangs and which wait for it", limit)
+}
+
+// glanceLimit bounds the look at the processes of a run that hangs.
+const glanceLimit = 5 * time.Second
+
+// look finds out what each silent rank does now. What can't be found out, as on
+// a node without /proc, counts as waiting: it puts nobody under suspicion.
+func (t *watch) look(ctx context.Context, ranks []silence) {
+	ctx, cancel := context.WithTimeout(ctx, glanceLimit)
+	defer cancel()
+	t.mu.Lock()
+	pids := make([]int, len(ranks))
+	for i, r := range ranks {
+		pids[i] = t.pids[r.rank]
+	}
+	t.mu.Unlock()
+	for i := range ranks {
+		ranks[i].does = waiting
+		if pids[i] == 0 {
+			continue
+		}
+		res, err := t.link.nodes[ranks[i].node].Exec(ctx, remote.Cmd{Line: fmt.Sprintf(
+			`p=%d; sed 's/.*) //; s/ .*//' /proc/$p/stat && cat /proc/$p/wchan`, pids[i])})
+		if f := strings.Fields(string(res.Stdout)); err == nil && len(f) > 0 {
+			ranks[i].does = activityOf(f[0], strings.Join(f[1:], " "))
+		}
+	}
+}

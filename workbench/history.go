@@ -1,0 +1,185 @@
+package workbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/store"
+)
+
+// How long samples are kept, and how many: those of the last minutes for the
+// screen, fewer for the record of the run.
+const (
+	thinEvery    = time.Minute
+	fineFor      = 10 * time.Minute // as they came
+	finer        = 10 * time.Second // then one in so much
+	coarseAfter  = 2 * time.Hour
+	coarser      = time.Minute
+	samplesFor   = 90 * 24 * time.Hour
+	thinBack     = 24 * time.Hour // what earlier dlwb may have left
+	historyParts = 480            // samples of a node in the record of a run
+)
+
+// thin thins what has become older since the last time. It is harmless to do
+// again.
+func (o *observer) thin(at time.Time) {
+	back := 2 * thinEvery
+	if o.thinned.IsZero() {
+		back = thinBack
+		if err := o.w.db.TrimSamples(at.Add(-samplesFor)); err != nil {
+			slog.Debug("samples not trimmed", "error", err)
+		}
+	}
+	o.thinned = at
+	for _, step := range []struct{ after, every time.Duration }{{coarseAfter, coarser}, {fineFor, finer}} {
+		// Whole parts, lest two be left of one that is thinned in halves.
+		to := at.Add(-step.after).Truncate(step.every)
+		if err := o.w.db.ThinSamples(o.s.life, to.Add(-back).Truncate(step.every), to, step.every); err != nil {
+			slog.Debug("samples not thinned", "error", err)
+		}
+	}
+}
+
+// lookEvery bounds how often a reader notes that it looks at samples.
+const lookEvery = 2 * time.Second
+
+func (w *Workbench) looksPath(life int64) string {
+	return filepath.Join(w.dir, "locks", fmt.Sprintf("life-%d.looks", life))
+}
+
+// looking notes that somebody reads the samples of a life of a cluster: whoever
+// stores them, in this process or another, asks the nodes for more.
+func (w *Workbench) looking(life int64, last *time.Time) {
+	if time.Since(*last) < lookEvery {
+		return
+	}
+	*last = time.Now()
+	at := now()
+	path := w.looksPath(life)
+	if os.Chtimes(path, at, at) != nil {
+		_ = os.WriteFile(path, nil, 0o600)
+	}
+}
+
+// looks changes with each look at samples that is noted. It is compared and
+// never subtracted, so that no clock has to be right.
+func (w *Workbench) looks(life int64) int64 {
+	info, err := os.Stat(w.looksPath(life))
+	if err != nil {
+		return 0
+	}
+	return info.ModTime().UnixNano()
+}
+
+// gapOf is the sample that stands for those that are missing behind another:
+// it says nothing, of as many GPUs.
+func gapOf(s metrics.Sample) metrics.Sample {
+	gap := metrics.Sample{Uptime: s.Uptime, Every: s.Every, Cores: s.Cores, Simulated: s.Simulated, GPUError: s.GPUError}
+	for _, g := range s.GPUs {
+		gap.GPUs = append(gap.GPUs, metrics.GPU{Index: g.Index, Name: g.Name})
+	}
+	return gap
+}
+
+// gaps finds where samples of a live stream are missing.
+type gaps map[int]struct {
+	at     time.Time
+	sample metrics.Sample
+}
+
+// before gives the sample of a gap in front of one that has come; false when
+// there is none.
+func (g gaps) before(node int, at time.Time, s metrics.Sample) (gap metrics.Sample, when time.Time, found bool) {
+	last, ok := g[node]
+	g[node] = struct {
+		at     time.Time
+		sample metrics.Sample
+	}{at, s}
+	every := time.Duration(max(s.Every, last.sample.Every, 1) * float64(time.Second))
+	if !ok || at.Sub(last.at) <= every*5/2+time.Second {
+		return gap, when, false
+	}
+	return gapOf(last.sample), last.at.Add(every), true
+}
+
+// history makes the record of a run's telemetry out of the samples that are
+// left of it: for each node one in each of equal parts of the time, and one that
+// says nothing where there is none. They are in the order of time.
+func history(samples []store.Sample, nodes int, from, to time.Time) []Event {
+	part := max(to.Sub(from)/historyParts, coarsest(samples))
+	parts := max(1, int(to.Sub(from)/part))
+	if len(samples) == 0 || to.Before(from) {
+		return nil
+	}
+	table := make([]*Sampled, parts*nodes)
+	times := make([]time.Time, parts*nodes)
+	last := make([]*Sampled, nodes)
+	for _, s := range samples {
+		i := min(int(s.Time.Sub(from)/part), parts-1)
+		b := &Sampled{Node: s.Node}
+		if i < 0 || s.Node < 0 || s.Node >= nodes || json.Unmarshal(s.Body, &b.Sample) != nil {
+			continue
+		}
+		table[i*nodes+s.Node], times[i*nodes+s.Node] = b, s.Time
+	}
+	var events []Event
+	for i, b := range table {
+		node := i % nodes
+		switch {
+		case b != nil:
+			last[node] = b
+		case last[node] != nil:
+			b = &Sampled{Node: node, Sample: gapOf(last[node].Sample)}
+			times[i] = from.Add(time.Duration(i/nodes) * part)
+		default:
+			continue
+		}
+		events = append(events, Event{Time: times[i], Body: *b})
+	}
+	return events
+}
+
+// coarsest is how far apart samples may be with none missing.
+func coarsest(samples []store.Sample) time.Duration {
+	if len(samples) == 0 {
+		return coarser
+	}
+	switch age := time.Since(samples[0].Time); {
+	case age > coarseAfter:
+		return coarser
+	case age > fineFor:
+		return finer
+	}
+	most := time.Second
+	for _, s := range samples {
+		var pace struct {
+			Every float64 `json:"every_s"`
+		}
+		if json.Unmarshal(s.Body, &pace) == nil && pace.Every > 0 && pace.Every <= slowPace.Seconds() {
+			most = max(most, time.Duration(pace.Every*float64(time.Second)))
+		}
+	}
+	return most + most/2 // they do not come like clockwork
+}
+
+// runSamples is the telemetry of a run of the past.
+func (w *Workbench) runSamples(r store.Run) []Event {
+	_, data, err := w.runRecord(r.ID)
+	if err != nil || r.EndedAt == nil || data.Nodes <= 0 {
+		return nil
+	}
+	samples, err := w.db.LifeSamples(r.Life, r.StartedAt, *r.EndedAt)
+	if err != nil {
+		return nil
+	}
+	events := history(samples, data.Nodes, r.StartedAt, *r.EndedAt)
+	for i := range events {
+		events[i].Cluster, events[i].Run = r.Cluster, r.ID
+	}
+	return events
+}

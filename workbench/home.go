@@ -1,0 +1,187 @@
+package workbench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/store"
+)
+
+// Home says what exists: profiles that were used, clusters that are not gone,
+// runs.
+func (w *Workbench) Home(ctx context.Context) (Home, error) {
+	var h Home
+	clusters, err := w.Clusters(ctx)
+	if err != nil {
+		return h, err
+	}
+	runs, err := w.Runs()
+	if err != nil {
+		return h, err
+	}
+	seen, err := w.db.Profiles()
+	if err != nil {
+		return h, err
+	}
+	for _, p := range seen {
+		info := ProfileInfo{Name: p.Name, Path: p.Path, Provider: p.Provider, UsedAt: p.UsedAt}
+		if _, err := profiles.Load(p.Path); err != nil {
+			info.Fault = err.Error()
+		}
+		h.Profiles = append(h.Profiles, info)
+	}
+	h.Clusters, h.Runs = clusters, runs
+	return h, nil
+}
+
+// Clusters lists the clusters that are not gone, running ones first.
+func (w *Workbench) Clusters(ctx context.Context) ([]ClusterInfo, error) {
+	rows, err := w.db.LiveClusters()
+	if err != nil {
+		return nil, err
+	}
+	infos := []ClusterInfo{}
+	for _, c := range rows {
+		info, err := w.clusterInfo(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	sort.SliceStable(infos, func(i, j int) bool {
+		return infos[i].Phase == PhaseRunning && infos[j].Phase != PhaseRunning
+	})
+	return infos, nil
+}
+
+func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (ClusterInfo, error) {
+	d, err := w.clusterData(c)
+	if err != nil {
+		return ClusterInfo{}, err
+	}
+	info := ClusterInfo{
+		Name: c.Name, Provider: c.Provider, Phase: w.phaseOf(c, len(d.Cluster.Nodes)), Profile: c.Profile, ProfilePath: c.ProfilePath,
+		Nodes: d.Cluster.Nodes, CreatedAt: c.CreatedAt, PricePerHour: c.PricePerHour,
+		Spent: d.spent(c), Region: d.Cluster.Region, Instance: d.Cluster.Instance, Spot: d.Cluster.Spot,
+		Costs: d.Cluster.Costs, Ends: d.Cluster.ExpiresAt,
+	}
+	if run, live, err := w.liveRun(c.Name); err == nil && live {
+		info.Run = run.ID
+		if info.Phase == PhaseReady || info.Phase == PhaseStarting {
+			info.Phase = PhaseRunning
+		}
+	}
+	if info.Owner = w.holder(c.Name, lockChange); info.Owner == 0 {
+		info.Owner = w.holder(c.Name, lockWatch)
+	}
+	info.States = w.statesOf(ctx, c.ID, d.Cluster)
+	return info, nil
+}
+
+const (
+	// statesLimit bounds the question to a provider for a list: a list that
+	// waits for a cloud that does not answer is worse than one that says
+	// unknown.
+	statesLimit = 3 * time.Second
+	// statesAge is how old an answer of a cloud may be in a list.
+	statesAge = 10 * time.Second
+)
+
+// seenStates is what a provider said of a cluster's nodes, and when.
+type seenStates struct {
+	at     time.Time
+	states []cloud.State
+}
+
+// statesOf asks what the nodes of a cluster are doing. What costs money is
+// asked over a network, and not every time that somebody looks.
+func (w *Workbench) statesOf(ctx context.Context, life int64, c cloud.Cluster) []cloud.State {
+	w.mu.Lock()
+	seen := w.seen[life]
+	w.mu.Unlock()
+	if leased(c.Provider) && len(seen.states) == len(c.Nodes) && time.Since(seen.at) < statesAge {
+		return slices.Clone(seen.states)
+	}
+	states := slices.Repeat([]cloud.State{cloud.Unknown}, len(c.Nodes))
+	p, err := w.provider(c.Provider)
+	if err != nil || len(c.Nodes) == 0 {
+		return states
+	}
+	ctx, cancel := context.WithTimeout(ctx, statesLimit)
+	defer cancel()
+	if statuses, err := p.Probe(ctx, c); err == nil {
+		for i, s := range statuses[:min(len(statuses), len(states))] {
+			if s.State != "" {
+				states[i] = s.State
+			}
+		}
+	}
+	w.mu.Lock()
+	w.seen[life] = seenStates{time.Now(), slices.Clone(states)}
+	w.mu.Unlock()
+	return states
+}
+
+// phaseOf is where a cluster is in its life. Its record says what was begun;
+// whether somebody is still at it, the lock says.
+func (w *Workbench) phaseOf(c store.Cluster, nodes int) Phase {
+	p := Phase(c.Phase)
+	switch {
+	case p != PhaseStarting && p != PhaseStopping, w.held(c.Name, lockChange):
+		return p
+	case p == PhaseStarting && nodes > 0:
+		return PhaseReady
+	}
+	// Begun and left: what there is of it, nobody knows until down has looked.
+	return PhaseUnresolved
+}
+
+// Runs lists all runs, newest first.
+func (w *Workbench) Runs() ([]RunInfo, error) {
+	rows, err := w.runs("")
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]RunInfo, len(rows))
+	for i, r := range rows {
+		infos[i] = w.runInfo(r)
+	}
+	return infos, nil
+}
+
+func (w *Workbench) runInfo(r store.Run) RunInfo {
+	info := RunInfo{
+		ID: r.ID, Cluster: r.Cluster, Profile: r.Profile, Engine: r.Engine, Command: r.Command,
+		WorldSize: r.WorldSize, StartedAt: r.StartedAt, EndedAt: r.EndedAt, ExitCode: r.ExitCode,
+		Verdict: Verdict(r.Verdict), Cause: r.Cause, Dir: r.Dir, Note: r.Note, Starred: r.Starred,
+	}
+	if _, d, err := w.runRecord(r.ID); err == nil {
+		info.Ranks = d.Ranks
+		info.Cost = d.PricePerHour * info.duration().Hours()
+	}
+	if curves, err := w.curves(r.ID); err == nil {
+		info.LastLoss = lastLoss(curves)
+	}
+	return info
+}
+
+// SetNote writes a note to a run; an empty one removes it.
+func (w *Workbench) SetNote(run, note string) error {
+	const longest = 4 << 10
+	if len(note) > longest {
+		return &Fault{What: "write a note to run " + run, Node: -1, Why: fmt.Sprintf("it has %d bytes, and %d are the most", len(note), longest)}
+	}
+	defer w.changed()
+	return w.db.SetNote(run, note)
+}
+
+// SetStar gives a run a star, or takes it away.
+func (w *Workbench) SetStar(run string, starred bool) error {
+	defer w.changed()
+	return w.db.SetStar(run, starred)
+}

@@ -1,0 +1,104 @@
+package workbench
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+)
+
+// Phase is where a cluster is in its life.
+type Phase string
+
+// The phases of a cluster.
+const (
+	PhaseStarting   Phase = "starting" // machines, environment or code under way
+	PhaseReady      Phase = "ready"    // nodes are there, nothing runs
+	PhaseRunning    Phase = "running"  // a run is going on
+	PhaseStopping   Phase = "stopping" // teardown under way
+	PhaseStopped    Phase = "stopped"  // the machines are off, their disks are kept
+	PhaseUnresolved Phase = "unresolved"
+	PhaseGone       Phase = "gone"
+)
+
+// ClusterInfo is a cluster as lists show it.
+type ClusterInfo struct {
+	Name         string        `json:"name"`
+	Provider     string        `json:"provider"`
+	Phase        Phase         `json:"phase"`
+	Profile      string        `json:"profile"`
+	ProfilePath  string        `json:"profile_path,omitempty"`
+	Nodes        []cloud.Node  `json:"nodes"`
+	States       []cloud.State `json:"states"` // as last seen, one per node
+	Run          string        `json:"run,omitempty"`
+	CreatedAt    time.Time     `json:"created_at"`
+	PricePerHour float64       `json:"price_per_hour"`
+	Spent        float64       `json:"spent"` // US dollars so far
+	Region       string        `json:"region,omitempty"`
+	Instance     string        `json:"instance_type,omitempty"`
+	Spot         bool          `json:"spot,omitempty"`
+	Costs        []cloud.Cost  `json:"costs,omitempty"`
+	// Ends is when the machines end by themselves at the latest.
+	Ends time.Time `json:"ends,omitzero"`
+	// Owner is the process that watches or changes the cluster now; 0 for none.
+	Owner int `json:"owner_pid,omitempty"`
+}
+
+// RunInfo is a run as lists show it.
+type RunInfo struct {
+	ID        string     `json:"id"`
+	Cluster   string     `json:"cluster"`
+	Profile   string     `json:"profile"`
+	Engine    string     `json:"engine"`
+	Command   string     `json:"command"`
+	WorldSize int        `json:"world_size"`
+	Ranks     []RankInfo `json:"ranks,omitempty"`
+	StartedAt time.Time  `json:"started_at"`
+	EndedAt   *time.Time `json:"ended_at"` // nil while it runs
+	ExitCode  *int       `json:"exit_code"`
+	Verdict   Verdict    `json:"verdict,omitempty"`
+	Cause     string     `json:"cause,omitempty"`
+	Dir       string     `json:"dir"` // where its record is kept: logs, results
+	// LastLoss is the newest value of the run's first loss series; nil when
+	// there is none.
+	LastLoss *float64 `json:"last_loss"`
+	// Cost is what its machines cost while it ran, in US dollars.
+	Cost float64 `json:"cost"`
+	// Note and Starred are the user's.
+	Note    string `json:"note,omitempty"`
+	Starred bool   `json:"starred,omitempty"`
+}
+
+// MarshalJSON writes a loss that JSON has no number for as metrics.Point does:
+// as "nan", "inf" or "-inf". A run that diverged must not break the list.
+func (r RunInfo) MarshalJSON() ([]byte, error) {
+	type plain RunInfo
+	if r.LastLoss == nil || !math.IsNaN(*r.LastLoss) && !math.IsInf(*r.LastLoss, 0) {
+		return json.Marshal(plain(r))
+	}
+	text := strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(*r.LastLoss, 'g', -1, 64), "+"))
+	return json.Marshal(struct {
+		plain
+		LastLoss string `json:"last_loss"`
+	}{plain(r), text})
+}
+
+// ProfileInfo is a profile as the home screen shows it.
+type ProfileInfo struct {
+	Name     string    `json:"name"`
+	Path     string    `json:"path"`
+	Provider string    `json:"provider"`
+	UsedAt   time.Time `json:"used_at"`
+	// Fault is set when the file can't be read or has errors.
+	Fault string `json:"fault,omitempty"`
+}
+
+// Home is everything that exists: what the first screen and `dlwb ls` show.
+type Home struct {
+	Profiles []ProfileInfo `json:"profiles"`
+	Clusters []ClusterInfo `json:"clusters"` // not yet gone, running first
+	Runs     []RunInfo     `json:"runs"`     // newest first
+}

@@ -1,0 +1,162 @@
+package workbench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/remote"
+)
+
+const (
+	// leaseWatch is on machines that hold a lease; it prints the state of the
+	// lease, and the provider's notice, for as long as somebody reads.
+	leaseWatch = "sh /var/lib/dlwb/watch"
+	// leaseMoved is how far the end of a lease must move to be news.
+	leaseMoved = 30 * time.Second
+	// leaseRetry is how long a watch that broke off waits before the next.
+	leaseRetry = 5 * time.Second
+)
+
+// nodeLease tells when a node will end by itself, and that the provider is
+// about to take it away.
+func (w *Workbench) nodeLease(ctx context.Context, s scope, l *link, node int) {
+	told := leaseTeller{w: w, s: s, node: node}
+	for ctx.Err() == nil {
+		out := &lineWriter{line: told.line}
+		_, err := l.nodes[node].Exec(ctx, remote.Cmd{Line: leaseWatch, Stdout: out})
+		slog.Debug("the watch of a lease ended", "cluster", s.cluster, "node", node, "error", err)
+		select {
+		case <-time.After(leaseRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// leaseTeller turns the lines of a node's watch into events.
+type leaseTeller struct {
+	w      *Workbench
+	s      scope
+	node   int
+	lease  LeaseChanged
+	notice SpotNotice
+}
+
+func (t *leaseTeller) line(text string) {
+	kind, rest, _ := strings.Cut(text, " ")
+	values := map[string]string{}
+	for _, field := range strings.Fields(rest) {
+		if k, v, ok := strings.Cut(field, "="); ok {
+			values[k] = v
+		}
+	}
+	switch kind {
+	case "lease":
+		t.leaseSaid(values)
+	case "notice":
+		t.noticeSaid(values)
+	}
+}
+
+// leaseBounds are the words that a node may say.
+var leaseBounds = map[string]bool{"bootstrap": true, "idle": true, "lifetime": true, "budget": true}
+
+// unbound is what a node says that has no bound.
+const unbound = "none"
+
+func (t *leaseTeller) leaseSaid(v map[string]string) {
+	if v["bound"] == unbound {
+		if t.lease.Bound != "" && t.lease.Bound != unbound {
+			t.lease = LeaseChanged{Node: t.node, Bound: unbound}
+			_ = t.w.publish(t.s, t.lease)
+		}
+		return
+	}
+	left, err := strconv.ParseInt(v["left"], 10, 32)
+	if err != nil || !leaseBounds[v["bound"]] {
+		return
+	}
+	e := LeaseChanged{Node: t.node, Bound: v["bound"], Ends: now().Add(time.Duration(left) * time.Second).Truncate(time.Second)}
+	if e.Bound == t.lease.Bound && e.Ends.Sub(t.lease.Ends).Abs() < leaseMoved {
+		return
+	}
+	if t.w.publish(t.s, e) == nil {
+		t.lease = e
+	}
+}
+
+func (t *leaseTeller) noticeSaid(v map[string]string) {
+	at, err := strconv.ParseInt(v["at"], 10, 64)
+	action := v["action"]
+	if err != nil || action != "terminate" && action != "stop" && action != "hibernate" {
+		return
+	}
+	e := SpotNotice{Node: t.node, Action: action, At: time.Unix(at, 0).UTC()}
+	if e != t.notice && t.w.publish(t.s, e) == nil {
+		t.notice = e
+	}
+}
+
+// Extend moves the end of a cluster's lease, on every node. The budget is not
+// touched: what it pays for stays the limit.
+func (w *Workbench) Extend(ctx context.Context, cluster string, by time.Duration) error {
+	c, err := w.FindCluster(cluster)
+	if err != nil {
+		return err
+	}
+	if !leased(c.Provider) {
+		return &Fault{What: "extend the lease of cluster " + c.Name, Node: -1, Why: "machines of provider " + c.Provider + " have none"}
+	}
+	lock, err := w.claimChange(ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	l, err := w.open(c)
+	if err != nil {
+		return err
+	}
+	// Once counts once, however often it is sent: an answer may get lost.
+	line := remote.AsRoot(fmt.Sprintf("sh /var/lib/dlwb/lease extend %d --once %s", int(by.Seconds()), newLifeID()))
+	err = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		r, err := n.Exec(ctx, remote.Cmd{Line: line})
+		if err == nil && r.ExitCode != 0 {
+			err = &Fault{What: "extend the lease", Node: i, Why: fmt.Sprintf("%q ended with %d", line, r.ExitCode), LastLines: lastLines(string(r.Stderr), 3)}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d := &drive{w: w, s: scope{cluster: c.Name, life: c.ID}, record: c}
+	if d.data, err = w.clusterData(c); err != nil {
+		return err
+	}
+	d.data.Cluster.ExpiresAt = d.data.Cluster.ExpiresAt.Add(by)
+	if err := d.saveData(); err != nil {
+		return err
+	}
+	return w.publish(d.s, clusterUp(d.data.Cluster))
+}
+
+// activeEvery is how often a node is told that somebody is at work on it: a
+// long transfer shows in nothing that its lease looks at.
+const activeEvery = 5 * time.Minute
+
+// keepActive keeps the nodes' leases from taking a long step for idleness.
+func (l *link) keepActive(ctx context.Context) {
+	for leased(l.cluster.Provider) {
+		_ = l.each(ctx, func(ctx context.Context, _ int, n *remote.Node) error {
+			_, err := n.Exec(ctx, remote.Cmd{Line: "touch ~/.dlwb/active"})
+			return err
+		})
+		select {
+		case <-time.After(activeEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

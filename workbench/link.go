@@ -1,0 +1,172 @@
+package workbench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/store"
+)
+
+// link is this process's connections to the nodes of one life of a cluster.
+// They are shared by everything that talks to the nodes.
+type link struct {
+	life    int64
+	cluster cloud.Cluster
+	nodes   []*remote.Node
+	ctx     context.Context // ends with the link
+	cancel  context.CancelFunc
+	observe sync.Once
+}
+
+func newLink(ctx context.Context, life int64, c cloud.Cluster) *link {
+	l := &link{life: life, cluster: c}
+	l.ctx, l.cancel = context.WithCancel(ctx)
+	for _, n := range c.Nodes {
+		l.nodes = append(l.nodes, remote.Open(target(n, c.KeyFile)))
+	}
+	return l
+}
+
+// target is what a provider says of a node, as the dialer takes it.
+func target(n cloud.Node, keyFile string) remote.Target {
+	t := remote.Target{
+		Name: n.Name, Addr: n.Addr, User: n.User, HostKey: n.HostKey, NextHostKey: n.NextHostKey,
+		KeyFile: keyFile, Keys: n.Keys,
+	}
+	for _, j := range n.Jumps {
+		t.Jumps = append(t.Jumps, remote.Jump{Name: j.Name, Addr: j.Addr, User: j.User, HostKey: j.HostKey, Keys: j.Keys})
+	}
+	return t
+}
+
+func (l *link) close() {
+	l.cancel()
+	for _, n := range l.nodes {
+		_ = n.Close()
+	}
+}
+
+// each does something on every node at once. The first error ends the others.
+func (l *link) each(ctx context.Context, do func(ctx context.Context, i int, n *remote.Node) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for i, n := range l.nodes {
+		g.Go(func() error { return do(ctx, i, n) })
+	}
+	return g.Wait()
+}
+
+// peers are the nodes as they see each other, without node i (-1: all).
+func (l *link) peers(without int) []remote.Peer {
+	var peers []remote.Peer
+	for i, n := range l.cluster.Nodes {
+		if i != without {
+			peers = append(peers, remote.Peer{Name: n.Name, Host: n.PeerHost, Port: n.PeerPort, User: n.User, HostKey: n.HostKey})
+		}
+	}
+	return peers
+}
+
+// open gives the connections to a cluster, making them on first use.
+func (w *Workbench) open(c store.Cluster) (*link, error) {
+	d, err := w.clusterData(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(d.Cluster.Nodes) == 0 {
+		return nil, &Fault{What: "reach cluster " + c.Name, Node: -1, Why: "it never came up",
+			Next: "dlwb down " + c.Name + " removes what there is of it"}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l := w.links[c.Name]; l != nil && l.life == c.ID {
+		return l, nil
+	}
+	l := newLink(w.ctx, c.ID, d.Cluster)
+	w.links[c.Name] = l
+	return l, nil
+}
+
+// unlink closes the connections to a cluster, and the tunnels that lead over
+// them.
+func (w *Workbench) unlink(cluster string) {
+	w.closeTunnels(cluster, "the machines have other addresses or keys now")
+	w.mu.Lock()
+	l := w.links[cluster]
+	delete(w.links, cluster)
+	w.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
+}
+
+// Node gives the connection to one node of a cluster, for a shell, a command
+// or a copy.
+func (w *Workbench) Node(cluster string, node int) (*remote.Node, error) {
+	c, err := w.FindCluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	l, err := w.open(c)
+	if err != nil {
+		return nil, err
+	}
+	if node < 0 || node >= len(l.nodes) {
+		return nil, &Fault{What: fmt.Sprintf("find node %d of cluster %s", node, c.Name), Node: -1,
+			Why: fmt.Sprintf("it has %d, counted from 0", len(l.nodes))}
+	}
+	return l.nodes[node], nil
+}
+
+// NodeCount is how many nodes a cluster has.
+func (w *Workbench) NodeCount(cluster string) (int, error) {
+	c, err := w.FindCluster(cluster)
+	if err != nil {
+		return 0, err
+	}
+	d, err := w.clusterData(c)
+	return len(d.Cluster.Nodes), err
+}
+
+// connectLimit bounds the first connection to all nodes. Providers return from
+// Up when ssh answers, so this is for the odd slow one.
+const connectLimit = 60 * time.Second
+
+// connect reaches every node, puts the scripts there and lets the nodes reach
+// each other.
+func (w *Workbench) connect(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	err := l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		if err := n.Connect(ctx); err != nil {
+			return &Fault{What: "connect", Node: i, Why: err.Error()}
+		}
+		if err := n.Install(ctx); err != nil {
+			return &Fault{What: "put the scripts in ~/.dlwb/bin", Node: i, Why: err.Error()}
+		}
+		return nil
+	})
+	if err != nil || len(l.nodes) < 2 {
+		return err
+	}
+	key := w.peerKey(l.cluster.Name)
+	if err := os.MkdirAll(filepath.Dir(key), 0o700); err != nil {
+		return err
+	}
+	if err := remote.Pair(ctx, l.nodes, l.peers(-1), key); err != nil {
+		return &Fault{What: "let the nodes reach each other", Node: -1, Why: err.Error()}
+	}
+	return nil
+}
+
+// peerKey is the key with which the nodes of a cluster reach each other.
+func (w *Workbench) peerKey(cluster string) string {
+	return filepath.Join(w.keysDir(cluster), "peer")
+}

@@ -1,0 +1,160 @@
+package workbench
+
+import (
+	"context"
+	"slices"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/store"
+)
+
+// Offers lists the machines that a provider has, the best first.
+func (w *Workbench) Offers(ctx context.Context, provider string, q cloud.Query) (cloud.Offers, error) {
+	p, err := w.provider(provider)
+	if err != nil {
+		return cloud.Offers{}, err
+	}
+	market, ok := p.(cloud.Offerer)
+	if !ok {
+		return cloud.Offers{}, &Fault{What: "list the machines of provider " + provider, Node: -1,
+			Why: "there is no choice: its machines are those that are there"}
+	}
+	return market.Offers(ctx, q)
+}
+
+// Markets are the providers whose machines can be chosen.
+func (w *Workbench) Markets() []string {
+	var kinds []string
+	for _, kind := range w.kinds() {
+		if _, ok := w.providers[kind].(cloud.Offerer); ok {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Hunt looks everywhere for what was left behind without a record here: by a
+// dlwb that was killed and whose state directory is gone, or on another
+// machine.
+func (w *Workbench) Hunt(ctx context.Context, progress func(text string)) (map[string]cloud.Hunt, error) {
+	rows, err := w.db.LiveClusters()
+	if err != nil {
+		return nil, err
+	}
+	var lives []string
+	for _, c := range rows {
+		d, err := w.clusterData(c)
+		if err != nil {
+			return nil, err
+		}
+		lives = append(lives, d.Life)
+	}
+	known := func(life string) bool { return slices.Contains(lives, life) }
+	found := map[string]cloud.Hunt{}
+	for _, kind := range w.kinds() {
+		c, ok := w.providers[kind].(cloud.Collector)
+		if !ok {
+			continue
+		}
+		if found[kind], err = c.Orphans(ctx, known, func(_ int, text string) { progress(text) }); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// Collect removes an orphan that Hunt found, and proves it.
+func (w *Workbench) Collect(ctx context.Context, provider string, o cloud.Orphan, progress func(text string)) (cloud.Receipt, error) {
+	p, err := w.provider(provider)
+	if err != nil {
+		return cloud.Receipt{}, err
+	}
+	c, ok := p.(cloud.Collector)
+	if !ok {
+		return cloud.Receipt{}, &Fault{What: "remove what was left behind", Node: -1, Why: "provider " + provider + " leaves nothing"}
+	}
+	receipt, err := c.Collect(ctx, o, func(_ int, text string) { progress(text) })
+	if !receipt.Proven() {
+		err = &UnresolvedError{receipt, o.PerHour, err}
+	}
+	return receipt, err
+}
+
+// StopMachines stops the machines of a cluster and keeps their disks. A run
+// that is going on is stopped first and its log brought home.
+func (w *Workbench) StopMachines(ctx context.Context, cluster string) error {
+	return w.suspend(ctx, cluster, func(c store.Cluster) { w.endRun(ctx, c) },
+		func(ctx context.Context, s cloud.Suspender, life cloud.Life, c cloud.Cluster, progress cloud.Progress) (cloud.Cluster, error) {
+			return s.Stop(ctx, life, c, progress)
+		})
+}
+
+// StartMachines starts the machines of a cluster that were stopped.
+func (w *Workbench) StartMachines(ctx context.Context, cluster string) error {
+	return w.suspend(ctx, cluster, func(store.Cluster) {},
+		func(ctx context.Context, s cloud.Suspender, life cloud.Life, c cloud.Cluster, progress cloud.Progress) (cloud.Cluster, error) {
+			return s.Start(ctx, life, c, progress)
+		})
+}
+
+type suspending func(context.Context, cloud.Suspender, cloud.Life, cloud.Cluster, cloud.Progress) (cloud.Cluster, error)
+
+func (w *Workbench) suspend(ctx context.Context, cluster string, before func(store.Cluster), do suspending) error {
+	c, err := w.FindCluster(cluster)
+	if err != nil {
+		return err
+	}
+	p, err := w.provider(c.Provider)
+	if err != nil {
+		return err
+	}
+	suspender, ok := p.(cloud.Suspender)
+	if !ok {
+		return &Fault{What: "stop the machines of cluster " + c.Name, Node: -1,
+			Why: "provider " + c.Provider + " has no machines that can be stopped and started", Next: "dlwb down " + c.Name}
+	}
+	lock, err := w.claimChange(ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	before(c)
+	d := &drive{w: w, s: scope{cluster: c.Name, life: c.ID}, record: c, plan: &Plan{Cluster: c.Name}}
+	if d.data, err = w.clusterData(c); err != nil {
+		return err
+	}
+	life, err := w.lifeOf(c)
+	if err != nil {
+		return err
+	}
+	was := d.data.Cluster
+	w.closeTunnels(c.Name, "the machines are stopped")
+	is, err := do(ctx, suspender, life, was, func(node int, text string) { d.say(StepCluster, node, text) })
+	if err != nil {
+		return &Fault{What: "stop or start the machines of cluster " + c.Name, Node: -1, Why: err.Error(), Next: nextOf(err)}
+	}
+	w.unlink(c.Name)
+	d.data.reprice(c, remember(is, was))
+	if err := d.saveData(); err != nil {
+		return err
+	}
+	if is.Stopped {
+		if err := d.setPhase(PhaseStopped); err != nil {
+			return err
+		}
+		return w.publish(d.s, ClusterStopped{PricePerHour: is.PricePerHour, Costs: is.Costs})
+	}
+	if d.link, err = w.open(d.record); err != nil {
+		return err
+	}
+	if err := d.firstContact(ctx); err != nil {
+		return err
+	}
+	if err := w.connect(ctx, d.link); err != nil {
+		return err
+	}
+	if err := d.setPhase(PhaseReady); err != nil {
+		return err
+	}
+	return w.publish(d.s, clusterUp(d.data.Cluster))
+}

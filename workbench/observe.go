@@ -1,0 +1,159 @@
+package workbench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/store"
+)
+
+// observe stores the telemetry of a cluster's nodes for as long as the link is
+// there, whether something runs on them or not: an idle GPU costs the same. Of
+// several dlwb one does it; the others read what it stores.
+func (w *Workbench) observe(s scope, l *link) {
+	l.observe.Do(func() {
+		w.background(func(context.Context) { w.storeTelemetry(l.ctx, s, l) })
+	})
+}
+
+// observeRetry is how often a dlwb looks whether it is its turn.
+const observeRetry = 2 * time.Second
+
+func (w *Workbench) storeTelemetry(ctx context.Context, s scope, l *link) {
+	for ctx.Err() == nil {
+		lock, err := w.claim(s.cluster, lockObserve)
+		if err == nil && lock != nil {
+			defer lock.release()
+			o := &observer{w: w, s: s, l: l, pace: remote.NewPace(), hung: map[int]bool{}}
+			o.run(ctx)
+			return
+		}
+		select {
+		case <-time.After(observeRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// observer stores the telemetry of the nodes of one cluster. What comes is
+// gathered and written a few times a second: with many nodes a write for each
+// sample costs more than all the rest.
+type observer struct {
+	w    *Workbench
+	s    scope
+	l    *link
+	pace *remote.Pace
+
+	mu       sync.Mutex
+	gathered []store.Sample
+	hung     map[int]bool // nodes whose nvidia-smi does not answer
+
+	thinned time.Time // used by keep alone
+}
+
+func (o *observer) run(ctx context.Context) {
+	var rest sync.WaitGroup
+	rest.Go(func() { o.keep(ctx) })
+	_ = o.l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		var both sync.WaitGroup
+		both.Go(func() { o.node(ctx, i) })
+		if leased(o.l.cluster.Provider) {
+			both.Go(func() { o.w.nodeLease(ctx, o.s, o.l, i) })
+		}
+		both.Wait()
+		return nil
+	})
+	rest.Wait()
+}
+
+// node gathers the samples of one node. An error ends it with a line in the log
+// alone: a panel without news says so by itself.
+func (o *observer) node(ctx context.Context, node int) {
+	parser := metrics.NewTelemetry()
+	err := o.l.nodes[node].Telemetry(ctx, o.l.cluster.Nodes[node].Interface, o.pace, func(frame []byte) {
+		if sample, ok := parser.Frame(frame); ok {
+			o.take(node, sample)
+		}
+	})
+	slog.Debug("telemetry ended", "cluster", o.s.cluster, "node", node, "error", err)
+}
+
+func (o *observer) take(node int, sample metrics.Sample) {
+	body, err := json.Marshal(sample)
+	if err != nil {
+		return
+	}
+	hung := sample.GPUError == metrics.SMISilent
+	o.mu.Lock()
+	o.gathered = append(o.gathered, store.Sample{Cluster: o.s.cluster, Life: o.s.life, Node: node, Time: now(), Body: body})
+	was := o.hung[node]
+	o.hung[node] = hung
+	o.mu.Unlock()
+	switch {
+	case hung && !was:
+		_ = o.w.publish(o.s, Noticed{Level: "warning", Text: fmt.Sprintf("nvidia-smi on node%d does not answer: what its GPUs do is unknown from now on", node),
+			Next: "the run goes on; dmesg on the node may tell of a GPU that fell off the bus"})
+	case was && !hung:
+		_ = o.w.publish(o.s, Noticed{Level: "info", Text: fmt.Sprintf("nvidia-smi on node%d answers again", node)})
+	}
+}
+
+const (
+	// flushEvery is how often gathered samples are stored.
+	flushEvery = 250 * time.Millisecond
+	// nobodyAfter is how long after the last look at the samples their pace
+	// is lowered.
+	nobodyAfter = 15 * time.Second
+	// slowPace is that pace; a run's record needs no more.
+	slowPace = 10 * time.Second
+)
+
+// keep stores what was gathered, sets the pace, and thins what is old.
+func (o *observer) keep(ctx context.Context) {
+	flush, thin := time.NewTicker(flushEvery), time.NewTicker(thinEvery)
+	defer flush.Stop()
+	defer thin.Stop()
+	looks, looked := o.w.looks(o.s.life), time.Now()
+	o.thin(now())
+	for {
+		select {
+		case <-flush.C:
+			o.flush()
+			if l := o.w.looks(o.s.life); l != looks {
+				looks, looked = l, time.Now()
+			}
+			if time.Since(looked) > nobodyAfter {
+				o.pace.Set(slowPace)
+			} else {
+				o.pace.Set(time.Second)
+			}
+		case <-thin.C:
+			o.thin(now())
+		case <-ctx.Done():
+			o.flush()
+			return
+		}
+	}
+}
+
+// flush stores what was gathered. What can't be stored is a gap.
+func (o *observer) flush() {
+	o.mu.Lock()
+	samples := o.gathered
+	o.gathered = nil
+	o.mu.Unlock()
+	if len(samples) == 0 {
+		return
+	}
+	if err := o.w.db.AddSamples(samples); err != nil {
+		slog.Debug("telemetry not stored", "cluster", o.s.cluster, "samples", len(samples), "error", err)
+		return
+	}
+	o.w.changed()
+}

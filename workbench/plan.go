@@ -1,0 +1,386 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/remote/environment"
+)
+
+// Plan is what a profile will do before it does anything.
+type Plan struct {
+	Profile      *profiles.Profile `json:"-"`
+	Name         string            `json:"profile"`
+	Path         string            `json:"path,omitempty"`
+	Cluster      string            `json:"cluster"`
+	Provider     string            `json:"provider"`
+	Nodes        int               `json:"nodes"`
+	Engine       string            `json:"engine"`
+	EngineWhy    string            `json:"engine_why,omitempty"`
+	WorldSize    int               `json:"world_size"`
+	Environment  string            `json:"environment"`
+	Code         CodePlan          `json:"code"`
+	Commands     []RankInfo        `json:"commands"`
+	PricePerHour float64           `json:"price_per_hour"`
+	Costs        []cloud.Cost      `json:"costs"`
+	// Most is what the cluster can cost at most before its own lease ends it,
+	// in US dollars; MostWhy says by which limit.
+	Most       float64         `json:"most"`
+	MostWhy    string          `json:"most_why,omitempty"`
+	Offer      *cloud.Offer    `json:"offer,omitempty"` // the machine; none where there is no choice
+	Limits     []string        `json:"limits"`          // that are acted on
+	Results    []string        `json:"results"`         // paths
+	Forward    []string        `json:"forward"`         // opened while the run is watched
+	NotActedOn []string        `json:"not_acted_on"`
+	Steps      []string        `json:"steps"`
+	Findings   []cloud.Finding `json:"findings"`
+
+	procs int // ranks per node, as far as it is known
+}
+
+// CodePlan is what would be copied to the nodes at most.
+type CodePlan struct {
+	Dir      string   `json:"dir"`
+	Files    int      `json:"files"`
+	Bytes    int64    `json:"bytes"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// OK reports whether nothing was found that stands in the way.
+func (p *Plan) OK() bool {
+	for _, f := range p.Findings {
+		if !f.OK {
+			return false
+		}
+	}
+	return true
+}
+
+// Plan reads a profile and works out what it would do. It changes nothing.
+func (w *Workbench) Plan(ctx context.Context, path string) (*Plan, error) {
+	p, err := profiles.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return w.PlanProfile(ctx, p)
+}
+
+// PlanProfile is Plan for a profile that is already read.
+func (w *Workbench) PlanProfile(ctx context.Context, p *profiles.Profile) (*Plan, error) {
+	provider, err := w.check(p)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{
+		Profile: p, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
+		Nodes: p.Machines.Count, Environment: describeEnvironment(p.Environment),
+		Limits: describeLimits(p), Steps: Steps,
+		Results: append([]string{}, p.Results.Paths...), Forward: append([]string{}, p.Forward...),
+		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
+	}
+	w.preflight(ctx, provider, plan)
+	tree, err := remote.Scan(ctx, p.CodeDir(), w.excluded(p))
+	if err != nil {
+		return nil, err
+	}
+	plan.Code = CodePlan{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings}
+	return plan, w.planCommands(ctx, plan)
+}
+
+// preflight asks the provider what stands in the way and what it would cost.
+func (w *Workbench) preflight(ctx context.Context, provider cloud.Provider, plan *Plan) {
+	spec := specOf(plan.Profile)
+	if c, err := w.db.Cluster(plan.Cluster); err == nil && c.EndedAt == nil {
+		if d, err := w.clusterData(c); err == nil {
+			spec.Have = len(d.Cluster.Nodes)
+		}
+	}
+	found := provider.Check(ctx, spec)
+	plan.Findings, plan.Offer, plan.PricePerHour = append([]cloud.Finding{}, found.Findings...), found.Offer, found.PricePerHour
+	plan.Costs = append(plan.Costs, found.Costs...)
+	plan.Most, plan.MostWhy = most(found, plan.Profile.Limits)
+}
+
+// Meet lets the provider of a plan ask what only a person knows, before a screen
+// takes the terminal. Most providers have nothing to ask.
+func (w *Workbench) Meet(ctx context.Context, plan *Plan) error {
+	g, ok := w.providers[plan.Provider].(cloud.Greeter)
+	if !ok {
+		return nil
+	}
+	if err := g.Meet(ctx, specOf(plan.Profile)); err != nil {
+		return &Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
+	}
+	return nil
+}
+
+// most is what a cluster can cost at most: what its lifetime costs at the
+// highest price, or its budget, whichever is reached first.
+func most(p cloud.Preflight, l profiles.Limits) (float64, string) {
+	perHour := max(p.MostPerHour, p.PricePerHour)
+	if perHour == 0 {
+		return 0, ""
+	}
+	byTime := perHour * l.Lifetime.Hours()
+	if l.Budget > 0 && p.PricePerHour > 0 && l.Budget < byTime {
+		return l.Budget, fmt.Sprintf("limits.budget: the machines shut themselves down when it is spent, after %s at $%.2f/h",
+			durationText(time.Duration(l.Budget/p.PricePerHour*float64(time.Hour)).Round(time.Minute)), p.PricePerHour)
+	}
+	return byTime, fmt.Sprintf("limits.lifetime: the machines shut themselves down after %s, at $%.2f/h", durationText(l.Lifetime), perHour)
+}
+
+// excluded is what of the code directory is not sent: what the profile leaves
+// out, the results, which are made on the nodes and would meet older ones, and
+// the state directory where somebody has put it there: it holds keys, and
+// changes all the time.
+func (w *Workbench) excluded(p *profiles.Profile) []string {
+	exclude := slices.Clone(p.Code.Exclude)
+	if rel, err := filepath.Rel(p.CodeDir(), w.dir); err == nil && filepath.IsLocal(rel) {
+		exclude = append(exclude, "/"+filepath.ToSlash(rel))
+	}
+	for _, path := range p.Results.Paths {
+		exclude = append(exclude, "/"+path)
+	}
+	return exclude
+}
+
+// check holds a profile against what this dlwb can do and what is on the disk.
+func (w *Workbench) check(p *profiles.Profile) (cloud.Provider, error) {
+	provider, ok := w.providers[p.Provider]
+	if !ok {
+		return nil, profiles.Errors{p.Fault("provider", "provider "+p.Provider+" can't be used",
+			"this dlwb makes clusters with: "+strings.Join(w.kinds(), ", "), "", "set provider to one of these")}
+	}
+	if k := p.Environment.Kind; !slices.Contains(EnvironmentKinds, k) {
+		return nil, profiles.Errors{p.Fault("environment", "environment "+k+" can't be made",
+			"this dlwb sets up: "+strings.Join(EnvironmentKinds, ", "), "", "set environment: system, or {venv: requirements.txt}")}
+	}
+	return provider, p.CheckFiles()
+}
+
+// EnvironmentKinds are the kinds of environments that can be made on nodes.
+var EnvironmentKinds = []string{environment.System, environment.Venv}
+
+func (w *Workbench) kinds() []string { return slices.Sorted(maps.Keys(w.providers)) }
+
+// planCommands works out the command of every rank. On the local provider the
+// nodes are this machine, so what will be found there is known; elsewhere the
+// interpreter and the number of GPUs are known only on the nodes, and the plan
+// says so.
+func (w *Workbench) planCommands(ctx context.Context, plan *Plan) error {
+	p := plan.Profile
+	python, torch, gpus := "python3", "", 0
+	if p.Provider == "local" {
+		gpus = localGPUs(ctx, p, plan.Nodes)
+		found, err := environment.Probe(ctx, thisMachine{}, p.Environment.Python)
+		var failure *environment.Failure
+		switch {
+		case errors.As(err, &failure):
+			plan.Findings = append(plan.Findings, cloud.Finding{What: "Python", Text: failure.Why, Next: failure.Next})
+		case err != nil:
+			return err
+		default:
+			python, torch = found.Python, found.Torch
+			plan.EngineWhy = found.Text
+		}
+	}
+	plan.Engine = engine.Resolve(p.Run.Engine, torch != "")
+	words, err := engine.Split(p.Run.Command)
+	if err != nil {
+		return err
+	}
+	nodes := make([]engine.Node, plan.Nodes)
+	for i := range nodes {
+		nodes[i] = engine.Node{Host: nodeHost(p.Provider, i), GPUs: gpus}
+		if i < len(p.Machines.Hosts) { // what is known of others is known there
+			nodes[i].GPUs = len(p.Machines.HostOptions[p.Machines.Hosts[i]].GPUs)
+		}
+	}
+	made, err := engine.Make(plan.Engine, nodes, engine.Job{
+		Command: words, Python: python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/RUN",
+		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: p.Run.MasterPort, Env: environ(p.Run.Env, false),
+	})
+	if err != nil {
+		return err
+	}
+	plan.WorldSize, plan.procs = made.WorldSize, made.WorldSize/plan.Nodes
+	plan.Commands = rankInfos(made)
+	return nil
+}
+
+// rankInfos lists every rank with the command that starts it.
+func rankInfos(p engine.Plan) []RankInfo {
+	var ranks []RankInfo
+	for _, r := range p.Ranks() {
+		info := RankInfo{Rank: r.Rank, LocalRank: r.LocalRank, Node: r.Node}
+		for _, proc := range p.Nodes[r.Node] {
+			for _, rank := range proc.Ranks {
+				if rank == r.Rank {
+					info.Command = engine.Join(proc.Argv)
+				}
+			}
+		}
+		ranks = append(ranks, info)
+	}
+	return ranks
+}
+
+func nodeHost(provider string, i int) string {
+	if provider == "local" {
+		return "127.0.0.1"
+	}
+	return fmt.Sprintf("node%d", i)
+}
+
+func specOf(p *profiles.Profile) cloud.Spec {
+	m := p.Machines
+	spec := cloud.Spec{
+		Name: p.Name, Count: m.Count, SimulateGPUs: m.SimulateGPUs, Hosts: m.Hosts, HostKeys: m.HostKeys,
+		Regions: m.Regions, Instance: m.Instance,
+		Need: cloud.Need{GPU: m.Need.GPU, GPUs: m.Need.GPUs, Memory: m.Need.Memory, MaxPrice: m.Need.MaxPrice},
+		Spot: m.Spot, OnDemandFallback: m.SpotFallback, Image: m.Image, Disk: m.Disk, Subnet: m.Subnet,
+		User: m.User, SSHPort: m.SSHPort, InstanceProfile: m.InstanceProfile,
+		Budget: p.Limits.Budget, Lifetime: p.Limits.Lifetime, Idle: p.Limits.Idle,
+		Drain: cloud.Drain{S3: p.Results.S3},
+	}
+	if len(m.HostOptions) > 0 {
+		spec.HostKeys, spec.HostOptions = maps.Clone(m.HostKeys), map[string]cloud.HostOption{}
+	}
+	for host, o := range m.HostOptions {
+		spec.HostOptions[host] = cloud.HostOption{GPUs: o.GPUs, Dir: o.Dir, Python: o.Python}
+		if o.HostKey != "" {
+			if spec.HostKeys == nil {
+				spec.HostKeys = map[string]string{}
+			}
+			spec.HostKeys[host] = o.HostKey
+		}
+	}
+	if spec.Drain.S3 != "" {
+		for _, path := range p.Results.Paths {
+			spec.Drain.Paths = append(spec.Drain.Paths, remoteCode(p.Name)+"/"+path)
+		}
+	}
+	return spec
+}
+
+// environ turns the profile's variables into K=V. Without secrets a secret's
+// value is left out, for whatever is shown.
+func environ(vars []profiles.Var, secrets bool) []string {
+	var env []string
+	for _, v := range vars {
+		if v.Secret && !secrets {
+			env = append(env, v.Name+"=…")
+			continue
+		}
+		env = append(env, v.Name+"="+v.Value)
+	}
+	return env
+}
+
+func describeEnvironment(e profiles.Environment) string {
+	s := e.Kind
+	if e.File != "" {
+		s += " from " + e.File
+	}
+	if e.Python != "" {
+		s += ", " + e.Python
+	}
+	if e.Optional {
+		s += "; optional: without it, what is there"
+	}
+	return s
+}
+
+// describeLimits lists the limits that something acts on.
+func describeLimits(p *profiles.Profile) []string {
+	s, l := []string{}, p.Limits
+	if leased(p.Provider) {
+		s = append(s, "lifetime: "+durationText(l.Lifetime)+" after their start the machines shut themselves down",
+			"idle: so they do after "+durationText(l.Idle)+" without a run, a login or work on a GPU")
+		if l.Budget > 0 {
+			s = append(s, fmt.Sprintf("budget: so they do when $%.2f may be spent", l.Budget))
+		}
+	}
+	if l.Stall > 0 {
+		s = append(s, "stall: no output for "+durationText(l.Stall)+" ends the run")
+	}
+	return s
+}
+
+// leased reports whether the machines of a provider end by themselves.
+func leased(provider string) bool { return provider == "ec2" }
+
+// durationText is a duration without its empty parts: 30m, 1h30m, 24h.
+func durationText(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// idleKeys are keys that profiles may have and nothing acts on, with what does
+// it instead.
+var idleKeys = []struct {
+	key, instead string
+	leased       bool // machines with a lease act on it
+}{
+	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", true},
+	{"limits.lifetime", "only dlwb down ends a cluster", true},
+	{"limits.idle", "only dlwb down ends a cluster", true},
+	{"results.s3", "results are brought to this machine", true},
+	{"results.checkpoints", "list the directory in results.paths to bring it home", false},
+}
+
+// notActedOn lists what a profile asks for and does not get: a promise that
+// nobody keeps must be told before anybody relies on it.
+func notActedOn(p *profiles.Profile) []string {
+	s := []string{}
+	for _, k := range idleKeys {
+		if p.Gives(k.key) && !(k.leased && leased(p.Provider)) {
+			s = append(s, k.key+": "+k.instead)
+		}
+	}
+	return s
+}
+
+// localGPUs is how many GPUs each node of a local cluster gets: simulated ones,
+// or an even share of the machine's.
+func localGPUs(ctx context.Context, p *profiles.Profile, nodes int) int {
+	if p.Machines.SimulateGPUs > 0 {
+		return p.Machines.SimulateGPUs
+	}
+	out, err := exec.CommandContext(ctx, "nvidia-smi", "-L").Output()
+	if err != nil {
+		return 0
+	}
+	return strings.Count(string(out), "GPU ") / max(nodes, 1)
+}
+
+// thisMachine runs a command here, for plans of local clusters.
+type thisMachine struct{}
+
+// Exec runs a line with sh.
+func (thisMachine) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), out, exit.Stderr, nil
+	}
+	return 0, out, nil, err
+}

@@ -1,0 +1,85 @@
+package workbench
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dlwb/dlwb/cloud"
+)
+
+// Text is the plan as a page of plain text.
+func (p *Plan) Text() string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("profile", "%s %s", p.Name, p.Path)
+	row("cluster", "%s: %s on %s%s", p.Cluster, count(p.Nodes, "node"), p.Provider, costText(p.PricePerHour))
+	if o := p.Offer; o != nil {
+		row("machine", "%s in %s: %s", o.Instance, o.Region, offerText(*o))
+	}
+	for _, c := range p.Costs {
+		row("", "$%.4f/h  %s (%s)", c.PerHour, c.What, c.Source)
+	}
+	if p.Most > 0 {
+		row("at most", "$%.2f by %s", p.Most, p.MostWhy)
+	}
+	row("environment", "%s", p.Environment)
+	if p.EngineWhy != "" {
+		row("", "finds %s", p.EngineWhy)
+	}
+	row("code", "%s, %s from %s; only what changed is sent", count(p.Code.Files, "file"), bytesText(p.Code.Bytes), p.Code.Dir)
+	for _, w := range p.Code.Warnings {
+		row("", "warning: %s", w)
+	}
+	row("engine", "%s, world size %d", p.Engine, p.WorldSize)
+	for _, c := range p.Commands {
+		row(fmt.Sprintf("  rank %d", c.Rank), "node%d: %s", c.Node, c.Command)
+	}
+	if len(p.Results) > 0 {
+		row("results", "%s from node0", strings.Join(p.Results, ", "))
+	}
+	if len(p.Limits) > 0 {
+		row("limits", "%s", strings.Join(p.Limits, ", "))
+	}
+	if len(p.Forward) > 0 {
+		row("forward", "%s of node0, while the run is watched", strings.Join(p.Forward, ", "))
+	}
+	for _, n := range p.NotActedOn {
+		row("ignored", "%s", n)
+	}
+	row("steps", "%s", strings.Join(p.Steps, " → "))
+	for _, f := range p.Findings {
+		mark := "✓"
+		if !f.OK {
+			mark = "✗"
+		}
+		row("check", "%s %s: %s", mark, f.What, f.Text)
+		if f.Next != "" {
+			row("", "  next: %s", f.Next)
+		}
+	}
+	return b.String()
+}
+
+func costText(perHour float64) string {
+	if perHour == 0 {
+		return ", costs nothing"
+	}
+	return fmt.Sprintf(", $%.2f/h", perHour)
+}
+
+// offerText describes a machine in a line.
+func offerText(o cloud.Offer) string {
+	s := fmt.Sprintf("%d vCPUs, %s", o.VCPUs, bytesText(o.Memory))
+	if o.GPUs > 0 {
+		s = fmt.Sprintf("%d × %s with %s each, ", o.GPUs, o.GPU, bytesText(o.GPUMemory)) + s
+	}
+	if o.EFA > 0 {
+		s += ", EFA"
+	}
+	if o.Arch != "" && o.Arch != "x86_64" {
+		s += ", " + o.Arch
+	}
+	return s
+}

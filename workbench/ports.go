@@ -1,0 +1,70 @@
+package workbench
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// The local ports that the forwards of a cluster had are kept in a file, so that
+// an address stays what it was when dlwb is started again. They are a habit and
+// no promise: whoever can't read or write the file chooses anew.
+
+func (w *Workbench) portsFile(cluster string) string {
+	return filepath.Join(w.dir, "forwards", cluster+".json")
+}
+
+func (w *Workbench) keptPorts(cluster string) map[string]int {
+	kept := map[string]int{}
+	b, err := os.ReadFile(w.portsFile(cluster))
+	if err == nil {
+		_ = json.Unmarshal(b, &kept)
+	}
+	return kept
+}
+
+// keptPort is the local port that a forward had before; 0 when it had none.
+func (w *Workbench) keptPort(cluster, what string) int {
+	if port := w.keptPorts(cluster)[what]; port > 0 && port <= 65535 {
+		return port
+	}
+	return 0
+}
+
+// keepPort notes the local port of a forward. The first one stays, so that a
+// second dlwb, which has to take another, does not change it; one that was
+// asked for takes its place.
+func (w *Workbench) keepPort(cluster, what string, port int, asked bool) {
+	kept := w.keptPorts(cluster)
+	if had := kept[what]; had == port || had != 0 && !asked {
+		return
+	}
+	kept[what] = port
+	b, err := json.Marshal(kept)
+	if err == nil {
+		err = writeWhole(w.portsFile(cluster), b)
+	}
+	if err != nil {
+		slog.Debug("the local port was not kept", "cluster", cluster, "error", err)
+	}
+}
+
+// writeWhole puts a private file in place at once: whoever reads it sees the
+// old one or the new one.
+func writeWhole(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	_, err = tmp.Write(text)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

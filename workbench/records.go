@@ -1,0 +1,228 @@
+package workbench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/store"
+)
+
+// clusterData is what the store keeps of a cluster beyond its columns.
+type clusterData struct {
+	// Life is the id under which the provider knows this life's resources.
+	Life    string        `json:"life"`
+	Cluster cloud.Cluster `json:"cluster"`
+	// Spent is what was paid until PricedAt, when the price last changed, in
+	// US dollars.
+	Spent    float64              `json:"spent,omitempty"`
+	PricedAt time.Time            `json:"priced_at,omitzero"`
+	Envs     []environment.Result `json:"environments,omitempty"` // one per node
+	GPUs     []int                `json:"gpus,omitempty"`         // one per node
+}
+
+// spent is what a cluster has cost so far, in US dollars.
+func (d clusterData) spent(c store.Cluster) float64 {
+	since := d.PricedAt
+	if since.IsZero() {
+		since = c.CreatedAt
+	}
+	return d.Spent + c.PricePerHour*max(0, time.Since(since).Hours())
+}
+
+// reprice notes what a cluster has cost up to now, and what it is from now on.
+func (d *clusterData) reprice(c store.Cluster, is cloud.Cluster) {
+	d.Spent, d.PricedAt, d.Cluster = d.spent(c), now(), is
+}
+
+// runData is what the store keeps of a run beyond its columns.
+type runData struct {
+	Ranks    []RankInfo      `json:"ranks"`
+	Nodes    int             `json:"nodes"`
+	Python   string          `json:"python"`
+	Stall    float64         `json:"stall_s"`
+	Results  []string        `json:"results"`
+	Forward  []string        `json:"forward,omitempty"` // opened while the run is watched
+	Metrics  [][2]string     `json:"metrics,omitempty"`
+	Progress ProgressChanged `json:"progress"`
+	// PricePerHour is what the machines cost when it was launched.
+	PricePerHour float64 `json:"price_per_hour,omitempty"`
+	// RankAtFault and NodeAtFault are set when the run has ended badly.
+	RankAtFault int `json:"rank"`
+	NodeAtFault int `json:"node"`
+}
+
+// LauncherLog is the number under which the log of the launcher itself (such
+// as torchrun's agent) on a node is read; ranks have the numbers from 0.
+func LauncherLog(node int) int { return -1 - node }
+
+// logName is the file name of a log here. On its node a launcher's log is
+// called agent.log; here those of all nodes lie side by side.
+func logName(rank int) string {
+	if rank < 0 {
+		return fmt.Sprintf("launcher-%d.log", LauncherLog(rank))
+	}
+	return fmt.Sprintf("rank-%d.log", rank)
+}
+
+func (w *Workbench) runDir(run string) string { return filepath.Join(w.dir, "runs", run) }
+
+func (w *Workbench) logPath(run string, rank int) string {
+	return filepath.Join(w.runDir(run), logName(rank))
+}
+
+// ReadLog reads what is stored of the log of a rank from a byte offset. It
+// returns io.EOF at the present end, also of a log that has not begun. Ranks
+// below 0 are launcher logs, see LauncherLog.
+func (w *Workbench) ReadLog(run string, rank int, off int64, p []byte) (int, error) {
+	f, err := os.Open(w.logPath(run, rank))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, io.EOF
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return f.ReadAt(p, off)
+}
+
+func (w *Workbench) clusterData(c store.Cluster) (clusterData, error) {
+	var d clusterData
+	if len(c.Data) == 0 {
+		return d, nil
+	}
+	if err := json.Unmarshal(c.Data, &d); err != nil {
+		return d, fmt.Errorf("read the record of cluster %s: %w", c.Name, err)
+	}
+	return d, nil
+}
+
+func (w *Workbench) runRecord(id string) (store.Run, runData, error) {
+	var d runData
+	r, err := w.db.Run(id)
+	if err != nil {
+		return r, d, w.unknownRun(id, err)
+	}
+	if err := json.Unmarshal(r.Data, &d); err != nil {
+		return r, d, fmt.Errorf("read the record of run %s: %w", id, err)
+	}
+	return r, d, nil
+}
+
+func (w *Workbench) runProgress(id string) ProgressChanged {
+	_, d, _ := w.runRecord(id)
+	return d.Progress
+}
+
+func (w *Workbench) putRun(r store.Run, d runData) error {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	r.Data = b
+	return w.db.PutRun(r)
+}
+
+// runs lists the runs of a cluster's newest life, of all clusters for an empty
+// name, newest first. A run whose end was told, and that dlwb was killed before
+// it could be put on record, is put on record now.
+func (w *Workbench) runs(cluster string) ([]store.Run, error) {
+	rows, err := w.db.Runs(cluster)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range rows {
+		if r.EndedAt != nil {
+			continue
+		}
+		if rows[i], err = w.complete(r); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// complete puts the end of a run on record if it was told.
+func (w *Workbench) complete(r store.Run) (store.Run, error) {
+	st, err := w.storyOf(r.ID)
+	if err != nil || st.ended == nil {
+		return r, err
+	}
+	// Read again: what was written before the end was told is there now.
+	r, data, err := w.runRecord(r.ID)
+	if err != nil || r.EndedAt != nil {
+		return r, err
+	}
+	return w.putEnd(r, data, *st.ended, st.endedAt)
+}
+
+// liveRun is the run of a cluster that has not ended; false when there is none.
+func (w *Workbench) liveRun(cluster string) (store.Run, bool, error) {
+	runs, err := w.runs(cluster)
+	if err != nil {
+		return store.Run{}, false, err
+	}
+	for _, r := range runs {
+		if r.EndedAt == nil {
+			return r, true, nil
+		}
+	}
+	return store.Run{}, false, nil
+}
+
+// story is what of a run was told so far: its events are the truth about it,
+// whichever dlwb wrote them and was killed behind which of them.
+type story struct {
+	started      bool // every rank was launched
+	trainStarted bool
+	ended        *RunEnded
+	endedAt      time.Time
+	trainEnded   bool
+	fetchEnded   bool
+	fetched      bool // well
+}
+
+// over reports that nothing is left to tell.
+func (s story) over() bool {
+	return s.ended != nil && (!s.started || s.trainEnded && s.fetchEnded)
+}
+
+func (w *Workbench) storyOf(run string) (story, error) {
+	var st story
+	rows, err := w.db.RunEvents(run, 0, 0)
+	if err != nil {
+		return st, err
+	}
+	for _, e := range decodeAll(rows) {
+		switch b := e.Body.(type) {
+		case RunStarted:
+			st.started = true
+		case StepStarted:
+			st.trainStarted = st.trainStarted || b.Step == StepTrain
+		case RunEnded:
+			st.ended, st.endedAt = &b, e.Time
+		case StepEnded:
+			st.trainEnded = st.trainEnded || b.Step == StepTrain
+			st.fetchEnded = st.fetchEnded || b.Step == StepFetch
+			st.fetched = st.fetched || b.Step == StepFetch && b.OK
+		}
+	}
+	return st, nil
+}
+
+// unfinishedRun is the newest run of a cluster, while something of it is left
+// to do: to watch it, to say how it ended, or to bring its results home.
+func (w *Workbench) unfinishedRun(cluster string) (store.Run, bool, error) {
+	runs, err := w.runs(cluster)
+	if err != nil || len(runs) == 0 {
+		return store.Run{}, false, err
+	}
+	st, err := w.storyOf(runs[0].ID)
+	return runs[0], err == nil && !st.over(), err
+}

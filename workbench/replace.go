@@ -1,0 +1,124 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+)
+
+const (
+	// goneLimit is how long a provider has to confirm that a machine which it
+	// announced to take away is gone. A spot notice comes two minutes before.
+	goneLimit = 5 * time.Minute
+	goneEvery = 3 * time.Second
+	// refusedPause is how long to wait after there was no machine to be had.
+	refusedPause = time.Minute
+)
+
+// replaceLost goes on with a run whose machines were taken away: it gets new
+// ones for those that are proven gone and launches the command again, as often
+// as the profile allows and while the budget lasts.
+func (d *drive) replaceLost(ctx context.Context) error {
+	limits := d.plan.Profile.Limits
+	for try := 1; d.wasTaken(); try++ {
+		ended := *d.outcome.Ended
+		if try > limits.Replacements {
+			return d.notReplaced(fmt.Sprintf("machines were replaced %d times, which is limits.replacements", limits.Replacements))
+		}
+		if spent := d.data.spent(d.record); limits.Budget > 0 && spent >= limits.Budget {
+			return d.notReplaced(fmt.Sprintf("$%.2f are spent of a budget of $%.2f", spent, limits.Budget))
+		}
+		gone, err := d.awaitGone(ctx)
+		if err != nil {
+			return err
+		}
+		if !gone {
+			return d.notReplaced("the provider does not confirm that a machine is gone")
+		}
+		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: fmt.Sprintf("%s; replacing what was taken away, %d of %d times",
+			ended.Cause, try, limits.Replacements)})
+		if err := d.relaunch(ctx); err != nil {
+			if ctx.Err() != nil || try == limits.Replacements {
+				return err
+			}
+			_ = d.w.publish(d.s, Noticed{Level: "warning", Text: "no replacement yet: " + err.Error(), Next: "trying again in " + durationText(refusedPause)})
+			select {
+			case <-time.After(refusedPause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// wasTaken reports whether the run ended because the provider took machines
+// back that may be replaced.
+func (d *drive) wasTaken() bool {
+	return d.outcome.Ended != nil && d.outcome.Ended.Verdict == Lost && d.plan.Profile.Machines.Spot && leased(d.plan.Provider)
+}
+
+func (d *drive) notReplaced(why string) error {
+	return d.w.publish(d.s, Noticed{Level: "warning", Text: "the lost machines are not replaced: " + why,
+		Next: "dlwb run goes on by hand, dlwb down " + d.plan.Cluster + " removes what is left"})
+}
+
+// awaitGone waits until the provider proves of at least one machine that it is
+// gone. One that only does not answer is not replaced: it may come back, and
+// would cost twice.
+func (d *drive) awaitGone(ctx context.Context) (bool, error) {
+	provider, err := d.w.provider(d.plan.Provider)
+	if err != nil {
+		return false, err
+	}
+	deadline := time.Now().Add(goneLimit)
+	for {
+		statuses, err := provider.Probe(ctx, d.data.Cluster)
+		for _, s := range statuses {
+			if err == nil && s.State == cloud.Gone {
+				return true, nil
+			}
+		}
+		if time.Now().After(deadline) {
+			return false, nil
+		}
+		select {
+		case <-time.After(goneEvery):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// relaunch brings the cluster to its full number again and starts the command
+// with what the profile adds for going on.
+func (d *drive) relaunch(ctx context.Context) (err error) {
+	if d.lock, err = d.w.claimChange(ctx, d.plan.Cluster); err != nil {
+		return err
+	}
+	defer d.release() // training gives it back by itself
+	d.watch.release()
+	d.watch = nil
+	again := d.plan.Profile.Run.Resume
+	if command := d.plan.Profile.Run.Command; again != "" && !d.resumed {
+		p := *d.plan.Profile
+		p.Run.Command = command + " " + again
+		d.plan.Profile, d.resumed = &p, true
+	}
+	ended := d.outcome.Ended
+	if err := d.toLaunch(ctx); err != nil {
+		return err
+	}
+	d.outcome.Ended = nil
+	err = d.train(ctx)
+	if err != nil && d.outcome.Ended == nil && errors.Is(err, context.Canceled) {
+		return err
+	}
+	if d.outcome.Ended == nil {
+		d.outcome.Ended = ended
+	}
+	return err
+}

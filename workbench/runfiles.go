@@ -1,0 +1,335 @@
+package workbench
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed" // the script
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/store"
+)
+
+//go:embed scripts/files.sh
+var filesScript string
+
+// nodeFiles follows the files of metrics that a run writes on one node. What is
+// in them goes to the store beside what the run prints; which of the two is
+// shown, curvesOf decides. A failure here is no failure of the run.
+type nodeFiles struct {
+	w    *Workbench
+	run  string
+	node int
+	exec func(context.Context, remote.Cmd) (remote.Result, error) // runs a command there
+	dirs []string                                                 // to look in, below the home directory
+	root string                                                   // the code directory, which sources are told from
+
+	files map[string]*nodeFile // by inode
+	bases map[string]fileBase  // what was there before the run
+	fresh bool                 // nobody has looked for bases yet
+	full  bool
+	known map[string]map[string][]uint32 // what is stored already, by source
+
+	mu      sync.Mutex
+	waiting []filePoint
+}
+
+// filePoint is a point to be stored; with back, all of its series from there on
+// go first.
+type filePoint struct {
+	store.Point
+	back bool
+}
+
+// filesAtOnce is how many points gather before they are stored.
+const filesAtOnce = 20_000
+
+// fileNodes are the nodes whose files are read: the head, where results are
+// fetched from, and that of the rank which the charts come from.
+func (t *watch) fileNodes() []int {
+	nodes := []int{0, t.data.Ranks[0].Node}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// watchFiles begins to follow the files of the run. The function that it
+// returns reads what is left of them, when the run is over, and ends it.
+func (t *watch) watchFiles(ctx context.Context) (finish func(context.Context)) {
+	ctx, stop := context.WithCancel(ctx)
+	var all []*nodeFiles
+	var busy sync.WaitGroup
+	for _, node := range t.fileNodes() {
+		f := t.w.newNodeFiles(t.s, t.data, node, t.link.nodes[node])
+		all = append(all, f)
+		busy.Go(func() { f.follow(ctx) })
+	}
+	return func(ctx context.Context) {
+		stop()
+		busy.Wait()
+		lost := t.lost()
+		for _, f := range all {
+			if ctx.Err() == nil && !lost[f.node] && !t.nodes[f.node].leaves() {
+				f.rest(ctx)
+			}
+			f.end(ctx.Err() == nil)
+			if f.full {
+				_ = t.w.publish(t.s, Noticed{Level: "warning", Text: fmt.Sprintf("the files of metrics on node%d are longer than 1 GB together; their rest was not read", f.node)})
+			}
+		}
+	}
+}
+
+func (w *Workbench) newNodeFiles(s scope, data runData, node int, n *remote.Node) *nodeFiles {
+	root := remoteCode(s.cluster)
+	f := &nodeFiles{
+		w: w, run: s.run, node: node, exec: n.Exec, root: root, dirs: []string{root + "/"},
+		files: map[string]*nodeFile{}, bases: map[string]fileBase{}, known: map[string]map[string][]uint32{},
+	}
+	for _, p := range data.Results {
+		f.dirs = append(f.dirs, path.Join(root, filepath.ToSlash(p))+"/") // a link to elsewhere, perhaps
+	}
+	b, err := os.ReadFile(f.basesPath())
+	f.fresh = err != nil || json.Unmarshal(b, &f.bases) != nil
+	f.recall()
+	return f
+}
+
+// basesPath is where it is kept what files held before the run: a dlwb that
+// comes later can't find out any more.
+func (f *nodeFiles) basesPath() string {
+	return filepath.Join(f.w.runDir(f.run), fmt.Sprintf("files-%d.json", f.node))
+}
+
+// recall finds out what of the files is stored already.
+func (f *nodeFiles) recall() {
+	all, err := f.w.db.Series(f.run)
+	if err != nil {
+		return
+	}
+	for _, v := range all {
+		if v.Source == store.Stdout {
+			continue
+		}
+		points, err := f.w.db.SeriesPoints(v, 0, 0)
+		if err != nil {
+			return
+		}
+		hashes := make([]uint32, len(points))
+		for i, p := range points {
+			hashes[i] = pointHash(metrics.Point{Value: p.Value, Step: p.Step, Epoch: p.Epoch})
+		}
+		if f.known[v.Source] == nil {
+			f.known[v.Source] = map[string][]uint32{}
+		}
+		f.known[v.Source][v.Name] = hashes
+	}
+}
+
+// filesAgain is the longest pause before a stream that ended is begun again.
+const filesAgain = 30 * time.Second
+
+// follow reads the files until ctx ends.
+func (f *nodeFiles) follow(ctx context.Context) {
+	pause := time.Second
+	for ctx.Err() == nil && !f.full {
+		began := time.Now()
+		err := f.read(ctx, "follow")
+		slog.Debug("files of metrics: stream ended", "run", f.run, "node", f.node, "error", err)
+		if time.Since(began) > filesAgain {
+			pause = time.Second
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, filesAgain)
+	}
+}
+
+// restLimit bounds the reading of what is left when the run is over.
+const restLimit = 20 * time.Second
+
+// rest reads what is there and not yet read.
+func (f *nodeFiles) rest(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, restLimit)
+	defer cancel()
+	err := f.read(ctx, "once")
+	slog.Debug("files of metrics: rest", "run", f.run, "node", f.node, "error", err)
+}
+
+// read runs the script on the node and takes what it prints.
+func (f *nodeFiles) read(ctx context.Context, how string) error {
+	if f.full {
+		return nil
+	}
+	var secret [12]byte
+	_, _ = rand.Read(secret[:])
+	sign := "files-" + hex.EncodeToString(secret[:])
+	fresh := "known"
+	if f.fresh {
+		fresh = "fresh"
+	}
+	words := []string{"sh", how, fresh, sign, ".dlwb/runs/" + f.run + "/dir"}
+	for _, file := range f.files {
+		words = append(words, fmt.Sprintf("%s:%d:%s", file.inode, file.next, file.sum))
+	}
+	words = append(append(words, "--"), f.dirs...)
+	var fail error
+	out := &fileFrames{sign: []byte("\n" + sign + " ")}
+	var now *nodeFile
+	out.file = func(h fileHead) {
+		if now = f.file(h); now != nil {
+			now.begin(h)
+		}
+		fail = errors.Join(fail, f.flush(filesAtOnce))
+	}
+	out.data = func(p []byte) {
+		if now != nil {
+			now.data(p)
+		}
+	}
+	out.base = func(inode string, size int64, end string) {
+		if len(f.bases) < mostBases && len(end) <= 128 {
+			f.bases[inode] = fileBase{size, end}
+		}
+	}
+	out.full = func() { f.full = true }
+	out.pass = func(bool) {
+		f.keepBases()
+		fail = errors.Join(fail, f.flush(0))
+	}
+	res, err := f.exec(ctx, remote.Cmd{Line: "exec sh -c " + remote.Quote(filesScript) + " " + remote.Quote(words...), Stdout: out})
+	if err == nil && res.ExitCode != 0 {
+		err = fmt.Errorf("exit code %d: %.200s", res.ExitCode, res.Stderr)
+	}
+	return errors.Join(err, fail)
+}
+
+const (
+	mostNodeFiles = 256
+	mostBases     = 2000
+)
+
+// keepBases writes down what files held before the run, once.
+func (f *nodeFiles) keepBases() {
+	if !f.fresh {
+		return
+	}
+	f.fresh = false
+	if b, err := json.Marshal(f.bases); err == nil {
+		_ = os.WriteFile(f.basesPath(), b, 0o600)
+	}
+}
+
+// file finds or begins a file; nil for one too many.
+func (f *nodeFiles) file(h fileHead) *nodeFile {
+	if file := f.files[h.inode]; file != nil {
+		return file
+	}
+	if len(f.files) >= mostNodeFiles {
+		return nil
+	}
+	clean := path.Clean(h.path)
+	source := strings.TrimPrefix(clean, f.root+"/")
+	if f.node > 0 {
+		source = fmt.Sprintf("node%d:%s", f.node, source)
+	}
+	if formatOf(clean) == metrics.TrainerState {
+		source = trainerSource(source)
+	}
+	for inode, old := range f.files {
+		if old.source == source && old.format != metrics.TrainerState { // another took its place
+			old.end(errRewritten)
+			delete(f.files, inode)
+		}
+	}
+	file := &nodeFile{inode: h.inode, source: source, format: formatOf(clean), split: splitOf(source, formatOf(clean)),
+		base: f.bases[h.inode], seen: f.seenOf(source), put: f.put}
+	f.files[h.inode] = file
+	return file
+}
+
+// trainerSource is the one name of a trainer's state, which is in each of its
+// checkpoints, the newest with all that the older ones have.
+func trainerSource(source string) string {
+	dir, base := path.Split(source)
+	dir = path.Clean(dir)
+	if strings.HasPrefix(path.Base(dir), "checkpoint-") {
+		dir = path.Dir(dir)
+	}
+	return path.Join(dir, base)
+}
+
+// seenOf is what is known of a source; files that follow each other in the same
+// place share it.
+func (f *nodeFiles) seenOf(source string) map[string][]uint32 {
+	if f.known[source] == nil {
+		f.known[source] = map[string][]uint32{}
+	}
+	return f.known[source]
+}
+
+// put takes a point of a file.
+func (f *nodeFiles) put(p store.Point, back bool) {
+	f.mu.Lock()
+	f.waiting = append(f.waiting, filePoint{p, back})
+	f.mu.Unlock()
+}
+
+// flush stores the points that wait, when there are more than some.
+func (f *nodeFiles) flush(some int) error {
+	f.mu.Lock()
+	waiting := f.waiting
+	if len(waiting) <= some {
+		f.mu.Unlock()
+		return nil
+	}
+	f.waiting = nil
+	f.mu.Unlock()
+	var points []store.Point
+	for _, p := range waiting {
+		if p.back {
+			err := f.w.db.AddPoints(f.run, points)
+			if err == nil {
+				err = f.w.db.TakeBack(f.run, p.Name, p.Source, p.Ordinal)
+			}
+			if err != nil {
+				return err
+			}
+			points = points[:0]
+		}
+		points = append(points, p.Point)
+	}
+	if err := f.w.db.AddPoints(f.run, points); err != nil {
+		return err
+	}
+	f.w.changed()
+	return nil
+}
+
+// end ends the parsers. When nothing more is to come, the last row of a file
+// that has no end counts too.
+func (f *nodeFiles) end(complete bool) {
+	for _, file := range f.files {
+		if complete {
+			file.end(nil)
+		} else {
+			file.end(context.Canceled)
+		}
+	}
+	if err := f.flush(0); err != nil {
+		slog.Debug("files of metrics: store", "run", f.run, "node", f.node, "error", err)
+	}
+}

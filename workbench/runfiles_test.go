@@ -1,0 +1,280 @@
+//go:build !windows
+
+package workbench
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/remote"
+)
+
+// place is the home directory of a node for a test, whose sh is a given one.
+type place struct {
+	t     *testing.T
+	home  string
+	shell []string
+	f     *nodeFiles
+	w     *Workbench
+}
+
+const placeCode = "dlwb/c/code/"
+
+func newPlace(t *testing.T, shell ...string) *place {
+	t.Helper()
+	p := &place{t: t, home: t.TempDir(), shell: shell, w: newBench(t, t.TempDir())}
+	begin(t, p.w, "c", "r")
+	p.write("../../../.dlwb/runs/r/dir", "x")
+	p.old("../../../.dlwb/runs/r/dir", time.Minute)
+	p.open()
+	t.Cleanup(func() { p.f.end(false) })
+	return p
+}
+
+// open is what a dlwb does that begins to watch.
+func (p *place) open() {
+	if p.f != nil {
+		p.f.end(false)
+	}
+	p.f = p.w.newNodeFiles(scope{cluster: "c", run: "r"}, runData{Results: []string{"out"}}, 0, nil)
+	p.f.exec = func(ctx context.Context, c remote.Cmd) (remote.Result, error) {
+		line := strings.Replace(c.Line, "exec sh ", "exec "+strings.Join(p.shell, " ")+" ", 1)
+		cmd := exec.CommandContext(ctx, p.shell[0], append(p.shell[1:], "-c", line)...)
+		var errs bytes.Buffer
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.home, c.Stdout, &errs, time.Second
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return remote.Result{ExitCode: exit.ExitCode(), Stderr: errs.Bytes()}, nil
+		}
+		return remote.Result{Stderr: errs.Bytes()}, err
+	}
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.home, placeCode, name) }
+
+func (p *place) write(name, text string) {
+	p.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(p.path(name)), 0o755), os.WriteFile(p.path(name), []byte(text), 0o644)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) append(name, text string) {
+	p.t.Helper()
+	f, err := os.OpenFile(p.path(name), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) old(name string, age time.Duration) {
+	p.t.Helper()
+	if err := os.Chtimes(p.path(name), time.Now().Add(-age), time.Now().Add(-age)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// said is what is stored.
+func (p *place) said() string {
+	p.t.Helper()
+	if err := p.f.flush(0); err != nil {
+		p.t.Fatal(err)
+	}
+	all, err := p.w.db.Series("r")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var said []string
+	for _, v := range all {
+		points, err := p.w.db.SeriesPoints(v, 0, 0)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		s := v.Source + " " + v.Name
+		for _, q := range points {
+			s += fmt.Sprintf(" %d:%v", stepOf(q), q.Value)
+		}
+		said = append(said, s)
+	}
+	return strings.Join(said, "; ")
+}
+
+// want reads what is there, and waits until the parsers are done with it.
+func (p *place) want(what, want string) {
+	p.t.Helper()
+	if err := p.f.read(context.Background(), "once"); err != nil {
+		p.t.Fatal(err)
+	}
+	for limit := time.Now().Add(10 * time.Second); p.said() != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			p.t.Errorf("%s:\n got %s\nwant %s", what, p.said(), want)
+			return
+		}
+	}
+}
+
+// scalar is a record of an event file.
+func scalar(tag string, step int64, value float32) string {
+	v := append([]byte{0x0a, byte(len(tag))}, tag...)
+	v = binary.LittleEndian.AppendUint32(append(v, 0x15), math.Float32bits(value))
+	summary := append([]byte{0x0a, byte(len(v))}, v...)
+	e := binary.LittleEndian.AppendUint64([]byte{0x09}, math.Float64bits(float64(time.Now().Unix())))
+	e = binary.AppendUvarint(append(e, 0x10), uint64(step))
+	e = append(append(e, 0x2a, byte(len(summary))), summary...)
+	sum := func(b []byte) uint32 {
+		c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+		return (c>>15 | c<<17) + 0xa282ead8
+	}
+	head := binary.LittleEndian.AppendUint64(nil, uint64(len(e)))
+	out := binary.LittleEndian.AppendUint32(head, sum(head))
+	return string(binary.LittleEndian.AppendUint32(append(out, e...), sum(e)))
+}
+
+// shells are what sh may be on a node.
+var shells = [][]string{{"dash"}, {"bash"}, {"busybox", "sh"}}
+
+func inEachShell(t *testing.T, test func(t *testing.T, shell []string)) {
+	for _, shell := range shells {
+		t.Run(shell[0], func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(shell[0]); err != nil {
+				t.Skipf("NOT RUN: there is no %s here", shell[0])
+			}
+			test(t, shell)
+		})
+	}
+}
+
+func TestFilesAreFollowedAsTheyGrow(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell []string) {
+		p := newPlace(t, shell...)
+		p.want("nothing", "")
+		a, b := scalar("loss", 1, 0.5), scalar("loss", 2, 0.25)
+		p.write("out/tb/events.out.tfevents.1", a+b[:20])
+		p.want("a record that is not whole", "out/tb/events.out.tfevents.1 loss 1:0.5")
+		p.append("out/tb/events.out.tfevents.1", b[20:])
+		p.write("out/a dir/metrics.csv", "step,acc\n10,0.7\n20,0.")
+		p.want("and now is", "out/tb/events.out.tfevents.1 loss 1:0.5 2:0.25; out/a dir/metrics.csv acc 10:0.7")
+		p.append("out/a dir/metrics.csv", "75\n")
+		p.write("train_log.jsonl", `{"step": 5, "lr": 0.1}`+"\n")
+		p.want("a row that is whole", "out/tb/events.out.tfevents.1 loss 1:0.5 2:0.25; out/a dir/metrics.csv acc 10:0.7 20:0.75; train_log.jsonl lr 5:0.1")
+	})
+}
+
+func TestFilesThatAreReplacedAreReadAgain(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell []string) {
+		p := newPlace(t, shell...)
+		p.write("metrics.csv", "step,loss\n1,4\n2,3\n")
+		p.write("out/checkpoint-2/trainer_state.json", `{"global_step":2,"log_history":[{"step":1,"loss":4.5},{"step":2,"loss":3.5}]}`)
+		p.want("at first", "metrics.csv loss 1:4 2:3; out/trainer_state.json loss 1:4.5 2:3.5")
+		// Lightning writes the whole table anew when a column comes.
+		p.write("metrics.csv", "step,loss,val_loss\n1,4,\n2,3,\n2,,2.5\n3,2,\n")
+		p.write("out/checkpoint-4/trainer_state.json", `{"global_step":4,"log_history":[{"step":1,"loss":4.5},{"step":2,"loss":3.5},{"step":4,"loss":1.5}]}`)
+		p.want("a new column", "metrics.csv loss 1:4 2:3 3:2; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
+		p.write("new", "step,loss,val_loss\n1,4,\n2,9,\n")
+		if err := os.Rename(p.path("new"), p.path("metrics.csv")); err != nil {
+			t.Fatal(err)
+		}
+		p.want("renamed into place, with other values", "metrics.csv loss 1:4 2:9; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
+		p.open() // another dlwb goes on
+		p.append("metrics.csv", "3,1,\n")
+		p.want("by another dlwb", "metrics.csv loss 1:4 2:9 3:1; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
+	})
+}
+
+func TestFilesOfEarlierRunsAreNotThisRuns(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell []string) {
+		p := newPlace(t, shell...)
+		for name, text := range map[string]string{"out/events.out.tfevents.1": scalar("loss", 1, 0.5),
+			"metrics.csv": "step,loss\n1,4\n2,3\n", "log.jsonl": "{\"step\": 1, \"loss\": 4}\n", "history.csv": "step,loss\n1,9\n2,9\n"} {
+			p.write(name, text)
+			p.old(name, time.Hour)
+		}
+		p.want("before it writes", "")
+		p.append("metrics.csv", "3,2\n")
+		p.append("log.jsonl", "{\"step\": 2, \"loss\": 3}\n")
+		p.write("history.csv", "step,loss\n1,8\n2,7\n3,6\n")
+		p.want("appended, and written anew", "history.csv loss 1:8 2:7 3:6; log.jsonl loss 2:3; metrics.csv loss 3:2")
+		p.open()
+		p.append("log.jsonl", "{\"step\": 3, \"loss\": 2}\n")
+		p.want("by another dlwb", "history.csv loss 1:8 2:7 3:6; log.jsonl loss 2:3 3:2; metrics.csv loss 3:2")
+	})
+}
+
+func TestAStreamOfFilesIsLiveAndEndsWithItsReader(t *testing.T) {
+	p := newPlace(t, "dash")
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() { defer close(over); p.f.follow(ctx) }()
+	p.write("metrics.csv", "step,loss\n1,4\n")
+	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		all, err := p.w.db.Series("r")
+		if err == nil && len(all) == 1 && all[0].Count == 1 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("the row did not come: %v, %v", all, err)
+		}
+	}
+	stop()
+	<-over
+	p.append("metrics.csv", "2,3")
+	if err := p.f.read(context.Background(), "once"); err != nil {
+		t.Fatal(err)
+	}
+	p.f.end(true) // the last row has no end
+	if all, err := p.w.db.Series("r"); err != nil || len(all) != 1 || all[0].Last.Value != 3 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func TestFramesInAnyCutsAreTheSame(t *testing.T) {
+	text := "noise\nSIGN base 7 12 ff00\n\nSIGN file 7 0 5 9 0 a b/c\n\nSIGX\nSIGN file 8 0 9 9 1 short\nab\nSIGN pass 1\n\nSIGN file 9 0 99999999999 1 1 x\n\nSIGN pass 0\n\nSIGN full\n"
+	read := func(cut int) string {
+		var said strings.Builder
+		f := &fileFrames{sign: []byte("\nSIGN "),
+			file: func(h fileHead) { fmt.Fprintf(&said, "<%s %s %d>", h.inode, h.path, h.length) },
+			data: func(b []byte) { said.Write(b) },
+			base: func(i string, n int64, end string) { fmt.Fprintf(&said, "<base %s %d %s>", i, n, end) },
+			pass: func(more bool) { fmt.Fprintf(&said, "<pass %v>", more) },
+			full: func() { said.WriteString("<full>") }}
+		for b := []byte(text); len(b) > 0; b = b[min(cut, len(b)):] {
+			_, _ = f.Write(b[:min(cut, len(b))])
+		}
+		return said.String()
+	}
+	want := "<base 7 12 ff00><7 a b/c 5>\nSIGX<8 short 9>ab<pass true><pass false><full>"
+	for cut := 1; cut <= len(text); cut++ {
+		if got := read(cut); got != want {
+			t.Fatalf("in pieces of %d:\n got %q\nwant %q", cut, got, want)
+		}
+	}
+}
+
+func TestANodeTellsWhatItIsInEachShell(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell []string) {
+		out, err := exec.Command(shell[0], append(shell[1:], "scripts/facts.sh", "python3")...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := readFacts(string(out)); f.err != nil || f.machine.Host == "" || f.machine.Kernel == "" {
+			t.Errorf("got %+v of\n%s", f, out)
+		}
+	})
+}

@@ -1,0 +1,282 @@
+package workbench
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/export"
+)
+
+// SeriesInfo is a series of a run as lists show it.
+type SeriesInfo struct {
+	Name  string        `json:"name"`
+	Split string        `json:"split"`
+	Count int64         `json:"points"`
+	First metrics.Point `json:"first"`
+	Last  metrics.Point `json:"last"`
+	Best  metrics.Point `json:"best"`   // the first, when none is a number
+	Goal  string        `json:"goal"`   // "min" or "max": which way is better
+	Shown string        `json:"source"` // where its points are from: "stdout" or a file
+	// Sources are all that tell it; of several, one is shown.
+	Sources []SeriesSource `json:"sources"`
+}
+
+// SeriesSource is one place that a series is told in.
+type SeriesSource struct {
+	Source string `json:"source"`
+	Format string `json:"format"`
+	Count  int64  `json:"points"`
+	Shown  string `json:"shown"` // "all", "no", or "beyond step 120"
+}
+
+// SeriesOf lists the series of a run, in the order in which they appeared.
+func (w *Workbench) SeriesOf(run string) ([]SeriesInfo, error) {
+	curves, err := w.curves(run)
+	infos := make([]SeriesInfo, 0, len(curves))
+	for _, c := range curves {
+		info, err := w.seriesInfo(c)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	return infos, err
+}
+
+func (w *Workbench) seriesInfo(c curve) (SeriesInfo, error) {
+	point := func(p store.Point) metrics.Point { return appendPoints(nil, c.name, []store.Point{p}, 0)[0] }
+	i := SeriesInfo{
+		Name: c.name, Split: metrics.Split(c.name), Count: c.count(), First: point(c.main.First), Last: point(c.last()),
+		Goal: goalOf(c.name), Shown: c.main.Source,
+	}
+	i.Best = i.First
+	parts := []store.Series{c.main}
+	if c.tail != nil {
+		parts = append(parts, *c.tail)
+	}
+	for _, v := range parts {
+		least, greatest, ok, err := w.db.Extremes(v)
+		if err != nil {
+			return i, err
+		}
+		if p := map[string]store.Point{"min": least, "max": greatest}[i.Goal]; ok && (math.IsNaN(i.Best.Value) || math.IsInf(i.Best.Value, 0) || better(i.Goal, p.Value, i.Best.Value)) {
+			i.Best = point(p)
+		}
+	}
+	for _, v := range c.sources {
+		s := SeriesSource{Source: v.Source, Format: v.Format, Count: v.Count, Shown: "no"}
+		switch {
+		case v.ID == c.main.ID:
+			s.Shown = "all"
+		case c.tail != nil && v.ID == c.tail.ID:
+			s.Shown = fmt.Sprintf("beyond step %d", stepOf(c.main.Last))
+		}
+		i.Sources = append(i.Sources, s)
+	}
+	return i, nil
+}
+
+func better(goal string, a, b float64) bool {
+	if goal == "max" {
+		return a > b
+	}
+	return a < b
+}
+
+// rising are words of quantities of which more is better; of all others less is.
+var rising = []string{"acc", "accuracy", "top1", "top5", "auc", "auroc", "f1", "bleu", "rouge", "map", "map50", "ap", "ar",
+	"miou", "iou", "dice", "precision", "recall", "psnr", "ssim", "reward", "return", "rew", "r2", "score", "ndcg",
+	"mrr", "bertscore", "meteor", "cider", "spice", "kappa", "mcc", "correlation", "pearson", "spearman", "fps", "throughput",
+	"tflops", "mfu", "hit", "em"}
+
+// goalOf says which way a quantity is better, by its name: "max" or "min".
+func goalOf(name string) string {
+	base := strings.ToLower(name)
+	switch {
+	case strings.Contains(base, "loss"):
+		return "min"
+	case strings.HasSuffix(base, "/s") || strings.Contains(base, "per_sec"):
+		return "max"
+	}
+	words := strings.FieldsFunc(base, func(r rune) bool { return strings.ContainsRune("/_-.@ ()", r) })
+	for _, w := range words {
+		if slices.Contains(rising, w) || slices.Contains(rising, strings.TrimRight(w, "0123456789")) {
+			return "max"
+		}
+	}
+	return "min"
+}
+
+// PointsOf are the points of one series of a run, by its name; an error when
+// there is none of that name.
+func (w *Workbench) PointsOf(run, name string) ([]metrics.Point, error) {
+	curves, err := w.curves(run)
+	if err != nil {
+		return nil, err
+	}
+	var there []string
+	for _, c := range curves {
+		if c.name == name {
+			return w.curvePoints(c, 0)
+		}
+		there = append(there, c.name)
+	}
+	return nil, &Fault{What: fmt.Sprintf("find the series %q of run %s", name, run), Node: -1, Why: "there is none of that name",
+		Next: instead("series", there, "the run has told none")}
+}
+
+// SetOf are all series of a run with their points, as a file of them would be.
+func (w *Workbench) SetOf(run string) (*metrics.Document, error) {
+	_, data, err := w.runRecord(run)
+	if err != nil {
+		return nil, err
+	}
+	curves, err := w.curves(run)
+	if err != nil {
+		return nil, err
+	}
+	doc := &metrics.Document{Format: "run", Progress: data.Progress.Progress}
+	for _, c := range curves {
+		points, err := w.curvePoints(c, 0)
+		if err != nil {
+			return nil, err
+		}
+		for i := range points {
+			// The store keeps where a value was, and not by what it was placed.
+			switch {
+			case points[i].Step != nil:
+				points[i].X = metrics.AxisStep
+			case points[i].Epoch != nil:
+				points[i].X = metrics.AxisEpoch
+			}
+		}
+		doc.Set.Add(points...)
+	}
+	return doc, nil
+}
+
+// Export writes the series of a run in one of export.Formats.
+func (w *Workbench) Export(run, format string, to io.Writer) error {
+	curves, err := w.curves(run)
+	if err != nil {
+		return err
+	}
+	const some = 20_000
+	var rows []metrics.Point
+	from := int64(0)
+	next := func() (export.Row, error) {
+		for len(rows) == 0 {
+			if len(curves) == 0 {
+				return export.Row{}, io.EOF
+			}
+			c := curves[0]
+			if from >= c.count() {
+				curves, from = curves[1:], 0
+				continue
+			}
+			if rows, err = w.curveBlock(c, from, some); err != nil || len(rows) == 0 {
+				curves, from = curves[1:], 0
+				if err != nil {
+					return export.Row{}, err
+				}
+				continue
+			}
+			from += int64(len(rows))
+		}
+		p := rows[0]
+		rows = rows[1:]
+		source := p.Source
+		if source == "" {
+			source = store.Stdout
+		}
+		return export.Row{Series: p.Name, Split: metrics.Split(p.Name), Source: source, Ordinal: p.Ordinal,
+			Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value}, nil
+	}
+	return export.Write(to, format, next)
+}
+
+// curveBlock are at most so many points of a curve from a place on.
+func (w *Workbench) curveBlock(c curve, from int64, most int) ([]metrics.Point, error) {
+	if from < c.main.Count {
+		rows, err := w.db.SeriesPoints(c.main, from, int(min(int64(most), c.main.Count-from)))
+		return appendPoints(nil, c.name, rows, 0), err
+	}
+	at := c.tailAt + from - c.main.Count
+	rows, err := w.db.SeriesPoints(*c.tail, at, int(min(int64(most), c.tail.Count-at)))
+	return appendPoints(nil, c.name, rows, c.main.Count-c.tailAt), err
+}
+
+// Overlay is one series as several runs have it.
+type Overlay struct {
+	Name  string        `json:"name"`
+	Goal  string        `json:"goal"`
+	Lines []OverlayLine `json:"lines"` // of the runs that have it, in the order asked for
+}
+
+// OverlayLine is a series of one run.
+type OverlayLine struct {
+	Run    string          `json:"run"`
+	Points []metrics.Point `json:"points"`
+}
+
+// Overlays puts the series of several runs over each other, those of the given
+// names, or all that at least two of them have, in the order of the first.
+func (w *Workbench) Overlays(runs, names []string) ([]Overlay, error) {
+	var all []Overlay
+	at := map[string]int{}
+	for _, run := range runs {
+		curves, err := w.curves(run)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range curves {
+			if len(names) > 0 && !slices.Contains(names, c.name) {
+				continue
+			}
+			i, ok := at[c.name]
+			if !ok {
+				i = len(all)
+				at[c.name] = i
+				all = append(all, Overlay{Name: c.name, Goal: goalOf(c.name)})
+			}
+			points, err := w.curvePoints(c, 0)
+			if err != nil {
+				return nil, err
+			}
+			all[i].Lines = append(all[i].Lines, OverlayLine{run, points})
+		}
+	}
+	if len(names) == 0 && len(runs) > 1 {
+		all = slices.DeleteFunc(all, func(o Overlay) bool { return len(o.Lines) < 2 })
+	}
+	return all, nil
+}
+
+// Explain reads the stored output of a run once more, that which its series
+// come from, and says what each line gave and by which rule.
+func (w *Workbench) Explain(run string, told func(metrics.Reading)) error {
+	_, data, err := w.runRecord(run)
+	if err != nil || len(data.Ranks) == 0 {
+		return err
+	}
+	reader := metrics.NewReader(userMetrics(data.Metrics))
+	reader.Explain(told)
+	buf := make([]byte, 256<<10)
+	for off := int64(0); ; {
+		n, err := w.ReadLog(run, data.Ranks[0].Rank, off, buf)
+		reader.Feed(buf[:n], now())
+		off += int64(n)
+		if err == io.EOF {
+			reader.End(now())
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the stored log of run %s: %w", run, err)
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package workbench
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/profiles"
+)
+
+// RunQuery says which runs are wanted, and in which order.
+type RunQuery struct {
+	// Filter is conditions such as "loss<2 and engine=torchrun"; see
+	// RunFields for what can be asked. Empty: all runs.
+	Filter string
+	// Sort is a field or a series, several with commas between, each with "-"
+	// in front for the greatest first. Empty: newest first.
+	Sort string
+	// Limit is how many at most; 0: all.
+	Limit int
+}
+
+// RunTable is runs with the series that the question named.
+type RunTable struct {
+	Runs []RunInfo `json:"runs"`
+	// Columns are the series that were asked for, Cells their values, run by
+	// run; empty where a run does not have one.
+	Columns []string   `json:"columns"`
+	Cells   [][]string `json:"cells"`
+}
+
+// RunField is something of a run that can be asked for by name.
+type RunField struct {
+	Name, Doc string
+	get       func(w *Workbench, r RunInfo) datum
+}
+
+// datum is a value to compare: a number, or a text.
+type datum struct {
+	number float64
+	text   string
+	kind   datumKind
+}
+
+type datumKind int
+
+const (
+	missing datumKind = iota
+	isText
+	isAmount
+	isSeconds
+	isTime // Unix seconds
+)
+
+func textOf(s string) datum { return datum{text: s, kind: isText} }
+
+func amount(v float64) datum { return datum{number: v, kind: isAmount} }
+
+// RunFields are what can be asked of a run besides the last value of any of its
+// series, by its name, and the best one, by "best." before it.
+var RunFields = []RunField{
+	{"id", "the id of the run", func(_ *Workbench, r RunInfo) datum { return textOf(r.ID) }},
+	{"cluster", "its cluster", func(_ *Workbench, r RunInfo) datum { return textOf(r.Cluster) }},
+	{"profile", "the name of its profile", func(_ *Workbench, r RunInfo) datum { return textOf(r.Profile) }},
+	{"engine", "torchrun, plain …", func(_ *Workbench, r RunInfo) datum { return textOf(r.Engine) }},
+	{"command", "the training command", func(_ *Workbench, r RunInfo) datum { return textOf(r.Command) }},
+	{"verdict", "succeeded, failed, killed, hung, stopped, lost, or running", func(_ *Workbench, r RunInfo) datum { return textOf(r.verdict()) }},
+	{"exit", "its exit code", func(_ *Workbench, r RunInfo) datum {
+		if r.ExitCode == nil {
+			return datum{}
+		}
+		return amount(float64(*r.ExitCode))
+	}},
+	{"world_size", "how many ranks it has", func(_ *Workbench, r RunInfo) datum { return amount(float64(r.WorldSize)) }},
+	{"started", "when it began: 2026-03-01, 2026-03-01T12:00", func(_ *Workbench, r RunInfo) datum {
+		return datum{number: float64(r.StartedAt.Unix()), kind: isTime}
+	}},
+	{"age", "how long ago that was: 90m, 2h, 3d", func(_ *Workbench, r RunInfo) datum {
+		return datum{number: time.Since(r.StartedAt).Seconds(), kind: isSeconds}
+	}},
+	{"took", "how long it took, or has taken: 30s, 2h", func(_ *Workbench, r RunInfo) datum {
+		return datum{number: r.duration().Seconds(), kind: isSeconds}
+	}},
+	{"cost", "what it cost, in US dollars", func(_ *Workbench, r RunInfo) datum { return amount(r.Cost) }},
+	{"note", "its note", func(_ *Workbench, r RunInfo) datum { return textOf(r.Note) }},
+	{"starred", "yes or no", func(_ *Workbench, r RunInfo) datum { return textOf(yesNo(r.Starred)) }},
+	{"commit", "the git commit of its code", func(w *Workbench, r RunInfo) datum { return w.gitOf(r, func(g *GitState) string { return g.Commit }) }},
+	{"branch", "the git branch of its code", func(w *Workbench, r RunInfo) datum { return w.gitOf(r, func(g *GitState) string { return g.Branch }) }},
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+func (w *Workbench) gitOf(r RunInfo, get func(*GitState) string) datum {
+	recipe, err := w.Recipe(r.ID)
+	if err != nil || recipe.Git == nil {
+		return datum{}
+	}
+	return textOf(get(recipe.Git))
+}
+
+func (r RunInfo) verdict() string {
+	if r.EndedAt == nil {
+		return "running"
+	}
+	return string(r.Verdict)
+}
+
+// duration is how long a run took, or has taken.
+func (r RunInfo) duration() time.Duration {
+	if r.EndedAt == nil {
+		return time.Since(r.StartedAt)
+	}
+	return r.EndedAt.Sub(r.StartedAt)
+}
+
+// RunTable lists runs as a question asks for them.
+func (w *Workbench) RunTable(q RunQuery) (RunTable, error) {
+	table := RunTable{Runs: []RunInfo{}, Columns: []string{}, Cells: [][]string{}}
+	filter, err := parseFilter(q.Filter)
+	if err != nil {
+		return table, err
+	}
+	runs, err := w.Runs()
+	if err != nil {
+		return table, err
+	}
+	keys := sortKeys(q.Sort)
+	look := &lookup{w: w, values: map[[2]string]datum{}}
+	for _, name := range append(filter.names(), keyNames(keys)...) {
+		if fieldOf(name) == nil && !slices.Contains(table.Columns, name) {
+			if !look.known(runs, name) {
+				return table, unknownField(name, look.names)
+			}
+			table.Columns = append(table.Columns, name)
+		}
+	}
+	for _, r := range runs {
+		if filter.accepts(look, r) {
+			table.Runs = append(table.Runs, r)
+		}
+	}
+	slices.SortStableFunc(table.Runs, func(a, b RunInfo) int { return compareRuns(look, keys, a, b) })
+	if q.Limit > 0 {
+		table.Runs = table.Runs[:min(q.Limit, len(table.Runs))]
+	}
+	for _, r := range table.Runs {
+		cells := make([]string, len(table.Columns))
+		for i, name := range table.Columns {
+			if d := look.of(r, name); d.kind != missing {
+				cells[i] = strconv.FormatFloat(d.number, 'g', 5, 64)
+			}
+		}
+		table.Cells = append(table.Cells, cells)
+	}
+	return table, nil
+}
+
+// lookup finds the values of runs by name, each once.
+type lookup struct {
+	w      *Workbench
+	values map[[2]string]datum
+	names  []string
+}
+
+func fieldOf(name string) *RunField {
+	for i := range RunFields {
+		if RunFields[i].Name == name {
+			return &RunFields[i]
+		}
+	}
+	return nil
+}
+
+func (l *lookup) of(r RunInfo, name string) datum {
+	key := [2]string{r.ID, name}
+	if d, ok := l.values[key]; ok {
+		return d
+	}
+	var d datum
+	if f := fieldOf(name); f != nil {
+		d = f.get(l.w, r)
+	} else {
+		d = l.metric(r, name)
+	}
+	l.values[key] = d
+	return d
+}
+
+// metric is the last value of a series, or the best one.
+func (l *lookup) metric(r RunInfo, name string) datum {
+	curves, err := l.w.curves(r.ID)
+	if err != nil {
+		return datum{}
+	}
+	wanted, best := strings.CutPrefix(name, "best.")
+	for _, c := range curves {
+		if !slices.Contains(l.names, c.name) {
+			l.names = append(l.names, c.name)
+		}
+		if c.name != wanted {
+			continue
+		}
+		if !best {
+			return amount(c.last().Value)
+		}
+		if info, err := l.w.seriesInfo(c); err == nil {
+			return amount(info.Best.Value)
+		}
+	}
+	return datum{}
+}
+
+// known reports whether any run has a series.
+func (l *lookup) known(runs []RunInfo, name string) bool {
+	found := len(runs) == 0
+	for _, r := range runs {
+		found = l.of(r, name).kind != missing || found
+	}
+	return found
+}
+
+// sortKey is one field to sort by.
+type sortKey struct {
+	name string
+	down bool
+}
+
+func sortKeys(text string) []sortKey {
+	var keys []sortKey
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			name, down := strings.CutPrefix(word, "-")
+			keys = append(keys, sortKey{name, down})
+		}
+	}
+	return keys
+}
+
+func keyNames(keys []sortKey) []string {
+	var names []string
+	for _, k := range keys {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// compareRuns orders two runs; one without a value comes last either way.
+func compareRuns(l *lookup, keys []sortKey, a, b RunInfo) int {
+	for _, k := range keys {
+		x, y := l.of(a, k.name), l.of(b, k.name)
+		xNone, yNone := x.none(), y.none()
+		if xNone || yNone {
+			if xNone != yNone {
+				return map[bool]int{true: 1, false: -1}[xNone]
+			}
+			continue
+		}
+		c := cmp.Compare(x.number, y.number)
+		if x.kind == isText {
+			c = strings.Compare(strings.ToLower(x.text), strings.ToLower(y.text))
+		}
+		if k.down {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func (d datum) none() bool { return d.kind == missing || math.IsNaN(d.number) }
+
+func unknownField(name string, known []string) error {
+	nearest := profiles.Nearest(name, append(fieldNames(), known...))
+	f := &Fault{What: fmt.Sprintf("find runs by %q", name), Node: -1, Why: "no run has a series of that name, and it is no field of runs",
+		Next: "fields: " + strings.Join(fieldNames(), ", ")}
+	if len(known) > 0 {
+		slices.Sort(known)
+		f.Next += "; series: " + strings.Join(known[:min(len(known), 30)], ", ")
+	}
+	if nearest != "" {
+		f.Next = "did you mean " + nearest + "? " + f.Next
+	}
+	return f
+}
+
+func fieldNames() []string {
+	var names []string
+	for _, f := range RunFields {
+		names = append(names, f.Name)
+	}
+	return names
+}

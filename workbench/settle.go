@@ -1,0 +1,182 @@
+package workbench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/store"
+)
+
+const (
+	// launchSettle is how long after its record was made the launch of a run
+	// may still be on its way to a node, although whoever sent it was killed.
+	launchSettle = 5 * time.Second
+	// lookLimit bounds a look at a run on all nodes.
+	lookLimit = 20 * time.Second
+)
+
+// settleLaunch finds out what became of a launch that nobody told the end of:
+// dlwb was killed after it had put the run on record. Where every node began,
+// the run goes on as if nothing had happened; else it is ended.
+func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run store.Run) (RunEnded, bool, error) {
+	var states []string
+	for {
+		began := time.Now()
+		var err error
+		if states, err = w.runStates(ctx, l, run.ID); err != nil {
+			return RunEnded{}, false, err
+		}
+		age := since(run.StartedAt)
+		if !anyState(states, remote.RunAbsent) || age < 0 || age > launchSettle.Seconds() {
+			break
+		}
+		select {
+		case <-time.After(500*time.Millisecond - time.Since(began)):
+		case <-ctx.Done():
+			return RunEnded{}, false, ctx.Err()
+		}
+	}
+	_, data, err := w.runRecord(run.ID)
+	if err != nil {
+		return RunEnded{}, false, err
+	}
+	if !anyState(states, remote.RunAbsent) && anyState(states, remote.RunRunning, remote.RunEnded, remote.RunUnknown) {
+		return RunEnded{}, false, w.publish(s, RunStarted{
+			Engine: run.Engine, WorldSize: run.WorldSize, Nodes: data.Nodes,
+			Command: run.Command, Python: data.Python, Ranks: data.Ranks,
+		})
+	}
+	ended := unstarted(states)
+	ended.Duration = since(run.StartedAt)
+	if err := w.stopRanks(ctx, l, gone(states), run.ID, ended.Cause); err != nil {
+		return RunEnded{}, false, err
+	}
+	return ended, true, w.recordEnd(s, run, data, ended)
+}
+
+// nodeGone is the state of a run on a node that does not exist any more.
+const nodeGone = "gone"
+
+// unstarted is the end of a run that not every node has begun.
+func unstarted(states []string) RunEnded {
+	ended := RunEnded{ExitCode: 1, Verdict: ExitedBad, Rank: -1, Node: -1,
+		Cause: "dlwb was ended before the ranks were started; nothing ran"}
+	var began, missing []string
+	for i, s := range states {
+		switch s {
+		case remote.RunAbsent:
+			missing = append(missing, fmt.Sprintf("node%d", i))
+		case nodeGone:
+			ended.Verdict, ended.Node = Lost, i
+		default:
+			began = append(began, fmt.Sprintf("node%d", i))
+		}
+	}
+	switch {
+	case len(began) > 0:
+		ended.Cause = fmt.Sprintf("dlwb was ended while it started the ranks: %s had begun, %s had not",
+			strings.Join(began, ", "), strings.Join(missing, ", "))
+	case ended.Verdict == Lost:
+		ended.Cause = fmt.Sprintf("node%d is gone, and dlwb was ended while it started the ranks", ended.Node)
+	}
+	return ended
+}
+
+func anyState(states []string, which ...string) bool {
+	for _, s := range states {
+		for _, w := range which {
+			if s == w {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// gone tells the nodes that do not exist any more.
+func gone(states []string) []bool {
+	is := make([]bool, len(states))
+	for i, s := range states {
+		is[i] = s == nodeGone
+	}
+	return is
+}
+
+// runStates looks at a run on every node. A node that does not answer is gone
+// only if its provider says so; else it is not known what it does.
+func (w *Workbench) runStates(ctx context.Context, l *link, run string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	states := make([]string, len(l.nodes))
+	errs := make([]error, len(l.nodes))
+	_ = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		state, err := n.RunState(ctx, run)
+		states[i], errs[i] = state.State, err
+		return nil
+	})
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if !w.proveGone(ctx, l)[i] {
+			return nil, &Fault{What: "look at run " + run, Node: i, Why: err.Error(),
+				Next: "nothing is known of it until the node answers; dlwb attach " + l.cluster.Name + " looks again, dlwb down " + l.cluster.Name + " removes it"}
+		}
+		states[i] = nodeGone
+	}
+	return states, nil
+}
+
+// proveGone asks the provider which nodes do not exist any more. What it can't
+// tell is not gone.
+func (w *Workbench) proveGone(ctx context.Context, l *link) []bool {
+	is := make([]bool, len(l.nodes))
+	provider, err := w.provider(l.cluster.Provider)
+	if err != nil {
+		return is
+	}
+	states, err := provider.Probe(ctx, l.cluster)
+	if err != nil {
+		return is
+	}
+	for i, s := range states {
+		is[i] = s.State == cloud.Gone
+	}
+	return is
+}
+
+// leftover ends the story of a former run of the cluster of which only that is
+// left to do; one that is going on stays as it is, and true is returned.
+func (w *Workbench) leftover(ctx context.Context, c store.Cluster) (run store.Run, goesOn bool, err error) {
+	run, todo, err := w.unfinishedRun(c.Name)
+	if err != nil || !todo {
+		return run, false, err
+	}
+	lock, err := w.claim(c.Name, lockWatch)
+	if err != nil {
+		return run, false, err
+	}
+	if lock == nil {
+		return run, true, nil
+	}
+	defer lock.release()
+	l, err := w.open(c)
+	if err != nil {
+		return run, false, err
+	}
+	if run.EndedAt == nil {
+		states, err := w.runStates(ctx, l, run.ID)
+		if err != nil {
+			return run, false, err
+		}
+		if anyState(states, remote.RunRunning) {
+			return run, true, nil
+		}
+	}
+	_, err = w.takeOver(ctx, c, run)
+	return run, false, err
+}

@@ -1,0 +1,442 @@
+package workbench
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/store"
+)
+
+// up brings the machines up and reaches them.
+func (d *drive) up(ctx context.Context) (string, bool, error) {
+	provider, err := d.w.provider(d.plan.Provider)
+	if err != nil {
+		return "", false, err
+	}
+	known := len(d.data.Cluster.Nodes) == d.plan.Nodes
+	if n := len(d.data.Cluster.Nodes); n > 0 && !known {
+		return "", false, &Fault{What: "use cluster " + d.plan.Cluster, Node: -1,
+			Why:  fmt.Sprintf("it has %d nodes and the profile asks for %d", n, d.plan.Nodes),
+			Next: "dlwb down " + d.plan.Cluster + ", then again"}
+	}
+	life, err := d.w.lifeOf(d.record)
+	if err != nil {
+		return "", false, err
+	}
+	c, err := provider.Up(ctx, life, specOf(d.plan.Profile), func(node int, text string) { d.say(StepCluster, node, text) })
+	if err != nil {
+		return "", false, &Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
+	}
+	c = remember(c, d.data.Cluster)
+	if !reflect.DeepEqual(c, d.data.Cluster) {
+		d.w.unlink(c.Name) // an older address is no use
+	}
+	if c.PricePerHour != d.record.PricePerHour {
+		d.data.reprice(d.record, c)
+	}
+	d.data.Cluster = c
+	if err := d.saveData(); err != nil {
+		return "", false, err
+	}
+	if d.link, err = d.w.open(d.record); err != nil {
+		return "", false, err
+	}
+	if err := d.firstContact(ctx); err != nil {
+		return "", false, err
+	}
+	if err := d.w.connect(ctx, d.link); err != nil {
+		return "", false, err
+	}
+	if err := d.findInterfaces(ctx); err != nil {
+		return "", false, err
+	}
+	c = d.data.Cluster
+	d.w.observe(d.s, d.link)
+	if err := d.w.publish(d.s, clusterUp(c)); err != nil {
+		return "", false, err
+	}
+	d.keepActive()
+	return fmt.Sprintf("%s, ssh answers", count(len(c.Nodes), "node")), known, nil
+}
+
+func clusterUp(c cloud.Cluster) ClusterUp {
+	return ClusterUp{Provider: c.Provider, Region: c.Region, Zone: c.Zone, Instance: c.Instance, Spot: c.Spot,
+		Nodes: c.Nodes, PricePerHour: c.PricePerHour, Costs: c.Costs, Ends: c.ExpiresAt}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// nextOf is what an error says is to be done; empty when it says nothing.
+func nextOf(err error) string {
+	var advised interface{ Advice() string }
+	if errors.As(err, &advised) {
+		return advised.Advice()
+	}
+	return ""
+}
+
+// runner lets the environment step run commands on a node.
+type runner struct{ n *remote.Node }
+
+// Exec runs a line on the node.
+func (r runner) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
+	res, err := r.n.Exec(ctx, remote.Cmd{Line: line})
+	return res.ExitCode, res.Stdout, res.Stderr, err
+}
+
+// Stream runs a line and hands on what it prints, line by line.
+func (r runner) Stream(ctx context.Context, line string, stdout func(string)) (int, []byte, error) {
+	out := &lineWriter{line: stdout}
+	var errs tailBuffer
+	res, err := r.n.Exec(ctx, remote.Cmd{Line: line, Stdout: out, Stderr: &errs})
+	out.flush()
+	return res.ExitCode, errs.kept, err
+}
+
+// lineWriter cuts what is written to it into lines.
+type lineWriter struct {
+	part []byte
+	line func(string)
+}
+
+// longestLine bounds what is kept of a line that does not end.
+const longestLine = 4 << 10
+
+// Write takes the next bytes.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	for _, c := range p {
+		switch {
+		case c == '\n':
+			w.flush()
+		case len(w.part) < longestLine:
+			w.part = append(w.part, c)
+		}
+	}
+	return len(p), nil
+}
+
+func (w *lineWriter) flush() {
+	if len(w.part) > 0 {
+		w.line(string(w.part))
+		w.part = w.part[:0]
+	}
+}
+
+// tailBuffer keeps the last bytes that are written to it.
+type tailBuffer struct{ kept []byte }
+
+// Write takes the next bytes.
+func (b *tailBuffer) Write(p []byte) (int, error) {
+	b.kept = append(b.kept, p...)
+	if over := len(b.kept) - tailBytes; over > 0 {
+		b.kept = append(b.kept[:0], b.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+// prepare sets up Python on every node.
+func (d *drive) prepare(ctx context.Context) (string, bool, error) {
+	spec := d.environmentSpec()
+	if spec.Kind == "venv" {
+		content, err := os.ReadFile(d.plan.Profile.EnvironmentFile())
+		if err != nil {
+			return "", false, &Fault{What: "read the requirements", Node: -1, Why: err.Error()}
+		}
+		spec.Content = string(content)
+	}
+	results := make([]environment.Result, len(d.link.nodes))
+	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		spec := spec
+		if own := d.data.Cluster.Nodes[i].Python; own != "" {
+			spec.Python = own
+		}
+		r, err := environment.Prepare(ctx, runner{n}, spec, func(text string) { d.say(StepEnvironment, i, text) })
+		results[i] = r
+		return environmentFault(i, err)
+	})
+	if err != nil {
+		return "", false, err
+	}
+	d.data.Envs = results
+	if d.data.GPUs, err = d.countGPUs(ctx); err != nil {
+		return "", false, err
+	}
+	if err := d.saveData(); err != nil {
+		return "", false, err
+	}
+	for _, note := range results[0].Notes {
+		_ = d.w.publish(d.s, Noticed{Level: "info", Text: note})
+	}
+	return results[0].Text, allSkipped(results), nil
+}
+
+func allSkipped(results []environment.Result) bool {
+	for _, r := range results {
+		if !r.Skipped {
+			return false
+		}
+	}
+	return true
+}
+
+func environmentFault(node int, err error) error {
+	var f *environment.Failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	return &Fault{What: "set up the environment", Node: node, Why: f.Why, Next: f.Next,
+		Command: f.Command, LastLines: f.LastLines}
+}
+
+// countGPUs asks each node how many GPUs it has for this cluster. The nodes of
+// a local cluster share this machine's.
+func (d *drive) countGPUs(ctx context.Context) ([]int, error) {
+	if d.plan.Provider == "local" {
+		gpus := make([]int, len(d.link.nodes))
+		for i := range gpus {
+			gpus[i] = localGPUs(ctx, d.plan.Profile, len(gpus))
+		}
+		return gpus, nil
+	}
+	gpus := make([]int, len(d.link.nodes))
+	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		if own := d.data.Cluster.Nodes[i].GPUs; own != nil {
+			gpus[i] = len(own)
+			return nil
+		}
+		r, err := n.Exec(ctx, remote.Cmd{Line: "nvidia-smi -L 2>/dev/null | grep -c '^GPU '"})
+		gpus[i], _ = strconv.Atoi(strings.TrimSpace(string(r.Stdout)))
+		return err
+	})
+	return gpus, err
+}
+
+// newRunID makes an id that sorts by time and is short enough to type.
+func newRunID(profile string) string {
+	var b [2]byte
+	_, _ = rand.Read(b[:])
+	return fmt.Sprintf("%s-%s-%s", profile, time.Now().Format("0102-150405"), hex.EncodeToString(b[:]))
+}
+
+// launch starts every rank. The run is on record before the first one starts,
+// and before that nobody else may watch: a run that is being started looks like
+// one whose dlwb was killed.
+func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
+	if d.watch, err = d.w.claimSoon(ctx, d.plan.Cluster, lockWatch); err != nil {
+		return "", false, err
+	}
+	id := newRunID(d.plan.Name)
+	made, err := d.engine(ctx, id)
+	if err != nil {
+		return "", false, err
+	}
+	env := d.data.Envs[0]
+	data := runData{
+		Ranks: rankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Results: d.plan.Results, Forward: d.plan.Profile.Forward,
+		Stall: d.plan.Profile.Limits.Stall.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
+	}
+	for _, m := range d.plan.Profile.Metrics {
+		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
+	}
+	if err := os.MkdirAll(d.w.runDir(id), 0o700); err != nil {
+		return "", false, err
+	}
+	run := store.Run{
+		ID: id, Cluster: d.plan.Cluster, Life: d.s.life, Profile: d.plan.Name, Engine: made.Engine,
+		Command: d.plan.Profile.Run.Command, WorldSize: made.WorldSize, StartedAt: now(), Dir: d.w.runDir(id),
+	}
+	if err := d.w.putRun(run, data); err != nil {
+		return "", false, err
+	}
+	d.s.run = id
+	d.keepRecipe(id, data, made.Engine)
+	if err = d.startRanks(ctx, id, made); err == nil {
+		err = d.w.publish(d.s, RunStarted{
+			Engine: made.Engine, WorldSize: made.WorldSize, Nodes: data.Nodes,
+			Command: run.Command, Python: env.Python, Ranks: data.Ranks,
+		})
+	}
+	if err != nil {
+		d.w.abandon(d.s, d.link, run, data, err)
+		return "", false, err
+	}
+	d.outcome.Run = id
+	text := fmt.Sprintf("%s, world size %d on %s", made.Engine, made.WorldSize, count(data.Nodes, "node"))
+	return text, false, d.setPhase(PhaseReady)
+}
+
+// engine makes the plan of every rank from what is known of the nodes now.
+func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
+	p := d.plan.Profile
+	env := d.data.Envs[0]
+	words, err := engine.Split(p.Run.Command)
+	if err != nil {
+		return engine.Plan{}, &Fault{What: "read run.command", Node: -1, Why: err.Error()}
+	}
+	port, err := d.masterPort(ctx, env.Python)
+	if err != nil {
+		return engine.Plan{}, err
+	}
+	nodes := make([]engine.Node, len(d.link.nodes))
+	for i, n := range d.data.Cluster.Nodes {
+		nodes[i] = engine.Node{Host: n.PeerHost, Interface: n.Interface, GPUs: d.data.GPUs[i]}
+	}
+	made, err := engine.Make(engine.Resolve(p.Run.Engine, env.Torch != ""), nodes, engine.Job{
+		Command: words, Python: env.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + id,
+		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: port, Env: environ(p.Run.Env, false),
+		MaxThreads: d.threads(ctx),
+	})
+	if err != nil {
+		return made, &Fault{What: "plan the ranks", Node: -1, Why: err.Error()}
+	}
+	return made, nil
+}
+
+// threads is how many cores the ranks of one node may use together.
+func (d *drive) threads(ctx context.Context) int {
+	r, err := d.link.nodes[0].Exec(ctx, remote.Cmd{Line: "getconf _NPROCESSORS_ONLN"})
+	n, _ := strconv.Atoi(strings.TrimSpace(string(r.Stdout)))
+	if err != nil || n < 1 {
+		return 0
+	}
+	if d.plan.Provider == "local" {
+		n /= len(d.link.nodes) // they are all this machine
+	}
+	return max(n, 1)
+}
+
+// masterPort is the port at which the ranks find each other: the profile's, if
+// it is free on node 0, else one that is.
+func (d *drive) masterPort(ctx context.Context, python string) (int, error) {
+	want := d.plan.Profile.Run.MasterPort
+	line := fmt.Sprintf(`%s -c 'import socket
+s=socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("",%d))
+print(s.getsockname()[1])'`, remote.Quote(python), want)
+	r, err := d.link.nodes[0].Exec(ctx, remote.Cmd{Line: line})
+	if err != nil {
+		return 0, err
+	}
+	if r.ExitCode != 0 {
+		return 0, &Fault{What: fmt.Sprintf("use run.master_port %d", want), Node: 0,
+			Why: "the port is taken there", Next: "leave master_port out and a free one is chosen",
+			LastLines: lastLines(string(r.Stderr), 3)}
+	}
+	return strconv.Atoi(strings.TrimSpace(string(r.Stdout)))
+}
+
+// startRanks launches what each node runs, on all nodes at once.
+func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) error {
+	p := d.plan.Profile
+	onNotice, err := engine.Split(p.Run.OnNotice)
+	if err != nil {
+		return &Fault{What: "read run.on_notice", Node: -1, Why: err.Error()}
+	}
+	return d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		l := remote.Launch{
+			RunID: id, Dir: remoteCode(d.plan.Cluster), Grace: p.Run.Grace, LogMost: p.Limits.Log, Peers: d.link.peers(i), OnNotice: onNotice,
+			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, environ(p.Run.Env, true)),
+		}
+		for _, proc := range made.Nodes[i] {
+			l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env,
+				Argv: d.ownPython(proc.Argv, i), Log: proc.Log})
+		}
+		if err := n.Launch(ctx, l); err != nil {
+			return &Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: roomNext(err, i)}
+		}
+		return nil
+	})
+}
+
+// roomNext says what to do about a full disk of a node; empty for any other
+// failure. What failed there is a program that says it in its own words.
+func roomNext(err error, node int) string {
+	if text := err.Error(); !strings.Contains(text, "No space left") && !strings.Contains(text, "disk full") {
+		return ""
+	}
+	return fmt.Sprintf("free some space on node%d: its disk is full", node)
+}
+
+// ownPython is a command with the interpreter of its node: the plan was made
+// with that of node 0, and it may lie elsewhere here.
+func (d *drive) ownPython(argv []string, node int) []string {
+	planned, own := d.data.Envs[0].Python, d.data.Envs[node].Python
+	if own == "" || own == planned {
+		return argv
+	}
+	mine := slices.Clone(argv)
+	for i, word := range mine {
+		if word == planned {
+			mine[i] = own
+		}
+	}
+	return mine
+}
+
+// gpuEnv says which GPUs the ranks of a node may use: those that the profile
+// names, or for each node of a local cluster its own share of the machine's real
+// ones, so that no two ranks meet on one.
+func (d *drive) gpuEnv(node int) []string {
+	if own := d.data.Cluster.Nodes[node].GPUs; own != nil {
+		// Else CUDA numbers them by speed, and nvidia-smi by place.
+		return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + numbers(own)}
+	}
+	if d.plan.Provider != "local" || d.plan.Profile.Machines.SimulateGPUs > 0 {
+		return nil
+	}
+	share := make([]int, d.data.GPUs[node])
+	for i := range share {
+		share[i] = node*len(share) + i
+	}
+	return []string{"CUDA_VISIBLE_DEVICES=" + numbers(share)}
+}
+
+// numbers are numbers with commas between them.
+func numbers(all []int) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+// bytesText is a size as people write it.
+func bytesText(n int64) string {
+	v, units := float64(n), []string{"B", "KB", "MB", "GB", "TB"}
+	i := 0
+	for v >= 1000 && i < len(units)-1 {
+		v, i = v/1000, i+1
+	}
+	if i == 0 || v >= 100 {
+		return fmt.Sprintf("%.0f %s", v, units[i])
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
+func lastLines(text string, n int) []string {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	return lines[max(0, len(lines)-n):]
+}

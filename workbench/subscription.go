@@ -1,0 +1,251 @@
+package workbench
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/store"
+)
+
+// pollInterval is how often a reader looks for what another process wrote;
+// what this process writes wakes it at once.
+const pollInterval = 250 * time.Millisecond
+
+// samplesBack is how much telemetry a new reader gets: two minutes of four
+// nodes at one sample a second, enough to fill the small charts.
+const samplesBack = 480
+
+// Subscription is one reader's place in a cluster's stream of events. It holds
+// no queue: what the reader has not seen yet waits in the store and in the
+// stored logs, so a slow reader costs nothing and loses nothing, and a screen
+// opened later, or in another process, gets the same stream.
+type Subscription struct {
+	w       *Workbench
+	cluster string
+	pinned  bool // one run of the past, not a life that goes on
+
+	mu     sync.Mutex
+	closed chan struct{}
+	once   sync.Once
+
+	life, seq, sample int64
+	run               string
+	ranks             []int
+	sizes             map[int]int64
+	points            map[string]shown
+	progress          runData
+	blind             bool      // it wants no samples
+	looked            time.Time // when it last noted that it wants some
+	gaps              gaps
+}
+
+// WithoutSamples makes a subscription that leaves telemetry out: who does not
+// show it need not have the nodes asked for it each second.
+func (s *Subscription) WithoutSamples() *Subscription {
+	s.blind = true
+	return s
+}
+
+// Subscribe opens the stream of a cluster: first all that happened in its
+// present life, then what happens. The cluster need not exist yet.
+func (w *Workbench) Subscribe(cluster string) *Subscription {
+	return &Subscription{w: w, cluster: cluster, closed: make(chan struct{}), gaps: gaps{}}
+}
+
+// SubscribeNew opens the stream of a cluster at its present end: only what
+// happens from now on.
+func (w *Workbench) SubscribeNew(cluster string) *Subscription {
+	s := w.Subscribe(cluster)
+	c, err := w.db.Cluster(cluster)
+	if err != nil {
+		return s // there is nothing to skip
+	}
+	s.life = c.ID
+	if rows, err := w.db.SinceLife(c.ID, 0, 0); err == nil && len(rows) > 0 {
+		s.seq = rows[len(rows)-1].Seq
+	}
+	s.sample, _ = w.db.LastSample(c.ID, 0)
+	return s
+}
+
+// Close ends the subscription. It may be called more than once.
+func (s *Subscription) Close() { s.once.Do(func() { close(s.closed) }) }
+
+// Next waits for events and returns all that wait, oldest first. After Close,
+// or when ctx ends, it returns nil. It waits through a store that can't be
+// read just now: a reader has no better answer than to look again.
+func (s *Subscription) Next(ctx context.Context) []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for {
+		news := s.w.newsChannel()
+		if events := s.read(); len(events) > 0 {
+			return events
+		}
+		tick.Reset(pollInterval)
+		select {
+		case <-news:
+		case <-tick.C:
+		case <-s.closed:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-s.w.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// read returns what is new since the last call.
+func (s *Subscription) read() []Event {
+	select {
+	case <-s.closed:
+		return nil
+	default:
+	}
+	if !s.pinned {
+		s.enterLife()
+	}
+	if s.life == 0 {
+		return nil
+	}
+	rows, err := s.w.db.SinceLife(s.life, s.seq, 0)
+	if err != nil {
+		return nil
+	}
+	var events []Event
+	for _, row := range rows {
+		s.seq = row.Seq
+		e, ok := decode(row)
+		if !ok {
+			continue
+		}
+		// What a run has printed and measured belongs before its end and
+		// after its beginning, whenever it is read.
+		if _, ended := e.Body.(RunEnded); ended {
+			events = append(events, s.readRun()...)
+		}
+		events = append(events, e)
+		if started, ok := e.Body.(RunStarted); ok {
+			s.enterRun(e.Run, started)
+		}
+	}
+	return append(append(events, s.readRun()...), s.readSamples()...)
+}
+
+// enterLife moves on to a newer life of the cluster when there is one.
+func (s *Subscription) enterLife() {
+	c, err := s.w.db.Cluster(s.cluster)
+	if err != nil || c.ID == s.life {
+		return
+	}
+	s.life, s.seq, s.run, s.gaps = c.ID, 0, "", gaps{}
+	s.sample, _ = s.w.db.LastSample(s.life, samplesBack)
+}
+
+func (s *Subscription) enterRun(run string, started RunStarted) {
+	s.run, s.ranks = run, nil
+	for _, r := range started.Ranks {
+		s.ranks = append(s.ranks, r.Rank)
+	}
+	for n := range started.Nodes {
+		s.ranks = append(s.ranks, LauncherLog(n))
+	}
+	s.sizes, s.points, s.progress = map[int]int64{}, map[string]shown{}, runData{}
+}
+
+// readRun returns what the present run has printed and measured meanwhile.
+func (s *Subscription) readRun() []Event {
+	if s.run == "" {
+		return nil
+	}
+	var events []Event
+	add := func(b Body) {
+		events = append(events, Event{Time: now(), Cluster: s.cluster, Run: s.run, Body: b})
+	}
+	for _, rank := range s.ranks {
+		info, err := os.Stat(s.w.logPath(s.run, rank))
+		if err == nil && info.Size() != s.sizes[rank] {
+			s.sizes[rank] = info.Size()
+			add(LogGrew{Rank: rank, Size: info.Size()})
+		}
+	}
+	if points, err := s.w.newPoints(s.run, s.points); err == nil && len(points) > 0 {
+		add(PointsAdded{Points: points})
+	}
+	if p := s.w.runProgress(s.run); p != s.progress.Progress {
+		s.progress.Progress = p
+		add(p)
+	}
+	return events
+}
+
+func (s *Subscription) readSamples() []Event {
+	if s.blind {
+		return nil
+	}
+	s.w.looking(s.life, &s.looked)
+	rows, last, err := s.w.db.SamplesAfter(s.life, s.sample)
+	if err != nil {
+		return nil
+	}
+	s.sample = last
+	var events []Event
+	for _, r := range rows {
+		b := Sampled{Node: r.Node}
+		if json.Unmarshal(r.Body, &b.Sample) != nil {
+			continue
+		}
+		if gap, at, found := s.gaps.before(r.Node, r.Time, b.Sample); found {
+			events = append(events, Event{Time: at, Cluster: s.cluster, Run: s.run, Body: Sampled{Node: r.Node, Sample: gap}})
+		}
+		events = append(events, Event{Time: r.Time, Cluster: s.cluster, Run: s.run, Body: b})
+	}
+	return events
+}
+
+func toRows(points []metrics.Point) []store.Point {
+	rows := make([]store.Point, len(points))
+	for i, p := range points {
+		rows[i] = store.Point{Name: p.Name, Ordinal: p.Ordinal, Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value}
+	}
+	return rows
+}
+
+// RunEvents returns everything of a run of the past, as Subscribe would have
+// given it.
+func (w *Workbench) RunEvents(_ context.Context, run string) ([]Event, error) {
+	r, err := w.db.Run(run)
+	if err != nil {
+		return nil, w.unknownRun(run, err)
+	}
+	rows, err := w.db.RunEvents(run, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	s := &Subscription{w: w, cluster: r.Cluster, life: r.Life, pinned: true, closed: make(chan struct{})}
+	var events []Event
+	for _, e := range decodeAll(rows) {
+		if _, ended := e.Body.(RunEnded); ended {
+			events = append(append(events, s.readRun()...), w.runSamples(r)...)
+		}
+		events = append(events, e)
+		if started, ok := e.Body.(RunStarted); ok {
+			s.enterRun(run, started)
+		}
+	}
+	return append(events, s.readRun()...), nil
+}
+
+// Waiting returns the events that wait now, without waiting for more.
+func (s *Subscription) Waiting() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read()
+}

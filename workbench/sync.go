@@ -1,0 +1,203 @@
+package workbench
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/store"
+)
+
+// remoteCode is where a cluster's code lies on its nodes, below the home
+// directory.
+func remoteCode(cluster string) string { return "dlwb/" + cluster + "/code" }
+
+// tree is the code of a plan as it is now.
+func (w *Workbench) tree(ctx context.Context, plan *Plan) (*remote.Tree, error) {
+	tree, err := remote.Scan(ctx, plan.Code.Dir, w.excluded(plan.Profile))
+	if err != nil {
+		return nil, &Fault{What: "read the code", Node: -1, Why: err.Error()}
+	}
+	tree.HashCache = filepath.Join(w.dir, "checksums", plan.Cluster)
+	return tree, nil
+}
+
+// sync copies the code to every node.
+func (d *drive) sync(ctx context.Context) (string, bool, error) {
+	tree, err := d.w.tree(ctx, d.plan)
+	if err != nil {
+		return "", false, err
+	}
+	secrets, err := tree.Read(ctx)
+	if err != nil {
+		return "", false, &Fault{What: "read the code", Node: -1, Why: err.Error()}
+	}
+	for _, warning := range tree.Warnings {
+		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: warning, Next: "list what the nodes do not need in .dlwbignore"})
+	}
+	for _, warning := range secrets {
+		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: warning})
+	}
+	res, err := remote.Sync(ctx, d.link.nodes, tree, remoteCode(d.plan.Cluster),
+		func(node int, text string) { d.say(StepSync, node, text) })
+	if err != nil {
+		return "", false, &Fault{What: "copy the code", Node: -1, Why: err.Error()}
+	}
+	for _, text := range syncNotices(res) {
+		_ = d.w.publish(d.s, text)
+	}
+	return res.String(), res.Files == 0 && res.Removed == 0, nil
+}
+
+// syncNotices are what of a sync one should know besides its figures.
+func syncNotices(res remote.SyncResult) (list []Noticed) {
+	for _, file := range res.Moving {
+		list = append(list, Noticed{Level: "warning", Text: file + " is being written to and was not sent", Next: "list it in .dlwbignore"})
+	}
+	for _, file := range res.Edited {
+		list = append(list, Noticed{Level: "warning", Text: file + " was edited there and is left as it is"})
+	}
+	for _, file := range res.MadeWay {
+		list = append(list, Noticed{Level: "warning", Text: file + " was edited there and here; what was there is kept in ~/.dlwb/kept"})
+	}
+	return list
+}
+
+// SyncPreview is what a sync would do.
+type SyncPreview struct {
+	Cluster  string               `json:"cluster"`
+	Up       bool                 `json:"up"` // whether there is a cluster to ask; else it is of new nodes
+	Warnings []string             `json:"warnings"`
+	Nodes    []remote.SyncPreview `json:"nodes"`
+}
+
+// PreviewSync works out what a sync of a plan's code would do. It changes
+// nothing, here or there.
+func (w *Workbench) PreviewSync(ctx context.Context, plan *Plan) (SyncPreview, error) {
+	p := SyncPreview{Cluster: plan.Cluster, Warnings: []string{}}
+	tree, err := w.tree(ctx, plan)
+	if err != nil {
+		return p, err
+	}
+	secrets, err := tree.Read(ctx)
+	if err != nil {
+		return p, &Fault{What: "read the code", Node: -1, Why: err.Error()}
+	}
+	p.Warnings = append(append(p.Warnings, tree.Warnings...), secrets...)
+	var nodes []*remote.Node
+	if l := w.linkOf(plan.Cluster); l != nil {
+		nodes, p.Up = l.nodes, true
+	}
+	p.Nodes, err = remote.PreviewSync(ctx, nodes, tree, remoteCode(plan.Cluster))
+	if err != nil {
+		err = &Fault{What: "ask the nodes what they have", Node: -1, Why: err.Error()}
+	}
+	return p, err
+}
+
+// linkOf is the connections to a cluster that is up; nil: there is none.
+func (w *Workbench) linkOf(cluster string) *link {
+	c, err := w.db.Cluster(cluster)
+	if err != nil || c.EndedAt != nil {
+		return nil
+	}
+	l, err := w.open(c)
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
+const (
+	// watchEvery is how often the code is looked at, and longer where that
+	// takes long: looking costs a small part of one processor.
+	watchEvery = 500 * time.Millisecond
+	watchShare = 20
+	// watchSettle is how long nothing may change for a sync to begin: an editor
+	// writes several files, git many.
+	watchSettle = 200 * time.Millisecond
+	// watchAgain is when a sync that failed is tried again.
+	watchAgain = 5 * time.Second
+)
+
+// WatchSync syncs a plan's code again soon after each change, until ctx ends or
+// the cluster is gone, neither of which is an error. Each sync that did
+// something is told by a StepEnded, each that failed by a Noticed.
+func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
+	var done string // the state of the code that the nodes have
+	for {
+		began := time.Now()
+		c, err := w.db.Cluster(plan.Cluster)
+		if err != nil || c.EndedAt != nil {
+			return err
+		}
+		tree, err := w.tree(ctx, plan)
+		pause := max(watchEvery, watchShare*time.Since(began))
+		if err == nil && tree.Fingerprint() != done {
+			if tree, err = w.settled(ctx, plan, tree); err == nil {
+				err = w.syncOnce(ctx, plan, c, tree)
+			}
+			if err == nil {
+				done = tree.Fingerprint()
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			pause = watchAgain
+			_ = w.publish(scope{cluster: c.Name, life: c.ID}, Noticed{Level: "warning", Text: faultOf(err).Error(), Next: "it is tried again"})
+		}
+		if !sleep(ctx, pause) {
+			return nil
+		}
+	}
+}
+
+// settled waits until the code has not changed for a moment.
+func (w *Workbench) settled(ctx context.Context, plan *Plan, tree *remote.Tree) (*remote.Tree, error) {
+	for sleep(ctx, watchSettle) {
+		next, err := w.tree(ctx, plan)
+		if err != nil || next.Fingerprint() == tree.Fingerprint() {
+			return next, err
+		}
+		tree = next
+	}
+	return nil, ctx.Err()
+}
+
+// syncOnce is one sync of a watch.
+func (w *Workbench) syncOnce(ctx context.Context, plan *Plan, c store.Cluster, tree *remote.Tree) error {
+	lock, err := w.claimChange(ctx, plan.Cluster)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	l, err := w.open(c)
+	if err != nil {
+		return err
+	}
+	res, err := remote.Sync(ctx, l.nodes, tree, remoteCode(plan.Cluster), nil)
+	if err != nil {
+		return &Fault{What: "copy the code", Node: -1, Why: err.Error()}
+	}
+	s := scope{cluster: c.Name, life: c.ID}
+	for _, notice := range syncNotices(res) {
+		_ = w.publish(s, notice)
+	}
+	if res.Changed == 0 {
+		return nil
+	}
+	return w.publish(s, StepEnded{Step: StepSync, OK: true, Duration: res.Duration.Seconds(), Text: res.String()})
+}
+
+// sleep waits; false: ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

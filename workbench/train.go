@@ -1,0 +1,341 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/store"
+)
+
+// train watches the run that launch started. The cluster is not being changed
+// meanwhile, so another dlwb may stop the run or take the cluster down; that
+// nobody else watches it was seen to before the launch.
+func (d *drive) train(ctx context.Context) error {
+	d.lock.release()
+	d.lock = nil
+	ended, err := d.w.trainStep(ctx, d.s, d.link, d.plan.Profile.Run.Command)
+	if err != nil {
+		return err
+	}
+	d.outcome.Ended = &ended
+	return nil
+}
+
+// trainStep watches a run to its end and closes the step. It goes on where an
+// earlier dlwb left off.
+func (w *Workbench) trainStep(ctx context.Context, s scope, l *link, command string) (RunEnded, error) {
+	_, data, err := w.runRecord(s.run)
+	if err != nil {
+		return RunEnded{}, err
+	}
+	st, err := w.storyOf(s.run)
+	if err != nil {
+		return RunEnded{}, err
+	}
+	if !st.trainStarted {
+		if err := w.publish(s, StepStarted{Step: StepTrain, Text: command}); err != nil {
+			return RunEnded{}, err
+		}
+	}
+	stopOpening := w.openForwards(ctx, s, data.Forward)
+	ended, err := w.watchRun(ctx, s, l, s.run)
+	stopOpening() // before the end is told: nothing of them comes after it
+	if err != nil {
+		return ended, watchFault(s, err)
+	}
+	return ended, w.closeTrain(s, ended)
+}
+
+// closeTrain closes the step that a run was.
+func (w *Workbench) closeTrain(s scope, ended RunEnded) error {
+	step := StepEnded{Step: StepTrain, OK: ended.ExitCode == 0, Duration: ended.Duration, Text: ended.Cause}
+	if !step.OK {
+		step.Failure = &Fault{What: "train", Node: ended.Node, Why: ended.Cause, LastLines: ended.LastLines}
+	}
+	return w.publish(s, step)
+}
+
+// watchFault says what becomes of a run whose watch failed: nothing. What can't
+// be stored here goes on there.
+func watchFault(s scope, err error) error {
+	var told *Fault
+	if errors.As(err, &told) || errors.Is(err, context.Canceled) || errors.Is(err, errSuperseded) {
+		return err
+	}
+	return &Fault{What: "watch run " + s.run, Node: -1, Why: err.Error(),
+		Next: "the run goes on; dlwb attach " + s.cluster + " shows it when this is mended"}
+}
+
+// Attach begins to watch the run of a cluster in the background. Where another
+// dlwb watches already, it waits to take over.
+func (w *Workbench) Attach(_ context.Context, cluster string) error {
+	c, err := w.FindCluster(cluster)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	already := w.watching[c.Name]
+	w.watching[c.Name] = true
+	w.mu.Unlock()
+	if already {
+		return nil
+	}
+	w.background(func(ctx context.Context) {
+		_, err := w.Watch(ctx, c.Name)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errSuperseded) {
+			_ = w.publish(scope{cluster: c.Name, life: c.ID}, Failed{*faultOf(err)})
+		}
+		w.mu.Lock()
+		delete(w.watching, c.Name)
+		w.mu.Unlock()
+	})
+	return nil
+}
+
+// Watch follows the run that is going on on a cluster until it has ended, and
+// brings its results home. While another dlwb does that, it waits: for the end
+// of all that, or to take over when the other one goes away. What a dlwb that
+// was killed had left to do is done too.
+func (w *Workbench) Watch(ctx context.Context, cluster string) (RunEnded, error) {
+	c, err := w.FindCluster(cluster)
+	if err != nil {
+		return RunEnded{}, err
+	}
+	if l, err := w.open(c); err == nil {
+		w.observe(scope{cluster: c.Name, life: c.ID}, l)
+	}
+	run, todo, err := w.unfinishedRun(c.Name)
+	if err != nil || !todo || run.Life != c.ID {
+		return RunEnded{}, err
+	}
+	for {
+		lock, err := w.claim(c.Name, lockWatch)
+		if err != nil {
+			return RunEnded{}, err
+		}
+		if lock != nil {
+			defer lock.release()
+			return w.takeOver(ctx, c, run)
+		}
+		select {
+		case <-time.After(watchRetry):
+		case <-ctx.Done():
+			return RunEnded{}, ctx.Err()
+		}
+		if st, err := w.storyOf(run.ID); err == nil && st.over() {
+			return *st.ended, nil
+		}
+	}
+}
+
+// watchRetry is how often one who looks on looks whether it is his turn.
+const watchRetry = 500 * time.Millisecond
+
+// takeOver goes on with a run that nobody watches, from wherever it was left.
+func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run) (RunEnded, error) {
+	l, err := w.open(c)
+	if err != nil {
+		return RunEnded{}, err
+	}
+	s := scope{cluster: c.Name, life: c.ID, run: run.ID}
+	st, err := w.storyOf(run.ID)
+	if err != nil {
+		return RunEnded{}, err
+	}
+	var ended RunEnded
+	switch {
+	case st.over():
+		return *st.ended, nil // between the look and the lock
+	case st.ended == nil:
+		over := false
+		if !st.started {
+			if ended, over, err = w.settleLaunch(ctx, s, l, run); over || err != nil {
+				return ended, err
+			}
+		}
+		w.resumeRecipe(l, s)
+		ended, err = w.trainStep(ctx, s, l, run.Command)
+	case !st.trainEnded:
+		ended = *st.ended
+		err = w.closeTrain(s, ended)
+	default:
+		ended = *st.ended
+	}
+	if err != nil {
+		return ended, err
+	}
+	return ended, w.fetchStep(ctx, s, l)
+}
+
+// Ended says how a run ended; false while it goes on.
+func (w *Workbench) Ended(run string) (RunEnded, bool) {
+	st, err := w.storyOf(run)
+	if err != nil || st.ended == nil {
+		return RunEnded{}, false
+	}
+	return *st.ended, true
+}
+
+// LiveRun is the run that goes on on a cluster.
+func (w *Workbench) LiveRun(cluster string) (id string, live bool) {
+	r, live, err := w.liveRun(cluster)
+	return r.ID, live && err == nil
+}
+
+// Stop ends a run and keeps its cluster. It may be called from any process;
+// whoever watches the run records the end, and where nobody does, this call
+// watches it to its end.
+func (w *Workbench) Stop(ctx context.Context, run string) error {
+	r, _, err := w.runRecord(run)
+	if err == nil {
+		r, err = w.complete(r)
+	}
+	if err != nil || r.EndedAt != nil {
+		return err
+	}
+	c, err := w.db.ClusterLife(r.Life)
+	if err != nil {
+		return err
+	}
+	if err := w.awaitLaunch(ctx, c, run); err != nil {
+		return err
+	}
+	l, err := w.open(c)
+	if err != nil {
+		return err
+	}
+	if err := w.stopRanks(ctx, l, nil, run, reasonAsked+"stopped by request"); err != nil {
+		return err
+	}
+	return w.awaitEnd(ctx, c, run, endWait)
+}
+
+// endWait bounds the wait for another dlwb to tell the end of a run that was
+// stopped: one that was suspended holds the watch and does nothing with it.
+const endWait = drainLimit + 15*time.Second
+
+// awaitEnd waits for the end of a run that was stopped, and where nobody
+// watches it, tells it.
+func (w *Workbench) awaitEnd(ctx context.Context, c store.Cluster, run string, wait time.Duration) error {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer time.AfterFunc(wait, func() {
+		if _, ended := w.Ended(run); !ended {
+			cancel()
+		}
+	}).Stop()
+	_, err := w.Watch(limited, c.Name)
+	if err == nil || ctx.Err() != nil || limited.Err() == nil {
+		return err
+	}
+	f := &Fault{What: "tell the end of run " + run, Node: -1, Why: "its ranks are stopped, and the end did not come to be known",
+		Next: "dlwb attach " + c.Name}
+	if pid := w.holder(c.Name, lockWatch); pid != 0 {
+		f.Why = fmt.Sprintf("its ranks are stopped, but process %d, the dlwb that watches it, does not go on", pid)
+		f.Next = fmt.Sprintf("if it was suspended, let it go on (fg), or end it (kill -9 %d); then dlwb attach %s", pid, c.Name)
+	}
+	return f
+}
+
+// awaitLaunch waits while another dlwb is starting the ranks of a run: one that
+// is stopped half-way would be started all the same.
+func (w *Workbench) awaitLaunch(ctx context.Context, c store.Cluster, run string) error {
+	deadline := time.Now().Add(launchWait)
+	for {
+		st, err := w.storyOf(run)
+		if err != nil || st.started || st.ended != nil || !w.held(c.Name, lockWatch) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return &BusyError{Cluster: c.Name, PID: w.holder(c.Name, lockWatch)}
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// launchWait bounds the wait for another dlwb to have started the ranks.
+const launchWait = 20 * time.Second
+
+// fetchLimits bounds what one fetch may bring home.
+var fetchLimits = remote.PullLimits{MaxFiles: 100_000, MaxBytes: 50 << 30}
+
+// pull copies results from the head into the run's own directory.
+func (w *Workbench) pull(ctx context.Context, s scope, l *link, paths []string) (ResultsFetched, error) {
+	dest := filepath.Join(w.runDir(s.run), "results")
+	if len(paths) == 0 {
+		return ResultsFetched{Dir: dest}, nil
+	}
+	res, err := remote.Pull(ctx, l.nodes[0], remoteCode(s.cluster), paths, dest, fetchLimits)
+	if err != nil {
+		return ResultsFetched{}, &Fault{What: "bring the results home", Node: 0, Why: err.Error(),
+			Next: "they are still on the node; dlwb pull " + s.run + " tries again"}
+	}
+	got := ResultsFetched{Files: res.Files, Bytes: res.Bytes, Dir: dest}
+	for _, m := range res.Missing {
+		got.Left = append(got.Left, m+" does not exist on node0")
+	}
+	got.Left = append(got.Left, res.Skipped...)
+	for _, m := range got.Left {
+		_ = w.publish(s, Noticed{Level: "warning", Text: "results: " + m})
+	}
+	return got, w.publish(s, got)
+}
+
+// fetchStep brings the results of a run home as a step of its own.
+func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
+	_, data, err := w.runRecord(s.run)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := w.publish(s, StepStarted{Step: StepFetch, Text: "results of node 0"}); err != nil {
+		return err
+	}
+	got, err := w.pull(ctx, s, l, data.Results)
+	end := StepEnded{Step: StepFetch, OK: err == nil, Skipped: len(data.Results) == 0, Duration: since(began), Text: fetchText(got, data.Results)}
+	if err != nil {
+		end.Failure = faultOf(err)
+		end.Text = end.Failure.Why
+	}
+	return errors.Join(err, w.publish(s, end))
+}
+
+func fetchText(got ResultsFetched, asked []string) string {
+	if len(asked) == 0 {
+		return "the profile names no results.paths"
+	}
+	return fmt.Sprintf("%s, %s in %s", count(got.Files, "file"), bytesText(got.Bytes), got.Dir)
+}
+
+// Pull brings the results of a run home again.
+func (w *Workbench) Pull(ctx context.Context, run string) (ResultsFetched, error) {
+	r, data, err := w.runRecord(run)
+	if err != nil {
+		return ResultsFetched{}, err
+	}
+	if len(data.Results) == 0 {
+		return ResultsFetched{}, &Fault{What: "bring results home", Node: -1, Why: "the profile names none",
+			Next: "set results.paths in the profile"}
+	}
+	c, err := w.db.ClusterLife(r.Life)
+	if err != nil {
+		return ResultsFetched{}, err
+	}
+	if c.EndedAt != nil {
+		return ResultsFetched{}, &Fault{What: "bring results home", Node: -1, Why: "cluster " + c.Name + " is gone",
+			Next: "what was fetched before lies in " + filepath.Join(w.runDir(run), "results")}
+	}
+	l, err := w.open(c)
+	if err != nil {
+		return ResultsFetched{}, err
+	}
+	return w.pull(ctx, scope{cluster: c.Name, life: c.ID, run: run}, l, data.Results)
+}

@@ -1,0 +1,234 @@
+package workbench
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// rankEnd is how a rank ended, as its node's exit record says.
+type rankEnd struct {
+	rank, node int
+	code       int
+	signal     string
+	at         int64         // Unix seconds of that node's clock
+	up         time.Duration // of that node when the rank ended; 0: it can't tell
+	starved    int           // processes of it that the kernel ended for lack of memory
+	byUs       bool          // after its node had begun to stop the run
+	order      int           // in which it was seen here
+}
+
+// nodeEnd is what is known of the run on one node.
+type nodeEnd struct {
+	stopping []string // why the node stopped the run, in order
+	ended    bool
+	code     int
+	lost     bool          // the node itself is gone
+	why      string        // set when nothing on the node says how the run ended there
+	rebooted bool          // the node has another boot id than when the run began
+	noRoom   string        // what the last look has shown, when its disk was full
+	full     string        // which log could not be written at some time, and why
+	fullAt   time.Duration // the node's uptime then
+	from, to time.Duration // the node's uptime when the run began and ended there; 0: not known
+}
+
+// Reasons with which this side stops a run. They are written into the status
+// file of each node, so that a dlwb that comes later reads the same verdict.
+const (
+	reasonAsked = "asked: "
+	reasonHung  = "hung: "
+)
+
+// Reasons with which a machine stops a run by itself, see
+// cloud/ec2/userdata.
+const (
+	reasonNotice = "notice: " // the provider is about to take it away
+	reasonLease  = "lease: "  // its lease is over
+)
+
+// leaves reports whether the machine has said that it is about to end.
+func (n nodeEnd) leaves() bool {
+	return slices.ContainsFunc(n.stopping, func(why string) bool {
+		return strings.HasPrefix(why, reasonNotice) || strings.HasPrefix(why, reasonLease)
+	})
+}
+
+// judge says how a run ended. It is pure: the same records give the same
+// verdict here, after a crash and in another process.
+func judge(nodes []nodeEnd, ends []rankEnd) RunEnded {
+	if v, ok := judgeStop(nodes); ok {
+		return v
+	}
+	first, failed := firstFailure(ends)
+	for i, n := range nodes {
+		// A rank that merely noticed is no cause.
+		if (n.lost || n.rebooted && n.why != "") && !finished(nodes) && (!failed || first.node != i && weight(first, first.at) > 0) {
+			v := RunEnded{ExitCode: 1, Verdict: Lost, Rank: -1, Node: i,
+				Cause: fmt.Sprintf("node%d is gone and took its ranks with it", i)}
+			if !n.lost {
+				v.Verdict, v.Cause = Rebooted, fmt.Sprintf("node%d was rebooted during the run, which ended its ranks", i)
+			}
+			if failed {
+				v.Cause += "; then " + failureOf(first).Cause
+			}
+			return v
+		}
+	}
+	if failed {
+		return withoutRoom(failureOf(first), first, nodes)
+	}
+	for i, n := range nodes {
+		if n.why != "" && n.noRoom != "" {
+			return RunEnded{ExitCode: 1, Verdict: DiskFull, Rank: -1, Node: i,
+				Cause: fmt.Sprintf("the disk of node%d is full (%s), so it could not record how the run ended there: %s", i, n.noRoom, n.why)}
+		}
+		if n.why != "" {
+			return RunEnded{ExitCode: 1, Verdict: Lost, Rank: -1, Node: i, Cause: fmt.Sprintf("on node%d %s", i, n.why)}
+		}
+	}
+	for i, n := range nodes {
+		if n.code != 0 {
+			return RunEnded{ExitCode: n.code, Verdict: ExitedBad, Rank: -1, Node: i,
+				Cause: fmt.Sprintf("the launcher on node%d exited with code %d and no rank says why", i, n.code)}
+		}
+	}
+	return RunEnded{Verdict: Succeeded, Rank: -1, Node: -1, Cause: "every rank ended with code 0"}
+}
+
+// fullNear is how near the end of a rank a full disk explains it.
+const fullNear = time.Minute
+
+// withoutRoom says of a rank that ended by itself on a node that had no room to
+// write just then that this is why: what it can't write, it can't say in its log
+// either. Of a disk that was full at another time it only tells.
+func withoutRoom(v RunEnded, e rankEnd, nodes []nodeEnd) RunEnded {
+	if e.node >= len(nodes) {
+		return v
+	}
+	n := nodes[e.node]
+	then := n.full != "" && e.up > 0 && (e.up-n.fullAt).Abs() <= fullNear
+	switch {
+	case n.noRoom != "":
+		v.Cause += fmt.Sprintf("; the disk of node%d is full: %s", e.node, n.noRoom)
+	case n.full != "":
+		v.Cause += fmt.Sprintf("; node%d had no room to write: %s", e.node, n.full)
+	}
+	if v.Verdict == ExitedBad && (then || n.noRoom != "") {
+		v.Verdict = DiskFull
+	}
+	return v
+}
+
+// finished reports whether the run came to its end on every node and was
+// stopped on none: a machine that went away after that took nothing with it.
+func finished(nodes []nodeEnd) bool {
+	for _, n := range nodes {
+		if !n.ended || n.why != "" || len(n.stopping) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeStop looks for a stop that was asked for: by a person, by the stall
+// limit, or by a machine that ends.
+func judgeStop(nodes []nodeEnd) (RunEnded, bool) {
+	for i, n := range nodes {
+		for _, why := range n.stopping {
+			if said, ok := strings.CutPrefix(why, reasonAsked); ok {
+				return RunEnded{ExitCode: 130, Verdict: Stopped, Rank: -1, Node: -1, Cause: said}, true
+			}
+			if said, ok := strings.CutPrefix(why, reasonHung); ok {
+				v := RunEnded{ExitCode: 124, Verdict: Hung, Rank: -1, Node: i, Cause: said}
+				if _, err := fmt.Sscanf(said, "rank %d on node%d", &v.Rank, &v.Node); err != nil {
+					v.Rank, v.Node = -1, -1
+				}
+				return v, true
+			}
+			if said, ok := strings.CutPrefix(why, reasonNotice); ok {
+				return RunEnded{ExitCode: 1, Verdict: Lost, Rank: -1, Node: i,
+					Cause: fmt.Sprintf("node%d was about to be taken away by its provider: %s", i, said)}, true
+			}
+			if said, ok := strings.CutPrefix(why, reasonLease); ok {
+				return RunEnded{ExitCode: 130, Verdict: Stopped, Rank: -1, Node: i,
+					Cause: fmt.Sprintf("the lease of node%d is over: %s", i, said)}, true
+			}
+		}
+	}
+	return RunEnded{}, false
+}
+
+// firstFailure is the rank that failed first by itself. Clocks tell seconds
+// and those of nodes differ a little, so within two seconds the nature of the
+// failure decides: a signal or a code of the script's own is a cause, exit
+// code 1 and SIGABRT are also what a rank gets when its peer went away.
+func firstFailure(ends []rankEnd) (rankEnd, bool) {
+	var failed []rankEnd
+	for _, e := range ends {
+		if e.code != 0 && !e.byUs {
+			failed = append(failed, e)
+		}
+	}
+	if len(failed) == 0 {
+		return rankEnd{}, false
+	}
+	earliest := failed[0].at
+	for _, e := range failed {
+		earliest = min(earliest, e.at)
+	}
+	sort.SliceStable(failed, func(i, j int) bool {
+		a, b := failed[i], failed[j]
+		if wa, wb := weight(a, earliest), weight(b, earliest); wa != wb {
+			return wa < wb
+		}
+		if a.at != b.at {
+			return a.at < b.at
+		}
+		return a.order < b.order
+	})
+	return failed[0], true
+}
+
+func weight(e rankEnd, earliest int64) int {
+	switch {
+	case e.at > earliest+2:
+		return 2
+	case e.code == 1 || e.signal == "ABRT" || e.signal == "TERM":
+		return 1
+	}
+	return 0
+}
+
+func failureOf(e rankEnd) RunEnded {
+	v := RunEnded{ExitCode: e.code, Verdict: ExitedBad, Rank: e.rank, Node: e.node}
+	switch {
+	case e.signal == "" && e.starved == 0:
+		v.Cause = fmt.Sprintf("rank %d on node%d exited with code %d", e.rank, e.node, e.code)
+		return v
+	case e.starved > 0:
+		v.Verdict = OutOfMemory
+		v.Cause = fmt.Sprintf("rank %d on node%d ran out of memory: the kernel ended %d of its processes", e.rank, e.node, e.starved)
+		if e.signal != "KILL" {
+			v.Cause += fmt.Sprintf(", and it exited with code %d", e.code)
+		}
+		return v
+	}
+	v.Verdict = Killed
+	v.Cause = fmt.Sprintf("rank %d on node%d was killed by SIG%s%s", e.rank, e.node, e.signal, signalHint(e.signal))
+	return v
+}
+
+// signalHint says what usually sends a signal to a training process.
+func signalHint(signal string) string {
+	switch signal {
+	case "KILL":
+		return " (often the kernel, when memory runs out)"
+	case "SEGV", "BUS":
+		return " (a fault in native code)"
+	case "ABRT":
+		return " (an assertion in native code, or NCCL's watchdog)"
+	}
+	return ""
+}

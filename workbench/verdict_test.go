@@ -1,0 +1,140 @@
+package workbench
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
+	done := func(why ...string) nodeEnd { return nodeEnd{ended: true, stopping: why} }
+	bad := nodeEnd{ended: true, code: 1}
+	for _, c := range []struct {
+		name    string
+		nodes   []nodeEnd
+		ends    []rankEnd
+		verdict Verdict
+		code    int
+		rank    int
+		cause   string
+	}{
+		{
+			name: "all well", nodes: []nodeEnd{done(), done()},
+			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
+			verdict: Succeeded, rank: -1, cause: "code 0",
+		}, {
+			name: "one exits, the other was stopped by us", nodes: []nodeEnd{done("rank 1 on node1 exited with code 3"), bad},
+			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", at: 101, byUs: true}, {rank: 1, node: 1, code: 3, at: 100}},
+			verdict: ExitedBad, code: 3, rank: 1, cause: "rank 1 on node1 exited with code 3",
+		}, {
+			name: "the peer's Python error is seen first, the killed rank is the cause", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, order: 0}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 101, order: 1}},
+			verdict: Killed, code: 137, rank: 1, cause: "SIGKILL",
+		}, {
+			name: "NCCL's watchdog aborts after a segfault", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 134, signal: "ABRT", at: 100, order: 0}, {rank: 1, node: 1, code: 139, signal: "SEGV", at: 102, order: 1}},
+			verdict: Killed, code: 139, rank: 1, cause: "SIGSEGV",
+		}, {
+			name: "much later is no cause", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 200}},
+			verdict: ExitedBad, code: 1, rank: 0, cause: "rank 0",
+		}, {
+			name: "two Python errors: the earlier", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 101}, {rank: 1, node: 1, code: 1, at: 100}},
+			verdict: ExitedBad, code: 1, rank: 1, cause: "rank 1",
+		}, {
+			name: "stopped by request", nodes: []nodeEnd{done(reasonAsked + "stopped by request"), done(reasonAsked + "stopped by request")},
+			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}, {rank: 1, node: 1, code: 143, signal: "TERM", byUs: true}},
+			verdict: Stopped, code: 130, rank: -1, cause: "stopped by request",
+		}, {
+			name: "hung", nodes: []nodeEnd{done(hungReason(time.Minute, []silence{{rank: 0, node: 0, since: 61 * time.Second}, {rank: 1, node: 1, since: 90 * time.Second}})), done()},
+			verdict: Hung, code: 124, rank: 1, cause: "rank 1 on node1 has printed nothing for 1m30s",
+		}, {
+			name: "the launcher itself failed", nodes: []nodeEnd{{ended: true, code: 2}, done()},
+			verdict: ExitedBad, code: 2, rank: -1, cause: "the launcher on node0",
+		}, {
+			name: "a node is gone", nodes: []nodeEnd{done("node1 is gone"), {lost: true}},
+			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}},
+			verdict: Lost, code: 1, rank: -1, cause: "node1 is gone",
+		}, {
+			name: "a machine that goes away after the end took nothing with it", nodes: []nodeEnd{done(), {ended: true, lost: true}},
+			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
+			verdict: Succeeded, rank: -1, cause: "every rank",
+		}, {
+			name: "one that ended by itself and went away before the others had", nodes: []nodeEnd{done("node1 is gone"), {ended: true, lost: true}},
+			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}, {rank: 1, node: 1}},
+			verdict: Lost, code: 1, rank: -1, cause: "node1 is gone",
+		}, {
+			name: "no record of the end", nodes: []nodeEnd{done(), {ended: true, code: 1, why: "supervise left no record"}},
+			ends:    []rankEnd{{rank: 0}},
+			verdict: Lost, code: 1, rank: -1, cause: "supervise left no record",
+		}, {
+			name: "no record of the end, as the disk is full", nodes: []nodeEnd{done(), {ended: true, code: 1, why: "supervise left no record", noRoom: "0 KiB are free"}},
+			ends:    []rankEnd{{rank: 0}},
+			verdict: DiskFull, code: 1, rank: -1, cause: "node1 is full (0 KiB are free)",
+		}, {
+			name: "a rank that ends while its disk is full", nodes: []nodeEnd{{ended: true, code: 1, noRoom: "0 KiB are free"}, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 1, at: 101}},
+			verdict: DiskFull, code: 1, rank: 0, cause: "the disk of node0 is full",
+		}, {
+			name: "the disk was full long before", nodes: []nodeEnd{{ended: true, code: 1, full: "rank-0.log the disk was full", fullAt: time.Hour}, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: 2 * time.Hour}},
+			verdict: ExitedBad, code: 1, rank: 0, cause: "node0 had no room to write",
+		}, {
+			name: "the disk was full just before", nodes: []nodeEnd{{ended: true, code: 1, full: "rank-0.log the disk was full", fullAt: time.Hour}, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: time.Hour + 2*time.Second}},
+			verdict: DiskFull, code: 1, rank: 0, cause: "node0 had no room to write",
+		}, {
+			name: "the full disk of another node", nodes: []nodeEnd{bad, {ended: true, code: 1, noRoom: "0 KiB are free"}},
+			ends:    []rankEnd{{rank: 0, code: 3, at: 100}},
+			verdict: ExitedBad, code: 3, rank: 0, cause: "exited with code 3",
+		}, {
+			name: "the kernel's word for lack of memory", nodes: []nodeEnd{bad, bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 101, starved: 1}},
+			verdict: OutOfMemory, code: 137, rank: 1, cause: "rank 1 on node1 ran out of memory",
+		}, {
+			name: "a killed rank alone is no proof of it", nodes: []nodeEnd{bad},
+			ends:    []rankEnd{{rank: 0, code: 137, signal: "KILL", at: 100}},
+			verdict: Killed, code: 137, rank: 0, cause: "SIGKILL",
+		}, {
+			name: "a data loader that ran out of memory", nodes: []nodeEnd{bad},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100, starved: 2}},
+			verdict: OutOfMemory, code: 1, rank: 0, cause: "ended 2 of its processes, and it exited with code 1",
+		}, {
+			name: "rebooted", nodes: []nodeEnd{bad, {ended: true, code: 1, why: "the machine was rebooted during the run", rebooted: true}},
+			ends:    []rankEnd{{rank: 0, code: 1, at: 100}},
+			verdict: Rebooted, code: 1, rank: -1, cause: "node1 was rebooted",
+		}, {
+			name: "rebooted after the end", nodes: []nodeEnd{done(), {ended: true, rebooted: true}},
+			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
+			verdict: Succeeded, rank: -1, cause: "every rank",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := judge(c.nodes, c.ends)
+			if got.Verdict != c.verdict || got.ExitCode != c.code || got.Rank != c.rank || !strings.Contains(got.Cause, c.cause) {
+				t.Errorf("got %+v, want %s, code %d, rank %d, %q", got, c.verdict, c.code, c.rank, c.cause)
+			}
+		})
+	}
+}
+
+// The order in which the ends of ranks become known depends on the network;
+// the verdict must not.
+func TestTheVerdictDoesNotDependOnTheOrderOfNews(t *testing.T) {
+	ends := []rankEnd{
+		{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 100}, {rank: 2, node: 2, code: 143, signal: "TERM", byUs: true, at: 103},
+	}
+	nodes := []nodeEnd{{ended: true, code: 1}, {ended: true, code: 1}, {ended: true}}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {2, 0, 1}} {
+		var shuffled []rankEnd
+		for i, k := range order {
+			e := ends[k]
+			e.order = i
+			shuffled = append(shuffled, e)
+		}
+		if got := judge(nodes, shuffled); got.Rank != 1 {
+			t.Errorf("order %v: rank %d", order, got.Rank)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/store"
+)
+
+// Options says where a workbench keeps its state and where machines come from.
+type Options struct {
+	// Dir is the state directory; see DefaultDir.
+	Dir string
+	// Providers make the clusters, each under its Kind.
+	Providers []cloud.Provider
+}
+
+// Workbench drives experiments and remembers them. Several processes may have
+// the same state directory open at once: every event goes through the store,
+// and locks per cluster decide who changes it and who watches it.
+type Workbench struct {
+	dir       string
+	db        *store.Store
+	providers map[string]cloud.Provider
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	busy   sync.WaitGroup // everything that runs in the background
+
+	agreed sync.Map // sources of a series that tell the same, see curvesOf
+
+	mu       sync.Mutex
+	news     chan struct{} // closed and replaced when something was written
+	links    map[string]*link
+	watching map[string]bool // clusters that a background watch is held for
+	tunnels  map[tunnelKey]*tunnel
+	seen     map[int64]seenStates // what the providers said last, by life
+}
+
+// DefaultDir is where state is kept: $DLWB_HOME, else dlwb below
+// $XDG_STATE_HOME, else ~/.local/state/dlwb.
+func DefaultDir() (string, error) {
+	if d := os.Getenv("DLWB_HOME"); d != "" {
+		return filepath.Abs(d)
+	}
+	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "dlwb"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find the state directory: %w; set DLWB_HOME", err)
+	}
+	return filepath.Join(home, ".local", "state", "dlwb"), nil
+}
+
+// Open opens the state directory and makes it when it is not there.
+func Open(o Options) (*Workbench, error) {
+	db, err := store.Open(filepath.Join(o.Dir, "dlwb.sqlite"))
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range []string{"locks", "runs"} {
+		if err := os.MkdirAll(filepath.Join(o.Dir, d), 0o700); err != nil {
+			return nil, errors.Join(fmt.Errorf("make the state directory: %w", err), db.Close())
+		}
+	}
+	w := &Workbench{
+		dir: o.Dir, db: db, providers: map[string]cloud.Provider{},
+		news: make(chan struct{}), links: map[string]*link{},
+		watching: map[string]bool{}, tunnels: map[tunnelKey]*tunnel{}, seen: map[int64]seenStates{},
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	for _, p := range o.Providers {
+		w.providers[p.Kind()] = p
+	}
+	return w, nil
+}
+
+// Close ends what runs in the background and closes the store. Clusters and
+// their runs go on.
+func (w *Workbench) Close() error {
+	w.cancel()
+	w.closeTunnels("", "dlwb has ended")
+	w.mu.Lock()
+	links := w.links
+	w.links = map[string]*link{}
+	w.mu.Unlock()
+	for _, l := range links {
+		l.close()
+	}
+	w.busy.Wait()
+	return w.db.Close()
+}
+
+// Dir is the state directory.
+func (w *Workbench) Dir() string { return w.dir }
+
+func (w *Workbench) provider(kind string) (cloud.Provider, error) {
+	if p, ok := w.providers[kind]; ok {
+		return p, nil
+	}
+	return nil, &Fault{What: "find the provider " + kind, Node: -1,
+		Why: "this dlwb has no provider of that name", Next: "dlwb doctor lists the providers it has"}
+}
+
+// background runs f until it returns; Close waits for it.
+func (w *Workbench) background(f func(context.Context)) {
+	w.busy.Go(func() { f(w.ctx) })
+}
+
+// changed wakes every reader of this process.
+func (w *Workbench) changed() {
+	w.mu.Lock()
+	close(w.news)
+	w.news = make(chan struct{})
+	w.mu.Unlock()
+}
+
+func (w *Workbench) newsChannel() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.news
+}
+
+// now is the time that records get: wall clock, UTC, without the monotonic
+// part, so that it reads back from the store as it was written.
+func now() time.Time { return time.Now().UTC().Round(0) }
