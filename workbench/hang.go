@@ -3,8 +3,10 @@ package workbench
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
@@ -80,11 +82,13 @@ func hungReason(limit time.Duration, ranks []silence) string {
 		"their last lines tell which one hangs and which wait for it", limit)
 }
 
-// glanceLimit bounds the look at the processes of a run that hangs.
-const glanceLimit = 5 * time.Second
+// glanceLimit bounds the look at the processes of a run that hangs. It is long:
+// a rank that is stopped unseen is one that nobody can name afterwards.
+const glanceLimit = 15 * time.Second
 
-// look finds out what each silent rank does now. What can't be found out, as on
-// a node without /proc, counts as waiting: it puts nobody under suspicion.
+// look finds out what each silent rank does now, on all nodes at once. What
+// can't be found out, as on a node without /proc, counts as waiting: it puts
+// nobody under suspicion.
 func (t *watch) look(ctx context.Context, ranks []silence) {
 	ctx, cancel := context.WithTimeout(ctx, glanceLimit)
 	defer cancel()
@@ -94,15 +98,22 @@ func (t *watch) look(ctx context.Context, ranks []silence) {
 		pids[i] = t.pids[r.rank]
 	}
 	t.mu.Unlock()
-	for i := range ranks {
+	var all sync.WaitGroup
+	for i, r := range ranks {
 		ranks[i].does = waiting
 		if pids[i] == 0 {
+			slog.Debug("no process to look at", "rank", r.rank)
 			continue
 		}
-		res, err := t.link.nodes[ranks[i].node].Exec(ctx, remote.Cmd{Line: fmt.Sprintf(
-			`p=%d; sed 's/.*) //; s/ .*//' /proc/$p/stat && cat /proc/$p/wchan`, pids[i])})
-		if f := strings.Fields(string(res.Stdout)); err == nil && len(f) > 0 {
-			ranks[i].does = activityOf(f[0], strings.Join(f[1:], " "))
-		}
+		all.Go(func() {
+			res, err := t.link.nodes[r.node].Exec(ctx, remote.Cmd{Line: fmt.Sprintf(
+				`p=%d; sed 's/.*) //; s/ .*//' /proc/$p/stat && cat /proc/$p/wchan`, pids[i])})
+			f := strings.Fields(string(res.Stdout))
+			slog.Debug("looked at a silent rank", "rank", r.rank, "pid", pids[i], "state and wait", f, "error", err)
+			if err == nil && len(f) > 0 {
+				ranks[i].does = activityOf(f[0], strings.Join(f[1:], " "))
+			}
+		})
 	}
+	all.Wait()
 }
