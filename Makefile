@@ -8,10 +8,6 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-# The stories of cli wait more than they compute: one package more than there
-# are cores runs at a time.
-TEST_PACKAGES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
-
 .PHONY: help build install demo e2e-aws test chaos check bench bench-nodes fuzz generate screenshots logs clean
 
 help: ## this list
@@ -31,7 +27,7 @@ e2e-aws: build ## the life of a cluster on the real EC2, with your account: a fe
 
 test: ## install what the tests need and run them
 	sh internal/tools/need.sh
-	CGO_ENABLED=1 go test -race -p $(TEST_PACKAGES) -timeout 30m ./...
+	sh internal/tools/test.sh
 
 chaos: ## cut, kill, freeze and fill real hosts at 200 moments (Linux, root; DLWB_TESTBED is the script that makes them)
 	sh internal/tools/need.sh

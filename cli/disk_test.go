@@ -243,8 +243,8 @@ func TestFullDiskHereIsSaidOnceAndTheClusterCanGo(t *testing.T) {
 	disk := b.smallDisk(roomy)
 	b.profile(talker, "")
 	first := b.command("run", "--plain")
-	var said strings.Builder
-	first.Stderr = &said
+	var said, told strings.Builder
+	first.Stderr, first.Stdout = &said, &told
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -254,8 +254,13 @@ func TestFullDiskHereIsSaidOnceAndTheClusterCanGo(t *testing.T) {
 	if code := first.ProcessState.ExitCode(); code == 0 {
 		t.Errorf("exit code %d\n%s", code, said.String())
 	}
-	if !strings.Contains(said.String(), "full") && !strings.Contains(said.String(), "no space left") {
-		t.Errorf("it is not said:\n%s", said.String())
+	// As an event, unless that found no room either.
+	_, event, _ := strings.Cut(told.String(), "✗ ")
+	if text := event + said.String(); !strings.Contains(text, "full") && !strings.Contains(text, "no space left") {
+		t.Errorf("it is not said:\n%.2000s", text)
+	}
+	if event != "" && said.Len() > 0 {
+		t.Errorf("it is said twice:\n%.2000s\n%s", event, said.String())
 	}
 	if r := b.run("down"); r.code == 0 {
 		t.Log("down found room enough")

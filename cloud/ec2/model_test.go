@@ -27,10 +27,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 )
 
-// cases is how many random stories the two promises about money are held by.
-const cases = 10_000
-
-// check runs a property that often.
+// check runs a property for that many cases.
 func check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks").Value

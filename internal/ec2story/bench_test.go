@@ -61,18 +61,11 @@ type bench struct {
 	t    testing.TB
 	aws  *fakeaws.Server
 	rig  *boot.Rig
-	exe  string // dlwb
 	home string
 	dir  string // of the project
 }
 
 func newBench(t testing.TB, o fakeaws.Options) *bench {
-	t.Helper()
-	return newBenchOf(t, exe, o)
-}
-
-// newBenchOf is newBench for another build of dlwb.
-func newBenchOf(t testing.TB, exe string, o fakeaws.Options) *bench {
 	t.Helper()
 	rig, err := boot.New(boot.Options{Exe: exe})
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -82,7 +75,7 @@ func newBenchOf(t testing.TB, exe string, o fakeaws.Options) *bench {
 		t.Fatal(err)
 	}
 	o.Boot = rig
-	b := &bench{t: t, rig: rig, exe: exe, aws: fakeaws.New(o), home: t.TempDir()}
+	b := &bench{t: t, rig: rig, aws: fakeaws.New(o), home: t.TempDir()}
 	t.Cleanup(func() {
 		b.aws.Close()
 		if err := rig.Close(); err != nil {
@@ -113,7 +106,7 @@ func (b *bench) profile(count int, more string) {
 func (b *bench) state() string { return filepath.Join(b.home, "state") }
 
 func (b *bench) command(args ...string) *exec.Cmd {
-	c := exec.Command(b.exe, args...)
+	c := exec.Command(exe, args...)
 	c.Dir = b.dir
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "AWS_") && !strings.HasPrefix(kv, "DLWB_") {

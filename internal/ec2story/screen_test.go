@@ -104,7 +104,7 @@ func TestTheWholeStoryByKeys(t *testing.T) {
 	b.write("train.py", strings.NewReplacer("for step in range(1, 21):", "import time\nfor step in range(1, 401):\n    time.sleep(0.2)", "/20 ", "/400 ").Replace(ddp))
 	words := canaries{"the secret key of AWS": "canary/secret/key/31ff02", "the session token of AWS": "canary-session-token-7c20"}
 	x := b.terminal("AWS_SECRET_ACCESS_KEY="+words["the secret key of AWS"], "AWS_SESSION_TOKEN="+words["the session token of AWS"])
-	x.press(b.exe+" --theme dark; echo code $?", "Enter")
+	x.press(exe+" --theme dark; echo code $?", "Enter")
 	x.see(soon, "Nothing here yet", "N   ")
 
 	x.press("N")

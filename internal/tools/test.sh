@@ -1,0 +1,30 @@
+#!/bin/sh
+# test.sh: every test, in the order in which they disturb each other least. All
+# parts run, also after one has failed.
+#
+# The stories start processes, keep all cores busy and look at how long things
+# take: each of those packages has the machine to itself. The others mostly wait:
+# one more of them than there are cores runs at a time.
+set -u
+cd "$(dirname "$0")/../.." || exit
+
+stories='./cli ./cloud/ec2 ./examples ./internal/chaos ./internal/ec2story ./remote'
+module=$(go list -m)
+others=$(for package in $(go list ./...); do
+    case " $stories " in
+    *" .${package#"$module"} "*) ;;
+    *) echo "$package" ;;
+    esac
+done)
+cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+failed=0
+
+# shellcheck disable=SC2086
+CGO_ENABLED=1 go test -race -p $((cores + 1)) -timeout 30m $others || failed=1
+# shellcheck disable=SC2086
+CGO_ENABLED=1 go test -race -p 1 -timeout 30m $stories || failed=1
+# Thousands of random stories, and hundreds of deaths of dlwb as people have it,
+# are told without the race detector, compiled as make build does.
+GOFLAGS="${GOFLAGS:-} -trimpath" go test -p 1 -timeout 30m -run '^(TestCrashMatrix|TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved)$' \
+    ./internal/ec2story ./cloud/ec2 || failed=1
+exit $failed
