@@ -197,11 +197,14 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 	if !ok || c.total == 0 {
 		return 0, false
 	}
-	next = closeBracket(s.line, next)
-	if !hasEpoch && next > 0 && next < len(s.line) && s.line[next] == '[' { // Train: [0/30][ 10/312]
+	if next = closeBracket(s.line, next); next == 0 {
+		return 0, false
+	}
+	if !hasEpoch && next < len(s.line) && s.line[next] == '[' { // Train: [0/30][ 10/312]
 		if in, end, ok := ofTotal(s.line, skipBlanks(s.line, next+1)); ok && in.total > 0 {
-			epoch, hasEpoch, c = c, true, in
-			next = closeBracket(s.line, end)
+			if end = closeBracket(s.line, end); end > 0 {
+				epoch, hasEpoch, c, next = c, true, in, end
+			}
 		}
 	}
 	s.sticky = split
