@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"math/rand/v2"
 	"strconv"
@@ -13,12 +14,13 @@ import (
 
 // Large files are cut where their content says so, as in rsync's kin: after an
 // insertion the cuts behind it are where they were. The sizes are a compromise:
-// a change costs about two chunks, and a gigabyte has a list of 80 KB.
+// a change costs about two chunks, a gigabyte has a list of 60 KB, and of most
+// bytes nobody needs to look whether they make a cut.
 const (
-	chunkLeast = 128 << 10
+	chunkLeast = 512 << 10
 	chunkLimit = 2 << 20
-	// chunkMask makes a cut likely about every 400 KB beyond the least size.
-	chunkMask = (1<<19 - 1) << 40
+	// chunkMask makes a cut likely about every 256 KB beyond the least size.
+	chunkMask = (1<<18 - 1) << 40
 	// chunksMost bounds the list that a node may send: 8 TB have so many.
 	chunksMost = 64 << 20
 )
@@ -41,14 +43,19 @@ type chunk struct {
 // chunker cuts what is written to it.
 type chunker struct {
 	chunks []chunk
-	block  []byte
+	sum    hash.Hash // of the present chunk
+	have   int       // how much of it there is
 	roll   uint64
 }
 
 func (c *chunker) Write(p []byte) (int, error) {
+	if c.sum == nil {
+		c.sum = sha256.New()
+	}
 	for rest := p; len(rest) > 0; {
 		n, cut := c.scan(rest)
-		c.block = append(c.block, rest[:n]...)
+		_, _ = c.sum.Write(rest[:n]) // a hash takes all
+		c.have += n
 		rest = rest[n:]
 		if cut {
 			c.cut()
@@ -59,7 +66,7 @@ func (c *chunker) Write(p []byte) (int, error) {
 
 // scan tells how much of p belongs to the present chunk, and whether it ends there.
 func (c *chunker) scan(p []byte) (n int, cut bool) {
-	have := len(c.block)
+	have := c.have
 	skip := min(len(p), max(0, chunkLeast-64-have)) // what is older than 64 bytes is rolled out
 	p2 := p[skip:min(len(p), chunkLimit-have)]
 	roll := c.roll
@@ -76,12 +83,12 @@ func (c *chunker) scan(p []byte) (n int, cut bool) {
 }
 
 func (c *chunker) cut() {
-	if len(c.block) == 0 {
+	if c.have == 0 {
 		return
 	}
-	sum := sha256.Sum256(c.block)
-	c.chunks = append(c.chunks, chunk{int64(len(c.block)), [16]byte(sum[:16])})
-	c.block, c.roll = c.block[:0], 0
+	c.chunks = append(c.chunks, chunk{int64(c.have), [16]byte(c.sum.Sum(nil)[:16])})
+	c.sum.Reset()
+	c.have, c.roll = 0, 0
 }
 
 // list ends the file and gives its chunks.

@@ -298,14 +298,15 @@ func (f *largeFile) feed(to io.Writer, file io.ReaderAt, at int64, zip bool) err
 		_, err := io.CopyBuffer(justWriter{to}, literals(file, f.spans, at), buf)
 		return errors.Join(err, closeAll())
 	}
-	cuts := newCutter()
-	_, err := io.CopyBuffer(justWriter{cuts}, io.NewSectionReader(file, 0, at), buf)
+	cuts := newCutter(to)
+	_, err := io.CopyBuffer(justWriter{&cuts.chunker}, io.NewSectionReader(file, 0, at), buf)
 	if err == nil {
-		_, err = io.CopyBuffer(justWriter{io.MultiWriter(to, cuts)}, io.NewSectionReader(file, at, f.size-at), buf)
+		_, err = io.CopyBuffer(justWriter{cuts}, io.NewSectionReader(file, at, f.size-at), buf)
 	}
+	close(cuts.blocks)
 	err = errors.Join(err, closeAll())
-	if text := cuts.text(); err == nil {
-		f.keepList(text)
+	if err == nil {
+		f.keepList(chunkText(cuts.list()))
 	}
 	return err
 }
@@ -313,32 +314,30 @@ func (f *largeFile) feed(to io.Writer, file io.ReaderAt, at int64, zip bool) err
 // justWriter hides what else a writer can do, so that pieces stay large.
 type justWriter struct{ io.Writer }
 
-// cutter cuts beside the one who writes to it.
+// cutter passes on what is written to it, and cuts it meanwhile.
 type cutter struct {
+	chunker
+	to     io.Writer
 	blocks chan []byte
-	done   chan []chunk
+	cut    chan struct{}
 }
 
-func newCutter() *cutter {
-	c := &cutter{blocks: make(chan []byte, 4), done: make(chan []chunk, 1)}
+func newCutter(to io.Writer) *cutter {
+	c := &cutter{to: to, blocks: make(chan []byte), cut: make(chan struct{})}
 	go func() {
-		var cuts chunker
 		for block := range c.blocks {
-			_, _ = cuts.Write(block) // takes all
+			_, _ = c.chunker.Write(block) // takes all
+			c.cut <- struct{}{}
 		}
-		c.done <- cuts.list()
 	}()
 	return c
 }
 
 func (c *cutter) Write(p []byte) (int, error) {
-	c.blocks <- slices.Clone(p)
-	return len(p), nil
-}
-
-func (c *cutter) text() string {
-	close(c.blocks)
-	return chunkText(<-c.done)
+	c.blocks <- p
+	n, err := c.to.Write(p)
+	<-c.cut
+	return n, err
 }
 
 // samplesPack reports whether a file is worth compressing.

@@ -154,10 +154,25 @@ func measureSync(b *bench) error {
 	slow := max(1, b.rounds/2)
 	clear := func() error { return b.onHosts(n, "rm -rf dlwb rsynced .dlwb/sync .dlwb/kept .dlwb/manifests") }
 	gone := absent("rsync")
+	packed := filepath.Join(b.dir, "project.tar.gz")
+	if _, err := b.shell(nil, "tar", "-czf", packed, "-C", dir, "."); err != nil {
+		return err
+	}
+	here := filepath.Join(b.dir, "unpacked")
+	clearHere := func() error { return errors.Join(os.RemoveAll(here), os.MkdirAll(here, 0o755)) }
 	b.race(fmt.Sprintf("first-wan-%d", n),
 		racer{name: "remote", ready: clear, run: sync, rounds: slow},
 		racer{name: "rsync-z", missing: gone, ready: clear, rounds: slow, least: 3, run: func() error { return b.rsync("-az", dir, hosts) }},
-		racer{name: "rsync", missing: gone, ready: clear, rounds: 1, run: func() error { return b.rsync("-a", dir, hosts) }})
+		racer{name: "rsync", missing: gone, ready: clear, rounds: 1, run: func() error { return b.rsync("-a", dir, hosts) }},
+		// What the nodes, which share this machine, unpack: as often here, no network.
+		racer{name: "no-network", ready: clearHere, rounds: slow, run: func() error {
+			_, err := b.shell(nil, "sh", "-c", `cd "$1" || exit; for i in $(seq "$3"); do mkdir "$i"; gzip -dc "$2" | tar -xf - -C "$i" & done; wait`,
+				"sh", here, packed, strconv.Itoa(n))
+			return err
+		}})
+	if err := os.RemoveAll(here); err != nil {
+		return err
+	}
 	if len(sent) > 0 {
 		b.atMost("first-wan.remote-bytes-left/tar.gz", median(sent)/float64(gz), "x", 1.1)
 	}

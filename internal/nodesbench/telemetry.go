@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -98,14 +99,15 @@ func watchTelemetry(path, text string) error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	var samples, speaking atomic.Int64
+	w := &watching{db: db, life: life}
+	go w.keep(ctx)
 	failed := make(chan error, len(targets))
 	for i, t := range targets {
 		go func() {
-			failed <- storeFrames(ctx, db, life, i, remote.Open(t), &samples, &speaking)
+			failed <- w.node(ctx, i, remote.Open(t))
 		}()
 	}
-	for speaking.Load() < int64(len(targets)) {
+	for w.speaking.Load() < int64(len(targets)) {
 		select {
 		case err := <-failed:
 			return err
@@ -113,15 +115,37 @@ func watchTelemetry(path, text string) error {
 		}
 	}
 	time.Sleep(3 * time.Second)
-	before, counted, began := cpuSeconds(), samples.Load(), time.Now()
+	before, counted, began := cpuSeconds(), w.stored.Load(), time.Now()
 	time.Sleep(time.Duration(seconds) * time.Second)
 	took := time.Since(began).Seconds()
-	w := watched{CPU: (cpuSeconds() - before) / took * 100, RSS: peakMB(), Samples: samples.Load() - counted, Seconds: took}
-	return json.NewEncoder(os.Stdout).Encode(w)
+	return json.NewEncoder(os.Stdout).Encode(watched{
+		CPU: (cpuSeconds() - before) / took * 100, RSS: peakMB(), Samples: w.stored.Load() - counted, Seconds: took})
 }
 
-// storeFrames does what the workbench does with a node's telemetry.
-func storeFrames(ctx context.Context, db *store.Store, life int64, i int, n *remote.Node, samples, speaking *atomic.Int64) error {
+// watching does what the workbench does with the telemetry of its nodes.
+type watching struct {
+	db               *store.Store
+	life             int64
+	mu               sync.Mutex
+	gathered         []store.Sample
+	stored, speaking atomic.Int64
+}
+
+// keep stores what was gathered, as often as the workbench does.
+func (w *watching) keep(ctx context.Context) {
+	for ticker := time.NewTicker(250 * time.Millisecond); ctx.Err() == nil; <-ticker.C {
+		w.mu.Lock()
+		samples := w.gathered
+		w.gathered = nil
+		w.mu.Unlock()
+		if len(samples) > 0 && w.db.AddSamples(samples) == nil {
+			w.stored.Add(int64(len(samples)))
+		}
+	}
+}
+
+// node gathers the samples of one node.
+func (w *watching) node(ctx context.Context, i int, n *remote.Node) error {
 	parser, first := metrics.NewTelemetry(), true
 	return n.Telemetry(ctx, "", remote.NewPace(), func(frame []byte) {
 		sample, ok := parser.Frame(frame)
@@ -132,12 +156,12 @@ func storeFrames(ctx context.Context, db *store.Store, life int64, i int, n *rem
 		if err != nil {
 			return
 		}
-		if db.AddSamples([]store.Sample{{Cluster: "bench", Life: life, Node: i, Time: time.Now(), Body: body}}) == nil {
-			samples.Add(1)
-		}
+		w.mu.Lock()
+		w.gathered = append(w.gathered, store.Sample{Cluster: "bench", Life: w.life, Node: i, Time: time.Now(), Body: body})
+		w.mu.Unlock()
 		if first {
 			first = false
-			speaking.Add(1)
+			w.speaking.Add(1)
 		}
 	})
 }

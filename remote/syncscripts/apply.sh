@@ -4,7 +4,7 @@
 # Arguments: where the files lie, where the state lies, where what has to make
 # way goes. The working directory is the code directory.
 set -e
-stage=$1 state=$2 kept=$3
+stage=$1 state=$2 kept=$3 new=$2/new.$$
 
 # stats prints the state of the files whose names come on stdin, NUL-terminated.
 stats() {
@@ -48,10 +48,10 @@ dir() {
 	fi
 }
 
-# save writes a file of the state so that it is whole or not there.
+# save writes files of the state, each so that it is whole or as it was.
 save() {
-	cp "$stage/$1" "$state/$1.$$"
-	mv -f "$state/$1.$$" "$state/$1"
+	(cd "$stage" && cp "$@" "$new/")
+	(cd "$new" && mv -f "$@" ..)
 }
 
 # without prints the lines of the second file but those that are about a name
@@ -88,7 +88,7 @@ large() {
 # begin notes how the new files look before any of them is in its place: when
 # we are stopped half-way, the next sync knows them for dlwb's own.
 begin() {
-	(umask 077 && mkdir -p "$state")
+	(umask 077 && mkdir -p "$new")
 	mkdir -p "$stage/f"
 	whole
 	(cd "$stage/f" && stats) <"$stage/sent" >"$stage/new"
@@ -98,26 +98,24 @@ begin() {
 	for part in "$state/pending-names" "$stage/sent"; do
 		if [ -f "$part" ]; then cat "$part"; fi
 	done >"$stage/pending-names"
-	save pending-names
-	save pending
+	save pending-names pending
 	: >"$stage/made-way"
 }
 
 finish() {
 	cat "$stage/keep" "$stage/new" >"$stage/seen"
 	sort "$stage/seen" >"$stage/sorted"
-	[ ! -f "$stage/names" ] || save names
-	save seen
-	save sorted
-	save manifest
+	set -- seen sorted manifest
+	[ ! -f "$stage/names" ] || set -- names "$@"
 	for part in "$stage"/chunks.*; do
-		[ ! -f "$part" ] || save "${part##*/}"
+		[ ! -f "$part" ] || set -- "$@" "${part##*/}"
 	done
+	save "$@"
 	for part in "$state"/chunks.*; do
 		[ ! -f "$part" ] || grep -qF "${part##*/chunks.}" "$state/manifest" || rm -f "$part"
 	done
 	rmdir .dlwb-large 2>/dev/null || :
-	rm -f "$state/pending" "$state/pending-names"
+	rm -rf "$state/pending" "$state/pending-names" "$new"
 	wc -c <"$stage/made-way"
 	cat "$stage/made-way" "$stage/new"
 }

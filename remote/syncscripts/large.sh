@@ -45,12 +45,26 @@ digest() {
 : >>"$part" || stop 11
 dd if=/dev/null of="$part" bs=1 seek="$at" 2>/dev/null || stop 11
 
-# take appends what comes; without a list its digest is made in passing.
+# take appends what comes, and no more of what another node sends than there
+# should be; without a list its digest is made in passing.
 take() {
-	if [ "$how" = gzip ]; then gzip -dc; else cat; fi | head -c "$((size - at))" |
-		if [ -n "$spans" ]; then cat >>"$part"; else
-			tee -a "$part" | { [ "$at" = 0 ] || head -c "$at" "$part"; cat; } | digest >"$made"
-		fi
+	if [ "$how" = gzip ]; then
+		gzip -dc | bounded
+	elif [ "$way" = from ]; then
+		bounded
+	else
+		append
+	fi
+}
+bounded() { head -c "$((size - at))" | append; }
+append() {
+	if [ -n "$spans" ]; then
+		cat >>"$part"
+	elif [ "$at" = 0 ]; then
+		tee -a "$part" | digest >"$made"
+	else
+		tee -a "$part" | { head -c "$at" "$part"; cat; } | digest >"$made"
+	fi
 }
 
 forget() {
