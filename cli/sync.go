@@ -128,5 +128,8 @@ func previewText(n remote.SyncPreview) string {
 	if len(n.Remove) > 0 {
 		parts = append(parts, fmt.Sprintf("remove %d", len(n.Remove)))
 	}
+	if len(n.Aside) > 0 {
+		parts = append(parts, fmt.Sprintf("move %d aside", len(n.Aside)))
+	}
 	return strings.Join(parts, ", ")
 }
