@@ -74,11 +74,15 @@ func (m *Model) drawForwards(w int) []string {
 			s.Key.of("F") + "  any port     " + s.Dim.of("of node 0, several at once, or all of the profile")}
 	}
 	picked := clamp(m.scroll[atForwards], 0, len(f)-1)
-	out := []string{s.Dim.of("  " + fit("what", 14) + fit("here", 10) + fit("there", 16) + "address")}
 	narrow := false // an address that is cut is no address: it then gets its own row
 	for _, t := range f {
 		narrow = narrow || wide(t.URL) > w-42
 	}
+	head := "  " + fit("what", 14) + fit("here", 10) + fit("there", 16)
+	if !narrow {
+		head += "address"
+	}
+	out := []string{s.Dim.of(cut(head, w))}
 	raw := false
 	for i, t := range f {
 		out = append(out, m.drawForward(t, i == picked, narrow, w)...)
@@ -121,11 +125,17 @@ func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
 			out = append(out, "    "+l)
 		}
 	}
+	var wrong string
 	switch {
+	case !t.away && t.why == "":
+		return out
 	case t.away:
-		out = append(out, "    "+s.Warn.of(cut("? reconnecting: "+word(t.why), max(w-4, 1))))
-	case t.why != "":
-		out = append(out, "    "+s.Warn.of(cut("! connected; what failed last: "+word(t.why), max(w-4, 1))))
+		wrong = "? reconnecting: " + word(t.why)
+	default:
+		wrong = "! connected; what failed last: " + word(t.why)
+	}
+	for _, l := range wrapInk(s.Warn, wrong, max(w-4, 1)) {
+		out = append(out, "    "+l)
 	}
 	return out
 }

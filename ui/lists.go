@@ -109,7 +109,7 @@ func (m *Model) drawHelp(w int) []string {
 		row := cut("  "+s.Key.of(fit(keys, 15))+name+c.help, w)
 		switch {
 		case len(c.keys) == 0:
-			more = append(more, cut("  "+fit(c.name, 15)+c.help, w))
+			more = append(more, cut("  "+fit(c.name, 20)+c.help, w))
 		case c.acts:
 			act = append(act, row)
 		default:

@@ -225,7 +225,7 @@ func (m *Model) runDetail(r *workbench.RunInfo, w int) []string {
 	}
 	s := m.styles
 	out := []string{s.Faint.of(strings.Repeat("─", w)), s.Dim.of("command  ") + cut(word(r.Command), max(w-9, 1))}
-	note := s.Faint.of("no note; ") + s.Key.of("n") + s.Faint.of(" writes one")
+	note := s.Dim.of("no note; ") + s.Key.of("n") + s.Dim.of(" writes one")
 	if r.Note != "" {
 		note = s.Dim.of("note     ") + word(r.Note)
 	}
