@@ -257,13 +257,20 @@ func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
 		must(t, n.Launch(ctx, l))
 	}
 	boxes[0].waitLog("rank-0.log", "up")
+	t.Cleanup(func() {
+		if t.Failed() {
+			for i, b := range boxes {
+				t.Logf("node%d's status:\n%s\nits supervise says:\n%s\nprocesses: %v", i, b.read("status"), b.read("supervise.log"), b.ofRun(0))
+			}
+		}
+	})
 	// Nobody is connected from here on.
 	for _, n := range nodes {
 		must(t, n.Close())
 	}
 	must(t, os.WriteFile(filepath.Join(boxes[1].home, "go"), nil, 0o600))
 	for i, want := range []string{" stopping rank 0 on node1 exited with code 3\n", " peer node0 told\n"} {
-		within(t, 10*time.Second, "the end on "+nodes[i].Name(), func() bool {
+		within(t, 30*time.Second, "the end on "+nodes[i].Name(), func() bool {
 			status := boxes[i].read("status")
 			return strings.Contains(status, want) && strings.Contains(status, " ended ")
 		})
