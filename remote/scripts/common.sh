@@ -197,11 +197,15 @@ members() {
 # Only processes of our own user are asked: no other user can make root end
 # somebody else's process by a forged environment.
 proc_table() {
-    environs='' prints=''
+    # One list for all that is asked: who is born after it is met by the next
+    # look, and not taken for one that has no role.
+    stats='' environs='' prints=''
     for p in /proc/[0-9]*; do
+        stats="$stats $p/stat"
         [ -O "$p" ] && environs="$environs $p/environ" prints="$prints $p/fd/1 $p/fd/2"
     done
-    head -c 4096 /proc/[0-9]*/stat | awk '
+    # shellcheck disable=SC2086
+    head -c 4096 $stats | awk '
         function flush() {
             # A name may hold blanks, brackets and line ends.
             if (pid != "" && match(text, /.*\) /)) {
