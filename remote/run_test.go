@@ -270,7 +270,7 @@ func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(boxes[1].home, "go"), nil, 0o600))
 	for i, want := range []string{" stopping rank 0 on node1 exited with code 3\n", " peer node0 told\n"} {
-		within(t, 30*time.Second, "the end on "+nodes[i].Name(), func() bool {
+		within(t, 10*time.Second, "the end on "+nodes[i].Name(), func() bool {
 			status := boxes[i].read("status")
 			return strings.Contains(status, want) && strings.Contains(status, " ended ")
 		})
