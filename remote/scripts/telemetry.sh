@@ -170,11 +170,12 @@ rest() {
         [ "$part" -ge 10 ] || part=0$part
         pause=$((pause / 100)).$part
     fi
-    woken=
     sleep "$pause" &
-    wait $!
+    sleeper=$!
+    [ -z "$woken" ] || kill "$sleeper" 2>/dev/null
+    wait "$sleeper" 2>/dev/null
+    sleeper=
     [ -n "$woken" ] || return 0
-    kill $! 2>/dev/null
     [ -z "$smi" ] || kill -USR2 "$smi_loop" 2>/dev/null
     clock
     due=$now
@@ -182,7 +183,9 @@ rest() {
 
 trap finish EXIT
 trap 'exit 0' TERM HUP INT
-trap 'woken=1' USR1
+# Whenever it comes, also before anybody waits, the rest is over.
+woken='' sleeper=''
+trap 'woken=1; [ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null' USR1
 trap '' PIPE
 
 # The end of stdin is the end of everything.
@@ -218,6 +221,7 @@ ask disk 10 df -Pk "$HOME"
 clock
 begun=$now due=$now
 while :; do
+    woken=
     { read -r every <"$dir/rate"; } 2>/dev/null || every=1
     clock
     frame=
