@@ -183,6 +183,9 @@ func (b *bed) start(args ...string) *started {
 				s.news <- e
 			}
 		}
+		if errors.Is(lines.Err(), bufio.ErrTooLong) {
+			panic("dlwb said an event of more than a megabyte")
+		}
 		_, _ = io.Copy(io.Discard, out)
 	}()
 	return s

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -125,15 +124,13 @@ func (e *treeEntry) hash(root *os.Root) error {
 
 // readHashes takes over the kept checksums of files that are unchanged.
 func (t *Tree) readHashes() {
-	f, err := os.Open(t.HashCache)
+	text, err := os.ReadFile(t.HashCache)
 	if err != nil {
 		return
 	}
-	defer func() { _ = f.Close() }()
 	kept := map[string]string{}
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		sum, rest, _ := strings.Cut(lines.Text(), " ")
+	for line := range strings.Lines(string(text)) {
+		sum, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if len(sum) == 2*sha256.Size {
 			kept[rest] = sum
 		}

@@ -120,7 +120,7 @@ func TestHTTPForwardCarriesWhatHTTPCarries(t *testing.T) {
 	events := bufio.NewScanner(res.Body)
 	for i := range 3 {
 		if !events.Scan() || events.Text() != fmt.Sprintf("data: %d", i) || !events.Scan() {
-			t.Fatalf("event %d: %q", i, events.Text())
+			t.Fatalf("event %d: %q: %v", i, events.Text(), events.Err())
 		}
 	}
 	_ = res.Body.Close()

@@ -121,7 +121,7 @@ func TestALoopGoesOnUntilNobodyReads(t *testing.T) {
 	}
 	for range 3 {
 		if !lines.Scan() || lines.Text() != "0" {
-			t.Fatalf("the loop said %q", lines.Text())
+			t.Fatalf("the loop said %q: %v", lines.Text(), lines.Err())
 		}
 	}
 	s.Close()

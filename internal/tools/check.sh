@@ -16,7 +16,7 @@ echo "gofmt: clean"
 go vet ./...
 echo "vet: clean"
 for os in darwin windows; do
-    GOOS=$os go vet . ./cli ./cloud/... ./remote/... ./workbench ./store
+    go run ./internal/tools/vetfor "$os" . ./cli ./cloud/... ./remote/... ./workbench ./store
     echo "vet for $os: clean"
 done
 go run "$staticcheck" ./...

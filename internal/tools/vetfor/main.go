@@ -1,0 +1,73 @@
+// Command vetfor vets packages for a system other than this one, as
+// GOOS=system go vet does, but from the sources of all that they import: go vet
+// compiles every dependency for that system first, which here takes minutes.
+//
+//	go run ./internal/tools/vetfor windows . ./cli
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/analysis/suite/vet"
+	"golang.org/x/tools/go/packages"
+)
+
+func main() {
+	flag.Parse()
+	if flag.NArg() < 2 {
+		fmt.Fprintln(os.Stderr, "usage: vetfor SYSTEM PACKAGES…")
+		os.Exit(2)
+	}
+	found, err := vetFor(flag.Arg(0), flag.Args()[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "vetfor:", err)
+		os.Exit(1)
+	}
+	for _, line := range found {
+		fmt.Fprintln(os.Stderr, line)
+	}
+	if len(found) > 0 {
+		os.Exit(1)
+	}
+}
+
+// vetFor returns what does not compile for a system, or what vet says of it.
+func vetFor(system string, patterns []string) ([]string, error) {
+	loaded, err := packages.Load(&packages.Config{
+		Mode:  packages.LoadAllSyntax | packages.NeedModule,
+		Env:   append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0"),
+		Tests: true,
+	}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	// The main package that go test makes of a package's tests is no text of ours.
+	loaded = slices.DeleteFunc(loaded, func(p *packages.Package) bool { return strings.HasSuffix(p.ID, ".test") })
+	var found []string
+	for _, p := range loaded {
+		for _, e := range p.Errors {
+			found = append(found, e.Error())
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	graph, err := checker.Analyze(vet.Suite, loaded, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, act := range graph.Roots {
+		if act.Err != nil {
+			found = append(found, fmt.Sprintf("%s: %s: %v", act.Package.PkgPath, act.Analyzer, act.Err))
+		}
+		for _, d := range act.Diagnostics {
+			found = append(found, fmt.Sprintf("%s: %s", act.Package.Fset.Position(d.Pos), d.Message))
+		}
+	}
+	return found, nil
+}
