@@ -53,6 +53,9 @@ func number(line string, i int) (figure, bool) {
 
 // notFinite reads nan, inf or infinity at i; the sign, if any, is at start.
 func notFinite(line string, start, i int) (figure, bool) {
+	if i >= len(line) || line[i]|0x20 != 'n' && line[i]|0x20 != 'i' { // almost always
+		return figure{}, false
+	}
 	for _, word := range [...]string{"nan", "infinity", "inf"} {
 		end := i + len(word)
 		if end > len(line) || !strings.EqualFold(line[i:end], word) {

@@ -36,7 +36,8 @@ var nowhereAt = spot{run: -1}
 // they begin. Lines with the same skeleton say the same, with other numbers.
 func (r *recipes) skeleton(line string) uint64 {
 	const prime = 1099511628211
-	hash := uint64(14695981039346656037)
+	// Two sums take turns: neither waits for the other's multiplication.
+	hash, turn := uint64(14695981039346656037), uint64(0)
 	r.n = 0
 	inNumber, inName, joined := false, false, false
 	for i := range len(line) {
@@ -58,9 +59,9 @@ func (r *recipes) skeleton(line string) uint64 {
 			r.n++
 			c = '0'
 		}
-		hash = (hash ^ uint64(c)) * prime
+		hash, turn = turn, (hash^uint64(c))*prime
 	}
-	return hash | 1
+	return (hash*prime ^ turn) | 1
 }
 
 // What a byte says about digits behind it.
