@@ -63,6 +63,7 @@ var afterwards = []string{"run", "attach", "down", "ls", "stop"}
 // on with a command drawn by chance. DLWB_CRASH_SEED draws the same ones again,
 // DLWB_CRASH_CELLS draws more of them.
 func TestDlwbMayBeKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	seed, err := strconv.ParseUint(os.Getenv("DLWB_CRASH_SEED"), 10, 64)
 	if err != nil {
 		seed = rand.Uint64N(1_000_000)
@@ -316,6 +317,7 @@ func (b *bed) both(first, second []string) (a, z result) {
 }
 
 func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
+	t.Parallel()
 	t.Run("run twice", func(t *testing.T) {
 		b := newBed(t)
 		b.profile(fmt.Sprintf(lossScript, 200, 0.02), "")

@@ -11,6 +11,7 @@ import (
 
 // Before training, a failure is one clear message and leaves nothing behind.
 func TestFailuresBeforeTrainingLeaveNothing(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

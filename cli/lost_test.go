@@ -35,6 +35,7 @@ func (b *bed) nodePID(i int) int {
 }
 
 func TestANodeThatIsGoneEndsTheRunAsLost(t *testing.T) {
+	t.Parallel()
 	for _, attached := range []bool{false, true} {
 		t.Run(fmt.Sprintf("seen by a later dlwb: %v", attached), func(t *testing.T) {
 			b := newBed(t)
@@ -189,6 +190,7 @@ print("\nstep 2/2 loss: 2.0")
 
 // A teardown during a run brings home what the run has made, then the nodes go.
 func TestDownDuringARunBringsItsResultsHomeFirst(t *testing.T) {
+	t.Parallel()
 	script := `import os
 os.makedirs("outputs", exist_ok=True)
 open("outputs/checkpoint", "w").write("so far")

@@ -166,8 +166,20 @@ supervisor() {
 
 # members: a line "PID ROLE" for each live process of the run, without the
 # calling script and its children. ROLE is "-" for what the training started.
+#
+# In the middle of an exec a process has no environment: it is asked again, and
+# only who still has none is taken for somebody who has cleared it.
 members() {
     supervisor || sup=''
+    for _ in 1 2 3; do
+        found=$(ours)
+        case $found in *'?'*) sleep 0.02 2>/dev/null || sleep 1 ;; *) break ;; esac
+    done
+    [ -z "$found" ] || echo "$found" | tr '?' '-'
+}
+
+# ours: one look at that; ROLE is "?" for who has no environment.
+ours() {
     if [ -r /proc/self/environ ]; then
         proc_table
     else
@@ -175,6 +187,7 @@ members() {
     fi 2>/dev/null | awk -v self=$$ -v sup="$sup" '
         $1 == "process" { parent[$2] = $3; session[$2] = $4; dead[$2] = ($5 ~ /[ZX]/) }
         $1 == "cookie" { ours[$2] = 1 }
+        $1 == "blank" { role[$2] = "?" }
         $1 == "role" { role[$2] = $3 }
         END {
             caller[self] = 1
@@ -193,7 +206,8 @@ members() {
 }
 
 # proc_table: the processes of the machine as lines "process PID PPID SESSION
-# STATE", and what their environments say as "cookie PID" and "role PID ROLE".
+# STATE", and what their environments say as "cookie PID" and "role PID ROLE",
+# or "blank PID" of one that says nothing.
 # Only processes of our own user are asked: no other user can make root end
 # somebody else's process by a forged environment.
 proc_table() {
@@ -204,6 +218,15 @@ proc_table() {
         stats="$stats $p/stat"
         [ -O "$p" ] && environs="$environs $p/environ" prints="$prints $p/fd/1 $p/fd/2"
     done
+    # shellcheck disable=SC2086
+    head -c 4194304 $environs | tr '\0' '\n' | awk -v cookie="DLWB_RUN_DIR=$run" '
+        function flush() { if (blank && pid != "") print "blank", pid }
+        /^==> \/proc\/[0-9]+\/environ <==$/ { flush(); blank = 1; split($2, path, "/"); pid = path[3]; next }
+        $0 != "" { blank = 0 }
+        $0 == cookie { print "cookie", pid }
+        /^DLWB_ROLE=[a-z]+$/ { print "role", pid, substr($0, 11) }
+        END { flush() }'
+    # After the environments: who has ended between the two is not there any more.
     # shellcheck disable=SC2086
     head -c 4096 $stats | awk '
         function flush() {
@@ -217,11 +240,6 @@ proc_table() {
         /^==> \/proc\/[0-9]+\/stat <==$/ { flush(); split($2, path, "/"); pid = path[3]; next }
         { text = text " " $0 }
         END { flush() }'
-    # shellcheck disable=SC2086
-    head -c 4194304 $environs | tr '\0' '\n' | awk -v cookie="DLWB_RUN_DIR=$run" '
-        /^==> \/proc\/[0-9]+\/environ <==$/ { split($2, path, "/"); pid = path[3]; next }
-        $0 == cookie { print "cookie", pid }
-        /^DLWB_ROLE=[a-z]+$/ { print "role", pid, substr($0, 11) }'
     # What has cleared its environment and left its session still prints there.
     real=$(cd "$run" && pwd -P) || return 0
     # shellcheck disable=SC2086,SC2012
