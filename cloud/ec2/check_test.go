@@ -269,7 +269,7 @@ func TestAProfileThatIsNotThereIsAFinding(t *testing.T) {
 
 func TestAnAWSThatDoesNotAnswerIsWaitedForAWhile(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits")
+		t.Skip("waits 20 s for an AWS that does not answer; run without -short")
 	}
 	aws(t, fakeaws.Options{Regions: []fakeaws.Region{{Name: "us-east-1", Hangs: true}}})
 	began := time.Now()

@@ -207,7 +207,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add("Host \"a b\\\" #\nMatch host=a,b exec x\n=\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(strings.ToLower(text), "include") {
-			t.Skip()
+			t.Skip("what it would read is this machine's")
 		}
 		path := filepath.Join(t.TempDir(), "config")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -2,16 +2,20 @@
 # test.sh: every test, in the order in which they disturb each other least. All
 # parts run, also after one has failed.
 #
-# The stories start processes, keep all cores busy and look at how long things
-# take: each of those packages has the machine to itself. The others mostly wait:
-# one more of them than there are cores runs at a time.
+# The stories start processes and look at how long things take. Those of cli run
+# several at a time by themselves, and chaos wants to hear the clock tick; the
+# others go two packages at a time. What is no story mostly waits: one package
+# more than there are cores runs at a time.
+#
+# vet is a matter of make check, which asks more of it.
 set -u
 cd "$(dirname "$0")/../.." || exit
 
-stories='./cli ./cloud/ec2 ./examples ./internal/chaos ./internal/ec2story ./remote'
+alone='./cli ./internal/chaos'
+stories='./remote ./internal/ec2story ./cloud/ec2 ./examples'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do
-    case " $stories " in
+    case " $alone $stories " in
     *" .${package#"$module"} "*) ;;
     *) echo "$package" ;;
     esac
@@ -25,7 +29,9 @@ failed=0
 # shellcheck disable=SC2086
 CGO_ENABLED=1 go test -race -vet=off -p $((cores + 1)) -timeout 30m $others || failed=1
 # shellcheck disable=SC2086
-CGO_ENABLED=1 go test -race -vet=off -p 1 -timeout 30m $stories || failed=1
+CGO_ENABLED=1 go test -race -vet=off -p 2 -timeout 30m $stories || failed=1
+# shellcheck disable=SC2086
+CGO_ENABLED=1 go test -race -vet=off -p 1 -timeout 30m $alone || failed=1
 # Thousands of random stories, and hundreds of deaths of dlwb as people have it,
 # are told without the race detector, compiled as make build does.
 GOFLAGS="${GOFLAGS:-} -trimpath" go test -vet=off -p 1 -timeout 30m -run '^(TestCrashMatrix|TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved)$' \
