@@ -35,6 +35,11 @@ func (a *app) list(ctx context.Context, w *workbench.Workbench, _ []string) erro
 				orDash(c.Run), age(c.CreatedAt), c.PricePerHour, c.Spent)
 		}
 		t.Flush()
+		for _, c := range clusters {
+			if c.Run != "" && c.Owner == 0 {
+				fmt.Fprintf(out, "nobody watches run %s: it went on when dlwb last looked; dlwb attach %s sees how it is now\n", c.Run, c.Name)
+			}
+		}
 	})
 }
 

@@ -73,7 +73,12 @@ func TestKilledDlwbLosesNothing(t *testing.T) {
 	first.signal(syscall.SIGKILL)
 	first.end()
 
-	r := b.run("attach", "--json")
+	const unwatched = "nobody watches run "
+	r := b.run("ls")
+	if !strings.Contains(r.stdout, unwatched+run) || !strings.Contains(r.stdout, "dlwb attach bed") {
+		t.Errorf("dlwb ls says:\n%s", r.stdout)
+	}
+	r = b.run("attach", "--json")
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -102,6 +107,9 @@ func TestKilledDlwbLosesNothing(t *testing.T) {
 		if err != nil || string(original) != string(stored) {
 			t.Errorf("rank %d: %d bytes stored, %d on the node (%v)", rank, len(stored), len(original), err)
 		}
+	}
+	if r = b.run("ls"); strings.Contains(r.stdout, unwatched) {
+		t.Errorf("of a run that has ended dlwb ls says:\n%s", r.stdout)
 	}
 }
 
