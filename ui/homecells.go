@@ -53,8 +53,15 @@ func (m *Model) clusterCells(c *workbench.ClusterInfo, w int) string {
 		room -= col.w
 		right += flushRight(col.cell(m, c), col.w)
 	}
-	if owner := fmt.Sprintf("process %d", c.Owner); c.Owner != 0 && room > wide(owner) {
-		left += m.styles.Dim.of(owner)
+	watcher := ""
+	switch {
+	case c.Owner != 0:
+		watcher = fmt.Sprintf("process %d", c.Owner)
+	case c.Run != "": // it is as it was when dlwb last looked
+		watcher = "not watched"
+	}
+	if room > wide(watcher) {
+		left += m.styles.Dim.of(watcher)
 	}
 	return spread(left, right, w)
 }
