@@ -23,7 +23,9 @@ passes it on to the others where it can reach them. Of large files only what
 changed in them is sent, and a sync that was cut off goes on where it was.
 
 A file that was edited on a node stays as it is until it changes here too; then
-it is kept there in ~/.dlwb/kept.`,
+it is kept there in ~/.dlwb/kept.
+
+Ctrl-C is the ordinary end of --watch: exit code 0.`,
 		Example: "  dlwb sync --dry-run    what would be sent, removed and kept\n  dlwb sync --watch      again after each change, until Ctrl-C",
 	}
 	c.Flags().BoolVar(&watch, "watch", false, "sync again soon after each change, until Ctrl-C")
