@@ -21,14 +21,14 @@ func chartCommands() []command {
 	zoomIn := view("+", "zoom in", "zoom in, around the cursor or at the newest; so does the wheel", func(m *Model) { m.zoom(1 / zoomBy) })
 	zoomIn.keys = append(zoomIn.keys, "=")
 	zoomIn.foot, zoomIn.show = 3, inGrid
-	smoother := view("]", "smoother", "more smoothing: the average of values near, as in TensorBoard, with the values behind it", func(m *Model) { m.smoother(1) })
+	smoother := view("]", "smoother", "more smoothing: an average, as in TensorBoard; the values stay behind it", func(m *Model) { m.smoother(1) })
 	smoother.foot, smoother.show = 4, inGrid
 	xaxis := view("a", "x axis", "count x by step, epoch or time, or by what suits each chart", (*Model).nextAxis)
 	xaxis.foot, xaxis.show = 4, inGrid
 	return []command{
 		{keys: []string{"v"}, name: "charts", help: "every chart in a grid", at: inSession &^ (atCharts | atNew), foot: 5, show: atTrain, can: (*Model).noRun, do: goer(atCharts)},
 		{keys: []string{"c"}, name: "chart", help: "next chart", at: onCharts, foot: 6, show: atTrain, can: (*Model).noCharts, do: (*Model).nextChart},
-		{keys: []string{"r"}, name: "own metric", help: "a metric of your own: try a regular expression on the last lines, then read the whole log by it", at: atTrain | atCharts | atLogs, foot: 7, show: atLogs | atCharts,
+		{keys: []string{"r"}, name: "own metric", help: "your own regular expression, tried on the last lines, then on the whole log", at: atTrain | atCharts | atLogs, foot: 7, show: atLogs | atCharts,
 			can: (*Model).noRun, do: (*Model).tryMetric},
 		{keys: []string{"enter"}, name: "whole screen", help: "the picked chart on the whole screen, or the grid again", at: inGrid, foot: 1, can: (*Model).noChart, do: (*Model).toggleFull},
 		{keys: []string{"/"}, name: "filter", help: "only the charts whose names hold a word", at: inGrid, foot: 2, can: (*Model).noChart, do: (*Model).askCharts},
