@@ -137,3 +137,11 @@ func TestLeavingByHomeKeepsTheResultOfTheRun(t *testing.T) {
 		t.Fatalf("the result is %+v", r)
 	}
 }
+
+func TestSilenceIsCountedFromTheStartOfTheRun(t *testing.T) {
+	s := stage(t, ui.Options{Cluster: "charlm"}, nil)
+	story := scenes.NewStory(2, 0).Up().Launch()
+	s.Advance(story.At().Sub(scenes.Epoch) + 10*time.Second)
+	s.Play(story.Events()...)
+	says(t, s, "0:10 elapsed", "nothing was printed yet, for 0:10")
+}

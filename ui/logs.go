@@ -74,7 +74,11 @@ func (m *Model) logRows(w, h int) []string {
 		return nil
 	}
 	if s.tailOf(s.rank).off == 0 {
-		text := "nothing was printed yet, for " + since(m.now, s.asked)
+		began := s.st.startedAt
+		if began.IsZero() {
+			began = s.asked
+		}
+		text := "nothing was printed yet, for " + since(m.now, began)
 		if s.past || s.st.ended != nil {
 			text = "it printed nothing"
 		}
