@@ -15,6 +15,14 @@ type bars struct {
 	epoch               counter
 	wholeAt, wholeTotal float64            // epoch and length of the last bar of an epoch
 	stale               map[string]float64 // values of validation that were seen last
+	last                lastFrame
+}
+
+// lastFrame is where a bar was, and in which epoch.
+type lastFrame struct {
+	title           string
+	n, total, epoch float64
+	through         bool
 }
 
 // mostStale bounds the names of validation values that are remembered.
@@ -130,7 +138,7 @@ func (r *Reader) flushBar() {
 		return
 	}
 	p.pending = false
-	if p.frame.n == 0 || p.frame.whole && p.frame.n < p.frame.total {
+	if p.frame.n == 0 || p.frame.whole && p.frame.n < p.frame.total && !r.ended {
 		return
 	}
 	axis := r.barTake()
@@ -176,7 +184,23 @@ func (r *Reader) barTake() Axis {
 	}
 	step := counter{unit: unitStep, n: p.frame.n, total: p.frame.total}
 	step.inEpoch = p.epoch.unit == unitEpoch || r.counters.hasEpoch
+	if p.epoch.unit != unitEpoch && p.through(r.counters.progress.Epoch) {
+		step.inEpoch, step.global = false, true
+	}
 	return r.counters.take(append(found, step))
+}
+
+// through reports whether the bar counts through the whole run although a line
+// has told of epochs: it was not at its end when a new one began, and went on.
+func (p *bars) through(epoch float64) bool {
+	f, last := p.frame, p.last
+	if f.title != last.title || f.total != last.total {
+		last.through = false
+	} else if epoch > last.epoch {
+		last.through = last.through || f.n > last.n && last.n < last.total
+	}
+	p.last = lastFrame{title: f.title, n: f.n, total: f.total, epoch: epoch, through: last.through}
+	return last.through
 }
 
 // barTable reads a header or a row of a table that a bar stands behind, as

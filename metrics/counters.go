@@ -107,6 +107,7 @@ func (s *scanner) bounds() bool {
 // unitOf tells what a word counts. Of a plural it is not where the run is but
 // how long it will be, unless it says both.
 func unitOf(key string) (u unit, plural bool) {
+	key = strings.TrimSuffix(key, "/max_steps")       // ms-swift's global_step/max_steps: 12/94
 	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step
 		key = key[i+1:]
 	}

@@ -208,6 +208,13 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		pairs = event
 	}
 	for _, p := range pairs {
+		if strings.HasSuffix(p.key, "step/max_steps") { // '12/94', of ms-swift
+			if c, next, ok := ofTotal(p.text, 0); ok && next == len(p.text) {
+				s.found.counters = append(s.found.counters, counter{unit: unitStep, n: c.n, total: c.total, global: true})
+				s.mark(p.key)
+			}
+			continue
+		}
 		if p.text != "" || len(p.key) > longestName {
 			continue
 		}

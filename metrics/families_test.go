@@ -59,6 +59,21 @@ func TestFamilies(t *testing.T) {
 		{"optuna", "[I 2024-01-01 12:00:00,000] Trial 0 finished with value: 0.5 and parameters: {'lr': 0.01}. Best is trial 0 with value: 0.5.\n", ``},
 		{"loss words", "[2024-01-01] Ep. 1 : Up. 1000 : Sen. 64,000 : Cost 5.20 : Time 10.00s : 5000.00 words/s\nstep 5 | train loss 0.5 | val loss 0.6 | best val loss 0.4\n", `cost=5.2@1000/1 train/loss=0.5@5/1 val/loss=0.6@5/1`},
 		{"composite", "[Epoch 3/10] [Batch 5/100] [D loss: 0.5] [G loss: 0.7]\n[Epoch 3/10] [Batch 6/100] [D loss: 0.4] [G loss: 0.8]\n", `d_loss=0.5@5/3 g_loss=0.7@5/3 d_loss=0.4@6/3 g_loss=0.8@6/3`},
+		{"hf rounded epochs", "{'loss': 0.2051, 'grad_norm': nan, 'learning_rate': 9.774e-06, 'epoch': 0.53}\n{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 9.773e-06, 'epoch': 0.53}\n{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 9.772e-06, 'epoch': 0.53}\n", `loss=0.2051/0.53 grad_norm=NaN/0.53 lr=9.774e-06/0.53 loss=0/0.53 grad_norm=NaN/0.53 lr=9.773e-06/0.53 loss=0/0.53 grad_norm=NaN/0.53 lr=9.772e-06/0.53`},
+		{"keras unfinished", "Epoch 1/10\n  245/14824 [..............................] - ETA: 5:16:07 - loss: 4.7467 - regression_loss: 2.9521\n  246/14824 [..............................] - ETA: 5:16:04 - loss: 4.7451 - regression_loss: 2.9525\n", `loss=4.7451/1 regression_loss=2.9525/1`},
+		{"place in the code", "2021-10-11 14:38:12 | INFO     | yolox.core.trainer:246 - epoch: 1/80, iter: 2/57, mem: 6736Mb, total_loss: 14.9, lr: 2.462e-07\n2024-08-06 10:00:05.520 studio-160750:0  olmo.train:908  INFO    [step=2/739328,epoch=0]\n", `total_loss=14.9@2/1 lr=2.462e-07@2/1`},
+		{"bar through the run", "epoch 2/15\nsteps:  13%|███   | 440/3300 [21:33<2:20:06,  2.94s/it, avr_loss=0.12]\nepoch 3/15\nsteps:  20%|████  | 660/3300 [32:17<2:09:08,  2.94s/it, avr_loss=0.11]\n", `avr_loss=0.12@440/2 avr_loss=0.11@660/3`},
+		{"rsl_rl", "                      Learning iteration 3/1500\n               Value function loss: 22.5\n                   Mean value loss: 19.7\n                       Mean reward: -4.08\n", `value_function_loss=22.5@3 average_value_loss=19.7@3 average_reward=-4.08@3`},
+		{"fairseq saves", "2021-01-05 22:12:57 | INFO | fairseq.checkpoint_utils | Saved checkpoint checkpoints/checkpoint30.pt (epoch 30 @ 922 updates, score 100.0) (writing took 61.6 seconds)\n", ``},
+		{"unit before a name", "INFO:mlagents.trainers: run: Brain: Step: 35000. Time Elapsed: 114.797 s Mean Reward: 0.400. Std of Reward: 0.490. Training.\n2024-01-01 | Train Epoch: 0 [  64/9000 (1%)] Loss: 1.0672 (1.0672) Data (t): 9.0 Batch (t): 18.240, 1.75441/s LR: 0.000100 Logit Scale: 100.000\n", `reward=0.4@35000 std_reward=0.49@35000 train/loss=1.0672@64/0 lr=0.0001@64/0`},
+		{"noun of two splits", "Epoch 34 | iter 3050700 step 610140 | loss train: 2.846, val: 2.861 | iter time: 112.20 ms (step) remaining time: 0:01:54\n", `train/loss=2.846@3050700/34 val/loss=2.861@3050700/34`},
+		{"best at an epoch", "current epoch: 13 current mean dice: 0.7842 best mean dice: 0.9092 at epoch: 12\n", `dice=0.7842/13`},
+		{"splits alone", "Epoch 00, Loss: 2.1922\nTrain: 0.5455, Val: 0.5342, Test: 0.4670\nEpoch 01, Loss: 2.0\nTrain: 0.5429, Val: 0.5406, Test: 0.4877\n", `loss=2.1922/0 loss=2/1 train=0.5455/0 train=0.5429/1 val=0.5342/0 val=0.5406/1 test=0.467/0 test=0.4877/1`},
+		{"flair", "EPOCH 28 done: loss 15.2876 - lr 0.0016\nDEV : loss 10.322088 - score 0.41\nEPOCH 29 done: loss 15.2 - lr 0.0016\nDEV : loss 10.3 - score 0.42\n", `loss=15.2876/28 lr=0.0016/28 val/loss=10.322088/28 loss=15.2/29 lr=0.0016/29 val/loss=10.3/29 val/score=0.41/28 val/score=0.42/29`},
+		{"training from score", "[LightGBM] [Info] Start training from score 0.502112\n", ``},
+		{"sentence-transformers", "{'eval_pearson_cosine': 0.6945, 'eval_spearman_cosine': 0.7335, 'epoch': 0.07}\n", `eval/pearson_cosine=0.6945/0.07 eval/spearman_cosine=0.7335/0.07`},
+		{"ms-swift", "{'loss': 0.485, 'learning_rate': 1e-06, 'epoch': 0.26, 'global_step/max_steps': '12/94', 'percentage': '12.77%'}\n", `loss=0.485@12/0.26 lr=1e-06@12/0.26`},
+		{"episode return alone", "2022-05-01 10:00:00 — INFO — Average Episode Return: 28.3\n", `average_episode_return=28.3`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := read(c.text); got != c.want {

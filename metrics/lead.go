@@ -75,6 +75,21 @@ func (s *scanner) pair(at int) int {
 	return end + 1
 }
 
+// place is where a line goes on behind what a logger says of the place in the
+// code or on the network that the line comes from, when a key ends at i:
+// "yolox.core.trainer:246 - ", "worker-17:0 "; 0 where it says nothing of that.
+func (s *scanner) place(key string, i int) int {
+	if len(s.found.counters)+len(s.found.values) > 0 || i+1 >= len(s.line) || s.line[i] != ':' || !isDigit(s.line[i+1]) ||
+		!strings.ContainsAny(key, ".-") || classify(strings.ToLower(key)) > never {
+		return 0
+	}
+	end := digits(s.line, i+1)
+	if end == len(s.line) || s.line[end] != ' ' && s.line[end] != ']' {
+		return 0
+	}
+	return end
+}
+
 // isBoost reports whether a line of CatBoost goes on at i: "250:    learn: 0.5  test: 0.6".
 func isBoost(line string, i int) bool {
 	at := skipBlanks(line, i)

@@ -21,7 +21,7 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo reward rew mcc pplx trl tel learn rmsle mlogloss merror ndcg cross-entropy accu xent tok2vec`,
+		logloss elbo lpips reward rew mcc pplx trl tel learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg cross-entropy accu xent tok2vec`,
 	weak: `error err map return returns score precision recall prec dice psnr ssim r2 iou miou fid ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl temperature beta speed tflops tflop variance`,
@@ -59,7 +59,10 @@ var counts = set(`num n max min total nproc log save number`)
 var notNow = set(`best target initial final lowest highest initscore old new prev previous time elapsed eta`)
 
 // fillers are words of a phrase that say nothing about its name.
-var fillers = set(`set the current data subset running value dataset function's`)
+var fillers = set(`set the current data subset running dataset function's`)
+
+// spreads are words that say that a value is no value but how far they are apart.
+var spreads = set(`std stdev stddev deviation variance var`)
 
 // averages are words that say that a value is one.
 var averages = set(`avg average mean averaged`)
@@ -98,6 +101,7 @@ type term struct {
 
 	bareNorm  bool // "norm" alone, which is that of the gradient only beside a step
 	bareSplit bool // "val" alone
+	splitLast bool // it ended in its split: "loss train"
 }
 
 // understand gives a phrase such as "Average loss", "val_loss" or "dev ema wer"
@@ -121,6 +125,7 @@ func understand(phrase, said string) term {
 		lower := strings.ToLower(w)
 		switch {
 		case w == "" || fillers[lower] || w[0] == '(':
+		case lower == "value" && (i == len(fields)-1 || stops[strings.ToLower(fields[i+1])] || splits[strings.ToLower(fields[i+1])] != ""): // "loss value", not the "value loss" of a critic
 		case averages[lower] && i < len(fields)-1:
 			t.average = true
 		case splits[lower] != "" && len(fields) > 1 && i < len(fields)-1:
@@ -129,6 +134,8 @@ func understand(phrase, said string) term {
 			t.split = "val"
 		case owned:
 			t.split = lower
+		case lower == "of" && len(kept) > 0 && spreads[strings.ToLower(kept[len(kept)-1])]: // "Std of Reward"
+			kept = kept[len(kept)-1:]
 		case stops[lower] && i < len(fields)-1:
 			kept = kept[:0]
 		default:
@@ -141,6 +148,7 @@ func understand(phrase, said string) term {
 	if n := len(kept); n > 1 && classify(strings.ToLower(kept[n-1])) >= measure && !qualifies(kept[:n-1]) {
 		kept = kept[n-1:]
 	}
+	t.splitLast = len(fields) > 1 && splits[strings.ToLower(fields[len(fields)-1])] != ""
 	base := strings.Trim(strings.Join(kept, "_"), "_.-/#")
 	if stops[strings.ToLower(base)] || len(kept) > 0 && stops[strings.ToLower(kept[len(kept)-1])] { // "improved from 0.5"
 		t.kind = never

@@ -50,6 +50,7 @@ type Reader struct {
 	best    bool // the next line is of an iteration before
 	counted bool // a line said where the run is since the last best iteration
 	inner   bool // the line counts steps in the epoch beside those of the run
+	ended   bool // no frame of a bar follows the one that is held
 
 	onFrame, onText func([]byte)
 }
@@ -116,7 +117,9 @@ func (r *Reader) End(at time.Time) []Point {
 	r.at, r.out = at, nil
 	r.onFrame(r.frames.end())
 	r.rule = "progress bar"
+	r.ended = true // the last frame of an epoch that was not finished is all there is of it
 	r.flushBar()
+	r.ended = false
 	r.boxEnded()
 	r.endBlock()
 	r.endPass(nil)
@@ -306,6 +309,9 @@ func (r *Reader) skipped(line string) bool {
 	}
 	if n := len(line); n > 14 && line[n-1] == ':' && strings.HasSuffix(strings.TrimSuffix(strings.ToLower(line[max(n-24, 0):n-1]), " is"), "best iteration") {
 		r.best, r.counted = r.counted, false
+		return true
+	}
+	if strings.Contains(line, "Saved checkpoint ") {
 		return true
 	}
 	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "#metrics {") || strings.HasPrefix(line, "wandb:") || strings.HasPrefix(line, "HEAD is now at ")

@@ -104,6 +104,9 @@ func (s *scanner) key(start, end int) int {
 	if next, ok := s.counted(key, end); ok {
 		return next
 	}
+	if next := s.place(key, end); next > 0 {
+		return next
+	}
 	named := nameEnd(line, end)
 	sep, at := separator(line, named)
 	if sep != 0 {
@@ -142,6 +145,9 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 		}
 		return 0, false
 	}
+	if s.before == "at" && s.counts(c.unit) { // "epoch: 13 dice: 0.78 best dice: 0.91 at epoch: 12"
+		return next, true
+	}
 	if split := splits[s.before]; split != "" { // "eval epoch: 1, loss: 0.5"
 		s.sticky = split
 	}
@@ -154,6 +160,16 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 		return end, true
 	}
 	return s.within(c, next), true
+}
+
+// counts reports whether the line has said where the run is, in a unit.
+func (s *scanner) counts(u unit) bool {
+	for _, c := range s.found.counters {
+		if c.unit == u {
+			return true
+		}
+	}
+	return false
 }
 
 // evaluated reads the counters of mmengine's "Epoch(val) [1][20/120]": the
@@ -242,9 +258,12 @@ func (s *scanner) value(start, end int, v value) bool {
 	if s.phrase < start && end-s.phrase <= longestName {
 		from = s.phrase
 	}
+	from = behindUnit(s.line, from, start)
 	v.term = s.names.term(s.line[from:end], said)
 	if v.bareSplit {
-		if v.blank || !v.real {
+		if noun := s.noun(start); noun != "" { // "loss train: 2.8, val: 2.9"
+			v.term = s.names.term(noun, v.term.split)
+		} else if v.blank || !v.real {
 			return false
 		}
 		if s.learns {
@@ -270,6 +289,36 @@ func (s *scanner) value(start, end int, v value) bool {
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
 	return true
+}
+
+// noun is the name that the value before a bare split had: what was said of one
+// split is said of the next, when only a comma stands between.
+func (s *scanner) noun(start int) string {
+	if len(s.found.values) == 0 {
+		return ""
+	}
+	last := s.found.values[len(s.found.values)-1]
+	if !last.splitLast || strings.Trim(s.line[last.next:start], " ,|") != "" {
+		return ""
+	}
+	return last.show[strings.IndexByte(last.show, '/')+1:]
+}
+
+// behindUnit is where a phrase begins that seems to begin at i, when its first
+// word is the unit of the number before it: "114.8 s Mean Reward: 0.4".
+func behindUnit(line string, i, last int) int {
+	end := i
+	for end < last && isLetter(line[end]) {
+		end++
+	}
+	if end == last || end == i || line[end] != ' ' || !units[strings.ToLower(line[i:end])] {
+		return i
+	}
+	before := strings.TrimRight(line[:i], " /")
+	if n := len(before); n == 0 || n == i || !isDigit(before[n-1]) {
+		return i
+	}
+	return skipBlanks(line, end)
 }
 
 // behind reads the average behind the last value: "0.3 (0.5)".
@@ -344,15 +393,21 @@ func (s *scanner) mark(name string) {
 func (s *scanner) judged() []value {
 	f := &s.found
 	placed, scored := len(f.counters) > 0 || f.pass.total > 0 || s.evaluates, false
+	vouched, splitsAlone := false, 0
 	for _, v := range f.values {
 		scored = scored || v.kind == score && (!v.blank || v.real)
+		vouched = vouched || v.kind == score && !v.weak && v.real
+		if v.bareSplit {
+			splitsAlone++
+		}
 	}
 	kept := f.values[:0]
 	for _, v := range f.values {
 		switch {
+		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
 		case !placed && !scored && !(v.rate && v.kind >= measure && !v.blank):
 			continue
-		case v.bareNorm && !placed, v.bareSplit && !placed, v.blank && !placed && (!v.real || v.weak), v.kind == unknown && !placed && !s.inDict:
+		case v.bareNorm && !placed, v.bareSplit && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict:
 			continue
 		case v.term.average && (v.term.split == "" && !placed && strings.IndexByte(v.show, '/') < 0 || several(f.values, "loss")):
 			v.show = s.names.averaged(v.show)

@@ -51,7 +51,7 @@ func (r *Reader) ordered() []*series {
 // nothing is held back until a line of the same shape brings it again: settings
 // and summaries are printed once.
 func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
-	if !r.counts(s, rank) || s.repeats(p) {
+	if !r.counts(s, rank) || s.repeats(p, shape) {
 		return
 	}
 	switch {
@@ -92,7 +92,7 @@ func (r *Reader) counts(s *series, rank int) bool {
 
 // repeats reports whether a point says again what the last one said: another
 // rank at the same step, or the same value once more without a place of its own.
-func (s *series) repeats(p Point) bool {
+func (s *series) repeats(p Point, shape uint64) bool {
 	if s.ordinal == 0 && len(s.held) == 0 || !samePlace(s.last, p) {
 		return false
 	}
@@ -100,6 +100,9 @@ func (s *series) repeats(p Point) bool {
 	case p.X == AxisStep || p.X == AxisInner:
 		return s.last.X == p.X
 	case p.X == AxisEpoch && s.last.X == AxisEpoch:
+		if shape == s.shape { // an epoch is often rounded: lines that differ in something else are not the same
+			return false
+		}
 		return sameValue(p.Value, s.last.Value) || p.Epoch != nil && *p.Epoch != math.Trunc(*p.Epoch)
 	}
 	return s.last.X >= AxisInner && p.Value == s.last.Value || roundsTo(p.Value, s.last.Value)
