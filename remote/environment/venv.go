@@ -201,7 +201,14 @@ func (p preparer) command(ctx context.Context, n node, base interpreter, j job, 
 	if err != nil {
 		return answer{}, fmt.Errorf("environment: %w", err)
 	}
-	p.progress(fmt.Sprintf("installing %s for %s", p.file(), base))
+	switch {
+	case j.Pause:
+		p.progress(fmt.Sprintf("making a virtual environment of %s", base))
+	case j.Fetch:
+		p.progress("fetching " + p.file() + " for the nodes of this kind")
+	default:
+		p.progress(fmt.Sprintf("installing %s for %s", p.file(), base))
+	}
 	a, exit, errs, err := p.drive(ctx, quote(base.Exe)+" -I -c "+quote(venvPython)+" "+quote(string(argument)), fetched)
 	if err != nil {
 		return answer{}, fmt.Errorf("environment: installing %s: %w", p.file(), err)
