@@ -38,7 +38,10 @@ type sharing struct {
 // bytes.
 //
 // There is an error for each of the nodes; one that has one has got nothing,
-// and nothing is left there.
+// and nothing is left there. A node that can't be reached is left out, as in a
+// Sync. One that takes the connection and reads nothing holds up the others:
+// until the limit for so many bytes, when all are given up that have not got
+// everything.
 func Share(ctx context.Context, from Place, to []Place, most int64) []error {
 	list := make([]sharing, len(to))
 	for i, p := range to {
@@ -50,6 +53,9 @@ func Share(ctx context.Context, from Place, to []Place, most int64) []error {
 func share(ctx context.Context, from sharing, to []sharing, most int64) []error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	late := func() { stop(errors.New("it has not come in time")) }
+	limit := time.AfterFunc(shareLimit(most), late)
+	defer limit.Stop()
 	began := time.Now()
 	nonce := "share-" + randomWord()
 	takers := make([]*taker, len(to))
@@ -62,9 +68,7 @@ func share(ctx context.Context, from sharing, to []sharing, most int64) []error 
 	if err != nil {
 		err = fmt.Errorf("%s could not send it: %w", from.node.Name(), err)
 	}
-	grace := time.AfterFunc(max(relayGrace, time.Since(began)), func() {
-		stop(errors.New("it has not come in time"))
-	})
+	grace := time.AfterFunc(max(relayGrace, time.Since(began)), late)
 	defer grace.Stop()
 	errs := make([]error, len(to))
 	var all sync.WaitGroup
@@ -77,6 +81,12 @@ func share(ctx context.Context, from sharing, to []sharing, most int64) []error 
 	}
 	all.Wait()
 	return errs
+}
+
+// shareLimit is how long so many bytes may take: at less than a megabyte a
+// second, nodes are hardly nearer to each other than to where the bytes are from.
+func shareLimit(most int64) time.Duration {
+	return time.Minute + time.Duration(most>>20)*time.Second
 }
 
 var sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
