@@ -137,11 +137,15 @@ func TestWhatIsCutShortOnTheWayIsNotTaken(t *testing.T) {
 
 func TestWhenTheSenderIsCutOffNothingIsLeftAnywhere(t *testing.T) {
 	from, to, servers := sharers(t, 3)
-	half, gone, over := filepath.Join(servers[0].Home, "half"), filepath.Join(servers[0].Home, "gone"), filepath.Join(servers[0].Home, "over")
-	onTheWay(t, servers[0], `{ head -c 200000; : >"$HOME/half"; until [ -e "$HOME/gone" ]; do sleep 0.05; done; } | sh "$0.real" "$@"; : >"$HOME/over"`)
+	gone, over := filepath.Join(servers[0].Home, "gone"), filepath.Join(servers[0].Home, "over")
+	onTheWay(t, servers[0], `{ head -c 200000; until [ -e "$HOME/gone" ]; do sleep 0.05; done; } | sh "$0.real" "$@"; : >"$HOME/over"`)
 	done := make(chan []error)
 	go func() { done <- share(testContext(t), from, to, 8<<20) }()
-	within(t, 20*time.Second, "half of it sent", func() bool { _, err := os.Stat(half); return err == nil })
+	within(t, 20*time.Second, "the sender at both nodes", func() bool {
+		first, _ := filepath.Glob(filepath.Join(servers[1].Home, ".dlwb/in/*/came"))
+		second, _ := filepath.Glob(filepath.Join(servers[2].Home, ".dlwb/in/*/came"))
+		return len(first)+len(second) == 2
+	})
 	servers[0].KillConnections()
 	for i, err := range <-done {
 		says(t, err, "node0 could not send it")

@@ -19,14 +19,18 @@ in=$HOME/.dlwb/in/$nonce
 # shellcheck disable=SC2329
 forget() {
 	[ -z "$coming" ] || kill "$coming" 2>/dev/null
-	for pipe in "$in/stream" "$in/copy" "$in/plain"; do
+	# A peer may come to the pipe at any moment, and would wait there for ever:
+	# it finds somebody at the other end until it finds the pipe no more.
+	[ ! -p "$in/stream" ] || exec 9<>"$in/stream"
+	mv "$in" "$in.gone" 2>/dev/null
+	for pipe in "$in.gone/copy" "$in.gone/plain"; do
 		[ ! -p "$pipe" ] || : <>"$pipe"
 	done
 	# Who still unpacks would put files where they are being removed.
 	for pid in $coming $others; do
 		wait "$pid" 2>/dev/null
 	done
-	rm -rf "$stage" "$in"
+	rm -rf "$stage" "$in" "$in.gone"
 }
 trap forget EXIT
 trap 'exit 129' HUP INT TERM
