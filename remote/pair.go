@@ -33,9 +33,9 @@ func (p Peer) check() error {
 const peerCommand = `restrict,command="sh ~/.dlwb/bin/peer" `
 
 // Pair lets nodes stop a run on each other, so that a failure on one ends the
-// others also when nobody is connected, and pass on the files of a Sync that is
-// under way, so that each is sent to one of them only; and nothing else: none
-// gets a shell on another. The key for that is in
+// others also when nobody is connected, and pass on the files of a Sync or a
+// Share that is under way, so that each is sent to one of them only; and nothing
+// else: none gets a shell on another. The key for that is in
 // keyFile here, made when it is not there yet. peers are the same nodes as they
 // see each other. Pairing again changes nothing.
 func Pair(ctx context.Context, nodes []*Node, peers []Peer, keyFile string) error {

@@ -18,7 +18,7 @@ func TestTheScriptsAreCleanForShellcheck(t *testing.T) {
 		}
 		t.Fatalf("this test needs shellcheck: apt-get install -y shellcheck (or set %s=1 to skip it)", noShellcheck)
 	}
-	files, err := filepath.Glob("scripts/*.sh")
+	files, err := filepath.Glob("*scripts/*.sh")
 	if err != nil || len(files) < 6 {
 		t.Fatalf("found %v (%v)", files, err)
 	}

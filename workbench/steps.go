@@ -162,9 +162,12 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 		}
 		spec.Content = string(content)
 	}
+	spec.Group = d.wheels()
+	defer spec.Group.Close(context.WithoutCancel(ctx))
 	results := make([]environment.Result, len(d.link.nodes))
 	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		spec := spec
+		spec.Node = i
 		if own := d.data.Cluster.Nodes[i].Python; own != "" {
 			spec.Python = own
 		}

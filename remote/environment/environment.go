@@ -46,6 +46,10 @@ type Spec struct {
 	Force bool
 	// Cluster names the directory, ~/dlwb/<Cluster>/venv.
 	Cluster string
+	// Group, where it is set, is the nodes that fetch each package once, and
+	// Node is which of them this is.
+	Group *Group
+	Node  int
 }
 
 // Result is what the node will use.
@@ -93,6 +97,7 @@ type preparer struct {
 	progress func(string)
 	dirs     string        // looked into after the PATH
 	limit    time.Duration // for an installation
+	patience time.Duration // with the node that fetches for others; 0: half of that
 }
 
 // An optional environment must not hold up a run that could do without it.

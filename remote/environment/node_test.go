@@ -172,8 +172,12 @@ sys.meta_path.insert(0, Hide)
 }
 
 // wheel makes a package that pip can install without an index.
-func wheel(t *testing.T, dir, name, version string) {
+func wheel(t *testing.T, dir, name, version string, needs ...string) {
 	t.Helper()
+	metadata := "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n"
+	for _, need := range needs {
+		metadata += "Requires-Dist: " + need + "\n"
+	}
 	f, err := os.Create(filepath.Join(dir, name+"-"+version+"-py3-none-any.whl"))
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +186,7 @@ func wheel(t *testing.T, dir, name, version string) {
 	z := zip.NewWriter(f)
 	for _, file := range [][2]string{
 		{name + ".py", "version = '" + version + "'\n"},
-		{info + "METADATA", "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n"},
+		{info + "METADATA", metadata},
 		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
 		{info + "RECORD", name + ".py,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n"},
 	} {

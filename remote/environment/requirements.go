@@ -13,7 +13,7 @@ type requirement struct{ name, least string }
 var (
 	simple = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:>=\s*([0-9]+(?:\.[0-9]+)*))?$`)
 	// indexes are options that only say where packages come from.
-	indexes = regexp.MustCompile(`^(?:-i|-f|--index-url|--extra-index-url|--find-links|--no-index|--prefer-binary)(?:[ =]|$)`)
+	indexes = regexp.MustCompile(`^(?:-i|-f|--index-url|--extra-index-url|--find-links|--no-index|--prefer-binary|--trusted-host)(?:[ =]|$)`)
 )
 
 // simpleRequirements gives the requirements if every line is one that can be
@@ -36,6 +36,31 @@ func simpleRequirements(content string) ([]requirement, bool) {
 	}
 	return all, true
 }
+
+// sharable reports whether wheels that another node has fetched are as good as
+// what pip would find: each line is a package by its name, not a file or an
+// address of one, and no option says how to get it.
+func sharable(content string) bool {
+	for line := range strings.Lines(content) {
+		line, _, _ = strings.Cut(line, " #")
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "", strings.HasPrefix(line, "#"), strings.HasPrefix(line, "--hash"):
+		case indexes.MatchString(line):
+			if strings.HasSuffix(line, `\`) {
+				return false
+			}
+		case !named.MatchString(line) || archives.MatchString(line):
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	named    = regexp.MustCompile(`^[A-Za-z0-9][^/@]*$`)
+	archives = regexp.MustCompile(`(?i)\.(?:whl|zip|tar|tgz|gz|bz2|xz)\b`)
+)
 
 // namesToLookFor are the packages which, if an interpreter has them, spare an
 // optional environment.

@@ -129,6 +129,10 @@ type job struct {
 	Check   string  `json:"check"`
 	Probe   string  `json:"probe"`
 	Look    *look   `json:"look"`
+	Pause   bool    `json:"pause"`
+	Made    bool    `json:"made"`
+	Wheels  string  `json:"wheels"`
+	Fetch   bool    `json:"fetch"`
 }
 
 // look is what venv.py keeps for the next look at the node, as probe.sh does.
@@ -161,6 +165,8 @@ type answer struct {
 	Lines   []string `json:"lines"`
 	Command []string `json:"command"`
 	Said    []string `json:"said"` // of the new interpreter, as probe.sh says it
+	Kind    string   `json:"kind"` // of a node that pauses: what it shares wheels with
+	Made    bool     `json:"made"`
 }
 
 // make has the virtual environment made on the node. Skipped means that it was
@@ -180,6 +186,14 @@ func (p preparer) make(ctx context.Context, n node, base interpreter) (answer, e
 		Limit: p.limit.Seconds(),
 		Check: checkPython, Probe: probePython, Look: p.look(n),
 	}
+	if p.spec.Group == nil || !sharable(p.spec.Content) {
+		return p.command(ctx, n, base, j, nil)
+	}
+	return p.together(ctx, n, base, j)
+}
+
+// command runs venv.py on the node. fetched may be nil.
+func (p preparer) command(ctx context.Context, n node, base interpreter, j job, fetched func(wheels)) (answer, error) {
 	if err := p.send(ctx, &j); err != nil {
 		return answer{}, err
 	}
@@ -187,8 +201,15 @@ func (p preparer) make(ctx context.Context, n node, base interpreter) (answer, e
 	if err != nil {
 		return answer{}, fmt.Errorf("environment: %w", err)
 	}
-	p.progress(fmt.Sprintf("installing %s for %s", p.file(), base))
-	a, exit, errs, err := p.drive(ctx, quote(base.Exe)+" -I -c "+quote(venvPython)+" "+quote(string(argument)))
+	switch {
+	case j.Pause:
+		p.progress(fmt.Sprintf("making a virtual environment of %s", base))
+	case j.Fetch:
+		p.progress("fetching " + p.file() + " for the nodes of this kind")
+	default:
+		p.progress(fmt.Sprintf("installing %s for %s", p.file(), base))
+	}
+	a, exit, errs, err := p.drive(ctx, quote(base.Exe)+" -I -c "+quote(venvPython)+" "+quote(string(argument)), fetched)
 	if err != nil {
 		return answer{}, fmt.Errorf("environment: installing %s: %w", p.file(), err)
 	}
@@ -231,7 +252,7 @@ func (p preparer) send(ctx context.Context, j *job) error {
 }
 
 // drive runs venv.py and hands on its news, at once where the runner can.
-func (p preparer) drive(ctx context.Context, line string) (a *answer, exit int, errs []byte, err error) {
+func (p preparer) drive(ctx context.Context, line string, fetched func(wheels)) (a *answer, exit int, errs []byte, err error) {
 	hear := func(said string) {
 		switch {
 		case strings.HasPrefix(said, "|"):
@@ -242,6 +263,11 @@ func (p preparer) drive(ctx context.Context, line string) (a *answer, exit int, 
 			var got answer
 			if json.Unmarshal([]byte(said[1:]), &got) == nil {
 				a = &got
+			}
+		case strings.HasPrefix(said, "+") && fetched != nil:
+			var got wheels
+			if json.Unmarshal([]byte(said[1:]), &got) == nil {
+				fetched(got)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # peer: what another node of the cluster may do here: stop a run, and pass on
-# the files of a sync that dlwb itself has announced here.
+# files that dlwb itself has announced here.
 #
 # Called by sshd as the forced command of the cluster's node-to-node key; what
 # the other node asked for is in SSH_ORIGINAL_COMMAND. It never runs anything

@@ -3,10 +3,10 @@
 # the cluster, each of which waits for it under the name NONCE.
 #
 # Called by a sync's receiving command on the node that gets the stream from
-# dlwb, and by peer on a node that gets it from there. With many peers it tells
-# the first few, and these tell the rest. A peer that can't be reached, or that
-# does not go on reading, is left out after some seconds: dlwb hears of that
-# from the peer itself, and sends to it directly. Says on stderr which those
+# dlwb, by give on a node that has it, and by peer on a node that gets it from
+# there. With many peers it tells the first few, and these tell the rest. A peer
+# that can't be reached, or that does not go on reading, is left out after some
+# seconds: dlwb hears of that from the peer itself, and sees to it directly. Says on stderr which those
 # were; leaves nothing.
 nonce=$1
 shift

@@ -6,6 +6,10 @@
 #   look                what probe.sh would keep (see there): file, key, watch,
 #                       said, stamp (a script) and its variables; or null
 #   force, limit        make it anew; seconds for everything (0: no limit)
+#   pause               end before pip is needed, and tell what kind of node this is
+#   made                an earlier call, which paused, has made it anew
+#   wheels, fetch       a directory, or ""; whether the wheels have yet to be
+#                       fetched into it: then "+" and a JSON object tell of them
 # It prints "|text" for news, "." while it waits, and at last "=" and a JSON
 # object. When nobody listens any more it ends what it started.
 import base64
@@ -14,6 +18,7 @@ import fcntl
 import glob
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -202,21 +207,93 @@ def satisfied(lines):
     return False
 
 
+QUIET = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "1", "--timeout", "10"]
+
+# "pip wheel" fetches also what is installed already: all of PyTorch for a small
+# package that needs it. "pip install" does not; this is its way to look at it.
+# Should pip's inside change, this fails, and every node installs by itself.
+FETCH = """
+import sys
+from pip._internal.cli.main import main
+from pip._internal.cli.req_command import RequirementCommand
+resolver = RequirementCommand.make_resolver
+RequirementCommand.make_resolver = staticmethod(lambda *a, **k: resolver(*a, **dict(k, ignore_installed=False)))
+sys.exit(main(["wheel"] + sys.argv[1:]))
+"""
+
+
 def install(text):
-    """Installs what is missing; gives what the interpreter says of itself."""
+    """Installs what is missing; gives what the interpreter says of itself, or
+    None where it has to pause."""
     if os.path.exists(os.path.join(where, ".dlwb-done")):
         os.unlink(os.path.join(where, ".dlwb-done"))
     file = write("requirements.txt", text)
     lines = describe(text)
     if satisfied(lines):
         say("|Everything is there already")
+    elif job["pause"]:
+        return None
     else:
-        run("pip", [python(), "-m", "pip", "install",
-                    "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
-                    "--retries", "1", "--timeout", "10", "-r", file])
+        if not (job["wheels"] and from_wheels(text, file)):
+            run("pip", [python(), "-m", "pip", "install"] + QUIET + ["-r", file])
         lines = describe()
     write(".dlwb-done", job["key"].encode())
     return lines
+
+
+def from_wheels(text, file):
+    """Installs from the wheels that one node fetches for several; false where
+    that can't be done."""
+    wheels = os.path.join(home, job["wheels"])
+    # A requirements file may name an index in spite of --no-index.
+    needs = write("requirements.wheels", b"".join(
+        line for line in text.splitlines(True) if not line.lstrip().startswith(b"-") or b"--hash" in line))
+    try:
+        if job["fetch"]:
+            fetch(wheels, file)
+        run("pip", [python(), "-m", "pip", "install"] + QUIET + ["--no-index", "--find-links", wheels, "-r", needs])
+        return True
+    except (Failed, OSError) as error:
+        if isinstance(error, Failed) and error.answer["step"] == "limit":
+            raise
+        say("|Not from wheels that are shared, but from the index")
+        shutil.rmtree(wheels, ignore_errors=True)  # the disk may be full of them
+        return False
+    finally:
+        os.unlink(needs)
+
+
+def fetch(wheels, file):
+    sizes = []
+    try:
+        shutil.rmtree(wheels, ignore_errors=True)
+        os.mkdir(wheels, 0o700)
+        run("pip", [python(), "-c", FETCH] + QUIET + ["--wheel-dir", wheels, "-r", file])
+        sizes = [os.path.getsize(os.path.join(wheels, name)) for name in os.listdir(wheels)]
+    finally:
+        say("+" + json.dumps({"count": len(sizes), "bytes": sum(sizes)}))
+
+
+def kind():
+    """What has to be alike where wheels are to be of use, also those that were
+    built here."""
+    system = [str(job["system"])]
+    try:
+        with open("/etc/os-release") as f:
+            system += sorted(line.strip() for line in f if line.startswith(("ID=", "VERSION_ID=")))
+    except OSError:
+        pass
+    return " ".join([sys.version, sysconfig.get_platform(), platform.machine()] + list(platform.libc_ver()) + system)
+
+
+def forget_old_wheels():
+    """Removes those of a dlwb that was killed; younger ones may be in use."""
+    for old in glob.glob(os.path.join(glob.escape(os.path.dirname(where)), ".wheels.*")):
+        try:
+            if time.time() - os.stat(old).st_mtime > 2 * 3600:
+                shutil.rmtree(old, ignore_errors=True)
+        except OSError:
+            pass
 
 
 def keep(lines):
@@ -255,14 +332,18 @@ def main():
     wait_for(lock)
     if read(".dlwb-done") == job["key"] and not job["force"]:
         return {"ok": True, "skipped": True}
+    forget_old_wheels()
     anew = job["force"] or read(".dlwb-base") != job["base_key"]
+    made = anew or job["made"]
     try:
         if anew:
             create()
         lines = install(text)
+        if lines is None:
+            return {"ok": True, "kind": kind(), "made": made}
         keep(lines)
     except BaseException:
-        if anew:
+        if made:
             shutil.rmtree(where, ignore_errors=True)  # nothing half made stays
         raise
     return {"ok": True, "said": lines}
