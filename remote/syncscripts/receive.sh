@@ -51,12 +51,13 @@ unpack() {
 into_stage() { tar -xopf - -C "$stage"; }
 bounded() { head -c "$most" | into_stage; }
 
-# forget lets go whoever still waits at one of the pipes.
+# forget lets go whoever still waits at one of the pipes. A peer may come at any
+# moment: it finds somebody at the other end until it finds the pipe no more.
 forget() {
-	for pipe in "$in/stream" "$in/copy"; do
-		[ ! -p "$pipe" ] || : <>"$pipe"
-	done
-	rm -rf "$stage" "$in"
+	[ ! -p "$in/stream" ] || exec 9<>"$in/stream"
+	mv "$in" "$in.gone" 2>/dev/null
+	[ ! -p "$in.gone/copy" ] || : <>"$in.gone/copy"
+	rm -rf "$stage" "$in" "$in.gone"
 }
 
 # from_peer unpacks what another node sends. Nothing of it is used before dlwb
