@@ -6,8 +6,8 @@
 # dlwb, by give on a node that has it, and by peer on a node that gets it from
 # there. With many peers it tells the first few, and these tell the rest. A peer
 # that can't be reached, or that does not go on reading, is left out after some
-# seconds: dlwb hears of that from the peer itself, and sees to it directly. Says on stderr which those
-# were; leaves nothing.
+# seconds: dlwb hears of that from the peer itself, and sees to it directly. Says
+# on stderr which those were; leaves nothing.
 nonce=$1
 shift
 fan=8
@@ -15,7 +15,7 @@ dir=$HOME/.dlwb
 # With nobody at the other end of one pipe, the others still get theirs.
 trap '' PIPE
 pipes=$(mktemp -d "${TMPDIR:-/tmp}/dlwb-relay.XXXXXX") || exec cat
-trap 'rm -rf "$pipes"' EXIT
+trap 'trap "" HUP INT TERM; rm -rf "$pipes"' EXIT
 trap 'exit 129' HUP INT TERM
 
 # pass NAME PIPE REST…: takes the stream out of a pipe to a node, which passes

@@ -12,7 +12,7 @@ dir=$1 nonce=$2
 shift 2
 cd "$HOME" && cd "./$dir" || exit 11
 pipes=$(mktemp -d "${TMPDIR:-/tmp}/dlwb-give.XXXXXX") || exit 11
-trap 'rm -rf "$pipes"' EXIT
+trap 'trap "" HUP INT TERM; rm -rf "$pipes"' EXIT
 trap 'exit 129' HUP INT TERM
 trap '' PIPE # with nobody to take it any more, cleaning up still comes next
 mkfifo "$pipes/copy" || exit 11

@@ -27,7 +27,7 @@ cd "$dir" || stop 11
 part=.dlwb-large/$word.part
 made=.dlwb-large/$word.$$
 in=$HOME/.dlwb/in/${1-none}
-trap 'rm -f "$made"' EXIT
+trap 'trap "" HUP INT TERM; rm -f "$made"' EXIT
 trap 'exit 129' HUP INT TERM
 trap '' PIPE
 find .dlwb-large -type f -mmin +20160 -exec rm -f {} + 2>/dev/null
@@ -67,8 +67,11 @@ append() {
 	fi
 }
 
+# A peer may come to the pipe at any moment: it finds somebody at the other end
+# until it finds the pipe no more. A second signal would end this halfway.
 forget() {
-	[ ! -p "$in/stream" ] || : <>"$in/stream"
+	trap '' HUP INT TERM
+	[ ! -p "$in/stream" ] || exec 9<>"$in/stream"
 	rm -rf "$made" "$in"
 }
 

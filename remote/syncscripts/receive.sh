@@ -28,7 +28,7 @@ mkdir -p "$dir" || stop 11
 cd "$dir" || stop 11
 stage=$PWD/.dlwb-in.$nonce
 in=$HOME/.dlwb/in/$nonce
-trap 'rm -rf "$stage"' EXIT
+trap 'trap "" HUP INT TERM; rm -rf "$stage"' EXIT
 trap 'exit 129' HUP INT TERM
 trap '' PIPE # with nobody to hear our words, cleaning up still comes next
 
@@ -53,7 +53,9 @@ bounded() { head -c "$most" | into_stage; }
 
 # forget lets go whoever still waits at one of the pipes. A peer may come at any
 # moment: it finds somebody at the other end until it finds the pipe no more.
+# A second signal would end it halfway.
 forget() {
+	trap '' HUP INT TERM
 	[ ! -p "$in/stream" ] || exec 9<>"$in/stream"
 	mv "$in" "$in.gone" 2>/dev/null
 	[ ! -p "$in.gone/copy" ] || : <>"$in.gone/copy"

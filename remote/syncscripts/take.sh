@@ -18,6 +18,7 @@ in=$HOME/.dlwb/in/$nonce
 # forget ends who still reads here, and lets go whoever waits at a pipe.
 # shellcheck disable=SC2329
 forget() {
+	trap '' HUP INT TERM # a second one would end this halfway
 	[ -z "$coming" ] || kill "$coming" 2>/dev/null
 	# A peer may come to the pipe at any moment, and would wait there for ever:
 	# it finds somebody at the other end until it finds the pipe no more.
