@@ -104,10 +104,14 @@ func (s *scanner) bounds() bool {
 	return s.before == "of" && (strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "end of "))
 }
 
+// maxSteps is behind the name of a counter that tells of how much, too:
+// ms-swift's global_step/max_steps.
+const maxSteps = "/max_steps"
+
 // unitOf tells what a word counts. Of a plural it is not where the run is but
 // how long it will be, unless it says both.
 func unitOf(key string) (u unit, plural bool) {
-	key = strings.TrimSuffix(key, "/max_steps")       // ms-swift's global_step/max_steps: 12/94
+	key = strings.TrimSuffix(key, maxSteps)
 	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step
 		key = key[i+1:]
 	}

@@ -208,19 +208,15 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		pairs = event
 	}
 	for _, p := range pairs {
-		if strings.HasSuffix(p.key, "step/max_steps") { // '12/94', of ms-swift
-			if c, next, ok := ofTotal(p.text, 0); ok && next == len(p.text) {
-				s.found.counters = append(s.found.counters, counter{unit: unitStep, n: c.n, total: c.total, global: true})
-				s.mark(p.key)
-			}
-			continue
-		}
-		if p.text != "" || len(p.key) > longestName {
+		if len(p.key) > longestName {
 			continue
 		}
 		if c, ok := dictCounter(p); ok {
 			s.found.counters = append(s.found.counters, c)
 			s.mark(p.key)
+			continue
+		}
+		if p.text != "" {
 			continue
 		}
 		v := value{term: s.names.term(p.key, said), figure: figure{value: p.value, real: p.real}}
@@ -244,13 +240,22 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 
 // dictCounter takes a pair that says where the run is.
 func dictCounter(p keyed) (counter, bool) {
-	key := p.key[strings.LastIndexByte(p.key, '/')+1:]
+	c := counter{n: p.value}
+	if p.text != "" { // '12/94'
+		var next int
+		var ok bool
+		if c, next, ok = ofTotal(p.text, 0); !ok || c.total == 0 || next < len(p.text) {
+			return counter{}, false
+		}
+	}
+	key := strings.TrimSuffix(p.key, maxSteps)
+	key = key[strings.LastIndexByte(key, '/')+1:]
 	u, plural := unitOf(key)
 	global := isGlobal(key)
-	if u == noUnit || plural && !global || u != unitEpoch && p.value != math.Trunc(p.value) || !(p.value >= 0 && p.value <= largestCount) {
+	if u == noUnit || plural && !global || u != unitEpoch && c.n != math.Trunc(c.n) || !(c.n >= 0 && c.n <= largestCount) {
 		return counter{}, false
 	}
-	return counter{unit: u, n: p.value, global: global || u == unitStep && key == "step", inEpoch: u == unitBatch}, true
+	return counter{unit: u, n: c.n, total: c.total, global: global || u == unitStep && key == "step", inEpoch: u == unitBatch}, true
 }
 
 // logEvent understands the events of MLPerf's logging: a key, a value and

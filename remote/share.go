@@ -93,7 +93,7 @@ var sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // give sends the directory and gives its checksum.
 func (s sharing) give(ctx context.Context, nonce string, names []string) (string, error) {
-	args := append([]string{"sh", "-c", giveScript, "dlwb", s.dir, nonce}, names...)
+	args := append([]string{"sh", "-c", digestScript + giveScript, "dlwb", s.dir, nonce}, names...)
 	res, err := s.node.Exec(ctx, Cmd{Line: Quote(args...)})
 	if err != nil {
 		return "", err
@@ -126,7 +126,7 @@ type taker struct {
 func (s sharing) take(ctx context.Context, nonce string, most int64) *taker {
 	r, w := io.Pipe()
 	t := &taker{told: w, ended: make(chan struct{})}
-	line := Quote("sh", "-c", takeScript, "dlwb", s.dir, nonce, strconv.FormatInt(most, 10))
+	line := Quote("sh", "-c", digestScript+takeScript, "dlwb", s.dir, nonce, strconv.FormatInt(most, 10))
 	go func() {
 		defer close(t.ended)
 		res, err := s.node.Exec(ctx, Cmd{Line: line, Stdin: r})

@@ -212,7 +212,7 @@ func (f *largeFile) command(s *nodeSync, at int64, how string, way ...string) st
 	if f.spans != nil {
 		old, list = f.path, assembly(f.spans)
 	}
-	args := []string{"sh", "-c", largeScript, "dlwb", s.dir, f.word, strconv.FormatInt(at, 10),
+	args := []string{"sh", "-c", digestScript + largeScript, "dlwb", s.dir, f.word, strconv.FormatInt(at, 10),
 		strconv.FormatInt(f.size, 10), f.sum, how, old, list}
 	return Quote(append(args, way...)...)
 }

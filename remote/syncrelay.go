@@ -267,7 +267,7 @@ func (p *part) run(ctx context.Context, c Cmd) {
 
 // receive is the command line that takes a stream.
 func (s *nodeSync) receive(nonce, how string, way ...string) string {
-	args := []string{"sh", "-c", receiveScript, "dlwb", s.dir, s.id, nonce, how, s.stamp}
+	args := []string{"sh", "-c", digestScript + receiveScript, "dlwb", s.dir, s.id, nonce, how, s.stamp}
 	return Quote(append(args, way...)...)
 }
 

@@ -23,6 +23,11 @@ import (
 //go:embed syncscripts/check.sh
 var checkScript string
 
+// digestScript comes before the scripts that make a digest.
+//
+//go:embed syncscripts/digest.sh
+var digestScript string
+
 //go:embed syncscripts/receive.sh
 var receiveScript string
 

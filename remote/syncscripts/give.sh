@@ -17,16 +17,6 @@ trap 'exit 129' HUP INT TERM
 trap '' PIPE # with nobody to take it any more, cleaning up still comes next
 mkfifo "$pipes/copy" || exit 11
 
-digest() {
-	if command -v openssl >/dev/null 2>&1; then
-		openssl dgst -sha256 -r
-	elif command -v sha256sum >/dev/null 2>&1; then
-		sha256sum
-	else
-		shasum -a 256
-	fi | cut -d ' ' -f 1
-}
-
 digest <"$pipes/copy" >"$pipes/sum" &
 { tar -cf - . && : >"$pipes/whole"; } | tee "$pipes/copy" 2>/dev/null |
 	sh "$HOME/.dlwb/bin/relay" "$nonce" "$@" >/dev/null

@@ -32,16 +32,6 @@ trap 'exit 129' HUP INT TERM
 trap '' PIPE
 find .dlwb-large -type f -mmin +20160 -exec rm -f {} + 2>/dev/null
 
-digest() {
-	if command -v openssl >/dev/null 2>&1; then
-		openssl dgst -sha256 -r
-	elif command -v sha256sum >/dev/null 2>&1; then
-		sha256sum
-	else
-		shasum -a 256
-	fi | cut -d ' ' -f 1
-}
-
 : >>"$part" || stop 11
 dd if=/dev/null of="$part" bs=1 seek="$at" 2>/dev/null || stop 11
 

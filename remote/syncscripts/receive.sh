@@ -35,16 +35,6 @@ trap '' PIPE # with nobody to hear our words, cleaning up still comes next
 # What a crash left behind. Younger ones may belong to another dlwb.
 find . -maxdepth 1 -name '.dlwb-in.*' -mmin +720 -exec rm -rf {} + 2>/dev/null
 
-digest() {
-	if command -v openssl >/dev/null 2>&1; then
-		openssl dgst -sha256 -r
-	elif command -v sha256sum >/dev/null 2>&1; then
-		sha256sum
-	else
-		shasum -a 256
-	fi | cut -d ' ' -f 1
-}
-
 unpack() {
 	if [ "$how" = gzip ]; then gzip -dc | "$@"; else "$@"; fi
 }

@@ -37,16 +37,6 @@ trap forget EXIT
 trap 'exit 129' HUP INT TERM
 trap '' PIPE
 
-digest() {
-	if command -v openssl >/dev/null 2>&1; then
-		openssl dgst -sha256 -r
-	elif command -v sha256sum >/dev/null 2>&1; then
-		sha256sum
-	else
-		shasum -a 256
-	fi | cut -d ' ' -f 1
-}
-
 mkdir -p "$stage" "$in" && mkfifo "$in/copy" "$in/plain" "$in/stream" || exit 11
 digest <"$in/copy" >"$in/sum" &
 summing=$!
