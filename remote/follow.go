@@ -50,7 +50,10 @@ const followScript = `f=$1; n=$2; s=$3; LC_ALL=C; export LC_ALL; exec 3<&0; ` +
 	`else tail -c +$((o + 1)) -- "$g" | head -c $((s - o)); fi; k=$((k + 1)); o=0; done; part $k; ` +
 	`until [ -e "$g" ]; do sleep 0.1 2>/dev/null || sleep 1; done; if shrunk $o; then exit 142; fi; ` +
 	`exec tail -c +$((o + 1)) -f -- "$g") 3<&- & t=$!; }; ` +
-	`trap "kill \$t 2>/dev/null; exit 143" TERM HUP; trap "kill \$t 2>/dev/null; exit 142" ALRM; turn=; trap turn=1 USR1; give; ` +
+	// A signal that finds a fork of dash still as it was born is lost on it, so one is not enough. Only a shell
+	// that has waited for something forgets a child that ended.
+	`end() { while kill $t 2>/dev/null; do sleep 0.02 2>/dev/null || sleep 1; done; exit $1; }; ` +
+	`trap "end 143" TERM HUP; trap "end 142" ALRM; turn=; trap turn=1 USR1; give; ` +
 	`(e=TERM; while read -r n <&3; do if [ $s -gt 0 ] && [ $n -ge $(((a + 1) * s)) ]; then a=$((a + 1)); kill -USR1 $$; ` +
 	`else part $a; m=$((n - a * s)); if [ $m -gt 0 ] && shrunk $m; then e=ALRM; break; fi; fi; done <&3; ` +
 	`kill -$e $$) >/dev/null 2>&1 & ` +

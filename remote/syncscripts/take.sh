@@ -19,7 +19,11 @@ in=$HOME/.dlwb/in/$nonce
 # shellcheck disable=SC2329
 forget() {
 	trap '' HUP INT TERM # a second one would end this halfway
-	[ -z "$coming" ] || kill "$coming" 2>/dev/null
+	# A signal that finds a fork of dash still as it was born is lost on it. Only
+	# a shell that has waited for something forgets a child that ended.
+	while [ -n "$coming" ] && kill "$coming" 2>/dev/null; do
+		sleep 0.02 2>/dev/null || sleep 1
+	done
 	# A peer may come to the pipe at any moment, and would wait there for ever:
 	# it finds somebody at the other end until it finds the pipe no more.
 	[ ! -p "$in/stream" ] || exec 9<>"$in/stream"
@@ -28,7 +32,7 @@ forget() {
 		[ ! -p "$pipe" ] || : <>"$pipe"
 	done
 	# Who still unpacks would put files where they are being removed.
-	for pid in $coming $others; do
+	for pid in $others; do
 		wait "$pid" 2>/dev/null
 	done
 	rm -rf "$stage" "$in" "$in.gone"
