@@ -84,7 +84,7 @@ func (t *Tree) hashMissing(ctx context.Context, root *os.Root) (read bool, err e
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				return e.hash(root)
+				return e.hash(root, t.large)
 			})
 		}
 	}
@@ -93,7 +93,7 @@ func (t *Tree) hashMissing(ctx context.Context, root *os.Root) (read bool, err e
 
 // hash reads a file and takes its present size and times, which may be others
 // than at Scan.
-func (e *treeEntry) hash(root *os.Root) error {
+func (e *treeEntry) hash(root *os.Root, large int64) error {
 	f, err := root.Open(e.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -108,7 +108,12 @@ func (e *treeEntry) hash(root *os.Root) error {
 		return fmt.Errorf("read project: %w", err)
 	}
 	sum, head := sha256.New(), new(headWriter)
-	n, err := io.Copy(io.MultiWriter(sum, head), f)
+	var n int64
+	if to := io.MultiWriter(sum, head); info.Size() < large {
+		n, err = io.Copy(to, f)
+	} else {
+		n, e.cuts, err = copyCut(to, f)
+	}
 	if err != nil {
 		return fmt.Errorf("read project: %s: %w", e.path, err)
 	}

@@ -57,15 +57,32 @@ func (t *Tree) manifest() manifest {
 	return m
 }
 
-// digest is equal for manifests of equal content.
+// same reports whether two manifests have the same content.
+func (m manifest) same(o manifest) bool { return maps.EqualFunc(m, o, manifestEntry.same) }
+
+// digest is equal for manifests of the same content.
 func (m manifest) digest() string {
 	sum := sha256.New()
+	var line []byte
 	for _, p := range slices.Sorted(maps.Keys(m)) {
 		e := m[p]
-		_, _ = fmt.Fprintf(sum, "%c %o %q %q\n", e.kind, e.mode, e.value, p)
+		line = append(line[:0], byte(e.kind), ' ')
+		line = strconv.AppendUint(line, uint64(e.mode), 8)
+		line = strconv.AppendQuote(append(line, ' '), e.value)
+		line = strconv.AppendQuote(append(line, ' '), p)
+		_, _ = sum.Write(append(line, '\n')) // a hash takes all
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
+
+// titled is a manifest with the first line of its text, which names what it
+// says: many nodes are asked for it.
+type titled struct {
+	manifest
+	title string
+}
+
+func title(m manifest) titled { return titled{m, manifestMagic + m.digest()} }
 
 // String is the text that lies on the node. Names are quoted as in Go, so that
 // every line is one entry.

@@ -55,7 +55,7 @@ func syncNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir string,
 		if err := t.hash(ctx); err != nil {
 			return SyncResult{}, fmt.Errorf("sync: %w", err)
 		}
-		want := t.manifest()
+		want := title(t.manifest())
 		r := &syncRound{tree: t, id: shortHash(dir)}
 		byHeart := t.recall()
 		for i, n := range nodes {
@@ -77,7 +77,7 @@ func syncNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir string,
 			total.add(i, s)
 		}
 		if err == nil {
-			t.remember(want)
+			t.remember(want.manifest)
 		}
 		if !errors.Is(err, errFileMoved) || try == syncTries || ctx.Err() != nil {
 			return total.result(time.Since(began)), err

@@ -105,7 +105,7 @@ func (r *syncRound) sendLarge(ctx context.Context, nodes []*nodeSync) {
 
 // sendOne brings a large file to nodes that have the same older one.
 func (r *syncRound) sendOne(ctx context.Context, e *treeEntry, base string, nodes []*nodeSync) {
-	f := &largeFile{treeEntry: e, base: base, word: largeWord(e, base)}
+	f := &largeFile{treeEntry: e, base: base, word: largeWord(e, base), chunks: chunkText(e.cuts)}
 	if err := f.plan(ctx, nodes[0]); err != nil {
 		for _, s := range nodes {
 			s.err = err
@@ -150,12 +150,13 @@ func (f *largeFile) plan(ctx context.Context, ask *nodeSync) error {
 		return nil
 	}
 	ask.report("looking what has changed in " + nameText(f.path))
-	var c chunker
-	if _, err := io.Copy(&c, file); err != nil {
-		return err
+	now := f.cuts
+	if now == nil {
+		if _, now, err = copyCut(io.Discard, file); err != nil {
+			return err
+		}
+		f.keepList(chunkText(now))
 	}
-	now := c.list()
-	f.keepList(chunkText(now))
 	if list := spans(old, now); literal(list) < f.size*9/10 {
 		f.spans, f.size = list, literal(list)
 	}
@@ -224,7 +225,7 @@ func (f *largeFile) send(ctx context.Context, s *nodeSync) error {
 	_, err := f.stream(ctx, s, at)
 	if err != nil && f.spans != nil && ctx.Err() == nil && !isLostError(err) {
 		// What the node has may not be what it is said to be: then all of it.
-		f = &largeFile{treeEntry: f.treeEntry, word: largeWord(f.treeEntry, ""), size: f.treeEntry.size}
+		f = &largeFile{treeEntry: f.treeEntry, word: largeWord(f.treeEntry, ""), size: f.treeEntry.size, chunks: f.cutList()}
 		s.words(f)
 		_, err = f.stream(ctx, s, 0)
 	}
@@ -293,26 +294,52 @@ func (f *largeFile) feed(to io.Writer, file io.ReaderAt, at int64, zip bool) err
 		pack := newPackWriter(to)
 		to, closeAll = pack, pack.Close
 	}
-	buf := make([]byte, 1<<20)
-	if f.spans != nil {
-		_, err := io.CopyBuffer(justWriter{to}, literals(file, f.spans, at), buf)
-		return errors.Join(err, closeAll())
+	var err error
+	switch {
+	case f.spans != nil:
+		_, err = copyLarge(to, literals(file, f.spans, at))
+	case f.cutList() != "":
+		_, err = copyLarge(to, io.NewSectionReader(file, at, f.size-at))
+	default:
+		var cuts []chunk
+		if _, cuts, err = copyCut(&behind{to, at}, io.NewSectionReader(file, 0, f.size)); err == nil {
+			f.keepList(chunkText(cuts))
+		}
 	}
-	cuts := newCutter(to)
-	_, err := io.CopyBuffer(justWriter{&cuts.chunker}, io.NewSectionReader(file, 0, at), buf)
-	if err == nil {
-		_, err = io.CopyBuffer(justWriter{cuts}, io.NewSectionReader(file, at, f.size-at), buf)
-	}
-	close(cuts.blocks)
-	err = errors.Join(err, closeAll())
-	if err == nil {
-		f.keepList(chunkText(cuts.list()))
-	}
-	return err
+	return errors.Join(err, closeAll())
 }
 
-// justWriter hides what else a writer can do, so that pieces stay large.
-type justWriter struct{ io.Writer }
+// copyLarge copies in large pieces, whatever the two ends could do besides.
+func copyLarge(to io.Writer, from io.Reader) (int64, error) {
+	return io.CopyBuffer(justWriter{to}, justReader{from}, make([]byte, 1<<20))
+}
+
+// copyCut copies, and cuts what it copies meanwhile.
+func copyCut(to io.Writer, from io.Reader) (int64, []chunk, error) {
+	c := newCutter(to)
+	n, err := copyLarge(c, from)
+	close(c.blocks)
+	return n, c.list(), err
+}
+
+// These hide what else a writer and a reader can do.
+type (
+	justWriter struct{ io.Writer }
+	justReader struct{ io.Reader }
+)
+
+// behind passes on what comes after so many bytes.
+type behind struct {
+	to    io.Writer
+	first int64
+}
+
+func (b *behind) Write(p []byte) (int, error) {
+	skip := min(b.first, int64(len(p)))
+	b.first -= skip
+	n, err := b.to.Write(p[skip:])
+	return int(skip) + n, err
+}
 
 // cutter passes on what is written to it, and cuts it meanwhile.
 type cutter struct {

@@ -72,7 +72,7 @@ func (p *syncPlan) empty() bool {
 // now. Whatever somebody did on the node is not lost: a file edited there stays
 // as long as it does not change here too, and is moved aside when it does.
 func planSync(t *Tree, want manifest, v *nodeView) *syncPlan {
-	p := &syncPlan{over: map[string]bool{}, alone: map[*treeEntry]bool{}, stale: v.halfway || want.digest() != v.have.digest()}
+	p := &syncPlan{over: map[string]bool{}, alone: map[*treeEntry]bool{}, stale: v.halfway || !want.same(v.have)}
 	for _, e := range t.entries {
 		p.decide(e, want[e.path], v)
 	}

@@ -44,10 +44,10 @@ func previewNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir stri
 	if err := t.hash(ctx); err != nil {
 		return nil, fmt.Errorf("preview a sync: %w", err)
 	}
-	want := t.manifest()
+	want := title(t.manifest())
 	if len(nodes) == 0 {
 		s := &nodeSync{tree: t, want: want, view: &nodeView{tools: []string{"stat"}, have: manifest{}}}
-		s.plan = planSync(t, want, s.view)
+		s.plan = planSync(t, want.manifest, s.view)
 		return []SyncPreview{s.preview("a new node")}, nil
 	}
 	byHeart := t.recall()

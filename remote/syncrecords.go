@@ -99,8 +99,12 @@ func (s *nodeSync) short(have manifest) []record {
 		return nil
 	}
 	s.shortened = true
+	first := s.want.title
+	if !have.same(s.want.manifest) {
+		first = title(have).title
+	}
 	return []record{
-		{"first", manifestMagic + have.digest() + "\n"}, {"less", less.String()}, {"more", more.String()},
+		{"first", first + "\n"}, {"less", less.String()}, {"more", more.String()},
 		{"drop", drop.String()}, {"count", fmt.Sprintln(len(have) + 1)},
 	}
 }

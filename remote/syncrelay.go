@@ -334,7 +334,7 @@ func (r *relayStream) settleShares(parts []*part) error {
 			continue // it failed with the batch before
 		}
 		p.batch = p.share(r.batch)
-		p.have = p.batch.after(p.view.have, p.want)
+		p.have = p.batch.after(p.view.have, p.want.manifest)
 		p.records = p.nodeSync.records(p.batch, p.have, "")
 		p.own = !slices.Equal(p.records, parts[0].records)
 	}

@@ -74,7 +74,7 @@ func (s *nodeSync) prepare(ctx context.Context) error {
 		return err
 	}
 	if !s.view.same {
-		s.plan, s.placed = planSync(s.tree, s.want, s.view), nil
+		s.plan, s.placed = planSync(s.tree, s.want.manifest, s.view), nil
 		for _, e := range s.plan.send {
 			s.plan.alone[e] = s.large(e)
 		}
@@ -151,7 +151,7 @@ func (r *syncRound) together(ctx context.Context, group []*nodeSync) {
 
 // again looks anew what a node has, after something went wrong there.
 func (s *nodeSync) again(ctx context.Context) error {
-	s.byHeart, s.long, s.broken = nil, true, false
+	s.byHeart, s.long, s.broken = titled{}, true, false
 	return s.prepare(ctx)
 }
 

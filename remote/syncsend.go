@@ -56,13 +56,13 @@ type nodeSync struct {
 	node   syncNode
 	tree   *Tree
 	root   *os.Root
-	want   manifest
+	want   titled
 	dir    string // as the node's shell takes it
 	id     string // the name of the state
 	stamp  string // names what this sync moves aside
 	report func(string)
 
-	byHeart manifest // what the node may have without telling it
+	byHeart titled   // what the node may have without telling it
 	long    bool     // the records are sent in full
 	view    *nodeView
 	plan    *syncPlan
@@ -149,7 +149,7 @@ func (w *cappedWriter) Write(p []byte) (int, error) {
 
 // send brings a batch to the node and has it put in place there.
 func (s *nodeSync) send(ctx context.Context, b *batch) error {
-	have := b.after(s.view.have, s.want)
+	have := b.after(s.view.have, s.want.manifest)
 	how := "tar"
 	switch {
 	case !s.view.has("tar"):

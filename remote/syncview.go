@@ -14,11 +14,7 @@ import (
 // look asks the node what it has: the one round trip of a sync that finds
 // nothing to do.
 func (s *nodeSync) look(ctx context.Context) error {
-	byHeart := ""
-	if len(s.byHeart) > 0 {
-		byHeart = manifestMagic + s.byHeart.digest()
-	}
-	line := Quote("sh", "-c", checkScript, "dlwb", s.dir, s.id, manifestMagic+s.want.digest(), byHeart)
+	line := Quote("sh", "-c", checkScript, "dlwb", s.dir, s.id, s.want.title, s.byHeart.title)
 	text, res, err := execText(ctx, s.node, Cmd{Line: line}, viewMost)
 	if err != nil {
 		return err
@@ -28,10 +24,10 @@ func (s *nodeSync) look(ctx context.Context) error {
 	}
 	s.view, err = parseView(text)
 	if err == nil && s.view.clean {
-		if s.byHeart == nil {
+		if s.byHeart.manifest == nil {
 			return errors.New("the node says that it has what it was not asked for")
 		}
-		s.view.have = s.byHeart
+		s.view.have = s.byHeart.manifest
 	}
 	return err
 }
@@ -101,24 +97,26 @@ func (v *nodeView) pairing() string {
 // so that they need not tell it.
 func (t *Tree) heartFile() string { return t.HashCache + "-nodes" }
 
-// recall reads what the nodes had after the last sync; nil: that is not known.
-func (t *Tree) recall() manifest {
+// recall reads what the nodes had after the last sync; nothing: that is not known.
+func (t *Tree) recall() titled {
 	if !t.cached() {
-		return nil
+		return titled{}
 	}
 	f, err := os.Open(t.heartFile())
 	if err != nil {
-		return nil
+		return titled{}
 	}
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, viewMost))
 	if err != nil {
-		return nil
+		return titled{}
 	}
-	if m := parseManifest(string(text)); len(m) > 0 {
-		return m
+	m := parseManifest(string(text))
+	if len(m) == 0 {
+		return titled{}
 	}
-	return nil
+	first, _, _ := strings.Cut(string(text), "\n") // which has been checked
+	return titled{m, first}
 }
 
 // remember writes down what the nodes have now. It is only a loss of time when

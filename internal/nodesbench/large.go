@@ -68,6 +68,12 @@ func (b *bench) fileLAN(size int64) error {
 			_, err := b.shell(nil, "sh", "-c", `mkdir -p "$4" && ssh -F "$1" -c `+cipher+` "$2" 'cat >large' <"$3"`, "sh", config, host, path, dir)
 			return err
 		}},
+		// What dlwb does besides, done by OpenSSL: the digest of what is to be sent, and of what has come.
+		racer{name: "ssh-cat-checked", ready: clear, run: func() error {
+			_, err := b.shell(nil, "sh", "-c", `want=$(openssl dgst -sha256 -r <"$3") && `+
+				`have=$(ssh -F "$1" -c `+cipher+` "$2" 'tee large | openssl dgst -sha256 -r' <"$3") && [ "$have" = "$want" ]`, "sh", config, host, path)
+			return err
+		}},
 		racer{name: "scp", ready: clear, least: 0.9, run: func() error {
 			_, err := b.shell(nil, "scp", "-q", "-F", config, "-c", cipher, path, host+":large")
 			return err
