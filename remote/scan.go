@@ -59,9 +59,9 @@ type treeEntry struct {
 	mode  fs.FileMode
 	size  int64
 	mtime time.Time
-	link  string // a link's target
-	sum   string // SHA-256 in hex of a file; empty until it was read
-	stamp string // what is different when the file is another one
+	link  string  // a link's target
+	sum   string  // SHA-256 in hex of a file; empty until it was read
+	stamp string  // what is different when the file is another one
 	cuts  []chunk // of a large file that was just read
 	fresh time.Time
 	moved int // how often it was found changed while it was being sent

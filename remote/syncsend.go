@@ -62,8 +62,8 @@ type nodeSync struct {
 	stamp  string // names what this sync moves aside
 	report func(string)
 
-	byHeart titled   // what the node may have without telling it
-	long    bool     // the records are sent in full
+	byHeart titled // what the node may have without telling it
+	long    bool   // the records are sent in full
 	view    *nodeView
 	plan    *syncPlan
 	began   bool // something was done on the node
