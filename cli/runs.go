@@ -210,6 +210,9 @@ func lastAndBest(m workbench.ComparedMetric, i int) string {
 	if i == m.Winner {
 		mark = " ←"
 	}
+	if m.Best[i] == nil {
+		return value(*m.Last[i])
+	}
 	return value(*m.Last[i]) + " (" + value(*m.Best[i]) + ")" + mark
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/plot"
 )
 
@@ -186,7 +187,7 @@ func (m *Model) gapText(group []*curve, what string) string {
 func (m *Model) bestText(group []*curve, a axis) []string {
 	judge := group[len(group)-1]
 	for _, c := range group {
-		if better(c.name) == neither {
+		if metrics.GoalOf(c.name) == metrics.NoGoal {
 			return nil
 		}
 		if c.n > 0 && isHeldOut(c.name) {
@@ -200,18 +201,19 @@ func (m *Model) bestText(group []*curve, a axis) []string {
 	if !ok || judge.n < 2 {
 		return nil
 	}
-	dim, rule, value := m.styles.Dim.of, "◆ "+better(judge.name).word()+" ", number(judge.value(at))
+	goal := metrics.GoalOf(judge.name)
+	dim, rule, value := m.styles.Dim.of, "◆ "+extreme(goal)+" ", number(judge.value(at))
 	where := " at " + a.number(judge.x(a, at))
 	out := []string{dim(rule + value + where), dim(rule + value)}
 	if judge.run > 0 {
 		of := fmt.Sprintf(" in run %d", judge.run)
-		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", better(judge.name).short(), value, judge.run))}
+		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", goal, value, judge.run))}
 	}
 	if len(group) > 1 {
 		split, _, _ := strings.Cut(judge.name, "/")
 		out = append([]string{dim(rule + judge.name + " " + value + where), dim(rule + split + " " + value + where), dim(rule + split + " " + value)}, out...)
 	}
-	return append(out, dim("◆ "+better(judge.name).short()+" "+value))
+	return append(out, dim("◆ "+string(goal)+" "+value))
 }
 
 // bestOf is the curve with the best value, of several of one name.
@@ -223,7 +225,7 @@ func bestOf(group []*curve) *curve {
 			continue
 		}
 		was, some := best.best()
-		if !some || better(c.name) == higher == (c.value(at) > best.value(was)) && c.value(at) != best.value(was) {
+		if !some || metrics.GoalOf(c.name).Better(c.value(at), best.value(was)) {
 			best = c
 		}
 	}

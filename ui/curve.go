@@ -125,10 +125,10 @@ func (c *curve) smoothed(a axis, factor float64) *plot.Series {
 // best is the index of the best value by the rule that goes with its name; ok
 // is false where there is no rule, or no value.
 func (c *curve) best() (i int, ok bool) {
-	switch better(c.name) {
-	case lower:
+	switch metrics.GoalOf(c.name) {
+	case metrics.Least:
 		return c.least, c.least >= 0
-	case higher:
+	case metrics.Most:
 		return c.most, c.most >= 0
 	}
 	return 0, false

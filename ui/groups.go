@@ -3,6 +3,8 @@ package ui
 import (
 	"sort"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics"
 )
 
 // base is a series' name without its split: val/loss → loss.
@@ -55,52 +57,7 @@ func chartRank(name string) int {
 
 func isLoss(name string) bool { return strings.Contains(strings.ToLower(base(name)), "loss") }
 
-// goal is which way a value gets better.
-type goal int
-
-const (
-	neither goal = iota
-	lower
-	higher
-)
-
-// goals are the words in names that say which way is better. Those that say
-// nothing, such as lr and tokens/s, have no best value.
-var goals = goalWords(
-	`loss losses ppl perplexity err error wer cer mse mae rmse rmsle nll bpb bpc bpd fid xent logloss merror mlogloss lpips cost`,
-	`acc accuracy auc auroc f1 bleu rouge chrf map ap mar iou miou dice psnr ssim mcc r2 score reward rew return recall precision
-		prec top ndcg success`)
-
-func goalWords(low, high string) map[string]goal {
-	words := map[string]goal{}
-	for _, w := range strings.Fields(low) {
-		words[w] = lower
-	}
-	for _, w := range strings.Fields(high) {
-		words[w] = higher
-	}
-	return words
+// extreme is how the best value of a quantity is called.
+func extreme(g metrics.Goal) string {
+	return map[metrics.Goal]string{metrics.Least: "lowest", metrics.Most: "highest"}[g]
 }
-
-// better says by the words of a name which way its values get better; the last
-// word that says something counts: loss_acc is an accuracy.
-func better(name string) goal {
-	words := strings.FieldsFunc(strings.ToLower(base(name)), func(r rune) bool {
-		return r == '_' || r == '-' || r == '.' || r == ' ' || r == '@' || r == '(' || r == ')'
-	})
-	for i := len(words) - 1; i >= 0; i-- {
-		w := words[i]
-		if g := goals[w]; g != neither {
-			return g
-		}
-		if g := goals[strings.TrimRight(w, "0123456789")]; g != neither {
-			return g
-		}
-	}
-	return neither
-}
-
-func (g goal) short() string { return [...]string{"", "min", "max"}[g] }
-
-// word is how the best value is called.
-func (g goal) word() string { return [...]string{"", "lowest", "highest"}[g] }

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -280,10 +281,10 @@ func (m *Model) factsOf(c *workbench.Comparison) []fact {
 	return out
 }
 
-// metricFacts are the last and the best values of a series.
+// metricFacts are the last values of a series, and the best where one is.
 func metricFacts(s workbench.ComparedMetric) []fact {
 	last := fact{group: "last", name: word(s.Name), best: -1}
-	best := fact{group: map[string]string{"min": "lowest", "max": "highest"}[s.Goal], name: last.name, best: s.Winner}
+	best := fact{group: extreme(s.Goal), name: last.name, best: s.Winner}
 	for i := range s.Last {
 		l, b := "-", "-"
 		if p := s.Last[i]; p != nil {
@@ -293,6 +294,9 @@ func metricFacts(s workbench.ComparedMetric) []fact {
 			b = number(s.Best[i].Value)
 		}
 		last.cells, best.cells = append(last.cells, l), append(best.cells, b)
+	}
+	if s.Goal == metrics.NoGoal {
+		return []fact{last}
 	}
 	return []fact{last, best}
 }

@@ -44,10 +44,10 @@ type Difference struct {
 // run does not have it.
 type ComparedMetric struct {
 	Name string           `json:"name"`
-	Goal string           `json:"goal"` // "min" or "max"
+	Goal metrics.Goal     `json:"goal"` // "min", "max"; empty: no way is better
 	Last []*metrics.Point `json:"last"`
 	Best []*metrics.Point `json:"best"`
-	// Winner is the place of the run with the best value; -1: none.
+	// Winner is the place of the run with the best value; -1: none, or all are as good.
 	Winner int `json:"winner"`
 }
 
@@ -85,7 +85,7 @@ func (w *Workbench) Compare(ids []string) (Comparison, error) {
 				c.Metrics = append(c.Metrics, ComparedMetric{Name: s.Name, Goal: s.Goal, Winner: -1,
 					Last: make([]*metrics.Point, len(ids)), Best: make([]*metrics.Point, len(ids))})
 			}
-			c.Metrics[at].Last[i], c.Metrics[at].Best[i] = &s.Last, &s.Best
+			c.Metrics[at].Last[i], c.Metrics[at].Best[i] = &s.Last, s.Best
 		}
 	}
 	for i := range c.Metrics {
@@ -99,13 +99,13 @@ func (w *Workbench) Compare(ids []string) (Comparison, error) {
 func (m *ComparedMetric) judge() {
 	same := true
 	for i, p := range m.Best {
-		if p == nil || p.Value != p.Value {
+		if p == nil {
 			continue
 		}
 		switch {
 		case m.Winner < 0:
 			m.Winner = i
-		case better(m.Goal, p.Value, m.Best[m.Winner].Value):
+		case m.Goal.Better(p.Value, m.Best[m.Winner].Value):
 			m.Winner, same = i, false
 		case p.Value != m.Best[m.Winner].Value:
 			same = false

@@ -91,13 +91,17 @@ func (b *book) results(series []SeriesInfo) {
 	}
 	b.line("| series | points | first | last | best | at | from |\n|---|---|---|---|---|---|---|")
 	for _, s := range series {
-		at := ""
-		if s.Best.Step != nil {
-			at = fmt.Sprintf("step %d", *s.Best.Step)
-		} else if s.Best.Epoch != nil {
-			at = fmt.Sprintf("epoch %v", *s.Best.Epoch)
+		best, at := "–", ""
+		if p := s.Best; p != nil {
+			best = fmt.Sprintf("%.5g (%s)", p.Value, s.Goal)
+			switch {
+			case p.Step != nil:
+				at = fmt.Sprintf("step %d", *p.Step)
+			case p.Epoch != nil:
+				at = fmt.Sprintf("epoch %v", *p.Epoch)
+			}
 		}
-		b.line("| %s | %d | %.5g | %.5g | %.5g (%s) | %s | %s |", plain(s.Name), s.Count, s.First.Value, s.Last.Value, s.Best.Value, s.Goal, at, plain(s.Shown))
+		b.line("| %s | %d | %.5g | %.5g | %s | %s | %s |", plain(s.Name), s.Count, s.First.Value, s.Last.Value, best, at, plain(s.Shown))
 	}
 }
 

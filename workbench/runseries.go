@@ -3,9 +3,7 @@ package workbench
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
@@ -19,9 +17,10 @@ type SeriesInfo struct {
 	Count int64         `json:"points"`
 	First metrics.Point `json:"first"`
 	Last  metrics.Point `json:"last"`
-	Best  metrics.Point `json:"best"`   // the first, when none is a number
-	Goal  string        `json:"goal"`   // "min" or "max": which way is better
-	Shown string        `json:"source"` // where its points are from: "stdout" or a file
+	// Best is the best value; null where no way is better, or none is a number.
+	Best  *metrics.Point `json:"best"`
+	Goal  metrics.Goal   `json:"goal"`   // "min" or "max": which way is better; empty: neither
+	Shown string         `json:"source"` // where its points are from: "stdout" or a file
 	// Sources are all that tell it; of several, one is shown.
 	Sources []SeriesSource `json:"sources"`
 }
@@ -52,9 +51,8 @@ func (w *Workbench) seriesInfo(c curve) (SeriesInfo, error) {
 	point := func(p store.Point) metrics.Point { return appendPoints(nil, c.name, []store.Point{p}, 0)[0] }
 	i := SeriesInfo{
 		Name: c.name, Split: metrics.Split(c.name), Count: c.count(), First: point(c.main.First), Last: point(c.last()),
-		Goal: goalOf(c.name), Shown: c.main.Source,
+		Goal: metrics.GoalOf(c.name), Shown: c.main.Source,
 	}
-	i.Best = i.First
 	parts := []store.Series{c.main}
 	if c.tail != nil {
 		parts = append(parts, *c.tail)
@@ -64,8 +62,12 @@ func (w *Workbench) seriesInfo(c curve) (SeriesInfo, error) {
 		if err != nil {
 			return i, err
 		}
-		if p := map[string]store.Point{"min": least, "max": greatest}[i.Goal]; ok && (math.IsNaN(i.Best.Value) || math.IsInf(i.Best.Value, 0) || better(i.Goal, p.Value, i.Best.Value)) {
-			i.Best = point(p)
+		p := least
+		if i.Goal == metrics.Most {
+			p = greatest
+		}
+		if ok && i.Goal != metrics.NoGoal && (i.Best == nil || i.Goal.Better(p.Value, i.Best.Value)) {
+			i.Best = new(point(p))
 		}
 	}
 	for _, v := range c.sources {
@@ -79,37 +81,6 @@ func (w *Workbench) seriesInfo(c curve) (SeriesInfo, error) {
 		i.Sources = append(i.Sources, s)
 	}
 	return i, nil
-}
-
-func better(goal string, a, b float64) bool {
-	if goal == "max" {
-		return a > b
-	}
-	return a < b
-}
-
-// rising are words of quantities of which more is better; of all others less is.
-var rising = []string{"acc", "accuracy", "top1", "top5", "auc", "auroc", "f1", "bleu", "rouge", "map", "map50", "ap", "ar",
-	"miou", "iou", "dice", "precision", "recall", "psnr", "ssim", "reward", "return", "rew", "r2", "score", "ndcg",
-	"mrr", "bertscore", "meteor", "cider", "spice", "kappa", "mcc", "correlation", "pearson", "spearman", "fps", "throughput",
-	"tflops", "mfu", "hit", "em"}
-
-// goalOf says which way a quantity is better, by its name: "max" or "min".
-func goalOf(name string) string {
-	base := strings.ToLower(name)
-	switch {
-	case strings.Contains(base, "loss"):
-		return "min"
-	case strings.HasSuffix(base, "/s") || strings.Contains(base, "per_sec"):
-		return "max"
-	}
-	words := strings.FieldsFunc(base, func(r rune) bool { return strings.ContainsRune("/_-.@ ()", r) })
-	for _, w := range words {
-		if slices.Contains(rising, w) || slices.Contains(rising, strings.TrimRight(w, "0123456789")) {
-			return "max"
-		}
-	}
-	return "min"
 }
 
 // PointsOf are the points of one series of a run, by its name; an error when
@@ -214,7 +185,7 @@ func (w *Workbench) curveBlock(c curve, from int64, most int) ([]metrics.Point, 
 // Overlay is one series as several runs have it.
 type Overlay struct {
 	Name  string        `json:"name"`
-	Goal  string        `json:"goal"`
+	Goal  metrics.Goal  `json:"goal"`
 	Lines []OverlayLine `json:"lines"` // of the runs that have it, in the order asked for
 }
 
@@ -242,7 +213,7 @@ func (w *Workbench) Overlays(runs, names []string) ([]Overlay, error) {
 			if !ok {
 				i = len(all)
 				at[c.name] = i
-				all = append(all, Overlay{Name: c.name, Goal: goalOf(c.name)})
+				all = append(all, Overlay{Name: c.name, Goal: metrics.GoalOf(c.name)})
 			}
 			points, err := w.curvePoints(c, 0)
 			if err != nil {

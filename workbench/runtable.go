@@ -212,7 +212,7 @@ func (l *lookup) metric(r RunInfo, name string) datum {
 		if !best {
 			return amount(c.last().Value)
 		}
-		if info, err := l.w.seriesInfo(c); err == nil {
+		if info, err := l.w.seriesInfo(c); err == nil && info.Best != nil {
 			return amount(info.Best.Value)
 		}
 	}

@@ -151,12 +151,3 @@ func TestComparedRunsShowOnlyWhatDiffers(t *testing.T) {
 		t.Error("a run that is not there was compared")
 	}
 }
-
-func TestOfAQuantityItIsKnownWhichWayIsBetter(t *testing.T) {
-	for name, want := range map[string]string{"loss": "min", "val/loss_epoch": "min", "val/acc@1": "max", "val/top5": "max", "map50-95": "max",
-		"val/wer": "min", "perplexity": "min", "samples/s": "max", "train/map_loss": "min", "rollout/ep_rew_mean": "max", "lr": "min", "bleu4": "max"} {
-		if got := goalOf(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}

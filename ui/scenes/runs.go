@@ -147,10 +147,7 @@ func Compared(n int) (workbench.Comparison, map[string]workbench.Overlay) {
 	}
 	names := []string{"train/loss", "val/loss", "val/acc", "images/s"}
 	for _, name := range names {
-		goal := "min"
-		if name != "train/loss" && name != "val/loss" {
-			goal = "max"
-		}
+		goal := metrics.GoalOf(name)
 		c.Metrics = append(c.Metrics, workbench.ComparedMetric{Name: name, Goal: goal, Last: make([]*metrics.Point, n), Best: make([]*metrics.Point, n), Winner: -1})
 		lines[name] = workbench.Overlay{Name: name, Goal: goal}
 	}
@@ -166,8 +163,12 @@ func Compared(n int) (workbench.Comparison, map[string]workbench.Overlay) {
 			o.Lines = append(o.Lines, workbench.OverlayLine{Run: r.ID, Points: points})
 			lines[name] = o
 			m := &c.Metrics[k]
-			m.Last[i], m.Best[i] = &points[len(points)-1], best(points, m.Goal)
-			if m.Winner < 0 || best([]metrics.Point{*m.Best[m.Winner], *m.Best[i]}, m.Goal).Value != m.Best[m.Winner].Value {
+			m.Last[i] = &points[len(points)-1]
+			if m.Goal == metrics.NoGoal {
+				continue
+			}
+			m.Best[i] = best(points, m.Goal)
+			if m.Winner < 0 || m.Goal.Better(m.Best[i].Value, m.Best[m.Winner].Value) {
 				m.Winner = i
 			}
 		}
@@ -188,11 +189,11 @@ func Compared(n int) (workbench.Comparison, map[string]workbench.Overlay) {
 	return c, lines
 }
 
-// best is the least or the greatest of some points.
-func best(points []metrics.Point, goal string) *metrics.Point {
+// best is the best of some points.
+func best(points []metrics.Point, goal metrics.Goal) *metrics.Point {
 	at := &points[0]
 	for i := range points {
-		if v := points[i].Value; v != at.Value && (v > at.Value) == (goal == "max") {
+		if goal.Better(points[i].Value, at.Value) {
 			at = &points[i]
 		}
 	}
