@@ -206,12 +206,12 @@ func lastAndBest(m workbench.ComparedMetric, i int) string {
 	if m.Last[i] == nil {
 		return ""
 	}
+	if m.Best[i] == nil {
+		return value(*m.Last[i])
+	}
 	mark := ""
 	if i == m.Winner {
 		mark = " ←"
-	}
-	if m.Best[i] == nil {
-		return value(*m.Last[i])
 	}
 	return value(*m.Last[i]) + " (" + value(*m.Best[i]) + ")" + mark
 }

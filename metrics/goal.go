@@ -1,17 +1,24 @@
 package metrics
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // Goal is which way the values of a quantity get better.
 type Goal string
 
-// The goals. A learning rate has none, and neither has a speed: the best of its
-// values is that of its luckiest moment.
+// The goals. A learning rate has none, nor has a spread or a scale, and neither
+// has a speed: the best of its values is that of its luckiest moment.
 const (
 	NoGoal Goal = ""
 	Least  Goal = "min"
 	Most   Goal = "max"
 )
+
+// aimless are words of names that no word for a quantity makes up for:
+// std_reward, loss_scale.
+var aimless = set("std stddev scale")
 
 // goals are the words in names that say which way is better.
 var goals = goalWords(
@@ -33,23 +40,32 @@ func goalWords(least, most string) map[string]Goal {
 }
 
 // GoalOf says by the words of a series' name which way its values get better;
-// the last word that says something counts: loss_acc is an accuracy.
+// the last word that says something counts: loss_acc is an accuracy. A tag such
+// as Loss/train has the quantity before the split.
 func GoalOf(name string) Goal {
 	name = strings.ToLower(name)
 	if strings.HasSuffix(name, "/s") || strings.Contains(name, "per_sec") {
 		return NoGoal
 	}
-	words := strings.FieldsFunc(name[strings.LastIndexByte(name, '/')+1:], func(r rune) bool {
-		return strings.ContainsRune("_-. @()", r)
-	})
-	for i := len(words) - 1; i >= 0; i-- {
-		for _, w := range []string{words[i], strings.TrimRight(words[i], "0123456789")} {
-			if g := goals[w]; g != NoGoal {
-				return g
-			}
+	dir, base := path.Split(name)
+	if dir != "" && splits[base] != "" {
+		base = path.Base(dir)
+	}
+	goal := NoGoal
+	for w := range strings.FieldsFuncSeq(base, func(r rune) bool { return strings.ContainsRune("_-. @()", r) }) {
+		stem := strings.TrimRight(w, "0123456789")
+		switch {
+		case aimless[w]:
+			return NoGoal
+		case goals[w] != NoGoal:
+			goal = goals[w]
+		case goals[stem] != NoGoal:
+			goal = goals[stem]
+		case strings.HasSuffix(w, "loss"):
+			goal = Least
 		}
 	}
-	return NoGoal
+	return goal
 }
 
 // Better reports whether a value is better than another one.

@@ -6,11 +6,12 @@ func TestOfAQuantityItIsKnownWhichWayIsBetter(t *testing.T) {
 	for goal, names := range map[Goal][]string{
 		Least: {
 			"loss", "val/loss", "val/loss_epoch", "loss_cls", "train/map_loss", "ppl", "perplexity", "test/wer", "val/wer", "eval/mse",
+			"Loss/train", "trainloss",
 		},
 		Most: {
-			"val/acc", "val/acc@1", "acc@1", "val/top5", "bbox_mAP", "map50-95", "val/f1_macro", "bleu4", "loss_acc", "episode_reward", "rollout/ep_rew_mean",
+			"val/acc", "val/acc@1", "acc@1", "val/top5", "bbox_mAP", "map50-95", "val/f1_macro", "bleu4", "loss_acc", "episode_reward", "rollout/ep_rew_mean", "Accuracy/test",
 		},
-		NoGoal: {"lr", "tokens/s", "samples/s", "samples_per_second", "grad_norm", "epoch_time", "throughput", "fps", ""},
+		NoGoal: {"lr", "tokens/s", "samples/s", "samples_per_second", "grad_norm", "epoch_time", "throughput", "fps", "std_reward", "loss_scale", "losses/entropy", "train", ""},
 	} {
 		for _, name := range names {
 			if got := GoalOf(name); got != goal {

@@ -109,16 +109,17 @@ func (e *treeEntry) hash(root *os.Root, large int64) error {
 	}
 	sum, head := sha256.New(), new(headWriter)
 	var n int64
+	var cuts []chunk
 	if to := io.MultiWriter(sum, head); info.Size() < large {
 		n, err = io.Copy(to, f)
 	} else {
-		n, e.cuts, err = copyCut(to, f)
+		n, cuts, err = copyCut(to, f)
 	}
 	if err != nil {
 		return fmt.Errorf("read project: %s: %w", e.path, err)
 	}
 	e.take(info)
-	e.size = n
+	e.size, e.cuts = n, cuts
 	e.sum = hex.EncodeToString(sum.Sum(nil))
 	e.secret = secretIn(head.head)
 	if n != info.Size() || now.Sub(e.fresh) < raceWindow {

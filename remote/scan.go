@@ -281,7 +281,7 @@ func (e *treeEntry) take(info fs.FileInfo) {
 		e.fresh = changed
 	}
 	e.stamp = fmt.Sprintf("%d.%d.%d", e.mtime.UnixNano(), changed.UnixNano(), inode)
-	e.sum = ""
+	e.sum, e.cuts = "", nil
 }
 
 // visitLink adds a link that points inside the project.

@@ -112,12 +112,12 @@ func (t *Tree) rescan(root *os.Root) {
 			e.sum = ""
 			continue
 		}
-		sum := e.sum
+		sum, cuts := e.sum, e.cuts
 		if info.Size() != e.size || !info.ModTime().Equal(e.mtime) {
 			e.moved++
 		}
 		if e.take(info); was != "" && was == e.stamp {
-			e.sum = sum
+			e.sum, e.cuts = sum, cuts
 		}
 	}
 }

@@ -35,19 +35,19 @@ type largeFile struct {
 	spans  []span // nil where all is sent
 	size   int64  // of what is sent
 	mu     sync.Mutex
-	chunks string // the list of all of the file's; empty until it was read
+	chunks []chunk // all of the file's; nil until it was read
 }
 
-func (f *largeFile) cutList() string {
+func (f *largeFile) cutList() []chunk {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.chunks
 }
 
-func (f *largeFile) keepList(text string) {
+func (f *largeFile) keepList(chunks []chunk) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.chunks = text
+	f.chunks = chunks
 }
 
 // large reports whether a file comes by itself.
@@ -105,7 +105,7 @@ func (r *syncRound) sendLarge(ctx context.Context, nodes []*nodeSync) {
 
 // sendOne brings a large file to nodes that have the same older one.
 func (r *syncRound) sendOne(ctx context.Context, e *treeEntry, base string, nodes []*nodeSync) {
-	f := &largeFile{treeEntry: e, base: base, word: largeWord(e, base), chunks: chunkText(e.cuts)}
+	f := &largeFile{treeEntry: e, base: base, word: largeWord(e, base), chunks: e.cuts}
 	if err := f.plan(ctx, nodes[0]); err != nil {
 		for _, s := range nodes {
 			s.err = err
@@ -150,12 +150,12 @@ func (f *largeFile) plan(ctx context.Context, ask *nodeSync) error {
 		return nil
 	}
 	ask.report("looking what has changed in " + nameText(f.path))
-	now := f.cuts
+	now := f.cutList()
 	if now == nil {
 		if _, now, err = copyCut(io.Discard, file); err != nil {
 			return err
 		}
-		f.keepList(chunkText(now))
+		f.keepList(now)
 	}
 	if list := spans(old, now); literal(list) < f.size*9/10 {
 		f.spans, f.size = list, literal(list)
@@ -298,12 +298,12 @@ func (f *largeFile) feed(to io.Writer, file io.ReaderAt, at int64, zip bool) err
 	switch {
 	case f.spans != nil:
 		_, err = copyLarge(to, literals(file, f.spans, at))
-	case f.cutList() != "":
+	case f.cutList() != nil:
 		_, err = copyLarge(to, io.NewSectionReader(file, at, f.size-at))
 	default:
 		var cuts []chunk
 		if _, cuts, err = copyCut(&behind{to, at}, io.NewSectionReader(file, 0, f.size)); err == nil {
-			f.keepList(chunkText(cuts))
+			f.keepList(cuts)
 		}
 	}
 	return errors.Join(err, closeAll())

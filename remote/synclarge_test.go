@@ -4,8 +4,13 @@ package remote
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,4 +186,35 @@ func FuzzListsOfChunks(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestWhoGoesOnWithALargeFileStillCutsAllOfIt(t *testing.T) {
+	content := []byte(noise(7, 3<<20))
+	var whole, rest bytes.Buffer
+	_, all, err := copyCut(&whole, bytes.NewReader(content))
+	check(t, err)
+	const at = 1<<20 + 17 // within a piece that is copied
+	n, again, err := copyCut(&behind{&rest, at}, bytes.NewReader(content))
+	check(t, err)
+	if n != int64(len(content)) || !bytes.Equal(whole.Bytes(), content) || !bytes.Equal(rest.Bytes(), content[at:]) {
+		t.Errorf("%d bytes were read, %d and %d written of %d", n, whole.Len(), rest.Len(), len(content))
+	}
+	if len(all) < 2 || !slices.Equal(all, again) {
+		t.Errorf("%d chunks, and %d of who goes on", len(all), len(again))
+	}
+}
+
+// Manifests of earlier versions lie on nodes: an unchanged tree has an unchanged digest.
+func TestTheDigestOfAManifestStaysAsItIs(t *testing.T) {
+	m := manifest{
+		"a b\x01é": {kind: kindFile, mode: 0o644, value: "x\xff"}, "d": {kind: kindDir},
+		"l": {kind: kindLink, value: "../ \""}, "s": {kind: kindFile, mode: 0o755},
+	}
+	sum := sha256.New()
+	for _, p := range slices.Sorted(maps.Keys(m)) {
+		_, _ = fmt.Fprintf(sum, "%c %o %q %q\n", m[p].kind, m[p].mode, m[p].value, p)
+	}
+	if want := hex.EncodeToString(sum.Sum(nil)); m.digest() != want {
+		t.Errorf("%s, want %s", m.digest(), want)
+	}
 }

@@ -31,8 +31,8 @@ func (s *nodeSync) records(b *batch, have manifest, script string) []record {
 		list = append(list, record{"names", namesList(files)})
 	}
 	for _, e := range b.send {
-		if f := s.placed[e.path]; f != nil && f.cutList() != "" {
-			list = append(list, record{"chunks." + e.sum, f.cutList()})
+		if f := s.placed[e.path]; f != nil && f.cutList() != nil {
+			list = append(list, record{"chunks." + e.sum, chunkText(f.cutList())})
 		}
 	}
 	return append(list, record{"sent", namesList(sent)}, record{"apply", applyScript + script + s.largeCalls(b) + b.script()})

@@ -53,22 +53,12 @@ func (w *Workbench) seriesInfo(c curve) (SeriesInfo, error) {
 		Name: c.name, Split: metrics.Split(c.name), Count: c.count(), First: point(c.main.First), Last: point(c.last()),
 		Goal: metrics.GoalOf(c.name), Shown: c.main.Source,
 	}
-	parts := []store.Series{c.main}
-	if c.tail != nil {
-		parts = append(parts, *c.tail)
+	best, err := w.best(c, i.Goal)
+	if err != nil {
+		return i, err
 	}
-	for _, v := range parts {
-		least, greatest, ok, err := w.db.Extremes(v)
-		if err != nil {
-			return i, err
-		}
-		p := least
-		if i.Goal == metrics.Most {
-			p = greatest
-		}
-		if ok && i.Goal != metrics.NoGoal && (i.Best == nil || i.Goal.Better(p.Value, i.Best.Value)) {
-			i.Best = new(point(p))
-		}
+	if best != nil {
+		i.Best = new(point(*best))
 	}
 	for _, v := range c.sources {
 		s := SeriesSource{Source: v.Source, Format: v.Format, Count: v.Count, Shown: "no"}
@@ -81,6 +71,31 @@ func (w *Workbench) seriesInfo(c curve) (SeriesInfo, error) {
 		i.Sources = append(i.Sources, s)
 	}
 	return i, nil
+}
+
+// best is the best point of a curve; nil where no way is better, or none is a
+// number.
+func (w *Workbench) best(c curve, goal metrics.Goal) (best *store.Point, err error) {
+	if goal == metrics.NoGoal {
+		return nil, nil
+	}
+	parts := []store.Series{c.main}
+	if c.tail != nil {
+		parts = append(parts, *c.tail)
+	}
+	for _, v := range parts {
+		p, greatest, ok, err := w.db.Extremes(v)
+		if err != nil {
+			return nil, err
+		}
+		if goal == metrics.Most {
+			p = greatest
+		}
+		if ok && (best == nil || goal.Better(p.Value, best.Value)) {
+			best = &p
+		}
+	}
+	return best, nil
 }
 
 // PointsOf are the points of one series of a run, by its name; an error when

@@ -29,7 +29,7 @@ failed=0
 # raced N PACKAGE…: tests them with the race detector, N at a time. SQLite, which
 # was made from C, and the services of AWS, which were made from their models, do
 # nothing at once by themselves: the detector would only make them slow, the one
-# to run and the others to compile. Those are not optimized either; without
+# to run and the others to compile. The services are not optimized either: without
 # inlining they call what is watched, and do not take it in.
 raced() {
     most=$1
