@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		exe = filepath.Join(dir, "dlwb")
-		build := exec.Command("go", "build", "-trimpath", "-o", exe, "../..")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build := exec.Command("make", "-C", "../..", "build", "BIN="+exe)
+		build.Env = append(os.Environ(), "GOFLAGS=", "MAKEFLAGS=")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build dlwb: %v\n%s", err, out)
 			return 1

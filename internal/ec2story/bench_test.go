@@ -36,14 +36,14 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// build builds dlwb as the tests are built or, without flags, as make build
-// does: what is compiled once need not be again.
+// build builds dlwb with flags or, where there are none, as people have it.
 func build(to string, flags ...string) error {
+	cmd := exec.Command("go", slices.Concat([]string{"build"}, flags, []string{"-o", to, "../.."})...)
 	if len(flags) == 0 {
-		flags = []string{"-trimpath"}
+		cmd = exec.Command("make", "-C", "../..", "build", "BIN="+to)
+		cmd.Env = append(os.Environ(), "GOFLAGS=", "MAKEFLAGS=")
 	}
-	args := slices.Concat([]string{"build"}, flags, []string{"-o", to, "../.."})
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build dlwb: %w\n%s", err, out)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // product is one thing of the price list.
@@ -17,9 +18,17 @@ type product struct {
 var locations = map[string]string{"us-east-1": "US East (N. Virginia)", "us-east-2": "US East (Ohio)", "us-west-2": "US West (Oregon)",
 	"eu-central-1": "EU (Frankfurt)", "ap-east-1": "Asia Pacific (Hong Kong)"}
 
+// lists are the price lists that were made, by the names of their regions: what
+// costs what follows from those, and thousands of servers ask for the same.
+var lists sync.Map
+
 // products are what one has to look through to find the price of a Linux
 // machine on demand: as in the real list there are others like it, some at 0.
 func (s *Server) products() []product {
+	key := strings.Join(each(s.regions, func(r *region) string { return r.Name }), " ")
+	if list, ok := lists.Load(key); ok {
+		return list.([]product)
+	}
 	var out []product
 	for _, r := range s.regions {
 		for _, t := range s.types {
@@ -31,6 +40,7 @@ func (s *Server) products() []product {
 			"usagetype": "EBS:VolumeUsage.gp3", "servicecode": "AmazonEC2"}), "GB-Mo", 0.08})
 	}
 	slices.SortFunc(out, func(a, b product) int { return strings.Compare(a.sku, b.sku) })
+	lists.Store(key, out)
 	return out
 }
 
@@ -98,8 +108,9 @@ func getProducts(q *request) (any, error) {
 		return nil, bad("NotFoundException", "The service code %s was not found", q.str("ServiceCode"))
 	}
 	var found []product
+	filters := q.each("Filters")
 	for _, p := range q.s.products() {
-		if !slices.ContainsFunc(q.each("Filters"), func(f params) bool { return !p.matches(f) }) {
+		if !slices.ContainsFunc(filters, func(f params) bool { return !p.matches(f) }) {
 			found = append(found, p)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 type typeXML struct {
@@ -162,9 +163,25 @@ func describeInstanceTypes(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Types set[typeXML] `xml:"instanceTypeSet"`
+		Types set[written] `xml:"instanceTypeSet"`
 		listing
-	}{setOf(each(found, instanceType.xml)), listing{next}}, nil
+	}{setOf(each(found, instanceType.written)), listing{next}}, nil
+}
+
+// written is XML that was made before.
+type written struct {
+	Text string `xml:",innerxml"`
+}
+
+var typesWritten sync.Map // by their names
+
+func (t instanceType) written() written {
+	if w, ok := typesWritten.Load(t.Name); ok {
+		return w.(written)
+	}
+	w := written{string(inner(t.xml()))}
+	typesWritten.Store(t.Name, w)
+	return w
 }
 
 type offeringXML struct {

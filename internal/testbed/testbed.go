@@ -46,15 +46,23 @@ func script() (string, error) {
 	if path := os.Getenv(scriptVar); path != "" {
 		return filepath.Abs(path)
 	}
-	_, here, _, ok := runtime.Caller(0)
-	if !ok {
-		return "", fmt.Errorf("%w: set %s to testbed.sh", ErrMissing, scriptVar)
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
 	}
-	path := filepath.Join(filepath.Dir(here), "..", "..", "..", "shared", "testbed", "testbed.sh")
-	if _, err := os.Stat(path); err != nil {
+	for here != filepath.Dir(here) && !isFile(filepath.Join(here, "go.mod")) {
+		here = filepath.Dir(here)
+	}
+	path := filepath.Join(here, "..", "shared", "testbed", "testbed.sh")
+	if !isFile(path) {
 		return "", fmt.Errorf("%w: testbed.sh is not beside the repository; set %s to it", ErrMissing, scriptVar)
 	}
 	return path, nil
+}
+
+func isFile(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // missing says what the hosts need and this machine has not.

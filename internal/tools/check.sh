@@ -4,8 +4,6 @@
 # It needs no git, so that it also works in an unpacked archive.
 set -eu
 staticcheck=$1 govulncheck=$2
-# As make build does, so that what it compiled is not compiled once more.
-export GOFLAGS="${GOFLAGS:-} -trimpath"
 
 unformatted=$(gofmt -l .)
 if [ -n "$unformatted" ]; then
