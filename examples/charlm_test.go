@@ -177,6 +177,46 @@ func TestPlainPythonTrainsOnTwoRanks(t *testing.T) {
 	}
 }
 
+// timed trains by a clock of its own: a step takes a second, a validation, which
+// comes in the middle between two lines, a hundred.
+const timed = `import sys, time
+sys.modules["torch"] = None
+sys.path.insert(0, sys.argv.pop(1))
+import train
+
+now = [0.0]
+time.perf_counter = lambda: now[0]
+
+def take(seconds, result):
+    now[0] += seconds
+    return result
+
+class Trainer:
+    rank, world, checkpoint, validation_rows = 0, 1, "none", 1
+    step = lambda self, *_: take(1, (1.0, 0.0, 0.0))
+
+train.validate = lambda *_: take(100, 1.0)
+run = train.Run(train.arguments(), Trainer(), (b"abc" * 1000, b"abc" * 1000, "abc"), print)
+run.save = lambda: None
+run.begin()
+run.fit()`
+
+func TestTheSpeedIsThatOfTheSteps(t *testing.T) {
+	r := start(t, nil, "python3", "-c", timed, filepath.Dir(script(t)), "--steps", "1000", "--epochs", "3", "--batch", "64")
+	if code := r.exit(t); code != 0 {
+		t.Fatalf("exit code %d\n%s%s", code, &r.out, &r.errs)
+	}
+	speeds := regexp.MustCompile(`tokens/s: (\S+)`).FindAllStringSubmatch(r.out.String(), -1)
+	if len(speeds) < 50 || strings.Count(r.out.String(), "val_loss") != 3 {
+		t.Fatalf("%d speeds in\n%s", len(speeds), &r.out)
+	}
+	for _, s := range speeds {
+		if s[1] != "64" {
+			t.Errorf("%s tokens/s, and a step of 64 took a second", s[1])
+		}
+	}
+}
+
 func TestATerminatedTrainingSavesAndIsResumed(t *testing.T) {
 	dir := t.TempDir()
 	ranks := plain(t, "--seconds", "60", "--out", dir)

@@ -222,10 +222,11 @@ class Run:
             if self.late:
                 self.say(f"slower than expected: {1.5 * self.args.seconds:g} s are over, ending at step {self.step}")
             if self.step % per_epoch == 0 or ends:
+                paused = time.perf_counter()
                 val_loss = validate(self.trainer, held)
                 self.save()
                 self.say(f"{place} val_loss: {val_loss:.4f} (saved {self.path})")
-                last = time.perf_counter()
+                last += time.perf_counter() - paused  # the steps before it count too
             if self.late:
                 return
 
