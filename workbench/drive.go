@@ -246,7 +246,7 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		name, text string
 		do         func(context.Context) (string, bool, error)
 	}{
-		{StepCluster, fmt.Sprintf("%d nodes on %s", d.plan.Nodes, d.plan.Provider), d.up},
+		{StepCluster, count(d.plan.Nodes, "node") + " on " + d.plan.Provider, d.up},
 		{StepEnvironment, d.plan.Environment, d.prepare},
 		{StepSync, d.plan.Code.Dir, d.sync},
 		{StepLaunch, d.plan.Profile.Run.Command, d.launch},

@@ -29,7 +29,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	known := len(d.data.Cluster.Nodes) == d.plan.Nodes
 	if n := len(d.data.Cluster.Nodes); n > 0 && !known {
 		return "", false, &Fault{What: "use cluster " + d.plan.Cluster, Node: -1,
-			Why:  fmt.Sprintf("it has %d nodes and the profile asks for %d", n, d.plan.Nodes),
+			Why:  fmt.Sprintf("it has %s and the profile asks for %d", count(n, "node"), d.plan.Nodes),
 			Next: "dlwb down " + d.plan.Cluster + ", then again"}
 	}
 	life, err := d.w.lifeOf(d.record)

@@ -93,7 +93,7 @@ func (r *resolver) spec(s cloud.Spec) ([]machine, error) {
 		return nil, errors.New("no hosts are named; list them in machines.hosts")
 	}
 	if s.Count < 1 || s.Count > len(s.Hosts) {
-		return nil, fmt.Errorf("%d nodes were asked for, and %d hosts are named", s.Count, len(s.Hosts))
+		return nil, fmt.Errorf("count is %d, and machines.hosts names %d", s.Count, len(s.Hosts))
 	}
 	for host := range s.HostKeys {
 		if !slices.Contains(s.Hosts, host) {

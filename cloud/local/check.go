@@ -71,7 +71,7 @@ func (p *Provider) checkName(spec cloud.Spec) cloud.Finding {
 	case err != nil:
 		return missing(what, err.Error(), "dlwb down "+spec.Name)
 	case in.Count != spec.Count || in.SimulateGPUs != spec.SimulateGPUs:
-		return missing(what, fmt.Sprintf("%s exists with %d nodes and %d simulated GPUs each", spec.Name, in.Count, in.SimulateGPUs),
+		return missing(what, fmt.Sprintf("%s exists with count %d and simulate_gpus %d", spec.Name, in.Count, in.SimulateGPUs),
 			"dlwb down "+spec.Name)
 	}
 	return found(what, spec.Name+" exists; it is used again")

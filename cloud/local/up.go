@@ -108,7 +108,7 @@ func (p *Provider) begin(ctx context.Context, dir string, spec cloud.Spec) (inte
 	case err != nil:
 		return in, err
 	case in.Count != spec.Count || in.SimulateGPUs != spec.SimulateGPUs:
-		return in, fmt.Errorf("it exists with %d nodes and %d simulated GPUs each, and %d nodes with %d were asked for; "+
+		return in, fmt.Errorf("it exists with count %d and simulate_gpus %d, and count %d and simulate_gpus %d are asked for; "+
 			"take it down first (dlwb down %s) or use another name", in.Count, in.SimulateGPUs, spec.Count, spec.SimulateGPUs, spec.Name)
 	}
 	return in, nil
