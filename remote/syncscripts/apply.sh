@@ -88,6 +88,10 @@ large() {
 # begin notes how the new files look before any of them is in its place: when
 # we are stopped half-way, the next sync knows them for dlwb's own.
 begin() {
+	# What an earlier one could not remove, as it was killed.
+	for left in "$state"/new.*; do
+		kill -0 "${left##*.}" 2>/dev/null || rm -rf "$left"
+	done
 	(umask 077 && mkdir -p "$new")
 	mkdir -p "$stage/f"
 	whole
