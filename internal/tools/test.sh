@@ -25,7 +25,7 @@ done)
 export GORACE="atexit_sleep_ms=20 ${GORACE:-}"
 # What pyenv and asdf have on the PATH are scripts, and another six processes before
 # Python begins. It is begun hundreds of times: from where it really is, then.
-if python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && script=$(command -v python3); then
+if python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && script=$(command -v python3) && [ -n "$python" ]; then
     PATH=$(printf '%s\n' ":$PATH:" | sed "s|:${script%/*}:|:${python%/*}:|g; s/^://; s/:\$//")
 fi
 # The tests make and remove files by the hundred thousand. Where memory can hold
