@@ -130,6 +130,21 @@ func TestTelemetryTellsWhatTheNodeIsDoing(t *testing.T) {
 	})
 }
 
+// Most of these come when a rest has only just begun.
+func TestManyChangesOfPaceTakeNothingAway(t *testing.T) {
+	inEachShell(t, func(t *testing.T, b *box) {
+		tel := b.telemetry(`printf '0, A, 5, 1, 2, 3, 4, 5\n'`)
+		tel.until("smi ")
+		_, err := io.WriteString(tel.stdin, strings.Repeat("2\n1\n", 50)+"3\n")
+		must(t, err)
+		tel.until("every 3")
+		frame := tel.until("every 3")
+		wantLine(t, frame, `smi 0, A, 5, 1, 2, 3, 4, 5`)
+		wantLine(t, frame, `disk \d+ \d+`)
+		tel.end(b)
+	})
+}
+
 func TestTelemetryChangesItsPaceWhenItIsAsked(t *testing.T) {
 	inEachShell(t, func(t *testing.T, b *box) {
 		tel := b.telemetry(`echo asked >>"$HOME/asked"; printf '0, A, 5, 1, 2, 3, 4, 5\n'`)

@@ -172,7 +172,7 @@ rest() {
     fi
     sleep "$pause" &
     sleeper=$!
-    [ -z "$woken" ] || kill "$sleeper" 2>/dev/null
+    [ -z "$woken" ] || kill -KILL "$sleeper" 2>/dev/null
     wait "$sleeper" 2>/dev/null
     sleeper=
     [ -n "$woken" ] || return 0
@@ -183,9 +183,10 @@ rest() {
 
 trap finish EXIT
 trap 'exit 0' TERM HUP INT
-# Whenever it comes, also before anybody waits, the rest is over.
+# Whenever it comes, also before anybody waits, the rest is over. By KILL: what has
+# just been forked still has our traps, and bash would carry out "finish" there.
 woken='' sleeper=''
-trap 'woken=1; [ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null' USR1
+trap 'woken=1; [ -z "$sleeper" ] || kill -KILL "$sleeper" 2>/dev/null' USR1
 trap '' PIPE
 
 # The end of stdin is the end of everything.
