@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver; pure Go, so that dlwb stays one static binary
@@ -38,6 +39,9 @@ type Store struct {
 	// queue in Go instead of polling SQLite's lock, and a long read (a chart
 	// of a million points) holds up no event.
 	w, r *sql.DB
+	// ready has the statement of each query that was asked (their texts are
+	// constants): who follows a run asks the same several times a second.
+	ready sync.Map
 }
 
 // Open opens the store at path and makes it when it is not there: the file
@@ -169,9 +173,28 @@ func (s *Store) write(what string, f func(*sql.Tx) error) error {
 	return s.fail(what, s.tx(f))
 }
 
+// statement is a query that SQLite has parsed once; it ends with the store.
+func (s *Store) statement(q string) (*sql.Stmt, error) {
+	if st, ok := s.ready.Load(q); ok {
+		return st.(*sql.Stmt), nil
+	}
+	st, err := s.r.Prepare(q)
+	if err != nil {
+		return nil, err
+	}
+	if first, twice := s.ready.LoadOrStore(q, st); twice {
+		return first.(*sql.Stmt), st.Close()
+	}
+	return st, nil
+}
+
 // query reads all rows of a query.
 func query[T any](s *Store, what string, scan func(row) (T, error), q string, args ...any) ([]T, error) {
-	rows, err := s.r.Query(q, args...)
+	st, err := s.statement(q)
+	if err != nil {
+		return nil, s.fail(what, err)
+	}
+	rows, err := st.Query(args...)
 	if err != nil {
 		return nil, s.fail(what, err)
 	}
@@ -189,7 +212,12 @@ func query[T any](s *Store, what string, scan func(row) (T, error), q string, ar
 
 // one reads the first row of a query; without one the error is ErrNotFound.
 func one[T any](s *Store, what string, scan func(row) (T, error), q string, args ...any) (T, error) {
-	v, err := scan(s.r.QueryRow(q, args...))
+	st, err := s.statement(q)
+	if err != nil {
+		var none T
+		return none, s.fail(what, err)
+	}
+	v, err := scan(st.QueryRow(args...))
 	return v, s.fail(what, err)
 }
 

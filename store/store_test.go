@@ -345,3 +345,13 @@ func BenchmarkAddPoints10k(b *testing.B) {
 		check(b, s.AddPoints("r", points))
 	}
 }
+
+// Who follows a run asks what is new, and mostly nothing is.
+func BenchmarkNothingNew(b *testing.B) {
+	s := open(b)
+	must[int64](b)(s.PutCluster(Cluster{Name: "a"}))
+	check(b, s.PutRun(Run{ID: "r", Cluster: "a"}))
+	for b.Loop() {
+		must[[]Event](b)(s.RunEvents("r", 0, 0))
+	}
+}
