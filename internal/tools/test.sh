@@ -28,17 +28,6 @@ export GORACE="atexit_sleep_ms=20 ${GORACE:-}"
 if python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && script=$(command -v python3) && [ -n "$python" ]; then
     PATH=$(printf '%s\n' ":$PATH:" | sed "s|:${script%/*}:|:${python%/*}:|g; s/^://; s/:\$//")
 fi
-# The tests make and remove files by the hundred thousand. Where memory can hold
-# them they go there: ext4 looks for each new file past all that went lately.
-memory=/dev/shm
-if [ -z "${TMPDIR:-}" ] && [ "$(df -Pk $memory 2>/dev/null | awk 'NR == 2 { print $4 }')" -ge 8388608 ] 2>/dev/null &&
-    dir=$(mktemp -d $memory/t.XXXXXX); then
-    trap 'rm -rf "$dir"' EXIT
-    trap 'exit 130' INT TERM HUP
-    if cp "$(command -v true)" "$dir" && "$dir/true"; then # it may be mounted noexec
-        export TMPDIR="$dir"
-    fi
-fi 2>/dev/null
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 failed=0
 
