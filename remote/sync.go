@@ -109,7 +109,7 @@ func (t *Tree) rescan(root *os.Root) {
 		info, err := root.Lstat(e.path)
 		was := e.stamp
 		if err != nil || !info.Mode().IsRegular() {
-			e.sum = ""
+			e.sum, e.cuts = "", nil
 			continue
 		}
 		sum, cuts := e.sum, e.cuts

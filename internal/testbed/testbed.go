@@ -50,17 +50,17 @@ func script() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for here != filepath.Dir(here) && !isFile(filepath.Join(here, "go.mod")) {
+	for here != filepath.Dir(here) && !exists(filepath.Join(here, "go.mod")) {
 		here = filepath.Dir(here)
 	}
 	path := filepath.Join(here, "..", "shared", "testbed", "testbed.sh")
-	if !isFile(path) {
+	if !exists(path) {
 		return "", fmt.Errorf("%w: testbed.sh is not beside the repository; set %s to it", ErrMissing, scriptVar)
 	}
 	return path, nil
 }
 
-func isFile(path string) bool {
+func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

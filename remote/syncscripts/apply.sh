@@ -88,11 +88,11 @@ large() {
 # begin notes how the new files look before any of them is in its place: when
 # we are stopped half-way, the next sync knows them for dlwb's own.
 begin() {
-	# What an earlier one could not remove, as it was killed.
-	for left in "$state"/new.*; do
-		kill -0 "${left##*.}" 2>/dev/null || rm -rf "$left"
-	done
+	trap 'rm -rf "$new"' EXIT
 	(umask 077 && mkdir -p "$new")
+	# Who was killed could not remove its own. By age, as another node with the
+	# same home may be at work here, whose processes are not to be seen.
+	find "$state" -name 'new.*' -prune -mtime +0 -exec rm -rf {} +
 	mkdir -p "$stage/f"
 	whole
 	(cd "$stage/f" && stats) <"$stage/sent" >"$stage/new"
@@ -119,7 +119,7 @@ finish() {
 		[ ! -f "$part" ] || grep -qF "${part##*/chunks.}" "$state/manifest" || rm -f "$part"
 	done
 	rmdir .dlwb-large 2>/dev/null || :
-	rm -rf "$state/pending" "$state/pending-names" "$new"
+	rm -rf "$state/pending" "$state/pending-names"
 	wc -c <"$stage/made-way"
 	cat "$stage/made-way" "$stage/new"
 }
