@@ -195,17 +195,19 @@ func (b *bed) start(args ...string) *started {
 func (s *started) await(what string, fits func(event) bool) event {
 	s.t.Helper()
 	limit := time.After(60 * time.Second)
+	var last event
 	for {
 		select {
 		case e, ok := <-s.news:
 			if !ok {
-				s.t.Fatalf("dlwb ended before %s", what)
+				s.t.Fatalf("dlwb ended before %s, after %v", what, last)
 			}
+			last = e
 			if fits(e) {
 				return e
 			}
 		case <-limit:
-			s.t.Fatalf("no %s within a minute", what)
+			s.t.Fatalf("not %s within a minute; the last event: %v", what, last)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -106,6 +107,10 @@ func TestWithoutATerminalTheListIsPrinted(t *testing.T) {
 }
 
 func TestHangUpIsACleanEnd(t *testing.T) {
+	// Under nohup the tests would hand it down that a hang-up means nothing.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(heard) })
 	b := newBed(t)
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	first := b.start("run", "--down", "--json")
