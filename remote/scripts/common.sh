@@ -122,37 +122,41 @@ outcome() {
     fi
 }
 
-# born PID: when a live process began. Together with the number it tells a
-# process from a later one that got the same number.
+# born PID: sets $born to when a live process began; false when it is dead.
+# Together with the number it tells a process from a later one that got the same
+# number. No fork where there is /proc: this is asked often.
 born() {
+    born=
     if [ -r /proc/self/stat ]; then
-        stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-        # The name may hold anything, blanks and brackets too.
+        # The name may hold anything, blanks, brackets and line ends too.
+        stat=
+        { while IFS= read -r part || [ -n "$part" ]; do stat="$stat $part"; done <"/proc/$1/stat"; } 2>/dev/null || return 1
         # shellcheck disable=SC2086
         set -- ${stat##*") "}
-        case $1 in Z | X) return 1 ;; esac
+        case ${1-} in '' | Z | X) return 1 ;; esac
         shift 19
-        echo "$1"
+        born=$1
     else
         at=$(ps -o lstart= -p "$1") && [ -n "$at" ] || return 1
         # shellcheck disable=SC2086
         set -- $at
-        echo "$2-$3-$4-$5"
+        born=$2-$3-$4-$5
     fi
 }
 
-# boot: tells this boot of the machine from others; numbers start again there.
-# A container that was restarted has the machine's boot id, and another process
-# number 1.
+# boot: sets $boot, which tells this boot of the machine from others; numbers start
+# again there. A container that was restarted has the machine's boot id, and another
+# process number 1.
 boot() {
-    id_of_boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null) || id_of_boot=-
-    [ "$id_of_boot" = - ] || id_of_boot=$id_of_boot/$(born 1)
-    echo "$id_of_boot"
+    boot=-
+    { read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || return 0
+    born 1 || true
+    boot=$boot/$born
 }
 
 # same_boot ID: whether it is this one; earlier scripts gave only the first half.
 same_boot() {
-    boot=$(boot)
+    boot
     [ "$1" = "$boot" ] || [ "$1" = "${boot%/*}" ]
 }
 
@@ -161,7 +165,7 @@ same_boot() {
 supervisor() {
     sup='' sup_born=''
     { read -r sup sup_born sup_boot <"$run/pid"; } 2>/dev/null || return 1
-    same_boot "$sup_boot" && [ "$(born "$sup")" = "$sup_born" ]
+    same_boot "$sup_boot" && born "$sup" && [ "$born" = "$sup_born" ]
 }
 
 # members: a line "PID ROLE" for each live process of the run, without the

@@ -19,7 +19,7 @@ trap '' HUP INT TERM PIPE
 
 # holder: whether another process writes this log; sets $old.
 holder() {
-    read -r old old_born <"$run/$name.pid" && [ "$old" != $$ ] && [ "$(born "$old")" = "$old_born" ]
+    read -r old old_born <"$run/$name.pid" && [ "$old" != $$ ] && born "$old" && [ "$born" = "$old_born" ]
 } 2>/dev/null
 
 # Two writers would break the length of a segment. Where a launcher has started
@@ -29,7 +29,8 @@ if holder; then
     [ "${3-}" != again ] || exit 0
     kill -KILL -- "-$old" 2>/dev/null || kill -KILL "$old" 2>/dev/null
 fi
-{ echo "$$ $(born $$)" >"$run/$name.pid"; } 2>/dev/null
+born $$
+{ echo "$$ $born" >"$run/$name.pid"; } 2>/dev/null
 
 # measure: sets $file and $size of the present segment.
 measure() {

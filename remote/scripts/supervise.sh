@@ -104,7 +104,9 @@ node='' grace_ms='' fail_grace=''
 grep -o '/.*dlwb-.*\.scope' /proc/self/cgroup 2>/dev/null | head -n 1 >"$run/cgroup"
 [ -s "$run/cgroup" ] || enclose
 say "started $$" || fatal "can't write $run/status: is the disk full?"
-if ! echo "$$ $(born $$) $(boot)" >"$run/pid.tmp" || ! mv "$run/pid.tmp" "$run/pid"; then
+boot
+born $$
+if ! echo "$$ $born $boot" >"$run/pid.tmp" || ! mv "$run/pid.tmp" "$run/pid"; then
     fatal "can't write $run/pid: is the disk full?"
 fi
 

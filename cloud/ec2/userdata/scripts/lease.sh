@@ -52,11 +52,13 @@ number() {
 # process PID: the state, parent and start of a process as $state, $parent and
 # $born; false when it is dead. No fork: this is asked often.
 process() {
-    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+    # The name may hold anything, blanks, brackets and line ends too.
+    stat=
+    { while IFS= read -r part || [ -n "$part" ]; do stat="$stat $part"; done <"/proc/$1/stat"; } 2>/dev/null || return 1
     # shellcheck disable=SC2086
     set -- ${stat##*") "}
-    state=$1 parent=$2
-    case $state in Z | X) return 1 ;; esac
+    state=${1-} parent=${2-}
+    case $state in '' | Z | X) return 1 ;; esac
     shift 19
     born=$1
 }
