@@ -12,7 +12,7 @@ import (
 // runCommands are the keys of the table of runs and of their comparison.
 func runCommands() []command {
 	return []command{
-		{keys: []string{"p"}, name: "runs", help: "all runs as a table: sort, filter, note, star and compare them", at: atHome, foot: 3, do: (*Model).showRuns},
+		{keys: []string{"p"}, name: "runs", help: "all runs as a table to sort, filter, note, star and compare", at: atHome, foot: 3, do: (*Model).showRuns},
 		{keys: []string{"space"}, name: "mark", help: "mark a run to be compared, or take its mark away", at: atRuns, foot: 2, can: (*Model).noPickedRun, do: (*Model).markRun},
 		{name: "clear marks", help: "take the marks of all runs away", at: atRuns, can: (*Model).noMarks, do: (*Model).clearMarks},
 		{keys: []string{"v"}, name: "compare", help: "the marked runs over each other: their charts, and what differs between them", at: atRuns, foot: 3,
