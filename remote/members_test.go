@@ -36,3 +36,23 @@ members | sort`)
 		}
 	})
 }
+
+// What tells a process from a later one of the same number is found behind its
+// name, whatever that is.
+func TestAProcessOfAnyNameIsKnownByItsBeginning(t *testing.T) {
+	inEachShell(t, func(t *testing.T, b *box) {
+		out := b.sh(`. "$HOME/.dlwb/bin/common"
+odd=$HOME/$(printf 'a) Z 1\nb (')
+cp /bin/sleep "$odd"
+"$odd" 60 &
+until grep -q '^a)' /proc/$!/comm; do :; done
+born $! && echo "$born"
+tr '\n' ' ' </proc/$!/stat | sed 's/.*) //' | cut -d ' ' -f 20
+kill -KILL $!
+wait
+born $! || echo "dead$born"`)
+		if got := strings.Fields(out); len(got) != 3 || got[0] != got[1] || got[2] != "dead" {
+			t.Errorf("it says %q", out)
+		}
+	})
+}

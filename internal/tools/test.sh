@@ -4,18 +4,18 @@
 #
 # What is no story mostly waits: one package more than there are cores runs at a
 # time. The stories start processes and look at how long things take. Those of chaos
-# want to hear the clock tick; the others go two packages at a time: those of cli,
-# which run several at a time by themselves, beside those of remote, which wait most.
+# want to hear the clock tick, and those of cli run several at a time by themselves;
+# the others go two packages at a time.
 #
 # vet is a matter of make check, which asks more of it.
 set -u
 cd "$(dirname "$0")/../.." || exit
 
 chaos=./internal/chaos
-stories='./cli ./remote ./internal/ec2story ./cloud/ec2 ./examples'
+stories='./remote ./internal/ec2story ./cloud/ec2 ./examples'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do
-    case " $chaos $stories " in
+    case " $chaos $stories ./cli " in
     *" .${package#"$module"} "*) ;;
     *) echo "$package" ;;
     esac
@@ -86,6 +86,7 @@ raced $((cores + 1)) $others
 raced 1 $chaos
 # shellcheck disable=SC2086
 raced 2 $stories
+raced 1 ./cli
 # Thousands of random stories, hundreds of deaths of dlwb as people have it, and a
 # log that is read by one goroutine alone, are told without the race detector, and
 # compiled as make build does.

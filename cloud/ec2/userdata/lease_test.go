@@ -351,3 +351,25 @@ func TestWithoutAWordTheLeaseDoesNothing(t *testing.T) {
 		}
 	})
 }
+
+// A rank may call itself what it likes: the lease is root's, and must outlive it.
+func TestTheLeaseReadsAProcessOfAnyName(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell string) {
+		m := newMachine(t, shell, goodBoot(t))
+		m.write("lease", m.rewritten(script("lease.sh")))
+		out, err := m.sh(`. ./lease
+odd=$PWD/$(printf 'a) Z 1\nb (')
+cp /bin/sleep "$odd"
+"$odd" 60 &
+until grep -q '^a)' /proc/$!/comm; do :; done
+process $! && echo "$born $parent"
+echo "$(tr '\n' ' ' </proc/$!/stat | sed 's/.*) //' | cut -d ' ' -f 20) $$"
+kill -KILL $!
+wait
+process $! || echo dead`)
+		got := strings.Split(strings.TrimSpace(out), "\n")
+		if err != nil || len(got) != 3 || got[0] != got[1] || got[2] != "dead" {
+			t.Errorf("%v: it says %q", err, out)
+		}
+	})
+}
