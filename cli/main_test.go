@@ -207,7 +207,7 @@ func (s *started) await(what string, fits func(event) bool) event {
 				return e
 			}
 		case <-limit:
-			s.t.Fatalf("not %s within a minute; the last event: %v", what, last)
+			s.t.Fatalf("waited a minute for %s; the last event: %v", what, last)
 		}
 	}
 }

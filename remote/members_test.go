@@ -45,7 +45,8 @@ func TestAProcessOfAnyNameIsKnownByItsBeginning(t *testing.T) {
 odd=$HOME/$(printf 'a) Z 1\nb (')
 cp /bin/sleep "$odd"
 "$odd" 60 &
-until grep -q '^a)' /proc/$!/comm; do :; done
+tries=0
+until grep -q '^a)' /proc/$!/comm || [ $((tries += 1)) -gt 1000 ]; do :; done
 born $! && echo "$born"
 tr '\n' ' ' </proc/$!/stat | sed 's/.*) //' | cut -d ' ' -f 20
 kill -KILL $!

@@ -194,6 +194,7 @@ func (s *Server) Env() []string {
 		"AWS_REGION=" + s.opt.Regions[0].Name,
 		"AWS_DEFAULT_REGION=" + s.opt.Regions[0].Name,
 		"AWS_PROFILE=",
+		"AWS_CA_BUNDLE=", // every client would read all of its certificates
 		"AWS_EC2_METADATA_DISABLED=true",
 		"AWS_CONFIG_FILE=/dev/null",
 		"AWS_SHARED_CREDENTIALS_FILE=/dev/null",

@@ -25,16 +25,11 @@ go run "$staticcheck" ./...
 echo "staticcheck: clean"
 
 # The list of known faults comes over the network; without it there is nothing
-# to compare with. Where curl can tell, that is known before the program is read.
-faults=${GOVULNDB:-https://vuln.go.dev}
-not_run() { echo "govulncheck: NOT RUN, its database can't be reached: $1"; }
-if command -v curl >/dev/null 2>&1 && [ "${faults#http}" != "$faults" ] &&
-    ! why=$(curl -fsSL --max-time 30 -o /dev/null "$faults/index/db.json" 2>&1); then
-    not_run "$why"
-elif out=$(go run "$govulncheck" ./... 2>&1); then
+# to compare with.
+if out=$(go run "$govulncheck" ./... 2>&1); then
     echo "govulncheck: clean"
 elif printf '%s' "$out" | grep -Eq 'dial tcp|no such host|i/o timeout|connection refused|vuln\.go\.dev.* [45][0-9][0-9]'; then
-    not_run "$(printf '%s' "$out" | grep -v '^exit status' | tail -n 1)"
+    echo "govulncheck: NOT RUN, its database can't be reached: $(printf '%s' "$out" | grep -v '^exit status' | tail -n 1)"
 else
     printf '%s\n' "$out" >&2
     exit 1

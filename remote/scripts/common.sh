@@ -150,7 +150,7 @@ born() {
 boot() {
     boot=-
     { read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || return 0
-    born 1 || true
+    born 1
     boot=$boot/$born
 }
 

@@ -171,7 +171,7 @@ func smallRegion(t *testing.T) (*script, *Market) {
 func client(t testing.TB, endpoint string, env ...string) *awsapi.API {
 	t.Helper()
 	for _, kv := range append([]string{"AWS_ENDPOINT_URL=" + endpoint, "AWS_ACCESS_KEY_ID=AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY=s",
-		"AWS_SESSION_TOKEN=", "AWS_PROFILE=", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true",
+		"AWS_SESSION_TOKEN=", "AWS_PROFILE=", "AWS_CA_BUNDLE=", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"}, env...) {
 		name, value, _ := strings.Cut(kv, "=")
 		t.Setenv(name, value)

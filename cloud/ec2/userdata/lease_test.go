@@ -361,7 +361,8 @@ func TestTheLeaseReadsAProcessOfAnyName(t *testing.T) {
 odd=$PWD/$(printf 'a) Z 1\nb (')
 cp /bin/sleep "$odd"
 "$odd" 60 &
-until grep -q '^a)' /proc/$!/comm; do :; done
+tries=0
+until grep -q '^a)' /proc/$!/comm || [ $((tries += 1)) -gt 1000 ]; do :; done
 process $! && echo "$born $parent"
 echo "$(tr '\n' ' ' </proc/$!/stat | sed 's/.*) //' | cut -d ' ' -f 20) $$"
 kill -KILL $!
