@@ -52,8 +52,7 @@ func newBed(t *testing.T) *bed {
 	return newBedAlone(t)
 }
 
-// newBedAlone makes one for a test that needs certain ports of this machine, or
-// all of its cores.
+// newBedAlone makes one for a test that needs certain ports of this machine.
 func newBedAlone(t *testing.T) *bed {
 	t.Helper()
 	if testing.Short() {

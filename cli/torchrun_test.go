@@ -4,15 +4,21 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
+
+// torchIsThere looks once: importing PyTorch takes a second.
+var torchIsThere = sync.OnceValue(func() bool {
+	return exec.Command("/usr/bin/python3", "-c", "import torch").Run() == nil
+})
 
 // needTorch skips where the system's Python has no PyTorch: the engine is then
 // a plain one, which other tests drive.
 func needTorch(t *testing.T) {
 	t.Helper()
-	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
+	if !torchIsThere() {
 		t.Skip("there is no PyTorch for /usr/bin/python3: apt-get install python3-torch")
 	}
 }
@@ -59,7 +65,7 @@ dist.destroy_process_group()
 
 func TestTorchrunAddsUpOverTwoNodes(t *testing.T) {
 	needTorch(t)
-	b := newBedAlone(t)
+	b := newBed(t)
 	b.torchProfile(ddp, "machines: {count: 2}\n")
 	r := b.run("run", "--json")
 	if r.code != 0 {
@@ -137,7 +143,7 @@ func TestBadEndsUnderTorchrunAreToldWithRankAndLastLines(t *testing.T) {
 	needTorch(t)
 	for _, f := range torchFaults {
 		t.Run(f.name, func(t *testing.T) {
-			b := newBedAlone(t)
+			b := newBed(t)
 			b.torchProfile(fmt.Sprintf(together, f.fault, f.apart), "machines: {count: 2}\n"+f.more)
 			began := time.Now()
 			r := b.run("run", "--json")
@@ -180,7 +186,7 @@ while True:
 
 func TestSimulatedGPUsGetARankEachAndFollowTheTraining(t *testing.T) {
 	needTorch(t)
-	b := newBedAlone(t)
+	b := newBed(t)
 	b.torchProfile(busy, "machines: {count: 2, simulate_gpus: 2}\n")
 	s := b.start("run", "--down", "--json")
 	begun := s.await("the run", func(e event) bool { return e["event"] == "run_started" })

@@ -22,15 +22,31 @@ var scripts embed.FS
 // install is the text that puts the scripts in place, and their version.
 var install = sync.OnceValues(func() (program, version string) {
 	var body strings.Builder
+	var names []string
 	hash := sha256.New()
+	write := func(name, text string) {
+		fmt.Fprintf(&body, "printf %%s %s >$new/%s || lost %s\n", quoteWord(text), name, name)
+	}
 	for name, text := range scriptTexts() {
 		fmt.Fprintf(hash, "%s %d\n%s", name, len(text), text)
-		body.WriteString(put(name, text))
+		write(name, text)
+		names = append(names, "$new/"+name)
 	}
 	version = hex.EncodeToString(hash.Sum(nil))
-	body.WriteString(put("version", version+"\n"))
-	return programOf(`mkdir -p "$HOME/.dlwb/bin" && cd "$HOME/.dlwb/bin" || exit 74`, body.String()), version
+	write("version", version+"\n")
+	fmt.Fprintf(&body, "mv -f %s . && mv -f $new/version . && rmdir $new || exit 74\n", strings.Join(names, " "))
+	return programOf(installBegin, body.String()), version
 })
+
+// installBegin makes where the scripts wait until all of them are there. They
+// are no secret, so that the shell may write them itself, with no process for
+// each.
+const installBegin = `mkdir -p "$HOME/.dlwb/bin" && cd "$HOME/.dlwb/bin" && new=.new.$$ && mkdir -p $new || exit 74
+lost() {
+    echo "can't write $PWD/$1: is the disk full?" >&2
+    rm -rf $new
+    exit 74
+}`
 
 // scriptTexts gives each script's name on the node and its text, by name.
 func scriptTexts() iter.Seq2[string, string] {

@@ -282,3 +282,25 @@ func wantOrder(t *testing.T, s RunState, want ...string) {
 		rest = rest[i+1:]
 	}
 }
+
+// An installation that finds no room says so, and leaves the scripts that are
+// there as they were.
+func TestInstallOnAFullDiskChangesNothing(t *testing.T) {
+	inEachShell(t, func(t *testing.T, b *box) {
+		disk := smallDisk(t, 96)
+		bin := filepath.Join(disk, ".dlwb/bin")
+		must(t, os.MkdirAll(bin, 0o700))
+		must(t, os.WriteFile(filepath.Join(bin, "rank"), []byte("as it was"), 0o600))
+		must(t, os.WriteFile(filepath.Join(disk, "hold"), make([]byte, 64<<10), 0o600))
+		text, _ := install()
+		_, errs, code := b.try("HOME=" + quoteWord(disk) + "\n" + text)
+		if code != 74 || !strings.Contains(errs, "can't write "+bin+"/") || !strings.Contains(errs, "is the disk full?") {
+			t.Errorf("exit code %d: %s", code, errs)
+		}
+		left, err := os.ReadDir(bin)
+		must(t, err)
+		if kept, _ := os.ReadFile(filepath.Join(bin, "rank")); len(left) != 1 || string(kept) != "as it was" {
+			t.Errorf("%v is there, and rank is %.40q", left, kept)
+		}
+	})
+}

@@ -23,6 +23,7 @@ func pairs() int {
 // stored once, the verdict is right, and nothing is left. The parts share one
 // set of hosts, as there is one on a machine at a time.
 func TestChaosOnRealHosts(t *testing.T) {
+	t.Parallel()
 	seed := seed(t)
 	cells, cuts := asked(cellsVar, fewCells), fewCuts
 	if all() {

@@ -11,6 +11,7 @@ package chaos
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -50,6 +51,11 @@ func TestMain(m *testing.M) {
 		build.Env = append(os.Environ(), "GOFLAGS=", "MAKEFLAGS=")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build dlwb: %v\n%s", err, out)
+			return 1
+		}
+		flag.Parse()
+		if err := flag.Set("test.parallel", "4"); err != nil { // they wait more than they work
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return m.Run()

@@ -3,9 +3,8 @@
 # parts run, also after one has failed.
 #
 # What is no story mostly waits: one package more than there are cores runs at a
-# time. The stories start processes and look at how long things take. Those of chaos
-# want to hear the clock tick, and those of cli run several at a time by themselves;
-# the others go two packages at a time.
+# time, and so it is with most of the stories, which start processes and look at how
+# long things take. Those of chaos and of cli run several at a time by themselves.
 #
 # vet is a matter of make check, which asks more of it.
 set -u
@@ -82,7 +81,7 @@ raced() {
 raced $((cores + 1)) $others
 raced 1 ./internal/chaos
 # shellcheck disable=SC2086
-raced 2 $stories
+raced $((cores + 1)) $stories
 raced 1 ./cli
 # Thousands of random stories, hundreds of deaths of dlwb as people have it, and a
 # log that is read by one goroutine alone, are told without the race detector, and

@@ -40,10 +40,9 @@ systemctl daemon-reload
 systemctl enable --quiet dlwb-lease.service
 systemctl start --no-block dlwb-lease.service
 if command -v apt-get >/dev/null; then
-for unit in apt-daily.timer apt-daily-upgrade.timer apt-daily.service apt-daily-upgrade.service unattended-upgrades.service; do
-systemctl mask --quiet "$unit"
-systemctl stop --no-block "$unit"
-done
+set -- apt-daily.timer apt-daily-upgrade.timer apt-daily.service apt-daily-upgrade.service unattended-upgrades.service
+systemctl mask --quiet "$@"
+systemctl stop --no-block "$@"
 fi
 else
 set -- sh -c 'until sh /var/lib/dlwb/lease run; do sleep 5; done'

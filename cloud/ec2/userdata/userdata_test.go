@@ -205,9 +205,10 @@ func TestSystemdIsToldWithoutWaiting(t *testing.T) {
 	m.program("apt-get", "exit 1")
 	m.boot()
 	calls := m.read("calls")
+	const upgrades = "apt-daily.timer apt-daily-upgrade.timer apt-daily.service apt-daily-upgrade.service unattended-upgrades.service"
 	for _, want := range []string{
 		"systemctl daemon-reload\nsystemctl enable --quiet dlwb-lease.service\nsystemctl start --no-block dlwb-lease.service\n",
-		"systemctl mask --quiet unattended-upgrades.service\nsystemctl stop --no-block unattended-upgrades.service\n",
+		"systemctl mask --quiet " + upgrades + "\nsystemctl stop --no-block " + upgrades + "\n",
 	} {
 		if !strings.Contains(calls, want) {
 			t.Errorf("no %q in %q", want, calls)
