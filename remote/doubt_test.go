@@ -82,6 +82,7 @@ func (p *passage) hold() {
 }
 
 func TestASilentConnectionIsReplacedWhenANewOneIsAnswered(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	p := newPassage(t, s.Addr)
 	n := Open(Target{Name: "node0", Addr: p.Addr().String(), User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})
@@ -122,6 +123,7 @@ func TestASilentConnectionIsReplacedWhenANewOneIsAnswered(t *testing.T) {
 }
 
 func TestAConnectionThatIsHeardStays(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	p := newPassage(t, s.Addr)
 	n := Open(Target{Name: "node0", Addr: p.Addr().String(), User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})

@@ -48,8 +48,10 @@ func startWithShell(t testing.TB, shell string) *sshdtest.Server {
 }
 
 func TestFollowLosesNothingAndRepeatsNothingWhenTheConnectionIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
 			s := startWithShell(t, shell)
 			n := openTest(t, s)
 			path := filepath.Join(s.Home, "a log")

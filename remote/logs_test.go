@@ -176,8 +176,10 @@ func writeSegments(t *testing.T, path string, off int, text string) {
 }
 
 func TestFollowLogGoesFromSegmentToSegmentThroughCuts(t *testing.T) {
+	t.Parallel()
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
 			n, s, path := segmented(t, shell)
 			text := countedText(0, 120_000)
 			writeSegments(t, path, 0, text[:300_000]) // whole segments and a part of one

@@ -155,6 +155,7 @@ func TestANodeThatTheOthersCantReachIsServedFromHere(t *testing.T) {
 }
 
 func TestWhenTheNodeDiesThatPassesFilesOnTheOthersGetThemAllTheSame(t *testing.T) {
+	t.Parallel()
 	nodes, servers := family(t, 3)
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"big": noise(1, 600_000), "a": "1"})

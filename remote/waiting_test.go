@@ -36,6 +36,7 @@ func rest(t *testing.T, n *Node) *waiting {
 }
 
 func TestACommandByAShellThatWaitsEndsAsAnyOther(t *testing.T) {
+	t.Parallel()
 	for _, shell := range []string{"dash", "bash", "busybox sh"} {
 		n := openTest(t, sshdtest.Start(t, sshdtest.Shell(shell)))
 		mustExec(t, n, "true")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -246,6 +247,52 @@ func TestAYoungAnswerIsNotAskedForAgainAndAnOldOneIs(t *testing.T) {
 	ask1(t, m, cloud.Query{Fresh: true})
 	if s.seen("DescribeInstanceTypes") != 3 || s.seen("DescribeSpotPriceHistory") != 1 || s.seen("GetProducts") == 0 {
 		t.Error("a fresh answer was asked for and an old one given")
+	}
+}
+
+// Of a type that is named AWS is asked alone, and not at all where it has told of
+// all GPU types a while ago.
+func TestANamedTypeIsAskedForAlone(t *testing.T) {
+	s, m := smallRegion(t)
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	all := s.say["DescribeInstanceTypes"]
+	s.on("DescribeInstanceTypes", func(q url.Values) (int, string) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[q.Get("Filter.1.Value.1")] = true
+		return all(q)
+	})
+	named := cloud.Query{Instance: "g5.xlarge"}
+	o := ask1(t, m, named)
+	if len(o.Offers) != 1 || !o.Live || len(o.Notes) != 0 || o.Offers[0].OnDemand.PerHour != 1.01 || o.Offers[0].Spot.PerHour != 0.4 {
+		t.Errorf("%+v", o)
+	}
+	if want := map[string]bool{"g5.xlarge": true, "t3.micro": true}; !maps.Equal(asked, want) { // t3.micro runs: its vCPUs count
+		t.Errorf("asked for %v, want %v", asked, want)
+	}
+	s.seen("DescribeInstanceTypes")
+	s.seen("GetProducts")
+	ask1(t, m, named)
+	if n := s.seen("DescribeInstanceTypes") + s.seen("GetProducts"); n != 0 {
+		t.Errorf("%d calls for the same type again", n)
+	}
+
+	ask1(t, m, cloud.Query{}) // all of them
+	s.seen("DescribeInstanceTypes")
+	s.seen("GetProducts")
+	other := ask1(t, m, cloud.Query{Instance: "g6f.large"})
+	if n := s.seen("DescribeInstanceTypes") + s.seen("GetProducts"); n != 0 || other.Offers[0].GPUShare != 0.125 {
+		t.Errorf("%d calls for a type of which all is known: %+v", n, other)
+	}
+
+	began := time.Now()
+	m.now = func() time.Time { return began.Add(30 * time.Hour) }
+	for action := range s.say {
+		s.on(action, refuse("UnauthorizedOperation"))
+	}
+	if old := ask1(t, m, cloud.Query{Instance: "g6f.large"}); !old.Live || len(old.Notes) != 6 || old.Offers[0].GPUShare != 0.125 {
+		t.Errorf("what was told of all is better than nothing: %+v", old)
 	}
 }
 

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,14 +99,34 @@ type kept[T any] struct {
 // are as good as none.
 const keptVersion = 1
 
+// part is a part of the market: what is asked for, and of which types.
+type part struct {
+	name  string
+	scope scope // none: it is not about types
+}
+
+// file is where the answer is kept, by the name of its scope.
+func (p part) file(scope string) string {
+	if scope == "" {
+		return p.name
+	}
+	return p.name + "-" + scope
+}
+
 // ask gives a part of the market: from the shelf when it is young, else live,
-// else from the shelf however old.
-func ask[T any](ctx context.Context, s shelf, name string, young time.Duration, live func(context.Context) (T, error)) answer[T] {
+// else from the shelf however old. What was said of a wider scope is as good.
+func ask[T any](ctx context.Context, s shelf, p part, young time.Duration, live func(context.Context) (T, error)) answer[T] {
+	name, about := p.file(p.scope.name), s.region+"/"+p.file(cmp.Or(p.scope.within, p.scope.name))
 	old, found := take[T](s, name)
+	if p.scope.within != "" {
+		if wide, ok := take[T](s, p.file(p.scope.within)); ok && (!found || wide.At.After(old.At)) {
+			old, found = wide, true
+		}
+	}
 	if found && !s.fresh && s.now().Sub(old.At) < young {
 		return answer[T]{value: old.Value, at: old.At, ok: true}
 	}
-	if err := s.silence.of(s.region+"/"+name, s.now()); err != nil && !s.fresh {
+	if err := s.silence.of(about, s.now()); err != nil && !s.fresh {
 		return answer[T]{value: old.Value, at: old.At, ok: found, err: err}
 	}
 	wait := s.wait.first
@@ -119,7 +140,7 @@ func ask[T any](ctx context.Context, s shelf, name string, young time.Duration, 
 		return answer[T]{value: value, at: at, ok: true}
 	}
 	if ctx.Err() == nil {
-		s.silence.heard(s.region+"/"+name, err, s.now())
+		s.silence.heard(about, err, s.now())
 	}
 	return answer[T]{value: old.Value, at: old.At, ok: found, err: err}
 }

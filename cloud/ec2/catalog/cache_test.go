@@ -25,7 +25,7 @@ func TestWhatCannotBeReadIsNotOnTheShelf(t *testing.T) {
 		if got, found := take[int](s, "n"); found {
 			t.Errorf("%s: %+v was taken", name, got)
 		}
-		a := ask(context.Background(), s, "n", time.Hour, func(context.Context) (int, error) { return 0, errors.New("no") })
+		a := ask(context.Background(), s, part{name: "n"}, time.Hour, func(context.Context) (int, error) { return 0, errors.New("no") })
 		if a.ok || a.value != 0 {
 			t.Errorf("%s: %+v", name, a)
 		}
@@ -35,7 +35,7 @@ func TestWhatCannotBeReadIsNotOnTheShelf(t *testing.T) {
 func TestAnAnswerIsKeptWholeAndPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	s := shelf{dir: dir, now: time.Now, silence: &silence{}, wait: usualPatience}
-	a := ask(context.Background(), s, "n", time.Hour, func(context.Context) (int, error) { return 7, nil })
+	a := ask(context.Background(), s, part{name: "n"}, time.Hour, func(context.Context) (int, error) { return 7, nil })
 	if got, found := take[int](s, "n"); !a.ok || !found || got.Value != 7 {
 		t.Errorf("%+v, %+v", a, got)
 	}
@@ -54,7 +54,7 @@ func TestAShelfThatCannotBeWrittenToFailsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := shelf{dir: filepath.Join(file, "below"), now: time.Now, silence: &silence{}, wait: usualPatience}
-	a := ask(context.Background(), s, "n", time.Hour, func(context.Context) (int, error) { return 7, nil })
+	a := ask(context.Background(), s, part{name: "n"}, time.Hour, func(context.Context) (int, error) { return 7, nil })
 	if !a.ok || a.value != 7 || a.err != nil {
 		t.Errorf("%+v", a)
 	}

@@ -161,26 +161,31 @@ func typeName(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
 
 // scope is the part of the types that a question is about.
 type scope struct {
-	name     string   // of its files on the shelf
+	name     string   // of its answers on the shelf
 	patterns []string // of the types' names; none: all
 	gpu      bool
+	within   string // the name of the scope whose answers have its types too, if any
 }
 
 var gpuScope = scope{name: "gpu", patterns: []string{"g*", "p*"}, gpu: true}
 
-// scopeOf looks at all GPU types also when the question is about one of them:
-// the next question is about another.
+// scopeOf asks about one type only where one is named: AWS needs a second or two
+// to tell of all that have a GPU.
 func scopeOf(q cloud.Query) scope {
-	letters := familyLetters(q.Instance)
 	switch {
 	case q.Instance == "" && q.CPU:
 		return scope{name: "all"}
-	case q.Instance == "", letters == "g", letters == "gr", letters == "p":
+	case q.Instance == "":
 		return gpuScope
 	case !typeForm.MatchString(q.Instance):
 		return gpuScope // it cannot be there, and AWS would take a * as any
 	}
-	return scope{name: q.Instance, patterns: []string{q.Instance}}
+	sc := scope{name: q.Instance, patterns: []string{q.Instance}}
+	switch familyLetters(q.Instance) {
+	case "g", "gr", "p":
+		sc.within = gpuScope.name
+	}
+	return sc
 }
 
 // view is what is known of one region.
@@ -218,24 +223,25 @@ func (m *Market) gather(ctx context.Context, v *view, fresh bool) {
 		v.spot.err, v.prices.err, v.quotas.err = err, err, err
 		return
 	}
-	l, tag := live{m.api, v.region, v.scope}, "-"+v.scope.name
+	l := live{m.api, v.region, v.scope}
+	of := func(name string) part { return part{name, v.scope} }
 	known := make(chan struct{})
 	names := func() []string { <-known; return v.names() }
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(known)
-		v.types = ask(ctx, s, "types"+tag, youngFacts, l.facts)
+		v.types = ask(ctx, s, of("types"), youngFacts, l.facts)
 	})
-	wg.Go(func() { v.offered = ask(ctx, s, "zones"+tag, youngFacts, l.offered) })
-	wg.Go(func() { v.zoneIDs = ask(ctx, s, "zone-ids", youngFacts, l.zoneIDs) })
-	wg.Go(func() { v.quotas = ask(ctx, s, "quotas", youngQuotas, l.quotas) })
+	wg.Go(func() { v.offered = ask(ctx, s, of("zones"), youngFacts, l.offered) })
+	wg.Go(func() { v.zoneIDs = ask(ctx, s, part{name: "zone-ids"}, youngFacts, l.zoneIDs) })
+	wg.Go(func() { v.quotas = ask(ctx, s, part{name: "quotas"}, youngQuotas, l.quotas) })
 	wg.Go(func() {
-		v.prices = ask(ctx, s, "prices"+tag, youngPrices, func(ctx context.Context) (map[string]float64, error) {
+		v.prices = ask(ctx, s, of("prices"), youngPrices, func(ctx context.Context) (map[string]float64, error) {
 			return l.prices(ctx, names)
 		})
 	})
 	wg.Go(func() {
-		v.spot = ask(ctx, s, "spot"+tag, youngSpot, func(ctx context.Context) (map[string]map[string]float64, error) {
+		v.spot = ask(ctx, s, of("spot"), youngSpot, func(ctx context.Context) (map[string]map[string]float64, error) {
 			return l.spot(ctx, names())
 		})
 	})
@@ -244,8 +250,11 @@ func (m *Market) gather(ctx context.Context, v *view, fresh bool) {
 
 // names are the types of the scope.
 func (v *view) names() []string {
-	if len(v.scope.patterns) == 0 {
+	switch {
+	case len(v.scope.patterns) == 0:
 		return nil // all
+	case v.scope.within != "":
+		return v.scope.patterns
 	}
 	var names []string
 	for _, f := range v.facts() {

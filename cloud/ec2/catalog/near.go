@@ -49,7 +49,7 @@ func (m *Market) unknown(ctx context.Context, v *view, name string) error {
 func (m *Market) typeNames(ctx context.Context, v *view) []string {
 	if s, err := m.shelf(ctx, v.region, false); err == nil && v.types.ok {
 		l := live{api: m.api, region: v.region}
-		if all := ask(ctx, s, "names", youngFacts, l.names); all.ok && len(all.value) > 0 {
+		if all := ask(ctx, s, part{name: "names"}, youngFacts, l.names); all.ok && len(all.value) > 0 {
 			return all.value
 		}
 	}

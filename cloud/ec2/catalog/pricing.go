@@ -179,7 +179,7 @@ func (m *Market) DiskPrice(ctx context.Context, region string) cloud.Price {
 		return DiskPrice(region)
 	}
 	l := live{api: m.api, region: region}
-	month := ask(ctx, s, "disk", youngPrices, l.disk)
+	month := ask(ctx, s, part{name: "disk"}, youngPrices, l.disk)
 	if !month.ok || month.value <= 0 {
 		return DiskPrice(region)
 	}
