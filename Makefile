@@ -7,7 +7,7 @@ export CGO_ENABLED := 0
 # fifth more time and twice the memory, and make a program that is a fifth larger.
 # What debuggers read takes an eighth of the time, and is not in the program anyway;
 # who wants to debug runs `go build` by hand.
-export GOFLAGS += -trimpath -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-sdk-go-v2/service/...=-l -dwarf=false'
+export GOFLAGS += -trimpath '-ldflags=-s -w' -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-sdk-go-v2/service/...=-l -dwarf=false'
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BIN := bin/dlwb

@@ -3,8 +3,9 @@
 # parts run, also after one has failed.
 #
 # What is no story mostly waits: one package more than there are cores runs at a
-# time, and so it is with most of the stories, which start processes and look at how
-# long things take. Those of chaos and of cli run several at a time by themselves.
+# time. The stories start processes and look at how long things take. Those of chaos
+# and of cli run several at a time by themselves; the others go two packages at a
+# time.
 #
 # vet is a matter of make check, which asks more of it.
 set -u
@@ -81,7 +82,7 @@ raced() {
 raced $((cores + 1)) $others
 raced 1 ./internal/chaos
 # shellcheck disable=SC2086
-raced $((cores + 1)) $stories
+raced 2 $stories
 raced 1 ./cli
 # Thousands of random stories, hundreds of deaths of dlwb as people have it, and a
 # log that is read by one goroutine alone, are told without the race detector, and

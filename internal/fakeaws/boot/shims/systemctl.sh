@@ -13,8 +13,13 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-# field KEY: its value in the unit's file; several lines for several.
-field() { sed -n "s/^$1=//p" "$file"; }
+# field KEY: sets $value to the last one of it in the unit's file.
+field() {
+    value=
+    while IFS= read -r line; do
+        case $line in "$1="*) value=${line#*=} ;; esac
+    done <"$file"
+}
 
 # main_pid: sets $main when the unit runs.
 main_pid() {
@@ -24,7 +29,7 @@ main_pid() {
 
 stop() {
     if main_pid; then kill -TERM "-$main" 2>/dev/null; fi
-    rm -f "$guest/run/$unit.pid"
+    [ ! -e "$guest/run/$unit.pid" ] || rm -f "$guest/run/$unit.pid"
 }
 
 start() {
@@ -33,8 +38,9 @@ start() {
         echo "Failed to start $unit: Unit $unit not found." >&2
         return 5
     fi
-    command=$(field ExecStart | tail -n 1)
-    pause=$(field RestartSec | tail -n 1)
+    field ExecStart; command=$value
+    field RestartSec; pause=$value
+    field Restart; again=$value
     # shellcheck disable=SC2016
     HOME=$root USER=root LOGNAME=root DLWB_RIG_ROOT=1 \
         setsid /bin/sh -c '
@@ -47,7 +53,7 @@ start() {
                 *) break ;;
                 esac
                 sleep "${3:-0.1}"
-            done' unit "${command#[-@+!]}" "$(field Restart | tail -n 1)" "${pause%s}" \
+            done' unit "${command#[-@+!]}" "$again" "${pause%s}" \
         </dev/null >>"$guest/console" 2>&1 &
     echo $! >"$guest/run/$unit.pid"
 }
