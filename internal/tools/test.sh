@@ -87,6 +87,6 @@ raced 1 ./cli
 # Thousands of random stories, hundreds of deaths of dlwb as people have it, and a
 # log that is read by one goroutine alone, are told without the race detector, and
 # compiled as make build does.
-tests -p 1 -run '^(TestCrashMatrix|TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog)$' \
+tests -p 2 -run '^(TestCrashMatrix|TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog)$' \
     ./internal/ec2story ./cloud/ec2 ./metrics || failed=1
 exit $failed
