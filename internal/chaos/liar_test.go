@@ -190,7 +190,7 @@ func (l *liar) answer(command string, channel ssh.Channel, quit <-chan struct{})
 		}
 	}
 	c := exec.Command("sh", "-c", command)
-	c.Dir, c.Env = l.home, []string{"HOME=" + l.home, "PATH=/usr/bin:/bin", "USER=liar"}
+	c.Dir, c.Env = l.home, []string{"HOME=" + l.home, "TMPDIR=" + l.home, "PATH=/usr/bin:/bin", "USER=liar"}
 	c.Stdout, c.Stderr = channel, channel.Stderr()
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	stdin, err := c.StdinPipe()
