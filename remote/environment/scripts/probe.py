@@ -37,9 +37,9 @@ def read(*path):
 
 def debian(package):
     # As dpkg-query, which takes as long as all the rest: deb-control(5), dpkg(1).
-    _, found, rest = read("/var/lib/dpkg/status").partition("\nPackage: %s\n" % package)
+    rest = read("/var/lib/dpkg/status").partition("\nPackage: %s\n" % package)[2]
     for line in rest.split("\n\n", 1)[0].splitlines():
-        if found and line.startswith("Version: "):
+        if line.startswith("Version: "):
             return line[len("Version: "):].split(":")[-1].split("+")[0].split("-")[0]
     return ""
 
