@@ -34,7 +34,7 @@ var install = sync.OnceValues(func() (program, version string) {
 	}
 	version = hex.EncodeToString(hash.Sum(nil))
 	write("version", version+"\n")
-	fmt.Fprintf(&body, "mv -f %s . && mv -f $new/version . && rmdir $new || exit 74\n", strings.Join(names, " "))
+	fmt.Fprintf(&body, "mv -f %s . && mv -f $new/version . || exit 74\n", strings.Join(names, " "))
 	return programOf(installBegin, body.String()), version
 })
 
@@ -42,9 +42,9 @@ var install = sync.OnceValues(func() (program, version string) {
 // are no secret, so that the shell may write them itself, with no process for
 // each.
 const installBegin = `mkdir -p "$HOME/.dlwb/bin" && cd "$HOME/.dlwb/bin" && new=.new.$$ && mkdir -p $new || exit 74
+trap 'rm -rf $new' EXIT
 lost() {
     echo "can't write $PWD/$1: is the disk full?" >&2
-    rm -rf $new
     exit 74
 }`
 

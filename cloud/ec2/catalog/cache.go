@@ -116,7 +116,8 @@ func (p part) file(scope string) string {
 // ask gives a part of the market: from the shelf when it is young, else live,
 // else from the shelf however old. What was said of a wider scope is as good.
 func ask[T any](ctx context.Context, s shelf, p part, young time.Duration, live func(context.Context) (T, error)) answer[T] {
-	name, about := p.file(p.scope.name), s.region+"/"+p.file(cmp.Or(p.scope.within, p.scope.name))
+	name := p.file(p.scope.name)
+	about := s.region + "/" + p.file(cmp.Or(p.scope.within, p.scope.name)) // one silence for both
 	old, found := take[T](s, name)
 	if p.scope.within != "" {
 		if wide, ok := take[T](s, p.file(p.scope.within)); ok && (!found || wide.At.After(old.At)) {

@@ -250,11 +250,8 @@ func (m *Market) gather(ctx context.Context, v *view, fresh bool) {
 
 // names are the types of the scope.
 func (v *view) names() []string {
-	switch {
-	case len(v.scope.patterns) == 0:
-		return nil // all
-	case v.scope.within != "":
-		return v.scope.patterns
+	if !v.scope.gpu {
+		return v.scope.patterns // the one that is named, or none: all
 	}
 	var names []string
 	for _, f := range v.facts() {

@@ -36,7 +36,8 @@ def read(*path):
 
 
 def debian(package):
-    # As dpkg-query, which takes as long as all the rest: deb-control(5), dpkg(1).
+    # What dpkg-query says, without its process: that would take as long as all
+    # the rest. The format is that of deb-control(5).
     rest = read("/var/lib/dpkg/status").partition("\nPackage: %s\n" % package)[2]
     for line in rest.split("\n\n", 1)[0].splitlines():
         if line.startswith("Version: "):
