@@ -30,9 +30,9 @@ type index struct {
 	got   map[string]int
 }
 
-func newIndex(t *testing.T, dir string) *index {
+func newIndex(t *testing.T, dir string, hold chan struct{}) *index {
 	t.Helper()
-	x := &index{dir: dir, seen: make(chan struct{}), got: map[string]int{}}
+	x := &index{dir: dir, hold: hold, seen: make(chan struct{}), got: map[string]int{}}
 	s := httptest.NewServer(x)
 	t.Cleanup(s.Close)
 	x.url = s.URL + "/simple/"
@@ -184,7 +184,7 @@ func TestEachPackageIsFetchedOnceForAllNodes(t *testing.T) {
 	wheel(t, dir, "dlwbone", "1.0")
 	wheel(t, dir, "dlwbtwo", "2.0", "dlwbone>=0.5")
 	wheel(t, dir, "dlwbthree", "3.0", "dlwbtwo")
-	x := newIndex(t, dir)
+	x := newIndex(t, dir, nil)
 	c := newCrew(t, 3, x.url)
 	spec := Spec{Kind: Venv, Cluster: "c", Content: "--index-url " + x.url + "\ndlwbtwo >= 1 # ours\n"}
 	results := c.prepare(spec)
@@ -267,7 +267,7 @@ func TestWhatHasToBeBuiltIsBuiltOnceForAllNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	source(t, dir)
-	x := newIndex(t, dir)
+	x := newIndex(t, dir, nil)
 	c := newCrew(t, 3, x.url)
 	built := filepath.Join(t.TempDir(), "built")
 	for _, l := range c.nodes {
@@ -304,7 +304,7 @@ func TestWhereSharingDoesNotWorkEveryNodeInstallsByItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x := newIndex(t, dir)
+			x := newIndex(t, dir, nil)
 			crew := newCrew(t, 2, x.url)
 			if c.spoil != nil {
 				c.spoil(crew)
@@ -326,8 +326,8 @@ func TestANodeDoesNotWaitForEverForAnothersWheels(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	wheel(t, dir, "dlwbone", "1.0")
-	slow, quick := newIndex(t, dir), newIndex(t, dir)
-	slow.hold = make(chan struct{})
+	hold := make(chan struct{})
+	slow, quick := newIndex(t, dir, hold), newIndex(t, dir, nil)
 	c := newCrew(t, 2, slow.url)
 	c.nodes[1].env = append(c.nodes[1].env, "PIP_INDEX_URL="+quick.url)
 	g := c.group()
@@ -341,7 +341,7 @@ func TestANodeDoesNotWaitForEverForAnothersWheels(t *testing.T) {
 	p := c.preparer(g, 1, spec)
 	p.patience = time.Millisecond
 	r, err := p.prepare(t.Context())
-	close(slow.hold)
+	close(hold)
 	if err := errors.Join(err, <-first); err != nil {
 		t.Fatalf("%v\n%s", err, &c.told)
 	}
