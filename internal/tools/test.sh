@@ -4,17 +4,17 @@
 #
 # What is no story mostly waits: one package more than there are cores runs at a
 # time. The stories start processes and look at how long things take. Those of chaos
-# and of cli run several at a time by themselves; the others go two packages at a
-# time.
+# run several at a time by themselves; the others go two packages at a time, cli's
+# when the first of them are through. What only computes runs beside the stories.
 #
 # vet is a matter of make check, which asks more of it.
 set -u
 cd "$(dirname "$0")/../.." || exit
 
-stories='./remote ./internal/ec2story ./cloud/ec2 ./examples'
+stories='./remote ./internal/ec2story ./cloud/ec2 ./examples ./cli'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do
-    case " ./internal/chaos $stories ./cli " in
+    case " ./internal/chaos $stories " in
     *" .${package#"$module"} "*) ;;
     *) echo "$package" ;;
     esac
@@ -36,6 +36,13 @@ fi
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 failed=0
 
+dir='' said='' beside=''
+trap '
+    [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || kill "$beside" 2>/dev/null
+    rm -rf "$dir" "$said"
+' EXIT
+trap 'exit 130' INT TERM HUP
+
 # The tests make and remove some hundred thousand small files, which live a second
 # or two. Where there is memory for them, they live there; some of the tests are
 # another user, so it is as open as /tmp.
@@ -45,19 +52,19 @@ roomy() { # in KB: what the tests take at once is a tenth of it
         [ "$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)" -ge 12582912 ]
 }
 if [ -z "${TMPDIR:-}" ] && roomy 2>/dev/null && dir=$(mktemp -d $memory/dlwb.XXXXXX); then
-    trap 'rm -rf "$dir"' EXIT
-    trap 'exit 130' INT TERM HUP
     if cp "$(command -v env)" "$dir" && "$dir/env" >/dev/null; then # it may be mounted noexec
         chmod 1777 "$dir"
         export TMPDIR="$dir"
     fi
 fi
+said=$(mktemp) || exit
 
 # The compiler takes a fifth less time where it may take twice the memory. That is
 # its own matter: what is tested has what everybody has.
 GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-4GiB}
 export GOGC GOMEMLIMIT
-tests() { go test -vet=off -exec 'env -u GOGC -u GOMEMLIMIT' -timeout 30m "$@"; }
+usual='env -u GOGC -u GOMEMLIMIT'
+tests() { go test -vet=off -exec "$usual" -timeout 30m "$@" || failed=1; }
 
 # raced N PACKAGE…: tests them with the race detector, N at a time. It does not
 # watch what computes by itself and does nothing at once: SQLite, which was made
@@ -75,18 +82,27 @@ raced() {
             '-gcflags=golang.org/x/crypto/blowfish=-race=false -dwarf=false' \
             '-gcflags=github.com/aws/aws-sdk-go-v2/service/...=-race=false -N -l -dwarf=false'"
         tests -p "$most" "$@"
+        exit $failed
     ) || failed=1
 }
 
 # shellcheck disable=SC2086
 raced $((cores + 1)) $others
+
+# Thousands of random stories, and a log that is read by one goroutine alone, are
+# told without the race detector, and compiled as make build does.
+sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m \
+    -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog)$' \
+    ./cloud/ec2 ./metrics >"$said" 2>&1 &
+beside=$!
+
 raced 1 ./internal/chaos
 # shellcheck disable=SC2086
 raced 2 $stories
-raced 1 ./cli
-# Thousands of random stories, hundreds of deaths of dlwb as people have it, and a
-# log that is read by one goroutine alone, are told without the race detector, and
-# compiled as make build does.
-tests -p 2 -run '^(TestCrashMatrix|TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog)$' \
-    ./internal/ec2story ./cloud/ec2 ./metrics || failed=1
+# So are hundreds of deaths of dlwb as people have it.
+tests -run '^TestCrashMatrix$' ./internal/ec2story
+
+wait "$beside" || failed=1
+beside=
+cat "$said"
 exit $failed
