@@ -24,13 +24,23 @@ done
 go run "$staticcheck" ./...
 echo "staticcheck: clean"
 
-# The list of known faults comes over the network; without it there is nothing
-# to compare with.
-if out=$(go run "$govulncheck" ./... 2>&1); then
-    echo "govulncheck: clean"
-elif printf '%s' "$out" | grep -Eq 'dial tcp|no such host|i/o timeout|connection refused|vuln\.go\.dev.* [45][0-9][0-9]'; then
-    echo "govulncheck: NOT RUN, its database can't be reached: $(printf '%s' "$out" | grep -v '^exit status' | tail -n 1)"
-else
+# The list of known faults comes over the network; without it there is nothing to
+# compare with. It is asked for the modules first, in no time: what is in none of
+# them is called by nobody, and only else is the whole program read.
+for asked in '-scan module' ./...; do
+    # shellcheck disable=SC2086
+    if out=$(go run "$govulncheck" $asked 2>&1); then
+        known=clean
+    elif printf '%s' "$out" | grep -Eq 'dial tcp|no such host|i/o timeout|connection refused|vuln\.go\.dev.* [45][0-9][0-9]'; then
+        known="NOT RUN, its database can't be reached: $(printf '%s' "$out" | grep -v '^exit status' | tail -n 1)"
+    else
+        known=
+        continue
+    fi
+    echo "govulncheck: $known"
+    break
+done
+if [ -z "$known" ]; then
     printf '%s\n' "$out" >&2
     exit 1
 fi

@@ -119,3 +119,28 @@ func TestAFuzzTargetThatFailsFailsTheRound(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, said)
 	}
 }
+
+func TestAKnownFaultFailsTheCheckWhereItIsCalled(t *testing.T) {
+	const away = `echo 'govulncheck: dial tcp: no such host'; exit 1`
+	const found, clean = `echo GO-2026-0001; exit 3`, `echo none; exit 0`
+	for name, c := range map[string]struct {
+		modules, calls string
+		code           int
+		says           string
+	}{
+		"in no module":      {clean, found, 0, "govulncheck: clean"},
+		"not called":        {found, clean, 0, "govulncheck: clean"},
+		"called":            {found, found, 1, "GO-2026-0001"},
+		"nobody to ask":     {away, clean, 0, "govulncheck: NOT RUN, its database can't be reached: govulncheck: dial tcp"},
+		"lost in the midst": {found, away, 0, "govulncheck: NOT RUN"},
+	} {
+		code, said := script(t, "check.sh", map[string]string{
+			"go":         `case $* in "run vuln -scan module") ` + c.modules + ` ;; "run vuln ./...") ` + c.calls + ` ;; esac`,
+			"gofmt":      "",
+			"shellcheck": "",
+		}, string(os.PathListSeparator)+os.Getenv("PATH"), "static", "vuln")
+		if code != c.code || !strings.Contains(said, c.says) || (code != 0) == strings.Contains(said, "shellcheck: clean") {
+			t.Errorf("%s: exit code %d, %s", name, code, said)
+		}
+	}
+}
