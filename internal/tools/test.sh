@@ -59,9 +59,9 @@ if [ -z "${TMPDIR:-}" ] && roomy 2>/dev/null && dir=$(mktemp -d $memory/dlwb.XXX
 fi
 said=$(mktemp) || exit
 
-# The compiler takes a quarter less time where it may take some memory. That is its
-# own matter: what is tested has what everybody has.
-GOGC=${GOGC:-off} GOMEMLIMIT=${GOMEMLIMIT:-2560MiB}
+# The compiler takes a fifth less time where it may take twice the memory. That is
+# its own matter: what is tested has what everybody has.
+GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-4GiB}
 export GOGC GOMEMLIMIT
 usual='env -u GOGC -u GOMEMLIMIT'
 tests() { go test -vet=off -exec "$usual" -timeout 30m "$@" || failed=1; }
