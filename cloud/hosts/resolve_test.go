@@ -4,8 +4,10 @@ package hosts
 
 import (
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -71,6 +73,11 @@ func configured(t *testing.T) *world {
 func TestNamesMeanWhatTheyMeanToSSH(t *testing.T) {
 	w := configured(t)
 	t.Setenv("USER", strings.TrimSpace(tool(t, "", "id", "-un")))
+	me, err := user.LookupId(strconv.Itoa(os.Getuid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", me.HomeDir) // ssh's ~ is that of the user database, whatever HOME is
 	r, err := w.resolver()
 	if err != nil {
 		t.Fatal(err)
