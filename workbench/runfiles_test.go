@@ -278,3 +278,37 @@ func TestANodeTellsWhatItIsInEachShell(t *testing.T) {
 		}
 	})
 }
+
+// A run that ends while a node's driver hangs must leave nothing there.
+func TestADriverThatHangsIsNotAskedForEver(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell []string) {
+		bin := t.TempDir()
+		asked := filepath.Join(bin, "asked")
+		hangs := "#!/bin/sh\necho $$ >>" + asked + "\nexec sleep 1000\n"
+		if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(hangs), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		c := exec.CommandContext(ctx, shell[0], append(shell[1:], "scripts/facts.sh", "python3")...)
+		c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := readFacts(string(out)); f.err != nil || f.machine.Kernel == "" || len(f.machine.GPUs) > 0 {
+			t.Errorf("got %+v of\n%s", f, out)
+		}
+		text, err := os.ReadFile(asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(text), "\n") != 1 {
+			t.Errorf("it was asked by %q", text)
+		}
+		// A zombie is not waited for: whoever started it has ended too.
+		if state, _ := exec.Command("ps", "-o", "stat=", "-p", strings.TrimSpace(string(text))).Output(); len(state) > 0 && state[0] != 'Z' {
+			t.Errorf("%s still asks: %s", text, state)
+		}
+	})
+}

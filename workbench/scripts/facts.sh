@@ -8,10 +8,12 @@ echo "kernel $(uname -sr)"
 if [ -r /etc/os-release ]; then sed -n 's/^PRETTY_NAME=/system /p' /etc/os-release; fi
 echo "cores $(getconf _NPROCESSORS_ONLN 2>/dev/null)"
 if [ -r /proc/meminfo ]; then sed -n 's/^MemTotal: *\([0-9]*\) kB/memory \1/p' /proc/meminfo; fi
-if command -v nvidia-smi >/dev/null 2>&1; then
-    nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 64 | sed 's/^/gpu /'
-    nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 | sed 's/^/driver /'
-    nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/cuda \1/p' | head -n 1
+# A driver that hangs is not asked again, and whoever asked it does not stay.
+smi() { timeout -s KILL 10 nvidia-smi "$@" 2>/dev/null; }
+if command -v nvidia-smi >/dev/null 2>&1 && gpus=$(smi --query-gpu=name --format=csv,noheader | head -n 64) && [ -n "$gpus" ]; then
+    echo "$gpus" | sed 's/^/gpu /'
+    smi --query-gpu=driver_version --format=csv,noheader | head -n 1 | sed 's/^/driver /'
+    smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/cuda \1/p' | head -n 1
 fi
 # An image of EC2 says which one it is only to the machine itself.
 if [ -r /var/lib/cloud/data/instance-id ] && [ -r /run/cloud-init/instance-data.json ]; then
