@@ -37,6 +37,22 @@ type Progress struct {
 	Steps  int64   `json:"steps"`
 }
 
+// Share is how much of the run is done, from 0 to 1: by its steps, or by its
+// epochs where it counts only those. It is false when the run has not said how
+// long it will be, or is past that.
+func (p Progress) Share() (float64, bool) {
+	done := 0.0
+	switch {
+	case p.Steps > 0:
+		done = float64(p.Step) / float64(p.Steps)
+	case p.Epochs > 0:
+		done = p.Epoch / p.Epochs
+	default:
+		return 0, false
+	}
+	return done, done >= 0 && done <= 1
+}
+
 // GPU is one GPU at one moment. A nil field was not available: nvidia-smi
 // answered N/A, [Not Supported], an error, or was too old to know the field.
 type GPU struct {

@@ -51,6 +51,7 @@ type Reader struct {
 	counted bool // a line said where the run is since the last best iteration
 	inner   bool // the line counts steps in the epoch beside those of the run
 	ended   bool // no frame of a bar follows the one that is held
+	began   Progress
 
 	onFrame, onText func([]byte)
 }
@@ -86,6 +87,10 @@ func (r *Reader) Progress() Progress {
 	}
 	return p
 }
+
+// Began is the first place of which the run has said how far it is (see
+// Progress.Share). A run that goes on from a checkpoint does not begin at 0.
+func (r *Reader) Began() Progress { return r.began }
 
 // Feed reads bytes that arrived at a moment and returns the points in the
 // lines that they finish.
@@ -159,6 +164,12 @@ func (r *Reader) text(b []byte) {
 	}
 	said := plain && r.replay(line, hash) || r.read(line, hash)
 	r.addHits()
+	if said && r.began == (Progress{}) {
+		p := r.Progress()
+		if _, known := p.Share(); known {
+			r.began = p
+		}
+	}
 	if !said && len(r.out) == before {
 		*slot = hash
 	} else if r.told != nil && r.rule != "" {

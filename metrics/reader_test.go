@@ -325,3 +325,46 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+func TestTheShareOfARunThatIsDone(t *testing.T) {
+	for _, c := range []struct {
+		p     Progress
+		share float64
+		known bool
+	}{
+		{Progress{}, 0, false},
+		{Progress{Step: 50}, 0, false},
+		{Progress{Step: 0, Steps: 100}, 0, true},
+		{Progress{Step: 25, Steps: 100, Epoch: 9, Epochs: 10}, 0.25, true},
+		{Progress{Epoch: 1, Epochs: 2}, 0.5, true},
+		{Progress{Step: 200, Steps: 100}, 2, false},
+		{Progress{Epoch: math.NaN(), Epochs: 2}, math.NaN(), false},
+	} {
+		if share, known := c.p.Share(); known != c.known || known && share != c.share {
+			t.Errorf("%+v: %v, %v; want %v, %v", c.p, share, known, c.share, c.known)
+		}
+	}
+}
+
+func TestARunBeganWhereItFirstSaidHowFarItWas(t *testing.T) {
+	for name, c := range map[string]struct {
+		log  string
+		want Progress
+	}{
+		"from a checkpoint": {"resuming\nstep 500/1000 loss 2.0\nstep 510/1000 loss 2.0\n", Progress{Step: 500, Steps: 1000}},
+		"in a bar":          {" 10%|█         | 10/100 [00:01<00:09, 10.00it/s, loss=2.1]\n 20%|██        | 20/100 [00:02<00:08, 10.00it/s, loss=2.0]\n", Progress{Step: 10, Steps: 100}},
+		"it never said":     {"step 500 loss 2.0\nstep 510 loss 2.0\n", Progress{}},
+	} {
+		for _, cut := range []int{len(c.log), 7} {
+			r := NewReader(nil)
+			for rest := []byte(c.log); len(rest) > 0; {
+				n := min(cut, len(rest))
+				r.Feed(rest[:n], time.Time{})
+				rest = rest[n:]
+			}
+			if got := r.Began(); got != c.want {
+				t.Errorf("%s, in cuts of %d: %+v, want %+v", name, cut, got, c.want)
+			}
+		}
+	}
+}

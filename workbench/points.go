@@ -1,10 +1,6 @@
 package workbench
 
-import (
-	"time"
-
-	"github.com/dlwb/dlwb/metrics"
-)
+import "github.com/dlwb/dlwb/metrics"
 
 // pointsAtOnce bounds the points that gather before they are stored.
 const pointsAtOnce = 20_000
@@ -28,7 +24,7 @@ func (t *watch) flushPoints() error {
 	if p == t.data.Progress.Progress {
 		return nil
 	}
-	t.data.Progress = ProgressChanged{Progress: p, ETA: eta(p, time.Since(t.run.StartedAt))}
+	t.data.Progress = ProgressChanged{Progress: p, ETA: t.left(p, now())}
 	if err := t.w.putRun(t.run, t.data); err != nil {
 		return err
 	}
@@ -54,22 +50,6 @@ func (t *watch) storePoints() error {
 	}
 	t.w.changed()
 	return nil
-}
-
-// eta guesses the seconds left from the share that is done. It is 0 when the
-// run does not say how far it is.
-func eta(p metrics.Progress, elapsed time.Duration) float64 {
-	done := 0.0
-	switch {
-	case p.Steps > 0:
-		done = float64(p.Step) / float64(p.Steps)
-	case p.Epochs > 0:
-		done = p.Epoch / p.Epochs
-	}
-	if done <= 0 || done > 1 {
-		return 0
-	}
-	return elapsed.Seconds() * (1 - done) / done
 }
 
 // lastPoints reads a last line that has no end.

@@ -51,6 +51,7 @@ type runData struct {
 	Forward  []string        `json:"forward,omitempty"` // opened while the run is watched
 	Metrics  [][2]string     `json:"metrics,omitempty"`
 	Progress ProgressChanged `json:"progress"`
+	Pace     pace            `json:"pace,omitzero"`
 	// PricePerHour is what the machines cost when it was launched.
 	PricePerHour float64 `json:"price_per_hour,omitempty"`
 	// RankAtFault and NodeAtFault are set when the run has ended badly.

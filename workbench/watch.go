@@ -64,6 +64,7 @@ type watch struct {
 	added    []*expression // by which the chart rank's log is read too
 	taken    int64         // the event up to which they were looked for
 	logs     map[int]*logFile
+	late     bool // it began some time after the run did
 }
 
 // watchRun follows a run until it has ended, and records how.
@@ -99,6 +100,7 @@ func (w *Workbench) watchRun(ctx context.Context, s scope, l *link, id string) (
 // resume opens the stored logs and reads what they already say.
 func (t *watch) resume() error {
 	t.reader = metrics.NewReader(userMetrics(t.data.Metrics))
+	t.late = time.Since(t.run.StartedAt) > atOnce
 	for _, rank := range t.allLogs() {
 		f, err := openLog(t.w.logPath(t.run.ID, rank))
 		if err != nil {
@@ -112,7 +114,7 @@ func (t *watch) resume() error {
 		if len(t.points) < pointsAtOnce {
 			return nil
 		}
-		return t.flushPoints()
+		return t.storePoints()
 	})
 	if err != nil {
 		return err

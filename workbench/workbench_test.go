@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -273,24 +272,6 @@ func TestUnknownNamesAreAnsweredWithWhatThereIs(t *testing.T) {
 	for _, word := range []string{"", "alpha", "alpha-1", "alpha-"} {
 		if r, err := w.FindRun(word); err != nil || r.ID != "alpha-1" {
 			t.Errorf("%q: %v, %v", word, r.ID, err)
-		}
-	}
-}
-
-func TestETAIsKnownOnlyWhenTheRunSaysHowFarItIs(t *testing.T) {
-	minute := time.Minute
-	for _, c := range []struct {
-		p    metrics.Progress
-		want float64
-	}{
-		{metrics.Progress{}, 0},
-		{metrics.Progress{Step: 50}, 0},
-		{metrics.Progress{Step: 25, Steps: 100}, 180},
-		{metrics.Progress{Epoch: 1, Epochs: 2}, 60},
-		{metrics.Progress{Step: 200, Steps: 100}, 0},
-	} {
-		if got := eta(c.p, minute); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%+v: %v, want %v", c.p, got, c.want)
 		}
 	}
 }
