@@ -62,6 +62,7 @@ func TestWhatStandsInTheWayIsSaidInOneSentenceEach(t *testing.T) {
 	w.start("early", programs(t, map[string]string{"date": `echo 1000000000`}))
 	w.start("hung", programs(t, map[string]string{"nvidia-smi": "exec sleep 60"}))
 	w.start("noshell", sshdtest.Shell("/bin/false"))
+	w.start("endless", programs(t, map[string]string{"sh": "exec yes"}))
 	w.start("busy", programs(t, map[string]string{
 		"nvidia-smi": `case $1 in -L) echo "GPU 0: NVIDIA A10G (UUID: GPU-1)"; echo "GPU 1: NVIDIA A10G (UUID: GPU-2)" ;; *) echo "4242, 8192"; echo "4343, 100" ;; esac`,
 		"ps":         `case $* in *4242*) echo grace ;; *4343*) id -un ;; esac`,
@@ -81,6 +82,7 @@ func TestWhatStandsInTheWayIsSaidInOneSentenceEach(t *testing.T) {
 		{"early", "ok early: warning: its clock is "},
 		{"hung", "NO hung: nvidia-smi there does not answer"},
 		{"noshell", "NO noshell: it lets us in, and the shell there does not answer"},
+		{"endless", "NO endless: it lets us in, and the shell there does not answer: it said more than 256 KB, and not what it was asked | "},
 		{"busy", "ok busy: warning: others work on its GPUs: grace (pid 4242, 8192 MB) |"},
 		{"busy", "2 × NVIDIA A10G"},
 	} {

@@ -82,12 +82,15 @@ func (c *contact) shell(ctx context.Context, program string) (out, complaints st
 		return "", "", fmt.Errorf("open an ssh session: %w", err)
 	}
 	defer func() { _ = session.Close() }()
-	var stdout, stderr capped
+	over := make(chan struct{})
+	stdout, stderr := capped{full: sync.OnceFunc(func() { close(over) })}, capped{full: func() {}}
 	session.Stdin, session.Stdout, session.Stderr = strings.NewReader(program), &stdout, &stderr
 	done := make(chan error, 1)
 	go func() { done <- session.Run("sh") }()
 	select {
 	case err = <-done:
+	case <-over: // the end of the answer, which is asked for, can't come any more
+		err = fmt.Errorf("it said more than %d KB, and not what it was asked", mostSaid>>10)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -98,8 +101,11 @@ func (c *contact) shell(ctx context.Context, program string) (out, complaints st
 	return stdout.String(), stderr.String(), err
 }
 
-// capped keeps the first bytes that are written to it.
+// capped keeps the first bytes that are written to it, and calls full when there
+// are more.
 type capped struct {
+	full func()
+
 	mu   sync.Mutex
 	kept []byte
 }
@@ -108,7 +114,11 @@ type capped struct {
 func (c *capped) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept = append(c.kept, p[:min(len(p), mostSaid-len(c.kept))]...)
+	room := mostSaid - len(c.kept)
+	c.kept = append(c.kept, p[:min(len(p), room)]...)
+	if len(p) > room {
+		c.full()
+	}
 	return len(p), nil
 }
 
