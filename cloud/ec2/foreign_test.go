@@ -247,7 +247,7 @@ func randomAccount(rt *rapid.T) *account {
 func TestNothingThatBelongsToOthersIsEverRemoved(t *testing.T) {
 	t.Parallel()
 	accounts, removed, kept := 0, 0, 0
-	check(t, func(rt *rapid.T) {
+	rapid.Check(t, func(rt *rapid.T) {
 		a := randomAccount(rt)
 		p := &Provider{settle: 200 * time.Millisecond, connect: func(context.Context, string) (client, error) { return a, nil }}
 		var wrong error

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,10 +19,11 @@ import (
 	"github.com/dlwb/dlwb/internal/fakeaws"
 )
 
-// TestMain lets many tests run at once: they wait more than they work.
+// TestMain lets many tests run at once: they wait more than they work. It says
+// for how many cases a promise is held before any of them looks.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "12"); err != nil {
+	if err := errors.Join(flag.Set("test.parallel", "12"), flag.Set("rapid.checks", strconv.Itoa(cases))); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

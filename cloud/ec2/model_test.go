@@ -3,7 +3,6 @@ package ec2
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/netip"
@@ -26,16 +25,6 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 )
-
-// check runs a property for that many cases.
-func check(t *testing.T, property func(*rapid.T)) {
-	t.Helper()
-	checks := flag.Lookup("rapid.checks").Value
-	was := checks.String()
-	_ = checks.Set(strconv.Itoa(cases))
-	defer func() { _ = checks.Set(was) }()
-	rapid.Check(t, property)
-}
 
 // fates are the decisions of a story, one byte each. When there are no more of
 // them everything goes well.
@@ -405,7 +394,7 @@ func TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	told, launched := 0, 0
-	check(t, func(rt *rapid.T) {
+	rapid.Check(t, func(rt *rapid.T) {
 		s := &story{life: life, keys: keys, ups: rapid.IntRange(1, 4).Draw(rt, "ups"),
 			ec2Model: &ec2Model{fates: &fates{left: rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(rt, "fates")}, settle: 240 * time.Millisecond, tokens: map[string][]*modelInstance{}},
 			spec: cloud.Spec{Count: rapid.IntRange(1, 4).Draw(rt, "count"), Lifetime: time.Hour,

@@ -35,6 +35,7 @@ type sweep struct {
 	news   time.Time                  // when something that matters was seen last
 	quiet  time.Time                  // since when no instance is there
 	noisy  int                        // the last look that showed one
+	still  int                        // looks in a row that were clean
 	done   bool                       // all is gone, and the settle window was clean
 }
 
@@ -79,10 +80,23 @@ func (s *sweep) run(ctx context.Context) error {
 			s.conclude()
 			return fmt.Errorf("not everything in %s is proven gone", s.region)
 		}
-		if err := pause(ctx, s.p.poll()); err != nil {
+		if err := pause(ctx, s.rest()); err != nil {
 			return err
 		}
 	}
+}
+
+// rest is the pause until the next look. While nothing is there that could be
+// waited for or removed they become longer, as each costs a dozen calls of the
+// account's; the last one is when the settle window ends.
+func (s *sweep) rest() time.Duration {
+	if !s.clean() {
+		s.still = 0
+		return s.p.poll()
+	}
+	s.still++
+	left := s.p.settle - time.Since(s.news)
+	return min(time.Duration(min(s.still, longestPause))*s.p.poll(), max(left, 0))
 }
 
 // look asks AWS for everything of this life, all kinds at once.
