@@ -207,7 +207,7 @@ func downloads(outside string) map[string][]lie {
 		"an endless name in a listing":     {{toListing, repeat([]byte(name), 0, 1<<30)}},
 		"a file larger than any disk":      {{toListing, once("now 1 tar\nlist\n4 1 81a4 .//outputs/result\n")}, {toDownload, once(endlessFile.String())}},
 		"an archive that is none":          {{toListing, once("now 1 tar\nlist\n4 1 81a4 .//outputs/result\n")}, {toDownload, repeat(noise(), 0, 1<<30)}},
-		"an endless first look":            {{toLook, repeat([]byte("dlwb\tnow\t1\n"), 0, 1<<30)}},
+		"an endless first look":            {{toLook, repeat(bytes.Repeat([]byte("dlwb\tnow\t1\n"), 1000), 0, 1<<30)}},
 	}
 }
 
