@@ -113,9 +113,11 @@ func (v *View) segment(b *strings.Builder, n int64, l *line, from, end, room int
 	now := [2]string{"", "-"} // no pen is like this: the first is always written
 	r, runEnd := l.runAt(from)
 	for i := from; i < end; {
+		parted := false
 		for i >= runEnd {
 			r++
 			runEnd = l.runEnd(r)
+			parted = true
 		}
 		size, width := l.cluster(i, min(runEnd, end))
 		if used+width > room {
@@ -131,9 +133,12 @@ func (v *View) segment(b *strings.Builder, n int64, l *line, from, end, room int
 		case r >= 0 && l.runs[r].open != "":
 			want = [2]string{l.runs[r].open, "\x1b[m"}
 		}
-		if want != now {
+		switch {
+		case want != now:
 			b.WriteString(shut + want[0])
 			now, shut = want, want[1]
+		case parted: // what was found may reach over a change of style, a character not
+			b.WriteString("\x1b[m" + want[0])
 		}
 		b.WriteString(l.text[i : i+size])
 		used += width

@@ -82,11 +82,18 @@ func (l *line) restyle(style *uv.Style, params string, at int) {
 	if !style.IsZero() {
 		open = style.String()
 	}
-	if n := len(l.runs); n > 0 && l.runs[n-1].at == at {
-		l.runs[n-1].open = open
-		return
+	n := len(l.runs)
+	if n > 0 && l.runs[n-1].at == at {
+		n--
+		l.runs = l.runs[:n]
 	}
-	l.runs = append(l.runs, run{at, open})
+	was := ""
+	if n > 0 {
+		was = l.runs[n-1].open
+	}
+	if open != was { // else there is no escape on the screen, and no end of a character
+		l.runs = append(l.runs, run{at, open})
+	}
 }
 
 // expandTabs replaces tabs in ASCII text by spaces up to the next stop.

@@ -231,6 +231,33 @@ var stuff = []string{
 	"한글", "ᄀ", "가", "👩\u200d👧", "क्षि", "กำ", "\xff", "\xe4\xb8", "\x00", strings.Repeat("long ", 40), strings.Repeat("長", 70),
 }
 
+// A change of style parts what would be one character without it: ᄀ and 한 are
+// two then. What changes nothing does not.
+func TestCharactersArePartedWhereTheStyleChangesAndNowhereElse(t *testing.T) {
+	for _, c := range []struct{ text, query string }{
+		{"ᄀ\x1b[0m한글", ""},
+		{"\x1b[31mᄀ\x1b[0;31m한글", ""},
+		{"ᄀ\x1b[31m\x1b[0m한글", ""},
+		{"ᄀ\x1b[31m한글", ""},
+		{"ᄀ\x1b[31m한글", "ᄀ한"},
+	} {
+		for _, st := range []Styles{{}, {Match: lipgloss.NewStyle().Bold(true), Current: lipgloss.NewStyle().Bold(true), Text: lipgloss.NewStyle().Faint(true)}} {
+			for w := 1; w < 12; w++ {
+				for _, wrap := range []bool{false, true} {
+					l := New(Limits{})
+					l.Append([]byte(c.text + "\n"))
+					v := NewView(l)
+					v.SetWrap(wrap)
+					if c.query != "" && !v.Search(c.query) {
+						t.Fatalf("%q is not found in %q", c.query, c.text)
+					}
+					sizes(t, v.Draw(w, 3, st), w, 3)
+				}
+			}
+		}
+	}
+}
+
 func TestEverySizeIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := New(Limits{Lines: rapid.IntRange(1, 30).Draw(t, "lines"), Line: rapid.IntRange(1, 300).Draw(t, "line")})
