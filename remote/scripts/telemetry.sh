@@ -62,8 +62,11 @@ finish() {
     trap '' TERM HUP INT
     trap - EXIT
     # A loop that is busy is waited for, lest it writes into what is removed.
-    # One was once seen to miss its TERM (dash): it gets another, then KILL.
-    kill -TERM $! 2>/dev/null
+    # One was once seen to miss its TERM (dash): it gets another, then KILL. The
+    # sleep of rest gets that at once: what has just been forked has our traps.
+    end=TERM
+    [ -z "$pausing" ] || case " $loops " in *" $! "*) ;; *) end=KILL ;; esac
+    kill -$end $! 2>/dev/null
     tries=0 end=TERM
     while [ -n "$loops" ] && [ "$tries" -lt 15 ]; do
         # shellcheck disable=SC2086
@@ -170,11 +173,12 @@ rest() {
         [ "$part" -ge 10 ] || part=0$part
         pause=$((pause / 100)).$part
     fi
+    pausing=1
     sleep "$pause" &
     sleeper=$!
     [ -z "$woken" ] || kill -KILL "$sleeper" 2>/dev/null
     wait "$sleeper" 2>/dev/null
-    sleeper=
+    pausing='' sleeper=''
     [ -n "$woken" ] || return 0
     [ -z "$smi" ] || kill -USR2 "$smi_loop" 2>/dev/null
     clock
@@ -185,7 +189,7 @@ trap finish EXIT
 trap 'exit 0' TERM HUP INT
 # Whenever it comes, also before anybody waits, the rest is over. By KILL: what has
 # just been forked still has our traps, and bash would carry out "finish" there.
-woken='' sleeper=''
+woken='' sleeper='' pausing=''
 trap 'woken=1; [ -z "$sleeper" ] || kill -KILL "$sleeper" 2>/dev/null' USR1
 trap '' PIPE
 
