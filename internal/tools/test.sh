@@ -89,6 +89,8 @@ raced() {
 # shellcheck disable=SC2086
 raced $((cores + 1)) $others
 
+raced 1 ./internal/chaos
+
 # Thousands of random stories, and a log that is read by one goroutine alone, are
 # told without the race detector, and compiled as make build does.
 sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m \
@@ -96,7 +98,6 @@ sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m \
     ./cloud/ec2 ./metrics >"$said" 2>&1 &
 beside=$!
 
-raced 1 ./internal/chaos
 # shellcheck disable=SC2086
 raced 2 $stories
 # So are hundreds of deaths of dlwb as people have it.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"go/format"
+	"go/parser"
+	"go/token"
 	"os"
 	"strings"
 	"testing"
@@ -38,5 +41,39 @@ func TestWhatVetSaysOfAnotherSystemIsFound(t *testing.T) {
 		if want == nil && all != "" {
 			t.Errorf("%s: %s", system, all)
 		}
+	}
+}
+
+func TestAnOutlineSaysWhatThereIsAndNotWhatItDoes(t *testing.T) {
+	const text = `package x
+
+import (
+	"errors"
+	"io"
+	other "sort"
+	"strings"
+)
+
+type T struct{ b strings.Builder }
+
+func init() { println() }
+
+func (t *T) Write(p []byte) (int, error) { other.Ints(nil); return len(p), errors.New("full") }
+
+func of[E any](e E) E { return e }
+
+var _ io.Writer = &T{}
+`
+	want := strings.NewReplacer(`"errors"`, `_ "errors"`, `other "sort"`, `_ "sort"`,
+		` { other.Ints(nil); return len(p), errors.New("full") }`, "").Replace(text)
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, "x.go", text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outline(f)
+	var got strings.Builder
+	if err := format.Node(&got, files, f); err != nil || got.String() != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got.String(), want)
 	}
 }
