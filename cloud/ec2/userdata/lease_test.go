@@ -276,6 +276,20 @@ func TestAFullDiskKeepsNothingFromBeingCounted(t *testing.T) {
 	})
 }
 
+// An answer that came a second after it was asked for is one.
+func TestALookMayTakeLongerThanASecond(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell string) {
+		m := newMachine(t, shell, leased(t, Lease{Idle: time.Hour, Lifetime: 24 * time.Hour}))
+		m.program("cksum", "sleep 1.5\nPATH="+os.Getenv("PATH")+" exec cksum")
+		m.launch("r1", "sleep 100")
+		m.boot()
+		within(t, 15*time.Second, "the first count", func() bool { return m.state("up") != "" })
+		if live, bound := m.state("live"), m.state("bound"); live != "1" || bound != "idle" {
+			t.Errorf("with a run going on, the first look of a slow machine says live=%s bound=%s", live, bound)
+		}
+	})
+}
+
 func TestWatchTellsEveryChangeUntilNobodyReads(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell string) {
 		m := newMachine(t, shell, leased(t, Lease{Idle: time.Hour, Lifetime: 24 * time.Hour}))

@@ -196,9 +196,9 @@ facts() {
         [ $((up - began)) -lt 5 ] || break
         nap
     done
+    up=$began
     read_look
     [ -z "$smi_pid" ] || read_gpu
-    up=$began
 }
 
 # read_look: where the runs can't be seen, those last seen are taken to be
