@@ -100,8 +100,9 @@ beside=$!
 
 # shellcheck disable=SC2086
 raced 2 $stories
-# So are hundreds of deaths of dlwb as people have it.
-tests -run '^TestCrashMatrix$' ./internal/ec2story
+# So are hundreds of deaths of dlwb as people have it, and what it takes to store a flood.
+tests -p 2 -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory)$' \
+    ./internal/ec2story ./cli
 
 wait "$beside" || failed=1
 beside=
