@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // withoutTorch runs a script as if PyTorch were not installed.
@@ -95,16 +96,6 @@ func (r *rank) waitFor(t *testing.T, text string) {
 	}
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-}
-
 func script(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("charlm/train.py")
@@ -121,7 +112,7 @@ func plain(t *testing.T, args ...string) (ranks [2]*rank) {
 	if err != nil {
 		t.Skip("python3 is not installed; on Debian and Ubuntu: apt install python3")
 	}
-	port := freePort(t)
+	port := strconv.Itoa(testport.Free(t))
 	for i := range ranks {
 		env := []string{"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, "WORLD_SIZE=2", fmt.Sprint("RANK=", i), "LOCAL_RANK=0"}
 		ranks[i] = start(t, env, python, append([]string{"-c", withoutTorch, script(t)}, args...)...)
@@ -296,7 +287,7 @@ func torchrun(t *testing.T, nodes, ranks int) {
 	if err := exec.Command(debianPython, "-c", "import torch").Run(); err != nil {
 		t.Skipf("%s has no PyTorch; on Debian and Ubuntu: apt install python3-torch", debianPython)
 	}
-	dir, port := t.TempDir(), freePort(t)
+	dir, port := t.TempDir(), strconv.Itoa(testport.Free(t))
 	var agents []*rank
 	for i := range nodes {
 		// The flags per rank spare PyTorch 1.13 a fault of its own on Python 3.11.

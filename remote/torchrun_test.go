@@ -3,11 +3,13 @@
 package remote
 
 import (
-	"net"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // pythonWithTorch is an interpreter with PyTorch; the test that needs one is skipped
@@ -34,7 +36,7 @@ time.sleep(100)`
 		Name: "agent", Ranks: []int{0, 1}, Log: "agent.log",
 		Env: []string{"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo"},
 		Argv: []string{python, "-m", "torch.distributed.run", "--nnodes=1", "--nproc_per_node=2", "--node_rank=0",
-			"--master_addr=127.0.0.1", "--master_port=" + unusedPort(t), "-r", "9:1", "-t", "9:1", "--no_python",
+			"--master_addr=127.0.0.1", "--master_port=" + strconv.Itoa(testport.Free(t)), "-r", "9:1", "-t", "9:1", "--no_python",
 			"sh", "~/.dlwb/bin/rank", "~/.dlwb/runs/r1", python, "-c", program},
 	}})
 	within(t, 18*time.Second, "the end", func() bool { return b.has("exit") })
@@ -47,14 +49,4 @@ time.sleep(100)`
 		t.Errorf("rank 0 ended with %+v", r)
 	}
 	b.wantNothingLeft()
-}
-
-func unusedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err)
-	must(t, l.Close())
-	return port
 }

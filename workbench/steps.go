@@ -326,27 +326,6 @@ func (d *drive) threads(ctx context.Context) int {
 	return max(n, 1)
 }
 
-// masterPort is the port at which the ranks find each other: the profile's, if
-// it is free on node 0, else one that is.
-func (d *drive) masterPort(ctx context.Context, python string) (int, error) {
-	want := d.plan.Profile.Run.MasterPort
-	line := fmt.Sprintf(`%s -c 'import socket
-s=socket.socket()
-s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-s.bind(("",%d))
-print(s.getsockname()[1])'`, remote.Quote(python), want)
-	r, err := d.link.nodes[0].Exec(ctx, remote.Cmd{Line: line})
-	if err != nil {
-		return 0, err
-	}
-	if r.ExitCode != 0 {
-		return 0, &Fault{What: fmt.Sprintf("use run.master_port %d", want), Node: 0,
-			Why: "the port is taken there", Next: "leave master_port out and a free one is chosen",
-			LastLines: lastLines(string(r.Stderr), 3)}
-	}
-	return strconv.Atoi(strings.TrimSpace(string(r.Stdout)))
-}
-
 // startRanks launches what each node runs, on all nodes at once.
 func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) error {
 	p := d.plan.Profile

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // torchPython finds an interpreter that has PyTorch, or skips the test.
@@ -29,16 +31,6 @@ func torchPython(t *testing.T) string {
 	}
 	t.Skip("no python3 with PyTorch here: install it with `apt-get install python3-torch`, or name one in DLWB_TEST_PYTHON")
 	return ""
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // launch runs every process of a plan on this machine, as if each node were
@@ -106,7 +98,7 @@ func loopbackJob(t *testing.T, nodes int, args ...string) ([]Node, Job) {
 		Python:     torchPython(t),
 		RankScript: rank,
 		RunDir:     t.TempDir(),
-		MasterPort: freePort(t),
+		MasterPort: testport.Free(t),
 		MaxThreads: 2,
 	}
 }

@@ -223,6 +223,9 @@ smi_loop='' disk_loop=''
     --format=csv,noheader,nounits
 ask disk 10 df -Pk "$HOME"
 
+# What is wrong from here on is told in the frames. bash would also tell of each
+# sleep that was ended.
+exec 2>/dev/null
 clock
 begun=$now due=$now
 while :; do

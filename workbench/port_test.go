@@ -1,0 +1,52 @@
+package workbench
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestThePortOfTheRanksIsNoneThatAConnectionMayTake(t *testing.T) {
+	seen := map[int]bool{}
+	for range 5 {
+		out, err := exec.Command("sh", "-c", portLine("python3", 0)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		port, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil || port < 20000 || port > 29999 {
+			t.Errorf("port %q", out)
+		}
+		seen[port] = true
+	}
+	if len(seen) == 1 {
+		t.Errorf("five times the same port: %v", seen)
+	}
+}
+
+func TestATakenPortIsPassedOver(t *testing.T) {
+	taken, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := portLine("python3", number)
+	if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err == nil || !strings.Contains(string(out), "in use") {
+		t.Errorf("of a taken port it says %v: %q", err, out)
+	}
+	out, err := exec.Command("sh", "-c", fmt.Sprint(line, " 0")).Output()
+	if err != nil || strings.TrimSpace(string(out)) != "0" {
+		t.Errorf("the next one is not tried: %v: %q", err, out)
+	}
+}
