@@ -11,7 +11,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 
-stories='./remote ./cli ./internal/ec2story ./cloud/ec2 ./examples'
+stories='./remote ./internal/ec2story ./cloud/ec2 ./cli ./examples'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do
     case " ./internal/chaos $stories " in
