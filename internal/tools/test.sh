@@ -3,7 +3,7 @@
 # parts run, also after one has failed.
 #
 # What is no story mostly waits: one package more than there are cores runs at a
-# time. The stories start processes and look at how long things take. Those of chaos
+# time, first those that wait the longest. The stories start processes and look at how long things take. Those of chaos
 # run several at a time by themselves; the others go two packages at a time, cli's
 # when the first of them are through. What only computes runs beside the stories.
 #
@@ -11,6 +11,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 
+longest='./workbench ./remote/environment ./cloud/hosts ./internal/fakeaws/boot ./cloud/ec2/userdata'
 stories='./remote ./internal/ec2story ./cloud/ec2 ./cli ./examples'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do
@@ -87,7 +88,7 @@ raced() {
 }
 
 # shellcheck disable=SC2086
-raced $((cores + 1)) $others
+raced $((cores + 1)) $longest $others
 
 raced 1 ./internal/chaos
 
