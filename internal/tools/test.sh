@@ -3,9 +3,10 @@
 # parts run, also after one has failed.
 #
 # What is no story mostly waits: one package more than there are cores runs at a
-# time, first those that wait the longest. The stories start processes and look at how long things take. Those of chaos
-# run several at a time by themselves; the others go two packages at a time, cli's
-# when the first of them are through. What only computes runs beside the stories.
+# time, first those that wait the longest. The stories start processes and look at
+# how long things take. Those of chaos run several at a time by themselves; the
+# others go two packages at a time, cli's when the first of them are through. What
+# only computes runs beside the stories.
 #
 # vet is a matter of make check, which asks more of it.
 set -u
