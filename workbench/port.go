@@ -49,7 +49,7 @@ func (d *drive) masterPort(ctx context.Context, python string) (int, error) {
 			LastLines: lastLines(string(r.Stderr), 3)}
 		if want == 0 {
 			f.What, f.Next = "find a port at which the ranks meet", "name a free one in run.master_port"
-			f.Why = fmt.Sprintf("of %d ports between %d and %d none is free there", portTries, firstPort, lastPort)
+			f.Why = fmt.Sprintf("Python can listen there on none of %d ports between %d and %d", portTries, firstPort, lastPort)
 		}
 		return 0, f
 	}
