@@ -33,15 +33,7 @@ func TestATakenPortIsPassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	_, port, err := net.SplitHostPort(taken.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := portLine("python3", number)
+	line := portLine("python3", taken.Addr().(*net.TCPAddr).Port)
 	if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err == nil || !strings.Contains(string(out), "in use") {
 		t.Errorf("of a taken port it says %v: %q", err, out)
 	}

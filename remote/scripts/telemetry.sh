@@ -58,15 +58,19 @@ unstick() {
     fi
 }
 
+# over PID: ends a sleep. It is waited for here: bash would mostly tell of it later.
+over() {
+    { kill -KILL "$1" && await "$1"; } 2>/dev/null
+}
+
 finish() {
     trap '' TERM HUP INT
     trap - EXIT
     # A loop that is busy is waited for, lest it writes into what is removed.
     # One was once seen to miss its TERM (dash): it gets another, then KILL. The
     # sleep of rest gets that at once: what has just been forked has our traps.
-    end=TERM
-    [ -z "$pausing" ] || case " $loops " in *" $! "*) ;; *) end=KILL ;; esac
-    kill -$end $! 2>/dev/null
+    case " $loops " in *" $! "*) pausing= ;; esac
+    if [ -n "$pausing" ]; then over $!; else kill -TERM $! 2>/dev/null; fi
     tries=0 end=TERM
     while [ -n "$loops" ] && [ "$tries" -lt 15 ]; do
         # shellcheck disable=SC2086
@@ -176,7 +180,7 @@ rest() {
     pausing=1
     sleep "$pause" &
     sleeper=$!
-    [ -z "$woken" ] || kill -KILL "$sleeper" 2>/dev/null
+    [ -z "$woken" ] || over "$sleeper"
     wait "$sleeper" 2>/dev/null
     pausing='' sleeper=''
     [ -n "$woken" ] || return 0
@@ -190,7 +194,7 @@ trap 'exit 0' TERM HUP INT
 # Whenever it comes, also before anybody waits, the rest is over. By KILL: what has
 # just been forked still has our traps, and bash would carry out "finish" there.
 woken='' sleeper='' pausing=''
-trap 'woken=1; [ -z "$sleeper" ] || kill -KILL "$sleeper" 2>/dev/null' USR1
+trap 'woken=1; [ -z "$sleeper" ] || over "$sleeper"' USR1
 trap '' PIPE
 
 # The end of stdin is the end of everything.
@@ -223,9 +227,6 @@ smi_loop='' disk_loop=''
     --format=csv,noheader,nounits
 ask disk 10 df -Pk "$HOME"
 
-# What is wrong from here on is told in the frames. bash would also tell of each
-# sleep that was ended.
-exec 2>/dev/null
 clock
 begun=$now due=$now
 while :; do
