@@ -21,6 +21,7 @@ type telemetry struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	frames chan []string
+	stderr strings.Builder
 	temp   string
 }
 
@@ -36,7 +37,7 @@ func (b *box) telemetry(smi string, args ...string) *telemetry {
 	tel := &telemetry{t: b.t, temp: temp, frames: make(chan []string, 100)}
 	tel.cmd = exec.Command(filepath.Join(b.bin, "sh"), append([]string{filepath.Join(b.home, ".dlwb/bin/telemetry")}, args...)...)
 	tel.cmd.Env = append(slices.Clone(b.env), "TMPDIR="+temp)
-	tel.cmd.Stderr = os.Stderr
+	tel.cmd.Stderr = &tel.stderr
 	var err error
 	tel.stdin, err = tel.cmd.StdinPipe()
 	must(b.t, err)
@@ -92,6 +93,9 @@ func (tel *telemetry) end(b *box) {
 	}
 	if err := tel.cmd.Wait(); err != nil || time.Since(began) > 2*time.Second {
 		tel.t.Errorf("ended after %v: %v", time.Since(began), err)
+	}
+	if tel.stderr.Len() > 0 {
+		tel.t.Errorf("it said: %s", &tel.stderr)
 	}
 	b.wantNothingLeft()
 	if files, _ := os.ReadDir(tel.temp); len(files) > 0 {

@@ -14,71 +14,81 @@ interface=${1-}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/dlwb-telemetry.XXXXXX") || exit 74
 loops=
 
+# No wait is cut short by a signal but the one that ends its shell: where sh is
+# bash, who ends at that moment may be forgotten, and is then waited for for ever.
+# Who is to end is ended itself, by KILL: what has just been forked has our traps.
+
+# pace: sets $pace, the seconds from frame to frame that were asked for last.
+pace() {
+    { read -r pace <"$dir/rate"; } 2>/dev/null || pace=1
+}
+
+# pause NAME SECONDS PACE: sleeps so long, or until another pace than this is asked
+# for. Who asks writes the pace, then ends the sleep that $dir/NAME.rest tells of;
+# here the sleep is told of first, so one of the two sees the other.
+pause() {
+    sleep "$2" &
+    echo $! >"$dir/$1.rest"
+    pace
+    [ "$pace" = "$3" ] || kill -KILL $! 2>/dev/null
+    wait $! 2>/dev/null
+    : >"$dir/$1.rest"
+}
+
 # ask NAME PERIOD COMMAND…: runs a command again and again, in the background;
-# the PERIOD "rate" is that of the frames. $dir/NAME holds the last answer: when
-# it came, the exit code, the output.
+# the PERIOD "pace" is that of the frames. $dir/NAME holds the last answer: when
+# it came, the exit code, the output; $dir/NAME.asked when it was asked for, and
+# who is to answer, until there is one.
 ask() {
     (
-        name=$1 period=$2 resting=
+        name=$1 period=$2
         shift 2
         # $! and no variable: a signal may come before that would be set.
         trap 'kill -KILL $! 2>/dev/null; exit 0' TERM
-        trap 'kill -KILL $! 2>/dev/null' USR1
-        trap '[ -z "$resting" ] || kill -KILL $! 2>/dev/null' USR2
         while [ -d "$dir" ]; do
             clock
-            echo "$now" >"$dir/$name.asked"
             "$@" >"$dir/$name.new" 2>&1 &
-            await $!
+            echo "$now $!" >"$dir/$name.asked"
+            wait $!
+            code=$?
+            : >"$dir/$name.asked"
             clock
             { echo "$now $code" && cat "$dir/$name.new"; } >"$dir/$name.whole" &&
                 mv -f "$dir/$name.whole" "$dir/$name"
-            pause=$period
-            [ "$period" != rate ] || { read -r pause <"$dir/rate"; } 2>/dev/null || pause=1
-            sleep "$pause" &
-            resting=1
-            await $!
-            resting=
+            pace
+            seconds=$period
+            [ "$period" != pace ] || seconds=$pace
+            pause "$name" "$seconds" "$pace"
         done
     ) </dev/null >/dev/null 2>&1 &
     loops="$loops $!"
-    eval "$1_loop=$!"
 }
 
-# await PID: waits also through a signal, which ends a wait early; sets $code.
-await() {
-    while wait "$1"; code=$?; [ "$code" -gt 128 ] && kill -0 "$1" 2>/dev/null; do :; done
-}
-
-# unstick NAME PID: ends a question that has hung for 20 s; the next one may
-# be answered.
+# unstick NAME: ends a question that has hung for 20 s; the next one may be
+# answered.
 unstick() {
-    if { read -r asked <"$dir/$1.asked"; } 2>/dev/null && [ $((now - asked)) -gt 2000 ]; then
-        kill -USR1 "$2" 2>/dev/null
+    if { read -r asked who <"$dir/$1.asked"; } 2>/dev/null && [ $((now - asked)) -gt 2000 ]; then
+        kill -KILL "$who" 2>/dev/null
     fi
-}
-
-# over PID: ends a sleep. It is waited for here: bash would mostly tell of it later.
-over() {
-    { kill -KILL "$1" && await "$1"; } 2>/dev/null
 }
 
 finish() {
     trap '' TERM HUP INT
     trap - EXIT
+    exec 2>/dev/null
     # A loop that is busy is waited for, lest it writes into what is removed.
-    # One was once seen to miss its TERM (dash): it gets another, then KILL. The
-    # sleep of rest gets that at once: what has just been forked has our traps.
-    case " $loops " in *" $! "*) pausing= ;; esac
-    if [ -n "$pausing" ]; then over $!; else kill -TERM $! 2>/dev/null; fi
+    # One was once seen to miss its TERM (dash): it gets another, then KILL.
+    end=TERM
+    [ -z "$pausing" ] || case " $loops " in *" $! "*) ;; *) end=KILL ;; esac
+    kill -$end $!
     tries=0 end=TERM
     while [ -n "$loops" ] && [ "$tries" -lt 15 ]; do
         # shellcheck disable=SC2086
-        kill -$end $loops 2>/dev/null
+        kill -$end $loops
         nap
         living=
         for l in $loops; do
-            if kill -0 "$l" 2>/dev/null; then living="$living $l"; fi
+            if kill -0 "$l"; then living="$living $l"; fi
         done
         loops=$living tries=$((tries + 1))
         [ "$tries" -lt 12 ] || end=KILL
@@ -161,40 +171,32 @@ add_gpus() {
     line "smiage $(((now - when) / 100))"
 }
 
-# rest: sleeps until the next frame is due, or another rate is asked for. What
+# rest: sleeps until the next frame is due, or another pace is asked for. What
 # is late is not made up for.
 rest() {
     due=$((due + every * 100))
     clock
-    pause=$((due - now))
-    if [ "$pause" -le 0 ]; then
-        due=$((now + every * 100)) pause=$((every * 100))
+    left=$((due - now))
+    if [ "$left" -le 0 ]; then
+        due=$((now + every * 100)) left=$((every * 100))
     fi
     if [ -n "$whole" ]; then
-        pause=$(((pause + 99) / 100))
+        left=$(((left + 99) / 100))
     else
-        part=$((pause % 100))
+        part=$((left % 100))
         [ "$part" -ge 10 ] || part=0$part
-        pause=$((pause / 100)).$part
+        left=$((left / 100)).$part
     fi
     pausing=1
-    sleep "$pause" &
-    sleeper=$!
-    [ -z "$woken" ] || over "$sleeper"
-    wait "$sleeper" 2>/dev/null
-    pausing='' sleeper=''
-    [ -n "$woken" ] || return 0
-    [ -z "$smi" ] || kill -USR2 "$smi_loop" 2>/dev/null
+    pause frame "$left" "$every"
+    pausing=''
     clock
-    due=$now
+    [ "$now" -ge "$due" ] || due=$now
 }
 
 trap finish EXIT
 trap 'exit 0' TERM HUP INT
-# Whenever it comes, also before anybody waits, the rest is over. By KILL: what has
-# just been forked still has our traps, and bash would carry out "finish" there.
-woken='' sleeper='' pausing=''
-trap 'woken=1; [ -z "$sleeper" ] || over "$sleeper"' USR1
+pausing=''
 trap '' PIPE
 
 # The end of stdin is the end of everything.
@@ -207,7 +209,10 @@ exec 3<&0
         [1-9] | 10) ;;
         *) continue ;;
         esac
-        echo "$rate" >"$dir/rate.new" && mv -f "$dir/rate.new" "$dir/rate" && kill -USR1 $$
+        echo "$rate" >"$dir/rate.new" && mv -f "$dir/rate.new" "$dir/rate"
+        for rest in "$dir"/*.rest; do
+            { read -r who <"$rest" && kill -KILL "$who"; } 2>/dev/null
+        done
     done
     kill -TERM $$
 ) >/dev/null 2>&1 &
@@ -221,8 +226,7 @@ done 2>/dev/null </proc/stat
 whole=
 sleep 0.01 2>/dev/null || whole=1
 smi=$(command -v nvidia-smi)
-smi_loop='' disk_loop=''
-[ -z "$smi" ] || ask smi rate "$smi" \
+[ -z "$smi" ] || ask smi pace "$smi" \
     --query-gpu=index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit \
     --format=csv,noheader,nounits
 ask disk 10 df -Pk "$HOME"
@@ -230,8 +234,8 @@ ask disk 10 df -Pk "$HOME"
 clock
 begun=$now due=$now
 while :; do
-    woken=
-    { read -r every <"$dir/rate"; } 2>/dev/null || every=1
+    pace
+    every=$pace
     clock
     frame=
     line "frame $((now / 100)).$((now / 10 % 10))$((now % 10))"
@@ -243,7 +247,7 @@ while :; do
     add_gpus
     [ -z "${DLWB_SIMULATED_GPUS-}" ] || line sim
     printf '%send\n' "$frame" 2>/dev/null || exit 0
-    [ -z "$smi" ] || unstick smi "$smi_loop"
-    unstick disk "$disk_loop"
+    [ -z "$smi" ] || unstick smi
+    unstick disk
     rest
 done
