@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -158,6 +159,26 @@ func TestARankGetsOneTermAndItsGrace(t *testing.T) {
 	})
 }
 
+// As a torchrun does that ends the process groups of its ranks.
+func TestARankWhoseWrapperGetsTheSameTermIsRecordedAsItEnded(t *testing.T) {
+	inEachShell(t, func(t *testing.T, b *box) {
+		must(t, os.MkdirAll(b.file(""), 0o700))
+		for range 15 {
+			rank := exec.Command(filepath.Join(b.bin, "sh"), filepath.Join(b.home, ".dlwb/bin/rank"), b.file(""), "sleep", "30")
+			rank.Env = append(slices.Clone(b.env), "RANK=0")
+			rank.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			must(t, rank.Start())
+			within(t, 10*time.Second, "the start of the rank", func() bool { return strings.Contains(b.read("status"), "rank 0 started") })
+			must(t, syscall.Kill(-rank.Process.Pid, syscall.SIGTERM))
+			_ = rank.Wait()
+			if code := rank.ProcessState.ExitCode(); code != 143 || !strings.HasPrefix(b.read("rank-0.exit"), "143 TERM ") {
+				t.Fatalf("exit code %d, recorded as %q", code, b.read("rank-0.exit"))
+			}
+			must(t, os.Remove(b.file("status")))
+		}
+	})
+}
+
 func TestLaunchingTwiceStartsOnce(t *testing.T) {
 	inEachShell(t, func(t *testing.T, b *box) {
 		text := b.launchText(ranks("echo up; " + forever))
@@ -258,9 +279,11 @@ func TestTermToSuperviseEndsTheRun(t *testing.T) {
 
 func TestAKilledWrapperCountsAsItsRanksEnd(t *testing.T) {
 	inEachShell(t, func(t *testing.T, b *box) {
-		b.launch(ranks("echo $PPID; "+forever, forever))
-		b.waitLog("rank-0.log", "\n")
-		wrapper, err := strconv.Atoi(strings.TrimSpace(b.read("rank-0.log")))
+		minder := b.launchForMinder()
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", minder))
+		must(t, err)
+		var wrapper int
+		_, err = fmt.Sscanf(string(stat[strings.LastIndex(string(stat), ")"):]), ") %s %d", new(string), &wrapper)
 		must(t, err)
 		must(t, syscall.Kill(wrapper, syscall.SIGKILL))
 		s := b.ended()
@@ -269,6 +292,23 @@ func TestAKilledWrapperCountsAsItsRanksEnd(t *testing.T) {
 			t.Errorf("records %+v", s)
 		}
 	})
+}
+
+func TestAKilledMinderCountsAsItsRanksEnd(t *testing.T) {
+	inEachShell(t, func(t *testing.T, b *box) {
+		must(t, syscall.Kill(b.launchForMinder(), syscall.SIGKILL))
+		wantOrder(t, b.ended(), "rank-ended 0 137 KILL", "stopping rank 0 on node0 was killed by SIGKILL", "rank-ended 1 143 TERM", "ended 137")
+	})
+}
+
+// launchForMinder launches two ranks and returns the parent of rank 0's program.
+func (b *box) launchForMinder() int {
+	b.t.Helper()
+	b.launch(ranks("echo $PPID; "+forever, forever))
+	b.waitLog("rank-0.log", "\n")
+	minder, err := strconv.Atoi(strings.TrimSpace(b.read("rank-0.log")))
+	must(b.t, err)
+	return minder
 }
 
 func TestANumberThatWasGivenToAnotherProcessFoolsNobody(t *testing.T) {

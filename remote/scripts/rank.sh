@@ -60,41 +60,60 @@ why_killed() {
 child=
 signalled=
 pass_on() {
-    signalled=1
+    signalled=1 caught=1
     [ -z "$child" ] || [ -d "$run/stopping" ] || kill -TERM "$child" 2>/dev/null
 }
 trap pass_on TERM INT
+
+# hear: sets $heard to the next line of the minder; false when it has gone.
+hear() {
+    while
+        caught=''
+        ! read -r heard <&7
+    do
+        [ -n "$caught" ] || return
+    done
+}
 
 stamp
 start=$stamp
 reserve "$record" || fatal "can't write $record.tmp: is the disk full?"
 true >>"$run/rank-$RANK.log" || fatal "can't write rank-$RANK.log: is the disk full?"
 capture "rank-$RANK.log" || fatal "can't make the pipe of its log: is the disk full?"
+mkfifo "$record.pipe" || fatal "can't make a pipe: is the disk full?"
+exec 6<>"$record.pipe"
+exec 7<"$record.pipe"
+rm -f "$record.pipe"
 starved
 before=$starved
+# The minder, whom no signal reaches, waits for the program. A launcher may end
+# wrapper and program at once, and the wait of a shell that gets a signal while
+# its child ends tells a wrong code (dash), none, or never ends (bash).
 (
-    unset DLWB_ROLE
-    trap - TERM INT
-    exec "$@"
-) </dev/null >&4 2>&4 4>&- 5<&- &
-child=$!
-exec 4>&-
+    trap '' TERM INT
+    exec 7<&-
+    (
+        unset DLWB_ROLE
+        trap - TERM INT
+        echo ready >&6
+        exec "$@" 6>&-
+    ) </dev/null >&4 2>&4 4>&- 5<&- &
+    exec 4>&- 5<&-
+    echo $! >&6
+    wait $!
+    echo $? >&6
+) &
+exec 4>&- 6>&-
+# Its number and "ready", whichever comes first: before both, a TERM would be lost.
+{ hear && first=$heard && hear; } || fatal "its program can't be started"
+child=${first#ready}${heard#ready}
 say "rank $RANK started $child"
 # The signal may have come before there was a child.
 [ -z "$signalled" ] || pass_on
 
-# A signal interrupts wait: then the program's own code is still to come. 127
-# from a second wait means that the first one had already told it.
-code=
-while :; do
-    signalled=
-    wait "$child"
-    now=$?
-    if [ "$now" -ne 127 ] || [ -z "$code" ]; then
-        code=$now
-    fi
-    [ -n "$signalled" ] || break
-done
+# No code is told where the minder was killed; what it left running is swept up.
+code=137
+! hear || code=$heard
 
 signal=$(signal_of "$code")
 captured
