@@ -27,10 +27,11 @@ pass_on() {
         case $word in '' | .* | -* | *[!A-Za-z0-9._-]*) refuse ;; esac
     done
     in=$HOME/.dlwb/in/$1
-    tries=0
+    clock
+    deadline=$((now + 700))
     until [ -p "$in/stream" ]; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 100 ]; then
+        clock
+        if [ "$now" -ge "$deadline" ]; then
             echo "dlwb peer: nobody waits for $1 here" >&2
             exit 66
         fi

@@ -66,10 +66,10 @@ forget() {
 }
 
 from_peer() {
+	trap forget EXIT
 	if ! { (umask 077 && mkdir -p "$in") && mkfifo "$in/stream"; }; then exit 11; fi
 	take <"$in/stream" &
 	taking=$!
-	trap forget EXIT
 	read -r _ || exit 21
 	if [ ! -d "$in/came" ]; then
 		echo "no other node has sent the file" >&2

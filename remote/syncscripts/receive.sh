@@ -56,12 +56,12 @@ forget() {
 # itself has said what it must be.
 from_peer() {
 	most=$1
+	trap forget EXIT
 	if ! { (umask 077 && mkdir -p "$in") && mkfifo "$in/copy" "$in/stream"; }; then exit 11; fi
 	digest <"$in/copy" >"$in/sum" &
 	summing=$!
 	{ tee "$in/copy" <"$in/stream" | unpack bounded; } &
 	unpacking=$!
-	trap forget EXIT
 	read -r sum whose || exit 21
 	if [ ! -d "$in/came" ] || [ "$whose" = own ]; then
 		read -r _ || exit 21
