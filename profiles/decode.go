@@ -165,7 +165,11 @@ func (d *decoder) unknown(group string, k *yaml.Node) {
 		fl.nearest = d.likelyKey(group, k.Value)
 		d.faulty[join(group, fl.nearest)] = true // it is not missing, only misspelt
 	}
-	if fl.nearest == "" {
+	switch f := fieldByKey[group]; {
+	case fl.nearest != "":
+	case f != nil && f.Default == k.Value: // a word that stands instead of a mapping
+		fl.next = fmt.Sprintf("write %s: %s", last(group), k.Value)
+	default:
 		fl.next = where + " has " + strings.Join(keysOf[group], ", ")
 	}
 	d.failAt(k, join(group, k.Value), what, fl)
