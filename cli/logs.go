@@ -63,7 +63,11 @@ func rankNumber(word string, run workbench.RunInfo) (int, error) {
 	}
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 0 || n >= run.WorldSize {
-		return 0, usageError{fmt.Errorf("--rank %s: run %s has ranks 0 to %d; also all and launcher-N", word, run.ID, run.WorldSize-1)}
+		ranks := "only rank 0"
+		if run.WorldSize > 1 {
+			ranks = fmt.Sprintf("ranks 0 to %d", run.WorldSize-1)
+		}
+		return 0, usageError{fmt.Errorf("--rank %s: run %s has %s; also all and launcher-N", word, run.ID, ranks)}
 	}
 	return n, nil
 }
