@@ -39,6 +39,7 @@ type app struct {
 	json     bool
 	plain    bool
 	theme    string
+	glyphs   string
 	readOnly bool
 
 	asking   sync.Mutex

@@ -43,10 +43,14 @@ func (a *app) completions(root *cobra.Command) {
 				_ = c.RegisterFlagCompletionFunc(name, anywhere(words))
 			}
 		}
-		flag("theme", func() []string { return themes })
+		for _, o := range choices {
+			flag(o.flag, func() []string { return o.words })
+		}
 		flag("rank", func() []string { return []string{"all", "0", "launcher-0"} })
 	}
-	_ = root.RegisterFlagCompletionFunc("theme", anywhere(func() []string { return themes }))
+	for _, o := range choices {
+		_ = root.RegisterFlagCompletionFunc(o.flag, anywhere(func() []string { return o.words }))
+	}
 }
 
 func firstArg(words func() []string) completer {

@@ -45,7 +45,7 @@ func TestTheShellCompletesWhatIsThere(t *testing.T) {
 		"plan ": "yaml yml :8", "run --down ": "yaml yml :8", "init ": " :16",
 		"down ": "lab :4", "exec ": "lab :4", "attach ": "lab lab-1 :4", "logs ": "lab lab-1 :4", "stop ": "lab lab-1 :4", "pull ": "lab-1 :4",
 		"ssh ": "lab :4", "ssh lab ": "0 1 :4", "ssh lab 1 ": " :4", "forward ": "lab :4", "forward lab ": "jupyter tensorboard :4",
-		"forward lab j": "jupyter :4", "down lab ": " :4", "run --theme ": "auto dark light :4", "logs --rank ": "all 0 launcher-0 :4",
+		"forward lab j": "jupyter :4", "down lab ": " :4", "run --theme ": "auto dark light :4", "run --glyphs ": "auto unicode ascii :4", "logs --rank ": "all 0 launcher-0 :4",
 		"att": "attach :4",
 	} {
 		words, directive := complete(t, strings.Split(args, " ")...)

@@ -62,7 +62,7 @@ func TestEveryCommandAnswersJSONWithObjectsOnly(t *testing.T) {
 		{"stop", 1, "error"}, {"pull", 1, "error"}, {"down", 1, "error"}, {"down x", 1, "error"}, {"forward", 2, "error"},
 		{"forward x jupyter", 1, "error"}, {"exec x", 2, "error"}, {"ssh x", 2, "error"}, {"completion bash", 2, "error"},
 		{"demo x", 2, "error"}, {"atach", 2, "error"}, {"help atach", 2, "error"}, {"plan --jsn", 2, "error"}, {"--nonsense", 2, "error"},
-		{"demo --theme pink", 2, "error"}, {"down --read-only", 2, "error"}, {"forward x 99 --port 1e5", 2, "error"},
+		{"demo --theme pink", 2, "error"}, {"demo --glyphs utf", 2, "error"}, {"down --read-only", 2, "error"}, {"forward x 99 --port 1e5", 2, "error"},
 	} {
 		t.Run("dlwb "+c.args, func(t *testing.T) {
 			freshHome(t)
@@ -92,7 +92,7 @@ func TestMistakesAreAnsweredWithTheNearestWord(t *testing.T) {
 		"--jsn": "did you mean --json?", "plan --plian": "did you mean --plain?", "logs --folow": "did you mean --follow?",
 		"run --dwon": "did you mean --down?", "logs -x": "dlwb logs has no flag -x", "help atach": "did you mean attach?",
 		"zzzzzz": "dlwb --help lists them", "forward": "usage: dlwb forward CLUSTER [jupyter|tensorboard|PORT[/http]]...",
-		"ls here": `ls got ["here"]; usage: dlwb ls`, "demo --theme pink": "auto, dark, light", "plan train.py": "is a script",
+		"ls here": `ls got ["here"]; usage: dlwb ls`, "demo --theme pink": "auto, dark, light", "demo --glyphs utf": "auto, unicode, ascii", "plan train.py": "is a script",
 	} {
 		freshHome(t)
 		code, stdout, stderr := say(t, strings.Fields(args)...)

@@ -67,6 +67,7 @@ func (a *app) screenFlags(root *cobra.Command) {
 		}
 		if name == "dlwb" || name == "attach" || name == "demo" || name == "run" {
 			c.Flags().StringVar(&a.theme, "theme", "auto", "colours of the screen: auto, dark or light")
+			c.Flags().StringVar(&a.glyphs, "glyphs", "auto", "characters to draw the screen with: auto, unicode or ascii")
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 		}
 	}
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w}, ui.Options{Cluster: o.cluster, ReadOnly: a.readOnly, Theme: a.theme, OpenURL: openURL})
+	res, err := ui.Run(ctx, bench{w}, ui.Options{Cluster: o.cluster, ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: openURL})
 	a.onScreen.Store(false)
 	if err != nil {
 		return err

@@ -105,13 +105,21 @@ func flagFault(c *cobra.Command, err error) error {
 	return usageError{fmt.Errorf("%s has no flag %s%s%s; %s --help lists them", c.CommandPath(), dashes, word, meant, c.CommandPath())}
 }
 
-// themes are what --theme takes.
-var themes = []string{"auto", "dark", "light"}
+// choices are the flags that take one of some words.
+var choices = []struct {
+	flag  string
+	words []string
+}{
+	{"theme", []string{"auto", "dark", "light"}},
+	{"glyphs", []string{"auto", "unicode", "ascii"}},
+}
 
 // checkFlags holds what flags say against what the command can do.
 func (a *app) checkFlags(c *cobra.Command, _ []string) error {
-	if f := c.Flags().Lookup("theme"); f != nil && !slices.Contains(themes, a.theme) {
-		return usageError{fmt.Errorf("--theme %s: it is one of %s", a.theme, strings.Join(themes, ", "))}
+	for _, o := range choices {
+		if f := c.Flags().Lookup(o.flag); f != nil && !slices.Contains(o.words, f.Value.String()) {
+			return usageError{fmt.Errorf("--%s %s: it is one of %s", o.flag, f.Value, strings.Join(o.words, ", "))}
+		}
 	}
 	if why := textOnly(c); a.json && why != "" {
 		return usageError{fmt.Errorf("%s has no --json: %s", c.CommandPath(), why)}

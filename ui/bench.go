@@ -119,6 +119,7 @@ type Options struct {
 	StartPath string                 // start this profile at once
 	ReadOnly  bool                   // look, change nothing
 	Theme     string                 // "auto", "dark" or "light"
+	Glyphs    string                 // "auto", "unicode" or "ascii"
 	OpenURL   func(url string) error // opens a browser; nil where there is none
 	// Here is the profile of the present directory; empty when it has none.
 	Here string

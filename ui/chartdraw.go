@@ -53,7 +53,7 @@ func (m *Model) oneChart(group []*curve, w, h int, first bool) []string {
 // chartOf is the chart of one quantity.
 func (m *Model) chartOf(group []*curve, a axis) plot.Chart {
 	s, v := m.styles, &m.ses.charts
-	c := plot.Chart{NoLegend: true, XLabel: a.String(), AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
+	c := plot.Chart{ASCII: m.ascii, NoLegend: true, XLabel: a.String(), AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
 		Empty: "no value that is a number", LogY: v.logY, Ends: true, FormatY: number}
 	if a == axisTime {
 		c.Seconds, c.FormatX = true, a.number
@@ -133,6 +133,9 @@ func (m *Model) chartTitle(group []*curve, a axis, view string, w int) string {
 // number that stands in the curve: colour is not all that tells them apart.
 func (m *Model) curveTitle(group []*curve, i int, cv *curve, a axis) string {
 	sign := "━"
+	if m.ascii {
+		sign = "*" // as the curve is drawn
+	}
 	if len(group) > 1 {
 		sign = fmt.Sprint(i + 1)
 	}

@@ -46,14 +46,25 @@ func (m *Model) View() tea.View {
 }
 
 func (m *Model) windowTitle() string {
-	if t := m.title(); t != "" {
-		return "dlwb " + t
+	t := m.title()
+	switch {
+	case t == "":
+		return "dlwb"
+	case m.ascii:
+		return "dlwb " + inASCII(t)
 	}
-	return "dlwb"
+	return "dlwb " + t
 }
 
 // Frame is the text of the present frame, styled.
 func (m *Model) Frame() string {
+	if m.ascii {
+		return inASCII(m.frame())
+	}
+	return m.frame()
+}
+
+func (m *Model) frame() string {
 	if m.w <= 0 || m.h <= 0 {
 		return ""
 	}

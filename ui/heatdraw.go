@@ -342,7 +342,7 @@ func (p *heatPage) halves(up, low []heatCell) string {
 	for i := range up {
 		sign, on := "▀", ""
 		switch u, l := up[i], low[i]; {
-		case !u.known || !l.known || u.value != u.value || l.value != l.value, p.colourless:
+		case !u.known || !l.known || u.value != u.value || l.value != l.value, p.colourless || p.ascii:
 			worse := u
 			if !l.known || l.value != l.value || l.value < u.value {
 				worse = l

@@ -26,6 +26,8 @@ type Model struct {
 	mouse  bool
 	// colourless says that the terminal shows no colour, or was asked not to.
 	colourless bool
+	// ascii says that the terminal shows ASCII only, or was asked to.
+	ascii bool
 
 	path    []place // where we are, and how we came there
 	scroll  map[place]int
@@ -68,8 +70,9 @@ func New(ctx context.Context, bench Bench, opts Options) *Model {
 	return &Model{
 		ctx: ctx, bench: bench, opts: opts, clock: clock, table: commands(),
 		now: clock.Now(), styles: newStyles(opts.Theme != "light"), mouse: true,
-		home: homeView{here: opts.Here},
-		path: []place{atHome}, scroll: map[place]int{}, doing: map[int]wish{},
+		home:  homeView{here: opts.Here},
+		ascii: opts.Glyphs == "ascii",
+		path:  []place{atHome}, scroll: map[place]int{}, doing: map[int]wish{},
 	}
 }
 
@@ -105,6 +108,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.w, m.h = msg.Width, msg.Height
 	case tea.ColorProfileMsg:
 		m.colourless = msg.String() == "Ascii" || msg.String() == "NoTTY"
+	case tea.EnvMsg:
+		if m.opts.Glyphs == "" || m.opts.Glyphs == "auto" {
+			m.ascii = onlyASCII(msg)
+		}
 	case tea.BackgroundColorMsg:
 		m.styles = newStyles(msg.IsDark())
 	case tea.KeyPressMsg:

@@ -74,7 +74,7 @@ func wrapInk(on ink, text string, w int) []string {
 }
 
 func (t *trial) chart(m *Model, w, h int) []string {
-	c := plot.Chart{NoLegend: true, Ends: true, FormatY: number, AxisStyle: m.styles.Axis, GapStyle: m.styles.Gap,
+	c := plot.Chart{ASCII: m.ascii, NoLegend: true, Ends: true, FormatY: number, AxisStyle: m.styles.Axis, GapStyle: m.styles.Gap,
 		Series: []plot.Line{{Series: &t.values, Style: lipgloss.NewStyle().Foreground(m.styles.Series[0])}}}
 	return strings.Split(c.Draw(w, h), "\n")
 }

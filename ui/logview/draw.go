@@ -69,7 +69,7 @@ func (v *View) unwrapped(b *strings.Builder, n int64, l *line, p pens) string {
 	b.Reset()
 	left, right := 0, 0 // cells taken by marks
 	if v.x > 0 && l.text != "" && v.w > 2 {
-		b.WriteString(p.note[0] + v.glyph("‹", "<") + p.note[1])
+		b.WriteString(p.note[0] + "‹" + p.note[1])
 		left = 1
 	}
 	if end, stop := l.byteAt(v.x + v.w); v.w > 2 && (end < len(l.text) || stop > v.x+v.w) {
@@ -85,16 +85,9 @@ func (v *View) unwrapped(b *strings.Builder, n int64, l *line, p pens) string {
 	used += v.segment(b, n, l, from, len(l.text), v.w-right-used, p)
 	b.WriteString(spaces(v.w - right - used))
 	if right > 0 {
-		b.WriteString(p.note[0] + v.glyph("›", ">") + p.note[1])
+		b.WriteString(p.note[0] + "›" + p.note[1])
 	}
 	return b.String()
-}
-
-func (v *View) glyph(unicode, ascii string) string {
-	if v.ASCII {
-		return ascii
-	}
-	return unicode
 }
 
 // segment writes bytes from to end of a line, at most room cells, with the

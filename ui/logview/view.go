@@ -12,7 +12,6 @@ type View struct {
 	Log    *Log
 	Follow bool   // stay at the end; scrolling up ends it, reaching the end begins it
 	Empty  string // what to say while there are no lines
-	ASCII  bool   // draw marks with ASCII only
 
 	wrap   bool
 	x      int   // first column shown when not wrapping

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,12 +87,29 @@ func (c *Chart) entry(i int, l Line, form extremes) string {
 
 func (c *Chart) legendMark(i int) string {
 	if c.ASCII {
-		return asciiMarks[i%len(asciiMarks) : i%len(asciiMarks)+1]
+		return string(c.asciiMarks()[i])
 	}
 	if n := c.numbers(); len(n) > 1 && len(n) <= 9 {
 		return strconv.Itoa(slices.Index(n, i) + 1)
 	}
 	return "━"
+}
+
+// asciiMarks are what the lines of Series are drawn with where there is no braille
+// and maybe no colour: their numbers, where they have some.
+func (c *Chart) asciiMarks() []byte {
+	marks, numbers := bytes.Repeat([]byte("."), len(c.Series)), c.numbers()
+	for k, i := range numbers {
+		switch n := len(numbers); {
+		case n == 1:
+			marks[i] = '*'
+		case n <= 9:
+			marks[i] = '1' + byte(k)
+		default:
+			marks[i] = "*+ox#@%&"[k%8]
+		}
+	}
+	return marks
 }
 
 // oneLine makes a name fit for a row: names of metrics come from the nodes.

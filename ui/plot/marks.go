@@ -136,7 +136,7 @@ func (f *frame) labelEnds() {
 			continue
 		}
 		text := f.value(y)
-		if n := len(numbers); n > 1 && n <= 9 && !f.ASCII {
+		if n := len(numbers); n > 1 && n <= 9 {
 			text = string('1'+rune(k)) + " " + text
 		}
 		f.ends = append(f.ends, end{line: i, text: text, row: f.rowOf(y)})

@@ -6,9 +6,6 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// asciiMarks name the curves where there is no braille and maybe no colour.
-const asciiMarks = "*+ox#@%&"
-
 // paint gives text a style without lipgloss's work on layout, which would cost
 // more than the whole chart.
 func paint(s lipgloss.Style, text string) string {
@@ -90,6 +87,10 @@ func (f *frame) glyph(unicode, ascii string) string {
 func (f *frame) plotRow(b *strings.Builder, y int, open [][2]string) {
 	c := &f.canvas
 	last := uint8(0)
+	var marks []byte
+	if f.ASCII {
+		marks = f.asciiMarks()
+	}
 	for x := range c.w {
 		i := y*c.w + x
 		if p := c.pens[i]; p != last && (c.bits[i] != 0 || c.marks[i] != 0) {
@@ -103,7 +104,7 @@ func (f *frame) plotRow(b *strings.Builder, y int, open [][2]string) {
 		case c.bits[i] == 0:
 			b.WriteByte(' ')
 		case f.ASCII:
-			b.WriteByte(asciiMarks[(int(c.pens[i])-1)%len(asciiMarks)])
+			b.WriteByte(marks[int(c.pens[i])-1])
 		default:
 			b.WriteRune(rune(0x2800) + rune(c.bits[i]))
 		}
