@@ -159,17 +159,21 @@ func TestARankGetsOneTermAndItsGrace(t *testing.T) {
 	})
 }
 
-// As a torchrun does that ends the process groups of its ranks.
-func TestARankWhoseWrapperGetsTheSameTermIsRecordedAsItEnded(t *testing.T) {
+// Launchers end a rank by its wrapper, or its whole process group at once.
+func TestARankThatALauncherEndsIsRecordedAsItEnded(t *testing.T) {
 	inEachShell(t, func(t *testing.T, b *box) {
 		must(t, os.MkdirAll(b.file(""), 0o700))
-		for range 15 {
+		for i := range 20 {
 			rank := exec.Command(filepath.Join(b.bin, "sh"), filepath.Join(b.home, ".dlwb/bin/rank"), b.file(""), "sleep", "30")
 			rank.Env = append(slices.Clone(b.env), "RANK=0")
 			rank.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			must(t, rank.Start())
 			within(t, 10*time.Second, "the start of the rank", func() bool { return strings.Contains(b.read("status"), "rank 0 started") })
-			must(t, syscall.Kill(-rank.Process.Pid, syscall.SIGTERM))
+			target := -rank.Process.Pid
+			if i%4 == 0 {
+				target = rank.Process.Pid
+			}
+			must(t, syscall.Kill(target, syscall.SIGTERM))
 			_ = rank.Wait()
 			if code := rank.ProcessState.ExitCode(); code != 143 || !strings.HasPrefix(b.read("rank-0.exit"), "143 TERM ") {
 				t.Fatalf("exit code %d, recorded as %q", code, b.read("rank-0.exit"))
