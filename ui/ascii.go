@@ -6,6 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/dlwb/dlwb/ui/plot"
 )
 
 // onlyASCII is whether a terminal, by its environment, shows little more than
@@ -32,6 +34,14 @@ func onlyASCII(env tea.EnvMsg) bool {
 	return false
 }
 
+// glyphs are those of a history.
+func (m *Model) glyphs() plot.Glyphs {
+	if m.ascii {
+		return plot.ASCII
+	}
+	return plot.Unicode
+}
+
 // standIns are the signs we draw with, and what each is in ASCII.
 var standIns = func() map[rune]byte {
 	all := map[rune]byte{}
@@ -40,7 +50,7 @@ var standIns = func() map[rune]byte {
 		plain byte
 	}{
 		{"━═", '='}, {"─┄╌╸╺–—−▏▎▍", '-'}, {"│┃┆▐", '|'}, {"╭╮╰╯└┘┌┐┬┴┤├┼✓", '+'}, {"█▌▋▊▉■", '#'}, {"▓", '%'}, {"░", ':'},
-		{"▁", '_'}, {"▂·…", '.'}, {"▃", '-'}, {"▄", '='}, {"▅▒", '+'}, {"▆•●★", '*'}, {"◆", 'B'}, {"▇", '#'}, {"▀", '"'},
+		{"·…", '.'}, {"▒", '+'}, {"•●★", '*'}, {"◆", 'B'}, // best, as in a chart
 		{"○◐◌", 'o'}, {"×✗", 'x'}, {"›→▶", '>'}, {"‹←", '<'}, {"↑▲", '^'}, {"↓▼", 'v'},
 		{"╱⠙⠴⠏", '/'}, {"╲⠸⠧", '\\'}, {"⠋⠼⠇", '|'}, {"⠹⠦", '-'}, // a spinner turns
 		{"“”", '"'}, {"‘’", '\''}, {"°\u00a0", ' '},

@@ -46,14 +46,11 @@ func (m *Model) View() tea.View {
 }
 
 func (m *Model) windowTitle() string {
-	t := m.title()
-	switch {
-	case t == "":
-		return "dlwb"
-	case m.ascii:
-		return "dlwb " + inASCII(t)
+	t := strings.TrimSuffix("dlwb "+m.title(), " ")
+	if m.ascii {
+		return inASCII(t)
 	}
-	return "dlwb " + t
+	return t
 }
 
 // Frame is the text of the present frame, styled.

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/ui/plot"
 )
 
 // Node panels come in four densities. The densest that needs no more rows
@@ -291,7 +290,7 @@ func (m *Model) gpuBars(s *metrics.Sample) string {
 			b.WriteString("?")
 			continue
 		}
-		b.WriteString(plot.Sparkline([]float64{*g.Util}, 1, 100*headroom))
+		b.WriteString(m.glyphs().Sparkline([]float64{*g.Util}, 1, 100*headroom))
 	}
 	return m.styles.Trace.of(b.String())
 }
@@ -350,7 +349,7 @@ func (m *Model) spark(t trace, w int, limit float64, grey bool) string {
 			}
 		}
 	}
-	text := fit(plot.Sparkline(t, w, limit*headroom), w)
+	text := fit(m.glyphs().Sparkline(t, w, limit*headroom), w)
 	if grey {
 		return m.styles.Faint.of(text) + " "
 	}

@@ -86,28 +86,23 @@ func (c *Chart) entry(i int, l Line, form extremes) string {
 }
 
 func (c *Chart) legendMark(i int) string {
-	if c.ASCII {
-		return string(c.asciiMarks()[i])
-	}
-	if n := c.numbers(); len(n) > 1 && len(n) <= 9 {
-		return strconv.Itoa(slices.Index(n, i) + 1)
+	n := c.numbers()
+	k := slices.Index(n, i)
+	switch {
+	case len(n) > 1 && len(n) <= 9:
+		return strconv.Itoa(k + 1)
+	case c.ASCII:
+		return "*+ox#@%&"[k%8 : k%8+1]
 	}
 	return "━"
 }
 
 // asciiMarks are what the lines of Series are drawn with where there is no braille
-// and maybe no colour: their numbers, where they have some.
+// and maybe no colour: what the legend says, and dots for what lies behind.
 func (c *Chart) asciiMarks() []byte {
-	marks, numbers := bytes.Repeat([]byte("."), len(c.Series)), c.numbers()
-	for k, i := range numbers {
-		switch n := len(numbers); {
-		case n == 1:
-			marks[i] = '*'
-		case n <= 9:
-			marks[i] = '1' + byte(k)
-		default:
-			marks[i] = "*+ox#@%&"[k%8]
-		}
+	marks := bytes.Repeat([]byte("."), len(c.Series))
+	for _, i := range c.numbers() {
+		marks[i] = c.legendMark(i)[0]
 	}
 	return marks
 }

@@ -24,6 +24,10 @@ func (f *frame) rows() []string {
 	labels := f.labelsByRow()
 	open := f.pens()
 	ends := f.endsByRow(open)
+	var marks []byte
+	if f.ASCII {
+		marks = f.asciiMarks()
+	}
 	axisOpen, axisShut := pen(f.AxisStyle)
 	out := make([]string, 0, f.h)
 	var b strings.Builder
@@ -32,7 +36,7 @@ func (f *frame) rows() []string {
 		if f.left > 0 {
 			b.WriteString(axisOpen + f.axisCell(labels[y]) + axisShut)
 		}
-		f.plotRow(&b, y, open)
+		f.plotRow(&b, y, open, marks)
 		b.WriteString(ends[y])
 		out = append(out, b.String())
 	}
@@ -84,13 +88,9 @@ func (f *frame) glyph(unicode, ascii string) string {
 }
 
 // plotRow writes one row of the canvas, each run of one curve in one go.
-func (f *frame) plotRow(b *strings.Builder, y int, open [][2]string) {
+func (f *frame) plotRow(b *strings.Builder, y int, open [][2]string, marks []byte) {
 	c := &f.canvas
 	last := uint8(0)
-	var marks []byte
-	if f.ASCII {
-		marks = f.asciiMarks()
-	}
 	for x := range c.w {
 		i := y*c.w + x
 		if p := c.pens[i]; p != last && (c.bits[i] != 0 || c.marks[i] != 0) {
