@@ -52,6 +52,7 @@ type drive struct {
 	data    clusterData
 	made    bool // this drive began the cluster
 	resumed bool // the command has what the profile adds for going on
+	behind  bool // it goes on behind a screen, and whoever leaves that leaves what runs
 	link    *link
 	active  context.CancelFunc // ends the word to the nodes that somebody is at work
 	outcome Outcome
@@ -82,12 +83,14 @@ func (w *Workbench) Start(ctx context.Context, path string) (string, error) {
 	return plan.Cluster, w.StartPlan(ctx, plan, Goal{})
 }
 
-// StartPlan is Do in the background.
+// StartPlan is Do in the background, behind a screen. Close ends the watching of it:
+// a run that trains goes on, and its cluster stays, whatever the goal says.
 func (w *Workbench) StartPlan(ctx context.Context, plan *Plan, goal Goal) error {
 	d, err := w.begin(ctx, plan, goal)
 	if err != nil {
 		return err
 	}
+	d.behind = true
 	w.background(func(ctx context.Context) {
 		defer d.release()
 		_, _ = d.finish(ctx, d.steps(ctx)) // events tell what came of it
@@ -353,7 +356,7 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 	}
 	trained := d.outcome.Run != ""
 	leave := trained || !d.made || d.goal.Keep && d.link != nil
-	detached := trained && errors.Is(err, context.Canceled) && !d.goal.Down
+	detached := trained && errors.Is(err, context.Canceled) && (d.behind || !d.goal.Down)
 	switch {
 	case detached, !d.goal.Down && (err == nil || leave):
 		if err != nil && !detached {

@@ -154,6 +154,26 @@ func TestJourneyInARealTerminal(t *testing.T) {
 	e.restored()
 }
 
+// Who quits was told that clusters stay, also of one that would go in the end.
+func TestLeavingTheScreenLeavesWhatRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on two nodes in a terminal")
+	}
+	needed(t, "tmux", "python3")
+	e := journey(t)
+	e.press(dlwb().Path+" run --down; echo code $?", "Enter")
+	e.see(20*time.Second, "● training", "rank 0 on node0")
+	e.press("C-c")
+	e.see(3*time.Second, "Quit dlwb?", "Clusters stay", "› Stay")
+	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
+	e.press("Tab")
+	e.see(3*time.Second, "› Quit")
+	e.press("Enter")
+	e.see(5*time.Second, "cluster journey is still up", "code 0")
+	e.press("clear; "+dlwb().Path+" ls", "Enter")
+	e.see(5*time.Second, "journey  running", "2 alive")
+}
+
 // restored holds what a program owes the terminal it leaves.
 func (e *terminal) restored() {
 	e.t.Helper()
