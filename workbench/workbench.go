@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/ownfile"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -61,14 +63,12 @@ func DefaultDir() (string, error) {
 
 // Open opens the state directory and makes it when it is not there.
 func Open(o Options) (*Workbench, error) {
+	if err := secure(o.Dir); err != nil {
+		return nil, err
+	}
 	db, err := store.Open(filepath.Join(o.Dir, "dlwb.sqlite"))
 	if err != nil {
 		return nil, err
-	}
-	for _, d := range []string{"locks", "runs"} {
-		if err := os.MkdirAll(filepath.Join(o.Dir, d), 0o700); err != nil {
-			return nil, errors.Join(fmt.Errorf("make the state directory: %w", err), db.Close())
-		}
 	}
 	w := &Workbench{
 		dir: o.Dir, db: db, providers: map[string]cloud.Provider{},
@@ -80,6 +80,22 @@ func Open(o Options) (*Workbench, error) {
 		w.providers[p.Kind()] = p
 	}
 	return w, nil
+}
+
+// secure makes the state directory, and refuses one that another user of this
+// machine can change: keys, host keys and what is trusted are read from there.
+func secure(dir string) error {
+	for _, d := range []string{"", "locks", "runs"} {
+		if err := ownfile.MakeDir(filepath.Join(dir, d)); err != nil {
+			return fmt.Errorf("open the state directory: %w", err)
+		}
+	}
+	for _, d := range []string{"dlwb.sqlite", "keys", "forwards"} {
+		if err := ownfile.Check(filepath.Join(dir, d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("open the state directory: %w", err)
+		}
+	}
+	return nil
 }
 
 // Close ends what runs in the background and closes the store. Clusters and

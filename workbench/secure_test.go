@@ -1,0 +1,66 @@
+//go:build unix
+
+package workbench
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestStateThatAnotherUserCanChangeIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		mode os.FileMode
+	}{{"", 0o777}, {"", 0o777 | os.ModeSticky}, {"runs", 0o777}, {"keys", 0o777}, {"forwards", 0o777}, {"dlwb.sqlite", 0o666}} {
+		dir := filepath.Join(t.TempDir(), "state")
+		w, err := Open(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		at := filepath.Join(dir, c.name)
+		if c.name == "keys" || c.name == "forwards" {
+			if err := os.Mkdir(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(at, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		w, err = Open(Options{Dir: dir})
+		if err == nil {
+			_ = w.Close()
+			t.Errorf("%q with mode %o was opened", c.name, c.mode)
+		} else if !strings.Contains(err.Error(), "can be written by other users") || !strings.Contains(err.Error(), "chmod go-w "+at) {
+			t.Errorf("%q with mode %o: %v", c.name, c.mode, err)
+		}
+	}
+}
+
+func TestStateIsClosedToOtherUsers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if info, err := d.Info(); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s is %v, %v", path, info.Mode(), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
