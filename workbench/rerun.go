@@ -11,6 +11,7 @@ import (
 
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/workbench/gitread"
 )
 
 // Rerun is a run that is to be done again.
@@ -23,8 +24,6 @@ type Rerun struct {
 	// Checkout is the directory that the code of then was put into; empty when
 	// the code directory is used as it is.
 	Checkout string
-
-	repo gitRepo
 }
 
 // Goal is a goal with what doing a run again adds to it.
@@ -38,13 +37,7 @@ func (r *Rerun) Close() error {
 	if r.Checkout == "" {
 		return nil
 	}
-	ctx := context.Background()
-	_, err := r.repo.run(ctx, nil, "worktree", "remove", "--force", r.Checkout)
-	if err != nil {
-		err = os.RemoveAll(r.Checkout)
-		_, prune := r.repo.run(ctx, nil, "worktree", "prune")
-		err = errors.Join(err, prune)
-	}
+	err := os.RemoveAll(r.Checkout)
 	r.Checkout = ""
 	if err != nil {
 		return fmt.Errorf("remove the checkout of run %s: %w", r.Run, err)
@@ -72,7 +65,7 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &Rerun{Run: run, Differs: []string{}, repo: gitIn(p.CodeDir())}
+	r := &Rerun{Run: run, Differs: []string{}}
 	if was := recipe.ProfileHash; was != "" && fileHash(recipe.ProfilePath) != was {
 		r.Differs = append(r.Differs, "the profile "+recipe.ProfilePath+" is not as it was; the one of then is used")
 	}
@@ -83,7 +76,7 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 		return nil, &Fault{What: "check out the code of run " + run, Node: -1, Why: "it is not known which commit it ran: " + strings.Join(recipe.Notes, "; "),
 			Next: "leave --checkout out to use the code as it is now"}
 	case checkout && len(differs) > 0:
-		if err := r.checkout(ctx, w, recipe); err != nil {
+		if err := r.checkout(ctx, w, p.CodeDir(), recipe); err != nil {
 			return nil, err
 		}
 		p.Code.Dir = filepath.Join(r.Checkout, filepath.FromSlash(recipe.Git.Prefix))
@@ -123,7 +116,7 @@ func codeDiffers(then, now *GitState) []string {
 }
 
 // checkout puts the code of a recipe into a directory of its own.
-func (r *Rerun) checkout(ctx context.Context, w *Workbench, recipe Recipe) error {
+func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, recipe Recipe) error {
 	g := recipe.Git
 	fail := func(err error) error {
 		f := &Fault{What: "check out the code of run " + r.Run, Node: -1, Why: err.Error(), Next: "leave --checkout out to use the code as it is now"}
@@ -141,14 +134,38 @@ func (r *Rerun) checkout(ctx context.Context, w *Workbench, recipe Recipe) error
 		return fail(err)
 	}
 	r.Checkout = dir
-	if _, err := r.repo.run(ctx, nil, "worktree", "add", "--detach", "--force", dir, g.Commit); err != nil {
+	if err := r.fill(ctx, codeDir, g); err != nil {
 		return fail(err)
+	}
+	return nil
+}
+
+// fill puts a commit into the directory of the checkout, with what was not
+// committed on top.
+func (r *Rerun) fill(ctx context.Context, codeDir string, g *GitState) error {
+	repo, err := gitread.Open(ctx, codeDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = repo.Close() }()
+	kept, err := repo.CheckOut(ctx, r.Checkout, g.Commit)
+	if err != nil {
+		return err
+	}
+	if len(kept) > 0 {
+		r.Differs = append(r.Differs, fmt.Sprintf("%d files are kept by a filter of git (such as Git LFS), and are checked out as they are kept: %s",
+			len(kept), strings.Join(kept[:min(3, len(kept))], ", ")))
 	}
 	if g.Diff == "" {
 		return nil
 	}
-	if _, err := gitIn(dir).feed(ctx, []byte(g.Diff), nil, "apply", "--binary", "--whitespace=nowarn", "-"); err != nil {
-		return fail(fmt.Errorf("what was not committed can't be applied: %w", err))
+	out, err := gitread.Open(ctx, r.Checkout)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }()
+	if err := out.Apply(ctx, []byte(g.Diff)); err != nil {
+		return fmt.Errorf("what was not committed can't be applied: %w", err)
 	}
 	return nil
 }
