@@ -210,14 +210,36 @@ func (a *app) confirmHost(host, fingerprint string) bool {
 
 // ask asks whoever sits at the terminal, one question at a time.
 func (a *app) ask(question string) string {
+	said, _ := a.askUntil(question)
+	return said
+}
+
+// askUntil is ask; it tells, too, whether Ctrl-C ended the question.
+func (a *app) askUntil(question string) (said string, interrupted bool) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	if a.answers == nil {
 		a.answers = bufio.NewReader(a.in)
 	}
 	fmt.Fprint(a.err, question)
-	line, _ := a.answers.ReadString('\n')
-	return strings.TrimSpace(line)
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, endings()...)
+	defer signal.Stop(ended)
+	typed := make(chan string, 1)
+	go func() {
+		line, err := a.answers.ReadString('\n')
+		if err != nil { // half a line is no answer
+			line = ""
+		}
+		typed <- line
+	}()
+	select {
+	case line := <-typed:
+		return strings.TrimSpace(line), false
+	case <-ended:
+		fmt.Fprintln(a.err)
+		return "", true
+	}
 }
 
 // askPassphrase asks for the passphrase of a key, without showing it. Where

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -12,19 +13,26 @@ import (
 )
 
 func (a *app) stopCommand() *cobra.Command {
-	var machines bool
+	var machines, yes bool
 	c := &cobra.Command{
 		Use: "stop [RUN|CLUSTER]", Short: "end a run and keep its cluster", Args: cobra.MaximumNArgs(1),
 		Long: `Ends a run; its cluster stays up and goes on to cost what it costs. With
 --machines the cluster's machines are stopped too, where the provider can do
-that: their disks stay and only those cost, until dlwb start or dlwb down.`,
+that: their disks stay and only those cost, until dlwb start or dlwb down.
+
+On a terminal it shows what ends and asks first.`,
 		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 			if machines {
-				return a.switchMachines(ctx, w, arg(args, 0), w.StopMachines)
+				return a.stopMachines(ctx, w, arg(args, 0), yes)
 			}
 			run, err := w.FindRun(arg(args, 0))
 			if err != nil {
 				return err
+			}
+			if run.EndedAt == nil {
+				if err := a.agree(ctx, yes, run.StopQuestion()); err != nil {
+					return err
+				}
 			}
 			if err := w.Stop(ctx, run.ID); err != nil {
 				return err
@@ -36,33 +44,80 @@ that: their disks stay and only those cost, until dlwb start or dlwb down.`,
 		}),
 	}
 	c.Flags().BoolVar(&machines, "machines", false, "stop the machines of the cluster too, and keep their disks")
+	yesFlag(c, &yes)
 	return c
 }
 
+// stopMachines stops the machines of a cluster when that is agreed to.
+func (a *app) stopMachines(ctx context.Context, w *workbench.Workbench, cluster string, yes bool) error {
+	q, err := w.AskStopMachines(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if err := a.agree(ctx, yes, q); err != nil {
+		return err
+	}
+	return a.switchMachines(ctx, w, cluster, w.StopMachines)
+}
+
 func (a *app) downCommand() *cobra.Command {
-	var all bool
+	var all, yes bool
 	c := &cobra.Command{
 		Use: "down [CLUSTER]", Short: "remove a cluster and everything in it, and prove it", Args: cobra.MaximumNArgs(1),
+		Long: `Removes a cluster and everything in it, looks again, and prints the receipt. A run
+that is going on is stopped first, and its results are brought home.
+
+On a terminal it shows what goes, what of it is not saved, and what it costs to
+keep, and asks first: the name of the cluster is to be typed where a run is
+going on, or it costs more than $1 an hour. --yes answers for scripts. Where
+the input is no terminal, and with --json, nothing is asked: a script means
+what it says.`,
 	}
 	c.Flags().BoolVar(&all, "all", false, "every cluster")
+	yesFlag(c, &yes)
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
-		names := []string{arg(args, 0)}
-		if all {
-			clusters, err := w.Clusters(ctx)
-			if err != nil {
+		names, err := a.toRemove(ctx, w, args, all)
+		if err != nil {
+			return err
+		}
+		if !yes && a.asks() {
+			var questions []workbench.Question
+			for _, name := range names {
+				q, err := w.AskDown(ctx, name)
+				if err != nil {
+					return err
+				}
+				questions = append(questions, q)
+			}
+			if err := a.agree(ctx, yes, questions...); err != nil {
 				return err
-			}
-			names = nil
-			for _, c := range clusters {
-				names = append(names, c.Name)
-			}
-			if len(names) == 0 {
-				a.hint("there are no clusters")
 			}
 		}
 		return a.downAll(ctx, w, names)
 	})
 	return c
+}
+
+// toRemove are the clusters that a command line of down names.
+func (a *app) toRemove(ctx context.Context, w *workbench.Workbench, args []string, all bool) ([]string, error) {
+	if !all {
+		return []string{arg(args, 0)}, nil
+	}
+	if len(args) > 0 {
+		return nil, usageError{errors.New("--all is every cluster: leave the name out, or --all")}
+	}
+	clusters, err := w.Clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	if len(names) == 0 {
+		a.hint("there are no clusters")
+	}
+	return names, nil
 }
 
 // downAll removes clusters one after the other. One that can't be removed does

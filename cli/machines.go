@@ -75,11 +75,11 @@ directory, say. It asks before it removes anything; what belongs to others is
 shown and never touched; a region that could not be looked into is named.`,
 		Args: cobra.NoArgs,
 	}
-	c.Flags().BoolVar(&yes, "yes", false, "remove without asking what was made on this machine")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "remove without asking what was made on this machine")
 	c.Flags().BoolVar(&everywhere, "other-hosts", false, "with --yes: also what was made on another machine, which may still use it")
 	c.Flags().BoolVar(&now, "now", false, "look once; what was made in the last minutes may not be seen yet")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, _ []string) error {
-		g := collecting{app: a, w: w, yes: yes, everywhere: everywhere}
+		g := collecting{ctx: ctx, app: a, w: w, yes: yes, everywhere: everywhere}
 		if err := g.until(ctx, now); err != nil {
 			return err
 		}
@@ -97,6 +97,7 @@ shown and never touched; a region that could not be looked into is named.`,
 
 // collecting is one gc.
 type collecting struct {
+	ctx             context.Context
 	app             *app
 	w               *workbench.Workbench
 	yes, everywhere bool
@@ -180,10 +181,7 @@ func (g *collecting) agreed(o cloud.Orphan) bool {
 	if g.yes {
 		return g.everywhere || o.Host == host
 	}
-	if g.app.json || !g.app.atTerminal() {
-		return false
-	}
-	return strings.EqualFold(g.app.ask("remove all of it? [y/N] "), "y")
+	return g.app.asks() && g.app.agree(g.ctx, false, workbench.CollectQuestion(o)) == nil
 }
 
 func writeOrphan(out io.Writer, o cloud.Orphan) {

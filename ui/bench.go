@@ -56,8 +56,20 @@ type Bench interface {
 	// StartMachines starts them again.
 	StopMachines(ctx context.Context, cluster string) error
 	StartMachines(ctx context.Context, cluster string) error
+	Asker
 	Drafter
 	Recorder
+}
+
+// Asker says what is to be asked before something is destroyed. It reads what
+// is on record and changes nothing.
+type Asker interface {
+	// AskDown asks whether a cluster may be removed.
+	AskDown(ctx context.Context, cluster string) (workbench.Question, error)
+	// AskStop asks whether a run may be ended.
+	AskStop(ctx context.Context, run string) (workbench.Question, error)
+	// AskStopMachines asks whether the machines of a cluster may be stopped.
+	AskStopMachines(ctx context.Context, cluster string) (workbench.Question, error)
 }
 
 // Recorder is what keeps runs and tells them apart.

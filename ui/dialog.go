@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"sort"
 	"strings"
 	"time"
@@ -30,6 +29,11 @@ type choice struct {
 	focus   int
 	opened  time.Time
 	swallow bool
+	// name must be typed before the last answer can be given; empty where
+	// picking it is enough.
+	name, typed string
+	gen         int  // of the question that fills it; 0 for none
+	waits       bool // for that question: nothing can be agreed to yet
 }
 
 type answer struct {
@@ -54,29 +58,71 @@ func (c *choice) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 			return m.quit()
 		}
 		return m.askQuit()
-	case "left", "shift+tab", "h", "up", "k":
-		c.focus = (c.focus + len(c.answers) - 1) % len(c.answers)
-	case "right", "tab", "l", "down", "j":
-		c.focus = (c.focus + 1) % len(c.answers)
-	case "y":
-		return m.say("info", "arrows pick an answer, enter gives it, esc leaves everything as it is")
+	case "left", "shift+tab", "up":
+		c.turn(-1)
+	case "right", "tab", "down":
+		c.turn(1)
 	case "enter":
 		m.closeDialog()
 		if do := c.answers[c.focus].do; do != nil {
 			return do(m)
 		}
+	default:
+		return c.letter(m, k)
 	}
 	return nil
+}
+
+// letter takes a key that stands for a letter: part of a name where one is to
+// be typed, else the keys that move as arrows do.
+func (c *choice) letter(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	if c.name != "" {
+		c.typed = edit(c.typed, k)
+		c.focus = 0
+		if c.agreed() {
+			c.focus = len(c.answers) - 1
+		}
+		return nil
+	}
+	switch k.String() {
+	case "h", "k":
+		c.turn(-1)
+	case "l", "j":
+		c.turn(1)
+	case "y":
+		return m.say("info", "arrows pick an answer, enter gives it, esc leaves everything as it is")
+	}
+	return nil
+}
+
+// agreed reports whether the name was typed that the last answer needs.
+func (c *choice) agreed() bool { return !c.waits && (c.name == "" || c.typed == c.name) }
+
+// turn moves the focus; what is not agreed to can't be reached.
+func (c *choice) turn(d int) {
+	n := len(c.answers)
+	if !c.agreed() {
+		n--
+	}
+	c.focus = (c.focus + d + n) % n
 }
 
 func (c *choice) draw(m *Model, w, h int) block {
 	inner := clamp(w-8, 1, 64)
 	lines := []string{m.styles.Strong.of(cut(c.title, inner)), ""}
 	body := c.body(m, inner)
-	if room := h - 7; len(body) > room && room > 0 {
+	room := h - 7
+	if c.name != "" {
+		room -= 2
+	}
+	if len(body) > room && room > 0 {
 		body = append(body[:room-1:room-1], m.styles.Dim.of("…"))
 	}
 	lines = append(lines, body...)
+	if c.name != "" {
+		lines = append(lines, "", cut(m.styles.Dim.of("type ")+m.styles.Strong.of(c.name)+m.styles.Dim.of(" to agree  ")+
+			word(c.typed)+m.styles.Cursor.of(" "), inner))
+	}
 	lines = append(lines, "", c.buttons(m))
 	return boxed(m, lines, inner)
 }
@@ -117,79 +163,6 @@ func (m *Model) faultDialog(f workbench.Fault) dialog {
 	}
 }
 
-// askTeardown asks once: what goes, what is not saved, what it costs to keep.
-func (m *Model) askTeardown() tea.Cmd {
-	t := m.teardownTarget()
-	answers := []answer{{name: "Cancel"}, {name: "Tear down", do: func(m *Model) tea.Cmd { return m.tearDown(t.name) }}}
-	m.openDialog(&choice{
-		title:   "Tear down " + t.name + "?",
-		body:    t.text,
-		answers: answers,
-		opened:  m.clock.Now(), swallow: true,
-	})
-	return nil
-}
-
-// target is what a teardown would remove.
-type target struct {
-	name, provider, run string
-	nodes               int
-	price               float64
-	running, saved      bool
-	results             *workbench.ResultsFetched
-	forwards            int
-}
-
-func (m *Model) teardownTarget() target {
-	if m.here() == atHome {
-		c := m.home.pickedCluster()
-		return target{name: c.Name, provider: c.Provider, run: c.Run, nodes: len(c.Nodes),
-			price: c.PricePerHour, running: c.Phase == workbench.PhaseRunning}
-	}
-	s := m.ses.st
-	return target{name: m.ses.cluster, provider: s.provider, run: s.run, nodes: len(s.nodes), price: s.bill.perHour,
-		running: s.phase() == workbench.PhaseRunning, saved: s.results != nil, results: s.results,
-		forwards: len(s.forwards)}
-}
-
-func (t target) text(m *Model, w int) []string {
-	var out []string
-	add := func(label, text string) {
-		for i, l := range wrap(text, max(w-12, 1)) {
-			if i > 0 {
-				label = ""
-			}
-			out = append(out, m.styles.Dim.of(fit(label, 12))+l)
-		}
-	}
-	what := plural(t.nodes, "node") + " of " + t.provider + ", with every process and file on them"
-	if t.running {
-		what += "; the run that is going on ends"
-	}
-	if t.forwards > 0 {
-		what += "; " + plural(t.forwards, "tunnel")
-	}
-	add("goes", what)
-	switch {
-	case t.run == "":
-		add("not saved", "nothing was run on it")
-	case t.results != nil:
-		add("saved", fmt.Sprintf("%s in %s", plural(t.results.Files, "result file"), t.results.Dir))
-	default:
-		add("not saved", "results that were not brought home: palette (:), pull results")
-	}
-	add("stays", "logs, curves and the record of every run")
-	add("to keep", t.keep())
-	return out
-}
-
-func (t target) keep() string {
-	if t.price == 0 {
-		return "costs nothing"
-	}
-	return fmt.Sprintf("%s an hour, %s a day", dollars(t.price), dollars(t.price*24))
-}
-
 func (m *Model) nothingToRemove() string {
 	if m.here() == atHome {
 		if m.home.pickedCluster() == nil {
@@ -213,31 +186,13 @@ func (m *Model) tearDown(cluster string) tea.Cmd {
 		m.ses.follow = true
 	}
 	cmd := m.task("tear down "+cluster, func() (string, string, error) {
-		return cluster + " was asked to go", "", m.bench.Down(m.ctx, cluster)
+		return cluster + " is gone, and that is proven", "", m.bench.Down(m.ctx, cluster)
 	})
 	if m.here() == atHome {
 		return tea.Batch(m.look(cluster, "", false), cmd)
 	}
 	m.goTo(atSteps)
 	return cmd
-}
-
-// askStop asks before a run is ended.
-func (m *Model) askStop() tea.Cmd {
-	run := m.ses.st.run
-	m.openDialog(&choice{
-		title: "Stop the run?",
-		body: func(m *Model, w int) []string {
-			return wrap("Every rank of "+run+" is stopped. The cluster stays, with its files: R runs again.", w)
-		},
-		answers: []answer{{name: "Cancel"}, {name: "Stop the run", do: func(m *Model) tea.Cmd {
-			return m.task("stop "+run, func() (string, string, error) {
-				return run + " was asked to stop", "", m.bench.Stop(m.ctx, run)
-			})
-		}}},
-		opened: m.clock.Now(), swallow: true,
-	})
-	return nil
 }
 
 const quitTitle = "Quit dlwb?"

@@ -3,7 +3,6 @@ package ui
 import (
 	"fmt"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -67,16 +66,6 @@ func (b *bill) until(now time.Time) float64 {
 		return 0
 	}
 	return b.before + b.perHour*max(now.Sub(b.since).Hours(), 0)
-}
-
-// disks is what of the price goes on when the machines are stopped.
-func (b *bill) disks() (perHour float64) {
-	for _, c := range b.parts {
-		if strings.Contains(strings.ToLower(c.What), "disk") {
-			perHour += c.PerHour
-		}
-	}
-	return perHour
 }
 
 // lease is when machines end by themselves, and what the provider has

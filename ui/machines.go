@@ -86,39 +86,6 @@ func (m *Model) cannotStopMachines() string {
 	return ""
 }
 
-// askStopMachines says what is kept when machines stop, and what it costs.
-func (m *Model) askStopMachines() tea.Cmd {
-	cluster, st := m.ses.cluster, m.ses.st
-	m.openDialog(&choice{
-		title: "Stop the machines of " + cluster + "?",
-		body: func(m *Model, w int) []string {
-			what := plural(len(st.nodes), "node")
-			if st.machines.instance != "" {
-				what = st.machines.String()
-			}
-			if st.phase() == workbench.PhaseRunning {
-				what += "; the run that is going on ends"
-			}
-			costs := "the disks go on to cost"
-			if d := st.bill.disks(); d > 0 {
-				costs = dollars(d) + "/h for the disks"
-			}
-			return m.labelled(w, [2]string{"stops", what},
-				[2]string{"kept", "the disks, with every file on them"},
-				[2]string{"lost", "memory, and disks that belong to the machine (NVMe instance store)"},
-				[2]string{"costs", costs + ", instead of " + dollars(st.bill.perHour) + "/h, until it is torn down"},
-				[2]string{"back", "the palette (:), start the machines, or  dlwb start " + cluster})
-		},
-		answers: []answer{{name: "Cancel"}, {name: "Stop the machines", do: func(m *Model) tea.Cmd {
-			return m.task("stop the machines of "+cluster, func() (string, string, error) {
-				return "the machines of " + cluster + " are stopped", "", m.bench.StopMachines(m.ctx, cluster)
-			})
-		}}},
-		opened: m.clock.Now(), swallow: true,
-	})
-	return nil
-}
-
 func (m *Model) cannotStartMachines() string {
 	if m.ses == nil || m.ses.past || m.ses.st.phase() != workbench.PhaseStopped {
 		return "its machines are not stopped"

@@ -97,6 +97,12 @@ type (
 		name, regex string
 		done        taskDone
 	}
+	// questioned is what is to be asked before something is destroyed.
+	questioned struct {
+		gen int
+		q   workbench.Question
+		err error
+	}
 	// taskDone is the end of a wish: what was done, or why it was not.
 	taskDone struct {
 		task int

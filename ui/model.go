@@ -194,6 +194,8 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 		return m.useAddress(msg)
 	case listed:
 		return m.askForwards(msg)
+	case questioned:
+		m.takeQuestion(msg)
 	case taskDone:
 		return m.finish(msg)
 	}

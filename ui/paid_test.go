@@ -102,7 +102,7 @@ func TestMachinesAreStoppedAndStartedFromThePalette(t *testing.T) {
 	s := leased(t, 5*time.Hour)
 	s.Press(":").Type("stop the machines").Press("enter")
 	says(t, s, "Stop the machines of charlm?", "the run that is going on", "the disks, with every file on them", "$0.10/h for the disks, instead of $2.00/h", "› Cancel")
-	s.Advance(time.Second).Press("tab", "enter")
+	s.Advance(time.Second).Type("charlm").Press("enter")
 	asked(t, s, "attach charlm", "stop machines charlm")
 	later(s, time.Minute, workbench.ClusterStopped{PricePerHour: 0.1})
 	says(t, s, "○ stopped")

@@ -116,14 +116,42 @@ func TestStartThatIsRefusedSaysWhy(t *testing.T) {
 func TestTeardownAsksOnceAndSwallowsKeysTypedAhead(t *testing.T) {
 	s := running(t, ui.Options{})
 	s.Press("X", "tab", "enter") // all within an instant: not meant for the dialog
-	says(t, s, "Tear down charlm?", "› Cancel", "the run that is going on ends")
+	says(t, s, "Tear down charlm?", "› Cancel", "the run that is going on: charlm")
 	asked(t, s, "attach charlm")
 	s.Advance(500 * time.Millisecond).Press("enter") // the focus is on Cancel
 	hides(t, s, "Tear down charlm?")
 	asked(t, s, "attach charlm")
-	s.Press("X").Advance(500*time.Millisecond).Press("tab", "enter")
+	s.Press("X").Advance(500*time.Millisecond).Press("tab", "enter") // without its name a cluster with a live run stays
+	asked(t, s, "attach charlm")
+	s.Press("X").Advance(500 * time.Millisecond).Type("charln")
+	says(t, s, "type charlm to agree", "› Cancel")
+	s.Press("backspace").Type("m")
+	says(t, s, "› Tear down")
+	s.Press("enter")
 	asked(t, s, "attach charlm", "down charlm")
 	says(t, s, "› steps")
+}
+
+// The dialog once said "nothing was run on it" after a run that had ended.
+func TestTeardownSaysWhatIsSavedOfARunThatEnded(t *testing.T) {
+	s := stage(t, ui.Options{Cluster: "charlm"}, nil)
+	story := scenes.NewStory(2, 0).Up().Launch().Train(0, 1).End()
+	s.Play(story.Events()...)
+	s.Press("X")
+	says(t, s, "Tear down charlm?", "result files of run charlm-0314-0926 in ")
+	hides(t, s, "nothing was run", "type charlm", "not saved")
+	s.Press("esc", "esc", "esc")
+}
+
+// What would be lost is looked up first: until then nothing can be agreed to.
+func TestNothingCanBeAgreedToBeforeItIsKnownWhatIsLost(t *testing.T) {
+	s := running(t, ui.Options{})
+	s.Refuse = errors.New("the store is locked")
+	s.AskErr = s.Refuse
+	s.Press("X").Advance(time.Second)
+	says(t, s, "look at what would be lost", "the store is locked", "› Close")
+	s.Press("tab", "enter")
+	asked(t, s, "attach charlm")
 }
 
 func TestUnprovenTeardownIsUnresolvedOnEveryScreen(t *testing.T) {

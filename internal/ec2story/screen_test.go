@@ -145,8 +145,11 @@ func TestTheWholeStoryByKeys(t *testing.T) {
 	}
 	t.Logf("the screen says %q", countdown.FindString(screen))
 	x.press("X")
-	x.see(soon, "Tear down ", "› Cancel", "the run that is going on ends", "4 nodes of ec2", "to keep", "$4.1")
-	x.agree("Tear down")
+	screen = x.see(soon, "Tear down ", "› Cancel", "the run that is going on: ", "4 nodes of ec2", "to keep", "$4.1", " to agree")
+	time.Sleep(450 * time.Millisecond)
+	x.press("-l", regexp.MustCompile(`type (\S+) to agree`).FindStringSubmatch(screen)[1])
+	x.see(soon, "› Tear down")
+	x.press("Enter")
 	screen = x.see(60*time.Second, "› receipt", "Everything is gone", "0 processes, 0 files", "seen terminated", "security-group", "cost ")
 	if !regexp.MustCompile(`(?s)node0 i-.*node1 i-.*node2 i-.*node3 i-`).MatchString(screen) {
 		t.Errorf("the machines are not in the order of their nodes:\n%s", screen)

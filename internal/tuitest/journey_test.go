@@ -136,9 +136,9 @@ func TestJourneyInARealTerminal(t *testing.T) {
 	e.see(3*time.Second, "› train", "● training", "? keys")
 
 	e.press("X")
-	e.see(3*time.Second, "Tear down journey?", "› Cancel", "the run that is going on ends")
+	e.see(3*time.Second, "Tear down journey?", "› Cancel", "the run that is going on: journey-", "type journey to agree")
 	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
-	e.press("Tab")
+	e.press("-l", "journey")
 	e.see(3*time.Second, "› Tear down")
 	e.press("Enter")
 	screen := e.see(15*time.Second, "Everything is gone", "0 processes, 0 files")

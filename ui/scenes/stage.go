@@ -33,6 +33,7 @@ type Stage struct {
 	Past      []workbench.Event
 	RunsAre   workbench.RunTable
 	RunsErr   error
+	AskErr    error
 	FactsAre  *workbench.Comparison
 	LinesAre  map[string]workbench.Overlay // by the name of the series
 	Refuse    error                        // what every wish is answered with, when set
@@ -48,6 +49,7 @@ type Stage struct {
 	mu     sync.Mutex
 	at     time.Time
 	timers []timer
+	played []workbench.Event
 	feed   *feed
 	msgs   chan tea.Msg
 	busy   sync.WaitGroup
@@ -171,6 +173,7 @@ func (s *Stage) Send(msg tea.Msg) *Stage {
 
 // Play publishes events and waits until the screen has them.
 func (s *Stage) Play(events ...workbench.Event) *Stage {
+	s.played = append(s.played, events...)
 	s.feed.push(events)
 	s.Settle()
 	s.Advance(100 * time.Millisecond)

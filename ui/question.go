@@ -1,0 +1,102 @@
+package ui
+
+import (
+	"context"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/workbench"
+)
+
+// confirmation is a question that is asked before something is destroyed: what asks
+// it, and what is done when it is agreed to.
+type confirmation struct {
+	title string // until the question has come
+	read  func(ctx context.Context) (workbench.Question, error)
+	verb  string // the answer that agrees
+	do    func(m *Model) tea.Cmd
+}
+
+// question opens the dialog at once, with Cancel alone, and fills it when what
+// would be lost is known.
+func (m *Model) question(a confirmation) tea.Cmd {
+	m.gens++
+	gen := m.gens
+	m.openDialog(&choice{
+		title:   a.title,
+		body:    func(m *Model, w int) []string { return []string{m.spinner() + " looking at what would be lost"} },
+		answers: []answer{{name: "Cancel"}, {name: a.verb, do: a.do}},
+		opened:  m.clock.Now(), swallow: true, gen: gen, waits: true,
+	})
+	return func() tea.Msg {
+		q, err := a.read(m.ctx)
+		return questioned{gen, q, err}
+	}
+}
+
+// takeQuestion fills the dialog that waits for it, if it is still open. What
+// was typed before it was there to read is no answer.
+func (m *Model) takeQuestion(msg questioned) {
+	for _, d := range m.dialogs {
+		c, ok := d.(*choice)
+		if !ok || c.gen != msg.gen {
+			continue
+		}
+		c.opened, c.focus, c.waits, c.name = m.clock.Now(), 0, false, word(msg.q.Name)
+		if msg.err != nil {
+			f := faultOf("look at what would be lost", msg.err)
+			c.answers, c.name = []answer{{name: "Close"}}, ""
+			c.body = func(m *Model, w int) []string { return m.drawFault(f, w) }
+			return
+		}
+		c.title = word(msg.q.Title)
+		rows := make([][2]string, len(msg.q.Facts))
+		for i, f := range msg.q.Facts {
+			rows[i] = [2]string{word(f.Label), word(f.Text)}
+		}
+		c.body = func(m *Model, w int) []string { return m.labelled(w, rows...) }
+	}
+}
+
+// askTeardown asks once: what goes, what is not saved, what it costs to keep.
+func (m *Model) askTeardown() tea.Cmd {
+	cluster := ""
+	if m.here() == atHome {
+		cluster = m.home.pickedCluster().Name
+	} else {
+		cluster = m.ses.cluster
+	}
+	return m.question(confirmation{
+		title: "Tear down " + word(cluster) + "?", verb: "Tear down",
+		read: func(ctx context.Context) (workbench.Question, error) { return m.bench.AskDown(ctx, cluster) },
+		do:   func(m *Model) tea.Cmd { return m.tearDown(cluster) },
+	})
+}
+
+// askStop asks before a run is ended.
+func (m *Model) askStop() tea.Cmd {
+	run := m.ses.st.run
+	return m.question(confirmation{
+		title: "Stop run " + word(run) + "?", verb: "Stop the run",
+		read: func(ctx context.Context) (workbench.Question, error) { return m.bench.AskStop(ctx, run) },
+		do: func(m *Model) tea.Cmd {
+			return m.task("stop "+word(run), func() (string, string, error) {
+				return word(run) + " was stopped", "", m.bench.Stop(m.ctx, run)
+			})
+		},
+	})
+}
+
+// askStopMachines says what is kept when machines stop, and what it costs.
+func (m *Model) askStopMachines() tea.Cmd {
+	cluster := m.ses.cluster
+	return m.question(confirmation{
+		title: "Stop the machines of " + word(cluster) + "?", verb: "Stop the machines",
+		read: func(ctx context.Context) (workbench.Question, error) { return m.bench.AskStopMachines(ctx, cluster) },
+		do: func(m *Model) tea.Cmd {
+			return m.task("stop the machines of "+word(cluster), func() (string, string, error) {
+				return "the machines of " + word(cluster) + " are stopped", "", m.bench.StopMachines(m.ctx, cluster)
+			})
+		},
+	})
+}

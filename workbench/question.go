@@ -1,0 +1,223 @@
+package workbench
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+)
+
+// Question is what a person is asked before something is destroyed. The screen
+// and the command line show the same one.
+type Question struct {
+	// Title is the question itself: "Tear down charlm?"
+	Title string `json:"title"`
+	// Facts say what goes, what stays, what is not saved, what it costs to
+	// keep; in this order.
+	Facts []Fact `json:"facts"`
+	// Name must be typed to agree; empty where a yes is enough.
+	Name string `json:"name,omitempty"`
+}
+
+// Fact is one line of a question: a label of at most ten letters and a text.
+type Fact struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
+}
+
+func (q *Question) add(label, text string) {
+	if text != "" {
+		q.Facts = append(q.Facts, Fact{label, text})
+	}
+}
+
+// nameFrom is the price from which a cluster's name is to be typed before it is
+// removed, in US dollars per hour: it is work of somebody that costs money.
+const nameFrom = 1.0
+
+// Removal is what the removal of a cluster comes to.
+type Removal struct {
+	Cluster, Provider string
+	Nodes             int
+	Instance, Place   string // empty where there is no such thing
+	Leased            bool   // they are machines that only dlwb made, and end by themselves
+	PerHour, Spent    float64
+	Disks             float64   // what of the price goes on when the machines stop
+	Ends              time.Time // when they end by themselves at the latest
+	Stopped           bool      // the machines are off, only their disks cost
+	Runs              []RunLeft // on this life of the cluster, newest first
+	Forwards          int
+}
+
+// RunLeft is what of a run would be lost with its nodes.
+type RunLeft struct {
+	ID      string
+	Live    bool
+	Results []string // the paths that its profile names
+	Saved   *ResultsFetched
+}
+
+// live is the run that is going on; empty when there is none.
+func (r Removal) live() string {
+	for _, run := range r.Runs {
+		if run.Live {
+			return run.ID
+		}
+	}
+	return ""
+}
+
+// Question asks whether the cluster may go.
+func (r Removal) Question() Question {
+	q := Question{Title: "Tear down " + r.Cluster + "?"}
+	q.add("goes", r.goes())
+	q.add("ends", r.ends())
+	q.Facts = append(q.Facts, r.results()...)
+	q.add("stays", "logs, curves and the record of every run")
+	q.add("to keep", r.keep())
+	if r.Spent >= 0.005 {
+		q.add("so far", fmt.Sprintf("$%.2f", r.Spent))
+	}
+	if r.live() != "" || r.PerHour > nameFrom {
+		q.Name = r.Cluster
+	}
+	return q
+}
+
+func (r Removal) goes() string {
+	s := count(r.Nodes, "node") + " of " + r.Provider
+	if r.Instance != "" {
+		s += " (" + strings.TrimSpace(r.Instance+" "+inPlace(r.Place)) + ")"
+	}
+	switch {
+	case r.Nodes == 0:
+		s = "what there is of it: it never came up whole"
+	case r.Leased:
+		s += ", with their disks and everything on them"
+	default:
+		s += ", with every process and file of dlwb on them"
+	}
+	if r.Forwards > 0 {
+		s += "; " + count(r.Forwards, "tunnel")
+	}
+	return s
+}
+
+// ends is the run that ends with the machines; empty when none does.
+func (r Removal) ends() string {
+	if run := r.live(); run != "" {
+		return "the run that is going on: " + run
+	}
+	return ""
+}
+
+func inPlace(place string) string {
+	if place == "" {
+		return ""
+	}
+	return "in " + place
+}
+
+// results says of the newest run what of it is saved and where, and of the
+// earlier ones that nothing is, where that is so.
+func (r Removal) results() []Fact {
+	if len(r.Runs) == 0 {
+		return []Fact{{"not saved", "no run was launched on it: what its nodes hold was put there by hand, or by the set-up"}}
+	}
+	facts := r.Runs[0].facts()
+	lost := 0
+	for _, run := range r.Runs[1:] {
+		if len(run.Results) > 0 && run.Saved == nil {
+			lost++
+		}
+	}
+	if lost > 0 {
+		facts = append(facts, Fact{"not saved", "the results of " + count(lost, "earlier run")})
+	}
+	return facts
+}
+
+func (r RunLeft) facts() []Fact {
+	switch {
+	case len(r.Results) == 0:
+		return []Fact{{"not saved", "files that run " + r.ID + " wrote on its nodes: its profile names no results.paths"}}
+	case r.Live && r.Saved == nil:
+		return []Fact{{"saved", "the results of run " + r.ID + " are brought home after it was stopped, if its nodes answer"}}
+	case r.Saved == nil:
+		return []Fact{{"not saved", "the results of run " + r.ID + " did not come home: dlwb pull " + r.ID + " brings them"}}
+	}
+	facts := []Fact{{"saved", count(r.Saved.Files, "result file") + " of run " + r.ID + " in " + r.Saved.Dir}}
+	if len(r.Saved.Left) > 0 {
+		facts = append(facts, Fact{"not saved", strings.Join(r.Saved.Left, "; ")})
+	}
+	return facts
+}
+
+func (r Removal) keep() string {
+	if r.PerHour == 0 {
+		return "costs nothing"
+	}
+	s := fmt.Sprintf("$%.2f an hour, $%.2f a day", r.PerHour, r.PerHour*24)
+	if r.Stopped {
+		s += " for the disks"
+	}
+	if !r.Ends.IsZero() && !r.Stopped {
+		s += ", until " + r.Ends.Local().Format("2006-01-02 15:04") + " at the latest: then the machines end by themselves"
+	}
+	return s
+}
+
+// StopQuestion asks whether the machines may be stopped.
+func (r Removal) StopQuestion() Question {
+	q := Question{Title: "Stop the machines of " + r.Cluster + "?"}
+	what := count(r.Nodes, "node") + " of " + r.Provider
+	if r.Instance != "" {
+		what = strings.TrimSpace(fmt.Sprintf("%d × %s %s", r.Nodes, r.Instance, inPlace(r.Place)))
+	}
+	q.add("stops", what)
+	q.add("ends", r.ends())
+	q.add("kept", "the disks, with every file on them")
+	q.add("lost", "memory, and disks that belong to the machine (NVMe instance store)")
+	costs := "the disks go on to cost"
+	if r.Disks > 0 {
+		costs = fmt.Sprintf("$%.2f/h for the disks", r.Disks)
+	}
+	q.add("costs", fmt.Sprintf("%s, instead of $%.2f/h, until it is torn down", costs, r.PerHour))
+	q.add("back", "dlwb start "+r.Cluster)
+	if r.live() != "" {
+		q.Name = r.Cluster
+	}
+	return q
+}
+
+// diskCost is what of a price goes on when the machines are stopped.
+func diskCost(parts []cloud.Cost) (perHour float64) {
+	for _, c := range parts {
+		if strings.Contains(strings.ToLower(c.What), "disk") {
+			perHour += c.PerHour
+		}
+	}
+	return perHour
+}
+
+// StopQuestion asks whether the run may be ended.
+func (r RunInfo) StopQuestion() Question {
+	q := Question{Title: "Stop run " + r.ID + "?"}
+	q.add("ends", count(r.WorldSize, "rank")+" of "+r.Cluster+", running for "+durationText(r.duration().Round(time.Second)))
+	q.add("stays", "the cluster, with its files and its price; logs and curves")
+	return q
+}
+
+// CollectQuestion asks whether what was found without a record here may be
+// removed; that list was shown before.
+func CollectQuestion(o cloud.Orphan) Question {
+	q := Question{Title: "Remove all of cluster " + o.Name + "?"}
+	q.add("goes", count(len(o.Resources), "resource")+" in "+strings.Join(o.Regions, ", ")+", and everything on its disks")
+	q.add("made", "on "+o.Host+"; nothing here tells whether somebody still uses it")
+	q.add("to keep", Removal{PerHour: o.PerHour}.keep())
+	if o.PerHour > nameFrom {
+		q.Name = o.Name
+	}
+	return q
+}

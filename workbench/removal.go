@@ -1,0 +1,89 @@
+package workbench
+
+import (
+	"context"
+
+	"github.com/dlwb/dlwb/store"
+)
+
+// AskDown is the question whether a cluster may be removed. It only reads what
+// is on record.
+func (w *Workbench) AskDown(_ context.Context, cluster string) (Question, error) {
+	r, err := w.removal(cluster)
+	return r.Question(), err
+}
+
+// removal is what the removal of a cluster comes to.
+func (w *Workbench) removal(cluster string) (Removal, error) {
+	c, err := w.FindCluster(cluster)
+	if err != nil {
+		return Removal{Cluster: cluster}, err
+	}
+	d, err := w.clusterData(c)
+	if err != nil {
+		return Removal{Cluster: c.Name}, err
+	}
+	r := Removal{
+		Cluster: c.Name, Provider: c.Provider, Nodes: len(d.Cluster.Nodes), Instance: d.Cluster.Instance, Place: d.Cluster.Zone,
+		Leased: leased(c.Provider), PerHour: c.PricePerHour, Spent: d.spent(c), Disks: diskCost(d.Cluster.Costs), Ends: d.Cluster.ExpiresAt,
+		Stopped: Phase(c.Phase) == PhaseStopped, Forwards: w.openTunnels(c.Name),
+	}
+	if r.Place == "" {
+		r.Place = d.Cluster.Region
+	}
+	runs, err := w.runs(c.Name)
+	if err != nil {
+		return r, err
+	}
+	for _, run := range runs {
+		left, err := w.runLeft(run)
+		if err != nil {
+			return r, err
+		}
+		r.Runs = append(r.Runs, left)
+	}
+	return r, nil
+}
+
+// runLeft is what of a run is on its nodes only.
+func (w *Workbench) runLeft(run store.Run) (RunLeft, error) {
+	left := RunLeft{ID: run.ID, Live: run.EndedAt == nil}
+	if _, data, err := w.runRecord(run.ID); err == nil {
+		left.Results = data.Results
+	}
+	rows, err := w.db.RunEvents(run.ID, 0, 0)
+	if err != nil {
+		return left, err
+	}
+	for _, e := range decodeAll(rows) {
+		if b, ok := e.Body.(ResultsFetched); ok {
+			left.Saved = &b
+		}
+	}
+	return left, nil
+}
+
+// openTunnels counts the tunnels of this process to a cluster.
+func (w *Workbench) openTunnels(cluster string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key := range w.tunnels {
+		if key.cluster == cluster {
+			n++
+		}
+	}
+	return n
+}
+
+// AskStopMachines is the question whether the machines of a cluster may be
+// stopped.
+func (w *Workbench) AskStopMachines(_ context.Context, cluster string) (Question, error) {
+	r, err := w.removal(cluster)
+	return r.StopQuestion(), err
+}
+
+// AskStop is the question whether a run may be ended.
+func (w *Workbench) AskStop(_ context.Context, run string) (Question, error) {
+	r, err := w.FindRun(run)
+	return r.StopQuestion(), err
+}
