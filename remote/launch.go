@@ -28,7 +28,11 @@ type Proc struct {
 type Launch struct {
 	RunID string
 	// Dir is the code's directory there, absolute or relative to the home.
-	Dir   string
+	Dir string
+	// Results is a directory of the run's own, absolute or relative to the
+	// home; it is made before the start, and the processes find it in
+	// DLWB_RESULTS. Empty: none.
+	Results string
 	Procs []Proc
 	// Env is K=V for all processes. It never shows in an argument list: it
 	// travels over stdin into a file that only the user can read.
@@ -112,9 +116,27 @@ func (l Launch) program(node string) (string, error) {
 	if len(l.OnNotice) > 0 {
 		body.WriteString(put("on_notice", l.noticeText()))
 	}
+	if l.Results != "" {
+		fmt.Fprintf(&body, resultsDir, homeWord(l.Results))
+	}
 	body.WriteString(`printf '%s\n' "$dir" >dir || exit 74` + "\n")
 	body.WriteString(`exec sh "$bin/supervise" "$run"`)
 	return programOf(begin, body.String()), nil
+}
+
+// resultsDir makes the run's own directory and keeps its absolute path. What
+// the run makes there is for whoever may read the code.
+const resultsDir = `results=%s
+case $results in /*) ;; *) results=$HOME/$results ;; esac
+mkdir -p "$results" && chmod 755 "$results" && printf '%%s\n' "$results" >results || exit 74
+`
+
+// resultsEnv sets DLWB_RESULTS in a process whose run directory is WHERE.
+func (l Launch) resultsEnv(where string) string {
+	if l.Results == "" {
+		return ""
+	}
+	return "read -r DLWB_RESULTS <" + where + "/results && export DLWB_RESULTS\n"
 }
 
 // settings is the file of what supervise, stop, state and log go by.
@@ -133,9 +155,9 @@ func (l Launch) procText(p Proc) string {
 	}
 	return fmt.Sprintf(`# %s of run %s: what supervise starts.
 . "$DLWB_RUN_DIR/env"
-%sread -r dir <"$DLWB_RUN_DIR/dir" && cd "$dir" || exit 66
+%s%sread -r dir <"$DLWB_RUN_DIR/dir" && cd "$dir" || exit 66
 exec %s
-`, p.Name, l.RunID, exports(p.Env), strings.Join(words, " "))
+`, p.Name, l.RunID, exports(p.Env), l.resultsEnv(`"$DLWB_RUN_DIR"`), strings.Join(words, " "))
 }
 
 // noticeText is the file that a machine runs, in the run's directory, when it
@@ -146,9 +168,9 @@ func (l Launch) noticeText() string {
 		words[i] = homeWord(w)
 	}
 	return fmt.Sprintf(`. ./env
-read -r dir <dir && cd "$dir" || exit 66
+%sread -r dir <dir && cd "$dir" || exit 66
 exec %s
-`, strings.Join(words, " "))
+`, l.resultsEnv("."), strings.Join(words, " "))
 }
 
 // exports sets variables; a later value of a name counts.
@@ -205,6 +227,9 @@ func (l Launch) check() error {
 	if strings.ContainsAny(l.Dir, "\x00\n") || l.Dir == "" || l.Dir[0] == '-' {
 		return fmt.Errorf("%q can't be the code directory", l.Dir)
 	}
+	if strings.ContainsAny(l.Results, "\x00\n") {
+		return fmt.Errorf("%q can't be a directory of results", l.Results)
+	}
 	if err := checkEnv(l.Env); err != nil {
 		return err
 	}
@@ -244,6 +269,8 @@ func checkEnv(env []string) error {
 		switch {
 		case !ok || !envName.MatchString(name):
 			return fmt.Errorf("%q can't be the name of an environment variable", name)
+		case name == "DLWB_RESULTS":
+			return fmt.Errorf("%s is set by dlwb itself, to a directory of the run's own", name)
 		case name == "DLWB_RUN" || name == "DLWB_RUN_DIR" || name == "DLWB_ROLE":
 			return fmt.Errorf("%s is set by dlwb itself: the processes of a run are found by it", name)
 		case strings.Contains(value, "\x00"):

@@ -48,6 +48,10 @@ type PullResult struct {
 	Bytes     int64
 	Unchanged int // files that were here already, with the same size and time
 	Duration  time.Duration
+	// Others counts the files that the rules say are somebody else's.
+	Others int
+	// Moved are files that got another name here, because theirs is taken.
+	Moved []string
 	// Missing are the asked paths that the node does not have.
 	Missing []string
 	// Skipped are things that were not taken, each with the reason:
@@ -80,9 +84,19 @@ func Pull(ctx context.Context, n *Node, remoteDir string, paths []string, dest s
 	return pullFrom(ctx, n, remoteDir, paths, dest, lim)
 }
 
-func pullFrom(ctx context.Context, n syncNode, remoteDir string, paths []string, dest string, lim PullLimits) (res PullResult, err error) {
+// PullBy is Pull by rules that say which files are taken, and what becomes of
+// files that are in their place here.
+func PullBy(ctx context.Context, n *Node, remoteDir string, paths []string, dest string, rules PullRules) (PullResult, error) {
+	return pullBy(ctx, n, remoteDir, paths, dest, rules)
+}
+
+func pullFrom(ctx context.Context, n syncNode, remoteDir string, paths []string, dest string, lim PullLimits) (PullResult, error) {
+	return pullBy(ctx, n, remoteDir, paths, dest, PullRules{Limits: lim})
+}
+
+func pullBy(ctx context.Context, n syncNode, remoteDir string, paths []string, dest string, rules PullRules) (res PullResult, err error) {
 	began := time.Now()
-	p := &puller{node: n, left: lim, large: largeFrom, got: map[string]string{}, res: &res}
+	p := &puller{node: n, left: rules.Limits, rules: rules, large: largeFrom, got: map[string]string{}, res: &res}
 	if p.left.MaxFiles <= 0 {
 		p.left.MaxFiles = pullFiles
 	}
@@ -141,6 +155,7 @@ type puller struct {
 	stage string            // the directory of dest in which files are written first
 	lim   PullLimits        // as asked
 	left  PullLimits        // what may still come
+	rules PullRules
 	large int64             // from what size on a file comes by itself
 	got   map[string]string // the SHA-256 of what came, by path
 	res   *PullResult
@@ -158,6 +173,7 @@ type pullItem struct {
 	size  int64
 	mtime int64
 	mode  fs.FileMode
+	state string // see Seen
 }
 
 // note takes one thing of the list, or says why not.
@@ -180,6 +196,7 @@ func (p *puller) note(name, state string) {
 		p.skip(name, why)
 		return
 	}
+	item.state = contentState(state)
 	item.mode = 0o644 | fs.FileMode(mode)&0o100/0o100*0o111
 	p.found = append(p.found, item)
 }
@@ -245,6 +262,15 @@ func (p *puller) choose() (wanted []pullItem, limit error) {
 		if item.kind == kindLink && p.isParent(i) {
 			continue // an asked path that was followed
 		}
+		if p.rules.Own != nil {
+			if item.kind == kindDir {
+				continue // it is made when a file of it is taken
+			}
+			if !p.rules.Own(item.path, item.state) {
+				p.res.Others++
+				continue
+			}
+		}
 		if item.kind == kindFile && p.isHere(item) {
 			p.res.Unchanged++
 			continue
@@ -284,7 +310,12 @@ func (p *puller) isParent(i int) bool {
 // isHere reports whether a file was fetched by an earlier Pull. Times there
 // count in seconds; one that carries nanoseconds here is not to be relied on.
 func (p *puller) isHere(item pullItem) bool {
-	info, err := p.root.Lstat(item.path)
-	return err == nil && info.Mode().IsRegular() && info.Size() == item.size &&
+	at := p.whereIs(item.path)
+	info, err := p.root.Lstat(at)
+	is := err == nil && info.Mode().IsRegular() && info.Size() == item.size &&
 		info.ModTime().Equal(time.Unix(item.mtime, 0))
+	if is {
+		p.remember(item.path, at)
+	}
+	return is
 }

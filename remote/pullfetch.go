@@ -294,13 +294,18 @@ func (p *puller) write(temp string, item pullItem, fill func(io.Writer) error) (
 
 // place renames a finished file. What is in the way here stays.
 func (p *puller) place(temp, name string) bool {
-	err := p.makeDir(path.Dir(name))
+	at, err := p.placeFor(name)
 	if err == nil {
-		err = p.root.Rename(temp, name)
+		err = p.makeDir(path.Dir(at))
+	}
+	if err == nil {
+		err = p.root.Rename(temp, at)
 	}
 	if err != nil {
 		_ = p.root.Remove(temp)
 		p.skip(name, "here: "+err.Error())
+	} else {
+		p.remember(name, at)
 	}
 	return err == nil
 }
@@ -330,7 +335,8 @@ func (p *puller) storeLink(name, target string) error {
 		p.skip(name, "a link that points out, to "+nameText(target))
 		return nil
 	}
-	if have, err := p.root.Readlink(name); err == nil && have == target {
+	if have, err := p.root.Readlink(p.whereIs(name)); err == nil && have == target {
+		p.remember(name, p.whereIs(name))
 		p.res.Unchanged++
 		return nil
 	}

@@ -72,7 +72,7 @@ func (p *puller) verify(ctx context.Context, items []pullItem) error {
 
 // takeBack makes room in the limits for a file that is fetched again.
 func (p *puller) takeBack(item pullItem) {
-	info, err := p.root.Lstat(item.path)
+	info, err := p.root.Lstat(p.whereIs(item.path))
 	if err != nil {
 		return
 	}

@@ -1,7 +1,9 @@
 #!/bin/sh
 # Lists what is to be pulled. Arguments: the code directory, then paths in it.
 # Prints the clock and the tools, a line for every path that is not there, and
-# then the state of everything below the others. Changes nothing.
+# then the state of everything below the others: size, time, mode, and what
+# else tells one content from another (inode, both times to the nanosecond).
+# Changes nothing.
 LC_ALL=C TZ=UTC0
 export LC_ALL TZ
 unset CDPATH
@@ -28,9 +30,9 @@ echo list
 for path in "$@"; do
 	[ -e "./$path" ] || [ -L "./$path" ] || continue
 	if stat -c %s . >/dev/null 2>&1; then
-		find -H ".//$path" -exec stat -c '%s %Y %f %n' {} +
+		find -H ".//$path" -exec stat -c '%s %Y %f %i %.9Y %.9Z %n' {} +
 	else
-		find -H ".//$path" -exec stat -f '%z %m %Xp %N' {} +
+		find -H ".//$path" -exec stat -f '%z %m %Xp %i %Fm %Fc %N' {} +
 	fi
 done 2>/dev/null
 exit 0
