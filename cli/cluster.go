@@ -156,7 +156,7 @@ func (a *app) pullCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			got, err := w.Pull(ctx, run.ID)
+			got, err := w.Pull(ctx, run.ID, "")
 			if err != nil {
 				return err
 			}

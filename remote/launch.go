@@ -33,7 +33,7 @@ type Launch struct {
 	// home; it is made before the start, and the processes find it in
 	// DLWB_RESULTS. Empty: none.
 	Results string
-	Procs []Proc
+	Procs   []Proc
 	// Env is K=V for all processes. It never shows in an argument list: it
 	// travels over stdin into a file that only the user can read.
 	Env []string

@@ -152,9 +152,9 @@ type puller struct {
 	dir   string
 	paths []string
 	root  *os.Root
-	stage string            // the directory of dest in which files are written first
-	lim   PullLimits        // as asked
-	left  PullLimits        // what may still come
+	stage string     // the directory of dest in which files are written first
+	lim   PullLimits // as asked
+	left  PullLimits // what may still come
 	rules PullRules
 	large int64             // from what size on a file comes by itself
 	got   map[string]string // the SHA-256 of what came, by path

@@ -228,7 +228,7 @@ func (m *Model) shellOn(node int) tea.Cmd {
 func (m *Model) pull() tea.Cmd {
 	run := m.ses.st.run
 	return m.task("bring the results home", func() (string, string, error) {
-		r, err := m.bench.Pull(m.ctx, run)
+		r, err := m.bench.Pull(m.ctx, run, "")
 		if err != nil {
 			return "", "", err
 		}

@@ -48,8 +48,9 @@ type Bench interface {
 	CloseForward(cluster string, localPort int)
 	// ShellCommand is a command that gives the terminal to a shell on a node.
 	ShellCommand(cluster string, node int) *exec.Cmd
-	// Pull brings the results of a run home.
-	Pull(ctx context.Context, run string) (workbench.ResultsFetched, error)
+	// Pull brings the results of a run home, into a directory; empty: where
+	// they go by themselves.
+	Pull(ctx context.Context, run, to string) (workbench.ResultsFetched, error)
 	// Extend moves the end of the lease that a cluster's machines hold.
 	Extend(ctx context.Context, cluster string, by time.Duration) error
 	// StopMachines stops a cluster's machines and keeps their disks;

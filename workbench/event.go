@@ -165,13 +165,29 @@ type (
 		Duration  float64  `json:"duration_s"`
 		LastLines []string `json:"last_lines,omitempty"`
 	}
-	// ResultsFetched says what was brought home.
+	// ResultsFetched says what is home of a run's results, after some were
+	// brought home.
 	ResultsFetched struct {
-		Files int    `json:"files"`
+		Files int    `json:"files"` // of the run, in Dir
 		Bytes int64  `json:"bytes"`
-		Dir   string `json:"dir"`
+		Dir   string `json:"dir"` // absolute
+		New   int    `json:"new"` // of the files, those that came just now
+		// Older counts files below results.paths that the run did not write:
+		// they were there before it, or are a later run's. They stay where they
+		// are.
+		Older int `json:"older,omitempty"`
 		// Left is what was asked for and did not come, each with the reason.
 		Left []string `json:"left,omitempty"`
+	}
+	// ResultsLost says that results which were not home are gone with their
+	// machine.
+	ResultsLost struct {
+		Node  int      `json:"node"`
+		Paths []string `json:"paths"`
+		Why   string   `json:"why"`
+		// Home is where what came before lies, and how many files that are.
+		Home  string `json:"home"`
+		Files int    `json:"files"`
 	}
 	// ForwardOpened says that a tunnel listens.
 	ForwardOpened struct {
@@ -301,7 +317,8 @@ var Bodies = []struct {
 	{Sampled{}, "CPU, memory, network and GPUs of a node at one moment"},
 	{RankEnded{}, "how one rank ended"},
 	{RunEnded{}, "how the run ended: exit code, verdict, the rank at fault and its last lines"},
-	{ResultsFetched{}, "what was brought home"},
+	{ResultsFetched{}, "what is home of the run's results, and where"},
+	{ResultsLost{}, "results that were not home are gone with their machine"},
 	{ForwardOpened{}, "a tunnel listens on a local port"},
 	{ForwardChanged{}, "how a tunnel stands: whether its node is reached, and what failed last"},
 	{ForwardClosed{}, "a tunnel is closed"},
@@ -331,6 +348,7 @@ func (Sampled) EventName() string         { return "sample" }
 func (RankEnded) EventName() string       { return "rank_ended" }
 func (RunEnded) EventName() string        { return "run_ended" }
 func (ResultsFetched) EventName() string  { return "results" }
+func (ResultsLost) EventName() string     { return "results_lost" }
 func (ForwardOpened) EventName() string   { return "forward_opened" }
 func (ForwardChanged) EventName() string  { return "forward" }
 func (ForwardClosed) EventName() string   { return "forward_closed" }

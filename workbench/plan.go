@@ -150,7 +150,7 @@ func (w *Workbench) excluded(p *profiles.Profile) []string {
 		exclude = append(exclude, "/"+filepath.ToSlash(rel))
 	}
 	for _, path := range p.Results.Paths {
-		exclude = append(exclude, "/"+path)
+		exclude = append(exclude, "/"+anyRun(path, p.Name))
 	}
 	return exclude
 }
@@ -268,8 +268,9 @@ func specOf(p *profiles.Profile) cloud.Spec {
 	}
 	if spec.Drain.S3 != "" {
 		for _, path := range p.Results.Paths {
-			spec.Drain.Paths = append(spec.Drain.Paths, remoteCode(p.Name)+"/"+path)
+			spec.Drain.Paths = append(spec.Drain.Paths, remoteCode(p.Name)+"/"+beforeRun(path))
 		}
+		spec.Drain.Paths = append(spec.Drain.Paths, ownDirs(p.Name))
 	}
 	return spec
 }

@@ -43,11 +43,16 @@ func (d *clusterData) reprice(c store.Cluster, is cloud.Cluster) {
 
 // runData is what the store keeps of a run beyond its columns.
 type runData struct {
-	Ranks    []RankInfo      `json:"ranks"`
-	Nodes    int             `json:"nodes"`
-	Python   string          `json:"python"`
-	Stall    float64         `json:"stall_s"`
-	Results  []string        `json:"results"`
+	Ranks   []RankInfo `json:"ranks"`
+	Nodes   int        `json:"nodes"`
+	Python  string     `json:"python"`
+	Stall   float64    `json:"stall_s"`
+	Results []string   `json:"results"` // below the code directory of node 0
+	// OwnDir is the run's directory on each node that its ranks find in
+	// DLWB_RESULTS, below the home; empty for runs of an older dlwb.
+	OwnDir string `json:"own_dir,omitempty"`
+	// To is where its results go here; empty: into the run's record.
+	To       string          `json:"to,omitempty"`
 	Forward  []string        `json:"forward,omitempty"` // opened while the run is watched
 	Metrics  [][2]string     `json:"metrics,omitempty"`
 	Progress ProgressChanged `json:"progress"`
@@ -187,6 +192,8 @@ type story struct {
 	trainEnded   bool
 	fetchEnded   bool
 	fetched      bool // well
+	results      *ResultsFetched
+	lost         *ResultsLost
 }
 
 // over reports that nothing is left to tell.
@@ -208,6 +215,11 @@ func (w *Workbench) storyOf(run string) (story, error) {
 			st.trainStarted = st.trainStarted || b.Step == StepTrain
 		case RunEnded:
 			st.ended, st.endedAt = &b, e.Time
+		case ResultsFetched:
+			st.results, st.lost = &b, nil
+			st.fetched = st.fetched || st.ended != nil
+		case ResultsLost:
+			st.lost = &b
 		case StepEnded:
 			st.trainEnded = st.trainEnded || b.Step == StepTrain
 			st.fetchEnded = st.fetchEnded || b.Step == StepFetch

@@ -35,6 +35,7 @@ type nodeFiles struct {
 	exec func(context.Context, remote.Cmd) (remote.Result, error) // runs a command there
 	dirs []string                                                 // to look in, below the home directory
 	root string                                                   // the code directory, which sources are told from
+	own  string                                                   // the directory of the run's own; empty: none
 
 	files map[string]*nodeFile // by inode
 	bases map[string]fileBase  // what was there before the run
@@ -99,6 +100,10 @@ func (w *Workbench) newNodeFiles(s scope, data runData, node int, n *remote.Node
 	}
 	for _, p := range data.Results {
 		f.dirs = append(f.dirs, path.Join(root, filepath.ToSlash(p))+"/") // a link to elsewhere, perhaps
+	}
+	if data.OwnDir != "" {
+		f.own = data.OwnDir
+		f.dirs = append(f.dirs, data.OwnDir+"/")
 	}
 	b, err := os.ReadFile(f.basesPath())
 	f.fresh = err != nil || json.Unmarshal(b, &f.bases) != nil
@@ -243,6 +248,9 @@ func (f *nodeFiles) file(h fileHead) *nodeFile {
 	}
 	clean := path.Clean(h.path)
 	source := strings.TrimPrefix(clean, f.root+"/")
+	if rest, is := strings.CutPrefix(clean, f.own+"/"); is && f.own != "" {
+		source = "DLWB_RESULTS/" + rest // the same for each run, so that runs can be compared
+	}
 	if f.node > 0 {
 		source = fmt.Sprintf("node%d:%s", f.node, source)
 	}

@@ -253,13 +253,17 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	}
 	env := d.data.Envs[0]
 	data := runData{
-		Ranks: rankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Results: d.plan.Results, Forward: d.plan.Profile.Forward,
+		Ranks: rankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
+		Results: ofRun(d.plan.Results, id), OwnDir: ownDir(d.plan.Cluster, id),
 		Stall: d.plan.Profile.Limits.Stall.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
 	}
 	if err := os.MkdirAll(d.w.runDir(id), 0o700); err != nil {
+		return "", false, err
+	}
+	if err := d.lookBefore(ctx, id, data.Results); err != nil {
 		return "", false, err
 	}
 	run := store.Run{
@@ -291,6 +295,7 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	p := d.plan.Profile
 	env := d.data.Envs[0]
 	words, err := engine.Split(p.Run.Command)
+	words = ofRun(words, id)
 	if err != nil {
 		return engine.Plan{}, &Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
@@ -304,7 +309,7 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	}
 	made, err := engine.Make(engine.Resolve(p.Run.Engine, env.Torch != ""), nodes, engine.Job{
 		Command: words, Python: env.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + id,
-		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: port, Env: environ(p.Run.Env, false),
+		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: port, Env: environ(envOfRun(p.Run.Env, id), false),
 		MaxThreads: d.threads(ctx),
 	})
 	if err != nil {
@@ -335,8 +340,9 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 	}
 	return d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		l := remote.Launch{
-			RunID: id, Dir: remoteCode(d.plan.Cluster), Grace: p.Run.Grace, LogMost: p.Limits.Log, Peers: d.link.peers(i), OnNotice: onNotice,
-			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, environ(p.Run.Env, true)),
+			RunID: id, Dir: remoteCode(d.plan.Cluster), Results: ownDir(d.plan.Cluster, id), Grace: p.Run.Grace, LogMost: p.Limits.Log,
+			Peers: d.link.peers(i), OnNotice: ofRun(onNotice, id),
+			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, environ(envOfRun(p.Run.Env, id), true)),
 		}
 		for _, proc := range made.Nodes[i] {
 			l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env,

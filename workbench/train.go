@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
-	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -263,79 +261,3 @@ func (w *Workbench) awaitLaunch(ctx context.Context, c store.Cluster, run string
 
 // launchWait bounds the wait for another dlwb to have started the ranks.
 const launchWait = 20 * time.Second
-
-// fetchLimits bounds what one fetch may bring home.
-var fetchLimits = remote.PullLimits{MaxFiles: 100_000, MaxBytes: 50 << 30}
-
-// pull copies results from the head into the run's own directory.
-func (w *Workbench) pull(ctx context.Context, s scope, l *link, paths []string) (ResultsFetched, error) {
-	dest := filepath.Join(w.runDir(s.run), "results")
-	if len(paths) == 0 {
-		return ResultsFetched{Dir: dest}, nil
-	}
-	res, err := remote.Pull(ctx, l.nodes[0], remoteCode(s.cluster), paths, dest, fetchLimits)
-	if err != nil {
-		return ResultsFetched{}, &Fault{What: "bring the results home", Node: 0, Why: err.Error(),
-			Next: "they are still on the node; dlwb pull " + s.run + " tries again"}
-	}
-	got := ResultsFetched{Files: res.Files, Bytes: res.Bytes, Dir: dest}
-	for _, m := range res.Missing {
-		got.Left = append(got.Left, m+" does not exist on node0")
-	}
-	got.Left = append(got.Left, res.Skipped...)
-	for _, m := range got.Left {
-		_ = w.publish(s, Noticed{Level: "warning", Text: "results: " + m})
-	}
-	return got, w.publish(s, got)
-}
-
-// fetchStep brings the results of a run home as a step of its own.
-func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
-	_, data, err := w.runRecord(s.run)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := w.publish(s, StepStarted{Step: StepFetch, Text: "results of node 0"}); err != nil {
-		return err
-	}
-	got, err := w.pull(ctx, s, l, data.Results)
-	end := StepEnded{Step: StepFetch, OK: err == nil, Skipped: len(data.Results) == 0, Duration: since(began), Text: fetchText(got, data.Results)}
-	if err != nil {
-		end.Failure = faultOf(err)
-		end.Text = end.Failure.Why
-	}
-	return errors.Join(err, w.publish(s, end))
-}
-
-func fetchText(got ResultsFetched, asked []string) string {
-	if len(asked) == 0 {
-		return "the profile names no results.paths"
-	}
-	return fmt.Sprintf("%s, %s in %s", count(got.Files, "file"), bytesText(got.Bytes), got.Dir)
-}
-
-// Pull brings the results of a run home again.
-func (w *Workbench) Pull(ctx context.Context, run string) (ResultsFetched, error) {
-	r, data, err := w.runRecord(run)
-	if err != nil {
-		return ResultsFetched{}, err
-	}
-	if len(data.Results) == 0 {
-		return ResultsFetched{}, &Fault{What: "bring results home", Node: -1, Why: "the profile names none",
-			Next: "set results.paths in the profile"}
-	}
-	c, err := w.db.ClusterLife(r.Life)
-	if err != nil {
-		return ResultsFetched{}, err
-	}
-	if c.EndedAt != nil {
-		return ResultsFetched{}, &Fault{What: "bring results home", Node: -1, Why: "cluster " + c.Name + " is gone",
-			Next: "what was fetched before lies in " + filepath.Join(w.runDir(run), "results")}
-	}
-	l, err := w.open(c)
-	if err != nil {
-		return ResultsFetched{}, err
-	}
-	return w.pull(ctx, scope{cluster: c.Name, life: c.ID, run: run}, l, data.Results)
-}

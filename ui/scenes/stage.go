@@ -332,7 +332,7 @@ func (s *Stage) ShellCommand(_ string, node int) *exec.Cmd {
 }
 
 // Pull implements ui.Bench.
-func (s *Stage) Pull(_ context.Context, run string) (workbench.ResultsFetched, error) {
+func (s *Stage) Pull(_ context.Context, run, _ string) (workbench.ResultsFetched, error) {
 	return workbench.ResultsFetched{Files: 3, Bytes: 4 << 20, Dir: "results/" + run}, s.wish("pull " + run)
 }
 

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// savingScript writes a checkpoint whose name nobody else uses, one that each
+// run writes over, and a file in the directory of the run's own. With a
+// checkpoint of an earlier run there it goes on from that.
+const savingScript = `
+import glob, os, sys
+run, rank = os.environ["DLWB_RUN"], os.environ["RANK"]
+mine = os.environ["DLWB_RESULTS"]
+assert os.path.isabs(mine) and os.listdir(mine) == [], mine
+if rank == "0":
+    os.makedirs("ckpt", exist_ok=True)
+    for old in sorted(glob.glob("ckpt/*.pt")):
+        open(old).read()
+    open(f"ckpt/{run}.pt", "w").write(run)
+    open("ckpt/last.pt", "w").write(run)
+    os.makedirs(os.environ["SUB"])
+    open(os.environ["SUB"] + "/note", "w").write(run)
+    assert sys.argv[1] == "--name=" + run, sys.argv
+open(mine + "/rank-" + rank, "w").write(run)
+print("step: 1 loss: 0.5", flush=True)
+`
+
+// filesIn lists the files below a directory.
+func filesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			rel, _ := filepath.Rel(dir, p)
+			names = append(names, filepath.ToSlash(rel))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return names
+}
+
+func (b *bed) savingProfile(more string) {
+	b.t.Helper()
+	b.write("train.py", savingScript)
+	b.write("dlwb.yaml", "name: bed\nprovider: local\nmachines: {count: 2}\nrun:\n  engine: plain\n  command: train.py --name={run}\n"+
+		"  env: {SUB: \"sub/{run}\"}\nresults:\n  paths: [ckpt/, \"sub/{run}/\"]\n"+more)
+}
+
+func TestThreeRunsOnOneClusterEachBringHomeWhatTheyWrote(t *testing.T) {
+	b := newBed(t)
+	b.savingProfile("")
+	var runs []string
+	for n := range 3 {
+		r := b.run("run", "--json")
+		if r.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		got := r.one(t, "results")
+		run := got["run"].(string)
+		runs = append(runs, run)
+		want := []string{"ckpt/" + run + ".pt", "ckpt/last.pt", "node0/rank-0", "node1/rank-1", "sub/" + run + "/note"}
+		slices.Sort(want)
+		if have := filesIn(t, got["dir"].(string)); !slices.Equal(have, want) {
+			t.Errorf("run %d brought home %q, want %q", n, have, want)
+		}
+		older, _ := got["older"].(float64)
+		if got["files"] != 5.0 || older != float64(n) {
+			t.Errorf("run %d: %v", n, got)
+		}
+		for _, name := range want {
+			if text, err := os.ReadFile(filepath.Join(got["dir"].(string), name)); err != nil || string(text) != run {
+				t.Errorf("run %d: %s is %q, %v", n, name, text, err)
+			}
+		}
+	}
+	// What a later run has written over is not the first one's any more.
+	first := b.run("pull", runs[0], "--json")
+	var got struct {
+		Files int
+		New   int
+		Dir   string
+		Left  []string
+	}
+	if err := json.Unmarshal([]byte(first.stdout), &got); err != nil || first.code != 0 {
+		t.Fatalf("%v: %s%s", err, first.stdout, first.stderr)
+	}
+	if text, err := os.ReadFile(filepath.Join(got.Dir, "ckpt", "last.pt")); err != nil || string(text) != runs[0] {
+		t.Errorf("after another pull the first run has %q, %v", text, err)
+	}
+	if got.Files != 5 || !strings.Contains(strings.Join(got.Left, "\n"), runs[1]) {
+		t.Errorf("%+v", got)
+	}
+}

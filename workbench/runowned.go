@@ -1,0 +1,172 @@
+package workbench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote"
+)
+
+// What a run is given as its results is what it wrote. Two things tell: a look
+// at the paths of its results before its ranks start, and a directory of its
+// own, which is new.
+
+// runWord stands for the id of the run in a profile's run and results.
+const runWord = "{run}"
+
+// ofRun puts the id of a run into words of a profile.
+func ofRun(words []string, run string) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = strings.ReplaceAll(w, runWord, run)
+	}
+	return all
+}
+
+// envOfRun puts the id of a run into variables. A secret stays as it is.
+func envOfRun(vars []profiles.Var, run string) []profiles.Var {
+	all := make([]profiles.Var, len(vars))
+	for i, v := range vars {
+		if !v.Secret {
+			v.Value = strings.ReplaceAll(v.Value, runWord, run)
+		}
+		all[i] = v
+	}
+	return all
+}
+
+// anyRun is a pattern for a path with the id of any run of a profile.
+func anyRun(p, profile string) string {
+	return strings.ReplaceAll(p, runWord, profile+"-[0-9][0-9][0-9][0-9]-[0-9]*")
+}
+
+// beforeRun is the directory that holds a path for all runs.
+func beforeRun(p string) string {
+	before, _, found := strings.Cut(p, runWord)
+	if !found {
+		return p
+	}
+	return path.Dir(before + "x")
+}
+
+// ownDirs is where on its nodes the runs of a cluster have directories of their
+// own, below the home. Unlike the code directory nothing is ever synced there.
+func ownDirs(cluster string) string { return "dlwb/" + cluster + "/results" }
+
+func ownDir(cluster, run string) string { return ownDirs(cluster) + "/" + run }
+
+// noted is what lay below the paths of a run's results when it was launched.
+type noted struct {
+	Paths []string    `json:"paths"`
+	Files remote.Seen `json:"files"`
+}
+
+// covers reports whether a file was looked for.
+func (b *noted) covers(file string) bool {
+	for _, p := range b.Paths {
+		if p = path.Clean(p); p == "." || file == p || strings.HasPrefix(file, p+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Workbench) beforePath(run string) string {
+	return filepath.Join(w.runDir(run), "before.json")
+}
+
+// lookLimitBefore bounds the look before a launch.
+const lookLimitBefore = lookLimit * 3
+
+// lookBefore notes what is below the paths of the results before the ranks
+// start, for this dlwb and any that comes later. A look that fails is told, and
+// nothing is taken for older then.
+func (d *drive) lookBefore(ctx context.Context, run string, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, lookLimitBefore)
+	defer cancel()
+	seen, err := remote.Look(limited, d.link.nodes[0], remoteCode(d.plan.Cluster), paths)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var b []byte
+	if err == nil {
+		b, err = json.Marshal(noted{paths, seen})
+	}
+	if err == nil {
+		err = writeWhole(d.w.beforePath(run), b)
+	}
+	if err != nil {
+		_ = d.w.publish(d.s, Noticed{Level: "warning",
+			Text: "what lies in results.paths from before the run could not be noted: it will be brought home too: " + err.Error()})
+	}
+	return nil
+}
+
+// readBefore gives what was noted before a run; nil when nothing was.
+func (w *Workbench) readBefore(run string) *noted {
+	var b noted
+	text, err := os.ReadFile(w.beforePath(run))
+	if err != nil || json.Unmarshal(text, &b) != nil {
+		return nil
+	}
+	return &b
+}
+
+// ownership tells what below the paths of a run's results is its own: what was
+// not there, or not as it is now, before it was launched; and what the next run
+// on the cluster found as it is now.
+type ownership struct {
+	before, after *noted // nil: not known
+	next          string // the run that followed; empty: none
+	rewritten     int    // files that the next run, or a later one, has written since
+}
+
+func (w *Workbench) ownershipOf(run string, life int64, cluster string) (*ownership, error) {
+	o := &ownership{before: w.readBefore(run)}
+	runs, err := w.db.Runs(cluster) // newest first
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		if r.ID == run {
+			break
+		}
+		if r.Life == life {
+			o.next = r.ID
+		}
+	}
+	if o.next != "" {
+		o.after = w.readBefore(o.next)
+	}
+	return o, nil
+}
+
+// owns is what a pull asks of each file.
+func (o *ownership) owns(file, state string) bool {
+	if o.before != nil && o.before.Files[file] == state {
+		return false
+	}
+	if o.after != nil && o.after.covers(file) && o.after.Files[file] != state {
+		o.rewritten++
+		return false
+	}
+	return true
+}
+
+// left says what of the results was overwritten; empty: nothing.
+func (o *ownership) left() string {
+	if o.rewritten == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s below results.paths: run %s or a later one wrote them, and what this run had there before is no more",
+		count(o.rewritten, "file"), o.next)
+}

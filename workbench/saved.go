@@ -1,0 +1,94 @@
+package workbench
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dlwb/dlwb/store"
+)
+
+// RunResults says where the results of a run are, and what would go with its
+// machines. It is read from the record and asks no node.
+type RunResults struct {
+	Run   string `json:"run"`
+	Dir   string `json:"dir"`   // where they are here
+	Files int    `json:"files"` // that are home
+	Bytes int64  `json:"bytes"`
+	// Home is set when all that the run wrote came home after its end.
+	Home bool `json:"home"`
+	// Lost says what is gone for ever; empty: nothing that is known of.
+	Lost string `json:"lost,omitempty"`
+	// AtStake is what would be lost with the machines, as a sentence; empty:
+	// nothing.
+	AtStake string `json:"at_stake,omitempty"`
+}
+
+// ResultsOf says where the results of a run are.
+func (w *Workbench) ResultsOf(run string) (RunResults, error) {
+	row, data, err := w.runRecord(run)
+	if err != nil {
+		return RunResults{}, err
+	}
+	st, err := w.storyOf(run)
+	if err != nil {
+		return RunResults{}, err
+	}
+	r := RunResults{Run: run, Dir: w.resultsDir(run, data)}
+	r.Files, r.Bytes = w.readHome(run).below(r.Dir)
+	if st.results != nil {
+		r.Dir, r.Files, r.Bytes = st.results.Dir, st.results.Files, st.results.Bytes
+	}
+	r.Home = st.ended != nil && st.fetched && st.lost == nil
+	if st.lost != nil {
+		r.Lost = st.lost.Why
+	}
+	if c, err := w.db.ClusterLife(row.Life); err == nil && c.EndedAt == nil && r.Lost == "" {
+		r.AtStake = atStake(run, data, st)
+	}
+	return r, nil
+}
+
+// atStake is what of a run is on its machines only.
+func atStake(run string, data runData, st story) string {
+	switch {
+	case !st.started:
+		return ""
+	case st.ended == nil:
+		return "run " + run + " is going on: what it writes is brought home at its end"
+	case st.fetched:
+		return ""
+	case len(data.Results) == 0:
+		return "whatever run " + run + " wrote: the profile names no results.paths"
+	}
+	return fmt.Sprintf("the results of run %s did not come home; dlwb pull %s tries again", run, run)
+}
+
+// Unsaved lists the runs of a cluster's present life of which something would be
+// lost with its machines, the newest first.
+func (w *Workbench) Unsaved(cluster string) ([]RunResults, error) {
+	c, err := w.db.Cluster(cluster)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, w.unknownCluster(cluster, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	runs, err := w.db.Runs(cluster)
+	if err != nil {
+		return nil, err
+	}
+	var all []RunResults
+	for _, row := range runs {
+		if row.Life != c.ID {
+			continue
+		}
+		r, err := w.ResultsOf(row.ID)
+		if err != nil {
+			return nil, err
+		}
+		if r.AtStake != "" {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
