@@ -5,7 +5,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,8 +33,8 @@ import (
 
 // app is what every command needs: where to read and write, and how.
 type app struct {
+	door
 	in       io.Reader
-	out, err io.Writer
 	json     bool
 	plain    bool
 	theme    string
@@ -46,6 +45,8 @@ type app struct {
 	answers  *bufio.Reader
 	onScreen atomic.Bool // a screen has the terminal
 }
+
+func newApp(in io.Reader, out, err io.Writer) *app { return &app{in: in, door: newDoor(out, err)} }
 
 // parts are what the nodes of a local cluster are made of: this same program,
 // started under these names. They are no commands for people.
@@ -67,14 +68,15 @@ func Main(args []string) int {
 	// Without a handler a write to a closed pipe would end the process where
 	// it stands; with one it is an error like any other.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	defer a.adopt()()
 	log, err := openLog()
 	if err != nil {
 		a.report(err)
 		return exitCode(err)
 	}
 	defer log.Close()
-	code := a.run(ctx, args)
+	code := a.guarded(func() int { return a.run(ctx, args) })
 	slog.Debug("ended", "exit_code", code)
 	return code
 }
@@ -99,11 +101,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
 	a.report(err)
+	_ = a.close() // whatever could not be written before can't be now
 	return exitCode(err)
 }
 
 // report says what went wrong. With --json it is an object like every other
-// line; in both forms text from nodes passes the sanitizer.
+// line.
 func (a *app) report(err error) {
 	var said runError
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || unread(err) {
@@ -114,15 +117,16 @@ func (a *app) report(err error) {
 		fault = &workbench.Fault{What: "dlwb", Node: -1, Why: err.Error()}
 	}
 	if a.json {
-		_ = a.encode(errorEvent{Event: "error", Time: timeNow(), ExitCode: exitCode(err), Text: sanitize.Plain(err.Error()), Failure: fault})
+		_ = a.encode(errorEvent{Event: "error", Time: timeNow(), ExitCode: exitCode(err), Text: err.Error(), Failure: fault})
 		return
 	}
 	var profile profiles.Errors
 	if errors.As(err, &profile) {
-		fmt.Fprintln(a.err, sanitize.Plain(profile.Detail()))
+		fmt.Fprintln(a.err, profile.Detail())
 		return
 	}
-	fmt.Fprintln(a.err, "dlwb: "+sanitize.Plain(err.Error()))
+	// What is behind the first line is indented: no text begins a line as we do.
+	fmt.Fprintln(a.err, "dlwb: "+strings.ReplaceAll(sanitize.Plain(err.Error()), "\n", "\n  "))
 	writeFault(a.err, fault)
 }
 
@@ -136,23 +140,16 @@ type errorEvent struct {
 	Failure  *workbench.Fault `json:"failure"`
 }
 
-// encode writes one line of JSON.
-func (a *app) encode(v any) error {
-	e := json.NewEncoder(a.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
 // writeFault prints the part of a fault that its one line does not hold.
 func writeFault(w io.Writer, f *workbench.Fault) {
 	if f.Command != "" {
-		fmt.Fprintln(w, "  command: "+sanitize.Line(f.Command))
+		sanitize.Fprintf(w, "  command: %s\n", f.Command)
 	}
 	for _, l := range f.LastLines {
-		fmt.Fprintln(w, "  | "+sanitize.Line(l))
+		sanitize.Fprintf(w, "  | %s\n", l)
 	}
 	if f.Next != "" {
-		fmt.Fprintln(w, "  next: "+sanitize.Line(f.Next))
+		sanitize.Fprintf(w, "  next: %s\n", f.Next)
 	}
 }
 
@@ -192,10 +189,7 @@ func (a *app) with(do func(ctx context.Context, w *workbench.Workbench, args []s
 // screen reports whether the terminal screen can be shown: somebody looks, and
 // did not ask for lines.
 func (a *app) screen() bool {
-	in, inOK := a.in.(*os.File)
-	out, outOK := a.out.(*os.File)
-	return !a.plain && !a.json && os.Getenv("TERM") != "dumb" &&
-		inOK && outOK && term.IsTerminal(in.Fd()) && term.IsTerminal(out.Fd())
+	return !a.plain && !a.json && os.Getenv("TERM") != "dumb" && a.atTerminal() && a.terminal() != nil
 }
 
 // confirmHost asks whether a host that is not known yet is the right one. Where
@@ -204,8 +198,7 @@ func (a *app) confirmHost(host, fingerprint string) bool {
 	if a.json || a.onScreen.Load() || !a.atTerminal() {
 		return false
 	}
-	return a.ask(fmt.Sprintf("%s is not known yet and shows the key %s\ntype yes if that is its key: ",
-		sanitize.Line(host), sanitize.Line(fingerprint))) == "yes"
+	return a.ask(sanitize.Sprintf("%s is not known yet and shows the key %s\ntype yes if that is its key: ", host, fingerprint)) == "yes"
 }
 
 // ask asks whoever sits at the terminal, one question at a time.
@@ -260,7 +253,7 @@ func (a *app) askPassphrase(file string, again bool) ([]byte, bool) {
 	if again {
 		wrong = "that was not it; "
 	}
-	fmt.Fprintf(a.err, "%spassphrase of %s: ", wrong, sanitize.Line(file))
+	sanitize.Fprintf(a.err, "%spassphrase of %s: ", wrong, file)
 	defer fmt.Fprintln(a.err)
 	// Ctrl-C ends the question: the terminal must not stay silent.
 	ended := make(chan os.Signal, 1)

@@ -161,9 +161,9 @@ func (a *app) pullCommand() *cobra.Command {
 				return err
 			}
 			return a.answer(got, func(out io.Writer) {
-				fmt.Fprintf(out, "%d files, %d bytes in %s\n", got.Files, got.Bytes, got.Dir)
+				sanitize.Fprintf(out, "%d files, %d bytes in %s\n", got.Files, got.Bytes, got.Dir)
 				for _, left := range got.Left {
-					fmt.Fprintln(out, "not fetched:", sanitize.Line(left))
+					sanitize.Fprintf(out, "not fetched: %s\n", left)
 				}
 			})
 		}),

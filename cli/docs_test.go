@@ -11,7 +11,7 @@ import (
 func TestTheReferencePagesAreCurrent(t *testing.T) {
 	for file, args := range map[string][]string{"../docs/events.md": {"events"}, "../docs/commands.md": {"help", "commands"}, "../docs/profile.md": {"help", "profile"}} {
 		var out bytes.Buffer
-		a := &app{in: strings.NewReader(""), out: &out, err: &out}
+		a := newApp(strings.NewReader(""), &out, &out)
 		if code := a.run(context.Background(), args); code != 0 {
 			t.Fatal(out.String())
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/sanitize"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -53,9 +54,9 @@ func writeFindings(out io.Writer, findings []cloud.Finding) {
 		if !f.OK {
 			mark = "✗"
 		}
-		fmt.Fprintf(out, "%s %-12s %s\n", mark, f.What, f.Text)
+		sanitize.Fprintf(out, "%s %-12s %s\n", mark, f.What, f.Text)
 		if f.Next != "" {
-			fmt.Fprintf(out, "  %-12s next: %s\n", "", f.Next)
+			sanitize.Fprintf(out, "  %-12s next: %s\n", "", f.Next)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -39,14 +40,18 @@ event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 				if a.json {
 					return usageError{errors.New("export writes to standard output, where --json has no place: name a file with -o")}
 				}
-				return w.Export(run.ID, format, a.out)
+				out, err := a.exportTo(format)
+				if err != nil {
+					return err
+				}
+				return w.Export(run.ID, format, out)
 			}
 			size, err := writeWhole(file, func(to io.Writer) error { return w.Export(run.ID, format, to) })
 			if err != nil {
 				return err
 			}
 			return a.answer(exportAnswer{run.ID, format, file, size}, func(out io.Writer) {
-				fmt.Fprintf(out, "%s: %d bytes in %s\n", run.ID, size, file)
+				sanitize.Fprintf(out, "%s: %d bytes in %s\n", run.ID, size, file)
 			})
 		}),
 	}
@@ -54,6 +59,15 @@ event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 	c.Flags().StringVarP(&file, "output", "o", "", "the file to write (default: standard output)")
 	_ = c.RegisterFlagCompletionFunc("format", anywhere(func() []string { return exportFormats }))
 	return c
+}
+
+// exportTo is standard output for a format: the same bytes as in a file. Those
+// that are text may be seen on a terminal too.
+func (a *app) exportTo(format string) (io.Writer, error) {
+	if a.terminal() != nil && (format == "csv" || format == "jsonl") {
+		return a.out, nil
+	}
+	return a.exact("a file in the format "+format, "name one with -o")
 }
 
 // writeWhole writes a file under another name and renames it when it is whole:
@@ -102,7 +116,7 @@ to do it again by hand. With --json it is the recipe that the page is made of.`,
 				return err
 			}
 			if file != "" && file != "-" {
-				_, err := writeWhole(file, func(to io.Writer) error { _, err := io.WriteString(to, page); return err })
+				_, err := writeWhole(file, func(to io.Writer) error { _, err := io.WriteString(to, sanitize.Plain(page)); return err })
 				return err
 			}
 			_, err = io.WriteString(a.out, page)

@@ -171,7 +171,7 @@ func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbe
 }
 
 func forwardText(b workbench.ForwardOpened) string {
-	s := fmt.Sprintf("%s: %s", b.Name, sanitize.Line(b.URL))
+	s := sanitize.Sprintf("%s: %s", b.Name, b.URL)
 	switch b.Kind {
 	case workbench.ForwardTCP:
 		s += " (raw TCP: every program and web page of this machine reaches it)"
@@ -179,19 +179,19 @@ func forwardText(b workbench.ForwardOpened) string {
 		s = fmt.Sprintf("reverse: port %d of node%d (127.0.0.1 there) leads to port %d here", b.RemotePort, b.Node, b.LocalPort)
 	}
 	if b.Note != "" {
-		s += "\n  note: " + sanitize.Line(b.Note)
+		s += "\n  note: " + sanitize.Word(b.Note)
 	}
 	return s
 }
 
 // forwardStateText says how a tunnel stands.
 func forwardStateText(b workbench.ForwardChanged) string {
-	name := fmt.Sprintf("%s on local port %d: ", sanitize.Line(b.Name), b.LocalPort)
+	name := sanitize.Sprintf("%s on local port %d: ", b.Name, b.LocalPort)
 	switch {
 	case b.Connected && b.Why == "":
 		return name + "connected"
 	case b.Connected:
-		return name + "connected; the latest connection through it failed: " + sanitize.Line(b.Why)
+		return name + "connected; the latest connection through it failed: " + sanitize.Word(b.Why)
 	}
-	return name + "reconnecting: " + sanitize.Line(b.Why)
+	return name + "reconnecting: " + sanitize.Word(b.Why)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/sanitize"
 )
 
 // flagHelp is a flag as the help shows it.
@@ -60,7 +60,7 @@ func (a *app) topics() []*cobra.Command {
 		c := &cobra.Command{Use: name, Short: short}
 		c.SetHelpFunc(func(c *cobra.Command, _ []string) {
 			if a.json {
-				_ = json.NewEncoder(a.out).Encode(helpAnswer{Command: c.CommandPath(), Text: text(), Flags: []flagHelp{}, Commands: []string{}})
+				_ = a.encode(helpAnswer{Command: c.CommandPath(), Text: text(), Flags: []flagHelp{}, Commands: []string{}})
 				return
 			}
 			_, _ = io.WriteString(a.out, text())
@@ -87,7 +87,7 @@ func (a *app) jsonHelp(root *cobra.Command) {
 				h.Commands = append(h.Commands, sub.Name())
 			}
 		}
-		_ = json.NewEncoder(a.out).Encode(h)
+		_ = a.encode(h)
 	})
 }
 
@@ -121,7 +121,7 @@ func versionText(asJSON bool) string {
 	if !asJSON {
 		return "dlwb " + Version + "\n"
 	}
-	b, err := json.Marshal(map[string]string{"version": Version})
+	b, err := sanitize.MarshalJSON(map[string]string{"version": Version})
 	if err != nil {
 		return ""
 	}

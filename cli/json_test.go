@@ -18,7 +18,7 @@ import (
 func say(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{in: strings.NewReader(""), out: &out, err: &errs}
+	a := newApp(strings.NewReader(""), &out, &errs)
 	code = a.run(context.Background(), args)
 	return code, out.String(), errs.String()
 }

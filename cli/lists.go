@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -31,13 +32,13 @@ func (a *app) list(ctx context.Context, w *workbench.Workbench, _ []string) erro
 		t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "CLUSTER\tPHASE\tPROVIDER\tNODES\tRUN\tUP FOR\t$/H\t$ SO FAR")
 		for _, c := range clusters {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\n", c.Name, c.Phase, c.Provider, stateText(c.States),
+			sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\n", c.Name, c.Phase, c.Provider, stateText(c.States),
 				orDash(c.Run), age(c.CreatedAt), c.PricePerHour, c.Spent)
 		}
 		t.Flush()
 		for _, c := range clusters {
 			if c.Run != "" && c.Owner == 0 {
-				fmt.Fprintf(out, "nobody watches run %s: it went on when dlwb last looked; dlwb attach %s sees how it is now\n", c.Run, c.Name)
+				sanitize.Fprintf(out, "nobody watches run %s: it went on when dlwb last looked; dlwb attach %s sees how it is now\n", c.Run, c.Name)
 			}
 		}
 	})

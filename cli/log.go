@@ -5,11 +5,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+
+	"github.com/dlwb/dlwb/sanitize"
 )
 
 // openLog sends what dlwb notes about its own work to the file that DLWB_LOG
 // names, and nowhere without it: the terminal belongs to the screen. The file
-// may hold what nodes said, but no secrets of a profile.
+// may hold what nodes said, safe to be looked at, but no secrets of a profile.
 func openLog() (io.Closer, error) {
 	path := os.Getenv("DLWB_LOG")
 	if path == "" {
@@ -20,6 +22,6 @@ func openLog() (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the log that DLWB_LOG names: %w", err)
 	}
-	slog.SetDefault(slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})).With("pid", os.Getpid()))
+	slog.SetDefault(slog.New(slog.NewTextHandler(sanitize.NewWriter(f), &slog.HandlerOptions{Level: slog.LevelDebug})).With("pid", os.Getpid()))
 	return f, nil
 }

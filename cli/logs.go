@@ -22,7 +22,7 @@ func (a *app) logsCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&rank, "rank", rank, `which rank, "all", or "launcher-N" for the launcher on node N`)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes until the run has ended")
-	c.Flags().BoolVar(&raw, "raw", false, "the bytes as they were printed; mind that a terminal obeys them")
+	c.Flags().BoolVar(&raw, "raw", false, "the bytes as they were printed, into a file or a pipe: a terminal would obey them")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 		if raw && a.json {
 			return usageError{errors.New("logs --raw prints bytes and --json prints objects; leave one of them out")}
@@ -44,7 +44,9 @@ func (a *app) logsCommand() *cobra.Command {
 		l.ranks = append(l.ranks, wanted(number, run)...)
 		l.p.rank = allRanks
 		if raw {
-			l.raw = a.out
+			if l.raw, err = a.exact("what a rank printed", "logs --raw is for a file or a pipe, logs alone for a terminal"); err != nil {
+				return err
+			}
 		}
 		return l.read(ctx)
 	})

@@ -162,11 +162,11 @@ func (g *collecting) one(ctx context.Context, provider string, h cloud.Hunt) err
 		if o.Foreign || again && !g.yes || !g.agreed(o) {
 			continue
 		}
-		receipt, err := g.w.Collect(ctx, provider, o, func(text string) { g.app.hint("  %s", sanitize.Line(text)) })
+		receipt, err := g.w.Collect(ctx, provider, o, func(text string) { g.app.hint("  %s", text) })
 		g.answer.Collected = append(g.answer.Collected, receipt)
 		g.met[o.Life+" "+o.Owner] = err != nil
 		if err != nil {
-			g.app.hint("cluster %s (life %s): %s", o.Name, o.Life, sanitize.Line(err.Error()))
+			g.app.hint("cluster %s (life %s): %s", o.Name, o.Life, err.Error())
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -189,27 +189,27 @@ func writeOrphan(out io.Writer, o cloud.Orphan) {
 	if o.Foreign {
 		whose = "of " + o.Owner + ": not touched"
 	}
-	fmt.Fprintf(out, "%s\n", sanitize.Line(fmt.Sprintf("cluster %s, life %s, in %s; $%.2f/h; %s", o.Name, o.Life, strings.Join(o.Regions, ", "), o.PerHour, whose)))
+	sanitize.Fprintf(out, "cluster %s, life %s, in %s; $%.2f/h; %s\n", o.Name, o.Life, strings.Join(o.Regions, ", "), o.PerHour, whose)
 	for _, r := range o.Resources {
-		fmt.Fprintf(out, "  %-16s %-8s %s\n", r.Kind, r.State, sanitize.Line(r.ID+": "+r.Proof))
+		sanitize.Fprintf(out, "  %-16s %-8s %s\n", r.Kind, r.State, r.ID+": "+r.Proof)
 	}
 }
 
 func (g *collecting) summary(out io.Writer) {
 	for _, r := range g.answer.Collected {
-		fmt.Fprintf(out, "cluster %s: proven gone: %t, cost $%.2f\n", sanitize.Line(r.Cluster), r.Proven(), r.Cost)
+		sanitize.Fprintf(out, "cluster %s: proven gone: %t, cost $%.2f\n", r.Cluster, r.Proven(), r.Cost)
 	}
 	for _, place := range slices.Sorted(maps.Keys(g.answer.Blind)) {
-		fmt.Fprintln(out, sanitize.Line("blind: "+place+": "+g.answer.Blind[place]))
+		sanitize.Fprintf(out, "blind: %s: %s\n", place, g.answer.Blind[place])
 	}
 	if len(g.answer.Closed) > 0 {
-		fmt.Fprintln(out, sanitize.Line("not enabled for this account: "+strings.Join(g.answer.Closed, ", ")))
+		sanitize.Fprintf(out, "not enabled for this account: %s\n", strings.Join(g.answer.Closed, ", "))
 	}
 	switch {
 	case g.answer.Clean:
-		fmt.Fprintf(out, "nothing of %s is left in %d regions\n", sanitize.Line(g.answer.Identity), len(g.answer.Looked))
+		sanitize.Fprintf(out, "nothing of %s is left in %d regions\n", g.answer.Identity, len(g.answer.Looked))
 	case g.left() > 0:
-		fmt.Fprintf(out, "UNRESOLVED: %d clusters of yours are left; dlwb gc --yes removes what was made here\n", g.left())
+		sanitize.Fprintf(out, "UNRESOLVED: %d clusters of yours are left; dlwb gc --yes removes what was made here\n", g.left())
 	default:
 		fmt.Fprintln(out, "UNRESOLVED: not every region could be looked into")
 	}

@@ -153,11 +153,8 @@ func writeMetricsJSON(out io.Writer, answer *metricsAnswer) error {
 // openJSON writes a value until its list of a name, which is empty, begins, and
 // returns what stands behind.
 func openJSON(w *bufio.Writer, v any, list string) (behind []byte, err error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err = e.Encode(v)
-	before, behind, _ := bytes.Cut(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), []byte(`"`+list+`":[]`))
+	text, err := sanitize.MarshalJSON(v)
+	before, behind, _ := bytes.Cut(text, []byte(`"`+list+`":[]`))
 	w.Write(before)
 	w.WriteString(`"` + list + `":[`)
 	return append([]byte{']'}, behind...), err
@@ -191,7 +188,7 @@ func (a *app) tellWhy(answer *metricsAnswer, r metrics.Reading) {
 	if b.Len() == 0 {
 		b.WriteString(" says where the run is")
 	}
-	fmt.Fprintf(a.out, "%s:%s\n    %s\n", r.Rule, sanitize.Line(b.String()), sanitize.Line(r.Text))
+	sanitize.Fprintf(a.out, "%s:%s\n    %s\n", r.Rule, b.String(), r.Text)
 }
 
 func (answer *metricsAnswer) fill(doc *metrics.Document) {
@@ -221,7 +218,7 @@ func writeMetrics(out io.Writer, answer metricsAnswer) {
 		return
 	}
 	if len(answer.Series) == 0 {
-		fmt.Fprintf(out, "no series found (read as %s); --why shows what was understood, --metric 'name: regex' says what to look for\n", answer.Format)
+		sanitize.Fprintf(out, "no series found (read as %s); --why shows what was understood, --metric 'name: regex' says what to look for\n", answer.Format)
 	} else {
 		fmt.Fprintln(w, "SERIES\tPOINTS\tX\tFIRST\tLAST\tMIN\tMAX")
 	}
@@ -229,11 +226,11 @@ func writeMetrics(out io.Writer, answer metricsAnswer) {
 		n := s.from.Len()
 		first, last := s.point(0), s.point(n-1)
 		least, most := s.bounds()
-		fmt.Fprintf(w, "%s\t%d\t%s %v–%v\t%v\t%v\t%v\t%v\n", sanitize.Line(s.Name), n*s.Every, s.Axis, first[0], last[0], first[1], last[1], least, most)
+		sanitize.Fprintf(w, "%s\t%d\t%s %v–%v\t%v\t%v\t%v\t%v\n", s.Name, n*s.Every, s.Axis, first[0], last[0], first[1], last[1], least, most)
 	}
 	w.Flush()
 	for _, f := range answer.Faults {
-		fmt.Fprintf(out, "the file is damaged at byte %d: %s\n", f.Offset, f.Class)
+		sanitize.Fprintf(out, "the file is damaged at byte %d: %s\n", f.Offset, f.Class)
 	}
 }
 
@@ -257,15 +254,15 @@ func writeGPUs(w io.Writer, answer metricsAnswer) {
 		fmt.Fprintln(w, "GPU\tNAME\tUTIL %\tMEMORY MiB\tOF\t°C\tW")
 	}
 	for _, g := range answer.GPUs {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Index, sanitize.Line(g.Name), known(g.Util), known(g.MemUsed), known(g.MemTotal), known(g.Temp), known(g.Power))
+		sanitize.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Index, g.Name, known(g.Util), known(g.MemUsed), known(g.MemTotal), known(g.Temp), known(g.Power))
 	}
 	for _, p := range answer.Apps {
-		fmt.Fprintf(w, "process %d\t%s\t%s MiB\n", p.PID, sanitize.Line(p.Name), known(p.Memory))
+		sanitize.Fprintf(w, "process %d\t%s\t%s MiB\n", p.PID, p.Name, known(p.Memory))
 	}
 	if answer.ErrorClass != nil && *answer.ErrorClass == metrics.NotYet {
 		fmt.Fprintln(w, "AMD's GPUs (amd-smi, rocm-smi) and AWS Neuron's devices are not read yet; nvidia-smi is")
 	} else if answer.ErrorClass != nil {
-		fmt.Fprintf(w, "nvidia-smi said: %s\n", *answer.ErrorClass)
+		sanitize.Fprintf(w, "nvidia-smi said: %s\n", *answer.ErrorClass)
 	}
 }
 

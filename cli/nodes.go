@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -104,14 +103,14 @@ func writeExec(out io.Writer, r execResult) {
 	for _, text := range []string{r.Stdout, r.Stderr, r.Error} {
 		for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 			if l != "" {
-				fmt.Fprintf(out, "node%d | %s\n", r.Node, l)
+				sanitize.Fprintf(out, "node%d | %s\n", r.Node, l)
 			}
 		}
 	}
 	if r.Truncated {
-		fmt.Fprintf(out, "node%d: what it said after the first 1 MiB is left out\n", r.Node)
+		sanitize.Fprintf(out, "node%d: what it said after the first 1 MiB is left out\n", r.Node)
 	}
 	if r.ExitCode != 0 {
-		fmt.Fprintf(out, "node%d: exit code %d\n", r.Node, r.ExitCode)
+		sanitize.Fprintf(out, "node%d: exit code %d\n", r.Node, r.ExitCode)
 	}
 }

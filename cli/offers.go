@@ -109,13 +109,13 @@ func writeOffers(out io.Writer, found cloud.Offers, spot bool) {
 		if o.GPUs > 0 {
 			gpus, memory = fmt.Sprintf("%d × %s", o.GPUs, o.GPU), fmt.Sprintf("%.0f GiB", float64(o.GPUMemory)/(1<<30))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%.0f GiB\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", o.Instance, o.Region, gpus, memory,
+		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%.0f GiB\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", o.Instance, o.Region, gpus, memory,
 			o.VCPUs, float64(o.Memory)/(1<<30), dollars(o.OnDemand.PerHour), dollars(o.Spot.PerHour), percent(o.SpotSaving()),
 			dollars(o.PerGPUHour(spot)), dollars(o.PerGBHour(spot)), quotaText(quotaOf(o, spot)), len(o.Zones), sanitize.Line(offerNotes(o)))
 	}
 	t.Flush()
 	for _, n := range found.Notes {
-		fmt.Fprintln(out, sanitize.Line(n))
+		sanitize.Fprintf(out, "%s\n", n)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -77,9 +78,9 @@ func (a *app) init(dir string, force bool) error {
 		return fmt.Errorf("write the profile: %w", err)
 	}
 	return a.answer(initAnswer{path, p.Name, notes}, func(out io.Writer) {
-		fmt.Fprintf(out, "wrote %s\n", path)
+		sanitize.Fprintf(out, "wrote %s\n", path)
 		for _, n := range notes {
-			fmt.Fprintln(out, "  "+n)
+			sanitize.Fprintf(out, "  %s\n", n)
 		}
 		fmt.Fprintln(out, "next: dlwb plan shows what it would do, dlwb run does it")
 	})

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -18,6 +17,7 @@ import (
 // line. It turns the growth of a log into its lines.
 type printer struct {
 	w       io.Writer
+	ranks   io.Writer // what a rank printed, with its colours
 	json    bool
 	rank    int // whose output is printed; allRanks for every one
 	readLog func(run string, rank int, off int64, p []byte) (int, error)
@@ -42,7 +42,7 @@ type logLines struct {
 const maxPart = 64 << 10
 
 func (a *app) printer(w *workbench.Workbench) *printer {
-	return &printer{w: a.out, json: a.json, readLog: w.ReadLog, logs: map[logKey]*logLines{}}
+	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, logs: map[logKey]*logLines{}}
 }
 
 // print prints events in order.
@@ -71,12 +71,7 @@ func (p *printer) print(events []workbench.Event) error {
 
 func (p *printer) one(e workbench.Event) error {
 	if p.json {
-		b, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		_, err = p.w.Write(append(b, '\n'))
-		return err
+		return sanitize.WriteJSON(p.w, e)
 	}
 	if s := eventText(e.Body); s != "" {
 		_, err := fmt.Fprintln(p.w, s)
@@ -185,7 +180,7 @@ func (p *printer) line(e workbench.Event, rank int, raw []byte) error {
 	if rank < 0 {
 		who = fmt.Sprintf("launcher %d", workbench.LauncherLog(rank))
 	}
-	_, err := fmt.Fprintf(p.w, "%s | %s\n", who, sanitize.Line(string(raw)))
+	_, err := fmt.Fprintf(p.ranks, "%s | %s\n", who, raw)
 	return err
 }
 
@@ -194,23 +189,23 @@ func (p *printer) line(e workbench.Event, rank int, raw []byte) error {
 func eventText(b workbench.Body) string {
 	switch b := b.(type) {
 	case workbench.PlanMade:
-		return fmt.Sprintf("plan: %s on %s of %s, %s, %s%s", b.Profile, nodes(b.Nodes), b.Provider, b.Engine, b.Command, price(b.PricePerHour))
+		return sanitize.Sprintf("plan: %s on %s of %s, %s, %s%s", b.Profile, nodes(b.Nodes), b.Provider, b.Engine, b.Command, price(b.PricePerHour))
 	case workbench.StepStarted:
-		return "… " + b.Step + ": " + sanitize.Line(b.Text)
+		return sanitize.Sprintf("… %s: %s", b.Step, b.Text)
 	case workbench.StepProgress:
-		return "    " + at(b.Node) + sanitize.Line(b.Text)
+		return sanitize.Sprintf("    %s%s", at(b.Node), b.Text)
 	case workbench.StepEnded:
 		return stepText(b)
 	case workbench.NodeChanged:
-		return fmt.Sprintf("  node%d: %s %s", b.Node, b.State, sanitize.Line(b.Why))
+		return sanitize.Sprintf("  node%d: %s %s", b.Node, b.State, b.Why)
 	case workbench.ClusterUp:
 		return upText(b)
 	case workbench.SpotNotice:
-		return fmt.Sprintf("warning: node%d will be taken away by its provider at %s (%s)", b.Node, b.At.Local().Format("15:04:05"), b.Action)
+		return sanitize.Sprintf("warning: node%d will be taken away by its provider at %s (%s)", b.Node, b.At.Local().Format("15:04:05"), b.Action)
 	case workbench.ClusterStopped:
 		return fmt.Sprintf("  the machines are stopped; their disks cost $%.2f/h", b.PricePerHour)
 	case workbench.RunStarted:
-		return fmt.Sprintf("  %s, world size %d on %s, with %s", b.Engine, b.WorldSize, nodes(b.Nodes), b.Python)
+		return sanitize.Sprintf("  %s, world size %d on %s, with %s", b.Engine, b.WorldSize, nodes(b.Nodes), b.Python)
 	case workbench.RankEnded:
 		return rankText(b)
 	case workbench.RunEnded:
@@ -220,11 +215,11 @@ func eventText(b workbench.Body) string {
 	case workbench.ForwardChanged:
 		return forwardStateText(b)
 	case workbench.ForwardClosed:
-		return fmt.Sprintf("%s on local port %d: %s", b.Name, b.LocalPort, b.Why)
+		return sanitize.Sprintf("%s on local port %d: %s", b.Name, b.LocalPort, b.Why)
 	case workbench.ReceiptMade:
 		return receiptText(b)
 	case workbench.MetricAdded:
-		return fmt.Sprintf("its output is now read for %s too, by %s", b.Name, b.Regex)
+		return sanitize.Sprintf("its output is now read for %s too, by %s", b.Name, b.Regex)
 	case workbench.Noticed:
 		return noticeText(b)
 	case workbench.Failed:
@@ -239,7 +234,7 @@ func upText(b workbench.ClusterUp) string {
 	if b.PricePerHour == 0 {
 		return ""
 	}
-	s := fmt.Sprintf("  %s %s%s", nodes(len(b.Nodes)), sanitize.Line(b.Instance+" in "+b.Zone), price(b.PricePerHour))
+	s := sanitize.Sprintf("  %s %s in %s%s", nodes(len(b.Nodes)), b.Instance, b.Zone, price(b.PricePerHour))
 	if !b.Ends.IsZero() {
 		s += ", shut themselves down at " + b.Ends.Local().Format("2006-01-02 15:04") + " at the latest"
 	}
@@ -275,7 +270,7 @@ func stepText(b workbench.StepEnded) string {
 	case b.Skipped:
 		mark = "="
 	}
-	s := fmt.Sprintf("%s %-11s %6.1f s  %s", mark, b.Step, b.Duration, sanitize.Line(b.Text))
+	s := sanitize.Sprintf("%s %-11s %6.1f s  %s", mark, b.Step, b.Duration, b.Text)
 	if b.Failure != nil && b.Step != workbench.StepTrain {
 		s += faultRest(b.Failure)
 	}
@@ -289,15 +284,15 @@ func rankText(b workbench.RankEnded) string {
 	case b.ByUs:
 		return fmt.Sprintf("  rank %d on node%d was stopped", b.Rank, b.Node)
 	case b.Signal != "":
-		return fmt.Sprintf("  rank %d on node%d was ended by SIG%s", b.Rank, b.Node, b.Signal)
+		return sanitize.Sprintf("  rank %d on node%d was ended by SIG%s", b.Rank, b.Node, b.Signal)
 	}
 	return fmt.Sprintf("  rank %d on node%d exited with code %d", b.Rank, b.Node, b.ExitCode)
 }
 
 func runText(b workbench.RunEnded) string {
-	s := fmt.Sprintf("run %s in %.1f s: %s (exit code %d)", b.Verdict, b.Duration, sanitize.Line(b.Cause), b.ExitCode)
+	s := sanitize.Sprintf("run %s in %.1f s: %s (exit code %d)", b.Verdict, b.Duration, b.Cause, b.ExitCode)
 	for _, l := range b.LastLines {
-		s += "\n  | " + sanitize.Line(l)
+		s += sanitize.Sprintf("\n  | %s", l)
 	}
 	return s
 }
@@ -305,7 +300,7 @@ func runText(b workbench.RunEnded) string {
 func receiptText(b workbench.ReceiptMade) string {
 	var s strings.Builder
 	for _, r := range b.Resources {
-		fmt.Fprintf(&s, "  %-10s %-8s %s: %s\n", r.Kind, string(r.State), sanitize.Line(r.ID), sanitize.Line(r.Proof))
+		sanitize.Fprintf(&s, "  %-10s %-8s %s: %s\n", r.Kind, string(r.State), r.ID, r.Proof)
 	}
 	head := "receipt: everything is gone"
 	if !b.Proven {
@@ -321,15 +316,15 @@ func noticeText(b workbench.Noticed) string {
 	if b.Level == "warning" {
 		s = "warning: "
 	}
-	s += sanitize.Line(b.Text)
+	s += sanitize.Word(b.Text)
 	if b.Next != "" {
-		s += "; " + sanitize.Line(b.Next)
+		s += "; " + sanitize.Word(b.Next)
 	}
 	return s
 }
 
 func faultText(head string, f *workbench.Fault) string {
-	return head + sanitize.Line(f.Error()) + faultRest(f)
+	return head + sanitize.Word(f.Error()) + faultRest(f)
 }
 
 func faultRest(f *workbench.Fault) string {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -43,7 +42,7 @@ committed on top. Your working tree stays as it is.`,
 		if show {
 			return a.answer(rerunAnswer{run.ID, again.Differs, again.Checkout != "", again.Plan}, func(out io.Writer) {
 				for _, d := range again.Differs {
-					fmt.Fprintln(out, "differs: "+sanitize.Line(d))
+					sanitize.Fprintf(out, "differs: %s\n", d)
 				}
 				io.WriteString(out, again.Plan.Text())
 			})

@@ -3,10 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -148,6 +148,6 @@ func (a *app) conclude(w *workbench.Workbench, o workbench.Outcome, err error) e
 // hint says what a person may do next; --json has no use for it.
 func (a *app) hint(format string, args ...any) {
 	if !a.json {
-		fmt.Fprintf(a.err, format+"\n", args...)
+		sanitize.Fprintf(a.err, format+"\n", args...)
 	}
 }

@@ -84,8 +84,8 @@ func writeSources(out io.Writer, answer metricsAnswer) {
 	fmt.Fprintln(out)
 	for _, s := range answer.Series {
 		for _, from := range s.Sources {
-			fmt.Fprintf(out, "%s: %d points in %s (%s), shown: %s\n", sanitize.Line(s.Name), from.Count,
-				sanitize.Line(from.Source), sanitize.Line(from.Format), from.Shown)
+			sanitize.Fprintf(out, "%s: %d points in %s (%s), shown: %s\n", s.Name, from.Count,
+				from.Source, from.Format, from.Shown)
 		}
 	}
 }

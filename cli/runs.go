@@ -45,7 +45,7 @@ its last value, best.NAME for its best, or a field of runs:
 func runFields() string {
 	var b strings.Builder
 	for _, f := range workbench.RunFields {
-		fmt.Fprintf(&b, "  %-11s %s\n", f.Name, f.Doc)
+		sanitize.Fprintf(&b, "  %-11s %s\n", f.Name, f.Doc)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -62,7 +62,7 @@ func writeRuns(out io.Writer, table workbench.RunTable, q workbench.RunQuery) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "RUN\tVERDICT\tEXIT\tENGINE\tWORLD SIZE\tSTARTED\tTOOK\tLOSS\t")
 	for _, name := range table.Columns {
-		fmt.Fprint(t, sanitize.Line(strings.ToUpper(name))+"\t")
+		sanitize.Fprintf(t, "%s\t", strings.ToUpper(name))
 	}
 	fmt.Fprintln(t, "COMMAND\tNOTE")
 	for i, r := range table.Runs {
@@ -80,12 +80,12 @@ func writeRuns(out io.Writer, table workbench.RunTable, q workbench.RunQuery) {
 		if r.Starred {
 			id = "★ " + id
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t", id, verdict, exit, r.Engine, r.WorldSize,
+		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t", id, verdict, exit, r.Engine, r.WorldSize,
 			r.StartedAt.Local().Format("2006-01-02 15:04"), took, loss)
 		for _, cell := range table.Cells[i] {
-			fmt.Fprint(t, orDash(cell)+"\t")
+			sanitize.Fprintf(t, "%s\t", orDash(cell))
 		}
-		fmt.Fprintf(t, "%s\t%s\n", sanitize.Line(r.Command), sanitize.Line(r.Note))
+		sanitize.Fprintf(t, "%s\t%s\n", r.Command, r.Note)
 	}
 	t.Flush()
 }
@@ -107,10 +107,10 @@ func (a *app) noteCommand() *cobra.Command {
 			}
 			return a.answer(noteAnswer{run.ID, run.Note, run.Starred}, func(out io.Writer) {
 				if run.Note == "" {
-					fmt.Fprintf(out, "run %s has no note\n", run.ID)
+					sanitize.Fprintf(out, "run %s has no note\n", run.ID)
 					return
 				}
-				fmt.Fprintf(out, "%s: %s\n", run.ID, sanitize.Line(run.Note))
+				sanitize.Fprintf(out, "%s: %s\n", run.ID, run.Note)
 			})
 		}),
 	}
@@ -131,7 +131,7 @@ func (a *app) starCommand() *cobra.Command {
 				return err
 			}
 			return a.answer(noteAnswer{run.ID, run.Note, !off}, func(out io.Writer) {
-				fmt.Fprintf(out, "run %s %s\n", run.ID, map[bool]string{true: "has a star", false: "has no star"}[!off])
+				sanitize.Fprintf(out, "run %s %s\n", run.ID, map[bool]string{true: "has a star", false: "has no star"}[!off])
 			})
 		}),
 	}
@@ -166,9 +166,9 @@ each series.`,
 func writeComparison(out io.Writer, c workbench.Comparison) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(head string, cell func(i int, r workbench.ComparedRun) string) {
-		fmt.Fprint(t, head)
+		sanitize.Fprintf(t, "%s", head)
 		for i, r := range c.Runs {
-			fmt.Fprint(t, "\t"+orDash(sanitize.Line(cell(i, r))))
+			sanitize.Fprintf(t, "\t%s", orDash(cell(i, r)))
 		}
 		fmt.Fprintln(t)
 	}
@@ -183,9 +183,9 @@ func writeComparison(out io.Writer, c workbench.Comparison) {
 	for _, d := range c.Differences {
 		if d.Group != group {
 			group = d.Group
-			fmt.Fprintln(t, "\n"+strings.ToUpper(group))
+			sanitize.Fprintf(t, "\n%s\n", strings.ToUpper(group))
 		}
-		row(sanitize.Line(d.Key), func(i int, _ workbench.ComparedRun) string { return shorten(d.Values[i]) })
+		row(d.Key, func(i int, _ workbench.ComparedRun) string { return shorten(d.Values[i]) })
 	}
 	if len(c.Differences) == 0 {
 		fmt.Fprintln(t, "\nnothing else differs in what is on record")
@@ -194,11 +194,11 @@ func writeComparison(out io.Writer, c workbench.Comparison) {
 		fmt.Fprintln(t, "\nSERIES, last (best)")
 	}
 	for _, m := range c.Metrics {
-		row(sanitize.Line(m.Name), func(i int, _ workbench.ComparedRun) string { return lastAndBest(m, i) })
+		row(m.Name, func(i int, _ workbench.ComparedRun) string { return lastAndBest(m, i) })
 	}
 	t.Flush()
 	for _, n := range c.Notes {
-		fmt.Fprintln(out, "note: "+sanitize.Line(n))
+		sanitize.Fprintf(out, "note: %s\n", n)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -76,7 +77,7 @@ func (bench) FieldFaults(err error) []ui.FieldFault {
 // looked at.
 func (a *app) farewell(res ui.Result) error {
 	for _, c := range res.Running {
-		fmt.Fprintf(a.out, "cluster %s is still up; dlwb attach %s shows it, dlwb down %s removes it\n", c, c, c)
+		sanitize.Fprintf(a.out, "cluster %s is still up; dlwb attach %s shows it, dlwb down %s removes it\n", c, c, c)
 	}
 	if res.Receipt != nil {
 		fmt.Fprintln(a.out, receiptText(*res.Receipt))

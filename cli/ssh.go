@@ -72,8 +72,8 @@ func (a *app) printSSHConfig(w *workbench.Workbench, cluster string) error {
 		return err
 	}
 	return a.answer(made, func(out io.Writer) {
-		fmt.Fprintf(out, "# ssh -F %s node0\n", remote.Quote(made.File))
-		fmt.Fprint(out, sanitize.Plain(made.Text))
+		sanitize.Fprintf(out, "# ssh -F %s node0\n", remote.Quote(made.File))
+		io.WriteString(out, made.Text)
 	})
 }
 
@@ -85,8 +85,8 @@ func (a *app) includeSSH(w *workbench.Workbench, yes bool) error {
 		return err
 	}
 	if !in.There && !a.json {
-		fmt.Fprintf(a.err, "at the top of %s this line makes the nodes of your clusters known by name (ssh CLUSTER-0):\n  %s\n",
-			sanitize.Line(in.File), sanitize.Line(in.Line))
+		sanitize.Fprintf(a.err, "at the top of %s this line makes the nodes of your clusters known by name (ssh CLUSTER-0):\n  %s\n",
+			in.File, in.Line)
 		if !yes && a.atTerminal() {
 			yes = a.ask("type yes to add it: ") == "yes"
 			if !yes {
@@ -102,9 +102,9 @@ func (a *app) includeSSH(w *workbench.Workbench, yes bool) error {
 	return a.answer(in, func(out io.Writer) {
 		switch {
 		case in.Added:
-			fmt.Fprintf(out, "added; %s\n", sanitize.Line(in.Undo))
+			sanitize.Fprintf(out, "added; %s\n", in.Undo)
 		case in.There:
-			fmt.Fprintf(out, "%s has the line already; %s\n", sanitize.Line(in.File), sanitize.Line(in.Undo))
+			sanitize.Fprintf(out, "%s has the line already; %s\n", in.File, in.Undo)
 		default:
 			fmt.Fprintln(out, "nothing was changed; add it yourself, or with dlwb ssh --include --yes")
 		}
@@ -114,11 +114,11 @@ func (a *app) includeSSH(w *workbench.Workbench, yes bool) error {
 // shell gives the terminal to a node. Where input or output is none, it passes
 // the streams through.
 func (a *app) shell(ctx context.Context, n *remote.Node, line string) error {
-	in, ok := a.in.(*os.File)
-	out, outOK := a.out.(*os.File)
-	if !ok || !outOK || !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()) {
+	out := a.terminal()
+	if out == nil || !a.atTerminal() {
 		return a.pipe(ctx, n, line)
 	}
+	in := a.in.(*os.File)
 	if err := n.Connect(ctx); err != nil {
 		return err // said while the terminal is still its old self
 	}
@@ -169,7 +169,8 @@ func (a *app) pipe(ctx context.Context, n *remote.Node, line string) error {
 	if line == "" {
 		line = "sh -s"
 	}
-	res, err := n.Exec(ctx, remote.Cmd{Line: line, Stdin: a.in, Stdout: a.out, Stderr: a.err})
+	stdout, stderr := a.passed()
+	res, err := n.Exec(ctx, remote.Cmd{Line: line, Stdin: a.in, Stdout: stdout, Stderr: stderr})
 	return exitOf(res.ExitCode, err)
 }
 

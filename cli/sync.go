@@ -94,24 +94,24 @@ func (a *app) previewSync(ctx context.Context, w *workbench.Workbench, plan *wor
 	}
 	return a.answer(preview, func(out io.Writer) {
 		if !preview.Up {
-			fmt.Fprintf(out, "cluster %s is not up; on new nodes:\n", preview.Cluster)
+			sanitize.Fprintf(out, "cluster %s is not up; on new nodes:\n", preview.Cluster)
 		}
 		for _, n := range preview.Nodes {
-			fmt.Fprintf(out, "%s: %s\n", sanitize.Line(n.Node), previewText(n))
+			sanitize.Fprintf(out, "%s: %s\n", n.Node, previewText(n))
 			for _, list := range []struct {
 				sign  string
 				names []string
 			}{{"+", n.Send}, {"-", n.Remove}, {"= edited there, left as it is:", n.Edited}, {"~ edited there, kept in ~/.dlwb/kept:", n.Aside}} {
 				for _, name := range list.names[:min(previewLines, len(list.names))] {
-					fmt.Fprintf(out, "  %s %s\n", list.sign, sanitize.Line(name))
+					sanitize.Fprintf(out, "  %s %s\n", list.sign, name)
 				}
 				if more := len(list.names) - previewLines; more > 0 {
-					fmt.Fprintf(out, "  %s and more; --json has them\n", list.sign)
+					sanitize.Fprintf(out, "  %s and more; --json has them\n", list.sign)
 				}
 			}
 		}
 		for _, warning := range preview.Warnings {
-			fmt.Fprintf(out, "warning: %s\n", sanitize.Line(warning))
+			sanitize.Fprintf(out, "warning: %s\n", warning)
 		}
 	})
 }

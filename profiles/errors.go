@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/sanitize"
 )
 
 // Error is one fault of a profile: where it is, what is wrong and why, the
@@ -48,7 +50,7 @@ func (e *Error) Error() string {
 	if e.Next != "" {
 		b.WriteString("; " + e.Next)
 	}
-	return b.String()
+	return sanitize.Word(b.String())
 }
 
 // detailWidth is how much of a long source line is shown.

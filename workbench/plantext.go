@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/sanitize"
 )
 
 // Text is the plan as a page of plain text.
 func (p *Plan) Text() string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+		sanitize.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("profile", "%s %s", p.Name, p.Path)
 	row("cluster", "%s: %s on %s%s", p.Cluster, count(p.Nodes, "node"), p.Provider, costText(p.PricePerHour))

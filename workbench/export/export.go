@@ -5,13 +5,14 @@ package export
 import (
 	"bufio"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/sanitize"
 )
 
 // Row is one point of one series. A nil Step or Epoch was not told.
@@ -77,9 +78,11 @@ func float(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// cell keeps a name from being a formula to a spreadsheet that opens the table.
+// cell is a name as a table has it: one line that can be seen, and no formula to
+// a spreadsheet that opens the table.
 func cell(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+	s = sanitize.Word(s)
+	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
 		return "'" + s
 	}
 	return s
@@ -119,8 +122,6 @@ type line struct {
 }
 
 func writeJSONL(w io.Writer, next func() (Row, error)) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
 	return each(next, func(r Row) error {
 		l := line{Series: r.Series, Split: r.Split, Step: r.Step, Epoch: r.Epoch, Value: r.Value, Source: r.Source}
 		if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
@@ -129,6 +130,6 @@ func writeJSONL(w io.Writer, next func() (Row, error)) error {
 		if s := stamp(r.Time); s != "" {
 			l.Time = &s
 		}
-		return e.Encode(l)
+		return sanitize.WriteJSON(w, l)
 	})
 }

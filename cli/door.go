@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+
+	"github.com/dlwb/dlwb/sanitize"
+)
+
+// door is the one way out to a terminal. What nodes, files and clouds say may
+// hold anything; whoever prints writes to out, err or colours and need not think
+// of it. The streams behind are named in this file only.
+type door struct {
+	out, err io.Writer // printable text, newline, tab
+	colours  io.Writer // to where out goes, with SGR: what a rank or a node's command printed
+
+	stdout, stderr io.Writer // what is behind
+	all            []*sanitize.Writer
+}
+
+func newDoor(stdout, stderr io.Writer) door {
+	out, err, colours := sanitize.NewWriter(stdout), sanitize.NewWriter(stderr), sanitize.NewColourWriter(stdout)
+	return door{out: out, err: err, colours: colours, stdout: stdout, stderr: stderr, all: []*sanitize.Writer{out, err, colours}}
+}
+
+// close writes what the last texts owe. The door can be used afterwards.
+func (d *door) close() (err error) {
+	for _, w := range d.all {
+		err = errors.Join(err, w.Close())
+	}
+	return err
+}
+
+// encode writes a line of JSON.
+func (d *door) encode(v any) error { return sanitize.WriteJSON(d.out, v) }
+
+// terminal is the terminal that standard output is; nil when it is none. The
+// screen and the shell of a node own it while they run: the screen sanitizes its
+// frames, the shell is passed through as ssh does.
+func (d *door) terminal() *os.File {
+	f, ok := d.stdout.(*os.File)
+	if ok && term.IsTerminal(f.Fd()) {
+		return f
+	}
+	return nil
+}
+
+// exact is standard output for bytes that are wanted as they are, by a file or a
+// program. A terminal, which would obey them, gets none.
+func (d *door) exact(what, instead string) (io.Writer, error) {
+	if d.terminal() != nil {
+		return nil, usageError{fmt.Errorf("%s would be obeyed by this terminal; %s", what, instead)}
+	}
+	return d.stdout, nil
+}
+
+// passed are the streams for a command on a node: as they are for a file or a
+// program, as safe text with colours where a terminal is.
+func (d *door) passed() (out, err io.Writer) {
+	return passedTo(d.stdout), passedTo(d.stderr)
+}
+
+func passedTo(to io.Writer) io.Writer {
+	if f, ok := to.(*os.File); ok && term.IsTerminal(f.Fd()) {
+		return sanitize.NewColourWriter(to)
+	}
+	return to
+}
+
+// adopt leads what libraries write to os.Stderr by themselves through the door,
+// until release is called.
+func (d *door) adopt() (release func()) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return func() {}
+	}
+	before, done := os.Stderr, make(chan struct{})
+	os.Stderr = w
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(d.err, r)
+	}()
+	return func() {
+		os.Stderr = before
+		_ = w.Close()
+		select {
+		case <-done:
+		case <-time.After(time.Second): // a child that lives on has the pipe too
+		}
+	}
+}
+
+// guarded turns a panic into an exit code and a report that passes the door:
+// what it says may be made of anything. (The Go runtime itself prints those of
+// other goroutines; none of dlwb's own says what somebody else wrote.)
+func (d *door) guarded(do func() int) (code int) {
+	defer func() {
+		if what := recover(); what != nil {
+			fmt.Fprintf(d.err, "dlwb: panic: %v\n\n%s", what, debug.Stack())
+			code = ExitFailed
+		}
+	}()
+	return do()
+}
