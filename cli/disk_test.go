@@ -138,7 +138,7 @@ func TestFullDiskOfTheNodesStopsSyncAndLaunch(t *testing.T) {
 	b.profile("print('hello')\n", "environment: {python: "+python+"}\ncode: {dir: ., exclude: [hold, python]}\n")
 
 	b.write("big.bin", strings.Repeat("0123456789abcdef", 64<<10))
-	r := b.fillBetween(disk, 256<<10, "run", "--json")
+	r := b.fillBetween(disk, 256<<10, "run", "--json", "--remove-on-failure")
 	if r.code != 1 || r.one(t, "receipt")["proven"] != true {
 		t.Errorf("sync: exit code %d", r.code)
 	}

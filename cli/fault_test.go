@@ -9,8 +9,10 @@ import (
 	"testing"
 )
 
-// Before training, a failure is one clear message and leaves nothing behind.
-func TestFailuresBeforeTrainingLeaveNothing(t *testing.T) {
+// Before training, a failure is one clear message. Nodes that came up stay, which
+// is said with the way on and the way out, or go where that was asked for; what
+// did not come up leaves nothing.
+func TestFailuresBeforeTrainingAreOneClearMessage(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -23,6 +25,7 @@ func TestFailuresBeforeTrainingLeaveNothing(t *testing.T) {
 		env     []string
 		code    int
 		says    []string
+		up      bool // the nodes had come up
 	}{
 		"a script that does not exist": {
 			profile: "run: {command: trian.py}\n", code: 2, says: []string{"trian.py", "did you mean", "train.py", "dlwb.yaml:"},
@@ -32,11 +35,11 @@ func TestFailuresBeforeTrainingLeaveNothing(t *testing.T) {
 		},
 		"requirements that fail": {
 			profile: "environment: {venv: requirements.txt}\nrun: {command: train.py}\n", code: 1,
-			env: []string{"PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0"}, says: []string{"no-such-package-here"},
+			env: []string{"PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0"}, says: []string{"no-such-package-here"}, up: true,
 		},
 		"a taken port": {
 			profile: fmt.Sprintf("run: {engine: plain, command: train.py, master_port: %d}\n", port), code: 1,
-			says: []string{fmt.Sprint(port), "taken"},
+			says: []string{fmt.Sprint(port), "taken"}, up: true,
 		},
 		"no Python": {
 			profile: "environment: {system: true}\nrun: {command: train.py}\n", code: 1, says: []string{"python"},
@@ -52,7 +55,24 @@ func TestFailuresBeforeTrainingLeaveNothing(t *testing.T) {
 			}
 			b.write("dlwb.yaml", profile+"name: bed\nmachines: {count: 2}\n")
 			b.env = append(b.env, c.env...)
-			r := b.run("run", "--plain")
+			r := b.run("run", "--plain", "--remove-on-failure")
+			if c.up {
+				kept := b.run("run", "--plain")
+				if kept.code != c.code || strings.Contains(kept.stdout, "receipt") {
+					t.Errorf("exit code %d\n%s", kept.code, kept.stdout)
+				}
+				for _, s := range []string{"warning: cluster bed stays: 2 nodes of local; dlwb run ", "goes on with them", "dlwb down bed removes them"} {
+					if n := strings.Count(kept.stdout, s); n != 1 {
+						t.Errorf("%q is said %d times:\n%s", s, n, kept.stdout)
+					}
+				}
+				if l := b.run("ls", "--json"); !strings.Contains(l.stdout, `"phase":"ready"`) {
+					t.Errorf("after a failed set-up: %s", l.stdout)
+				}
+				if r := b.run("down"); r.code != 0 {
+					t.Errorf("down: exit code %d\n%s", r.code, r.stderr)
+				}
+			}
 			if r.code != c.code {
 				t.Errorf("exit code %d, want %d", r.code, c.code)
 			}
@@ -72,5 +92,45 @@ func TestFailuresBeforeTrainingLeaveNothing(t *testing.T) {
 				t.Errorf("files left: %v", entries)
 			}
 		})
+	}
+}
+
+// What failed is most often a line of the profile. The nodes once went with it,
+// and came up anew for the next attempt.
+func TestRunGoesOnWithTheNodesOfAFailedSetUp(t *testing.T) {
+	b := newBed(t)
+	b.env = append(b.env, "PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0")
+	b.write("requirements.txt", "no-such-package-here==1.0\n")
+	b.profile(fmt.Sprintf(lossScript, 3, 0.01), "environment: {venv: requirements.txt}\n")
+	r := b.run("run", "--json")
+	if r.code != 1 || len(r.all("receipt")) > 0 || r.one(t, "notice")["level"] != "warning" {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	nodes := b.processes()
+	b.profile(fmt.Sprintf(lossScript, 3, 0.01), "")
+	r = b.run("run", "--json")
+	if r.code != 0 || r.one(t, "run_ended")["verdict"] != "succeeded" || r.all("step_ended")[0]["skipped"] != true {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if len(nodes) == 0 {
+		t.Error("no node was left to go on with")
+	}
+}
+
+// "Check the node's network" was said of nodes that were removed the next moment.
+func TestAdviceToLookAtANodeSaysWhenTheNodeGoes(t *testing.T) {
+	b := newBed(t)
+	b.env = append(b.env, "PIP_INDEX_URL=http://127.0.0.1:9/simple", "PIP_NO_INDEX=", "PIP_RETRIES=0")
+	b.write("requirements.txt", "no-such-package-here==1.0\n")
+	b.profile("print('hello')\n", "environment: {venv: requirements.txt}\n")
+	for flag, says := range map[string]string{"--down": "the machines are removed now: without --down they stay",
+		"--remove-on-failure": "the machines are removed now: without --remove-on-failure they stay"} {
+		r := b.run("run", "--plain", flag)
+		if !strings.Contains(r.stdout, says) || !strings.Contains(r.stdout, "receipt: everything is gone") {
+			t.Errorf("%s:\n%s", flag, r.stdout)
+		}
+	}
+	if r := b.run("run", "--plain"); strings.Contains(r.stdout, "removed now") || !strings.Contains(r.stdout, "the node's network") {
+		t.Errorf("nodes that stay:\n%s", r.stdout)
 	}
 }

@@ -26,9 +26,8 @@ committed on top. Your working tree stays as it is.`,
 	c.Flags().BoolVar(&checkout, "checkout", false, "use the code of then, where it differs")
 	c.Flags().BoolVar(&show, "plan", false, "show what would be done and what differs, and do nothing")
 	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
-	c.Flags().BoolVar(&goal.Keep, "keep", false, "keep a new cluster when a step before training fails")
+	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
-	c.Flags().BoolVar(&goal.Force, "force", false, "set up the environment again although nothing changed")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) (err error) {
 		run, err := w.FindRun(args[0])
 		if err != nil {

@@ -17,14 +17,15 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Runs a profile from machines to results, on the cluster of the profile's name,
 which is brought up when it is not there. On a terminal it opens the screen.
 
-Ctrl-C leaves the run going on; dlwb attach shows it again. When a step before
-training fails, a cluster that was made for it is removed again.`,
+Ctrl-C leaves the run going on; dlwb attach shows it again. When the set-up fails
+(environment, code, start of the ranks), the machines stay: dlwb says what they
+cost and when they end by themselves, and dlwb run goes on with them. Machines
+that did not come up whole are removed again.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
-	c.Flags().BoolVar(&goal.Keep, "keep", false, "keep a new cluster when a step before training fails")
+	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
-	c.Flags().BoolVar(&goal.Force, "force", false, "set up the environment again although nothing changed")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 		path, err := profilePath(args)
 		if err != nil {
@@ -48,10 +49,20 @@ func (a *app) upCommand() *cobra.Command {
 		Use: "up [PROFILE]", Short: "bring the cluster up and set up Python on every node",
 		Args: cobra.MaximumNArgs(1),
 	}
-	c.Flags().BoolVar(&goal.Force, "force", false, "set up the environment again although nothing changed")
-	c.Flags().BoolVar(&goal.Keep, "keep", false, "keep what came up when a step fails")
+	setupFlags(c, &goal)
 	c.RunE = a.withPlan(&goal)
 	return c
+}
+
+// setupFlags are the flags of commands that set a cluster up. --keep is what
+// was said before machines stayed by themselves after a failed set-up; scripts
+// may still say it.
+func setupFlags(c *cobra.Command, goal *workbench.Goal) {
+	c.Flags().BoolVar(&goal.RemoveOnFailure, "remove-on-failure", false, "remove a new cluster when a step before training fails, as CI wants it")
+	c.Flags().BoolVar(&goal.Force, "force", false, "set up the environment again although nothing changed")
+	c.Flags().BoolVar(&goal.Keep, "keep", false, "keep a new cluster also when it could not be reached")
+	_ = c.Flags().MarkHidden("keep")
+	c.MarkFlagsMutuallyExclusive("keep", "remove-on-failure")
 }
 
 // withPlan is a command that goes with a profile as far as a goal says.

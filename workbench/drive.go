@@ -19,9 +19,13 @@ type Goal struct {
 	Until string
 	// Down removes the cluster in the end, whatever the run came to.
 	Down bool
-	// Keep leaves the machines of a cluster that this drive made when a step
-	// before training fails; without it nothing is left behind.
+	// Keep leaves machines that this drive made also when they could not be
+	// reached after they came up.
 	Keep bool
+	// RemoveOnFailure removes a cluster that this drive made when a step
+	// before training fails; without it a cluster that came up stays, and only
+	// one that did not is removed.
+	RemoveOnFailure bool
 	// Detach ends the drive when the ranks are started.
 	Detach bool
 	// Force sets up the environment again although nothing changed.
@@ -51,6 +55,7 @@ type drive struct {
 	record  store.Cluster
 	data    clusterData
 	made    bool // this drive began the cluster
+	arrived bool // its machines are up and were reached
 	resumed bool // the command has what the profile adds for going on
 	behind  bool // it goes on behind a screen, and whoever leaves that leaves what runs
 	link    *link
@@ -62,8 +67,8 @@ type drive struct {
 
 // Do goes through the steps of a plan as far as the goal says. What happens is
 // told by events; the error is the failure that ended it. When ctx ends during
-// training, the run goes on and Do returns ctx's error; before that, what was
-// begun is removed again.
+// training, the run goes on and Do returns ctx's error; before that, machines
+// that did not come up whole are removed again, and others stay.
 func (w *Workbench) Do(ctx context.Context, plan *Plan, goal Goal) (Outcome, error) {
 	d, err := w.begin(ctx, plan, goal)
 	if err != nil {
@@ -257,6 +262,7 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		if err := d.step(ctx, s.name, s.text, s.do); err != nil {
 			return err
 		}
+		d.arrived = true // after the first step
 		if s.name == d.goal.Until {
 			return d.setPhase(PhaseReady)
 		}
@@ -283,7 +289,7 @@ func (d *drive) step(ctx context.Context, name, text string, do func(context.Con
 	said, skipped, err := do(ctx)
 	ended := StepEnded{Step: name, OK: err == nil, Skipped: skipped, Duration: since(began), Text: said}
 	if err != nil {
-		ended.Failure = faultOf(err)
+		ended.Failure = d.faultOf(err)
 		ended.Text = ended.Failure.Why
 	}
 	return errors.Join(err, d.w.publish(d.s, ended))
@@ -300,7 +306,7 @@ func faultOf(err error) *Fault {
 		return f
 	}
 	if errors.Is(err, context.Canceled) {
-		return &Fault{What: "interrupted", Node: -1, Why: "what was begun is removed again"}
+		return &Fault{What: "interrupted", Node: -1, Why: "dlwb was asked to end"}
 	}
 	return &Fault{What: "go on", Node: -1, Why: err.Error()}
 }
@@ -355,13 +361,16 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		return d.outcome, err // the other one tells what becomes of it
 	}
 	trained := d.outcome.Run != ""
-	leave := trained || !d.made || d.goal.Keep && d.link != nil
+	leave := trained || !d.made || d.stays()
 	detached := trained && errors.Is(err, context.Canceled) && (d.behind || !d.goal.Down)
 	switch {
 	case detached, !d.goal.Down && (err == nil || leave):
 		if err != nil && !detached {
 			d.tell(err)
 			d.settle()
+			if !trained {
+				d.tellKept()
+			}
 		}
 		return d.outcome, err
 	case err != nil:
@@ -388,7 +397,7 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 // tell tells a failure as an event. Where that can't be stored, as on a full
 // disk, whoever called has to tell it.
 func (d *drive) tell(err error) {
-	if d.w.publish(d.s, Failed{*faultOf(err)}) != nil {
+	if d.w.publish(d.s, Failed{*d.faultOf(err)}) != nil {
 		d.outcome.Started = false
 	}
 }

@@ -163,7 +163,7 @@ func (r Removal) keep() string {
 		s += " for the disks"
 	}
 	if !r.Ends.IsZero() && !r.Stopped {
-		s += ", until " + r.Ends.Local().Format("2006-01-02 15:04") + " at the latest: then the machines end by themselves"
+		s += ", until " + clockText(r.Ends) + " at the latest: then the machines end by themselves"
 	}
 	return s
 }

@@ -224,3 +224,30 @@ func TestTwoAtOnceAndAnInterruptedUp(t *testing.T) {
 	}
 	b.nothingLeft("interrupted")
 }
+
+// A failed set-up once removed machines that had just been paid for. They stay
+// now, and it is said what they cost, when they end by themselves, how to go on
+// and how to remove them.
+func TestFailedSetUpKeepsPaidMachinesAndSaysSo(t *testing.T) {
+	long(t)
+	t.Parallel()
+	b := newBench(t, fakeaws.Options{})
+	b.profile(1, "environment: {python: /nowhere/python3}\nrun: {engine: plain, command: \"sh train.sh\"}\nlimits: {idle: 40m, lifetime: 5h}\n")
+	r := b.run("run", "--plain")
+	if r.code != 1 {
+		t.Errorf("a set-up that fails: %s", r)
+	}
+	r.says(t, "warning: cluster story stays: 1 node of ec2, $", " an hour; they end by themselves after 40m without work, at ",
+		"dlwb run ", "goes on with them", "dlwb down story removes them")
+	if n := b.running(); n != 1 {
+		t.Errorf("%d machines run, want the one that stays", n)
+	}
+	b.profile(1, quiet)
+	if r := b.run("up", "--plain"); r.code != 0 || b.aws.Launched() != 1 {
+		t.Errorf("it does not go on with what is there (%d launched): %s", b.aws.Launched(), r)
+	}
+	if r := b.run("down", "story", "--plain"); r.code != 0 {
+		t.Errorf("down: %s", r)
+	}
+	b.nothingLeft("after a failed set-up")
+}

@@ -3,6 +3,7 @@ package environment
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -84,7 +85,7 @@ func (f *Failure) explain(step string, n node, file string, base interpreter) {
 	if file == "" {
 		file = "requirements.txt"
 	}
-	said := strings.Join(f.LastLines, "\n")
+	said := strings.Join(decisive(f.LastLines), "\n")
 	for _, r := range reasons {
 		m := r.pattern.FindStringSubmatch(said)
 		if m == nil {
@@ -98,6 +99,22 @@ func (f *Failure) explain(step string, n node, file string, base interpreter) {
 	}
 	f.Why, f.Next = f.otherwise(step, file), "see its last lines, or run it by hand on the node"
 }
+
+// decisive are the lines that may tell why pip failed. It tells of each attempt
+// to reach the index; where it gave up for another reason, an attempt that
+// failed on the way is none.
+func decisive(lines []string) []string {
+	other := slices.ContainsFunc(lines, func(l string) bool {
+		return strings.HasPrefix(l, "ERROR: ") && !unreached.MatchString(l)
+	})
+	if !other {
+		return lines
+	}
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.HasPrefix(l, "WARNING: Retrying ") })
+}
+
+// unreached is what pip says in the end also where the index was out of reach.
+var unreached = regexp.MustCompile(`Could not find a version|No matching distribution|HTTPSConnectionPool|Could not install packages due to an OSError`)
 
 // otherwise says what is known when no reason was recognised.
 func (f *Failure) otherwise(step, file string) string {

@@ -14,6 +14,7 @@ func TestWhatPipSaysIsExplained(t *testing.T) {
 		{"ERROR: Invalid requirement: 'a b' (from line 3 of r.txt)", "r.txt, line 3 is not a requirement: 'a b'", "one package a line"},
 		{"ERROR: Could not open requirements file: [Errno 2] No such file or directory: 'more.txt'", "not on the node: more.txt", "write the packages into r.txt"},
 		{"WARNING: Retrying after connection broken by 'NewConnectionError'\nERROR: No matching distribution found for torch", "index can't be reached", "--index-url in r.txt"},
+		{"WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError'\nCollecting a\nERROR: ResolutionImpossible: for help visit", "exclude each other", "loosen"},
 		{"ERROR: Could not find a version that satisfies x\nERROR: No matching distribution found for torch==9", "there is no torch==9 for Python 3.11.2", "environment.python"},
 		{"ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.", "hash in r.txt", "new hash"},
 		{"ERROR: ResolutionImpossible: for help visit", "exclude each other", "loosen"},

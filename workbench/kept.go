@@ -1,0 +1,88 @@
+package workbench
+
+import (
+	"fmt"
+	"time"
+)
+
+// stays reports whether a cluster that this drive made is kept when a step
+// before training fails. Machines that came up and were reached are: what
+// failed is most often a line of the profile or of the code, and new machines
+// cost minutes and money. Machines that did not come up are of no use to anybody.
+func (d *drive) stays() bool {
+	return !d.goal.RemoveOnFailure && (d.arrived || d.goal.Keep && d.link != nil)
+}
+
+// tellKept says that the machines stay after a failure, what they cost, when
+// they end by themselves, how to go on and how to remove them: machines are
+// never left behind silently.
+func (d *drive) tellKept() {
+	c := d.data.Cluster
+	if len(c.Nodes) == 0 {
+		return
+	}
+	text := fmt.Sprintf("cluster %s stays: %s of %s", c.Name, count(len(c.Nodes), "node"), c.Provider)
+	if c.PricePerHour > 0 {
+		text += fmt.Sprintf(", $%.2f an hour", c.PricePerHour)
+	}
+	if ends := d.endsAlone(); ends != "" {
+		text += "; " + ends
+	}
+	_ = d.w.publish(d.s, Noticed{Level: "warning", Text: text,
+		Next: fmt.Sprintf("%s goes on with them, what is done already is not done twice; dlwb down %s removes them", d.again(), c.Name)})
+}
+
+// endsAlone says when machines that are left alone end by themselves; empty for
+// machines that don't.
+func (d *drive) endsAlone() string {
+	c, l := d.data.Cluster, d.plan.Profile.Limits
+	if !leased(c.Provider) {
+		return ""
+	}
+	latest := c.ExpiresAt
+	if latest.IsZero() && l.Idle == 0 {
+		return ""
+	}
+	if idle := time.Now().Add(l.Idle); l.Idle > 0 && (latest.IsZero() || idle.Before(latest)) {
+		text := "they end by themselves after " + durationText(l.Idle) + " without work"
+		if !latest.IsZero() {
+			text += ", at " + clockText(latest) + " at the latest"
+		}
+		return text
+	}
+	return "they end by themselves at " + clockText(latest)
+}
+
+func clockText(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// again is the command that goes on with what this drive began.
+func (d *drive) again() string {
+	switch {
+	case d.goal.RerunOf != "":
+		return "dlwb rerun " + d.goal.RerunOf
+	case d.goal.Until == StepEnvironment:
+		return "dlwb up " + d.plan.Path
+	case d.goal.Until == StepSync:
+		return "dlwb sync " + d.plan.Path
+	}
+	return "dlwb run " + d.plan.Path
+}
+
+// faultOf is faultOf for a step of this drive. Advice to look at a node is of
+// no use where the nodes are removed next.
+func (d *drive) faultOf(err error) *Fault {
+	f := *faultOf(err)
+	removed := d.goal.Down || d.made && d.goal.RemoveOnFailure
+	if d.arrived && d.outcome.Run == "" && removed && f.Next != "" {
+		f.Next += "; the machines are removed now: without " + d.remover() + " they stay to be looked at"
+	}
+	return &f
+}
+
+// remover is the flag that has a cluster removed after a failure.
+func (d *drive) remover() string {
+	if d.goal.Down {
+		return "--down"
+	}
+	return "--remove-on-failure"
+}

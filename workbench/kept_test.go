@@ -1,0 +1,33 @@
+package workbench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/profiles"
+)
+
+func TestMachinesThatStaySayWhenTheyEndByThemselves(t *testing.T) {
+	soon, late := time.Now().Add(10*time.Minute), time.Now().Add(5*time.Hour)
+	for _, c := range []struct {
+		provider string
+		idle     time.Duration
+		ends     time.Time
+		want     string
+	}{
+		{"local", time.Hour, late, ""},
+		{"ec2", 0, time.Time{}, ""},
+		{"ec2", time.Hour, time.Time{}, "they end by themselves after 1h without work"},
+		{"ec2", time.Hour, late, "they end by themselves after 1h without work, at " + clockText(late) + " at the latest"},
+		{"ec2", time.Hour, soon, "they end by themselves at " + clockText(soon)},
+		{"ec2", 0, late, "they end by themselves at " + clockText(late)},
+	} {
+		p := &profiles.Profile{}
+		p.Limits.Idle = c.idle
+		d := &drive{plan: &Plan{Profile: p}, data: clusterData{Cluster: cloud.Cluster{Provider: c.provider, ExpiresAt: c.ends}}}
+		if got := d.endsAlone(); got != c.want {
+			t.Errorf("%s, idle %s, until %s: %q, want %q", c.provider, c.idle, c.ends, got, c.want)
+		}
+	}
+}
