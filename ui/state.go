@@ -100,6 +100,9 @@ type state struct {
 	notices  []workbench.Noticed
 	noticeAt time.Time // of the newest
 	failed   *workbench.Fault
+	// aside is that another command is at work on the cluster, such as a sync,
+	// which launches no run: what is shown of the last one stays.
+	aside bool
 }
 
 func newState(cluster string) *state {
@@ -126,6 +129,9 @@ func (s *state) apply(e workbench.Event) {
 	if e.Run != "" && e.Run != s.run {
 		s.forgetRun()
 		s.run = e.Run
+	}
+	if s.applyAside(e) {
+		return
 	}
 	switch b := e.Body.(type) {
 	case workbench.PlanMade:
@@ -157,14 +163,53 @@ func (s *state) apply(e workbench.Event) {
 	case workbench.ReceiptMade:
 		s.receipt = &b
 	case workbench.Noticed:
-		b.Text, b.Next = word(b.Text), word(b.Next)
-		s.notices, s.noticeAt = append(s.notices, b), e.Time
+		s.notice(e.Time, b)
 	case workbench.Failed:
 		f := cleanFault(b.Fault)
 		s.failed = &f
 	default:
 		s.applyRun(e.Time, e.Body)
 	}
+}
+
+// applyAside folds what a command tells that sets up a cluster on which a run
+// was launched, and launches none itself. Its steps and plan are not those that
+// are shown; that it failed is told as a notice.
+func (s *state) applyAside(e workbench.Event) bool {
+	switch b := e.Body.(type) {
+	case workbench.PlanMade:
+		s.aside = setsUp(b.Until) && s.launched != nil && s.receipt == nil
+		return s.aside
+	case workbench.StepStarted:
+		s.aside = s.aside && setsUp(b.Step)
+		return s.aside
+	case workbench.StepProgress:
+		return s.aside
+	case workbench.StepEnded:
+		if !s.aside || !setsUp(b.Step) {
+			return false
+		}
+		if b.OK && !b.Skipped {
+			s.notice(e.Time, workbench.Noticed{Level: "info", Text: "another command on this cluster: " + b.Step + ": " + b.Text})
+		}
+		return true
+	case workbench.Failed:
+		if s.aside {
+			s.notice(e.Time, workbench.Noticed{Level: "warning", Text: "another command on this cluster failed: " + b.Error(), Next: b.Next})
+		}
+		return s.aside
+	}
+	return false
+}
+
+func (s *state) notice(at time.Time, n workbench.Noticed) {
+	n.Text, n.Next = word(n.Text), word(n.Next)
+	s.notices, s.noticeAt = append(s.notices, n), at
+}
+
+// setsUp reports whether a step comes before a run.
+func setsUp(step string) bool {
+	return step == workbench.StepCluster || step == workbench.StepEnvironment || step == workbench.StepSync
 }
 
 // applyRun folds what belongs to a run.

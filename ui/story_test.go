@@ -342,3 +342,39 @@ func TestRanksThatDoNotEndAreWaitedForByName(t *testing.T) {
 	s.Play(story.Events()...)
 	says(t, s, "1 of 2 ranks ended", "waiting for the others")
 }
+
+// A sync in another terminal once wiped a finished run from an open screen.
+func TestCommandThatLaunchesNothingWipesNoRunFromTheScreen(t *testing.T) {
+	for until, steps := range map[string][]string{"sync": {"cluster", "environment", "sync"}, "environment": {"cluster", "environment"}} {
+		s := stage(t, ui.Options{Cluster: "charlm"}, nil)
+		story := scenes.NewStory(2, 0).Up().Launch().Train(0, 1).End()
+		s.Play(story.Events()...).Press("t")
+		before := s.Screen()
+		done := len(story.Events())
+		story.Tell(workbench.PlanMade{Profile: "charlm", Nodes: 2, Steps: workbench.Steps, Until: until})
+		for _, step := range steps {
+			story.Step(step, "3 files", time.Second)
+		}
+		s.Play(story.Events()[done:]...).Advance(10 * time.Second) // the note is off again
+		if after := s.Screen(); after != before {
+			t.Fatalf("%s changed what is shown to\n%s\nfrom\n%s", until, after, before)
+		}
+		says(t, s.Press("s"), "✓ train", "succeeded", "another command on this cluster: "+steps[len(steps)-1]+": 3 files")
+
+		done = len(story.Events())
+		story.Tell(workbench.PlanMade{Profile: "charlm", Nodes: 2, Steps: workbench.Steps, Until: until},
+			workbench.Failed{Fault: workbench.Fault{What: "copy the code", Node: 1, Why: "its disk is full"}})
+		s.Play(story.Events()[done:]...)
+		says(t, s, "✓ train", "copy the code on node1: its disk is full")
+
+		done = len(story.Events())
+		story.Tell(workbench.StepStarted{Step: workbench.StepDown, Text: "cluster charlm"}) // another command again
+		s.Play(story.Events()[done:]...)
+		says(t, s, "down", "cluster charlm")
+
+		done = len(story.Events())
+		story.Tell(workbench.PlanMade{Profile: "charlm", Nodes: 2, Steps: workbench.Steps}) // a new run is under way
+		s.Play(story.Events()[done:]...)
+		hides(t, s, "succeeded")
+	}
+}

@@ -166,7 +166,7 @@ func (d *drive) enter(ctx context.Context) error {
 	w.rememberProfile(p)
 	return w.publish(d.s, PlanMade{
 		Profile: p.Name, Path: p.Path, Provider: p.Provider, Nodes: p.Nodes, Engine: p.Engine,
-		Command: p.Profile.Run.Command, PricePerHour: p.PricePerHour, Steps: p.Steps,
+		Command: p.Profile.Run.Command, PricePerHour: p.PricePerHour, Steps: p.Steps, Until: d.goal.Until,
 	})
 }
 

@@ -48,6 +48,9 @@ type (
 		Command      string   `json:"command"`
 		PricePerHour float64  `json:"price_per_hour"`
 		Steps        []string `json:"steps"`
+		// Until is the last step that will be done, of a command that goes no
+		// further than to set the cluster up; empty when a run is launched.
+		Until string `json:"until,omitempty"`
 	}
 	// StepStarted opens a step.
 	StepStarted struct {
