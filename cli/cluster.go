@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -161,7 +162,7 @@ func (a *app) pullCommand() *cobra.Command {
 				return err
 			}
 			return a.answer(got, func(out io.Writer) {
-				sanitize.Fprintf(out, "%d files, %d bytes in %s\n", got.Files, got.Bytes, got.Dir)
+				sanitize.Fprintf(out, "%d files, %s in %s\n", got.Files, units.Bytes(got.Bytes), got.Dir)
 				for _, left := range got.Left {
 					sanitize.Fprintf(out, "not fetched: %s\n", left)
 				}

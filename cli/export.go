@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -51,7 +52,7 @@ event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 				return err
 			}
 			return a.answer(exportAnswer{run.ID, format, file, size}, func(out io.Writer) {
-				sanitize.Fprintf(out, "%s: %d bytes in %s\n", run.ID, size, file)
+				sanitize.Fprintf(out, "%s: %s in %s\n", run.ID, units.Bytes(size), file)
 			})
 		}),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -32,8 +33,8 @@ func (a *app) list(ctx context.Context, w *workbench.Workbench, _ []string) erro
 		t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "CLUSTER\tPHASE\tPROVIDER\tNODES\tRUN\tUP FOR\t$/H\t$ SO FAR")
 		for _, c := range clusters {
-			sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\n", c.Name, c.Phase, c.Provider, stateText(c.States),
-				orDash(c.Run), age(c.CreatedAt), c.PricePerHour, c.Spent)
+			sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Phase, c.Provider, stateText(c.States),
+				orDash(c.Run), age(c.CreatedAt), units.Cents(c.PricePerHour), units.Cents(c.Spent))
 		}
 		t.Flush()
 		for _, c := range clusters {
@@ -51,4 +52,4 @@ func orDash(s string) string {
 	return s
 }
 
-func age(t time.Time) string { return time.Since(t).Round(time.Second).String() }
+func age(t time.Time) string { return units.Clock(time.Since(t)) }

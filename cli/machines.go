@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -128,7 +129,7 @@ func (g *collecting) until(ctx context.Context, once bool) error {
 		if once || rest <= 0 {
 			return nil
 		}
-		g.app.hint("%d regions were looked into; looking again in %s for what does not show yet", len(g.answer.Looked), rest.Round(time.Second))
+		g.app.hint("%d regions were looked into; looking again in %s for what does not show yet", len(g.answer.Looked), units.Clock(rest))
 		select {
 		case <-time.After(rest):
 		case <-ctx.Done():
@@ -189,7 +190,7 @@ func writeOrphan(out io.Writer, o cloud.Orphan) {
 	if o.Foreign {
 		whose = "of " + o.Owner + ": not touched"
 	}
-	sanitize.Fprintf(out, "cluster %s, life %s, in %s; $%.2f/h; %s\n", o.Name, o.Life, strings.Join(o.Regions, ", "), o.PerHour, whose)
+	sanitize.Fprintf(out, "cluster %s, life %s, in %s; %s; %s\n", o.Name, o.Life, strings.Join(o.Regions, ", "), units.PerHour(o.PerHour), whose)
 	for _, r := range o.Resources {
 		sanitize.Fprintf(out, "  %-16s %-8s %s\n", r.Kind, r.State, r.ID+": "+r.Proof)
 	}
@@ -197,7 +198,7 @@ func writeOrphan(out io.Writer, o cloud.Orphan) {
 
 func (g *collecting) summary(out io.Writer) {
 	for _, r := range g.answer.Collected {
-		sanitize.Fprintf(out, "cluster %s: proven gone: %t, cost $%.2f\n", r.Cluster, r.Proven(), r.Cost)
+		sanitize.Fprintf(out, "cluster %s: proven gone: %t, cost %s\n", r.Cluster, r.Proven(), units.USD(r.Cost))
 	}
 	for _, place := range slices.Sorted(maps.Keys(g.answer.Blind)) {
 		sanitize.Fprintf(out, "blind: %s: %s\n", place, g.answer.Blind[place])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -251,19 +252,27 @@ func (s *seriesDoc) bounds() (least, most float64) {
 
 func writeGPUs(w io.Writer, answer metricsAnswer) {
 	if len(answer.GPUs) > 0 {
-		fmt.Fprintln(w, "GPU\tNAME\tUTIL %\tMEMORY MiB\tOF\t°C\tW")
+		fmt.Fprintln(w, "GPU\tNAME\tUTIL %\tMEMORY\tOF\t°C\tW")
 	}
 	for _, g := range answer.GPUs {
-		sanitize.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Index, g.Name, known(g.Util), known(g.MemUsed), known(g.MemTotal), known(g.Temp), known(g.Power))
+		sanitize.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Index, g.Name, known(g.Util), mebi(g.MemUsed), mebi(g.MemTotal), known(g.Temp), known(g.Power))
 	}
 	for _, p := range answer.Apps {
-		sanitize.Fprintf(w, "process %d\t%s\t%s MiB\n", p.PID, p.Name, known(p.Memory))
+		sanitize.Fprintf(w, "process %d\t%s\t%s\n", p.PID, p.Name, mebi(p.Memory))
 	}
 	if answer.ErrorClass != nil && *answer.ErrorClass == metrics.NotYet {
 		fmt.Fprintln(w, "AMD's GPUs (amd-smi, rocm-smi) and AWS Neuron's devices are not read yet; nvidia-smi is")
 	} else if answer.ErrorClass != nil {
 		sanitize.Fprintf(w, "nvidia-smi said: %s\n", *answer.ErrorClass)
 	}
+}
+
+// mebi is memory as nvidia-smi counts it, in MiB, or N/A.
+func mebi(v *float64) string {
+	if v == nil {
+		return "N/A"
+	}
+	return units.Binary(int64(*v * (1 << 20)))
 }
 
 // known is a reading, or N/A.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -107,10 +108,10 @@ func writeOffers(out io.Writer, found cloud.Offers, spot bool) {
 	for _, o := range found.Offers {
 		gpus, memory := "-", "-"
 		if o.GPUs > 0 {
-			gpus, memory = fmt.Sprintf("%d × %s", o.GPUs, o.GPU), fmt.Sprintf("%.0f GiB", float64(o.GPUMemory)/(1<<30))
+			gpus, memory = fmt.Sprintf("%d × %s", o.GPUs, o.GPU), units.Binary(o.GPUMemory)
 		}
-		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%.0f GiB\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", o.Instance, o.Region, gpus, memory,
-			o.VCPUs, float64(o.Memory)/(1<<30), dollars(o.OnDemand.PerHour), dollars(o.Spot.PerHour), percent(o.SpotSaving()),
+		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", o.Instance, o.Region, gpus, memory,
+			o.VCPUs, units.Binary(o.Memory), dollars(o.OnDemand.PerHour), dollars(o.Spot.PerHour), percent(o.SpotSaving()),
 			dollars(o.PerGPUHour(spot)), dollars(o.PerGBHour(spot)), quotaText(quotaOf(o, spot)), len(o.Zones), sanitize.Line(offerNotes(o)))
 	}
 	t.Flush()
@@ -128,13 +129,10 @@ func offerNotes(o cloud.Offer) string {
 }
 
 func dollars(v float64) string {
-	switch {
-	case v == 0:
+	if v == 0 {
 		return "-"
-	case v < 0.1:
-		return fmt.Sprintf("%.4f", v)
 	}
-	return fmt.Sprintf("%.2f", v)
+	return units.Cents(v)
 }
 
 func percent(part float64) string {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -203,7 +203,7 @@ func eventText(b workbench.Body) string {
 	case workbench.SpotNotice:
 		return sanitize.Sprintf("warning: node%d will be taken away by its provider at %s (%s)", b.Node, b.At.Local().Format("15:04:05"), b.Action)
 	case workbench.ClusterStopped:
-		return fmt.Sprintf("  the machines are stopped; their disks cost $%.2f/h", b.PricePerHour)
+		return "  the machines are stopped; their disks cost " + units.PerHour(b.PricePerHour)
 	case workbench.RunStarted:
 		return sanitize.Sprintf("  %s, world size %d on %s, with %s", b.Engine, b.WorldSize, nodes(b.Nodes), b.Python)
 	case workbench.RankEnded:
@@ -252,7 +252,7 @@ func price(perHour float64) string {
 	if perHour == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", $%.2f/h", perHour)
+	return ", " + units.PerHour(perHour)
 }
 
 func at(node int) string {
@@ -290,7 +290,7 @@ func rankText(b workbench.RankEnded) string {
 }
 
 func runText(b workbench.RunEnded) string {
-	s := sanitize.Sprintf("run %s in %.1f s: %s (exit code %d)", b.Verdict, b.Duration, b.Cause, b.ExitCode)
+	s := sanitize.Sprintf("run %s in %s: %s (exit code %d)", b.Verdict, units.Seconds(b.Duration), b.Cause, b.ExitCode)
 	for _, l := range b.LastLines {
 		s += sanitize.Sprintf("\n  | %s", l)
 	}
@@ -306,8 +306,8 @@ func receiptText(b workbench.ReceiptMade) string {
 	if !b.Proven {
 		head = "receipt: UNRESOLVED"
 	}
-	fmt.Fprintf(&s, "%s; %d processes and %d files left; lived %s, cost $%.2f", head, b.ProcessesLeft, b.FilesLeft,
-		time.Duration(b.Lived*float64(time.Second)).Round(time.Second), b.Cost)
+	fmt.Fprintf(&s, "%s; %d processes and %d files left; lived %s, cost %s", head, b.ProcessesLeft, b.FilesLeft,
+		units.Seconds(b.Lived), units.USD(b.Cost))
 	return s.String()
 }
 

@@ -6,10 +6,10 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -68,7 +68,7 @@ func writeRuns(out io.Writer, table workbench.RunTable, q workbench.RunQuery) {
 	for i, r := range table.Runs {
 		verdict, exit, took, loss := "running", "-", age(r.StartedAt), "-"
 		if r.EndedAt != nil {
-			verdict, took = string(r.Verdict), r.EndedAt.Sub(r.StartedAt).Round(time.Second).String()
+			verdict, took = string(r.Verdict), units.Duration(r.EndedAt.Sub(r.StartedAt))
 		}
 		if r.ExitCode != nil {
 			exit = fmt.Sprint(*r.ExitCode)
@@ -175,9 +175,9 @@ func writeComparison(out io.Writer, c workbench.Comparison) {
 	row("RUN", func(_ int, r workbench.ComparedRun) string { return r.ID })
 	row("verdict", func(_ int, r workbench.ComparedRun) string { return string(r.Verdict) })
 	row("took", func(_ int, r workbench.ComparedRun) string {
-		return time.Duration(r.Duration * float64(time.Second)).Round(time.Second).String()
+		return units.Seconds(r.Duration)
 	})
-	row("cost", func(_ int, r workbench.ComparedRun) string { return fmt.Sprintf("$%.2f", r.Cost) })
+	row("cost", func(_ int, r workbench.ComparedRun) string { return units.USD(r.Cost) })
 	row("note", func(_ int, r workbench.ComparedRun) string { return r.Note })
 	group := ""
 	for _, d := range c.Differences {

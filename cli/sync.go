@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -125,7 +126,7 @@ func previewText(n remote.SyncPreview) string {
 	}
 	var parts []string
 	if n.Files > 0 {
-		parts = append(parts, fmt.Sprintf("send %d files, %d bytes before compression", n.Files, n.Bytes))
+		parts = append(parts, fmt.Sprintf("send %d files, %s before compression", n.Files, units.Bytes(n.Bytes)))
 	}
 	if len(n.Remove) > 0 {
 		parts = append(parts, fmt.Sprintf("remove %d", len(n.Remove)))

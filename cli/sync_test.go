@@ -116,13 +116,13 @@ func TestADryRunOfASyncSaysWhatChangesOnEachNodeAndChangesNothing(t *testing.T) 
 	b.edit(1, "edited.txt", "edited there\n")
 	before := b.everything()
 	r := b.run("sync", "--dry-run")
-	const want = `node0: send 2 files, 17 bytes before compression, remove 1, move 2 aside
+	const want = `node0: send 2 files, 17 B before compression, remove 1, move 2 aside
   + changed.txt
   + new.txt
   - gone.txt
   ~ edited there, kept in ~/.dlwb/kept: changed.txt
   ~ edited there, kept in ~/.dlwb/kept: taken.txt
-node1: send 2 files, 17 bytes before compression, remove 2
+node1: send 2 files, 17 B before compression, remove 2
   + changed.txt
   + new.txt
   - gone.txt

@@ -60,7 +60,7 @@ func TestNodesBehindOneLineFetchAPackageOnce(t *testing.T) {
 	got := false
 	for _, e := range r.all("step_progress") {
 		said, _ := e["text"].(string)
-		got = got || strings.HasPrefix(said, "getting 1 wheel, 1 KB from node")
+		got = got || strings.HasPrefix(said, "getting 1 wheel, 1 from node")
 	}
 	if !got {
 		t.Errorf("nobody got a wheel from another node\n%s", r.stdout)

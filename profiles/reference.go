@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // Examples are whole profiles for the reference page. Tests read each of them.
@@ -55,7 +57,7 @@ A profile is one YAML file that describes one experiment. ` + "`dlwb init`" + ` 
 present directory; ` + "`dlwb plan PROFILE`" + ` shows what it will do, and changes nothing.
 
 Keys that are not listed here are errors, and so are keys that the provider does not have. All
-faults of a file are told at once, each with its line and column. A profile has at most %d KiB
+faults of a file are told at once, each with its line and column. A profile has at most %s
 and %d levels, and no anchors, aliases, merge keys, tags or second documents.
 
 The format is wider than any one dlwb: ` + "`dlwb doctor`" + ` lists the providers, environments and engines
@@ -69,7 +71,7 @@ starting dlwb.
 // Reference is the page docs/profile.md, made from Fields.
 func Reference() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, referenceHead, MaxSize>>10, MaxDepth)
+	fmt.Fprintf(&b, referenceHead, units.Binary(MaxSize), MaxDepth)
 	for _, e := range Examples {
 		fmt.Fprintf(&b, "\n## %s\n\n```yaml\n%s```\n", e.Title, e.Text)
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 //go:embed syncscripts/list.sh
@@ -61,7 +63,7 @@ type PullResult struct {
 
 // String is "3 files, 48 KB in 0.3 s".
 func (r PullResult) String() string {
-	text := fmt.Sprintf("%s, %s in %s", count(r.Files, "file"), byteText(r.Bytes), timeText(r.Duration))
+	text := fmt.Sprintf("%s, %s in %s", count(r.Files, "file"), units.Bytes(r.Bytes), units.Duration(r.Duration))
 	if r.Unchanged > 0 {
 		text += fmt.Sprintf(" (%s here already)", digits(r.Unchanged))
 	}
@@ -283,7 +285,7 @@ func (p *puller) choose() (wanted []pullItem, limit error) {
 		case files < 0:
 			return wanted, p.limit(item.path, "more than "+count(p.lim.MaxFiles, "file"))
 		case bytes < 0:
-			return wanted, p.limit(item.path, "more than "+byteText(p.lim.MaxBytes))
+			return wanted, p.limit(item.path, "more than "+units.Bytes(p.lim.MaxBytes))
 		case item.kind == kindDir:
 			if err := p.makeDir(item.path); err != nil {
 				p.skip(item.path, "here: "+err.Error())

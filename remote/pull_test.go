@@ -115,7 +115,7 @@ func TestPullStopsAtItsLimitsAndKeepsWhatIsWhole(t *testing.T) {
 	for _, c := range []struct {
 		lim PullLimits
 		say string
-	}{{PullLimits{MaxFiles: 3}, "out/c: more than 3 files"}, {PullLimits{MaxBytes: 11}, "out/c: more than 11 bytes"}} {
+	}{{PullLimits{MaxFiles: 3}, "out/c: more than 3 files"}, {PullLimits{MaxBytes: 11}, "out/c: more than 11 B"}} {
 		dest := t.TempDir()
 		res, err := pullFrom(t.Context(), n, codeDir, []string{"out"}, dest, c.lim)
 		limit := new(LimitError)
@@ -256,7 +256,7 @@ func TestPullTakesTheWholeDirectoryWhenAsked(t *testing.T) {
 
 func TestPullResultIsOneLineForPeople(t *testing.T) {
 	r := PullResult{Files: 1, Bytes: 48e3, Duration: 300 * time.Millisecond, Unchanged: 1200}
-	if got, want := fmt.Sprint(r), "1 file, 48 KB in 0.3 s (1,200 here already)"; got != want {
+	if got, want := fmt.Sprint(r), "1 file, 48 kB in 0.3s (1,200 here already)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

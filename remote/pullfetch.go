@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // stagePrefix begins the name of the directory in dest for unfinished files.
@@ -247,7 +249,7 @@ func (p *puller) store(item pullItem, fill func(io.Writer) error) error {
 		return p.limit(item.path, "more than "+count(p.lim.MaxFiles, "file"))
 	}
 	if item.size > p.left.MaxBytes {
-		return p.limit(item.path, "more than "+byteText(p.lim.MaxBytes))
+		return p.limit(item.path, "more than "+units.Bytes(p.lim.MaxBytes))
 	}
 	p.serial++
 	temp := fmt.Sprintf("%s/%d", p.stage, p.serial)
@@ -287,7 +289,7 @@ func (p *puller) write(temp string, item pullItem, fill func(io.Writer) error) (
 		p.got[item.path] = hex.EncodeToString(sum.Sum(nil))
 	}
 	if w.over {
-		err = p.limit(item.path, "more than "+byteText(p.lim.MaxBytes))
+		err = p.limit(item.path, "more than "+units.Bytes(p.lim.MaxBytes))
 	}
 	return p.left.MaxBytes - w.left, errors.Join(err, f.Close())
 }

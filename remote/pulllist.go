@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // What a listing may have at most. It is read as it comes: whatever a node
@@ -32,7 +34,7 @@ func (p *puller) list(ctx context.Context) error {
 	case l.err != nil:
 		return l.err
 	case capped.over:
-		return fmt.Errorf("its list has more than %s", byteText(1<<20+int64(p.lim.MaxFiles)*pathBytes))
+		return fmt.Errorf("its list has more than %s", units.Bytes(1<<20+int64(p.lim.MaxFiles)*pathBytes))
 	case err != nil:
 		return err
 	case res.ExitCode != 0:

@@ -128,7 +128,7 @@ func TestScanWarnsBeforeALargeProject(t *testing.T) {
 	}
 	tree := scanTest(t, dir)
 	want := []string{
-		"The project is large: 5 files, 215 MB. Most of it is in data/ (1 file, 150 MB), d2/ (1 file, 60 MB), d3/ (1 file, 5.0 MB). Put what the training does not need into .dlwbignore.",
+		"The project is large: 5 files, 215 MB. Most of it is in data/ (1 file, 150 MB), d2/ (1 file, 60 MB), d3/ (1 file, 5 MB). Put what the training does not need into .dlwbignore.",
 		"data/x is large: 150 MB. If the training does not need it, put the line /data/x into .dlwbignore.",
 	}
 	if !slices.Equal(tree.Warnings, want) {

@@ -50,10 +50,10 @@ func TestSyncAndPullOverOpenSSH(t *testing.T) {
 	for _, s := range servers {
 		wantCode(t, s, dir)
 	}
-	if text := res.String(); !strings.HasPrefix(text, "17 files, 320 KB to 2 nodes in ") {
+	if text := res.String(); !strings.HasPrefix(text, "17 files, 320 kB to 2 nodes in ") {
 		t.Errorf("the result reads %q", text)
 	}
-	if all := strings.Join(told, "\n"); !strings.Contains(all, "1: sending 17 files, 320 KB") {
+	if all := strings.Join(told, "\n"); !strings.Contains(all, "1: sending 17 files, 320 kB") {
 		t.Errorf("progress was\n%s", all)
 	}
 	res, err = Sync(ctx, nodes, scanTest(t, dir), codeDir, nil)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 //go:embed syncscripts/large.sh
@@ -238,9 +240,9 @@ func isLostError(err error) bool {
 }
 
 func (f *largeFile) telling(what string, at int64) string {
-	text := fmt.Sprintf("%s %s, %s", what, nameText(f.path), byteText(f.size-at))
+	text := fmt.Sprintf("%s %s, %s", what, nameText(f.path), units.Bytes(f.size-at))
 	if f.size < f.treeEntry.size || at > 0 {
-		text += " of " + byteText(f.treeEntry.size)
+		text += " of " + units.Bytes(f.treeEntry.size)
 	}
 	return text
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 const (
@@ -174,7 +176,7 @@ func closedChannel() chan struct{} {
 
 func (g *relay) tell(i int) {
 	b := g.batches[i]
-	what := fmt.Sprintf("%s, %s", count(len(b.send), "file"), byteText(b.bytes))
+	what := fmt.Sprintf("%s, %s", count(len(b.send), "file"), units.Bytes(b.bytes))
 	for k, m := range g.members {
 		if k == 0 {
 			m.report(fmt.Sprintf("sending %s, which go on to %s from there%s", what, count(len(g.members)-1, "node"), partText(i, len(g.batches))))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // SyncResult is what a Sync did. Its String is the line for the user.
@@ -36,9 +38,9 @@ func (r SyncResult) String() string {
 	case r.Changed == 0:
 		what = "nothing changed on " + count(r.Nodes, "node")
 	case r.Files > 0 && r.Removed > 0:
-		what = fmt.Sprintf("%s, %s to %s, %s removed,", count(r.Files, "file"), byteText(r.Bytes), on, digits(r.Removed))
+		what = fmt.Sprintf("%s, %s to %s, %s removed,", count(r.Files, "file"), units.Bytes(r.Bytes), on, digits(r.Removed))
 	case r.Files > 0:
-		what = fmt.Sprintf("%s, %s to %s", count(r.Files, "file"), byteText(r.Bytes), on)
+		what = fmt.Sprintf("%s, %s to %s", count(r.Files, "file"), units.Bytes(r.Bytes), on)
 	case r.Removed > 0:
 		what = fmt.Sprintf("%s removed on %s", count(r.Removed, "file"), on)
 	case r.dirs > 0:
@@ -46,7 +48,7 @@ func (r SyncResult) String() string {
 	default:
 		what = "records brought up to date on " + on
 	}
-	return what + " in " + timeText(r.Duration)
+	return what + " in " + units.Duration(r.Duration)
 }
 
 // syncTotal adds up what happened on the nodes.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // lookPatience is how long nodes that have told what they need wait for those
@@ -204,7 +206,7 @@ func (s *nodeSync) sendAll(ctx context.Context) error {
 
 // sending is the progress line of a batch.
 func sending(b *batch, i, of int) string {
-	text := fmt.Sprintf("sending %s, %s", count(len(b.send), "file"), byteText(b.bytes))
+	text := fmt.Sprintf("sending %s, %s", count(len(b.send), "file"), units.Bytes(b.bytes))
 	if len(b.send) == 0 {
 		text = "removing " + count(len(b.plan.remove)+len(b.plan.setBy), "file")
 	}

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 
 	"github.com/pkg/sftp"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 //go:embed syncscripts/check.sh
@@ -125,7 +127,7 @@ func execText(ctx context.Context, n syncNode, c Cmd, most int64) (string, Resul
 	capped := &cappedWriter{to: &text, left: most}
 	res, err := execTo(ctx, n, c, capped)
 	if capped.over {
-		err = fmt.Errorf("the node said more than %s", byteText(most))
+		err = fmt.Errorf("the node said more than %s", units.Bytes(most))
 	}
 	return text.String(), res, err
 }

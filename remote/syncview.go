@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // look asks the node what it has: the one round trip of a sync that finds
@@ -77,7 +79,7 @@ func unzip(text string) (string, error) {
 	var plain strings.Builder
 	n, err := io.Copy(&plain, io.LimitReader(r, viewMost+1))
 	if n > viewMost {
-		err = fmt.Errorf("it is more than %s", byteText(viewMost))
+		err = fmt.Errorf("it is more than %s", units.Bytes(viewMost))
 	}
 	return plain.String(), err
 }

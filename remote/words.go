@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // namesShown is how many names a sentence lists before it says "and 7 more".
@@ -23,11 +24,11 @@ func (s *scanner) warn() {
 	if t.Bytes > largeBytes || t.Files > largeFiles {
 		t.Warnings = append(t.Warnings, fmt.Sprintf(
 			"The project is large: %s, %s. Most of it is in %s. Put what the training does not need into %s.",
-			count(t.Files, "file"), byteText(t.Bytes), t.largest(), dlwbIgnoreFile))
+			count(t.Files, "file"), units.Bytes(t.Bytes), t.largest(), dlwbIgnoreFile))
 	}
 	for _, e := range s.big[:min(len(s.big), namesShown)] {
 		t.Warnings = append(t.Warnings, fmt.Sprintf("%s is large: %s. If the training does not need it, put the line %s into %s.",
-			nameText(e.path), byteText(e.size), exactRule(e.path), dlwbIgnoreFile))
+			nameText(e.path), units.Bytes(e.size), exactRule(e.path), dlwbIgnoreFile))
 	}
 	if len(s.secrets) > 0 {
 		t.Warnings = append(t.Warnings, fmt.Sprintf(
@@ -83,7 +84,7 @@ func (t *Tree) largest() string {
 	})
 	var texts []string
 	for _, s := range all[:min(3, len(all))] {
-		texts = append(texts, fmt.Sprintf("%s (%s, %s)", s.dir, count(s.files, "file"), byteText(s.bytes)))
+		texts = append(texts, fmt.Sprintf("%s (%s, %s)", s.dir, count(s.files, "file"), units.Bytes(s.bytes)))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -126,34 +127,4 @@ func digits(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// byteText is "812 bytes", "1.2 KB", "48 KB", in powers of a thousand.
-func byteText(n int64) string {
-	if n < 1000 {
-		return count(int(n), "byte")
-	}
-	value := float64(n)
-	for _, unit := range []string{"KB", "MB", "GB"} {
-		if value /= 1000; value < 9.95 {
-			return fmt.Sprintf("%.1f %s", value, unit)
-		} else if value < 999.5 {
-			return fmt.Sprintf("%.0f %s", value, unit)
-		}
-	}
-	return fmt.Sprintf("%.1f TB", value/1000)
-}
-
-// timeText is "0.05 s", "0.3 s", "12 s", "2 min 5 s".
-func timeText(d time.Duration) string {
-	switch {
-	case d < 95*time.Millisecond:
-		return fmt.Sprintf("%.2f s", d.Seconds())
-	case d < 9950*time.Millisecond:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < 59500*time.Millisecond:
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	}
-	whole := d.Round(time.Second)
-	return fmt.Sprintf("%d min %d s", whole/time.Minute, whole%time.Minute/time.Second)
 }

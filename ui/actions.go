@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui/logview"
 	"github.com/dlwb/dlwb/workbench"
@@ -232,7 +233,7 @@ func (m *Model) pull() tea.Cmd {
 		if err != nil {
 			return "", "", err
 		}
-		return fmt.Sprintf("%s, %s in %s", plural(r.Files, "file"), size(float64(r.Bytes)), word(r.Dir)), "", nil
+		return fmt.Sprintf("%s, %s in %s", plural(r.Files, "file"), units.Bytes(r.Bytes), word(r.Dir)), "", nil
 	})
 }
 

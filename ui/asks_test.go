@@ -24,7 +24,7 @@ func asking() *Model {
 
 func TestWaitingForMachinesSaysForWhichAndSinceWhen(t *testing.T) {
 	m := asking()
-	if got := ansi.Strip(m.Frame()); !strings.Contains(got, "asking ec2 for the machines of us-east-1, for 0:00") {
+	if got := ansi.Strip(m.Frame()); !strings.Contains(got, "asking ec2 for the machines of us-east-1, for 0s") {
 		t.Errorf("the screen does not say what it waits for:\n%s", got)
 	}
 }

@@ -3,6 +3,7 @@ package ui
 import (
 	"math"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/plot"
 )
 
@@ -24,7 +25,7 @@ func (a axis) String() string { return [...]string{"auto", "step", "epoch", "tim
 // number writes an x of an axis.
 func (a axis) number(x float64) string {
 	if a == axisTime {
-		return clockSpan(seconds(x))
+		return units.Clock(seconds(x))
 	}
 	if a == axisStep || a == axisOrder {
 		return count(int64(math.Round(x)))

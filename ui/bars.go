@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -34,7 +35,7 @@ func (m *Model) machineRow(w int) string {
 	st := m.ses.st
 	left := m.styles.Dim.of(st.machines.String())
 	if st.phase() == workbench.PhaseStopped {
-		left += "  " + m.styles.Warn.of("○ stopped") + m.styles.Dim.of("; disks cost ") + dollars(st.bill.perHour) + m.styles.Dim.of("/h")
+		left += "  " + m.styles.Warn.of("○ stopped") + m.styles.Dim.of("; disks cost ") + units.PerHour(st.bill.perHour)
 	}
 	return spread(left, m.countdown(), w)
 }
@@ -77,9 +78,9 @@ func (m *Model) spotText() string {
 	}
 	left := first.At.Sub(m.now)
 	if left <= 0 {
-		return who + ": was to be " + what + " " + remaining(-left) + " ago (spot)"
+		return who + ": was to be " + what + " " + units.Clock(-left) + " ago (spot)"
 	}
-	return who + " will be " + what + " in " + remaining(left) + " (spot): checkpoint now"
+	return who + " will be " + what + " in " + units.Clock(left) + " (spot): checkpoint now"
 }
 
 // unresolvedText names the clusters of which nobody knows whether they are
@@ -101,7 +102,7 @@ func (m *Model) unresolvedText() string {
 	slices.Sort(names)
 	text := "UNRESOLVED: " + strings.Join(names, ", ")
 	if perHour > 0 {
-		text += ", " + dollars(perHour) + "/h"
+		text += ", " + units.PerHour(perHour)
 	}
 	for i, name := range names {
 		sep := ", "

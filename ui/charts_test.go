@@ -57,7 +57,7 @@ func TestZoomFollowsTheNewestUntilItIsMovedAway(t *testing.T) {
 func TestXAxisIsSwitchedToWhatThereIs(t *testing.T) {
 	s := running(t, ui.Options{}).Press("v")
 	says(t, s.Press("a"), "by step")
-	says(t, s.Press("a"), "by time", "0:2") // no line of the example names an epoch as a value
+	says(t, s.Press("a"), "by time", "20s") // no line of the example names an epoch as a value
 	hides(t, s.Press("a"), "by ")
 }
 

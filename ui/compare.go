@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // comparedFact is one row of a comparison.
@@ -28,14 +29,14 @@ func comparedFacts() []comparedFact {
 		out = append(out, comparedFact{name, c.cell, c.value, !c.most})
 		if c.name == "each" {
 			out = append(out, comparedFact{"memory of all", func(o *cloud.Offer, _ bool) string {
-				return orDash(o.GPUs > 0, gib(o.GPUMemory*int64(o.GPUs)))
+				return orDash(o.GPUs > 0, units.Binary(o.GPUMemory*int64(o.GPUs)))
 			}, func(o *cloud.Offer, _ bool) float64 { return float64(o.GPUMemory) * float64(o.GPUs) }, false})
 		}
 	}
 	return append(out,
 		comparedFact{name: "network", text: func(o *cloud.Offer, _ bool) string { return word(o.Network) }},
 		comparedFact{name: "EFA", text: func(o *cloud.Offer, _ bool) string { return orDash(o.EFA > 0, fmt.Sprint(o.EFA)) }},
-		comparedFact{name: "NVMe", text: func(o *cloud.Offer, _ bool) string { return orDash(o.NVMe > 0, size(float64(o.NVMe))) }},
+		comparedFact{name: "NVMe", text: func(o *cloud.Offer, _ bool) string { return orDash(o.NVMe > 0, units.Bytes(o.NVMe)) }},
 		comparedFact{name: "processor", text: func(o *cloud.Offer, _ bool) string { return word(o.Arch) }},
 	)
 }

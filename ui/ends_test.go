@@ -143,5 +143,5 @@ func TestSilenceIsCountedFromTheStartOfTheRun(t *testing.T) {
 	story := scenes.NewStory(2, 0).Up().Launch()
 	s.Advance(story.At().Sub(scenes.Epoch) + 10*time.Second)
 	s.Play(story.Events()...)
-	says(t, s, "0:10 elapsed", "nothing was printed yet, for 0:10")
+	says(t, s, "10s elapsed", "nothing was printed yet, for 10s")
 }

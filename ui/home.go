@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -291,7 +292,7 @@ func (m *Model) profileCells(p *workbench.ProfileInfo, w int) string {
 		return spread(m.styles.Dim.of("in this directory; enter reads it and shows the plan"), m.styles.Dim.of(used), w)
 	}
 	if !p.UsedAt.IsZero() {
-		used = "used " + ago(m.now, p.UsedAt)
+		used = "used " + units.Ago(m.now, p.UsedAt)
 	}
 	return spread(fit(word(p.Provider), 12)+"  "+m.styles.Dim.of(word(p.Path)), m.styles.Dim.of(used), w)
 }
@@ -303,10 +304,10 @@ func (m *Model) runCells(r *workbench.RunInfo, w int) string {
 	}
 	took := ""
 	if r.EndedAt != nil {
-		took = span(r.EndedAt.Sub(r.StartedAt))
+		took = units.Duration(r.EndedAt.Sub(r.StartedAt))
 	}
 	left := fit(m.verdictText(r.Verdict, r.ExitCode), 14) + fit(loss, 14) + took
-	return spread(left, m.styles.Dim.of(ago(m.now, r.StartedAt)), w)
+	return spread(left, m.styles.Dim.of(units.Ago(m.now, r.StartedAt)), w)
 }
 
 // drawHome shows the part of the list around what is picked.
@@ -400,4 +401,4 @@ func (m *Model) spinning() bool {
 }
 
 // since is how long a person has been waiting.
-func since(now, t time.Time) string { return clockSpan(now.Sub(t)) }
+func since(now, t time.Time) string { return units.Clock(now.Sub(t)) }

@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -15,10 +16,10 @@ type homeColumn struct {
 // homeColumns are those at the right, in the order in which they are given
 // room: what something costs always has it.
 var homeColumns = []homeColumn{
-	{10, func(_ *Model, c *workbench.ClusterInfo) string { return dollars(c.PricePerHour) + "/h" }},
-	{10, func(_ *Model, c *workbench.ClusterInfo) string { return dollars(c.Spent) }},
+	{10, func(_ *Model, c *workbench.ClusterInfo) string { return units.PerHour(c.PricePerHour) }},
+	{10, func(_ *Model, c *workbench.ClusterInfo) string { return units.USD(c.Spent) }},
 	{16, (*Model).endsCell},
-	{14, func(m *Model, c *workbench.ClusterInfo) string { return m.styles.Dim.of(ago(m.now, c.CreatedAt)) }},
+	{14, func(m *Model, c *workbench.ClusterInfo) string { return m.styles.Dim.of(units.Ago(m.now, c.CreatedAt)) }},
 }
 
 const (
@@ -100,5 +101,5 @@ func (m *Model) homeSum() string {
 	if n == 0 {
 		return m.styles.Dim.of("nothing runs")
 	}
-	return fmt.Sprintf("%s  %s/h  %s so far", plural(n, "cluster"), dollars(price), dollars(spent))
+	return fmt.Sprintf("%s  %s  %s so far", plural(n, "cluster"), units.PerHour(price), units.USD(spent))
 }

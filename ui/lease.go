@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -185,28 +186,12 @@ func (m *Model) countdown() string {
 func (m *Model) endsText(at time.Time) string {
 	switch left := at.Sub(m.now); {
 	case left <= 0:
-		return m.styles.Bad.of("! overdue " + remaining(-left))
+		return m.styles.Bad.of("! overdue " + units.Clock(-left))
 	case left < alarmLeft:
-		return m.styles.Bad.of("! ends in " + remaining(left))
+		return m.styles.Bad.of("! ends in " + units.Clock(left))
 	case left < warnLeft:
-		return m.styles.Warn.of("ends in " + remaining(left))
+		return m.styles.Warn.of("ends in " + units.Clock(left))
 	default:
-		return m.styles.Dim.of("ends in ") + remaining(left)
+		return m.styles.Dim.of("ends in ") + units.Clock(left)
 	}
-}
-
-// remaining writes a countdown: 2d03h, 3h12m, 27m, 4m58s, 9s.
-func remaining(d time.Duration) string {
-	s := int(d.Seconds())
-	switch {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%dd%02dh", s/86400, s/3600%24)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
-	case d >= 10*time.Minute:
-		return fmt.Sprintf("%dm", s/60)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%02ds", s/60, s%60)
-	}
-	return fmt.Sprintf("%ds", s)
 }

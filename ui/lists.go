@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -24,9 +25,9 @@ func (m *Model) drawNodes(w int) []string {
 		n := &st.nodes[i]
 		disk := ""
 		if n.sample != nil && n.sample.DiskUsed != nil {
-			disk = m.styles.Dim.of("disk ") + usage(n.sample.DiskUsed, n.sample.DiskTotal)
+			disk = m.styles.Dim.of("disk ") + usage(n.sample.DiskUsed, n.sample.DiskTotal, units.Bytes, units.BytesOf)
 			if w < 96 {
-				disk = m.styles.Dim.of("disk ") + size(*n.sample.DiskUsed)
+				disk = m.styles.Dim.of("disk ") + units.Bytes(int64(*n.sample.DiskUsed))
 			}
 		}
 		left := fit(n.Name, 8) + " " + fit(m.stateText(n), stateW) + " " + m.styles.Dim.of(fit(word(n.User+"@"+n.Addr), 24)) + " " + disk
@@ -147,7 +148,7 @@ func (m *Model) money() string {
 		return m.styles.Dim.of("past run")
 	}
 	if st.phase() == workbench.PhaseGone {
-		return m.styles.Dim.of("gone, cost ") + dollars(st.spent(m.now))
+		return m.styles.Dim.of("gone, cost ") + units.USD(st.spent(m.now))
 	}
-	return dollars(st.bill.perHour) + m.styles.Dim.of("/h  ") + dollars(st.spent(m.now)) + m.styles.Dim.of(" so far")
+	return units.PerHour(st.bill.perHour) + "  " + units.USD(st.spent(m.now)) + m.styles.Dim.of(" so far")
 }

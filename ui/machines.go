@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -36,10 +37,10 @@ func (m *Model) askExtend() tea.Cmd {
 			rows := [][2]string{
 				{"ends now", m.moment(st.lease.ends)},
 				{"then", m.moment(until)},
-				{"costs", "at most " + dollars(st.bill.perHour*extendBy.Hours()) + " more; the budget stays the limit"},
+				{"costs", "at most " + units.USD(st.bill.perHour*extendBy.Hours()) + " more; the budget stays the limit"},
 			}
 			if b, ok := st.lease.next(); ok && b.why != boundLifetime {
-				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", b.why, remaining(b.at.Sub(m.now)))})
+				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", b.why, units.Clock(b.at.Sub(m.now)))})
 			}
 			return m.labelled(w, rows...)
 		},
@@ -60,7 +61,7 @@ func (m *Model) moment(at time.Time) string {
 	if at.YearDay() != m.now.YearDay() {
 		form = "Mon 15:04"
 	}
-	return at.Format(form) + ", in " + remaining(max(at.Sub(m.now), 0))
+	return at.Format(form) + ", in " + units.Clock(max(at.Sub(m.now), 0))
 }
 
 // labelled is a list of facts with their names before them.
@@ -101,7 +102,7 @@ func (m *Model) askStartMachines() tea.Cmd {
 		body: func(m *Model, w int) []string {
 			costs := "as before"
 			if c.perHour > 0 {
-				costs = dollars(c.perHour) + "/h again"
+				costs = units.PerHour(c.perHour) + " again"
 			}
 			return m.labelled(w, [2]string{"starts", c.String()}, [2]string{"costs", costs},
 				[2]string{"then", "R runs on them; their files are as they were"})
@@ -131,7 +132,7 @@ func (m *Model) costRows(w int) []string {
 
 // costRow is one part of a price.
 func (m *Model) costRow(perHour float64, what, source string, w int) string {
-	text := flushRight(dollars(perHour)+"/h", 9) + "  " + word(what)
+	text := flushRight(units.PerHour(perHour), 9) + "  " + word(what)
 	if source != "" {
 		text += m.styles.Dim.of("  " + strings.TrimSpace(word(source)))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // offerColumn is one column of the table of machines.
@@ -26,11 +27,11 @@ var offerColumns = []offerColumn{
 	{name: "region", w: 15, rank: 6, left: true, cell: func(o *cloud.Offer, _ bool) string { return word(o.Region) }},
 	{name: "GPUs", w: 14, rank: 1, left: true, cell: func(o *cloud.Offer, _ bool) string { return gpusText(o) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(o.GPUs) * o.GPUShare }},
-	{name: "each", w: 8, rank: 5, cell: func(o *cloud.Offer, _ bool) string { return orDash(o.GPUMemory > 0, gib(o.GPUMemory)) }, most: true,
+	{name: "each", w: 8, rank: 5, cell: func(o *cloud.Offer, _ bool) string { return orDash(o.GPUMemory > 0, units.Binary(o.GPUMemory)) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(o.GPUMemory) }},
 	{name: "vCPU", w: 6, rank: 8, cell: func(o *cloud.Offer, _ bool) string { return fmt.Sprint(o.VCPUs) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(o.VCPUs) }},
-	{name: "RAM", w: 10, rank: 9, cell: func(o *cloud.Offer, _ bool) string { return gib(o.Memory) }, most: true,
+	{name: "RAM", w: 10, rank: 9, cell: func(o *cloud.Offer, _ bool) string { return units.Binary(o.Memory) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(o.Memory) }},
 	{name: "$/h", w: 8, rank: 2, cell: func(o *cloud.Offer, _ bool) string { return cents(o.OnDemand.PerHour) },
 		value: func(o *cloud.Offer, _ bool) float64 { return o.OnDemand.PerHour }},
@@ -79,16 +80,8 @@ func orDash(known bool, text string) string {
 	return text
 }
 
-// cents is a price with the digits that matter; a dash when it is not known.
-func cents(v float64) string {
-	switch {
-	case v == 0:
-		return "-"
-	case v < 0.1:
-		return fmt.Sprintf("%.4f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
+// cents is a price for a column; a dash when it is not known.
+func cents(v float64) string { return orDash(v > 0, units.Cents(v)) }
 
 func gpusText(o *cloud.Offer) string {
 	switch {
@@ -263,7 +256,7 @@ func (m *Model) marketState(w int) string {
 	case !k.offers.Live:
 		left += s.Warn.of("not live: facts of " + at.Format("2006-01-02"))
 	default:
-		left += s.Dim.of("live, asked " + ago(m.now, at))
+		left += s.Dim.of("live, asked " + units.Ago(m.now, at))
 	}
 	right := "best first"
 	if k.sort > 0 {

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -274,9 +275,9 @@ func (m *Model) factsOf(c *workbench.Comparison) []fact {
 		}
 		return word(string(r.Verdict))
 	})
-	row("started", func(r *workbench.ComparedRun) string { return ago(m.now, r.Started) })
-	row("took", func(r *workbench.ComparedRun) string { return span(seconds(r.Duration)) })
-	row("cost", func(r *workbench.ComparedRun) string { return dollars(r.Cost) })
+	row("started", func(r *workbench.ComparedRun) string { return units.Ago(m.now, r.Started) })
+	row("took", func(r *workbench.ComparedRun) string { return units.Seconds(r.Duration) })
+	row("cost", func(r *workbench.ComparedRun) string { return units.USD(r.Cost) })
 	row("note", func(r *workbench.ComparedRun) string { return word(r.Note) })
 	return out
 }

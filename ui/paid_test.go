@@ -56,14 +56,14 @@ func TestExtendingTheLeaseCostsNothingTwice(t *testing.T) {
 func TestCountdownNamesTheBoundThatIsReachedFirst(t *testing.T) {
 	at := scenes.Epoch
 	s := leased(t, 5*time.Hour)
-	says(t, s, "2 × g5.xlarge in us-west-2", "ends in 5h00m (lifetime)")
+	says(t, s, "2 × g5.xlarge in us-west-2", "ends in 5h (lifetime)")
 	both := func(bound string, ends time.Time) {
 		later(s, 0, workbench.LeaseChanged{Node: 0, Bound: bound, Ends: ends}, workbench.LeaseChanged{Node: 1, Bound: bound, Ends: ends})
 	}
 	both("idle", at.Add(27*time.Minute+30*time.Second))
-	says(t, s, "ends in 27m (idle)")
+	says(t, s, "ends in 27m29s (idle)")
 	both("budget", at.Add(2*time.Hour+time.Minute))
-	says(t, s, "ends in 2h00m (budget)")
+	says(t, s, "ends in 2h (budget)")
 	hides(t, s, "idle")
 	later(s, 0, workbench.LeaseChanged{Node: 1, Bound: "idle", Ends: at.Add(4*time.Minute + 30*time.Second)})
 	says(t, s, "! ends in 4m29s (idle, node1)")
@@ -74,7 +74,7 @@ func TestCountdownNamesTheBoundThatIsReachedFirst(t *testing.T) {
 func TestSpotNoticeIsShownAtOnceAndCountsDown(t *testing.T) {
 	s := leased(t, 5*time.Hour, workbench.SpotNotice{Node: 1, Action: "terminate", At: scenes.Epoch.Add(2 * time.Minute)})
 	for _, k := range []string{"l", "n", "s", "?", "t"} {
-		says(t, s.Press(k), "node1 will be taken away in 2m00s (spot): checkpoint now")
+		says(t, s.Press(k), "node1 will be taken away in 2m (spot): checkpoint now")
 	}
 	s.Advance(12 * time.Second)
 	says(t, s, "in 1m48s (spot)")
@@ -86,7 +86,7 @@ func TestSpotNoticeIsShownAtOnceAndCountsDown(t *testing.T) {
 
 func TestLeaseIsExtendedOnlyAfterAQuestion(t *testing.T) {
 	s := leased(t, 3*time.Hour, workbench.LeaseChanged{Node: 0, Bound: "idle", Ends: scenes.Epoch.Add(20 * time.Minute)})
-	says(t, s.Press("E"), "live an hour longer?", "12:26, in 3h00m", "13:26, in 4h00m", "at most $2.00 more", "another bound (idle)", "› Cancel")
+	says(t, s.Press("E"), "live an hour longer?", "12:26, in 3h", "13:26, in 4h", "at most $2.00 more", "another bound (idle)", "› Cancel")
 	asked(t, s, "attach charlm")
 	s.Advance(time.Second).Press("tab", "enter")
 	asked(t, s, "attach charlm", "extend charlm 1h0m0s")
@@ -158,7 +158,7 @@ func TestReceiptIsCopiedWithItsCommandsWhole(t *testing.T) {
 	s := leased(t, time.Hour)
 	later(s, time.Minute, workbench.ReceiptMade{Cost: 1.5, Resources: []cloud.Resource{
 		{Kind: "instance", ID: "i-0123456789abcdef0", State: cloud.Alive, Proof: "by hand: " + command, Lived: time.Hour, Cost: 1.25}}})
-	says(t, s, "› receipt", "1 h 00 m", "$1.25", "✗ alive", "aws ec2 terminate-instances", "i-0123456789abcdef1")
+	says(t, s, "› receipt", "1h", "$1.25", "✗ alive", "aws ec2 terminate-instances", "i-0123456789abcdef1")
 	if s.Press("y"); !strings.Contains(s.Copied, command) {
 		t.Fatalf("copied %q", s.Copied)
 	}
@@ -167,7 +167,7 @@ func TestReceiptIsCopiedWithItsCommandsWhole(t *testing.T) {
 func TestHomeSaysWhereClustersAreAndWhenTheyEnd(t *testing.T) {
 	s := stage(t, ui.Options{}, func(s *scenes.Stage) { s.HomeIs = scenes.HomeFull() })
 	s.Resize(120, 30)
-	says(t, s, "$17.30/h", "4 × g5.12xlarge spot, us-east-1", "ends in 13h00m", "! ends in 4m09s", "$182.45")
+	says(t, s, "$17.30/h", "4 × g5.12xlarge spot, us-east-1", "ends in 13h", "! ends in 4m09s", "$182.45")
 	s.Press("/").Type("eu-west-1")
 	says(t, s, "sweep")
 	hides(t, s, "imagenet")

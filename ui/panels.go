@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 )
 
@@ -114,7 +115,7 @@ func (m *Model) nodeCard(n *nodeState, w int) []string {
 		cores = m.dimIf(plural(s.Cores, "core"), grey)
 	}
 	line("cpu", n.cpu, 100, percent(s.CPU)+"  "+cores)
-	line("mem", n.mem, 100, percent(ratio(s.MemUsed, s.MemTotal))+"  "+m.dimIf(usage(s.MemUsed, s.MemTotal), grey))
+	line("mem", n.mem, 100, percent(ratio(s.MemUsed, s.MemTotal))+"  "+m.dimIf(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), grey))
 	line("net", n.rx, 0, " "+rates(s))
 	if len(s.GPUs) == 0 {
 		out = append(out, m.styles.Dim.of(fit("gpu", 5)+gpuAbsence(s)))
@@ -378,21 +379,21 @@ func percent(v *float64) string {
 	return fmt.Sprintf("%3.0f%%", *v)
 }
 
-// usage is "1.2 of 7.8 GB", or N/A.
-func usage(used, total *float64) string {
+// usage is "1.2/7.8 GiB", or N/A.
+func usage(used, total *float64, one func(int64) string, both func(part, whole int64) string) string {
 	switch {
 	case used == nil:
 		return "N/A"
 	case total == nil:
-		return size(*used)
+		return one(int64(*used))
 	}
-	return size(*used) + " of " + size(*total)
+	return both(int64(*used), int64(*total))
 }
 
 func memShort(s *metrics.Sample, w int) string {
 	text := percent(ratio(s.MemUsed, s.MemTotal))
 	if w >= 100 {
-		text += " " + fit(usage(s.MemUsed, s.MemTotal), 18)
+		text += " " + fit(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), 18)
 	}
 	return text
 }
@@ -406,7 +407,7 @@ func rate(v *float64) string {
 	if v == nil {
 		return fit("N/A", 9)
 	}
-	return flushRight(size(*v)+"/s", 9)
+	return flushRight(units.Bytes(int64(*v))+"/s", 9)
 }
 
 // gpuText is use, memory, temperature and power of a GPU; N/A where
@@ -415,12 +416,15 @@ func gpuText(g metrics.GPU) string {
 	mem := "N/A"
 	switch {
 	case g.MemUsed != nil && g.MemTotal != nil:
-		mem = fmt.Sprintf("%.1f/%.0f GB", *g.MemUsed/1024, *g.MemTotal/1024)
+		mem = units.BinaryOf(mebi(*g.MemUsed), mebi(*g.MemTotal))
 	case g.MemUsed != nil:
-		mem = fmt.Sprintf("%.1f GB", *g.MemUsed/1024)
+		mem = units.Binary(mebi(*g.MemUsed))
 	}
 	return percent(g.Util) + "  " + flushRight(mem, 11) + " " + unit(g.Temp, "°C", 5) + " " + unit(g.Power, "W", 5)
 }
+
+// mebi is memory in bytes; nvidia-smi counts it in MiB.
+func mebi(v float64) int64 { return int64(v * (1 << 20)) }
 
 func unit(v *float64, u string, w int) string {
 	if v == nil {

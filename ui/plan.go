@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -84,7 +85,7 @@ func (m *Model) planFacts(p *PlanView, w int) []string {
 	out := append([]string{row("profile", p.Name)}, m.planMoney(p, w)...)
 	out = append(out,
 		row("environment", p.Environment),
-		row("code", fmt.Sprintf("%s, %s from %s", plural(p.Code.Files, "file"), size(float64(p.Code.Bytes)), p.Code.Dir)),
+		row("code", fmt.Sprintf("%s, %s from %s", plural(p.Code.Files, "file"), units.Bytes(p.Code.Bytes), p.Code.Dir)),
 		row("engine", fmt.Sprintf("%s, world size %d", p.Engine, p.WorldSize)))
 	for _, l := range wrap(word(p.EngineWhy), max(w-14, 1)) {
 		out = append(out, row("", l))
@@ -97,7 +98,7 @@ func (m *Model) planFacts(p *PlanView, w int) []string {
 	}
 	if len(p.Limits) > 0 {
 		label := "limits"
-		for _, l := range wrap(shortDurations(word(strings.Join(p.Limits, ", "))), max(w-14, 1)) {
+		for _, l := range wrap(word(strings.Join(p.Limits, ", ")), max(w-14, 1)) {
 			out = append(out, row(label, l))
 			label = ""
 		}
@@ -111,7 +112,7 @@ func (m *Model) planMoney(p *PlanView, w int) []string {
 	row := func(k, v string) string { return cut(s.Dim.of(fit(k, 14))+v, w) }
 	price := "costs nothing"
 	if p.PricePerHour > 0 {
-		price = dollars(p.PricePerHour) + " an hour"
+		price = units.PerHour(p.PricePerHour)
 	}
 	out := []string{row("machines", plural(p.Nodes, "node")+" of "+word(p.Provider)+", "+price)}
 	if o := p.Offer; o != nil {
@@ -121,7 +122,7 @@ func (m *Model) planMoney(p *PlanView, w int) []string {
 		out = append(out, row("", m.costRow(c.PerHour, c.What, c.Source, max(w-14, 1))))
 	}
 	if p.Most > 0 {
-		for i, l := range wrap("$"+fmt.Sprintf("%.2f", p.Most)+" by "+word(p.MostWhy), max(w-14, 1)) {
+		for i, l := range wrap(units.USD(p.Most)+" by "+word(p.MostWhy), max(w-14, 1)) {
 			label := ""
 			if i == 0 {
 				label = "at most"
@@ -134,9 +135,9 @@ func (m *Model) planMoney(p *PlanView, w int) []string {
 
 // offerText describes a machine in a line.
 func offerText(o cloud.Offer) string {
-	text := fmt.Sprintf("%d vCPUs, %s", o.VCPUs, gib(o.Memory))
+	text := fmt.Sprintf("%d vCPUs, %s", o.VCPUs, units.Binary(o.Memory))
 	if o.GPUs > 0 {
-		text = fmt.Sprintf("%d × %s with %s each, ", o.GPUs, word(o.GPU), gib(o.GPUMemory)) + text
+		text = fmt.Sprintf("%d × %s with %s each, ", o.GPUs, word(o.GPU), units.Binary(o.GPUMemory)) + text
 	}
 	if o.EFA > 0 {
 		text += ", EFA"
@@ -146,9 +147,6 @@ func offerText(o cloud.Offer) string {
 	}
 	return text
 }
-
-// gib is a size of memory as machines are sold: 24 GiB.
-func gib(bytes int64) string { return fmt.Sprintf("%.0f GiB", float64(bytes)/(1<<30)) }
 
 func (m *Model) rankCommand(r workbench.RankInfo, w int) []string {
 	head := m.styles.Dim.of(fit(fmt.Sprintf("rank %d", r.Rank), 9) + fit(nodeName(r.Node), 8))
@@ -161,23 +159,4 @@ func (m *Model) rankCommand(r workbench.RankInfo, w int) []string {
 		out[i] = cut("  "+head+l, w)
 	}
 	return out
-}
-
-// shortDurations leaves zeros out of durations as Go writes them: 24h, 5m.
-func shortDurations(s string) string {
-	words := strings.Fields(s)
-	for i, w := range words {
-		bare := strings.TrimSuffix(w, ",")
-		if _, err := time.ParseDuration(bare); err == nil {
-			short := bare
-			if strings.HasSuffix(short, "m0s") {
-				short = strings.TrimSuffix(short, "0s")
-			}
-			if strings.HasSuffix(short, "h0m") {
-				short = strings.TrimSuffix(short, "0m")
-			}
-			words[i] = short + w[len(bare):]
-		}
-	}
-	return strings.Join(words, " ")
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // drawReceipt is each resource with the proof that it is gone.
@@ -18,8 +19,8 @@ func (m *Model) drawReceipt(w int) []string {
 	}
 	out := []string{cut(head, w), ""}
 	sum := func(k, v string) { out = append(out, s.Dim.of(fit(k, 12))+v) }
-	sum("lived", span(seconds(r.Lived)))
-	sum("cost", dollars(r.Cost))
+	sum("lived", units.Seconds(r.Lived))
+	sum("cost", units.USD(r.Cost))
 	sum("left", plural(r.ProcessesLeft, "process")+", "+plural(r.FilesLeft, "file"))
 	out = append(out, m.receiptTable(r.Resources, w)...)
 	return append(out, m.receiptNext(w)...)
@@ -27,7 +28,7 @@ func (m *Model) drawReceipt(w int) []string {
 
 func (m *Model) stillCosts() string {
 	if p := m.ses.st.bill.perHour; p > 0 {
-		return ": up to " + dollars(p) + " an hour goes on."
+		return ": up to " + units.PerHour(p) + " goes on."
 	}
 	return "."
 }
@@ -132,10 +133,10 @@ func (m *Model) resourceRows(res cloud.Resource, c receiptColumns) []string {
 func paidCells(res cloud.Resource) string {
 	lived, cost := "", ""
 	if res.Lived > 0 {
-		lived = span(res.Lived)
+		lived = units.Duration(res.Lived)
 	}
 	if res.Cost > 0 {
-		cost = dollars(res.Cost)
+		cost = units.USD(res.Cost)
 	}
 	return fit(lived, 11) + fit(cost, receiptPaid-11)
 }

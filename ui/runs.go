@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -60,16 +61,16 @@ var runColumns = []runColumn{
 		}
 		return *r.LastLoss
 	}},
-	{name: "took", w: 12, rank: 5, most: true, cell: func(m *Model, r *workbench.RunInfo) string { return span(tookOf(r, m.now)) },
+	{name: "took", w: 12, rank: 5, most: true, cell: func(m *Model, r *workbench.RunInfo) string { return units.Duration(tookOf(r, m.now)) },
 		value: func(r *workbench.RunInfo) float64 {
 			if r.EndedAt == nil {
 				return math.NaN()
 			}
 			return tookOf(r, time.Time{}).Seconds()
 		}},
-	{name: "cost", w: 10, rank: 6, most: true, cell: func(_ *Model, r *workbench.RunInfo) string { return dollars(r.Cost) },
+	{name: "cost", w: 10, rank: 6, most: true, cell: func(_ *Model, r *workbench.RunInfo) string { return units.USD(r.Cost) },
 		value: func(r *workbench.RunInfo) float64 { return r.Cost }},
-	{name: "started", w: 14, rank: 4, most: true, cell: func(m *Model, r *workbench.RunInfo) string { return ago(m.now, r.StartedAt) },
+	{name: "started", w: 14, rank: 4, most: true, cell: func(m *Model, r *workbench.RunInfo) string { return units.Ago(m.now, r.StartedAt) },
 		value: func(r *workbench.RunInfo) float64 { return float64(r.StartedAt.UnixNano()) }},
 	{name: "ranks", w: 7, rank: 8, most: true, cell: func(_ *Model, r *workbench.RunInfo) string { return count(int64(r.WorldSize)) },
 		value: func(r *workbench.RunInfo) float64 { return float64(r.WorldSize) }},

@@ -3,6 +3,7 @@ package ui
 import (
 	"sort"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -76,7 +77,7 @@ func (m *Model) outcome(w int) []string {
 		out = append(out, "")
 	}
 	if r := st.results; r != nil {
-		out = append(out, m.styles.Dim.of("results  ")+plural(r.Files, "file")+", "+size(float64(r.Bytes))+" in "+r.Dir)
+		out = append(out, m.styles.Dim.of("results  ")+plural(r.Files, "file")+", "+units.Bytes(r.Bytes)+" in "+r.Dir)
 	}
 	if told {
 		return out
@@ -95,14 +96,14 @@ func (m *Model) stepRows(st *stepState, w int) []string {
 		}
 	case active:
 		mark, name = s.Accent.of(m.spinner()), s.Strong.of(fit(st.name, 13))
-		took, text = clockSpan(m.now.Sub(st.since)), st.text
+		took, text = units.Clock(m.now.Sub(st.since)), st.text
 	case done:
-		mark, name, took = s.Good.of("✓"), fit(st.name, 13), span(st.took)
+		mark, name, took = s.Good.of("✓"), fit(st.name, 13), units.Duration(st.took)
 	case skipped:
 		mark, name, text = s.Dim.of("–"), fit(st.name, 13), s.Dim.of(join2("skipped", st.text))
-		took = span(st.took)
+		took = units.Duration(st.took)
 	case broken:
-		mark, name, took = s.Bad.of("✗"), s.Bad.of(fit(st.name, 13)), span(st.took)
+		mark, name, took = s.Bad.of("✗"), s.Bad.of(fit(st.name, 13)), units.Duration(st.took)
 		text = s.Bad.of(join2("failed", st.text))
 	}
 	out := []string{spread(mark+" "+name+" "+text, s.Dim.of(took), w)}

@@ -281,7 +281,7 @@ func TestPaletteFindsAndRefusesWithAReason(t *testing.T) {
 	s.Press(":").Type("pull")
 	says(t, s, "pull results")
 	s.Press("enter")
-	says(t, s, "3 files, 4.0 MB in results/")
+	says(t, s, "3 files, 4.2 MB in results/")
 	s.Press("esc", ":").Type("filter")
 	says(t, s, "filter the list")
 }

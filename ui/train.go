@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -70,13 +71,13 @@ func (m *Model) trainHead(w int) []string {
 	if p.Step > 0 || p.Steps > 0 {
 		parts = append(parts, s.Dim.of("step ")+outOf(count(p.Step), count(p.Steps), p.Steps > 0))
 	}
-	times := clockSpan(st.elapsed(now))
+	times := units.Clock(st.elapsed(now))
 	if st.ended != nil {
 		times = s.Dim.of("took ") + times
 	} else if eta, ok := st.etaNow(now); ok && w < 70 {
-		times += s.Dim.of(", ") + clockSpan(eta) + s.Dim.of(" left")
+		times += s.Dim.of(", ") + units.Clock(eta) + s.Dim.of(" left")
 	} else if ok {
-		times += s.Dim.of(" elapsed, ") + clockSpan(eta) + s.Dim.of(" left")
+		times += s.Dim.of(" elapsed, ") + units.Clock(eta) + s.Dim.of(" left")
 	} else if st.launched != nil {
 		times += s.Dim.of(" elapsed")
 	}

@@ -36,7 +36,7 @@ func TestNewExperimentIsPutTogetherByKeysAndWrittenWhenConfirmed(t *testing.T) {
 	says(t, s.Press("down", "c", "down", "down", "c"), "✓ 1", "✓ 2")
 	s.Press("enter")
 	asked(t, s, "offers of ec2 us-east-1 us-west-2")
-	says(t, s, "14 machines", "live, asked 3 min ago", "g5.12xlarge", "4 × A10G")
+	says(t, s, "14 machines", "live, asked 3m ago", "g5.12xlarge", "4 × A10G")
 	s.Press("/").Type("a10g").Press("enter")
 	says(t, s, "3 of 14 machines with a10g", "› ", "g5.48xlarge")
 	s.Press("enter")
@@ -59,7 +59,7 @@ func TestNewExperimentIsPutTogetherByKeysAndWrittenWhenConfirmed(t *testing.T) {
 	s.Press("enter").Type("USD").Press("enter")
 	hides(t, s, "names its currency")
 	s.Press("tab").Resize(200, 60)
-	says(t, s, "This is what it comes to.", "$9.30 an hour", "400 GB of gp3 disk", "at most", "$20.00 by limits.budget", "request-service-quota-increase",
+	says(t, s, "This is what it comes to.", "$9.30/h", "400 GB of gp3 disk", "at most", "$20.00 by limits.budget", "request-service-quota-increase",
 		"region: [us-east-1, us-west-2]", "instance: g5.12xlarge", "count: 4", "spot: true", "spot_fallback: true", "command: train.py --epochs 3", "budget: 20USD",
 		"Nothing was written so far.")
 	says(t, s.Press("W"), "Write the profile?", "/home/ada/lm/dlwb.yaml", "› Cancel")

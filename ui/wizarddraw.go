@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // wizardTop is what stands above each question: the steps, the question.
@@ -116,7 +118,7 @@ func (m *Model) wizardTitle() (left, right string) {
 		right = word(o.Instance)
 		if n := z.nodeCount(); n > 0 {
 			if price := offerPrice(o, z.draft.Spot); price > 0 {
-				right = fmt.Sprintf("%d × %s  %s/h", n, word(o.Instance), dollars(price*float64(n)))
+				right = fmt.Sprintf("%d × %s  %s", n, word(o.Instance), units.PerHour(price*float64(n)))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -37,7 +38,7 @@ func (t *watch) looked(node int, s remote.RunState) {
 	n.rebooted = n.rebooted || s.Rebooted
 	n.full, n.fullAt, n.noRoom = s.Full, s.FullAt, ""
 	if !s.Clock.IsZero() && s.Free < fullBelow {
-		n.noRoom = fmt.Sprintf("%d KiB are free", s.Free>>10)
+		n.noRoom = units.Bytes(s.Free) + " are free"
 	}
 	noRoom, ask := n.noRoom != "", !c.checked
 	c.checked = true
@@ -73,7 +74,7 @@ func (t *watch) clock(node int, at time.Time, up time.Duration) {
 	}
 	if by := booted.Sub(was); by.Abs() > clockMoved {
 		t.notice(fmt.Sprintf("the clock of node%d was set %s %s after its boot; times in its own output jump, what dlwb measures does not",
-			node, offText(by, "forward", "back"), up.Round(time.Minute)), "")
+			node, offText(by, "forward", "back"), units.Duration(up)), "")
 	}
 }
 
@@ -83,7 +84,7 @@ func offText(off time.Duration, ahead, behind string) string {
 	if off < 0 {
 		word = behind
 	}
-	return durationText(off.Abs().Round(time.Second)) + " " + word
+	return units.Clock(off.Abs()) + " " + word
 }
 
 // notice tells something once in the life of a run.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -36,7 +37,7 @@ const (
 // way that others may read. It returns when every one is ready for work.
 func (d *drive) firstContact(ctx context.Context) error {
 	nodes := d.data.Cluster.Nodes
-	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("no answer within %s of the start", durationText(bootLimit)))
+	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("no answer within %s of the start", units.Duration(bootLimit)))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -50,7 +51,7 @@ func (d *drive) firstContact(ctx context.Context) error {
 				Next: "dlwb down " + d.plan.Cluster + " removes the machines; the system log is in the provider's console"}
 		}
 		if nodes[i].RotateHostKey {
-			d.say(StepCluster, i, fmt.Sprintf("ssh answers after %.0f s, with the key it was given", time.Since(began).Seconds()))
+			d.say(StepCluster, i, fmt.Sprintf("ssh answers after %s, with the key it was given", units.Duration(time.Since(began))))
 			return d.awaitBoot(ctx, i, n)
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -33,7 +34,7 @@ func (e *UnresolvedError) Error() string {
 	s := fmt.Sprintf("cluster %s is UNRESOLVED: %d of its %d resources are not proven gone, %d processes and %d files are left",
 		e.Receipt.Cluster, open, len(e.Receipt.Resources), e.Receipt.ProcessesLeft, e.Receipt.FilesLeft)
 	if e.PerHour > 0 {
-		s += fmt.Sprintf("; it may cost up to $%.2f/h", e.PerHour)
+		s += "; it may cost up to " + units.PerHour(e.PerHour)
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()

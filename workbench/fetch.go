@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 )
@@ -229,7 +230,7 @@ func fetchText(got ResultsFetched, asked []string) string {
 
 // Text is what is home and where, as a line for people.
 func (r ResultsFetched) Text() string {
-	text := fmt.Sprintf("%s, %s in %s", count(r.Files, "file"), bytesText(r.Bytes), r.Dir)
+	text := fmt.Sprintf("%s, %s in %s", count(r.Files, "file"), units.Bytes(r.Bytes), r.Dir)
 	if r.Older > 0 {
 		text += fmt.Sprintf("; %s left there, which it did not write", count(r.Older, "file"))
 	}

@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/gitread"
 )
@@ -63,7 +64,7 @@ func (g *GitState) uncommitted(ctx context.Context, repo *gitread.Repo) (notes [
 	diff, left := changes.Diff, changes.Left
 	g.DiffHash = changes.Hash
 	if len(diff) > longestDiff {
-		left = append(left, fmt.Sprintf("the rest of a diff of %s", bytesText(int64(len(diff)))))
+		left = append(left, fmt.Sprintf("the rest of a diff of %s", units.Bytes(int64(len(diff)))))
 		diff = diff[:bytes.LastIndexByte(diff[:longestDiff], '\n')+1]
 	}
 	g.Diff = profiles.MaskSecrets(string(diff))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -65,21 +66,21 @@ const together = time.Second
 // more of a person's time than no rank.
 func hungReason(limit time.Duration, ranks []silence) string {
 	if len(ranks) == 0 {
-		return reasonHung + fmt.Sprintf("no rank has printed anything for %s", limit)
+		return reasonHung + fmt.Sprintf("no rank has printed anything for %s", units.Duration(limit))
 	}
 	sort.SliceStable(ranks, func(i, j int) bool { return ranks[i].since > ranks[j].since })
 	worst := ranks[0]
 	if len(ranks) == 1 || worst.since-ranks[1].since >= together {
 		return reasonHung + fmt.Sprintf("%s has printed nothing for %s, and no other rank for %s; it %s",
-			worst, worst.since.Round(time.Second), limit, activityText[worst.does])
+			worst, units.Clock(worst.since), units.Duration(limit), activityText[worst.does])
 	}
 	sort.SliceStable(ranks, func(i, j int) bool { return ranks[i].does < ranks[j].does })
 	if ranks[0].does < ranks[1].does {
 		return reasonHung + fmt.Sprintf("%s has printed nothing for %s and %s, while the others fell silent with it and seem to need it",
-			ranks[0], limit, activityText[ranks[0].does])
+			ranks[0], units.Duration(limit), activityText[ranks[0].does])
 	}
 	return reasonHung + fmt.Sprintf("all ranks have printed nothing for %s, and at least two fell silent together: "+
-		"their last lines tell which one hangs and which wait for it", limit)
+		"their last lines tell which one hangs and which wait for it", units.Duration(limit))
 }
 
 // glanceLimit bounds the look at the processes of a run that hangs. It is long:

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/engine"
@@ -132,12 +132,11 @@ func most(p cloud.Preflight, l profiles.Limits) (float64, string) {
 	if perHour == 0 {
 		return 0, ""
 	}
-	byTime := perHour * l.Lifetime.Hours()
-	if l.Budget > 0 && p.PricePerHour > 0 && l.Budget < byTime {
-		return l.Budget, fmt.Sprintf("limits.budget: the machines shut themselves down when it is spent, after %s at $%.2f/h",
-			durationText(time.Duration(l.Budget/p.PricePerHour*float64(time.Hour)).Round(time.Minute)), p.PricePerHour)
+	b := cloud.LatestEnd(l.Budget, l.Lifetime, perHour)
+	if b.Limit == "" {
+		return 0, ""
 	}
-	return byTime, fmt.Sprintf("limits.lifetime: the machines shut themselves down after %s, at $%.2f/h", durationText(l.Lifetime), perHour)
+	return b.Cost, fmt.Sprintf("limits.%s: the machines shut themselves down after %s, at %s", b.Limit, units.Duration(b.After), units.PerHour(perHour))
 }
 
 // excluded is what of the code directory is not sent: what the profile leaves
@@ -307,32 +306,20 @@ func describeEnvironment(e profiles.Environment) string {
 func describeLimits(p *profiles.Profile) []string {
 	s, l := []string{}, p.Limits
 	if leased(p.Provider) {
-		s = append(s, "lifetime: "+durationText(l.Lifetime)+" after their start the machines shut themselves down",
-			"idle: so they do after "+durationText(l.Idle)+" without a run, a login or work on a GPU")
+		s = append(s, "lifetime: "+units.Duration(l.Lifetime)+" after their start the machines shut themselves down",
+			"idle: so they do after "+units.Duration(l.Idle)+" without a run, a login or work on a GPU")
 		if l.Budget > 0 {
-			s = append(s, fmt.Sprintf("budget: so they do when $%.2f may be spent", l.Budget))
+			s = append(s, "budget: so they do when "+units.USD(l.Budget)+" may be spent")
 		}
 	}
 	if l.Stall > 0 {
-		s = append(s, "stall: no output for "+durationText(l.Stall)+" ends the run")
+		s = append(s, "stall: no output for "+units.Duration(l.Stall)+" ends the run")
 	}
 	return s
 }
 
 // leased reports whether the machines of a provider end by themselves.
 func leased(provider string) bool { return provider == "ec2" }
-
-// durationText is a duration without its empty parts: 30m, 1h30m, 24h.
-func durationText(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
 
 // idleKeys are keys that profiles may have and nothing acts on, with what does
 // it instead.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/profiles"
@@ -71,17 +70,6 @@ func TestEveryIdleKeyIsAKey(t *testing.T) {
 	for _, k := range idleKeys {
 		if !known[k.key] {
 			t.Errorf("profiles have no key %s", k.key)
-		}
-	}
-}
-
-func TestDurationsHaveNoEmptyParts(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		30 * time.Minute: "30m", 24 * time.Hour: "24h", 90 * time.Minute: "1h30m", 90 * time.Second: "1m30s",
-		10 * time.Second: "10s", time.Hour + 5*time.Second: "1h0m5s", 20 * time.Minute: "20m",
-	} {
-		if got := durationText(d); got != want {
-			t.Errorf("%d is %q, want %q", d, got, want)
 		}
 	}
 }

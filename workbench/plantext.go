@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 )
 
@@ -20,16 +21,16 @@ func (p *Plan) Text() string {
 		row("machine", "%s in %s: %s", o.Instance, o.Region, offerText(*o))
 	}
 	for _, c := range p.Costs {
-		row("", "$%.4f/h  %s (%s)", c.PerHour, c.What, c.Source)
+		row("", "%s  %s (%s)", units.PerHour(c.PerHour), c.What, c.Source)
 	}
 	if p.Most > 0 {
-		row("at most", "$%.2f by %s", p.Most, p.MostWhy)
+		row("at most", "%s by %s", units.USD(p.Most), p.MostWhy)
 	}
 	row("environment", "%s", p.Environment)
 	if p.EngineWhy != "" {
 		row("", "finds %s", p.EngineWhy)
 	}
-	row("code", "%s, %s from %s; only what changed is sent", count(p.Code.Files, "file"), bytesText(p.Code.Bytes), p.Code.Dir)
+	row("code", "%s, %s from %s; only what changed is sent", count(p.Code.Files, "file"), units.Bytes(p.Code.Bytes), p.Code.Dir)
 	for _, w := range p.Code.Warnings {
 		row("", "warning: %s", w)
 	}
@@ -67,14 +68,14 @@ func costText(perHour float64) string {
 	if perHour == 0 {
 		return ", costs nothing"
 	}
-	return fmt.Sprintf(", $%.2f/h", perHour)
+	return ", " + units.PerHour(perHour)
 }
 
 // offerText describes a machine in a line.
 func offerText(o cloud.Offer) string {
-	s := fmt.Sprintf("%d vCPUs, %s", o.VCPUs, bytesText(o.Memory))
+	s := fmt.Sprintf("%d vCPUs, %s", o.VCPUs, units.Binary(o.Memory))
 	if o.GPUs > 0 {
-		s = fmt.Sprintf("%d × %s with %s each, ", o.GPUs, o.GPU, bytesText(o.GPUMemory)) + s
+		s = fmt.Sprintf("%d × %s with %s each, ", o.GPUs, o.GPU, units.Binary(o.GPUMemory)) + s
 	}
 	if o.EFA > 0 {
 		s += ", EFA"

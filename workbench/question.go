@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // Question is what a person is asked before something is destroyed. The screen
@@ -77,7 +78,7 @@ func (r Removal) Question() Question {
 	q.add("stays", "logs, curves and the record of every run")
 	q.add("to keep", r.keep())
 	if r.Spent >= 0.005 {
-		q.add("so far", fmt.Sprintf("$%.2f", r.Spent))
+		q.add("so far", units.USD(r.Spent))
 	}
 	if r.live() != "" || r.PerHour > nameFrom {
 		q.Name = r.Cluster
@@ -158,7 +159,7 @@ func (r Removal) keep() string {
 	if r.PerHour == 0 {
 		return "costs nothing"
 	}
-	s := fmt.Sprintf("$%.2f an hour, $%.2f a day", r.PerHour, r.PerHour*24)
+	s := units.PerHour(r.PerHour) + ", " + units.USD(r.PerHour*24) + " a day"
 	if r.Stopped {
 		s += " for the disks"
 	}
@@ -181,9 +182,9 @@ func (r Removal) StopQuestion() Question {
 	q.add("lost", "memory, and disks that belong to the machine (NVMe instance store)")
 	costs := "the disks go on to cost"
 	if r.Disks > 0 {
-		costs = fmt.Sprintf("$%.2f/h for the disks", r.Disks)
+		costs = units.PerHour(r.Disks) + " for the disks"
 	}
-	q.add("costs", fmt.Sprintf("%s, instead of $%.2f/h, until it is torn down", costs, r.PerHour))
+	q.add("costs", costs+", instead of "+units.PerHour(r.PerHour)+", until it is torn down")
 	q.add("back", "dlwb start "+r.Cluster)
 	if r.live() != "" {
 		q.Name = r.Cluster
@@ -204,7 +205,7 @@ func diskCost(parts []cloud.Cost) (perHour float64) {
 // StopQuestion asks whether the run may be ended.
 func (r RunInfo) StopQuestion() Question {
 	q := Question{Title: "Stop run " + r.ID + "?"}
-	q.add("ends", count(r.WorldSize, "rank")+" of "+r.Cluster+", running for "+durationText(r.duration().Round(time.Second)))
+	q.add("ends", count(r.WorldSize, "rank")+" of "+r.Cluster+", running for "+units.Clock(r.duration()))
 	q.add("stays", "the cluster, with its files and its price; logs and curves")
 	return q
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 const (
@@ -29,7 +30,7 @@ func (d *drive) replaceLost(ctx context.Context) error {
 			return d.notReplaced(fmt.Sprintf("machines were replaced %d times, which is limits.replacements", limits.Replacements))
 		}
 		if spent := d.data.spent(d.record); limits.Budget > 0 && spent >= limits.Budget {
-			return d.notReplaced(fmt.Sprintf("$%.2f are spent of a budget of $%.2f", spent, limits.Budget))
+			return d.notReplaced(units.USD(spent) + " are spent of a budget of " + units.USD(limits.Budget))
 		}
 		gone, err := d.awaitGone(ctx)
 		if err != nil {
@@ -44,7 +45,7 @@ func (d *drive) replaceLost(ctx context.Context) error {
 			if ctx.Err() != nil || try == limits.Replacements {
 				return err
 			}
-			_ = d.w.publish(d.s, Noticed{Level: "warning", Text: "no replacement yet: " + err.Error(), Next: "trying again in " + durationText(refusedPause)})
+			_ = d.w.publish(d.s, Noticed{Level: "warning", Text: "no replacement yet: " + err.Error(), Next: "trying again in " + units.Duration(refusedPause)})
 			select {
 			case <-time.After(refusedPause):
 			case <-ctx.Done():

@@ -3,8 +3,8 @@ package workbench
 import (
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 )
 
@@ -72,8 +72,8 @@ func (b *book) summary(info RunInfo, r Recipe, data runData) {
 	b.fact("What", info.Command+" (profile "+info.Profile+")")
 	b.fact("Came to", verdict)
 	b.fact("Began", info.StartedAt.Local().Format("2006-01-02 15:04:05 MST"))
-	b.fact("Took", info.duration().Round(time.Second).String())
-	b.fact("Cost", fmt.Sprintf("$%.2f, at $%.2f/h for the machines", info.Cost, data.PricePerHour))
+	b.fact("Took", units.Duration(info.duration()))
+	b.fact("Cost", units.USD(info.Cost)+", at "+units.PerHour(data.PricePerHour)+" for the machines")
 	b.fact("Ranks", fmt.Sprintf("%d on %s, engine %s", info.WorldSize, count(data.Nodes, "node"), info.Engine))
 	b.fact("Again", "dlwb rerun "+info.ID+" --checkout")
 	b.fact("A rerun of", r.RerunOf)
@@ -137,13 +137,13 @@ func (b *book) withWhat(r Recipe) {
 	b.fact("Provider", strings.Join(nonEmpty(r.Provider, r.Instance, r.Zone, map[bool]string{true: "spot"}[r.Spot]), ", "))
 	b.fact("Image", r.Image)
 	for _, c := range r.Costs {
-		b.fact("Price", fmt.Sprintf("%s: $%.4f/h (%s)", c.What, c.PerHour, c.Source))
+		b.fact("Price", fmt.Sprintf("%s: %s (%s)", c.What, units.PerHour(c.PerHour), c.Source))
 	}
 	if len(r.Machines) > 0 {
 		b.line("\n| node | host | system | kernel | cores | memory | GPUs | driver |\n|---|---|---|---|---|---|---|---|")
 	}
 	for _, m := range r.Machines {
-		b.line("| %d | %s | %s | %s | %d | %s | %s | %s |", m.Node, plain(m.Host), plain(m.System), plain(m.Kernel), m.Cores, bytesText(m.Memory), plain(strings.Join(m.GPUs, ", ")), plain(m.Driver+ifSet(", CUDA ", m.CUDA)))
+		b.line("| %d | %s | %s | %s | %d | %s | %s | %s |", m.Node, plain(m.Host), plain(m.System), plain(m.Kernel), m.Cores, units.Binary(m.Memory), plain(strings.Join(m.GPUs, ", ")), plain(m.Driver+ifSet(", CUDA ", m.CUDA)))
 	}
 	if len(r.Packages) > 0 {
 		b.line("\n`requirements.lock`, of node 0:\n")

@@ -407,19 +407,6 @@ func numbers(all []int) string {
 	return strings.Join(texts, ",")
 }
 
-// bytesText is a size as people write it.
-func bytesText(n int64) string {
-	v, units := float64(n), []string{"B", "KB", "MB", "GB", "TB"}
-	i := 0
-	for v >= 1000 && i < len(units)-1 {
-		v, i = v/1000, i+1
-	}
-	if i == 0 || v >= 100 {
-		return fmt.Sprintf("%.0f %s", v, units[i])
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
-}
-
 func lastLines(text string, n int) []string {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // checkLimit bounds a whole check: a plan that waits for an AWS that does not
@@ -307,7 +308,8 @@ func (c *preflight) images() cloud.Finding {
 	if err != nil {
 		return missing(what, err.Error(), fmt.Sprintf("machines.disk: %dGB", (int64(c.image.GiB+room)<<30+999_999_999)/1_000_000_000))
 	}
-	return found(what, fmt.Sprintf("%s (%s), login %s, needs %d GiB; the disk has %d GiB", c.image.ID, c.image.Name, c.image.User, c.image.GiB, gib))
+	return found(what, fmt.Sprintf("%s (%s), login %s, needs %s; the disk has %s", c.image.ID, c.image.Name, c.image.User,
+		units.Binary(int64(c.image.GiB)<<30), units.Binary(int64(gib)<<30)))
 }
 
 // network says where the nodes would be put.

@@ -2,11 +2,11 @@ package ec2
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // quotas says whether the account may run the machines: as the spec asks for
@@ -128,15 +128,15 @@ func (c *preflight) priceFinding(l launch, perHour float64) cloud.Finding {
 		}
 		return cloud.Finding{OK: true, What: what, Text: text + "; limits.lifetime ends it all the same", Next: next}
 	}
-	return found(what, fmt.Sprintf("$%.4f per machine and hour (%s); with disks and addresses $%.2f an hour in all",
-		l.Machine.PerHour, priceSource(l.Machine), perHour))
+	return found(what, fmt.Sprintf("%s for each machine (%s); with disks and addresses %s in all",
+		units.PerHour(l.Machine.PerHour), priceSource(l.Machine), units.PerHour(perHour)))
 }
 
 // spotFinding says what a spot machine saves, and what it asks of a run.
 func spotFinding(o cloud.Offer, l launch) cloud.Finding {
 	text := "AWS may take the machines back at any time, with two minutes' notice: a run should write checkpoints"
 	if saving := 1 - l.Machine.PerHour/max(o.OnDemand.PerHour, 1e-9); o.Spot.Known() && o.OnDemand.Known() && saving > 0 {
-		text = fmt.Sprintf("%.0f%% below the price on demand ($%.4f); %s", 100*saving, o.OnDemand.PerHour, text)
+		text = fmt.Sprintf("%.0f%% below the price on demand (%s); %s", 100*saving, units.PerHour(o.OnDemand.PerHour), text)
 	}
 	return found("spot", text)
 }
@@ -144,19 +144,19 @@ func spotFinding(o cloud.Offer, l launch) cloud.Finding {
 // limits says what it can cost at most.
 func (c *preflight) limits(l launch, mostPerHour float64) cloud.Finding {
 	const what = "limits"
-	hours := c.spec.Lifetime.Hours()
+	b := cloud.LatestEnd(c.spec.Budget, c.spec.Lifetime, mostPerHour)
 	switch {
-	case hours == 0 && c.spec.Budget == 0:
+	case b.Limit == "" && c.spec.Budget == 0:
 		return missing(what, "nothing limits what this costs", "set limits.lifetime or limits.budget in the profile")
 	case mostPerHour == 0:
-		return found(what, fmt.Sprintf("the machines shut themselves down after %s; what that costs is not known", hoursText(c.spec.Lifetime)))
-	case c.spec.Budget > 0 && (hours == 0 || c.spec.Budget < hours*mostPerHour):
-		lasts := time.Duration(c.spec.Budget / mostPerHour * float64(time.Hour)).Round(time.Minute)
-		return found(what, fmt.Sprintf("it can cost $%.2f at most: limits.budget shuts the machines down, after %s at the highest price ($%.2f an hour)",
-			c.spec.Budget, hoursText(lasts), mostPerHour))
+		return found(what, "the machines shut themselves down after "+units.Duration(c.spec.Lifetime)+"; what that costs is not known")
 	}
-	return found(what, fmt.Sprintf("it can cost $%.2f at most: limits.lifetime shuts the machines down after %s, at the highest price ($%.2f an hour)",
-		hours*mostPerHour, hoursText(c.spec.Lifetime), mostPerHour)+c.priceless())
+	text := fmt.Sprintf("it can cost %s at most: limits.%s shuts the machines down, after %s at the highest price (%s)",
+		units.USD(b.Cost), b.Limit, units.Duration(b.After), units.PerHour(mostPerHour))
+	if b.Limit == "lifetime" {
+		text += c.priceless()
+	}
+	return found(what, text)
 }
 
 // priceless names the choices that may cost more than the rest, for all that
@@ -168,16 +168,4 @@ func (c *preflight) priceless() string {
 		}
 	}
 	return ""
-}
-
-// hoursText is a duration as people say it.
-func hoursText(d time.Duration) string {
-	d = d.Round(time.Minute)
-	if d%time.Hour == 0 {
-		return fmt.Sprintf("%d h", d/time.Hour)
-	}
-	if d < time.Hour {
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
 }

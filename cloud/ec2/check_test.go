@@ -84,7 +84,7 @@ func TestCheckFindsEverythingThatALaunchNeeds(t *testing.T) {
 	says(t, finding(t, p, "network"), true, "vpc-", "us-east-1a")
 	says(t, finding(t, p, "permissions"), true, "RunInstances", "CreateSecurityGroup", "CreatePlacementGroup", "ImportKeyPair")
 	says(t, finding(t, p, "address"), true, "127.0.0.1/32")
-	says(t, finding(t, p, "price"), true, "$1.006")
+	says(t, finding(t, p, "price"), true, "$1.01/h")
 	says(t, finding(t, p, "limits"), true, "$20.00 at most", "limits.budget")
 	if p.Offer == nil || p.Offer.Instance != "g5.xlarge" {
 		t.Errorf("the offer is %+v", p.Offer)
@@ -211,7 +211,7 @@ func TestASpotMachineCostsAtMostWhatItCostsOnDemand(t *testing.T) {
 	if p.PricePerHour >= 2.012 || p.MostPerHour < 2.012 {
 		t.Errorf("$%v an hour, at most $%v", p.PricePerHour, p.MostPerHour)
 	}
-	says(t, finding(t, p, "limits"), true, "limits.lifetime", "24 h")
+	says(t, finding(t, p, "limits"), true, "limits.lifetime", "24h")
 	s.SetQuota("us-east-1", "L-3819A6DF", 0)
 	says(t, finding(t, check(t, spec), "spot quota"), false, "is 0 vCPUs")
 	spec.OnDemandFallback = true

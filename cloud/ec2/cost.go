@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // costs are the parts of what machines cost an hour while they run.
@@ -39,7 +40,7 @@ func many(n int, what, ending string) string {
 }
 
 func diskCost(gib int32, perHour float64, l launch) cloud.Cost {
-	return cloud.Cost{What: fmt.Sprintf("%d GB of gp3 disk", gib), PerHour: perHour, Source: priceSource(l.Disk)}
+	return cloud.Cost{What: units.Binary(int64(gib)<<30) + " of gp3 disk", PerHour: perHour, Source: priceSource(l.Disk)}
 }
 
 // stoppedCosts are those while the machines are stopped.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // Down removes everything that a life has, in every region of its ledger, and
@@ -224,7 +225,7 @@ func (s *sweep) resource(t *trace, entries []cloud.Entry) cloud.Resource {
 			r.Proof += " as " + t.phase
 		}
 		if !t.asked.IsZero() {
-			r.Proof += fmt.Sprintf(", %s after it was asked to end it", time.Since(t.asked).Round(time.Second))
+			r.Proof += fmt.Sprintf(", %s after it was asked to end it", units.Clock(time.Since(t.asked)))
 		}
 	case s.blind[t.kind] != nil:
 		r.State, r.Proof = cloud.Unknown, "it can't be seen: "+s.blind[t.kind].Cause

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // image is a machine image in one region.
@@ -91,7 +92,8 @@ func diskGiB(spec cloud.Spec, img image) (int32, error) {
 	}
 	gib := int32((spec.Disk + 1<<30 - 1) >> 30)
 	if gib < img.GiB {
-		return 0, fmt.Errorf("a disk of %d GiB is too small: the image %s (%s) needs %d GiB", gib, img.ID, img.Name, img.GiB)
+		return 0, fmt.Errorf("a disk of %s is too small: the image %s (%s) needs %s",
+			units.Binary(int64(gib)<<30), img.ID, img.Name, units.Binary(int64(img.GiB)<<30))
 	}
 	return gib, nil
 }

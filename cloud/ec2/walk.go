@@ -16,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/cloud/ec2/userdata"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // walk launches machines for the nodes in the first place that has room: offer
@@ -215,8 +216,8 @@ func (u *up) terms(l launch, began time.Time) (leaseTerms, error) {
 	switch rate := l.perNode() * float64(u.spec.Count); {
 	case u.spec.Budget == 0:
 	case !l.Machine.Known():
-		return t, fmt.Errorf("the price of %s in %s is not known, and so nothing could keep the budget of $%.2f: "+
-			"leave limits.budget out, or choose another type or region", l.Instance, l.Region, u.spec.Budget)
+		return t, fmt.Errorf("the price of %s in %s is not known, and so nothing could keep the budget of %s: "+
+			"leave limits.budget out, or choose another type or region", l.Instance, l.Region, units.USD(u.spec.Budget))
 	default:
 		t.budget = time.Duration(u.spec.Budget / rate * float64(time.Hour))
 	}

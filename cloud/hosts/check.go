@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 const (
@@ -138,7 +139,7 @@ func (r *report) room() (cloud.Finding, bool) {
 	for _, at := range [][2]string{{"free", r.said.one("home")}, {"dir_free", r.Option.Dir}} {
 		free, files := r.said.number(at[0])<<10, r.said.number(at[0]+"_files")
 		if r.said.one(at[0]) != "" && free < minDisk {
-			return wrong(r.Entry, fmt.Sprintf("its disk is full: %d MB are free in %s, and a run needs %d MB at least", free>>20, at[1], minDisk>>20),
+			return wrong(r.Entry, fmt.Sprintf("its disk is full: %s are free in %s, and a run needs %s at least", units.Bytes(free), at[1], units.Bytes(minDisk)),
 				r.login()+" df -h "+dfPlace(at[0], at[1])), true
 		}
 		if r.said.one(at[0]+"_files") != "" && files < minFiles {
@@ -176,7 +177,7 @@ func (r *report) summary(took time.Duration) string {
 		parts = append(parts, "Python "+python)
 	}
 	if s.one("free") != "" {
-		parts = append(parts, fmt.Sprintf("%d GB free", s.number("free")>>20))
+		parts = append(parts, units.Bytes(s.number("free")<<10)+" free")
 	}
 	switch n := s.number("gpus"); {
 	case s.one("gpus") == "":
@@ -224,7 +225,7 @@ func (r *report) clock(asked, answered time.Time) []cloud.Finding {
 	if off < 0 {
 		side, off = "behind", -off
 	}
-	return []cloud.Finding{warning(r.Entry, fmt.Sprintf("its clock is %s %s this machine's", off.Round(time.Second), side), "set the time there: timedatectl set-ntp true")}
+	return []cloud.Finding{warning(r.Entry, fmt.Sprintf("its clock is %s %s this machine's", units.Clock(off), side), "set the time there: timedatectl set-ntp true")}
 }
 
 // gpus tells of GPUs that do not answer, and of other people on them.
@@ -239,7 +240,8 @@ func (r *report) gpus() []cloud.Finding {
 	for _, line := range r.said["gpu_user"] {
 		f := append(strings.Fields(line), "-")
 		if len(f) >= 4 && f[1] != r.said.one("user") && r.uses(f[3]) {
-			others = append(others, fmt.Sprintf("%s (pid %s, %s MB)", f[1], f[0], f[2]))
+			mib, _ := strconv.ParseInt(f[2], 10, 64)
+			others = append(others, fmt.Sprintf("%s (pid %s, %s)", f[1], f[0], units.Binary(mib<<20)))
 		}
 	}
 	if len(others) == 0 {

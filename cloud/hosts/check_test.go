@@ -77,13 +77,13 @@ func TestWhatStandsInTheWayIsSaidInOneSentenceEach(t *testing.T) {
 		{"stranger", "NO stranger: it does not let " + stranger.User + " in (tried: " + stranger.KeyFile + "2) | is the user right? If so: ssh-copy-id -p "},
 		{"user", "NO user: it does not let nobody-of-this-name in (tried: " + wrong.KeyFile + ")"},
 		{"bsd", "NO bsd: it runs FreeBSD; a node needs Linux or macOS"},
-		{"full", "NO full: its disk is full: 48 MB are free in "},
+		{"full", "NO full: its disk is full: 51 MB are free in "},
 		{"bare", "ok bare: warning: no python3 was found there | install it"},
 		{"early", "ok early: warning: its clock is "},
 		{"hung", "NO hung: nvidia-smi there does not answer"},
 		{"noshell", "NO noshell: it lets us in, and the shell there does not answer"},
-		{"endless", "NO endless: it lets us in, and the shell there does not answer: it said more than 256 KB, and not what it was asked | "},
-		{"busy", "ok busy: warning: others work on its GPUs: grace (pid 4242, 8192 MB) |"},
+		{"endless", "NO endless: it lets us in, and the shell there does not answer: it said more than 262 kB, and not what it was asked | "},
+		{"busy", "ok busy: warning: others work on its GPUs: grace (pid 4242, 8 GiB) |"},
 		{"busy", "2 × NVIDIA A10G"},
 	} {
 		t.Run(c.host, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestClockThatIsOffIsTold(t *testing.T) {
 		want  string
 	}{
 		{0, ""}, {5 * time.Second, ""}, {-5 * time.Second, ""},
-		{90 * time.Second, "1m30s ahead of"}, {-time.Hour, "1h0m0s behind"},
+		{90 * time.Second, "1m30s ahead of"}, {-time.Hour, "1h behind"},
 	} {
 		r := report{said: said{"now": {fmt.Sprint(now.Add(c.there).Unix())}}}
 		got := lines(cloud.Preflight{Findings: r.clock(now, now)})

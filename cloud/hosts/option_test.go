@@ -41,9 +41,9 @@ func TestWhatAHostHasOfItsOwnIsCheckedThere(t *testing.T) {
 		cloud.HostOption
 		lines []string
 	}{
-		{"GPUs of it", "gpu", cloud.HostOption{GPUs: []int{1, 2}}, []string{"2 of 4 × NVIDIA A10G", "warning: others work on its GPUs: grace (pid 4242, 8192 MB) |"}},
+		{"GPUs of it", "gpu", cloud.HostOption{GPUs: []int{1, 2}}, []string{"2 of 4 × NVIDIA A10G", "warning: others work on its GPUs: grace (pid 4242, 8 GiB) |"}},
 		{"a free GPU of it", "gpu", cloud.HostOption{GPUs: []int{3}}, []string{"1 of 4 × NVIDIA A10G"}},
-		{"all of it", "gpu", cloud.HostOption{}, []string{"grace (pid 4242, 8192 MB), eve (pid 4343, 1 MB)"}},
+		{"all of it", "gpu", cloud.HostOption{}, []string{"grace (pid 4242, 8 GiB), eve (pid 4343, 1 MiB)"}},
 		{"GPUs that it does not have", "gpu", cloud.HostOption{GPUs: []int{0, 4, 7}}, []string{"NO gpu: the profile names GPU 4, 7, and its GPUs are 0, 1, 2, 3 |"}},
 		{"a GPU of none", "plain", cloud.HostOption{GPUs: []int{0}}, []string{"NO plain: the profile names GPU 0, and it has no GPU |"}},
 		{"a directory", "plain", cloud.HostOption{Dir: free}, []string{"ok plain: reachable"}},

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // scripts are what is run on a host: POSIX sh, one file each. Each says in its
@@ -90,7 +92,7 @@ func (c *contact) shell(ctx context.Context, program string) (out, complaints st
 	select {
 	case err = <-done:
 	case <-over: // the end of the answer, which is asked for, can't come any more
-		err = fmt.Errorf("it said more than %d KB, and not what it was asked", mostSaid>>10)
+		err = fmt.Errorf("it said more than %s, and not what it was asked", units.Bytes(mostSaid))
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"golang.org/x/sys/unix"
 )
 
@@ -91,9 +92,9 @@ func (p *Provider) checkDisk() cloud.Finding {
 			return missing(what, fmt.Sprintf("look at the free space of %s: %v", dir, err), "df -h "+dir)
 		}
 		free := uint64(st.Bavail) * uint64(st.Bsize) //nolint:unconvert // the types differ between systems
-		text := fmt.Sprintf("%d MB free in %s", free>>20, dir)
+		text := units.Bytes(int64(free)) + " free in " + dir
 		if free < minDisk {
-			return missing(what, text+fmt.Sprintf(", and a cluster needs %d MB", minDisk>>20), "df -h "+dir)
+			return missing(what, text+", and a cluster needs "+units.Bytes(minDisk), "df -h "+dir)
 		}
 		if unix.Access(dir, unix.W_OK) != nil {
 			return missing(what, dir+" can't be written", "ls -ld "+dir)

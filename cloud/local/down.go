@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // Down ends everything that ever ran on the cluster, removes every file of it,
@@ -135,7 +136,7 @@ func (e *ending) end(ctx context.Context) {
 			return
 		}
 	}
-	e.how = fmt.Sprintf("ended with what ran on it in %.2f s", time.Since(began).Seconds())
+	e.how = "ended with what ran on it in " + units.Duration(time.Since(began))
 }
 
 // finish ends whatever process is left of a cluster and removes its files, the

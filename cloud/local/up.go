@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -159,7 +160,7 @@ func (p *Provider) upNode(ctx context.Context, dir string, in intent, i int, pro
 	if state != cloud.Alive {
 		return fmt.Errorf("it listens on 127.0.0.1:%d and does not answer: %s; its own log:\n%s", port, why, logTail(node))
 	}
-	progress(i, fmt.Sprintf("answers on 127.0.0.1:%d after %.2f s", port, time.Since(began).Seconds()))
+	progress(i, fmt.Sprintf("answers on 127.0.0.1:%d after %s", port, units.Duration(time.Since(began))))
 	return nil
 }
 

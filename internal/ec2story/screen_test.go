@@ -137,7 +137,7 @@ func TestTheWholeStoryByKeys(t *testing.T) {
 	x.press("Escape")
 	x.see(soon, "› home")
 	x.press("R")
-	x.see(soon, "› plan", "4 nodes of ec2", "an hour", "R run")
+	x.see(soon, "› plan", "4 nodes of ec2", "/h", "R run")
 	x.press("R")
 	screen := x.see(60*time.Second, "● training", "world size 4 on 4 nodes", "━ loss", "/400", "$4.1", "/h", "so far", "4 × g5.xlarge", "ends in ")
 	if !countdown.MatchString(screen) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // Dir is a directory of one of a group's nodes, below its home.
@@ -48,15 +50,11 @@ type wheels struct {
 
 // String is how many and how much, as a person says it.
 func (w wheels) String() string {
-	size, unit := float64(w.Bytes)/1e3, "KB"
-	if size >= 1e3 {
-		size, unit = size/1e3, "MB"
-	}
 	plural := "s"
 	if w.Count == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("%d wheel%s, %.0f %s", w.Count, plural, size, unit)
+	return fmt.Sprintf("%d wheel%s, %s", w.Count, plural, units.Bytes(w.Bytes))
 }
 
 // most bounds what they may be as an archive.
@@ -220,6 +218,6 @@ func (p preparer) await(ctx context.Context, f *fetch, w *waiter) error {
 		return context.Cause(ctx)
 	case <-enough.C:
 		p.spec.Group.leave(f, w)
-		return fmt.Errorf("they are not here after %s", patience.Round(time.Second))
+		return fmt.Errorf("they are not here after %s", units.Duration(patience))
 	}
 }

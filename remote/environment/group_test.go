@@ -193,7 +193,7 @@ func TestEachPackageIsFetchedOnceForAllNodes(t *testing.T) {
 	if got := x.counts(); got != "dlwbone-1.0-py3-none-any.whl:1 dlwbtwo-2.0-py3-none-any.whl:1" {
 		t.Errorf("fetched: %s\n%s", got, &c.told)
 	}
-	contains(t, c.told.String(), "waiting for the wheels from node", "getting 2 wheels, 2 KB from node")
+	contains(t, c.told.String(), "waiting for the wheels from node", "getting 2 wheels, 1.6 kB from node")
 	// Nothing has changed: each node is asked once.
 	for i, r := range c.prepare(spec) {
 		if !r.Skipped || c.nodes[i].trips != 1 {

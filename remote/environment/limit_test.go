@@ -56,7 +56,7 @@ func TestAnInstallationEndsAtItsLimit(t *testing.T) {
 	if !errors.As(err, &f) {
 		t.Fatalf("got %v", err)
 	}
-	contains(t, f.Why, "was not done within 2 s")
+	contains(t, f.Why, "was not done within 2s")
 	noFile(t, filepath.Join(l.home, "dlwb/c/venv"))
 	nothingRunsIn(t, l.home)
 }

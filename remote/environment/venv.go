@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // venvPython runs on the node, under the interpreter to start from, and makes
@@ -69,7 +71,7 @@ func (p preparer) installed(ctx context.Context, n node, a answer, took time.Dur
 		}
 		return Result{}, f
 	}
-	text := fmt.Sprintf("%s; %s installed in %s", n.venv, p.file(), took.Round(time.Second/10))
+	text := fmt.Sprintf("%s; %s installed in %s", n.venv, p.file(), units.Duration(took))
 	if a.Skipped {
 		text = fmt.Sprintf("%s; another node that shares the directory installed %s", n.venv, p.file())
 	}
@@ -300,7 +302,7 @@ func (p preparer) failure(a answer, n node, base interpreter) *Failure {
 	}
 	f.explain(a.Step, n, p.file(), base)
 	if a.Step == "limit" {
-		f.Why = fmt.Sprintf("installing %s was not done within %.0f s", p.file(), p.limit.Seconds())
+		f.Why = fmt.Sprintf("installing %s was not done within %s", p.file(), units.Duration(p.limit))
 		f.Next = "install it on the node beforehand, or choose packages that are smaller or nearer"
 	}
 	return f

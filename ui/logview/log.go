@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 )
 
@@ -144,7 +145,7 @@ func (l *Log) openText() []byte {
 	if l.cut == 0 {
 		return l.open
 	}
-	return fmt.Appendf(l.open, " … [cut here: %s more in this line]", size(l.cut))
+	return fmt.Appendf(l.open, " … [cut here: %s more in this line]", units.Bytes(l.cut))
 }
 
 // keep puts a closed line away and drops the oldest where there are too many.
@@ -226,17 +227,4 @@ func (l *Log) raw(i int) (p []byte, clean bool) {
 	r := l.refs[(l.head+i)%len(l.refs)]
 	n := r.size &^ unclean
 	return l.blocks[r.block-l.first][r.off : r.off+n : r.off+n], r.size&unclean == 0
-}
-
-// size writes n bytes for people.
-func size(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
-	case n < 1_000_000_000:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }

@@ -73,13 +73,13 @@ func TestALineOf100MBIsCutWithANote(t *testing.T) {
 	}
 	for _, state := range []string{"open", "closed"} {
 		got := l.Line(0)
-		if !strings.HasSuffix(got, "x … [cut here: 99.9 MB more in this line]") || len(got) > defaultLine+100 {
+		if !strings.HasSuffix(got, "x … [cut here: 100 MB more in this line]") || len(got) > defaultLine+100 {
 			t.Errorf("%s: %d bytes, ending %q", state, len(got), got[max(0, len(got)-60):])
 		}
 		v := NewView(l)
 		sizes(t, v.Draw(80, 24, Styles{}), 80, 24)
 		v.SetWrap(true)
-		if !strings.Contains(v.Draw(80, 24, Styles{}), "99.9 MB more") {
+		if !strings.Contains(v.Draw(80, 24, Styles{}), "100 MB more") {
 			t.Errorf("%s: the end of the wrapped line has no note", state)
 		}
 		l.Append([]byte("\n"))

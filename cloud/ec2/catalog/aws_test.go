@@ -355,7 +355,7 @@ func TestAnOldAnswerIsBetterThanNoneAndSaysHowOldItIs(t *testing.T) {
 	if !o.Live || len(o.Offers) != 3 || g5.OnDemand.PerHour != 1.01 || g5.Spot.PerHour != 0.4 || o.At.After(began.Add(time.Minute)) {
 		t.Fatalf("%+v", o)
 	}
-	if len(o.Notes) != 6 || !strings.Contains(strings.Join(o.Notes, "\n"), "spot prices are 30 hours old: ") {
+	if len(o.Notes) != 6 || !strings.Contains(strings.Join(o.Notes, "\n"), "spot prices are 30h old: ") {
 		t.Errorf("notes %q", o.Notes)
 	}
 }

@@ -205,16 +205,3 @@ func replace(path string, b []byte) error {
 }
 
 func (s shelf) path(name string) string { return filepath.Join(s.dir, name+".json") }
-
-// age is how a person says how long ago something was.
-func age(d time.Duration) string {
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0f seconds", d.Seconds())
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%.0f minutes", d.Minutes())
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%.0f hours", d.Hours())
-	}
-	return fmt.Sprintf("%.0f days", d.Hours()/24)
-}

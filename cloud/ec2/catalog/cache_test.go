@@ -59,11 +59,3 @@ func TestAShelfThatCannotBeWrittenToFailsNothing(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
-
-func TestAge(t *testing.T) {
-	for d, want := range map[time.Duration]string{30 * time.Second: "30 seconds", 15 * time.Minute: "15 minutes", 5 * time.Hour: "5 hours", 75 * time.Hour: "3 days"} {
-		if got := age(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
-		}
-	}
-}

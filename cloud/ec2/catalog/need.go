@@ -3,13 +3,13 @@ package catalog
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // marketed are the sizes that GPU memory is sold as, in GiB.
@@ -100,7 +100,7 @@ func criteria(n cloud.Need, spot bool) []criterion {
 		}})
 	}
 	if n.Memory > 0 {
-		list = append(list, criterion{fmt.Sprintf("memory >= %.4g GB", float64(n.Memory)/gb), func(o cloud.Offer) float64 {
+		list = append(list, criterion{"memory >= " + units.Bytes(n.Memory), func(o cloud.Offer) float64 {
 			return shortfall(float64(marketSize(o.GPUMemory)), float64(n.Memory))
 		}})
 	}
@@ -255,11 +255,10 @@ func misses(o cloud.Offer, parts []criterion) (missed []string, sum float64) {
 func describe(o cloud.Offer, price float64) string {
 	text := o.Instance
 	if o.GPUs > 0 {
-		size := math.Round(float64(marketSize(o.GPUMemory)) / gib)
-		text += fmt.Sprintf(" (%d × %s with %.0f GB)", o.GPUs, o.GPU, size)
+		text += fmt.Sprintf(" (%d × %s with %s)", o.GPUs, o.GPU, units.Binary(o.GPUMemory))
 	}
 	if price > 0 {
-		return text + fmt.Sprintf(" at %.4g $/h", price)
+		return text + " at " + units.PerHour(price)
 	}
 	return text + ", whose price is not known"
 }

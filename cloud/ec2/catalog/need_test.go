@@ -147,7 +147,7 @@ func TestNoFitSaysWhichPartRulesOutWhat(t *testing.T) {
 		text    []string
 	}{
 		{cloud.Need{GPU: []string{"A10G", "L4"}, GPUs: 16}, "g6.48xlarge", []string{"gpus >= 16"},
-			[]string{"of 74 types", "gpu A10G or L4 rules out 56", "gpus >= 16 rules out 74", "g6.48xlarge (8 × L4 with 24 GB) at 13.35 $/h"}},
+			[]string{"of 74 types", "gpu A10G or L4 rules out 56", "gpus >= 16 rules out 74", "g6.48xlarge (8 × L4 with 22 GiB) at $13.35/h"}},
 		{cloud.Need{GPU: []string{"H100"}, MaxPrice: 5}, "p5.4xlarge", []string{"max_price 5 $/h"},
 			[]string{"the price of 2 is not known"}},
 		{cloud.Need{GPU: []string{"MI300X"}}, "", []string{"gpu MI300X"}, []string{"rules out 74 (there are A100, A10G, B200,"}},

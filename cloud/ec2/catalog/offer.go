@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 const listSource = "AWS Price List"
@@ -231,7 +232,7 @@ func (v *view) notes(now time.Time) []string {
 		}
 		how := p.instead
 		if p.ok {
-			how = "are " + age(now.Sub(p.at)) + " old"
+			how = "are " + units.Coarse(now.Sub(p.at)) + " old"
 		}
 		how += ": " + sentence(p.err)
 		if whats[how] == nil {
