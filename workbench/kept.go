@@ -3,6 +3,8 @@ package workbench
 import (
 	"fmt"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // stays reports whether a cluster that this drive made is kept when a step
@@ -23,7 +25,7 @@ func (d *drive) tellKept() {
 	}
 	text := fmt.Sprintf("cluster %s stays: %s of %s", c.Name, count(len(c.Nodes), "node"), c.Provider)
 	if c.PricePerHour > 0 {
-		text += fmt.Sprintf(", $%.2f an hour", c.PricePerHour)
+		text += ", " + units.PerHour(c.PricePerHour)
 	}
 	if ends := d.endsAlone(); ends != "" {
 		text += "; " + ends
@@ -44,7 +46,7 @@ func (d *drive) endsAlone() string {
 		return ""
 	}
 	if idle := time.Now().Add(l.Idle); l.Idle > 0 && (latest.IsZero() || idle.Before(latest)) {
-		text := "they end by themselves after " + durationText(l.Idle) + " without work"
+		text := "they end by themselves after " + units.Duration(l.Idle) + " without work"
 		if !latest.IsZero() {
 			text += ", at " + clockText(latest) + " at the latest"
 		}
