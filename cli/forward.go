@@ -29,9 +29,11 @@ the profile lists under forward. jupyter and tensorboard are started there when
 they do not run yet.
 
 The address of an HTTP server (jupyter, tensorboard, PORT/http, or any port with
---http) carries a token that lets one browser in, once; other web pages and
-other users of this machine are refused. Any other port is a raw TCP tunnel:
-every program and web page of this machine reaches it.
+--http) carries a ticket that lets one browser in, once, within 15 minutes; other
+web pages and other users of this machine are refused. Its host is a name of its
+own below localhost, which browsers know to be this machine. Any other port is a
+raw TCP tunnel: every program and web page of yours reaches it, and on Linux no
+other user's.
 
 Tunnels outlive a lost connection. The local port is the one that the forward
 had before, else the usual one, else the next that is free.
@@ -171,10 +173,10 @@ func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbe
 }
 
 func forwardText(b workbench.ForwardOpened) string {
-	s := sanitize.Sprintf("%s: %s", b.Name, b.URL)
+	s := sanitize.Sprintf("%s: %s", b.Name, b.Address())
 	switch b.Kind {
 	case workbench.ForwardTCP:
-		s += " (raw TCP: every program and web page of this machine reaches it)"
+		s += " (raw TCP: " + workbench.RawReach + ")"
 	case workbench.ForwardReverse:
 		s = fmt.Sprintf("reverse: port %d of node%d (127.0.0.1 there) leads to port %d here", b.RemotePort, b.Node, b.LocalPort)
 	}

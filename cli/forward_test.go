@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -21,13 +22,22 @@ import (
 	"github.com/dlwb/dlwb/store"
 )
 
+// loopback reaches names below localhost as browsers do, without asking anybody.
+var loopback = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && strings.HasSuffix(host, ".localhost") {
+		addr = "127.0.0.1:" + port
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, addr)
+}}
+
 // answerTo is the status of an address, without following a redirect, and
 // where that leads.
 func answerTo(t *testing.T, address string) (status int, location string) {
 	t.Helper()
 	client := http.Client{
 		Timeout:       20 * time.Second,
-		Transport:     &http.Transport{DisableKeepAlives: true},
+		Transport:     loopback,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Get(address)
@@ -47,7 +57,11 @@ func (b *bed) forward(args ...string) (*started, event, *url.URL) {
 	if e["event"] != "forward_opened" {
 		b.t.Fatalf("forward %v: %v", args, e)
 	}
-	u, err := url.Parse(e["url"].(string))
+	address, _ := e["entry"].(string)
+	if e["kind"] != "http" {
+		address = e["url"].(string)
+	}
+	u, err := url.Parse(address)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -113,6 +127,9 @@ func TestJupyterAnswersThroughTheTunnelToATicketAndToItsToken(t *testing.T) {
 	}
 	bare := *page
 	bare.Path, bare.RawQuery = "/tree", ""
+	if address := opened["url"]; address != "http://"+page.Host+"/" || !strings.HasPrefix(page.Host, "jupyter-bed-") || !strings.HasSuffix(page.Hostname(), ".localhost") {
+		t.Errorf("the address is %v", address)
+	}
 	if status, to := answerTo(t, bare.String()); status != http.StatusForbidden {
 		t.Errorf("without anything: %d %s", status, to)
 	}
@@ -160,6 +177,8 @@ func TestJupyterAnswersThroughTheTunnelToATicketAndToItsToken(t *testing.T) {
 		t.Errorf("after a restart: %d %s", status, to)
 	}
 	b.tokenIsNowhere(token)
+	b.tokenIsNowhere(ticket)
+	b.tokenIsNowhere("dlwb_token")
 
 	// The cluster takes everything with it, and whoever holds a tunnel sees it.
 	if d := b.run("down", "--json"); d.code != 0 || d.one(t, "receipt")["proven"] != true {
@@ -207,7 +226,7 @@ func (b *bed) tokenIsNowhere(token string) {
 type visitor struct {
 	t      *testing.T
 	client *http.Client
-	base   string // http://127.0.0.1:port
+	base   string // http://HOST:PORT
 }
 
 func (b *bed) visit(page *url.URL) visitor {
@@ -217,7 +236,7 @@ func (b *bed) visit(page *url.URL) visitor {
 		b.t.Fatal(err)
 	}
 	v := visitor{t: b.t, base: "http://" + page.Host, client: &http.Client{
-		Jar: jar, Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
+		Jar: jar, Timeout: 30 * time.Second, Transport: loopback,
 	}}
 	resp, err := v.client.Get(page.String())
 	if err != nil {

@@ -40,7 +40,7 @@ func (v visitor) dial(path string, origin string) (*socket, int) {
 	} {
 		req.Header.Set(key, value)
 	}
-	conn, err := net.Dial("tcp", req.URL.Host)
+	conn, err := loopback.DialContext(v.t.Context(), "tcp", req.URL.Host)
 	if err != nil {
 		v.t.Fatal(err)
 	}

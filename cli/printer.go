@@ -21,7 +21,9 @@ type printer struct {
 	json    bool
 	rank    int // whose output is printed; allRanks for every one
 	readLog func(run string, rank int, off int64, p []byte) (int, error)
-	logs    map[logKey]*logLines
+	// entry gives a forward of this process an address that lets a browser in.
+	entry func(cluster string, o workbench.ForwardOpened) workbench.ForwardOpened
+	logs  map[logKey]*logLines
 }
 
 // allRanks prints the output of every rank.
@@ -42,7 +44,7 @@ type logLines struct {
 const maxPart = 64 << 10
 
 func (a *app) printer(w *workbench.Workbench) *printer {
-	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, logs: map[logKey]*logLines{}}
+	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.WithEntry, logs: map[logKey]*logLines{}}
 }
 
 // print prints events in order.
@@ -70,6 +72,9 @@ func (p *printer) print(events []workbench.Event) error {
 }
 
 func (p *printer) one(e workbench.Event) error {
+	if o, ok := e.Body.(workbench.ForwardOpened); ok && o.Entry == "" && p.entry != nil {
+		e.Body = p.entry(e.Cluster, o)
+	}
 	if p.json {
 		return sanitize.WriteJSON(p.w, e)
 	}

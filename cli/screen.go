@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
 
+	"github.com/dlwb/dlwb/cli/browse"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui"
@@ -38,8 +36,10 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 			return err
 		}
 	}
+	browser := browse.New(w.Dir())
+	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w}, ui.Options{Cluster: o.cluster, ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: openURL})
+	res, err := ui.Run(ctx, bench{w}, ui.Options{Cluster: o.cluster, ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {
 		return err
@@ -91,26 +91,5 @@ func (a *app) farewell(res ui.Result) error {
 			return runError{res.Ended.ExitCode}
 		}
 	}
-	return nil
-}
-
-// openURL shows an address in the user's browser.
-func openURL(url string) error {
-	name, args := "xdg-open", []string{url}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
-	default:
-		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-			return fmt.Errorf("there is no display to open a browser on; the address is %s", url)
-		}
-	}
-	cmd := exec.Command(name, args...) // no stdout or stderr of ours: the screen owns them
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("open a browser: %w", err)
-	}
-	go func() { _ = cmd.Wait() }()
 	return nil
 }

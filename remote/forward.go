@@ -44,30 +44,34 @@ func (n *Node) DialContext(ctx context.Context, network, addr string) (net.Conn,
 // Tunnel is a forward: a port on this machine's loopback that leads to an
 // address as the node sees it, or with Reverse the other way round.
 type Tunnel struct {
-	node     *Node
-	remote   string       // where it leads
-	listener net.Listener // nil for Reverse, which listens anew on each link
-	port     int
-	door     *door // in front of HTTP; nil: every connection is passed on as it is
-	ctx      context.Context
-	cancel   context.CancelFunc
-	tasks    sync.WaitGroup
+	node      *Node
+	remote    string         // where it leads
+	listeners []net.Listener // none for Reverse, which listens anew on each link
+	port      int
+	door      *door // in front of HTTP; nil: every connection is passed on as it is
+	ctx       context.Context
+	cancel    context.CancelFunc
+	tasks     sync.WaitGroup
 	standing
 
-	mu  sync.Mutex
-	err error
+	mu        sync.Mutex
+	err       error
+	strangers map[int]bool // users that were refused, each told of once
 }
 
 // Forward opens a tunnel from listen ("127.0.0.1:port" or ":port"; port 0: any
-// free one) to remoteAddr, until ctx ends or Close. It listens on 127.0.0.1
-// only. The node is dialed for each connection, so that a tunnel outlives a
+// free one) to remoteAddr, until ctx ends or Close. It listens on loopback
+// only, and where the system says whose a connection is, another user's is
+// refused. The node is dialed for each connection, so that a tunnel outlives a
 // lost link; whether something listens at the far end shows then, in Err.
 func Forward(ctx context.Context, n *Node, listen, remoteAddr string) (*Tunnel, error) {
 	t, err := newTunnel(ctx, n, listen, remoteAddr)
 	if err != nil {
 		return nil, err
 	}
-	t.tasks.Go(func() { t.accept(t.serve) })
+	for _, l := range t.listeners {
+		t.tasks.Go(func() { t.accept(l, t.serve) })
+	}
 	return t, nil
 }
 
@@ -76,6 +80,8 @@ type HTTP struct {
 	// Token is what the server itself asks for, as Jupyter does; empty:
 	// nothing. It is added to every request, and who shows it gets in.
 	Token string
+	// Name is what the tunnel's host name begins with.
+	Name string
 }
 
 // ForwardHTTP is Forward for an HTTP server. Whoever opens an address with a
@@ -86,12 +92,15 @@ func ForwardHTTP(ctx context.Context, n *Node, listen, remoteAddr string, h HTTP
 	if err != nil {
 		return nil, err
 	}
-	t.door = newDoor(t.port, h.Token)
+	t.door = newDoor(h.Name, t.port, h.Token)
 	server := &http.Server{
-		Handler: t.door.before(t.proxy(h)), ReadHeaderTimeout: forwardDialLimit, ErrorLog: silentLog,
+		Handler: t.ours(t.door.before(t.proxy(h))), ConnContext: t.withPeer,
+		ReadHeaderTimeout: forwardDialLimit, ErrorLog: silentLog,
 	}
 	context.AfterFunc(t.ctx, func() { _ = server.Close() })
-	t.tasks.Go(func() { _ = server.Serve(t.listener) })
+	for _, l := range t.listeners {
+		t.tasks.Go(func() { _ = server.Serve(l) })
+	}
 	return t, nil
 }
 
@@ -99,16 +108,16 @@ func newTunnel(ctx context.Context, n *Node, listen, remoteAddr string) (*Tunnel
 	if _, _, err := net.SplitHostPort(remoteAddr); err != nil {
 		return nil, n.wrap(fmt.Sprintf("forward to %q", remoteAddr), err)
 	}
-	listener, err := listenLoopback(ctx, listen)
+	listeners, err := listenLoopback(ctx, listen)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Tunnel{
-		node: n, remote: remoteAddr, listener: listener,
-		port: listener.Addr().(*net.TCPAddr).Port, ctx: ctx, cancel: cancel,
+		node: n, remote: remoteAddr, listeners: listeners,
+		port: portOf(listeners[0]), ctx: ctx, cancel: cancel,
 	}
-	context.AfterFunc(ctx, func() { _ = listener.Close() })
+	context.AfterFunc(ctx, t.unlisten)
 	t.tasks.Go(t.keep)
 	return t, nil
 }
@@ -120,6 +129,15 @@ func (t *Tunnel) Ticket() string {
 		return ""
 	}
 	return t.door.ticket()
+}
+
+// Host is the host and port that a browser names to reach the tunnel: one of its
+// own for an HTTP server, else loopback.
+func (t *Tunnel) Host() string {
+	if t.door == nil {
+		return t.plainHost()
+	}
+	return t.door.host
 }
 
 // Port is the port that is listened on: here, or for Reverse on the node.
@@ -136,17 +154,21 @@ func (t *Tunnel) Err() error {
 // Close ends the tunnel and all connections through it.
 func (t *Tunnel) Close() error {
 	t.cancel()
-	if t.listener != nil {
-		_ = t.listener.Close()
-	}
+	t.unlisten()
 	t.tasks.Wait()
 	return nil
 }
 
+func (t *Tunnel) unlisten() {
+	for _, l := range t.listeners {
+		_ = l.Close()
+	}
+}
+
 // accept hands on what connects, until the listener is closed.
-func (t *Tunnel) accept(serve func(net.Conn)) {
+func (t *Tunnel) accept(l net.Listener, serve func(net.Conn)) {
 	for {
-		conn, err := t.listener.Accept()
+		conn, err := l.Accept()
 		switch {
 		case err == nil:
 			t.tasks.Go(func() { serve(conn) })
@@ -184,6 +206,10 @@ func (t *Tunnel) dialFar(ctx context.Context) (net.Conn, error) {
 
 // serve carries one connection.
 func (t *Tunnel) serve(local net.Conn) {
+	if t.stranger(local) != nil {
+		_ = local.Close()
+		return
+	}
 	far, err := t.dialFar(t.ctx)
 	if err != nil {
 		_ = local.Close()

@@ -191,3 +191,30 @@ func errTimeout(err error) error {
 	}
 	return errEnough
 }
+
+func TestTunnelListensOnBothLoopbackAddresses(t *testing.T) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip("this machine has no ::1: " + err.Error())
+	}
+	defer l.Close()
+	// Whoever has one of the two would answer a browser that tries it first.
+	_, err = Forward(t.Context(), Open(Target{}), fmt.Sprintf("127.0.0.1:%d", portOf(l)), "127.0.0.1:1")
+	var taken *PortTakenError
+	if !errors.As(err, &taken) || taken.Port != portOf(l) || taken.Next == portOf(l) {
+		t.Errorf("on a port whose ::1 is taken: %v", err)
+	}
+	tunnel := forwardTest(t, openTest(t, sshdtest.Start(t)), webServer(t))
+	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, host := range []string{"127.0.0.1", "[::1]"} {
+		res, err := c.Post(fmt.Sprintf("http://%s:%d/", host, tunnel.Port()), "text/plain", strings.NewReader("hello"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got, _ := io.ReadAll(res.Body); string(got) != "hello" {
+			t.Errorf("%s answers %q", host, got)
+		}
+		_ = res.Body.Close()
+	}
+}

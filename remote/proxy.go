@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,9 +17,10 @@ import (
 var silentLog = log.New(io.Discard, "", 0)
 
 // proxy passes requests on to the far end of the tunnel, whole and unbuffered:
-// websockets, event streams and uploads of any size. Host and Origin stay as
-// the browser sent them, so that the server sees that they agree and leads back
-// to where the browser is.
+// websockets, event streams and uploads of any size. Host, Origin and Referer
+// name loopback instead of the tunnel's own host: servers that look at them, as
+// Jupyter, MLflow and Streamlit do, let only names through that they know.
+// X-Forwarded-Host has the other name for those that write whole addresses.
 func (t *Tunnel) proxy(h HTTP) http.Handler {
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dialTied(ctx) },
@@ -29,6 +32,12 @@ func (t *Tunnel) proxy(h HTTP) http.Handler {
 		Transport: transport, FlushInterval: -1, ErrorLog: silentLog,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", t.remote, r.In.Host
+			if t.door.named(r.In) {
+				r.Out.Host = t.plainHost()
+				rename(r.Out.Header, t.door.host, t.plainHost(), "Origin", "Referer")
+				r.Out.Header.Set("X-Forwarded-Host", r.In.Host)
+				r.Out.Header.Set("X-Forwarded-Proto", "http")
+			}
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, not as we would write it
 			stripCookies(r.Out.Header)
 			if h.Token != "" {
@@ -37,6 +46,12 @@ func (t *Tunnel) proxy(h HTTP) http.Handler {
 		},
 		ModifyResponse: func(r *http.Response) error {
 			stripSetCookies(r.Header)
+			if r.Request.Header.Get("X-Forwarded-Host") != "" { // it came by the tunnel's own name
+				rename(r.Header, t.plainHost(), t.door.host, "Location", "Content-Location")
+			}
+			if r.Header.Get("Referrer-Policy") == "" { // the name is nobody else's business
+				r.Header.Set("Referrer-Policy", "same-origin")
+			}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -45,6 +60,22 @@ func (t *Tunnel) proxy(h HTTP) http.Handler {
 			}
 			http.Error(w, fmt.Sprintf("dlwb: %s does not answer: %v", t.remote, err), http.StatusBadGateway)
 		},
+	}
+}
+
+// plainHost is the tunnel's end here, as a server knows it that has no names.
+func (t *Tunnel) plainHost() string { return "127.0.0.1:" + strconv.Itoa(t.port) }
+
+// rename puts one host in place of another in headers that hold an address.
+func rename(h http.Header, from, to string, keys ...string) {
+	for _, key := range keys {
+		values := h.Values(key)
+		for i, value := range values {
+			rest, ok := strings.CutPrefix(value, "http://"+from)
+			if ok && (rest == "" || strings.ContainsAny(rest[:1], "/?#")) {
+				values[i] = "http://" + to + rest
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package remote
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -24,7 +25,8 @@ func site(t *testing.T) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/headers", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s|%s|%s|%s", r.Host, r.Header.Get("Authorization"), r.Header.Get("Cookie"), r.URL.RawQuery)
+		fmt.Fprintf(w, "%s|%s|%s|%s|%s|%s", r.Host, r.Header.Get("Authorization"), r.Header.Get("Cookie"), r.URL.RawQuery,
+			r.Header.Get("Origin"), r.Header.Get("X-Forwarded-Host"))
 	})
 	mux.HandleFunc("/sum", func(w http.ResponseWriter, r *http.Request) {
 		h := sha256.New()
@@ -60,11 +62,7 @@ func site(t *testing.T) *httptest.Server {
 // browser is a client with a cookie jar that was let in.
 func browser(t *testing.T, tunnel *Tunnel) (*http.Client, string) {
 	t.Helper()
-	jar, _ := cookiejar.New(nil)
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	c := &http.Client{Jar: jar, Timeout: 30 * time.Second, Transport: transport}
-	base := fmt.Sprintf("http://127.0.0.1:%d", tunnel.Port())
+	c, base := browserAt(t, tunnel)
 	res, err := c.Get(base + "/headers?" + TicketKey + "=" + tunnel.Ticket())
 	if err != nil {
 		t.Fatal(err)
@@ -76,9 +74,21 @@ func browser(t *testing.T, tunnel *Tunnel) (*http.Client, string) {
 	return c, base
 }
 
+// browserAt is a client with a cookie jar that was not let in yet.
+func browserAt(t *testing.T, tunnel *Tunnel) (*http.Client, string) {
+	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", tunnel.plainHost()) // as browsers know names below localhost
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	c := &http.Client{Jar: jar, Timeout: 30 * time.Second, Transport: transport}
+	return c, "http://" + tunnel.Host()
+}
+
 func forwardHTTP(t *testing.T, n *Node, to, token string) *Tunnel {
 	t.Helper()
-	tunnel, err := ForwardHTTP(t.Context(), n, "127.0.0.1:0", to, HTTP{Token: token})
+	tunnel, err := ForwardHTTP(t.Context(), n, "127.0.0.1:0", to, HTTP{Token: token, Name: "site-charlm"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +108,11 @@ func TestHTTPForwardCarriesWhatHTTPCarries(t *testing.T) {
 	}
 	got, _ := io.ReadAll(res.Body)
 	_ = res.Body.Close()
-	if want := strings.TrimPrefix(base, "http://") + "|token jupyter-token||a=1;b=2"; string(got) != want {
+	if want := tunnel.plainHost() + "|token jupyter-token||a=1;b=2||" + tunnel.Host(); string(got) != want {
 		t.Errorf("the server sees %q, want %q", got, want)
+	}
+	if p := res.Header.Get("Referrer-Policy"); p != "same-origin" {
+		t.Errorf("the name would be told to other sites: %q", p)
 	}
 
 	body := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // 16 MB
@@ -146,7 +159,7 @@ func TestWebsocketPassesTheDoorAndEndsWithTheTunnel(t *testing.T) {
 	req.Header.Set("Origin", base)
 	req.Header.Set("Upgrade", "websocket")
 	req.Header.Set("Connection", "Upgrade")
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	conn, err := net.Dial("tcp", tunnel.plainHost())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,14 +195,8 @@ func TestHTTPForwardToWhereNobodyListensSaysSo(t *testing.T) {
 	}
 	free.Close()
 	tunnel := forwardHTTP(t, openTest(t, sshdtest.Start(t)), free.Addr().String(), "")
-	res, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/?%s=%s", tunnel.Port(), TicketKey, tunnel.Ticket()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = res.Body.Close()
-	jar, _ := cookiejar.New(nil)
-	c := &http.Client{Jar: jar, Timeout: 20 * time.Second}
-	res, err = c.Get(fmt.Sprintf("http://127.0.0.1:%d/?%s=%s", tunnel.Port(), TicketKey, tunnel.Ticket()))
+	c, base := browserAt(t, tunnel)
+	res, err := c.Get(base + "/?" + TicketKey + "=" + tunnel.Ticket())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,5 +207,54 @@ func TestHTTPForwardToWhereNobodyListensSaysSo(t *testing.T) {
 	}
 	if st := tunnel.State(); !st.Connected || !strings.Contains(st.Why, free.Addr().String()) {
 		t.Errorf("the tunnel says %+v", st)
+	}
+}
+
+func TestServerIsAskedByANameThatItKnowsAndLeadsBackByTheTunnels(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/whole": // an address as some servers write it, from Host
+			w.Header().Set("Location", "http://"+r.Host+"/there?x=1")
+			w.WriteHeader(http.StatusFound)
+		case "/away":
+			w.Header().Set("Location", "https://"+r.Host+"/")
+			w.WriteHeader(http.StatusFound)
+		default:
+			w.Header().Set("Referrer-Policy", "no-referrer")
+			fmt.Fprintf(w, "%s|%s", r.Header.Get("Origin"), r.Referer())
+		}
+	}))
+	t.Cleanup(web.Close)
+	tunnel := forwardHTTP(t, openTest(t, sshdtest.Start(t)), strings.TrimPrefix(web.URL, "http://"), "known")
+	c, base := browser(t, tunnel)
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	ask := func(address string, headers ...string) (*http.Response, string) {
+		t.Helper()
+		req, _ := http.NewRequest(http.MethodPost, address, nil)
+		for _, h := range headers {
+			key, value, _ := strings.Cut(h, ": ")
+			req.Header.Set(key, value)
+		}
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, _ := io.ReadAll(res.Body)
+		return res, string(text)
+	}
+	plain := "http://" + tunnel.plainHost()
+	if res, text := ask(base+"/", "Origin: "+base, "Referer: "+base+"/lab"); text != plain+"|"+plain+"/lab" || res.Header.Get("Referrer-Policy") != "no-referrer" {
+		t.Errorf("%q, %v", text, res.Header)
+	}
+	if res, _ := ask(base + "/whole"); res.Header.Get("Location") != base+"/there?x=1" {
+		t.Errorf("it leads to %q", res.Header.Get("Location"))
+	}
+	if res, _ := ask(base + "/away"); res.Header.Get("Location") != "https://"+tunnel.plainHost()+"/" {
+		t.Errorf("another site's address was changed to %q", res.Header.Get("Location"))
+	}
+	// A program with the server's own token stays at the address.
+	if res, _ := ask(plain+"/whole", "Authorization: token known"); res.Header.Get("Location") != plain+"/there?x=1" {
+		t.Errorf("a program is led to %q", res.Header.Get("Location"))
 	}
 }

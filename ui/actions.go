@@ -190,11 +190,7 @@ func (m *Model) noBrowser(url string) tea.Cmd {
 	}
 	m.ses.follow = false
 	m.goTo(atForwards)
-	for i, f := range m.ses.st.forwards {
-		if f.URL == url {
-			m.scroll[atForwards] = i
-		}
-	}
+	m.ses.st.showEntry(url, func(i int) { m.scroll[atForwards] = i })
 	return m.say("info", "no browser could be opened here; y copies the address")
 }
 

@@ -32,13 +32,28 @@ func (f forward) is(kind string, local, remote int) bool {
 
 // openForward keeps a tunnel in its place when it only has a fresh address.
 func (s *state) openForward(b workbench.ForwardOpened) {
-	b.URL = word(b.URL)
+	b.URL, b.Entry = word(b.URL), word(b.Entry)
 	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
 		s.forwards = slices.Clone(s.forwards)
+		if had := s.forwards[i]; b.Entry == "" && had.URL == b.URL {
+			b.Entry = had.Entry
+		}
 		s.forwards[i].ForwardOpened = b
 		return
 	}
 	s.forwards = append(s.forwards, forward{ForwardOpened: b})
+}
+
+// showEntry shows the whole address of a tunnel that no browser was opened for,
+// and says which tunnel that is.
+func (s *state) showEntry(address string, at func(i int)) {
+	for i, f := range s.forwards {
+		if f.URL != "" && (address == f.URL || strings.HasPrefix(address, f.URL+"?")) {
+			s.forwards = slices.Clone(s.forwards)
+			s.forwards[i].Entry = address
+			at(i)
+		}
+	}
 }
 
 func (s *state) changeForward(b workbench.ForwardChanged) {
@@ -76,7 +91,7 @@ func (m *Model) drawForwards(w int) []string {
 	picked := clamp(m.scroll[atForwards], 0, len(f)-1)
 	narrow := false // an address that is cut is no address: it then gets its own row
 	for _, t := range f {
-		narrow = narrow || wide(t.URL) > w-42
+		narrow = narrow || wide(t.Address()) > w-42
 	}
 	head := "  " + fit("what", 14) + fit("here", 10) + fit("there", 16)
 	if !narrow {
@@ -88,9 +103,9 @@ func (m *Model) drawForwards(w int) []string {
 		out = append(out, m.drawForward(t, i == picked, narrow, w)...)
 		raw = raw || t.Kind == workbench.ForwardTCP
 	}
-	notes := []string{"Tunnels listen on 127.0.0.1 only and end with dlwb.", "A token lets one browser in, once; enter and y make a fresh one."}
+	notes := []string{"Tunnels listen on 127.0.0.1 only and end with dlwb.", "An HTTP server is for browsers that were let in: enter opens one, y copies an address that lets one in, once."}
 	if raw {
-		notes = append(notes, "raw TCP: every program and web page of this machine reaches it; PORT/http guards an HTTP server.")
+		notes = append(notes, "raw TCP: "+workbench.RawReach+"; PORT/http guards an HTTP server.")
 	}
 	out = append(out, "")
 	for _, note := range notes {
@@ -107,7 +122,7 @@ func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
 	s := m.styles
 	here, there := fmt.Sprint(t.LocalPort), fmt.Sprintf("%s:%d", nodeName(t.Node), t.RemotePort)
 	row := fit(word(t.Name), 14) + fit(here, 10) + fit(there, 16)
-	address := t.URL
+	address := t.Address()
 	switch t.Kind {
 	case workbench.ForwardTCP:
 		address += " raw TCP"
@@ -163,7 +178,7 @@ func (m *Model) forward(what string) tea.Cmd {
 		if f.Note != "" {
 			said += "; " + word(f.Note)
 		}
-		return said, f.URL, nil
+		return said, f.Address(), nil
 	})
 }
 
@@ -215,7 +230,7 @@ func (m *Model) refreshed(then func(*Model, string) tea.Cmd) tea.Cmd {
 	cluster := m.ses.cluster
 	return func() tea.Msg {
 		fresh, err := m.bench.Forward(m.ctx, cluster, f.Name)
-		return addressMade{word(fresh.URL), err, then}
+		return addressMade{word(fresh.Address()), err, then}
 	}
 }
 

@@ -36,7 +36,7 @@ func TestAddressThatIsOpenedOrCopiedIsAFreshOne(t *testing.T) {
 	raw := "http://127.0.0.1:8265/"
 	story := scenes.NewStory(2, 0)
 	s.Play(story.Tell(
-		workbench.ForwardOpened{Kind: workbench.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/?dlwb_token=old"},
+		workbench.ForwardOpened{Kind: workbench.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/"},
 		workbench.ForwardOpened{Kind: workbench.ForwardTCP, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: raw}).Events()...)
 	s.Press("f", "enter")
 	fresh := "http://127.0.0.1:8888/?dlwb_token=4c1f"

@@ -20,7 +20,7 @@ type scope struct {
 // process gets it. An event that can't be written is not swallowed: whoever
 // acts on it must not go on as if it were recorded.
 func (w *Workbench) publish(s scope, b Body) error {
-	body, err := json.Marshal(b)
+	body, err := json.Marshal(kept(b))
 	if err != nil {
 		return fmt.Errorf("write event %s: %w", b.EventName(), err)
 	}

@@ -199,9 +199,13 @@ type (
 		LocalPort  int    `json:"local_port"`
 		RemotePort int    `json:"remote_port"`
 		Node       int    `json:"node"`
-		// URL lets one browser in, once, where the kind is "http". It is empty
-		// for "reverse".
+		// URL is its address; empty for "reverse". Where the kind is "http" it
+		// is for browsers that were let in.
 		URL string `json:"url"`
+		// Entry is the address with a ticket that lets one browser in, once,
+		// within a quarter of an hour. Only the process that holds the tunnel
+		// says it; it is never kept.
+		Entry string `json:"entry,omitempty"`
 		// Note is what a person should know of it, such as that the usual
 		// local port was taken.
 		Note string `json:"note,omitempty"`
@@ -329,6 +333,23 @@ var Bodies = []struct {
 	{MetricAdded{}, "a person added an expression to a run; its whole output is read by it"},
 	{Noticed{}, "something a person should know"},
 	{Failed{}, "something could not be done: what, where, why, and what to do next"},
+}
+
+// Address is what to open in a browser: the entry where there is one.
+func (f ForwardOpened) Address() string {
+	if f.Entry != "" {
+		return f.Entry
+	}
+	return f.URL
+}
+
+// kept is what is stored of a body: a ticket is not.
+func kept(b Body) Body {
+	if opened, ok := b.(ForwardOpened); ok {
+		opened.Entry = ""
+		return opened
+	}
+	return b
 }
 
 // EventName gives the value of "event" in JSON.

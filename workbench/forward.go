@@ -22,12 +22,18 @@ const (
 	// ForwardHTTP is an HTTP server, with a door before it: see
 	// remote.ForwardHTTP.
 	ForwardHTTP = "http"
-	// ForwardTCP passes every connection on as it is: whoever runs a program
-	// or a web page on this machine reaches it.
+	// ForwardTCP passes every connection on as it is: see RawReach.
 	ForwardTCP = "tcp"
 	// ForwardReverse leads from a port of the node to one of this machine.
 	ForwardReverse = "reverse"
 )
+
+// RawReach says who reaches a raw TCP tunnel: where the system tells whose a
+// connection is, no other user of this machine does.
+var RawReach = map[bool]string{
+	true:  "every program and web page of yours reaches it",
+	false: "every program and web page of this machine reaches it",
+}[remote.KnowsUsers]
 
 // Forward opens a tunnel from a local port to node 0: to Jupyter or
 // TensorBoard, which are started there when they do not run yet, or to a port,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
@@ -23,32 +24,42 @@ type tunnelKey struct {
 type tunnel struct {
 	t      *remote.Tunnel
 	s      scope
-	path   string // of its first page
 	opened ForwardOpened
 	ended  chan struct{} // closed when it is dropped
 }
 
-// openAlready finds a forward that this process holds, with an address that
-// nobody has opened yet.
+// openAlready finds a forward that this process holds, with an entry that nobody
+// has used yet.
 func (w *Workbench) openAlready(cluster, what string, local int) (ForwardOpened, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for k, t := range w.tunnels {
 		if k.cluster == cluster && !k.reverse && t.opened.Name == what && (local == 0 || local == k.port) {
-			t.opened.URL = address(t.t, t.path)
-			return t.opened, true
+			return t.fresh(), true
 		}
 	}
 	return ForwardOpened{}, false
 }
 
-// address is where a tunnel is reached from a browser.
-func address(t *remote.Tunnel, path string) string {
-	url := fmt.Sprintf("http://127.0.0.1:%d%s", t.Port(), path)
-	if ticket := t.Ticket(); ticket != "" {
-		url += "?" + remote.TicketKey + "=" + ticket
+// WithEntry gives a forward that this process holds an entry that nobody has
+// used yet; others stay as they are.
+func (w *Workbench) WithEntry(cluster string, o ForwardOpened) ForwardOpened {
+	w.mu.Lock()
+	t := w.tunnels[tunnelKey{cluster, o.LocalPort, false}]
+	w.mu.Unlock()
+	if t == nil || t.opened.URL != o.URL {
+		return o
 	}
-	return url
+	return t.fresh()
+}
+
+// fresh is the forward with a new entry.
+func (t *tunnel) fresh() ForwardOpened {
+	opened := t.opened
+	if ticket := t.t.Ticket(); ticket != "" {
+		opened.Entry = opened.URL + "?" + remote.TicketKey + "=" + ticket
+	}
+	return opened
 }
 
 // wanted is the local port to try first: the one that was asked for, the one
@@ -91,10 +102,10 @@ func (w *Workbench) openTunnel(s scope, l *link, what string, local int, target 
 	}
 	// The tunnel lives as long as this process: the caller's context is only
 	// that of the opening.
-	t, err := listen(w.ctx, l.nodes[0], want, target)
+	t, err := listen(w.ctx, l, what, want, target)
 	var taken *remote.PortTakenError
 	for tries := 0; local == 0 && tries < 5 && errors.As(err, &taken); tries++ {
-		t, err = listen(w.ctx, l.nodes[0], taken.Next, target)
+		t, err = listen(w.ctx, l, what, taken.Next, target)
 	}
 	switch {
 	case errors.As(err, &taken):
@@ -107,16 +118,18 @@ func (w *Workbench) openTunnel(s scope, l *link, what string, local int, target 
 	if t.Port() != want && want != 0 {
 		opened.Note = joinNotes(fmt.Sprintf("local port %d is taken; %s is on the next free one, %d", want, what, t.Port()), opened.Note)
 	}
-	opened.LocalPort, opened.URL = t.Port(), address(t, target.Path)
-	w.holdTunnel(tunnelKey{s.cluster, t.Port(), false}, &tunnel{t: t, s: s, path: target.Path, opened: opened})
-	return opened, nil
+	opened.LocalPort, opened.URL = t.Port(), "http://"+t.Host()+target.Path
+	held := &tunnel{t: t, s: s, opened: opened}
+	w.holdTunnel(tunnelKey{s.cluster, t.Port(), false}, held)
+	return held.fresh(), nil
 }
 
 // listen opens the local side of a forward.
-func listen(ctx context.Context, n *remote.Node, port int, target service) (*remote.Tunnel, error) {
+func listen(ctx context.Context, l *link, what string, port int, target service) (*remote.Tunnel, error) {
+	n := l.nodes[0]
 	here, there := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(target.Port))
 	if target.HTTP {
-		return remote.ForwardHTTP(ctx, n, here, there, remote.HTTP{Token: target.login()})
+		return remote.ForwardHTTP(ctx, n, here, there, remote.HTTP{Token: target.login(), Name: strings.TrimSuffix(what, "/http") + "-" + l.cluster.Name})
 	}
 	return remote.Forward(ctx, n, here, there)
 }

@@ -285,8 +285,8 @@ func forwards(w, h int, theme string) *Stage {
 	t := NewStory(2, 0)
 	t.Wait(s.now().Sub(Epoch))
 	const http, tcp, reverse = workbench.ForwardHTTP, workbench.ForwardTCP, workbench.ForwardReverse
-	t.Tell(workbench.ForwardOpened{Kind: http, Name: "jupyter", LocalPort: 8888, RemotePort: 35119, URL: "http://127.0.0.1:8888/?dlwb_token=4c1f0a77d2"},
-		workbench.ForwardOpened{Kind: http, Name: "tensorboard", LocalPort: 6006, RemotePort: 41013, URL: "http://127.0.0.1:6006/?dlwb_token=90be41c766"},
+	t.Tell(workbench.ForwardOpened{Kind: http, Name: "jupyter", LocalPort: 8888, RemotePort: 35119, URL: "http://jupyter-charlm-4c2fka77.localhost:8888/"},
+		workbench.ForwardOpened{Kind: http, Name: "tensorboard", LocalPort: 6006, RemotePort: 41013, URL: "http://tensorboard-charlm-q3betkc7.localhost:6006/"},
 		workbench.ForwardOpened{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: "http://127.0.0.1:8265/"},
 		workbench.ForwardOpened{Kind: reverse, Name: "reverse", LocalPort: 5000, RemotePort: 6007},
 		workbench.ForwardChanged{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, Connected: true, Why: "connect to 127.0.0.1:8265 on node0: ssh: rejected: connect failed (Connection refused)"},
