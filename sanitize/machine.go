@@ -83,6 +83,12 @@ func feed[T ~string | ~[]byte](m *machine, dst []byte, p T) []byte {
 			m.after(p[i-1])
 			continue
 		}
+		if n := drawnPrefix(p[i:]); n > 0 {
+			dst = append(m.text(dst), p[i:i+n]...)
+			i += n
+			m.room = maxMarks
+			continue
+		}
 		if c := p[i]; c < utf8.RuneSelf {
 			dst = m.c0(dst, c)
 			i++

@@ -114,3 +114,13 @@ func cleanPrefix[T ~string | ~[]byte](p T) int {
 	}
 	return len(p)
 }
+
+// drawnPrefix is the length of the boxes, blocks and braille that p begins with
+// (U+2500 to U+28FF): progress bars and the screen are made of them.
+func drawnPrefix[T ~string | ~[]byte](p T) int {
+	i := 0
+	for i+2 < len(p) && p[i] == 0xe2 && p[i+1] >= 0x94 && p[i+1] <= 0xa3 && p[i+2]&0xc0 == 0x80 {
+		i += 3
+	}
+	return i
+}

@@ -260,15 +260,20 @@ func (m *Model) copyThis() tea.Cmd {
 	if m.here() == atForwards && m.noForward() == "" {
 		return m.refreshed((*Model).copyTo)
 	}
-	return m.copyTo(strings.TrimSpace(m.copyText()))
+	return m.copyTo(m.copyText())
 }
 
 func (m *Model) copyTo(text string) tea.Cmd {
+	text = strings.TrimSpace(sanitize.Plain(text))
 	if text == "" {
 		return m.say("warning", "there is nothing to copy here")
 	}
-	return tea.Batch(tea.SetClipboard(text), m.say("info", "copied "+plural(strings.Count(text, "\n")+1, "line")))
+	return tea.Batch(toClipboard(text), m.say("info", "copied "+plural(strings.Count(text, "\n")+1, "line")))
 }
+
+// toClipboard is the one way there: what is copied is pasted into a shell, and
+// must be no more than what was seen.
+func toClipboard(text string) tea.Cmd { return tea.SetClipboard(sanitize.Plain(text)) }
 
 func (m *Model) copyText() string {
 	switch here := m.here(); here {
@@ -283,10 +288,10 @@ func (m *Model) copyText() string {
 	case atCharts:
 		return m.chartsText()
 	case atLogs, atTrain:
-		return sanitize.Plain(m.ses.view.Draw(m.bodyWidth(), m.bodyHeight(), logview.Styles{}))
+		return m.ses.view.Draw(m.bodyWidth(), m.bodyHeight(), logview.Styles{})
 	case atReceipt: // commands must come out whole, whatever fits on the screen
-		return sanitize.Plain(strings.Join(m.wholePage(here, max(m.bodyWidth(), copyWidth)), "\n"))
+		return strings.Join(m.wholePage(here, max(m.bodyWidth(), copyWidth)), "\n")
 	default:
-		return sanitize.Plain(strings.Join(m.wholePage(here, m.bodyWidth()), "\n"))
+		return strings.Join(m.wholePage(here, m.bodyWidth()), "\n")
 	}
 }

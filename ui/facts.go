@@ -3,7 +3,6 @@ package ui
 import (
 	"fmt"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -27,9 +26,7 @@ func ratio(part, whole *float64) *float64 {
 }
 
 // word makes text from elsewhere one plain line of known width.
-func word(s string) string {
-	return strings.ReplaceAll(sanitize.Plain(sanitize.Line(s)), "\t", "  ")
-}
+func word(s string) string { return sanitize.Word(s) }
 
 func cleanLines(lines []string) []string {
 	out := make([]string, len(lines))

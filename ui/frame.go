@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -46,7 +47,7 @@ func (m *Model) View() tea.View {
 }
 
 func (m *Model) windowTitle() string {
-	t := strings.TrimSuffix("dlwb "+m.title(), " ")
+	t := sanitize.Word(strings.TrimSuffix("dlwb "+m.title(), " "))
 	if m.ascii {
 		return inASCII(t)
 	}
@@ -77,7 +78,24 @@ func (m *Model) frame() string {
 		box := m.dialogs[n-1].draw(m, w, m.h)
 		lines = over(lines, box.lines, box.w, w)
 	}
-	return strings.Join(exactly(indent(lines, m.margin()), m.w, m.h), "\n")
+	return sheet(indent(lines, m.margin()), m.w, m.h)
+}
+
+// sheet is a whole frame: h rows of at most w cells, each of them text and SGR
+// only. What comes from elsewhere was made a word where it came in; this is the
+// last door, and also holds where that was forgotten.
+func sheet(lines []string, w, h int) string {
+	rows := exactly(lines, w, h)
+	for y, row := range rows {
+		safe := sanitize.Line(row)
+		if strings.Contains(safe, "\t") {
+			safe = strings.ReplaceAll(safe, "\t", "  ")
+		}
+		if safe != row {
+			rows[y] = cut(safe, w)
+		}
+	}
+	return strings.Join(rows, "\n")
 }
 
 // tooSmall says what size is needed, in whatever room there is.
@@ -88,7 +106,7 @@ func (m *Model) tooSmall() string {
 			text = alarm + ". " + text
 		}
 	}
-	return strings.Join(exactly(wrap(text, m.w), m.w, m.h), "\n")
+	return sheet(wrap(text, m.w), m.w, m.h)
 }
 
 // body is the own part of the present screen.

@@ -288,7 +288,7 @@ func (m *Model) keepDialog(name, regex string) dialog {
 			return out
 		},
 		answers: []answer{{name: "Close"}, {name: "Copy the line", do: func(m *Model) tea.Cmd {
-			return tea.Batch(tea.SetClipboard(line), m.say("info", "copied; put it below metrics:"))
+			return tea.Batch(toClipboard(line), m.say("info", "copied; put it below metrics:"))
 		}}},
 		opened: m.clock.Now(),
 	}
