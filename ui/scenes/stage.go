@@ -370,3 +370,6 @@ func Key(name string) tea.KeyPressMsg {
 	r, _ := utf8.DecodeRuneInString(name)
 	return tea.KeyPressMsg{Code: r, Text: name}
 }
+
+// Played is every event that was published so far.
+func (s *Stage) Played() []workbench.Event { return s.played }
