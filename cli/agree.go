@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -41,7 +40,7 @@ func (a *app) agree(ctx context.Context, yes bool, questions ...workbench.Questi
 	}
 	want := "[y/N] "
 	if name != "" {
-		want = "type " + sanitize.Line(name) + " to agree: "
+		want = sanitize.Sprintf("type %s to agree: ", name)
 	}
 	said, interrupted := a.askUntil(want)
 	switch {
@@ -54,8 +53,8 @@ func (a *app) agree(ctx context.Context, yes bool, questions ...workbench.Questi
 }
 
 func writeQuestion(out io.Writer, q workbench.Question) {
-	fmt.Fprintln(out, sanitize.Line(q.Title))
+	sanitize.Fprintf(out, "%s\n", q.Title)
 	for _, f := range q.Facts {
-		fmt.Fprintf(out, "  %-10s %s\n", sanitize.Line(f.Label), sanitize.Line(f.Text))
+		sanitize.Fprintf(out, "  %-10s %s\n", f.Label, f.Text)
 	}
 }

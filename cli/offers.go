@@ -112,7 +112,7 @@ func writeOffers(out io.Writer, found cloud.Offers, spot bool) {
 		}
 		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", o.Instance, o.Region, gpus, memory,
 			o.VCPUs, units.Binary(o.Memory), dollars(o.OnDemand.PerHour), dollars(o.Spot.PerHour), percent(o.SpotSaving()),
-			dollars(o.PerGPUHour(spot)), dollars(o.PerGBHour(spot)), quotaText(quotaOf(o, spot)), len(o.Zones), sanitize.Line(offerNotes(o)))
+			dollars(o.PerGPUHour(spot)), dollars(o.PerGBHour(spot)), quotaText(quotaOf(o, spot)), len(o.Zones), offerNotes(o))
 	}
 	t.Flush()
 	for _, n := range found.Notes {
