@@ -27,6 +27,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/local"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/sshkeys"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -40,6 +41,7 @@ type app struct {
 	theme    string
 	glyphs   string
 	readOnly bool
+	allowed  settings.Settings // by flags
 
 	asking   sync.Mutex
 	answers  *bufio.Reader
@@ -165,7 +167,7 @@ func (a *app) bench() (*workbench.Workbench, error) {
 	}
 	sshkeys.AskWith(a.askPassphrase)
 	return workbench.Open(workbench.Options{
-		Dir: dir,
+		Dir: dir, Settings: a.settings,
 		Providers: []cloud.Provider{
 			local.New(filepath.Join(dir, "local"), exe),
 			hosts.New(hosts.Options{Dir: filepath.Join(dir, "hosts"), Confirm: a.confirmHost}),

@@ -9,7 +9,8 @@ import (
 )
 
 func TestTheReferencePagesAreCurrent(t *testing.T) {
-	for file, args := range map[string][]string{"../docs/events.md": {"events"}, "../docs/commands.md": {"help", "commands"}, "../docs/profile.md": {"help", "profile"}} {
+	for file, args := range map[string][]string{"../docs/events.md": {"events"}, "../docs/commands.md": {"help", "commands"}, "../docs/profile.md": {"help", "profile"},
+		"../docs/settings.md": {"help", "settings"}} {
 		var out bytes.Buffer
 		a := newApp(strings.NewReader(""), &out, &out)
 		if code := a.run(context.Background(), args); code != 0 {

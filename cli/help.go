@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/settings"
 )
 
 // flagHelp is a flag as the help shows it.
@@ -33,7 +34,7 @@ type helpAnswer struct {
 // with the whole help and exit code 0.
 func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND|TOPIC]", Short: "how a command is used; topics: profile, commands",
+		Use: "help [COMMAND|TOPIC]", Short: "how a command is used; topics: profile, settings, commands",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, c := range root.Commands() {
@@ -69,6 +70,7 @@ func (a *app) topics() []*cobra.Command {
 	}
 	return []*cobra.Command{
 		page("profile", "every key of a profile", func() string { return string(profiles.Reference()) }),
+		page("settings", "what you can allow, and no profile can", settings.Reference),
 		page("commands", "every command, its flags, and what it answers with --json", CommandReference),
 	}
 }

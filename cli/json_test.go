@@ -55,7 +55,7 @@ func TestEveryCommandAnswersJSONWithObjectsOnly(t *testing.T) {
 		has  string // a key of the one object; "error" for the event
 	}{
 		{"", 0, "clusters"}, {"ls", 0, "clusters"}, {"runs", 0, "runs"}, {"doctor", 0, "findings"}, {"events", 0, "events"},
-		{"help", 0, "usage"}, {"help plan", 0, "usage"}, {"--help", 0, "usage"}, {"exec --help", 0, "flags"}, {"help profile", 0, "text"},
+		{"help", 0, "usage"}, {"help plan", 0, "usage"}, {"--help", 0, "usage"}, {"exec --help", 0, "flags"}, {"help profile", 0, "text"}, {"help settings", 0, "text"},
 		{"help commands", 0, "text"}, {"--version", 0, "version"}, {"init x", 2, "error"}, {"init .", 2, "error"}, {"plan", 2, "error"},
 		{"plan no.yaml", 2, "error"}, {"up", 2, "error"}, {"run", 2, "error"}, {"sync", 2, "error"}, {"run a b", 2, "error"},
 		{"attach", 1, "error"}, {"attach x", 1, "error"}, {"logs", 1, "error"}, {"logs x --rank 9", 1, "error"}, {"logs --raw", 2, "error"},

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) planCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "plan [PROFILE]", Short: "what a profile would do, down to the command of every rank; changes nothing",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
@@ -36,6 +36,8 @@ func (a *app) planCommand() *cobra.Command {
 			return nil
 		}),
 	}
+	a.allowFlags(c)
+	return c
 }
 
 func (a *app) initCommand() *cobra.Command {

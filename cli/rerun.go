@@ -25,6 +25,7 @@ committed on top. Your working tree stays as it is.`,
 	}
 	c.Flags().BoolVar(&checkout, "checkout", false, "use the code of then, where it differs")
 	c.Flags().BoolVar(&show, "plan", false, "show what would be done and what differs, and do nothing")
+	a.allowFlags(c)
 	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")

@@ -23,6 +23,7 @@ cost and when they end by themselves, and dlwb run goes on with them. Machines
 that did not come up whole are removed again.`,
 		Args: cobra.MaximumNArgs(1),
 	}
+	a.allowFlags(c)
 	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
@@ -49,6 +50,7 @@ func (a *app) upCommand() *cobra.Command {
 		Use: "up [PROFILE]", Short: "bring the cluster up and set up Python on every node",
 		Args: cobra.MaximumNArgs(1),
 	}
+	a.allowFlags(c)
 	setupFlags(c, &goal)
 	c.RunE = a.withPlan(&goal)
 	return c

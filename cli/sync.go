@@ -29,6 +29,7 @@ it is kept there in ~/.dlwb/kept.
 Ctrl-C is the ordinary end of --watch: exit code 0.`,
 		Example: "  dlwb sync --dry-run    what would be sent, removed and kept\n  dlwb sync --watch      again after each change, until Ctrl-C",
 	}
+	a.allowFlags(c)
 	c.Flags().BoolVar(&watch, "watch", false, "sync again soon after each change, until Ctrl-C")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be done on each node, and change nothing")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {

@@ -129,6 +129,10 @@ func (e Errors) finish(src *source) error {
 	e = slices.CompactFunc(e, func(a, b *Error) bool { return a.Error() == b.Error() })
 	for _, one := range e {
 		one.source = src.show(one.Line)
+		if src.noun != "" {
+			one.Why = strings.ReplaceAll(one.Why, "a profile", src.noun)
+			one.Next = strings.ReplaceAll(one.Next, "a profile", src.noun)
+		}
 	}
 	return e
 }

@@ -22,6 +22,8 @@ type source struct {
 	path  string
 	text  []byte
 	lines []string
+	// noun is what messages call the file where it is no profile.
+	noun string
 	// secret is, by line, the column from which it is not shown.
 	secret map[int]int
 }

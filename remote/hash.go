@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/dlwb/dlwb/internal/secretfile"
 )
 
 const (
@@ -66,6 +68,7 @@ func (t *Tree) hash(ctx context.Context) error {
 		return err
 	}
 	t.entries = slices.DeleteFunc(t.entries, func(e *treeEntry) bool { return e.kind == kindFile && e.sum == "" })
+	t.holdRead()
 	if worthIt && read {
 		// Only a loss of time when it fails: the next sync reads the files again.
 		_ = t.writeHashes()
@@ -121,7 +124,7 @@ func (e *treeEntry) hash(root *os.Root, large int64) error {
 	e.take(info)
 	e.size, e.cuts = n, cuts
 	e.sum = hex.EncodeToString(sum.Sum(nil))
-	e.secret = secretIn(head.head)
+	e.secret, e.held = secretfile.Mentions(head.head), secretfile.ByContent(e.path, head.head)
 	if n != info.Size() || now.Sub(e.fresh) < raceWindow {
 		e.stamp = ""
 	}
@@ -148,15 +151,16 @@ func (t *Tree) readHashes() {
 	}
 }
 
-// hashKey names a file in a certain state.
+// hashKey names a file in a certain state, that was found to be no secret by
+// the rules of this program.
 func (e *treeEntry) hashKey() string {
-	return fmt.Sprintf("%d %s %s", e.size, e.stamp, strconv.Quote(e.path))
+	return fmt.Sprintf("%d %d %s %s", secretfile.Version, e.size, e.stamp, strconv.Quote(e.path))
 }
 
 func (t *Tree) writeHashes() error {
 	var text strings.Builder
 	for _, e := range t.entries {
-		if e.kind == kindFile && e.sum != "" && e.stamp != "" {
+		if e.kind == kindFile && e.sum != "" && e.stamp != "" && e.secret == "" && e.held == "" {
 			_, _ = fmt.Fprintf(&text, "%s %s\n", e.sum, e.hashKey())
 		}
 	}

@@ -161,26 +161,3 @@ func neverSent(name string) bool {
 	}
 	return strings.HasSuffix(name, ".pyc") || strings.HasPrefix(name, ".dlwb")
 }
-
-// looksSecret reports whether a file's name is one that usually holds
-// passwords or private keys.
-func looksSecret(name string) bool {
-	name = strings.ToLower(name)
-	switch name {
-	case "credentials", "credentials.json", ".netrc", ".pgpass", ".pypirc",
-		".git-credentials", ".htpasswd":
-		return true
-	}
-	switch path.Ext(name) {
-	case ".pem", ".key", ".p12", ".pfx", ".ppk":
-		return true
-	case ".pub", ".example", ".sample", ".template", ".dist":
-		return false // made to be shown
-	}
-	for _, prefix := range []string{".env.", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return name == ".env"
-}

@@ -228,7 +228,7 @@ func (r *gitRepo) compare(t fataler) {
 		}
 	}
 	slices.Sort(want)
-	tree, err := Scan(tContext(), r.dir, nil)
+	tree, err := Scan(tContext(), r.dir, Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,9 @@ type Tree struct {
 	// Warnings are sentences for the user: what will be large, and what is not
 	// sent and why.
 	Warnings []string
+	// Held are the files that are not sent because they look like secrets, by
+	// path. Read, which looks into every file, may find more.
+	Held []HeldFile
 	// HashCache is the file that keeps checksums between syncs of a large
 	// project; empty: every file is read every time.
 	HashCache string
@@ -40,6 +43,8 @@ type Tree struct {
 	relay   int64        // from how many bytes on, over all nodes but one, one of them passes them on
 	large   int64        // from what size on a file has a stream of its own
 	entries []*treeEntry // sorted by path; a directory stands before its content
+	rules   secretRules
+	noticed []string // Warnings but for those about secrets
 }
 
 type entryKind byte
@@ -65,21 +70,24 @@ type treeEntry struct {
 	cuts  []chunk // of a large file that was just read
 	fresh time.Time
 	moved int // how often it was found changed while it was being sent
-	// secret is what the file seems to hold, where it was read and does.
-	secret string
+	// secret is what the file seems to mention, and held what it is where it
+	// is nothing but a secret; both are known of files that were read.
+	secret, held string
+	// sent says that the user wants it sent, whatever it is.
+	sent bool
 }
 
 // Scan finds what of the project in dir is to be on the nodes: everything but
 // what .gitignore files (also those between dir and the top of its git
 // repository), .dlwbignore files or exclude leave out. The three have the same
-// syntax, and each stands on top of the ones before. Files whose names look
-// secret are left out too, unless .dlwbignore or exclude names them with "!".
-// Links that point inside dir are kept as links. What belongs to git, to dlwb
+// syntax, and each stands on top of the ones before. Files that look like
+// secrets are held back, whatever these say: only r.Send lets them go. Links
+// that point inside dir are kept as links. What belongs to git, to dlwb
 // or to Python's caches is never part of it.
 //
 // Case counts in patterns, on every system. The user's global git excludes are
 // not read: two people with the same project send the same files.
-func Scan(ctx context.Context, dir string, exclude []string) (*Tree, error) {
+func Scan(ctx context.Context, dir string, r Rules) (*Tree, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("scan project %s: %w", dir, err)
@@ -89,16 +97,16 @@ func Scan(ctx context.Context, dir string, exclude []string) (*Tree, error) {
 		return nil, fmt.Errorf("scan project %s: %w; is code.dir in the profile right?", dir, err)
 	}
 	defer func() { _ = root.Close() }()
-	s := &scanner{ctx: ctx, root: root, tree: &Tree{Dir: full, HashCache: hashCacheFor(full), part: batchBytes, relay: relayFrom, large: largeFrom}}
+	s := &scanner{ctx: ctx, root: root, emptied: map[string]bool{}, tree: &Tree{Dir: full, HashCache: hashCacheFor(full), part: batchBytes, relay: relayFrom, large: largeFrom}}
 	scope := outerScope(full)
-	if len(exclude) > 0 {
-		s.exclude = &ignoreList{rules: parseIgnore(strings.Join(exclude, "\n"))}
-	}
+	s.exclude = listOf(r.Exclude)
+	s.tree.rules = newSecretRules(full, r)
 	if err := s.walk("", scope); err != nil {
 		return nil, fmt.Errorf("scan project %s: %w", dir, err)
 	}
 	// Byte order, so that the list does not depend on the laptop's system.
 	slices.SortFunc(s.tree.entries, func(a, b *treeEntry) int { return strings.Compare(a.path, b.path) })
+	s.dropEmptied()
 	s.warn()
 	return s.tree, nil
 }
@@ -110,8 +118,10 @@ type scanner struct {
 	exclude *ignoreList
 	tree    *Tree
 
-	secrets, outside, special []string
-	big                       []*treeEntry // files that are large by themselves
+	outside, special []string
+	big              []*treeEntry // files that are large by themselves
+	peeked           int          // files whose content was looked at
+	emptied          map[string]bool
 }
 
 // outerScope reads the ignore files of the directories above a project, up to
@@ -145,6 +155,10 @@ func outerScope(dir string) *ignoreScope {
 
 // outerFile adds an ignore file whose rules hold from a directory above dir.
 func outerFile(above *ignoreScope, file, from, dir string) *ignoreScope {
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > ignoreFileMost {
+		return above // a pipe would never end
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return above
@@ -249,8 +263,7 @@ func (s *scanner) visit(p string, info fs.FileInfo, scope *ignoreScope) error {
 		e.kind, e.mode = kindDir, 0o755
 		s.tree.entries = append(s.tree.entries, e)
 		return s.walk(p, scope)
-	case looksSecret(info.Name()) && !(said == wanted && byUs):
-		s.secrets = append(s.secrets, p)
+	case s.holds(e, info, said == wanted && byUs):
 	case info.Mode().IsRegular():
 		e.kind = kindFile
 		e.take(info)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func tContext() context.Context { return context.Background() }
@@ -38,7 +39,7 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 
 func scanTest(t testing.TB, dir string, exclude ...string) *Tree {
 	t.Helper()
-	tree, err := Scan(t.Context(), dir, exclude)
+	tree, err := Scan(t.Context(), dir, Rules{Exclude: exclude})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,22 +99,92 @@ func TestScanKeepsLinksInsideAndNamesThoseThatPointOut(t *testing.T) {
 	}
 }
 
-func TestScanHoldsBackWhatLooksSecretUnlessItIsNamed(t *testing.T) {
+func TestSecretsAreHeldBackUnlessTheUserSendsThem(t *testing.T) {
+	cert, key := "-----BEGIN CERTIFICATE-----\nMII\n", "-----BEGIN "+"PRIVATE KEY-----\nMII\n"
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
-		".env": "", ".env.local": "", ".env.example": "", "k.pem": "", "id_rsa": "", "id_ed25519.pub": "", "credentials": "", "a.key": "",
-		"credentials.py": "", "ca.pem": "", "environment.yml": "", "keys/x": "",
-		".gitignore": "!.env\n", ".dlwbignore": "!ca.pem\n",
+		".env": "", ".env.local": "", ".env.example": "", "k.pem": key, "id_rsa": "", "id_ed25519.pub": "", "credentials": "", "a.key": "",
+		"credentials.py": "", "ca.pem": cert, "both.pem": cert + key, "environment.yml": "", "keys/x": key, "keys/y": "", "only/z": key,
+		".aws/credentials": "", "sub/.aws/config": "", "link.env": "-> .env", "tests/jwt.py": key, ".env.d/x.py": "",
+		".gitignore": "!.env\n", ".dlwbignore": "!*\n!.aws/\n!/keys/x\n",
 	})
-	tree := scanTest(t, dir)
-	want := []string{".env.example", ".gitignore", "ca.pem", "credentials.py", "environment.yml", "id_ed25519.pub", "keys", "keys/x"}
+	want := []string{".env.d", ".env.d/x.py", ".env.example", ".gitignore", "ca.pem", "credentials.py", "environment.yml", "id_ed25519.pub",
+		"keys", "keys/y", "tests", "tests/jwt.py"}
+	tree := scanTest(t, dir, "!*", "!/id_rsa")
 	if got := treePaths(tree); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	var held []string
+	for _, f := range tree.Held {
+		if held = append(held, f.Path); f.Why == "" || !f.Asked {
+			t.Errorf("%+v: the project asked for all", f)
+		}
+	}
+	if want := []string{".aws/credentials", ".env", ".env.local", "a.key", "both.pem", "credentials", "id_rsa", "k.pem", "keys/x", "link.env", "only/z", "sub/.aws/config"}; !slices.Equal(held, want) {
+		t.Errorf("held back are %q, want %q", held, want)
+	}
 	text := strings.Join(tree.Warnings, "\n")
-	for _, part := range []string{"looks like a secret", ".env", "!", dlwbIgnoreFile, "and 1 more"} {
+	for _, part := range []string{"12 files: .aws/credentials, .env, ", "and 7 more", "The project wants 12 of them sent", "--send-secret /.aws/credentials", "secrets.send"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("warnings %q do not say %q", text, part)
+		}
+	}
+	tree, err := Scan(t.Context(), dir, Rules{Send: []string{"/.env", "k.pem", ".aws/", "*.key", "!a.key", "/keys/x"}, Hold: []string{"environment.*", "k.pem"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(treePaths(tree), " ")
+	for _, name := range []string{".env", ".aws/credentials", "sub/.aws/config", "keys/x", "k.pem"} {
+		if !strings.Contains(" "+got+" ", " "+name+" ") {
+			t.Errorf("%s was let go, and is not in %s", name, got)
+		}
+	}
+	for _, name := range []string{".env.local", "a.key", "id_rsa", "environment.yml"} {
+		if strings.Contains(" "+got+" ", " "+name+" ") {
+			t.Errorf("%s is in %s", name, got)
+		}
+	}
+}
+
+func TestAProjectThatLiesAmongSecretsIsOne(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".aws", "project")
+	writeFiles(t, dir, map[string]string{"config": "", "sub/x": ""})
+	there := filepath.Join(t.TempDir(), "nice")
+	if err := os.Symlink(dir, there); err != nil {
+		t.Skip("NOT RUN: no links here")
+	}
+	for _, dir := range []string{dir, there} {
+		if tree := scanTest(t, dir); len(tree.entries) > 0 || len(tree.Held) != 2 {
+			t.Errorf("%s: sent is %q", dir, treePaths(tree))
+		}
+	}
+}
+
+// A key that is large, or among so many files that Scan does not look into it,
+// is seen when it is read; and whether its checksum is kept makes no difference.
+func TestASecretThatOnlyReadingShowsIsHeldBackEachTime(t *testing.T) {
+	dir := t.TempDir()
+	key := "-----BEGIN " + "PRIVATE KEY-----\nMII\n" + strings.Repeat("x", peekSize)
+	writeFiles(t, dir, map[string]string{"deploy": key, "sub/deploy": key, "config.yaml": "key: AKIA" + "ABCDEFGHIJKLMNOP"})
+	old := time.Now().Add(-time.Hour)
+	for _, name := range []string{"deploy", "sub/deploy", "config.yaml"} {
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cache := filepath.Join(t.TempDir(), "cache")
+	for range 3 {
+		tree := scanTest(t, dir)
+		tree.HashCache, tree.Bytes = cache, cacheBytes+1
+		for range 2 {
+			warnings, err := tree.Read(t.Context())
+			check(t, err)
+			if len(tree.Held) != 2 || strings.Contains(strings.Join(treePaths(tree), " "), "deploy") || !strings.Contains(strings.Join(tree.Warnings, ""), "2 files: deploy, sub/deploy") {
+				t.Errorf("held back: %v, sent: %q, warnings: %q", tree.Held, treePaths(tree), tree.Warnings)
+			}
+			if len(warnings) != 1 || !strings.Contains(warnings[0], "config.yaml seems to hold an AWS access key") {
+				t.Errorf("warned: %q", warnings)
+			}
 		}
 	}
 }
@@ -160,7 +231,7 @@ func TestScanGivesModesThatSuitANode(t *testing.T) {
 }
 
 func TestScanOfWhatIsNotThereSaysSo(t *testing.T) {
-	_, err := Scan(t.Context(), filepath.Join(t.TempDir(), "none"), nil)
+	_, err := Scan(t.Context(), filepath.Join(t.TempDir(), "none"), Rules{})
 	if err == nil || !strings.Contains(err.Error(), "code.dir") {
 		t.Errorf("error is %v", err)
 	}

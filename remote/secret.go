@@ -1,62 +1,221 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"regexp"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/internal/secretfile"
 )
 
-// secretHead is how much of a file is looked through for secrets.
-const secretHead = 64 << 10
-
-// secretTexts are what keys and passwords of well-known makers look like. mark
-// is what all of one kind contain, which is quicker to look for.
-var secretTexts = []struct {
-	mark, what string
-	is         *regexp.Regexp
-}{
-	{"PRIVATE KEY-----", "a private key", regexp.MustCompile(`-----BEGIN ([A-Z]+ )*PRIVATE KEY-----\s*[A-Za-z0-9+/=]{16}`)},
-	{"AKIA", "an AWS access key", regexp.MustCompile(`\bAKIA[A-Z0-9]{16}\b`)},
-	{"ASIA", "an AWS access key", regexp.MustCompile(`\bASIA[A-Z0-9]{16}\b`)},
-	{"aws_secret_access_key", "an AWS secret key", regexp.MustCompile(`aws_secret_access_key["']?\s*[=:]\s*["']?[A-Za-z0-9/+]{40}\b`)},
-	{"gh", "a GitHub token", regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60,})`)},
-	{"hf_", "a Hugging Face token", regexp.MustCompile(`\bhf_[A-Za-z]{34}\b`)},
-	{"xox", "a Slack token", regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{20,}`)},
-	{"sk-", "an API key", regexp.MustCompile(`\bsk-(ant-|proj-)?[A-Za-z0-9_-]{40,}`)},
-	{`"private_key_id"`, "a Google service account", regexp.MustCompile(`"type"\s*:\s*"service_account"`)},
+// Rules say what of a project is sent.
+type Rules struct {
+	// Exclude are patterns of .gitignore, on top of the files that hold such.
+	Exclude []string
+	// Send are patterns of what is sent although it looks like a secret, and
+	// Hold of what is held back although it does not. They are the user's: no
+	// file of the project has a say in this.
+	Send, Hold []string
 }
 
-// secretIn says what secret the beginning of a file seems to hold; empty: none.
-func secretIn(head []byte) string {
-	if bytes.IndexByte(head, 0) >= 0 {
-		return "" // no text
+// HeldFile is a file that is not sent because it looks like a secret.
+type HeldFile struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+	// Asked says that a line of the project wants it sent, which is not enough.
+	Asked bool `json:"asked,omitempty"`
+}
+
+// secretRules decide which files of a project are held back.
+type secretRules struct {
+	above      []string // where the project lies: as it was named, and really
+	send, hold *ignoreList
+}
+
+func newSecretRules(dir string, r Rules) secretRules {
+	rules := secretRules{above: []string{filepath.ToSlash(dir)}, send: listOf(r.Send), hold: listOf(r.Hold)}
+	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+		rules.above = append(rules.above, filepath.ToSlash(real))
 	}
-	for _, s := range secretTexts {
-		if bytes.Contains(head, []byte(s.mark)) && s.is.Match(head) {
-			return s.what
+	return rules
+}
+
+// listOf are patterns as one list; nil when there are none.
+func listOf(patterns []string) *ignoreList {
+	if len(patterns) == 0 {
+		return nil
+	}
+	return &ignoreList{rules: parseIgnore(strings.Join(patterns, "\n"))}
+}
+
+// covers reports whether a list names a file, or a directory that it is in.
+func (l *ignoreList) covers(file string) bool {
+	if l == nil {
+		return false
+	}
+	switch l.judge(file, false) {
+	case ignored:
+		return true
+	case wanted:
+		return false
+	}
+	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
+		if said := l.judge(dir, true); said != unsaid {
+			return said == ignored
+		}
+	}
+	return false
+}
+
+// byName says why a file is held back by its name; empty: it is not.
+func (r secretRules) byName(file string) string {
+	if r.hold.covers(file) {
+		return "your settings hold it back"
+	}
+	for _, above := range r.above {
+		if what := secretfile.ByName(above + "/" + file); what != "" {
+			return what
 		}
 	}
 	return ""
+}
+
+const (
+	// peekSize is the size of the largest file that Scan looks into, and
+	// peekMost how many: keys are small. Whatever is sent is looked into later,
+	// when it is read anyway.
+	peekSize = 16 << 10
+	peekMost = 1000
+	// certificatesMost is how much of a file with certificates is read.
+	certificatesMost = 4 << 20
+)
+
+// holds reports whether something is held back, and takes note of it.
+func (s *scanner) holds(e *treeEntry, info fs.FileInfo, asked bool) bool {
+	regular := info.Mode().IsRegular()
+	if !regular && info.Mode()&fs.ModeSymlink == 0 {
+		return false
+	}
+	if e.sent = s.tree.rules.send.covers(e.path); e.sent {
+		return false
+	}
+	why := s.tree.rules.byName(e.path)
+	switch {
+	case why != "" && regular && secretfile.MayBePublic(e.path) && secretfile.IsPublic(s.head(e.path, certificatesMost)):
+		why = ""
+	case why == "" && regular && info.Size() <= peekSize && s.peeked < peekMost:
+		s.peeked++
+		why = secretfile.ByContent(e.path, s.head(e.path, peekSize))
+	}
+	if why == "" {
+		return false
+	}
+	s.tree.Held = append(s.tree.Held, HeldFile{e.path, why, asked})
+	for dir := path.Dir(e.path); dir != "." && !s.emptied[dir]; dir = path.Dir(dir) {
+		s.emptied[dir] = true
+	}
+	return true
+}
+
+// head reads the beginning of a file; what can't be read has none.
+func (s *scanner) head(p string, most int64) []byte {
+	f, err := s.root.Open(p)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// dropEmptied leaves out the directories that hold nothing but what is held
+// back: their names tell of it.
+func (s *scanner) dropEmptied() {
+	kept := map[string]bool{}
+	for _, e := range s.tree.entries {
+		if e.kind != kindDir || !s.emptied[e.path] {
+			for dir := path.Dir(e.path); dir != "." && !kept[dir]; dir = path.Dir(dir) {
+				kept[dir] = true
+			}
+		}
+	}
+	s.tree.entries = slices.DeleteFunc(s.tree.entries, func(e *treeEntry) bool {
+		return e.kind == kindDir && s.emptied[e.path] && !kept[e.path]
+	})
+}
+
+// holdRead holds back the files that turned out to be secrets when they were
+// read.
+func (t *Tree) holdRead() {
+	before := len(t.Held)
+	t.entries = slices.DeleteFunc(t.entries, func(e *treeEntry) bool {
+		if e.held == "" || e.sent {
+			return false
+		}
+		t.Held = append(t.Held, HeldFile{Path: e.path, Why: e.held})
+		t.Files--
+		t.Bytes -= e.size
+		return true
+	})
+	if len(t.Held) > before {
+		t.tellHeld()
+	}
+}
+
+// tellHeld puts a sentence about what is held back among the warnings.
+func (t *Tree) tellHeld() {
+	slices.SortFunc(t.Held, func(a, b HeldFile) int { return strings.Compare(a.Path, b.Path) })
+	t.Warnings = slices.Clone(t.noticed)
+	if text := t.HeldBack(); text != "" {
+		t.Warnings = append(t.Warnings, text)
+	}
+}
+
+// HeldBack says how many files are held back, the first of them, and what the
+// user can do to send them; empty: none is.
+func (t *Tree) HeldBack() string {
+	if len(t.Held) == 0 {
+		return ""
+	}
+	names, asked := make([]string, len(t.Held)), 0
+	for i, f := range t.Held {
+		names[i] = f.Path
+		if f.Asked {
+			asked++
+		}
+	}
+	text := fmt.Sprintf("Held back, because it looks like secrets: %s: %s.", count(len(names), "file"), listNames(names))
+	if asked > 0 {
+		text += fmt.Sprintf(" The project wants %s of them sent, and has no say in that.", digits(asked))
+	}
+	return text + fmt.Sprintf(" To send one all the same: --send-secret %s, or secrets.send in your own settings.", Quote(ignoreEscape(names[0])))
 }
 
 // headWriter keeps the beginning of what is written to it.
 type headWriter struct{ head []byte }
 
 func (w *headWriter) Write(p []byte) (int, error) {
-	w.head = append(w.head, p[:min(len(p), secretHead-len(w.head))]...)
+	w.head = append(w.head, p[:min(len(p), secretfile.Head-len(w.head))]...)
 	return len(p), nil
 }
 
 // Read reads the files that have changed since the last Sync, so that the next
-// one begins at once, and gives sentences about those that seem to hold
+// one begins at once, and gives sentences about those that seem to mention
 // secrets. Nothing is sent.
 func (t *Tree) Read(ctx context.Context) (warnings []string, err error) {
 	if err := t.hash(ctx); err != nil {
 		return nil, err
 	}
 	for _, e := range t.entries {
-		if e.secret != "" {
+		if e.secret != "" && !e.sent {
 			warnings = append(warnings, fmt.Sprintf("%s seems to hold %s, and is sent. To leave it out, put the line %s into %s.",
 				nameText(e.path), e.secret, exactRule(e.path), dlwbIgnoreFile))
 		}

@@ -91,7 +91,7 @@ func bedSync(t *testing.T, b *testbed.Bed, dir string) (time.Duration, SyncResul
 	t.Helper()
 	nodes := bedNodes(t, b, true)
 	began := time.Now()
-	tree, err := Scan(t.Context(), dir, nil)
+	tree, err := Scan(t.Context(), dir, Rules{})
 	check(t, err)
 	tree.HashCache = dir + ".cache"
 	res, err := Sync(t.Context(), nodes, tree, codeDir, nil)

@@ -230,7 +230,7 @@ func BenchmarkSyncOf2000SmallFiles(b *testing.B) {
 	}
 	check(b, n.Connect(b.Context()))
 	run := func(b *testing.B) SyncResult {
-		tree, err := Scan(b.Context(), dir, nil)
+		tree, err := Scan(b.Context(), dir, Rules{})
 		check(b, err)
 		tree.HashCache = filepath.Join(s.Home, "cache")
 		res, err := Sync(b.Context(), []*Node{n}, tree, codeDir, nil)

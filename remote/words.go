@@ -30,13 +30,10 @@ func (s *scanner) warn() {
 		t.Warnings = append(t.Warnings, fmt.Sprintf("%s is large: %s. If the training does not need it, put the line %s into %s.",
 			nameText(e.path), units.Bytes(e.size), exactRule(e.path), dlwbIgnoreFile))
 	}
-	if len(s.secrets) > 0 {
-		t.Warnings = append(t.Warnings, fmt.Sprintf(
-			"Held back, because the name looks like a secret: %s. To send it all the same, put the line !%s into %s.",
-			listNames(s.secrets), ignoreEscape(s.secrets[0]), dlwbIgnoreFile))
-	}
 	say(s.outside, "Not sent, because the link points out of the project: %s. Copy what it points to into the project, or fetch it on the node.")
 	say(s.special, "Not sent, because it is no file, directory or link: %s.")
+	t.noticed = t.Warnings
+	t.tellHeld()
 }
 
 // ignoreEscape makes a path into a pattern that matches only it.

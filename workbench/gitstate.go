@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/gitread"
@@ -77,17 +77,7 @@ func (g *GitState) uncommitted(ctx context.Context, repo *gitread.Repo) (notes [
 	return notes
 }
 
-// secretFiles are names of files that hold secrets; they are in no diff.
-var secretFiles = []string{".env", ".env.*", "*.pem", "*.key", "id_rsa*", "id_ed25519*", "*credentials*", ".netrc", ".npmrc", ".pypirc"}
-
-func looksSecret(file string) bool {
-	for _, p := range secretFiles {
-		if ok, _ := path.Match(p, path.Base(file)); ok {
-			return true
-		}
-	}
-	return false
-}
+func looksSecret(file string) bool { return secretfile.ByName(file) != "" }
 
 // withoutCredentials is the address of a repository without what logs in there.
 func withoutCredentials(remote string) string {

@@ -55,6 +55,9 @@ type CodePlan struct {
 	Files    int      `json:"files"`
 	Bytes    int64    `json:"bytes"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Held are files that look like secrets and are not sent; the first
+	// thousand.
+	Held []remote.HeldFile `json:"held"`
 }
 
 // OK reports whether nothing was found that stands in the way.
@@ -90,11 +93,15 @@ func (w *Workbench) PlanProfile(ctx context.Context, p *profiles.Profile) (*Plan
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
 	}
 	w.preflight(ctx, provider, plan)
-	tree, err := remote.Scan(ctx, p.CodeDir(), w.excluded(p))
+	rules, err := w.sent(p)
 	if err != nil {
 		return nil, err
 	}
-	plan.Code = CodePlan{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings}
+	tree, err := remote.Scan(ctx, p.CodeDir(), rules)
+	if err != nil {
+		return nil, err
+	}
+	plan.Code = CodePlan{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: heldFiles(tree)}
 	return plan, w.planCommands(ctx, plan)
 }
 
@@ -137,6 +144,20 @@ func most(p cloud.Preflight, l profiles.Limits) (float64, string) {
 		return 0, ""
 	}
 	return b.Cost, fmt.Sprintf("limits.%s: the machines shut themselves down after %s, at %s", b.Limit, units.Duration(b.After), units.PerHour(perHour))
+}
+
+// sent says what of the code directory is sent: the project says what is left
+// out, and only the user which secrets are not.
+func (w *Workbench) sent(p *profiles.Profile) (remote.Rules, error) {
+	user, err := w.settings()
+	return remote.Rules{Exclude: w.excluded(p), Send: user.Send, Hold: user.Hold}, err
+}
+
+// heldMost bounds the list of files that are held back, where it is shown.
+const heldMost = 1000
+
+func heldFiles(tree *remote.Tree) []remote.HeldFile {
+	return append([]remote.HeldFile{}, tree.Held[:min(heldMost, len(tree.Held))]...)
 }
 
 // excluded is what of the code directory is not sent: what the profile leaves

@@ -2,6 +2,7 @@ package workbench
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -15,7 +16,11 @@ func remoteCode(cluster string) string { return "dlwb/" + cluster + "/code" }
 
 // tree is the code of a plan as it is now.
 func (w *Workbench) tree(ctx context.Context, plan *Plan) (*remote.Tree, error) {
-	tree, err := remote.Scan(ctx, plan.Code.Dir, w.excluded(plan.Profile))
+	rules, err := w.sent(plan.Profile)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := remote.Scan(ctx, plan.Code.Dir, rules)
 	if err != nil {
 		return nil, &Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
@@ -69,13 +74,14 @@ type SyncPreview struct {
 	Cluster  string               `json:"cluster"`
 	Up       bool                 `json:"up"` // whether there is a cluster to ask; else it is of new nodes
 	Warnings []string             `json:"warnings"`
+	Held     []remote.HeldFile    `json:"held"` // look like secrets, and are not sent
 	Nodes    []remote.SyncPreview `json:"nodes"`
 }
 
 // PreviewSync works out what a sync of a plan's code would do. It changes
 // nothing, here or there.
 func (w *Workbench) PreviewSync(ctx context.Context, plan *Plan) (SyncPreview, error) {
-	p := SyncPreview{Cluster: plan.Cluster, Warnings: []string{}}
+	p := SyncPreview{Cluster: plan.Cluster, Warnings: []string{}, Held: []remote.HeldFile{}}
 	tree, err := w.tree(ctx, plan)
 	if err != nil {
 		return p, err
@@ -85,6 +91,7 @@ func (w *Workbench) PreviewSync(ctx context.Context, plan *Plan) (SyncPreview, e
 		return p, &Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
 	p.Warnings = append(append(p.Warnings, tree.Warnings...), secrets...)
+	p.Held = heldFiles(tree)
 	var nodes []*remote.Node
 	if l := w.linkOf(plan.Cluster); l != nil {
 		nodes, p.Up = l.nodes, true
@@ -126,6 +133,7 @@ const (
 // something is told by a StepEnded, each that failed by a Noticed.
 func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 	var done string // the state of the code that the nodes have
+	told := heldText(plan.Code.Held)
 	for {
 		began := time.Now()
 		c, err := w.db.Cluster(plan.Cluster)
@@ -137,6 +145,10 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 		if err == nil && tree.Fingerprint() != done {
 			if tree, err = w.settled(ctx, plan, tree); err == nil {
 				err = w.syncOnce(ctx, plan, c, tree)
+			}
+			if now := tree; err == nil && heldText(now.Held) != told {
+				told = heldText(now.Held)
+				_ = w.publish(scope{cluster: c.Name, life: c.ID}, Noticed{Level: "warning", Text: now.HeldBack()})
 			}
 			if err == nil {
 				done = tree.Fingerprint()
@@ -154,6 +166,9 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 		}
 	}
 }
+
+// heldText tells lists of files that are held back apart.
+func heldText(list []remote.HeldFile) string { return fmt.Sprint(list) }
 
 // settled waits until the code has not changed for a moment.
 func (w *Workbench) settled(ctx context.Context, plan *Plan, tree *remote.Tree) (*remote.Tree, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/ownfile"
+	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -21,6 +22,8 @@ type Options struct {
 	Dir string
 	// Providers make the clusters, each under its Kind.
 	Providers []cloud.Provider
+	// Settings says what the user allows, each time it is asked; nil: nothing.
+	Settings func() (settings.Settings, error)
 }
 
 // Workbench drives experiments and remembers them. Several processes may have
@@ -30,6 +33,7 @@ type Workbench struct {
 	dir       string
 	db        *store.Store
 	providers map[string]cloud.Provider
+	settings  func() (settings.Settings, error)
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -71,11 +75,14 @@ func Open(o Options) (*Workbench, error) {
 		return nil, err
 	}
 	w := &Workbench{
-		dir: o.Dir, db: db, providers: map[string]cloud.Provider{},
+		dir: o.Dir, db: db, settings: o.Settings, providers: map[string]cloud.Provider{},
 		news: make(chan struct{}), links: map[string]*link{},
 		watching: map[string]bool{}, tunnels: map[tunnelKey]*tunnel{}, seen: map[int64]seenStates{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
+	if w.settings == nil {
+		w.settings = func() (settings.Settings, error) { return settings.Settings{}, nil }
+	}
 	for _, p := range o.Providers {
 		w.providers[p.Kind()] = p
 	}

@@ -20,13 +20,14 @@ const module = "github.com/dlwb/dlwb"
 // the sanitizer, the keys of ssh, and the small packages in shared.
 var layers = map[string][]string{
 	"":          {"cli"},
-	"cli":       {"ui", "workbench", "profiles", "cloud", "remote", "sanitize", "examples", "metrics"},
+	"cli":       {"ui", "workbench", "profiles", "cloud", "remote", "sanitize", "examples", "metrics", "settings"},
 	"ui":        {"workbench", "cloud", "metrics", "sanitize"},
-	"workbench": {"cloud", "remote", "metrics", "profiles", "store"},
+	"workbench": {"cloud", "remote", "metrics", "profiles", "store", "settings"},
 	"cloud":     {},
 	"remote":    {},
 	"metrics":   {},
 	"profiles":  {},
+	"settings":  {"profiles"},
 	"store":     {},
 	"sanitize":  {},
 	"sshkeys":   {},
@@ -35,7 +36,7 @@ var layers = map[string][]string{
 
 // shared are the packages below internal that are part of the program: one idea
 // each, and no imports of ours.
-var shared = []string{"internal/ownfile", "internal/units"}
+var shared = []string{"internal/ownfile", "internal/secretfile", "internal/units"}
 
 func TestImportsPointOneWay(t *testing.T) {
 	root := filepath.Join("..", "..")

@@ -86,7 +86,7 @@ func (b *bench) fileLAN(size int64) error {
 
 // send syncs a directory to nodes.
 func (b *bench) send(nodes []*remote.Node, dir string) error {
-	t, err := remote.Scan(b.ctx, dir, nil)
+	t, err := remote.Scan(b.ctx, dir, remote.Rules{})
 	if err == nil {
 		_, err = remote.Sync(b.ctx, nodes, t, "dlwb/bench/code", nil)
 	}

@@ -143,7 +143,7 @@ func measureSync(b *bench) error {
 	var sent []float64
 	sync := func() error {
 		before := left()
-		t, err := remote.Scan(b.ctx, dir, nil)
+		t, err := remote.Scan(b.ctx, dir, remote.Rules{})
 		if err == nil {
 			_, err = remote.Sync(b.ctx, nodes, t, "dlwb/bench/code", nil)
 		}

@@ -1,0 +1,115 @@
+package secretfile
+
+import (
+	"bytes"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// Head is how much of a file ByContent and Mentions need at most.
+const Head = 64 << 10
+
+// text is what secrets of one kind look like. mark is what all of them contain,
+// which is quicker to look for.
+type text struct {
+	mark, what string
+	is         *regexp.Regexp
+}
+
+// whole are the forms of files that are a secret and nothing else.
+var whole = []text{
+	{"PRIVATE KEY", "a private key", regexp.MustCompile(`(?m)^\s*-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY( BLOCK)?-----`)},
+	{"PuTTY-User-Key-File", "a key of ssh", regexp.MustCompile(`^PuTTY-User-Key-File-\d`)},
+	{"AGE-SECRET-KEY-", "a key of age", regexp.MustCompile(`(?m)^AGE-SECRET-KEY-1`)},
+	{`"private_key"`, "a key of a service account", regexp.MustCompile(`"private_key"\s*:\s*"-----BEGIN`)},
+	{`"refresh_token"`, "a login", regexp.MustCompile(`"refresh_token"\s*:\s*"[^"]{16}`)},
+	{`"SecretAccessKey"`, "credentials of AWS", regexp.MustCompile(`"SecretAccessKey"\s*:\s*"[^"]{16}`)},
+	{"aws_secret_access_key", "credentials of AWS", regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*\n(.*\n){0,3}?aws_secret_access_key\s*=\s*\S`)},
+	{"client-key-data", "credentials of Kubernetes", regexp.MustCompile(`(?m)^\s*(- )?client-key-data:\s*\S`)},
+	{"kind:", "credentials of Kubernetes", regexp.MustCompile(`(?ms)^kind:\s*Config\s*$.*^\s+token:\s*\S|^\s+token:\s*\S.*^kind:\s*Config\s*$`)},
+	{`"auths"`, "logins of registries", regexp.MustCompile(`"auth"\s*:\s*"[A-Za-z0-9+/=]{8}`)},
+	{"oauth_token:", "a token of GitHub", regexp.MustCompile(`(?m)^\s+oauth_token:\s*\S{16}`)},
+	{"_authToken", "a token of npm", regexp.MustCompile(`(?m)^//[^\n]*:_authToken\s*=\s*[^\s$]`)},
+	{"npmAuthToken", "a token of npm", regexp.MustCompile(`(?m)^\s*npmAuthToken:\s*["']?[A-Za-z0-9_-]{16}`)},
+	{"password", "logins", regexp.MustCompile(`(?m)^\s*machine\s+\S+\s+login\s+\S+\s+password\s+\S`)},
+	{"PrivateKey", "a key of a network", regexp.MustCompile(`(?m)^PrivateKey\s*=\s*[A-Za-z0-9+/]{42,43}=`)},
+}
+
+// mentions are secrets that stand in a file beside other things.
+var mentions = []text{
+	{"PRIVATE KEY-----", "a private key", regexp.MustCompile(`-----BEGIN ([A-Z]+ )*PRIVATE KEY-----\s*[A-Za-z0-9+/=]{16}`)},
+	{"AKIA", "an AWS access key", regexp.MustCompile(`\bAKIA[A-Z0-9]{16}\b`)},
+	{"ASIA", "an AWS access key", regexp.MustCompile(`\bASIA[A-Z0-9]{16}\b`)},
+	{"aws_secret_access_key", "an AWS secret key", regexp.MustCompile(`aws_secret_access_key["']?\s*[=:]\s*["']?[A-Za-z0-9/+]{40}\b`)},
+	{"gh", "a GitHub token", regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60,})`)},
+	{"hf_", "a Hugging Face token", regexp.MustCompile(`\bhf_[A-Za-z]{34}\b`)},
+	{"xox", "a Slack token", regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{20,}`)},
+	{"sk-", "an API key", regexp.MustCompile(`\bsk-(ant-|proj-)?[A-Za-z0-9_-]{40,}`)},
+	{`"private_key_id"`, "a Google service account", regexp.MustCompile(`"type"\s*:\s*"service_account"`)},
+}
+
+// sources are the ends of names of programs and documents. A key in one is an
+// example or part of a test more often than not, and the program does not run
+// without the file.
+var sources = map[string]bool{}
+
+func init() {
+	for _, ext := range strings.Fields(".py .pyi .pyx .ipynb .c .h .cc .cpp .hpp .cu .cuh .go .rs .java .kt .scala .js .jsx .ts .tsx .mjs .rb .php .pl " +
+		".lua .jl .r .rmd .swift .m .cs .sh .bash .zsh .fish .ps1 .md .rst .tex .html .css .svg .xml .proto .cmake .diff .patch .csv .tsv .jsonl .parquet") {
+		sources[ext] = true
+	}
+}
+
+// ByContent says what a file is, by the beginning of what stands in it, where
+// the file is a secret and nothing else; empty: none is known.
+func ByContent(name string, head []byte) string {
+	if sources[strings.ToLower(path.Ext(name))] || bytes.IndexByte(head, 0) >= 0 {
+		return ""
+	}
+	return find(whole, head)
+}
+
+// Mentions says what secret seems to stand in a file, beside other things;
+// empty: none is seen.
+func Mentions(head []byte) string {
+	if bytes.IndexByte(head, 0) >= 0 {
+		return "" // no text
+	}
+	return find(mentions, head)
+}
+
+func find(forms []text, head []byte) string {
+	for _, f := range forms {
+		if bytes.Contains(head, []byte(f.mark)) && f.is.Match(head) {
+			return f.what
+		}
+	}
+	return ""
+}
+
+var block = regexp.MustCompile(`-----BEGIN ([A-Z0-9 ]+)-----`)
+
+// certificates are the kinds of blocks that everybody may see.
+var certificates = map[string]bool{"CERTIFICATE": true, "TRUSTED CERTIFICATE": true, "X509 CERTIFICATE": true, "PUBLIC KEY": true,
+	"RSA PUBLIC KEY": true, "X509 CRL": true, "CERTIFICATE REQUEST": true, "NEW CERTIFICATE REQUEST": true, "DH PARAMETERS": true, "EC PARAMETERS": true,
+	"PGP PUBLIC KEY BLOCK": true}
+
+// MayBePublic reports whether a file with this name is a secret or not
+// according to its content alone, all of it.
+func MayBePublic(name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	return ext == ".pem" || ext == ".key"
+}
+
+// IsPublic reports whether a file holds certificates and public keys, and
+// nothing else in such a form.
+func IsPublic(content []byte) bool {
+	blocks := block.FindAllSubmatch(content, -1)
+	for _, b := range blocks {
+		if !certificates[string(b[1])] {
+			return false
+		}
+	}
+	return len(blocks) > 0 && !bytes.Contains(content, []byte("PRIVATE KEY"))
+}
