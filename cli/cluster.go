@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -151,21 +150,29 @@ func (a *app) down(ctx context.Context, w *workbench.Workbench, name string) err
 
 func (a *app) pullCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "pull [RUN]", Short: "bring the results of a run home again", Args: cobra.MaximumNArgs(1),
+		Use: "pull [RUN|CLUSTER] [DIR]", Short: "bring the results of a run home again", Args: cobra.MaximumNArgs(2),
+		Long: `Brings home what a run wrote and has not come home, or has changed since: of the
+files below results.paths those that were not there before the run, and what its
+ranks left in DLWB_RESULTS. A cluster stands for its newest run.
+
+They go where they go at the end of the run (results.to in the profile, else
+dlwb's own record of the run), or to DIR. A file there that is not of this run,
+or was changed here, is not replaced: what comes then has the run's id in its
+name.`,
 		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 			run, err := w.FindRun(arg(args, 0))
 			if err != nil {
 				return err
 			}
-			got, err := w.Pull(ctx, run.ID, "")
+			got, err := w.Pull(ctx, run.ID, arg(args, 1))
 			if err != nil {
 				return err
 			}
 			return a.answer(got, func(out io.Writer) {
-				sanitize.Fprintf(out, "%d files, %s in %s\n", got.Files, units.Bytes(got.Bytes), got.Dir)
 				for _, left := range got.Left {
-					sanitize.Fprintf(out, "not fetched: %s\n", left)
+					sanitize.Fprintf(out, "note: %s\n", left)
 				}
+				sanitize.Fprintf(out, "%d new; %s\n", got.New, got.Text())
 			})
 		}),
 	}

@@ -27,7 +27,7 @@ func (a *app) completions(root *cobra.Command) {
 	either := firstArg(func() []string { return append(a.clusterNames(), a.runNames()...) })
 	of := map[string]completer{
 		"plan": profile, "up": profile, "run": profile, "sync": profile,
-		"attach": either, "logs": either, "stop": either, "pull": runs, "down": clusters, "exec": clusters,
+		"attach": either, "logs": either, "stop": either, "pull": a.pullArg, "down": clusters, "exec": clusters,
 		"ssh": a.nodeArg, "forward": a.forwardArg,
 		"rerun": runs, "runbook": runs, "export": runs, "star": runs, "note": runs, "compare": anywhere(a.runNames),
 		"init": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -84,6 +84,14 @@ func (a *app) nodeArg(_ *cobra.Command, args []string, _ string) ([]string, cobr
 		return nodes, cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// pullArg completes a run or a cluster, then a directory.
+func (a *app) pullArg(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return append(a.clusterNames(), a.runNames()...), cobra.ShellCompDirectiveNoFileComp
 }
 
 // forwardArg completes a cluster, then what can be reached there by name.

@@ -99,3 +99,54 @@ func TestThreeRunsOnOneClusterEachBringHomeWhatTheyWrote(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestResultsGoWhereTheProfileOrThePersonSays(t *testing.T) {
+	b := newBed(t)
+	b.savingProfile("  to: home\n")
+	mine := filepath.Join(b.dir, "home", "ckpt")
+	if err := os.MkdirAll(mine, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.write("home/ckpt/last.pt", "a person's own")
+	r := b.run("run", "--plain")
+	home := filepath.Join(b.dir, "home")
+	lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+	if last := lines[len(lines)-1]; r.code != 0 || !strings.Contains(last, "5 files") || !strings.HasSuffix(last, " in "+home) {
+		t.Fatalf("exit code %d; the last line is %q\n%s", r.code, last, r.stdout)
+	}
+	run := strings.Fields(lines[len(lines)-1])[3]
+	run = strings.TrimSuffix(run, ":")
+	for name, want := range map[string]string{"ckpt/last.pt": "a person's own", "ckpt/last." + run + ".pt": run, "node1/rank-1": run} {
+		if text, err := os.ReadFile(filepath.Join(home, name)); err != nil || string(text) != want {
+			t.Errorf("%s is %q, %v; want %q", name, text, err, want)
+		}
+	}
+	if again := b.run("run", "--plain"); again.code != 0 {
+		t.Fatalf("%s%s", again.stdout, again.stderr)
+	}
+	if text, err := os.ReadFile(filepath.Join(home, "ckpt/last."+run+".pt")); err != nil || string(text) != run {
+		t.Errorf("the next run made of the first one's %q, %v", text, err)
+	}
+	if out, err := b.command("ssh", "bed", "0", "--", "ls", "dlwb/bed/code").CombinedOutput(); err != nil || strings.Contains(string(out), "home") {
+		t.Errorf("what came home was sent to the nodes: %s, %v", out, err)
+	}
+	p := b.run("pull", "bed", "else/where", "--json")
+	if have := filesIn(t, filepath.Join(b.dir, "else", "where")); p.code != 0 || len(have) != 5 || slices.Contains(have, "ckpt/"+run+".pt") {
+		t.Errorf("pull of the cluster into a directory: exit code %d, %q\n%s%s", p.code, have, p.stdout, p.stderr)
+	}
+}
+
+func TestAPlanWarnsWhenNothingWouldSaveTheResults(t *testing.T) {
+	b := newBed(t)
+	const warning = "nothing of what the run writes is brought home"
+	for more, warns := range map[string]bool{"": true, "results: {paths: [out/]}\n": false, "  env: {OUT: \"x\"}\n#": true} {
+		b.profile("print('step: 1 loss: 1')\n", more)
+		if r := b.run("plan", "--plain"); r.code != 0 || strings.Contains(r.stdout, warning) != warns {
+			t.Errorf("with %q: exit code %d\n%s%s", more, r.code, r.stdout, r.stderr)
+		}
+	}
+	b.profile("import os\nopen(os.environ['DLWB_RESULTS'] + '/x', 'w')\n", "")
+	if r := b.run("plan", "--plain"); strings.Contains(r.stdout, warning) {
+		t.Errorf("with DLWB_RESULTS in the code:\n%s", r.stdout)
+	}
+}

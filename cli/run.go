@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -143,6 +144,9 @@ func (a *app) conclude(w *workbench.Workbench, o workbench.Outcome, err error) e
 	case errors.As(err, &busy):
 		return err
 	case err != nil && o.Started && (o.Receipt == nil || o.Receipt.Proven()):
+		if o.Ended != nil {
+			a.whereResults(w, o.Run)
+		}
 		return runError{max(exitCode(err), ExitFailed)}
 	case err != nil:
 		if o.Receipt != nil && o.Receipt.Proven() {
@@ -152,10 +156,36 @@ func (a *app) conclude(w *workbench.Workbench, o workbench.Outcome, err error) e
 	case o.Ended != nil && o.Receipt == nil:
 		a.hint("cluster %s is still up; dlwb down %s removes it", o.Cluster, o.Cluster)
 	}
+	if o.Ended != nil {
+		a.whereResults(w, o.Run)
+	}
 	if o.Ended != nil && o.Ended.ExitCode != 0 {
 		return runError{o.Ended.ExitCode}
 	}
 	return nil
+}
+
+// whereResults says last where the results of a run are, or that they are lost.
+func (a *app) whereResults(w *workbench.Workbench, run string) {
+	if text := resultsText(w, run); text != "" {
+		a.hint("%s", text)
+	}
+}
+
+// resultsText is where the results of a run are; empty where it has none.
+func resultsText(w *workbench.Workbench, run string) string {
+	r, err := w.ResultsOf(run)
+	if err != nil || r.Files == 0 && r.Lost == "" {
+		return ""
+	}
+	var parts []string
+	if r.Files > 0 {
+		parts = append(parts, workbench.SizeText(r.Files, r.Bytes)+" in "+r.Dir)
+	}
+	if r.Lost != "" {
+		parts = append(parts, "what did not come home is lost: "+r.Lost)
+	}
+	return "results of run " + run + ": " + strings.Join(parts, "; ")
 }
 
 // hint says what a person may do next; --json has no use for it.

@@ -44,7 +44,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	if err != nil {
 		return err
 	}
-	return a.farewell(res)
+	return a.farewell(w, res)
 }
 
 // bench is the workbench with what the screen can't know of profiles.
@@ -75,9 +75,12 @@ func (bench) FieldFaults(err error) []ui.FieldFault {
 
 // farewell says what goes on, and takes the exit code from the run that was
 // looked at.
-func (a *app) farewell(res ui.Result) error {
+func (a *app) farewell(w *workbench.Workbench, res ui.Result) error {
 	for _, c := range res.Running {
 		sanitize.Fprintf(a.out, "cluster %s is still up; dlwb attach %s shows it, dlwb down %s removes it\n", c, c, c)
+	}
+	if text := resultsText(w, res.Run); res.Ended != nil && text != "" {
+		defer sanitize.Fprintf(a.out, "%s\n", text)
 	}
 	if res.Receipt != nil {
 		fmt.Fprintln(a.out, receiptText(*res.Receipt))

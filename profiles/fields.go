@@ -47,7 +47,9 @@ var Groups = []Group{
 	{"environment", "Where Python comes from on a node: `system`, or one of the keys below."},
 	{"code", "What is copied to the nodes. `.gitignore` and `.dlwbignore` are honoured."},
 	{"run", "The training command."},
-	{"results", "What is brought home, and where to."},
+	{"results", "What is brought home, and where to: of the files below `results.paths` those that the run wrote, and no others. " +
+		"`{run}` in a path, in `run.command` and in `run.env` stands for the id of the run. What a rank writes to the directory that the variable " +
+		"`DLWB_RESULTS` names, which is new for each run, comes home from every node without being named here."},
 	{"limits", "What ends a run or a cluster that costs too much or does nothing. `dlwb plan` names the limits that nothing acts on."},
 }
 
@@ -168,6 +170,10 @@ var Fields = []*Field{
 	{Key: "results.paths", Type: pathsType, Also: []string{"path", "outputs", "files"},
 		Doc: "What is brought home from node 0, relative to the code directory.", Example: "[outputs/]",
 		ref: func(p *Profile) any { return &p.Results.Paths }},
+	{Key: "results.to", Type: homeType, Also: []string{"dest", "destination", "local", "into"},
+		Doc: "The directory here that results are brought to, relative to the profile and inside its directory; `{run}` stands for the id of the run. " +
+			"Without it they go to dlwb's record of the run. A file that is there and is not of the run stays: what comes gets the run's id in its name.",
+		Example: `"results/{run}"`, ref: func(p *Profile) any { return &p.Results.To }},
 	{Key: "results.s3", Type: s3Type, Also: []string{"bucket"}, Doc: "Where results are kept in S3.", Example: "s3://bucket/prefix",
 		ref: func(p *Profile) any { return &p.Results.S3 }},
 	{Key: "results.checkpoints", Type: pathType, Also: []string{"checkpoint", "ckpt"},

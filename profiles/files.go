@@ -25,6 +25,36 @@ func (p *Profile) CodeDir() string {
 	return dir
 }
 
+// ResultsTo is the absolute path of the directory that the results of a run are
+// brought to; "" when the profile names none. A link on the way that leads out
+// of the profile's directory is an error: whose files lie there, it can't know.
+func (p *Profile) ResultsTo(run string) (string, error) {
+	if p.Results.To == "" {
+		return "", nil
+	}
+	root, err := filepath.Abs(filepath.Dir(p.Path))
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(root, filepath.FromSlash(strings.ReplaceAll(p.Results.To, "{run}", run)))
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return "", err
+	}
+	for at := to; at != root; at = filepath.Dir(at) {
+		there, err := filepath.EvalSymlinks(at)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if rel, relErr := filepath.Rel(real, there); err != nil || relErr != nil || !filepath.IsLocal(rel) {
+			return "", p.Fault("results.to", quote(p.Results.To), "it leads out of the directory of the profile, to "+there, "",
+				"name a directory inside it; dlwb pull RUN DIR brings results anywhere")
+		}
+		break
+	}
+	return to, nil
+}
+
 // EnvironmentFile is the absolute path of the file the environment is made
 // from; "" when there is none.
 func (p *Profile) EnvironmentFile() string {

@@ -114,6 +114,7 @@ type Metric struct{ Name, Regex string }
 // Results says what is brought home, and where to.
 type Results struct {
 	Paths       []string // relative to the code directory on node 0
+	To          string   // relative to the profile's directory; empty: into dlwb's own
 	S3          string
 	Checkpoints string
 }

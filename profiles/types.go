@@ -148,6 +148,7 @@ var (
 		return flaw{}
 	})
 	pathType = textOf("path", "relative, with /, and not out of its directory", "", func(_ *Field, text string) flaw { return insidePath(text) })
+	homeType = textOf("inner directory", "relative to the profile and inside its directory, with /; no part of it is hidden", "", func(_ *Field, text string) flaw { return homePath(text) })
 	dirType  = textOf("directory", "relative to the profile, or absolute", "", func(_ *Field, text string) flaw { return plainPath(text) })
 )
 
@@ -178,6 +179,29 @@ func insidePath(text string) flaw {
 		return flaw{why: "it leaves the code directory", next: "name a directory inside it"}
 	case strings.ContainsAny(text, "*?["):
 		return flaw{why: "wildcards are not known here", nearest: path.Dir(text) + "/", next: "name the file or the directory"}
+	}
+	return flaw{}
+}
+
+// homePath checks a directory that files from a node are written to. What is
+// hidden in a project (.git, .vscode …) may be run by others.
+func homePath(text string) flaw {
+	if fl := plainPath(text); fl.why != "" {
+		return fl
+	}
+	clean := path.Clean(text)
+	switch {
+	case strings.HasPrefix(text, "/"):
+		return flaw{why: "it is absolute", next: "name a directory inside the profile's, such as results/{run}; dlwb pull RUN DIR brings results anywhere"}
+	case clean == ".." || strings.HasPrefix(clean, "../"):
+		return flaw{why: "it leaves the directory of the profile", next: "name a directory inside it, such as results/{run}; dlwb pull RUN DIR brings results anywhere"}
+	case clean == ".":
+		return flaw{why: "it is the directory of the profile itself", next: "name a directory inside it, such as results/{run}"}
+	}
+	for part := range strings.SplitSeq(clean, "/") {
+		if strings.HasPrefix(part, ".") {
+			return flaw{why: part + " is hidden", next: "name a directory that can be seen, such as results/{run}"}
+		}
 	}
 	return flaw{}
 }

@@ -96,6 +96,13 @@ func (m *Model) planFacts(p *PlanView, w int) []string {
 	if len(p.Results) > 0 {
 		out = append(out, row("results", strings.Join(p.Results, ", ")))
 	}
+	for _, warning := range p.Warnings {
+		lead := m.styles.Warn.of(fit("! results", 14))
+		for _, l := range wrap(word(warning), max(w-14, 1)) {
+			out = append(out, cut(lead+l, w))
+			lead = strings.Repeat(" ", 14)
+		}
+	}
 	if len(p.Limits) > 0 {
 		label := "limits"
 		for _, l := range wrap(word(strings.Join(p.Limits, ", ")), max(w-14, 1)) {

@@ -40,9 +40,7 @@ func (m *Model) receiptNext(w int) []string {
 	if e := st.ended; e != nil {
 		out = append(out, "", m.verdictText(e.Verdict, &e.ExitCode)+"  "+e.Cause)
 	}
-	if f := st.results; f != nil {
-		out = append(out, s.Dim.of("results  ")+plural(f.Files, "file")+" in "+f.Dir)
-	}
+	out = append(out, m.resultsRows()...)
 	if st.receipt.Proven {
 		return append(out, "", s.Key.of("t")+" shows the run again, "+s.Key.of("R")+" runs anew, "+s.Key.of("esc")+" goes home")
 	}

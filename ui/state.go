@@ -94,6 +94,7 @@ type state struct {
 	ended     *workbench.RunEnded
 	endedAt   time.Time
 	results   *workbench.ResultsFetched
+	lost      *workbench.ResultsLost // of them; nil: nothing that is known of
 
 	forwards []forward
 	receipt  *workbench.ReceiptMade
@@ -113,7 +114,7 @@ func newState(cluster string) *state {
 
 // forgetRun makes room for the next run on the same cluster.
 func (s *state) forgetRun() {
-	s.launched, s.ended, s.results, s.failed = nil, nil, nil, nil
+	s.launched, s.ended, s.results, s.lost, s.failed = nil, nil, nil, nil, nil
 	s.progress, s.eta = metrics.Progress{}, 0
 	s.startedAt, s.endedAt = time.Time{}, time.Time{}
 	s.curves, s.groups, s.grouped, s.clock = nil, nil, 0, time.Time{}
@@ -234,7 +235,9 @@ func (s *state) applyRun(at time.Time, body workbench.Body) {
 		s.ended, s.endedAt = &b, at
 	case workbench.ResultsFetched:
 		b.Dir = word(b.Dir)
-		s.results = &b
+		s.results, s.lost = &b, nil
+	case workbench.ResultsLost:
+		s.lost = &b
 	}
 }
 

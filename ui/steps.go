@@ -73,16 +73,26 @@ func (m *Model) outcome(w int) []string {
 	var out []string
 	if !told {
 		out = append(out, "", m.verdictText(st.ended.Verdict, &st.ended.ExitCode)+"  "+st.ended.Cause)
-	} else if st.results != nil {
+	} else if st.results != nil || st.lost != nil {
 		out = append(out, "")
 	}
-	if r := st.results; r != nil {
-		out = append(out, m.styles.Dim.of("results  ")+plural(r.Files, "file")+", "+units.Bytes(r.Bytes)+" in "+r.Dir)
-	}
+	out = append(out, m.resultsRows()...)
 	if told {
 		return out
 	}
 	return append(out, indent(m.quoted(st.ended.LastLines, w-2), 2)...)
+}
+
+// resultsRows say where the results of the run are, and what of them is lost.
+func (m *Model) resultsRows() (out []string) {
+	s, st := m.styles, m.ses.st
+	if r := st.results; r != nil {
+		out = append(out, s.Dim.of("results  ")+plural(r.Files, "file")+", "+units.Bytes(r.Bytes)+" in "+word(r.Dir))
+	}
+	if l := st.lost; l != nil {
+		out = append(out, s.Bad.of("lost     ")+word(l.Why))
+	}
+	return out
 }
 
 func (m *Model) stepRows(st *stepState, w int) []string {

@@ -230,11 +230,16 @@ func fetchText(got ResultsFetched, asked []string) string {
 
 // Text is what is home and where, as a line for people.
 func (r ResultsFetched) Text() string {
-	text := fmt.Sprintf("%s, %s in %s", count(r.Files, "file"), units.Bytes(r.Bytes), r.Dir)
+	text := SizeText(r.Files, r.Bytes) + " in " + r.Dir
 	if r.Older > 0 {
 		text += fmt.Sprintf("; %s left there, which it did not write", count(r.Older, "file"))
 	}
 	return text
+}
+
+// SizeText is how many files there are and how large they are together.
+func SizeText(files int, bytes int64) string {
+	return count(files, "file") + ", " + units.Bytes(bytes)
 }
 
 // Pull brings the results of a run home again. To is the directory for them;

@@ -36,15 +36,17 @@ type Plan struct {
 	Costs        []cloud.Cost      `json:"costs"`
 	// Most is what the cluster can cost at most before its own lease ends it,
 	// in US dollars; MostWhy says by which limit.
-	Most       float64         `json:"most"`
-	MostWhy    string          `json:"most_why,omitempty"`
-	Offer      *cloud.Offer    `json:"offer,omitempty"` // the machine; none where there is no choice
-	Limits     []string        `json:"limits"`          // that are acted on
-	Results    []string        `json:"results"`         // paths
-	Forward    []string        `json:"forward"`         // opened while the run is watched
-	NotActedOn []string        `json:"not_acted_on"`
-	Steps      []string        `json:"steps"`
-	Findings   []cloud.Finding `json:"findings"`
+	Most       float64      `json:"most"`
+	MostWhy    string       `json:"most_why,omitempty"`
+	Offer      *cloud.Offer `json:"offer,omitempty"` // the machine; none where there is no choice
+	Limits     []string     `json:"limits"`          // that are acted on
+	Results    []string     `json:"results"`         // paths
+	Forward    []string     `json:"forward"`         // opened while the run is watched
+	NotActedOn []string     `json:"not_acted_on"`
+	// Warnings say what stands in the way of nothing and should be known.
+	Warnings []string        `json:"warnings,omitempty"`
+	Steps    []string        `json:"steps"`
+	Findings []cloud.Finding `json:"findings"`
 
 	procs int // ranks per node, as far as it is known
 }
@@ -102,6 +104,7 @@ func (w *Workbench) PlanProfile(ctx context.Context, p *profiles.Profile) (*Plan
 		return nil, err
 	}
 	plan.Code = CodePlan{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: heldFiles(tree)}
+	plan.Warnings = unsavedWarnings(p)
 	return plan, w.planCommands(ctx, plan)
 }
 
@@ -171,6 +174,12 @@ func (w *Workbench) excluded(p *profiles.Profile) []string {
 	}
 	for _, path := range p.Results.Paths {
 		exclude = append(exclude, "/"+anyRun(path, p.Name))
+	}
+	if p.Results.To != "" {
+		to := filepath.Join(filepath.Dir(p.Path), filepath.FromSlash(p.Results.To))
+		if rel, err := filepath.Rel(p.CodeDir(), absolute(to)); err == nil && filepath.IsLocal(rel) && rel != "." {
+			exclude = append(exclude, "/"+anyRun(filepath.ToSlash(rel), p.Name))
+		}
 	}
 	return exclude
 }

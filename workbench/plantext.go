@@ -39,7 +39,10 @@ func (p *Plan) Text() string {
 		row(fmt.Sprintf("  rank %d", c.Rank), "node%d: %s", c.Node, c.Command)
 	}
 	if len(p.Results) > 0 {
-		row("results", "%s from node0", strings.Join(p.Results, ", "))
+		row("results", "%s from node0, and DLWB_RESULTS of every node", strings.Join(p.Results, ", "))
+	}
+	for _, text := range p.Warnings {
+		row("warning", "%s", text)
 	}
 	if len(p.Limits) > 0 {
 		row("limits", "%s", strings.Join(p.Limits, ", "))

@@ -263,6 +263,9 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	if err := os.MkdirAll(d.w.runDir(id), 0o700); err != nil {
 		return "", false, err
 	}
+	if data.To, err = d.plan.Profile.ResultsTo(id); err != nil {
+		return "", false, err
+	}
 	if err := d.lookBefore(ctx, id, data.Results); err != nil {
 		return "", false, err
 	}

@@ -1,0 +1,80 @@
+package workbench
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/profiles"
+)
+
+// resultsVar is the variable in which ranks find the directory of their run.
+const resultsVar = "DLWB_RESULTS"
+
+// unsavedWarnings say when nothing would bring home what a run writes.
+func unsavedWarnings(p *profiles.Profile) []string {
+	var all []string
+	if len(p.Results.Paths) == 0 && !usesOwnDir(p) {
+		all = append(all, "nothing of what the run writes is brought home: the profile names no results.paths, and "+
+			"neither the command nor the code mentions "+resultsVar+", the directory of which comes home by itself")
+	}
+	if leased(p.Provider) && p.Results.S3 == "" {
+		all = append(all, "when the machines end by themselves (lifetime, idle, budget) while no dlwb is attached, what was not brought home is lost: "+
+			"results.s3 saves it without one")
+	}
+	return all
+}
+
+// usesOwnDir guesses whether a run writes to the directory of its own: whether
+// anything that it is made of mentions it.
+func usesOwnDir(p *profiles.Profile) bool {
+	if strings.Contains(p.Run.Command, resultsVar) || slices.ContainsFunc(p.Run.Env, func(v profiles.Var) bool { return strings.Contains(v.Value, resultsVar) }) {
+		return true
+	}
+	return mentions(p.CodeDir(), resultsVar)
+}
+
+const (
+	mostScripts   = 300
+	longestScript = 512 << 10
+)
+
+// scriptKinds are files that may be the code of a training, or start one.
+var scriptKinds = []string{".py", ".sh", ".yaml", ".yml", ".toml", ".json", ".cfg"}
+
+// mentions looks for a word in the scripts of a directory, of which it reads so
+// many at most.
+func mentions(dir, word string) bool {
+	found, read := false, 0
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil // what can't be read can't be told of
+		case found || read >= mostScripts:
+			return fs.SkipAll
+		case d.IsDir() && path != dir && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !d.Type().IsRegular() || !slices.Contains(scriptKinds, filepath.Ext(path)):
+			return nil
+		}
+		if info, err := d.Info(); err != nil || info.Size() > longestScript {
+			return nil
+		}
+		read++
+		text, err := os.ReadFile(path)
+		found = err == nil && bytes.Contains(text, []byte(word))
+		return nil
+	})
+	return found
+}
+
+// absolute is a path from the root; as it is, where that can't be told.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
