@@ -88,7 +88,7 @@ func (a *app) exec(ctx context.Context, w *workbench.Workbench, cluster string, 
 const unreached = 255
 
 func execOn(ctx context.Context, n *remote.Node, number int, line string) execResult {
-	res, err := n.Exec(ctx, remote.Cmd{Line: line})
+	res, err := n.Exec(ctx, remote.Cmd{Line: line, Quiet: remote.NoLimit})
 	r := execResult{
 		Node: number, ExitCode: res.ExitCode, Truncated: res.Truncated,
 		Stdout: sanitize.Plain(string(res.Stdout)), Stderr: sanitize.Plain(string(res.Stderr)),

@@ -170,7 +170,7 @@ func (a *app) pipe(ctx context.Context, n *remote.Node, line string) error {
 		line = "sh -s"
 	}
 	stdout, stderr := a.passed()
-	res, err := n.Exec(ctx, remote.Cmd{Line: line, Stdin: a.in, Stdout: stdout, Stderr: stderr})
+	res, err := n.Exec(ctx, remote.Cmd{Line: line, Stdin: a.in, Stdout: stdout, Stderr: stderr, Quiet: remote.NoLimit})
 	return exitOf(res.ExitCode, err)
 }
 

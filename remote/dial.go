@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
@@ -104,7 +106,7 @@ func (n *Node) backOffLocked(began time.Time) {
 }
 
 // dial makes one connection: TCP, host key, login.
-func (n *Node) dial(ctx context.Context) (*ssh.Client, net.Conn, error) {
+func (n *Node) dial(ctx context.Context) (*sshconn.Conn, net.Conn, error) {
 	t := n.target
 	p := party{
 		name: t.Name, addr: t.Addr, user: t.User, hostKeys: []string{t.HostKey}, keyFile: t.KeyFile, keys: t.Keys,
@@ -123,7 +125,7 @@ func (n *Node) dial(ctx context.Context) (*ssh.Client, net.Conn, error) {
 // dialUnlocking dials within the limit, and again where a key could not be
 // tried and a person has now given its passphrase: that may take longer than
 // any dial.
-func (p party) dialUnlocking(ctx context.Context, chain []Jump, t timing) (*ssh.Client, net.Conn, error) {
+func (p party) dialUnlocking(ctx context.Context, chain []Jump, t timing) (*sshconn.Conn, net.Conn, error) {
 	for {
 		limited, cancel := context.WithTimeout(ctx, t.dialLimit)
 		client, conn, err := p.dial(limited, chain, t)
@@ -149,7 +151,7 @@ type party struct {
 const dialTries = 6
 
 // dial connects, directly or through a chain of jump hosts, and logs in.
-func (p party) dial(ctx context.Context, chain []Jump, t timing) (*ssh.Client, net.Conn, error) {
+func (p party) dial(ctx context.Context, chain []Jump, t timing) (*sshconn.Conn, net.Conn, error) {
 	known, err := p.known()
 	if err != nil {
 		return nil, nil, err
@@ -173,39 +175,41 @@ func hungUp(err error) bool {
 	return errors.As(err, &unreachable) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
 }
 
-func (p party) dialOnce(ctx context.Context, chain []Jump, known []ssh.PublicKey, t timing) (*ssh.Client, net.Conn, error) {
-	login, err := p.login(t)
+func (p party) dialOnce(ctx context.Context, chain []Jump, known []ssh.PublicKey, t timing) (*sshconn.Conn, net.Conn, error) {
+	login, err := p.login(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer login.Close()
+	ctx, cancel := waits.Within(ctx, waits.Wait{On: p.name, What: "to answer by ssh at " + p.addr, Then: "it shows its host key and takes the login"})
+	defer cancel()
 	conn, err := reach(ctx, chain, p.addr, t)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("no ssh answer within %v", t.dialLimit)
-		}
-		return nil, nil, p.dialError(err, login)
+		return nil, nil, p.dialError(silence(ctx, err, login, t), login)
 	}
 	conn = &heard{Conn: conn}
-	// The handshake knows no context: closing the connection ends it.
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	c, chans, reqs, err := ssh.NewClientConn(conn, p.addr, &ssh.ClientConfig{
+	client, err := sshconn.Handshake(ctx, p.name, conn, p.addr, &ssh.ClientConfig{
 		User:              p.user,
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(login.Signers...)},
 		HostKeyCallback:   p.hostKeyCheck(known),
 		HostKeyAlgorithms: hostKeyAlgorithms(known[0].Type()),
-	})
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
+	}, t.bounds)
 	if err != nil {
-		_ = conn.Close()
-		if ctx.Err() != nil {
-			err = fmt.Errorf("no ssh answer within %v", t.dialLimit)
-		}
-		return nil, nil, p.dialError(err, login)
+		return nil, nil, p.dialError(silence(ctx, err, login, t), login)
 	}
-	return ssh.NewClient(c, chans, reqs), conn, nil
+	return client, conn, nil
+}
+
+// silence says who did not answer when a dial ran out of time; else it returns
+// the error.
+func silence(ctx context.Context, err error, login *sshkeys.Proof, t timing) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case login.Stuck() != "":
+		return fmt.Errorf("the ssh agent at %s did not answer within %v, when it was asked for a signature", login.Stuck(), t.dialLimit)
+	}
+	return fmt.Errorf("no ssh answer within %v", t.dialLimit)
 }
 
 // known are the host keys that the server may show.
@@ -223,9 +227,9 @@ func (p party) known() ([]ssh.PublicKey, error) {
 
 // login reads the keys anew for every dial: they may have been made after Open,
 // and the agent may hold others than before.
-func (p party) login(t timing) (*sshkeys.Proof, error) {
+func (p party) login(ctx context.Context, t timing) (*sshkeys.Proof, error) {
 	if p.keyFile == "" {
-		return sshkeys.Gather(p.keys, t.dialLimit), nil
+		return sshkeys.Gather(ctx, p.keys, t.dialLimit), nil
 	}
 	text, err := os.ReadFile(p.keyFile)
 	if err != nil {
@@ -237,7 +241,7 @@ func (p party) login(t timing) (*sshkeys.Proof, error) {
 	}
 	login := &sshkeys.Proof{}
 	if len(p.keys.Files) > 0 || p.keys.Agent != "" {
-		login = sshkeys.Gather(p.keys, t.dialLimit)
+		login = sshkeys.Gather(ctx, p.keys, t.dialLimit)
 	}
 	login.Signers = append([]ssh.Signer{signer}, login.Signers...)
 	login.Tried = append([]string{p.keyFile}, login.Tried...)

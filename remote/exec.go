@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 const (
@@ -21,7 +24,7 @@ const (
 	termGrace = 3 * time.Second
 	killGrace = time.Second
 	// cancelWait is how long Exec stays to see a cancelled command end.
-	cancelWait = time.Second
+	cancelWait = 300 * time.Millisecond
 )
 
 // Cmd is a command line of POSIX sh. It begins in the user's home, with the
@@ -32,6 +35,39 @@ type Cmd struct {
 	// Stdout and Stderr get the output as it comes; what has no writer is
 	// captured in the Result, up to 1 MiB.
 	Stdout, Stderr io.Writer
+	// Quiet is how long the command may be silent: say nothing, and take
+	// nothing of its input. 0: quietLimit. A command of the user's own, and one
+	// that may work for hours without a word, has NoLimit.
+	Quiet time.Duration
+}
+
+const (
+	// quietLimit is for what a healthy node answers in seconds.
+	quietLimit = 2 * time.Minute
+	// transferLimit is for files on their way: some of them always come.
+	transferLimit = 10 * time.Minute
+	// hashLimit is for what reads files there and tells of them afterwards: one
+	// of a terabyte takes long.
+	hashLimit = 60 * time.Minute
+	// shellLimit bounds what the node's login shell does before a command
+	// begins. It may hang while sshd is well: on a home directory that is not
+	// there, or a full table of processes.
+	shellLimit = 60 * time.Second
+)
+
+// NoLimit is the Quiet of a command that may be silent for as long as it likes:
+// it ends with its context, and with the connection.
+const NoLimit time.Duration = -1
+
+// quiet is Quiet as it counts; 0: there is no limit.
+func (c Cmd) quiet() time.Duration {
+	switch {
+	case c.Quiet == 0:
+		return quietLimit
+	case c.Quiet < 0:
+		return 0
+	}
+	return c.Quiet
 }
 
 // Result is how a command ended.
@@ -61,30 +97,59 @@ func (n *Node) Exec(ctx context.Context, c Cmd) (Result, error) {
 	}
 	outs := outputsOf(c)
 	lead := &leader{to: outs.stdout}
-	s.Stdin, s.Stdout, s.Stderr = c.Stdin, lead, outs.stderr
+	s.Streams(outs.hearing(c.Stdin), lead, outs.stderr)
 	ended := make(chan struct{})
 	var started bool
 	go func() {
 		defer close(ended)
-		if err = s.Start(led(c.Line)); err == nil {
+		if err = s.Start(ctx, led(c.Line)); err == nil {
 			started = true
-			err = s.Wait()
+			err = s.Wait(context.Background()) // ends with the connection
 		}
 		lead.flush()
 		s.free()
 	}()
-	select {
-	case <-ended:
-		return n.outcome(what, s.link, outs, started, err)
-	case <-ctx.Done():
-		go n.windDown(s, lead, ended)
+	if why := n.await(ctx, c, s, lead, outs, ended); why != nil {
+		outs.shut()
+		return Result{ExitCode: -1}, n.wrap(what, why)
+	}
+	return n.outcome(what, s.link, outs, started, err)
+}
+
+// await waits for the end of a command, within its bounds: the shell has to
+// begin it, and it has to end. One that does not is wound down, and why says so.
+func (n *Node) await(ctx context.Context, c Cmd, s *session, lead *leader, outs outputs, ended <-chan struct{}) (why error) {
+	defer waits.Begin(waits.Wait{On: n.target.Name, What: "to end " + brief(c.Line)})()
+	began := time.Now()
+	look := time.NewTicker(min(time.Second, n.timing.shellLimit/4))
+	defer look.Stop()
+	for why == nil {
 		select {
 		case <-ended:
-		case <-time.After(cancelWait):
+			return nil
+		case <-look.C:
+			why = n.silence(c, time.Since(began), lead, outs)
+		case <-ctx.Done():
+			why = context.Cause(ctx)
 		}
-		outs.shut()
-		return Result{ExitCode: -1}, n.wrap(what, context.Cause(ctx))
 	}
+	go n.windDown(s, lead, ended)
+	select {
+	case <-ended:
+	case <-time.After(cancelWait):
+	}
+	return why
+}
+
+// silence says why a command is waited for no longer; nil: it still is.
+func (n *Node) silence(c Cmd, after time.Duration, lead *leader, outs outputs) error {
+	switch limit := c.quiet(); {
+	case !lead.begun() && after > n.timing.shellLimit:
+		return fmt.Errorf("the shell there did not begin the command within %v: what it does first hangs; is the home directory there?", n.timing.shellLimit)
+	case limit > 0 && after > limit && outs.quiet() > limit:
+		return fmt.Errorf("it was silent for %v", limit)
+	}
+	return nil
 }
 
 // outcome makes the result of an ended session.
@@ -150,9 +215,36 @@ func brief(line string) string {
 }
 
 // outputs are where a command's output goes.
-type outputs struct{ stdout, stderr *gate }
+type outputs struct {
+	stdout, stderr *gate
+	heard          *atomic.Int64 // when something last came or was taken
+}
 
-func outputsOf(c Cmd) outputs { return outputs{gateTo(c.Stdout), gateTo(c.Stderr)} }
+func outputsOf(c Cmd) outputs {
+	heard := &atomic.Int64{}
+	return outputs{gateTo(c.Stdout, heard), gateTo(c.Stderr, heard), heard}
+}
+
+// quiet is for how long nothing has come.
+func (o outputs) quiet() time.Duration {
+	return time.Duration(time.Now().UnixNano() - o.heard.Load())
+}
+
+// hearing notes what is taken of an input; nil stays nil.
+func (o outputs) hearing(r io.Reader) io.Reader {
+	if r == nil {
+		return nil
+	}
+	return readFunc(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		o.heard.Store(time.Now().UnixNano())
+		return n, err
+	})
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 func (o outputs) shut() {
 	o.stdout.shut()
@@ -174,18 +266,20 @@ type gate struct {
 	buf       *bytes.Buffer
 	truncated bool
 	closed    bool
+	heard     *atomic.Int64
 }
 
-func gateTo(w io.Writer) *gate {
+func gateTo(w io.Writer, heard *atomic.Int64) *gate {
 	if w == nil {
-		return &gate{buf: new(bytes.Buffer)}
+		return &gate{buf: new(bytes.Buffer), heard: heard}
 	}
-	return &gate{to: w}
+	return &gate{to: w, heard: heard}
 }
 
 func (g *gate) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.heard.Store(time.Now().UnixNano())
 	switch {
 	case g.closed:
 		return len(p), nil

@@ -26,7 +26,7 @@ func (n *Node) DialContext(ctx context.Context, network, addr string) (net.Conn,
 		if err != nil {
 			return nil, err
 		}
-		conn, err := l.client.DialContext(ctx, network, addr)
+		conn, err := l.client.Dial(ctx, network, addr)
 		if err == nil {
 			return conn, nil
 		}

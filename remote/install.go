@@ -11,6 +11,9 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // scripts are what a node gets: POSIX sh, one file each. Each says in its first
@@ -138,16 +141,17 @@ func put(name, text string) string {
 // program runs a text by sh on the node, over its stdin, so that nothing of it
 // shows in a process list.
 func (n *Node) program(ctx context.Context, what, text string) (Result, error) {
-	return n.must(ctx, what, "sh", text)
+	return n.must(ctx, what, "sh", text, quietLimit)
 }
 
 // must runs a command whose failure is an error with what it said. All of ours
 // may be run twice, so a lost connection is tried again.
-func (n *Node) must(ctx context.Context, what, line, stdin string) (Result, error) {
+func (n *Node) must(ctx context.Context, what, line, stdin string, quiet time.Duration) (Result, error) {
 	var lost *LostError
+	var late *waits.LateError
 	for try := 0; ; try++ {
-		res, err := n.Exec(ctx, Cmd{Line: line, Stdin: strings.NewReader(stdin)})
-		if errors.As(err, &lost) && try < mostTries-1 && sleepBackoff(ctx, try) {
+		res, err := n.Exec(ctx, Cmd{Line: line, Stdin: strings.NewReader(stdin), Quiet: quiet})
+		if errors.As(err, &lost) && !errors.As(err, &late) && try < mostTries-1 && sleepBackoff(ctx, try) {
 			continue
 		}
 		if err == nil && res.ExitCode != 0 {

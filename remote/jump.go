@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
@@ -32,7 +33,7 @@ type hop struct {
 	dialed chan struct{} // closed when the dial is over
 
 	// valid after dialed
-	client *ssh.Client
+	client *sshconn.Conn
 	err    error
 
 	users int // guarded by hops
@@ -101,13 +102,12 @@ func (h *hop) live() {
 		return
 	}
 	close(h.dialed)
-	stop := context.AfterFunc(h.ctx, func() { _ = conn.Close() })
+	stop := context.AfterFunc(h.ctx, func() { _ = client.Close() })
 	defer stop()
 	dead := make(chan struct{})
-	go keepAlive(client, conn, h.timing, dead, func(error) { _ = conn.Close() })
+	go keepAlive(client, conn, h.timing, dead, client.Kill)
 	_ = client.Wait()
 	close(dead)
-	_ = conn.Close()
 	h.end()
 }
 
@@ -117,7 +117,7 @@ func (h *hop) end() {
 	h.forgetLocked()
 }
 
-func (h *hop) dial() (*ssh.Client, net.Conn, error) {
+func (h *hop) dial() (*sshconn.Conn, net.Conn, error) {
 	last := h.chain[len(h.chain)-1]
 	p := party{name: last.Name, addr: last.Addr, user: last.User, hostKeys: []string{last.HostKey}, keys: last.Keys}
 	client, conn, err := p.dialUnlocking(h.ctx, h.chain[:len(h.chain)-1], h.timing)
@@ -137,7 +137,7 @@ func reach(ctx context.Context, chain []Jump, addr string, t timing) (net.Conn, 
 		if err != nil {
 			return nil, err
 		}
-		conn, err := h.client.DialContext(ctx, "tcp", addr)
+		conn, err := h.client.Dial(ctx, "tcp", addr)
 		if err == nil {
 			return h.carry(conn), nil
 		}

@@ -104,6 +104,13 @@ func (l *leader) flush() {
 	}
 }
 
+// begun reports whether the command has said its process id, or something.
+func (l *leader) begun() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.done || l.pid != 0
+}
+
 func (l *leader) process() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +124,7 @@ func (n *Node) windDown(s *session, l *leader, ended <-chan struct{}) {
 		signal ssh.Signal
 		grace  time.Duration
 	}{{ssh.SIGTERM, termGrace}, {ssh.SIGKILL, killGrace}} {
-		_ = s.Signal(step.signal)
+		s.Signal(step.signal)
 		go n.kill(l.process(), step.signal)
 		select {
 		case <-ended:
@@ -140,6 +147,8 @@ func (n *Node) kill(pid int, signal ssh.Signal) {
 		return
 	}
 	defer context.AfterFunc(ctx, s.free)()
-	_ = s.Run("exec sh -c " + Quote(fmt.Sprintf("kill -s %[1]s -- -%[2]d || kill -s %[1]s %[2]d", signal, pid)))
+	if s.Start(ctx, "exec sh -c "+Quote(fmt.Sprintf("kill -s %[1]s -- -%[2]d || kill -s %[1]s %[2]d", signal, pid))) == nil {
+		_ = s.Wait(ctx)
+	}
 	s.free()
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/sshconn"
 )
 
 const (
@@ -27,7 +30,7 @@ const (
 
 // link is one TCP connection with ssh on it.
 type link struct {
-	client *ssh.Client
+	client *sshconn.Conn
 	conn   net.Conn
 	born   time.Time
 	dead   chan struct{} // closed when the connection has ended
@@ -37,18 +40,12 @@ type link struct {
 	// guarded by Node.mu
 	sessions, streams, limit int
 
-	once sync.Once
-	why  error // why it was killed; valid after dead
+	why error // why it ended; valid after dead
 }
 
 // kill closes the TCP connection: on a dead link nothing else is sure to
 // return.
-func (l *link) kill(why error) {
-	l.once.Do(func() {
-		l.why = why
-		_ = l.conn.Close()
-	})
-}
+func (l *link) kill(why error) { l.client.Kill(why) }
 
 // cause says why the link ended, where it has; else it returns err, with which
 // something on it ended.
@@ -62,7 +59,7 @@ func (l *link) cause(err error) error {
 }
 
 // addLocked takes a fresh connection into use and watches it.
-func (n *Node) addLocked(client *ssh.Client, conn net.Conn) {
+func (n *Node) addLocked(client *sshconn.Conn, conn net.Conn) {
 	l := &link{
 		client: client, conn: conn, born: time.Now(),
 		dead: make(chan struct{}), limit: sessionsPerLink,
@@ -76,8 +73,7 @@ func (n *Node) addLocked(client *ssh.Client, conn net.Conn) {
 
 // watch waits for the end of a link and takes it out of use.
 func (n *Node) watch(l *link) {
-	err := l.client.Wait()
-	l.kill(err)
+	l.why = l.client.Wait()
 	n.mu.Lock()
 	n.links = slices.DeleteFunc(n.links, func(x *link) bool { return x == l })
 	last := len(n.links) == 0 && !n.closed
@@ -95,9 +91,8 @@ func (n *Node) watch(l *link) {
 }
 
 // keepAlive asks the other end for an answer now and then, and at once when this
-// machine was asleep or has other addresses, until dead is closed. SendRequest
-// blocks for ever on a dead link, so the limit is kept from outside.
-func keepAlive(client *ssh.Client, conn net.Conn, t timing, dead <-chan struct{}, kill func(error)) {
+// machine was asleep or has other addresses, until dead is closed.
+func keepAlive(client *sshconn.Conn, conn net.Conn, t timing, dead <-chan struct{}, kill func(error)) {
 	woken, enough := wakes.subscribe()
 	defer enough()
 	for {
@@ -112,15 +107,15 @@ func keepAlive(client *ssh.Client, conn net.Conn, t timing, dead <-chan struct{}
 				limit = min(limit, movedLimit)
 			}
 		}
-		answered := make(chan struct{})
-		go func() {
-			defer close(answered)
-			_, _, _ = client.SendRequest("keepalive@openssh.com", true, nil)
-		}()
+		answered := client.Ping()
 		if !answeredIn(answered, dead, woken, limit) {
 			kill(fmt.Errorf("no answer within %v", limit))
 		}
-		<-answered
+		select {
+		case <-answered:
+		case <-dead:
+			return
+		}
 	}
 }
 
@@ -239,7 +234,7 @@ func (n *Node) release(l *link, stream bool) {
 
 // session is an ssh session together with the slot that it holds.
 type session struct {
-	*ssh.Session
+	*sshconn.Session
 	link *link
 	free func() // closes the session and gives the slot back; may be called twice
 }
@@ -254,7 +249,8 @@ const (
 )
 
 // session opens a session. A link that proves dead is left for a fresh one:
-// nothing has been asked of the node yet.
+// nothing has been asked of the node yet. One that opens none within its bound
+// gets a second chance only where it has opened others before.
 func (n *Node) session(ctx context.Context, stream bool) (*session, error) {
 	for lost, refusals := 0, 0; ; {
 		l, err := n.acquire(ctx, stream)
@@ -281,7 +277,9 @@ func (n *Node) session(ctx context.Context, stream bool) (*session, error) {
 		default:
 			l.kill(err)
 			<-l.dead
-			if lost++; lost == openTries {
+			var late *waits.LateError
+			hopeless := errors.As(err, &late) && (lost > 0 || !l.served.Load())
+			if lost++; lost == openTries || hopeless {
 				return nil, &UnreachableError{n.target.Name, n.target.Addr, l.why}
 			}
 		}
@@ -312,36 +310,15 @@ func (n *Node) lowerLimit(l *link) bool {
 // openSession waits for a session no longer than ctx; one that comes later is
 // closed.
 func (n *Node) openSession(ctx context.Context, l *link, stream bool) (*session, error) {
-	type opened struct {
-		s   *session
-		err error
+	raw, err := l.client.Session(ctx)
+	if err != nil {
+		n.release(l, stream)
+		return nil, err
 	}
-	ch := make(chan opened)
-	go func() {
-		raw, err := l.client.NewSession()
-		if err != nil {
-			n.release(l, stream)
-			select {
-			case ch <- opened{err: err}:
-			case <-ctx.Done():
-			}
-			return
-		}
-		s := &session{Session: raw, link: l}
-		s.free = sync.OnceFunc(func() {
-			_ = raw.Close()
-			n.release(l, stream)
-		})
-		select {
-		case ch <- opened{s: s}:
-		case <-ctx.Done():
-			s.free()
-		}
-	}()
-	select {
-	case o := <-ch:
-		return o.s, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	s := &session{Session: raw, link: l}
+	s.free = sync.OnceFunc(func() {
+		raw.Close()
+		n.release(l, stream)
+	})
+	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
@@ -84,15 +85,19 @@ type Node struct {
 
 // timing is what tests shorten.
 type timing struct {
-	dialLimit, keepaliveEvery, keepaliveLimit time.Duration
+	dialLimit, keepaliveEvery, keepaliveLimit, shellLimit time.Duration
+
+	bounds sshconn.Bounds
 }
+
+var standardTiming = timing{dialLimit, keepaliveEvery, keepaliveLimit, shellLimit, sshconn.Standard}
 
 // Open returns the node of a target. It does no I/O.
 func Open(t Target) *Node {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Node{
 		target:  t,
-		timing:  timing{dialLimit, keepaliveEvery, keepaliveLimit},
+		timing:  standardTiming,
 		segment: logSegment,
 		ctx:     ctx,
 		cancel:  cancel,

@@ -132,7 +132,7 @@ func (p *puller) fetch(ctx context.Context, items []pullItem) (again []pullItem,
 	}
 	done := make(chan ended, 1)
 	go func() {
-		res, err := p.node.Exec(ctx, Cmd{Line: Quote(args...), Stdout: w})
+		res, err := p.node.Exec(ctx, Cmd{Line: Quote(args...), Stdout: w, Quiet: transferLimit})
 		_ = w.Close()
 		done <- ended{res, err}
 	}()
@@ -214,7 +214,7 @@ func (p *puller) fetchPlain(ctx context.Context, item pullItem) error {
 		tool = "readlink"
 	}
 	script := `cd "$HOME" && cd "$1" && exec ` + tool + ` "$2"`
-	cmd := Cmd{Line: Quote("sh", "-c", script, "dlwb", p.dir, "./"+item.path)}
+	cmd := Cmd{Line: Quote("sh", "-c", script, "dlwb", p.dir, "./"+item.path), Quiet: transferLimit}
 	fill := func(w io.Writer) error {
 		res, err := execTo(ctx, p.node, cmd, w)
 		if err == nil && res.ExitCode != 0 {

@@ -29,7 +29,7 @@ func (p *puller) list(ctx context.Context) error {
 	l := &listing{p: p, missing: make([]bool, len(p.paths)), most: listedPerFile * max(p.left.MaxFiles, 1000)}
 	capped := &cappedWriter{to: l, left: min(viewMost, 1<<20+int64(p.left.MaxFiles)*pathBytes)}
 	line := Quote(append([]string{"sh", "-c", listScript, "dlwb", p.dir}, p.paths...)...)
-	res, err := execTo(ctx, p.node, Cmd{Line: line}, capped)
+	res, err := execTo(ctx, p.node, Cmd{Line: line, Quiet: transferLimit}, capped)
 	switch {
 	case l.err != nil:
 		return l.err

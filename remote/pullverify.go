@@ -24,7 +24,7 @@ func (p *puller) sums(ctx context.Context, items []pullItem) []string {
 	for _, item := range items {
 		args = append(args, "./"+item.path)
 	}
-	text, res, err := execText(ctx, p.node, Cmd{Line: Quote(args...)}, int64(len(items))*(lineMost/8))
+	text, res, err := execText(ctx, p.node, Cmd{Line: Quote(args...), Quiet: hashLimit}, int64(len(items))*(lineMost/8))
 	if err != nil || res.ExitCode != 0 {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (p *puller) goOn(ctx context.Context, part string, item pullItem) (string, 
 		line := Quote("sh", "-c", script, "dlwb", p.dir, "./"+item.path, strconv.FormatInt(have+1, 10), strconv.FormatInt(item.size-have, 10))
 		to := &cappedWriter{to: io.MultiWriter(f, sum), left: item.size - have}
 		var res Result
-		if res, err = execTo(ctx, p.node, Cmd{Line: line}, to); err == nil && to.left > 0 {
+		if res, err = execTo(ctx, p.node, Cmd{Line: line, Quiet: hashLimit}, to); err == nil && to.left > 0 {
 			err = &unsentError{"it ended early: " + p.said(res)}
 		}
 	}

@@ -132,30 +132,19 @@ func (t *Tunnel) listenThere() (*distant, error) {
 	if err != nil {
 		return nil, err
 	}
-	type answer struct {
-		net.Listener
-		err error
-	}
-	answered := make(chan answer, 1)
-	go func() {
-		ln, err := l.client.ListenTCP(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: t.port})
-		answered <- answer{ln, err}
-	}()
-	select {
-	case a := <-answered:
-		if a.err != nil {
-			return nil, t.refusedThere(l, a.err)
-		}
-		d := &distant{a.Listener, l, a.Addr().(*net.TCPAddr).Port}
-		if err := t.onlyLoopback(ctx, d.port); err != nil {
-			d.end()
-			return nil, err
-		}
-		return d, nil
-	case <-ctx.Done():
-		l.kill(fmt.Errorf("no answer within %v", forwardDialLimit))
+	ln, err := l.client.Listen(ctx, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: t.port})
+	if err != nil && ctx.Err() != nil {
 		return nil, t.node.wrap(fmt.Sprintf("listen on port %d", t.port), context.Cause(ctx))
 	}
+	if err != nil {
+		return nil, t.refusedThere(l, err)
+	}
+	d := &distant{ln, l, ln.Addr().(*net.TCPAddr).Port}
+	if err := t.onlyLoopback(ctx, d.port); err != nil {
+		d.end()
+		return nil, err
+	}
+	return d, nil
 }
 
 func (t *Tunnel) refusedThere(l *link, err error) error {

@@ -94,7 +94,7 @@ var sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
 // give sends the directory and gives its checksum.
 func (s sharing) give(ctx context.Context, nonce string, names []string) (string, error) {
 	args := append([]string{"sh", "-c", digestScript + giveScript, "dlwb", s.dir, nonce}, names...)
-	res, err := s.node.Exec(ctx, Cmd{Line: Quote(args...)})
+	res, err := s.node.Exec(ctx, Cmd{Line: Quote(args...), Quiet: hashLimit})
 	if err != nil {
 		return "", err
 	}
@@ -129,7 +129,7 @@ func (s sharing) take(ctx context.Context, nonce string, most int64) *taker {
 	line := Quote("sh", "-c", digestScript+takeScript, "dlwb", s.dir, nonce, strconv.FormatInt(most, 10))
 	go func() {
 		defer close(t.ended)
-		res, err := s.node.Exec(ctx, Cmd{Line: line, Stdin: r})
+		res, err := s.node.Exec(ctx, Cmd{Line: line, Stdin: r, Quiet: hashLimit})
 		if t.err = err; err == nil {
 			t.err = outcomeOf(res)
 		}

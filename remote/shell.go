@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-
-	"golang.org/x/crypto/ssh"
 )
 
 // Pty is a command with a terminal.
@@ -25,17 +23,18 @@ func (n *Node) Shell(ctx context.Context, p Pty) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	out := gateTo(p.Stdout)
-	s.Stdin, s.Stdout, s.Stderr = p.Stdin, out, out
+	outs := outputsOf(Cmd{Stdout: p.Stdout})
+	out := outs.stdout
+	s.Streams(p.Stdin, out, out)
 	ended := make(chan struct{})
 	var started bool
 	go func() {
 		defer close(ended)
 		defer s.free()
-		if err = startPty(s, p); err == nil {
+		if err = startPty(ctx, s, p); err == nil {
 			started = true
-			go resize(s, p.Resize, ended)
-			err = s.Wait()
+			go resize(ctx, s, p.Resize, ended)
+			err = s.Wait(context.Background()) // ends with the connection
 		}
 	}()
 	select {
@@ -46,32 +45,32 @@ func (n *Node) Shell(ctx context.Context, p Pty) (int, error) {
 		go s.free()
 		return -1, n.wrap("run a shell", context.Cause(ctx))
 	}
-	res, err := n.outcome("run a shell", s.link, outputs{out, out}, started, err)
+	res, err := n.outcome("run a shell", s.link, outputs{out, out, outs.heard}, started, err)
 	return res.ExitCode, err
 }
 
-func startPty(s *session, p Pty) error {
+func startPty(ctx context.Context, s *session, p Pty) error {
 	term := p.Term
 	if term == "" {
 		term = "xterm-256color"
 	}
-	if err := s.RequestPty(term, max(p.Height, 1), max(p.Width, 1), ssh.TerminalModes{}); err != nil {
+	if err := s.Pty(ctx, term, max(p.Height, 1), max(p.Width, 1)); err != nil {
 		return fmt.Errorf("ask for a terminal: %w", err)
 	}
 	if p.Line == "" {
-		return s.Shell()
+		return s.Shell(ctx)
 	}
-	return s.Start(p.Line)
+	return s.Start(ctx, p.Line)
 }
 
-func resize(s *session, sizes <-chan [2]int, ended <-chan struct{}) {
+func resize(ctx context.Context, s *session, sizes <-chan [2]int, ended <-chan struct{}) {
 	for {
 		select {
 		case size, ok := <-sizes:
 			if !ok {
 				return
 			}
-			_ = s.WindowChange(max(size[1], 1), max(size[0], 1))
+			_ = s.Resize(ctx, max(size[1], 1), max(size[0], 1))
 		case <-ended:
 			return
 		}

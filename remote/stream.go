@@ -41,7 +41,7 @@ func (n *Node) stream(ctx context.Context, line string, stderr io.Writer) (*stre
 		s: s, chunks: make(chan []byte),
 		quit: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.Stderr = stderr
+	s.Stderr(stderr)
 	if st.stdin, err = s.StdinPipe(); err == nil {
 		st.stdout, err = s.StdoutPipe()
 	}
@@ -57,11 +57,12 @@ func (n *Node) stream(ctx context.Context, line string, stderr io.Writer) (*stre
 func (st *stream) pump(line string) {
 	defer close(st.ended)
 	defer st.s.free()
-	if st.err = st.s.Start(line); st.err != nil {
+	// Start has its bound, and all of it ends with the connection.
+	if st.err = st.s.Start(context.Background(), line); st.err != nil {
 		return
 	}
 	st.copy()
-	st.err = st.s.Wait()
+	st.err = st.s.Wait(context.Background())
 }
 
 // copy uses two buffers in turn: while one is being used by the listener, the

@@ -169,7 +169,7 @@ func (f *largeFile) plan(ctx context.Context, ask *nodeSync) error {
 // does not know them.
 func (s *nodeSync) chunksOf(ctx context.Context, sum string) []chunk {
 	line := Quote("sh", "-c", `exec cat "$HOME/.dlwb/sync/$1/chunks.$2"`, "dlwb", s.id, sum)
-	text, res, err := execText(ctx, s.node, Cmd{Line: line}, chunksMost)
+	text, res, err := execText(ctx, s.node, Cmd{Line: line, Quiet: hashLimit}, chunksMost)
 	if err != nil || res.ExitCode != 0 {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (f *largeFile) stream(ctx context.Context, s *nodeSync, at int64, way ...st
 		_ = w.CloseWithError(err)
 		fed <- err
 	}()
-	_, res, err := execText(ctx, s.node, Cmd{Line: f.command(s, at, how, way...), Stdin: r}, viewMost)
+	_, res, err := execText(ctx, s.node, Cmd{Line: f.command(s, at, how, way...), Stdin: r, Quiet: transferLimit}, viewMost)
 	_ = r.CloseWithError(io.ErrClosedPipe)
 	if feedErr := <-fed; feedErr != nil && !errors.Is(feedErr, io.ErrClosedPipe) {
 		return nil, feedErr
@@ -448,7 +448,7 @@ func (f *largeFile) listen(ctx context.Context, s *nodeSync, at int64, how, nonc
 		_, _ = io.WriteString(s.counted(w), "end\n")
 		_ = w.Close()
 	}()
-	_, res, err := execText(ctx, s.node, Cmd{Line: f.command(s, at, how, "from", nonce), Stdin: r}, viewMost)
+	_, res, err := execText(ctx, s.node, Cmd{Line: f.command(s, at, how, "from", nonce), Stdin: r, Quiet: transferLimit}, viewMost)
 	_ = r.CloseWithError(io.ErrClosedPipe)
 	if err == nil && res.ExitCode != 0 {
 		err = s.failure(res)

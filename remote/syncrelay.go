@@ -255,7 +255,7 @@ func (p *part) listen(ctx context.Context, nonce string, most int64) {
 	line := p.receive(nonce, "gzip", "from", strconv.FormatInt(most, 10))
 	go func() {
 		defer close(p.ended)
-		p.run(ctx, Cmd{Line: line, Stdin: r})
+		p.run(ctx, Cmd{Line: line, Stdin: r, Quiet: transferLimit})
 		_ = r.CloseWithError(io.ErrClosedPipe)
 	}()
 }
@@ -280,7 +280,7 @@ func (r *relayStream) lead(ctx context.Context, stop context.CancelCauseFunc, pa
 	in, out := io.Pipe()
 	go func() {
 		defer close(head.ended)
-		head.run(ctx, Cmd{Line: head.receive(nonce, "gzip", append([]string{"to"}, names...)...), Stdin: in})
+		head.run(ctx, Cmd{Line: head.receive(nonce, "gzip", append([]string{"to"}, names...)...), Stdin: in, Quiet: transferLimit})
 		_ = in.CloseWithError(io.ErrClosedPipe)
 	}()
 	digest := sha256.New()

@@ -160,7 +160,7 @@ func (s *nodeSync) send(ctx context.Context, b *batch) error {
 		how = "gzip"
 	}
 	nonce := s.stamp + "-" + randomWord()
-	cmd := Cmd{Line: s.receive(nonce, how)}
+	cmd := Cmd{Line: s.receive(nonce, how), Quiet: transferLimit}
 	text, res, err := s.deliver(ctx, cmd, how, nonce, b, have)
 	if err != nil {
 		return err

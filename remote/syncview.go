@@ -17,7 +17,7 @@ import (
 // nothing to do.
 func (s *nodeSync) look(ctx context.Context) error {
 	line := Quote("sh", "-c", checkScript, "dlwb", s.dir, s.id, s.want.title, s.byHeart.title)
-	text, res, err := execText(ctx, s.node, Cmd{Line: line}, viewMost)
+	text, res, err := execText(ctx, s.node, Cmd{Line: line, Quiet: hashLimit}, viewMost)
 	if err != nil {
 		return err
 	}

@@ -147,9 +147,9 @@ func (n *Node) startWaiting() {
 		return
 	}
 	w := &waiting{s: s, lead: &leader{}, errs: &later{}, ended: make(chan struct{})}
-	s.Stdout, s.Stderr = w.lead, w.errs
+	s.Streams(nil, w.lead, w.errs)
 	if w.stdin, err = s.StdinPipe(); err == nil {
-		err = s.Start("exec sh -c " + Quote(waitingScript))
+		err = s.Start(n.ctx, "exec sh -c "+Quote(waitingScript))
 	}
 	if err != nil {
 		s.free()
@@ -175,7 +175,7 @@ func (n *Node) withoutWaiting(l *link) {
 // mind waits for the end of a shell, and ends one that nobody needed.
 func (n *Node) mind(w *waiting) {
 	unused := time.AfterFunc(waitingFor, func() { n.dismiss(w) })
-	w.err = w.s.Wait()
+	w.err = w.s.Wait(context.Background())
 	unused.Stop()
 	n.mu.Lock()
 	if n.waiting == w {
@@ -250,21 +250,14 @@ func (n *Node) execWaiting(ctx context.Context, w *waiting, c Cmd) (res Result, 
 		defer close(given)
 		w.give(c)
 	}()
-	select {
-	case <-w.ended:
-		<-given // the session is closed: nothing blocks
-		if w.lead.process() == 0 && !isLost(w.err) {
-			return Result{}, false, nil
-		}
-		res, err = n.outcome(what, w.s.link, outs, true, w.err)
-		return res, true, err
-	case <-ctx.Done():
-		go n.windDown(w.s, w.lead, w.ended)
-		select {
-		case <-w.ended:
-		case <-time.After(cancelWait):
-		}
+	if why := n.await(ctx, c, w.s, w.lead, outs, w.ended); why != nil {
 		outs.shut()
-		return Result{ExitCode: -1}, true, n.wrap(what, context.Cause(ctx))
+		return Result{ExitCode: -1}, true, n.wrap(what, why)
 	}
+	if w.lead.process() == 0 && !isLost(w.err) {
+		<-given // the session is closed: nothing blocks
+		return Result{}, false, nil
+	}
+	res, err = n.outcome(what, w.s.link, outs, true, w.err)
+	return res, true, err
 }

@@ -4,6 +4,7 @@ package sshkeys
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -12,11 +13,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // Keys say with what to prove who we are.
@@ -44,14 +48,45 @@ type Proof struct {
 	// Unreadable are files that hold no key, or that can't be read, each with
 	// the reason: "/home/ada/.ssh/id: permission denied".
 	Unreadable []string
-	agent      net.Conn
+	// Silent is the socket of an agent that does not answer; empty: there is
+	// none, or it does.
+	Silent string
+	agent  *agentConn
+	letGo  func() bool
+}
+
+// listLimit bounds the agent's answer to the question which keys it holds: it
+// has no reason to think about that, or to ask anybody.
+const listLimit = 3 * time.Second
+
+// agentConn is a connection to an agent that knows whether it owes an answer.
+type agentConn struct {
+	net.Conn
+	socket string
+	owes   atomic.Bool
+}
+
+// Write asks for something.
+func (c *agentConn) Write(p []byte) (int, error) {
+	c.owes.Store(true)
+	return c.Conn.Write(p)
+}
+
+// Read takes some of an answer.
+func (c *agentConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.owes.Store(false)
+	}
+	return n, err
 }
 
 // Gather collects the keys to log in with, each once: those of the files in
-// their order, from the agent where it holds them, then the agent's others.
-func Gather(k Keys, limit time.Duration) *Proof {
+// their order, from the agent where it holds them, then the agent's others. What
+// the agent is asked for ends with ctx and within the limit.
+func Gather(ctx context.Context, k Keys, limit time.Duration) *Proof {
 	p := &Proof{}
-	held := p.askAgent(k.Agent, limit)
+	held := p.askAgent(ctx, k.Agent, limit)
 	for _, path := range k.Files {
 		p.addFile(path, held)
 	}
@@ -64,26 +99,41 @@ func Gather(k Keys, limit time.Duration) *Proof {
 }
 
 // askAgent lists the keys of the agent. One that does not answer holds none.
-func (p *Proof) askAgent(socket string, limit time.Duration) []ssh.Signer {
+func (p *Proof) askAgent(ctx context.Context, socket string, limit time.Duration) []ssh.Signer {
 	if socket == "SSH_AUTH_SOCK" {
 		socket = os.Getenv(socket)
 	}
 	if socket == "" {
 		return nil
 	}
-	conn, err := net.DialTimeout("unix", socket, limit)
+	list := min(limit, listLimit)
+	asked, cancel := waits.Within(ctx, waits.Wait{On: "the ssh agent", What: "to list its keys", Limit: list})
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(asked, "unix", socket)
 	if err != nil {
 		return nil
 	}
-	_ = conn.SetDeadline(time.Now().Add(limit))
-	p.agent = conn
-	held, _ := agent.NewClient(conn).Signers()
+	p.agent = &agentConn{Conn: conn, socket: socket}
+	p.letGo = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(list))
+	held, _ := agent.NewClient(p.agent).Signers()
+	_ = conn.SetDeadline(time.Now().Add(limit)) // for the signatures
+	p.Silent = p.Stuck()
 	return held
+}
+
+// Stuck is the socket of the agent while it owes an answer; empty: it owes none.
+func (p *Proof) Stuck() string {
+	if p.agent != nil && p.agent.owes.Load() {
+		return p.agent.socket
+	}
+	return ""
 }
 
 // Close lets go of the agent.
 func (p *Proof) Close() {
 	if p.agent != nil {
+		p.letGo()
 		_ = p.agent.Close()
 	}
 }
@@ -152,6 +202,12 @@ func (p *Proof) Missed() (why, next string) {
 		all = append(all, fmt.Sprintf("the key %s is on a security key, which is used through the ssh agent, and that does not hold it", strings.Join(p.OnDevice, " and ")))
 		if next == "" {
 			next = "ssh-add " + p.OnDevice[0]
+		}
+	}
+	if p.Silent != "" {
+		all = append(all, "the ssh agent does not answer, so its keys were not tried")
+		if next == "" {
+			next = "SSH_AUTH_SOCK= dlwb ... does without it; " + p.Silent + " is its socket"
 		}
 	}
 	if len(p.Unreadable) > 0 {

@@ -35,7 +35,7 @@ func keyFile(t *testing.T, passphrase string) string {
 
 func gather(t *testing.T, files ...string) *Proof {
 	t.Helper()
-	p := Gather(Keys{Files: files}, time.Second)
+	p := Gather(t.Context(), Keys{Files: files}, time.Second)
 	t.Cleanup(p.Close)
 	return p
 }

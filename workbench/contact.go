@@ -132,7 +132,7 @@ timeout 300 cloud-init status --wait >/dev/null 2>&1
 exit 0`
 
 func (d *drive) awaitBoot(ctx context.Context, i int, n *remote.Node) error {
-	r, err := n.Exec(ctx, remote.Cmd{Line: remote.Quote("sh", "-c", bootScript)})
+	r, err := n.Exec(ctx, remote.Cmd{Line: remote.Quote("sh", "-c", bootScript), Quiet: bootLimit})
 	if err == nil && r.ExitCode != 0 {
 		err = &Fault{What: "wait for the end of the boot", Node: i, Why: fmt.Sprintf("sh ended with %d", r.ExitCode),
 			LastLines: lastLines(string(r.Stderr), 3)}

@@ -27,7 +27,7 @@ func (w *Workbench) nodeLease(ctx context.Context, s scope, l *link, node int) {
 	told := leaseTeller{w: w, s: s, node: node}
 	for ctx.Err() == nil {
 		out := &lineWriter{line: told.line}
-		_, err := l.nodes[node].Exec(ctx, remote.Cmd{Line: leaseWatch, Stdout: out})
+		_, err := l.nodes[node].Exec(ctx, remote.Cmd{Line: leaseWatch, Stdout: out, Quiet: remote.NoLimit})
 		slog.Debug("the watch of a lease ended", "cluster", s.cluster, "node", node, "error", err)
 		select {
 		case <-time.After(leaseRetry):

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/engine"
@@ -376,13 +378,20 @@ func notActedOn(p *profiles.Profile) []string {
 	return s
 }
 
+const (
+	// smiLimit bounds nvidia-smi, which hangs with a driver that is wedged.
+	smiLimit = 10 * time.Second
+	// lookLocally bounds the look for Python on this machine.
+	lookLocally = 30 * time.Second
+)
+
 // localGPUs is how many GPUs each node of a local cluster gets: simulated ones,
 // or an even share of the machine's.
 func localGPUs(ctx context.Context, p *profiles.Profile, nodes int) int {
 	if p.Machines.SimulateGPUs > 0 {
 		return p.Machines.SimulateGPUs
 	}
-	out, err := exec.CommandContext(ctx, "nvidia-smi", "-L").Output()
+	out, _, err := waits.Output(ctx, waits.Wait{On: "nvidia-smi", What: "to count this machine's GPUs", Limit: smiLimit}, nil, "nvidia-smi", "-L")
 	if err != nil {
 		return 0
 	}
@@ -394,11 +403,10 @@ type thisMachine struct{}
 
 // Exec runs a line with sh.
 func (thisMachine) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
-	cmd := exec.CommandContext(ctx, "sh", "-c", line)
-	out, err := cmd.Output()
+	out, errs, err := waits.Output(ctx, waits.Wait{On: "this machine", What: "to look for Python", Limit: lookLocally}, nil, "sh", "-c", line)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return exit.ExitCode(), out, exit.Stderr, nil
+		return exit.ExitCode(), out, errs, nil
 	}
 	return 0, out, nil, err
 }

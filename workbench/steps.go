@@ -93,12 +93,16 @@ func nextOf(err error) string {
 	return ""
 }
 
+// setUpQuiet is how long pip and its like may be silent: some packages are
+// compiled on the node.
+const setUpQuiet = 2 * time.Hour
+
 // runner lets the environment step run commands on a node.
 type runner struct{ n *remote.Node }
 
 // Exec runs a line on the node.
 func (r runner) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
-	res, err := r.n.Exec(ctx, remote.Cmd{Line: line})
+	res, err := r.n.Exec(ctx, remote.Cmd{Line: line, Quiet: setUpQuiet})
 	return res.ExitCode, res.Stdout, res.Stderr, err
 }
 
@@ -106,7 +110,7 @@ func (r runner) Exec(ctx context.Context, line string) (int, []byte, []byte, err
 func (r runner) Stream(ctx context.Context, line string, stdout func(string)) (int, []byte, error) {
 	out := &lineWriter{line: stdout}
 	var errs tailBuffer
-	res, err := r.n.Exec(ctx, remote.Cmd{Line: line, Stdout: out, Stderr: &errs})
+	res, err := r.n.Exec(ctx, remote.Cmd{Line: line, Stdout: out, Stderr: &errs, Quiet: setUpQuiet})
 	out.flush()
 	return res.ExitCode, errs.kept, err
 }

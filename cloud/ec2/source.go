@@ -52,7 +52,7 @@ func askAddress(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(r)
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
@@ -42,11 +44,22 @@ func (p *Problem) Advice() string { return p.Next }
 // hosts behind the same jump hosts share the connection to them.
 type caller struct {
 	mu   sync.Mutex
-	hops map[string]func() (*ssh.Client, error)
-	open []*ssh.Client
+	hops map[string]func() (*sshconn.Conn, string, error)
+	open []*sshconn.Conn
+	limits
 }
 
-func newCaller() *caller { return &caller{hops: map[string]func() (*ssh.Client, error){}} }
+// limits are what tests shorten.
+type limits struct {
+	dialLimit, scriptLimit time.Duration
+	bounds                 sshconn.Bounds
+}
+
+var standardLimits = limits{dialLimit, scriptLimit, sshconn.Standard}
+
+func newCaller() *caller {
+	return &caller{limits: standardLimits, hops: map[string]func() (*sshconn.Conn, string, error){}}
+}
 
 // close ends every connection.
 func (c *caller) close() {
@@ -67,7 +80,7 @@ func (c *caller) forget() {
 // contact is an open connection to a host, and what was learnt on the way.
 type contact struct {
 	machine // with the host keys that were accepted, of the jump hosts too
-	client  *ssh.Client
+	client  *sshconn.Conn
 	took    time.Duration
 }
 
@@ -97,9 +110,9 @@ func (c *caller) knock(ctx context.Context, m machine) error {
 
 // way connects to the jump hosts of a machine. The machine is returned with
 // their host keys.
-func (c *caller) way(ctx context.Context, m machine) (machine, *ssh.Client, error) {
+func (c *caller) way(ctx context.Context, m machine) (machine, *sshconn.Conn, error) {
 	jumps := make([]machine, len(m.Jumps))
-	var via *ssh.Client
+	var via *sshconn.Conn
 	for i := range m.Jumps {
 		client, key, err := c.hop(ctx, via, m.Jumps[:i+1])
 		var p *Problem
@@ -120,37 +133,33 @@ func (c *caller) way(ctx context.Context, m machine) (machine, *ssh.Client, erro
 }
 
 // hop connects to the last of a chain of jump hosts, once.
-func (c *caller) hop(ctx context.Context, via *ssh.Client, chain []machine) (*ssh.Client, string, error) {
+func (c *caller) hop(ctx context.Context, via *sshconn.Conn, chain []machine) (*sshconn.Conn, string, error) {
 	id := fmt.Sprintf("%#v", chain)
 	c.mu.Lock()
 	dial := c.hops[id]
 	if dial == nil {
-		dial = sync.OnceValues(func() (*ssh.Client, error) {
-			client, _, err := c.dial(ctx, via, chain[len(chain)-1], false)
-			return client, err
-		})
+		dial = once(func() (*sshconn.Conn, string, error) { return c.dial(ctx, via, chain[len(chain)-1], false) })
 		c.hops[id] = dial
 	}
 	c.mu.Unlock()
-	client, err := dial()
-	if err != nil {
-		return nil, "", err
-	}
-	return client, c.keyOf(client), nil
+	return dial()
 }
 
-// keyOf is the host key that a connection was accepted with.
-func (c *caller) keyOf(client *ssh.Client) string {
-	if conn, ok := client.Conn.(keyedConn); ok {
-		return conn.key
+// once is a function that is called once and whose answer is kept.
+func once(f func() (*sshconn.Conn, string, error)) func() (*sshconn.Conn, string, error) {
+	type answer struct {
+		client *sshconn.Conn
+		key    string
+		err    error
 	}
-	return ""
-}
-
-// keyedConn remembers the host key of a connection.
-type keyedConn struct {
-	ssh.Conn
-	key string
+	kept := sync.OnceValue(func() answer {
+		client, key, err := f()
+		return answer{client, key, err}
+	})
+	return func() (*sshconn.Conn, string, error) {
+		a := kept()
+		return a.client, a.key, a.err
+	}
 }
 
 // errKnocked ends a handshake when the host key has been accepted.
@@ -162,7 +171,7 @@ const tries = 4
 
 // dial connects, checks the host key and, unless it only knocks, logs in. A
 // person may be asked for the passphrase of a key when no other will do.
-func (c *caller) dial(ctx context.Context, via *ssh.Client, m machine, knock bool) (client *ssh.Client, key string, err error) {
+func (c *caller) dial(ctx context.Context, via *sshconn.Conn, m machine, knock bool) (client *sshconn.Conn, key string, err error) {
 	for {
 		client, key, err = c.dialWithin(ctx, via, m, knock)
 		var p *Problem
@@ -173,8 +182,9 @@ func (c *caller) dial(ctx context.Context, via *ssh.Client, m machine, knock boo
 }
 
 // dialWithin is dial within dialLimit, and asks nobody.
-func (c *caller) dialWithin(ctx context.Context, via *ssh.Client, m machine, knock bool) (client *ssh.Client, key string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+func (c *caller) dialWithin(ctx context.Context, via *sshconn.Conn, m machine, knock bool) (client *sshconn.Conn, key string, err error) {
+	ctx, cancel := waits.Within(ctx, waits.Wait{On: m.Alias, What: "to answer by ssh at " + m.addr(), Limit: c.dialLimit,
+		Then: "it shows its host key and takes the login"})
 	defer cancel()
 	k, err := knownOf(m)
 	if err != nil {
@@ -194,7 +204,7 @@ func (c *caller) dialWithin(ctx context.Context, via *ssh.Client, m machine, kno
 		return nil, key, nil
 	}
 	if err != nil {
-		return nil, "", explain(ctx, m, err)
+		return nil, "", explain(ctx, m, err, c.dialLimit)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,20 +212,18 @@ func (c *caller) dialWithin(ctx context.Context, via *ssh.Client, m machine, kno
 	return client, key, nil
 }
 
-func (c *caller) dialOnce(ctx context.Context, via *ssh.Client, m machine, k *known, knock bool) (*ssh.Client, string, error) {
+func (c *caller) dialOnce(ctx context.Context, via *sshconn.Conn, m machine, k *known, knock bool) (*sshconn.Conn, string, error) {
 	login := &sshkeys.Proof{}
 	if !knock {
-		login = sshkeys.Gather(m.Keys, dialLimit)
+		login = sshkeys.Gather(ctx, m.Keys, c.dialLimit)
 		defer login.Close()
 	}
 	conn, err := connect(ctx, via, m.addr())
 	if err != nil {
 		return nil, "", err
 	}
-	// The handshake knows no context: closing the connection ends it.
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	var accepted string
-	inner, chans, reqs, err := ssh.NewClientConn(conn, m.addr(), &ssh.ClientConfig{
+	client, err := sshconn.Handshake(ctx, m.Alias, conn, m.addr(), &ssh.ClientConfig{
 		User: m.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(login.Signers...)}, HostKeyAlgorithms: k.algorithms(),
 		HostKeyCallback: func(_ string, _ net.Addr, shown ssh.PublicKey) error {
 			key, err := k.check(shown)
@@ -230,23 +238,22 @@ func (c *caller) dialOnce(ctx context.Context, via *ssh.Client, m machine, k *kn
 			}
 			return nil
 		},
-	})
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
+	}, c.bounds)
 	if err != nil {
-		_ = conn.Close()
+		if silent := login.Stuck(); silent != "" && ctx.Err() != nil {
+			err = &agentError{silent}
+		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
 			err = &refusedError{login}
 		}
 		return nil, accepted, err
 	}
-	return ssh.NewClient(keyedConn{inner, accepted}, chans, reqs), accepted, nil
+	return client, accepted, nil
 }
 
-func connect(ctx context.Context, via *ssh.Client, addr string) (net.Conn, error) {
+func connect(ctx context.Context, via *sshconn.Conn, addr string) (net.Conn, error) {
 	if via != nil {
-		return via.DialContext(ctx, "tcp", addr)
+		return via.Dial(ctx, "tcp", addr)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 }
@@ -256,14 +263,22 @@ type refusedError struct{ login *sshkeys.Proof }
 
 func (e *refusedError) Error() string { return "none of the keys was accepted" }
 
+// agentError says that the ssh agent owes the answer that a login waits for.
+type agentError struct{ socket string }
+
+func (e *agentError) Error() string {
+	return "the ssh agent at " + e.socket + " does not answer when it is asked for a signature"
+}
+
 // explain turns what went wrong with a machine into a sentence.
-func explain(ctx context.Context, m machine, err error) error {
+func explain(ctx context.Context, m machine, err error, limit time.Duration) error {
 	p := &Problem{Host: m.Alias, machine: m}
 	var unknown *Problem
 	var changed *changedError
 	var refused *refusedError
 	var algorithms *ssh.AlgorithmNegotiationError
 	var channel *ssh.OpenChannelError
+	var silent *agentError
 	switch {
 	case errors.As(err, &unknown):
 		p.key, p.Fingerprint = unknown.key, sshkeys.Text(unknown.key)
@@ -280,8 +295,10 @@ func explain(ctx context.Context, m machine, err error) error {
 		p.Next = "if the machine was made anew: ssh-keygen -R '" + m.keyName() + "', then " + m.login() + " once"
 	case strings.Contains(err.Error(), "is revoked by"):
 		p.Why, p.Next = strings.TrimPrefix(err.Error(), "ssh: handshake failed: "), "give the machine a new host key"
+	case errors.As(err, &silent):
+		p.Why, p.Next = silent.Error(), "SSH_AUTH_SOCK= in front of the command does without it"
 	case ctx.Err() != nil:
-		p.Why, p.Next = fmt.Sprintf("no ssh answer from %s within %v", m.addr(), dialLimit), "is it on, and in this network? "+m.login()
+		p.Why, p.Next = fmt.Sprintf("no ssh answer from %s within %v", m.addr(), limit), "is it on, and in this network? "+m.login()
 	case errors.As(err, &channel):
 		p.Why, p.Next = fmt.Sprintf("the jump host could not reach %s: %s", m.addr(), channel.Message), m.login()
 	default:

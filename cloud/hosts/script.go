@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // scripts are what is run on a host: POSIX sh, one file each. Each says in its
@@ -57,15 +58,18 @@ func (c *contact) run(ctx context.Context, script string, vars map[string]string
 	// The shell executes nothing before it has read all of it: when the
 	// connection is lost half-way, nothing happens.
 	program.WriteString("main() {\n" + string(text) + "\n}\nmain\n")
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := waits.Within(ctx, waits.Wait{On: c.Alias, What: "to answer a question about itself", Limit: limit})
 	defer cancel()
 	out, complaints, err := c.shell(ctx, program.String())
 	answer := parseSaid(out)
+	var late *waits.LateError
 	switch {
 	case answer.whole():
 		return answer, nil
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it did not answer within %v", limit)
+	case errors.As(err, &late):
+		err = fmt.Errorf("it lets us in and does not answer when it is asked %s within %v", late.Wait.What, late.Wait.Limit)
 	case strings.TrimSpace(complaints) != "":
 		err = errors.New(lastLine(complaints))
 	case err == nil:
@@ -79,16 +83,19 @@ const mostSaid = 256 << 10
 
 // shell feeds a program to sh on the host.
 func (c *contact) shell(ctx context.Context, program string) (out, complaints string, err error) {
-	session, err := c.client.NewSession()
+	session, err := c.client.Session(ctx)
 	if err != nil {
 		return "", "", fmt.Errorf("open an ssh session: %w", err)
 	}
-	defer func() { _ = session.Close() }()
+	defer session.Close()
 	over := make(chan struct{})
 	stdout, stderr := capped{full: sync.OnceFunc(func() { close(over) })}, capped{full: func() {}}
-	session.Stdin, session.Stdout, session.Stderr = strings.NewReader(program), &stdout, &stderr
+	session.Streams(strings.NewReader(program), &stdout, &stderr)
+	if err := session.Start(ctx, "sh"); err != nil {
+		return "", "", fmt.Errorf("start sh: %w", err)
+	}
 	done := make(chan error, 1)
-	go func() { done <- session.Run("sh") }()
+	go func() { done <- session.Wait(ctx) }()
 	select {
 	case err = <-done:
 	case <-over: // the end of the answer, which is asked for, can't come any more

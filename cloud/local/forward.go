@@ -27,7 +27,7 @@ func forward(c ssh.NewChannel, may grants) {
 		_ = c.Reject(ssh.Prohibited, "this key may not forward ports")
 		return
 	}
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(to.Host, itoa(int(to.Port))), 10*time.Second)
+	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).Dial("tcp", net.JoinHostPort(to.Host, itoa(int(to.Port))))
 	if err != nil {
 		_ = c.Reject(ssh.ConnectionFailed, err.Error())
 		return

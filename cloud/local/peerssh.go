@@ -3,6 +3,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/dlwb/dlwb/sshconn"
 )
 
 // sshFailed is what ssh(1) exits with when it was not the command that failed.
@@ -142,42 +145,39 @@ func (c peerCall) run() (int, error) {
 		return sshFailed, fmt.Errorf("read the known hosts: %w", err)
 	}
 	addr := net.JoinHostPort(c.host, strconv.Itoa(c.port))
-	conn, err := net.DialTimeout("tcp", addr, c.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return sshFailed, err
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(c.timeout))
-	sc, channels, requests, err := ssh.NewClientConn(conn, addr, &ssh.ClientConfig{
+	client, err := sshconn.Handshake(ctx, c.host, conn, addr, &ssh.ClientConfig{
 		User: c.user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
 		HostKeyCallback: check, HostKeyAlgorithms: knownAlgorithms(check, addr, conn.RemoteAddr()),
-	})
+	}, sshconn.Standard)
 	if err != nil {
 		return sshFailed, err
 	}
-	_ = conn.SetDeadline(time.Time{})
-	client := ssh.NewClient(sc, channels, requests)
 	defer client.Close()
 	return c.remote(client)
 }
 
 // remote runs the command on a connection. Input is copied beside it and not
 // waited for: it may never end.
-func (c peerCall) remote(client *ssh.Client) (int, error) {
-	s, err := client.NewSession()
+func (c peerCall) remote(client *sshconn.Conn) (int, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	s, err := client.Session(ctx)
 	if err != nil {
 		return sshFailed, err
 	}
 	defer s.Close()
-	s.Stdout, s.Stderr = os.Stdout, os.Stderr
+	s.Streams(nil, os.Stdout, os.Stderr)
 	input, err := s.StdinPipe()
 	if err != nil {
 		return sshFailed, err
 	}
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(interrupted)
-	if err := s.Start(c.command); err != nil {
+	if err := s.Start(ctx, c.command); err != nil {
 		return sshFailed, err
 	}
 	if c.noInput {
@@ -188,11 +188,8 @@ func (c peerCall) remote(client *ssh.Client) (int, error) {
 			_ = input.Close()
 		}()
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.Wait() }()
-	select {
-	case err = <-done:
-	case <-interrupted:
+	err = s.Wait(ctx)
+	if ctx.Err() != nil {
 		return sshFailed, errors.New("interrupted")
 	}
 	var exit *ssh.ExitError

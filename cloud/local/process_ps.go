@@ -3,12 +3,15 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // psFields are asked of ps; lstart is five words.
@@ -28,11 +31,19 @@ func lookup(pid int) (process, error) {
 	return all[0], nil
 }
 
+// lookLimit bounds a program that only looks.
+const lookLimit = 10 * time.Second
+
+// output runs a program that only looks, and gives what it says.
+func output(name string, args ...string) ([]byte, error) {
+	out, _, err := waits.Output(context.Background(), waits.Wait{On: name, What: "to look at this machine", Limit: lookLimit},
+		func(c *exec.Cmd) { c.Env = append(os.Environ(), "LC_ALL=C") }, name, args...)
+	return out, err
+}
+
 // ps runs ps(1), which is all that systems without /proc have in common.
 func ps(args ...string) ([]process, error) {
-	cmd := exec.Command("ps", args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	out, err := cmd.Output()
+	out, err := output("ps", args...)
 	if err != nil {
 		return nil, fmt.Errorf("look at the process table with ps: %w", err)
 	}
@@ -85,7 +96,7 @@ func parseCPU(s string) time.Duration {
 // carriers tells which processes carry the cookie of a cluster. The environment
 // follows the command in what ps -E prints.
 func carriers(id string) func(pid int) bool {
-	out, _ := exec.Command("ps", "-axEww", "-o", "pid=,command=").Output()
+	out, _ := output("ps", "-axEww", "-o", "pid=,command=")
 	found := map[int]bool{}
 	for line := range strings.Lines(string(out)) {
 		pid, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -98,7 +109,7 @@ func carriers(id string) func(pid int) bool {
 
 // variable is an environment variable that a process was started with.
 func variable(pid int, name string) string {
-	out, _ := exec.Command("ps", "-Eww", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+	out, _ := output("ps", "-Eww", "-o", "command=", "-p", strconv.Itoa(pid))
 	_, rest, ok := strings.Cut(" "+string(out), " "+name+"=")
 	if !ok {
 		return ""
@@ -134,7 +145,7 @@ func dropInherited(int) {}
 
 // mountsBelow lists the mount points at and in a directory.
 func mountsBelow(dir string) ([]string, error) {
-	out, err := exec.Command("mount").Output()
+	out, err := output("mount")
 	if err != nil {
 		return nil, fmt.Errorf("look for mounts in %s: %w", dir, err)
 	}

@@ -21,6 +21,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // limit bounds a call of git.
@@ -188,7 +190,7 @@ var guards = []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os
 	"-c", "core.untrackedCache=false", "-c", "protocol.allow=never", "-c", "safe.bareRepository=explicit"}
 
 func (r *Repo) run(ctx context.Context, dir string, env []string, in []byte, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := waits.Within(ctx, waits.Wait{On: "git", What: "to tell the state of the code", Limit: limit})
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", append(append([]string{}, guards...), args...)...)
 	cmd.Dir, cmd.WaitDelay, cmd.Env = dir, time.Second, env

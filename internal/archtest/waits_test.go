@@ -1,0 +1,90 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unbounded are names of other packages that wait for somebody else and know no
+// context: who may use them, and what everybody else uses. What is below the
+// packages in the list, and tests and their rigs, may.
+var unbounded = []struct {
+	pkg     string // its import path
+	names   []string
+	allowed []string
+	instead string
+}{
+	{"golang.org/x/crypto/ssh", []string{"Client", "Session", "NewClient", "NewClientConn", "Dial"}, []string{"sshconn", "cloud/local/probe.go"}, "sshconn"},
+	{"net", []string{"Dial", "DialTimeout", "DialTCP", "DialUnix"}, nil, "net.Dialer.DialContext"},
+	{"net/http", []string{"Get", "Post", "PostForm", "Head", "NewRequest", "DefaultClient"}, nil, "http.NewRequestWithContext, and a Client with a Timeout"},
+	{"os/exec", []string{"Command"}, []string{"cli/screen.go", "cloud/local/up.go", "workbench/forward.go", "ui/scenes"}, "exec.CommandContext; the three start what outlives the call"},
+}
+
+func TestWhatWaitsForOthersHasABound(t *testing.T) {
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() && (d.Name() == "testdata" || rel == "internal" || rel == "examples" || strings.HasPrefix(d.Name(), ".") && rel != ".") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			checkBounds(t, rel, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkBounds holds one file against the table.
+func checkBounds(t *testing.T, rel, path string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range unbounded {
+		name := importName(file, rule.pkg)
+		if name == "" || slices.ContainsFunc(rule.allowed, func(a string) bool { return rel == a || strings.HasPrefix(rel, a+"/") }) {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == name && x.Obj == nil && slices.Contains(rule.names, s.Sel.Name) {
+				t.Errorf("%s uses %s.%s, which may wait for ever: use %s", rel, name, s.Sel.Name, rule.instead)
+			}
+			return true
+		})
+	}
+}
+
+// importName is the name by which a file knows a package; empty: it does not.
+func importName(file *ast.File, pkg string) string {
+	for _, spec := range file.Imports {
+		if strings.Trim(spec.Path.Value, "\"") != pkg {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return pkg[strings.LastIndexByte(pkg, '/')+1:]
+	}
+	return ""
+}
