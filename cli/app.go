@@ -46,6 +46,8 @@ type app struct {
 	asking   sync.Mutex
 	answers  *bufio.Reader
 	onScreen atomic.Bool // a screen has the terminal
+	streams  atomic.Bool // what is printed is a stream of events
+	said     lastSaid
 }
 
 func newApp(in io.Reader, out, err io.Writer) *app { return &app{in: in, door: newDoor(out, err)} }
@@ -65,12 +67,12 @@ func Main(args []string) int {
 			return part(args[1:])
 		}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	ctx, stop := a.interruptible()
 	defer stop()
 	// Without a handler a write to a closed pipe would end the process where
 	// it stands; with one it is an error like any other.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	defer a.adopt()()
 	log, err := openLog()
 	if err != nil {
@@ -183,7 +185,11 @@ func (a *app) with(do func(ctx context.Context, w *workbench.Workbench, args []s
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, w.Close()) }()
+		a.said.now()
+		telling, enough := context.WithCancel(context.Background())
+		defer enough()
+		go a.tellWaits(telling)
+		defer func() { err = errors.Join(err, closeWithin(cmd.Context(), w.Close)) }()
 		return do(cmd.Context(), w, args)
 	}
 }

@@ -51,6 +51,17 @@ func (d *door) terminal() *os.File {
 	return nil
 }
 
+// screenOff undoes what a screen may have set in the terminal: mouse, pasting,
+// keyboard, synchronized output, cursor, colours, the other screen.
+const screenOff = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[?2026l\x1b[?25h\x1b[m\x1b[?1049l"
+
+// leaveScreen gives the terminal back from a screen that can't do so itself.
+func (d *door) leaveScreen() {
+	if to := d.terminal(); to != nil {
+		_, _ = io.WriteString(to, screenOff)
+	}
+}
+
 // exact is standard output for bytes that are wanted as they are, by a file or a
 // program. A terminal, which would obey them, gets none.
 func (d *door) exact(what, instead string) (io.Writer, error) {

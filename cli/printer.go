@@ -24,6 +24,7 @@ type printer struct {
 	// entry gives a forward of this process an address that lets a browser in.
 	entry func(cluster string, o workbench.ForwardOpened) workbench.ForwardOpened
 	logs  map[logKey]*logLines
+	said  *lastSaid
 }
 
 // allRanks prints the output of every rank.
@@ -44,11 +45,15 @@ type logLines struct {
 const maxPart = 64 << 10
 
 func (a *app) printer(w *workbench.Workbench) *printer {
-	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.WithEntry, logs: map[logKey]*logLines{}}
+	a.streams.Store(true)
+	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.WithEntry, logs: map[logKey]*logLines{}, said: &a.said}
 }
 
 // print prints events in order.
 func (p *printer) print(events []workbench.Event) error {
+	if len(events) > 0 && p.said != nil {
+		p.said.now()
+	}
 	for _, e := range events {
 		var err error
 		switch b := e.Body.(type) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -24,7 +25,8 @@ func (a *app) sshCommand() *cobra.Command {
 		Long: `Opens a shell on a node, or runs a command there. The words after -- are passed
 as they are; for a pipe use sh -c '…'. Where input or output is no terminal the
 streams are passed through, and without a command sh reads its commands from
-the input. The exit code is that of the shell or the command.
+the input. The exit code is that of the shell or the command. In a shell, Enter
+~ . leaves a node that does not answer, as in ssh(1).
 
 With --config it prints a configuration for your own ssh, and for scp, rsync
 and editors: ssh -F FILE node0. The file is kept up to date while the cluster
@@ -133,10 +135,26 @@ func (a *app) shell(ctx context.Context, n *remote.Node, line string) error {
 	}
 	resize, stop := resizes(out)
 	defer stop()
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	var heard atomic.Bool
 	code, err := n.Shell(ctx, remote.Pty{
-		Line: line, Term: os.Getenv("TERM"), Width: width, Height: height, Resize: resize, Stdin: in, Stdout: out,
+		Line: line, Term: os.Getenv("TERM"), Width: width, Height: height, Resize: resize,
+		Stdin: &escape{from: in, heard: heard.Load, leave: leave, fresh: true}, Stdout: &noting{out, &heard},
 	})
 	return exitOf(code, err)
+}
+
+// noting notes that something was written.
+type noting struct {
+	io.Writer
+	done *atomic.Bool
+}
+
+// Write passes on.
+func (n *noting) Write(p []byte) (int, error) {
+	n.done.Store(true)
+	return n.Writer.Write(p)
 }
 
 // resizes tells when the terminal has another size.

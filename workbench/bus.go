@@ -32,6 +32,7 @@ func (w *Workbench) publish(s scope, b Body) error {
 		return err
 	}
 	w.changed()
+	w.said.note(b)
 	return nil
 }
 

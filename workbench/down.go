@@ -104,6 +104,7 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 	// anything running: it is removed, and the failure to note it told.
 	noteErr := w.publish(s, StepStarted{Step: StepDown, Text: "cluster " + c.Name})
 	_, phaseErr := w.updateCluster(life, func(c *store.Cluster) { c.Phase = string(PhaseStopping) })
+	defer w.tellWaits(ctx, s, StepDown)()
 	w.endRun(ctx, c)
 	if ctx.Err() != nil {
 		return cloud.Receipt{}, w.refrain(s, ctx.Err(), began)

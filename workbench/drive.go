@@ -286,7 +286,9 @@ func (d *drive) step(ctx context.Context, name, text string, do func(context.Con
 	if err := d.w.publish(d.s, StepStarted{Step: name, Text: text}); err != nil {
 		return err
 	}
+	quiet := d.w.tellWaits(ctx, d.s, name)
 	said, skipped, err := do(ctx)
+	quiet()
 	ended := StepEnded{Step: name, OK: err == nil, Skipped: skipped, Duration: since(began), Text: said}
 	if err != nil {
 		ended.Failure = d.faultOf(err)

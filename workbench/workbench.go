@@ -39,6 +39,7 @@ type Workbench struct {
 	cancel context.CancelFunc
 	busy   sync.WaitGroup // everything that runs in the background
 
+	said   lastStep // when a step was last heard of
 	agreed sync.Map // sources of a series that tell the same, see curvesOf
 
 	mu       sync.Mutex

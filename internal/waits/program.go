@@ -17,6 +17,7 @@ const killGrace = time.Second
 // change how it is started; nil: it is started as it is.
 func Output(ctx context.Context, w Wait, set func(*exec.Cmd), name string, args ...string) (out, errs []byte, err error) {
 	ctx, cancel := Within(ctx, w)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = killGrace
 	var stdout, stderr bytes.Buffer
@@ -25,10 +26,7 @@ func Output(ctx context.Context, w Wait, set func(*exec.Cmd), name string, args 
 		set(cmd)
 	}
 	ended := make(chan error, 1)
-	go func() {
-		defer cancel()
-		ended <- cmd.Run()
-	}()
+	go func() { ended <- cmd.Run() }()
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
