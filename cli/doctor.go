@@ -50,11 +50,7 @@ func (a *app) diagnose(ctx context.Context) []cloud.Finding {
 
 func writeFindings(out io.Writer, findings []cloud.Finding) {
 	for _, f := range findings {
-		mark := "✓"
-		if !f.OK {
-			mark = "✗"
-		}
-		sanitize.Fprintf(out, "%s %-12s %s\n", mark, f.What, f.Text)
+		sanitize.Fprintf(out, "%s %-12s %s\n", f.Mark(), f.What, f.Text)
 		if f.Next != "" {
 			sanitize.Fprintf(out, "  %-12s next: %s\n", "", f.Next)
 		}

@@ -110,14 +110,6 @@ const (
 	Gone    State = "gone" // proven
 )
 
-// Finding is one result of a check made before anything is started or paid.
-type Finding struct {
-	OK   bool   `json:"ok"`
-	What string `json:"what"`           // what was looked at
-	Text string `json:"text"`           // what was found
-	Next string `json:"next,omitempty"` // what to do about it, as a command where possible
-}
-
 // Resource is one thing a cluster consists of, with what proves its state.
 type Resource struct {
 	Kind  string        `json:"kind"` // "process", "directory", "instance", …

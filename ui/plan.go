@@ -56,16 +56,12 @@ func (m *Model) findings(all []cloud.Finding, w int) []string {
 	out := []string{"", s.Dim.of("checks")}
 	const left = 20
 	for _, f := range all {
-		mark := s.Good.of("✓ ")
-		if !f.OK {
-			mark = s.Bad.of("✗ ")
-		}
-		lead := mark + fit(word(f.What), left-4) + "  "
+		lead := m.findingMark(f) + " " + fit(word(f.What), left-4) + "  "
 		for _, l := range wrap(word(f.Text), max(w-left, 1)) {
 			out = append(out, cut(lead+l, w))
 			lead = strings.Repeat(" ", left)
 		}
-		if f.OK || f.Next == "" {
+		if f.Result() == cloud.Fine || f.Next == "" {
 			continue
 		}
 		do := s.Warn.of("do: ")
@@ -78,6 +74,17 @@ func (m *Model) findings(all []cloud.Finding, w int) []string {
 		out = append(out, "  nothing had to be checked")
 	}
 	return out
+}
+
+// findingMark is the sign of a finding in the colour of what it means.
+func (m *Model) findingMark(f cloud.Finding) string {
+	switch f.Result() {
+	case cloud.Fine:
+		return m.styles.Good.of(f.Mark())
+	case cloud.Problem:
+		return m.styles.Bad.of(f.Mark())
+	}
+	return m.styles.Warn.of(f.Mark())
 }
 
 func (m *Model) planFacts(p *PlanView, w int) []string {

@@ -55,11 +55,7 @@ func (p *Plan) Text() string {
 	}
 	row("steps", "%s", strings.Join(p.Steps, " → "))
 	for _, f := range p.Findings {
-		mark := "✓"
-		if !f.OK {
-			mark = "✗"
-		}
-		row("check", "%s %s: %s", mark, f.What, f.Text)
+		row("check", "%s %s: %s", f.Mark(), f.What, f.Text)
 		if f.Next != "" {
 			row("", "  next: %s", f.Next)
 		}

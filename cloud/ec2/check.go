@@ -74,7 +74,9 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	}
 	if !all[seeCredentials].OK {
 		for _, see := range []int{seeMachine, seePrice} {
-			all[see].Text = "not checked with AWS: " + all[see].Text
+			if f := all[see]; f.OK {
+				all[see] = cloud.Unchecked(f.What, "not checked with AWS: "+f.Text, f.Next)
+			}
 		}
 	}
 	for _, f := range all {
@@ -99,13 +101,13 @@ func failed(what string, err error, next string) cloud.Finding {
 	var p *awsapi.Problem
 	if !errors.As(err, &p) {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return found(what, "not checked: AWS did not answer in time")
+			return cloud.Unchecked(what, "not checked: AWS did not answer in time", next)
 		}
 		return missing(what, err.Error(), next)
 	}
 	switch p.Kind {
 	case awsapi.Unknown, awsapi.Throttled, awsapi.Unreachable:
-		return cloud.Finding{OK: true, What: what, Text: "not checked: " + p.Cause, Next: p.Next}
+		return cloud.Unchecked(what, "not checked: "+p.Cause, p.Next)
 	}
 	return missing(what, p.Cause, cmp.Or(p.Next, next))
 }

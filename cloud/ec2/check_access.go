@@ -88,7 +88,7 @@ func (c *preflight) judge(all []probe, problems []*awsapi.Problem) cloud.Finding
 	case refused != nil:
 		return missing("launch", refused.Cause, refused.Next)
 	case unsure != nil:
-		return cloud.Finding{OK: true, What: what, Text: "not checked: " + unsure.Cause, Next: unsure.Next}
+		return cloud.Unchecked(what, "not checked: "+unsure.Cause, unsure.Next)
 	}
 	return found(what, "AWS would allow "+strings.Join(allowed, ", "))
 }

@@ -20,9 +20,11 @@ func (c *preflight) quotas() (wanted, fallback cloud.Finding) {
 	wanted = quotaFinding("spot quota", o, o.SpotQuota, missing, true)
 	if c.spec.OnDemandFallback {
 		fallback = quotaFinding("on-demand quota", o, o.Quota, missing, false)
-		// one of the two ways is enough
-		if wanted.OK != fallback.OK {
-			wanted.OK, fallback.OK = true, true
+		// One of the two ways is enough: the other stands in nobody's way.
+		if wanted.OK && !fallback.OK {
+			fallback = cloud.Warning(fallback.What, fallback.Text, fallback.Next)
+		} else if fallback.OK && !wanted.OK {
+			wanted = cloud.Warning(wanted.What, wanted.Text, wanted.Next)
 		}
 	}
 	return wanted, fallback
@@ -49,7 +51,7 @@ func quotaFinding(what string, o cloud.Offer, q cloud.Quota, count int, spot boo
 		if q.Why != "" {
 			text += ": " + q.Why
 		}
-		return cloud.Finding{OK: true, What: what, Text: fmt.Sprintf("%s; %d vCPUs are needed", text, need)}
+		return cloud.Unchecked(what, fmt.Sprintf("%s; %d vCPUs are needed", text, need), "")
 	case q.Limit == 0:
 		return missing(what, fmt.Sprintf("this account may run no %s in %s: the quota %s is 0 vCPUs, as in every new account; %d are needed",
 			o.Instance, o.Region, name, need), raise)
@@ -126,7 +128,7 @@ func (c *preflight) priceFinding(l launch, perHour float64) cloud.Finding {
 		if c.spec.Budget > 0 {
 			return missing(what, text+", so limits.budget can't be kept", next+"; or leave out limits.budget: limits.lifetime still ends it")
 		}
-		return cloud.Finding{OK: true, What: what, Text: text + "; limits.lifetime ends it all the same", Next: next}
+		return cloud.Unchecked(what, text+"; limits.lifetime ends it all the same", next)
 	}
 	return found(what, fmt.Sprintf("%s for each machine (%s); with disks and addresses %s in all",
 		units.PerHour(l.Machine.PerHour), priceSource(l.Machine), units.PerHour(perHour)))
@@ -149,7 +151,7 @@ func (c *preflight) limits(l launch, mostPerHour float64) cloud.Finding {
 	case b.Limit == "" && c.spec.Budget == 0:
 		return missing(what, "nothing limits what this costs", "set limits.lifetime or limits.budget in the profile")
 	case mostPerHour == 0:
-		return found(what, "the machines shut themselves down after "+units.Duration(c.spec.Lifetime)+"; what that costs is not known")
+		return cloud.Unchecked(what, "the machines shut themselves down after "+units.Duration(c.spec.Lifetime)+"; what that costs is not known", "")
 	}
 	text := fmt.Sprintf("it can cost %s at most: limits.%s shuts the machines down, after %s at the highest price (%s)",
 		units.USD(b.Cost), b.Limit, units.Duration(b.After), units.PerHour(mostPerHour))

@@ -56,6 +56,9 @@ func says(t *testing.T, f cloud.Finding, ok bool, words ...string) {
 	if f.OK != ok {
 		t.Errorf("%s: ok is %v: %s", f.What, f.OK, f.Text)
 	}
+	if bad := strings.Contains(f.Text, "not checked") || strings.Contains(f.Text, "is 0 vCPUs") && f.What != "machine"; bad && f.Mark() == "✓" {
+		t.Errorf("%s has the mark of what is fine: %s", f.What, f.Text)
+	}
 	if !f.OK && f.Next == "" {
 		t.Errorf("%s says nothing of what to do: %s", f.What, f.Text)
 	}

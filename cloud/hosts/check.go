@@ -66,7 +66,7 @@ func fine(what, text string) cloud.Finding { return cloud.Finding{OK: true, What
 
 // warning stands in nobody's way.
 func warning(what, text, next string) cloud.Finding {
-	return cloud.Finding{OK: true, What: what, Text: "warning: " + text, Next: next}
+	return cloud.Warning(what, "warning: "+text, next)
 }
 
 func wrong(what, text, next string) cloud.Finding {

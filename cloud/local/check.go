@@ -137,7 +137,7 @@ func checkGPU(spec cloud.Spec) cloud.Finding {
 	if path, err := exec.LookPath("nvidia-smi"); err == nil {
 		return found(what, "those of this machine, by "+path)
 	}
-	return found(what, "no GPU: there is no nvidia-smi on this machine; training uses the CPU")
+	return cloud.Warning(what, "no GPU: there is no nvidia-smi on this machine; training uses the CPU", "")
 }
 
 func nodesHere(n int) string {
