@@ -174,8 +174,8 @@ func fileURL(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// page sends its form by itself; without scripts there is a button.
-var page = template.Must(template.New("page").Parse(`<!doctype html>
+// pageText sends its form by itself; without scripts there is a button.
+const pageText = `<!doctype html>
 <meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>dlwb</title>
 <form method="post" action="{{.Enter}}">
 <input type="hidden" name="{{.Key}}" value="{{.Ticket}}">
@@ -183,4 +183,6 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 <button>Go on to the tunnel</button>
 </form>
 <script>document.forms[0].submit()</script>
-`))
+`
+
+var page = template.Must(template.New("page").Parse(pageText))

@@ -82,7 +82,7 @@ func needed(t *testing.T, names ...string) {
 }
 
 // journey is a terminal of 120×36 with a shell in a project.
-func journey(t *testing.T) *terminal {
+func journey(t *testing.T, more ...string) *terminal {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "dlwb-j") // short: sockets have at most 100 characters
 	if err != nil {
@@ -99,7 +99,7 @@ func journey(t *testing.T) *terminal {
 		}
 	}
 	e := &terminal{t, filepath.Join(dir, "tmux")}
-	env := dlwbEnv(dir)
+	env := append(dlwbEnv(dir), more...)
 	e.must(append(append([]string{"new-session", "-d", "-s", "j", "-x", "120", "-y", "36", "-c", project, "env"}, env...),
 		"PS1=ready> ", "COLORTERM=truecolor", "sh")...)
 	t.Cleanup(func() {
