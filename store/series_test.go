@@ -102,9 +102,9 @@ func TestOlderStoresAreBroughtUpToDate(t *testing.T) {
 		for _, line := range []string{
 			`INSERT INTO clusters VALUES (7,'a','local','ready','p','/p','name: p',NULL,1,NULL,0,NULL)`,
 			`INSERT INTO ledger (life, kind, token, intent_at, state) VALUES (7,'instance','t',1,'open')`,
-			`INSERT INTO runs VALUES ('r',7,'p','plain','train.py',2,5,NULL,NULL,'','','/d',NULL)`,
-			`INSERT INTO series VALUES (3,'r','loss'), (4,'r','acc')`,
-			`INSERT INTO points VALUES (3,0,1,0.5,9,2.5), (3,1,2,1.0,10,NULL), (4,0,NULL,NULL,11,0.75)`,
+			`INSERT INTO runs (id,life,profile,engine,command,world_size,started_at,ended_at,exit_code,verdict,cause,dir,data) VALUES ('r',7,'p','plain','train.py',2,5,NULL,NULL,'','','/d',NULL)`,
+			`INSERT INTO series (id,run,name) VALUES (3,'r','loss'), (4,'r','acc')`,
+			`INSERT INTO points (series,ordinal,step,epoch,time,value) VALUES (3,0,1,0.5,9,2.5), (3,1,2,1.0,10,NULL), (4,0,NULL,NULL,11,0.75)`,
 			`INSERT INTO events (time, life, run, name, body) VALUES (1,7,'r','notice','{}')`,
 		} {
 			if _, err := db.Exec(line); err != nil {

@@ -25,9 +25,12 @@ var ledgerDetail string
 //go:embed schema3.sql
 var recipesAndSources string
 
+//go:embed schema4.sql
+var noTickets string
+
 // migrations lead from one version of the schema to the next: migrations[0]
 // makes version 1 out of an empty file.
-var migrations = []string{schema, ledgerDetail, recipesAndSources}
+var migrations = []string{schema, ledgerDetail, recipesAndSources, noTickets}
 
 // busyTimeout is how long a write waits for another process.
 const busyTimeout = 5 * time.Second
@@ -56,7 +59,8 @@ func Open(path string) (*Store, error) {
 		return nil, &Error{What: "open", Path: path, Err: err, Next: "make the file and its directory writable for you"}
 	}
 	s := &Store{path: path}
-	if s.w, err = connect(path, 1, "_txlock=immediate"); err != nil {
+	// What is taken out is overwritten, where that costs no further writing.
+	if s.w, err = connect(path, 1, "_txlock=immediate&_pragma=secure_delete(FAST)"); err != nil {
 		return nil, s.fail("open", err)
 	}
 	if err := s.prepare(); err != nil {
@@ -123,7 +127,15 @@ func (s *Store) prepare() error {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return s.tx(func(tx *sql.Tx) error { return migrate(tx, migrations) })
+	var before int
+	if err := s.w.QueryRow("PRAGMA user_version").Scan(&before); err != nil {
+		return err
+	}
+	err := s.tx(func(tx *sql.Tx) error { return migrate(tx, migrations) })
+	if err == nil && before < len(migrations) { // what a migration took out is still in the log
+		_, err = s.w.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	}
+	return err
 }
 
 // migrate runs inside one transaction that has the write lock, so of two
