@@ -30,6 +30,7 @@ import (
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/sshkeys"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 // app is what every command needs: where to read and write, and how.
@@ -42,6 +43,7 @@ type app struct {
 	glyphs   string
 	readOnly bool
 	allowed  settings.Settings // by flags
+	trust    string            // the hash that --trust names
 
 	asking   sync.Mutex
 	answers  *bufio.Reader
@@ -116,12 +118,19 @@ func (a *app) report(err error) {
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || unread(err) {
 		return
 	}
+	var untrusted *trust.Untrusted
+	if errors.As(err, &untrusted) && !a.json {
+		a.reportUntrusted(untrusted)
+		return
+	}
 	var fault *workbench.Fault
-	if !errors.As(err, &fault) {
+	if untrusted != nil {
+		fault = &workbench.Fault{What: "trust the profile", Node: -1, Why: untrusted.Error(), Next: untrusted.Next()}
+	} else if !errors.As(err, &fault) {
 		fault = &workbench.Fault{What: "dlwb", Node: -1, Why: err.Error()}
 	}
 	if a.json {
-		_ = a.encode(errorEvent{Event: "error", Time: timeNow(), ExitCode: exitCode(err), Text: err.Error(), Failure: fault})
+		_ = a.encode(errorEvent{Event: "error", Time: timeNow(), ExitCode: exitCode(err), Text: err.Error(), Failure: fault, Untrusted: trust.Of(err)})
 		return
 	}
 	var profile profiles.Errors
@@ -142,6 +151,8 @@ type errorEvent struct {
 	ExitCode int              `json:"exit_code"`
 	Text     string           `json:"text"`
 	Failure  *workbench.Fault `json:"failure"`
+	// Untrusted is what a profile would do that nobody has trusted.
+	Untrusted *trust.Subject `json:"untrusted,omitempty"`
 }
 
 // writeFault prints the part of a fault that its one line does not hold.

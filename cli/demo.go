@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -26,6 +27,13 @@ On a terminal it opens the screen; elsewhere it prints the same events.`,
 		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, _ []string) error {
 			path, err := writeDemo(filepath.Join(w.Dir(), "demo"))
 			if err != nil {
+				return err
+			}
+			text, err := fs.ReadFile(examples.Charlm(), profileName)
+			if err != nil {
+				return fmt.Errorf("write the demo: %w", err)
+			}
+			if err := w.Gate().TrustWritten(ctx, path, text); err != nil {
 				return err
 			}
 			plan, err := w.Plan(ctx, path)

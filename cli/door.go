@@ -62,6 +62,12 @@ func (d *door) leaveScreen() {
 	}
 }
 
+// questions reports whether what is written to err is seen by somebody.
+func (d *door) questions() bool {
+	f, ok := d.stderr.(*os.File)
+	return ok && term.IsTerminal(f.Fd())
+}
+
 // exact is standard output for bytes that are wanted as they are, by a file or a
 // program. A terminal, which would obey them, gets none.
 func (d *door) exact(what, instead string) (io.Writer, error) {

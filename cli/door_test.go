@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/hostile"
+	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
 // takeover is what an attacker would have a terminal do: a title, the clipboard,
@@ -55,7 +56,8 @@ func liar(t *testing.T) string {
 	return fmt.Sprintf("case $1,$3 in -c,want | -c,path)\nprintf 'dlwb\\tpython\\t%%s\\t%%s\\t' \"$3\" \"$4\"\ncat <<'END'\n%s\nEND\nexit 0 ;;\nesac\nexec %s \"$@\"\n", about, real)
 }
 
-// project writes a profile of a local cluster into the present directory.
+// project writes a profile of a local cluster into the present directory, and
+// trusts it.
 func project(t *testing.T, profile string) {
 	t.Helper()
 	for name, text := range map[string]string{"train.py": "", "dlwb.yaml": profile} {
@@ -63,6 +65,7 @@ func project(t *testing.T, profile string) {
 			t.Fatal(err)
 		}
 	}
+	trusttest.Trust(os.Getenv("DLWB_HOME"), ".")
 }
 
 func TestAPlanShowsAFileNameAsText(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 // The exit codes of dlwb itself. They are stable. A command that ends with a
@@ -19,6 +20,7 @@ const (
 	ExitUsage      = 2
 	ExitUnresolved = 3
 	ExitBusy       = 4
+	ExitUntrusted  = 5
 	ExitInterrupt  = 130
 )
 
@@ -32,6 +34,7 @@ var ExitCodes = []struct {
 	{ExitUsage, "the command line or the profile has errors; nothing was done"},
 	{ExitUnresolved, "teardown could not prove that everything is gone (UNRESOLVED)"},
 	{ExitBusy, "another dlwb is changing the cluster just now"},
+	{ExitUntrusted, "the profile is not trusted: nothing was run, asked or connected to"},
 	{ExitInterrupt, "interrupted (also: nobody reads the output any more), or the run was stopped"},
 }
 
@@ -60,6 +63,8 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return ExitOK
+	case trust.Of(err) != nil:
+		return ExitUntrusted
 	case errors.As(err, &unresolved):
 		return ExitUnresolved
 	case errors.As(err, &run):

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
 // asDlwb makes the test binary behave as dlwb itself: as the program that the
@@ -43,6 +45,8 @@ type bed struct {
 	home string
 	dir  string // of the project
 	env  []string
+	// stranger leaves the profiles of the project untrusted; see command.
+	stranger bool
 }
 
 // newBed makes one; its test runs beside others.
@@ -95,7 +99,15 @@ func (b *bed) profile(script, more string) string {
 	return b.write("dlwb.yaml", "name: bed\nprovider: local\nmachines: {count: 2}\nrun:\n  engine: plain\n  command: train.py\n"+more)
 }
 
+// command is dlwb in the project. Every profile in it is trusted as it is now,
+// as if the user had typed yes: a profile that is written or changed after this
+// needs another command, or trusttest.Trust. A bed whose stranger is set, or a
+// profile outside b.dir, has to be trusted by the test itself (dlwb trust
+// --hash, --trust=HASH), as everywhere.
 func (b *bed) command(args ...string) *exec.Cmd {
+	if !b.stranger {
+		trusttest.TrustEnv(b.env, b.dir)
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		b.t.Fatal(err)

@@ -19,11 +19,7 @@ func (a *app) planCommand() *cobra.Command {
 		Use: "plan [PROFILE]", Short: "what a profile would do, down to the command of every rank; changes nothing",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
-			path, err := profilePath(args)
-			if err != nil {
-				return err
-			}
-			plan, err := w.Plan(ctx, path)
+			plan, err := a.planOf(ctx, w, args)
 			if err != nil {
 				return err
 			}
@@ -37,6 +33,7 @@ func (a *app) planCommand() *cobra.Command {
 		}),
 	}
 	a.allowFlags(c)
+	a.trustFlag(c)
 	return c
 }
 
@@ -49,17 +46,17 @@ func (a *app) initCommand() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().BoolVar(&force, "force", false, "replace a profile that is there")
-	c.RunE = func(_ *cobra.Command, args []string) error {
+	c.RunE = func(cmd *cobra.Command, args []string) error {
 		dir := "."
 		if len(args) > 0 {
 			dir = args[0]
 		}
-		return a.init(dir, force)
+		return a.init(cmd.Context(), dir, force)
 	}
 	return c
 }
 
-func (a *app) init(dir string, force bool) error {
+func (a *app) init(ctx context.Context, dir string, force bool) error {
 	path := filepath.Join(dir, profileName)
 	if _, err := os.Stat(path); err == nil && !force {
 		return usageError{fmt.Errorf("%s is there already; --force replaces it", path)}
@@ -73,11 +70,19 @@ func (a *app) init(dir string, force bool) error {
 	if err != nil {
 		return fmt.Errorf("write the profile: %w", err)
 	}
-	if _, err = f.Write(profiles.Write(p)); err == nil {
+	text := profiles.Write(p)
+	if _, err = f.Write(text); err == nil {
 		err = f.Close()
 	}
 	if err != nil {
 		return fmt.Errorf("write the profile: %w", err)
+	}
+	gate, err := openGate()
+	if err != nil {
+		return err
+	}
+	if err := gate.TrustWritten(ctx, path, text); err != nil {
+		return err
 	}
 	return a.answer(initAnswer{path, p.Name, notes}, func(out io.Writer) {
 		sanitize.Fprintf(out, "wrote %s\n", path)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 //go:generate sh -c "go run .. help commands > ../docs/commands.md"
@@ -67,6 +68,7 @@ var outputs = map[string]struct {
 	"demo":       {stream: "everything that happens, from `plan` to `receipt`; of the output, that of rank 0"},
 	"init":       {answer: initAnswer{}},
 	"plan":       {answer: workbench.Plan{}},
+	"trust":      {answer: trust.Subject{}},
 	"up":         {stream: "the steps `cluster` and `environment`"},
 	"run":        {stream: "everything that happens, from `plan` on; of the output, that of rank 0"},
 	"logs":       {stream: "only `log_line`"},

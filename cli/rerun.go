@@ -29,12 +29,13 @@ committed on top. Your working tree stays as it is.`,
 	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
+	a.trustFlag(c)
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) (err error) {
 		run, err := w.FindRun(args[0])
 		if err != nil {
 			return err
 		}
-		again, err := w.PlanRerun(ctx, run.ID, checkout)
+		again, err := trusted(ctx, a, w, func() (*workbench.Rerun, error) { return w.PlanRerun(ctx, run.ID, checkout) })
 		if err != nil {
 			return err
 		}

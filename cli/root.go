@@ -42,7 +42,7 @@ func (a *app) root() *cobra.Command {
 		a.lsCommand(), a.runsCommand(), a.attachCommand(), a.sshCommand(), a.execCommand(), a.syncCommand(),
 		a.forwardCommand(), a.pullCommand(), a.stopCommand(), a.downCommand(), a.doctorCommand(), a.eventsCommand(),
 		a.offersCommand(), a.startCommand(), a.extendCommand(), a.gcCommand(), a.metricsCommand(),
-		a.compareCommand(), a.exportCommand(), a.noteCommand(), a.starCommand(), a.rerunCommand(), a.runbookCommand(),
+		a.compareCommand(), a.exportCommand(), a.trustCommand(), a.noteCommand(), a.starCommand(), a.rerunCommand(), a.runbookCommand(),
 	)
 	for _, c := range root.Commands() {
 		c.Args, c.DisableFlagsInUseLine, c.SuggestFor = usageArgs(c.Args), true, suggestFor[c.Name()]

@@ -28,12 +28,9 @@ that did not come up whole are removed again.`,
 	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
+	a.trustFlag(c)
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
-		path, err := profilePath(args)
-		if err != nil {
-			return err
-		}
-		plan, err := w.Plan(ctx, path)
+		plan, err := a.planOf(ctx, w, args)
 		if err != nil {
 			return err
 		}
@@ -53,6 +50,7 @@ func (a *app) upCommand() *cobra.Command {
 	}
 	a.allowFlags(c)
 	setupFlags(c, &goal)
+	a.trustFlag(c)
 	c.RunE = a.withPlan(&goal)
 	return c
 }
@@ -71,11 +69,7 @@ func setupFlags(c *cobra.Command, goal *workbench.Goal) {
 // withPlan is a command that goes with a profile as far as a goal says.
 func (a *app) withPlan(goal *workbench.Goal) func(*cobra.Command, []string) error {
 	return a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
-		path, err := profilePath(args)
-		if err != nil {
-			return err
-		}
-		plan, err := w.Plan(ctx, path)
+		plan, err := a.planOf(ctx, w, args)
 		if err != nil {
 			return err
 		}

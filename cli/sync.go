@@ -32,15 +32,12 @@ Ctrl-C is the ordinary end of --watch: exit code 0.`,
 	a.allowFlags(c)
 	c.Flags().BoolVar(&watch, "watch", false, "sync again soon after each change, until Ctrl-C")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be done on each node, and change nothing")
+	a.trustFlag(c)
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 		if watch && dry {
 			return usageError{fmt.Errorf("--watch and --dry-run don't go together")}
 		}
-		path, err := profilePath(args)
-		if err != nil {
-			return err
-		}
-		plan, err := w.Plan(ctx, path)
+		plan, err := a.planOf(ctx, w, args)
 		if err != nil {
 			return err
 		}

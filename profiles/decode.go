@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // mark is the place of a key and of its value.
@@ -30,7 +33,21 @@ type decoder struct {
 }
 
 // Load reads the profile at path. Faults of the file are Errors.
-func Load(path string) (*Profile, error) {
+func Load(path string) (*Profile, error) { return loadWith(path, os.LookupEnv) }
+
+// LoadToShow is Load for a profile that is only looked at: its references to
+// variables of the shell are not followed, and each stands for itself.
+func LoadToShow(path string) (*Profile, error) { return loadWith(path, anyVariable) }
+
+// ParseToShow is Parse for a profile that is only looked at, as in LoadToShow.
+func ParseToShow(path string, text []byte) (*Profile, error) { return parse(path, text, anyVariable) }
+
+// Resolve is the same profile with its references followed.
+func (p *Profile) Resolve() (*Profile, error) { return Parse(p.Path, []byte(p.Source)) }
+
+func anyVariable(name string) (string, bool) { return "${env:" + name + "}", true }
+
+func loadWith(path string, lookup func(string) (string, bool)) (*Profile, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("read profile %s: %w", path, err)
@@ -42,11 +59,16 @@ func Load(path string) (*Profile, error) {
 	if st.IsDir() {
 		return nil, fmt.Errorf("read profile %s: it is a directory; name a file in it, such as %s", path, filepath.Join(path, FileName))
 	}
-	src, err := readBounded(path, MaxSize+1)
+	f, err := plainfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read profile: %w", err)
 	}
-	p, err := Parse(path, src)
+	defer func() { _ = f.Close() }()
+	src, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	p, err := parse(path, src, lookup)
 	if p != nil {
 		p.Path = abs
 	}

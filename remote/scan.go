@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -12,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 const (
@@ -98,10 +99,7 @@ func Scan(ctx context.Context, dir string, r Rules) (*Tree, error) {
 	}
 	defer func() { _ = root.Close() }()
 	s := &scanner{ctx: ctx, root: root, emptied: map[string]bool{}, tree: &Tree{Dir: full, HashCache: hashCacheFor(full), part: batchBytes, relay: relayFrom, large: largeFrom}}
-	scope := outerScope(full)
-	s.exclude = listOf(r.Exclude)
-	s.tree.rules = newSecretRules(full, r)
-	if err := s.walk("", scope); err != nil {
+	if err := s.all(r); err != nil {
 		return nil, fmt.Errorf("scan project %s: %w", dir, err)
 	}
 	// Byte order, so that the list does not depend on the laptop's system.
@@ -109,6 +107,17 @@ func Scan(ctx context.Context, dir string, r Rules) (*Tree, error) {
 	s.dropEmptied()
 	s.warn()
 	return s.tree, nil
+}
+
+// all finds everything, from the rules that lie above the project on.
+func (s *scanner) all(r Rules) error {
+	scope, err := s.outerScope(s.tree.Dir)
+	if err != nil {
+		return err
+	}
+	s.exclude = listOf(r.Exclude)
+	s.tree.rules = newSecretRules(s.tree.Dir, r)
+	return s.walk("", scope)
 }
 
 // scanner is one Scan under way.
@@ -122,16 +131,18 @@ type scanner struct {
 	big              []*treeEntry // files that are large by themselves
 	peeked           int          // files whose content was looked at
 	emptied          map[string]bool
+	ignoreFiles      []IgnoreFile // that were read
+	namesOnly        bool         // no file is read but those with ignore rules
 }
 
 // outerScope reads the ignore files of the directories above a project, up to
 // the top of its git repository. Outside of a repository there are none.
-func outerScope(dir string) *ignoreScope {
+func (s *scanner) outerScope(dir string) (scope *ignoreScope, err error) {
 	top := dir
 	for !exists(filepath.Join(top, ".git")) {
 		up := filepath.Dir(top)
 		if up == top {
-			return nil
+			return nil, nil
 		}
 		top = up
 	}
@@ -142,36 +153,40 @@ func outerScope(dir string) *ignoreScope {
 	}
 	// In git, too, a clone's own excludes give way to every .gitignore.
 	files = append(files, filepath.Join(top, ".git", "info", "exclude"))
-	var scope *ignoreScope
 	for _, file := range slices.Backward(files) {
 		from := filepath.Dir(file)
 		if filepath.Base(file) == "exclude" {
 			from = top
 		}
-		scope = outerFile(scope, file, from, dir)
+		if scope, err = s.outerFile(scope, file, from, dir); err != nil {
+			return nil, err
+		}
 	}
-	return scope
+	return scope, nil
 }
 
 // outerFile adds an ignore file whose rules hold from a directory above dir.
-func outerFile(above *ignoreScope, file, from, dir string) *ignoreScope {
-	info, err := os.Lstat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > ignoreFileMost {
-		return above // a pipe would never end
+func (s *scanner) outerFile(above *ignoreScope, file, from, dir string) (*ignoreScope, error) {
+	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
+		return above, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := plainfile.Read(file, ignoreFileMost)
+	if errors.Is(err, plainfile.ErrTooLarge) {
+		return nil, err
+	}
 	if err != nil {
-		return above
+		return above, nil
 	}
 	lead, err := filepath.Rel(from, dir)
 	if err != nil {
-		return above
+		return above, nil
 	}
+	s.ignoreFiles = append(s.ignoreFiles, IgnoreFile{file, text})
 	list := &ignoreList{rules: parseIgnore(string(text))}
 	if lead != "." {
 		list.lead = filepath.ToSlash(lead) + "/"
 	}
-	return &ignoreScope{above: above, git: list}
+	return &ignoreScope{above: above, git: list}, nil
 }
 
 func exists(path string) bool {
@@ -180,30 +195,34 @@ func exists(path string) bool {
 }
 
 // scopeOf adds the ignore files of a directory of the project to those above.
-func (s *scanner) scopeOf(dir string, above *ignoreScope) *ignoreScope {
-	git, dlwb := s.ignoreFile(dir, gitIgnoreFile), s.ignoreFile(dir, dlwbIgnoreFile)
-	if git == nil && dlwb == nil {
-		return above
+func (s *scanner) scopeOf(dir string, above *ignoreScope) (*ignoreScope, error) {
+	git, err := s.ignoreFile(dir, gitIgnoreFile)
+	if err != nil {
+		return nil, err
 	}
-	return &ignoreScope{above: above, git: git, dlwb: dlwb}
+	dlwb, err := s.ignoreFile(dir, dlwbIgnoreFile)
+	if err != nil || git == nil && dlwb == nil {
+		return above, err
+	}
+	return &ignoreScope{above: above, git: git, dlwb: dlwb}, nil
 }
 
-// ignoreFile reads an ignore file. A link is not followed, as in git.
-func (s *scanner) ignoreFile(dir, name string) *ignoreList {
+// ignoreFile reads an ignore file. A link is not followed, as in git. Half of a
+// file that is too large would be other rules than its owner wrote.
+func (s *scanner) ignoreFile(dir, name string) (*ignoreList, error) {
 	p := path.Join(dir, name)
 	if info, err := s.root.Lstat(p); err != nil || !info.Mode().IsRegular() {
-		return nil
+		return nil, nil
 	}
-	f, err := s.root.Open(p)
+	text, err := plainfile.ReadIn(s.root, p, ignoreFileMost)
+	if errors.Is(err, plainfile.ErrTooLarge) {
+		return nil, err
+	}
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, ignoreFileMost))
-	if err != nil {
-		return nil
-	}
-	return &ignoreList{base: dir, rules: parseIgnore(string(text))}
+	s.ignoreFiles = append(s.ignoreFiles, IgnoreFile{filepath.Join(s.tree.Dir, filepath.FromSlash(p)), text})
+	return &ignoreList{base: dir, rules: parseIgnore(string(text))}, nil
 }
 
 // walk adds what is in a directory; "" is the project's own.
@@ -218,7 +237,10 @@ func (s *scanner) walk(dir string, above *ignoreScope) error {
 	if err != nil {
 		return fmt.Errorf("%w; leave it out by a line in %s, or make it readable", err, dlwbIgnoreFile)
 	}
-	scope := s.scopeOf(dir, above)
+	scope, err := s.scopeOf(dir, above)
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
 		if neverSent(name) {
 			continue

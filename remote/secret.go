@@ -106,6 +106,7 @@ func (s *scanner) holds(e *treeEntry, info fs.FileInfo, asked bool) bool {
 	}
 	why := s.tree.rules.byName(e.path)
 	switch {
+	case s.namesOnly:
 	case why != "" && regular && secretfile.MayBePublic(e.path) && secretfile.IsPublic(s.head(e.path, certificatesMost)):
 		why = ""
 	case why == "" && regular && info.Size() <= peekSize && s.peeked < peekMost:

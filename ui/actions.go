@@ -133,7 +133,7 @@ func (m *Model) cannotRun() string {
 		return "pick a profile first"
 	case m.runPath() == "":
 		return "its profile is not known here"
-	case m.here() == atPlan && m.plan.plan == nil:
+	case m.here() == atPlan && m.plan.plan == nil && m.plan.untrusted == nil:
 		return "there is no plan yet"
 	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == workbench.PhaseRunning:
 		return "a run is going on"
@@ -148,9 +148,13 @@ func (m *Model) cannotRun() string {
 }
 
 // run shows the plan first. On the plan it starts it, and after a failure it
-// tries again at once: that plan was seen already.
+// tries again at once: that plan was seen already. A profile that is not trusted
+// has no plan; there it asks.
 func (m *Model) run() tea.Cmd {
 	path := m.runPath()
+	if m.here() == atPlan && m.plan.untrusted != nil {
+		return m.askTrust(path, m.plan.untrusted)
+	}
 	retry := m.here() == atSteps && m.ses.failed() != nil
 	if m.here() == atPlan || retry {
 		m.path = m.path[:1]

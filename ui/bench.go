@@ -18,6 +18,8 @@ type Bench interface {
 	Home(ctx context.Context) (workbench.Home, error)
 	// Plan reads a profile and says what it would do. It changes nothing.
 	Plan(ctx context.Context, path string) (*PlanView, error)
+	// Trust trusts a profile, if it is still the one that has the key.
+	Trust(ctx context.Context, path, key string) error
 	// Start begins everything from machines to results and returns at once.
 	Start(ctx context.Context, path string) (cluster string, err error)
 	// Attach begins watching a cluster that is there.

@@ -54,6 +54,11 @@ type (
 		plan *PlanView
 		err  error
 	}
+	// trusted says that the user's trust in a profile was kept, or why not.
+	trusted struct {
+		path string
+		err  error
+	}
 	// started names the cluster that a profile became.
 	started struct {
 		path, cluster string

@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 // Model is the one real model of the screen. Everything below it is a plain
@@ -161,6 +162,8 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 		m.takeReady(msg)
 	case planned:
 		m.plan.set(msg)
+	case trusted:
+		return m.takeTrust(msg)
 	case drafted:
 		m.takeDraft(msg)
 	case offered:
@@ -217,6 +220,10 @@ func (m *Model) begun(msg started) tea.Cmd {
 	s := m.ses
 	if s == nil || s.profilePath != msg.path || s.cluster != "" {
 		return nil
+	}
+	if u := trust.Of(msg.err); u != nil { // it has changed since its plan was shown
+		m.path = m.path[:1]
+		return tea.Batch(m.showPlan(msg.path), m.askTrust(msg.path, u))
 	}
 	if msg.err != nil {
 		f := faultOf("start "+msg.path, msg.err)

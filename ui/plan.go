@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 // planView is what a profile would do.
@@ -16,14 +17,20 @@ type planView struct {
 	asked time.Time
 	plan  *PlanView
 	fault []string // why there is none
+	// untrusted is what the profile would do when nobody has trusted it; then
+	// there is no plan.
+	untrusted *trust.Subject
 }
 
 func (p *planView) set(msg planned) {
 	if msg.path != p.path {
 		return
 	}
-	p.plan, p.fault = msg.plan, nil
-	if msg.err != nil {
+	p.plan, p.fault, p.untrusted = msg.plan, nil, trust.Of(msg.err)
+	switch {
+	case p.untrusted != nil:
+		p.plan = nil
+	case msg.err != nil:
 		p.plan, p.fault = nil, cleanLines(strings.Split(strings.TrimSpace(msg.err.Error()), "\n"))
 	}
 }
@@ -31,6 +38,8 @@ func (p *planView) set(msg planned) {
 func (m *Model) drawPlan(w int) []string {
 	s, p := m.styles, m.plan.plan
 	switch {
+	case m.plan.untrusted != nil:
+		return m.drawUntrusted(w)
 	case m.plan.fault != nil:
 		out := []string{s.Bad.of("✗ The profile can't be used as it is."), ""}
 		for _, l := range m.plan.fault {

@@ -127,12 +127,12 @@ func (w *Workbench) PlanDraft(ctx context.Context, d Draft) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.PlanProfile(ctx, p)
+	return w.planTrusted(ctx, w.gate.Own(p))
 }
 
 // SaveDraft writes the profile of a draft into its directory and returns its
-// path. A profile that is there is not replaced. It is one of Home's from then
-// on.
+// path. A profile that is there is not replaced. It is trusted as it was
+// written, and one of Home's from then on.
 func (w *Workbench) SaveDraft(d Draft) (string, error) {
 	text, err := d.Text()
 	if err != nil {
@@ -148,6 +148,9 @@ func (w *Workbench) SaveDraft(d Draft) (string, error) {
 	}
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Close()); err == nil {
+		err = w.gate.TrustWritten(context.Background(), d.path(), []byte(text))
+	}
+	if err == nil {
 		w.rememberProfile(&Plan{Path: d.path(), Name: d.Name, Provider: d.Provider})
 	}
 	return d.path(), err

@@ -34,6 +34,9 @@ type Goal struct {
 	RerunOf string
 }
 
+// errNotLetThrough says that a plan was made by other means than the gate's.
+var errNotLetThrough = errors.New("the plan's profile was not let through by the gate of trust")
+
 // Outcome is what a drive came to.
 type Outcome struct {
 	Cluster string
@@ -106,6 +109,9 @@ func (w *Workbench) StartPlan(ctx context.Context, plan *Plan, goal Goal) error 
 // begin takes the cluster and writes down that it exists before anything is
 // made.
 func (w *Workbench) begin(ctx context.Context, plan *Plan, goal Goal) (*drive, error) {
+	if plan.trusted.Profile() == nil || plan.trusted.Profile() != plan.Profile {
+		return nil, errNotLetThrough
+	}
 	lock, err := w.claimChange(ctx, plan.Cluster)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,24 +17,26 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 // Plan is what a profile will do before it does anything.
 type Plan struct {
 	Profile      *profiles.Profile `json:"-"`
-	Name         string            `json:"profile"`
-	Path         string            `json:"path,omitempty"`
-	Cluster      string            `json:"cluster"`
-	Provider     string            `json:"provider"`
-	Nodes        int               `json:"nodes"`
-	Engine       string            `json:"engine"`
-	EngineWhy    string            `json:"engine_why,omitempty"`
-	WorldSize    int               `json:"world_size"`
-	Environment  string            `json:"environment"`
-	Code         CodePlan          `json:"code"`
-	Commands     []RankInfo        `json:"commands"`
-	PricePerHour float64           `json:"price_per_hour"`
-	Costs        []cloud.Cost      `json:"costs"`
+	trusted      trust.Profile
+	Name         string       `json:"profile"`
+	Path         string       `json:"path,omitempty"`
+	Cluster      string       `json:"cluster"`
+	Provider     string       `json:"provider"`
+	Nodes        int          `json:"nodes"`
+	Engine       string       `json:"engine"`
+	EngineWhy    string       `json:"engine_why,omitempty"`
+	WorldSize    int          `json:"world_size"`
+	Environment  string       `json:"environment"`
+	Code         CodePlan     `json:"code"`
+	Commands     []RankInfo   `json:"commands"`
+	PricePerHour float64      `json:"price_per_hour"`
+	Costs        []cloud.Cost `json:"costs"`
 	// Most is what the cluster can cost at most before its own lease ends it,
 	// in US dollars; MostWhy says by which limit.
 	Most       float64      `json:"most"`
@@ -74,23 +75,29 @@ func (p *Plan) OK() bool {
 	return true
 }
 
-// Plan reads a profile and works out what it would do. It changes nothing.
+// Plan reads a profile and works out what it would do. It changes nothing, but
+// asks providers and starts programs to find out: of a profile that is not
+// trusted there is no plan, and the error is *trust.Untrusted.
 func (w *Workbench) Plan(ctx context.Context, path string) (*Plan, error) {
-	p, err := profiles.Load(path)
+	p, err := w.gate.Load(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return w.PlanProfile(ctx, p)
+	return w.planTrusted(ctx, p)
 }
 
-// PlanProfile is Plan for a profile that is already read.
-func (w *Workbench) PlanProfile(ctx context.Context, p *profiles.Profile) (*Plan, error) {
+// planTrusted is the plan of a profile that the gate has let through.
+func (w *Workbench) planTrusted(ctx context.Context, t trust.Profile) (*Plan, error) {
+	p := t.Profile()
+	if p == nil {
+		return nil, errNotLetThrough
+	}
 	provider, err := w.check(p)
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{
-		Profile: p, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
+		Profile: p, trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
 		Nodes: p.Machines.Count, Environment: describeEnvironment(p.Environment),
 		Limits: describeLimits(p), Steps: Steps,
 		Results: append([]string{}, p.Results.Paths...), Forward: append([]string{}, p.Forward...),
@@ -165,26 +172,8 @@ func heldFiles(tree *remote.Tree) []remote.HeldFile {
 	return append([]remote.HeldFile{}, tree.Held[:min(heldMost, len(tree.Held))]...)
 }
 
-// excluded is what of the code directory is not sent: what the profile leaves
-// out, the results, which are made on the nodes and would meet older ones, and
-// the state directory where somebody has put it there: it holds keys, and
-// changes all the time.
-func (w *Workbench) excluded(p *profiles.Profile) []string {
-	exclude := slices.Clone(p.Code.Exclude)
-	if rel, err := filepath.Rel(p.CodeDir(), w.dir); err == nil && filepath.IsLocal(rel) {
-		exclude = append(exclude, "/"+filepath.ToSlash(rel))
-	}
-	for _, path := range p.Results.Paths {
-		exclude = append(exclude, "/"+anyRun(path, p.Name))
-	}
-	if p.Results.To != "" {
-		to := filepath.Join(filepath.Dir(p.Path), filepath.FromSlash(p.Results.To))
-		if rel, err := filepath.Rel(p.CodeDir(), absolute(to)); err == nil && filepath.IsLocal(rel) && rel != "." {
-			exclude = append(exclude, "/"+anyRun(filepath.ToSlash(rel), p.Name))
-		}
-	}
-	return exclude
-}
+// excluded is what of the code directory is not sent.
+func (w *Workbench) excluded(p *profiles.Profile) []string { return p.NotSent(w.dir) }
 
 // check holds a profile against what this dlwb can do and what is on the disk.
 func (w *Workbench) check(p *profiles.Profile) (cloud.Provider, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/profiles"
 )
 
@@ -29,6 +30,7 @@ func planOf(t *testing.T, text string) *Plan {
 	}
 	w := newBench(t, t.TempDir())
 	w.providers["local"] = paper{}
+	trusttest.Trust(w.dir, dir)
 	plan, err := w.Plan(context.Background(), filepath.Join(dir, "dlwb.yaml"))
 	if err != nil {
 		t.Fatal(err)

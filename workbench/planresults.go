@@ -70,11 +70,3 @@ func mentions(dir, word string) bool {
 	})
 	return found
 }
-
-// absolute is a path from the root; as it is, where that can't be told.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
-}

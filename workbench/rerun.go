@@ -65,6 +65,14 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	if err != nil {
 		return nil, err
 	}
+	// With the code as it is now the profile must be trusted as it is now, before
+	// git looks at that code. What is checked out is what ran then.
+	let := w.gate.Own(p)
+	if !checkout {
+		if let, err = w.gate.Check(ctx, p); err != nil {
+			return nil, err
+		}
+	}
 	r := &Rerun{Run: run, Differs: []string{}}
 	if was := recipe.ProfileHash; was != "" && fileHash(recipe.ProfilePath) != was {
 		r.Differs = append(r.Differs, "the profile "+recipe.ProfilePath+" is not as it was; the one of then is used")
@@ -75,7 +83,11 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	case checkout && recipe.Git == nil:
 		return nil, &Fault{What: "check out the code of run " + run, Node: -1, Why: "it is not known which commit it ran: " + strings.Join(recipe.Notes, "; "),
 			Next: "leave --checkout out to use the code as it is now"}
-	case checkout && len(differs) > 0:
+	case checkout && len(differs) == 0:
+		if let, err = w.gate.Check(ctx, p); err != nil {
+			return nil, err
+		}
+	case checkout:
 		if err := r.checkout(ctx, w, p.CodeDir(), recipe); err != nil {
 			return nil, err
 		}
@@ -86,7 +98,7 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	if recipe.Git != nil && recipe.Git.Partial {
 		r.Differs = append(r.Differs, recipe.Notes...)
 	}
-	if r.Plan, err = w.PlanProfile(ctx, p); err != nil {
+	if r.Plan, err = w.planTrusted(ctx, let); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	if r.Plan.Engine != recipe.Engine && recipe.Provider == "local" {

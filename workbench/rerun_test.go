@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
 // repository is a git repository with a project in a directory of it.
@@ -126,6 +127,7 @@ func TestARerunChecksOutTheCodeOfThen(t *testing.T) {
 	if err := w.putRecipe("r1", recipe); err != nil {
 		t.Fatal(err)
 	}
+	trusttest.Trust(w.dir, proj)
 	same, err := w.PlanRerun(ctx, "r1", true)
 	if err != nil || len(same.Differs) > 0 || same.Checkout != "" {
 		t.Fatalf("nothing differs: %+v, %v", same, err)

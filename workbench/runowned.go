@@ -17,14 +17,11 @@ import (
 // at the paths of its results before its ranks start, and a directory of its
 // own, which is new.
 
-// runWord stands for the id of the run in a profile's run and results.
-const runWord = "{run}"
-
 // ofRun puts the id of a run into words of a profile.
 func ofRun(words []string, run string) []string {
 	all := make([]string, len(words))
 	for i, w := range words {
-		all[i] = strings.ReplaceAll(w, runWord, run)
+		all[i] = strings.ReplaceAll(w, profiles.RunWord, run)
 	}
 	return all
 }
@@ -34,21 +31,16 @@ func envOfRun(vars []profiles.Var, run string) []profiles.Var {
 	all := make([]profiles.Var, len(vars))
 	for i, v := range vars {
 		if !v.Secret {
-			v.Value = strings.ReplaceAll(v.Value, runWord, run)
+			v.Value = strings.ReplaceAll(v.Value, profiles.RunWord, run)
 		}
 		all[i] = v
 	}
 	return all
 }
 
-// anyRun is a pattern for a path with the id of any run of a profile.
-func anyRun(p, profile string) string {
-	return strings.ReplaceAll(p, runWord, profile+"-[0-9][0-9][0-9][0-9]-[0-9]*")
-}
-
 // beforeRun is the directory that holds a path for all runs.
 func beforeRun(p string) string {
-	before, _, found := strings.Cut(p, runWord)
+	before, _, found := strings.Cut(p, profiles.RunWord)
 	if !found {
 		return p
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/internal/ownfile"
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 // Options says where a workbench keeps its state and where machines come from.
@@ -34,6 +35,7 @@ type Workbench struct {
 	db        *store.Store
 	providers map[string]cloud.Provider
 	settings  func() (settings.Settings, error)
+	gate      *trust.Gate // every profile goes through it
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -76,7 +78,7 @@ func Open(o Options) (*Workbench, error) {
 		return nil, err
 	}
 	w := &Workbench{
-		dir: o.Dir, db: db, settings: o.Settings, providers: map[string]cloud.Provider{},
+		dir: o.Dir, db: db, gate: trust.New(o.Dir), settings: o.Settings, providers: map[string]cloud.Provider{},
 		news: make(chan struct{}), links: map[string]*link{},
 		watching: map[string]bool{}, tunnels: map[tunnelKey]*tunnel{}, seen: map[int64]seenStates{},
 	}
@@ -124,6 +126,15 @@ func (w *Workbench) Close() error {
 
 // Dir is the state directory.
 func (w *Workbench) Dir() string { return w.dir }
+
+// Gate decides which profiles are acted on.
+func (w *Workbench) Gate() *trust.Gate { return w.gate }
+
+// Trust trusts the profile at path, if its key is still the one that was shown.
+func (w *Workbench) Trust(ctx context.Context, path, hash string) error {
+	_, err := w.gate.TrustHash(ctx, path, hash)
+	return err
+}
 
 func (w *Workbench) provider(kind string) (cloud.Provider, error) {
 	if p, ok := w.providers[kind]; ok {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
 // lab is a laptop: a home of its own with one project in it.
@@ -56,7 +58,9 @@ func (l *lab) write(name, text string) {
 	}
 }
 
+// command is dlwb in the project, whose profile is trusted as it is now.
 func (l *lab) command(args ...string) *exec.Cmd {
+	trusttest.TrustEnv(l.env, filepath.Join(l.home, "code"))
 	c := exec.Command(exe, args...)
 	c.Env, c.Dir = l.env, filepath.Join(l.home, "code")
 	return c

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
 	"github.com/dlwb/dlwb/internal/fakeaws/boot"
+	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
 // exe is the real dlwb, built once.
@@ -105,7 +106,9 @@ func (b *bench) profile(count int, more string) {
 
 func (b *bench) state() string { return filepath.Join(b.home, "state") }
 
+// command is dlwb in the project, whose profile is trusted as it is now.
 func (b *bench) command(args ...string) *exec.Cmd {
+	trusttest.Trust(b.state(), b.dir)
 	c := exec.Command(exe, args...)
 	c.Dir = b.dir
 	for _, kv := range os.Environ() {

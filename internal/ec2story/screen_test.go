@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
 // terminal is a tmux server of its own, with one window of 120×36 in which a
@@ -185,4 +186,5 @@ func (b *bench) amend() {
 		b.t.Fatalf("no place for the port in\n%s", text)
 	}
 	b.write("dlwb.yaml", amended)
+	trusttest.Trust(b.state(), b.dir)
 }

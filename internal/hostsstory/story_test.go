@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/hosts"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -160,6 +161,7 @@ func TestTrainingRunsOnTwoHostsAndLeavesThemAsTheyWere(t *testing.T) {
 		}
 	}()
 	before := files(t, a.Home) + files(t, b.Home) + files(t, data)
+	trusttest.Trust(w.Dir(), filepath.Join(dir, "code"))
 	plan, err := w.Plan(t.Context(), filepath.Join(dir, "code", "dlwb.yaml"))
 	if err != nil || !plan.OK() || plan.WorldSize != 3 {
 		t.Fatalf("%v %+v", err, plan.Findings)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -152,6 +153,7 @@ func (b *bench) cluster(net network, n int) (*cluster, error) {
 		return nil, err
 	}
 	c.env = []string{"DLWB_HOME=" + filepath.Join(b.dir, dir, "home"), "DLWB_SSH_CONFIG=" + b.bed.SSHConfig(), "NO_COLOR=1"}
+	trusttest.TrustEnv(c.env, filepath.Dir(path))
 	if _, err := b.shell(c.env, b.dlwb, "up", "--plain", path); err != nil {
 		c.missing = "dlwb up: " + err.Error()
 	}

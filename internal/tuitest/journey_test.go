@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
 // A real program in a real terminal: tmux keeps the screen, the test presses
@@ -100,6 +102,7 @@ func journey(t *testing.T, more ...string) *terminal {
 	}
 	e := &terminal{t, filepath.Join(dir, "tmux")}
 	env := append(dlwbEnv(dir), more...)
+	trusttest.TrustEnv(env, project)
 	e.must(append(append([]string{"new-session", "-d", "-s", "j", "-x", "120", "-y", "36", "-c", project, "env"}, env...),
 		"PS1=ready> ", "COLORTERM=truecolor", "sh")...)
 	t.Cleanup(func() {

@@ -273,6 +273,11 @@ func (s *Stage) Plan(_ context.Context, path string) (*ui.PlanView, error) {
 	return s.PlanIs, s.PlanErr
 }
 
+// Trust implements ui.Bench.
+func (s *Stage) Trust(_ context.Context, path, key string) error {
+	return s.wish("trust " + path + " " + key)
+}
+
 // Start implements ui.Bench.
 func (s *Stage) Start(_ context.Context, path string) (string, error) {
 	s.wish("start " + path)

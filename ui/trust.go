@@ -1,0 +1,143 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/workbench/trust"
+)
+
+// trustQuestion shows what a profile would do that nobody has trusted, and
+// takes a typed yes. Cancel has the focus: enter on anything else leaves
+// everything as it is.
+type trustQuestion struct {
+	path    string
+	subject *trust.Subject
+	text    string // typed so far
+	top     int    // the first line shown
+	most    int    // the greatest top, as drawn last
+	page    int    // how many lines were shown last
+	opened  time.Time
+}
+
+// askTrust opens the question.
+func (m *Model) askTrust(path string, s *trust.Subject) tea.Cmd {
+	m.openDialog(&trustQuestion{path: path, subject: s, opened: m.clock.Now()})
+	return nil
+}
+
+func (q *trustQuestion) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	if m.clock.Now().Sub(q.opened) < typedAhead {
+		return nil
+	}
+	switch k.String() {
+	case "esc":
+		m.closeDialog()
+	case "ctrl+c":
+		m.closeDialog()
+		return m.askQuit()
+	case "up":
+		q.scroll(-1)
+	case "down":
+		q.scroll(1)
+	case "pgup":
+		q.scroll(-q.page)
+	case "pgdown":
+		q.scroll(q.page)
+	case "home":
+		q.scroll(-far)
+	case "end":
+		q.scroll(far)
+	case "enter":
+		m.closeDialog()
+		if strings.TrimSpace(q.text) == "yes" {
+			return m.trust(q.path, q.subject.Key)
+		}
+		return m.say("info", "the profile is not trusted; nothing was done")
+	default:
+		q.text = edit(q.text, k)
+	}
+	return nil
+}
+
+func (q *trustQuestion) scroll(by int) { q.top = clamp(q.top+by, 0, q.most) }
+
+// trust keeps the answer, for the profile as it was shown, and makes its plan.
+func (m *Model) trust(path, key string) tea.Cmd {
+	return func() tea.Msg { return trusted{path, m.bench.Trust(m.ctx, path, key)} }
+}
+
+// takeTrust shows the plan of a profile that was trusted. Where the file has
+// changed since it was shown, it is the new one that is shown next.
+func (m *Model) takeTrust(msg trusted) tea.Cmd {
+	if msg.err != nil && trust.Of(msg.err) == nil {
+		m.openDialog(m.faultDialog(faultOf("trust "+msg.path, msg.err)))
+		return nil
+	}
+	if m.here() == atPlan {
+		m.path = m.path[:len(m.path)-1]
+	}
+	return m.showPlan(msg.path)
+}
+
+func (q *trustQuestion) draw(m *Model, w, h int) block {
+	s := m.styles
+	inner := clamp(w-8, 1, 96)
+	body := m.effects(q.subject, inner)
+	q.page = clamp(h-8, 1, len(body))
+	q.most = len(body) - q.page
+	q.top = clamp(q.top, 0, q.most)
+	lines := []string{s.Strong.of(cut("Trust this profile?", inner)), ""}
+	lines = append(lines, body[q.top:q.top+q.page]...)
+	more := ""
+	if q.most > 0 {
+		more = s.Dim.of(fmt.Sprintf("lines %d–%d of %d; the arrows move", q.top+1, q.top+q.page, len(body)))
+	}
+	answer := s.Cursor.of("› Cancel ") + s.Dim.of("  type ") + s.Key.of("yes") + s.Dim.of(" and press enter to trust it: ") + endOf(q.text, max(inner-52, 1)) + s.Cursor.of(" ")
+	lines = append(lines, more, "", cut(answer, inner))
+	return boxed(m, lines[:clamp(len(lines), 1, max(h-2, 1))], inner)
+}
+
+// effects is what a profile would do, and what it is that would be trusted.
+func (m *Model) effects(s *trust.Subject, w int) []string {
+	st := m.styles
+	var out []string
+	row := func(label string, on ink, text string) {
+		for i, l := range wrap(word(text), max(w-14, 1)) {
+			if i > 0 {
+				label = ""
+			}
+			out = append(out, cut(on.of(fit(label, 14))+l, w))
+		}
+	}
+	row("profile", st.Dim, s.Path)
+	if s.TrustedAt != nil {
+		row("not trusted", st.Warn, s.Since())
+	} else {
+		row("not trusted", st.Warn, "nobody has trusted it yet")
+	}
+	row("cluster", st.Dim, fmt.Sprintf("%s: %s of %s", s.Name, plural(s.Nodes, "node"), s.Provider))
+	row("command", st.Dim, s.Command)
+	for _, e := range s.Effects {
+		if e.Unusual {
+			row("! "+e.Kind, st.Warn, e.Text)
+		} else {
+			row("  "+e.Kind, st.Dim, e.Text)
+		}
+	}
+	row("hash", st.Dim, s.Hash())
+	return out
+}
+
+// drawUntrusted is a plan screen whose profile may only be shown.
+func (m *Model) drawUntrusted(w int) []string {
+	s := m.styles
+	out := append([]string{s.Warn.of("! This profile is not trusted. It was read, and nothing else: this is what it would do."), ""}, m.effects(m.plan.untrusted, w)...)
+	for i := range out {
+		out[i] = cut(out[i], w)
+	}
+	return append(out, "", s.Key.of("R")+" asks whether it may.")
+}

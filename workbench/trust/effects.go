@@ -1,0 +1,222 @@
+package trust
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/profiles"
+)
+
+// Effect is one thing that a profile would do.
+type Effect struct {
+	Kind string `json:"kind"` // see the constants
+	Text string `json:"text"`
+	// Unusual marks what few profiles need, and a stranger's would.
+	Unusual bool `json:"unusual"`
+}
+
+// The kinds of effects.
+const (
+	Connects = "connects" // to machines, and who vouches for their keys
+	Pays     = "pays"     // machines that cost money
+	Runs     = "runs"     // programs
+	Sends    = "sends"    // files of this machine
+	Reads    = "reads"    // variables and files of this machine
+	Opens    = "opens"    // ports of this machine
+	Brings   = "brings"   // files to this machine
+)
+
+// effects works out, from the profile and nothing else, what it would do.
+func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect {
+	e := &effectList{p: p, s: s}
+	e.hosts()
+	e.paid()
+	e.programs()
+	e.code(asked)
+	e.variables()
+	for _, file := range outside {
+		e.add(Reads, true, "%s, which is outside the project %s", file, s.Project)
+	}
+	if len(p.Forward) > 0 {
+		e.add(Opens, false, "ports of this machine for %s of node0, while the run is watched", strings.Join(p.Forward, ", "))
+	}
+	if len(p.Results.Paths) > 0 {
+		to := "dlwb's state directory"
+		if p.Results.To != "" {
+			to = p.Results.To + " beside the profile"
+		}
+		e.add(Brings, false, "%s of node0, into %s", strings.Join(p.Results.Paths, ", "), to)
+	}
+	return e.all
+}
+
+type effectList struct {
+	p   *profiles.Profile
+	s   *Subject
+	all []Effect
+}
+
+func (e *effectList) add(kind string, unusual bool, format string, args ...any) {
+	e.all = append(e.all, Effect{Kind: kind, Unusual: unusual, Text: fmt.Sprintf(format, args...)})
+}
+
+// hosts are the machines that are connected to. Those whose keys the profile
+// itself vouches for come first: nothing else would ask about them.
+func (e *effectList) hosts() {
+	var known []string
+	for _, host := range e.p.Machines.Hosts {
+		key := e.p.Machines.HostKeys[host]
+		if o := e.p.Machines.HostOptions[host]; o.HostKey != "" {
+			key = o.HostKey
+		}
+		if key == "" {
+			known = append(known, host)
+			continue
+		}
+		e.add(Connects, true, "%s by ssh; the profile itself vouches for its host key, %s", host, shortKey(key))
+	}
+	if len(known) > 0 {
+		e.add(Connects, false, "%s by ssh; known_hosts, or you, vouch for the host keys", strings.Join(known, ", "))
+	}
+}
+
+func shortKey(key string) string {
+	if strings.HasPrefix(key, "SHA256:") {
+		return key
+	}
+	words := strings.Fields(key)
+	if len(words) < 2 {
+		return key
+	}
+	return words[0] + " …" + words[1][max(0, len(words[1])-16):]
+}
+
+// paid are machines that cost money. What they cost is not asked before the
+// profile is trusted.
+func (e *effectList) paid() {
+	p, m := e.p, e.p.Machines
+	if p.Provider != "ec2" {
+		return
+	}
+	what := m.Instance
+	if what == "" {
+		what = needText(m.Need)
+	}
+	text := fmt.Sprintf("paid machines on EC2, with your AWS credentials: %d × %s in %s", m.Count, what, orWord(strings.Join(m.Regions, ", "), "your default region"))
+	if m.Spot {
+		text += ", spot"
+		if m.SpotFallback {
+			text += ", on demand where there is none"
+		}
+	}
+	text += "; at most " + units.Duration(p.Limits.Lifetime) + " each"
+	if p.Limits.Budget > 0 {
+		text += " and " + units.USD(p.Limits.Budget) + " together"
+	} else {
+		text += ", without a budget"
+	}
+	e.add(Pays, p.Limits.Budget == 0, "%s", text)
+	if m.Image != "" {
+		e.add(Pays, strings.HasPrefix(m.Image, "ami-"), "the machines boot the image %s", m.Image)
+	}
+	if m.InstanceProfile != "" {
+		e.add(Pays, true, "the machines get the IAM instance profile %s", m.InstanceProfile)
+	}
+	if p.Results.S3 != "" {
+		e.add(Sends, true, "results to %s", p.Results.S3)
+	}
+}
+
+func needText(n profiles.Need) string {
+	text := orWord(strings.Join(n.GPU, " or "), "any GPU")
+	if n.GPUs > 0 {
+		text = fmt.Sprintf("%d %s", n.GPUs, text)
+	}
+	if n.MaxPrice > 0 {
+		text += " for at most " + units.PerHour(n.MaxPrice)
+	}
+	return "a machine with " + text
+}
+
+func orWord(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// programs are what is started, and where.
+func (e *effectList) programs() {
+	p, here := e.p, e.p.Provider == "local"
+	where := "on the nodes"
+	if here {
+		where = "on this machine, as you"
+	}
+	if p.Environment.Python != "" {
+		when := ""
+		if here {
+			when = ", for a plan too"
+		}
+		e.add(Runs, here, "%s as Python, %s%s", p.Environment.Python, where, when)
+	}
+	for _, host := range slices.Sorted(maps.Keys(p.Machines.HostOptions)) {
+		if python := p.Machines.HostOptions[host].Python; python != "" {
+			e.add(Runs, false, "%s as Python, on %s", python, host)
+		}
+	}
+	if p.Environment.File != "" {
+		e.add(Runs, here, "what %s installs, %s", p.Environment.File, where)
+	}
+	e.add(Runs, here, "%s, %s", p.Run.Command, where)
+	if p.Run.OnNotice != "" {
+		e.add(Runs, false, "%s, when a node is about to be taken away", p.Run.OnNotice)
+	}
+}
+
+// code is what of this machine's files goes to the nodes.
+func (e *effectList) code(asked []string) {
+	to := "the nodes"
+	if e.p.Provider == "local" {
+		to = "directories of the nodes on this machine"
+	}
+	own := filepath.Dir(e.s.Path)
+	switch dir := e.s.CodeDir; {
+	case !within(dir, e.s.Project):
+		e.add(Sends, true, "%s to %s: a directory outside the project %s", dir, to, e.s.Project)
+	case !within(dir, own):
+		e.add(Sends, true, "%s to %s: a directory outside the profile's own, %s", dir, to, own)
+	default:
+		e.add(Sends, false, "%s to %s, without what its ignore files leave out", dir, to)
+	}
+	for _, rule := range e.p.Code.Exclude {
+		if strings.HasPrefix(rule, "!") {
+			e.add(Sends, true, "what code.exclude wants sent although ignore files leave it out: %s", rule)
+		}
+	}
+	for i, name := range asked {
+		if i == mostNamed {
+			e.add(Sends, true, "%d more files that look like secrets, asked for in the same way", len(asked)-i)
+			break
+		}
+		e.add(Sends, true, "%s is asked for by a rule of the project; it looks like a secret, and only your own settings let it go", name)
+	}
+}
+
+// mostNamed is how many files that look secret are named.
+const mostNamed = 20
+
+var reference = regexp.MustCompile(`\$\{env:([^}]*)\}`)
+
+// variables are the variables of the user's shell that the training gets.
+func (e *effectList) variables() {
+	for _, v := range e.p.Run.Env {
+		for _, m := range reference.FindAllStringSubmatch(v.Ref, -1) {
+			e.add(Reads, true, "the variable %s of your shell, and gives its value to the training as %s", m[1], v.Name)
+		}
+	}
+}
