@@ -45,7 +45,7 @@ var Groups = []Group{
 	{"machines", "Which machines are wanted, and how many."},
 	{"machines.instance", "Machines by what they must have, instead of by the name of their type."},
 	{"environment", "Where Python comes from on a node: `system`, or one of the keys below."},
-	{"code", "What is copied to the nodes. `.gitignore` and `.dlwbignore` are honoured."},
+	{"code", "What is copied to the nodes. `.gitignore` and `.dlwbignore` are honoured; files that look like secrets are held back, whatever these say (docs/sync.md)."},
 	{"run", "The training command."},
 	{"results", "What is brought home, and where to: of the files below `results.paths` those that the run wrote, and no others. " +
 		"`{run}` in a path, in `run.command` and in `run.env` stands for the id of the run. What a rank writes to the directory that the variable " +
@@ -133,7 +133,7 @@ var Fields = []*Field{
 		Example: "true", ref: func(p *Profile) any { return &p.Environment.Optional }},
 
 	{Key: "code.dir", Type: dirType, Default: ".", Also: []string{"path", "directory", "root"},
-		Doc: "The directory that is copied, relative to the profile's own.", Example: "src", ref: func(p *Profile) any { return &p.Code.Dir }},
+		Doc: "The directory that is copied, relative to the profile's own. It lies there or below, links resolved, unless you allow another place: `--allow-code`, or your own settings.", Example: "src", ref: func(p *Profile) any { return &p.Code.Dir }},
 	{Key: "code.exclude", Type: textsType, Also: []string{"ignore"}, Doc: "What is not copied, as patterns of .gitignore.",
 		Example: `[data/, "*.ckpt"]`, ref: func(p *Profile) any { return &p.Code.Exclude }},
 

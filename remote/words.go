@@ -16,6 +16,8 @@ const namesShown = 5
 // warn makes the sentences about what was found.
 func (s *scanner) warn() {
 	t := s.tree
+	slices.Sort(s.outside)
+	slices.Sort(s.special)
 	say := func(names []string, format string) {
 		if len(names) > 0 {
 			t.Warnings = append(t.Warnings, fmt.Sprintf(format, listNames(names)))

@@ -162,6 +162,9 @@ func most(p cloud.Preflight, l profiles.Limits) (float64, string) {
 // out, and only the user which secrets are not.
 func (w *Workbench) sent(p *profiles.Profile) (remote.Rules, error) {
 	user, err := w.settings()
+	if err == nil {
+		err = w.inside(p) // a link may be another one than when it was planned
+	}
 	return remote.Rules{Exclude: w.excluded(p), Send: user.Send, Hold: user.Hold}, err
 }
 
@@ -185,6 +188,9 @@ func (w *Workbench) check(p *profiles.Profile) (cloud.Provider, error) {
 	if k := p.Environment.Kind; !slices.Contains(EnvironmentKinds, k) {
 		return nil, profiles.Errors{p.Fault("environment", "environment "+k+" can't be made",
 			"this dlwb sets up: "+strings.Join(EnvironmentKinds, ", "), "", "set environment: system, or {venv: requirements.txt}")}
+	}
+	if err := w.inside(p); err != nil {
+		return provider, err
 	}
 	return provider, p.CheckFiles()
 }

@@ -146,6 +146,7 @@ func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, reci
 		return fail(err)
 	}
 	r.Checkout = dir
+	w.checkouts.Store(dir, true)
 	if err := r.fill(ctx, codeDir, g); err != nil {
 		return fail(err)
 	}

@@ -160,11 +160,11 @@ func (b *tailBuffer) Write(p []byte) (int, error) {
 func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 	spec := d.environmentSpec()
 	if spec.Kind == "venv" {
-		content, err := os.ReadFile(d.plan.Profile.EnvironmentFile())
+		content, err := d.w.requirements(d.plan.Profile)
 		if err != nil {
 			return "", false, &Fault{What: "read the requirements", Node: -1, Why: err.Error()}
 		}
-		spec.Content = string(content)
+		spec.Content = content
 	}
 	spec.Group = d.wheels()
 	defer spec.Group.Close(context.WithoutCancel(ctx))

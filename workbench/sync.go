@@ -39,7 +39,7 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 		return "", false, &Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
 	for _, warning := range tree.Warnings {
-		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: warning, Next: "list what the nodes do not need in .dlwbignore"})
+		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: warning})
 	}
 	for _, warning := range secrets {
 		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: warning})

@@ -41,8 +41,9 @@ type Workbench struct {
 	cancel context.CancelFunc
 	busy   sync.WaitGroup // everything that runs in the background
 
-	said   lastStep // when a step was last heard of
-	agreed sync.Map // sources of a series that tell the same, see curvesOf
+	said      lastStep // when a step was last heard of
+	checkouts sync.Map // directories that reruns were checked out to
+	agreed    sync.Map // sources of a series that tell the same, see curvesOf
 
 	mu       sync.Mutex
 	news     chan struct{} // closed and replaced when something was written
