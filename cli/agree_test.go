@@ -24,7 +24,7 @@ func TestDownOnATerminalShowsWhatGoesAndWantsTheNameOfALiveCluster(t *testing.T)
 	first.awaitStep(5)
 	for _, said := range []string{"y\r", "\r", "bad\r", "\x03"} {
 		x := b.onTerminal(120, 30, "down")
-		x.shows("Tear down bed?", "2 nodes of local", "the run that is going on: bed-", "brought home after it was stopped", "costs nothing", "type bed to agree: ")
+		x.shows("Tear down bed?", "2 nodes of local", "the run that is going on: bed-", "what it writes is brought home at its end", "costs nothing", "type bed to agree: ")
 		x.types(said)
 		if code := <-x.ended; code == 0 {
 			t.Errorf("%q: exit code 0\n%s", said, x.shown)

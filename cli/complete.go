@@ -29,7 +29,7 @@ func (a *app) completions(root *cobra.Command) {
 		"plan": profile, "up": profile, "run": profile, "sync": profile, "trust": profile,
 		"attach": either, "logs": either, "stop": either, "pull": a.pullArg, "down": clusters, "exec": clusters,
 		"ssh": a.nodeArg, "forward": a.forwardArg,
-		"rerun": runs, "runbook": runs, "export": runs, "star": runs, "note": runs, "compare": anywhere(a.runNames),
+		"rerun": runs, "runbook": runs, "export": runs, "star": runs, "note": runs, "compare": anywhere(a.runNames), "rm": anywhere(a.endedNames),
 		"init": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -121,6 +121,19 @@ func (a *app) runNames() (names []string) {
 		runs, _ := w.Runs()
 		for _, r := range runs[:min(len(runs), mostRuns)] {
 			names = append(names, r.ID)
+		}
+	})
+	return names
+}
+
+// endedNames are the runs that are not going on.
+func (a *app) endedNames() (names []string) {
+	a.known(func(w *workbench.Workbench) {
+		runs, _ := w.Runs()
+		for _, r := range runs {
+			if r.EndedAt != nil && len(names) < mostRuns {
+				names = append(names, r.ID)
+			}
 		}
 	})
 	return names

@@ -78,6 +78,8 @@ var outputs = map[string]struct {
 	"star":       {answer: noteAnswer{}},
 	"compare":    {answer: workbench.Comparison{}},
 	"export":     {answer: exportAnswer{}},
+	"rm":         {answer: rmAnswer{}},
+	"compact":    {answer: workbench.Compacted{}},
 	"runbook":    {answer: workbench.Recipe{}},
 	"rerun":      {stream: "everything that happens, from `plan` on, after a `notice` for each thing that differs; with `--plan` one object with `differs` and `plan`"},
 	"attach":     {stream: "everything that happened since the cluster came up, then what comes; of the output, that of rank 0"},

@@ -182,6 +182,18 @@ var priceType = scalarType("price", "US dollars per hour: 1.50",
 	func(_ *Field, text string) (float64, flaw) { return readDollars(text, true) },
 	func(_ *Field, v float64) string { return writeDollars(v, "") })
 
+// ParseDuration reads a duration as profiles have it: 90m, 12h, 30d.
+func ParseDuration(text string) (time.Duration, error) {
+	v, fl := readDuration(text)
+	switch {
+	case fl.nearest != "":
+		return 0, fmt.Errorf("%q: %s; did you mean %s?", text, fl.why, fl.nearest)
+	case fl.why != "":
+		return 0, fmt.Errorf("%q: %s; write a number and d, h, m or s, such as 30d", text, fl.why)
+	}
+	return v, nil
+}
+
 // ParseSize reads a size as profiles have it ("24GB", ">=24GB", "200GiB"), in
 // bytes.
 func ParseSize(text string) (int64, error) {

@@ -61,9 +61,9 @@ func (s *Store) PutRun(r Run) error {
 	})
 }
 
-// Run returns one run.
+// Run returns one run. One that is marked as removed is not found.
 func (s *Store) Run(id string) (Run, error) {
-	return one(s, "read run "+id, scanRun, runQuery+"WHERE r.id=?", id)
+	return one(s, "read run "+id, scanRun, runQuery+"WHERE r.id=? AND r.removed_at IS NULL", id)
 }
 
 // Runs returns the runs of the newest life of a cluster, newest first; with an
@@ -71,10 +71,10 @@ func (s *Store) Run(id string) (Run, error) {
 func (s *Store) Runs(cluster string) ([]Run, error) {
 	const order = " ORDER BY r.started_at DESC, r.id DESC"
 	if cluster == "" {
-		return query(s, "list runs", scanRun, runQuery+order)
+		return query(s, "list runs", scanRun, runQuery+"WHERE r.removed_at IS NULL"+order)
 	}
 	return query(s, "list runs of "+cluster, scanRun,
-		runQuery+"WHERE r.life=(SELECT max(id) FROM clusters WHERE name=?)"+order, cluster)
+		runQuery+"WHERE r.life=(SELECT max(id) FROM clusters WHERE name=?) AND r.removed_at IS NULL"+order, cluster)
 }
 
 // SetNote writes the user's note to a run; an empty one removes it.

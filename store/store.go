@@ -28,9 +28,12 @@ var recipesAndSources string
 //go:embed schema4.sql
 var noTickets string
 
+//go:embed schema5.sql
+var removedRuns string
+
 // migrations lead from one version of the schema to the next: migrations[0]
 // makes version 1 out of an empty file.
-var migrations = []string{schema, ledgerDetail, recipesAndSources, noTickets}
+var migrations = []string{schema, ledgerDetail, recipesAndSources, noTickets, removedRuns}
 
 // busyTimeout is how long a write waits for another process.
 const busyTimeout = 5 * time.Second

@@ -85,6 +85,10 @@ type Recorder interface {
 	Overlays(runs, names []string) ([]workbench.Overlay, error)
 	// SetNote writes a note to a run; an empty one removes it.
 	SetNote(run, note string) error
+	// PlanCleanup says what the removal of runs comes to; it changes nothing.
+	PlanCleanup(sel workbench.RunSelection) (workbench.Cleanup, error)
+	// CleanUp removes it.
+	CleanUp(c workbench.Cleanup) error
 	// SetStar gives a run a star, or takes it away.
 	SetStar(run string, starred bool) error
 }

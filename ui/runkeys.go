@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -23,6 +24,8 @@ func runCommands() []command {
 		{keys: []string{"a"}, name: "sort by a series", help: "sort by fields or series: best.val/loss, -cost; a series gets a column", at: atRuns, do: (*Model).askRunOrder},
 		{keys: []string{"*"}, name: "star", help: "give a run a star, or take it away", at: atRuns, foot: 6, can: (*Model).cannotRemark, do: (*Model).starRun},
 		{keys: []string{"n"}, name: "note", help: "write a note to a run; an empty one removes it", at: atRuns, foot: 6, can: (*Model).cannotRemark, do: (*Model).askNote},
+		{keys: []string{"X"}, name: "remove", help: "remove the marked runs, or the picked one, with logs, results and curves; asks first", at: atRuns, foot: 7, acts: true,
+			can: (*Model).noPickedRun, do: (*Model).askRemove},
 		{keys: []string{"r"}, name: "read again", help: "read the runs again, or what is compared of them", at: atRuns | atCompare, do: (*Model).readAgain},
 		{keys: []string{"d"}, name: "differences", help: "all that differs between the runs, or their charts again", at: atCompare, foot: 2, can: (*Model).noComparison, do: (*Model).toggleFacts},
 	}
@@ -147,6 +150,32 @@ func (m *Model) askNote() tea.Cmd {
 		return m.task("write the note", func() (string, string, error) { return said, "", m.bench.SetNote(id, text) })
 	}}
 	return nil
+}
+
+// askRemove asks before runs are removed: the marked ones, or the picked one.
+func (m *Model) askRemove() tea.Cmd {
+	ids := slices.Clone(m.runs.marked)
+	if len(ids) == 0 {
+		ids = []string{m.runs.pick().ID}
+	}
+	sel := workbench.RunSelection{Runs: ids}
+	return m.question(confirmation{
+		title: "Remove " + plural(len(ids), "run") + "?", verb: "Remove",
+		read: func(context.Context) (workbench.Question, error) {
+			plan, err := m.bench.PlanCleanup(sel)
+			return plan.Question(), err
+		},
+		do: func(m *Model) tea.Cmd {
+			m.runs.marked = nil
+			return m.task("remove "+plural(len(ids), "run"), func() (string, string, error) {
+				plan, err := m.bench.PlanCleanup(sel)
+				if err != nil {
+					return "", "", err
+				}
+				return plural(len(plan.Runs), "run") + " removed", "", m.bench.CleanUp(plan)
+			})
+		},
+	})
 }
 
 func (m *Model) readAgain() tea.Cmd {

@@ -154,3 +154,22 @@ func TestNineRunsAreTheMostToCompare(t *testing.T) {
 	says(t, s, "9 runs")
 	s.Advance(time.Second)
 }
+
+func TestRunsAreRemovedByKeyAfterAQuestion(t *testing.T) {
+	s := runsStage(t, ui.Options{}).Press("down", "down", "X")
+	says(t, s, "Remove run charlm-0314-0851?", "goes", "1200 points", "for good", "› Cancel")
+	s.Advance(time.Second).Press("enter")
+	if slices.Contains(s.Wishes, "remove charlm-0314-0851") {
+		t.Fatal("Cancel removes")
+	}
+	s.Press("X").Advance(time.Second).Press("tab", "enter")
+	if !slices.Contains(s.Wishes, "remove charlm-0314-0851") {
+		t.Fatalf("not removed: %q", s.Wishes)
+	}
+	says(t, s, "1 run removed")
+	s.Press("home", "space", "space", "X")
+	says(t, s, "Remove 2 runs?", "together", "9.0 MB and 2400 points")
+	s.Advance(time.Second).Press("tab", "enter")
+	says(t, s, "2 runs removed")
+	says(t, runsStage(t, ui.Options{ReadOnly: true}).Press("X"), "started with --read-only")
+}

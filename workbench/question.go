@@ -51,19 +51,17 @@ type Removal struct {
 	Forwards          int
 }
 
-// RunLeft is what of a run would be lost with its nodes.
+// RunLeft is a run on the nodes, and where its results are.
 type RunLeft struct {
-	ID      string
-	Live    bool
-	Results []string // the paths that its profile names
-	Saved   *ResultsFetched
+	RunResults
+	Live bool
 }
 
 // live is the run that is going on; empty when there is none.
 func (r Removal) live() string {
 	for _, run := range r.Runs {
 		if run.Live {
-			return run.ID
+			return run.Run
 		}
 	}
 	return ""
@@ -120,8 +118,8 @@ func inPlace(place string) string {
 	return "in " + place
 }
 
-// results says of the newest run what of it is saved and where, and of the
-// earlier ones that nothing is, where that is so.
+// results says of the newest run where its results are and what of them would
+// be lost, and how many earlier runs would lose something.
 func (r Removal) results() []Fact {
 	if len(r.Runs) == 0 {
 		return []Fact{{"not saved", "no run was launched on it: what its nodes hold was put there by hand, or by the set-up"}}
@@ -129,7 +127,7 @@ func (r Removal) results() []Fact {
 	facts := r.Runs[0].facts()
 	lost := 0
 	for _, run := range r.Runs[1:] {
-		if len(run.Results) > 0 && run.Saved == nil {
+		if run.AtStake != "" {
 			lost++
 		}
 	}
@@ -139,18 +137,19 @@ func (r Removal) results() []Fact {
 	return facts
 }
 
-func (r RunLeft) facts() []Fact {
-	switch {
-	case len(r.Results) == 0:
-		return []Fact{{"not saved", "files that run " + r.ID + " wrote on its nodes: its profile names no results.paths"}}
-	case r.Live && r.Saved == nil:
-		return []Fact{{"saved", "the results of run " + r.ID + " are brought home after it was stopped, if its nodes answer"}}
-	case r.Saved == nil:
-		return []Fact{{"not saved", "the results of run " + r.ID + " did not come home: dlwb pull " + r.ID + " brings them"}}
+func (r RunResults) facts() []Fact {
+	var facts []Fact
+	if r.Files > 0 {
+		facts = append(facts, Fact{"saved", count(r.Files, "result file") + " of run " + r.Run + " in " + r.Dir})
 	}
-	facts := []Fact{{"saved", count(r.Saved.Files, "result file") + " of run " + r.ID + " in " + r.Saved.Dir}}
-	if len(r.Saved.Left) > 0 {
-		facts = append(facts, Fact{"not saved", strings.Join(r.Saved.Left, "; ")})
+	if r.Lost != "" {
+		facts = append(facts, Fact{"lost", r.Lost})
+	}
+	if r.AtStake != "" {
+		facts = append(facts, Fact{"not saved", r.AtStake})
+	}
+	if facts == nil {
+		facts = []Fact{{"results", "run " + r.Run + " wrote none that its profile names"}}
 	}
 	return facts
 }

@@ -1,10 +1,6 @@
 package workbench
 
-import (
-	"context"
-
-	"github.com/dlwb/dlwb/store"
-)
+import "context"
 
 // AskDown is the question whether a cluster may be removed. It only reads what
 // is on record.
@@ -36,31 +32,13 @@ func (w *Workbench) removal(cluster string) (Removal, error) {
 		return r, err
 	}
 	for _, run := range runs {
-		left, err := w.runLeft(run)
+		results, err := w.ResultsOf(run.ID)
 		if err != nil {
 			return r, err
 		}
-		r.Runs = append(r.Runs, left)
+		r.Runs = append(r.Runs, RunLeft{results, run.EndedAt == nil})
 	}
 	return r, nil
-}
-
-// runLeft is what of a run is on its nodes only.
-func (w *Workbench) runLeft(run store.Run) (RunLeft, error) {
-	left := RunLeft{ID: run.ID, Live: run.EndedAt == nil}
-	if _, data, err := w.runRecord(run.ID); err == nil {
-		left.Results = data.Results
-	}
-	rows, err := w.db.RunEvents(run.ID, 0, 0)
-	if err != nil {
-		return left, err
-	}
-	for _, e := range decodeAll(rows) {
-		if b, ok := e.Body.(ResultsFetched); ok {
-			left.Saved = &b
-		}
-	}
-	return left, nil
 }
 
 // openTunnels counts the tunnels of this process to a cluster.

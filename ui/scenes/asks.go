@@ -21,6 +21,26 @@ func (s *Stage) AskStopMachines(_ context.Context, cluster string) (workbench.Qu
 	return s.removal(cluster).StopQuestion(), nil
 }
 
+// PlanCleanup implements ui.Bench.
+func (s *Stage) PlanCleanup(sel workbench.RunSelection) (workbench.Cleanup, error) {
+	var c workbench.Cleanup
+	for _, id := range sel.Runs {
+		c.Runs = append(c.Runs, workbench.RunUse{Run: id, Log: 180_000, Results: 4_300_000, Points: 1200})
+		c.Bytes, c.Points = c.Bytes+4_480_000, c.Points+1200
+	}
+	return c, s.AskErr
+}
+
+// CleanUp implements ui.Bench.
+func (s *Stage) CleanUp(c workbench.Cleanup) error {
+	for _, r := range c.Runs {
+		if err := s.wish("remove " + r.Run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // removal is what the removal of a cluster comes to, by the events that were
 // played or the list of what exists.
 func (s *Stage) removal(cluster string) workbench.Removal {
@@ -29,7 +49,7 @@ func (s *Stage) removal(cluster string) workbench.Removal {
 		if c.Name == cluster {
 			r.Provider, r.Nodes, r.PerHour, r.Spent, r.Instance = c.Provider, len(c.Nodes), c.PricePerHour, c.Spent, c.Instance
 			if c.Run != "" {
-				r.Runs = []workbench.RunLeft{{ID: c.Run, Live: c.Phase == workbench.PhaseRunning, Results: []string{"outputs"}}}
+				r.Runs = []workbench.RunLeft{{RunResults: workbench.RunResults{Run: c.Run, AtStake: atStake(c.Run)}, Live: c.Phase == workbench.PhaseRunning}}
 			}
 		}
 	}
@@ -42,12 +62,16 @@ func (s *Stage) removal(cluster string) workbench.Removal {
 				r.Disks += c.PerHour
 			}
 		case workbench.RunStarted:
-			r.Runs = []workbench.RunLeft{{ID: e.Run, Live: true, Results: []string{"outputs"}}}
+			r.Runs = []workbench.RunLeft{{RunResults: workbench.RunResults{Run: e.Run, AtStake: atStake(e.Run)}, Live: true}}
 		case workbench.RunEnded:
 			r.Runs[0].Live = false
 		case workbench.ResultsFetched:
-			r.Runs[0].Saved = &b
+			r.Runs[0].Files, r.Runs[0].Dir, r.Runs[0].AtStake = b.Files, b.Dir, ""
 		}
 	}
 	return r
+}
+
+func atStake(run string) string {
+	return "run " + run + " is going on: what it writes is brought home at its end"
 }
