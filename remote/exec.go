@@ -36,23 +36,17 @@ type Cmd struct {
 	// captured in the Result, up to 1 MiB.
 	Stdout, Stderr io.Writer
 	// Quiet is how long the command may be silent: say nothing, and take
-	// nothing of its input. 0: quietLimit. A command of the user's own, and one
+	// nothing of its input. 0: Bounds.Quiet. A command of the user's own, and one
 	// that may work for hours without a word, has NoLimit.
 	Quiet time.Duration
 }
 
 const (
-	// quietLimit is for what a healthy node answers in seconds.
-	quietLimit = 2 * time.Minute
 	// transferLimit is for files on their way: some of them always come.
 	transferLimit = 10 * time.Minute
 	// hashLimit is for what reads files there and tells of them afterwards: one
 	// of a terabyte takes long.
 	hashLimit = 60 * time.Minute
-	// shellLimit bounds what the node's login shell does before a command
-	// begins. It may hang while sshd is well: on a home directory that is not
-	// there, or a full table of processes.
-	shellLimit = 60 * time.Second
 )
 
 // NoLimit is the Quiet of a command that may be silent for as long as it likes:
@@ -60,10 +54,10 @@ const (
 const NoLimit time.Duration = -1
 
 // quiet is Quiet as it counts; 0: there is no limit.
-func (c Cmd) quiet() time.Duration {
+func (c Cmd) quiet(standard time.Duration) time.Duration {
 	switch {
 	case c.Quiet == 0:
-		return quietLimit
+		return standard
 	case c.Quiet < 0:
 		return 0
 	}
@@ -143,7 +137,7 @@ func (n *Node) await(ctx context.Context, c Cmd, s *session, lead *leader, outs 
 
 // silence says why a command is waited for no longer; nil: it still is.
 func (n *Node) silence(c Cmd, after time.Duration, lead *leader, outs outputs) error {
-	switch limit := c.quiet(); {
+	switch limit := c.quiet(n.timing.bounds.Quiet); {
 	case !lead.begun() && after > n.timing.shellLimit:
 		return fmt.Errorf("the shell there did not begin the command within %v: what it does first hangs; is the home directory there?", n.timing.shellLimit)
 	case limit > 0 && after > limit && outs.quiet() > limit:

@@ -15,13 +15,6 @@ import (
 )
 
 const (
-	// dialLimit bounds everything from the TCP dial to the accepted key.
-	dialLimit = 10 * time.Second
-	// A link that has been silent for keepaliveEvery is asked for an answer,
-	// and is dead when none came within keepaliveLimit: 15 s at most.
-	keepaliveEvery = 5 * time.Second
-	keepaliveLimit = 10 * time.Second
-
 	backoffLeast = 200 * time.Millisecond
 	backoffMost  = 3 * time.Second
 	// stableAfter is how long a link must have lived for the next dial to
@@ -90,14 +83,14 @@ type timing struct {
 	bounds sshconn.Bounds
 }
 
-var standardTiming = timing{dialLimit, keepaliveEvery, keepaliveLimit, shellLimit, sshconn.Standard}
+func timingOf(b sshconn.Bounds) timing { return timing{b.Dial, b.Every, b.Answer, b.Shell, b} }
 
 // Open returns the node of a target. It does no I/O.
 func Open(t Target) *Node {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Node{
 		target:  t,
-		timing:  standardTiming,
+		timing:  timingOf(sshconn.Standard),
 		segment: logSegment,
 		ctx:     ctx,
 		cancel:  cancel,

@@ -22,7 +22,7 @@ func (n *Node) StopRun(ctx context.Context, runID string, grace time.Duration, w
 	text := programOf(`stop=$HOME/.dlwb/bin/stop
 [ -f "$stop" ] || { echo "left 0"; exit 0; }`,
 		fmt.Sprintf(`exec sh "$stop" %s %d %s`, runID, max(grace, 0).Milliseconds(), words))
-	res, err := n.must(ctx, what, "sh", text, max(grace, 0)+quietLimit)
+	res, err := n.must(ctx, what, "sh", text, max(grace, 0)+n.timing.bounds.Quiet)
 	if _, scanErr := fmt.Sscanf(lastLine(string(res.Stdout)), "left %d", &left); scanErr == nil {
 		return left, nil
 	}

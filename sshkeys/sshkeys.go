@@ -106,7 +106,7 @@ func (p *Proof) askAgent(ctx context.Context, socket string, limit time.Duration
 	if socket == "" {
 		return nil
 	}
-	list := min(limit, listLimit)
+	list := min(limit/3, listLimit)
 	asked, cancel := waits.Within(ctx, waits.Wait{On: "the ssh agent", What: "to list its keys", Limit: list})
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(asked, "unix", socket)

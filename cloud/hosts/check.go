@@ -94,7 +94,7 @@ func (p *Provider) examine(ctx context.Context, calls *caller, m machine, cluste
 		return r
 	}
 	asked := time.Now()
-	r.said, err = c.run(ctx, "look", map[string]string{"dir": m.Option.Dir, "interpreter": m.Option.Python}, scriptLimit)
+	r.said, err = c.run(ctx, "look", map[string]string{"dir": m.Option.Dir, "interpreter": m.Option.Python}, c.bounds.Script)
 	r.findings = r.judge(c.took, asked, time.Now(), cluster, err)
 	return r
 }

@@ -43,22 +43,14 @@ func (p *Problem) Advice() string { return p.Next }
 // caller makes connections, for as long as one call of the provider lasts. All
 // hosts behind the same jump hosts share the connection to them.
 type caller struct {
-	mu   sync.Mutex
-	hops map[string]func() (*sshconn.Conn, string, error)
-	open []*sshconn.Conn
-	limits
+	mu     sync.Mutex
+	hops   map[string]func() (*sshconn.Conn, string, error)
+	open   []*sshconn.Conn
+	bounds sshconn.Bounds
 }
-
-// limits are what tests shorten.
-type limits struct {
-	dialLimit, scriptLimit time.Duration
-	bounds                 sshconn.Bounds
-}
-
-var standardLimits = limits{dialLimit, scriptLimit, sshconn.Standard}
 
 func newCaller() *caller {
-	return &caller{limits: standardLimits, hops: map[string]func() (*sshconn.Conn, string, error){}}
+	return &caller{bounds: sshconn.Standard, hops: map[string]func() (*sshconn.Conn, string, error){}}
 }
 
 // close ends every connection.
@@ -82,6 +74,7 @@ type contact struct {
 	machine // with the host keys that were accepted, of the jump hosts too
 	client  *sshconn.Conn
 	took    time.Duration
+	bounds  sshconn.Bounds
 }
 
 // call connects to a machine and logs in.
@@ -96,7 +89,7 @@ func (c *caller) call(ctx context.Context, m machine) (*contact, error) {
 		return nil, err
 	}
 	m.HostKey = key
-	return &contact{m, client, time.Since(began)}, nil
+	return &contact{m, client, time.Since(began), c.bounds}, nil
 }
 
 // knock goes as far as the host key of a machine and does not log in there.
@@ -181,9 +174,9 @@ func (c *caller) dial(ctx context.Context, via *sshconn.Conn, m machine, knock b
 	}
 }
 
-// dialWithin is dial within dialLimit, and asks nobody.
+// dialWithin is dial within its bound, and asks nobody.
 func (c *caller) dialWithin(ctx context.Context, via *sshconn.Conn, m machine, knock bool) (client *sshconn.Conn, key string, err error) {
-	ctx, cancel := waits.Within(ctx, waits.Wait{On: m.Alias, What: "to answer by ssh at " + m.addr(), Limit: c.dialLimit,
+	ctx, cancel := waits.Within(ctx, waits.Wait{On: m.Alias, What: "to answer by ssh at " + m.addr(), Limit: c.bounds.Dial,
 		Then: "it shows its host key and takes the login"})
 	defer cancel()
 	k, err := knownOf(m)
@@ -204,7 +197,7 @@ func (c *caller) dialWithin(ctx context.Context, via *sshconn.Conn, m machine, k
 		return nil, key, nil
 	}
 	if err != nil {
-		return nil, "", explain(ctx, m, err, c.dialLimit)
+		return nil, "", explain(ctx, m, err, c.bounds.Dial)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +208,7 @@ func (c *caller) dialWithin(ctx context.Context, via *sshconn.Conn, m machine, k
 func (c *caller) dialOnce(ctx context.Context, via *sshconn.Conn, m machine, k *known, knock bool) (*sshconn.Conn, string, error) {
 	login := &sshkeys.Proof{}
 	if !knock {
-		login = sshkeys.Gather(ctx, m.Keys, c.dialLimit)
+		login = sshkeys.Gather(ctx, m.Keys, c.bounds.Dial)
 		defer login.Close()
 	}
 	conn, err := connect(ctx, via, m.addr())

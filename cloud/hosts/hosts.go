@@ -7,20 +7,10 @@
 // by a person are kept in a file of dlwb's own.
 package hosts
 
-import (
-	"sync"
-	"time"
-)
+import "sync"
 
 // kind is the name of this provider in profiles and receipts.
 const kind = "hosts"
-
-const (
-	// dialLimit bounds everything from the TCP dial to the accepted key.
-	dialLimit = 10 * time.Second
-	// scriptLimit bounds one of our scripts on a host.
-	scriptLimit = 20 * time.Second
-)
 
 // Options are what a Provider is made of.
 type Options struct {

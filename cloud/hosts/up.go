@@ -131,7 +131,7 @@ func claimAll(ctx context.Context, life cloud.Life, contacts []*contact) error {
 	}
 	for i, c := range contacts {
 		if fresh[i] {
-			_, _ = c.run(ctx, "remove", lifeVars(life), scriptLimit)
+			_, _ = c.run(ctx, "remove", lifeVars(life), c.bounds.Script)
 		}
 	}
 	return err
@@ -142,7 +142,7 @@ func (c *contact) claim(ctx context.Context, life cloud.Life) (fresh bool, err e
 	vars := lifeVars(life)
 	vars["owner"], vars["since"] = owner(), strconv.FormatInt(life.Began.Unix(), 10)
 	vars["dir"] = c.Option.Dir
-	s, err := c.run(ctx, "claim", vars, scriptLimit)
+	s, err := c.run(ctx, "claim", vars, c.bounds.Script)
 	switch {
 	case err != nil:
 		return false, &Problem{Host: c.Alias, Why: "it can't be taken: " + err.Error(), Next: c.login() + " df -h ."}

@@ -1,0 +1,101 @@
+//go:build unix
+
+package wedge
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// session serves one session.
+func (s *Server) session(c *conn, ch ssh.Channel, requests <-chan *ssh.Request) {
+	stop := make(chan struct{})
+	defer close(stop)
+	for r := range requests {
+		ok := true
+		switch r.Type {
+		case "pty-req":
+			s.hang(PtyReply, c.over)
+		case "exec", "shell":
+			s.hang(ExecReply, c.over)
+			var line struct{ Text string }
+			_ = ssh.Unmarshal(r.Payload, &line)
+			s.tasks.Go(func() { s.run(c, ch, line.Text, stop) })
+		case "subsystem":
+			s.hang(SubsystemReply, c.over)
+		case "env", "window-change", "signal":
+		default:
+			ok = false
+		}
+		if r.WantReply {
+			_ = r.Reply(ok, nil)
+		}
+	}
+}
+
+// run runs a command, or hangs in its place.
+func (s *Server) run(c *conn, ch ssh.Channel, line string, stop <-chan struct{}) {
+	for _, stage := range []Stage{Mute, NoReading} {
+		s.hang(stage, c.over)
+	}
+	for s.at(Drip) {
+		if _, err := ch.Write([]byte("x")); err != nil {
+			return
+		}
+		select {
+		case <-time.After(time.Minute):
+		case <-c.over:
+			return
+		case <-s.ended:
+			return
+		}
+	}
+	status := s.command(ch, line, stop)
+	s.hang(Endless, c.over)
+	_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
+	s.hang(Unclosed, c.over)
+	_ = ch.Close()
+}
+
+// command runs a real command to its end and gives its exit code. It is killed
+// when its session ends.
+func (s *Server) command(ch ssh.Channel, line string, stop <-chan struct{}) int {
+	args := []string{"-c", line}
+	if line == "" {
+		args = nil
+	}
+	cmd := exec.Command("/bin/sh", args...)
+	cmd.Dir = s.Home
+	cmd.Env = append(os.Environ(), "HOME="+s.Home)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stdout, cmd.Stderr = ch, ch.Stderr()
+	cmd.WaitDelay = time.Second
+	in, err := cmd.StdinPipe()
+	if err != nil || cmd.Start() != nil {
+		return 127
+	}
+	go func() {
+		_, _ = io.Copy(in, ch)
+		_ = in.Close()
+	}()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-stop:
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		case <-over:
+		}
+	}()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
+}

@@ -1,0 +1,274 @@
+//go:build unix
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/wedge"
+	"github.com/dlwb/dlwb/sshconn"
+	"github.com/dlwb/dlwb/sshkeys"
+)
+
+// shortBounds are the bounds of a test: seconds become tenths.
+var shortBounds = sshconn.Bounds{
+	Dial: time.Second, Open: 500 * time.Millisecond, Reply: 500 * time.Millisecond, Every: 300 * time.Millisecond,
+	Answer: 500 * time.Millisecond, Shell: time.Second, Quiet: 1500 * time.Millisecond, Script: time.Second,
+}
+
+// longEnough is more than all short bounds of one call together, on a busy machine.
+const longEnough = 15 * time.Second
+
+func wedgedNode(t testing.TB, s *wedge.Server) *Node {
+	t.Helper()
+	n := Open(Target{Name: "node0", Addr: s.Addr, User: "test", HostKey: s.HostKey, KeyFile: s.KeyFile})
+	n.timing = timingOf(shortBounds)
+	t.Cleanup(func() { endsWithin(t, "Close", 3*time.Second, func() { _ = n.Close() }) })
+	return n
+}
+
+// endsWithin fails the test when f takes longer.
+func endsWithin(t testing.TB, what string, limit time.Duration, f func()) {
+	t.Helper()
+	began := time.Now()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		t.Logf("%s: %v", what, time.Since(began).Round(time.Millisecond))
+	case <-time.After(limit):
+		t.Errorf("%s goes on after %v", what, limit)
+	}
+}
+
+// calls are what is asked of nodes, and where the server must hang for each of
+// them to hang, besides the stages before a session is there.
+var calls = []struct {
+	name   string
+	stages []wedge.Stage
+	call   func(ctx context.Context, n *Node) error
+}{
+	{"exec", []wedge.Stage{wedge.ExecReply, wedge.Mute, wedge.Endless, wedge.NoReading, wedge.Drip, wedge.Rekey},
+		func(ctx context.Context, n *Node) error {
+			// What a pipe has ready is more than a window holds.
+			_, err := n.Exec(ctx, Cmd{Line: "cat", Stdin: io.LimitReader(nothings{}, 8<<20), Stdout: io.Discard})
+			return err
+		}},
+	{"state", []wedge.Stage{wedge.ExecReply, wedge.Mute, wedge.Endless},
+		func(ctx context.Context, n *Node) error {
+			_, err := n.RunState(ctx, "run-1")
+			return err
+		}},
+	{"shell", []wedge.Stage{wedge.PtyReply, wedge.ExecReply},
+		func(ctx context.Context, n *Node) error {
+			_, err := n.Shell(ctx, Pty{Line: "true", Stdin: strings.NewReader(""), Stdout: io.Discard})
+			return err
+		}},
+	{"sftp", []wedge.Stage{wedge.SubsystemReply, wedge.Mute},
+		func(ctx context.Context, n *Node) error {
+			_, err := n.SFTP(ctx) // the subsystem is there and says nothing
+			return err
+		}},
+	{"dial", []wedge.Stage{wedge.Direct},
+		func(ctx context.Context, n *Node) error {
+			_, err := n.DialContext(ctx, "tcp", "127.0.0.1:1")
+			return err
+		}},
+	{"reverse", []wedge.Stage{wedge.Listen},
+		func(ctx context.Context, n *Node) error {
+			t, err := Reverse(ctx, n, 0, "127.0.0.1:1")
+			if err == nil {
+				_ = t.Close()
+			}
+			return err
+		}},
+}
+
+type nothings struct{}
+
+func (nothings) Read(p []byte) (int, error) { return len(p), nil }
+
+// early are the stages before there is a session: every call meets them.
+var early = []wedge.Stage{
+	wedge.Silent, wedge.TrickledBanner, wedge.EndlessBanner, wedge.KeyInit, wedge.KeyReply, wedge.NewKeys, wedge.Service,
+	wedge.NoneAuth, wedge.KeyQuery, wedge.Signature, wedge.Frozen,
+}
+
+// later is OpenChannel for the calls that open a session.
+func stagesOf(name string, own []wedge.Stage) []wedge.Stage {
+	stages := own
+	if name == "exec" {
+		stages = slices.Concat(early, own)
+	} else {
+		stages = append([]wedge.Stage{wedge.Silent, wedge.Frozen}, own...)
+	}
+	if name != "dial" && name != "reverse" {
+		stages = append(stages, wedge.OpenChannel)
+	}
+	return stages
+}
+
+func TestEveryCallEndsWithinItsBoundWhereverTheServerHangs(t *testing.T) {
+	for _, c := range calls {
+		for _, stage := range stagesOf(c.name, c.stages) {
+			t.Run(c.name+" "+wedge.Stages[stage], func(t *testing.T) {
+				t.Parallel()
+				s := wedge.Start(t)
+				s.Wedge(stage)
+				n := wedgedNode(t, s)
+				endsWithin(t, c.name, longEnough, func() {
+					if err := c.call(t.Context(), n); err == nil {
+						t.Error("it succeeded")
+					} else {
+						t.Log(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestEveryCallEndsWithItsContextWhereverTheServerHangs(t *testing.T) {
+	for _, c := range calls {
+		for _, stage := range stagesOf(c.name, c.stages) {
+			t.Run(c.name+" "+wedge.Stages[stage], func(t *testing.T) {
+				t.Parallel()
+				s := wedge.Start(t)
+				s.Wedge(stage)
+				n := wedgedNode(t, s)
+				b := shortBounds
+				b.Dial, b.Open, b.Reply, b.Answer, b.Shell, b.Quiet = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
+				n.timing = timingOf(b)
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				endsWithin(t, c.name, 5*time.Second, func() {
+					if err := c.call(ctx, n); err == nil || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("it ended with %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAConnectionThatWasWellEndsWithinItsBoundsWhenTheServerHangs(t *testing.T) {
+	for _, stage := range []wedge.Stage{wedge.OpenChannel, wedge.ExecReply, wedge.Mute, wedge.Endless, wedge.Frozen} {
+		t.Run(wedge.Stages[stage], func(t *testing.T) {
+			t.Parallel()
+			s := wedge.Start(t)
+			n := wedgedNode(t, s)
+			if res, err := n.Exec(t.Context(), Cmd{Line: "echo well"}); err != nil || string(res.Stdout) != "well\n" {
+				t.Fatalf("%q, %v", res.Stdout, err)
+			}
+			s.Wedge(stage)
+			endsWithin(t, "exec", longEnough, func() {
+				if _, err := n.Exec(t.Context(), Cmd{Line: "echo no"}); err == nil {
+					t.Error("it succeeded")
+				} else {
+					t.Log(err)
+				}
+			})
+			s.Wedge(wedge.None)
+			endsWithin(t, "exec again", longEnough, func() {
+				if res, err := n.Exec(t.Context(), Cmd{Line: "echo again"}); err != nil || string(res.Stdout) != "again\n" {
+					t.Errorf("%q, %v", res.Stdout, err)
+				}
+			})
+		})
+	}
+}
+
+func TestAHungJumpHostEndsWithinTheBoundsOfTheDial(t *testing.T) {
+	for _, stage := range []wedge.Stage{wedge.Silent, wedge.KeyReply, wedge.Signature, wedge.Direct, wedge.Frozen} {
+		t.Run(wedge.Stages[stage], func(t *testing.T) {
+			t.Parallel()
+			jump, behind := wedge.Start(t), wedge.Start(t)
+			jump.Wedge(stage)
+			n := Open(Target{Name: "node0", Addr: behind.Addr, User: "test", HostKey: behind.HostKey, KeyFile: behind.KeyFile,
+				Jumps: []Jump{{Name: "bastion", Addr: jump.Addr, User: "test", HostKey: jump.HostKey, Keys: sshkeys.Keys{Files: []string{jump.KeyFile}}}}})
+			n.timing = timingOf(shortBounds)
+			endsWithin(t, "connect", longEnough, func() {
+				if err := n.Connect(t.Context()); err == nil {
+					t.Error("it succeeded")
+				} else {
+					t.Log(err)
+				}
+			})
+			endsWithin(t, "Close", 3*time.Second, func() { _ = n.Close() })
+		})
+	}
+}
+
+func TestAFrozenOpenSSHServerEndsEveryCallWithinItsBound(t *testing.T) {
+	for _, c := range calls {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := sshdtest.Start(t)
+			n := openTest(t, s)
+			n.timing = timingOf(shortBounds)
+			mustExec(t, n, "true")
+			s.Freeze()
+			defer s.Thaw()
+			endsWithin(t, c.name, longEnough, func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // a new connection would be answered
+				defer cancel()
+				if err := c.call(ctx, n); err != nil {
+					t.Log(err)
+				}
+			})
+		})
+	}
+}
+
+// hungAgent is an ssh agent that takes everything and answers nothing.
+func hungAgent(t testing.TB) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "agent")
+	listenUnix(t, socket)
+	return socket
+}
+
+func TestAHungAgentIsGivenUpAndNamed(t *testing.T) {
+	t.Parallel()
+	s := wedge.Start(t)
+	n := Open(Target{Name: "node0", Addr: s.Addr, User: "test", HostKey: s.HostKey, Keys: sshkeys.Keys{Agent: hungAgent(t)}})
+	n.timing = timingOf(shortBounds)
+	defer n.Close()
+	endsWithin(t, "connect", longEnough, func() {
+		if err := n.Connect(t.Context()); err == nil || !strings.Contains(fmt.Sprint(err), "agent") {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// listenUnix takes connections on a socket, and all that comes on them.
+func listenUnix(t testing.TB, socket string) {
+	t.Helper()
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, c); _ = c.Close() }()
+		}
+	}()
+}
