@@ -210,6 +210,8 @@ func eventText(b workbench.Body) string {
 		return sanitize.Sprintf("  node%d: %s %s", b.Node, b.State, b.Why)
 	case workbench.ClusterUp:
 		return upText(b)
+	case workbench.CheckpointSaved:
+		return sanitize.Sprintf("  checkpoint %s of node%d is home: %s", b.Name, b.Node, workbench.SizeText(b.Files, b.Bytes))
 	case workbench.SpotNotice:
 		return sanitize.Sprintf("warning: node%d will be taken away by its provider at %s (%s)", b.Node, b.At.Local().Format("15:04:05"), b.Action)
 	case workbench.ClusterStopped:

@@ -177,7 +177,8 @@ var Fields = []*Field{
 	{Key: "results.s3", Type: s3Type, Also: []string{"bucket"}, Doc: "Where results are kept in S3.", Example: "s3://bucket/prefix",
 		ref: func(p *Profile) any { return &p.Results.S3 }},
 	{Key: "results.checkpoints", Type: pathType, Also: []string{"checkpoint", "ckpt"},
-		Doc: "Where the training writes its checkpoints, relative to the code directory.", Example: "outputs/ckpt",
+		Doc: "The directory in which the training writes its checkpoints and nothing else, relative to the code directory. While a run is watched the newest whole one is brought home " +
+			"(whole: two looks some seconds apart find the same files, sizes and times, and no name begins with a dot or ends like `.tmp`), and after machines were replaced it is put on the nodes before the command is launched again.", Example: "outputs/ckpt",
 		ref: func(p *Profile) any { return &p.Results.Checkpoints }},
 
 	{Key: "limits.budget", Type: moneyType, Also: []string{"cost", "price"}, Doc: "What the cluster may cost in all.", Example: "20USD",

@@ -25,6 +25,9 @@ func (p *Profile) NotSent(state string) []string {
 	for _, path := range p.Results.Paths {
 		exclude = append(exclude, "/"+anyRun(path, p.Name))
 	}
+	if p.Results.Checkpoints != "" { // what is here is older than what is there
+		exclude = append(exclude, "/"+anyRun(p.Results.Checkpoints, p.Name))
+	}
 	if p.Results.To != "" {
 		to := filepath.Join(filepath.Dir(p.Path), filepath.FromSlash(p.Results.To))
 		if abs, err := filepath.Abs(to); err == nil {

@@ -57,10 +57,11 @@ type drive struct {
 	s       scope
 	record  store.Cluster
 	data    clusterData
-	made    bool // this drive began the cluster
-	arrived bool // its machines are up and were reached
-	resumed bool // the command has what the profile adds for going on
-	behind  bool // it goes on behind a screen, and whoever leaves that leaves what runs
+	made    bool   // this drive began the cluster
+	arrived bool   // its machines are up and were reached
+	resumed bool   // the command has what the profile adds for going on
+	lostRun string // the run that this drive goes on with, after it lost machines
+	behind  bool   // it goes on behind a screen, and whoever leaves that leaves what runs
 	link    *link
 	active  context.CancelFunc // ends the word to the nodes that somebody is at work
 	outcome Outcome

@@ -182,6 +182,14 @@ type (
 		// Left is what was asked for and did not come, each with the reason.
 		Left []string `json:"left,omitempty"`
 	}
+	// CheckpointSaved says that a whole checkpoint of a run that goes on was
+	// brought home.
+	CheckpointSaved struct {
+		Node  int    `json:"node"`
+		Name  string `json:"name"` // in results.checkpoints
+		Files int    `json:"files"`
+		Bytes int64  `json:"bytes"`
+	}
 	// ResultsLost says that results which were not home are gone with their
 	// machine.
 	ResultsLost struct {
@@ -325,6 +333,7 @@ var Bodies = []struct {
 	{RankEnded{}, "how one rank ended"},
 	{RunEnded{}, "how the run ended: exit code, verdict, the rank at fault and its last lines"},
 	{ResultsFetched{}, "what is home of the run's results, and where"},
+	{CheckpointSaved{}, "a whole checkpoint of a run that goes on was brought home"},
 	{ResultsLost{}, "results that were not home are gone with their machine"},
 	{ForwardOpened{}, "a tunnel listens on a local port"},
 	{ForwardChanged{}, "how a tunnel stands: whether its node is reached, and what failed last"},
@@ -373,6 +382,7 @@ func (RankEnded) EventName() string       { return "rank_ended" }
 func (RunEnded) EventName() string        { return "run_ended" }
 func (ResultsFetched) EventName() string  { return "results" }
 func (ResultsLost) EventName() string     { return "results_lost" }
+func (CheckpointSaved) EventName() string { return "checkpoint" }
 func (ForwardOpened) EventName() string   { return "forward_opened" }
 func (ForwardChanged) EventName() string  { return "forward" }
 func (ForwardClosed) EventName() string   { return "forward_closed" }

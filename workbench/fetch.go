@@ -216,6 +216,8 @@ func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
 	if err != nil {
 		end.Failure = faultOf(err)
 		end.Text = end.Failure.Why
+	} else {
+		w.dropCheckpoints(s.run, data)
 	}
 	slog.Debug("fetched", "run", s.run, "files", got.Files, "error", err)
 	return errors.Join(err, w.publish(s, end))

@@ -358,7 +358,6 @@ var idleKeys = []struct {
 	{"limits.lifetime", "only dlwb down ends a cluster", true},
 	{"limits.idle", "only dlwb down ends a cluster", true},
 	{"results.s3", "results are brought to this machine", true},
-	{"results.checkpoints", "list the directory in results.paths to bring it home", false},
 }
 
 // notActedOn lists what a profile asks for and does not get: a promise that

@@ -52,7 +52,7 @@ forward: [jupyter, 8265]
 `)
 	for _, want := range []string{
 		"stall: no output for 1m30s ends the run", "forward      jupyter, 8265 of node0", "ignored      limits.budget: ",
-		"ignored      limits.lifetime: only dlwb down ends a cluster", "ignored      limits.idle: ", "ignored      results.checkpoints: ",
+		"ignored      limits.lifetime: only dlwb down ends a cluster", "ignored      limits.idle: ",
 	} {
 		if !strings.Contains(full.Text(), want) {
 			t.Errorf("%q is not said in\n%s", want, full.Text())

@@ -51,6 +51,9 @@ type runData struct {
 	// OwnDir is the run's directory on each node that its ranks find in
 	// DLWB_RESULTS, below the home; empty for runs of an older dlwb.
 	OwnDir string `json:"own_dir,omitempty"`
+	// Checkpoints is the directory of its checkpoints, below the code
+	// directory; empty: not known.
+	Checkpoints string `json:"checkpoints,omitempty"`
 	// To is where its results go here; empty: into the run's record.
 	To       string          `json:"to,omitempty"`
 	Forward  []string        `json:"forward,omitempty"` // opened while the run is watched

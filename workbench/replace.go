@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -32,6 +33,7 @@ func (d *drive) replaceLost(ctx context.Context) error {
 		if spent := d.data.spent(d.record); limits.Budget > 0 && spent >= limits.Budget {
 			return d.notReplaced(units.USD(spent) + " are spent of a budget of " + units.USD(limits.Budget))
 		}
+		d.fetchLost(ctx)
 		gone, err := d.awaitGone(ctx)
 		if err != nil {
 			return err
@@ -41,6 +43,7 @@ func (d *drive) replaceLost(ctx context.Context) error {
 		}
 		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: fmt.Sprintf("%s; replacing what was taken away, %d of %d times",
 			ended.Cause, try, limits.Replacements)})
+		d.lostRun = d.outcome.Run
 		if err := d.relaunch(ctx); err != nil {
 			if ctx.Err() != nil || try == limits.Replacements {
 				return err
@@ -54,6 +57,19 @@ func (d *drive) replaceLost(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// fetchLost brings home what a run wrote that lost machines, while those that
+// are to go are still there. It is another run that goes on.
+func (d *drive) fetchLost(ctx context.Context) {
+	if d.lostRun == d.outcome.Run {
+		return // before the last try
+	}
+	ctx, cancel := context.WithTimeout(ctx, homeLimit)
+	defer cancel()
+	if err := d.w.fetchStep(ctx, d.s, d.link); err != nil {
+		slog.Debug("the results of a run that lost machines", "run", d.s.run, "error", err)
+	}
 }
 
 // wasTaken reports whether the run ended because the provider took machines

@@ -259,7 +259,8 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	data := runData{
 		Ranks: rankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
 		Results: ofRun(d.plan.Results, id), OwnDir: ownDir(d.plan.Cluster, id),
-		Stall: d.plan.Profile.Limits.Stall.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
+		Checkpoints: ofRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
+		Stall:       d.plan.Profile.Limits.Stall.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
@@ -268,6 +269,9 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 		return "", false, err
 	}
 	if data.To, err = d.plan.Profile.ResultsTo(id); err != nil {
+		return "", false, err
+	}
+	if err := d.putCheckpoints(ctx, id); err != nil {
 		return "", false, err
 	}
 	if err := d.lookBefore(ctx, id, data.Results); err != nil {

@@ -84,8 +84,9 @@ func (w *Workbench) watchRun(ctx context.Context, s scope, l *link, id string) (
 	if err := t.resume(); err != nil {
 		return RunEnded{}, err
 	}
-	restOfFiles := t.watchFiles(ctx)
+	restOfFiles, restOfCheckpoints := t.watchFiles(ctx), t.watchCheckpoints(ctx)
 	err = t.follow(ctx)
+	restOfCheckpoints(ctx) // first: a machine that is taken away has little time
 	restOfFiles(ctx)
 	if err != nil {
 		return RunEnded{}, err

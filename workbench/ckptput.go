@@ -1,0 +1,131 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/remote"
+)
+
+// putCheckpoints puts the newest whole checkpoint of the run that lost machines
+// on the nodes that do not have it, before the command is started again; and
+// moves away what would be taken for a newer one and may not be whole.
+func (d *drive) putCheckpoints(ctx context.Context, run string) error {
+	if d.lostRun == "" || d.plan.Profile.Results.Checkpoints == "" {
+		return nil
+	}
+	r := d.w.readCkpts(d.lostRun)
+	put := &ckptPut{d: d, record: r, parts: r.restorable(),
+		dir: remoteCode(d.plan.Cluster) + "/" + path.Clean(ofRun([]string{d.plan.Profile.Results.Checkpoints}, run)[0]),
+		old: ofRun([]string{d.plan.Profile.Results.Checkpoints}, d.lostRun)[0]}
+	if err := d.link.each(ctx, put.node); err != nil {
+		return err
+	}
+	// Should machines be lost again before the new run has one of its own.
+	var again ckptRecord
+	for _, c := range put.parts {
+		again.Saved = append(again.Saved, *c)
+	}
+	return errors.Join(os.MkdirAll(d.w.runDir(run), 0o700), d.w.keepCkpts(run, again), put.tell())
+}
+
+// ckptPut is the putting of checkpoints on the nodes of a new launch.
+type ckptPut struct {
+	d        *drive
+	record   ckptRecord
+	parts    []*savedCkpt
+	dir, old string // of this launch below the home, of the lost run below the code directory
+}
+
+func (p *ckptPut) aside() string {
+	return "dlwb/" + p.d.plan.Cluster + "/unfinished/" + p.d.lostRun
+}
+
+// node prepares one node.
+func (p *ckptPut) node(ctx context.Context, i int, n *remote.Node) error {
+	seen, err := remote.Look(ctx, n, remoteCode(p.d.plan.Cluster), []string{p.old})
+	if err != nil {
+		return &Fault{What: "look for checkpoints", Node: i, Why: err.Error()}
+	}
+	units := ckptUnits(p.old, seen)
+	if names := p.notTrusted(i, units); len(names) > 0 {
+		if err := remote.MoveAside(ctx, n, remoteCode(p.d.plan.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
+			return &Fault{What: "move unfinished checkpoints away", Node: i, Why: err.Error()}
+		}
+		_ = p.d.w.publish(p.d.s, Noticed{Level: "warning", Text: fmt.Sprintf("on node%d %s may not be whole: the run does not go on from it",
+			i, strings.Join(names, ", ")), Next: "it is in ~/" + p.aside() + " there"})
+	}
+	for _, c := range p.wanted(i, units) {
+		from := filepath.Join(p.d.w.ckptHome(*c), filepath.FromSlash(c.In))
+		if err := remote.Put(ctx, n, from, p.dir, p.aside()); err != nil {
+			return &Fault{What: "put checkpoint " + c.Name + " back", Node: i, Why: err.Error()}
+		}
+	}
+	return nil
+}
+
+// notTrusted are checkpoints of a node that a run would take for the newest: what
+// was in doubt at the end, and what is newer than the one that all nodes have.
+func (p *ckptPut) notTrusted(node int, units []*ckptUnit) []string {
+	names := map[string]bool{}
+	for _, name := range p.record.Doubtful[node] {
+		names[name] = findUnit(units, name) != nil
+	}
+	for _, c := range p.parts {
+		if c.Node != node {
+			continue
+		}
+		for _, u := range units {
+			names[u.name] = names[u.name] || u.newest > c.Newest
+		}
+	}
+	maps.DeleteFunc(names, func(_ string, there bool) bool { return !there })
+	return slices.Sorted(maps.Keys(names))
+}
+
+// wanted are the checkpoints that a node lacks: its own part, else what the
+// others have under that name.
+func (p *ckptPut) wanted(node int, units []*ckptUnit) (lacking []*savedCkpt) {
+	own := p.ownPart(node)
+	for _, c := range p.parts {
+		if own != nil && c != own && c.Name == own.Name {
+			continue
+		}
+		u := findUnit(units, c.Name)
+		if u == nil || slices.Contains(p.record.Doubtful[node], c.Name) || c == own && !u.same(&ckptUnit{files: c.Files}) {
+			lacking = append(lacking, c)
+		}
+	}
+	return lacking
+}
+
+func (p *ckptPut) ownPart(node int) *savedCkpt {
+	for _, c := range p.parts {
+		if c.Node == node {
+			return c
+		}
+	}
+	return nil
+}
+
+// tell says where the run goes on.
+func (p *ckptPut) tell() error {
+	if len(p.parts) == 0 {
+		return p.d.w.publish(p.d.s, Noticed{Level: "warning", Text: "no whole checkpoint of run " + p.d.lostRun +
+			" came home: the run goes on from what its nodes have in " + p.old})
+	}
+	var names []string
+	for _, c := range p.parts {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return p.d.w.publish(p.d.s, Noticed{Level: "info", Text: "the newest whole checkpoint of run " + p.d.lostRun + " is on every node: " +
+		strings.Join(slices.Compact(names), ", ")})
+}

@@ -1,0 +1,184 @@
+package workbench
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dlwb/dlwb/remote"
+)
+
+// A checkpoint is what has one name in the directory results.checkpoints: a
+// file, or a directory with all that is in it. Nothing marks it as whole, so
+// that is told by what anybody can see: two looks, ckptEvery apart, find the same
+// files with the same sizes and times. What is written under another name and
+// renamed is not seen before, where that name says it: hidden, or with an
+// ending of unfinishedEnds.
+
+// ckptUnit is a checkpoint as one look found it.
+type ckptUnit struct {
+	name   string
+	files  remote.Seen // by path below the code directory
+	newest float64     // seconds, by the node's clock
+	open   bool        // a name in it says that it is not finished
+}
+
+var unfinishedEnds = []string{".tmp", ".temp", ".part", ".partial", ".incomplete", ".lock", ".swp", "~"}
+
+// unfinishedName reports whether a name says that a file is still written.
+func unfinishedName(name string) bool {
+	return strings.HasPrefix(name, ".") || slices.ContainsFunc(unfinishedEnds, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// ckptUnits sorts what a look found below a directory into checkpoints, the
+// newest first.
+func ckptUnits(dir string, seen remote.Seen) []*ckptUnit {
+	byName := map[string]*ckptUnit{}
+	below := strings.TrimPrefix(path.Clean(dir)+"/", "./")
+	for file, state := range seen {
+		rest, is := strings.CutPrefix(file, below)
+		if !is {
+			continue
+		}
+		name, _, _ := strings.Cut(rest, "/")
+		if unfinishedName(name) {
+			continue
+		}
+		u := byName[name]
+		if u == nil {
+			u = &ckptUnit{name: name, files: remote.Seen{}}
+			byName[name] = u
+		}
+		u.files[file] = state
+		u.newest = max(u.newest, stateTime(state))
+		u.open = u.open || unfinishedName(path.Base(rest))
+	}
+	return slices.SortedFunc(maps.Values(byName), func(a, b *ckptUnit) int {
+		return cmp.Or(cmp.Compare(b.newest, a.newest), cmp.Compare(b.name, a.name))
+	})
+}
+
+// stateTime is when a file was written last: see remote.Seen.
+func stateTime(state string) float64 {
+	words := strings.Fields(state)
+	if len(words) < 3 {
+		return 0
+	}
+	at, _ := strconv.ParseFloat(words[2], 64)
+	return at
+}
+
+// same reports whether two looks saw the same checkpoint.
+func (u *ckptUnit) same(other *ckptUnit) bool {
+	return other != nil && maps.Equal(u.files, other.files)
+}
+
+// findUnit is the checkpoint of a name; nil when there is none.
+func findUnit(units []*ckptUnit, name string) *ckptUnit {
+	for _, u := range units {
+		if u.name == name {
+			return u
+		}
+	}
+	return nil
+}
+
+// savedCkpt is a whole checkpoint of one node that is home.
+type savedCkpt struct {
+	Node   int         `json:"node"`
+	Name   string      `json:"name"`
+	Dir    string      `json:"dir"` // below the directory of runs
+	In     string      `json:"in"`  // where it was, below the code directory
+	Newest float64     `json:"newest"`
+	Files  remote.Seen `json:"files"`
+}
+
+// ckptRecord is what is known of the checkpoints of a run.
+type ckptRecord struct {
+	Saved []savedCkpt `json:"saved"`
+	// Doubtful are, by node, checkpoints that were being written when the run
+	// ended.
+	Doubtful map[int][]string `json:"doubtful,omitempty"`
+	Serial   int              `json:"serial"`
+}
+
+// newestOf is the newest whole checkpoint of a node; nil: it has none.
+func (r *ckptRecord) newestOf(node int) (newest *savedCkpt) {
+	for i, c := range r.Saved {
+		if c.Node == node && (newest == nil || c.Newest > newest.Newest) {
+			newest = &r.Saved[i]
+		}
+	}
+	return newest
+}
+
+func (r *ckptRecord) find(node int, name string) *savedCkpt {
+	for i, c := range r.Saved {
+		if c.Node == node && c.Name == name {
+			return &r.Saved[i]
+		}
+	}
+	return nil
+}
+
+// writers are the nodes that have written whole checkpoints.
+func (r *ckptRecord) writers() []int {
+	var nodes []int
+	for _, c := range r.Saved {
+		nodes = append(nodes, c.Node)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// restorable are the checkpoints to go on from: the newest that is whole on
+// every node which writes some. Where the nodes give theirs different names, it
+// is the newest of each.
+func (r *ckptRecord) restorable() []*savedCkpt {
+	writers := r.writers()
+	var best []*savedCkpt
+	for _, c := range r.Saved {
+		var parts []*savedCkpt
+		for _, node := range writers {
+			if part := r.find(node, c.Name); part != nil {
+				parts = append(parts, part)
+			}
+		}
+		if len(parts) == len(writers) && (best == nil || parts[0].Newest > best[0].Newest) {
+			best = parts
+		}
+	}
+	if best != nil {
+		return best
+	}
+	for _, node := range writers {
+		best = append(best, r.newestOf(node))
+	}
+	return best
+}
+
+// keptCkpts is how many checkpoints of a node are kept here.
+const keptCkpts = 3
+
+// add takes a checkpoint that came home, and gives back what is no longer
+// needed: an older one of its name, and the oldest when there are many.
+func (r *ckptRecord) add(c savedCkpt) (drop []savedCkpt) {
+	keep := []savedCkpt{c}
+	mine := 1
+	slices.SortFunc(r.Saved, func(a, b savedCkpt) int { return cmp.Compare(b.Newest, a.Newest) })
+	for _, old := range r.Saved {
+		if old.Node == c.Node && (old.Name == c.Name || mine == keptCkpts) {
+			drop = append(drop, old)
+			continue
+		}
+		if old.Node == c.Node {
+			mine++
+		}
+		keep = append(keep, old)
+	}
+	r.Saved = keep
+	return drop
+}

@@ -1,0 +1,100 @@
+package workbench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dlwb/dlwb/remote"
+)
+
+// stateOf is a state as remote.Look tells it, of a file written at a time.
+func stateOf(at float64) string { return fmt.Sprintf("10 77 %.9f %.9f", at, at) }
+
+func TestCheckpointsAreToldApartByNameAndSortedByAge(t *testing.T) {
+	units := ckptUnits("out/ckpt/", remote.Seen{
+		"out/ckpt/step-1/model":       stateOf(10),
+		"out/ckpt/step-1/optim/state": stateOf(12),
+		"out/ckpt/last.pt":            stateOf(30.5),
+		"out/ckpt/step-2/model.tmp":   stateOf(30.25),
+		"out/ckpt/step-2/optim":       stateOf(30),
+		"out/ckpt/.step-3/model":      stateOf(40),
+		"out/ckpt/step-3.pt.partial":  stateOf(40),
+		"out/log":                     stateOf(50),
+	})
+	var got []string
+	for _, u := range units {
+		got = append(got, fmt.Sprintf("%s %d %v", u.name, len(u.files), u.open))
+	}
+	if want := []string{"last.pt 1 false", "step-2 2 true", "step-1 2 false"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestACheckpointIsWholeWhenTwoLooksFindItTheSame(t *testing.T) {
+	seen := remote.Seen{"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2)}
+	first := findUnit(ckptUnits("ckpt", seen), "a")
+	for what, later := range map[string]remote.Seen{
+		"the same":     {"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2)},
+		"one more":     {"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2), "ckpt/a/z": stateOf(2)},
+		"one less":     {"ckpt/a/x": stateOf(1)},
+		"one written":  {"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2.000000001)},
+		"another name": {"ckpt/b/x": stateOf(1), "ckpt/b/y": stateOf(2)},
+	} {
+		if same := first.same(findUnit(ckptUnits("ckpt", later), "a")); same != (what == "the same") {
+			t.Errorf("%s: %v", what, same)
+		}
+	}
+}
+
+func TestARunGoesOnFromWhatIsWholeOnEveryNodeThatWrites(t *testing.T) {
+	at := func(node int, name string, newest float64) savedCkpt {
+		return savedCkpt{Node: node, Name: name, Newest: newest}
+	}
+	for _, c := range []struct {
+		saved []savedCkpt
+		want  string
+	}{
+		{nil, ""},
+		{[]savedCkpt{at(0, "step-1", 1), at(0, "step-2", 2)}, "0:step-2"},
+		{[]savedCkpt{at(0, "step-1", 1), at(1, "step-1", 1), at(0, "step-2", 2)}, "0:step-1 1:step-1"},
+		{[]savedCkpt{at(0, "step-1", 1), at(1, "step-1", 1), at(0, "step-2", 2), at(1, "step-2", 2)}, "0:step-2 1:step-2"},
+		{[]savedCkpt{at(0, "rank-0", 1), at(1, "rank-1", 2)}, "0:rank-0 1:rank-1"},
+	} {
+		r := ckptRecord{Saved: c.saved}
+		var got []string
+		for _, p := range r.restorable() {
+			got = append(got, fmt.Sprintf("%d:%s", p.Node, p.Name))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("of %v: %q, want %q", c.saved, got, c.want)
+		}
+	}
+}
+
+func TestOnlyTheNewestCheckpointsOfANodeAreKept(t *testing.T) {
+	var r ckptRecord
+	dropped := map[string]bool{}
+	add := func(node int, name string, newest float64) {
+		for _, c := range r.add(savedCkpt{Node: node, Name: name, Newest: newest, Dir: fmt.Sprintf("%d/%s/%v", node, name, newest)}) {
+			dropped[c.Dir] = true
+		}
+	}
+	add(1, "step-1", 1)
+	for i := range 5 {
+		add(0, fmt.Sprintf("step-%d", i), float64(i))
+		add(0, "last", float64(i)+0.5)
+	}
+	var kept []string
+	for _, c := range r.Saved {
+		kept = append(kept, c.Dir)
+	}
+	slices.Sort(kept)
+	if want := []string{"0/last/4.5", "0/step-3/3", "0/step-4/4", "1/step-1/1"}; !slices.Equal(kept, want) {
+		t.Errorf("kept %q, want %q", kept, want)
+	}
+	if len(dropped) != 7 || dropped["0/last/4.5"] {
+		t.Errorf("dropped %v", dropped)
+	}
+}

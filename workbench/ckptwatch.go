@@ -1,0 +1,278 @@
+package workbench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/remote"
+)
+
+const (
+	// ckptEvery is the pause between two looks at the checkpoints of a node,
+	// and how long one must stay as it is to count as whole.
+	ckptEvery = 5 * time.Second
+	// ckptRest is how many times as long as a copy took the next one waits: a
+	// run shares the node's disk and network with it.
+	ckptRest = 3
+	// ckptLookLimit bounds a look, and ckptLastLimit what is done after the end
+	// of a run: a node that is taken away has two minutes.
+	ckptLookLimit = 30 * time.Second
+	ckptLastLimit = 75 * time.Second
+)
+
+// ckptLimits bound one checkpoint.
+var ckptLimits = remote.PullLimits{MaxFiles: 10_000, MaxBytes: 50 << 30}
+
+// ckptKeeper brings the checkpoints of a run home while it goes on, so that it
+// can go on from one when its machine is taken.
+type ckptKeeper struct {
+	t   *watch
+	dir string // below the code directory
+
+	mu     sync.Mutex
+	record ckptRecord
+	last   map[int][]*ckptUnit // by node, as the last look saw them
+}
+
+// ckptHome is where a checkpoint lies here.
+func (w *Workbench) ckptHome(c savedCkpt) string { return w.runDir(filepath.FromSlash(c.Dir)) }
+
+func (w *Workbench) ckptPath(run string) string {
+	return filepath.Join(w.runDir(run), "checkpoints.json")
+}
+
+func (w *Workbench) readCkpts(run string) (r ckptRecord) {
+	if b, err := os.ReadFile(w.ckptPath(run)); err == nil {
+		_ = json.Unmarshal(b, &r)
+	}
+	return r
+}
+
+// watchCheckpoints begins to bring checkpoints home. The function that it
+// returns ends that, and looks once more at what a run left that lost machines.
+func (t *watch) watchCheckpoints(ctx context.Context) (finish func(context.Context)) {
+	if t.data.Checkpoints == "" {
+		return func(context.Context) {}
+	}
+	k := &ckptKeeper{t: t, dir: t.data.Checkpoints, record: t.w.readCkpts(t.run.ID), last: map[int][]*ckptUnit{}}
+	ctx, stop := context.WithCancel(ctx)
+	var busy sync.WaitGroup
+	for i := range t.link.nodes {
+		busy.Go(func() { k.follow(ctx, i) })
+	}
+	return func(ctx context.Context) {
+		stop()
+		busy.Wait()
+		if ctx.Err() == nil {
+			k.rest(ctx)
+		}
+	}
+}
+
+// follow looks at one node again and again.
+func (k *ckptKeeper) follow(ctx context.Context, node int) {
+	for {
+		began := time.Now()
+		err := k.round(ctx, node)
+		if err != nil && ctx.Err() == nil {
+			slog.Debug("checkpoints", "run", k.t.run.ID, "node", node, "error", err)
+		}
+		select {
+		case <-time.After(max(ckptEvery, ckptRest*time.Since(began))):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (k *ckptKeeper) look(ctx context.Context, node int) ([]*ckptUnit, error) {
+	ctx, cancel := context.WithTimeout(ctx, ckptLookLimit)
+	defer cancel()
+	seen, err := remote.Look(ctx, k.t.link.nodes[node], remoteCode(k.t.s.cluster), []string{k.dir})
+	if err != nil {
+		return nil, err
+	}
+	return ckptUnits(k.dir, seen), nil
+}
+
+// round looks at a node and brings the newest whole checkpoint home that is not
+// here yet.
+func (k *ckptKeeper) round(ctx context.Context, node int) error {
+	units, err := k.look(ctx, node)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	last := k.last[node]
+	k.last[node] = units
+	k.mu.Unlock()
+	return k.save(ctx, node, units, func(u *ckptUnit) bool { return u.same(findUnit(last, u.name)) })
+}
+
+// save brings home the newest of the checkpoints that are whole, if it is not.
+func (k *ckptKeeper) save(ctx context.Context, node int, units []*ckptUnit, whole func(*ckptUnit) bool) error {
+	for _, u := range units {
+		if u.open || !whole(u) {
+			continue
+		}
+		k.mu.Lock()
+		have := k.record.find(node, u.name)
+		k.mu.Unlock()
+		if have != nil && u.same(&ckptUnit{files: have.Files}) {
+			return nil
+		}
+		return k.bring(ctx, node, u)
+	}
+	return nil
+}
+
+// bring copies a checkpoint. It counts when it is the same after the copy.
+func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
+	w, run := k.t.w, k.t.run.ID
+	k.mu.Lock()
+	k.record.Serial++
+	c := savedCkpt{Node: node, Name: u.name, Dir: fmt.Sprintf("%s/checkpoints/node%d/%d", run, node, k.record.Serial),
+		In: path.Clean(k.dir), Newest: u.newest, Files: u.files}
+	k.mu.Unlock()
+	to := w.ckptHome(c)
+	_ = os.RemoveAll(to) // of a dlwb that was killed
+	res, err := remote.PullBy(ctx, k.t.link.nodes[node], remoteCode(k.t.s.cluster), []string{path.Join(k.dir, u.name)}, to, remote.PullRules{Limits: ckptLimits})
+	if err == nil && len(res.Skipped) > 0 {
+		err = fmt.Errorf("not all of it came: %s", res.Skipped[0])
+	}
+	if err == nil {
+		var now []*ckptUnit
+		if now, err = k.look(ctx, node); err == nil && !u.same(findUnit(now, u.name)) {
+			err = fmt.Errorf("%s changed while it was copied", u.name)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(to))
+	}
+	if err := k.note(c); err != nil {
+		return err
+	}
+	return w.publish(k.t.s, CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
+}
+
+// note puts a checkpoint on record, and removes what it replaces.
+func (k *ckptKeeper) note(c savedCkpt) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	drop := k.record.add(c)
+	if err := k.t.w.keepCkpts(k.t.run.ID, k.record); err != nil {
+		return err
+	}
+	for _, old := range drop {
+		_ = os.RemoveAll(k.t.w.ckptHome(old))
+	}
+	return nil
+}
+
+// keepCkpts writes down what is known of the checkpoints of a run.
+func (w *Workbench) keepCkpts(run string, r ckptRecord) error {
+	b, err := json.Marshal(r)
+	if err == nil {
+		err = writeWhole(w.ckptPath(run), b)
+	}
+	return err
+}
+
+// dropCheckpoints removes the copies of a run's checkpoints when they came home
+// with its results.
+func (w *Workbench) dropCheckpoints(run string, data runData) {
+	covered := &noted{Paths: data.Results}
+	if st, err := w.storyOf(run); err != nil || data.Checkpoints == "" || st.ended == nil || st.ended.Verdict == Lost || !covered.covers(path.Clean(data.Checkpoints)) {
+		return
+	}
+	if err := os.RemoveAll(filepath.Join(w.runDir(run), "checkpoints")); err == nil {
+		_ = os.Remove(w.ckptPath(run))
+	}
+}
+
+// rest looks once more at the nodes of a run that machines were taken from. What
+// is as the last look found it is whole; so is all that ranks wrote which ended
+// by themselves. Else it is in doubt.
+func (k *ckptKeeper) rest(ctx context.Context) {
+	if !k.t.takenFrom() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ckptLastLimit)
+	defer cancel()
+	var busy sync.WaitGroup
+	lost := k.t.lost()
+	for i := range k.t.link.nodes {
+		if !lost[i] {
+			busy.Go(func() {
+				if err := k.lastRound(ctx, i); err != nil {
+					slog.Debug("the last checkpoints", "run", k.t.run.ID, "node", i, "error", err)
+				}
+			})
+		}
+	}
+	busy.Wait()
+}
+
+func (k *ckptKeeper) lastRound(ctx context.Context, node int) error {
+	units, err := k.look(ctx, node)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	last := k.last[node]
+	k.mu.Unlock()
+	calm := k.t.endedByItself(node)
+	whole := func(u *ckptUnit) bool { return calm || u.same(findUnit(last, u.name)) }
+	var doubtful []string
+	for _, u := range units {
+		if u.open || !whole(u) {
+			doubtful = append(doubtful, u.name)
+		}
+	}
+	if len(doubtful) > 0 {
+		k.mu.Lock()
+		if k.record.Doubtful == nil {
+			k.record.Doubtful = map[int][]string{}
+		}
+		k.record.Doubtful[node] = doubtful
+		err = k.t.w.keepCkpts(k.t.run.ID, k.record)
+		k.mu.Unlock()
+	}
+	return errors.Join(err, k.save(ctx, node, units, whole))
+}
+
+// takenFrom reports whether the run lost machines, or is about to.
+func (t *watch) takenFrom() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range t.nodes {
+		if n.lost || n.leaves() {
+			return true
+		}
+	}
+	return false
+}
+
+// endedByItself reports whether every rank of a node came to its own end: then
+// it was not in the middle of a file.
+func (t *watch) endedByItself(node int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.data.Ranks {
+		if r.Node != node {
+			continue
+		}
+		if e, ended := t.ends[r.Rank]; !ended || e.signal != "" || e.code > 128 {
+			return false
+		}
+	}
+	return true
+}
