@@ -1,6 +1,8 @@
 // Command serve runs the fake EC2 for people: its instances are machines on
 // this one. It prints what to paste into a shell, so that dlwb uses it, and
-// removes everything when it is interrupted.
+// removes everything when it is interrupted. Meanwhile it reads commands, a line
+// each, that do what AWS does to people: take a spot instance back, crash one,
+// fill a zone; help lists them.
 //
 //	go run ./internal/fakeaws/serve [-dlwb PATH] [-gpus=false]
 package main
@@ -26,17 +28,22 @@ import (
 func main() {
 	dlwb := flag.String("dlwb", "", "the dlwb binary that machines are made of; built from here when empty")
 	gpus := flag.Bool("gpus", true, "machines have simulated GPUs, as many as their type")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "serve runs an EC2 whose instances are machines on this one.")
+		flag.PrintDefaults()
+		fmt.Fprint(flag.CommandLine.Output(), "While it runs, these lines can be typed:\n"+usage())
+	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, os.Stdout, *dlwb, *gpus); err != nil {
+	if err := serve(ctx, os.Stdin, os.Stdout, *dlwb, *gpus); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
 		os.Exit(1)
 	}
 }
 
 // serve runs the fake until the context ends, and then says what was left.
-func serve(ctx context.Context, out io.Writer, dlwb string, gpus bool) (err error) {
+func serve(ctx context.Context, in io.Reader, out io.Writer, dlwb string, gpus bool) (err error) {
 	if dlwb == "" {
 		dir, err := os.MkdirTemp("", "dlwb-serve-")
 		if err != nil {
@@ -60,6 +67,7 @@ func serve(ctx context.Context, out io.Writer, dlwb string, gpus bool) (err erro
 	}
 	s := fakeaws.New(fakeaws.Options{Boot: rig})
 	fmt.Fprint(out, paste(s.Env(), rig.SSHPort()))
+	go console{s, out}.read(in) // ends with its input, or with the process
 	<-ctx.Done()
 	left := s.Left()
 	s.Close()
@@ -101,6 +109,9 @@ func paste(env []string, port int) string {
 		fmt.Fprintf(&text, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 	}
 	fmt.Fprintf(&text, "# In the profile, with provider: ec2\n#   machines:\n#     ssh_port: %d\n", port)
-	fmt.Fprintln(&text, "# Ctrl-C ends it and removes every machine.")
+	fmt.Fprintln(&text, "# Ctrl-C ends it and removes every machine. Lines that can be typed here meanwhile:")
+	for line := range strings.Lines(usage()) {
+		text.WriteString("#" + line)
+	}
 	return text.String()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,8 +41,10 @@ func TestWhatIsPrintedLeadsAShellToTheFake(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out said
+	in, typed := io.Pipe()
+	defer typed.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, &out, exe, true) }()
+	go func() { ended <- serve(ctx, in, &out, exe, true) }()
 	for began := time.Now(); !strings.Contains(out.String(), "Ctrl-C"); time.Sleep(5 * time.Millisecond) {
 		select {
 		case err := <-ended:
@@ -65,6 +68,19 @@ func TestWhatIsPrintedLeadsAShellToTheFake(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "ssh_port: ") {
 		t.Error("the port for the profile is missing")
+	}
+	for _, line := range []string{"", "ls", "fill us-east-1a g5.xlarge", "nonsense"} {
+		if _, err := io.WriteString(typed, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for began := time.Now(); !strings.Contains(out.String(), "nonsense is no command"); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("it only says %s", out.String())
+		}
+	}
+	if text := out.String(); !strings.Contains(text, "no instance runs\n") || !strings.Contains(text, "us-east-1a has room for 0 g5.xlarge now") {
+		t.Errorf("what was typed is answered with %s", text)
 	}
 	stop()
 	if err := <-ended; err != nil {
