@@ -201,6 +201,7 @@ var hostileCases = []struct {
 }{
 	{"init", []hostileCase{{args: "init emptyEVIL"}, {args: "init ."}, {args: "init no/EVIL"}}},
 	{"plan", []hostileCase{{args: "plan"}, {args: "plan venv.yaml"}, {args: "plan broken.yaml"}, {args: "plan refused.yaml"}, {args: "plan EVIL"}, {args: "plan fails.yaml"}}},
+	{"trust", []hostileCase{{args: "trust"}, {args: "trust --list"}, {args: "trust --revoke EVIL"}, {args: "trust refused.yaml"}, {args: "trust --hash EVIL"}}},
 	{"doctor", []hostileCase{{args: "doctor"}}},
 	{"up", []hostileCase{{args: "up venv.yaml"}, {args: "up"}, {args: "up broken.yaml"}}},
 	{"sync", []hostileCase{{args: "sync --dry-run"}, {args: "sync"}, {args: "sync --watch", until: "sync"}}},
@@ -237,6 +238,7 @@ var hostileCases = []struct {
 	{"gc", []hostileCase{{args: "gc"}, {args: "gc EVIL"}}},
 	{"events", []hostileCase{{args: "events"}}},
 	{"help", []hostileCase{{args: "help"}, {args: "help plan"}, {args: "help profile"}, {args: "help commands"}, {args: "help EVIL"}}},
+	{"settings", []hostileCase{{args: "settings --help"}, {args: "help settings"}}},
 	{"profile", []hostileCase{{args: "profile --help"}}},
 	{"commands", []hostileCase{{args: "commands --help"}}},
 	{"completion", []hostileCase{{args: "completion bash"}, {args: "completion zsh"}, {args: "completion fish"}, {args: "completion powershell"}, {args: "completion EVIL"}}},

@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/term"
 
 	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/sanitize"
 )
 
 const (
@@ -63,7 +64,7 @@ func (a *app) tellEnding() {
 	if all := waits.Open(); len(all) > 0 {
 		what = all[0].String()
 	}
-	fmt.Fprintln(a.err, "dlwb: interrupted; "+what+"; Ctrl-C again ends dlwb at once")
+	sanitize.Fprintf(a.err, "dlwb: interrupted; %s; Ctrl-C again ends dlwb at once\n", what)
 }
 
 // endNow ends the process. The terminal gets its old self back, if it takes it:

@@ -84,7 +84,7 @@ func (a *app) decide(ctx context.Context, gate *trust.Gate, args []string, hash 
 		if err != nil {
 			return err
 		}
-		return a.answer(s, func(out io.Writer) { fmt.Fprintf(out, "%s is trusted\n", sanitize.Line(s.Path)) })
+		return a.answer(s, func(out io.Writer) { sanitize.Fprintf(out, "%s is trusted\n", s.Path) })
 	}
 	s, err := gate.LookAt(ctx, path)
 	switch {
@@ -103,7 +103,7 @@ func (a *app) decide(ctx context.Context, gate *trust.Gate, args []string, hash 
 	if err := gate.Trust(s); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%s is trusted\n", sanitize.Line(s.Path))
+	sanitize.Fprintf(a.out, "%s is trusted\n", s.Path)
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (a *app) listTrusted(gate *trust.Gate) error {
 	}
 	return a.answer(trustedAnswer{list}, func(out io.Writer) {
 		for _, e := range list {
-			fmt.Fprintf(out, "%s  %s  %s\n", e.Hash, e.At.Local().Format("2006-01-02 15:04"), sanitize.Line(e.Path))
+			sanitize.Fprintf(out, "%s  %s  %s\n", e.Hash, e.At.Local().Format("2006-01-02 15:04"), e.Path)
 		}
 		if len(list) == 0 {
 			fmt.Fprintln(out, "no profile is trusted yet; dlwb trust PROFILE shows what one would do and asks")
@@ -137,9 +137,9 @@ func (a *app) revoke(gate *trust.Gate, args []string) error {
 	}
 	return a.answer(revokedAnswer{path, revoked}, func(out io.Writer) {
 		if revoked {
-			fmt.Fprintf(out, "%s is not trusted any more\n", sanitize.Line(path))
+			sanitize.Fprintf(out, "%s is not trusted any more\n", path)
 		} else {
-			fmt.Fprintf(out, "%s was not trusted\n", sanitize.Line(path))
+			sanitize.Fprintf(out, "%s was not trusted\n", path)
 		}
 	})
 }
@@ -191,7 +191,7 @@ func (a *app) agrees(ctx context.Context, s *trust.Subject) (bool, error) {
 	if !a.canSee() {
 		return false, nil
 	}
-	fmt.Fprint(a.err, s.Text())
+	io.WriteString(a.err, s.Text())
 	said, interrupted := a.askUntil("type yes to trust it and go on: ")
 	if interrupted || ctx.Err() != nil {
 		return false, context.Canceled
@@ -205,8 +205,7 @@ func (a *app) canSee() bool { return a.asks() && !a.onScreen.Load() && a.questio
 // reportUntrusted shows what a profile would do that was refused.
 func (a *app) reportUntrusted(u *trust.Untrusted) {
 	if !u.Shown {
-		fmt.Fprint(a.err, u.Subject.Text())
+		io.WriteString(a.err, u.Subject.Text())
 	}
-	fmt.Fprintln(a.err, "dlwb: "+sanitize.Line(u.Error()))
-	fmt.Fprintln(a.err, "  next: "+sanitize.Line(u.Next()))
+	sanitize.Fprintf(a.err, "dlwb: %s\n  next: %s\n", u.Error(), u.Next())
 }

@@ -45,7 +45,7 @@ func (a *app) tellWaits(ctx context.Context) {
 			if more > 0 {
 				others = fmt.Sprintf(" (and %d more)", more)
 			}
-			fmt.Fprintln(a.err, "… "+w.String()+others)
+			sanitize.Fprintf(a.err, "… %s%s\n", w.String(), others)
 		}
 	})
 }

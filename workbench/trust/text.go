@@ -10,7 +10,7 @@ import (
 // Text is what a profile would do as a page of plain text.
 func (s *Subject) Text() string {
 	var b strings.Builder
-	row := func(name, text string) { fmt.Fprintf(&b, "%-12s %s\n", name, sanitize.Line(text)) }
+	row := func(name, text string) { sanitize.Fprintf(&b, "%-12s %s\n", name, text) }
 	row("profile", s.Name+" "+s.Path)
 	switch {
 	case s.Trusted && s.TrustedAt != nil:
