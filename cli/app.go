@@ -42,7 +42,8 @@ type app struct {
 	theme    string
 	glyphs   string
 	readOnly bool
-	allowed  settings.Settings // by flags
+	allowed  settings.Settings // by flags, to this profile
+	planned  string            // its path; empty: it is not known
 	trust    string            // the hash that --trust names
 
 	asking   sync.Mutex

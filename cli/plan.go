@@ -33,6 +33,7 @@ func (a *app) planCommand() *cobra.Command {
 		}),
 	}
 	a.allowFlags(c)
+	a.secretFlag(c)
 	a.trustFlag(c)
 	return c
 }

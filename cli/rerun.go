@@ -26,6 +26,7 @@ committed on top. Your working tree stays as it is.`,
 	c.Flags().BoolVar(&checkout, "checkout", false, "use the code of then, where it differs")
 	c.Flags().BoolVar(&show, "plan", false, "show what would be done and what differs, and do nothing")
 	a.allowFlags(c)
+	a.secretFlag(c)
 	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")
@@ -34,6 +35,12 @@ committed on top. Your working tree stays as it is.`,
 		run, err := w.FindRun(args[0])
 		if err != nil {
 			return err
+		}
+		if err := a.checkSecrets(); err != nil {
+			return err
+		}
+		if recipe, err := w.Recipe(run.ID); err == nil {
+			a.planned = recipe.ProfilePath
 		}
 		again, err := trusted(ctx, a, w, func() (*workbench.Rerun, error) { return w.PlanRerun(ctx, run.ID, checkout) })
 		if err != nil {

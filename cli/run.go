@@ -25,6 +25,7 @@ that did not come up whole are removed again.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	a.allowFlags(c)
+	a.secretFlag(c)
 	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end, whatever the run came to")
 	setupFlags(c, &goal)
 	c.Flags().BoolVar(&goal.Detach, "detach", false, "return when the ranks are started")

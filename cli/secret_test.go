@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,4 +90,67 @@ func TestAProjectCanNotLetItsSecretsGo(t *testing.T) {
 	if r := b.run("down"); r.code != 0 {
 		t.Errorf("settings that are wrong keep a cluster up: %s%s", r.stdout, r.stderr)
 	}
+}
+
+func TestARunGetsTheSecretsThatTheUserNames(t *testing.T) {
+	b := newBed(t)
+	const value = "canary-7f1d9c3a-value"
+	b.env = append(b.env, "MY_TOKEN="+value, "EMPTY=", "LINES=a\nb")
+	b.profile("import os, hashlib\nprint('got', hashlib.sha256(os.environ['MY_TOKEN'].encode()).hexdigest())\n"+
+		"assert os.environ['EMPTY'] == '' and os.environ['OTHER'] == 'x'\n"+
+		"for p in os.listdir('/proc'):\n  try: assert '"+value[:6]+"' + '"+value[6:]+"' not in open('/proc/' + p + '/cmdline').read(), p\n  except OSError: pass\n",
+		"  env: {EMPTY: theirs, OTHER: x}\n")
+	r := b.run("plan", "--secret", "MY_TOKEN", "--secret", "EMPTY")
+	if r.code != 0 || !strings.Contains(r.stdout, "secrets      MY_TOKEN, EMPTY, from this shell") || strings.Contains(r.stdout, value) {
+		t.Errorf("plan: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	r = b.run("run", "--json", "--secret", "MY_TOKEN", "--secret", "EMPTY")
+	if r.code != 0 {
+		t.Fatalf("run: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	sum := sha256.Sum256([]byte(value))
+	if logs := b.run("logs", "bed"); !strings.Contains(logs.stdout, "got "+hex.EncodeToString(sum[:])) {
+		t.Errorf("the training got another value:\n%s%s", logs.stdout, logs.stderr)
+	}
+	if strings.Contains(r.stdout+r.stderr, value) {
+		t.Error("the value was printed")
+	}
+	for _, file := range b.filesWith(filepath.Join(b.home, "state"), value) {
+		// The nodes of a local cluster are below the state directory too.
+		if info, err := os.Stat(file); filepath.Base(file) != "env" || !strings.Contains(file, "/local/bed/") || err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s holds the value, %v", file, info.Mode())
+		}
+	}
+	again := b.run("rerun", r.one(t, "run_started")["run"].(string), "--plan")
+	if !strings.Contains(again.stdout, "the secret MY_TOKEN was given to it by --secret, and is not now") {
+		t.Errorf("rerun does not tell:\n%s%s", again.stdout, again.stderr)
+	}
+	for args, want := range map[string]string{
+		"MY_TOKN":    `--secret "MY_TOKN": it is not set in the shell that started dlwb; did you mean MY_TOKEN?`,
+		"MY_TOKEN=x": "give the name alone",
+		"my-token":   "this is no name of a variable",
+		"RANK":       "dlwb sets this itself",
+		"LINES":      "more than one line",
+	} {
+		for _, command := range []string{"run", "plan"} {
+			if r := b.run(command, "--secret", args); r.code != ExitUsage || !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, value) {
+				t.Errorf("%s --secret %s: exit code %d\n%s", command, args, r.code, r.stderr)
+			}
+		}
+	}
+}
+
+// filesWith lists the files below a directory that hold a text.
+func (b *bed) filesWith(dir, text string) (found []string) {
+	b.t.Helper()
+	_ = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil || !info.Mode().IsRegular() {
+			return nil
+		}
+		if content, err := os.ReadFile(path); err == nil && strings.Contains(string(content), text) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found
 }

@@ -156,6 +156,10 @@ func (a *app) planOf(ctx context.Context, w *workbench.Workbench, args []string)
 	if err != nil {
 		return nil, err
 	}
+	a.planned = path
+	if err := a.checkSecrets(); err != nil {
+		return nil, err
+	}
 	return trusted(ctx, a, w, func() (*workbench.Plan, error) { return w.Plan(ctx, path) })
 }
 

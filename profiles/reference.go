@@ -65,7 +65,10 @@ of yours. A profile that asks for another one is an error, and a key that yours 
 named by ` + "`dlwb plan`" + `.
 
 Secrets never stand in a profile: write ` + "`\"${env:NAME}\"`" + ` in ` + "`run.env`" + `, and export NAME before
-starting dlwb.
+starting dlwb; or name it yourself, by ` + "`dlwb run --secret NAME`" + `, and leave it out of the profile.
+
+A profile may be a stranger's, so it sends only what lies in its own directory, and nothing that looks
+like a secret; ` + "`docs/settings.md`" + ` says how you allow more.
 `
 
 // Reference is the page docs/profile.md, made from Fields.

@@ -27,6 +27,9 @@ type Settings struct {
 	// Send are patterns of files that are sent although they look like
 	// secrets; Hold of those that are held back although they do not.
 	Send, Hold []string
+	// Secrets are variables of the user's shell that a run gets, by name. The
+	// command line says them, no file does.
+	Secrets []string
 }
 
 // FileName is the name of the file, in the directory of dlwb's settings.

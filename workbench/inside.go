@@ -15,7 +15,7 @@ import (
 // below, by the real paths, unless the user has allowed another place. A
 // profile that no file holds is dlwb's own.
 func (w *Workbench) inside(p *profiles.Profile) error {
-	user, err := w.settings()
+	user, err := w.settings(p.Path)
 	if err != nil {
 		return err
 	}

@@ -39,13 +39,15 @@ type Plan struct {
 	Costs        []cloud.Cost `json:"costs"`
 	// Most is what the cluster can cost at most before its own lease ends it,
 	// in US dollars; MostWhy says by which limit.
-	Most       float64      `json:"most"`
-	MostWhy    string       `json:"most_why,omitempty"`
-	Offer      *cloud.Offer `json:"offer,omitempty"` // the machine; none where there is no choice
-	Limits     []string     `json:"limits"`          // that are acted on
-	Results    []string     `json:"results"`         // paths
-	Forward    []string     `json:"forward"`         // opened while the run is watched
-	NotActedOn []string     `json:"not_acted_on"`
+	Most    float64      `json:"most"`
+	MostWhy string       `json:"most_why,omitempty"`
+	Offer   *cloud.Offer `json:"offer,omitempty"` // the machine; none where there is no choice
+	Limits  []string     `json:"limits"`          // that are acted on
+	Results []string     `json:"results"`         // paths
+	Forward []string     `json:"forward"`         // opened while the run is watched
+	// Secrets are variables of this shell that the run gets by --secret.
+	Secrets    []string `json:"secrets"`
+	NotActedOn []string `json:"not_acted_on"`
 	// Warnings say what stands in the way of nothing and should be known.
 	Warnings []string        `json:"warnings,omitempty"`
 	Steps    []string        `json:"steps"`
@@ -102,6 +104,9 @@ func (w *Workbench) planTrusted(ctx context.Context, t trust.Profile) (*Plan, er
 		Limits: describeLimits(p), Steps: Steps,
 		Results: append([]string{}, p.Results.Paths...), Forward: append([]string{}, p.Forward...),
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
+	}
+	if plan.Secrets, err = w.giveSecrets(p); err != nil {
+		return nil, err
 	}
 	w.preflight(ctx, provider, plan)
 	rules, err := w.sent(p)
@@ -161,11 +166,31 @@ func most(p cloud.Preflight, l profiles.Limits) (float64, string) {
 // sent says what of the code directory is sent: the project says what is left
 // out, and only the user which secrets are not.
 func (w *Workbench) sent(p *profiles.Profile) (remote.Rules, error) {
-	user, err := w.settings()
+	user, err := w.settings(p.Path)
 	if err == nil {
 		err = w.inside(p) // a link may be another one than when it was planned
 	}
 	return remote.Rules{Exclude: w.excluded(p), Send: user.Send, Hold: user.Hold}, err
+}
+
+// giveSecrets adds the variables that the user names to those of the profile.
+func (w *Workbench) giveSecrets(p *profiles.Profile) ([]string, error) {
+	user, err := w.settings(p.Path)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, name := range user.Secrets {
+		v, err := profiles.GivenSecret(name)
+		if err != nil {
+			return nil, err
+		}
+		p.Run.Env = append(slices.DeleteFunc(slices.Clone(p.Run.Env), func(old profiles.Var) bool { return old.Name == name }), v)
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // heldMost bounds the list of files that are held back, where it is shown.

@@ -38,6 +38,9 @@ func (p *Plan) Text() string {
 	for _, c := range p.Commands {
 		row(fmt.Sprintf("  rank %d", c.Rank), "node%d: %s", c.Node, c.Command)
 	}
+	if len(p.Secrets) > 0 {
+		row("secrets", "%s, from this shell", strings.Join(p.Secrets, ", "))
+	}
 	if len(p.Results) > 0 {
 		row("results", "%s from node0, and DLWB_RESULTS of every node", strings.Join(p.Results, ", "))
 	}

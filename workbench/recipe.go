@@ -27,7 +27,9 @@ type Recipe struct {
 	Command     string     `json:"command"`
 	Ranks       []RankInfo `json:"ranks"`
 	CodeDir     string     `json:"code_dir"`
-	Git         *GitState  `json:"git"` // null: the code is in no git repository
+	// Secrets are the names of variables that were given by --secret.
+	Secrets []string  `json:"secrets,omitempty"`
+	Git     *GitState `json:"git"` // null: the code is in no git repository
 	// RerunOf is the run that this one does again.
 	RerunOf string `json:"rerun_of,omitempty"`
 
@@ -129,7 +131,7 @@ func (d *drive) recipe(data runData, engine string) Recipe {
 	p, c := d.plan.Profile, d.data.Cluster
 	r := Recipe{
 		Profile: profiles.MaskSecrets(p.Source), ProfilePath: p.Path, ProfileHash: p.Hash(), Engine: engine, Command: p.Run.Command,
-		Ranks: data.Ranks, CodeDir: d.plan.Code.Dir, RerunOf: d.goal.RerunOf, Environment: d.plan.Environment,
+		Ranks: data.Ranks, CodeDir: d.plan.Code.Dir, Secrets: d.plan.Secrets, RerunOf: d.goal.RerunOf, Environment: d.plan.Environment,
 		Provider: c.Provider, Region: c.Region, Zone: c.Zone, Instance: c.Instance, Spot: c.Spot, Image: p.Machines.Image,
 		PricePerHour: c.PricePerHour, Costs: c.Costs, Packages: []string{}, Machines: []MachineFact{}, Notes: []string{},
 	}

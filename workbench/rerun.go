@@ -101,6 +101,11 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	if r.Plan, err = w.planTrusted(ctx, let); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+	for _, name := range recipe.Secrets {
+		if !slices.Contains(r.Plan.Secrets, name) {
+			r.Differs = append(r.Differs, "the secret "+name+" was given to it by --secret, and is not now")
+		}
+	}
 	if r.Plan.Engine != recipe.Engine && recipe.Provider == "local" {
 		r.Differs = append(r.Differs, fmt.Sprintf("the engine is %s, and was %s", r.Plan.Engine, recipe.Engine))
 	}

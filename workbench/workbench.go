@@ -23,8 +23,9 @@ type Options struct {
 	Dir string
 	// Providers make the clusters, each under its Kind.
 	Providers []cloud.Provider
-	// Settings says what the user allows, each time it is asked; nil: nothing.
-	Settings func() (settings.Settings, error)
+	// Settings says what the user allows the profile of a path, each time it is
+	// asked; nil: nothing.
+	Settings func(profile string) (settings.Settings, error)
 }
 
 // Workbench drives experiments and remembers them. Several processes may have
@@ -34,7 +35,7 @@ type Workbench struct {
 	dir       string
 	db        *store.Store
 	providers map[string]cloud.Provider
-	settings  func() (settings.Settings, error)
+	settings  func(profile string) (settings.Settings, error)
 	gate      *trust.Gate // every profile goes through it
 
 	ctx    context.Context // ends with Close
@@ -85,7 +86,7 @@ func Open(o Options) (*Workbench, error) {
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	if w.settings == nil {
-		w.settings = func() (settings.Settings, error) { return settings.Settings{}, nil }
+		w.settings = func(string) (settings.Settings, error) { return settings.Settings{}, nil }
 	}
 	for _, p := range o.Providers {
 		w.providers[p.Kind()] = p
