@@ -246,6 +246,8 @@ var hostileCases = []struct {
 	{"completion", []hostileCase{{args: "completion bash"}, {args: "completion zsh"}, {args: "completion fish"}, {args: "completion powershell"}, {args: "completion EVIL"}}},
 	{"__complete", []hostileCase{{args: "__complete logs EVIL"}, {args: "__complete attach "}, {args: "__complete EVIL"}, {args: "__complete plan --EVIL"}}},
 	{"down", []hostileCase{{args: "down EVIL"}, {args: "down --yes bed"}, {args: "down --all"}, {args: "run --down fails.yaml", long: true}}},
+	{"rm", []hostileCase{{args: "rm EVIL"}, {args: "rm --yes FAILED"}, {args: "rm --yes RUN"}}},
+	{"compact", []hostileCase{{args: "compact"}, {args: "compact EVIL"}}},
 	{"demo", []hostileCase{{args: "demo", until: "plan"}}},
 }
 

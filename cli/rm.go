@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -92,16 +93,16 @@ func writeRemoved(out io.Writer, r rmAnswer) {
 		fmt.Fprintln(out, "there is nothing to remove")
 	}
 	for _, run := range r.Runs {
-		fmt.Fprintf(out, "removed %s: %s\n", run.Run, run.Text())
+		sanitize.Fprintf(out, "removed %s: %s\n", run.Run, run.Text())
 	}
 	for _, path := range r.Profiles {
-		fmt.Fprintf(out, "forgot %s\n", path)
+		sanitize.Fprintf(out, "forgot %s\n", path)
 	}
 	for _, k := range r.Kept {
-		fmt.Fprintf(out, "kept %s: %s\n", k.Run, k.Why)
+		sanitize.Fprintf(out, "kept %s: %s\n", k.Run, k.Why)
 	}
 	if r.Compacted != nil {
-		fmt.Fprintln(out, r.Compacted.Text())
+		sanitize.Fprintf(out, "%s\n", r.Compacted.Text())
 	}
 }
 
@@ -115,7 +116,7 @@ It needs as much free room on the disk as the store takes; runs go on meanwhile.
 			if err != nil {
 				return err
 			}
-			return a.answer(made, func(out io.Writer) { fmt.Fprintln(out, made.Text()) })
+			return a.answer(made, func(out io.Writer) { sanitize.Fprintf(out, "%s\n", made.Text()) })
 		}),
 	}
 }
