@@ -2,6 +2,7 @@ package workbench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -25,6 +26,9 @@ const (
 // about to take it away.
 func (w *Workbench) nodeLease(ctx context.Context, s scope, l *link, node int) {
 	told := leaseTeller{w: w, s: s, node: node}
+	told.leave = func(id string) {
+		w.background(func(context.Context) { w.fetchBeforeEnd(ctx, s, l, node, id) })
+	}
 	for ctx.Err() == nil {
 		out := &lineWriter{line: told.line}
 		_, err := l.nodes[node].Exec(ctx, remote.Cmd{Line: leaseWatch, Stdout: out, Quiet: remote.NoLimit})
@@ -43,6 +47,9 @@ type leaseTeller struct {
 	node   int
 	lease  LeaseChanged
 	notice SpotNotice
+
+	leave   func(id string) // called once when the machine ends; nil: nothing
+	leaving string          // the id of that
 }
 
 func (t *leaseTeller) line(text string) {
@@ -58,6 +65,8 @@ func (t *leaseTeller) line(text string) {
 		t.leaseSaid(values)
 	case "notice":
 		t.noticeSaid(values)
+	case "leaving":
+		t.leavingSaid(values)
 	}
 }
 
@@ -86,6 +95,49 @@ func (t *leaseTeller) leaseSaid(v map[string]string) {
 	if t.w.publish(t.s, e) == nil {
 		t.lease = e
 	}
+}
+
+// leavingSaid takes in that the lease is over and the machine waits for its
+// results to be brought home.
+func (t *leaseTeller) leavingSaid(v map[string]string) {
+	id := v["id"]
+	if _, err := strconv.ParseUint(id, 10, 62); err != nil || id == t.leaving || !leaseBounds[v["bound"]] {
+		return
+	}
+	t.leaving = id
+	_ = t.w.publish(t.s, Noticed{Level: "warning", Text: fmt.Sprintf("the lease of node%d is over (%s): it shuts down when its results are home, in two minutes at the latest",
+		t.node, v["bound"])})
+	if t.leave != nil {
+		t.leave(id)
+	}
+}
+
+// fetchBeforeEndEvery is how often it is looked whether all is home.
+const fetchBeforeEndEvery = 300 * time.Millisecond
+
+// fetchBeforeEnd sees to it that the results of a cluster are home before a node
+// of it shuts down, and tells the node when they are. Whoever watches the run
+// that was going on brings home what is its; what did not come earlier is tried
+// again. The node waits for so long, and no longer.
+func (w *Workbench) fetchBeforeEnd(ctx context.Context, s scope, l *link, node int, id string) {
+	for {
+		_, todo, err := w.unfinishedRun(s.cluster)
+		if err == nil && !todo {
+			break
+		}
+		select {
+		case <-time.After(fetchBeforeEndEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+	unsaved, err := w.Unsaved(s.cluster)
+	for _, r := range unsaved {
+		_, pullErr := w.Pull(ctx, r.Run, "")
+		slog.Debug("fetched before the end of a lease", "run", r.Run, "error", pullErr)
+	}
+	_, execErr := l.nodes[node].Exec(ctx, remote.Cmd{Line: "echo " + id + " >~/.dlwb/fetched"})
+	slog.Debug("the results are home before the end of a lease", "cluster", s.cluster, "node", node, "error", errors.Join(err, execErr))
 }
 
 func (t *leaseTeller) noticeSaid(v map[string]string) {

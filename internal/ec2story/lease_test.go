@@ -129,6 +129,64 @@ func TestALeaseThatIsOverEndsTheRunAndSaysWhy(t *testing.T) {
 	b.nothingLeft("the lease")
 }
 
+// What a run writes when it is told to stop comes home before its machine shuts
+// down, with no S3 in the profile; so does what no dlwb has fetched.
+func TestResultsComeHomeBeforeALeaseEndsTheMachine(t *testing.T) {
+	long(t)
+	t.Parallel()
+	b := newBench(t, fakeaws.Options{})
+	b.profile(1, quiet+"results: {paths: [out/]}\n")
+	b.write("train.sh", `mkdir -p out
+save() { i=0; while [ $i -lt 300 ]; do echo "$i" >out/part-$i; i=$((i + 1)); done; echo all >out/last; exit; }
+trap save TERM
+i=0
+while :; do i=$((i+1)); echo step: $i loss: 1.0; sleep 0.3; done
+`)
+	d := b.start("run", "--json")
+	d.await("training", func(e event) bool { return e["event"] == "point" })
+	b.hurry("lifetime=3")
+	r := d.end()
+	got := r.last(t, "results")
+	if r.code != 130 || got["files"] != 301.0 || len(r.events("results_lost")) > 0 {
+		t.Errorf("%s", r)
+	}
+	if text, err := os.ReadFile(filepath.Join(got["dir"].(string), "out", "last")); err != nil || string(text) != "all\n" {
+		t.Errorf("out/last is %q, %v", text, err)
+	}
+	b.eventually("the machine has ended", func() bool { return len(b.ids("terminated")) == 1 })
+	if r := b.run("down", "story", "--yes", "--json"); r.code != 0 {
+		t.Error(r)
+	}
+	b.nothingLeft("the lease")
+}
+
+// Results that went with their machine are lost, and nothing says otherwise.
+func TestResultsThatWentWithTheirMachineAreSaidToBeLost(t *testing.T) {
+	long(t)
+	t.Parallel()
+	b := newBench(t, fakeaws.Options{})
+	b.profile(1, quiet+"results: {paths: [out/]}\n")
+	b.write("train.sh", "mkdir -p out; i=0; while :; do i=$((i+1)); echo step: $i loss: 1.0; echo $i >out/step; sleep 0.3; done\n")
+	d := b.start("run", "--plain")
+	b.eventually("it trains", func() bool { return strings.Contains(d.said(), "step: 3") })
+	id := b.ids("running")[0]
+	b.aws.Crash(id)
+	r := d.end()
+	if strings.Contains(r.stdout+r.stderr, "still on the node") || strings.Contains(r.stdout+r.stderr, "tries again") {
+		t.Errorf("it says that there is something left: %s", r)
+	}
+	r.says(t, "results are lost", "node0 is gone")
+	lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, "is lost") {
+		t.Errorf("the last line is %q", last)
+	}
+	if p := b.run("pull"); p.code == 0 {
+		t.Errorf("pull: %s", p)
+	}
+	b.run("down", "story", "--yes", "--plain")
+	b.nothingLeft("the lease")
+}
+
 // Machines that are stopped cost what their disks cost, and come back with
 // what was on them.
 func TestStoppedMachinesKeepTheirDisksAndCostOnlyThose(t *testing.T) {

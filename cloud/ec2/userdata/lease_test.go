@@ -3,6 +3,7 @@
 package userdata
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -76,6 +77,49 @@ func TestALiveRunRenewsIdleAndIsStoppedByTheLifetimeOnly(t *testing.T) {
 			t.Error("drained what is not there")
 		}
 	})
+}
+
+// A machine whose lease is over waits for the dlwb that watches it, until that
+// says that the results are home, goes away, or takes too long.
+func TestAMachineThatIsWatchedEndsWhenItsResultsAreHome(t *testing.T) {
+	for name, says := range map[string]string{"said": "fetched", "gone": "gone", "never": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, "dash", leased(t, Lease{Lifetime: 2 * time.Second}))
+			m.settings = "fetch_limit=8"
+			m.write("home/ubuntu/.dlwb/fetched", "1\n") // of an earlier end
+			m.boot()
+			watch := exec.Command(m.shell, m.path("var/lib/dlwb/watch"))
+			watch.Env = m.env
+			out, err := watch.StdoutPipe()
+			must(t, err)
+			must(t, watch.Start())
+			lines := bufio.NewScanner(out)
+			leaving := ""
+			for leaving == "" && lines.Scan() {
+				if rest, is := strings.CutPrefix(lines.Text(), "leaving id="); is {
+					leaving = strings.Fields(rest)[0]
+				}
+			}
+			if leaving == "" || strings.Contains(m.read("calls"), "shutdown") {
+				t.Fatalf("it did not wait: leaving %q, calls %q", leaving, m.read("calls"))
+			}
+			m.stays(time.Second)
+			switch says {
+			case "fetched":
+				m.write("home/ubuntu/.dlwb/fetched", leaving+"\n")
+			case "gone":
+				must(t, watch.Process.Kill())
+			}
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			m.off(30 * time.Second)
+			_ = watch.Process.Kill()
+			_ = watch.Wait()
+		})
+	}
 }
 
 func TestIdleBeginsWhenTheLastRunHasEnded(t *testing.T) {

@@ -5,14 +5,14 @@
 #
 # "lease run" is called by dlwb-lease.service, as root; "lease extend SECONDS
 # [--budget SECONDS] [--once ID]" by dlwb. Without a word it only defines what
-# is below. Leaves in /var/lib/dlwb: used (what was counted), lease.state and
-# notice (see watch), extend, log. Time is what the machine has run for: the
+# is below. Leaves in /var/lib/dlwb: used (what was counted), lease.state,
+# leaving and notice (see watch), extend, log. Time is what the machine has run for: the
 # time of day may jump by days and changes nothing.
 dir=/var/lib/dlwb
 
 # What settings may change. Seconds; a bound of 0 is none.
 bootstrap=1800 idle_limit=3600 lifetime=86400 budget=0
-drain_limit=600 s3='' paths='' cluster='' spot=0 imds=http://169.254.169.254
+drain_limit=600 fetch_limit=120 s3='' paths='' cluster='' spot=0 imds=http://169.254.169.254
 homes='/home/* /root' terminals=/dev/pts every=10
 # A tick that is late counts as a minute at most where nobody could look:
 # after a freeze there is still time to come back. The hard bounds count all.
@@ -357,12 +357,32 @@ finish() {
     why="lease: $(reason)"
     warn "this machine shuts down now: $(reason)"
     bounded 90 stop_runs
+    if attached; then
+        keep leaving "leaving id=$spent bound=$bound"
+        bounded "$fetch_limit" await_fetch
+    fi
     [ -z "$s3" ] || bounded $((drain_limit + 10)) drain
     tries=0
     while :; do
         tries=$((tries + 1))
         power_off
         sleep 60
+    done
+}
+
+# attached: whether a dlwb watches this machine.
+attached() {
+    grep -qs "$dir/[w]atch" /proc/[0-9]*/cmdline
+}
+
+# await_fetch: until the dlwb that watches has brought the results home, which
+# it says by the id of this end, or has gone.
+await_fetch() {
+    while attached; do
+        for home in $homes; do
+            { read -r said <"$home/.dlwb/fetched"; } 2>/dev/null && [ "$said" = "$spent" ] && return
+        done
+        nap
     done
 }
 
@@ -487,7 +507,7 @@ run() {
     clock
     load
     # What an earlier boot was told is no longer so.
-    [ "$was" = "$boot" ] || rm -f "$dir/notice" "$dir/ending"
+    [ "$was" = "$boot" ] || rm -f "$dir/notice" "$dir/ending" "$dir/leaving"
     say "the lease is held"
     trap bye TERM
     while owner; do
