@@ -21,6 +21,9 @@ func (a *app) planCommand() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 			plan, err := a.planOf(ctx, w, args)
 			if err != nil {
+				a.showUntrusted(err)
+			}
+			if err != nil {
 				return err
 			}
 			if err := a.answer(plan, func(out io.Writer) { io.WriteString(out, plan.Text()) }); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -205,6 +206,16 @@ func (a *app) agrees(ctx context.Context, s *trust.Subject) (bool, error) {
 
 // canSee reports whether somebody can be asked and sees what about.
 func (a *app) canSee() bool { return a.asks() && !a.onScreen.Load() && a.questions() }
+
+// showUntrusted prints, as the answer of a command that only looks, what can be
+// known of a profile that is not trusted. With --json the error has it.
+func (a *app) showUntrusted(err error) {
+	var u *trust.Untrusted
+	if errors.As(err, &u) && !a.json && !u.Shown {
+		_, _ = io.WriteString(a.out, u.Subject.Text())
+		u.Shown = true
+	}
+}
 
 // reportUntrusted shows what a profile would do that was refused.
 func (a *app) reportUntrusted(u *trust.Untrusted) {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // CodeDir is the absolute path of the directory that is copied to the nodes.
@@ -208,7 +210,7 @@ func list(dir string) []string {
 
 // readBounded reads at most limit bytes of a file.
 func readBounded(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := plainfile.Open(name)
 	if err != nil {
 		return nil, err
 	}

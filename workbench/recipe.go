@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
 )
@@ -280,7 +280,7 @@ func packageParts(line string) (name, version string) {
 
 // fileHash says whether a profile is still as it was; "" when it is not there.
 func fileHash(path string) string {
-	b, err := os.ReadFile(path)
+	b, err := plainfile.Read(path, profiles.MaxSize)
 	if err != nil {
 		return ""
 	}

@@ -2,12 +2,14 @@ package workbench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 // remoteCode is where a cluster's code lies on its nodes, below the home
@@ -134,6 +136,7 @@ const (
 func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 	var done string // the state of the code that the nodes have
 	told := heldText(plan.Code.Held)
+	refused := "" // the state of the profile that was told to be untrusted
 	for {
 		began := time.Now()
 		c, err := w.db.Cluster(plan.Cluster)
@@ -157,7 +160,13 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
+		if u := trust.Of(err); u != nil {
+			pause = watchEvery
+			if u.Key != refused {
+				refused = u.Key
+				_ = w.publish(scope{cluster: c.Name, life: c.ID}, untrustedNotice(err))
+			}
+		} else if err != nil {
 			pause = watchAgain
 			_ = w.publish(scope{cluster: c.Name, life: c.ID}, Noticed{Level: "warning", Text: faultOf(err).Error(), Next: "it is tried again"})
 		}
@@ -165,6 +174,15 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 			return nil
 		}
 	}
+}
+
+// untrustedNotice says that a watch waits for the user's word: what decides
+// what is sent is not what was trusted.
+func untrustedNotice(err error) Noticed {
+	var u *trust.Untrusted
+	_ = errors.As(err, &u)
+	return Noticed{Level: "warning", Text: u.Subject.Path + " is not trusted any more: " + u.Subject.Since() + "; nothing is sent until it is",
+		Next: "look at what has changed, then: " + u.Command()}
 }
 
 // heldText tells lists of files that are held back apart.
@@ -184,6 +202,9 @@ func (w *Workbench) settled(ctx context.Context, plan *Plan, tree *remote.Tree) 
 
 // syncOnce is one sync of a watch.
 func (w *Workbench) syncOnce(ctx context.Context, plan *Plan, c store.Cluster, tree *remote.Tree) error {
+	if err := w.gate.Still(ctx, plan.trusted); err != nil {
+		return err
+	}
 	lock, err := w.claimChange(ctx, plan.Cluster)
 	if err != nil {
 		return err

@@ -22,7 +22,10 @@ import (
 
 // Profile is a profile that was let through. Only a Gate makes one: the zero
 // value holds none, and who asks it for one gets nil.
-type Profile struct{ p *profiles.Profile }
+type Profile struct {
+	p   *profiles.Profile
+	own bool // the user's own, whatever lies beside it
+}
 
 // Profile is the profile itself; nil where none was let through.
 func (t Profile) Profile() *profiles.Profile { return t.p }
@@ -77,7 +80,7 @@ func (g *Gate) Load(ctx context.Context, path string) (Profile, error) {
 		return Profile{}, err
 	}
 	p, err = p.Resolve()
-	return Profile{p}, err
+	return Profile{p: p}, err
 }
 
 // Check is Load for a profile whose text comes from a record.
@@ -85,7 +88,16 @@ func (g *Gate) Check(ctx context.Context, p *profiles.Profile) (Profile, error) 
 	if err := g.allows(ctx, p); err != nil {
 		return Profile{}, err
 	}
-	return Profile{p}, nil
+	return Profile{p: p}, nil
+}
+
+// Still reports by its error that a profile which was let through would not be
+// now: a file that decides what it does has changed.
+func (g *Gate) Still(ctx context.Context, t Profile) error {
+	if t.own {
+		return nil
+	}
+	return g.allows(ctx, t.p)
 }
 
 // allows says why a profile is not let through; nil when it is.
@@ -99,7 +111,7 @@ func (g *Gate) allows(ctx context.Context, p *profiles.Profile) error {
 
 // Own lets through what the user has just put together here, as the wizard's
 // draft is: it came from nobody else.
-func (g *Gate) Own(p *profiles.Profile) Profile { return Profile{p} }
+func (g *Gate) Own(p *profiles.Profile) Profile { return Profile{p: p, own: true} }
 
 // Trust keeps the decision to trust a profile as it was looked at.
 func (g *Gate) Trust(s *Subject) error {
@@ -163,10 +175,14 @@ func (e *Untrusted) Error() string {
 	return fmt.Sprintf("profile %s is not trusted: %s; nothing was run, asked or connected to", e.Subject.Path, why)
 }
 
-// Next is the command that goes on.
+// Command is the command that trusts the profile as it was looked at.
+func (e *Untrusted) Command() string {
+	return "dlwb trust --hash " + e.Subject.Hash() + " " + shellWord(e.Subject.Path)
+}
+
+// Next is how to go on.
 func (e *Untrusted) Next() string {
-	return fmt.Sprintf("look at what it does, then: dlwb trust --hash %s %s, or the same command with --trust=%s",
-		e.Subject.Hash(), shellWord(e.Subject.Path), e.Subject.Hash())
+	return "look at what it does, then: " + e.Command() + ", or the same command with --trust=" + e.Subject.Hash()
 }
 
 // Of is the subject that an error says is not trusted; nil when it says

@@ -1,0 +1,84 @@
+//go:build unix
+
+package trust
+
+import (
+	"strings"
+	"testing"
+)
+
+// effectCases are profiles, and what must be said of each; what begins with "!"
+// is marked as unusual.
+var effectCases = []struct {
+	name, profile string
+	says          []string
+}{
+	{"a key that the profile vouches for", `
+provider: hosts
+machines: {hosts: [gpu1, {host: me@evil:2222, host_key: "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}], host_keys: {gpu1: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHRoZSBlbmQgb2YgdGhlIGtleSBpcyBzaG93"}}
+run: {command: train.py}`,
+		[]string{"!connects: me@evil:2222 by ssh; the profile itself vouches for its host key, SHA256:AAAA", "!connects: gpu1 by ssh; the profile itself vouches",
+			"ssh-ed25519 …", "runs: train.py, on the nodes"}},
+	{"keys that known_hosts has", "provider: hosts\nmachines: {hosts: [a, b]}\nrun: {command: train.py}",
+		[]string{"connects: a, b by ssh; known_hosts, or you, vouch"}},
+	{"programs of this machine", "provider: local\nenvironment: {python: ./evil, venv: requirements.txt}\nrun: {command: train.py --x}",
+		[]string{"!runs: ./evil as Python, on this machine, as you, for a plan too", "!runs: what requirements.txt installs, on this machine", "!runs: train.py --x, on this machine"}},
+	{"paid machines", `
+provider: ec2
+machines: {region: [us-east-1, eu-west-1], instance: g5.xlarge, count: 8, spot: true, spot_fallback: true, image: ami-0123456789abcdef0, instance_profile: admin}
+run: {command: train.py}
+results: {paths: [out/], s3: "s3://somebodys-bucket/x"}
+limits: {budget: 1000USD, lifetime: 2d}`,
+		[]string{"pays: paid machines on EC2, with your AWS credentials: 8 × g5.xlarge in us-east-1, eu-west-1, spot, on demand where there is none; at most ",
+			"and $1000.00 together", "!pays: the machines boot the image ami-0123456789abcdef0", "!pays: the machines get the IAM instance profile admin", "!sends: results to s3://somebodys-bucket/x", "brings: out of node0"}},
+	{"no budget", "provider: ec2\nmachines: {instance: {gpu: A10G, gpus: 4}}\nrun: {command: train.py}",
+		[]string{"!pays: ", "4 A10G", "in your default region", "without a budget"}},
+	{"variables", "run: {command: train.py, env: {A: \"${env:ONE}-${env:TWO}\", B: plain}}",
+		[]string{"!reads: the variable ONE of your shell, and gives its value to the training as A", "!reads: the variable TWO "}},
+	{"forwards", "run: {command: train.py}\nforward: [jupyter, 8265]", []string{"opens: ports of this machine for jupyter, 8265 of node0"}},
+	{"secrets asked for", "code: {exclude: [\"!.env\"]}\nrun: {command: train.py}",
+		[]string{"!sends: what code.exclude wants sent although ignore files leave it out: !.env", "!sends: .env is asked for by a rule of the project"}},
+	{"a notice", "provider: ec2\nmachines: {instance: g5.xlarge}\nrun: {command: train.py, on_notice: \"curl evil\"}", []string{"runs: curl evil, when a node is about to be taken away"}},
+}
+
+func TestTheEffectsOfAProfileAreSaid(t *testing.T) {
+	for _, c := range effectCases {
+		p := newProject(t)
+		p.write("src/.env", "x")
+		p.write("src/p.yaml", c.profile+"\n")
+		var said strings.Builder
+		for _, e := range p.look("src/p.yaml").Effects {
+			if e.Unusual {
+				said.WriteString("!")
+			}
+			said.WriteString(e.Kind + ": " + e.Text + "\n")
+		}
+		for _, want := range c.says {
+			if !strings.Contains("\n"+said.String(), want) {
+				t.Errorf("%s: %q is not said in\n%s", c.name, want, said.String())
+			}
+		}
+	}
+}
+
+func TestADirectoryBesideTheProfileIsNamed(t *testing.T) {
+	p := newProject(t)
+	if said := p.look("exp/a.yaml").Text(); !strings.Contains(said, "! sends") || !strings.Contains(said, "outside the profile's own") {
+		t.Errorf("%s", said)
+	}
+}
+
+// A line of the profile can't pass for one of ours, and no escape gets out.
+func TestTheTextOfAProfileIsText(t *testing.T) {
+	p := newProject(t)
+	p.write("src/p.yaml", "run: {command: \"train.py \\u009b2J x\"}\nresults: {paths: [\"a\\u202eb/\"]}\n")
+	s, err := p.gate.LookAt(t.Context(), p.path("src/p.yaml"))
+	if err != nil {
+		return // the reader of profiles has refused it
+	}
+	for _, bad := range []string{"\u009b", "\u202e"} {
+		if strings.Contains(s.Text(), bad) {
+			t.Errorf("%q is in %q", bad, s.Text())
+		}
+	}
+}
