@@ -72,6 +72,8 @@ type Cluster struct {
 	// with which the nodes are reached from here.
 	KeyFile   string    `json:"key_file"`
 	CreatedAt time.Time `json:"created_at"`
+	// Notices are sentences that the user should see, and are kept nowhere.
+	Notices []string `json:"-"`
 	// PricePerHour is in US dollars for everything together: machines, disks
 	// and addresses; 0 for machines that cost nothing.
 	PricePerHour float64 `json:"price_per_hour"`

@@ -40,6 +40,10 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	if err != nil {
 		return "", false, &Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
 	}
+	for _, text := range c.Notices {
+		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: text})
+	}
+	c.Notices = nil
 	c = remember(c, d.data.Cluster)
 	if !reflect.DeepEqual(c, d.data.Cluster) {
 		d.w.unlink(c.Name) // an older address is no use

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,43 +40,59 @@ type known struct {
 	portless    []knownKey // that its name has on port 22: they prove it, and others do not disprove it
 	authorities []knownKey // that certify its keys
 	revoked     []knownKey // that nobody may have
+	before      []knownKey // that a profile has vouched for earlier
 }
 
 // knownOf reads the files of host keys. Lines that can't be read are passed
 // over, as ssh does.
 func knownOf(m machine) (*known, error) {
 	k := &known{name: m.keyName(), vouched: m.Vouched}
-	plain := strings.ToLower(m.HostName)
 	for _, file := range m.Known {
-		text, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the known host keys: %w", err)
-		}
-		num := 0
-		for l := range bytes.Lines(text) {
-			num++
-			marker, names, key, _, _, err := ssh.ParseKnownHosts(l)
-			if err != nil {
-				continue
-			}
-			at := knownKey{key, file, num}
-			switch {
-			case !namesHost(names, k.name) && (k.name == plain || m.KeyAlias != "" || !namesHost(names, plain)):
-			case marker == "revoked":
-				k.revoked = append(k.revoked, at)
-			case marker == "cert-authority":
-				k.authorities = append(k.authorities, at)
-			case namesHost(names, k.name):
-				k.keys = append(k.keys, at)
-			default:
-				k.portless = append(k.portless, at)
-			}
+		if err := k.read(file, m); err != nil {
+			return nil, err
 		}
 	}
+	if m.Remembered != "" {
+		earlier := &known{name: k.name}
+		if err := earlier.read(m.Remembered, m); err != nil {
+			return nil, err
+		}
+		k.before = earlier.keys
+	}
 	return k, nil
+}
+
+// read takes over what a file says of a host.
+func (k *known) read(file string, m machine) error {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the known host keys: %w", err)
+	}
+	plain := strings.ToLower(m.HostName)
+	num := 0
+	for l := range bytes.Lines(text) {
+		num++
+		marker, names, key, _, _, err := ssh.ParseKnownHosts(l)
+		if err != nil {
+			continue
+		}
+		at := knownKey{key, file, num}
+		switch {
+		case !namesHost(names, k.name) && (k.name == plain || m.KeyAlias != "" || !namesHost(names, plain)):
+		case marker == "revoked":
+			k.revoked = append(k.revoked, at)
+		case marker == "cert-authority":
+			k.authorities = append(k.authorities, at)
+		case namesHost(names, k.name):
+			k.keys = append(k.keys, at)
+		default:
+			k.portless = append(k.portless, at)
+		}
+	}
+	return nil
 }
 
 // keyName is the name of a host in files of host keys.
@@ -169,7 +184,7 @@ func (k *known) check(shown ssh.PublicKey) (ssh.PublicKey, error) {
 	}
 	if k.vouched != "" {
 		if k.vouches(key) {
-			return key, nil
+			return key, k.asBefore(key)
 		}
 		return nil, &changedError{shown: sshkeys.Text(key), known: strings.TrimSpace(k.vouched)}
 	}
@@ -185,6 +200,16 @@ func (k *known) check(shown ssh.PublicKey) (ssh.PublicKey, error) {
 		return nil, changed
 	}
 	return key, errUnknown
+}
+
+// asBefore refuses a key that a profile vouches for where another one vouched
+// for another key of the same host.
+func (k *known) asBefore(key ssh.PublicKey) error {
+	if len(k.before) == 0 || slices.ContainsFunc(k.before, func(b knownKey) bool { return sshkeys.Same(b.key, key) }) {
+		return nil
+	}
+	b := k.before[0]
+	return &changedError{shown: sshkeys.Text(key), known: sshkeys.Text(b.key), where: b.where(), name: k.name, file: b.file, again: true}
 }
 
 // vouches reports whether the profile names this key, or its fingerprint.
@@ -215,6 +240,7 @@ type changedError struct {
 	where        string // file:line of the known one; empty: the profile
 	name, file   string
 	why          error // what is wrong with its certificate; may be nil
+	again        bool  // the profile vouches for the new key, and one did for the known one
 }
 
 func (e *changedError) Error() string {
@@ -224,6 +250,9 @@ func (e *changedError) Error() string {
 	}
 	text := fmt.Sprintf("the host key is not the known one: %s says %s, and it shows %s. Nothing was sent. "+
 		"Either the machine was made anew, or somebody stands between", where, e.known, e.shown)
+	if e.again {
+		text += ". The profile vouches for the new key; one vouched for the known key before"
+	}
 	if e.why != nil {
 		text += fmt.Sprintf(" (its certificate: %v)", e.why)
 	}
@@ -235,20 +264,16 @@ func (e *changedError) next() string {
 	if e.where == "" {
 		return "compare with ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub on the machine; if that is its key, correct the profile"
 	}
-	return fmt.Sprintf("if the machine was made anew: ssh-keygen -R '%s' -f %s, then ssh there once", e.name, e.file)
+	then := "ssh there once"
+	if e.again {
+		then = "again"
+	}
+	return fmt.Sprintf("if the machine was made anew: ssh-keygen -R '%s' -f %s, then %s", e.name, e.file, then)
 }
 
 // confirmKey keeps a host key that a person has confirmed.
 func confirmKey(dir string, m machine, key ssh.PublicKey) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, confirmedFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, "%s %s\n", m.keyName(), authorizedForm(key))
-	return errors.Join(err, f.Sync(), f.Close())
+	return keepKey(dir, confirmedFile, m, key)
 }
 
 func authorizedForm(k ssh.PublicKey) string {

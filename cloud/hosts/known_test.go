@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
@@ -179,6 +180,60 @@ func TestProfileMayVouchForAKey(t *testing.T) {
 	for _, key := range []string{other, fingerprint(t, other), "nonsense"} {
 		sp.HostKeys = map[string]string{"gpu1": key}
 		want(t, lines(w.Check(w.ctx(), sp)), "NO gpu1: ", "the profile says "+key)
+	}
+}
+
+func TestKeyThatOnlyAProfileVouchesForIsSaidOnce(t *testing.T) {
+	w := newWorld(t)
+	s := sshdtest.Start(t)
+	w.host("gpu1", s)
+	sp := spec("gpu1")
+	sp.HostKeys = map[string]string{"gpu1": fingerprint(t, s.HostKey)}
+	up := func(life string, sp cloud.Spec) ([]string, error) {
+		c, err := w.Up(w.ctx(), w.life(life), sp, nil)
+		if err == nil {
+			if _, err := w.down(life); err != nil {
+				t.Error(err)
+			}
+		}
+		return c.Notices, err
+	}
+	want(t, lines(w.Check(w.ctx(), sp)), "ok gpu1: reachable") // it looks, and writes nothing down
+	said, err := up("aa", sp)
+	if err != nil || len(said) != 1 {
+		t.Fatalf("said %q, %v", said, err)
+	}
+	want(t, said[0], "gpu1 (", fingerprint(t, s.HostKey), "the profile vouches for it (machines.host_keys), and nothing else does. This is said once")
+	if said, err := up("bb", sp); err != nil || len(said) > 0 {
+		t.Errorf("the second time: %q, %v", said, err)
+	}
+	// Another profile, or the same one changed, vouches for another key.
+	was := fingerprint(t, s.HostKey)
+	is := s.ChangeHostKey()
+	sp.HostKeys["gpu1"] = fingerprint(t, is)
+	refused := []string{"NO gpu1: ", "vouched_hosts:1 says", was, fingerprint(t, is), "Nothing was sent", "one vouched for the known key before", "ssh-keygen -R '" + knownName(s) + "' -f "}
+	want(t, lines(w.Check(w.ctx(), sp)), refused...)
+	if _, err := up("cc", sp); err == nil || !strings.Contains(err.Error(), "is not the known one") {
+		t.Errorf("another key: %v", err)
+	}
+	file := w.path("state/vouched_hosts")
+	tool(t, "", "ssh-keygen", "-R", knownName(s), "-f", file)
+	if said, err := up("dd", sp); err != nil || len(said) != 1 {
+		t.Errorf("after the advice: %q, %v", said, err)
+	}
+}
+
+func TestKeyThatTheUserKnowsTooIsNothingNew(t *testing.T) {
+	w := newWorld(t)
+	s := w.start("gpu1")
+	sp := spec("gpu1")
+	sp.HostKeys = map[string]string{"gpu1": s.HostKey}
+	c, err := w.Up(w.ctx(), w.life("aa"), sp, nil)
+	if err != nil || len(c.Notices) > 0 {
+		t.Errorf("said %q, %v", c.Notices, err)
+	}
+	if _, err := w.down("aa"); err != nil {
+		t.Error(err)
 	}
 }
 

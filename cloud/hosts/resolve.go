@@ -29,6 +29,9 @@ type machine struct {
 	KeyAlias string   `json:"key_alias,omitempty"`
 	// Vouched is the host key, or its fingerprint, that the profile gives.
 	Vouched string `json:"vouched,omitempty"`
+	// Remembered is the file of keys that profiles have vouched for earlier; it
+	// is given where a profile vouches, not where a key was pinned by dlwb.
+	Remembered string `json:"-"`
 	// HostKey is the one that it showed and that was accepted.
 	HostKey string    `json:"host_key,omitempty"`
 	Jumps   []machine `json:"jumps,omitempty"`
@@ -69,6 +72,7 @@ type resolver struct {
 	config []line
 	only   string // the one configuration that is read; empty: the usual ones
 	extra  string // the file of confirmed host keys; empty: none
+	before string // the file of those that profiles vouched for; empty: none
 }
 
 func (p *Provider) resolver() (*resolver, error) {
@@ -82,7 +86,7 @@ func (p *Provider) resolver() (*resolver, error) {
 	}
 	r := &resolver{config: config, only: only}
 	if p.options.Dir != "" {
-		r.extra = filepath.Join(p.options.Dir, confirmedFile)
+		r.extra, r.before = filepath.Join(p.options.Dir, confirmedFile), filepath.Join(p.options.Dir, vouchedFile)
 	}
 	return r, nil
 }
@@ -107,6 +111,9 @@ func (r *resolver) spec(s cloud.Spec) ([]machine, error) {
 			return nil, fmt.Errorf("host %s: %w", entry, err)
 		}
 		m.Vouched, m.Option = s.HostKeys[entry], s.HostOptions[entry]
+		if m.Vouched != "" {
+			m.Remembered = r.before
+		}
 		all = append(all, m)
 	}
 	return all, nil

@@ -57,7 +57,11 @@ func (p *Provider) Up(ctx context.Context, life cloud.Life, spec cloud.Spec, pro
 	if err := claimAll(ctx, life, contacts); err != nil {
 		return fail(err)
 	}
-	return describe(life, machines), nil
+	c := describe(life, machines)
+	if c.Notices, err = p.novelties(machines); err != nil {
+		c.Notices = append(c.Notices, "that could not be written down, and will be said again: "+err.Error())
+	}
+	return c, nil
 }
 
 // reachAll connects to all hosts at once. The first one that can't be used
