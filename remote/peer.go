@@ -24,11 +24,10 @@ func (t *Tunnel) stranger(conn net.Conn) error {
 	if !foreign {
 		return nil
 	}
-	who := fmt.Sprintf("user %d of this machine", uid)
 	if uid == unknownUser {
-		who = "somebody who hung up at once"
+		return errors.New("whose connection this is can't be seen any more")
 	}
-	err := fmt.Errorf("a connection of %s was refused: the tunnel is for user %d", who, os.Geteuid())
+	err := fmt.Errorf("a connection of user %d of this machine was refused: the tunnel is for user %d", uid, os.Geteuid())
 	t.mu.Lock()
 	told := t.strangers[uid]
 	if t.strangers == nil {

@@ -39,7 +39,7 @@ func foreignPeer(conn net.Conn) (uid int, foreign bool) {
 			return 0, false
 		}
 		if row, found := tables.find(there, here); found {
-			return row.uid, !row.isOf(os.Geteuid())
+			return row.owner(), !row.isOf(os.Geteuid())
 		}
 	}
 	return unknownUser, !inWindows()
@@ -78,10 +78,19 @@ type socketRow struct {
 	inode string // "0": nobody has it any more
 }
 
+// owner is whose the socket is, as far as it is shown.
+func (r socketRow) owner() int {
+	if r.uid == 0 && r.inode == "0" {
+		return unknownUser
+	}
+	return r.uid
+}
+
 // isOf reports whether a socket is a user's own, or root's. One that was closed
 // already is shown as root's by older kernels, so there root counts for nothing.
 func (r socketRow) isOf(uid int) bool {
-	return (r.uid == uid || r.uid == 0) && (r.uid != 0 || r.inode != "0")
+	owner := r.owner()
+	return owner == uid || owner == 0
 }
 
 // find gives the row of the socket that has one end and is connected to the
