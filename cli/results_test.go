@@ -150,3 +150,35 @@ func TestAPlanWarnsWhenNothingWouldSaveTheResults(t *testing.T) {
 		t.Errorf("with DLWB_RESULTS in the code:\n%s", r.stdout)
 	}
 }
+
+// What did not come home is not removed by a flag that was given before anybody
+// knew.
+func TestRunDownKeepsAClusterWhoseResultsDidNotComeHome(t *testing.T) {
+	b := newBed(t)
+	b.savingProfile("  to: home\n")
+	b.write("home", "a file is in the way")
+	r := b.run("run", "--down", "--plain")
+	if r.code == 0 || strings.Contains(r.stdout, "receipt") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, says := range []string{"cluster bed is not removed", "dlwb pull bed-"} {
+		if !strings.Contains(r.stdout, says) {
+			t.Errorf("it does not say %q:\n%s", says, r.stdout)
+		}
+	}
+	if err := os.Remove(filepath.Join(b.dir, "home")); err != nil {
+		t.Fatal(err)
+	}
+	if p := b.run("pull", "bed", "--plain"); p.code != 0 || !strings.Contains(p.stdout, "5 files") {
+		t.Errorf("pull: exit code %d\n%s%s", p.code, p.stdout, p.stderr)
+	}
+	book := b.run("runbook")
+	for _, says := range []string{"| ckpt/last.pt |", "| rank-1 |", "home/node1`"} {
+		if !strings.Contains(book.stdout, says) {
+			t.Errorf("the runbook does not say %q:\n%s", says, book.stdout)
+		}
+	}
+	if d := b.run("down", "--json"); d.code != 0 || d.one(t, "receipt")["proven"] != true {
+		t.Errorf("down: exit code %d\n%s", d.code, d.stdout)
+	}
+}

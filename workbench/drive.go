@@ -230,7 +230,26 @@ func (d *drive) steps(ctx context.Context) error {
 	if d.goal.Until == StepTrain {
 		return nil
 	}
-	return d.w.fetchStep(ctx, d.s, d.link)
+	if err := d.w.fetchStep(ctx, d.s, d.link); err != nil {
+		return &unfetchedError{err}
+	}
+	return nil
+}
+
+// unfetchedError says that the results of the run did not come home.
+type unfetchedError struct{ error }
+
+// Unwrap gives why.
+func (e *unfetchedError) Unwrap() error { return e.error }
+
+// keepsResults reports whether the nodes hold results that did not come home, so
+// that they are not removed without another word. What is lost is no reason.
+func (d *drive) keepsResults(err error) bool {
+	if unfetched := new(unfetchedError); !errors.As(err, &unfetched) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	r, readErr := d.w.ResultsOf(d.outcome.Run)
+	return readErr == nil && r.Lost == ""
 }
 
 // reached reports whether the goal is a step, or one before it.
@@ -382,6 +401,11 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 			}
 		}
 		return d.outcome, err
+	case d.goal.Down && d.keepsResults(err):
+		d.tell(err)
+		return d.outcome, errors.Join(err, d.w.publish(d.s, Noticed{Level: "warning",
+			Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + d.outcome.Run + ", which did not come home",
+			Next: "dlwb pull " + d.outcome.Run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
 	case err != nil:
 		d.tell(err)
 	}

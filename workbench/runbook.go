@@ -2,6 +2,8 @@ package workbench
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
@@ -28,6 +30,7 @@ func (w *Workbench) Runbook(run string) (string, error) {
 	b.line("# Run %s", run)
 	b.summary(info, recipe, data)
 	b.results(series)
+	b.files(w.readHome(run))
 	b.how(recipe)
 	b.withWhat(recipe)
 	b.byHand(run, recipe)
@@ -77,7 +80,7 @@ func (b *book) summary(info RunInfo, r Recipe, data runData) {
 	b.fact("Ranks", fmt.Sprintf("%d on %s, engine %s", info.WorldSize, count(data.Nodes, "node"), info.Engine))
 	b.fact("Again", "dlwb rerun "+info.ID+" --checkout")
 	b.fact("A rerun of", r.RerunOf)
-	b.fact("Results and logs", info.Dir)
+	b.fact("Logs", info.Dir)
 	for _, n := range r.Notes {
 		b.fact("Note", n)
 	}
@@ -102,6 +105,25 @@ func (b *book) results(series []SeriesInfo) {
 			}
 		}
 		b.line("| %s | %d | %.5g | %.5g | %s | %s | %s |", plain(s.Name), s.Count, s.First.Value, s.Last.Value, best, at, plain(s.Shown))
+	}
+}
+
+// mostBookFiles bounds the list of the files that came home.
+const mostBookFiles = 200
+
+// files lists what the run wrote and what came home of it.
+func (b *book) files(home homeRecord) {
+	for _, dir := range slices.Sorted(maps.Keys(home)) {
+		placed := home[dir]
+		b.line("\nFiles of the run in `%s`:\n\n| file | size |\n|---|---|", plain(dir))
+		names := slices.Sorted(maps.Keys(placed))
+		for _, name := range names[:min(len(names), mostBookFiles)] {
+			p := placed[name]
+			b.line("| %s | %s |", plain(p.As), units.Bytes(p.Size))
+		}
+		if more := len(names) - mostBookFiles; more > 0 {
+			b.line("| and %d more | |", more)
+		}
 	}
 }
 
