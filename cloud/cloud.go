@@ -174,7 +174,17 @@ type Preflight struct {
 	// MostPerHour is what it can cost at most: for spot machines, the price on
 	// demand.
 	MostPerHour float64
+	// Choices are all machines that may be used, Offer first: where there is no
+	// room for one, the next is tried.
+	Choices []Offer
+	// GPUs is how many GPUs each node has for this cluster, as far as it was
+	// seen: UnknownGPUs where it was not. It is empty where nothing is known
+	// of the nodes before they are there.
+	GPUs []int
 }
+
+// UnknownGPUs is the number of GPUs of a machine that could not be looked at.
+const UnknownGPUs = -1
 
 // Provider makes and removes clusters. Every method may be called again after
 // a crash at any point: Up finishes what an earlier Up of the same life began,

@@ -51,9 +51,20 @@ func (m *Model) drawPlan(w int) []string {
 	}
 	out := m.planFacts(p, w)
 	out = append(out, m.findings(p.Findings, w)...)
-	out = append(out, "", s.Dim.of("what each rank runs"))
-	for _, r := range p.Commands {
-		out = append(out, m.rankCommand(r, w)...)
+	for _, l := range p.Launches {
+		out = append(out, "")
+		for _, text := range wrap("what each rank runs: "+word(l.Heading()), w) {
+			out = append(out, s.Dim.of(text))
+		}
+		for _, g := range l.Groups() {
+			out = append(out, m.rankCommand(g, w)...)
+		}
+	}
+	for i, o := range p.Open {
+		if i == 0 {
+			out = append(out, "", s.Dim.of("known at the launch"))
+		}
+		out = append(out, cut("  "+fit(word(o.Name), 17)+word(o.Is), w))
 	}
 	return append(out, "", s.Dim.of("Nothing was changed so far.  ")+s.Key.of("R")+" starts it.")
 }
@@ -102,7 +113,7 @@ func (m *Model) planFacts(p *PlanView, w int) []string {
 	out = append(out,
 		row("environment", p.Environment),
 		row("code", fmt.Sprintf("%s, %s from %s", plural(p.Code.Files, "file"), units.Bytes(p.Code.Bytes), p.Code.Dir)),
-		row("engine", fmt.Sprintf("%s, world size %d", p.Engine, p.WorldSize)))
+		row("engine", enginePlanned(p)))
 	for _, l := range wrap(word(p.EngineWhy), max(w-14, 1)) {
 		out = append(out, row("", l))
 	}
@@ -171,13 +182,21 @@ func offerText(o cloud.Offer) string {
 	return text
 }
 
-func (m *Model) rankCommand(r workbench.RankInfo, w int) []string {
-	head := m.styles.Dim.of(fit(fmt.Sprintf("rank %d", r.Rank), 9) + fit(nodeName(r.Node), 8))
-	lines := wrap(word(r.Command), max(w-19, 8))
+// enginePlanned is the engine, and how many ranks there are where that is known.
+func enginePlanned(p *PlanView) string {
+	if p.WorldSize == 0 {
+		return p.EngineText() + "; the world size depends on what the nodes have"
+	}
+	return fmt.Sprintf("%s, world size %d", p.EngineText(), p.WorldSize)
+}
+
+func (m *Model) rankCommand(r workbench.RankGroup, w int) []string {
+	head := m.styles.Dim.of(fit(r.Label(), 11) + fit(nodeName(r.Node), 8))
+	lines := wrap(word(r.Command), max(w-21, 8))
 	out := make([]string, len(lines))
 	for i, l := range lines {
 		if i > 0 {
-			head = "                 "
+			head = "                   "
 		}
 		out[i] = cut("  "+head+l, w)
 	}

@@ -59,7 +59,7 @@ func TestNewExperimentIsPutTogetherByKeysAndWrittenWhenConfirmed(t *testing.T) {
 	s.Press("enter").Type("USD").Press("enter")
 	hides(t, s, "names its currency")
 	s.Press("tab").Resize(200, 60)
-	says(t, s, "This is what it comes to.", "$9.30/h", "400 GB of gp3 disk", "at most", "$20.00 by limits.budget", "request-service-quota-increase",
+	says(t, s, "This is what it comes to.", "$9.30/h", "400 GiB of gp3 disk", "at most", "$20.00 by limits.budget", "request-service-quota-increase",
 		"region: [us-east-1, us-west-2]", "instance: g5.12xlarge", "count: 4", "spot: true", "spot_fallback: true", "command: train.py --epochs 3", "budget: 20USD",
 		"Nothing was written so far.")
 	says(t, s.Press("W"), "Write the profile?", "/home/ada/lm/dlwb.yaml", "› Cancel")

@@ -172,7 +172,7 @@ func (d *drive) enter(ctx context.Context) error {
 	}
 	w.rememberProfile(p)
 	return w.publish(d.s, PlanMade{
-		Profile: p.Name, Path: p.Path, Provider: p.Provider, Nodes: p.Nodes, Engine: p.Engine,
+		Profile: p.Name, Path: p.Path, Provider: p.Provider, Nodes: p.Nodes, Engine: p.EngineText(),
 		Command: p.Profile.Run.Command, PricePerHour: p.PricePerHour, Steps: p.Steps, Until: d.goal.Until,
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
-	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -52,8 +51,12 @@ type Plan struct {
 	Warnings []string        `json:"warnings,omitempty"`
 	Steps    []string        `json:"steps"`
 	Findings []cloud.Finding `json:"findings"`
-
-	procs int // ranks per node, as far as it is known
+	// Launches are what it may come to, each with its condition; there is one
+	// where all is known. Engine ("auto"), WorldSize (0) and Commands (none)
+	// above are left open where they differ.
+	Launches []Launch `json:"launches"`
+	// Open are the names in commands for what is known only at the launch.
+	Open []Placeholder `json:"open"`
 }
 
 // CodePlan is what would be copied to the nodes at most.
@@ -108,7 +111,7 @@ func (w *Workbench) planTrusted(ctx context.Context, t trust.Profile) (*Plan, er
 	if plan.Secrets, err = w.giveSecrets(p); err != nil {
 		return nil, err
 	}
-	w.preflight(ctx, provider, plan)
+	found := w.preflight(ctx, provider, plan)
 	rules, err := w.sent(p)
 	if err != nil {
 		return nil, err
@@ -119,11 +122,11 @@ func (w *Workbench) planTrusted(ctx context.Context, t trust.Profile) (*Plan, er
 	}
 	plan.Code = CodePlan{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: heldFiles(tree)}
 	plan.Warnings = unsavedWarnings(p)
-	return plan, w.planCommands(ctx, plan)
+	return plan, w.planCommands(ctx, plan, found)
 }
 
 // preflight asks the provider what stands in the way and what it would cost.
-func (w *Workbench) preflight(ctx context.Context, provider cloud.Provider, plan *Plan) {
+func (w *Workbench) preflight(ctx context.Context, provider cloud.Provider, plan *Plan) cloud.Preflight {
 	spec := specOf(plan.Profile)
 	if c, err := w.db.Cluster(plan.Cluster); err == nil && c.EndedAt == nil {
 		if d, err := w.clusterData(c); err == nil {
@@ -134,6 +137,7 @@ func (w *Workbench) preflight(ctx context.Context, provider cloud.Provider, plan
 	plan.Findings, plan.Offer, plan.PricePerHour = append([]cloud.Finding{}, found.Findings...), found.Offer, found.PricePerHour
 	plan.Costs = append(plan.Costs, found.Costs...)
 	plan.Most, plan.MostWhy = most(found, plan.Profile.Limits)
+	return found
 }
 
 // Meet lets the provider of a plan ask what only a person knows, before a screen
@@ -224,75 +228,6 @@ func (w *Workbench) check(p *profiles.Profile) (cloud.Provider, error) {
 var EnvironmentKinds = []string{environment.System, environment.Venv}
 
 func (w *Workbench) kinds() []string { return slices.Sorted(maps.Keys(w.providers)) }
-
-// planCommands works out the command of every rank. On the local provider the
-// nodes are this machine, so what will be found there is known; elsewhere the
-// interpreter and the number of GPUs are known only on the nodes, and the plan
-// says so.
-func (w *Workbench) planCommands(ctx context.Context, plan *Plan) error {
-	p := plan.Profile
-	python, torch, gpus := "python3", "", 0
-	if p.Provider == "local" {
-		gpus = localGPUs(ctx, p, plan.Nodes)
-		found, err := environment.Probe(ctx, thisMachine{}, p.Environment.Python)
-		var failure *environment.Failure
-		switch {
-		case errors.As(err, &failure):
-			plan.Findings = append(plan.Findings, cloud.Finding{What: "Python", Text: failure.Why, Next: failure.Next})
-		case err != nil:
-			return err
-		default:
-			python, torch = found.Python, found.Torch
-			plan.EngineWhy = found.Text
-		}
-	}
-	plan.Engine = engine.Resolve(p.Run.Engine, torch != "")
-	words, err := engine.Split(p.Run.Command)
-	if err != nil {
-		return err
-	}
-	nodes := make([]engine.Node, plan.Nodes)
-	for i := range nodes {
-		nodes[i] = engine.Node{Host: nodeHost(p.Provider, i), GPUs: gpus}
-		if i < len(p.Machines.Hosts) { // what is known of others is known there
-			nodes[i].GPUs = len(p.Machines.HostOptions[p.Machines.Hosts[i]].GPUs)
-		}
-	}
-	made, err := engine.Make(plan.Engine, nodes, engine.Job{
-		Command: words, Python: python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/RUN",
-		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: p.Run.MasterPort, Env: environ(p.Run.Env, false),
-	})
-	if err != nil {
-		return err
-	}
-	plan.WorldSize, plan.procs = made.WorldSize, made.WorldSize/plan.Nodes
-	plan.Commands = rankInfos(made)
-	return nil
-}
-
-// rankInfos lists every rank with the command that starts it.
-func rankInfos(p engine.Plan) []RankInfo {
-	var ranks []RankInfo
-	for _, r := range p.Ranks() {
-		info := RankInfo{Rank: r.Rank, LocalRank: r.LocalRank, Node: r.Node}
-		for _, proc := range p.Nodes[r.Node] {
-			for _, rank := range proc.Ranks {
-				if rank == r.Rank {
-					info.Command = engine.Join(proc.Argv)
-				}
-			}
-		}
-		ranks = append(ranks, info)
-	}
-	return ranks
-}
-
-func nodeHost(provider string, i int) string {
-	if provider == "local" {
-		return "127.0.0.1"
-	}
-	return fmt.Sprintf("node%d", i)
-}
 
 func specOf(p *profiles.Profile) cloud.Spec {
 	m := p.Machines

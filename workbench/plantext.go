@@ -34,9 +34,14 @@ func (p *Plan) Text() string {
 	for _, w := range p.Code.Warnings {
 		row("", "warning: %s", w)
 	}
-	row("engine", "%s, world size %d", p.Engine, p.WorldSize)
-	for _, c := range p.Commands {
-		row(fmt.Sprintf("  rank %d", c.Rank), "node%d: %s", c.Node, c.Command)
+	for _, l := range p.Launches {
+		row("engine", "%s", l.Heading())
+		for _, g := range l.Groups() {
+			row("  "+g.Label(), "node%d: %s", g.Node, g.Command)
+		}
+	}
+	for _, o := range p.Open {
+		row("  "+o.Name, "%s", o.Is)
 	}
 	if len(p.Secrets) > 0 {
 		row("secrets", "%s, from this shell", strings.Join(p.Secrets, ", "))

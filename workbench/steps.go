@@ -307,13 +307,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 
 // engine makes the plan of every rank from what is known of the nodes now.
 func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
-	p := d.plan.Profile
 	env := d.data.Envs[0]
-	words, err := engine.Split(p.Run.Command)
-	words = ofRun(words, id)
-	if err != nil {
-		return engine.Plan{}, &Fault{What: "read run.command", Node: -1, Why: err.Error()}
-	}
 	port, err := d.masterPort(ctx, env.Python)
 	if err != nil {
 		return engine.Plan{}, err
@@ -322,15 +316,7 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	for i, n := range d.data.Cluster.Nodes {
 		nodes[i] = engine.Node{Host: n.PeerHost, Interface: n.Interface, GPUs: d.data.GPUs[i]}
 	}
-	made, err := engine.Make(engine.Resolve(p.Run.Engine, env.Torch != ""), nodes, engine.Job{
-		Command: words, Python: env.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + id,
-		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: port, Env: environ(envOfRun(p.Run.Env, id), false),
-		MaxThreads: d.threads(ctx),
-	})
-	if err != nil {
-		return made, &Fault{What: "plan the ranks", Node: -1, Why: err.Error()}
-	}
-	return made, nil
+	return layRanks(d.plan.Profile, site{nodes: nodes, python: env.Python, torch: env.Torch != "", run: id, port: port, threads: d.threads(ctx)})
 }
 
 // threads is how many cores the ranks of one node may use together.

@@ -86,7 +86,7 @@ func (c *preflight) launch() (launch, bool) {
 // price works out what it costs, and what it can cost at most.
 func (c *preflight) price(out *cloud.Preflight, all *[seen]cloud.Finding) {
 	o := c.offers[0]
-	out.Offer = &o
+	out.Offer, out.Choices = &o, c.offers
 	l, ok := c.launch()
 	if !ok {
 		return

@@ -46,11 +46,24 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		all.Go(func() { reports[i] = p.examine(ctx, calls, m, spec.Name) })
 	}
 	all.Wait()
-	var findings []cloud.Finding
+	var out cloud.Preflight
 	for _, r := range reports {
-		findings = append(findings, r.findings...)
+		out.Findings = append(out.Findings, r.findings...)
+		out.GPUs = append(out.GPUs, r.ownGPUs())
 	}
-	return cloud.Preflight{Findings: append(findings, twins(reports)...)}
+	out.Findings = append(out.Findings, twins(reports)...)
+	return out
+}
+
+// ownGPUs is how many GPUs of a host the cluster uses.
+func (r *report) ownGPUs() int {
+	switch {
+	case r.Option.GPUs != nil:
+		return len(r.Option.GPUs)
+	case r.said.one("gpus") == "":
+		return cloud.UnknownGPUs
+	}
+	return int(r.said.number("gpus"))
 }
 
 // machines resolves the hosts of a spec.

@@ -37,6 +37,9 @@ type Job struct {
 	ProcsPerNode int
 	// MasterPort is a free port of node 0; 0 means 29500.
 	MasterPort int
+	// PortName stands for the port in a plan that is made before one is
+	// chosen; empty for MasterPort.
+	PortName string
 	// Env is what the user sets for the training (K=V). It is only read, so
 	// that nothing here overrides it: secrets in it never enter a plan.
 	Env []string
@@ -195,6 +198,9 @@ func newLayout(nodes []Node, job Job) (layout, error) {
 		return layout{}, err
 	}
 	l := layout{job: job, nodes: nodes, command: command, port: strconv.Itoa(job.MasterPort)}
+	if job.PortName != "" {
+		l.port = job.PortName
+	}
 	for _, n := range nodes {
 		g := job.ProcsPerNode
 		if g == 0 {

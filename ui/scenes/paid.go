@@ -17,7 +17,7 @@ func paidCosts(nodes int) []cloud.Cost {
 	n := float64(nodes)
 	return []cloud.Cost{
 		{What: fmt.Sprintf("%d × g5.12xlarge, spot", nodes), PerHour: 2.31 * n, Source: "spot price history, 3 min old"},
-		{What: fmt.Sprintf("%d GB of gp3 disk", nodes*100), PerHour: 0.011 * n, Source: listPrices},
+		{What: fmt.Sprintf("%d GiB of gp3 disk", nodes*100), PerHour: 0.011 * n, Source: listPrices},
 		{What: fmt.Sprintf("%d public IPv4 addresses", nodes), PerHour: 0.005 * n, Source: listPrices},
 	}
 }
@@ -107,10 +107,10 @@ func unresolvedHome(w, h int, theme string) *Stage {
 // PlanEC2 is the plan of four spot machines.
 func PlanEC2() *ui.PlanView {
 	offers := Offers().Offers
-	return &ui.PlanView{Name: "vision", Path: "~/vision/dlwb.yaml", Provider: "ec2", Nodes: 4, Engine: "torchrun", WorldSize: 16,
-		EngineWhy: "PyTorch is in the image", Environment: "system", Code: ui.CodePlan{Dir: "~/vision", Files: 31, Bytes: 212 << 10},
+	return &ui.PlanView{Name: "vision", Path: "~/vision/dlwb.yaml", Provider: "ec2", Nodes: 4, Engine: "auto", WorldSize: 16,
+		Environment: "system", Code: ui.CodePlan{Dir: "~/vision", Files: 31, Bytes: 212 << 10},
 		Offer: &offers[2], PricePerHour: total(paidCosts(4)), Costs: paidCosts(4),
-		Most: 20, MostWhy: "limits.budget: the machines shut themselves down when it is spent, after 2h9m at $9.30/h",
+		Most: 20, MostWhy: "limits.budget: the machines shut themselves down when it is spent, after 2h09m at $9.30/h",
 		Limits: []string{"lifetime: 8h after their start the machines shut themselves down", "idle: so they do after 30m without a run, a login or work on a GPU",
 			"budget: so they do when $20.00 may be spent"}, Results: []string{"checkpoints/"},
 		Findings: []cloud.Finding{
@@ -121,8 +121,22 @@ func PlanEC2() *ui.PlanView {
 				Next: "aws service-quotas request-service-quota-increase --region us-east-1 --service-code ec2 --quota-code L-3819A6DF --desired-value 192"},
 			{OK: true, What: "image", Text: "ami-0c9fb5d338f1eec43, Deep Learning OSS Nvidia Driver AMI GPU PyTorch 2.9 (Ubuntu 24.04)"},
 			{OK: true, What: "price", Text: "known: spot price history and AWS Price List of today"}},
-		Commands: []workbench.RankInfo{{Rank: 0, Node: 0, Command: "python3 -m torch.distributed.run --nnodes=4 --nproc-per-node=4 --node-rank=0 --master-addr=node0 --master-port=29400 train.py"}},
+		Launches: []workbench.Launch{
+			{When: "PyTorch is found on node0", Engine: "torchrun", WorldSize: 16, Commands: ranksOf(4, 4, func(node int) string {
+				return fmt.Sprintf("PYTHON -m torch.distributed.run --nnodes=4 --nproc_per_node=4 --node_rank=%d --master_addr=NODE0 --master_port=PORT train.py", node)
+			})},
+			{When: "PyTorch is not found on node0", Engine: "plain", WorldSize: 16, Commands: ranksOf(4, 4, func(int) string { return "PYTHON train.py" })}},
+		Open: []workbench.Placeholder{{Name: "PYTHON", Is: "the interpreter that the environment has on node0"},
+			{Name: "NODE0", Is: "the address at which the other nodes reach node0"}, {Name: "PORT", Is: "a port of node0 that is free at the launch"}},
 	}
+}
+
+// ranksOf are the ranks of nodes that each have so many.
+func ranksOf(nodes, each int, command func(node int) string) (all []workbench.RankInfo) {
+	for r := range nodes * each {
+		all = append(all, workbench.RankInfo{Rank: r, LocalRank: r % each, Node: r / each, Command: command(r / each)})
+	}
+	return all
 }
 
 func planEC2(w, h int, theme string) *Stage {

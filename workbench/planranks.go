@@ -1,0 +1,182 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/remote/environment"
+)
+
+// planCommands works out the command of every rank, as the launch will. What is
+// not known before there are nodes is named in the commands, and what the
+// commands depend on is said as a condition.
+func (w *Workbench) planCommands(ctx context.Context, plan *Plan, found cloud.Preflight) error {
+	p := plan.Profile
+	base := site{nodes: make([]engine.Node, plan.Nodes), python: namePython, run: nameRun, port: p.Run.MasterPort}
+	if base.port == 0 {
+		base.portIs = namePort
+	}
+	for i := range base.nodes {
+		base.nodes[i].Host = nodeHost(p.Provider, i)
+	}
+	questions := [][]branch{gpuConditions(ctx, p, found)}
+	torch, err := plan.torchConditions(ctx, &base)
+	if err != nil {
+		return err
+	}
+	if plan.Launches, err = launches(p, base, append(questions, torch)); err != nil {
+		return err
+	}
+	plan.agree()
+	return nil
+}
+
+// agree sets what all launches of a plan have in common.
+func (p *Plan) agree() {
+	first := p.Launches[0]
+	p.Engine, p.WorldSize, p.Commands = first.Engine, first.WorldSize, first.Commands
+	for _, l := range p.Launches[1:] {
+		if l.Engine != first.Engine {
+			p.Engine = "auto"
+		}
+		if l.WorldSize != first.WorldSize {
+			p.WorldSize = 0
+		}
+		if !slices.Equal(l.Commands, first.Commands) {
+			p.Commands = []RankInfo{}
+		}
+	}
+	p.Open = opened(p.Launches)
+}
+
+// EngineText is the engine in a line, with the condition on which it depends.
+func (p *Plan) EngineText() string {
+	if p.Engine != "auto" {
+		return p.Engine
+	}
+	return "torchrun if PyTorch is found, else plain"
+}
+
+// torchConditions are what the choice of the engine depends on. On the local
+// provider the nodes are this machine, and what its own Python has is known.
+func (p *Plan) torchConditions(ctx context.Context, base *site) ([]branch, error) {
+	e := p.Profile.Environment
+	if p.Provider == "local" && e.Kind == environment.System {
+		found, err := environment.Probe(ctx, thisMachine{}, e.Python)
+		var failure *environment.Failure
+		switch {
+		case errors.As(err, &failure):
+			p.Findings = append(p.Findings, cloud.Finding{What: "Python", Text: failure.Why, Next: failure.Next})
+		case err != nil:
+			return nil, err
+		default:
+			base.python, base.torch, p.EngineWhy = found.Python, found.Torch != "", found.Text
+			return []branch{{set: func(*site) {}}}, nil
+		}
+	}
+	if engine.Resolve(p.Profile.Run.Engine, true) == engine.Resolve(p.Profile.Run.Engine, false) {
+		return []branch{{set: func(*site) {}}}, nil
+	}
+	return []branch{
+		{when: "PyTorch is found on node0", set: func(s *site) { s.torch = true }},
+		{when: "PyTorch is not found on node0", set: func(s *site) { s.torch = false }},
+	}, nil
+}
+
+// gpuConditions are how many GPUs the nodes may have: for each machine of the
+// choice that has another number than those before it.
+func gpuConditions(ctx context.Context, p *profiles.Profile, found cloud.Preflight) []branch {
+	all := func(n int) func(*site) {
+		return func(s *site) {
+			for i := range s.nodes {
+				s.nodes[i].GPUs = n
+			}
+		}
+	}
+	switch {
+	case p.Provider == "local":
+		return []branch{{set: all(localGPUs(ctx, p, p.Machines.Count))}}
+	case len(found.Choices) > 0:
+		return choiceConditions(found.Choices, all)
+	case len(found.GPUs) == p.Machines.Count && !slices.Contains(found.GPUs, cloud.UnknownGPUs):
+		return []branch{{set: func(s *site) {
+			for i, n := range found.GPUs {
+				s.nodes[i].GPUs = n
+			}
+		}}}
+	case p.Run.ProcsPerNode > 0: // so many ranks, whatever GPUs there are
+		return []branch{{set: func(*site) {}}}
+	}
+	return []branch{{when: "no node has a GPU", set: all(0)}, {when: "nodes have GPUs", set: all(1), open: true}}
+}
+
+// choiceConditions are the machines of a choice, those with the same number of
+// GPUs together.
+func choiceConditions(choices []cloud.Offer, all func(int) func(*site)) []branch {
+	var out []branch
+	var names [][]string
+	at := map[int]int{}
+	for _, o := range choices {
+		name := o.Instance
+		if len(choices) > 1 {
+			name += " in " + o.Region
+		}
+		i, known := at[o.GPUs]
+		if !known {
+			i, at[o.GPUs] = len(out), len(out)
+			out, names = append(out, branch{set: all(o.GPUs)}), append(names, nil)
+		}
+		names[i] = append(names[i], name)
+	}
+	for i := range out {
+		if len(out) > 1 {
+			out[i].when = "the machines are " + anyOf(names[i])
+		}
+	}
+	return out
+}
+
+// anyOf is "a, b or 3 others".
+func anyOf(names []string) string {
+	const most = 3
+	if n := len(names); n > most {
+		names = append(names[:most-1:most-1], count(n-most+1, "other"))
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// rankInfos lists every rank with the command that starts it.
+func rankInfos(p engine.Plan) []RankInfo {
+	var ranks []RankInfo
+	for _, r := range p.Ranks() {
+		info := RankInfo{Rank: r.Rank, LocalRank: r.LocalRank, Node: r.Node}
+		for _, proc := range p.Nodes[r.Node] {
+			for _, rank := range proc.Ranks {
+				if rank == r.Rank {
+					info.Command = engine.Join(proc.Argv)
+				}
+			}
+		}
+		ranks = append(ranks, info)
+	}
+	return ranks
+}
+
+func nodeHost(provider string, i int) string {
+	if provider == "local" {
+		return "127.0.0.1"
+	}
+	if i == 0 {
+		return nameHead
+	}
+	return fmt.Sprintf("NODE%d", i)
+}

@@ -1,0 +1,169 @@
+package workbench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/engine"
+)
+
+// site is what the ranks of a run are laid out on: a plan fills it with what is
+// known before anything exists, and with names for the rest; a launch with what
+// is there. Both go through layRanks, so that what a plan says is what runs.
+type site struct {
+	nodes   []engine.Node
+	python  string
+	torch   bool // PyTorch was found with that Python
+	run     string
+	port    int
+	portIs  string // stands for a port that is not chosen yet
+	threads int
+}
+
+// layRanks works out what every node runs.
+func layRanks(p *profiles.Profile, s site) (engine.Plan, error) {
+	words, err := engine.Split(p.Run.Command)
+	if err != nil {
+		return engine.Plan{}, &Fault{What: "read run.command", Node: -1, Why: err.Error()}
+	}
+	made, err := engine.Make(engine.Resolve(p.Run.Engine, s.torch), s.nodes, engine.Job{
+		Command: ofRun(words, s.run), Python: s.python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.run,
+		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: s.port, PortName: s.portIs, Env: environ(envOfRun(p.Run.Env, s.run), false),
+		MaxThreads: s.threads,
+	})
+	if err != nil {
+		return made, &Fault{What: "plan the ranks", Node: -1, Why: err.Error()}
+	}
+	return made, nil
+}
+
+// The names that stand in planned commands for what is known only at the
+// launch.
+const (
+	namePython = "PYTHON"
+	nameRun    = "RUN"
+	nameHead   = "NODE0"
+	namePort   = "PORT"
+)
+
+// Placeholder is a name in planned commands, and what will stand in its place.
+type Placeholder struct {
+	Name string `json:"name"`
+	Is   string `json:"is"`
+}
+
+// opens lists the names that a plan can have.
+var opens = []Placeholder{
+	{nameRun, "the id of the run"},
+	{namePython, "the interpreter that the environment has on node0"},
+	{nameHead, "the address at which the other nodes reach node0"},
+	{namePort, "a port of node0 that is free at the launch"},
+}
+
+// Launch is what a plan comes to when a condition holds.
+type Launch struct {
+	// When is the condition; empty where there is only one launch.
+	When      string `json:"when,omitempty"`
+	Engine    string `json:"engine"`
+	WorldSize int    `json:"world_size"` // 0 where the number of GPUs is not known
+	// Commands are those of every rank; empty where WorldSize is 0.
+	Commands []RankInfo `json:"commands"`
+}
+
+// Heading is a launch in a line: engine, world size, condition.
+func (l Launch) Heading() string {
+	text := fmt.Sprintf("%s, world size %d", l.Engine, l.WorldSize)
+	if l.WorldSize == 0 {
+		text = l.Engine + ", one rank for each GPU"
+	}
+	if l.When != "" {
+		text += ", if " + l.When
+	}
+	return text
+}
+
+// RankGroup is ranks of one node that run one command.
+type RankGroup struct {
+	First, Last, Node int
+	Command           string
+}
+
+// Label is "rank 0" or "rank 0–3".
+func (g RankGroup) Label() string {
+	if g.First == g.Last {
+		return fmt.Sprintf("rank %d", g.First)
+	}
+	return fmt.Sprintf("rank %d–%d", g.First, g.Last)
+}
+
+// Groups are the ranks of a launch, those of a node together that run the same.
+func (l Launch) Groups() []RankGroup {
+	var all []RankGroup
+	for _, r := range l.Commands {
+		if n := len(all); n > 0 && all[n-1].Node == r.Node && all[n-1].Command == r.Command {
+			all[n-1].Last = r.Rank
+			continue
+		}
+		all = append(all, RankGroup{r.Rank, r.Rank, r.Node, r.Command})
+	}
+	return all
+}
+
+// branch is one way in which something that is not known yet may turn out.
+type branch struct {
+	when string
+	set  func(*site)
+	open bool // how many ranks there are is not known then
+}
+
+// launches are all ways in which the conditions may turn out together.
+func launches(p *profiles.Profile, base site, questions [][]branch) ([]Launch, error) {
+	all := []branch{{set: func(*site) {}}}
+	for _, answers := range questions {
+		var next []branch
+		for _, a := range all {
+			for _, b := range answers {
+				next = append(next, branch{joined(a.when, b.when), func(s *site) { a.set(s); b.set(s) }, a.open || b.open})
+			}
+		}
+		all = next
+	}
+	var out []Launch
+	for _, c := range all {
+		s := base
+		s.nodes = slices.Clone(base.nodes)
+		c.set(&s)
+		made, err := layRanks(p, s)
+		if err != nil {
+			return nil, err
+		}
+		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: rankInfos(made)}
+		if c.open {
+			l.WorldSize, l.Commands = 0, []RankInfo{}
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + " and " + b
+}
+
+// opened lists the names that stand in the commands of launches.
+func opened(all []Launch) []Placeholder {
+	found := []Placeholder{}
+	for _, o := range opens {
+		if slices.ContainsFunc(all, func(l Launch) bool {
+			return slices.ContainsFunc(l.Commands, func(r RankInfo) bool { return strings.Contains(r.Command, o.Name) })
+		}) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
