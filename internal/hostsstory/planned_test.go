@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/hosts"
 	"github.com/dlwb/dlwb/internal/planned"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -101,6 +102,7 @@ func TestWhatThePlanSaysOfHostsIsWhatIsLaunchedThere(t *testing.T) {
 		write(t, filepath.Join(dir, name, "train.py"), train)
 		write(t, file, fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: %s}\nenvironment: {python: %s}\nrun: {engine: %s, command: \"train.py --to {run}\"%s}\n",
 			name, c.hosts, c.python, c.engine, c.more))
+		trusttest.Trust(w.Dir(), filepath.Dir(file))
 		plan, err := w.Plan(t.Context(), file)
 		if err != nil || !plan.OK() {
 			t.Fatalf("%s: %v %+v", name, err, plan)
