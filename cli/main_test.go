@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		_, part = parts[args[0]]
 	}
 	if part || os.Getenv(asDlwb) != "" { // without arguments it is dlwb too
+		shortenBounds()
 		os.Exit(Main(args))
 	}
 	flag.Parse()

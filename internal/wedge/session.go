@@ -89,7 +89,7 @@ func (s *Server) command(ch ssh.Channel, line string, stop <-chan struct{}) int 
 	go func() {
 		select {
 		case <-stop:
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			_ = cmd.Process.Kill() // what it started in the background goes on, as with sshd
 		case <-over:
 		}
 	}()
