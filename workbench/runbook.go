@@ -51,16 +51,18 @@ func (b *book) fact(name, value string) {
 
 // plain makes a text a part of a line of Markdown: it comes from a node, perhaps.
 func plain(s string) string {
-	return strings.NewReplacer("|", `\|`, "<", "&lt;", "`", "'", "*", `\*`, "[", `\[`).Replace(sanitize.Plain(strings.Join(strings.Fields(s), " ")))
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "`", "'", "*", `\*`, "[", `\[`).Replace(sanitize.Word(strings.Join(strings.Fields(s), " ")))
 }
 
-// code writes a block of code, fenced so that nothing in it ends it.
+// code writes a block of code, fenced so that nothing in it ends it: nor what it
+// is once it is safe to be shown, which may be shorter.
 func (b *book) code(kind, text string) {
+	text = strings.TrimRight(sanitize.Plain(text), "\n")
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	b.line("%s%s\n%s\n%s", fence, kind, strings.TrimRight(sanitize.Plain(text), "\n"), fence)
+	b.line("%s%s\n%s\n%s", fence, kind, text, fence)
 }
 
 func (b *book) summary(info RunInfo, r Recipe, data runData) {
