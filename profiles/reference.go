@@ -67,7 +67,10 @@ named by ` + "`dlwb plan`" + `.
 Secrets never stand in a profile: write ` + "`\"${env:NAME}\"`" + ` in ` + "`run.env`" + `, and export NAME before
 starting dlwb; or name it yourself, by ` + "`dlwb run --secret NAME`" + `, and leave it out of the profile.
 
-A profile may be a stranger's, so it sends only what lies in its own directory, and nothing that looks
+A profile may be a stranger's, so one that you did not write by ` + "`dlwb init`" + ` or on the screen does nothing
+before you trust it: ` + "`dlwb trust PROFILE`" + ` shows what it would do and asks, ` + "`--trust=HASH`" + ` answers for one command.
+That holds for its bytes, its ignore files and the files its environment is made from, until one of them changes.
+Trusted or not, it sends only what lies in its own directory, and nothing that looks
 like a secret; ` + "`docs/settings.md`" + ` says how you allow more.
 `
 

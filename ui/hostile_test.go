@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/hostile"
 	"github.com/dlwb/dlwb/ui/scenes"
+	"github.com/dlwb/dlwb/workbench/trust"
 )
 
 // walks are keys that lead through what can be seen from a scene.
@@ -20,8 +21,12 @@ var walks = map[string]string{
 // spoil has the workbench say everything again, each text with more behind it:
 // what it answers, what it refuses, and the events so far.
 func spoil(s *scenes.Stage, text func() string) {
+	if u := trust.Of(s.PlanErr); u != nil { // the screen has this one
+		*u = hostile.Spoil(*u, text)
+		u.Changed, u.TrustedAt = []string{text()}, &scenes.Epoch
+	}
 	for _, err := range []*error{&s.PlanErr, &s.OffersErr, &s.RunsErr, &s.AskErr, &s.Refuse} {
-		if *err != nil {
+		if *err != nil && trust.Of(*err) == nil {
 			*err = errors.New((*err).Error() + text())
 		}
 	}

@@ -135,9 +135,7 @@ func (m *Model) effects(s *trust.Subject, w int) []string {
 // drawUntrusted is a plan screen whose profile may only be shown.
 func (m *Model) drawUntrusted(w int) []string {
 	s := m.styles
-	out := append([]string{s.Warn.of("! This profile is not trusted. It was read, and nothing else: this is what it would do."), ""}, m.effects(m.plan.untrusted, w)...)
-	for i := range out {
-		out[i] = cut(out[i], w)
-	}
+	out := wrapInk(s.Warn, "! This profile is not trusted. It was read, and nothing else: this is what it would do.", w)
+	out = append(append(out, ""), m.effects(m.plan.untrusted, w)...)
 	return append(out, "", s.Key.of("R")+" asks whether it may.")
 }

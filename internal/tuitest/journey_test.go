@@ -177,6 +177,33 @@ func TestLeavingTheScreenLeavesWhatRuns(t *testing.T) {
 	e.see(5*time.Second, "journey  running", "2 alive")
 }
 
+// Who opens somebody else's profile is shown what it would do, and asked.
+func TestAStrangersProfileIsTrustedByATypedYesOnTheScreen(t *testing.T) {
+	needed(t, "tmux", "python3")
+	e := journey(t)
+	e.press("printf 'data/\\n' >.dlwbignore; "+dlwb().Path+" --theme dark; echo code $?", "Enter")
+	e.see(10*time.Second, "› home", "in this directory")
+	e.must("resize-window", "-t", "j", "-x", "80", "-y", "24")
+	e.press("Enter")
+	e.see(10*time.Second, "This profile is not trusted", "train.py, on this machine, as you", ".dlwbignore is new")
+	e.press("R")
+	e.see(3*time.Second, "Trust this profile?", "› Cancel")
+	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
+	e.press("Enter")
+	e.see(3*time.Second, "nothing was done")
+	e.press("R")
+	e.see(3*time.Second, "Trust this profile?")
+	time.Sleep(450 * time.Millisecond)
+	e.press("-l", "yes")
+	e.see(3*time.Second, "to trust it: yes")
+	e.press("Enter")
+	e.see(10*time.Second, "world size 2")
+	e.press("C-c")
+	e.see(5*time.Second, "code 0")
+	e.press("clear; "+dlwb().Path+" trust --list; "+dlwb().Path+" ls", "Enter")
+	e.see(5*time.Second, "project/dlwb.yaml", "no clusters") // the plan has started nothing
+}
+
 // restored holds what a program owes the terminal it leaves.
 func (e *terminal) restored() {
 	e.t.Helper()

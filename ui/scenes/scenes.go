@@ -42,6 +42,8 @@ func All() []Scene {
 
 func more() []Scene {
 	return []Scene{
+		{"plan-untrusted", "A profile from somebody else is read, and nothing else", planUntrusted},
+		{"trust", "What a profile would do, before it may", askTrust},
 		{"plan-ec2", "What machines cost, and at most can cost", planEC2},
 		{"train-ec2", "Paid machines, and when they end by themselves", trainEC2},
 		{"spot-notice", "A machine is about to be taken away", spotNotice},

@@ -31,7 +31,8 @@ const (
 	Brings   = "brings"   // files to this machine
 )
 
-// effects works out, from the profile and nothing else, what it would do.
+// effects works out, from the profile and nothing else, what it would do. What
+// few profiles need comes first: nobody should have to look for it.
 func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect {
 	e := &effectList{p: p, s: s}
 	e.hosts()
@@ -52,6 +53,15 @@ func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect 
 		}
 		e.add(Brings, false, "%s of node0, into %s", strings.Join(p.Results.Paths, ", "), to)
 	}
+	slices.SortStableFunc(e.all, func(a, b Effect) int {
+		switch {
+		case a.Unusual == b.Unusual:
+			return 0
+		case a.Unusual:
+			return -1
+		}
+		return 1
+	})
 	return e.all
 }
 
