@@ -28,6 +28,10 @@ streams are passed through, and without a command sh reads its commands from
 the input. The exit code is that of the shell or the command. In a shell, Enter
 ~ . leaves a node that does not answer, as in ssh(1).
 
+A shell on a terminal is passed through, as by ssh: your terminal obeys what the
+node writes there. Of a command that runs without one, a file or a pipe gets the
+exact bytes, and a terminal text and colours only.
+
 With --config it prints a configuration for your own ssh, and for scp, rsync
 and editors: ssh -F FILE node0. The file is kept up to date while the cluster
 is up and removed with it; host keys are checked, jump hosts are used.
