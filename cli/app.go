@@ -49,7 +49,6 @@ type app struct {
 	asking   sync.Mutex
 	answers  *bufio.Reader
 	onScreen atomic.Bool // a screen has the terminal
-	streams  atomic.Bool // what is printed is a stream of events
 	said     lastSaid
 }
 

@@ -20,7 +20,8 @@ func (a *app) eventsCommand() *cobra.Command {
 		Use: "events", Short: "the reference of the events that --json prints", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.answer(eventDocs(), func(out io.Writer) {
-				io.WriteString(out, workbench.EventReference()+errorReference()+exitReference())
+				io.WriteString(out, workbench.EventReference()+printedReference("error", errorDoc, errorEvent{})+
+					printedReference("waiting", waitingDoc, waitingEvent{})+exitReference())
 			})
 		},
 	}
@@ -45,6 +46,9 @@ type exitDoc struct {
 
 const errorDoc = "a command could not do its work; `failure` is as in `failed`, and `exit_code` is what dlwb exits with"
 
+const waitingDoc = "nothing was said for 15 seconds: `for` what `on` has been waited for `since` when, and the `limit` in seconds after which " +
+	"that is given up; `then` is what usually follows, and `more` how many other things are waited for. Any command may print it"
+
 func eventDocs() eventsAnswer {
 	var docs eventsAnswer
 	add := func(name, text string, v any) {
@@ -58,16 +62,17 @@ func eventDocs() eventsAnswer {
 		add(row.Body.EventName(), row.Doc, row.Body)
 	}
 	add("error", errorDoc, errorEvent{})
+	add("waiting", waitingDoc, waitingEvent{})
 	for _, e := range ExitCodes {
 		docs.ExitCodes = append(docs.ExitCodes, exitDoc{Code: e.Code, Text: e.Doc})
 	}
 	return docs
 }
 
-// errorReference describes the one event that is printed and never stored.
-func errorReference() string {
-	s := "## error\n\n" + errorDoc + ".\n\n| field | type |\n|---|---|\n"
-	for _, f := range workbench.Fields(errorEvent{})[2:] { // event and time are in all
+// printedReference describes an event that is printed and never stored.
+func printedReference(name, doc string, v any) string {
+	s := "## " + name + "\n\n" + doc + ".\n\n| field | type |\n|---|---|\n"
+	for _, f := range workbench.Fields(v)[2:] { // event and time are in all
 		s += fmt.Sprintf("| `%s` | %s |\n", f[0], f[1])
 	}
 	return s + "\n"

@@ -3,12 +3,12 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -83,7 +83,7 @@ JSON lines, or an answer of nvidia-smi. It finds out by itself what the file is.
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if a.namesFile(args[0]) {
-				return a.metrics(args[0], user, why)
+				return a.metrics(c.Context(), args[0], user, why)
 			}
 			return a.runMetrics(c, args[0], user, why)
 		},
@@ -93,7 +93,7 @@ JSON lines, or an answer of nvidia-smi. It finds out by itself what the file is.
 	return c
 }
 
-func (a *app) metrics(path string, expressions []string, why bool) error {
+func (a *app) metrics(ctx context.Context, path string, expressions []string, why bool) error {
 	var user []metrics.UserMetric
 	for _, text := range expressions {
 		u, err := metrics.ParseUserMetric(text)
@@ -102,7 +102,7 @@ func (a *app) metrics(path string, expressions []string, why bool) error {
 		}
 		user = append(user, u)
 	}
-	in, err := a.openInput(path)
+	in, err := a.openInput(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -159,19 +159,6 @@ func openJSON(w *bufio.Writer, v any, list string) (behind []byte, err error) {
 	w.Write(before)
 	w.WriteString(`"` + list + `":[`)
 	return append([]byte{']'}, behind...), err
-}
-
-// openInput opens a file, or standard input for "-".
-func (a *app) openInput(path string) (io.ReadCloser, error) {
-	if path == "-" {
-		return io.NopCloser(a.in), nil
-	}
-	f, err := os.Open(path)
-	var failed *os.PathError
-	if errors.As(err, &failed) {
-		return nil, fmt.Errorf("open %s: %w", path, failed.Err)
-	}
-	return f, err
 }
 
 // tellWhy prints what a line gave at once; with --json it is part of the answer.

@@ -45,7 +45,6 @@ type logLines struct {
 const maxPart = 64 << 10
 
 func (a *app) printer(w *workbench.Workbench) *printer {
-	a.streams.Store(true)
 	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.WithEntry, logs: map[logKey]*logLines{}, said: &a.said}
 }
 

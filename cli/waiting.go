@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -31,15 +30,14 @@ type waitingEvent struct {
 	More  int       `json:"more,omitempty"` // how many other things are waited for
 }
 
-// tellWaits says every 15 s what is waited for, while nothing else is said. The
-// lines go where no data goes: to stderr, or among the events of a command that
-// prints events.
+// tellWaits says every 15 s what is waited for, while nothing else is said: on
+// stderr, which has no data, or with --json as an event.
 func (a *app) tellWaits(ctx context.Context) {
 	waits.Tell(ctx, waits.Every, a.said.time, func(w waits.Wait, more int) {
 		switch {
 		case a.onScreen.Load():
 		case a.json:
-			_ = sanitize.WriteJSON(a.waitsTo(), waitingEvent{"waiting", timeNow(), w.On, w.What, w.Since.UTC(), w.Limit.Seconds(), w.Then, more})
+			_ = a.encode(waitingEvent{"waiting", timeNow(), w.On, w.What, w.Since.UTC(), w.Limit.Seconds(), w.Then, more})
 		default:
 			others := ""
 			if more > 0 {
@@ -48,12 +46,4 @@ func (a *app) tellWaits(ctx context.Context) {
 			sanitize.Fprintf(a.err, "… %s%s\n", w.String(), others)
 		}
 	})
-}
-
-// waitsTo is where JSON about waits goes.
-func (a *app) waitsTo() io.Writer {
-	if a.streams.Load() {
-		return a.out
-	}
-	return a.err
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
@@ -231,7 +231,7 @@ func (p party) login(ctx context.Context, t timing) (*sshkeys.Proof, error) {
 	if p.keyFile == "" {
 		return sshkeys.Gather(ctx, p.keys, t.dialLimit), nil
 	}
-	text, err := os.ReadFile(p.keyFile)
+	text, err := plainfile.Read(p.keyFile, keyMost)
 	if err != nil {
 		return nil, p.authError(err, p.keyFile, nil)
 	}

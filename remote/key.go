@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // GenerateKey makes an ed25519 key at path (0600, OpenSSH form, in a 0700
@@ -26,9 +28,12 @@ func GenerateKey(path, comment string) (pub string, err error) {
 	return publicKey(path, comment)
 }
 
+// keyMost bounds the file of a key.
+const keyMost = 1 << 20
+
 // publicKey reads the public half of a private key.
 func publicKey(path, comment string) (string, error) {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path, keyMost)
 	if err != nil {
 		return "", fmt.Errorf("read the ssh key: %w", err)
 	}

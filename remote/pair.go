@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // Peer is a node as the other nodes of its cluster reach it.
@@ -43,7 +44,7 @@ func Pair(ctx context.Context, nodes []*Node, peers []Peer, keyFile string) erro
 	if err != nil {
 		return err
 	}
-	private, err := os.ReadFile(keyFile)
+	private, err := plainfile.Read(keyFile, keyMost)
 	if err != nil {
 		return fmt.Errorf("read the node-to-node key: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 //go:embed syncscripts/put.sh
@@ -85,7 +87,7 @@ func archiveOne(archive *tar.Writer, path, name string, d fs.DirEntry) error {
 	if err := archive.WriteHeader(head); err != nil || !info.Mode().IsRegular() {
 		return err
 	}
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/ownfile"
 	"github.com/dlwb/dlwb/profiles"
 )
@@ -96,7 +97,7 @@ func read(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no file", path)
 	}
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

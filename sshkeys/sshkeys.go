@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/waits"
 )
 
@@ -80,6 +81,9 @@ func (c *agentConn) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// keyMost bounds the file of a key.
+const keyMost = 1 << 20
 
 // Gather collects the keys to log in with, each once: those of the files in
 // their order, from the agent where it holds them, then the agent's others. What
@@ -184,6 +188,10 @@ func isDevice(public ssh.PublicKey) bool {
 // whyUnreadable is an error without the path, which stands in front of it.
 func whyUnreadable(err error) string {
 	var number syscall.Errno
+	var failed *fs.PathError
+	if errors.Is(err, plainfile.ErrNotRegular) && errors.As(err, &failed) {
+		return failed.Err.Error()
+	}
 	if errors.As(err, &number) {
 		return number.Error()
 	}
@@ -222,7 +230,7 @@ func (p *Proof) Missed() (why, next string) {
 // readKey reads a private key. Where it can't be used as it is, its public half
 // may still be known, which is enough to ask the agent for it.
 func readKey(path string) (signer ssh.Signer, public ssh.PublicKey, err error) {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path, keyMost)
 	if err == nil {
 		if signer, err = ssh.ParsePrivateKey(text); err == nil {
 			return signer, signer.PublicKey(), nil
@@ -270,7 +278,7 @@ func publicHalf(text []byte) ssh.PublicKey {
 
 // readPublic reads a public key; nil when there is none.
 func readPublic(path string) ssh.PublicKey {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path, keyMost)
 	if err != nil {
 		return nil
 	}

@@ -143,7 +143,7 @@ func TestWhyAKeyWasNotTriedIsSaidAsItIs(t *testing.T) {
 		{locked, "has a passphrase, and the ssh agent does not hold it", "ssh-add " + locked},
 		{device, "is on a security key", "ssh-add " + device},
 		{garbage, "not tried: " + garbage + ": it is no private key", "ls -l " + garbage},
-		{dir, "not tried: " + dir + ": is a directory", "ls -l " + dir},
+		{dir, "not tried: " + dir + ": it is no regular file (a directory)", "ls -l " + dir},
 		{filepath.Join(dir, "none"), "", ""},
 	} {
 		p := gather(t, c.file)

@@ -2,10 +2,11 @@ package sshkeys
 
 import (
 	"crypto/sha256"
-	"os"
 	"sync"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // passphraseTries is how often a wrong passphrase is answered with the question
@@ -46,7 +47,7 @@ func (p *Proof) Unlock() bool {
 
 // unlockFile makes one key known; the caller holds the lock.
 func unlockFile(file string) bool {
-	text, err := os.ReadFile(file)
+	text, err := plainfile.Read(file, keyMost)
 	if err != nil {
 		return false
 	}

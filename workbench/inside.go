@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/settings"
@@ -95,7 +96,7 @@ func (w *Workbench) requirements(p *profiles.Profile) (string, error) {
 	if !info.Mode().IsRegular() || info.Size() > requirementsMost {
 		return "", fmt.Errorf("%s is no file of requirements", name)
 	}
-	f, err := os.Open(name)
+	f, err := plainfile.Open(name)
 	if err != nil {
 		return "", err
 	}

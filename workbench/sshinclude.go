@@ -8,7 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
+
+// sshConfigMost bounds the user's own configuration of ssh.
+const sshConfigMost = 64 << 20
 
 // SSHInclude is the one line that makes the nodes of all clusters known by name
 // to the user's own ssh, and to whatever uses it.
@@ -31,7 +36,7 @@ func (w *Workbench) SSHInclude() (SSHInclude, error) {
 	// clusters come and go.
 	in := SSHInclude{File: filepath.Join(home, ".ssh", "config"), Line: "Include " + includePath(filepath.Join(w.sshDir(), "*.conf"))}
 	in.Undo = "to undo it, delete that line from " + in.File
-	text, err := os.ReadFile(in.File)
+	text, err := plainfile.Read(in.File, sshConfigMost)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return in, fmt.Errorf("read %s: %w", in.File, err)
 	}
@@ -73,7 +78,7 @@ func putFirst(path, text string) error {
 		return err // a link that leads nowhere: what was meant is not known
 	}
 	mode := fs.FileMode(0o600)
-	old, err := os.ReadFile(path)
+	old, err := plainfile.Read(path, sshConfigMost)
 	switch {
 	case err == nil:
 		info, err := os.Stat(path)

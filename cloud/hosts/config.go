@@ -2,12 +2,15 @@ package hosts
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // line is one directive of an ssh configuration.
@@ -56,18 +59,29 @@ func home() string {
 
 func sshDir() string { return filepath.Join(home(), ".ssh") }
 
+// sshMost bounds one of ssh's own files: known_hosts may hold many thousands.
+const sshMost = 64 << 20
+
+// readSSH reads one of ssh's own files. The null device stands for an empty one:
+// it is what people write to have none.
+func readSSH(path string) ([]byte, error) {
+	if path == os.DevNull {
+		return nil, nil
+	}
+	return plainfile.Read(path, sshMost)
+}
+
 // readConfig reads one file. Relative names of an Include lie in dir.
 func readConfig(path, dir string, depth int) ([]line, error) {
 	if depth > includeDepth {
 		return nil, fmt.Errorf("%s: Include goes deeper than %d files: does it include itself?", path, includeDepth)
 	}
-	f, err := os.Open(path)
+	text, err := readSSH(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
 	var lines []line
-	scanner := bufio.NewScanner(f)
+	scanner := bufio.NewScanner(bytes.NewReader(text))
 	for num := 1; scanner.Scan(); num++ {
 		l := line{file: path, num: num}
 		words, ok := splitWords(scanner.Text())

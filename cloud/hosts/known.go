@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +63,7 @@ func knownOf(m machine) (*known, error) {
 
 // read takes over what a file says of a host.
 func (k *known) read(file string, m machine) error {
-	text, err := os.ReadFile(file)
+	text, err := readSSH(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // ErrNone says that a directory is in no git repository.
@@ -159,7 +161,7 @@ func openRegular(name string) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", name)
 	}
-	return os.Open(name)
+	return plainfile.Open(name)
 }
 
 // readLine reads the first line of a small file.
