@@ -23,10 +23,7 @@ func TestALookTellsWhatWasWrittenSince(t *testing.T) {
 			then := time.Now().Add(-time.Hour).Truncate(time.Second)
 			before, err := lookAt(t.Context(), n, codeDir, []string{"out/", "not there"})
 			check(t, err)
-			// Busybox's stat tells whole seconds.
-			for second := time.Now().Unix(); time.Now().Unix() == second; {
-				time.Sleep(10 * time.Millisecond)
-			}
+			nextSecond(t)
 			writeFiles(t, n.code("out"), map[string]string{"grown": "12", "rewritten": "2", "touched back": "2", "new": "1", "sub/new": "1"})
 			check(t, os.Chtimes(n.code("out/touched back"), then, then))
 			check(t, os.Remove(n.code("out/newest")))
@@ -97,4 +94,20 @@ func TestPullReplacesOnlyWhatItPutThere(t *testing.T) {
 	check(t, err)
 	read("out/log", "a person's own")
 	read("out/log.b", "123")
+}
+
+// nextSecond waits until files are written in another second: busybox's stat
+// tells whole ones, and the clock of files is a little behind.
+func nextSecond(t *testing.T) {
+	t.Helper()
+	probe := filepath.Join(t.TempDir(), "probe")
+	written := func() int64 {
+		check(t, os.WriteFile(probe, nil, 0o600))
+		info, err := os.Stat(probe)
+		check(t, err)
+		return info.ModTime().Unix()
+	}
+	for began := written(); written() == began; {
+		time.Sleep(10 * time.Millisecond)
+	}
 }
