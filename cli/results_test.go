@@ -182,3 +182,19 @@ func TestRunDownKeepsAClusterWhoseResultsDidNotComeHome(t *testing.T) {
 		t.Errorf("down: exit code %d\n%s", d.code, d.stdout)
 	}
 }
+
+func TestResultsStayInTheProjectWhereALinkLeadsOut(t *testing.T) {
+	b := newBed(t)
+	b.savingProfile("  to: out/{run}\n")
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(b.dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	r := b.run("run", "--plain")
+	if r.code == 0 || !strings.Contains(r.stderr, "it leads out of the directory of the profile") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if left := filesIn(t, outside); len(left) > 0 {
+		t.Errorf("outside lies %q", left)
+	}
+}

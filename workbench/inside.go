@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,7 +30,18 @@ func (w *Workbench) inside(p *profiles.Profile) error {
 			fmt.Sprintf("it is %s, outside of %s, where the profile lies: a profile may send only what lies there or below", code, filepath.Dir(p.Path)),
 			"", fmt.Sprintf("move the profile up, or allow it: --allow-code %s, or code.allow in %s", shellWord(code), user.Path))}
 	}
+	if _, err := p.ResultsTo("run"); err != nil && p.Path != "" {
+		return profiles.Errors{asFieldError(p, err)}
+	}
 	return w.environmentInside(code, p, user)
+}
+
+// asFieldError is an error about results.to as one of the profile's.
+func asFieldError(p *profiles.Profile, err error) *profiles.Error {
+	if e := new(profiles.Error); errors.As(err, &e) {
+		return e
+	}
+	return p.Fault("results.to", "results.to", err.Error(), "", "name another directory")
 }
 
 // mayLieAt reports whether a profile's code may lie in a directory.
