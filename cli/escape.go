@@ -50,3 +50,47 @@ func (e *escape) asksOut(typed []byte) bool {
 	}
 	return false
 }
+
+// typedAhead is how many pieces of what was typed wait for a shell that is not
+// there yet.
+const typedAhead = 64
+
+// ahead reads what is typed before anybody wants it, so that a way out is seen
+// while the node does not even give a terminal.
+func (e *escape) ahead() io.Reader {
+	pieces := make(chan []byte, typedAhead)
+	go func() {
+		defer close(pieces)
+		for {
+			piece := make([]byte, 4<<10)
+			n, err := e.Read(piece)
+			if n > 0 {
+				pieces <- piece[:n]
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return &pieceReader{pieces: pieces}
+}
+
+// pieceReader reads pieces one after the other.
+type pieceReader struct {
+	pieces <-chan []byte
+	left   []byte
+}
+
+// Read takes of the next piece.
+func (r *pieceReader) Read(p []byte) (int, error) {
+	if len(r.left) == 0 {
+		piece, ok := <-r.pieces
+		if !ok {
+			return 0, io.EOF
+		}
+		r.left = piece
+	}
+	n := copy(p, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}

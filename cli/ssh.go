@@ -142,9 +142,10 @@ func (a *app) shell(ctx context.Context, n *remote.Node, line string) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	var heard atomic.Bool
+	typed := &escape{from: in, heard: heard.Load, leave: leave, fresh: true}
 	code, err := n.Shell(ctx, remote.Pty{
 		Line: line, Term: os.Getenv("TERM"), Width: width, Height: height, Resize: resize,
-		Stdin: &escape{from: in, heard: heard.Load, leave: leave, fresh: true}, Stdout: &noting{out, &heard},
+		Stdin: typed.ahead(), Stdout: &noting{out, &heard},
 	})
 	return exitOf(code, err)
 }
