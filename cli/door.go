@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"runtime/debug"
 	"time"
 
@@ -80,14 +81,25 @@ func (d *door) exact(what, instead string) (io.Writer, error) {
 // passed are the streams for a command on a node: as they are for a file or a
 // program, as safe text with colours where a terminal is.
 func (d *door) passed() (out, err io.Writer) {
-	return passedTo(d.stdout), passedTo(d.stderr)
+	return d.passedTo(d.stdout), d.passedTo(d.stderr)
 }
 
-func passedTo(to io.Writer) io.Writer {
-	if f, ok := to.(*os.File); ok && term.IsTerminal(f.Fd()) {
-		return sanitize.NewColourWriter(to)
+func (d *door) passedTo(to io.Writer) io.Writer {
+	if f, ok := to.(*os.File); !ok || !term.IsTerminal(f.Fd()) {
+		return to
 	}
-	return to
+	w := sanitize.NewColourWriter(to)
+	d.all = append(d.all, w) // its last line may be left coloured
+	return w
+}
+
+// lend gives a program that gets the terminal our standard error as it is. It is
+// dlwb itself, behind a door of its own, and asks questions there.
+func (d *door) lend(c *exec.Cmd) *exec.Cmd {
+	if c != nil {
+		c.Stderr = d.stderr
+	}
+	return c
 }
 
 // adopt leads what libraries write to os.Stderr by themselves through the door,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 
 	"github.com/dlwb/dlwb/cli/browse"
 	"github.com/dlwb/dlwb/profiles"
@@ -39,7 +40,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w}, ui.Options{Cluster: o.cluster, ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
+	res, err := ui.Run(ctx, bench{w, &a.door}, ui.Options{Cluster: o.cluster, ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {
 		return err
@@ -47,8 +48,17 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	return a.farewell(w, res)
 }
 
-// bench is the workbench with what the screen can't know of profiles.
-type bench struct{ *workbench.Workbench }
+// bench is the workbench with what the screen can't know of profiles, and of
+// the terminal.
+type bench struct {
+	*workbench.Workbench
+	door *door
+}
+
+// ShellCommand implements ui.Bench.
+func (b bench) ShellCommand(cluster string, node int) *exec.Cmd {
+	return b.door.lend(b.Workbench.ShellCommand(cluster, node))
+}
 
 // FieldFaults implements ui.Bench.
 func (bench) FieldFaults(err error) []ui.FieldFault {

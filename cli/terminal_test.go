@@ -53,6 +53,7 @@ func TestATerminalGetsNoBytesAsTheyAre(t *testing.T) {
 		{"logs --raw", 2, raw + "step 1 loss: 0.5\n", "logs alone for a terminal"},
 		{"logs", 0, "", "\x1b[31mred\x1b[0m"},
 		{"ssh bed 0 -- cat dlwb/bed/code/noise.bin", 0, raw, "\x1b[31mred\x1b[0m"},
+		{"ssh bed 0 -- printf \\033[31mred", 0, "\x1b[31mred", "\x1b[31mred\x1b[0m"},
 		{"exec bed -- cat dlwb/bed/code/noise.bin", 0, "", "node0 | red"},
 		{"export --format parquet", 2, "", "name one with -o"},
 		{"export --format csv", 0, "", "loss"},
