@@ -120,7 +120,8 @@ Text and JSON are made of the same values. With ` + "`--json`" + ` every line of
 object: the answer of a command, or one event of those in [events.md](events.md), each with ` + "`event`" + `.
 What can't be done is one more object, the event ` + "`error`" + `. Standard error has no JSON. A list without
 entries is ` + "`[]`" + `; a number that is none is ` + "`\"nan\"`, `\"inf\"` or `\"-inf\"`" + `. Fields may be added; those
-that are here stay.
+that are here stay. Characters that a terminal does not show (controls, direction overrides, invisible ones)
+are written as ` + "`\\u`" + ` and four digits: the values are the same.
 
 PROFILE is a file, a directory with a dlwb.yaml in it, or nothing for the present directory. RUN is the id
 of a run, the beginning of one, a cluster's name for its newest run, or nothing for the newest of all.

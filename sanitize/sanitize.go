@@ -6,6 +6,12 @@
 // direction override or invisible character. Lines that leave attributes open
 // are closed, so that one line can't paint the next.
 //
+// Whoever prints does it through a Writer, which stands before the terminal and
+// forgets nothing. That keeps the terminal safe, but a name with a newline could
+// still begin a line as if dlwb said it: Fprintf and Sprintf make words of their
+// arguments. JSON keeps its values and escapes what may not be shown
+// (MarshalJSON, WriteJSON).
+//
 // Three decisions are worth knowing:
 //   - Zero-width joiners, variation selectors and skin tones go, and flags
 //     become their two letters: terminals disagree on the width of such emoji,
