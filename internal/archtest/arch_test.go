@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -141,4 +142,31 @@ func TestNoFileIsTooLong(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A profile is acted on when the gate of trust has let it through. Two places say
+// that one is the user's own: the wizard's draft, and the code that a run of the
+// user's had. Nobody else may.
+func TestOnlyTheWizardAndARerunPassTheGateOfTrustUnasked(t *testing.T) {
+	allowed := map[string]bool{"workbench/draft.go": true, "workbench/rerun.go": true}
+	passes := regexp.MustCompile(`(?i)gate(\(\))?\.Own\(`)
+	root := filepath.Join("..", "..")
+	found := 0
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || !passes.Match(b) {
+			return err
+		}
+		found++
+		if rel, _ := filepath.Rel(root, path); !allowed[filepath.ToSlash(rel)] {
+			t.Errorf("%s passes the gate of trust unasked", rel)
+		}
+		return nil
+	})
+	if found != len(allowed) {
+		t.Errorf("%d places pass the gate unasked, %d are known", found, len(allowed))
+	}
 }
