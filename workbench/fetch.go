@@ -179,9 +179,12 @@ func (f *fetching) failed(ctx context.Context, cause error) error {
 	return errors.Join(fault, f.w.publish(f.s, lost))
 }
 
-// headGone reports whether node 0 is proven gone. One that can still be reached
-// is not.
+// headGone reports whether node 0 is proven gone, and its disk with it. One that
+// can still be reached is not; what a node of another provider has outlives it.
 func (f *fetching) headGone(ctx context.Context) bool {
+	if !leased(f.l.cluster.Provider) {
+		return false
+	}
 	for deadline := time.Now().Add(lostWait); ; {
 		if f.w.proveGone(ctx, f.l)[0] {
 			return true
@@ -210,7 +213,10 @@ func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
 	if err := w.publish(s, StepStarted{Step: StepFetch, Text: "what the run wrote"}); err != nil {
 		return err
 	}
+	active, enough := context.WithCancel(ctx)
+	w.background(func(context.Context) { l.keepActive(active) }) // a long copy is no idleness
 	got, err := w.fetch(ctx, s, l, data, w.resultsDir(s.run, data))
+	enough()
 	nothing := len(data.Results) == 0 && got.Files == 0
 	end := StepEnded{Step: StepFetch, OK: err == nil, Skipped: nothing, Duration: since(began), Text: fetchText(got, data.Results)}
 	if err != nil {
