@@ -90,6 +90,9 @@ func (e *effectList) hosts() {
 		}
 		e.add(Connects, true, "%s by ssh; the profile itself vouches for its host key, %s", host, shortKey(key))
 	}
+	if over := len(known) - mostNamed; over > 0 {
+		known = append(known[:mostNamed], fmt.Sprintf("and %d more", over))
+	}
 	if len(known) > 0 {
 		e.add(Connects, false, "%s by ssh; known_hosts, or you, vouch for the host keys", strings.Join(known, ", "))
 	}
@@ -217,7 +220,8 @@ func (e *effectList) code(asked []string) {
 	}
 }
 
-// mostNamed is how many files that look secret are named.
+// mostNamed is how many things of a kind are named one by one where a person
+// reads: a flood of one kind must not bury the others.
 const mostNamed = 20
 
 var reference = regexp.MustCompile(`\$\{env:([^}]*)\}`)

@@ -3,6 +3,7 @@
 package trust
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -65,6 +66,21 @@ func TestADirectoryBesideTheProfileIsNamed(t *testing.T) {
 	p := newProject(t)
 	if said := p.look("exp/a.yaml").Text(); !strings.Contains(said, "! sends") || !strings.Contains(said, "outside the profile's own") {
 		t.Errorf("%s", said)
+	}
+}
+
+// Many of one kind bury no other kind.
+func TestAFloodOfHostsHidesNothing(t *testing.T) {
+	p := newProject(t)
+	var hosts strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&hosts, "  - {host: h%d, host_key: \"SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}\n", i)
+	}
+	p.write("src/p.yaml", "provider: hosts\nmachines:\n hosts:\n"+hosts.String()+"  - known[1-900]\nrun: {command: train.py, env: {A: \"${env:SECRET}\"}}\n")
+	s := p.look("src/p.yaml")
+	said := s.Text()
+	if len(s.Effects) < 300 || strings.Count(said, "\n") > 40 || !strings.Contains(said, "280 more like these") || !strings.Contains(said, "and 880 more by ssh") || !strings.Contains(said, "SECRET of your shell") {
+		t.Errorf("%d effects:\n%s", len(s.Effects), said)
 	}
 }
 

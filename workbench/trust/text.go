@@ -2,6 +2,8 @@ package trust
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/sanitize"
@@ -25,12 +27,25 @@ func (s *Subject) Text() string {
 	row("hash", s.Hash())
 	row("cluster", fmt.Sprintf("%s: %d × %s", s.Name, s.Nodes, s.Provider))
 	row("command", s.Command)
+	said, more := map[string]int{}, map[string]int{}
 	for _, e := range s.Effects {
-		mark := "  "
-		if e.Unusual {
-			mark = "! "
+		name := e.label()
+		if said[name]++; said[name] > mostNamed {
+			more[name]++
+			continue
 		}
-		row(mark+e.Kind, e.Text)
+		row(name, e.Text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		row(name, fmt.Sprintf("%d more like these; --json has all of them", more[name]))
 	}
 	return b.String()
+}
+
+// label is the kind of an effect, with a mark where it is unusual.
+func (e Effect) label() string {
+	if e.Unusual {
+		return "! " + e.Kind
+	}
+	return "  " + e.Kind
 }
