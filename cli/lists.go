@@ -31,10 +31,10 @@ func (a *app) list(ctx context.Context, w *workbench.Workbench, _ []string) erro
 			return
 		}
 		t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "CLUSTER\tPHASE\tPROVIDER\tNODES\tRUN\tUP FOR\t$/H\t$ SO FAR")
+		fmt.Fprintln(t, "CLUSTER\tPHASE\tPROVIDER\tNODES\tRUN\tUP FOR\tENDS IN\t$/H\t$ SO FAR")
 		for _, c := range clusters {
-			sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Phase, c.Provider, stateText(c.States),
-				orDash(c.Run), age(c.CreatedAt), units.Cents(c.PricePerHour), units.Cents(c.Spent))
+			sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Phase, c.Provider, stateText(c.States),
+				orDash(c.Run), units.Seconds(float64(int64(c.Lived))), endsText(c.Next), units.Cents(c.PricePerHour), units.Cents(c.Spent))
 		}
 		t.Flush()
 		for _, c := range clusters {
@@ -53,3 +53,15 @@ func orDash(s string) string {
 }
 
 func age(t time.Time) string { return units.Clock(time.Since(t)) }
+
+// endsText is when machines end by themselves next, and by which bound.
+func endsText(b *workbench.Bound) string {
+	if b == nil {
+		return "-"
+	}
+	left := time.Until(b.At)
+	if left <= 0 {
+		return "overdue " + units.Clock(-left)
+	}
+	return fmt.Sprintf("%s (%s)", units.Clock(left), b.Why)
+}

@@ -14,6 +14,9 @@ type Life struct {
 	// part of the name, the token and the tags of every resource.
 	ID    string
 	Began time.Time
+	// Ends is when the lease of the machines ends them at the latest; zero
+	// where they have none, or it is not known.
+	Ends time.Time
 	// Dir is a private directory (0700) of this life, for keys. It is made
 	// and removed by the caller.
 	Dir string

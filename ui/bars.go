@@ -35,7 +35,7 @@ func (m *Model) machineRow(w int) string {
 	st := m.ses.st
 	left := m.styles.Dim.of(st.machines.String())
 	if st.phase() == workbench.PhaseStopped {
-		left += "  " + m.styles.Warn.of("○ stopped") + m.styles.Dim.of("; disks cost ") + units.PerHour(st.bill.perHour)
+		left += "  " + m.styles.Warn.of("○ stopped") + m.styles.Dim.of("; disks cost ") + units.PerHour(st.account.Rate())
 	}
 	return spread(left, m.countdown(), w)
 }
@@ -60,12 +60,12 @@ func (m *Model) spotText() string {
 	if m.ses == nil || m.ses.over() || !m.here().inSession() && m.here() != atHelp {
 		return ""
 	}
-	l := &m.ses.st.lease
+	l := &m.ses.st.account
 	var names []string
 	var first workbench.SpotNotice
-	for _, n := range sortedKeys(l.notices) {
+	for _, n := range sortedKeys(l.Notices) {
 		names = append(names, nodeName(n))
-		if b := l.notices[n]; first.At.IsZero() || b.At.Before(first.At) {
+		if b := l.Notices[n]; first.At.IsZero() || b.At.Before(first.At) {
 			first = b
 		}
 	}
@@ -94,7 +94,7 @@ func (m *Model) unresolvedText() string {
 		}
 	}
 	if s := m.ses; s != nil && !s.past && s.cluster != "" && s.st.phase() == workbench.PhaseUnresolved {
-		names, perHour = append(names, word(s.cluster)), perHour+s.st.bill.perHour
+		names, perHour = append(names, word(s.cluster)), perHour+s.st.account.Rate()
 	}
 	if len(names) == 0 {
 		return ""

@@ -55,6 +55,8 @@ func (s *state) phase() workbench.Phase {
 		return workbench.PhaseUnresolved
 	case s.machines.stopped:
 		return workbench.PhaseStopped
+	case s.account.AllGone():
+		return workbench.PhaseEnded
 	case s.launched != nil && s.ended == nil:
 		return workbench.PhaseRunning
 	case s.ended != nil || (s.up && !s.anyStep(active)):
@@ -96,13 +98,8 @@ func (s *state) exists() bool {
 	return s.phase() != workbench.PhaseGone && (s.up || len(s.steps) > 0 || s.run != "")
 }
 
-// spent is what the cluster cost until now. The receipt knows better than we.
-func (s *state) spent(now time.Time) float64 {
-	if s.receipt != nil {
-		return s.receipt.Cost
-	}
-	return s.bill.until(now)
-}
+// spent is what the cluster cost until now.
+func (s *state) spent(now time.Time) float64 { return s.account.Spent(now) }
 
 // elapsed is how long the run has been going, or took.
 func (s *state) elapsed(now time.Time) time.Duration {

@@ -360,6 +360,8 @@ func (m *Model) phaseText(p workbench.Phase) string {
 		return s.Dim.of("· gone")
 	case workbench.PhaseStopped:
 		return s.Warn.of("○ stopped")
+	case workbench.PhaseEnded:
+		return s.Warn.of("◌ ended")
 	}
 	return s.Text.of("○ " + word(string(p)))
 }

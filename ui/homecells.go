@@ -31,10 +31,10 @@ const (
 
 // endsCell is when the machines of a cluster end by themselves.
 func (m *Model) endsCell(c *workbench.ClusterInfo) string {
-	if c.Ends.IsZero() || c.Phase == workbench.PhaseStopped {
+	if c.Next == nil {
 		return ""
 	}
-	return m.endsText(c.Ends)
+	return m.endsText(c.Next.At)
 }
 
 func (m *Model) clusterCells(c *workbench.ClusterInfo, w int) string {

@@ -150,5 +150,5 @@ func (m *Model) money() string {
 	if st.phase() == workbench.PhaseGone {
 		return m.styles.Dim.of("gone, cost ") + units.USD(st.spent(m.now))
 	}
-	return units.PerHour(st.bill.perHour) + "  " + units.USD(st.spent(m.now)) + m.styles.Dim.of(" so far")
+	return units.PerHour(st.account.Rate()) + "  " + units.USD(st.spent(m.now)) + m.styles.Dim.of(" so far")
 }

@@ -21,7 +21,7 @@ func (m *Model) cannotExtend() string {
 	if why := m.noCluster(); why != "" {
 		return why
 	}
-	if m.ses.st.lease.ends.IsZero() {
+	if m.ses.st.account.Ends.IsZero() {
 		return "these machines have no lease: they end when they are torn down"
 	}
 	return ""
@@ -30,17 +30,17 @@ func (m *Model) cannotExtend() string {
 // askExtend asks before a machine lives longer: until when, and for how much.
 func (m *Model) askExtend() tea.Cmd {
 	cluster, st := m.ses.cluster, m.ses.st
-	until := st.lease.ends.Add(extendBy)
+	until := st.account.Ends.Add(extendBy)
 	m.openDialog(&choice{
 		title: "Let the machines of " + cluster + " live an hour longer?",
 		body: func(m *Model, w int) []string {
 			rows := [][2]string{
-				{"ends now", m.moment(st.lease.ends)},
+				{"ends now", m.moment(st.account.Ends)},
 				{"then", m.moment(until)},
-				{"costs", "at most " + units.USD(st.bill.perHour*extendBy.Hours()) + " more; the budget stays the limit"},
+				{"costs", "at most " + units.USD(st.account.Rate()*extendBy.Hours()) + " more; the budget stays the limit"},
 			}
-			if b, ok := st.lease.next(); ok && b.why != boundLifetime {
-				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", b.why, units.Clock(b.at.Sub(m.now)))})
+			if b, ok := st.account.Next(); ok && b.Why != workbench.BoundLifetime {
+				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", word(b.Why), units.Clock(b.At.Sub(m.now)))})
 			}
 			return m.labelled(w, rows...)
 		},
@@ -81,7 +81,7 @@ func (m *Model) cannotStopMachines() string {
 	if why := m.noCluster(); why != "" {
 		return why
 	}
-	if m.ses.st.bill.perHour == 0 {
+	if m.ses.st.account.Rate() == 0 {
 		return "they cost nothing"
 	}
 	return ""
@@ -119,12 +119,12 @@ func (m *Model) askStartMachines() tea.Cmd {
 
 // costRows are the parts of a price, each with where it is from.
 func (m *Model) costRows(w int) []string {
-	b := &m.ses.st.bill
-	if len(b.parts) == 0 {
+	b := &m.ses.st.account
+	if len(b.Parts) == 0 {
 		return nil
 	}
 	out := []string{"", m.styles.Dim.of("what it costs")}
-	for _, c := range b.parts {
+	for _, c := range b.Parts {
 		out = append(out, m.costRow(c.PerHour, c.What, c.Source, w))
 	}
 	return out

@@ -27,7 +27,7 @@ func (m *Model) drawReceipt(w int) []string {
 }
 
 func (m *Model) stillCosts() string {
-	if p := m.ses.st.bill.perHour; p > 0 {
+	if p := m.ses.st.account.Rate(); p > 0 {
 		return ": up to " + units.PerHour(p) + " goes on."
 	}
 	return "."

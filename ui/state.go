@@ -73,8 +73,7 @@ type state struct {
 	plan     *workbench.PlanMade
 	provider string
 	machines machines
-	bill     bill
-	lease    lease
+	account  workbench.Account
 	up       bool
 	steps    []stepState
 	nodes    []nodeState
@@ -134,6 +133,7 @@ func (s *state) apply(e workbench.Event) {
 	if s.applyAside(e) {
 		return
 	}
+	s.account.Apply(e)
 	switch b := e.Body.(type) {
 	case workbench.PlanMade:
 		if e.Run == "" { // a new attempt: what the last run came to is over
@@ -149,10 +149,6 @@ func (s *state) apply(e workbench.Event) {
 		s.applyNode(e.Time, b)
 	case workbench.Sampled:
 		s.applySample(e.Time, b)
-	case workbench.LeaseChanged:
-		s.lease.changed(b)
-	case workbench.SpotNotice:
-		s.lease.notice(b)
 	case workbench.ClusterStopped:
 		s.applyStopped(e.Time, b)
 	case workbench.ForwardOpened:
@@ -247,9 +243,8 @@ func (s *state) applyPlan(b workbench.PlanMade) {
 	b.Profile, b.Command = word(b.Profile), word(b.Command)
 	s.plan, s.provider = &b, b.Provider
 	if s.receipt != nil && s.receipt.Proven {
-		s.bill, s.lease, s.machines = bill{}, lease{}, machines{}
+		s.machines = machines{}
 	}
-	s.bill.expect(b.PricePerHour)
 	s.failed, s.receipt = nil, nil
 	s.steps = nil
 	for _, name := range b.Steps {
@@ -262,9 +257,6 @@ func (s *state) applyStep(at time.Time, body workbench.Body) {
 	case workbench.StepStarted:
 		st := s.step(b.Step)
 		*st = stepState{name: b.Step, status: active, since: at, text: word(b.Text)}
-		if b.Step == workbench.StepCluster {
-			s.bill.begin(at)
-		}
 	case workbench.StepProgress:
 		st := s.step(b.Step)
 		if st.nodes == nil {
@@ -309,8 +301,6 @@ func (s *state) applyUp(at time.Time, b workbench.ClusterUp) {
 	if b.Zone == "" {
 		s.machines.place = word(b.Region)
 	}
-	s.bill.reprice(at, b.PricePerHour, b.Costs)
-	s.lease.up(at, b.Ends)
 	for _, n := range b.Nodes {
 		st := s.node(n.Index)
 		n.Name = word(n.Name)
@@ -319,8 +309,7 @@ func (s *state) applyUp(at time.Time, b workbench.ClusterUp) {
 }
 
 func (s *state) applyStopped(at time.Time, b workbench.ClusterStopped) {
-	s.machines.stopped, s.lease = true, lease{}
-	s.bill.reprice(at, b.PricePerHour, b.Costs)
+	s.machines.stopped = true
 }
 
 // node finds a node, and makes room for it when it is news. A cluster has at
@@ -343,9 +332,6 @@ func (s *state) applyNode(at time.Time, b workbench.NodeChanged) {
 		n.since = at
 	}
 	n.state, n.why = b.State, word(b.Why)
-	if b.State == cloud.Gone { // what was announced has happened
-		delete(s.lease.notices, b.Node)
-	}
 }
 
 func (s *state) applySample(at time.Time, b workbench.Sampled) {

@@ -66,9 +66,9 @@ func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (ClusterIn
 	}
 	info := ClusterInfo{
 		Name: c.Name, Provider: c.Provider, Phase: w.phaseOf(c, len(d.Cluster.Nodes)), Profile: c.Profile, ProfilePath: c.ProfilePath,
-		Nodes: d.Cluster.Nodes, CreatedAt: c.CreatedAt, PricePerHour: c.PricePerHour,
-		Spent: d.spent(c), Region: d.Cluster.Region, Instance: d.Cluster.Instance, Spot: d.Cluster.Spot,
-		Costs: d.Cluster.Costs, Ends: d.Cluster.ExpiresAt,
+		Nodes: d.Cluster.Nodes, CreatedAt: c.CreatedAt,
+		Region: d.Cluster.Region, Instance: d.Cluster.Instance, Spot: d.Cluster.Spot,
+		Costs: d.Cluster.Costs,
 	}
 	if run, live, err := w.liveRun(c.Name); err == nil && live {
 		info.Run = run.ID
@@ -80,7 +80,68 @@ func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (ClusterIn
 		info.Owner = w.holder(c.Name, lockWatch)
 	}
 	info.States = w.statesOf(ctx, c.ID, d.Cluster)
-	return info, nil
+	return info, w.settleAccount(c, &info)
+}
+
+// settleAccount fills in what the events of a cluster's life say of its money
+// and its end. A machine that the provider proves to be gone, and that nobody
+// has told of, is told of now: every reader then knows.
+func (w *Workbench) settleAccount(c store.Cluster, info *ClusterInfo) error {
+	a, err := w.account(c.ID)
+	if err != nil {
+		return err
+	}
+	if Phase(c.Phase) == PhaseReady && !w.held(c.Name, lockChange) {
+		for i, s := range info.States {
+			if _, told := a.gone[i]; s == cloud.Gone && !told {
+				e := NodeChanged{Node: i, State: cloud.Gone, Why: "its provider says so"}
+				if err := w.publish(scope{cluster: c.Name, life: c.ID}, e); err != nil {
+					return err
+				}
+			}
+		}
+		if a, err = w.account(c.ID); err != nil {
+			return err
+		}
+	}
+	info.PricePerHour, info.Spent, info.Ends = a.Rate(), a.Spent(now()), a.Ends
+	info.Lived = a.Lived(c.CreatedAt, now()).Seconds()
+	if info.Phase == PhaseReady && a.AllGone() {
+		info.Phase = PhaseEnded
+	}
+	if b, ok := a.Next(); ok && info.Phase != PhaseStopped && info.Phase != PhaseEnded {
+		info.Next = &b
+	}
+	return nil
+}
+
+// account folds the events of a life. What was folded is kept, so that a list
+// that is drawn each second reads only what is new.
+func (w *Workbench) account(life int64) (Account, error) {
+	w.folding.Lock()
+	defer w.folding.Unlock()
+	f := w.folded[life]
+	if f == nil {
+		f = &folded{}
+		w.folded[life] = f
+	}
+	rows, err := w.db.SinceLife(life, f.seq, 0)
+	if err != nil {
+		return Account{}, err
+	}
+	for _, row := range rows {
+		f.seq = row.Seq
+		if e, ok := decode(row); ok {
+			f.account.Apply(e)
+		}
+	}
+	return f.account.clone(), nil
+}
+
+// folded is how far the events of a life were folded.
+type folded struct {
+	seq     int64
+	account Account
 }
 
 const (

@@ -20,6 +20,7 @@ const (
 	PhaseRunning    Phase = "running"  // a run is going on
 	PhaseStopping   Phase = "stopping" // teardown under way
 	PhaseStopped    Phase = "stopped"  // the machines are off, their disks are kept
+	PhaseEnded      Phase = "ended"    // every machine is proven gone, and it was not torn down
 	PhaseUnresolved Phase = "unresolved"
 	PhaseGone       Phase = "gone"
 )
@@ -37,12 +38,16 @@ type ClusterInfo struct {
 	CreatedAt    time.Time     `json:"created_at"`
 	PricePerHour float64       `json:"price_per_hour"`
 	Spent        float64       `json:"spent"` // US dollars so far
-	Region       string        `json:"region,omitempty"`
-	Instance     string        `json:"instance_type,omitempty"`
-	Spot         bool          `json:"spot,omitempty"`
-	Costs        []cloud.Cost  `json:"costs,omitempty"`
+	// Lived is for how long there have been machines, in seconds.
+	Lived    float64      `json:"lived_s"`
+	Region   string       `json:"region,omitempty"`
+	Instance string       `json:"instance_type,omitempty"`
+	Spot     bool         `json:"spot,omitempty"`
+	Costs    []cloud.Cost `json:"costs,omitempty"`
 	// Ends is when the machines end by themselves at the latest.
 	Ends time.Time `json:"ends,omitzero"`
+	// Next is what ends them first: the lifetime, or another bound of a lease.
+	Next *Bound `json:"next_end,omitempty"`
 	// Owner is the process that watches or changes the cluster now; 0 for none.
 	Owner int `json:"owner_pid,omitempty"`
 }

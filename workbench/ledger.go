@@ -27,7 +27,12 @@ func (w *Workbench) lifeOf(c store.Cluster) (cloud.Life, error) {
 	if err != nil {
 		return cloud.Life{}, err
 	}
-	life := cloud.Life{Name: c.Name, ID: d.Life, Began: c.CreatedAt,
+	a, err := w.account(c.ID)
+	if err != nil {
+		return cloud.Life{}, err
+	}
+	ends := a.LatestEnd()
+	life := cloud.Life{Name: c.Name, ID: d.Life, Began: c.CreatedAt, Ends: ends,
 		Dir: filepath.Join(w.keysDir(c.Name), d.Life), Ledger: ledger{w.db, c.ID}}
 	return life, os.MkdirAll(life.Dir, 0o700)
 }

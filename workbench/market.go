@@ -134,7 +134,7 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 		return &Fault{What: "stop or start the machines of cluster " + c.Name, Node: -1, Why: err.Error(), Next: nextOf(err)}
 	}
 	w.unlink(c.Name)
-	d.data.reprice(c, remember(is, was))
+	d.data.Cluster = remember(is, was)
 	if err := d.saveData(); err != nil {
 		return err
 	}

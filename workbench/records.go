@@ -17,28 +17,10 @@ import (
 // clusterData is what the store keeps of a cluster beyond its columns.
 type clusterData struct {
 	// Life is the id under which the provider knows this life's resources.
-	Life    string        `json:"life"`
-	Cluster cloud.Cluster `json:"cluster"`
-	// Spent is what was paid until PricedAt, when the price last changed, in
-	// US dollars.
-	Spent    float64              `json:"spent,omitempty"`
-	PricedAt time.Time            `json:"priced_at,omitzero"`
-	Envs     []environment.Result `json:"environments,omitempty"` // one per node
-	GPUs     []int                `json:"gpus,omitempty"`         // one per node
-}
-
-// spent is what a cluster has cost so far, in US dollars.
-func (d clusterData) spent(c store.Cluster) float64 {
-	since := d.PricedAt
-	if since.IsZero() {
-		since = c.CreatedAt
-	}
-	return d.Spent + c.PricePerHour*max(0, time.Since(since).Hours())
-}
-
-// reprice notes what a cluster has cost up to now, and what it is from now on.
-func (d *clusterData) reprice(c store.Cluster, is cloud.Cluster) {
-	d.Spent, d.PricedAt, d.Cluster = d.spent(c), now(), is
+	Life    string               `json:"life"`
+	Cluster cloud.Cluster        `json:"cluster"`
+	Envs    []environment.Result `json:"environments,omitempty"` // one per node
+	GPUs    []int                `json:"gpus,omitempty"`         // one per node
 }
 
 // runData is what the store keeps of a run beyond its columns.

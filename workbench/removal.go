@@ -19,9 +19,13 @@ func (w *Workbench) removal(cluster string) (Removal, error) {
 	if err != nil {
 		return Removal{Cluster: c.Name}, err
 	}
+	a, err := w.account(c.ID)
+	if err != nil {
+		return Removal{Cluster: c.Name}, err
+	}
 	r := Removal{
 		Cluster: c.Name, Provider: c.Provider, Nodes: len(d.Cluster.Nodes), Instance: d.Cluster.Instance, Place: d.Cluster.Zone,
-		Leased: leased(c.Provider), PerHour: c.PricePerHour, Spent: d.spent(c), Disks: diskCost(d.Cluster.Costs), Ends: d.Cluster.ExpiresAt,
+		Leased: leased(c.Provider), PerHour: a.Rate(), Spent: a.Spent(now()), Disks: diskCost(d.Cluster.Costs), Ends: a.Ends,
 		Stopped: Phase(c.Phase) == PhaseStopped, Forwards: w.openTunnels(c.Name),
 	}
 	if r.Place == "" {

@@ -30,7 +30,11 @@ func (d *drive) replaceLost(ctx context.Context) error {
 		if try > limits.Replacements {
 			return d.notReplaced(fmt.Sprintf("machines were replaced %d times, which is limits.replacements", limits.Replacements))
 		}
-		if spent := d.data.spent(d.record); limits.Budget > 0 && spent >= limits.Budget {
+		a, err := d.w.account(d.s.life)
+		if err != nil {
+			return err
+		}
+		if spent := a.Spent(now()); limits.Budget > 0 && spent >= limits.Budget {
 			return d.notReplaced(units.USD(spent) + " are spent of a budget of " + units.USD(limits.Budget))
 		}
 		d.fetchLost(ctx)

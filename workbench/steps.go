@@ -49,7 +49,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 		d.w.unlink(c.Name) // an older address is no use
 	}
 	if c.PricePerHour != d.record.PricePerHour {
-		d.data.reprice(d.record, c)
+		d.data.Cluster = c
 	}
 	d.data.Cluster = c
 	if err := d.saveData(); err != nil {

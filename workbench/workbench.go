@@ -52,6 +52,8 @@ type Workbench struct {
 	watching map[string]bool // clusters that a background watch is held for
 	tunnels  map[tunnelKey]*tunnel
 	seen     map[int64]seenStates // what the providers said last, by life
+	folding  sync.Mutex
+	folded   map[int64]*folded // by life
 }
 
 // DefaultDir is where state is kept: $DLWB_HOME, else dlwb below
@@ -82,7 +84,7 @@ func Open(o Options) (*Workbench, error) {
 	w := &Workbench{
 		dir: o.Dir, db: db, gate: trust.New(o.Dir), settings: o.Settings, providers: map[string]cloud.Provider{},
 		news: make(chan struct{}), links: map[string]*link{},
-		watching: map[string]bool{}, tunnels: map[tunnelKey]*tunnel{}, seen: map[int64]seenStates{},
+		watching: map[string]bool{}, tunnels: map[tunnelKey]*tunnel{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	if w.settings == nil {

@@ -83,7 +83,7 @@ func (s *sweep) account(r *cloud.Resource, t *trace, entries []cloud.Entry) {
 	if i < 0 {
 		return
 	}
-	e, to := entries[i], orTime(t.ended, t.last)
+	e, to := entries[i], s.endOf(t)
 	r.Lived = lived(orTime(t.made, e.IntentAt), to)
 	l, err := launchOf(e)
 	if e.Kind != kindInstances || err != nil {
@@ -94,6 +94,16 @@ func (s *sweep) account(r *cloud.Resource, t *trace, entries []cloud.Entry) {
 	}
 	r.Node = nodeName(e, l, t.thing)
 	r.Cost = l.cost(r.Lived, slept(entries, e.IntentAt, to))
+}
+
+// endOf is when a machine ended. AWS does not always say when one has shut
+// itself down: then it is not later than its lease had let it.
+func (s *sweep) endOf(t *trace) time.Time {
+	to := orTime(t.ended, t.last)
+	if t.ended.IsZero() && t.asked.IsZero() && !s.life.Ends.IsZero() && s.life.Ends.Before(to) {
+		return s.life.Ends
+	}
+	return to
 }
 
 // cost is what one machine has cost in its life, of which it was stopped for a

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dlwb/dlwb/cloud"
 )
 
 // A clean region is looked at less and less often, and once more when the settle
@@ -34,4 +36,25 @@ func TestACleanRegionIsLookedAtLessAndLessOften(t *testing.T) {
 			t.Errorf("a first pause of %v", rest)
 		}
 	})
+}
+
+// AWS does not always say when a machine has shut itself down. Looked at four
+// minutes after a lease of 80 s it has not cost four minutes.
+func TestAMachineThatItsLeaseEndedCostsNothingAfterIt(t *testing.T) {
+	made := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
+	ends, looked := made.Add(80*time.Second), made.Add(244*time.Second)
+	s := &sweep{life: cloud.Life{Ends: ends}}
+	for name, c := range map[string]struct {
+		t    trace
+		want time.Time
+	}{
+		"nobody asked for its end":       {trace{last: looked}, ends},
+		"AWS says when":                  {trace{last: looked, thing: thing{ended: made.Add(70 * time.Second)}}, made.Add(70 * time.Second)},
+		"it was up until we asked":       {trace{last: looked, asked: made.Add(200 * time.Second)}, looked},
+		"it ended before its lease ends": {trace{last: made.Add(time.Minute)}, made.Add(time.Minute)},
+	} {
+		if got := s.endOf(&c.t); !got.Equal(c.want) {
+			t.Errorf("%s: it ended %s, want %s", name, got, c.want)
+		}
+	}
 }

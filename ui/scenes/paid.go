@@ -99,7 +99,7 @@ func unresolvedHome(w, h int, theme string) *Stage {
 		s.HomeIs = HomeFull()
 		c := s.HomeIs.Clusters[2]
 		c.Name, c.PricePerHour, c.Spent, c.Instance = "asr", 3.06, 12.3, "g6.4xlarge"
-		c.Ends = time.Time{}
+		c.Ends, c.Next = time.Time{}, nil
 		s.HomeIs.Clusters = append(s.HomeIs.Clusters, c)
 	}).Press("?")
 }

@@ -129,10 +129,10 @@ func HomeFull() workbench.Home {
 				Nodes: make([]cloud.Node, 2), Run: "charlm-0314-0926", CreatedAt: Epoch.Add(-3 * time.Minute)},
 			{Name: "imagenet-r50", Provider: "ec2", Phase: workbench.PhaseRunning, Profile: "imagenet-r50",
 				Nodes: make([]cloud.Node, 4), Run: "imagenet-r50-0313-2210", CreatedAt: Epoch.Add(-11 * time.Hour), PricePerHour: 16.29, Spent: 182.45, Owner: 41877,
-				Region: "us-east-1", Instance: "g5.12xlarge", Spot: true, Ends: Epoch.Add(13 * time.Hour)},
+				Region: "us-east-1", Instance: "g5.12xlarge", Spot: true, Ends: Epoch.Add(13 * time.Hour), Next: &workbench.Bound{At: Epoch.Add(13 * time.Hour), Why: "lifetime", Node: -1}},
 			{Name: "sweep", Provider: "ec2", Phase: workbench.PhaseUnresolved, Nodes: make([]cloud.Node, 1),
 				CreatedAt: Epoch.Add(-26 * time.Hour), PricePerHour: 1.01, Spent: 26.15,
-				Region: "eu-west-1", Instance: "g5.xlarge", Ends: Epoch.Add(4*time.Minute + 9*time.Second)},
+				Region: "eu-west-1", Instance: "g5.xlarge", Ends: Epoch.Add(4*time.Minute + 9*time.Second), Next: &workbench.Bound{At: Epoch.Add(4*time.Minute + 9*time.Second), Why: "lifetime", Node: -1}},
 		},
 		Profiles: []workbench.ProfileInfo{
 			{Name: "charlm", Path: "~/lm/dlwb.yaml", Provider: "local", UsedAt: Epoch.Add(-3 * time.Minute)},

@@ -64,6 +64,9 @@ type timer struct {
 // Epoch is the moment at which every scene begins.
 var Epoch = time.Date(2026, 3, 14, 9, 26, 0, 0, time.UTC)
 
+// From lets a scene begin at another moment than Epoch; for the set of NewStage.
+func (s *Stage) From(at time.Time) { s.at = at }
+
 // NewStage raises the curtain on a screen of w × h cells.
 func NewStage(w, h int, opts ui.Options, set func(*Stage)) *Stage {
 	ctx, cancel := context.WithCancel(context.Background())
