@@ -230,3 +230,19 @@ func TestTheSecondCtrlCEndsATeardownAtOnce(t *testing.T) {
 	}
 	s.Wedge(wedge.None)
 }
+
+func TestAStepThatWaitsForANodeSaysSo(t *testing.T) {
+	b, s := wedgedBed(t)
+	b.env = slices.DeleteFunc(b.env, func(v string) bool { return strings.HasPrefix(v, shortBounds+"=") })
+	b.must("up", "--plain")
+	st := b.start("up", "--json")
+	st.await("the beginning", func(e event) bool { return e["event"] == "step_started" && e["step"] == "cluster" })
+	s.Wedge(wedge.Mute)
+	st.await("word of what is waited for", func(e event) bool {
+		text, _ := e["text"].(string)
+		return e["event"] == "step_progress" && strings.HasPrefix(text, "waiting for ") && strings.Contains(text, " since ")
+	})
+	s.Wedge(wedge.None)
+	st.signal(syscall.SIGINT)
+	_ = st.end()
+}
