@@ -342,6 +342,19 @@ func profilePath(args []string) (string, error) {
 	return "", usageError{fmt.Errorf("there is no profile %s%s; dlwb init writes one for the present directory", path, nearProfile(path))}
 }
 
+// profileOf is profilePath for a command that knows clusters: where there is no
+// such file, a cluster's name or the id of a run on it stands for its profile.
+func profileOf(w *workbench.Workbench, args []string) (string, error) {
+	path, err := profilePath(args)
+	if err == nil || len(args) == 0 {
+		return path, err
+	}
+	if known := w.ProfileOf(args[0]); known != "" {
+		return known, nil
+	}
+	return "", err
+}
+
 // nearProfile asks whether another profile was meant that lies in the same
 // directory; empty when none is like it.
 func nearProfile(path string) string {

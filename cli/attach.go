@@ -2,20 +2,30 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
 )
 
 func (a *app) attachCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "attach [CLUSTER|RUN]", Short: "watch a run that is going on: everything so far, then what comes",
+		Use: "attach [CLUSTER|RUN]", Short: "watch a run: everything so far, then what comes; a past run opens its record",
 		Long: `Shows a run that was left or whose dlwb was killed: the whole log, the whole
 chart, then what comes. On a terminal it opens the screen. Where another dlwb
-watches already, this one looks on, and takes over if the other one ends.`,
+watches already, this one looks on, and takes over if the other one ends.
+
+A run that is over, and whose cluster is gone or has run something else since,
+opens on the screen as it is on record; without a terminal its summary is
+printed. The exit code is the run's own.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+			if run, past := pastRun(w, arg(args, 0)); past {
+				return a.openPast(ctx, w, run)
+			}
 			c, err := w.FindCluster(arg(args, 0))
 			if err != nil {
 				return err
@@ -26,6 +36,66 @@ watches already, this one looks on, and takes over if the other one ends.`,
 			return a.attach(ctx, w, c.Name)
 		}),
 	}
+}
+
+// pastRun is the run that a word names, when there is nothing of it to watch:
+// it has ended, and is not the newest of a cluster that is up.
+func pastRun(w *workbench.Workbench, word string) (workbench.RunInfo, bool) {
+	run, err := w.FindRun(word)
+	if err != nil || word == "" || run.EndedAt == nil {
+		return run, false
+	}
+	c, err := w.FindCluster(word)
+	if err != nil {
+		return run, true // nothing of it is up
+	}
+	newest, err := w.FindRun(c.Name)
+	return run, err == nil && newest.ID != run.ID
+}
+
+// openPast shows the record of a run.
+func (a *app) openPast(ctx context.Context, w *workbench.Workbench, run workbench.RunInfo) error {
+	if a.screen() {
+		return a.open(ctx, w, opening{run: &run})
+	}
+	results, err := w.ResultsOf(run.ID)
+	if err != nil {
+		return err
+	}
+	if err := a.answer(pastAnswer{run, results}, func(out io.Writer) { writePast(out, run, results) }); err != nil {
+		return err
+	}
+	if run.ExitCode != nil && *run.ExitCode != 0 {
+		return runError{*run.ExitCode}
+	}
+	return nil
+}
+
+func writePast(out io.Writer, run workbench.RunInfo, results workbench.RunResults) {
+	row := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(out, "%-9s %s\n", label, text)
+		}
+	}
+	row("run", run.ID)
+	row("ended", string(run.Verdict)+": "+run.Cause)
+	row("command", run.Command)
+	row("started", run.StartedAt.Local().Format("2006-01-02 15:04:05"))
+	if run.EndedAt != nil {
+		row("took", units.Duration(run.EndedAt.Sub(run.StartedAt)))
+	}
+	if run.LastLoss != nil {
+		row("loss", fmt.Sprintf("%.4g", *run.LastLoss))
+	}
+	if run.Cost > 0 {
+		row("cost", units.USD(run.Cost))
+	}
+	row("note", run.Note)
+	if results.Files > 0 {
+		row("results", fmt.Sprintf("%d files in %s", results.Files, results.Dir))
+	}
+	row("lost", results.Lost)
+	row("next", "dlwb logs "+run.ID+", dlwb metrics "+run.ID+", dlwb runbook "+run.ID+" tell more")
 }
 
 // attach prints a cluster's events from the beginning until its run has ended.

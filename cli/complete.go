@@ -27,7 +27,7 @@ func (a *app) completions(root *cobra.Command) {
 	either := firstArg(func() []string { return append(a.clusterNames(), a.runNames()...) })
 	of := map[string]completer{
 		"plan": profile, "up": profile, "run": profile, "sync": profile, "trust": profile,
-		"attach": either, "logs": either, "stop": either, "pull": a.pullArg, "down": clusters, "exec": clusters,
+		"attach": either, "logs": either, "stop": firstArg(a.liveNames), "pull": a.pullArg, "down": clusters, "exec": clusters,
 		"ssh": a.nodeArg, "forward": a.forwardArg,
 		"rerun": runs, "runbook": runs, "export": runs, "star": runs, "note": runs, "compare": anywhere(a.runNames), "rm": anywhere(a.endedNames),
 		"init": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -121,6 +121,20 @@ func (a *app) runNames() (names []string) {
 		runs, _ := w.Runs()
 		for _, r := range runs[:min(len(runs), mostRuns)] {
 			names = append(names, r.ID)
+		}
+	})
+	return names
+}
+
+// liveNames are the runs that go on, and their clusters.
+func (a *app) liveNames() (names []string) {
+	a.known(func(w *workbench.Workbench) {
+		clusters, _ := w.Clusters(context.Background())
+		for _, c := range clusters {
+			names = append(names, c.Name)
+			if c.Run != "" {
+				names = append(names, c.Run)
+			}
 		}
 	})
 	return names

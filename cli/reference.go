@@ -20,6 +20,11 @@ type (
 	clustersAnswer struct {
 		Clusters []workbench.ClusterInfo `json:"clusters"`
 	}
+	// pastAnswer is what attach answers for a run that is over.
+	pastAnswer struct {
+		Run     workbench.RunInfo    `json:"run"`
+		Results workbench.RunResults `json:"results"`
+	}
 	noteAnswer struct {
 		Run     string `json:"run"`
 		Note    string `json:"note"`
@@ -82,7 +87,7 @@ var outputs = map[string]struct {
 	"compact":    {answer: workbench.Compacted{}},
 	"runbook":    {answer: workbench.Recipe{}},
 	"rerun":      {stream: "everything that happens, from `plan` on, after a `notice` for each thing that differs; with `--plan` one object with `differs` and `plan`"},
-	"attach":     {stream: "everything that happened since the cluster came up, then what comes; of the output, that of rank 0"},
+	"attach":     {stream: "everything that happened since the cluster came up, then what comes; of the output, that of rank 0; for a run that is over one object with `run` and `results`"},
 	"ssh":        {none: "it gives the terminal to a node; dlwb exec answers in JSON", unless: []string{"config", "include"}},
 	"exec":       {answer: execResult{}},
 	"sync":       {stream: "the steps up to `sync`; with `--watch` then `step_ended` for each sync that did something; with `--dry-run` one object with what would be done on each node"},
@@ -123,9 +128,10 @@ entries is ` + "`[]`" + `; a number that is none is ` + "`\"nan\"`, `\"inf\"` or
 that are here stay. Characters that a terminal does not show (controls, direction overrides, invisible ones)
 are written as ` + "`\\u`" + ` and four digits: the values are the same.
 
-PROFILE is a file, a directory with a dlwb.yaml in it, or nothing for the present directory. RUN is the id
-of a run, the beginning of one, a cluster's name for its newest run, or nothing for the newest of all.
-CLUSTER is its name, the id of a run on it, or nothing when there is only one.
+PROFILE is a file, a directory with a dlwb.yaml in it, a cluster's name or the id of a run on it for theirs,
+or nothing for the present directory. RUN is the id of a run, the beginning of one, a cluster's name or the
+path of a profile for its newest run, or nothing for the newest of all. CLUSTER is its name, the id of a run
+on it, the path of its profile, or nothing when there is only one. What is a name is tried as a name first.
 
 Flags of every command: ` + "`--json`; `--plain`" + ` prints lines instead of opening the screen (as it is without
 a terminal, and with TERM=dumb); ` + "`--help`" + `.

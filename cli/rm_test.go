@@ -43,7 +43,7 @@ func TestRunsAreRemovedWithASizeAfterAQuestionAndTheStoreIsCompacted(t *testing.
 	if r := b.run("rm", "--all-ended", "--dry-run"); r.code != 0 || !strings.Contains(r.stdout, "Remove 2 runs?") || !strings.Contains(r.stdout, "it has a star") || len(b.runDirs()) != 3 {
 		t.Errorf("--dry-run: %s%s", r.stdout, r.stderr)
 	}
-	if r := b.run("rm", "bed"); r.code != 1 || !strings.Contains(r.stderr, "that is a cluster's name") {
+	if r := b.run("rm", "bed"); r.code != 1 || !strings.Contains(r.stderr, "that names a cluster or a profile") {
 		t.Errorf("a cluster's name: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	r := b.run("rm", "--all-ended", "--older-than", "1ms", "--compact")

@@ -148,7 +148,7 @@ func (a *app) conclude(w *workbench.Workbench, o workbench.Outcome, err error) e
 			a.hint("cluster %s is gone; that could not be written down", o.Cluster)
 		}
 		return err
-	case o.Ended != nil && o.Receipt == nil:
+	case o.Ended != nil && o.Receipt == nil && w.Stays(o.Cluster):
 		a.hint("cluster %s is still up; dlwb down %s removes it", o.Cluster, o.Cluster)
 	}
 	if o.Ended != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 
 	"github.com/dlwb/dlwb/cli/browse"
@@ -15,8 +16,9 @@ import (
 
 // opening says what the screen shows first.
 type opening struct {
-	cluster string          // this cluster
-	plan    *workbench.Plan // or this plan, which is begun
+	cluster string             // this cluster
+	run     *workbench.RunInfo // or the record of this run
+	plan    *workbench.Plan    // or this plan, which is begun
 	goal    workbench.Goal
 }
 
@@ -40,7 +42,8 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w, &a.door}, ui.Options{Cluster: o.cluster, ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
+	res, err := ui.Run(ctx, bench{w, &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
+		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {
 		return err
@@ -87,6 +90,9 @@ func (bench) FieldFaults(err error) []ui.FieldFault {
 // looked at.
 func (a *app) farewell(w *workbench.Workbench, res ui.Result) error {
 	for _, c := range res.Running {
+		if !w.Stays(c) {
+			continue // another dlwb has taken it down, or does
+		}
 		sanitize.Fprintf(a.out, "cluster %s is still up; dlwb attach %s shows it, dlwb down %s removes it\n", c, c, c)
 	}
 	if text := resultsText(w, res.Run); res.Ended != nil && text != "" {

@@ -153,7 +153,7 @@ func (a *app) trustFlag(c *cobra.Command) {
 // planOf makes the plan of the profile that a command was given. One that is
 // not trusted is shown, and trusted when whoever sits at the terminal says so.
 func (a *app) planOf(ctx context.Context, w *workbench.Workbench, args []string) (*workbench.Plan, error) {
-	path, err := profilePath(args)
+	path, err := profileOf(w, args)
 	if err != nil {
 		return nil, err
 	}

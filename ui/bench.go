@@ -140,6 +140,11 @@ type Options struct {
 	Theme     string                 // "auto", "dark" or "light"
 	Glyphs    string                 // "auto", "unicode" or "ascii"
 	OpenURL   func(url string) error // opens a browser; nil where there is none
+	PID       int                    // of this process, as lists name who watches
+	// CannotSuspend says why Ctrl-Z can't put the program aside; empty: it can.
+	CannotSuspend string
+	// Run is a past run to open at once.
+	Run *workbench.RunInfo
 	// Here is the profile of the present directory; empty when it has none.
 	Here string
 	// NoSync leaves synchronized output (DEC 2026) to what Bubble Tea finds

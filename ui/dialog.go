@@ -222,7 +222,7 @@ func (m *Model) askQuit() tea.Cmd {
 func (m *Model) going() []string {
 	seen := map[string]bool{}
 	for _, c := range m.home.all.Clusters {
-		seen[c.Name] = c.Phase != workbench.PhaseGone
+		seen[c.Name] = c.Phase != workbench.PhaseGone && !m.gone[c.Name].After(c.CreatedAt)
 	}
 	if s := m.ses; s != nil && !s.past && s.cluster != "" {
 		seen[s.cluster] = s.st.exists()

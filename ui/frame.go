@@ -173,7 +173,7 @@ func (m *Model) titleRow(w int) string {
 	right := ""
 	switch here := m.here(); {
 	case here == atHome:
-		right = m.homeSum()
+		left, right = left+m.filterSign(), m.homeSum()
 	case here == atNew:
 		name, price := m.wizardTitle()
 		left, right = left+"  "+name, price
@@ -221,8 +221,8 @@ func (m *Model) noteRow(w int) string {
 		if f := m.ses.st.failed; f != nil && m.here() != atSteps {
 			return cut(m.styles.Bad.of("✗ ")+f.What+": "+f.Why, w)
 		}
-		if m.ses.owner != 0 {
-			return cut(m.styles.Dim.of(fmt.Sprintf("process %d watches this cluster; what you see is what it sees", m.ses.owner)), w)
+		if pid := m.watcher(); pid != 0 {
+			return cut(m.styles.Dim.of(fmt.Sprintf("process %d watches this cluster; what you see is what it sees", pid)), w)
 		}
 	}
 	return ""

@@ -140,9 +140,7 @@ func (m *Model) openPicked() tea.Cmd {
 	}
 	switch it := m.home.pick(); {
 	case it.cluster != nil:
-		cmd := m.look(it.cluster.Name, it.cluster.ProfilePath, it.cluster.Run != "")
-		m.ses.owner = it.cluster.Owner
-		return cmd
+		return m.look(it.cluster.Name, it.cluster.ProfilePath, it.cluster.Run != "")
 	case it.profile != nil:
 		return m.showPlan(it.profile.Path)
 	case it.run != nil:
@@ -170,6 +168,16 @@ func (h *homeView) clusterOf(r *workbench.RunInfo) *workbench.ClusterInfo {
 		}
 	}
 	return nil
+}
+
+// filterSign says that a filter is on, and how much it leaves.
+func (m *Model) filterSign() string {
+	h := &m.home
+	if h.filter == "" {
+		return ""
+	}
+	all := len(h.all.Clusters) + len(h.all.Profiles) + len(h.all.Runs)
+	return "  " + m.styles.Warn.of("/"+word(h.filter)) + m.styles.Dim.of(fmt.Sprintf("  %d of %d, esc shows all", len(h.items()), all))
 }
 
 func (m *Model) askFilter() tea.Cmd {

@@ -98,6 +98,8 @@ func lookCommands() []command {
 		{keys: []string{"?"}, name: "keys", help: "the keys of where you are", at: everywhere &^ atHelp, foot: 9, do: goer(atHelp)},
 		{keys: []string{"esc"}, name: "back", help: "one step back", at: everywhere, foot: 8, can: (*Model).cannotBack, do: (*Model).back},
 		{keys: []string{"q"}, name: "quit", help: "quit; only at home. Clusters go on", at: everywhere, foot: 8, can: (*Model).cannotQuit, do: (*Model).quit},
+		{keys: []string{suspendKey}, name: "suspend", help: "put dlwb aside; fg in the shell comes back. What runs goes on", at: everywhere,
+			can: (*Model).cannotSuspend, do: func(*Model) tea.Cmd { return tea.Suspend }},
 		{keys: []string{"ctrl+c"}, name: "quit from anywhere", help: "quit; asks when something goes on. Clusters go on", at: everywhere, do: (*Model).askQuit},
 	}
 }
@@ -177,6 +179,11 @@ func moveCommands() []command {
 	}
 }
 
+// suspendKey is what the terminal itself suspends programs by.
+const suspendKey = "ctrl+z"
+
+func (m *Model) cannotSuspend() string { return m.opts.CannotSuspend }
+
 // sideways is how far an arrow moves in long lines.
 const sideways = 16
 
@@ -221,6 +228,9 @@ func (m *Model) carryOut(c *command) tea.Cmd {
 // key dispatches one key press: what asks a question gets it first.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
+	if key == suspendKey { // whatever asks: it still asks afterwards
+		return m.carryOut(m.find(key))
+	}
 	if n := len(m.dialogs); n > 0 {
 		return m.dialogs[n-1].key(m, k)
 	}

@@ -32,8 +32,12 @@ func TestLowerCaseKeysLookAndCapitalsAct(t *testing.T) {
 				t.Errorf("%q (%s): acts is %v", k, c.name, c.acts)
 			}
 			switch k {
-			case "ctrl+a", "ctrl+b", "ctrl+s", "ctrl+q", "ctrl+z":
+			case "ctrl+a", "ctrl+b", "ctrl+s", "ctrl+q":
 				t.Errorf("%q belongs to screen, tmux or the terminal", k)
+			case "ctrl+z":
+				if c.name != "suspend" {
+					t.Errorf("%q suspends programs, here it does: %s", k, c.help)
+				}
 			}
 		}
 		if c.help == "" || c.name == "" || c.do == nil {

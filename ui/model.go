@@ -47,7 +47,8 @@ type Model struct {
 	note  note
 	doing map[int]wish // by number
 	tasks int
-	left  Result // of the session that was left last
+	left  Result               // of the session that was left last
+	gone  map[string]time.Time // clusters whose end was seen here: the list of what exists is older
 }
 
 // note is a short line above the footer.
@@ -73,7 +74,7 @@ func New(ctx context.Context, bench Bench, opts Options) *Model {
 		now: clock.Now(), styles: newStyles(opts.Theme != "light"), mouse: true,
 		home:  homeView{here: opts.Here},
 		ascii: opts.Glyphs == "ascii",
-		path:  []place{atHome}, scroll: map[place]int{}, doing: map[int]wish{},
+		path:  []place{atHome}, scroll: map[place]int{}, doing: map[int]wish{}, gone: map[string]time.Time{},
 	}
 }
 
@@ -89,6 +90,8 @@ func (m *Model) Init() tea.Cmd {
 	switch {
 	case m.opts.StartPath != "":
 		cmds = append(cmds, m.begin(m.opts.StartPath))
+	case m.opts.Run != nil:
+		cmds = append(cmds, m.lookBack(*m.opts.Run))
 	case m.opts.Cluster != "":
 		cmds = append(cmds, m.look(m.opts.Cluster, "", true))
 	}
@@ -127,6 +130,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.pointed(msg.Mouse())
 	case tea.MouseReleaseMsg:
 		m.letGo(msg.Mouse())
+	case tea.ResumeMsg:
+		m.now = m.clock.Now()
+		return m, m.readHome()
 	case ticked:
 		m.now, m.spin = m.clock.Now(), m.spin+1
 		return m, m.tick()
@@ -300,6 +306,9 @@ func (m *Model) take(msg gathered) tea.Cmd {
 	}
 	notices := len(s.st.notices)
 	s.apply(msg.events)
+	if !s.past && s.st.phase() == workbench.PhaseGone {
+		m.gone[s.cluster] = s.st.lastAt
+	}
 	m.moveAlong(s)
 	cmds := []tea.Cmd{m.readLogs(), m.tryAgain()}
 	if !msg.ended {

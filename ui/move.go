@@ -33,7 +33,7 @@ func goer(p place) func(*Model) tea.Cmd {
 }
 
 func (m *Model) cannotBack() string {
-	if len(m.path) == 1 {
+	if len(m.path) == 1 && m.home.filter == "" {
 		return "this is home; q quits"
 	}
 	return ""

@@ -15,7 +15,6 @@ type session struct {
 	past        bool
 	seen        string // the run whose logs these are
 	profilePath string
-	owner       int // another process that watches the cluster; 0 for none
 
 	st   *state
 	feed Feed
@@ -57,6 +56,20 @@ func (s *session) now(now time.Time) time.Time {
 		return s.st.lastAt
 	}
 	return now
+}
+
+// watcher is another process that watches the cluster that is shown, by the
+// newest look at what exists; 0 for none. This process is no other one.
+func (m *Model) watcher() int {
+	if m.ses.over() || m.ses.st.ended != nil {
+		return 0
+	}
+	for _, c := range m.home.all.Clusters {
+		if c.Name == m.ses.cluster && c.Owner != m.opts.PID {
+			return c.Owner
+		}
+	}
+	return 0
 }
 
 // over reports whether what is shown does not change any more: a past run, or

@@ -378,3 +378,54 @@ func TestCommandThatLaunchesNothingWipesNoRunFromTheScreen(t *testing.T) {
 		hides(t, s, "succeeded")
 	}
 }
+
+// A filter was on without a sign, and what it hid looked gone.
+func TestHomeSaysThatAFilterIsOn(t *testing.T) {
+	s := stage(t, ui.Options{}, func(s *scenes.Stage) { s.HomeIs = scenes.HomeFull() })
+	hides(t, s, "esc shows all")
+	s.Press("/").Type("imagenet")
+	says(t, s, "/imagenet", " of ", "esc shows all")
+	s.Press("enter")
+	says(t, s, "/imagenet", "esc shows all")
+	s.Press("esc")
+	hides(t, s, "/imagenet")
+}
+
+// The line that another process watches stayed when that had ended, and once
+// named the process itself.
+func TestWatcherIsNamedWhileItWatchesAndNeverItself(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		opts := ui.Options{PID: 1}
+		if own {
+			opts.PID = 41877
+		}
+		var home *scenes.Stage
+		s := stage(t, opts, func(s *scenes.Stage) { s.HomeIs, home = scenes.HomeFull(), s })
+		s.Press("down", "enter")
+		story := scenes.NewStory(2, 0)
+		story.Cluster = "imagenet-r50"
+		s.Play(story.Up().Launch().Train(0, 0.5).Events()...)
+		s.Advance(10 * time.Second)
+		if own {
+			hides(t, s, "watches this cluster")
+			continue
+		}
+		says(t, s, "process 41877 watches this cluster")
+		home.HomeIs.Clusters[1].Owner = 0
+		s.Advance(time.Minute)
+		hides(t, s, "watches this cluster")
+	}
+}
+
+// "dlwb down hh" was advised when hh had been torn down a moment before.
+func TestQuittingAfterATeardownNamesNoClusterThatIsGone(t *testing.T) {
+	s := stage(t, ui.Options{Cluster: "charlm"}, func(s *scenes.Stage) { s.HomeIs = scenes.HomeFull() })
+	story := scenes.NewStory(2, 0).Up().Launch().Train(0, 1).End().Down(true)
+	s.Play(story.Events()...)
+	s.Press("esc", "esc", "esc")
+	for _, name := range s.Model.Result().Running {
+		if name == "charlm" {
+			t.Errorf("goes on: %v", s.Model.Result().Running)
+		}
+	}
+}

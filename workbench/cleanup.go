@@ -165,7 +165,7 @@ func (w *Workbench) namedRuns(rows []store.Run, words []string) ([]string, error
 			return nil, err
 		}
 		if word == "" || !strings.HasPrefix(run.ID, word) || run.ID != word && slices.ContainsFunc(rows, func(r store.Run) bool { return r.Cluster == word }) {
-			return nil, &Fault{What: fmt.Sprintf("remove the run %q", word), Node: -1, Why: "that is a cluster's name",
+			return nil, &Fault{What: fmt.Sprintf("remove the run %q", word), Node: -1, Why: "that names a cluster or a profile, and no run",
 				Next: "name the run, such as " + run.ID + "; dlwb down " + word + " removes a cluster"}
 		}
 		ids = append(ids, run.ID)

@@ -3,8 +3,11 @@ package workbench
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -23,8 +26,13 @@ func (w *Workbench) unknownCluster(name string, err error) error {
 	if name == "" {
 		return &Fault{What: "find the cluster", Node: -1, Why: "there is none", Next: "dlwb up PROFILE or dlwb demo makes one"}
 	}
-	return &Fault{What: fmt.Sprintf("find the cluster %q", name), Node: -1,
+	f := &Fault{What: fmt.Sprintf("find the cluster %q", name), Node: -1,
 		Why: "there is none of that name", Next: instead("clusters", names, "dlwb up PROFILE makes one")}
+	if path := profileFile(name); path != "" {
+		f.What, f.Why, f.Next = "find the cluster of "+path, "it has none that is up", "dlwb up "+name+" makes one"
+		return f
+	}
+	return nearer(f, name, names)
 }
 
 func (w *Workbench) unknownRun(id string, err error) error {
@@ -42,8 +50,51 @@ func (w *Workbench) unknownRun(id string, err error) error {
 	if id == "" {
 		return &Fault{What: "find the newest run", Node: -1, Why: "there is none", Next: "dlwb run PROFILE or dlwb demo makes one"}
 	}
-	return &Fault{What: fmt.Sprintf("find the run %q", id), Node: -1,
+	f := &Fault{What: fmt.Sprintf("find the run %q", id), Node: -1,
 		Why: "there is none of that id", Next: instead("runs, newest first", names, "dlwb run PROFILE makes one")}
+	if path := profileFile(id); path != "" {
+		f.What, f.Why, f.Next = "find the newest run of "+path, "it has none", "dlwb run "+id+" makes one"
+		return f
+	}
+	for _, r := range runs {
+		names = append(names, r.ID, r.Cluster)
+	}
+	return nearer(f, id, names)
+}
+
+// nearer puts the name that was most likely meant in front of what to do next.
+func nearer(f *Fault, word string, names []string) *Fault {
+	if near := profiles.Nearest(word, names); near != "" {
+		f.Next = "did you mean " + near + "? " + f.Next
+	}
+	return f
+}
+
+// profileFile is the profile that a word names as a path: a file, or a
+// directory that holds one. Empty when it names none.
+func profileFile(word string) string {
+	if word == "" {
+		return ""
+	}
+	path, err := filepath.Abs(word)
+	if err != nil {
+		return ""
+	}
+	for _, p := range []string{path, filepath.Join(path, profiles.FileName), path + ".yaml"} {
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
+			return p
+		}
+	}
+	return ""
+}
+
+// ProfileOf is the profile of what a person typed: of a cluster, or of the
+// cluster that a run is on. It is empty where there is none.
+func (w *Workbench) ProfileOf(word string) string {
+	if c, err := w.FindCluster(word); err == nil {
+		return c.ProfilePath
+	}
+	return ""
 }
 
 func instead(what string, names []string, none string) string {
@@ -54,8 +105,8 @@ func instead(what string, names []string, none string) string {
 }
 
 // Find turns what a person typed into a run: a run id, the beginning of one
-// that fits no other, a cluster's name (its newest run), or nothing (the newest
-// run of all).
+// that fits no other, a cluster's name (its newest run), the path of a profile
+// (its newest run), or nothing (the newest run of all).
 func (w *Workbench) FindRun(word string) (RunInfo, error) {
 	runs, err := w.db.Runs("")
 	if err != nil {
@@ -72,6 +123,13 @@ func (w *Workbench) FindRun(word string) (RunInfo, error) {
 			hits = append(hits, r)
 		}
 	}
+	if path := profileFile(word); path != "" && len(hits) == 0 {
+		for _, r := range runs {
+			if c, err := w.db.ClusterLife(r.Life); err == nil && c.ProfilePath == path {
+				return w.runInfo(r), nil
+			}
+		}
+	}
 	switch len(hits) {
 	case 1:
 		return w.runInfo(hits[0]), nil
@@ -83,7 +141,8 @@ func (w *Workbench) FindRun(word string) (RunInfo, error) {
 }
 
 // FindCluster turns what a person typed into a cluster that exists: its name,
-// the id of a run on it, or nothing when there is only one.
+// the id of a run on it, the path of its profile, or nothing when there is only
+// one.
 func (w *Workbench) FindCluster(word string) (store.Cluster, error) {
 	live, err := w.db.LiveClusters()
 	if err != nil {
@@ -101,9 +160,22 @@ func (w *Workbench) FindCluster(word string) (store.Cluster, error) {
 			}
 		}
 	}
+	if path := profileFile(word); path != "" {
+		for _, c := range live {
+			if c.ProfilePath == path {
+				return c, nil
+			}
+		}
+	}
 	if word == "" && len(live) > 1 {
 		return store.Cluster{}, &Fault{What: "choose the cluster", Node: -1,
 			Why: fmt.Sprintf("there are %d", len(live)), Next: "name one; dlwb ls lists them"}
 	}
 	return store.Cluster{}, w.unknownCluster(word, store.ErrNotFound)
+}
+
+// Stays reports whether a cluster exists and nobody is removing it.
+func (w *Workbench) Stays(cluster string) bool {
+	c, err := w.db.Cluster(cluster)
+	return err == nil && c.EndedAt == nil && !(Phase(c.Phase) == PhaseStopping && w.held(c.Name, lockChange))
 }

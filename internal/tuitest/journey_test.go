@@ -214,3 +214,73 @@ func (e *terminal) restored() {
 	e.press("clear; stty -a", "Enter") // as the shell set it: lines are edited and echoed
 	e.see(3*time.Second, " icanon", " echo ")
 }
+
+// Ctrl-Z once did nothing. The terminal is the shell's again while dlwb waits,
+// the run goes on, and fg draws the screen anew; also from within a question.
+func TestCtrlZSuspendsAndFgComesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on two nodes in a terminal")
+	}
+	needed(t, "tmux", "python3", "bash")
+	e := journey(t)
+	e.press("exec env PS1='ready> ' bash --norc --noprofile -i", "Enter")
+	e.see(5*time.Second, "ready>")
+	e.press(dlwb().Path+" run --theme dark", "Enter")
+	e.see(20*time.Second, "● training", "rank 0 on node0")
+	e.press("X")
+	e.see(5*time.Second, "Tear down journey?", "type journey to agree")
+	e.press("C-z")
+	e.see(5*time.Second, "Stopped")
+	e.restored()
+	time.Sleep(1500 * time.Millisecond) // Bubble Tea changes its reader meanwhile: a key that comes at once may be lost
+	e.press("fg", "Enter")
+	e.see(5*time.Second, "journey on local", "› train", "Tear down journey?")
+	time.Sleep(1500 * time.Millisecond) // Bubble Tea changes its reader meanwhile: a key that comes at once may be lost
+	e.press("C-c")
+	e.see(5*time.Second, "Quit dlwb?")
+	e.press("C-c")
+	e.see(5*time.Second, "cluster journey is still up")
+	e.press("clear; "+dlwb().Path+" ls", "Enter")
+	e.see(5*time.Second, "journey  running", "2 alive") // the ranks were not stopped with it
+}
+
+// Where no shell waits above it nothing could bring dlwb back: it stays.
+func TestCtrlZWithoutAShellSaysWhyNot(t *testing.T) {
+	o := open(t, t.TempDir())
+	defer o.end(t)
+	if _, err := o.tty.WriteString("\x1a"); err != nil {
+		t.Fatal(err)
+	}
+	out := o.out
+	buf := make([]byte, 64<<10)
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(string(out), "no shell waits"); {
+		n, err := o.tty.Read(buf)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%v: %q", err, out)
+		}
+		out = append(out, buf[:n]...)
+	}
+}
+
+func TestAPastRunOpensFromTheShell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains on two nodes in a terminal")
+	}
+	needed(t, "tmux", "python3")
+	e := journey(t)
+	e.press("sed -i 's/sleep(0.1)/sleep(0.001)/' train.py; "+dlwb().Path+" run --plain --down >/dev/null; echo done $?", "Enter")
+	e.see(40*time.Second, "done 0")
+	e.press("clear; "+dlwb().Path+" attach journey", "Enter")
+	e.see(10*time.Second, "› train", "✓ succeeded", "1 loss", "step 400/400")
+	e.press("Escape")
+	e.see(5*time.Second, "› home", "runs")
+	e.press("/")
+	e.press("-l", "succ")
+	e.press("Enter")
+	e.see(5*time.Second, "/succ", "esc shows all")
+	e.press("Escape")
+	e.see(5*time.Second, "profiles", "runs", "› home")
+	e.press("q")
+	e.see(5*time.Second, "ready>")
+	e.restored()
+}

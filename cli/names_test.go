@@ -1,0 +1,92 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// completed is what the shell offers for the next word.
+func (b *bed) completed(words ...string) []string {
+	b.t.Helper()
+	var offered []string
+	for line := range strings.Lines(b.run(append(append([]string{"__complete"}, words...), "")...).stdout) {
+		if word := strings.TrimSpace(line); !strings.HasPrefix(word, ":") {
+			offered = append(offered, word)
+		}
+	}
+	return offered
+}
+
+// A past run could not be opened from the shell, though TAB offered it.
+func TestWhatTabOffersOpensAndAPastRunTellsItsRecord(t *testing.T) {
+	b := newBed(t)
+	b.profile(fmt.Sprintf(lossScript, 10, 0.001)+"\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/done', 'w').write('x')\n", "results: {paths: [outputs/]}\n")
+	first := b.run("run", "--json").one(t, "run_ended")["run"].(string)
+	second := b.run("run", "--down", "--json").one(t, "run_ended")["run"].(string)
+	b.profile("import sys\nsys.exit(3)\n", "")
+	failed := b.run("run", "--json").one(t, "run_ended")["run"].(string)
+	for word, c := range map[string]struct {
+		code int
+		says string
+	}{first: {0, "succeeded: "}, second: {0, "1 files in "}, failed: {3, "exited with code 3"}, "bed": {3, "exited with code 3"}} {
+		if !strings.Contains(strings.Join(b.completed("attach"), " "), word) {
+			t.Errorf("attach is not completed with %s", word)
+		}
+		if r := b.run("attach", word); r.code != c.code || !strings.Contains(r.stdout, c.says) {
+			t.Errorf("attach %s: exit code %d\n%s%s", word, r.code, r.stdout, r.stderr)
+		}
+	}
+	if r := b.run("attach", first, "--json"); r.code != 0 || !strings.Contains(r.stdout, `{"run":{"id":"`+first) {
+		t.Errorf("attach --json: %s", r.stdout)
+	}
+	b.run("down")
+	for _, command := range []string{"stop", "down", "ssh", "exec", "forward"} {
+		if offered := b.completed(command); len(offered) > 0 {
+			t.Errorf("%s is completed with %q, and there is no cluster", command, offered)
+		}
+	}
+}
+
+// sync wanted a profile where ssh wanted a cluster.
+func TestClusterRunAndProfileStandForEachOther(t *testing.T) {
+	b := newBed(t)
+	profile := b.profile(fmt.Sprintf(lossScript, 3, 0.001), "")
+	run := b.run("run", "--json").one(t, "run_ended")["run"].(string)
+	for _, word := range []string{"bed", run, profile, filepath.Dir(profile), "dlwb.yaml", "."} {
+		for _, command := range [][]string{{"sync", word}, {"plan", word}, {"exec", word, "--", "true"}, {"ssh", word, "0", "--", "true"}, {"logs", word}} {
+			if r := b.run(command...); r.code != 0 {
+				t.Errorf("dlwb %s: exit code %d\n%s", strings.Join(command, " "), r.code, r.stderr)
+			}
+		}
+	}
+	for _, command := range [][]string{{"ssh", "bad"}, {"down", "bad"}, {"logs", "bad"}} {
+		if r := b.run(command...); r.code == 0 || !strings.Contains(r.stderr, "did you mean bed?") {
+			t.Errorf("dlwb %s: exit code %d\n%s", strings.Join(command, " "), r.code, r.stderr)
+		}
+	}
+	b.run("down")
+	if r := b.run("ssh", "dlwb.yaml"); r.code == 0 || !strings.Contains(r.stderr, "it has none that is up") {
+		t.Errorf("the profile of no cluster: exit code %d\n%s", r.code, r.stderr)
+	}
+}
+
+// "dlwb down bed removes it" was advised after another dlwb had removed it.
+func TestNobodyIsSentToRemoveWhatIsGone(t *testing.T) {
+	b := newBed(t)
+	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
+	first := b.onTerminal(120, 30, "run", "--plain")
+	first.waitFor("step 5/")
+	if r := b.run("down"); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	if code := <-first.ended; code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	if strings.Contains(first.shown.String(), "still up") || strings.Contains(first.shown.String(), "dlwb down bed") {
+		t.Errorf("of a cluster that is gone it says:\n%s", first.shown)
+	}
+}

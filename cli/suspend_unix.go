@@ -1,0 +1,53 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// cannotSuspend says why this program can't be put aside with Ctrl-Z; empty
+// when it can. Where no shell with job control waits above it (it is what the
+// terminal was opened for, say), the kernel does not stop it, and nobody would
+// wake it up.
+func cannotSuspend() string {
+	group := unix.Getpgrp()
+	parent := os.Getppid()
+	if group != os.Getpid() {
+		parent = parentOf(group)
+	}
+	if parent <= 0 {
+		return "" // not known
+	}
+	const alone = "no shell waits in this terminal that could bring it back"
+	mine, err := unix.Getsid(0)
+	theirs, parentErr := unix.Getsid(parent)
+	parentGroup, groupErr := unix.Getpgid(parent)
+	if err != nil || parentErr != nil || groupErr != nil {
+		return ""
+	}
+	if mine != theirs || parentGroup == group {
+		return alone
+	}
+	return ""
+}
+
+// parentOf is the parent of a process; 0 where that is not told.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(fields[1])
+	return n
+}
