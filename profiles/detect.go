@@ -3,6 +3,7 @@ package profiles
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,7 +43,10 @@ func Detect(dir string, kinds []string) (*Profile, []string, error) {
 	}
 	scripts := candidates(files)
 	if len(scripts) == 0 {
-		return nil, nil, fmt.Errorf("look for an experiment in %s: there is no train*.py, main.py or run.py; "+
+		scripts = byContent(dir, files)
+	}
+	if len(scripts) == 0 {
+		return nil, nil, fmt.Errorf("look for an experiment in %s: there is no train*.py, main.py or run.py, and no other script that trains; "+
 			"go to the directory of the training script, or write a %s with run: {command: your_script.py} (dlwb help profile)", dir, FileName)
 	}
 	p := defaults()
@@ -88,6 +92,38 @@ func candidates(files map[string]bool) []string {
 		return cmp.Or(rank(a)-rank(b), len(a)-len(b), cmp.Compare(a, b))
 	})
 	return all
+}
+
+var (
+	// started is what a script says that is started by itself.
+	started = regexp.MustCompile(`(?m)^if __name__ *== *["']__main__["']`)
+	// trains is what a script says that trains something.
+	trains = regexp.MustCompile(`(?m)^\s*(import|from) +(torch|tensorflow|keras|jax|flax|lightning|pytorch_lightning|transformers|accelerate|deepspeed|sklearn)\b`)
+)
+
+// mostScripts bounds how many files are looked into.
+const mostScripts = 200
+
+// byContent finds training scripts under other names, such as fit.py, by what
+// is in them: those that both train and are started by themselves first.
+func byContent(dir string, files map[string]bool) []string {
+	rank := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !files[name] || filepath.Ext(name) != ".py" || len(rank) >= mostScripts || name == "setup.py" || strings.HasPrefix(name, "test_") {
+			continue
+		}
+		text, err := readBounded(filepath.Join(dir, name), maxScript)
+		switch {
+		case err != nil:
+		case trains.Match(text) && started.Match(text):
+			rank[name] = 1
+		case trains.Match(text):
+			rank[name] = 2
+		case started.Match(text):
+			rank[name] = 3
+		}
+	}
+	return slices.SortedFunc(maps.Keys(rank), func(a, b string) int { return cmp.Or(rank[a]-rank[b], len(a)-len(b), cmp.Compare(a, b)) })
 }
 
 // commandWord gives a file name as one word of a command.
