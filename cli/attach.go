@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -74,7 +75,7 @@ func (a *app) openPast(ctx context.Context, w *workbench.Workbench, run workbenc
 func writePast(out io.Writer, run workbench.RunInfo, results workbench.RunResults) {
 	row := func(label, text string) {
 		if text != "" {
-			fmt.Fprintf(out, "%-9s %s\n", label, text)
+			sanitize.Fprintf(out, "%-9s %s\n", label, text)
 		}
 	}
 	row("run", run.ID)
