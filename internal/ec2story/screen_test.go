@@ -156,7 +156,7 @@ func TestTheWholeStoryByKeys(t *testing.T) {
 		t.Errorf("the machines are not in the order of their nodes:\n%s", screen)
 	}
 	for kind, want := range map[string]int{"instance": 4, "security-group": 1, "key-pair": 1, "placement-group": 1} {
-		if n := len(regexp.MustCompile(`(?m)^ +`+kind+` .*✓ gone +[\d.]+ (m \d\d )?s `).FindAllString(screen, -1)); n != want {
+		if n := len(regexp.MustCompile(`(?m)^ +`+kind+` .*✓ gone +[\d.]+(m\d\d)?s `).FindAllString(screen, -1)); n != want {
 			t.Errorf("%d × %s gone by the receipt, with what they lived, want %d:\n%s", n, kind, want, screen)
 		}
 	}
