@@ -15,6 +15,7 @@ type Field struct {
 	Allowed     []string // for a choice
 	Min, Max    int64    // for counts, and for durations in seconds
 	Providers   []string // that know the key; nil: all
+	Offered     []string // of Allowed, what is named to somebody who wrote another word; nil: all
 	RequiredFor []string // providers that need it; {"*"}: all
 	Also        []string // what people write instead of the last word of the key
 	Doc         string   // one sentence
@@ -30,6 +31,10 @@ type Group struct{ Key, Doc string }
 
 // Providers are the providers that a profile may name.
 var Providers = []string{"local", "hosts", "ec2", "sagemaker", "ecs", "kubernetes"}
+
+// Usable are those of them that this dlwb has; a test of the command line holds
+// it. The format is wider than any one dlwb.
+var Usable = []string{"local", "hosts", "ec2"}
 
 // Engines are the engines that a profile may name.
 var Engines = []string{"auto", "torchrun", "plain"}
@@ -57,7 +62,7 @@ var Groups = []Group{
 var Fields = []*Field{
 	{Key: "name", Type: nameType, Doc: "The name of the experiment; without it, the name of the profile's directory.",
 		Example: "charlm", ref: func(p *Profile) any { return &p.Name }},
-	{Key: "provider", Type: choiceType, Allowed: Providers, Default: "local", Also: []string{"cloud", "backend"},
+	{Key: "provider", Type: choiceType, Allowed: Providers, Offered: Usable, Default: "local", Also: []string{"cloud", "backend"},
 		Doc: "Where the machines come from.", Example: "ec2", ref: func(p *Profile) any { return &p.Provider }},
 
 	{Key: "machines.region", Type: regionsType, Providers: paid, Also: []string{"regions", "zone"},

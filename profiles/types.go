@@ -120,7 +120,11 @@ var (
 		if slices.Contains(f.Allowed, text) {
 			return text, flaw{}
 		}
-		fl := flaw{why: "there is no such " + last(f.Key), nearest: Nearest(text, f.Allowed), next: "one of " + strings.Join(f.Allowed, ", ")}
+		offered := f.Allowed
+		if f.Offered != nil {
+			offered = f.Offered
+		}
+		fl := flaw{why: "there is no such " + last(f.Key), nearest: Nearest(text, f.Allowed), next: "one of " + strings.Join(offered, ", ")}
 		if meant := otherWords[fold(text)]; slices.Contains(f.Allowed, meant) {
 			fl.nearest = meant
 		}

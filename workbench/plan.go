@@ -229,6 +229,9 @@ var EnvironmentKinds = []string{environment.System, environment.Venv}
 
 func (w *Workbench) kinds() []string { return slices.Sorted(maps.Keys(w.providers)) }
 
+// Kinds are the names of the providers that this workbench has.
+func (w *Workbench) Kinds() []string { return w.kinds() }
+
 func specOf(p *profiles.Profile) cloud.Spec {
 	m := p.Machines
 	spec := cloud.Spec{
