@@ -94,7 +94,7 @@ func (x *terminal) agree(button string) {
 
 // countdown is how long the machines live yet, as every screen shows it.
 // A node whose lease is heard of later than the others' ends alone, for a moment.
-var countdown = regexp.MustCompile(`ends in (\d+h\d+m|\d+m|\d+m\d+s) \([a-z ]+(, node\d)?\)`)
+var countdown = regexp.MustCompile(`ends in (\d+h(\d+m)?|\d+m|\d+m\d+s) \([a-z ]+(, node\d)?\)`)
 
 // Everything by keys: a profile is put together out of what AWS offers, run,
 // watched, and taken down to the receipt.
