@@ -14,8 +14,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/ownfile"
+	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
 )
 

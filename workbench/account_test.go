@@ -25,7 +25,9 @@ type entry = struct {
 func TestCostAndLifeEndWhenTheMachinesHaveEnded(t *testing.T) {
 	began := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
 	up := entry{0, ClusterUp{PricePerHour: 2, Nodes: make([]cloud.Node, 2), Ends: began.Add(2 * time.Hour)}}
-	gone := func(node int, after time.Duration) entry { return entry{after, NodeChanged{Node: node, State: cloud.Gone}} }
+	gone := func(node int, after time.Duration) entry {
+		return entry{after, NodeChanged{Node: node, State: cloud.Gone}}
+	}
 	budget := func(node int) entry {
 		return entry{time.Second, LeaseChanged{Node: node, Bound: BoundBudget, Ends: began.Add(90 * time.Second)}}
 	}
