@@ -56,7 +56,9 @@ func Start(t testing.TB) *Server {
 	t.Cleanup(func() {
 		_ = l.Close()
 		close(s.ended)
+		s.sweep()
 		s.tasks.Wait()
+		s.sweep() // what was being started just then
 	})
 	s.tasks.Go(func() {
 		for {

@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -63,8 +66,9 @@ func (s *Server) run(c *conn, ch ssh.Channel, line string, stop <-chan struct{})
 	_ = ch.Close()
 }
 
-// command runs a real command to its end and gives its exit code. It is killed
-// when its session ends.
+// command runs a real command to its end and gives its exit code. As with sshd,
+// all that it is told of the end of its session is that its stdin is closed and
+// its stdout is gone; what goes on after the test is ended by sweep.
 func (s *Server) command(ch ssh.Channel, line string, stop <-chan struct{}) int {
 	args := []string{"-c", line}
 	if line == "" {
@@ -89,7 +93,7 @@ func (s *Server) command(ch ssh.Channel, line string, stop <-chan struct{}) int 
 	go func() {
 		select {
 		case <-stop:
-			_ = cmd.Process.Kill() // what it started in the background goes on, as with sshd
+			_ = in.Close()
 		case <-over:
 		}
 	}()
@@ -98,4 +102,21 @@ func (s *Server) command(ch ssh.Channel, line string, stop <-chan struct{}) int 
 		return exit.ExitCode()
 	}
 	return 0
+}
+
+// sweep ends every process that has the server's home, until there is none.
+func (s *Server) sweep() {
+	for found := true; found; {
+		found = false
+		processes, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, file := range processes {
+			environ, err := os.ReadFile(file)
+			if err != nil || !strings.Contains("\x00"+string(environ), "\x00HOME="+s.Home+"\x00") {
+				continue
+			}
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+				found = syscall.Kill(pid, syscall.SIGKILL) == nil || found
+			}
+		}
+	}
 }
