@@ -3,6 +3,7 @@ package cli
 import (
 	"archive/zip"
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -60,7 +61,7 @@ func TestNodesBehindOneLineFetchAPackageOnce(t *testing.T) {
 	got := false
 	for _, e := range r.all("step_progress") {
 		said, _ := e["text"].(string)
-		got = got || strings.HasPrefix(said, "getting 1 wheel, 1 from node")
+		got = got || strings.HasPrefix(said, fmt.Sprintf("getting 1 wheel, %d B from node", len(text)))
 	}
 	if !got {
 		t.Errorf("nobody got a wheel from another node\n%s", r.stdout)
