@@ -41,12 +41,19 @@ type answer struct {
 	do   func(m *Model) tea.Cmd // nil: only closes
 }
 
+// meantBefore reports whether a key came so soon after a question was opened that
+// it was meant for what was there before. Ctrl-C agrees to nothing, and is never
+// made to wait.
+func (m *Model) meantBefore(k tea.KeyPressMsg, opened time.Time) bool {
+	return k.String() != "ctrl+c" && m.clock.Now().Sub(opened) < typedAhead
+}
+
 func (m *Model) openDialog(d dialog) { m.dialogs = append(m.dialogs, d) }
 
 func (m *Model) closeDialog() { m.dialogs = m.dialogs[:len(m.dialogs)-1] }
 
 func (c *choice) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
-	if c.swallow && m.clock.Now().Sub(c.opened) < typedAhead {
+	if c.swallow && m.meantBefore(k, c.opened) {
 		return nil
 	}
 	switch k.String() {

@@ -132,6 +132,10 @@ func TestTeardownAsksOnceAndSwallowsKeysTypedAhead(t *testing.T) {
 	says(t, s, "› steps")
 }
 
+func TestCtrlCIsNeverTakenForAKeyTypedAhead(t *testing.T) {
+	says(t, running(t, ui.Options{}).Press("X", "ctrl+c"), "Quit dlwb?")
+}
+
 // The dialog once said "nothing was run on it" after a run that had ended.
 func TestTeardownSaysWhatIsSavedOfARunThatEnded(t *testing.T) {
 	s := stage(t, ui.Options{Cluster: "charlm"}, nil)

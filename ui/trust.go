@@ -30,7 +30,7 @@ func (m *Model) askTrust(path string, s *trust.Subject) tea.Cmd {
 }
 
 func (q *trustQuestion) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
-	if m.clock.Now().Sub(q.opened) < typedAhead {
+	if m.meantBefore(k, q.opened) {
 		return nil
 	}
 	switch k.String() {

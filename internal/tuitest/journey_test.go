@@ -232,10 +232,8 @@ func TestCtrlZSuspendsAndFgComesBack(t *testing.T) {
 	e.press("C-z")
 	e.see(5*time.Second, "Stopped")
 	e.restored()
-	time.Sleep(1500 * time.Millisecond) // Bubble Tea changes its reader meanwhile: a key that comes at once may be lost
 	e.press("fg", "Enter")
 	e.see(5*time.Second, "journey on local", "› train", "Tear down journey?")
-	time.Sleep(1500 * time.Millisecond) // Bubble Tea changes its reader meanwhile: a key that comes at once may be lost
 	e.press("C-c")
 	e.see(5*time.Second, "Quit dlwb?")
 	e.press("C-c")
