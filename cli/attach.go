@@ -82,9 +82,7 @@ func writePast(out io.Writer, run workbench.RunInfo, results workbench.RunResult
 	row("ended", string(run.Verdict)+": "+run.Cause)
 	row("command", run.Command)
 	row("started", run.StartedAt.Local().Format("2006-01-02 15:04:05"))
-	if run.EndedAt != nil {
-		row("took", units.Duration(run.EndedAt.Sub(run.StartedAt)))
-	}
+	row("took", units.Seconds(run.Duration))
 	if run.LastLoss != nil {
 		row("loss", fmt.Sprintf("%.4g", *run.LastLoss))
 	}

@@ -281,7 +281,7 @@ func stepText(b workbench.StepEnded) string {
 	case b.Skipped:
 		mark = "="
 	}
-	s := sanitize.Sprintf("%s %-11s %6.1f s  %s", mark, b.Step, b.Duration, b.Text)
+	s := sanitize.Sprintf("%s %-11s %7s  %s", mark, b.Step, units.Seconds(b.Duration), b.Text)
 	if b.Failure != nil && b.Step != workbench.StepTrain {
 		s += faultRest(b.Failure)
 	}

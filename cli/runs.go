@@ -66,9 +66,9 @@ func writeRuns(out io.Writer, table workbench.RunTable, q workbench.RunQuery) {
 	}
 	fmt.Fprintln(t, "COMMAND\tNOTE")
 	for i, r := range table.Runs {
-		verdict, exit, took, loss := "running", "-", age(r.StartedAt), "-"
+		verdict, exit, took, loss := "running", "-", units.Clock(r.Took(timeNow())), "-"
 		if r.EndedAt != nil {
-			verdict, took = string(r.Verdict), units.Duration(r.EndedAt.Sub(r.StartedAt))
+			verdict, took = string(r.Verdict), units.Seconds(r.Duration)
 		}
 		if r.ExitCode != nil {
 			exit = fmt.Sprint(*r.ExitCode)

@@ -38,7 +38,7 @@ func waitingFor(t *testing.T, set func(*app), long time.Duration) (out, errs str
 
 func TestAWaitIsToldEveryFifteenSeconds(t *testing.T) {
 	out, errs := waitingFor(t, func(*app) {}, 46*time.Second)
-	if out != "" || strings.Count(errs, "to open an ssh session") != 3 || strings.Contains(errs, "\x1b") || !strings.Contains(errs, "the limit is 10 s") {
+	if out != "" || strings.Count(errs, "to open an ssh session") != 3 || strings.Contains(errs, "\x1b") || !strings.Contains(errs, "the limit is 10s") {
 		t.Errorf("stdout %q, stderr %q", out, errs)
 	}
 	out, errs = waitingFor(t, func(a *app) { a.json = true }, 16*time.Second)

@@ -104,12 +104,12 @@ func (s *state) spent(now time.Time) float64 { return s.account.Spent(now) }
 // elapsed is how long the run has been going, or took.
 func (s *state) elapsed(now time.Time) time.Duration {
 	switch {
-	case s.ended != nil && s.ended.Duration > 0:
-		return seconds(s.ended.Duration)
+	case s.ended != nil && (s.ended.Duration > 0 || !s.startedAt.IsZero()):
+		return workbench.Took(s.startedAt, &s.endedAt, s.ended.Duration, now)
 	case s.startedAt.IsZero():
 		return 0
 	}
-	return now.Sub(s.startedAt)
+	return workbench.Took(s.startedAt, nil, 0, now)
 }
 
 // etaNow counts the last estimate down between two reports.

@@ -3,6 +3,8 @@ package ui
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // heatGap is the air between panels of a heatmap.
@@ -125,9 +127,9 @@ func (p *heatPage) legend(w int) string {
 		left += "  " + s.Badge.of(" SIMULATED ")
 	}
 	left += s.Dim.of("   · no news   ") + s.Warn.of("?") + s.Dim.of(" not known")
-	right := fmt.Sprintf("a column is %g s, now at the right", p.pace)
+	right := "a column is " + units.Seconds(p.pace) + ", now at the right"
 	if wide(left)+2+len(right) > w {
-		right = fmt.Sprintf("column %g s", p.pace)
+		right = "column " + units.Seconds(p.pace)
 	}
 	if p.nowOnly {
 		right = "now"

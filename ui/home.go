@@ -312,7 +312,7 @@ func (m *Model) runCells(r *workbench.RunInfo, w int) string {
 	}
 	took := ""
 	if r.EndedAt != nil {
-		took = units.Duration(r.EndedAt.Sub(r.StartedAt))
+		took = units.Duration(r.Took(m.now))
 	}
 	left := fit(m.verdictText(r.Verdict, r.ExitCode), 14) + fit(loss, 14) + took
 	return spread(left, m.styles.Dim.of(units.Ago(m.now, r.StartedAt)), w)

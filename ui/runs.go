@@ -61,12 +61,12 @@ var runColumns = []runColumn{
 		}
 		return *r.LastLoss
 	}},
-	{name: "took", w: 12, rank: 5, most: true, cell: func(m *Model, r *workbench.RunInfo) string { return units.Duration(tookOf(r, m.now)) },
+	{name: "took", w: 12, rank: 5, most: true, cell: func(m *Model, r *workbench.RunInfo) string { return units.Duration(r.Took(m.now)) },
 		value: func(r *workbench.RunInfo) float64 {
 			if r.EndedAt == nil {
 				return math.NaN()
 			}
-			return tookOf(r, time.Time{}).Seconds()
+			return r.Took(time.Time{}).Seconds()
 		}},
 	{name: "cost", w: 10, rank: 6, most: true, cell: func(_ *Model, r *workbench.RunInfo) string { return units.USD(r.Cost) },
 		value: func(r *workbench.RunInfo) float64 { return r.Cost }},
@@ -86,14 +86,6 @@ var runColumns = []runColumn{
 		}
 		return 0
 	}},
-}
-
-// tookOf is how long a run took, or has taken by now.
-func tookOf(r *workbench.RunInfo, now time.Time) time.Duration {
-	if r.EndedAt != nil {
-		now = *r.EndedAt
-	}
-	return now.Sub(r.StartedAt)
 }
 
 // columns are all columns by their names: the runs' own, then the series that

@@ -64,7 +64,7 @@ func (w *Workbench) Compare(ids []string) (Comparison, error) {
 		}
 		info := w.runInfo(r)
 		c.Runs = append(c.Runs, ComparedRun{ID: id, Verdict: info.Verdict, Started: info.StartedAt,
-			Duration: info.duration().Seconds(), Cost: info.Cost, Note: info.Note, Starred: info.Starred})
+			Duration: info.Duration, Cost: info.Cost, Note: info.Note, Starred: info.Starred})
 		recipe, err := w.Recipe(id)
 		if err != nil {
 			return c, err

@@ -136,7 +136,7 @@ func (w *Workbench) recordEnd(s scope, run store.Run, data runData, e RunEnded) 
 func (w *Workbench) putEnd(run store.Run, data runData, e RunEnded, at time.Time) (store.Run, error) {
 	run.EndedAt, run.ExitCode = &at, &e.ExitCode
 	run.Verdict, run.Cause = string(e.Verdict), e.Cause
-	data.RankAtFault, data.NodeAtFault = e.Rank, e.Node
+	data.RankAtFault, data.NodeAtFault, data.Duration = e.Rank, e.Node, e.Duration
 	return run, w.putRun(run, data)
 }
 

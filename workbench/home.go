@@ -222,9 +222,10 @@ func (w *Workbench) runInfo(r store.Run) RunInfo {
 		Verdict: Verdict(r.Verdict), Cause: r.Cause, Dir: r.Dir, Note: r.Note, Starred: r.Starred,
 	}
 	if _, d, err := w.runRecord(r.ID); err == nil {
-		info.Ranks = d.Ranks
-		info.Cost = d.PricePerHour * info.duration().Hours()
+		info.Ranks, info.Duration = d.Ranks, d.Duration
+		info.Cost = d.PricePerHour * info.Took(now()).Hours()
 	}
+	info.Duration = info.Took(now()).Seconds()
 	if curves, err := w.curves(r.ID); err == nil {
 		info.LastLoss = lastLoss(curves)
 	}

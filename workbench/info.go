@@ -63,10 +63,12 @@ type RunInfo struct {
 	Ranks     []RankInfo `json:"ranks,omitempty"`
 	StartedAt time.Time  `json:"started_at"`
 	EndedAt   *time.Time `json:"ended_at"` // nil while it runs
-	ExitCode  *int       `json:"exit_code"`
-	Verdict   Verdict    `json:"verdict,omitempty"`
-	Cause     string     `json:"cause,omitempty"`
-	Dir       string     `json:"dir"` // where its record is kept: logs, results
+	// Duration is how long it took in seconds, until now while it runs.
+	Duration float64 `json:"duration_s"`
+	ExitCode *int    `json:"exit_code"`
+	Verdict  Verdict `json:"verdict,omitempty"`
+	Cause    string  `json:"cause,omitempty"`
+	Dir      string  `json:"dir"` // where its record is kept: logs, results
 	// LastLoss is the newest value of the run's first loss series; nil when
 	// there is none.
 	LastLoss *float64 `json:"last_loss"`

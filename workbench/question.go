@@ -204,7 +204,7 @@ func diskCost(parts []cloud.Cost) (perHour float64) {
 // StopQuestion asks whether the run may be ended.
 func (r RunInfo) StopQuestion() Question {
 	q := Question{Title: "Stop run " + r.ID + "?"}
-	q.add("ends", count(r.WorldSize, "rank")+" of "+r.Cluster+", running for "+units.Clock(r.duration()))
+	q.add("ends", count(r.WorldSize, "rank")+" of "+r.Cluster+", running for "+units.Clock(r.Took(now())))
 	q.add("stays", "the cluster, with its files and its price; logs and curves")
 	return q
 }

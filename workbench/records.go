@@ -47,6 +47,8 @@ type runData struct {
 	// RankAtFault and NodeAtFault are set when the run has ended badly.
 	RankAtFault int `json:"rank"`
 	NodeAtFault int `json:"node"`
+	// Duration is how long it took, as its end told; 0: see Took.
+	Duration float64 `json:"duration_s,omitempty"`
 }
 
 // LauncherLog is the number under which the log of the launcher itself (such

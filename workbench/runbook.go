@@ -77,7 +77,7 @@ func (b *book) summary(info RunInfo, r Recipe, data runData) {
 	b.fact("What", info.Command+" (profile "+info.Profile+")")
 	b.fact("Came to", verdict)
 	b.fact("Began", info.StartedAt.Local().Format("2006-01-02 15:04:05 MST"))
-	b.fact("Took", units.Duration(info.duration()))
+	b.fact("Took", units.Seconds(info.Duration))
 	b.fact("Cost", units.USD(info.Cost)+", at "+units.PerHour(data.PricePerHour)+" for the machines")
 	b.fact("Ranks", fmt.Sprintf("%d on %s, engine %s", info.WorldSize, count(data.Nodes, "node"), info.Engine))
 	b.fact("Again", "dlwb rerun "+info.ID+" --checkout")

@@ -83,7 +83,7 @@ var RunFields = []RunField{
 		return datum{number: time.Since(r.StartedAt).Seconds(), kind: isSeconds}
 	}},
 	{"took", "how long it took, or has taken: 30s, 2h", func(_ *Workbench, r RunInfo) datum {
-		return datum{number: r.duration().Seconds(), kind: isSeconds}
+		return datum{number: r.Took(now()).Seconds(), kind: isSeconds}
 	}},
 	{"cost", "what it cost, in US dollars", func(_ *Workbench, r RunInfo) datum { return amount(r.Cost) }},
 	{"note", "its note", func(_ *Workbench, r RunInfo) datum { return textOf(r.Note) }},
@@ -114,12 +114,23 @@ func (r RunInfo) verdict() string {
 	return string(r.Verdict)
 }
 
-// duration is how long a run took, or has taken.
-func (r RunInfo) duration() time.Duration {
-	if r.EndedAt == nil {
-		return time.Since(r.StartedAt)
+// Took is how long a run took, or has taken by a moment.
+func (r RunInfo) Took(now time.Time) time.Duration {
+	return Took(r.StartedAt, r.EndedAt, r.Duration, now)
+}
+
+// Took is the one rule for how long a run took. What its end told holds, in
+// seconds: nodes measure it by their uptime, without the time that the launch
+// took and that nobody looked. Only where the end told none, the clock of this
+// machine says it; of a run that goes on (ended is nil) always.
+func Took(began time.Time, ended *time.Time, told float64, now time.Time) time.Duration {
+	switch {
+	case ended == nil:
+		return max(now.Sub(began), 0)
+	case told > 0:
+		return time.Duration(told * float64(time.Second))
 	}
-	return r.EndedAt.Sub(r.StartedAt)
+	return max(ended.Sub(began), 0)
 }
 
 // RunTable lists runs as a question asks for them.

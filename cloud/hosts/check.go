@@ -182,7 +182,7 @@ func (m machine) ignoredText() string {
 // summary is the line of a host that can be used.
 func (r *report) summary(took time.Duration) string {
 	s := r.said
-	parts := []string{fmt.Sprintf("reachable in %d ms as %s", took.Milliseconds(), s.one("user")), map[string]string{"Linux": "Linux", "Darwin": "macOS"}[s.one("os")]}
+	parts := []string{fmt.Sprintf("reachable in %s as %s", units.Duration(took), s.one("user")), map[string]string{"Linux": "Linux", "Darwin": "macOS"}[s.one("os")]}
 	if len(r.Jumps) > 0 {
 		parts[0] += " through " + r.Jumps[len(r.Jumps)-1].Alias
 	}

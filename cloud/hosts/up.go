@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // recordFile, in the directory of a life, names the hosts of the life. It is
@@ -74,7 +75,7 @@ func (p *Provider) reachAll(ctx context.Context, calls *caller, machines []machi
 			if contacts[i], err = p.reach(ctx, calls, m); err != nil {
 				return err
 			}
-			progress(i, fmt.Sprintf("%s answers after %d ms", m.Entry, contacts[i].took.Milliseconds()))
+			progress(i, fmt.Sprintf("%s answers after %s", m.Entry, units.Duration(contacts[i].took)))
 			if text := m.ignoredText(); text != "" {
 				progress(i, m.Entry+": "+text)
 			}

@@ -16,15 +16,19 @@ import (
 // byHand finds in a string literal what internal/units writes: an amount with a
 // unit of size or of time behind it, or with the sign of a currency before it.
 var byHand = regexp.MustCompile(`%[-+ 0-9.*]*[dfgvs] ?([kKMGTP]i?B)\b|%[-+ 0-9.*]*[dfgv]B\b|\$%[-+ 0-9.*]*[dfgv]|` +
-	`%\.[0-9]f ?(s|ms|h|min|seconds|minutes|hours|days)\b|%d ?(h|min|seconds|minutes|hours|days)\b|%d ?[mhd] ?%0`)
+	`%[-+ 0-9.*]*[dfgv] ?(s|ms|µs|h|min|seconds|minutes|hours|days)\b|%d ?[mhd] ?%0`)
+
+// behindAmount is a unit of time or size that is put behind a number by +.
+var behindAmount = regexp.MustCompile(`^(?: s|h| ?(?:ms|µs|min|seconds|minutes|hours|[kKMGTP]i?B))\b`)
 
 // inProfile is a line to put into a profile, which has a form of its own.
 var inProfile = regexp.MustCompile(`^[a-z_.]+: %dGB$`)
 
 // elsewhere are files that write amounts for machines to read, or that are no
 // part of dlwb.
-var elsewhere = []string{"internal/", "examples/", "ui/scenes/", "ui/cells/", "profiles/gen/",
-	"cloud/local/smi.go"} // writes what nvidia-smi does
+var elsewhere = []string{"internal/units/", "internal/fakeaws/", "internal/nodesbench/", "examples/", "ui/scenes/", "ui/cells/", "profiles/gen/",
+	"profiles/quantities.go", // writes what a profile takes
+	"cloud/local/smi.go"}     // writes what nvidia-smi does
 
 // TestSizesDurationsAndMoneyAreWrittenInOnePlace looks for text that writes
 // them by hand: two places that each do it their own way show two answers to
@@ -84,6 +88,12 @@ func amountsByHand(t *testing.T, path string) (found []string) {
 			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && !inProfile.MatchString(text) && byHand.MatchString(text) {
 				at(n, n.Value)
 			}
+		case *ast.BinaryExpr:
+			if lit, ok := n.Y.(*ast.BasicLit); ok && n.Op == token.ADD && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil && behindAmount.MatchString(text) {
+					at(n, "+ "+lit.Value)
+				}
+			}
 		case *ast.CallExpr:
 			if of := callee(n); strings.HasPrefix(of, "fmt.") || strings.HasSuffix(of, ".String") {
 				for _, arg := range append(n.Args, receiver(n)) {
@@ -133,7 +143,7 @@ func roundsTime(e ast.Expr) bool {
 }
 
 func TestTheTestThatFindsAmountsFindsThem(t *testing.T) {
-	for _, bad := range []string{"%.1f MB", "%d GiB of disk", "cost $%.2f", "after %.0f s", "%d h %d min", "%dm%02ds", "%.0f hours"} {
+	for _, bad := range []string{"%.1f MB", "%d GiB of disk", "cost $%.2f", "after %.0f s", "%6.1f s  %s", "%g s", "%dms", "%d ms", "%d h %d min", "%dm%02ds", "%.0f hours"} {
 		if !byHand.MatchString(bad) {
 			t.Errorf("%q is not found", bad)
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // Wait is one thing that is being waited for.
@@ -25,9 +27,9 @@ type Wait struct {
 // String is the wait as a person reads it, now.
 func (w Wait) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "waiting for %s %s since %s (%s)", w.On, w.What, w.Since.Local().Format("15:04:05"), brief(time.Since(w.Since)))
+	fmt.Fprintf(&s, "waiting for %s %s since %s (%s)", w.On, w.What, w.Since.Local().Format("15:04:05"), units.Clock(time.Since(w.Since)))
 	if w.Limit > 0 {
-		fmt.Fprintf(&s, "; the limit is %s", brief(w.Limit))
+		fmt.Fprintf(&s, "; the limit is %s", units.Duration(w.Limit))
 	}
 	if w.Then != "" {
 		s.WriteString("; " + w.Then)
@@ -35,24 +37,11 @@ func (w Wait) String() string {
 	return s.String()
 }
 
-// brief is a duration to the second: "45 s", "2 min 5 s".
-func brief(d time.Duration) string {
-	d = d.Round(time.Second)
-	if d < 2*time.Minute {
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	}
-	text := fmt.Sprintf("%.0f min", (d - d%time.Minute).Minutes())
-	if rest := d % time.Minute; rest > 0 {
-		text += fmt.Sprintf(" %.0f s", rest.Seconds())
-	}
-	return text
-}
-
 // LateError says that a wait was given up at its limit.
 type LateError struct{ Wait Wait }
 
 func (e *LateError) Error() string {
-	return fmt.Sprintf("no answer within %s: waited for %s %s", brief(e.Wait.Limit), e.Wait.On, e.Wait.What)
+	return fmt.Sprintf("no answer within %s: waited for %s %s", units.Duration(e.Wait.Limit), e.Wait.On, e.Wait.What)
 }
 
 // Is makes a LateError count as a deadline, as net's errors do.

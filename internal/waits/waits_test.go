@@ -23,7 +23,7 @@ func TestAWaitEndsAtItsLimitAndSaysWhatItWasFor(t *testing.T) {
 		err := context.Cause(ctx)
 		var late *LateError
 		if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) ||
-			err.Error() != "no answer within 10 s: waited for node0 to open an ssh session" {
+			err.Error() != "no answer within 10s: waited for node0 to open an ssh session" {
 			t.Errorf("the cause is %v", err)
 		}
 	})
@@ -36,8 +36,8 @@ func TestWhatIsWaitedForIsKnownUntilItsEnd(t *testing.T) {
 		_, second := Within(t.Context(), Wait{On: "node1", What: "to end a command", Limit: 3 * time.Minute, Then: "its output is read"})
 		time.Sleep(55 * time.Second)
 		all := Open()
-		if len(all) != 2 || !strings.HasSuffix(all[0].String(), "(2 min 5 s)") ||
-			!strings.HasSuffix(all[1].String(), "(55 s); the limit is 3 min; its output is read") {
+		if len(all) != 2 || !strings.HasSuffix(all[0].String(), "(2m05s)") ||
+			!strings.HasSuffix(all[1].String(), "(55s); the limit is 3m; its output is read") {
 			t.Errorf("open: %v", all)
 		}
 		first()

@@ -153,7 +153,7 @@ func Compared(n int) (workbench.Comparison, map[string]workbench.Overlay) {
 	}
 	for i := range n {
 		r := all[i]
-		c.Runs = append(c.Runs, workbench.ComparedRun{ID: r.ID, Verdict: r.Verdict, Started: r.StartedAt, Duration: r.EndedAt.Sub(r.StartedAt).Seconds(), Cost: r.Cost, Note: r.Note, Starred: r.Starred})
+		c.Runs = append(c.Runs, workbench.ComparedRun{ID: r.ID, Verdict: r.Verdict, Started: r.StartedAt, Duration: r.Took(Epoch).Seconds(), Cost: r.Cost, Note: r.Note, Starred: r.Starred})
 		for k, name := range names {
 			if name == "images/s" && i == 1 {
 				continue // one of them did not print it
