@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
 // terminal is a tmux of its own with dlwb in its one window.
@@ -22,6 +24,7 @@ type terminal struct {
 // terminal opens dlwb in a terminal of 120×36.
 func (l *lab) terminal(args ...string) *terminal {
 	l.t.Helper()
+	trusttest.TrustEnv(l.env, filepath.Join(l.home, "code"))
 	e := &terminal{l, filepath.Join(l.home, "tmux")}
 	var env []string
 	for _, kv := range l.env[len(os.Environ()):] {
