@@ -61,6 +61,13 @@ func TestFailuresBeforeTrainingAreOneClearMessage(t *testing.T) {
 				if kept.code != c.code || strings.Contains(kept.stdout, "receipt") {
 					t.Errorf("exit code %d\n%s", kept.code, kept.stdout)
 				}
+				for line := range strings.SplitSeq(kept.stdout, "\n") {
+					for _, part := range []string{"  command: ", "  next: ", "  | "} {
+						if strings.HasPrefix(line, part) && strings.Count(kept.stdout, line) > 1 {
+							t.Errorf("it is said twice: %s\n%s", line, kept.stdout)
+						}
+					}
+				}
 				for _, s := range []string{"warning: cluster bed stays: 2 nodes of local; dlwb run ", "goes on with them", "dlwb down bed removes them"} {
 					if n := strings.Count(kept.stdout, s); n != 1 {
 						t.Errorf("%q is said %d times:\n%s", s, n, kept.stdout)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -25,6 +26,8 @@ type printer struct {
 	entry func(cluster string, o workbench.ForwardOpened) workbench.ForwardOpened
 	logs  map[logKey]*logLines
 	said  *lastSaid
+	// failure is what the last step that failed has told in full.
+	failure *workbench.Fault
 }
 
 // allRanks prints the output of every rank.
@@ -82,11 +85,26 @@ func (p *printer) one(e workbench.Event) error {
 	if p.json {
 		return sanitize.WriteJSON(p.w, e)
 	}
+	if p.toldAlready(e.Body) {
+		return nil
+	}
 	if s := eventText(e.Body); s != "" {
 		_, err := fmt.Fprintln(p.w, s)
 		return err
 	}
 	return nil
+}
+
+// toldAlready reports whether a failure is that of the step which ended before it:
+// for programs both are events, people read it once.
+func (p *printer) toldAlready(b workbench.Body) bool {
+	switch b := b.(type) {
+	case workbench.StepEnded:
+		p.failure = b.Failure
+	case workbench.Failed:
+		return p.failure != nil && reflect.DeepEqual(b.Fault, *p.failure)
+	}
+	return false
 }
 
 // points prints each point as an event of its own; as text they are in the log.
@@ -281,11 +299,11 @@ func stepText(b workbench.StepEnded) string {
 	case b.Skipped:
 		mark = "="
 	}
-	s := sanitize.Sprintf("%s %-11s %7s  %s", mark, b.Step, units.Seconds(b.Duration), b.Text)
+	head := sanitize.Sprintf("%s %-11s %7s  ", mark, b.Step, units.Seconds(b.Duration))
 	if b.Failure != nil && b.Step != workbench.StepTrain {
-		s += faultRest(b.Failure)
+		return faultText(head, b.Failure)
 	}
-	return s
+	return head + sanitize.Word(b.Text)
 }
 
 func rankText(b workbench.RankEnded) string {

@@ -18,7 +18,7 @@ refused, and so is a key that is not known.
 
 ` + "```yaml" + `
 code:
-  allow: [~/work/shared]
+  allow: [~/code/common]
 secrets:
   send: [certs/test.key]
   hold: ["customers*.csv"]

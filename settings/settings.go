@@ -39,7 +39,7 @@ const FileName = "config.yaml"
 // Keys are the keys of the file.
 var Keys = []profiles.ListKey{
 	{Key: "code.allow", Doc: "Directories that a profile may send although they do not lie below its own, each with all below it.",
-		Example: "[~/work/shared]", Check: isDir},
+		Example: "[~/code/common]", Check: isDir},
 	{Key: "secrets.send", Doc: "Files that are sent although they look like secrets, as patterns of .gitignore below the code directory.",
 		Example: `[certs/test.key, "*.tfvars"]`},
 	{Key: "secrets.hold", Doc: "Files that are held back although they look like nothing special, as patterns of .gitignore.",

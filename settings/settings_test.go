@@ -56,7 +56,7 @@ func TestFaultsOfTheSettingsNameTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"secret: {send: [x]}\n":                `:1:1: key "secret": the settings have no such key; did you mean "secrets"?`,
 		"secrets: {sent: [x]}\n":               `:1:11: key "sent" in secrets: secrets has no such key; did you mean "send"?`,
-		"code:\n  allow: /data\n":              `:2:10: code.allow: this is a single value, and a list is needed; such as allow: [~/work/shared]`,
+		"code:\n  allow: /data\n":              `:2:10: code.allow: this is a single value, and a list is needed; such as allow: [~/code/common]`,
 		"code:\n  allow: [../data]\n":          `:2:11: code.allow "../data": it is relative`,
 		"code:\n  allow: [x: {y: z}]\n":        `code.allow`,
 		"code: [a]\n":                          `:1:7: code: this is a list, and a mapping is needed`,

@@ -27,7 +27,7 @@ func (w *Workbench) unknownCluster(name string, err error) error {
 		return &Fault{What: "find the cluster", Node: -1, Why: "there is none", Next: "dlwb up PROFILE or dlwb demo makes one"}
 	}
 	f := &Fault{What: fmt.Sprintf("find the cluster %q", name), Node: -1,
-		Why: "there is none of that name", Next: instead("clusters", names, "dlwb up PROFILE makes one")}
+		Why: "there is none of that name", Next: instead("clusters", names, "there is no cluster now; dlwb ls lists them, dlwb up PROFILE makes one")}
 	if path := profileFile(name); path != "" {
 		f.What, f.Why, f.Next = "find the cluster of "+path, "it has none that is up", "dlwb up "+name+" makes one"
 		return f

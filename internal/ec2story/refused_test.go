@@ -237,7 +237,7 @@ func TestFailedSetUpKeepsPaidMachinesAndSaysSo(t *testing.T) {
 	if r.code != 1 {
 		t.Errorf("a set-up that fails: %s", r)
 	}
-	r.says(t, "warning: cluster story stays: 1 node of ec2, $", " an hour; they end by themselves after 40m without work, at ",
+	r.says(t, "warning: cluster story stays: 1 node of ec2, $", "/h; they end by themselves after 40m without work, at ",
 		"dlwb run ", "goes on with them", "dlwb down story removes them")
 	if n := b.running(); n != 1 {
 		t.Errorf("%d machines run, want the one that stays", n)
