@@ -91,7 +91,7 @@ func writePast(out io.Writer, run workbench.RunInfo, results workbench.RunResult
 	}
 	row("note", run.Note)
 	if results.Files > 0 {
-		row("results", fmt.Sprintf("%d files in %s", results.Files, results.Dir))
+		row("results", workbench.SizeText(results.Files, results.Bytes)+" in "+results.Dir)
 	}
 	row("lost", results.Lost)
 	row("next", "dlwb logs "+run.ID+", dlwb metrics "+run.ID+", dlwb runbook "+run.ID+" tell more")

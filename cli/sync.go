@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -124,7 +123,7 @@ func previewText(n remote.SyncPreview) string {
 	}
 	var parts []string
 	if n.Files > 0 {
-		parts = append(parts, fmt.Sprintf("send %d files, %s before compression", n.Files, units.Bytes(n.Bytes)))
+		parts = append(parts, "send "+workbench.SizeText(n.Files, n.Bytes)+" before compression")
 	}
 	if len(n.Remove) > 0 {
 		parts = append(parts, fmt.Sprintf("remove %d", len(n.Remove)))

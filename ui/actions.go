@@ -7,7 +7,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui/logview"
 	"github.com/dlwb/dlwb/workbench"
@@ -233,7 +232,7 @@ func (m *Model) pull() tea.Cmd {
 		if err != nil {
 			return "", "", err
 		}
-		return fmt.Sprintf("%s, %s in %s", plural(r.Files, "file"), units.Bytes(r.Bytes), word(r.Dir)), "", nil
+		return workbench.SizeText(r.Files, r.Bytes) + " in " + word(r.Dir), "", nil
 	})
 }
 

@@ -112,7 +112,7 @@ func (m *Model) planFacts(p *PlanView, w int) []string {
 	out := append([]string{row("profile", p.Name)}, m.planMoney(p, w)...)
 	out = append(out,
 		row("environment", p.Environment),
-		row("code", fmt.Sprintf("%s, %s from %s", plural(p.Code.Files, "file"), units.Bytes(p.Code.Bytes), p.Code.Dir)),
+		row("code", workbench.SizeText(p.Code.Files, p.Code.Bytes)+" from "+p.Code.Dir),
 		row("engine", enginePlanned(p)))
 	for _, l := range wrap(word(p.EngineWhy), max(w-14, 1)) {
 		out = append(out, row("", l))

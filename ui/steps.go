@@ -87,7 +87,7 @@ func (m *Model) outcome(w int) []string {
 func (m *Model) resultsRows() (out []string) {
 	s, st := m.styles, m.ses.st
 	if r := st.results; r != nil {
-		out = append(out, s.Dim.of("results  ")+plural(r.Files, "file")+", "+units.Bytes(r.Bytes)+" in "+word(r.Dir))
+		out = append(out, s.Dim.of("results  ")+workbench.SizeText(r.Files, r.Bytes)+" in "+word(r.Dir))
 	}
 	if l := st.lost; l != nil {
 		out = append(out, s.Bad.of("lost     ")+word(l.Why))

@@ -73,7 +73,7 @@ func (m *Model) trainHead(w int) []string {
 	}
 	times := units.Clock(st.elapsed(now))
 	if st.ended != nil {
-		times = s.Dim.of("took ") + times
+		times = s.Dim.of("took ") + units.Duration(st.elapsed(now))
 	} else if eta, ok := st.etaNow(now); ok && w < 70 {
 		times += s.Dim.of(", ") + units.Clock(eta) + s.Dim.of(" left")
 	} else if ok {

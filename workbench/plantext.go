@@ -30,7 +30,7 @@ func (p *Plan) Text() string {
 	if p.EngineWhy != "" {
 		row("", "finds %s", p.EngineWhy)
 	}
-	row("code", "%s, %s from %s; only what changed is sent", count(p.Code.Files, "file"), units.Bytes(p.Code.Bytes), p.Code.Dir)
+	row("code", "%s from %s; only what changed is sent", SizeText(p.Code.Files, p.Code.Bytes), p.Code.Dir)
 	for _, w := range p.Code.Warnings {
 		row("", "warning: %s", w)
 	}

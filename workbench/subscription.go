@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -219,7 +220,7 @@ func toRows(points []metrics.Point) []store.Point {
 }
 
 // RunEvents returns everything of a run of the past, as Subscribe would have
-// given it.
+// given it, and the receipt of its cluster when that was torn down.
 func (w *Workbench) RunEvents(_ context.Context, run string) ([]Event, error) {
 	r, err := w.db.Run(run)
 	if err != nil {
@@ -240,7 +241,20 @@ func (w *Workbench) RunEvents(_ context.Context, run string) ([]Event, error) {
 			s.enterRun(run, started)
 		}
 	}
-	return append(events, s.readRun()...), nil
+	events = append(events, s.readRun()...)
+	receipt, err := w.lastReceipt(r.Life)
+	return append(events, receipt...), err
+}
+
+// lastReceipt is the event of what the last teardown of a life came to; none
+// where there was no teardown.
+func (w *Workbench) lastReceipt(life int64) (last []Event, err error) {
+	rows, err := w.db.SinceLife(life, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(e store.Event) bool { return e.Name != (ReceiptMade{}).EventName() })
+	return decodeAll(rows[max(len(rows)-1, 0):]), nil
 }
 
 // Waiting returns the events that wait now, without waiting for more.
