@@ -32,7 +32,7 @@ func TestWhatTabOffersOpensAndAPastRunTellsItsRecord(t *testing.T) {
 	for word, c := range map[string]struct {
 		code int
 		says string
-	}{first: {0, "succeeded: "}, second: {0, "1 file,  "}, failed: {3, "exited with code 3"}, "bed": {3, "exited with code 3"}} {
+	}{first: {0, "succeeded: "}, second: {0, "1 file, "}, failed: {3, "exited with code 3"}, "bed": {3, "exited with code 3"}} {
 		if !strings.Contains(strings.Join(b.completed("attach"), " "), word) {
 			t.Errorf("attach is not completed with %s", word)
 		}

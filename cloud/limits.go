@@ -9,6 +9,9 @@ type Bound struct {
 	Cost  float64       // what they may have cost by then, in US dollars
 }
 
+// longest is about as long as a time.Duration can be: 290 years.
+const longest = 290 * 365 * 24 * float64(time.Hour)
+
 // LatestEnd is the limit that paid machines reach first when they cost the
 // highest price they may: the time that the budget pays for, or the lifetime.
 // A limit of 0 is none. At a lower price a budget lasts longer, up to the
@@ -21,7 +24,7 @@ func LatestEnd(budget float64, lifetime time.Duration, mostPerHour float64) Boun
 		}
 		return byTime
 	}
-	paid := time.Duration(budget / mostPerHour * float64(time.Hour))
+	paid := time.Duration(min(budget/mostPerHour*float64(time.Hour), longest))
 	if lifetime > 0 && lifetime <= paid {
 		return byTime
 	}
