@@ -123,8 +123,7 @@ func (a *Account) Spent(now time.Time) float64 {
 	return a.until(now)
 }
 
-// until sums up what each node costs until it ends: as proven, or at latest
-// when its lease lets it.
+// until sums up what each node costs until it ends.
 func (a *Account) until(now time.Time) float64 {
 	if a.since.IsZero() {
 		return 0
@@ -136,9 +135,15 @@ func (a *Account) until(now time.Time) float64 {
 	return sum
 }
 
-// end is until when a node was up, as far as that is known at a moment.
+// end is until when a node was up, as far as that is known at a moment. One that
+// is proven gone was up no longer than its lease let it, whenever somebody looked.
+// One that is not may have outlived its lease, and is counted on.
 func (a *Account) end(node int, now time.Time) time.Time {
-	for _, end := range []time.Time{a.gone[node], a.limit(node)} {
+	proven, gone := a.gone[node]
+	if !gone {
+		return now
+	}
+	for _, end := range []time.Time{proven, a.limit(node)} {
 		if !end.IsZero() && end.Before(now) {
 			now = end
 		}

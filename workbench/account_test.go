@@ -37,9 +37,10 @@ func TestCostAndLifeEndWhenTheMachinesHaveEnded(t *testing.T) {
 		spent float64
 		lived time.Duration
 	}{
-		"while they run":                            {accountOf(began, up), time.Hour, 2, time.Hour},
-		"past the lifetime, and nobody looked":      {accountOf(began, up), 9 * time.Hour, 4, 2 * time.Hour},
-		"past the budget, which the nodes told":     {accountOf(began, up, budget(0), budget(1)), time.Hour, 0.05, 90 * time.Second},
+		"while they run": {accountOf(began, up), time.Hour, 2, time.Hour},
+		"past the lifetime, and nothing is proven":  {accountOf(began, up), 9 * time.Hour, 18, 9 * time.Hour},
+		"past the budget, and one is proven gone":   {accountOf(began, up, budget(0), budget(1), gone(1, 50*time.Minute)), time.Hour, 1.025, time.Hour},
+		"past the budget, both proven gone":         {accountOf(began, up, budget(0), budget(1), gone(0, time.Hour), gone(1, time.Hour)), time.Hour, 0.05, 90 * time.Second},
 		"both proven gone":                          {accountOf(began, up, gone(0, time.Hour), gone(1, time.Hour)), 3 * time.Hour, 2, time.Hour},
 		"one of two proven gone":                    {accountOf(began, up, gone(0, 30*time.Minute)), time.Hour, 1.5, time.Hour},
 		"proven gone only after the lease was over": {accountOf(began, up, gone(0, 5*time.Hour), gone(1, 5*time.Hour)), 6 * time.Hour, 4, 2 * time.Hour},
