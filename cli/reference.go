@@ -123,6 +123,7 @@ const commandsHead = `<!-- Made from the commands themselves by "dlwb help comma
 
 Text and JSON are made of the same values. With ` + "`--json`" + ` every line of standard output is one JSON
 object: the answer of a command, or one event of those in [events.md](events.md), each with ` + "`event`" + `.
+An answer has no ` + "`event`" + `: in front of it the event ` + "`waiting`" + ` may come, when something takes long.
 What can't be done is one more object, the event ` + "`error`" + `. Standard error has no JSON. A list without
 entries is ` + "`[]`" + `; a number that is none is ` + "`\"nan\"`, `\"inf\"` or `\"-inf\"`" + `. Fields may be added; those
 that are here stay. Characters that a terminal does not show (controls, direction overrides, invisible ones)

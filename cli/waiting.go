@@ -31,7 +31,8 @@ type waitingEvent struct {
 }
 
 // tellWaits says every 15 s what is waited for, while nothing else is said: on
-// stderr, which has no data, or with --json as an event.
+// stderr, which has no data, or with --json as an event on stdout, where all
+// JSON is: an answer is told from it by having no event.
 func (a *app) tellWaits(ctx context.Context) {
 	waits.Tell(ctx, waits.Every, a.said.time, func(w waits.Wait, more int) {
 		switch {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/workbench"
 )
 
 // waitingFor is what an app says of a wait of so long.
@@ -69,4 +70,19 @@ func TestClosingIsNotWaitedForAfterAnInterruption(t *testing.T) {
 			t.Errorf("without an interruption: %v", err)
 		}
 	})
+}
+
+// With --json a wait is told between the answers: they have no event, so that
+// a reader can tell them from it.
+func TestNoAnswerIsTakenForAnEvent(t *testing.T) {
+	for command, out := range outputs {
+		if out.answer == nil {
+			continue
+		}
+		for _, f := range workbench.Fields(out.answer) {
+			if f[0] == "event" {
+				t.Errorf("the answer of %s has an event", command)
+			}
+		}
+	}
 }
