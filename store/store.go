@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -135,10 +136,31 @@ func (s *Store) prepare() error {
 		return err
 	}
 	err := s.tx(func(tx *sql.Tx) error { return migrate(tx, migrations) })
-	if err == nil && before < len(migrations) { // what a migration took out is still in the log
-		_, err = s.w.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	if err != nil || before == len(migrations) {
+		return err
 	}
+	if before < ticketsTaken {
+		s.scrub()
+	}
+	_, err = s.w.Exec("PRAGMA wal_checkpoint(TRUNCATE)") // what a migration took out is still in the log
 	return err
+}
+
+// ticketsTaken is the schema that keeps no tickets of forwards any more.
+const ticketsTaken = 4
+
+// scrub writes the file anew where it held tickets: SQLite leaves copies of rows
+// in the unused parts of pages that it splits, which secure_delete does not reach.
+// On a disk without room for a second copy the file stays as it is; its tickets
+// ended with the dlwb that gave them out.
+func (s *Store) scrub() {
+	var one int
+	if err := s.w.QueryRow("SELECT 1 FROM events WHERE name = 'forward_opened' LIMIT 1").Scan(&one); err != nil {
+		return // there were none
+	}
+	if _, err := s.w.Exec("VACUUM"); err != nil {
+		slog.Warn("old tickets may be left in unused parts of the store", "path", s.path, "error", err)
+	}
 }
 
 // migrate runs inside one transaction that has the write lock, so of two
