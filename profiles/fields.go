@@ -113,7 +113,7 @@ var Fields = []*Field{
 		Doc: "The machines, each as `host`, `user@host` or `user@host:port`, with names of `~/.ssh/config` too, or as a mapping such as `{host: gpu1, gpus: [0, 1], dir: /data/ada}`; `\"gpu[1-4]\"` stands for four; the first is the head.", Example: "[ada@gpu1, ada@gpu2]",
 		ref: func(p *Profile) any { return &p.Machines }},
 	{Key: "machines.host_keys", Type: hostKeysType, Providers: []string{"hosts"}, Also: []string{"host_key", "fingerprints"},
-		Doc: "Host keys that the profile vouches for, instead of those in `known_hosts`; one that nothing else vouches for is told once, and later no other is taken for that host.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",
+		Doc: "Host keys that the profile vouches for where `known_hosts` has none; one that nothing else vouches for is told once, and later no other is taken for that host. One that `known_hosts` contradicts is refused.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",
 		ref: func(p *Profile) any { return &p.Machines.HostKeys }},
 	{Key: "machines.simulate_gpus", Type: countType, Min: 0, Max: 16, Default: "0", Providers: []string{"local"},
 		Doc: "How many simulated GPUs each node shows; they are marked SIMULATED wherever they are seen.", Example: "2",

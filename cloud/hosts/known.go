@@ -40,6 +40,7 @@ type known struct {
 	authorities []knownKey // that certify its keys
 	revoked     []knownKey // that nobody may have
 	before      []knownKey // that a profile has vouched for earlier
+	profiled    bool       // what vouches is the profile, and not the record of a cluster
 }
 
 // knownOf reads the files of host keys. Lines that can't be read are passed
@@ -52,6 +53,7 @@ func knownOf(m machine) (*known, error) {
 		}
 	}
 	if m.Remembered != "" {
+		k.profiled = true
 		earlier := &known{name: k.name}
 		if err := earlier.read(m.Remembered, m); err != nil {
 			return nil, err
@@ -201,14 +203,21 @@ func (k *known) check(shown ssh.PublicKey) (ssh.PublicKey, error) {
 	return key, errUnknown
 }
 
-// asBefore refuses a key that a profile vouches for where another one vouched
-// for another key of the same host.
+// asBefore refuses a key that a profile vouches for where the user knows another
+// one of its kind, or where a profile vouched for another one before.
 func (k *known) asBefore(key ssh.PublicKey) error {
-	if len(k.before) == 0 || slices.ContainsFunc(k.before, func(b knownKey) bool { return sshkeys.Same(b.key, key) }) {
+	if !k.profiled {
 		return nil
 	}
-	b := k.before[0]
-	return &changedError{shown: sshkeys.Text(key), known: sshkeys.Text(b.key), where: b.where(), name: k.name, file: b.file, again: true}
+	ofKind := slices.DeleteFunc(slices.Clone(k.keys), func(other knownKey) bool { return other.key.Type() != key.Type() })
+	for i, known := range [][]knownKey{ofKind, k.before} {
+		if len(known) == 0 || slices.ContainsFunc(known, func(other knownKey) bool { return sshkeys.Same(other.key, key) }) {
+			continue
+		}
+		first := known[0]
+		return &changedError{shown: sshkeys.Text(key), known: sshkeys.Text(first.key), where: first.where(), name: k.name, file: first.file, again: i == 1}
+	}
+	return nil
 }
 
 // vouches reports whether the profile names this key, or its fingerprint.

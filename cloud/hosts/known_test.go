@@ -223,6 +223,21 @@ func TestKeyThatOnlyAProfileVouchesForIsSaidOnce(t *testing.T) {
 	}
 }
 
+// A profile's word is not above what the user knows: a changed key stays an error.
+func TestAProfileCanNotVouchAgainstTheUsersKnownHosts(t *testing.T) {
+	w := newWorld(t)
+	s := w.start("gpu1")
+	known := fingerprint(t, s.HostKey)
+	is := s.ChangeHostKey()
+	sp := spec("gpu1")
+	for _, key := range []string{is, fingerprint(t, is)} {
+		sp.HostKeys = map[string]string{"gpu1": key}
+		want(t, lines(w.Check(w.ctx(), sp)), "NO gpu1: ", w.path("known_hosts")+":1 says", known, fingerprint(t, is), "Nothing was sent", "ssh-keygen -R '"+knownName(s)+"'")
+	}
+	tool(t, "", "ssh-keygen", "-R", knownName(s), "-f", w.path("known_hosts"))
+	want(t, lines(w.Check(w.ctx(), sp)), "ok gpu1: reachable")
+}
+
 func TestKeyThatTheUserKnowsTooIsNothingNew(t *testing.T) {
 	w := newWorld(t)
 	s := w.start("gpu1")
