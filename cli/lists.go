@@ -52,8 +52,6 @@ func orDash(s string) string {
 	return s
 }
 
-func age(t time.Time) string { return units.Clock(time.Since(t)) }
-
 // endsText is when machines end by themselves next, and by which bound.
 func endsText(b *workbench.Bound) string {
 	if b == nil {
