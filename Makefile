@@ -15,15 +15,25 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help build install demo e2e-aws test chaos check bench bench-nodes fuzz generate screenshots logs clean
+.PHONY: help agent build install demo e2e-aws test chaos check bench bench-nodes fuzz generate screenshots logs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/dlwb, one static binary
+AGENTS := internal/agentbin/dist/agent-linux-amd64.gz internal/agentbin/dist/agent-linux-arm64.gz
+AGENT_SOURCE := $(shell find remote/agent remote/wire internal -name '*.go' ! -name '*_test.go') go.mod
+
+agent: $(AGENTS) ## build the agents that dlwb brings to nodes
+
+# gzip -n: the same bytes each time, so that a node keeps the agent that it has.
+internal/agentbin/dist/agent-linux-%.gz: $(AGENT_SOURCE)
+	GOOS=linux GOARCH=$* go build -buildvcs=false -o $(@:.gz=) ./remote/agent/dlwb-agent
+	gzip -9 -n -f $(@:.gz=)
+
+build: agent ## build bin/dlwb, one static binary
 	go build -ldflags '$(LDFLAGS)' -o $(BIN) .
 
-install: ## install dlwb where go install puts programs
+install: agent ## install dlwb where go install puts programs
 	go install -ldflags '$(LDFLAGS)' .
 
 demo: build ## the main job on real input: train a model on two nodes of this machine
@@ -32,7 +42,7 @@ demo: build ## the main job on real input: train a model on two nodes of this ma
 e2e-aws: build ## the life of a cluster on the real EC2, with your account: a few cents, 1 USD at most
 	sh internal/tools/e2e_aws.sh
 
-test: ## install what the tests need and run them
+test: agent ## install what the tests need and run them
 	sh internal/tools/need.sh
 	sh internal/tools/test.sh
 

@@ -5,6 +5,13 @@ import (
 	"os"
 
 	"github.com/dlwb/dlwb/cli"
+	"github.com/dlwb/dlwb/internal/agentbin"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() {
+	if code, is := asAgent(); is {
+		os.Exit(code)
+	}
+	agentbin.BringSelf()
+	os.Exit(cli.Main(os.Args[1:]))
+}

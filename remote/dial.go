@@ -57,15 +57,15 @@ func (n *Node) try(a *attempt, notBefore time.Time) {
 	case <-n.ctx.Done():
 	}
 	began := time.Now()
-	client, conn, err := n.dial(n.ctx)
+	w, err := n.open(n.ctx)
 	n.mu.Lock()
 	n.attempt = nil
 	switch {
 	case n.closed && err == nil:
-		_ = client.Close()
+		w.machine.Kill(ErrClosed)
 		err = n.wrap("connect", ErrClosed)
 	case err == nil:
-		n.addLocked(client, conn)
+		n.addLocked(w)
 	default:
 		n.backOffLocked(began)
 	}
@@ -106,7 +106,7 @@ func (n *Node) backOffLocked(began time.Time) {
 }
 
 // dial makes one connection: TCP, host key, login.
-func (n *Node) dial(ctx context.Context) (*sshconn.Conn, net.Conn, error) {
+func (n *Node) dial(ctx context.Context) (way, error) {
 	t := n.target
 	p := party{
 		name: t.Name, addr: t.Addr, user: t.User, hostKeys: []string{t.HostKey}, keyFile: t.KeyFile, keys: t.Keys,
@@ -119,7 +119,8 @@ func (n *Node) dial(ctx context.Context) (*sshconn.Conn, net.Conn, error) {
 	if t.NextHostKey != "" {
 		p.hostKeys = append(p.hostKeys, t.NextHostKey)
 	}
-	return p.dialUnlocking(ctx, t.Jumps, n.timing)
+	client, conn, err := p.dialUnlocking(ctx, t.Jumps, n.timing)
+	return way{overSSH{client}, client, conn}, err
 }
 
 // dialUnlocking dials within the limit, and again where a key could not be

@@ -69,18 +69,18 @@ func (n *Node) replace(l *link, silent func() bool) {
 		case <-ctx.Done():
 		}
 	}()
-	client, conn, err := n.dial(ctx)
+	w, err := n.open(ctx)
 	if err != nil {
 		return
 	}
 	n.mu.Lock()
 	replaced := silent() && !n.closed && slices.Contains(n.links, l)
 	if replaced {
-		n.addLocked(client, conn)
+		n.addLocked(w)
 	}
 	n.mu.Unlock()
 	if !replaced {
-		_ = client.Close()
+		w.machine.Kill(ErrClosed)
 		return
 	}
 	l.kill(fmt.Errorf("no answer within %v, while a new connection was answered", n.timing.doubtAfter()))

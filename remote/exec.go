@@ -3,28 +3,20 @@ package remote
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 const (
 	// captureMost is how much of an output is kept when no writer is given.
 	captureMost = 1 << 20
-	// How long a cancelled command has after TERM, and after KILL.
-	termGrace = 3 * time.Second
-	killGrace = time.Second
-	// cancelWait is how long Exec stays to see a cancelled command end.
-	cancelWait = 300 * time.Millisecond
 )
 
 // Cmd is a command line of POSIX sh. It begins in the user's home, with the
@@ -75,128 +67,85 @@ type Result struct {
 
 // Exec runs a command and waits for it. A non-zero exit is no error; an error
 // means that the command could not be started, or that its end is unknown.
-// When ctx ends, the command gets TERM, later KILL, and its session is closed.
-// A Stdin that blocks in Read is left behind, as nothing can interrupt it.
+// When ctx ends, the command and what it started get TERM, and later KILL. A
+// Stdin that blocks in Read is left behind, as nothing can interrupt it.
 func (n *Node) Exec(ctx context.Context, c Cmd) (Result, error) {
-	defer n.waitAgain()
-	if w := n.takeWaiting(c); w != nil {
-		if res, ran, err := n.execWaiting(ctx, w, c); ran {
-			return res, err
-		}
-	}
 	what := fmt.Sprintf("run %q", brief(c.Line))
-	s, err := n.session(ctx, false)
+	st, l, err := n.callOn(ctx, wire.Exec, wire.ExecRequest{Line: c.Line, Input: c.Stdin != nil})
 	if err != nil {
 		return Result{ExitCode: -1}, err
 	}
 	outs := outputsOf(c)
-	lead := &leader{to: outs.stdout}
-	s.Streams(outs.hearing(c.Stdin), lead, outs.stderr)
-	ended := make(chan struct{})
-	var started bool
-	go func() {
-		defer close(ended)
-		if err = s.Start(ctx, led(c.Line)); err == nil {
-			started = true
-			err = s.Wait(context.Background()) // ends with the connection
-		}
-		lead.flush()
-		s.free()
-	}()
-	if why := n.await(ctx, c, s, lead, outs, ended); why != nil {
-		outs.shut()
-		return Result{ExitCode: -1}, n.wrap(what, why)
-	}
-	return n.outcome(what, s.link, outs, started, err)
+	go feed(st, c.Stdin, outs.heard)
+	res, err := n.finish(ctx, c, execution{st, l, what}, outs)
+	outs.shut()
+	return res, err
 }
 
-// await waits for the end of a command, within its bounds: the shell has to
-// begin it, and it has to end. One that does not is wound down, and why says so.
-func (n *Node) await(ctx context.Context, c Cmd, s *session, lead *leader, outs outputs, ended <-chan struct{}) (why error) {
+// execution is a command that was given to the agent.
+type execution struct {
+	*wire.Stream
+	link *link
+	what string
+}
+
+// finish waits for the end of a command, within its bounds.
+func (n *Node) finish(ctx context.Context, c Cmd, e execution, outs outputs) (Result, error) {
 	defer waits.Begin(waits.Wait{On: n.target.Name, What: "to end " + brief(c.Line)})()
-	began := time.Now()
-	look := time.NewTicker(min(time.Second, n.timing.shellLimit/4))
+	defer e.Reset()
+	type end struct {
+		exit *wire.Exit
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		exit, err := outs.receive(e.Stream)
+		ended <- end{exit, err}
+	}()
+	look := time.NewTicker(time.Second)
 	defer look.Stop()
-	for why == nil {
+	res := Result{ExitCode: -1}
+	for {
 		select {
-		case <-ended:
-			return nil
+		case over := <-ended:
+			if over.err == nil {
+				res = outs.result()
+				res.ExitCode, res.Signal = over.exit.Code, signalNames[over.exit.Signal]
+			}
+			return res, n.callError(e.what, e.link, over.err)
 		case <-look.C:
-			why = n.silence(c, time.Since(began), lead, outs)
+			if limit := c.quiet(n.timing.bounds.Quiet); limit > 0 && outs.quiet() > limit {
+				return res, n.wrap(e.what, fmt.Errorf("it was silent for %v", limit))
+			}
 		case <-ctx.Done():
-			why = context.Cause(ctx)
+			return res, n.wrap(e.what, context.Cause(ctx))
 		}
 	}
-	go n.windDown(s, lead, ended)
-	select {
-	case <-ended:
-	case <-time.After(cancelWait):
+}
+
+// feed sends a command its input.
+func feed(st *wire.Stream, from io.Reader, heard *atomic.Int64) {
+	if from == nil {
+		return
 	}
-	return why
-}
-
-// silence says why a command is waited for no longer; nil: it still is.
-func (n *Node) silence(c Cmd, after time.Duration, lead *leader, outs outputs) error {
-	switch limit := c.quiet(n.timing.bounds.Quiet); {
-	case !lead.begun() && after > n.timing.shellLimit:
-		return fmt.Errorf("the shell there did not begin the command within %v: what it does first hangs; is the home directory there?", n.timing.shellLimit)
-	case limit > 0 && after > limit && outs.quiet() > limit:
-		return fmt.Errorf("it was silent for %v", limit)
+	buf := make([]byte, wire.ChunkMost)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && st.Send(wire.ExecInput{Data: buf[:n]}) != nil {
+			return // it has ended, or does not want the rest
+		}
+		heard.Store(time.Now().UnixNano())
+		if err != nil {
+			_ = st.Send(wire.ExecInput{End: true})
+			return
+		}
 	}
-	return nil
 }
 
-// outcome makes the result of an ended session.
-func (n *Node) outcome(what string, l *link, outs outputs, started bool, err error) (Result, error) {
-	res := outs.result()
-	var exit *ssh.ExitError
-	switch {
-	case isRefused(err):
-		res.ExitCode = -1
-		return res, n.wrap(what, err)
-	case !started && err != nil, isLost(err):
-		res.ExitCode = -1
-		return res, &LostError{n.target.Name, what, l.cause(err)}
-	case errors.As(err, &exit):
-		res.ExitCode, res.Signal = exitOf(exit)
-	case err != nil && !errors.Is(err, io.EOF):
-		// EOF is a command that ended before it read all of its input.
-		return res, n.wrap(what, err)
-	}
-	return res, nil
-}
-
-// isLost reports whether a session ended without telling how.
-func isLost(err error) bool {
-	var missing *ssh.ExitMissingError
-	return errors.As(err, &missing)
-}
-
-// isRefused reports whether the server answered that it does not start the
-// command; x/crypto has no type for that.
-func isRefused(err error) bool {
-	return err != nil && slices.ContainsFunc(refusals, func(text string) bool {
-		return strings.Contains(err.Error(), text)
-	})
-}
-
-var refusals = []string{"ssh: command ", "ssh: pty-req failed", "ssh: could not start shell"}
-
-// exitOf gives a shell's exit code, and the signal's name.
-func exitOf(e *ssh.ExitError) (code int, signal string) {
-	if e.Signal() == "" {
-		return e.ExitStatus(), ""
-	}
-	if number, ok := signalNumbers[e.Signal()]; ok {
-		return 128 + number, e.Signal()
-	}
-	return 128, e.Signal()
-}
-
-// signalNumbers are those that are the same on every system.
-var signalNumbers = map[string]int{
-	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "FPE": 8,
-	"KILL": 9, "SEGV": 11, "PIPE": 13, "ALRM": 14, "TERM": 15,
+// signalNames are those that are the same on every system.
+var signalNames = map[int]string{
+	1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 8: "FPE",
+	9: "KILL", 11: "SEGV", 13: "PIPE", 14: "ALRM", 15: "TERM",
 }
 
 // brief cuts a command line for an error text.
@@ -224,17 +173,34 @@ func (o outputs) quiet() time.Duration {
 	return time.Duration(time.Now().UnixNano() - o.heard.Load())
 }
 
-// hearing notes what is taken of an input; nil stays nil.
-func (o outputs) hearing(r io.Reader) io.Reader {
-	if r == nil {
-		return nil
+// receive takes what a command gives, until its end.
+func (o outputs) receive(st *wire.Stream) (*wire.Exit, error) {
+	for {
+		var m wire.ExecOutput
+		if err := st.Recv(&m); err != nil {
+			return nil, err
+		}
+		if m.Exit != nil {
+			return m.Exit, nil
+		}
+		for _, part := range []struct {
+			to   *gate
+			data []byte
+		}{{o.stdout, m.Out}, {o.stderr, m.Err}} {
+			if len(part.data) == 0 {
+				continue
+			}
+			if _, err := part.to.Write(part.data); err != nil {
+				return nil, &takeError{err}
+			}
+		}
 	}
-	return readFunc(func(p []byte) (int, error) {
-		n, err := r.Read(p)
-		o.heard.Store(time.Now().UnixNano())
-		return n, err
-	})
 }
+
+// takeError is one of whoever takes a command's output.
+type takeError struct{ error }
+
+func (e *takeError) Unwrap() error { return e.error }
 
 type readFunc func([]byte) (int, error)
 

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 )
 
 // followCheck is how often the node is told what has been delivered, so that
@@ -194,15 +192,11 @@ func (f *follower) report(st *stream, turned <-chan struct{}) {
 // verdict looks at how the remote side ended. Whatever was killed, or lost its
 // connection, is started again.
 func (f *follower) verdict(err error, said string) (again bool, _ error) {
-	if isRefused(err) {
-		return false, f.n.wrap("follow "+f.path, err)
-	}
-	var exit *ssh.ExitError
+	var exit *exitError
 	if !errors.As(err, &exit) {
 		return true, err
 	}
-	code, _ := exitOf(exit)
-	switch {
+	switch code := exit.code; {
 	case code == exitShrunk:
 		return false, f.shrunk()
 	case code == exitDropped && f.dropped != nil:
@@ -210,7 +204,7 @@ func (f *follower) verdict(err error, said string) (again bool, _ error) {
 	case code > 128:
 		return true, err
 	}
-	return false, f.n.wrap("follow "+f.path, fmt.Errorf("tail ended with exit code %d: %s", code, said))
+	return false, f.n.wrap("follow "+f.path, fmt.Errorf("tail ended with exit code %d: %s", exit.code, said))
 }
 
 // skip goes on behind bytes that are not on the node any more.

@@ -161,9 +161,6 @@ func (n *Node) must(ctx context.Context, what, line, stdin string, quiet time.Du
 	}
 }
 
-// mostTries is how often something is done over connections that break.
-const mostTries = 4
-
 // said is what a failed command had to say, in short.
 func said(res Result) string {
 	text := strings.TrimSpace(string(res.Stderr))

@@ -1,7 +1,8 @@
-// Package remote drives one kind of thing: a node, which is a machine reached
-// by ssh. It dials with a checked host key, runs commands, follows files by
-// byte offset, forwards ports and moves files. It knows no provider and no
-// profile; whatever it needs to dial comes in a Target.
+// Package remote drives one kind of thing: a node, which is a machine with
+// dlwb's agent on it. It dials with a checked host key, starts the agent or
+// brings it there, and has it run commands, follow files by byte offset, forward
+// ports and move files. It knows no provider and no profile; whatever it needs
+// to dial comes in a Target.
 package remote
 
 import (
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/remote/transport"
 	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
 )
@@ -43,11 +45,12 @@ type Target struct {
 	Jumps []Jump
 }
 
-// Node is one machine reached by ssh. All its sessions share a connection,
-// which is dialed on first use and again after it died. Its methods may be
-// called from several goroutines.
+// Node is one machine. All that is asked of it goes over one connection and one
+// stream of that, which is opened on first use and again after it died. Its
+// methods may be called from several goroutines.
 type Node struct {
 	target  Target
+	open    func(ctx context.Context) (way, error)
 	timing  timing
 	segment int64 // the length of logs' segments
 
@@ -59,16 +62,10 @@ type Node struct {
 	closed    bool
 	links     []*link
 	attempt   *attempt      // the dial under way; nil when there is none
-	changed   chan struct{} // closed and replaced when a slot may have come free
+	changed   chan struct{} // closed and replaced when a link came or went
 	shown     string        // the host key of the last handshake that was accepted
 	failures  int           // dials and short-lived links since the last good one
 	notBefore time.Time     // when the next dial may start
-
-	waiting     *waiting  // a shell that waits for a command; nil when there is none
-	queue       int       // commands that wait for a free session
-	waitingTask bool      // one is being started
-	used        time.Time // when the last command ended
-	commands    int       // how many there were
 
 	stateMu   sync.Mutex // held while listeners run, so that they see states in order
 	listeners map[int]func(connected bool, why string)
@@ -87,6 +84,26 @@ func timingOf(b sshconn.Bounds) timing { return timing{b.Dial, b.Every, b.Answer
 
 // Open returns the node of a target. It does no I/O.
 func Open(t Target) *Node {
+	n := newNode(t)
+	n.open = n.dial
+	return n
+}
+
+// OpenOver returns a node that is reached by another way than ssh. It does no
+// I/O.
+func OpenOver(name string, by transport.Opener) *Node {
+	n := newNode(Target{Name: name})
+	n.open = func(ctx context.Context) (way, error) {
+		m, err := by(ctx)
+		if err != nil {
+			return way{}, &UnreachableError{name, "its machine", err}
+		}
+		return way{machine: m}, nil
+	}
+	return n
+}
+
+func newNode(t Target) *Node {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Node{
 		target:  t,
@@ -173,7 +190,7 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// wakeLocked lets everybody who waits for a slot look again.
+// wakeLocked lets everybody who waits for a link look again.
 func (n *Node) wakeLocked() {
 	close(n.changed)
 	n.changed = make(chan struct{})

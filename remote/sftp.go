@@ -2,29 +2,74 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path"
 	"sync"
 
 	"github.com/pkg/sftp"
 
 	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/sshconn"
 )
 
+// uploadTo writes a file into ~/.dlwb/bin over a connection, by sftp.
+func uploadTo(ctx context.Context, conn *sshconn.Conn, name string, bytes []byte, t timing) error {
+	client, err := openSFTP(ctx, conn, t)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
+	defer func() {
+		stop()
+		_ = client.Close()
+	}()
+	const dir = ".dlwb/bin"
+	for _, d := range []string{path.Dir(dir), dir} {
+		if client.Mkdir(d) == nil { // else it is there, or writing fails
+			_ = client.Chmod(d, 0o700)
+		}
+	}
+	f, err := client.OpenFile(path.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(bytes)
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = client.Remove(path.Join(dir, name))
+	}
+	return err
+}
+
 // SFTP starts an sftp client in a session of its own. The caller closes it;
-// it does not survive the connection. Close ends every call that is under way,
-// also of a server that never answers it.
+// it does not survive the connection.
 func (n *Node) SFTP(ctx context.Context) (*sftp.Client, error) {
-	s, err := n.session(ctx, true)
+	l, err := n.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.client == nil {
+		return nil, n.wrap("start sftp", errors.New("it is not reached by ssh"))
+	}
+	client, err := openSFTP(ctx, l.client, n.timing)
+	return client, n.wrap("start sftp", err)
+}
+
+// openSFTP starts an sftp client in a session of its own. Close ends every call
+// that is under way, also of a server that never answers it.
+func openSFTP(ctx context.Context, conn *sshconn.Conn, t timing) (*sftp.Client, error) {
+	s, err := openSession(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	in, out, err := sftpPipes(ctx, s)
 	if err != nil {
-		s.free()
-		return nil, n.wrap("start sftp (is the sftp subsystem on in sshd_config there?)", err)
+		s.Close()
+		return nil, err
 	}
-	limited, cancel := waits.Within(ctx, waits.Wait{On: n.target.Name, What: "to answer by sftp", Limit: n.timing.bounds.Reply})
+	limited, cancel := waits.Within(ctx, waits.Wait{What: "to answer by sftp", Limit: t.bounds.Reply})
 	defer cancel()
 	// The first exchange knows no context: closing the pipe ends it.
 	stop := context.AfterFunc(limited, func() { _ = in.Close() })
@@ -38,7 +83,7 @@ func (n *Node) SFTP(ctx context.Context) (*sftp.Client, error) {
 	}
 	if err != nil {
 		_ = in.Close()
-		return nil, n.wrap("start sftp", err)
+		return nil, err
 	}
 	return client, nil
 }
@@ -57,7 +102,7 @@ func (p *sftpPipe) Close() error {
 }
 
 // sftpPipes starts the subsystem and gives its two ends.
-func sftpPipes(ctx context.Context, s *session) (*sftpPipe, io.Reader, error) {
+func sftpPipes(ctx context.Context, s *sshconn.Session) (*sftpPipe, io.Reader, error) {
 	in, err := s.StdinPipe()
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +118,7 @@ func sftpPipes(ctx context.Context, s *session) (*sftpPipe, io.Reader, error) {
 	read, write := io.Pipe()
 	end := sync.OnceFunc(func() {
 		_ = write.CloseWithError(io.EOF)
-		go s.free()
+		go s.Close()
 	})
 	go func() {
 		_, _ = io.Copy(write, out)

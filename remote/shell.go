@@ -2,8 +2,9 @@ package remote
 
 import (
 	"context"
-	"fmt"
 	"io"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // Pty is a command with a terminal.
@@ -19,59 +20,34 @@ type Pty struct {
 // Shell runs a command in a terminal on the node and returns its exit code. It
 // ends with ctx at the latest. A Stdin that blocks in Read is left behind.
 func (n *Node) Shell(ctx context.Context, p Pty) (int, error) {
-	s, err := n.session(ctx, true)
-	if err != nil {
-		return -1, err
-	}
-	outs := outputsOf(Cmd{Stdout: p.Stdout})
-	out := outs.stdout
-	s.Streams(p.Stdin, out, out)
-	ended := make(chan struct{})
-	var started bool
-	go func() {
-		defer close(ended)
-		defer s.free()
-		if err = startPty(ctx, s, p); err == nil {
-			started = true
-			go resize(ctx, s, p.Resize, ended)
-			err = s.Wait(context.Background()) // ends with the connection
-		}
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		out.shut()
-		// The terminal's end is a SIGHUP to everything that runs in it.
-		go s.free()
-		return -1, n.wrap("run a shell", context.Cause(ctx))
-	}
-	res, err := n.outcome("run a shell", s.link, outputs{out, out, outs.heard}, started, err)
-	return res.ExitCode, err
-}
-
-func startPty(ctx context.Context, s *session, p Pty) error {
 	term := p.Term
 	if term == "" {
 		term = "xterm-256color"
 	}
-	if err := s.Pty(ctx, term, max(p.Height, 1), max(p.Width, 1)); err != nil {
-		return fmt.Errorf("ask for a terminal: %w", err)
+	st, l, err := n.callOn(ctx, wire.Exec, wire.ExecRequest{
+		Line: p.Line, Input: true, Pty: &wire.Pty{Term: term, Width: p.Width, Height: p.Height},
+	})
+	if err != nil {
+		return -1, err
 	}
-	if p.Line == "" {
-		return s.Shell(ctx)
-	}
-	return s.Start(ctx, p.Line)
+	outs := outputsOf(Cmd{Stdout: p.Stdout})
+	go feed(st, p.Stdin, outs.heard)
+	resizing, enough := context.WithCancel(ctx)
+	defer enough()
+	go resize(resizing, st, p.Resize)
+	res, err := n.finish(ctx, Cmd{Line: p.Line, Quiet: NoLimit}, execution{st, l, "run a shell"}, outs)
+	outs.shut()
+	return res.ExitCode, err
 }
 
-func resize(ctx context.Context, s *session, sizes <-chan [2]int, ended <-chan struct{}) {
+func resize(ctx context.Context, st *wire.Stream, sizes <-chan [2]int) {
 	for {
 		select {
 		case size, ok := <-sizes:
-			if !ok {
+			if !ok || st.Send(wire.ExecInput{Width: max(size[0], 1), Height: max(size[1], 1)}) != nil {
 				return
 			}
-			_ = s.Resize(ctx, max(size[1], 1), max(size[0], 1))
-		case <-ended:
+		case <-ctx.Done():
 			return
 		}
 	}

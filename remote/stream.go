@@ -7,80 +7,64 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
-)
 
-const (
-	// chunkMost is the most that a stream hands over at once.
-	chunkMost = 64 << 10
-	// leaveGrace is how long a stream's command has to end after its stdin did.
-	leaveGrace = 2 * time.Second
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // stream is a command whose output is read as it comes, for as long as
 // somebody listens. The command must end when its stdin does.
 type stream struct {
-	s      *session
-	saying sync.Mutex // held while stdin is used: its end may be told at any time
-	stdin  io.WriteCloser
-	stdout io.Reader
+	n      *Node
+	call   *wire.Stream
+	link   *link
 	chunks chan []byte   // each is valid until the next one is taken
 	quit   chan struct{} // closed when nobody listens any more
-	ended  chan struct{} // closed when the session is over
-	err    error         // how it ended, as Session.Wait tells it; valid after ended
+	ended  chan struct{} // closed when the command is over
+	err    error         // how it ended; valid after ended
 	once   sync.Once
 }
 
-// stream starts a command. Nothing here waits for the node: a dead link shows
-// as the stream's end, or as nothing until ctx of each ends.
+// exitError is a command's exit that was not good.
+type exitError struct{ code int }
+
+func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// stream starts a command.
 func (n *Node) stream(ctx context.Context, line string, stderr io.Writer) (*stream, error) {
-	s, err := n.session(ctx, true)
+	call, l, err := n.callOn(ctx, wire.Exec, wire.ExecRequest{Line: line, Input: true})
 	if err != nil {
 		return nil, err
 	}
 	st := &stream{
-		s: s, chunks: make(chan []byte),
+		n: n, call: call, link: l, chunks: make(chan []byte),
 		quit: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.Stderr(stderr)
-	if st.stdin, err = s.StdinPipe(); err == nil {
-		st.stdout, err = s.StdoutPipe()
-	}
-	if err != nil {
-		s.free()
-		return nil, n.wrap(fmt.Sprintf("run %q", brief(line)), err)
-	}
-	go st.pump(line)
+	go st.pump(line, stderr)
 	return st, nil
 }
 
-// pump runs the command and hands its output over.
-func (st *stream) pump(line string) {
+// pump hands the output over.
+func (st *stream) pump(line string, stderr io.Writer) {
 	defer close(st.ended)
-	defer st.s.free()
-	// Start has its bound, and all of it ends with the connection.
-	if st.err = st.s.Start(context.Background(), line); st.err != nil {
-		return
-	}
-	st.copy()
-	st.err = st.s.Wait(context.Background())
-}
-
-// copy uses two buffers in turn: while one is being used by the listener, the
-// other one is being filled.
-func (st *stream) copy() {
-	bufs := [2][]byte{make([]byte, chunkMost), make([]byte, chunkMost)}
-	for i := 0; ; i ^= 1 {
-		k, err := st.stdout.Read(bufs[i])
-		if k > 0 {
+	for {
+		var m wire.ExecOutput
+		if err := st.call.Recv(&m); err != nil {
+			st.err = st.n.callError(fmt.Sprintf("run %q", brief(line)), st.link, err)
+			return
+		}
+		_, _ = stderr.Write(m.Err)
+		if m.Exit != nil {
+			if m.Exit.Code != 0 {
+				st.err = &exitError{m.Exit.Code}
+			}
+			return
+		}
+		if len(m.Out) > 0 {
 			select {
-			case st.chunks <- bufs[i][:k]:
+			case st.chunks <- m.Out:
 			case <-st.quit:
-				_, _ = io.Copy(io.Discard, st.stdout)
 				return
 			}
-		}
-		if err != nil {
-			return
 		}
 	}
 }
@@ -106,33 +90,17 @@ func (st *stream) each(ctx context.Context, stop <-chan struct{}, f func(p []byt
 	}
 }
 
-// leave ends the command by the end of its stdin, and its session some time
-// later in any case. It does not wait for that.
+// leave ends the command. It does not wait for that.
 func (st *stream) leave() {
 	st.once.Do(func() {
 		close(st.quit)
-		go func() {
-			st.saying.Lock() // what is being said may be stuck on a dead link
-			defer st.saying.Unlock()
-			_ = st.stdin.Close()
-		}()
-		go func() {
-			select {
-			case <-st.ended:
-			case <-time.After(leaveGrace):
-				st.s.free()
-			}
-		}()
+		st.call.Reset()
 	})
 }
 
-// say sends the command a line with a number. A write to a dead link blocks
-// until that is closed.
+// say sends the command a line with a number.
 func (st *stream) say(n int64) error {
-	st.saying.Lock()
-	defer st.saying.Unlock()
-	_, err := fmt.Fprintln(st.stdin, n)
-	return err
+	return st.call.Send(wire.ExecInput{Data: fmt.Appendln(nil, n)})
 }
 
 // sleepBackoff pauses before the given try; it reports false when ctx ended.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"golang.org/x/crypto/ssh"
 )
 
 // frameMost bounds one frame; a real one has a line for each GPU.
@@ -58,12 +56,9 @@ func (n *Node) telemetryOnce(ctx context.Context, line string, pace *Pace, sink 
 	if !over {
 		return got, false, n.wrap("read telemetry", err)
 	}
-	var exit *ssh.ExitError
-	if errors.As(err, &exit) && !got {
-		code, _ := exitOf(exit)
-		if code <= 128 {
-			return got, false, n.wrap("read telemetry", fmt.Errorf("the script ended with exit code %d: %s", code, said.text()))
-		}
+	var exit *exitError
+	if errors.As(err, &exit) && !got && exit.code <= 128 {
+		return got, false, n.wrap("read telemetry", fmt.Errorf("the script ended with exit code %d: %s", exit.code, said.text()))
 	}
 	return got, true, err
 }

@@ -21,7 +21,7 @@ const module = "github.com/dlwb/dlwb"
 // the sanitizer, the keys and the connections of ssh, and the small packages in
 // shared.
 var layers = map[string][]string{
-	"":          {"cli"},
+	"":          {"cli", "remote"},
 	"cli":       {"ui", "workbench", "profiles", "cloud", "remote", "sanitize", "examples", "metrics", "settings"},
 	"ui":        {"workbench", "cloud", "metrics", "sanitize"},
 	"workbench": {"cloud", "remote", "metrics", "profiles", "store", "settings"},
@@ -39,7 +39,7 @@ var layers = map[string][]string{
 
 // shared are the packages below internal that are part of the program: one idea
 // each, and no imports of ours.
-var shared = []string{"internal/ownfile", "internal/plainfile", "internal/secretfile", "internal/units", "internal/waits"}
+var shared = []string{"internal/agentbin", "internal/ownfile", "internal/plainfile", "internal/secretfile", "internal/units", "internal/waits"}
 
 // beside are the packages that stand beside everything.
 var beside = []string{"sanitize", "sshkeys", "sshconn"}

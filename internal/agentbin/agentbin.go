@@ -1,0 +1,148 @@
+// Package agentbin holds the agents that are part of dlwb, and the few lines of
+// sh that find one on a machine or put it there. It is for whoever can have a
+// command run there and can feed it bytes.
+package agentbin
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+)
+
+// dist is filled by make agent.
+//
+//go:embed dist
+var dist embed.FS
+
+// Agent is the program for one system and processor.
+type Agent struct {
+	// Name is that of its file: "agent-" and the beginning of the SHA-256 of
+	// its bytes.
+	Name string
+	Hash string // that beginning
+	Gzip []byte // the program, compressed
+	Size int64  // of the program
+}
+
+// Plain unpacks the program.
+func (a *Agent) Plain() ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(a.Gzip))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// hashShown is how many characters of the hash are in a name.
+const hashShown = 24
+
+// MissingError says that this dlwb has no agent for a machine.
+type MissingError struct{ OS, Arch string }
+
+// Error says what to do.
+func (e *MissingError) Error() string {
+	if e.OS != "linux" || e.Arch != "amd64" && e.Arch != "arm64" {
+		return fmt.Sprintf("it is a machine of %s on %s: dlwb works on machines of Linux on x86-64 and arm64", e.OS, e.Arch)
+	}
+	return fmt.Sprintf("this dlwb was built without its agent for %s on %s: build it with make build", e.OS, e.Arch)
+}
+
+// self is the path of a program that is an agent when its file is named so: for
+// a dlwb that was built by go build alone.
+var self struct {
+	sync.Mutex
+	path  string
+	agent *Agent
+}
+
+// BringSelf says that this program is an agent, too, when it is started by the
+// name of one.
+func BringSelf() {
+	if path, err := os.Executable(); err == nil {
+		Bring(path)
+	}
+}
+
+// Bring names a program of this system and processor to be used where no agent
+// is part of dlwb.
+func Bring(path string) {
+	self.Lock()
+	defer self.Unlock()
+	self.path, self.agent = path, nil
+}
+
+var agents sync.Map // by system and processor
+
+// For gives the agent for a machine, by the names that Go has for its system
+// and processor. The error is a *MissingError.
+func For(system, arch string) (*Agent, error) {
+	key := system + "-" + arch
+	if a, ok := agents.Load(key); ok {
+		return a.(*Agent), nil
+	}
+	packed, err := dist.ReadFile("dist/agent-" + key + ".gz")
+	if errors.Is(err, fs.ErrNotExist) {
+		return own(system, arch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err := agentOf(packed)
+	if err == nil {
+		agents.Store(key, a)
+	}
+	return a, err
+}
+
+// own is this program as an agent.
+func own(system, arch string) (*Agent, error) {
+	self.Lock()
+	defer self.Unlock()
+	if self.path == "" || system != runtime.GOOS || arch != runtime.GOARCH || system != "linux" {
+		return nil, &MissingError{system, arch}
+	}
+	if self.agent != nil {
+		return self.agent, nil
+	}
+	plain, err := os.ReadFile(self.path)
+	if err != nil {
+		return nil, fmt.Errorf("read this program, to bring it to a machine: %w", err)
+	}
+	var packed bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := zip.Write(plain); err != nil {
+		return nil, err
+	}
+	if err := zip.Close(); err != nil {
+		return nil, err
+	}
+	self.agent, err = agentOf(packed.Bytes())
+	return self.agent, err
+}
+
+// agentOf names the program by its bytes, which are what is checked where it runs.
+func agentOf(packed []byte) (*Agent, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("unpack the agent: %w", err)
+	}
+	sum := sha256.New()
+	size, err := io.Copy(sum, r)
+	if err != nil {
+		return nil, fmt.Errorf("unpack the agent: %w", err)
+	}
+	hash := hex.EncodeToString(sum.Sum(nil))[:hashShown]
+	return &Agent{Name: "agent-" + hash, Hash: hash, Gzip: packed, Size: size}, nil
+}

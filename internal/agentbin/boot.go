@@ -1,0 +1,87 @@
+package agentbin
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Command lines for a login shell, whichever it is: one line, in which the part
+// for sh stands in single quotes and holds none itself, no "!" and no newline.
+// They begin with the shells' own exec, so that no shell stays behind.
+
+// Words are made for one start: an agent begins with a line that holds both, one
+// after the other, and so does what these lines print themselves. A shell that
+// prints the command does not print that.
+type Words struct{ First, Second string }
+
+// The reports that the lines below print, each behind a line end and \001, and
+// followed by the words, a blank, and more words to the end of the line.
+const (
+	None = "dlwb-none" // no agent is there; then the system, the processor and "gzip" if that is there
+	Cant = "dlwb-cant" // it could not be put there; then why: see the constants below
+)
+
+// Why an agent could not be put somewhere.
+const (
+	CantMake = "make"    // the directory can't be made, or is somebody else's
+	CantFill = "write"   // its bytes did not arrive whole: a full disk, for instance
+	CantRun  = "execute" // programs on that file system are not executed
+)
+
+// Report is how a report begins.
+func (w Words) Report(kind string) string { return "\n\x01" + kind + " " + w.First + w.Second + " " }
+
+func (w Words) print(kind, more string) string {
+	return fmt.Sprintf(`printf "\n\001%s %s%%s %s\n" %s`, kind, w.First, more, w.Second)
+}
+
+// Places are where an agent may lie, as sh writes it, the best first. Except for
+// the first, they are a directory of the user's own in one that is everybody's.
+var Places = []string{
+	`$HOME/.dlwb/bin`, `/var/tmp/dlwb-$(id -u)`, `/dev/shm/dlwb-$(id -u)`, `/tmp/dlwb-$(id -u)`,
+}
+
+// FindLine becomes one of some agents where one is there (serve), or prints the
+// report None.
+func FindLine(names []string, w Words) string {
+	return line(fmt.Sprintf(`t() { for a in %s; do [ -O "$1/$a" ] && [ -x "$1/$a" ] && exec "$1/$a" serve %s %s; done; }; `+
+		`for d in "%s"; do t "$d"; done; `+
+		`g=; command -v gzip >/dev/null && g=gzip; set -- "$(uname -s)" "$(uname -m)" "$g"; `,
+		strings.Join(names, " "), w.First, w.Second, strings.Join(Places, `" "`)) +
+		w.print(None, "%s %s %s") + ` "$@"`)
+}
+
+// Source says how the bytes of an agent come.
+type Source struct {
+	// File is where they are already, as sh writes it; empty: they come on the
+	// standard input.
+	File string
+	Size int  // how many come
+	Gzip bool // they are compressed
+}
+
+// PutLine puts an agent into one of the places and becomes it (serve), or prints
+// the report Cant.
+func PutLine(a *Agent, place string, from Source, w Words) string {
+	read := fmt.Sprintf("head -c %d", from.Size)
+	if from.File != "" {
+		read = fmt.Sprintf(`cat "%s"`, from.File)
+	}
+	if from.Gzip {
+		read += " | gzip -dc"
+	}
+	cant := func(why string) string { return w.print(Cant, why) }
+	return line(fmt.Sprintf(`umask 077; d="%[1]s"; t="$d/.%[2]s.$$"; trap "rm -f \"$t\"" EXIT; `+
+		`if mkdir -p "$d" && [ -O "$d" ]; then `+
+		`if %[3]s >"$t" && [ "$(wc -c <"$t")" -eq %[4]d ]; then `+
+		`chmod 700 "$t"; if "$t" check %[5]s; then mv -f "$t" "$d/%[2]s" && trap - EXIT && exec "$d/%[2]s" serve %[6]s %[7]s; fi; `+
+		`%[8]s; else %[9]s; fi; else %[10]s; fi`,
+		place, a.Name, read, a.Size, a.Hash, w.First, w.Second, cant(CantRun), cant(CantFill), cant(CantMake)))
+}
+
+func line(script string) string {
+	if strings.ContainsAny(script, "'!\n") {
+		panic("not fit for every login shell: " + script)
+	}
+	return "exec /bin/sh -c '" + script + "'"
+}

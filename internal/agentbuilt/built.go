@@ -1,0 +1,60 @@
+//go:build unix
+
+// Package agentbuilt gives tests an agent where this tree was built without:
+// whoever imports it has one that was built from the tree as it is.
+package agentbuilt
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/dlwb/dlwb/internal/agentbin"
+)
+
+func init() {
+	if _, err := agentbin.For(runtime.GOOS, runtime.GOARCH); err == nil {
+		return
+	}
+	path, err := build()
+	if err != nil {
+		panic(fmt.Sprintf("build the agent for the tests: %v", err))
+	}
+	agentbin.Bring(path)
+}
+
+// build builds the agent into the user's cache.
+func build() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "dlwb-tests")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "agent")
+	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", temp, "github.com/dlwb/dlwb/remote/agent/dlwb-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, os.Rename(temp, path)
+}
+
+// Path is the program of the agent for this machine, written into a directory.
+func Path(dir string) (string, error) {
+	a, err := agentbin.For(runtime.GOOS, runtime.GOARCH)
+	if err != nil {
+		return "", err
+	}
+	plain, err := a.Plain()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, a.Name)
+	return path, os.WriteFile(path, plain, 0o755)
+}

@@ -1,0 +1,128 @@
+//go:build linux
+
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
+)
+
+// Prefix begins the name of an agent's file; the beginning of the SHA-256 of its
+// bytes follows.
+const Prefix = "agent-"
+
+// check HASH: whether this program is the one whose bytes have that hash.
+func check(args []string) int {
+	if len(args) != 1 {
+		return exitUsage
+	}
+	sum, err := ownHash()
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		return exitFailed
+	case !strings.HasPrefix(sum, args[0]):
+		fmt.Fprintln(os.Stderr, "it did not arrive whole")
+		return exitFailed
+	}
+	return 0
+}
+
+func ownHash() (string, error) {
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// stubs are what the rest of the system calls on a node by a name that stays: a
+// launcher starts ranks by rank, the lease of a paid machine ends runs by stop,
+// and another node of the cluster may start peer and nothing else.
+var stubs = []string{}
+
+// install puts the stubs in place and removes agents that nobody uses.
+func install(ctx context.Context, s *wire.Stream) error {
+	var r wire.InstallRequest
+	if err := s.Recv(&r); err != nil {
+		return err
+	}
+	dir := filepath.Join(home(), ".dlwb", "bin")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range stubs {
+		if err := writeStub(filepath.Join(dir, name), name); err != nil {
+			return err
+		}
+	}
+	removeOld(dir)
+	removeOld(filepath.Dir(self()))
+	return s.Send(wire.InstallAnswer{})
+}
+
+// writeStub writes a stub where it is not there as it should be. Processes of a
+// run find the agent that started them by DLWB_AGENT.
+func writeStub(path, mode string) error {
+	agent := "'" + strings.ReplaceAll(self(), "'", `'\''`) + "'"
+	text := "#!/bin/sh\n[ -n \"$DLWB_AGENT\" ] || DLWB_AGENT=" + agent + "\nexec \"$DLWB_AGENT\" " + mode + ` "$@"` + "\n"
+	if was, err := os.ReadFile(path); err == nil && string(was) == text {
+		return nil
+	}
+	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := os.WriteFile(temp, []byte(text), 0o700); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return os.Rename(temp, path)
+}
+
+// unusedFor is how long an agent must not have been put or started for it to be
+// removed: another dlwb may come back to it.
+const unusedFor = 7 * 24 * time.Hour
+
+// removeOld removes agents of other versions that nobody uses, and what was left
+// of broken installations.
+func removeOld(dir string) {
+	now := time.Now()
+	_ = os.Chtimes(self(), now, now)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	used := running()
+	for _, e := range entries {
+		name := strings.TrimPrefix(e.Name(), ".")
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		if !strings.HasPrefix(name, Prefix) || err != nil || used[path] || time.Since(info.ModTime()) < unusedFor {
+			continue
+		}
+		_ = os.Remove(path)
+	}
+}
+
+// running are the programs of the processes that can be seen.
+func running() map[string]bool {
+	paths := map[string]bool{self(): true}
+	found, _ := fs.Glob(os.DirFS("/proc"), "[0-9]*/exe")
+	for _, exe := range found {
+		if path, err := os.Readlink("/proc/" + exe); err == nil {
+			paths[path] = true
+		}
+	}
+	return paths
+}

@@ -1,0 +1,20 @@
+//go:build linux
+
+package agent
+
+import (
+	"maps"
+	"slices"
+)
+
+// modes are what the program can be started as. Each gives its exit code.
+var modes map[string]func(args []string) int
+
+func init() {
+	modes = map[string]func(args []string) int{
+		"check": check,
+		"serve": serve,
+	}
+}
+
+func modeNames() []string { return slices.Sorted(maps.Keys(modes)) }

@@ -1,0 +1,36 @@
+//go:build linux
+
+package agent
+
+import (
+	"context"
+
+	"github.com/dlwb/dlwb/remote/wire"
+)
+
+// handler does one call. It receives the request first; what it returns ends
+// the call. ctx ends with the connection.
+type handler func(ctx context.Context, s *wire.Stream) error
+
+// services are what can be called over a connection.
+var services = map[string]handler{
+	wire.Exec:    execute,
+	wire.Install: install,
+}
+
+// answer makes a handler of a service with one request and one answer.
+func answer[Request, Answer any](do func(ctx context.Context, r Request) (Answer, error)) handler {
+	return func(ctx context.Context, s *wire.Stream) error {
+		var r Request
+		if err := s.Recv(&r); err != nil {
+			return err
+		}
+		ctx, cancel := s.Gone(ctx)
+		defer cancel()
+		a, err := do(ctx, r)
+		if err != nil {
+			return err
+		}
+		return s.Send(a)
+	}
+}

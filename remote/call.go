@@ -1,0 +1,256 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/remote/wire"
+)
+
+// starting is an agent that is being started over a link, or was.
+type starting struct {
+	done    chan struct{}
+	session *wire.Session // valid after done
+	err     error         // likewise
+}
+
+// over reports whether an agent was started and has ended.
+func (s *starting) over() bool {
+	select {
+	case <-s.done:
+	default:
+		return false
+	}
+	if s.err != nil {
+		return true
+	}
+	select {
+	case <-s.session.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// openTries bounds how often an agent is asked for: a node may take every
+// connection and drop it at once.
+const openTries = 4
+
+// agent gives a session with the node's agent, on a link that is known to be
+// alive: what is asked on it was not lost before it began.
+func (n *Node) agent(ctx context.Context) (*link, *wire.Session, error) {
+	for try := 1; ; try++ {
+		l, err := n.live(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		session, err := n.agentOn(ctx, l)
+		if err == nil && n.fresh(ctx, l) {
+			return l, session, nil
+		}
+		if ctx.Err() != nil {
+			return nil, nil, n.wrap("reach dlwb's agent", context.Cause(ctx))
+		}
+		var none *NoAgentError
+		var late *waits.LateError
+		if errors.As(err, &none) {
+			return nil, nil, err
+		}
+		if err != nil {
+			l.kill(err)
+			<-l.dead
+			if try == openTries || errors.As(err, &late) && (try > 1 || !n.hasServed(l)) {
+				return nil, nil, &UnreachableError{n.target.Name, n.target.Addr, l.why}
+			}
+		} else if try == openTries {
+			return nil, nil, &UnreachableError{n.target.Name, n.target.Addr, l.cause(errors.New("it does not answer"))}
+		}
+	}
+}
+
+// live returns a link that is up, dialing when there is none.
+func (n *Node) live(ctx context.Context) (*link, error) {
+	for {
+		n.mu.Lock()
+		if n.closed {
+			n.mu.Unlock()
+			return nil, n.wrap("connect", ErrClosed)
+		}
+		if len(n.links) > 0 {
+			defer n.mu.Unlock()
+			return n.links[len(n.links)-1], nil
+		}
+		n.mu.Unlock()
+		if err := n.dialShared(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (n *Node) hasServed(l *link) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return l.served
+}
+
+// agentOn gives the session of a link, which everybody shares. The start goes on
+// when ctx ends: somebody else may be waiting for it.
+func (n *Node) agentOn(ctx context.Context, l *link) (*wire.Session, error) {
+	n.mu.Lock()
+	s := l.started
+	if s == nil || s.over() {
+		s = &starting{done: make(chan struct{})}
+		l.started = s
+		n.tasks.Go(func() { n.startOn(l, s) })
+	}
+	n.mu.Unlock()
+	select {
+	case <-s.done:
+		return s.session, s.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (n *Node) startOn(l *link, s *starting) {
+	defer close(s.done)
+	ctx, cancel := context.WithCancel(n.ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.dead:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	b := boot{name: n.target.Name, machine: l.machine, limit: n.timing.shellLimit}
+	if l.client != nil {
+		b.upload = func(ctx context.Context, name string, bytes []byte) error {
+			return uploadTo(ctx, l.client, name, bytes, n.timing)
+		}
+	}
+	if s.session, s.err = b.run(ctx); s.err != nil {
+		select {
+		case <-l.dead:
+			s.err = l.why
+		default:
+		}
+		return
+	}
+	n.mu.Lock()
+	l.served = true
+	n.mu.Unlock()
+	n.tasks.Go(func() { // everything on it ends with the link
+		select {
+		case <-l.dead:
+		case <-s.session.Done():
+		}
+		_ = s.session.Close()
+	})
+}
+
+// freshFor is how long after its last byte a connection is held to be alive,
+// beyond the time between two keepalives.
+const freshFor = time.Second
+
+// fresh reports whether a link is alive: it was heard a moment ago, or answers
+// now. A command whose loss can't be told from its success is not given to
+// another one.
+func (n *Node) fresh(ctx context.Context, l *link) bool {
+	h, ok := l.conn.(*heard)
+	if !ok || time.Duration(time.Now().UnixNano()-h.at.Load()).Abs() < n.timing.keepaliveEvery+freshFor {
+		return true
+	}
+	select {
+	case <-l.client.Ping():
+		return true
+	case <-l.dead:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// call calls a service of the node's agent. An error of the agent's comes with
+// the stream's first message. Whoever gets the stream ends it: Close where its
+// end was received, else Reset.
+func (n *Node) call(ctx context.Context, service string, request any) (*wire.Stream, error) {
+	st, _, err := n.callOn(ctx, service, request)
+	return st, err
+}
+
+func (n *Node) callOn(ctx context.Context, service string, request any) (*wire.Stream, *link, error) {
+	for try := 1; ; try++ {
+		l, session, err := n.agent(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		st, err := session.Call(ctx, service, request)
+		switch {
+		case err == nil:
+			return st, l, nil
+		case ctx.Err() != nil:
+			return nil, nil, n.wrap("call "+service, context.Cause(ctx))
+		case try == openTries:
+			return nil, nil, &UnreachableError{n.target.Name, n.target.Addr, l.cause(err)}
+		}
+	}
+}
+
+// ask asks a service one question. What can be asked twice is: a question that
+// was lost with its connection is asked again. answer may be nil.
+func (n *Node) ask(ctx context.Context, service string, request, answer any) error {
+	for try := 0; ; try++ {
+		err := n.askOnce(ctx, service, request, answer)
+		var lost *LostError
+		var late *waits.LateError
+		if errors.As(err, &lost) && !errors.As(err, &late) && try < mostTries-1 && sleepBackoff(ctx, try) {
+			continue
+		}
+		return err
+	}
+}
+
+// mostTries is how often something is done over connections that break.
+const mostTries = 4
+
+func (n *Node) askOnce(ctx context.Context, service string, request, answer any) error {
+	st, l, err := n.callOn(ctx, service, request)
+	if err != nil {
+		return err
+	}
+	defer st.Reset()
+	what := "answer " + service
+	limited, cancel := waits.Within(ctx, waits.Wait{On: n.target.Name, What: "to " + what, Limit: n.timing.bounds.Quiet})
+	defer cancel()
+	stop := context.AfterFunc(limited, st.Reset)
+	var ignored any
+	if answer == nil {
+		answer = &ignored
+	}
+	err = st.Recv(answer)
+	if !stop() {
+		return n.wrap(what, context.Cause(limited))
+	}
+	return n.callError(what, l, err)
+}
+
+// callError makes the error of a call one that says whether it was the agent's
+// or the connection's.
+func (n *Node) callError(what string, l *link, err error) error {
+	var fault *wire.Fault
+	var take *takeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &fault):
+		return n.wrap(what, fault)
+	case errors.As(err, &take):
+		return n.wrap(what, take.error)
+	case l == nil:
+		return &LostError{n.target.Name, what, err}
+	}
+	return &LostError{n.target.Name, what, l.cause(fmt.Errorf("the agent there has ended (%w)", err))}
+}

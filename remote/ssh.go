@@ -1,0 +1,119 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/remote/transport"
+	"github.com/dlwb/dlwb/sshconn"
+)
+
+// way is what an opener gives: a machine, and where it is reached by ssh the
+// connection.
+type way struct {
+	machine transport.Machine
+	client  *sshconn.Conn
+	conn    net.Conn
+}
+
+// overSSH is a connection as a transport.
+type overSSH struct{ client *sshconn.Conn }
+
+func (m overSSH) Kill(why error)        { m.client.Kill(why) }
+func (m overSSH) Done() <-chan struct{} { return m.client.Done() }
+func (m overSSH) Err() error            { return m.client.Wait() }
+
+// Start starts a command in a session of its own.
+func (m overSSH) Start(ctx context.Context, line string) (transport.Command, error) {
+	s, err := openSession(ctx, m.client)
+	if err != nil {
+		return nil, err
+	}
+	c := &sshCommand{session: s}
+	s.Stderr(&c.said)
+	if c.in, err = s.StdinPipe(); err == nil {
+		if c.out, err = s.StdoutPipe(); err == nil {
+			err = s.Start(ctx, line)
+		}
+	}
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("start a command: %w", err)
+	}
+	return c, nil
+}
+
+// refusedTries is how often a session is asked for that was refused: a server
+// may not know yet that our last one is over.
+const refusedTries = 20
+
+func openSession(ctx context.Context, client *sshconn.Conn) (*sshconn.Session, error) {
+	for try := 1; ; try++ {
+		s, err := client.Session(ctx)
+		var refused *ssh.OpenChannelError
+		if err == nil || !errors.As(err, &refused) || try == refusedTries || !sleepBriefly(ctx, try) {
+			return s, err
+		}
+	}
+}
+
+// sleepBriefly pauses for a server to take note of what has ended: up to half a
+// second. It reports false when ctx ended.
+func sleepBriefly(ctx context.Context, try int) bool {
+	pause := min(500*time.Millisecond, 20*time.Millisecond<<min(try, 5))
+	select {
+	case <-time.After(pause/2 + rand.N(pause)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+type sshCommand struct {
+	session *sshconn.Session
+	in      io.WriteCloser
+	out     io.Reader
+	said    tail
+	once    sync.Once
+}
+
+func (c *sshCommand) Read(p []byte) (int, error)  { return c.out.Read(p) }
+func (c *sshCommand) Write(p []byte) (int, error) { return c.in.Write(p) }
+func (c *sshCommand) Said() string                { return c.said.String() }
+
+// Close ends the session: it waits for nothing.
+func (c *sshCommand) Close() error {
+	c.once.Do(func() { go c.session.Close() })
+	return nil
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+const tailMost = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p[max(0, len(p)-tailMost):]...)
+	t.buf = t.buf[max(0, len(t.buf)-tailMost):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.buf))
+}

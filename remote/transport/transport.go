@@ -1,0 +1,32 @@
+// Package transport is a way to a machine: start a command there, get its input
+// and output, be told when it ends. The agent needs no more than that.
+package transport
+
+import (
+	"context"
+	"io"
+)
+
+// Machine is an open way to a machine. Its methods may be called from several
+// goroutines.
+type Machine interface {
+	// Start has a command line started by the user's login shell, whichever that
+	// is. It returns when the command was started, as far as that is told.
+	Start(ctx context.Context, line string) (Command, error)
+	// Kill ends the way at once, with everything on it. The first reason is kept.
+	Kill(why error)
+	// Done is closed when the way has ended, and Err says why then.
+	Done() <-chan struct{}
+	Err() error
+}
+
+// Command is a command that runs on a machine: its output is read, its input
+// written. Close ends it here at once, whatever becomes of it there.
+type Command interface {
+	io.ReadWriteCloser
+	// Said is the end of what it wrote to its error output.
+	Said() string
+}
+
+// Opener opens a way to a machine.
+type Opener func(ctx context.Context) (Machine, error)

@@ -1,0 +1,264 @@
+// Package wire is the protocol between dlwb and its agent on a node: one
+// yamux session over any stream of bytes, in which each yamux stream is one
+// call of one service. A message is a length (a varint), a byte that tells its
+// kind, and CBOR (RFC 8949); bulk data follows messages as plain bytes where a
+// service says so. Both sides hold every message against a bound, and neither
+// trusts the other's bytes.
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/libp2p/go-yamux/v5"
+)
+
+// Version is the version of the protocol. It changes when an agent of another
+// version could not be talked to; both sides are the same build as a rule, as the
+// agent's name holds the hash of its bytes.
+const Version = 1
+
+const (
+	// MessageMost bounds one message.
+	MessageMost = 1 << 20
+	// ChunkMost is how much bulk data one message carries at most.
+	ChunkMost = 64 << 10
+	// windowMost bounds what one stream may have on the way. With 16 MB a link of
+	// 100 ms carries 160 MB/s.
+	windowMost = 16 << 20
+	// callsMost bounds the calls at a time that the other side may have open.
+	callsMost = 256
+	// writeLimit is how long a write may be stuck before the session is given up.
+	writeLimit = 2 * time.Minute
+)
+
+// The kinds of messages.
+const (
+	kindMessage = 0
+	kindFault   = 1
+	kindEnd     = 2
+)
+
+var (
+	encoding = must(cbor.EncOptions{}.EncMode())
+	decoding = must(cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 17, MaxMapPairs: 1 << 14}.DecMode())
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return v
+}
+
+// Session is all that is said over one connection.
+type Session struct{ mux *yamux.Session }
+
+// Dial begins a session as the one who calls.
+func Dial(conn io.ReadWriteCloser) (*Session, error) {
+	mux, err := yamux.Client(plainConn{conn}, config(8), nil)
+	return &Session{mux}, err
+}
+
+// Answer begins a session as the one who is called.
+func Answer(conn io.ReadWriteCloser) (*Session, error) {
+	mux, err := yamux.Server(plainConn{conn}, config(callsMost), nil)
+	return &Session{mux}, err
+}
+
+func config(incoming uint32) *yamux.Config {
+	c := yamux.DefaultConfig()
+	c.EnableKeepAlive = false // the connection below sees to that
+	c.MeasureRTTInterval = math.MaxInt64
+	c.ConnectionWriteTimeout = writeLimit
+	c.MaxIncomingStreams = incoming
+	c.MaxStreamWindowSize = windowMost
+	c.ReadBufSize = 64 << 10
+	c.LogOutput = io.Discard
+	return c
+}
+
+// Call opens a stream for a call of a service and sends its request.
+func (s *Session) Call(ctx context.Context, service string, request any) (*Stream, error) {
+	raw, err := s.mux.OpenStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st := newStream(raw)
+	if err = st.Send(service); err == nil {
+		err = st.Send(request)
+	}
+	if err != nil {
+		st.Reset()
+		return nil, err
+	}
+	return st, nil
+}
+
+// Accept waits for the next call and gives the service's name.
+func (s *Session) Accept() (*Stream, error) {
+	raw, err := s.mux.AcceptStream()
+	if err != nil {
+		return nil, err
+	}
+	return newStream(raw), nil
+}
+
+// Done is closed when the session is over.
+func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
+
+// Close ends the session and every call.
+func (s *Session) Close() error { return s.mux.Close() }
+
+// Stream is one call. One goroutine may send while another one receives.
+type Stream struct {
+	raw  *yamux.Stream
+	in   *bufio.Reader
+	send sync.Mutex
+	over error // what Recv has told last: nothing comes after it
+}
+
+func newStream(raw *yamux.Stream) *Stream {
+	return &Stream{raw: raw, in: bufio.NewReaderSize(raw, 4<<10)}
+}
+
+// Send sends one message. One that is longer than MessageMost is an error of
+// the program.
+func (s *Stream) Send(v any) error {
+	body, err := encoding.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	return s.write(kindMessage, body)
+}
+
+func (s *Stream) write(kind byte, body []byte) error {
+	if len(body) >= MessageMost {
+		return fmt.Errorf("a message of %d bytes is longer than %d", len(body), MessageMost)
+	}
+	frame := make([]byte, 0, binary.MaxVarintLen32+1+len(body))
+	frame = binary.AppendUvarint(frame, uint64(len(body)+1))
+	frame = append(append(frame, kind), body...)
+	s.send.Lock()
+	defer s.send.Unlock()
+	_, err := s.raw.Write(frame)
+	return err
+}
+
+// Recv receives the next message. It returns io.EOF when the other side has
+// ended the call well, its *Fault when it has not, and io.ErrUnexpectedEOF or
+// the session's error when the call was cut off.
+func (s *Stream) Recv(v any) error {
+	if s.over != nil {
+		return s.over
+	}
+	kind, body, err := s.read()
+	switch {
+	case err != nil:
+		s.over = err
+	case kind == kindEnd:
+		s.over = io.EOF
+	case kind == kindFault:
+		f := &Fault{}
+		if s.over = decoding.Unmarshal(body, f); s.over == nil {
+			s.over = f.bounded()
+		}
+	case kind != kindMessage:
+		s.over = fmt.Errorf("a message of the unknown kind %d", kind)
+	default:
+		if err := decoding.Unmarshal(body, v); err != nil {
+			s.over = fmt.Errorf("decode a message: %w", err)
+		}
+	}
+	return s.over
+}
+
+func (s *Stream) read() (kind byte, body []byte, err error) {
+	length, err := binary.ReadUvarint(s.in)
+	switch {
+	case errors.Is(err, io.EOF): // without a word: it is cut off
+		return 0, nil, io.ErrUnexpectedEOF
+	case err != nil:
+		return 0, nil, err
+	case length == 0 || length > MessageMost:
+		return 0, nil, fmt.Errorf("a message of %d bytes", length)
+	}
+	body = make([]byte, length)
+	if _, err := io.ReadFull(s.in, body); err != nil {
+		return 0, nil, noEnd(err)
+	}
+	return body[0], body[1:], nil
+}
+
+// noEnd makes the end of a stream one that came too early.
+func noEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// End ends this side of the call: well with nil, else with a *Fault.
+func (s *Stream) End(err error) error {
+	if err == nil {
+		return errors.Join(s.write(kindEnd, nil), s.raw.CloseWrite())
+	}
+	body, encodeErr := encoding.Marshal(faultOf(err).bounded())
+	if encodeErr != nil {
+		return encodeErr
+	}
+	return errors.Join(s.write(kindFault, body), s.raw.CloseWrite())
+}
+
+// Raw is what follows the messages as plain bytes. Its reads end with io.EOF at
+// the other side's CloseWrite.
+func (s *Stream) Raw() io.ReadWriter {
+	return struct {
+		io.Reader
+		io.Writer
+	}{s.in, s.raw}
+}
+
+// CloseWrite says that no more bytes come from here.
+func (s *Stream) CloseWrite() error { return s.raw.CloseWrite() }
+
+// Reset gives the call up, both ways and at once.
+func (s *Stream) Reset() { _ = s.raw.Reset() }
+
+// Close is for a call that is over.
+func (s *Stream) Close() { _ = s.raw.Close() }
+
+// plainConn makes a connection for yamux, which needs addresses and deadlines
+// for nothing that matters here: Close ends every read and write.
+type plainConn struct{ io.ReadWriteCloser }
+
+type plainAddr struct{}
+
+func (plainAddr) Network() string { return "stream" }
+func (plainAddr) String() string  { return "stream" }
+
+func (plainConn) LocalAddr() net.Addr              { return plainAddr{} }
+func (plainConn) RemoteAddr() net.Addr             { return plainAddr{} }
+func (plainConn) SetDeadline(time.Time) error      { return nil }
+func (plainConn) SetReadDeadline(time.Time) error  { return nil }
+func (plainConn) SetWriteDeadline(time.Time) error { return nil }
+
+// Gone gives a context that ends when the other side gives the call up, for a
+// service that receives nothing more. Nobody else may receive after it.
+func (s *Stream) Gone(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, s.in)
+		cancel()
+	}()
+	return ctx, cancel
+}
