@@ -54,7 +54,7 @@ func (m overSSH) Start(ctx context.Context, line string) (transport.Command, err
 
 // refusedTries is how often a session is asked for that was refused: a server
 // may not know yet that our last one is over.
-const refusedTries = 20
+const refusedTries = 10
 
 func openSession(ctx context.Context, client *sshconn.Conn) (*sshconn.Session, error) {
 	for try := 1; ; try++ {
