@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws test chaos check bench bench-nodes fuzz generate screenshots logs clean
+.PHONY: help agent build install demo e2e-aws test test-podman test-slurm test-arm64 chaos check bench bench-nodes fuzz generate screenshots logs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,18 @@ e2e-aws: build ## the life of a cluster on the real EC2, with your account: a fe
 test: agent ## install what the tests need and run them
 	sh internal/tools/need.sh
 	sh internal/tools/test.sh
+
+test-podman: ## what make test does over a container, which it leaves out where there is no podman
+	sh internal/tools/need_rig.sh podman
+	DLWB_RIGS=1 go test -count=1 -v -run Container ./remote/transport ./remote
+
+test-slurm: ## the same over a node of a real Slurm on this machine (Linux, root; DLWB_SLURMRIG is the script that makes it)
+	sh internal/tools/need_rig.sh slurm
+	DLWB_RIGS=1 go test -count=1 -v -run Slurm ./remote/transport ./remote
+
+test-arm64: ## the agent for arm64, by qemu
+	sh internal/tools/need_rig.sh arm64
+	DLWB_RIGS=1 go test -count=1 -v -run Arm64 ./remote
 
 chaos: ## cut, kill, freeze and fill real hosts at 200 moments (Linux, root; DLWB_TESTBED is the script that makes them)
 	sh internal/tools/need.sh

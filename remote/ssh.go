@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +81,7 @@ type sshCommand struct {
 	session *sshconn.Session
 	in      io.WriteCloser
 	out     io.Reader
-	said    tail
+	said    transport.Tail
 	once    sync.Once
 }
 
@@ -94,26 +93,4 @@ func (c *sshCommand) Said() string                { return c.said.String() }
 func (c *sshCommand) Close() error {
 	c.once.Do(func() { go c.session.Close() })
 	return nil
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-const tailMost = 4 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = append(t.buf, p[max(0, len(p)-tailMost):]...)
-	t.buf = t.buf[max(0, len(t.buf)-tailMost):]
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.buf))
 }

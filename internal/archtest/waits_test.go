@@ -23,7 +23,7 @@ var unbounded = []struct {
 	{"golang.org/x/crypto/ssh", []string{"Client", "Session", "NewClient", "NewClientConn", "Dial"}, []string{"sshconn", "cloud/local/probe.go"}, "sshconn"},
 	{"net", []string{"Dial", "DialTimeout", "DialTCP", "DialUnix"}, nil, "net.Dialer.DialContext"},
 	{"net/http", []string{"Get", "Post", "PostForm", "Head", "NewRequest", "DefaultClient"}, nil, "http.NewRequestWithContext, and a Client with a Timeout"},
-	{"os/exec", []string{"Command"}, []string{"cli/browse", "cloud/local/up.go", "workbench/forward.go", "ui/scenes"}, "exec.CommandContext; the three start what outlives the call"},
+	{"os/exec", []string{"Command"}, []string{"cli/browse", "cloud/local/up.go", "workbench/forward.go", "ui/scenes", "remote/agent", "remote/transport"}, "exec.CommandContext; these start what outlives the call"},
 }
 
 func TestWhatWaitsForOthersHasABound(t *testing.T) {

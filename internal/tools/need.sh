@@ -21,7 +21,12 @@ command -v ip : iproute2
 command -v iptables-legacy : iptables
 command -v bc : bc
 command -v ps : procps
-command -v tmux : tmux'
+command -v tmux : tmux
+command -v zsh : zsh
+command -v fish : fish
+command -v tcsh : tcsh
+command -v podman : podman
+command -v runc : runc'
 
 missing=$(printf '%s\n' "$needs" | while IFS= read -r line; do
     sh -c "${line% : *}" >/dev/null 2>&1 || printf '%s ' "${line##* : }"

@@ -3,8 +3,10 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"sync"
 )
 
 // Machine is an open way to a machine. Its methods may be called from several
@@ -30,3 +32,27 @@ type Command interface {
 
 // Opener opens a way to a machine.
 type Opener func(ctx context.Context) (Machine, error)
+
+// tailMost is how much of an error output is kept.
+const tailMost = 4 << 10
+
+// Tail keeps the end of what is written to it.
+type Tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p[max(0, len(p)-tailMost):]...)
+	t.kept = t.kept[max(0, len(t.kept)-tailMost):]
+	return len(p), nil
+}
+
+// String is what is kept, without blanks around it.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.kept))
+}

@@ -50,9 +50,7 @@ const (
 
 var (
 	encoding = must(cbor.EncOptions{}.EncMode())
-	// Names and command lines may be of any bytes.
-	decoding = must(cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 17, MaxMapPairs: 1 << 14,
-		UTF8: cbor.UTF8DecodeInvalid}.DecMode())
+	decoding = must(cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 17, MaxMapPairs: 1 << 14}.DecMode())
 )
 
 func must[T any](v T, err error) T {

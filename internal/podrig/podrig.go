@@ -1,0 +1,130 @@
+//go:build linux
+
+// Package podrig runs a container for tests: by the real podman and runc, with a
+// root file system made of this machine's busybox, without an engine, an image or
+// a network. It needs root.
+package podrig
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Start starts a container that lives as long as the test and gives its name.
+// From then on `podman` of the test's environment means the test's own containers.
+// The container's root is the directory root, for looking at it from outside.
+func Start(t testing.TB) (name, root string) {
+	t.Helper()
+	need(t)
+	// podman's own sockets have long names: a short directory.
+	dir, err := os.MkdirTemp("", "pod")
+	check(t, err)
+	t.Cleanup(func() { check(t, os.RemoveAll(dir)) })
+	root = filepath.Join(dir, "rootfs")
+	fill(t, root)
+	configure(t, dir)
+	name = "dlwb-" + filepath.Base(dir)
+	t.Cleanup(func() { podman(t, "rm", "--force", "--time", "0", "--ignore", name) })
+	podman(t, "run", "--detach", "--name", name, "--network", "none", "--cgroupns", "host",
+		// More than this machine may give is an error.
+		"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000",
+		"--rootfs", root, "/bin/sh", "-c", `trap "exit 0" TERM; while :; do sleep 1; done`)
+	return name, root
+}
+
+func need(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		leaveOut(t, "the container of this test needs root")
+	}
+	for _, program := range []string{"podman", "runc", "busybox"} {
+		if _, err := exec.LookPath(program); err != nil {
+			leaveOut(t, "%s is not installed; make test-podman installs it on Debian and Ubuntu", program)
+		}
+	}
+}
+
+// fill makes a root file system of busybox and what it is linked against.
+func fill(t testing.TB, root string) {
+	t.Helper()
+	for _, dir := range []string{"bin", "dev", "etc", "proc", "root", "sys", "tmp"} {
+		check(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	}
+	check(t, os.Chmod(filepath.Join(root, "tmp"), 0o1777))
+	check(t, os.WriteFile(filepath.Join(root, "etc/passwd"), []byte("root:x:0:0:root:/root:/bin/sh\n"), 0o644))
+	busybox, err := exec.LookPath("busybox")
+	check(t, err)
+	copyFile(t, busybox, filepath.Join(root, "bin/busybox"))
+	libraries, _ := exec.Command("ldd", busybox).Output() // a static one has none
+	for _, path := range regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1) {
+		copyFile(t, path, filepath.Join(root, path))
+	}
+	applets, err := exec.Command(busybox, "--list").Output()
+	check(t, err)
+	for applet := range strings.FieldsSeq(string(applets)) {
+		if applet != "busybox" {
+			check(t, os.Symlink("busybox", filepath.Join(root, "bin", applet)))
+		}
+	}
+}
+
+// configure gives podman a storage of the test's own, and what runs in a
+// container without systemd and with either kind of cgroups.
+func configure(t testing.TB, dir string) {
+	t.Helper()
+	storage := fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(dir, "graph"), filepath.Join(dir, "run"))
+	engine := fmt.Sprintf("[containers]\ncgroupns = \"host\"\n[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\ntmp_dir = %q\n", filepath.Join(dir, "tmp"))
+	for name, text := range map[string]string{"CONTAINERS_STORAGE_CONF": storage, "CONTAINERS_CONF": engine} {
+		path := filepath.Join(dir, name)
+		check(t, os.WriteFile(path, []byte(text), 0o600))
+		t.Setenv(name, path)
+	}
+}
+
+func podman(t testing.TB, args ...string) {
+	t.Helper()
+	var said bytes.Buffer
+	c := exec.Command("podman", args...)
+	c.Stdout, c.Stderr, c.Dir = &said, &said, "/"
+	if err := c.Run(); err != nil {
+		t.Fatalf("podman %s: %v: %s", strings.Join(args, " "), err, said.String())
+	}
+}
+
+func copyFile(t testing.TB, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	check(t, err)
+	defer func() { _ = in.Close() }()
+	check(t, os.MkdirAll(filepath.Dir(to), 0o755))
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	check(t, err)
+	_, err = io.Copy(out, in)
+	check(t, err)
+	check(t, out.Close())
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leaveOut leaves a test out, and says why. Where the rigs are asked for
+// (DLWB_RIGS), that is a failure.
+func leaveOut(t testing.TB, format string, args ...any) {
+	t.Helper()
+	why := fmt.Sprintf(format, args...)
+	if os.Getenv("DLWB_RIGS") != "" {
+		t.Fatal(why)
+	}
+	t.Skip("NOT RUN: " + why)
+}

@@ -1,0 +1,100 @@
+//go:build linux
+
+// Package slurmrig runs a real Slurm for tests: a controller and nodes of this
+// machine, each with a host name and processes of its own. It needs root, Debian's
+// slurm-wlm and munge, and the script that makes them.
+package slurmrig
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// scriptVar names the script; without it, it lies beside the repository.
+const scriptVar = "DLWB_SLURMRIG"
+
+// Start starts a Slurm with nodes n1, n2, …, has a job hold all of them, and gives
+// the job's id. From then on srun of the test's environment means this Slurm. It
+// ends with the test.
+func Start(t testing.TB, nodes int) (job string) {
+	t.Helper()
+	sh := script(t)
+	// munged runs as a user of its own, and the test's own directory is closed to it.
+	base, err := os.MkdirTemp("", "slurm")
+	if err == nil {
+		t.Cleanup(func() { _ = os.RemoveAll(base) })
+		err = os.Chmod(base, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(base, "rig")
+	t.Setenv("SLURMRIG_DIR", dir)
+	t.Cleanup(func() { must(t, sh, "down") })
+	port := 20000 + 20*rand.N(600)
+	must(t, sh, "up", "-n", fmt.Sprint(nodes), "-g", "0", "-p", fmt.Sprint(port))
+	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
+	said := must(t, "salloc", "--nodes", fmt.Sprint(nodes), "--no-shell", "--job-name", "dlwb-test")
+	m := regexp.MustCompile(`allocation (\d+)`).FindStringSubmatch(said)
+	if m == nil {
+		t.Fatalf("salloc said: %s", said)
+	}
+	return m[1]
+}
+
+// Node runs a line of sh on a node, without Slurm.
+func Node(t testing.TB, node, line string) string {
+	t.Helper()
+	return must(t, script(t), "node", node, "sh", line)
+}
+
+// script finds the script, and leaves the test out where Slurm can't run.
+func script(t testing.TB) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		leaveOut(t, "the Slurm of this test needs root")
+	}
+	for _, program := range []string{"slurmctld", "slurmd", "srun", "munged"} {
+		if _, err := exec.LookPath(program); err != nil {
+			leaveOut(t, "%s is not installed; make test-slurm installs it on Debian and Ubuntu", program)
+		}
+	}
+	path := os.Getenv(scriptVar)
+	for here, _ := os.Getwd(); path == "" && here != filepath.Dir(here); here = filepath.Dir(here) {
+		if _, err := os.Stat(filepath.Join(here, "go.mod")); err == nil {
+			path = filepath.Join(here, "..", "shared", "slurmrig", "slurmrig.sh")
+		}
+	}
+	if _, err := os.Stat(path); err != nil {
+		leaveOut(t, "slurmrig.sh is not beside the repository; set %s to it", scriptVar)
+	}
+	return path
+}
+
+func must(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Dir = "/"
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// leaveOut leaves a test out, and says why. Where the rigs are asked for
+// (DLWB_RIGS), that is a failure.
+func leaveOut(t testing.TB, format string, args ...any) {
+	t.Helper()
+	why := fmt.Sprintf(format, args...)
+	if os.Getenv("DLWB_RIGS") != "" {
+		t.Fatal(why)
+	}
+	t.Skip("NOT RUN: " + why)
+}
