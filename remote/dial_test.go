@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -203,22 +204,26 @@ func TestFrozenNodeIsNoticedAndBlocksNothingForEver(t *testing.T) {
 	mustExec(t, n, "true")
 }
 
-func TestManyStreamsGetFurtherConnectionsAndCommandsDoNotWaitForThem(t *testing.T) {
-	for _, config := range []string{"MaxSessions 10", "MaxSessions 2"} {
-		t.Run(config, func(t *testing.T) {
-			s := sshdtest.Start(t, sshdtest.Config(config))
-			n := openTest(t, s)
-			ctx := testContext(t)
-			for range 12 {
-				c, err := n.SFTP(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
+func TestManyCallsShareOneSessionAndCommandsDoNotWaitForThem(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Config("MaxSessions 1"))
+	n := openTest(t, s)
+	ctx, cancel := context.WithCancel(testContext(t))
+	var all sync.WaitGroup
+	began := make(chan struct{}, 64)
+	for range cap(began) {
+		all.Go(func() {
+			_, err := n.Exec(ctx, Cmd{Line: "echo begun; exec sleep 600", Quiet: NoLimit, Stdout: signalWriter(func() { began <- struct{}{} })})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("a command that was cancelled ended with %v", err)
 			}
-			mustExec(t, n, "true")
 		})
 	}
+	for range cap(began) {
+		next(t, began)
+	}
+	mustExec(t, n, "true")
+	cancel()
+	all.Wait()
 }
 
 func TestClosedNodeRefusesEverything(t *testing.T) {

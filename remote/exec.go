@@ -165,6 +165,7 @@ type outputs struct {
 
 func outputsOf(c Cmd) outputs {
 	heard := &atomic.Int64{}
+	heard.Store(time.Now().UnixNano())
 	return outputs{gateTo(c.Stdout, heard), gateTo(c.Stderr, heard), heard}
 }
 

@@ -50,7 +50,9 @@ const (
 
 var (
 	encoding = must(cbor.EncOptions{}.EncMode())
-	decoding = must(cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 17, MaxMapPairs: 1 << 14}.DecMode())
+	// Names and command lines may be of any bytes.
+	decoding = must(cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 17, MaxMapPairs: 1 << 14,
+		UTF8: cbor.UTF8DecodeInvalid}.DecMode())
 )
 
 func must[T any](v T, err error) T {
