@@ -314,3 +314,31 @@ func FuzzAnyOutputOfNvidiaSMIMakesAFrameOfWholeLines(f *testing.F) {
 		told(m, time.Now())
 	})
 }
+
+func TestANodeTellsWhatItIs(t *testing.T) {
+	path := smi(t, `case $1 in *name*) printf '550.1, NVIDIA A100\n550.1, NVIDIA A100\n';; *) echo '| NVIDIA-SMI 550.1   Driver Version: 550.1   CUDA Version: 12.4     |';; esac`)
+	t.Setenv("PATH", filepath.Dir(path)+":"+os.Getenv("PATH"))
+	host, _ := os.Hostname()
+	f := Facts(t.Context())
+	if f.Host != host || !strings.HasPrefix(f.Kernel, "Linux ") || f.System == "" || f.Cores < 1 || f.Memory < 1<<20 || f.Image != "" {
+		t.Errorf("it is %+v", f)
+	}
+	if !slices.Equal(f.GPUs, []string{"NVIDIA A100", "NVIDIA A100"}) || f.Driver != "550.1" || f.CUDA != "12.4" {
+		t.Errorf("its GPUs are %+v", f)
+	}
+}
+
+// A run that ends while a node's driver hangs must leave nothing there.
+func TestADriverThatHangsIsAskedOnceAndNotForEver(t *testing.T) {
+	path := smi(t, "trap '' TERM; sleep 1000")
+	t.Setenv("PATH", filepath.Dir(path)+":"+os.Getenv("PATH"))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		within(t, "it was asked", func() bool { return len(asked(path)) > 0 })
+		cancel()
+	}()
+	f := Facts(ctx)
+	if got := asked(path); f.Kernel == "" || len(f.GPUs) > 0 || len(got) != 1 || lives(got[0]) {
+		t.Errorf("got %+v; it was asked as %q", f, got)
+	}
+}
