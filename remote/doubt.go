@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -130,4 +131,15 @@ func (n *Node) linked() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.links) > 0
+}
+
+// sleepBackoff pauses before the given try; it reports false when ctx ended.
+func sleepBackoff(ctx context.Context, try int) bool {
+	pause := min(backoffMost, backoffLeast<<min(try, 10))
+	select {
+	case <-time.After(pause/2 + rand.N(pause/2+1)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"hash"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -20,67 +19,42 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // shells are those that the node side must work in, each with the tools that
 // come with it.
 var shells = []string{"dash", "bash", "busybox"}
 
-// startWithShell starts an sshd whose sessions find the given program as sh
-// (and, of busybox, all other tools too).
-func startWithShell(t testing.TB, shell string) *sshdtest.Server {
-	t.Helper()
-	dir := t.TempDir()
-	program, err := exec.LookPath(shell)
-	if err != nil {
-		t.Fatalf("this test needs %s: apt-get install -y %s", shell, shell)
-	}
-	names := []string{"sh"}
-	if shell == "busybox" {
-		names = append(names, "tail", "find", "sleep", "cat", "kill")
-	}
-	for _, name := range names {
-		if err := os.Symlink(program, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return sshdtest.Start(t, sshdtest.PathFirst(dir), sshdtest.Shell("sh"))
-}
-
 func TestFollowLosesNothingAndRepeatsNothingWhenTheConnectionIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			t.Parallel()
-			s := startWithShell(t, shell)
-			n := openTest(t, s)
-			path := filepath.Join(s.Home, "a log")
-			total := 4 << 20
-			sum := make(chan hash.Hash, 1)
-			// The writer stays near the next cut, so that there is always
-			// something left to come after it.
-			var cuts atomic.Int64
-			nextCut := func() int64 { return (cuts.Load() + 1) * int64(total) / 5 }
-			go func() {
-				sum <- appendRandom(t, path, total, func(written int) bool { return int64(written) > nextCut()+100_000 })
-			}()
-			got, err := followAll(t, n, "a log", total, func(off int64) {
-				if off >= nextCut() {
-					cuts.Add(int64(s.KillConnections()))
-				}
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if cuts.Load() < 4 {
-				t.Errorf("the connection was killed %d times, want 4", cuts.Load())
-			}
-			if want := (<-sum).Sum(nil); !bytes.Equal(got.Sum(nil), want) {
-				t.Error("the bytes that came differ from those that were written")
-			}
-			waitUntil(t, "no tail is left", func() bool { return len(tails(t, s.Home)) == 0 })
-		})
+	s := sshdtest.Start(t)
+	n := openTest(t, s)
+	path := filepath.Join(s.Home, "a log")
+	total := 4 << 20
+	sum := make(chan hash.Hash, 1)
+	// The writer stays near the next cut, so that there is always something left
+	// to come after it.
+	var cuts atomic.Int64
+	nextCut := func() int64 { return (cuts.Load() + 1) * int64(total) / 5 }
+	go func() {
+		sum <- appendRandom(t, path, total, func(written int) bool { return int64(written) > nextCut()+100_000 })
+	}()
+	got, err := followAll(t, n, "a log", total, func(off int64) {
+		if off >= nextCut() {
+			cuts.Add(int64(s.KillConnections()))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if cuts.Load() < 4 {
+		t.Errorf("the connection was killed %d times, want 4", cuts.Load())
+	}
+	if want := (<-sum).Sum(nil); !bytes.Equal(got.Sum(nil), want) {
+		t.Error("the bytes that came differ from those that were written")
+	}
+	waitUntil(t, "nothing follows there", func() bool { return followers(t, s.Home) == 0 })
 }
 
 // appendRandom writes in pieces, so that the reader catches up in between, and
@@ -131,101 +105,85 @@ func followAll(t testing.TB, n *Node, path string, total int, each func(off int6
 }
 
 func TestFollowWaitsForTheFileAndBeginsAtTheOffset(t *testing.T) {
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			s := startWithShell(t, shell)
-			n := openTest(t, s)
-			path := filepath.Join(s.Home, "later")
-			go func() {
-				waitUntil(t, "something waits for the file", func() bool { return len(followers(t, s.Home)) > 0 })
-				writeFile(t, path, "0123456789")
-			}()
-			var got []byte
-			err := n.Follow(testContext(t), path, 0, func(_ int64, p []byte) error {
-				got = append(got, p...)
-				return enough(len(got) >= 10)
-			})
-			if !errors.Is(err, errEnough) || string(got) != "0123456789" {
-				t.Errorf("got %q, %v", got, err)
-			}
-			err = n.Follow(testContext(t), path, 7, func(off int64, p []byte) error {
-				if off != 7 || string(p) != "789" {
-					t.Errorf("from 7 on got %q at %d", p, off)
-				}
-				return errEnough
-			})
-			if !errors.Is(err, errEnough) {
-				t.Error(err)
-			}
-		})
+	s := sshdtest.Start(t)
+	n := openTest(t, s)
+	path := filepath.Join(s.Home, "-later")
+	go func() {
+		waitUntil(t, "something waits for the file", func() bool { return followers(t, s.Home) > 0 })
+		writeFile(t, path, "0123456789")
+	}()
+	var got []byte
+	err := n.Follow(testContext(t), "-later", 0, func(_ int64, p []byte) error {
+		got = append(got, p...)
+		return enough(len(got) >= 10)
+	})
+	if !errors.Is(err, errEnough) || string(got) != "0123456789" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	err = n.Follow(testContext(t), path, 7, func(off int64, p []byte) error {
+		if off != 7 || string(p) != "789" {
+			t.Errorf("from 7 on got %q at %d", p, off)
+		}
+		return errEnough
+	})
+	if !errors.Is(err, errEnough) {
+		t.Error(err)
 	}
 }
 
 func TestFollowThatIsCancelledWhileItWaitsLeavesNothingBehind(t *testing.T) {
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			s := startWithShell(t, shell)
-			n := openTest(t, s)
-			writeFile(t, filepath.Join(s.Home, "silent"), "x")
-			for _, name := range []string{"silent", "never"} {
-				ctx, cancel := context.WithCancel(testContext(t))
-				defer cancel()
-				ended := make(chan error, 1)
-				go func() {
-					ended <- n.Follow(ctx, name, 0, func(int64, []byte) error { return nil })
-				}()
-				waitUntil(t, "it follows", func() bool { return len(followers(t, s.Home)) > 0 })
-				cancel()
-				if err := next(t, ended); !errors.Is(err, context.Canceled) {
-					t.Errorf("%s: got %v, want context.Canceled", name, err)
-				}
-				waitUntil(t, "nothing is left of it", func() bool { return len(followers(t, s.Home)) == 0 })
-			}
-		})
+	s := sshdtest.Start(t)
+	n := openTest(t, s)
+	writeFile(t, filepath.Join(s.Home, "silent"), "x")
+	for _, name := range []string{"silent", "never"} {
+		ctx, cancel := context.WithCancel(testContext(t))
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- n.Follow(ctx, name, 0, func(int64, []byte) error { return nil })
+		}()
+		waitUntil(t, "it follows", func() bool { return followers(t, s.Home) > 0 })
+		cancel()
+		if err := next(t, ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want context.Canceled", name, err)
+		}
+		waitUntil(t, "nothing is left of it", func() bool { return followers(t, s.Home) == 0 })
 	}
 }
 
-func TestNoTailIsLeftAfterClose(t *testing.T) {
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			s := startWithShell(t, shell)
-			n := openTest(t, s)
-			writeFile(t, filepath.Join(s.Home, "log"), "x")
-			ended := make(chan error, 1)
-			go func() {
-				ended <- n.Follow(testContext(t), "log", 0, func(int64, []byte) error { return nil })
-			}()
-			waitUntil(t, "a tail runs", func() bool { return len(tails(t, s.Home)) > 0 })
-			if err := n.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := next(t, ended); !errors.Is(err, ErrClosed) {
-				t.Errorf("got %v, want ErrClosed", err)
-			}
-			waitUntil(t, "nothing is left", func() bool { return len(followers(t, s.Home)) == 0 })
-		})
+func TestNothingFollowsAfterClose(t *testing.T) {
+	s := sshdtest.Start(t)
+	n := openTest(t, s)
+	writeFile(t, filepath.Join(s.Home, "log"), "x")
+	ended := make(chan error, 1)
+	go func() {
+		ended <- n.Follow(testContext(t), "log", 0, func(int64, []byte) error { return nil })
+	}()
+	waitUntil(t, "it is followed", func() bool { return followers(t, s.Home) > 0 })
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
 	}
+	if err := next(t, ended); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+	waitUntil(t, "nothing is left", func() bool { return len(processes(t, s.Home, "")) == 0 })
 }
 
 func TestFollowReportsAFileThatBecameShorter(t *testing.T) {
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			s := startWithShell(t, shell)
-			n := openTest(t, s)
-			path := filepath.Join(s.Home, "log")
-			writeFile(t, path, "0123456789")
-			var truncated *TruncatedError
-			err := n.Follow(testContext(t), path, 0, func(off int64, p []byte) error {
-				return os.Truncate(path, 5)
-			})
-			if !errors.As(err, &truncated) {
-				t.Errorf("truncated while it was followed: got %v", err)
-			}
-			err = n.Follow(testContext(t), path, 10, func(int64, []byte) error { return nil })
-			if !errors.As(err, &truncated) {
-				t.Errorf("shorter from the start: got %v", err)
-			}
-		})
+	s := sshdtest.Start(t)
+	n := openTest(t, s)
+	path := filepath.Join(s.Home, "log")
+	writeFile(t, path, "0123456789")
+	var truncated *TruncatedError
+	err := n.Follow(testContext(t), path, 0, func(off int64, p []byte) error {
+		return os.Truncate(path, 5)
+	})
+	if !errors.As(err, &truncated) || truncated.Offset != 10 {
+		t.Errorf("truncated while it was followed: got %v", err)
+	}
+	err = n.Follow(testContext(t), path, 10, func(int64, []byte) error { return nil })
+	if !errors.As(err, &truncated) {
+		t.Errorf("shorter from the start: got %v", err)
 	}
 }
 
@@ -235,13 +193,16 @@ func TestFollowOfWhatCanNotBeReadIsAnError(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(s.Home, "dir"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	err := n.Follow(testContext(t), "dir", 0, func(int64, []byte) error { return nil })
-	if err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want what tail says", err)
+	for _, path := range []string{"dir", ""} {
+		err := n.Follow(testContext(t), path, 0, func(int64, []byte) error { return nil })
+		var fault *wire.Fault
+		if !errors.As(err, &fault) {
+			t.Errorf("%q: got %v, want what the agent says", path, err)
+		}
 	}
 }
 
-func TestFollowGoesOnWhenItsTailIsKilled(t *testing.T) {
+func TestFollowGoesOnWhenTheAgentIsKilled(t *testing.T) {
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	path := filepath.Join(s.Home, "log")
@@ -251,7 +212,7 @@ func TestFollowGoesOnWhenItsTailIsKilled(t *testing.T) {
 	err := n.Follow(testContext(t), "log", 0, func(_ int64, p []byte) error {
 		got = append(got, p...)
 		if killed.CompareAndSwap(false, true) {
-			for _, pid := range tails(t, s.Home) {
+			for _, pid := range processes(t, s.Home, "agent") {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 			writeFile(t, path, "onetwo")
@@ -261,6 +222,29 @@ func TestFollowGoesOnWhenItsTailIsKilled(t *testing.T) {
 	if !errors.Is(err, errEnough) || string(got) != "onetwo" {
 		t.Errorf("got %q, %v", got, err)
 	}
+}
+
+// Whatever an agent tells, each byte that is handed over has its own offset, and
+// what is no news ends nothing.
+func FuzzFollowedNewsKeepTheirOffsets(f *testing.F) {
+	f.Add([]byte("abc"), int64(0), []byte{}, int64(7))
+	f.Add([]byte{}, int64(-1), []byte("x"), int64(1)<<62)
+	f.Fuzz(func(t *testing.T, a []byte, x int64, b []byte, y int64) {
+		next := int64(5)
+		move := func(from, to int64) error {
+			if from != next || to < from {
+				t.Errorf("from %d to %d, after %d", from, to, next)
+			}
+			next = to
+			return nil
+		}
+		take := following(&wire.FollowRequest{From: next}, func(off int64, p []byte) error { return move(off, off+int64(len(p))) }, move)
+		for _, m := range []wire.FollowNews{{Data: a, Dropped: x}, {Data: b}, {Dropped: y}, {Data: b, Dropped: y}, {}} {
+			if err := take(m); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 func enough(is bool) error {
@@ -292,11 +276,19 @@ func waitUntil(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// tails are the tail processes of sessions with the given home directory.
-func tails(t testing.TB, home string) []int { return processes(t, home, "tail") }
-
-// followers are all processes of such sessions.
-func followers(t testing.TB, home string) []int { return processes(t, home, "") }
+// followers is how many files are followed by agents in a home directory.
+func followers(t testing.TB, home string) (count int) {
+	t.Helper()
+	for _, pid := range processes(t, home, "agent") {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		for _, file := range files {
+			if to, _ := os.Readlink(file); strings.Contains(to, "inotify") {
+				count++
+			}
+		}
+	}
+	return count
+}
 
 // processes finds processes by the home directory that they run in.
 func processes(t testing.TB, home, program string) (pids []int) {

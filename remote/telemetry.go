@@ -1,104 +1,76 @@
 package remote
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
-// frameMost bounds one frame; a real one has a line for each GPU.
-const frameMost = 256 << 10
-
 // Telemetry hands over the node's telemetry, one whole frame ("frame …" to
-// "end") at a time, about one each second, over one long-lived session. It
-// survives reconnects and ends with ctx, or with an error that a new connection
-// can't mend. An empty iface means all interfaces. pace asks for more or fewer
-// frames at any time; nil: one each second. sink must not keep its argument.
+// "end") at a time, about one each second. It survives reconnects and ends with
+// ctx, or with an error that a new connection can't mend. An empty iface means
+// all interfaces. pace asks for more or fewer frames at any time; nil: one each
+// second. sink must not keep its argument.
 func (n *Node) Telemetry(ctx context.Context, iface string, pace *Pace, sink func(frame []byte)) error {
-	line := "exec sh ~/.dlwb/bin/telemetry"
-	if iface != "" {
-		line += " " + Quote(iface)
+	if pace == nil {
+		pace = NewPace()
 	}
-	for try := 0; ; try++ {
-		got, again, err := n.telemetryOnce(ctx, line, pace, sink)
-		if !again {
-			return err
-		}
-		if got {
-			try = 0
-		}
-		if !n.rest(ctx, try) {
-			return n.wrap("read telemetry", context.Cause(ctx))
-		}
-	}
-}
-
-// telemetryOnce reads one session's frames: got tells whether there were any,
-// again whether a new session may do better.
-func (n *Node) telemetryOnce(ctx context.Context, line string, pace *Pace, sink func([]byte)) (got, again bool, err error) {
-	said := newRemarks()
-	st, err := n.stream(ctx, line, said)
-	if err != nil {
-		return false, isTransport(err), err
-	}
-	if pace != nil {
-		go pace.ask(st)
-	}
-	var frames frameSplitter
-	over, err := st.each(ctx, nil, func(p []byte) error {
-		frames.split(p, func(frame []byte) {
+	return n.keepListening(ctx, "read telemetry", func() (got bool, err error) {
+		every, changed := pace.now()
+		tell := func(st *wire.Stream, done <-chan struct{}) { pace.tell(st, changed, done) }
+		err = listen(ctx, n, wire.Telemetry, wire.TelemetryRequest{Interface: iface, Pace: every}, tell, func(frame wire.TelemetryFrame) error {
 			got = true
 			sink(frame)
+			return nil
 		})
-		return nil
+		return got, err
 	})
-	if !over {
-		return got, false, n.wrap("read telemetry", err)
-	}
-	var exit *exitError
-	if errors.As(err, &exit) && !got && exit.code <= 128 {
-		return got, false, n.wrap("read telemetry", fmt.Errorf("the script ended with exit code %d: %s", exit.code, said.text()))
-	}
-	return got, true, err
 }
 
-// frameSplitter cuts a byte stream into frames. What is no frame, and a frame
-// that was cut by a lost connection, is dropped.
-type frameSplitter struct{ buf []byte }
+// Pace says how often telemetry is wanted. One may serve many nodes.
+type Pace struct {
+	mu      sync.Mutex
+	every   wire.TelemetryPace
+	changed chan struct{} // closed and replaced when every changes
+}
 
-func (s *frameSplitter) split(p []byte, f func(frame []byte)) {
-	s.buf = append(s.buf, p...)
+// NewPace begins with a frame each second.
+func NewPace() *Pace {
+	return &Pace{every: 1, changed: make(chan struct{})}
+}
+
+// Set asks for a frame in every so much time, from 1 s to 10 s in whole
+// seconds, from now on. The streams stay as they are.
+func (p *Pace) Set(every time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seconds := wire.TelemetryPace(min(max(every.Round(time.Second), time.Second), 10*time.Second) / time.Second)
+	if seconds != p.every {
+		p.every = seconds
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}
+}
+
+func (p *Pace) now() (every wire.TelemetryPace, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.every, p.changed
+}
+
+// tell tells a stream each change of the pace.
+func (p *Pace) tell(st *wire.Stream, changed, done <-chan struct{}) {
 	for {
-		end := endOfFrame(s.buf)
-		if end < 0 {
-			break
+		select {
+		case <-changed:
+		case <-done:
+			return
 		}
-		if start := startOfFrame(s.buf[:end]); start >= 0 {
-			f(s.buf[start:end])
+		var every wire.TelemetryPace
+		if every, changed = p.now(); st.Send(every) != nil {
+			return
 		}
-		s.buf = append(s.buf[:0], s.buf[end:]...)
 	}
-	if len(s.buf) > frameMost {
-		s.buf = s.buf[:0]
-	}
-}
-
-// endOfFrame is the index after the first line "end"; -1: there is none.
-func endOfFrame(p []byte) int {
-	if i := bytes.Index(p, []byte("\nend\n")); i >= 0 {
-		return i + len("\nend\n")
-	}
-	return -1
-}
-
-// startOfFrame is the index of the last line that begins a frame.
-func startOfFrame(p []byte) int {
-	if i := bytes.LastIndex(p, []byte("\nframe ")); i >= 0 {
-		return i + 1
-	}
-	if bytes.HasPrefix(p, []byte("frame ")) {
-		return 0
-	}
-	return -1
 }

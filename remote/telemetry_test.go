@@ -1,62 +1,68 @@
-//go:build unix
+//go:build linux
 
 package remote
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
-func TestTelemetrySurvivesALostConnectionWithWholeFramesOnly(t *testing.T) {
-	s := sshdtest.Start(t)
-	n := openTest(t, s)
-	installFake(t, s, `i=0; while echo "frame $i
-net $1
-end"; do i=$((i+1)); printf 'frame cut\nnet '; sleep 0.02; done`)
+// frames reads telemetry until take has enough of it.
+func frames(t *testing.T, n *Node, pace *Pace, take func(frame string) (enough bool)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(testContext(t))
-	var frames []string
-	err := n.Telemetry(ctx, "et h0", nil, func(frame []byte) {
-		frames = append(frames, string(frame))
-		switch again := slices.Contains(frames[1:], frames[0]); {
-		case len(frames) == 3:
-			s.KillConnections()
-		case again && len(frames) > 6:
+	defer cancel()
+	err := n.Telemetry(ctx, "lo", pace, func(frame []byte) {
+		text := string(frame)
+		if ctx.Err() == nil && (!strings.HasPrefix(text, "frame ") || !strings.HasSuffix(text, "\nend\n") || strings.Count(text, "frame ") > 1) {
+			t.Errorf("%q is no whole frame", text)
+		}
+		if take(text) {
 			cancel()
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want context.Canceled", err)
+		t.Errorf("it ended with %v, want context.Canceled", err)
 	}
-	if first := "frame 0\nnet et h0\nend\n"; frames[0] != first || !slices.Contains(frames[1:], first) {
-		t.Errorf("the frames are %q; want two runs from %q on", frames, first)
-	}
-	for _, frame := range frames {
-		if !strings.HasSuffix(frame, "\nnet et h0\nend\n") {
-			t.Errorf("%q is no whole frame", frame)
+}
+
+func TestTelemetrySurvivesALostConnection(t *testing.T) {
+	s := sshdtest.Start(t)
+	n := openTest(t, s)
+	count := 0
+	frames(t, n, nil, func(frame string) bool {
+		if count++; count == 2 {
+			s.KillConnections()
 		}
-	}
+		if !strings.Contains(frame, "\nnet ") || !strings.Contains(frame, "\nmem ") {
+			t.Errorf("a frame is\n%s", frame)
+		}
+		return count == 5
+	})
 }
 
 func TestTelemetryIsAskedForItsPaceOverTheStreamThatIsThere(t *testing.T) {
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
-	installFake(t, s, `echo "frame 0
-end"; while read -r x; do echo "frame $x
-start $$
-end"; done`)
-	ctx, cancel := context.WithCancel(testContext(t))
 	pace := NewPace()
-	var frames []string
-	_ = n.Telemetry(ctx, "", pace, func(frame []byte) {
-		switch frames = append(frames, strings.Fields(string(frame))[1]); len(frames) {
+	var got []string
+	frames(t, n, pace, func(frame string) bool {
+		every := "1"
+		if _, rest, is := strings.Cut(frame, "\nevery "); is {
+			every, _, _ = strings.Cut(rest, "\n")
+		}
+		switch got = append(got, every); len(got) {
 		case 1:
 			pace.Set(time.Hour)
 		case 2:
@@ -65,49 +71,130 @@ end"; done`)
 		case 3:
 			pace.Set(5 * time.Second)
 		case 4:
-			s.KillConnections() // the next stream is told at once
-		case 6:
-			cancel()
+			s.KillConnections() // the next stream begins with it
+		case 5:
+			return true
 		}
+		return false
 	})
-	if got := strings.Join(frames, " "); got != "0 10 1 5 0 5" {
-		t.Errorf("the script was told %q", got)
+	if got := strings.Join(got, " "); got != "1 10 1 5 5" {
+		t.Errorf("the paces were %q", got)
 	}
 }
 
-func TestTelemetryWithoutItsScriptIsAnError(t *testing.T) {
-	n := openTest(t, sshdtest.Start(t))
-	err := n.Telemetry(testContext(t), "", nil, func([]byte) {})
-	if err == nil || !strings.Contains(err.Error(), ".dlwb/bin/telemetry") {
-		t.Errorf("got %v, want an error that names the script", err)
-	}
-}
-
-func TestFramesAreCutOutOfAnyStream(t *testing.T) {
-	text := "noise\nend\nframe 1\ncpu 1 2\nend\nframe cut\ncpu\nframe 2\nend\nframe 3"
-	for size := 1; size <= len(text); size++ {
-		var s frameSplitter
-		var got []string
-		for piece := range slices.Chunk([]byte(text), size) {
-			s.split(piece, func(frame []byte) { got = append(got, string(frame)) })
+// An agent that is killed leaves no nvidia-smi, whatever that does.
+func TestNoNvidiaSMIOutlivesItsStream(t *testing.T) {
+	bin := t.TempDir()
+	asked := filepath.Join(bin, "asked")
+	writeProgram(t, filepath.Join(bin, "nvidia-smi"), "trap '' TERM HUP PIPE; echo $$ >>"+asked+"; echo '0, A, 5, 1, 2, 3, 4, 5'; while :; do sleep 1000; done")
+	s := sshdtest.Start(t, sshdtest.PathFirst(bin))
+	n := openTest(t, s)
+	killed := false
+	frames(t, n, nil, func(frame string) bool {
+		if !strings.Contains(frame, "\nsmi 0, A") {
+			return false
 		}
-		if want := []string{"frame 1\ncpu 1 2\nend\n", "frame 2\nend\n"}; !slices.Equal(got, want) {
-			t.Errorf("in pieces of %d: got %q, want %q", size, got, want)
+		if !killed {
+			killed = true
+			for _, pid := range processes(t, s.Home, "agent") {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			return false
 		}
-	}
-	var s frameSplitter
-	s.split(make([]byte, frameMost+1), func([]byte) {})
-	if len(s.buf) != 0 {
-		t.Errorf("%d bytes without a frame are kept", len(s.buf))
-	}
+		return true
+	})
+	waitUntil(t, "none is left", func() bool {
+		text, _ := os.ReadFile(asked)
+		pids := strings.Fields(string(text))
+		for _, pid := range pids {
+			if alive(t, pid) {
+				return false
+			}
+		}
+		return len(pids) == 2
+	})
 }
 
-// installFake puts a telemetry script of the test's own on the node.
-func installFake(t *testing.T, s *sshdtest.Server, script string) {
+func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
-	dir := filepath.Join(s.Home, ".dlwb", "bin")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(dir, "telemetry"), script)
+}
+
+// An idle node has one process of ours, which forks nothing.
+func TestAnIdleNodeHasOneSmallProcess(t *testing.T) {
+	s := sshdtest.Start(t)
+	n := openTest(t, s)
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	ended := make(chan error, 1+9)
+	for i := range 9 {
+		name := fmt.Sprintf("log-%d", i)
+		writeFile(t, filepath.Join(s.Home, name), "x")
+		go func() { ended <- n.Follow(ctx, name, 0, func(int64, []byte) error { return nil }) }()
+	}
+	seen := make(chan string, 100)
+	go func() { ended <- n.Telemetry(ctx, "", nil, func(frame []byte) { seen <- string(frame) }) }()
+	next(t, seen)
+	waitUntil(t, "all is followed", func() bool { return followers(t, s.Home) == 9 })
+	agents := processes(t, s.Home, "\x00serve\x00")
+	if len(agents) != 1 {
+		t.Fatalf("there are the agents %v", agents)
+	}
+	forked, began := childFaults(t, agents[0]), busy(t, agents[0])
+	const seconds = 5
+	for range seconds {
+		next(t, seen)
+	}
+	used := busy(t, agents[0]) - began
+	want := 1
+	if _, err := exec.LookPath("nvidia-smi"); err == nil {
+		want++
+	}
+	if all := processes(t, s.Home, ""); len(all) != want {
+		t.Errorf("there are %d processes, want %d", len(all), want)
+	}
+	if now := childFaults(t, agents[0]); now != forked {
+		t.Errorf("the agent has forked: %s became %s", forked, now)
+	}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", agents[0]))
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	rss, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil || rss > 15<<10 {
+		t.Errorf("the agent has %d KiB of memory, want 15 MB at most; %v", rss, err)
+	}
+	t.Logf("the agent used %v of a processor in %d s, and %d KiB", used, seconds, rss)
+	if used > seconds*10*time.Millisecond {
+		t.Errorf("the agent used %v of a processor in %d s, want 1 %% at most", used, seconds)
+	}
+	cancel()
+	for range cap(ended) {
+		<-ended
+	}
+}
+
+// busy is how long a process has used a processor.
+func busy(t *testing.T, pid int) (took time.Duration) {
+	t.Helper()
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		nanos, _, _ := strings.Cut(string(text), " ")
+		n, _ := strconv.ParseInt(nanos, 10, 64)
+		took += time.Duration(n)
+	}
+	return took
+}
+
+// childFaults are the page faults of the children that a process has waited for:
+// each child adds some.
+func childFaults(t *testing.T, pid int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if err != nil || len(fields) < 9 {
+		t.Fatal(err)
+	}
+	return fields[8]
 }

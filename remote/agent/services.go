@@ -14,8 +14,12 @@ type handler func(ctx context.Context, s *wire.Stream) error
 
 // services are what can be called over a connection.
 var services = map[string]handler{
-	wire.Exec:    execute,
-	wire.Install: install,
+	wire.Exec:      execute,
+	wire.Facts:     answer(facts),
+	wire.Files:     watchFiles,
+	wire.Follow:    followFile,
+	wire.Install:   install,
+	wire.Telemetry: watchNode,
 }
 
 // answer makes a handler of a service with one request and one answer.

@@ -4,6 +4,9 @@ package wire
 // FilesRequest; FilesNews follow until the caller has enough.
 const Files = "files"
 
+// FilePieceMost bounds a piece: the state of a trainer comes as a whole.
+const FilePieceMost = 32 << 20
+
 // FilesRequest says where to look.
 type FilesRequest struct {
 	Dirs []string `cbor:"d"` // below the home directory; a link to one is followed where a slash is behind it

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package follow reads a file, or a log in numbered segments, from an offset on
 // as it grows: nothing is left out unsaid, nothing comes twice.
 package follow

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 // Package metricfiles reads what a training writes into files of metrics: it
 // looks for them below some directories and tells what is new in them.
@@ -22,8 +22,7 @@ import (
 const (
 	filesMost  = 64
 	basesMost  = 1000
-	pieceMost  = 1 << 20   // of a file in one pass
-	stateMost  = 32 << 20  // of a trainer's state, which is read as a whole
+	pieceMost  = 1 << 20   // of a file in one pass, but for a trainer's state
 	fileMost   = 256 << 20 // of a file
 	totalMost  = 1 << 30
 	headerMost = 64 << 10
@@ -155,7 +154,7 @@ func (w *watcher) show(ctx context.Context, file string) (more bool, err error) 
 	at.Inode = inode
 	length := size
 	if isState(file) {
-		if at.Next = 0; size == was.Next || size > stateMost {
+		if at.Next = 0; size == was.Next || size > wire.FilePieceMost {
 			return false, nil
 		}
 	} else {

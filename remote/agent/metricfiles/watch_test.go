@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package metricfiles
 
@@ -152,7 +152,7 @@ func TestLongFilesComeInPiecesAndNotWithoutEnd(t *testing.T) {
 	got := r.read(false, "")
 	want := "log.jsonl+0: " + strings.Repeat("[65536] ", pieceMost/wire.ChunkMost) + "log.txt+0: short pass log.jsonl+1048576: [65536] x pass"
 	r.want("a long one", got, want)
-	for name, size := range map[string]int64{"out/events.tfevents": fileMost + pieceMost, "out/trainer_state.json": stateMost + 1} {
+	for name, size := range map[string]int64{"out/events.tfevents": fileMost + pieceMost, "out/trainer_state.json": wire.FilePieceMost + 1} {
 		r.write(name, "")
 		if err := os.Truncate(filepath.Join(r.dir, name), size); err != nil {
 			t.Fatal(err)

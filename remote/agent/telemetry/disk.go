@@ -1,9 +1,13 @@
+//go:build linux
+
 package telemetry
 
 import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const diskEvery = 10 * time.Second
@@ -39,4 +43,13 @@ func (d *disk) last() (used, total uint64, ok bool) {
 		return f.used, f.total, true
 	}
 	return 0, 0, false
+}
+
+func statDisk(dir string) (fullness, bool) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return fullness{}, false
+	}
+	block := uint64(s.Frsize)
+	return fullness{(s.Blocks - s.Bfree) * block >> 10, s.Blocks * block >> 10}, true
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package telemetry
 
 import (
@@ -12,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -58,8 +61,8 @@ type answer struct {
 	fault string // how nvidia-smi ended after it, when that was no success
 }
 
-func newMonitor(path string) *monitor {
-	return &monitor{path: path, begun: time.Now(), hung: hungAfter, every: Least, anew: func() {}}
+func newMonitor(path string, every time.Duration) *monitor {
+	return &monitor{path: path, begun: time.Now(), hung: hungAfter, every: every, anew: func() {}}
 }
 
 // start asks until ctx ends. ended is closed when no process is left.
@@ -128,6 +131,14 @@ func (m *monitor) run(ctx context.Context, cancel func(), every time.Duration) e
 	}
 	return cmd.Wait()
 }
+
+// childAttr gives a child a group of its own and has the kernel end it when the
+// thread that started it ends: also an agent that is killed leaves none behind.
+func childAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func endChild(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 // indexOf is the number of the GPU that a line is about; -1: it is about none,
 // but an error, or an event that nvidia-smi tells of between its answers.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package telemetry tells what a node is doing: frames of text, one fact a
 // line, as package metrics reads them. It reads /proc and forks nothing; what
 // may hang (nvidia-smi, the size of a dead network disk) is asked beside the
@@ -21,16 +23,16 @@ const (
 	Most  = 10 * time.Second
 )
 
-// Watch makes a frame at once, then one each second, or as often as pace has
-// asked for last; a new pace is a frame at once, too. An empty iface means all
-// interfaces. It returns when ctx ends or frame fails, and leaves no process.
-// frame must not keep its argument.
-func Watch(ctx context.Context, iface string, pace <-chan time.Duration, frame func([]byte) error) error {
-	n := &node{iface: iface, simulated: os.Getenv("DLWB_SIMULATED_GPUS") != "", cores: countCores(), every: Least}
+// Watch makes a frame at once, then one in every so much time, or in as much as
+// pace has asked for last; a new pace is a frame at once, too. An empty iface
+// means all interfaces. It returns when ctx ends or frame fails, and leaves no
+// process. frame must not keep its argument.
+func Watch(ctx context.Context, iface string, every time.Duration, pace <-chan time.Duration, frame func([]byte) error) error {
+	n := &node{iface: iface, simulated: os.Getenv("DLWB_SIMULATED_GPUS") != "", cores: countCores(), every: inBounds(every)}
 	n.home, _ = os.UserHomeDir()
 	ctx, stop := context.WithCancel(ctx)
 	if path, err := exec.LookPath("nvidia-smi"); err == nil {
-		n.gpus = newMonitor(path)
+		n.gpus = newMonitor(path, n.every)
 		defer waitAWhile(n.gpus.start(ctx))
 	}
 	defer stop()
@@ -44,12 +46,16 @@ func Watch(ctx context.Context, iface string, pace <-chan time.Duration, frame f
 		select {
 		case <-tick.C:
 		case every := <-pace:
-			n.setPace(min(max(every.Round(time.Second), Least), Most))
+			n.setPace(inBounds(every))
 			tick.Reset(n.every)
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+func inBounds(every time.Duration) time.Duration {
+	return min(max(every.Round(time.Second), Least), Most)
 }
 
 func (n *node) setPace(every time.Duration) {

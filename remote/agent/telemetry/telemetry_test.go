@@ -57,7 +57,7 @@ func watch(t *testing.T, path string) *stream {
 	ctx, stop := context.WithCancel(t.Context())
 	s := &stream{t: t, pace: make(chan time.Duration), frames: make(chan string, 1000), stop: stop, ended: make(chan error, 1)}
 	go func() {
-		s.ended <- Watch(ctx, "lo", s.pace, func(frame []byte) error {
+		s.ended <- Watch(ctx, "lo", 0, s.pace, func(frame []byte) error {
 			s.frames <- string(frame)
 			return nil
 		})
@@ -188,7 +188,7 @@ func TestFramesComeThoughNvidiaSMIHangs(t *testing.T) {
 
 func TestAnNvidiaSMIThatHangsIsEndedAndStartedAnew(t *testing.T) {
 	path := smi(t, `trap '' TERM; [ -e hung ] || { : >hung; sleep 1000; }; `+loop)
-	m := newMonitor(path)
+	m := newMonitor(path, Least)
 	m.hung = 100 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := m.start(ctx)
@@ -212,7 +212,7 @@ func TestWhatNvidiaSMIComplainsAboutIsTold(t *testing.T) {
 		{"exit 7", "smierr nvidia-smi ended with exit code 7\n"},
 		{"kill -9 $$", "smierr nvidia-smi ended with signal: killed\n"},
 	} {
-		m := newMonitor(smi(t, c.program))
+		m := newMonitor(smi(t, c.program), Least)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := m.start(ctx)
 		within(t, "it has failed", func() bool { return m.last(time.Now()).fault != "" })
@@ -222,7 +222,7 @@ func TestWhatNvidiaSMIComplainsAboutIsTold(t *testing.T) {
 		stop()
 		<-ended
 	}
-	m := newMonitor("/nowhere/nvidia-smi")
+	m := newMonitor("/nowhere/nvidia-smi", Least)
 	m.round(expired(t))
 	if err := m.run(t.Context(), func() {}, Least); err == nil || m.end(err) != 2*Least || !strings.Contains(told(m, time.Now()), "smierr fork/exec") {
 		t.Errorf("one that can't be started is told as %q", told(m, time.Now()))
@@ -244,7 +244,7 @@ func told(m *monitor, now time.Time) string {
 }
 
 func TestABrokenNvidiaSMIIsTriedLessAndLessOften(t *testing.T) {
-	m := newMonitor("")
+	m := newMonitor("", Least)
 	var pauses []time.Duration
 	for range 6 {
 		m.restart = true
@@ -261,7 +261,7 @@ func TestABrokenNvidiaSMIIsTriedLessAndLessOften(t *testing.T) {
 }
 
 func TestAnAnswerIsWhatComesUntilTheNumbersBeginAnew(t *testing.T) {
-	m, now := newMonitor(""), time.Now()
+	m, now := newMonitor("", Least), time.Now()
 	m.restart = true
 	show := func(after time.Duration) string { return told(m, now.Add(after)) }
 	say := func(lines ...string) {
@@ -296,7 +296,7 @@ func TestAnAnswerIsWhatComesUntilTheNumbersBeginAnew(t *testing.T) {
 func FuzzAnyOutputOfNvidiaSMIMakesAFrameOfWholeLines(f *testing.F) {
 	f.Add("0, a\n1, b\n0, c\nerror\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, n := newMonitor(""), &node{}
+		m, n := newMonitor("", Least), &node{}
 		n.gpus, m.restart = m, true
 		for line := range strings.SplitSeq(text, "\n") {
 			m.take(line, m.begun)

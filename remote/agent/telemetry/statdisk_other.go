@@ -1,5 +1,0 @@
-//go:build !linux
-
-package telemetry
-
-func statDisk(string) (fullness, bool) { return fullness{}, false }
