@@ -1,0 +1,4 @@
+//go:build !unix
+
+// Package agentbuilt gives tests an agent; other systems run none.
+package agentbuilt
