@@ -11,8 +11,11 @@ import (
 // asAgent makes this program the agent where its file is named as one: a dlwb
 // that was built without its agents brings itself to machines of its own kind.
 func asAgent() (code int, is bool) {
-	if !strings.Contains(filepath.Base(os.Args[0]), agent.Prefix) {
-		return 0, false
+	self, _ := os.Executable() // one that is started once has no name of its own
+	for _, path := range []string{os.Args[0], self} {
+		if strings.Contains(filepath.Base(path), agent.Prefix) {
+			return agent.Main(os.Args[1:]), true
+		}
 	}
-	return agent.Main(os.Args[1:]), true
+	return 0, false
 }

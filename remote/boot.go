@@ -56,7 +56,7 @@ func (b boot) run(ctx context.Context) (*wire.Session, error) {
 		return nil, b.failed("", err)
 	}
 	w := newWords()
-	a, err := b.start(ctx, agentbin.FindLine(names, w), w, agentbin.None, nil)
+	a, err := b.start(ctx, agentbin.FindLine(names, "serve", w), w, agentbin.None, nil)
 	if err != nil || a.session != nil {
 		return a.session, err
 	}
@@ -97,7 +97,7 @@ func (b boot) put(ctx context.Context, agent *agentbin.Agent, gzip bool) (*wire.
 		if err != nil || a.session != nil {
 			return a.session, err
 		}
-		tried = append(tried, fmt.Sprintf("%s: %s", showPlace(place), whyNot(a)))
+		tried = append(tried, fmt.Sprintf("%s: %s", showPlace(place), agentbin.Why(a.word(0), a.said)))
 	}
 	return nil, &NoAgentError{Name: b.name, Why: "there is no place where it can be put and executed: " + strings.Join(tried, "; "),
 		Next: "dlwb needs a directory there in which the user may write and execute a program of a few megabytes: free some space, or have the home mounted without noexec"}
@@ -112,19 +112,6 @@ func (b boot) putAt(ctx context.Context, agent *agentbin.Agent, place string, fr
 // showPlace is a place for people.
 func showPlace(place string) string {
 	return strings.NewReplacer("$HOME", "~", "$(id -u)", "UID").Replace(place)
-}
-
-// whyNot says why an agent could not be put somewhere.
-func whyNot(a began) string {
-	why := map[string]string{
-		agentbin.CantMake: "the directory can't be made, or is not the user's own",
-		agentbin.CantFill: "it could not be written whole",
-		agentbin.CantRun:  "it is not executed there",
-	}[a.word(0)]
-	if said := strings.Join(strings.Fields(strings.ToValidUTF8(a.said, "?")), " "); said != "" {
-		why += fmt.Sprintf(" (%.200s)", said)
-	}
-	return why
 }
 
 // began is what a command line came to: a session, or a report.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/agentbin"
+	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -26,7 +28,10 @@ const (
 // report is what was found out about one host.
 type report struct {
 	machine
-	said     said
+	// facts are what the host says of itself; those of one that was not asked
+	// have no system.
+	facts    hostclaim.Facts
+	claim    hostclaim.Claim
 	findings []cloud.Finding
 }
 
@@ -60,10 +65,10 @@ func (r *report) ownGPUs() int {
 	switch {
 	case r.Option.GPUs != nil:
 		return len(r.Option.GPUs)
-	case r.said.one("gpus") == "":
+	case r.facts.OS == "" || r.facts.Silent:
 		return cloud.UnknownGPUs
 	}
-	return int(r.said.number("gpus"))
+	return len(r.facts.GPUs)
 }
 
 // machines resolves the hosts of a spec.
@@ -103,11 +108,12 @@ func (p *Provider) examine(ctx context.Context, calls *caller, m machine, cluste
 		return r
 	}
 	if strings.Contains(string(c.client.ServerVersion()), "Windows") {
-		r.findings = []cloud.Finding{wrong(m.Entry, "it runs Windows; a node needs Linux or macOS", "leave it out, or use sshd in its WSL")}
+		r.findings = []cloud.Finding{wrong(m.Entry, "it runs Windows; a node needs Linux", "leave it out, or use sshd in its WSL")}
 		return r
 	}
 	asked := time.Now()
-	r.said, err = c.run(ctx, "look", map[string]string{"dir": m.Option.Dir, "interpreter": m.Option.Python}, c.bounds.Script)
+	answer, err := c.ask(ctx, hostclaim.Request{Do: hostclaim.Look, Dir: m.Option.Dir, Python: m.Option.Python}, c.bounds.Script)
+	r.facts, r.claim = answer.Facts, answer.Claim
 	r.findings = r.judge(c.took, asked, time.Now(), cluster, err)
 	return r
 }
@@ -115,22 +121,13 @@ func (p *Provider) examine(ctx context.Context, calls *caller, m machine, cluste
 // judge says what an answer means. asked and answered enclose the time of the
 // host's own clock.
 func (r *report) judge(took time.Duration, asked, answered time.Time, cluster string, err error) []cloud.Finding {
-	s, what := r.said, r.Entry
-	if s.one("os") == "" {
-		return []cloud.Finding{wrong(what, "it lets us in, and the shell there does not answer: "+err.Error(), r.login()+" sh -c true")}
-	}
-	if os := s.one("os"); os != "Linux" && os != "Darwin" {
-		return []cloud.Finding{wrong(what, "it runs "+os+"; a node needs Linux or macOS", "leave it out")}
+	f, what := r.facts, r.Entry
+	if f.OS == "" {
+		return []cloud.Finding{r.unfit(err)}
 	}
 	found := []cloud.Finding{fine(what, r.summary(took))}
 	if f, full := r.room(); full {
 		found[0] = f
-	}
-	if home := s.one("read_only"); home != "" {
-		found[0] = wrong(what, home+" can't be written there", r.login()+" ls -ld "+home)
-	}
-	if dir := s.one("no_dir"); dir != "" {
-		found[0] = wrong(what, dir+", where the profile wants its code, is no directory there", r.login()+" mkdir -p "+dir+", or change dir")
 	}
 	if text := r.ignoredText(); text != "" {
 		found = append(found, warning(what, text, "if what it sets matters, give it in a Host of its own"))
@@ -138,36 +135,62 @@ func (r *report) judge(took time.Duration, asked, answered time.Time, cluster st
 	if f, held := r.held(cluster); held {
 		found = append(found, f)
 	}
-	if python := s.one("no_python"); python != "" {
-		found = append(found, wrong(what, python+", which the profile gives as its Python, does not run there", "change python for this host; "+r.login()+" "+python+" -V"))
-	} else if s.one("python") == "" {
+	if f.NoPython {
+		found = append(found, wrong(what, r.Option.Python+", which the profile gives as its Python, does not run there", "change python for this host; "+r.login()+" "+r.Option.Python+" -V"))
+	} else if f.Python == "" {
 		found = append(found, warning(what, "no python3 was found there", "install it, or set environment.python"))
 	}
 	return append(found, append(r.clock(asked, answered), r.gpus()...)...)
 }
 
-// room tells of a disk that is full: where the home directory lies, or where the
-// profile wants the code.
+// unfit says why a host that lets us in told nothing of itself.
+func (r *report) unfit(err error) cloud.Finding {
+	why, next := unfitText(r.machine, err)
+	if why == "" {
+		why, next = "it lets us in, and the shell there does not answer: "+err.Error(), r.login()+" true"
+	}
+	return wrong(r.Entry, why, next)
+}
+
+// unfitText says why no program of dlwb's can run on a machine; empty: that is
+// not what went wrong.
+func unfitText(m machine, err error) (why, next string) {
+	var missing *agentbin.MissingError
+	var noPlace *noPlaceError
+	switch {
+	case errors.As(err, &missing) && missing.Supported():
+		return missing.Error(), "make build"
+	case errors.As(err, &missing):
+		return fmt.Sprintf("it runs %s on %s; a node needs Linux on x86-64 or arm64", missing.OS, missing.Arch), "leave it out"
+	case errors.As(err, &noPlace):
+		return noPlace.Error(), "free some space in one of them, or have one mounted without noexec: " + m.login() + " df -h /tmp"
+	}
+	return "", ""
+}
+
+// room tells of a place that can't be written or is full: the home directory, or
+// where the profile wants the code.
 func (r *report) room() (cloud.Finding, bool) {
-	for _, at := range [][2]string{{"free", r.said.one("home")}, {"dir_free", r.Option.Dir}} {
-		free, files := r.said.number(at[0])<<10, r.said.number(at[0]+"_files")
-		if r.said.one(at[0]) != "" && free < minDisk {
-			return wrong(r.Entry, fmt.Sprintf("its disk is full: %s are free in %s, and a run needs %s at least", units.Bytes(free), at[1], units.Bytes(minDisk)),
-				r.login()+" df -h "+dfPlace(at[0], at[1])), true
-		}
-		if r.said.one(at[0]+"_files") != "" && files < minFiles {
-			return wrong(r.Entry, fmt.Sprintf("its disk is full: only %d more files fit in %s (it has no inodes left)", files, at[1]),
-				r.login()+" df -i "+dfPlace(at[0], at[1])), true
+	for _, at := range []struct {
+		hostclaim.Room
+		dir, df string
+		given   bool
+	}{{r.facts.HomeRoom, r.facts.Home, ".", true}, {r.facts.DirRoom, r.Option.Dir, r.Option.Dir, r.Option.Dir != ""}} {
+		switch {
+		case !at.given:
+		case at.Problem == hostclaim.NoDirectory && at.df == at.dir:
+			return wrong(r.Entry, at.dir+", where the profile wants its code, is no directory there", r.login()+" mkdir -p "+at.dir+", or change dir"), true
+		case at.Problem != "":
+			return wrong(r.Entry, at.dir+" "+at.Problem, r.login()+" ls -ld "+at.dir), true
+		case at.Known && at.Bytes < minDisk:
+			return wrong(r.Entry, fmt.Sprintf("its disk is full: %s are free in %s, and a run needs %s at least", units.Bytes(at.Bytes), at.dir, units.Bytes(minDisk)),
+				r.login()+" df -h "+at.df), true
+		case at.Known && at.Files >= 0 && at.Files < minFiles:
+			return wrong(r.Entry, fmt.Sprintf("its disk is full: only %d more files fit in %s (it has no inodes left)", at.Files, at.dir),
+				r.login()+" df -i "+at.df), true
 		}
 	}
 	return cloud.Finding{}, false
-}
-
-func dfPlace(key, dir string) string {
-	if key == "free" {
-		return "."
-	}
-	return dir
 }
 
 // ignoredText says which conditions of the ssh configuration were passed over;
@@ -181,50 +204,52 @@ func (m machine) ignoredText() string {
 
 // summary is the line of a host that can be used.
 func (r *report) summary(took time.Duration) string {
-	s := r.said
-	parts := []string{fmt.Sprintf("reachable in %s as %s", units.Duration(took), s.one("user")), map[string]string{"Linux": "Linux", "Darwin": "macOS"}[s.one("os")]}
+	f := r.facts
+	parts := []string{fmt.Sprintf("reachable in %s as %s", units.Duration(took), f.User), systemName(f.OS)}
 	if len(r.Jumps) > 0 {
 		parts[0] += " through " + r.Jumps[len(r.Jumps)-1].Alias
 	}
-	if python := s.one("python"); python != "" {
-		parts = append(parts, "Python "+python)
+	if f.Python != "" {
+		parts = append(parts, "Python "+f.Python)
 	}
-	if s.one("free") != "" {
-		parts = append(parts, units.Bytes(s.number("free")<<10)+" free")
+	if f.HomeRoom.Known {
+		parts = append(parts, units.Bytes(f.HomeRoom.Bytes)+" free")
 	}
-	switch n := s.number("gpus"); {
-	case s.one("gpus") == "":
+	switch n := len(f.GPUs); {
+	case f.Silent:
 		parts = append(parts, "GPUs unknown")
 	case n == 0:
 		parts = append(parts, "no GPU")
 	case r.Option.GPUs != nil:
-		parts = append(parts, fmt.Sprintf("%d of %d × %s", len(r.Option.GPUs), n, s.one("gpu")))
+		parts = append(parts, fmt.Sprintf("%d of %d × %s", len(r.Option.GPUs), n, f.GPUs[0].Name))
 	default:
-		parts = append(parts, fmt.Sprintf("%d × %s", n, s.one("gpu")))
+		parts = append(parts, fmt.Sprintf("%d × %s", n, f.GPUs[0].Name))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// held tells of another cluster that has the host.
-func (r *report) held(cluster string) (cloud.Finding, bool) {
-	holder := r.said.one("held_cluster")
-	if holder == "" || holder == cluster && r.said.one("held_owner") == owner() {
-		return cloud.Finding{}, false
+// systemName is the system of a host, with the processor where that is not the
+// usual one.
+func systemName(system string) string {
+	name, processor, _ := strings.Cut(system, "/")
+	name = strings.Replace(name, "linux", "Linux", 1)
+	if processor != "" && processor != "amd64" {
+		name += " on " + processor
 	}
-	return wrong(r.Entry, holderText(r.said), "dlwb down "+holder+" gives it back, where "+r.said.one("held_owner")+" runs it"), true
+	return name
 }
 
-// holderText says who has a host, from what its lock says.
-func holderText(s said) string {
-	text := "cluster " + s.one("held_cluster") + " of " + s.one("held_owner") + " has it"
-	if since := s.number("held_since"); since > 0 {
-		text += " since " + time.Unix(since, 0).Format("2006-01-02 15:04")
+// held tells of another cluster that has the host.
+func (r *report) held(cluster string) (cloud.Finding, bool) {
+	c := r.claim
+	if !c.Held() || c.Cluster == cluster && c.Owner == owner() {
+		return cloud.Finding{}, false
 	}
-	return text
+	return wrong(r.Entry, c.String(), "dlwb down "+c.Cluster+" gives it back, where "+c.Owner+" runs it"), true
 }
 
 func (r *report) clock(asked, answered time.Time) []cloud.Finding {
-	there := time.Unix(r.said.number("now"), 0)
+	there := time.Unix(r.facts.Now, 0)
 	off := time.Duration(0)
 	if d := asked.Sub(there); d > mostSkew+time.Second {
 		off = -d
@@ -243,18 +268,16 @@ func (r *report) clock(asked, answered time.Time) []cloud.Finding {
 
 // gpus tells of GPUs that do not answer, and of other people on them.
 func (r *report) gpus() []cloud.Finding {
-	if r.said.one("gpus") == "" {
+	if r.facts.Silent {
 		return []cloud.Finding{wrong(r.Entry, "nvidia-smi there does not answer, so its GPUs can't be used", r.login()+" nvidia-smi")}
 	}
 	if f, missing := r.missingGPUs(); missing {
 		return []cloud.Finding{f}
 	}
 	var others []string
-	for _, line := range r.said["gpu_user"] {
-		f := append(strings.Fields(line), "-")
-		if len(f) >= 4 && f[1] != r.said.one("user") && r.uses(f[3]) {
-			mib, _ := strconv.ParseInt(f[2], 10, 64)
-			others = append(others, fmt.Sprintf("%s (pid %s, %s)", f[1], f[0], units.Binary(mib<<20)))
+	for _, u := range r.facts.Users {
+		if u.User != r.facts.User && r.uses(u.Number) {
+			others = append(others, fmt.Sprintf("%s (pid %d, %s)", u.User, u.PID, units.Binary(u.MiB<<20)))
 		}
 	}
 	if len(others) == 0 {
@@ -265,8 +288,10 @@ func (r *report) gpus() []cloud.Finding {
 
 // missingGPUs tells of GPUs that the profile names and the host does not have.
 func (r *report) missingGPUs() (cloud.Finding, bool) {
-	has := strings.Fields(r.said.one("gpu_numbers"))
-	var missing []string
+	var has, missing []string
+	for _, g := range r.facts.GPUs {
+		has = append(has, itoa(g.Number))
+	}
 	for _, n := range r.Option.GPUs {
 		if !slices.Contains(has, itoa(n)) {
 			missing = append(missing, itoa(n))
@@ -284,9 +309,8 @@ func (r *report) missingGPUs() (cloud.Finding, bool) {
 
 // uses reports whether a run would use the GPU of a number; it may where the
 // number is not known.
-func (r *report) uses(number string) bool {
-	n, err := strconv.Atoi(number)
-	return err != nil || r.Option.GPUs == nil || slices.Contains(r.Option.GPUs, n)
+func (r *report) uses(number int) bool {
+	return number < 0 || r.Option.GPUs == nil || slices.Contains(r.Option.GPUs, number)
 }
 
 // twins finds hosts that are one: the same address twice, two names of one
@@ -308,27 +332,19 @@ func (r *report) twin(b report) (cloud.Finding, bool) {
 	if r.addr() == b.addr() && r.User == b.User && slices.EqualFunc(r.Jumps, b.Jumps, func(x, y machine) bool { return x.addr() == y.addr() }) {
 		return wrong(both, "they are the same host, "+r.addr(), "leave one of the two out"), true
 	}
-	id := func(r report, keys ...string) string {
-		var parts []string
-		for _, k := range keys {
-			parts = append(parts, r.said.one(k))
-		}
-		return strings.Join(parts, "\n")
-	}
-	sameHome := r.said.one("inode") != "" && id(*r, "disk", "inode", "home") == id(b, "disk", "inode", "home")
-	sameMachine := r.said.one("machine") != "" && r.said.one("machine") == b.said.one("machine")
+	f, g := r.facts, b.facts
+	sameHome := f.Inode != 0 && f.Disk == g.Disk && f.Inode == g.Inode && f.Home == g.Home
+	sameMachine := f.Machine != "" && f.Machine == g.Machine
 	switch {
 	case sameHome && sameMachine:
-		return wrong(both, "they are two names of one machine ("+lastWord(r.said.one("machine"))+")", "leave one of the two out"), true
-	case sameHome && strings.Contains(r.said.one("disk"), ":"):
-		return wrong(both, "they share one home directory ("+r.said.one("disk")+"), and each node needs its own", "leave one of the two out, or log in as users with different homes"), true
+		return wrong(both, "they are two names of one machine ("+f.Name+")", "leave one of the two out"), true
+	case sameHome && strings.Contains(f.Disk, ":"):
+		return wrong(both, "they share one home directory ("+f.Disk+"), and each node needs its own", "leave one of the two out, or log in as users with different homes"), true
 	case sameMachine:
-		return warning(both, "they are the same machine ("+lastWord(r.said.one("machine"))+") with two homes, and share its GPUs", ""), true
+		return warning(both, "they are the same machine ("+f.Name+") with two homes, and share its GPUs", ""), true
 	}
 	return cloud.Finding{}, false
 }
-
-func lastWord(text string) string { return text[strings.LastIndexByte(text, ' ')+1:] }
 
 // itoa is short for what stands in many sentences.
 var itoa = strconv.Itoa

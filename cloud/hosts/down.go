@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/hostclaim"
 )
 
 // removeLimit bounds the removal of what lies on one host: environments are
@@ -86,11 +86,11 @@ func (p *Provider) giveBack(ctx context.Context, calls *caller, m machine, life 
 		}
 		return ending{state: cloud.Unknown, proof: "it could not be looked at: " + err.Error()}
 	}
-	s, err := c.run(ctx, "remove", lifeVars(life), removeLimit)
+	a, err := c.remove(ctx, life, removeLimit)
 	if err != nil {
 		return ending{state: cloud.Unknown, proof: "what is left there is not known: " + err.Error()}
 	}
-	return s.ending(life)
+	return endingOf(a, life)
 }
 
 // callAgain reaches a host by what the ssh configuration says of it now.
@@ -111,27 +111,25 @@ func (p *Provider) callAgain(ctx context.Context, calls *caller, m machine, firs
 	return c, nil
 }
 
-// ending reads the answer of the script that removes.
-func (s said) ending(life cloud.Life) ending {
-	switch holder := s.one("held_life"); {
-	case holder == "":
+// endingOf reads the answer to a removal.
+func endingOf(a hostclaim.Answer, life cloud.Life) ending {
+	switch {
+	case !a.Claim.Held():
 		return ending{state: cloud.Gone, proof: "there is no ~/.dlwb/cluster: nothing of this life is there"}
-	case holder != life.ID:
-		return ending{state: cloud.Gone, proof: "this life no longer has it: " + holderText(s)}
+	case a.Claim.Life != life.ID:
+		return ending{state: cloud.Gone, proof: "this life no longer has it: " + a.Claim.String()}
 	}
-	e := ending{state: cloud.Gone, processes: int(s.number("live"))}
+	e := ending{state: cloud.Gone, processes: a.Left.Processes}
 	var left []string
-	for _, line := range s["left"] {
-		count, place, _ := strings.Cut(line, " ")
-		if place == ".dlwb" && s.one("others") != "" {
+	for _, place := range a.Left.Places {
+		if place.Path == ".dlwb" && len(a.Left.Others) > 0 {
 			continue // what others have put there stays
 		}
-		n, _ := strconv.Atoi(count)
-		e.files += n
-		if !strings.HasPrefix(place, "/") {
-			place = "~/" + place
+		e.files += place.Files
+		if !strings.HasPrefix(place.Path, "/") {
+			place.Path = "~/" + place.Path
 		}
-		left = append(left, fmt.Sprintf("%s files in %s", count, place))
+		left = append(left, fmt.Sprintf("%d files in %s", place.Files, place.Path))
 	}
 	if e.processes > 0 {
 		left = append([]string{fmt.Sprintf("%d processes with DLWB_RUN_DIR are still there after KILL", e.processes)}, left...)
@@ -141,11 +139,11 @@ func (s said) ending(life cloud.Life) ending {
 		return e
 	}
 	e.proof = fmt.Sprintf("given back: no process carries DLWB_RUN_DIR, ~/dlwb/%s is not there", life.Name)
-	if dir := s.one("held_dir"); dir != "" {
-		e.proof += fmt.Sprintf(", nor %s/dlwb-%s", dir, life.Name)
+	if dir := a.Claim.Elsewhere(); dir != "" {
+		e.proof += ", nor " + dir
 	}
-	if others := s.one("others"); others != "" {
-		e.proof += ", and of ~/.dlwb only what was there before: " + others
+	if len(a.Left.Others) > 0 {
+		e.proof += ", and of ~/.dlwb only what was there before: " + strings.Join(a.Left.Others, " ")
 	} else {
 		e.proof += ", ~/.dlwb is not there"
 	}

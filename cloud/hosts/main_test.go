@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
+	_ "github.com/dlwb/dlwb/internal/agentbuilt"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 

@@ -98,7 +98,7 @@ func TestNamesMeanWhatTheyMeanToSSH(t *testing.T) {
 		if port != "" {
 			args = append(args, "-p", port)
 		}
-		says := said{}
+		says := settings{}
 		for l := range strings.Lines(tool(t, "", "ssh", append(args, name)...)) {
 			key, value, _ := strings.Cut(strings.TrimSpace(l), " ")
 			says[key] = append(says[key], value)
@@ -123,6 +123,17 @@ func TestNamesMeanWhatTheyMeanToSSH(t *testing.T) {
 			t.Errorf("%s: identity files are %q, and ssh says %q", entry, m.Keys.Files, files)
 		}
 	}
+}
+
+// settings are what ssh -G says.
+type settings map[string][]string
+
+// one is the last value of a key; empty when there is none.
+func (s settings) one(key string) string {
+	if v := s[key]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	return ""
 }
 
 func expandAll(t *testing.T, m machine, paths []string) string {

@@ -10,22 +10,19 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
 // recordFile, in the directory of a life, names the hosts of the life. It is
 // written before anything is put on any of them.
 const recordFile = "hosts.json"
-
-// peerLine is what the lines begin with that let the nodes of a cluster stop a
-// run on each other.
-const peerLine = `restrict,command="sh ~/.dlwb/bin/peer" `
 
 // Up reaches every host, takes each of them for this life, and returns them as
 // nodes. A host that another cluster has is refused, and then none is kept.
@@ -136,7 +133,7 @@ func claimAll(ctx context.Context, life cloud.Life, contacts []*contact) error {
 	}
 	for i, c := range contacts {
 		if fresh[i] {
-			_, _ = c.run(ctx, "remove", lifeVars(life), c.bounds.Script)
+			_, _ = c.remove(ctx, life, c.bounds.Script)
 		}
 	}
 	return err
@@ -144,28 +141,36 @@ func claimAll(ctx context.Context, life cloud.Life, contacts []*contact) error {
 
 // claim takes one host. It reports whether it was free before.
 func (c *contact) claim(ctx context.Context, life cloud.Life) (fresh bool, err error) {
-	vars := lifeVars(life)
-	vars["owner"], vars["since"] = owner(), strconv.FormatInt(life.Began.Unix(), 10)
-	vars["dir"] = c.Option.Dir
-	s, err := c.run(ctx, "claim", vars, c.bounds.Script)
+	r := lifeRequest(hostclaim.Take, life)
+	r.Owner, r.Since, r.Dir = owner(), life.Began.Unix(), c.Option.Dir
+	a, err := c.ask(ctx, r, c.bounds.Script)
 	switch {
 	case err != nil:
-		return false, &Problem{Host: c.Alias, Why: "it can't be taken: " + err.Error(), Next: c.login() + " df -h ."}
-	case s.one("held_life") != life.ID:
-		next := "dlwb down " + s.one("held_cluster") + " gives it back, where " + s.one("held_owner") + " runs it"
-		if s.one("held_owner") == owner() {
+		why, next := unfitText(c.machine, err)
+		if why == "" {
+			why, next = err.Error(), c.login()+" df -h ."
+		}
+		return false, &Problem{Host: c.Alias, Why: "it can't be taken: " + why, Next: next}
+	case a.Claim.Life != life.ID:
+		next := "dlwb down " + a.Claim.Cluster + " gives it back, where " + a.Claim.Owner + " runs it"
+		if a.Claim.Owner == owner() {
 			next += "; if nothing is on record any more: " + c.login() + " rm .dlwb/cluster"
 		}
-		return false, &Problem{Host: c.Alias, Why: holderText(s), Next: next}
-	case s.one("held_dir") != c.Option.Dir:
-		return false, &Problem{Host: c.Alias, Why: fmt.Sprintf("this cluster took it with the directory %q, and %q was asked for", s.one("held_dir"), c.Option.Dir),
+		return false, &Problem{Host: c.Alias, Why: a.Claim.String(), Next: next}
+	case a.Claim.Dir != c.Option.Dir:
+		return a.New, &Problem{Host: c.Alias, Why: fmt.Sprintf("this cluster took it with the directory %q, and %q was asked for", a.Claim.Dir, c.Option.Dir),
 			Next: "dlwb down " + life.Name + ", then again"}
 	}
-	return s.one("claimed") == "new", nil
+	return a.New, nil
 }
 
-func lifeVars(life cloud.Life) map[string]string {
-	return map[string]string{"cluster": life.Name, "life": life.ID, "peer": peerLine}
+// remove gives one host back.
+func (c *contact) remove(ctx context.Context, life cloud.Life, limit time.Duration) (hostclaim.Answer, error) {
+	return c.ask(ctx, lifeRequest(hostclaim.Remove, life), limit)
+}
+
+func lifeRequest(do hostclaim.Act, life cloud.Life) hostclaim.Request {
+	return hostclaim.Request{Do: do, Cluster: life.Name, Life: life.ID}
 }
 
 // owner is who takes hosts: the user and the machine that dlwb runs on.

@@ -48,9 +48,14 @@ const hashShown = 24
 // MissingError says that this dlwb has no agent for a machine.
 type MissingError struct{ OS, Arch string }
 
+// Supported reports whether there can be an agent for such a machine.
+func (e *MissingError) Supported() bool {
+	return e.OS == "linux" && (e.Arch == "amd64" || e.Arch == "arm64")
+}
+
 // Error says what to do.
 func (e *MissingError) Error() string {
-	if e.OS != "linux" || e.Arch != "amd64" && e.Arch != "arm64" {
+	if !e.Supported() {
 		return fmt.Sprintf("it is a machine of %s on %s: dlwb works on machines of Linux on x86-64 and arm64", e.OS, e.Arch)
 	}
 	return fmt.Sprintf("this dlwb was built without its agent for %s on %s: build it with make build", e.OS, e.Arch)

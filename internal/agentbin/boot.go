@@ -41,13 +41,13 @@ var Places = []string{
 	`$HOME/.dlwb/bin`, `/var/tmp/dlwb-$(id -u)`, `/dev/shm/dlwb-$(id -u)`, `/tmp/dlwb-$(id -u)`,
 }
 
-// FindLine becomes one of some agents where one is there (serve), or prints the
-// report None.
-func FindLine(names []string, w Words) string {
-	return line(fmt.Sprintf(`t() { for a in %s; do [ -O "$1/$a" ] && [ -x "$1/$a" ] && exec "$1/$a" serve %s %s; done; }; `+
+// FindLine becomes one of some agents where one is there, in a mode such as
+// serve, or prints the report None.
+func FindLine(names []string, mode string, w Words) string {
+	return line(fmt.Sprintf(`t() { for a in %s; do [ -O "$1/$a" ] && [ -x "$1/$a" ] && exec "$1/$a" %s %s %s; done; }; `+
 		`for d in "%s"; do t "$d"; done; `+
 		`g=; command -v gzip >/dev/null && g=gzip; set -- "$(uname -s)" "$(uname -m)" "$g"; `,
-		strings.Join(names, " "), w.First, w.Second, strings.Join(Places, `" "`)) +
+		strings.Join(names, " "), mode, w.First, w.Second, strings.Join(Places, `" "`)) +
 		w.print(None, "%s %s %s") + ` "$@"`)
 }
 
@@ -60,23 +60,28 @@ type Source struct {
 	Gzip bool // they are compressed
 }
 
+// read is the command that gives the bytes of the program.
+func (s Source) read() string {
+	read := fmt.Sprintf("head -c %d", s.Size)
+	if s.File != "" {
+		read = fmt.Sprintf(`cat "%s"`, s.File)
+	}
+	if s.Gzip {
+		read += " | gzip -dc"
+	}
+	return read
+}
+
 // PutLine puts an agent into one of the places and becomes it (serve), or prints
 // the report Cant.
 func PutLine(a *Agent, place string, from Source, w Words) string {
-	read := fmt.Sprintf("head -c %d", from.Size)
-	if from.File != "" {
-		read = fmt.Sprintf(`cat "%s"`, from.File)
-	}
-	if from.Gzip {
-		read += " | gzip -dc"
-	}
 	cant := func(why string) string { return w.print(Cant, why) }
 	return line(fmt.Sprintf(`umask 077; d="%[1]s"; t="$d/.%[2]s.$$"; trap "rm -f \"$t\"" EXIT; `+
 		`if mkdir -p "$d" && [ -O "$d" ]; then `+
 		`if %[3]s >"$t" && [ "$(wc -c <"$t")" -eq %[4]d ]; then `+
 		`chmod 700 "$t"; if "$t" check %[5]s; then mv -f "$t" "$d/%[2]s" && trap - EXIT && exec "$d/%[2]s" serve %[6]s %[7]s; fi; `+
 		`%[8]s; else %[9]s; fi; else %[10]s; fi`,
-		place, a.Name, read, a.Size, a.Hash, w.First, w.Second, cant(CantRun), cant(CantFill), cant(CantMake)))
+		place, a.Name, from.read(), a.Size, a.Hash, w.First, w.Second, cant(CantRun), cant(CantFill), cant(CantMake)))
 }
 
 func line(script string) string {
@@ -84,4 +89,18 @@ func line(script string) string {
 		panic("not fit for every login shell: " + script)
 	}
 	return "exec /bin/sh -c '" + script + "'"
+}
+
+// Why says why an agent could not be put somewhere: reason is that of the report
+// Cant, said what the commands complained of.
+func Why(reason, said string) string {
+	why := map[string]string{
+		CantMake: "the directory can't be made, or is not the user's own",
+		CantFill: "it could not be written whole",
+		CantRun:  "it is not executed there",
+	}[strings.TrimSpace(reason)]
+	if said = strings.Join(strings.Fields(strings.ToValidUTF8(said, "?")), " "); said != "" {
+		why += fmt.Sprintf(" (%.200s)", said)
+	}
+	return why
 }

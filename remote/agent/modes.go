@@ -13,6 +13,7 @@ var modes map[string]func(args []string) int
 func init() {
 	modes = map[string]func(args []string) int{
 		"check": check,
+		"host":  askHost,
 		"serve": serve,
 	}
 }

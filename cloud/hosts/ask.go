@@ -1,0 +1,210 @@
+package hosts
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/agentbin"
+	"github.com/dlwb/dlwb/internal/hostclaim"
+	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
+)
+
+// hostMode is what the agent is started as.
+const hostMode = "host"
+
+// ask asks the agent on a host: the one that is there, or one that is brought for
+// this question alone and is gone again before it answers.
+func (c *contact) ask(ctx context.Context, r hostclaim.Request, limit time.Duration) (hostclaim.Answer, error) {
+	defer waits.Begin(waits.Wait{On: c.Alias, What: "to answer a question about itself", Limit: limit})()
+	request, err := hostclaim.Encode(r)
+	if err != nil {
+		return hostclaim.Answer{}, err
+	}
+	names := agentbin.Names()
+	if len(names) == 0 {
+		_, err := agentbin.For("linux", "amd64")
+		return hostclaim.Answer{}, err
+	}
+	w := newWords()
+	got := c.command(ctx, agentbin.FindLine(names, hostMode, w), request, limit)
+	none, isNone := reported(got.out, w, agentbin.None)
+	if !isNone {
+		return got.answer(w)
+	}
+	words := append(strings.Fields(none), "", "")
+	agent, err := agentbin.For(agentbin.Machine(words[0], words[1]))
+	if err != nil {
+		return hostclaim.Answer{}, err
+	}
+	return c.bring(ctx, agent, words[2] == "gzip", request, limit)
+}
+
+// bring asks with an agent that is brought, from the first place where it can be
+// executed.
+func (c *contact) bring(ctx context.Context, agent *agentbin.Agent, zip bool, request []byte, limit time.Duration) (hostclaim.Answer, error) {
+	program := agent.Gzip
+	if !zip {
+		var err error
+		if program, err = agent.Plain(); err != nil {
+			return hostclaim.Answer{}, err
+		}
+	}
+	var tried []string
+	for _, place := range agentbin.Moments {
+		w := newWords()
+		line := agentbin.OnceLine(agent, place, hostMode, agentbin.Source{Size: len(program), Gzip: zip}, w)
+		got := c.command(ctx, line, append(program[:len(program):len(program)], request...), limit)
+		why, cant := reported(got.out, w, agentbin.Cant)
+		if !cant {
+			return got.answer(w)
+		}
+		tried = append(tried, place+" ("+agentbin.Why(why, got.complaints)+")")
+	}
+	return hostclaim.Answer{}, &noPlaceError{tried}
+}
+
+// noPlaceError says that a host has no place for the agent.
+type noPlaceError struct{ tried []string }
+
+// Error names the places.
+func (e *noPlaceError) Error() string {
+	return "a program of dlwb's can be executed in none of its directories: " + strings.Join(e.tried, ", ")
+}
+
+func newWords() agentbin.Words {
+	text := rand.Text()
+	return agentbin.Words{First: text[:10], Second: text[10:20]}
+}
+
+// reported finds a report of a command line's, and gives what it says.
+func reported(out []byte, w agentbin.Words, kind string) (string, bool) {
+	_, rest, found := bytes.Cut(out, []byte(w.Report(kind)))
+	text, _, _ := bytes.Cut(rest, []byte("\n"))
+	return string(text), found
+}
+
+// printed is what a command on a host printed, and why that may not be all.
+type printed struct {
+	out        []byte
+	complaints string
+	err        error
+}
+
+// answer finds the agent's answer.
+func (p printed) answer(w agentbin.Words) (hostclaim.Answer, error) {
+	a, err := hostclaim.FindAnswer(p.out, hostclaim.Mark(w.First, w.Second))
+	var late *waits.LateError
+	switch {
+	case err == nil && a.Failed != "":
+		return a, errors.New(a.Failed)
+	case err == nil, !errors.Is(err, hostclaim.ErrNoAnswer):
+		return a, err
+	case errors.As(p.err, &late) && late.Wait.What == "":
+		err = fmt.Errorf("it did not answer within %v", late.Wait.Limit)
+	case errors.As(p.err, &late):
+		err = fmt.Errorf("it lets us in and does not answer when it is asked %s within %v", late.Wait.What, late.Wait.Limit)
+	case strings.TrimSpace(p.complaints) != "":
+		err = errors.New(lastLine(p.complaints))
+	case p.err != nil:
+		err = p.err
+	default:
+		err = errors.New("the command ended without a word")
+	}
+	return a, err
+}
+
+// command runs a command line on the host and gives it input. limit is how long
+// it may take once it has taken all of its input, and between two parts of that:
+// how long a program takes on its way is the line's affair.
+func (c *contact) command(ctx context.Context, line string, input []byte, limit time.Duration) (p printed) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(limit, func() { cancel(&waits.LateError{Wait: waits.Wait{On: c.Alias, Limit: limit}}) })
+	defer timer.Stop()
+	session, err := c.client.Session(ctx)
+	if err != nil {
+		return printed{err: fmt.Errorf("open an ssh session: %w", err)}
+	}
+	defer session.Close()
+	over := make(chan struct{})
+	out, errs := capped{full: sync.OnceFunc(func() { close(over) })}, capped{full: func() {}}
+	session.Streams(&taken{bytes.NewReader(input), func() { timer.Reset(limit) }}, &out, &errs)
+	if err := session.Start(ctx, line); err != nil {
+		return printed{err: fmt.Errorf("start a command: %w", err)}
+	}
+	done := make(chan error, 1)
+	go func() { done <- session.Wait(ctx) }()
+	select {
+	case err = <-done:
+	case <-over: // the answer, which comes last, can't come any more
+		err = fmt.Errorf("it said more than %s, and not what it was asked", units.Bytes(hostclaim.AnswerMost))
+	case <-ctx.Done():
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	var missing *ssh.ExitError
+	if errors.As(err, &missing) && missing.ExitStatus() == 127 {
+		err = errors.New("there is no /bin/sh")
+	}
+	return printed{out.bytes(), string(errs.bytes()), err}
+}
+
+// taken tells when a part of what it reads is taken.
+type taken struct {
+	io.Reader
+	tell func()
+}
+
+// Read takes the next part.
+func (t *taken) Read(p []byte) (int, error) {
+	n, err := t.Reader.Read(p)
+	if n > 0 {
+		t.tell()
+	}
+	return n, err
+}
+
+// capped keeps the first bytes that are written to it, and calls full when there
+// are more.
+type capped struct {
+	full func()
+
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write takes the next bytes.
+func (c *capped) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	room := hostclaim.AnswerMost - len(c.kept)
+	c.kept = append(c.kept, p[:min(len(p), room)]...)
+	if len(p) > room {
+		c.full()
+	}
+	return len(p), nil
+}
+
+// bytes are what was kept.
+func (c *capped) bytes() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bytes.Clone(c.kept)
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	return strings.ToValidUTF8(last[:min(len(last), 300)], "")
+}

@@ -1,0 +1,57 @@
+//go:build linux
+
+package agent
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/dlwb/dlwb/internal/hostclaim"
+	"github.com/dlwb/dlwb/remote/agent/host"
+)
+
+// askHost WORD WORD: answers one question about this machine: the request is on
+// the standard input, the answer follows a mark that holds the words.
+func askHost(args []string) int {
+	if len(args) != 2 {
+		return exitUsage
+	}
+	// What was begun is brought to its end, also when nobody waits for it any more.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGINT)
+	syscall.CloseOnExec(onceDescriptor)
+	syscall.Umask(0o077)
+	answer := hostclaim.Answer{}
+	request, err := hostclaim.ReadRequest(os.Stdin)
+	if err != nil {
+		answer.Failed = fmt.Sprintf("the question can't be read: %v", err)
+	} else {
+		answer = thisHost().Do(request)
+	}
+	text, err := hostclaim.Encode(answer)
+	if err == nil {
+		_, err = os.Stdout.Write(append([]byte(hostclaim.Mark(args[0], args[1])), text...))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitFailed
+	}
+	return 0
+}
+
+// onceDescriptor is where an agent that is started once is open: see agentbin's
+// OnceLine.
+const onceDescriptor = 9
+
+// thisHost is the machine that this runs on.
+func thisHost() *host.Host {
+	h := host.New(home())
+	name := "dlwb-" + strconv.Itoa(os.Getuid())
+	for _, dir := range []string{"/var/tmp", "/dev/shm", "/tmp"} {
+		h.Agents = append(h.Agents, filepath.Join(dir, name))
+	}
+	return h
+}

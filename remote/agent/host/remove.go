@@ -1,0 +1,191 @@
+//go:build linux
+
+package host
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/hostclaim"
+)
+
+// ours are the names in ~/.dlwb that dlwb uses. They go also where others have
+// put something beside them; the claim is not among them, as it goes last.
+var ours = []string{"bin", "runs", "sync", "kept", "compat", "in", "peers", "peer_key", "peer_known_hosts"}
+
+// stopLimit bounds the stop of one run: its grace may be long.
+const stopLimit = 5 * time.Minute
+
+// remove gives the host back: it ends what a life of a cluster still runs there,
+// removes what was put there, and looks again. Where the claim is of another
+// life, or there is none, it does nothing.
+func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
+	a := hostclaim.Answer{Claim: h.claim()}
+	if !a.Claim.Held() && !exists(h.at(hostclaim.File)) {
+		_ = os.Remove(h.at(".dlwb")) // empty: what an interruption has left
+	}
+	if a.Claim.Life != r.Life || check(a.Claim) != nil {
+		return a, nil
+	}
+	if len(live(h.Home)) > 0 {
+		h.stopRuns()
+	}
+	if n := len(live(h.Home)); n > 0 { // their files may be what tells why
+		a.Left = h.remains(a.Claim, n)
+		return a, nil
+	}
+	h.removeGroups()
+	h.unpair(a.Claim)
+	_ = removeAll(h.at(filepath.Join("dlwb", a.Claim.Cluster)))
+	if dir := a.Claim.Elsewhere(); dir != "" {
+		_ = removeAll(dir)
+	}
+	if !had(a.Claim, "dlwb") {
+		_ = os.Remove(h.at("dlwb"))
+	}
+	h.removeAgents()
+	h.removeOurs(had(a.Claim, ".dlwb"))
+	a.Left = h.remains(a.Claim, len(live(h.Home)))
+	if had(a.Claim, ".dlwb") {
+		a.Left.Others = names(h.at(".dlwb"), 3)
+	}
+	return a, nil
+}
+
+func had(c hostclaim.Claim, place string) bool { return slices.Contains(c.Had, place) }
+
+// stopRuns stops every run that has live processes, by the stop that belongs to
+// the dlwb which started it.
+func (h *Host) stopRuns() {
+	var runs []string
+	for _, p := range live(h.Home) {
+		runs = append(runs, filepath.Base(p.Dir))
+	}
+	slices.Sort(runs)
+	for _, run := range slices.Compact(runs) {
+		_, _ = ask(stopLimit, "sh", h.at(".dlwb/bin/stop"), run, "-", "the cluster was taken down")
+	}
+}
+
+// removeGroups removes the empty control groups of runs whose supervisor was
+// killed.
+func (h *Host) removeGroups() {
+	records, _ := filepath.Glob(h.at(".dlwb/runs/*/cgroup"))
+	for _, record := range records {
+		b, err := os.ReadFile(record)
+		group, _, _ := strings.Cut(string(b), "\n")
+		if err == nil && group == filepath.Clean(group) && strings.HasPrefix(group, "/sys/fs/cgroup/") && strings.Contains(group, "/dlwb-") {
+			_ = os.Remove(group) // a directory, and only when it is empty
+		}
+	}
+}
+
+// unpair takes the lines of the other nodes out of authorized_keys, and what was
+// made for them when it is empty.
+func (h *Host) unpair(c hostclaim.Claim) {
+	keys := h.at(".ssh/authorized_keys")
+	_ = removeLines(keys, hostclaim.PeerLine)
+	if info, err := os.Stat(keys); err == nil && info.Size() == 0 && !had(c, ".ssh/authorized_keys") {
+		_ = os.Remove(keys)
+	}
+	if !had(c, ".ssh") {
+		_ = os.Remove(h.at(".ssh"))
+	}
+}
+
+// removeAgents removes the agents that lie outside of ~/.dlwb.
+func (h *Host) removeAgents() {
+	for _, path := range h.agents() {
+		_ = os.Remove(path)
+	}
+	for _, dir := range h.Agents {
+		_ = os.Remove(dir) // where it is empty
+	}
+}
+
+// agents are the agents in the user's own directories outside of ~/.dlwb.
+func (h *Host) agents() (found []string) {
+	for _, dir := range h.Agents {
+		if owner(dir) != os.Geteuid() {
+			continue
+		}
+		for _, pattern := range []string{"agent-*", ".agent-*"} {
+			paths, _ := filepath.Glob(filepath.Join(dir, pattern))
+			found = append(found, paths...)
+		}
+	}
+	return found
+}
+
+// removeOurs removes ~/.dlwb, the claim last; where others have put something
+// there, only what is ours.
+func (h *Host) removeOurs(shared bool) {
+	entries, _ := os.ReadDir(h.at(".dlwb"))
+	for _, e := range entries {
+		name := e.Name()
+		if name != filepath.Base(hostclaim.File) && (!shared || slices.Contains(ours, name) || strings.HasPrefix(name, "claim.")) {
+			_ = removeAll(h.at(filepath.Join(".dlwb", name)))
+		}
+	}
+	_ = os.Remove(h.at(hostclaim.File))
+	_ = os.Remove(h.at(".dlwb"))
+}
+
+// removeAll is os.RemoveAll, also of directories that their owner may not write
+// to, as package caches have them.
+func removeAll(path string) error {
+	err := os.RemoveAll(path)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}
+
+// remains tells what is still there.
+func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
+	r := hostclaim.Remains{Processes: processes}
+	for _, name := range []string{".dlwb", "dlwb/" + c.Cluster} {
+		if path := h.at(name); exists(path) {
+			r.Places = append(r.Places, hostclaim.Place{Path: name, Files: count(path)})
+		}
+	}
+	for _, path := range append([]string{c.Elsewhere()}, h.agents()...) {
+		if path != "" && exists(path) {
+			r.Places = append(r.Places, hostclaim.Place{Path: path, Files: count(path)})
+		}
+	}
+	if keys := ".ssh/authorized_keys"; holds(h.at(keys), hostclaim.PeerLine) {
+		r.Places = append(r.Places, hostclaim.Place{Path: keys, Files: 1})
+	}
+	return r
+}
+
+// count is how many files a directory holds; of a file it is 1.
+func count(path string) (n int) {
+	_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+		if d != nil && !d.IsDir() {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+// names are the first entries of a directory.
+func names(dir string, most int) (found []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries[:min(len(entries), most)] {
+		found = append(found, filepath.Base(dir)+"/"+e.Name())
+	}
+	return found
+}

@@ -1,0 +1,168 @@
+//go:build linux
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dlwb/dlwb/internal/hostclaim"
+)
+
+// places are what dlwb writes to below a home directory. What was there before a
+// claim stays when the host is given back.
+var places = []string{".dlwb", ".ssh", ".ssh/authorized_keys", "dlwb"}
+
+// take takes the host for one life of a cluster, and answers who has it then.
+// The file that says so appears whole or not at all, and for one of two only: by
+// a hard link, or where there are none by an exclusive write.
+func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
+	want := hostclaim.Claim{Cluster: r.Cluster, Life: r.Life, Owner: r.Owner, Since: r.Since, Dir: r.Dir}
+	if err := check(want); err != nil {
+		return hostclaim.Answer{}, err
+	}
+	file := h.at(hostclaim.File)
+	if want.Dir != "" && !exists(file) {
+		if err := h.vacant(want); err != nil {
+			return hostclaim.Answer{}, err
+		}
+	}
+	for _, name := range places {
+		if exists(h.at(name)) {
+			want.Had = append(want.Had, name)
+		}
+	}
+	fresh, err := h.write(file, want.Text())
+	if err != nil {
+		return hostclaim.Answer{}, err
+	}
+	a := hostclaim.Answer{New: fresh, Claim: h.claim()}
+	if a.Claim.Life == want.Life && a.Claim.Dir != "" {
+		if err := h.settle(a.Claim); err != nil {
+			if fresh {
+				h.untake(want)
+			}
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// check holds a claim against what its file can say: each field is one line, and
+// the name of a cluster is a part of paths.
+func check(c hostclaim.Claim) error {
+	for _, field := range []string{c.Cluster, c.Life, c.Owner, c.Dir} {
+		if strings.ContainsAny(field, "\n\r\x00") || len(field) > 4096 {
+			return fmt.Errorf("%.60q can't stand in a claim", field)
+		}
+	}
+	if c.Cluster == "" || c.Cluster != filepath.Base(c.Cluster) || strings.HasPrefix(c.Cluster, ".") || c.Life == "" {
+		return fmt.Errorf("%.60q is no name of a cluster, or its life %.60q none of a life", c.Cluster, c.Life)
+	}
+	return nil
+}
+
+// vacant refuses a directory for the code that is somebody's.
+func (h *Host) vacant(want hostclaim.Claim) error {
+	if info, err := os.Stat(want.Dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s is no directory there", want.Dir)
+	}
+	for _, there := range []string{want.Elsewhere(), h.at(filepath.Join("dlwb", want.Cluster))} {
+		if exists(there) {
+			return fmt.Errorf("%s is there already", there)
+		}
+	}
+	return nil
+}
+
+// write makes the file unless there is one; fresh: it did.
+func (h *Host) write(file, text string) (fresh bool, err error) {
+	// Whoever gives the host back at this moment may remove the directory again.
+	for range 20 {
+		if err = os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return false, err
+		}
+		if fresh, err = h.writeOnce(file, text); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return fresh, err
+}
+
+func (h *Host) writeOnce(file, text string) (fresh bool, err error) {
+	mine, err := os.CreateTemp(filepath.Dir(file), "claim.*")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.Remove(mine.Name()) }()
+	_, err = mine.WriteString(text)
+	if err = errors.Join(err, mine.Close()); err != nil {
+		return false, err
+	}
+	err = h.link(mine.Name(), file)
+	switch {
+	case errors.Is(err, fs.ErrExist): // also when the answer of a server was lost, and it is ours
+		return same(mine.Name(), file), nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist): // no hard links here
+		if err = exclusive(file, text); errors.Is(err, fs.ErrExist) {
+			return false, nil
+		}
+	}
+	return err == nil, err
+}
+
+// same reports whether two names are of one file.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	two, err := os.Stat(b)
+	return err == nil && os.SameFile(one, two)
+}
+
+// exclusive writes a new file.
+func exclusive(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path)
+	}
+	return err
+}
+
+// settle makes the place for the code in another directory, with a link to it.
+// What was there before is nobody's to take.
+func (h *Host) settle(c hostclaim.Claim) error {
+	link, dir := h.at(filepath.Join("dlwb", c.Cluster)), c.Elsewhere()
+	if info, err := os.Lstat(link); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if info, err = os.Stat(link); err == nil && info.IsDir() {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(h.at("dlwb"), 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Symlink(dir, link)
+}
+
+// untake undoes a claim that was made just now.
+func (h *Host) untake(c hostclaim.Claim) {
+	_ = os.Remove(c.Elsewhere()) // only when it is empty
+	_ = os.Remove(h.at(hostclaim.File))
+	for _, made := range []string{"dlwb", ".dlwb"} {
+		if !had(c, made) {
+			_ = os.Remove(h.at(made))
+		}
+	}
+}
