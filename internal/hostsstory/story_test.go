@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/hosts"
+	_ "github.com/dlwb/dlwb/internal/agentbuilt"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/remote"
