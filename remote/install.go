@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"path"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // scripts are what a node gets: POSIX sh, one file each. Each says in its first
@@ -89,35 +89,8 @@ func (n *Node) Install(ctx context.Context) error {
 // directories (relative to the home: "dlwb/CLUSTER"). It refuses while
 // processes of a run are there: stop that first.
 func (n *Node) Uninstall(ctx context.Context, dirs ...string) error {
-	var remove strings.Builder
-	for _, dir := range dirs {
-		clean := path.Clean(dir)
-		if path.IsAbs(clean) || clean == "." || strings.HasPrefix(clean, "..") {
-			return n.wrap("uninstall", fmt.Errorf("%q is not a directory below the home", dir))
-		}
-		fmt.Fprintf(&remove, "rm -rf -- ./%s || exit 74\n", quoteWord(clean))
-		if parent := path.Dir(clean); parent != "." {
-			fmt.Fprintf(&remove, "rmdir -- ./%s 2>/dev/null\n", quoteWord(parent))
-		}
-	}
-	_, err := n.program(ctx, "uninstall", programOf(uninstall, remove.String()))
-	return err
+	return n.ask(ctx, wire.Uninstall, wire.UninstallRequest{Dirs: dirs}, nil)
 }
-
-// uninstall keeps the file's inode and mode; it may be a link or watched.
-const uninstall = `cd "$HOME" || exit 74
-for run in .dlwb/runs/*; do
-    [ -d "$run" ] && [ -f .dlwb/bin/state ] || continue
-    left=$(sh "$HOME/.dlwb/bin/state" "${run##*/}" members) || continue
-    [ "$left" = 0 ] || { echo "run ${run##*/} has $left live processes: stop it first" >&2; exit 75; }
-done
-keys=.ssh/authorized_keys
-if grep -qF '` + peerCommand + `' "$keys" 2>/dev/null; then
-    kept=$(grep -vF '` + peerCommand + `' "$keys")
-    if [ -n "$kept" ]; then printf '%s\n' "$kept" >"$keys"; else : >"$keys"; fi || exit 74
-fi
-rm -rf .dlwb || exit 74
-`
 
 // programOf makes a text for sh of a beginning and a body. The shell executes
 // nothing before it has read all of it: when the connection is lost half-way,

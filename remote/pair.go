@@ -9,7 +9,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // Peer is a node as the other nodes of its cluster reach it.
@@ -30,9 +32,6 @@ func (p Peer) check() error {
 	return nil
 }
 
-// peerCommand is all that the node-to-node key may do.
-const peerCommand = `restrict,command="sh ~/.dlwb/bin/peer" `
-
 // Pair lets nodes stop a run on each other, so that a failure on one ends the
 // others also when nobody is connected, and pass on the files of a Sync or a
 // Share that is under way, so that each is sent to one of them only; and nothing
@@ -48,36 +47,27 @@ func Pair(ctx context.Context, nodes []*Node, peers []Peer, keyFile string) erro
 	if err != nil {
 		return fmt.Errorf("read the node-to-node key: %w", err)
 	}
-	text, err := pairText(public, string(private), peers)
+	request, err := pairRequest(public, string(private), peers)
 	if err != nil {
 		return err
 	}
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		all.Go(func() { _, errs[i] = n.program(ctx, "pair with the other nodes", text) })
+		all.Go(func() { errs[i] = n.ask(ctx, wire.Pair, request, nil) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// addKey adds $line to authorized_keys, behind whatever there is.
-const addKey = `mkdir -p "$HOME/.ssh" && cd "$HOME/.ssh" || exit 74
-if ! grep -qxF "$line" authorized_keys 2>/dev/null; then
-    if [ -s authorized_keys ] && [ -n "$(tail -c 1 authorized_keys)" ]; then
-        echo >>authorized_keys || exit 74
-    fi
-    printf '%s\n' "$line" >>authorized_keys || exit 74
-fi`
-
-func pairText(public, private string, peers []Peer) (string, error) {
+func pairRequest(public, private string, peers []Peer) (r wire.PairRequest, err error) {
 	var known, list strings.Builder
 	for _, p := range peers {
 		if err := p.check(); err != nil {
-			return "", err
+			return r, err
 		}
 		if strings.ContainsAny(p.HostKey, "\n\r") || len(strings.Fields(p.HostKey)) < 2 {
-			return "", fmt.Errorf("peer %s has no valid host key", p.Name)
+			return r, fmt.Errorf("peer %s has no valid host key", p.Name)
 		}
 		host := p.Host
 		if p.Port != 22 {
@@ -86,7 +76,5 @@ func pairText(public, private string, peers []Peer) (string, error) {
 		fmt.Fprintf(&known, "%s %s\n", host, p.HostKey)
 		fmt.Fprintf(&list, "%s %s %d %s\n", p.Name, p.Host, p.Port, p.User)
 	}
-	body := put("peer_key", private) + put("peer_known_hosts", known.String()) + put("peers", list.String()) +
-		"line=" + quoteWord(peerCommand+public) + "\n" + addKey
-	return programOf(`mkdir -p "$HOME/.dlwb" && cd "$HOME/.dlwb" || exit 74`, body), nil
+	return wire.PairRequest{Key: private, KnownHosts: known.String(), Peers: list.String(), Authorized: hostclaim.PeerLine + public}, nil
 }

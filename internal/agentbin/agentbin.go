@@ -112,7 +112,7 @@ func For(system, arch string) (*Agent, error) {
 func own(system, arch string) (*Agent, error) {
 	self.Lock()
 	defer self.Unlock()
-	if self.path == "" || system != runtime.GOOS || arch != runtime.GOARCH || system != "linux" {
+	if self.path == "" || system != runtime.GOOS || arch != runtime.GOARCH || runtime.GOOS != "linux" {
 		return nil, &MissingError{system, arch}
 	}
 	if self.agent != nil {

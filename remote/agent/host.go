@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/remote/agent/host"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // askHost WORD WORD: answers one question about this machine: the request is on
@@ -54,4 +56,15 @@ func thisHost() *host.Host {
 		h.Agents = append(h.Agents, filepath.Join(dir, name))
 	}
 	return h
+}
+
+// pair lets the nodes of a cluster reach each other.
+func pair(_ context.Context, r wire.PairRequest) (wire.Done, error) {
+	files := map[string]string{"peer_key": r.Key, "peer_known_hosts": r.KnownHosts, "peers": r.Peers}
+	return wire.Done{}, thisHost().Pair(files, r.Authorized)
+}
+
+// uninstall removes what dlwb has put here.
+func uninstall(_ context.Context, r wire.UninstallRequest) (wire.Done, error) {
+	return wire.Done{}, thisHost().Uninstall(r.Dirs)
 }

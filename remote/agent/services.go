@@ -19,7 +19,9 @@ var services = map[string]handler{
 	wire.Files:     watchFiles,
 	wire.Follow:    followFile,
 	wire.Install:   install,
+	wire.Pair:      answer(pair),
 	wire.Telemetry: watchNode,
+	wire.Uninstall: answer(uninstall),
 }
 
 // answer makes a handler of a service with one request and one answer.

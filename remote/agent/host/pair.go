@@ -1,0 +1,75 @@
+//go:build linux
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dlwb/dlwb/internal/hostclaim"
+)
+
+// Pair writes what the nodes of a cluster need to reach each other: files of
+// ~/.dlwb by their names, each whole or not at all, and the line that lets the
+// others in.
+func (h *Host) Pair(files map[string]string, authorized string) error {
+	if !strings.HasPrefix(authorized, hostclaim.PeerLine) || strings.ContainsAny(authorized, "\n\r") {
+		return fmt.Errorf("%.80q is no line for the other nodes", authorized)
+	}
+	for name, text := range files {
+		if err := whole(h.at(filepath.Join(".dlwb", name)), text); err != nil {
+			return err
+		}
+	}
+	return addLine(h.at(".ssh/authorized_keys"), authorized)
+}
+
+// whole writes a file of ours in one step.
+func whole(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// Uninstall removes ~/.dlwb, the lines that let other nodes in, and directories
+// below the home directory, with those around them that are empty then. It
+// refuses while processes of a run live.
+func (h *Host) Uninstall(dirs []string) error {
+	for _, dir := range dirs {
+		if !filepath.IsLocal(dir) || filepath.Clean(dir) == "." {
+			return fmt.Errorf("%q is not a directory below the home", dir)
+		}
+	}
+	if all := live(h.Home); len(all) > 0 {
+		return fmt.Errorf("run %s has live processes (%d in all runs): stop it first", filepath.Base(all[0].Dir), len(all))
+	}
+	keys := h.at(".ssh/authorized_keys")
+	if err := removeLines(keys, hostclaim.PeerLine); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, dir := range append([]string{".dlwb"}, dirs...) {
+		if err := removeAll(h.at(dir)); err != nil {
+			return err
+		}
+		if parent := filepath.Dir(dir); parent != "." {
+			_ = os.Remove(h.at(parent)) // when it is empty
+		}
+	}
+	h.removeAgents()
+	return nil
+}
