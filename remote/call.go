@@ -202,8 +202,13 @@ func (n *Node) callOn(ctx context.Context, service string, request any) (*wire.S
 // ask asks a service one question. What can be asked twice is: a question that
 // was lost with its connection is asked again. answer may be nil.
 func (n *Node) ask(ctx context.Context, service string, request, answer any) error {
+	return n.askFor(ctx, 0, service, request, answer)
+}
+
+// askFor is ask for a question whose answer takes a while.
+func (n *Node) askFor(ctx context.Context, while time.Duration, service string, request, answer any) error {
 	for try := 0; ; try++ {
-		err := n.askOnce(ctx, service, request, answer)
+		err := n.askOnce(ctx, while, service, request, answer)
 		var lost *LostError
 		var late *waits.LateError
 		if errors.As(err, &lost) && !errors.As(err, &late) && try < mostTries-1 && sleepBackoff(ctx, try) {
@@ -216,14 +221,14 @@ func (n *Node) ask(ctx context.Context, service string, request, answer any) err
 // mostTries is how often something is done over connections that break.
 const mostTries = 4
 
-func (n *Node) askOnce(ctx context.Context, service string, request, answer any) error {
+func (n *Node) askOnce(ctx context.Context, while time.Duration, service string, request, answer any) error {
 	st, l, err := n.callOn(ctx, service, request)
 	if err != nil {
 		return err
 	}
 	defer st.Reset()
 	what := "answer " + service
-	limited, cancel := waits.Within(ctx, waits.Wait{On: n.target.Name, What: "to " + what, Limit: n.timing.bounds.Quiet})
+	limited, cancel := waits.Within(ctx, waits.Wait{On: n.target.Name, What: "to " + what, Limit: while + n.timing.bounds.Quiet})
 	defer cancel()
 	stop := context.AfterFunc(limited, st.Reset)
 	var ignored any

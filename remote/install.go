@@ -72,6 +72,9 @@ func scriptTexts() iter.Seq2[string, string] {
 // one round trip. Each comes into place whole, so that a run which is under way
 // keeps the one it has.
 func (n *Node) Install(ctx context.Context) error {
+	if err := n.ask(ctx, wire.Install, wire.InstallRequest{}, nil); err != nil {
+		return err
+	}
 	program, version := install()
 	res, err := n.Exec(ctx, Cmd{Line: "cat ~/.dlwb/bin/version"})
 	if err != nil {

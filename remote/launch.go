@@ -3,11 +3,12 @@ package remote
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // Proc is one process that is started on a node: a rank, or a launcher that
@@ -35,7 +36,7 @@ type Launch struct {
 	Results string
 	Procs   []Proc
 	// Env is K=V for all processes. It never shows in an argument list: it
-	// travels over stdin into a file that only the user can read.
+	// travels into a file that only the user can read.
 	Env []string
 	// Grace is what the processes get between TERM and KILL; 0 means 10 s.
 	Grace time.Duration
@@ -70,137 +71,36 @@ const (
 // nothing. Everything travels in one round trip.
 func (n *Node) Launch(ctx context.Context, l Launch) error {
 	what := "launch run " + l.RunID
-	text, err := l.program(n.target.Name)
-	if err != nil {
+	if err := l.check(); err != nil {
 		return n.wrap(what, err)
 	}
-	_, err = n.program(ctx, what, text)
-	return err
+	return n.ask(ctx, wire.Launch, l.request(n.target.Name), nil)
 }
 
-// launchBegin expects $dir and $run. A run that was launched stays as it is.
-const launchBegin = `bin=$HOME/.dlwb/bin
-if [ ! -f "$bin/supervise" ]; then
-    echo "dlwb's scripts are not installed here" >&2
-    exit 69
-fi
-if [ -d "$run/lock" ]; then exec sh "$bin/supervise" "$run"; fi
-if ! cd "$HOME" || ! cd "$dir"; then
-    echo "the code directory $dir is not there" >&2
-    exit 66
-fi
-dir=$(pwd)
-mkdir -p "$run" && cd "$run" || exit 74
-`
-
-// program is the text that makes the run directory and starts the run.
-func (l Launch) program(node string) (string, error) {
-	if err := l.check(); err != nil {
-		return "", err
+// request is the launch as the agent gets it.
+func (l Launch) request(node string) wire.LaunchRequest {
+	segment := orElse(l.logSegment, logSegment)
+	r := wire.LaunchRequest{
+		RunID: l.RunID, Node: node, Dir: l.Dir, Results: l.Results, Env: bytesOf(l.Env), OnNotice: bytesOf(l.OnNotice),
+		Grace:    orElse(l.Grace, defaultGrace).Milliseconds(),
+		Patience: orElse(l.Patience, defaultPatience).Milliseconds(),
+		Segment:  segment, Keep: max(2, orElse(l.LogMost, defaultLogMost)/segment),
 	}
-	begin := fmt.Sprintf("run=$HOME/.dlwb/runs/%s dir=%s\n%s", l.RunID, homeWord(l.Dir), launchBegin)
-	var body, procs, peers strings.Builder
-	body.WriteString(put("env", exports(l.Env)))
 	for _, p := range l.Procs {
-		fmt.Fprintf(&procs, "%s %s\n", p.Name, p.Log)
-		body.WriteString(put("proc."+p.Name, l.procText(p)))
+		r.Procs = append(r.Procs, wire.LaunchProc{Name: p.Name, Log: p.Log, Env: bytesOf(p.Env), Argv: bytesOf(p.Argv)})
 	}
 	for _, p := range l.Peers {
-		fmt.Fprintf(&peers, "%s %s %d %s\n", p.Name, p.Host, p.Port, p.User)
+		r.Peers = append(r.Peers, wire.LaunchPeer{Name: p.Name, Host: p.Host, Port: p.Port, User: p.User})
 	}
-	body.WriteString(put("procs", procs.String()))
-	if len(l.Peers) > 0 {
-		body.WriteString(put("peers", peers.String()))
-	}
-	body.WriteString(put("settings", l.settings(node)))
-	if len(l.OnNotice) > 0 {
-		body.WriteString(put("on_notice", l.noticeText()))
-	}
-	if l.Results != "" {
-		fmt.Fprintf(&body, resultsDir, homeWord(l.Results))
-	}
-	body.WriteString(`printf '%s\n' "$dir" >dir || exit 74` + "\n")
-	body.WriteString(`exec sh "$bin/supervise" "$run"`)
-	return programOf(begin, body.String()), nil
+	return r
 }
 
-// resultsDir makes the run's own directory and keeps its absolute path. What
-// the run makes there is for whoever may read the code.
-const resultsDir = `results=%s
-case $results in /*) ;; *) results=$HOME/$results ;; esac
-mkdir -p "$results" && chmod 755 "$results" && printf '%%s\n' "$results" >results || exit 74
-`
-
-// resultsEnv sets DLWB_RESULTS in a process whose run directory is WHERE.
-func (l Launch) resultsEnv(where string) string {
-	if l.Results == "" {
-		return ""
+func bytesOf(words []string) [][]byte {
+	all := make([][]byte, len(words))
+	for i, w := range words {
+		all[i] = []byte(w)
 	}
-	return "read -r DLWB_RESULTS <" + where + "/results && export DLWB_RESULTS\n"
-}
-
-// settings is the file of what supervise, stop, state and log go by.
-func (l Launch) settings(node string) string {
-	segment := orElse(l.logSegment, logSegment)
-	return fmt.Sprintf("node=%s\ngrace_ms=%d\nfail_grace=%s\nsegment=%d\nkeep=%d\n", quoteWord(node),
-		orElse(l.Grace, defaultGrace).Milliseconds(), seconds(orElse(l.Patience, defaultPatience)),
-		segment, max(2, orElse(l.LogMost, defaultLogMost)/segment))
-}
-
-// procText is the file from which supervise starts a process.
-func (l Launch) procText(p Proc) string {
-	words := make([]string, len(p.Argv))
-	for i, w := range p.Argv {
-		words[i] = homeWord(w)
-	}
-	return fmt.Sprintf(`# %s of run %s: what supervise starts.
-. "$DLWB_RUN_DIR/env"
-%s%sread -r dir <"$DLWB_RUN_DIR/dir" && cd "$dir" || exit 66
-exec %s
-`, p.Name, l.RunID, exports(p.Env), l.resultsEnv(`"$DLWB_RUN_DIR"`), strings.Join(words, " "))
-}
-
-// noticeText is the file that a machine runs, in the run's directory, when it
-// is about to be taken away.
-func (l Launch) noticeText() string {
-	words := make([]string, len(l.OnNotice))
-	for i, w := range l.OnNotice {
-		words[i] = homeWord(w)
-	}
-	return fmt.Sprintf(`. ./env
-%sread -r dir <dir && cd "$dir" || exit 66
-exec %s
-`, l.resultsEnv("."), strings.Join(words, " "))
-}
-
-// exports sets variables; a later value of a name counts.
-func exports(env []string) string {
-	values := map[string]string{}
-	for _, kv := range env {
-		name, value, _ := strings.Cut(kv, "=")
-		values[name] = value
-	}
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		fmt.Fprintf(&text, "export %s=%s\n", name, quoteWord(values[name]))
-	}
-	return text.String()
-}
-
-// homeWord quotes a word for sh; ~/.dlwb/ in front is the node's home.
-func homeWord(word string) string {
-	if rest, ok := strings.CutPrefix(word, "~/"); ok && strings.HasPrefix(rest, ".dlwb/") {
-		return `"$HOME"/` + quoteWord(rest)
-	}
-	return quoteWord(word)
-}
-
-// seconds is a duration as sleep takes it.
-func seconds(d time.Duration) string {
-	if d%time.Second == 0 {
-		return fmt.Sprint(int(d / time.Second))
-	}
-	return fmt.Sprintf("%.1f", d.Seconds())
+	return all
 }
 
 func orElse[T time.Duration | int64](d, otherwise T) T {
@@ -271,7 +171,7 @@ func checkEnv(env []string) error {
 			return fmt.Errorf("%q can't be the name of an environment variable", name)
 		case name == "DLWB_RESULTS":
 			return fmt.Errorf("%s is set by dlwb itself, to a directory of the run's own", name)
-		case name == "DLWB_RUN" || name == "DLWB_RUN_DIR" || name == "DLWB_ROLE":
+		case slices.Contains([]string{"DLWB_RUN", "DLWB_RUN_DIR", "DLWB_ROLE", "DLWB_AGENT"}, name):
 			return fmt.Errorf("%s is set by dlwb itself: the processes of a run are found by it", name)
 		case strings.Contains(value, "\x00"):
 			return fmt.Errorf("the value of %s holds a NUL byte", name)

@@ -11,9 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
@@ -21,128 +19,12 @@ import (
 // testSegment makes a log turn often.
 const testSegment = 128 << 10
 
-func smallLogs(most int64) func(*Launch) {
-	return func(l *Launch) { l.logSegment, l.LogMost = testSegment, most }
-}
-
-// counted prints lines that tell where they are: 10 bytes each.
-func counted(from, to int) string {
-	return fmt.Sprintf(`awk 'BEGIN { for (i = %d; i < %d; i++) printf "%%9d\n", i }'`, from, to)
-}
-
 func countedText(from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
 		fmt.Fprintf(&b, "%9d\n", i)
 	}
 	return b.String()
-}
-
-func TestALogLiesInSegmentsOfWhichTheNewestAreKept(t *testing.T) {
-	inEachShell(t, func(t *testing.T, b *box) {
-		b.launch(ranks(counted(0, 100_000)), smallLogs(3*testSegment))
-		s := b.ended()
-		if s.LogSize("rank-0.log") != 1_000_000 {
-			t.Errorf("logs %+v, want a size of 1,000,000", s.Logs)
-		}
-		var first int64
-		for _, l := range s.Logs {
-			if l.Name == "rank-0.log" {
-				first = l.First
-			}
-		}
-		newest := int64(1_000_000 / testSegment)
-		if first != (newest-2)*testSegment {
-			t.Errorf("the first byte kept is %d, want %d", first, (newest-2)*testSegment)
-		}
-		var kept strings.Builder
-		for k := first / testSegment; k <= newest; k++ {
-			kept.WriteString(b.read("rank-0.log." + strconv.FormatInt(k, 10)))
-		}
-		if want := countedText(0, 100_000)[first:]; kept.String() != want {
-			t.Errorf("%d bytes are kept, want %d, the newest", kept.Len(), len(want))
-		}
-		if left, _ := filepath.Glob(b.file("*.pipe")); len(left) > 0 || b.has("rank-0.log.pid") {
-			t.Errorf("left behind: %v, a pid file: %v", left, b.has("rank-0.log.pid"))
-		}
-	})
-}
-
-func TestAKilledLogWriterCostsTheTrainingNothing(t *testing.T) {
-	inEachShell(t, func(t *testing.T, b *box) {
-		b.launch(ranks("trap 'echo PIPE >" + b.home + "/pipe' PIPE; echo up; for i in 1 2 3 4 5 6 7 8 9; do until [ -e $HOME/go$i ]; do sleep 0.05; done; echo line $i; done; echo over"))
-		b.waitLog("rank-0.log", "up")
-		for i := 1; i <= 9; i++ {
-			for _, p := range b.processes() {
-				dd := strings.HasPrefix(p.args, "dd ")
-				if i%3 != 0 && dd || i%3 != 1 && strings.Contains(p.args, "/bin/log ") { // one, the other, both
-					must(t, syscall.Kill(p.pid, syscall.SIGKILL))
-					// On its way out it may still take what comes, and then nobody writes it.
-					within(t, 30*time.Second, "it is dead", func() bool { return !isAlive(p.pid) })
-				}
-			}
-			must(t, os.WriteFile(filepath.Join(b.home, "go"+strconv.Itoa(i)), nil, 0o600))
-			b.waitLog("rank-0.log", "line "+strconv.Itoa(i))
-		}
-		if s := b.ended(); s.Exit.Code != 0 {
-			t.Errorf("the run ended with %+v:\n%s", s.Exit, b.read("rank-0.log"))
-		}
-		if _, err := os.Stat(filepath.Join(b.home, "pipe")); err == nil {
-			t.Error("the training got SIGPIPE")
-		}
-	})
-}
-
-// diskOf puts a small disk under a directory of the box.
-func diskOf(t *testing.T, dir, size string) {
-	t.Helper()
-	must(t, os.MkdirAll(dir, 0o700))
-	if err := syscall.Mount("dlwb-test", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
-		t.Skipf("NOT RUN: a small disk can only be mounted by root: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-}
-
-func TestAFullDiskCostsOutputAndSaysHowMuchButNeverTheTraining(t *testing.T) {
-	inEachShell(t, func(t *testing.T, b *box) {
-		diskOf(t, filepath.Join(b.home, ".dlwb/runs"), "4m")
-		b.launch(ranks("echo up; until [ -e $HOME/full ]; do sleep 0.05; done; " + counted(0, 100_000) +
-			" || echo FAILED >&2; echo printed >$HOME/printed; until [ -e $HOME/roomy ]; do sleep 0.05; done; " + counted(100_000, 101_000) + "; until [ -e $HOME/told ]; do sleep 0.05; done; echo over"))
-		b.waitLog("rank-0.log", "up")
-		filler := filepath.Join(b.home, ".dlwb/runs/filler")
-		if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("the disk takes everything: %v", err)
-		}
-		must(t, os.WriteFile(filepath.Join(b.home, "full"), nil, 0o600))
-		within(t, 30*time.Second, "the training prints on", func() bool {
-			_, err := os.Stat(filepath.Join(b.home, "printed"))
-			return err == nil
-		})
-		must(t, os.Remove(filler))
-		must(t, os.WriteFile(filepath.Join(b.home, "roomy"), nil, 0o600))
-		// What shows that there is room again may still be lost, however much it is.
-		b.waitLog("rank-0.log", "bytes of output are missing here]")
-		must(t, os.WriteFile(filepath.Join(b.home, "told"), nil, 0o600))
-		s := b.ended()
-		log := b.read("rank-0.log")
-		if s.Exit.Code != 0 || !strings.HasSuffix(log, "over\n") || strings.Contains(log, "FAILED") {
-			t.Errorf("exit %+v; the log ends with %q", s.Exit, log[max(0, len(log)-100):])
-		}
-		_, after, _ := strings.Cut(log, "[dlwb: the disk was full; ")
-		var least, most int
-		if _, err := fmt.Sscanf(after, "%d to %d bytes of output are missing here]", &least, &most); err != nil {
-			t.Fatalf("the log does not tell what is missing: %q", log)
-		}
-		said := strings.Index(log, "\n[dlwb:")
-		end := strings.Index(log[said:], "]\n") + said + 2
-		missing := len("up\n") + 1_010_000 + len("over\n") - (len(log) - (end - said))
-		if missing < least || missing > most {
-			t.Errorf("%d bytes are missing, and the log says %d to %d", missing, least, most)
-		}
-		if s.Full != "rank-0.log the disk was full" {
-			t.Errorf("the record says %q", s.Full)
-		}
-	})
 }
 
 // segmented makes a node whose logs turn often, with a log written by the test

@@ -44,7 +44,7 @@ func TestInstallIsRepeatedOnlyWhenTheScriptsDiffer(t *testing.T) {
 	n, b := onSSHD(t)
 	ctx := testContext(t)
 	version := filepath.Join(b.home, ".dlwb/bin/version")
-	rank := filepath.Join(b.home, ".dlwb/bin/rank")
+	rank := filepath.Join(b.home, ".dlwb/bin/common")
 	must(t, os.WriteFile(rank, []byte("kept"), 0o600))
 	must(t, n.Install(ctx))
 	if text, _ := os.ReadFile(rank); string(text) != "kept" {
@@ -107,7 +107,7 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 func (b *box) ofRun(limit time.Duration) []process {
 	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		left := slices.DeleteFunc(b.processes(), func(p process) bool {
-			return !strings.Contains(p.args, ".dlwb") && !strings.Contains(p.args, forever)
+			return strings.Contains(p.args, " serve ") || !strings.Contains(p.args, ".dlwb") && !strings.Contains(p.args, forever)
 		})
 		if len(left) == 0 || time.Now().After(end) {
 			return left

@@ -1,14 +1,15 @@
 package remote
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // The kinds of lines in a status file.
@@ -125,6 +126,8 @@ type RunState struct {
 	// all could. FullAt is the node's uptime when that began.
 	Full   string
 	FullAt time.Duration
+	// Members are its live processes, where nobody supervises them any more.
+	Members int
 }
 
 // LogFile is one log of a run.
@@ -159,79 +162,50 @@ func (n *Node) RunState(ctx context.Context, runID string) (RunState, error) {
 	if err := checkRunID(runID); err != nil {
 		return RunState{}, n.wrap(what, err)
 	}
-	// Where nothing is installed nothing was ever launched.
-	text := programOf(`state=$HOME/.dlwb/bin/state
-[ -f "$state" ] || { echo "state absent"; exit 0; }`, `exec sh "$state" `+runID)
 	ctx, cancel := context.WithTimeoutCause(ctx, stateLimit, fmt.Errorf("no answer within %v", stateLimit))
 	defer cancel()
-	res, err := n.program(ctx, what, text)
-	if err != nil {
+	var a wire.StateAnswer
+	if err := n.ask(ctx, wire.State, wire.StateRequest{RunID: runID}, &a); err != nil {
 		return RunState{}, err
 	}
-	s, err := parseState(res.Stdout)
-	return s, n.wrap(what, err)
+	if !slices.Contains([]string{RunAbsent, RunRunning, RunEnded, RunUnknown}, a.State) {
+		return RunState{}, n.wrap(what, errors.New("the node's answer does not tell the run's state"))
+	}
+	return stateOf(a), nil
 }
 
-func parseState(text []byte) (RunState, error) {
-	s := RunState{Ranks: map[int]Exit{}}
-	for len(text) > 0 {
-		line, rest, _ := bytes.Cut(text, []byte("\n"))
-		text = rest
-		key, value, _ := strings.Cut(string(line), " ")
-		if key == "status" {
-			s.Offset = number(value)
-			s.Statuses = parseStatuses(rest)
-			break
+// stateOf reads what the agent says of a run.
+func stateOf(a wire.StateAnswer) RunState {
+	s := RunState{State: a.State, Why: a.Why, Free: a.Free, Rebooted: a.Rebooted, Members: a.Members,
+		Ranks: map[int]Exit{}, Offset: a.StatusSize, Statuses: parseStatuses(a.Status)}
+	s.Clock, s.Uptime, _ = parseStamp(a.Now)
+	if f := strings.SplitN(a.Full, " ", 3); len(f) == 3 {
+		s.Full, s.FullAt = f[2], time.Duration(max(number(f[1]), 0))*10*time.Millisecond
+	}
+	for _, l := range a.Logs {
+		s.Logs = append(s.Logs, LogFile(l))
+	}
+	for name, line := range a.Exits {
+		e, ok := parseExit(line)
+		rank, isRank := strings.CutPrefix(strings.TrimSuffix(name, ".exit"), "rank-")
+		switch number, err := strconv.Atoi(rank); {
+		case ok && name == "exit":
+			s.Exit = &e
+		case ok && isRank && err == nil:
+			s.Ranks[number] = e
 		}
-		s.set(key, value)
 	}
-	if s.State == "" {
-		return s, errors.New("the node's answer does not tell the run's state")
-	}
-	return s, nil
+	return s
 }
 
 func parseStatuses(text []byte) []Status {
 	var all []Status
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if status, ok := ParseStatus(lines.Text()); ok {
+	for line := range strings.Lines(string(text)) {
+		if status, ok := ParseStatus(line); ok {
 			all = append(all, status)
 		}
 	}
 	return all
-}
-
-// set takes in one line of the state script's answer.
-func (s *RunState) set(key, value string) {
-	switch key {
-	case "state":
-		s.State, s.Why, _ = strings.Cut(value, " ")
-	case "now":
-		s.Clock, s.Uptime, _ = parseStamp(value)
-	case "rebooted":
-		s.Rebooted = true
-	case "full":
-		if f := strings.SplitN(value, " ", 3); len(f) == 3 {
-			s.Full, s.FullAt = f[2], time.Duration(max(number(f[1]), 0))*10*time.Millisecond
-		}
-	case "free":
-		s.Free = number(value) << 10
-	case "size":
-		size, rest, _ := strings.Cut(value, " ")
-		name, first, _ := strings.Cut(rest, " ")
-		s.Logs = append(s.Logs, LogFile{name, number(size), number(first)})
-	case "exit":
-		if e, ok := parseExit(value); ok {
-			s.Exit = &e
-		}
-	default:
-		var rank int
-		if _, err := fmt.Sscanf(key, "rank-%d.exit", &rank); err == nil {
-			if e, ok := parseExit(value); ok {
-				s.Ranks[rank] = e
-			}
-		}
-	}
 }
 
 func parseExit(text string) (Exit, bool) {

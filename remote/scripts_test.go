@@ -36,16 +36,17 @@ func inEachShell(t *testing.T, test func(t *testing.T, b *box)) {
 // box is a node without ssh: a home directory, and a PATH on which `sh` is the
 // shell under test.
 type box struct {
-	t        *testing.T
-	home     string
-	bin      string
-	env      []string
-	patience time.Duration
+	t    *testing.T
+	home string
+	bin  string
+	env  []string
 }
+
+const forever = "while :; do sleep 1; done"
 
 func newBox(t *testing.T, shell string) *box {
 	t.Helper()
-	b := &box{t: t, bin: shellDir(t, shell), patience: 300 * time.Millisecond}
+	b := &box{t: t, bin: shellDir(t, shell)}
 	home, err := os.MkdirTemp("", "dlwb-box-")
 	must(t, err)
 	b.home = home
@@ -55,8 +56,7 @@ func newBox(t *testing.T, shell string) *box {
 		}
 		_ = os.RemoveAll(home)
 	})
-	// Without a cgroup: what it would hold anyway is to be found by the others.
-	b.env = []string{"HOME=" + home, "DLWB_CGROUP=no", "PATH=" + b.bin + ":" + os.Getenv("PATH")}
+	b.env = []string{"HOME=" + home, "PATH=" + b.bin + ":" + os.Getenv("PATH")}
 	text, _ := install()
 	b.sh(text)
 	return b
@@ -129,40 +129,6 @@ func ranks(programs ...string) []Proc {
 	return procs
 }
 
-func (b *box) launchText(procs []Proc, change ...func(*Launch)) string {
-	b.t.Helper()
-	l := Launch{RunID: "r1", Dir: ".", Procs: procs, Grace: time.Second, Patience: b.patience}
-	for _, f := range change {
-		f(&l)
-	}
-	text, err := l.program("node0")
-	must(b.t, err)
-	return text
-}
-
-func (b *box) launch(procs []Proc, change ...func(*Launch)) {
-	b.t.Helper()
-	b.sh(b.launchText(procs, change...))
-}
-
-func (b *box) state() RunState {
-	b.t.Helper()
-	s, err := parseState([]byte(b.sh("sh ~/.dlwb/bin/state r1")))
-	must(b.t, err)
-	return s
-}
-
-// stop returns how many processes are left.
-func (b *box) stop(args string) int {
-	b.t.Helper()
-	out, errs, _ := b.try("exec sh ~/.dlwb/bin/stop r1 " + args)
-	var left int
-	if _, err := fmt.Sscanf(out, "left %d\n", &left); err != nil {
-		b.t.Fatalf("stop said %q %q", out, errs)
-	}
-	return left
-}
-
 // within waits until something is so.
 func within(t *testing.T, limit time.Duration, what string, so func() bool) {
 	t.Helper()
@@ -171,20 +137,6 @@ func within(t *testing.T, limit time.Duration, what string, so func() bool) {
 			t.Fatalf("not within %v: %s", limit, what)
 		}
 	}
-}
-
-// ended waits for the end of the run and returns its state.
-func (b *box) ended() RunState {
-	b.t.Helper()
-	within(b.t, 10*time.Second, "an exit record, and a status that tells the end", func() bool {
-		return b.has("exit") && strings.Contains(b.read("status"), " ended ") &&
-			slices.ContainsFunc(b.state().Statuses, func(s Status) bool { return s.Kind == Ended })
-	})
-	s := b.state()
-	if s.State != RunEnded || s.Exit == nil {
-		b.t.Fatalf("the run has an exit record, but its state is %+v", s)
-	}
-	return s
 }
 
 func (b *box) file(name string) string { return filepath.Join(b.home, ".dlwb/runs/r1", name) }
@@ -290,8 +242,8 @@ func TestInstallOnAFullDiskChangesNothing(t *testing.T) {
 		disk := smallDisk(t, 96)
 		bin := filepath.Join(disk, ".dlwb/bin")
 		must(t, os.MkdirAll(bin, 0o700))
-		must(t, os.WriteFile(filepath.Join(bin, "rank"), []byte("as it was"), 0o600))
-		must(t, os.WriteFile(filepath.Join(disk, "hold"), make([]byte, 64<<10), 0o600))
+		must(t, os.WriteFile(filepath.Join(bin, "peer"), []byte("as it was"), 0o600))
+		must(t, os.WriteFile(filepath.Join(disk, "hold"), make([]byte, 80<<10), 0o600))
 		text, _ := install()
 		_, errs, code := b.try("HOME=" + quoteWord(disk) + "\n" + text)
 		if code != 74 || !strings.Contains(errs, "can't write "+bin+"/") || !strings.Contains(errs, "is the disk full?") {
@@ -299,8 +251,17 @@ func TestInstallOnAFullDiskChangesNothing(t *testing.T) {
 		}
 		left, err := os.ReadDir(bin)
 		must(t, err)
-		if kept, _ := os.ReadFile(filepath.Join(bin, "rank")); len(left) != 1 || string(kept) != "as it was" {
-			t.Errorf("%v is there, and rank is %.40q", left, kept)
+		if kept, _ := os.ReadFile(filepath.Join(bin, "peer")); len(left) != 1 || string(kept) != "as it was" {
+			t.Errorf("%v is there, and peer is %.40q", left, kept)
 		}
 	})
+}
+
+// killSupervise kills the process that supervises, and nothing else.
+func (b *box) killSupervise() {
+	b.t.Helper()
+	pid, err := strconv.Atoi(strings.Fields(b.read("pid"))[0])
+	must(b.t, err)
+	must(b.t, syscall.Kill(pid, syscall.SIGKILL))
+	within(b.t, 5*time.Second, "supervise's end", func() bool { return !isAlive(pid) })
 }

@@ -35,6 +35,7 @@ const processorsMost = 8
 // The exit codes, as in sysexits.h.
 const (
 	exitUsage  = 64
+	exitAbsent = 66
 	exitFailed = 74
 )
 

@@ -5,6 +5,8 @@ package agent
 import (
 	"maps"
 	"slices"
+
+	"github.com/dlwb/dlwb/remote/agent/supervise"
 )
 
 // modes are what the program can be started as. Each gives its exit code.
@@ -12,9 +14,13 @@ var modes map[string]func(args []string) int
 
 func init() {
 	modes = map[string]func(args []string) int{
-		"check": check,
-		"host":  askHost,
-		"serve": serve,
+		"check":     check,
+		"host":      askHost,
+		"serve":     serve,
+		"supervise": supervise.Main,
+		"rank":      supervise.RankMain,
+		"stop":      stop,
+		"peer":      peer,
 	}
 }
 

@@ -19,7 +19,10 @@ var services = map[string]handler{
 	wire.Files:     watchFiles,
 	wire.Follow:    followFile,
 	wire.Install:   install,
+	wire.Launch:    answer(launch),
 	wire.Pair:      answer(pair),
+	wire.State:     answer(state),
+	wire.Stop:      answer(stopRun),
 	wire.Telemetry: watchNode,
 	wire.Uninstall: answer(uninstall),
 }

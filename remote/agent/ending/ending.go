@@ -1,0 +1,250 @@
+//go:build linux
+
+// Package ending ends every process of a run: TERM to the training, a grace,
+// then KILL, again and again until nothing is left or a bound is reached.
+package ending
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dlwb/dlwb/remote/agent/proc"
+	"github.com/dlwb/dlwb/remote/agent/runs"
+)
+
+const (
+	// writeLimit is how long our own processes have to write their records.
+	writeLimit = 5 * time.Second
+	// killLimit bounds how long processes are killed that start ever new ones.
+	killLimit = 5 * time.Second
+	// gpuLimit is how long a GPU's memory is waited for.
+	gpuLimit = 5 * time.Second
+	// lookEvery is the pause between two looks at what is still there.
+	lookEvery = 20 * time.Millisecond
+	// freezes is how often in a row what is new is stopped before all is killed.
+	freezes = 10
+)
+
+// Order is what is to be ended, and how. It may come at any time, also twice at
+// once.
+type Order struct {
+	Run   runs.Run
+	Grace time.Duration
+	// Why goes into the run's status. Who supervises and gives none only sweeps
+	// up what a finished run has left.
+	Why string
+	// Own: who supervises the run gives the order, and is spared.
+	Own bool
+	// Helper tells what the supervisor has started for itself. Nil: whoever says
+	// so.
+	Helper func(pid int) bool
+	// Run a program and give its output; nil: as any other child.
+	Output func(ctx context.Context, argv ...string) string
+}
+
+// End carries out the order and returns how many processes are still there. It
+// leaves the line "stopping WHY" in status and the marker directory "stopping",
+// and writes the record of the run's end where its supervisor can't any more.
+func (o Order) End() (left int) {
+	s := &sweep{Order: o, told: map[proc.ID]bool{}, seen: map[int]bool{}}
+	s.look()
+	s.begin()
+	if !s.untilGone(o.Grace, s.theWork, func() { s.term() }) {
+		s.kill(s.theWork)
+	}
+	// Our own processes end by themselves, once they have written their records.
+	s.untilGone(writeLimit, s.ours, func() { signal(syscall.SIGKILL, s.work) })
+	if len(s.all()) > 0 {
+		s.killGroup()
+	}
+	s.kill(s.all)
+	s.look()
+	left = len(s.all())
+	if !o.Own && left == 0 {
+		s.closeRecord()
+		if dir := o.Run.Cgroup(); dir != "" {
+			_ = syscall.Rmdir(dir)
+		}
+	}
+	s.freeGPUs()
+	return left
+}
+
+// sweep is an order that is carried out.
+type sweep struct {
+	Order
+	work     []proc.Process // what the training started
+	wrappers []proc.Process // ours, which write the records of ranks
+	keepers  []proc.Process // the supervisor, and what it started for itself
+	told     map[proc.ID]bool
+	allTold  bool // by somebody else, who stops it too
+	seen     map[int]bool
+}
+
+func (s *sweep) look() {
+	s.work, s.wrappers, s.keepers = nil, nil, nil
+	for _, m := range s.Run.Members() {
+		switch {
+		case m.Role == "rank" || m.Role == "log":
+			s.wrappers = append(s.wrappers, m.Process)
+		case s.Helper != nil && s.Helper(m.PID):
+		case m.Role == "" || s.Helper != nil: // who only says that it is ours is not
+			s.work = append(s.work, m.Process)
+			s.seen[m.PID] = true
+		case !s.Own:
+			s.keepers = append(s.keepers, m.Process)
+		}
+	}
+}
+
+func (s *sweep) theWork() []proc.Process { return s.work }
+
+func (s *sweep) all() []proc.Process {
+	return append(append(append([]proc.Process{}, s.work...), s.wrappers...), s.keepers...)
+}
+
+// ours are those of our own processes that still have something to write;
+// without a supervisor, none of its helpers.
+func (s *sweep) ours() []proc.Process {
+	if _, alive, _ := s.Run.Supervisor(); alive {
+		return append(append([]proc.Process{}, s.wrappers...), s.keepers...)
+	}
+	return s.wrappers
+}
+
+// begin: TERM, once per run: a second one would cut short what the first made a
+// program do, such as saving a checkpoint.
+func (s *sweep) begin() {
+	sweeping := s.Own && s.Why == ""
+	if !sweeping && s.Run.Has("") && !s.Run.Ended() {
+		if os.Mkdir(s.Run.Path("stopping"), 0o700) == nil {
+			why := s.Why
+			if why == "" {
+				why = "without a reason given"
+			}
+			_ = s.Run.Say("stopping %s", why)
+		} else {
+			s.allTold = s.Run.Has("stopping")
+		}
+	}
+	s.term()
+}
+
+// term: to what has not got it yet, also when it was started meanwhile.
+func (s *sweep) term() {
+	for _, p := range s.work {
+		if !s.allTold && !s.told[p.ID()] {
+			s.told[p.ID()] = true
+			_ = p.Signal(syscall.SIGTERM)
+		}
+	}
+}
+
+func signal(sig syscall.Signal, to []proc.Process) {
+	for _, p := range to {
+		_ = p.Signal(sig)
+	}
+}
+
+// untilGone looks until none of a kind is left; false when the time is over
+// first.
+func (s *sweep) untilGone(limit time.Duration, kind func() []proc.Process, each func()) bool {
+	for end := time.Now().Add(limit); len(kind()) > 0; {
+		if !time.Now().Before(end) {
+			return false
+		}
+		time.Sleep(lookEvery)
+		s.look()
+		each()
+	}
+	return true
+}
+
+// kill kills until a look finds nothing of a kind. What starts ever new
+// processes is stopped first, as what is stopped starts none.
+func (s *sweep) kill(kind func() []proc.Process) {
+	stopped := map[proc.ID]bool{}
+	froze := 0
+	for end := time.Now().Add(killLimit); len(kind()) > 0 && time.Now().Before(end); s.look() {
+		fresh := false
+		for _, p := range kind() {
+			if !stopped[p.ID()] {
+				stopped[p.ID()], fresh = true, true
+				_ = p.Signal(syscall.SIGSTOP)
+			}
+		}
+		if froze++; fresh && froze < freezes {
+			continue
+		}
+		signal(syscall.SIGKILL, kind())
+		froze = 0
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// killGroup kills the run's cgroup at once, which no fork escapes.
+func (s *sweep) killGroup() {
+	if dir := s.Run.Cgroup(); dir != "" && !s.Own {
+		if f, err := os.OpenFile(dir+"/cgroup.kill", os.O_WRONLY, 0); err == nil {
+			_, _ = f.WriteString("1")
+			_ = f.Close()
+		}
+	}
+}
+
+// closeRecord: where the supervisor was killed, nobody else can say that the run
+// has ended.
+func (s *sweep) closeRecord() {
+	r := s.Run
+	if !r.Launched() || r.Ended() {
+		return
+	}
+	start, _, _ := strings.Cut(r.Line("status"), " started ")
+	if start == "" {
+		start = "0"
+	}
+	r.CloseRanks(start)
+	if r.End("exit", runs.Killed, start) == nil {
+		_ = r.Say("ended %d", runs.Killed.Code)
+	}
+	_ = os.Remove(r.Path("events"))
+}
+
+// freeGPUs waits a little until no process of the run holds GPU memory.
+// nvidia-smi may hang: it is given up then.
+func (s *sweep) freeGPUs() {
+	if len(s.seen) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), gpuLimit)
+	defer cancel()
+	output := s.Output
+	if output == nil {
+		output = PlainOutput
+	}
+	for ctx.Err() == nil && s.holds(output(ctx, "nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")) {
+		time.Sleep(lookEvery)
+	}
+}
+
+func (s *sweep) holds(answer string) bool {
+	for word := range strings.FieldsSeq(answer) {
+		if pid, err := strconv.Atoi(strings.TrimSuffix(word, ",")); err == nil && s.seen[pid] {
+			return true
+		}
+	}
+	return false
+}
+
+// PlainOutput runs a program and gives what it says.
+func PlainOutput(ctx context.Context, argv ...string) string {
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	c.WaitDelay = 100 * time.Millisecond
+	text, _ := c.Output()
+	return string(text)
+}

@@ -1,0 +1,350 @@
+//go:build linux
+
+package supervise_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/dlwb/dlwb/remote/agent"
+	"github.com/dlwb/dlwb/remote/agent/runs"
+	"github.com/dlwb/dlwb/remote/agent/supervise"
+	"github.com/dlwb/dlwb/remote/wire"
+)
+
+// This test binary is the agent too.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "launch":
+		os.Exit(launchHere())
+	case len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-"):
+		os.Exit(agent.Main(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// launchHere does what the service does, in a process with a home of its own.
+func launchHere() int {
+	var plan wire.LaunchRequest
+	text, err := io.ReadAll(os.Stdin)
+	if err == nil {
+		err = cbor.Unmarshal(text, &plan)
+	}
+	if err == nil {
+		err = supervise.Launch(context.Background(), os.Getenv("HOME"), os.Args[0], plan)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+const forever = "while :; do sleep 1; done"
+
+// box is a node without a connection: a home directory.
+type box struct {
+	t    testing.TB
+	home string
+	env  []string
+	self string // the agent
+	uid  int    // whose it is; 0: our own
+}
+
+func newBox(t testing.TB) *box {
+	t.Helper()
+	return newBoxOf(t, 0)
+}
+
+func newBoxOf(t testing.TB, uid int) *box {
+	t.Helper()
+	home, err := os.MkdirTemp("", "dlwb-box-")
+	must(t, err)
+	b := &box{t: t, home: home, uid: uid, self: os.Args[0]}
+	t.Cleanup(func() {
+		if left := b.left(5 * time.Second); len(left) > 0 {
+			t.Errorf("processes are left: %v", left)
+		}
+		for _, p := range b.processes() {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+		_ = os.RemoveAll(home)
+	})
+	bin := filepath.Join(home, ".dlwb/bin")
+	must(t, os.MkdirAll(bin, 0o755))
+	if uid != 0 {
+		b.self = filepath.Join(bin, "agent")
+		text, err := os.ReadFile(os.Args[0])
+		must(t, err)
+		must(t, os.WriteFile(b.self, text, 0o755))
+	}
+	for _, mode := range []string{"rank", "stop", "peer"} {
+		text := "[ -n \"$DLWB_AGENT\" ] || DLWB_AGENT='" + b.self + "'\nexec \"$DLWB_AGENT\" " + mode + " \"$@\"\n"
+		must(t, os.WriteFile(filepath.Join(bin, mode), []byte(text), 0o755))
+	}
+	if uid != 0 {
+		must(t, filepath.WalkDir(home, func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, uid, uid))
+		}))
+	}
+	// Without a cgroup: what it would hold anyway is to be found by the others.
+	b.env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "DLWB_") || strings.HasPrefix(kv, "HOME=")
+	}), "HOME="+home, "DLWB_CGROUP=no")
+	return b
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// command is a program as the box's user runs it.
+func (b *box) command(name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Env, c.Dir = b.env, b.home
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if b.uid != 0 {
+		c.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.uid)}
+	}
+	return c
+}
+
+// try runs a line of sh.
+func (b *box) try(line string) (stdout, stderr string, code int) {
+	b.t.Helper()
+	var out, errs bytes.Buffer
+	c := b.command("sh", "-c", line)
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.t.Fatal(err)
+	}
+	return out.String(), errs.String(), c.ProcessState.ExitCode()
+}
+
+func (b *box) sh(line string) string {
+	b.t.Helper()
+	out, errs, code := b.try(line)
+	if code != 0 {
+		b.t.Fatalf("exit code %d; it said: %s%s", code, out, errs)
+	}
+	return out
+}
+
+// ranks are plain ranks that run the given sh programs.
+func ranks(programs ...string) []wire.LaunchProc {
+	var procs []wire.LaunchProc
+	for i, program := range programs {
+		name := fmt.Sprintf("rank-%d", i)
+		procs = append(procs, wire.LaunchProc{Name: name, Log: name + ".log", Env: bytesOf(fmt.Sprintf("RANK=%d", i)),
+			Argv: bytesOf("sh", "~/.dlwb/bin/rank", "~/.dlwb/runs/r1", "sh", "-c", program)})
+	}
+	return procs
+}
+
+// launcher is a process that starts ranks through the wrapper, as torchrun does.
+func launcher(program string, args ...string) []wire.LaunchProc {
+	return []wire.LaunchProc{{Name: "agent", Log: "agent.log", Argv: bytesOf(append([]string{"sh", "-c", program, "agent"}, args...)...)}}
+}
+
+func bytesOf(words ...string) [][]byte {
+	var all [][]byte
+	for _, w := range words {
+		all = append(all, []byte(w))
+	}
+	return all
+}
+
+func planOf(procs []wire.LaunchProc, change ...func(*wire.LaunchRequest)) wire.LaunchRequest {
+	plan := wire.LaunchRequest{RunID: "r1", Node: "node0", Dir: ".", Procs: procs, Grace: 1000, Patience: 300, Segment: 64 << 20, Keep: 64}
+	for _, f := range change {
+		f(&plan)
+	}
+	return plan
+}
+
+func (b *box) tryLaunch(plan wire.LaunchRequest) (said string, err error) {
+	b.t.Helper()
+	text, err := cbor.Marshal(plan)
+	must(b.t, err)
+	c := b.command(b.self, "launch")
+	c.Stdin = bytes.NewReader(text)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+func (b *box) launch(procs []wire.LaunchProc, change ...func(*wire.LaunchRequest)) {
+	b.t.Helper()
+	if said, err := b.tryLaunch(planOf(procs, change...)); err != nil {
+		b.t.Fatalf("launch: %v: %s", err, said)
+	}
+}
+
+func (b *box) run() runs.Run { return runs.At(filepath.Join(b.home, ".dlwb/runs/r1")) }
+
+func (b *box) state() wire.StateAnswer { return b.run().Look() }
+
+// stop gives how many processes are left.
+func (b *box) stop(args string) int {
+	b.t.Helper()
+	out, errs, code := b.try("exec sh ~/.dlwb/bin/stop r1 " + args)
+	var left int
+	if _, err := fmt.Sscanf(out, "left %d\n", &left); err != nil || (left == 0) != (code == 0) {
+		b.t.Fatalf("stop said %q %q, exit code %d", out, errs, code)
+	}
+	return left
+}
+
+// wantStopped stops the run and wants nothing of it to be left.
+func (b *box) wantStopped(args string) {
+	b.t.Helper()
+	if left := b.stop(args); left != 0 {
+		b.t.Errorf("left %d: %v", left, b.processes())
+	}
+}
+
+const patience = time.Minute // for what must come, on a machine that others use too
+
+func within(t testing.TB, limit time.Duration, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}
+
+// ended waits for the end of the run and gives its state.
+func (b *box) ended() wire.StateAnswer {
+	b.t.Helper()
+	within(b.t, patience, "an exit record, and a status that tells the end", func() bool {
+		return b.run().Ended() && strings.Contains(b.read("status"), " ended ") && len(b.lines()) > 0 &&
+			strings.HasPrefix(b.lines()[len(b.lines())-1], "ended ") || strings.Contains(b.read("status"), "peer ") && b.run().Ended()
+	})
+	s := b.state()
+	if s.State != "ended" {
+		b.t.Fatalf("the run has an exit record, but its state is %+v", s)
+	}
+	return s
+}
+
+func (b *box) file(name string) string { return b.run().Path(name) }
+
+func (b *box) read(name string) string {
+	text, _ := os.ReadFile(b.file(name))
+	return string(text)
+}
+
+// record is an exit record without its moments.
+func (b *box) record(name string) string {
+	f := strings.Fields(b.read(name))
+	return strings.Join(f[:min(2, len(f))], " ")
+}
+
+// lines are those of the status, without their moments.
+func (b *box) lines() []string {
+	var all []string
+	for line := range strings.Lines(b.read("status")) {
+		_, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all = append(all, what)
+	}
+	return all
+}
+
+// wantOrder checks that the status holds lines that begin so, in this order.
+func (b *box) wantOrder(want ...string) {
+	b.t.Helper()
+	rest := b.lines()
+	for _, w := range want {
+		i := slices.IndexFunc(rest, func(line string) bool { return line == w || strings.HasPrefix(line, w+" ") })
+		if i < 0 {
+			b.t.Errorf("%q is missing, or not in this place, in %q", w, b.lines())
+			return
+		}
+		rest = rest[i+1:]
+	}
+}
+
+func (b *box) waitLog(name, text string) {
+	b.t.Helper()
+	within(b.t, patience, fmt.Sprintf("%q in %s", text, name), func() bool { return strings.Contains(b.read(name), text) })
+}
+
+// supervisor is the process that supervises.
+func (b *box) supervisor() int {
+	b.t.Helper()
+	pid, err := strconv.Atoi(strings.Fields(b.read("pid"))[0])
+	must(b.t, err)
+	return pid
+}
+
+func (b *box) kill(pid int, sig syscall.Signal) {
+	b.t.Helper()
+	must(b.t, syscall.Kill(pid, sig))
+	if sig == syscall.SIGKILL {
+		within(b.t, patience, "it is dead", func() bool { return !isAlive(pid) })
+	}
+}
+
+type process struct {
+	pid  int
+	args string
+}
+
+// processes are those alive that have the box's home in their environment, or
+// its path in their arguments, or the box's user.
+func (b *box) processes() []process {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	must(b.t, err)
+	var found []process
+	for _, dir := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		environ, _ := os.ReadFile(dir + "/environ")
+		args, _ := os.ReadFile(dir + "/cmdline")
+		ours := slices.Contains(strings.Split(string(environ), "\x00"), "HOME="+b.home) || bytes.Contains(args, []byte(b.home))
+		if info, err := os.Stat(dir); err == nil && b.uid != 0 {
+			ours = ours || int(info.Sys().(*syscall.Stat_t).Uid) == b.uid
+		}
+		if ours && isAlive(pid) {
+			found = append(found, process{pid, strings.ReplaceAll(string(args), "\x00", " ")})
+		}
+	}
+	return found
+}
+
+// left waits until no process is left, and gives those that are.
+func (b *box) left(limit time.Duration) []process {
+	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+		if left := b.processes(); len(left) == 0 || time.Now().After(end) {
+			return left
+		}
+	}
+}
+
+// isAlive reports whether there is a process that is no zombie.
+func isAlive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')'):]), " ")
+	return rest != "" && !strings.ContainsAny(rest[:1], "ZX")
+}

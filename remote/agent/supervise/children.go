@@ -1,0 +1,127 @@
+//go:build linux
+
+// Package supervise runs the processes of one run on a node, in a process of its
+// own that outlives the connection, and waits for every one of them.
+package supervise
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// children are all processes that this one has started or adopted. One place
+// waits for them: two could take each other's.
+type children struct {
+	mu      sync.Mutex
+	ends    map[int]chan<- syscall.WaitStatus
+	helpers map[int]bool // what we start for ourselves
+	started chan struct{}
+}
+
+// adopt makes this process the parent of whatever its descendants leave behind,
+// and waits for all of them from now on.
+func adopt() *children {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	c := &children{ends: map[int]chan<- syscall.WaitStatus{}, helpers: map[int]bool{}, started: make(chan struct{}, 1)}
+	go c.reap()
+	return c
+}
+
+func (c *children) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.ECHILD):
+			<-c.started
+		case err == nil:
+			c.mu.Lock()
+			end := c.ends[pid]
+			delete(c.ends, pid)
+			delete(c.helpers, pid)
+			c.mu.Unlock()
+			if end != nil {
+				end <- status
+			}
+		}
+	}
+}
+
+// start starts a program, whose end comes over the channel.
+func (c *children) start(argv []string, attr *syscall.ProcAttr, helper bool) (int, <-chan syscall.WaitStatus, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pid, err := syscall.ForkExec(argv[0], argv, attr)
+	if err != nil {
+		return 0, nil, err
+	}
+	end := make(chan syscall.WaitStatus, 1)
+	c.ends[pid] = end
+	if helper {
+		c.helpers[pid] = true
+	}
+	select {
+	case c.started <- struct{}{}:
+	default:
+	}
+	return pid, end, nil
+}
+
+func (c *children) isHelper(pid int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.helpers[pid]
+}
+
+// outputMost bounds what is read of a helper's output.
+const outputMost = 1 << 20
+
+// help runs a program of our own and gives what it says, and whether it ended
+// well. What it complains about goes where we do.
+func (c *children) help(ctx context.Context, argv ...string) (said string, ok bool) {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return "", false
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = read.Close() }()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		_ = write.Close()
+		return "", false
+	}
+	pid, end, err := c.start(append([]string{path}, argv[1:]...), &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{null.Fd(), write.Fd(), os.Stderr.Fd()},
+		Sys: &syscall.SysProcAttr{Setpgid: true},
+	}, true)
+	_, _ = null.Close(), write.Close()
+	if err != nil {
+		return "", false
+	}
+	defer context.AfterFunc(ctx, func() {
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+		_ = read.Close()
+	})()
+	text, _ := io.ReadAll(io.LimitReader(read, outputMost))
+	select {
+	case status := <-end:
+		return string(text), status.ExitStatus() == 0
+	case <-ctx.Done():
+		return "", false
+	}
+}
+
+func (c *children) output(ctx context.Context, argv ...string) string {
+	said, _ := c.help(ctx, argv...)
+	return said
+}

@@ -1,0 +1,124 @@
+//go:build linux
+
+package supervise
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dlwb/dlwb/remote/agent/logs"
+	"github.com/dlwb/dlwb/remote/agent/runs"
+)
+
+// codeFull is the code of a rank whose end can't be written down.
+const codeFull = 74
+
+// rank is one rank from its start to its record.
+type rank struct {
+	run     runs.Run
+	number  string
+	start   string
+	log     *logs.Log
+	printed <-chan struct{} // closed when nobody holds the pipe any more
+	group   *cgroup
+	before  int // ended for lack of memory
+	pid     int
+	output  func(ctx context.Context, argv ...string) string
+}
+
+// openRank takes the room for the record and begins to write the log from a pipe.
+func openRank(r runs.Run, number string, log *logs.Log, from *os.File, g *cgroup) (*rank, error) {
+	k := &rank{run: r, number: number, start: runs.Stamp(), log: log, group: g, before: g.starved()}
+	if err := r.Reserve(runs.RankExit(number)); err != nil {
+		return nil, fmt.Errorf("can't write %s: %w: is the disk full?", r.Path(runs.RankExit(number)), err)
+	}
+	k.printed = log.Capture(from)
+	return k, nil
+}
+
+func (k *rank) started(pid int) {
+	k.pid = pid
+	_ = k.run.Say("rank %s started %d", k.number, pid)
+}
+
+// ended writes the record and the line in status, once the last words are in
+// the log.
+func (k *rank) ended(e runs.Exit) error {
+	logs.Drained(k.printed)
+	if e.Code != 0 {
+		k.sayStarved(e)
+	}
+	err := k.run.End(runs.RankExit(k.number), e, k.start)
+	if err != nil {
+		err = fmt.Errorf("dlwb: rank %s ended with code %d, but its record can't be written: %w: is the disk full?", k.number, e.Code, err)
+		_, _ = fmt.Fprintln(k.log, err)
+		return err
+	}
+	_ = k.run.Say("rank %s ended %s", k.number, e)
+	return nil
+}
+
+// sayStarved says in status when the kernel has ended a process of the rank for
+// lack of memory, by its own word.
+func (k *rank) sayStarved(e runs.Exit) {
+	after := k.group.starved()
+	if k.before >= 0 && after > k.before {
+		_ = k.run.Say("rank %s starved %d", k.number, after-k.before)
+		return
+	}
+	if e.Signal != "KILL" || k.output == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	said := k.output(ctx, "dmesg")
+	if strings.Contains(said[max(0, len(said)-(200<<10)):], fmt.Sprintf("Killed process %d ", k.pid)) {
+		_ = k.run.Say("rank %s starved 1", k.number)
+	}
+}
+
+// isRank reports whether a word is the number of a rank.
+func isRank(word string) bool {
+	n, err := strconv.ParseUint(word, 10, 31)
+	return err == nil && word == strconv.FormatUint(n, 10)
+}
+
+// exitOf is how a process has ended.
+func exitOf(s syscall.WaitStatus) runs.Exit {
+	if s.Signaled() {
+		return runs.Exit{Code: 128 + int(s.Signal()), Signal: signalName(s.Signal())}
+	}
+	return runs.Exit{Code: s.ExitStatus(), Signal: "-"}
+}
+
+// The names of signals, as kill -l says them.
+var signalNames = strings.Fields(`HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT
+	CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH POLL PWR SYS`)
+
+func signalName(s syscall.Signal) string {
+	switch n := int(s); {
+	case n >= 1 && n <= len(signalNames):
+		return signalNames[n-1]
+	case n >= 34 && n <= 64:
+		return fmt.Sprintf("RTMIN+%d", n-34)
+	default:
+		return strconv.Itoa(n)
+	}
+}
+
+// words are lines from the other end of a rank's connection.
+type words struct{ *bufio.Scanner }
+
+func (w words) next() ([]string, error) {
+	if !w.Scan() {
+		return nil, errors.Join(errors.New("the other side is gone"), w.Err())
+	}
+	return strings.Fields(w.Text()), nil
+}
