@@ -11,6 +11,7 @@ paths() {
         ;;
     esac
     id=$1
+    # shellcheck disable=SC2034
     run=$HOME/.dlwb/runs/$id
 }
 

@@ -3,10 +3,13 @@
 package userdata
 
 import (
+	"bufio"
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,12 +17,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/agentbuilt"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // The machines of these tests mostly wait: many may do so at once.
@@ -27,7 +34,14 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
-	m.Run()
+	dir, err := os.MkdirTemp("", "dlwb-agent-")
+	if err != nil {
+		panic(err)
+	}
+	agentDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // shells are those that a machine may have as its sh.
@@ -211,25 +225,47 @@ func (m *machine) sh(line string) (string, error) {
 	return string(out), err
 }
 
-// launch starts a run as dlwb does, with dlwb's own scripts.
+// launch starts a run as dlwb does, with dlwb's own agent.
 func (m *machine) launch(id, program string) {
 	m.t.Helper()
-	home := "home/ubuntu/.dlwb/"
-	files, err := filepath.Glob("../../../remote/scripts/*.sh")
+	agent, err := agent()
 	must(m.t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(m.t, err)
-		m.write(home+"bin/"+strings.TrimSuffix(filepath.Base(file), ".sh"), string(text))
+	for _, stub := range []string{"rank", "stop"} {
+		m.write("home/ubuntu/.dlwb/bin/"+stub, "exec "+agent+" "+stub+` "$@"`+"\n")
 	}
-	run := home + "runs/" + id + "/"
-	m.write(run+"settings", "node=node0\ngrace_ms=2000\nfail_grace=1\n")
-	m.write(run+"procs", "rank-0 rank-0.log\n")
-	m.write(run+"proc.rank-0", `RANK=0 exec sh "$HOME/.dlwb/bin/rank" "$DLWB_RUN_DIR" sh -c '`+program+"'\n")
-	if out, err := m.sh("HOME=" + m.path("home/ubuntu") + " sh " + m.path(home+"bin/supervise") + " " + m.path(run)); err != nil {
-		m.t.Fatalf("launch: %v: %s", err, out)
-	}
+	cmd := exec.Command(agent, "serve", "A", "B")
+	cmd.Env = append(slices.Clone(m.env), "HOME="+m.path("home/ubuntu"), "DLWB_CGROUP=no")
+	in, err := cmd.StdinPipe()
+	must(m.t, err)
+	out, err := cmd.StdoutPipe()
+	must(m.t, err)
+	must(m.t, cmd.Start())
+	defer func() { _, _ = in.Close(), cmd.Wait() }()
+	from := bufio.NewReader(out)
+	_, err = wire.AwaitHello(from, wire.Hello("A", "B"))
+	must(m.t, err)
+	session, err := wire.Dial(struct {
+		io.Reader
+		io.WriteCloser
+	}{from, in})
+	must(m.t, err)
+	defer func() { _ = session.Close() }()
+	call, err := session.Call(context.Background(), wire.Launch, wire.LaunchRequest{
+		RunID: id, Node: "node0", Dir: ".", Grace: 2000, Patience: 1000, Segment: 64 << 20, Keep: 64,
+		Procs: []wire.LaunchProc{{Name: "rank-0", Log: "rank-0.log", Env: [][]byte{[]byte("RANK=0")},
+			Argv: [][]byte{[]byte("sh"), []byte("~/.dlwb/bin/rank"), []byte("-"), []byte("sh"), []byte("-c"), []byte(program)}}},
+	})
+	must(m.t, err)
+	var answer wire.LaunchAnswer
+	must(m.t, call.Recv(&answer))
 }
+
+// agentDir holds dlwb's agent for all machines: one that is written while others
+// start programs is busy.
+var agentDir string
+
+// agent gives its path.
+var agent = sync.OnceValues(func() (string, error) { return agentbuilt.Path(agentDir) })
 
 // within waits until something is so.
 func within(t *testing.T, limit time.Duration, what string, so func() bool) {
