@@ -5,13 +5,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
@@ -397,7 +397,7 @@ func (d *decoder) foreignKeys() {
 	}
 }
 
-var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+var notInNames = pattern.New(`[^a-z0-9]+`)
 
 // validName makes a valid name out of any text; "" when nothing is left of it.
 func validName(text string) string {

@@ -9,12 +9,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 var (
-	trainForm = regexp.MustCompile(`^train[A-Za-z0-9_.-]*\.py$`)
+	trainForm = pattern.New(`^train[A-Za-z0-9_.-]*\.py$`)
 	// distributed is what a script says that is made for torchrun.
-	distributed = regexp.MustCompile(`\btorch\.distributed\b|\bDistributedDataParallel\b|\binit_process_group\b`)
+	distributed = pattern.New(`\btorch\.distributed\b|\bDistributedDataParallel\b|\binit_process_group\b`)
 	// resultDirs are where training scripts are used to write.
 	resultDirs = []string{"outputs", "output", "results", "runs", "checkpoints"}
 )
@@ -96,9 +98,9 @@ func candidates(files map[string]bool) []string {
 
 var (
 	// started is what a script says that is started by itself.
-	started = regexp.MustCompile(`(?m)^if __name__ *== *["']__main__["']`)
+	started = pattern.New(`(?m)^if __name__ *== *["']__main__["']`)
 	// trains is what a script says that trains something.
-	trains = regexp.MustCompile(`(?m)^\s*(import|from) +(torch|tensorflow|keras|jax|flax|lightning|pytorch_lightning|transformers|accelerate|deepspeed|sklearn)\b`)
+	trains = pattern.New(`(?m)^\s*(import|from) +(torch|tensorflow|keras|jax|flax|lightning|pytorch_lightning|transformers|accelerate|deepspeed|sklearn)\b`)
 )
 
 // mostScripts bounds how many files are looked into.

@@ -7,11 +7,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
@@ -219,7 +219,7 @@ func readBounded(name string, limit int64) ([]byte, error) {
 }
 
 // launchers are programs that take a training script as an argument.
-var launchers = regexp.MustCompile(`^(python[0-9.]*|torchrun|accelerate|deepspeed|horovodrun|env|nohup)$`)
+var launchers = pattern.New(`^(python[0-9.]*|torchrun|accelerate|deepspeed|horovodrun|env|nohup)$`)
 
 // Script is the training script that a command names, as a path relative to
 // the code directory; "" when it names none, or one outside.

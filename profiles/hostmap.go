@@ -3,12 +3,13 @@ package profiles
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // HostOption is what one host has of its own.
@@ -22,7 +23,7 @@ type HostOption struct {
 // mostGPU is the highest number of a GPU.
 const mostGPU = 63
 
-var userForm = regexp.MustCompile(`^[A-Za-z_][\w.-]*$`)
+var userForm = pattern.New(`^[A-Za-z_][\w.-]*$`)
 
 // hostMapKeys are the keys of a host that is a mapping.
 var hostMapKeys = []string{"host", "user", "port", "gpus", "dir", "python", "host_key"}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // mostHosts bounds what one entry may stand for.
@@ -17,7 +19,7 @@ const mostHosts = 1000
 
 var (
 	// rangeForm are numbers in the name of a host: [1-4], [01-16], [1,3,5-7].
-	rangeForm = regexp.MustCompile(`\[([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)\]`)
+	rangeForm = pattern.New(`\[([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)\]`)
 	// hostsForm is an entry: a host, or a range of them.
 	hostsForm = hostPattern(`([A-Za-z0-9_]|` + rangeForm.String() + `)`)
 	// hostForm is one host.
@@ -139,7 +141,7 @@ func readHost(_ *Field, text string) (string, flaw) {
 
 // hostKeyForm is a public key as in known_hosts, or its fingerprint as ssh shows
 // it.
-var hostKeyForm = regexp.MustCompile(`^((ssh|ecdsa)-[a-z0-9-]+ AAAA[A-Za-z0-9+/]+={0,2}( .*)?|SHA256:[A-Za-z0-9+/]{43})$`)
+var hostKeyForm = pattern.New(`^((ssh|ecdsa)-[a-z0-9-]+ AAAA[A-Za-z0-9+/]+={0,2}( .*)?|SHA256:[A-Za-z0-9+/]{43})$`)
 
 // hostKeysType is a mapping of hosts to their keys.
 var hostKeysType = &Type{

@@ -3,11 +3,12 @@ package profiles
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // listType makes a type of a list of texts. With alone, one value may stand
@@ -130,7 +131,7 @@ func modelList() *Type {
 }
 
 // forwardForm is a port, or one with an HTTP server.
-var forwardForm = regexp.MustCompile(`^([0-9]+)(/http)?$`)
+var forwardForm = pattern.New(`^([0-9]+)(/http)?$`)
 
 var forwardType = listType("list of forwards", "jupyter, tensorboard, a port, or with `/http` a port with an HTTP server", false, func(*Field) schema {
 	return schema{"oneOf": []any{schema{"enum": []string{"jupyter", "tensorboard"}},

@@ -3,22 +3,23 @@ package profiles
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // rankVariables are set by dlwb for each rank.
 var rankVariables = []string{"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"}
 
 var (
-	variableForm  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	referenceForm = regexp.MustCompile(`\$\{([^}]*)\}?`)
-	metricForm    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./@ -]{0,63}$`)
+	variableForm  = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	referenceForm = pattern.New(`\$\{([^}]*)\}?`)
+	metricForm    = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_./@ -]{0,63}$`)
 )
 
 var envType = &Type{

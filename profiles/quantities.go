@@ -3,16 +3,17 @@ package profiles
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 var (
-	quantity  = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z$€]*)$`)
-	partForm  = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([a-z]+)`)
-	fullWords = regexp.MustCompile(`^([0-9]+) ?(day|hour|hr|minute|min|second|sec)s?$`)
+	quantity  = pattern.New(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z$€]*)$`)
+	partForm  = pattern.New(`^([0-9]+(?:\.[0-9]+)?)([a-z]+)`)
+	fullWords = pattern.New(`^([0-9]+) ?(day|hour|hr|minute|min|second|sec)s?$`)
 )
 
 // sizeUnits are in falling order; those with an i are powers of 1024.

@@ -1,22 +1,23 @@
 package profiles
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // tokens are forms that only secrets have, with what each is.
 var tokens = []struct {
-	form *regexp.Regexp
+	form *pattern.Pattern
 	name string
 }{
-	{regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{16}\b`), "an AWS access key id"},
-	{regexp.MustCompile(`\b(gh[pousr]_[0-9A-Za-z]{20,}|github_pat_[0-9A-Za-z_]{20,})`), "a GitHub token"},
-	{regexp.MustCompile(`\bhf_[0-9A-Za-z]{16,}`), "a Hugging Face token"},
-	{regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{20,}`), "an API key"},
-	{regexp.MustCompile(`\bxox[abprs]-[0-9A-Za-z-]{10,}`), "a Slack token"},
-	{regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{30,}`), "a Google API key"},
-	{regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY`), "a private key"},
+	{pattern.New(`\b(AKIA|ASIA)[0-9A-Z]{16}\b`), "an AWS access key id"},
+	{pattern.New(`\b(gh[pousr]_[0-9A-Za-z]{20,}|github_pat_[0-9A-Za-z_]{20,})`), "a GitHub token"},
+	{pattern.New(`\bhf_[0-9A-Za-z]{16,}`), "a Hugging Face token"},
+	{pattern.New(`\bsk-[0-9A-Za-z_-]{20,}`), "an API key"},
+	{pattern.New(`\bxox[abprs]-[0-9A-Za-z-]{10,}`), "a Slack token"},
+	{pattern.New(`\bAIza[0-9A-Za-z_-]{30,}`), "a Google API key"},
+	{pattern.New(`-----BEGIN [A-Z ]*PRIVATE KEY`), "a private key"},
 }
 
 // tokenIn says what secret a text holds; "" when it holds none.
@@ -46,11 +47,11 @@ func maskTokens(s string) string {
 }
 
 var (
-	secretName = regexp.MustCompile(`(?i)(^|_)(API_?)?(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$`)
-	plainValue = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|none|[0-9]{1,5})?$`)
+	secretName = pattern.New(`(?i)(^|_)(API_?)?(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$`)
+	plainValue = pattern.New(`^(?i:true|false|yes|no|on|off|none|[0-9]{1,5})?$`)
 )
 
-var namedValue = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_]*)(["']?\s*:\s*)([^\s,{}\[\]][^,}]*)`)
+var namedValue = pattern.New(`([A-Za-z_][A-Za-z0-9_]*)(["']?\s*:\s*)([^\s,{}\[\]][^,}]*)`)
 
 // maskNamed hides the values of a line that by their names are secrets. It is
 // for lines that are not YAML, of which nothing better is known.

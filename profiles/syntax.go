@@ -2,10 +2,11 @@ package profiles
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // The YAML library names a line, often the wrong one, no column, and the state
@@ -46,9 +47,9 @@ func (s *source) explain(err error) *Error {
 
 var (
 	closing  = map[rune]rune{'[': ']', '{': '}'}
-	keyLine  = regexp.MustCompile(`^(?:- +)*("[^"]*"|'[^']*'|[^\s#'"\[\]{},&*!|>%@-][^#:]*):(?: |$)`)
-	tightKey = regexp.MustCompile(`^(?:- +)*([A-Za-z_][\w-]*):[^\s:/]`)
-	blockEnd = regexp.MustCompile(`(?:^|[\s:-])[|>][+-]?[1-9]?[+-]?\s*(#.*)?$`)
+	keyLine  = pattern.New(`^(?:- +)*("[^"]*"|'[^']*'|[^\s#'"\[\]{},&*!|>%@-][^#:]*):(?: |$)`)
+	tightKey = pattern.New(`^(?:- +)*([A-Za-z_][\w-]*):[^\s:/]`)
+	blockEnd = pattern.New(`(?:^|[\s:-])[|>][+-]?[1-9]?[+-]?\s*(#.*)?$`)
 )
 
 func (sc *scanner) fail(line, column int, what, why, next string) {
@@ -265,7 +266,7 @@ var libraryWords = []struct{ has, why, next string }{
 	{"unknown escape character", "a backslash in double quotes begins an escape, and this is none", "use single quotes"},
 }
 
-var libraryLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+var libraryLine = pattern.New(`^yaml: (?:line (\d+): )?(.*)$`)
 
 func (s *source) fromLibrary(err error) *Error {
 	line, words := 1, err.Error()

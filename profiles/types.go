@@ -3,13 +3,14 @@ package profiles
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // Type is a kind of value.
@@ -93,11 +94,11 @@ func oneLine(text string) flaw {
 }
 
 var (
-	nameForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
-	regionForm = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
-	typeForm   = regexp.MustCompile(`^(ml\.)?[a-z][a-z0-9-]*\.[a-z0-9-]+$`)
-	modelForm  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _-]{0,31}$`)
-	bucketForm = regexp.MustCompile(`^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$`)
+	nameForm   = pattern.New(`^[a-z0-9][a-z0-9-]{0,39}$`)
+	regionForm = pattern.New(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
+	typeForm   = pattern.New(`^(ml\.)?[a-z][a-z0-9-]*\.[a-z0-9-]+$`)
+	modelForm  = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 _-]{0,31}$`)
+	bucketForm = pattern.New(`^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$`)
 )
 
 var (

@@ -3,10 +3,11 @@ package profiles
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // FileName is what a profile is called when nobody says otherwise.
@@ -58,8 +59,8 @@ func openGroup(b *strings.Builder, from, to string) {
 func depth(key string) int { return strings.Count(key, ".") + 1 }
 
 var (
-	plainForm = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./=+@-]*( [A-Za-z0-9_./=+@-]+)*$`)
-	otherForm = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n|~)$`)
+	plainForm = pattern.New(`^[A-Za-z0-9_./][A-Za-z0-9_./=+@-]*( [A-Za-z0-9_./=+@-]+)*$`)
+	otherForm = pattern.New(`^(?i:true|false|null|yes|no|on|off|y|n|~)$`)
 )
 
 // Quote gives a text as a YAML value that reads back as itself; nothing for

@@ -2,10 +2,11 @@ package workbench
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // runFilter is alternatives, each of conditions that must all hold.
@@ -17,9 +18,9 @@ type condition struct {
 	not             bool
 }
 
-var conditionForm = regexp.MustCompile(`^(?i:(not)\s+)?([^\s<>=!~"]+)\s*(<=|>=|!=|==|=|<|>|~|!~)\s*(?:"([^"]*)"|(\S+))\s*`)
+var conditionForm = pattern.New(`^(?i:(not)\s+)?([^\s<>=!~"]+)\s*(<=|>=|!=|==|=|<|>|~|!~)\s*(?:"([^"]*)"|(\S+))\s*`)
 
-var joinForm = regexp.MustCompile(`^(?i)(and|or|&&|\|\|)\s+`)
+var joinForm = pattern.New(`^(?i)(and|or|&&|\|\|)\s+`)
 
 // parseFilter reads conditions such as: loss<2 and engine=torchrun or starred=yes
 func parseFilter(text string) (runFilter, error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -72,7 +73,7 @@ func describeImage(i types.Image) image {
 	return img
 }
 
-var amazonLinux = regexp.MustCompile(`(?i)amazon linux|^al20\d\d-|^amzn2?-|amazon-linux`)
+var amazonLinux = pattern.New(`(?i)amazon linux|^al20\d\d-|^amzn2?-|amazon-linux`)
 
 // loginUser is who an image lets log in, by its name: AWS does not tell.
 func loginUser(i types.Image) string {
@@ -152,7 +153,7 @@ func (p *Provider) parameter(ctx context.Context, region, path string) (string, 
 	return aws.ToString(out.Parameter.Value), nil
 }
 
-var pytorchAlias = regexp.MustCompile(`^pytorch(?:-(\d+\.\d+))?$`)
+var pytorchAlias = pattern.New(`^pytorch(?:-(\d+\.\d+))?$`)
 
 // aliasPattern is what the names of the Deep Learning AMIs of an alias look
 // like; its groups are the versions, the one that matters most first.

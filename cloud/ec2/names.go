@@ -3,7 +3,6 @@ package ec2
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // The tags on everything that is made, given in the call that makes it.
@@ -76,7 +76,7 @@ func tags(life cloud.Life, owner string, expires time.Time) map[string]string {
 	}
 }
 
-var notInTags = regexp.MustCompile(`[^\pL\pN\pZ_.:/=+@-]`)
+var notInTags = pattern.New(`[^\pL\pN\pZ_.:/=+@-]`)
 
 // tagValue is a text with the characters and the length that tags may have.
 func tagValue(s string) string {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // network is where instances of a region can be put.
@@ -102,7 +102,7 @@ func (u *up) site(ctx context.Context, region, instance string) (*site, error) {
 }
 
 // burstable types can't be in a placement group.
-var burstable = regexp.MustCompile(`^t\d`)
+var burstable = pattern.New(`^t\d`)
 
 // clusters reports whether machines of a type can be put near each other.
 func (p *Provider) clusters(ctx context.Context, region, instance string) bool {

@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // thing is a resource as AWS lists it.
@@ -148,7 +148,7 @@ func whyOf(i types.Instance) string {
 	return ""
 }
 
-var transitionTime = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) GMT\)`)
+var transitionTime = pattern.New(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) GMT\)`)
 
 // transition is the time in "User initiated (2026-11-21 12:03:11 GMT)"; zero
 // without one.

@@ -5,9 +5,10 @@ package local
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // passed are the variables of the caller that reach a node: what makes the
@@ -27,7 +28,7 @@ var passedPrefixes = []string{
 }
 
 // secretName matches names that hold credentials, also in a family that passes.
-var secretName = regexp.MustCompile(`(?i)(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|KEY|AUTH|COOKIE)($|_)`)
+var secretName = pattern.New(`(?i)(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|KEY|AUTH|COOKIE)($|_)`)
 
 // cleanEnv is the part of an environment that may reach a node.
 func cleanEnv(env []string) []string {

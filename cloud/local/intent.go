@@ -14,13 +14,13 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // Names in the directory of a cluster.
@@ -118,7 +118,7 @@ func (p *Provider) clusterDir(name string) (string, error) {
 	return filepath.Join(root, name), nil
 }
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+var namePattern = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // nodeDir is the directory of node i, below that of its cluster.
 func nodeDir(dir string, i int) string { return filepath.Join(dir, "node"+strconv.Itoa(i)) }

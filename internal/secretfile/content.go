@@ -3,8 +3,9 @@ package secretfile
 import (
 	"bytes"
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // Head is how much of a file ByContent and Mentions need at most.
@@ -14,39 +15,39 @@ const Head = 64 << 10
 // which is quicker to look for.
 type text struct {
 	mark, what string
-	is         *regexp.Regexp
+	is         *pattern.Pattern
 }
 
 // whole are the forms of files that are a secret and nothing else.
 var whole = []text{
-	{"PRIVATE KEY", "a private key", regexp.MustCompile(`(?m)^\s*-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY( BLOCK)?-----`)},
-	{"PuTTY-User-Key-File", "a key of ssh", regexp.MustCompile(`^PuTTY-User-Key-File-\d`)},
-	{"AGE-SECRET-KEY-", "a key of age", regexp.MustCompile(`(?m)^AGE-SECRET-KEY-1`)},
-	{`"private_key"`, "a key of a service account", regexp.MustCompile(`"private_key"\s*:\s*"-----BEGIN`)},
-	{`"refresh_token"`, "a login", regexp.MustCompile(`"refresh_token"\s*:\s*"[^"]{16}`)},
-	{`"SecretAccessKey"`, "credentials of AWS", regexp.MustCompile(`"SecretAccessKey"\s*:\s*"[^"]{16}`)},
-	{"aws_secret_access_key", "credentials of AWS", regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*\n(.*\n){0,3}?aws_secret_access_key\s*=\s*\S`)},
-	{"client-key-data", "credentials of Kubernetes", regexp.MustCompile(`(?m)^\s*(- )?client-key-data:\s*\S`)},
-	{"kind:", "credentials of Kubernetes", regexp.MustCompile(`(?ms)^kind:\s*Config\s*$.*^\s+token:\s*\S|^\s+token:\s*\S.*^kind:\s*Config\s*$`)},
-	{`"auths"`, "logins of registries", regexp.MustCompile(`"auth"\s*:\s*"[A-Za-z0-9+/=]{8}`)},
-	{"oauth_token:", "a token of GitHub", regexp.MustCompile(`(?m)^\s+oauth_token:\s*\S{16}`)},
-	{"_authToken", "a token of npm", regexp.MustCompile(`(?m)^//[^\n]*:_authToken\s*=\s*[^\s$]`)},
-	{"npmAuthToken", "a token of npm", regexp.MustCompile(`(?m)^\s*npmAuthToken:\s*["']?[A-Za-z0-9_-]{16}`)},
-	{"password", "logins", regexp.MustCompile(`(?m)^\s*machine\s+\S+\s+login\s+\S+\s+password\s+\S`)},
-	{"PrivateKey", "a key of a network", regexp.MustCompile(`(?m)^PrivateKey\s*=\s*[A-Za-z0-9+/]{42,43}=`)},
+	{"PRIVATE KEY", "a private key", pattern.New(`(?m)^\s*-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY( BLOCK)?-----`)},
+	{"PuTTY-User-Key-File", "a key of ssh", pattern.New(`^PuTTY-User-Key-File-\d`)},
+	{"AGE-SECRET-KEY-", "a key of age", pattern.New(`(?m)^AGE-SECRET-KEY-1`)},
+	{`"private_key"`, "a key of a service account", pattern.New(`"private_key"\s*:\s*"-----BEGIN`)},
+	{`"refresh_token"`, "a login", pattern.New(`"refresh_token"\s*:\s*"[^"]{16}`)},
+	{`"SecretAccessKey"`, "credentials of AWS", pattern.New(`"SecretAccessKey"\s*:\s*"[^"]{16}`)},
+	{"aws_secret_access_key", "credentials of AWS", pattern.New(`(?m)^\[[^\]\n]+\]\s*\n(.*\n){0,3}?aws_secret_access_key\s*=\s*\S`)},
+	{"client-key-data", "credentials of Kubernetes", pattern.New(`(?m)^\s*(- )?client-key-data:\s*\S`)},
+	{"kind:", "credentials of Kubernetes", pattern.New(`(?ms)^kind:\s*Config\s*$.*^\s+token:\s*\S|^\s+token:\s*\S.*^kind:\s*Config\s*$`)},
+	{`"auths"`, "logins of registries", pattern.New(`"auth"\s*:\s*"[A-Za-z0-9+/=]{8}`)},
+	{"oauth_token:", "a token of GitHub", pattern.New(`(?m)^\s+oauth_token:\s*\S{16}`)},
+	{"_authToken", "a token of npm", pattern.New(`(?m)^//[^\n]*:_authToken\s*=\s*[^\s$]`)},
+	{"npmAuthToken", "a token of npm", pattern.New(`(?m)^\s*npmAuthToken:\s*["']?[A-Za-z0-9_-]{16}`)},
+	{"password", "logins", pattern.New(`(?m)^\s*machine\s+\S+\s+login\s+\S+\s+password\s+\S`)},
+	{"PrivateKey", "a key of a network", pattern.New(`(?m)^PrivateKey\s*=\s*[A-Za-z0-9+/]{42,43}=`)},
 }
 
 // mentions are secrets that stand in a file beside other things.
 var mentions = []text{
-	{"PRIVATE KEY-----", "a private key", regexp.MustCompile(`-----BEGIN ([A-Z]+ )*PRIVATE KEY-----\s*[A-Za-z0-9+/=]{16}`)},
-	{"AKIA", "an AWS access key", regexp.MustCompile(`\bAKIA[A-Z0-9]{16}\b`)},
-	{"ASIA", "an AWS access key", regexp.MustCompile(`\bASIA[A-Z0-9]{16}\b`)},
-	{"aws_secret_access_key", "an AWS secret key", regexp.MustCompile(`aws_secret_access_key["']?\s*[=:]\s*["']?[A-Za-z0-9/+]{40}\b`)},
-	{"gh", "a GitHub token", regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60,})`)},
-	{"hf_", "a Hugging Face token", regexp.MustCompile(`\bhf_[A-Za-z]{34}\b`)},
-	{"xox", "a Slack token", regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{20,}`)},
-	{"sk-", "an API key", regexp.MustCompile(`\bsk-(ant-|proj-)?[A-Za-z0-9_-]{40,}`)},
-	{`"private_key_id"`, "a Google service account", regexp.MustCompile(`"type"\s*:\s*"service_account"`)},
+	{"PRIVATE KEY-----", "a private key", pattern.New(`-----BEGIN ([A-Z]+ )*PRIVATE KEY-----\s*[A-Za-z0-9+/=]{16}`)},
+	{"AKIA", "an AWS access key", pattern.New(`\bAKIA[A-Z0-9]{16}\b`)},
+	{"ASIA", "an AWS access key", pattern.New(`\bASIA[A-Z0-9]{16}\b`)},
+	{"aws_secret_access_key", "an AWS secret key", pattern.New(`aws_secret_access_key["']?\s*[=:]\s*["']?[A-Za-z0-9/+]{40}\b`)},
+	{"gh", "a GitHub token", pattern.New(`\b(gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60,})`)},
+	{"hf_", "a Hugging Face token", pattern.New(`\bhf_[A-Za-z]{34}\b`)},
+	{"xox", "a Slack token", pattern.New(`\bxox[abprs]-[A-Za-z0-9-]{20,}`)},
+	{"sk-", "an API key", pattern.New(`\bsk-(ant-|proj-)?[A-Za-z0-9_-]{40,}`)},
+	{`"private_key_id"`, "a Google service account", pattern.New(`"type"\s*:\s*"service_account"`)},
 }
 
 // sources are the ends of names of programs and documents. A key in one is an
@@ -88,7 +89,7 @@ func find(forms []text, head []byte) string {
 	return ""
 }
 
-var block = regexp.MustCompile(`-----BEGIN ([A-Z0-9 ]+)-----`)
+var block = pattern.New(`-----BEGIN ([A-Z0-9 ]+)-----`)
 
 // certificates are the kinds of blocks that everybody may see.
 var certificates = map[string]bool{"CERTIFICATE": true, "TRUSTED CERTIFICATE": true, "X509 CERTIFICATE": true, "PUBLIC KEY": true,

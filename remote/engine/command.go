@@ -2,16 +2,17 @@ package engine
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 var (
-	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	assignment = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*=`)
 	// barePython is an interpreter by name only. The environment decides which
 	// one that is; the first on the PATH may be one without PyTorch.
-	barePython = regexp.MustCompile(`^python3?$`)
+	barePython = pattern.New(`^python3?$`)
 )
 
 // executable turns the words of a training command into what is executed: a

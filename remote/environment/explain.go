@@ -2,78 +2,79 @@ package environment
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // reason is one way in which an installation fails. The first whose pattern
 // is found in the output is told; the order matters, because pip says "no
 // matching distribution" also where it could not reach the index.
 type reason struct {
-	pattern *regexp.Regexp
+	pattern *pattern.Pattern
 	why     string // $1 is the pattern's first group
 	next    string
 }
 
 var reasons = []reason{
 	{
-		regexp.MustCompile(`No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]`),
+		pattern.New(`No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]`),
 		"the node's disk is full, or its quota is used up",
 		"look with `df -h ~` on the node, and make room (pip's cache is ~/.cache/pip)",
 	},
 	{
-		regexp.MustCompile(`(?s)Invalid requirement: (.*?)(?: \(from line (\d+) of|\n|$)`),
+		pattern.New(`(?s)Invalid requirement: (.*?)(?: \(from line (\d+) of|\n|$)`),
 		"$line is not a requirement: $1",
 		"correct it; one package a line, such as torch>=2.1",
 	},
 	{
-		regexp.MustCompile(`(?:Could not open requirements file|No such file or directory): .*?'?([^\s']+)'?\s*$`),
+		pattern.New(`(?:Could not open requirements file|No such file or directory): .*?'?([^\s']+)'?\s*$`),
 		"$file names a file that is not on the node: $1",
 		"write the packages into $file itself; code reaches the nodes only after the environment",
 	},
 	{
-		regexp.MustCompile(`(?:Expected package name|Invalid URL given|Hint: .*requirement specifier|Could not (?:parse|detect requirement name))(.*)`),
+		pattern.New(`(?:Expected package name|Invalid URL given|Hint: .*requirement specifier|Could not (?:parse|detect requirement name))(.*)`),
 		"a line of $file is not a requirement$1",
 		"correct it; one package a line, such as torch>=2.1",
 	},
 	{
-		regexp.MustCompile(`DO NOT MATCH THE HASHES`),
+		pattern.New(`DO NOT MATCH THE HASHES`),
 		"a downloaded package differs from the hash in $file",
 		"if the package was updated on purpose, write its new hash",
 	},
 	{
-		regexp.MustCompile(`NewConnectionError|ConnectTimeoutError|ReadTimeoutError|MaxRetryError|NameResolutionError|ProxyError|Temporary failure in name resolution|Network is unreachable|Connection (?:refused|reset|aborted)|Read timed out|connection broken`),
+		pattern.New(`NewConnectionError|ConnectTimeoutError|ReadTimeoutError|MaxRetryError|NameResolutionError|ProxyError|Temporary failure in name resolution|Network is unreachable|Connection (?:refused|reset|aborted)|Read timed out|connection broken`),
 		"the package index can't be reached from the node",
 		"check the node's network, or name an index that it can reach (--index-url in $file)",
 	},
 	{
-		regexp.MustCompile(`(?:SSLError|CERTIFICATE_VERIFY_FAILED)`),
+		pattern.New(`(?:SSLError|CERTIFICATE_VERIFY_FAILED)`),
 		"the package index has a certificate that the node does not trust",
 		"check the node's clock and certificates (ca-certificates)",
 	},
 	{
-		regexp.MustCompile(`ResolutionImpossible|conflicting dependencies`),
+		pattern.New(`ResolutionImpossible|conflicting dependencies`),
 		"the packages in $file exclude each other",
 		"loosen one of the versions named above",
 	},
 	{
-		regexp.MustCompile(`No matching distribution found for ([^\n]+)`),
+		pattern.New(`No matching distribution found for ([^\n]+)`),
 		"there is no $1 for Python $version on this kind of machine",
 		"correct the name or the version, or set environment.python to another Python",
 	},
 	{
-		regexp.MustCompile(`Python\.h: No such file|command '[^']*(?:gcc|cc|c\+\+|g\+\+)[^']*' failed|error: Microsoft Visual|Unable to find .*compiler`),
+		pattern.New(`Python\.h: No such file|command '[^']*(?:gcc|cc|c\+\+|g\+\+)[^']*' failed|error: Microsoft Visual|Unable to find .*compiler`),
 		"a package has to be compiled, and the node lacks a compiler or Python's headers",
 		"install them on the node (Debian: apt-get install -y build-essential python3-dev), or choose a version with a wheel",
 	},
 	{
-		regexp.MustCompile(`ensurepip is not|No module named (?:'?ensurepip|'?pip\b)`),
+		pattern.New(`ensurepip is not|No module named (?:'?ensurepip|'?pip\b)`),
 		"Python $version on the node can't put pip into a virtual environment",
 		"$venv",
 	},
 	{
-		regexp.MustCompile(`Permission denied|Read-only file system`),
+		pattern.New(`Permission denied|Read-only file system`),
 		"the node does not let dlwb write its directory",
 		"look at who owns ~/dlwb and ~/.dlwb on the node",
 	},
@@ -114,7 +115,7 @@ func decisive(lines []string) []string {
 }
 
 // unreached is what pip says in the end also where the index was out of reach.
-var unreached = regexp.MustCompile(`Could not find a version|No matching distribution|HTTPSConnectionPool|Could not install packages due to an OSError`)
+var unreached = pattern.New(`Could not find a version|No matching distribution|HTTPSConnectionPool|Could not install packages due to an OSError`)
 
 // otherwise says what is known when no reason was recognised.
 func (f *Failure) otherwise(step, file string) string {
@@ -153,7 +154,7 @@ func minor(version string) string {
 }
 
 // credentials are what a URL may hold in front of the host.
-var credentials = regexp.MustCompile(`(https?://)[^/@\s]+@`)
+var credentials = pattern.New(`(https?://)[^/@\s]+@`)
 
 // readable makes the lines of a command fit to be shown: the file is called
 // what the user calls it, and nobody's password is in them.

@@ -1,9 +1,10 @@
 package environment
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // requirement is a line that can be checked without pip: a name, and perhaps
@@ -11,9 +12,9 @@ import (
 type requirement struct{ name, least string }
 
 var (
-	simple = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:>=\s*([0-9]+(?:\.[0-9]+)*))?$`)
+	simple = pattern.New(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:>=\s*([0-9]+(?:\.[0-9]+)*))?$`)
 	// indexes are options that only say where packages come from.
-	indexes = regexp.MustCompile(`^(?:-i|-f|--index-url|--extra-index-url|--find-links|--no-index|--prefer-binary|--trusted-host)(?:[ =]|$)`)
+	indexes = pattern.New(`^(?:-i|-f|--index-url|--extra-index-url|--find-links|--no-index|--prefer-binary|--trusted-host)(?:[ =]|$)`)
 )
 
 // simpleRequirements gives the requirements if every line is one that can be
@@ -58,8 +59,8 @@ func sharable(content string) bool {
 }
 
 var (
-	named    = regexp.MustCompile(`^[A-Za-z0-9][^/@]*$`)
-	archives = regexp.MustCompile(`(?i)\.(?:whl|zip|tar|tgz|gz|bz2|xz)\b`)
+	named    = pattern.New(`^[A-Za-z0-9][^/@]*$`)
+	archives = pattern.New(`(?i)\.(?:whl|zip|tar|tgz|gz|bz2|xz)\b`)
 )
 
 // namesToLookFor are the packages which, if an interpreter has them, spare an
@@ -106,7 +107,7 @@ func atLeast(have, least string) bool {
 	return true
 }
 
-var leadingNumbers = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)*`)
+var leadingNumbers = pattern.New(`^[0-9]+(?:\.[0-9]+)*`)
 
 func numbers(version string) []int {
 	var all []int

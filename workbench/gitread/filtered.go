@@ -8,8 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 const (
@@ -89,7 +90,7 @@ func (r *Repo) filters(ctx context.Context, list []change) (map[string]string, e
 	return found, nil
 }
 
-var pointerForm = regexp.MustCompile(`^version https://git-lfs\.github\.com/spec/v1\n(?:ext-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize [0-9]+\n?$`)
+var pointerForm = pattern.New(`^version https://git-lfs\.github\.com/spec/v1\n(?:ext-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize [0-9]+\n?$`)
 
 // pointsAt reports whether the committed pointer of Git LFS is that of a
 // file's content.

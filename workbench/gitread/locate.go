@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
@@ -177,7 +177,7 @@ func readLine(name string) (string, error) {
 }
 
 // hashForm is the name of an object: SHA-1 or SHA-256.
-var hashForm = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var hashForm = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // errNoCommit says that HEAD names a branch that has none yet.
 var errNoCommit = errors.New("the git repository of the code has no commit yet")

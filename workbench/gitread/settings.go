@@ -4,8 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // plainSettings are settings that say how files are compared, and can name no
@@ -14,7 +15,7 @@ var plainSettings = []string{"core.autocrlf", "core.eol", "core.filemode", "core
 	"core.trustctime", "core.checkstat"}
 
 // plainValue is what such a setting can be.
-var plainValue = regexp.MustCompile(`^[A-Za-z]{0,16}$`)
+var plainValue = pattern.New(`^[A-Za-z]{0,16}$`)
 
 // configure writes the settings that git reads: those of plainSettings as the
 // user and the repository have them, and the user's own list of ignored files.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 )
@@ -224,7 +224,7 @@ func (e *effectList) code(asked []string) {
 // reads: a flood of one kind must not bury the others.
 const mostNamed = 20
 
-var reference = regexp.MustCompile(`\$\{env:([^}]*)\}`)
+var reference = pattern.New(`\$\{env:([^}]*)\}`)
 
 // variables are the variables of the user's shell that the training gets.
 func (e *effectList) variables() {

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
@@ -22,7 +22,7 @@ const (
 
 // included is a line of a requirements file that names another one. It may be
 // in the list of a conda environment, too.
-var included = regexp.MustCompile(`^(?:-\s+)?["']?(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s+|)["']?([^"'#]+?)["']?\s*(?:\s#.*)?$`)
+var included = pattern.New(`^(?:-\s+)?["']?(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s+|)["']?([^"'#]+?)["']?\s*(?:\s#.*)?$`)
 
 // environment adds the file that an environment is made from and those that it
 // includes.

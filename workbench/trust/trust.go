@@ -14,9 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/profiles"
 )
 
@@ -50,7 +50,7 @@ const (
 	LeastDigits = 16
 )
 
-var hashForm = regexp.MustCompile(`^[0-9a-f]{16,64}$`)
+var hashForm = pattern.New(`^[0-9a-f]{16,64}$`)
 
 // CheckHash says what is wrong with a text that should name a key.
 func CheckHash(hash string) error {

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // Kind is what a failed call means for whoever made it.
@@ -140,7 +141,7 @@ func service(err error) string {
 	return "ec2"
 }
 
-var quoted = regexp.MustCompile(`['"]\[?([A-Za-z0-9][A-Za-z0-9._-]*)\]?['"]|\b((?:i|ami|sg|subnet|vol|vpc|eni|pg|key)-[0-9a-f]{8,17})\b`)
+var quoted = pattern.New(`['"]\[?([A-Za-z0-9][A-Za-z0-9._-]*)\]?['"]|\b((?:i|ami|sg|subnet|vol|vpc|eni|pg|key)-[0-9a-f]{8,17})\b`)
 
 // named is the resource that AWS's words are about; empty for none. It has
 // only characters that are safe in a command line.
@@ -260,7 +261,7 @@ func RaiseQuota(region, code string, vcpus int, spot bool) string {
 	return fmt.Sprintf("aws service-quotas request-service-quota-increase --service-code ec2 --quota-code %s --desired-value %s --region %s", code, want, region)
 }
 
-var limitSaid = regexp.MustCompile(`limit of (\d+)`)
+var limitSaid = pattern.New(`limit of (\d+)`)
 
 // quota tells an account that may run nothing from one that may run too little.
 func (p *Problem) quota(says string, c Call) {
@@ -282,8 +283,8 @@ func (p *Problem) quota(says string, c Call) {
 }
 
 var (
-	permissionSaid = regexp.MustCompile(`not authorized to perform: ([a-z0-9-]+:[A-Za-z0-9]+)`)
-	encodedSaid    = regexp.MustCompile(`(?i)encoded authorization failure message:\s*([A-Za-z0-9_-]+)`)
+	permissionSaid = pattern.New(`not authorized to perform: ([a-z0-9-]+:[A-Za-z0-9]+)`)
+	encodedSaid    = pattern.New(`(?i)encoded authorization failure message:\s*([A-Za-z0-9_-]+)`)
 )
 
 // permission names the permission that is missing, and how AWS tells the rest.

@@ -1,8 +1,9 @@
 package awsapi
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // maxQuote is how much of a text of AWS's is shown.
@@ -10,13 +11,13 @@ const maxQuote = 400
 
 // secrets are what must not be shown even when AWS itself repeats it: refusals
 // of a signature quote the request's headers.
-var secrets = []*regexp.Regexp{
-	regexp.MustCompile(`(?is)-----BEGIN.*?(-----END[^-]*-----|$)`),
-	regexp.MustCompile(`(?i)(authorization|x-amz-security-token|aws_secret_access_key|aws_session_token|secretaccesskey|sessiontoken|password)["']?\s*[:=].*`),
-	regexp.MustCompile(`(?i)(signature|credential)=\S+`),
-	regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{8,}\b`),
-	regexp.MustCompile(`//[^@\s]+@`),
-	regexp.MustCompile(`[A-Za-z0-9+/=_-]{100,}`), // keys, tokens and user-data
+var secrets = []*pattern.Pattern{
+	pattern.New(`(?is)-----BEGIN.*?(-----END[^-]*-----|$)`),
+	pattern.New(`(?i)(authorization|x-amz-security-token|aws_secret_access_key|aws_session_token|secretaccesskey|sessiontoken|password)["']?\s*[:=].*`),
+	pattern.New(`(?i)(signature|credential)=\S+`),
+	pattern.New(`\b(AKIA|ASIA)[A-Z0-9]{8,}\b`),
+	pattern.New(`//[^@\s]+@`),
+	pattern.New(`[A-Za-z0-9+/=_-]{100,}`), // keys, tokens and user-data
 }
 
 // quote makes AWS's words fit into a sentence: one line, not too long, no

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // Market answers which machines can be had. Its methods may be called from
@@ -137,8 +137,8 @@ func (m *Market) candidates(ctx context.Context, views []view, q cloud.Query) ([
 }
 
 var (
-	regionForm = regexp.MustCompile(`^[a-z]{2}[a-z0-9-]{3,30}$`)
-	typeForm   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}\.[a-z0-9-]{1,30}$`)
+	regionForm = pattern.New(`^[a-z]{2}[a-z0-9-]{3,30}$`)
+	typeForm   = pattern.New(`^[a-z][a-z0-9-]{0,30}\.[a-z0-9-]{1,30}$`)
 )
 
 // regions are the ones asked for; none asked for is the user's own.

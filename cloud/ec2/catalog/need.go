@@ -3,12 +3,12 @@ package catalog
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -42,10 +42,10 @@ type model struct {
 }
 
 var (
-	separators = regexp.MustCompile(`[^a-z0-9]+`)
+	separators = pattern.New(`[^a-z0-9]+`)
 	// noise are the words that people add to a model or leave out.
-	noise    = regexp.MustCompile(`^(nvidia|amd|tesla|geforce|server|blackwell|hopper|ampere|edition|gpu|tensor|core|sxm[0-9]?|pcie|nvl|hbm[0-9]?e?)$`)
-	sizeWord = regexp.MustCompile(`^([0-9]{1,3})(g|gb|gib)$`)
+	noise    = pattern.New(`^(nvidia|amd|tesla|geforce|server|blackwell|hopper|ampere|edition|gpu|tensor|core|sxm[0-9]?|pcie|nvl|hbm[0-9]?e?)$`)
+	sizeWord = pattern.New(`^([0-9]{1,3})(g|gb|gib)$`)
 	// aliases are models by their other names.
 	aliases = map[string]string{"a10": "a10g", "rtx6000pro": "rtxpro6000", "rtx4500pro": "rtxpro4500", "pro6000": "rtxpro6000", "pro4500": "rtxpro4500", "v520": "radeonprov520"}
 )

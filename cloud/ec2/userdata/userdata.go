@@ -8,7 +8,6 @@ package userdata
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // MaxSize is what EC2 takes as user-data, in bytes, before it is encoded.
@@ -81,10 +81,10 @@ func Render(b Boot) ([]byte, error) {
 }
 
 var (
-	plainLife    = regexp.MustCompile(`^[0-9a-f]{12}$`)
-	plainCluster = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
-	plainUser    = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
-	plainBucket  = regexp.MustCompile(`^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$`)
+	plainLife    = pattern.New(`^[0-9a-f]{12}$`)
+	plainCluster = pattern.New(`^[a-z0-9-]{1,40}$`)
+	plainUser    = pattern.New(`^[a-z_][a-z0-9_-]{0,31}$`)
+	plainBucket  = pattern.New(`^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$`)
 )
 
 func (b Boot) check() error {
