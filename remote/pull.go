@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,10 +12,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/remote/wire"
 )
-
-//go:embed syncscripts/list.sh
-var listScript string
 
 // What a Pull takes at most when its limits do not say otherwise.
 const (
@@ -73,17 +70,18 @@ func (r PullResult) String() string {
 // Pull fetches paths of the node's directory remoteDir into the directory
 // dest, which is made if need be. Paths are relative to remoteDir; a path that
 // is a link to a directory is followed, links below it are not. Files that are
-// here with the size and the time that they have there are not fetched again,
-// so a Pull that broke off goes on with the next call, large files in their
-// middle. What came is held against the checksums that the node makes of its
-// files. Nothing here is removed.
+// here with the size and the time that they have there are not fetched again.
+// When the connection is lost, a Pull waits for another one and goes on where it
+// was; one that broke off goes on with the next call, large files in their
+// middle. Each file is held against a checksum that the node makes while it
+// reads it. Nothing here is removed.
 //
 // The node is not trusted: nothing is written outside of dest or of the asked
 // paths, nor into a .git; links are made only when they stay inside; devices,
 // pipes and sockets are skipped; and there are limits, whose error is a
 // *LimitError. Every file is written beside its place and renamed.
 func Pull(ctx context.Context, n *Node, remoteDir string, paths []string, dest string, lim PullLimits) (PullResult, error) {
-	return pullFrom(ctx, n, remoteDir, paths, dest, lim)
+	return pullBy(ctx, n, remoteDir, paths, dest, PullRules{Limits: lim})
 }
 
 // PullBy is Pull by rules that say which files are taken, and what becomes of
@@ -92,13 +90,9 @@ func PullBy(ctx context.Context, n *Node, remoteDir string, paths []string, dest
 	return pullBy(ctx, n, remoteDir, paths, dest, rules)
 }
 
-func pullFrom(ctx context.Context, n syncNode, remoteDir string, paths []string, dest string, lim PullLimits) (PullResult, error) {
-	return pullBy(ctx, n, remoteDir, paths, dest, PullRules{Limits: lim})
-}
-
-func pullBy(ctx context.Context, n syncNode, remoteDir string, paths []string, dest string, rules PullRules) (res PullResult, err error) {
+func pullBy(ctx context.Context, n caller, remoteDir string, paths []string, dest string, rules PullRules) (res PullResult, err error) {
 	began := time.Now()
-	p := &puller{node: n, left: rules.Limits, rules: rules, large: largeFrom, got: map[string]string{}, res: &res}
+	p := &puller{node: n, left: rules.Limits, rules: rules, res: &res}
 	if p.left.MaxFiles <= 0 {
 		p.left.MaxFiles = pullFiles
 	}
@@ -150,7 +144,7 @@ func cleanPaths(paths []string) ([]string, error) {
 
 // puller is one Pull under way.
 type puller struct {
-	node  syncNode
+	node  caller
 	dir   string
 	paths []string
 	root  *os.Root
@@ -158,12 +152,11 @@ type puller struct {
 	lim   PullLimits // as asked
 	left  PullLimits // what may still come
 	rules PullRules
-	large int64             // from what size on a file comes by itself
-	got   map[string]string // the SHA-256 of what came, by path
 	res   *PullResult
 
-	clock  int64 // the node's, in seconds
-	hasTar bool
+	met    bool       // the node has answered
+	moved  int64      // what has come so far: when it grows, a try was not in vain
+	clock  int64      // the node's, in seconds
 	found  []pullItem // sorted by path
 	serial int
 }
@@ -176,31 +169,28 @@ type pullItem struct {
 	mtime int64
 	mode  fs.FileMode
 	state string // see Seen
+	from  int64  // so much of it is here
+	again bool   // it came once already, and not as it is
 }
 
 // note takes one thing of the list, or says why not.
-func (p *puller) note(name, state string) {
+func (p *puller) note(t wire.Thing) {
+	name := t.Name
 	if name == "." {
 		return
 	}
-	item := pullItem{path: name}
-	var mode uint64
-	_, err := fmt.Sscanf(state, "%d %d %x", &item.size, &item.mtime, &mode)
-	why := p.refusal(name)
-	switch {
-	case why != "":
-	case err != nil || item.size < 0:
-		why = fmt.Sprintf("its state is told as %.40q", state)
-	default:
-		item.kind, why = kindOf(mode)
+	kind, why := kindOf(t.Mode)
+	if refused := p.refusal(name); refused != "" {
+		why = refused
+	} else if t.Size < 0 {
+		why = fmt.Sprintf("its size is told as %d", t.Size)
 	}
 	if why != "" {
 		p.skip(name, why)
 		return
 	}
-	item.state = contentState(state)
-	item.mode = 0o644 | fs.FileMode(mode)&0o100/0o100*0o111
-	p.found = append(p.found, item)
+	p.found = append(p.found, pullItem{path: name, kind: kind, size: t.Size, mtime: t.MTime.Sec,
+		mode: 0o644 | fs.FileMode(t.Mode)&0o100/0o100*0o111, state: seenState(t)})
 }
 
 // skippedMost bounds the list of what was not taken.
@@ -238,7 +228,7 @@ func (p *puller) refusal(name string) string {
 }
 
 // kindOf reads the type bits of a mode.
-func kindOf(mode uint64) (kind entryKind, why string) {
+func kindOf(mode uint32) (kind entryKind, why string) {
 	switch mode >> 12 {
 	case 8:
 		return kindFile, ""
@@ -260,10 +250,7 @@ func kindOf(mode uint64) (kind entryKind, why string) {
 // as far as the limits reach.
 func (p *puller) choose() (wanted []pullItem, limit error) {
 	files, bytes := p.left.MaxFiles, p.left.MaxBytes
-	for i, item := range p.found {
-		if item.kind == kindLink && p.isParent(i) {
-			continue // an asked path that was followed
-		}
+	for _, item := range p.found {
 		if p.rules.Own != nil {
 			if item.kind == kindDir {
 				continue // it is made when a file of it is taken
@@ -299,14 +286,6 @@ func (p *puller) choose() (wanted []pullItem, limit error) {
 
 func (p *puller) limit(name, why string) error {
 	return &LimitError{Node: p.node.Name(), Path: name, Why: why}
-}
-
-// isParent reports whether an asked path that is a link was followed.
-func (p *puller) isParent(i int) bool {
-	_, asked := slices.BinarySearch(p.paths, p.found[i].path)
-	prefix := p.found[i].path + "/"
-	at, _ := slices.BinarySearchFunc(p.found, prefix, func(e pullItem, s string) int { return strings.Compare(e.path, s) })
-	return asked && at < len(p.found) && strings.HasPrefix(p.found[at].path, prefix)
 }
 
 // isHere reports whether a file was fetched by an earlier Pull. Times there

@@ -1,13 +1,10 @@
-//go:build unix
+//go:build linux
 
 package remote
 
 import (
-	"archive/tar"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,9 +15,9 @@ import (
 	"time"
 )
 
-func pullTest(t testing.TB, n syncNode, dest string, paths ...string) PullResult {
+func pullTest(t testing.TB, n *agentNode, dest string, paths ...string) PullResult {
 	t.Helper()
-	res, err := pullFrom(t.Context(), n, codeDir, paths, dest, PullLimits{})
+	res, err := pullBy(t.Context(), n, n.code(), paths, dest, PullRules{})
 	check(t, err)
 	return res
 }
@@ -37,36 +34,37 @@ func makeOld(t testing.TB, dir string) {
 	}))
 }
 
-func TestPullOnEveryShell(t *testing.T) {
-	for name, make := range shellsOfNodes(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n, dest := make(t), filepath.Join(t.TempDir(), "made", "here")
-			writeFiles(t, n.code("out"), oddProject)
-			check(t, os.Chmod(n.code("out/train.py"), 0o755))
-			check(t, os.Link(n.code("out/big"), n.code("out/same as big")))
-			makeOld(t, n.code())
-			res := pullTest(t, n, dest, "out/", "none", "a/../gone")
-			if want, got := dirText(t, n.code("out")), dirText(t, filepath.Join(dest, "out")); got != want {
-				t.Errorf("here is\n%s\nwant\n%s", got, want)
-			}
-			if want := len(oddProject) - 1 + 1; res.Files != want || !slices.Equal(res.Missing, []string{"gone", "none"}) || len(res.Skipped) != 0 {
-				t.Errorf("got %d files, missing %q, skipped %q; want %d, gone and none, nothing", res.Files, res.Missing, res.Skipped, want)
-			}
-			writeFiles(t, n.code("out"), map[string]string{"zero": "no longer"})
-			res = pullTest(t, n, dest, "out")
-			if res.Files != 1 || res.Bytes != 9 {
-				t.Errorf("one change: %v", res)
-			}
-			if left, _ := filepath.Glob(filepath.Join(dest, ".dlwb*")); len(left) > 0 {
-				t.Errorf("%q was left behind", left)
-			}
-		})
+func TestPullBringsWhatIsThere(t *testing.T) {
+	n, dest := newAgentNode(t), filepath.Join(t.TempDir(), "made", "here")
+	writeFiles(t, n.code("out"), oddProject)
+	check(t, os.Chmod(n.code("out/train.py"), 0o755))
+	check(t, os.Link(n.code("out/big"), n.code("out/same as big")))
+	makeOld(t, n.code())
+	res := pullTest(t, n, dest, "out/", "none", "a/../gone")
+	if want, got := dirText(t, n.code("out")), dirText(t, filepath.Join(dest, "out")); got != want {
+		t.Errorf("here is\n%s\nwant\n%s", got, want)
+	}
+	if want := len(oddProject) - 1 + 1; res.Files != want || !slices.Equal(res.Missing, []string{"gone", "none"}) || len(res.Skipped) != 0 {
+		t.Errorf("got %d files, missing %q, skipped %q; want %d, gone and none, nothing", res.Files, res.Missing, res.Skipped, want)
+	}
+	writeFiles(t, n.code("out"), map[string]string{"zero": "no longer"})
+	res = pullTest(t, n, dest, "out")
+	if res.Files != 1 || res.Bytes != 9 {
+		t.Errorf("one change: %v", res)
+	}
+	nothingLeft(t, dest)
+}
+
+// nothingLeft checks that no half of a file is left.
+func nothingLeft(t testing.TB, dest string) {
+	t.Helper()
+	if left, _ := filepath.Glob(filepath.Join(dest, ".dlwb*")); len(left) > 0 {
+		t.Errorf("%q was left behind", left)
 	}
 }
 
 func TestPullFetchesAYoungFileAgain(t *testing.T) {
-	n, dest := newShellNode(t), t.TempDir()
+	n, dest := newAgentNode(t), t.TempDir()
 	writeFiles(t, n.code(), map[string]string{"log": "one"})
 	pullTest(t, n, dest, "log")
 	info, err := os.Stat(n.code("log"))
@@ -79,7 +77,7 @@ func TestPullFetchesAYoungFileAgain(t *testing.T) {
 }
 
 func TestPullSkipsAndNamesWhatIsNoFile(t *testing.T) {
-	n, dest := newShellNode(t), t.TempDir()
+	n, dest := newAgentNode(t), t.TempDir()
 	writeFiles(t, n.code("out"), map[string]string{
 		"ok": "x", "up": "-> ../..", "abs": "-> /etc/passwd", "in": "-> ok", "sub/up": "-> ../ok", "odd": "-> sub/../../x", ".git/config": "x", ".dlwb-x": "",
 	})
@@ -100,7 +98,7 @@ func TestPullSkipsAndNamesWhatIsNoFile(t *testing.T) {
 }
 
 func TestPullFollowsAnAskedPathThatIsALink(t *testing.T) {
-	n, dest, elsewhere := newShellNode(t), t.TempDir(), t.TempDir()
+	n, dest, elsewhere := newAgentNode(t), t.TempDir(), t.TempDir()
 	writeFiles(t, elsewhere, map[string]string{"sub/model": "weights"})
 	writeFiles(t, n.code(), map[string]string{"out": "-> " + elsewhere})
 	res := pullTest(t, n, dest, "out")
@@ -110,14 +108,14 @@ func TestPullFollowsAnAskedPathThatIsALink(t *testing.T) {
 }
 
 func TestPullStopsAtItsLimitsAndKeepsWhatIsWhole(t *testing.T) {
-	n := newShellNode(t)
+	n := newAgentNode(t)
 	writeFiles(t, n.code("out"), map[string]string{"a": "1234", "b": "1234", "c": "1234"})
 	for _, c := range []struct {
 		lim PullLimits
 		say string
 	}{{PullLimits{MaxFiles: 3}, "out/c: more than 3 files"}, {PullLimits{MaxBytes: 11}, "out/c: more than 11 B"}} {
 		dest := t.TempDir()
-		res, err := pullFrom(t.Context(), n, codeDir, []string{"out"}, dest, c.lim)
+		res, err := pullBy(t.Context(), n, n.code(), []string{"out"}, dest, PullRules{Limits: c.lim})
 		limit := new(LimitError)
 		if !errors.As(err, &limit) || !strings.Contains(err.Error(), c.say) || !strings.Contains(err.Error(), "node0") {
 			t.Errorf("with %+v the error is %v", c.lim, err)
@@ -131,72 +129,29 @@ func TestPullStopsAtItsLimitsAndKeepsWhatIsWhole(t *testing.T) {
 	}
 }
 
-func TestAPullThatBreaksOffGoesOn(t *testing.T) {
-	n, dest, tools := newShellNode(t), t.TempDir(), t.TempDir()
-	writeFiles(t, n.code("out"), map[string]string{"a": strings.Repeat("a", 50_000), "b": strings.Repeat("b", 50_000), "c": "c"})
-	makeOld(t, n.code())
-	check(t, os.WriteFile(filepath.Join(tools, "tar"), []byte("#!/bin/sh\nPATH=${PATH#*:}; tar \"$@\" | head -c 80000; exit 1\n"), 0o755))
-	path := n.path
-	n.path = tools + ":" + path
-	res, err := pullFrom(t.Context(), n, codeDir, []string{"out"}, dest, PullLimits{})
-	if err == nil || !strings.Contains(err.Error(), "broke off") || res.Files != 1 {
-		t.Fatalf("%v, %v", res, err)
-	}
-	if _, err := os.Stat(filepath.Join(dest, "out/b")); err == nil {
-		t.Error("half a file is there under its name")
-	}
-	n.path = path
-	res = pullTest(t, n, dest, "out")
-	if res.Files != 2 || res.Unchanged != 1 || dirText(t, filepath.Join(dest, "out")) != dirText(t, n.code("out")) {
-		t.Errorf("after that: %v", res)
+func TestAskedPathsMustLieInTheCodeDirectory(t *testing.T) {
+	for _, p := range []string{"", "/etc", "..", "a/../../b", "\x00"} {
+		if _, err := pullBy(t.Context(), newAgentNode(t), codeDir, []string{p}, t.TempDir(), PullRules{}); err == nil {
+			t.Errorf("%q is accepted", p)
+		}
 	}
 }
 
-func TestWhatANodeMayNotSendIsSkippedAndNamed(t *testing.T) {
-	n, dest, tools := newShellNode(t), filepath.Join(t.TempDir(), "dest"), t.TempDir()
-	writeFiles(t, n.code("out"), map[string]string{"a": "1", "b": "1", "c": "1", "d": "1", "e": "1", "f": "1"})
-	writeFiles(t, dest, map[string]string{"mine": "mine", "src/x": "mine", "out/linked": "-> ../src", "out/f/": ""})
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	for _, h := range []tar.Header{
-		{Name: "../evil", Typeflag: tar.TypeReg}, {Name: "/tmp/dlwb-evil", Typeflag: tar.TypeReg}, {Name: "mine", Typeflag: tar.TypeReg},
-		{Name: "out/linked/x", Typeflag: tar.TypeReg}, {Name: "out/a", Typeflag: tar.TypeSymlink, Linkname: "../../evil"},
-		{Name: "out/b", Typeflag: tar.TypeChar}, {Name: "out/c", Typeflag: tar.TypeDir}, {Name: "out/d", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"},
-		{Name: "./out/e", Typeflag: tar.TypeReg, Mode: 0o6777}, {Name: "./out/e", Typeflag: tar.TypeReg}, {Name: "./out/f", Typeflag: tar.TypeReg},
-	} {
-		if h.Typeflag == tar.TypeReg {
-			h.Size = 4
-		}
-		check(t, w.WriteHeader(&h))
-		if h.Size > 0 {
-			_, err := w.Write([]byte("evil"))
-			check(t, err)
-		}
+func TestPullTakesTheWholeDirectoryWhenAsked(t *testing.T) {
+	n, dest := newAgentNode(t), t.TempDir()
+	writeFiles(t, n.code(), map[string]string{"a": "1", "d/b": "2"})
+	if res := pullTest(t, n, dest, "."); res.Files != 2 {
+		t.Errorf("%v, skipped %q", res, res.Skipped)
 	}
-	check(t, w.Close())
-	check(t, os.WriteFile(filepath.Join(tools, "archive"), archive.Bytes(), 0o644))
-	check(t, os.WriteFile(filepath.Join(tools, "tar"), []byte("#!/bin/sh\nexec cat "+tools+"/archive\n"), 0o755))
-	n.path = tools + ":" + n.path
-	res := pullTest(t, n, dest, "out")
-	// What is not what the node has under that name was fetched once more.
-	want := `"mine" 644 "mine"
-"out" dir
-"out/e" 644 "1"
-"out/f" dir
-"out/linked" -> ../src
-"src" dir
-"src/x" 644 "mine"`
-	if got := withoutTimes(dirText(t, dest)); got != want {
-		t.Errorf("here is\n%s\nwant\n%s", got, want)
+	if res, err := pullBy(t.Context(), n, n.code("not/there"), []string{"a"}, dest, PullRules{}); err != nil || len(res.Missing) != 1 {
+		t.Errorf("%v, missing %q: %v", res, res.Missing, err)
 	}
-	if entries, _ := os.ReadDir(filepath.Dir(dest)); len(entries) != 1 || exists("/tmp/dlwb-evil") {
-		t.Errorf("something was written outside: %v", entries)
-	}
-	text := strings.Join(res.Skipped, "\n")
-	for _, part := range []string{"../evil: it was not", "/tmp/dlwb-evil: it was not", "mine: it was not", "out/linked/x: it was", "out/a: a link that points out", "out/b: it comes as", "out/c: it comes as", "out/d: the node sends only", "out/f: here: "} {
-		if !strings.Contains(text, part) {
-			t.Errorf("skipped does not say %q:\n%s", part, text)
-		}
+}
+
+func TestPullResultIsOneLineForPeople(t *testing.T) {
+	r := PullResult{Files: 1, Bytes: 48e3, Duration: 300 * time.Millisecond, Unchanged: 1200}
+	if got, want := fmt.Sprint(r), "1 file, 48 kB in 0.3s (1,200 here already)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -209,94 +164,4 @@ func withoutTimes(text string) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
-}
-
-func TestAListThatLiesReachesNothing(t *testing.T) {
-	dest := t.TempDir()
-	writeFiles(t, dest, map[string]string{"src/x": "mine", "out/linked": "-> ../src"})
-	root, err := os.OpenRoot(dest)
-	check(t, err)
-	defer func() { _ = root.Close() }()
-	p := &puller{node: newShellNode(t), paths: []string{"out"}, root: root, res: &PullResult{}, got: map[string]string{}, left: PullLimits{10, 100}, lim: PullLimits{10, 100}, stage: "."}
-	check(t, p.parse("now 5 tar\nlist\n"+
-		"1 1 81a4 .//../x\n1 1 81a4 .///etc/x\n1 1 81a4 .//out/../x\n1 1 81a4 .//other\n-5 1 81a4 .//out/minus\nx .//out/odd\n1 1 f1a4 .//out/kind\n1 1 81a4 .//out/.GIT/hooks\n"+
-		"1 1 41ed .//out/linked/made\n1 1 81a4 .//out/linked/x\n"))
-	if len(p.res.Skipped) != 8 {
-		t.Errorf("skipped %q", p.res.Skipped)
-	}
-	wanted, err := p.choose()
-	check(t, err)
-	for _, item := range wanted {
-		check(t, p.store(item, func(w io.Writer) error { _, err := w.Write([]byte("evil")); return err }))
-	}
-	want := "\"out\" dir\n\"out/linked\" -> ../src\n\"src\" dir\n\"src/x\" 644 \"mine\""
-	if got := withoutTimes(dirText(t, dest)); got != want {
-		t.Errorf("here is\n%s\nwant\n%s", got, want)
-	}
-}
-
-func TestAskedPathsMustLieInTheCodeDirectory(t *testing.T) {
-	for _, p := range []string{"", "/etc", "..", "a/../../b", "\x00"} {
-		if _, err := pullFrom(t.Context(), newShellNode(t), codeDir, []string{p}, t.TempDir(), PullLimits{}); err == nil {
-			t.Errorf("%q is accepted", p)
-		}
-	}
-}
-
-func TestPullTakesTheWholeDirectoryWhenAsked(t *testing.T) {
-	n, dest := newShellNode(t), t.TempDir()
-	writeFiles(t, n.code(), map[string]string{"a": "1", "d/b": "2"})
-	if res := pullTest(t, n, dest, "."); res.Files != 2 {
-		t.Errorf("%v, skipped %q", res, res.Skipped)
-	}
-	if res, err := pullFrom(t.Context(), n, "not/there", []string{"a"}, dest, PullLimits{}); err != nil || len(res.Missing) != 1 {
-		t.Errorf("%v, missing %q: %v", res, res.Missing, err)
-	}
-}
-
-func TestPullResultIsOneLineForPeople(t *testing.T) {
-	r := PullResult{Files: 1, Bytes: 48e3, Duration: 300 * time.Millisecond, Unchanged: 1200}
-	if got, want := fmt.Sprint(r), "1 file, 48 kB in 0.3s (1,200 here already)"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func FuzzUnpackingWhatANodeSends(f *testing.F) {
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	_ = w.WriteHeader(&tar.Header{Name: "out/a", Typeflag: tar.TypeReg, Size: 1})
-	_, _ = w.Write([]byte("x"))
-	_ = w.WriteHeader(&tar.Header{Name: "out/l", Typeflag: tar.TypeSymlink, Linkname: ".."})
-	f.Add("now 1 tar\nlist\n1 1 81a4 .//out/a\n1 1 a1ff .//out/l\n", archive.Bytes())
-	f.Fuzz(func(t *testing.T, list string, stream []byte) {
-		above := t.TempDir()
-		dest := filepath.Join(above, "dest")
-		check(t, os.Mkdir(dest, 0o755))
-		root, err := os.OpenRoot(dest)
-		check(t, err)
-		defer func() { _ = root.Close() }()
-		p := &puller{node: &shellNode{}, paths: []string{"out"}, root: root, res: &PullResult{}, got: map[string]string{}, left: PullLimits{10, 1000}, lim: PullLimits{10, 1000}, stage: "stage"}
-		check(t, root.Mkdir("stage", 0o755))
-		if p.parse(list) != nil {
-			return
-		}
-		wanted := map[string]pullItem{}
-		items, _ := p.choose()
-		for _, item := range items {
-			wanted[item.path] = item
-		}
-		_, _ = p.unpack(bytes.NewReader(stream), wanted)
-		entries, err := os.ReadDir(above)
-		check(t, err)
-		inside, err := os.ReadDir(dest)
-		check(t, err)
-		for _, e := range inside {
-			if e.Name() != "out" && e.Name() != "stage" {
-				t.Errorf("%q was written", e.Name())
-			}
-		}
-		if len(entries) != 1 || p.res.Files > 10 || p.res.Bytes > 1000 {
-			t.Errorf("outside: %v; %v", entries, p.res)
-		}
-	})
 }

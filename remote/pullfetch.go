@@ -1,32 +1,32 @@
 package remote
 
 import (
-	"archive/tar"
+	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/remote/wire"
+	"github.com/dlwb/dlwb/remote/wire/bulk"
 )
 
-// stagePrefix begins the name of the directory in dest for unfinished files.
-const stagePrefix = ".dlwb-pull-"
-
-// staleStage is how old the leftovers of a crash must be to be removed: younger
-// ones may belong to another dlwb.
-const staleStage = 24 * time.Hour
-
-// tarTail bounds what may follow the end of an archive.
-const tarTail = 1 << 20
+const (
+	// stagePrefix begins the name of the directory in dest for unfinished files.
+	stagePrefix = ".dlwb-pull-"
+	// staleStage is how old the leftovers of a crash must be to be removed: younger
+	// ones may belong to another dlwb.
+	staleStage = 24 * time.Hour
+	// resumedFrom is from what size on a file is kept when it came in part.
+	resumedFrom = 4 << 20
+)
 
 // take fetches what is wanted.
 func (p *puller) take(ctx context.Context) error {
@@ -40,49 +40,13 @@ func (p *puller) take(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = p.root.RemoveAll(p.stage) }()
-	var rest []pullItem
-	for _, item := range wanted {
-		if item.kind != kindFile || item.size < p.large || !p.hasTar {
-			rest = append(rest, item)
-		} else if err := p.fetchLarge(ctx, item); err != nil {
+	for len(wanted) > 0 {
+		err := p.persist(ctx, func() (err error) {
+			wanted, err = p.fetch(ctx, wanted)
 			return err
-		}
-	}
-	wanted = rest
-	// GNU tar takes a backslash in a name that it is given for an escape; the
-	// others do not.
-	plain := func(item pullItem) bool { return !p.hasTar || strings.Contains(item.path, `\`) }
-	for _, item := range wanted {
-		if plain(item) {
-			if err := p.fetchPlain(ctx, item); err != nil {
-				return err
-			}
-		}
-	}
-	for _, part := range cutItems(slices.DeleteFunc(slices.Clone(wanted), func(item pullItem) bool { return !plain(item) })) {
-		if err := p.verify(ctx, part); err != nil {
-			return err
-		}
-	}
-	var again []pullItem
-	for _, part := range cutItems(slices.DeleteFunc(wanted, plain)) {
-		links, err := p.fetch(ctx, part)
+		})
 		if err != nil {
 			return err
-		}
-		again = append(again, links...)
-		if err := p.verify(ctx, part); err != nil {
-			return err
-		}
-	}
-	// In an archive, the second name of a file has no content; alone it has.
-	for _, item := range again {
-		links, err := p.fetch(ctx, []pullItem{item})
-		if err != nil {
-			return err
-		}
-		if len(links) > 0 {
-			p.skip(item.path, "the node sends only the name of another file for it")
 		}
 	}
 	return limit
@@ -101,277 +65,202 @@ func (p *puller) clearStale() {
 	}
 }
 
-// cutItems makes parts whose names fit on a command line.
-func cutItems(items []pullItem) (parts [][]pullItem) {
-	for len(items) > 0 {
-		n, length := 0, 0
-		for n < len(items) && (n == 0 || length < lineMost) {
-			length += len(Quote("./"+items[n].path)) + 1
-			n++
-		}
-		parts, items = append(parts, items[:n]), items[n:]
-	}
-	return parts
-}
-
-// fetch gets some files and links. Those that came as second names of others
-// are given back.
-func (p *puller) fetch(ctx context.Context, items []pullItem) (again []pullItem, err error) {
-	args := []string{"sh", "-c", `cd "$HOME" && cd "$1" && shift && exec tar -cf - "$@"`, "dlwb", p.dir}
-	wanted := map[string]pullItem{}
-	for _, item := range items {
-		args = append(args, "./"+item.path)
-		wanted[item.path] = item
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r, w := io.Pipe()
-	type ended struct {
-		res Result
-		err error
-	}
-	done := make(chan ended, 1)
-	go func() {
-		res, err := p.node.Exec(ctx, Cmd{Line: Quote(args...), Stdout: w, Quiet: transferLimit})
-		_ = w.Close()
-		done <- ended{res, err}
-	}()
-	again, err = p.unpack(r, wanted)
+// fetch gets files and links, and gives back which are still wanted: those that
+// did not come, and those that are to come again.
+func (p *puller) fetch(ctx context.Context, wanted []pullItem) (still []pullItem, err error) {
+	s, done, err := p.begin(ctx, wire.Fetch, wire.FetchRequest{Dir: p.dir})
 	if err != nil {
-		cancel()
+		return wanted, err
 	}
-	_ = r.CloseWithError(io.ErrClosedPipe)
-	end := <-done
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF) && end.err != nil:
-		return nil, end.err
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("the stream broke off: %s", p.said(end.res))
-	case err != nil:
-		return nil, err
-	case end.err != nil:
-		return nil, end.err
+	for i := range wanted {
+		wanted[i].from = p.have(wanted[i])
 	}
-	for _, item := range items {
-		if _, left := wanted[item.path]; left {
-			p.skip(item.path, "not sent: "+p.said(end.res))
-		}
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		askFor(s.Stream, wanted) // an error of it is the connection's, and shows below
+	}()
+	in := &incoming{p: p, wanted: wanted}
+	err = bulk.Receive(s, in)
+	in.leave()
+	done()
+	<-asked
+	if still = append(in.again, in.wanted...); err == nil && len(in.wanted) > 0 {
+		err = fmt.Errorf("the node did not send the last %s", count(len(in.wanted), "file"))
 	}
-	return again, nil
+	return still, err
 }
 
-// said is what a command on the node gave as its reason.
-func (p *puller) said(res Result) string {
-	if text := lastWords(res.Stderr); text != "" {
-		return text
-	}
-	return fmt.Sprintf("tar ended with exit code %d and no word", res.ExitCode)
-}
-
-// unpack reads an archive that a node made, takes what is wanted out of it and
-// off the list, and gives back what came as another name of an earlier file.
-func (p *puller) unpack(r io.Reader, wanted map[string]pullItem) (again []pullItem, err error) {
-	archive := tar.NewReader(r)
-	for {
-		head, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			if n, _ := io.CopyN(io.Discard, r, tarTail); n == tarTail {
-				return nil, errors.New("the node sends on after the end of the archive")
-			}
-			return again, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the node's archive: %w", err)
-		}
-		name := strings.TrimPrefix(head.Name, "./")
-		item, ok := wanted[name]
-		if !ok {
-			p.skip(name, "it was not asked for")
+// askFor tells the node what is wanted.
+func askFor(s *wire.Stream, wanted []pullItem) {
+	var page wire.FetchPage
+	size := 0
+	for i, item := range wanted {
+		page.Wants = append(page.Wants, wire.Want{Name: item.path, From: item.from, Link: item.kind == kindLink})
+		if size += len(item.path); size < wire.PageBytes && len(page.Wants) < wire.PageMost && i+1 < len(wanted) {
 			continue
 		}
-		delete(wanted, name)
-		switch head.Typeflag {
-		case tar.TypeReg:
-			item.size, item.mtime = head.Size, head.ModTime.Unix()
-			err = p.store(item, func(w io.Writer) error { _, err := io.Copy(w, archive); return err })
-		case tar.TypeSymlink:
-			err = p.storeLink(item.path, head.Linkname)
-		case tar.TypeLink:
-			again = append(again, item)
-		default:
-			p.skip(name, fmt.Sprintf("it comes as something else (type %q)", head.Typeflag))
+		if s.Send(page) != nil {
+			return
 		}
-		if err != nil {
-			return nil, err
-		}
+		page, size = wire.FetchPage{}, 0
 	}
+	_ = s.End(nil)
 }
 
-// fetchPlain gets one file or link without tar.
-func (p *puller) fetchPlain(ctx context.Context, item pullItem) error {
-	tool := "cat"
-	if item.kind == kindLink {
-		tool = "readlink"
+// partOf is where a file gathers: a large one where the next Pull finds it.
+func (p *puller) partOf(item pullItem) string {
+	if item.size >= resumedFrom {
+		return stagePrefix + shortHash(fmt.Sprintf("%q %d %d", item.path, item.size, item.mtime))
 	}
-	script := `cd "$HOME" && cd "$1" && exec ` + tool + ` "$2"`
-	cmd := Cmd{Line: Quote("sh", "-c", script, "dlwb", p.dir, "./"+item.path), Quiet: transferLimit}
-	fill := func(w io.Writer) error {
-		res, err := execTo(ctx, p.node, cmd, w)
-		if err == nil && res.ExitCode != 0 {
-			err = &unsentError{p.said(res)}
-		}
-		return err
+	p.serial++
+	return fmt.Sprintf("%s/%d", p.stage, p.serial)
+}
+
+// have is how much of a file came before.
+func (p *puller) have(item pullItem) int64 {
+	if item.kind != kindFile || item.size < resumedFrom || item.again {
+		return 0
 	}
-	var err error
-	if item.kind == kindLink {
-		var target strings.Builder
-		if err = fill(&cappedWriter{to: &target, left: lineMost}); err == nil {
-			err = p.storeLink(item.path, strings.TrimSuffix(target.String(), "\n"))
-		}
-	} else {
-		err = p.store(item, fill)
+	info, err := p.root.Lstat(p.partOf(item))
+	switch {
+	case err != nil:
+		return 0
+	case info.Mode().IsRegular() && info.Size() <= item.size:
+		return info.Size()
 	}
-	if unsent := new(unsentError); errors.As(err, &unsent) {
-		p.skip(item.path, "not sent: "+unsent.why)
+	_ = p.root.RemoveAll(p.partOf(item))
+	return 0
+}
+
+// incoming takes what a node sends of the wanted files. That comes in their order
+// and without names: a node can say what is in them, and nothing else.
+type incoming struct {
+	p      *puller
+	wanted []pullItem // the first one comes
+	again  []pullItem // what is to come again
+
+	file *os.File // nil: nothing has come of it
+	name string   // the file's, here
+	sum  hash.Hash
+	size int64
+}
+
+// errUnasked is the error of a node that sends more than it should.
+var errUnasked = errors.New("the node sends what it was not asked for")
+
+// Head is nothing that a node has to say.
+func (in *incoming) Head(wire.Head) error { return errUnasked }
+
+// open opens the file in which what comes gathers, behind what is there of it.
+func (in *incoming) open() (err error) {
+	if in.file != nil {
 		return nil
+	}
+	item := in.wanted[0]
+	in.name, in.sum, in.size = in.p.partOf(item), sha256.New(), item.from
+	if in.file, err = in.p.root.OpenFile(in.name, os.O_RDWR|os.O_CREATE, 0o600); err == nil && item.size >= resumedFrom {
+		_, err = io.CopyN(in.sum, in.file, item.from)
+		err = errors.Join(err, in.file.Truncate(item.from))
 	}
 	return err
 }
 
-// unsentError is a node's reason not to send one file.
-type unsentError struct{ why string }
+// Data takes some of the file that comes.
+func (in *incoming) Data(b []byte) error {
+	p := in.p
+	if len(in.wanted) == 0 || in.wanted[0].kind != kindFile {
+		return errUnasked
+	}
+	if err := in.open(); err != nil {
+		return err
+	}
+	in.size += int64(len(b))
+	p.moved += int64(len(b))
+	if in.size > p.left.MaxBytes {
+		return p.limit(in.wanted[0].path, "more than "+units.Bytes(p.lim.MaxBytes))
+	}
+	_, _ = in.sum.Write(b) // a hash takes all
+	_, err := in.file.Write(b)
+	return err
+}
 
-func (e *unsentError) Error() string { return e.why }
+// leave closes the file; the next try uses what is there of a large one.
+func (in *incoming) leave() {
+	if in.file != nil {
+		_ = in.file.Close()
+		in.file = nil
+	}
+}
 
-// store writes a file beside its place and moves it there when it is whole.
-func (p *puller) store(item pullItem, fill func(io.Writer) error) error {
+// End takes the end of a file or link.
+func (in *incoming) End(e wire.End) error {
+	if len(in.wanted) == 0 {
+		return errUnasked
+	}
+	p, item := in.p, in.wanted[0]
+	if item.kind == kindFile && e.Why == "" { // nothing has come of an empty one
+		if err := in.open(); err != nil {
+			return err
+		}
+	}
+	in.wanted = in.wanted[1:]
+	p.moved++
+	defer in.leave()
+	switch {
+	case e.Why != "":
+		p.skip(item.path, "not sent: "+lastWords([]byte(e.Why)))
+		return nil
+	case item.kind == kindLink:
+		return p.storeLink(item.path, e.Link)
+	}
+	return in.judge(item, e)
+}
+
+// judge holds a file that has come against what the node read. One that differs,
+// or was written to meanwhile, comes once more.
+func (in *incoming) judge(item pullItem, e wire.End) error {
+	p := in.p
+	asRead := bytes.Equal(in.sum.Sum(nil), e.Sum)
+	switch {
+	case asRead && !e.Changed:
+		return p.store(in, item, e.MTime)
+	case !item.again:
+		item.again = true
+		in.again = append(in.again, item)
+	case asRead && item.size < resumedFrom:
+		p.skip(item.path, "it changes while it is fetched; what came of it is here")
+		return p.store(in, item, e.MTime)
+	case asRead:
+		p.skip(item.path, "it changes while it is fetched")
+	default:
+		p.skip(item.path, "what came is not what the node read of it")
+	}
+	in.leave()
+	return p.root.Remove(in.name)
+}
+
+// store puts a file that is whole in its place.
+func (p *puller) store(in *incoming, item pullItem, mtime int64) error {
 	if p.left.MaxFiles == 0 {
 		return p.limit(item.path, "more than "+count(p.lim.MaxFiles, "file"))
 	}
-	if item.size > p.left.MaxBytes {
-		return p.limit(item.path, "more than "+units.Bytes(p.lim.MaxBytes))
-	}
-	p.serial++
-	temp := fmt.Sprintf("%s/%d", p.stage, p.serial)
-	written, err := p.write(temp, item, fill)
-	if err != nil {
-		_ = p.root.Remove(temp)
-		return err
-	}
-	mtime := time.Unix(item.mtime, 0)
-	if p.clock-item.mtime < 2 {
+	err := errors.Join(in.file.Chmod(item.mode), in.file.Close())
+	in.file = nil
+	at := time.Unix(mtime, 0)
+	if p.clock-mtime < 2 {
 		// It may change again within the same second: with a time that no file
 		// there has, the next Pull fetches it again.
-		mtime = mtime.Add(time.Nanosecond)
+		at = at.Add(time.Nanosecond)
 	}
-	if err := p.root.Chtimes(temp, mtime, mtime); err != nil {
+	if err = errors.Join(err, p.root.Chtimes(in.name, at, at)); err != nil {
 		return err
 	}
-	if !p.place(temp, item.path) {
-		return nil
-	}
-	p.left.MaxFiles--
-	p.left.MaxBytes -= written
-	p.res.Files++
-	p.res.Bytes += written
-	return nil
-}
-
-func (p *puller) write(temp string, item pullItem, fill func(io.Writer) error) (int64, error) {
-	f, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, item.mode)
-	if err != nil {
-		return 0, err
-	}
-	w := &cappedWriter{to: f, left: p.left.MaxBytes}
-	sum := sha256.New()
-	w.to = io.MultiWriter(f, sum)
-	if err = fill(w); err == nil {
-		p.got[item.path] = hex.EncodeToString(sum.Sum(nil))
-	}
-	if w.over {
-		err = p.limit(item.path, "more than "+units.Bytes(p.lim.MaxBytes))
-	}
-	return p.left.MaxBytes - w.left, errors.Join(err, f.Close())
-}
-
-// place renames a finished file. What is in the way here stays.
-func (p *puller) place(temp, name string) bool {
-	at, err := p.placeFor(name)
-	if err == nil {
-		err = p.makeDir(path.Dir(at))
-	}
-	if err == nil {
-		err = p.root.Rename(temp, at)
-	}
-	if err != nil {
-		_ = p.root.Remove(temp)
-		p.skip(name, "here: "+err.Error())
-	} else {
-		p.remember(name, at)
-	}
-	return err == nil
-}
-
-// makeDir makes a directory. A link on the way is not followed, even when it
-// points inside: it could lead to what was not asked for.
-func (p *puller) makeDir(dir string) error {
-	if dir == "." {
-		return nil
-	}
-	for end := 0; end < len(dir); end++ {
-		if next := strings.IndexByte(dir[end:], '/'); next >= 0 {
-			end += next
-		} else {
-			end = len(dir)
-		}
-		if info, err := p.root.Lstat(dir[:end]); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Errorf("%s is a link", nameText(dir[:end]))
-		}
-	}
-	return p.root.MkdirAll(dir, 0o755)
-}
-
-// storeLink makes a link, if it stays inside.
-func (p *puller) storeLink(name, target string) error {
-	if !safeLink(name, target) {
-		p.skip(name, "a link that points out, to "+nameText(target))
-		return nil
-	}
-	if have, err := p.root.Readlink(p.whereIs(name)); err == nil && have == target {
-		p.remember(name, p.whereIs(name))
-		p.res.Unchanged++
-		return nil
-	}
-	if p.left.MaxFiles == 0 {
-		return p.limit(name, "more than "+count(p.lim.MaxFiles, "file"))
-	}
-	p.serial++
-	temp := fmt.Sprintf("%s/%d", p.stage, p.serial)
-	if err := p.root.Symlink(target, temp); err != nil {
-		p.skip(name, "here: "+err.Error())
-		return nil
-	}
-	if p.place(temp, name) {
+	if p.place(in.name, item.path) {
 		p.left.MaxFiles--
+		p.left.MaxBytes -= in.size
 		p.res.Files++
+		p.res.Bytes += in.size
 	}
 	return nil
-}
-
-// safeLink reports whether a link points inside, whatever the names on its way
-// are. A ".." is only allowed in front: behind a name, which may itself be a
-// link, nobody knows where it leads.
-func safeLink(name, target string) bool {
-	if !pointsInside(name, target) || strings.ContainsAny(target, `\`) {
-		return false
-	}
-	rest := target
-	for {
-		after, ok := strings.CutPrefix(rest, "../")
-		if !ok {
-			break
-		}
-		rest = after
-	}
-	return rest == "" || rest == "." || rest == ".." || localPath(strings.TrimSuffix(rest, "/"))
 }

@@ -2,12 +2,13 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path"
+	"math"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // PullRules say what a Pull takes and where it puts it.
@@ -33,12 +34,45 @@ type Placed struct {
 
 // Seen is what is below some paths of a node at one moment: the state of each
 // file and link, by path. The state is a word that changes with whatever is
-// written: size, inode, and both times to the nanosecond (busybox's stat tells
-// whole seconds). Two states of one node can be compared for being the same, and nothing else.
+// written: size, inode, and both times to the nanosecond. Two states of one node can
+// be compared by SameState, and by nothing else.
 type Seen map[string]string
 
 // seenFiles is how many files one look takes note of.
 const seenFiles = 1_000_000
+
+// seenState is the state of a thing as GNU stat prints "%s %i %.9Y %.9Z": what was
+// noted of a node by an earlier dlwb has that form.
+func seenState(t wire.Thing) string {
+	return fmt.Sprintf("%d %d %s %s", t.Size, t.Inode, secondsOf(t.MTime), secondsOf(t.Changed))
+}
+
+func secondsOf(t wire.Time) string {
+	if t.Sec >= 0 || t.Nano == 0 {
+		return fmt.Sprintf("%d.%09d", t.Sec, t.Nano)
+	}
+	return fmt.Sprintf("-%d.%09d", -(t.Sec + 1), 1e9-t.Nano)
+}
+
+// SameState reports whether two states of a Seen are the same. An earlier dlwb
+// noted whole seconds on nodes with busybox: of such a state, no more is compared.
+func SameState(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if strings.Contains(a, ".") == strings.Contains(b, ".") {
+		return false
+	}
+	return wholeSeconds(a) == wholeSeconds(b)
+}
+
+func wholeSeconds(state string) string {
+	words := strings.Fields(state)
+	for i, word := range words {
+		words[i], _, _ = strings.Cut(word, ".")
+	}
+	return strings.Join(words, " ")
+}
 
 // Look takes note of what is below paths of the node's directory remoteDir.
 // Paths that are not there are no error. It reads nothing of the files.
@@ -46,7 +80,7 @@ func Look(ctx context.Context, n *Node, remoteDir string, paths []string) (Seen,
 	return lookAt(ctx, n, remoteDir, paths)
 }
 
-func lookAt(ctx context.Context, n syncNode, remoteDir string, paths []string) (Seen, error) {
+func lookAt(ctx context.Context, n caller, remoteDir string, paths []string) (Seen, error) {
 	limits := PullLimits{MaxFiles: seenFiles}
 	p := &puller{node: n, lim: limits, left: limits, res: &PullResult{}}
 	var err error
@@ -60,81 +94,19 @@ func lookAt(ctx context.Context, n syncNode, remoteDir string, paths []string) (
 	if err := p.list(ctx); err != nil {
 		return nil, fmt.Errorf("look at %s:%s: %w", n.Name(), remoteDir, err)
 	}
-	for i, item := range p.found {
-		if item.kind != kindDir && !(item.kind == kindLink && p.isParent(i)) {
+	for _, item := range p.found {
+		if item.kind != kindDir {
 			seen[item.path] = item.state
 		}
 	}
 	return seen, nil
 }
 
-// contentState is what of a line of list.sh tells one content from another:
-// all but the time in whole seconds and the mode.
-func contentState(line string) string {
-	words := strings.Fields(line)
-	if len(words) < 4 {
-		return line
+// item is what was found under a name; of what was not, nothing.
+func (p *puller) item(name string) pullItem {
+	at, found := slices.BinarySearchFunc(p.found, name, func(e pullItem, s string) int { return strings.Compare(e.path, s) })
+	if !found || p.found[at].kind != kindFile {
+		return pullItem{mtime: math.MinInt64}
 	}
-	return words[0] + " " + strings.Join(words[3:], " ")
-}
-
-// whereIs is where in dest a file of the node is, or would be.
-func (p *puller) whereIs(name string) string {
-	if r, ok := p.rules.Placed[name]; ok && p.asLeft(r) {
-		return r.As
-	}
-	return name
-}
-
-// asLeft reports whether what a Pull placed is still there as it was left.
-func (p *puller) asLeft(r Placed) bool {
-	info, err := p.root.Lstat(r.As)
-	return err == nil && info.Size() == r.Size && info.ModTime().Equal(r.MTime)
-}
-
-// remember notes what is now in dest for a file of the node.
-func (p *puller) remember(name, at string) {
-	if p.rules.Placed == nil {
-		return
-	}
-	if info, err := p.root.Lstat(at); err == nil {
-		p.rules.Placed[name] = Placed{As: at, Size: info.Size(), MTime: info.ModTime()}
-	}
-}
-
-// mostNames is how many names are tried for a file whose own is taken.
-const mostNames = 1000
-
-// placeFor is where in dest a file that has come belongs. What somebody else
-// put there, or changed, is not replaced.
-func (p *puller) placeFor(name string) (string, error) {
-	at := p.whereIs(name)
-	r, ours := p.rules.Placed[name]
-	if p.rules.Placed == nil || ours && r.As == at && p.asLeft(r) {
-		return at, nil
-	}
-	for n := 1; n < mostNames; n++ {
-		if _, err := p.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
-			if at != name {
-				p.res.Moved = append(p.res.Moved, nameText(name)+": there is another file of that name; it is "+nameText(at))
-			}
-			return at, nil
-		}
-		at = markedName(name, p.rules.Mark, n)
-	}
-	return "", fmt.Errorf("%d other files of its name are there", mostNames)
-}
-
-// markedName is another name for a file: model.pt becomes model.MARK.pt, then
-// model.MARK-2.pt.
-func markedName(name, mark string, n int) string {
-	dir, base := path.Split(name)
-	ext := path.Ext(base)
-	if ext == base {
-		ext = ""
-	}
-	if n > 1 {
-		mark = fmt.Sprintf("%s-%d", mark, n)
-	}
-	return dir + strings.TrimSuffix(base, ext) + "." + mark + ext
+	return p.found[at]
 }

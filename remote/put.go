@@ -1,112 +1,178 @@
 package remote
 
 import (
-	"archive/tar"
 	"context"
-	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
-	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/remote/wire"
+	"github.com/dlwb/dlwb/remote/wire/bulk"
 )
-
-//go:embed syncscripts/put.sh
-var putScript string
 
 // Put copies what is in the directory from of this machine into the directory
 // remoteDir of a node, below its home, with the times that the files have. What
 // is there under the name of something that comes is moved to the directory
 // aside, also below the home: nothing is removed. Each thing takes its place
-// when all of it is there.
+// when all of it is there. When the connection is lost, it goes on where it was
+// over another one.
 func Put(ctx context.Context, n *Node, from, remoteDir, aside string) error {
-	dir, err := nodeDir(remoteDir)
-	if err == nil {
-		aside, err = nodeDir(aside)
-	}
-	if err != nil {
-		return err
-	}
-	r, w := io.Pipe()
-	sent := make(chan error, 1)
-	go func() {
-		err := archiveDir(w, from)
-		_ = w.CloseWithError(err)
-		sent <- err
-	}()
-	res, err := n.Exec(ctx, Cmd{Line: Quote("sh", "-c", putScript, "dlwb", dir, aside), Stdin: r})
-	_ = r.CloseWithError(io.ErrClosedPipe)
-	sentErr := <-sent
-	switch {
-	case err != nil:
-	case res.ExitCode != 0:
-		err = fmt.Errorf("the node says: %s", lastWords(res.Stderr))
-	default:
-		err = sentErr
-	}
-	if err != nil {
+	if err := putOn(ctx, n, from, remoteDir, aside); err != nil {
 		return fmt.Errorf("put %s on %s:%s: %w", from, n.Name(), remoteDir, err)
 	}
 	return nil
 }
 
-// archiveDir writes the files, directories and links of a directory as a tar.
-func archiveDir(to io.Writer, from string) error {
-	archive := tar.NewWriter(to)
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(from, path)
-		if err != nil || relErr != nil || rel == "." {
-			return err
-		}
-		return archiveOne(archive, path, filepath.ToSlash(rel), d)
-	})
+func putOn(ctx context.Context, n caller, from, remoteDir, aside string) error {
+	place, err := asideRequest(remoteDir, aside)
 	if err != nil {
 		return err
 	}
-	return archive.Close()
-}
-
-func archiveOne(archive *tar.Writer, path, name string, d fs.DirEntry) error {
-	info, err := d.Info()
-	if err != nil {
-		return err
+	place.Stage = ".dlwb-put-" + randomWord()
+	u := &upload{node: n, from: from, request: wire.PutRequest{Dir: place.Dir, Stage: place.Stage}}
+	u.stage = puller{node: n, dir: place.Dir + "/" + place.Stage, paths: []string{"."}, res: &PullResult{}, left: PullLimits{MaxFiles: seenFiles}}
+	err = persist(ctx, n, &u.stage.met, &u.moved, func() error { return u.send(ctx) })
+	if err == nil {
+		return n.ask(ctx, wire.Aside, place, &wire.AsideAnswer{})
 	}
-	link := ""
-	if info.Mode()&fs.ModeSymlink != 0 {
-		if link, err = os.Readlink(path); err != nil {
-			return err
-		}
+	if u.stage.met { // what came of it is not to fill the disk there
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropLimit)
+		defer cancel()
+		_ = n.ask(limited, wire.Aside, wire.AsideRequest{Dir: place.Dir, Aside: place.Aside, Stage: place.Stage, Drop: true}, &wire.AsideAnswer{})
 	}
-	head, err := tar.FileInfoHeader(info, link)
-	if err != nil {
-		return err
-	}
-	head.Name, head.Uname, head.Gname, head.Uid, head.Gid = name, "", "", 0, 0
-	if err := archive.WriteHeader(head); err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	f, err := plainfile.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(archive, f)
 	return err
 }
 
-// moveScript moves things of a directory to another one, where they get a name
-// that nothing has there.
-const moveScript = `cd "$HOME" && cd "$1" 2>/dev/null || exit 0
-aside=$HOME/$2
-shift 2
-for name in "$@"; do
-    [ -e "./$name" ] || [ -L "./$name" ] || continue
-    mkdir -p "$aside" && to=$aside/$name n=1 || exit 73
-    while [ -e "$to" ]; do n=$((n + 1)) to=$aside/$name.$n; done
-    mv "./$name" "$to" || exit 73
-done`
+// dropLimit bounds the removing of what was put in vain; the node does it itself a
+// day later.
+const dropLimit = 5 * time.Second
+
+func asideRequest(remoteDir, aside string) (r wire.AsideRequest, err error) {
+	dir, err := nodeDir(remoteDir)
+	if err == nil {
+		aside, err = nodeDir(aside)
+	}
+	return wire.AsideRequest{Dir: dir, Aside: aside}, err
+}
+
+// upload is one Put under way.
+type upload struct {
+	node    caller
+	from    string
+	request wire.PutRequest
+	stage   puller // looks at what is there of it
+	moved   int64
+}
+
+// send brings to the node what it does not have yet.
+func (u *upload) send(ctx context.Context) error {
+	if u.stage.met {
+		if err := u.stage.listOnce(ctx); err != nil {
+			return err
+		}
+	}
+	s, done, err := u.stage.begin(ctx, wire.Put, u.request)
+	if err != nil {
+		return err
+	}
+	defer done()
+	files := make(chan bulk.File)
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var walkErr error
+	go func() {
+		defer close(files)
+		walkErr = u.walk(reading, files)
+	}()
+	err = bulk.Send(ctx, u.counted(s), files)
+	cancel()
+	for range files { // until the walk has ended
+	}
+	if err == nil && walkErr != nil {
+		return walkErr
+	} else if err == nil {
+		err = s.End(nil)
+	}
+	return putEnd(s, err)
+}
+
+// counted notes what was sent.
+func (u *upload) counted(s patientCall) bulk.Sender {
+	return sendFunc(func(v any) error {
+		u.moved++
+		return s.Send(v)
+	})
+}
+
+type sendFunc func(v any) error
+
+func (f sendFunc) Send(v any) error { return f(v) }
+
+// putEnd is how the node ended the call: what it says counts more than that it
+// takes no more.
+func putEnd(s patientCall, sent error) error {
+	err := s.Recv(&struct{}{})
+	fault := new(wire.Fault)
+	switch {
+	case errors.As(err, &fault):
+		return fmt.Errorf("the node says: %s", lastWords([]byte(fault.Text)))
+	case sent == nil && errors.Is(err, io.EOF):
+		return nil
+	}
+	return bulk.Lost(errors.Join(sent, err))
+}
+
+// walk gives the files, directories and links that are to be put.
+func (u *upload) walk(ctx context.Context, files chan<- bulk.File) error {
+	return filepath.WalkDir(u.from, func(file string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(u.from, file)
+		if err != nil || relErr != nil || rel == "." {
+			return errors.Join(err, relErr)
+		}
+		f, ok, err := u.file(file, filepath.ToSlash(rel), d)
+		if err != nil || !ok {
+			return err
+		}
+		select {
+		case files <- f:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+}
+
+// file is one thing as it is sent; false: it is not.
+func (u *upload) file(file, name string, d fs.DirEntry) (f bulk.File, ok bool, err error) {
+	info, err := d.Info()
+	if err != nil {
+		return f, false, err
+	}
+	mtime := info.ModTime()
+	head := &wire.Head{Name: name, Mode: uint32(info.Mode().Perm()), Dir: info.IsDir(),
+		MTime: wire.Time{Sec: mtime.Unix(), Nano: uint32(mtime.Nanosecond())}}
+	f.Head = head
+	switch {
+	case info.Mode().IsRegular():
+		there := u.stage.item(name)
+		if there.size == info.Size() && there.mtime == mtime.Unix() {
+			return f, false, nil
+		}
+		if there.size <= info.Size() {
+			head.From = there.size
+		}
+		f.Path, f.From = file, head.From
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(file)
+		head.Link = target
+		return f, true, err
+	}
+	return f, head.Dir || f.Path != "", nil
+}
 
 // MoveAside moves things of the node's directory remoteDir to the directory
 // aside, both below its home. What is not there is no error.
@@ -114,18 +180,15 @@ func MoveAside(ctx context.Context, n *Node, remoteDir, aside string, names []st
 	if len(names) == 0 {
 		return nil
 	}
+	request, err := asideRequest(remoteDir, aside)
 	for _, name := range names {
 		if !localPath(name) || filepath.Base(name) != name {
 			return fmt.Errorf("%s is no name of a thing in a directory", nameText(name))
 		}
+		request.Names = append(request.Names, name)
 	}
-	dir, err := nodeDir(remoteDir)
 	if err != nil {
 		return err
 	}
-	res, err := n.Exec(ctx, Cmd{Line: Quote(append([]string{"sh", "-c", moveScript, "dlwb", dir, aside}, names...)...)})
-	if err == nil && res.ExitCode != 0 {
-		err = fmt.Errorf("the node says: %s", lastWords(res.Stderr))
-	}
-	return err
+	return n.ask(ctx, wire.Aside, request, &wire.AsideAnswer{})
 }

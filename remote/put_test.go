@@ -1,14 +1,18 @@
-//go:build unix
+//go:build linux
 
 package remote
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 func TestPutKeepsWhatIsInTheWayAndTheTimesOfWhatComes(t *testing.T) {
@@ -45,5 +49,101 @@ func TestPutKeepsWhatIsInTheWayAndTheTimesOfWhatComes(t *testing.T) {
 	}
 	if err := MoveAside(testContext(t), n, codeDir, "dlwb/x", []string{"../x"}); err == nil {
 		t.Error("a name that leaves the directory was taken")
+	}
+}
+
+// putTest puts a directory on a node whose agent is in this process.
+func putTest(t testing.TB, n *agentNode, from string) error {
+	t.Helper()
+	return putOn(t.Context(), n, from, n.code("ckpt"), filepath.Join(n.home, "aside"))
+}
+
+func TestAPutGoesOnOverAnotherConnection(t *testing.T) {
+	from := t.TempDir()
+	writeFiles(t, from, oddProject)
+	writeFiles(t, from, map[string]string{"step/model": entropy(20 << 20), "step/after": "x"})
+	makeOld(t, from)
+	for _, cut := range []int64{100_000, 12 << 20, 20 << 20} {
+		n := newAgentNode(t)
+		n.cutIn.Store(cut)
+		check(t, putTest(t, n, from))
+		if got, want := dirText(t, n.code("ckpt")), dirText(t, from); got != want {
+			t.Errorf("cut after %d: there is\n%.2000s\nwant\n%.2000s", cut, got, want)
+		}
+		if n.cuts.Load() != 1 || n.heard.Load() > 25<<20 {
+			t.Errorf("%d cuts after %d; %d bytes were sent", n.cuts.Load(), cut, n.heard.Load())
+		}
+		if exists(filepath.Join(n.home, "aside")) {
+			t.Error("something was moved aside")
+		}
+	}
+}
+
+func TestAPutThatFailsLeavesNothing(t *testing.T) {
+	n, from := newAgentNode(t), t.TempDir()
+	writeFiles(t, from, map[string]string{"step/model": "x"})
+	writeFiles(t, n.code(), map[string]string{"ckpt/step/model": "mine"})
+	check(t, os.Truncate(filepath.Join(from, "step/model"), 1<<40)) // it takes longer than anybody waits
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for ctx.Err() == nil && n.heard.Load() < 1<<12 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	if err := putOn(ctx, n, from, n.code("ckpt"), filepath.Join(n.home, "aside")); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	if got, err := os.ReadFile(n.code("ckpt/step/model")); string(got) != "mine" {
+		t.Errorf("it is now %q, %v", got, err)
+	}
+	if entries, _ := os.ReadDir(n.code("ckpt")); len(entries) != 1 {
+		t.Errorf("there are %v", entries)
+	}
+}
+
+func TestPlacingDoneTwiceChangesNothing(t *testing.T) {
+	n, from := newAgentNode(t), t.TempDir()
+	writeFiles(t, from, map[string]string{"step/model": "new"})
+	writeFiles(t, n.code("ckpt"), map[string]string{"step/model": "old"})
+	check(t, putTest(t, n, from))
+	again := wire.AsideRequest{Dir: n.code("ckpt"), Aside: filepath.Join(n.home, "aside"), Stage: ".dlwb-put-gone"}
+	check(t, n.ask(t.Context(), wire.Aside, again, &wire.AsideAnswer{}))
+	want := "\"aside\" dir\n\"aside/step\" dir\n\"aside/step/model\" 644 \"old\""
+	if got := withoutTimes(dirText(t, n.home)); !strings.HasPrefix(got, want) || !strings.Contains(got, `"dlwb/c/code/ckpt/step/model" 644 "new"`) {
+		t.Errorf("there is\n%s", got)
+	}
+}
+
+// The agent does not believe its caller either.
+func TestAPutStaysInItsStage(t *testing.T) {
+	for name, c := range map[string]struct {
+		stage string
+		packs []wire.Pack
+		says  string
+	}{
+		"a stage elsewhere":  {"../x", nil, "no name of a stage"},
+		"another directory":  {"mine", nil, "no name of a stage"},
+		"a file outside":     {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "../x"}}}}}, "can't be put"},
+		"an absolute file":   {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "/tmp/x"}}}}}, "can't be put"},
+		"through a link":     {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "l", Link: "/"}}, {End: &wire.End{}}, {Head: &wire.Head{Name: "l/x"}}}}}, "escapes"},
+		"a file for a file":  {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a"}}, {Head: &wire.Head{Name: "b"}}}}}, "can't be put"},
+		"bytes of no file":   {".dlwb-put-a", []wire.Pack{{Data: []byte("x"), Parts: []wire.Part{{N: 1}}}}, "no file"},
+		"a wrong sum":        {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a"}}, {End: &wire.End{Sum: []byte("x")}}}}}, "did not come as it was"},
+		"what was not there": {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a", From: 10}}}}}, "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newAgentNode(t)
+			s, done, err := begin(t.Context(), n, wire.Put, wire.PutRequest{Dir: n.code("ckpt"), Stage: c.stage})
+			check(t, err)
+			defer done()
+			for _, pack := range c.packs {
+				_ = s.Send(pack)
+			}
+			_ = s.End(nil)
+			if err := putEnd(s, nil); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("the error is %v", err)
+			}
+		})
 	}
 }

@@ -194,19 +194,6 @@ func TestAFullDiskOnTheNodeIsOneClearError(t *testing.T) {
 	}
 }
 
-func TestAFullDiskHereKeepsNoHalfFile(t *testing.T) {
-	disk := smallDisk(t, 300)
-	n := newShellNode(t)
-	writeFiles(t, n.code("out"), map[string]string{"a": "x", "big": strings.Repeat("x", 500_000), "c": "x"})
-	res, err := pullFrom(t.Context(), n, codeDir, []string{"out"}, disk, PullLimits{})
-	if err == nil || !strings.Contains(err.Error(), "no space left") || res.Files != 1 {
-		t.Errorf("%v, %v", res, err)
-	}
-	if exists(filepath.Join(disk, "out", "big")) {
-		t.Error("half a file is there under its name")
-	}
-}
-
 func TestADirectoryThatMayNotBeWrittenIsOneClearError(t *testing.T) {
 	n := newShellNode(t)
 	dir, tools := t.TempDir(), t.TempDir()

@@ -73,7 +73,7 @@ func stateTime(state string) float64 {
 
 // same reports whether two looks saw the same checkpoint.
 func (u *ckptUnit) same(other *ckptUnit) bool {
-	return other != nil && maps.Equal(u.files, other.files)
+	return other != nil && maps.EqualFunc(u.files, other.files, remote.SameState)
 }
 
 // findUnit is the checkpoint of a name; nil when there is none.

@@ -144,10 +144,10 @@ func (w *Workbench) ownershipOf(run string, life int64, cluster string) (*owners
 
 // owns is what a pull asks of each file.
 func (o *ownership) owns(file, state string) bool {
-	if o.before != nil && o.before.Files[file] == state {
+	if o.before != nil && remote.SameState(o.before.Files[file], state) {
 		return false
 	}
-	if o.after != nil && o.after.covers(file) && o.after.Files[file] != state {
+	if o.after != nil && o.after.covers(file) && !remote.SameState(o.after.Files[file], state) {
 		o.rewritten++
 		return false
 	}

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 
+	"github.com/dlwb/dlwb/remote/agent/outlet"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -14,13 +15,17 @@ type handler func(ctx context.Context, s *wire.Stream) error
 
 // services are what can be called over a connection.
 var services = map[string]handler{
+	wire.Aside:     answer(outlet.Aside),
 	wire.Exec:      execute,
 	wire.Facts:     answer(facts),
+	wire.Fetch:     outlet.Fetch,
 	wire.Files:     watchFiles,
 	wire.Follow:    followFile,
 	wire.Install:   install,
 	wire.Launch:    answer(launch),
+	wire.List:      outlet.List,
 	wire.Pair:      answer(pair),
+	wire.Put:       outlet.Put,
 	wire.State:     answer(state),
 	wire.Stop:      answer(stopRun),
 	wire.Telemetry: watchNode,
