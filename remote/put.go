@@ -64,7 +64,9 @@ type upload struct {
 	node    caller
 	from    string
 	request wire.PutRequest
-	stage   puller // looks at what is there of it
+	stage   puller   // looks at what is there of it
+	part    pullItem // the file that was under way
+	of      int      // in that try
 	moved   int64
 }
 
@@ -75,6 +77,13 @@ func (u *upload) send(ctx context.Context) error {
 			return err
 		}
 	}
+	u.part = pullItem{}
+	for try := 1; try <= u.request.Try; try++ {
+		if part := u.stage.item(fmt.Sprint(wire.StagePart, try)); part.size > u.part.size {
+			u.part, u.of = part, try
+		}
+	}
+	u.request.Try++
 	s, done, err := u.stage.begin(ctx, wire.Put, u.request)
 	if err != nil {
 		return err
@@ -118,7 +127,7 @@ func putEnd(s patientCall, sent error) error {
 	err := s.Recv(&struct{}{})
 	fault := new(wire.Fault)
 	switch {
-	case errors.As(err, &fault):
+	case errors.As(err, &fault) && fault.Kind != wire.Absent: // what a try that still went on has used is looked for again
 		return fmt.Errorf("the node says: %s", lastWords([]byte(fault.Text)))
 	case sent == nil && errors.Is(err, io.EOF):
 		return nil
@@ -158,13 +167,13 @@ func (u *upload) file(file, name string, d fs.DirEntry) (f bulk.File, ok bool, e
 	f.Head = head
 	switch {
 	case info.Mode().IsRegular():
-		there := u.stage.item(name)
-		if there.size == info.Size() && there.mtime == mtime.Unix() {
+		if there := u.stage.item(wire.StageWhole + name); there.size == info.Size() && there.mtime == mtime.Unix() {
 			return f, false, nil
 		}
-		if there.size <= info.Size() {
-			head.From = there.size
+		if u.part.size <= info.Size() { // the first one that is not whole is the one that was under way
+			head.From, head.Of = u.part.size, u.of
 		}
+		u.part = pullItem{}
 		f.Path, f.From = file, head.From
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := os.Readlink(file)

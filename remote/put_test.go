@@ -126,11 +126,12 @@ func TestAPutStaysInItsStage(t *testing.T) {
 		"another directory":  {"mine", nil, "no name of a stage"},
 		"a file outside":     {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "../x"}}}}}, "can't be put"},
 		"an absolute file":   {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "/tmp/x"}}}}}, "can't be put"},
-		"through a link":     {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "l", Link: "/"}}, {End: &wire.End{}}, {Head: &wire.Head{Name: "l/x"}}}}}, "escapes"},
+		"through a link":     {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "l", Link: "/"}}, {End: &wire.End{}}, {Head: &wire.Head{Name: "l/x"}}, {End: &wire.End{Sum: sumOf("")}}}}}, "escapes"},
 		"a file for a file":  {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a"}}, {Head: &wire.Head{Name: "b"}}}}}, "can't be put"},
 		"bytes of no file":   {".dlwb-put-a", []wire.Pack{{Data: []byte("x"), Parts: []wire.Part{{N: 1}}}}, "no file"},
 		"a wrong sum":        {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a"}}, {End: &wire.End{Sum: []byte("x")}}}}}, "did not come as it was"},
-		"what was not there": {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a", From: 10}}}}}, "EOF"},
+		"what was not there": {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a", From: 10}}}}}, "can't go on from itself"},
+		"what is gone":       {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a", From: 10, Of: 1}}}}}, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newAgentNode(t)

@@ -103,11 +103,20 @@ type End struct {
 }
 
 // PutRequest gathers what the caller sends in Packs in Stage, a directory that is
-// made in Dir. What an earlier call left there stays.
+// made in Dir: files that are whole below StageWhole, and the one under way as
+// StagePart with the number of the try. A try whose connection was lost may still
+// be at work there: no other one writes to its file.
 type PutRequest struct {
 	Dir   string `cbor:"d"`
 	Stage string `cbor:"s"`
+	Try   int    `cbor:"t"`
 }
+
+// Where things are in a stage.
+const (
+	StageWhole = "whole/"
+	StagePart  = "part-"
+)
 
 // Head tells what comes in a Put: a file, a directory or a link.
 type Head struct {
@@ -116,6 +125,7 @@ type Head struct {
 	Mode  uint32 // the permissions of a file
 	MTime Time
 	From  int64 // how much of the file is there
+	Of    int   // the try that brought that
 	Dir   bool
 	Link  string // a link's target
 }

@@ -48,19 +48,20 @@ func Aside(_ context.Context, r wire.AsideRequest) (a wire.AsideAnswer, err erro
 
 // unstage puts everything of a stage in its place.
 func unstage(stage, dir, aside string) error {
-	entries, err := os.ReadDir(stage)
+	whole := filepath.Join(stage, wire.StageWhole)
+	entries, err := os.ReadDir(whole)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it was done before
 	}
 	for _, e := range entries {
 		if err = makeWay(dir, aside, e.Name()); err == nil {
-			err = os.Rename(filepath.Join(stage, e.Name()), filepath.Join(dir, e.Name()))
+			err = os.Rename(filepath.Join(whole, e.Name()), filepath.Join(dir, e.Name()))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return errors.Join(err, os.Remove(stage))
+	return errors.Join(err, os.RemoveAll(stage))
 }
 
 // makeWay moves one thing of a directory to another one.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"io/fs"
@@ -39,7 +40,7 @@ func Put(_ context.Context, s *wire.Stream) error {
 		return err
 	}
 	clearStale(filepath.Dir(stage))
-	if err := os.MkdirAll(stage, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(stage, wire.StageWhole), 0o755); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(stage)
@@ -47,7 +48,7 @@ func Put(_ context.Context, s *wire.Stream) error {
 		return err
 	}
 	defer root.Close()
-	p := &putter{root: root}
+	p := &putter{root: root, part: fmt.Sprint(wire.StagePart, r.Try)}
 	defer p.leave()
 	return bulk.Receive(s, p)
 }
@@ -73,6 +74,7 @@ func clearStale(dir string) {
 // putter is one Put under way.
 type putter struct {
 	root *os.Root
+	part string    // where the file that comes is written
 	head wire.Head // of what comes
 	file *os.File  // nil: it is no file
 	sum  hash.Hash
@@ -80,28 +82,42 @@ type putter struct {
 
 // Head makes a directory or a link, or opens the file that comes.
 func (p *putter) Head(h wire.Head) (err error) {
-	name := h.Name
-	if p.file != nil || !filepath.IsLocal(name) || len(name) > wire.NameMost || h.From < 0 {
-		return wire.Faultf(wire.Wrong, "%.60q from byte %d can't be put", name, h.From)
+	if p.file != nil || !filepath.IsLocal(h.Name) || len(h.Name) > wire.NameMost || h.From < 0 {
+		return wire.Faultf(wire.Wrong, "%.60q from byte %d can't be put", h.Name, h.From)
 	}
 	p.head = h
-	if h.Dir {
-		return p.root.MkdirAll(name, 0o755)
+	p.head.Name = wire.StageWhole + h.Name
+	switch {
+	case h.Dir:
+		return p.root.MkdirAll(p.head.Name, 0o755)
+	case h.Link != "":
+		_ = p.root.Remove(p.head.Name)
+		return p.root.Symlink(h.Link, p.head.Name)
 	}
-	if h.From == 0 {
-		_ = p.root.Remove(name)
-	}
-	if h.Link != "" {
-		return p.root.Symlink(h.Link, name)
-	}
-	if p.file, err = p.root.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600); err != nil {
-		return err
-	}
+	p.file, err = p.root.OpenFile(p.part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	p.sum = sha256.New()
-	if _, err = io.CopyN(p.sum, p.file, h.From); err != nil {
+	if err == nil && h.From > 0 {
+		err = p.takeOver(fmt.Sprint(wire.StagePart, h.Of), h.From)
+	}
+	return err
+}
+
+// takeOver begins a file with what an earlier try brought of it.
+func (p *putter) takeOver(part string, size int64) error {
+	if part == p.part {
+		return wire.Faultf(wire.Wrong, "a try can't go on from itself")
+	}
+	from, err := p.root.OpenFile(part, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
 		return err
 	}
-	return p.file.Truncate(h.From)
+	defer from.Close()
+	if _, err := io.CopyN(io.MultiWriter(p.file, p.sum), from, size); errors.Is(err, io.EOF) {
+		return wire.Faultf(wire.Absent, "%d bytes of %s are not there any more", size, part)
+	} else if err != nil {
+		return err
+	}
+	return p.root.Remove(part)
 }
 
 // Data writes some of a file.
@@ -114,19 +130,21 @@ func (p *putter) Data(b []byte) error {
 	return err
 }
 
-// End finishes a file when it is what was read. It has its time only then.
+// End puts a file with the others that are whole when it is what was read.
 func (p *putter) End(e wire.End) error {
 	if p.file == nil {
 		return nil
 	}
 	defer p.leave()
-	name, at := p.head.Name, time.Unix(p.head.MTime.Sec, int64(p.head.MTime.Nano))
 	if e.Why != "" || e.Changed || !bytes.Equal(p.sum.Sum(nil), e.Sum) {
-		_ = p.root.Remove(name)
-		return wire.Faultf(wire.Failed, "%s did not come as it was: %s", name, cmp.Or(e.Why, "it was changed on the way"))
+		return wire.Faultf(wire.Failed, "%s did not come as it was: %s", strings.TrimPrefix(p.head.Name, wire.StageWhole), cmp.Or(e.Why, "it was changed on the way"))
 	}
-	err := p.file.Chmod(fs.FileMode(p.head.Mode) & 0o777 &^ 0o022)
-	return errors.Join(err, p.root.Chtimes(name, at, at))
+	at := time.Unix(p.head.MTime.Sec, int64(p.head.MTime.Nano))
+	err := errors.Join(p.file.Chmod(fs.FileMode(p.head.Mode)&0o777&^0o022), p.root.Chtimes(p.part, at, at))
+	if err == nil {
+		err = p.root.Rename(p.part, p.head.Name)
+	}
+	return err
 }
 
 func (p *putter) leave() {
