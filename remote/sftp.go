@@ -60,7 +60,7 @@ func (n *Node) SFTP(ctx context.Context) (*sftp.Client, error) {
 // openSFTP starts an sftp client in a session of its own. Close ends every call
 // that is under way, also of a server that never answers it.
 func openSFTP(ctx context.Context, conn *sshconn.Conn, t timing) (*sftp.Client, error) {
-	s, err := openSession(ctx, conn)
+	s, err := conn.NextSession(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,15 +2,10 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"sync"
-	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/remote/transport"
 	"github.com/dlwb/dlwb/sshconn"
@@ -33,7 +28,7 @@ func (m overSSH) Err() error            { return m.client.Wait() }
 
 // Start starts a command in a session of its own.
 func (m overSSH) Start(ctx context.Context, line string) (transport.Command, error) {
-	s, err := openSession(ctx, m.client)
+	s, err := m.client.NextSession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,32 +44,6 @@ func (m overSSH) Start(ctx context.Context, line string) (transport.Command, err
 		return nil, fmt.Errorf("start a command: %w", err)
 	}
 	return c, nil
-}
-
-// refusedTries is how often a session is asked for that was refused: a server
-// may not know yet that our last one is over.
-const refusedTries = 10
-
-func openSession(ctx context.Context, client *sshconn.Conn) (*sshconn.Session, error) {
-	for try := 1; ; try++ {
-		s, err := client.Session(ctx)
-		var refused *ssh.OpenChannelError
-		if err == nil || !errors.As(err, &refused) || try == refusedTries || !sleepBriefly(ctx, try) {
-			return s, err
-		}
-	}
-}
-
-// sleepBriefly pauses for a server to take note of what has ended: up to half a
-// second. It reports false when ctx ended.
-func sleepBriefly(ctx context.Context, try int) bool {
-	pause := min(500*time.Millisecond, 20*time.Millisecond<<min(try, 5))
-	select {
-	case <-time.After(pause/2 + rand.N(pause)):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 type sshCommand struct {

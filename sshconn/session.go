@@ -2,7 +2,9 @@ package sshconn
 
 import (
 	"context"
+	"errors"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -17,6 +19,27 @@ import (
 type Session struct {
 	raw  *ssh.Session
 	conn *Conn
+}
+
+// refusedTries is how often a session is asked for that was refused.
+const refusedTries = 10
+
+// NextSession is Conn.Session for whoever has just ended another one: a server
+// that allows few may not know yet that it is over.
+func (c *Conn) NextSession(ctx context.Context) (*Session, error) {
+	for try := 1; ; try++ {
+		s, err := c.Session(ctx)
+		var refused *ssh.OpenChannelError
+		if err == nil || !errors.As(err, &refused) || try == refusedTries {
+			return s, err
+		}
+		pause := min(500*time.Millisecond, 20*time.Millisecond<<min(try, 5))
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // Streams sets where input comes from and where output goes; each may be nil.

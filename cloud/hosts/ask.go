@@ -26,13 +26,13 @@ const hostMode = "host"
 // this question alone and is gone again before it answers.
 func (c *contact) ask(ctx context.Context, r hostclaim.Request, limit time.Duration) (hostclaim.Answer, error) {
 	defer waits.Begin(waits.Wait{On: c.Alias, What: "to answer a question about itself", Limit: limit})()
-	request, err := hostclaim.Encode(r)
-	if err != nil {
-		return hostclaim.Answer{}, err
-	}
 	names := agentbin.Names()
 	if len(names) == 0 {
 		_, err := agentbin.For("linux", "amd64")
+		return hostclaim.Answer{}, err
+	}
+	request, err := hostclaim.Encode(r)
+	if err != nil {
 		return hostclaim.Answer{}, err
 	}
 	w := newWords()
@@ -44,6 +44,10 @@ func (c *contact) ask(ctx context.Context, r hostclaim.Request, limit time.Durat
 	words := append(strings.Fields(none), "", "")
 	agent, err := agentbin.For(agentbin.Machine(words[0], words[1]))
 	if err != nil {
+		return hostclaim.Answer{}, err
+	}
+	r.Agent = agent.Name
+	if request, err = hostclaim.Encode(r); err != nil {
 		return hostclaim.Answer{}, err
 	}
 	return c.bring(ctx, agent, words[2] == "gzip", request, limit)
@@ -131,7 +135,7 @@ func (c *contact) command(ctx context.Context, line string, input []byte, limit 
 	defer cancel(nil)
 	timer := time.AfterFunc(limit, func() { cancel(&waits.LateError{Wait: waits.Wait{On: c.Alias, Limit: limit}}) })
 	defer timer.Stop()
-	session, err := c.client.Session(ctx)
+	session, err := c.client.NextSession(ctx)
 	if err != nil {
 		return printed{err: fmt.Errorf("open an ssh session: %w", err)}
 	}

@@ -113,7 +113,9 @@ func (p *Provider) examine(ctx context.Context, calls *caller, m machine, cluste
 	}
 	asked := time.Now()
 	answer, err := c.ask(ctx, hostclaim.Request{Do: hostclaim.Look, Dir: m.Option.Dir, Python: m.Option.Python}, c.bounds.Script)
-	r.facts, r.claim = answer.Facts, answer.Claim
+	if r.facts, r.claim = answer.Facts, answer.Claim; r.facts.OS == "" && err == nil {
+		err = errors.New("its answer says nothing")
+	}
 	r.findings = r.judge(c.took, asked, time.Now(), cluster, err)
 	return r
 }
@@ -161,7 +163,7 @@ func unfitText(m machine, err error) (why, next string) {
 	case errors.As(err, &missing) && missing.Supported():
 		return missing.Error(), "make build"
 	case errors.As(err, &missing):
-		return fmt.Sprintf("it runs %s on %s; a node needs Linux on x86-64 or arm64", missing.OS, missing.Arch), "leave it out"
+		return fmt.Sprintf("it runs %s on %s; a node needs Linux on x86-64 or arm64", strings.Replace(missing.OS, "linux", "Linux", 1), missing.Arch), "leave it out"
 	case errors.As(err, &noPlace):
 		return noPlace.Error(), "free some space in one of them, or have one mounted without noexec: " + m.login() + " df -h /tmp"
 	}

@@ -157,9 +157,9 @@ func TestSecondClusterIsRefusedAndTakesNothing(t *testing.T) {
 }
 
 func TestOfManyAtOnceOneTakesTheHost(t *testing.T) {
-	for _, opts := range [][]sshdtest.Option{nil, {programs(t, map[string]string{"ln": "exit 1"})}} {
-		w := newWorld(t)
-		w.start("gpu1", opts...)
+	w := newWorld(t)
+	s := w.start("gpu1")
+	for range 3 {
 		lives := []string{"aa", "bb", "cc", "dd", "ee", "ff"}
 		took := make([]bool, len(lives))
 		var all sync.WaitGroup
@@ -180,9 +180,38 @@ func TestOfManyAtOnceOneTakesTheHost(t *testing.T) {
 				t.Errorf("%+v %v", receipt, err)
 			}
 		}
-		if winners != 1 {
-			t.Errorf("%d took the host, want 1", winners)
+		if left := tree(t, s.Home); winners != 1 || left != "" {
+			t.Errorf("%d took the host, want 1; left:\n%s", winners, left)
 		}
+	}
+}
+
+func TestTheAgentThatTakesAHostStaysAndIsNotBroughtAgain(t *testing.T) {
+	w := newWorld(t)
+	s := w.start("gpu1")
+	c := w.mustUp("aa", "gpu1")
+	agents := func() []string {
+		found, _ := filepath.Glob(filepath.Join(s.Home, ".dlwb/bin/agent-*"))
+		return found
+	}
+	taken := agents()
+	if len(taken) != 1 {
+		t.Fatalf("agents: %q", taken)
+	}
+	was, err := os.Stat(taken[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	work(t, w, c)
+	now, err := os.Stat(taken[0])
+	if err != nil || len(agents()) != 1 || !os.SameFile(was, now) {
+		t.Errorf("another was brought: %q, %v", agents(), err)
+	}
+	if receipt, err := w.down("aa"); err != nil || !receipt.Proven() {
+		t.Errorf("%+v %v", receipt, err)
+	}
+	if left := tree(t, s.Home); left != "" {
+		t.Errorf("left:\n%s", left)
 	}
 }
 

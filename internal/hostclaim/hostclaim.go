@@ -16,6 +16,9 @@ type Request struct {
 	Dir string `cbor:"dir,omitempty"`
 	// Python is the interpreter that the profile gives; empty: none.
 	Python string `cbor:"python,omitempty"`
+	// Agent is the name of the agent that is asked. One that takes a host stays
+	// there under it, so that it need not be brought again; empty: it does not.
+	Agent string `cbor:"agent,omitempty"`
 }
 
 // Act is what is asked for.

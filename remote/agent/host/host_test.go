@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func request(do hostclaim.Act, life string) hostclaim.Request {
 	return hostclaim.Request{Do: do, Cluster: "demo", Life: life, Owner: "ada@laptop", Since: 1_700_000_000}
 }
 
-func check1(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -45,15 +46,15 @@ func check1(t *testing.T, err error) {
 func put(t *testing.T, home, name, text string) {
 	t.Helper()
 	path := filepath.Join(home, name)
-	check1(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	check1(t, os.WriteFile(path, []byte(text), 0o640))
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o640))
 }
 
 // tree is every file below a directory, with its mode, and what it holds.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
-	check1(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
 		}
@@ -64,7 +65,7 @@ func tree(t *testing.T, dir string) string {
 		fmt.Fprintf(&b, "%s %s", strings.TrimPrefix(path, dir), info.Mode())
 		if info.Mode().IsRegular() {
 			text, err := os.ReadFile(path)
-			check1(t, err)
+			must(t, err)
 			fmt.Fprintf(&b, " %q", text)
 		}
 		b.WriteByte('\n')
@@ -77,7 +78,7 @@ func tree(t *testing.T, dir string) string {
 func old(t *testing.T, home, script, life, dir string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + script + ".sh")
-	check1(t, err)
+	must(t, err)
 	cmd := exec.Command("sh")
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	cmd.Stdin = strings.NewReader(fmt.Sprintf("cluster=demo\nlife=%s\nowner=ada@laptop\nsince=1700000000\ndir='%s'\npeer='%s'\n%s", life, dir, hostclaim.PeerLine, text))
@@ -92,12 +93,12 @@ func work(t *testing.T, home string) {
 		".dlwb/in/a/stream", ".dlwb/peers", ".dlwb/peer_key", ".dlwb/peer_known_hosts", "dlwb/demo/code/train.py", "dlwb/demo/venv/bin/python"} {
 		put(t, home, name, "x")
 	}
-	check1(t, addLine(filepath.Join(home, ".ssh/authorized_keys"), hostclaim.PeerLine+"ssh-ed25519 AAAA dlwb-peer"))
+	must(t, addLine(filepath.Join(home, ".ssh/authorized_keys"), hostclaim.PeerLine+"ssh-ed25519 AAAA dlwb-peer"))
 }
 
 func TestTheClaimsOfOtherVersionsAreUnderstood(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "da ta's")
-	check1(t, os.Mkdir(data, 0o755))
+	must(t, os.Mkdir(data, 0o755))
 	for _, dir := range []string{"", data} {
 		homes := [2]string{t.TempDir(), t.TempDir()}
 		for _, home := range homes {
@@ -107,7 +108,7 @@ func TestTheClaimsOfOtherVersionsAreUnderstood(t *testing.T) {
 		by.Dir = dir
 		old(t, homes[0], "claim", "aa", strings.ReplaceAll(dir, "'", `'\''`))
 		if dir != "" { // one cluster has it
-			check1(t, os.Remove(filepath.Join(data, "dlwb-demo")))
+			must(t, os.Remove(filepath.Join(data, "dlwb-demo")))
 		}
 		if a := New(homes[1]).Do(by); a.Failed != "" || !a.New {
 			t.Fatalf("%+v", a)
@@ -116,7 +117,7 @@ func TestTheClaimsOfOtherVersionsAreUnderstood(t *testing.T) {
 			t.Errorf("an older dlwb leaves:\n%s\nthis one leaves:\n%s", before, now)
 		}
 		if dir != "" {
-			check1(t, os.Remove(filepath.Join(data, "dlwb-demo")))
+			must(t, os.Remove(filepath.Join(data, "dlwb-demo")))
 		}
 	}
 }
@@ -202,7 +203,7 @@ func TestOfTwoClaimsAtOnceOneWins(t *testing.T) {
 
 func TestARemovalThatIsKilledIsFinishedByTheNext(t *testing.T) {
 	self, err := os.Executable()
-	check1(t, err)
+	must(t, err)
 	reached := map[string]int{}
 	for round := range 60 {
 		home := t.TempDir()
@@ -222,10 +223,10 @@ func TestARemovalThatIsKilledIsFinishedByTheNext(t *testing.T) {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), "HOST_TEST_REMOVE="+home)
 		out, err := cmd.StdoutPipe()
-		check1(t, err)
-		check1(t, cmd.Start())
+		must(t, err)
+		must(t, cmd.Start())
 		_, err = bufio.NewReader(out).ReadString('\n')
-		check1(t, err)
+		must(t, err)
 		time.Sleep(rand.N(40 * time.Millisecond))
 		_ = cmd.Process.Kill()
 		_, _ = io.Copy(io.Discard, out)
@@ -248,6 +249,44 @@ func TestARemovalThatIsKilledIsFinishedByTheNext(t *testing.T) {
 	t.Logf("killed when it had come to: %v", reached)
 }
 
+func TestAClaimThatIsKilledIsUndoneByTheRemoval(t *testing.T) {
+	home := t.TempDir()
+	h := New(home)
+	h.link = func(from, to string) error { // it is killed at this moment
+		text, err := os.ReadFile(from)
+		must(t, err)
+		must(t, os.WriteFile(from+"x", text, 0o600))
+		return fs.ErrExist
+	}
+	h.Do(request(hostclaim.Take, "aa"))
+	if left := tree(t, home); !strings.Contains(left, "/.dlwb/claim.aa.") {
+		t.Fatalf("left:\n%s", left)
+	}
+	if a := h.Do(request(hostclaim.Remove, "bb")); a.Failed != "" {
+		t.Errorf("%+v", a)
+	}
+	if left := tree(t, home); !strings.Contains(left, "/.dlwb/claim.aa.") {
+		t.Error("another life removed it")
+	}
+	if a := h.Do(request(hostclaim.Remove, "aa")); a.Failed != "" || a.Claim.Held() {
+		t.Errorf("%+v", a)
+	}
+	if left := tree(t, home); left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+}
+
+func TestWhyNothingCanBeWrittenIsSaidInWords(t *testing.T) {
+	for number, want := range map[syscall.Errno]string{
+		syscall.ENOSPC: "/home/ada/.dlwb: the disk is full", syscall.EDQUOT: "/home/ada/.dlwb: the user's quota is used up",
+		syscall.EROFS: "/home/ada/.dlwb: the disk is read-only", syscall.EACCES: "/home/ada/.dlwb: permission denied",
+	} {
+		if got := plain(fmt.Errorf("x: %w", &fs.PathError{Op: "mkdir", Path: "/home/ada/.dlwb", Err: number})); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestLinesAreTakenOutOfAFileThatStaysTheSame(t *testing.T) {
 	for _, c := range []struct{ was, now string }{
 		{"a\n" + hostclaim.PeerLine + "k\nb\n", "a\nb\n"},
@@ -258,14 +297,14 @@ func TestLinesAreTakenOutOfAFileThatStaysTheSame(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		put(t, dir, "real", c.was)
-		check1(t, os.Symlink("real", filepath.Join(dir, "keys")))
+		must(t, os.Symlink("real", filepath.Join(dir, "keys")))
 		was, err := os.Stat(filepath.Join(dir, "keys"))
-		check1(t, err)
-		check1(t, removeLines(filepath.Join(dir, "keys"), hostclaim.PeerLine))
+		must(t, err)
+		must(t, removeLines(filepath.Join(dir, "keys"), hostclaim.PeerLine))
 		now, err := os.Stat(filepath.Join(dir, "keys"))
-		check1(t, err)
+		must(t, err)
 		text, err := os.ReadFile(filepath.Join(dir, "real"))
-		check1(t, err)
+		must(t, err)
 		if string(text) != c.now || !os.SameFile(was, now) || was.Mode() != now.Mode() {
 			t.Errorf("%q became %q, want %q", c.was, text, c.now)
 		}
@@ -275,15 +314,15 @@ func TestLinesAreTakenOutOfAFileThatStaysTheSame(t *testing.T) {
 func TestALineIsAddedOnceBehindWhatThereIs(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), ".ssh", "authorized_keys")
 	for range 3 {
-		check1(t, addLine(keys, "line"))
+		must(t, addLine(keys, "line"))
 	}
 	text, err := os.ReadFile(keys)
-	check1(t, err)
+	must(t, err)
 	if string(text) != "line\n" {
 		t.Errorf("%q", text)
 	}
-	check1(t, os.WriteFile(keys, []byte("no end"), 0o600))
-	check1(t, addLine(keys, "line"))
+	must(t, os.WriteFile(keys, []byte("no end"), 0o600))
+	must(t, addLine(keys, "line"))
 	if text, _ = os.ReadFile(keys); string(text) != "no end\nline\n" {
 		t.Errorf("%q", text)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dlwb/dlwb/internal/hostclaim"
 )
 
@@ -20,7 +22,7 @@ func (h *Host) Pair(files map[string]string, authorized string) error {
 		return fmt.Errorf("%.80q is no line for the other nodes", authorized)
 	}
 	for name, text := range files {
-		if err := whole(h.at(filepath.Join(".dlwb", name)), text); err != nil {
+		if err := whole(h.at(filepath.Join(".dlwb", name)), text, 0o600); err != nil {
 			return err
 		}
 	}
@@ -28,7 +30,7 @@ func (h *Host) Pair(files map[string]string, authorized string) error {
 }
 
 // whole writes a file of ours in one step.
-func whole(path, text string) error {
+func whole(path, text string, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -37,7 +39,11 @@ func whole(path, text string) error {
 		return err
 	}
 	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err == nil {
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil && mode&0o100 != 0 {
+		err = unix.Access(f.Name(), unix.X_OK) // not where programs are not executed
+	}
+	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -25,8 +25,8 @@ const stopLimit = 5 * time.Minute
 // life, or there is none, it does nothing.
 func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	a := hostclaim.Answer{Claim: h.claim()}
-	if !a.Claim.Held() && !exists(h.at(hostclaim.File)) {
-		_ = os.Remove(h.at(".dlwb")) // empty: what an interruption has left
+	if !exists(h.at(hostclaim.File)) {
+		h.removeTraces(r.Life)
 	}
 	if a.Claim.Life != r.Life || check(a.Claim) != nil {
 		return a, nil
@@ -54,6 +54,18 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 		a.Left.Others = names(h.at(".dlwb"), 3)
 	}
 	return a, nil
+}
+
+// removeTraces removes what an interrupted claim or removal of a life has left
+// where nobody has the host.
+func (h *Host) removeTraces(life string) {
+	entries, _ := os.ReadDir(h.at(".dlwb"))
+	for _, e := range entries {
+		if life != "" && strings.HasPrefix(e.Name(), "claim."+life+".") {
+			_ = os.Remove(h.at(filepath.Join(".dlwb", e.Name())))
+		}
+	}
+	_ = os.Remove(h.at(".dlwb")) // where it is empty
 }
 
 func had(c hostclaim.Claim, place string) bool { return slices.Contains(c.Had, place) }

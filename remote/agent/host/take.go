@@ -36,12 +36,15 @@ func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
 			want.Had = append(want.Had, name)
 		}
 	}
-	fresh, err := h.write(file, want.Text())
+	fresh, err := h.write(file, want.Life, want.Text())
 	if err != nil {
 		return hostclaim.Answer{}, err
 	}
 	a := hostclaim.Answer{New: fresh, Claim: h.claim()}
-	if a.Claim.Life == want.Life && a.Claim.Dir != "" {
+	if a.Claim.Life != want.Life {
+		return a, nil
+	}
+	if a.Claim.Dir != "" {
 		if err := h.settle(a.Claim); err != nil {
 			if fresh {
 				h.untake(want)
@@ -49,7 +52,23 @@ func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
 			return a, err
 		}
 	}
+	if r.Agent != "" {
+		_ = h.keepAgent(r.Agent) // else it is brought again
+	}
 	return a, nil
+}
+
+// keepAgent puts this program where agents lie, if it can be executed there.
+func (h *Host) keepAgent(name string) error {
+	path := h.at(filepath.Join(".dlwb/bin", name))
+	if name != filepath.Base(name) || !strings.HasPrefix(name, "agent-") || exists(path) {
+		return nil
+	}
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	return whole(path, string(program), 0o700)
 }
 
 // check holds a claim against what its file can say: each field is one line, and
@@ -60,7 +79,7 @@ func check(c hostclaim.Claim) error {
 			return fmt.Errorf("%.60q can't stand in a claim", field)
 		}
 	}
-	if c.Cluster == "" || c.Cluster != filepath.Base(c.Cluster) || strings.HasPrefix(c.Cluster, ".") || c.Life == "" {
+	if c.Cluster == "" || c.Cluster != filepath.Base(c.Cluster) || strings.HasPrefix(c.Cluster, ".") || c.Life == "" || c.Life != filepath.Base(c.Life) {
 		return fmt.Errorf("%.60q is no name of a cluster, or its life %.60q none of a life", c.Cluster, c.Life)
 	}
 	return nil
@@ -80,21 +99,21 @@ func (h *Host) vacant(want hostclaim.Claim) error {
 }
 
 // write makes the file unless there is one; fresh: it did.
-func (h *Host) write(file, text string) (fresh bool, err error) {
+func (h *Host) write(file, life, text string) (fresh bool, err error) {
 	// Whoever gives the host back at this moment may remove the directory again.
 	for range 20 {
 		if err = os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			return false, err
 		}
-		if fresh, err = h.writeOnce(file, text); !errors.Is(err, fs.ErrNotExist) {
+		if fresh, err = h.writeOnce(file, life, text); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
 	return fresh, err
 }
 
-func (h *Host) writeOnce(file, text string) (fresh bool, err error) {
-	mine, err := os.CreateTemp(filepath.Dir(file), "claim.*")
+func (h *Host) writeOnce(file, life, text string) (fresh bool, err error) {
+	mine, err := os.CreateTemp(filepath.Dir(file), "claim."+life+".*")
 	if err != nil {
 		return false, err
 	}
