@@ -21,7 +21,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 AGENTS := internal/agentbin/dist/agent-linux-amd64.gz internal/agentbin/dist/agent-linux-arm64.gz
-AGENT_SOURCE := $(shell find remote/agent remote/wire internal -name '*.go' ! -name '*_test.go') go.mod
+AGENT_SOURCE := $(shell find remote/agent remote/duplex remote/wire internal -name '*.go' ! -name '*_test.go') go.mod
 
 agent: $(AGENTS) ## build the agents that dlwb brings to nodes
 

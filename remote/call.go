@@ -207,8 +207,22 @@ func (n *Node) ask(ctx context.Context, service string, request, answer any) err
 
 // askFor is ask for a question whose answer takes a while.
 func (n *Node) askFor(ctx context.Context, while time.Duration, service string, request, answer any) error {
+	return untilKept(ctx, func() error {
+		st, _, err := n.begin(ctx, opening{"answer " + service, service, request, while + n.timing.bounds.Quiet}, answer)
+		if err == nil {
+			st.Reset()
+		}
+		return err
+	})
+}
+
+// mostTries is how often something is done over connections that break.
+const mostTries = 4
+
+// untilKept does something again whose connection was lost.
+func untilKept(ctx context.Context, do func() error) error {
 	for try := 0; ; try++ {
-		err := n.askOnce(ctx, while, service, request, answer)
+		err := do()
 		var lost *LostError
 		var late *waits.LateError
 		if errors.As(err, &lost) && !errors.As(err, &late) && try < mostTries-1 && sleepBackoff(ctx, try) {
@@ -218,28 +232,38 @@ func (n *Node) askFor(ctx context.Context, while time.Duration, service string, 
 	}
 }
 
-// mostTries is how often something is done over connections that break.
-const mostTries = 4
+// opening is a call that begins with an answer, within a limit. what says in
+// errors what the agent is to do.
+type opening struct {
+	what, service string
+	request       any
+	limit         time.Duration
+}
 
-func (n *Node) askOnce(ctx context.Context, while time.Duration, service string, request, answer any) error {
-	st, l, err := n.callOn(ctx, service, request)
+// begin makes a call and receives its first answer; the call goes on. answer may
+// be nil.
+func (n *Node) begin(ctx context.Context, o opening, answer any) (*wire.Stream, *link, error) {
+	st, l, err := n.callOn(ctx, o.service, o.request)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer st.Reset()
-	what := "answer " + service
-	limited, cancel := waits.Within(ctx, waits.Wait{On: n.target.Name, What: "to " + what, Limit: while + n.timing.bounds.Quiet})
+	limited, cancel := waits.Within(ctx, waits.Wait{On: n.target.Name, What: "to " + o.what, Limit: o.limit})
 	defer cancel()
 	stop := context.AfterFunc(limited, st.Reset)
 	var ignored any
 	if answer == nil {
 		answer = &ignored
 	}
-	err = st.Recv(answer)
-	if !stop() {
-		return n.wrap(what, context.Cause(limited))
+	if err = st.Recv(answer); !stop() {
+		err = n.wrap(o.what, context.Cause(limited))
+	} else {
+		err = n.callError(o.what, l, err)
 	}
-	return n.callError(what, l, err)
+	if err != nil {
+		st.Reset()
+		return nil, nil, err
+	}
+	return st, l, nil
 }
 
 // callError makes the error of a call one that says whether it was the agent's

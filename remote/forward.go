@@ -4,41 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/ssh"
+	"github.com/dlwb/dlwb/remote/duplex"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // forwardDialLimit is how long a local connection waits for the remote end,
 // which includes a new connection to the node where the old one is gone.
 const forwardDialLimit = 15 * time.Second
 
-// DialContext connects from the node to an address as the node sees it, over
-// the ssh connection. The result knows no deadlines.
+// DialContext connects from the node to an address as the node sees it, by its
+// agent: what its sshd allows does not matter.
 func (n *Node) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	what := fmt.Sprintf("connect to %s", addr)
-	for try := 1; ; try++ {
-		l, err := n.live(ctx)
-		if err != nil {
-			return nil, err
-		}
-		conn, err := l.client.Dial(ctx, network, addr)
-		if err == nil {
-			return conn, nil
-		}
-		var refused *ssh.OpenChannelError
-		if ctx.Err() != nil || errors.As(err, &refused) {
-			return nil, n.wrap(what, err)
-		}
-		// Whatever else it was: only the loss of the link is worth a retry.
-		if why := l.cause(nil); why == nil || try == openTries {
-			return nil, n.wrap(what, err)
-		}
+	conn, err := n.dialThere(ctx, network, addr)
+	if err != nil {
+		return nil, err
 	}
+	return conn, nil
+}
+
+func (n *Node) dialThere(ctx context.Context, network, addr string) (conn *wire.Conn, err error) {
+	err = untilKept(ctx, func() error {
+		conn, err = n.carried(ctx, "connect to "+addr, wire.DialPort, wire.DialRequest{Network: network, Addr: addr})
+		return err
+	})
+	return conn, err
+}
+
+// carried is a connection that the agent has at its other end.
+func (n *Node) carried(ctx context.Context, what, service string, request any) (*wire.Conn, error) {
+	st, _, err := n.begin(ctx, opening{what, service, request, n.timing.bounds.Reply}, &wire.Dialed{})
+	if err != nil {
+		return nil, err
+	}
+	return st.Conn(), nil
 }
 
 // Tunnel is a forward: a port on this machine's loopback that leads to an
@@ -166,12 +169,12 @@ func (t *Tunnel) unlisten() {
 }
 
 // accept hands on what connects, until the listener is closed.
-func (t *Tunnel) accept(l net.Listener, serve func(net.Conn)) {
+func (t *Tunnel) accept(l net.Listener, serve func(*net.TCPConn)) {
 	for {
 		conn, err := l.Accept()
 		switch {
 		case err == nil:
-			t.tasks.Go(func() { serve(conn) })
+			t.tasks.Go(func() { serve(conn.(*net.TCPConn)) })
 		case t.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return
 		default: // out of file descriptors, for instance: that passes
@@ -192,12 +195,11 @@ func (t *Tunnel) note(err error) {
 	t.failed(err)
 }
 
-// dialFar connects to where the tunnel leads, and sees to it that the
-// connection ends with the tunnel.
-func (t *Tunnel) dialFar(ctx context.Context) (net.Conn, error) {
+// dialFar connects to where the tunnel leads.
+func (t *Tunnel) dialFar(ctx context.Context) (*wire.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardDialLimit)
 	defer cancel()
-	far, err := t.node.DialContext(ctx, "tcp", t.remote)
+	far, err := t.node.dialThere(ctx, "tcp", t.remote)
 	if t.ctx.Err() == nil {
 		t.note(err)
 	}
@@ -205,7 +207,7 @@ func (t *Tunnel) dialFar(ctx context.Context) (net.Conn, error) {
 }
 
 // serve carries one connection.
-func (t *Tunnel) serve(local net.Conn) {
+func (t *Tunnel) serve(local *net.TCPConn) {
 	if t.stranger(local) != nil {
 		_ = local.Close()
 		return
@@ -215,42 +217,5 @@ func (t *Tunnel) serve(local net.Conn) {
 		_ = local.Close()
 		return
 	}
-	t.join(local, far)
-}
-
-// join carries both directions of a connection until both have ended.
-func (t *Tunnel) join(local, far net.Conn) {
-	defer func() { _ = local.Close() }()
-	// Close of a channel may block on a dead link: nobody waits for it.
-	defer func() { go func() { _ = far.Close() }() }()
-	stop := context.AfterFunc(t.ctx, func() {
-		_ = local.Close()
-		_ = far.Close()
-	})
-	defer stop()
-	both := make(chan struct{}, 2)
-	go halfCopy(far, local, both)
-	go halfCopy(local, far, both)
-	for range 2 {
-		select {
-		case <-both:
-		case <-t.ctx.Done():
-			return
-		}
-	}
-}
-
-// halfCopy carries one direction and passes its end on: the other direction
-// may go on, as when a request has been sent and the answer is awaited. After
-// an error nothing more can come of either.
-func halfCopy(to, from net.Conn, done chan<- struct{}) {
-	_, err := io.Copy(to, from)
-	half, ok := to.(interface{ CloseWrite() error })
-	if err == nil && ok {
-		_ = half.CloseWrite()
-	} else {
-		_ = to.Close()
-		_ = from.Close()
-	}
-	done <- struct{}{}
+	duplex.Join(t.ctx, local, far)
 }

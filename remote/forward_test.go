@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ func TestForwardCarriesManyConnectionsAndOutlivesALostLink(t *testing.T) {
 }
 
 func post(t *testing.T, port int, body []byte) {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Post(fmt.Sprintf("http://127.0.0.1:%d/", port), "text/plain", bytes.NewReader(body))
 	if err != nil {
 		t.Error(err)
@@ -69,6 +70,80 @@ func post(t *testing.T, port int, body []byte) {
 	got, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK || !bytes.Equal(got, body) {
 		t.Errorf("status %d, %d bytes, %v; want 200 and the %d bytes that were sent", res.StatusCode, len(got), err, len(body))
+	}
+}
+
+func TestForwardNeedsNothingOfItsServerButACommand(t *testing.T) {
+	for _, setting := range []string{"AllowTcpForwarding no", "DisableForwarding yes", "MaxSessions 1", "PermitOpen none"} {
+		tunnel := forwardTest(t, openTest(t, sshdtest.Start(t, sshdtest.Config(setting))), webServer(t))
+		post(t, tunnel.Port(), []byte(setting))
+		if err := tunnel.Err(); err != nil {
+			t.Errorf("%s: %v", setting, err)
+		}
+	}
+}
+
+func TestForwardCarries200ConnectionsAtOnce(t *testing.T) {
+	const most = 200
+	var here atomic.Int32
+	all := make(chan struct{}) // all are there before any is answered
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if here.Add(1) == most {
+			close(all)
+		}
+		select {
+		case <-all:
+			_, _ = io.Copy(w, r.Body)
+		case <-t.Context().Done():
+		}
+	}))
+	t.Cleanup(web.Close)
+	tunnel := forwardTest(t, openTest(t, sshdtest.Start(t)), strings.TrimPrefix(web.URL, "http://"))
+	body := bytes.Repeat([]byte("0123456789"), 1000)
+	var group sync.WaitGroup
+	for range most {
+		group.Go(func() { post(t, tunnel.Port(), body) })
+	}
+	group.Wait()
+	if err := tunnel.Err(); err != nil || here.Load() != most {
+		t.Errorf("%d came through, %v", here.Load(), err)
+	}
+}
+
+func TestALinkThatIsLostInTheMiddleIsNoCleanEnd(t *testing.T) {
+	s := sshdtest.Start(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	tunnel := forwardTest(t, openTest(t, s), l.Addr().String())
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", tunnel.Port()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	for _, c := range []net.Conn{conn, far} {
+		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+		if _, err := c.Write([]byte("half")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []net.Conn{conn, far} {
+		if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.KillConnections()
+	for name, c := range map[string]net.Conn{"here": conn, "there": far} {
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) || errors.Is(err, errTimeout(err)) {
+			t.Errorf("%s it ends with %v", name, err)
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // silentLog takes what net/http would print: standard error may be a screen.
@@ -91,14 +93,12 @@ func (t *Tunnel) dialTied(ctx context.Context) (net.Conn, error) {
 
 // tiedConn is a connection that a context closes.
 type tiedConn struct {
-	net.Conn
+	*wire.Conn
 	untie func() bool
 }
 
-// Close ends the connection. Close of a channel may block on a dead link:
-// nobody waits for it.
+// Close ends the connection.
 func (c *tiedConn) Close() error {
 	c.untie()
-	go func() { _ = c.Conn.Close() }()
-	return nil
+	return c.Conn.Close()
 }

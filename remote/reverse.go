@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/remote/duplex"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
-// unlistenLimit is how long Close waits for the node to stop listening.
-const unlistenLimit = 2 * time.Second
+// mostBack is how many connections of one port a node may have at a time.
+const mostBack = 256
 
 // ReverseRefusedError says that the node does not listen for us.
 type ReverseRefusedError struct {
@@ -30,9 +31,8 @@ func (e *ReverseRefusedError) Advice() string { return e.Next }
 
 // Reverse opens a tunnel the other way round, from a port of the node (0: any
 // free one) to localAddr as this machine sees it, until ctx ends or Close. The
-// node listens on its 127.0.0.1 only; where its sshd would listen on more, that
-// is refused. When the link is lost the node is dialed and asked again for the
-// same port.
+// node's agent listens on its 127.0.0.1 only. When the link is lost the node is
+// dialed and asked again for the same port.
 func Reverse(ctx context.Context, n *Node, port int, localAddr string) (*Tunnel, error) {
 	if _, _, err := net.SplitHostPort(localAddr); err != nil {
 		return nil, fmt.Errorf("lead to %q: %w", localAddr, err)
@@ -50,45 +50,49 @@ func Reverse(ctx context.Context, n *Node, port int, localAddr string) (*Tunnel,
 	return t, nil
 }
 
-// distant is a port of the node that is listened on over one link.
+// distant is a port of the node that its agent listens on for as long as the
+// call lasts.
 type distant struct {
-	net.Listener
+	*wire.Stream
 	link *link
 	port int
-}
-
-// end gives the port back. On a dead link nobody is there to be told.
-func (d *distant) end() {
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		_ = d.Close()
-	}()
-	select {
-	case <-told:
-	case <-d.link.dead:
-	case <-time.After(unlistenLimit):
-	}
 }
 
 // keepThere serves what comes from the node and listens again whenever the link
 // was lost.
 func (t *Tunnel) keepThere(d *distant) {
 	for d != nil {
-		stop := context.AfterFunc(t.ctx, d.end)
-		for {
-			conn, err := d.Accept()
-			if err != nil {
-				break
-			}
-			t.tasks.Go(func() { t.serveHere(conn) })
+		stop := context.AfterFunc(t.ctx, d.Reset)
+		err := t.receive(d)
+		stop()
+		d.Reset()
+		if t.ctx.Err() != nil {
+			return
 		}
-		if !stop() {
-			return // Close has ended it
-		}
-		why := d.link.cause(errors.New("the node does not listen any more"))
+		why := d.link.cause(fmt.Errorf("the node does not listen any more: %w", err))
 		t.become(func(s *TunnelState) { *s = TunnelState{Why: fmt.Sprintf("the connection was lost: %v", why)} })
 		d = t.listenAgain()
+	}
+}
+
+// receive serves what connects to a port. Where too many are connected, the
+// agent's next word waits.
+func (t *Tunnel) receive(d *distant) error {
+	room := make(chan struct{}, mostBack)
+	for {
+		var c wire.Connected
+		if err := d.Recv(&c); err != nil {
+			return err
+		}
+		select {
+		case room <- struct{}{}:
+		case <-t.ctx.Done():
+			return t.ctx.Err()
+		}
+		t.tasks.Go(func() {
+			defer func() { <-room }()
+			t.serveHere(c)
+		})
 	}
 }
 
@@ -111,87 +115,39 @@ func (t *Tunnel) listenAgain() *distant {
 }
 
 // serveHere carries one connection that came from the node.
-func (t *Tunnel) serveHere(far net.Conn) {
+func (t *Tunnel) serveHere(c wire.Connected) {
 	ctx, cancel := context.WithTimeout(t.ctx, forwardDialLimit)
-	local, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.remote)
-	cancel()
-	t.note(err)
+	defer cancel()
+	far, err := t.node.carried(ctx, "take over a connection", wire.FetchPort, c)
 	if err != nil {
-		go func() { _ = far.Close() }()
+		t.note(err)
 		return
 	}
-	t.join(local, far)
+	local, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.remote)
+	t.note(err)
+	if err != nil {
+		_ = far.Close()
+		return
+	}
+	duplex.Join(t.ctx, local.(*net.TCPConn), far)
 }
 
-// listenThere asks the node to listen, and looks whether it does so on
-// loopback only. The link is left when the node does not answer.
+// listenThere asks the node to listen.
 func (t *Tunnel) listenThere() (*distant, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, forwardDialLimit)
 	defer cancel()
-	l, err := t.node.live(ctx)
-	if err != nil {
+	var on wire.Listening
+	what := fmt.Sprintf("listen on port %d", t.port)
+	st, l, err := t.node.begin(ctx, opening{what, wire.ListenPort, wire.ListenRequest{Port: t.port}, t.node.timing.bounds.Reply}, &on)
+	var fault *wire.Fault
+	switch {
+	case errors.As(err, &fault):
+		return nil, &ReverseRefusedError{t.node.Name(), t.port, fault.Text, "try another port"}
+	case err != nil:
 		return nil, err
+	case on.Port != t.port && t.port != 0 || on.Port < 1 || on.Port > 65535:
+		st.Reset()
+		return nil, t.node.wrap(what, fmt.Errorf("the agent there listens on port %d", on.Port))
 	}
-	ln, err := l.client.Listen(ctx, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: t.port})
-	if err != nil && ctx.Err() != nil {
-		return nil, t.node.wrap(fmt.Sprintf("listen on port %d", t.port), context.Cause(ctx))
-	}
-	if err != nil {
-		return nil, t.refusedThere(l, err)
-	}
-	d := &distant{ln, l, ln.Addr().(*net.TCPAddr).Port}
-	if err := t.onlyLoopback(ctx, d.port); err != nil {
-		d.end()
-		return nil, err
-	}
-	return d, nil
-}
-
-func (t *Tunnel) refusedThere(l *link, err error) error {
-	select {
-	case <-l.dead:
-		return t.node.wrap(fmt.Sprintf("listen on port %d", t.port), l.why)
-	default:
-	}
-	if !strings.Contains(err.Error(), "denied by peer") {
-		return t.node.wrap(fmt.Sprintf("listen on port %d", t.port), err)
-	}
-	return &ReverseRefusedError{t.node.Name(), t.port, "its ssh server refuses: the port is in use there, or it allows no reverse forwards",
-		"try another port; if none works, AllowTcpForwarding in its sshd_config must be yes or remote"}
-}
-
-// onlyLoopback looks whether the port can be reached from elsewhere: sshd with
-// GatewayPorts yes listens on all addresses, whatever it was asked for. Where
-// the node has no /proc nothing is known against it.
-func (t *Tunnel) onlyLoopback(ctx context.Context, port int) error {
-	r, err := t.node.Exec(ctx, Cmd{Line: "cat /proc/net/tcp /proc/net/tcp6 2>/dev/null"})
-	if err != nil {
-		return err
-	}
-	if addr := listensBeyond(string(r.Stdout), port); addr != "" {
-		return &ReverseRefusedError{t.node.Name(), port, "its ssh server would let others reach it (it listens on " + addr + ")",
-			"set GatewayPorts no, or clientspecified, in its sshd_config"}
-	}
-	return nil
-}
-
-// listensBeyond finds a listener on a port that is not on loopback in the
-// tables of Linux (/proc/net/tcp and tcp6), and gives its address as it stands
-// there, in hexadecimal.
-func listensBeyond(tables string, port int) string {
-	const listening = "0A"
-	for line := range strings.Lines(tables) {
-		f := strings.Fields(line)
-		if len(f) < 4 || f[3] != listening {
-			continue
-		}
-		addr, hexPort, ok := strings.Cut(f[1], ":")
-		n, err := strconv.ParseUint(hexPort, 16, 16)
-		if !ok || err != nil || int(n) != port || strings.HasSuffix(addr, "7F") && (len(addr) == 8 || strings.Contains(addr, "FFFF0000")) ||
-			addr == "00000000000000000000000001000000" {
-			continue
-		}
-		return addr
-	}
-	return ""
+	return &distant{st, l, on.Port}, nil
 }

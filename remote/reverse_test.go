@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,23 +78,35 @@ func TestReverseForwardComesBackOnTheSamePortAfterACut(t *testing.T) {
 	}
 }
 
-func TestReverseForwardThatOthersCouldReachIsRefused(t *testing.T) {
-	for setting, why := range map[string]string{
-		"GatewayPorts yes": "would let others reach it", "AllowTcpForwarding local": "its ssh server refuses",
-	} {
-		s := sshdtest.Start(t, sshdtest.Config(setting))
-		_, err := Reverse(t.Context(), openTest(t, s), 0, "127.0.0.1:9")
-		var refused *ReverseRefusedError
-		if !errors.As(err, &refused) || !strings.Contains(refused.Why, why) || refused.Advice() == "" {
+func TestNobodyElseReachesAReverseForwardWhateverItsServerAllows(t *testing.T) {
+	for _, setting := range []string{"GatewayPorts yes", "AllowTcpForwarding no", "AllowTcpForwarding local", "MaxSessions 1", "DisableForwarding yes"} {
+		tunnel, err := Reverse(t.Context(), openTest(t, sshdtest.Start(t, sshdtest.Config(setting))), 0, webServer(t))
+		if err != nil {
 			t.Errorf("%s: %v", setting, err)
+			continue
 		}
+		post(t, tunnel.Port(), []byte("hello"))
+		// What listens on all addresses answers on each of loopback's.
+		if conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.2", strconv.Itoa(tunnel.Port()))); err == nil {
+			_ = conn.Close()
+			t.Errorf("%s: it listens beyond 127.0.0.1", setting)
+		}
+		_ = tunnel.Close()
 	}
-	// Asked to choose, we ask for loopback.
-	tunnel, err := Reverse(t.Context(), openTest(t, sshdtest.Start(t, sshdtest.Config("GatewayPorts clientspecified"))), 0, "127.0.0.1:9")
+}
+
+func TestManyConnectionsComeThroughAReverseForward(t *testing.T) {
+	tunnel, err := Reverse(t.Context(), openTest(t, sshdtest.Start(t)), 0, webServer(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = tunnel.Close()
+	t.Cleanup(func() { _ = tunnel.Close() })
+	body := bytes.Repeat([]byte("0123456789"), 10_000)
+	var group sync.WaitGroup
+	for range 100 {
+		group.Go(func() { post(t, tunnel.Port(), body) })
+	}
+	group.Wait()
 }
 
 func TestReverseForwardOfATakenPortSaysSo(t *testing.T) {
@@ -103,28 +116,9 @@ func TestReverseForwardOfATakenPortSaysSo(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = Reverse(t.Context(), openTest(t, sshdtest.Start(t)), l.Addr().(*net.TCPAddr).Port, "127.0.0.1:9")
-	if err == nil || !strings.Contains(err.Error(), "the port is in use there") {
+	var refused *ReverseRefusedError
+	if !errors.As(err, &refused) || refused.Why != "the port is in use there" || refused.Advice() == "" {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestListenersBeyondLoopbackAreSeen(t *testing.T) {
-	const head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
-	for _, c := range []struct{ line, want string }{
-		{"   0: 0100007F:1770 00000000:0000 0A 0", ""},
-		{"   0: 00000000:1770 00000000:0000 0A 0", "00000000"},
-		{"   0: 0500000A:1770 00000000:0000 0A 0", "0500000A"},
-		{"   0: 0500000A:1770 0500000A:9999 01 0", ""}, // no listener
-		{"   0: 00000000:1771 00000000:0000 0A 0", ""}, // another port
-		{"   0: 00000000000000000000000001000000:1770 0:0 0A 0", ""},
-		{"   0: 0000000000000000FFFF00000100007F:1770 0:0 0A 0", ""},
-		{"   0: 00000000000000000000000000000000:1770 0:0 0A 0", "00000000000000000000000000000000"},
-		{"   0: B80D0120000000000000000000000A7F:1770 0:0 0A 0", "B80D0120000000000000000000000A7F"},
-		{"nonsense", ""}, {"   0: :1770 x 0A 0", ""},
-	} {
-		if got := listensBeyond(head+c.line+"\n", 6000); got != c.want {
-			t.Errorf("%q: %q, want %q", c.line, got, c.want)
-		}
 	}
 }
 

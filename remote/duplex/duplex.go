@@ -16,15 +16,17 @@ type Conn interface {
 }
 
 // Join carries both directions until both have ended, or ctx has. Then both
-// ends are closed. Where reading from one ends with an error, the other end is
-// reset if it can be: what came through looks like a whole file otherwise.
+// ends are closed. What is cut off, by ctx or because reading from the other end
+// failed, is reset where it can be: half a file would look like a whole one.
 func Join(ctx context.Context, a, b Conn) {
-	closeBoth := func() {
+	defer func() {
 		_ = a.Close()
 		_ = b.Close()
-	}
-	defer closeBoth()
-	stop := context.AfterFunc(ctx, closeBoth)
+	}()
+	stop := context.AfterFunc(ctx, func() {
+		cut(a)
+		cut(b)
+	})
 	defer stop()
 	over := make(chan struct{}, 2)
 	go half(a, b, over)
@@ -46,11 +48,19 @@ func half(to, from Conn, over chan<- struct{}) {
 	if _, err := io.Copy(to, reading); err == nil && to.CloseWrite() == nil {
 		return
 	}
-	if tcp, ok := to.(interface{ SetLinger(seconds int) error }); ok && reading.failed {
-		_ = tcp.SetLinger(0)
+	if reading.failed {
+		cut(to)
 	}
 	_ = to.Close()
 	_ = from.Close()
+}
+
+// cut ends a connection in a way that its other end does not take for its end.
+func cut(c Conn) {
+	if tcp, ok := c.(interface{ SetLinger(seconds int) error }); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
 }
 
 // reader remembers whether reading failed, or writing did.

@@ -42,6 +42,7 @@ func NewDesk() *Desk { return &Desk{waiting: map[uint64]*guest{}} }
 func (d *Desk) Receive(ctx context.Context, l *net.TCPListener, announce func(number uint64) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer l.Close()
 	context.AfterFunc(ctx, func() { _ = l.Close() })
 	room := make(chan struct{}, waitMost)
 	for {

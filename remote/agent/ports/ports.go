@@ -15,7 +15,7 @@ import (
 
 // dialLimit is how long a connection may take to be made. The caller may be
 // more impatient.
-const dialLimit = 15 * time.Second
+const dialLimit = 10 * time.Second
 
 // addrMost bounds an address: a name of DNS has 255 bytes.
 const addrMost = 300
@@ -26,6 +26,8 @@ var (
 	ErrWrong = errors.New("it is no address")
 	// ErrTaken says that somebody listens on the port.
 	ErrTaken = errors.New("the port is in use there")
+	// ErrForbidden says that the user may not listen on the port.
+	ErrForbidden = errors.New("the user there may not listen on the port")
 )
 
 // Dial connects to a TCP address: names are looked up here.
@@ -42,9 +44,23 @@ func Dial(ctx context.Context, network, addr string) (*net.TCPConn, error) {
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 	if err != nil {
-		return nil, err
+		return nil, reason(err)
 	}
 	return conn.(*net.TCPConn), nil
+}
+
+// reason is why a connection was not made, without the address, which the
+// caller knows.
+func reason(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return err
 }
 
 // Listen listens on a port of 127.0.0.1, 0 for any free one, and nowhere else:
@@ -58,7 +74,7 @@ func Listen(ctx context.Context, port int) (*net.TCPListener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, ErrTaken
 	case errors.Is(err, os.ErrPermission):
-		return nil, fmt.Errorf("the user may not listen on it: %w", err)
+		return nil, ErrForbidden
 	case err != nil:
 		return nil, err
 	}
