@@ -82,12 +82,12 @@ var calls = []struct {
 			_, err := n.SFTP(ctx) // the subsystem is there and says nothing
 			return err
 		}},
-	{"dial", []wedge.Stage{wedge.Direct},
+	{"dial", []wedge.Stage{wedge.ExecReply, wedge.Mute},
 		func(ctx context.Context, n *Node) error {
 			_, err := n.DialContext(ctx, "tcp", "127.0.0.1:1")
 			return err
 		}},
-	{"reverse", []wedge.Stage{wedge.Listen},
+	{"reverse", []wedge.Stage{wedge.ExecReply, wedge.Mute},
 		func(ctx context.Context, n *Node) error {
 			t, err := Reverse(ctx, n, 0, "127.0.0.1:1")
 			if err == nil {
@@ -115,10 +115,7 @@ func stagesOf(name string, own []wedge.Stage) []wedge.Stage {
 	} else {
 		stages = append([]wedge.Stage{wedge.Silent, wedge.Frozen}, own...)
 	}
-	if name != "dial" && name != "reverse" {
-		stages = append(stages, wedge.OpenChannel)
-	}
-	return stages
+	return append(stages, wedge.OpenChannel)
 }
 
 func TestEveryCallEndsWithinItsBoundWhereverTheServerHangs(t *testing.T) {

@@ -147,13 +147,6 @@ func (c *Conn) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 		func() (net.Conn, error) { return c.client.Dial(network, addr) }, closeSoon)
 }
 
-// Listen has the other end listen on a port for us.
-func (c *Conn) Listen(ctx context.Context, addr *net.TCPAddr) (net.Listener, error) {
-	return ask(ctx, c, waits.Wait{What: "to listen on " + addr.String(), Limit: c.bounds.Reply},
-		func() (net.Listener, error) { return c.client.ListenTCP(addr) },
-		func(l net.Listener) { go func() { _ = l.Close() }() })
-}
-
 // Ping asks for an answer, which any server gives. It does not end the
 // connection: how long an answer may take differs.
 func (c *Conn) Ping() <-chan struct{} {

@@ -12,7 +12,7 @@ type Bounds struct {
 	// Open bounds the opening of a channel: a session, a tunnel's connection.
 	Open time.Duration
 	// Reply bounds the answer to a request: a command, a terminal, a
-	// subsystem, a port to listen on. sshd starts the user's shell before it
+	// subsystem. sshd starts the user's shell before it
 	// answers, and a node under load takes its time for that.
 	Reply time.Duration
 	// Every is how long a connection may be silent before it is asked for an
