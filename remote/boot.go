@@ -55,8 +55,10 @@ func (b boot) run(ctx context.Context) (*wire.Session, error) {
 		_, err := agentbin.For("linux", "amd64")
 		return nil, b.failed("", err)
 	}
-	w := newWords()
-	a, err := b.start(ctx, agentbin.FindLine(names, "serve", w), w, agentbin.None, nil)
+	a, err := b.find(ctx, names)
+	if isSpoiled(err) {
+		a, err = b.find(ctx, nil)
+	}
 	if err != nil || a.session != nil {
 		return a.session, err
 	}
@@ -66,6 +68,18 @@ func (b boot) run(ctx context.Context) (*wire.Session, error) {
 		return nil, b.failed("", err)
 	}
 	return b.put(ctx, agent, strings.Contains(strings.Join(tools, " "), "gzip"))
+}
+
+func (b boot) find(ctx context.Context, names []string) (began, error) {
+	w := newWords()
+	return b.start(ctx, agentbin.FindLine(names, "serve", w), w, agentbin.None, nil)
+}
+
+// isSpoiled reports whether a line ended before anything began: an agent's file
+// that was cut short or altered does that.
+func isSpoiled(err error) bool {
+	var none *wire.NoHelloError
+	return errors.As(err, &none) && errors.Is(none.Err, io.EOF)
 }
 
 func newWords() agentbin.Words {
@@ -136,33 +150,72 @@ func (b boot) start(ctx context.Context, line string, w agentbin.Words, report s
 	if err != nil {
 		return began{}, b.failed("", err)
 	}
-	moved := &activity{}
-	moved.now()
-	go b.mind(ctx, cancel, moved)
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	in := bufio.NewReaderSize(readFunc(func(p []byte) (int, error) {
-		n, err := c.Read(p)
-		moved.now()
-		return n, err
-	}), 4<<10)
-	go func() { _, _ = io.Copy(&movingWriter{c, moved}, bytes.NewReader(input)) }()
+	h := &hearing{c: c}
+	h.heard.Store(&transport.Tail{})
+	h.moved.now()
+	go b.mind(ctx, cancel, h)
+	go func() { _, _ = io.Copy(&movingWriter{c, &h.moved}, bytes.NewReader(input)) }()
+	in := bufio.NewReaderSize(h, 4<<10)
+	type beginning struct {
+		report []string // nil: it is the agent
+		err    error
+	}
+	came := make(chan beginning, 1)
+	go func() { // a login that hangs may not let go of its output
+		report, err := await(in, w, report)
+		came <- beginning{report, err}
+	}()
+	select {
+	case <-ctx.Done():
+		_ = c.Close()
+		return began{}, b.failed("", context.Cause(ctx))
+	case r := <-came:
+		if r.err == nil && r.report == nil {
+			h.heard.Store(nil)
+			session, err := wire.Dial(commandConn{in, c})
+			return began{session: session}, err
+		}
+		_ = c.Close()
+		if r.err != nil {
+			b.settle()
+		}
+		return began{words: r.report, said: c.Said()}, b.failed(c.Said(), r.err)
+	}
+}
+
+// settle waits for the end of the connection, where that was the end of a command:
+// which of them ended first can't be told.
+func (b boot) settle() {
+	select {
+	case <-b.machine.Done():
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// await waits for the hello (nil) or for the words of a report.
+func await(in *bufio.Reader, w agentbin.Words, report string) ([]string, error) {
 	which, err := wire.AwaitHello(in, wire.Hello(w.First, w.Second), w.Report(report))
-	if err == nil && which == 1 {
-		var text string
-		text, err = readLine(in)
-		stop()
-		_ = c.Close()
-		return began{words: strings.Fields(text), said: c.Said()}, err
+	if err != nil || which == 0 {
+		return nil, err
 	}
-	if !stop() {
-		err = context.Cause(ctx)
+	text, err := readLine(in)
+	return append([]string{}, strings.Fields(text)...), err
+}
+
+// hearing is what a command says, of which the beginning is noted.
+type hearing struct {
+	c     transport.Command
+	moved activity
+	heard atomic.Pointer[transport.Tail] // nil: enough is known
+}
+
+func (h *hearing) Read(p []byte) (int, error) {
+	n, err := h.c.Read(p)
+	h.moved.now()
+	if t := h.heard.Load(); t != nil {
+		_, _ = t.Write(p[:n])
 	}
-	if err != nil {
-		_ = c.Close()
-		return began{}, b.failed(c.Said(), err)
-	}
-	session, err := wire.Dial(commandConn{in, c})
-	return began{session: session}, err
+	return n, err
 }
 
 // reportMost bounds the rest of a report's line.
@@ -181,7 +234,7 @@ func readLine(r *bufio.Reader) (string, error) {
 }
 
 // mind gives up a line that neither says nor takes anything for too long.
-func (b boot) mind(ctx context.Context, cancel context.CancelCauseFunc, moved *activity) {
+func (b boot) mind(ctx context.Context, cancel context.CancelCauseFunc, h *hearing) {
 	tick := time.NewTicker(min(time.Second, b.limit/4))
 	defer tick.Stop()
 	for {
@@ -190,35 +243,81 @@ func (b boot) mind(ctx context.Context, cancel context.CancelCauseFunc, moved *a
 			return
 		case <-tick.C:
 		}
-		if moved.quiet() > b.limit {
-			cancel(fmt.Errorf("the shell there did not begin the command within %v: what it does first hangs; is the home directory there?", b.limit))
+		if h.moved.quiet() > b.limit {
+			cancel(&silentError{b.limit, h.heard.Load().String() + "\n" + h.c.Said()})
 			return
 		}
 	}
+}
+
+// silentError says that a command did not begin.
+type silentError struct {
+	limit time.Duration
+	said  string
+}
+
+func (e *silentError) Error() string {
+	text := fmt.Sprintf("the shell there did not begin the command within %v: what it does first hangs", e.limit)
+	if said := endOf(e.said); said != "" {
+		text += fmt.Sprintf("; it said %q", said)
+	}
+	return text
+}
+
+// saidMost is how much of what a shell said is told.
+const saidMost = 300
+
+// endOf is the end of what was said, in one line.
+func endOf(said string) string {
+	words := []rune(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(said, "?"), func(r rune) bool {
+		return r <= ' ' || r >= 0x7f && r < 0xa0
+	}), " "))
+	if len(words) > saidMost {
+		return "…" + string(words[len(words)-saidMost:])
+	}
+	return string(words)
 }
 
 // failed is why there is no agent: said is what was on the error output.
 func (b boot) failed(said string, err error) error {
 	var none *wire.NoHelloError
 	var missing *agentbin.MissingError
+	var silent *silentError
 	switch {
 	case errors.As(err, &missing):
 		return &NoAgentError{Name: b.name, Why: err.Error(), Err: err}
-	case errors.As(err, &none) && errors.Is(none.Err, io.EOF):
-		if said = lastWords([]byte(said)); said == "" {
-			said = lastWords(none.Said)
+	case errors.As(err, &silent):
+		return &NoAgentError{Name: b.name, Why: err.Error(), Err: err,
+			Next: "look there at what its login shell runs first (.bashrc, .zshenv, config.fish, .cshrc): without a terminal it may neither wait nor read; is the home directory there?"}
+	case isDone(b.machine), !errors.As(err, &none), !errors.Is(none.Err, io.EOF) && !errors.Is(none.Err, wire.ErrEndless):
+		return err
+	default:
+		if said = endOf(said); said == "" {
+			said = endOf(string(none.Said))
 		}
-		if said == "" {
+		if said == "" && errors.Is(none.Err, io.EOF) {
 			return &bootLostError{err}
 		}
-		return &NoAgentError{Name: b.name, Why: "its login shell ran no command: it said " + fmt.Sprintf("%.300q", said),
+		return &NoAgentError{Name: b.name, Why: fmt.Sprintf("its login shell ran no command: %v; it said %q", none, said),
 			Next: "check that commands run there by ssh: ssh HOST true", Err: err}
 	}
-	return err
+}
+
+func isDone(m transport.Machine) bool {
+	select {
+	case <-m.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // bootLostError is an end without a word, as of a connection that was lost.
 type bootLostError struct{ error }
+
+func (e *bootLostError) Error() string {
+	return "the login shell there, or the connection, ended without a word before dlwb's agent began"
+}
 
 func (e *bootLostError) Unwrap() error { return e.error }
 

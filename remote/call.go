@@ -133,10 +133,12 @@ func (n *Node) startOn(l *link, s *starting) {
 		}
 	}
 	if s.session, s.err = b.run(ctx); s.err != nil {
-		select {
-		case <-l.dead:
+		var silent *silentError
+		if errors.As(s.err, &silent) { // what hangs there may hold its session for ever
+			l.kill(s.err)
+		} else if isDone(l.machine) {
+			<-l.dead
 			s.err = l.why
-		default:
 		}
 		return
 	}

@@ -60,6 +60,6 @@ func (c *sshCommand) Said() string                { return c.said.String() }
 
 // Close ends the session: it waits for nothing.
 func (c *sshCommand) Close() error {
-	c.once.Do(func() { go c.session.Close() })
+	c.once.Do(c.session.HangUp)
 	return nil
 }

@@ -104,8 +104,15 @@ func (s *Session) Wait(ctx context.Context) error {
 	}
 }
 
-// Signal sends a signal and waits for nothing.
-func (s *Session) Signal(sig ssh.Signal) { go func() { _ = s.raw.Signal(sig) }() }
+// HangUp ends the session and waits for nothing. Its command gets SIGHUP first,
+// where the server passes signals on: one that reads and writes nothing would
+// never learn of the session's end.
+func (s *Session) HangUp() {
+	go func() {
+		_ = s.raw.Signal(ssh.SIGHUP)
+		s.Close()
+	}()
+}
 
 // Resize tells the size of the terminal.
 func (s *Session) Resize(ctx context.Context, height, width int) error {

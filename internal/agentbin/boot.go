@@ -41,13 +41,22 @@ var Places = []string{
 	`$HOME/.dlwb/bin`, `/var/tmp/dlwb-$(id -u)`, `/dev/shm/dlwb-$(id -u)`, `/tmp/dlwb-$(id -u)`,
 }
 
+// search lets sh find its own programs whatever PATH the login has, and login
+// gives that back to what is started.
+const (
+	search = `p="$PATH"; PATH="$PATH:/usr/local/bin:/usr/bin:/bin"; `
+	login  = `PATH="$p"; `
+)
+
 // FindLine becomes one of some agents where one is there, in a mode such as
 // serve, or prints the report None.
 func FindLine(names []string, mode string, w Words) string {
-	return line(fmt.Sprintf(`t() { for a in %s; do [ -O "$1/$a" ] && [ -x "$1/$a" ] && exec "$1/$a" %s %s %s; done; }; `+
-		`for d in "%s"; do t "$d"; done; `+
-		`g=; command -v gzip >/dev/null && g=gzip; set -- "$(uname -s)" "$(uname -m)" "$g"; `,
-		strings.Join(names, " "), mode, w.First, w.Second, strings.Join(Places, `" "`)) +
+	find := fmt.Sprintf(`t() { for a in %s; do [ -O "$1/$a" ] && [ -x "$1/$a" ] && { %sexec "$1/$a" %s %s %s; }; done; }; `+
+		`for d in "%s"; do t "$d"; done; `, strings.Join(names, " "), login, mode, w.First, w.Second, strings.Join(Places, `" "`))
+	if len(names) == 0 {
+		find = ""
+	}
+	return line(search + find + `g=; command -v gzip >/dev/null && g=gzip; set -- "$(uname -s)" "$(uname -m)" "$g"; ` +
 		w.print(None, "%s %s %s") + ` "$@"`)
 }
 
@@ -75,13 +84,16 @@ func (s Source) read() string {
 // PutLine puts an agent into one of the places and becomes it (serve), or prints
 // the report Cant.
 func PutLine(a *Agent, place string, from Source, w Words) string {
-	cant := func(why string) string { return w.print(Cant, why) }
-	return line(fmt.Sprintf(`umask 077; d="%[1]s"; t="$d/.%[2]s.$$"; trap "rm -f \"$t\"" EXIT; `+
+	// Whoever reads the report may be gone: first nothing is left.
+	cant := func(why string) string { return `rm -f "$t" "$f"; ` + w.print(Cant, why) }
+	return line(search + fmt.Sprintf(`u=$(umask); umask 077; d="%[1]s"; f="%[11]s"; t="$d/.%[2]s.$$"; `+
+		`trap "rm -f \"\$t\" \"\$f\"" EXIT; trap "exit 1" HUP INT PIPE TERM; `+
 		`if mkdir -p "$d" && [ -O "$d" ]; then `+
 		`if %[3]s >"$t" && [ "$(wc -c <"$t")" -eq %[4]d ]; then `+
-		`chmod 700 "$t"; if "$t" check %[5]s; then mv -f "$t" "$d/%[2]s" && trap - EXIT && exec "$d/%[2]s" serve %[6]s %[7]s; fi; `+
+		`chmod 700 "$t"; if "$t" check %[5]s; then mv -f "$t" "$d/%[2]s" && rm -f "$f" && trap - EXIT HUP INT PIPE TERM && umask "$u" && `+
+		login+`exec "$d/%[2]s" serve %[6]s %[7]s; fi; `+
 		`%[8]s; else %[9]s; fi; else %[10]s; fi`,
-		place, a.Name, from.read(), a.Size, a.Hash, w.First, w.Second, cant(CantRun), cant(CantFill), cant(CantMake)))
+		place, a.Name, from.read(), a.Size, a.Hash, w.First, w.Second, cant(CantRun), cant(CantFill), cant(CantMake), from.File))
 }
 
 func line(script string) string {

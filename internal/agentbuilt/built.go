@@ -5,6 +5,7 @@
 package agentbuilt
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,7 +26,8 @@ func init() {
 	agentbin.Bring(path)
 }
 
-// build builds the agent into the user's cache.
+// build builds the agent into the user's cache, where each tree has its own: the
+// tests of two may run at a time.
 func build() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -35,7 +37,14 @@ func build() (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "agent")
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for !exists(filepath.Join(here, "go.mod")) && here != filepath.Dir(here) {
+		here = filepath.Dir(here)
+	}
+	path := filepath.Join(dir, fmt.Sprintf("agent-%.8x", sha256.Sum256([]byte(here))))
 	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", temp, "github.com/dlwb/dlwb/remote/agent/dlwb-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
@@ -43,6 +52,11 @@ func build() (string, error) {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return path, os.Rename(temp, path)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Path is the program of the agent for this machine, written into a directory.

@@ -154,7 +154,9 @@ func (j *job) wait(ctx context.Context) wire.Exit {
 			return
 		case <-ctx.Done():
 		}
-		j.signal(syscall.SIGHUP)
+		if j.terminal != nil { // a login shell minds only this
+			j.signal(syscall.SIGHUP)
+		}
 		j.signal(syscall.SIGTERM)
 		select {
 		case <-ended:

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,8 +27,14 @@ func serve(args []string) int {
 	if len(args) != 2 {
 		return exitUsage
 	}
-	// Whoever hangs up means the connection, which ends by itself.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGINT)
+	if !whole() {
+		fmt.Fprintln(os.Stderr, "the file of dlwb's agent was altered")
+		return exitFailed
+	}
+	// Whoever hangs up means the connection, which ends by itself. Signals that are
+	// ignored would be ignored by all that is started, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGINT)
+	allowOwner()
 	if err := os.Chdir(home()); err != nil {
 		_ = os.Chdir("/")
 	}
@@ -43,6 +51,21 @@ func serve(args []string) int {
 		return exitFailed
 	}
 	return 0
+}
+
+// whole reports whether this program is what its name says. One whose file was cut
+// short or altered ends before its hello, and another one is brought.
+func whole() bool {
+	hash, named := strings.CutPrefix(filepath.Base(self()), Prefix)
+	sum, err := ownHash()
+	return !named || err == nil && strings.HasPrefix(sum, hash)
+}
+
+// allowOwner takes from the umask what would keep a user from the user's own
+// files: nothing works with that.
+func allowOwner() {
+	mask := syscall.Umask(0o077)
+	syscall.Umask(mask &^ 0o700)
 }
 
 // aside takes a standard stream away to another descriptor that no child gets.

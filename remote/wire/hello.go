@@ -21,6 +21,9 @@ func Hello(first, second string) string {
 	return fmt.Sprintf("\n\x01dlwb %s%s %d\n", first, second, Version)
 }
 
+// ErrEndless says that what comes before a hello does not end.
+var ErrEndless = fmt.Errorf("it printed more than %d bytes before anything began", helloMost)
+
 // NoHelloError says that a hello did not come.
 type NoHelloError struct {
 	Said []byte // what came instead, the end of it
@@ -60,5 +63,5 @@ func AwaitHello(r *bufio.Reader, marks ...string) (which int, err error) {
 			}
 		}
 	}
-	return -1, &NoHelloError{tail, fmt.Errorf("the login shell there printed more than %d bytes before anything began", helloMost)}
+	return -1, &NoHelloError{tail, ErrEndless}
 }
