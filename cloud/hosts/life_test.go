@@ -51,6 +51,9 @@ func work(t *testing.T, w *world, c cloud.Cluster) []*remote.Node {
 	return nodes
 }
 
+// escapes is a program that leaves its session and its environment behind.
+const escapes = "setsid env -i sleep 61237 & exec sleep 600"
+
 func TestClusterComesUpWorksAndLeavesTheHostsAsTheyWere(t *testing.T) {
 	w := newWorld(t)
 	outer := w.start("outer")
@@ -75,7 +78,7 @@ func TestClusterComesUpWorksAndLeavesTheHostsAsTheyWere(t *testing.T) {
 	nodes := work(t, w, c)
 	for i, node := range nodes {
 		if err := node.Launch(w.ctx(), remote.Launch{RunID: "run-1", Dir: "dlwb/demo/code",
-			Procs: []remote.Proc{{Name: "rank-0", Ranks: []int{0}, Log: "rank-0.log", Argv: []string{"sleep", "600"}}}}); err != nil {
+			Procs: []remote.Proc{{Name: "rank-0", Ranks: []int{0}, Log: "rank-0.log", Argv: []string{"sh", "-c", escapes}}}}); err != nil {
 			t.Fatalf("node %d: %v", i, err)
 		}
 	}
@@ -100,6 +103,9 @@ func TestClusterComesUpWorksAndLeavesTheHostsAsTheyWere(t *testing.T) {
 	}
 	if out, _ := exec.Command("sh", "-c", "grep -lsF DLWB_RUN_DIR="+b.Home+" /proc/[0-9]*/environ").Output(); len(out) > 0 {
 		t.Errorf("processes are left: %s", out)
+	}
+	if out, _ := exec.Command("pgrep", "-f", "^sleep 61237$").Output(); len(out) > 0 {
+		t.Errorf("processes that had cleared their environment are left: %s", out)
 	}
 	if receipt, err = w.down("aa"); err != nil || !receipt.Proven() {
 		t.Errorf("the second time: %+v %v", receipt, err)

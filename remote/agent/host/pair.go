@@ -61,8 +61,9 @@ func (h *Host) Uninstall(dirs []string) error {
 			return fmt.Errorf("%q is not a directory below the home", dir)
 		}
 	}
-	if all := live(h.Home); len(all) > 0 {
-		return fmt.Errorf("run %s has live processes (%d in all runs): stop it first", filepath.Base(all[0].Dir), len(all))
+	live := h.live()
+	for _, run := range live {
+		return fmt.Errorf("run %s has live processes (%d in all runs): stop it first", filepath.Base(run), len(live))
 	}
 	keys := h.at(".ssh/authorized_keys")
 	if err := removeLines(keys, hostclaim.PeerLine); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -4,6 +4,7 @@ package host
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,10 +32,10 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	if a.Claim.Life != r.Life || check(a.Claim) != nil {
 		return a, nil
 	}
-	if len(live(h.Home)) > 0 {
-		h.stopRuns()
+	for _, run := range slices.Compact(slices.Sorted(maps.Values(h.live()))) {
+		h.stop(run)
 	}
-	if n := len(live(h.Home)); n > 0 { // their files may be what tells why
+	if n := len(h.live()); n > 0 { // their files may be what tells why
 		a.Left = h.remains(a.Claim, n)
 		return a, nil
 	}
@@ -49,7 +50,7 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	}
 	h.removeAgents()
 	h.removeOurs(had(a.Claim, ".dlwb"))
-	a.Left = h.remains(a.Claim, len(live(h.Home)))
+	a.Left = h.remains(a.Claim, len(h.live()))
 	if had(a.Claim, ".dlwb") {
 		a.Left.Others = names(h.at(".dlwb"), 3)
 	}
@@ -69,19 +70,6 @@ func (h *Host) removeTraces(life string) {
 }
 
 func had(c hostclaim.Claim, place string) bool { return slices.Contains(c.Had, place) }
-
-// stopRuns stops every run that has live processes, by the stop that belongs to
-// the dlwb which started it.
-func (h *Host) stopRuns() {
-	var runs []string
-	for _, p := range live(h.Home) {
-		runs = append(runs, filepath.Base(p.Dir))
-	}
-	slices.Sort(runs)
-	for _, run := range slices.Compact(runs) {
-		_, _ = ask(stopLimit, "sh", h.at(".dlwb/bin/stop"), run, "-", "the cluster was taken down")
-	}
-}
 
 // removeGroups removes the empty control groups of runs whose supervisor was
 // killed.
