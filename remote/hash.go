@@ -87,7 +87,7 @@ func (t *Tree) hashMissing(ctx context.Context, root *os.Root) (read bool, err e
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				return e.hash(root, t.large)
+				return e.hash(root)
 			})
 		}
 	}
@@ -96,7 +96,7 @@ func (t *Tree) hashMissing(ctx context.Context, root *os.Root) (read bool, err e
 
 // hash reads a file and takes its present size and times, which may be others
 // than at Scan.
-func (e *treeEntry) hash(root *os.Root, large int64) error {
+func (e *treeEntry) hash(root *os.Root) error {
 	f, err := root.Open(e.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -111,18 +111,12 @@ func (e *treeEntry) hash(root *os.Root, large int64) error {
 		return fmt.Errorf("read project: %w", err)
 	}
 	sum, head := sha256.New(), new(headWriter)
-	var n int64
-	var cuts []chunk
-	if to := io.MultiWriter(sum, head); info.Size() < large {
-		n, err = io.Copy(to, f)
-	} else {
-		n, cuts, err = copyCut(to, f)
-	}
+	n, err := io.CopyBuffer(justWriter{io.MultiWriter(sum, head)}, justReader{f}, make([]byte, min(max(info.Size(), 1)+512, 1<<20)))
 	if err != nil {
 		return fmt.Errorf("read project: %s: %w", e.path, err)
 	}
 	e.take(info)
-	e.size, e.cuts = n, cuts
+	e.size = n
 	e.sum = hex.EncodeToString(sum.Sum(nil))
 	e.secret, e.held = secretfile.Mentions(head.head), secretfile.ByContent(e.path, head.head)
 	if n != info.Size() || now.Sub(e.fresh) < raceWindow {
@@ -130,6 +124,12 @@ func (e *treeEntry) hash(root *os.Root, large int64) error {
 	}
 	return nil
 }
+
+// These hide what else a writer and a reader can do: the buffer is what is used.
+type (
+	justWriter struct{ io.Writer }
+	justReader struct{ io.Reader }
+)
 
 // readHashes takes over the kept checksums of files that are unchanged.
 func (t *Tree) readHashes() {

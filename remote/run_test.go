@@ -40,24 +40,19 @@ func launchOf(procs []Proc) Launch {
 	return Launch{RunID: "r1", Dir: ".", Procs: procs, Grace: time.Second, Patience: 300 * time.Millisecond}
 }
 
-func TestInstallIsRepeatedOnlyWhenTheScriptsDiffer(t *testing.T) {
+func TestInstallPutsTheStubsWhereTheyAreNotAsTheyShouldBe(t *testing.T) {
 	n, b := onSSHD(t)
-	ctx := testContext(t)
-	version := filepath.Join(b.home, ".dlwb/bin/version")
-	rank := filepath.Join(b.home, ".dlwb/bin/common")
-	must(t, os.WriteFile(rank, []byte("kept"), 0o600))
-	must(t, n.Install(ctx))
-	if text, _ := os.ReadFile(rank); string(text) != "kept" {
-		t.Error("the same version was installed again")
-	}
-	must(t, os.WriteFile(version, []byte("other\n"), 0o600))
-	must(t, n.Install(ctx))
-	for name, want := range scriptTexts() {
-		text, err := os.ReadFile(filepath.Join(b.home, ".dlwb/bin", name))
-		if err != nil || string(text) != want {
-			t.Errorf("%s was not installed: %v", name, err)
+	peer := filepath.Join(b.home, ".dlwb/bin/peer")
+	check := func() {
+		t.Helper()
+		must(t, n.Install(testContext(t)))
+		if text, _ := os.ReadFile(peer); !strings.Contains(string(text), "/agent-") {
+			t.Errorf("peer is %q", text)
 		}
 	}
+	check()
+	must(t, os.WriteFile(peer, []byte("of an older dlwb"), 0o600))
+	check()
 }
 
 func TestARunIsWatchedToItsEnd(t *testing.T) {
@@ -215,11 +210,11 @@ func TestUninstallRemovesWhatWasPutThere(t *testing.T) {
 
 // peerable starts an sshd that honours its home's authorized_keys with the
 // commands in it, as an ordinary one does.
-func peerable(t *testing.T) (*sshdtest.Server, Peer) {
+func peerable(t *testing.T, opts ...sshdtest.Option) (*sshdtest.Server, Peer) {
 	t.Helper()
 	dir := t.TempDir()
 	keys := filepath.Join(dir, "authorized_keys")
-	s := sshdtest.Start(t, sshdtest.Plain(), sshdtest.Config("AuthorizedKeysFile "+keys))
+	s := sshdtest.Start(t, append(opts, sshdtest.Plain(), sshdtest.Config("AuthorizedKeysFile "+keys))...)
 	public, err := GenerateKey(s.KeyFile, "")
 	must(t, err)
 	must(t, os.WriteFile(keys, []byte(public+"\n"), 0o600))

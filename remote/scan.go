@@ -41,7 +41,7 @@ type Tree struct {
 	HashCache string
 
 	part    int64        // how many bytes a stream to a node has at most
-	relay   int64        // from how many bytes on, over all nodes but one, one of them passes them on
+	relay   relayPolicy  // when nodes pass files on to each other
 	large   int64        // from what size on a file has a stream of its own
 	entries []*treeEntry // sorted by path; a directory stands before its content
 	rules   secretRules
@@ -65,10 +65,9 @@ type treeEntry struct {
 	mode  fs.FileMode
 	size  int64
 	mtime time.Time
-	link  string  // a link's target
-	sum   string  // SHA-256 in hex of a file; empty until it was read
-	stamp string  // what is different when the file is another one
-	cuts  []chunk // of a large file that was just read
+	link  string // a link's target
+	sum   string // SHA-256 in hex of a file; empty until it was read
+	stamp string // what is different when the file is another one
 	fresh time.Time
 	moved int // how often it was found changed while it was being sent
 	// secret is what the file seems to mention, and held what it is where it
@@ -98,7 +97,7 @@ func Scan(ctx context.Context, dir string, r Rules) (*Tree, error) {
 		return nil, fmt.Errorf("scan project %s: %w; is code.dir in the profile right?", dir, err)
 	}
 	defer func() { _ = root.Close() }()
-	s := &scanner{ctx: ctx, root: root, emptied: map[string]bool{}, tree: &Tree{Dir: full, HashCache: hashCacheFor(full), part: batchBytes, relay: relayFrom, large: largeFrom}}
+	s := &scanner{ctx: ctx, root: root, emptied: map[string]bool{}, tree: &Tree{Dir: full, HashCache: hashCacheFor(full), part: batchBytes, relay: standardRelay, large: largeFrom}}
 	if err := s.all(r); err != nil {
 		return nil, fmt.Errorf("scan project %s: %w", dir, err)
 	}
@@ -316,7 +315,7 @@ func (e *treeEntry) take(info fs.FileInfo) {
 		e.fresh = changed
 	}
 	e.stamp = fmt.Sprintf("%d.%d.%d", e.mtime.UnixNano(), changed.UnixNano(), inode)
-	e.sum, e.cuts = "", nil
+	e.sum = ""
 }
 
 // visitLink adds a link that points inside the project.

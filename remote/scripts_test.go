@@ -18,21 +18,6 @@ import (
 	"time"
 )
 
-// inEachShell runs a test once per shell, each in a home of its own, and checks
-// that it left no process behind.
-func inEachShell(t *testing.T, test func(t *testing.T, b *box)) {
-	t.Helper()
-	t.Parallel()
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			t.Parallel()
-			b := newBox(t, shell)
-			test(t, b)
-			b.wantNothingLeft()
-		})
-	}
-}
-
 // box is a node without ssh: a home directory, and a PATH on which `sh` is the
 // shell under test.
 type box struct {
@@ -43,46 +28,6 @@ type box struct {
 }
 
 const forever = "while :; do sleep 1; done"
-
-func newBox(t *testing.T, shell string) *box {
-	t.Helper()
-	b := &box{t: t, bin: shellDir(t, shell)}
-	home, err := os.MkdirTemp("", "dlwb-box-")
-	must(t, err)
-	b.home = home
-	t.Cleanup(func() {
-		for _, p := range b.processes() {
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
-		}
-		_ = os.RemoveAll(home)
-	})
-	b.env = []string{"HOME=" + home, "PATH=" + b.bin + ":" + os.Getenv("PATH")}
-	text, _ := install()
-	b.sh(text)
-	return b
-}
-
-// shellDir is a directory in which `sh` is the given shell, with the tools that
-// come with it.
-func shellDir(t *testing.T, shell string) string {
-	t.Helper()
-	path, err := exec.LookPath(shell)
-	if err != nil {
-		t.Fatalf("this test needs %s: apt-get install -y dash bash busybox", shell)
-	}
-	dir := t.TempDir()
-	names := []string{"sh"}
-	if shell == "busybox" {
-		names = append(names, busyboxScriptTools...)
-	}
-	for _, name := range names {
-		must(t, os.Symlink(path, filepath.Join(dir, name)))
-	}
-	return dir
-}
-
-// busyboxScriptTools are what the scripts use, where busybox is all there is.
-var busyboxScriptTools = strings.Fields("awk cat cksum cut date dd df find grep head id ls mkdir mkfifo mktemp mv ps rm rmdir sed setsid sleep tail tr wc")
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -233,28 +178,6 @@ func wantOrder(t *testing.T, s RunState, want ...string) {
 		}
 		rest = rest[i+1:]
 	}
-}
-
-// An installation that finds no room says so, and leaves the scripts that are
-// there as they were.
-func TestInstallOnAFullDiskChangesNothing(t *testing.T) {
-	inEachShell(t, func(t *testing.T, b *box) {
-		disk := smallDisk(t, 96)
-		bin := filepath.Join(disk, ".dlwb/bin")
-		must(t, os.MkdirAll(bin, 0o700))
-		must(t, os.WriteFile(filepath.Join(bin, "peer"), []byte("as it was"), 0o600))
-		must(t, os.WriteFile(filepath.Join(disk, "hold"), make([]byte, 80<<10), 0o600))
-		text, _ := install()
-		_, errs, code := b.try("HOME=" + quoteWord(disk) + "\n" + text)
-		if code != 74 || !strings.Contains(errs, "can't write "+bin+"/") || !strings.Contains(errs, "is the disk full?") {
-			t.Errorf("exit code %d: %s", code, errs)
-		}
-		left, err := os.ReadDir(bin)
-		must(t, err)
-		if kept, _ := os.ReadFile(filepath.Join(bin, "peer")); len(left) != 1 || string(kept) != "as it was" {
-			t.Errorf("%v is there, and peer is %.40q", left, kept)
-		}
-	})
 }
 
 // killSupervise kills the process that supervises, and nothing else.

@@ -2,22 +2,13 @@ package remote
 
 import (
 	"context"
-	_ "embed" // the scripts
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
-
-//go:embed syncscripts/give.sh
-var giveScript string
-
-//go:embed syncscripts/take.sh
-var takeScript string
 
 // Place is a directory of a node, below its home.
 type Place struct {
@@ -27,7 +18,7 @@ type Place struct {
 
 // sharing is a Place as the tests may stand in for it.
 type sharing struct {
-	node syncNode
+	node syncPeer
 	dir  string
 }
 
@@ -39,9 +30,8 @@ type sharing struct {
 //
 // There is an error for each of the nodes; one that has one has got nothing,
 // and nothing is left there. A node that can't be reached is left out, as in a
-// Sync. One that takes the connection and reads nothing holds up the others:
-// until the limit for so many bytes, when all are given up that have not got
-// everything.
+// Sync. One that takes the connection and reads nothing holds up the others for
+// some seconds; then it is left out too.
 func Share(ctx context.Context, from Place, to []Place, most int64) []error {
 	list := make([]sharing, len(to))
 	for i, p := range to {
@@ -56,32 +46,43 @@ func share(ctx context.Context, from sharing, to []sharing, most int64) []error 
 	late := func() { stop(errors.New("it has not come in time")) }
 	limit := time.AfterFunc(shareLimit(most), late)
 	defer limit.Stop()
-	began := time.Now()
-	nonce := "share-" + randomWord()
-	takers := make([]*taker, len(to))
+	name := "share-" + randomWord()
+	errs, takers := make([]error, len(to)), make([]*taker, len(to))
+	each := func(do func(i int)) {
+		var all sync.WaitGroup
+		for i := range to {
+			all.Go(func() { do(i) })
+		}
+		all.Wait()
+	}
+	each(func(i int) { takers[i], errs[i] = to[i].take(ctx, name, most) })
 	var names []string
 	for i, s := range to {
-		takers[i] = s.take(ctx, nonce, most)
-		names = append(names, s.node.Name())
+		if errs[i] == nil {
+			names = append(names, s.node.Name())
+		}
 	}
-	sum, err := from.give(ctx, nonce, names)
-	if err != nil {
-		err = fmt.Errorf("%s could not send it: %w", from.node.Name(), err)
-	}
+	began := time.Now()
+	given, err := from.give(ctx, name, names)
 	grace := time.AfterFunc(max(relayGrace, time.Since(began)), late)
 	defer grace.Stop()
-	errs := make([]error, len(to))
-	var all sync.WaitGroup
-	for i, t := range takers {
-		all.Go(func() {
-			if errs[i] = t.conclude(sum); err != nil {
-				errs[i] = err // why the node has got nothing
-			}
-		})
-	}
-	all.Wait()
+	each(func(i int) {
+		if errs[i] != nil {
+			return
+		}
+		if err != nil { // why the node has got nothing
+			takers[i].st.Reset()
+			errs[i] = fmt.Errorf("%s could not send it: %w", from.node.Name(), err)
+			return
+		}
+		errs[i] = takers[i].conclude(ctx, given)
+	})
 	return errs
 }
+
+// relayGrace is how long nodes have at least to finish after the one that sends
+// is through.
+const relayGrace = 20 * time.Second
 
 // shareLimit is how long so many bytes may take: at less than a megabyte a
 // second, nodes are hardly nearer to each other than to where the bytes are from.
@@ -89,61 +90,48 @@ func shareLimit(most int64) time.Duration {
 	return time.Minute + time.Duration(most>>20)*time.Second
 }
 
-var sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
-// give sends the directory and gives its checksum.
-func (s sharing) give(ctx context.Context, nonce string, names []string) (string, error) {
-	args := append([]string{"sh", "-c", digestScript + giveScript, "dlwb", s.dir, nonce}, names...)
-	res, err := s.node.Exec(ctx, Cmd{Line: Quote(args...), Quiet: hashLimit})
+// give has a node send the directory.
+func (s sharing) give(ctx context.Context, name string, names []string) (given wire.ShareGiven, err error) {
+	st, wrap, err := s.node.talk(ctx, wire.Give, wire.ShareGive{Dir: s.dir, Name: name, Peers: names})
 	if err != nil {
-		return "", err
+		return given, err
 	}
-	if err := outcomeOf(res); err != nil {
-		return "", err
-	}
-	sum := strings.TrimSpace(string(res.Stdout))
-	if !sha256Text.MatchString(sum) {
-		return "", errors.New("it made no SHA-256: install openssl, sha256sum or shasum there")
-	}
-	return sum, nil
+	t := &taker{st: st, wrap: wrap}
+	defer st.Reset()
+	return given, t.hear(ctx, &given)
 }
 
-// outcomeOf is how one of our commands failed, in its own words.
-func outcomeOf(res Result) error {
-	if res.ExitCode == 0 {
-		return nil
-	}
-	return &ScriptError{ExitCode: res.ExitCode, Said: lastWords(res.Stderr)}
-}
-
-// taker is the command that takes what another node sends.
+// taker is a node that takes what another one sends.
 type taker struct {
-	told  *io.PipeWriter // closed without a word, it lets all go
-	ended chan struct{}
-	err   error
+	st   talking
+	wrap func(error) error
 }
 
-func (s sharing) take(ctx context.Context, nonce string, most int64) *taker {
-	r, w := io.Pipe()
-	t := &taker{told: w, ended: make(chan struct{})}
-	line := Quote("sh", "-c", digestScript+takeScript, "dlwb", s.dir, nonce, strconv.FormatInt(most, 10))
-	go func() {
-		defer close(t.ended)
-		res, err := s.node.Exec(ctx, Cmd{Line: line, Stdin: r, Quiet: hashLimit})
-		if t.err = err; err == nil {
-			t.err = outcomeOf(res)
-		}
-		_ = r.CloseWithError(io.ErrClosedPipe)
-	}()
-	return t
-}
-
-// conclude tells the node what it must have got; nothing when sum is empty.
-func (t *taker) conclude(sum string) error {
-	if sum != "" {
-		_, _ = io.WriteString(t.told, sum+"\n") // the node says why it does not listen
+func (s sharing) take(ctx context.Context, name string, most int64) (*taker, error) {
+	st, wrap, err := s.node.talk(ctx, wire.Take, wire.ShareTake{Dir: s.dir, Name: name, Most: most})
+	if err != nil {
+		return nil, err
 	}
-	_ = t.told.Close()
-	<-t.ended
-	return t.err
+	t := &taker{st, wrap}
+	if err := t.hear(ctx, &wire.ShareReady{}); err != nil {
+		st.Reset()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *taker) hear(ctx context.Context, v any) error {
+	stop := context.AfterFunc(ctx, t.st.Reset)
+	err := t.st.Recv(v)
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	return t.wrap(tooEarly(err))
+}
+
+// conclude tells the node what it must have got.
+func (t *taker) conclude(ctx context.Context, given wire.ShareGiven) error {
+	defer t.st.Reset()
+	_ = t.st.Send(given) // the node says why it does not listen
+	return t.hear(ctx, &wire.ShareReady{})
 }

@@ -5,14 +5,15 @@ package remote
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 const (
@@ -24,9 +25,9 @@ const (
 var given = map[string]string{"big.whl": noise(3, 700_000), "with a blank.whl": "small", "sub/dir/x": "x"}
 
 // sharers are nodes of which the first has something to give.
-func sharers(t *testing.T, count int) (from sharing, to []sharing, servers []*sshdtest.Server) {
+func sharers(t *testing.T, count int, opts ...sshdtest.Option) (from sharing, to []sharing, servers []*sshdtest.Server) {
 	t.Helper()
-	nodes, servers := family(t, count)
+	nodes, servers := family(t, count, opts...)
 	writeFiles(t, filepath.Join(servers[0].Home, givenDir), given)
 	for _, n := range nodes[1:] {
 		to = append(to, sharing{n, takenDir})
@@ -50,7 +51,8 @@ func wantNothing(t *testing.T, home string) {
 	within(t, 10*time.Second, "nothing left in "+home, func() bool {
 		left, _ := filepath.Glob(filepath.Join(home, takenDir+"*"))
 		pipes, _ := filepath.Glob(filepath.Join(home, ".dlwb/in/*"))
-		return len(left)+len(pipes) == 0
+		half, _ := filepath.Glob(filepath.Join(home, "dlwb/c/.dlwb-in*"))
+		return len(left)+len(pipes)+len(half) == 0
 	})
 }
 
@@ -94,12 +96,21 @@ func TestANodeThatTheSenderCantReachGetsNothingAndTheOthersAll(t *testing.T) {
 }
 
 // liar says another checksum than that of what it sends.
-type liar struct{ syncNode }
+type liar struct{ syncPeer }
 
-func (l liar) Exec(ctx context.Context, c Cmd) (Result, error) {
-	res, err := l.syncNode.Exec(ctx, c)
-	res.Stdout = []byte(strings.Repeat("a", 64) + "\n")
-	return res, err
+func (l liar) talk(ctx context.Context, service string, request any) (talking, func(error) error, error) {
+	st, wrap, err := l.syncPeer.talk(ctx, service, request)
+	return lie{st}, wrap, err
+}
+
+type lie struct{ talking }
+
+func (l lie) Recv(v any) error {
+	err := l.talking.Recv(v)
+	if given, ok := v.(*wire.ShareGiven); ok {
+		given.Digest = bytes.Repeat([]byte("a"), 32)
+	}
+	return err
 }
 
 func TestWhatIsNotWhatTheSenderSaysIsNotTaken(t *testing.T) {
@@ -114,21 +125,23 @@ func TestWhatIsNotWhatTheSenderSaysIsNotTaken(t *testing.T) {
 func TestMoreThanWasAgreedIsNotTaken(t *testing.T) {
 	from, to, servers := sharers(t, 2)
 	err := share(testContext(t), from, to, 300_000)[0]
-	says(t, err, "tar")
+	says(t, err, "more of it than was agreed")
 	wantNothing(t, servers[1].Home)
 }
 
-// onTheWay puts a script in the place of relay on a node; the real one is $0.real.
-func onTheWay(t *testing.T, s *sshdtest.Server, script string) {
+// onTheWay puts a script in the place of ssh on a node; the real one is $0.real.
+func onTheWay(t *testing.T, script string) sshdtest.Option {
 	t.Helper()
-	relay := filepath.Join(s.Home, ".dlwb/bin/relay")
-	check(t, os.Rename(relay, relay+".real"))
-	check(t, os.WriteFile(relay, []byte(script), 0o700))
+	bin := t.TempDir()
+	real, err := exec.LookPath("ssh")
+	check(t, err)
+	check(t, os.Symlink(real, filepath.Join(bin, "ssh.real")))
+	check(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte("#!/bin/sh\n"+script), 0o700))
+	return sshdtest.PathFirst(bin)
 }
 
 func TestWhatIsCutShortOnTheWayIsNotTaken(t *testing.T) {
-	from, to, servers := sharers(t, 2)
-	onTheWay(t, servers[0], `head -c 200000 | sh "$0.real" "$@"; cat >/dev/null`)
+	from, to, servers := sharers(t, 2, onTheWay(t, `head -c 200000 | "$0.real" "$@"; cat >/dev/null`))
 	if err := share(testContext(t), from, to, 8<<20)[0]; err == nil {
 		t.Error("nobody was told")
 	}
@@ -136,15 +149,14 @@ func TestWhatIsCutShortOnTheWayIsNotTaken(t *testing.T) {
 }
 
 func TestWhenTheSenderIsCutOffNothingIsLeftAnywhere(t *testing.T) {
-	from, to, servers := sharers(t, 3)
+	from, to, servers := sharers(t, 3, onTheWay(t, `{ head -c 200000; : >>"$HOME/came"; until [ -e "$HOME/gone" ]; do sleep 0.05; done; } | "$0.real" "$@"; : >"$HOME/over"`))
 	gone, over := filepath.Join(servers[0].Home, "gone"), filepath.Join(servers[0].Home, "over")
-	onTheWay(t, servers[0], `{ head -c 200000; until [ -e "$HOME/gone" ]; do sleep 0.05; done; } | sh "$0.real" "$@"; : >"$HOME/over"`)
 	done := make(chan []error)
 	go func() { done <- share(testContext(t), from, to, 8<<20) }()
-	within(t, 20*time.Second, "the sender at both nodes", func() bool {
-		first, _ := filepath.Glob(filepath.Join(servers[1].Home, ".dlwb/in/*/came"))
-		second, _ := filepath.Glob(filepath.Join(servers[2].Home, ".dlwb/in/*/came"))
-		return len(first)+len(second) == 2
+	within(t, 20*time.Second, "files at both nodes", func() bool {
+		first, _ := filepath.Glob(filepath.Join(servers[1].Home, "dlwb/c/.dlwb-in*/f/*"))
+		second, _ := filepath.Glob(filepath.Join(servers[2].Home, "dlwb/c/.dlwb-in*/f/*"))
+		return len(first) > 0 && len(second) > 0
 	})
 	servers[0].KillConnections()
 	for i, err := range <-done {
@@ -153,48 +165,4 @@ func TestWhenTheSenderIsCutOffNothingIsLeftAnywhere(t *testing.T) {
 	}
 	check(t, os.WriteFile(gone, nil, 0o600))
 	within(t, 10*time.Second, "the sender's end", func() bool { _, err := os.Stat(over); return err == nil })
-}
-
-// besideSSH stands for ssh to a home on this machine.
-const besideSSH = `#!/bin/sh
-for word; do
-	case $word in me@*) home=${word#me@} ;; esac
-	command=$word
-done
-HOME=$home SSH_ORIGINAL_COMMAND=$command exec sh "$home/.dlwb/bin/peer"
-`
-
-func TestADirectoryIsSharedUnderEveryShell(t *testing.T) {
-	for name, node := range shellsOfNodes(t) {
-		if strings.Contains(name, "without") {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			bin := t.TempDir()
-			check(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte(besideSSH), 0o700))
-			var nodes []*shellNode
-			var peers strings.Builder
-			for i := range 3 {
-				n := node(t)
-				n.name = fmt.Sprintf("node%d", i)
-				n.path = bin + ":" + n.path
-				text, _ := install()
-				res, err := n.Exec(t.Context(), Cmd{Line: "sh", Stdin: strings.NewReader(text)})
-				if err != nil || res.ExitCode != 0 {
-					t.Fatalf("%v %s", err, res.Stderr)
-				}
-				nodes = append(nodes, n)
-				fmt.Fprintf(&peers, "%s %s 22 me\n", n.name, n.home)
-			}
-			for _, n := range nodes {
-				check(t, os.WriteFile(filepath.Join(n.home, ".dlwb/peers"), []byte(peers.String()), 0o600))
-			}
-			writeFiles(t, filepath.Join(nodes[0].home, givenDir), given)
-			errs := share(t.Context(), sharing{nodes[0], givenDir}, []sharing{{nodes[1], takenDir}, {nodes[2], takenDir}}, 8<<20)
-			for i, err := range errs {
-				check(t, err)
-				wantGiven(t, nodes[i+1].home)
-			}
-		})
-	}
 }

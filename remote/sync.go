@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // syncTries is how often a sync begins again because files changed meanwhile.
@@ -31,14 +33,18 @@ const syncTries = 3
 // time. The error has one line for every node that failed; the others are
 // done, and the result is theirs.
 func Sync(ctx context.Context, nodes []*Node, t *Tree, remoteDir string, progress func(node int, text string)) (SyncResult, error) {
-	list := make([]syncNode, len(nodes))
+	return syncNodes(ctx, peersOf(nodes), t, remoteDir, progress)
+}
+
+func peersOf(nodes []*Node) []syncPeer {
+	list := make([]syncPeer, len(nodes))
 	for i, n := range nodes {
 		list[i] = n
 	}
-	return syncNodes(ctx, list, t, remoteDir, progress)
+	return list
 }
 
-func syncNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir string, progress func(int, string)) (SyncResult, error) {
+func syncNodes(ctx context.Context, nodes []syncPeer, t *Tree, remoteDir string, progress func(int, string)) (SyncResult, error) {
 	began := time.Now()
 	dir, err := nodeDir(remoteDir)
 	if err != nil {
@@ -56,12 +62,12 @@ func syncNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir string,
 			return SyncResult{}, fmt.Errorf("sync: %w", err)
 		}
 		want := title(t.manifest())
-		r := &syncRound{tree: t, id: shortHash(dir)}
+		r := &syncRound{tree: t, root: root}
 		byHeart := t.recall()
 		for i, n := range nodes {
 			s := &nodeSync{
 				node: n, tree: t, root: root, want: want, byHeart: byHeart,
-				dir: dir, id: r.id, stamp: began.UTC().Format("20060102-150405"),
+				dir: dir, id: shortHash(dir), stamp: began.UTC().Format("20060102-150405"),
 			}
 			s.report = func(text string) {
 				telling.Lock()
@@ -77,7 +83,7 @@ func syncNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir string,
 			total.add(i, s)
 		}
 		if err == nil {
-			t.remember(want.manifest)
+			t.remember(want)
 		}
 		if !errors.Is(err, errFileMoved) || try == syncTries || ctx.Err() != nil {
 			return total.result(time.Since(began)), err
@@ -109,43 +115,40 @@ func (t *Tree) rescan(root *os.Root) {
 		info, err := root.Lstat(e.path)
 		was := e.stamp
 		if err != nil || !info.Mode().IsRegular() {
-			e.sum, e.cuts = "", nil
+			e.sum = ""
 			continue
 		}
-		sum, cuts := e.sum, e.cuts
+		sum := e.sum
 		if info.Size() != e.size || !info.ModTime().Equal(e.mtime) {
 			e.moved++
 		}
 		if e.take(info); was != "" && was == e.stamp {
-			e.sum, e.cuts = sum, cuts
+			e.sum = sum
 		}
 	}
 }
 
-func (s *nodeSync) wrap(err error) error {
+// failure says which node failed, and what helps.
+func (s *nodeSync) failure(err error) error {
+	var fault *wire.Fault
+	if errors.As(err, &fault) {
+		err = errors.New(lastWords([]byte(fault.Text)) + hintOf(fault))
+	}
 	return fmt.Errorf("sync to %s:%s: %w", s.node.Name(), s.dir, err)
 }
 
-// failure makes an error out of what the node's tools said.
-func (s *nodeSync) failure(res Result) error {
-	said := lastWords(res.Stderr)
-	hint := ""
-	for _, known := range []struct{ says, hint string }{
-		{"No space left", "free some space there, or leave large files out by " + dlwbIgnoreFile},
-		{"quota", "free some space there, or leave large files out by " + dlwbIgnoreFile},
-		{"Permission denied", "the user of the node must be able to write there"},
-		{"Read-only", "choose a directory on a disk that can be written"},
-		{"ot a directory", "a file there stands where a directory is needed; remove or rename it"},
-	} {
-		if strings.Contains(said, known.says) {
-			hint = "; " + known.hint
-			break
-		}
+func hintOf(f *wire.Fault) string {
+	switch {
+	case f.Kind == wire.Full:
+		return "; free some space there, or leave large files out by " + dlwbIgnoreFile
+	case f.Kind == wire.Unreadable:
+		return "; the user of the node must be able to write there"
+	case f.Kind == wire.ReadOnly:
+		return "; choose a directory on a disk that can be written"
+	case strings.Contains(f.Text, "not a directory"):
+		return "; a file there stands where a directory is needed; remove or rename it"
 	}
-	if said == "" {
-		said = fmt.Sprintf("the command there ended with exit code %d and said nothing", res.ExitCode)
-	}
-	return errors.New(said + hint)
+	return ""
 }
 
 // lastWords is the end of what a command said, as one line of plain text.

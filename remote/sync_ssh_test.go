@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package remote
 
@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,11 +91,11 @@ func TestSyncGoesOnAfterTheConnectionDied(t *testing.T) {
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	dir := t.TempDir()
-	writeFiles(t, dir, map[string]string{"a": "1", "b": "1", "c": "1"})
-	cut := &cuttingNode{Node: n, server: s, after: 5000}
-	_, err := syncNodes(testContext(t), []syncNode{cut}, scanTest(t, dir), codeDir, nil)
-	if err == nil || cut.cuts.Load() != 1 {
-		t.Fatalf("the connection was killed %d times, and the error is %v", cut.cuts.Load(), err)
+	writeFiles(t, dir, map[string]string{"a": noise(1, 3_000_000), "b": "1", "c": "1"})
+	cut := &dyingNode{Node: n, after: 1 << 20, die: func() { s.KillConnections() }}
+	_, err := syncNodes(testContext(t), []syncPeer{cut}, scanTest(t, dir), codeDir, nil)
+	if err == nil || !cut.died.Load() {
+		t.Fatalf("the connection was killed: %v, and the error is %v", cut.died.Load(), err)
 	}
 	if lost := new(LostError); !errors.As(err, &lost) {
 		t.Errorf("the error is no lost connection: %v", err)
@@ -111,41 +110,37 @@ func TestSyncGoesOnAfterTheConnectionDied(t *testing.T) {
 		t.Errorf("the next sync says %q, %q", res, res.MadeWay)
 	}
 	// The receiver that was cut off cleans up by itself.
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		left, _ := filepath.Glob(filepath.Join(s.Home, codeDir, ".dlwb-in*"))
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%q is left behind", left)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	within(t, 10*time.Second, "nothing left of the sync that was cut off", func() bool {
+		left, _ := filepath.Glob(filepath.Join(s.Home, codeDir, ".dlwb*"))
+		return len(left) == 0
+	})
 }
 
-// cuttingNode kills its connection when so much of a stream has gone out.
-type cuttingNode struct {
+// dyingNode does something once it has been sent so many bytes.
+type dyingNode struct {
 	*Node
-	server *sshdtest.Server
-	after  int64
-	cuts   atomic.Int64
+	after int64
+	die   func()
+	died  atomic.Bool
 }
 
-func (n *cuttingNode) Exec(ctx context.Context, c Cmd) (Result, error) {
-	if c.Stdin != nil {
-		c.Stdin = io.MultiReader(io.LimitReader(c.Stdin, n.after), readerFunc(func([]byte) (int, error) {
-			n.cuts.Add(1)
-			n.server.KillConnections()
-			return 0, io.EOF
-		}))
+func (n *dyingNode) talk(ctx context.Context, service string, request any) (talking, func(error) error, error) {
+	st, wrap, err := n.Node.talk(ctx, service, request)
+	return &dyingTalk{talking: st, node: n}, wrap, err
+}
+
+type dyingTalk struct {
+	talking
+	node *dyingNode
+	sent int64
+}
+
+func (d *dyingTalk) SendEncoded(p []byte) error {
+	if d.sent += int64(len(p)); d.sent > d.node.after && d.node.died.CompareAndSwap(false, true) {
+		d.node.die()
 	}
-	return n.Node.Exec(ctx, c)
+	return d.talking.SendEncoded(p)
 }
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // smallDisk mounts a tmpfs of so many KiB.
 func smallDisk(t *testing.T, kib int) string {
@@ -157,25 +152,27 @@ func smallDisk(t *testing.T, kib int) string {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dk", kib), "dlwb-test", dir).CombinedOutput(); err != nil {
 		t.Skipf("this machine lets nobody mount a small disk to fill: %v: %s", err, out)
 	}
-	t.Cleanup(func() { check(t, exec.Command("umount", dir).Run()) })
+	t.Cleanup(func() { // an agent may be on its way out
+		within(t, 10*time.Second, "the disk's end", func() bool { return exec.Command("umount", dir).Run() == nil })
+	})
 	return dir
 }
 
 func TestAFullDiskOnTheNodeIsOneClearError(t *testing.T) {
 	disk := smallDisk(t, 300)
-	n := newShellNode(t)
+	n := newIntakeNode(t)
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"a": "old", "b": "old"})
 	code := filepath.Join(disk, "code")
-	_, err := syncNodes(t.Context(), []syncNode{n}, scanTest(t, dir), code, nil)
+	_, err := syncNodes(t.Context(), []syncPeer{n}, scanTest(t, dir), code, nil)
 	check(t, err)
 	before := dirText(t, code)
-	writeFiles(t, dir, map[string]string{"a": "new", "big": strings.Repeat("x", 500_000)})
-	_, err = syncNodes(t.Context(), []syncNode{n}, scanTest(t, dir), code, nil)
+	writeFiles(t, dir, map[string]string{"a": "new", "big": noise(1, 500_000)})
+	_, err = syncNodes(t.Context(), []syncPeer{n}, scanTest(t, dir), code, nil)
 	if err == nil {
 		t.Fatal("there is no error")
 	}
-	for _, part := range []string{"node0", code, "No space left", "free some space"} {
+	for _, part := range []string{"node0", code, "no space left", "free some space"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error %q does not say %q", err, part)
 		}
@@ -187,22 +184,21 @@ func TestAFullDiskOnTheNodeIsOneClearError(t *testing.T) {
 		t.Errorf("the node has\n%s\nwant\n%s", got, before)
 	}
 	writeFiles(t, dir, map[string]string{"big": "small"})
-	_, err = syncNodes(t.Context(), []syncNode{n}, scanTest(t, dir), code, nil)
+	_, err = syncNodes(t.Context(), []syncPeer{n}, scanTest(t, dir), code, nil)
 	check(t, err)
 	if got, want := dirText(t, code), dirText(t, dir); got != want {
 		t.Errorf("after that the node has\n%s\nwant\n%s", got, want)
 	}
 }
 
-func TestADirectoryThatMayNotBeWrittenIsOneClearError(t *testing.T) {
-	n := newShellNode(t)
-	dir, tools := t.TempDir(), t.TempDir()
+func TestADiskThatCantBeWrittenIsOneClearError(t *testing.T) {
+	disk := smallDisk(t, 300)
+	check(t, exec.Command("mount", "-o", "remount,ro", disk).Run())
+	n := newIntakeNode(t)
+	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"a": "x"})
-	// Root may write everywhere: mkdir says what it says to others.
-	check(t, os.WriteFile(filepath.Join(tools, "mkdir"), []byte("#!/bin/sh\necho \"mkdir: cannot create directory '$2': Permission denied\" >&2\nexit 1\n"), 0o755))
-	n.path = tools + ":" + n.path
-	_, err := syncNodes(t.Context(), []syncNode{n}, scanTest(t, dir), codeDir, nil)
-	want := "sync to node0:./dlwb/c/code: mkdir: cannot create directory './dlwb/c/code': Permission denied; the user of the node must be able to write there"
+	_, err := syncNodes(t.Context(), []syncPeer{n}, scanTest(t, dir), filepath.Join(disk, "code"), nil)
+	want := "sync to node0:" + disk + "/code: mkdir " + disk + "/code: read-only file system; choose a directory on a disk that can be written"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -29,14 +29,10 @@ const previewMost = 1000
 // PreviewSync works out what Sync would do, and changes nothing. Without nodes
 // the one preview is of a node that has nothing yet.
 func PreviewSync(ctx context.Context, nodes []*Node, t *Tree, remoteDir string) ([]SyncPreview, error) {
-	list := make([]syncNode, len(nodes))
-	for i, n := range nodes {
-		list[i] = n
-	}
-	return previewNodes(ctx, list, t, remoteDir)
+	return previewNodes(ctx, peersOf(nodes), t, remoteDir)
 }
 
-func previewNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir string) ([]SyncPreview, error) {
+func previewNodes(ctx context.Context, nodes []syncPeer, t *Tree, remoteDir string) ([]SyncPreview, error) {
 	dir, err := nodeDir(remoteDir)
 	if err != nil {
 		return nil, fmt.Errorf("preview a sync: %w", err)
@@ -46,7 +42,7 @@ func previewNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir stri
 	}
 	want := title(t.manifest())
 	if len(nodes) == 0 {
-		s := &nodeSync{tree: t, want: want, view: &nodeView{tools: []string{"stat"}, have: manifest{}}}
+		s := &nodeSync{tree: t, want: want, view: &nodeView{}}
 		s.plan = planSync(t, want.manifest, s.view)
 		return []SyncPreview{s.preview("a new node")}, nil
 	}
@@ -54,10 +50,10 @@ func previewNodes(ctx context.Context, nodes []syncNode, t *Tree, remoteDir stri
 	previews, errs := make([]SyncPreview, len(nodes)), make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		s := &nodeSync{node: n, tree: t, want: want, byHeart: byHeart, dir: dir, id: shortHash(dir), report: func(string) {}}
+		s := &nodeSync{node: n, tree: t, want: want, byHeart: byHeart, dir: dir, id: shortHash(dir), stamp: "preview", looking: true, report: func(string) {}}
 		all.Go(func() {
 			if err := s.prepare(ctx); err != nil {
-				errs[i] = s.wrap(err)
+				errs[i] = s.failure(err)
 			}
 			previews[i] = s.preview(n.Name())
 		})
@@ -72,17 +68,20 @@ func (s *nodeSync) preview(name string) SyncPreview {
 		return p
 	}
 	for _, e := range s.plan.send {
+		if e.kind == kindDir {
+			continue
+		}
 		p.Files++
 		p.Bytes += e.size
 		p.Send = append(p.Send, e.path)
-		_, known := s.view.have[e.path]
-		if known && !s.plan.over[e.path] && len(s.view.now[e.path]) > 0 {
-			p.Aside = append(p.Aside, e.path)
+	}
+	for _, name := range s.plan.remove {
+		if !slices.Contains(s.plan.gone, name) && !slices.Contains(s.plan.aside, name) {
+			p.Remove = append(p.Remove, name)
 		}
 	}
-	p.Remove = append(p.Remove, s.plan.remove...)
 	p.Edited = append(p.Edited, s.plan.edited...)
-	p.Aside = append(p.Aside, s.plan.setBy...)
+	p.Aside = append(p.Aside, s.plan.aside...)
 	for _, list := range []*[]string{&p.Send, &p.Remove, &p.Edited, &p.Aside} {
 		*list = slices.Clip((*list)[:min(previewMost, len(*list))])
 	}

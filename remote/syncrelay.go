@@ -1,442 +1,230 @@
 package remote
 
 import (
-	"archive/tar"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
-const (
-	// relayFrom is from how many bytes on, over all nodes but the first, the
-	// detour over one of them is worth the connections from there: less is sent
-	// before these are made.
-	relayFrom = 4 << 20
-	// relayGrace is how long nodes have at least to finish after the one that
-	// passes the files on is through. Then they hang, and are served directly.
-	relayGrace = 20 * time.Second
-)
+// relayPolicy is when nodes pass files on to each other.
+type relayPolicy struct {
+	// from is how many bytes there must be, over all nodes but one, for the
+	// detour to be worth the connections between them.
+	from int64
+	// slow is the rate, in bytes a second over all nodes, below which it is: on a
+	// local network this machine reaches them as well as they reach each other.
+	// It is measured. 0: it is, in any case.
+	slow float64
+	// gain is what it must save.
+	gain time.Duration
+}
 
-// errNotSent: a stream was given up on this side.
-var errNotSent = errors.New("the files were not sent")
+var standardRelay = relayPolicy{from: 4 << 20, slow: 40e6, gain: time.Second}
 
-// relay serves several nodes by one stream: it goes to the first one, which
-// passes it on to the others. These use it only when it has the checksum that
-// they are told directly, over their own connections. A stream holds whatever
-// any of the nodes needs; the instructions in it are the first one's, and a
-// node with other needs is told directly what to do.
+// relay serves nodes by one stream, where that pays: it goes to one of them,
+// which passes it on to the others. What these are to have, they are told here:
+// what they get from elsewhere counts only when its checksums are right.
 type relay struct {
-	tree    *Tree
-	members []*member // the first one passes the stream on
-	batches []*batch
+	*group
+	head *nodeSync
+	name string // under which the others wait; empty: they don't
 }
 
-// member is a node of a relay.
-type member struct {
-	*nodeSync
-	mu     sync.Mutex
-	failed error // why it takes no further part
-}
+func newRelay(g *group) *relay { return &relay{group: g} }
 
-// lost is why a node takes no further part; nil: it does.
-func (m *member) lost() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failed
-}
-
-func (m *member) lose(why error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.failed == nil {
-		m.failed = why
-	}
-}
-
-// newRelay plans how to serve nodes together. The first one is one of those
-// that most others are like.
-func newRelay(t *Tree, group []*nodeSync) *relay {
-	like := map[string]int{}
-	for _, s := range group {
-		like[s.needs()]++
-	}
-	slices.SortStableFunc(group, func(a, b *nodeSync) int {
-		if a, b := a.view.has("ssh"), b.view.has("ssh"); a != b {
-			return cmpBool(b, a)
+// choose chooses who passes the files on.
+func (g *relay) choose() bool {
+	g.head, g.name = nil, ""
+	alive := 0
+	for _, s := range g.nodes {
+		if s.err == nil {
+			alive++
+			if g.head == nil && s.view.sends {
+				g.head = s
+			}
 		}
-		return like[b.needs()] - like[a.needs()]
+	}
+	return g.head != nil && alive > 1
+}
+
+// bytes is how much there is to be sent to all nodes, and to the one that needs most.
+func (g *relay) bytes() (all, most int64) {
+	for _, s := range g.nodes {
+		n := s.plan.bytes()
+		all, most = all+n, max(most, n)
+	}
+	return all, most
+}
+
+// pays reports whether the detour is worth it, by how fast the first frame goes
+// to all nodes that need the same.
+func (g *relay) pays(ctx context.Context) bool {
+	policy, all, most := g.tree.relay, int64(0), int64(0)
+	if all, most = g.bytes(); g.nodes[0].view.pairing == "" || !g.choose() || all-most < policy.from {
+		return false
+	}
+	if policy.slow == 0 {
+		return true
+	}
+	files := g.nodes[0].of(g.batches[0])
+	p := g.parcel(0, files)
+	if len(p.frames) == 0 {
+		return false
+	}
+	first := p.frames[0]
+	data, err := p.take(first)
+	if err != nil {
+		return false // sending it says why
+	}
+	var sent atomic.Int64
+	began := time.Now()
+	g.each(func(s *nodeSync) error {
+		if s.hasCome(first) || needsOf(s.of(g.batches[0])) != needsOf(files) {
+			return nil
+		}
+		s.first = first
+		sent.Add(int64(len(data)))
+		err := s.sayEncoded(ctx, data)
+		if err == nil {
+			_, err = s.settle(ctx, files, wire.SyncSettle{})
+		}
+		return err
 	})
-	g := &relay{tree: t}
-	needed, streamed := map[*treeEntry]bool{}, map[*treeEntry]bool{}
-	for _, s := range group {
-		g.members = append(g.members, &member{nodeSync: s})
-		for _, e := range s.plan.send {
-			needed[e] = true
-			streamed[e] = streamed[e] || s.placed[e.path] == nil
+	rate := float64(sent.Load()) / time.Since(began).Seconds()
+	packed := float64(len(data)) / float64(max(1, first.raw))
+	return sent.Load() > 0 && rate < policy.slow && packed*float64(all-most)/rate > policy.gain.Seconds()
+}
+
+// run brings all batches to the head, which passes them on, and from here what
+// has not come that way.
+func (g *relay) run(ctx context.Context) {
+	for i, files := range g.batches {
+		if i > 0 {
+			g.each(func(s *nodeSync) error { return s.announce(ctx, s.of(files), false) })
 		}
-	}
-	all := &syncPlan{alone: map[*treeEntry]bool{}}
-	for _, e := range t.entries {
-		if needed[e] {
-			all.send = append(all.send, e)
-			all.alone[e] = !streamed[e]
-		}
-	}
-	g.batches = all.batches(t.part)
-	return g
-}
-
-func cmpBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
-// needs names what is to happen on a node: nodes of the same are told the same.
-func (s *nodeSync) needs() string {
-	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "%s %v %v\n%q\n", s.view.have.digest(), s.view.clean, s.view.tools, s.plan.forgets)
-	_, _ = io.WriteString(sum, (&batch{plan: s.plan, first: true, send: s.plan.send}).script())
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-// relayPays reports whether serving nodes together is worth the detour.
-func relayPays(group []*nodeSync) bool {
-	var most, all int64
-	ssh := false
-	for _, s := range group {
-		var bytes int64
-		for _, e := range s.plan.send {
-			if bytes += 200; !s.plan.alone[e] {
-				bytes += e.size
-			}
-		}
-		most, all = max(most, bytes), all+bytes
-		ssh = ssh || s.view.has("ssh")
-	}
-	return ssh && len(group) > 1 && all-most >= group[0].tree.relay
-}
-
-func (g *relay) head() *nodeSync  { return g.members[0].nodeSync }
-func (g *relay) headFailed() bool { return g.members[0].lost() != nil }
-
-// run sends all batches. The next one's files are under way while the one
-// before is being put in place. Those that are left are not done; an error is
-// one of this side, and concerns them all.
-func (g *relay) run(ctx context.Context) (left []*nodeSync, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	last := closedChannel()
-	for i, b := range g.batches {
-		r := &relayStream{relay: g, batch: b, before: last, fed: make(chan struct{}), done: make(chan struct{})}
-		g.tell(i)
-		go func() {
-			defer close(r.done)
-			if err := r.run(ctx); err != nil {
-				cancel(err)
-			}
-		}()
-		select {
-		case <-r.fed:
-		case <-r.done:
-		}
-		last = r.done
-	}
-	<-last
-	for _, m := range g.members {
-		if m.lost() != nil {
-			left = append(left, m.nodeSync)
-			m.broken = true
-		}
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return left, cause
-	}
-	return left, nil
-}
-
-func closedChannel() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}
-
-func (g *relay) tell(i int) {
-	b := g.batches[i]
-	what := fmt.Sprintf("%s, %s", count(len(b.send), "file"), units.Bytes(b.bytes))
-	for k, m := range g.members {
-		if k == 0 {
-			m.report(fmt.Sprintf("sending %s, which go on to %s from there%s", what, count(len(g.members)-1, "node"), partText(i, len(g.batches))))
-		} else if m.lost() == nil {
-			m.report(fmt.Sprintf("getting %s from %s%s", what, g.head().node.Name(), partText(i, len(g.batches))))
-		}
-	}
-}
-
-// relayStream is one batch on its way to all members.
-type relayStream struct {
-	*relay
-	batch  *batch
-	before <-chan struct{} // closed when the batch before this one is in place
-	fed    chan struct{}   // closed when all of the files are sent
-	done   chan struct{}   // closed when all is over
-	began  time.Time
-}
-
-// part is what a member does for a batch.
-type part struct {
-	*member
-	batch   *batch
-	have    manifest
-	records []record
-	own     bool           // its instructions are not those in the stream
-	control *io.PipeWriter // what a member hears that gets the stream from another
-	cancel  context.CancelFunc
-	through chan struct{} // closed when the first member is through
-	ended   chan struct{} // closed when its command has ended
-	text    string
-	err     error
-}
-
-func (r *relayStream) run(ctx context.Context) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	r.began = time.Now()
-	nonce := r.head().stamp + "-" + randomWord()
-	var parts []*part
-	var names []string
-	for i, m := range r.members {
-		if m.lost() != nil {
+		p := newParcel(g.root, files, 1)
+		p.better.Store(true)
+		if !g.pass(ctx, p, files) {
+			g.each(func(s *nodeSync) error { return s.deliver(ctx, s.of(files), g.parcel(i, s.of(files))) })
 			continue
 		}
-		if i > 0 {
-			names = append(names, m.node.Name())
+		g.each(func(s *nodeSync) error {
+			if s.lacks > 0 {
+				s.report(fmt.Sprintf("not reached from %s: sending from here", g.head.node.Name()))
+			}
+			return s.finish(ctx, s.of(files))
+		})
+	}
+	if g.name != "" && g.head.err == nil {
+		if g.head.err = g.head.say(ctx, wire.SyncStep{Forward: &wire.SyncForward{Over: true}}); g.head.err == nil {
+			_, g.head.err = g.head.settled(ctx, nil)
 		}
-		parts = append(parts, &part{member: m, cancel: func() {}, through: make(chan struct{}), ended: make(chan struct{})})
 	}
-	if r.headFailed() {
-		return nil // the others have failed with it
+}
+
+// pass brings a batch to the others by the head. Where that fails, another one
+// takes its place. False: there is none left.
+func (g *relay) pass(ctx context.Context, p *parcel, files []*treeEntry) bool {
+	for {
+		if (g.name == "" || g.head.err != nil) && !g.meet(ctx) {
+			return false
+		}
+		if g.head.err == nil {
+			g.together(ctx, p, files)
+		}
+		if g.head.err == nil {
+			return true
+		}
 	}
-	for _, p := range parts[1:] {
-		p.listen(ctx, nonce, r.most())
+}
+
+// together brings a batch to the head, and from there to the others.
+func (g *relay) together(ctx context.Context, p *parcel, files []*treeEntry) {
+	head, others, what := g.head, g.others(), amount(files)
+	head.report(fmt.Sprintf("sending %s, which go on to %s from there", what, count(len(others), "node")))
+	through := make(chan struct{})
+	var all sync.WaitGroup
+	for _, s := range others {
+		s.report(fmt.Sprintf("getting %s from %s", what, head.node.Name()))
+		all.Go(func() { s.err = s.fromPeer(ctx, s.of(files), through) })
 	}
-	if err := r.lead(ctx, stop, parts, nonce, names); err != nil {
-		stop(err)
-		r.release(parts)
+	head.err = head.lead(ctx, p, files)
+	close(through)
+	all.Wait()
+}
+
+// meet has all but the head wait for what it sends.
+func (g *relay) meet(ctx context.Context) bool {
+	if !g.choose() {
+		return false
+	}
+	g.name = "sync-" + randomWord()
+	g.each(func(s *nodeSync) error {
+		if s.relayed = true; s == g.head {
+			return nil
+		}
+		if err := s.say(ctx, wire.SyncStep{Listen: g.name}); err != nil {
+			return err
+		}
+		_, err := s.settled(ctx, nil)
 		return err
+	})
+	var names []string
+	for _, s := range g.others() {
+		names = append(names, s.node.Name())
 	}
-	r.conclude(ctx, stop, parts)
-	return nil
-}
-
-// most bounds what the stream may be when it is unpacked.
-func (r *relayStream) most() int64 {
-	return 64<<20 + 2*r.batch.bytes + int64(len(r.batch.send)+len(r.tree.entries))*4096
-}
-
-// listen starts the command that takes the stream from another node.
-func (p *part) listen(ctx context.Context, nonce string, most int64) {
-	r, w := io.Pipe()
-	p.control = w
-	ctx, p.cancel = context.WithCancel(ctx)
-	line := p.receive(nonce, "gzip", "from", strconv.FormatInt(most, 10))
-	go func() {
-		defer close(p.ended)
-		p.run(ctx, Cmd{Line: line, Stdin: r, Quiet: transferLimit})
-		_ = r.CloseWithError(io.ErrClosedPipe)
-	}()
-}
-
-func (p *part) run(ctx context.Context, c Cmd) {
-	var res Result
-	if p.text, res, p.err = execText(ctx, p.node, c, viewMost); p.err == nil && res.ExitCode != 0 {
-		p.err = p.failure(res)
+	if g.head.err == nil {
+		g.head.err = g.head.say(ctx, wire.SyncStep{Forward: &wire.SyncForward{Name: g.name, Peers: names}})
 	}
+	return true
 }
 
-// receive is the command line that takes a stream.
-func (s *nodeSync) receive(nonce, how string, way ...string) string {
-	args := []string{"sh", "-c", digestScript + receiveScript, "dlwb", s.dir, s.id, nonce, how, s.stamp}
-	return Quote(append(args, way...)...)
-}
-
-// lead sends the stream to the first member and waits until that has passed it
-// on and put it in place itself. The error is one of this side.
-func (r *relayStream) lead(ctx context.Context, stop context.CancelCauseFunc, parts []*part, nonce string, names []string) error {
-	head := parts[0]
-	in, out := io.Pipe()
-	go func() {
-		defer close(head.ended)
-		head.run(ctx, Cmd{Line: head.receive(nonce, "gzip", append([]string{"to"}, names...)...), Stdin: in, Quiet: transferLimit})
-		_ = in.CloseWithError(io.ErrClosedPipe)
-	}()
-	digest := sha256.New()
-	err := r.feed(ctx, head.counted(io.MultiWriter(out, digest)), parts)
-	switch {
-	case errors.Is(err, io.ErrClosedPipe):
-		err = nil // the node says why
-	case err != nil:
-		stop(err) // the node must not take half a stream for a whole one
-	default:
-		sum := hex.EncodeToString(digest.Sum(nil))
-		for _, p := range parts[1:] {
-			go p.instruct(sum)
+// others are the nodes that get files from the head.
+func (g *relay) others() (list []*nodeSync) {
+	for _, s := range g.nodes {
+		if s != g.head && s.err == nil {
+			list = append(list, s)
 		}
 	}
-	_ = out.CloseWithError(err)
-	<-head.ended
+	return list
+}
+
+// lead sends a batch to a node that passes it on.
+func (s *nodeSync) lead(ctx context.Context, p *parcel, files []*treeEntry) error {
+	err := s.bring(ctx, files, p)
+	if err == nil {
+		err = s.say(ctx, wire.SyncStep{Mark: true})
+	}
+	if err == nil {
+		_, err = s.settle(ctx, s.of(files), wire.SyncSettle{})
+	}
 	return err
 }
 
-// feed writes the stream: first the files, and when the batch before is in
-// place the first member's instructions.
-func (r *relayStream) feed(ctx context.Context, w io.Writer, parts []*part) error {
-	zip := newPackWriter(w)
-	to := &tarSink{w: tar.NewWriter(zip), made: map[string]bool{}}
-	head := parts[0]
-	coming := slices.DeleteFunc(slices.Clone(r.batch.send), func(e *treeEntry) bool { return r.batch.plan.alone[e] })
-	err := head.writeEntries(to, coming)
-	close(r.fed)
-	if err == nil {
-		if err = to.w.Flush(); err == nil {
-			zip.Flush()
-			<-r.before
-			err = r.settleShares(parts)
+// fromPeer has a node take a batch from another one, until that is through.
+func (s *nodeSync) fromPeer(ctx context.Context, files []*treeEntry, through <-chan struct{}) error {
+	if err := s.say(ctx, wire.SyncStep{Settle: &wire.SyncSettle{Peer: true}}); err != nil {
+		return err
+	}
+	told := make(chan error, 1)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-through:
+			told <- s.say(ctx, wire.SyncStep{Through: true})
+		case <-done:
+			told <- nil
 		}
+	}()
+	lacks, err := s.settled(ctx, files)
+	close(done)
+	if tellErr := <-told; err == nil {
+		err = tellErr
 	}
-	if err == nil {
-		err = writeRecords(to, head.records)
-	}
-	if err == nil {
-		err = to.w.Close()
-	}
-	return errors.Join(err, zip.Close(), ctx.Err())
-}
-
-// settleShares works out what each member is to do with the batch.
-func (r *relayStream) settleShares(parts []*part) error {
-	if parts[0].lost() != nil {
-		return io.ErrClosedPipe
-	}
-	for _, p := range parts {
-		if p.lost() != nil {
-			continue // it failed with the batch before
-		}
-		p.batch = p.share(r.batch)
-		p.have = p.batch.after(p.view.have, p.want.manifest)
-		p.records = p.nodeSync.records(p.batch, p.have, "")
-		p.own = !slices.Equal(p.records, parts[0].records)
-	}
-	return nil
-}
-
-// share is what of a common batch one node needs.
-func (s *nodeSync) share(of *batch) *batch {
-	mine := map[*treeEntry]bool{}
-	for _, e := range s.plan.send {
-		mine[e] = true
-	}
-	b := &batch{plan: s.plan, first: of.first}
-	for _, e := range of.send {
-		if mine[e] {
-			b.send = append(b.send, e)
-			if !s.plan.alone[e] {
-				b.bytes += e.size
-			}
-		}
-	}
-	return b
-}
-
-// instruct tells a member what it must have got, and later that nothing more
-// comes from the first one, and its own instructions where it needs others.
-func (p *part) instruct(sum string) {
-	defer func() { _ = p.control.Close() }()
-	if p.lost() != nil {
-		return
-	}
-	word := "same"
-	if p.own {
-		word = "own"
-	}
-	w := p.counted(p.control)
-	_, err := io.WriteString(w, sum+" "+word+"\n")
-	<-p.through
-	if err == nil {
-		_, err = io.WriteString(w, "end\n")
-	}
-	if err != nil || !p.own {
-		return // the node says why
-	}
-	to := &tarSink{w: tar.NewWriter(w), made: map[string]bool{}}
-	if err = writeRecords(to, p.records); err == nil {
-		_ = to.w.Close()
-	}
-}
-
-// conclude takes over what the members say.
-func (r *relayStream) conclude(ctx context.Context, stop context.CancelCauseFunc, parts []*part) {
-	head, name := parts[0], r.head().node.Name()
-	head.settle()
-	if why := head.lost(); why != nil {
-		stop(fmt.Errorf("%s, from which the files were to come, failed: %w", name, why))
-	}
-	grace := time.AfterFunc(max(relayGrace, 4*time.Since(r.began)), func() {
-		stop(fmt.Errorf("the files from %s have not come in time", name))
-	})
-	defer grace.Stop()
-	for _, p := range parts[1:] {
-		close(p.through)
-	}
-	for _, p := range parts[1:] {
-		<-p.ended
-		was := p.lost()
-		p.settle()
-		if why := p.lost(); was == nil && why != nil && head.lost() == nil {
-			p.report(fmt.Sprintf("not reached from %s (%s): sending from here", name, lastWords([]byte(why.Error()))))
-		}
-		p.cancel()
-		_ = p.control.Close()
-	}
-}
-
-// settle takes over how a member ended.
-func (p *part) settle() {
-	if p.lost() != nil {
-		return
-	}
-	if p.err == nil && p.batch == nil {
-		p.err = errors.New("the node was through before it had been told what to do")
-	}
-	if p.err == nil {
-		p.err = p.done(p.batch, p.have, p.text)
-	}
-	if p.err != nil {
-		p.lose(p.err)
-	}
-}
-
-// release lets all members go, after this side failed.
-func (r *relayStream) release(parts []*part) {
-	for _, p := range parts {
-		p.cancel()
-		if p.control != nil {
-			_ = p.control.Close()
-		}
-		<-p.ended
-		p.lose(errNotSent)
-	}
+	s.lacks = len(lacks)
+	return err
 }

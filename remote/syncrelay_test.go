@@ -5,7 +5,6 @@ package remote
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,11 +19,11 @@ import (
 )
 
 // family are nodes on real sshd that know each other.
-func family(t *testing.T, count int) (nodes []*Node, servers []*sshdtest.Server) {
+func family(t *testing.T, count int, opts ...sshdtest.Option) (nodes []*Node, servers []*sshdtest.Server) {
 	t.Helper()
 	var peers []Peer
 	for i := range count {
-		s, peer := peerable(t)
+		s, peer := peerable(t, opts...)
 		target := targetOf(s)
 		target.Name = fmt.Sprintf("node%d", i)
 		peer.Name = target.Name
@@ -41,7 +40,7 @@ func family(t *testing.T, count int) (nodes []*Node, servers []*sshdtest.Server)
 func relayTree(t *testing.T, dir string) *Tree {
 	t.Helper()
 	tree := scanTest(t, dir)
-	tree.relay = 512 << 10
+	tree.relay = relayPolicy{from: 512 << 10}
 	return tree
 }
 
@@ -117,7 +116,7 @@ func TestOneNodePassesTheFilesOnToTheOthers(t *testing.T) {
 		t.Errorf("what was edited there is %q, and told: %q", text, res.Edited)
 	}
 	if res.Wire > 800_000 || res.Files != 2 {
-		t.Errorf("%v took %d bytes", res, res.Wire)
+		t.Errorf("%v took %d bytes; it said\n%s", res, res.Wire, strings.Join(said.said, "\n"))
 	}
 	res, err = Sync(testContext(t), nodes, relayTree(t, dir), codeDir, said.tell)
 	check(t, err)
@@ -161,9 +160,9 @@ func TestWhenTheNodeDiesThatPassesFilesOnTheOthersGetThemAllTheSame(t *testing.T
 	writeFiles(t, dir, map[string]string{"big": noise(1, 600_000), "a": "1"})
 	// Whichever node is fed from here first dies of it, once.
 	var died atomic.Int64
-	var list []syncNode
+	var list []syncPeer
 	for i, n := range nodes {
-		list = append(list, &dyingNode{Node: n, die: func() {
+		list = append(list, &dyingNode{Node: n, after: 200_000, die: func() {
 			if died.Add(1) == 1 {
 				servers[i].KillConnections()
 			}
@@ -189,25 +188,4 @@ func TestWhenTheNodeDiesThatPassesFilesOnTheOthersGetThemAllTheSame(t *testing.T
 	if most := int64(2_000_000); res.Wire > most {
 		t.Errorf("%d bytes were sent, want at most %d: the others were to be served together again", res.Wire, most)
 	}
-}
-
-// dyingNode does something when it has been sent more than a few words.
-type dyingNode struct {
-	*Node
-	die func()
-}
-
-func (n *dyingNode) Exec(ctx context.Context, c Cmd) (Result, error) {
-	if c.Stdin != nil {
-		left, from := int64(200_000), c.Stdin
-		c.Stdin = readerFunc(func(p []byte) (int, error) {
-			k, err := from.Read(p)
-			if left >= 0 && left < int64(k) {
-				n.die()
-			}
-			left -= int64(k)
-			return k, err
-		})
-	}
-	return n.Node.Exec(ctx, c)
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,7 +77,11 @@ func (c *syncTotal) add(i int, s *nodeSync) {
 	defer c.mu.Unlock()
 	c.res.Wire += s.wire.Load()
 	for _, e := range s.sent {
-		c.sent[e.path] = e.size
+		if e.kind == kindDir {
+			c.dirs[e.path] = true
+		} else {
+			c.sent[e.path] = e.size
+		}
 	}
 	for _, name := range s.kept {
 		c.res.MadeWay = append(c.res.MadeWay, s.node.Name()+": "+name)
@@ -94,11 +99,10 @@ func (c *syncTotal) add(i int, s *nodeSync) {
 		return
 	}
 	c.changed[i] = true
-	for _, name := range append(s.plan.remove, s.plan.setBy...) {
-		c.removed[name] = true
-	}
-	for _, name := range s.plan.dirs {
-		c.dirs[name] = true
+	for _, name := range s.plan.remove {
+		if !slices.Contains(s.plan.gone, name) {
+			c.removed[name] = true
+		}
 	}
 }
 

@@ -4,21 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // lookPatience is how long nodes that have told what they need wait for those
-// that have not: all that is common to them is sent once.
+// that have not: all that is common to them is read and compressed once.
 const lookPatience = 3 * time.Second
+
+// partGrace is how long an agent has to take leave.
+const partGrace = 5 * time.Second
 
 // syncRound brings nodes up to date with the state in which the tree is now.
 type syncRound struct {
 	tree  *Tree
-	id    string
+	root  *os.Root
 	nodes []*nodeSync
 }
 
@@ -35,17 +39,20 @@ func (r *syncRound) run(ctx context.Context) error {
 	// The first of them is what people call the head of a cluster.
 	slices.SortFunc(ready, func(a, b *nodeSync) int { return slices.Index(r.nodes, a) - slices.Index(r.nodes, b) })
 	var all sync.WaitGroup
-	all.Go(func() { r.deliver(ctx, ready) })
+	for _, nodes := range paired(ready) {
+		all.Go(func() { r.serve(ctx, nodes) })
+	}
 	for range late {
 		if s := <-arrivals; s.needy() {
-			all.Go(func() { s.err = s.direct(ctx) })
+			all.Go(func() { r.serve(ctx, []*nodeSync{s}) })
 		}
 	}
 	all.Wait()
 	var errs []error
 	for _, s := range r.nodes {
+		s.leave()
 		if s.err != nil {
-			errs = append(errs, s.wrap(s.err))
+			errs = append(errs, s.failure(s.err))
 		}
 	}
 	return errors.Join(errs...)
@@ -69,148 +76,122 @@ func gather(arrivals <-chan *nodeSync, of int) (ready []*nodeSync, late int) {
 	return ready, 0
 }
 
-// prepare asks a node what it has, and plans.
-func (s *nodeSync) prepare(ctx context.Context) error {
-	s.report("looking what is there")
-	if err := s.look(ctx); err != nil {
-		return err
-	}
-	if !s.view.same {
-		s.plan, s.placed = planSync(s.tree, s.want.manifest, s.view), nil
-		for _, e := range s.plan.send {
-			s.plan.alone[e] = s.large(e)
-		}
-	}
-	return nil
-}
-
-// needy reports whether there is something to do on the node.
-func (s *nodeSync) needy() bool { return s.err == nil && s.plan != nil && !s.plan.empty() }
-
-// deliver brings nodes what they need: to one of those that can pass it on to
-// each other, and directly to the others.
-func (r *syncRound) deliver(ctx context.Context, nodes []*nodeSync) {
-	r.sendLarge(ctx, nodes)
-	nodes = slices.DeleteFunc(nodes, func(s *nodeSync) bool { return s.err != nil })
+// paired groups nodes that can pass files on to each other, and those that can't.
+func paired(nodes []*nodeSync) map[string][]*nodeSync {
 	groups := map[string][]*nodeSync{}
 	for _, s := range nodes {
-		groups[s.view.pairing()] = append(groups[s.view.pairing()], s)
+		groups[s.view.pairing] = append(groups[s.view.pairing], s)
 	}
+	return groups
+}
+
+// each does something with all nodes that have not failed.
+func (g *group) each(do func(*nodeSync) error) {
 	var all sync.WaitGroup
-	for pairing, group := range groups {
-		all.Go(func() {
-			if pairing == "" {
-				each(group, func(s *nodeSync) { s.err = s.direct(ctx) })
-				return
-			}
-			r.together(ctx, group)
-		})
+	for _, s := range g.nodes {
+		if s.err == nil {
+			all.Go(func() { s.err = do(s) })
+		}
 	}
 	all.Wait()
 }
 
-func each(nodes []*nodeSync, do func(*nodeSync)) {
-	var all sync.WaitGroup
+// group is nodes that are served at the same time. What any of them needs is cut
+// into batches, of which each gets its own part.
+type group struct {
+	*syncRound
+	nodes   []*nodeSync
+	batches [][]*treeEntry
+	mu      sync.Mutex
+	parcels map[string]*parcel // by batch and what is needed of it
+}
+
+// serve brings nodes what they need.
+func (r *syncRound) serve(ctx context.Context, nodes []*nodeSync) {
+	g := &group{syncRound: r, nodes: nodes, parcels: map[string]*parcel{}}
+	needed := map[*treeEntry]bool{}
 	for _, s := range nodes {
-		all.Go(func() { do(s) })
+		s.needs = map[*treeEntry]bool{}
+		for _, e := range s.plan.send {
+			needed[e], s.needs[e] = true, true
+		}
 	}
-	all.Wait()
+	all := slices.DeleteFunc(slices.Clone(r.tree.entries), func(e *treeEntry) bool { return !needed[e] })
+	g.batches = batches(all, r.tree.part)
+	g.each(func(s *nodeSync) error { return s.announce(ctx, s.of(g.batches[0]), true) })
+	if way := newRelay(g); way.pays(ctx) {
+		way.run(ctx)
+	} else {
+		g.each(func(s *nodeSync) error { return g.direct(ctx, s) })
+	}
+	r.again(ctx, nodes)
 }
 
-// together serves nodes that can pass on what they get. Whoever is left out of
-// that is served directly.
-func (r *syncRound) together(ctx context.Context, group []*nodeSync) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for relayPays(group) {
-		g := newRelay(r.tree, group)
-		left, err := g.run(ctx)
-		if err != nil {
-			for _, s := range left {
-				s.err = err
+// of is what of a batch a node needs.
+func (s *nodeSync) of(batch []*treeEntry) []*treeEntry {
+	return slices.DeleteFunc(slices.Clone(batch), func(e *treeEntry) bool { return !s.needs[e] })
+}
+
+// direct sends a node from here what it needs. The first batch is announced.
+func (g *group) direct(ctx context.Context, s *nodeSync) error {
+	for i := range g.batches {
+		files := s.of(g.batches[i])
+		if i > 0 && len(files) == 0 {
+			continue
+		}
+		s.report(sending(s, files) + partText(i, len(g.batches)))
+		if i > 0 {
+			if err := s.announce(ctx, files, false); err != nil {
+				return err
 			}
-			return
 		}
-		group = left
-		if !g.headFailed() {
-			break
-		}
-		// The others did not fail; one of them may do better.
-		head := g.head()
-		all.Go(func() { head.err = head.retry(ctx) })
-		group = slices.DeleteFunc(group, func(s *nodeSync) bool { return s == head })
-		each(group, func(s *nodeSync) { s.err = s.again(ctx) })
-		group = slices.DeleteFunc(group, func(s *nodeSync) bool { return !s.needy() })
-	}
-	each(group, func(s *nodeSync) {
-		if s.broken {
-			s.err = s.retry(ctx)
-		} else {
-			s.err = s.direct(ctx)
-		}
-	})
-}
-
-// again looks anew what a node has, after something went wrong there.
-func (s *nodeSync) again(ctx context.Context) error {
-	s.byHeart, s.long, s.broken = titled{}, true, false
-	return s.prepare(ctx)
-}
-
-// retry is direct for a node where something went wrong.
-func (s *nodeSync) retry(ctx context.Context) error {
-	if err := s.again(ctx); err != nil || s.view.same {
-		return err
-	}
-	return s.direct(ctx)
-}
-
-// direct sends a node from here what it needs.
-func (s *nodeSync) direct(ctx context.Context) error {
-	err := s.sendAll(ctx)
-	lost := new(LostError)
-	if err == nil || s.long || !s.shortened || ctx.Err() != nil || errors.As(err, &lost) || errors.Is(err, errFileMoved) {
-		return err
-	}
-	// The records there may not be what they were said to be.
-	return s.retry(ctx)
-}
-
-// largeFirst sends the large files that have not come yet.
-func (s *nodeSync) largeFirst(ctx context.Context) error {
-	if !slices.ContainsFunc(s.plan.send, func(e *treeEntry) bool { return s.large(e) && s.placed[e.path] == nil }) {
-		return nil
-	}
-	r := &syncRound{tree: s.tree, id: s.id, nodes: []*nodeSync{s}}
-	s.err = nil
-	r.sendLarge(ctx, r.nodes)
-	return s.err
-}
-
-func (s *nodeSync) sendAll(ctx context.Context) error {
-	if s.plan.empty() {
-		return nil
-	}
-	if err := s.largeFirst(ctx); err != nil {
-		return err
-	}
-	batches := s.plan.batches(s.tree.part)
-	for i, b := range batches {
-		s.report(sending(b, i, len(batches)))
-		if err := s.send(ctx, b); err != nil {
+		if err := s.deliver(ctx, files, g.parcel(i, files)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sending is the progress line of a batch.
-func sending(b *batch, i, of int) string {
-	text := fmt.Sprintf("sending %s, %s", count(len(b.send), "file"), units.Bytes(b.bytes))
-	if len(b.send) == 0 {
-		text = "removing " + count(len(b.plan.remove)+len(b.plan.setBy), "file")
+// parcel gives the content of files for whoever needs just these of a batch.
+func (g *group) parcel(i int, files []*treeEntry) *parcel {
+	key := fmt.Sprint(i, needsOf(files))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.parcels[key] == nil {
+		users := 0
+		for _, s := range g.nodes {
+			if needsOf(s.of(g.batches[i])) == needsOf(files) {
+				users++
+			}
+		}
+		g.parcels[key] = newParcel(g.root, files, users)
 	}
-	return text + partText(i, of)
+	return g.parcels[key]
+}
+
+// again begins anew where another sync of the same directory came first, and
+// where a connection was lost while nodes served each other.
+func (r *syncRound) again(ctx context.Context, nodes []*nodeSync) {
+	for _, s := range nodes {
+		if s.err == nil || s.tries == syncTries || ctx.Err() != nil {
+			continue
+		}
+		if wire.Is(s.err, wire.SyncOverrun) || s.relayed && errors.As(s.err, new(*LostError)) {
+			s.tries++
+			s.relayed, s.err = false, nil
+			if s.err = s.prepare(ctx); s.needy() {
+				r.serve(ctx, []*nodeSync{s})
+			}
+		}
+	}
+}
+
+// sending is the progress line of a batch.
+func sending(s *nodeSync, files []*treeEntry) string {
+	if len(files) == 0 {
+		return "removing " + count(len(s.plan.remove)-len(s.plan.gone), "file")
+	}
+	return "sending " + amount(files)
 }
 
 func partText(i, of int) string {

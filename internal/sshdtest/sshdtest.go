@@ -151,6 +151,10 @@ func freeAddr(t testing.TB) string {
 // configure writes sshd_config and the wrapper around every command.
 func (s *Server) configure() {
 	_, port, _ := net.SplitHostPort(s.Addr)
+	env := "SetEnv HOME=" + s.Home
+	if s.opts.plain && s.opts.path != "" {
+		env += " PATH=" + s.opts.path + ":" + os.Getenv("PATH")
+	}
 	lines := append(s.opts.config,
 		"ListenAddress 127.0.0.1", "Port "+port,
 		"HostKey "+filepath.Join(s.dir, "host_key"),
@@ -159,7 +163,7 @@ func (s *Server) configure() {
 		"PasswordAuthentication no", "KbdInteractiveAuthentication no",
 		"PermitRootLogin yes", "MaxStartups 100", "PrintMotd no", "UseDNS no",
 		"AcceptEnv DLWB_*", "Subsystem sftp "+sftpServer(),
-		"SetEnv HOME="+s.Home,
+		env,
 	)
 	if !s.opts.plain {
 		wrapper := filepath.Join(s.dir, "wrapper")

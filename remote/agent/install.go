@@ -53,7 +53,7 @@ func ownHash() (string, error) {
 // stubs are what the rest of the system calls on a node by a name that stays: a
 // launcher starts ranks by rank, the lease of a paid machine ends runs by stop,
 // and another node of the cluster may start peer and nothing else.
-var stubs = []string{"rank", "stop"}
+var stubs = []string{"rank", "stop", "peer"}
 
 // install puts the stubs in place and removes agents that nobody uses.
 func install(ctx context.Context, s *wire.Stream) error {

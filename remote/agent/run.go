@@ -109,6 +109,7 @@ func peer([]string) int {
 // peers are the words that another node may say here, each with what does it.
 var peers = map[string]func(args []string) int{
 	"stop": stopForPeer,
+	"sync": passOn,
 }
 
 // stopForPeer RUN_ID WHY…: the stop goes on by itself, with the run's own grace,

@@ -33,6 +33,9 @@ var services = map[string]handler{
 	wire.Stop:       answer(stopRun),
 	wire.Telemetry:  watchNode,
 	wire.Uninstall:  answer(uninstall),
+	wire.Give:       answer(giveDir),
+	wire.Sync:       syncDir,
+	wire.Take:       takeDir,
 }
 
 // answer makes a handler of a service with one request and one answer.

@@ -143,6 +143,10 @@ func (s *Stream) Send(v any) error {
 	return s.write(kindMessage, body)
 }
 
+// SendEncoded sends a message that is encoded already, as one that goes to
+// several machines.
+func (s *Stream) SendEncoded(body []byte) error { return s.write(kindMessage, body) }
+
 func (s *Stream) write(kind byte, body []byte) error {
 	if len(body) >= MessageMost {
 		return fmt.Errorf("a message of %d bytes is longer than %d", len(body), MessageMost)
