@@ -416,7 +416,9 @@ func Peer(home string, words []string, input io.Reader) error {
 func meet(home, name string) (conn net.Conn, err error) {
 	for deadline := time.Now().Add(waitLimit); ; time.Sleep(50 * time.Millisecond) {
 		err = meeting(home, name, func(short string) (err error) {
-			conn, err = net.Dial("unix", short)
+			ctx, cancel := context.WithTimeout(context.Background(), stallLimit)
+			defer cancel()
+			conn, err = new(net.Dialer).DialContext(ctx, "unix", short)
 			return err
 		})
 		if err == nil || time.Now().After(deadline) {
