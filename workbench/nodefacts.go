@@ -2,7 +2,7 @@ package workbench
 
 import (
 	"context"
-	_ "embed" // the script
+	_ "embed" // the program
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
-//go:embed scripts/facts.sh
-var factsScript string
+//go:embed scripts/packages.py
+var packagesProgram string
 
 // remoteNode is a node as l.each hands it on.
 type remoteNode = remote.Node
@@ -40,62 +41,46 @@ const (
 func askNode(ctx context.Context, l *link, i int, python string) nodeFacts {
 	ctx, cancel := context.WithTimeout(ctx, factsLimit)
 	defer cancel()
-	res, err := l.nodes[i].Exec(ctx, remote.Cmd{Line: "exec sh -c " + remote.Quote(factsScript, "sh", python)})
+	told, err := l.nodes[i].Facts(ctx)
 	if err != nil {
 		return nodeFacts{err: err, machine: MachineFact{GPUs: []string{}}}
 	}
-	return readFacts(string(res.Stdout))
-}
-
-// readFacts reads what scripts/facts.sh printed.
-func readFacts(text string) nodeFacts {
-	f := nodeFacts{machine: MachineFact{GPUs: []string{}}, packages: []string{}}
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-		if key == "python" {
-			f.python(value)
-			continue
-		}
-		value = strings.TrimSpace(value[:min(len(value), longestFact)])
-		switch key {
-		case "host":
-			f.machine.Host = value
-		case "kernel":
-			f.machine.Kernel = value
-		case "system":
-			f.machine.System = strings.Trim(value, `"`)
-		case "cores":
-			_, _ = fmt.Sscan(value, &f.machine.Cores)
-		case "memory":
-			_, _ = fmt.Sscan(value, &f.machine.Memory)
-			f.machine.Memory <<= 10
-		case "driver":
-			f.machine.Driver = value
-		case "cuda":
-			f.machine.CUDA = value
-		case "image":
-			f.image = value
-		case "gpu":
-			if len(f.machine.GPUs) < 64 {
-				f.machine.GPUs = append(f.machine.GPUs, value)
-			}
-		}
+	f := readFacts(told)
+	res, err := l.nodes[i].Exec(ctx, remote.Cmd{Line: "exec " + remote.Quote(python) + " -", Stdin: strings.NewReader(packagesProgram)})
+	switch {
+	case err != nil:
+		f.err = err
+	case res.ExitCode == 0: // else there is no such Python
+		f.python(res.Stdout)
 	}
 	return f
 }
 
+// readFacts bounds what a node told of its machine.
+func readFacts(told wire.NodeFacts) nodeFacts {
+	f := nodeFacts{image: brief(told.Image), packages: []string{}, machine: MachineFact{
+		Host: brief(told.Host), Kernel: brief(told.Kernel), System: brief(told.System), Cores: told.Cores,
+		Memory: told.Memory, Driver: brief(told.Driver), CUDA: brief(told.CUDA), GPUs: []string{}}}
+	for _, gpu := range told.GPUs[:min(len(told.GPUs), 64)] {
+		f.machine.GPUs = append(f.machine.GPUs, brief(gpu))
+	}
+	return f
+}
+
+func brief(fact string) string { return fact[:min(len(fact), longestFact)] }
+
 // python reads the packages, which come as one line of JSON.
-func (f *nodeFacts) python(text string) {
+func (f *nodeFacts) python(text []byte) {
 	var said struct {
 		Packages    []string
 		Torch, CUDA string
 	}
-	if err := json.Unmarshal([]byte(text), &said); err != nil {
+	if err := json.Unmarshal(text, &said); err != nil {
 		f.err = fmt.Errorf("its Python's packages can't be read: %w", err)
 		return
 	}
 	for _, p := range said.Packages[:min(len(said.Packages), mostPackages)] {
-		f.packages = append(f.packages, p[:min(len(p), longestFact)])
+		f.packages = append(f.packages, brief(p))
 	}
 	slices.SortFunc(f.packages, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
 	f.packages = slices.Compact(f.packages)

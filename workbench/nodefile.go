@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/remote/wire"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -18,11 +19,10 @@ import (
 // go through a pipe to the parser of its format, which keeps the part of a row
 // or record that has not come whole yet.
 type nodeFile struct {
-	inode, sum string
-	source     string // its path, below the code directory
-	format     metrics.Format
-	split      string // that its directory names
-	next       int64  // the offset that comes next
+	at     wire.FileAt // how far it was read
+	source string      // its path, below the code directory
+	format metrics.Format
+	split  string // that its directory names
 
 	base   fileBase
 	before []byte // what was in it before the run, until it is known to be that
@@ -45,6 +45,9 @@ type fileBase struct {
 // longestBase bounds what is kept of an older file to see whether it was
 // appended to; longer ones are taken to be.
 const longestBase = 8 << 20
+
+// longestHeader bounds what is kept of a longer one, for a table's header.
+const longestHeader = 8 << 10
 
 // formatOf tells a file's format by its name.
 func formatOf(name string) metrics.Format {
@@ -75,27 +78,27 @@ func splitOf(source string, format metrics.Format) string {
 
 // begin takes the head of the next piece. A piece that does not follow the one
 // before it begins the file again.
-func (f *nodeFile) begin(h fileHead) {
-	if h.offset != f.next || f.format == metrics.TrainerState || f.pipe == nil && f.state == nil {
+func (f *nodeFile) begin(h *wire.FilePiece) {
+	if h.Next != f.at.Next || f.format == metrics.TrainerState || f.pipe == nil && f.state == nil {
 		f.end(errRewritten)
-		f.next, f.before, f.count = h.offset, nil, map[string]int{}
-		if h.size < f.base.Size {
+		f.at.Next, f.before, f.count = h.Next, nil, map[string]int{}
+		if h.Size < f.base.Size {
 			f.base = fileBase{} // it was written anew
 		}
 		if f.format == metrics.TrainerState {
-			f.state, f.whole = []byte{}, int64(h.length)
+			f.state, f.whole = []byte{}, h.Length
 		} else {
 			f.parse()
 		}
 	}
-	f.sum = h.sum
+	f.at.Sum = h.Sum
 }
 
 var errRewritten = errors.New("the file is read from its beginning again")
 
 // data takes the bytes of a piece.
 func (f *nodeFile) data(p []byte) {
-	f.next += int64(len(p))
+	f.at.Next += int64(len(p))
 	if f.format == metrics.TrainerState {
 		if f.state = append(f.state, p...); int64(len(f.state)) >= f.whole {
 			_, _ = metrics.ReadTrainerState(bytes.NewReader(f.state), f.points)
@@ -115,8 +118,8 @@ func (f *nodeFile) data(p []byte) {
 // table, and returns what is to be parsed.
 func (f *nodeFile) pass(p []byte) []byte {
 	if f.base.Size > longestBase {
-		over := f.next - f.base.Size
-		f.before = append(f.before, p[:min(len(p), max(0, longestFrameLine-len(f.before)))]...)
+		over := f.at.Next - f.base.Size
+		f.before = append(f.before, p[:min(len(p), max(0, longestHeader-len(f.before)))]...)
 		if over <= 0 {
 			return nil
 		}

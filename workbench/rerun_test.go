@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/trusttest"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // repository is a git repository with a project in a directory of it.
@@ -174,16 +175,17 @@ func TestARerunChecksOutTheCodeOfThen(t *testing.T) {
 }
 
 func TestWhatANodeTellsIsRead(t *testing.T) {
-	f := readFacts("host h1\nkernel Linux 6.1\nsystem \"Debian\"\ncores 8\nmemory 1024\ngpu A100\ngpu A100\ndriver 550.1\ncuda 12.4\nnoise\n" +
-		`python {"packages": ["torch==2.4.0", "abc==1", "torch==2.4.0"], "torch": "2.4.0+cu121", "cuda": "12.1"}` + "\n")
+	f := readFacts(wire.NodeFacts{Host: "h1", Kernel: "Linux 6.1", System: "Debian", Cores: 8, Memory: 1 << 20,
+		GPUs: make([]string, 100), Driver: "550.1", CUDA: strings.Repeat("1", 1000)})
+	f.python([]byte(`{"packages": ["torch==2.4.0", "abc==1", "torch==2.4.0"], "torch": "2.4.0+cu121", "cuda": "12.1"}` + "\n"))
 	m := f.machine
-	if f.err != nil || m.Host != "h1" || m.Cores != 8 || m.Memory != 1<<20 || len(m.GPUs) != 2 || m.Driver != "550.1" || m.CUDA != "12.4" || m.System != "Debian" {
+	if f.err != nil || m.Host != "h1" || m.Cores != 8 || m.Memory != 1<<20 || len(m.GPUs) != 64 || m.Driver != "550.1" || len(m.CUDA) != longestFact || m.System != "Debian" {
 		t.Errorf("got %+v", f)
 	}
 	if strings.Join(f.packages, " ") != "abc==1 torch==2.4.0" || f.torch != "2.4.0+cu121" || f.cuda != "12.1" {
 		t.Errorf("got %+v", f)
 	}
-	if f := readFacts("python nonsense\n"); f.err == nil {
+	if f.python([]byte("nonsense\n")); f.err == nil {
 		t.Error("what is no JSON was taken")
 	}
 	if got := packageNews([]string{"a==1", "b==1", "c @ git+https://x@1"}, []string{"a==2", "b==1", "d==1"}, 2); got != "a 1 → 2, c git+https://x@1 → none, and 1 more" {

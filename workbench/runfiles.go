@@ -2,11 +2,8 @@ package workbench
 
 import (
 	"context"
-	"crypto/rand"
-	_ "embed" // the script
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,11 +16,9 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/wire"
 	"github.com/dlwb/dlwb/store"
 )
-
-//go:embed scripts/files.sh
-var filesScript string
 
 // nodeFiles follows the files of metrics that a run writes on one node. What is
 // in them goes to the store beside what the run prints; which of the two is
@@ -32,14 +27,15 @@ type nodeFiles struct {
 	w    *Workbench
 	run  string
 	node int
-	exec func(context.Context, remote.Cmd) (remote.Result, error) // runs a command there
-	dirs []string                                                 // to look in, below the home directory
-	root string                                                   // the code directory, which sources are told from
-	own  string                                                   // the directory of the run's own; empty: none
+	ask  func(context.Context, wire.FilesRequest, func(wire.FilesNews) error) error
+	dirs []string // to look in, below the home directory
+	root string   // the code directory, which sources are told from
+	own  string   // the directory of the run's own; empty: none
 
-	files map[string]*nodeFile // by inode
-	bases map[string]fileBase  // what was there before the run
+	files map[uint64]*nodeFile // by inode
+	bases map[uint64]fileBase  // what was there before the run
 	fresh bool                 // nobody has looked for bases yet
+	now   *nodeFile            // whose bytes come; nil: they are nobody's
 	full  bool
 	known map[string]map[string][]uint32 // what is stored already, by source
 
@@ -95,8 +91,8 @@ func (t *watch) watchFiles(ctx context.Context) (finish func(context.Context)) {
 func (w *Workbench) newNodeFiles(s scope, data runData, node int, n *remote.Node) *nodeFiles {
 	root := remoteCode(s.cluster)
 	f := &nodeFiles{
-		w: w, run: s.run, node: node, exec: n.Exec, root: root, dirs: []string{root + "/"},
-		files: map[string]*nodeFile{}, bases: map[string]fileBase{}, known: map[string]map[string][]uint32{},
+		w: w, run: s.run, node: node, ask: n.MetricFiles, root: root, dirs: []string{root + "/"},
+		files: map[uint64]*nodeFile{}, bases: map[uint64]fileBase{}, known: map[string]map[string][]uint32{},
 	}
 	for _, p := range data.Results {
 		f.dirs = append(f.dirs, path.Join(root, filepath.ToSlash(p))+"/") // a link to elsewhere, perhaps
@@ -150,7 +146,7 @@ func (f *nodeFiles) follow(ctx context.Context) {
 	pause := time.Second
 	for ctx.Err() == nil && !f.full {
 		began := time.Now()
-		err := f.read(ctx, "follow")
+		err := f.read(ctx, false)
 		slog.Debug("files of metrics: stream ended", "run", f.run, "node", f.node, "error", err)
 		if time.Since(began) > filesAgain {
 			pause = time.Second
@@ -170,59 +166,48 @@ const restLimit = 20 * time.Second
 func (f *nodeFiles) rest(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, restLimit)
 	defer cancel()
-	err := f.read(ctx, "once")
+	err := f.read(ctx, true)
 	slog.Debug("files of metrics: rest", "run", f.run, "node", f.node, "error", err)
 }
 
-// read runs the script on the node and takes what it prints.
-func (f *nodeFiles) read(ctx context.Context, how string) error {
+// read takes what the node tells of its files; once: until all was told.
+func (f *nodeFiles) read(ctx context.Context, once bool) error {
 	if f.full {
 		return nil
 	}
-	var secret [12]byte
-	_, _ = rand.Read(secret[:])
-	sign := "files-" + hex.EncodeToString(secret[:])
-	fresh := "known"
-	if f.fresh {
-		fresh = "fresh"
-	}
-	words := []string{"sh", how, fresh, sign, ".dlwb/runs/" + f.run + "/dir"}
+	r := wire.FilesRequest{Dirs: f.dirs, Mark: ".dlwb/runs/" + f.run + "/dir", Bases: f.fresh, Once: once}
 	for _, file := range f.files {
-		words = append(words, fmt.Sprintf("%s:%d:%s", file.inode, file.next, file.sum))
+		r.Known = append(r.Known, file.at)
 	}
-	words = append(append(words, "--"), f.dirs...)
-	var fail error
-	out := &fileFrames{sign: []byte("\n" + sign + " ")}
-	var now *nodeFile
-	out.file = func(h fileHead) {
-		if now = f.file(h); now != nil {
-			now.begin(h)
+	f.now = nil
+	return f.ask(ctx, r, f.take)
+}
+
+// take takes one thing that the node tells.
+func (f *nodeFiles) take(m wire.FilesNews) error {
+	switch {
+	case m.File != nil:
+		if f.now = f.file(m.File); f.now != nil {
+			f.now.begin(m.File)
 		}
-		fail = errors.Join(fail, f.flush(filesAtOnce))
-	}
-	out.data = func(p []byte) {
-		if now != nil {
-			now.data(p)
+		return f.flush(filesAtOnce)
+	case m.Base != nil:
+		if len(f.bases) < mostBases && len(m.Base.End) <= 64 && m.Base.Size >= 0 {
+			f.bases[m.Base.Inode] = fileBase{m.Base.Size, hex.EncodeToString(m.Base.End)}
 		}
-	}
-	out.base = func(inode string, size int64, end string) {
-		if len(f.bases) < mostBases && len(end) <= 128 {
-			f.bases[inode] = fileBase{size, end}
-		}
-	}
-	out.full = func() { f.full = true }
-	out.pass = func(bool) {
+	case m.Full:
+		f.full = true
+	case m.Pass:
 		f.keepBases()
-		fail = errors.Join(fail, f.flush(0))
+		return f.flush(0)
+	case f.now != nil:
+		f.now.data(m.Data)
 	}
-	res, err := f.exec(ctx, remote.Cmd{Line: "exec sh -c " + remote.Quote(filesScript) + " " + remote.Quote(words...), Stdout: out})
-	if err == nil && res.ExitCode != 0 {
-		err = fmt.Errorf("exit code %d: %.200s", res.ExitCode, res.Stderr)
-	}
-	return errors.Join(err, fail)
+	return nil
 }
 
 const (
+	longestPath   = 4096
 	mostNodeFiles = 256
 	mostBases     = 2000
 )
@@ -239,14 +224,14 @@ func (f *nodeFiles) keepBases() {
 }
 
 // file finds or begins a file; nil for one too many.
-func (f *nodeFiles) file(h fileHead) *nodeFile {
-	if file := f.files[h.inode]; file != nil {
+func (f *nodeFiles) file(h *wire.FilePiece) *nodeFile {
+	if file := f.files[h.Inode]; file != nil {
 		return file
 	}
-	if len(f.files) >= mostNodeFiles {
+	if len(f.files) >= mostNodeFiles || len(h.Path) > longestPath {
 		return nil
 	}
-	clean := path.Clean(h.path)
+	clean := path.Clean(h.Path)
 	source := strings.TrimPrefix(clean, f.root+"/")
 	if rest, is := strings.CutPrefix(clean, f.own+"/"); is && f.own != "" {
 		source = "DLWB_RESULTS/" + rest // the same for each run, so that runs can be compared
@@ -263,9 +248,9 @@ func (f *nodeFiles) file(h fileHead) *nodeFile {
 			delete(f.files, inode)
 		}
 	}
-	file := &nodeFile{inode: h.inode, source: source, format: formatOf(clean), split: splitOf(source, formatOf(clean)),
-		base: f.bases[h.inode], seen: f.seenOf(source), put: f.put}
-	f.files[h.inode] = file
+	file := &nodeFile{at: wire.FileAt{Inode: h.Inode}, source: source, format: formatOf(clean), split: splitOf(source, formatOf(clean)),
+		base: f.bases[h.Inode], seen: f.seenOf(source), put: f.put}
+	f.files[h.Inode] = file
 	return file
 }
 

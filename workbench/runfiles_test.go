@@ -1,9 +1,8 @@
-//go:build !windows
+//go:build linux
 
 package workbench
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,29 +10,29 @@ import (
 	"hash/crc32"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/agent/metricfiles"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
-// place is the home directory of a node for a test, whose sh is a given one.
+// place is the home directory of a node for a test.
 type place struct {
-	t     *testing.T
-	home  string
-	shell []string
-	f     *nodeFiles
-	w     *Workbench
+	t    testing.TB
+	home string
+	f    *nodeFiles
+	w    *Workbench
 }
 
 const placeCode = "dlwb/c/code/"
 
-func newPlace(t *testing.T, shell ...string) *place {
+func newPlace(t testing.TB) *place {
 	t.Helper()
-	p := &place{t: t, home: t.TempDir(), shell: shell, w: newBench(t, t.TempDir())}
+	p := &place{t: t, home: t.TempDir(), w: newBench(t, t.TempDir())}
 	begin(t, p.w, "c", "r")
 	p.write("../../../.dlwb/runs/r/dir", "x")
 	p.old("../../../.dlwb/runs/r/dir", time.Minute)
@@ -48,17 +47,17 @@ func (p *place) open() {
 		p.f.end(false)
 	}
 	p.f = p.w.newNodeFiles(scope{cluster: "c", run: "r"}, runData{Results: []string{"out"}}, 0, nil)
-	p.f.exec = func(ctx context.Context, c remote.Cmd) (remote.Result, error) {
-		line := strings.Replace(c.Line, "exec sh ", "exec "+strings.Join(p.shell, " ")+" ", 1)
-		cmd := exec.CommandContext(ctx, p.shell[0], append(p.shell[1:], "-c", line)...)
-		var errs bytes.Buffer
-		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.home, c.Stdout, &errs, time.Second
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return remote.Result{ExitCode: exit.ExitCode(), Stderr: errs.Bytes()}, nil
+	p.f.ask = func(ctx context.Context, r wire.FilesRequest, take func(wire.FilesNews) error) error {
+		r.Dirs, r.Mark = slices.Clone(r.Dirs), filepath.Join(p.home, r.Mark)
+		for i := range r.Dirs {
+			r.Dirs[i] = p.home + "/" + r.Dirs[i]
 		}
-		return remote.Result{Stderr: errs.Bytes()}, err
+		return metricfiles.Watch(ctx, r, func(m wire.FilesNews) error {
+			if m.File != nil {
+				m.File.Path = strings.TrimPrefix(m.File.Path, p.home+"/")
+			}
+			return take(m)
+		})
 	}
 }
 
@@ -118,7 +117,7 @@ func (p *place) said() string {
 // want reads what is there, and waits until the parsers are done with it.
 func (p *place) want(what, want string) {
 	p.t.Helper()
-	if err := p.f.read(context.Background(), "once"); err != nil {
+	if err := p.f.read(context.Background(), true); err != nil {
 		p.t.Fatal(err)
 	}
 	for limit := time.Now().Add(10 * time.Second); p.said() != want; time.Sleep(time.Millisecond) {
@@ -146,79 +145,58 @@ func scalar(tag string, step int64, value float32) string {
 	return string(binary.LittleEndian.AppendUint32(append(out, e...), sum(e)))
 }
 
-// shells are what sh may be on a node.
-var shells = [][]string{{"dash"}, {"bash"}, {"busybox", "sh"}}
-
-func inEachShell(t *testing.T, test func(t *testing.T, shell []string)) {
-	for _, shell := range shells {
-		t.Run(shell[0], func(t *testing.T) {
-			t.Parallel()
-			if _, err := exec.LookPath(shell[0]); err != nil {
-				t.Skipf("NOT RUN: there is no %s here", shell[0])
-			}
-			test(t, shell)
-		})
-	}
-}
-
 func TestFilesAreFollowedAsTheyGrow(t *testing.T) {
-	inEachShell(t, func(t *testing.T, shell []string) {
-		p := newPlace(t, shell...)
-		p.want("nothing", "")
-		a, b := scalar("loss", 1, 0.5), scalar("loss", 2, 0.25)
-		p.write("out/tb/events.out.tfevents.1", a+b[:20])
-		p.want("a record that is not whole", "out/tb/events.out.tfevents.1 loss 1:0.5")
-		p.append("out/tb/events.out.tfevents.1", b[20:])
-		p.write("out/a dir/metrics.csv", "step,acc\n10,0.7\n20,0.")
-		p.want("and now is", "out/tb/events.out.tfevents.1 loss 1:0.5 2:0.25; out/a dir/metrics.csv acc 10:0.7")
-		p.append("out/a dir/metrics.csv", "75\n")
-		p.write("train_log.jsonl", `{"step": 5, "lr": 0.1}`+"\n")
-		p.want("a row that is whole", "out/tb/events.out.tfevents.1 loss 1:0.5 2:0.25; out/a dir/metrics.csv acc 10:0.7 20:0.75; train_log.jsonl lr 5:0.1")
-	})
+	p := newPlace(t)
+	p.want("nothing", "")
+	a, b := scalar("loss", 1, 0.5), scalar("loss", 2, 0.25)
+	p.write("out/tb/events.out.tfevents.1", a+b[:20])
+	p.want("a record that is not whole", "out/tb/events.out.tfevents.1 loss 1:0.5")
+	p.append("out/tb/events.out.tfevents.1", b[20:])
+	p.write("out/a dir/metrics.csv", "step,acc\n10,0.7\n20,0.")
+	p.want("and now is", "out/tb/events.out.tfevents.1 loss 1:0.5 2:0.25; out/a dir/metrics.csv acc 10:0.7")
+	p.append("out/a dir/metrics.csv", "75\n")
+	p.write("train_log.jsonl", `{"step": 5, "lr": 0.1}`+"\n")
+	p.want("a row that is whole", "out/tb/events.out.tfevents.1 loss 1:0.5 2:0.25; out/a dir/metrics.csv acc 10:0.7 20:0.75; train_log.jsonl lr 5:0.1")
 }
 
 func TestFilesThatAreReplacedAreReadAgain(t *testing.T) {
-	inEachShell(t, func(t *testing.T, shell []string) {
-		p := newPlace(t, shell...)
-		p.write("metrics.csv", "step,loss\n1,4\n2,3\n")
-		p.write("out/checkpoint-2/trainer_state.json", `{"global_step":2,"log_history":[{"step":1,"loss":4.5},{"step":2,"loss":3.5}]}`)
-		p.want("at first", "metrics.csv loss 1:4 2:3; out/trainer_state.json loss 1:4.5 2:3.5")
-		// Lightning writes the whole table anew when a column comes.
-		p.write("metrics.csv", "step,loss,val_loss\n1,4,\n2,3,\n2,,2.5\n3,2,\n")
-		p.write("out/checkpoint-4/trainer_state.json", `{"global_step":4,"log_history":[{"step":1,"loss":4.5},{"step":2,"loss":3.5},{"step":4,"loss":1.5}]}`)
-		p.want("a new column", "metrics.csv loss 1:4 2:3 3:2; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
-		p.write("new", "step,loss,val_loss\n1,4,\n2,9,\n")
-		if err := os.Rename(p.path("new"), p.path("metrics.csv")); err != nil {
-			t.Fatal(err)
-		}
-		p.want("renamed into place, with other values", "metrics.csv loss 1:4 2:9; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
-		p.open() // another dlwb goes on
-		p.append("metrics.csv", "3,1,\n")
-		p.want("by another dlwb", "metrics.csv loss 1:4 2:9 3:1; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
-	})
+	p := newPlace(t)
+	p.write("metrics.csv", "step,loss\n1,4\n2,3\n")
+	p.write("out/checkpoint-2/trainer_state.json", `{"global_step":2,"log_history":[{"step":1,"loss":4.5},{"step":2,"loss":3.5}]}`)
+	p.want("at first", "metrics.csv loss 1:4 2:3; out/trainer_state.json loss 1:4.5 2:3.5")
+	// Lightning writes the whole table anew when a column comes.
+	p.write("metrics.csv", "step,loss,val_loss\n1,4,\n2,3,\n2,,2.5\n3,2,\n")
+	p.write("out/checkpoint-4/trainer_state.json", `{"global_step":4,"log_history":[{"step":1,"loss":4.5},{"step":2,"loss":3.5},{"step":4,"loss":1.5}]}`)
+	p.want("a new column", "metrics.csv loss 1:4 2:3 3:2; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
+	p.write("new", "step,loss,val_loss\n1,4,\n2,9,\n")
+	if err := os.Rename(p.path("new"), p.path("metrics.csv")); err != nil {
+		t.Fatal(err)
+	}
+	p.want("renamed into place, with other values", "metrics.csv loss 1:4 2:9; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
+	p.open() // another dlwb goes on
+	p.append("metrics.csv", "3,1,\n")
+	p.want("by another dlwb", "metrics.csv loss 1:4 2:9 3:1; out/trainer_state.json loss 1:4.5 2:3.5 4:1.5; metrics.csv val/loss 2:2.5")
 }
 
 func TestFilesOfEarlierRunsAreNotThisRuns(t *testing.T) {
-	inEachShell(t, func(t *testing.T, shell []string) {
-		p := newPlace(t, shell...)
-		for name, text := range map[string]string{"out/events.out.tfevents.1": scalar("loss", 1, 0.5),
-			"metrics.csv": "step,loss\n1,4\n2,3\n", "log.jsonl": "{\"step\": 1, \"loss\": 4}\n", "history.csv": "step,loss\n1,9\n2,9\n"} {
-			p.write(name, text)
-			p.old(name, time.Hour)
-		}
-		p.want("before it writes", "")
-		p.append("metrics.csv", "3,2\n")
-		p.append("log.jsonl", "{\"step\": 2, \"loss\": 3}\n")
-		p.write("history.csv", "step,loss\n1,8\n2,7\n3,6\n")
-		p.want("appended, and written anew", "history.csv loss 1:8 2:7 3:6; log.jsonl loss 2:3; metrics.csv loss 3:2")
-		p.open()
-		p.append("log.jsonl", "{\"step\": 3, \"loss\": 2}\n")
-		p.want("by another dlwb", "history.csv loss 1:8 2:7 3:6; log.jsonl loss 2:3 3:2; metrics.csv loss 3:2")
-	})
+	p := newPlace(t)
+	for name, text := range map[string]string{"out/events.out.tfevents.1": scalar("loss", 1, 0.5),
+		"metrics.csv": "step,loss\n1,4\n2,3\n", "log.jsonl": "{\"step\": 1, \"loss\": 4}\n", "history.csv": "step,loss\n1,9\n2,9\n"} {
+		p.write(name, text)
+		p.old(name, time.Hour)
+	}
+	p.want("before it writes", "")
+	p.append("metrics.csv", "3,2\n")
+	p.append("log.jsonl", "{\"step\": 2, \"loss\": 3}\n")
+	p.write("history.csv", "step,loss\n1,8\n2,7\n3,6\n")
+	p.want("appended, and written anew", "history.csv loss 1:8 2:7 3:6; log.jsonl loss 2:3; metrics.csv loss 3:2")
+	p.open()
+	p.append("log.jsonl", "{\"step\": 3, \"loss\": 2}\n")
+	p.want("by another dlwb", "history.csv loss 1:8 2:7 3:6; log.jsonl loss 2:3 3:2; metrics.csv loss 3:2")
 }
 
 func TestAStreamOfFilesIsLiveAndEndsWithItsReader(t *testing.T) {
-	p := newPlace(t, "dash")
+	p := newPlace(t)
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() { defer close(over); p.f.follow(ctx) }()
@@ -235,7 +213,7 @@ func TestAStreamOfFilesIsLiveAndEndsWithItsReader(t *testing.T) {
 	stop()
 	<-over
 	p.append("metrics.csv", "2,3")
-	if err := p.f.read(context.Background(), "once"); err != nil {
+	if err := p.f.read(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
 	p.f.end(true) // the last row has no end
@@ -244,71 +222,27 @@ func TestAStreamOfFilesIsLiveAndEndsWithItsReader(t *testing.T) {
 	}
 }
 
-func TestFramesInAnyCutsAreTheSame(t *testing.T) {
-	text := "noise\nSIGN base 7 12 ff00\n\nSIGN file 7 0 5 9 0 a b/c\n\nSIGX\nSIGN file 8 0 9 9 1 short\nab\nSIGN pass 1\n\nSIGN file 9 0 99999999999 1 1 x\n\nSIGN pass 0\n\nSIGN full\n"
-	read := func(cut int) string {
-		var said strings.Builder
-		f := &fileFrames{sign: []byte("\nSIGN "),
-			file: func(h fileHead) { fmt.Fprintf(&said, "<%s %s %d>", h.inode, h.path, h.length) },
-			data: func(b []byte) { said.Write(b) },
-			base: func(i string, n int64, end string) { fmt.Fprintf(&said, "<base %s %d %s>", i, n, end) },
-			pass: func(more bool) { fmt.Fprintf(&said, "<pass %v>", more) },
-			full: func() { said.WriteString("<full>") }}
-		for b := []byte(text); len(b) > 0; b = b[min(cut, len(b)):] {
-			_, _ = f.Write(b[:min(cut, len(b))])
+// Whatever a node tells, what is kept of it is bounded and stays sound.
+func FuzzAnyNewsOfFilesAreTaken(f *testing.F) {
+	f.Add(uint64(1), int64(0), int64(9), int64(9), "dlwb/c/code/metrics.csv", []byte("step,loss\n1,2\n"), uint32(1))
+	f.Add(uint64(1), int64(-1), int64(1)<<62, int64(-9), "/../trainer_state.json", []byte("{"), uint32(0))
+	p := newPlace(f)
+	f.Fuzz(func(t *testing.T, inode uint64, next, length, size int64, path string, data []byte, sum uint32) {
+		p.f.ask = func(_ context.Context, _ wire.FilesRequest, take func(wire.FilesNews) error) error {
+			for _, m := range []wire.FilesNews{{Data: data}, {Base: &wire.FileBase{Inode: inode, Size: size, End: data}},
+				{File: &wire.FilePiece{FileAt: wire.FileAt{Inode: inode, Next: max(next, 0), Sum: sum}, Length: length, Size: size, Path: path}},
+				{Data: data}, {Pass: true}, {}} {
+				if err := take(m); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
 		}
-		return said.String()
-	}
-	want := "<base 7 12 ff00><7 a b/c 5>\nSIGX<8 short 9>ab<pass true><pass false><full>"
-	for cut := 1; cut <= len(text); cut++ {
-		if got := read(cut); got != want {
-			t.Fatalf("in pieces of %d:\n got %q\nwant %q", cut, got, want)
+		if err := p.f.read(t.Context(), true); err != nil {
+			t.Error(err)
 		}
-	}
-}
-
-func TestANodeTellsWhatItIsInEachShell(t *testing.T) {
-	inEachShell(t, func(t *testing.T, shell []string) {
-		out, err := exec.Command(shell[0], append(shell[1:], "scripts/facts.sh", "python3")...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f := readFacts(string(out)); f.err != nil || f.machine.Host == "" || f.machine.Kernel == "" {
-			t.Errorf("got %+v of\n%s", f, out)
-		}
-	})
-}
-
-// A run that ends while a node's driver hangs must leave nothing there.
-func TestADriverThatHangsIsNotAskedForEver(t *testing.T) {
-	inEachShell(t, func(t *testing.T, shell []string) {
-		bin := t.TempDir()
-		asked := filepath.Join(bin, "asked")
-		hangs := "#!/bin/sh\necho $$ >>" + asked + "\nexec sleep 1000\n"
-		if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(hangs), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		c := exec.CommandContext(ctx, shell[0], append(shell[1:], "scripts/facts.sh", "python3")...)
-		c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-		out, err := c.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f := readFacts(string(out)); f.err != nil || f.machine.Kernel == "" || len(f.machine.GPUs) > 0 {
-			t.Errorf("got %+v of\n%s", f, out)
-		}
-		text, err := os.ReadFile(asked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Count(string(text), "\n") != 1 {
-			t.Errorf("it was asked by %q", text)
-		}
-		// A zombie is not waited for: whoever started it has ended too.
-		if state, _ := exec.Command("ps", "-o", "stat=", "-p", strings.TrimSpace(string(text))).Output(); len(state) > 0 && state[0] != 'Z' {
-			t.Errorf("%s still asks: %s", text, state)
+		if len(p.f.files) > mostNodeFiles || len(p.f.bases) > mostBases {
+			t.Errorf("%d files and %d bases are kept", len(p.f.files), len(p.f.bases))
 		}
 	})
 }

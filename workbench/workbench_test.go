@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newBench opens a workbench without providers in a fresh directory.
-func newBench(t *testing.T, dir string) *Workbench {
+func newBench(t testing.TB, dir string) *Workbench {
 	t.Helper()
 	w, err := Open(Options{Dir: dir})
 	if err != nil {
@@ -38,7 +38,7 @@ func newBench(t *testing.T, dir string) *Workbench {
 }
 
 // begin makes a cluster with a run of two ranks in the store.
-func begin(t *testing.T, w *Workbench, cluster, run string) scope {
+func begin(t testing.TB, w *Workbench, cluster, run string) scope {
 	t.Helper()
 	id, err := w.db.BeginCluster(store.Cluster{Name: cluster, Provider: "local", Phase: string(PhaseRunning), CreatedAt: now()})
 	if err != nil {
@@ -56,7 +56,7 @@ func begin(t *testing.T, w *Workbench, cluster, run string) scope {
 	return s
 }
 
-func publish(t *testing.T, w *Workbench, s scope, b Body) {
+func publish(t testing.TB, w *Workbench, s scope, b Body) {
 	t.Helper()
 	if err := w.publish(s, b); err != nil {
 		t.Fatal(err)

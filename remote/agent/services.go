@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/dlwb/dlwb/remote/agent/outlet"
+	"github.com/dlwb/dlwb/remote/agent/telemetry"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -18,11 +19,11 @@ var services = map[string]handler{
 	wire.Aside:      answer(outlet.Aside),
 	wire.DialPort:   dialPort,
 	wire.Exec:       execute,
-	wire.Facts:      answer(facts),
+	wire.Facts:      answer(telemetry.Facts),
 	wire.Fetch:      outlet.Fetch,
 	wire.FetchPort:  fetchPort,
-	wire.Files:      watchFiles,
-	wire.Follow:     followFile,
+	wire.Files:      telling(watchFiles),
+	wire.Follow:     telling(followFile),
 	wire.Install:    install,
 	wire.Launch:     answer(launch),
 	wire.List:       outlet.List,
@@ -40,6 +41,18 @@ var services = map[string]handler{
 
 // answer makes a handler of a service with one request and one answer.
 func answer[Request, Answer any](do func(ctx context.Context, r Request) (Answer, error)) handler {
+	return telling(func(ctx context.Context, r Request, s *wire.Stream) error {
+		a, err := do(ctx, r)
+		if err != nil {
+			return err
+		}
+		return s.Send(a)
+	})
+}
+
+// telling makes a handler of a service that goes on telling until its caller has
+// enough.
+func telling[Request any](do func(ctx context.Context, r Request, s *wire.Stream) error) handler {
 	return func(ctx context.Context, s *wire.Stream) error {
 		var r Request
 		if err := s.Recv(&r); err != nil {
@@ -47,10 +60,6 @@ func answer[Request, Answer any](do func(ctx context.Context, r Request) (Answer
 		}
 		ctx, cancel := s.Gone(ctx)
 		defer cancel()
-		a, err := do(ctx, r)
-		if err != nil {
-			return err
-		}
-		return s.Send(a)
+		return do(ctx, r, s)
 	}
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // Facts tells what the node is.
-func Facts(ctx context.Context) wire.NodeFacts {
+func Facts(ctx context.Context, _ wire.FactsRequest) (wire.NodeFacts, error) {
 	var f wire.NodeFacts
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
@@ -32,12 +32,9 @@ func Facts(ctx context.Context) wire.NodeFacts {
 		f.Kernel = unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:])
 	}
 	f.System = strings.Trim(behind("/etc/os-release", "\nPRETTY_NAME=", "\n"), `"`)
-	if f.Cores = countCores(); f.Cores == 0 {
-		f.Cores = runtime.NumCPU()
-	}
-	if _, total, ok := memory(); ok {
-		f.Memory = int64(total) << 10
-	}
+	f.Cores, _, _ = processors()
+	_, kib := memory()
+	f.Memory = int64(kib) << 10
 	if gpus := askSMI(ctx, "--query-gpu=driver_version,name", "--format=csv,noheader"); gpus != "" {
 		for line := range strings.Lines(gpus) {
 			driver, gpu, _ := strings.Cut(strings.TrimSpace(line), ", ")
@@ -52,7 +49,7 @@ func Facts(ctx context.Context) wire.NodeFacts {
 		const told = "/run/cloud-init/instance-data.json"
 		f.Image = between(cmp.Or(behind(told, `"ami-id":`, "\n"), behind(told, `"ami_id":`, "\n")), `"`, `"`)
 	}
-	return f
+	return f, nil
 }
 
 // behind is what a file has behind a mark.

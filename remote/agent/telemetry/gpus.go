@@ -24,8 +24,8 @@ const (
 	hungAfter = 20 * time.Second
 	// silentAfter is from when on it is told that it has never answered.
 	silentAfter = 5 * time.Second
-	// pauseMost is the longest pause before an nvidia-smi that fails is tried again.
-	pauseMost = 30 * time.Second
+	// failPause is the pause before an nvidia-smi that failed is tried again.
+	failPause = 10 * time.Second
 	// wholeAfter is when an answer shorter than the one before it is taken to be
 	// whole.
 	wholeAfter = 500 * time.Millisecond
@@ -44,13 +44,12 @@ type monitor struct {
 	begun time.Time
 	hung  time.Duration // hungAfter, but in tests
 
-	mu       sync.Mutex
-	every    time.Duration
-	anew     context.CancelFunc // ends this nvidia-smi, or the pause before the next
-	whole    answer             // the last
-	part     answer             // the one that comes; nothing tells that it is whole
-	restart  bool               // the next line is another process's
-	failures int                // in a row, without a word about a GPU
+	mu      sync.Mutex
+	every   time.Duration
+	anew    context.CancelFunc // ends this nvidia-smi, or the pause before the next
+	whole   answer             // the last
+	part    answer             // the one that comes; nothing tells that it is whole
+	restart bool               // the next line is another process's
 }
 
 // answer is what nvidia-smi said about all GPUs at one time.
@@ -166,7 +165,7 @@ func (m *monitor) take(line string, now time.Time) {
 	}
 	m.part.at = now
 	if index >= 0 {
-		m.part.index, m.failures = index, 0
+		m.part.index = index
 	}
 	if len(m.part.lines) < linesMost && !slices.Contains(m.part.lines, line) {
 		m.part.lines = append(m.part.lines, line)
@@ -196,8 +195,7 @@ func (m *monitor) end(err error) (pause time.Duration) {
 	if m.part.index >= 0 {
 		return m.every
 	}
-	m.failures = min(m.failures+1, 5)
-	return min(m.every<<m.failures, pauseMost)
+	return failPause
 }
 
 // last is the answer to be shown.

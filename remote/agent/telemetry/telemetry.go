@@ -1,26 +1,27 @@
 //go:build linux
 
-// Package telemetry tells what a node is doing: frames of text, one fact a
-// line, as package metrics reads them. It reads /proc and forks nothing; what
-// may hang (nvidia-smi, the size of a dead network disk) is asked beside the
-// frames, which come on time whatever becomes of it.
+// Package telemetry tells what a node is, and what it is doing: frames of text,
+// one fact a line, as package metrics reads them. It reads /proc and forks
+// nothing; what may hang (nvidia-smi, the size of a dead network disk) is asked
+// beside the frames, which come on time whatever becomes of it.
 package telemetry
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
-	"strconv"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	// Least and Most are how often a frame may be asked for.
-	Least = time.Second
-	Most  = 10 * time.Second
+	paceLeast = time.Second
+	paceMost  = 10 * time.Second
+	diskEvery = 10 * time.Second
 )
 
 // Watch makes a frame at once, then one in every so much time, or in as much as
@@ -28,15 +29,14 @@ const (
 // means all interfaces. It returns when ctx ends or frame fails, and leaves no
 // process. frame must not keep its argument.
 func Watch(ctx context.Context, iface string, every time.Duration, pace <-chan time.Duration, frame func([]byte) error) error {
-	n := &node{iface: iface, simulated: os.Getenv("DLWB_SIMULATED_GPUS") != "", cores: countCores(), every: inBounds(every)}
-	n.home, _ = os.UserHomeDir()
+	n := &node{iface: iface, simulated: os.Getenv("DLWB_SIMULATED_GPUS") != "", every: inBounds(every)}
 	ctx, stop := context.WithCancel(ctx)
 	if path, err := exec.LookPath("nvidia-smi"); err == nil {
 		n.gpus = newMonitor(path, n.every)
 		defer waitAWhile(n.gpus.start(ctx))
 	}
 	defer stop()
-	go n.disk.watch(ctx, n.home)
+	go n.watchDisk(ctx)
 	tick := time.NewTicker(n.every)
 	defer tick.Stop()
 	for {
@@ -55,14 +55,7 @@ func Watch(ctx context.Context, iface string, every time.Duration, pace <-chan t
 }
 
 func inBounds(every time.Duration) time.Duration {
-	return min(max(every.Round(time.Second), Least), Most)
-}
-
-func (n *node) setPace(every time.Duration) {
-	if n.gpus != nil && every != n.every {
-		n.gpus.setPace(every)
-	}
-	n.every = every
+	return min(max(every.Round(time.Second), paceLeast), paceMost)
 }
 
 // waitAWhile waits for what was killed. A process that a driver holds in the
@@ -76,13 +69,36 @@ func waitAWhile(ended <-chan struct{}) {
 
 // node makes the frames of one stream.
 type node struct {
-	iface, home string
-	simulated   bool
-	cores       int
-	every       time.Duration
-	gpus        *monitor // nil: there is no nvidia-smi
-	disk        disk
-	buf         bytes.Buffer
+	iface     string
+	simulated bool
+	every     time.Duration
+	gpus      *monitor                 // nil: there is no nvidia-smi
+	disk      atomic.Pointer[[2]int64] // used and all of it, in KiB, as was told last
+	buf       bytes.Buffer
+}
+
+func (n *node) setPace(every time.Duration) {
+	if n.gpus != nil && every != n.every {
+		n.gpus.setPace(every)
+	}
+	n.every = every
+}
+
+// watchDisk asks for the size of the home's disk until ctx ends, or for ever
+// where that disk hangs.
+func (n *node) watchDisk(ctx context.Context) {
+	home, _ := os.UserHomeDir()
+	for {
+		var s unix.Statfs_t
+		if unix.Statfs(home, &s) == nil {
+			n.disk.Store(&[2]int64{int64(s.Blocks-s.Bfree) * s.Frsize >> 10, int64(s.Blocks) * s.Frsize >> 10})
+		}
+		select {
+		case <-time.After(diskEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (n *node) line(format string, args ...any) {
@@ -93,21 +109,21 @@ func (n *node) line(format string, args ...any) {
 func (n *node) frame() []byte {
 	n.buf.Reset()
 	n.line("frame %.2f", uptime())
-	if n.every != Least {
+	if n.every != paceLeast {
 		n.line("every %d", n.every/time.Second)
 	}
-	if busy, total, ok := processor(); ok {
-		n.line("cores %d", n.cores)
+	if cores, busy, total := processors(); cores > 0 {
+		n.line("cores %d", cores)
 		n.line("cpu %d %d", busy, total)
 	}
-	if used, total, ok := memory(); ok {
+	if used, total := memory(); total > 0 {
 		n.line("mem %d %d", used, total)
 	}
 	if rx, tx, ok := network(n.iface); ok {
 		n.line("net %d %d", rx, tx)
 	}
-	if used, total, ok := n.disk.last(); ok {
-		n.line("disk %d %d", used, total)
+	if disk := n.disk.Load(); disk != nil {
+		n.line("disk %d %d", disk[0], disk[1])
 	}
 	if n.gpus == nil {
 		n.line("smierr no GPU")
@@ -119,91 +135,4 @@ func (n *node) frame() []byte {
 	}
 	n.line("end")
 	return n.buf.Bytes()
-}
-
-// uptime is the time since the boot in seconds: it runs on evenly while the
-// time of day is being set.
-func uptime() float64 {
-	text, _ := os.ReadFile("/proc/uptime")
-	first, _, _ := bytes.Cut(text, []byte{' '})
-	if seconds, err := strconv.ParseFloat(string(first), 64); err == nil {
-		return seconds
-	}
-	return math.Floor(float64(time.Now().UnixMilli())/10) / 100
-}
-
-// processor is the time that all processors were busy, and all of their time,
-// since the boot.
-func processor() (busy, total uint64, ok bool) {
-	text, _ := os.ReadFile("/proc/stat")
-	line, _, _ := bytes.Cut(text, []byte{'\n'})
-	words := bytes.Fields(line)
-	if len(words) < 8 {
-		return 0, 0, false
-	}
-	for i, word := range words[1:min(len(words), 9)] { // user nice system idle iowait irq softirq steal
-		k := count(word)
-		if total += k; i != 3 && i != 4 {
-			busy += k
-		}
-	}
-	return busy, total, true
-}
-
-func countCores() int {
-	text, _ := os.ReadFile("/proc/stat")
-	cores := 0
-	for line := range bytes.Lines(text) {
-		if rest, is := bytes.CutPrefix(line, []byte("cpu")); is && rest[0] >= '0' && rest[0] <= '9' {
-			cores++
-		}
-	}
-	return cores
-}
-
-// memory is in KiB.
-func memory() (used, total uint64, ok bool) {
-	text, _ := os.ReadFile("/proc/meminfo")
-	var free, available uint64
-	told := false
-	for line := range bytes.Lines(text) {
-		key, rest, _ := bytes.Cut(line, []byte{':'})
-		words := bytes.Fields(rest)
-		if len(words) == 0 {
-			continue
-		}
-		switch string(key) {
-		case "MemTotal":
-			total, ok = count(words[0]), true
-		case "MemFree":
-			free = count(words[0])
-		case "MemAvailable":
-			available, told = count(words[0]), true
-		}
-	}
-	if !told {
-		available = free
-	}
-	return total - min(available, total), total, ok
-}
-
-// network is what an interface has received and sent, in bytes; of none in
-// particular it is all but the loopback's.
-func network(iface string) (rx, tx uint64, ok bool) {
-	text, _ := os.ReadFile("/proc/net/dev")
-	for line := range bytes.Lines(text) {
-		name, rest, is := bytes.Cut(line, []byte{':'})
-		words := bytes.Fields(rest)
-		trimmed := string(bytes.TrimSpace(name))
-		if !is || len(words) < 9 || iface != "" && trimmed != iface || iface == "" && trimmed == "lo" {
-			continue
-		}
-		rx, tx, ok = rx+count(words[0]), tx+count(words[8]), true
-	}
-	return rx, tx, ok
-}
-
-func count(word []byte) uint64 {
-	n, _ := strconv.ParseUint(string(word), 10, 64)
-	return n
 }

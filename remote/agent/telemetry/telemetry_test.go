@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // smi writes an nvidia-smi: the lines of a sh program.
@@ -188,7 +189,7 @@ func TestFramesComeThoughNvidiaSMIHangs(t *testing.T) {
 
 func TestAnNvidiaSMIThatHangsIsEndedAndStartedAnew(t *testing.T) {
 	path := smi(t, `trap '' TERM; [ -e hung ] || { : >hung; sleep 1000; }; `+loop)
-	m := newMonitor(path, Least)
+	m := newMonitor(path, paceLeast)
 	m.hung = 100 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := m.start(ctx)
@@ -212,7 +213,7 @@ func TestWhatNvidiaSMIComplainsAboutIsTold(t *testing.T) {
 		{"exit 7", "smierr nvidia-smi ended with exit code 7\n"},
 		{"kill -9 $$", "smierr nvidia-smi ended with signal: killed\n"},
 	} {
-		m := newMonitor(smi(t, c.program), Least)
+		m := newMonitor(smi(t, c.program), paceLeast)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := m.start(ctx)
 		within(t, "it has failed", func() bool { return m.last(time.Now()).fault != "" })
@@ -222,9 +223,9 @@ func TestWhatNvidiaSMIComplainsAboutIsTold(t *testing.T) {
 		stop()
 		<-ended
 	}
-	m := newMonitor("/nowhere/nvidia-smi", Least)
+	m := newMonitor("/nowhere/nvidia-smi", paceLeast)
 	m.round(expired(t))
-	if err := m.run(t.Context(), func() {}, Least); err == nil || m.end(err) != 2*Least || !strings.Contains(told(m, time.Now()), "smierr fork/exec") {
+	if err := m.run(t.Context(), func() {}, paceLeast); err == nil || m.end(err) != failPause || !strings.Contains(told(m, time.Now()), "smierr fork/exec") {
 		t.Errorf("one that can't be started is told as %q", told(m, time.Now()))
 	}
 }
@@ -243,25 +244,22 @@ func told(m *monitor, now time.Time) string {
 	return b.String()
 }
 
-func TestABrokenNvidiaSMIIsTriedLessAndLessOften(t *testing.T) {
-	m := newMonitor("", Least)
-	var pauses []time.Duration
-	for range 6 {
-		m.restart = true
-		m.take("Failed to initialize NVML", time.Now())
-		pauses = append(pauses, m.end(errors.New("exit")))
+func TestABrokenNvidiaSMIIsNotStartedEachSecond(t *testing.T) {
+	m := newMonitor("", paceLeast)
+	m.restart = true
+	m.take("Failed to initialize NVML", time.Now())
+	if got := m.end(errors.New("exit")); got != failPause {
+		t.Errorf("one that fails is tried again after %v", got)
 	}
-	if want := []time.Duration{2 * Least, 4 * Least, 8 * Least, 16 * Least, pauseMost, pauseMost}; !slices.Equal(pauses, want) {
-		t.Errorf("the pauses are %v, want %v", pauses, want)
-	}
+	m.restart = true
 	m.take("0, A", time.Now())
-	if got := m.end(nil); got != Least {
+	if got := m.end(nil); got != paceLeast {
 		t.Errorf("one that answers once is asked again after %v", got)
 	}
 }
 
 func TestAnAnswerIsWhatComesUntilTheNumbersBeginAnew(t *testing.T) {
-	m, now := newMonitor("", Least), time.Now()
+	m, now := newMonitor("", paceLeast), time.Now()
 	m.restart = true
 	show := func(after time.Duration) string { return told(m, now.Add(after)) }
 	say := func(lines ...string) {
@@ -296,7 +294,7 @@ func TestAnAnswerIsWhatComesUntilTheNumbersBeginAnew(t *testing.T) {
 func FuzzAnyOutputOfNvidiaSMIMakesAFrameOfWholeLines(f *testing.F) {
 	f.Add("0, a\n1, b\n0, c\nerror\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, n := newMonitor("", Least), &node{}
+		m, n := newMonitor("", paceLeast), &node{}
 		n.gpus, m.restart = m, true
 		for line := range strings.SplitSeq(text, "\n") {
 			m.take(line, m.begun)
@@ -319,7 +317,7 @@ func TestANodeTellsWhatItIs(t *testing.T) {
 	path := smi(t, `case $1 in *name*) printf '550.1, NVIDIA A100\n550.1, NVIDIA A100\n';; *) echo '| NVIDIA-SMI 550.1   Driver Version: 550.1   CUDA Version: 12.4     |';; esac`)
 	t.Setenv("PATH", filepath.Dir(path)+":"+os.Getenv("PATH"))
 	host, _ := os.Hostname()
-	f := Facts(t.Context())
+	f, _ := Facts(t.Context(), wire.FactsRequest{})
 	if f.Host != host || !strings.HasPrefix(f.Kernel, "Linux ") || f.System == "" || f.Cores < 1 || f.Memory < 1<<20 || f.Image != "" {
 		t.Errorf("it is %+v", f)
 	}
@@ -337,7 +335,7 @@ func TestADriverThatHangsIsAskedOnceAndNotForEver(t *testing.T) {
 		within(t, "it was asked", func() bool { return len(asked(path)) > 0 })
 		cancel()
 	}()
-	f := Facts(ctx)
+	f, _ := Facts(ctx, wire.FactsRequest{})
 	if got := asked(path); f.Kernel == "" || len(f.GPUs) > 0 || len(got) != 1 || lives(got[0]) {
 		t.Errorf("got %+v; it was asked as %q", f, got)
 	}
