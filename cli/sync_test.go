@@ -180,11 +180,10 @@ func (b *bed) have(name string) {
 	}
 }
 
-// strangers are the bed's processes besides the sampler of each node and what
-// that sleeps in.
+// strangers are the bed's processes besides the agent that samples each node.
 func (b *bed) strangers() []string {
 	return slices.DeleteFunc(b.processes(), func(p string) bool {
-		return strings.Contains(p, "/.dlwb/bin/telemetry ") || strings.HasPrefix(p, "sleep ")
+		return strings.Contains(p, "/agent-") && strings.Contains(p, " serve ")
 	})
 }
 
