@@ -2,11 +2,15 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/remote/wire"
 )
+
+// frameMost bounds one frame; a real one has a line for each GPU.
+const frameMost = 256 << 10
 
 // Telemetry hands over the node's telemetry, one whole frame ("frame …" to
 // "end") at a time, about one each second. It survives reconnects and ends with
@@ -21,6 +25,9 @@ func (n *Node) Telemetry(ctx context.Context, iface string, pace *Pace, sink fun
 		every, changed := pace.now()
 		tell := func(st *wire.Stream, done <-chan struct{}) { pace.tell(st, changed, done) }
 		err = listen(ctx, n, wire.Telemetry, wire.TelemetryRequest{Interface: iface, Pace: every}, tell, func(frame wire.TelemetryFrame) error {
+			if len(frame) > frameMost {
+				return fmt.Errorf("a frame of telemetry has %d bytes", len(frame))
+			}
 			got = true
 			sink(frame)
 			return nil

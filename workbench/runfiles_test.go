@@ -111,12 +111,16 @@ func (p *place) said() string {
 		}
 		said = append(said, s)
 	}
+	slices.Sort(said) // the parsers run beside each other
 	return strings.Join(said, "; ")
 }
 
 // want reads what is there, and waits until the parsers are done with it.
 func (p *place) want(what, want string) {
 	p.t.Helper()
+	series := strings.Split(want, "; ")
+	slices.Sort(series)
+	want = strings.Join(series, "; ")
 	if err := p.f.read(context.Background(), true); err != nil {
 		p.t.Fatal(err)
 	}

@@ -85,14 +85,21 @@ func Bring(path string) {
 	self.path, self.agent = path, nil
 }
 
-var agents sync.Map // by system and processor
+// agents are those that were asked for, by system and processor. It is locked
+// while one is read: many machines ask at the same moment.
+var agents struct {
+	sync.Mutex
+	by map[string]*Agent
+}
 
 // For gives the agent for a machine, by the names that Go has for its system
 // and processor. The error is a *MissingError.
 func For(system, arch string) (*Agent, error) {
 	key := system + "-" + arch
-	if a, ok := agents.Load(key); ok {
-		return a.(*Agent), nil
+	agents.Lock()
+	defer agents.Unlock()
+	if a := agents.by[key]; a != nil {
+		return a, nil
 	}
 	packed, err := dist.ReadFile("dist/agent-" + key + ".gz")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,10 +109,14 @@ func For(system, arch string) (*Agent, error) {
 		return nil, err
 	}
 	a, err := agentOf(packed)
-	if err == nil {
-		agents.Store(key, a)
+	if err != nil {
+		return nil, err
 	}
-	return a, err
+	if agents.by == nil {
+		agents.by = map[string]*Agent{}
+	}
+	agents.by[key] = a
+	return a, nil
 }
 
 // own is this program as an agent.

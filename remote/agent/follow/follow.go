@@ -130,10 +130,11 @@ func (r *Reader) open() (n int, err error) {
 	}
 	file, err := os.OpenFile(r.part(), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		if to := r.newer(); to > 0 {
-			return 1, r.drop(to)
+		to := r.newer()
+		if _, err = os.Lstat(r.part()); to == 0 || err == nil { // it may have come just now
+			return 0, nil
 		}
-		return 0, nil
+		return 1, r.drop(to)
 	} else if err != nil {
 		return 0, err
 	}
