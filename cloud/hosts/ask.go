@@ -22,6 +22,9 @@ import (
 // hostMode is what the agent is started as.
 const hostMode = "host"
 
+// bringLimit is how long the agent may be on its way, over a slow line.
+const bringLimit = 5 * time.Minute
+
 // ask asks the agent on a host: the one that is there, or one that is brought for
 // this question alone and is gone again before it answers.
 func (c *contact) ask(ctx context.Context, r hostclaim.Request, limit time.Duration) (hostclaim.Answer, error) {
@@ -63,6 +66,8 @@ func (c *contact) bring(ctx context.Context, agent *agentbin.Agent, zip bool, re
 			return hostclaim.Answer{}, err
 		}
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit+bringLimit, &waits.LateError{Wait: waits.Wait{On: c.Alias, Limit: limit + bringLimit}})
+	defer cancel()
 	var tried []string
 	for _, place := range agentbin.Moments {
 		w := newWords()

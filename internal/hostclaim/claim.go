@@ -56,7 +56,7 @@ func Parse(text string) Claim {
 		case "dir":
 			c.Dir = value
 		case "had":
-			c.Had = strings.Fields(value)
+			c.Had = append([]string(nil), strings.Fields(value)...)
 		}
 	}
 	return c
