@@ -23,7 +23,7 @@ func (w *Workbench) Doctor(ctx context.Context) []cloud.Finding {
 	list("providers", w.kinds())
 	list("environments", EnvironmentKinds)
 	list("engines", engine.Names())
-	found, err := environment.Probe(ctx, thisMachine{}, "")
+	found, err := environment.Probe(ctx, thisMachine{}, "", "")
 	var failure *environment.Failure
 	switch {
 	case errors.As(err, &failure):

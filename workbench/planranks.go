@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +13,10 @@ import (
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
 )
+
+// lookFile keeps what the interpreters of this machine said of themselves, so that
+// a plan starts none of them when they are as they were.
+const lookFile = "pythons"
 
 // planCommands works out the command of every rank, as the launch will. What is
 // not known before there are nodes is named in the commands, and what the
@@ -26,7 +31,7 @@ func (w *Workbench) planCommands(ctx context.Context, plan *Plan, found cloud.Pr
 		base.nodes[i].Host = nodeHost(p.Provider, i)
 	}
 	questions := [][]branch{gpuConditions(ctx, p, found)}
-	torch, err := plan.torchConditions(ctx, &base)
+	torch, err := plan.torchConditions(ctx, &base, filepath.Join(w.dir, lookFile))
 	if err != nil {
 		return err
 	}
@@ -65,10 +70,10 @@ func (p *Plan) EngineText() string {
 
 // torchConditions are what the choice of the engine depends on. On the local
 // provider the nodes are this machine, and what its own Python has is known.
-func (p *Plan) torchConditions(ctx context.Context, base *site) ([]branch, error) {
+func (p *Plan) torchConditions(ctx context.Context, base *site, look string) ([]branch, error) {
 	e := p.Profile.Environment
 	if p.Provider == "local" && e.Kind == environment.System {
-		found, err := environment.Probe(ctx, thisMachine{}, e.Python)
+		found, err := environment.Probe(ctx, thisMachine{}, e.Python, look)
 		var failure *environment.Failure
 		switch {
 		case errors.As(err, &failure):

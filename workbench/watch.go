@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
@@ -19,6 +18,9 @@ import (
 const (
 	// watchTick is how often what has gathered is written and looked at.
 	watchTick = 100 * time.Millisecond
+	// drainTick is how soon after the end of a run it is first looked again whether
+	// its logs are home; each look after it waits twice as long, up to watchTick.
+	drainTick = 5 * time.Millisecond
 	// settleEnd is how long the end of a rank waits for its last lines.
 	settleEnd = 300 * time.Millisecond
 	// drainLimit bounds the wait for the rest of the logs after the end.
@@ -65,6 +67,8 @@ type watch struct {
 	taken    int64         // the event up to which they were looked for
 	logs     map[int]*logFile
 	late     bool // it began some time after the run did
+
+	overNews chan struct{} // the run is over on a node
 }
 
 // watchRun follows a run until it has ended, and records how.
@@ -78,6 +82,7 @@ func (w *Workbench) watchRun(ctx context.Context, s scope, l *link, id string) (
 		ends: map[int]rankEnd{}, endSeen: map[int]time.Time{}, told: map[int]bool{},
 		printed: map[int]time.Time{}, pids: map[int]int{}, starved: map[int]int{},
 		clocks: make([]nodeClock, len(l.nodes)), noticed: map[string]bool{}, gone: map[int]time.Time{}, logs: map[int]*logFile{},
+		overNews: make(chan struct{}, 1),
 	}
 	t.s.run = id
 	defer t.closeLogs()
@@ -191,49 +196,6 @@ func (t *watch) follow(ctx context.Context) error {
 	return g.Wait()
 }
 
-// lookAgain is how often a node is looked for besides what its connection
-// tells: that it can't be reached may have been told before anybody listened.
-const lookAgain = 3 * time.Second
-
-func (t *watch) keepLooking(ctx context.Context, i int, n *remote.Node) {
-	for {
-		err := n.Connect(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		why := ""
-		if err != nil {
-			why = err.Error()
-		}
-		t.reach(i, err == nil, why)
-		select {
-		case <-time.After(lookAgain):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// tolerate drops the errors that are no failure of the watch: our own end, and
-// those of a node that is proven gone. Where a node was, another machine may
-// answer by now, and that is no answer of the node's.
-func (t *watch) tolerate(ctx context.Context, node int, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return nil
-	}
-	var own *Fault
-	if errors.As(err, &own) {
-		return err // what came can't be stored here
-	}
-	if !t.lost()[node] {
-		t.writeOff(ctx)
-	}
-	if t.lost()[node] || ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
 func (t *watch) followStatus(ctx context.Context, node int, n *remote.Node) error {
 	err := n.WatchRunAndLook(ctx, t.run.ID, 0, func(_ int64, s remote.Status) error {
 		t.mu.Lock()
@@ -308,6 +270,10 @@ func (t *watch) status(node int, s remote.Status) {
 		}
 	case remote.Ended:
 		n.ended, n.code, n.to = true, s.Code, s.Uptime
+		select {
+		case t.overNews <- struct{}{}:
+		default:
+		}
 		if s.Code != 0 && t.failed.IsZero() {
 			t.failed = time.Now()
 		}
@@ -360,36 +326,18 @@ func (t *watch) read(rank int, at int64, p []byte) error {
 	return nil
 }
 
-// reach notes whether a node can be reached. A failed look proves nothing: the
-// node is unknown from then on, not gone.
-func (t *watch) reach(node int, connected bool, why string) {
-	t.mu.Lock()
-	_, was := t.gone[node]
-	if connected {
-		delete(t.gone, node)
-	} else if !was {
-		t.gone[node] = time.Now()
-	}
-	t.mu.Unlock()
-	if connected == was { // a change
-		state := cloud.Unknown
-		if connected {
-			state = cloud.Alive
-		}
-		_ = t.w.publish(t.s, NodeChanged{Node: node, State: state, Why: why})
-	}
-}
-
 // tend looks after the run until it has ended and all logs are here.
 func (t *watch) tend(ctx context.Context) error {
 	tick := time.NewTicker(watchTick)
 	defer tick.Stop()
 	var over time.Time
+	soon := drainTick
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+		case <-t.overNews:
 		}
 		if err := t.flushPoints(); err != nil {
 			return err
@@ -401,6 +349,8 @@ func (t *watch) tend(ctx context.Context) error {
 			if over.IsZero() {
 				over = time.Now()
 			}
+			tick.Reset(soon)
+			soon = min(2*soon, watchTick)
 			t.findLost(ctx, probeAgain) // nothing more comes from a machine that went away after the end
 			switch {
 			case t.drained(ctx):

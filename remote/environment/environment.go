@@ -96,6 +96,7 @@ type preparer struct {
 	spec     Spec
 	progress func(string)
 	dirs     string        // looked into after the PATH
+	keep     string        // instead of lookFile's own; empty: that
 	limit    time.Duration // for an installation
 	patience time.Duration // with the node that fetches for others; 0: half of that
 }

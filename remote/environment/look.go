@@ -3,9 +3,10 @@ package environment
 import "context"
 
 // Probe says which interpreter a node has and would be used with kind system.
-// Unlike Prepare it changes nothing.
-func Probe(ctx context.Context, run Runner, python string) (Result, error) {
-	p := preparer{run: run, spec: Spec{Kind: System, Python: python}, progress: func(string) {}, dirs: usualDirs}
+// Unlike Prepare it changes nothing but the file in which it keeps what the
+// interpreters said, for the next look: keep, or where that is empty the node's.
+func Probe(ctx context.Context, run Runner, python, keep string) (Result, error) {
+	p := preparer{run: run, keep: keep, spec: Spec{Kind: System, Python: python}, progress: func(string) {}, dirs: usualDirs}
 	n, err := p.probe(ctx)
 	if err != nil {
 		return Result{}, err

@@ -76,7 +76,7 @@ func TestTheFaultOfPyTorchIsMendedWhereItIs(t *testing.T) {
 func TestLookingAtANodeChangesNothing(t *testing.T) {
 	l := newLocal(t, bare(t))
 	l.env = append(l.env, "PYTHONPATH="+fakeTorch(t, faulty))
-	r, err := Probe(t.Context(), l, "")
+	r, err := Probe(t.Context(), l, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

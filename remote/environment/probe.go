@@ -74,6 +74,8 @@ func (p preparer) lookFile() string {
 	switch {
 	case p.spec.Force:
 		return ""
+	case p.keep != "":
+		return p.keep
 	case p.spec.Kind == Venv:
 		return p.venvDir() + "/.dlwb-look"
 	}

@@ -80,6 +80,71 @@ func TestAShimIsAskedEachTime(t *testing.T) {
 	noFile(t, filepath.Join(l.home, ".dlwb", "look"))
 }
 
+// What a shim of pyenv starts hangs on its files of versions and on a variable.
+func TestAShimOfPyenvIsAskedWhenItMayStartAnotherPython(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	asked, shims := filepath.Join(root, "asked"), filepath.Join(root, "shims")
+	pyenv := filepath.Join(root, "libexec", "pyenv")
+	for _, dir := range []string{filepath.Dir(pyenv), shims, filepath.Join(root, "versions")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, pyenv, "#!/bin/sh\necho >>"+asked+"\nshift 2\nexec "+bare(t)+"/python3 \"$@\"\n")
+	write(t, filepath.Join(shims, "python3"), "#!/bin/sh\nset -e\nprogram=\"${0##*/}\"\nexec \""+pyenv+"\" exec \"$program\" \"$@\"\n")
+	for _, program := range []string{pyenv, filepath.Join(shims, "python3")} {
+		if err := os.Chmod(program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := newLocal(t, shims)
+	if err := os.Mkdir(filepath.Join(l.home, ".dlwb"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	times := func(when string, want int) {
+		t.Helper()
+		r := l.must(Spec{Kind: System})
+		text, _ := os.ReadFile(asked)
+		if got := bytes.Count(text, []byte("\n")); got != want || r.Python == "" {
+			t.Errorf("%s: it was asked %d times, want %d: %+v", when, got, want, r)
+		}
+	}
+	times("at first", 1)
+	times("nothing changed", 1)
+	write(t, filepath.Join(root, "version"), "3.9.1\n")
+	times("pyenv global", 2)
+	times("nothing changed", 2)
+	write(t, filepath.Join(l.home, ".python-version"), "3.9.1\n")
+	times("pyenv local", 3)
+	if err := os.Mkdir(filepath.Join(root, "versions", "3.9.1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	times("pyenv install", 4)
+	l.env = append(l.env, "PYENV_VERSION=3.9.1")
+	times("pyenv shell", 5)
+	times("nothing changed", 5)
+	l.env = append(l.env, "PYENV_DIR="+root)
+	times("a directory that is not known", 6)
+	times("a directory that is not known", 7)
+}
+
+func TestAPlanKeepsTheLookWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, bare(t))
+	keep := filepath.Join(t.TempDir(), "pythons")
+	first, err := Probe(t.Context(), l, "", keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.env = append(l.env, "PYTHONHOME=/does/not/exist") // no Python starts with that
+	again, err := Probe(t.Context(), l, "", keep)
+	if err != nil || again.Python != first.Python || again.Version != first.Version {
+		t.Errorf("%+v, %v; at first %+v", again, err, first)
+	}
+	noFile(t, filepath.Join(l.home, ".dlwb"))
+}
+
 func TestPipIsSparedWhereEverythingIsThere(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, bare(t))

@@ -23,8 +23,32 @@ first() {
 
 said='' watch='' steady=yes
 
-# ask ROLE PATH: has an interpreter describe itself. What a script starts (the
-# shims of version managers) may be another one tomorrow, as may what is broken.
+# shim FILE: a script that starts a Python may start another one tomorrow, so it is
+# asked each time. What a shim of pyenv starts hangs on files that are known, and on
+# a variable that is part of the stamp; to ask one takes ten times a Python's start.
+# shellcheck disable=SC2016 # the dollars are the shim's
+shim() {
+	root=
+	while IFS= read -r text; do
+		case $text in 'exec "/'*'/libexec/pyenv" exec "$program" "$@"')
+			root=${text#'exec "'}
+			root=${root%'/libexec/pyenv" exec "$program" "$@"'}
+			;;
+		esac
+	done <"$1"
+	[ -n "$root" ] && [ -z "${PYENV_DIR-}" ] || return 1
+	files=$root/version:$root/versions dir=$(pwd)
+	case $root$dir in *:* | *"$tab"* | *"$line"*) return 1 ;; esac
+	while [ -n "$dir" ]; do
+		files=$files:$dir/.python-version
+		dir=${dir%/*}
+	done
+	files=$files:/.python-version
+	said=${said}dlwb${tab}watch$tab$files$line watch=$watch:$files
+}
+
+# ask ROLE PATH: has an interpreter describe itself. What is broken may be mended
+# tomorrow.
 ask() {
 	# shellcheck disable=SC2086 # names are words
 	new=$({
@@ -32,7 +56,7 @@ ask() {
 			printf 'dlwb\tbad\t%s\t%s\t%s\n' "$1" "$2" "$(printf '%s\n' "$why" | tail -n 1)"
 	} 4>&1)
 	said=$said$new$line
-	if [ "$(head -c 2 "$2")" = '#!' ]; then steady=; fi
+	if [ "$(head -c 2 "$2")" = '#!' ] && ! shim "$2"; then steady=; fi
 	case $new in *"dlwb${tab}bad$tab"*) steady= ;; esac
 	more=${new#*"dlwb${tab}watch${tab}"}
 	[ "$more" = "$new" ] || watch=$watch:${more%%"$line"*}

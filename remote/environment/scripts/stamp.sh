@@ -14,7 +14,7 @@ stamp() (
 	set -- /bin/sh ${wanted:+"$wanted"} ${venv:+"$venv/bin/python"} ${all#:} ${watch#:}
 	now=$(LC_ALL=C stat -Lc '%n %i %s %Z %y' -- "$@" 2>/dev/null)
 	case $now in "/bin/sh "[0-9]*)
-		printf '%s\n%s\n%s' "$PATH" "${PYTHONPATH-}" "$now"
+		printf '%s\n%s\n%s\n%s' "$PATH" "${PYTHONPATH-}" "${PYENV_VERSION-} ${PYENV_DIR-}" "$now"
 		;;
 	esac
 )
