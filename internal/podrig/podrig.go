@@ -31,12 +31,29 @@ func Start(t testing.TB) (name, root string) {
 	fill(t, root)
 	configure(t, dir)
 	name = "dlwb-" + filepath.Base(dir)
-	t.Cleanup(func() { podman(t, "rm", "--force", "--time", "0", "--ignore", name) })
+	dismiss := guard(t, name, dir)
+	t.Cleanup(func() {
+		podman(t, "rm", "--force", "--time", "0", "--ignore", name)
+		dismiss()
+	})
 	podman(t, "run", "--detach", "--name", name, "--network", "none", "--cgroupns", "host",
 		// More than this machine may give is an error.
 		"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000",
 		"--rootfs", root, "/bin/sh", "-c", `trap "exit 0" TERM; while :; do sleep 1; done`)
 	return name, root
+}
+
+// guard ends the container when the test dies without cleaning up.
+func guard(t testing.TB, name, dir string) (dismiss func()) {
+	t.Helper()
+	c := exec.Command("setsid", "sh", "-c", `read line || { podman rm --force --time 0 --ignore "$1"; rm -rf "$2"; }`, "sh", name, dir)
+	in, err := c.StdinPipe()
+	check(t, err)
+	check(t, c.Start())
+	return func() {
+		_, _ = io.WriteString(in, "done\n")
+		_ = c.Wait()
+	}
 }
 
 func need(t testing.TB) {

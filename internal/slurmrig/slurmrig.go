@@ -7,6 +7,7 @@ package slurmrig
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -36,7 +37,11 @@ func Start(t testing.TB, nodes int) (job string) {
 	}
 	dir := filepath.Join(base, "rig")
 	t.Setenv("SLURMRIG_DIR", dir)
-	t.Cleanup(func() { must(t, sh, "down") })
+	dismiss := guard(t, sh)
+	t.Cleanup(func() {
+		must(t, sh, "down")
+		dismiss()
+	})
 	port := 20000 + 20*rand.N(600)
 	must(t, sh, "up", "-n", fmt.Sprint(nodes), "-g", "0", "-p", fmt.Sprint(port))
 	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
@@ -46,6 +51,23 @@ func Start(t testing.TB, nodes int) (job string) {
 		t.Fatalf("salloc said: %s", said)
 	}
 	return m[1]
+}
+
+// guard ends the rig when the test dies without cleaning up.
+func guard(t testing.TB, sh string) (dismiss func()) {
+	t.Helper()
+	c := exec.Command("setsid", "sh", "-c", `read line || { "$1" down; rm -rf "${SLURMRIG_DIR%/*}"; }`, "sh", sh)
+	in, err := c.StdinPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_, _ = io.WriteString(in, "done\n")
+		_ = c.Wait()
+	}
 }
 
 // Node runs a line of sh on a node, without Slurm.
