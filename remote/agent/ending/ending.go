@@ -43,7 +43,10 @@ type Order struct {
 	// Helper tells what the supervisor has started for itself. Nil: whoever says
 	// so.
 	Helper func(pid int) bool
-	// Run a program and give its output; nil: as any other child.
+	// KillAll kills every descendant of the supervisor that is no helper, for a
+	// while, and says whether none is left; nil: it is not the supervisor who asks.
+	KillAll func(limit time.Duration) bool
+	// Output runs a program and gives what it says; nil: as any other child.
 	Output func(ctx context.Context, argv ...string) string
 }
 
@@ -65,6 +68,9 @@ func (o Order) End() (left int) {
 	s.kill(s.all)
 	s.look()
 	left = len(s.all())
+	if o.KillAll != nil && !o.KillAll(killLimit) {
+		left = max(left, 1)
+	}
 	if !o.Own && left == 0 {
 		s.closeRecord()
 		if dir := o.Run.Cgroup(); dir != "" {

@@ -39,6 +39,11 @@ func TestMain(m *testing.M) {
 
 // launchHere does what the service does, in a process with a home of its own.
 func launchHere() int {
+	if most, err := strconv.ParseUint(os.Getenv("DLWB_TEST_LIMIT"), 10, 64); err == nil {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+			panic(err)
+		}
+	}
 	var plan wire.LaunchRequest
 	text, err := io.ReadAll(os.Stdin)
 	if err == nil {

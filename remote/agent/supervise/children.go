@@ -10,18 +10,24 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // children are all processes that this one has started or adopted. One place
-// waits for them: two could take each other's.
+// waits for them: two could take each other's. A child is buried with mu held:
+// who holds it knows that no number of a child is given again.
 type children struct {
 	mu      sync.Mutex
 	ends    map[int]chan<- syscall.WaitStatus
 	helpers map[int]bool // what we start for ourselves
+	none    bool         // there is no child, and with that no descendant
 	started chan struct{}
 }
 
@@ -29,29 +35,75 @@ type children struct {
 // and waits for all of them from now on.
 func adopt() *children {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	c := &children{ends: map[int]chan<- syscall.WaitStatus{}, helpers: map[int]bool{}, started: make(chan struct{}, 1)}
-	go c.reap()
+	c := &children{ends: map[int]chan<- syscall.WaitStatus{}, helpers: map[int]bool{}, none: true, started: make(chan struct{}, 1)}
+	go func() {
+		for {
+			_ = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
+			if c.bury() {
+				<-c.started
+			}
+		}
+	}()
 	return c
 }
 
-func (c *children) reap() {
+// bury takes note of the children that have ended, and says whether there is
+// none left.
+func (c *children) bury() (none bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if pid <= 0 {
+			c.none = errors.Is(err, syscall.ECHILD)
+			return c.none
+		}
+		if end := c.ends[pid]; end != nil {
+			end <- status
+		}
+		delete(c.ends, pid)
+		delete(c.helpers, pid)
+	}
+}
+
+// calm is how often in a row no child must be seen beside our helpers.
+const calm = 100
+
+// killAll kills every descendant that is no helper, for a while, and says
+// whether none is left. Whatever a descendant does, it or one that it comes from
+// is a child of ours: also of one that is another process at every moment.
+func (c *children) killAll(limit time.Duration) bool {
+	seen := 0
+	for end := time.Now().Add(limit); seen < calm; seen++ {
+		alive, none := c.killOnce()
 		switch {
-		case errors.Is(err, syscall.ECHILD):
-			<-c.started
-		case err == nil:
-			c.mu.Lock()
-			end := c.ends[pid]
-			delete(c.ends, pid)
-			delete(c.helpers, pid)
-			c.mu.Unlock()
-			if end != nil {
-				end <- status
+		case none:
+			return true
+		case time.Now().After(end):
+			return false
+		case alive:
+			seen = -1
+		}
+		c.bury()
+	}
+	return true
+}
+
+func (c *children) killOnce() (alive, none bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	threads, _ := filepath.Glob("/proc/self/task/[0-9]*/children")
+	for _, path := range threads {
+		text, _ := os.ReadFile(path)
+		for word := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil && !c.helpers[pid] {
+				alive = true
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 	}
+	return alive, c.none
 }
 
 // start starts a program, whose end comes over the channel.
@@ -63,7 +115,7 @@ func (c *children) start(argv []string, attr *syscall.ProcAttr, helper bool) (in
 		return 0, nil, err
 	}
 	end := make(chan syscall.WaitStatus, 1)
-	c.ends[pid] = end
+	c.ends[pid], c.none = end, false
 	if helper {
 		c.helpers[pid] = true
 	}

@@ -164,7 +164,7 @@ func (s *supervisor) stop(why string) {
 
 func (s *supervisor) order(grace time.Duration, why string) ending.Order {
 	return ending.Order{Run: s.run, Grace: grace, Why: why, Own: true,
-		Helper: s.children.isHelper, Output: s.children.output}
+		Helper: s.children.isHelper, KillAll: s.children.killAll, Output: s.children.output}
 }
 
 // sweepGrace is what processes get that the run has left behind.
@@ -176,7 +176,9 @@ func (s *supervisor) finish() int {
 	stopped := s.run.Has("stopping")
 	close(s.over)
 	s.stops.Wait()
-	s.order(sweepGrace, "").End()
+	if left := s.order(sweepGrace, "").End(); left > 0 {
+		fmt.Fprintf(os.Stderr, "dlwb supervise: %d processes can't be ended\n", left)
+	}
 	if s.door != nil {
 		_ = s.door.Close()
 	}
