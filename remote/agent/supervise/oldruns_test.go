@@ -67,6 +67,7 @@ func TestARunOfAnOlderDlwbIsFollowedAndStopped(t *testing.T) {
 	b.putStubs()
 	b.waitLog("rank-0.log", "hidden")
 	b.waitLog("rank-1.log", "up")
+	within(t, patience, "it is noted that both ranks are there", func() bool { return strings.Count(b.read("status"), " started ") == 3 })
 	s := b.state()
 	if s.State != "running" || len(s.Logs) < 2 || !strings.Contains(string(s.Status), "rank 1 started") {
 		t.Errorf("state %+v", s)
