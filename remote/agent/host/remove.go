@@ -14,9 +14,16 @@ import (
 	"github.com/dlwb/dlwb/internal/hostclaim"
 )
 
-// ours are the names in ~/.dlwb that dlwb uses. They go also where others have
-// put something beside them; the claim is not among them, as it goes last.
-var ours = []string{"bin", "runs", "sync", "kept", "compat", "in", "peers", "peer_key", "peer_known_hosts"}
+// ours are the names in ~/.dlwb that dlwb uses, or has used. They go also where
+// others have put something beside them.
+var ours = []string{"bin", "runs", "sync", "manifests", "kept", "compat", "in", "look", "jupyter", "fetched", "active",
+	"peers", "peer_key", "peer_known_hosts", "claim"}
+
+// isOurs reports whether a file of ~/.dlwb is dlwb's, or was to become that.
+func isOurs(name string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(name, "."), ".")
+	return slices.Contains(ours, first)
+}
 
 // stopLimit bounds the stop of one run: its grace may be long.
 const stopLimit = 5 * time.Minute
@@ -127,7 +134,7 @@ func (h *Host) removeOurs(shared bool) {
 	entries, _ := os.ReadDir(h.at(".dlwb"))
 	for _, e := range entries {
 		name := e.Name()
-		if name != filepath.Base(hostclaim.File) && (!shared || slices.Contains(ours, name) || strings.HasPrefix(name, "claim.")) {
+		if name != filepath.Base(hostclaim.File) && (!shared || isOurs(name)) { // the claim goes last
 			_ = removeAll(h.at(filepath.Join(".dlwb", name)))
 		}
 	}
