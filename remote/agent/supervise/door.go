@@ -51,7 +51,7 @@ func dial(r runs.Run) (*net.UnixConn, error) {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
-	conn, err := net.Dial("unix", doorPath(dir))
+	conn, err := (&net.Dialer{Timeout: time.Minute}).Dial("unix", doorPath(dir))
 	if err != nil {
 		return nil, err
 	}
