@@ -76,7 +76,7 @@ func (c *Conn) isClosed() bool {
 }
 
 // CloseWrite says that no more bytes come from here.
-func (c *Conn) CloseWrite() error { return c.s.raw.CloseWrite() }
+func (c *Conn) CloseWrite() error { return c.s.CloseWrite() }
 
 // SetLinger with 0 makes Close give up what was sent, as with TCP: the other
 // side sees that the connection was cut off.
@@ -105,10 +105,15 @@ func (c *Conn) linger() {
 	defer close(c.over)
 	c.reading.Lock() // who reads has been told to go
 	defer c.reading.Unlock()
-	if !c.abrupt.Load() && c.s.raw.CloseWrite() == nil {
-		_ = c.s.raw.SetReadDeadline(time.Now().Add(lingerLimit))
-		if _, err := io.CopyN(io.Discard, c.s.raw, lingerMost); errors.Is(err, io.EOF) {
-			return
+	if !c.abrupt.Load() {
+		late := time.AfterFunc(lingerLimit, c.s.Reset)
+		defer late.Stop()
+		_ = c.s.raw.SetReadDeadline(time.Time{})
+		if c.s.CloseWrite() == nil {
+			if _, err := io.CopyN(io.Discard, c.s.raw, lingerMost); errors.Is(err, io.EOF) {
+				c.s.Close()
+				return
+			}
 		}
 	}
 	c.s.Reset()

@@ -32,13 +32,16 @@ const (
 	MessageMost = 1 << 20
 	// ChunkMost is how much bulk data one message carries at most.
 	ChunkMost = 64 << 10
-	// windowMost bounds what one stream may have on the way. With 16 MB a link of
-	// 100 ms carries 160 MB/s.
-	windowMost = 16 << 20
+	// callerWindow and agentWindow bound what one stream may have on the way: a
+	// link of 100 ms carries ten times as much a second. callerRoom and agentRoom
+	// bound by how much all windows of a session grow beyond the 256 KB with which
+	// they begin.
+	callerWindow, callerRoom = 4 << 20, 12 << 20
+	agentWindow, agentRoom   = 16 << 20, 64 << 20
 	// callsMost bounds the calls at a time that the other side may have open.
 	callsMost = 256
-	// writeLimit is how long a write may be stuck before the session is given up.
-	writeLimit = 2 * time.Minute
+	// pingLimit is how long anybody waits for the answer to a ping.
+	pingLimit = 2 * time.Minute
 )
 
 // The kinds of messages.
@@ -51,7 +54,7 @@ const (
 var (
 	encoding = must(cbor.EncOptions{}.EncMode())
 	// Names and command lines may be of any bytes.
-	decoding = must(cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 17, MaxMapPairs: 1 << 14,
+	decoding = must(cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 16, MaxMapPairs: 1 << 14,
 		UTF8: cbor.UTF8DecodeInvalid}.DecMode())
 )
 
@@ -63,41 +66,76 @@ func must[T any](v T, err error) T {
 }
 
 // Session is all that is said over one connection.
-type Session struct{ mux *yamux.Session }
+type Session struct {
+	mux    *yamux.Session
+	pieces *pieces
+}
 
-// Dial begins a session as the one who calls.
+// Dial begins a session as the one who calls, and is not called.
 func Dial(conn io.ReadWriteCloser) (*Session, error) {
-	mux, err := yamux.Client(plainConn{conn}, config(8), nil)
-	return &Session{mux}, err
+	return session(yamux.Client, conn, config(0, callerWindow), callerRoom)
 }
 
 // Answer begins a session as the one who is called.
 func Answer(conn io.ReadWriteCloser) (*Session, error) {
-	mux, err := yamux.Server(plainConn{conn}, config(callsMost), nil)
-	return &Session{mux}, err
+	return session(yamux.Server, conn, config(callsMost, agentWindow), agentRoom)
 }
 
-func config(incoming uint32) *yamux.Config {
+// muxer is one of yamux's two sides.
+type muxer func(net.Conn, *yamux.Config, func() (yamux.MemoryManager, error)) (*yamux.Session, error)
+
+func session(side muxer, conn io.ReadWriteCloser, c *yamux.Config, most int64) (*Session, error) {
+	r := &room{}
+	r.left.Store(most)
+	p := &pieces{ReadWriteCloser: conn, waiting: map[uint32]int{}}
+	p.heard.Store(time.Now().UnixNano())
+	mux, err := side(plainConn{p}, c, r.span)
+	return &Session{mux, p}, err
+}
+
+func config(incoming, window uint32) *yamux.Config {
 	c := yamux.DefaultConfig()
-	c.EnableKeepAlive = false // the connection below sees to that
+	c.EnableKeepAlive = false // Ping is for that
 	c.MeasureRTTInterval = math.MaxInt64
-	c.ConnectionWriteTimeout = writeLimit
+	c.ConnectionWriteTimeout = pingLimit
 	c.MaxIncomingStreams = incoming
-	c.MaxStreamWindowSize = windowMost
+	c.MaxStreamWindowSize = window
 	c.ReadBufSize = 64 << 10
 	c.LogOutput = io.Discard
 	return c
 }
 
-// Call opens a stream for a call of a service and sends its request.
+// Ping asks the other side for an answer. What is returned is closed when that
+// comes: within pingLimit, or never.
+func (s *Session) Ping() <-chan struct{} {
+	answered := make(chan struct{})
+	go func() {
+		if _, err := s.mux.Ping(); err == nil {
+			close(answered)
+		}
+	}()
+	return answered
+}
+
+// Silent is for how long nothing has come from the other side.
+func (s *Session) Silent() time.Duration {
+	return time.Duration(time.Now().UnixNano() - s.pieces.heard.Load())
+}
+
+// Call opens a stream for a call of a service and sends its request, until ctx
+// ends.
 func (s *Session) Call(ctx context.Context, service string, request any) (*Stream, error) {
 	raw, err := s.mux.OpenStream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	st := newStream(raw)
+	st := s.stream(raw)
+	stop := context.AfterFunc(ctx, st.Reset)
 	if err = st.Send(service); err == nil {
 		err = st.Send(request)
+	}
+	if !stop() {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		st.Reset()
@@ -112,7 +150,7 @@ func (s *Session) Accept() (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStream(raw), nil
+	return s.stream(raw), nil
 }
 
 // Done is closed when the session is over.
@@ -123,14 +161,31 @@ func (s *Session) Close() error { return s.mux.Close() }
 
 // Stream is one call. One goroutine may send while another one receives.
 type Stream struct {
-	raw  *yamux.Stream
-	in   *bufio.Reader
-	send sync.Mutex
-	over error // what Recv has told last: nothing comes after it
+	raw    *yamux.Stream
+	pieces *pieces
+	in     *bufio.Reader
+	send   sync.Mutex
+	over   error // what Recv has told last: nothing comes after it
+
+	ended sync.Once
+	given chan struct{} // closed when the call is given up, or over
 }
 
-func newStream(raw *yamux.Stream) *Stream {
-	return &Stream{raw: raw, in: bufio.NewReaderSize(raw, 4<<10)}
+func (s *Session) stream(raw *yamux.Stream) *Stream {
+	st := &Stream{raw: raw, pieces: s.pieces, given: make(chan struct{})}
+	st.in = bufio.NewReaderSize(taking{st}, 4<<10)
+	s.pieces.watch(raw.StreamID())
+	return st
+}
+
+// taking takes what has come on a call. bufio reads into 4 KB at least, so that
+// a small piece is taken at once.
+type taking struct{ s *Stream }
+
+func (t taking) Read(p []byte) (int, error) {
+	n, err := t.s.raw.Read(p)
+	t.s.pieces.took(t.s.raw.StreamID(), n)
+	return n, err
 }
 
 // Send sends one message. One that is longer than MessageMost is an error of
@@ -156,6 +211,9 @@ func (s *Stream) write(kind byte, body []byte) error {
 	frame = append(append(frame, kind), body...)
 	s.send.Lock()
 	defer s.send.Unlock()
+	if s.isOver() {
+		return yamux.ErrStreamClosed
+	}
 	_, err := s.raw.Write(frame)
 	return err
 }
@@ -198,31 +256,27 @@ func (s *Stream) read() (kind byte, body []byte, err error) {
 	case length == 0 || length > MessageMost:
 		return 0, nil, fmt.Errorf("a message of %d bytes", length)
 	}
-	body = make([]byte, length)
-	if _, err := io.ReadFull(s.in, body); err != nil {
-		return 0, nil, noEnd(err)
+	// What was only announced takes no memory yet.
+	body, err = io.ReadAll(io.LimitReader(s.in, int64(length)))
+	if err == nil && len(body) < int(length) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return 0, nil, err
 	}
 	return body[0], body[1:], nil
-}
-
-// noEnd makes the end of a stream one that came too early.
-func noEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // End ends this side of the call: well with nil, else with a *Fault.
 func (s *Stream) End(err error) error {
 	if err == nil {
-		return errors.Join(s.write(kindEnd, nil), s.raw.CloseWrite())
+		return errors.Join(s.write(kindEnd, nil), s.CloseWrite())
 	}
 	body, encodeErr := encoding.Marshal(faultOf(err).bounded())
 	if encodeErr != nil {
 		return encodeErr
 	}
-	return errors.Join(s.write(kindFault, body), s.raw.CloseWrite())
+	return errors.Join(s.write(kindFault, body), s.CloseWrite())
 }
 
 // Raw is what follows the messages as plain bytes. Its reads end with io.EOF at
@@ -235,13 +289,48 @@ func (s *Stream) Raw() io.ReadWriter {
 }
 
 // CloseWrite says that no more bytes come from here.
-func (s *Stream) CloseWrite() error { return s.raw.CloseWrite() }
+func (s *Stream) CloseWrite() error {
+	if s.isOver() {
+		return yamux.ErrStreamClosed
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- s.raw.CloseWrite() }()
+	select {
+	case err := <-sent:
+		return err
+	case <-s.given:
+		return yamux.ErrStreamClosed
+	}
+}
+
+// isOver reports whether the call was given up here.
+func (s *Stream) isOver() bool {
+	select {
+	case <-s.given:
+		return true
+	default:
+		return false
+	}
+}
 
 // Reset gives the call up, both ways and at once.
-func (s *Stream) Reset() { _ = s.raw.Reset() }
+func (s *Stream) Reset() { s.end(s.raw.Reset) }
 
 // Close is for a call that is over.
-func (s *Stream) Close() { _ = s.raw.Close() }
+func (s *Stream) Close() { s.end(s.raw.Close) }
+
+// end ends what is sent and received, once, and waits for nothing: on a connection on
+// which nothing is taken any more, yamux would wait to tell the other side.
+func (s *Stream) end(how func() error) {
+	s.ended.Do(func() {
+		close(s.given)
+		_ = s.raw.SetWriteDeadline(time.Unix(1, 0))
+		go func() {
+			_ = how()
+			s.pieces.forget(s.raw.StreamID())
+		}()
+	})
+}
 
 // plainConn makes a connection for yamux, which needs addresses and deadlines
 // for nothing that matters here: Close ends every read and write.
