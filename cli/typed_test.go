@@ -104,7 +104,7 @@ func TestCtrlCLeavesAShellThatNeverCame(t *testing.T) {
 	b, s := wedgedBed(t)
 	b.env = slices.DeleteFunc(b.env, func(v string) bool { return strings.HasPrefix(v, shortBounds+"=") })
 	b.must("up", "--plain")
-	s.Wedge(wedge.PtyReply)
+	s.Wedge(wedge.Unanswered)
 	said, code, took := b.typedAt("", 1, "ssh", "bed")
 	if code == 0 || took > 3*time.Second {
 		t.Errorf("exit %d after %v: %s", code, took, said)

@@ -153,8 +153,9 @@ func (b boot) start(ctx context.Context, line string, w agentbin.Words, report s
 	h := &hearing{c: c}
 	h.heard.Store(&transport.Tail{})
 	h.moved.now()
+	h.took.now()
 	go b.mind(ctx, cancel, h)
-	go func() { _, _ = io.Copy(&movingWriter{c, &h.moved}, bytes.NewReader(input)) }()
+	go func() { _, _ = io.Copy(&movingWriter{c, h}, bytes.NewReader(input)) }()
 	in := bufio.NewReaderSize(h, 4<<10)
 	type beginning struct {
 		report []string // nil: it is the agent
@@ -205,7 +206,8 @@ func await(in *bufio.Reader, w agentbin.Words, report string) ([]string, error) 
 // hearing is what a command says, of which the beginning is noted.
 type hearing struct {
 	c     transport.Command
-	moved activity
+	moved activity                       // it said or took something
+	took  activity                       // it was begun, or took something
 	heard atomic.Pointer[transport.Tail] // nil: enough is known
 }
 
@@ -233,6 +235,10 @@ func readLine(r *bufio.Reader) (string, error) {
 	return "", errors.New("the node's answer is too long")
 }
 
+// talkMost is how many times the limit of silence a line may talk without taking
+// anything: a login that prints a byte now and then hangs too.
+const talkMost = 5
+
 // mind gives up a line that neither says nor takes anything for too long.
 func (b boot) mind(ctx context.Context, cancel context.CancelCauseFunc, h *hearing) {
 	tick := time.NewTicker(min(time.Second, b.limit/4))
@@ -243,7 +249,7 @@ func (b boot) mind(ctx context.Context, cancel context.CancelCauseFunc, h *heari
 			return
 		case <-tick.C:
 		}
-		if h.moved.quiet() > b.limit {
+		if h.moved.quiet() > b.limit || h.took.quiet() > talkMost*b.limit {
 			cancel(&silentError{b.limit, h.heard.Load().String() + "\n" + h.c.Said()})
 			return
 		}
@@ -329,13 +335,14 @@ func (a *activity) quiet() time.Duration { return time.Duration(time.Now().UnixN
 
 // movingWriter notes that bytes are taken.
 type movingWriter struct {
-	to    io.Writer
-	moved *activity
+	to io.Writer
+	h  *hearing
 }
 
 func (w *movingWriter) Write(p []byte) (int, error) {
 	n, err := w.to.Write(p)
-	w.moved.now()
+	w.h.moved.now()
+	w.h.took.now()
 	return n, err
 }
 

@@ -55,20 +55,27 @@ func (n *Node) agent(ctx context.Context) (*link, *wire.Session, error) {
 			return nil, nil, n.wrap("reach dlwb's agent", context.Cause(ctx))
 		}
 		var none *NoAgentError
-		var late *waits.LateError
 		if errors.As(err, &none) {
 			return nil, nil, err
 		}
 		if err != nil {
 			l.kill(err)
 			<-l.dead
-			if try == openTries || errors.As(err, &late) && (try > 1 || !n.hasServed(l)) {
+			if try == openTries || isLate(err) && (try > 1 || !n.hasServed(l)) {
 				return nil, nil, &UnreachableError{n.target.Name, n.target.Addr, l.why}
 			}
 		} else if try == openTries {
 			return nil, nil, &UnreachableError{n.target.Name, n.target.Addr, l.cause(errors.New("it does not answer"))}
 		}
 	}
+}
+
+// isLate reports whether somebody did not answer in time: the next try may be as
+// long.
+func isLate(err error) bool {
+	var late *waits.LateError
+	var silent *silentError
+	return errors.As(err, &late) || errors.As(err, &silent)
 }
 
 // live returns a link that is up, dialing when there is none.
@@ -145,6 +152,7 @@ func (n *Node) startOn(l *link, s *starting) {
 	n.mu.Lock()
 	l.served = true
 	n.mu.Unlock()
+	n.tasks.Go(func() { n.probe(l, s.session) })
 	n.tasks.Go(func() { // everything on it ends with the link
 		select {
 		case <-l.dead:

@@ -256,9 +256,6 @@ func (s *Server) config(c *conn) *ssh.ServerConfig {
 // answer answers the requests of a connection.
 func (s *Server) answer(c *conn, requests <-chan *ssh.Request) {
 	for r := range requests {
-		if r.Type == "tcpip-forward" {
-			s.hang(Listen, c.over)
-		}
 		if r.WantReply {
 			_ = r.Reply(false, nil)
 		}

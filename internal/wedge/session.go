@@ -23,8 +23,6 @@ func (s *Server) session(c *conn, ch ssh.Channel, requests <-chan *ssh.Request) 
 	for r := range requests {
 		ok := true
 		switch r.Type {
-		case "pty-req":
-			s.hang(PtyReply, c.over)
 		case "exec", "shell":
 			s.hang(ExecReply, c.over)
 			var line struct{ Text string }
@@ -32,7 +30,7 @@ func (s *Server) session(c *conn, ch ssh.Channel, requests <-chan *ssh.Request) 
 			s.tasks.Go(func() { s.run(c, ch, line.Text, stop) })
 		case "subsystem":
 			s.hang(SubsystemReply, c.over)
-		case "env", "window-change", "signal":
+		case "env":
 		default:
 			ok = false
 		}
@@ -59,17 +57,15 @@ func (s *Server) run(c *conn, ch ssh.Channel, line string, stop <-chan struct{})
 			return
 		}
 	}
-	status := s.command(ch, line, stop)
-	s.hang(Endless, c.over)
+	status := s.command(c, ch, line, stop)
 	_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
-	s.hang(Unclosed, c.over)
 	_ = ch.Close()
 }
 
 // command runs a real command to its end and gives its exit code. As with sshd,
 // all that it is told of the end of its session is that its stdin is closed and
 // its stdout is gone; what goes on after the test is ended by sweep.
-func (s *Server) command(ch ssh.Channel, line string, stop <-chan struct{}) int {
+func (s *Server) command(c *conn, ch ssh.Channel, line string, stop <-chan struct{}) int {
 	args := []string{"-c", line}
 	if line == "" {
 		args = nil
@@ -78,18 +74,20 @@ func (s *Server) command(ch ssh.Channel, line string, stop <-chan struct{}) int 
 	cmd.Dir = s.Home
 	cmd.Env = append(os.Environ(), "HOME="+s.Home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Stdout, cmd.Stderr = ch, ch.Stderr()
+	out := &agentOut{s: s, c: c, to: ch, began: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = out, ch.Stderr()
 	cmd.WaitDelay = time.Second
 	in, err := cmd.StdinPipe()
 	if err != nil || cmd.Start() != nil {
 		return 127
 	}
 	go func() {
-		_, _ = io.Copy(in, ch)
+		_, _ = io.Copy(in, &agentIn{out, ch})
 		_ = in.Close()
 	}()
 	over := make(chan struct{})
 	defer close(over)
+	s.tasks.Go(func() { s.torment(cmd.Process.Pid, out, over) })
 	go func() {
 		select {
 		case <-stop:

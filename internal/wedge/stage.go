@@ -23,17 +23,18 @@ const (
 	KeyQuery             // is asked whether a key would do
 	Signature            // is shown a signature
 	OpenChannel          // opens no session
-	PtyReply             // gives no terminal
 	ExecReply            // does not say that a command was started
 	SubsystemReply       // does not say that a subsystem was started
 	Mute                 // starts commands that say nothing and never end
-	Endless              // runs commands and never says that they ended
-	Unclosed             // says how commands ended, and closes no session
 	NoReading            // starts commands that take no input, say nothing and never end
 	Drip                 // starts commands that say a byte a minute
 	Rekey                // begins to change keys in the middle, and stops
 	Direct               // opens no tunnel
-	Listen               // does not say that it listens
+	HalfHello            // passes on half of the agent's hello
+	Unanswered           // passes on the agent's hello, and nothing that it says then
+	Untaken              // passes on the agent's hello, and nothing to the agent
+	Stopped              // the agent is stopped after its hello: SIGSTOP
+	Killed               // the agent is killed after its hello, each time
 	Frozen               // reads and writes nothing more: SIGSTOP, or a dead link
 )
 
@@ -41,9 +42,10 @@ const (
 var Stages = map[Stage]string{
 	Silent: "silent", TrickledBanner: "trickled banner", EndlessBanner: "endless banner", KeyInit: "key init",
 	KeyReply: "key reply", NewKeys: "new keys", Service: "service", NoneAuth: "none auth", KeyQuery: "key query",
-	Signature: "signature", OpenChannel: "open channel", PtyReply: "pty reply", ExecReply: "exec reply",
-	SubsystemReply: "subsystem reply", Mute: "mute command", Endless: "endless command", Unclosed: "unclosed session",
-	NoReading: "no reading", Drip: "drip", Rekey: "rekey", Direct: "direct-tcpip", Listen: "tcpip-forward", Frozen: "frozen",
+	Signature: "signature", OpenChannel: "open channel", ExecReply: "exec reply",
+	SubsystemReply: "subsystem reply", Mute: "mute command", NoReading: "no reading", Drip: "drip",
+	Rekey: "rekey", Direct: "direct-tcpip", HalfHello: "half a hello", Unanswered: "unanswered", Untaken: "untaken",
+	Stopped: "stopped agent", Killed: "killed agent", Frozen: "frozen",
 }
 
 // writes is after how many writes of the handshake a connection hangs: the

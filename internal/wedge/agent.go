@@ -1,0 +1,100 @@
+//go:build unix
+
+package wedge
+
+import (
+	"bytes"
+	"io"
+	"syscall"
+)
+
+// hello is how the first line of dlwb's agent begins, after a newline.
+const hello = "\x01dlwb "
+
+// agentOut passes on what a command says. Of an agent it knows the hello, and
+// hangs in it or after it.
+type agentOut struct {
+	s     *Server
+	c     *conn
+	to    io.Writer
+	said  []byte        // until the hello
+	began chan struct{} // closed when the hello was passed on
+}
+
+func (o *agentOut) isAgent() bool {
+	select {
+	case <-o.began:
+		return true
+	default:
+		return false
+	}
+}
+
+// helloMost is how much of what a command says is searched for a hello.
+const helloMost = 64 << 10
+
+func (o *agentOut) Write(p []byte) (int, error) {
+	if o.isAgent() {
+		o.s.hang(Unanswered, o.c.over)
+		return o.to.Write(p)
+	}
+	before := len(o.said)
+	if before < helloMost {
+		o.said = append(o.said, p...)
+	}
+	at := bytes.Index(o.said, []byte(hello))
+	if at < 0 || bytes.IndexByte(o.said[at:], '\n') < 0 && !o.s.at(HalfHello) {
+		return o.to.Write(p)
+	}
+	cut := max(0, at+len(hello)-before)
+	if o.s.at(HalfHello) && cut <= len(p) {
+		if _, err := o.to.Write(p[:cut]); err != nil {
+			return 0, err
+		}
+		o.s.hang(HalfHello, o.c.over)
+		_, err := o.to.Write(p[cut:])
+		close(o.began)
+		return len(p), err
+	}
+	n, err := o.to.Write(p)
+	close(o.began)
+	return n, err
+}
+
+// agentIn is what an agent is told.
+type agentIn struct {
+	out  *agentOut
+	from io.Reader
+}
+
+func (i *agentIn) Read(p []byte) (int, error) {
+	n, err := i.from.Read(p)
+	if i.out.isAgent() {
+		i.out.s.hang(Untaken, i.out.c.over)
+	}
+	return n, err
+}
+
+// torment stops or kills an agent that has begun.
+func (s *Server) torment(group int, out *agentOut, over <-chan struct{}) {
+	select {
+	case <-out.began:
+	case <-over:
+		return
+	case <-s.ended:
+		return
+	}
+	for {
+		s.mu.Lock()
+		stage, changed := s.stage, s.changed
+		s.mu.Unlock()
+		_ = syscall.Kill(-group, map[Stage]syscall.Signal{None: syscall.SIGCONT, Stopped: syscall.SIGSTOP, Killed: syscall.SIGKILL}[stage])
+		select {
+		case <-changed:
+		case <-over:
+			return
+		case <-s.ended:
+			return
+		}
+	}
+}
