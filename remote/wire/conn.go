@@ -56,14 +56,14 @@ func (c *Conn) Write(p []byte) (int, error) {
 func (c *Conn) told(err error) error {
 	var late interface{ Timeout() bool }
 	switch {
-	case err == nil, errors.Is(err, io.EOF):
+	case err == nil, err == io.EOF:
 		return err
 	case c.isClosed():
 		return net.ErrClosed
 	case errors.As(err, &late) && late.Timeout():
 		return os.ErrDeadlineExceeded
 	}
-	return err
+	return noEnd(err)
 }
 
 func (c *Conn) isClosed() bool {

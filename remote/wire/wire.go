@@ -32,6 +32,9 @@ const (
 	MessageMost = 1 << 20
 	// ChunkMost is how much bulk data one message carries at most.
 	ChunkMost = 64 << 10
+	// largeMost is how many messages of more than largeMessage are received at a
+	// time, on all calls.
+	largeMost, largeMessage = 4, 2 * ChunkMost
 	// callerWindow and agentWindow bound what one stream may have on the way: a
 	// link of 100 ms carries ten times as much a second. callerRoom and agentRoom
 	// bound by how much all windows of a session grow beyond the 256 KB with which
@@ -69,6 +72,7 @@ func must[T any](v T, err error) T {
 type Session struct {
 	mux    *yamux.Session
 	pieces *pieces
+	large  chan struct{} // has room for the large messages that may come at a time
 }
 
 // Dial begins a session as the one who calls, and is not called.
@@ -90,7 +94,7 @@ func session(side muxer, conn io.ReadWriteCloser, c *yamux.Config, most int64) (
 	p := &pieces{ReadWriteCloser: conn, waiting: map[uint32]int{}}
 	p.heard.Store(time.Now().UnixNano())
 	mux, err := side(plainConn{p}, c, r.span)
-	return &Session{mux, p}, err
+	return &Session{mux, p, make(chan struct{}, largeMost)}, err
 }
 
 func config(incoming, window uint32) *yamux.Config {
@@ -161,18 +165,18 @@ func (s *Session) Close() error { return s.mux.Close() }
 
 // Stream is one call. One goroutine may send while another one receives.
 type Stream struct {
-	raw    *yamux.Stream
-	pieces *pieces
-	in     *bufio.Reader
-	send   sync.Mutex
-	over   error // what Recv has told last: nothing comes after it
+	raw  *yamux.Stream
+	of   *Session
+	in   *bufio.Reader
+	send sync.Mutex
+	over error // what Recv has told last: nothing comes after it
 
 	ended sync.Once
 	given chan struct{} // closed when the call is given up, or over
 }
 
 func (s *Session) stream(raw *yamux.Stream) *Stream {
-	st := &Stream{raw: raw, pieces: s.pieces, given: make(chan struct{})}
+	st := &Stream{raw: raw, of: s, given: make(chan struct{})}
 	st.in = bufio.NewReaderSize(taking{st}, 4<<10)
 	s.pieces.watch(raw.StreamID())
 	return st
@@ -184,7 +188,7 @@ type taking struct{ s *Stream }
 
 func (t taking) Read(p []byte) (int, error) {
 	n, err := t.s.raw.Read(p)
-	t.s.pieces.took(t.s.raw.StreamID(), n)
+	t.s.of.pieces.took(t.s.raw.StreamID(), n)
 	return n, err
 }
 
@@ -225,7 +229,13 @@ func (s *Stream) Recv(v any) error {
 	if s.over != nil {
 		return s.over
 	}
-	kind, body, err := s.read()
+	length, done, err := s.announced()
+	if err != nil {
+		s.over = err
+		return err
+	}
+	defer done()
+	kind, body, err := s.read(length)
 	switch {
 	case err != nil:
 		s.over = err
@@ -246,25 +256,46 @@ func (s *Stream) Recv(v any) error {
 	return s.over
 }
 
-func (s *Stream) read() (kind byte, body []byte, err error) {
-	length, err := binary.ReadUvarint(s.in)
+// announced waits for the beginning of a message: its length. The message is
+// received before done is called.
+func (s *Stream) announced() (length uint64, done func(), err error) {
+	length, err = binary.ReadUvarint(s.in)
 	switch {
-	case errors.Is(err, io.EOF): // without a word: it is cut off
-		return 0, nil, io.ErrUnexpectedEOF
-	case err != nil:
-		return 0, nil, err
+	case err != nil: // without a word: it is cut off
+		return 0, nil, noEnd(err)
 	case length == 0 || length > MessageMost:
 		return 0, nil, fmt.Errorf("a message of %d bytes", length)
+	case length <= largeMessage:
+		return length, func() {}, nil
 	}
+	select {
+	case s.of.large <- struct{}{}:
+		return length, func() { <-s.of.large }, nil
+	case <-s.given:
+	case <-s.of.Done():
+	}
+	return 0, nil, io.ErrUnexpectedEOF
+}
+
+func (s *Stream) read(length uint64) (kind byte, body []byte, err error) {
 	// What was only announced takes no memory yet.
 	body, err = io.ReadAll(io.LimitReader(s.in, int64(length)))
 	if err == nil && len(body) < int(length) {
-		err = io.ErrUnexpectedEOF
+		err = io.EOF
 	}
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, noEnd(err)
 	}
 	return body[0], body[1:], nil
+}
+
+// noEnd makes the end of a stream one that came too early. What a lost connection
+// ends with may wrap the end of that.
+func noEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // End ends this side of the call: well with nil, else with a *Fault.
@@ -327,7 +358,7 @@ func (s *Stream) end(how func() error) {
 		_ = s.raw.SetWriteDeadline(time.Unix(1, 0))
 		go func() {
 			_ = how()
-			s.pieces.forget(s.raw.StreamID())
+			s.of.pieces.forget(s.raw.StreamID())
 		}()
 	})
 }
