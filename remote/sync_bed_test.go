@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,13 +71,13 @@ func bedPair(t *testing.T, b *testbed.Bed, nodes []*Node) {
 }
 
 // bedRsync copies by rsync to all hosts at once, over new connections.
-func bedRsync(t *testing.T, b *testbed.Bed, dir, to string, suffix string) time.Duration {
+func bedRsync(t *testing.T, b *testbed.Bed, dir, to, suffix, options string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	var all sync.WaitGroup
 	for i := range b.N {
 		all.Go(func() {
-			c := exec.Command("rsync", "-az", "--delete", "-e", "ssh -F "+b.SSHConfig(), dir+"/", fmt.Sprintf("%s%s:%s/", testbed.Name(i), suffix, to))
+			c := exec.Command("rsync", options, "--delete", "-e", "ssh -F "+b.SSHConfig(), dir+"/", fmt.Sprintf("%s%s:%s/", testbed.Name(i), suffix, to))
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Errorf("rsync: %v: %s", err, out)
 			}
@@ -87,9 +88,9 @@ func bedRsync(t *testing.T, b *testbed.Bed, dir, to string, suffix string) time.
 }
 
 // bedSync is one sync over new connections, as rsync has them.
-func bedSync(t *testing.T, b *testbed.Bed, dir string) (time.Duration, SyncResult) {
+func bedSync(t *testing.T, b *testbed.Bed, dir string, wan bool) (time.Duration, SyncResult) {
 	t.Helper()
-	nodes := bedNodes(t, b, true)
+	nodes := bedNodes(t, b, wan)
 	began := time.Now()
 	tree, err := Scan(t.Context(), dir, Rules{})
 	check(t, err)
@@ -121,27 +122,102 @@ func TestBenchSyncNextToParallelRsync(t *testing.T) {
 	defer func() { _ = b.Down() }()
 	check(t, b.WAN(20*time.Millisecond, "100mbit"))
 	bedPair(t, b, bedNodes(t, b, false))
-	change := func(k int) {
-		for i := range 10 {
-			name := fmt.Sprintf("pkg%02d/mod%d/file%d.py", (i*37)%50, (i*37)%7, i*37)
-			f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
-			check(t, err)
-			_, err = fmt.Fprintln(f, "# changed", k)
-			check(t, errors.Join(err, f.Close()))
-		}
-	}
 	for _, step := range []struct {
 		name    string
 		target  float64
 		prepare func(k int)
-	}{{"first", 3, func(int) {}}, {"unchanged", 2, func(int) {}}, {"ten files", 2, change}} {
+	}{{"first", 3, func(int) {}}, {"unchanged", 2, func(int) {}}, {"ten files", 2, func(k int) { bedChange(t, dir, k) }}} {
 		step.prepare(1)
-		ours, res := bedSync(t, b, dir)
-		theirs := bedRsync(t, b, dir, "rsynced", "-wan")
+		ours, res := bedSync(t, b, dir, true)
+		theirs := bedRsync(t, b, dir, "rsynced", "-wan", "-az")
 		t.Logf("BENCH sync-%s %.2f x target %.1f (dlwb %.2f s, parallel rsync -az %.2f s; %d bytes sent, %.2f of tar|gzip -6; %v)",
 			step.name, theirs.Seconds()/ours.Seconds(), step.target, ours.Seconds(), theirs.Seconds(), res.Wire, float64(res.Wire)/float64(zip.Len()), res)
 	}
 	if out, err := b.Run(7, "diff -r /home/ubuntu/rsynced /home/ubuntu/"+codeDir); err != nil {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// bedTimes runs two ways in turn and gives the medians of their times and of
+// their ratios.
+func bedTimes(rounds int, ours, theirs func() time.Duration) (a, b, ratio float64) {
+	var as, bs, ratios []float64
+	for range rounds {
+		x, y := ours().Seconds(), theirs().Seconds()
+		as, bs, ratios = append(as, x), append(bs, y), append(ratios, x/y)
+	}
+	for _, list := range [][]float64{as, bs, ratios} {
+		slices.Sort(list)
+	}
+	return as[rounds/2], bs[rounds/2], ratios[rounds/2]
+}
+
+func TestBenchSyncOnALAN(t *testing.T) {
+	if os.Getenv(benchVar) == "" {
+		t.Skip("NOT RUN: the measurement on the testbed takes minutes; set " + benchVar)
+	}
+	dir, large := filepath.Join(t.TempDir(), "project"), filepath.Join(t.TempDir(), "large")
+	bedProject(t, dir)
+	b, err := testbed.Up(4, testbed.Options{})
+	if errors.Is(err, testbed.ErrMissing) {
+		t.Skip("NOT RUN: ", err)
+	}
+	check(t, err)
+	defer func() { _ = b.Down() }()
+	bedPair(t, b, bedNodes(t, b, false))
+	clear := func() {
+		for i := range b.N {
+			_, err := b.Run(i, "rm -rf /home/ubuntu/rsynced /home/ubuntu/large /home/ubuntu/dlwb /home/ubuntu/.dlwb/sync")
+			check(t, err)
+		}
+		_ = os.Remove(dir + ".cache-nodes")
+		_ = os.Remove(dir + ".cache")
+	}
+	sync := func() time.Duration { took, _ := bedSync(t, b, dir, false); return took }
+	rsync := func(options string) func() time.Duration {
+		return func() time.Duration { return bedRsync(t, b, dir, "rsynced", "", options) }
+	}
+	first := func(do func() time.Duration) func() time.Duration {
+		return func() time.Duration { clear(); return do() }
+	}
+	changes := 0
+	changed := func(do func() time.Duration) func() time.Duration {
+		return func() time.Duration { changes++; bedChange(t, dir, changes); return do() }
+	}
+	for _, options := range []string{"-a", "-az"} {
+		x, y, r := bedTimes(5, first(sync), first(rsync(options)))
+		t.Logf("BENCH lan-first %.2f x rsync %s (%.2f s, %.2f s)", r, options, x, y)
+	}
+	sync()
+	rsync("-a")()
+	x, y, r := bedTimes(7, sync, rsync("-a"))
+	t.Logf("BENCH lan-unchanged %.2f x rsync -a (%.2f s, %.2f s)", r, x, y)
+	x, y, r = bedTimes(7, changed(sync), changed(rsync("-a")))
+	t.Logf("BENCH lan-ten-changed %.2f x rsync -a (%.2f s, %.2f s)", r, x, y)
+	writeFiles(t, large, map[string]string{"weights": noise(1, 500_000_000)})
+	one := *b
+	one.N = 1
+	send := first(func() time.Duration { took, _ := bedSync(t, &one, large, false); return took })
+	scp := first(func() time.Duration {
+		began := time.Now()
+		out, err := exec.Command("scp", "-q", "-F", b.SSHConfig(), filepath.Join(large, "weights"), testbed.Name(0)+":large").CombinedOutput()
+		if err != nil {
+			t.Errorf("scp: %v: %s", err, out)
+		}
+		return time.Since(began)
+	})
+	x, y, r = bedTimes(5, send, scp)
+	t.Logf("BENCH lan-500MB %.2f x scp (%.2f s, %.2f s)", r, x, y)
+}
+
+// bedChange adds a line to ten files.
+func bedChange(t *testing.T, dir string, k int) {
+	t.Helper()
+	for i := range 10 {
+		name := fmt.Sprintf("pkg%02d/mod%d/file%d.py", (i*37)%50, (i*37)%7, i*37)
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
+		check(t, err)
+		_, err = fmt.Fprintln(f, "# changed", k)
+		check(t, errors.Join(err, f.Close()))
 	}
 }
