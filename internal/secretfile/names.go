@@ -6,6 +6,7 @@ package secretfile
 import (
 	"path"
 	"strings"
+	"sync"
 )
 
 // Version changes whenever the rules do: what was found clean by other rules
@@ -107,14 +108,14 @@ var public = []string{"known_hosts", "known_hosts.old", "authorized_keys"}
 // has slashes; the more of it is given, the more is known.
 func ByName(file string) string {
 	file = strings.ToLower(file)
-	parts := strings.Split(file, "/")
-	base := parts[len(parts)-1]
+	base := path.Base(file)
 	if forShow(base) {
 		return ""
 	}
-	for _, r := range rules {
-		if r.matches(parts, base) {
-			return r.what
+	slashed := "/" + file
+	for _, f := range forms() {
+		if f.matches(slashed) {
+			return f.what
 		}
 	}
 	return ""
@@ -137,24 +138,63 @@ func forShow(base string) bool {
 	return false
 }
 
-func (r rule) matches(parts []string, base string) bool {
-	form, dir := strings.CutSuffix(r.form, "/")
-	n := strings.Count(form, "/") + 1
-	switch {
-	case n == 1 && !dir:
-		return match(form, base)
-	case !dir:
-		return len(parts) >= n && match(form, strings.Join(parts[len(parts)-n:], "/"))
+// form is a rule that is quick to try: thousands of files are held against
+// hundreds of them.
+type form struct {
+	what, text    string
+	parts         int
+	dir, wild     bool
+	before, after string // what stands around the wildcards
+}
+
+var forms = sync.OnceValue(func() (list []form) {
+	for _, r := range rules {
+		f := form{what: r.what}
+		f.text, f.dir = strings.CutSuffix(r.form, "/")
+		f.parts = strings.Count(f.text, "/") + 1
+		if at := strings.IndexAny(f.text, `*?[\`); at >= 0 {
+			f.wild, f.before, f.after = true, f.text[:at], f.text[strings.LastIndexAny(f.text, `*?]`)+1:]
+		}
+		list = append(list, f)
 	}
-	for i := 0; i+n < len(parts); i++ {
-		if match(form, strings.Join(parts[i:i+n], "/")) {
+	return list
+})
+
+// matches takes a path with a slash in front of it.
+func (f *form) matches(file string) bool {
+	if !f.dir {
+		return f.is(lastParts(file, f.parts))
+	}
+	if !f.wild {
+		at := strings.Index(file, f.text)
+		return at >= 0 && strings.Contains(file[at-1:], "/"+f.text+"/")
+	}
+	for parts := strings.Split(file[1:], "/"); len(parts) > f.parts; parts = parts[1:] {
+		if f.is(strings.Join(parts[:f.parts], "/")) {
 			return true
 		}
 	}
 	return false
 }
 
-func match(form, name string) bool {
-	ok, err := path.Match(form, name)
+// lastParts is the end of a path; empty: it is shorter.
+func lastParts(file string, n int) string {
+	at := len(file)
+	for ; n > 0; n-- {
+		if at = strings.LastIndexByte(file[:at], '/'); at < 0 {
+			return ""
+		}
+	}
+	return file[at+1:]
+}
+
+func (f *form) is(name string) bool {
+	if !f.wild {
+		return name == f.text
+	}
+	if !strings.HasPrefix(name, f.before) || !strings.HasSuffix(name, f.after) {
+		return false
+	}
+	ok, err := path.Match(f.text, name)
 	return ok && err == nil
 }
