@@ -96,7 +96,7 @@ func TestNoNvidiaSMIOutlivesItsStream(t *testing.T) {
 		}
 		if !killed {
 			killed = true
-			for _, pid := range processes(t, s.Home, "agent") {
+			for _, pid := range agents(t, s.Home) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 			return false
@@ -138,16 +138,17 @@ func TestAnIdleNodeHasOneSmallProcess(t *testing.T) {
 	go func() { ended <- n.Telemetry(ctx, "", nil, func(frame []byte) { seen <- string(frame) }) }()
 	next(t, seen)
 	waitUntil(t, "all is followed", func() bool { return followers(t, s.Home) == 9 })
-	agents := processes(t, s.Home, "\x00serve\x00")
-	if len(agents) != 1 {
-		t.Fatalf("there are the agents %v", agents)
+	pids := agents(t, s.Home)
+	if len(pids) != 1 {
+		t.Fatalf("there are the agents %v", pids)
 	}
-	forked, began := childFaults(t, agents[0]), busy(t, agents[0])
+	pid := pids[0]
+	forked, began := childFaults(t, pid), busy(t, pid)
 	const seconds = 5
 	for range seconds {
 		next(t, seen)
 	}
-	used := busy(t, agents[0]) - began
+	used := busy(t, pid) - began
 	want := 1
 	if _, err := exec.LookPath("nvidia-smi"); err == nil {
 		want++
@@ -155,10 +156,10 @@ func TestAnIdleNodeHasOneSmallProcess(t *testing.T) {
 	if all := processes(t, s.Home, ""); len(all) != want {
 		t.Errorf("there are %d processes, want %d", len(all), want)
 	}
-	if now := childFaults(t, agents[0]); now != forked {
+	if now := childFaults(t, pid); now != forked {
 		t.Errorf("the agent has forked: %s became %s", forked, now)
 	}
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", agents[0]))
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(status), "VmRSS:")
 	rss, err := strconv.Atoi(strings.Fields(rest)[0])
 	if err != nil || rss > 15<<10 {

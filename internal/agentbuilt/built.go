@@ -24,6 +24,8 @@ func init() {
 		panic(fmt.Sprintf("build the agent for the tests: %v", err))
 	}
 	agentbin.Bring(path)
+	// Packed here: no test's clock runs yet, and with -race it takes seconds.
+	_, _ = agentbin.For(runtime.GOOS, runtime.GOARCH)
 }
 
 // build builds the agent into the user's cache, where each tree has its own: the

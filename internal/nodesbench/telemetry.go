@@ -68,7 +68,7 @@ func measureTelemetry(b *bench) error {
 		return err
 	}
 	b.told(name+".samples", float64(w.Samples)/w.Seconds/float64(n), "Hz/node")
-	b.atMost(name+".cpu", w.CPU, "%", 5)
+	b.atMost(name+".cpu", w.CPU, "%", 2)
 	b.atMost(name+".rss", w.RSS, "MB", 100)
 	return nil
 }

@@ -84,27 +84,21 @@ func parse(pid int, stat []byte) (Process, bool) {
 	return Process{pid, number(fieldParent), number(fieldGroup), number(fieldSession), fields[fieldState][0], start}, err == nil
 }
 
-// Numbers gives those of all processes of the machine.
-func Numbers() []int {
+// Table gives the live processes of the machine, by number.
+func Table() map[int]Process {
+	table := map[int]Process{}
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return table
 	}
 	names, _ := dir.Readdirnames(-1)
 	_ = dir.Close()
-	var pids []int
+	buf := make([]byte, statMost)
 	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
 		}
-	}
-	return pids
-}
-
-// Table gives the live processes of the machine, by number.
-func Table() map[int]Process {
-	table, buf := map[int]Process{}, make([]byte, statMost)
-	for _, pid := range Numbers() {
 		if p, ok := read(pid, buf); ok && p.Alive() {
 			table[pid] = p
 		}
