@@ -159,6 +159,7 @@ type puller struct {
 	clock  int64      // the node's, in seconds
 	found  []pullItem // sorted by path
 	serial int
+	made   string // the directory that a file was last placed in
 }
 
 // pullItem is one thing that the node says it has.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
@@ -30,9 +31,23 @@ type caller interface {
 // patientCall is a call that is given up when nothing comes for too long.
 type patientCall struct{ *wire.Stream }
 
-func (c patientCall) Recv(v any) error {
+func (c patientCall) Recv(v any) error { return c.wait(func() error { return c.Stream.Recv(v) }) }
+
+// Raw is the stream's, with the same patience.
+func (c patientCall) Raw() io.ReadWriter {
+	raw := c.Stream.Raw()
+	return struct {
+		io.Reader
+		io.Writer
+	}{readFunc(func(p []byte) (n int, err error) {
+		err = c.wait(func() error { n, err = raw.Read(p); return err })
+		return n, err
+	}), raw}
+}
+
+func (c patientCall) wait(do func() error) error {
 	late := time.AfterFunc(answerLimit, c.Reset)
-	err := c.Stream.Recv(v)
+	err := do()
 	if !late.Stop() && err != nil {
 		err = wire.Faultf(wire.Failed, "it was silent for %s", units.Duration(answerLimit))
 	}

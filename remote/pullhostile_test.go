@@ -12,6 +12,7 @@ import (
 
 	"github.com/dlwb/dlwb/remote/agent/outlet"
 	"github.com/dlwb/dlwb/remote/wire"
+	"github.com/dlwb/dlwb/remote/wire/bulk"
 	"github.com/fxamacker/cbor/v2"
 )
 
@@ -49,14 +50,14 @@ func lists(pages ...wire.ListPage) func(*wire.Stream) error {
 }
 
 // sends answers with packs, whatever is asked for.
-func sends(packs ...wire.Pack) func(*wire.Stream) error {
+func sends(packs ...pack) func(*wire.Stream) error {
 	return func(s *wire.Stream) error {
 		var r wire.FetchRequest
 		if err := s.Recv(&r); err != nil {
 			return err
 		}
-		for _, pack := range packs {
-			if err := s.Send(pack); err != nil {
+		for _, pk := range packs {
+			if err := pk.send(s); err != nil {
 				return err
 			}
 		}
@@ -69,9 +70,24 @@ func sumOf(text string) []byte {
 	return sum[:]
 }
 
+// pack is a wire.Pack with what follows it.
+type pack struct {
+	data  []byte
+	Full  int
+	Parts []wire.Part
+}
+
+func (p pack) send(s bulk.Call) error {
+	err := s.Send(wire.Pack{Parts: p.Parts, Len: len(p.data), Full: p.Full})
+	if err == nil {
+		_, err = s.Raw().Write(p.data)
+	}
+	return err
+}
+
 // whole is a pack with one file.
-func whole(text string) wire.Pack {
-	return wire.Pack{Data: []byte(text), Parts: []wire.Part{{N: len(text), End: &wire.End{Sum: sumOf(text), MTime: 1}}}}
+func whole(text string) pack {
+	return pack{data: []byte(text), Parts: []wire.Part{{N: len(text), End: &wire.End{Sum: sumOf(text), MTime: 1}}}}
 }
 
 func TestAListThatLiesReachesNothing(t *testing.T) {
@@ -105,22 +121,22 @@ func TestAListThatLiesReachesNothing(t *testing.T) {
 }
 
 func TestWhatANodeSendsIsHeldAgainstWhatWasAskedFor(t *testing.T) {
-	end := func(e wire.End) wire.Pack { return wire.Pack{Parts: []wire.Part{{End: &e}}} }
+	end := func(e wire.End) pack { return pack{Parts: []wire.Part{{End: &e}}} }
 	for name, c := range map[string]struct {
-		packs []wire.Pack
+		packs []pack
 		says  string
 	}{
-		"one more":            {[]wire.Pack{whole("1"), whole("2"), end(wire.End{Link: "a"}), whole("3")}, "what it was not asked for"},
-		"data behind the end": {[]wire.Pack{whole("1"), whole("2"), end(wire.End{Link: "a"}), {Data: []byte("x"), Parts: []wire.Part{{N: 1}}}}, "what it was not asked for"},
-		"one less":            {[]wire.Pack{whole("1"), whole("2")}, "did not send the last 1 file"},
-		"a head":              {[]wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "../x"}}}}}, "what it was not asked for"},
-		"a file for a link":   {[]wire.Pack{whole("1"), whole("2"), whole("3")}, "what it was not asked for"},
-		"too much":            {[]wire.Pack{whole(strings.Repeat("x", 101))}, "more than 100 B"},
-		"lengths":             {[]wire.Pack{{Data: []byte("x"), Parts: []wire.Part{{N: 2}}}}, "no pack"},
-		"less than nothing":   {[]wire.Pack{{Data: []byte("x"), Parts: []wire.Part{{N: -1}}}}, "no pack"},
-		"bytes of no part":    {[]wire.Pack{{Data: []byte("x")}}, "no pack"},
-		"a bomb":              {[]wire.Pack{{Data: []byte("x"), Full: 1 << 30}}, "no pack"},
-		"no zstd":             {[]wire.Pack{{Data: []byte("x"), Full: 10}}, "no pack"},
+		"one more":            {[]pack{whole("1"), whole("2"), end(wire.End{Link: "a"}), whole("3")}, "what it was not asked for"},
+		"data behind the end": {[]pack{whole("1"), whole("2"), end(wire.End{Link: "a"}), {data: []byte("x"), Parts: []wire.Part{{N: 1}}}}, "what it was not asked for"},
+		"one less":            {[]pack{whole("1"), whole("2")}, "did not send the last 1 file"},
+		"a head":              {[]pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "../x"}}}}}, "what it was not asked for"},
+		"a file for a link":   {[]pack{whole("1"), whole("2"), whole("3")}, "what it was not asked for"},
+		"too much":            {[]pack{whole(strings.Repeat("x", 101))}, "more than 100 B"},
+		"lengths":             {[]pack{{data: []byte("x"), Parts: []wire.Part{{N: 2}}}}, "no pack"},
+		"less than nothing":   {[]pack{{data: []byte("x"), Parts: []wire.Part{{N: -1}}}}, "no pack"},
+		"bytes of no part":    {[]pack{{data: []byte("x")}}, "no pack"},
+		"a bomb":              {[]pack{{data: []byte("x"), Full: 1 << 30}}, "no pack"},
+		"no zstd":             {[]pack{{data: []byte("x"), Full: 10}}, "no pack"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, dest := newAgentNode(t), t.TempDir()
@@ -139,8 +155,8 @@ func TestAWrongChecksumAndLinksOutAreNotTaken(t *testing.T) {
 	n, dest := newAgentNode(t), t.TempDir()
 	writeFiles(t, dest, map[string]string{"out/a": "before"})
 	n.answer[wire.List] = lists(wire.ListPage{Clock: 100, Things: []wire.Thing{thing("out/a", 4), thing("out/l", 1, 0o120777), thing("out/m", 1, 0o120777), thing("out/big", 10<<20)}})
-	bad := wire.Pack{Data: []byte("evil"), Parts: []wire.Part{{N: 4, End: &wire.End{Sum: sumOf("good"), MTime: 1}}}}
-	link := func(to string) wire.Pack { return wire.Pack{Parts: []wire.Part{{End: &wire.End{Link: to}}}} }
+	bad := pack{data: []byte("evil"), Parts: []wire.Part{{N: 4, End: &wire.End{Sum: sumOf("good"), MTime: 1}}}}
+	link := func(to string) pack { return pack{Parts: []wire.Part{{End: &wire.End{Link: to}}}} }
 	asked := 0
 	n.answer[wire.Fetch] = func(s *wire.Stream) error {
 		if asked++; asked == 1 {
@@ -214,7 +230,7 @@ func TestAnAgentThatSendsNothingForEverIsGivenUp(t *testing.T) {
 	n.answer[wire.List] = lists(wire.ListPage{Clock: 100, Things: []wire.Thing{thing("out/a", 1)}})
 	n.answer[wire.Fetch] = func(s *wire.Stream) error {
 		for {
-			if err := s.Send(wire.Pack{Parts: []wire.Part{{}}}); err != nil {
+			if err := (pack{Parts: []wire.Part{{}}}).send(s); err != nil {
 				return err
 			}
 		}
@@ -242,16 +258,18 @@ func FuzzWhatANodeSends(f *testing.F) {
 		return b
 	}
 	f.Add(encode(wire.ListPage{Clock: 1, Things: []wire.Thing{thing("out/a", 1), thing("out/l", 1, 0o120777)}}),
-		encode(whole("x")), encode(wire.Pack{Parts: []wire.Part{{End: &wire.End{Link: ".."}}}}))
-	f.Add(encode(wire.ListPage{Things: []wire.Thing{thing("out/../../a", 1)}}), encode(whole("x")), []byte{0xa0})
-	f.Fuzz(func(t *testing.T, list, one, two []byte) {
+		encode(wire.Pack{Len: 1, Parts: whole("x").Parts}), []byte("x"), encode(wire.Pack{Parts: []wire.Part{{End: &wire.End{Link: ".."}}}}))
+	f.Add(encode(wire.ListPage{Things: []wire.Thing{thing("out/../../a", 1)}}), encode(wire.Pack{Len: 1, Parts: whole("x").Parts}), []byte("x"), []byte{0xa0})
+	f.Fuzz(func(t *testing.T, list, one, data, two []byte) {
 		above := t.TempDir()
 		dest := filepath.Join(above, "dest")
 		n := newAgentNode(t)
 		defer n.close()
 		n.answer[wire.List] = func(s *wire.Stream) error { return s.Send(cbor.RawMessage(list)) }
 		n.answer[wire.Fetch] = func(s *wire.Stream) error {
-			return errors.Join(s.Send(cbor.RawMessage(one)), s.Send(cbor.RawMessage(two)))
+			err := s.Send(cbor.RawMessage(one))
+			_, _ = s.Raw().Write(data)
+			return errors.Join(err, s.Send(cbor.RawMessage(two)))
 		}
 		n.stay = true
 		res, _ := pullBy(t.Context(), n, codeDir, []string{"out"}, dest, PullRules{Limits: PullLimits{10, 1000}})

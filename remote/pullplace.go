@@ -29,7 +29,7 @@ func (p *puller) place(temp, name string) bool {
 // makeDir makes a directory. A link on the way is not followed, even when it
 // points inside: it could lead to what was not asked for.
 func (p *puller) makeDir(dir string) error {
-	if dir == "." {
+	if dir == "." || dir == p.made {
 		return nil
 	}
 	for end := 0; end < len(dir); end++ {
@@ -42,7 +42,11 @@ func (p *puller) makeDir(dir string) error {
 			return fmt.Errorf("%s is a link", nameText(dir[:end]))
 		}
 	}
-	return p.root.MkdirAll(dir, 0o755)
+	err := p.root.MkdirAll(dir, 0o755)
+	if err == nil {
+		p.made = dir
+	}
+	return err
 }
 
 // storeLink makes a link, if it stays inside.

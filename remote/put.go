@@ -97,7 +97,7 @@ func (u *upload) send(ctx context.Context) error {
 		defer close(files)
 		walkErr = u.walk(reading, files)
 	}()
-	err = bulk.Send(ctx, u.counted(s), files)
+	err = bulk.Send(ctx, countingCall{s, &u.moved}, files)
 	cancel()
 	for range files { // until the walk has ended
 	}
@@ -109,17 +109,16 @@ func (u *upload) send(ctx context.Context) error {
 	return putEnd(s, err)
 }
 
-// counted notes what was sent.
-func (u *upload) counted(s patientCall) bulk.Sender {
-	return sendFunc(func(v any) error {
-		u.moved++
-		return s.Send(v)
-	})
+// countingCall notes what was sent.
+type countingCall struct {
+	patientCall
+	moved *int64
 }
 
-type sendFunc func(v any) error
-
-func (f sendFunc) Send(v any) error { return f(v) }
+func (c countingCall) Send(v any) error {
+	*c.moved++
+	return c.patientCall.Send(v)
+}
 
 // putEnd is how the node ended the call: what it says counts more than that it
 // takes no more.

@@ -119,27 +119,27 @@ func TestPlacingDoneTwiceChangesNothing(t *testing.T) {
 func TestAPutStaysInItsStage(t *testing.T) {
 	for name, c := range map[string]struct {
 		stage string
-		packs []wire.Pack
+		packs []pack
 		says  string
 	}{
 		"a stage elsewhere":  {"../x", nil, "no name of a stage"},
 		"another directory":  {"mine", nil, "no name of a stage"},
-		"a file outside":     {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "../x"}}}}}, "can't be put"},
-		"an absolute file":   {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "/tmp/x"}}}}}, "can't be put"},
-		"through a link":     {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "l", Link: "/"}}, {End: &wire.End{}}, {Head: &wire.Head{Name: "l/x"}}, {End: &wire.End{Sum: sumOf("")}}}}}, "escapes"},
-		"a file for a file":  {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a"}}, {Head: &wire.Head{Name: "b"}}}}}, "can't be put"},
-		"bytes of no file":   {".dlwb-put-a", []wire.Pack{{Data: []byte("x"), Parts: []wire.Part{{N: 1}}}}, "no file"},
-		"a wrong sum":        {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a"}}, {End: &wire.End{Sum: []byte("x")}}}}}, "did not come as it was"},
-		"what was not there": {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a", From: 10}}}}}, "can't go on from itself"},
-		"what is gone":       {".dlwb-put-a", []wire.Pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a", From: 10, Of: 1}}}}}, "no such file"},
+		"a file outside":     {".dlwb-put-a", []pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "../x"}}}}}, "can't be put"},
+		"an absolute file":   {".dlwb-put-a", []pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "/tmp/x"}}}}}, "can't be put"},
+		"through a link":     {".dlwb-put-a", []pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "l", Link: "/"}}, {End: &wire.End{}}, {Head: &wire.Head{Name: "l/x"}}, {End: &wire.End{Sum: sumOf("")}}}}}, "escapes"},
+		"a file for a file":  {".dlwb-put-a", []pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a"}}, {Head: &wire.Head{Name: "b"}}}}}, "can't be put"},
+		"bytes of no file":   {".dlwb-put-a", []pack{{data: []byte("x"), Parts: []wire.Part{{N: 1}}}}, "no file"},
+		"a wrong sum":        {".dlwb-put-a", []pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a"}}, {End: &wire.End{Sum: []byte("x")}}}}}, "did not come as it was"},
+		"what was not there": {".dlwb-put-a", []pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a", From: 10}}}}}, "can't go on from itself"},
+		"what is gone":       {".dlwb-put-a", []pack{{Parts: []wire.Part{{Head: &wire.Head{Name: "a", From: 10, Of: 1}}}}}, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newAgentNode(t)
 			s, done, err := begin(t.Context(), n, wire.Put, wire.PutRequest{Dir: n.code("ckpt"), Stage: c.stage})
 			check(t, err)
 			defer done()
-			for _, pack := range c.packs {
-				_ = s.Send(pack)
+			for _, pk := range c.packs {
+				_ = pk.send(s)
 			}
 			_ = s.End(nil)
 			if err := putEnd(s, nil); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -77,10 +77,11 @@ type Want struct {
 	Link bool
 }
 
-// Pack is a part of a stream of files.
+// Pack is a part of a stream of files. The bytes of all its parts follow it as
+// they are, one after the other.
 type Pack struct {
 	Parts []Part `cbor:"p"`
-	Data  []byte `cbor:"d,omitempty"` // of all parts, one after the other
+	Len   int    `cbor:"l,omitempty"` // of what follows
 	Full  int    `cbor:"f,omitempty"` // its length before it was compressed by zstd; 0: it is not
 }
 

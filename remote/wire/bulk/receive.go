@@ -10,10 +10,8 @@ import (
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
-// Receiver is a call on which packs come.
-type Receiver interface{ Recv(v any) error }
-
-// Sink takes the files that come, one after the other.
+// Sink takes the files that come, one after the other. The bytes that it is given
+// are used again.
 type Sink interface {
 	Head(h wire.Head) error // of what comes next, where the sender tells it
 	Data(p []byte) error    // some of a file
@@ -46,12 +44,13 @@ const idleMost = 1 << 14
 
 // Receive gives what comes to a sink until the other side ends the call. Errors of
 // the sink are returned as they are; a *LostError is the connection's.
-func Receive(from Receiver, to Sink) error {
+func Receive(from Call, to Sink) error {
 	unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(wire.PackMost))
 	if err != nil {
 		return err
 	}
 	defer unzip.Close()
+	raw, full := make([]byte, wire.PackMost), make([]byte, 0, wire.PackMost)
 	for idle := 0; idle < idleMost; idle++ {
 		var pack wire.Pack
 		if err := from.Recv(&pack); errors.Is(err, io.EOF) {
@@ -59,9 +58,17 @@ func Receive(from Receiver, to Sink) error {
 		} else if err != nil {
 			return Lost(err)
 		}
-		data, err := open(pack, unzip)
-		if err != nil {
-			return err
+		if len(pack.Parts) > wire.PageMost || pack.Len < 0 || pack.Len > wire.PackMost || pack.Full < 0 || pack.Full > wire.PackMost {
+			return errBroken
+		}
+		data := raw[:pack.Len]
+		if _, err := io.ReadFull(from.Raw(), data); err != nil {
+			return Lost(err)
+		}
+		if pack.Full > 0 {
+			if data, err = unzip.DecodeAll(data, full); err != nil || len(data) != pack.Full {
+				return fmt.Errorf("%w: %d bytes become %d, not %d", errBroken, pack.Len, len(data), pack.Full)
+			}
 		}
 		for _, part := range pack.Parts {
 			if part.N > 0 || part.End != nil {
@@ -76,21 +83,6 @@ func Receive(from Receiver, to Sink) error {
 		}
 	}
 	return fmt.Errorf("%w: %d in a row were empty", errBroken, idleMost)
-}
-
-// open gives the bytes of a pack in their full form, within its bounds.
-func open(pack wire.Pack, unzip *zstd.Decoder) ([]byte, error) {
-	if len(pack.Parts) > wire.PageMost || len(pack.Data) > wire.PackMost || pack.Full < 0 || pack.Full > wire.PackMost {
-		return nil, errBroken
-	}
-	if pack.Full == 0 {
-		return pack.Data, nil
-	}
-	full, err := unzip.DecodeAll(pack.Data, make([]byte, 0, pack.Full))
-	if err != nil || len(full) != pack.Full {
-		return nil, fmt.Errorf("%w: %d bytes become %d, not %d", errBroken, len(pack.Data), len(full), pack.Full)
-	}
-	return full, nil
 }
 
 // pass gives one part to the sink, and the rest of the bytes back.

@@ -11,7 +11,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -23,6 +25,8 @@ const (
 	queued = 8
 	// beatEvery is after how many bytes that are only read a sign of life is sent.
 	beatEvery = 64 << 20
+	// slowRate is below how many bytes a second a connection is worth compressing.
+	slowRate = 48e6
 	// triedAgain is after how many packs that did not become smaller another one
 	// is tried.
 	triedAgain = 64
@@ -37,15 +41,19 @@ type File struct {
 	Link bool
 }
 
-// Sender is a call on which packs are sent.
-type Sender interface{ Send(v any) error }
+// Call is a call on which files are sent or received.
+type Call interface {
+	Send(v any) error
+	Recv(v any) error
+	Raw() io.ReadWriter
+}
 
 // Send sends files in their order until there are no more. One that can't be
 // read is told of; the error is the connection's or the context's.
-func Send(ctx context.Context, to Sender, files <-chan File) error {
+func Send(ctx context.Context, to Call, files <-chan File) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &packer{ctx: reading, out: make(chan wire.Pack, queued)}
+	p := &packer{ctx: reading, out: make(chan filled, queued), free: make(chan []byte, queued)}
 	go func() {
 		defer close(p.out)
 		p.all(files)
@@ -53,7 +61,11 @@ func Send(ctx context.Context, to Sender, files <-chan File) error {
 	var err error
 	for pack := range p.out {
 		if err == nil {
-			err = to.Send(pack)
+			began := time.Now()
+			if err = to.Send(pack.Pack); err == nil {
+				_, err = to.Raw().Write(pack.data)
+			}
+			p.sent(pack, time.Since(began))
 		}
 		if err != nil {
 			cancel() // the reader ends, and with it the packs
@@ -65,13 +77,37 @@ func Send(ctx context.Context, to Sender, files <-chan File) error {
 	return err
 }
 
+// filled is a pack with its bytes.
+type filled struct {
+	wire.Pack
+	data []byte
+}
+
 // packer reads files into packs.
 type packer struct {
 	ctx  context.Context
-	out  chan wire.Pack
-	pack wire.Pack
+	out  chan filled
+	free chan []byte // to be used again
+	pack filled
 	zip  *zstd.Encoder
 	skip int // so many packs are not tried to be compressed
+
+	slow  atomic.Bool // the connection takes less than slowRate
+	bytes int         // that it took last
+	spent time.Duration
+}
+
+// sent notes how long the connection took for a pack.
+func (p *packer) sent(pack filled, took time.Duration) {
+	select {
+	case p.free <- pack.data:
+	default:
+	}
+	p.bytes, p.spent = p.bytes+len(pack.data), p.spent+took
+	if p.bytes >= 8*wire.PackMost {
+		p.slow.Store(float64(p.bytes) < slowRate*p.spent.Seconds())
+		p.bytes, p.spent = 0, 0
+	}
 }
 
 // all sends what is asked for. Nothing waits in a pack for the next question.
@@ -103,7 +139,7 @@ func (p *packer) all(files <-chan File) {
 // file sends one file, link or head.
 func (p *packer) file(f File) {
 	if f.Head != nil {
-		p.add(wire.Part{Head: f.Head}, nil)
+		p.add(wire.Part{Head: f.Head})
 	}
 	end, err := &wire.End{}, error(nil)
 	switch {
@@ -121,7 +157,7 @@ func (p *packer) file(f File) {
 	if err != nil {
 		end.Why = err.Error()
 	}
-	p.add(wire.Part{End: end}, nil)
+	p.add(wire.Part{End: end})
 }
 
 // content sends a regular file, at most as much as it had when it was opened: one
@@ -141,15 +177,20 @@ func (p *packer) content(f File, end *wire.End) error {
 	}
 	end.MTime = before.ModTime().Unix()
 	sum := sha256.New()
-	buf := make([]byte, min(before.Size(), wire.PackMost))
 	left := before.Size()
 	for at := int64(0); left > 0 && p.ctx.Err() == nil; {
-		n, err := file.Read(buf[:min(left, int64(len(buf)))])
+		buf := p.room(left)
+		n, err := file.Read(buf)
 		_, _ = sum.Write(buf[:n]) // a hash takes all
-		if skip := min(int64(n), max(0, f.From-at)); skip < int64(n) {
-			p.add(wire.Part{}, buf[skip:n])
-		} else if at/beatEvery != (at+skip)/beatEvery {
-			p.add(wire.Part{}, nil)
+		skip := min(int64(n), max(0, f.From-at))
+		switch {
+		case skip == 0:
+			p.add(wire.Part{N: n})
+		case skip < int64(n):
+			copy(buf, buf[skip:n])
+			p.add(wire.Part{N: n - int(skip)})
+		case at/beatEvery != (at+skip)/beatEvery:
+			p.add(wire.Part{})
 			p.flush()
 		}
 		at, left = at+int64(n), left-int64(n)
@@ -169,45 +210,66 @@ func same(a, b fs.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && changedOf(a).Equal(changedOf(b))
 }
 
-// add puts a part into the pack, which takes its bytes over.
-func (p *packer) add(part wire.Part, data []byte) {
-	if part.N = len(data); len(p.pack.Data)+part.N > wire.PackMost || len(p.pack.Parts) == wire.PageMost {
+// room is where bytes are read to that a part of the pack is to have.
+func (p *packer) room(most int64) []byte {
+	if len(p.pack.data) == wire.PackMost {
 		p.flush()
 	}
-	p.pack.Parts = append(p.pack.Parts, part)
-	if p.pack.Data == nil && part.N > 0 {
-		p.pack.Data = make([]byte, 0, wire.PackMost)
+	if p.pack.data == nil {
+		p.pack.data = p.buffer()
 	}
-	p.pack.Data = append(p.pack.Data, data...)
+	at := len(p.pack.data)
+	return p.pack.data[at:min(int64(at)+most, wire.PackMost)]
 }
 
-// flush sends a pack on. While the connection takes what comes, the bytes as they
-// are are the fastest; compressing is for the time in which it does not.
+func (p *packer) buffer() []byte {
+	select {
+	case b := <-p.free:
+		if cap(b) >= wire.PackMost {
+			return b[:0]
+		}
+	default:
+	}
+	return make([]byte, 0, wire.PackMost)
+}
+
+// add puts a part into the pack; its bytes are in the room already.
+func (p *packer) add(part wire.Part) {
+	p.pack.Parts = append(p.pack.Parts, part)
+	p.pack.data = p.pack.data[:len(p.pack.data)+part.N]
+	if len(p.pack.Parts) == wire.PageMost {
+		p.flush()
+	}
+}
+
+// flush sends a pack on. Compressing costs more than it saves on a connection that
+// takes the bytes as fast as they are read, or nearly.
 func (p *packer) flush() {
 	if len(p.pack.Parts) == 0 {
 		return
 	}
 	pack := p.pack
-	p.pack = wire.Pack{}
-	if len(p.out) == cap(p.out) {
+	p.pack = filled{}
+	if p.slow.Load() && len(p.out) > 0 {
 		p.compress(&pack)
 	}
+	pack.Len = len(pack.data)
 	select {
 	case p.out <- pack:
 	case <-p.ctx.Done():
 	}
 }
 
-func (p *packer) compress(pack *wire.Pack) {
-	if p.skip--; p.skip > 0 || len(pack.Data) < 512 {
+func (p *packer) compress(pack *filled) {
+	if p.skip--; p.skip > 0 || len(pack.data) < 512 {
 		return
 	}
 	if p.zip == nil {
 		p.zip, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 			zstd.WithWindowSize(wire.PackMost), zstd.WithEncoderCRC(false)) // the options are constants
 	}
-	if small := p.zip.EncodeAll(pack.Data, nil); len(small) < len(pack.Data)*7/8 {
-		pack.Full, pack.Data = len(pack.Data), small
+	if small := p.zip.EncodeAll(pack.data, p.buffer()); len(small) < len(pack.data)*7/8 {
+		pack.Full, pack.data = len(pack.data), small
 	} else {
 		p.skip = triedAgain
 	}
