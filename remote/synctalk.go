@@ -197,8 +197,8 @@ func (s *nodeSync) look(ctx context.Context) (err error) {
 		if first {
 			v.same, v.halfway, v.pairing, v.sends, digest = part.Same, part.Halfway, part.Pairing, part.Sends, part.Digest
 		}
-		if more = part.More; !v.take(part) {
-			return errors.New("the node tells of files that no project can have")
+		if more = part.More; !v.take(part, toldMost+2*len(s.tree.entries)) {
+			return errors.New("the node tells of files that no project can have, or of too many")
 		}
 	}
 	if !v.same && len(s.byHeart.manifest) > 0 && bytes.Equal(digest, s.byHeart.digest) {
@@ -220,9 +220,16 @@ func (s *nodeSync) receive(ctx context.Context, part *wire.SyncView) error {
 	return s.wrapErr(tooEarly(err))
 }
 
-func (v *nodeView) take(part wire.SyncView) bool {
+// toldMost is how many files a node may tell of, besides twice as many as there
+// are here: what it tells is kept in memory.
+const toldMost = 150_000
+
+func (v *nodeView) take(part wire.SyncView, most int) bool {
+	if len(v.odd)+len(v.have)+len(part.Odd)+len(part.Entries) > most {
+		return false
+	}
 	for _, o := range part.Odd {
-		if !localPath(string(o.Now.Path)) || len(v.odd) >= wire.SyncEntriesMost {
+		if !localPath(string(o.Now.Path)) {
 			return false
 		}
 		v.odd[string(o.Now.Path)] = o

@@ -44,7 +44,7 @@ type place struct {
 
 // open reads what is known of a code directory, and changes nothing.
 func open(home string, look wire.SyncLook) (*place, error) {
-	if !plainWord(look.ID) || !plainWord(look.Stamp) || look.Dir == "" || strings.ContainsAny(look.Dir, "\x00\n") {
+	if !plainWord(look.ID) || !plainWord(look.Stamp) || look.Dir == "" || strings.ContainsAny(look.Dir, "\x00\n") || len(look.Want) != sha256.Size {
 		return nil, wire.Faultf(wire.Wrong, "%.60q with the state %.60q is no directory for code", look.Dir, look.ID)
 	}
 	p := &place{look: look, home: home, dir: look.Dir}

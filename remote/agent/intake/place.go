@@ -31,6 +31,8 @@ type placing struct {
 	state *os.Root        // where the records lie
 	fresh map[string]bool // directories that came with all that is in them
 	order []*item         // the batch by path: what is above comes first
+	// checked is a directory that is known to be within the code directory.
+	checked string
 }
 
 // put puts a batch in its place. Where it is stopped, the next sync finds in the
@@ -141,7 +143,11 @@ func (p *placing) all() error {
 
 // remove removes what dlwb has put there, and moves away what it became since.
 func (p *placing) remove(name wire.Bytes) error {
-	switch now, there := p.place.state(name); {
+	now, there := p.place.state(name)
+	if _, err := p.place.code.Lstat(string(name)); err != nil {
+		there = false // also where a link leads out
+	}
+	switch {
 	case !there:
 		return nil
 	case p.ours(name, now):
@@ -170,6 +176,9 @@ func (p *placing) item(it *item) error {
 		}
 		return nil
 	}
+	if err := p.inside(path.Dir(name)); err != nil {
+		return err
+	}
 	now, there := p.place.state(it.Path)
 	switch {
 	case it.Kind == wire.SyncDir:
@@ -197,6 +206,20 @@ func (p *placing) item(it *item) error {
 	if it.state, there = p.place.state(it.Path); it.Kind == wire.SyncFile && (!there || !it.state.moved(was)) {
 		it.state = state{} // somebody was quicker: the next sync looks into it
 	}
+	return nil
+}
+
+// inside has a link make way that stands for a directory and leads out.
+func (p *placing) inside(dir string) error {
+	if dir == p.checked {
+		return nil
+	}
+	if _, err := p.place.code.Stat(dir); escapes(err) {
+		if err := p.above(dir); err != nil {
+			return err
+		}
+	}
+	p.checked = dir
 	return nil
 }
 
