@@ -29,39 +29,40 @@ const bringLimit = 5 * time.Minute
 // this question alone and is gone again before it answers.
 func (c *contact) ask(ctx context.Context, r hostclaim.Request, limit time.Duration) (hostclaim.Answer, error) {
 	defer waits.Begin(waits.Wait{On: c.Alias, What: "to answer a question about itself", Limit: limit})()
-	names := agentbin.Names()
-	if len(names) == 0 {
-		_, err := agentbin.For("linux", "amd64")
-		return hostclaim.Answer{}, err
-	}
 	request, err := hostclaim.Encode(r)
 	if err != nil {
 		return hostclaim.Answer{}, err
 	}
-	w := newWords()
-	got := c.command(ctx, agentbin.FindLine(names, hostMode, w), request, limit)
-	none, isNone := reported(got.out, w, agentbin.None)
-	if !isNone {
-		return got.answer(w)
+	for names := agentbin.Names(); ; names = nil {
+		w := newWords()
+		got := c.command(ctx, agentbin.FindLine(names, hostMode, w), request, limit)
+		if none, is := reported(got.out, w, agentbin.None); is {
+			return c.bring(ctx, r, append(strings.Fields(none), "", ""), limit)
+		}
+		a, err := got.answer(w)
+		var ended *ssh.ExitError
+		if len(names) == 0 || err == nil || a.Failed != "" || got.err != nil && !errors.As(got.err, &ended) {
+			return a, err
+		}
+		// The file of the agent there was cut short or altered: another is brought.
 	}
-	words := append(strings.Fields(none), "", "")
-	agent, err := agentbin.For(agentbin.Machine(words[0], words[1]))
+}
+
+// bring asks with an agent that is brought, from the first place where it can be
+// executed. machine is what uname says there, and gzip where that is there.
+func (c *contact) bring(ctx context.Context, r hostclaim.Request, machine []string, limit time.Duration) (hostclaim.Answer, error) {
+	agent, err := agentbin.For(agentbin.Machine(machine[0], machine[1]))
 	if err != nil {
 		return hostclaim.Answer{}, err
 	}
 	r.Agent = agent.Name
-	if request, err = hostclaim.Encode(r); err != nil {
+	request, err := hostclaim.Encode(r)
+	if err != nil {
 		return hostclaim.Answer{}, err
 	}
-	return c.bring(ctx, agent, words[2] == "gzip", request, limit)
-}
-
-// bring asks with an agent that is brought, from the first place where it can be
-// executed.
-func (c *contact) bring(ctx context.Context, agent *agentbin.Agent, zip bool, request []byte, limit time.Duration) (hostclaim.Answer, error) {
+	zip := machine[2] == "gzip"
 	program := agent.Gzip
 	if !zip {
-		var err error
 		if program, err = agent.Plain(); err != nil {
 			return hostclaim.Answer{}, err
 		}

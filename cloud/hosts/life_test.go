@@ -165,7 +165,7 @@ func TestSecondClusterIsRefusedAndTakesNothing(t *testing.T) {
 func TestOfManyAtOnceOneTakesTheHost(t *testing.T) {
 	w := newWorld(t)
 	s := w.start("gpu1")
-	for range 3 {
+	for range 2 {
 		lives := []string{"aa", "bb", "cc", "dd", "ee", "ff"}
 		took := make([]bool, len(lives))
 		var all sync.WaitGroup
@@ -212,6 +212,28 @@ func TestTheAgentThatTakesAHostStaysAndIsNotBroughtAgain(t *testing.T) {
 	now, err := os.Stat(taken[0])
 	if err != nil || len(agents()) != 1 || !os.SameFile(was, now) {
 		t.Errorf("another was brought: %q, %v", agents(), err)
+	}
+	if receipt, err := w.down("aa"); err != nil || !receipt.Proven() {
+		t.Errorf("%+v %v", receipt, err)
+	}
+	if left := tree(t, s.Home); left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+}
+
+func TestAnAgentThatWasCutShortIsNotAsked(t *testing.T) {
+	w := newWorld(t)
+	s := w.start("gpu1")
+	w.mustUp("aa", "gpu1")
+	agents, _ := filepath.Glob(filepath.Join(s.Home, ".dlwb/bin/agent-*"))
+	if len(agents) != 1 {
+		t.Fatalf("agents: %q", agents)
+	}
+	for _, size := range []int64{0, 1000, 2 << 20} {
+		if err := os.Truncate(agents[0], size); err != nil {
+			t.Fatal(err)
+		}
+		want(t, w.check("gpu1"), "ok gpu1: reachable in")
 	}
 	if receipt, err := w.down("aa"); err != nil || !receipt.Proven() {
 		t.Errorf("%+v %v", receipt, err)

@@ -22,6 +22,10 @@ func askHost(args []string) int {
 	if len(args) != 2 {
 		return exitUsage
 	}
+	if !whole() {
+		fmt.Fprintln(os.Stderr, "the file of dlwb's agent was altered")
+		return exitFailed
+	}
 	// What was begun is brought to its end, also when nobody waits for it any more.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGINT)
 	syscall.CloseOnExec(onceDescriptor)
