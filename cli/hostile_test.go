@@ -98,9 +98,12 @@ func newHostileBed(t *testing.T) *hostileBed {
 	g := hostile.New(3)
 	said := takeover + g.Text(200)
 	shims := filepath.Join(b.home, "shims")
-	for _, name := range []string{"uname", "hostname", "nvidia-smi", "lscpu", "nproc"} {
+	for _, name := range []string{"hostname", "nvidia-smi", "lscpu", "nproc"} {
 		b.program(filepath.Join(shims, name), "cat <<'END-OF-TEXT'\nLinux"+takeover+"\n0, GPU"+takeover+", 1, 2, 3, 4, 5, 6\nEND-OF-TEXT\n")
 	}
+	// The agent is for a system and a processor: a host that lies about these gets none,
+	// see TestAHostThatLiesIsShownAsText.
+	b.program(filepath.Join(shims, "uname"), "case $1 in -s | -m) PATH=/usr/bin:/bin exec uname \"$1\" ;; esac\ncat <<'END-OF-TEXT'\nLinux"+takeover+"\nEND-OF-TEXT\n")
 	b.program(filepath.Join(shims, "python3"), liar(t))
 	aws := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
@@ -261,7 +264,9 @@ func TestEveryCommandWritesTextOfAHostileProjectAndNode(t *testing.T) {
 				if !way.long || flags == nil {
 					wrote += b.holds(way, flags)
 				}
-				b.learnRuns()
+				if c.command == "run" {
+					b.learnRuns()
+				}
 			}
 		}
 	}
