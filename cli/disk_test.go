@@ -142,7 +142,7 @@ func TestFullDiskOfTheNodesStopsSyncAndLaunch(t *testing.T) {
 	if r.code != 1 || r.one(t, "receipt")["proven"] != true {
 		t.Errorf("sync: exit code %d", r.code)
 	}
-	r.says(t, "copy the code", "node0", "No space left", "free some space")
+	r.says(t, "copy the code", "node0", "no space left", "free some space")
 	b.nothingLeft()
 
 	if err := os.Remove(filepath.Join(b.dir, "big.bin")); err != nil {

@@ -117,7 +117,7 @@ func TestARunGetsTheSecretsThatTheUserNames(t *testing.T) {
 	}
 	for _, file := range b.filesWith(filepath.Join(b.home, "state"), value) {
 		// The nodes of a local cluster are below the state directory too.
-		if info, err := os.Stat(file); filepath.Base(file) != "env" || !strings.Contains(file, "/local/bed/") || err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(file); filepath.Base(file) != "launch" || !strings.Contains(file, "/local/bed/") || err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s holds the value, %v", file, info.Mode())
 		}
 	}

@@ -359,7 +359,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 // roomNext says what to do about a full disk of a node; empty for any other
 // failure. What failed there is a program that says it in its own words.
 func roomNext(err error, node int) string {
-	if text := err.Error(); !strings.Contains(text, "No space left") && !strings.Contains(text, "disk full") {
+	if text := strings.ToLower(err.Error()); !strings.Contains(text, "no space left") && !strings.Contains(text, "disk full") {
 		return ""
 	}
 	return fmt.Sprintf("free some space on node%d: its disk is full", node)

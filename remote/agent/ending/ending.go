@@ -8,6 +8,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,8 +47,6 @@ type Order struct {
 	// KillAll kills every descendant of the supervisor that is no helper, for a
 	// while, and says whether none is left; nil: it is not the supervisor who asks.
 	KillAll func(limit time.Duration) bool
-	// Output runs a program and gives what it says; nil: as any other child.
-	Output func(ctx context.Context, argv ...string) string
 }
 
 // End carries out the order and returns how many processes are still there. It
@@ -71,13 +70,18 @@ func (o Order) End() (left int) {
 	if o.KillAll != nil && !o.KillAll(killLimit) {
 		left = max(left, 1)
 	}
+	closed := false
 	if !o.Own && left == 0 {
-		s.closeRecord()
+		closed = s.closeRecord()
 		if dir := o.Run.Cgroup(); dir != "" {
 			_ = syscall.Rmdir(dir)
 		}
 	}
-	s.freeGPUs()
+	// A supervisor sees to it before it says that the run has ended; those of older
+	// versions did not.
+	if closed || !o.Run.Has("launch") {
+		FreeGPUs(s.seen, PlainOutput)
+	}
 	return left
 }
 
@@ -205,10 +209,10 @@ func (s *sweep) killGroup() {
 
 // closeRecord: where the supervisor was killed, nobody else can say that the run
 // has ended.
-func (s *sweep) closeRecord() {
+func (s *sweep) closeRecord() bool {
 	r := s.Run
 	if !r.Launched() || r.Ended() {
-		return
+		return false
 	}
 	start, _, _ := strings.Cut(r.Line("status"), " started ")
 	if start == "" {
@@ -219,32 +223,24 @@ func (s *sweep) closeRecord() {
 		_ = r.Say("ended %d", runs.Killed.Code)
 	}
 	_ = os.Remove(r.Path("events"))
+	return true
 }
 
-// freeGPUs waits a little until no process of the run holds GPU memory.
+// FreeGPUs waits a little until none of some processes holds GPU memory.
 // nvidia-smi may hang: it is given up then.
-func (s *sweep) freeGPUs() {
-	if len(s.seen) == 0 {
-		return
-	}
+func FreeGPUs(pids map[int]bool, output func(ctx context.Context, argv ...string) string) {
 	ctx, cancel := context.WithTimeout(context.Background(), gpuLimit)
 	defer cancel()
-	output := s.Output
-	if output == nil {
-		output = PlainOutput
+	holds := func(word string) bool {
+		pid, err := strconv.Atoi(strings.TrimSuffix(word, ","))
+		return err == nil && pids[pid]
 	}
-	for ctx.Err() == nil && s.holds(output(ctx, "nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")) {
+	for len(pids) > 0 && ctx.Err() == nil {
+		if !slices.ContainsFunc(strings.Fields(output(ctx, "nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")), holds) {
+			return
+		}
 		time.Sleep(lookEvery)
 	}
-}
-
-func (s *sweep) holds(answer string) bool {
-	for word := range strings.FieldsSeq(answer) {
-		if pid, err := strconv.Atoi(strings.TrimSuffix(word, ",")); err == nil && s.seen[pid] {
-			return true
-		}
-	}
-	return false
 }
 
 // PlainOutput runs a program and gives what it says.

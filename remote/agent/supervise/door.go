@@ -127,7 +127,7 @@ func (s *supervisor) wait(conn *net.UnixConn, k *rank) (runs.Exit, error) {
 			if p, ok := proc.Read(pid); ok && p.Parent == peerOf(conn) {
 				program = p
 			}
-			k.started(pid)
+			s.began(k, pid)
 		case len(line) == 3 && line[0] == "ended":
 			code, err := strconv.Atoi(line[1])
 			return runs.Exit{Code: code, Signal: line[2]}, err

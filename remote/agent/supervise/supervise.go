@@ -5,6 +5,7 @@ package supervise
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
@@ -34,6 +35,7 @@ type supervisor struct {
 
 	mu   sync.Mutex
 	logs map[string]*logs.Log
+	pids map[int]bool // of the programs of ranks
 
 	live     int // processes that we wait for
 	failed   *runs.Exit
@@ -82,7 +84,7 @@ func heed() <-chan os.Signal {
 // begin takes the room for the records, reads what is to be done, and says that
 // the run is supervised.
 func begin(r runs.Run) (*supervisor, error) {
-	s := &supervisor{run: r, set: r.Settings(), start: runs.Stamp(), logs: map[string]*logs.Log{},
+	s := &supervisor{run: r, set: r.Settings(), start: runs.Stamp(), logs: map[string]*logs.Log{}, pids: map[int]bool{},
 		events: make(chan event), over: make(chan struct{})}
 	plan, err := ReadPlan(r)
 	if err != nil {
@@ -164,7 +166,7 @@ func (s *supervisor) stop(why string) {
 
 func (s *supervisor) order(grace time.Duration, why string) ending.Order {
 	return ending.Order{Run: s.run, Grace: grace, Why: why, Own: true,
-		Helper: s.children.isHelper, KillAll: s.children.killAll, Output: s.children.output}
+		Helper: s.children.isHelper, KillAll: s.children.killAll}
 }
 
 // sweepGrace is what processes get that the run has left behind.
@@ -183,6 +185,12 @@ func (s *supervisor) finish() int {
 		_ = s.door.Close()
 	}
 	soon(&s.ranks)
+	if stopped {
+		s.mu.Lock()
+		pids := maps.Clone(s.pids)
+		s.mu.Unlock()
+		ending.FreeGPUs(pids, s.children.output)
+	}
 	s.run.CloseRanks(s.start)
 	exit := runs.Exit{Code: 0, Signal: "-"}
 	switch {
@@ -223,6 +231,14 @@ func soon(all *sync.WaitGroup) {
 		close(done)
 	}()
 	logs.Drained(done)
+}
+
+// began takes note of a rank's program.
+func (s *supervisor) began(k *rank, pid int) {
+	s.mu.Lock()
+	s.pids[pid] = true
+	s.mu.Unlock()
+	k.started(pid)
 }
 
 // log gives a log of the run, of which there is one writer.
@@ -297,7 +313,7 @@ func (s *supervisor) runProgram(p wire.LaunchProc, number string, argv []string)
 		exit = runs.Exit{Code: 126, Signal: "-"}
 	} else {
 		if number != "" {
-			k.started(pid)
+			s.began(k, pid)
 		}
 		exit = exitOf(<-end)
 	}

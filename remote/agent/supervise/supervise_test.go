@@ -3,6 +3,7 @@
 package supervise_test
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fxamacker/cbor/v2"
 
 	"github.com/dlwb/dlwb/remote/wire"
 )
@@ -115,6 +118,27 @@ func TestARankSeesItsEnvironmentAndNothingOfOurs(t *testing.T) {
 	want := fmt.Sprintf("1 2 0 role= run=r1 %[1]s/.dlwb/runs/r1 %[1]s/out/r1 %[1]s/code 0077\n%[1]s/out/r1\n", b.home)
 	if got := b.read("rank-0.log"); got != want {
 		t.Errorf("it saw %q, want %q", got, want)
+	}
+}
+
+// Whoever launches may ignore signals: the training does not, nor has it less
+// files open than it may.
+func TestARankIgnoresNoSignal(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	program := "grep -E 'SigIgn|SigBlk' /proc/self/status; ulimit -Sn"
+	text, err := cbor.Marshal(planOf(append(ranks(program), launcher(`RANK=1 sh ~/.dlwb/bin/rank "$DLWB_RUN_DIR" sh -c "$1"`, program)...)))
+	must(t, err)
+	c := b.command("sh", "-c", "ulimit -Sn 512; trap '' HUP INT QUIT PIPE TERM USR1; exec "+b.self+" launch")
+	c.Stdin = bytes.NewReader(text)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b.ended()
+	for _, log := range []string{"rank-0.log", "rank-1.log"} {
+		if got := strings.Join(strings.Fields(b.read(log)), " "); got != "SigBlk: 0000000000000000 SigIgn: 0000000000000000 512" {
+			t.Errorf("%s: %q", log, got)
+		}
 	}
 }
 
