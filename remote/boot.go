@@ -117,10 +117,16 @@ func (b boot) put(ctx context.Context, agent *agentbin.Agent, gzip bool) (*wire.
 		Next: "dlwb needs a directory there in which the user may write and execute a program of a few megabytes: free some space, or have the home mounted without noexec"}
 }
 
-// putAt brings an agent to one place.
+// putAt brings an agent to one place. The login runs commands, as is known by then:
+// one that ends without a word was ended, and may be tried again.
 func (b boot) putAt(ctx context.Context, agent *agentbin.Agent, place string, from agentbin.Source, input []byte) (began, error) {
 	w := newWords()
-	return b.start(ctx, agentbin.PutLine(agent, place, from, w), w, agentbin.Cant, input)
+	a, err := b.start(ctx, agentbin.PutLine(agent, place, from, w), w, agentbin.Cant, input)
+	var none *wire.NoHelloError
+	if isSpoiled(err) && errors.As(err, &none) {
+		err = &bootLostError{none}
+	}
+	return a, err
 }
 
 // showPlace is a place for people.
@@ -169,6 +175,7 @@ func (b boot) start(ctx context.Context, line string, w agentbin.Words, report s
 	select {
 	case <-ctx.Done():
 		_ = c.Close()
+		b.settle() // what hangs is told so before the connection goes
 		return began{}, b.failed("", context.Cause(ctx))
 	case r := <-came:
 		if r.err == nil && r.report == nil {
@@ -184,7 +191,7 @@ func (b boot) start(ctx context.Context, line string, w agentbin.Words, report s
 	}
 }
 
-// settle waits for the end of the connection, where that was the end of a command:
+// settle waits a moment for the end of the connection: where a command has ended,
 // which of them ended first can't be told.
 func (b boot) settle() {
 	select {

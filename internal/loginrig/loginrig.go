@@ -68,7 +68,11 @@ func Start(t testing.TB, o Options, users ...User) *Rig {
 	if out, err := exec.Command("unshare", "--mount", "--pid", "--fork", "true").CombinedOutput(); err != nil {
 		t.Skipf("NOT RUN: no namespaces can be made here: %s", bytes.TrimSpace(out))
 	}
-	r := &Rig{t: t, dir: t.TempDir()}
+	// The name of the test's own directory may hold what mount takes for an option.
+	dir, err := os.MkdirTemp("", "logins")
+	check(t, err)
+	t.Cleanup(func() { check(t, os.RemoveAll(dir)) })
+	r := &Rig{t: t, dir: dir}
 	r.KeyFile = filepath.Join(r.dir, "client_key")
 	r.write("authorized_keys", sshdtest.MakeKey(t, r.KeyFile)+"\n")
 	r.HostKey = sshdtest.MakeKey(t, filepath.Join(r.dir, "host_key"))
@@ -245,6 +249,9 @@ func (r *Rig) Log() string {
 func (r *Rig) Path(path ...string) string {
 	return filepath.Join(append([]string{fmt.Sprintf("/proc/%d/root", r.pid)}, path...)...)
 }
+
+// PID is the first process of the namespaces, for nsenter.
+func (r *Rig) PID() string { return strconv.Itoa(r.pid) }
 
 // Home is a user's home as it is found from outside.
 func (r *Rig) Home(user string) string { return r.Path("/home", user) }

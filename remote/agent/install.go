@@ -90,9 +90,14 @@ func writeStub(path, mode string) error {
 	return os.Rename(temp, path)
 }
 
-// unusedFor is how long an agent must not have been put or started for it to be
-// removed: another dlwb may come back to it.
-const unusedFor = 7 * 24 * time.Hour
+const (
+	// unusedFor is how long an agent must not have been put or started for it to be
+	// removed: another dlwb may come back to it.
+	unusedFor = 7 * 24 * time.Hour
+	// brokenFor is how long one that did not arrive whole is left to whoever may
+	// still bring it.
+	brokenFor = time.Hour
+)
 
 // removeOld removes agents of other versions that nobody uses, and what was left
 // of broken installations.
@@ -105,10 +110,14 @@ func removeOld(dir string) {
 	}
 	used := running()
 	for _, e := range entries {
-		name := strings.TrimPrefix(e.Name(), ".")
+		name, broken := strings.CutPrefix(e.Name(), ".")
+		limit := unusedFor
+		if broken {
+			limit = brokenFor
+		}
 		path := filepath.Join(dir, e.Name())
 		info, err := e.Info()
-		if !strings.HasPrefix(name, Prefix) || err != nil || used[path] || time.Since(info.ModTime()) < unusedFor {
+		if !strings.HasPrefix(name, Prefix) || err != nil || used[path] || time.Since(info.ModTime()) < limit {
 			continue
 		}
 		_ = os.Remove(path)

@@ -145,6 +145,9 @@ func (h *Host) removeOurs(shared bool) {
 // removeAll is os.RemoveAll, also of directories that their owner may not write
 // to, as package caches have them.
 func removeAll(path string) error {
+	if !exists(path) { // on a file system that can't be written, that would be an error
+		return nil
+	}
 	err := os.RemoveAll(path)
 	if err == nil {
 		return nil
