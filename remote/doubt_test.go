@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ type passage struct {
 	mu     sync.Mutex
 	held   chan struct{} // closed when the present connections are held
 	opened int
+	away   atomic.Bool // new connections are dropped too
 }
 
 func newPassage(t *testing.T, to string) *passage {
@@ -37,6 +39,9 @@ func newPassage(t *testing.T, to string) *passage {
 				return
 			}
 			b, err := net.Dial("tcp", to)
+			if err == nil && p.away.Load() {
+				_, err = b.Close(), io.EOF
+			}
 			if err != nil {
 				_ = a.Close()
 				continue

@@ -217,6 +217,47 @@ func TestManySmallFilesAndALongPathCome(t *testing.T) {
 	}
 }
 
+// The network goes away in the middle, nothing is refused and nothing ends, and
+// later it is back: with a new connection, while the old one stays silent.
+func TestAPullOutlivesANetworkThatIsAwayForAWhile(t *testing.T) {
+	s := sshdtest.Start(t)
+	p := newPassage(t, s.Addr)
+	n := Open(Target{Name: "node0", Addr: p.Addr().String(), User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})
+	defer func() { _ = n.Close() }()
+	n.timing.keepaliveEvery, n.timing.keepaliveLimit = 200*time.Millisecond, 2*time.Second
+	there, dest := filepath.Join(s.Home, codeDir), t.TempDir()
+	size := int64(100 << 20)
+	writeFiles(t, filepath.Join(there, "out"), map[string]string{"a": "1", "z": "last", "big": entropy(int(size))})
+	makeOld(t, there)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	check(t, n.Connect(ctx))
+	go func() {
+		for ctx.Err() == nil {
+			parts, _ := filepath.Glob(filepath.Join(dest, stagePrefix+"*"))
+			for _, part := range parts {
+				if info, err := os.Stat(part); err == nil && !info.IsDir() && info.Size() > size/5 {
+					p.away.Store(true)
+					p.hold()
+					time.Sleep(networkAway)
+					p.away.Store(false)
+					return
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	res, err := Pull(ctx, n, codeDir, []string{"out"}, dest, PullLimits{})
+	check(t, err)
+	if res.Files != 3 || p.opened < 2 || dirText(t, filepath.Join(dest, "out")) != dirText(t, filepath.Join(there, "out")) {
+		t.Errorf("%v over %d connections, skipped %q", res, p.opened, res.Skipped)
+	}
+	nothingLeft(t, dest)
+}
+
+// networkAway is how long the network is away in tests.
+const networkAway = 4 * time.Second
+
 // agentOf is the process of the agent that serves a home.
 func agentOf(t *testing.T, home string) int {
 	t.Helper()
