@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/remote/wire"
 	"github.com/dlwb/dlwb/remote/wire/bulk"
 )
@@ -61,7 +62,8 @@ func begin(ctx context.Context, n caller, service string, request any) (c patien
 		return c, nil, err
 	}
 	stop := context.AfterFunc(ctx, s.Reset)
-	return patientCall{s}, func() { stop(); s.Reset() }, nil
+	waited := waits.Begin(waits.Wait{On: n.Name(), What: "to answer " + service})
+	return patientCall{s}, func() { stop(); waited(); s.Reset() }, nil
 }
 
 func (p *puller) begin(ctx context.Context, service string, request any) (patientCall, func(), error) {
