@@ -11,9 +11,6 @@ import (
 	"strings"
 )
 
-// keysMost is how much of authorized_keys is read.
-const keysMost = 8 << 20
-
 // addLine adds a line to a file, behind whatever there is, unless it is there.
 func addLine(path, line string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
