@@ -28,6 +28,8 @@ agent: $(AGENTS) ## build the agents that dlwb brings to nodes
 # gzip -n: the same bytes each time, so that a node keeps the agent that it has.
 internal/agentbin/dist/agent-linux-%.gz: $(AGENT_SOURCE)
 	GOOS=linux GOARCH=$* go build -buildvcs=false -o $(@:.gz=) ./remote/agent/dlwb-agent
+	{ sha256sum $(@:.gz=) || shasum -a 256 $(@:.gz=); } 2>/dev/null | cut -c1-64 >$(@:.gz=.sum)
+	wc -c <$(@:.gz=) >>$(@:.gz=.sum)
 	gzip -9 -n -f $(@:.gz=)
 
 build: agent ## build bin/dlwb, one static binary
