@@ -35,6 +35,20 @@ func TestALifeOnANodeOfASlurmJob(t *testing.T) {
 	lifeOver(t, transport.Slurm(slurmrig.Start(t, 2), "n2"))
 }
 
+// What the agent itself does not mind ends what it starts: a signal that is ignored
+// when a program begins stays ignored.
+func TestCommandsBeginWithEverySignalAsItIsByItself(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	n := OpenOver("node0", transport.Local())
+	t.Cleanup(func() { _ = n.Close() })
+	for signal, number := range map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "PIPE": 13, "TERM": 15} {
+		res, err := n.Exec(loginContext(t), Cmd{Line: "kill -" + signal + " $$; echo survived"})
+		if err != nil || res.ExitCode != 128+number {
+			t.Errorf("%s: exit code %d, %q, %v", signal, res.ExitCode, res.Stdout, err)
+		}
+	}
+}
+
 // lifeTrain is what is trained: it says what it does, serves a port, and ends
 // when it is told.
 const lifeTrain = `echo step 1 of $1 rank $RANK
