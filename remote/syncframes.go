@@ -16,7 +16,6 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/dlwb/dlwb/remote/cut"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -24,6 +23,8 @@ const (
 	// Files up to smallMost come several in a pack; larger ones come in pieces.
 	smallMost = 256 << 10
 	packMost  = 512 << 10
+	// firstPack is the size of the first pack, which also shows how fast the line is.
+	firstPack = 256 << 10
 	// heldMost bounds the frames that are kept for nodes which have not come to
 	// them yet. Beyond it, each of them reads the files anew.
 	heldMost = 64 << 20
@@ -83,7 +84,7 @@ func packsOf(small []*treeEntry) (packs [][]*treeEntry) {
 	from, size := 0, int64(0)
 	for i, e := range small {
 		cost := e.size + int64(len(e.path)) + 16
-		if i > from && size+cost > packMost {
+		if most := int64(min(packMost, firstPack<<min(len(packs), 1))); i > from && size+cost > most {
 			packs, from, size = append(packs, small[from:i]), i, 0
 		}
 		size += cost
@@ -221,29 +222,4 @@ func (p *parcel) shrink(data []byte) (_ []byte, size int) {
 		return data, 0
 	}
 	return packed, len(data)
-}
-
-// delta plans a file as what changed in it since a node got an older one.
-func (p *parcel) delta(e *treeEntry, old []wire.SyncChunk) error {
-	f, err := p.root.Open(e.path)
-	if err != nil {
-		return fileMoved(e, err)
-	}
-	defer func() { _ = f.Close() }()
-	now, err := cut.File(f)
-	if err != nil {
-		return err
-	}
-	for _, span := range cut.Spans(old, now) {
-		if span.From >= 0 {
-			step := wire.SyncStep{Piece: &wire.SyncPiece{Path: wire.Bytes(e.path), At: span.At, From: span.From, Len: span.Len}}
-			p.frames = append(p.frames, &frame{entry: e, at: span.At, raw: span.Len, step: func() (wire.SyncStep, error) { return step, nil }})
-			continue
-		}
-		for at := span.At; at < span.At+span.Len; at += packMost {
-			size := min(packMost, span.At+span.Len-at)
-			p.frames = append(p.frames, &frame{entry: e, at: at, raw: size, step: func() (wire.SyncStep, error) { return p.piece(e, at, size) }})
-		}
-	}
-	return nil
 }

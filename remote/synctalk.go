@@ -15,7 +15,6 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/waits"
-	"github.com/dlwb/dlwb/remote/cut"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -442,55 +441,6 @@ func (s *nodeSync) finish(ctx context.Context, files []*treeEntry) error {
 			return err
 		}
 	}
-}
-
-// deltas plans the large files of a batch that the node has in an older state:
-// only what changed is sent of them.
-func (s *nodeSync) deltas(ctx context.Context, files []*treeEntry) (own map[*treeEntry]*parcel, err error) {
-	own = map[*treeEntry]*parcel{}
-	for _, e := range files {
-		had := s.view.have[e.path]
-		if state, _ := s.view.now(e.path); e.kind != kindFile || e.size < s.tree.large || state != untouched || had.Size < s.tree.large || had.Kind != wire.SyncFile {
-			continue
-		}
-		s.report("looking what has changed in " + nameText(e.path))
-		old, err := s.chunks(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		if p := (&parcel{root: s.root}); len(old) > 0 {
-			if err := p.delta(e, old); err != nil {
-				return nil, err
-			}
-			own[e] = p
-		}
-	}
-	return own, nil
-}
-
-// chunks asks for the chunks of the older file.
-func (s *nodeSync) chunks(ctx context.Context, e *treeEntry) (list []wire.SyncChunk, err error) {
-	if err := s.say(ctx, wire.SyncStep{Cut: wire.Bytes(e.path)}); err != nil {
-		return nil, err
-	}
-	for more := true; more; {
-		a, err := s.hear(ctx)
-		if err != nil {
-			return nil, err
-		}
-		part := a.Chunks
-		if part == nil {
-			return nil, errors.New("the node answers what was not asked")
-		}
-		for _, c := range part.Chunks {
-			if c.Size <= 0 || c.Size > cut.Most || len(list) >= wire.SyncEntriesMost {
-				return nil, errors.New("the node tells of chunks that no file can have")
-			}
-			list = append(list, c)
-		}
-		more = part.More
-	}
-	return list, nil
 }
 
 // amount is "12 files, 48 KB".
