@@ -32,6 +32,8 @@ const (
 	MessageMost = 1 << 20
 	// ChunkMost is how much bulk data one message carries at most.
 	ChunkMost = 64 << 10
+	// copyMost is up to what size a message is copied behind its head.
+	copyMost = 32 << 10
 	// largeMost is how many messages of more than largeMessage are received at a
 	// time, on all calls.
 	largeMost, largeMessage = 4, 2 * ChunkMost
@@ -210,15 +212,20 @@ func (s *Stream) write(kind byte, body []byte) error {
 	if len(body) >= MessageMost {
 		return fmt.Errorf("a message of %d bytes is longer than %d", len(body), MessageMost)
 	}
-	frame := make([]byte, 0, binary.MaxVarintLen32+1+len(body))
-	frame = binary.AppendUvarint(frame, uint64(len(body)+1))
-	frame = append(append(frame, kind), body...)
+	frame := make([]byte, 0, binary.MaxVarintLen32+1+min(len(body), copyMost))
+	frame = append(binary.AppendUvarint(frame, uint64(len(body)+1)), kind)
+	if len(body) <= copyMost {
+		frame, body = append(frame, body...), nil
+	}
 	s.send.Lock()
 	defer s.send.Unlock()
 	if s.isOver() {
 		return yamux.ErrStreamClosed
 	}
 	_, err := s.raw.Write(frame)
+	if err == nil && len(body) > 0 {
+		_, err = s.raw.Write(body)
+	}
 	return err
 }
 
