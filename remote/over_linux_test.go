@@ -49,6 +49,28 @@ func TestCommandsBeginWithEverySignalAsItIsByItself(t *testing.T) {
 	}
 }
 
+func TestAnOlderDlwbFindsItsScriptsNotWholeAndARunOfItsKeepsThem(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	bin := filepath.Join(home, ".dlwb/bin")
+	lifeOK(t, os.MkdirAll(bin, 0o700))
+	for _, name := range []string{"version", "rank", "common", "supervise"} {
+		lifeOK(t, os.WriteFile(filepath.Join(bin, name), []byte("of an older dlwb\n"), 0o700))
+	}
+	n := OpenOver("node0", transport.Local())
+	t.Cleanup(func() { _ = n.Close() })
+	lifeOK(t, n.Install(loginContext(t)))
+	for name, want := range map[string]bool{"common": true, "supervise": true, "rank": false} {
+		text, err := os.ReadFile(filepath.Join(bin, name))
+		if is := string(text) == "of an older dlwb\n"; err != nil || is != want {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(bin, "version")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the older dlwb takes what is there for its own: %v", err)
+	}
+}
+
 // lifeTrain is what is trained: it says what it does, serves a port, and ends
 // when it is told.
 const lifeTrain = `echo step 1 of $1 rank $RANK

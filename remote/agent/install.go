@@ -70,6 +70,9 @@ func install(ctx context.Context, s *wire.Stream) error {
 			return err
 		}
 	}
+	// An older dlwb's scripts are known by this file. Without it that puts its own
+	// again, in place of stubs which it would take for them.
+	_ = os.Remove(filepath.Join(dir, "version"))
 	removeOld(dir)
 	removeOld(filepath.Dir(self()))
 	return s.Send(wire.InstallAnswer{})
