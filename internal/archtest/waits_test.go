@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ var unbounded = []struct {
 	instead string
 }{
 	{"golang.org/x/crypto/ssh", []string{"Client", "Session", "NewClient", "NewClientConn", "Dial"}, []string{"sshconn", "cloud/local/probe.go"}, "sshconn"},
+	{"github.com/libp2p/go-yamux/v5", []string{"Session", "Stream", "Client", "Server"}, []string{"remote/wire"}, "remote/wire"},
 	{"net", []string{"Dial", "DialTimeout", "DialTCP", "DialUnix"}, nil, "net.Dialer.DialContext"},
 	{"net/http", []string{"Get", "Post", "PostForm", "Head", "NewRequest", "DefaultClient"}, nil, "http.NewRequestWithContext, and a Client with a Timeout"},
 	{"os/exec", []string{"Command"}, []string{"cli/browse", "cloud/local/up.go", "workbench/forward.go", "ui/scenes", "remote/agent", "remote/transport"}, "exec.CommandContext; these start what outlives the call"},
@@ -84,7 +86,11 @@ func importName(file *ast.File, pkg string) string {
 		if spec.Name != nil {
 			return spec.Name.Name
 		}
-		return pkg[strings.LastIndexByte(pkg, '/')+1:]
+		name := path.Base(pkg)
+		if strings.Trim(name, "v0123456789") == "" { // a major version
+			name = strings.TrimPrefix(path.Base(path.Dir(pkg)), "go-")
+		}
+		return name
 	}
 	return ""
 }

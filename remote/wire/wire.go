@@ -36,7 +36,7 @@ const (
 	copyMost = 32 << 10
 	// largeMost is how many messages of more than largeMessage are received at a
 	// time, on all calls.
-	largeMost, largeMessage = 4, 2 * ChunkMost
+	largeMost, largeMessage = 2, 2 * ChunkMost
 	// callerWindow and agentWindow bound what one stream may have on the way: a
 	// link of 100 ms carries ten times as much a second. callerRoom and agentRoom
 	// bound by how much all windows of a session grow beyond the 256 KB with which
@@ -285,12 +285,8 @@ func (s *Stream) announced() (length uint64, done func(), err error) {
 }
 
 func (s *Stream) read(length uint64) (kind byte, body []byte, err error) {
-	// What was only announced takes no memory yet.
-	body, err = io.ReadAll(io.LimitReader(s.in, int64(length)))
-	if err == nil && len(body) < int(length) {
-		err = io.EOF
-	}
-	if err != nil {
+	body = make([]byte, length)
+	if _, err := io.ReadFull(s.in, body); err != nil {
 		return 0, nil, noEnd(err)
 	}
 	return body[0], body[1:], nil
