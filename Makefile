@@ -60,17 +60,17 @@ test-arm64: ## the agent for arm64, by qemu
 	sh internal/tools/need_rig.sh arm64
 	DLWB_RIGS=1 go test -count=1 -v -run Arm64 ./remote
 
-chaos: ## cut, kill, freeze and fill real hosts at 200 moments (Linux, root; DLWB_TESTBED is the script that makes them)
+chaos: agent ## cut, kill, freeze and fill real hosts at 200 moments (Linux, root; DLWB_TESTBED is the script that makes them)
 	sh internal/tools/need.sh
 	DLWB_CHAOS=$(or $(DLWB_CHAOS),200) go test -count=1 -v -timeout 2h ./internal/chaos
 
 check: ## gofmt, vet, staticcheck, govulncheck, shellcheck
 	sh internal/tools/check.sh '$(STATICCHECK)' '$(GOVULNCHECK)'
 
-bench: ## benchmarks: the screen, the charts, the logs, the store
+bench: agent ## benchmarks: the screen, the charts, the logs, the store
 	go test -run '^$$' -bench . -benchmem ./ui/... ./metrics ./store ./sanitize ./remote
 
-bench-nodes: ## dlwb beside OpenSSH, pdsh, fabric, Ansible and rsync on real hosts (Linux, root); writes docs/bench.md
+bench-nodes: agent ## dlwb beside OpenSSH, pdsh, fabric, Ansible and rsync on real hosts (Linux, root); writes docs/bench.md
 	sh internal/tools/need_bench.sh
 	go run ./internal/nodesbench $(or $(NODES_BENCH),-write docs/bench.md)
 

@@ -95,8 +95,9 @@ func TestANodeThatIsOutOfReachForAWhileLosesNothing(t *testing.T) {
 		return func(e event) bool { return e["event"] == "node" && e["node"] == 0.0 && e["state"] == state }
 	}
 	s.await("the node is unknown", is("unknown"))
-	// Long enough for the provider to be asked: it finds no proof.
-	time.Sleep(5 * time.Second)
+	// Its rank goes on, for longer than it takes until the provider is asked, which
+	// finds no proof.
+	b.awaitPrinted(0, 900)
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +108,22 @@ func TestANodeThatIsOutOfReachForAWhileLosesNothing(t *testing.T) {
 	}
 	b.logsAreWhole(end["run"].(string))
 	b.nothingIsLeft()
+}
+
+// awaitPrinted waits until the rank of a node has printed a step, whoever reads it.
+func (b *bed) awaitPrinted(node, step int) {
+	b.t.Helper()
+	logs := filepath.Join(b.nodeDir(node), "home", ".dlwb", "runs", "*", fmt.Sprintf("rank-%d.log", node))
+	want := fmt.Sprintf("step %d/", step)
+	for limit := time.Now().Add(60 * time.Second); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+		found, _ := filepath.Glob(logs)
+		for _, path := range found {
+			if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), want) {
+				return
+			}
+		}
+	}
+	b.t.Fatalf("rank %d did not print %q within a minute", node, want)
 }
 
 // logsAreWhole compares what is stored with what the ranks wrote.
@@ -142,7 +159,7 @@ func TestAStoreThatSomebodyHoldsForAWhileLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if do == "BEGIN IMMEDIATE" {
-			time.Sleep(3 * time.Second)
+			b.awaitPrinted(0, 100) // which can't be stored now
 		}
 	}
 	end := s.await("the end", func(e event) bool { return e["event"] == "run_ended" })

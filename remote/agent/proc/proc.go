@@ -84,21 +84,27 @@ func parse(pid int, stat []byte) (Process, bool) {
 	return Process{pid, number(fieldParent), number(fieldGroup), number(fieldSession), fields[fieldState][0], start}, err == nil
 }
 
-// Table gives the live processes of the machine, by number.
-func Table() map[int]Process {
-	table := map[int]Process{}
+// Numbers gives those of all processes of the machine.
+func Numbers() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return table
+		return nil
 	}
 	names, _ := dir.Readdirnames(-1)
 	_ = dir.Close()
-	buf := make([]byte, statMost)
+	var pids []int
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
 		}
+	}
+	return pids
+}
+
+// Table gives the live processes of the machine, by number.
+func Table() map[int]Process {
+	table, buf := map[int]Process{}, make([]byte, statMost)
+	for _, pid := range Numbers() {
 		if p, ok := read(pid, buf); ok && p.Alive() {
 			table[pid] = p
 		}

@@ -63,7 +63,7 @@ func role(p proc.Process) string {
 // marked gives those that are known by themselves.
 func (r Run) marked() map[int]bool {
 	ours, real := map[int]bool{}, r.real()
-	for pid := range proc.Table() {
+	for _, pid := range proc.Numbers() {
 		if proc.Own(pid) && (r.hasCookie(pid) || printsInto(pid, real)) {
 			ours[pid] = true
 		}

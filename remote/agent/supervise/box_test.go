@@ -87,6 +87,9 @@ func newBoxOf(t testing.TB, uid int) *box {
 		for _, p := range b.processes() {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
+		if said := b.read("supervise.log"); strings.Contains(said, "DATA RACE") || strings.Contains(said, "goroutine ") {
+			t.Errorf("the supervisor says:\n%s", said)
+		}
 		_ = os.RemoveAll(home)
 	})
 	bin := filepath.Join(home, ".dlwb/bin")

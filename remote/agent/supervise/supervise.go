@@ -178,8 +178,10 @@ func (s *supervisor) finish() int {
 	stopped := s.run.Has("stopping")
 	close(s.over)
 	s.stops.Wait()
-	if left := s.order(sweepGrace, "").End(); left > 0 {
-		fmt.Fprintf(os.Stderr, "dlwb supervise: %d processes can't be ended\n", left)
+	if !s.children.bury() { // else there is nobody, and nobody to look for
+		if left := s.order(sweepGrace, "").End(); left > 0 {
+			fmt.Fprintf(os.Stderr, "dlwb supervise: %d processes can't be ended\n", left)
+		}
 	}
 	if s.door != nil {
 		_ = s.door.Close()
