@@ -52,7 +52,9 @@ const (
 // serve, or prints the report None.
 func FindLine(names []string, mode string, w Words) string {
 	find := fmt.Sprintf(`t() { for a in %s; do [ -O "$1/$a" ] && [ -x "$1/$a" ] && { %sexec "$1/$a" %s %s %s; }; done; }; `+
-		`for d in "%s"; do t "$d"; done; `, strings.Join(names, " "), login, mode, w.First, w.Second, strings.Join(Places, `" "`))
+		// The others need the user's id: three processes more.
+		`t "%s"; for d in "%s"; do t "$d"; done; `, strings.Join(names, " "), login, mode, w.First, w.Second,
+		Places[0], strings.Join(Places[1:], `" "`))
 	if len(names) == 0 {
 		find = ""
 	}
