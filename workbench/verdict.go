@@ -195,7 +195,7 @@ func weight(e rankEnd, earliest int64) int {
 	switch {
 	case e.at > earliest+2:
 		return 2
-	case e.code == 1 || e.signal == "ABRT" || e.signal == "TERM":
+	case e.code == 1 || slices.Contains([]int{128 + 6, 128 + 15}, e.code): // ABRT, TERM, also of a shell's command
 		return 1
 	}
 	return 0
@@ -205,7 +205,7 @@ func failureOf(e rankEnd) RunEnded {
 	v := RunEnded{ExitCode: e.code, Verdict: ExitedBad, Rank: e.rank, Node: e.node}
 	switch {
 	case e.signal == "" && e.starved == 0:
-		v.Cause = fmt.Sprintf("rank %d on node%d exited with code %d", e.rank, e.node, e.code)
+		v.Cause = fmt.Sprintf("rank %d on node%d exited with code %d%s", e.rank, e.node, e.code, shellHint(e.code))
 		return v
 	case e.starved > 0:
 		v.Verdict = OutOfMemory
@@ -218,6 +218,16 @@ func failureOf(e rankEnd) RunEnded {
 	v.Verdict = Killed
 	v.Cause = fmt.Sprintf("rank %d on node%d was killed by SIG%s%s", e.rank, e.node, e.signal, signalHint(e.signal))
 	return v
+}
+
+// shellHint says what a shell means that exits with such a code.
+func shellHint(code int) string {
+	for signal, name := range map[int]string{6: "ABRT", 7: "BUS", 9: "KILL", 11: "SEGV", 15: "TERM"} {
+		if code == 128+signal {
+			return fmt.Sprintf(", as a shell whose command was killed by SIG%s%s", name, signalHint(name))
+		}
+	}
+	return ""
 }
 
 // signalHint says what usually sends a signal to a training process.

@@ -97,6 +97,10 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 0, code: 137, signal: "KILL", at: 100}},
 			verdict: Killed, code: 137, rank: 0, cause: "SIGKILL",
 		}, {
+			name: "a script whose command was killed", nodes: []nodeEnd{bad},
+			ends:    []rankEnd{{rank: 0, code: 137, at: 100}},
+			verdict: ExitedBad, code: 137, rank: 0, cause: "exited with code 137, as a shell whose command was killed by SIGKILL (often the kernel, when memory runs out)",
+		}, {
 			name: "a data loader that ran out of memory", nodes: []nodeEnd{bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, starved: 2}},
 			verdict: OutOfMemory, code: 1, rank: 0, cause: "ended 2 of its processes, and it exited with code 1",
