@@ -108,8 +108,8 @@ func For(system, arch string) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, ok := summed(key, packed)
-	if !ok {
+	a, ok := summed(key)
+	if a.Gzip = packed; !ok {
 		if a, err = agentOf(packed); err != nil {
 			return nil, err
 		}
@@ -121,19 +121,21 @@ func For(system, arch string) (*Agent, error) {
 	return a, nil
 }
 
-// summed names an agent by the SHA-256 and the size that make agent wrote beside
-// it: to unpack and hash both agents takes longer than most commands.
-func summed(key string, packed []byte) (*Agent, bool) {
+// summed is an agent, without its bytes, by the SHA-256 and the size that make
+// agent wrote beside it: to read, unpack and hash both agents takes longer than
+// most commands.
+func summed(key string) (*Agent, bool) {
 	text, err := dist.ReadFile("dist/agent-" + key + ".sum")
 	if err != nil {
-		return nil, false
+		return &Agent{}, false
 	}
 	var sum string
 	var size int64
 	if n, err := fmt.Sscan(string(text), &sum, &size); n != 2 || err != nil || len(sum) != hex.EncodedLen(sha256.Size) {
-		return nil, false
+		return &Agent{}, false
 	}
-	return named(sum, packed, size), true
+	_, err = fs.Stat(dist, "dist/agent-"+key+".gz")
+	return named(sum, nil, size), err == nil
 }
 
 func named(sum string, packed []byte, size int64) *Agent {

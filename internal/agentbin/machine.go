@@ -21,7 +21,9 @@ func Machine(system, processor string) (os, arch string) {
 func Names() []string {
 	var names []string
 	for _, arch := range []string{"amd64", "arm64"} {
-		if a, err := For("linux", arch); err == nil {
+		if a, ok := summed("linux-" + arch); ok {
+			names = append(names, a.Name)
+		} else if a, err := For("linux", arch); err == nil {
 			names = append(names, a.Name)
 		}
 	}

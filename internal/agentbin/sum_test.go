@@ -1,9 +1,6 @@
 package agentbin
 
-import (
-	"bytes"
-	"testing"
-)
+import "testing"
 
 // What make agent wrote beside an agent is not held against it when dlwb starts.
 func TestTheSumBesideAnAgentIsThatOfItsBytes(t *testing.T) {
@@ -13,14 +10,14 @@ func TestTheSumBesideAnAgentIsThatOfItsBytes(t *testing.T) {
 		if err != nil {
 			continue // go test by hand, without make agent
 		}
-		a, ok := summed("linux-"+arch, packed)
+		a, ok := summed("linux-" + arch)
 		if !ok {
 			t.Errorf("there is no sum beside the agent for %s: make agent", arch)
 			continue
 		}
 		summedUp++
 		want, err := agentOf(packed)
-		if err != nil || a.Name != want.Name || a.Hash != want.Hash || a.Size != want.Size || !bytes.Equal(a.Gzip, want.Gzip) {
+		if err != nil || a.Name != want.Name || a.Hash != want.Hash || a.Size != want.Size {
 			t.Errorf("%s: %s of %d bytes; its bytes are those of %s, %d (%v)", arch, a.Name, a.Size, want.Name, want.Size, err)
 		}
 	}
