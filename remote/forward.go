@@ -17,8 +17,7 @@ import (
 // which includes a new connection to the node where the old one is gone.
 const forwardDialLimit = 15 * time.Second
 
-// DialContext connects from the node to an address as the node sees it, by its
-// agent: what its sshd allows does not matter.
+// DialContext connects to an address as the node's agent sees it.
 func (n *Node) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := n.dialThere(ctx, network, addr)
 	if err != nil {
@@ -208,14 +207,11 @@ func (t *Tunnel) dialFar(ctx context.Context) (*wire.Conn, error) {
 
 // serve carries one connection.
 func (t *Tunnel) serve(local *net.TCPConn) {
+	defer local.Close()
 	if t.stranger(local) != nil {
-		_ = local.Close()
 		return
 	}
-	far, err := t.dialFar(t.ctx)
-	if err != nil {
-		_ = local.Close()
-		return
+	if far, err := t.dialFar(t.ctx); err == nil {
+		duplex.Join(t.ctx, local, far)
 	}
-	duplex.Join(t.ctx, local, far)
 }

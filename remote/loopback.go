@@ -89,10 +89,7 @@ func isAbsent(err error) bool {
 
 // freePort finds a port near the wanted one, else any.
 func freePort(ctx context.Context, from int) int {
-	for port := from; port < from+100; port++ {
-		if port > 65535 {
-			break
-		}
+	for port := from; port < min(from+100, 1<<16); port++ {
 		if free, ok := tryPort(ctx, port); ok {
 			return free
 		}
