@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -41,7 +42,9 @@ func (d *drive) firstContact(ctx context.Context) error {
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	go d.watchAlive(ctx, stop)
+	cluster := d.data.Cluster
+	cluster.Nodes = slices.Clone(nodes) // host keys are written down meanwhile
+	go d.watchAlive(ctx, stop, cluster)
 	began := time.Now()
 	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		if err := awaitSSH(ctx, n, func() {
@@ -69,8 +72,8 @@ func (d *drive) firstContact(ctx context.Context) error {
 }
 
 // watchAlive ends the wait for machines of which one is gone.
-func (d *drive) watchAlive(ctx context.Context, stop context.CancelCauseFunc) {
-	provider, err := d.w.provider(d.data.Cluster.Provider)
+func (d *drive) watchAlive(ctx context.Context, stop context.CancelCauseFunc, cluster cloud.Cluster) {
+	provider, err := d.w.provider(cluster.Provider)
 	if err != nil {
 		return
 	}
@@ -80,7 +83,7 @@ func (d *drive) watchAlive(ctx context.Context, stop context.CancelCauseFunc) {
 			return
 		case <-time.After(aliveEvery):
 		}
-		statuses, err := provider.Probe(ctx, d.data.Cluster)
+		statuses, err := provider.Probe(ctx, cluster)
 		for i, s := range statuses {
 			if err == nil && s.State == cloud.Gone {
 				stop(&Fault{What: "bring up the cluster", Node: i, Why: "the machine ended while it was booting: " + s.Why,
