@@ -328,6 +328,7 @@ func TestANumberThatWasGivenToAnotherProcessFoolsNobody(t *testing.T) {
 	other := exec.Command("setsid", "sleep", "100")
 	must(t, other.Start())
 	defer func() { _, _ = other.Process.Kill(), other.Wait() }()
+	time.Sleep(50 * time.Millisecond) // a number is not given again within one tick of the clock
 	b.launch(ranks("echo up; " + forever))
 	b.waitLog("rank-0.log", "up")
 	b.kill(b.supervisor(), syscall.SIGKILL)
