@@ -45,7 +45,7 @@ func leavesNothing(t *testing.T, r *loginrig.Rig, n *Node) {
 		t.Errorf("processes are left: %v", left)
 	}
 	for _, dir := range []string{r.Home(n.Name()), r.Path("/tmp"), r.Path("/var/tmp"), r.Path("/dev/shm")} {
-		halves, _ := filepath.Glob(filepath.Join(dir, "*dlwb*", ".*"))
+		halves, _ := filepath.Glob(filepath.Join(dir, "dlwb-620[0-9][0-9]", ".*"))
 		more, _ := filepath.Glob(filepath.Join(dir, ".dlwb", "bin", ".*"))
 		if halves = append(halves, more...); len(halves) > 0 {
 			t.Errorf("files are left: %v", halves)
