@@ -101,6 +101,15 @@ func lifeOver(t *testing.T, by transport.Opener) {
 	servesWell(t, n)
 	lifeSync(t, n)
 	lifeOK(t, n.Install(ctx))
+	t.Cleanup(func() { // where the test failed in the middle
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		for _, run := range []string{"r1", "r2"} {
+			if t.Failed() {
+				_, _ = n.StopRun(ctx, run, time.Second, "the test failed")
+			}
+		}
+	})
 	port := testport.Free(t)
 	lifeOK(t, n.Launch(ctx, lifeRun("r1", port, "sh", "train.sh", "epochs")))
 	lifeLog(t, n, func(log []byte) bool { return bytes.Contains(log, []byte("step 1 of epochs rank 0\n")) })
