@@ -350,7 +350,7 @@ func TestAgentsThatNobodyUsesGoAndOthersStay(t *testing.T) {
 			left = append(left, e.Name())
 		}
 	}
-	want := []string{".agent-younghalf", own, "agent-used", "agent-young"}
+	want := []string{".agent-younghalf", own, "." + own + ".whole", "agent-used", "agent-young"}
 	slices.Sort(left)
 	slices.Sort(want)
 	if !slices.Equal(left, want) {

@@ -22,7 +22,7 @@ func askHost(args []string) int {
 	if len(args) != 2 {
 		return exitUsage
 	}
-	if !whole() {
+	if !whole(false) {
 		fmt.Fprintln(os.Stderr, "the file of dlwb's agent was altered")
 		return exitFailed
 	}

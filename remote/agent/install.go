@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/dlwb/dlwb/remote/wire"
@@ -50,6 +52,50 @@ func ownHash() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
+// wholeSuffix ends the name of the file beside an agent that says in which state
+// its file was when all of its bytes were right.
+const wholeSuffix = ".whole"
+
+// whole reports whether this program is what its name says. One whose file was cut
+// short or altered ends before its hello, and another one is brought. With keep
+// its file is read again only when it was touched since.
+func whole(keep bool) bool {
+	hash, named := strings.CutPrefix(filepath.Base(self()), Prefix)
+	if !named {
+		return true
+	}
+	state, beside := ownState(), filepath.Join(filepath.Dir(self()), "."+filepath.Base(self())+wholeSuffix)
+	if was, err := os.ReadFile(beside); err == nil && state != "" && string(was) == state {
+		return true
+	}
+	sum, err := ownHash()
+	if err != nil || !strings.HasPrefix(sum, hash) {
+		return false
+	}
+	if keep && state != "" {
+		keepState(beside, state)
+	}
+	return true
+}
+
+// ownState changes with whatever is done to the file that this program is; empty:
+// it is not there any more.
+func ownState() string {
+	var own, there syscall.Stat_t
+	if syscall.Stat("/proc/self/exe", &own) != nil || syscall.Stat(self(), &there) != nil || own.Ino != there.Ino || own.Dev != there.Dev {
+		return ""
+	}
+	return fmt.Sprintln(own.Dev, own.Ino, own.Size, own.Mtim.Nano(), own.Ctim.Nano())
+}
+
+// keepState writes a state down. Where that fails the bytes are read each time.
+func keepState(path, state string) {
+	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if os.WriteFile(temp, []byte(state), 0o600) != nil || os.Rename(temp, path) != nil {
+		_ = os.Remove(temp)
+	}
+}
+
 // stubs are what the rest of the system calls on a node by a name that stays: a
 // launcher starts ranks by rank, the lease of a paid machine ends runs by stop,
 // and another node of the cluster may start peer and nothing else.
@@ -73,6 +119,7 @@ func install(ctx context.Context, s *wire.Stream) error {
 	// An older dlwb's scripts are known by this file. Without it that puts its own
 	// again, in place of stubs which it would take for them.
 	_ = os.Remove(filepath.Join(dir, "version"))
+	stayYoung()
 	removeOld(dir)
 	removeOld(filepath.Dir(self()))
 	return s.Send(wire.InstallAnswer{})
@@ -102,28 +149,34 @@ const (
 	brokenFor = time.Hour
 )
 
+// stayYoung notes that this agent is used.
+func stayYoung() {
+	now := time.Now()
+	if info, err := os.Stat(self()); err == nil && now.Sub(info.ModTime()) > unusedFor/2 {
+		_ = os.Chtimes(self(), now, now)
+	}
+}
+
 // removeOld removes agents of other versions that nobody uses, and what was left
 // of broken installations.
 func removeOld(dir string) {
-	now := time.Now()
-	_ = os.Chtimes(self(), now, now)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
-	used := running()
+	used := sync.OnceValue(running)
 	for _, e := range entries {
-		name, broken := strings.CutPrefix(e.Name(), ".")
+		name, hidden := strings.CutPrefix(e.Name(), ".")
+		agent, state := strings.CutSuffix(name, wholeSuffix)
 		limit := unusedFor
-		if broken {
+		if hidden && !state {
 			limit = brokenFor
 		}
-		path := filepath.Join(dir, e.Name())
 		info, err := e.Info()
-		if !strings.HasPrefix(name, Prefix) || err != nil || used[path] || time.Since(info.ModTime()) < limit {
+		if !strings.HasPrefix(name, Prefix) || err != nil || time.Since(info.ModTime()) < limit || used()[filepath.Join(dir, agent)] {
 			continue
 		}
-		_ = os.Remove(path)
+		_ = os.Remove(filepath.Join(dir, e.Name()))
 	}
 }
 
