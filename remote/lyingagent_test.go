@@ -100,7 +100,7 @@ func heldBack() func() int64 {
 }
 
 // lieMost is the memory that an agent's lies may take.
-const lieMost = 50 << 20
+const lieMost = raceCosts * 50 << 20
 
 func TestAFloodOfALogWaitsForItsReader(t *testing.T) {
 	n := openLiar(t, func(_ string, s *wire.Stream) {

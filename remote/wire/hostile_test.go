@@ -20,7 +20,7 @@ import (
 // mostMemory is what a lying agent may cost its caller, and calls how many are
 // open to it.
 const (
-	mostMemory = 50 << 20
+	mostMemory = raceCosts * 50 << 20
 	calls      = 64
 )
 

@@ -136,8 +136,12 @@ func TestARankIgnoresNoSignal(t *testing.T) {
 	}
 	b.ended()
 	for _, log := range []string{"rank-0.log", "rank-1.log"} {
-		if got := strings.Join(strings.Fields(b.read(log)), " "); got != "SigBlk: 0000000000000000 SigIgn: 0000000000000000 512" {
-			t.Errorf("%s: %q", log, got)
+		var blocked, ignored uint64
+		files := 0
+		_, err := fmt.Sscanf(strings.Join(strings.Fields(b.read(log)), " "), "SigBlk: %x SigIgn: %x %d", &blocked, &ignored, &files)
+		const threads = 1<<31 | 1<<32 // those that a C library keeps for its threads, and which the test may have got from its caller
+		if err != nil || blocked != 0 || ignored&^threads != 0 || files != 512 {
+			t.Errorf("%s: %q (%v)", log, b.read(log), err)
 		}
 	}
 }
