@@ -122,7 +122,7 @@ func (p *pair) mend() {
 	for node := range p.hosts {
 		p.do("thaw", node)
 		p.resize(node, diskRoom)
-		p.must(node, "rm -f /etc/clock-off /etc/smi-hangs")
+		p.must(node, "rm -f /etc/smi-hangs")
 	}
 	if p.t.Failed() { // the next one begins anew
 		p.tellEnd()

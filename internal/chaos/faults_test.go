@@ -42,7 +42,6 @@ var faults = []fault{
 	{"node frozen", (*cell).nodeFrozen},
 	{"sshd restarted", (*cell).sshdRestarted},
 	{"disk full", (*cell).diskFull},
-	{"clock moved", (*cell).clockMoved},
 	{"nvidia-smi hung", (*cell).smiHung},
 	{"rank killed", (*cell).rankKilled},
 	{"stopped", (*cell).stopped},
@@ -156,28 +155,8 @@ func (c *cell) diskFull() verdict {
 	return verdict{is: "disk-full", code: 1, node: c.node, says: []string{fmt.Sprintf("the disk of node%d is full", c.node)}}
 }
 
-// clockMoved sets the clock of one host, or of both in different directions.
-// How the run then ends is told as with right clocks.
-func (c *cell) clockMoved() verdict {
-	day := 86400 - c.dice.IntN(2)*2*86400
-	c.must(c.node, fmt.Sprintf("echo %d >/etc/clock-off", day))
-	if c.dice.IntN(2) == 0 {
-		c.must(1-c.node, fmt.Sprintf("echo %d >/etc/clock-off", -day))
-	}
-	c.perhapsAlone()
-	c.pause(2 * time.Second)
-	switch c.dice.IntN(3) {
-	case 0:
-		return c.rankKilled()
-	case 1:
-		return c.stopped()
-	}
-	c.tellEnd()
-	return ended
-}
-
 func (c *cell) smiHung() verdict {
-	c.must(c.node, "touch /etc/smi-hangs")
+	c.hangSMI(c.node)
 	c.perhapsAlone()
 	c.pause(3 * time.Second)
 	c.undestroyed(0, 1)

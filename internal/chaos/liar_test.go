@@ -3,28 +3,37 @@
 package chaos
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
-// liar is an ssh server that does what it is asked, as a host would, until it
-// is told to lie about some of it.
+// liar is an ssh server that does what it is asked, as a host would. Between dlwb
+// and the agent that is started there it is an agent itself, which passes all
+// calls on until it is told to lie about some of them.
 type liar struct {
 	t        *testing.T
 	home     string // of the host
@@ -41,9 +50,12 @@ type liar struct {
 
 // lie is an answer that no honest host gives.
 type lie struct {
-	to string // what the command or its input has in it
-	// tell answers; quit is closed when nobody listens any more.
-	tell func(out io.Writer, quit <-chan struct{})
+	to  string // the service that is called, or toLook
+	has string // what the request has in it
+	// tell answers a call; over is closed when nobody listens any more.
+	tell func(s *wire.Stream, over <-chan struct{})
+	// print answers toLook.
+	print func(out io.Writer, over <-chan struct{})
 }
 
 // newLiar starts a server on loopback, which ends with the test.
@@ -165,48 +177,47 @@ func (l *liar) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 	}
 }
 
-// answer lies, or does what was asked.
+// The lines that start an agent; see package agentbin.
+var (
+	becomes = regexp.MustCompile(`exec "[^"]*" (serve|host) (\w+) (\w+)`)
+	takes   = regexp.MustCompile(`head -c (\d+)`)
+)
+
+// answer does what was asked, or lies.
 func (l *liar) answer(command string, channel ssh.Channel, quit <-chan struct{}) int {
-	var input io.Reader = channel
-	text := command
-	if strings.TrimSpace(command) == "sh" || strings.HasSuffix(command, "; sh'") { // a program comes over stdin
-		program, _ := io.ReadAll(channel)
-		text += string(program)
-		input = bytes.NewReader(program)
-	}
-	if strings.Contains(text, "read -r dlwb_n") {
-		return 0 // a shell that waits would answer what it is asked later, and tell no lies
-	}
-	if l.lying.Load() {
-		for _, lie := range l.lies {
-			if strings.Contains(text, lie.to) {
-				l.told.Add(1)
-				if strings.HasPrefix(command, "exec sh -c") { // what a command says first, see remote/leader.go
-					_, _ = io.WriteString(channel, "\x01dlwb 99999999\n")
-				}
-				lie.tell(channel, quit)
-				return 0
-			}
+	began := becomes.FindStringSubmatch(command)
+	if began != nil && began[1] == "host" {
+		if lie := l.lieTo(toLook, nil); lie != nil {
+			_, _ = io.WriteString(channel, hostclaim.Mark(began[2], began[3]))
+			lie.print(channel, quit)
+			return 0
 		}
 	}
 	c := exec.Command("sh", "-c", command)
 	c.Dir, c.Env = l.home, []string{"HOME=" + l.home, "TMPDIR=" + l.home, "PATH=/usr/bin:/bin", "USER=liar"}
-	c.Stdout, c.Stderr = channel, channel.Stderr()
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	stdin, err := c.StdinPipe()
+	c.Stderr = channel.Stderr()
+	stdin, inErr := c.StdinPipe()
+	stdout, outErr := c.StdoutPipe()
+	l.mu.Lock()
+	err := errors.Join(inErr, outErr)
 	if err == nil {
-		l.mu.Lock()
 		err = c.Start()
 		l.children[c] = err == nil
-		l.mu.Unlock()
 	}
+	l.mu.Unlock()
 	if err != nil {
 		return 127
 	}
-	go func() {
-		_, _ = io.Copy(stdin, input)
-		_ = stdin.Close()
-	}()
+	if began != nil && began[1] == "serve" {
+		l.stand(command, wire.Hello(began[2], began[3]), channel, ends{bufio.NewReader(stdout), stdin})
+	} else {
+		go func() {
+			_, _ = io.Copy(stdin, channel)
+			_ = stdin.Close()
+		}()
+		_, _ = io.Copy(channel, stdout)
+	}
 	err = c.Wait()
 	l.mu.Lock()
 	delete(l.children, c)
@@ -217,25 +228,154 @@ func (l *liar) answer(command string, channel ssh.Channel, quit <-chan struct{})
 	return 0
 }
 
-// repeat tells the same again and again, with a pause between, until nobody
-// listens or so many bytes are told; then it says nothing, and goes on.
-func repeat(text []byte, pause time.Duration, most int64) func(io.Writer, <-chan struct{}) {
-	return func(out io.Writer, quit <-chan struct{}) {
-		for told := int64(0); told < most; told += int64(len(text)) {
-			if _, err := out.Write(text); err != nil {
-				return
-			}
-			select {
-			case <-quit:
-				return
-			case <-time.After(pause):
-			}
+// ends are a command's output and input as one connection.
+type ends struct {
+	*bufio.Reader
+	io.WriteCloser
+}
+
+// stand stands between dlwb and an agent until one of them goes. The line that
+// brings an agent takes its bytes first; one that does not become an agent says
+// why.
+func (l *liar) stand(command, hello string, caller ssh.Channel, agent ends) {
+	defer func() { _ = agent.Close() }()
+	if size := takes.FindStringSubmatch(command); size != nil {
+		n, _ := strconv.ParseInt(size[1], 10, 64)
+		go func() { _, _ = io.CopyN(agent, caller, n) }()
+	}
+	if _, err := wire.AwaitHello(agent.Reader, hello); err != nil {
+		if none := new(wire.NoHelloError); errors.As(err, &none) {
+			_, _ = caller.Write(none.Said)
 		}
-		<-quit
+		return
+	}
+	honest, err := wire.Dial(agent)
+	if err != nil {
+		return
+	}
+	defer func() { _ = honest.Close() }()
+	if _, err := io.WriteString(caller, hello); err != nil {
+		return
+	}
+	session, err := wire.Answer(caller)
+	if err != nil {
+		return
+	}
+	defer func() { _ = session.Close() }()
+	go func() {
+		<-honest.Done()
+		_ = session.Close()
+	}()
+	for {
+		s, err := session.Accept()
+		if err != nil {
+			return
+		}
+		go l.call(s, honest, session.Done())
 	}
 }
 
-// once tells something and ends as a command does that has succeeded.
-func once(text string) func(io.Writer, <-chan struct{}) {
-	return func(out io.Writer, _ <-chan struct{}) { _, _ = io.WriteString(out, text) }
+// call lies to one call, or passes it on.
+func (l *liar) call(s *wire.Stream, honest *wire.Session, over <-chan struct{}) {
+	defer s.Close()
+	var service string
+	var request cbor.RawMessage
+	if errors.Join(s.Recv(&service), s.Recv(&request)) != nil {
+		s.Reset()
+		return
+	}
+	if lie := l.lieTo(service, request); lie != nil {
+		lie.tell(s, over)
+		return
+	}
+	up, err := honest.Call(context.Background(), service, request)
+	if err != nil {
+		s.Reset()
+		return
+	}
+	defer up.Close()
+	there := make(chan struct{})
+	go func() {
+		defer close(there)
+		pass(up, s)
+	}()
+	pass(s, up)
+	<-there
+}
+
+// pass passes on what comes on one call to another one, and how it ends.
+func pass(to, from *wire.Stream) {
+	_, err := io.Copy(to.Raw(), from.Raw())
+	if err == nil {
+		err = to.CloseWrite()
+	}
+	if err != nil {
+		to.Reset()
+		from.Reset()
+	}
+}
+
+// lieTo is what is told instead of an answer; nil: the truth.
+func (l *liar) lieTo(service string, request []byte) *lie {
+	if !l.lying.Load() {
+		return nil
+	}
+	for i, lie := range l.lies {
+		if lie.to == service && bytes.Contains(request, []byte(lie.has)) {
+			l.told.Add(1)
+			return &l.lies[i]
+		}
+	}
+	return nil
+}
+
+// repeat says the same again and again, with a pause between, until nobody
+// listens or it was said so many times; then it says nothing, and goes on.
+func repeat(say func() error, pause time.Duration, most int, over <-chan struct{}) {
+	for range most {
+		if say() != nil {
+			return
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(pause):
+		}
+	}
+	<-over
+}
+
+// messages tells messages of a service without end.
+func messages(v any, pause time.Duration, most int) func(*wire.Stream, <-chan struct{}) {
+	return func(s *wire.Stream, over <-chan struct{}) {
+		repeat(func() error { return s.Send(v) }, pause, most, over)
+	}
+}
+
+// pages tells different messages, one after the other, without end.
+func pages[V any](next func() V) func(*wire.Stream, <-chan struct{}) {
+	return func(s *wire.Stream, over <-chan struct{}) {
+		repeat(func() error { return s.Send(next()) }, 0, endless, over)
+	}
+}
+
+// endless is more often than anybody listens.
+const endless = math.MaxInt
+
+// announced is how a message of a length begins.
+func announced(length uint64) []byte { return append(binary.AppendUvarint(nil, length), 0) }
+
+// stream tells bytes that are no message: some once, others without end.
+func stream(first, again []byte, pause time.Duration) func(*wire.Stream, <-chan struct{}) {
+	return func(s *wire.Stream, over <-chan struct{}) {
+		_, _ = s.Raw().Write(first)
+		prints(again, pause)(s.Raw(), over)
+	}
+}
+
+// prints prints the same without end.
+func prints(text []byte, pause time.Duration) func(io.Writer, <-chan struct{}) {
+	return func(out io.Writer, over <-chan struct{}) {
+		repeat(func() error { _, err := out.Write(text); return err }, pause, endless, over)
+	}
 }

@@ -3,10 +3,10 @@
 package chaos
 
 import (
-	"archive/tar"
 	"bytes"
+	"crypto/sha256"
 	"fmt"
-	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -14,8 +14,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // mostMemory is what dlwb may take at its most, whatever a node tells it.
@@ -25,27 +28,42 @@ const mostMemory = 300 << 20
 const lieFor = 4 * time.Second
 
 const (
-	toLog       = "rank-0.log"
-	toStatus    = "/status"
-	toTelemetry = "bin/telemetry"
-	toState     = "bin/state"
-	toLook      = "gpus_silent" // the first look at a host
-	toListing   = "Lists what is to be pulled"
-	toDownload  = "tar -cf -"
+	ofLog    = "rank-0.log"
+	ofStatus = "/status"
+	toLook   = "look" // the first look at a host
 )
 
 // floods are lies that do not end, told while the screen is open.
 var floods = map[string]lie{
-	"an endless line of the log":       {toLog, repeat(bytes.Repeat([]byte("x"), 64<<10), 0, 400<<20)},
-	"bytes that are no text":           {toLog, repeat(noise(), 5*time.Millisecond, 50<<20)},
-	"escape sequences":                 {toLog, repeat([]byte("\x1b]0;owned\a\x1b[2J\x1b[?1049l\x9b31m\u202e\xff\xfe\r\n"), time.Millisecond, 50<<20)},
-	"an endless line of the status":    {toStatus, repeat(bytes.Repeat([]byte("1"), 64<<10), 0, 1<<30)},
-	"an endless status":                {toStatus, repeat(bytes.Repeat([]byte("1 rank 7 started 5\n1 stopping x\n1 rank 0 ended 0 -\n"), 1000), 0, 1<<30)},
-	"an endless frame of telemetry":    {toTelemetry, repeat(append([]byte("frame 1.0\n"), bytes.Repeat([]byte("smi 0, y\n"), 5000)...), 0, 1<<30)},
-	"frames of telemetry without end":  {toTelemetry, repeat([]byte("frame 1.0\ncpu 1 2\nmem 1 2\nend\n"), 0, 1<<30)},
-	"telemetry byte by byte":           {toTelemetry, repeat([]byte("f"), 50*time.Millisecond, 1<<30)},
-	"an endless answer about its run":  {toState, repeat(bytes.Repeat([]byte("size 99999999999999999999 rank-0.log\n"), 1000), 0, 1<<30)},
-	"an answer about its run in bytes": {toState, repeat([]byte("s"), 100*time.Millisecond, 1<<30)},
+	"an endless line of the log":            {to: wire.Follow, has: ofLog, tell: news(bytes.Repeat([]byte("x"), wire.ChunkMost), 0)},
+	"bytes that are no text":                {to: wire.Follow, has: ofLog, tell: news(noise(), 5*time.Millisecond)},
+	"escape sequences":                      {to: wire.Follow, has: ofLog, tell: news([]byte("\x1b]0;owned\a\x1b[2J\x1b[?1049l\x9b31m\u202e\xff\xfe\r\n"), time.Millisecond)},
+	"an endless message of the log":         {to: wire.Follow, has: ofLog, tell: stream(announced(1<<30), bytes.Repeat([]byte("x"), 64<<10), 0)},
+	"an endless line of the status":         {to: wire.Follow, has: ofStatus, tell: news(bytes.Repeat([]byte("1"), wire.ChunkMost), 0)},
+	"an endless status":                     {to: wire.Follow, has: ofStatus, tell: news(bytes.Repeat([]byte("1 rank 7 started 5\n1 stopping x\n1 rank 0 ended 0 -\n"), 1000), 0)},
+	"an endless frame of telemetry":         {to: wire.Telemetry, tell: stream(announced(1<<30), smiLines, 0)},
+	"frames of telemetry that are too long": {to: wire.Telemetry, tell: messages(wire.TelemetryFrame(append([]byte("frame 1.0\n"), bytes.Repeat(smiLines, 18)...)), 0, endless)},
+	"frames of telemetry without end":       {to: wire.Telemetry, tell: messages(wire.TelemetryFrame("frame 1.0\ncpu 1 2\nmem 1 2\nend\n"), 0, endless)},
+	"telemetry byte by byte":                {to: wire.Telemetry, tell: stream(announced(1000), []byte("f"), 50*time.Millisecond)},
+	"an endless answer about its run":       {to: wire.State, tell: stream(announced(1<<30), bytes.Repeat([]byte("s"), 64<<10), 0)},
+	"answers about logs that can't be":      {to: wire.State, tell: messages(wire.StateAnswer{State: "running", Logs: logs(), Status: make([]byte, wire.StatusMost)}, 0, endless)},
+	"an answer about its run in bytes":      {to: wire.State, tell: slowState},
+}
+
+// smiLines are what a frame holds of GPUs.
+var smiLines = bytes.Repeat([]byte("smi 0, y\n"), 5000)
+
+// slowState is an answer about a run that takes minutes.
+var slowState = stream(announced(1000), []byte("s"), 100*time.Millisecond)
+
+// logs are more and larger than any node has.
+func logs() []wire.StateLog {
+	return slices.Repeat([]wire.StateLog{{Name: "rank-0.log", Size: math.MaxInt64, First: math.MaxInt64}}, 5000)
+}
+
+// news tells of a file that grows; the disk here has room for what is told.
+func news(data []byte, pause time.Duration) func(*wire.Stream, <-chan struct{}) {
+	return messages(wire.FollowNews{Data: data}, pause, (400<<20)/len(data))
 }
 
 // noise is no text in any encoding.
@@ -90,7 +108,7 @@ func TestScreenStaysAliveWhateverANodeTells(t *testing.T) {
 		liar.cutOff() // what was begun honestly is asked for again
 		eventually(t, soon, func() error {
 			if liar.told.Load() == 0 {
-				return fmt.Errorf("it was not asked for %q", flood.to)
+				return fmt.Errorf("it was not asked for %q %q", flood.to, flood.has)
 			}
 			return nil
 		})
@@ -116,7 +134,7 @@ func TestRunEndsThoughItsNodeDoesNotAnswerTheLook(t *testing.T) {
 		t.Skip("NOT RUN: trains; run without -short")
 	}
 	t.Parallel()
-	liar := newLiar(t, lie{toState, repeat([]byte("s"), 100*time.Millisecond, 1<<30)})
+	liar := newLiar(t, lie{to: wire.State, tell: slowState})
 	lab := newLab(t, "lies", liar.config, []string{"liar"}, talker, "")
 	run := lab.start("run", "--json")
 	id := run.await(soon, "the start of the run", called("run_started"))["run"]
@@ -134,81 +152,100 @@ func TestRunEndsThoughItsNodeDoesNotAnswerTheLook(t *testing.T) {
 	}
 }
 
-// evil are archives with what must not be written.
-func evil(outside string) []byte {
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	up := strings.Repeat("../", 12)
-	for _, h := range []tar.Header{
-		{Name: "./" + up + strings.TrimPrefix(outside, "/") + "/evil1", Typeflag: tar.TypeReg, Size: 4},
-		{Name: outside + "/evil2", Typeflag: tar.TypeReg, Size: 4},
-		{Name: "./outputs/../../../evil3", Typeflag: tar.TypeReg, Size: 4},
-		{Name: "./outputs/link", Typeflag: tar.TypeSymlink, Linkname: outside},
-		{Name: "./outputs/link/evil4", Typeflag: tar.TypeReg, Size: 4},
-		{Name: "./outputs/hard", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"},
-		{Name: "./outputs/device", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 5},
-		{Name: "./outputs/pipe", Typeflag: tar.TypeFifo},
-		{Name: "./outputs/.git/config", Typeflag: tar.TypeReg, Size: 4},
-		{Name: "./outputs/bad\xff\xfename\x1b[2J", Typeflag: tar.TypeReg, Size: 4},
-		{Name: "./outputs/result", Typeflag: tar.TypeReg, Size: 4, Mode: 0o7777},
-	} {
-		if h.Mode == 0 {
-			h.Mode = 0o777
-		}
-		h.Format = tar.FormatGNU
-		if err := w.WriteHeader(&h); err != nil {
-			panic(err)
-		}
-		if h.Size > 0 {
-			_, _ = io.WriteString(w, "evil")
-		}
-	}
-	_ = w.Close()
-	return buf.Bytes()
+// thing is a file of a list, unless its mode says otherwise.
+func thing(name string, size int64, mode uint32) wire.Thing {
+	return wire.Thing{Name: name, Size: size, Mode: mode, Inode: 1, MTime: wire.Time{Sec: 1}, Changed: wire.Time{Sec: 1}}
 }
 
-// evilListing names all that the archive has, as files, so that each is asked
-// for.
-func evilListing(outside string) string {
-	s := "now 1 tar\nlist\n"
+// evilList names what must not be written.
+func evilList(outside string) wire.ListPage {
 	up := strings.Repeat("../", 12)
-	for _, f := range []struct{ name, mode string }{
-		{up + outside + "/evil1", "81a4"}, {outside + "/evil2", "81a4"}, {"outputs/../../../evil3", "81a4"},
-		{"outputs/link", "a1ff"}, {"outputs/link/evil4", "81a4"}, {"outputs/hard", "81a4"}, {"outputs/device", "21a4"},
-		{"outputs/device", "81a4"}, {"outputs/pipe", "81a4"}, {"outputs/.git/config", "81a4"},
-		{"outputs/bad\xff\xfename\x1b[2J", "81a4"}, {"outputs/result", "8fff"},
+	page := wire.ListPage{Clock: 1}
+	for _, f := range []struct {
+		name string
+		mode uint32
+	}{
+		{up + strings.TrimPrefix(outside, "/") + "/evil1", file}, {outside + "/evil2", file}, {"outputs/../../../evil3", file},
+		{"outputs/link", syscall.S_IFLNK | 0o777}, {"outputs/link/evil4", file}, {"outputs/link2", syscall.S_IFLNK | 0o777},
+		{"outputs/device", syscall.S_IFCHR | 0o644}, {"outputs/device", file}, {"outputs/pipe", syscall.S_IFIFO | 0o644},
+		{"outputs/.git/config", file}, {"outputs/bad\xff\xfename\x1b[2J", file}, {"outputs/result", file | 0o7777},
 	} {
-		s += fmt.Sprintf("4 1 %s .//%s\n", f.mode, f.name)
+		page.Things = append(page.Things, thing(f.name, 4, f.mode))
 	}
-	return s
+	return page
 }
 
-// downloads are lies about what is to be brought home.
-func downloads(outside string) map[string][]lie {
-	endless := func(out io.Writer, quit <-chan struct{}) {
-		_, _ = io.WriteString(out, "now 1 tar\nlist\n")
-		var page bytes.Buffer
-		for n := 0; ; page.Reset() {
-			for range 1000 {
-				n++
-				fmt.Fprintf(&page, "4 1 81a4 .//outputs/%d\n", n)
-			}
-			if _, err := out.Write(page.Bytes()); err != nil {
+// file is the mode of a plain file.
+const file = syscall.S_IFREG | 0o644
+
+// evil sends what it is asked for: links that lead out, and files.
+func evil(outside string) func(*wire.Stream, <-chan struct{}) {
+	text := []byte("evil")
+	sum := sha256.Sum256(text)
+	return func(s *wire.Stream, _ <-chan struct{}) {
+		for {
+			var page wire.FetchPage
+			if err := s.Recv(&page); err != nil {
+				_ = s.End(nil)
 				return
 			}
+			for _, want := range page.Wants {
+				if want.Link {
+					_ = s.Send(wire.Pack{Parts: []wire.Part{{End: &wire.End{Link: outside}}}})
+					continue
+				}
+				_ = s.Send(wire.Pack{Len: len(text), Parts: []wire.Part{{N: len(text), End: &wire.End{Sum: sum[:], MTime: 1}}}})
+				_, _ = s.Raw().Write(text)
+			}
 		}
 	}
-	var endlessFile bytes.Buffer
-	w := tar.NewWriter(&endlessFile)
-	_ = w.WriteHeader(&tar.Header{Name: "./outputs/result", Typeflag: tar.TypeReg, Size: 1 << 50, Format: tar.FormatGNU})
-	name := "4 1 81a4 .//outputs/" + strings.Repeat("n", 100<<10)
-	return map[string][]lie{
-		"files outside, links and devices": {{toListing, once(evilListing(outside))}, {toDownload, once(string(evil(outside)))}},
-		"an endless listing":               {{toListing, endless}},
-		"an endless name in a listing":     {{toListing, repeat([]byte(name), 0, 1<<30)}},
-		"a file larger than any disk":      {{toListing, once("now 1 tar\nlist\n4 1 81a4 .//outputs/result\n")}, {toDownload, once(endlessFile.String())}},
-		"an archive that is none":          {{toListing, once("now 1 tar\nlist\n4 1 81a4 .//outputs/result\n")}, {toDownload, repeat(noise(), 0, 1<<30)}},
-		"an endless first look":            {{toLook, repeat(bytes.Repeat([]byte("dlwb\tnow\t1\n"), 1000), 0, 1<<30)}},
+}
+
+// tells tells messages and ends as an agent does that has done its work.
+func tells(messages ...any) func(*wire.Stream, <-chan struct{}) {
+	return func(s *wire.Stream, _ <-chan struct{}) {
+		for _, m := range messages {
+			_ = s.Send(m)
+		}
+		_ = s.End(nil)
+	}
+}
+
+// download is a node that lies about what is to be brought home, and what is
+// said of that.
+type download struct {
+	lies []lie
+	says []string
+}
+
+func downloads(outside string) map[string]download {
+	list := func(tell func(*wire.Stream, <-chan struct{})) lie { return lie{to: wire.List, tell: tell} }
+	fetch := func(tell func(*wire.Stream, <-chan struct{})) lie { return lie{to: wire.Fetch, tell: tell} }
+	result := func(size int64) lie {
+		return list(tells(wire.ListPage{Clock: 1, Things: []wire.Thing{thing("outputs/result", size, file)}}))
+	}
+	n := 0
+	more := func() wire.ListPage {
+		page := wire.ListPage{Clock: 1}
+		for range wire.PageMost {
+			n++
+			page.Things = append(page.Things, thing(fmt.Sprint("outputs/", n), 4, file))
+		}
+		return page
+	}
+	long := "outputs/" + strings.Repeat("n", 100<<10)
+	return map[string]download{
+		"files outside, links and devices": {[]lie{list(tells(evilList(outside))), fetch(evil(outside))},
+			[]string{"a link that points out", "a device", "a named pipe", "a .git directory", "leaves the directory"}},
+		"an endless listing":           {[]lie{list(pages(more))}, []string{"its list has more than"}},
+		"an endless name in a listing": {[]lie{list(stream(announced(1<<30), []byte(long), 0))}, []string{"a message of"}},
+		"a long name in a listing":     {[]lie{list(tells(wire.ListPage{Clock: 1, Things: []wire.Thing{thing(long, 4, file)}}))}, []string{"a name of"}},
+		"a file larger than any disk":  {[]lie{result(1 << 50)}, []string{"more than 54"}},
+		"a pack larger than any disk":  {[]lie{result(4), fetch(tells(wire.Pack{Len: 1 << 50, Full: 1 << 50}))}, []string{"no pack"}},
+		"files that nobody asked for": {[]lie{result(4), fetch(tells(wire.Pack{Parts: []wire.Part{{Head: &wire.Head{Name: outside + "/evil5"}}}}))},
+			[]string{"what it was not asked for"}},
+		"bytes that are no files": {[]lie{result(4), fetch(stream(nil, noise(), 0))}, []string{"the connection was lost"}},
+		"an endless first look":   {[]lie{{to: toLook, print: prints(bytes.Repeat([]byte("dlwb\tnow\t1\n"), 1000), 0)}}, []string{"answer can't be read"}},
 	}
 }
 
@@ -221,8 +258,8 @@ func TestDownloadsWriteNothingOutside(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	played := 0
-	atOnce(t, 3, downloads(outside), func(t *testing.T, lies []lie) {
-		liar := newLiar(t, lies...)
+	atOnce(t, 3, downloads(outside), func(t *testing.T, c download) {
+		liar := newLiar(t, c.lies...)
 		lab := newLab(t, "lies", liar.config, []string{"liar"}, "import os\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/result', 'w').write('honest')\n",
 			"results: {paths: [outputs/]}\n")
 		if r := lab.run(soon, "run", "--json"); r.cmd.ProcessState.ExitCode() != 0 {
@@ -231,7 +268,7 @@ func TestDownloadsWriteNothingOutside(t *testing.T) {
 		before := tree(t, lab.home)
 		liar.lying.Store(true)
 		args := []string{"pull", "--json"}
-		if lies[0].to == toLook {
+		if c.lies[0].to == toLook {
 			args = []string{"plan", "--json"}
 		}
 		d, most := lab.start(args...), 0
@@ -248,11 +285,9 @@ func TestDownloadsWriteNothingOutside(t *testing.T) {
 		if liar.told.Load() == 0 {
 			t.Error("it was not asked for what it lies about")
 		}
-		if d.cmd.ProcessState.ExitCode() == 0 {
-			for _, why := range []string{"a link that points out", "a device", "a .git directory", "leaves the directory"} {
-				if !strings.Contains(d.said(), why) {
-					t.Errorf("it is not said that something was left because it is %q:\n%s", why, d.said())
-				}
+		for _, why := range c.says {
+			if !strings.Contains(d.said(), why) {
+				t.Errorf("it is not said: %q\n%s", why, d.said())
 			}
 		}
 		if most > mostMemory {

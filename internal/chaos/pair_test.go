@@ -53,23 +53,14 @@ while not os.path.exists("end"):
     time.sleep(0.1)
 `
 
-// Programs of a host that stand before its own: a clock that can be set for one
-// host alone, as what dlwb's scripts ask is date, and an nvidia-smi that hangs
-// when it is told to.
-const (
-	shimDate = `#!/bin/sh
-off=0
-[ ! -r /etc/clock-off ] || read -r off </etc/clock-off
-exec /usr/bin/date -d "@$(($(/usr/bin/date +%s) + off))" "$@"
-`
-	shimSMI = `#!/bin/sh
+// shimSMI is an nvidia-smi that hangs from its start when it is told to.
+const shimSMI = `#!/bin/sh
 [ ! -e /etc/smi-hangs ] || exec sleep 100000
 exec /usr/local/bin/nvidia-smi.real "$@"
 `
-)
 
-// newPair makes a laptop with two hosts, each with a disk and a clock that can
-// be spoilt.
+// newPair makes a laptop with two hosts, each with a disk and a GPU's driver
+// that can be spoilt.
 func newPair(t *testing.T, bed *testbed.Bed, number int, first int, dice *rand.Rand) *pair {
 	t.Helper()
 	p := &pair{bed: bed, hosts: [2]int{first, first + 1}, dice: dice}
@@ -79,10 +70,28 @@ func newPair(t *testing.T, bed *testbed.Bed, number int, first int, dice *rand.R
 		p.ownDisk(node)
 		p.reboot(node)
 		p.must(node, "mv /usr/local/bin/nvidia-smi /usr/local/bin/nvidia-smi.real")
-		p.put(node, "/usr/local/bin/date", shimDate)
 		p.put(node, "/usr/local/bin/nvidia-smi", shimSMI)
 	}
 	return p
+}
+
+// hangSMI has a host's nvidia-smi hang: the one that answers again and again, and
+// all that are started from now on.
+func (p *pair) hangSMI(node int) {
+	p.t.Helper()
+	p.must(node, "touch /etc/smi-hangs")
+	eventually(p.t, soon, func() error {
+		for _, line := range p.processes(node) {
+			if strings.Contains(line, "nvidia-smi.real") {
+				_, err := p.bed.Run(p.hosts[node], "kill -STOP "+strings.Fields(line)[1])
+				return err
+			}
+			if strings.Contains(line, "sleep 100000") {
+				return nil
+			}
+		}
+		return fmt.Errorf("no nvidia-smi runs on node%d", node)
+	})
 }
 
 // must runs a line as root on a host.
