@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dlwb/dlwb/remote/transport"
@@ -174,6 +175,26 @@ func TestTelemetryThatIsNoneIsBounded(t *testing.T) {
 	if err := n.Telemetry(testContext(t), "", nil, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "a frame of telemetry has") {
 		t.Errorf("a frame that is too long: %v", err)
 	}
+}
+
+func TestAFloodOfTelemetryIsReadTwiceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, room := time.Now(), allowance{burstMost, time.Now()}
+		for range burstMost + 20 {
+			room.wait(t.Context())
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("20 frames more than may come at once took %v", took)
+		}
+		time.Sleep(time.Hour)
+		began = time.Now()
+		for range burstMost + 1 {
+			room.wait(t.Context())
+		}
+		if took := time.Since(began); took != 500*time.Millisecond {
+			t.Errorf("one frame more than may come at once took %v after an hour", took)
+		}
+	})
 }
 
 func TestFilesOfMetricsThatCanNotBeAreRefused(t *testing.T) {

@@ -12,6 +12,13 @@ import (
 // frameMost bounds one frame; a real one has a line for each GPU.
 const frameMost = 256 << 10
 
+// A node tells one frame a second at most. burstMost may come at once, as after a
+// gap in the connection; of more, framesPerSecond are read.
+const (
+	burstMost       = 120
+	framesPerSecond = 2
+)
+
 // Telemetry hands over the node's telemetry, one whole frame ("frame …" to
 // "end") at a time, about one each second. It survives reconnects and ends with
 // ctx, or with an error that a new connection can't mend. An empty iface means
@@ -21,6 +28,7 @@ func (n *Node) Telemetry(ctx context.Context, iface string, pace *Pace, sink fun
 	if pace == nil {
 		pace = NewPace()
 	}
+	room := allowance{left: burstMost, at: time.Now()}
 	return n.keepListening(ctx, "read telemetry", func() (got bool, err error) {
 		every, changed := pace.now()
 		tell := func(st *wire.Stream, done <-chan struct{}) { pace.tell(st, changed, done) }
@@ -30,10 +38,30 @@ func (n *Node) Telemetry(ctx context.Context, iface string, pace *Pace, sink fun
 			}
 			got = true
 			sink(frame)
+			room.wait(ctx)
 			return nil
 		})
 		return got, err
 	})
+}
+
+// allowance is how many frames may be read now.
+type allowance struct {
+	left float64
+	at   time.Time // when left was so much
+}
+
+// wait takes one, and waits where there is none: meanwhile the node has to wait.
+func (a *allowance) wait(ctx context.Context) {
+	now := time.Now()
+	a.left, a.at = min(burstMost, a.left+now.Sub(a.at).Seconds()*framesPerSecond)-1, now
+	if a.left >= 0 {
+		return
+	}
+	select {
+	case <-time.After(time.Second / framesPerSecond):
+	case <-ctx.Done():
+	}
 }
 
 // Pace says how often telemetry is wanted. One may serve many nodes.
