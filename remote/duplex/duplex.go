@@ -34,7 +34,9 @@ func Join(ctx context.Context, a, b Conn) {
 	for range 2 {
 		select {
 		case <-over:
-		case <-ctx.Done():
+		case <-ctx.Done(): // what is closed well first could not be cut any more
+			cut(a)
+			cut(b)
 			return
 		}
 	}
