@@ -22,10 +22,6 @@ import (
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
-// shells are those that the node side must work in, each with the tools that
-// come with it.
-var shells = []string{"dash", "bash", "busybox"}
-
 func TestFollowLosesNothingAndRepeatsNothingWhenTheConnectionIsKilled(t *testing.T) {
 	t.Parallel()
 	s := sshdtest.Start(t)

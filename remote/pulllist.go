@@ -31,10 +31,7 @@ func (p *puller) list(ctx context.Context) error {
 }
 
 func (p *puller) listOnce(ctx context.Context) error {
-	request := wire.ListRequest{Dir: p.dir}
-	for _, name := range p.paths {
-		request.Paths = append(request.Paths, name)
-	}
+	request := wire.ListRequest{Dir: p.dir, Paths: p.paths}
 	s, done, err := p.begin(ctx, wire.List, request)
 	if err != nil {
 		return err

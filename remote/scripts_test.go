@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,13 +17,10 @@ import (
 	"time"
 )
 
-// box is a node without ssh: a home directory, and a PATH on which `sh` is the
-// shell under test.
+// box is what lies on a node, and what runs there.
 type box struct {
 	t    *testing.T
 	home string
-	bin  string
-	env  []string
 }
 
 const forever = "while :; do sleep 1; done"
@@ -34,30 +30,6 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// try runs a text by sh as Exec does: over stdin.
-func (b *box) try(text string) (stdout, stderr string, code int) {
-	b.t.Helper()
-	var out, errs bytes.Buffer
-	cmd := exec.Command(filepath.Join(b.bin, "sh"))
-	cmd.Env, cmd.Dir = b.env, b.home
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		b.t.Fatal(err)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
-}
-
-func (b *box) sh(text string) string {
-	b.t.Helper()
-	out, errs, code := b.try(text)
-	if code != 0 {
-		b.t.Fatalf("exit code %d; it said: %s%s", code, out, errs)
-	}
-	return out
 }
 
 // ranks are plain ranks of run r1 that run the given sh programs.
@@ -133,17 +105,6 @@ func isAlive(pid int) bool {
 	}
 	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')'):]), " ")
 	return rest != "" && !strings.ContainsAny(rest[:1], "ZX")
-}
-
-func (b *box) wantNothingLeft() {
-	b.t.Helper()
-	var left []process
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if left = b.processes(); len(left) == 0 {
-			return
-		}
-	}
-	b.t.Errorf("processes are left: %v", left)
 }
 
 // kinds is a status in short: "rank-ended 1 3".
