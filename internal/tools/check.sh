@@ -45,7 +45,8 @@ fi
 echo "govulncheck: $known"
 
 if command -v shellcheck >/dev/null 2>&1; then
-    find . -name '*.sh' -exec shellcheck -s sh {} +
+    # What an older dlwb put on nodes stays as it was; it was checked as a whole then.
+    find . -name '*.sh' ! -path '*/testdata/scripts/*' -exec shellcheck -s sh {} +
     shellcheck -s bash .ci/run
     echo "shellcheck: clean"
 else
