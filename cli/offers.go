@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
@@ -47,7 +48,7 @@ lists the facts that dlwb brings along, and says so.`,
 		Args: cobra.NoArgs,
 	}
 	f := c.Flags()
-	f.StringVar(&provider, "provider", "ec2", "where the machines come from")
+	f.StringVar(&provider, "provider", providers.Priced()[0], "where the machines come from")
 	f.StringSliceVar(&q.Regions, "region", nil, "region, or several (default: that of the AWS configuration)")
 	f.StringVar(&q.Instance, "instance", "", "one instance type, such as g5.xlarge")
 	f.StringVar(&gpu, "gpu", "", "GPU model, or several: 'A10G|L4'")

@@ -31,3 +31,22 @@ func TestAnUnknownProviderIsAnsweredWithThoseThatWorkHere(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
+
+// A name that the format keeps for a provider to come was refused only after the
+// profile was trusted, and without what comes nearest.
+func TestAProviderThatHasNoCodeYetIsRefusedAtItsPlace(t *testing.T) {
+	for name, nearest := range map[string]string{"sagemaker": "ec2", "ecs": "ec2", "kubernetes": "hosts"} {
+		freshHome(t)
+		if err := os.WriteFile("dlwb.yaml", []byte("name: x\nprovider: "+name+"\nmachines: {instance: ml.g5.xlarge}\nrun: {command: train.py}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"plan", "run", "trust"} {
+			code, _, stderr := say(t, command, "dlwb.yaml")
+			for _, want := range []string{"dlwb.yaml:2:11: ", `provider "` + name + `"`, "no clusters with it yet", `did you mean "` + nearest + `"?`, "one of local, hosts, ec2"} {
+				if code != ExitUsage || !strings.Contains(stderr, want) {
+					t.Errorf("%s: exit code %d, and %q is not in: %s", command, code, want, stderr)
+				}
+			}
+		}
+	}
+}

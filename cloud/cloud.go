@@ -190,6 +190,8 @@ const UnknownGPUs = -1
 // a crash at any point: Up finishes what an earlier Up of the same life began,
 // Down removes whatever is left of a life, also of one that never came up.
 type Provider interface {
+	// Kind is its name in the table of cloud/providers, which says what it is
+	// like.
 	Kind() string
 	// Check looks for what would make Up fail and changes nothing.
 	Check(ctx context.Context, spec Spec) Preflight

@@ -11,12 +11,11 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/remote/engine"
 )
 
 var (
 	trainForm = pattern.New(`^train[A-Za-z0-9_.-]*\.py$`)
-	// distributed is what a script says that is made for torchrun.
-	distributed = pattern.New(`\btorch\.distributed\b|\bDistributedDataParallel\b|\binit_process_group\b`)
 	// resultDirs are where training scripts are used to write.
 	resultDirs = []string{"outputs", "output", "results", "runs", "checkpoints"}
 )
@@ -64,9 +63,9 @@ func Detect(dir string, kinds []string) (*Profile, []string, error) {
 		notes[0] += "; not chosen: " + strings.Join(scripts[1:], ", ")
 	}
 	notes = append(notes, detectEnvironment(p, files, kinds)...)
-	if distributed.Match(text) {
-		p.Run.Engine = "torchrun"
-		notes = append(notes, scripts[0]+" uses torch.distributed: the engine is torchrun")
+	if name, uses := engine.Detect(text); name != "" {
+		p.Run.Engine = name
+		notes = append(notes, scripts[0]+" uses "+uses+": the engine is "+name)
 	}
 	return p, append(notes, detectResults(p, dirs, string(text))...), nil
 }

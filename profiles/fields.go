@@ -3,6 +3,9 @@ package profiles
 import (
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/remote/engine"
 )
 
 // Field describes one key of a profile. The table of them is the only place
@@ -14,9 +17,9 @@ type Field struct {
 	Default     string   // as it would be written; empty: none
 	Allowed     []string // for a choice
 	Min, Max    int64    // for counts, and for durations in seconds
-	Providers   []string // that know the key; nil: all
+	Providers   []string // that know the key; nil: all. From the table of providers
 	Offered     []string // of Allowed, what is named to somebody who wrote another word; nil: all
-	RequiredFor []string // providers that need it; {"*"}: all
+	RequiredFor []string // providers that need it, from their table; {"*"}: all
 	Also        []string // what people write instead of the last word of the key
 	Doc         string   // one sentence
 	Example     string   // a value, as YAML
@@ -30,19 +33,14 @@ type Field struct {
 type Group struct{ Key, Doc string }
 
 // Providers are the providers that a profile may name.
-var Providers = []string{"local", "hosts", "ec2", "sagemaker", "ecs", "kubernetes"}
+var Providers = providers.Names()
 
 // Usable are those of them that this dlwb has; a test of the command line holds
 // it. The format is wider than any one dlwb.
-var Usable = []string{"local", "hosts", "ec2"}
+var Usable = providers.Usable()
 
 // Engines are the engines that a profile may name.
-var Engines = []string{"auto", "torchrun", "plain"}
-
-var (
-	paid  = []string{"ec2", "sagemaker", "ecs"}
-	cloud = []string{"ec2", "sagemaker", "ecs", "kubernetes"}
-)
+var Engines = engine.Choices()
 
 // Groups are the keys that hold other keys, in the order of the reference.
 var Groups = []Group{
@@ -62,60 +60,60 @@ var Groups = []Group{
 var Fields = []*Field{
 	{Key: "name", Type: nameType, Doc: "The name of the experiment; without it, the name of the profile's directory.",
 		Example: "charlm", ref: func(p *Profile) any { return &p.Name }},
-	{Key: "provider", Type: choiceType, Allowed: Providers, Offered: Usable, Default: "local", Also: []string{"cloud", "backend"},
-		Doc: "Where the machines come from.", Example: "ec2", ref: func(p *Profile) any { return &p.Provider }},
+	{Key: "provider", Type: choiceType, Allowed: Providers, Offered: Usable, Default: providers.Default().Name, Also: []string{"cloud", "backend"},
+		Doc: "Where the machines come from.", Example: providers.Priced()[0], ref: func(p *Profile) any { return &p.Provider }},
 
-	{Key: "machines.region", Type: regionsType, Providers: paid, Also: []string{"regions", "zone"},
+	{Key: "machines.region", Type: regionsType, Also: []string{"regions", "zone"},
 		Doc: "The region, or several that are tried in order.", Example: "[us-east-1, us-west-2]",
 		ref: func(p *Profile) any { return &p.Machines.Regions }},
-	{Key: "machines.instance", Type: instanceType, Providers: cloud, RequiredFor: []string{"ec2", "sagemaker"},
+	{Key: "machines.instance", Type: instanceType,
 		Also: []string{"type", "instance_type", "machine"},
 		Doc:  "The instance type, or a mapping that says what the machine must have.", Example: "g5.xlarge",
 		ref: func(p *Profile) any { return &p.Machines.Instance }},
-	{Key: "machines.instance.gpu", Type: modelsType, Providers: cloud, Also: []string{"model"},
+	{Key: "machines.instance.gpu", Type: modelsType, Also: []string{"model"},
 		Doc: "The GPU model, or several of which any will do.", Example: "A10G|L4",
 		ref: func(p *Profile) any { return &p.Machines.Need.GPU }},
-	{Key: "machines.instance.gpus", Type: countType, Min: 0, Max: 64, Providers: cloud,
+	{Key: "machines.instance.gpus", Type: countType, Min: 0, Max: 64,
 		Doc: "How many GPUs a machine must have.", Example: "4", ref: func(p *Profile) any { return &p.Machines.Need.GPUs }},
-	{Key: "machines.instance.memory", Type: leastSizeType, Providers: cloud,
+	{Key: "machines.instance.memory", Type: leastSizeType,
 		Doc: "How much memory each GPU must have, at least.", Example: `">=24GB"`,
 		ref: func(p *Profile) any { return &p.Machines.Need.Memory }},
-	{Key: "machines.instance.max_price", Type: priceType, Providers: paid, Also: []string{"price"},
+	{Key: "machines.instance.max_price", Type: priceType, Also: []string{"price"},
 		Doc: "What a machine may cost per hour, in US dollars.", Example: "1.50",
 		ref: func(p *Profile) any { return &p.Machines.Need.MaxPrice }},
 	{Key: "machines.count", Type: countType, Min: 1, Max: 1000, Default: "1", Also: []string{"nodes", "number", "size"},
 		Doc: "How many nodes; with the hosts provider, all hosts when not given.", Example: "2",
 		ref: func(p *Profile) any { return &p.Machines.Count }},
-	{Key: "machines.spot", Type: flagType, Default: "false", Providers: []string{"ec2", "sagemaker"}, Also: []string{"preemptible"},
+	{Key: "machines.spot", Type: flagType, Default: "false", Also: []string{"preemptible"},
 		Doc: "Whether to use spare capacity, which is cheaper and may be taken away.", Example: "true",
 		ref: func(p *Profile) any { return &p.Machines.Spot }},
-	{Key: "machines.spot_fallback", Type: flagType, Default: "false", Providers: []string{"ec2"}, Also: []string{"fallback"},
+	{Key: "machines.spot_fallback", Type: flagType, Default: "false", Also: []string{"fallback"},
 		Doc: "Whether to take machines on demand when there is no spare capacity in any zone.", Example: "true",
 		ref: func(p *Profile) any { return &p.Machines.SpotFallback }},
-	{Key: "machines.image", Type: textType, Providers: cloud, Also: []string{"ami"},
+	{Key: "machines.image", Type: textType, Also: []string{"ami"},
 		Doc: "The machine image: an alias such as `pytorch`, or an id.", Example: "pytorch",
 		ref: func(p *Profile) any { return &p.Machines.Image }},
-	{Key: "machines.disk", Type: sizeType, Providers: cloud, Also: []string{"storage", "volume"},
+	{Key: "machines.disk", Type: sizeType, Also: []string{"storage", "volume"},
 		Doc: "The size of the disk of a node.", Example: "200GB", ref: func(p *Profile) any { return &p.Machines.Disk }},
-	{Key: "machines.subnet", Type: wordType, Providers: []string{"ec2"}, Also: []string{"vpc"},
+	{Key: "machines.subnet", Type: wordType, Also: []string{"vpc"},
 		Doc: "The subnet of the nodes; without it, the default VPC's, in a zone that has room.", Example: "subnet-0123456789abcdef0",
 		ref: func(p *Profile) any { return &p.Machines.Subnet }},
-	{Key: "machines.user", Type: wordType, Providers: []string{"ec2"}, Also: []string{"login", "ssh_user"},
+	{Key: "machines.user", Type: wordType, Also: []string{"login", "ssh_user"},
 		Doc: "Who logs in on the nodes; without it, the image's own user.", Example: "ubuntu",
 		ref: func(p *Profile) any { return &p.Machines.User }},
-	{Key: "machines.ssh_port", Type: countType, Min: 0, Max: 65535, Default: "0", Providers: []string{"ec2"},
+	{Key: "machines.ssh_port", Type: countType, Min: 0, Max: 65535, Default: "0",
 		Doc: "The port of sshd in the image; 0 means 22.", Example: "2222",
 		ref: func(p *Profile) any { return &p.Machines.SSHPort }},
-	{Key: "machines.instance_profile", Type: wordType, Providers: []string{"ec2"}, Also: []string{"iam_role", "role"},
+	{Key: "machines.instance_profile", Type: wordType, Also: []string{"iam_role", "role"},
 		Doc: "The IAM instance profile that lets the nodes write to `results.s3`; without it they have no credentials.", Example: "dlwb-results",
 		ref: func(p *Profile) any { return &p.Machines.InstanceProfile }},
-	{Key: "machines.hosts", Type: hostsType, Providers: []string{"hosts"}, RequiredFor: []string{"hosts"}, Also: []string{"addresses"},
+	{Key: "machines.hosts", Type: hostsType, Also: []string{"addresses"},
 		Doc: "The machines, each as `host`, `user@host` or `user@host:port`, with names of `~/.ssh/config` too, or as a mapping such as `{host: gpu1, gpus: [0, 1], dir: /data/ada}`; `\"gpu[1-4]\"` stands for four; the first is the head.", Example: "[ada@gpu1, ada@gpu2]",
 		ref: func(p *Profile) any { return &p.Machines }},
-	{Key: "machines.host_keys", Type: hostKeysType, Providers: []string{"hosts"}, Also: []string{"host_key", "fingerprints"},
+	{Key: "machines.host_keys", Type: hostKeysType, Also: []string{"host_key", "fingerprints"},
 		Doc: "Host keys that the profile vouches for where `known_hosts` has none; one that nothing else vouches for is told once, and later no other is taken for that host. One that `known_hosts` contradicts is refused.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",
 		ref: func(p *Profile) any { return &p.Machines.HostKeys }},
-	{Key: "machines.simulate_gpus", Type: countType, Min: 0, Max: 16, Default: "0", Providers: []string{"local"},
+	{Key: "machines.simulate_gpus", Type: countType, Min: 0, Max: 16, Default: "0",
 		Doc: "How many simulated GPUs each node shows; they are marked SIMULATED wherever they are seen.", Example: "2",
 		ref: func(p *Profile) any { return &p.Machines.SimulateGPUs }},
 
@@ -142,8 +140,8 @@ var Fields = []*Field{
 	{Key: "code.exclude", Type: textsType, Also: []string{"ignore"}, Doc: "What is not copied, as patterns of .gitignore.",
 		Example: `[data/, "*.ckpt"]`, ref: func(p *Profile) any { return &p.Code.Exclude }},
 
-	{Key: "run.engine", Type: choiceType, Allowed: Engines, Default: "auto", Also: []string{"launcher"},
-		Doc: "What starts the ranks; `auto` is torchrun where PyTorch is, else plain processes.", Example: "torchrun",
+	{Key: "run.engine", Type: choiceType, Allowed: Engines, Default: engine.Auto, Also: []string{"launcher"},
+		Doc: "What starts the ranks; `" + engine.Auto + "` is " + engine.AutoIs + ".", Example: Engines[1],
 		ref: func(p *Profile) any { return &p.Run.Engine }},
 	{Key: "run.command", Type: commandType, RequiredFor: []string{"*"}, Also: []string{"cmd", "script", "entrypoint", "args"},
 		Doc: "The training command, run in the code directory; a .py file is run with the environment's Python.", Example: "train.py --epochs 10",
@@ -161,7 +159,7 @@ var Fields = []*Field{
 		Doc: "How long a rank that is told to stop may take before it is killed.", Example: "30s",
 		ref: func(p *Profile) any { return &p.Run.Grace }},
 
-	{Key: "run.on_notice", Type: commandType, Providers: []string{"ec2"}, Also: []string{"hook"},
+	{Key: "run.on_notice", Type: commandType, Also: []string{"hook"},
 		Doc: "What a node runs in the code directory when it is about to be taken away, before the ranks get TERM.", Example: "touch save-now",
 		ref: func(p *Profile) any { return &p.Run.OnNotice }},
 	{Key: "run.resume", Type: commandType, Also: []string{"resume_args"},
@@ -200,7 +198,7 @@ var Fields = []*Field{
 			"what dlwb has read by then is kept here, and what it has not is told as missing.",
 		Example: "20GB", ref: func(p *Profile) any { return &p.Limits.Log }},
 
-	{Key: "limits.replacements", Type: countType, Min: 0, Max: 100, Default: "3", Providers: []string{"ec2"}, Also: []string{"retries"},
+	{Key: "limits.replacements", Type: countType, Min: 0, Max: 100, Default: "3", Also: []string{"retries"},
 		Doc: "How often spot machines that were taken away are replaced and the run is launched again.", Example: "5",
 		ref: func(p *Profile) any { return &p.Limits.Replacements }},
 
@@ -222,6 +220,10 @@ func init() {
 	}
 	for _, f := range Fields {
 		fieldByKey[f.Key] = f
+		f.Providers = providers.Having(f.Key)
+		if f.RequiredFor == nil {
+			f.RequiredFor = providers.Needing(f.Key)
+		}
 		for key := f.Key; key != ""; key = parent(key) {
 			if g := parent(key); !slices.Contains(keysOf[g], last(key)) {
 				keysOf[g] = append(keysOf[g], last(key))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
@@ -106,6 +107,18 @@ func (p *Profile) Fault(key, what, why, nearest, next string) *Error {
 		e.source = newSource(p.Path, []byte(strings.TrimPrefix(p.Source, "\uFEFF"))).show(e.Line)
 	}
 	return e
+}
+
+// CheckProvider tells by an error that the provider has a name in the format and
+// no code in this dlwb. The format is wider than any one dlwb, so that reading
+// such a profile is no fault; acting on it is.
+func (p *Profile) CheckProvider() error {
+	nearest := providers.Named(p.Provider).Planned
+	if nearest == "" {
+		return nil
+	}
+	return Errors{p.Fault("provider", "provider "+quote(p.Provider), "this dlwb can make no clusters with it yet", nearest,
+		"one of "+strings.Join(Usable, ", "))}
 }
 
 // CheckFiles looks whether the files and directories that the profile names

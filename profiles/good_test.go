@@ -14,6 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
+
+	"github.com/dlwb/dlwb/cloud/providers"
 )
 
 func mustParse(t testing.TB, name string, text []byte) *Profile {
@@ -253,6 +255,16 @@ func TestTheTableIsSound(t *testing.T) {
 		}
 		if f.Default != "" && strings.TrimSpace(f.Type.format(f, f.ref(defaults()))) != f.Default {
 			t.Errorf("%s: default %s is written as %s", f.Key, f.Default, f.Type.format(f, f.ref(defaults())))
+		}
+	}
+}
+
+func TestEveryKeyOfAProviderIsAKey(t *testing.T) {
+	for _, p := range providers.All {
+		for _, key := range slices.Concat(p.Keys, p.Needs) {
+			if fieldByKey[key] == nil {
+				t.Errorf("profiles have no key %s, which %s has", key, p.Name)
+			}
 		}
 	}
 }

@@ -14,7 +14,7 @@ type Profile struct {
 	Source string
 
 	Name        string
-	Provider    string // local, hosts, ec2, sagemaker, ecs or kubernetes
+	Provider    string // a name in cloud/providers
 	Machines    Machines
 	Environment Environment
 	Code        Code
@@ -84,7 +84,7 @@ type Code struct {
 
 // Run is the training command.
 type Run struct {
-	Engine       string // auto, torchrun, plain, …
+	Engine       string // engine.Auto, or a name in its table
 	Command      string
 	Env          []Var
 	ProcsPerNode int           // 0: one per GPU, one on a node without GPUs

@@ -10,7 +10,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/remote/engine"
 )
 
 // Type is a kind of value.
@@ -234,11 +236,15 @@ func openQuote(command string) int {
 }
 
 // otherWords are what people write for a choice that has another name here.
-var otherWords = map[string]string{
-	"aws": "ec2", "amazon": "ec2", "k8s": "kubernetes", "eks": "kubernetes", "ssh": "hosts", "remote": "hosts",
-	"localhost": "local", "fargate": "ecs", "batch": "ecs", "ddp": "torchrun", "torch": "torchrun", "pytorch": "torchrun",
-	"python": "plain", "none": "plain",
-}
+var otherWords = func() map[string]string {
+	words := engine.OtherWords()
+	for _, p := range providers.All {
+		for _, word := range p.Also {
+			words[word] = p.Name
+		}
+	}
+	return words
+}()
 
 var flagType = scalarType("switch", "true or false", func(*Field) schema { return schema{"type": "boolean"} },
 	func(_ *Field, text string) (bool, flaw) {

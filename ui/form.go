@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -40,8 +41,8 @@ var formFields = []field{
 	{step: wizTraining, key: keyDir, label: "directory", hint: "of the code; the profile is written there", text: func(d *workbench.Draft) *string { return &d.Dir }},
 	{step: wizTraining, key: "name", label: "name", hint: "of the experiment and its cluster", text: func(d *workbench.Draft) *string { return &d.Name }},
 	{step: wizTraining, key: "run.command", label: "command", hint: "such as  train.py --epochs 10", text: func(d *workbench.Draft) *string { return &d.Command }},
-	{step: wizTraining, key: "run.engine", label: "engine", hint: "auto: torchrun where PyTorch is, else plain processes",
-		words: []string{"auto", "torchrun", "plain"}, text: func(d *workbench.Draft) *string { return &d.Engine }},
+	{step: wizTraining, key: "run.engine", label: "engine", hint: engine.Auto + ": " + engine.AutoIs,
+		words: engine.Choices(), text: func(d *workbench.Draft) *string { return &d.Engine }},
 	{step: wizTraining, key: "results.paths", label: "results", hint: "brought home at the end; several with commas", text: func(d *workbench.Draft) *string { return &d.Results }},
 
 	{step: wizLimits, key: "limits.budget", label: "budget", hint: "such as 20USD: the machines end when it is spent; empty: none", text: func(d *workbench.Draft) *string { return &d.Budget }},

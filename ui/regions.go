@@ -6,28 +6,21 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
-)
 
-// regionsOf are regions that one usually picks from, with where they lie. Any
-// other can be typed.
-var regionsOf = map[string][][2]string{"ec2": {
-	{"us-east-1", "N. Virginia"}, {"us-east-2", "Ohio"}, {"us-west-2", "Oregon"}, {"us-west-1", "N. California"},
-	{"ca-central-1", "Montreal"}, {"eu-west-1", "Ireland"}, {"eu-west-2", "London"}, {"eu-central-1", "Frankfurt"},
-	{"eu-north-1", "Stockholm"}, {"eu-west-3", "Paris"}, {"eu-south-1", "Milan"}, {"ap-northeast-1", "Tokyo"},
-	{"ap-northeast-2", "Seoul"}, {"ap-southeast-1", "Singapore"}, {"ap-southeast-2", "Sydney"}, {"ap-south-1", "Mumbai"},
-	{"sa-east-1", "São Paulo"},
-}}
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/providers"
+)
 
 // regionPicker is the choice of one region, or of several in order.
 type regionPicker struct {
 	marked []string
 	typed  []string // regions that are not in the list
-	known  [][2]string
+	known  []about.Region
 }
 
 // open begins with the regions that a draft has.
 func (r *regionPicker) open(provider, regions string) {
-	r.known = regionsOf[provider]
+	r.known = providers.Named(provider).Regions
 	r.marked = splitList(regions)
 	for _, name := range r.marked {
 		r.add(name)
@@ -52,7 +45,9 @@ const (
 // rows are all that can be picked: the default, the known, the typed, another.
 func (r *regionPicker) rows() [][2]string {
 	out := [][2]string{{rowDefault, "the region of your own configuration"}}
-	out = append(out, r.known...)
+	for _, region := range r.known {
+		out = append(out, [2]string{region.Name, region.Place})
+	}
 	for _, name := range r.typed {
 		out = append(out, [2]string{name, ""})
 	}

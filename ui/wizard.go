@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -69,7 +70,9 @@ func (z *wizard) steps() []wizStep {
 func (z *wizard) paid() bool { return slices.Contains(z.markets, z.draft.Provider) }
 
 // providers are those that a new experiment can have.
-func (z *wizard) providers() []string { return append([]string{"local"}, z.markets...) }
+func (z *wizard) providers() []string {
+	return append([]string{providers.Default().Name}, z.markets...)
+}
 
 // newExperiment opens the wizard: a new one, or the one that was left.
 func (m *Model) newExperiment() tea.Cmd {

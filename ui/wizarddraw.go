@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -87,16 +88,10 @@ func (z *wizard) stepFaulty(step wizStep) bool {
 	return false
 }
 
-// providerDocs say what a provider is, for those that have something to say.
-var providerDocs = map[string]string{
-	"local": "nodes on this machine: costs nothing, and tries everything out",
-	"ec2":   "machines of Amazon EC2 by the second, with GPUs; needs AWS credentials",
-}
-
 func (m *Model) drawProviders(w int) []string {
 	var out []string
 	for i, p := range m.wiz.providers() {
-		out = append(out, m.pickRow(i == m.wiz.picked, fit(word(p), 12), providerDocs[p], w))
+		out = append(out, m.pickRow(i == m.wiz.picked, fit(word(p), 12), providers.Named(p).Doc, w))
 	}
 	return out
 }

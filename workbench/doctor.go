@@ -10,12 +10,14 @@ import (
 	"github.com/dlwb/dlwb/remote/environment"
 )
 
-// Doctor looks for what would keep a local cluster from training here. It
+// Doctor looks for what would keep a cluster of this machine from training. It
 // changes nothing.
 func (w *Workbench) Doctor(ctx context.Context) []cloud.Finding {
 	var findings []cloud.Finding
-	if p, ok := w.providers["local"]; ok {
-		findings = append(findings, p.Check(ctx, cloud.Spec{Name: "doctor", Count: 2}).Findings...)
+	for _, kind := range w.kinds() {
+		if traits(kind).SharedHost {
+			findings = append(findings, w.providers[kind].Check(ctx, cloud.Spec{Name: "doctor", Count: 2}).Findings...)
+		}
 	}
 	list := func(what string, names []string) {
 		findings = append(findings, cloud.Finding{OK: true, What: what, Text: strings.Join(names, ", ")})

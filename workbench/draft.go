@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/engine"
 )
 
 // Draft is a profile that a person is putting together. Every field is text as
@@ -22,8 +24,8 @@ type Draft struct {
 	Count       string
 	Spot        bool
 	Fallback    bool   // on demand when there is no spare capacity
-	Image       string // ec2
-	Disk        string // ec2
+	Image       string // of machines that have a type
+	Disk        string
 	Environment string // "system" or "venv"
 	File        string // requirements file of a venv
 	Engine      string
@@ -40,7 +42,7 @@ func (w *Workbench) NewDraft(dir string) (d Draft, notes []string, err error) {
 	if d.Dir, err = filepath.Abs(dir); err != nil {
 		return d, nil, err
 	}
-	d.Provider, d.Count, d.Environment, d.Engine = "local", "1", "system", "auto"
+	d.Provider, d.Count, d.Environment, d.Engine = providers.Default().Name, "1", "system", engine.Auto
 	d.Lifetime, d.Idle = "1d", "1h"
 	p, notes, err := profiles.Detect(d.Dir, EnvironmentKinds)
 	if err != nil {
@@ -84,14 +86,16 @@ func (d Draft) parse() (*profiles.Profile, string, error) {
 			line(1, r[0], r[1])
 		}
 	}
-	flag := func(on bool) string { return map[bool]string{true: "true"}[on] }
-	ec2 := d.Provider == "ec2"
-	only := func(text string) string { return map[bool]string{true: text}[ec2] }
+	provider := providers.Named(d.Provider)
+	machines := func(key, value string) [2]string { return [2]string{key, onlyIf(provider.Has("machines."+key), value)} }
+	limits := func(key, value string) [2]string {
+		return [2]string{key, onlyIf(provider.Traits.Leased, profiles.Quote(value))}
+	}
 	line(0, "name", profiles.Quote(d.Name))
 	line(0, "provider", profiles.Quote(d.Provider))
-	group("machines", [2]string{"region", only(listText(d.Region))}, [2]string{"instance", only(profiles.Quote(d.Instance))},
-		[2]string{"count", d.Count}, [2]string{"spot", flag(ec2 && d.Spot)}, [2]string{"spot_fallback", flag(ec2 && d.Spot && d.Fallback)},
-		[2]string{"image", only(profiles.Quote(d.Image))}, [2]string{"disk", only(profiles.Quote(d.Disk))})
+	group("machines", machines("region", listText(d.Region)), machines("instance", profiles.Quote(d.Instance)),
+		[2]string{"count", d.Count}, machines("spot", onlyIf(d.Spot, "true")), machines("spot_fallback", onlyIf(d.Spot && d.Fallback, "true")),
+		machines("image", profiles.Quote(d.Image)), machines("disk", profiles.Quote(d.Disk)))
 	if d.Environment == "venv" {
 		group("environment", [2]string{"venv", profiles.Quote(d.File)})
 	} else {
@@ -99,10 +103,17 @@ func (d Draft) parse() (*profiles.Profile, string, error) {
 	}
 	group("run", [2]string{"engine", profiles.Quote(d.Engine)}, [2]string{"command", profiles.Quote(d.Command)})
 	group("results", [2]string{"paths", listText(d.Results)})
-	group("limits", [2]string{"budget", only(profiles.Quote(d.Budget))}, [2]string{"lifetime", only(profiles.Quote(d.Lifetime))},
-		[2]string{"idle", only(profiles.Quote(d.Idle))})
+	group("limits", limits("budget", d.Budget), limits("lifetime", d.Lifetime), limits("idle", d.Idle))
 	p, err := profiles.Parse(d.path(), []byte(b.String()))
 	return p, b.String(), err
+}
+
+// onlyIf is a text, or nothing.
+func onlyIf(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
 }
 
 func (d Draft) path() string { return filepath.Join(d.Dir, profiles.FileName) }

@@ -181,7 +181,7 @@ func (d *drive) enter(ctx context.Context) error {
 // finished. What AWS still shows of them is no basis for anything: it may be
 // gone already.
 func halfGone(c store.Cluster) bool {
-	return leased(c.Provider) && (Phase(c.Phase) == PhaseStopping || Phase(c.Phase) == PhaseUnresolved)
+	return traits(c.Provider).Leased && (Phase(c.Phase) == PhaseStopping || Phase(c.Phase) == PhaseUnresolved)
 }
 
 // reenter checks that a plan may go on with a cluster that exists. What a dlwb

@@ -182,7 +182,7 @@ func (f *fetching) failed(ctx context.Context, cause error) error {
 // headGone reports whether node 0 is proven gone, and its disk with it. One that
 // can still be reached is not; what a node of another provider has outlives it.
 func (f *fetching) headGone(ctx context.Context) bool {
-	if !leased(f.l.cluster.Provider) {
+	if !traits(f.l.cluster.Provider).Leased {
 		return false
 	}
 	for deadline := time.Now().Add(lostWait); ; {

@@ -159,7 +159,7 @@ func (w *Workbench) ReverseForward(_ context.Context, cluster string, port, loca
 		return ForwardOpened{}, err
 	}
 	what := fmt.Sprintf("open port %d of the node to this machine", port)
-	if c.Provider == "local" {
+	if traits(c.Provider).SharedHost {
 		return ForwardOpened{}, &Fault{What: what, Node: 0,
 			Why: fmt.Sprintf("the nodes of a local cluster are this machine: its port %d is there already", local)}
 	}

@@ -165,7 +165,7 @@ func (w *Workbench) statesOf(ctx context.Context, life int64, c cloud.Cluster) [
 	w.mu.Lock()
 	seen := w.seen[life]
 	w.mu.Unlock()
-	if leased(c.Provider) && len(seen.states) == len(c.Nodes) && time.Since(seen.at) < statesAge {
+	if traits(c.Provider).Leased && len(seen.states) == len(c.Nodes) && time.Since(seen.at) < statesAge {
 		return slices.Clone(seen.states)
 	}
 	states := slices.Repeat([]cloud.State{cloud.Unknown}, len(c.Nodes))

@@ -38,7 +38,7 @@ func (d *drive) tellKept() {
 // machines that don't.
 func (d *drive) endsAlone() string {
 	c, l := d.data.Cluster, d.plan.Profile.Limits
-	if !leased(c.Provider) {
+	if !traits(c.Provider).Leased {
 		return ""
 	}
 	latest := c.ExpiresAt

@@ -159,7 +159,7 @@ func (w *Workbench) Extend(ctx context.Context, cluster string, by time.Duration
 	if err != nil {
 		return err
 	}
-	if !leased(c.Provider) {
+	if !traits(c.Provider).Leased {
 		return &Fault{What: "extend the lease of cluster " + c.Name, Node: -1, Why: "machines of provider " + c.Provider + " have none"}
 	}
 	lock, err := w.claimChange(ctx, c.Name)
@@ -200,7 +200,7 @@ const activeEvery = 5 * time.Minute
 
 // keepActive keeps the nodes' leases from taking a long step for idleness.
 func (l *link) keepActive(ctx context.Context) {
-	for leased(l.cluster.Provider) {
+	for traits(l.cluster.Provider).Leased {
 		_ = l.each(ctx, func(ctx context.Context, _ int, n *remote.Node) error {
 			_, err := n.Exec(ctx, remote.Cmd{Line: "touch ~/.dlwb/active"})
 			return err

@@ -63,7 +63,7 @@ func (o *observer) run(ctx context.Context) {
 	_ = o.l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		var both sync.WaitGroup
 		both.Go(func() { o.node(ctx, i) })
-		if leased(o.l.cluster.Provider) {
+		if traits(o.l.cluster.Provider).Leased {
 			both.Go(func() { o.w.nodeLease(ctx, o.s, o.l, i) })
 		}
 		both.Wait()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/profiles"
@@ -295,7 +297,7 @@ func describeEnvironment(e profiles.Environment) string {
 // describeLimits lists the limits that something acts on.
 func describeLimits(p *profiles.Profile) []string {
 	s, l := []string{}, p.Limits
-	if leased(p.Provider) {
+	if traits(p.Provider).Leased {
 		s = append(s, "lifetime: "+units.Duration(l.Lifetime)+" after their start the machines shut themselves down",
 			"idle: so they do after "+units.Duration(l.Idle)+" without a run, a login or work on a GPU")
 		if l.Budget > 0 {
@@ -308,8 +310,8 @@ func describeLimits(p *profiles.Profile) []string {
 	return s
 }
 
-// leased reports whether the machines of a provider end by themselves.
-func leased(provider string) bool { return provider == "ec2" }
+// traits are what a provider is like.
+func traits(provider string) about.Traits { return providers.Named(provider).Traits }
 
 // idleKeys are keys that profiles may have and nothing acts on, with what does
 // it instead.
@@ -328,7 +330,7 @@ var idleKeys = []struct {
 func notActedOn(p *profiles.Profile) []string {
 	s := []string{}
 	for _, k := range idleKeys {
-		if p.Gives(k.key) && !(k.leased && leased(p.Provider)) {
+		if p.Gives(k.key) && !(k.leased && traits(p.Provider).Leased) {
 			s = append(s, k.key+": "+k.instead)
 		}
 	}

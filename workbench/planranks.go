@@ -48,7 +48,7 @@ func (p *Plan) agree() {
 	p.Engine, p.WorldSize, p.Commands = first.Engine, first.WorldSize, first.Commands
 	for _, l := range p.Launches[1:] {
 		if l.Engine != first.Engine {
-			p.Engine = "auto"
+			p.Engine = engine.Auto
 		}
 		if l.WorldSize != first.WorldSize {
 			p.WorldSize = 0
@@ -62,17 +62,17 @@ func (p *Plan) agree() {
 
 // EngineText is the engine in a line, with the condition on which it depends.
 func (p *Plan) EngineText() string {
-	if p.Engine != "auto" {
+	if p.Engine != engine.Auto {
 		return p.Engine
 	}
-	return "torchrun if PyTorch is found, else plain"
+	return engine.AutoPlan
 }
 
 // torchConditions are what the choice of the engine depends on. On the local
 // provider the nodes are this machine, and what its own Python has is known.
 func (p *Plan) torchConditions(ctx context.Context, base *site, look string) ([]branch, error) {
 	e := p.Profile.Environment
-	if p.Provider == "local" && e.Kind == environment.System {
+	if traits(p.Provider).SharedHost && e.Kind == environment.System {
 		found, err := environment.Probe(ctx, thisMachine{}, e.Python, look)
 		var failure *environment.Failure
 		switch {
@@ -105,7 +105,7 @@ func gpuConditions(ctx context.Context, p *profiles.Profile, found cloud.Preflig
 		}
 	}
 	switch {
-	case p.Provider == "local":
+	case traits(p.Provider).SharedHost:
 		return []branch{{set: all(localGPUs(ctx, p, p.Machines.Count))}}
 	case len(found.Choices) > 0:
 		return choiceConditions(found.Choices, all)
@@ -177,7 +177,7 @@ func rankInfos(p engine.Plan) []RankInfo {
 }
 
 func nodeHost(provider string, i int) string {
-	if provider == "local" {
+	if traits(provider).SharedHost {
 		return "127.0.0.1"
 	}
 	if i == 0 {

@@ -21,7 +21,7 @@ func unsavedWarnings(p *profiles.Profile) []string {
 		all = append(all, "nothing of what the run writes is brought home: the profile names no results.paths, and "+
 			"neither the command nor the code mentions "+resultsVar+", the directory of which comes home by itself")
 	}
-	if leased(p.Provider) && p.Results.S3 == "" {
+	if traits(p.Provider).Leased && p.Results.S3 == "" {
 		all = append(all, "when the machines end by themselves (lifetime, idle, budget) while no dlwb is attached, what was not brought home is lost: "+
 			"results.s3 saves it without one")
 	}

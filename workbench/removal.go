@@ -25,7 +25,7 @@ func (w *Workbench) removal(cluster string) (Removal, error) {
 	}
 	r := Removal{
 		Cluster: c.Name, Provider: c.Provider, Nodes: len(d.Cluster.Nodes), Instance: d.Cluster.Instance, Place: d.Cluster.Zone,
-		Leased: leased(c.Provider), PerHour: a.Rate(), Spent: a.Spent(now()), Disks: diskCost(d.Cluster.Costs), Ends: a.Ends,
+		Leased: traits(c.Provider).Leased, PerHour: a.Rate(), Spent: a.Spent(now()), Disks: diskCost(d.Cluster.Costs), Ends: a.Ends,
 		Stopped: Phase(c.Phase) == PhaseStopped, Forwards: w.openTunnels(c.Name),
 	}
 	if r.Place == "" {

@@ -79,7 +79,7 @@ func (d *drive) fetchLost(ctx context.Context) {
 // wasTaken reports whether the run ended because the provider took machines
 // back that may be replaced.
 func (d *drive) wasTaken() bool {
-	return d.outcome.Ended != nil && d.outcome.Ended.Verdict == Lost && d.plan.Profile.Machines.Spot && leased(d.plan.Provider)
+	return d.outcome.Ended != nil && d.outcome.Ended.Verdict == Lost && d.plan.Profile.Machines.Spot && traits(d.plan.Provider).Leased
 }
 
 func (d *drive) notReplaced(why string) error {

@@ -106,7 +106,7 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 			r.Differs = append(r.Differs, "the secret "+name+" was given to it by --secret, and is not now")
 		}
 	}
-	if r.Plan.Engine != recipe.Engine && recipe.Provider == "local" {
+	if r.Plan.Engine != recipe.Engine && traits(recipe.Provider).SharedHost {
 		r.Differs = append(r.Differs, fmt.Sprintf("the engine is %s, and was %s", r.Plan.Engine, recipe.Engine))
 	}
 	return r, nil
@@ -226,11 +226,11 @@ func (r Recipe) rankByHand(rank RankInfo) string {
 	if words, err := engine.Split(command); err == nil && len(words) > 3 && strings.HasSuffix(words[1], "/.dlwb/bin/rank") {
 		command = engine.Join(words[3:])
 	}
-	if r.Engine != "plain" {
+	if engine.HasLauncher(r.Engine) {
 		return command
 	}
 	host := "127.0.0.1"
-	if len(r.Machines) > 0 && r.Provider != "local" {
+	if len(r.Machines) > 0 && !traits(r.Provider).SharedHost {
 		host = r.Machines[0].Host
 	}
 	return fmt.Sprintf("RANK=%d LOCAL_RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=29500 %s",

@@ -220,7 +220,7 @@ func environmentFault(node int, err error) error {
 // countGPUs asks each node how many GPUs it has for this cluster. The nodes of
 // a local cluster share this machine's.
 func (d *drive) countGPUs(ctx context.Context) ([]int, error) {
-	if d.plan.Provider == "local" {
+	if traits(d.plan.Provider).SharedHost {
 		gpus := make([]int, len(d.link.nodes))
 		for i := range gpus {
 			gpus[i] = localGPUs(ctx, d.plan.Profile, len(gpus))
@@ -326,7 +326,7 @@ func (d *drive) threads(ctx context.Context) int {
 	if err != nil || n < 1 {
 		return 0
 	}
-	if d.plan.Provider == "local" {
+	if traits(d.plan.Provider).SharedHost {
 		n /= len(d.link.nodes) // they are all this machine
 	}
 	return max(n, 1)
@@ -389,7 +389,7 @@ func (d *drive) gpuEnv(node int) []string {
 		// Else CUDA numbers them by speed, and nvidia-smi by place.
 		return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + numbers(own)}
 	}
-	if d.plan.Provider != "local" || d.plan.Profile.Machines.SimulateGPUs > 0 {
+	if !traits(d.plan.Provider).SharedHost || d.plan.Profile.Machines.SimulateGPUs > 0 {
 		return nil
 	}
 	share := make([]int, d.data.GPUs[node])

@@ -77,7 +77,7 @@ func wanted(l *link, local, before int, target service) (port int, note string, 
 	if local != 0 {
 		port = local
 	}
-	if l.cluster.Provider != "local" || port != target.Port {
+	if !traits(l.cluster.Provider).SharedHost || port != target.Port {
 		return port, "", nil
 	}
 	why := fmt.Sprintf("port %d is the node's own, and the node is this machine", port)

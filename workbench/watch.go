@@ -12,6 +12,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -153,7 +154,7 @@ func (t *watch) allLogs() []int {
 	for _, r := range t.data.Ranks {
 		logs = append(logs, r.Rank)
 	}
-	if t.run.Engine != "plain" {
+	if engine.HasLauncher(t.run.Engine) {
 		for n := range t.data.Nodes {
 			logs = append(logs, LauncherLog(n))
 		}

@@ -7,13 +7,11 @@ import (
 	"github.com/dlwb/dlwb/remote/environment"
 )
 
-// wheels lets the nodes fetch each package once, where that is faster: nodes
-// of one's own stand behind one line to the package index, which they would
-// have to share. Machines of EC2 have a line each, as wide as the one between
-// them: there every node fetches for itself, and waits for no other. Nil is
-// that.
+// wheels lets the nodes fetch each package once, where they share one line to
+// the package index. It is nil where each has a line of its own, as wide as the
+// one between them: there every node fetches for itself, and waits for no other.
 func (d *drive) wheels() *environment.Group {
-	if len(d.link.nodes) < 2 || d.plan.Provider != "hosts" && d.plan.Provider != "local" {
+	if len(d.link.nodes) < 2 || !traits(d.plan.Provider).SharedUplink {
 		return nil
 	}
 	names := make([]string, len(d.link.nodes))

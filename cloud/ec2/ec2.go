@@ -14,9 +14,11 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/options"
 )
 
-const kind = "ec2"
+// kind is the name of this provider in profiles and receipts.
+var kind = options.Provider.Name
 
 // Options say how a Provider works.
 type Options struct {

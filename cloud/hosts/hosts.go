@@ -7,10 +7,14 @@
 // by a person are kept in a file of dlwb's own.
 package hosts
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/dlwb/dlwb/cloud/hosts/options"
+)
 
 // kind is the name of this provider in profiles and receipts.
-const kind = "hosts"
+var kind = options.Provider.Name
 
 // Options are what a Provider is made of.
 type Options struct {

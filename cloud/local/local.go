@@ -7,7 +7,11 @@
 // directory, now or after a crash, has all there is to know.
 package local
 
-import "time"
+import (
+	"time"
+
+	"github.com/dlwb/dlwb/cloud/local/options"
+)
 
 // The hidden subcommands with which the dlwb binary plays a node, the ssh
 // client of a node and its simulated nvidia-smi. main hands what follows them
@@ -19,7 +23,7 @@ const (
 )
 
 // kind is the name of this provider in profiles and receipts.
-const kind = "local"
+var kind = options.Provider.Name
 
 // grace is how long what runs on a node has between TERM and KILL.
 const grace = 2 * time.Second

@@ -7,8 +7,10 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,6 +75,18 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
+// tables are packages that only describe: what providers and engines are called,
+// are like and accept. Everybody may read them, and they import nothing of ours
+// but each other and the small packages in shared.
+var tables = []string{"cloud/about", "cloud/providers", "cloud/*/options", "remote/engine"}
+
+func isTable(dir string) bool {
+	return slices.ContainsFunc(tables, func(t string) bool {
+		is, err := path.Match(t, dir)
+		return err == nil && is
+	})
+}
+
 // check holds one file against the layers. Test rigs below internal may import
 // what they like; nothing may import them.
 func check(t *testing.T, rel, path string) {
@@ -81,6 +95,7 @@ func check(t *testing.T, rel, path string) {
 	if !found {
 		top = ""
 	}
+	table := isTable(filepath.ToSlash(filepath.Dir(rel)))
 	if top == "internal" && !contains(shared, filepath.ToSlash(filepath.Dir(rel))) {
 		return
 	}
@@ -104,7 +119,10 @@ func check(t *testing.T, rel, path string) {
 			continue
 		}
 		to, _, _ := strings.Cut(ours, "/")
-		if to == top && top != "internal" || contains(beside, to) || contains(allowed, to) || contains(shared, ours) {
+		if table && !isTable(ours) && !contains(shared, ours) {
+			t.Errorf("%s imports %s: a table imports nothing of ours but other tables and the small shared packages", rel, ours)
+		}
+		if to == top && top != "internal" || contains(beside, to) || contains(allowed, to) || contains(shared, ours) || isTable(ours) {
 			continue
 		}
 		t.Errorf("%s imports %s: %s may import only %v of ours", rel, ours, orRoot(top), allowed)

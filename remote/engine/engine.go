@@ -5,6 +5,7 @@ package engine
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,9 +93,19 @@ func (p Plan) Ranks() []Rank {
 	return ranks
 }
 
-// engine is one row of the table of engines.
+// engine is one row of the table of engines. Profiles, the wizard, detection,
+// the schema and the reference pages read the table: a new engine is a row here
+// and its plan function.
 type engine struct {
 	name string
+	// also are words that people write instead of the name.
+	also []string
+	// launcher: one process of the engine per node starts the ranks, and has a
+	// log of its own.
+	launcher bool
+	// signs matches the text of a training script that is made for this engine;
+	// empty where no text tells. uses is what such a script uses, in words.
+	signs, uses string
 	// owns are the variables that the engine sets for each rank; a user who
 	// sets one as well would get ranks that do not find each other.
 	owns []string
@@ -104,8 +115,10 @@ type engine struct {
 }
 
 var engines = []engine{
-	{name: "torchrun", owns: rankVars, check: refuseTorchrun, plan: torchrun},
-	{name: "plain", owns: rankVars, plan: plain},
+	{name: withTorch, also: []string{"ddp", "torch", "pytorch"}, launcher: true,
+		signs: `\btorch\.distributed\b|\bDistributedDataParallel\b|\binit_process_group\b`, uses: "torch.distributed",
+		owns: rankVars, check: refuseTorchrun, plan: torchrun},
+	{name: withoutTorch, also: []string{"python", "none"}, owns: rankVars, plan: plain},
 }
 
 // Names lists the engines.
@@ -117,17 +130,60 @@ func Names() []string {
 	return names
 }
 
-// Resolve gives the engine for a name from a profile: "auto" (or nothing) is
-// torchrun where PyTorch was found and plain where it was not.
+// Auto in a profile leaves the choice of the engine to what is found on node 0.
+const Auto = "auto"
+
+// What Auto comes to, where PyTorch was found and where it was not; AutoIs says
+// so for pages, AutoPlan for a plan that does not know yet.
+const (
+	withTorch    = "torchrun"
+	withoutTorch = "plain"
+	AutoIs       = withTorch + " where PyTorch is, else " + withoutTorch + " processes"
+	AutoPlan     = withTorch + " if PyTorch is found, else " + withoutTorch
+)
+
+// Resolve gives the engine for a name from a profile: nothing is Auto.
 func Resolve(name string, torch bool) string {
 	switch {
-	case name != "" && name != "auto":
+	case name != "" && name != Auto:
 		return name
 	case torch:
-		return "torchrun"
+		return withTorch
 	default:
-		return "plain"
+		return withoutTorch
 	}
+}
+
+// Choices are the words that a profile may have for its engine.
+func Choices() []string { return append([]string{Auto}, Names()...) }
+
+// OtherWords are what people write instead of an engine's name.
+func OtherWords() map[string]string {
+	words := map[string]string{}
+	for _, e := range engines {
+		for _, word := range e.also {
+			words[word] = e.name
+		}
+	}
+	return words
+}
+
+// Detect finds the engine that a training script is made for, and what the
+// script uses that tells; empty where nothing does.
+func Detect(script []byte) (name, uses string) {
+	for _, e := range engines {
+		if e.signs != "" && regexp.MustCompile(e.signs).Match(script) {
+			return e.name, e.uses
+		}
+	}
+	return "", ""
+}
+
+// HasLauncher reports whether the engine has a process per node that starts the
+// ranks, with a log of its own. A run on record of an engine that is not known is
+// taken to have one, so that its log is not missed.
+func HasLauncher(name string) bool {
+	return !slices.ContainsFunc(engines, func(e engine) bool { return e.name == name && !e.launcher })
 }
 
 // Make plans a job on nodes with the named engine.

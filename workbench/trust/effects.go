@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
@@ -112,15 +113,15 @@ func shortKey(key string) string {
 // paid are machines that cost money. What they cost is not asked before the
 // profile is trusted.
 func (e *effectList) paid() {
-	p, m := e.p, e.p.Machines
-	if p.Provider != "ec2" {
+	p, m, about := e.p, e.p.Machines, providers.Named(e.p.Provider)
+	if about.Pays == "" {
 		return
 	}
 	what := m.Instance
 	if what == "" {
 		what = needText(m.Need)
 	}
-	text := fmt.Sprintf("paid machines on EC2, with your AWS credentials: %d × %s in %s", m.Count, what, orWord(strings.Join(m.Regions, ", "), "your default region"))
+	text := fmt.Sprintf("%s: %d × %s in %s", about.Pays, m.Count, what, orWord(strings.Join(m.Regions, ", "), "your default region"))
 	if m.Spot {
 		text += ", spot"
 		if m.SpotFallback {
@@ -163,9 +164,12 @@ func orWord(s, otherwise string) string {
 	return s
 }
 
+// here reports whether the nodes are processes of this machine.
+func (e *effectList) here() bool { return providers.Named(e.p.Provider).Traits.SharedHost }
+
 // programs are what is started, and where.
 func (e *effectList) programs() {
-	p, here := e.p, e.p.Provider == "local"
+	p, here := e.p, e.here()
 	where := "on the nodes"
 	if here {
 		where = "on this machine, as you"
@@ -194,7 +198,7 @@ func (e *effectList) programs() {
 // code is what of this machine's files goes to the nodes.
 func (e *effectList) code(asked []string) {
 	to := "the nodes"
-	if e.p.Provider == "local" {
+	if e.here() {
 		to = "directories of the nodes on this machine"
 	}
 	own := filepath.Dir(e.s.Path)

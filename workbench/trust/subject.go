@@ -67,6 +67,9 @@ func (g *Gate) LookAt(ctx context.Context, path string) (*Subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.CheckProvider(); err != nil {
+		return nil, err
+	}
 	return g.Look(ctx, p)
 }
 

@@ -76,6 +76,9 @@ func (g *Gate) Load(ctx context.Context, path string) (Profile, error) {
 	if err != nil {
 		return Profile{}, err
 	}
+	if err := p.CheckProvider(); err != nil {
+		return Profile{}, err
+	}
 	if err := g.allows(ctx, p); err != nil {
 		return Profile{}, err
 	}

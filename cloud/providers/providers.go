@@ -1,0 +1,74 @@
+// Package providers is the table of providers. The profile format, the plan, the
+// trust gate, the wizard and the reference pages read it; the code of the
+// providers is made known to the workbench by the command line.
+package providers
+
+import (
+	"slices"
+
+	"github.com/dlwb/dlwb/cloud/about"
+	ec2 "github.com/dlwb/dlwb/cloud/ec2/options"
+	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
+	local "github.com/dlwb/dlwb/cloud/local/options"
+)
+
+// All are the providers that a profile may name, in the order in which they are
+// listed. The first is the default.
+var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, sagemaker, ecs, kubernetes}
+
+// The providers that have a name and keys in the profile format, and no code
+// yet. Their descriptions move to folders of their own with their code.
+var (
+	sagemaker = about.Provider{
+		Name: "sagemaker", Planned: ec2.Provider.Name, Needs: []string{"machines.instance"},
+		Keys: slices.Concat(about.InstanceKeys, about.PaidKeys, []string{"machines.spot"}),
+	}
+	ecs = about.Provider{
+		Name: "ecs", Also: []string{"fargate", "batch"}, Planned: ec2.Provider.Name,
+		Keys: slices.Concat(about.InstanceKeys, about.PaidKeys),
+	}
+	kubernetes = about.Provider{
+		Name: "kubernetes", Also: []string{"k8s", "eks"}, Planned: hosts.Provider.Name, Keys: about.InstanceKeys,
+	}
+)
+
+// Default is the provider of a profile that names none.
+func Default() about.Provider { return All[0] }
+
+// Named is the provider of that name; one without traits where there is none.
+func Named(name string) about.Provider {
+	if i := slices.IndexFunc(All, func(p about.Provider) bool { return p.Name == name }); i >= 0 {
+		return All[i]
+	}
+	return about.Provider{Name: name}
+}
+
+// Names are the names of all providers.
+func Names() []string { return namesOf(func(about.Provider) bool { return true }) }
+
+// Usable are the names of those that have code.
+func Usable() []string { return namesOf(func(p about.Provider) bool { return p.Planned == "" }) }
+
+// Priced are the names of those whose machines are chosen from offers.
+func Priced() []string { return namesOf(func(p about.Provider) bool { return p.Traits.Priced }) }
+
+// Having are the names of those that have a key of a profile; nil where no
+// provider lists it, because all have it.
+func Having(key string) []string {
+	return namesOf(func(p about.Provider) bool { return p.Has(key) })
+}
+
+// Needing are the names of those that need a key of a profile.
+func Needing(key string) []string {
+	return namesOf(func(p about.Provider) bool { return slices.Contains(p.Needs, key) })
+}
+
+func namesOf(which func(about.Provider) bool) []string {
+	var names []string
+	for _, p := range All {
+		if which(p) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
