@@ -36,7 +36,7 @@ Ctrl-C is the ordinary end of --watch: exit code 0.`,
 		if watch && dry {
 			return usageError{fmt.Errorf("--watch and --dry-run don't go together")}
 		}
-		plan, err := a.planOf(ctx, w, args)
+		plan, err := a.planBy(ctx, w, args, w.PlanSync)
 		if err != nil {
 			return err
 		}

@@ -237,3 +237,32 @@ func TestAWatchedSyncEndsWithItsCluster(t *testing.T) {
 		t.Error("it goes on half a minute after its cluster is gone")
 	}
 }
+
+func TestASyncOfAClusterThatIsUpBringsNothingButTheCode(t *testing.T) {
+	b := newBed(t)
+	b.up("")
+	steps := func() (names []string) {
+		t.Helper()
+		r := b.run("sync", "--json")
+		if r.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		for _, o := range objects(t, r.stdout) {
+			if o["event"] == "step_started" {
+				names = append(names, fmt.Sprint(o["step"]))
+			}
+		}
+		return names
+	}
+	b.write("new.txt", "sent\n")
+	if got := steps(); !slices.Equal(got, []string{"sync"}) {
+		t.Errorf("of a cluster that is up: %v", got)
+	}
+	if text, err := os.ReadFile(b.code(1, "new.txt")); err != nil || string(text) != "sent\n" {
+		t.Errorf("there: %q, %v", text, err)
+	}
+	b.profile("print('other')\n", "results: {paths: [outputs/]}\n")
+	if got := steps(); !slices.Equal(got, []string{"cluster", "environment", "sync"}) {
+		t.Errorf("with another profile: %v", got)
+	}
+}

@@ -153,6 +153,12 @@ func (a *app) trustFlag(c *cobra.Command) {
 // planOf makes the plan of the profile that a command was given. One that is
 // not trusted is shown, and trusted when whoever sits at the terminal says so.
 func (a *app) planOf(ctx context.Context, w *workbench.Workbench, args []string) (*workbench.Plan, error) {
+	return a.planBy(ctx, w, args, w.Plan)
+}
+
+// planBy is planOf with another way to make the plan.
+func (a *app) planBy(ctx context.Context, w *workbench.Workbench, args []string,
+	plan func(ctx context.Context, path string) (*workbench.Plan, error)) (*workbench.Plan, error) {
 	path, err := profileOf(w, args)
 	if err != nil {
 		return nil, err
@@ -161,7 +167,7 @@ func (a *app) planOf(ctx context.Context, w *workbench.Workbench, args []string)
 	if err := a.checkSecrets(); err != nil {
 		return nil, err
 	}
-	return trusted(ctx, a, w, func() (*workbench.Plan, error) { return w.Plan(ctx, path) })
+	return trusted(ctx, a, w, func() (*workbench.Plan, error) { return plan(ctx, path) })
 }
 
 // trusted makes a plan, and makes it again when the answer to the question

@@ -116,7 +116,10 @@ func (s *scanner) all(r Rules) error {
 	}
 	s.exclude = listOf(r.Exclude)
 	s.tree.rules = newSecretRules(s.tree.Dir, r)
-	return s.walk("", scope)
+	if !r.NamesOnly {
+		s.peeks = peekMost
+	}
+	return s.walk(s.root, "", scope)
 }
 
 // scanner is one Scan under way.
@@ -128,7 +131,7 @@ type scanner struct {
 
 	outside, special []string
 	big              []*treeEntry // files that are large by themselves
-	peeked           int          // files whose content was looked at
+	peeks            int          // how many more files may be looked into
 	emptied          map[string]bool
 	ignoreFiles      []IgnoreFile // that were read
 	namesOnly        bool         // no file is read but those with ignore rules
@@ -194,12 +197,17 @@ func exists(path string) bool {
 }
 
 // scopeOf adds the ignore files of a directory of the project to those above.
-func (s *scanner) scopeOf(dir string, above *ignoreScope) (*ignoreScope, error) {
-	git, err := s.ignoreFile(dir, gitIgnoreFile)
-	if err != nil {
-		return nil, err
+func (s *scanner) scopeOf(here *os.Root, dir string, above *ignoreScope, names []string) (*ignoreScope, error) {
+	var git, dlwb *ignoreList
+	var err error
+	if slices.Contains(names, gitIgnoreFile) {
+		if git, err = s.ignoreFile(here, dir, gitIgnoreFile); err != nil {
+			return nil, err
+		}
 	}
-	dlwb, err := s.ignoreFile(dir, dlwbIgnoreFile)
+	if slices.Contains(names, dlwbIgnoreFile) {
+		dlwb, err = s.ignoreFile(here, dir, dlwbIgnoreFile)
+	}
 	if err != nil || git == nil && dlwb == nil {
 		return above, err
 	}
@@ -208,14 +216,14 @@ func (s *scanner) scopeOf(dir string, above *ignoreScope) (*ignoreScope, error) 
 
 // ignoreFile reads an ignore file. A link is not followed, as in git. Half of a
 // file that is too large would be other rules than its owner wrote.
-func (s *scanner) ignoreFile(dir, name string) (*ignoreList, error) {
+func (s *scanner) ignoreFile(here *os.Root, dir, name string) (*ignoreList, error) {
 	p := path.Join(dir, name)
-	if info, err := s.root.Lstat(p); err != nil || !info.Mode().IsRegular() {
+	if info, err := here.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return nil, nil
 	}
-	text, err := plainfile.ReadIn(s.root, p, ignoreFileMost)
+	text, err := plainfile.ReadIn(here, name, ignoreFileMost)
 	if errors.Is(err, plainfile.ErrTooLarge) {
-		return nil, err
+		return nil, fromTop(p, err)
 	}
 	if err != nil {
 		return nil, nil
@@ -224,19 +232,18 @@ func (s *scanner) ignoreFile(dir, name string) (*ignoreList, error) {
 	return &ignoreList{base: dir, rules: parseIgnore(string(text))}, nil
 }
 
-// walk adds what is in a directory; "" is the project's own.
-func (s *scanner) walk(dir string, above *ignoreScope) error {
+// walk adds what is in a directory, which is open as here; "" is the project's
+// own. A name within an open directory costs the system one look, a path from
+// the top of the project one for each of its parts.
+func (s *scanner) walk(here *os.Root, dir string, above *ignoreScope) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	names, err := s.readDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // removed while we looked
-	}
+	names, err := readDir(here)
 	if err != nil {
-		return fmt.Errorf("%w; leave it out by a line in %s, or make it readable", err, dlwbIgnoreFile)
+		return unreadable(dir, err)
 	}
-	scope, err := s.scopeOf(dir, above)
+	scope, err := s.scopeOf(here, dir, above, names)
 	if err != nil {
 		return err
 	}
@@ -245,22 +252,48 @@ func (s *scanner) walk(dir string, above *ignoreScope) error {
 			continue
 		}
 		p := path.Join(dir, name)
-		info, err := s.root.Lstat(p)
+		info, err := here.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return err
+			return fromTop(p, err)
 		}
-		if err := s.visit(p, info, scope); err != nil {
+		if err := s.visit(here, p, info, scope); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *scanner) readDir(dir string) ([]string, error) {
-	f, err := s.root.Open(path.Join(".", dir))
+// enter adds what is below a directory.
+func (s *scanner) enter(above *os.Root, e *treeEntry, scope *ignoreScope) error {
+	here, err := above.OpenRoot(path.Base(e.path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed while we looked
+	}
+	if err != nil {
+		return unreadable(e.path, err)
+	}
+	defer func() { _ = here.Close() }()
+	return s.walk(here, e.path, scope)
+}
+
+// fromTop has an error of the system name a path of the project.
+func fromTop(p string, err error) error {
+	var inner *fs.PathError
+	if errors.As(err, &inner) {
+		inner.Path = p
+	}
+	return err
+}
+
+func unreadable(p string, err error) error {
+	return fmt.Errorf("%w; leave it out by a line in %s, or make it readable", fromTop(p, err), dlwbIgnoreFile)
+}
+
+func readDir(dir *os.Root) ([]string, error) {
+	f, err := dir.Open(".")
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +302,7 @@ func (s *scanner) readDir(dir string) ([]string, error) {
 }
 
 // visit adds one thing, and what is below it.
-func (s *scanner) visit(p string, info fs.FileInfo, scope *ignoreScope) error {
+func (s *scanner) visit(here *os.Root, p string, info fs.FileInfo, scope *ignoreScope) error {
 	said := s.exclude.judge(p, info.IsDir())
 	byUs := said != unsaid
 	if !byUs {
@@ -283,8 +316,8 @@ func (s *scanner) visit(p string, info fs.FileInfo, scope *ignoreScope) error {
 	case info.IsDir():
 		e.kind, e.mode = kindDir, 0o755
 		s.tree.entries = append(s.tree.entries, e)
-		return s.walk(p, scope)
-	case s.holds(e, info, said == wanted && byUs):
+		return s.enter(here, e, scope)
+	case s.holds(here, e, info, said == wanted && byUs):
 	case info.Mode().IsRegular():
 		e.kind = kindFile
 		e.take(info)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,8 @@ type Rules struct {
 	// Hold of what is held back although it does not. They are the user's: no
 	// file of the project has a say in this.
 	Send, Hold []string
+	// NamesOnly has Scan look into no file for secrets: Read does, and every Sync.
+	NamesOnly bool
 }
 
 // HeldFile is a file that is not sent because it looks like a secret.
@@ -96,7 +99,7 @@ const (
 )
 
 // holds reports whether something is held back, and takes note of it.
-func (s *scanner) holds(e *treeEntry, info fs.FileInfo, asked bool) bool {
+func (s *scanner) holds(here *os.Root, e *treeEntry, info fs.FileInfo, asked bool) bool {
 	regular := info.Mode().IsRegular()
 	if !regular && info.Mode()&fs.ModeSymlink == 0 {
 		return false
@@ -107,11 +110,11 @@ func (s *scanner) holds(e *treeEntry, info fs.FileInfo, asked bool) bool {
 	why := s.tree.rules.byName(e.path)
 	switch {
 	case s.namesOnly:
-	case why != "" && regular && secretfile.MayBePublic(e.path) && secretfile.IsPublic(s.head(e.path, certificatesMost)):
+	case why != "" && regular && secretfile.MayBePublic(e.path) && secretfile.IsPublic(head(here, e.path, certificatesMost)):
 		why = ""
-	case why == "" && regular && info.Size() <= peekSize && s.peeked < peekMost:
-		s.peeked++
-		why = secretfile.ByContent(e.path, s.head(e.path, peekSize))
+	case why == "" && regular && info.Size() <= peekSize && s.peeks > 0:
+		s.peeks--
+		why = secretfile.ByContent(e.path, head(here, e.path, peekSize))
 	}
 	if why == "" {
 		return false
@@ -123,9 +126,9 @@ func (s *scanner) holds(e *treeEntry, info fs.FileInfo, asked bool) bool {
 	return true
 }
 
-// head reads the beginning of a file; what can't be read has none.
-func (s *scanner) head(p string, most int64) []byte {
-	f, err := s.root.Open(p)
+// head reads the beginning of a file of a directory; what can't be read has none.
+func head(here *os.Root, p string, most int64) []byte {
+	f, err := here.Open(path.Base(p))
 	if err != nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
 )
@@ -58,6 +59,7 @@ type drive struct {
 	record  store.Cluster
 	data    clusterData
 	made    bool   // this drive began the cluster
+	idle    bool   // the cluster was up, as this very profile has it
 	arrived bool   // its machines are up and were reached
 	resumed bool   // the command has what the profile adds for going on
 	lostRun string // the run that this drive goes on with, after it lost machines
@@ -143,6 +145,7 @@ func (d *drive) enter(ctx context.Context) error {
 	}
 	switch {
 	case err == nil && c.EndedAt == nil:
+		_, d.idle = w.madeBy(p.Cluster, p.Profile)
 		if err := d.reenter(ctx, c); err != nil {
 			return err
 		}
@@ -276,6 +279,7 @@ func (d *drive) toLaunch(ctx context.Context) error {
 			d.active = nil
 		}
 	}()
+	justCode := d.justCode(ctx)
 	for _, s := range []struct {
 		name, text string
 		do         func(context.Context) (string, bool, error)
@@ -285,6 +289,9 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		{StepSync, d.plan.Code.Dir, d.sync},
 		{StepLaunch, d.plan.Profile.Run.Command, d.launch},
 	} {
+		if justCode && s.name != StepSync {
+			continue
+		}
 		if err := d.step(ctx, s.name, s.text, s.do); err != nil {
 			return err
 		}
@@ -294,6 +301,25 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// justCode reports whether nothing but the code is to come to the nodes, and all
+// of them can be reached: a sync of a cluster that is up. Else the steps before
+// it say what is wrong, or mend it.
+func (d *drive) justCode(ctx context.Context) bool {
+	if d.goal.Until != StepSync || !d.idle || len(d.data.Cluster.Nodes) != d.plan.Nodes {
+		return false
+	}
+	l, err := d.w.open(d.record)
+	if err == nil {
+		err = l.each(ctx, func(ctx context.Context, _ int, n *remote.Node) error { return n.Connect(ctx) })
+	}
+	if err != nil {
+		return false
+	}
+	d.link = l
+	d.keepActive()
+	return true
 }
 
 // refuse ends a drive whose plan found what stands in the way.

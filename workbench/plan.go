@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -93,8 +94,46 @@ func (w *Workbench) Plan(ctx context.Context, path string) (*Plan, error) {
 	return w.planTrusted(ctx, p)
 }
 
+// PlanSync is Plan for a sync. Machines that a cluster has already are not
+// examined: nothing but code is to come to them.
+func (w *Workbench) PlanSync(ctx context.Context, path string) (*Plan, error) {
+	p, err := w.gate.Load(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if profile := p.Profile(); profile != nil {
+		if c, up := w.madeBy(profile.Name, profile); up {
+			w.connectAhead(c)
+			return w.planWith(ctx, p, func(context.Context, cloud.Provider, *Plan) cloud.Preflight { return cloud.Preflight{} })
+		}
+	}
+	return w.planTrusted(ctx, p)
+}
+
+// connectAhead begins to connect to the nodes of a cluster.
+func (w *Workbench) connectAhead(c store.Cluster) {
+	if l, err := w.open(c); err == nil {
+		for _, n := range l.nodes {
+			w.background(func(context.Context) { _ = n.Connect(l.ctx) }) // whoever needs it is told
+		}
+	}
+}
+
+// madeBy is the cluster of a name, where that is up and idle and was made with
+// a profile that is the same to the last byte.
+func (w *Workbench) madeBy(cluster string, p *profiles.Profile) (store.Cluster, bool) {
+	c, err := w.db.Cluster(cluster)
+	return c, err == nil && c.EndedAt == nil && Phase(c.Phase) == PhaseReady && c.Provider == p.Provider &&
+		c.ProfilePath == p.Path && c.ProfileSource == p.Source
+}
+
 // planTrusted is the plan of a profile that the gate has let through.
 func (w *Workbench) planTrusted(ctx context.Context, t trust.Profile) (*Plan, error) {
+	return w.planWith(ctx, t, w.preflight)
+}
+
+// planWith makes a plan. preflight asks the provider.
+func (w *Workbench) planWith(ctx context.Context, t trust.Profile, preflight func(context.Context, cloud.Provider, *Plan) cloud.Preflight) (*Plan, error) {
 	p := t.Profile()
 	if p == nil {
 		return nil, errNotLetThrough
@@ -113,7 +152,7 @@ func (w *Workbench) planTrusted(ctx context.Context, t trust.Profile) (*Plan, er
 	if plan.Secrets, err = w.giveSecrets(p); err != nil {
 		return nil, err
 	}
-	found := w.preflight(ctx, provider, plan)
+	found := preflight(ctx, provider, plan)
 	rules, err := w.sent(p)
 	if err != nil {
 		return nil, err

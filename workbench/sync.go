@@ -22,6 +22,7 @@ func (w *Workbench) tree(ctx context.Context, plan *Plan) (*remote.Tree, error) 
 	if err != nil {
 		return nil, err
 	}
+	rules.NamesOnly = true // what is sent is read first
 	tree, err := remote.Scan(ctx, plan.Code.Dir, rules)
 	if err != nil {
 		return nil, &Fault{What: "read the code", Node: -1, Why: err.Error()}
@@ -146,7 +147,9 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 		tree, err := w.tree(ctx, plan)
 		pause := max(watchEvery, watchShare*time.Since(began))
 		if err == nil && tree.Fingerprint() != done {
+			state := ""
 			if tree, err = w.settled(ctx, plan, tree); err == nil {
+				state = tree.Fingerprint()
 				err = w.syncOnce(ctx, plan, c, tree)
 			}
 			if now := tree; err == nil && heldText(now.Held) != told {
@@ -154,7 +157,7 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 				_ = w.publish(scope{cluster: c.Name, life: c.ID}, Noticed{Level: "warning", Text: now.HeldBack()})
 			}
 			if err == nil {
-				done = tree.Fingerprint()
+				done = state
 			}
 		}
 		if ctx.Err() != nil {
