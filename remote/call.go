@@ -260,7 +260,7 @@ func (n *Node) begin(ctx context.Context, o opening, answer any) (*wire.Stream, 
 	limited, cancel := waits.Within(ctx, waits.Wait{On: n.target.Name, What: "to " + o.what, Limit: o.limit})
 	defer cancel()
 	stop := context.AfterFunc(limited, st.Reset)
-	var ignored any
+	var ignored struct{}
 	if answer == nil {
 		answer = &ignored
 	}
@@ -281,11 +281,14 @@ func (n *Node) begin(ctx context.Context, o opening, answer any) (*wire.Stream, 
 func (n *Node) callError(what string, l *link, err error) error {
 	var fault *wire.Fault
 	var take *takeError
+	var broken *wire.ProtocolError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &fault):
 		return n.wrap(what, fault)
+	case errors.As(err, &broken):
+		return n.wrap(what, broken)
 	case errors.As(err, &take):
 		return n.wrap(what, take.error)
 	case l == nil:

@@ -104,7 +104,7 @@ var moving = map[string]func(ctx context.Context, n *Node, dir string) error{
 		_, err := Look(ctx, n, "code", []string{"outputs"})
 		return err
 	},
-	"put": func(ctx context.Context, n *Node, dir string) error { return Put(ctx, n, dir, "code", "") },
+	"put": func(ctx context.Context, n *Node, dir string) error { return Put(ctx, n, dir, "code", "aside") },
 	"sync": func(ctx context.Context, n *Node, dir string) error {
 		tree, err := Scan(ctx, dir, Rules{})
 		if err == nil {

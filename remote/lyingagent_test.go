@@ -5,7 +5,10 @@ package remote
 import (
 	"context"
 	"errors"
+	"io"
+	"maps"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -121,23 +124,67 @@ func TestAFloodOfALogWaitsForItsReader(t *testing.T) {
 	}
 }
 
-func TestNonsenseInsteadOfALogEndsNothingAndHoldsNothingUp(t *testing.T) {
+// nonsense is what breaks the protocol, and what is said of it.
+var nonsense = map[string]struct {
+	tell func(s *wire.Stream)
+	says string
+}{
+	"an unknown kind":   {tellsRaw("\x02\x07\xa0"), "a message of the unknown kind 7"},
+	"a giant length":    {tellsRaw("\x80\x80\x80\x80\x04"), "a message of 1073741824 bytes"},
+	"an empty message":  {tellsRaw("\x00"), "a message of 0 bytes"},
+	"an endless length": {tellsRaw("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "a message of"},
+	"broken CBOR":       {tellsRaw("\x04\x00\xff\xff\xff"), "can't be decoded"},
+	"a broken fault":    {tellsRaw("\x03\x01\xff\xff"), "can't be decoded"},
+	"another message":   {func(s *wire.Stream) { _ = s.Send(1.5) }, "can't be decoded"},
+}
+
+func tellsRaw(text string) func(*wire.Stream) {
+	return func(s *wire.Stream) {
+		_, _ = s.Raw().Write([]byte(text))
+		_, _ = io.Copy(io.Discard, s.Raw()) // the call does not end with it
+	}
+}
+
+func TestAnAgentThatBreaksTheProtocolIsToldOfAtOnce(t *testing.T) {
+	all := maps.Clone(observing)
+	for _, c := range calls {
+		all[c.name] = c.call
+	}
+	dir := t.TempDir()
+	check(t, os.WriteFile(dir+"/file", []byte("x"), 0o600))
+	for name, call := range moving {
+		all[name] = func(ctx context.Context, n *Node) error { return call(ctx, n, dir) }
+	}
+	for what, lie := range nonsense {
+		for name, call := range all {
+			t.Run(what+" to "+name, func(t *testing.T) {
+				t.Parallel()
+				var told sync.Map
+				n := openLiar(t, func(service string, s *wire.Stream) {
+					if _, again := told.LoadOrStore(service, true); again && service != wire.State {
+						t.Errorf("%s is called again", service)
+					}
+					lie.tell(s)
+				})
+				err := call(testContext(t), n)
+				if broken := new(wire.ProtocolError); !errors.As(err, &broken) || !strings.Contains(err.Error(), lie.says) || !strings.Contains(err.Error(), "liar") {
+					t.Errorf("the error is %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestALogThatEndsIsFollowedAgain(t *testing.T) {
 	var calls atomic.Int32
 	n := openLiar(t, func(_ string, s *wire.Stream) {
 		_ = s.Send(wire.FollowNews{Dropped: -1})
 		_ = s.Send(wire.FollowNews{})
-		switch calls.Add(1) {
-		case 1:
-			_ = s.End(nil)
-		case 2:
-			_, _ = s.Raw().Write([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
-		case 3:
-			_ = s.Send("what is no news")
-		default:
+		if calls.Add(1) > 1 {
 			_ = s.Send(wire.FollowNews{Data: []byte("the log")})
 			_ = s.Send(wire.FollowNews{Dropped: 3})
-			_ = s.End(nil)
 		}
+		_ = s.End(nil)
 	})
 	var got []string
 	err := n.FollowLog(testContext(t), "r1", "rank-0.log", 0, func(off int64, p []byte) error {
@@ -147,7 +194,7 @@ func TestNonsenseInsteadOfALogEndsNothingAndHoldsNothingUp(t *testing.T) {
 		t.Errorf("bytes %d to %d are said to be missing", from, to)
 		return nil
 	})
-	if !errors.Is(err, errEnough) || calls.Load() < 5 {
+	if !errors.Is(err, errEnough) || calls.Load() < 3 {
 		t.Errorf("got %q in %d calls: %v", got, calls.Load(), err)
 	}
 }

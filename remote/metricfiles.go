@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/dlwb/dlwb/remote/wire"
@@ -20,7 +19,7 @@ func (n *Node) MetricFiles(ctx context.Context, r wire.FilesRequest, take func(w
 			left = m.File.Length
 		}
 		if left -= int64(len(m.Data)); left < 0 || left > wire.FilePieceMost || m.File != nil && m.File.Next < 0 {
-			return fmt.Errorf("it tells of a file what no file is: %+v", m.File)
+			return wire.Brokenf("it tells of a file what no file is: %+v", m.File)
 		}
 		return take(m)
 	})

@@ -86,7 +86,7 @@ func (p *puller) fetch(ctx context.Context, wanted []pullItem) (still []pullItem
 	done()
 	<-asked
 	if still = append(in.again, in.wanted...); err == nil && len(in.wanted) > 0 {
-		err = fmt.Errorf("the node did not send the last %s", count(len(in.wanted), "file"))
+		err = wire.Brokenf("it did not send the last %s", count(len(in.wanted), "file"))
 	}
 	return still, err
 }
@@ -147,7 +147,7 @@ type incoming struct {
 }
 
 // errUnasked is the error of a node that sends more than it should.
-var errUnasked = errors.New("the node sends what it was not asked for")
+var errUnasked = wire.Brokenf("it sends what it was not asked for")
 
 // Head is nothing that a node has to say.
 func (in *incoming) Head(wire.Head) error { return errUnasked }

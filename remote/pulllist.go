@@ -70,7 +70,7 @@ func (l *listing) take(page wire.ListPage) error {
 	}
 	for _, n := range page.Missing {
 		if n < 0 || n >= len(l.missing) {
-			return fmt.Errorf("the node's list has no path %d", n)
+			return wire.Brokenf("its list has no path %d", n)
 		}
 		l.missing[n] = true
 	}
@@ -99,7 +99,7 @@ func (l *listing) room(name string) error {
 		return p.limit(name, "its list has more than "+count(l.most, "thing"))
 	}
 	if len(name) > wire.NameMost {
-		return fmt.Errorf("the node's list has a name of %d bytes: %.60q", len(name), name)
+		return wire.Brokenf("its list has a name of %d bytes: %.60q", len(name), name)
 	}
 	if l.bytes -= int64(len(name)); l.bytes < 0 {
 		return fmt.Errorf("its list has more than %s", units.Bytes(min(listBytes, 1<<20+int64(p.lim.MaxFiles)*pathBytes)))

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -34,7 +33,7 @@ func (n *Node) Telemetry(ctx context.Context, iface string, pace *Pace, sink fun
 		tell := func(st *wire.Stream, done <-chan struct{}) { pace.tell(st, changed, done) }
 		err = listen(ctx, n, wire.Telemetry, wire.TelemetryRequest{Interface: iface, Pace: every}, tell, func(frame wire.TelemetryFrame) error {
 			if len(frame) > frameMost {
-				return fmt.Errorf("a frame of telemetry has %d bytes", len(frame))
+				return wire.Brokenf("a frame of telemetry has %d bytes", len(frame))
 			}
 			got = true
 			sink(frame)

@@ -244,7 +244,7 @@ func downloads(outside string) map[string]download {
 		"a pack larger than any disk":  {[]lie{result(4), fetch(tells(wire.Pack{Len: 1 << 50, Full: 1 << 50}))}, []string{"no pack"}},
 		"files that nobody asked for": {[]lie{result(4), fetch(tells(wire.Pack{Parts: []wire.Part{{Head: &wire.Head{Name: outside + "/evil5"}}}}))},
 			[]string{"what it was not asked for"}},
-		"bytes that are no files": {[]lie{result(4), fetch(stream(nil, noise(), 0))}, []string{"the connection was lost"}},
+		"bytes that are no files": {[]lie{result(4), fetch(stream(nil, noise(), 0))}, []string{"broke the protocol"}},
 		"an endless first look":   {[]lie{{to: toLook, print: prints(bytes.Repeat([]byte("dlwb\tnow\t1\n"), 1000), 0)}}, []string{"answer can't be read"}},
 	}
 }

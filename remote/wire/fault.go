@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"syscall"
+
+	"github.com/libp2p/go-yamux/v5"
 )
 
 // The kinds of faults that a caller may tell apart.
@@ -69,4 +72,44 @@ func faultOf(err error) *Fault {
 func Is(err error, kind string) bool {
 	var f *Fault
 	return errors.As(err, &f) && f.Kind == kind
+}
+
+// ProtocolError says that what the other side sent makes no sense. It is final: a
+// new connection leads to the same agent.
+type ProtocolError struct {
+	Who string // empty: it is not known which side it is
+	Err error
+}
+
+// Error says who did what.
+func (e *ProtocolError) Error() string {
+	return cmp.Or(e.Who, "the other side") + " broke the protocol: " + e.Err.Error()
+}
+
+// Unwrap is what it did.
+func (e *ProtocolError) Unwrap() error { return e.Err }
+
+// Brokenf makes a ProtocolError of a caller about its agent.
+func Brokenf(format string, args ...any) error {
+	return &ProtocolError{theAgent, fmt.Errorf(format, args...)}
+}
+
+// Who the other side of a session is.
+const (
+	theAgent  = "the agent there"
+	theCaller = "dlwb"
+)
+
+// nonsense are errors of yamux about what has come.
+var nonsense = []error{yamux.ErrInvalidVersion, yamux.ErrInvalidMsgType, yamux.ErrRecvWindowExceeded,
+	yamux.ErrDuplicateStream, yamux.ErrUnexpectedFlag, errCrumbs}
+
+// broken makes an error of the session one that says who is to blame for it.
+func (s *Session) broken(err error) error {
+	for _, one := range nonsense {
+		if errors.Is(err, one) {
+			return &ProtocolError{s.other, one}
+		}
+	}
+	return err
 }

@@ -75,28 +75,29 @@ type Session struct {
 	mux    *yamux.Session
 	pieces *pieces
 	large  chan struct{} // has room for the large messages that may come at a time
+	other  string        // who the other side is
 }
 
 // Dial begins a session as the one who calls, and is not called.
 func Dial(conn io.ReadWriteCloser) (*Session, error) {
-	return session(yamux.Client, conn, config(0, callerWindow), callerRoom)
+	return session(yamux.Client, conn, config(0, callerWindow), callerRoom, theAgent)
 }
 
 // Answer begins a session as the one who is called.
 func Answer(conn io.ReadWriteCloser) (*Session, error) {
-	return session(yamux.Server, conn, config(callsMost, agentWindow), agentRoom)
+	return session(yamux.Server, conn, config(callsMost, agentWindow), agentRoom, theCaller)
 }
 
 // muxer is one of yamux's two sides.
 type muxer func(net.Conn, *yamux.Config, func() (yamux.MemoryManager, error)) (*yamux.Session, error)
 
-func session(side muxer, conn io.ReadWriteCloser, c *yamux.Config, most int64) (*Session, error) {
+func session(side muxer, conn io.ReadWriteCloser, c *yamux.Config, most int64, other string) (*Session, error) {
 	r := &room{}
 	r.left.Store(most)
 	p := &pieces{ReadWriteCloser: conn, waiting: map[uint32]int{}}
 	p.heard.Store(time.Now().UnixNano())
 	mux, err := side(plainConn{p}, c, r.span)
-	return &Session{mux, p, make(chan struct{}, largeMost)}, err
+	return &Session{mux, p, make(chan struct{}, largeMost), other}, err
 }
 
 func config(incoming, window uint32) *yamux.Config {
@@ -230,8 +231,9 @@ func (s *Stream) write(kind byte, body []byte) error {
 }
 
 // Recv receives the next message. It returns io.EOF when the other side has
-// ended the call well, its *Fault when it has not, and io.ErrUnexpectedEOF or
-// the session's error when the call was cut off.
+// ended the call well, its *Fault when it has not, a *ProtocolError when what it
+// sent makes no sense, and io.ErrUnexpectedEOF or the session's error when the
+// call was cut off.
 func (s *Stream) Recv(v any) error {
 	if s.over != nil {
 		return s.over
@@ -250,28 +252,35 @@ func (s *Stream) Recv(v any) error {
 		s.over = io.EOF
 	case kind == kindFault:
 		f := &Fault{}
-		if s.over = decoding.Unmarshal(body, f); s.over == nil {
+		if s.over = s.decode(body, f); s.over == nil {
 			s.over = f.bounded()
 		}
 	case kind != kindMessage:
-		s.over = fmt.Errorf("a message of the unknown kind %d", kind)
+		s.over = s.brokenf("a message of the unknown kind %d", kind)
 	default:
-		if err := decoding.Unmarshal(body, v); err != nil {
-			s.over = fmt.Errorf("decode a message: %w", err)
-		}
+		s.over = s.decode(body, v)
 	}
 	return s.over
 }
 
+func (s *Stream) decode(body []byte, v any) error {
+	if err := decoding.Unmarshal(body, v); err != nil {
+		return s.brokenf("a message that can't be decoded: %w", err)
+	}
+	return nil
+}
+
+func (s *Stream) brokenf(format string, args ...any) error {
+	return &ProtocolError{s.of.other, fmt.Errorf(format, args...)}
+}
+
 // announced waits for the beginning of a message: its length. The message is
 // received before done is called.
-func (s *Stream) announced() (length uint64, done func(), err error) {
-	length, err = binary.ReadUvarint(s.in)
+func (s *Stream) announced() (length int, done func(), err error) {
+	length, err = s.length()
 	switch {
-	case err != nil: // without a word: it is cut off
-		return 0, nil, noEnd(err)
-	case length == 0 || length > MessageMost:
-		return 0, nil, fmt.Errorf("a message of %d bytes", length)
+	case err != nil:
+		return 0, nil, err
 	case length <= largeMessage:
 		return length, func() {}, nil
 	}
@@ -284,10 +293,28 @@ func (s *Stream) announced() (length uint64, done func(), err error) {
 	return 0, nil, io.ErrUnexpectedEOF
 }
 
-func (s *Stream) read(length uint64) (kind byte, body []byte, err error) {
+// length reads the length of a message, a varint.
+func (s *Stream) length() (int, error) {
+	n := uint64(0)
+	for shift := 0; n <= MessageMost && shift < 35; shift += 7 {
+		b, err := s.in.ReadByte()
+		if err != nil { // without a word: it is cut off
+			return 0, s.of.broken(noEnd(err))
+		}
+		n |= uint64(b&0x7f) << shift
+		if b < 0x80 && n > 0 && n <= MessageMost {
+			return int(n), nil
+		} else if b < 0x80 {
+			break
+		}
+	}
+	return 0, s.brokenf("a message of %d bytes", n)
+}
+
+func (s *Stream) read(length int) (kind byte, body []byte, err error) {
 	body = make([]byte, length)
 	if _, err := io.ReadFull(s.in, body); err != nil {
-		return 0, nil, noEnd(err)
+		return 0, nil, s.of.broken(noEnd(err))
 	}
 	return body[0], body[1:], nil
 }

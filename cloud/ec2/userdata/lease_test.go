@@ -378,7 +378,7 @@ func TestThingsAreDoneAsTheOwnerOfTheHome(t *testing.T) {
 		bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 		must(t, err)
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		m.write(run+"pid", fmt.Sprintf("%d %s %s", os.Getpid(), fields[19], bootID))
+		m.write(run+"pid", fmt.Sprintf("%d %s %s/1\n", os.Getpid(), fields[19], strings.TrimSpace(string(bootID))))
 		uid, _ := strconv.Atoi(nobody.Uid)
 		must(t, os.Chown(m.path("home/ubuntu/.dlwb"), uid, -1))
 		m.boot()

@@ -27,16 +27,17 @@ func (e *LostError) Error() string { return "the connection was lost: " + e.Err.
 // Unwrap is the connection's error.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Lost makes an error of a call a *LostError, unless it is the other side's word.
+// Lost makes an error of a call a *LostError, unless it is the other side's doing:
+// its word, or what is none.
 func Lost(err error) error {
-	if fault := new(wire.Fault); err == nil || errors.As(err, &fault) {
+	if err == nil || errors.As(err, new(*wire.Fault)) || errors.As(err, new(*wire.ProtocolError)) {
 		return err
 	}
 	return &LostError{err}
 }
 
 // errBroken is the error of a pack that makes no sense.
-var errBroken = errors.New("what comes is no pack of files")
+var errBroken = &wire.ProtocolError{Err: errors.New("what comes is no pack of files")}
 
 // idleMost is how many packs may come that have nothing in them: each stands for
 // bytes that the other side only read.

@@ -120,7 +120,7 @@ running() {
     ! service "$1" "$2" || return 1
     sup=''
     [ ! -f "$2/pid" ] || read -r sup sup_born sup_boot <"$2/pid"
-    if number "$sup" && [ "$sup_boot" = "$boot" ] && process "$sup" && [ "$born" = "$sup_born" ]; then
+    if number "$sup" && [ "${sup_boot%%/*}" = "$boot" ] && process "$sup" && [ "$born" = "$sup_born" ]; then
         return 0
     fi
     grep -qsF "DLWB_RUN_DIR=$2" /proc/[0-9]*/environ
