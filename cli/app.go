@@ -25,6 +25,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2"
 	"github.com/dlwb/dlwb/cloud/hosts"
 	"github.com/dlwb/dlwb/cloud/local"
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/settings"
@@ -365,7 +366,7 @@ func nearProfile(path string) string {
 			names = append(names, filepath.Base(f))
 		}
 	}
-	if near := profiles.Nearest(filepath.Base(path), names); near != "" {
+	if near := nearword.Nearest(filepath.Base(path), names); near != "" {
 		return fmt.Sprintf("; did you mean %s?", filepath.Join(filepath.Dir(path), near))
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -49,7 +50,7 @@ func (a *app) execCommand() *cobra.Command {
 				targets = append(targets, i)
 			}
 		}
-		return a.exec(ctx, w, cluster.Name, targets, remote.Quote(args[1:]...))
+		return a.exec(ctx, w, cluster.Name, targets, shellword.Join(args[1:]...))
 	})
 	return c
 }

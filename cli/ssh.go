@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -67,7 +68,7 @@ asked for first (--yes answers), and added once, at the top.`,
 		if err != nil {
 			return err
 		}
-		return a.shell(ctx, n, remote.Quote(words...))
+		return a.shell(ctx, n, shellword.Join(words...))
 	})
 	return c
 }
@@ -78,7 +79,7 @@ func (a *app) printSSHConfig(w *workbench.Workbench, cluster string) error {
 		return err
 	}
 	return a.answer(made, func(out io.Writer) {
-		sanitize.Fprintf(out, "# ssh -F %s node0\n", remote.Quote(made.File))
+		sanitize.Fprintf(out, "# ssh -F %s node0\n", shellword.Join(made.File))
 		io.WriteString(out, made.Text)
 	})
 }

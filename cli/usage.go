@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/internal/nearword"
 )
 
 // asksJSON looks for --json before the flags are read, so that a fault of the
@@ -69,7 +69,7 @@ func nearestCommand(root *cobra.Command, word string) string {
 		}
 		names = append(names, c.Name())
 	}
-	return profiles.Nearest(word, names)
+	return nearword.Nearest(word, names)
 }
 
 // suggestFor are words that people type for a command that is called
@@ -94,7 +94,7 @@ func flagFault(c *cobra.Command, err error) error {
 		}
 	})
 	word := unknown.GetSpecifiedName()
-	meant := profiles.Nearest(word, names)
+	meant := nearword.Nearest(word, names)
 	if meant != "" {
 		meant = "; did you mean --" + meant + "?"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
@@ -198,11 +199,11 @@ func (d *decoder) unknown(group string, k *yaml.Node) {
 }
 
 func (d *decoder) likelyKey(group, word string) string {
-	if near := Nearest(word, keysOf[group]); near != "" {
+	if near := nearword.Nearest(word, keysOf[group]); near != "" {
 		return near
 	}
 	for _, f := range Fields {
-		if parent(f.Key) == group && slices.Contains(f.Also, fold(word)) || parent(f.Key) == group && slices.Contains(f.Also, word) {
+		if parent(f.Key) == group && slices.Contains(f.Also, nearword.Fold(word)) || parent(f.Key) == group && slices.Contains(f.Also, word) {
 			return last(f.Key)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote/engine"
 )
 
@@ -132,7 +133,7 @@ func commandWord(name string) string {
 	if !strings.ContainsAny(name, " \t'\"\\") {
 		return name
 	}
-	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	return shellword.Quote(name)
 }
 
 // environmentFiles are what an environment can be made from, the best first.

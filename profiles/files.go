@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
@@ -197,7 +198,7 @@ func nearestFile(dir, name string, ok func(string) bool) string {
 			names = append(names, n)
 		}
 	}
-	return Nearest(name, names)
+	return nearword.Nearest(name, names)
 }
 
 // elsewhere looks for a file of this name one directory further down.

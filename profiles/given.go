@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/nearword"
 )
 
 // GivenSecret is a variable that the user names instead of the profile: its
@@ -37,7 +39,7 @@ func givenSecret(name string, environ []string) (Var, error) {
 		return Var{Name: name, Value: value, Secret: true, Ref: "${env:" + name + "}"}, nil
 	}
 	near := ""
-	if n := Nearest(name, names); n != "" {
+	if n := nearword.Nearest(name, names); n != "" {
 		near = fmt.Sprintf(" did you mean %s?", n)
 	}
 	return fail("it is not set in the shell that started dlwb;" + near + " export " + name + "=… and start dlwb again")

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -86,7 +87,7 @@ func (d *decoder) hostKeyValue(f *Field, k, v *yaml.Node, o *HostOption) bool {
 		return d.gpuNumbers(key, v, o)
 	}
 	if !slices.Contains(hostMapKeys, k.Value) {
-		fl := flaw{why: "a host has no such key", nearest: Nearest(k.Value, hostMapKeys)}
+		fl := flaw{why: "a host has no such key", nearest: nearword.Nearest(k.Value, hostMapKeys)}
 		if fl.nearest == "" {
 			fl.next = "a host has " + strings.Join(hostMapKeys, ", ")
 		}

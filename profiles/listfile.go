@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/internal/nearword"
 )
 
 // ListKey is a key of a file of settings whose values are lists of words.
@@ -110,7 +112,7 @@ func (r *listReader) each(n *yaml.Node, what string, f func(k, v *yaml.Node)) {
 
 func (r *listReader) unknown(k *yaml.Node, what, why string, names []string) {
 	e := r.src.fault(k.Line, k.Column, what, why, "")
-	if e.Nearest = Nearest(k.Value, names); e.Nearest == "" {
+	if e.Nearest = nearword.Nearest(k.Value, names); e.Nearest == "" {
 		e.Next = "known are " + strings.Join(unique(names), ", ")
 	}
 	e.width = utf8.RuneCountInString(k.Value)

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -150,7 +151,7 @@ var forwardType = listType("list of forwards", "jupyter, tensorboard, a port, or
 	if port, kind, ok := strings.Cut(text, "/"); ok && forwardForm.MatchString(port) {
 		return "", flaw{why: "there is no such kind of port", nearest: port + "/http", next: kind + " is none; /http is, and a port without it is raw TCP"}
 	}
-	return "", flaw{why: "nothing with this name can be forwarded", nearest: Nearest(text, []string{"jupyter", "tensorboard"}),
+	return "", flaw{why: "nothing with this name can be forwarded", nearest: nearword.Nearest(text, []string{"jupyter", "tensorboard"}),
 		next: "name jupyter, tensorboard, or a port of node 0"}
 })
 
@@ -167,7 +168,7 @@ var systemType = &Type{
 			into.(*Environment).Kind = "system"
 			return
 		}
-		fl := flaw{why: "there is no such environment", nearest: Nearest(text, []string{"system", "venv", "conda", "docker"}),
+		fl := flaw{why: "there is no such environment", nearest: nearword.Nearest(text, []string{"system", "venv", "conda", "docker"}),
 			next: "system, or a mapping such as {venv: requirements.txt}"}
 		if kind, ok := fieldByKey[join(f.Key, text)]; ok && kind.Type == kindType {
 			fl = flaw{why: "it needs to know from what", next: fmt.Sprintf("write {%s: %s}", text, kind.Example)}

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/remote/engine"
 )
@@ -127,8 +128,8 @@ var (
 		if f.Offered != nil {
 			offered = f.Offered
 		}
-		fl := flaw{why: "there is no such " + last(f.Key), nearest: Nearest(text, f.Allowed), next: "one of " + strings.Join(offered, ", ")}
-		if meant := otherWords[fold(text)]; slices.Contains(f.Allowed, meant) {
+		fl := flaw{why: "there is no such " + last(f.Key), nearest: nearword.Nearest(text, f.Allowed), next: "one of " + strings.Join(offered, ", ")}
+		if meant := otherWords[nearword.Fold(text)]; slices.Contains(f.Allowed, meant) {
 			fl.nearest = meant
 		}
 		return "", fl

@@ -3,6 +3,8 @@ package profiles
 import (
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/nearword"
 )
 
 func TestTheNearestWordIsLikeIt(t *testing.T) {
@@ -11,7 +13,7 @@ func TestTheNearestWordIsLikeIt(t *testing.T) {
 		"cuont": "count", "counts": "count", "Count": "count", "SimulateGPUs": "simulate_gpus", "simulate-gpus": "simulate_gpus",
 		"maxprice": "max_price", "instnace": "instance", "port": "", "x": "", "": "", "name": "", "sopt": "spot",
 	} {
-		if got := Nearest(word, candidates); got != want {
+		if got := nearword.Nearest(word, candidates); got != want {
 			t.Errorf("nearest %q is %q, want %q", word, got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
@@ -118,7 +119,7 @@ func TestQuotedWordsComeBackFromEveryShell(t *testing.T) {
 	words := []string{"", "a b", "it's", `"`, "$HOME", "`id`", "~", "=ls", "*", "\\", "a\nb", "-n", "é", "!!", "#", ";"}
 	for _, shell := range []string{"dash", "bash", "busybox sh"} {
 		n := openTest(t, sshdtest.Start(t, sshdtest.Shell(shell)))
-		got := mustExec(t, n, Quote(append([]string{"printf", `%s\0`}, words...)...))
+		got := mustExec(t, n, shellword.Join(append([]string{"printf", `%s\0`}, words...)...))
 		if want := strings.Join(words, "\x00") + "\x00"; got != want {
 			t.Errorf("%s: got %q, want %q", shell, got, want)
 		}

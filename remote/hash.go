@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/internal/secretfile"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 const (
@@ -164,24 +165,5 @@ func (t *Tree) writeHashes() error {
 			_, _ = fmt.Fprintf(&text, "%s %s\n", e.sum, e.hashKey())
 		}
 	}
-	return writeWhole(t.HashCache, text.String())
-}
-
-// writeWhole writes a file beside its place and renames it.
-func writeWhole(name, text string) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return wholefile.Cache(t.HashCache, []byte(text.String()))
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 func TestPullTakesOnlyWhatTheRulesSayIsOwn(t *testing.T) {
@@ -116,7 +118,7 @@ func TestAStateIsWhatAnEarlierVersionNoted(t *testing.T) {
 		check(t, os.Chtimes(n.code(name), at, at))
 	}
 	for tool, line := range map[string]string{"gnu": "stat", "busybox": "busybox stat"} {
-		out, err := exec.Command("sh", "-c", "cd "+Quote(n.code())+" && "+line+` -c '%s %i %.9Y %.9Z %n' a old ancient whole l`).Output()
+		out, err := exec.Command("sh", "-c", "cd "+shellword.Join(n.code())+" && "+line+` -c '%s %i %.9Y %.9Z %n' a old ancient whole l`).Output()
 		if err != nil {
 			t.Skipf("%s: %v", line, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/secretfile"
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 // Rules say what of a project is sent.
@@ -200,7 +201,7 @@ func (t *Tree) HeldBack() string {
 	if asked > 0 {
 		text += fmt.Sprintf(" The project wants %s of them sent, and has no say in that.", digits(asked))
 	}
-	return text + fmt.Sprintf(" To send one all the same: --send-secret %s, or secrets.send in your own settings.", Quote(ignoreEscape(names[0])))
+	return text + fmt.Sprintf(" To send one all the same: --send-secret %s, or secrets.send in your own settings.", shellword.Join(ignoreEscape(names[0])))
 }
 
 // headWriter keeps the beginning of what is written to it.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -110,7 +111,7 @@ func (t *Tree) remember(now titled) {
 	for _, part := range wire.SyncLists(slices.Collect(maps.Values(now.manifest)), wire.SyncSize) {
 		write(part)
 	}
-	_ = writeWhole(t.heartFile(), text.String())
+	_ = wholefile.Cache(t.heartFile(), []byte(text.String()))
 }
 
 // localPath reports whether a path is clean and stays below where it starts.

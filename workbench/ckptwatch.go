@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -181,7 +182,7 @@ func (k *ckptKeeper) note(c savedCkpt) error {
 func (w *Workbench) keepCkpts(run string, r ckptRecord) error {
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = writeWhole(w.ckptPath(run), b)
+		err = wholefile.Write(w.ckptPath(run), b, 0o600)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 )
@@ -135,7 +136,7 @@ timeout 300 cloud-init status --wait >/dev/null 2>&1
 exit 0`
 
 func (d *drive) awaitBoot(ctx context.Context, i int, n *remote.Node) error {
-	r, err := n.Exec(ctx, remote.Cmd{Line: remote.Quote("sh", "-c", bootScript), Quiet: bootLimit})
+	r, err := n.Exec(ctx, remote.Cmd{Line: shellword.Join("sh", "-c", bootScript), Quiet: bootLimit})
 	if err == nil && r.ExitCode != 0 {
 		err = &Fault{What: "wait for the end of the boot", Node: i, Why: fmt.Sprintf("sh ended with %d", r.ExitCode),
 			LastLines: lastLines(string(r.Stderr), 3)}
@@ -227,7 +228,7 @@ func (d *drive) findInterfaces(ctx context.Context) error {
 			return nil
 		}
 		peer := nodes[(i+1)%len(nodes)].PeerHost
-		r, err := n.Exec(ctx, remote.Cmd{Line: remote.Quote("ip", "-o", "route", "get", peer)})
+		r, err := n.Exec(ctx, remote.Cmd{Line: shellword.Join("ip", "-o", "route", "get", peer)})
 		if err != nil || r.ExitCode != 0 {
 			return err // without ip the libraries choose by themselves
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 )
@@ -149,7 +150,7 @@ func (f *fetching) keep() error {
 	f.got.Files, f.got.Bytes = f.home.below(f.dest)
 	b, err := json.Marshal(f.home)
 	if err == nil && len(f.home) > 0 {
-		err = writeWhole(f.w.homePath(f.s.run), b)
+		err = wholefile.Write(f.w.homePath(f.s.run), b, 0o600)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/secretfile"
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/settings"
 )
@@ -28,7 +29,7 @@ func (w *Workbench) inside(p *profiles.Profile) error {
 	if p.Path != "" && !w.mayLieAt(code, p, user) {
 		return profiles.Errors{p.Fault("code.dir", fmt.Sprintf("code.dir %q", p.Code.Dir),
 			fmt.Sprintf("it is %s, outside of %s, where the profile lies: a profile may send only what lies there or below", code, filepath.Dir(p.Path)),
-			"", fmt.Sprintf("move the profile up, or allow it: --allow-code %s, or code.allow in %s", shellWord(code), user.Path))}
+			"", fmt.Sprintf("move the profile up, or allow it: --allow-code %s, or code.allow in %s", shellword.Join(code), user.Path))}
 	}
 	if _, err := p.ResultsTo("run"); err != nil && p.Path != "" {
 		return profiles.Errors{asFieldError(p, err)}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // logFile is the stored copy of one log: always a prefix of the node's own, so
@@ -122,24 +124,11 @@ func (l *logFile) drop(from, to int64) (text string, err error) {
 	if err := l.f.Sync(); err != nil {
 		return "", err
 	}
-	if err := replaceFile(l.gapsPath(), record); err != nil {
+	if err := wholefile.Write(l.gapsPath(), record, 0o600); err != nil {
 		return "", err
 	}
 	l.gaps = gaps
 	return text, l.write([]byte(text))
-}
-
-// replaceFile gives a file another content, whole or not at all.
-func replaceFile(path string, content []byte) error {
-	f, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
 }
 
 // append adds the bytes that begin at off. Anything but the next byte would

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
 )
@@ -64,7 +65,7 @@ func (w *Workbench) unknownRun(id string, err error) error {
 
 // nearer puts the name that was most likely meant in front of what to do next.
 func nearer(f *Fault, word string, names []string) *Fault {
-	if near := profiles.Nearest(word, names); near != "" {
+	if near := nearword.Nearest(word, names); near != "" {
 		f.Next = "did you mean " + near + "? " + f.Next
 	}
 	return f

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/wire"
 )
@@ -46,7 +47,7 @@ func askNode(ctx context.Context, l *link, i int, python string) nodeFacts {
 		return nodeFacts{err: err, machine: MachineFact{GPUs: []string{}}}
 	}
 	f := readFacts(told)
-	res, err := l.nodes[i].Exec(ctx, remote.Cmd{Line: "exec " + remote.Quote(python) + " -", Stdin: strings.NewReader(packagesProgram)})
+	res, err := l.nodes[i].Exec(ctx, remote.Cmd{Line: "exec " + shellword.Join(python) + " -", Stdin: strings.NewReader(packagesProgram)})
 	switch {
 	case err != nil:
 		f.err = err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -59,7 +60,7 @@ func (d *drive) masterPort(ctx context.Context, python string) (int, error) {
 // portLine is the command line that asks for a port: the wanted one, or for 0
 // some drawn by chance, as others draw them at the same time.
 func portLine(python string, want int) string {
-	line := remote.Quote(python) + " -c " + remote.Quote(portScript)
+	line := shellword.Join(python) + " -c " + shellword.Join(portScript)
 	if want != 0 {
 		return fmt.Sprint(line, " ", want)
 	}

@@ -2,10 +2,11 @@ package workbench
 
 import (
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // The local ports that the forwards of a cluster had are kept in a file, so that
@@ -44,27 +45,9 @@ func (w *Workbench) keepPort(cluster, what string, port int, asked bool) {
 	kept[what] = port
 	b, err := json.Marshal(kept)
 	if err == nil {
-		err = writeWhole(w.portsFile(cluster), b)
+		err = wholefile.Write(w.portsFile(cluster), b, 0o600)
 	}
 	if err != nil {
 		slog.Debug("the local port was not kept", "cluster", cluster, "error", err)
 	}
-}
-
-// writeWhole puts a private file in place at once: whoever reads it sees the
-// old one or the new one.
-func writeWhole(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(text)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench/gitread"
@@ -197,12 +198,12 @@ func (r Recipe) CommandsByHand() []string {
 		if from == "" {
 			from = r.CodeDir
 		}
-		lines = append(lines, "git clone "+shellWord(from)+" code && cd code", "git checkout "+g.Commit)
+		lines = append(lines, "git clone "+shellword.Join(from)+" code && cd code", "git checkout "+g.Commit)
 		if g.Diff != "" {
 			lines = append(lines, "git apply uncommitted.diff")
 		}
 		if g.Prefix != "" {
-			lines = append(lines, "cd "+shellWord(g.Prefix))
+			lines = append(lines, "cd "+shellword.Join(g.Prefix))
 		}
 	}
 	if len(r.Packages) > 0 {
@@ -234,13 +235,5 @@ func (r Recipe) rankByHand(rank RankInfo) string {
 		host = r.Machines[0].Host
 	}
 	return fmt.Sprintf("RANK=%d LOCAL_RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=29500 %s",
-		rank.Rank, rank.LocalRank, len(r.Ranks), shellWord(host), command)
-}
-
-// shellWord quotes a word for sh, where that is needed.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+		rank.Rank, rank.LocalRank, len(r.Ranks), shellword.Join(host), command)
 }

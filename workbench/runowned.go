@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 )
@@ -94,7 +95,7 @@ func (d *drive) lookBefore(ctx context.Context, run string, paths []string) erro
 		b, err = json.Marshal(noted{paths, seen})
 	}
 	if err == nil {
-		err = writeWhole(d.w.beforePath(run), b)
+		err = wholefile.Write(d.w.beforePath(run), b, 0o600)
 	}
 	if err != nil {
 		_ = d.w.publish(d.s, Noticed{Level: "warning",

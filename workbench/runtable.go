@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/internal/nearword"
 )
 
 // RunQuery says which runs are wanted, and in which order.
@@ -292,7 +292,7 @@ func compareRuns(l *lookup, keys []sortKey, a, b RunInfo) int {
 func (d datum) none() bool { return d.kind == missing || math.IsNaN(d.number) }
 
 func unknownField(name string, known []string) error {
-	nearest := profiles.Nearest(name, append(fieldNames(), known...))
+	nearest := nearword.Nearest(name, append(fieldNames(), known...))
 	f := &Fault{What: fmt.Sprintf("find runs by %q", name), Node: -1, Why: "no run has a series of that name, and it is no field of runs",
 		Next: "fields: " + strings.Join(fieldNames(), ", ")}
 	if len(known) > 0 {

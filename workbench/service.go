@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 )
@@ -156,7 +157,7 @@ func newService(ctx context.Context, c store.Cluster, n *remote.Node, what, pyth
 	_, _ = rand.Read(b[:])
 	said := fmt.Sprintf("%s-%d-%s %s\n", what, c.ID, hex.EncodeToString(b[:2]), hex.EncodeToString(b[2:]))
 	r, err := n.Exec(ctx, remote.Cmd{
-		Line:  fmt.Sprintf("what=%s py=%s\n%s", remote.Quote(what), remote.Quote(python), identityScript),
+		Line:  fmt.Sprintf("what=%s py=%s\n%s", shellword.Join(what), shellword.Join(python), identityScript),
 		Stdin: strings.NewReader(said),
 	})
 	if err != nil {
@@ -210,8 +211,8 @@ func findService(ctx context.Context, n *remote.Node, cluster, what, python stri
 	for _, m := range kind.modules {
 		fmt.Fprintf(&modules, "%s %s\n", m[0], m[1])
 	}
-	r, err := n.Exec(ctx, remote.Cmd{Line: fmt.Sprintf("py=%s modules=%s programs=%s\n%s", remote.Quote(python),
-		remote.Quote(modules.String()), remote.Quote(strings.Join(kind.programs, " ")), lookScript)})
+	r, err := n.Exec(ctx, remote.Cmd{Line: fmt.Sprintf("py=%s modules=%s programs=%s\n%s", shellword.Join(python),
+		shellword.Join(modules.String()), shellword.Join(strings.Join(kind.programs, " ")), lookScript)})
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +233,7 @@ func installLine(kind serviceKind, cluster, python string, facts []string) strin
 	on := "dlwb exec " + cluster + " --node 0 -- "
 	switch {
 	case facts[0] == "pip":
-		return on + remote.Quote(python, "-m", "pip", "install", kind.pip) + "; or " + venv
+		return on + shellword.Join(python, "-m", "pip", "install", kind.pip) + "; or " + venv
 	case kind.apt != "" && facts[2] == "debian" && facts[1] == "0":
 		return on + "apt-get install -y " + kind.apt + "; or " + venv
 	case kind.apt != "" && facts[2] == "debian":

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/sshkeys"
 	"github.com/dlwb/dlwb/store"
 )
@@ -85,7 +86,7 @@ func replaceChanged(path string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	return writeWhole(path, text)
+	return wholefile.Write(path, text, 0o600)
 }
 
 func (w *Workbench) removeSSHConfig(cluster string) error {

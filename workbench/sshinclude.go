@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // sshConfigMost bounds the user's own configuration of ssh.
@@ -89,14 +90,5 @@ func putFirst(path, text string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".dlwb-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(append([]byte(text), old...))
-	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return wholefile.Write(path, append([]byte(text), old...), mode)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // knownImages is a file in the provider's directory with the images that names
@@ -56,6 +58,6 @@ func (p *Provider) keepImages(known map[string]knownImage) {
 		return
 	}
 	if b, err := json.Marshal(known); err == nil {
-		_ = writeFile(filepath.Join(p.dir, knownImages), b)
+		_ = wholefile.Write(filepath.Join(p.dir, knownImages), b, 0o600)
 	}
 }

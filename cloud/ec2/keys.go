@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // The files in a life's directory.
@@ -50,7 +51,7 @@ func makeKey(path, comment string) (private, public string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		b, err = newKey(comment)
 		if err == nil {
-			err = writeFile(path, b)
+			err = wholefile.Write(path, b, 0o600)
 		}
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // launch is everything that one RunInstances call says. It is the detail of
@@ -131,7 +132,7 @@ func (l launch) networkInterface() types.InstanceNetworkInterfaceSpecification {
 // keepUserData writes down the user-data of a launch, before the intent: the
 // call can be repeated only with the same bytes.
 func keepUserData(dir, token string, b []byte) (sum string, err error) {
-	if err := writeFile(userDataFile(dir, token), b); err != nil {
+	if err := wholefile.Write(userDataFile(dir, token), b, 0o600); err != nil {
 		return "", fmt.Errorf("keep the user-data of the launch: %w", err)
 	}
 	return hash(b), nil
@@ -154,27 +155,6 @@ func userDataFile(dir, token string) string { return filepath.Join(dir, token+".
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// writeFile writes a private file as a whole, or not at all; it is on the disk
-// when there is no error.
-func writeFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // leaseEnd is when the lease of machines ends at the latest.

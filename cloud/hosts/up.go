@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // recordFile, in the directory of a life, names the hosts of the life. It is
@@ -233,14 +234,5 @@ func writeRecord(life cloud.Life, machines []machine) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(life.Dir, recordFile+".*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(append(b, '\n'))
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), filepath.Join(life.Dir, recordFile))
+	return wholefile.Write(filepath.Join(life.Dir, recordFile), append(b, '\n'), 0o600)
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 // removeNodes removes the directories of all nodes.
@@ -64,7 +66,7 @@ func removeTree(path string) error {
 		return err
 	}
 	if len(mounts) > 0 {
-		return fmt.Errorf("remove %s: %s is mounted there; unmount it first (umount %s)", path, mounts[0], shellQuote(mounts[0]))
+		return fmt.Errorf("remove %s: %s is mounted there; unmount it first (umount %s)", path, mounts[0], shellword.Quote(mounts[0]))
 	}
 	if os.RemoveAll(path) == nil {
 		return nil

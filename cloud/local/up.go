@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
 	"golang.org/x/sync/errgroup"
 )
@@ -187,7 +188,7 @@ func (p *Provider) prepare(node string, in intent, i int) error {
 	if in.SimulateGPUs == 0 {
 		return nil
 	}
-	return makeScript(filepath.Join(node, binDir, "nvidia-smi"), wrapper(p.exe, node, SMICommand+" "+shellQuote(node)))
+	return makeScript(filepath.Join(node, binDir, "nvidia-smi"), wrapper(p.exe, node, SMICommand+" "+shellword.Quote(node)))
 }
 
 // wrapper is a program that runs a subcommand of dlwb. When the binary was
@@ -195,12 +196,10 @@ func (p *Provider) prepare(node string, in intent, i int) error {
 func wrapper(exe, node, subcommand string) string {
 	return "#!/bin/sh\n" +
 		"# Made by dlwb for a node of its local provider.\n" +
-		"exe=" + shellQuote(exe) + "\n" +
-		`[ -x "$exe" ] || exe=/proc/$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' ` + shellQuote(filepath.Join(node, servingFile)) + ")/exe\n" +
+		"exe=" + shellword.Quote(exe) + "\n" +
+		`[ -x "$exe" ] || exe=/proc/$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' ` + shellword.Quote(filepath.Join(node, servingFile)) + ")/exe\n" +
 		`exec "$exe" ` + subcommand + ` "$@"` + "\n"
 }
-
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // makeTemp makes a node's temporary directory. The directory around it is open
 // to everyone, so one that is already there must be ours.

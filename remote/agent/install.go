@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -128,7 +129,7 @@ func install(ctx context.Context, s *wire.Stream) error {
 // writeStub writes a stub where it is not there as it should be. Processes of a
 // run find the agent that started them by DLWB_AGENT.
 func writeStub(path, mode string) error {
-	agent := "'" + strings.ReplaceAll(self(), "'", `'\''`) + "'"
+	agent := shellword.Quote(self())
 	text := "#!/bin/sh\n[ -n \"$DLWB_AGENT\" ] || DLWB_AGENT=" + agent + "\nexec \"$DLWB_AGENT\" " + mode + ` "$@"` + "\n"
 	if was, err := os.ReadFile(path); err == nil && string(was) == text {
 		return nil

@@ -81,35 +81,3 @@ func unset(env, user []string) []string {
 	}
 	return kept
 }
-
-// nearest gives the name with the fewest edits to word.
-func nearest(word string, names []string) string {
-	best, least := "", 1<<30
-	for _, n := range names {
-		if d := distance([]rune(strings.ToLower(word)), []rune(n)); d < least {
-			best, least = n, d
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's, over one row.
-func distance(a, b []rune) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, ca := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, cb := range b {
-			cost := diagonal
-			if ca != cb {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/nearword"
 )
 
 // Node is one machine as an engine sees it.
@@ -193,8 +195,11 @@ func Make(name string, nodes []Node, job Job) (Plan, error) {
 			return e.make(nodes, job)
 		}
 	}
-	return Plan{}, fmt.Errorf("engine %q is not known: did you mean %q? (engines: %s)",
-		name, nearest(name, Names()), strings.Join(Names(), ", "))
+	meant := ""
+	if near := nearword.Nearest(name, Names()); near != "" {
+		meant = fmt.Sprintf(": did you mean %q?", near)
+	}
+	return Plan{}, fmt.Errorf("engine %q is not known%s (engines: %s)", name, meant, strings.Join(Names(), ", "))
 }
 
 func (e engine) make(nodes []Node, job Job) (Plan, error) {

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 // SyntaxError is a command that can't be split into words.
@@ -155,17 +157,4 @@ func (s *splitter) escaped(at int) error {
 
 // Join writes words as one line that a POSIX shell, or Split, reads back as
 // the same words.
-func Join(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = quote(w)
-	}
-	return strings.Join(quoted, " ")
-}
-
-func quote(word string) string {
-	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
+func Join(words []string) string { return shellword.Join(words...) }

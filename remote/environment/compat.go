@@ -6,6 +6,8 @@ import (
 	_ "embed" // the mend
 	"encoding/hex"
 	"fmt"
+
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 // sitecustomize mends PyTorch 1.13 on Python 3.11 while it is imported.
@@ -30,7 +32,7 @@ func (p preparer) mend(ctx context.Context, n node) error {
 	}
 	line := fmt.Sprintf(`umask 077 && mkdir -p "$HOME/%[1]s" && cd "$HOME/%[1]s" &&
 printf '%%s\n%%s' %[2]s %[3]s >.new.$$ && mv -f .new.$$ sitecustomize.py`,
-		compatDir, quote(compatHead()), quote(sitecustomize))
+		compatDir, shellword.Quote(compatHead()), shellword.Quote(sitecustomize))
 	exit, _, errs, err := p.run.Exec(ctx, line)
 	if err != nil {
 		return fmt.Errorf("environment: writing ~/%s: %w", compatDir, err)

@@ -175,8 +175,3 @@ func joinPaths(paths ...string) string {
 	}
 	return strings.Join(kept, ":")
 }
-
-// quote makes one word of a POSIX shell.
-func quote(word string) string {
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}

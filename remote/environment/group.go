@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -96,7 +97,7 @@ func (g *Group) Close(ctx context.Context) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, d := range g.used {
-		all.Go(func() { _, _, _, _ = d.run.Exec(ctx, `rm -rf "$HOME"/`+quote(d.path)) })
+		all.Go(func() { _, _, _, _ = d.run.Exec(ctx, `rm -rf "$HOME"/`+shellword.Quote(d.path)) })
 	}
 	all.Wait()
 }

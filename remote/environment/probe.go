@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 //go:embed scripts/probe.sh
@@ -98,7 +100,7 @@ func (p preparer) probe(ctx context.Context) (node, error) {
 		{"look", p.lookFile()},
 		{"key", p.lookKey()},
 	} {
-		fmt.Fprintf(&line, "%s=%s\n", v[0], quote(v[1]))
+		fmt.Fprintf(&line, "%s=%s\n", v[0], shellword.Quote(v[1]))
 	}
 	line.WriteString(stampShell + probeShell)
 	exit, out, errs, err := p.run.Exec(ctx, line.String())

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -211,7 +212,7 @@ func (p preparer) command(ctx context.Context, n node, base interpreter, j job, 
 	default:
 		p.progress(fmt.Sprintf("installing %s for %s", p.file(), base))
 	}
-	a, exit, errs, err := p.drive(ctx, quote(base.Exe)+" -I -c "+quote(venvPython)+" "+quote(string(argument)), fetched)
+	a, exit, errs, err := p.drive(ctx, shellword.Quote(base.Exe)+" -I -c "+shellword.Quote(venvPython)+" "+shellword.Quote(string(argument)), fetched)
 	if err != nil {
 		return answer{}, fmt.Errorf("environment: installing %s: %w", p.file(), err)
 	}
@@ -239,7 +240,7 @@ func (p preparer) send(ctx context.Context, j *job) error {
 		piece := text[:min(inLine, len(text))]
 		text = text[len(piece):]
 		line := fmt.Sprintf(`umask 077; mkdir -p "$HOME"/%s && printf %%s %s %s"$HOME"/%s`,
-			quote("dlwb/"+p.spec.Cluster), piece, arrow, quote(j.Upload))
+			shellword.Quote("dlwb/"+p.spec.Cluster), piece, arrow, shellword.Quote(j.Upload))
 		exit, _, errs, err := p.run.Exec(ctx, line)
 		if err != nil {
 			return fmt.Errorf("environment: sending %s: %w", p.file(), err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // records are the decisions of a user: a directory with a file for each path
@@ -68,29 +69,7 @@ func (r records) add(s *Subject) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return err
-	}
-	return replaceFile(r.file(s.Path), text)
-}
-
-// replaceFile writes a file whole or not at all; nobody else may read it.
-func replaceFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return wholefile.Write(r.file(s.Path), text, 0o600)
 }
 
 // compare says of a subject whether it is trusted, and what has changed since

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
 )
 
@@ -180,7 +181,7 @@ func (e *Untrusted) Error() string {
 
 // Command is the command that trusts the profile as it was looked at.
 func (e *Untrusted) Command() string {
-	return "dlwb trust --hash " + e.Subject.Hash() + " " + shellWord(e.Subject.Path)
+	return "dlwb trust --hash " + e.Subject.Hash() + " " + shellword.Join(e.Subject.Path)
 }
 
 // Next is how to go on.
@@ -196,12 +197,4 @@ func Of(err error) *Subject {
 		return u.Subject
 	}
 	return nil
-}
-
-// shellWord quotes a word for sh, where that is needed.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 // How long an answer of AWS is young. What is offered changes by the week;
@@ -180,28 +181,8 @@ func put[T any](s shelf, name string, k kept[T]) {
 		return
 	}
 	if b, err := json.Marshal(k); err == nil {
-		_ = replace(s.path(name), b)
+		_ = wholefile.Cache(s.path(name), b)
 	}
-}
-
-// replace writes a file whole or not at all; several dlwb may do so at once.
-func replace(path string, b []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 func (s shelf) path(name string) string { return filepath.Join(s.dir, name+".json") }

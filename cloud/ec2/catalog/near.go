@@ -1,11 +1,11 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/nearword"
 )
 
 // UnknownType says that a region does not have an instance type.
@@ -41,7 +41,7 @@ func (m *Market) unknown(ctx context.Context, v *view, name string) error {
 	if !v.types.ok {
 		e.Unasked = v.types.err
 	}
-	e.Nearest = nearest(name, m.typeNames(ctx, v), 3)
+	e.Nearest = nearword.Several(name, m.typeNames(ctx, v), 3)
 	return e
 }
 
@@ -58,36 +58,4 @@ func (m *Market) typeNames(ctx context.Context, v *view) []string {
 		names = append(names, f.Instance)
 	}
 	return names
-}
-
-// nearest are the words that are the fewest edits away, at most n of them, and
-// none that shares too little with the word to be meant.
-func nearest(word string, words []string, n int) []string {
-	words = slices.Clone(words)
-	slices.Sort(words)
-	words = slices.DeleteFunc(slices.Compact(words), func(w string) bool {
-		return w == word || edits(word, w) > max(2, len(word)/2)
-	})
-	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(edits(word, a), edits(word, b)) })
-	return words[:min(n, len(words))]
-}
-
-// edits is how many bytes must be added, dropped or changed to make b of a.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -240,14 +240,3 @@ func TestUnknownNamesAreAnsweredWithTheNearest(t *testing.T) {
 		t.Error("a path is no region")
 	}
 }
-
-func TestEdits(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"g5.xlarge", "g5.xlarge", 0}, {"kitten", "sitting", 3}, {"g5.xlrage", "g5.xlarge", 2}} {
-		if got := edits(c.a, c.b); got != c.want {
-			t.Errorf("%q to %q: %d edits, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}

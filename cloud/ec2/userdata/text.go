@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 //go:embed scripts/*.sh scripts/dlwb-lease.service
@@ -55,7 +57,7 @@ fi
 func (b Boot) settings() string {
 	l := b.Lease
 	var text strings.Builder
-	set := func(name, value string) { fmt.Fprintf(&text, "%s=%s\n", name, quote(value)) }
+	set := func(name, value string) { fmt.Fprintf(&text, "%s=%s\n", name, shellword.Quote(value)) }
 	seconds := func(name string, d time.Duration) { set(name, fmt.Sprint(int64(d/time.Second))) }
 	set("life", b.Life)
 	set("cluster", b.Cluster)
@@ -105,9 +107,6 @@ func put(file, text string) string {
 	end := "END_" + hex.EncodeToString(sum[:8])
 	return fmt.Sprintf("cat >%[1]s.new <<'%[2]s' && mv -f %[1]s.new %[1]s\n%[3]s%[2]s\n", file, end, text)
 }
-
-// quote makes one word for sh.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // indent moves each line of a text to the right, as a block of YAML. One blank
 // is enough for it.

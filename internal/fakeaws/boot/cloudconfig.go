@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 // config is the part of a #cloud-config document that a guest obeys, as
@@ -135,7 +137,7 @@ func script(value *yaml.Node) (string, error) {
 				return "", err
 			}
 			for j, word := range words {
-				words[j] = quote(word)
+				words[j] = shellword.Quote(word)
 			}
 			line = strings.Join(words, " ")
 		}
@@ -143,8 +145,6 @@ func script(value *yaml.Node) (string, error) {
 	}
 	return lines.String(), nil
 }
-
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // filesOf reads write_files.
 func filesOf(value *yaml.Node) ([]file, error) {

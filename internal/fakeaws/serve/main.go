@@ -23,6 +23,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/internal/fakeaws"
 	"github.com/dlwb/dlwb/internal/fakeaws/boot"
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 func main() {
@@ -106,7 +107,7 @@ func paste(env []string, port int) string {
 	fmt.Fprintln(&text, "# An EC2 that costs nothing. In the shell that dlwb is used in:")
 	for _, entry := range append(env, "DLWB_SETTLE=2s", "DLWB_SOURCE_ADDRESS=127.0.0.1") {
 		name, value, _ := strings.Cut(entry, "=")
-		fmt.Fprintf(&text, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+		fmt.Fprintf(&text, "export %s=%s\n", name, shellword.Quote(value))
 	}
 	fmt.Fprintf(&text, "# In the profile, with provider: ec2\n#   machines:\n#     ssh_port: %d\n", port)
 	fmt.Fprintln(&text, "# Ctrl-C ends it and removes every machine. Lines that can be typed here meanwhile:")

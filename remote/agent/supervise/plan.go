@@ -17,6 +17,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 	"github.com/dlwb/dlwb/remote/wire"
 )
@@ -133,20 +134,17 @@ func noticeText(home, dir string, plan wire.LaunchRequest) string {
 	var text strings.Builder
 	for _, kv := range plan.Env {
 		name, value, _ := bytes.Cut(kv, []byte("="))
-		fmt.Fprintf(&text, "export %s=%s\n", name, quote(string(value)))
+		fmt.Fprintf(&text, "export %s=%s\n", name, shellword.Quote(string(value)))
 	}
 	if plan.Results != "" {
-		fmt.Fprintf(&text, "export DLWB_RESULTS=%s\n", quote(below(home, plan.Results)))
+		fmt.Fprintf(&text, "export DLWB_RESULTS=%s\n", shellword.Quote(below(home, plan.Results)))
 	}
-	fmt.Fprintf(&text, "cd %s || exit 66\nexec", quote(dir))
+	fmt.Fprintf(&text, "cd %s || exit 66\nexec", shellword.Quote(dir))
 	for _, w := range plan.OnNotice {
-		text.WriteString(" " + quote(inHome(home, string(w))))
+		text.WriteString(" " + shellword.Quote(inHome(home, string(w))))
 	}
 	return text.String() + "\n"
 }
-
-// quote makes a word of sh.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // inHome gives a word in which ~/.dlwb/ in front means the home.
 func inHome(home, word string) string {

@@ -1,19 +1,24 @@
-package profiles
+// Package nearword finds the word that a mistyped one was meant to be.
+package nearword
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
-// maxWord is the length from which a word is no mistyped key any more.
-const maxWord = 64
+// longest is the length from which a word is no mistyped name any more.
+const longest = 64
 
 // Nearest returns the candidate that is most like word, or "" when none is
 // like it. Case, dashes and underscores make no difference.
 func Nearest(word string, candidates []string) string {
-	if word == "" || len(word) > maxWord {
+	if word == "" || len(word) > longest {
 		return ""
 	}
 	best, least := "", 1000
 	for _, c := range candidates {
-		if d := distance(fold(word), fold(c)); d < least {
+		if d := edits(Fold(word), Fold(c)); d < least {
 			best, least = c, d
 		}
 	}
@@ -24,13 +29,26 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-func fold(s string) string {
+// Several returns the words that are the fewest edits away, at most n of them,
+// and none that shares less than half of its letters with the word.
+func Several(word string, candidates []string, n int) []string {
+	words := slices.Clone(candidates)
+	slices.Sort(words)
+	words = slices.DeleteFunc(slices.Compact(words), func(w string) bool {
+		return w == word || edits(word, w) > max(2, len(word)/2)
+	})
+	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(edits(word, a), edits(word, b)) })
+	return words[:min(n, len(words))]
+}
+
+// Fold is a word without what people mistake most: case, dashes, underscores.
+func Fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))
 }
 
-// distance is how many letters must be added, dropped, changed or swapped with
+// edits is how many letters must be added, dropped, changed or swapped with
 // their neighbour to make b out of a.
-func distance(a, b string) int {
+func edits(a, b string) int {
 	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		prev[j] = j
