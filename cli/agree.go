@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/sanitize"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // errRefused is the error of a command that was not agreed to.
@@ -27,7 +27,7 @@ func (a *app) asks() bool { return !a.json && a.atTerminal() }
 // agree asks before something is destroyed: it shows what goes and what it
 // costs to keep, and wants a yes, or the name where one must be typed. Several
 // questions are answered together; name is typed then for all of them.
-func (a *app) agree(ctx context.Context, yes bool, questions ...workbench.Question) error {
+func (a *app) agree(ctx context.Context, yes bool, questions ...event.Question) error {
 	if yes || !a.asks() || len(questions) == 0 {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (a *app) agree(ctx context.Context, yes bool, questions ...workbench.Questi
 	return errRefused
 }
 
-func writeQuestion(out io.Writer, q workbench.Question) {
+func writeQuestion(out io.Writer, q event.Question) {
 	sanitize.Fprintf(out, "%s\n", q.Title)
 	for _, f := range q.Facts {
 		sanitize.Fprintf(out, "  %-10s %s\n", f.Label, f.Text)

@@ -22,6 +22,7 @@ import (
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/ui/scenes"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 var answersSeed = flag.Uint64("answers-seed", 14, "what the states of TestNoTwoPlacesAnswerOneQuestionDifferently are drawn with")
@@ -53,9 +54,9 @@ type drawn struct {
 	began  time.Time
 	nodes  int
 	price  float64
-	events []workbench.Event
+	events []event.Event
 	states []cloud.State
-	phase  workbench.Phase
+	phase  event.Phase
 }
 
 // half is so many minutes and a half: no text of minutes turns while the test
@@ -65,41 +66,41 @@ func half(minutes int) time.Duration { return time.Duration(minutes)*time.Minute
 // draw draws a state: how long ago it began, which bounds its nodes told of,
 // what was run, which of its machines are gone.
 func draw(r *rand.Rand, i int, now time.Time) drawn {
-	d := drawn{name: fmt.Sprintf("lm%d", i), nodes: 1 + r.IntN(4), price: float64(r.IntN(4000)) / 100, phase: workbench.PhaseReady}
+	d := drawn{name: fmt.Sprintf("lm%d", i), nodes: 1 + r.IntN(4), price: float64(r.IntN(4000)) / 100, phase: event.PhaseReady}
 	age := half(40 + r.IntN(2000))
 	d.began = now.Add(-age)
 	at := d.began
-	tell := func(after time.Duration, b workbench.Body) {
+	tell := func(after time.Duration, b event.Body) {
 		at = at.Add(after)
-		d.events = append(d.events, workbench.Event{Time: at, Cluster: d.name, Body: b})
+		d.events = append(d.events, event.Event{Time: at, Cluster: d.name, Body: b})
 	}
 	nodes := make([]cloud.Node, d.nodes)
 	for n := range nodes {
 		nodes[n] = cloud.Node{Index: n, Name: fmt.Sprintf("node%d", n), Addr: "10.0.0.1:22", User: "ubuntu"}
 		d.states = append(d.states, cloud.Alive)
 	}
-	tell(0, workbench.PlanMade{Profile: d.name, Provider: "ec2", Nodes: d.nodes, Engine: "plain", Command: "train.py", PricePerHour: d.price, Steps: workbench.Steps})
-	tell(0, workbench.StepStarted{Step: workbench.StepCluster})
+	tell(0, event.PlanMade{Profile: d.name, Provider: "ec2", Nodes: d.nodes, Engine: "plain", Command: "train.py", PricePerHour: d.price, Steps: event.Steps})
+	tell(0, event.StepStarted{Step: event.StepCluster})
 	ends := now.Add(half(r.IntN(3000) - 500))
-	tell(2*time.Minute, workbench.ClusterUp{Provider: "ec2", Region: "us-east-1", Instance: "g5.xlarge", Nodes: nodes, PricePerHour: d.price, Ends: ends})
-	tell(0, workbench.StepEnded{Step: workbench.StepCluster, OK: true})
+	tell(2*time.Minute, event.ClusterUp{Provider: "ec2", Region: "us-east-1", Instance: "g5.xlarge", Nodes: nodes, PricePerHour: d.price, Ends: ends})
+	tell(0, event.StepEnded{Step: event.StepCluster, OK: true})
 	if bound := []string{"", "idle", "budget", "bootstrap"}[r.IntN(4)]; bound != "" {
 		sooner := now.Add(half(r.IntN(600) - 20))
 		for n := range nodes {
-			tell(time.Second, workbench.LeaseChanged{Node: n, Bound: bound, Ends: sooner})
+			tell(time.Second, event.LeaseChanged{Node: n, Bound: bound, Ends: sooner})
 		}
 	}
 	switch r.IntN(4) {
 	case 0: // its machines were taken down by their lease, and somebody looked
 		for n := range nodes {
-			tell(time.Second, workbench.NodeChanged{Node: n, State: cloud.Gone})
+			tell(time.Second, event.NodeChanged{Node: n, State: cloud.Gone})
 			d.states[n] = cloud.Gone
 		}
 	case 1: // one of them is gone, and nobody was told of it yet
 		d.states[0] = cloud.Gone
 	case 2:
-		d.phase = workbench.PhaseStopped
-		tell(30*time.Minute, workbench.ClusterStopped{PricePerHour: 0.05})
+		d.phase = event.PhaseStopped
+		tell(30*time.Minute, event.ClusterStopped{PricePerHour: 0.05})
 		d.states = make([]cloud.State, d.nodes)
 	}
 	return d
@@ -108,7 +109,7 @@ func draw(r *rand.Rand, i int, now time.Time) drawn {
 // put writes a state into the store as dlwb does.
 func (d drawn) put(t *testing.T, db *store.Store) {
 	t.Helper()
-	up := d.events[2].Body.(workbench.ClusterUp)
+	up := d.events[2].Body.(event.ClusterUp)
 	data, err := json.Marshal(map[string]any{"cluster": cloud.Cluster{Name: d.name, Provider: "ec2", Nodes: up.Nodes, PricePerHour: d.price,
 		ExpiresAt: up.Ends, Region: up.Region, Instance: up.Instance}})
 	if err != nil {
@@ -134,7 +135,7 @@ var (
 	soFarText   = regexp.MustCompile(`\$([0-9.]+) so far`)
 	endsInText  = regexp.MustCompile(`(ends in|overdue) ((?:\d+[dhms])+)`)
 	partText    = regexp.MustCompile(`(\d+)([dhms])`)
-	phases      = []workbench.Phase{workbench.PhaseReady, workbench.PhaseEnded, workbench.PhaseStopped}
+	phases      = []event.Phase{event.PhaseReady, event.PhaseEnded, event.PhaseStopped}
 )
 
 // span reads a duration as units writes it, in seconds.
@@ -243,7 +244,7 @@ func places(t *testing.T, w *workbench.Workbench, d drawn) map[string]facts {
 }
 
 // homeFacts reads the row of a cluster on the home screen.
-func homeFacts(t *testing.T, home workbench.Home, d drawn, now time.Time) facts {
+func homeFacts(t *testing.T, home event.Home, d drawn, now time.Time) facts {
 	t.Helper()
 	s := scenes.NewStage(200, 40, ui.Options{}, func(s *scenes.Stage) { s.HomeIs = home; s.From(now) })
 	defer s.Close()

@@ -31,6 +31,7 @@ import (
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/sshkeys"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -124,11 +125,11 @@ func (a *app) report(err error) {
 		a.reportUntrusted(untrusted)
 		return
 	}
-	var fault *workbench.Fault
+	var fault *event.Fault
 	if untrusted != nil {
-		fault = &workbench.Fault{What: "trust the profile", Node: -1, Why: untrusted.Error(), Next: untrusted.Next()}
+		fault = &event.Fault{What: "trust the profile", Node: -1, Why: untrusted.Error(), Next: untrusted.Next()}
 	} else if !errors.As(err, &fault) {
-		fault = &workbench.Fault{What: "dlwb", Node: -1, Why: err.Error()}
+		fault = &event.Fault{What: "dlwb", Node: -1, Why: err.Error()}
 	}
 	if a.json {
 		_ = a.encode(errorEvent{Event: "error", Time: timeNow(), ExitCode: exitCode(err), Text: err.Error(), Failure: fault, Untrusted: trust.Of(err)})
@@ -147,17 +148,17 @@ func (a *app) report(err error) {
 // errorEvent is what --json prints for a command that could not do its work.
 // It is made here and stored nowhere, so it is no workbench.Event.
 type errorEvent struct {
-	Event    string           `json:"event"`
-	Time     time.Time        `json:"time"`
-	ExitCode int              `json:"exit_code"`
-	Text     string           `json:"text"`
-	Failure  *workbench.Fault `json:"failure"`
+	Event    string       `json:"event"`
+	Time     time.Time    `json:"time"`
+	ExitCode int          `json:"exit_code"`
+	Text     string       `json:"text"`
+	Failure  *event.Fault `json:"failure"`
 	// Untrusted is what a profile would do that nobody has trusted.
 	Untrusted *trust.Subject `json:"untrusted,omitempty"`
 }
 
 // writeFault prints the part of a fault that its one line does not hold.
-func writeFault(w io.Writer, f *workbench.Fault) {
+func writeFault(w io.Writer, f *event.Fault) {
 	if f.Command != "" {
 		sanitize.Fprintf(w, "  command: %s\n", f.Command)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) attachCommand() *cobra.Command {
@@ -41,7 +42,7 @@ printed. The exit code is the run's own.`,
 
 // pastRun is the run that a word names, when there is nothing of it to watch:
 // it has ended, and is not the newest of a cluster that is up.
-func pastRun(w *workbench.Workbench, word string) (workbench.RunInfo, bool) {
+func pastRun(w *workbench.Workbench, word string) (event.RunInfo, bool) {
 	run, err := w.FindRun(word)
 	if err != nil || word == "" || run.EndedAt == nil {
 		return run, false
@@ -55,7 +56,7 @@ func pastRun(w *workbench.Workbench, word string) (workbench.RunInfo, bool) {
 }
 
 // openPast shows the record of a run.
-func (a *app) openPast(ctx context.Context, w *workbench.Workbench, run workbench.RunInfo) error {
+func (a *app) openPast(ctx context.Context, w *workbench.Workbench, run event.RunInfo) error {
 	if a.screen() {
 		return a.open(ctx, w, opening{run: &run})
 	}
@@ -72,7 +73,7 @@ func (a *app) openPast(ctx context.Context, w *workbench.Workbench, run workbenc
 	return nil
 }
 
-func writePast(out io.Writer, run workbench.RunInfo, results workbench.RunResults) {
+func writePast(out io.Writer, run event.RunInfo, results event.RunResults) {
 	row := func(label, text string) {
 		if text != "" {
 			sanitize.Fprintf(out, "%-9s %s\n", label, text)
@@ -91,7 +92,7 @@ func writePast(out io.Writer, run workbench.RunInfo, results workbench.RunResult
 	}
 	row("note", run.Note)
 	if results.Files > 0 {
-		row("results", workbench.SizeText(results.Files, results.Bytes)+" in "+results.Dir)
+		row("results", event.SizeText(results.Files, results.Bytes)+" in "+results.Dir)
 	}
 	row("lost", results.Lost)
 	row("next", "dlwb logs "+run.ID+", dlwb metrics "+run.ID+", dlwb runbook "+run.ID+" tell more")

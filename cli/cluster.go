@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) stopCommand() *cobra.Command {
@@ -81,7 +82,7 @@ what it says.`,
 			return err
 		}
 		if !yes && a.asks() {
-			var questions []workbench.Question
+			var questions []event.Question
 			for _, name := range names {
 				q, err := w.AskDown(ctx, name)
 				if err != nil {

@@ -101,7 +101,7 @@ func TestDlwbMayBeKilledAtAnyMoment(t *testing.T) {
 func (b *bed) crash(name, step string, late time.Duration) {
 	b.t.Helper()
 	s := b.start("run", "--down", "--json")
-	s.await(name+" "+step, func(e event) bool {
+	s.await(name+" "+step, func(e printedEvent) bool {
 		return e["event"] == name && (step == "" || e["step"] == step)
 	})
 	// The moment is drawn: that is the point of it.
@@ -130,7 +130,7 @@ func (b *bed) within(limit time.Duration, args ...string) result {
 		_ = c.Wait()
 		r := result{code: c.ProcessState.ExitCode(), stdout: out.String(), stderr: errs.String()}
 		for _, line := range strings.Split(r.stdout, "\n") {
-			var e event
+			var e printedEvent
 			if json.Unmarshal([]byte(line), &e) == nil && e["event"] != nil {
 				r.events = append(r.events, e)
 			}
@@ -342,7 +342,7 @@ func TestOfTwoDlwbOneWinsAndTheOtherIsTold(t *testing.T) {
 		b := newBed(t)
 		b.profile(crashScript, "")
 		up := b.start("up", "--json")
-		up.await("the cluster step", func(e event) bool { return e["event"] == "step_started" })
+		up.await("the cluster step", func(e printedEvent) bool { return e["event"] == "step_started" })
 		r := b.within(60*time.Second, "down", "--json")
 		code := up.end()
 		switch { // down waits a little, and up may have ended by then

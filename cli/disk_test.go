@@ -77,8 +77,8 @@ func (b *bed) fillBetween(disk string, leave int64, args ...string) result {
 	b.t.Helper()
 	var r result
 	s := b.start(args...)
-	keep := func(e event) event { r.events = append(r.events, e); return e }
-	s.await("the environment step", func(e event) bool {
+	keep := func(e printedEvent) printedEvent { r.events = append(r.events, e); return e }
+	s.await("the environment step", func(e printedEvent) bool {
 		return keep(e)["event"] == "step_started" && e["step"] == "environment"
 	})
 	release := b.fill(disk, leave)
@@ -186,7 +186,7 @@ func TestRunThatFillsTheNodesDiskEndsAndSaysSo(t *testing.T) {
 	s := b.start("run", "--json")
 	s.awaitStep(3)
 	b.fill(disk, 64<<10)
-	end := s.await("the end of the run", func(e event) bool { return e["event"] == "run_ended" })
+	end := s.await("the end of the run", func(e printedEvent) bool { return e["event"] == "run_ended" })
 	if !strings.Contains(fmt.Sprint(end["cause"]), "the disk of node0 is full") || end["verdict"] != "disk-full" || end["rank"] != 0.0 {
 		t.Errorf("run_ended %v", end)
 	}
@@ -204,10 +204,10 @@ func TestLogThatFindsNoRoomHereIsCompletedByAttach(t *testing.T) {
 	disk := b.smallDisk("1m", "runs")
 	b.profile(strings.Replace(talker, "100000", "1200", 1), "")
 	s := b.start("run", "--json")
-	run := s.await("the run", func(e event) bool { return e["event"] == "run_started" })["run"].(string)
+	run := s.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })["run"].(string)
 	s.awaitStep(3)
 	release := b.fill(disk, 32<<10)
-	failed := s.await("the failure", func(e event) bool { return e["event"] == "failed" })
+	failed := s.await("the failure", func(e printedEvent) bool { return e["event"] == "failed" })
 	for _, w := range []string{"store the output of rank 0", "rank-0.log", "no space left", "the run goes on"} {
 		if !strings.Contains(fmt.Sprint(failed), w) {
 			t.Errorf("%q is not said: %v", w, failed)

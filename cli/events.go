@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 //go:generate sh -c "go run .. events > ../docs/events.md"
@@ -20,7 +20,7 @@ func (a *app) eventsCommand() *cobra.Command {
 		Use: "events", Short: "the reference of the events that --json prints", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.answer(eventDocs(), func(out io.Writer) {
-				io.WriteString(out, workbench.EventReference()+printedReference("error", errorDoc, errorEvent{})+
+				io.WriteString(out, event.EventReference()+printedReference("error", errorDoc, errorEvent{})+
 					printedReference("waiting", waitingDoc, waitingEvent{})+exitReference())
 			})
 		},
@@ -53,12 +53,12 @@ func eventDocs() eventsAnswer {
 	var docs eventsAnswer
 	add := func(name, text string, v any) {
 		d := eventDoc{Event: name, Text: text, Fields: []fieldDoc{}}
-		for _, f := range workbench.Fields(v) {
+		for _, f := range event.Fields(v) {
 			d.Fields = append(d.Fields, fieldDoc{Name: f[0], Type: f[1]})
 		}
 		docs.Events = append(docs.Events, d)
 	}
-	for _, row := range workbench.Bodies {
+	for _, row := range event.Bodies {
 		add(row.Body.EventName(), row.Doc, row.Body)
 	}
 	add("error", errorDoc, errorEvent{})
@@ -72,7 +72,7 @@ func eventDocs() eventsAnswer {
 // printedReference describes an event that is printed and never stored.
 func printedReference(name, doc string, v any) string {
 	s := "## " + name + "\n\n" + doc + ".\n\n| field | type |\n|---|---|\n"
-	for _, f := range workbench.Fields(v)[2:] { // event and time are in all
+	for _, f := range event.Fields(v)[2:] { // event and time are in all
 		s += fmt.Sprintf("| `%s` | %s |\n", f[0], f[1])
 	}
 	return s + "\n"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // forwarding is what dlwb forward was asked for.
@@ -79,7 +80,7 @@ func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, 
 		return failed
 	}
 	for _, o := range opened {
-		if err := a.printer(w).one(workbench.Event{Time: timeNow(), Cluster: cluster.Name, Body: o}); err != nil {
+		if err := a.printer(w).one(event.Event{Time: timeNow(), Cluster: cluster.Name, Body: o}); err != nil {
 			return err
 		}
 	}
@@ -117,8 +118,8 @@ func (f forwarding) check(what []string) (reverse [][2]int, err error) {
 
 // openAll opens everything that was asked for, and returns what opened with the
 // errors of the rest.
-func (a *app) openAll(ctx context.Context, w *workbench.Workbench, cluster string, what []string, reverse [][2]int, port int) ([]workbench.ForwardOpened, error) {
-	var opened []workbench.ForwardOpened
+func (a *app) openAll(ctx context.Context, w *workbench.Workbench, cluster string, what []string, reverse [][2]int, port int) ([]event.ForwardOpened, error) {
+	var opened []event.ForwardOpened
 	var failed error
 	switch {
 	case port != 0:
@@ -152,17 +153,17 @@ func (a *app) reportEach(err error) {
 
 // holdOpen waits until the user has enough, or the cluster is gone and the
 // tunnels lead nowhere. How the tunnels stand is told meanwhile.
-func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbench.Subscription, opened []workbench.ForwardOpened) {
+func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbench.Subscription, opened []event.ForwardOpened) {
 	for ctx.Err() == nil {
 		for _, e := range news.Next(ctx) {
 			switch b := e.Body.(type) {
-			case workbench.ForwardChanged:
+			case event.ForwardChanged:
 				for _, o := range opened {
 					if o.Kind == b.Kind && o.LocalPort == b.LocalPort && o.RemotePort == b.RemotePort {
 						_ = a.printer(w).one(e)
 					}
 				}
-			case workbench.ReceiptMade:
+			case event.ReceiptMade:
 				if b.Proven {
 					a.hint("cluster %s is gone, and the tunnel with it", e.Cluster)
 					return
@@ -172,7 +173,7 @@ func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbe
 	}
 }
 
-func forwardText(b workbench.ForwardOpened) string {
+func forwardText(b event.ForwardOpened) string {
 	s := sanitize.Sprintf("%s: %s", b.Name, b.Address())
 	switch b.Kind {
 	case workbench.ForwardTCP:
@@ -187,7 +188,7 @@ func forwardText(b workbench.ForwardOpened) string {
 }
 
 // forwardStateText says how a tunnel stands.
-func forwardStateText(b workbench.ForwardChanged) string {
+func forwardStateText(b event.ForwardChanged) string {
 	name := sanitize.Sprintf("%s on local port %d: ", b.Name, b.LocalPort)
 	switch {
 	case b.Connected && b.Why == "":

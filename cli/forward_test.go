@@ -49,11 +49,11 @@ func answerTo(t *testing.T, address string) (status int, location string) {
 }
 
 // forward starts a dlwb that holds a tunnel open, and waits until it does.
-func (b *bed) forward(args ...string) (*started, event, *url.URL) {
+func (b *bed) forward(args ...string) (*started, printedEvent, *url.URL) {
 	b.t.Helper()
 	s := b.start(append([]string{"forward", "bed", "--json"}, args...)...)
 	b.t.Cleanup(func() { _ = s.cmd.Process.Kill(); s.end() })
-	e := s.await("an open forward", func(e event) bool { return e["event"] != nil })
+	e := s.await("an open forward", func(e printedEvent) bool { return e["event"] != nil })
 	if e["event"] != "forward_opened" {
 		b.t.Fatalf("forward %v: %v", args, e)
 	}
@@ -403,7 +403,7 @@ func TestForwardsOfTheProfileOpenWithTheRun(t *testing.T) {
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), fmt.Sprintf("forward: [%d, tensorboard]\n", port))
 	first := b.start("run", "--down", "--json")
 	var opened, warned bool
-	first.await("the forward and the warning", func(e event) bool {
+	first.await("the forward and the warning", func(e printedEvent) bool {
 		switch e["event"] {
 		case "forward_opened":
 			status, _ := answerTo(t, e["url"].(string))
@@ -418,11 +418,11 @@ func TestForwardsOfTheProfileOpenWithTheRun(t *testing.T) {
 	if r := b.run("stop", "--json"); r.code != 0 {
 		t.Errorf("stop: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	closed := first.await("the end of the forward", func(e event) bool { return e["event"] == "forward_closed" })
+	closed := first.await("the end of the forward", func(e printedEvent) bool { return e["event"] == "forward_closed" })
 	if closed["name"] != strconv.Itoa(port) {
 		t.Errorf("closed %v", closed)
 	}
-	first.await("the receipt", func(e event) bool { return e["event"] == "receipt" && e["proven"] == true })
+	first.await("the receipt", func(e printedEvent) bool { return e["event"] == "receipt" && e["proven"] == true })
 	if code := first.end(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}

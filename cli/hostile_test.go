@@ -22,12 +22,13 @@ import (
 	"github.com/dlwb/dlwb/internal/hostile"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Every event there is, with hostile text in all that it says.
 func TestEveryEventIsPrintedAsText(t *testing.T) {
 	g := hostile.New(1)
-	for _, row := range workbench.Bodies {
+	for _, row := range event.Bodies {
 		for range 20 {
 			body := hostile.Spoil(row.Body, func() string { return g.Text(8) + "\nforged " + takeover })
 			for _, asJSON := range []bool{false, true} {
@@ -35,7 +36,7 @@ func TestEveryEventIsPrintedAsText(t *testing.T) {
 				a := newApp(strings.NewReader(""), &out, &errs)
 				a.json = asJSON
 				p := a.printer(&workbench.Workbench{})
-				if err := p.one(workbench.Event{Cluster: takeover, Run: takeover, Body: body}); err != nil {
+				if err := p.one(event.Event{Cluster: takeover, Run: takeover, Body: body}); err != nil {
 					t.Fatal(err)
 				}
 				clean(t, body.EventName(), out.String()+errs.String(), false)
@@ -54,7 +55,7 @@ func TestEveryLineOfARankIsText(t *testing.T) {
 		a.json = g.IntN(4) == 0
 		p.json = a.json
 		raw := strings.ReplaceAll(g.Text(20), "\n", " ") + "\x1b[31mred\x1b[2J"
-		if err := p.line(workbench.Event{}, 0, []byte(raw)); err != nil {
+		if err := p.line(event.Event{}, 0, []byte(raw)); err != nil {
 			t.Fatal(err)
 		}
 	}

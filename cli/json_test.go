@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // say runs a command line in this process, with a home of its own.
@@ -196,8 +196,8 @@ func TestALineWithoutEndIsPrintedWhole(t *testing.T) {
 		var out bytes.Buffer
 		p := &printer{w: &out, json: true, rank: allRanks, logs: map[logKey]*logLines{}}
 		p.readLog = func(_ string, _ int, off int64, b []byte) (int, error) { return copy(b, text[off:]), nil }
-		e := workbench.Event{Run: "r"}
-		if err := p.log(e, workbench.LogGrew{Size: int64(len(text))}); err != nil {
+		e := event.Event{Run: "r"}
+		if err := p.log(e, event.LogGrew{Size: int64(len(text))}); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.endLogs(e); err != nil {

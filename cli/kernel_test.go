@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // socket is as much of a websocket as a kernel needs.
@@ -184,7 +185,7 @@ func TestForwardOfAnHTTPPortHasADoorAndARawOneSaysThatItHasNone(t *testing.T) {
 	}
 	_ = s.cmd.Process.Kill()
 	s.end()
-	if text := forwardText(workbench.ForwardOpened{Kind: workbench.ForwardTCP, Name: port}); !strings.Contains(text, "raw TCP") {
+	if text := forwardText(event.ForwardOpened{Kind: workbench.ForwardTCP, Name: port}); !strings.Contains(text, "raw TCP") {
 		t.Errorf("the text of a raw one: %s", text)
 	}
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) lsCommand() *cobra.Command {
@@ -53,7 +54,7 @@ func orDash(s string) string {
 }
 
 // endsText is when machines end by themselves next, and by which bound.
-func endsText(b *workbench.Bound) string {
+func endsText(b *event.Bound) string {
 	if b == nil {
 		return "-"
 	}

@@ -66,7 +66,7 @@ func TestATunnelSaysWhereItIsAsOneObject(t *testing.T) {
 		t.Fatal(r.stdout)
 	}
 	s := b.start("forward", "bed", "8265", "--json")
-	opened := s.await("the tunnel", func(e event) bool { return e["event"] != nil })
+	opened := s.await("the tunnel", func(e printedEvent) bool { return e["event"] != nil })
 	s.signal(syscall.SIGINT)
 	if code := s.end(); code != 0 || opened["event"] != "forward_opened" || opened["url"] == "" {
 		t.Errorf("exit code %d, %v", code, opened)

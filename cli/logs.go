@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) logsCommand() *cobra.Command {
@@ -54,7 +55,7 @@ func (a *app) logsCommand() *cobra.Command {
 }
 
 // rankNumber reads the --rank flag.
-func rankNumber(word string, run workbench.RunInfo) (int, error) {
+func rankNumber(word string, run event.RunInfo) (int, error) {
 	if word == "all" {
 		return allRanks, nil
 	}
@@ -74,7 +75,7 @@ func rankNumber(word string, run workbench.RunInfo) (int, error) {
 	return n, nil
 }
 
-func wanted(number int, run workbench.RunInfo) []int {
+func wanted(number int, run event.RunInfo) []int {
 	if number != allRanks {
 		return []int{number}
 	}
@@ -108,7 +109,7 @@ func (l *logReader) read(ctx context.Context) error {
 			}
 		}
 		if over || !l.follow {
-			return l.p.endLogs(workbench.Event{Run: l.run, Time: time.Now()})
+			return l.p.endLogs(event.Event{Run: l.run, Time: time.Now()})
 		}
 		select {
 		case <-time.After(followEvery):
@@ -121,7 +122,7 @@ func (l *logReader) read(ctx context.Context) error {
 // rank prints what is stored of one log and was not printed yet.
 func (l *logReader) rank(rank int) error {
 	if l.raw == nil {
-		return l.p.log(workbench.Event{Run: l.run, Time: time.Now()}, workbench.LogGrew{Rank: rank, Size: 1 << 62})
+		return l.p.log(event.Event{Run: l.run, Time: time.Now()}, event.LogGrew{Rank: rank, Size: 1 << 62})
 	}
 	buf := make([]byte, 64<<10)
 	for {

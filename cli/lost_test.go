@@ -55,7 +55,7 @@ func TestANodeThatIsGoneEndsTheRunAsLost(t *testing.T) {
 				watching = b.start("attach", "--json")
 			}
 			unknown := false
-			end := watching.await("the verdict", func(e event) bool {
+			end := watching.await("the verdict", func(e printedEvent) bool {
 				unknown = unknown || e["event"] == "node" && e["node"] == 1.0 && e["state"] == "unknown"
 				return e["event"] == "run_ended"
 			})
@@ -91,8 +91,8 @@ func TestANodeThatIsOutOfReachForAWhileLosesNothing(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	is := func(state string) func(event) bool {
-		return func(e event) bool { return e["event"] == "node" && e["node"] == 0.0 && e["state"] == state }
+	is := func(state string) func(printedEvent) bool {
+		return func(e printedEvent) bool { return e["event"] == "node" && e["node"] == 0.0 && e["state"] == state }
 	}
 	s.await("the node is unknown", is("unknown"))
 	// Its rank goes on, for longer than it takes until the provider is asked, which
@@ -102,7 +102,7 @@ func TestANodeThatIsOutOfReachForAWhileLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await("the node is alive", is("alive"))
-	end := s.await("the end", func(e event) bool { return e["event"] == "run_ended" })
+	end := s.await("the end", func(e printedEvent) bool { return e["event"] == "run_ended" })
 	if end["verdict"] != "succeeded" || s.end() != 0 {
 		t.Errorf("%v", end)
 	}
@@ -162,7 +162,7 @@ func TestAStoreThatSomebodyHoldsForAWhileLosesNothing(t *testing.T) {
 			b.awaitPrinted(0, 100) // which can't be stored now
 		}
 	}
-	end := s.await("the end", func(e event) bool { return e["event"] == "run_ended" })
+	end := s.await("the end", func(e printedEvent) bool { return e["event"] == "run_ended" })
 	if code := s.end(); code != 0 || end["verdict"] != "succeeded" {
 		t.Errorf("exit code %d, %v", code, end)
 	}
@@ -247,7 +247,7 @@ func TestDownSaysWhichResultsDidNotComeHome(t *testing.T) {
 	b := newBed(t)
 	b.profile("import os\nos.makedirs('outputs', exist_ok=True)\n"+fmt.Sprintf(lossScript, 40000, 0.02), "results: {paths: [outputs/]}\n")
 	first := b.start("run", "--json")
-	run := first.await("the run", func(e event) bool { return e["event"] == "run_started" })["run"].(string)
+	run := first.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })["run"].(string)
 	first.awaitStep(3)
 	first.signal(syscall.SIGKILL)
 	first.end()

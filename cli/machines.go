@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) startCommand() *cobra.Command {
@@ -182,7 +183,7 @@ func (g *collecting) agreed(o cloud.Orphan) bool {
 	if g.yes {
 		return g.everywhere || o.Host == host
 	}
-	return g.app.asks() && g.app.agree(g.ctx, false, workbench.CollectQuestion(o)) == nil
+	return g.app.asks() && g.app.agree(g.ctx, false, event.CollectQuestion(o)) == nil
 }
 
 func writeOrphan(out io.Writer, o cloud.Orphan) {

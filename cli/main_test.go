@@ -123,13 +123,13 @@ type result struct {
 	code   int
 	stdout string
 	stderr string
-	events []event
+	events []printedEvent
 }
 
-type event map[string]any
+type printedEvent map[string]any
 
-func (r result) all(name string) []event {
-	var found []event
+func (r result) all(name string) []printedEvent {
+	var found []printedEvent
 	for _, e := range r.events {
 		if e["event"] == name {
 			found = append(found, e)
@@ -138,7 +138,7 @@ func (r result) all(name string) []event {
 	return found
 }
 
-func (r result) one(t *testing.T, name string) event {
+func (r result) one(t *testing.T, name string) printedEvent {
 	t.Helper()
 	found := r.all(name)
 	if len(found) != 1 {
@@ -160,7 +160,7 @@ func (b *bed) run(args ...string) result {
 	}
 	r := result{code: c.ProcessState.ExitCode(), stdout: out.String(), stderr: errs.String()}
 	for _, line := range strings.Split(out.String(), "\n") {
-		var e event
+		var e printedEvent
 		if json.Unmarshal([]byte(line), &e) == nil && e["event"] != nil {
 			r.events = append(r.events, e)
 		}
@@ -172,12 +172,12 @@ func (b *bed) run(args ...string) result {
 type started struct {
 	*bed
 	cmd  *exec.Cmd
-	news chan event
+	news chan printedEvent
 }
 
 func (b *bed) start(args ...string) *started {
 	b.t.Helper()
-	s := &started{bed: b, cmd: b.command(args...), news: make(chan event, 10_000)}
+	s := &started{bed: b, cmd: b.command(args...), news: make(chan printedEvent, 10_000)}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		b.t.Fatal(err)
@@ -190,7 +190,7 @@ func (b *bed) start(args ...string) *started {
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			var e event
+			var e printedEvent
 			if json.Unmarshal(lines.Bytes(), &e) == nil {
 				s.news <- e
 			}
@@ -204,10 +204,10 @@ func (b *bed) start(args ...string) *started {
 }
 
 // await waits for an event that fits.
-func (s *started) await(what string, fits func(event) bool) event {
+func (s *started) await(what string, fits func(printedEvent) bool) printedEvent {
 	s.t.Helper()
 	limit := time.After(60 * time.Second)
-	var last event
+	var last printedEvent
 	for {
 		select {
 		case e, ok := <-s.news:
@@ -227,7 +227,7 @@ func (s *started) await(what string, fits func(event) bool) event {
 // awaitStep waits until the training has come to a step.
 func (s *started) awaitStep(n float64) {
 	s.t.Helper()
-	s.await(fmt.Sprintf("step %v", n), func(e event) bool {
+	s.await(fmt.Sprintf("step %v", n), func(e printedEvent) bool {
 		step, ok := e["step"].(float64)
 		return e["event"] == "point" && ok && step >= n
 	})

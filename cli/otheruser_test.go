@@ -72,7 +72,7 @@ func TestAnotherUserOfTheMachineGetsNothingThroughAForward(t *testing.T) {
 	if seen.Load() != reached {
 		t.Errorf("%d requests reached the server", seen.Load()-reached)
 	}
-	s.await("that somebody was refused", func(e event) bool {
+	s.await("that somebody was refused", func(e printedEvent) bool {
 		return e["event"] == "forward" && strings.Contains(fmt.Sprint(e["why"]), fmt.Sprintf("a connection of user %d", otheruser.UID))
 	})
 	s.signal(syscall.SIGINT)

@@ -116,7 +116,7 @@ func TestHangUpIsACleanEnd(t *testing.T) {
 	first := b.start("run", "--down", "--json")
 	first.awaitStep(5)
 	first.signal(syscall.SIGHUP)
-	first.await("the receipt", func(e event) bool { return e["event"] == "receipt" && e["proven"] == true })
+	first.await("the receipt", func(e printedEvent) bool { return e["event"] == "receipt" && e["proven"] == true })
 	if code := first.end(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}

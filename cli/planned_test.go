@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/planned"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // What a plan says of this machine's own nodes is what is launched on them and
@@ -37,7 +38,7 @@ func TestWhatThePlanSaysOfThisMachineIsWhatIsLaunchedOnIt(t *testing.T) {
 		if r.code != 0 {
 			t.Fatalf("%s: exit code %d\n%s%s", c.want, r.code, r.stdout, r.stderr)
 		}
-		run := body[workbench.RunStarted](t, r.one(t, "run_started"))
+		run := body[event.RunStarted](t, r.one(t, "run_started"))
 		when, err := plan.Taken(run)
 		if got := fmt.Sprintf("%s %d", run.Engine, run.WorldSize); err != nil || when != "" || got != c.want {
 			t.Errorf("%s ran, want %s; if %q; %v", got, c.want, when, err)
@@ -51,7 +52,7 @@ func TestWhatThePlanSaysOfThisMachineIsWhatIsLaunchedOnIt(t *testing.T) {
 }
 
 // body is the body of an event that was printed.
-func body[T workbench.Body](t *testing.T, e event) (b T) {
+func body[T event.Body](t *testing.T, e printedEvent) (b T) {
 	t.Helper()
 	raw, err := json.Marshal(e)
 	if err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // printer prints a stream of events: as lines for people, or one JSON object a
@@ -23,11 +24,11 @@ type printer struct {
 	rank    int // whose output is printed; allRanks for every one
 	readLog func(run string, rank int, off int64, p []byte) (int, error)
 	// entry gives a forward of this process an address that lets a browser in.
-	entry func(cluster string, o workbench.ForwardOpened) workbench.ForwardOpened
+	entry func(cluster string, o event.ForwardOpened) event.ForwardOpened
 	logs  map[logKey]*logLines
 	said  *lastSaid
 	// failure is what the last step that failed has told in full.
-	failure *workbench.Fault
+	failure *event.Fault
 }
 
 // allRanks prints the output of every rank.
@@ -52,19 +53,19 @@ func (a *app) printer(w *workbench.Workbench) *printer {
 }
 
 // print prints events in order.
-func (p *printer) print(events []workbench.Event) error {
+func (p *printer) print(events []event.Event) error {
 	if len(events) > 0 && p.said != nil {
 		p.said.now()
 	}
 	for _, e := range events {
 		var err error
 		switch b := e.Body.(type) {
-		case workbench.LogGrew:
+		case event.LogGrew:
 			err = p.log(e, b)
-		case workbench.PointsAdded:
+		case event.PointsAdded:
 			err = p.points(e, b)
 		default:
-			if _, over := b.(workbench.RunEnded); over {
+			if _, over := b.(event.RunEnded); over {
 				err = p.endLogs(e)
 			}
 			if err == nil {
@@ -78,8 +79,8 @@ func (p *printer) print(events []workbench.Event) error {
 	return nil
 }
 
-func (p *printer) one(e workbench.Event) error {
-	if o, ok := e.Body.(workbench.ForwardOpened); ok && o.Entry == "" && p.entry != nil {
+func (p *printer) one(e event.Event) error {
+	if o, ok := e.Body.(event.ForwardOpened); ok && o.Entry == "" && p.entry != nil {
 		e.Body = p.entry(e.Cluster, o)
 	}
 	if p.json {
@@ -97,23 +98,23 @@ func (p *printer) one(e workbench.Event) error {
 
 // toldAlready reports whether a failure is that of the step which ended before it:
 // for programs both are events, people read it once.
-func (p *printer) toldAlready(b workbench.Body) bool {
+func (p *printer) toldAlready(b event.Body) bool {
 	switch b := b.(type) {
-	case workbench.StepEnded:
+	case event.StepEnded:
 		p.failure = b.Failure
-	case workbench.Failed:
+	case event.Failed:
 		return p.failure != nil && reflect.DeepEqual(b.Fault, *p.failure)
 	}
 	return false
 }
 
 // points prints each point as an event of its own; as text they are in the log.
-func (p *printer) points(e workbench.Event, b workbench.PointsAdded) error {
+func (p *printer) points(e event.Event, b event.PointsAdded) error {
 	if !p.json {
 		return nil
 	}
 	for _, point := range b.Points {
-		e.Time, e.Body = point.Time, workbench.Point{Point: point}
+		e.Time, e.Body = point.Time, event.Point{Point: point}
 		if err := p.one(e); err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func (p *printer) points(e workbench.Event, b workbench.PointsAdded) error {
 }
 
 // log prints what a log has grown by, line by line.
-func (p *printer) log(e workbench.Event, b workbench.LogGrew) error {
+func (p *printer) log(e event.Event, b event.LogGrew) error {
 	if b.Rank != p.rank && p.rank != allRanks {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (p *printer) log(e workbench.Event, b workbench.LogGrew) error {
 	return nil
 }
 
-func (p *printer) wholeLines(e workbench.Event, rank int, l *logLines) error {
+func (p *printer) wholeLines(e event.Event, rank int, l *logLines) error {
 	for {
 		end := bytes.IndexByte(l.part, '\n')
 		next := end + 1
@@ -180,7 +181,7 @@ func wholeRunes(b []byte) int {
 }
 
 // endLogs prints the last lines that have no end.
-func (p *printer) endLogs(e workbench.Event) error {
+func (p *printer) endLogs(e event.Event) error {
 	for key, l := range p.logs {
 		if key.run == e.Run && len(l.part) > 0 {
 			if err := p.line(e, key.rank, l.part); err != nil {
@@ -194,13 +195,13 @@ func (p *printer) endLogs(e workbench.Event) error {
 
 // line prints one line of a rank. Of a line that was overwritten by carriage
 // returns the last state is printed.
-func (p *printer) line(e workbench.Event, rank int, raw []byte) error {
+func (p *printer) line(e event.Event, rank int, raw []byte) error {
 	raw = bytes.TrimRight(raw, "\r")
 	if i := bytes.LastIndexByte(raw, '\r'); i >= 0 {
 		raw = raw[i+1:]
 	}
 	if p.json {
-		e.Body = workbench.LogLine{Rank: rank, Line: sanitize.Plain(string(raw))}
+		e.Body = event.LogLine{Rank: rank, Line: sanitize.Plain(string(raw))}
 		return p.one(e)
 	}
 	who := fmt.Sprintf("rank %d", rank)
@@ -213,45 +214,45 @@ func (p *printer) line(e workbench.Event, rank int, raw []byte) error {
 
 // eventText is an event as a line for people; empty for those that are told by
 // others.
-func eventText(b workbench.Body) string {
+func eventText(b event.Body) string {
 	switch b := b.(type) {
-	case workbench.PlanMade:
+	case event.PlanMade:
 		return sanitize.Sprintf("plan: %s on %s of %s, %s, %s%s", b.Profile, nodes(b.Nodes), b.Provider, b.Engine, b.Command, price(b.PricePerHour))
-	case workbench.StepStarted:
+	case event.StepStarted:
 		return sanitize.Sprintf("… %s: %s", b.Step, b.Text)
-	case workbench.StepProgress:
+	case event.StepProgress:
 		return sanitize.Sprintf("    %s%s", at(b.Node), b.Text)
-	case workbench.StepEnded:
+	case event.StepEnded:
 		return stepText(b)
-	case workbench.NodeChanged:
+	case event.NodeChanged:
 		return sanitize.Sprintf("  node%d: %s %s", b.Node, b.State, b.Why)
-	case workbench.ClusterUp:
+	case event.ClusterUp:
 		return upText(b)
-	case workbench.CheckpointSaved:
-		return sanitize.Sprintf("  checkpoint %s of node%d is home: %s", b.Name, b.Node, workbench.SizeText(b.Files, b.Bytes))
-	case workbench.SpotNotice:
+	case event.CheckpointSaved:
+		return sanitize.Sprintf("  checkpoint %s of node%d is home: %s", b.Name, b.Node, event.SizeText(b.Files, b.Bytes))
+	case event.SpotNotice:
 		return sanitize.Sprintf("warning: node%d will be taken away by its provider at %s (%s)", b.Node, b.At.Local().Format("15:04:05"), b.Action)
-	case workbench.ClusterStopped:
+	case event.ClusterStopped:
 		return "  the machines are stopped; their disks cost " + units.PerHour(b.PricePerHour)
-	case workbench.RunStarted:
+	case event.RunStarted:
 		return sanitize.Sprintf("  %s, world size %d on %s, with %s", b.Engine, b.WorldSize, nodes(b.Nodes), b.Python)
-	case workbench.RankEnded:
+	case event.RankEnded:
 		return rankText(b)
-	case workbench.RunEnded:
+	case event.RunEnded:
 		return runText(b)
-	case workbench.ForwardOpened:
+	case event.ForwardOpened:
 		return forwardText(b)
-	case workbench.ForwardChanged:
+	case event.ForwardChanged:
 		return forwardStateText(b)
-	case workbench.ForwardClosed:
+	case event.ForwardClosed:
 		return sanitize.Sprintf("%s on local port %d: %s", b.Name, b.LocalPort, b.Why)
-	case workbench.ReceiptMade:
+	case event.ReceiptMade:
 		return receiptText(b)
-	case workbench.MetricAdded:
+	case event.MetricAdded:
 		return sanitize.Sprintf("its output is now read for %s too, by %s", b.Name, b.Regex)
-	case workbench.Noticed:
+	case event.Noticed:
 		return noticeText(b)
-	case workbench.Failed:
+	case event.Failed:
 		return faultText("✗ ", &b.Fault)
 	}
 	return ""
@@ -259,7 +260,7 @@ func eventText(b workbench.Body) string {
 
 // upText says what a cluster costs and when it ends by itself; of one that
 // costs nothing there is nothing to say.
-func upText(b workbench.ClusterUp) string {
+func upText(b event.ClusterUp) string {
 	if b.PricePerHour == 0 {
 		return ""
 	}
@@ -291,7 +292,7 @@ func at(node int) string {
 	return fmt.Sprintf("node%d: ", node)
 }
 
-func stepText(b workbench.StepEnded) string {
+func stepText(b event.StepEnded) string {
 	mark := "✓"
 	switch {
 	case !b.OK:
@@ -300,13 +301,13 @@ func stepText(b workbench.StepEnded) string {
 		mark = "="
 	}
 	head := sanitize.Sprintf("%s %-11s %7s  ", mark, b.Step, units.Seconds(b.Duration))
-	if b.Failure != nil && b.Step != workbench.StepTrain {
+	if b.Failure != nil && b.Step != event.StepTrain {
 		return faultText(head, b.Failure)
 	}
 	return head + sanitize.Word(b.Text)
 }
 
-func rankText(b workbench.RankEnded) string {
+func rankText(b event.RankEnded) string {
 	switch {
 	case b.ExitCode == 0:
 		return ""
@@ -318,7 +319,7 @@ func rankText(b workbench.RankEnded) string {
 	return fmt.Sprintf("  rank %d on node%d exited with code %d", b.Rank, b.Node, b.ExitCode)
 }
 
-func runText(b workbench.RunEnded) string {
+func runText(b event.RunEnded) string {
 	s := sanitize.Sprintf("run %s in %s: %s (exit code %d)", b.Verdict, units.Seconds(b.Duration), b.Cause, b.ExitCode)
 	for _, l := range b.LastLines {
 		s += sanitize.Sprintf("\n  | %s", l)
@@ -326,7 +327,7 @@ func runText(b workbench.RunEnded) string {
 	return s
 }
 
-func receiptText(b workbench.ReceiptMade) string {
+func receiptText(b event.ReceiptMade) string {
 	var s strings.Builder
 	for _, r := range b.Resources {
 		sanitize.Fprintf(&s, "  %-10s %-8s %s: %s\n", r.Kind, string(r.State), r.ID, r.Proof)
@@ -340,7 +341,7 @@ func receiptText(b workbench.ReceiptMade) string {
 	return s.String()
 }
 
-func noticeText(b workbench.Noticed) string {
+func noticeText(b event.Noticed) string {
 	s := "note: "
 	if b.Level == "warning" {
 		s = "warning: "
@@ -352,11 +353,11 @@ func noticeText(b workbench.Noticed) string {
 	return s
 }
 
-func faultText(head string, f *workbench.Fault) string {
+func faultText(head string, f *event.Fault) string {
 	return head + sanitize.Word(f.Error()) + faultRest(f)
 }
 
-func faultRest(f *workbench.Fault) string {
+func faultRest(f *event.Fault) string {
 	var b strings.Builder
 	writeFault(&b, f)
 	return strings.TrimSuffix("\n"+b.String(), "\n")

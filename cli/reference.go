@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -18,12 +19,12 @@ import (
 // What commands answer with --json, where no other package has a type for it.
 type (
 	clustersAnswer struct {
-		Clusters []workbench.ClusterInfo `json:"clusters"`
+		Clusters []event.ClusterInfo `json:"clusters"`
 	}
 	// pastAnswer is what attach answers for a run that is over.
 	pastAnswer struct {
-		Run     workbench.RunInfo    `json:"run"`
-		Results workbench.RunResults `json:"results"`
+		Run     event.RunInfo    `json:"run"`
+		Results event.RunResults `json:"results"`
 	}
 	noteAnswer struct {
 		Run     string `json:"run"`
@@ -48,8 +49,8 @@ type (
 		Notes   []string `json:"notes"`
 	}
 	stopAnswer struct {
-		Run   string             `json:"run"`
-		Ended workbench.RunEnded `json:"ended"`
+		Run   string         `json:"run"`
+		Ended event.RunEnded `json:"ended"`
 	}
 	doctorAnswer struct {
 		Findings []cloud.Finding `json:"findings"`
@@ -92,7 +93,7 @@ var outputs = map[string]struct {
 	"exec":       {answer: execResult{}},
 	"sync":       {stream: "the steps up to `sync`; with `--watch` then `step_ended` for each sync that did something; with `--dry-run` one object with what would be done on each node"},
 	"forward":    {stream: "`forward_opened` for each, then `forward` whenever it is known how one stands"},
-	"pull":       {answer: workbench.ResultsFetched{}},
+	"pull":       {answer: event.ResultsFetched{}},
 	"stop":       {answer: stopAnswer{}},
 	"down":       {stream: "the step `down`, with `receipt`, for each cluster"},
 	"doctor":     {answer: doctorAnswer{}},
@@ -168,7 +169,7 @@ func commandEntry(b *strings.Builder, c *cobra.Command) {
 	switch {
 	case out.answer != nil:
 		fmt.Fprintf(b, "\nWith `--json` one object%s:\n\n| field | type |\n|---|---|\n", map[bool]string{true: " a node"}[c.Name() == "exec"])
-		for _, f := range workbench.Fields(out.answer) {
+		for _, f := range event.Fields(out.answer) {
 			fmt.Fprintf(b, "| `%s` | %s |\n", f[0], f[1])
 		}
 	case out.stream != "":

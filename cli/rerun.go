@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) rerunCommand() *cobra.Command {
@@ -56,8 +57,8 @@ committed on top. Your working tree stays as it is.`,
 			})
 		}
 		for _, d := range again.Differs {
-			if err := a.printer(w).one(workbench.Event{Time: timeNow(), Cluster: again.Plan.Cluster,
-				Body: workbench.Noticed{Level: "warning", Text: "rerun of " + run.ID + ": " + d}}); err != nil {
+			if err := a.printer(w).one(event.Event{Time: timeNow(), Cluster: again.Plan.Cluster,
+				Body: event.Noticed{Level: "warning", Text: "rerun of " + run.ID + ": " + d}}); err != nil {
 				return err
 			}
 		}

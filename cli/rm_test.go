@@ -65,7 +65,7 @@ func TestTheRunThatGoesOnIsNeverRemoved(t *testing.T) {
 	b := newBed(t)
 	b.profile(fmt.Sprintf(lossScript, 4000, 0.02), "")
 	s := b.start("run", "--json")
-	run := s.await("the run", func(e event) bool { return e["event"] == "run_started" })["run"].(string)
+	run := s.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })["run"].(string)
 	if r := b.run("rm", run); r.code != 1 || !strings.Contains(r.stderr, "it is going on") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

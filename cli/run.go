@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -44,7 +45,7 @@ that did not come up whole are removed again.`,
 }
 
 func (a *app) upCommand() *cobra.Command {
-	goal := workbench.Goal{Until: workbench.StepEnvironment}
+	goal := workbench.Goal{Until: event.StepEnvironment}
 	c := &cobra.Command{
 		Use: "up [PROFILE]", Short: "bring the cluster up and set up Python on every node",
 		Args: cobra.MaximumNArgs(1),
@@ -175,7 +176,7 @@ func resultsText(w *workbench.Workbench, run string) string {
 	}
 	var parts []string
 	if r.Files > 0 {
-		parts = append(parts, workbench.SizeText(r.Files, r.Bytes)+" in "+r.Dir)
+		parts = append(parts, event.SizeText(r.Files, r.Bytes)+" in "+r.Dir)
 	}
 	if r.Lost != "" {
 		parts = append(parts, "what did not come home is lost: "+r.Lost)

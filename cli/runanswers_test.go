@@ -23,6 +23,7 @@ import (
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/ui/scenes"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // said is what one place says of a run or a receipt, as text: a number in JSON
@@ -36,24 +37,24 @@ type drawnRun struct {
 	price, loss float64
 	step        int64
 	began       time.Time
-	ended       workbench.RunEnded
-	results     workbench.ResultsFetched
-	receipt     workbench.ReceiptMade
+	ended       event.RunEnded
+	results     event.ResultsFetched
+	receipt     event.ReceiptMade
 }
 
 func drawRun(r *rand.Rand, i int, dir string, now time.Time) drawnRun {
-	verdicts := []workbench.Verdict{workbench.Succeeded, workbench.ExitedBad, workbench.Killed, workbench.Hung, workbench.Stopped, workbench.Lost}
+	verdicts := []event.Verdict{event.Succeeded, event.ExitedBad, event.Killed, event.Hung, event.Stopped, event.Lost}
 	v := verdicts[i%len(verdicts)]
 	took := float64(1+r.IntN(90)) + r.Float64()
 	if i%3 == 0 {
 		took *= 400
 	}
 	d := drawnRun{id: fmt.Sprintf("lm%d-0101-0101", i), cluster: fmt.Sprintf("lm%d", i), price: float64(r.IntN(9000)) / 100, loss: 1 + r.Float64(), step: int64(1 + r.IntN(600))}
-	code := map[workbench.Verdict]int{workbench.Succeeded: 0, workbench.ExitedBad: 3, workbench.Killed: 137, workbench.Hung: 124, workbench.Stopped: 130, workbench.Lost: 1}[v]
+	code := map[event.Verdict]int{event.Succeeded: 0, event.ExitedBad: 3, event.Killed: 137, event.Hung: 124, event.Stopped: 130, event.Lost: 1}[v]
 	d.began = now.Add(-time.Duration(took+30+r.Float64()*9000) * time.Second)
-	d.ended = workbench.RunEnded{ExitCode: code, Verdict: v, Cause: "it came to its end", Rank: -1, Node: -1, Duration: took}
-	d.results = workbench.ResultsFetched{Files: 2 + r.IntN(2000), Bytes: r.Int64N(1e11), Dir: filepath.Join(dir, "runs", d.id, "results")}
-	d.receipt = workbench.ReceiptMade{Proven: true, ProcessesLeft: r.IntN(5) + 2, FilesLeft: r.IntN(20) + 2, Lived: took + float64(r.IntN(200_000)), Cost: r.Float64() * 200,
+	d.ended = event.RunEnded{ExitCode: code, Verdict: v, Cause: "it came to its end", Rank: -1, Node: -1, Duration: took}
+	d.results = event.ResultsFetched{Files: 2 + r.IntN(2000), Bytes: r.Int64N(1e11), Dir: filepath.Join(dir, "runs", d.id, "results")}
+	d.receipt = event.ReceiptMade{Proven: true, ProcessesLeft: r.IntN(5) + 2, FilesLeft: r.IntN(20) + 2, Lived: took + float64(r.IntN(200_000)), Cost: r.Float64() * 200,
 		Resources: []cloud.Resource{{Kind: "instance", ID: "i-1", State: cloud.Gone, Proof: "seen terminated"}}}
 	return d
 }
@@ -62,7 +63,7 @@ func drawRun(r *rand.Rand, i int, dir string, now time.Time) drawnRun {
 // dlwb was killed behind the last of them.
 func (d drawnRun) put(t *testing.T, db *store.Store) {
 	t.Helper()
-	c := store.Cluster{Name: d.cluster, Provider: "ec2", Phase: string(workbench.PhaseReady), CreatedAt: d.began}
+	c := store.Cluster{Name: d.cluster, Provider: "ec2", Phase: string(event.PhaseReady), CreatedAt: d.began}
 	life, err := db.BeginCluster(c)
 	if err != nil {
 		t.Fatal(err)
@@ -82,14 +83,14 @@ func (d drawnRun) put(t *testing.T, db *store.Store) {
 	for _, b := range []struct {
 		at   time.Time
 		run  string
-		body workbench.Body
+		body event.Body
 	}{
-		{d.began, "", workbench.PlanMade{Profile: "lm", Provider: "ec2", Nodes: 1, Engine: "plain", Command: "train.py", PricePerHour: d.price, Steps: workbench.Steps}},
-		{d.began, "", workbench.ClusterUp{Provider: "ec2", Region: "us-east-1", Instance: "g5.xlarge", Nodes: make([]cloud.Node, 1), PricePerHour: d.price}},
-		{d.began.Add(time.Second), d.id, workbench.RunStarted{Engine: "plain", WorldSize: 1, Nodes: 1, Command: "train.py", Ranks: make([]workbench.RankInfo, 1)}},
+		{d.began, "", event.PlanMade{Profile: "lm", Provider: "ec2", Nodes: 1, Engine: "plain", Command: "train.py", PricePerHour: d.price, Steps: event.Steps}},
+		{d.began, "", event.ClusterUp{Provider: "ec2", Region: "us-east-1", Instance: "g5.xlarge", Nodes: make([]cloud.Node, 1), PricePerHour: d.price}},
+		{d.began.Add(time.Second), d.id, event.RunStarted{Engine: "plain", WorldSize: 1, Nodes: 1, Command: "train.py", Ranks: make([]event.RankInfo, 1)}},
 		{over, d.id, d.ended},
 		{over.Add(time.Second), d.id, d.results},
-		{over.Add(2 * time.Second), d.id, workbench.StepEnded{Step: workbench.StepFetch, OK: true}},
+		{over.Add(2 * time.Second), d.id, event.StepEnded{Step: event.StepFetch, OK: true}},
 		{over.Add(9 * time.Second), "", d.receipt},
 	} {
 		body, err := json.Marshal(b.body)
@@ -102,7 +103,7 @@ func (d drawnRun) put(t *testing.T, db *store.Store) {
 	}
 	keep(t, d.results)
 	gone := over.Add(9 * time.Second)
-	c.ID, c.Phase, c.EndedAt = life, string(workbench.PhaseGone), &gone
+	c.ID, c.Phase, c.EndedAt = life, string(event.PhaseGone), &gone
 	if _, err := db.PutCluster(c); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func (d drawnRun) put(t *testing.T, db *store.Store) {
 
 // keep makes a file without content that is as large as the results are told
 // to be.
-func keep(t *testing.T, r workbench.ResultsFetched) {
+func keep(t *testing.T, r event.ResultsFetched) {
 	t.Helper()
 	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func (s said) find(what, pattern, text string) {
 }
 
 // has notes what the values of a run are.
-func (s said) has(verdict workbench.Verdict, took, cost float64) said {
+func (s said) has(verdict event.Verdict, took, cost float64) said {
 	s["verdict"], s["took"], s["cost"] = string(verdict), units.Seconds(took), units.USD(cost)
 	return s
 }
@@ -278,9 +279,9 @@ func sessionPlaces(t *testing.T, w *workbench.Workbench, d drawnRun, table workb
 	if err != nil {
 		t.Fatal(err)
 	}
-	var receipt workbench.ReceiptMade
+	var receipt event.ReceiptMade
 	s := scenes.NewStage(160, 40, ui.Options{}, func(s *scenes.Stage) {
-		s.Past, s.HomeIs = events, workbench.Home{Runs: table.Runs[slices.IndexFunc(table.Runs, func(r workbench.RunInfo) bool { return r.ID == d.id }):]}
+		s.Past, s.HomeIs = events, event.Home{Runs: table.Runs[slices.IndexFunc(table.Runs, func(r event.RunInfo) bool { return r.ID == d.id }):]}
 		s.From(time.Now())
 	})
 	defer s.Close()
@@ -305,10 +306,10 @@ func sessionPlaces(t *testing.T, w *workbench.Workbench, d drawnRun, table workb
 	out["down"] = f
 	var printed bytes.Buffer
 	p := printer{w: &printed, json: true}
-	if err := p.print([]workbench.Event{{Body: d.receipt}}); err != nil {
+	if err := p.print([]event.Event{{Body: d.receipt}}); err != nil {
 		t.Fatal(err)
 	}
-	receipt = reads[workbench.ReceiptMade](t, printed.String())
+	receipt = reads[event.ReceiptMade](t, printed.String())
 	out["down --json"] = said{"lived": units.Seconds(receipt.Lived), "receipt": units.USD(receipt.Cost), "processes": fmt.Sprint(receipt.ProcessesLeft), "files left": fmt.Sprint(receipt.FilesLeft)}
 }
 

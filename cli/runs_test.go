@@ -95,7 +95,7 @@ func TestARunIsKeptComparedExportedAndDoneAgain(t *testing.T) {
 	b.write("helper.py", "x = 1\n")
 
 	s := b.start("run", "--json")
-	first := s.await("a point of the event file, while the run goes on", func(e event) bool {
+	first := s.await("a point of the event file, while the run goes on", func(e printedEvent) bool {
 		return e["event"] == "point" && strings.Contains(fmt.Sprint(e["source"]), "tfevents") && e["step"] == 20.0
 	})["run"].(string)
 	if err := os.WriteFile(goOn, nil, 0o600); err != nil {

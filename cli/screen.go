@@ -12,13 +12,14 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // opening says what the screen shows first.
 type opening struct {
-	cluster string             // this cluster
-	run     *workbench.RunInfo // or the record of this run
-	plan    *workbench.Plan    // or this plan, which is begun
+	cluster string          // this cluster
+	run     *event.RunInfo  // or the record of this run
+	plan    *workbench.Plan // or this plan, which is begun
 	goal    workbench.Goal
 }
 

@@ -66,7 +66,7 @@ func TestAProjectCanNotLetItsSecretsGo(t *testing.T) {
 		t.Errorf("as JSON: %+v", p)
 	}
 	r := b.run("sync", "--json")
-	if r.code != 0 || !slices.ContainsFunc(r.all("notice"), func(e event) bool { return strings.Contains(e["text"].(string), "Held back") }) {
+	if r.code != 0 || !slices.ContainsFunc(r.all("notice"), func(e printedEvent) bool { return strings.Contains(e["text"].(string), "Held back") }) {
 		t.Errorf("sync: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	for node := range 2 {

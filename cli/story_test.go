@@ -68,7 +68,7 @@ func TestKilledDlwbLosesNothing(t *testing.T) {
 	b := newBed(t)
 	b.profile(fmt.Sprintf(lossScript, 150, 0.03), "")
 	first := b.start("run", "--json")
-	run := first.await("the run", func(e event) bool { return e["event"] == "run_started" })["run"].(string)
+	run := first.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })["run"].(string)
 	first.awaitStep(20)
 	first.signal(syscall.SIGKILL)
 	first.end()
@@ -237,7 +237,7 @@ func TestInterruptWithDownLeavesNothing(t *testing.T) {
 	first := b.start("run", "--down", "--json")
 	first.awaitStep(5)
 	first.signal(syscall.SIGINT)
-	first.await("the receipt", func(e event) bool { return e["event"] == "receipt" && e["proven"] == true })
+	first.await("the receipt", func(e printedEvent) bool { return e["event"] == "receipt" && e["proven"] == true })
 	if code := first.end(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}

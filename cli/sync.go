@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func (a *app) syncCommand() *cobra.Command {
@@ -43,7 +44,7 @@ Ctrl-C is the ordinary end of --watch: exit code 0.`,
 		if dry {
 			return a.previewSync(ctx, w, plan)
 		}
-		err = a.do(ctx, w, plan, workbench.Goal{Until: workbench.StepSync, Keep: true})
+		err = a.do(ctx, w, plan, workbench.Goal{Until: event.StepSync, Keep: true})
 		if err != nil || !watch {
 			return err
 		}
@@ -68,11 +69,11 @@ func (a *app) watchSync(ctx context.Context, w *workbench.Workbench, plan *workb
 	for ctx.Err() == nil {
 		for _, e := range sub.Next(ctx) {
 			switch b := e.Body.(type) {
-			case workbench.StepEnded:
-				if b.Step != workbench.StepSync {
+			case event.StepEnded:
+				if b.Step != event.StepSync {
 					continue
 				}
-			case workbench.Noticed:
+			case event.Noticed:
 			default:
 				continue
 			}
@@ -123,7 +124,7 @@ func previewText(n remote.SyncPreview) string {
 	}
 	var parts []string
 	if n.Files > 0 {
-		parts = append(parts, "send "+workbench.SizeText(n.Files, n.Bytes)+" before compression")
+		parts = append(parts, "send "+event.SizeText(n.Files, n.Bytes)+" before compression")
 	}
 	if len(n.Remove) > 0 {
 		parts = append(parts, fmt.Sprintf("remove %d", len(n.Remove)))

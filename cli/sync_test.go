@@ -165,7 +165,7 @@ func (b *bed) watch() *started {
 // synced waits for the end of a sync.
 func (s *started) synced() {
 	s.t.Helper()
-	s.await("a sync that did something", func(e event) bool { return e["event"] == "step_ended" && e["step"] == "sync" && e["ok"] == true })
+	s.await("a sync that did something", func(e printedEvent) bool { return e["event"] == "step_ended" && e["step"] == "sync" && e["ok"] == true })
 }
 
 // have waits until a file is on both nodes what it is in the project.

@@ -189,15 +189,15 @@ func TestSimulatedGPUsGetARankEachAndFollowTheTraining(t *testing.T) {
 	b := newBed(t)
 	b.torchProfile(busy, "machines: {count: 2, simulate_gpus: 2}\n")
 	s := b.start("run", "--down", "--json")
-	begun := s.await("the run", func(e event) bool { return e["event"] == "run_started" })
+	begun := s.await("the run", func(e printedEvent) bool { return e["event"] == "run_started" })
 	if begun["world_size"] != 4.0 {
 		t.Errorf("run_started %v", begun)
 	}
-	s.await("all four ranks together", func(e event) bool {
+	s.await("all four ranks together", func(e printedEvent) bool {
 		return e["event"] == "log_line" && strings.Contains(fmt.Sprint(e["line"]), "together 4 local 0 of 2")
 	})
 	seen := map[float64]bool{}
-	s.await("busy GPUs on both nodes", func(e event) bool {
+	s.await("busy GPUs on both nodes", func(e printedEvent) bool {
 		if e["event"] != "sample" {
 			return false
 		}
@@ -209,14 +209,14 @@ func TestSimulatedGPUsGetARankEachAndFollowTheTraining(t *testing.T) {
 	if r := b.run("stop", "--json"); r.code != 0 {
 		t.Errorf("stop: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	s.await("the receipt", func(e event) bool { return e["event"] == "receipt" && e["proven"] == true })
+	s.await("the receipt", func(e printedEvent) bool { return e["event"] == "receipt" && e["proven"] == true })
 	if code := s.end(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
 }
 
 // busyGPUs reports whether a sample shows two simulated GPUs, one at work.
-func busyGPUs(t *testing.T, e event) bool {
+func busyGPUs(t *testing.T, e printedEvent) bool {
 	t.Helper()
 	sample := e["sample"].(map[string]any)
 	gpus, _ := sample["gpus"].([]any)

@@ -350,9 +350,9 @@ func TestAWatchSendsNothingUnderRulesThatNobodyTrusted(t *testing.T) {
 	b.write("private/letter.txt", "dear\n")
 	s := b.start("sync", "--watch", "--json")
 	b.stranger = true
-	s.await("the first sync", func(e event) bool { return e["event"] == "step_ended" && e["step"] == "sync" })
+	s.await("the first sync", func(e printedEvent) bool { return e["event"] == "step_ended" && e["step"] == "sync" })
 	b.write(".dlwbignore", "\n")
-	notice := s.await("the question", func(e event) bool {
+	notice := s.await("the question", func(e printedEvent) bool {
 		return e["event"] == "notice" && strings.Contains(fmt.Sprint(e["text"]), "not trusted any more")
 	})
 	if !strings.Contains(fmt.Sprint(notice["text"]), ".dlwbignore has changed") {
@@ -369,7 +369,7 @@ func TestAWatchSendsNothingUnderRulesThatNobodyTrusted(t *testing.T) {
 	if r := b.run("trust", "--hash", b.hashOf("dlwb.yaml")); r.code != 0 {
 		t.Fatalf("trust: %s", r.stderr)
 	}
-	s.await("the next sync", func(e event) bool { return e["event"] == "step_ended" && e["step"] == "sync" })
+	s.await("the next sync", func(e printedEvent) bool { return e["event"] == "step_ended" && e["step"] == "sync" })
 	if !there() {
 		t.Error("where the code is looked for is not where it is")
 	}

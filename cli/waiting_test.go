@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/waits"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // waitingFor is what an app says of a wait of so long.
@@ -79,7 +79,7 @@ func TestNoAnswerIsTakenForAnEvent(t *testing.T) {
 		if out.answer == nil {
 			continue
 		}
-		for _, f := range workbench.Fields(out.answer) {
+		for _, f := range event.Fields(out.answer) {
 			if f[0] == "event" {
 				t.Errorf("the answer of %s has an event", command)
 			}

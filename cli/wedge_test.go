@@ -236,9 +236,9 @@ func TestAStepThatWaitsForANodeSaysSo(t *testing.T) {
 	b.env = slices.DeleteFunc(b.env, func(v string) bool { return strings.HasPrefix(v, shortBounds+"=") })
 	b.must("up", "--plain")
 	st := b.start("up", "--json")
-	st.await("the beginning", func(e event) bool { return e["event"] == "step_started" && e["step"] == "cluster" })
+	st.await("the beginning", func(e printedEvent) bool { return e["event"] == "step_started" && e["step"] == "cluster" })
 	s.Wedge(wedge.Mute)
-	st.await("word of what is waited for", func(e event) bool {
+	st.await("word of what is waited for", func(e printedEvent) bool {
 		text, _ := e["text"].(string)
 		return e["event"] == "step_progress" && strings.HasPrefix(text, "waiting for ") && strings.Contains(text, " since ")
 	})

@@ -9,19 +9,19 @@ import (
 
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui/logview"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // oneLine is an error as one line for the screen.
 func oneLine(err error) string { return word(err.Error()) }
 
 // faultOf is an error as a fault; one that already is keeps what it says.
-func faultOf(what string, err error) workbench.Fault {
-	var f *workbench.Fault
+func faultOf(what string, err error) event.Fault {
+	var f *event.Fault
 	if errors.As(err, &f) {
 		return cleanFault(*f)
 	}
-	return workbench.Fault{What: word(what), Node: -1, Why: oneLine(err)}
+	return event.Fault{What: word(what), Node: -1, Why: oneLine(err)}
 }
 
 // joinNext puts what to do next behind what was said.
@@ -45,13 +45,13 @@ func (m *Model) noCluster() string {
 		return "the nodes are not up yet"
 	}
 	switch m.ses.st.phase() {
-	case workbench.PhaseGone:
+	case event.PhaseGone:
 		return "the cluster is gone"
-	case workbench.PhaseStopping:
+	case event.PhaseStopping:
 		return "the cluster is being torn down"
-	case workbench.PhaseUnresolved:
+	case event.PhaseUnresolved:
 		return "its teardown is not finished"
-	case workbench.PhaseStopped:
+	case event.PhaseStopped:
 		return "its machines are stopped; the palette (:) starts them"
 	}
 	return ""
@@ -72,7 +72,7 @@ func (m *Model) noLiveRun() string {
 }
 
 func (m *Model) notRunning() string {
-	if m.ses == nil || m.ses.past || m.ses.st.phase() != workbench.PhaseRunning {
+	if m.ses == nil || m.ses.past || m.ses.st.phase() != event.PhaseRunning {
 		return "no run is going on"
 	}
 	return ""
@@ -134,11 +134,11 @@ func (m *Model) cannotRun() string {
 		return "its profile is not known here"
 	case m.here() == atPlan && m.plan.plan == nil && m.plan.untrusted == nil:
 		return "there is no plan yet"
-	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == workbench.PhaseRunning:
+	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == event.PhaseRunning:
 		return "a run is going on"
-	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == workbench.PhaseStopping:
+	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == event.PhaseStopping:
 		return "the cluster is being torn down"
-	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == workbench.PhaseUnresolved:
+	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == event.PhaseUnresolved:
 		return "its teardown is not finished"
 	case m.ses != nil && m.here().inSession() && m.ses.failed() == nil && m.ses.st.anyStep(active):
 		return "it is under way"
@@ -170,7 +170,7 @@ func (m *Model) showPlan(path string) tea.Cmd {
 }
 
 // failed is what went wrong before anything ran; nil when nothing did.
-func (s *session) failed() *workbench.Fault {
+func (s *session) failed() *event.Fault {
 	if st := s.st.brokenStep(); st != nil && st.fault != nil {
 		return st.fault
 	}
@@ -232,7 +232,7 @@ func (m *Model) pull() tea.Cmd {
 		if err != nil {
 			return "", "", err
 		}
-		return workbench.SizeText(r.Files, r.Bytes) + " in " + word(r.Dir), "", nil
+		return event.SizeText(r.Files, r.Bytes) + " in " + word(r.Dir), "", nil
 	})
 }
 

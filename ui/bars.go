@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // The rows under the title: what the machines are, and in red what can't wait.
@@ -34,7 +34,7 @@ func (m *Model) machineRow(w int) string {
 	}
 	st := m.ses.st
 	left := m.styles.Dim.of(st.machines.String())
-	if st.phase() == workbench.PhaseStopped {
+	if st.phase() == event.PhaseStopped {
 		left += "  " + m.styles.Warn.of("○ stopped") + m.styles.Dim.of("; disks cost ") + units.PerHour(st.account.Rate())
 	}
 	return spread(left, m.countdown(), w)
@@ -62,7 +62,7 @@ func (m *Model) spotText() string {
 	}
 	l := &m.ses.st.account
 	var names []string
-	var first workbench.SpotNotice
+	var first event.SpotNotice
 	for _, n := range sortedKeys(l.Notices) {
 		names = append(names, nodeName(n))
 		if b := l.Notices[n]; first.At.IsZero() || b.At.Before(first.At) {
@@ -89,11 +89,11 @@ func (m *Model) unresolvedText() string {
 	var names []string
 	var perHour float64
 	for _, c := range m.home.all.Clusters {
-		if c.Phase == workbench.PhaseUnresolved && (m.ses == nil || m.ses.past || m.ses.cluster != c.Name) {
+		if c.Phase == event.PhaseUnresolved && (m.ses == nil || m.ses.past || m.ses.cluster != c.Name) {
 			names, perHour = append(names, word(c.Name)), perHour+c.PricePerHour
 		}
 	}
-	if s := m.ses; s != nil && !s.past && s.cluster != "" && s.st.phase() == workbench.PhaseUnresolved {
+	if s := m.ses; s != nil && !s.past && s.cluster != "" && s.st.phase() == event.PhaseUnresolved {
 		names, perHour = append(names, word(s.cluster)), perHour+s.st.account.Rate()
 	}
 	if len(names) == 0 {

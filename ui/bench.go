@@ -9,13 +9,14 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Bench is what the screen drives. The workbench is one; tests and pictures
 // have another.
 type Bench interface {
 	// Home says what exists.
-	Home(ctx context.Context) (workbench.Home, error)
+	Home(ctx context.Context) (event.Home, error)
 	// Plan reads a profile and says what it would do. It changes nothing.
 	Plan(ctx context.Context, path string) (*PlanView, error)
 	// Trust trusts a profile, if it is still the one that has the key.
@@ -27,7 +28,7 @@ type Bench interface {
 	// Subscribe gives the history of a cluster's present life, then its news.
 	Subscribe(cluster string) *workbench.Subscription
 	// RunEvents gives everything that is kept of a past run.
-	RunEvents(ctx context.Context, run string) ([]workbench.Event, error)
+	RunEvents(ctx context.Context, run string) ([]event.Event, error)
 	// ReadLog reads a rank's stored log; io.EOF at its present end. Rank -1-i
 	// is the launcher's own log on node i.
 	ReadLog(run string, rank int, off int64, p []byte) (int, error)
@@ -40,10 +41,10 @@ type Bench interface {
 	Down(ctx context.Context, cluster string) error
 	// Forward opens a tunnel to "jupyter", "tensorboard" or a port of node 0
 	// ("8265", "8265/http"), or finds it with a fresh address.
-	Forward(ctx context.Context, cluster, what string) (workbench.ForwardOpened, error)
+	Forward(ctx context.Context, cluster, what string) (event.ForwardOpened, error)
 	// ForwardAll opens several at once, and returns those that opened with the
 	// errors of the others.
-	ForwardAll(ctx context.Context, cluster string, what []string) ([]workbench.ForwardOpened, error)
+	ForwardAll(ctx context.Context, cluster string, what []string) ([]event.ForwardOpened, error)
 	// ListedForwards are those that the cluster's profile lists.
 	ListedForwards(cluster string) ([]string, error)
 	// CloseForward closes the tunnel that listens on a local port.
@@ -52,7 +53,7 @@ type Bench interface {
 	ShellCommand(cluster string, node int) *exec.Cmd
 	// Pull brings the results of a run home, into a directory; empty: where
 	// they go by themselves.
-	Pull(ctx context.Context, run, to string) (workbench.ResultsFetched, error)
+	Pull(ctx context.Context, run, to string) (event.ResultsFetched, error)
 	// Extend moves the end of the lease that a cluster's machines hold.
 	Extend(ctx context.Context, cluster string, by time.Duration) error
 	// StopMachines stops a cluster's machines and keeps their disks;
@@ -68,11 +69,11 @@ type Bench interface {
 // is on record and changes nothing.
 type Asker interface {
 	// AskDown asks whether a cluster may be removed.
-	AskDown(ctx context.Context, cluster string) (workbench.Question, error)
+	AskDown(ctx context.Context, cluster string) (event.Question, error)
 	// AskStop asks whether a run may be ended.
-	AskStop(ctx context.Context, run string) (workbench.Question, error)
+	AskStop(ctx context.Context, run string) (event.Question, error)
 	// AskStopMachines asks whether the machines of a cluster may be stopped.
-	AskStopMachines(ctx context.Context, cluster string) (workbench.Question, error)
+	AskStopMachines(ctx context.Context, cluster string) (event.Question, error)
 }
 
 // Recorder is what keeps runs and tells them apart.
@@ -121,7 +122,7 @@ type FieldFault struct {
 // is one.
 type Feed interface {
 	// Next waits for events and returns all that wait; nil at the end.
-	Next(ctx context.Context) []workbench.Event
+	Next(ctx context.Context) []event.Event
 	Close()
 }
 
@@ -144,7 +145,7 @@ type Options struct {
 	// CannotSuspend says why Ctrl-Z can't put the program aside; empty: it can.
 	CannotSuspend string
 	// Run is a past run to open at once.
-	Run *workbench.RunInfo
+	Run *event.RunInfo
 	// Here is the profile of the present directory; empty when it has none.
 	Here string
 	// NoSync leaves synchronized output (DEC 2026) to what Bubble Tea finds
@@ -157,11 +158,11 @@ type Options struct {
 
 // Result is what is left to say when the screen is closed.
 type Result struct {
-	Cluster string                 // the cluster looked at last; empty for none
-	Run     string                 // its run
-	Ended   *workbench.RunEnded    // how the run ended; nil while it goes on
-	Receipt *workbench.ReceiptMade // the proof of its teardown; nil while it exists
-	Running []string               // clusters that go on without us
+	Cluster string             // the cluster looked at last; empty for none
+	Run     string             // its run
+	Ended   *event.RunEnded    // how the run ended; nil while it goes on
+	Receipt *event.ReceiptMade // the proof of its teardown; nil while it exists
+	Running []string           // clusters that go on without us
 }
 
 // realClock is the time of this machine. Unlike tea.Tick its timers end with

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // loaded is a screen of 160×48 with a million log lines, a million points and
@@ -20,8 +20,8 @@ func loaded(nodes int) *Model {
 	m.gens, m.ses = 1, newSession(1, "charlm", m.now)
 	m.path = []place{atHome, atTrain}
 	st := m.ses.st
-	st.apply(workbench.Event{Time: m.now, Body: workbench.ClusterUp{Nodes: clusterOf(nodes)}})
-	st.apply(workbench.Event{Time: m.now, Run: "r", Body: workbench.RunStarted{Engine: "torchrun", WorldSize: 8 * nodes, Nodes: nodes}})
+	st.apply(event.Event{Time: m.now, Body: event.ClusterUp{Nodes: clusterOf(nodes)}})
+	st.apply(event.Event{Time: m.now, Run: "r", Body: event.RunStarted{Engine: "torchrun", WorldSize: 8 * nodes, Nodes: nodes}})
 	v := 50.0
 	for n := range nodes {
 		smp := metrics.Sample{CPU: &v, MemUsed: &v, MemTotal: &v, Cores: 96}
@@ -29,7 +29,7 @@ func loaded(nodes int) *Model {
 			smp.GPUs = append(smp.GPUs, metrics.GPU{Index: g, Util: &v, MemUsed: &v, MemTotal: &v, Temp: &v, Power: &v})
 		}
 		for i := range 1200 {
-			st.apply(workbench.Event{Time: m.now.Add(time.Duration(i-1200) * time.Second), Body: workbench.Sampled{Node: n, Sample: smp}})
+			st.apply(event.Event{Time: m.now.Add(time.Duration(i-1200) * time.Second), Body: event.Sampled{Node: n, Sample: smp}})
 		}
 	}
 	for i := range int64(1_000_000) {

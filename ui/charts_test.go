@@ -11,7 +11,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/ui/scenes"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // cellOf is where a text begins on the screen.
@@ -44,7 +44,7 @@ func TestZoomFollowsTheNewestUntilItIsMovedAway(t *testing.T) {
 	says(t, s, "–299 ▼ live")
 	more := scenes.NewStory(2, 0)
 	step := int64(400)
-	more.Tell(workbench.PointsAdded{Points: []metrics.Point{{Name: "loss", Step: &step, Ordinal: 150, Value: 2}}})
+	more.Tell(event.PointsAdded{Points: []metrics.Point{{Name: "loss", Step: &step, Ordinal: 150, Value: 2}}})
 	says(t, s.Play(more.Events()...), "–400 ▼ live")
 	says(t, s.Press(","), "held")
 	says(t, s.Press("end"), "–400 ▼ live")
@@ -216,11 +216,11 @@ func TestOwnMetricOfAPastRunIsThereAtOnce(t *testing.T) {
 		step := int64(5)
 		more := s.Past[len(s.Past)-1]
 		for _, e := range s.Past {
-			if _, ok := e.Body.(workbench.PointsAdded); ok {
+			if _, ok := e.Body.(event.PointsAdded); ok {
 				more = e
 			}
 		}
-		more.Body = workbench.PointsAdded{Points: []metrics.Point{{Name: "a", Step: &step, Value: 1}, {Name: "a", Step: &step, Ordinal: 1, Value: 2}}}
+		more.Body = event.PointsAdded{Points: []metrics.Point{{Name: "a", Step: &step, Value: 1}, {Name: "a", Step: &step, Ordinal: 1, Value: 2}}}
 		s.Past = append(s.Past, more)
 		s.Press("r").Type("a").Press("tab").Type(`(\d)`).Press("enter").Advance(time.Second).Press("esc")
 		says(t, s.Press("v"), "4 charts")

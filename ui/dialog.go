@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // dialog asks something over the screen. The topmost one gets the keys.
@@ -161,7 +161,7 @@ func boxed(m *Model, lines []string, inner int) block {
 }
 
 // faultDialog shows what went wrong with a wish.
-func (m *Model) faultDialog(f workbench.Fault) dialog {
+func (m *Model) faultDialog(f event.Fault) dialog {
 	return &choice{
 		title:   "That did not work",
 		body:    func(m *Model, w int) []string { return m.drawFault(f, w) },
@@ -182,7 +182,7 @@ func (m *Model) nothingToRemove() string {
 		return "this is a past run; its cluster is not open here"
 	case m.ses.cluster == "" || !m.ses.st.exists():
 		return "there is no cluster"
-	case m.ses.st.phase() == workbench.PhaseStopping:
+	case m.ses.st.phase() == event.PhaseStopping:
 		return "it is being torn down"
 	}
 	return ""
@@ -229,7 +229,7 @@ func (m *Model) askQuit() tea.Cmd {
 func (m *Model) going() []string {
 	seen := map[string]bool{}
 	for _, c := range m.home.all.Clusters {
-		seen[c.Name] = c.Phase != workbench.PhaseGone && !m.gone[c.Name].After(c.CreatedAt)
+		seen[c.Name] = c.Phase != event.PhaseGone && !m.gone[c.Name].After(c.CreatedAt)
 	}
 	if s := m.ses; s != nil && !s.past && s.cluster != "" {
 		seen[s.cluster] = s.st.exists()

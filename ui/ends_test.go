@@ -8,7 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/ui/scenes"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // ended is a stage on which the example has trained to its end, and was then
@@ -47,8 +47,8 @@ func TestPanelsOfAClusterThatIsThereGoStale(t *testing.T) {
 func TestStartThatFailsStaysWithItsReasonWhenTheClusterIsGone(t *testing.T) {
 	s := stage(t, ui.Options{StartPath: "lm.yaml"}, nil)
 	story := scenes.NewStory(2, 0).Plan()
-	story.Tell(workbench.StepStarted{Step: workbench.StepEnvironment},
-		workbench.StepEnded{Step: workbench.StepEnvironment, Failure: &workbench.Fault{What: "install requirements.txt", Node: 1,
+	story.Tell(event.StepStarted{Step: event.StepEnvironment},
+		event.StepEnded{Step: event.StepEnvironment, Failure: &event.Fault{What: "install requirements.txt", Node: 1,
 			Why: "pip ended with 1", LastLines: []string{"ERROR: no such package"}, Next: "correct the name"}}).Down(true)
 	s.Play(story.Events()...)
 	says(t, s, "install requirements.txt on node1: pip ended with 1", "correct the name", "the cluster is gone", "x receipt")
@@ -60,8 +60,8 @@ func TestFailureIsToldOnceWithWhatToDoNext(t *testing.T) {
 	s := stage(t, ui.Options{Cluster: "charlm"}, nil)
 	story := scenes.NewStory(2, 0).Up().Launch().Train(0, 0.2)
 	cause := "rank 1 on node1 exited with code 3"
-	story.Tell(workbench.StepEnded{Step: workbench.StepTrain, Failure: &workbench.Fault{What: "train", Node: 1, Why: cause, LastLines: last}},
-		workbench.RunEnded{ExitCode: 3, Verdict: workbench.ExitedBad, Cause: cause, Rank: 1, Node: 1, LastLines: last})
+	story.Tell(event.StepEnded{Step: event.StepTrain, Failure: &event.Fault{What: "train", Node: 1, Why: cause, LastLines: last}},
+		event.RunEnded{ExitCode: 3, Verdict: event.ExitedBad, Cause: cause, Rank: 1, Node: 1, LastLines: last})
 	s.Play(story.Events()...)
 	says(t, s, cause, "next  l shows all it printed", "R run")
 	hides(t, s, "exit code 3   exit code")
@@ -75,10 +75,10 @@ func TestAddressIsShownWholeWhereThereIsNoBrowser(t *testing.T) {
 	s := running(t, ui.Options{OpenURL: func(string) error { return errors.New("no display") }})
 	url := "http://127.0.0.1:8888/"
 	story := scenes.NewStory(2, 0)
-	s.Play(story.Tell(workbench.ForwardOpened{Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: url}).Events()...)
+	s.Play(story.Tell(event.ForwardOpened{Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: url}).Events()...)
 	s.Press("J")
 	says(t, s, "› forwards", "y copies the address", url+"?dlwb_token=4c1f")
-	s.Play(scenes.NewStory(2, 0).Tell(workbench.ForwardOpened{Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: url}).Events()...)
+	s.Play(scenes.NewStory(2, 0).Tell(event.ForwardOpened{Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: url}).Events()...)
 	says(t, s, url+"?dlwb_token=4c1f") // what is said again has no ticket: it comes from the store
 	s.Press("y")
 	if !strings.HasPrefix(s.Copied, url) {
@@ -95,7 +95,7 @@ func TestFollowingGoesOnAfterASearch(t *testing.T) {
 
 func TestOldNoticesAreNotSaidAgain(t *testing.T) {
 	s := stage(t, ui.Options{Cluster: "charlm"}, nil)
-	story := scenes.NewStory(2, 0).Up().Tell(workbench.Noticed{Level: "info", Text: "said an hour ago"}).Launch()
+	story := scenes.NewStory(2, 0).Up().Tell(event.Noticed{Level: "info", Text: "said an hour ago"}).Launch()
 	s.Advance(time.Hour)
 	s.Play(story.Events()...)
 	hides(t, s, "said an hour ago")

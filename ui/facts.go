@@ -7,7 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/sanitize"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // staleAfter is how old a sample may be before its panel is greyed. Telemetry
@@ -36,33 +36,33 @@ func cleanLines(lines []string) []string {
 	return out
 }
 
-func cleanFault(f workbench.Fault) workbench.Fault {
+func cleanFault(f event.Fault) event.Fault {
 	f.What, f.Why, f.Next = word(f.What), word(f.Why), word(f.Next)
 	f.Command, f.LastLines = word(f.Command), cleanLines(f.LastLines)
 	return f
 }
 
 // phase is where the cluster is in its life, in one word.
-func (s *state) phase() workbench.Phase {
+func (s *state) phase() event.Phase {
 	switch {
 	case s.receipt != nil && s.receipt.Proven:
-		return workbench.PhaseGone
+		return event.PhaseGone
 	case s.receipt != nil:
-		return workbench.PhaseUnresolved
-	case s.stepIs(workbench.StepDown, active):
-		return workbench.PhaseStopping
-	case s.stepIs(workbench.StepDown, broken):
-		return workbench.PhaseUnresolved
+		return event.PhaseUnresolved
+	case s.stepIs(event.StepDown, active):
+		return event.PhaseStopping
+	case s.stepIs(event.StepDown, broken):
+		return event.PhaseUnresolved
 	case s.machines.stopped:
-		return workbench.PhaseStopped
+		return event.PhaseStopped
 	case s.account.AllGone():
-		return workbench.PhaseEnded
+		return event.PhaseEnded
 	case s.launched != nil && s.ended == nil:
-		return workbench.PhaseRunning
+		return event.PhaseRunning
 	case s.ended != nil || (s.up && !s.anyStep(active)):
-		return workbench.PhaseReady
+		return event.PhaseReady
 	}
-	return workbench.PhaseStarting
+	return event.PhaseStarting
 }
 
 func (s *state) stepIs(name string, st status) bool {
@@ -95,7 +95,7 @@ func (s *state) brokenStep() *stepState {
 
 // exists reports whether there is something that could be torn down.
 func (s *state) exists() bool {
-	return s.phase() != workbench.PhaseGone && (s.up || len(s.steps) > 0 || s.run != "")
+	return s.phase() != event.PhaseGone && (s.up || len(s.steps) > 0 || s.run != "")
 }
 
 // spent is what the cluster cost until now.
@@ -105,11 +105,11 @@ func (s *state) spent(now time.Time) float64 { return s.account.Spent(now) }
 func (s *state) elapsed(now time.Time) time.Duration {
 	switch {
 	case s.ended != nil && (s.ended.Duration > 0 || !s.startedAt.IsZero()):
-		return workbench.Took(s.startedAt, &s.endedAt, s.ended.Duration, now)
+		return event.Took(s.startedAt, &s.endedAt, s.ended.Duration, now)
 	case s.startedAt.IsZero():
 		return 0
 	}
-	return workbench.Took(s.startedAt, nil, 0, now)
+	return event.Took(s.startedAt, nil, 0, now)
 }
 
 // etaNow counts the last estimate down between two reports.

@@ -9,11 +9,12 @@ import (
 
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // forward is an open tunnel and how it stands.
 type forward struct {
-	workbench.ForwardOpened
+	event.ForwardOpened
 	away bool   // its node is not reached, and dialed again and again
 	why  string // what failed last
 }
@@ -31,7 +32,7 @@ func (f forward) is(kind string, local, remote int) bool {
 }
 
 // openForward keeps a tunnel in its place when it only has a fresh address.
-func (s *state) openForward(b workbench.ForwardOpened) {
+func (s *state) openForward(b event.ForwardOpened) {
 	b.URL, b.Entry = word(b.URL), word(b.Entry)
 	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
 		s.forwards = slices.Clone(s.forwards)
@@ -56,14 +57,14 @@ func (s *state) showEntry(address string, at func(i int)) {
 	}
 }
 
-func (s *state) changeForward(b workbench.ForwardChanged) {
+func (s *state) changeForward(b event.ForwardChanged) {
 	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
 		s.forwards = slices.Clone(s.forwards)
 		s.forwards[i].away, s.forwards[i].why = !b.Connected, b.Why
 	}
 }
 
-func (s *state) closeForward(b workbench.ForwardClosed) {
+func (s *state) closeForward(b event.ForwardClosed) {
 	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
 		s.forwards = slices.Delete(slices.Clone(s.forwards), i, i+1)
 	}

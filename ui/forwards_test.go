@@ -7,6 +7,7 @@ import (
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/ui/scenes"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func TestOneKeyOpensAllForwardsOfTheProfileAndOthersMayBeNamed(t *testing.T) {
@@ -36,8 +37,8 @@ func TestAddressThatIsOpenedOrCopiedIsAFreshOne(t *testing.T) {
 	raw := "http://127.0.0.1:8265/"
 	story := scenes.NewStory(2, 0)
 	s.Play(story.Tell(
-		workbench.ForwardOpened{Kind: workbench.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/"},
-		workbench.ForwardOpened{Kind: workbench.ForwardTCP, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: raw}).Events()...)
+		event.ForwardOpened{Kind: workbench.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/"},
+		event.ForwardOpened{Kind: workbench.ForwardTCP, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: raw}).Events()...)
 	s.Press("f", "enter")
 	fresh := "http://127.0.0.1:8888/?dlwb_token=4c1f"
 	if !slices.Equal(opened, []string{fresh}) {
@@ -54,18 +55,18 @@ func TestAddressThatIsOpenedOrCopiedIsAFreshOne(t *testing.T) {
 func TestHowATunnelStandsIsSeen(t *testing.T) {
 	s := running(t, ui.Options{})
 	story := scenes.NewStory(2, 0)
-	at := workbench.ForwardChanged{Kind: workbench.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1}
+	at := event.ForwardChanged{Kind: workbench.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1}
 	away, back, refused := at, at, at
 	away.Why, back.Connected, refused.Connected, refused.Why = "no answer within 10s", true, true, "connection refused"
-	s.Play(story.Tell(workbench.ForwardOpened{Kind: at.Kind, Name: at.Name, LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/"},
-		workbench.ForwardOpened{Kind: workbench.ForwardReverse, Name: "reverse", LocalPort: 8888, RemotePort: 6006}, away).Events()...)
+	s.Play(story.Tell(event.ForwardOpened{Kind: at.Kind, Name: at.Name, LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/"},
+		event.ForwardOpened{Kind: workbench.ForwardReverse, Name: "reverse", LocalPort: 8888, RemotePort: 6006}, away).Events()...)
 	s.Press("f")
 	says(t, s, "? reconnecting: no answer within 10s", "reverse: from the node to here", "node0:6006")
 	s.Play(scenes.NewStory(2, 0).Tell(refused).Events()...)
 	says(t, s, "! connected; what failed last: connection refused")
 	s.Play(scenes.NewStory(2, 0).Tell(back).Events()...)
 	hides(t, s, "reconnecting", "failed last")
-	s.Play(scenes.NewStory(2, 0).Tell(workbench.ForwardClosed{Kind: at.Kind, LocalPort: 8888, RemotePort: 1}).Events()...)
+	s.Play(scenes.NewStory(2, 0).Tell(event.ForwardClosed{Kind: at.Kind, LocalPort: 8888, RemotePort: 1}).Events()...)
 	hides(t, s, "jupyter       8888")
 	says(t, s, "node0:6006") // the other one that has this number
 }

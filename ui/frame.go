@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -186,7 +186,7 @@ func (m *Model) titleRow(w int) string {
 			left += s.Dim.of(" on " + word(p))
 		}
 		right = m.money()
-		if m.ses.st.phase() == workbench.PhaseUnresolved {
+		if m.ses.st.phase() == event.PhaseUnresolved {
 			right = s.Bad.of("! UNRESOLVED") + "  " + right
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // homeView is the list of what exists.
 type homeView struct {
-	all    workbench.Home
+	all    event.Home
 	read   bool
 	fault  string // why it could not be read
 	filter string
@@ -24,9 +24,9 @@ type homeView struct {
 
 // item is one row of the list; exactly one of the three is set.
 type item struct {
-	cluster *workbench.ClusterInfo
-	profile *workbench.ProfileInfo
-	run     *workbench.RunInfo
+	cluster *event.ClusterInfo
+	profile *event.ProfileInfo
+	run     *event.RunInfo
 }
 
 func (h *homeView) set(msg homeRead) {
@@ -46,8 +46,8 @@ func (h *homeView) addHere() {
 	if h.here == "" {
 		return
 	}
-	p := workbench.ProfileInfo{Name: filepath.Base(filepath.Dir(h.here)), Path: h.here}
-	rest := make([]workbench.ProfileInfo, 0, len(h.all.Profiles)+1)
+	p := event.ProfileInfo{Name: filepath.Base(filepath.Dir(h.here)), Path: h.here}
+	rest := make([]event.ProfileInfo, 0, len(h.all.Profiles)+1)
 	for _, q := range h.all.Profiles {
 		if q.Path == h.here {
 			p = q
@@ -55,7 +55,7 @@ func (h *homeView) addHere() {
 			rest = append(rest, q)
 		}
 	}
-	h.all.Profiles = append([]workbench.ProfileInfo{p}, rest...)
+	h.all.Profiles = append([]event.ProfileInfo{p}, rest...)
 }
 
 // items lists what matches the filter: clusters, profiles, runs.
@@ -91,7 +91,7 @@ func (h *homeView) pick() item {
 	return item{}
 }
 
-func (h *homeView) pickedCluster() *workbench.ClusterInfo { return h.pick().cluster }
+func (h *homeView) pickedCluster() *event.ClusterInfo { return h.pick().cluster }
 
 func (h *homeView) pickedPath() string {
 	switch it := h.pick(); {
@@ -150,7 +150,7 @@ func (m *Model) openPicked() tea.Cmd {
 }
 
 // openRun shows a run where it goes on, or its record.
-func (m *Model) openRun(r *workbench.RunInfo) tea.Cmd {
+func (m *Model) openRun(r *event.RunInfo) tea.Cmd {
 	if c := m.home.clusterOf(r); c != nil {
 		return m.look(c.Name, c.ProfilePath, true)
 	}
@@ -158,7 +158,7 @@ func (m *Model) openRun(r *workbench.RunInfo) tea.Cmd {
 }
 
 // clusterOf is where a run goes on; nil for one that is over.
-func (h *homeView) clusterOf(r *workbench.RunInfo) *workbench.ClusterInfo {
+func (h *homeView) clusterOf(r *event.RunInfo) *event.ClusterInfo {
 	if r.EndedAt != nil {
 		return nil
 	}
@@ -291,7 +291,7 @@ func (m *Model) itemRow(it item, picked bool, w int) string {
 	return cut(mark+body, w)
 }
 
-func (m *Model) profileCells(p *workbench.ProfileInfo, w int) string {
+func (m *Model) profileCells(p *event.ProfileInfo, w int) string {
 	if p.Fault != "" {
 		return m.styles.Bad.of("✗ ") + cut(word(p.Fault), w-2)
 	}
@@ -305,7 +305,7 @@ func (m *Model) profileCells(p *workbench.ProfileInfo, w int) string {
 	return spread(fit(word(p.Provider), 12)+"  "+m.styles.Dim.of(word(p.Path)), m.styles.Dim.of(used), w)
 }
 
-func (m *Model) runCells(r *workbench.RunInfo, w int) string {
+func (m *Model) runCells(r *event.RunInfo, w int) string {
 	loss := ""
 	if r.LastLoss != nil {
 		loss = "loss " + number(*r.LastLoss)
@@ -353,39 +353,39 @@ func (h *homeView) rowAt(y int, m *Model) (int, bool) {
 }
 
 // phaseText is a phase as a sign and a word.
-func (m *Model) phaseText(p workbench.Phase) string {
+func (m *Model) phaseText(p event.Phase) string {
 	s := m.styles
 	switch p {
-	case workbench.PhaseRunning:
+	case event.PhaseRunning:
 		return s.Good.of("● running")
-	case workbench.PhaseStarting:
+	case event.PhaseStarting:
 		return s.Accent.of("◐ starting")
-	case workbench.PhaseStopping:
+	case event.PhaseStopping:
 		return s.Warn.of("◌ stopping")
-	case workbench.PhaseUnresolved:
+	case event.PhaseUnresolved:
 		return s.Bad.of("! UNRESOLVED")
-	case workbench.PhaseGone:
+	case event.PhaseGone:
 		return s.Dim.of("· gone")
-	case workbench.PhaseStopped:
+	case event.PhaseStopped:
 		return s.Warn.of("○ stopped")
-	case workbench.PhaseEnded:
+	case event.PhaseEnded:
 		return s.Warn.of("◌ ended")
 	}
 	return s.Text.of("○ " + word(string(p)))
 }
 
 // verdictText is how a run ended, as a sign and a word.
-func (m *Model) verdictText(v workbench.Verdict, code *int) string {
+func (m *Model) verdictText(v event.Verdict, code *int) string {
 	switch v {
 	case "":
 		return m.styles.Good.of("● running")
-	case workbench.Succeeded:
+	case event.Succeeded:
 		return m.styles.Good.of("✓ succeeded")
-	case workbench.Stopped:
+	case event.Stopped:
 		return m.styles.Warn.of("■ stopped")
 	}
 	text := "✗ " + word(string(v))
-	if code != nil && v == workbench.ExitedBad {
+	if code != nil && v == event.ExitedBad {
 		text += fmt.Sprintf(" (%d)", *code)
 	}
 	return m.styles.Bad.of(text)

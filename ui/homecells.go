@@ -4,22 +4,22 @@ import (
 	"fmt"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // homeColumn is one column of the list of clusters.
 type homeColumn struct {
 	w    int
-	cell func(m *Model, c *workbench.ClusterInfo) string
+	cell func(m *Model, c *event.ClusterInfo) string
 }
 
 // homeColumns are those at the right, in the order in which they are given
 // room: what something costs always has it.
 var homeColumns = []homeColumn{
-	{10, func(_ *Model, c *workbench.ClusterInfo) string { return units.PerHour(c.PricePerHour) }},
-	{10, func(_ *Model, c *workbench.ClusterInfo) string { return units.USD(c.Spent) }},
+	{10, func(_ *Model, c *event.ClusterInfo) string { return units.PerHour(c.PricePerHour) }},
+	{10, func(_ *Model, c *event.ClusterInfo) string { return units.USD(c.Spent) }},
 	{16, (*Model).endsCell},
-	{14, func(m *Model, c *workbench.ClusterInfo) string { return m.styles.Dim.of(units.Ago(m.now, c.CreatedAt)) }},
+	{14, func(m *Model, c *event.ClusterInfo) string { return m.styles.Dim.of(units.Ago(m.now, c.CreatedAt)) }},
 }
 
 const (
@@ -30,14 +30,14 @@ const (
 )
 
 // endsCell is when the machines of a cluster end by themselves.
-func (m *Model) endsCell(c *workbench.ClusterInfo) string {
+func (m *Model) endsCell(c *event.ClusterInfo) string {
 	if c.Next == nil {
 		return ""
 	}
 	return m.endsText(c.Next.At)
 }
 
-func (m *Model) clusterCells(c *workbench.ClusterInfo, w int) string {
+func (m *Model) clusterCells(c *event.ClusterInfo, w int) string {
 	left := fit(m.phaseText(c.Phase), phaseW)
 	room := w - phaseW - nodesW
 	if m.home.anyMachines() && room-machinesW+nodesW >= homeColumns[0].w+homeColumns[1].w {
@@ -68,7 +68,7 @@ func (m *Model) clusterCells(c *workbench.ClusterInfo, w int) string {
 }
 
 // machinesText says what a cluster consists of.
-func machinesText(c *workbench.ClusterInfo, whole bool) string {
+func machinesText(c *event.ClusterInfo, whole bool) string {
 	if c.Instance == "" || !whole {
 		return word(c.Provider) + ", " + plural(len(c.Nodes), "node")
 	}
@@ -94,7 +94,7 @@ func (m *Model) homeSum() string {
 	var price, spent float64
 	n := 0
 	for _, c := range m.home.all.Clusters {
-		if c.Phase != workbench.PhaseGone {
+		if c.Phase != event.PhaseGone {
 			n, price, spent = n+1, price+c.PricePerHour, spent+c.Spent
 		}
 	}

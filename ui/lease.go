@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // machines is what a cluster consists of, where it is paid for.
@@ -52,7 +52,7 @@ const (
 func (m *Model) countdown() string {
 	s := m.ses
 	b, ok := s.st.account.Next()
-	if !ok || s.over() || s.st.phase() == workbench.PhaseStopping {
+	if !ok || s.over() || s.st.phase() == event.PhaseStopping {
 		return ""
 	}
 	why := word(b.Why)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // drawNodes is every node in full, and what is known of its connection.
@@ -147,7 +147,7 @@ func (m *Model) money() string {
 	if m.ses.past {
 		return m.styles.Dim.of("past run")
 	}
-	if st.phase() == workbench.PhaseGone {
+	if st.phase() == event.PhaseGone {
 		return m.styles.Dim.of("gone, cost ") + units.USD(st.spent(m.now))
 	}
 	return units.PerHour(st.account.Rate()) + "  " + units.USD(st.spent(m.now)) + m.styles.Dim.of(" so far")

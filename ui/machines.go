@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // What a person can do with machines that are paid for: let them live longer,
@@ -88,7 +89,7 @@ func (m *Model) cannotStopMachines() string {
 }
 
 func (m *Model) cannotStartMachines() string {
-	if m.ses == nil || m.ses.past || m.ses.st.phase() != workbench.PhaseStopped {
+	if m.ses == nil || m.ses.past || m.ses.st.phase() != event.PhaseStopped {
 		return "its machines are not stopped"
 	}
 	return ""

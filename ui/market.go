@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // market is the table of machines that can be had.
@@ -19,9 +19,9 @@ type market struct {
 	busy   bool
 	since  time.Time // when it was asked
 	offers cloud.Offers
-	fault  *workbench.Fault // why there is no answer
-	all    bool             // machines without a GPU too
-	spot   bool             // judged by the price of spot machines
+	fault  *event.Fault // why there is no answer
+	all    bool         // machines without a GPU too
+	spot   bool         // judged by the price of spot machines
 
 	filter  string
 	sort    int // index of a column, plus one; 0 is the order of the offers

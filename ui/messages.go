@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 type (
@@ -15,7 +16,7 @@ type (
 	// homeRead is what exists, or why that could not be found out.
 	homeRead struct {
 		turn int
-		home workbench.Home
+		home event.Home
 		err  error
 	}
 	// homeDue says that what exists should be read again. Turn drops the
@@ -73,7 +74,7 @@ type (
 	// gathered is one batch of events. Ended says that no more will come.
 	gathered struct {
 		gen    int
-		events []workbench.Event
+		events []event.Event
 		ended  bool
 		err    error
 	}
@@ -105,7 +106,7 @@ type (
 	// questioned is what is to be asked before something is destroyed.
 	questioned struct {
 		gen int
-		q   workbench.Question
+		q   event.Question
 		err error
 	}
 	// taskDone is the end of a wish: what was done, or why it was not.

@@ -7,7 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -254,7 +254,7 @@ func (m *Model) look(cluster, profilePath string, running bool) tea.Cmd {
 }
 
 // lookBack opens the record of a past run.
-func (m *Model) lookBack(r workbench.RunInfo) tea.Cmd {
+func (m *Model) lookBack(r event.RunInfo) tea.Cmd {
 	m.leaveSession()
 	m.gens++
 	m.ses = newSession(m.gens, r.Cluster, m.now)
@@ -306,7 +306,7 @@ func (m *Model) take(msg gathered) tea.Cmd {
 	}
 	notices := len(s.st.notices)
 	s.apply(msg.events)
-	if !s.past && s.st.phase() == workbench.PhaseGone {
+	if !s.past && s.st.phase() == event.PhaseGone {
 		m.gone[s.cluster] = s.st.lastAt
 	}
 	m.moveAlong(s)
@@ -335,7 +335,7 @@ func (m *Model) moveAlong(s *session) {
 		m.path[len(m.path)-1] = atReceipt
 	case here == atReceipt && s.st.receipt == nil, here == atTrain && s.st.launched == nil && len(s.st.steps) > 0:
 		m.path[len(m.path)-1] = atSteps
-	case here == atSteps && s.st.launched != nil && s.st.phase() != workbench.PhaseStopping:
+	case here == atSteps && s.st.launched != nil && s.st.phase() != event.PhaseStopping:
 		m.path[len(m.path)-1] = atTrain
 	}
 }

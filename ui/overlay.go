@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // compareView is what runs that lie over each other have beside their curves.
@@ -23,7 +24,7 @@ type compareView struct {
 	read  bool
 	busy  bool
 	since time.Time
-	fault *workbench.Fault
+	fault *event.Fault
 
 	wanted []string // series that are still to be read
 	series int      // how many there are to draw

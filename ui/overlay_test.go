@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // recorder is a bench with runs of a hundred thousand points.
@@ -195,7 +196,7 @@ func manyRuns(n int) workbench.RunTable {
 	t := workbench.RunTable{Columns: []string{"best.val/acc"}}
 	for i := range n {
 		over, loss := day(1).Add(time.Duration(i)*time.Minute), float64(i%7)
-		t.Runs = append(t.Runs, workbench.RunInfo{ID: fmt.Sprintf("run-%d", i), StartedAt: day(0), EndedAt: &over, LastLoss: &loss, Note: strings.Repeat("note ", i%9)})
+		t.Runs = append(t.Runs, event.RunInfo{ID: fmt.Sprintf("run-%d", i), StartedAt: day(0), EndedAt: &over, LastLoss: &loss, Note: strings.Repeat("note ", i%9)})
 		t.Cells = append(t.Cells, []string{fmt.Sprint(i % 13)})
 	}
 	return t

@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -112,7 +113,7 @@ func (m *Model) planFacts(p *PlanView, w int) []string {
 	out := append([]string{row("profile", p.Name)}, m.planMoney(p, w)...)
 	out = append(out,
 		row("environment", p.Environment),
-		row("code", workbench.SizeText(p.Code.Files, p.Code.Bytes)+" from "+p.Code.Dir),
+		row("code", event.SizeText(p.Code.Files, p.Code.Bytes)+" from "+p.Code.Dir),
 		row("engine", enginePlanned(p)))
 	for _, l := range wrap(word(p.EngineWhy), max(w-14, 1)) {
 		out = append(out, row("", l))

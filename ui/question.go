@@ -5,14 +5,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // confirmation is a question that is asked before something is destroyed: what asks
 // it, and what is done when it is agreed to.
 type confirmation struct {
 	title string // until the question has come
-	read  func(ctx context.Context) (workbench.Question, error)
+	read  func(ctx context.Context) (event.Question, error)
 	verb  string // the answer that agrees
 	do    func(m *Model) tea.Cmd
 }
@@ -68,7 +68,7 @@ func (m *Model) askTeardown() tea.Cmd {
 	}
 	return m.question(confirmation{
 		title: "Tear down " + word(cluster) + "?", verb: "Tear down",
-		read: func(ctx context.Context) (workbench.Question, error) { return m.bench.AskDown(ctx, cluster) },
+		read: func(ctx context.Context) (event.Question, error) { return m.bench.AskDown(ctx, cluster) },
 		do:   func(m *Model) tea.Cmd { return m.tearDown(cluster) },
 	})
 }
@@ -78,7 +78,7 @@ func (m *Model) askStop() tea.Cmd {
 	run := m.ses.st.run
 	return m.question(confirmation{
 		title: "Stop run " + word(run) + "?", verb: "Stop the run",
-		read: func(ctx context.Context) (workbench.Question, error) { return m.bench.AskStop(ctx, run) },
+		read: func(ctx context.Context) (event.Question, error) { return m.bench.AskStop(ctx, run) },
 		do: func(m *Model) tea.Cmd {
 			return m.task("stop "+word(run), func() (string, string, error) {
 				return word(run) + " was stopped", "", m.bench.Stop(m.ctx, run)
@@ -92,7 +92,7 @@ func (m *Model) askStopMachines() tea.Cmd {
 	cluster := m.ses.cluster
 	return m.question(confirmation{
 		title: "Stop the machines of " + word(cluster) + "?", verb: "Stop the machines",
-		read: func(ctx context.Context) (workbench.Question, error) { return m.bench.AskStopMachines(ctx, cluster) },
+		read: func(ctx context.Context) (event.Question, error) { return m.bench.AskStopMachines(ctx, cluster) },
 		do: func(m *Model) tea.Cmd {
 			return m.task("stop the machines of "+word(cluster), func() (string, string, error) {
 				return "the machines of " + word(cluster) + " are stopped", "", m.bench.StopMachines(m.ctx, cluster)

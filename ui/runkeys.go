@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // runCommands are the keys of the table of runs and of their comparison.
@@ -161,7 +162,7 @@ func (m *Model) askRemove() tea.Cmd {
 	sel := workbench.RunSelection{Runs: ids}
 	return m.question(confirmation{
 		title: "Remove " + plural(len(ids), "run") + "?", verb: "Remove",
-		read: func(context.Context) (workbench.Question, error) {
+		read: func(context.Context) (event.Question, error) {
 			plan, err := m.bench.PlanCleanup(sel)
 			return plan.Question(), err
 		},

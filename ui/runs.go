@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // runsView is the table of runs.
@@ -19,7 +20,7 @@ type runsView struct {
 	since time.Time // when it was asked
 	read  bool
 	table workbench.RunTable
-	fault *workbench.Fault // why the newest question has no answer
+	fault *event.Fault // why the newest question has no answer
 
 	filter  string // conditions, as dlwb runs --filter takes them
 	by      string // fields and series, as dlwb runs --sort takes them
@@ -40,47 +41,47 @@ type runColumn struct {
 	left  bool
 	rank  int  // the least is the last to give way
 	most  bool // the largest comes first
-	cell  func(m *Model, r *workbench.RunInfo) string
-	value func(r *workbench.RunInfo) float64 // NaN where there is none
-	text  func(r *workbench.RunInfo) string
+	cell  func(m *Model, r *event.RunInfo) string
+	value func(r *event.RunInfo) float64 // NaN where there is none
+	text  func(r *event.RunInfo) string
 }
 
 // runColumns are those that every table has, from left to right.
 var runColumns = []runColumn{
-	{name: "run", left: true, cell: func(_ *Model, r *workbench.RunInfo) string { return word(r.ID) }, text: func(r *workbench.RunInfo) string { return r.ID }},
-	{name: "ended", w: 15, left: true, rank: 1, cell: func(m *Model, r *workbench.RunInfo) string { return m.verdictText(r.Verdict, r.ExitCode) },
-		text: func(r *workbench.RunInfo) string { return string(r.Verdict) }},
-	{name: "loss", w: 9, rank: 2, cell: func(_ *Model, r *workbench.RunInfo) string {
+	{name: "run", left: true, cell: func(_ *Model, r *event.RunInfo) string { return word(r.ID) }, text: func(r *event.RunInfo) string { return r.ID }},
+	{name: "ended", w: 15, left: true, rank: 1, cell: func(m *Model, r *event.RunInfo) string { return m.verdictText(r.Verdict, r.ExitCode) },
+		text: func(r *event.RunInfo) string { return string(r.Verdict) }},
+	{name: "loss", w: 9, rank: 2, cell: func(_ *Model, r *event.RunInfo) string {
 		if r.LastLoss == nil {
 			return "-"
 		}
 		return number(*r.LastLoss)
-	}, value: func(r *workbench.RunInfo) float64 {
+	}, value: func(r *event.RunInfo) float64 {
 		if r.LastLoss == nil {
 			return math.NaN()
 		}
 		return *r.LastLoss
 	}},
-	{name: "took", w: 12, rank: 5, most: true, cell: func(m *Model, r *workbench.RunInfo) string { return units.Duration(r.Took(m.now)) },
-		value: func(r *workbench.RunInfo) float64 {
+	{name: "took", w: 12, rank: 5, most: true, cell: func(m *Model, r *event.RunInfo) string { return units.Duration(r.Took(m.now)) },
+		value: func(r *event.RunInfo) float64 {
 			if r.EndedAt == nil {
 				return math.NaN()
 			}
 			return r.Took(time.Time{}).Seconds()
 		}},
-	{name: "cost", w: 10, rank: 6, most: true, cell: func(_ *Model, r *workbench.RunInfo) string { return units.USD(r.Cost) },
-		value: func(r *workbench.RunInfo) float64 { return r.Cost }},
-	{name: "started", w: 14, rank: 4, most: true, cell: func(m *Model, r *workbench.RunInfo) string { return units.Ago(m.now, r.StartedAt) },
-		value: func(r *workbench.RunInfo) float64 { return float64(r.StartedAt.UnixNano()) }},
-	{name: "ranks", w: 7, rank: 8, most: true, cell: func(_ *Model, r *workbench.RunInfo) string { return count(int64(r.WorldSize)) },
-		value: func(r *workbench.RunInfo) float64 { return float64(r.WorldSize) }},
-	{name: "profile", w: 16, left: true, rank: 7, cell: func(_ *Model, r *workbench.RunInfo) string { return word(r.Profile) }, text: func(r *workbench.RunInfo) string { return r.Profile }},
-	{name: "★", w: 3, rank: 3, most: true, cell: func(m *Model, r *workbench.RunInfo) string {
+	{name: "cost", w: 10, rank: 6, most: true, cell: func(_ *Model, r *event.RunInfo) string { return units.USD(r.Cost) },
+		value: func(r *event.RunInfo) float64 { return r.Cost }},
+	{name: "started", w: 14, rank: 4, most: true, cell: func(m *Model, r *event.RunInfo) string { return units.Ago(m.now, r.StartedAt) },
+		value: func(r *event.RunInfo) float64 { return float64(r.StartedAt.UnixNano()) }},
+	{name: "ranks", w: 7, rank: 8, most: true, cell: func(_ *Model, r *event.RunInfo) string { return count(int64(r.WorldSize)) },
+		value: func(r *event.RunInfo) float64 { return float64(r.WorldSize) }},
+	{name: "profile", w: 16, left: true, rank: 7, cell: func(_ *Model, r *event.RunInfo) string { return word(r.Profile) }, text: func(r *event.RunInfo) string { return r.Profile }},
+	{name: "★", w: 3, rank: 3, most: true, cell: func(m *Model, r *event.RunInfo) string {
 		if r.Starred {
 			return m.styles.Warn.of("★")
 		}
 		return ""
-	}, value: func(r *workbench.RunInfo) float64 {
+	}, value: func(r *event.RunInfo) float64 {
 		if r.Starred {
 			return 1
 		}
@@ -191,7 +192,7 @@ func (v *runsView) series(column, row int) string {
 }
 
 // pick is the run that the cursor is on; nil where there is none.
-func (v *runsView) pick() *workbench.RunInfo {
+func (v *runsView) pick() *event.RunInfo {
 	if v.picked < 0 || v.picked >= len(v.rows) {
 		return nil
 	}

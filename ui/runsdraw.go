@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -219,7 +219,7 @@ func (m *Model) runRow(i int, columns []int, w int) string {
 }
 
 // runDetail is what the picked run was, and what was written to it.
-func (m *Model) runDetail(r *workbench.RunInfo, w int) []string {
+func (m *Model) runDetail(r *event.RunInfo, w int) []string {
 	if r == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/ui/logview"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // session is what is looked at: a live cluster, or a past run fed from its
@@ -76,7 +76,7 @@ func (m *Model) watcher() int {
 // a cluster that is gone or stopped.
 func (s *session) over() bool {
 	phase := s.st.phase()
-	return s.past || phase == workbench.PhaseGone || phase == workbench.PhaseStopped
+	return s.past || phase == event.PhaseGone || phase == event.PhaseStopped
 }
 
 // profile is the path of the profile it came from; empty when not known.
@@ -88,7 +88,7 @@ func (s *session) profile() string {
 }
 
 // apply folds a batch of events. A new run brings new logs.
-func (s *session) apply(events []workbench.Event) {
+func (s *session) apply(events []event.Event) {
 	run := s.st.run
 	if s.past {
 		run = s.seen
@@ -108,7 +108,7 @@ func (s *session) apply(events []workbench.Event) {
 // showFault turns to the output of the rank that was at fault, unless a person
 // has picked one.
 func (s *session) showFault() {
-	if e := s.st.ended; e != nil && e.Rank >= 0 && e.Verdict != workbench.Succeeded && !s.chose && s.rank != e.Rank {
+	if e := s.st.ended; e != nil && e.Rank >= 0 && e.Verdict != event.Succeeded && !s.chose && s.rank != e.Rank {
 		s.show(e.Rank)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // status is how far a step is.
@@ -28,7 +29,7 @@ type stepState struct {
 	took   time.Duration
 	text   string
 	nodes  map[int]string // the newest news per node; -1 is the whole cluster
-	fault  *workbench.Fault
+	fault  *event.Fault
 }
 
 // nodeState is what is known of one node.
@@ -70,7 +71,7 @@ type state struct {
 	cluster, run string
 	lastAt       time.Time // of the newest event
 
-	plan     *workbench.PlanMade
+	plan     *event.PlanMade
 	provider string
 	machines machines
 	account  workbench.Account
@@ -78,7 +79,7 @@ type state struct {
 	steps    []stepState
 	nodes    []nodeState
 
-	launched  *workbench.RunStarted
+	launched  *event.RunStarted
 	startedAt time.Time
 	progress  metrics.Progress
 	eta       float64
@@ -88,18 +89,18 @@ type state struct {
 	grouped   int
 	clock     time.Time // from which the time of a point is counted
 	logSizes  map[int]int64
-	rankEnds  map[int]workbench.RankEnded
+	rankEnds  map[int]event.RankEnded
 	rankEndAt time.Time // of the newest of them
-	ended     *workbench.RunEnded
+	ended     *event.RunEnded
 	endedAt   time.Time
-	results   *workbench.ResultsFetched
-	lost      *workbench.ResultsLost // of them; nil: nothing that is known of
+	results   *event.ResultsFetched
+	lost      *event.ResultsLost // of them; nil: nothing that is known of
 
 	forwards []forward
-	receipt  *workbench.ReceiptMade
-	notices  []workbench.Noticed
+	receipt  *event.ReceiptMade
+	notices  []event.Noticed
 	noticeAt time.Time // of the newest
-	failed   *workbench.Fault
+	failed   *event.Fault
 	// aside is that another command is at work on the cluster, such as a sync,
 	// which launches no run: what is shown of the last one stays.
 	aside bool
@@ -118,11 +119,11 @@ func (s *state) forgetRun() {
 	s.startedAt, s.endedAt = time.Time{}, time.Time{}
 	s.curves, s.groups, s.grouped, s.clock = nil, nil, 0, time.Time{}
 	s.logSizes = map[int]int64{}
-	s.rankEnds = map[int]workbench.RankEnded{}
+	s.rankEnds = map[int]event.RankEnded{}
 }
 
 // apply folds one event into what is known.
-func (s *state) apply(e workbench.Event) {
+func (s *state) apply(e event.Event) {
 	if e.Time.After(s.lastAt) {
 		s.lastAt = e.Time
 	}
@@ -135,33 +136,33 @@ func (s *state) apply(e workbench.Event) {
 	}
 	s.account.Apply(e)
 	switch b := e.Body.(type) {
-	case workbench.PlanMade:
+	case event.PlanMade:
 		if e.Run == "" { // a new attempt: what the last run came to is over
 			s.forgetRun()
 			s.run = ""
 		}
 		s.applyPlan(b)
-	case workbench.StepStarted, workbench.StepProgress, workbench.StepEnded:
+	case event.StepStarted, event.StepProgress, event.StepEnded:
 		s.applyStep(e.Time, b)
-	case workbench.ClusterUp:
+	case event.ClusterUp:
 		s.applyUp(e.Time, b)
-	case workbench.NodeChanged:
+	case event.NodeChanged:
 		s.applyNode(e.Time, b)
-	case workbench.Sampled:
+	case event.Sampled:
 		s.applySample(e.Time, b)
-	case workbench.ClusterStopped:
+	case event.ClusterStopped:
 		s.applyStopped(e.Time, b)
-	case workbench.ForwardOpened:
+	case event.ForwardOpened:
 		s.openForward(b)
-	case workbench.ForwardChanged:
+	case event.ForwardChanged:
 		s.changeForward(b)
-	case workbench.ForwardClosed:
+	case event.ForwardClosed:
 		s.closeForward(b)
-	case workbench.ReceiptMade:
+	case event.ReceiptMade:
 		s.receipt = &b
-	case workbench.Noticed:
+	case event.Noticed:
 		s.notice(e.Time, b)
-	case workbench.Failed:
+	case event.Failed:
 		f := cleanFault(b.Fault)
 		s.failed = &f
 	default:
@@ -172,74 +173,74 @@ func (s *state) apply(e workbench.Event) {
 // applyAside folds what a command tells that sets up a cluster on which a run
 // was launched, and launches none itself. Its steps and plan are not those that
 // are shown; that it failed is told as a notice.
-func (s *state) applyAside(e workbench.Event) bool {
+func (s *state) applyAside(e event.Event) bool {
 	switch b := e.Body.(type) {
-	case workbench.PlanMade:
+	case event.PlanMade:
 		s.aside = setsUp(b.Until) && s.launched != nil && s.receipt == nil
 		return s.aside
-	case workbench.StepStarted:
+	case event.StepStarted:
 		s.aside = s.aside && setsUp(b.Step)
 		return s.aside
-	case workbench.StepProgress:
+	case event.StepProgress:
 		return s.aside
-	case workbench.StepEnded:
+	case event.StepEnded:
 		if !s.aside || !setsUp(b.Step) {
 			return false
 		}
 		if b.OK && !b.Skipped {
-			s.notice(e.Time, workbench.Noticed{Level: "info", Text: "another command on this cluster: " + b.Step + ": " + b.Text})
+			s.notice(e.Time, event.Noticed{Level: "info", Text: "another command on this cluster: " + b.Step + ": " + b.Text})
 		}
 		return true
-	case workbench.Failed:
+	case event.Failed:
 		if s.aside {
-			s.notice(e.Time, workbench.Noticed{Level: "warning", Text: "another command on this cluster failed: " + b.Error(), Next: b.Next})
+			s.notice(e.Time, event.Noticed{Level: "warning", Text: "another command on this cluster failed: " + b.Error(), Next: b.Next})
 		}
 		return s.aside
 	}
 	return false
 }
 
-func (s *state) notice(at time.Time, n workbench.Noticed) {
+func (s *state) notice(at time.Time, n event.Noticed) {
 	n.Text, n.Next = word(n.Text), word(n.Next)
 	s.notices, s.noticeAt = append(s.notices, n), at
 }
 
 // setsUp reports whether a step comes before a run.
 func setsUp(step string) bool {
-	return step == workbench.StepCluster || step == workbench.StepEnvironment || step == workbench.StepSync
+	return step == event.StepCluster || step == event.StepEnvironment || step == event.StepSync
 }
 
 // applyRun folds what belongs to a run.
-func (s *state) applyRun(at time.Time, body workbench.Body) {
+func (s *state) applyRun(at time.Time, body event.Body) {
 	switch b := body.(type) {
-	case workbench.RunStarted:
+	case event.RunStarted:
 		b.Command, b.Python = word(b.Command), word(b.Python)
 		s.launched, s.startedAt = &b, at
-	case workbench.LogGrew:
+	case event.LogGrew:
 		s.logSizes[b.Rank] = max(b.Size, s.logSizes[b.Rank])
-	case workbench.PointsAdded:
+	case event.PointsAdded:
 		for _, p := range b.Points {
 			s.addPoint(p)
 		}
-	case workbench.ProgressChanged:
+	case event.ProgressChanged:
 		s.progress, s.eta, s.etaAt = b.Progress, b.ETA, at
-	case workbench.RankEnded:
+	case event.RankEnded:
 		b.LastLines = cleanLines(b.LastLines)
 		s.rankEnds[b.Rank], s.rankEndAt = b, at
-	case workbench.RunEnded:
+	case event.RunEnded:
 		b.Cause, b.LastLines = word(b.Cause), cleanLines(b.LastLines)
 		s.ended, s.endedAt = &b, at
-	case workbench.ResultsFetched:
+	case event.ResultsFetched:
 		b.Dir = word(b.Dir)
 		s.results, s.lost = &b, nil
-	case workbench.ResultsLost:
+	case event.ResultsLost:
 		s.lost = &b
 	}
 }
 
 // applyPlan begins a new life of the cluster: what was known of an earlier
 // attempt no longer holds.
-func (s *state) applyPlan(b workbench.PlanMade) {
+func (s *state) applyPlan(b event.PlanMade) {
 	b.Profile, b.Command = word(b.Profile), word(b.Command)
 	s.plan, s.provider = &b, b.Provider
 	if s.receipt != nil && s.receipt.Proven {
@@ -252,18 +253,18 @@ func (s *state) applyPlan(b workbench.PlanMade) {
 	}
 }
 
-func (s *state) applyStep(at time.Time, body workbench.Body) {
+func (s *state) applyStep(at time.Time, body event.Body) {
 	switch b := body.(type) {
-	case workbench.StepStarted:
+	case event.StepStarted:
 		st := s.step(b.Step)
 		*st = stepState{name: b.Step, status: active, since: at, text: word(b.Text)}
-	case workbench.StepProgress:
+	case event.StepProgress:
 		st := s.step(b.Step)
 		if st.nodes == nil {
 			st.nodes = map[int]string{}
 		}
 		st.nodes[b.Node] = word(b.Text)
-	case workbench.StepEnded:
+	case event.StepEnded:
 		st := s.step(b.Step)
 		st.took, st.text = seconds(b.Duration), word(b.Text)
 		st.status = endStatus(b)
@@ -274,7 +275,7 @@ func (s *state) applyStep(at time.Time, body workbench.Body) {
 	}
 }
 
-func endStatus(b workbench.StepEnded) status {
+func endStatus(b event.StepEnded) status {
 	switch {
 	case !b.OK:
 		return broken
@@ -295,7 +296,7 @@ func (s *state) step(name string) *stepState {
 	return &s.steps[len(s.steps)-1]
 }
 
-func (s *state) applyUp(at time.Time, b workbench.ClusterUp) {
+func (s *state) applyUp(at time.Time, b event.ClusterUp) {
 	s.provider, s.up = b.Provider, true
 	s.machines = machines{count: len(b.Nodes), instance: word(b.Instance), spot: b.Spot, place: word(b.Zone), perHour: b.PricePerHour}
 	if b.Zone == "" {
@@ -308,7 +309,7 @@ func (s *state) applyUp(at time.Time, b workbench.ClusterUp) {
 	}
 }
 
-func (s *state) applyStopped(at time.Time, b workbench.ClusterStopped) {
+func (s *state) applyStopped(at time.Time, b event.ClusterStopped) {
 	s.machines.stopped = true
 }
 
@@ -326,7 +327,7 @@ func (s *state) node(i int) *nodeState {
 	return &s.nodes[i]
 }
 
-func (s *state) applyNode(at time.Time, b workbench.NodeChanged) {
+func (s *state) applyNode(at time.Time, b event.NodeChanged) {
 	n := s.node(b.Node)
 	if n.state != b.State || n.since.IsZero() {
 		n.since = at
@@ -334,7 +335,7 @@ func (s *state) applyNode(at time.Time, b workbench.NodeChanged) {
 	n.state, n.why = b.State, word(b.Why)
 }
 
-func (s *state) applySample(at time.Time, b workbench.Sampled) {
+func (s *state) applySample(at time.Time, b event.Sampled) {
 	n := s.node(b.Node)
 	smp := b.Sample
 	smp.GPUError = word(smp.GPUError)

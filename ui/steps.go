@@ -4,18 +4,18 @@ import (
 	"sort"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // follows says what usually comes after a step, for whoever waits.
 var follows = map[string]string{
-	workbench.StepCluster:     "then Python is looked for on every node",
-	workbench.StepEnvironment: "then the code is copied",
-	workbench.StepSync:        "then every rank is started",
-	workbench.StepLaunch:      "then the first output comes",
-	workbench.StepTrain:       "then the results are brought home",
-	workbench.StepFetch:       "then the cluster waits for the next run, or is removed",
-	workbench.StepDown:        "then a receipt proves that nothing is left",
+	event.StepCluster:     "then Python is looked for on every node",
+	event.StepEnvironment: "then the code is copied",
+	event.StepSync:        "then every rank is started",
+	event.StepLaunch:      "then the first output comes",
+	event.StepTrain:       "then the results are brought home",
+	event.StepFetch:       "then the cluster waits for the next run, or is removed",
+	event.StepDown:        "then a receipt proves that nothing is left",
 }
 
 // drawSteps shows what was done, what is being done, and what failed.
@@ -87,7 +87,7 @@ func (m *Model) outcome(w int) []string {
 func (m *Model) resultsRows() (out []string) {
 	s, st := m.styles, m.ses.st
 	if r := st.results; r != nil {
-		out = append(out, s.Dim.of("results  ")+workbench.SizeText(r.Files, r.Bytes)+" in "+word(r.Dir))
+		out = append(out, s.Dim.of("results  ")+event.SizeText(r.Files, r.Bytes)+" in "+word(r.Dir))
 	}
 	if l := st.lost; l != nil {
 		out = append(out, s.Bad.of("lost     ")+word(l.Why))
@@ -101,7 +101,7 @@ func (m *Model) stepRows(st *stepState, w int) []string {
 	name := s.Dim.of(fit(st.name, 13))
 	switch st.status {
 	case waiting:
-		if st.name == workbench.StepDown && m.ses.st.ended != nil && m.ses.st.phase() == workbench.PhaseReady {
+		if st.name == event.StepDown && m.ses.st.ended != nil && m.ses.st.phase() == event.PhaseReady {
 			text = s.Dim.of("when you say so: X. Until then the cluster stays for the next run")
 		}
 	case active:
@@ -159,7 +159,7 @@ const faultLines = 12
 
 // drawFault says what was tried, on what, why it failed, its last lines, and
 // what to do next.
-func (m *Model) drawFault(f workbench.Fault, w int) []string {
+func (m *Model) drawFault(f event.Fault, w int) []string {
 	s := m.styles
 	what := f.What
 	if f.Node >= 0 {

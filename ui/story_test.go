@@ -15,7 +15,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/ui/scenes"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // says fails unless the screen has each of the texts.
@@ -67,7 +67,7 @@ func running(t *testing.T, opts ui.Options) *scenes.Stage {
 
 func TestProfileIsPlannedBeforeItIsStarted(t *testing.T) {
 	s := stage(t, ui.Options{}, func(s *scenes.Stage) {
-		s.HomeIs = workbench.Home{Profiles: []workbench.ProfileInfo{{Name: "charlm", Path: "lm.yaml", Provider: "local"}}}
+		s.HomeIs = event.Home{Profiles: []event.ProfileInfo{{Name: "charlm", Path: "lm.yaml", Provider: "local"}}}
 		s.PlanIs = &ui.PlanView{Name: "charlm", Nodes: 2, Engine: "torchrun", WorldSize: 2, Provider: "local"}
 	})
 	s.Press("R")
@@ -81,8 +81,8 @@ func TestProfileIsPlannedBeforeItIsStarted(t *testing.T) {
 func TestScreenFollowsAStartToItsReceipt(t *testing.T) {
 	s := stage(t, ui.Options{StartPath: "lm.yaml"}, nil)
 	story := scenes.NewStory(2, 0).Plan()
-	story.Tell(workbench.StepStarted{Step: workbench.StepCluster, Text: "starting 2 nodes"},
-		workbench.StepProgress{Step: workbench.StepCluster, Node: 1, Text: "sshd listens"})
+	story.Tell(event.StepStarted{Step: event.StepCluster, Text: "starting 2 nodes"},
+		event.StepProgress{Step: event.StepCluster, Node: 1, Text: "sshd listens"})
 	s.Play(story.Events()...)
 	says(t, s, "› steps", "starting 2 nodes", "node1   sshd listens", "then Python is looked for")
 
@@ -99,8 +99,8 @@ func TestScreenFollowsAStartToItsReceipt(t *testing.T) {
 func TestFailedStepSaysCommandLastLinesAndHowToTryAgain(t *testing.T) {
 	s := stage(t, ui.Options{StartPath: "lm.yaml"}, nil)
 	story := scenes.NewStory(2, 0).Plan()
-	story.Tell(workbench.StepStarted{Step: workbench.StepEnvironment},
-		workbench.StepEnded{Step: workbench.StepEnvironment, Failure: &workbench.Fault{What: "install requirements.txt", Node: 1,
+	story.Tell(event.StepStarted{Step: event.StepEnvironment},
+		event.StepEnded{Step: event.StepEnvironment, Failure: &event.Fault{What: "install requirements.txt", Node: 1,
 			Why: "pip ended with 1", Command: "pip install -r requirements.txt", LastLines: []string{"ERROR: no such package"}, Next: "correct the name"}})
 	s.Play(story.Events()...)
 	says(t, s, "install requirements.txt on node1: pip ended with 1", "$ pip install -r", "│ ERROR: no such package", "correct the name", "tries again")
@@ -161,7 +161,7 @@ func TestNothingCanBeAgreedToBeforeItIsKnownWhatIsLost(t *testing.T) {
 func TestUnprovenTeardownIsUnresolvedOnEveryScreen(t *testing.T) {
 	s := running(t, ui.Options{})
 	story := scenes.NewStory(2, 0)
-	story.Tell(workbench.ClusterUp{Nodes: []cloud.Node{{Name: "node0"}}, PricePerHour: 2}).Down(false)
+	story.Tell(event.ClusterUp{Nodes: []cloud.Node{{Name: "node0"}}, PricePerHour: 2}).Down(false)
 	s.Play(story.Events()...)
 	for _, k := range []string{"t", "l", "n", "s"} {
 		says(t, s.Press(k), "! UNRESOLVED", "$2.00/h")
@@ -170,7 +170,7 @@ func TestUnprovenTeardownIsUnresolvedOnEveryScreen(t *testing.T) {
 
 func TestWishThatFailsSaysWhatToDo(t *testing.T) {
 	s := running(t, ui.Options{})
-	s.Refuse = &workbench.Fault{What: "start Jupyter", Node: 0, Why: "it is not installed", Next: "pip install jupyterlab"}
+	s.Refuse = &event.Fault{What: "start Jupyter", Node: 0, Why: "it is not installed", Next: "pip install jupyterlab"}
 	says(t, s.Press("J"), "start Jupyter on node0: it is not installed", "pip install jupyterlab")
 	s.Advance(time.Second).Press("esc")
 	s.Refuse = nil
@@ -241,7 +241,7 @@ func TestLateNewsOfAnEarlierClusterIsDropped(t *testing.T) {
 	s := running(t, ui.Options{})
 	s.Press("esc")
 	story := scenes.NewStory(1, 0)
-	s.Play(story.Tell(workbench.Noticed{Level: "warning", Text: "an old cluster speaks"}).Events()...)
+	s.Play(story.Tell(event.Noticed{Level: "warning", Text: "an old cluster speaks"}).Events()...)
 	hides(t, s, "an old cluster speaks")
 }
 
@@ -251,7 +251,7 @@ func TestFloodEntersAsBatches(t *testing.T) {
 	step := int64(0)
 	for range 20000 {
 		step++
-		story.Tell(workbench.PointsAdded{Points: []metrics.Point{{Name: "flood", Step: &step, Ordinal: step, Value: 1}}})
+		story.Tell(event.PointsAdded{Points: []metrics.Point{{Name: "flood", Step: &step, Ordinal: step, Value: 1}}})
 	}
 	begin := time.Now()
 	s.Play(story.Events()...)
@@ -264,12 +264,12 @@ func TestHostileTextReachesTheScreenAsText(t *testing.T) {
 	evil := "\x1b]0;owned\x07\x1b[2J\u009b31m\u202ereversed\x07\r\tend"
 	s := stage(t, ui.Options{Cluster: "charlm"}, func(s *scenes.Stage) { s.Logs[0] = evil + "\n" })
 	story := scenes.NewStory(1, 0).Up()
-	story.Tell(workbench.RunStarted{Engine: evil, WorldSize: 1, Nodes: 1, Command: evil},
-		workbench.NodeChanged{Node: 0, State: cloud.Unknown, Why: evil},
-		workbench.PointsAdded{Points: []metrics.Point{{Name: evil, Value: 1}}},
-		workbench.Noticed{Level: "warning", Text: evil, Next: evil},
-		workbench.ForwardOpened{Name: evil, URL: evil, LocalPort: 1},
-		workbench.Failed{Fault: workbench.Fault{What: evil, Why: evil, Next: evil, Command: evil, LastLines: []string{evil}}})
+	story.Tell(event.RunStarted{Engine: evil, WorldSize: 1, Nodes: 1, Command: evil},
+		event.NodeChanged{Node: 0, State: cloud.Unknown, Why: evil},
+		event.PointsAdded{Points: []metrics.Point{{Name: evil, Value: 1}}},
+		event.Noticed{Level: "warning", Text: evil, Next: evil},
+		event.ForwardOpened{Name: evil, URL: evil, LocalPort: 1},
+		event.Failed{Fault: event.Fault{What: evil, Why: evil, Next: evil, Command: evil, LastLines: []string{evil}}})
 	s.Play(story.Log(0, evil+"\n").Events()...)
 	for _, k := range []string{"t", "l", "n", "f", "s", "?"} {
 		s.Press(k)
@@ -330,7 +330,7 @@ func TestNextRunOnTheSameClusterBeginsAnew(t *testing.T) {
 
 	again := scenes.NewStory(2, 0)
 	again.Run = "charlm-0314-0940"
-	s.Play(again.Plan().Tell(workbench.StepStarted{Step: workbench.StepSync, Text: "copying"}).Events()...)
+	s.Play(again.Plan().Tell(event.StepStarted{Step: event.StepSync, Text: "copying"}).Events()...)
 	says(t, s, "› steps", "copying")
 	hides(t, s, "succeeded")
 	n := len(again.Events())
@@ -342,7 +342,7 @@ func TestNextRunOnTheSameClusterBeginsAnew(t *testing.T) {
 func TestRanksThatDoNotEndAreWaitedForByName(t *testing.T) {
 	s := running(t, ui.Options{})
 	story := scenes.NewStory(2, 0)
-	story.Wait(time.Minute).Tell(workbench.RankEnded{Rank: 0})
+	story.Wait(time.Minute).Tell(event.RankEnded{Rank: 0})
 	s.Play(story.Events()...)
 	says(t, s, "1 of 2 ranks ended", "waiting for the others")
 }
@@ -355,7 +355,7 @@ func TestCommandThatLaunchesNothingWipesNoRunFromTheScreen(t *testing.T) {
 		s.Play(story.Events()...).Press("t")
 		before := s.Screen()
 		done := len(story.Events())
-		story.Tell(workbench.PlanMade{Profile: "charlm", Nodes: 2, Steps: workbench.Steps, Until: until})
+		story.Tell(event.PlanMade{Profile: "charlm", Nodes: 2, Steps: event.Steps, Until: until})
 		for _, step := range steps {
 			story.Step(step, "3 files", time.Second)
 		}
@@ -366,18 +366,18 @@ func TestCommandThatLaunchesNothingWipesNoRunFromTheScreen(t *testing.T) {
 		says(t, s.Press("s"), "✓ train", "succeeded", "another command on this cluster: "+steps[len(steps)-1]+": 3 files")
 
 		done = len(story.Events())
-		story.Tell(workbench.PlanMade{Profile: "charlm", Nodes: 2, Steps: workbench.Steps, Until: until},
-			workbench.Failed{Fault: workbench.Fault{What: "copy the code", Node: 1, Why: "its disk is full"}})
+		story.Tell(event.PlanMade{Profile: "charlm", Nodes: 2, Steps: event.Steps, Until: until},
+			event.Failed{Fault: event.Fault{What: "copy the code", Node: 1, Why: "its disk is full"}})
 		s.Play(story.Events()[done:]...)
 		says(t, s, "✓ train", "copy the code on node1: its disk is full")
 
 		done = len(story.Events())
-		story.Tell(workbench.StepStarted{Step: workbench.StepDown, Text: "cluster charlm"}) // another command again
+		story.Tell(event.StepStarted{Step: event.StepDown, Text: "cluster charlm"}) // another command again
 		s.Play(story.Events()[done:]...)
 		says(t, s, "down", "cluster charlm")
 
 		done = len(story.Events())
-		story.Tell(workbench.PlanMade{Profile: "charlm", Nodes: 2, Steps: workbench.Steps}) // a new run is under way
+		story.Tell(event.PlanMade{Profile: "charlm", Nodes: 2, Steps: event.Steps}) // a new run is under way
 		s.Play(story.Events()[done:]...)
 		hides(t, s, "succeeded")
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // drawTrain is the screen of a run: how far, the nodes, the curves, the output.
@@ -26,7 +26,7 @@ func (m *Model) drawTrain(w, h int) []string {
 // trainTop is all that stands above the charts.
 func (m *Model) trainTop(w, h int) []string {
 	out := m.trainHead(w)
-	if e := m.ses.st.ended; e != nil && e.Verdict != workbench.Succeeded {
+	if e := m.ses.st.ended; e != nil && e.Verdict != event.Succeeded {
 		out = append(out, m.blame(w)...)
 	}
 	return append(out, m.trainPanels(w, h-len(out))...)
@@ -96,7 +96,7 @@ func outOf(have, all string, known bool) string {
 func (m *Model) runState() string {
 	st := m.ses.st
 	switch {
-	case st.phase() == workbench.PhaseStopping, st.phase() == workbench.PhaseUnresolved, st.phase() == workbench.PhaseStopped:
+	case st.phase() == event.PhaseStopping, st.phase() == event.PhaseUnresolved, st.phase() == event.PhaseStopped:
 		return m.phaseText(st.phase())
 	case st.ended != nil:
 		return m.verdictText(st.ended.Verdict, &st.ended.ExitCode)
@@ -113,7 +113,7 @@ func (m *Model) runState() string {
 func (s *state) fraction() (float64, bool) {
 	p := s.progress
 	switch {
-	case s.ended != nil && s.ended.Verdict == workbench.Succeeded:
+	case s.ended != nil && s.ended.Verdict == event.Succeeded:
 		return 1, true
 	case p.Steps > 0:
 		return min(float64(p.Step)/float64(p.Steps), 1), true
@@ -176,7 +176,7 @@ func (m *Model) blame(w int) []string {
 
 // afterFailure is what can be done about a run that did not end well.
 func (m *Model) afterFailure() string {
-	if m.ses.st.ended.Verdict == workbench.Stopped || m.noCluster() != "" || m.opts.ReadOnly {
+	if m.ses.st.ended.Verdict == event.Stopped || m.noCluster() != "" || m.opts.ReadOnly {
 		return ""
 	}
 	return "l shows all it printed; R sends what was corrected and runs again"
@@ -210,7 +210,7 @@ func (m *Model) tailPane(w, h int) []string {
 }
 
 // endText says how one rank ended.
-func (m *Model) endText(e workbench.RankEnded) string {
+func (m *Model) endText(e event.RankEnded) string {
 	switch {
 	case e.ByUs:
 		return m.styles.Dim.of("stopped by dlwb")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/ui/scenes"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -17,7 +17,7 @@ func strangers(t *testing.T, w, h int, set func(*scenes.Stage)) *scenes.Stage {
 	t.Helper()
 	u := scenes.Stranger()
 	s := scenes.NewStage(w, h, ui.Options{}, func(s *scenes.Stage) {
-		s.HomeIs = workbench.Home{Profiles: []workbench.ProfileInfo{{Name: u.Name, Path: u.Path, Provider: u.Provider}}}
+		s.HomeIs = event.Home{Profiles: []event.ProfileInfo{{Name: u.Name, Path: u.Path, Provider: u.Provider}}}
 		s.PlanErr = &trust.Untrusted{Subject: u}
 		if set != nil {
 			set(s)
@@ -103,7 +103,7 @@ func TestAProfileThatChangedAfterItsPlanIsAskedAbout(t *testing.T) {
 func TestReadOnlyLooksAtAnUntrustedProfileAndTrustsNothing(t *testing.T) {
 	u := scenes.Stranger()
 	s := stage(t, ui.Options{ReadOnly: true}, func(s *scenes.Stage) {
-		s.HomeIs = workbench.Home{Profiles: []workbench.ProfileInfo{{Name: u.Name, Path: u.Path, Provider: u.Provider}}}
+		s.HomeIs = event.Home{Profiles: []event.ProfileInfo{{Name: u.Name, Path: u.Path, Provider: u.Provider}}}
 		s.PlanErr = &trust.Untrusted{Subject: u}
 	})
 	says(t, s.Press("enter"), "This profile is not trusted")

@@ -8,7 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/ui/scenes"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // begun is a stage on which a new experiment is begun.
@@ -135,7 +135,7 @@ func TestMachinesAreComparedSideBySideAndTakenThere(t *testing.T) {
 
 func TestMarketThatDoesNotAnswerSaysWhyAndIsAskedAgain(t *testing.T) {
 	s := atMarket(t, func(s *scenes.Stage) {
-		s.OffersErr = &workbench.Fault{What: "list the machines of ec2", Node: -1, Why: "the credentials have expired", Next: "aws sso login --profile work"}
+		s.OffersErr = &event.Fault{What: "list the machines of ec2", Node: -1, Why: "the credentials have expired", Next: "aws sso login --profile work"}
 	})
 	says(t, s, "the credentials have expired", "aws sso login --profile work", "r asks again")
 	s.OffersErr = nil
@@ -187,7 +187,7 @@ func TestDirectoryOfTheExperimentCanBeChanged(t *testing.T) {
 
 func TestProfileThatIsThereIsNotReplaced(t *testing.T) {
 	s := begun(t, ui.Options{}, nil).Press("enter", "5")
-	s.Refuse = &workbench.Fault{What: "write the profile", Node: -1, Why: "/home/ada/lm/dlwb.yaml is there already", Next: "move it away"}
+	s.Refuse = &event.Fault{What: "write the profile", Node: -1, Why: "/home/ada/lm/dlwb.yaml is there already", Next: "move it away"}
 	s.Press("W").Advance(time.Second).Press("tab", "enter")
 	says(t, s, "is there already", "move it away")
 	says(t, s.Advance(time.Second).Press("esc"), "This is what it comes to.")

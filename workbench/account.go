@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Account is what the events of a cluster's life say of its money, its lease
@@ -16,9 +17,9 @@ type Account struct {
 	Parts   []cloud.Cost
 	// Ends is when the lifetime of the machines is over, as their record says.
 	Ends    time.Time
-	Bounds  map[int]LeaseChanged // what the nodes said of their leases
-	Notices map[int]SpotNotice
-	Receipt *ReceiptMade
+	Bounds  map[int]event.LeaseChanged // what the nodes said of their leases
+	Notices map[int]event.SpotNotice
+	Receipt *event.ReceiptMade
 
 	since  time.Time // from when PerHour is paid; zero while nothing is
 	before float64   // what was spent until then
@@ -33,34 +34,34 @@ const (
 )
 
 // Apply folds one event.
-func (a *Account) Apply(e Event) {
+func (a *Account) Apply(e event.Event) {
 	switch b := e.Body.(type) {
-	case PlanMade:
+	case event.PlanMade:
 		a.planned(b)
-	case StepStarted:
-		if b.Step == StepCluster && a.since.IsZero() {
+	case event.StepStarted:
+		if b.Step == event.StepCluster && a.since.IsZero() {
 			a.since = e.Time
 		}
-	case ClusterUp:
+	case event.ClusterUp:
 		a.reprice(e.Time, b.PricePerHour, b.Costs)
 		a.up(e.Time, b)
-	case ClusterStopped:
+	case event.ClusterStopped:
 		a.reprice(e.Time, b.PricePerHour, b.Costs)
 		a.Ends, a.Bounds, a.Notices, a.gone = time.Time{}, nil, nil, nil
-	case LeaseChanged:
+	case event.LeaseChanged:
 		set(&a.Bounds, b.Node, b)
-	case SpotNotice:
+	case event.SpotNotice:
 		set(&a.Notices, b.Node, b)
-	case NodeChanged:
+	case event.NodeChanged:
 		a.nodeChanged(e.Time, b)
-	case ReceiptMade:
+	case event.ReceiptMade:
 		a.Receipt = &b
 	}
 }
 
 // planned begins a new attempt. A price that a plan names is believed until
 // the machines are there.
-func (a *Account) planned(b PlanMade) {
+func (a *Account) planned(b event.PlanMade) {
 	if a.Receipt != nil && a.Receipt.Proven {
 		*a = Account{}
 	}
@@ -72,7 +73,7 @@ func (a *Account) planned(b PlanMade) {
 
 // up is that the machines are there, or that their lifetime has moved. What
 // the nodes said of another bound still holds.
-func (a *Account) up(at time.Time, b ClusterUp) {
+func (a *Account) up(at time.Time, b event.ClusterUp) {
 	a.Ends, a.nodes, a.gone = b.Ends, len(b.Nodes), nil
 	for n, c := range a.Bounds {
 		if c.Bound == BoundLifetime {
@@ -86,7 +87,7 @@ func (a *Account) up(at time.Time, b ClusterUp) {
 	}
 }
 
-func (a *Account) nodeChanged(at time.Time, b NodeChanged) {
+func (a *Account) nodeChanged(at time.Time, b event.NodeChanged) {
 	if b.State != cloud.Gone {
 		delete(a.gone, b.Node)
 		return
@@ -202,19 +203,12 @@ func (a *Account) Rate() float64 {
 	return a.PerHour * float64(max(a.nodes-len(a.gone), 0)) / float64(a.nodes)
 }
 
-// Bound is what ends machines by itself next.
-type Bound struct {
-	At   time.Time `json:"at"`
-	Why  string    `json:"bound"` // "lifetime", "idle", …
-	Node int       `json:"node"`  // the one it ends, where the others go on; -1 for all
-}
-
 // Next is the bound that is reached first; false when there is none.
-func (a *Account) Next() (Bound, bool) {
-	b := Bound{a.Ends, BoundLifetime, -1}
+func (a *Account) Next() (event.Bound, bool) {
+	b := event.Bound{At: a.Ends, Why: BoundLifetime, Node: -1}
 	for n := range a.nodes + len(a.Bounds) {
 		if c := a.Bounds[n]; !c.Ends.IsZero() && (b.At.IsZero() || c.Ends.Before(b.At)) {
-			b = Bound{c.Ends, c.Bound, n}
+			b = event.Bound{At: c.Ends, Why: c.Bound, Node: n}
 		}
 	}
 	if b.Node >= 0 && a.together(b.At) {

@@ -6,30 +6,31 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // accountOf folds events that lie so far after a beginning.
 func accountOf(began time.Time, all ...entry) *Account {
 	a := &Account{}
 	for _, e := range all {
-		a.Apply(Event{Time: began.Add(e.after), Body: e.body})
+		a.Apply(event.Event{Time: began.Add(e.after), Body: e.body})
 	}
 	return a
 }
 
 type entry = struct {
 	after time.Duration
-	body  Body
+	body  event.Body
 }
 
 func TestCostAndLifeEndWhenTheMachinesHaveEnded(t *testing.T) {
 	began := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
-	up := entry{0, ClusterUp{PricePerHour: 2, Nodes: make([]cloud.Node, 2), Ends: began.Add(2 * time.Hour)}}
+	up := entry{0, event.ClusterUp{PricePerHour: 2, Nodes: make([]cloud.Node, 2), Ends: began.Add(2 * time.Hour)}}
 	gone := func(node int, after time.Duration) entry {
-		return entry{after, NodeChanged{Node: node, State: cloud.Gone}}
+		return entry{after, event.NodeChanged{Node: node, State: cloud.Gone}}
 	}
 	budget := func(node int) entry {
-		return entry{time.Second, LeaseChanged{Node: node, Bound: BoundBudget, Ends: began.Add(90 * time.Second)}}
+		return entry{time.Second, event.LeaseChanged{Node: node, Bound: BoundBudget, Ends: began.Add(90 * time.Second)}}
 	}
 	for name, c := range map[string]struct {
 		a     *Account
@@ -44,7 +45,7 @@ func TestCostAndLifeEndWhenTheMachinesHaveEnded(t *testing.T) {
 		"both proven gone":                          {accountOf(began, up, gone(0, time.Hour), gone(1, time.Hour)), 3 * time.Hour, 2, time.Hour},
 		"one of two proven gone":                    {accountOf(began, up, gone(0, 30*time.Minute)), time.Hour, 1.5, time.Hour},
 		"proven gone only after the lease was over": {accountOf(began, up, gone(0, 5*time.Hour), gone(1, 5*time.Hour)), 6 * time.Hour, 4, 2 * time.Hour},
-		"by the receipt":                            {accountOf(began, up, entry{time.Hour, ReceiptMade{Proven: true, Cost: 0.7, Lived: 60}}), 9 * time.Hour, 0.7, time.Minute},
+		"by the receipt":                            {accountOf(began, up, entry{time.Hour, event.ReceiptMade{Proven: true, Cost: 0.7, Lived: 60}}), 9 * time.Hour, 0.7, time.Minute},
 	} {
 		now := began.Add(c.at)
 		if got := c.a.Spent(now); math.Abs(got-c.spent) > 1e-9 || c.a.Lived(began, now) != c.lived {
@@ -55,8 +56,8 @@ func TestCostAndLifeEndWhenTheMachinesHaveEnded(t *testing.T) {
 
 func TestAPriceHoldsFromItsMomentOn(t *testing.T) {
 	began := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
-	a := accountOf(began, entry{0, PlanMade{PricePerHour: 3}}, entry{0, StepStarted{Step: StepCluster}},
-		entry{time.Hour, ClusterUp{PricePerHour: 2, Nodes: make([]cloud.Node, 1)}}, entry{2 * time.Hour, ClusterStopped{PricePerHour: 0.5}})
+	a := accountOf(began, entry{0, event.PlanMade{PricePerHour: 3}}, entry{0, event.StepStarted{Step: event.StepCluster}},
+		entry{time.Hour, event.ClusterUp{PricePerHour: 2, Nodes: make([]cloud.Node, 1)}}, entry{2 * time.Hour, event.ClusterStopped{PricePerHour: 0.5}})
 	if got := a.Spent(began.Add(4 * time.Hour)); math.Abs(got-6) > 1e-9 || a.Rate() != 0.5 {
 		t.Errorf("spent %v at %v an hour", got, a.Rate())
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -86,5 +87,5 @@ func serviceSilent(ctx context.Context, n *remote.Node, s service, why string) e
 	if s.Token != "" {
 		said = strings.ReplaceAll(said, s.Token, "…")
 	}
-	return &Fault{What: "reach " + s.What, Node: 0, Why: why, LastLines: lastLines(said, 12)}
+	return &event.Fault{What: "reach " + s.What, Node: 0, Why: why, LastLines: lastLines(said, 12)}
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func TestANodeIsBelievedOnlyWhatItSaysOfItsOwnRanks(t *testing.T) {
 	w := &watch{nodes: make([]nodeEnd, 2), ends: map[int]rankEnd{}, pids: map[int]int{},
-		data: runData{Ranks: []RankInfo{{Rank: 0, Node: 0}, {Rank: 1, Node: 1}}}, endSeen: map[int]time.Time{}}
+		data: runData{Ranks: []event.RankInfo{{Rank: 0, Node: 0}, {Rank: 1, Node: 1}}}, endSeen: map[int]time.Time{}}
 	for rank := range 1000 {
 		w.status(1, remote.Status{Kind: remote.RankStarted, Rank: rank, PID: 5})
 		w.status(1, remote.Status{Kind: remote.RankEnded, Rank: rank, Code: 3})

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // scope is what events belong to: one life of a cluster, perhaps a run on it.
@@ -19,7 +20,7 @@ type scope struct {
 // publish writes an event to the store, from where every reader of every
 // process gets it. An event that can't be written is not swallowed: whoever
 // acts on it must not go on as if it were recorded.
-func (w *Workbench) publish(s scope, b Body) error {
+func (w *Workbench) publish(s scope, b event.Body) error {
 	body, err := json.Marshal(kept(b))
 	if err != nil {
 		return fmt.Errorf("write event %s: %w", b.EventName(), err)
@@ -39,7 +40,7 @@ func (w *Workbench) publish(s scope, b Body) error {
 // bodyTypes maps the names of events to their types.
 var bodyTypes = func() map[string]reflect.Type {
 	m := map[string]reflect.Type{}
-	for _, b := range Bodies {
+	for _, b := range event.Bodies {
 		m[b.Body.EventName()] = reflect.TypeOf(b.Body)
 	}
 	return m
@@ -47,24 +48,33 @@ var bodyTypes = func() map[string]reflect.Type {
 
 // decode reads an event back. An event of a name that this dlwb does not know
 // comes from a newer one and is skipped, not an error.
-func decode(e store.Event) (Event, bool) {
+func decode(e store.Event) (event.Event, bool) {
 	t, ok := bodyTypes[e.Name]
 	if !ok {
-		return Event{}, false
+		return event.Event{}, false
 	}
 	v := reflect.New(t)
 	if err := json.Unmarshal(e.Body, v.Interface()); err != nil {
-		return Event{}, false
+		return event.Event{}, false
 	}
-	return Event{Seq: e.Seq, Time: e.Time, Cluster: e.Cluster, Run: e.Run, Body: v.Elem().Interface().(Body)}, true
+	return event.Event{Seq: e.Seq, Time: e.Time, Cluster: e.Cluster, Run: e.Run, Body: v.Elem().Interface().(event.Body)}, true
 }
 
-func decodeAll(rows []store.Event) []Event {
-	events := make([]Event, 0, len(rows))
+func decodeAll(rows []store.Event) []event.Event {
+	events := make([]event.Event, 0, len(rows))
 	for _, r := range rows {
 		if e, ok := decode(r); ok {
 			events = append(events, e)
 		}
 	}
 	return events
+}
+
+// kept is what is stored of a body: a ticket is not.
+func kept(b event.Body) event.Body {
+	if opened, ok := b.(event.ForwardOpened); ok {
+		opened.Entry = ""
+		return opened
+	}
+	return b
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // putCheckpoints puts the newest whole checkpoint of the run that lost machines
@@ -52,20 +53,20 @@ func (p *ckptPut) aside() string {
 func (p *ckptPut) node(ctx context.Context, i int, n *remote.Node) error {
 	seen, err := remote.Look(ctx, n, remoteCode(p.d.plan.Cluster), []string{p.old})
 	if err != nil {
-		return &Fault{What: "look for checkpoints", Node: i, Why: err.Error()}
+		return &event.Fault{What: "look for checkpoints", Node: i, Why: err.Error()}
 	}
 	units := ckptUnits(p.old, seen)
 	if names := p.notTrusted(i, units); len(names) > 0 {
 		if err := remote.MoveAside(ctx, n, remoteCode(p.d.plan.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
-			return &Fault{What: "move unfinished checkpoints away", Node: i, Why: err.Error()}
+			return &event.Fault{What: "move unfinished checkpoints away", Node: i, Why: err.Error()}
 		}
-		_ = p.d.w.publish(p.d.s, Noticed{Level: "warning", Text: fmt.Sprintf("on node%d %s may not be whole: the run does not go on from it",
+		_ = p.d.w.publish(p.d.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("on node%d %s may not be whole: the run does not go on from it",
 			i, strings.Join(names, ", ")), Next: "it is in ~/" + p.aside() + " there"})
 	}
 	for _, c := range p.wanted(i, units) {
 		from := filepath.Join(p.d.w.ckptHome(*c), filepath.FromSlash(c.In))
 		if err := remote.Put(ctx, n, from, p.dir, p.aside()); err != nil {
-			return &Fault{What: "put checkpoint " + c.Name + " back", Node: i, Why: err.Error()}
+			return &event.Fault{What: "put checkpoint " + c.Name + " back", Node: i, Why: err.Error()}
 		}
 	}
 	return nil
@@ -118,7 +119,7 @@ func (p *ckptPut) ownPart(node int) *savedCkpt {
 // tell says where the run goes on.
 func (p *ckptPut) tell() error {
 	if len(p.parts) == 0 {
-		return p.d.w.publish(p.d.s, Noticed{Level: "warning", Text: "no whole checkpoint of run " + p.d.lostRun +
+		return p.d.w.publish(p.d.s, event.Noticed{Level: "warning", Text: "no whole checkpoint of run " + p.d.lostRun +
 			" came home: the run goes on from what its nodes have in " + p.old})
 	}
 	var names []string
@@ -126,6 +127,6 @@ func (p *ckptPut) tell() error {
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)
-	return p.d.w.publish(p.d.s, Noticed{Level: "info", Text: "the newest whole checkpoint of run " + p.d.lostRun + " is on every node: " +
+	return p.d.w.publish(p.d.s, event.Noticed{Level: "info", Text: "the newest whole checkpoint of run " + p.d.lostRun + " is on every node: " +
 		strings.Join(slices.Compact(names), ", ")})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -161,7 +162,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 	if err := k.note(c); err != nil {
 		return err
 	}
-	return w.publish(k.t.s, CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
+	return w.publish(k.t.s, event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
 }
 
 // note puts a checkpoint on record, and removes what it replaces.
@@ -191,7 +192,7 @@ func (w *Workbench) keepCkpts(run string, r ckptRecord) error {
 // with its results.
 func (w *Workbench) dropCheckpoints(run string, data runData) {
 	covered := &noted{Paths: data.Results}
-	if st, err := w.storyOf(run); err != nil || data.Checkpoints == "" || st.ended == nil || st.ended.Verdict == Lost || !covered.covers(path.Clean(data.Checkpoints)) {
+	if st, err := w.storyOf(run); err != nil || data.Checkpoints == "" || st.ended == nil || st.ended.Verdict == event.Lost || !covered.covers(path.Clean(data.Checkpoints)) {
 		return
 	}
 	if err := os.RemoveAll(filepath.Join(w.runDir(run), "checkpoints")); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // RunSelection says which runs and profiles are to be removed.
@@ -61,28 +62,28 @@ type Cleanup struct {
 }
 
 // Question asks whether it all may go.
-func (c Cleanup) Question() Question {
-	q := Question{Title: "Remove " + c.what() + "?"}
+func (c Cleanup) Question() event.Question {
+	q := event.Question{Title: "Remove " + c.what() + "?"}
 	for i, r := range c.Runs {
 		if i == mostNamed {
-			q.add("", fmt.Sprintf("and %s more", count(len(c.Runs)-i, "run")))
+			q.Add("", fmt.Sprintf("and %s more", count(len(c.Runs)-i, "run")))
 			break
 		}
-		q.add(map[bool]string{true: "goes"}[i == 0], r.Run+": "+r.Text())
+		q.Add(map[bool]string{true: "goes"}[i == 0], r.Run+": "+r.Text())
 	}
 	if len(c.Runs) > 0 {
-		q.add("together", units.Bytes(c.Bytes)+" and "+count(int(c.Points), "point"))
-		q.add("for good", "logs, curves, results in dlwb's directory, recipes: nothing brings them back")
+		q.Add("together", units.Bytes(c.Bytes)+" and "+count(int(c.Points), "point"))
+		q.Add("for good", "logs, curves, results in dlwb's directory, recipes: nothing brings them back")
 	}
 	for _, p := range c.Profiles {
-		q.add("forgets", p+": the file stays")
+		q.Add("forgets", p+": the file stays")
 	}
 	for i, k := range c.Kept {
 		if i == mostNamed {
-			q.add("", fmt.Sprintf("and %s more", count(len(c.Kept)-i, "run")))
+			q.Add("", fmt.Sprintf("and %s more", count(len(c.Kept)-i, "run")))
 			break
 		}
-		q.add(map[bool]string{true: "stays"}[i == 0], k.Run+": "+k.Why)
+		q.Add(map[bool]string{true: "stays"}[i == 0], k.Run+": "+k.Why)
 	}
 	return q
 }
@@ -129,7 +130,7 @@ func (w *Workbench) PlanCleanup(sel RunSelection) (Cleanup, error) {
 		why := w.whyKept(r)
 		switch {
 		case why != "" && byName:
-			return c, &Fault{What: "remove run " + r.ID, Node: -1, Why: why, Next: "dlwb stop " + r.ID + " ends it, dlwb down " + r.Cluster + " removes its cluster"}
+			return c, &event.Fault{What: "remove run " + r.ID, Node: -1, Why: why, Next: "dlwb stop " + r.ID + " ends it, dlwb down " + r.Cluster + " removes its cluster"}
 		case why == "" && r.Starred && !byName:
 			why = "it has a star; it goes when it is named"
 		}
@@ -165,7 +166,7 @@ func (w *Workbench) namedRuns(rows []store.Run, words []string) ([]string, error
 			return nil, err
 		}
 		if word == "" || !strings.HasPrefix(run.ID, word) || run.ID != word && slices.ContainsFunc(rows, func(r store.Run) bool { return r.Cluster == word }) {
-			return nil, &Fault{What: fmt.Sprintf("remove the run %q", word), Node: -1, Why: "that names a cluster or a profile, and no run",
+			return nil, &event.Fault{What: fmt.Sprintf("remove the run %q", word), Node: -1, Why: "that names a cluster or a profile, and no run",
 				Next: "name the run, such as " + run.ID + "; dlwb down " + word + " removes a cluster"}
 		}
 		ids = append(ids, run.ID)
@@ -263,7 +264,7 @@ func (w *Workbench) namedProfiles(words []string) ([]string, error) {
 			path = inside
 		}
 		if !slices.Contains(known, path) {
-			return nil, &Fault{What: "forget profile " + word, Node: -1, Why: "it is not remembered here",
+			return nil, &event.Fault{What: "forget profile " + word, Node: -1, Why: "it is not remembered here",
 				Next: instead("profiles", known[:min(len(known), 5)], "there are none")}
 		}
 		paths = append(paths, path)
@@ -314,7 +315,7 @@ func (w *Workbench) finishRemovals() error {
 
 func (w *Workbench) finishRemoval(run string) error {
 	if err := os.RemoveAll(w.runDir(run)); err != nil {
-		return &Fault{What: "remove the files of run " + run, Node: -1, Why: err.Error(), Next: "see who owns them; the next dlwb rm goes on"}
+		return &event.Fault{What: "remove the files of run " + run, Node: -1, Why: err.Error(), Next: "see who owns them; the next dlwb rm goes on"}
 	}
 	return w.db.DeleteRun(run)
 }

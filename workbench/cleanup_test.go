@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // ended makes a run that ended some time ago on a cluster that is gone, with a
@@ -22,7 +23,7 @@ func ended(t *testing.T, w *Workbench, run string, ago time.Duration) {
 		t.Fatal(err)
 	}
 	at := now().Add(-ago)
-	row.StartedAt, row.EndedAt, row.Verdict = at.Add(-time.Minute), &at, string(Succeeded)
+	row.StartedAt, row.EndedAt, row.Verdict = at.Add(-time.Minute), &at, string(event.Succeeded)
 	if err := w.putRun(row, data); err != nil {
 		t.Fatal(err)
 	}

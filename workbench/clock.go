@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // nodeClock is what is known of a node's clock. A clock may be wrong, and be
@@ -94,7 +95,7 @@ func (t *watch) notice(text, next string) {
 	t.noticed[text] = true
 	t.mu.Unlock()
 	if !before {
-		_ = t.w.publish(t.s, Noticed{Level: "warning", Text: text, Next: next})
+		_ = t.w.publish(t.s, event.Noticed{Level: "warning", Text: text, Next: next})
 	}
 }
 

@@ -8,15 +8,16 @@ import (
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // watchOf is a watch of a run on so many nodes, without connections.
 func watchOf(t *testing.T, nodes int) *watch {
 	t.Helper()
 	w := newBench(t, t.TempDir())
-	ranks := make([]RankInfo, nodes)
+	ranks := make([]event.RankInfo, nodes)
 	for i := range ranks {
-		ranks[i] = RankInfo{Rank: i, Node: i}
+		ranks[i] = event.RankInfo{Rank: i, Node: i}
 	}
 	return &watch{w: w, data: runData{Ranks: ranks}, s: begin(t, w, "c", "r1"), run: store.Run{ID: "r1", StartedAt: now()}, nodes: make([]nodeEnd, nodes),
 		clocks: make([]nodeClock, nodes), noticed: map[string]bool{}, ends: map[int]rankEnd{}, endSeen: map[int]time.Time{},

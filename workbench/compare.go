@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Comparison is what differs between runs, and what they came to.
@@ -23,13 +24,13 @@ type Comparison struct {
 
 // ComparedRun is one of the runs that are compared.
 type ComparedRun struct {
-	ID       string    `json:"id"`
-	Verdict  Verdict   `json:"verdict,omitempty"`
-	Started  time.Time `json:"started_at"`
-	Duration float64   `json:"duration_s"`
-	Cost     float64   `json:"cost"` // US dollars
-	Note     string    `json:"note,omitempty"`
-	Starred  bool      `json:"starred,omitempty"`
+	ID       string        `json:"id"`
+	Verdict  event.Verdict `json:"verdict,omitempty"`
+	Started  time.Time     `json:"started_at"`
+	Duration float64       `json:"duration_s"`
+	Cost     float64       `json:"cost"` // US dollars
+	Note     string        `json:"note,omitempty"`
+	Starred  bool          `json:"starred,omitempty"`
 }
 
 // Difference is one fact with its value in each run, in their order; empty

@@ -8,11 +8,12 @@ import (
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // conclude says how the run ended, once all is known, and sweeps up what its
 // ranks may have left behind.
-func (t *watch) conclude(ctx context.Context) (RunEnded, error) {
+func (t *watch) conclude(ctx context.Context) (event.RunEnded, error) {
 	if t.endedBadly() {
 		t.lookOver(ctx)
 	}
@@ -22,7 +23,7 @@ func (t *watch) conclude(ctx context.Context) (RunEnded, error) {
 	t.mu.Unlock()
 	if log := t.blamed(ended); log != nil {
 		ended.LastLines = log.tail(20)
-	} else if ended.Verdict == Hung {
+	} else if ended.Verdict == event.Hung {
 		ended.LastLines = t.lastOfEach()
 	}
 	sweepErr := t.sweep(ctx)
@@ -89,9 +90,9 @@ func (t *watch) duration() float64 {
 
 // blamed is the log that tells most of a failure: that of the rank at fault,
 // else of its launcher.
-func (t *watch) blamed(e RunEnded) *logFile {
+func (t *watch) blamed(e event.RunEnded) *logFile {
 	switch {
-	case e.Verdict == Succeeded || e.Verdict == Stopped:
+	case e.Verdict == event.Succeeded || e.Verdict == event.Stopped:
 		return nil
 	case e.Rank >= 0:
 		return t.logs[e.Rank]
@@ -115,7 +116,7 @@ func (t *watch) sweep(ctx context.Context) error {
 // recordEnd tells how a run ended and writes it down. It is told first: an end
 // that was told is put on record by whoever looks next, so a crash in between
 // makes no difference. An end is told once.
-func (w *Workbench) recordEnd(s scope, run store.Run, data runData, e RunEnded) error {
+func (w *Workbench) recordEnd(s scope, run store.Run, data runData, e event.RunEnded) error {
 	st, err := w.storyOf(run.ID)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (w *Workbench) recordEnd(s scope, run store.Run, data runData, e RunEnded) 
 }
 
 // putEnd puts the end of a run on its record.
-func (w *Workbench) putEnd(run store.Run, data runData, e RunEnded, at time.Time) (store.Run, error) {
+func (w *Workbench) putEnd(run store.Run, data runData, e event.RunEnded, at time.Time) (store.Run, error) {
 	run.EndedAt, run.ExitCode = &at, &e.ExitCode
 	run.Verdict, run.Cause = string(e.Verdict), e.Cause
 	data.RankAtFault, data.NodeAtFault, data.Duration = e.Rank, e.Node, e.Duration
@@ -145,10 +146,10 @@ func (w *Workbench) putEnd(run store.Run, data runData, e RunEnded, at time.Time
 func (w *Workbench) abandon(s scope, l *link, run store.Run, data runData, cause error) {
 	ctx, cancel := context.WithTimeout(w.ctx, stopGrace+stopLimit)
 	defer cancel()
-	ended := RunEnded{ExitCode: 1, Verdict: ExitedBad, Rank: -1, Node: faultOf(cause).Node,
+	ended := event.RunEnded{ExitCode: 1, Verdict: event.ExitedBad, Rank: -1, Node: faultOf(cause).Node,
 		Cause: "it could not be started: " + cause.Error(), Duration: since(run.StartedAt)}
 	if errors.Is(cause, context.Canceled) {
-		ended.ExitCode, ended.Verdict, ended.Cause = 130, Stopped, "it was interrupted while its ranks were started"
+		ended.ExitCode, ended.Verdict, ended.Cause = 130, event.Stopped, "it was interrupted while its ranks were started"
 	}
 	if err := w.stopRanks(ctx, l, nil, run.ID, "the launch failed"); err != nil {
 		ended.Cause += "; " + err.Error()

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -49,19 +50,19 @@ func (d *drive) firstContact(ctx context.Context) error {
 	began := time.Now()
 	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		if err := awaitSSH(ctx, n, func() {
-			d.say(StepCluster, i, "it does not show the host key that it was given; nothing is sent to it before it does")
+			d.say(event.StepCluster, i, "it does not show the host key that it was given; nothing is sent to it before it does")
 		}); err != nil {
-			return &Fault{What: "connect", Node: i, Why: err.Error(),
+			return &event.Fault{What: "connect", Node: i, Why: err.Error(),
 				Next: "dlwb down " + d.plan.Cluster + " removes the machines; the system log is in the provider's console"}
 		}
 		if nodes[i].RotateHostKey {
-			d.say(StepCluster, i, fmt.Sprintf("ssh answers after %s, with the key it was given", units.Duration(time.Since(began))))
+			d.say(event.StepCluster, i, fmt.Sprintf("ssh answers after %s, with the key it was given", units.Duration(time.Since(began))))
 			return d.awaitBoot(ctx, i, n)
 		}
 		return nil
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
-		var f *Fault
+		var f *event.Fault
 		if errors.As(cause, &f) {
 			return f
 		}
@@ -87,7 +88,7 @@ func (d *drive) watchAlive(ctx context.Context, stop context.CancelCauseFunc, cl
 		statuses, err := provider.Probe(ctx, cluster)
 		for i, s := range statuses {
 			if err == nil && s.State == cloud.Gone {
-				stop(&Fault{What: "bring up the cluster", Node: i, Why: "the machine ended while it was booting: " + s.Why,
+				stop(&event.Fault{What: "bring up the cluster", Node: i, Why: "the machine ended while it was booting: " + s.Why,
 					Next: "dlwb down " + d.plan.Cluster + ", then again"})
 				return
 			}
@@ -138,7 +139,7 @@ exit 0`
 func (d *drive) awaitBoot(ctx context.Context, i int, n *remote.Node) error {
 	r, err := n.Exec(ctx, remote.Cmd{Line: shellword.Join("sh", "-c", bootScript), Quiet: bootLimit})
 	if err == nil && r.ExitCode != 0 {
-		err = &Fault{What: "wait for the end of the boot", Node: i, Why: fmt.Sprintf("sh ended with %d", r.ExitCode),
+		err = &event.Fault{What: "wait for the end of the boot", Node: i, Why: fmt.Sprintf("sh ended with %d", r.ExitCode),
 			LastLines: lastLines(string(r.Stderr), 3)}
 	}
 	return err
@@ -161,7 +162,7 @@ func (d *drive) changeHostKeys(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return &Fault{What: "change the host keys", Node: -1, Why: err.Error()}
+		return &event.Fault{What: "change the host keys", Node: -1, Why: err.Error()}
 	}
 	changed := false
 	for i, key := range fresh {
@@ -182,7 +183,7 @@ func (d *drive) changeHostKeys(ctx context.Context) error {
 		return n.UseNewHostKey(ctx)
 	})
 	if err != nil {
-		return &Fault{What: "change the host keys", Node: -1, Why: err.Error()}
+		return &event.Fault{What: "change the host keys", Node: -1, Why: err.Error()}
 	}
 	for i, key := range fresh {
 		if key != "" {

@@ -11,13 +11,14 @@ import (
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Killed between the two, dlwb has told an end that is not on record.
 func TestAnEndThatWasToldIsPutOnRecordByWhoeverLooks(t *testing.T) {
 	w := newBench(t, t.TempDir())
 	s := begin(t, w, "c", "r")
-	publish(t, w, s, RunEnded{ExitCode: 3, Verdict: ExitedBad, Cause: "why", Rank: 1, Node: 1})
+	publish(t, w, s, event.RunEnded{ExitCode: 3, Verdict: event.ExitedBad, Cause: "why", Rank: 1, Node: 1})
 	if run, live, err := w.liveRun("c"); live || err != nil {
 		t.Errorf("the run goes on: %+v, %v", run, err)
 	}
@@ -30,10 +31,10 @@ func TestAnEndThatWasToldIsPutOnRecordByWhoeverLooks(t *testing.T) {
 func TestAnEndIsToldOnce(t *testing.T) {
 	w := newBench(t, t.TempDir())
 	s := begin(t, w, "c", "r")
-	for _, verdict := range []Verdict{Stopped, Lost} {
+	for _, verdict := range []event.Verdict{event.Stopped, event.Lost} {
 		r, data, err := w.runRecord("r")
 		if err == nil {
-			err = w.recordEnd(s, r, data, RunEnded{Verdict: verdict, Cause: "why"})
+			err = w.recordEnd(s, r, data, event.RunEnded{Verdict: verdict, Cause: "why"})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +45,7 @@ func TestAnEndIsToldOnce(t *testing.T) {
 	if got := strings.Join(names(sub.Waiting()), " "); got != "run_started run_ended" {
 		t.Error(got)
 	}
-	if r, _, err := w.runRecord("r"); err != nil || r.Verdict != string(Stopped) {
+	if r, _, err := w.runRecord("r"); err != nil || r.Verdict != string(event.Stopped) {
 		t.Errorf("the first word does not count: %+v, %v", r, err)
 	}
 }
@@ -52,18 +53,18 @@ func TestAnEndIsToldOnce(t *testing.T) {
 func TestAPhaseThatNobodyIsAtIsNotShown(t *testing.T) {
 	w := newBench(t, t.TempDir())
 	for _, c := range []struct {
-		on    Phase
+		on    event.Phase
 		nodes int
 		held  bool
-		want  Phase
+		want  event.Phase
 	}{
-		{PhaseStarting, 0, true, PhaseStarting},
-		{PhaseStarting, 2, true, PhaseStarting},
-		{PhaseStarting, 2, false, PhaseReady},
-		{PhaseStarting, 0, false, PhaseUnresolved},
-		{PhaseStopping, 2, true, PhaseStopping},
-		{PhaseStopping, 2, false, PhaseUnresolved},
-		{PhaseReady, 2, true, PhaseReady},
+		{event.PhaseStarting, 0, true, event.PhaseStarting},
+		{event.PhaseStarting, 2, true, event.PhaseStarting},
+		{event.PhaseStarting, 2, false, event.PhaseReady},
+		{event.PhaseStarting, 0, false, event.PhaseUnresolved},
+		{event.PhaseStopping, 2, true, event.PhaseStopping},
+		{event.PhaseStopping, 2, false, event.PhaseUnresolved},
+		{event.PhaseReady, 2, true, event.PhaseReady},
 	} {
 		var lock *claim
 		if c.held {
@@ -109,11 +110,11 @@ func TestAnOldViewOfAClusterOverwritesNothing(t *testing.T) {
 	if _, err := w.updateCluster(s.life, func(c *store.Cluster) { c.Data, c.PricePerHour = []byte(`{"gpus":[7]}`), 2 }); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.setPhase(PhaseReady); err != nil {
+	if err := d.setPhase(event.PhaseReady); err != nil {
 		t.Fatal(err)
 	}
 	c, err := w.db.ClusterLife(s.life)
-	if err != nil || string(c.Data) != `{"gpus":[7]}` || c.PricePerHour != 2 || c.Phase != string(PhaseReady) {
+	if err != nil || string(c.Data) != `{"gpus":[7]}` || c.PricePerHour != 2 || c.Phase != string(event.PhaseReady) {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -124,7 +125,7 @@ func TestTheSecondTeardownGetsTheReceiptOfTheFirst(t *testing.T) {
 	s := begin(t, w, "c", "r")
 	at := now()
 	_, err := w.updateCluster(s.life, func(c *store.Cluster) {
-		c.EndedAt, c.Phase, c.Receipt = &at, string(PhaseGone), []byte(`{"cluster":"c","files_left":0}`)
+		c.EndedAt, c.Phase, c.Receipt = &at, string(event.PhaseGone), []byte(`{"cluster":"c","files_left":0}`)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -137,12 +138,12 @@ func TestTheSecondTeardownGetsTheReceiptOfTheFirst(t *testing.T) {
 func TestALaunchThatWasCutShortSaysWhatBegan(t *testing.T) {
 	for _, c := range []struct {
 		states  []string
-		verdict Verdict
+		verdict event.Verdict
 		cause   string
 	}{
-		{[]string{remote.RunAbsent, remote.RunAbsent}, ExitedBad, "nothing ran"},
-		{[]string{remote.RunRunning, remote.RunAbsent}, ExitedBad, "node0 had begun, node1 had not"},
-		{[]string{remote.RunAbsent, nodeGone}, Lost, "node1 is gone"},
+		{[]string{remote.RunAbsent, remote.RunAbsent}, event.ExitedBad, "nothing ran"},
+		{[]string{remote.RunRunning, remote.RunAbsent}, event.ExitedBad, "node0 had begun, node1 had not"},
+		{[]string{remote.RunAbsent, nodeGone}, event.Lost, "node1 is gone"},
 	} {
 		if got := unstarted(c.states); got.Verdict != c.verdict || !strings.Contains(got.Cause, c.cause) {
 			t.Errorf("%v: %+v", c.states, got)
@@ -154,12 +155,12 @@ func TestARankThatMerelyNoticedALostNodeIsNotTheCause(t *testing.T) {
 	nodes := []nodeEnd{{ended: true, code: 1}, {lost: true}}
 	for _, c := range []struct {
 		end     rankEnd
-		verdict Verdict
+		verdict event.Verdict
 		says    string
 	}{
-		{rankEnd{rank: 0, code: 1}, Lost, "node1 is gone and took its ranks with it; then rank 0 on node0 exited with code 1"},
-		{rankEnd{rank: 0, code: 3}, ExitedBad, "rank 0 on node0 exited with code 3"},
-		{rankEnd{rank: 1, node: 1, code: 1}, ExitedBad, "rank 1 on node1 exited with code 1"},
+		{rankEnd{rank: 0, code: 1}, event.Lost, "node1 is gone and took its ranks with it; then rank 0 on node0 exited with code 1"},
+		{rankEnd{rank: 0, code: 3}, event.ExitedBad, "rank 0 on node0 exited with code 3"},
+		{rankEnd{rank: 1, node: 1, code: 1}, event.ExitedBad, "rank 1 on node1 exited with code 1"},
 	} {
 		if got := judge(nodes, []rankEnd{c.end}); got.Verdict != c.verdict || got.Cause != c.says {
 			t.Errorf("%+v: %+v", c.end, got)
@@ -182,7 +183,7 @@ func TestASuspendedWatchIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = w.awaitEnd(context.Background(), c, "r", 50*time.Millisecond)
-	var f *Fault
+	var f *event.Fault
 	if !errors.As(err, &f) || !strings.Contains(f.Why, fmt.Sprintf("process %d, the dlwb that watches it, does not go on", os.Getpid())) {
 		t.Errorf("%v", err)
 	}

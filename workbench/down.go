@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // UnresolvedError says that teardown could not prove that everything is gone.
@@ -77,7 +78,7 @@ func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster) (*claim, 
 		if !errors.As(err, &busy) || time.Now().After(deadline) {
 			return lock, err
 		}
-		if now, readErr := w.db.ClusterLife(c.ID); readErr != nil || Phase(now.Phase) != PhaseStopping {
+		if now, readErr := w.db.ClusterLife(c.ID); readErr != nil || event.Phase(now.Phase) != event.PhaseStopping {
 			return nil, err
 		}
 	}
@@ -102,9 +103,9 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 	began := time.Now()
 	// What can't be written down, as on a full disk, is no reason to keep
 	// anything running: it is removed, and the failure to note it told.
-	noteErr := w.publish(s, StepStarted{Step: StepDown, Text: "cluster " + c.Name})
-	_, phaseErr := w.updateCluster(life, func(c *store.Cluster) { c.Phase = string(PhaseStopping) })
-	defer w.tellWaits(ctx, s, StepDown)()
+	noteErr := w.publish(s, event.StepStarted{Step: event.StepDown, Text: "cluster " + c.Name})
+	_, phaseErr := w.updateCluster(life, func(c *store.Cluster) { c.Phase = string(event.PhaseStopping) })
+	defer w.tellWaits(ctx, s, event.StepDown)()
 	w.endRun(ctx, c)
 	if ctx.Err() != nil {
 		return cloud.Receipt{}, w.refrain(s, ctx.Err(), began)
@@ -117,7 +118,7 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 		return cloud.Receipt{}, err
 	}
 	receipt, err := provider.Down(ctx, known, func(node int, text string) {
-		_ = w.publish(s, StepProgress{Step: StepDown, Node: node, Text: text})
+		_ = w.publish(s, event.StepProgress{Step: event.StepDown, Node: node, Text: text})
 	})
 	switch {
 	case !receipt.Proven():
@@ -135,18 +136,18 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 
 // refrain tells that a teardown was interrupted before anything was removed.
 func (w *Workbench) refrain(s scope, cause error, began time.Time) error {
-	_, err := w.updateCluster(s.life, func(c *store.Cluster) { c.Phase = string(PhaseReady) })
-	f := &Fault{What: "take down cluster " + s.cluster, Node: -1, Why: "interrupted; nothing was removed yet",
+	_, err := w.updateCluster(s.life, func(c *store.Cluster) { c.Phase = string(event.PhaseReady) })
+	f := &event.Fault{What: "take down cluster " + s.cluster, Node: -1, Why: "interrupted; nothing was removed yet",
 		Next: "dlwb down " + s.cluster + " goes on"}
-	return errors.Join(cause, err, w.publish(s, StepEnded{Step: StepDown, Duration: since(began), Text: f.Why, Failure: f}))
+	return errors.Join(cause, err, w.publish(s, event.StepEnded{Step: event.StepDown, Duration: since(began), Text: f.Why, Failure: f}))
 }
 
 // recordDown writes down what teardown came to and tells it.
 func (w *Workbench) recordDown(s scope, r cloud.Receipt, downErr error, began time.Time) error {
-	ended := StepEnded{Step: StepDown, OK: downErr == nil, Duration: since(began), Text: "nothing is left"}
+	ended := event.StepEnded{Step: event.StepDown, OK: downErr == nil, Duration: since(began), Text: "nothing is left"}
 	proven := downErr == nil && r.Proven()
 	if !proven {
-		ended.Failure = &Fault{What: "prove that nothing is left", Node: -1, Why: downErr.Error(), Next: "dlwb down " + s.cluster + " tries again"}
+		ended.Failure = &event.Fault{What: "prove that nothing is left", Node: -1, Why: downErr.Error(), Next: "dlwb down " + s.cluster + " tries again"}
 		ended.Text = downErr.Error()
 	}
 	b, err := json.Marshal(r)
@@ -154,10 +155,10 @@ func (w *Workbench) recordDown(s scope, r cloud.Receipt, downErr error, began ti
 		return err
 	}
 	_, err = w.updateCluster(s.life, func(c *store.Cluster) {
-		c.Phase, c.Receipt = string(PhaseUnresolved), b
+		c.Phase, c.Receipt = string(event.PhaseUnresolved), b
 		if proven {
 			at := now()
-			c.Phase, c.EndedAt = string(PhaseGone), &at
+			c.Phase, c.EndedAt = string(event.PhaseGone), &at
 		}
 	})
 	if err != nil {
@@ -166,7 +167,7 @@ func (w *Workbench) recordDown(s scope, r cloud.Receipt, downErr error, began ti
 	if err := w.publish(s, ended); err != nil {
 		return err
 	}
-	return w.publish(s, ReceiptMade{
+	return w.publish(s, event.ReceiptMade{
 		Proven: proven, ProcessesLeft: r.ProcessesLeft, FilesLeft: r.FilesLeft,
 		Lived: r.Lived.Seconds(), Cost: r.Cost, Resources: r.Resources,
 	})
@@ -209,7 +210,7 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
 	_, data, err := w.runRecord(run.ID)
 	st, storyErr := w.storyOf(run.ID)
 	if err == nil && storyErr == nil && st.started && !st.fetched && len(data.Results) > 0 {
-		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, Noticed{Level: "warning",
+		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, event.Noticed{Level: "warning",
 			Text: "the results of run " + run.ID + " did not come home before its nodes were removed",
 			Next: "what did come lies in " + filepath.Join(w.runDir(run.ID), "results")})
 	}
@@ -226,6 +227,6 @@ func (w *Workbench) closeRun(c store.Cluster) {
 		return
 	}
 	s := scope{cluster: c.Name, life: c.ID, run: run.ID}
-	_ = w.recordEnd(s, run, data, RunEnded{ExitCode: 130, Verdict: Stopped, Rank: -1, Node: -1,
+	_ = w.recordEnd(s, run, data, event.RunEnded{ExitCode: 130, Verdict: event.Stopped, Rank: -1, Node: -1,
 		Cause: "the cluster was taken down; its end could not be watched", Duration: since(run.StartedAt)})
 }

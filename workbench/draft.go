@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Draft is a profile that a person is putting together. Every field is text as
@@ -151,7 +152,7 @@ func (w *Workbench) SaveDraft(d Draft) (string, error) {
 	}
 	f, err := os.OpenFile(d.path(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return "", &Fault{What: "write the profile", Node: -1, Why: d.path() + " is there already",
+		return "", &event.Fault{What: "write the profile", Node: -1, Why: d.path() + " is there already",
 			Next: "move it away, or choose another directory"}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Goal says how far to go with a plan.
@@ -42,9 +43,9 @@ var errNotLetThrough = errors.New("the plan's profile was not let through by the
 type Outcome struct {
 	Cluster string
 	Run     string
-	Started bool           // events tell the story, failures too
-	Ended   *RunEnded      // nil when no run ended while we looked
-	Receipt *cloud.Receipt // nil when nothing was removed
+	Started bool            // events tell the story, failures too
+	Ended   *event.RunEnded // nil when no run ended while we looked
+	Receipt *cloud.Receipt  // nil when nothing was removed
 }
 
 // drive is one way through the steps.
@@ -150,12 +151,12 @@ func (d *drive) enter(ctx context.Context) error {
 			return err
 		}
 		// Another one may have been killed while it took the cluster down.
-		if c, err = w.updateCluster(c.ID, func(c *store.Cluster) { c.Phase = string(PhaseStarting) }); err != nil {
+		if c, err = w.updateCluster(c.ID, func(c *store.Cluster) { c.Phase = string(event.PhaseStarting) }); err != nil {
 			return err
 		}
 	case err == nil || errors.Is(err, store.ErrNotFound):
 		c = store.Cluster{
-			Name: p.Cluster, Provider: p.Provider, Phase: string(PhaseStarting), Profile: p.Name,
+			Name: p.Cluster, Provider: p.Provider, Phase: string(event.PhaseStarting), Profile: p.Name,
 			ProfilePath: p.Path, ProfileSource: p.Profile.Source, CreatedAt: now(),
 		}
 		if c.Data, err = json.Marshal(clusterData{Life: newLifeID()}); err != nil {
@@ -174,7 +175,7 @@ func (d *drive) enter(ctx context.Context) error {
 		return err
 	}
 	w.rememberProfile(p)
-	return w.publish(d.s, PlanMade{
+	return w.publish(d.s, event.PlanMade{
 		Profile: p.Name, Path: p.Path, Provider: p.Provider, Nodes: p.Nodes, Engine: p.EngineText(),
 		Command: p.Profile.Run.Command, PricePerHour: p.PricePerHour, Steps: p.Steps, Until: d.goal.Until,
 	})
@@ -184,28 +185,28 @@ func (d *drive) enter(ctx context.Context) error {
 // finished. What AWS still shows of them is no basis for anything: it may be
 // gone already.
 func halfGone(c store.Cluster) bool {
-	return traits(c.Provider).Leased && (Phase(c.Phase) == PhaseStopping || Phase(c.Phase) == PhaseUnresolved)
+	return traits(c.Provider).Leased && (event.Phase(c.Phase) == event.PhaseStopping || event.Phase(c.Phase) == event.PhaseUnresolved)
 }
 
 // reenter checks that a plan may go on with a cluster that exists. What a dlwb
 // that was killed had left to do for its last run is done first.
 func (d *drive) reenter(ctx context.Context, c store.Cluster) error {
 	if c.Provider != d.plan.Provider {
-		return &Fault{What: "use cluster " + c.Name, Node: -1,
+		return &event.Fault{What: "use cluster " + c.Name, Node: -1,
 			Why:  fmt.Sprintf("it was made by provider %s and the profile says %s", c.Provider, d.plan.Provider),
 			Next: "dlwb down " + c.Name + ", or give the profile another name"}
 	}
-	if Phase(c.Phase) == PhaseStopped {
-		return &Fault{What: "use cluster " + c.Name, Node: -1, Why: "its machines are stopped", Next: "dlwb start " + c.Name + ", then again"}
+	if event.Phase(c.Phase) == event.PhaseStopped {
+		return &event.Fault{What: "use cluster " + c.Name, Node: -1, Why: "its machines are stopped", Next: "dlwb start " + c.Name + ", then again"}
 	}
-	if d.goal.Until == StepCluster {
+	if d.goal.Until == event.StepCluster {
 		return nil
 	}
 	run, goesOn, err := d.w.leftover(ctx, c)
 	if err != nil || !goesOn {
 		return err
 	}
-	return &Fault{What: "start on cluster " + c.Name, Node: -1, Why: "run " + run.ID + " is going on there",
+	return &event.Fault{What: "start on cluster " + c.Name, Node: -1, Why: "run " + run.ID + " is going on there",
 		Next: fmt.Sprintf("dlwb attach %s shows it, dlwb stop %s ends it", c.Name, run.ID)}
 }
 
@@ -218,7 +219,7 @@ func (d *drive) steps(ctx context.Context) error {
 	if err := d.toLaunch(ctx); err != nil {
 		return err
 	}
-	if d.reached(StepLaunch) || d.goal.Detach {
+	if d.reached(event.StepLaunch) || d.goal.Detach {
 		d.awaitRecipe(ctx)
 		return nil
 	}
@@ -230,7 +231,7 @@ func (d *drive) steps(ctx context.Context) error {
 	if err := d.replaceLost(ctx); err != nil {
 		return err
 	}
-	if d.goal.Until == StepTrain {
+	if d.goal.Until == event.StepTrain {
 		return nil
 	}
 	if err := d.w.fetchStep(ctx, d.s, d.link); err != nil {
@@ -257,7 +258,7 @@ func (d *drive) keepsResults(err error) bool {
 
 // reached reports whether the goal is a step, or one before it.
 func (d *drive) reached(step string) bool {
-	return d.goal.Until != "" && slices.Index(Steps, d.goal.Until) <= slices.Index(Steps, step)
+	return d.goal.Until != "" && slices.Index(event.Steps, d.goal.Until) <= slices.Index(event.Steps, step)
 }
 
 // keepActive tells the nodes that somebody is at work on them, until the steps
@@ -284,12 +285,12 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		name, text string
 		do         func(context.Context) (string, bool, error)
 	}{
-		{StepCluster, count(d.plan.Nodes, "node") + " on " + d.plan.Provider, d.up},
-		{StepEnvironment, d.plan.Environment, d.prepare},
-		{StepSync, d.plan.Code.Dir, d.sync},
-		{StepLaunch, d.plan.Profile.Run.Command, d.launch},
+		{event.StepCluster, count(d.plan.Nodes, "node") + " on " + d.plan.Provider, d.up},
+		{event.StepEnvironment, d.plan.Environment, d.prepare},
+		{event.StepSync, d.plan.Code.Dir, d.sync},
+		{event.StepLaunch, d.plan.Profile.Run.Command, d.launch},
 	} {
-		if justCode && s.name != StepSync {
+		if justCode && s.name != event.StepSync {
 			continue
 		}
 		if err := d.step(ctx, s.name, s.text, s.do); err != nil {
@@ -297,7 +298,7 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		}
 		d.arrived = true // after the first step
 		if s.name == d.goal.Until {
-			return d.setPhase(PhaseReady)
+			return d.setPhase(event.PhaseReady)
 		}
 	}
 	return nil
@@ -307,7 +308,7 @@ func (d *drive) toLaunch(ctx context.Context) error {
 // of them can be reached: a sync of a cluster that is up. Else the steps before
 // it say what is wrong, or mend it.
 func (d *drive) justCode(ctx context.Context) bool {
-	if d.goal.Until != StepSync || !d.idle || len(d.data.Cluster.Nodes) != d.plan.Nodes {
+	if d.goal.Until != event.StepSync || !d.idle || len(d.data.Cluster.Nodes) != d.plan.Nodes {
 		return false
 	}
 	l, err := d.w.open(d.record)
@@ -326,7 +327,7 @@ func (d *drive) justCode(ctx context.Context) bool {
 func (d *drive) refuse() error {
 	for _, f := range d.plan.Findings {
 		if !f.OK {
-			return &Fault{What: "check " + f.What, Node: -1, Why: f.Text, Next: f.Next}
+			return &event.Fault{What: "check " + f.What, Node: -1, Why: f.Text, Next: f.Next}
 		}
 	}
 	return nil
@@ -335,13 +336,13 @@ func (d *drive) refuse() error {
 // step runs one step and tells how it went.
 func (d *drive) step(ctx context.Context, name, text string, do func(context.Context) (string, bool, error)) error {
 	began := time.Now()
-	if err := d.w.publish(d.s, StepStarted{Step: name, Text: text}); err != nil {
+	if err := d.w.publish(d.s, event.StepStarted{Step: name, Text: text}); err != nil {
 		return err
 	}
 	quiet := d.w.tellWaits(ctx, d.s, name)
 	said, skipped, err := do(ctx)
 	quiet()
-	ended := StepEnded{Step: name, OK: err == nil, Skipped: skipped, Duration: since(began), Text: said}
+	ended := event.StepEnded{Step: name, OK: err == nil, Skipped: skipped, Duration: since(began), Text: said}
 	if err != nil {
 		ended.Failure = d.faultOf(err)
 		ended.Text = ended.Failure.Why
@@ -354,20 +355,20 @@ func (d *drive) step(ctx context.Context, name, text string, do func(context.Con
 func since(t time.Time) float64 { return max(0, time.Since(t).Seconds()) }
 
 // faultOf gives the fault in an error, or makes one of it.
-func faultOf(err error) *Fault {
-	var f *Fault
+func faultOf(err error) *event.Fault {
+	var f *event.Fault
 	if errors.As(err, &f) {
 		return f
 	}
 	if errors.Is(err, context.Canceled) {
-		return &Fault{What: "interrupted", Node: -1, Why: "dlwb was asked to end"}
+		return &event.Fault{What: "interrupted", Node: -1, Why: "dlwb was asked to end"}
 	}
-	return &Fault{What: "go on", Node: -1, Why: err.Error()}
+	return &event.Fault{What: "go on", Node: -1, Why: err.Error()}
 }
 
 // say tells progress from inside a step.
 func (d *drive) say(step string, node int, text string) {
-	_ = d.w.publish(d.s, StepProgress{Step: step, Node: node, Text: text})
+	_ = d.w.publish(d.s, event.StepProgress{Step: step, Node: node, Text: text})
 }
 
 func (d *drive) saveData() error {
@@ -384,7 +385,7 @@ func (d *drive) saveData() error {
 	return err
 }
 
-func (d *drive) setPhase(p Phase) (err error) {
+func (d *drive) setPhase(p event.Phase) (err error) {
 	d.record, err = d.w.updateCluster(d.s.life, func(c *store.Cluster) { c.Phase = string(p) })
 	return err
 }
@@ -429,7 +430,7 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		return d.outcome, err
 	case d.goal.Down && d.keepsResults(err):
 		d.tell(err)
-		return d.outcome, errors.Join(err, d.w.publish(d.s, Noticed{Level: "warning",
+		return d.outcome, errors.Join(err, d.w.publish(d.s, event.Noticed{Level: "warning",
 			Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + d.outcome.Run + ", which did not come home",
 			Next: "dlwb pull " + d.outcome.Run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
 	case err != nil:
@@ -456,7 +457,7 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 // tell tells a failure as an event. Where that can't be stored, as on a full
 // disk, whoever called has to tell it.
 func (d *drive) tell(err error) {
-	if d.w.publish(d.s, Failed{*d.faultOf(err)}) != nil {
+	if d.w.publish(d.s, event.Failed{Fault: *d.faultOf(err)}) != nil {
 		d.outcome.Started = false
 	}
 }
@@ -465,7 +466,7 @@ func (d *drive) tell(err error) {
 // be written the phase is found out from the rest of the record, see phaseOf.
 func (d *drive) settle() {
 	if d.lock != nil && d.link != nil {
-		_ = d.setPhase(PhaseReady)
+		_ = d.setPhase(event.PhaseReady)
 	}
 }
 

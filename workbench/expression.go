@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // A person may add an expression to a run that goes on, or is over. Whoever
@@ -25,7 +26,7 @@ func (w *Workbench) AddMetric(ctx context.Context, run, name, regex string) (val
 	what := fmt.Sprintf("add the metric %s to run %s", name, run)
 	u := metrics.UserMetric{Name: name, Regex: regex}
 	if err := u.Check(); err != nil {
-		return 0, &Fault{What: what, Node: -1, Why: err.Error()}
+		return 0, &event.Fault{What: what, Node: -1, Why: err.Error()}
 	}
 	r, data, err := w.runRecord(run)
 	if err != nil {
@@ -37,11 +38,11 @@ func (w *Workbench) AddMetric(ctx context.Context, run, name, regex string) (val
 	}
 	for _, series := range there {
 		if series.Name == name {
-			return 0, &Fault{What: what, Node: -1, Why: "the run has a series of that name already", Next: "give it another name"}
+			return 0, &event.Fault{What: what, Node: -1, Why: "the run has a series of that name already", Next: "give it another name"}
 		}
 	}
 	s := scope{cluster: r.Cluster, life: r.Life, run: run}
-	if err := w.publish(s, MetricAdded{Name: name, Regex: regex}); err != nil {
+	if err := w.publish(s, event.MetricAdded{Name: name, Regex: regex}); err != nil {
 		return 0, err
 	}
 	if len(data.Ranks) == 0 {
@@ -114,8 +115,8 @@ func (t *watch) takeExpressions() error {
 	}
 	for _, row := range rows {
 		t.taken = row.Seq
-		event, ok := decode(row)
-		added, is := event.Body.(MetricAdded)
+		stored, ok := decode(row)
+		added, is := stored.Body.(event.MetricAdded)
 		if !ok || !is {
 			continue
 		}

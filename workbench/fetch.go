@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // fetchLimits bounds what one fetch may bring home.
@@ -38,7 +38,7 @@ type fetching struct {
 	dest string
 	home homeRecord
 	own  *ownership
-	got  ResultsFetched
+	got  event.ResultsFetched
 }
 
 // homeRecord is what of a run came home, by the directory here and the path on
@@ -79,12 +79,12 @@ func (h homeRecord) below(dir string) (files int, bytes int64) {
 
 // fetch copies what a run wrote into a directory here: what is below the paths
 // of its results on the head, and the directory of its own of every node.
-func (w *Workbench) fetch(ctx context.Context, s scope, l *link, data runData, dest string) (ResultsFetched, error) {
+func (w *Workbench) fetch(ctx context.Context, s scope, l *link, data runData, dest string) (event.ResultsFetched, error) {
 	own, err := w.ownershipOf(s.run, s.life, s.cluster)
 	if err != nil {
-		return ResultsFetched{}, err
+		return event.ResultsFetched{}, err
 	}
-	f := &fetching{w: w, s: s, l: l, data: data, dest: dest, home: w.readHome(s.run), own: own, got: ResultsFetched{Dir: dest}}
+	f := &fetching{w: w, s: s, l: l, data: data, dest: dest, home: w.readHome(s.run), own: own, got: event.ResultsFetched{Dir: dest}}
 	err = f.paths(ctx)
 	for i := range l.nodes {
 		if err == nil {
@@ -99,7 +99,7 @@ func (w *Workbench) fetch(ctx context.Context, s scope, l *link, data runData, d
 		f.got.Left = append(f.got.Left, text)
 	}
 	for _, m := range f.got.Left {
-		_ = w.publish(s, Noticed{Level: "warning", Text: "results: " + m})
+		_ = w.publish(s, event.Noticed{Level: "warning", Text: "results: " + m})
 	}
 	if f.got.Files == 0 && len(data.Results) == 0 {
 		return f.got, keepErr // there is nothing to tell
@@ -165,12 +165,12 @@ const (
 // failed says what becomes of results that did not come. That they are lost
 // takes proof that their machine is gone.
 func (f *fetching) failed(ctx context.Context, cause error) error {
-	fault := &Fault{What: "bring the results home", Node: 0, Why: cause.Error(),
+	fault := &event.Fault{What: "bring the results home", Node: 0, Why: cause.Error(),
 		Next: "dlwb pull " + f.s.run + " tries again while its cluster is there"}
 	if limit := new(remote.LimitError); errors.As(cause, &limit) || ctx.Err() != nil || !f.headGone(ctx) {
 		return fault
 	}
-	lost := ResultsLost{Node: 0, Paths: f.data.Results, Home: f.dest, Files: f.got.Files,
+	lost := event.ResultsLost{Node: 0, Paths: f.data.Results, Home: f.dest, Files: f.got.Files,
 		Why: "node0 is gone, and what it had not sent went with it"}
 	fault.Why = "results are lost: " + lost.Why
 	fault.Next = fmt.Sprintf("%s that came before are in %s", count(f.got.Files, "file"), f.dest)
@@ -211,7 +211,7 @@ func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
 		return err
 	}
 	began := time.Now()
-	if err := w.publish(s, StepStarted{Step: StepFetch, Text: "what the run wrote"}); err != nil {
+	if err := w.publish(s, event.StepStarted{Step: event.StepFetch, Text: "what the run wrote"}); err != nil {
 		return err
 	}
 	active, enough := context.WithCancel(ctx)
@@ -219,7 +219,7 @@ func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
 	got, err := w.fetch(ctx, s, l, data, w.resultsDir(s.run, data))
 	enough()
 	nothing := len(data.Results) == 0 && got.Files == 0
-	end := StepEnded{Step: StepFetch, OK: err == nil, Skipped: nothing, Duration: since(began), Text: fetchText(got, data.Results)}
+	end := event.StepEnded{Step: event.StepFetch, OK: err == nil, Skipped: nothing, Duration: since(began), Text: fetchText(got, data.Results)}
 	if err != nil {
 		end.Failure = faultOf(err)
 		end.Text = end.Failure.Why
@@ -230,61 +230,47 @@ func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
 	return errors.Join(err, w.publish(s, end))
 }
 
-func fetchText(got ResultsFetched, asked []string) string {
+func fetchText(got event.ResultsFetched, asked []string) string {
 	if len(asked) == 0 && got.Files == 0 {
 		return "the profile names no results.paths, and nothing was written to DLWB_RESULTS"
 	}
 	return got.Text()
 }
 
-// Text is what is home and where, as a line for people.
-func (r ResultsFetched) Text() string {
-	text := SizeText(r.Files, r.Bytes) + " in " + r.Dir
-	if r.Older > 0 {
-		text += fmt.Sprintf("; %s left there, which it did not write", count(r.Older, "file"))
-	}
-	return text
-}
-
-// SizeText is how many files there are and how large they are together.
-func SizeText(files int, bytes int64) string {
-	return count(files, "file") + ", " + units.Bytes(bytes)
-}
-
 // Pull brings the results of a run home again. To is the directory for them;
 // empty: where they go by themselves.
-func (w *Workbench) Pull(ctx context.Context, run, to string) (ResultsFetched, error) {
+func (w *Workbench) Pull(ctx context.Context, run, to string) (event.ResultsFetched, error) {
 	r, data, err := w.runRecord(run)
 	if err != nil {
-		return ResultsFetched{}, err
+		return event.ResultsFetched{}, err
 	}
 	dest := w.resultsDir(run, data)
 	if to != "" {
 		if dest, err = filepath.Abs(to); err != nil {
-			return ResultsFetched{}, err
+			return event.ResultsFetched{}, err
 		}
 	}
 	if len(data.Results) == 0 && data.OwnDir == "" {
-		return ResultsFetched{}, &Fault{What: "bring results home", Node: -1, Why: "the profile names none",
+		return event.ResultsFetched{}, &event.Fault{What: "bring results home", Node: -1, Why: "the profile names none",
 			Next: "set results.paths in the profile"}
 	}
 	c, err := w.db.ClusterLife(r.Life)
 	if err != nil {
-		return ResultsFetched{}, err
+		return event.ResultsFetched{}, err
 	}
 	if c.EndedAt != nil {
-		return ResultsFetched{}, w.goneFault(run, data, c)
+		return event.ResultsFetched{}, w.goneFault(run, data, c)
 	}
 	l, err := w.open(c)
 	if err != nil {
-		return ResultsFetched{}, err
+		return event.ResultsFetched{}, err
 	}
 	return w.fetch(ctx, scope{cluster: c.Name, life: c.ID, run: run}, l, data, dest)
 }
 
 // goneFault says of a run whose cluster is gone what there is of its results.
 func (w *Workbench) goneFault(run string, data runData, c store.Cluster) error {
-	f := &Fault{What: "bring results home", Node: -1, Why: "cluster " + c.Name + " is gone"}
+	f := &event.Fault{What: "bring results home", Node: -1, Why: "cluster " + c.Name + " is gone"}
 	for dir, placed := range w.readHome(run) {
 		f.Next += fmt.Sprintf("; %s that came before: %s", count(len(placed), "file"), dir)
 	}

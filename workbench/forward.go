@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // The kinds of forwards.
@@ -40,20 +41,20 @@ var RawReach = map[bool]string{
 // which is "8265" or, where it is known to be an HTTP server, "8265/http". It
 // lives as long as this process, or until CloseForward; what is open already is
 // found again, with a fresh address.
-func (w *Workbench) Forward(ctx context.Context, cluster, what string) (ForwardOpened, error) {
+func (w *Workbench) Forward(ctx context.Context, cluster, what string) (event.ForwardOpened, error) {
 	return w.ForwardAt(ctx, cluster, what, 0)
 }
 
 // ForwardAt is Forward with a local port of one's choice; 0 lets it choose: the
 // one that it had before, else the usual one, else the next that is free.
-func (w *Workbench) ForwardAt(ctx context.Context, cluster, what string, local int) (ForwardOpened, error) {
+func (w *Workbench) ForwardAt(ctx context.Context, cluster, what string, local int) (event.ForwardOpened, error) {
 	c, err := w.FindCluster(cluster)
 	if err != nil {
-		return ForwardOpened{}, err
+		return event.ForwardOpened{}, err
 	}
 	l, err := w.open(c)
 	if err != nil {
-		return ForwardOpened{}, err
+		return event.ForwardOpened{}, err
 	}
 	s := scope{cluster: c.Name, life: c.ID}
 	if opened, ok := w.openAlready(c.Name, what, local); ok {
@@ -61,7 +62,7 @@ func (w *Workbench) ForwardAt(ctx context.Context, cluster, what string, local i
 	}
 	target, err := w.target(ctx, c, l, what)
 	if err != nil {
-		return ForwardOpened{}, err
+		return event.ForwardOpened{}, err
 	}
 	opened, err := w.openTunnel(s, l, what, local, target)
 	if err == nil && target.ID != "" {
@@ -69,7 +70,7 @@ func (w *Workbench) ForwardAt(ctx context.Context, cluster, what string, local i
 	}
 	if err != nil {
 		w.dropTunnel(tunnelKey{c.Name, opened.LocalPort, false})
-		return ForwardOpened{}, err
+		return event.ForwardOpened{}, err
 	}
 	w.keepPort(c.Name, what, opened.LocalPort, local != 0)
 	return opened, w.publish(s, opened)
@@ -84,7 +85,7 @@ func (w *Workbench) target(ctx context.Context, c store.Cluster, l *link, what s
 	case err != nil:
 		return w.startService(ctx, c, l, what)
 	case port < 1 || port > 65535:
-		return service{}, &Fault{What: "forward port " + what, Node: -1, Why: "ports go from 1 to 65535"}
+		return service{}, &event.Fault{What: "forward port " + what, Node: -1, Why: "ports go from 1 to 65535"}
 	}
 	return service{Path: "/", Port: port, HTTP: isHTTP, Note: silentPort(ctx, l.nodes[0], port)}, nil
 }
@@ -92,21 +93,21 @@ func (w *Workbench) target(ctx context.Context, c store.Cluster, l *link, what s
 // ForwardAll opens several forwards at once: those that are named, or with none
 // all that the profile lists. It returns those that opened, in order, and the
 // errors of the others.
-func (w *Workbench) ForwardAll(ctx context.Context, cluster string, what []string) ([]ForwardOpened, error) {
+func (w *Workbench) ForwardAll(ctx context.Context, cluster string, what []string) ([]event.ForwardOpened, error) {
 	if len(what) == 0 {
 		var err error
 		if what, err = w.ListedForwards(cluster); err != nil {
 			return nil, err
 		}
 	}
-	opened := make([]ForwardOpened, len(what))
+	opened := make([]event.ForwardOpened, len(what))
 	errs := make([]error, len(what))
 	var opening sync.WaitGroup
 	for i, name := range what {
 		opening.Go(func() { opened[i], errs[i] = w.Forward(ctx, cluster, name) })
 	}
 	opening.Wait()
-	var good []ForwardOpened
+	var good []event.ForwardOpened
 	for i, o := range opened {
 		if errs[i] == nil {
 			good = append(good, o)
@@ -141,7 +142,7 @@ func (w *Workbench) ListedForwards(cluster string) ([]string, error) {
 		listed = p.Forward
 	}
 	if len(listed) == 0 {
-		return nil, &Fault{What: "open the forwards of cluster " + c.Name, Node: -1, Why: "its profile lists none",
+		return nil, &event.Fault{What: "open the forwards of cluster " + c.Name, Node: -1, Why: "its profile lists none",
 			Next: "name one: dlwb forward " + c.Name + " jupyter; or list them in the profile: forward: [jupyter, 8265]"}
 	}
 	return listed, nil
@@ -149,25 +150,25 @@ func (w *Workbench) ListedForwards(cluster string) ([]string, error) {
 
 // ReverseForward opens a tunnel from a port of node 0 (0: any free one), which
 // listens there on 127.0.0.1 only, to a port of this machine.
-func (w *Workbench) ReverseForward(_ context.Context, cluster string, port, local int) (ForwardOpened, error) {
+func (w *Workbench) ReverseForward(_ context.Context, cluster string, port, local int) (event.ForwardOpened, error) {
 	c, err := w.FindCluster(cluster)
 	if err != nil {
-		return ForwardOpened{}, err
+		return event.ForwardOpened{}, err
 	}
 	l, err := w.open(c)
 	if err != nil {
-		return ForwardOpened{}, err
+		return event.ForwardOpened{}, err
 	}
 	what := fmt.Sprintf("open port %d of the node to this machine", port)
 	if traits(c.Provider).SharedHost {
-		return ForwardOpened{}, &Fault{What: what, Node: 0,
+		return event.ForwardOpened{}, &event.Fault{What: what, Node: 0,
 			Why: fmt.Sprintf("the nodes of a local cluster are this machine: its port %d is there already", local)}
 	}
 	t, err := remote.Reverse(w.ctx, l.nodes[0], port, net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
-		return ForwardOpened{}, &Fault{What: what, Node: 0, Why: err.Error(), Next: nextOf(err)}
+		return event.ForwardOpened{}, &event.Fault{What: what, Node: 0, Why: err.Error(), Next: nextOf(err)}
 	}
-	opened := ForwardOpened{Kind: ForwardReverse, Name: "reverse", LocalPort: local, RemotePort: t.Port(), Node: 0}
+	opened := event.ForwardOpened{Kind: ForwardReverse, Name: "reverse", LocalPort: local, RemotePort: t.Port(), Node: 0}
 	if conn, err := (&net.Dialer{Timeout: time.Second}).Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local))); err != nil {
 		opened.Note = fmt.Sprintf("nothing listens on port %d of this machine yet; the tunnel is there when it does", local)
 	} else {
@@ -192,7 +193,7 @@ func (w *Workbench) openForwards(ctx context.Context, s scope, what []string) (s
 				return
 			}
 			f := faultOf(err)
-			_ = w.publish(s, Noticed{Level: "warning", Text: "forward " + name + ": " + f.Why, Next: f.Next})
+			_ = w.publish(s, event.Noticed{Level: "warning", Text: "forward " + name + ": " + f.Why, Next: f.Next})
 		})
 	}
 	return func() {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func TestTheRankThatHangsIsToldFromThoseThatWaitForIt(t *testing.T) {
@@ -38,7 +40,7 @@ func TestTheRankThatHangsIsToldFromThoseThatWaitForIt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v, ok := judgeStop([]nodeEnd{{stopping: []string{hungReason(limit, c.ranks)}}})
-			if !ok || v.Verdict != Hung || v.ExitCode != 124 || v.Rank != c.rank || !strings.Contains(v.Cause, c.says) {
+			if !ok || v.Verdict != event.Hung || v.ExitCode != 124 || v.Rank != c.rank || !strings.Contains(v.Cause, c.says) {
 				t.Errorf("got %+v, want rank %d and %q", v, c.rank, c.says)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // How long samples are kept, and how many: those of the last minutes for the
@@ -110,36 +111,36 @@ func (g gaps) before(node int, at time.Time, s metrics.Sample) (gap metrics.Samp
 // history makes the record of a run's telemetry out of the samples that are
 // left of it: for each node one in each of equal parts of the time, and one that
 // says nothing where there is none. They are in the order of time.
-func history(samples []store.Sample, nodes int, from, to time.Time) []Event {
+func history(samples []store.Sample, nodes int, from, to time.Time) []event.Event {
 	part := max(to.Sub(from)/historyParts, coarsest(samples))
 	parts := max(1, int(to.Sub(from)/part))
 	if len(samples) == 0 || to.Before(from) {
 		return nil
 	}
-	table := make([]*Sampled, parts*nodes)
+	table := make([]*event.Sampled, parts*nodes)
 	times := make([]time.Time, parts*nodes)
-	last := make([]*Sampled, nodes)
+	last := make([]*event.Sampled, nodes)
 	for _, s := range samples {
 		i := min(int(s.Time.Sub(from)/part), parts-1)
-		b := &Sampled{Node: s.Node}
+		b := &event.Sampled{Node: s.Node}
 		if i < 0 || s.Node < 0 || s.Node >= nodes || json.Unmarshal(s.Body, &b.Sample) != nil {
 			continue
 		}
 		table[i*nodes+s.Node], times[i*nodes+s.Node] = b, s.Time
 	}
-	var events []Event
+	var events []event.Event
 	for i, b := range table {
 		node := i % nodes
 		switch {
 		case b != nil:
 			last[node] = b
 		case last[node] != nil:
-			b = &Sampled{Node: node, Sample: gapOf(last[node].Sample)}
+			b = &event.Sampled{Node: node, Sample: gapOf(last[node].Sample)}
 			times[i] = from.Add(time.Duration(i/nodes) * part)
 		default:
 			continue
 		}
-		events = append(events, Event{Time: times[i], Body: *b})
+		events = append(events, event.Event{Time: times[i], Body: *b})
 	}
 	return events
 }
@@ -168,7 +169,7 @@ func coarsest(samples []store.Sample) time.Duration {
 }
 
 // runSamples is the telemetry of a run of the past.
-func (w *Workbench) runSamples(r store.Run) []Event {
+func (w *Workbench) runSamples(r store.Run) []event.Event {
 	_, data, err := w.runRecord(r.ID)
 	if err != nil || r.EndedAt == nil || data.Nodes <= 0 {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // frameOf is a frame of a node with 8 GPUs.
@@ -52,7 +53,7 @@ func TestTheRecordOfARunShowsGapsAsGaps(t *testing.T) {
 	var empty, full [2]int
 	before := from
 	for _, e := range history(samples, 2, from, to) {
-		b := e.Body.(Sampled)
+		b := e.Body.(event.Sampled)
 		if e.Time.Before(before.Add(-4 * time.Second)) {
 			t.Errorf("%v comes after %v", e.Time, before)
 		}
@@ -125,7 +126,7 @@ func TestNvidiaSmiThatHangsIsToldOnceAndWhenItAnswersAgain(t *testing.T) {
 	}
 	var told []string
 	for _, e := range w.Subscribe("c").Waiting() {
-		if b, ok := e.Body.(Noticed); ok {
+		if b, ok := e.Body.(event.Noticed); ok {
 			told = append(told, b.Text)
 		}
 	}
@@ -142,7 +143,7 @@ func BenchmarkTelemetryOf64Nodes(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer w.Close()
-	life, err := w.db.BeginCluster(store.Cluster{Name: "c", Provider: "local", Phase: string(PhaseRunning), CreatedAt: now()})
+	life, err := w.db.BeginCluster(store.Cluster{Name: "c", Provider: "local", Phase: string(event.PhaseRunning), CreatedAt: now()})
 	if err != nil {
 		b.Fatal(err)
 	}

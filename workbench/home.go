@@ -10,12 +10,13 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Home says what exists: profiles that were used, clusters that are not gone,
 // runs.
-func (w *Workbench) Home(ctx context.Context) (Home, error) {
-	var h Home
+func (w *Workbench) Home(ctx context.Context) (event.Home, error) {
+	var h event.Home
 	clusters, err := w.Clusters(ctx)
 	if err != nil {
 		return h, err
@@ -29,7 +30,7 @@ func (w *Workbench) Home(ctx context.Context) (Home, error) {
 		return h, err
 	}
 	for _, p := range seen {
-		info := ProfileInfo{Name: p.Name, Path: p.Path, Provider: p.Provider, UsedAt: p.UsedAt}
+		info := event.ProfileInfo{Name: p.Name, Path: p.Path, Provider: p.Provider, UsedAt: p.UsedAt}
 		if _, err := profiles.Load(p.Path); err != nil {
 			info.Fault = err.Error()
 		}
@@ -40,12 +41,12 @@ func (w *Workbench) Home(ctx context.Context) (Home, error) {
 }
 
 // Clusters lists the clusters that are not gone, running ones first.
-func (w *Workbench) Clusters(ctx context.Context) ([]ClusterInfo, error) {
+func (w *Workbench) Clusters(ctx context.Context) ([]event.ClusterInfo, error) {
 	rows, err := w.db.LiveClusters()
 	if err != nil {
 		return nil, err
 	}
-	infos := []ClusterInfo{}
+	infos := []event.ClusterInfo{}
 	for _, c := range rows {
 		info, err := w.clusterInfo(ctx, c)
 		if err != nil {
@@ -54,17 +55,17 @@ func (w *Workbench) Clusters(ctx context.Context) ([]ClusterInfo, error) {
 		infos = append(infos, info)
 	}
 	sort.SliceStable(infos, func(i, j int) bool {
-		return infos[i].Phase == PhaseRunning && infos[j].Phase != PhaseRunning
+		return infos[i].Phase == event.PhaseRunning && infos[j].Phase != event.PhaseRunning
 	})
 	return infos, nil
 }
 
-func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (ClusterInfo, error) {
+func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (event.ClusterInfo, error) {
 	d, err := w.clusterData(c)
 	if err != nil {
-		return ClusterInfo{}, err
+		return event.ClusterInfo{}, err
 	}
-	info := ClusterInfo{
+	info := event.ClusterInfo{
 		Name: c.Name, Provider: c.Provider, Phase: w.phaseOf(c, len(d.Cluster.Nodes)), Profile: c.Profile, ProfilePath: c.ProfilePath,
 		Nodes: d.Cluster.Nodes, CreatedAt: c.CreatedAt,
 		Region: d.Cluster.Region, Instance: d.Cluster.Instance, Spot: d.Cluster.Spot,
@@ -72,8 +73,8 @@ func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (ClusterIn
 	}
 	if run, live, err := w.liveRun(c.Name); err == nil && live {
 		info.Run = run.ID
-		if info.Phase == PhaseReady || info.Phase == PhaseStarting {
-			info.Phase = PhaseRunning
+		if info.Phase == event.PhaseReady || info.Phase == event.PhaseStarting {
+			info.Phase = event.PhaseRunning
 		}
 	}
 	if info.Owner = w.holder(c.Name, lockChange); info.Owner == 0 {
@@ -86,15 +87,15 @@ func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (ClusterIn
 // settleAccount fills in what the events of a cluster's life say of its money
 // and its end. A machine that the provider proves to be gone, and that nobody
 // has told of, is told of now: every reader then knows.
-func (w *Workbench) settleAccount(c store.Cluster, info *ClusterInfo) error {
+func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) error {
 	a, err := w.account(c.ID)
 	if err != nil {
 		return err
 	}
-	if Phase(c.Phase) == PhaseReady && !w.held(c.Name, lockChange) {
+	if event.Phase(c.Phase) == event.PhaseReady && !w.held(c.Name, lockChange) {
 		for i, s := range info.States {
 			if _, told := a.gone[i]; s == cloud.Gone && !told {
-				e := NodeChanged{Node: i, State: cloud.Gone, Why: "its provider says so"}
+				e := event.NodeChanged{Node: i, State: cloud.Gone, Why: "its provider says so"}
 				if err := w.publish(scope{cluster: c.Name, life: c.ID}, e); err != nil {
 					return err
 				}
@@ -106,10 +107,10 @@ func (w *Workbench) settleAccount(c store.Cluster, info *ClusterInfo) error {
 	}
 	info.PricePerHour, info.Spent, info.Ends = a.Rate(), a.Spent(now()), a.Ends
 	info.Lived = a.Lived(c.CreatedAt, now()).Seconds()
-	if info.Phase == PhaseReady && a.AllGone() {
-		info.Phase = PhaseEnded
+	if info.Phase == event.PhaseReady && a.AllGone() {
+		info.Phase = event.PhaseEnded
 	}
-	if b, ok := a.Next(); ok && info.Phase != PhaseStopped && info.Phase != PhaseEnded {
+	if b, ok := a.Next(); ok && info.Phase != event.PhaseStopped && info.Phase != event.PhaseEnded {
 		info.Next = &b
 	}
 	return nil
@@ -190,36 +191,36 @@ func (w *Workbench) statesOf(ctx context.Context, life int64, c cloud.Cluster) [
 
 // phaseOf is where a cluster is in its life. Its record says what was begun;
 // whether somebody is still at it, the lock says.
-func (w *Workbench) phaseOf(c store.Cluster, nodes int) Phase {
-	p := Phase(c.Phase)
+func (w *Workbench) phaseOf(c store.Cluster, nodes int) event.Phase {
+	p := event.Phase(c.Phase)
 	switch {
-	case p != PhaseStarting && p != PhaseStopping, w.held(c.Name, lockChange):
+	case p != event.PhaseStarting && p != event.PhaseStopping, w.held(c.Name, lockChange):
 		return p
-	case p == PhaseStarting && nodes > 0:
-		return PhaseReady
+	case p == event.PhaseStarting && nodes > 0:
+		return event.PhaseReady
 	}
 	// Begun and left: what there is of it, nobody knows until down has looked.
-	return PhaseUnresolved
+	return event.PhaseUnresolved
 }
 
 // Runs lists all runs, newest first.
-func (w *Workbench) Runs() ([]RunInfo, error) {
+func (w *Workbench) Runs() ([]event.RunInfo, error) {
 	rows, err := w.runs("")
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]RunInfo, len(rows))
+	infos := make([]event.RunInfo, len(rows))
 	for i, r := range rows {
 		infos[i] = w.runInfo(r)
 	}
 	return infos, nil
 }
 
-func (w *Workbench) runInfo(r store.Run) RunInfo {
-	info := RunInfo{
+func (w *Workbench) runInfo(r store.Run) event.RunInfo {
+	info := event.RunInfo{
 		ID: r.ID, Cluster: r.Cluster, Profile: r.Profile, Engine: r.Engine, Command: r.Command,
 		WorldSize: r.WorldSize, StartedAt: r.StartedAt, EndedAt: r.EndedAt, ExitCode: r.ExitCode,
-		Verdict: Verdict(r.Verdict), Cause: r.Cause, Dir: r.Dir, Note: r.Note, Starred: r.Starred,
+		Verdict: event.Verdict(r.Verdict), Cause: r.Cause, Dir: r.Dir, Note: r.Note, Starred: r.Starred,
 	}
 	if _, d, err := w.runRecord(r.ID); err == nil {
 		info.Ranks, info.Duration = d.Ranks, d.Duration
@@ -236,7 +237,7 @@ func (w *Workbench) runInfo(r store.Run) RunInfo {
 func (w *Workbench) SetNote(run, note string) error {
 	const longest = 4 << 10
 	if len(note) > longest {
-		return &Fault{What: "write a note to run " + run, Node: -1, Why: fmt.Sprintf("it has %d bytes, and %d are the most", len(note), longest)}
+		return &event.Fault{What: "write a note to run " + run, Node: -1, Why: fmt.Sprintf("it has %d bytes, and %d are the most", len(note), longest)}
 	}
 	defer w.changed()
 	return w.db.SetNote(run, note)

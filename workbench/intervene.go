@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // intervene does what a run needs from outside: the peers of a failed rank are
@@ -151,7 +152,7 @@ func (t *watch) writeOff(ctx context.Context) {
 	}
 	t.mu.Unlock()
 	for _, i := range news {
-		_ = t.w.publish(t.s, NodeChanged{Node: i, State: cloud.Gone, Why: "its provider says so"})
+		_ = t.w.publish(t.s, event.NodeChanged{Node: i, State: cloud.Gone, Why: "its provider says so"})
 	}
 }
 
@@ -176,7 +177,7 @@ func (w *Workbench) stopRanks(ctx context.Context, l *link, lost []bool, run, wh
 				err = fmt.Errorf("%d of its processes do not end", left)
 			}
 			if err != nil {
-				errs[i] = &Fault{What: "stop run " + run, Node: i, Why: err.Error()}
+				errs[i] = &event.Fault{What: "stop run " + run, Node: i, Why: err.Error()}
 			}
 		}()
 	}

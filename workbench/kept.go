@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // stays reports whether a cluster that this drive made is kept when a step
@@ -30,7 +31,7 @@ func (d *drive) tellKept() {
 	if ends := d.endsAlone(); ends != "" {
 		text += "; " + ends
 	}
-	_ = d.w.publish(d.s, Noticed{Level: "warning", Text: text,
+	_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text,
 		Next: fmt.Sprintf("%s goes on with them, what is done already is not done twice; dlwb down %s removes them", d.again(), c.Name)})
 }
 
@@ -55,16 +56,16 @@ func (d *drive) endsAlone() string {
 	return "they end by themselves at " + clockText(latest)
 }
 
-func clockText(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+func clockText(t time.Time) string { return units.Minute(t) }
 
 // again is the command that goes on with what this drive began.
 func (d *drive) again() string {
 	switch {
 	case d.goal.RerunOf != "":
 		return "dlwb rerun " + d.goal.RerunOf
-	case d.goal.Until == StepEnvironment:
+	case d.goal.Until == event.StepEnvironment:
 		return "dlwb up " + d.plan.Path
-	case d.goal.Until == StepSync:
+	case d.goal.Until == event.StepSync:
 		return "dlwb sync " + d.plan.Path
 	}
 	return "dlwb run " + d.plan.Path
@@ -72,7 +73,7 @@ func (d *drive) again() string {
 
 // faultOf is faultOf for a step of this drive. Advice to look at a node is of
 // no use where the nodes are removed next.
-func (d *drive) faultOf(err error) *Fault {
+func (d *drive) faultOf(err error) *event.Fault {
 	f := *faultOf(err)
 	removed := d.goal.Down || d.made && d.goal.RemoveOnFailure
 	if d.arrived && d.outcome.Run == "" && removed && f.Next != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -45,8 +46,8 @@ type leaseTeller struct {
 	w      *Workbench
 	s      scope
 	node   int
-	lease  LeaseChanged
-	notice SpotNotice
+	lease  event.LeaseChanged
+	notice event.SpotNotice
 
 	leave   func(id string) // called once when the machine ends; nil: nothing
 	leaving string          // the id of that
@@ -79,7 +80,7 @@ const unbound = "none"
 func (t *leaseTeller) leaseSaid(v map[string]string) {
 	if v["bound"] == unbound {
 		if t.lease.Bound != "" && t.lease.Bound != unbound {
-			t.lease = LeaseChanged{Node: t.node, Bound: unbound}
+			t.lease = event.LeaseChanged{Node: t.node, Bound: unbound}
 			_ = t.w.publish(t.s, t.lease)
 		}
 		return
@@ -88,7 +89,7 @@ func (t *leaseTeller) leaseSaid(v map[string]string) {
 	if err != nil || !leaseBounds[v["bound"]] {
 		return
 	}
-	e := LeaseChanged{Node: t.node, Bound: v["bound"], Ends: now().Add(time.Duration(left) * time.Second).Truncate(time.Second)}
+	e := event.LeaseChanged{Node: t.node, Bound: v["bound"], Ends: now().Add(time.Duration(left) * time.Second).Truncate(time.Second)}
 	if e.Bound == t.lease.Bound && e.Ends.Sub(t.lease.Ends).Abs() < leaseMoved {
 		return
 	}
@@ -105,7 +106,7 @@ func (t *leaseTeller) leavingSaid(v map[string]string) {
 		return
 	}
 	t.leaving = id
-	_ = t.w.publish(t.s, Noticed{Level: "warning", Text: fmt.Sprintf("the lease of node%d is over (%s): it shuts down when its results are home, in two minutes at the latest",
+	_ = t.w.publish(t.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("the lease of node%d is over (%s): it shuts down when its results are home, in two minutes at the latest",
 		t.node, v["bound"])})
 	if t.leave != nil {
 		t.leave(id)
@@ -146,7 +147,7 @@ func (t *leaseTeller) noticeSaid(v map[string]string) {
 	if err != nil || action != "terminate" && action != "stop" && action != "hibernate" {
 		return
 	}
-	e := SpotNotice{Node: t.node, Action: action, At: time.Unix(at, 0).UTC()}
+	e := event.SpotNotice{Node: t.node, Action: action, At: time.Unix(at, 0).UTC()}
 	if e != t.notice && t.w.publish(t.s, e) == nil {
 		t.notice = e
 	}
@@ -160,7 +161,7 @@ func (w *Workbench) Extend(ctx context.Context, cluster string, by time.Duration
 		return err
 	}
 	if !traits(c.Provider).Leased {
-		return &Fault{What: "extend the lease of cluster " + c.Name, Node: -1, Why: "machines of provider " + c.Provider + " have none"}
+		return &event.Fault{What: "extend the lease of cluster " + c.Name, Node: -1, Why: "machines of provider " + c.Provider + " have none"}
 	}
 	lock, err := w.claimChange(ctx, c.Name)
 	if err != nil {
@@ -176,7 +177,7 @@ func (w *Workbench) Extend(ctx context.Context, cluster string, by time.Duration
 	err = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		r, err := n.Exec(ctx, remote.Cmd{Line: line})
 		if err == nil && r.ExitCode != 0 {
-			err = &Fault{What: "extend the lease", Node: i, Why: fmt.Sprintf("%q ended with %d", line, r.ExitCode), LastLines: lastLines(string(r.Stderr), 3)}
+			err = &event.Fault{What: "extend the lease", Node: i, Why: fmt.Sprintf("%q ended with %d", line, r.ExitCode), LastLines: lastLines(string(r.Stderr), 3)}
 		}
 		return err
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // link is this process's connections to the nodes of one life of a cluster.
@@ -81,7 +82,7 @@ func (w *Workbench) open(c store.Cluster) (*link, error) {
 		return nil, err
 	}
 	if len(d.Cluster.Nodes) == 0 {
-		return nil, &Fault{What: "reach cluster " + c.Name, Node: -1, Why: "it never came up",
+		return nil, &event.Fault{What: "reach cluster " + c.Name, Node: -1, Why: "it never came up",
 			Next: "dlwb down " + c.Name + " removes what there is of it"}
 	}
 	w.mu.Lock()
@@ -119,7 +120,7 @@ func (w *Workbench) Node(cluster string, node int) (*remote.Node, error) {
 		return nil, err
 	}
 	if node < 0 || node >= len(l.nodes) {
-		return nil, &Fault{What: fmt.Sprintf("find node %d of cluster %s", node, c.Name), Node: -1,
+		return nil, &event.Fault{What: fmt.Sprintf("find node %d of cluster %s", node, c.Name), Node: -1,
 			Why: fmt.Sprintf("it has %d, counted from 0", len(l.nodes))}
 	}
 	return l.nodes[node], nil
@@ -146,10 +147,10 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 	defer cancel()
 	err := l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		if err := n.Connect(ctx); err != nil {
-			return &Fault{What: "connect", Node: i, Why: err.Error()}
+			return &event.Fault{What: "connect", Node: i, Why: err.Error()}
 		}
 		if err := n.Install(ctx); err != nil {
-			return &Fault{What: "put the scripts in ~/.dlwb/bin", Node: i, Why: err.Error()}
+			return &event.Fault{What: "put the scripts in ~/.dlwb/bin", Node: i, Why: err.Error()}
 		}
 		return nil
 	})
@@ -161,7 +162,7 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 		return err
 	}
 	if err := remote.Pair(ctx, l.nodes, l.peers(-1), key); err != nil {
-		return &Fault{What: "let the nodes reach each other", Node: -1, Why: err.Error()}
+		return &event.Fault{What: "let the nodes reach each other", Node: -1, Why: err.Error()}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Offers lists the machines that a provider has, the best first.
@@ -16,7 +17,7 @@ func (w *Workbench) Offers(ctx context.Context, provider string, q cloud.Query) 
 	}
 	market, ok := p.(cloud.Offerer)
 	if !ok {
-		return cloud.Offers{}, &Fault{What: "list the machines of provider " + provider, Node: -1,
+		return cloud.Offers{}, &event.Fault{What: "list the machines of provider " + provider, Node: -1,
 			Why: "there is no choice: its machines are those that are there"}
 	}
 	return market.Offers(ctx, q)
@@ -71,7 +72,7 @@ func (w *Workbench) Collect(ctx context.Context, provider string, o cloud.Orphan
 	}
 	c, ok := p.(cloud.Collector)
 	if !ok {
-		return cloud.Receipt{}, &Fault{What: "remove what was left behind", Node: -1, Why: "provider " + provider + " leaves nothing"}
+		return cloud.Receipt{}, &event.Fault{What: "remove what was left behind", Node: -1, Why: "provider " + provider + " leaves nothing"}
 	}
 	receipt, err := c.Collect(ctx, o, func(_ int, text string) { progress(text) })
 	if !receipt.Proven() {
@@ -110,7 +111,7 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 	}
 	suspender, ok := p.(cloud.Suspender)
 	if !ok {
-		return &Fault{What: "stop the machines of cluster " + c.Name, Node: -1,
+		return &event.Fault{What: "stop the machines of cluster " + c.Name, Node: -1,
 			Why: "provider " + c.Provider + " has no machines that can be stopped and started", Next: "dlwb down " + c.Name}
 	}
 	lock, err := w.claimChange(ctx, c.Name)
@@ -129,9 +130,9 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 	}
 	was := d.data.Cluster
 	w.closeTunnels(c.Name, "the machines are stopped")
-	is, err := do(ctx, suspender, life, was, func(node int, text string) { d.say(StepCluster, node, text) })
+	is, err := do(ctx, suspender, life, was, func(node int, text string) { d.say(event.StepCluster, node, text) })
 	if err != nil {
-		return &Fault{What: "stop or start the machines of cluster " + c.Name, Node: -1, Why: err.Error(), Next: nextOf(err)}
+		return &event.Fault{What: "stop or start the machines of cluster " + c.Name, Node: -1, Why: err.Error(), Next: nextOf(err)}
 	}
 	w.unlink(c.Name)
 	d.data.Cluster = remember(is, was)
@@ -139,10 +140,10 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 		return err
 	}
 	if is.Stopped {
-		if err := d.setPhase(PhaseStopped); err != nil {
+		if err := d.setPhase(event.PhaseStopped); err != nil {
 			return err
 		}
-		return w.publish(d.s, ClusterStopped{PricePerHour: is.PricePerHour, Costs: is.Costs})
+		return w.publish(d.s, event.ClusterStopped{PricePerHour: is.PricePerHour, Costs: is.Costs})
 	}
 	if d.link, err = w.open(d.record); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 	if err := w.connect(ctx, d.link); err != nil {
 		return err
 	}
-	if err := d.setPhase(PhaseReady); err != nil {
+	if err := d.setPhase(event.PhaseReady); err != nil {
 		return err
 	}
 	return w.publish(d.s, clusterUp(d.data.Cluster))

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // unknownCluster and unknownRun turn "not found" into what a person can act
@@ -25,9 +26,9 @@ func (w *Workbench) unknownCluster(name string, err error) error {
 		names[i] = c.Name
 	}
 	if name == "" {
-		return &Fault{What: "find the cluster", Node: -1, Why: "there is none", Next: "dlwb up PROFILE or dlwb demo makes one"}
+		return &event.Fault{What: "find the cluster", Node: -1, Why: "there is none", Next: "dlwb up PROFILE or dlwb demo makes one"}
 	}
-	f := &Fault{What: fmt.Sprintf("find the cluster %q", name), Node: -1,
+	f := &event.Fault{What: fmt.Sprintf("find the cluster %q", name), Node: -1,
 		Why: "there is none of that name", Next: instead("clusters", names, "there is no cluster now; dlwb ls lists them, dlwb up PROFILE makes one")}
 	if path := profileFile(name); path != "" {
 		f.What, f.Why, f.Next = "find the cluster of "+path, "it has none that is up", "dlwb up "+name+" makes one"
@@ -49,9 +50,9 @@ func (w *Workbench) unknownRun(id string, err error) error {
 		names = append(names, r.ID)
 	}
 	if id == "" {
-		return &Fault{What: "find the newest run", Node: -1, Why: "there is none", Next: "dlwb run PROFILE or dlwb demo makes one"}
+		return &event.Fault{What: "find the newest run", Node: -1, Why: "there is none", Next: "dlwb run PROFILE or dlwb demo makes one"}
 	}
-	f := &Fault{What: fmt.Sprintf("find the run %q", id), Node: -1,
+	f := &event.Fault{What: fmt.Sprintf("find the run %q", id), Node: -1,
 		Why: "there is none of that id", Next: instead("runs, newest first", names, "dlwb run PROFILE makes one")}
 	if path := profileFile(id); path != "" {
 		f.What, f.Why, f.Next = "find the newest run of "+path, "it has none", "dlwb run "+id+" makes one"
@@ -64,7 +65,7 @@ func (w *Workbench) unknownRun(id string, err error) error {
 }
 
 // nearer puts the name that was most likely meant in front of what to do next.
-func nearer(f *Fault, word string, names []string) *Fault {
+func nearer(f *event.Fault, word string, names []string) *event.Fault {
 	if near := nearword.Nearest(word, names); near != "" {
 		f.Next = "did you mean " + near + "? " + f.Next
 	}
@@ -108,10 +109,10 @@ func instead(what string, names []string, none string) string {
 // Find turns what a person typed into a run: a run id, the beginning of one
 // that fits no other, a cluster's name (its newest run), the path of a profile
 // (its newest run), or nothing (the newest run of all).
-func (w *Workbench) FindRun(word string) (RunInfo, error) {
+func (w *Workbench) FindRun(word string) (event.RunInfo, error) {
 	runs, err := w.db.Runs("")
 	if err != nil {
-		return RunInfo{}, err
+		return event.RunInfo{}, err
 	}
 	var hits []store.Run
 	for _, r := range runs {
@@ -135,9 +136,9 @@ func (w *Workbench) FindRun(word string) (RunInfo, error) {
 	case 1:
 		return w.runInfo(hits[0]), nil
 	case 0:
-		return RunInfo{}, w.unknownRun(word, store.ErrNotFound)
+		return event.RunInfo{}, w.unknownRun(word, store.ErrNotFound)
 	}
-	return RunInfo{}, &Fault{What: fmt.Sprintf("find the run %q", word), Node: -1,
+	return event.RunInfo{}, &event.Fault{What: fmt.Sprintf("find the run %q", word), Node: -1,
 		Why: fmt.Sprintf("%d runs begin like that", len(hits)), Next: "type more of its id; dlwb runs lists them"}
 }
 
@@ -169,7 +170,7 @@ func (w *Workbench) FindCluster(word string) (store.Cluster, error) {
 		}
 	}
 	if word == "" && len(live) > 1 {
-		return store.Cluster{}, &Fault{What: "choose the cluster", Node: -1,
+		return store.Cluster{}, &event.Fault{What: "choose the cluster", Node: -1,
 			Why: fmt.Sprintf("there are %d", len(live)), Next: "name one; dlwb ls lists them"}
 	}
 	return store.Cluster{}, w.unknownCluster(word, store.ErrNotFound)
@@ -178,5 +179,5 @@ func (w *Workbench) FindCluster(word string) (store.Cluster, error) {
 // Stays reports whether a cluster exists and nobody is removing it.
 func (w *Workbench) Stays(cluster string) bool {
 	c, err := w.db.Cluster(cluster)
-	return err == nil && c.EndedAt == nil && !(Phase(c.Phase) == PhaseStopping && w.held(c.Name, lockChange))
+	return err == nil && c.EndedAt == nil && !(event.Phase(c.Phase) == event.PhaseStopping && w.held(c.Name, lockChange))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // observe stores the telemetry of a cluster's nodes for as long as the link is
@@ -97,10 +98,10 @@ func (o *observer) take(node int, sample metrics.Sample) {
 	o.mu.Unlock()
 	switch {
 	case hung && !was:
-		_ = o.w.publish(o.s, Noticed{Level: "warning", Text: fmt.Sprintf("nvidia-smi on node%d does not answer: what its GPUs do is unknown from now on", node),
+		_ = o.w.publish(o.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("nvidia-smi on node%d does not answer: what its GPUs do is unknown from now on", node),
 			Next: "the run goes on; dmesg on the node may tell of a GPU that fell off the bus"})
 	case was && !hung:
-		_ = o.w.publish(o.s, Noticed{Level: "info", Text: fmt.Sprintf("nvidia-smi on node%d answers again", node)})
+		_ = o.w.publish(o.s, event.Noticed{Level: "info", Text: fmt.Sprintf("nvidia-smi on node%d answers again", node)})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -26,19 +27,19 @@ import (
 type Plan struct {
 	Profile      *profiles.Profile `json:"-"`
 	trusted      trust.Profile
-	Name         string       `json:"profile"`
-	Path         string       `json:"path,omitempty"`
-	Cluster      string       `json:"cluster"`
-	Provider     string       `json:"provider"`
-	Nodes        int          `json:"nodes"`
-	Engine       string       `json:"engine"`
-	EngineWhy    string       `json:"engine_why,omitempty"`
-	WorldSize    int          `json:"world_size"`
-	Environment  string       `json:"environment"`
-	Code         CodePlan     `json:"code"`
-	Commands     []RankInfo   `json:"commands"`
-	PricePerHour float64      `json:"price_per_hour"`
-	Costs        []cloud.Cost `json:"costs"`
+	Name         string           `json:"profile"`
+	Path         string           `json:"path,omitempty"`
+	Cluster      string           `json:"cluster"`
+	Provider     string           `json:"provider"`
+	Nodes        int              `json:"nodes"`
+	Engine       string           `json:"engine"`
+	EngineWhy    string           `json:"engine_why,omitempty"`
+	WorldSize    int              `json:"world_size"`
+	Environment  string           `json:"environment"`
+	Code         CodePlan         `json:"code"`
+	Commands     []event.RankInfo `json:"commands"`
+	PricePerHour float64          `json:"price_per_hour"`
+	Costs        []cloud.Cost     `json:"costs"`
 	// Most is what the cluster can cost at most before its own lease ends it,
 	// in US dollars; MostWhy says by which limit.
 	Most    float64      `json:"most"`
@@ -123,7 +124,7 @@ func (w *Workbench) connectAhead(c store.Cluster) {
 // a profile that is the same to the last byte.
 func (w *Workbench) madeBy(cluster string, p *profiles.Profile) (store.Cluster, bool) {
 	c, err := w.db.Cluster(cluster)
-	return c, err == nil && c.EndedAt == nil && Phase(c.Phase) == PhaseReady && c.Provider == p.Provider &&
+	return c, err == nil && c.EndedAt == nil && event.Phase(c.Phase) == event.PhaseReady && c.Provider == p.Provider &&
 		c.ProfilePath == p.Path && c.ProfileSource == p.Source
 }
 
@@ -145,7 +146,7 @@ func (w *Workbench) planWith(ctx context.Context, t trust.Profile, preflight fun
 	plan := &Plan{
 		Profile: p, trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
 		Nodes: p.Machines.Count, Environment: describeEnvironment(p.Environment),
-		Limits: describeLimits(p), Steps: Steps,
+		Limits: describeLimits(p), Steps: event.Steps,
 		Results: append([]string{}, p.Results.Paths...), Forward: append([]string{}, p.Forward...),
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
 	}
@@ -189,7 +190,7 @@ func (w *Workbench) Meet(ctx context.Context, plan *Plan) error {
 		return nil
 	}
 	if err := g.Meet(ctx, specOf(plan.Profile)); err != nil {
-		return &Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
+		return &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
 	}
 	return nil
 }

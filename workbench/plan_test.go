@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // paper is a provider that has nothing to say.
@@ -78,12 +79,12 @@ func TestEveryIdleKeyIsAKey(t *testing.T) {
 
 func TestALossThatIsNoNumberDoesNotBreakTheListOfRuns(t *testing.T) {
 	for v, want := range map[float64]string{1.5: `"last_loss":1.5`, math.Inf(1): `"last_loss":"inf"`, math.Inf(-1): `"last_loss":"-inf"`, math.NaN(): `"last_loss":"nan"`} {
-		b, err := json.Marshal([]RunInfo{{ID: "r", LastLoss: &v}})
+		b, err := json.Marshal([]event.RunInfo{{ID: "r", LastLoss: &v}})
 		if err != nil || !strings.Contains(string(b), want) || strings.Count(string(b), "last_loss") != 1 {
 			t.Errorf("%v: %s, %v", v, b, err)
 		}
 	}
-	if b, err := json.Marshal(RunInfo{}); err != nil || !strings.Contains(string(b), `"last_loss":null`) {
+	if b, err := json.Marshal(event.RunInfo{}); err != nil || !strings.Contains(string(b), `"last_loss":null`) {
 		t.Errorf("%s, %v", b, err)
 	}
 }

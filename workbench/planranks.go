@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // lookFile keeps what the interpreters of this machine said of themselves, so that
@@ -54,7 +55,7 @@ func (p *Plan) agree() {
 			p.WorldSize = 0
 		}
 		if !slices.Equal(l.Commands, first.Commands) {
-			p.Commands = []RankInfo{}
+			p.Commands = []event.RankInfo{}
 		}
 	}
 	p.Open = opened(p.Launches)
@@ -160,10 +161,10 @@ func anyOf(names []string) string {
 }
 
 // rankInfos lists every rank with the command that starts it.
-func rankInfos(p engine.Plan) []RankInfo {
-	var ranks []RankInfo
+func rankInfos(p engine.Plan) []event.RankInfo {
+	var ranks []event.RankInfo
 	for _, r := range p.Ranks() {
-		info := RankInfo{Rank: r.Rank, LocalRank: r.LocalRank, Node: r.Node}
+		info := event.RankInfo{Rank: r.Rank, LocalRank: r.LocalRank, Node: r.Node}
 		for _, proc := range p.Nodes[r.Node] {
 			for _, rank := range proc.Ranks {
 				if rank == r.Rank {

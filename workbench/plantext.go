@@ -7,6 +7,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Text is the plan as a page of plain text.
@@ -30,7 +31,7 @@ func (p *Plan) Text() string {
 	if p.EngineWhy != "" {
 		row("", "finds %s", p.EngineWhy)
 	}
-	row("code", "%s from %s; only what changed is sent", SizeText(p.Code.Files, p.Code.Bytes), p.Code.Dir)
+	row("code", "%s from %s; only what changed is sent", event.SizeText(p.Code.Files, p.Code.Bytes), p.Code.Dir)
 	for _, w := range p.Code.Warnings {
 		row("", "warning: %s", w)
 	}

@@ -1,6 +1,9 @@
 package workbench
 
-import "github.com/dlwb/dlwb/metrics"
+import (
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/workbench/event"
+)
 
 // pointsAtOnce bounds the points that gather before they are stored.
 const pointsAtOnce = 20_000
@@ -24,7 +27,7 @@ func (t *watch) flushPoints() error {
 	if p == t.data.Progress.Progress {
 		return nil
 	}
-	t.data.Progress = ProgressChanged{Progress: p, ETA: t.left(p, now())}
+	t.data.Progress = event.ProgressChanged{Progress: p, ETA: t.left(p, now())}
 	if err := t.w.putRun(t.run, t.data); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Seconds pass from the choice of a port until the first rank listens on it. So it
@@ -45,7 +46,7 @@ func (d *drive) masterPort(ctx context.Context, python string) (int, error) {
 		return 0, err
 	}
 	if r.ExitCode != 0 {
-		f := &Fault{What: fmt.Sprintf("use run.master_port %d", want), Node: 0,
+		f := &event.Fault{What: fmt.Sprintf("use run.master_port %d", want), Node: 0,
 			Why: "the port is taken there", Next: "leave master_port out and a free one is chosen",
 			LastLines: lastLines(string(r.Stderr), 3)}
 		if want == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // site is what the ranks of a run are laid out on: a plan fills it with what is
@@ -26,7 +27,7 @@ type site struct {
 func layRanks(p *profiles.Profile, s site) (engine.Plan, error) {
 	words, err := engine.Split(p.Run.Command)
 	if err != nil {
-		return engine.Plan{}, &Fault{What: "read run.command", Node: -1, Why: err.Error()}
+		return engine.Plan{}, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
 	made, err := engine.Make(engine.Resolve(p.Run.Engine, s.torch), s.nodes, engine.Job{
 		Command: ofRun(words, s.run), Python: s.python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.run,
@@ -34,7 +35,7 @@ func layRanks(p *profiles.Profile, s site) (engine.Plan, error) {
 		MaxThreads: s.threads,
 	})
 	if err != nil {
-		return made, &Fault{What: "plan the ranks", Node: -1, Why: err.Error()}
+		return made, &event.Fault{What: "plan the ranks", Node: -1, Why: err.Error()}
 	}
 	return made, nil
 }
@@ -69,7 +70,7 @@ type Launch struct {
 	Engine    string `json:"engine"`
 	WorldSize int    `json:"world_size"` // 0 where the number of GPUs is not known
 	// Commands are those of every rank; empty where WorldSize is 0.
-	Commands []RankInfo `json:"commands"`
+	Commands []event.RankInfo `json:"commands"`
 }
 
 // Heading is a launch in a line: engine, world size, condition.
@@ -141,7 +142,7 @@ func launches(p *profiles.Profile, base site, questions [][]branch) ([]Launch, e
 		}
 		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: rankInfos(made)}
 		if c.open {
-			l.WorldSize, l.Commands = 0, []RankInfo{}
+			l.WorldSize, l.Commands = 0, []event.RankInfo{}
 		}
 		out = append(out, l)
 	}
@@ -160,7 +161,7 @@ func opened(all []Launch) []Placeholder {
 	found := []Placeholder{}
 	for _, o := range opens {
 		if slices.ContainsFunc(all, func(l Launch) bool {
-			return slices.ContainsFunc(l.Commands, func(r RankInfo) bool { return strings.Contains(r.Command, o.Name) })
+			return slices.ContainsFunc(l.Commands, func(r event.RankInfo) bool { return strings.Contains(r.Command, o.Name) })
 		}) {
 			found = append(found, o)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // lookAgain is how often a node is looked for besides what its connection
@@ -39,7 +40,7 @@ func (t *watch) tolerate(ctx context.Context, node int, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	var own *Fault
+	var own *event.Fault
 	if errors.As(err, &own) {
 		return err // what came can't be stored here
 	}
@@ -68,6 +69,6 @@ func (t *watch) reach(node int, connected bool, why string) {
 		if connected {
 			state = cloud.Alive
 		}
-		_ = t.w.publish(t.s, NodeChanged{Node: node, State: state, Why: why})
+		_ = t.w.publish(t.s, event.NodeChanged{Node: node, State: state, Why: why})
 	}
 }

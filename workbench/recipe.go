@@ -14,19 +14,20 @@ import (
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Recipe is how a run was made: enough to do it again, and to say what differs
 // when it is. What could not be found out is missing, and Notes say why. It
 // holds no secret: values that came from the environment are references.
 type Recipe struct {
-	Profile     string     `json:"profile"` // its text
-	ProfilePath string     `json:"profile_path,omitempty"`
-	ProfileHash string     `json:"profile_hash"`
-	Engine      string     `json:"engine"`
-	Command     string     `json:"command"`
-	Ranks       []RankInfo `json:"ranks"`
-	CodeDir     string     `json:"code_dir"`
+	Profile     string           `json:"profile"` // its text
+	ProfilePath string           `json:"profile_path,omitempty"`
+	ProfileHash string           `json:"profile_hash"`
+	Engine      string           `json:"engine"`
+	Command     string           `json:"command"`
+	Ranks       []event.RankInfo `json:"ranks"`
+	CodeDir     string           `json:"code_dir"`
 	// Secrets are the names of variables that were given by --secret.
 	Secrets []string  `json:"secrets,omitempty"`
 	Git     *GitState `json:"git"` // null: the code is in no git repository
@@ -210,7 +211,7 @@ func (w *Workbench) tellRerun(s scope, r Recipe) error {
 	if err != nil || !old.Complete || slices.Equal(old.Packages, r.Packages) {
 		return err
 	}
-	return w.publish(s, Noticed{Level: "warning", Text: "packages are not as they were in run " + r.RerunOf + ": " + packageNews(old.Packages, r.Packages, 8)})
+	return w.publish(s, event.Noticed{Level: "warning", Text: "packages are not as they were in run " + r.RerunOf + ": " + packageNews(old.Packages, r.Packages, 8)})
 }
 
 // resumeRecipe asks the nodes where the dlwb that launched the run could not.

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // clusterData is what the store keeps of a cluster beyond its columns.
@@ -25,11 +26,11 @@ type clusterData struct {
 
 // runData is what the store keeps of a run beyond its columns.
 type runData struct {
-	Ranks   []RankInfo `json:"ranks"`
-	Nodes   int        `json:"nodes"`
-	Python  string     `json:"python"`
-	Stall   float64    `json:"stall_s"`
-	Results []string   `json:"results"` // below the code directory of node 0
+	Ranks   []event.RankInfo `json:"ranks"`
+	Nodes   int              `json:"nodes"`
+	Python  string           `json:"python"`
+	Stall   float64          `json:"stall_s"`
+	Results []string         `json:"results"` // below the code directory of node 0
 	// OwnDir is the run's directory on each node that its ranks find in
 	// DLWB_RESULTS, below the home; empty for runs of an older dlwb.
 	OwnDir string `json:"own_dir,omitempty"`
@@ -37,11 +38,11 @@ type runData struct {
 	// directory; empty: not known.
 	Checkpoints string `json:"checkpoints,omitempty"`
 	// To is where its results go here; empty: into the run's record.
-	To       string          `json:"to,omitempty"`
-	Forward  []string        `json:"forward,omitempty"` // opened while the run is watched
-	Metrics  [][2]string     `json:"metrics,omitempty"`
-	Progress ProgressChanged `json:"progress"`
-	Pace     pace            `json:"pace,omitzero"`
+	To       string                `json:"to,omitempty"`
+	Forward  []string              `json:"forward,omitempty"` // opened while the run is watched
+	Metrics  [][2]string           `json:"metrics,omitempty"`
+	Progress event.ProgressChanged `json:"progress"`
+	Pace     pace                  `json:"pace,omitzero"`
 	// PricePerHour is what the machines cost when it was launched.
 	PricePerHour float64 `json:"price_per_hour,omitempty"`
 	// RankAtFault and NodeAtFault are set when the run has ended badly.
@@ -108,7 +109,7 @@ func (w *Workbench) runRecord(id string) (store.Run, runData, error) {
 	return r, d, nil
 }
 
-func (w *Workbench) runProgress(id string) ProgressChanged {
+func (w *Workbench) runProgress(id string) event.ProgressChanged {
 	_, d, _ := w.runRecord(id)
 	return d.Progress
 }
@@ -174,13 +175,13 @@ func (w *Workbench) liveRun(cluster string) (store.Run, bool, error) {
 type story struct {
 	started      bool // every rank was launched
 	trainStarted bool
-	ended        *RunEnded
+	ended        *event.RunEnded
 	endedAt      time.Time
 	trainEnded   bool
 	fetchEnded   bool
 	fetched      bool // well
-	results      *ResultsFetched
-	lost         *ResultsLost
+	results      *event.ResultsFetched
+	lost         *event.ResultsLost
 }
 
 // over reports that nothing is left to tell.
@@ -196,21 +197,21 @@ func (w *Workbench) storyOf(run string) (story, error) {
 	}
 	for _, e := range decodeAll(rows) {
 		switch b := e.Body.(type) {
-		case RunStarted:
+		case event.RunStarted:
 			st.started = true
-		case StepStarted:
-			st.trainStarted = st.trainStarted || b.Step == StepTrain
-		case RunEnded:
+		case event.StepStarted:
+			st.trainStarted = st.trainStarted || b.Step == event.StepTrain
+		case event.RunEnded:
 			st.ended, st.endedAt = &b, e.Time
-		case ResultsFetched:
+		case event.ResultsFetched:
 			st.results, st.lost = &b, nil
 			st.fetched = st.fetched || st.ended != nil
-		case ResultsLost:
+		case event.ResultsLost:
 			st.lost = &b
-		case StepEnded:
-			st.trainEnded = st.trainEnded || b.Step == StepTrain
-			st.fetchEnded = st.fetchEnded || b.Step == StepFetch
-			st.fetched = st.fetched || b.Step == StepFetch && b.OK
+		case event.StepEnded:
+			st.trainEnded = st.trainEnded || b.Step == event.StepTrain
+			st.fetchEnded = st.fetchEnded || b.Step == event.StepFetch
+			st.fetched = st.fetched || b.Step == event.StepFetch && b.OK
 		}
 	}
 	return st, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -45,14 +46,14 @@ func (d *drive) replaceLost(ctx context.Context) error {
 		if !gone {
 			return d.notReplaced("the provider does not confirm that a machine is gone")
 		}
-		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: fmt.Sprintf("%s; replacing what was taken away, %d of %d times",
+		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("%s; replacing what was taken away, %d of %d times",
 			ended.Cause, try, limits.Replacements)})
 		d.lostRun = d.outcome.Run
 		if err := d.relaunch(ctx); err != nil {
 			if ctx.Err() != nil || try == limits.Replacements {
 				return err
 			}
-			_ = d.w.publish(d.s, Noticed{Level: "warning", Text: "no replacement yet: " + err.Error(), Next: "trying again in " + units.Duration(refusedPause)})
+			_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: "no replacement yet: " + err.Error(), Next: "trying again in " + units.Duration(refusedPause)})
 			select {
 			case <-time.After(refusedPause):
 			case <-ctx.Done():
@@ -79,11 +80,11 @@ func (d *drive) fetchLost(ctx context.Context) {
 // wasTaken reports whether the run ended because the provider took machines
 // back that may be replaced.
 func (d *drive) wasTaken() bool {
-	return d.outcome.Ended != nil && d.outcome.Ended.Verdict == Lost && d.plan.Profile.Machines.Spot && traits(d.plan.Provider).Leased
+	return d.outcome.Ended != nil && d.outcome.Ended.Verdict == event.Lost && d.plan.Profile.Machines.Spot && traits(d.plan.Provider).Leased
 }
 
 func (d *drive) notReplaced(why string) error {
-	return d.w.publish(d.s, Noticed{Level: "warning", Text: "the lost machines are not replaced: " + why,
+	return d.w.publish(d.s, event.Noticed{Level: "warning", Text: "the lost machines are not replaced: " + why,
 		Next: "dlwb run goes on by hand, dlwb down " + d.plan.Cluster + " removes what is left"})
 }
 

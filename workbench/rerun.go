@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/gitread"
 )
 
@@ -56,7 +57,7 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 		return nil, err
 	}
 	if recipe.Profile == "" {
-		return nil, &Fault{What: "do run " + run + " again", Node: -1, Why: "its profile is not on record"}
+		return nil, &event.Fault{What: "do run " + run + " again", Node: -1, Why: "its profile is not on record"}
 	}
 	path := recipe.ProfilePath
 	if path == "" {
@@ -82,7 +83,7 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	differs := codeDiffers(recipe.Git, now)
 	switch {
 	case checkout && recipe.Git == nil:
-		return nil, &Fault{What: "check out the code of run " + run, Node: -1, Why: "it is not known which commit it ran: " + strings.Join(recipe.Notes, "; "),
+		return nil, &event.Fault{What: "check out the code of run " + run, Node: -1, Why: "it is not known which commit it ran: " + strings.Join(recipe.Notes, "; "),
 			Next: "leave --checkout out to use the code as it is now"}
 	case checkout && len(differs) == 0:
 		if let, err = w.gate.Check(ctx, p); err != nil {
@@ -137,7 +138,7 @@ func codeDiffers(then, now *GitState) []string {
 func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, recipe Recipe) error {
 	g := recipe.Git
 	fail := func(err error) error {
-		f := &Fault{What: "check out the code of run " + r.Run, Node: -1, Why: err.Error(), Next: "leave --checkout out to use the code as it is now"}
+		f := &event.Fault{What: "check out the code of run " + r.Run, Node: -1, Why: err.Error(), Next: "leave --checkout out to use the code as it is now"}
 		if g.Remote != "" {
 			f.Next = "git fetch " + g.Remote + " may bring commit " + short(g.Commit) + "; or " + f.Next
 		}
@@ -222,7 +223,7 @@ func (r Recipe) CommandsByHand() []string {
 
 // rankByHand is the command of a rank without what dlwb puts around it. An
 // engine without a launcher of its own leaves it to others to say who is who.
-func (r Recipe) rankByHand(rank RankInfo) string {
+func (r Recipe) rankByHand(rank event.RankInfo) string {
 	command := rank.Command
 	if words, err := engine.Split(command); err == nil && len(words) > 3 && strings.HasSuffix(words[1], "/.dlwb/bin/rank") {
 		command = engine.Join(words[3:])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Runbook writes a run for a reader, in Markdown: what was run, how and with
@@ -65,7 +66,7 @@ func (b *book) code(kind, text string) {
 	b.line("%s%s\n%s\n%s", fence, kind, text, fence)
 }
 
-func (b *book) summary(info RunInfo, r Recipe, data runData) {
+func (b *book) summary(info event.RunInfo, r Recipe, data runData) {
 	b.line("")
 	if info.Note != "" {
 		b.line("> %s\n", plain(info.Note))

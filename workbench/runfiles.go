@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/wire"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // nodeFiles follows the files of metrics that a run writes on one node. What is
@@ -82,7 +83,7 @@ func (t *watch) watchFiles(ctx context.Context) (finish func(context.Context)) {
 			}
 			f.end(ctx.Err() == nil)
 			if f.full {
-				_ = t.w.publish(t.s, Noticed{Level: "warning", Text: fmt.Sprintf("the files of metrics on node%d are longer than 1 GB together; their rest was not read", f.node)})
+				_ = t.w.publish(t.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("the files of metrics on node%d are longer than 1 GB together; their rest was not read", f.node)})
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // runFilter is alternatives, each of conditions that must all hold.
@@ -32,7 +33,7 @@ func parseFilter(text string) (runFilter, error) {
 	for {
 		m := conditionForm.FindStringSubmatch(rest)
 		if m == nil {
-			return nil, &Fault{What: fmt.Sprintf("read the filter %q", text), Node: -1,
+			return nil, &event.Fault{What: fmt.Sprintf("read the filter %q", text), Node: -1,
 				Why:  fmt.Sprintf("a condition should stand at %q", rest),
 				Next: `write name, =, !=, <, <=, >, >= or ~ (contains), and a value: 'loss<2 and engine=torchrun', 'note~"too high"'`}
 		}
@@ -49,7 +50,7 @@ func parseFilter(text string) (runFilter, error) {
 		}
 		j := joinForm.FindStringSubmatch(rest)
 		if j == nil {
-			return nil, &Fault{What: fmt.Sprintf("read the filter %q", text), Node: -1,
+			return nil, &event.Fault{What: fmt.Sprintf("read the filter %q", text), Node: -1,
 				Why: fmt.Sprintf("and or or should stand at %q", rest), Next: "put and between conditions, and quotes around values with blanks"}
 		}
 		rest = rest[len(j[0]):]
@@ -68,12 +69,12 @@ func (c condition) check(text string) error {
 	}
 	if kind == isText || c.op == "~" || c.op == "!~" {
 		if c.op == "<" || c.op == ">" || c.op == "<=" || c.op == ">=" {
-			return &Fault{What: fmt.Sprintf("read the filter %q", text), Node: -1, Why: c.name + " is a text", Next: "compare it with =, != or ~"}
+			return &event.Fault{What: fmt.Sprintf("read the filter %q", text), Node: -1, Why: c.name + " is a text", Next: "compare it with =, != or ~"}
 		}
 		return nil
 	}
 	if _, ok := parseDatum(kind, c.value); !ok {
-		return &Fault{What: fmt.Sprintf("read the filter %q", text), Node: -1,
+		return &event.Fault{What: fmt.Sprintf("read the filter %q", text), Node: -1,
 			Why:  fmt.Sprintf("%s can't be compared with %q", c.name, c.value),
 			Next: "write " + map[datumKind]string{isAmount: "a number", isSeconds: "a duration: 90s, 10m, 2h, 3d", isTime: "a day or a time: 2026-03-01, 2026-03-01T12:00"}[kind]}
 	}
@@ -127,7 +128,7 @@ func (f runFilter) names() []string {
 	return names
 }
 
-func (f runFilter) accepts(l *lookup, r RunInfo) bool {
+func (f runFilter) accepts(l *lookup, r event.RunInfo) bool {
 	for _, all := range f {
 		ok := true
 		for _, c := range all {

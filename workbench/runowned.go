@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // What a run is given as its results is what it wrote. Two things tell: a look
@@ -98,7 +99,7 @@ func (d *drive) lookBefore(ctx context.Context, run string, paths []string) erro
 		err = wholefile.Write(d.w.beforePath(run), b, 0o600)
 	}
 	if err != nil {
-		_ = d.w.publish(d.s, Noticed{Level: "warning",
+		_ = d.w.publish(d.s, event.Noticed{Level: "warning",
 			Text: "what lies in results.paths from before the run could not be noted: it will be brought home too: " + err.Error()})
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/export"
 )
 
@@ -112,7 +113,7 @@ func (w *Workbench) PointsOf(run, name string) ([]metrics.Point, error) {
 		}
 		there = append(there, c.name)
 	}
-	return nil, &Fault{What: fmt.Sprintf("find the series %q of run %s", name, run), Node: -1, Why: "there is none of that name",
+	return nil, &event.Fault{What: fmt.Sprintf("find the series %q of run %s", name, run), Node: -1, Why: "there is none of that name",
 		Next: instead("series", there, "the run has told none")}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/nearword"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // RunQuery says which runs are wanted, and in which order.
@@ -26,7 +27,7 @@ type RunQuery struct {
 
 // RunTable is runs with the series that the question named.
 type RunTable struct {
-	Runs []RunInfo `json:"runs"`
+	Runs []event.RunInfo `json:"runs"`
 	// Columns are the series that were asked for, Cells their values, run by
 	// run; empty where a run does not have one.
 	Columns []string   `json:"columns"`
@@ -36,7 +37,7 @@ type RunTable struct {
 // RunField is something of a run that can be asked for by name.
 type RunField struct {
 	Name, Doc string
-	get       func(w *Workbench, r RunInfo) datum
+	get       func(w *Workbench, r event.RunInfo) datum
 }
 
 // datum is a value to compare: a number, or a text.
@@ -63,33 +64,37 @@ func amount(v float64) datum { return datum{number: v, kind: isAmount} }
 // RunFields are what can be asked of a run besides the last value of any of its
 // series, by its name, and the best one, by "best." before it.
 var RunFields = []RunField{
-	{"id", "the id of the run", func(_ *Workbench, r RunInfo) datum { return textOf(r.ID) }},
-	{"cluster", "its cluster", func(_ *Workbench, r RunInfo) datum { return textOf(r.Cluster) }},
-	{"profile", "the name of its profile", func(_ *Workbench, r RunInfo) datum { return textOf(r.Profile) }},
-	{"engine", "torchrun, plain …", func(_ *Workbench, r RunInfo) datum { return textOf(r.Engine) }},
-	{"command", "the training command", func(_ *Workbench, r RunInfo) datum { return textOf(r.Command) }},
-	{"verdict", "succeeded, failed, killed, hung, stopped, lost, or running", func(_ *Workbench, r RunInfo) datum { return textOf(r.verdict()) }},
-	{"exit", "its exit code", func(_ *Workbench, r RunInfo) datum {
+	{"id", "the id of the run", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.ID) }},
+	{"cluster", "its cluster", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Cluster) }},
+	{"profile", "the name of its profile", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Profile) }},
+	{"engine", "torchrun, plain …", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Engine) }},
+	{"command", "the training command", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Command) }},
+	{"verdict", "succeeded, failed, killed, hung, stopped, lost, or running", func(_ *Workbench, r event.RunInfo) datum { return textOf(runVerdict(r)) }},
+	{"exit", "its exit code", func(_ *Workbench, r event.RunInfo) datum {
 		if r.ExitCode == nil {
 			return datum{}
 		}
 		return amount(float64(*r.ExitCode))
 	}},
-	{"world_size", "how many ranks it has", func(_ *Workbench, r RunInfo) datum { return amount(float64(r.WorldSize)) }},
-	{"started", "when it began: 2026-03-01, 2026-03-01T12:00", func(_ *Workbench, r RunInfo) datum {
+	{"world_size", "how many ranks it has", func(_ *Workbench, r event.RunInfo) datum { return amount(float64(r.WorldSize)) }},
+	{"started", "when it began: 2026-03-01, 2026-03-01T12:00", func(_ *Workbench, r event.RunInfo) datum {
 		return datum{number: float64(r.StartedAt.Unix()), kind: isTime}
 	}},
-	{"age", "how long ago that was: 90m, 2h, 3d", func(_ *Workbench, r RunInfo) datum {
+	{"age", "how long ago that was: 90m, 2h, 3d", func(_ *Workbench, r event.RunInfo) datum {
 		return datum{number: time.Since(r.StartedAt).Seconds(), kind: isSeconds}
 	}},
-	{"took", "how long it took, or has taken: 30s, 2h", func(_ *Workbench, r RunInfo) datum {
+	{"took", "how long it took, or has taken: 30s, 2h", func(_ *Workbench, r event.RunInfo) datum {
 		return datum{number: r.Took(now()).Seconds(), kind: isSeconds}
 	}},
-	{"cost", "what it cost, in US dollars", func(_ *Workbench, r RunInfo) datum { return amount(r.Cost) }},
-	{"note", "its note", func(_ *Workbench, r RunInfo) datum { return textOf(r.Note) }},
-	{"starred", "yes or no", func(_ *Workbench, r RunInfo) datum { return textOf(yesNo(r.Starred)) }},
-	{"commit", "the git commit of its code", func(w *Workbench, r RunInfo) datum { return w.gitOf(r, func(g *GitState) string { return g.Commit }) }},
-	{"branch", "the git branch of its code", func(w *Workbench, r RunInfo) datum { return w.gitOf(r, func(g *GitState) string { return g.Branch }) }},
+	{"cost", "what it cost, in US dollars", func(_ *Workbench, r event.RunInfo) datum { return amount(r.Cost) }},
+	{"note", "its note", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Note) }},
+	{"starred", "yes or no", func(_ *Workbench, r event.RunInfo) datum { return textOf(yesNo(r.Starred)) }},
+	{"commit", "the git commit of its code", func(w *Workbench, r event.RunInfo) datum {
+		return w.gitOf(r, func(g *GitState) string { return g.Commit })
+	}},
+	{"branch", "the git branch of its code", func(w *Workbench, r event.RunInfo) datum {
+		return w.gitOf(r, func(g *GitState) string { return g.Branch })
+	}},
 }
 
 func yesNo(yes bool) string {
@@ -99,7 +104,7 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-func (w *Workbench) gitOf(r RunInfo, get func(*GitState) string) datum {
+func (w *Workbench) gitOf(r event.RunInfo, get func(*GitState) string) datum {
 	recipe, err := w.Recipe(r.ID)
 	if err != nil || recipe.Git == nil {
 		return datum{}
@@ -107,35 +112,16 @@ func (w *Workbench) gitOf(r RunInfo, get func(*GitState) string) datum {
 	return textOf(get(recipe.Git))
 }
 
-func (r RunInfo) verdict() string {
+func runVerdict(r event.RunInfo) string {
 	if r.EndedAt == nil {
 		return "running"
 	}
 	return string(r.Verdict)
 }
 
-// Took is how long a run took, or has taken by a moment.
-func (r RunInfo) Took(now time.Time) time.Duration {
-	return Took(r.StartedAt, r.EndedAt, r.Duration, now)
-}
-
-// Took is the one rule for how long a run took. What its end told holds, in
-// seconds: nodes measure it by their uptime, without the time that the launch
-// took and that nobody looked. Only where the end told none, the clock of this
-// machine says it; of a run that goes on (ended is nil) always.
-func Took(began time.Time, ended *time.Time, told float64, now time.Time) time.Duration {
-	switch {
-	case ended == nil:
-		return max(now.Sub(began), 0)
-	case told > 0:
-		return time.Duration(told * float64(time.Second))
-	}
-	return max(ended.Sub(began), 0)
-}
-
 // RunTable lists runs as a question asks for them.
 func (w *Workbench) RunTable(q RunQuery) (RunTable, error) {
-	table := RunTable{Runs: []RunInfo{}, Columns: []string{}, Cells: [][]string{}}
+	table := RunTable{Runs: []event.RunInfo{}, Columns: []string{}, Cells: [][]string{}}
 	filter, err := parseFilter(q.Filter)
 	if err != nil {
 		return table, err
@@ -159,7 +145,7 @@ func (w *Workbench) RunTable(q RunQuery) (RunTable, error) {
 			table.Runs = append(table.Runs, r)
 		}
 	}
-	slices.SortStableFunc(table.Runs, func(a, b RunInfo) int { return compareRuns(look, keys, a, b) })
+	slices.SortStableFunc(table.Runs, func(a, b event.RunInfo) int { return compareRuns(look, keys, a, b) })
 	if q.Limit > 0 {
 		table.Runs = table.Runs[:min(q.Limit, len(table.Runs))]
 	}
@@ -191,7 +177,7 @@ func fieldOf(name string) *RunField {
 	return nil
 }
 
-func (l *lookup) of(r RunInfo, name string) datum {
+func (l *lookup) of(r event.RunInfo, name string) datum {
 	key := [2]string{r.ID, name}
 	if d, ok := l.values[key]; ok {
 		return d
@@ -207,7 +193,7 @@ func (l *lookup) of(r RunInfo, name string) datum {
 }
 
 // metric is the last value of a series, or the best one.
-func (l *lookup) metric(r RunInfo, name string) datum {
+func (l *lookup) metric(r event.RunInfo, name string) datum {
 	curves, err := l.w.curves(r.ID)
 	if err != nil {
 		return datum{}
@@ -231,7 +217,7 @@ func (l *lookup) metric(r RunInfo, name string) datum {
 }
 
 // known reports whether any run has a series.
-func (l *lookup) known(runs []RunInfo, name string) bool {
+func (l *lookup) known(runs []event.RunInfo, name string) bool {
 	found := len(runs) == 0
 	for _, r := range runs {
 		found = l.of(r, name).kind != missing || found
@@ -265,7 +251,7 @@ func keyNames(keys []sortKey) []string {
 }
 
 // compareRuns orders two runs; one without a value comes last either way.
-func compareRuns(l *lookup, keys []sortKey, a, b RunInfo) int {
+func compareRuns(l *lookup, keys []sortKey, a, b event.RunInfo) int {
 	for _, k := range keys {
 		x, y := l.of(a, k.name), l.of(b, k.name)
 		xNone, yNone := x.none(), y.none()
@@ -293,7 +279,7 @@ func (d datum) none() bool { return d.kind == missing || math.IsNaN(d.number) }
 
 func unknownField(name string, known []string) error {
 	nearest := nearword.Nearest(name, append(fieldNames(), known...))
-	f := &Fault{What: fmt.Sprintf("find runs by %q", name), Node: -1, Why: "no run has a series of that name, and it is no field of runs",
+	f := &event.Fault{What: fmt.Sprintf("find runs by %q", name), Node: -1, Why: "no run has a series of that name, and it is no field of runs",
 		Next: "fields: " + strings.Join(fieldNames(), ", ")}
 	if len(known) > 0 {
 		slices.Sort(known)

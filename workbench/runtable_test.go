@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // endedRun puts a run that has ended into the store, with a loss and an
@@ -16,7 +17,7 @@ func endedRun(t *testing.T, w *Workbench, id, command string, took time.Duration
 	t.Helper()
 	c, err := w.db.Cluster("c")
 	if err != nil {
-		if c.ID, err = w.db.BeginCluster(store.Cluster{Name: "c", Provider: "local", Phase: string(PhaseReady), CreatedAt: now()}); err != nil {
+		if c.ID, err = w.db.BeginCluster(store.Cluster{Name: "c", Provider: "local", Phase: string(event.PhaseReady), CreatedAt: now()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,7 +31,7 @@ func endedRun(t *testing.T, w *Workbench, id, command string, took time.Duration
 	if err := w.putRun(r, runData{PricePerHour: 6}); err != nil {
 		t.Fatal(err)
 	}
-	r.EndedAt, r.ExitCode, r.Verdict = &ended, &code, string(Succeeded)
+	r.EndedAt, r.ExitCode, r.Verdict = &ended, &code, string(event.Succeeded)
 	if err := w.putRun(r, runData{PricePerHour: 6}); err != nil {
 		t.Fatal(err)
 	}

@@ -5,35 +5,20 @@ import (
 	"fmt"
 
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// RunResults says where the results of a run are, and what would go with its
-// machines. It is read from the record and asks no node.
-type RunResults struct {
-	Run   string `json:"run"`
-	Dir   string `json:"dir"`   // where they are here
-	Files int    `json:"files"` // that are home
-	Bytes int64  `json:"bytes"`
-	// Home is set when all that the run wrote came home after its end.
-	Home bool `json:"home"`
-	// Lost says what is gone for ever; empty: nothing that is known of.
-	Lost string `json:"lost,omitempty"`
-	// AtStake is what would be lost with the machines, as a sentence; empty:
-	// nothing.
-	AtStake string `json:"at_stake,omitempty"`
-}
-
 // ResultsOf says where the results of a run are.
-func (w *Workbench) ResultsOf(run string) (RunResults, error) {
+func (w *Workbench) ResultsOf(run string) (event.RunResults, error) {
 	row, data, err := w.runRecord(run)
 	if err != nil {
-		return RunResults{}, err
+		return event.RunResults{}, err
 	}
 	st, err := w.storyOf(run)
 	if err != nil {
-		return RunResults{}, err
+		return event.RunResults{}, err
 	}
-	r := RunResults{Run: run, Dir: w.resultsDir(run, data)}
+	r := event.RunResults{Run: run, Dir: w.resultsDir(run, data)}
 	r.Files, r.Bytes = w.readHome(run).below(r.Dir)
 	if st.results != nil {
 		r.Dir, r.Files, r.Bytes = st.results.Dir, st.results.Files, st.results.Bytes
@@ -65,7 +50,7 @@ func atStake(run string, data runData, st story) string {
 
 // Unsaved lists the runs of a cluster's present life of which something would be
 // lost with its machines, the newest first.
-func (w *Workbench) Unsaved(cluster string) ([]RunResults, error) {
+func (w *Workbench) Unsaved(cluster string) ([]event.RunResults, error) {
 	c, err := w.db.Cluster(cluster)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, w.unknownCluster(cluster, err)
@@ -77,7 +62,7 @@ func (w *Workbench) Unsaved(cluster string) ([]RunResults, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []RunResults
+	var all []event.RunResults
 	for _, row := range runs {
 		if row.Life != c.ID {
 			continue

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // service is a server of a cluster's own that runs on node 0 like a run does:
@@ -79,7 +80,7 @@ var serviceKinds = map[string]serviceKind{
 func (w *Workbench) startService(ctx context.Context, c store.Cluster, l *link, what string) (service, error) {
 	kind, ok := serviceKinds[what]
 	if !ok {
-		return service{}, &Fault{What: "forward " + what, Node: -1,
+		return service{}, &event.Fault{What: "forward " + what, Node: -1,
 			Why: "it is none of jupyter, tensorboard and a port number", Next: "dlwb forward --help; 8265/http is a port with an HTTP server"}
 	}
 	d, err := w.clusterData(c)
@@ -87,7 +88,7 @@ func (w *Workbench) startService(ctx context.Context, c store.Cluster, l *link, 
 		return service{}, err
 	}
 	if len(d.Envs) == 0 {
-		return service{}, &Fault{What: "start " + what, Node: 0, Why: "Python was not set up there yet", Next: "dlwb up"}
+		return service{}, &event.Fault{What: "start " + what, Node: 0, Why: "Python was not set up there yet", Next: "dlwb up"}
 	}
 	python, n := d.Envs[0].Python, l.nodes[0]
 	s, running, err := identify(ctx, c, n, what, python)
@@ -110,7 +111,7 @@ func (w *Workbench) startService(ctx context.Context, c store.Cluster, l *link, 
 		Procs: []remote.Proc{{Name: what, Argv: append(argv, kind.args(s)...), Log: what + ".log"}},
 	})
 	if err != nil {
-		return service{}, &Fault{What: "start " + what, Node: 0, Why: err.Error()}
+		return service{}, &event.Fault{What: "start " + what, Node: 0, Why: err.Error()}
 	}
 	return s, nil
 }
@@ -131,7 +132,7 @@ func identify(ctx context.Context, c store.Cluster, n *remote.Node, what, python
 			return service{}, false, err
 		}
 	}
-	return service{}, false, &Fault{What: "start " + what, Node: 0, Why: "its old record can't be removed from ~/.dlwb"}
+	return service{}, false, &event.Fault{What: "start " + what, Node: 0, Why: "its old record can't be removed from ~/.dlwb"}
 }
 
 // identityScript expects $what and $py, and an id and a token as input. Of two
@@ -165,7 +166,7 @@ func newService(ctx context.Context, c store.Cluster, n *remote.Node, what, pyth
 	}
 	var s service
 	if _, err := fmt.Sscanf(string(r.Stdout), "%s %d %s", &s.ID, &s.Port, &s.Token); err != nil {
-		return service{}, &Fault{What: "choose a port for " + what, Node: 0,
+		return service{}, &event.Fault{What: "choose a port for " + what, Node: 0,
 			Why: "the node did not say one", LastLines: lastLines(string(r.Stderr), 3)}
 	}
 	return s, nil
@@ -220,7 +221,7 @@ func findService(ctx context.Context, n *remote.Node, cluster, what, python stri
 	if r.ExitCode == 0 && words[0] != "" {
 		return words, nil
 	}
-	return nil, &Fault{What: "start " + what, Node: 0,
+	return nil, &event.Fault{What: "start " + what, Node: 0,
 		Why:  fmt.Sprintf("%s is not installed there: not for %s, and not on the PATH", what, python),
 		Next: installLine(kind, cluster, python, words)}
 }

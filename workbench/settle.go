@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -22,13 +23,13 @@ const (
 // settleLaunch finds out what became of a launch that nobody told the end of:
 // dlwb was killed after it had put the run on record. Where every node began,
 // the run goes on as if nothing had happened; else it is ended.
-func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run store.Run) (RunEnded, bool, error) {
+func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run store.Run) (event.RunEnded, bool, error) {
 	var states []string
 	for {
 		began := time.Now()
 		var err error
 		if states, err = w.runStates(ctx, l, run.ID); err != nil {
-			return RunEnded{}, false, err
+			return event.RunEnded{}, false, err
 		}
 		age := since(run.StartedAt)
 		if !anyState(states, remote.RunAbsent) || age < 0 || age > launchSettle.Seconds() {
@@ -37,15 +38,15 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 		select {
 		case <-time.After(500*time.Millisecond - time.Since(began)):
 		case <-ctx.Done():
-			return RunEnded{}, false, ctx.Err()
+			return event.RunEnded{}, false, ctx.Err()
 		}
 	}
 	_, data, err := w.runRecord(run.ID)
 	if err != nil {
-		return RunEnded{}, false, err
+		return event.RunEnded{}, false, err
 	}
 	if !anyState(states, remote.RunAbsent) && anyState(states, remote.RunRunning, remote.RunEnded, remote.RunUnknown) {
-		return RunEnded{}, false, w.publish(s, RunStarted{
+		return event.RunEnded{}, false, w.publish(s, event.RunStarted{
 			Engine: run.Engine, WorldSize: run.WorldSize, Nodes: data.Nodes,
 			Command: run.Command, Python: data.Python, Ranks: data.Ranks,
 		})
@@ -53,7 +54,7 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 	ended := unstarted(states)
 	ended.Duration = since(run.StartedAt)
 	if err := w.stopRanks(ctx, l, gone(states), run.ID, ended.Cause); err != nil {
-		return RunEnded{}, false, err
+		return event.RunEnded{}, false, err
 	}
 	return ended, true, w.recordEnd(s, run, data, ended)
 }
@@ -62,8 +63,8 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 const nodeGone = "gone"
 
 // unstarted is the end of a run that not every node has begun.
-func unstarted(states []string) RunEnded {
-	ended := RunEnded{ExitCode: 1, Verdict: ExitedBad, Rank: -1, Node: -1,
+func unstarted(states []string) event.RunEnded {
+	ended := event.RunEnded{ExitCode: 1, Verdict: event.ExitedBad, Rank: -1, Node: -1,
 		Cause: "dlwb was ended before the ranks were started; nothing ran"}
 	var began, missing []string
 	for i, s := range states {
@@ -71,7 +72,7 @@ func unstarted(states []string) RunEnded {
 		case remote.RunAbsent:
 			missing = append(missing, fmt.Sprintf("node%d", i))
 		case nodeGone:
-			ended.Verdict, ended.Node = Lost, i
+			ended.Verdict, ended.Node = event.Lost, i
 		default:
 			began = append(began, fmt.Sprintf("node%d", i))
 		}
@@ -80,7 +81,7 @@ func unstarted(states []string) RunEnded {
 	case len(began) > 0:
 		ended.Cause = fmt.Sprintf("dlwb was ended while it started the ranks: %s had begun, %s had not",
 			strings.Join(began, ", "), strings.Join(missing, ", "))
-	case ended.Verdict == Lost:
+	case ended.Verdict == event.Lost:
 		ended.Cause = fmt.Sprintf("node%d is gone, and dlwb was ended while it started the ranks", ended.Node)
 	}
 	return ended
@@ -123,7 +124,7 @@ func (w *Workbench) runStates(ctx context.Context, l *link, run string) ([]strin
 			continue
 		}
 		if !w.proveGone(ctx, l)[i] {
-			return nil, &Fault{What: "look at run " + run, Node: i, Why: err.Error(),
+			return nil, &event.Fault{What: "look at run " + run, Node: i, Why: err.Error(),
 				Next: "nothing is known of it until the node answers; dlwb attach " + l.cluster.Name + " looks again, dlwb down " + l.cluster.Name + " removes it"}
 		}
 		states[i] = nodeGone

@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/sshkeys"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // SSHConfig is what lets the user's own ssh reach the nodes of a cluster.
@@ -46,7 +47,7 @@ func (w *Workbench) SSHConfig(cluster string) (SSHConfig, error) {
 		return SSHConfig{}, err
 	}
 	if len(d.Cluster.Nodes) == 0 {
-		return SSHConfig{}, &Fault{What: "configure ssh for cluster " + c.Name, Node: -1, Why: "it never came up",
+		return SSHConfig{}, &event.Fault{What: "configure ssh for cluster " + c.Name, Node: -1, Why: "it never came up",
 			Next: "dlwb down " + c.Name + " removes what there is of it"}
 	}
 	if err := w.writeSSHConfig(c.Name, d.Cluster); err != nil {

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // up brings the machines up and reaches them.
@@ -28,7 +30,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	}
 	known := len(d.data.Cluster.Nodes) == d.plan.Nodes
 	if n := len(d.data.Cluster.Nodes); n > 0 && !known {
-		return "", false, &Fault{What: "use cluster " + d.plan.Cluster, Node: -1,
+		return "", false, &event.Fault{What: "use cluster " + d.plan.Cluster, Node: -1,
 			Why:  fmt.Sprintf("it has %s and the profile asks for %d", count(n, "node"), d.plan.Nodes),
 			Next: "dlwb down " + d.plan.Cluster + ", then again"}
 	}
@@ -36,12 +38,12 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	c, err := provider.Up(ctx, life, specOf(d.plan.Profile), func(node int, text string) { d.say(StepCluster, node, text) })
+	c, err := provider.Up(ctx, life, specOf(d.plan.Profile), func(node int, text string) { d.say(event.StepCluster, node, text) })
 	if err != nil {
-		return "", false, &Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
+		return "", false, &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
 	}
 	for _, text := range c.Notices {
-		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: text})
+		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
 	}
 	c.Notices = nil
 	c = remember(c, d.data.Cluster)
@@ -76,16 +78,13 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	return fmt.Sprintf("%s, ssh answers", count(len(c.Nodes), "node")), known, nil
 }
 
-func clusterUp(c cloud.Cluster) ClusterUp {
-	return ClusterUp{Provider: c.Provider, Region: c.Region, Zone: c.Zone, Instance: c.Instance, Spot: c.Spot,
+func clusterUp(c cloud.Cluster) event.ClusterUp {
+	return event.ClusterUp{Provider: c.Provider, Region: c.Region, Zone: c.Zone, Instance: c.Instance, Spot: c.Spot,
 		Nodes: c.Nodes, PricePerHour: c.PricePerHour, Costs: c.Costs, Ends: c.ExpiresAt}
 }
 
 func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return units.Count(n, what)
 }
 
 // nextOf is what an error says is to be done; empty when it says nothing.
@@ -166,7 +165,7 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 	if spec.Kind == "venv" {
 		content, err := d.w.requirements(d.plan.Profile)
 		if err != nil {
-			return "", false, &Fault{What: "read the requirements", Node: -1, Why: err.Error()}
+			return "", false, &event.Fault{What: "read the requirements", Node: -1, Why: err.Error()}
 		}
 		spec.Content = content
 	}
@@ -179,7 +178,7 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 		if own := d.data.Cluster.Nodes[i].Python; own != "" {
 			spec.Python = own
 		}
-		r, err := environment.Prepare(ctx, runner{n}, spec, func(text string) { d.say(StepEnvironment, i, text) })
+		r, err := environment.Prepare(ctx, runner{n}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
 		results[i] = r
 		return environmentFault(i, err)
 	})
@@ -194,7 +193,7 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 		return "", false, err
 	}
 	for _, note := range results[0].Notes {
-		_ = d.w.publish(d.s, Noticed{Level: "info", Text: note})
+		_ = d.w.publish(d.s, event.Noticed{Level: "info", Text: note})
 	}
 	return results[0].Text, allSkipped(results), nil
 }
@@ -213,7 +212,7 @@ func environmentFault(node int, err error) error {
 	if !errors.As(err, &f) {
 		return err
 	}
-	return &Fault{What: "set up the environment", Node: node, Why: f.Why, Next: f.Next,
+	return &event.Fault{What: "set up the environment", Node: node, Why: f.Why, Next: f.Next,
 		Command: f.Command, LastLines: f.LastLines}
 }
 
@@ -291,7 +290,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	d.s.run = id
 	d.keepRecipe(id, data, made.Engine)
 	if err = d.startRanks(ctx, id, made); err == nil {
-		err = d.w.publish(d.s, RunStarted{
+		err = d.w.publish(d.s, event.RunStarted{
 			Engine: made.Engine, WorldSize: made.WorldSize, Nodes: data.Nodes,
 			Command: run.Command, Python: env.Python, Ranks: data.Ranks,
 		})
@@ -302,7 +301,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	}
 	d.outcome.Run = id
 	text := fmt.Sprintf("%s, world size %d on %s", made.Engine, made.WorldSize, count(data.Nodes, "node"))
-	return text, false, d.setPhase(PhaseReady)
+	return text, false, d.setPhase(event.PhaseReady)
 }
 
 // engine makes the plan of every rank from what is known of the nodes now.
@@ -337,7 +336,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 	p := d.plan.Profile
 	onNotice, err := engine.Split(p.Run.OnNotice)
 	if err != nil {
-		return &Fault{What: "read run.on_notice", Node: -1, Why: err.Error()}
+		return &event.Fault{What: "read run.on_notice", Node: -1, Why: err.Error()}
 	}
 	return d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		l := remote.Launch{
@@ -350,7 +349,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 				Argv: d.ownPython(proc.Argv, i), Log: proc.Log})
 		}
 		if err := n.Launch(ctx, l); err != nil {
-			return &Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: roomNext(err, i)}
+			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: roomNext(err, i)}
 		}
 		return nil
 	})

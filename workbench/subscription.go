@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // pollInterval is how often a reader looks for what another process wrote;
@@ -79,7 +80,7 @@ func (s *Subscription) Close() { s.once.Do(func() { close(s.closed) }) }
 // Next waits for events and returns all that wait, oldest first. After Close,
 // or when ctx ends, it returns nil. It waits through a store that can't be
 // read just now: a reader has no better answer than to look again.
-func (s *Subscription) Next(ctx context.Context) []Event {
+func (s *Subscription) Next(ctx context.Context) []event.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tick := time.NewTimer(0)
@@ -104,7 +105,7 @@ func (s *Subscription) Next(ctx context.Context) []Event {
 }
 
 // read returns what is new since the last call.
-func (s *Subscription) read() []Event {
+func (s *Subscription) read() []event.Event {
 	select {
 	case <-s.closed:
 		return nil
@@ -120,7 +121,7 @@ func (s *Subscription) read() []Event {
 	if err != nil {
 		return nil
 	}
-	var events []Event
+	var events []event.Event
 	for _, row := range rows {
 		s.seq = row.Seq
 		e, ok := decode(row)
@@ -129,11 +130,11 @@ func (s *Subscription) read() []Event {
 		}
 		// What a run has printed and measured belongs before its end and
 		// after its beginning, whenever it is read.
-		if _, ended := e.Body.(RunEnded); ended {
+		if _, ended := e.Body.(event.RunEnded); ended {
 			events = append(events, s.readRun()...)
 		}
 		events = append(events, e)
-		if started, ok := e.Body.(RunStarted); ok {
+		if started, ok := e.Body.(event.RunStarted); ok {
 			s.enterRun(e.Run, started)
 		}
 	}
@@ -150,7 +151,7 @@ func (s *Subscription) enterLife() {
 	s.sample, _ = s.w.db.LastSample(s.life, samplesBack)
 }
 
-func (s *Subscription) enterRun(run string, started RunStarted) {
+func (s *Subscription) enterRun(run string, started event.RunStarted) {
 	s.run, s.ranks = run, nil
 	for _, r := range started.Ranks {
 		s.ranks = append(s.ranks, r.Rank)
@@ -162,23 +163,23 @@ func (s *Subscription) enterRun(run string, started RunStarted) {
 }
 
 // readRun returns what the present run has printed and measured meanwhile.
-func (s *Subscription) readRun() []Event {
+func (s *Subscription) readRun() []event.Event {
 	if s.run == "" {
 		return nil
 	}
-	var events []Event
-	add := func(b Body) {
-		events = append(events, Event{Time: now(), Cluster: s.cluster, Run: s.run, Body: b})
+	var events []event.Event
+	add := func(b event.Body) {
+		events = append(events, event.Event{Time: now(), Cluster: s.cluster, Run: s.run, Body: b})
 	}
 	for _, rank := range s.ranks {
 		info, err := os.Stat(s.w.logPath(s.run, rank))
 		if err == nil && info.Size() != s.sizes[rank] {
 			s.sizes[rank] = info.Size()
-			add(LogGrew{Rank: rank, Size: info.Size()})
+			add(event.LogGrew{Rank: rank, Size: info.Size()})
 		}
 	}
 	if points, err := s.w.newPoints(s.run, s.points); err == nil && len(points) > 0 {
-		add(PointsAdded{Points: points})
+		add(event.PointsAdded{Points: points})
 	}
 	if p := s.w.runProgress(s.run); p != s.progress.Progress {
 		s.progress.Progress = p
@@ -187,7 +188,7 @@ func (s *Subscription) readRun() []Event {
 	return events
 }
 
-func (s *Subscription) readSamples() []Event {
+func (s *Subscription) readSamples() []event.Event {
 	if s.blind {
 		return nil
 	}
@@ -197,16 +198,16 @@ func (s *Subscription) readSamples() []Event {
 		return nil
 	}
 	s.sample = last
-	var events []Event
+	var events []event.Event
 	for _, r := range rows {
-		b := Sampled{Node: r.Node}
+		b := event.Sampled{Node: r.Node}
 		if json.Unmarshal(r.Body, &b.Sample) != nil {
 			continue
 		}
 		if gap, at, found := s.gaps.before(r.Node, r.Time, b.Sample); found {
-			events = append(events, Event{Time: at, Cluster: s.cluster, Run: s.run, Body: Sampled{Node: r.Node, Sample: gap}})
+			events = append(events, event.Event{Time: at, Cluster: s.cluster, Run: s.run, Body: event.Sampled{Node: r.Node, Sample: gap}})
 		}
-		events = append(events, Event{Time: r.Time, Cluster: s.cluster, Run: s.run, Body: b})
+		events = append(events, event.Event{Time: r.Time, Cluster: s.cluster, Run: s.run, Body: b})
 	}
 	return events
 }
@@ -221,7 +222,7 @@ func toRows(points []metrics.Point) []store.Point {
 
 // RunEvents returns everything of a run of the past, as Subscribe would have
 // given it, and the receipt of its cluster when that was torn down.
-func (w *Workbench) RunEvents(_ context.Context, run string) ([]Event, error) {
+func (w *Workbench) RunEvents(_ context.Context, run string) ([]event.Event, error) {
 	r, err := w.db.Run(run)
 	if err != nil {
 		return nil, w.unknownRun(run, err)
@@ -231,13 +232,13 @@ func (w *Workbench) RunEvents(_ context.Context, run string) ([]Event, error) {
 		return nil, err
 	}
 	s := &Subscription{w: w, cluster: r.Cluster, life: r.Life, pinned: true, closed: make(chan struct{})}
-	var events []Event
+	var events []event.Event
 	for _, e := range decodeAll(rows) {
-		if _, ended := e.Body.(RunEnded); ended {
+		if _, ended := e.Body.(event.RunEnded); ended {
 			events = append(append(events, s.readRun()...), w.runSamples(r)...)
 		}
 		events = append(events, e)
-		if started, ok := e.Body.(RunStarted); ok {
+		if started, ok := e.Body.(event.RunStarted); ok {
 			s.enterRun(run, started)
 		}
 	}
@@ -248,17 +249,17 @@ func (w *Workbench) RunEvents(_ context.Context, run string) ([]Event, error) {
 
 // lastReceipt is the event of what the last teardown of a life came to; none
 // where there was no teardown.
-func (w *Workbench) lastReceipt(life int64) (last []Event, err error) {
+func (w *Workbench) lastReceipt(life int64) (last []event.Event, err error) {
 	rows, err := w.db.SinceLife(life, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(e store.Event) bool { return e.Name != (ReceiptMade{}).EventName() })
+	rows = slices.DeleteFunc(rows, func(e store.Event) bool { return e.Name != (event.ReceiptMade{}).EventName() })
 	return decodeAll(rows[max(len(rows)-1, 0):]), nil
 }
 
 // Waiting returns the events that wait now, without waiting for more.
-func (s *Subscription) Waiting() []Event {
+func (s *Subscription) Waiting() []event.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.read()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -25,7 +26,7 @@ func (w *Workbench) tree(ctx context.Context, plan *Plan) (*remote.Tree, error) 
 	rules.NamesOnly = true // what is sent is read first
 	tree, err := remote.Scan(ctx, plan.Code.Dir, rules)
 	if err != nil {
-		return nil, &Fault{What: "read the code", Node: -1, Why: err.Error()}
+		return nil, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
 	tree.HashCache = filepath.Join(w.dir, "checksums", plan.Cluster)
 	return tree, nil
@@ -39,18 +40,18 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 	}
 	secrets, err := tree.Read(ctx)
 	if err != nil {
-		return "", false, &Fault{What: "read the code", Node: -1, Why: err.Error()}
+		return "", false, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
 	for _, warning := range tree.Warnings {
-		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: warning})
+		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: warning})
 	}
 	for _, warning := range secrets {
-		_ = d.w.publish(d.s, Noticed{Level: "warning", Text: warning})
+		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: warning})
 	}
 	res, err := remote.Sync(ctx, d.link.nodes, tree, remoteCode(d.plan.Cluster),
-		func(node int, text string) { d.say(StepSync, node, text) })
+		func(node int, text string) { d.say(event.StepSync, node, text) })
 	if err != nil {
-		return "", false, &Fault{What: "copy the code", Node: -1, Why: err.Error()}
+		return "", false, &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
 	}
 	for _, text := range syncNotices(res) {
 		_ = d.w.publish(d.s, text)
@@ -59,15 +60,15 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 }
 
 // syncNotices are what of a sync one should know besides its figures.
-func syncNotices(res remote.SyncResult) (list []Noticed) {
+func syncNotices(res remote.SyncResult) (list []event.Noticed) {
 	for _, file := range res.Moving {
-		list = append(list, Noticed{Level: "warning", Text: file + " is being written to and was not sent", Next: "list it in .dlwbignore"})
+		list = append(list, event.Noticed{Level: "warning", Text: file + " is being written to and was not sent", Next: "list it in .dlwbignore"})
 	}
 	for _, file := range res.Edited {
-		list = append(list, Noticed{Level: "warning", Text: file + " was edited there and is left as it is"})
+		list = append(list, event.Noticed{Level: "warning", Text: file + " was edited there and is left as it is"})
 	}
 	for _, file := range res.MadeWay {
-		list = append(list, Noticed{Level: "warning", Text: file + " was edited there and here; what was there is kept in ~/.dlwb/kept"})
+		list = append(list, event.Noticed{Level: "warning", Text: file + " was edited there and here; what was there is kept in ~/.dlwb/kept"})
 	}
 	return list
 }
@@ -91,7 +92,7 @@ func (w *Workbench) PreviewSync(ctx context.Context, plan *Plan) (SyncPreview, e
 	}
 	secrets, err := tree.Read(ctx)
 	if err != nil {
-		return p, &Fault{What: "read the code", Node: -1, Why: err.Error()}
+		return p, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
 	p.Warnings = append(append(p.Warnings, tree.Warnings...), secrets...)
 	p.Held = heldFiles(tree)
@@ -101,7 +102,7 @@ func (w *Workbench) PreviewSync(ctx context.Context, plan *Plan) (SyncPreview, e
 	}
 	p.Nodes, err = remote.PreviewSync(ctx, nodes, tree, remoteCode(plan.Cluster))
 	if err != nil {
-		err = &Fault{What: "ask the nodes what they have", Node: -1, Why: err.Error()}
+		err = &event.Fault{What: "ask the nodes what they have", Node: -1, Why: err.Error()}
 	}
 	return p, err
 }
@@ -154,7 +155,7 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 			}
 			if now := tree; err == nil && heldText(now.Held) != told {
 				told = heldText(now.Held)
-				_ = w.publish(scope{cluster: c.Name, life: c.ID}, Noticed{Level: "warning", Text: now.HeldBack()})
+				_ = w.publish(scope{cluster: c.Name, life: c.ID}, event.Noticed{Level: "warning", Text: now.HeldBack()})
 			}
 			if err == nil {
 				done = state
@@ -171,7 +172,7 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 			}
 		} else if err != nil {
 			pause = watchAgain
-			_ = w.publish(scope{cluster: c.Name, life: c.ID}, Noticed{Level: "warning", Text: faultOf(err).Error(), Next: "it is tried again"})
+			_ = w.publish(scope{cluster: c.Name, life: c.ID}, event.Noticed{Level: "warning", Text: faultOf(err).Error(), Next: "it is tried again"})
 		}
 		if !sleep(ctx, pause) {
 			return nil
@@ -181,10 +182,10 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 
 // untrustedNotice says that a watch waits for the user's word: what decides
 // what is sent is not what was trusted.
-func untrustedNotice(err error) Noticed {
+func untrustedNotice(err error) event.Noticed {
 	var u *trust.Untrusted
 	_ = errors.As(err, &u)
-	return Noticed{Level: "warning", Text: u.Subject.Path + " is not trusted any more: " + u.Subject.Since() + "; nothing is sent until it is",
+	return event.Noticed{Level: "warning", Text: u.Subject.Path + " is not trusted any more: " + u.Subject.Since() + "; nothing is sent until it is",
 		Next: "look at what has changed, then: " + u.Command()}
 }
 
@@ -219,7 +220,7 @@ func (w *Workbench) syncOnce(ctx context.Context, plan *Plan, c store.Cluster, t
 	}
 	res, err := remote.Sync(ctx, l.nodes, tree, remoteCode(plan.Cluster), nil)
 	if err != nil {
-		return &Fault{What: "copy the code", Node: -1, Why: err.Error()}
+		return &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
 	}
 	s := scope{cluster: c.Name, life: c.ID}
 	for _, notice := range syncNotices(res) {
@@ -228,7 +229,7 @@ func (w *Workbench) syncOnce(ctx context.Context, plan *Plan, c store.Cluster, t
 	if res.Changed == 0 {
 		return nil
 	}
-	return w.publish(s, StepEnded{Step: StepSync, OK: true, Duration: res.Duration.Seconds(), Text: res.String()})
+	return w.publish(s, event.StepEnded{Step: event.StepSync, OK: true, Duration: res.Duration.Seconds(), Text: res.String()})
 }
 
 // sleep waits; false: ctx has ended.

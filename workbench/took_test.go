@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func TestHowLongARunTookIsWhatItsEndTold(t *testing.T) {
@@ -22,7 +23,7 @@ func TestHowLongARunTookIsWhatItsEndTold(t *testing.T) {
 		"a clock that was set back":       {&before, 0, 0},
 		"it goes on":                      {nil, 0, time.Minute},
 	} {
-		if got := Took(began, c.ended, c.told, began.Add(time.Minute)); got != c.want {
+		if got := event.Took(began, c.ended, c.told, began.Add(time.Minute)); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -32,7 +33,7 @@ func TestHowLongARunTookIsWhatItsEndTold(t *testing.T) {
 // list, its filter, the cost, the comparison and the runbook all say 7.9 s.
 func TestEveryListSaysThatARunTookWhatItsEndTold(t *testing.T) {
 	w := newBench(t, t.TempDir())
-	c := store.Cluster{Name: "c", Provider: "local", Phase: string(PhaseReady), CreatedAt: now()}
+	c := store.Cluster{Name: "c", Provider: "local", Phase: string(event.PhaseReady), CreatedAt: now()}
 	life, err := w.db.BeginCluster(c)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func TestEveryListSaysThatARunTookWhatItsEndTold(t *testing.T) {
 	if err := w.putRun(r, data); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.recordEnd(scope{cluster: "c", life: life}, r, data, RunEnded{Verdict: Succeeded, Rank: -1, Node: -1, Duration: 7.9}); err != nil {
+	if err := w.recordEnd(scope{cluster: "c", life: life}, r, data, event.RunEnded{Verdict: event.Succeeded, Rank: -1, Node: -1, Duration: 7.9}); err != nil {
 		t.Fatal(err)
 	}
 	table, err := w.RunTable(RunQuery{Filter: "took<8s"})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // train watches the run that launch started. The cluster is not being changed
@@ -25,18 +26,18 @@ func (d *drive) train(ctx context.Context) error {
 
 // trainStep watches a run to its end and closes the step. It goes on where an
 // earlier dlwb left off.
-func (w *Workbench) trainStep(ctx context.Context, s scope, l *link, command string) (RunEnded, error) {
+func (w *Workbench) trainStep(ctx context.Context, s scope, l *link, command string) (event.RunEnded, error) {
 	_, data, err := w.runRecord(s.run)
 	if err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	st, err := w.storyOf(s.run)
 	if err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	if !st.trainStarted {
-		if err := w.publish(s, StepStarted{Step: StepTrain, Text: command}); err != nil {
-			return RunEnded{}, err
+		if err := w.publish(s, event.StepStarted{Step: event.StepTrain, Text: command}); err != nil {
+			return event.RunEnded{}, err
 		}
 	}
 	stopOpening := w.openForwards(ctx, s, data.Forward)
@@ -49,10 +50,10 @@ func (w *Workbench) trainStep(ctx context.Context, s scope, l *link, command str
 }
 
 // closeTrain closes the step that a run was.
-func (w *Workbench) closeTrain(s scope, ended RunEnded) error {
-	step := StepEnded{Step: StepTrain, OK: ended.ExitCode == 0, Duration: ended.Duration, Text: ended.Cause}
+func (w *Workbench) closeTrain(s scope, ended event.RunEnded) error {
+	step := event.StepEnded{Step: event.StepTrain, OK: ended.ExitCode == 0, Duration: ended.Duration, Text: ended.Cause}
 	if !step.OK {
-		step.Failure = &Fault{What: "train", Node: ended.Node, Why: ended.Cause, LastLines: ended.LastLines}
+		step.Failure = &event.Fault{What: "train", Node: ended.Node, Why: ended.Cause, LastLines: ended.LastLines}
 	}
 	return w.publish(s, step)
 }
@@ -60,11 +61,11 @@ func (w *Workbench) closeTrain(s scope, ended RunEnded) error {
 // watchFault says what becomes of a run whose watch failed: nothing. What can't
 // be stored here goes on there.
 func watchFault(s scope, err error) error {
-	var told *Fault
+	var told *event.Fault
 	if errors.As(err, &told) || errors.Is(err, context.Canceled) || errors.Is(err, errSuperseded) {
 		return err
 	}
-	return &Fault{What: "watch run " + s.run, Node: -1, Why: err.Error(),
+	return &event.Fault{What: "watch run " + s.run, Node: -1, Why: err.Error(),
 		Next: "the run goes on; dlwb attach " + s.cluster + " shows it when this is mended"}
 }
 
@@ -85,7 +86,7 @@ func (w *Workbench) Attach(_ context.Context, cluster string) error {
 	w.background(func(ctx context.Context) {
 		_, err := w.Watch(ctx, c.Name)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errSuperseded) {
-			_ = w.publish(scope{cluster: c.Name, life: c.ID}, Failed{*faultOf(err)})
+			_ = w.publish(scope{cluster: c.Name, life: c.ID}, event.Failed{Fault: *faultOf(err)})
 		}
 		w.mu.Lock()
 		delete(w.watching, c.Name)
@@ -98,22 +99,22 @@ func (w *Workbench) Attach(_ context.Context, cluster string) error {
 // brings its results home. While another dlwb does that, it waits: for the end
 // of all that, or to take over when the other one goes away. What a dlwb that
 // was killed had left to do is done too.
-func (w *Workbench) Watch(ctx context.Context, cluster string) (RunEnded, error) {
+func (w *Workbench) Watch(ctx context.Context, cluster string) (event.RunEnded, error) {
 	c, err := w.FindCluster(cluster)
 	if err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	if l, err := w.open(c); err == nil {
 		w.observe(scope{cluster: c.Name, life: c.ID}, l)
 	}
 	run, todo, err := w.unfinishedRun(c.Name)
 	if err != nil || !todo || run.Life != c.ID {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	for {
 		lock, err := w.claim(c.Name, lockWatch)
 		if err != nil {
-			return RunEnded{}, err
+			return event.RunEnded{}, err
 		}
 		if lock != nil {
 			defer lock.release()
@@ -122,7 +123,7 @@ func (w *Workbench) Watch(ctx context.Context, cluster string) (RunEnded, error)
 		select {
 		case <-time.After(watchRetry):
 		case <-ctx.Done():
-			return RunEnded{}, ctx.Err()
+			return event.RunEnded{}, ctx.Err()
 		}
 		if st, err := w.storyOf(run.ID); err == nil && st.over() {
 			return *st.ended, nil
@@ -134,17 +135,17 @@ func (w *Workbench) Watch(ctx context.Context, cluster string) (RunEnded, error)
 const watchRetry = 500 * time.Millisecond
 
 // takeOver goes on with a run that nobody watches, from wherever it was left.
-func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run) (RunEnded, error) {
+func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run) (event.RunEnded, error) {
 	l, err := w.open(c)
 	if err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	s := scope{cluster: c.Name, life: c.ID, run: run.ID}
 	st, err := w.storyOf(run.ID)
 	if err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
-	var ended RunEnded
+	var ended event.RunEnded
 	switch {
 	case st.over():
 		return *st.ended, nil // between the look and the lock
@@ -170,10 +171,10 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 }
 
 // Ended says how a run ended; false while it goes on.
-func (w *Workbench) Ended(run string) (RunEnded, bool) {
+func (w *Workbench) Ended(run string) (event.RunEnded, bool) {
 	st, err := w.storyOf(run)
 	if err != nil || st.ended == nil {
-		return RunEnded{}, false
+		return event.RunEnded{}, false
 	}
 	return *st.ended, true
 }
@@ -230,7 +231,7 @@ func (w *Workbench) awaitEnd(ctx context.Context, c store.Cluster, run string, w
 	if err == nil || ctx.Err() != nil || limited.Err() == nil {
 		return err
 	}
-	f := &Fault{What: "tell the end of run " + run, Node: -1, Why: "its ranks are stopped, and the end did not come to be known",
+	f := &event.Fault{What: "tell the end of run " + run, Node: -1, Why: "its ranks are stopped, and the end did not come to be known",
 		Next: "dlwb attach " + c.Name}
 	if pid := w.holder(c.Name, lockWatch); pid != 0 {
 		f.Why = fmt.Sprintf("its ranks are stopped, but process %d, the dlwb that watches it, does not go on", pid)

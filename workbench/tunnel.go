@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // tunnelKey names an open tunnel: the port of one cluster that is listened on,
@@ -24,13 +25,13 @@ type tunnelKey struct {
 type tunnel struct {
 	t      *remote.Tunnel
 	s      scope
-	opened ForwardOpened
+	opened event.ForwardOpened
 	ended  chan struct{} // closed when it is dropped
 }
 
 // openAlready finds a forward that this process holds, with an entry that nobody
 // has used yet.
-func (w *Workbench) openAlready(cluster, what string, local int) (ForwardOpened, bool) {
+func (w *Workbench) openAlready(cluster, what string, local int) (event.ForwardOpened, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for k, t := range w.tunnels {
@@ -38,12 +39,12 @@ func (w *Workbench) openAlready(cluster, what string, local int) (ForwardOpened,
 			return t.fresh(), true
 		}
 	}
-	return ForwardOpened{}, false
+	return event.ForwardOpened{}, false
 }
 
 // WithEntry gives a forward that this process holds an entry that nobody has
 // used yet; others stay as they are.
-func (w *Workbench) WithEntry(cluster string, o ForwardOpened) ForwardOpened {
+func (w *Workbench) WithEntry(cluster string, o event.ForwardOpened) event.ForwardOpened {
 	w.mu.Lock()
 	t := w.tunnels[tunnelKey{cluster, o.LocalPort, false}]
 	w.mu.Unlock()
@@ -54,7 +55,7 @@ func (w *Workbench) WithEntry(cluster string, o ForwardOpened) ForwardOpened {
 }
 
 // fresh is the forward with a new entry.
-func (t *tunnel) fresh() ForwardOpened {
+func (t *tunnel) fresh() event.ForwardOpened {
 	opened := t.opened
 	if ticket := t.t.Ticket(); ticket != "" {
 		opened.Entry = opened.URL + "?" + remote.TicketKey + "=" + ticket
@@ -82,7 +83,7 @@ func wanted(l *link, local, before int, target service) (port int, note string, 
 	}
 	why := fmt.Sprintf("port %d is the node's own, and the node is this machine", port)
 	if local != 0 {
-		return 0, "", &Fault{What: "forward", Node: -1, Why: why, Next: "give another one, or leave --port out"}
+		return 0, "", &event.Fault{What: "forward", Node: -1, Why: why, Next: "give another one, or leave --port out"}
 	}
 	if port++; port > 65535 {
 		port = 0
@@ -91,12 +92,12 @@ func wanted(l *link, local, before int, target service) (port int, note string, 
 }
 
 // openTunnel listens on the wanted local port or the next free one after it.
-func (w *Workbench) openTunnel(s scope, l *link, what string, local int, target service) (ForwardOpened, error) {
+func (w *Workbench) openTunnel(s scope, l *link, what string, local int, target service) (event.ForwardOpened, error) {
 	want, note, err := wanted(l, local, w.keptPort(s.cluster, what), target)
 	if err != nil {
-		return ForwardOpened{}, err
+		return event.ForwardOpened{}, err
 	}
-	opened := ForwardOpened{Kind: ForwardTCP, Name: what, RemotePort: target.Port, Node: 0, Note: joinNotes(note, target.Note)}
+	opened := event.ForwardOpened{Kind: ForwardTCP, Name: what, RemotePort: target.Port, Node: 0, Note: joinNotes(note, target.Note)}
 	if target.HTTP {
 		opened.Kind = ForwardHTTP
 	}
@@ -109,11 +110,11 @@ func (w *Workbench) openTunnel(s scope, l *link, what string, local int, target 
 	}
 	switch {
 	case errors.As(err, &taken):
-		return opened, &Fault{What: "forward " + what, Node: -1,
+		return opened, &event.Fault{What: "forward " + what, Node: -1,
 			Why:  fmt.Sprintf("local port %d is taken: something on this machine listens there", taken.Port),
 			Next: fmt.Sprintf("port %d is free: --port %d; without --port a free one is chosen", taken.Next, taken.Next)}
 	case err != nil:
-		return opened, &Fault{What: "forward " + what, Node: -1, Why: err.Error()}
+		return opened, &event.Fault{What: "forward " + what, Node: -1, Why: err.Error()}
 	}
 	if t.Port() != want && want != 0 {
 		opened.Note = joinNotes(fmt.Sprintf("local port %d is taken; %s is on the next free one, %d", want, what, t.Port()), opened.Note)
@@ -179,7 +180,7 @@ func (w *Workbench) holdTunnel(k tunnelKey, t *tunnel) {
 			}
 			if is := t.t.State(); is != told {
 				told = is
-				_ = w.publish(t.s, ForwardChanged{Kind: t.opened.Kind, Name: t.opened.Name, LocalPort: t.opened.LocalPort,
+				_ = w.publish(t.s, event.ForwardChanged{Kind: t.opened.Kind, Name: t.opened.Name, LocalPort: t.opened.LocalPort,
 					RemotePort: t.opened.RemotePort, Connected: is.Connected, Why: is.Why})
 			}
 		}
@@ -193,7 +194,7 @@ func (w *Workbench) CloseForward(cluster string, port int) {
 
 func (w *Workbench) closeTunnel(k tunnelKey, why string) {
 	if t := w.dropTunnel(k); t != nil {
-		_ = w.publish(t.s, ForwardClosed{Kind: t.opened.Kind, Name: t.opened.Name, LocalPort: t.opened.LocalPort,
+		_ = w.publish(t.s, event.ForwardClosed{Kind: t.opened.Kind, Name: t.opened.Name, LocalPort: t.opened.LocalPort,
 			RemotePort: t.opened.RemotePort, Why: why})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // rankEnd is how a rank ended, as its node's exit record says.
@@ -57,7 +59,7 @@ func (n nodeEnd) leaves() bool {
 
 // judge says how a run ended. It is pure: the same records give the same
 // verdict here, after a crash and in another process.
-func judge(nodes []nodeEnd, ends []rankEnd) RunEnded {
+func judge(nodes []nodeEnd, ends []rankEnd) event.RunEnded {
 	if v, ok := judgeStop(nodes); ok {
 		return v
 	}
@@ -65,10 +67,10 @@ func judge(nodes []nodeEnd, ends []rankEnd) RunEnded {
 	for i, n := range nodes {
 		// A rank that merely noticed is no cause.
 		if (n.lost || n.rebooted && n.why != "") && !finished(nodes) && (!failed || first.node != i && weight(first, first.at) > 0) {
-			v := RunEnded{ExitCode: 1, Verdict: Lost, Rank: -1, Node: i,
+			v := event.RunEnded{ExitCode: 1, Verdict: event.Lost, Rank: -1, Node: i,
 				Cause: fmt.Sprintf("node%d is gone and took its ranks with it", i)}
 			if !n.lost {
-				v.Verdict, v.Cause = Rebooted, fmt.Sprintf("node%d was rebooted during the run, which ended its ranks", i)
+				v.Verdict, v.Cause = event.Rebooted, fmt.Sprintf("node%d was rebooted during the run, which ended its ranks", i)
 			}
 			if failed {
 				v.Cause += "; then " + failureOf(first).Cause
@@ -81,20 +83,20 @@ func judge(nodes []nodeEnd, ends []rankEnd) RunEnded {
 	}
 	for i, n := range nodes {
 		if n.why != "" && n.noRoom != "" {
-			return RunEnded{ExitCode: 1, Verdict: DiskFull, Rank: -1, Node: i,
+			return event.RunEnded{ExitCode: 1, Verdict: event.DiskFull, Rank: -1, Node: i,
 				Cause: fmt.Sprintf("the disk of node%d is full (%s), so it could not record how the run ended there: %s", i, n.noRoom, n.why)}
 		}
 		if n.why != "" {
-			return RunEnded{ExitCode: 1, Verdict: Lost, Rank: -1, Node: i, Cause: fmt.Sprintf("on node%d %s", i, n.why)}
+			return event.RunEnded{ExitCode: 1, Verdict: event.Lost, Rank: -1, Node: i, Cause: fmt.Sprintf("on node%d %s", i, n.why)}
 		}
 	}
 	for i, n := range nodes {
 		if n.code != 0 {
-			return RunEnded{ExitCode: n.code, Verdict: ExitedBad, Rank: -1, Node: i,
+			return event.RunEnded{ExitCode: n.code, Verdict: event.ExitedBad, Rank: -1, Node: i,
 				Cause: fmt.Sprintf("the launcher on node%d exited with code %d and no rank says why", i, n.code)}
 		}
 	}
-	return RunEnded{Verdict: Succeeded, Rank: -1, Node: -1, Cause: "every rank ended with code 0"}
+	return event.RunEnded{Verdict: event.Succeeded, Rank: -1, Node: -1, Cause: "every rank ended with code 0"}
 }
 
 // fullNear is how near the end of a rank a full disk explains it.
@@ -103,7 +105,7 @@ const fullNear = time.Minute
 // withoutRoom says of a rank that ended by itself on a node that had no room to
 // write just then that this is why: what it can't write, it can't say in its log
 // either. Of a disk that was full at another time it only tells.
-func withoutRoom(v RunEnded, e rankEnd, nodes []nodeEnd) RunEnded {
+func withoutRoom(v event.RunEnded, e rankEnd, nodes []nodeEnd) event.RunEnded {
 	if e.node >= len(nodes) {
 		return v
 	}
@@ -115,8 +117,8 @@ func withoutRoom(v RunEnded, e rankEnd, nodes []nodeEnd) RunEnded {
 	case n.full != "":
 		v.Cause += fmt.Sprintf("; node%d had no room to write: %s", e.node, n.full)
 	}
-	if v.Verdict == ExitedBad && (then || n.noRoom != "") {
-		v.Verdict = DiskFull
+	if v.Verdict == event.ExitedBad && (then || n.noRoom != "") {
+		v.Verdict = event.DiskFull
 	}
 	return v
 }
@@ -134,30 +136,30 @@ func finished(nodes []nodeEnd) bool {
 
 // judgeStop looks for a stop that was asked for: by a person, by the stall
 // limit, or by a machine that ends.
-func judgeStop(nodes []nodeEnd) (RunEnded, bool) {
+func judgeStop(nodes []nodeEnd) (event.RunEnded, bool) {
 	for i, n := range nodes {
 		for _, why := range n.stopping {
 			if said, ok := strings.CutPrefix(why, reasonAsked); ok {
-				return RunEnded{ExitCode: 130, Verdict: Stopped, Rank: -1, Node: -1, Cause: said}, true
+				return event.RunEnded{ExitCode: 130, Verdict: event.Stopped, Rank: -1, Node: -1, Cause: said}, true
 			}
 			if said, ok := strings.CutPrefix(why, reasonHung); ok {
-				v := RunEnded{ExitCode: 124, Verdict: Hung, Rank: -1, Node: i, Cause: said}
+				v := event.RunEnded{ExitCode: 124, Verdict: event.Hung, Rank: -1, Node: i, Cause: said}
 				if _, err := fmt.Sscanf(said, "rank %d on node%d", &v.Rank, &v.Node); err != nil {
 					v.Rank, v.Node = -1, -1
 				}
 				return v, true
 			}
 			if said, ok := strings.CutPrefix(why, reasonNotice); ok {
-				return RunEnded{ExitCode: 1, Verdict: Lost, Rank: -1, Node: i,
+				return event.RunEnded{ExitCode: 1, Verdict: event.Lost, Rank: -1, Node: i,
 					Cause: fmt.Sprintf("node%d was about to be taken away by its provider: %s", i, said)}, true
 			}
 			if said, ok := strings.CutPrefix(why, reasonLease); ok {
-				return RunEnded{ExitCode: 130, Verdict: Stopped, Rank: -1, Node: i,
+				return event.RunEnded{ExitCode: 130, Verdict: event.Stopped, Rank: -1, Node: i,
 					Cause: fmt.Sprintf("the lease of node%d is over: %s", i, said)}, true
 			}
 		}
 	}
-	return RunEnded{}, false
+	return event.RunEnded{}, false
 }
 
 // firstFailure is the rank that failed first by itself. Clocks tell seconds
@@ -201,21 +203,21 @@ func weight(e rankEnd, earliest int64) int {
 	return 0
 }
 
-func failureOf(e rankEnd) RunEnded {
-	v := RunEnded{ExitCode: e.code, Verdict: ExitedBad, Rank: e.rank, Node: e.node}
+func failureOf(e rankEnd) event.RunEnded {
+	v := event.RunEnded{ExitCode: e.code, Verdict: event.ExitedBad, Rank: e.rank, Node: e.node}
 	switch {
 	case e.signal == "" && e.starved == 0:
 		v.Cause = fmt.Sprintf("rank %d on node%d exited with code %d%s", e.rank, e.node, e.code, shellHint(e.code))
 		return v
 	case e.starved > 0:
-		v.Verdict = OutOfMemory
+		v.Verdict = event.OutOfMemory
 		v.Cause = fmt.Sprintf("rank %d on node%d ran out of memory: the kernel ended %d of its processes", e.rank, e.node, e.starved)
 		if e.signal != "KILL" {
 			v.Cause += fmt.Sprintf(", and it exited with code %d", e.code)
 		}
 		return v
 	}
-	v.Verdict = Killed
+	v.Verdict = event.Killed
 	v.Cause = fmt.Sprintf("rank %d on node%d was killed by SIG%s%s", e.rank, e.node, e.signal, signalHint(e.signal))
 	return v
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
@@ -13,7 +15,7 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 		name    string
 		nodes   []nodeEnd
 		ends    []rankEnd
-		verdict Verdict
+		verdict event.Verdict
 		code    int
 		rank    int
 		cause   string
@@ -21,97 +23,97 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 		{
 			name: "all well", nodes: []nodeEnd{done(), done()},
 			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
-			verdict: Succeeded, rank: -1, cause: "code 0",
+			verdict: event.Succeeded, rank: -1, cause: "code 0",
 		}, {
 			name: "one exits, the other was stopped by us", nodes: []nodeEnd{done("rank 1 on node1 exited with code 3"), bad},
 			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", at: 101, byUs: true}, {rank: 1, node: 1, code: 3, at: 100}},
-			verdict: ExitedBad, code: 3, rank: 1, cause: "rank 1 on node1 exited with code 3",
+			verdict: event.ExitedBad, code: 3, rank: 1, cause: "rank 1 on node1 exited with code 3",
 		}, {
 			name: "the peer's Python error is seen first, the killed rank is the cause", nodes: []nodeEnd{bad, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, order: 0}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 101, order: 1}},
-			verdict: Killed, code: 137, rank: 1, cause: "SIGKILL",
+			verdict: event.Killed, code: 137, rank: 1, cause: "SIGKILL",
 		}, {
 			name: "NCCL's watchdog aborts after a segfault", nodes: []nodeEnd{bad, bad},
 			ends:    []rankEnd{{rank: 0, code: 134, signal: "ABRT", at: 100, order: 0}, {rank: 1, node: 1, code: 139, signal: "SEGV", at: 102, order: 1}},
-			verdict: Killed, code: 139, rank: 1, cause: "SIGSEGV",
+			verdict: event.Killed, code: 139, rank: 1, cause: "SIGSEGV",
 		}, {
 			name: "much later is no cause", nodes: []nodeEnd{bad, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 200}},
-			verdict: ExitedBad, code: 1, rank: 0, cause: "rank 0",
+			verdict: event.ExitedBad, code: 1, rank: 0, cause: "rank 0",
 		}, {
 			name: "two Python errors: the earlier", nodes: []nodeEnd{bad, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 101}, {rank: 1, node: 1, code: 1, at: 100}},
-			verdict: ExitedBad, code: 1, rank: 1, cause: "rank 1",
+			verdict: event.ExitedBad, code: 1, rank: 1, cause: "rank 1",
 		}, {
 			name: "stopped by request", nodes: []nodeEnd{done(reasonAsked + "stopped by request"), done(reasonAsked + "stopped by request")},
 			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}, {rank: 1, node: 1, code: 143, signal: "TERM", byUs: true}},
-			verdict: Stopped, code: 130, rank: -1, cause: "stopped by request",
+			verdict: event.Stopped, code: 130, rank: -1, cause: "stopped by request",
 		}, {
 			name: "hung", nodes: []nodeEnd{done(hungReason(time.Minute, []silence{{rank: 0, node: 0, since: 61 * time.Second}, {rank: 1, node: 1, since: 90 * time.Second}})), done()},
-			verdict: Hung, code: 124, rank: 1, cause: "rank 1 on node1 has printed nothing for 1m30s",
+			verdict: event.Hung, code: 124, rank: 1, cause: "rank 1 on node1 has printed nothing for 1m30s",
 		}, {
 			name: "the launcher itself failed", nodes: []nodeEnd{{ended: true, code: 2}, done()},
-			verdict: ExitedBad, code: 2, rank: -1, cause: "the launcher on node0",
+			verdict: event.ExitedBad, code: 2, rank: -1, cause: "the launcher on node0",
 		}, {
 			name: "a node is gone", nodes: []nodeEnd{done("node1 is gone"), {lost: true}},
 			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}},
-			verdict: Lost, code: 1, rank: -1, cause: "node1 is gone",
+			verdict: event.Lost, code: 1, rank: -1, cause: "node1 is gone",
 		}, {
 			name: "a machine that goes away after the end took nothing with it", nodes: []nodeEnd{done(), {ended: true, lost: true}},
 			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
-			verdict: Succeeded, rank: -1, cause: "every rank",
+			verdict: event.Succeeded, rank: -1, cause: "every rank",
 		}, {
 			name: "one that ended by itself and went away before the others had", nodes: []nodeEnd{done("node1 is gone"), {ended: true, lost: true}},
 			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}, {rank: 1, node: 1}},
-			verdict: Lost, code: 1, rank: -1, cause: "node1 is gone",
+			verdict: event.Lost, code: 1, rank: -1, cause: "node1 is gone",
 		}, {
 			name: "no record of the end", nodes: []nodeEnd{done(), {ended: true, code: 1, why: "supervise left no record"}},
 			ends:    []rankEnd{{rank: 0}},
-			verdict: Lost, code: 1, rank: -1, cause: "supervise left no record",
+			verdict: event.Lost, code: 1, rank: -1, cause: "supervise left no record",
 		}, {
 			name: "no record of the end, as the disk is full", nodes: []nodeEnd{done(), {ended: true, code: 1, why: "supervise left no record", noRoom: "0 KiB are free"}},
 			ends:    []rankEnd{{rank: 0}},
-			verdict: DiskFull, code: 1, rank: -1, cause: "node1 is full (0 KiB are free)",
+			verdict: event.DiskFull, code: 1, rank: -1, cause: "node1 is full (0 KiB are free)",
 		}, {
 			name: "a rank that ends while its disk is full", nodes: []nodeEnd{{ended: true, code: 1, noRoom: "0 KiB are free"}, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 1, at: 101}},
-			verdict: DiskFull, code: 1, rank: 0, cause: "the disk of node0 is full",
+			verdict: event.DiskFull, code: 1, rank: 0, cause: "the disk of node0 is full",
 		}, {
 			name: "the disk was full long before", nodes: []nodeEnd{{ended: true, code: 1, full: "rank-0.log the disk was full", fullAt: time.Hour}, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: 2 * time.Hour}},
-			verdict: ExitedBad, code: 1, rank: 0, cause: "node0 had no room to write",
+			verdict: event.ExitedBad, code: 1, rank: 0, cause: "node0 had no room to write",
 		}, {
 			name: "the disk was full just before", nodes: []nodeEnd{{ended: true, code: 1, full: "rank-0.log the disk was full", fullAt: time.Hour}, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, up: time.Hour + 2*time.Second}},
-			verdict: DiskFull, code: 1, rank: 0, cause: "node0 had no room to write",
+			verdict: event.DiskFull, code: 1, rank: 0, cause: "node0 had no room to write",
 		}, {
 			name: "the full disk of another node", nodes: []nodeEnd{bad, {ended: true, code: 1, noRoom: "0 KiB are free"}},
 			ends:    []rankEnd{{rank: 0, code: 3, at: 100}},
-			verdict: ExitedBad, code: 3, rank: 0, cause: "exited with code 3",
+			verdict: event.ExitedBad, code: 3, rank: 0, cause: "exited with code 3",
 		}, {
 			name: "the kernel's word for lack of memory", nodes: []nodeEnd{bad, bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100}, {rank: 1, node: 1, code: 137, signal: "KILL", at: 101, starved: 1}},
-			verdict: OutOfMemory, code: 137, rank: 1, cause: "rank 1 on node1 ran out of memory",
+			verdict: event.OutOfMemory, code: 137, rank: 1, cause: "rank 1 on node1 ran out of memory",
 		}, {
 			name: "a killed rank alone is no proof of it", nodes: []nodeEnd{bad},
 			ends:    []rankEnd{{rank: 0, code: 137, signal: "KILL", at: 100}},
-			verdict: Killed, code: 137, rank: 0, cause: "SIGKILL",
+			verdict: event.Killed, code: 137, rank: 0, cause: "SIGKILL",
 		}, {
 			name: "a script whose command was killed", nodes: []nodeEnd{bad},
 			ends:    []rankEnd{{rank: 0, code: 137, at: 100}},
-			verdict: ExitedBad, code: 137, rank: 0, cause: "exited with code 137, as a shell whose command was killed by SIGKILL (often the kernel, when memory runs out)",
+			verdict: event.ExitedBad, code: 137, rank: 0, cause: "exited with code 137, as a shell whose command was killed by SIGKILL (often the kernel, when memory runs out)",
 		}, {
 			name: "a data loader that ran out of memory", nodes: []nodeEnd{bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, starved: 2}},
-			verdict: OutOfMemory, code: 1, rank: 0, cause: "ended 2 of its processes, and it exited with code 1",
+			verdict: event.OutOfMemory, code: 1, rank: 0, cause: "ended 2 of its processes, and it exited with code 1",
 		}, {
 			name: "rebooted", nodes: []nodeEnd{bad, {ended: true, code: 1, why: "the machine was rebooted during the run", rebooted: true}},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100}},
-			verdict: Rebooted, code: 1, rank: -1, cause: "node1 was rebooted",
+			verdict: event.Rebooted, code: 1, rank: -1, cause: "node1 was rebooted",
 		}, {
 			name: "rebooted after the end", nodes: []nodeEnd{done(), {ended: true, rebooted: true}},
 			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
-			verdict: Succeeded, rank: -1, cause: "every rank",
+			verdict: event.Succeeded, rank: -1, cause: "every rank",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // stepSilence is how long a step may be silent before it is told what it waits
@@ -17,9 +18,9 @@ const stepSilence = 12 * time.Second
 type lastStep struct{ at atomic.Int64 }
 
 // note notes an event that tells of a step.
-func (l *lastStep) note(b Body) {
+func (l *lastStep) note(b event.Body) {
 	switch b.(type) {
-	case StepStarted, StepProgress, StepEnded:
+	case event.StepStarted, event.StepProgress, event.StepEnded:
 		l.at.Store(time.Now().UnixNano())
 	}
 }
@@ -36,7 +37,7 @@ func (w *Workbench) tellWaits(ctx context.Context, s scope, step string) (quiet 
 			if more > 0 {
 				text += fmt.Sprintf(" (and %d more)", more)
 			}
-			_ = w.publish(s, StepProgress{Step: step, Node: -1, Text: text})
+			_ = w.publish(s, event.StepProgress{Step: step, Node: -1, Text: text})
 		})
 	}()
 	return func() {

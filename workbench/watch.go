@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -73,10 +74,10 @@ type watch struct {
 }
 
 // watchRun follows a run until it has ended, and records how.
-func (w *Workbench) watchRun(ctx context.Context, s scope, l *link, id string) (RunEnded, error) {
+func (w *Workbench) watchRun(ctx context.Context, s scope, l *link, id string) (event.RunEnded, error) {
 	run, data, err := w.runRecord(id)
 	if err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	t := &watch{
 		w: w, s: s, link: l, run: run, data: data, nodes: make([]nodeEnd, len(l.nodes)),
@@ -88,18 +89,18 @@ func (w *Workbench) watchRun(ctx context.Context, s scope, l *link, id string) (
 	t.s.run = id
 	defer t.closeLogs()
 	if err := t.resume(); err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	restOfFiles, restOfCheckpoints := t.watchFiles(ctx), t.watchCheckpoints(ctx)
 	err = t.follow(ctx)
 	restOfCheckpoints(ctx) // first: a machine that is taken away has little time
 	restOfFiles(ctx)
 	if err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	// Nothing comes any more: what came last is still to be written.
 	if err := errors.Join(t.lastPoints(), t.tellEnds(0)); err != nil {
-		return RunEnded{}, err
+		return event.RunEnded{}, err
 	}
 	return t.conclude(ctx)
 }
@@ -135,9 +136,9 @@ func (t *watch) resume() error {
 	}
 	for _, e := range decodeAll(events) {
 		switch b := e.Body.(type) {
-		case RankEnded:
+		case event.RankEnded:
 			t.told[b.Rank] = true
-		case Noticed:
+		case event.Noticed:
 			t.noticed[b.Text] = true
 		}
 	}
@@ -238,7 +239,7 @@ const stoppingMost = 100
 // has reports whether a rank is one of a node's. A node is not believed what it
 // says of others.
 func (t *watch) has(node, rank int) bool {
-	return slices.ContainsFunc(t.data.Ranks, func(r RankInfo) bool { return r.Rank == rank && r.Node == node })
+	return slices.ContainsFunc(t.data.Ranks, func(r event.RankInfo) bool { return r.Rank == rank && r.Node == node })
 }
 
 // status takes in one line of a node's status file.
@@ -290,7 +291,7 @@ func (t *watch) logged(rank int, log *logFile, off int64, p []byte) error {
 }
 
 func (t *watch) unstored(rank int, err error) error {
-	return &Fault{What: fmt.Sprintf("store the output of rank %d", rank), Node: -1, Why: err.Error(),
+	return &event.Fault{What: fmt.Sprintf("store the output of rank %d", rank), Node: -1, Why: err.Error(),
 		Next: "the run goes on; make room, then dlwb attach " + t.s.cluster}
 }
 
@@ -302,7 +303,7 @@ func (t *watch) dropped(rank int, log *logFile, from, to int64) error {
 		return t.unstored(rank, err)
 	}
 	node, name := t.nodeOf(rank)
-	if err := t.w.publish(t.s, Noticed{Level: "warning", Text: fmt.Sprintf(
+	if err := t.w.publish(t.s, event.Noticed{Level: "warning", Text: fmt.Sprintf(
 		"%d bytes of %s are missing: node%d had dropped them before they were read", to-from, name, node),
 		Next: "limits.log in the profile keeps more"}); err != nil {
 		return err
@@ -357,7 +358,7 @@ func (t *watch) tend(ctx context.Context) error {
 			case t.drained(ctx):
 				return nil
 			case time.Since(over) > drainLimit:
-				return t.w.publish(t.s, Noticed{Level: "warning", Text: fmt.Sprintf(
+				return t.w.publish(t.s, event.Noticed{Level: "warning", Text: fmt.Sprintf(
 					"the run is over, and its logs did not come home within %s: what is stored of them may not be all", drainLimit)})
 			}
 			continue
@@ -398,7 +399,7 @@ func (t *watch) superseded() error {
 		return err
 	}
 	st, err := t.w.storyOf(t.run.ID)
-	if err == nil && (st.ended != nil || Phase(c.Phase) == PhaseGone) {
+	if err == nil && (st.ended != nil || event.Phase(c.Phase) == event.PhaseGone) {
 		return errSuperseded
 	}
 	return err
@@ -439,7 +440,7 @@ func (t *watch) tellEnds(after time.Duration) error {
 	}
 	t.mu.Unlock()
 	for _, e := range due {
-		b := RankEnded{Rank: e.rank, Node: e.node, ExitCode: e.code, Signal: e.signal, ByUs: e.byUs}
+		b := event.RankEnded{Rank: e.rank, Node: e.node, ExitCode: e.code, Signal: e.signal, ByUs: e.byUs}
 		if e.code != 0 {
 			b.LastLines = t.logs[e.rank].tail(12)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/internal/ownfile"
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -144,7 +145,7 @@ func (w *Workbench) provider(kind string) (cloud.Provider, error) {
 	if p, ok := w.providers[kind]; ok {
 		return p, nil
 	}
-	return nil, &Fault{What: "find the provider " + kind, Node: -1,
+	return nil, &event.Fault{What: "find the provider " + kind, Node: -1,
 		Why: "this dlwb has no provider of that name", Next: "dlwb doctor lists the providers it has"}
 }
 

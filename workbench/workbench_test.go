@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,30 +41,30 @@ func newBench(t testing.TB, dir string) *Workbench {
 // begin makes a cluster with a run of two ranks in the store.
 func begin(t testing.TB, w *Workbench, cluster, run string) scope {
 	t.Helper()
-	id, err := w.db.BeginCluster(store.Cluster{Name: cluster, Provider: "local", Phase: string(PhaseRunning), CreatedAt: now()})
+	id, err := w.db.BeginCluster(store.Cluster{Name: cluster, Provider: "local", Phase: string(event.PhaseRunning), CreatedAt: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := scope{cluster: cluster, life: id, run: run}
-	ranks := []RankInfo{{Rank: 0}, {Rank: 1, Node: 1}}
+	ranks := []event.RankInfo{{Rank: 0}, {Rank: 1, Node: 1}}
 	if err := w.putRun(store.Run{ID: run, Cluster: cluster, Life: id, StartedAt: now()}, runData{Ranks: ranks, Nodes: 2}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(w.runDir(run), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	publish(t, w, s, RunStarted{Engine: "plain", WorldSize: 2, Nodes: 2, Ranks: ranks})
+	publish(t, w, s, event.RunStarted{Engine: "plain", WorldSize: 2, Nodes: 2, Ranks: ranks})
 	return s
 }
 
-func publish(t testing.TB, w *Workbench, s scope, b Body) {
+func publish(t testing.TB, w *Workbench, s scope, b event.Body) {
 	t.Helper()
 	if err := w.publish(s, b); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func names(events []Event) []string {
+func names(events []event.Event) []string {
 	var n []string
 	for _, e := range events {
 		n = append(n, e.Body.EventName())
@@ -82,7 +83,7 @@ func TestALateReaderGetsTheWholeStoryInOrder(t *testing.T) {
 	if err := w.db.AddPoints("r", []store.Point{{Name: "loss", Step: &step, Value: 4, Time: now()}}); err != nil {
 		t.Fatal(err)
 	}
-	publish(t, w, s, RunEnded{Verdict: Succeeded, Rank: -1})
+	publish(t, w, s, event.RunEnded{Verdict: event.Succeeded, Rank: -1})
 	want := []string{"run_started", "log_grew", "points", "run_ended"}
 	// In this process, and in another one, which shares nothing but the files.
 	for _, reader := range []*Workbench{w, newBench(t, dir)} {
@@ -105,7 +106,7 @@ func TestAReaderOfAReusedNameSeesOnlyTheNewLife(t *testing.T) {
 	w := newBench(t, t.TempDir())
 	old := begin(t, w, "c", "old")
 	at := now()
-	if _, err := w.db.PutCluster(store.Cluster{ID: old.life, Name: "c", Phase: string(PhaseGone), EndedAt: &at}); err != nil {
+	if _, err := w.db.PutCluster(store.Cluster{ID: old.life, Name: "c", Phase: string(event.PhaseGone), EndedAt: &at}); err != nil {
 		t.Fatal(err)
 	}
 	fresh := w.SubscribeNew("c")
@@ -114,7 +115,7 @@ func TestAReaderOfAReusedNameSeesOnlyTheNewLife(t *testing.T) {
 		t.Errorf("a reader of what is new got %v", names(got))
 	}
 	begin(t, w, "c", "new")
-	publish(t, w, old, Noticed{Level: "info", Text: "late news of the old life"})
+	publish(t, w, old, event.Noticed{Level: "info", Text: "late news of the old life"})
 	for name, sub := range map[string]*Subscription{"from the start": w.Subscribe("c"), "from now": fresh} {
 		events := sub.Waiting()
 		if len(events) != 1 || events[0].Run != "new" {
@@ -129,10 +130,10 @@ func TestNextWakesForNewsAndEndsWithClose(t *testing.T) {
 	s := begin(t, w, "c", "r")
 	sub := w.Subscribe("c")
 	sub.Waiting()
-	got := make(chan []Event)
+	got := make(chan []event.Event)
 	go func() { got <- sub.Next(context.Background()) }()
-	publish(t, w, s, Noticed{Level: "info", Text: "news"})
-	if events := <-got; len(events) != 1 || events[0].Body != (Noticed{Level: "info", Text: "news"}) {
+	publish(t, w, s, event.Noticed{Level: "info", Text: "news"})
+	if events := <-got; len(events) != 1 || events[0].Body != (event.Noticed{Level: "info", Text: "news"}) {
 		t.Errorf("got %v", events)
 	}
 	go func() { got <- sub.Next(context.Background()) }()
@@ -148,8 +149,8 @@ func TestEveryEventSurvivesTheStoreAndIsFlatJSON(t *testing.T) {
 	sub := w.Subscribe("c")
 	defer sub.Close()
 	sub.Waiting()
-	for _, row := range Bodies {
-		e := Event{Seq: 1, Time: now(), Cluster: "c", Body: row.Body}
+	for _, row := range event.Bodies {
+		e := event.Event{Seq: 1, Time: now(), Cluster: "c", Body: row.Body}
 		b, err := json.Marshal(e)
 		if err != nil {
 			t.Fatalf("%s: %v", row.Body.EventName(), err)
@@ -162,7 +163,7 @@ func TestEveryEventSurvivesTheStoreAndIsFlatJSON(t *testing.T) {
 			t.Errorf("%s has %d times", row.Body.EventName(), n)
 		}
 		switch row.Body.(type) {
-		case LogGrew, PointsAdded, ProgressChanged, Sampled, LogLine, Point, RunStarted:
+		case event.LogGrew, event.PointsAdded, event.ProgressChanged, event.Sampled, event.LogLine, event.Point, event.RunStarted:
 			continue // these do not go through the table of events
 		}
 		publish(t, w, s, row.Body)
@@ -174,12 +175,12 @@ func TestEveryEventSurvivesTheStoreAndIsFlatJSON(t *testing.T) {
 
 func TestAPointThatIsNoNumberIsStillJSON(t *testing.T) {
 	for value, want := range map[float64]string{math.Inf(1): `"inf"`, math.Inf(-1): `"-inf"`, 2.5: "2.5"} {
-		b, err := json.Marshal(Event{Time: now(), Body: Point{metrics.Point{Name: "loss", Value: value}}})
+		b, err := json.Marshal(event.Event{Time: now(), Body: event.Point{Point: metrics.Point{Name: "loss", Value: value}}})
 		if err != nil || !strings.Contains(string(b), `"value":`+want) || !strings.Contains(string(b), `"name":"loss"`) {
 			t.Errorf("%v: %s, %v", value, b, err)
 		}
 	}
-	if b, err := json.Marshal(Point{metrics.Point{Value: math.NaN()}}); err != nil || !strings.Contains(string(b), `"nan"`) {
+	if b, err := json.Marshal(event.Point{Point: metrics.Point{Value: math.NaN()}}); err != nil || !strings.Contains(string(b), `"nan"`) {
 		t.Errorf("NaN: %s, %v", b, err)
 	}
 }
@@ -264,7 +265,7 @@ func TestUnknownNamesAreAnsweredWithWhatThereIs(t *testing.T) {
 	_, clusterErr := w.FindCluster("beta")
 	_, runErr := w.FindRun("beta-1")
 	for _, err := range []error{clusterErr, runErr} {
-		var f *Fault
+		var f *event.Fault
 		if !errors.As(err, &f) || !strings.Contains(f.Next, "alpha") {
 			t.Errorf("got %v", err)
 		}

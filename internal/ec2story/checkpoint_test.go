@@ -45,7 +45,7 @@ func TestALostRunGoesOnFromItsNewestWholeCheckpoint(t *testing.T) {
 			d := b.start("run", "--down", "--json")
 			up := d.await("the cluster", called("cluster_up"))
 			// A quick look may also see the ones before it.
-			saved := d.await("the newest whole checkpoint", func(e event) bool {
+			saved := d.await("the newest whole checkpoint", func(e printedEvent) bool {
 				return e["event"] == "checkpoint" && e["name"] != "step-1" && e["name"] != "step-2"
 			})
 			if saved["name"] != "step-3" || saved["node"] != 0.0 {

@@ -16,14 +16,14 @@ import (
 )
 
 // event is one line of a --json stream.
-type event = map[string]any
+type printedEvent = map[string]any
 
 // driven is a dlwb that goes on, and what it has printed so far.
 type driven struct {
 	b    *bench
 	cmd  *exec.Cmd
-	news chan event
-	seen []event // that were awaited past
+	news chan printedEvent
+	seen []printedEvent // that were awaited past
 
 	mu             sync.Mutex
 	stdout, stderr bytes.Buffer
@@ -34,7 +34,7 @@ func (b *bench) start(args ...string) *driven { return b.begin(b.command(args...
 
 func (b *bench) begin(c *exec.Cmd) *driven {
 	b.t.Helper()
-	d := &driven{b: b, cmd: c, news: make(chan event, 100_000)}
+	d := &driven{b: b, cmd: c, news: make(chan printedEvent, 100_000)}
 	out, err := c.StdoutPipe()
 	if err != nil {
 		b.t.Fatal(err)
@@ -67,7 +67,7 @@ func (d *driven) read(lines *bufio.Reader) {
 		d.mu.Lock()
 		d.stdout.Write(line)
 		d.mu.Unlock()
-		var e event
+		var e printedEvent
 		if json.Unmarshal(line, &e) == nil {
 			e["seen"] = time.Now()
 			d.news <- e
@@ -79,7 +79,7 @@ func (d *driven) read(lines *bufio.Reader) {
 }
 
 // await waits for an event that fits, from those not awaited past yet.
-func (d *driven) await(what string, fits func(event) bool) event {
+func (d *driven) await(what string, fits func(printedEvent) bool) printedEvent {
 	d.b.t.Helper()
 	limit := time.After(storyLimit)
 	for {
@@ -99,8 +99,8 @@ func (d *driven) await(what string, fits func(event) bool) event {
 }
 
 // called fits events of a name.
-func called(name string) func(event) bool {
-	return func(e event) bool { return e["event"] == name }
+func called(name string) func(printedEvent) bool {
+	return func(e printedEvent) bool { return e["event"] == name }
 }
 
 func (d *driven) said() string {
@@ -160,7 +160,7 @@ func (b *bench) play(c *exec.Cmd) result {
 }
 
 // one is the only event of a name.
-func (r result) one(t testing.TB, name string) event {
+func (r result) one(t testing.TB, name string) printedEvent {
 	t.Helper()
 	found := r.events(name)
 	if len(found) != 1 {
@@ -170,7 +170,7 @@ func (r result) one(t testing.TB, name string) event {
 }
 
 // last is the last event of a name.
-func (r result) last(t testing.TB, name string) event {
+func (r result) last(t testing.TB, name string) printedEvent {
 	t.Helper()
 	found := r.events(name)
 	if len(found) == 0 {
@@ -233,7 +233,7 @@ func needTorch(t *testing.T) {
 func (r result) story() string {
 	var s strings.Builder
 	for line := range strings.Lines(r.stdout) {
-		var e event
+		var e printedEvent
 		if json.Unmarshal([]byte(line), &e) != nil || !often[fmt.Sprint(e["event"])] {
 			s.WriteString(line)
 		}

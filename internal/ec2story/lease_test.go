@@ -111,7 +111,7 @@ func TestALeaseThatIsOverEndsTheRunAndSaysWhy(t *testing.T) {
 	b.profile(1, quiet)
 	b.write("train.sh", "trap 'echo saved; exit' TERM; i=0; while :; do i=$((i+1)); echo step: $i loss: 1.0; sleep 0.3; done\n")
 	d := b.start("run", "--json")
-	d.await("training", func(e event) bool { return e["event"] == "point" })
+	d.await("training", func(e printedEvent) bool { return e["event"] == "point" })
 	b.hurry("lifetime=3")
 	began := time.Now()
 	end := d.await("the end of the run", called("run_ended"))
@@ -143,7 +143,7 @@ i=0
 while :; do i=$((i+1)); echo step: $i loss: 1.0; sleep 0.3; done
 `)
 	d := b.start("run", "--json")
-	d.await("training", func(e event) bool { return e["event"] == "point" })
+	d.await("training", func(e printedEvent) bool { return e["event"] == "point" })
 	b.hurry("lifetime=3")
 	r := d.end()
 	got := r.last(t, "results")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
 	"github.com/dlwb/dlwb/internal/planned"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // smi is put in front of PATH, which the machines of the rig inherit: it lists
@@ -57,7 +57,7 @@ func TestWhatThePlanSaysOfMachinesIsWhatIsLaunchedOnThem(t *testing.T) {
 			if r.code != 0 {
 				t.Fatal(r)
 			}
-			var run workbench.RunStarted
+			var run event.RunStarted
 			raw, _ := json.Marshal(r.one(t, "run_started"))
 			if err := json.Unmarshal(raw, &run); err != nil {
 				t.Fatal(err)

@@ -203,7 +203,7 @@ func TestTwoAtOnceAndAnInterruptedUp(t *testing.T) {
 	b.profile(2, quiet)
 	b.rig.AnswerAfter("", time.Hour)
 	first := b.start("up", "--json")
-	first.await("both machines running", func(e event) bool { return b.running() == 2 && e["event"] == "step_progress" })
+	first.await("both machines running", func(e printedEvent) bool { return b.running() == 2 && e["event"] == "step_progress" })
 	second := b.run("up", "--plain")
 	if second.code != 4 {
 		t.Errorf("the second up: %s", second)

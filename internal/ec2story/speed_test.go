@@ -41,7 +41,7 @@ func afterTheLastAnswer(t *testing.T) time.Duration {
 		all = append(all, id)
 		b.rig.AnswerAfter(id, time.Duration(i+1)*600*time.Millisecond)
 	}
-	e := d.await("the cluster", func(e event) bool { return e["event"] == "step_ended" && e["step"] == "cluster" })
+	e := d.await("the cluster", func(e printedEvent) bool { return e["event"] == "step_ended" && e["step"] == "cluster" })
 	var last time.Time
 	for _, id := range all {
 		at := b.rig.Answering(id)

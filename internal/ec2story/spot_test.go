@@ -42,9 +42,9 @@ type taken struct {
 }
 
 // takeBack waits until a run trains and lets AWS take node 1 back.
-func (d *driven) takeBack(up event, notice time.Duration) taken {
+func (d *driven) takeBack(up printedEvent, notice time.Duration) taken {
 	d.b.t.Helper()
-	d.await("training", func(e event) bool { return e["event"] == "point" && e["step"] == 2.0 })
+	d.await("training", func(e printedEvent) bool { return e["event"] == "point" && e["step"] == 2.0 })
 	it := taken{id: up["nodes"].([]any)[1].(map[string]any)["id"].(string), node: 1, notice: notice}
 	began := time.Now()
 	d.b.aws.Reclaim(it.id, notice)
@@ -102,7 +102,7 @@ func TestASpotMachineTakenBackIsReplacedAndTheRunGoesOn(t *testing.T) {
 	t.Logf("notice of %s: seen after %.1f s; first run: %v; the second began %.1f s after it", it.notice, it.told.Seconds(), ends[0]["cause"], again.Seconds())
 }
 
-func nodeIDs(up event) (ids []string) {
+func nodeIDs(up printedEvent) (ids []string) {
 	for _, n := range up["nodes"].([]any) {
 		ids = append(ids, n.(map[string]any)["id"].(string))
 	}

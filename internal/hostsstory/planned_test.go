@@ -16,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // likeTorch stands for PyTorch where there is none: a torch that a search finds,
@@ -108,7 +109,7 @@ func TestWhatThePlanSaysOfHostsIsWhatIsLaunchedThere(t *testing.T) {
 			t.Fatalf("%s: %v %+v", name, err, plan)
 		}
 		out, err := w.Do(t.Context(), plan, workbench.Goal{})
-		if err != nil || out.Ended == nil || out.Ended.Verdict != workbench.Succeeded {
+		if err != nil || out.Ended == nil || out.Ended.Verdict != event.Succeeded {
 			t.Fatalf("%s: %v %+v", name, err, out)
 		}
 		run := started(t, w, name)
@@ -131,14 +132,14 @@ func TestWhatThePlanSaysOfHostsIsWhatIsLaunchedThere(t *testing.T) {
 
 // started is what was told when every rank of a cluster's newest run was
 // launched.
-func started(t *testing.T, w *workbench.Workbench, cluster string) (run workbench.RunStarted) {
+func started(t *testing.T, w *workbench.Workbench, cluster string) (run event.RunStarted) {
 	t.Helper()
 	sub := w.Subscribe(cluster)
 	defer sub.Close()
 	for {
 		events := sub.Next(t.Context())
 		for _, e := range events {
-			if b, ok := e.Body.(workbench.RunStarted); ok {
+			if b, ok := e.Body.(event.RunStarted); ok {
 				return b
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // train says who it is, and leaves a result.
@@ -168,7 +169,7 @@ func TestTrainingRunsOnTwoHostsAndLeavesThemAsTheyWere(t *testing.T) {
 		t.Fatalf("%v %+v", err, plan.Findings)
 	}
 	out, err := w.Do(t.Context(), plan, workbench.Goal{})
-	if err != nil || out.Ended == nil || out.Ended.Verdict != workbench.Succeeded {
+	if err != nil || out.Ended == nil || out.Ended.Verdict != event.Succeeded {
 		t.Fatalf("%v %+v", err, out)
 	}
 	ownSSH(t, w, a, b)

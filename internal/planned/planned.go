@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Plan is what dlwb plan --json says of the launch.
@@ -23,7 +24,7 @@ func Of(p *workbench.Plan) Plan { return Plan{p.Launches, p.Open} }
 // world size, and the command of every rank word for word, where each name that
 // the plan left open stands for one and the same text everywhere. It returns
 // the condition of that launch.
-func (p Plan) Taken(run workbench.RunStarted) (when string, err error) {
+func (p Plan) Taken(run event.RunStarted) (when string, err error) {
 	var taken []string
 	var why []string
 	for _, l := range p.Launches {
@@ -39,7 +40,7 @@ func (p Plan) Taken(run workbench.RunStarted) (when string, err error) {
 	return taken[0], nil
 }
 
-func (p Plan) match(l workbench.Launch, run workbench.RunStarted) error {
+func (p Plan) match(l workbench.Launch, run event.RunStarted) error {
 	if l.Engine != run.Engine || l.WorldSize != run.WorldSize || len(l.Commands) != len(run.Ranks) {
 		return fmt.Errorf("%s with world size %d ran", run.Engine, run.WorldSize)
 	}

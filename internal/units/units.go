@@ -134,6 +134,17 @@ func Ago(now, t time.Time) string {
 	}
 }
 
+// Minute is a moment of the local time, to the minute.
+func Minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// Count is a number of things: "1 node", "3 nodes".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
 // USD writes an amount of US dollars.
 func USD(v float64) string {
 	switch {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Scenes of charts and of the heatmap.
@@ -38,7 +38,7 @@ func curves() *Story {
 			at("val/ece", 0.04+0.03*x+0.004*wobble(s, 9))
 		}
 	}
-	t.Tell(workbench.ProgressChanged{Progress: metrics.Progress{Epoch: 40, Epochs: 90, Step: steps, Steps: 9000}, ETA: 22500})
+	t.Tell(event.ProgressChanged{Progress: metrics.Progress{Epoch: 40, Epochs: 90, Step: steps, Steps: 9000}, ETA: 22500})
 	for i := range int64(120) {
 		t.Wait(time.Second).Samples(i)
 	}
@@ -61,7 +61,7 @@ func grad(s int64, x float64) float64 {
 func (t *Story) placed(name string, step int64, epoch, v float64) {
 	n := t.points[name]
 	t.points[name] = n + 1
-	t.Tell(workbench.PointsAdded{Points: []metrics.Point{{Name: name, Step: &step, Epoch: &epoch, Ordinal: n, Value: v, Time: t.at}}})
+	t.Tell(event.PointsAdded{Points: []metrics.Point{{Name: name, Step: &step, Epoch: &epoch, Ordinal: n, Value: v, Time: t.at}}})
 }
 
 func chartsGrid(w, h int, theme string) *Stage {
@@ -137,13 +137,13 @@ func (t *Story) member(n int, i, seconds int64) {
 			s.GPUs[g].Util, s.GPUs[g].Temp = f(55+20*wobble(i+int64(g), 4)), f(88)
 		}
 	}
-	t.Tell(workbench.Sampled{Node: n, Sample: s})
+	t.Tell(event.Sampled{Node: n, Sample: s})
 }
 
 func heat(w, h int, theme string) *Stage {
 	t := crowd(64, 240)
 	for _, n := range []int{18, 50} {
-		t.Tell(workbench.NodeChanged{Node: n, State: cloud.Unknown, Why: "no answer for 80 s; dialing again"})
+		t.Tell(event.NodeChanged{Node: n, State: cloud.Unknown, Why: "no answer for 80 s; dialing again"})
 	}
 	return open(w, h, theme, t, Output(0.5)).Press("h")
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // feed is a stream of events that the stage fills. It also counts what is
 // under way, because a reader that waits here is idle, not busy.
 type feed struct {
 	mu      sync.Mutex
-	queue   []workbench.Event
+	queue   []event.Event
 	wake    chan struct{}
 	running int // commands that have not answered
 	parked  int // those of them that wait for events
@@ -30,7 +30,7 @@ type reader struct {
 func (f *feed) open() *reader { return &reader{feed: f, gone: make(chan struct{})} }
 
 // Next implements ui.Feed.
-func (r *reader) Next(ctx context.Context) []workbench.Event {
+func (r *reader) Next(ctx context.Context) []event.Event {
 	f := r.feed
 	f.mu.Lock()
 	f.parked++
@@ -57,7 +57,7 @@ func (r *reader) Next(ctx context.Context) []workbench.Event {
 // Close implements ui.Feed.
 func (r *reader) Close() { r.once.Do(func() { close(r.gone) }) }
 
-func (f *feed) push(events []workbench.Event) {
+func (f *feed) push(events []event.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.queue = append(f.queue, events...)

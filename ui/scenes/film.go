@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // FilmW and FilmH are the size of the film's screen.
@@ -55,7 +55,7 @@ func (f *film) show(frames int) {
 	}
 }
 
-func (f *film) play(events []workbench.Event) {
+func (f *film) play(events []event.Event) {
 	if len(events) > 0 {
 		if at := events[len(events)-1].Time; at.After(f.stage.now()) {
 			f.stage.Advance(at.Sub(f.stage.now()))

@@ -7,6 +7,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Scenes of machines that are paid for.
@@ -36,11 +37,11 @@ func paid(ends time.Duration) *Story {
 	t.Price = total(paidCosts(4))
 	t.Wait(100 * time.Minute) // machines that are up for long
 	t.Up()
-	t.Tell(workbench.ClusterUp{Provider: "ec2", Region: "us-east-1", Zone: "us-east-1c", Instance: "g5.12xlarge", Spot: true,
+	t.Tell(event.ClusterUp{Provider: "ec2", Region: "us-east-1", Zone: "us-east-1c", Instance: "g5.12xlarge", Spot: true,
 		Nodes: t.nodes(), PricePerHour: t.Price, Costs: paidCosts(4), Ends: t.At().Add(ends)})
 	t.Launch().Train(0, 0.62)
 	for n := range t.Nodes {
-		t.Tell(workbench.LeaseChanged{Node: n, Bound: "lifetime", Ends: t.At().Add(ends)})
+		t.Tell(event.LeaseChanged{Node: n, Bound: "lifetime", Ends: t.At().Add(ends)})
 	}
 	return t
 }
@@ -52,24 +53,24 @@ func trainEC2(w, h int, theme string) *Stage {
 
 func spotNotice(w, h int, theme string) *Stage {
 	t := paid(4*time.Minute + 40*time.Second)
-	t.Tell(workbench.SpotNotice{Node: 2, Action: "terminate", At: t.At().Add(109 * time.Second)})
+	t.Tell(event.SpotNotice{Node: 2, Action: "terminate", At: t.At().Add(109 * time.Second)})
 	return open(w, h, theme, t, Output(0.62))
 }
 
 func stopped(w, h int, theme string) *Stage {
 	t := paid(6 * time.Hour)
-	t.Tell(workbench.RunEnded{Verdict: workbench.Stopped, ExitCode: 130, Cause: "somebody asked for it", Rank: -1, Node: -1, Duration: 33})
+	t.Tell(event.RunEnded{Verdict: event.Stopped, ExitCode: 130, Cause: "somebody asked for it", Rank: -1, Node: -1, Duration: 33})
 	t.Wait(20 * time.Second)
-	t.Tell(workbench.ClusterStopped{PricePerHour: paidCosts(4)[1].PerHour, Costs: paidCosts(4)[1:2]}).Wait(5 * time.Hour)
+	t.Tell(event.ClusterStopped{PricePerHour: paidCosts(4)[1].PerHour, Costs: paidCosts(4)[1:2]}).Wait(5 * time.Hour)
 	return open(w, h, theme, t, Output(0.62))
 }
 
 func receiptEC2(proven bool) func(int, int, string) *Stage {
 	return func(w, h int, theme string) *Stage {
 		t := paid(3 * time.Hour)
-		t.Tell(workbench.StepStarted{Step: workbench.StepDown, Text: "removing the machines"}).Wait(160 * time.Second)
+		t.Tell(event.StepStarted{Step: event.StepDown, Text: "removing the machines"}).Wait(160 * time.Second)
 		lived := 104 * time.Minute
-		r := workbench.ReceiptMade{Proven: proven, Lived: lived.Seconds(), Cost: t.Price * lived.Hours()}
+		r := event.ReceiptMade{Proven: proven, Lived: lived.Seconds(), Cost: t.Price * lived.Hours()}
 		add := func(kind, id, proof string, cost float64) {
 			r.Resources = append(r.Resources, cloud.Resource{Kind: kind, ID: id, State: cloud.Gone, Proof: proof, Lived: lived, Cost: cost})
 		}
@@ -80,14 +81,14 @@ func receiptEC2(proven bool) func(int, int, string) *Stage {
 		add("security-group", "sg-0f3d91a6c5b7e2480", "deleted, and not found when looked for again", 0)
 		add("placement-group", "dlwb-vision-4c1f0a77d2be", "deleted, and not found when looked for again", 0)
 		add("key-pair", "key-0d2be9135f04c1f0a", "deleted, and not found when looked for again", 0)
-		down := workbench.StepEnded{Step: workbench.StepDown, OK: true, Duration: 160, Text: "proven gone"}
+		down := event.StepEnded{Step: event.StepDown, OK: true, Duration: 160, Text: "proven gone"}
 		if !proven {
 			r.Resources[1].State = cloud.Alive
 			r.Resources[1].Proof = "still running 2 min after TerminateInstances was accepted; by hand: aws ec2 terminate-instances --region us-east-1 --instance-ids i-0b7e41c09d2fa612b"
 			r.Resources[5].State = cloud.Unknown
 			r.Resources[5].Proof = "in use; by hand: aws ec2 delete-security-group --region us-east-1 --group-id sg-0f3d91a6c5b7e2480"
 			down.OK, down.Text = false, "not everything is proven gone"
-			down.Failure = &workbench.Fault{What: "tear down vision", Node: -1, Why: "2 of 8 resources are not proven gone", Next: "dlwb down vision; it goes on where it was left"}
+			down.Failure = &event.Fault{What: "tear down vision", Node: -1, Why: "2 of 8 resources are not proven gone", Next: "dlwb down vision; it goes on where it was left"}
 		}
 		t.Tell(down).Tell(r)
 		return open(w, h, theme, t, Output(0.62))
@@ -132,16 +133,16 @@ func PlanEC2() *ui.PlanView {
 }
 
 // ranksOf are the ranks of nodes that each have so many.
-func ranksOf(nodes, each int, command func(node int) string) (all []workbench.RankInfo) {
+func ranksOf(nodes, each int, command func(node int) string) (all []event.RankInfo) {
 	for r := range nodes * each {
-		all = append(all, workbench.RankInfo{Rank: r, LocalRank: r % each, Node: r / each, Command: command(r / each)})
+		all = append(all, event.RankInfo{Rank: r, LocalRank: r % each, Node: r / each, Command: command(r / each)})
 	}
 	return all
 }
 
 func planEC2(w, h int, theme string) *Stage {
 	return NewStage(w, h, ui.Options{Theme: theme}, func(s *Stage) {
-		s.HomeIs = workbench.Home{Profiles: []workbench.ProfileInfo{{Name: "vision", Path: "~/vision/dlwb.yaml", Provider: "ec2"}}}
+		s.HomeIs = event.Home{Profiles: []event.ProfileInfo{{Name: "vision", Path: "~/vision/dlwb.yaml", Provider: "ec2"}}}
 		s.PlanIs = PlanEC2()
 	}).Press("enter")
 }

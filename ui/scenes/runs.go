@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Scenes of the table of runs and of their comparison.
@@ -57,9 +58,9 @@ func ManyRuns() workbench.RunTable {
 	for i := range 24 {
 		began := Epoch.Add(-time.Duration(60+7*i) * time.Hour)
 		over, loss := began.Add(time.Duration(41+i*i%17)*time.Minute), 1.71+0.9*math.Abs(wobble(int64(i), 3))
-		r := workbench.RunInfo{ID: fmt.Sprintf("resnet-%s", began.Format("0102-1504")), Profile: "resnet", Engine: "torchrun", WorldSize: 8 << (i % 3),
+		r := event.RunInfo{ID: fmt.Sprintf("resnet-%s", began.Format("0102-1504")), Profile: "resnet", Engine: "torchrun", WorldSize: 8 << (i % 3),
 			Command: fmt.Sprintf("python train.py --lr %g --batch-size %d", 0.1/float64(int(1)<<(i%5)), 256<<(i%3)), StartedAt: began, EndedAt: &over,
-			Verdict: workbench.Succeeded, ExitCode: &code, LastLoss: &loss, Cost: over.Sub(began).Hours() * 16.29}
+			Verdict: event.Succeeded, ExitCode: &code, LastLoss: &loss, Cost: over.Sub(began).Hours() * 16.29}
 		t.Runs = append(t.Runs, r)
 	}
 	t.Runs[7].Starred, t.Runs[7].Note = true, "the baseline; seed 1"
@@ -100,7 +101,7 @@ func runsFilter(w, h int, theme string) *Stage {
 
 func runsWrong(w, h int, theme string) *Stage {
 	s := onRuns(w, h, theme, nil)
-	s.RunsErr = &workbench.Fault{What: `read the filter "loss<2 engine=torchrun"`, Node: -1, Why: `and or or should stand at "engine=torchrun"`,
+	s.RunsErr = &event.Fault{What: `read the filter "loss<2 engine=torchrun"`, Node: -1, Why: `and or or should stand at "engine=torchrun"`,
 		Next: "put and between conditions, and quotes around values with blanks"}
 	return s.Press("/").Type("loss<2 engine=torchrun").Press("enter")
 }

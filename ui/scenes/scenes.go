@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Scene is one situation.
@@ -95,7 +96,7 @@ func more() []Scene {
 func open(w, h int, theme string, t *Story, output string) *Stage {
 	s := NewStage(w, h, ui.Options{Cluster: t.Cluster, Theme: theme}, func(s *Stage) {
 		s.Logs[0], s.Logs[1] = output, "charlm: rank 1 of 2 is ready\n"
-		s.HomeIs = workbench.Home{Clusters: []workbench.ClusterInfo{{Name: t.Cluster, Phase: workbench.PhaseRunning}}}
+		s.HomeIs = event.Home{Clusters: []event.ClusterInfo{{Name: t.Cluster, Phase: event.PhaseRunning}}}
 	})
 	if output != "" {
 		t.Log(0, output)
@@ -119,33 +120,33 @@ func home(w, h int, theme string) *Stage {
 }
 
 // HomeFull is a bench that was used for a while.
-func HomeFull() workbench.Home {
+func HomeFull() event.Home {
 	f := func(v float64) *float64 { return &v }
 	n := func(v int) *int { return &v }
 	ended := func(d time.Duration) *time.Time { t := Epoch.Add(-d); return &t }
-	return workbench.Home{
-		Clusters: []workbench.ClusterInfo{
-			{Name: "charlm", Provider: "local", Phase: workbench.PhaseRunning, Profile: "charlm", ProfilePath: "~/lm/dlwb.yaml",
+	return event.Home{
+		Clusters: []event.ClusterInfo{
+			{Name: "charlm", Provider: "local", Phase: event.PhaseRunning, Profile: "charlm", ProfilePath: "~/lm/dlwb.yaml",
 				Nodes: make([]cloud.Node, 2), Run: "charlm-0314-0926", CreatedAt: Epoch.Add(-3 * time.Minute)},
-			{Name: "imagenet-r50", Provider: "ec2", Phase: workbench.PhaseRunning, Profile: "imagenet-r50",
+			{Name: "imagenet-r50", Provider: "ec2", Phase: event.PhaseRunning, Profile: "imagenet-r50",
 				Nodes: make([]cloud.Node, 4), Run: "imagenet-r50-0313-2210", CreatedAt: Epoch.Add(-11 * time.Hour), PricePerHour: 16.29, Spent: 182.45, Owner: 41877,
-				Region: "us-east-1", Instance: "g5.12xlarge", Spot: true, Ends: Epoch.Add(13 * time.Hour), Next: &workbench.Bound{At: Epoch.Add(13 * time.Hour), Why: "lifetime", Node: -1}},
-			{Name: "sweep", Provider: "ec2", Phase: workbench.PhaseUnresolved, Nodes: make([]cloud.Node, 1),
+				Region: "us-east-1", Instance: "g5.12xlarge", Spot: true, Ends: Epoch.Add(13 * time.Hour), Next: &event.Bound{At: Epoch.Add(13 * time.Hour), Why: "lifetime", Node: -1}},
+			{Name: "sweep", Provider: "ec2", Phase: event.PhaseUnresolved, Nodes: make([]cloud.Node, 1),
 				CreatedAt: Epoch.Add(-26 * time.Hour), PricePerHour: 1.01, Spent: 26.15,
-				Region: "eu-west-1", Instance: "g5.xlarge", Ends: Epoch.Add(4*time.Minute + 9*time.Second), Next: &workbench.Bound{At: Epoch.Add(4*time.Minute + 9*time.Second), Why: "lifetime", Node: -1}},
+				Region: "eu-west-1", Instance: "g5.xlarge", Ends: Epoch.Add(4*time.Minute + 9*time.Second), Next: &event.Bound{At: Epoch.Add(4*time.Minute + 9*time.Second), Why: "lifetime", Node: -1}},
 		},
-		Profiles: []workbench.ProfileInfo{
+		Profiles: []event.ProfileInfo{
 			{Name: "charlm", Path: "~/lm/dlwb.yaml", Provider: "local", UsedAt: Epoch.Add(-3 * time.Minute)},
 			{Name: "imagenet-r50", Path: "~/vision/r50.yaml", Provider: "ec2", UsedAt: Epoch.Add(-11 * time.Hour)},
 			{Name: "asr", Path: "~/asr/dlwb.yaml", Provider: "ec2", Fault: "7:3: unknown key \"machine\"; did you mean \"machines\"?"},
 		},
-		Runs: []workbench.RunInfo{
+		Runs: []event.RunInfo{
 			{ID: "charlm-0314-0926", Profile: "charlm", StartedAt: Epoch.Add(-2 * time.Minute), LastLoss: f(2.214)},
 			{ID: "imagenet-r50-0313-2210", Profile: "imagenet-r50", StartedAt: Epoch.Add(-11 * time.Hour), LastLoss: f(1.873)},
-			{ID: "charlm-0314-0851", Profile: "charlm", StartedAt: Epoch.Add(-36 * time.Minute), EndedAt: ended(35 * time.Minute), Verdict: workbench.Succeeded, ExitCode: n(0), LastLoss: f(1.912)},
-			{ID: "charlm-0313-1740", Profile: "charlm", StartedAt: Epoch.Add(-16 * time.Hour), EndedAt: ended(16*time.Hour - 41*time.Second), Verdict: workbench.ExitedBad, ExitCode: n(3), LastLoss: f(3.107)},
-			{ID: "asr-0312-0915", Profile: "asr", StartedAt: Epoch.Add(-49 * time.Hour), EndedAt: ended(44 * time.Hour), Verdict: workbench.Killed, ExitCode: n(137), LastLoss: f(0.4218)},
-			{ID: "sweep-0312-0702", Profile: "sweep", StartedAt: Epoch.Add(-51 * time.Hour), EndedAt: ended(50 * time.Hour), Verdict: workbench.Stopped, ExitCode: n(130)},
+			{ID: "charlm-0314-0851", Profile: "charlm", StartedAt: Epoch.Add(-36 * time.Minute), EndedAt: ended(35 * time.Minute), Verdict: event.Succeeded, ExitCode: n(0), LastLoss: f(1.912)},
+			{ID: "charlm-0313-1740", Profile: "charlm", StartedAt: Epoch.Add(-16 * time.Hour), EndedAt: ended(16*time.Hour - 41*time.Second), Verdict: event.ExitedBad, ExitCode: n(3), LastLoss: f(3.107)},
+			{ID: "asr-0312-0915", Profile: "asr", StartedAt: Epoch.Add(-49 * time.Hour), EndedAt: ended(44 * time.Hour), Verdict: event.Killed, ExitCode: n(137), LastLoss: f(0.4218)},
+			{ID: "sweep-0312-0702", Profile: "sweep", StartedAt: Epoch.Add(-51 * time.Hour), EndedAt: ended(50 * time.Hour), Verdict: event.Stopped, ExitCode: n(130)},
 		},
 	}
 }
@@ -156,7 +157,7 @@ func homeEmpty(w, h int, theme string) *Stage {
 
 func plan(w, h int, theme string) *Stage {
 	s := NewStage(w, h, ui.Options{Theme: theme}, func(s *Stage) {
-		s.HomeIs = workbench.Home{Profiles: HomeFull().Profiles[:1]}
+		s.HomeIs = event.Home{Profiles: HomeFull().Profiles[:1]}
 		s.PlanIs = &ui.PlanView{Name: "charlm", Path: "~/lm/dlwb.yaml", Provider: "local", Nodes: 2, Engine: "torchrun", WorldSize: 2,
 			EngineWhy: "PyTorch is there and the command is a Python script", Environment: "venv from requirements.txt, optional",
 			Code:   ui.CodePlan{Dir: "~/lm", Files: 12, Bytes: 48 << 10},
@@ -165,7 +166,7 @@ func plan(w, h int, theme string) *Stage {
 				{OK: true, What: "this machine", Text: "2 cores, 5.9 GB of memory are free"},
 				{OK: true, What: "disk", Text: "31 GB are free in ~/.local/share/dlwb"},
 				cloud.Warning("GPU", "no GPU: there is no nvidia-smi on this machine; training uses the CPU", "")},
-			Launches: []workbench.Launch{{Engine: "torchrun", WorldSize: 2, Commands: []workbench.RankInfo{
+			Launches: []workbench.Launch{{Engine: "torchrun", WorldSize: 2, Commands: []event.RankInfo{
 				{Rank: 0, Node: 0, Command: "/usr/bin/python3 -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=0 --master-addr=127.0.0.1 --master-port=29400 --no-python sh ~/.dlwb/bin/rank RUN /usr/bin/python3 " + Command},
 				{Rank: 1, Node: 1, Command: "/usr/bin/python3 -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=1 --master-addr=127.0.0.1 --master-port=29400 --no-python sh ~/.dlwb/bin/rank RUN /usr/bin/python3 " + Command}}}},
 			Open: []workbench.Placeholder{{Name: "RUN", Is: "the id of the run"}},
@@ -176,7 +177,7 @@ func plan(w, h int, theme string) *Stage {
 
 func planBroken(w, h int, theme string) *Stage {
 	s := NewStage(w, h, ui.Options{Theme: theme}, func(s *Stage) {
-		s.HomeIs = workbench.Home{Profiles: HomeFull().Profiles[:1]}
+		s.HomeIs = event.Home{Profiles: HomeFull().Profiles[:1]}
 		s.PlanErr = errors.New("dlwb.yaml:2:11: provider: \"locl\" is not known; did you mean \"local\"?\n" +
 			"dlwb.yaml:5:10: machines.count: must be a whole number of at least 1, is \"two\"\n" +
 			"dlwb.yaml:9:3: run: unknown key \"comand\"; did you mean \"command\"?")
@@ -187,23 +188,23 @@ func planBroken(w, h int, theme string) *Stage {
 func steps(w, h int, theme string) *Stage {
 	t := NewStory(2, 0)
 	t.Plan()
-	t.Tell(workbench.StepStarted{Step: workbench.StepCluster, Text: "starting 2 nodes"}).Wait(410 * time.Millisecond)
-	t.Tell(workbench.ClusterUp{Provider: "local", Nodes: t.nodes()},
-		workbench.StepEnded{Step: workbench.StepCluster, OK: true, Duration: 0.41, Text: "2 nodes answer"},
-		workbench.StepStarted{Step: workbench.StepEnvironment, Text: "making a venv from requirements.txt"})
+	t.Tell(event.StepStarted{Step: event.StepCluster, Text: "starting 2 nodes"}).Wait(410 * time.Millisecond)
+	t.Tell(event.ClusterUp{Provider: "local", Nodes: t.nodes()},
+		event.StepEnded{Step: event.StepCluster, OK: true, Duration: 0.41, Text: "2 nodes answer"},
+		event.StepStarted{Step: event.StepEnvironment, Text: "making a venv from requirements.txt"})
 	t.Wait(6 * time.Second)
-	t.Tell(workbench.StepProgress{Step: workbench.StepEnvironment, Node: 0, Text: "pip install: Downloading numpy-1.26.4 (18.2 MB)"},
-		workbench.StepProgress{Step: workbench.StepEnvironment, Node: 1, Text: "python 3.11.2 at /usr/bin/python3, torch 1.13.1"})
+	t.Tell(event.StepProgress{Step: event.StepEnvironment, Node: 0, Text: "pip install: Downloading numpy-1.26.4 (18.2 MB)"},
+		event.StepProgress{Step: event.StepEnvironment, Node: 1, Text: "python 3.11.2 at /usr/bin/python3, torch 1.13.1"})
 	return open(w, h, theme, t, "")
 }
 
 func stepsFailed(w, h int, theme string) *Stage {
 	t := NewStory(2, 0)
 	t.Plan()
-	t.Step(workbench.StepCluster, "2 nodes answer", 410*time.Millisecond)
-	t.Tell(workbench.ClusterUp{Provider: "local", Nodes: t.nodes()})
-	t.Tell(workbench.StepStarted{Step: workbench.StepEnvironment}).Wait(4200 * time.Millisecond)
-	t.Tell(workbench.StepEnded{Step: workbench.StepEnvironment, Duration: 4.2, Text: "pip install ended with 1 on node1", Failure: &workbench.Fault{
+	t.Step(event.StepCluster, "2 nodes answer", 410*time.Millisecond)
+	t.Tell(event.ClusterUp{Provider: "local", Nodes: t.nodes()})
+	t.Tell(event.StepStarted{Step: event.StepEnvironment}).Wait(4200 * time.Millisecond)
+	t.Tell(event.StepEnded{Step: event.StepEnvironment, Duration: 4.2, Text: "pip install ended with 1 on node1", Failure: &event.Fault{
 		What: "install requirements.txt", Node: 1, Why: "pip install ended with exit code 1",
 		Next: "correct the version in requirements.txt, then try again", Command: "~/dlwb/charlm/venv/bin/pip install -r requirements.txt",
 		LastLines: []string{"Collecting torchvison==0.14", "ERROR: Could not find a version that satisfies the requirement torchvison==0.14 (from versions: none)",
@@ -237,9 +238,9 @@ func trainStale(w, h int, theme string) *Stage {
 	t := NewStory(2, 1)
 	t.Provider, t.Price = "ec2", 2.42
 	t.Up().Launch().Train(0, 0.5)
-	t.Tell(workbench.NodeChanged{Node: 1, State: cloud.Unknown, Why: "no answer on 10.0.4.12:22 for 15 s; dialing again"}).Wait(20 * time.Second)
+	t.Tell(event.NodeChanged{Node: 1, State: cloud.Unknown, Why: "no answer on 10.0.4.12:22 for 15 s; dialing again"}).Wait(20 * time.Second)
 	for i := range int64(4) {
-		t.Wait(time.Second).Tell(workbench.Sampled{Node: 0, Sample: t.sample(0, 900+i)})
+		t.Wait(time.Second).Tell(event.Sampled{Node: 0, Sample: t.sample(0, 900+i)})
 	}
 	return open(w, h, theme, t, Output(0.5))
 }
@@ -248,10 +249,10 @@ func trainFailed(w, h int, theme string) *Stage {
 	t := NewStory(2, 0).Up().Launch().Train(0, 0.31)
 	last := []string{"Traceback (most recent call last):", `  File "train.py", line 212, in <module>`, "    step(batch)",
 		`  File "train.py", line 148, in step`, `    raise FloatingPointError("loss is nan at step 186")`, "FloatingPointError: loss is nan at step 186"}
-	t.Tell(workbench.RankEnded{Rank: 1, Node: 1, ExitCode: 3, LastLines: last},
-		workbench.RankEnded{Rank: 0, Node: 0, ExitCode: 143, Signal: "TERM", ByUs: true},
-		workbench.StepEnded{Step: workbench.StepTrain, Duration: 18.4, Text: "rank 1 on node1 exited with code 3"},
-		workbench.RunEnded{ExitCode: 3, Verdict: workbench.ExitedBad, Cause: "rank 1 on node1 exited with code 3", Rank: 1, Node: 1, Duration: 18.4, LastLines: last})
+	t.Tell(event.RankEnded{Rank: 1, Node: 1, ExitCode: 3, LastLines: last},
+		event.RankEnded{Rank: 0, Node: 0, ExitCode: 143, Signal: "TERM", ByUs: true},
+		event.StepEnded{Step: event.StepTrain, Duration: 18.4, Text: "rank 1 on node1 exited with code 3"},
+		event.RunEnded{ExitCode: 3, Verdict: event.ExitedBad, Cause: "rank 1 on node1 exited with code 3", Rank: 1, Node: 1, Duration: 18.4, LastLines: last})
 	s := NewStage(w, h, ui.Options{Cluster: t.Cluster, Theme: theme}, nil)
 	s.Logs[0], s.Logs[1] = Output(0.31), "charlm: rank 1 of 2 is ready\n"+strings.Join(last, "\n")+"\n"
 	t.Log(0, s.Logs[0]).Log(1, s.Logs[1])
@@ -270,7 +271,7 @@ func past(w, h int, theme string) *Stage {
 	t.Log(0, out).End().Down(true)
 	s := NewStage(w, h, ui.Options{Theme: theme}, func(s *Stage) {
 		full := HomeFull()
-		s.HomeIs, s.Past = workbench.Home{Runs: full.Runs[2:4]}, t.Events()
+		s.HomeIs, s.Past = event.Home{Runs: full.Runs[2:4]}, t.Events()
 		s.Logs[0] = out
 	})
 	return s.Press("enter")
@@ -288,12 +289,12 @@ func forwards(w, h int, theme string) *Stage {
 	t := NewStory(2, 0)
 	t.Wait(s.now().Sub(Epoch))
 	const http, tcp, reverse = workbench.ForwardHTTP, workbench.ForwardTCP, workbench.ForwardReverse
-	t.Tell(workbench.ForwardOpened{Kind: http, Name: "jupyter", LocalPort: 8888, RemotePort: 35119, URL: "http://jupyter-charlm-4c2fka77.localhost:8888/"},
-		workbench.ForwardOpened{Kind: http, Name: "tensorboard", LocalPort: 6006, RemotePort: 41013, URL: "http://tensorboard-charlm-q3betkc7.localhost:6006/"},
-		workbench.ForwardOpened{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: "http://127.0.0.1:8265/"},
-		workbench.ForwardOpened{Kind: reverse, Name: "reverse", LocalPort: 5000, RemotePort: 6007},
-		workbench.ForwardChanged{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, Connected: true, Why: "connect to 127.0.0.1:8265 on node0: ssh: rejected: connect failed (Connection refused)"},
-		workbench.ForwardChanged{Kind: reverse, Name: "reverse", LocalPort: 5000, RemotePort: 6007, Why: "the connection was lost: no answer within 10s"})
+	t.Tell(event.ForwardOpened{Kind: http, Name: "jupyter", LocalPort: 8888, RemotePort: 35119, URL: "http://jupyter-charlm-4c2fka77.localhost:8888/"},
+		event.ForwardOpened{Kind: http, Name: "tensorboard", LocalPort: 6006, RemotePort: 41013, URL: "http://tensorboard-charlm-q3betkc7.localhost:6006/"},
+		event.ForwardOpened{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: "http://127.0.0.1:8265/"},
+		event.ForwardOpened{Kind: reverse, Name: "reverse", LocalPort: 5000, RemotePort: 6007},
+		event.ForwardChanged{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, Connected: true, Why: "connect to 127.0.0.1:8265 on node0: ssh: rejected: connect failed (Connection refused)"},
+		event.ForwardChanged{Kind: reverse, Name: "reverse", LocalPort: 5000, RemotePort: 6007, Why: "the connection was lost: no answer within 10s"})
 	return s.Play(t.Events()...).Press("f")
 }
 
@@ -304,7 +305,7 @@ func teardown(w, h int, theme string) *Stage {
 
 func fault(w, h int, theme string) *Stage {
 	s := train(w, h, theme)
-	s.Refuse = &workbench.Fault{What: "start Jupyter", Node: 0, Why: "it is not installed there", Next: "on node0: /usr/bin/python3 -m pip install jupyterlab"}
+	s.Refuse = &event.Fault{What: "start Jupyter", Node: 0, Why: "it is not installed there", Next: "on node0: /usr/bin/python3 -m pip install jupyterlab"}
 	return s.Press("J")
 }
 

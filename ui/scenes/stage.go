@@ -18,19 +18,20 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Stage is a workbench that does what a scene says, and a hand that presses
 // keys. Its clock stands still until Advance.
 type Stage struct {
-	HomeIs    workbench.Home
+	HomeIs    event.Home
 	PlanIs    *ui.PlanView
 	PlanErr   error
 	StartErr  error
 	DraftErr  error
 	OffersAre cloud.Offers
 	OffersErr error
-	Past      []workbench.Event
+	Past      []event.Event
 	RunsAre   workbench.RunTable
 	RunsErr   error
 	AskErr    error
@@ -49,7 +50,7 @@ type Stage struct {
 	mu     sync.Mutex
 	at     time.Time
 	timers []timer
-	played []workbench.Event
+	played []event.Event
 	feed   *feed
 	msgs   chan tea.Msg
 	busy   sync.WaitGroup
@@ -175,7 +176,7 @@ func (s *Stage) Send(msg tea.Msg) *Stage {
 }
 
 // Play publishes events and waits until the screen has them.
-func (s *Stage) Play(events ...workbench.Event) *Stage {
+func (s *Stage) Play(events ...event.Event) *Stage {
 	s.played = append(s.played, events...)
 	s.feed.push(events)
 	s.Settle()
@@ -269,7 +270,7 @@ func (c *clock) Tick(d time.Duration, wake func(time.Time) tea.Msg) tea.Cmd {
 // The stage is a ui.Bench. Each wish is written down.
 
 // Home implements ui.Bench.
-func (s *Stage) Home(context.Context) (workbench.Home, error) { return s.HomeIs, nil }
+func (s *Stage) Home(context.Context) (event.Home, error) { return s.HomeIs, nil }
 
 // Plan implements ui.Bench.
 func (s *Stage) Plan(_ context.Context, path string) (*ui.PlanView, error) {
@@ -294,7 +295,7 @@ func (s *Stage) Attach(_ context.Context, cluster string) error { return s.wish(
 func (s *Stage) Subscribe(string) *workbench.Subscription { return nil }
 
 // RunEvents implements ui.Bench.
-func (s *Stage) RunEvents(context.Context, string) ([]workbench.Event, error) { return s.Past, nil }
+func (s *Stage) RunEvents(context.Context, string) ([]event.Event, error) { return s.Past, nil }
 
 // ReadLog implements ui.Bench.
 func (s *Stage) ReadLog(_ string, rank int, off int64, p []byte) (int, error) {
@@ -317,14 +318,14 @@ func (s *Stage) Stop(_ context.Context, run string) error { return s.wish("stop 
 func (s *Stage) Down(_ context.Context, cluster string) error { return s.wish("down " + cluster) }
 
 // Forward implements ui.Bench.
-func (s *Stage) Forward(_ context.Context, cluster, what string) (workbench.ForwardOpened, error) {
+func (s *Stage) Forward(_ context.Context, cluster, what string) (event.ForwardOpened, error) {
 	err := s.wish("forward " + what)
-	return workbench.ForwardOpened{Kind: workbench.ForwardHTTP, Name: what, LocalPort: 8888, RemotePort: 8888, URL: "http://127.0.0.1:8888/", Entry: "http://127.0.0.1:8888/?dlwb_token=4c1f"}, err
+	return event.ForwardOpened{Kind: workbench.ForwardHTTP, Name: what, LocalPort: 8888, RemotePort: 8888, URL: "http://127.0.0.1:8888/", Entry: "http://127.0.0.1:8888/?dlwb_token=4c1f"}, err
 }
 
 // ForwardAll implements ui.Bench.
-func (s *Stage) ForwardAll(_ context.Context, cluster string, what []string) ([]workbench.ForwardOpened, error) {
-	return make([]workbench.ForwardOpened, len(what)), s.wish("forward " + strings.Join(what, " "))
+func (s *Stage) ForwardAll(_ context.Context, cluster string, what []string) ([]event.ForwardOpened, error) {
+	return make([]event.ForwardOpened, len(what)), s.wish("forward " + strings.Join(what, " "))
 }
 
 // ListedForwards implements ui.Bench.
@@ -340,8 +341,8 @@ func (s *Stage) ShellCommand(_ string, node int) *exec.Cmd {
 }
 
 // Pull implements ui.Bench.
-func (s *Stage) Pull(_ context.Context, run, _ string) (workbench.ResultsFetched, error) {
-	return workbench.ResultsFetched{Files: 3, Bytes: 4 << 20, Dir: "results/" + run}, s.wish("pull " + run)
+func (s *Stage) Pull(_ context.Context, run, _ string) (event.ResultsFetched, error) {
+	return event.ResultsFetched{Files: 3, Bytes: 4 << 20, Dir: "results/" + run}, s.wish("pull " + run)
 }
 
 // Extend implements ui.Bench.
@@ -380,4 +381,4 @@ func Key(name string) tea.KeyPressMsg {
 }
 
 // Played is every event that was published so far.
-func (s *Stage) Played() []workbench.Event { return s.played }
+func (s *Stage) Played() []event.Event { return s.played }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Story writes events: a run of the example on some nodes, at a pace that a
@@ -24,7 +24,7 @@ type Story struct {
 
 	at     time.Time
 	seq    int64
-	events []workbench.Event
+	events []event.Event
 	points map[string]int64
 }
 
@@ -35,7 +35,7 @@ func NewStory(nodes, gpus int) *Story {
 }
 
 // Events is what was written so far.
-func (t *Story) Events() []workbench.Event { return t.events }
+func (t *Story) Events() []event.Event { return t.events }
 
 // At is the moment the story has come to.
 func (t *Story) At() time.Time { return t.at }
@@ -47,10 +47,10 @@ func (t *Story) Wait(d time.Duration) *Story {
 }
 
 // Tell adds events.
-func (t *Story) Tell(bodies ...workbench.Body) *Story {
+func (t *Story) Tell(bodies ...event.Body) *Story {
 	for _, b := range bodies {
 		t.seq++
-		e := workbench.Event{Seq: t.seq, Time: t.at, Cluster: t.Cluster, Body: b}
+		e := event.Event{Seq: t.seq, Time: t.at, Cluster: t.Cluster, Body: b}
 		if ofRun(b) {
 			e.Run = t.Run
 		}
@@ -60,10 +60,10 @@ func (t *Story) Tell(bodies ...workbench.Body) *Story {
 }
 
 // ofRun tells which events belong to a run.
-func ofRun(b workbench.Body) bool {
+func ofRun(b event.Body) bool {
 	switch b.(type) {
-	case workbench.RunStarted, workbench.LogGrew, workbench.PointsAdded, workbench.ProgressChanged,
-		workbench.RankEnded, workbench.RunEnded, workbench.ResultsFetched:
+	case event.RunStarted, event.LogGrew, event.PointsAdded, event.ProgressChanged,
+		event.RankEnded, event.RunEnded, event.ResultsFetched:
 		return true
 	}
 	return false
@@ -74,27 +74,27 @@ const Command = "train.py --epochs 6 --batch 64 --context 128"
 
 // Plan tells the plan.
 func (t *Story) Plan() *Story {
-	return t.Tell(workbench.PlanMade{Profile: "charlm", Path: "examples/charlm/dlwb.yaml", Provider: t.Provider,
-		Nodes: t.Nodes, Engine: "torchrun", Command: Command, PricePerHour: t.Price, Steps: workbench.Steps[:6]})
+	return t.Tell(event.PlanMade{Profile: "charlm", Path: "examples/charlm/dlwb.yaml", Provider: t.Provider,
+		Nodes: t.Nodes, Engine: "torchrun", Command: Command, PricePerHour: t.Price, Steps: event.Steps[:6]})
 }
 
 // Step tells a whole step.
 func (t *Story) Step(name, text string, took time.Duration) *Story {
-	t.Tell(workbench.StepStarted{Step: name, Text: text}).Wait(took)
-	return t.Tell(workbench.StepEnded{Step: name, OK: true, Duration: took.Seconds(), Text: text})
+	t.Tell(event.StepStarted{Step: name, Text: text}).Wait(took)
+	return t.Tell(event.StepEnded{Step: name, OK: true, Duration: took.Seconds(), Text: text})
 }
 
 // Up tells everything until the ranks run.
 func (t *Story) Up() *Story {
 	t.Plan()
-	t.Tell(workbench.StepStarted{Step: workbench.StepCluster, Text: "starting nodes"}).Wait(410 * time.Millisecond)
-	t.Tell(workbench.ClusterUp{Provider: t.Provider, Nodes: t.nodes(), PricePerHour: t.Price},
-		workbench.StepEnded{Step: workbench.StepCluster, OK: true, Duration: 0.41, Text: fmt.Sprintf("%d nodes answer", t.Nodes)})
-	t.Tell(workbench.StepStarted{Step: workbench.StepEnvironment}).Wait(120 * time.Millisecond)
-	t.Tell(workbench.StepEnded{Step: workbench.StepEnvironment, OK: true, Skipped: true, Duration: 0.12,
+	t.Tell(event.StepStarted{Step: event.StepCluster, Text: "starting nodes"}).Wait(410 * time.Millisecond)
+	t.Tell(event.ClusterUp{Provider: t.Provider, Nodes: t.nodes(), PricePerHour: t.Price},
+		event.StepEnded{Step: event.StepCluster, OK: true, Duration: 0.41, Text: fmt.Sprintf("%d nodes answer", t.Nodes)})
+	t.Tell(event.StepStarted{Step: event.StepEnvironment}).Wait(120 * time.Millisecond)
+	t.Tell(event.StepEnded{Step: event.StepEnvironment, OK: true, Skipped: true, Duration: 0.12,
 		Text: "requirements did not change; /usr/bin/python3 3.11.2, torch 1.13.1"})
-	t.Step(workbench.StepSync, fmt.Sprintf("12 files, 48 KB to %d nodes in 0.3 s", t.Nodes), 310*time.Millisecond)
-	return t.Step(workbench.StepLaunch, fmt.Sprintf("torchrun, world size %d", t.world()), 640*time.Millisecond)
+	t.Step(event.StepSync, fmt.Sprintf("12 files, 48 KB to %d nodes in 0.3 s", t.Nodes), 310*time.Millisecond)
+	return t.Step(event.StepLaunch, fmt.Sprintf("torchrun, world size %d", t.world()), 640*time.Millisecond)
 }
 
 func (t *Story) world() int { return t.Nodes * max(t.GPUs, 1) }
@@ -115,14 +115,14 @@ func (t *Story) nodes() []cloud.Node {
 
 // Launch tells that the ranks run.
 func (t *Story) Launch() *Story {
-	var ranks []workbench.RankInfo
+	var ranks []event.RankInfo
 	per := max(t.GPUs, 1)
 	for r := range t.world() {
-		ranks = append(ranks, workbench.RankInfo{Rank: r, LocalRank: r % per, Node: r / per, Command: "python3 " + Command})
+		ranks = append(ranks, event.RankInfo{Rank: r, LocalRank: r % per, Node: r / per, Command: "python3 " + Command})
 	}
-	return t.Tell(workbench.RunStarted{Engine: "torchrun", WorldSize: t.world(), Nodes: t.Nodes,
+	return t.Tell(event.RunStarted{Engine: "torchrun", WorldSize: t.world(), Nodes: t.Nodes,
 		Command: "python3 " + Command, Python: "/usr/bin/python3", Ranks: ranks},
-		workbench.StepStarted{Step: workbench.StepTrain, Text: "training"})
+		event.StepStarted{Step: event.StepTrain, Text: "training"})
 }
 
 // loss is the curve of the example: 4.6 at the start, towards 1.9.
@@ -154,20 +154,20 @@ func (t *Story) Train(from, to float64) *Story {
 	}
 	done := int64(float64(t.Steps) * to)
 	left := float64(t.Steps-done) * 0.09
-	return t.Tell(workbench.ProgressChanged{Progress: metrics.Progress{Epoch: math.Min(1+math.Floor(to*float64(t.Epochs)), float64(t.Epochs)), Epochs: float64(t.Epochs),
+	return t.Tell(event.ProgressChanged{Progress: metrics.Progress{Epoch: math.Min(1+math.Floor(to*float64(t.Epochs)), float64(t.Epochs)), Epochs: float64(t.Epochs),
 		Step: done, Steps: t.Steps}, ETA: left}).Samples(done)
 }
 
 func (t *Story) point(name string, step int64, v float64) {
 	n := t.points[name]
 	t.points[name] = n + 1
-	t.Tell(workbench.PointsAdded{Points: []metrics.Point{{Name: name, Step: &step, Ordinal: n, Value: v, Time: t.at}}})
+	t.Tell(event.PointsAdded{Points: []metrics.Point{{Name: name, Step: &step, Ordinal: n, Value: v, Time: t.at}}})
 }
 
 // Samples tells a sample of every node.
 func (t *Story) Samples(i int64) *Story {
 	for n := range t.Nodes {
-		t.Tell(workbench.Sampled{Node: n, Sample: t.sample(n, i)})
+		t.Tell(event.Sampled{Node: n, Sample: t.sample(n, i)})
 	}
 	return t
 }
@@ -199,24 +199,24 @@ func (t *Story) sample(node int, i int64) metrics.Sample {
 
 // Log tells that a rank has printed a text.
 func (t *Story) Log(rank int, text string) *Story {
-	return t.Tell(workbench.LogGrew{Rank: rank, Size: int64(len(text))})
+	return t.Tell(event.LogGrew{Rank: rank, Size: int64(len(text))})
 }
 
 // End tells a good end: results home.
 func (t *Story) End() *Story {
-	t.Tell(workbench.StepEnded{Step: workbench.StepTrain, OK: true, Duration: 54.2, Text: "all ranks ended"})
+	t.Tell(event.StepEnded{Step: event.StepTrain, OK: true, Duration: 54.2, Text: "all ranks ended"})
 	for r := range t.world() {
-		t.Tell(workbench.RankEnded{Rank: r, Node: r / max(t.GPUs, 1)})
+		t.Tell(event.RankEnded{Rank: r, Node: r / max(t.GPUs, 1)})
 	}
-	t.Tell(workbench.RunEnded{Verdict: workbench.Succeeded, Cause: "every rank ended with 0", Rank: -1, Node: -1, Duration: 54.2})
-	t.Step(workbench.StepFetch, "3 files, 4.1 MB", 210*time.Millisecond)
-	return t.Tell(workbench.ResultsFetched{Files: 3, Bytes: 4300000, Dir: "results/" + t.Run})
+	t.Tell(event.RunEnded{Verdict: event.Succeeded, Cause: "every rank ended with 0", Rank: -1, Node: -1, Duration: 54.2})
+	t.Step(event.StepFetch, "3 files, 4.1 MB", 210*time.Millisecond)
+	return t.Tell(event.ResultsFetched{Files: 3, Bytes: 4300000, Dir: "results/" + t.Run})
 }
 
 // Down tells the teardown, proven or not.
 func (t *Story) Down(proven bool) *Story {
-	t.Tell(workbench.StepStarted{Step: workbench.StepDown, Text: "removing the nodes"}).Wait(900 * time.Millisecond)
-	r := workbench.ReceiptMade{Proven: proven, Lived: t.at.Sub(Epoch).Seconds(), Cost: t.Price * t.at.Sub(Epoch).Hours()}
+	t.Tell(event.StepStarted{Step: event.StepDown, Text: "removing the nodes"}).Wait(900 * time.Millisecond)
+	r := event.ReceiptMade{Proven: proven, Lived: t.at.Sub(Epoch).Seconds(), Cost: t.Price * t.at.Sub(Epoch).Hours()}
 	for i := range t.Nodes {
 		name := fmt.Sprintf("node%d", i)
 		r.Resources = append(r.Resources,
@@ -228,7 +228,7 @@ func (t *Story) Down(proven bool) *Story {
 		r.Resources[2].State, r.Resources[2].Proof = cloud.Alive, "still answers a signal 5 s after KILL"
 		r.ProcessesLeft, r.FilesLeft = 1, 14
 	}
-	t.Tell(workbench.StepEnded{Step: workbench.StepDown, OK: proven, Duration: 0.9, Text: map[bool]string{true: "proven gone", false: "not everything is proven gone"}[proven]})
+	t.Tell(event.StepEnded{Step: event.StepDown, OK: proven, Duration: 0.9, Text: map[bool]string{true: "proven gone", false: "not everything is proven gone"}[proven]})
 	return t.Tell(r)
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -35,7 +35,7 @@ func Stranger() *trust.Subject {
 func stranger(w, h int, theme string) *Stage {
 	return NewStage(w, h, ui.Options{Theme: theme}, func(s *Stage) {
 		u := Stranger()
-		s.HomeIs = workbench.Home{Profiles: []workbench.ProfileInfo{{Name: u.Name, Path: u.Path, Provider: u.Provider, UsedAt: Epoch.Add(-time.Hour)}}}
+		s.HomeIs = event.Home{Profiles: []event.ProfileInfo{{Name: u.Name, Path: u.Path, Provider: u.Provider, UsedAt: Epoch.Add(-time.Hour)}}}
 		s.PlanErr = errors.Join(&trust.Untrusted{Subject: u})
 	})
 }

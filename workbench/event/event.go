@@ -1,4 +1,8 @@
-package workbench
+// Package event is the vocabulary of an experiment's life: the events that its
+// driver publishes, the values that they and the lists carry, and the reference
+// page that is made from them. Screens and commands read these and need no
+// driver for it.
+package event
 
 import (
 	"encoding/json"
@@ -6,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 )
 
@@ -352,44 +357,62 @@ func (f ForwardOpened) Address() string {
 	return f.URL
 }
 
-// kept is what is stored of a body: a ticket is not.
-func kept(b Body) Body {
-	if opened, ok := b.(ForwardOpened); ok {
-		opened.Entry = ""
-		return opened
-	}
-	return b
-}
-
 // EventName gives the value of "event" in JSON.
-func (PlanMade) EventName() string        { return "plan" }
-func (StepStarted) EventName() string     { return "step_started" }
-func (StepProgress) EventName() string    { return "step_progress" }
-func (StepEnded) EventName() string       { return "step_ended" }
-func (ClusterUp) EventName() string       { return "cluster_up" }
-func (NodeChanged) EventName() string     { return "node" }
-func (LeaseChanged) EventName() string    { return "lease" }
-func (SpotNotice) EventName() string      { return "spot_notice" }
-func (ClusterStopped) EventName() string  { return "cluster_stopped" }
-func (RunStarted) EventName() string      { return "run_started" }
-func (LogGrew) EventName() string         { return "log_grew" }
-func (LogLine) EventName() string         { return "log_line" }
-func (PointsAdded) EventName() string     { return "points" }
-func (Point) EventName() string           { return "point" }
+func (PlanMade) EventName() string { return "plan" }
+
+func (StepStarted) EventName() string { return "step_started" }
+
+func (StepProgress) EventName() string { return "step_progress" }
+
+func (StepEnded) EventName() string { return "step_ended" }
+
+func (ClusterUp) EventName() string { return "cluster_up" }
+
+func (NodeChanged) EventName() string { return "node" }
+
+func (LeaseChanged) EventName() string { return "lease" }
+
+func (SpotNotice) EventName() string { return "spot_notice" }
+
+func (ClusterStopped) EventName() string { return "cluster_stopped" }
+
+func (RunStarted) EventName() string { return "run_started" }
+
+func (LogGrew) EventName() string { return "log_grew" }
+
+func (LogLine) EventName() string { return "log_line" }
+
+func (PointsAdded) EventName() string { return "points" }
+
+func (Point) EventName() string { return "point" }
+
 func (ProgressChanged) EventName() string { return "progress" }
-func (Sampled) EventName() string         { return "sample" }
-func (RankEnded) EventName() string       { return "rank_ended" }
-func (RunEnded) EventName() string        { return "run_ended" }
-func (ResultsFetched) EventName() string  { return "results" }
-func (ResultsLost) EventName() string     { return "results_lost" }
+
+func (Sampled) EventName() string { return "sample" }
+
+func (RankEnded) EventName() string { return "rank_ended" }
+
+func (RunEnded) EventName() string { return "run_ended" }
+
+func (ResultsFetched) EventName() string { return "results" }
+
+func (ResultsLost) EventName() string { return "results_lost" }
+
 func (CheckpointSaved) EventName() string { return "checkpoint" }
-func (ForwardOpened) EventName() string   { return "forward_opened" }
-func (ForwardChanged) EventName() string  { return "forward" }
-func (ForwardClosed) EventName() string   { return "forward_closed" }
-func (ReceiptMade) EventName() string     { return "receipt" }
-func (MetricAdded) EventName() string     { return "metric_added" }
-func (Noticed) EventName() string         { return "notice" }
-func (Failed) EventName() string          { return "failed" }
+
+func (ForwardOpened) EventName() string { return "forward_opened" }
+
+func (ForwardChanged) EventName() string { return "forward" }
+
+func (ForwardClosed) EventName() string { return "forward_closed" }
+
+func (ReceiptMade) EventName() string { return "receipt" }
+
+func (MetricAdded) EventName() string { return "metric_added" }
+
+func (Noticed) EventName() string { return "notice" }
+
+func (Failed) EventName() string { return "failed" }
 
 // MarshalJSON writes the envelope and the body as one flat object.
 func (e Event) MarshalJSON() ([]byte, error) {
@@ -412,4 +435,13 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		return h, nil
 	}
 	return append(append(h[:len(h)-1], ','), b[1:]...), nil
+}
+
+// Text is what is home and where, as a line for people.
+func (r ResultsFetched) Text() string {
+	text := SizeText(r.Files, r.Bytes) + " in " + r.Dir
+	if r.Older > 0 {
+		text += fmt.Sprintf("; %s left there, which it did not write", units.Count(r.Older, "file"))
+	}
+	return text
 }

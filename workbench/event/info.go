@@ -1,4 +1,4 @@
-package workbench
+package event
 
 import (
 	"encoding/json"
@@ -8,7 +8,20 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 )
+
+// Bound is what ends machines by itself next.
+type Bound struct {
+	At   time.Time `json:"at"`
+	Why  string    `json:"bound"` // "lifetime", "idle", …
+	Node int       `json:"node"`  // the one it ends, where the others go on; -1 for all
+}
+
+// SizeText is how many files there are and how large they are together.
+func SizeText(files int, bytes int64) string {
+	return units.Count(files, "file") + ", " + units.Bytes(bytes)
+}
 
 // Phase is where a cluster is in its life.
 type Phase string
@@ -108,4 +121,39 @@ type Home struct {
 	Profiles []ProfileInfo `json:"profiles"`
 	Clusters []ClusterInfo `json:"clusters"` // not yet gone, running first
 	Runs     []RunInfo     `json:"runs"`     // newest first
+}
+
+// Took is how long a run took, or has taken by a moment.
+func (r RunInfo) Took(now time.Time) time.Duration {
+	return Took(r.StartedAt, r.EndedAt, r.Duration, now)
+}
+
+// Took is the one rule for how long a run took. What its end told holds, in
+// seconds: nodes measure it by their uptime, without the time that the launch
+// took and that nobody looked. Only where the end told none, the clock of this
+// machine says it; of a run that goes on (ended is nil) always.
+func Took(began time.Time, ended *time.Time, told float64, now time.Time) time.Duration {
+	switch {
+	case ended == nil:
+		return max(now.Sub(began), 0)
+	case told > 0:
+		return time.Duration(told * float64(time.Second))
+	}
+	return max(ended.Sub(began), 0)
+}
+
+// RunResults says where the results of a run are, and what would go with its
+// machines. It is read from the record and asks no node.
+type RunResults struct {
+	Run   string `json:"run"`
+	Dir   string `json:"dir"`   // where they are here
+	Files int    `json:"files"` // that are home
+	Bytes int64  `json:"bytes"`
+	// Home is set when all that the run wrote came home after its end.
+	Home bool `json:"home"`
+	// Lost says what is gone for ever; empty: nothing that is known of.
+	Lost string `json:"lost,omitempty"`
+	// AtStake is what would be lost with the machines, as a sentence; empty:
+	// nothing.
+	AtStake string `json:"at_stake,omitempty"`
 }
