@@ -133,10 +133,10 @@ func (n *Node) startOn(l *link, s *starting) {
 		case <-ctx.Done():
 		}
 	}()
-	b := boot{name: n.target.Name, machine: l.machine, limit: n.timing.shellLimit}
+	b := boot{name: n.target.Name, machine: l.machine, limit: n.bounds.Shell}
 	if l.client != nil {
 		b.upload = func(ctx context.Context, name string, bytes []byte) error {
-			return uploadTo(ctx, l.client, name, bytes, n.timing)
+			return uploadTo(ctx, l.client, name, bytes, n.bounds)
 		}
 	}
 	if s.session, s.err = b.run(ctx); s.err != nil {
@@ -170,8 +170,7 @@ const freshFor = time.Second
 // now. A command whose loss can't be told from its success is not given to
 // another one.
 func (n *Node) fresh(ctx context.Context, l *link) bool {
-	h, ok := l.conn.(*heard)
-	if !ok || time.Duration(time.Now().UnixNano()-h.at.Load()).Abs() < n.timing.keepaliveEvery+freshFor {
+	if l.client == nil || time.Since(l.client.Heard()).Abs() < n.bounds.Every+freshFor {
 		return true
 	}
 	select {
@@ -218,7 +217,7 @@ func (n *Node) ask(ctx context.Context, service string, request, answer any) err
 // askFor is ask for a question whose answer takes a while.
 func (n *Node) askFor(ctx context.Context, while time.Duration, service string, request, answer any) error {
 	return untilKept(ctx, func() error {
-		st, _, err := n.begin(ctx, opening{"answer " + service, service, request, while + n.timing.bounds.Quiet}, answer)
+		st, _, err := n.begin(ctx, opening{"answer " + service, service, request, while + n.bounds.Quiet}, answer)
 		if err == nil {
 			st.Reset()
 		}

@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
-	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
 )
@@ -119,23 +116,8 @@ func (n *Node) dial(ctx context.Context) (way, error) {
 	if t.NextHostKey != "" {
 		p.hostKeys = append(p.hostKeys, t.NextHostKey)
 	}
-	client, conn, err := p.dialUnlocking(ctx, t.Jumps, n.timing)
-	return way{overSSH{client}, client, conn}, err
-}
-
-// dialUnlocking dials within the limit, and again where a key could not be
-// tried and a person has now given its passphrase: that may take longer than
-// any dial.
-func (p party) dialUnlocking(ctx context.Context, chain []Jump, t timing) (*sshconn.Conn, net.Conn, error) {
-	for {
-		limited, cancel := context.WithTimeout(ctx, t.dialLimit)
-		client, conn, err := p.dial(limited, chain, t)
-		cancel()
-		var auth *AuthError
-		if err == nil || ctx.Err() != nil || !errors.As(err, &auth) || auth.Name != p.name || auth.login == nil || !auth.login.Unlock() {
-			return client, conn, err
-		}
-	}
+	client, err := p.dial(ctx, t.Jumps, n.bounds)
+	return way{overSSH{client}, client}, err
 }
 
 // party is the ssh server at the other end: a node, or a jump host on the way.
@@ -147,70 +129,22 @@ type party struct {
 	shown            func(ssh.PublicKey) // told of the key that was accepted; may be nil
 }
 
-// dialTries is how often a server is tried that hangs up before it says who it
-// is: so sshd does when more people than MaxStartups are logging in.
-const dialTries = 6
-
 // dial connects, directly or through a chain of jump hosts, and logs in.
-func (p party) dial(ctx context.Context, chain []Jump, t timing) (*sshconn.Conn, net.Conn, error) {
+func (p party) dial(ctx context.Context, chain []Jump, b sshconn.Bounds) (*sshconn.Conn, error) {
 	known, err := p.known()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for try := 1; ; try++ {
-		client, conn, err := p.dialOnce(ctx, chain, known, t)
-		if err == nil || try == dialTries || !hungUp(err) {
-			return client, conn, err
-		}
-		select {
-		case <-time.After(min(backoffLeast/2<<try, time.Second) + rand.N(backoffLeast)):
-		case <-ctx.Done():
-			return nil, nil, err
-		}
-	}
-}
-
-// hungUp reports whether a server took the connection and closed it at once.
-func hungUp(err error) bool {
-	var unreachable *UnreachableError
-	return errors.As(err, &unreachable) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
-}
-
-func (p party) dialOnce(ctx context.Context, chain []Jump, known []ssh.PublicKey, t timing) (*sshconn.Conn, net.Conn, error) {
-	login, err := p.login(ctx, t)
+	client, err := sshconn.Server{
+		Name: p.name, Addr: p.addr, User: p.user, Algorithms: hostKeyAlgorithms(known[0].Type()),
+		Check: func(shown ssh.PublicKey) error { return p.check(known, shown) },
+		Keys:  func(ctx context.Context) (*sshkeys.Proof, error) { return p.login(ctx, b.Dial) },
+		Reach: func(ctx context.Context) (net.Conn, error) { return reach(ctx, chain, p.addr, b) },
+	}.Dial(ctx, b)
 	if err != nil {
-		return nil, nil, err
+		return nil, p.dialError(err, known[0])
 	}
-	defer login.Close()
-	ctx, cancel := waits.Within(ctx, waits.Wait{On: p.name, What: "to answer by ssh at " + p.addr, Then: "it shows its host key and takes the login"})
-	defer cancel()
-	conn, err := reach(ctx, chain, p.addr, t)
-	if err != nil {
-		return nil, nil, p.dialError(silence(ctx, err, login, t), login)
-	}
-	conn = &heard{Conn: conn}
-	client, err := sshconn.Handshake(ctx, p.name, conn, p.addr, &ssh.ClientConfig{
-		User:              p.user,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(login.Signers...)},
-		HostKeyCallback:   p.hostKeyCheck(known),
-		HostKeyAlgorithms: hostKeyAlgorithms(known[0].Type()),
-	}, t.bounds)
-	if err != nil {
-		return nil, nil, p.dialError(silence(ctx, err, login, t), login)
-	}
-	return client, conn, nil
-}
-
-// silence says who did not answer when a dial ran out of time; else it returns
-// the error.
-func silence(ctx context.Context, err error, login *sshkeys.Proof, t timing) error {
-	switch {
-	case ctx.Err() == nil:
-		return err
-	case login.Stuck() != "":
-		return fmt.Errorf("the ssh agent at %s did not answer within %v, when it was asked for a signature", login.Stuck(), t.dialLimit)
-	}
-	return fmt.Errorf("no ssh answer within %v", t.dialLimit)
+	return client, nil
 }
 
 // known are the host keys that the server may show.
@@ -226,39 +160,36 @@ func (p party) known() ([]ssh.PublicKey, error) {
 	return keys, nil
 }
 
-// login reads the keys anew for every dial: they may have been made after Open,
-// and the agent may hold others than before.
-func (p party) login(ctx context.Context, t timing) (*sshkeys.Proof, error) {
+// login gathers what to log in with.
+func (p party) login(ctx context.Context, limit time.Duration) (*sshkeys.Proof, error) {
 	if p.keyFile == "" {
-		return sshkeys.Gather(ctx, p.keys, t.dialLimit), nil
+		return sshkeys.Gather(ctx, p.keys, limit), nil
 	}
 	text, err := plainfile.Read(p.keyFile, keyMost)
 	if err != nil {
-		return nil, p.authError(err, p.keyFile, nil)
+		return nil, p.authError(err, p.keyFile)
 	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {
-		return nil, p.authError(err, p.keyFile, nil)
+		return nil, p.authError(err, p.keyFile)
 	}
 	login := &sshkeys.Proof{}
 	if len(p.keys.Files) > 0 || p.keys.Agent != "" {
-		login = sshkeys.Gather(ctx, p.keys, t.dialLimit)
+		login = sshkeys.Gather(ctx, p.keys, limit)
 	}
 	login.Signers = append([]ssh.Signer{signer}, login.Signers...)
 	login.Tried = append([]string{p.keyFile}, login.Tried...)
 	return login, nil
 }
 
-func (p party) hostKeyCheck(known []ssh.PublicKey) ssh.HostKeyCallback {
-	return func(_ string, _ net.Addr, got ssh.PublicKey) error {
-		if !slices.ContainsFunc(known, func(want ssh.PublicKey) bool { return sshkeys.Same(got, want) }) {
-			return &HostKeyError{p.name, p.addr, sshkeys.Text(known[0]), sshkeys.Text(got)}
-		}
-		if p.shown != nil {
-			p.shown(got)
-		}
-		return nil
+func (p party) check(known []ssh.PublicKey, shown ssh.PublicKey) error {
+	if !slices.ContainsFunc(known, func(key ssh.PublicKey) bool { return sshkeys.Same(shown, key) }) {
+		return &HostKeyError{p.name, p.addr, sshkeys.Text(known[0]), sshkeys.Text(shown)}
 	}
+	if p.shown != nil {
+		p.shown(shown)
+	}
+	return nil
 }
 
 // hostKeyAlgorithms are those that make the host show a key of the known type.
@@ -273,33 +204,43 @@ func hostKeyAlgorithms(keyType string) []string {
 
 // dialError gives an error of dialing its type. What a jump host failed with
 // has one.
-func (p party) dialError(err error, login *sshkeys.Proof) error {
+func (p party) dialError(err error, known ssh.PublicKey) error {
 	var hostKey *HostKeyError
 	var auth *AuthError
-	if errors.As(err, &hostKey) || errors.As(err, &auth) {
-		if hostKey != nil && hostKey.Name == p.name {
-			return hostKey
-		}
-		return fmt.Errorf("connect to %s: %w", p.name, err)
-	}
 	var algo *ssh.AlgorithmNegotiationError
-	if errors.As(err, &algo) && algo.What == "host key" {
-		want := "a valid key"
-		if known, err := p.known(); err == nil {
-			want = sshkeys.Text(known[0])
-		}
-		return &HostKeyError{p.name, p.addr, want, "only other kinds of key: " + strings.Join(algo.RequestedAlgorithms, ", ")}
-	}
-	// x/crypto has no type for this one on the client's side.
-	if strings.Contains(err.Error(), "unable to authenticate") {
-		return p.authError(refused(login), strings.Join(login.Tried, ", "), login)
+	var refused *sshconn.RefusedError
+	switch {
+	case errors.As(err, &hostKey) && hostKey.Name == p.name:
+		return hostKey
+	case hostKey != nil, errors.As(err, &auth):
+		return fmt.Errorf("connect to %s: %w", p.name, err)
+	case errors.As(err, &algo) && algo.What == "host key":
+		return &HostKeyError{p.name, p.addr, sshkeys.Text(known), "only other kinds of key: " + strings.Join(algo.RequestedAlgorithms, ", ")}
+	case errors.As(err, &refused):
+		return p.authError(refusal(refused.Login), strings.Join(refused.Login.Tried, ", "))
 	}
 	return &UnreachableError{p.name, p.addr, err}
 }
 
-func (p party) authError(err error, tried string, login *sshkeys.Proof) error {
+func (p party) authError(err error, tried string) error {
 	if tried == "" {
 		tried = "no key"
 	}
-	return &AuthError{p.name, p.addr, p.user, tried, err, login}
+	return &AuthError{p.name, p.addr, p.user, tried, err}
+}
+
+// refusal says why a login with these keys failed, and which other key could
+// have been tried.
+func refusal(p *sshkeys.Proof) error {
+	text := "the server accepted none of the keys"
+	switch len(p.Signers) {
+	case 0:
+		text = "there is no key to log in with"
+	case 1:
+		text = "the server did not accept the key"
+	}
+	if why, next := p.Missed(); why != "" {
+		text += "; " + why + ": " + next
+	}
+	return errors.New(text)
 }

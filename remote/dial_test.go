@@ -150,7 +150,7 @@ func TestHostThatNeverAnswersEndsTheDial(t *testing.T) {
 	key := sshdtest.MakeKey(t, filepath.Join(dir, "key"))
 	n := Open(Target{Name: "node0", Addr: l.Addr().String(), HostKey: key, KeyFile: filepath.Join(dir, "key")})
 	defer n.Close()
-	n.timing.dialLimit = 200 * time.Millisecond
+	n.bounds.Dial = 200 * time.Millisecond
 	var unreachable *UnreachableError
 	if err := n.Connect(testContext(t)); !errors.As(err, &unreachable) || !strings.Contains(err.Error(), "no ssh answer within") {
 		t.Errorf("got %v, want an UnreachableError about the time", err)
@@ -188,7 +188,7 @@ func TestOneConnectionServesAllAndComesBackAfterItsLoss(t *testing.T) {
 func TestFrozenNodeIsNoticedAndBlocksNothingForEver(t *testing.T) {
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
-	n.timing.keepaliveEvery, n.timing.keepaliveLimit = 100*time.Millisecond, 300*time.Millisecond
+	n.bounds.Every, n.bounds.Answer = 100*time.Millisecond, 300*time.Millisecond
 	ctx := testContext(t)
 	running := make(chan error, 1)
 	go func() {

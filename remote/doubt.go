@@ -2,12 +2,9 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,42 +15,24 @@ import (
 // it is given up: when a new one is answered while it still says nothing, the
 // new one takes its place.
 
-// heard is a connection that knows when the other end was last heard.
-type heard struct {
-	net.Conn
-	at atomic.Int64 // wall time: it goes on while this machine sleeps
-}
-
-func (h *heard) Read(p []byte) (int, error) {
-	k, err := h.Conn.Read(p)
-	if k > 0 {
-		h.at.Store(time.Now().UnixNano())
-	}
-	return k, err
-}
-
 // doubtAfter is how long a link may be silent: keepalives make the other end
 // say something now and then.
-func (t timing) doubtAfter() time.Duration { return t.keepaliveEvery + t.keepaliveLimit/5 }
+func (n *Node) doubtAfter() time.Duration { return n.bounds.Every + n.bounds.Answer/5 }
 
 // doubt watches whether a link is heard, and has it replaced when it is not.
 func (n *Node) doubt(l *link) {
-	h, ok := l.conn.(*heard)
-	if !ok {
-		return
-	}
-	tick := time.NewTicker(n.timing.keepaliveEvery / 5)
+	tick := time.NewTicker(n.bounds.Every / 5)
 	defer tick.Stop()
-	for last, since := h.at.Load(), time.Now(); ; {
+	for last, since := l.client.Heard(), time.Now(); ; {
 		select {
 		case <-l.dead:
 			return
 		case <-tick.C:
 		}
-		if at := h.at.Load(); at != last {
+		if at := l.client.Heard(); at != last {
 			last, since = at, time.Now()
-		} else if time.Since(since) > n.timing.doubtAfter() {
-			n.replace(l, func() bool { return h.at.Load() == last })
+		} else if time.Since(since) > n.doubtAfter() {
+			n.replace(l, func() bool { return l.client.Heard() == last })
 		}
 	}
 }
@@ -84,25 +63,8 @@ func (n *Node) replace(l *link, silent func() bool) {
 		w.machine.Kill(ErrClosed)
 		return
 	}
-	l.kill(fmt.Errorf("no answer within %v, while a new connection was answered", n.timing.doubtAfter()))
+	l.kill(fmt.Errorf("no answer within %v, while a new connection was answered", n.doubtAfter()))
 	<-l.dead
-}
-
-// knockLimit bounds one try to open a TCP connection. The kernel sends the
-// first packet again after 1, 3 and 7 s: a new try is sooner.
-const knockLimit = 2 * time.Second
-
-// knock opens a TCP connection. It tries for as long as ctx lasts when nobody
-// answers at all.
-func knock(ctx context.Context, addr string) (net.Conn, error) {
-	for {
-		began := time.Now()
-		conn, err := (&net.Dialer{Timeout: knockLimit}).DialContext(ctx, "tcp", addr)
-		var timeout net.Error
-		if err == nil || ctx.Err() != nil || !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(began) < knockLimit/2 {
-			return conn, err
-		}
-	}
 }
 
 // rest pauses before the given try, but no longer than until the node can be

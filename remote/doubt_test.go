@@ -92,7 +92,7 @@ func TestASilentConnectionIsReplacedWhenANewOneIsAnswered(t *testing.T) {
 	p := newPassage(t, s.Addr)
 	n := Open(Target{Name: "node0", Addr: p.Addr().String(), User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})
 	defer func() { _ = n.Close() }()
-	n.timing.keepaliveEvery, n.timing.keepaliveLimit = 200*time.Millisecond, time.Minute
+	n.bounds.Every, n.bounds.Answer = 200*time.Millisecond, time.Minute
 	states := make(chan string, 10)
 	n.OnState(func(_ bool, why string) { states <- why })
 	log := filepath.Join(s.Home, "log")
@@ -133,7 +133,7 @@ func TestAConnectionThatIsHeardStays(t *testing.T) {
 	p := newPassage(t, s.Addr)
 	n := Open(Target{Name: "node0", Addr: p.Addr().String(), User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})
 	defer func() { _ = n.Close() }()
-	n.timing.keepaliveEvery, n.timing.keepaliveLimit = 200*time.Millisecond, 10*time.Second
+	n.bounds.Every, n.bounds.Answer = 200*time.Millisecond, 10*time.Second
 	mustExec(t, n, "sleep 4") // longer than a silent one would be believed
 	mustExec(t, n, "true")
 	if p.opened != 1 {

@@ -3,8 +3,6 @@ package remote
 import (
 	"errors"
 	"fmt"
-
-	"github.com/dlwb/dlwb/sshkeys"
 )
 
 // ErrClosed is the error of a node that was closed here.
@@ -35,8 +33,6 @@ func (e *HostKeyError) Error() string {
 type AuthError struct {
 	Name, Addr, User, KeyFile string
 	Err                       error
-
-	login *sshkeys.Proof // what was tried; nil: nothing could be
 }
 
 func (e *AuthError) Error() string {

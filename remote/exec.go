@@ -114,7 +114,7 @@ func (n *Node) finish(ctx context.Context, c Cmd, e execution, outs outputs) (Re
 			}
 			return res, n.callError(e.what, e.link, over.err)
 		case <-look.C:
-			if limit := c.quiet(n.timing.bounds.Quiet); limit > 0 && outs.quiet() > limit {
+			if limit := c.quiet(n.bounds.Quiet); limit > 0 && outs.quiet() > limit {
 				return res, n.wrap(e.what, fmt.Errorf("it was silent for %v", limit))
 			}
 		case <-ctx.Done():

@@ -36,7 +36,7 @@ func (n *Node) dialThere(ctx context.Context, network, addr string) (conn *wire.
 
 // carried is a connection that the agent has at its other end.
 func (n *Node) carried(ctx context.Context, what, service string, request any) (*wire.Conn, error) {
-	st, _, err := n.begin(ctx, opening{what, service, request, n.timing.bounds.Reply}, &wire.Dialed{})
+	st, _, err := n.begin(ctx, opening{what, service, request, n.bounds.Reply}, &wire.Dialed{})
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type Jump struct {
 // one login however many nodes are behind it.
 type hop struct {
 	chain  []Jump
-	timing timing
+	bounds sshconn.Bounds
 	ctx    context.Context // ends when nobody uses the hop any more
 	cancel context.CancelFunc
 	dialed chan struct{} // closed when the dial is over
@@ -49,8 +49,8 @@ func (h *hop) key() string { return fmt.Sprintf("%#v", h.chain) }
 
 // through takes a share of the hop of a chain, dialing it when there is none.
 // Whoever gets one releases it.
-func through(ctx context.Context, chain []Jump, t timing) (*hop, error) {
-	wanted := &hop{chain: chain, timing: t, dialed: make(chan struct{}), users: 1}
+func through(ctx context.Context, chain []Jump, b sshconn.Bounds) (*hop, error) {
+	wanted := &hop{chain: chain, bounds: b, dialed: make(chan struct{}), users: 1}
 	hops.Lock()
 	h := hops.open[wanted.key()]
 	if h == nil {
@@ -94,20 +94,15 @@ func (h *hop) forgetLocked() {
 
 // live dials the hop and stays with it until it has ended.
 func (h *hop) live() {
-	client, conn, err := h.dial()
-	h.client, h.err = client, err
-	if err != nil {
+	if h.client, h.err = h.dial(); h.err != nil {
 		h.end()
 		close(h.dialed)
 		return
 	}
 	close(h.dialed)
-	stop := context.AfterFunc(h.ctx, func() { _ = client.Close() })
+	stop := context.AfterFunc(h.ctx, func() { _ = h.client.Close() })
 	defer stop()
-	dead := make(chan struct{})
-	go keepAlive(client, conn, h.timing, dead, client.Kill)
-	_ = client.Wait()
-	close(dead)
+	h.client.KeepAlive()
 	h.end()
 }
 
@@ -117,23 +112,23 @@ func (h *hop) end() {
 	h.forgetLocked()
 }
 
-func (h *hop) dial() (*sshconn.Conn, net.Conn, error) {
+func (h *hop) dial() (*sshconn.Conn, error) {
 	last := h.chain[len(h.chain)-1]
 	p := party{name: last.Name, addr: last.Addr, user: last.User, hostKeys: []string{last.HostKey}, keys: last.Keys}
-	client, conn, err := p.dialUnlocking(h.ctx, h.chain[:len(h.chain)-1], h.timing)
+	client, err := p.dial(h.ctx, h.chain[:len(h.chain)-1], h.bounds)
 	if err != nil {
-		return nil, nil, fmt.Errorf("jump host: %w", err)
+		return nil, fmt.Errorf("jump host: %w", err)
 	}
-	return client, conn, nil
+	return client, nil
 }
 
 // reach opens a connection to an address, directly or through jump hosts.
-func reach(ctx context.Context, chain []Jump, addr string, t timing) (net.Conn, error) {
+func reach(ctx context.Context, chain []Jump, addr string, b sshconn.Bounds) (net.Conn, error) {
 	if len(chain) == 0 {
-		return knock(ctx, addr)
+		return sshconn.Reach(ctx, addr)
 	}
 	for try := 1; ; try++ {
-		h, err := through(ctx, chain, t)
+		h, err := through(ctx, chain, b)
 		if err != nil {
 			return nil, err
 		}

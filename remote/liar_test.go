@@ -166,7 +166,7 @@ func TestLiarsCaller(t *testing.T) {
 		opened = true
 		return &overPipe{done: make(chan struct{})}, nil
 	})
-	n.timing = timingOf(shortBounds)
+	n.bounds = shortBounds
 	before := mostMemory(t)
 	var group sync.WaitGroup
 	late := func(name string, limit time.Duration, do func(ctx context.Context)) {

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 type link struct {
 	machine transport.Machine
 	client  *sshconn.Conn // nil: the way is another one than ssh
-	conn    net.Conn      // likewise
 	born    time.Time
 	dead    chan struct{} // closed when the way has ended
 	why     error         // why it ended; valid after dead
@@ -39,13 +37,13 @@ func (l *link) cause(err error) error {
 
 // addLocked takes a fresh way into use and watches it.
 func (n *Node) addLocked(w way) {
-	l := &link{machine: w.machine, client: w.client, conn: w.conn, born: time.Now(), dead: make(chan struct{})}
+	l := &link{machine: w.machine, client: w.client, born: time.Now(), dead: make(chan struct{})}
 	n.links = append(n.links, l)
 	n.wakeLocked()
 	n.tasks.Go(func() { n.watch(l) })
 	if l.client != nil {
 		n.tasks.Go(func() { n.doubt(l) })
-		n.tasks.Go(func() { keepAlive(l.client, l.conn, n.timing, l.dead, l.kill) })
+		n.tasks.Go(l.client.KeepAlive)
 	}
 }
 
@@ -66,53 +64,5 @@ func (n *Node) watch(l *link) {
 	close(l.dead)
 	if last {
 		n.tellDown(fmt.Sprintf("the connection was lost: %v", l.why))
-	}
-}
-
-// keepAlive asks the other end for an answer now and then, and at once when this
-// machine was asleep or has other addresses, until dead is closed.
-func keepAlive(client *sshconn.Conn, conn net.Conn, t timing, dead <-chan struct{}, kill func(error)) {
-	woken, enough := wakes.subscribe()
-	defer enough()
-	for {
-		limit := t.keepaliveLimit
-		select {
-		case <-dead:
-			return
-		case <-time.After(t.keepaliveEvery):
-		case <-woken:
-			limit = min(limit, wakeLimit)
-			if moved(conn) {
-				limit = min(limit, movedLimit)
-			}
-		}
-		answered := client.Ping()
-		if !answeredIn(answered, dead, woken, limit) {
-			kill(fmt.Errorf("no answer within %v", limit))
-		}
-		select {
-		case <-answered:
-		case <-dead:
-			return
-		}
-	}
-}
-
-// answeredIn waits for an answer, or for the link's end. Whoever wakes up in
-// between waits anew, and not for long: an answer may have come in the sleep.
-func answeredIn(answered, dead, woken <-chan struct{}, limit time.Duration) bool {
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	for {
-		select {
-		case <-answered:
-			return true
-		case <-dead:
-			return true
-		case <-woken:
-			late.Reset(min(limit, wakeLimit))
-		case <-late.C:
-			return false
-		}
 	}
 }

@@ -154,7 +154,7 @@ func TestALoginThatCannotServeSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := loginNode(t, r, name)
-			n.timing.shellLimit = 2 * time.Second
+			n.bounds.Shell = 2 * time.Second
 			mustSay(t, fails(t, n), append(u.says, name)...)
 			leavesNothing(t, r, n)
 		})

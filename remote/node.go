@@ -51,7 +51,7 @@ type Target struct {
 type Node struct {
 	target  Target
 	open    func(ctx context.Context) (way, error)
-	timing  timing
+	bounds  sshconn.Bounds
 	segment int64 // the length of logs' segments
 
 	ctx    context.Context // ends with Close
@@ -72,15 +72,6 @@ type Node struct {
 	listened  int    // how many there ever were
 	state     string // the last state told: "", "up", or why it is down
 }
-
-// timing is what tests shorten.
-type timing struct {
-	dialLimit, keepaliveEvery, keepaliveLimit, shellLimit time.Duration
-
-	bounds sshconn.Bounds
-}
-
-func timingOf(b sshconn.Bounds) timing { return timing{b.Dial, b.Every, b.Answer, b.Shell, b} }
 
 // Open returns the node of a target. It does no I/O.
 func Open(t Target) *Node {
@@ -107,7 +98,7 @@ func newNode(t Target) *Node {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Node{
 		target:  t,
-		timing:  timingOf(sshconn.Standard),
+		bounds:  sshconn.Standard,
 		segment: logSegment,
 		ctx:     ctx,
 		cancel:  cancel,

@@ -315,7 +315,7 @@ func (f funcWriter) Write(p []byte) (int, error) { f(); return len(p), nil }
 func TestAnAgentThatStandsStillIsGivenUp(t *testing.T) {
 	r := loginrig.Start(t, loginrig.Options{}, loginrig.User{Name: "still"})
 	n := loginNode(t, r, "still")
-	n.timing.keepaliveEvery, n.timing.shellLimit = 200*time.Millisecond, 2*time.Second
+	n.bounds.Every, n.bounds.Shell = 200*time.Millisecond, 2*time.Second
 	servesWell(t, n)
 	signalAll(r, "still", syscall.SIGSTOP)
 	_, err := n.Exec(loginContext(t), Cmd{Line: "echo yes", Quiet: NoLimit})

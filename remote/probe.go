@@ -15,7 +15,7 @@ const probeEvery = 3
 // well while it is stopped, or waits for a disk that is gone. One that says
 // nothing at all costs the link, and the next call starts another one.
 func (n *Node) probe(l *link, s *wire.Session) {
-	every, limit := probeEvery*n.timing.keepaliveEvery, n.timing.shellLimit
+	every, limit := probeEvery*n.bounds.Every, n.bounds.Shell
 	for {
 		select {
 		case <-time.After(max(every-s.Silent(), every/probeEvery)):

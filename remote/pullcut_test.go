@@ -224,7 +224,7 @@ func TestAPullOutlivesANetworkThatIsAwayForAWhile(t *testing.T) {
 	p := newPassage(t, s.Addr)
 	n := Open(Target{Name: "node0", Addr: p.Addr().String(), User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})
 	defer func() { _ = n.Close() }()
-	n.timing.keepaliveEvery, n.timing.keepaliveLimit = 200*time.Millisecond, 2*time.Second
+	n.bounds.Every, n.bounds.Answer = 200*time.Millisecond, 2*time.Second
 	there, dest := filepath.Join(s.Home, codeDir), t.TempDir()
 	size := int64(100 << 20)
 	writeFiles(t, filepath.Join(there, "out"), map[string]string{"a": "1", "z": "last", "big": entropy(int(size))})
@@ -274,7 +274,7 @@ func agentOf(t *testing.T, home string) int {
 func TestAnAgentThatIsKilledInTheMiddleCostsNothing(t *testing.T) {
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
-	n.timing.shellLimit = 30 * time.Second
+	n.bounds.Shell = 30 * time.Second
 	there, dest := filepath.Join(s.Home, codeDir), t.TempDir()
 	writeFiles(t, filepath.Join(there, "out"), map[string]string{"a": "1", "z": "last", "big": entropy(150 << 20)})
 	makeOld(t, there)

@@ -138,7 +138,7 @@ func (t *Tunnel) listenThere() (*distant, error) {
 	defer cancel()
 	var on wire.Listening
 	what := fmt.Sprintf("listen on port %d", t.port)
-	st, l, err := t.node.begin(ctx, opening{what, wire.ListenPort, wire.ListenRequest{Port: t.port}, t.node.timing.bounds.Reply}, &on)
+	st, l, err := t.node.begin(ctx, opening{what, wire.ListenPort, wire.ListenRequest{Port: t.port}, t.node.bounds.Reply}, &on)
 	var fault *wire.Fault
 	switch {
 	case errors.As(err, &fault):

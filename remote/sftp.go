@@ -16,8 +16,8 @@ import (
 )
 
 // uploadTo writes a file into ~/.dlwb/bin over a connection, by sftp.
-func uploadTo(ctx context.Context, conn *sshconn.Conn, name string, bytes []byte, t timing) error {
-	client, err := openSFTP(ctx, conn, t)
+func uploadTo(ctx context.Context, conn *sshconn.Conn, name string, bytes []byte, b sshconn.Bounds) error {
+	client, err := openSFTP(ctx, conn, b)
 	if err != nil {
 		return err
 	}
@@ -53,13 +53,13 @@ func (n *Node) SFTP(ctx context.Context) (*sftp.Client, error) {
 	if l.client == nil {
 		return nil, n.wrap("start sftp", errors.New("it is not reached by ssh"))
 	}
-	client, err := openSFTP(ctx, l.client, n.timing)
+	client, err := openSFTP(ctx, l.client, n.bounds)
 	return client, n.wrap("start sftp", err)
 }
 
 // openSFTP starts an sftp client in a session of its own. Close ends every call
 // that is under way, also of a server that never answers it.
-func openSFTP(ctx context.Context, conn *sshconn.Conn, t timing) (*sftp.Client, error) {
+func openSFTP(ctx context.Context, conn *sshconn.Conn, b sshconn.Bounds) (*sftp.Client, error) {
 	s, err := conn.NextSession(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func openSFTP(ctx context.Context, conn *sshconn.Conn, t timing) (*sftp.Client, 
 		s.Close()
 		return nil, err
 	}
-	limited, cancel := waits.Within(ctx, waits.Wait{What: "to answer by sftp", Limit: t.bounds.Reply})
+	limited, cancel := waits.Within(ctx, waits.Wait{What: "to answer by sftp", Limit: b.Reply})
 	defer cancel()
 	// The first exchange knows no context: closing the pipe ends it.
 	stop := context.AfterFunc(limited, func() { _ = in.Close() })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 
 	"github.com/dlwb/dlwb/remote/transport"
@@ -16,7 +15,6 @@ import (
 type way struct {
 	machine transport.Machine
 	client  *sshconn.Conn
-	conn    net.Conn
 }
 
 // overSSH is a connection as a transport.

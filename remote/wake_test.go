@@ -7,39 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/sshconn/wake"
 )
-
-func TestASleepIsSeenByTheClocks(t *testing.T) {
-	for _, c := range []struct {
-		name            string
-		monotonic, wall time.Duration
-		asleep          bool
-	}{
-		{"a tick", time.Second, time.Second, false},
-		{"a late tick", 4 * time.Second, 4 * time.Second, false},
-		{"a laptop that slept", time.Second, time.Hour, true},
-		{"one whose monotonic clock went on", time.Hour, time.Hour, true},
-		{"a process that was stopped", 20 * time.Second, 20 * time.Second, true},
-		{"a clock that was set back", time.Second, -time.Hour, false},
-		{"a clock that was corrected", time.Second, 1500 * time.Millisecond, false},
-	} {
-		if got := asleep(c.monotonic, c.wall); got != c.asleep {
-			t.Errorf("%s: %v", c.name, got)
-		}
-	}
-}
 
 func TestAfterASleepEveryLinkIsCheckedAtOnce(t *testing.T) {
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
-	n.timing.keepaliveEvery, n.timing.keepaliveLimit = time.Hour, time.Hour
+	n.bounds.Every, n.bounds.Answer = time.Hour, time.Hour
 	mustExec(t, n, "true")
 	lost := make(chan struct{})
 	n.OnState(func(connected bool, why string) {
@@ -47,7 +27,7 @@ func TestAfterASleepEveryLinkIsCheckedAtOnce(t *testing.T) {
 			close(lost)
 		}
 	})
-	wakes.wake() // a link that is alive stays
+	wake.All() // a link that is alive stays
 	mustExec(t, n, "true")
 	select {
 	case <-lost:
@@ -58,7 +38,7 @@ func TestAfterASleepEveryLinkIsCheckedAtOnce(t *testing.T) {
 	defer s.Thaw()
 	// The link may still be busy with the first wake.
 	for deadline := time.After(60 * time.Second); ; {
-		wakes.wake()
+		wake.All()
 		select {
 		case <-lost:
 			return
@@ -68,21 +48,6 @@ func TestAfterASleepEveryLinkIsCheckedAtOnce(t *testing.T) {
 		}
 	}
 }
-
-func TestALinkFromAnAddressThatIsGoneHasMoved(t *testing.T) {
-	for addr, want := range map[string]bool{"127.0.0.1": false, "0.0.0.0": false, "203.0.113.77": true} {
-		if got := moved(connFrom{addr: &net.TCPAddr{IP: net.ParseIP(addr)}}); got != want {
-			t.Errorf("%s: %v, want %v", addr, got, want)
-		}
-	}
-}
-
-type connFrom struct {
-	net.Conn
-	addr net.Addr
-}
-
-func (c connFrom) LocalAddr() net.Addr { return c.addr }
 
 func TestEverythingWorksUnderTheTightestLimitsOfSSHD(t *testing.T) {
 	for _, sessions := range []int{1, 2} {
@@ -146,7 +111,7 @@ func Test64NodesBehindOneJumpHostOfTheTightestLimits(t *testing.T) {
 		target := targetOf(behind)
 		target.Jumps = []Jump{jumpOf("bastion", jump)}
 		nodes[i] = Open(target)
-		nodes[i].timing.dialLimit = 50 * time.Second // 64 logins at once on one machine
+		nodes[i].bounds.Dial = 50 * time.Second // 64 logins at once on one machine
 		defer nodes[i].Close()
 		all.Go(func() {
 			if _, err := nodes[i].Exec(ctx, Cmd{Line: "true"}); err != nil {

@@ -32,7 +32,7 @@ const longEnough = 15 * time.Second
 func wedgedNode(t testing.TB, s *wedge.Server) *Node {
 	t.Helper()
 	n := Open(Target{Name: "node0", Addr: s.Addr, User: "test", HostKey: s.HostKey, KeyFile: s.KeyFile})
-	n.timing = timingOf(shortBounds)
+	n.bounds = shortBounds
 	t.Cleanup(func() { endsWithin(t, "Close", 3*time.Second, func() { _ = n.Close() }) })
 	return n
 }
@@ -151,7 +151,7 @@ func TestEveryCallEndsWithItsContextWhereverTheServerHangs(t *testing.T) {
 				n := wedgedNode(t, s)
 				b := shortBounds
 				b.Dial, b.Open, b.Reply, b.Answer, b.Shell, b.Quiet = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
-				n.timing = timingOf(b)
+				n.bounds = b
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 				defer cancel()
 				endsWithin(t, c.name, 5*time.Second, func() {
@@ -199,7 +199,7 @@ func TestAHungJumpHostEndsWithinTheBoundsOfTheDial(t *testing.T) {
 			jump.Wedge(stage)
 			n := Open(Target{Name: "node0", Addr: behind.Addr, User: "test", HostKey: behind.HostKey, KeyFile: behind.KeyFile,
 				Jumps: []Jump{{Name: "bastion", Addr: jump.Addr, User: "test", HostKey: jump.HostKey, Keys: sshkeys.Keys{Files: []string{jump.KeyFile}}}}})
-			n.timing = timingOf(shortBounds)
+			n.bounds = shortBounds
 			endsWithin(t, "connect", longEnough, func() {
 				if err := n.Connect(t.Context()); err == nil {
 					t.Error("it succeeded")
@@ -218,7 +218,7 @@ func TestAFrozenOpenSSHServerEndsEveryCallWithinItsBound(t *testing.T) {
 			t.Parallel()
 			s := sshdtest.Start(t)
 			n := openTest(t, s)
-			n.timing = timingOf(shortBounds)
+			n.bounds = shortBounds
 			mustExec(t, n, "true")
 			s.Freeze()
 			defer s.Thaw()
@@ -245,7 +245,7 @@ func TestAHungAgentIsGivenUpAndNamed(t *testing.T) {
 	t.Parallel()
 	s := wedge.Start(t)
 	n := Open(Target{Name: "node0", Addr: s.Addr, User: "test", HostKey: s.HostKey, Keys: sshkeys.Keys{Agent: hungAgent(t)}})
-	n.timing = timingOf(shortBounds)
+	n.bounds = shortBounds
 	defer n.Close()
 	endsWithin(t, "connect", longEnough, func() {
 		if err := n.Connect(t.Context()); err == nil || !strings.Contains(fmt.Sprint(err), "agent") {

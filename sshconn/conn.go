@@ -21,6 +21,7 @@ type Conn struct {
 	name   string // of the other end, as waits and errors name it
 	client *ssh.Client
 	conn   net.Conn
+	heard  *heard
 	bounds Bounds
 	over   chan struct{} // closed when the connection has ended
 
@@ -34,7 +35,8 @@ type Conn struct {
 func Handshake(ctx context.Context, name string, conn net.Conn, addr string, config *ssh.ClientConfig, b Bounds) (*Conn, error) {
 	// The handshake knows no context: closing the connection ends it.
 	stop := context.AfterFunc(ctx, func() { closeSoon(conn) })
-	inner, chans, reqs, err := ssh.NewClientConn(conn, addr, config)
+	listening := &heard{Conn: conn}
+	inner, chans, reqs, err := ssh.NewClientConn(listening, addr, config)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -42,7 +44,7 @@ func Handshake(ctx context.Context, name string, conn net.Conn, addr string, con
 		closeSoon(conn)
 		return nil, err
 	}
-	c := &Conn{name: name, client: ssh.NewClient(inner, chans, reqs), conn: conn, bounds: b, over: make(chan struct{})}
+	c := &Conn{name: name, client: ssh.NewClient(inner, chans, reqs), conn: conn, heard: listening, bounds: b, over: make(chan struct{})}
 	go func() { c.Kill(c.client.Wait()) }()
 	return c, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
 )
@@ -30,9 +28,8 @@ type Problem struct {
 	// then set.
 	Fingerprint string
 
-	machine machine        // the one that it is about: the host, or a jump host on the way
-	key     ssh.PublicKey  // the one with the fingerprint
-	login   *sshkeys.Proof // what was tried and refused; nil: nothing was
+	machine machine       // the one that it is about: the host, or a jump host on the way
+	key     ssh.PublicKey // the one with the fingerprint
 }
 
 func (p *Problem) Error() string { return p.Host + ": " + p.Why }
@@ -158,46 +155,45 @@ func once(f func() (*sshconn.Conn, string, error)) func() (*sshconn.Conn, string
 // errKnocked ends a handshake when the host key has been accepted.
 var errKnocked = errors.New("the host key is the right one")
 
-// tries is how often a host is dialed that hangs up before it says who it is:
-// so sshd does when more people than MaxStartups are logging in.
-const tries = 4
-
-// dial connects, checks the host key and, unless it only knocks, logs in. A
-// person may be asked for the passphrase of a key when no other will do.
+// dial connects, checks the host key and, unless it only knocks, logs in.
 func (c *caller) dial(ctx context.Context, via *sshconn.Conn, m machine, knock bool) (client *sshconn.Conn, key string, err error) {
-	for {
-		client, key, err = c.dialWithin(ctx, via, m, knock)
-		var p *Problem
-		if !errors.As(err, &p) || p.login == nil || ctx.Err() != nil || !p.login.Unlock() {
-			return client, key, err
-		}
-	}
-}
-
-// dialWithin is dial within its bound, and asks nobody.
-func (c *caller) dialWithin(ctx context.Context, via *sshconn.Conn, m machine, knock bool) (client *sshconn.Conn, key string, err error) {
-	ctx, cancel := waits.Within(ctx, waits.Wait{On: m.Alias, What: "to answer by ssh at " + m.addr(), Limit: c.bounds.Dial,
-		Then: "it shows its host key and takes the login"})
-	defer cancel()
 	k, err := knownOf(m)
 	if err != nil {
 		return nil, "", err
 	}
-	for try := 1; ; try++ {
-		client, key, err = c.dialOnce(ctx, via, m, k, knock)
-		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) || try == tries {
-			break
-		}
-		select {
-		case <-time.After(time.Duration(try)*100*time.Millisecond + rand.N(200*time.Millisecond)):
-		case <-ctx.Done():
-		}
-	}
-	if errors.Is(err, errKnocked) {
-		return nil, key, nil
+	client, err = sshconn.Server{
+		Name: m.Alias, Addr: m.addr(), User: m.User, Algorithms: k.algorithms(),
+		Check: func(shown ssh.PublicKey) error {
+			accepted, err := k.check(shown)
+			switch {
+			case errors.Is(err, errUnknown):
+				return &Problem{key: accepted}
+			case err != nil:
+				return err
+			case knock:
+				return errKnocked
+			}
+			key = authorizedForm(accepted)
+			return nil
+		},
+		Keys: func(ctx context.Context) (*sshkeys.Proof, error) {
+			if knock {
+				return &sshkeys.Proof{}, nil
+			}
+			return sshkeys.Gather(ctx, m.Keys, c.bounds.Dial), nil
+		},
+		Reach: func(ctx context.Context) (net.Conn, error) {
+			if via != nil {
+				return via.Dial(ctx, "tcp", m.addr())
+			}
+			return sshconn.Reach(ctx, m.addr())
+		},
+	}.Dial(ctx, c.bounds)
+	if knock && errors.Is(err, errKnocked) {
+		return nil, "", nil
 	}
 	if err != nil {
-		return nil, "", explain(ctx, m, err, c.bounds.Dial)
+		return nil, "", explain(m, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,73 +201,16 @@ func (c *caller) dialWithin(ctx context.Context, via *sshconn.Conn, m machine, k
 	return client, key, nil
 }
 
-func (c *caller) dialOnce(ctx context.Context, via *sshconn.Conn, m machine, k *known, knock bool) (*sshconn.Conn, string, error) {
-	login := &sshkeys.Proof{}
-	if !knock {
-		login = sshkeys.Gather(ctx, m.Keys, c.bounds.Dial)
-		defer login.Close()
-	}
-	conn, err := connect(ctx, via, m.addr())
-	if err != nil {
-		return nil, "", err
-	}
-	var accepted string
-	client, err := sshconn.Handshake(ctx, m.Alias, conn, m.addr(), &ssh.ClientConfig{
-		User: m.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(login.Signers...)}, HostKeyAlgorithms: k.algorithms(),
-		HostKeyCallback: func(_ string, _ net.Addr, shown ssh.PublicKey) error {
-			key, err := k.check(shown)
-			if errors.Is(err, errUnknown) {
-				return &Problem{key: key}
-			}
-			if err != nil {
-				return err
-			}
-			if accepted = authorizedForm(key); knock {
-				return errKnocked
-			}
-			return nil
-		},
-	}, c.bounds)
-	if err != nil {
-		if silent := login.Stuck(); silent != "" && ctx.Err() != nil {
-			err = &agentError{silent}
-		}
-		if strings.Contains(err.Error(), "unable to authenticate") {
-			err = &refusedError{login}
-		}
-		return nil, accepted, err
-	}
-	return client, accepted, nil
-}
-
-func connect(ctx context.Context, via *sshconn.Conn, addr string) (net.Conn, error) {
-	if via != nil {
-		return via.Dial(ctx, "tcp", addr)
-	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-}
-
-// refusedError says that a host accepted none of the keys.
-type refusedError struct{ login *sshkeys.Proof }
-
-func (e *refusedError) Error() string { return "none of the keys was accepted" }
-
-// agentError says that the ssh agent owes the answer that a login waits for.
-type agentError struct{ socket string }
-
-func (e *agentError) Error() string {
-	return "the ssh agent at " + e.socket + " does not answer when it is asked for a signature"
-}
-
 // explain turns what went wrong with a machine into a sentence.
-func explain(ctx context.Context, m machine, err error, limit time.Duration) error {
+func explain(m machine, err error) error {
 	p := &Problem{Host: m.Alias, machine: m}
 	var unknown *Problem
 	var changed *changedError
-	var refused *refusedError
+	var refused *sshconn.RefusedError
 	var algorithms *ssh.AlgorithmNegotiationError
 	var channel *ssh.OpenChannelError
-	var silent *agentError
+	var agent *sshconn.AgentError
+	var silent *sshconn.NoAnswerError
 	switch {
 	case errors.As(err, &unknown):
 		p.key, p.Fingerprint = unknown.key, sshkeys.Text(unknown.key)
@@ -281,17 +220,16 @@ func explain(ctx context.Context, m machine, err error, limit time.Duration) err
 	case errors.As(err, &changed):
 		p.Why, p.Next = changed.Error(), changed.next()
 	case errors.As(err, &refused):
-		p.Why, p.Next = refused.sentence(m)
-		p.login = refused.login
+		p.Why, p.Next = refusal(m, refused.Login)
 	case errors.As(err, &algorithms) && algorithms.What == "host key":
 		p.Why = "it has no host key of the known kind, but " + strings.Join(algorithms.RequestedAlgorithms, ", ") + ". Nothing was sent"
 		p.Next = "if the machine was made anew: ssh-keygen -R '" + m.keyName() + "', then " + m.login() + " once"
 	case strings.Contains(err.Error(), "is revoked by"):
 		p.Why, p.Next = strings.TrimPrefix(err.Error(), "ssh: handshake failed: "), "give the machine a new host key"
+	case errors.As(err, &agent):
+		p.Why, p.Next = agent.Error(), "SSH_AUTH_SOCK= in front of the command does without it"
 	case errors.As(err, &silent):
-		p.Why, p.Next = silent.Error(), "SSH_AUTH_SOCK= in front of the command does without it"
-	case ctx.Err() != nil:
-		p.Why, p.Next = fmt.Sprintf("no ssh answer from %s within %v", m.addr(), limit), "is it on, and in this network? "+m.login()
+		p.Why, p.Next = fmt.Sprintf("no ssh answer from %s within %v", m.addr(), silent.Limit), "is it on, and in this network? "+m.login()
 	case errors.As(err, &channel):
 		p.Why, p.Next = fmt.Sprintf("the jump host could not reach %s: %s", m.addr(), channel.Message), m.login()
 	default:
@@ -316,13 +254,14 @@ func reason(err error) string {
 	return strings.TrimPrefix(err.Error(), "ssh: handshake failed: ")
 }
 
-func (e *refusedError) sentence(m machine) (why, next string) {
+// refusal says why a machine lets nobody in with these keys.
+func refusal(m machine, login *sshkeys.Proof) (why, next string) {
 	tried := "there was no key to try"
-	if len(e.login.Tried) > 0 {
-		tried = "tried: " + strings.Join(e.login.Tried, ", ")
+	if len(login.Tried) > 0 {
+		tried = "tried: " + strings.Join(login.Tried, ", ")
 	}
 	why = fmt.Sprintf("it does not let %s in (%s)", m.User, tried)
-	if missed, next := e.login.Missed(); missed != "" {
+	if missed, next := login.Missed(); missed != "" {
 		return why + "; " + missed, next
 	}
 	port := ""

@@ -18,7 +18,9 @@ import (
 
 // Main is the program: its arguments without its name, and its exit code.
 func Main(args []string) int {
-	runtime.GOMAXPROCS(min(runtime.NumCPU(), processorsMost))
+	if runtime.GOMAXPROCS(0) > processorsMost {
+		runtime.GOMAXPROCS(processorsMost)
+	}
 	if len(args) > 0 {
 		if mode, ok := modes[args[0]]; ok {
 			return mode(args[1:])

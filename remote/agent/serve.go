@@ -59,12 +59,14 @@ func allowOwner() {
 }
 
 // aside takes a standard stream away to another descriptor that no child gets.
+// It does not block: what waits on it would hold a thread of its own.
 func aside(f *os.File) *os.File {
 	fd, err := syscall.Dup(int(f.Fd()))
 	if err != nil {
 		return nil
 	}
 	syscall.CloseOnExec(fd)
+	_ = syscall.SetNonblock(fd, true)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err == nil {
 		_ = syscall.Dup3(int(null.Fd()), int(f.Fd()), 0)

@@ -1,4 +1,6 @@
-package remote
+// Package wake tells when this machine was asleep, or when its addresses have
+// changed: a connection of before may be dead, and nothing else would tell soon.
+package wake
 
 import (
 	"net"
@@ -9,56 +11,48 @@ import (
 )
 
 const (
-	// wakeTick is how often this machine is looked at.
-	wakeTick = time.Second
-	// wakeSlack is how late a tick may be on a busy machine.
-	wakeSlack = 4 * time.Second
-	// wakeLimit is how long a link has to answer after this machine was
-	// asleep, or its network has changed.
-	wakeLimit = 5 * time.Second
-	// movedLimit is that limit for a link from an address that this machine
-	// does not have any more.
-	movedLimit = 2 * time.Second
+	// every is how often this machine is looked at.
+	every = time.Second
+	// slack is how late a look may be on a busy machine.
+	slack = 4 * time.Second
 )
 
-// wakes tells every link of this process when this machine was asleep, or when
-// its addresses have changed. One goroutine looks, while there are links.
-var wakes waker
-
-type waker struct {
-	mu     sync.Mutex
+// sleepers are those who want to be told. One goroutine looks, while there are
+// any.
+var sleepers = struct {
+	sync.Mutex
 	next   int
 	wanted map[int]chan struct{}
 	stop   chan struct{}
-}
+}{wanted: map[int]chan struct{}{}}
 
-// subscribe gives a channel on which a wake comes, until enough is called. A
+// Subscribe gives a channel on which a wake comes, until enough is called. A
 // wake that nobody waits for is kept, once.
-func (w *waker) subscribe() (woken <-chan struct{}, enough func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func Subscribe() (woken <-chan struct{}, enough func()) {
+	sleepers.Lock()
+	defer sleepers.Unlock()
 	ch := make(chan struct{}, 1)
-	if len(w.wanted) == 0 {
-		w.wanted = map[int]chan struct{}{}
-		w.stop = make(chan struct{})
-		go w.look(w.stop)
+	if len(sleepers.wanted) == 0 {
+		sleepers.stop = make(chan struct{})
+		go look(sleepers.stop)
 	}
-	w.next++
-	id := w.next
-	w.wanted[id] = ch
+	sleepers.next++
+	id := sleepers.next
+	sleepers.wanted[id] = ch
 	return ch, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if delete(w.wanted, id); len(w.wanted) == 0 {
-			close(w.stop)
+		sleepers.Lock()
+		defer sleepers.Unlock()
+		if delete(sleepers.wanted, id); len(sleepers.wanted) == 0 {
+			close(sleepers.stop)
 		}
 	}
 }
 
-func (w *waker) wake() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, ch := range w.wanted {
+// All wakes everybody.
+func All() {
+	sleepers.Lock()
+	defer sleepers.Unlock()
+	for _, ch := range sleepers.wanted {
 		select {
 		case ch <- struct{}{}:
 		default:
@@ -68,8 +62,8 @@ func (w *waker) wake() {
 
 // look waits for a sleep or another network. The time goes on in one tick's
 // end: what is late because of a sleep is late at once.
-func (w *waker) look(stop <-chan struct{}) {
-	tick := time.NewTicker(wakeTick)
+func look(stop <-chan struct{}) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	before, addresses := time.Now(), localAddresses()
 	for {
@@ -81,7 +75,7 @@ func (w *waker) look(stop <-chan struct{}) {
 		now, present := time.Now(), localAddresses()
 		slept := asleep(now.Sub(before), now.Round(0).Sub(before.Round(0)))
 		if slept || present != nil && !slices.Equal(present, addresses) {
-			w.wake()
+			All()
 		}
 		before, addresses = now, present
 	}
@@ -92,7 +86,7 @@ func (w *waker) look(stop <-chan struct{}) {
 // sleeps, or both went on without us. A clock that is set forward looks the same,
 // and a look at the links costs nothing.
 func asleep(monotonic, wall time.Duration) bool {
-	return wall-monotonic > wakeSlack || monotonic > wakeTick+wakeSlack
+	return wall-monotonic > slack || monotonic > every+slack
 }
 
 // localAddresses are those of this machine, in order; nil when they can't be
@@ -111,9 +105,9 @@ func localAddresses() []string {
 	return texts
 }
 
-// moved reports whether a connection comes from an address that this machine
+// Moved reports whether a connection comes from an address that this machine
 // does not have any more.
-func moved(conn net.Conn) bool {
+func Moved(conn net.Conn) bool {
 	addr, ok := conn.LocalAddr().(*net.TCPAddr)
 	if !ok || addr.IP.IsUnspecified() || addr.Zone != "" {
 		return false // one that leads through another host
