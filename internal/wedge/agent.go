@@ -18,7 +18,7 @@ type agentOut struct {
 	c     *conn
 	to    io.Writer
 	said  []byte        // until the hello
-	began chan struct{} // closed when the hello was passed on
+	began chan struct{} // closed when the hello is passed on
 }
 
 func (o *agentOut) isAgent() bool {
@@ -56,9 +56,8 @@ func (o *agentOut) Write(p []byte) (int, error) {
 		close(o.began)
 		return len(p), err
 	}
-	n, err := o.to.Write(p)
-	close(o.began)
-	return n, err
+	close(o.began) // first: whoever hears it may answer before Write returns
+	return o.to.Write(p)
 }
 
 // agentIn is what an agent is told.
