@@ -45,9 +45,9 @@ event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 				if err != nil {
 					return err
 				}
-				return w.Export(run.ID, format, out)
+				return w.History().Export(run.ID, format, out)
 			}
-			size, err := writeWhole(file, func(to io.Writer) error { return w.Export(run.ID, format, to) })
+			size, err := writeWhole(file, func(to io.Writer) error { return w.History().Export(run.ID, format, to) })
 			if err != nil {
 				return err
 			}
@@ -106,13 +106,13 @@ to do it again by hand. With --json it is the recipe that the page is made of.`,
 				return err
 			}
 			if a.json {
-				recipe, err := w.Recipe(run.ID)
+				recipe, err := w.History().Recipe(run.ID)
 				if err != nil {
 					return err
 				}
 				return a.encode(recipe)
 			}
-			page, err := w.Runbook(run.ID)
+			page, err := w.History().Runbook(run.ID)
 			if err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/sanitize"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 type (
@@ -38,7 +38,7 @@ type (
 		Every  int         `json:"every"`  // of so many points one is kept; 1: all
 		Points []plotPoint `json:"points"` // left empty: they are written one by one
 		// Sources are where a run told it, and which is shown.
-		Sources []workbench.SeriesSource `json:"sources,omitempty"`
+		Sources []history.SeriesSource `json:"sources,omitempty"`
 
 		from *metrics.Series
 		axis metrics.Axis

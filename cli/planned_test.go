@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/planned"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // What a plan says of this machine's own nodes is what is launched on them and
@@ -44,7 +44,7 @@ func TestWhatThePlanSaysOfThisMachineIsWhatIsLaunchedOnIt(t *testing.T) {
 			t.Errorf("%s ran, want %s; if %q; %v", got, c.want, when, err)
 		}
 		kept := b.run("runbook", fmt.Sprintf("case%d", i), "--json")
-		var recipe workbench.Recipe
+		var recipe history.Recipe
 		if err := json.Unmarshal([]byte(kept.stdout), &recipe); err != nil || recipe.Engine != run.Engine || !slices.Equal(recipe.Ranks, run.Ranks) {
 			t.Errorf("%v: the recipe keeps %s %+v\n%s", err, recipe.Engine, recipe.Ranks, kept.stderr)
 		}

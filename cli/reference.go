@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -79,14 +80,14 @@ var outputs = map[string]struct {
 	"run":        {stream: "everything that happens, from `plan` on; of the output, that of rank 0"},
 	"logs":       {stream: "only `log_line`"},
 	"ls":         {answer: clustersAnswer{}},
-	"runs":       {answer: workbench.RunTable{}},
+	"runs":       {answer: history.Table{}},
 	"note":       {answer: noteAnswer{}},
 	"star":       {answer: noteAnswer{}},
-	"compare":    {answer: workbench.Comparison{}},
+	"compare":    {answer: history.Comparison{}},
 	"export":     {answer: exportAnswer{}},
 	"rm":         {answer: rmAnswer{}},
 	"compact":    {answer: workbench.Compacted{}},
-	"runbook":    {answer: workbench.Recipe{}},
+	"runbook":    {answer: history.Recipe{}},
 	"rerun":      {stream: "everything that happens, from `plan` on, after a `notice` for each thing that differs; with `--plan` one object with `differs` and `plan`"},
 	"attach":     {stream: "everything that happened since the cluster came up, then what comes; of the output, that of rank 0; for a run that is over one object with `run` and `results`"},
 	"ssh":        {none: "it gives the terminal to a node; dlwb exec answers in JSON", unless: []string{"config", "include"}},

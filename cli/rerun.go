@@ -40,7 +40,7 @@ committed on top. Your working tree stays as it is.`,
 		if err := a.checkSecrets(); err != nil {
 			return err
 		}
-		if recipe, err := w.Recipe(run.ID); err == nil {
+		if recipe, err := w.History().Recipe(run.ID); err == nil {
 			a.planned = recipe.ProfilePath
 		}
 		again, err := trusted(ctx, a, w, func() (*workbench.Rerun, error) { return w.PlanRerun(ctx, run.ID, checkout) })

@@ -24,6 +24,7 @@ import (
 	"github.com/dlwb/dlwb/ui/scenes"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // said is what one place says of a run or a receipt, as text: a number in JSON
@@ -166,7 +167,7 @@ func runPlaces(t *testing.T, w *workbench.Workbench, all []drawnRun) map[string]
 	for _, d := range all {
 		out[d.id] = map[string]said{}
 	}
-	table := reads[workbench.RunTable](t, asks(t, "runs", "--json"))
+	table := reads[history.Table](t, asks(t, "runs", "--json"))
 	for _, r := range table.Runs {
 		s := said{"loss": lossText(*r.LastLoss), "exit": fmt.Sprint(*r.ExitCode)}
 		out[r.ID]["runs --json"] = s.has(r.Verdict, r.Duration, r.Cost)
@@ -226,7 +227,7 @@ func comparePlaces(t *testing.T, all []drawnRun, out map[string]map[string]said)
 	for _, d := range all {
 		ids = append(ids, d.id)
 	}
-	c := reads[workbench.Comparison](t, asks(t, append(ids, "--json")...))
+	c := reads[history.Comparison](t, asks(t, append(ids, "--json")...))
 	for _, r := range c.Runs {
 		out[r.ID]["compare --json"] = said{}.has(r.Verdict, r.Duration, r.Cost)
 	}
@@ -245,7 +246,7 @@ func comparePlaces(t *testing.T, all []drawnRun, out map[string]map[string]said)
 }
 
 // listPlaces reads the home screen and the screen of all runs.
-func listPlaces(t *testing.T, w *workbench.Workbench, table workbench.RunTable, out map[string]map[string]said) {
+func listPlaces(t *testing.T, w *workbench.Workbench, table history.Table, out map[string]map[string]said) {
 	t.Helper()
 	home, err := w.Home(t.Context())
 	if err != nil {
@@ -273,7 +274,7 @@ func listPlaces(t *testing.T, w *workbench.Workbench, table workbench.RunTable, 
 
 // sessionPlaces reads the screen of a past run, its steps and its receipt, and
 // the other places that tell of a receipt.
-func sessionPlaces(t *testing.T, w *workbench.Workbench, d drawnRun, table workbench.RunTable, out map[string]said) {
+func sessionPlaces(t *testing.T, w *workbench.Workbench, d drawnRun, table history.Table, out map[string]said) {
 	t.Helper()
 	events, err := w.RunEvents(t.Context(), d.id)
 	if err != nil {

@@ -35,11 +35,11 @@ func (a *app) runMetrics(c *cobra.Command, word string, user []string, why bool)
 		if err != nil {
 			return fmt.Errorf("%s is no file, and no run: %w", word, err)
 		}
-		doc, err := w.SetOf(run.ID)
+		doc, err := w.History().Document(run.ID)
 		if err != nil {
 			return err
 		}
-		infos, err := w.SeriesOf(run.ID)
+		infos, err := w.History().Series(run.ID)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (a *app) runMetrics(c *cobra.Command, word string, user []string, why bool)
 			}
 		}
 		if why {
-			if err := w.Explain(run.ID, func(r metrics.Reading) { a.tellWhy(&answer, r) }); err != nil {
+			if err := w.History().Explain(run.ID, func(r metrics.Reading) { a.tellWhy(&answer, r) }); err != nil {
 				return err
 			}
 		}

@@ -13,10 +13,11 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 func (a *app) runsCommand() *cobra.Command {
-	var q workbench.RunQuery
+	var q history.Query
 	c := &cobra.Command{
 		Use: "runs", Short: "all runs as a table, newest first; filtered and sorted", Args: cobra.NoArgs,
 		Long: `Lists runs, newest first. --filter takes conditions with and, or and not between
@@ -28,7 +29,7 @@ its last value, best.NAME for its best, or a field of runs:
 		Example: "  dlwb runs --sort best.val/loss --limit 10\n  dlwb runs --filter 'loss<2 and engine=torchrun'\n" +
 			"  dlwb runs --filter 'starred=yes or note~baseline' --sort -started",
 		RunE: a.with(func(_ context.Context, w *workbench.Workbench, _ []string) error {
-			table, err := w.RunTable(q)
+			table, err := w.History().RunTable(q)
 			if err != nil {
 				return err
 			}
@@ -44,13 +45,13 @@ its last value, best.NAME for its best, or a field of runs:
 // runFields lists the fields of runs for the help.
 func runFields() string {
 	var b strings.Builder
-	for _, f := range workbench.RunFields {
+	for _, f := range history.Fields {
 		sanitize.Fprintf(&b, "  %-11s %s\n", f.Name, f.Doc)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func writeRuns(out io.Writer, table workbench.RunTable, q workbench.RunQuery) {
+func writeRuns(out io.Writer, table history.Table, q history.Query) {
 	if len(table.Runs) == 0 {
 		if q.Filter != "" {
 			fmt.Fprintln(out, "no run is like that; dlwb runs lists all")
@@ -154,7 +155,7 @@ each series.`,
 				}
 				ids = append(ids, run.ID)
 			}
-			c, err := w.Compare(ids)
+			c, err := w.History().Compare(ids)
 			if err != nil {
 				return err
 			}
@@ -163,29 +164,29 @@ each series.`,
 	}
 }
 
-func writeComparison(out io.Writer, c workbench.Comparison) {
+func writeComparison(out io.Writer, c history.Comparison) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(head string, cell func(i int, r workbench.ComparedRun) string) {
+	row := func(head string, cell func(i int, r history.ComparedRun) string) {
 		sanitize.Fprintf(t, "%s", head)
 		for i, r := range c.Runs {
 			sanitize.Fprintf(t, "\t%s", orDash(cell(i, r)))
 		}
 		fmt.Fprintln(t)
 	}
-	row("RUN", func(_ int, r workbench.ComparedRun) string { return r.ID })
-	row("verdict", func(_ int, r workbench.ComparedRun) string { return string(r.Verdict) })
-	row("took", func(_ int, r workbench.ComparedRun) string {
+	row("RUN", func(_ int, r history.ComparedRun) string { return r.ID })
+	row("verdict", func(_ int, r history.ComparedRun) string { return string(r.Verdict) })
+	row("took", func(_ int, r history.ComparedRun) string {
 		return units.Seconds(r.Duration)
 	})
-	row("cost", func(_ int, r workbench.ComparedRun) string { return units.USD(r.Cost) })
-	row("note", func(_ int, r workbench.ComparedRun) string { return r.Note })
+	row("cost", func(_ int, r history.ComparedRun) string { return units.USD(r.Cost) })
+	row("note", func(_ int, r history.ComparedRun) string { return r.Note })
 	group := ""
 	for _, d := range c.Differences {
 		if d.Group != group {
 			group = d.Group
 			sanitize.Fprintf(t, "\n%s\n", strings.ToUpper(group))
 		}
-		row(d.Key, func(i int, _ workbench.ComparedRun) string { return shorten(d.Values[i]) })
+		row(d.Key, func(i int, _ history.ComparedRun) string { return shorten(d.Values[i]) })
 	}
 	if len(c.Differences) == 0 {
 		fmt.Fprintln(t, "\nnothing else differs in what is on record")
@@ -194,7 +195,7 @@ func writeComparison(out io.Writer, c workbench.Comparison) {
 		fmt.Fprintln(t, "\nSERIES, last (best)")
 	}
 	for _, m := range c.Metrics {
-		row(m.Name, func(i int, _ workbench.ComparedRun) string { return lastAndBest(m, i) })
+		row(m.Name, func(i int, _ history.ComparedRun) string { return lastAndBest(m, i) })
 	}
 	t.Flush()
 	for _, n := range c.Notes {
@@ -202,7 +203,7 @@ func writeComparison(out io.Writer, c workbench.Comparison) {
 	}
 }
 
-func lastAndBest(m workbench.ComparedMetric, i int) string {
+func lastAndBest(m history.ComparedMetric, i int) string {
 	if m.Last[i] == nil {
 		return ""
 	}

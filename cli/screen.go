@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // opening says what the screen shows first.
@@ -43,7 +44,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w, &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
+	res, err := ui.Run(ctx, bench{w, w.History(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
 		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {
@@ -56,6 +57,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 // the terminal.
 type bench struct {
 	*workbench.Workbench
+	*history.History
 	door *door
 }
 

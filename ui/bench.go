@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // Bench is what the screen drives. The workbench is one; tests and pictures
@@ -79,11 +80,11 @@ type Asker interface {
 // Recorder is what keeps runs and tells them apart.
 type Recorder interface {
 	// RunTable lists runs as a question asks for them.
-	RunTable(q workbench.RunQuery) (workbench.RunTable, error)
+	RunTable(q history.Query) (history.Table, error)
 	// Compare says what differs between runs, and what they came to.
-	Compare(runs []string) (workbench.Comparison, error)
+	Compare(runs []string) (history.Comparison, error)
 	// Overlays are series of several runs, by their names.
-	Overlays(runs, names []string) ([]workbench.Overlay, error)
+	Overlays(runs, names []string) ([]history.Overlay, error)
 	// SetNote writes a note to a run; an empty one removes it.
 	SetNote(run, note string) error
 	// PlanCleanup says what the removal of runs comes to; it changes nothing.

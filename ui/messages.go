@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 type (
@@ -26,13 +27,13 @@ type (
 	// questions, as in the next two.
 	tabled struct {
 		gen   int
-		table workbench.RunTable
+		table history.Table
 		err   error
 	}
 	// compared is what differs between runs.
 	compared struct {
 		gen   int
-		facts workbench.Comparison
+		facts history.Comparison
 		err   error
 	}
 	// overlaid is one series of the compared runs. The next is read when it

@@ -10,8 +10,8 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // compareView is what runs that lie over each other have beside their curves.
@@ -20,7 +20,7 @@ import (
 type compareView struct {
 	gen   int
 	runs  []string
-	facts workbench.Comparison
+	facts history.Comparison
 	read  bool
 	busy  bool
 	since time.Time
@@ -143,7 +143,7 @@ func (m *Model) readOverlay() tea.Cmd {
 
 // overlay is a series as a curve for each run; empty for one that does not
 // have it. Time is counted from the start of each.
-func overlay(bench Bench, runs []workbench.ComparedRun, name string) ([]*curve, error) {
+func overlay(bench Bench, runs []history.ComparedRun, name string) ([]*curve, error) {
 	ids := make([]string, len(runs))
 	for i, r := range runs {
 		ids[i] = r.ID
@@ -246,7 +246,7 @@ type fact struct {
 }
 
 // factsOf are what differs, what the series came to, and how the runs went.
-func (m *Model) factsOf(c *workbench.Comparison) []fact {
+func (m *Model) factsOf(c *history.Comparison) []fact {
 	var out []fact
 	for _, d := range c.Differences {
 		cells := cleanLines(d.Values)
@@ -258,7 +258,7 @@ func (m *Model) factsOf(c *workbench.Comparison) []fact {
 	for _, s := range c.Metrics {
 		out = append(out, metricFacts(s)...)
 	}
-	row := func(name string, cell func(r *workbench.ComparedRun) string) {
+	row := func(name string, cell func(r *history.ComparedRun) string) {
 		f := fact{group: "run", name: name, best: -1}
 		some := false
 		for i := range c.Runs {
@@ -270,21 +270,21 @@ func (m *Model) factsOf(c *workbench.Comparison) []fact {
 			out = append(out, f)
 		}
 	}
-	row("ended", func(r *workbench.ComparedRun) string {
+	row("ended", func(r *history.ComparedRun) string {
 		if r.Verdict == "" {
 			return "running"
 		}
 		return word(string(r.Verdict))
 	})
-	row("started", func(r *workbench.ComparedRun) string { return units.Ago(m.now, r.Started) })
-	row("took", func(r *workbench.ComparedRun) string { return units.Seconds(r.Duration) })
-	row("cost", func(r *workbench.ComparedRun) string { return units.USD(r.Cost) })
-	row("note", func(r *workbench.ComparedRun) string { return word(r.Note) })
+	row("started", func(r *history.ComparedRun) string { return units.Ago(m.now, r.Started) })
+	row("took", func(r *history.ComparedRun) string { return units.Seconds(r.Duration) })
+	row("cost", func(r *history.ComparedRun) string { return units.USD(r.Cost) })
+	row("note", func(r *history.ComparedRun) string { return word(r.Note) })
 	return out
 }
 
 // metricFacts are the last values of a series, and the best where one is.
-func metricFacts(s workbench.ComparedMetric) []fact {
+func metricFacts(s history.ComparedMetric) []fact {
 	last := fact{group: "last", name: word(s.Name), best: -1}
 	best := fact{group: extreme(s.Goal), name: last.name, best: s.Winner}
 	for i := range s.Last {

@@ -13,8 +13,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // recorder is a bench with runs of a hundred thousand points.
@@ -24,13 +24,13 @@ type recorder struct {
 	asked  []string // series, in the order in which they were asked for
 }
 
-func (r *recorder) Overlays(runs, names []string) ([]workbench.Overlay, error) {
+func (r *recorder) Overlays(runs, names []string) ([]history.Overlay, error) {
 	r.asked = append(r.asked, names...)
-	var all []workbench.Overlay
+	var all []history.Overlay
 	for _, name := range names {
-		o := workbench.Overlay{Name: name}
+		o := history.Overlay{Name: name}
 		for k, run := range runs {
-			line := workbench.OverlayLine{Run: run}
+			line := history.OverlayLine{Run: run}
 			for i := range int64(r.points) {
 				line.Points = append(line.Points, metrics.Point{Name: name, Step: &i, Ordinal: i, Time: day(k).Add(time.Duration(i) * time.Second),
 					Value: 4/(1+float64(i)/1e4) + float64(k)/9 + float64(i%97)/300})
@@ -45,20 +45,20 @@ func (r *recorder) Overlays(runs, names []string) ([]workbench.Overlay, error) {
 func day(k int) time.Time { return time.Date(2026, 3, 1+k, 0, 0, 0, 0, time.UTC) }
 
 // factsOfRuns is a comparison of runs that tell series.
-func factsOfRuns(runs int, names ...string) workbench.Comparison {
-	var c workbench.Comparison
+func factsOfRuns(runs int, names ...string) history.Comparison {
+	var c history.Comparison
 	for k := range runs {
-		c.Runs = append(c.Runs, workbench.ComparedRun{ID: fmt.Sprintf("run-%d", k), Started: day(k)})
+		c.Runs = append(c.Runs, history.ComparedRun{ID: fmt.Sprintf("run-%d", k), Started: day(k)})
 	}
 	for _, name := range names {
-		m := workbench.ComparedMetric{Name: name, Goal: "min", Winner: -1}
+		m := history.ComparedMetric{Name: name, Goal: "min", Winner: -1}
 		for range runs {
 			m.Last, m.Best = append(m.Last, &metrics.Point{Value: 1}), append(m.Best, &metrics.Point{Value: 1})
 		}
 		c.Metrics = append(c.Metrics, m)
 	}
 	for i := range 40 {
-		c.Differences = append(c.Differences, workbench.Difference{Group: "package", Key: fmt.Sprintf("p%d", i), Values: make([]string, runs)})
+		c.Differences = append(c.Differences, history.Difference{Group: "package", Key: fmt.Sprintf("p%d", i), Values: make([]string, runs)})
 	}
 	return c
 }
@@ -192,8 +192,8 @@ func TestWhatIsAskedInARowIsMadeOnceAndShownWhenItIsThere(t *testing.T) {
 }
 
 // manyRuns is a table of n runs.
-func manyRuns(n int) workbench.RunTable {
-	t := workbench.RunTable{Columns: []string{"best.val/acc"}}
+func manyRuns(n int) history.Table {
+	t := history.Table{Columns: []string{"best.val/acc"}}
 	for i := range n {
 		over, loss := day(1).Add(time.Duration(i)*time.Minute), float64(i%7)
 		t.Runs = append(t.Runs, event.RunInfo{ID: fmt.Sprintf("run-%d", i), StartedAt: day(0), EndedAt: &over, LastLoss: &loss, Note: strings.Repeat("note ", i%9)})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // runCommands are the keys of the table of runs and of their comparison.
@@ -191,7 +192,7 @@ func (m *Model) readRuns() tea.Cmd {
 	v := &m.runs
 	v.gen++
 	v.busy, v.since = true, m.now
-	gen, bench, query := v.gen, m.bench, workbench.RunQuery{Filter: v.filter, Sort: v.by}
+	gen, bench, query := v.gen, m.bench, history.Query{Filter: v.filter, Sort: v.by}
 	return func() tea.Msg {
 		table, err := bench.RunTable(query)
 		return tabled{gen, table, err}

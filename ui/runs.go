@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // runsView is the table of runs.
@@ -19,7 +19,7 @@ type runsView struct {
 	busy  bool
 	since time.Time // when it was asked
 	read  bool
-	table workbench.RunTable
+	table history.Table
 	fault *event.Fault // why the newest question has no answer
 
 	filter  string // conditions, as dlwb runs --filter takes them
@@ -100,7 +100,7 @@ func (v *runsView) columns() []string {
 }
 
 // set takes an answer. What was picked stays picked.
-func (v *runsView) set(t workbench.RunTable) {
+func (v *runsView) set(t history.Table) {
 	id := ""
 	if r := v.pick(); r != nil && v.picked > 0 {
 		id = r.ID

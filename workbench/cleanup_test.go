@@ -104,8 +104,8 @@ func TestARemovedRunIsGoneFromEveryListAndFromTheDisk(t *testing.T) {
 	if n, err := w.db.CountPoints("a"); n != 0 || err != nil {
 		t.Errorf("%d points, %v", n, err)
 	}
-	if curves, err := w.curves("b"); err != nil || lastLoss(curves) == nil || *lastLoss(curves) != 0.5 {
-		t.Errorf("the curves of another run: %v", err)
+	if loss := w.history.LastLoss("b"); loss == nil || *loss != 0.5 {
+		t.Error("the curves of another run are gone")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // readEverywhere reads a repository in every way that dlwb has: its state, and
@@ -18,21 +19,21 @@ import (
 func readEverywhere(t *testing.T, code, older string) {
 	t.Helper()
 	ctx := context.Background()
-	_, _ = gitState(ctx, code) // an attack may make it fail; what counts is what runs
+	_, _ = history.ReadGit(ctx, code) // an attack may make it fail; what counts is what runs
 	w, err := Open(Options{Dir: t.TempDir(), Providers: []cloud.Provider{thisOnly{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	begin(t, w, "c", "r1")
-	recipe := Recipe{ProfilePath: filepath.Join(code, "dlwb.yaml"), CodeDir: code, Engine: "plain", Provider: "local",
+	recipe := history.Recipe{ProfilePath: filepath.Join(code, "dlwb.yaml"), CodeDir: code, Engine: "plain", Provider: "local",
 		Profile: "name: c\nprovider: local\nrun: {command: train.py, engine: plain}\n",
-		Git:     &GitState{Commit: older, Diff: "--- a/proj/extra.py\n+++ b/proj/extra.py\n@@ -0,0 +1 @@\n+x = 1\n", Prefix: "proj"}}
+		Git:     &history.GitState{Commit: older, Diff: "--- a/proj/extra.py\n+++ b/proj/extra.py\n@@ -0,0 +1 @@\n+x = 1\n", Prefix: "proj"}}
 	if err := w.putRecipe("r1", recipe); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := w.PlanRerun(ctx, "r1", true); err == nil {
-		_, _ = gitState(ctx, again.Plan.Code.Dir)
+		_, _ = history.ReadGit(ctx, again.Plan.Code.Dir)
 		if err := again.Close(); err != nil {
 			t.Error(err)
 		}

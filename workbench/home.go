@@ -227,9 +227,7 @@ func (w *Workbench) runInfo(r store.Run) event.RunInfo {
 		info.Cost = d.PricePerHour * info.Took(now()).Hours()
 	}
 	info.Duration = info.Took(now()).Seconds()
-	if curves, err := w.curves(r.ID); err == nil {
-		info.LastLoss = lastLoss(curves)
-	}
+	info.LastLoss = w.history.LastLoss(r.ID)
 	return info
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/wire"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 //go:embed scripts/packages.py
@@ -22,7 +23,7 @@ type remoteNode = remote.Node
 
 // nodeFacts is what a node told of itself.
 type nodeFacts struct {
-	machine     MachineFact
+	machine     history.MachineFact
 	packages    []string
 	torch, cuda string
 	image       string
@@ -44,7 +45,7 @@ func askNode(ctx context.Context, l *link, i int, python string) nodeFacts {
 	defer cancel()
 	told, err := l.nodes[i].Facts(ctx)
 	if err != nil {
-		return nodeFacts{err: err, machine: MachineFact{GPUs: []string{}}}
+		return nodeFacts{err: err, machine: history.MachineFact{GPUs: []string{}}}
 	}
 	f := readFacts(told)
 	res, err := l.nodes[i].Exec(ctx, remote.Cmd{Line: "exec " + shellword.Join(python) + " -", Stdin: strings.NewReader(packagesProgram)})
@@ -59,7 +60,7 @@ func askNode(ctx context.Context, l *link, i int, python string) nodeFacts {
 
 // readFacts bounds what a node told of its machine.
 func readFacts(told wire.NodeFacts) nodeFacts {
-	f := nodeFacts{image: brief(told.Image), packages: []string{}, machine: MachineFact{
+	f := nodeFacts{image: brief(told.Image), packages: []string{}, machine: history.MachineFact{
 		Host: brief(told.Host), Kernel: brief(told.Kernel), System: brief(told.System), Cores: told.Cores,
 		Memory: told.Memory, Driver: brief(told.Driver), CUDA: brief(told.CUDA), GPUs: []string{}}}
 	for _, gpu := range told.GPUs[:min(len(told.GPUs), 64)] {

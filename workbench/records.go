@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // clusterData is what the store keeps of a cluster beyond its columns.
@@ -108,6 +110,19 @@ func (w *Workbench) runRecord(id string) (store.Run, runData, error) {
 	}
 	return r, d, nil
 }
+
+// pastRun is a run as questions about the past need it.
+func (w *Workbench) pastRun(id string) (history.Run, error) {
+	r, d, err := w.runRecord(id)
+	if err != nil {
+		return history.Run{}, err
+	}
+	return history.Run{RunInfo: w.runInfo(r), Life: r.Life, Nodes: d.Nodes, Python: d.Python, PricePerHour: d.PricePerHour,
+		Metrics: userMetrics(d.Metrics), Progress: d.Progress.Progress}, nil
+}
+
+// placed are the files of a run that came home.
+func (w *Workbench) placed(run string) map[string]map[string]remote.Placed { return w.readHome(run) }
 
 func (w *Workbench) runProgress(id string) event.ProgressChanged {
 	_, d, _ := w.runRecord(id)

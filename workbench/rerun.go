@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
-	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/gitread"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // Rerun is a run that is to be done again.
@@ -52,7 +51,7 @@ func (r *Rerun) Close() error {
 // into a directory of its own with what was not committed on top. Close it when
 // the code is on the nodes.
 func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*Rerun, error) {
-	recipe, err := w.Recipe(run)
+	recipe, err := w.history.Recipe(run)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +78,8 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	if was := recipe.ProfileHash; was != "" && fileHash(recipe.ProfilePath) != was {
 		r.Differs = append(r.Differs, "the profile "+recipe.ProfilePath+" is not as it was; the one of then is used")
 	}
-	now, _ := gitState(ctx, p.CodeDir())
-	differs := codeDiffers(recipe.Git, now)
+	now, _ := history.ReadGit(ctx, p.CodeDir())
+	differs := history.CodeDiffers(recipe.Git, now)
 	switch {
 	case checkout && recipe.Git == nil:
 		return nil, &event.Fault{What: "check out the code of run " + run, Node: -1, Why: "it is not known which commit it ran: " + strings.Join(recipe.Notes, "; "),
@@ -114,33 +113,13 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	return r, nil
 }
 
-// codeDiffers says in what the code now is not that of then.
-func codeDiffers(then, now *GitState) []string {
-	switch {
-	case then == nil && now == nil:
-		return []string{"the code is in no git repository: whether it is as it was can't be told"}
-	case then == nil:
-		return []string{"the code was in no git repository then: whether it is as it was can't be told"}
-	case now == nil:
-		return []string{"the code is in no git repository now; it was commit " + short(then.Commit)}
-	}
-	var differs []string
-	if then.Commit != now.Commit {
-		differs = append(differs, fmt.Sprintf("the commit is %s, and was %s", short(now.Commit), short(then.Commit)))
-	}
-	if then.DiffHash != now.DiffHash {
-		differs = append(differs, fmt.Sprintf("not committed are %s, and were %s", orNone(now.diffText()), orNone(then.diffText())))
-	}
-	return differs
-}
-
 // checkout puts the code of a recipe into a directory of its own.
-func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, recipe Recipe) error {
+func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, recipe history.Recipe) error {
 	g := recipe.Git
 	fail := func(err error) error {
 		f := &event.Fault{What: "check out the code of run " + r.Run, Node: -1, Why: err.Error(), Next: "leave --checkout out to use the code as it is now"}
 		if g.Remote != "" {
-			f.Next = "git fetch " + g.Remote + " may bring commit " + short(g.Commit) + "; or " + f.Next
+			f.Next = "git fetch " + g.Remote + " may bring commit " + g.Short() + "; or " + f.Next
 		}
 		return errors.Join(f, r.Close())
 	}
@@ -162,7 +141,7 @@ func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, reci
 
 // fill puts a commit into the directory of the checkout, with what was not
 // committed on top.
-func (r *Rerun) fill(ctx context.Context, codeDir string, g *GitState) error {
+func (r *Rerun) fill(ctx context.Context, codeDir string, g *history.GitState) error {
 	repo, err := gitread.Open(ctx, codeDir)
 	if err != nil {
 		return err
@@ -188,53 +167,4 @@ func (r *Rerun) fill(ctx context.Context, codeDir string, g *GitState) error {
 		return fmt.Errorf("what was not committed can't be applied: %w", err)
 	}
 	return nil
-}
-
-// CommandsByHand are the commands with which a person does a run again without
-// its record: get the code, the packages and start the ranks.
-func (r Recipe) CommandsByHand() []string {
-	var lines []string
-	if g := r.Git; g != nil {
-		from := g.Remote
-		if from == "" {
-			from = r.CodeDir
-		}
-		lines = append(lines, "git clone "+shellword.Join(from)+" code && cd code", "git checkout "+g.Commit)
-		if g.Diff != "" {
-			lines = append(lines, "git apply uncommitted.diff")
-		}
-		if g.Prefix != "" {
-			lines = append(lines, "cd "+shellword.Join(g.Prefix))
-		}
-	}
-	if len(r.Packages) > 0 {
-		lines = append(lines, "python3 -m venv .venv && .venv/bin/pip install -r requirements.lock")
-	}
-	seen := map[string]bool{}
-	for _, rank := range r.Ranks {
-		line := fmt.Sprintf("# node %d\n%s", rank.Node, r.rankByHand(rank))
-		if !seen[line] {
-			seen[line] = true
-			lines = append(lines, line)
-		}
-	}
-	return slices.Clip(lines)
-}
-
-// rankByHand is the command of a rank without what dlwb puts around it. An
-// engine without a launcher of its own leaves it to others to say who is who.
-func (r Recipe) rankByHand(rank event.RankInfo) string {
-	command := rank.Command
-	if words, err := engine.Split(command); err == nil && len(words) > 3 && strings.HasSuffix(words[1], "/.dlwb/bin/rank") {
-		command = engine.Join(words[3:])
-	}
-	if engine.HasLauncher(r.Engine) {
-		return command
-	}
-	host := "127.0.0.1"
-	if len(r.Machines) > 0 && !traits(r.Provider).SharedHost {
-		host = r.Machines[0].Host
-	}
-	return fmt.Sprintf("RANK=%d LOCAL_RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=29500 %s",
-		rank.Rank, rank.LocalRank, len(r.Ranks), shellword.Join(host), command)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/remote/wire"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // repository is a git repository with a project in a directory of it.
@@ -64,10 +65,10 @@ func TestTheStateOfTheCodeIsWhatRanAndNoSecret(t *testing.T) {
 	r.write("proj/train.py", "print(2)\n")
 	r.write("proj/new file.py", "token = 'hf_abcdefghijklmnopqrstuvwxyz'\n")
 	r.write("proj/.env", "KEY=secret-value\n")
-	r.write("proj/weights.bin", strings.Repeat("\x00", longestNew+1))
+	r.write("proj/weights.bin", strings.Repeat("\x00", 256<<10+1))
 	r.write("other/x", "not sent\n")
 	before := r.status()
-	g, notes := gitState(context.Background(), filepath.Join(r.dir, "proj"))
+	g, notes := history.ReadGit(context.Background(), filepath.Join(r.dir, "proj"))
 	if g == nil {
 		t.Fatal(notes)
 	}
@@ -90,7 +91,7 @@ func TestTheStateOfTheCodeIsWhatRanAndNoSecret(t *testing.T) {
 	if after := r.status(); after != before {
 		t.Errorf("the repository was changed: %q, %q", before, after)
 	}
-	if g, notes := gitState(context.Background(), t.TempDir()); g != nil || len(notes) != 1 {
+	if g, notes := history.ReadGit(context.Background(), t.TempDir()); g != nil || len(notes) != 1 {
 		t.Errorf("of no repository: %+v, %v", g, notes)
 	}
 }
@@ -121,10 +122,10 @@ func TestARerunChecksOutTheCodeOfThen(t *testing.T) {
 	r.write("proj/train.py", "print(2)\n")
 	r.write("proj/new.py", "x = 1\n")
 	ctx := context.Background()
-	recipe := Recipe{ProfilePath: filepath.Join(proj, "dlwb.yaml"), CodeDir: proj, Engine: "plain", Provider: "local"}
+	recipe := history.Recipe{ProfilePath: filepath.Join(proj, "dlwb.yaml"), CodeDir: proj, Engine: "plain", Provider: "local"}
 	text, _ := os.ReadFile(recipe.ProfilePath)
 	recipe.Profile, recipe.ProfileHash = string(text), fileHash(recipe.ProfilePath)
-	recipe.Git, _ = gitState(ctx, proj)
+	recipe.Git, _ = history.ReadGit(ctx, proj)
 	if err := w.putRecipe("r1", recipe); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestARerunChecksOutTheCodeOfThen(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
 	}
-	if g, _ := gitState(ctx, again.Plan.Code.Dir); g.Commit != recipe.Git.Commit || g.DiffHash != recipe.Git.DiffHash {
+	if g, _ := history.ReadGit(ctx, again.Plan.Code.Dir); g.Commit != recipe.Git.Commit || g.DiffHash != recipe.Git.DiffHash {
 		t.Errorf("the checkout is %+v, want %+v", g, recipe.Git)
 	}
 	if b, _ := os.ReadFile(filepath.Join(proj, "train.py")); string(b) != "print(3)\n" {
@@ -188,7 +189,7 @@ func TestWhatANodeTellsIsRead(t *testing.T) {
 	if f.python([]byte("nonsense\n")); f.err == nil {
 		t.Error("what is no JSON was taken")
 	}
-	if got := packageNews([]string{"a==1", "b==1", "c @ git+https://x@1"}, []string{"a==2", "b==1", "d==1"}, 2); got != "a 1 → 2, c git+https://x@1 → none, and 1 more" {
+	if got := history.PackageNews([]string{"a==1", "b==1", "c @ git+https://x@1"}, []string{"a==2", "b==1", "d==1"}, 2); got != "a 1 → 2, c git+https://x@1 → none, and 1 more" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -107,7 +107,7 @@ func (p *place) said() string {
 		}
 		s := v.Source + " " + v.Name
 		for _, q := range points {
-			s += fmt.Sprintf(" %d:%v", stepOf(q), q.Value)
+			s += fmt.Sprintf(" %d:%v", *q.Step, q.Value)
 		}
 		said = append(said, s)
 	}

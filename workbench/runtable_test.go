@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // endedRun puts a run that has ended into the store, with a loss and an
@@ -77,7 +78,7 @@ func TestRunsAreFilteredAndSorted(t *testing.T) {
 		{"loss=nan", "", "c"},
 		{"val/acc>0", "-best.val/acc", "b a"},
 	} {
-		table, err := w.RunTable(RunQuery{Filter: c.filter, Sort: c.sort})
+		table, err := w.history.RunTable(history.Query{Filter: c.filter, Sort: c.sort})
 		if err != nil {
 			t.Errorf("%q, %q: %v", c.filter, c.sort, err)
 			continue
@@ -90,7 +91,7 @@ func TestRunsAreFilteredAndSorted(t *testing.T) {
 			t.Errorf("%q, %q: %s, want %s", c.filter, c.sort, got, c.want)
 		}
 	}
-	table, err := w.RunTable(RunQuery{Sort: "best.val/acc", Limit: 2})
+	table, err := w.history.RunTable(history.Query{Sort: "best.val/acc", Limit: 2})
 	if err != nil || fmt.Sprint(table.Columns, table.Cells) != "[best.val/acc] [[0.8] [0.9]]" {
 		t.Errorf("%+v, %v", table, err)
 	}
@@ -108,7 +109,7 @@ func TestAFilterThatCantBeReadSaysWhatIsWrong(t *testing.T) {
 		"los<2":             "no run has a series",
 		"loss<2 and":        "and or or should stand",
 	} {
-		if _, err := w.RunTable(RunQuery{Filter: filter}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := w.history.RunTable(history.Query{Filter: filter}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", filter, err, want)
 		}
 	}
@@ -116,17 +117,17 @@ func TestAFilterThatCantBeReadSaysWhatIsWrong(t *testing.T) {
 
 func TestComparedRunsShowOnlyWhatDiffers(t *testing.T) {
 	w := threeRuns(t)
-	for id, r := range map[string]Recipe{
+	for id, r := range map[string]history.Recipe{
 		"a": {Profile: "name: p\nmachines: {count: 2}\nrun: {command: x, env: {A: \"1\"}}\n", Command: "train.py --lr 1e-3 --amp model=vit", Engine: "plain",
-			Git: &GitState{Commit: "0123456789abcdef"}, Complete: true, Packages: []string{"torch==2.4.0", "numpy==1.0"}},
+			Git: &history.GitState{Commit: "0123456789abcdef"}, Complete: true, Packages: []string{"torch==2.4.0", "numpy==1.0"}},
 		"b": {Profile: "name: p\nmachines: {count: 4}\nrun: {command: y}\n", Command: "train.py --lr 1e-2 model=vit", Engine: "plain",
-			Git: &GitState{Commit: "0123456789abcdef", Dirty: true, Diff: "diff --git a/x b/x\n+new\n", DiffHash: "77"}, Complete: true, Packages: []string{"torch==2.5.0", "numpy==1.0"}},
+			Git: &history.GitState{Commit: "0123456789abcdef", Dirty: true, Diff: "diff --git a/x b/x\n+new\n", DiffHash: "77"}, Complete: true, Packages: []string{"torch==2.5.0", "numpy==1.0"}},
 	} {
 		if err := w.putRecipe(id, r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := w.Compare([]string{"a", "b"})
+	c, err := w.history.Compare([]string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,10 +146,10 @@ func TestComparedRunsShowOnlyWhatDiffers(t *testing.T) {
 	if m := c.Metrics[1]; m.Name != "val/acc" || m.Goal != "max" || m.Winner != 1 || m.Best[0].Value < 0.79 {
 		t.Errorf("val/acc: %+v", m)
 	}
-	if o, err := w.Overlays([]string{"a", "b", "c"}, nil); err != nil || len(o) != 2 || len(o[0].Lines) != 3 || len(o[1].Lines) != 2 {
+	if o, err := w.history.Overlays([]string{"a", "b", "c"}, nil); err != nil || len(o) != 2 || len(o[0].Lines) != 3 || len(o[1].Lines) != 2 {
 		t.Errorf("overlays: %+v, %v", o, err)
 	}
-	if _, err := w.Compare([]string{"a", "nothing"}); err == nil {
+	if _, err := w.history.Compare([]string{"a", "nothing"}); err == nil {
 		t.Error("a run that is not there was compared")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // pollInterval is how often a reader looks for what another process wrote;
@@ -38,7 +39,7 @@ type Subscription struct {
 	run               string
 	ranks             []int
 	sizes             map[int]int64
-	points            map[string]shown
+	points            map[string]history.Shown
 	progress          runData
 	blind             bool      // it wants no samples
 	looked            time.Time // when it last noted that it wants some
@@ -159,7 +160,7 @@ func (s *Subscription) enterRun(run string, started event.RunStarted) {
 	for n := range started.Nodes {
 		s.ranks = append(s.ranks, LauncherLog(n))
 	}
-	s.sizes, s.points, s.progress = map[int]int64{}, map[string]shown{}, runData{}
+	s.sizes, s.points, s.progress = map[int]int64{}, map[string]history.Shown{}, runData{}
 }
 
 // readRun returns what the present run has printed and measured meanwhile.
@@ -178,7 +179,7 @@ func (s *Subscription) readRun() []event.Event {
 			add(event.LogGrew{Rank: rank, Size: info.Size()})
 		}
 	}
-	if points, err := s.w.newPoints(s.run, s.points); err == nil && len(points) > 0 {
+	if points, err := s.w.history.NewPoints(s.run, s.points); err == nil && len(points) > 0 {
 		add(event.PointsAdded{Points: points})
 	}
 	if p := s.w.runProgress(s.run); p != s.progress.Progress {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 func TestHowLongARunTookIsWhatItsEndTold(t *testing.T) {
@@ -46,18 +47,18 @@ func TestEveryListSaysThatARunTookWhatItsEndTold(t *testing.T) {
 	if err := w.recordEnd(scope{cluster: "c", life: life}, r, data, event.RunEnded{Verdict: event.Succeeded, Rank: -1, Node: -1, Duration: 7.9}); err != nil {
 		t.Fatal(err)
 	}
-	table, err := w.RunTable(RunQuery{Filter: "took<8s"})
+	table, err := w.history.RunTable(history.Query{Filter: "took<8s"})
 	if err != nil || len(table.Runs) != 1 {
 		t.Fatal(err, table)
 	}
 	if run := table.Runs[0]; run.Duration != 7.9 || run.Took(time.Now()) != 7900*time.Millisecond || run.Cost != 7.9 {
 		t.Errorf("the list says %v, cost %v", run.Duration, run.Cost)
 	}
-	both, err := w.Compare([]string{"c-1", "c-1"})
+	both, err := w.history.Compare([]string{"c-1", "c-1"})
 	if err != nil || both.Runs[0].Duration != 7.9 {
 		t.Error(err, both.Runs)
 	}
-	book, err := w.Runbook("c-1")
+	book, err := w.history.Runbook("c-1")
 	if err != nil || !strings.Contains(book, "7.9s") {
 		t.Error(err, book)
 	}

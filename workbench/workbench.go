@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -38,6 +39,7 @@ type Workbench struct {
 	providers map[string]cloud.Provider
 	settings  func(profile string) (settings.Settings, error)
 	gate      *trust.Gate // every profile goes through it
+	history   *history.History
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -45,7 +47,6 @@ type Workbench struct {
 
 	said      lastStep // when a step was last heard of
 	checkouts sync.Map // directories that reruns were checked out to
-	agreed    sync.Map // sources of a series that tell the same, see curvesOf
 
 	mu       sync.Mutex
 	news     chan struct{} // closed and replaced when something was written
@@ -87,6 +88,7 @@ func Open(o Options) (*Workbench, error) {
 		news: make(chan struct{}), links: map[string]*link{},
 		watching: map[string]bool{}, tunnels: map[tunnelKey]*tunnel{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}
+	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.placed, ReadLog: w.ReadLog})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	if w.settings == nil {
 		w.settings = func(string) (settings.Settings, error) { return settings.Settings{}, nil }
@@ -131,6 +133,9 @@ func (w *Workbench) Close() error {
 
 // Dir is the state directory.
 func (w *Workbench) Dir() string { return w.dir }
+
+// History answers questions about runs of the past.
+func (w *Workbench) History() *history.History { return w.history }
 
 // Gate decides which profiles are acted on.
 func (w *Workbench) Gate() *trust.Gate { return w.gate }

@@ -7,21 +7,21 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // Scenes of the table of runs and of their comparison.
 
 // RunTable implements ui.Bench.
-func (s *Stage) RunTable(q workbench.RunQuery) (workbench.RunTable, error) {
+func (s *Stage) RunTable(q history.Query) (history.Table, error) {
 	s.wish("runs filter=" + q.Filter + " sort=" + q.Sort)
 	return s.RunsAre, s.RunsErr
 }
 
 // Compare implements ui.Bench: the first runs of the search, if nothing else is
 // said.
-func (s *Stage) Compare(runs []string) (workbench.Comparison, error) {
+func (s *Stage) Compare(runs []string) (history.Comparison, error) {
 	c, _ := Compared(len(runs))
 	if s.FactsAre != nil {
 		c = *s.FactsAre
@@ -30,8 +30,8 @@ func (s *Stage) Compare(runs []string) (workbench.Comparison, error) {
 }
 
 // Overlays implements ui.Bench.
-func (s *Stage) Overlays(_, names []string) ([]workbench.Overlay, error) {
-	var all []workbench.Overlay
+func (s *Stage) Overlays(_, names []string) ([]history.Overlay, error) {
+	var all []history.Overlay
 	for _, n := range names {
 		all = append(all, s.LinesAre[n])
 	}
@@ -47,8 +47,8 @@ func (s *Stage) SetStar(run string, starred bool) error {
 }
 
 // ManyRuns are runs of a search for a learning rate, among others.
-func ManyRuns() workbench.RunTable {
-	t := workbench.RunTable{Runs: HomeFull().Runs}
+func ManyRuns() history.Table {
+	t := history.Table{Runs: HomeFull().Runs}
 	for i := range t.Runs {
 		t.Runs[i].Command, t.Runs[i].WorldSize, t.Runs[i].Engine = "python "+Command, 2, "torchrun"
 		t.Runs[i].Cost = float64(i) * 3.07
@@ -107,7 +107,7 @@ func runsWrong(w, h int, theme string) *Stage {
 }
 
 func runsNone(w, h int, theme string) *Stage {
-	return onRuns(w, h, theme, func(s *Stage) { s.RunsAre = workbench.RunTable{} })
+	return onRuns(w, h, theme, func(s *Stage) { s.RunsAre = history.Table{} })
 }
 
 // marking marks the first of the runs of the search, and compares them.
@@ -135,10 +135,10 @@ func compareRead(w, h int, theme string) *Stage {
 func compareFacts(w, h int, theme string) *Stage { return marking(w, h, theme, 8).Press("d") }
 
 // Compared are runs of a search, with the curves that they have in common.
-func Compared(n int) (workbench.Comparison, map[string]workbench.Overlay) {
+func Compared(n int) (history.Comparison, map[string]history.Overlay) {
 	all := ManyRuns().Runs[6:]
-	c := workbench.Comparison{Notes: []string{"packages and machines of " + all[1].ID + " are not known"}}
-	lines := map[string]workbench.Overlay{}
+	c := history.Comparison{Notes: []string{"packages and machines of " + all[1].ID + " are not known"}}
+	lines := map[string]history.Overlay{}
 	values := func(of func(i int) string) []string {
 		out := make([]string, n)
 		for i := range out {
@@ -149,19 +149,19 @@ func Compared(n int) (workbench.Comparison, map[string]workbench.Overlay) {
 	names := []string{"train/loss", "val/loss", "val/acc", "images/s"}
 	for _, name := range names {
 		goal := metrics.GoalOf(name)
-		c.Metrics = append(c.Metrics, workbench.ComparedMetric{Name: name, Goal: goal, Last: make([]*metrics.Point, n), Best: make([]*metrics.Point, n), Winner: -1})
-		lines[name] = workbench.Overlay{Name: name, Goal: goal}
+		c.Metrics = append(c.Metrics, history.ComparedMetric{Name: name, Goal: goal, Last: make([]*metrics.Point, n), Best: make([]*metrics.Point, n), Winner: -1})
+		lines[name] = history.Overlay{Name: name, Goal: goal}
 	}
 	for i := range n {
 		r := all[i]
-		c.Runs = append(c.Runs, workbench.ComparedRun{ID: r.ID, Verdict: r.Verdict, Started: r.StartedAt, Duration: r.Took(Epoch).Seconds(), Cost: r.Cost, Note: r.Note, Starred: r.Starred})
+		c.Runs = append(c.Runs, history.ComparedRun{ID: r.ID, Verdict: r.Verdict, Started: r.StartedAt, Duration: r.Took(Epoch).Seconds(), Cost: r.Cost, Note: r.Note, Starred: r.Starred})
 		for k, name := range names {
 			if name == "images/s" && i == 1 {
 				continue // one of them did not print it
 			}
 			points := searchCurve(k, i, r.StartedAt)
 			o := lines[name]
-			o.Lines = append(o.Lines, workbench.OverlayLine{Run: r.ID, Points: points})
+			o.Lines = append(o.Lines, history.OverlayLine{Run: r.ID, Points: points})
 			lines[name] = o
 			m := &c.Metrics[k]
 			m.Last[i] = &points[len(points)-1]
@@ -175,7 +175,7 @@ func Compared(n int) (workbench.Comparison, map[string]workbench.Overlay) {
 		}
 	}
 	d := func(group, key string, of func(i int) string) {
-		c.Differences = append(c.Differences, workbench.Difference{Group: group, Key: key, Values: values(of)})
+		c.Differences = append(c.Differences, history.Difference{Group: group, Key: key, Values: values(of)})
 	}
 	d("profile", "machines.count", func(i int) string { return fmt.Sprint(1 << (i % 3)) })
 	d("argument", "--lr", func(i int) string { return fmt.Sprint(0.1 / float64(int(1)<<(i%5))) })

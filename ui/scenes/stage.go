@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // Stage is a workbench that does what a scene says, and a hand that presses
@@ -32,18 +33,18 @@ type Stage struct {
 	OffersAre cloud.Offers
 	OffersErr error
 	Past      []event.Event
-	RunsAre   workbench.RunTable
+	RunsAre   history.Table
 	RunsErr   error
 	AskErr    error
-	FactsAre  *workbench.Comparison
-	LinesAre  map[string]workbench.Overlay // by the name of the series
-	Refuse    error                        // what every wish is answered with, when set
-	Logs      map[int]string               // by rank
-	Listed    []string                     // the forwards of the profile
-	Wishes    []string                     // what was asked of the workbench, in order
-	Copied    string                       // what went to the clipboard last
-	Opened    []string                     // addresses a browser was asked for
-	Quit      bool                         // the program was asked to end
+	FactsAre  *history.Comparison
+	LinesAre  map[string]history.Overlay // by the name of the series
+	Refuse    error                      // what every wish is answered with, when set
+	Logs      map[int]string             // by rank
+	Listed    []string                   // the forwards of the profile
+	Wishes    []string                   // what was asked of the workbench, in order
+	Copied    string                     // what went to the clipboard last
+	Opened    []string                   // addresses a browser was asked for
+	Quit      bool                       // the program was asked to end
 
 	Model *ui.Model
 

@@ -52,7 +52,7 @@ func TestTheRecordOfARunShowsGapsAsGaps(t *testing.T) {
 	}
 	var empty, full [2]int
 	before := from
-	for _, e := range history(samples, 2, from, to) {
+	for _, e := range sampleRecord(samples, 2, from, to) {
 		b := e.Body.(event.Sampled)
 		if e.Time.Before(before.Add(-4 * time.Second)) {
 			t.Errorf("%v comes after %v", e.Time, before)

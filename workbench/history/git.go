@@ -1,4 +1,4 @@
-package workbench
+package history
 
 import (
 	"bytes"
@@ -38,9 +38,9 @@ const (
 	longestNew, mostNew = 256 << 10, 300
 )
 
-// gitState reads the state of a code directory. It changes nothing there, and
+// ReadGit reads the state of a code directory. It changes nothing there, and
 // runs nothing that the repository's settings name.
-func gitState(ctx context.Context, dir string) (*GitState, []string) {
+func ReadGit(ctx context.Context, dir string) (*GitState, []string) {
 	repo, err := gitread.Open(ctx, dir)
 	switch {
 	case errors.Is(err, gitread.ErrNone):
@@ -92,4 +92,24 @@ func withoutCredentials(remote string) string {
 	}
 	u.RawQuery = ""
 	return profiles.MaskSecrets(u.String())
+}
+
+// CodeDiffers says in what the code now is not that of then.
+func CodeDiffers(then, now *GitState) []string {
+	switch {
+	case then == nil && now == nil:
+		return []string{"the code is in no git repository: whether it is as it was can't be told"}
+	case then == nil:
+		return []string{"the code was in no git repository then: whether it is as it was can't be told"}
+	case now == nil:
+		return []string{"the code is in no git repository now; it was commit " + then.Short()}
+	}
+	var differs []string
+	if then.Commit != now.Commit {
+		differs = append(differs, fmt.Sprintf("the commit is %s, and was %s", now.Short(), then.Short()))
+	}
+	if then.DiffHash != now.DiffHash {
+		differs = append(differs, fmt.Sprintf("not committed are %s, and were %s", orNone(now.diffText()), orNone(then.diffText())))
+	}
+	return differs
 }

@@ -1,4 +1,4 @@
-package workbench
+package history
 
 import (
 	"fmt"
@@ -34,12 +34,12 @@ type SeriesSource struct {
 	Shown  string `json:"shown"` // "all", "no", or "beyond step 120"
 }
 
-// SeriesOf lists the series of a run, in the order in which they appeared.
-func (w *Workbench) SeriesOf(run string) ([]SeriesInfo, error) {
-	curves, err := w.curves(run)
+// Series lists the series of a run, in the order in which they appeared.
+func (h *History) Series(run string) ([]SeriesInfo, error) {
+	curves, err := h.curves(run)
 	infos := make([]SeriesInfo, 0, len(curves))
 	for _, c := range curves {
-		info, err := w.seriesInfo(c)
+		info, err := h.seriesInfo(c)
 		if err != nil {
 			return nil, err
 		}
@@ -48,13 +48,13 @@ func (w *Workbench) SeriesOf(run string) ([]SeriesInfo, error) {
 	return infos, err
 }
 
-func (w *Workbench) seriesInfo(c curve) (SeriesInfo, error) {
+func (h *History) seriesInfo(c curve) (SeriesInfo, error) {
 	point := func(p store.Point) metrics.Point { return appendPoints(nil, c.name, []store.Point{p}, 0)[0] }
 	i := SeriesInfo{
 		Name: c.name, Split: metrics.Split(c.name), Count: c.count(), First: point(c.main.First), Last: point(c.last()),
 		Goal: metrics.GoalOf(c.name), Shown: c.main.Source,
 	}
-	best, err := w.best(c, i.Goal)
+	best, err := h.best(c, i.Goal)
 	if err != nil {
 		return i, err
 	}
@@ -76,7 +76,7 @@ func (w *Workbench) seriesInfo(c curve) (SeriesInfo, error) {
 
 // best is the best point of a curve; nil where no way is better, or none is a
 // number.
-func (w *Workbench) best(c curve, goal metrics.Goal) (best *store.Point, err error) {
+func (h *History) best(c curve, goal metrics.Goal) (best *store.Point, err error) {
 	if goal == metrics.NoGoal {
 		return nil, nil
 	}
@@ -85,7 +85,7 @@ func (w *Workbench) best(c curve, goal metrics.Goal) (best *store.Point, err err
 		parts = append(parts, *c.tail)
 	}
 	for _, v := range parts {
-		p, greatest, ok, err := w.db.Extremes(v)
+		p, greatest, ok, err := h.db.Extremes(v)
 		if err != nil {
 			return nil, err
 		}
@@ -99,37 +99,37 @@ func (w *Workbench) best(c curve, goal metrics.Goal) (best *store.Point, err err
 	return best, nil
 }
 
-// PointsOf are the points of one series of a run, by its name; an error when
+// Points are the points of one series of a run, by its name; an error when
 // there is none of that name.
-func (w *Workbench) PointsOf(run, name string) ([]metrics.Point, error) {
-	curves, err := w.curves(run)
+func (h *History) Points(run, name string) ([]metrics.Point, error) {
+	curves, err := h.curves(run)
 	if err != nil {
 		return nil, err
 	}
 	var there []string
 	for _, c := range curves {
 		if c.name == name {
-			return w.curvePoints(c, 0)
+			return h.curvePoints(c, 0)
 		}
 		there = append(there, c.name)
 	}
 	return nil, &event.Fault{What: fmt.Sprintf("find the series %q of run %s", name, run), Node: -1, Why: "there is none of that name",
-		Next: instead("series", there, "the run has told none")}
+		Next: oneOf("series", there, "the run has told none")}
 }
 
-// SetOf are all series of a run with their points, as a file of them would be.
-func (w *Workbench) SetOf(run string) (*metrics.Document, error) {
-	_, data, err := w.runRecord(run)
+// Document is all series of a run with their points, as a file of them would be.
+func (h *History) Document(run string) (*metrics.Document, error) {
+	r, err := h.records.Run(run)
 	if err != nil {
 		return nil, err
 	}
-	curves, err := w.curves(run)
+	curves, err := h.curves(run)
 	if err != nil {
 		return nil, err
 	}
-	doc := &metrics.Document{Format: "run", Progress: data.Progress.Progress}
+	doc := &metrics.Document{Format: "run", Progress: r.Progress}
 	for _, c := range curves {
-		points, err := w.curvePoints(c, 0)
+		points, err := h.curvePoints(c, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -148,8 +148,8 @@ func (w *Workbench) SetOf(run string) (*metrics.Document, error) {
 }
 
 // Export writes the series of a run in one of export.Formats.
-func (w *Workbench) Export(run, format string, to io.Writer) error {
-	curves, err := w.curves(run)
+func (h *History) Export(run, format string, to io.Writer) error {
+	curves, err := h.curves(run)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (w *Workbench) Export(run, format string, to io.Writer) error {
 				curves, from = curves[1:], 0
 				continue
 			}
-			if rows, err = w.curveBlock(c, from, some); err != nil || len(rows) == 0 {
+			if rows, err = h.curveBlock(c, from, some); err != nil || len(rows) == 0 {
 				curves, from = curves[1:], 0
 				if err != nil {
 					return export.Row{}, err
@@ -188,13 +188,13 @@ func (w *Workbench) Export(run, format string, to io.Writer) error {
 }
 
 // curveBlock are at most so many points of a curve from a place on.
-func (w *Workbench) curveBlock(c curve, from int64, most int) ([]metrics.Point, error) {
+func (h *History) curveBlock(c curve, from int64, most int) ([]metrics.Point, error) {
 	if from < c.main.Count {
-		rows, err := w.db.SeriesPoints(c.main, from, int(min(int64(most), c.main.Count-from)))
+		rows, err := h.db.SeriesPoints(c.main, from, int(min(int64(most), c.main.Count-from)))
 		return appendPoints(nil, c.name, rows, 0), err
 	}
 	at := c.tailAt + from - c.main.Count
-	rows, err := w.db.SeriesPoints(*c.tail, at, int(min(int64(most), c.tail.Count-at)))
+	rows, err := h.db.SeriesPoints(*c.tail, at, int(min(int64(most), c.tail.Count-at)))
 	return appendPoints(nil, c.name, rows, c.main.Count-c.tailAt), err
 }
 
@@ -213,11 +213,11 @@ type OverlayLine struct {
 
 // Overlays puts the series of several runs over each other, those of the given
 // names, or all that at least two of them have, in the order of the first.
-func (w *Workbench) Overlays(runs, names []string) ([]Overlay, error) {
+func (h *History) Overlays(runs, names []string) ([]Overlay, error) {
 	var all []Overlay
 	at := map[string]int{}
 	for _, run := range runs {
-		curves, err := w.curves(run)
+		curves, err := h.curves(run)
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +231,7 @@ func (w *Workbench) Overlays(runs, names []string) ([]Overlay, error) {
 				at[c.name] = i
 				all = append(all, Overlay{Name: c.name, Goal: metrics.GoalOf(c.name)})
 			}
-			points, err := w.curvePoints(c, 0)
+			points, err := h.curvePoints(c, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -246,16 +246,16 @@ func (w *Workbench) Overlays(runs, names []string) ([]Overlay, error) {
 
 // Explain reads the stored output of a run once more, that which its series
 // come from, and says what each line gave and by which rule.
-func (w *Workbench) Explain(run string, told func(metrics.Reading)) error {
-	_, data, err := w.runRecord(run)
-	if err != nil || len(data.Ranks) == 0 {
+func (h *History) Explain(run string, told func(metrics.Reading)) error {
+	r, err := h.records.Run(run)
+	if err != nil || len(r.Ranks) == 0 {
 		return err
 	}
-	reader := metrics.NewReader(userMetrics(data.Metrics))
+	reader := metrics.NewReader(r.Metrics)
 	reader.Explain(told)
 	buf := make([]byte, 256<<10)
 	for off := int64(0); ; {
-		n, err := w.ReadLog(run, data.Ranks[0].Rank, off, buf)
+		n, err := h.records.ReadLog(run, r.Ranks[0].Rank, off, buf)
 		reader.Feed(buf[:n], now())
 		off += int64(n)
 		if err == io.EOF {

@@ -1,4 +1,4 @@
-package workbench
+package history
 
 import (
 	"cmp"
@@ -256,12 +256,12 @@ func (c *curve) prolong(rest store.Series, read seriesReader) error {
 }
 
 // curves says what is shown of a run.
-func (w *Workbench) curves(run string) ([]curve, error) {
-	all, err := w.db.Series(run)
+func (h *History) curves(run string) ([]curve, error) {
+	all, err := h.db.Series(run)
 	if err != nil {
 		return nil, err
 	}
-	return curvesOf(all, seriesReader{w.db.SeriesPoints, &w.agreed})
+	return curvesOf(all, seriesReader{h.db.SeriesPoints, &h.agreed})
 }
 
 // count is the number of points that are shown.
@@ -282,10 +282,10 @@ func (c curve) last() store.Point {
 }
 
 // curvePoints are the points of a curve from a place on, numbered through.
-func (w *Workbench) curvePoints(c curve, from int64) ([]metrics.Point, error) {
+func (h *History) curvePoints(c curve, from int64) ([]metrics.Point, error) {
 	var points []metrics.Point
 	if from < c.main.Count {
-		rows, err := w.db.SeriesPoints(c.main, from, int(c.main.Count-from))
+		rows, err := h.db.SeriesPoints(c.main, from, int(c.main.Count-from))
 		if err != nil {
 			return nil, err
 		}
@@ -295,7 +295,7 @@ func (w *Workbench) curvePoints(c curve, from int64) ([]metrics.Point, error) {
 		return points, nil
 	}
 	skip := max(0, from-c.main.Count)
-	rows, err := w.db.SeriesPoints(*c.tail, c.tailAt+skip, int(max(1, c.tail.Count-c.tailAt-skip)))
+	rows, err := h.db.SeriesPoints(*c.tail, c.tailAt+skip, int(max(1, c.tail.Count-c.tailAt-skip)))
 	if c.tailAt+skip >= c.tail.Count {
 		rows = nil
 	}
@@ -314,25 +314,25 @@ func appendPoints(points []metrics.Point, name string, rows []store.Point, shift
 	return points
 }
 
-// shown is what a reader has of a curve.
-type shown struct {
+// Shown is what a reader has of a curve.
+type Shown struct {
 	main, edition int64
 	tail, tailEd  int64
 	mainCount     int64
 	count         int64
 }
 
-// newPoints are the points of a run that a reader does not have. When what it
+// NewPoints are the points of a run that a reader does not have. When what it
 // has of a curve holds no longer, because another source took over or a file
 // was written anew, the curve comes again, from ordinal 0.
-func (w *Workbench) newPoints(run string, have map[string]shown) ([]metrics.Point, error) {
-	curves, err := w.curves(run)
+func (h *History) NewPoints(run string, have map[string]Shown) ([]metrics.Point, error) {
+	curves, err := h.curves(run)
 	if err != nil {
 		return nil, err
 	}
 	var all []metrics.Point
 	for _, c := range curves {
-		is := shown{main: c.main.ID, edition: c.main.Edition, mainCount: c.main.Count, count: c.count()}
+		is := Shown{main: c.main.ID, edition: c.main.Edition, mainCount: c.main.Count, count: c.count()}
 		if c.tail != nil {
 			is.tail, is.tailEd = c.tail.ID, c.tail.Edition
 		}
@@ -345,7 +345,7 @@ func (w *Workbench) newPoints(run string, have map[string]shown) ([]metrics.Poin
 			was.tail != 0 && (was.tail != is.tail || was.tailEd != is.tailEd || was.mainCount != is.mainCount) {
 			from = 0
 		}
-		points, err := w.curvePoints(c, from)
+		points, err := h.curvePoints(c, from)
 		if err != nil {
 			return nil, err
 		}
@@ -357,8 +357,12 @@ func (w *Workbench) newPoints(run string, have map[string]shown) ([]metrics.Poin
 	return all, nil
 }
 
-// lastLoss is the newest value of the first loss of a run; nil without one.
-func lastLoss(curves []curve) *float64 {
+// LastLoss is the newest value of the first loss of a run; nil without one.
+func (h *History) LastLoss(run string) *float64 {
+	curves, err := h.curves(run)
+	if err != nil {
+		return nil
+	}
 	for _, name := range []string{"loss", "train/loss", "val/loss"} {
 		for _, c := range curves {
 			if c.name == name {

@@ -108,10 +108,10 @@ func (g gaps) before(node int, at time.Time, s metrics.Sample) (gap metrics.Samp
 	return gapOf(last.sample), last.at.Add(every), true
 }
 
-// history makes the record of a run's telemetry out of the samples that are
+// sampleRecord makes the record of a run's telemetry out of the samples that are
 // left of it: for each node one in each of equal parts of the time, and one that
 // says nothing where there is none. They are in the order of time.
-func history(samples []store.Sample, nodes int, from, to time.Time) []event.Event {
+func sampleRecord(samples []store.Sample, nodes int, from, to time.Time) []event.Event {
 	part := max(to.Sub(from)/historyParts, coarsest(samples))
 	parts := max(1, int(to.Sub(from)/part))
 	if len(samples) == 0 || to.Before(from) {
@@ -178,7 +178,7 @@ func (w *Workbench) runSamples(r store.Run) []event.Event {
 	if err != nil {
 		return nil
 	}
-	events := history(samples, data.Nodes, r.StartedAt, *r.EndedAt)
+	events := sampleRecord(samples, data.Nodes, r.StartedAt, *r.EndedAt)
 	for i := range events {
 		events[i].Cluster, events[i].Run = r.Cluster, r.ID
 	}

@@ -1,4 +1,4 @@
-package workbench
+package history
 
 import (
 	"fmt"
@@ -7,31 +7,30 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sanitize"
-	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Runbook writes a run for a reader, in Markdown: what was run, how and with
 // what, what it cost and came to, and how to do it again by hand.
-func (w *Workbench) Runbook(run string) (string, error) {
-	row, data, err := w.runRecord(run)
+func (h *History) Runbook(run string) (string, error) {
+	r, err := h.records.Run(run)
 	if err != nil {
 		return "", err
 	}
-	recipe, err := w.Recipe(run)
+	recipe, err := h.Recipe(run)
 	if err != nil {
 		return "", err
 	}
-	series, err := w.SeriesOf(run)
+	series, err := h.Series(run)
 	if err != nil {
 		return "", err
 	}
 	b := &book{}
-	info := w.runInfo(row)
 	b.line("# Run %s", run)
-	b.summary(info, recipe, data)
+	b.summary(r, recipe)
 	b.results(series)
-	b.files(w.readHome(run))
+	b.files(h.records.Placed(run))
 	b.how(recipe)
 	b.withWhat(recipe)
 	b.byHand(run, recipe)
@@ -66,7 +65,7 @@ func (b *book) code(kind, text string) {
 	b.line("%s%s\n%s\n%s", fence, kind, text, fence)
 }
 
-func (b *book) summary(info event.RunInfo, r Recipe, data runData) {
+func (b *book) summary(info Run, r Recipe) {
 	b.line("")
 	if info.Note != "" {
 		b.line("> %s\n", plain(info.Note))
@@ -79,8 +78,8 @@ func (b *book) summary(info event.RunInfo, r Recipe, data runData) {
 	b.fact("Came to", verdict)
 	b.fact("Began", info.StartedAt.Local().Format("2006-01-02 15:04:05 MST"))
 	b.fact("Took", units.Seconds(info.Duration))
-	b.fact("Cost", units.USD(info.Cost)+", at "+units.PerHour(data.PricePerHour)+" for the machines")
-	b.fact("Ranks", fmt.Sprintf("%d on %s, engine %s", info.WorldSize, count(data.Nodes, "node"), info.Engine))
+	b.fact("Cost", units.USD(info.Cost)+", at "+units.PerHour(info.PricePerHour)+" for the machines")
+	b.fact("Ranks", fmt.Sprintf("%d on %s, engine %s", info.WorldSize, units.Count(info.Nodes, "node"), info.Engine))
 	b.fact("Again", "dlwb rerun "+info.ID+" --checkout")
 	b.fact("A rerun of", r.RerunOf)
 	b.fact("Logs", info.Dir)
@@ -115,7 +114,7 @@ func (b *book) results(series []SeriesInfo) {
 const mostBookFiles = 200
 
 // files lists what the run wrote and what came home of it.
-func (b *book) files(home homeRecord) {
+func (b *book) files(home map[string]map[string]remote.Placed) {
 	for _, dir := range slices.Sorted(maps.Keys(home)) {
 		placed := home[dir]
 		b.line("\nFiles of the run in `%s`:\n\n| file | size |\n|---|---|", plain(dir))

@@ -1,4 +1,4 @@
-package workbench
+package history
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
@@ -54,27 +55,26 @@ type ComparedMetric struct {
 
 // Compare says what differs between runs: keys of the profile, arguments of the
 // command, code, packages, machines, and of each series the last and best value.
-func (w *Workbench) Compare(ids []string) (Comparison, error) {
+func (h *History) Compare(ids []string) (Comparison, error) {
 	c := Comparison{Differences: []Difference{}, Metrics: []ComparedMetric{}, Notes: []string{}}
 	table := factTable{runs: len(ids), at: map[[2]string]int{}}
 	series := map[string]int{}
 	for i, id := range ids {
-		r, _, err := w.runRecord(id)
+		r, err := h.records.Run(id)
 		if err != nil {
 			return c, err
 		}
-		info := w.runInfo(r)
-		c.Runs = append(c.Runs, ComparedRun{ID: id, Verdict: info.Verdict, Started: info.StartedAt,
-			Duration: info.Duration, Cost: info.Cost, Note: info.Note, Starred: info.Starred})
-		recipe, err := w.Recipe(id)
+		c.Runs = append(c.Runs, ComparedRun{ID: id, Verdict: r.Verdict, Started: r.StartedAt,
+			Duration: r.Duration, Cost: r.Cost, Note: r.Note, Starred: r.Starred})
+		recipe, err := h.Recipe(id)
 		if err != nil {
 			return c, err
 		}
 		if !recipe.Complete {
 			c.Notes = append(c.Notes, "packages and machines of "+id+" are not known")
 		}
-		recipe.facts(func(group, key, value string) { table.put(i, group, key, value) }, info.WorldSize)
-		infos, err := w.SeriesOf(id)
+		recipe.facts(func(group, key, value string) { table.put(i, group, key, value) }, r.WorldSize)
+		infos, err := h.Series(id)
 		if err != nil {
 			return c, err
 		}
@@ -156,7 +156,7 @@ func (r Recipe) facts(put func(group, key, value string), worldSize int) {
 		put("argument", kv[0], kv[1])
 	}
 	if g := r.Git; g != nil {
-		put("code", "commit", short(g.Commit))
+		put("code", "commit", g.Short())
 		put("code", "uncommitted", g.diffText())
 	}
 	if r.Complete {
@@ -183,7 +183,8 @@ func (r Recipe) facts(put func(group, key, value string), worldSize int) {
 	}
 }
 
-func short(commit string) string { return commit[:min(len(commit), 12)] }
+// Short is the beginning of the commit, as people name it.
+func (g *GitState) Short() string { return g.Commit[:min(len(g.Commit), 12)] }
 
 // diffText tells a diff in a few words.
 func (g *GitState) diffText() string {
@@ -202,7 +203,7 @@ func (g *GitState) diffText() string {
 			removed++
 		}
 	}
-	return fmt.Sprintf("%s, +%d −%d (%s)", count(files, "file"), added, removed, g.DiffHash)
+	return fmt.Sprintf("%s, +%d −%d (%s)", units.Count(files, "file"), added, removed, g.DiffHash)
 }
 
 // commandArguments takes a command apart: --key value, --key=value, key=value

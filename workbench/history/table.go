@@ -1,4 +1,4 @@
-package workbench
+package history
 
 import (
 	"cmp"
@@ -13,10 +13,10 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// RunQuery says which runs are wanted, and in which order.
-type RunQuery struct {
+// Query says which runs are wanted, and in which order.
+type Query struct {
 	// Filter is conditions such as "loss<2 and engine=torchrun"; see
-	// RunFields for what can be asked. Empty: all runs.
+	// Fields for what can be asked. Empty: all runs.
 	Filter string
 	// Sort is a field or a series, several with commas between, each with "-"
 	// in front for the greatest first. Empty: newest first.
@@ -25,8 +25,8 @@ type RunQuery struct {
 	Limit int
 }
 
-// RunTable is runs with the series that the question named.
-type RunTable struct {
+// Table is runs with the series that the question named.
+type Table struct {
 	Runs []event.RunInfo `json:"runs"`
 	// Columns are the series that were asked for, Cells their values, run by
 	// run; empty where a run does not have one.
@@ -34,10 +34,10 @@ type RunTable struct {
 	Cells   [][]string `json:"cells"`
 }
 
-// RunField is something of a run that can be asked for by name.
-type RunField struct {
+// Field is something of a run that can be asked for by name.
+type Field struct {
 	Name, Doc string
-	get       func(w *Workbench, r event.RunInfo) datum
+	get       func(h *History, r event.RunInfo) datum
 }
 
 // datum is a value to compare: a number, or a text.
@@ -61,39 +61,39 @@ func textOf(s string) datum { return datum{text: s, kind: isText} }
 
 func amount(v float64) datum { return datum{number: v, kind: isAmount} }
 
-// RunFields are what can be asked of a run besides the last value of any of its
+// Fields are what can be asked of a run besides the last value of any of its
 // series, by its name, and the best one, by "best." before it.
-var RunFields = []RunField{
-	{"id", "the id of the run", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.ID) }},
-	{"cluster", "its cluster", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Cluster) }},
-	{"profile", "the name of its profile", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Profile) }},
-	{"engine", "torchrun, plain …", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Engine) }},
-	{"command", "the training command", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Command) }},
-	{"verdict", "succeeded, failed, killed, hung, stopped, lost, or running", func(_ *Workbench, r event.RunInfo) datum { return textOf(runVerdict(r)) }},
-	{"exit", "its exit code", func(_ *Workbench, r event.RunInfo) datum {
+var Fields = []Field{
+	{"id", "the id of the run", func(_ *History, r event.RunInfo) datum { return textOf(r.ID) }},
+	{"cluster", "its cluster", func(_ *History, r event.RunInfo) datum { return textOf(r.Cluster) }},
+	{"profile", "the name of its profile", func(_ *History, r event.RunInfo) datum { return textOf(r.Profile) }},
+	{"engine", "torchrun, plain …", func(_ *History, r event.RunInfo) datum { return textOf(r.Engine) }},
+	{"command", "the training command", func(_ *History, r event.RunInfo) datum { return textOf(r.Command) }},
+	{"verdict", "succeeded, failed, killed, hung, stopped, lost, or running", func(_ *History, r event.RunInfo) datum { return textOf(runVerdict(r)) }},
+	{"exit", "its exit code", func(_ *History, r event.RunInfo) datum {
 		if r.ExitCode == nil {
 			return datum{}
 		}
 		return amount(float64(*r.ExitCode))
 	}},
-	{"world_size", "how many ranks it has", func(_ *Workbench, r event.RunInfo) datum { return amount(float64(r.WorldSize)) }},
-	{"started", "when it began: 2026-03-01, 2026-03-01T12:00", func(_ *Workbench, r event.RunInfo) datum {
+	{"world_size", "how many ranks it has", func(_ *History, r event.RunInfo) datum { return amount(float64(r.WorldSize)) }},
+	{"started", "when it began: 2026-03-01, 2026-03-01T12:00", func(_ *History, r event.RunInfo) datum {
 		return datum{number: float64(r.StartedAt.Unix()), kind: isTime}
 	}},
-	{"age", "how long ago that was: 90m, 2h, 3d", func(_ *Workbench, r event.RunInfo) datum {
+	{"age", "how long ago that was: 90m, 2h, 3d", func(_ *History, r event.RunInfo) datum {
 		return datum{number: time.Since(r.StartedAt).Seconds(), kind: isSeconds}
 	}},
-	{"took", "how long it took, or has taken: 30s, 2h", func(_ *Workbench, r event.RunInfo) datum {
+	{"took", "how long it took, or has taken: 30s, 2h", func(_ *History, r event.RunInfo) datum {
 		return datum{number: r.Took(now()).Seconds(), kind: isSeconds}
 	}},
-	{"cost", "what it cost, in US dollars", func(_ *Workbench, r event.RunInfo) datum { return amount(r.Cost) }},
-	{"note", "its note", func(_ *Workbench, r event.RunInfo) datum { return textOf(r.Note) }},
-	{"starred", "yes or no", func(_ *Workbench, r event.RunInfo) datum { return textOf(yesNo(r.Starred)) }},
-	{"commit", "the git commit of its code", func(w *Workbench, r event.RunInfo) datum {
-		return w.gitOf(r, func(g *GitState) string { return g.Commit })
+	{"cost", "what it cost, in US dollars", func(_ *History, r event.RunInfo) datum { return amount(r.Cost) }},
+	{"note", "its note", func(_ *History, r event.RunInfo) datum { return textOf(r.Note) }},
+	{"starred", "yes or no", func(_ *History, r event.RunInfo) datum { return textOf(yesNo(r.Starred)) }},
+	{"commit", "the git commit of its code", func(h *History, r event.RunInfo) datum {
+		return h.gitOf(r, func(g *GitState) string { return g.Commit })
 	}},
-	{"branch", "the git branch of its code", func(w *Workbench, r event.RunInfo) datum {
-		return w.gitOf(r, func(g *GitState) string { return g.Branch })
+	{"branch", "the git branch of its code", func(h *History, r event.RunInfo) datum {
+		return h.gitOf(r, func(g *GitState) string { return g.Branch })
 	}},
 }
 
@@ -104,8 +104,8 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-func (w *Workbench) gitOf(r event.RunInfo, get func(*GitState) string) datum {
-	recipe, err := w.Recipe(r.ID)
+func (h *History) gitOf(r event.RunInfo, get func(*GitState) string) datum {
+	recipe, err := h.Recipe(r.ID)
 	if err != nil || recipe.Git == nil {
 		return datum{}
 	}
@@ -120,18 +120,18 @@ func runVerdict(r event.RunInfo) string {
 }
 
 // RunTable lists runs as a question asks for them.
-func (w *Workbench) RunTable(q RunQuery) (RunTable, error) {
-	table := RunTable{Runs: []event.RunInfo{}, Columns: []string{}, Cells: [][]string{}}
+func (h *History) RunTable(q Query) (Table, error) {
+	table := Table{Runs: []event.RunInfo{}, Columns: []string{}, Cells: [][]string{}}
 	filter, err := parseFilter(q.Filter)
 	if err != nil {
 		return table, err
 	}
-	runs, err := w.Runs()
+	runs, err := h.records.Runs()
 	if err != nil {
 		return table, err
 	}
 	keys := sortKeys(q.Sort)
-	look := &lookup{w: w, values: map[[2]string]datum{}}
+	look := &lookup{h: h, values: map[[2]string]datum{}}
 	for _, name := range append(filter.names(), keyNames(keys)...) {
 		if fieldOf(name) == nil && !slices.Contains(table.Columns, name) {
 			if !look.known(runs, name) {
@@ -163,15 +163,15 @@ func (w *Workbench) RunTable(q RunQuery) (RunTable, error) {
 
 // lookup finds the values of runs by name, each once.
 type lookup struct {
-	w      *Workbench
+	h      *History
 	values map[[2]string]datum
 	names  []string
 }
 
-func fieldOf(name string) *RunField {
-	for i := range RunFields {
-		if RunFields[i].Name == name {
-			return &RunFields[i]
+func fieldOf(name string) *Field {
+	for i := range Fields {
+		if Fields[i].Name == name {
+			return &Fields[i]
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func (l *lookup) of(r event.RunInfo, name string) datum {
 	}
 	var d datum
 	if f := fieldOf(name); f != nil {
-		d = f.get(l.w, r)
+		d = f.get(l.h, r)
 	} else {
 		d = l.metric(r, name)
 	}
@@ -194,7 +194,7 @@ func (l *lookup) of(r event.RunInfo, name string) datum {
 
 // metric is the last value of a series, or the best one.
 func (l *lookup) metric(r event.RunInfo, name string) datum {
-	curves, err := l.w.curves(r.ID)
+	curves, err := l.h.curves(r.ID)
 	if err != nil {
 		return datum{}
 	}
@@ -209,7 +209,7 @@ func (l *lookup) metric(r event.RunInfo, name string) datum {
 		if !best {
 			return amount(c.last().Value)
 		}
-		if info, err := l.w.seriesInfo(c); err == nil && info.Best != nil {
+		if info, err := l.h.seriesInfo(c); err == nil && info.Best != nil {
 			return amount(info.Best.Value)
 		}
 	}
@@ -293,7 +293,7 @@ func unknownField(name string, known []string) error {
 
 func fieldNames() []string {
 	var names []string
-	for _, f := range RunFields {
+	for _, f := range Fields {
 		names = append(names, f.Name)
 	}
 	return names
