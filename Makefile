@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws test test-podman test-slurm test-arm64 chaos check bench bench-nodes fuzz generate screenshots logs clean
+.PHONY: help agent build install demo e2e-aws test test-long test-podman test-slurm test-arm64 chaos check bench bench-nodes fuzz generate screenshots logs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ e2e-aws: build ## the life of a cluster on the real EC2, with your account: a fe
 test: agent ## install what the tests need and run them
 	sh internal/tools/need.sh
 	sh internal/tools/test.sh
+
+test-long: agent ## what make test runs a sample of, whole: logins, lies, 10,000 ends of ranks
+	sh internal/tools/need.sh
+	sh internal/tools/long.sh
 
 test-podman: ## what make test does over a container, which it leaves out where there is no podman
 	sh internal/tools/need_rig.sh podman

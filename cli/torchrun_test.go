@@ -147,7 +147,7 @@ func TestBadEndsUnderTorchrunAreToldWithRankAndLastLines(t *testing.T) {
 			b.torchProfile(fmt.Sprintf(together, f.fault, f.apart), "machines: {count: 2}\n"+f.more)
 			began := time.Now()
 			r := b.run("run", "--json")
-			if took := time.Since(began); took > 45*time.Second {
+			if took := time.Since(began); took > 2*time.Minute { // the launcher by itself waits for longer
 				t.Errorf("it took %s", took)
 			}
 			end := r.one(t, "run_ended")

@@ -23,6 +23,7 @@ import (
 )
 
 func TestChangedHostKeyIsRefusedWithNothingSent(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	if err := n.Connect(testContext(t)); err != nil {
@@ -92,6 +93,7 @@ func TestHostThatHasNoKeyOfTheKnownKindIsRefused(t *testing.T) {
 }
 
 func TestHostWithSeveralKeysShowsTheKnownOne(t *testing.T) {
+	t.Parallel()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +143,7 @@ func TestUnreachableHostIsSaidToBe(t *testing.T) {
 }
 
 func TestHostThatNeverAnswersEndsTheDial(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody speaks
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +161,7 @@ func TestHostThatNeverAnswersEndsTheDial(t *testing.T) {
 }
 
 func TestOneConnectionServesAllAndComesBackAfterItsLoss(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	states := make(chan string, 10)
@@ -186,6 +190,7 @@ func TestOneConnectionServesAllAndComesBackAfterItsLoss(t *testing.T) {
 }
 
 func TestFrozenNodeIsNoticedAndBlocksNothingForEver(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	n.bounds.Every, n.bounds.Answer = 100*time.Millisecond, 300*time.Millisecond
@@ -205,6 +210,7 @@ func TestFrozenNodeIsNoticedAndBlocksNothingForEver(t *testing.T) {
 }
 
 func TestManyCallsShareOneSessionAndCommandsDoNotWaitForThem(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Config("MaxSessions 1"))
 	n := openTest(t, s)
 	ctx, cancel := context.WithCancel(testContext(t))
@@ -227,6 +233,7 @@ func TestManyCallsShareOneSessionAndCommandsDoNotWaitForThem(t *testing.T) {
 }
 
 func TestClosedNodeRefusesEverything(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	mustExec(t, n, "true")

@@ -16,6 +16,7 @@ import (
 )
 
 func TestExecTellsHowACommandEnded(t *testing.T) {
+	t.Parallel()
 	n := openTest(t, sshdtest.Start(t))
 	for _, c := range []struct {
 		line   string
@@ -37,6 +38,7 @@ func TestExecTellsHowACommandEnded(t *testing.T) {
 }
 
 func TestExecCarriesMuchInputAndOutput(t *testing.T) {
+	t.Parallel()
 	n := openTest(t, sshdtest.Start(t))
 	input := make([]byte, 3<<20)
 	_, _ = rand.Read(input)
@@ -53,6 +55,7 @@ func TestExecCarriesMuchInputAndOutput(t *testing.T) {
 }
 
 func TestExecCapturesAMebibyteAtMost(t *testing.T) {
+	t.Parallel()
 	n := openTest(t, sshdtest.Start(t))
 	res, err := n.Exec(testContext(t), Cmd{Line: "echo first; head -c 3000000 /dev/zero; echo no >&2"})
 	if err != nil {
@@ -67,6 +70,7 @@ func TestExecCapturesAMebibyteAtMost(t *testing.T) {
 }
 
 func TestExecOfACommandThatLeavesItsInputUnread(t *testing.T) {
+	t.Parallel()
 	n := openTest(t, sshdtest.Start(t))
 	res, err := n.Exec(testContext(t), Cmd{Line: "exit 0", Stdin: bytes.NewReader(make([]byte, 8<<20))})
 	if err != nil || res.ExitCode != 0 {
@@ -106,6 +110,7 @@ func TestCancelledCommandThatIgnoresTermIsKilled(t *testing.T) {
 }
 
 func TestLostConnectionIsNoExitCode(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	res, err := n.Exec(testContext(t), Cmd{Line: "echo x; exec sleep 30", Stdout: signalWriter(func() { s.KillConnections() })})
@@ -116,6 +121,7 @@ func TestLostConnectionIsNoExitCode(t *testing.T) {
 }
 
 func TestQuotedWordsComeBackFromEveryShell(t *testing.T) {
+	t.Parallel()
 	words := []string{"", "a b", "it's", `"`, "$HOME", "`id`", "~", "=ls", "*", "\\", "a\nb", "-n", "é", "!!", "#", ";"}
 	for _, shell := range []string{"dash", "bash", "busybox sh"} {
 		n := openTest(t, sshdtest.Start(t, sshdtest.Shell(shell)))

@@ -101,6 +101,7 @@ func followAll(t testing.TB, n *Node, path string, total int, each func(off int6
 }
 
 func TestFollowWaitsForTheFileAndBeginsAtTheOffset(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	path := filepath.Join(s.Home, "-later")
@@ -128,6 +129,7 @@ func TestFollowWaitsForTheFileAndBeginsAtTheOffset(t *testing.T) {
 }
 
 func TestFollowThatIsCancelledWhileItWaitsLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	writeFile(t, filepath.Join(s.Home, "silent"), "x")
@@ -150,6 +152,7 @@ func TestFollowThatIsCancelledWhileItWaitsLeavesNothingBehind(t *testing.T) {
 }
 
 func TestNothingFollowsAfterClose(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	writeFile(t, filepath.Join(s.Home, "log"), "x")
@@ -201,6 +204,7 @@ func TestFollowOfWhatCanNotBeReadIsAnError(t *testing.T) {
 }
 
 func TestFollowGoesOnWhenTheAgentIsKilled(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	path := filepath.Join(s.Home, "log")

@@ -40,6 +40,7 @@ func webServer(t *testing.T) string {
 }
 
 func TestForwardCarriesManyConnectionsAndOutlivesALostLink(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	tunnel := forwardTest(t, n, webServer(t))
@@ -60,7 +61,7 @@ func TestForwardCarriesManyConnectionsAndOutlivesALostLink(t *testing.T) {
 }
 
 func post(t *testing.T, port int, body []byte) {
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Post(fmt.Sprintf("http://127.0.0.1:%d/", port), "text/plain", bytes.NewReader(body))
 	if err != nil {
 		t.Error(err)
@@ -74,6 +75,7 @@ func post(t *testing.T, port int, body []byte) {
 }
 
 func TestForwardNeedsNothingOfItsServerButACommand(t *testing.T) {
+	t.Parallel()
 	for _, setting := range []string{"AllowTcpForwarding no", "DisableForwarding yes", "MaxSessions 1", "PermitOpen none"} {
 		tunnel := forwardTest(t, openTest(t, sshdtest.Start(t, sshdtest.Config(setting))), webServer(t))
 		post(t, tunnel.Port(), []byte(setting))
@@ -111,6 +113,7 @@ func TestForwardCarries200ConnectionsAtOnce(t *testing.T) {
 }
 
 func TestALinkThatIsLostInTheMiddleIsNoCleanEnd(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -148,6 +151,7 @@ func TestALinkThatIsLostInTheMiddleIsNoCleanEnd(t *testing.T) {
 }
 
 func TestForwardPassesOnAHalfClose(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -181,6 +185,7 @@ func TestForwardPassesOnAHalfClose(t *testing.T) {
 }
 
 func TestForwardToWhereNobodyListensSaysSo(t *testing.T) {
+	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -231,6 +236,7 @@ func TestForwardListensNowhereButOnLoopback(t *testing.T) {
 }
 
 func TestClosedTunnelEndsItsConnections(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

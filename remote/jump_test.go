@@ -133,6 +133,7 @@ func TestLostJumpHostLosesTheNodeAndBothComeBack(t *testing.T) {
 }
 
 func TestServerThatIsBusyWithOtherLoginsIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Config("MaxStartups 1"))
 	waiting, err := net.Dial("tcp", s.Addr) // takes the only place
 	if err != nil {

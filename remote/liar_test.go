@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/remote/transport"
 	"github.com/dlwb/dlwb/remote/wire"
 )
@@ -180,14 +181,16 @@ func TestLiarsCaller(t *testing.T) {
 			}
 		})
 	}
+	patience, err := time.ParseDuration(os.Getenv("DLWB_TEST_LIAR"))
+	check(t, err)
 	for range 2 {
 		for _, c := range calls {
-			late(c.name, 3*time.Second, func(ctx context.Context) { _ = c.call(ctx, n) })
+			late(c.name, patience, func(ctx context.Context) { _ = c.call(ctx, n) })
 		}
 		for name, call := range observing {
-			late(name, 3*time.Second, func(ctx context.Context) { _ = call(ctx, n) })
+			late(name, patience, func(ctx context.Context) { _ = call(ctx, n) })
 		}
-		late("a connection that nobody reads", 3*time.Second, func(ctx context.Context) {
+		late("a connection that nobody reads", patience, func(ctx context.Context) {
 			if conn, err := n.DialContext(ctx, "tcp", "127.0.0.1:1"); err == nil {
 				<-ctx.Done()
 				_ = conn.Close()
@@ -198,7 +201,7 @@ func TestLiarsCaller(t *testing.T) {
 	check(t, os.WriteFile(dir+"/file", bytes.Repeat([]byte("x"), 1<<20), 0o600))
 	group.Wait()
 	for name, call := range moving { // a node is asked for files once at a time
-		late(name, 3*time.Second, func(ctx context.Context) { _ = call(ctx, n, dir) })
+		late(name, patience, func(ctx context.Context) { _ = call(ctx, n, dir) })
 		group.Wait()
 	}
 	_ = n.Close()
@@ -219,10 +222,12 @@ func mostMemory(t *testing.T) int {
 }
 
 func TestALyingAgentHoldsNoCallUpAndCostsLittle(t *testing.T) {
+	patience := fmt.Sprintf("%ds", sample.Of(t, 1, 3, "seconds of each lie"))
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := exec.Command(os.Args[0], "-test.run=^TestLiarsCaller$")
-			c.Env = append(os.Environ(), "DLWB_TEST_LIAR=1")
+			c.Env = append(os.Environ(), "DLWB_TEST_LIAR="+patience)
 			var said bytes.Buffer
 			c.Stderr = &said
 			in, err := c.StdinPipe()
@@ -233,7 +238,7 @@ func TestALyingAgentHoldsNoCallUpAndCostsLittle(t *testing.T) {
 			session, err := wire.Answer(liarsEnd{bufio.NewReader(out), in})
 			check(t, err)
 			go lieOn(session, lie)
-			late := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+			late := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
 			defer late.Stop()
 			if err := c.Wait(); err != nil {
 				t.Fatalf("the caller ended with %v: %s", err, &said)

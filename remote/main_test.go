@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,4 +9,10 @@ import (
 	_ "github.com/dlwb/dlwb/internal/agentbuilt"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil { // they wait more than they work
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -15,6 +15,7 @@ import (
 )
 
 func TestFilesOfMetricsComeFromTheNode(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	must(t, os.Mkdir(filepath.Join(s.Home, "code"), 0o700))

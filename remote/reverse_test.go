@@ -43,6 +43,7 @@ func awaitState(t *testing.T, ch <-chan TunnelState, is func(TunnelState) bool) 
 }
 
 func TestReverseForwardComesBackOnTheSamePortAfterACut(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	tunnel, err := Reverse(t.Context(), openTest(t, s), 0, webServer(t))
 	if err != nil {
@@ -96,6 +97,7 @@ func TestNobodyElseReachesAReverseForwardWhateverItsServerAllows(t *testing.T) {
 }
 
 func TestManyConnectionsComeThroughAReverseForward(t *testing.T) {
+	t.Parallel()
 	tunnel, err := Reverse(t.Context(), openTest(t, sshdtest.Start(t)), 0, webServer(t))
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +125,7 @@ func TestReverseForwardOfATakenPortSaysSo(t *testing.T) {
 }
 
 func TestTunnelSaysWhenTheNodeIsAwayAndBack(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	tunnel := forwardTest(t, n, webServer(t))

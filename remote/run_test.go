@@ -56,6 +56,7 @@ func TestInstallPutsTheStubsWhereTheyAreNotAsTheyShouldBe(t *testing.T) {
 }
 
 func TestARunIsWatchedToItsEnd(t *testing.T) {
+	t.Parallel()
 	n, b := onSSHD(t)
 	ctx := testContext(t)
 	if s, err := n.RunState(ctx, "r1"); err != nil || s.State != RunAbsent {
@@ -111,6 +112,7 @@ func (b *box) ofRun(limit time.Duration) []process {
 }
 
 func TestARunOutlivesTheConnection(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	ctx := testContext(t)
@@ -129,6 +131,7 @@ func TestARunOutlivesTheConnection(t *testing.T) {
 }
 
 func TestStopRunTellsWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	n, b := onSSHD(t)
 	ctx := testContext(t)
 	if left, err := n.StopRun(ctx, "r1", time.Second, "too early"); left != 0 || err != nil {
@@ -148,6 +151,7 @@ func TestStopRunTellsWhatIsLeft(t *testing.T) {
 }
 
 func TestAWatchEndsWhenTheRunIsLost(t *testing.T) {
+	t.Parallel()
 	n, b := onSSHD(t)
 	ctx := testContext(t)
 	must(t, n.Launch(ctx, launchOf(ranks("echo up; "+forever))))
@@ -227,6 +231,7 @@ func peerable(t *testing.T, opts ...sshdtest.Option) (*sshdtest.Server, Peer) {
 }
 
 func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("ssh"); err != nil {
 		t.Fatal("this test needs OpenSSH's client: apt-get install -y openssh-client")
 	}

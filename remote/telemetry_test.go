@@ -38,6 +38,7 @@ func frames(t *testing.T, n *Node, pace *Pace, take func(frame string) (enough b
 }
 
 func TestTelemetrySurvivesALostConnection(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
 	count := 0
@@ -84,6 +85,7 @@ func TestTelemetryIsAskedForItsPaceOverTheStreamThatIsThere(t *testing.T) {
 
 // An agent that is killed leaves no nvidia-smi, whatever that does.
 func TestNoNvidiaSMIOutlivesItsStream(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	asked := filepath.Join(bin, "asked")
 	writeProgram(t, filepath.Join(bin, "nvidia-smi"), "trap '' TERM HUP PIPE; echo $$ >>"+asked+"; echo '0, A, 5, 1, 2, 3, 4, 5'; while :; do sleep 1000; done")

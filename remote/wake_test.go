@@ -50,6 +50,7 @@ func TestAfterASleepEveryLinkIsCheckedAtOnce(t *testing.T) {
 }
 
 func TestEverythingWorksUnderTheTightestLimitsOfSSHD(t *testing.T) {
+	t.Parallel()
 	for _, sessions := range []int{1, 2} {
 		t.Run(fmt.Sprintf("MaxSessions %d", sessions), func(t *testing.T) {
 			s := sshdtest.Start(t, sshdtest.Config(fmt.Sprintf("MaxSessions %d", sessions)), sshdtest.Config("MaxStartups 1"))

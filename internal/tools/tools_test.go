@@ -144,3 +144,18 @@ func TestAKnownFaultFailsTheCheckWhereItIsCalled(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLongTargetRunsWhatSamplesWhole(t *testing.T) {
+	code, said := script(t, "long.sh", map[string]string{"go": `echo "$DLWB_LONG $*"`}, ":"+os.Getenv("PATH"))
+	for dir, test := range map[string]string{"./remote": "TestALyingAgentHoldsNoCallUpAndCostsLittle", "./remote/agent/supervise": "TestEveryEndOfARankIsRecordedAsItWas"} {
+		if !regexp.MustCompile(`(?m)^1 test .* -run \^\(.*\b` + test + `\b.*\)\$ ` + dir + `$`).MatchString(said) {
+			t.Errorf("%s of %s does not run: %s", test, dir, said)
+		}
+	}
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if code, _ := script(t, "long.sh", map[string]string{"go": "exit 1"}, ":"+os.Getenv("PATH")); code == 0 {
+		t.Error("what fails is no failure")
+	}
+}

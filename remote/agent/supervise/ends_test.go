@@ -14,17 +14,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/remote/wire"
 )
-
-// The full number is DLWB_ENDS=10000.
-func ends(t *testing.T) int {
-	t.Helper()
-	if n, err := strconv.Atoi(os.Getenv("DLWB_ENDS")); err == nil {
-		return n
-	}
-	return 400
-}
 
 // endings are all ways in which a program can end: each exit code, and each
 // signal that ends one. n is how it is told on a program's command line.
@@ -46,15 +38,16 @@ func endings() map[string]string {
 func TestEveryEndOfARankIsRecordedAsItWas(t *testing.T) {
 	t.Parallel()
 	const together = 40
+	number := sample.Of(t, 400, 10_000, "ends")
 	all := endings()
 	var programs []string
-	for len(programs) < ends(t) {
+	for len(programs) < number {
 		for program := range all {
 			programs = append(programs, program)
 		}
 	}
 	rand.Shuffle(len(programs), func(i, j int) { programs[i], programs[j] = programs[j], programs[i] })
-	programs = programs[:ends(t)]
+	programs = programs[:number]
 	wrong, seen := 0, 0
 	for round := 0; len(programs) > 0; round++ {
 		some := programs[:min(together, len(programs))]
@@ -103,7 +96,7 @@ func TestARankThatIsEndedFromOutsideIsRecordedAsItEnded(t *testing.T) {
 	t.Parallel()
 	const together = 20
 	wrong, seen := 0, 0
-	for seen < ends(t)/4 {
+	for number := sample.Of(t, 100, 2_500, "ends"); seen < number; {
 		b := newBox(t)
 		// A program takes its TERM once, says so, and exits with a code of its own, or
 		// ends by it.
