@@ -4,20 +4,14 @@ import "time"
 
 // Spec is what is asked of a provider.
 type Spec struct {
-	Name         string
-	Count        int
-	SimulateGPUs int
+	Name  string
+	Count int
+	// Own is what only this provider can be told, in the struct of its options;
+	// nil: nothing is. about.Own reads it.
+	Own any
 	// Have is how many of the nodes exist already: a check asks for room for
 	// the others only.
 	Have int
-	// Hosts are machines that are there already, in order, as host,
-	// user@host or user@host:port; the first Count of them are used.
-	Hosts []string
-	// HostKeys are host keys that the user vouches for, by host as in Hosts:
-	// a public key ("ssh-ed25519 AAAA…") or its fingerprint ("SHA256:…").
-	HostKeys map[string]string
-	// HostOptions is what some hosts have of their own, by host as in Hosts.
-	HostOptions map[string]HostOption
 
 	// The rest is for machines that are paid for.
 
@@ -26,17 +20,8 @@ type Spec struct {
 	Instance string
 	Need     Need
 	Spot     bool
-	// OnDemandFallback takes machines on demand when there is no spare
-	// capacity anywhere.
-	OnDemandFallback bool
-	Image            string // an alias, or an id; empty: "pytorch"
-	Disk             int64  // bytes; 0: what the image needs and room to work
-	Subnet           string // empty: the default VPC's, in the zone that has room
-	User             string // who logs in; empty: the image's own
-	SSHPort          int    // 0: 22
-	// InstanceProfile lets the nodes write to S3; empty: they have no
-	// credentials at all.
-	InstanceProfile string
+	Image    string // an alias, or an id; empty: "pytorch"
+	Disk     int64  // bytes; 0: what the image needs and room to work
 
 	Budget   float64       // US dollars for the whole life; 0: none
 	Lifetime time.Duration // from the start of the machines
@@ -44,13 +29,6 @@ type Spec struct {
 	// Drain is what the nodes save by themselves before their lease shuts
 	// them down.
 	Drain Drain
-}
-
-// HostOption is what one host has of its own.
-type HostOption struct {
-	GPUs   []int  // those that may be used, as nvidia-smi numbers them; nil: all
-	Dir    string // an absolute directory there that takes the code and the environment; empty: the home directory
-	Python string // the interpreter to start from; empty: as for the others
 }
 
 // Drain says what goes where before a node shuts itself down.

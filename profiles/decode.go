@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
@@ -126,6 +127,7 @@ func parse(path string, text []byte, lookup func(string) (string, bool)) (*Profi
 // defaults is a profile in which every key has its default.
 func defaults() *Profile {
 	p := &Profile{}
+	p.makeOptions()
 	d := &decoder{shape: shape{src: newSource("", nil)}, p: p, faulty: map[string]bool{}}
 	for _, f := range Fields {
 		if f.Default != "" {
@@ -328,24 +330,31 @@ func (d *decoder) together(root *yaml.Node) {
 	if len(kinds) > 1 {
 		d.failKey("environment", flaw{why: "it has " + strings.Join(kinds, " and ") + ", and Python comes from one place", next: "keep one of them"})
 	}
+	d.options()
 	m := &d.p.Machines
-	if len(m.Hosts) > 0 && !d.given["machines.count"] {
-		m.Count = len(m.Hosts)
-	}
-	if len(m.Hosts) > 0 && m.Count > len(m.Hosts) {
-		d.failKey("machines.count", flaw{why: fmt.Sprintf("there are only %d hosts", len(m.Hosts)), next: "name more hosts, or leave the key out"})
-	}
-	for host, o := range m.HostOptions {
-		if o.HostKey != "" && m.HostKeys[host] != "" {
-			d.failKey("machines.host_keys", flaw{why: host + " has its host_key in machines.hosts", next: "keep one of the two"})
-		}
-	}
 	if l := d.p.Limits; d.given["limits.idle"] && l.Idle > l.Lifetime {
 		d.failKey("limits.idle", flaw{why: "the cluster ends before, after its lifetime of " + writeDuration(l.Lifetime), next: "make it shorter, or the lifetime longer"})
 	}
 	if mapping := d.given["machines.instance.gpu"] || d.given["machines.instance.gpus"]; d.given["machines.instance"] && m.Instance == "" && !mapping &&
 		(d.given["machines.instance.memory"] || d.given["machines.instance.max_price"]) {
 		d.failKey("machines.instance", flaw{why: "it names no GPU", next: "add gpus: 1, or gpu: A10G"})
+	}
+}
+
+// options checks what the options of the provider say together.
+func (d *decoder) options() {
+	if named := d.p.named(); named > 0 {
+		if !d.given["machines.count"] {
+			d.p.Machines.Count = named
+		}
+		if d.p.Machines.Count > named {
+			d.failKey("machines.count", flaw{why: fmt.Sprintf("there are only %d hosts", named), next: "name more hosts, or leave the key out"})
+		}
+	}
+	if of := providers.Named(d.p.Provider); of.Check != nil {
+		for _, f := range of.Check(d.p.options(of)) {
+			d.failKey(f.Key, flaw{why: f.Why, next: f.Next})
+		}
 	}
 }
 

@@ -56,8 +56,12 @@ var Groups = []Group{
 	{"limits", "What ends a run or a cluster that costs too much or does nothing. `dlwb plan` names the limits that nothing acts on."},
 }
 
-// Fields are all keys of a profile, in the order in which they are written.
-var Fields = []*Field{
+// Fields are all keys of a profile, in the order in which they are written:
+// those in the table below, and the options of each provider from its own.
+var Fields = withOptions(common, providers.All)
+
+// common are the keys that no provider has for itself.
+var common = []*Field{
 	{Key: "name", Type: nameType, Doc: "The name of the experiment; without it, the name of the profile's directory.",
 		Example: "charlm", ref: func(p *Profile) any { return &p.Name }},
 	{Key: "provider", Type: choiceType, Allowed: Providers, Offered: Usable, Default: providers.Default().Name, Also: []string{"cloud", "backend"},
@@ -87,35 +91,11 @@ var Fields = []*Field{
 	{Key: "machines.spot", Type: flagType, Default: "false", Also: []string{"preemptible"},
 		Doc: "Whether to use spare capacity, which is cheaper and may be taken away.", Example: "true",
 		ref: func(p *Profile) any { return &p.Machines.Spot }},
-	{Key: "machines.spot_fallback", Type: flagType, Default: "false", Also: []string{"fallback"},
-		Doc: "Whether to take machines on demand when there is no spare capacity in any zone.", Example: "true",
-		ref: func(p *Profile) any { return &p.Machines.SpotFallback }},
 	{Key: "machines.image", Type: textType, Also: []string{"ami"},
 		Doc: "The machine image: an alias such as `pytorch`, or an id.", Example: "pytorch",
 		ref: func(p *Profile) any { return &p.Machines.Image }},
 	{Key: "machines.disk", Type: sizeType, Also: []string{"storage", "volume"},
 		Doc: "The size of the disk of a node.", Example: "200GB", ref: func(p *Profile) any { return &p.Machines.Disk }},
-	{Key: "machines.subnet", Type: wordType, Also: []string{"vpc"},
-		Doc: "The subnet of the nodes; without it, the default VPC's, in a zone that has room.", Example: "subnet-0123456789abcdef0",
-		ref: func(p *Profile) any { return &p.Machines.Subnet }},
-	{Key: "machines.user", Type: wordType, Also: []string{"login", "ssh_user"},
-		Doc: "Who logs in on the nodes; without it, the image's own user.", Example: "ubuntu",
-		ref: func(p *Profile) any { return &p.Machines.User }},
-	{Key: "machines.ssh_port", Type: countType, Min: 0, Max: 65535, Default: "0",
-		Doc: "The port of sshd in the image; 0 means 22.", Example: "2222",
-		ref: func(p *Profile) any { return &p.Machines.SSHPort }},
-	{Key: "machines.instance_profile", Type: wordType, Also: []string{"iam_role", "role"},
-		Doc: "The IAM instance profile that lets the nodes write to `results.s3`; without it they have no credentials.", Example: "dlwb-results",
-		ref: func(p *Profile) any { return &p.Machines.InstanceProfile }},
-	{Key: "machines.hosts", Type: hostsType, Also: []string{"addresses"},
-		Doc: "The machines, each as `host`, `user@host` or `user@host:port`, with names of `~/.ssh/config` too, or as a mapping such as `{host: gpu1, gpus: [0, 1], dir: /data/ada}`; `\"gpu[1-4]\"` stands for four; the first is the head.", Example: "[ada@gpu1, ada@gpu2]",
-		ref: func(p *Profile) any { return &p.Machines }},
-	{Key: "machines.host_keys", Type: hostKeysType, Also: []string{"host_key", "fingerprints"},
-		Doc: "Host keys that the profile vouches for where `known_hosts` has none; one that nothing else vouches for is told once, and later no other is taken for that host. One that `known_hosts` contradicts is refused.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",
-		ref: func(p *Profile) any { return &p.Machines.HostKeys }},
-	{Key: "machines.simulate_gpus", Type: countType, Min: 0, Max: 16, Default: "0",
-		Doc: "How many simulated GPUs each node shows; they are marked SIMULATED wherever they are seen.", Example: "2",
-		ref: func(p *Profile) any { return &p.Machines.SimulateGPUs }},
 
 	{Key: "environment", Type: systemType, Default: "system", Also: []string{"env"},
 		Doc: "`system` uses the Python that is on the node, or a mapping says how to make another.", Example: "system",

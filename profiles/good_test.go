@@ -15,6 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
+	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
+	local "github.com/dlwb/dlwb/cloud/local/options"
 	"github.com/dlwb/dlwb/cloud/providers"
 )
 
@@ -42,7 +44,7 @@ func TestTheLeastProfileHasTheDefaults(t *testing.T) {
 func TestEveryKeyOfAFullProfileIsRead(t *testing.T) {
 	p := mustParse(t, "full-local.yaml", files(t, "good")["full-local.yaml"])
 	want := &Profile{
-		Name: "charlm", Provider: "local", Machines: Machines{Count: 2, SimulateGPUs: 2},
+		Name: "charlm", Provider: "local", Machines: Machines{Count: 2}, own: map[string]any{"local": &local.Machines{SimulateGPUs: 2}},
 		Environment: Environment{Kind: "venv", File: "requirements.txt", Python: "/usr/bin/python3", Optional: true},
 		Code:        Code{Dir: "..", Exclude: []string{"data/", "*.ckpt", "!keep.ckpt"}},
 		Run: Run{Engine: "plain", Command: "train.py --epochs 10 --note 'lr: 0.1 # not a comment'", ProcsPerNode: 2, MasterPort: 29500,
@@ -210,10 +212,11 @@ func drawMachines(t *rapid.T, p *Profile) {
 	m.Count = rapid.IntRange(1, 1000).Draw(t, "count")
 	switch p.Provider {
 	case "local":
-		m.SimulateGPUs = rapid.IntRange(0, 16).Draw(t, "simulated")
+		p.Own().(*local.Machines).SimulateGPUs = rapid.IntRange(0, 16).Draw(t, "simulated")
 	case "hosts":
-		m.Hosts = rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,5}@[a-z]{1,9}(:22)?`), 1, 4, rapid.ID).Draw(t, "hosts")
-		m.Count = rapid.IntRange(1, len(m.Hosts)).Draw(t, "of hosts")
+		own := p.Own().(*hosts.Machines)
+		own.Hosts = rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,5}@[a-z]{1,9}(:22)?`), 1, 4, rapid.ID).Draw(t, "hosts")
+		m.Count = rapid.IntRange(1, len(own.Hosts)).Draw(t, "of hosts")
 	case "ec2":
 		m.Regions = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"us-east-1", "eu-west-2"}), 1, 2, rapid.ID).Draw(t, "regions")
 		m.Disk = rapid.Int64Range(1, 1e15).Draw(t, "disk")

@@ -9,17 +9,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
-
-// HostOption is what one host has of its own.
-type HostOption struct {
-	GPUs    []int  // those that may be used, by number; nil: all
-	Dir     string // an absolute directory there that takes the code; empty: the home directory
-	Python  string // the interpreter to start from; empty: as for the other hosts
-	HostKey string // a public key or a fingerprint; empty: none is given
-}
 
 // mostGPU is the highest number of a GPU.
 const mostGPU = 63
@@ -31,9 +24,9 @@ var hostMapKeys = []string{"host", "user", "port", "gpus", "dir", "python", "hos
 
 // hostMap reads a host that is a mapping. The node that it returns stands for
 // it in a list of texts; nil when something is wrong with it, which is reported.
-func (d *decoder) hostMap(f *Field, n *yaml.Node) (*yaml.Node, HostOption) {
+func (d *decoder) hostMap(f *Field, n *yaml.Node) (*yaml.Node, hosts.HostOption) {
 	given := map[string]*yaml.Node{}
-	var o HostOption
+	var o hosts.HostOption
 	ok := true
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -81,7 +74,7 @@ func cutHost(text string) (user, port string) {
 }
 
 // hostKeyValue reads one key of a host.
-func (d *decoder) hostKeyValue(f *Field, k, v *yaml.Node, o *HostOption) bool {
+func (d *decoder) hostKeyValue(f *Field, k, v *yaml.Node, o *hosts.HostOption) bool {
 	key := join(f.Key, k.Value)
 	if k.Value == "gpus" {
 		return d.gpuNumbers(key, v, o)
@@ -99,7 +92,7 @@ func (d *decoder) hostKeyValue(f *Field, k, v *yaml.Node, o *HostOption) bool {
 	}
 	fl := oneLine(text)
 	if fl.why == "" {
-		fl = o.read(k.Value, text)
+		fl = readHostOption(o, k.Value, text)
 	}
 	if fl.why != "" {
 		d.flaw(key, v, fl)
@@ -107,8 +100,8 @@ func (d *decoder) hostKeyValue(f *Field, k, v *yaml.Node, o *HostOption) bool {
 	return fl.why == ""
 }
 
-// read takes up one value, and says what is wrong with it.
-func (o *HostOption) read(key, text string) flaw {
+// readHostOption takes up one value, and says what is wrong with it.
+func readHostOption(o *hosts.HostOption, key, text string) flaw {
 	switch key {
 	case "user":
 		if !userForm.MatchString(text) {
@@ -141,7 +134,7 @@ func (o *HostOption) read(key, text string) flaw {
 }
 
 // gpuNumbers reads the numbers of GPUs.
-func (d *decoder) gpuNumbers(key string, n *yaml.Node, o *HostOption) bool {
+func (d *decoder) gpuNumbers(key string, n *yaml.Node, o *hosts.HostOption) bool {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
 		d.failAt(n, key, key, flaw{why: "these are the numbers of its GPUs, as nvidia-smi -L lists them", next: "write [0, 1]"})
 		return false
@@ -168,7 +161,7 @@ func (d *decoder) gpuNumbers(key string, n *yaml.Node, o *HostOption) bool {
 }
 
 // writeHosts gives hosts as YAML: those with options as mappings.
-func writeHosts(m *Machines) string {
+func writeHosts(m *hosts.Machines) string {
 	if len(m.Hosts) == 0 {
 		return ""
 	}

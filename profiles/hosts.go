@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -40,7 +41,7 @@ func hostList() *Type {
 		"`user`, `port`, `gpus` (numbers), `dir`, `python`, `host_key`; gpu[1-4] stands for four", false, hostSchema, readHost)
 	list := t.parse
 	t.parse = func(d *decoder, f *Field, n *yaml.Node, into any) {
-		m := into.(*Machines)
+		m := into.(*hosts.Machines)
 		if n.Kind != yaml.SequenceNode {
 			list(d, f, n, &m.Hosts)
 			return
@@ -51,7 +52,7 @@ func hostList() *Type {
 		}
 		spread := *n
 		spread.Content = nil
-		options := map[string]HostOption{}
+		options := map[string]hosts.HostOption{}
 		for _, item := range n.Content {
 			d.spreadHost(f, item, &spread, options)
 		}
@@ -62,14 +63,14 @@ func hostList() *Type {
 			m.HostOptions = options
 		}
 	}
-	t.format = func(_ *Field, from any) string { return writeHosts(from.(*Machines)) }
+	t.format = func(_ *Field, from any) string { return writeHosts(from.(*hosts.Machines)) }
 	return t
 }
 
 // spreadHost puts the hosts that an item stands for into a list of texts, and
 // what they have of their own into options.
-func (d *decoder) spreadHost(f *Field, item *yaml.Node, into *yaml.Node, options map[string]HostOption) {
-	text, option := item, HostOption{}
+func (d *decoder) spreadHost(f *Field, item *yaml.Node, into *yaml.Node, options map[string]hosts.HostOption) {
+	text, option := item, hosts.HostOption{}
 	isMap := item.Kind == yaml.MappingNode
 	if isMap {
 		if text, option = d.hostMap(f, item); text == nil {
@@ -87,7 +88,7 @@ func (d *decoder) spreadHost(f *Field, item *yaml.Node, into *yaml.Node, options
 			one.Value = name
 		}
 		into.Content = append(into.Content, &one)
-		if isMap && !reflect.DeepEqual(option, HostOption{}) {
+		if isMap && !reflect.DeepEqual(option, hosts.HostOption{}) {
 			options[name] = option
 		}
 	}

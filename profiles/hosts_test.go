@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
 )
 
 func TestAnEntryMayStandForManyHosts(t *testing.T) {
@@ -36,8 +38,8 @@ func TestAnEntryMayStandForManyHosts(t *testing.T) {
 
 func TestRangesOfHostsAreCountedAndHeldOncePerHost(t *testing.T) {
 	p := mustParse(t, "x.yaml", []byte("provider: hosts\nmachines:\n  hosts:\n  - gpu[1-3]\n  - ada@my_gpu\nrun: {command: train.py}\n"))
-	if want := []string{"gpu1", "gpu2", "gpu3", "ada@my_gpu"}; p.Machines.Count != 4 || !slices.Equal(p.Machines.Hosts, want) {
-		t.Errorf("%d nodes, %q", p.Machines.Count, p.Machines.Hosts)
+	if want := []string{"gpu1", "gpu2", "gpu3", "ada@my_gpu"}; p.Machines.Count != 4 || !slices.Equal(p.Own().(*hosts.Machines).Hosts, want) {
+		t.Errorf("%d nodes, %q", p.Machines.Count, p.Own().(*hosts.Machines).Hosts)
 	}
 	_, err := Parse("x.yaml", []byte("provider: hosts\nmachines:\n  hosts: ['gpu[1-3]', gpu2]\nrun: {command: train.py}\n"))
 	if err == nil || !strings.Contains(err.Error(), "twice") {
@@ -51,12 +53,12 @@ func TestHostKeysAreKeysOrFingerprints(t *testing.T) {
 	key := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH3Yt4ZTUtFbQv7pTn2v1mT3v3w8m4h1cV0G9zX5q1aB"
 	finger := "SHA256:" + strings.Repeat("a", 43)
 	p := mustParse(t, "x.yaml", []byte(head+"    gpu1: "+key+"\n    gpu2: "+finger+"\n"+tail))
-	if p.Machines.HostKeys["gpu1"] != key || p.Machines.HostKeys["gpu2"] != finger {
-		t.Errorf("%q", p.Machines.HostKeys)
+	if p.Own().(*hosts.Machines).HostKeys["gpu1"] != key || p.Own().(*hosts.Machines).HostKeys["gpu2"] != finger {
+		t.Errorf("%q", p.Own().(*hosts.Machines).HostKeys)
 	}
 	again := mustParse(t, "x.yaml", Write(p))
-	if !maps.Equal(again.Machines.HostKeys, p.Machines.HostKeys) {
-		t.Errorf("written and read again: %q", again.Machines.HostKeys)
+	if !maps.Equal(again.Own().(*hosts.Machines).HostKeys, p.Own().(*hosts.Machines).HostKeys) {
+		t.Errorf("written and read again: %q", again.Own().(*hosts.Machines).HostKeys)
 	}
 	for bad, why := range map[string]string{"    gpu1: yes\n": "no host key", "    gpu1: MD5:00\n": "no host key", "    'g p': " + finger + "\n": "no address"} {
 		if _, err := Parse("x.yaml", []byte(head+bad+tail)); err == nil || !strings.Contains(err.Error(), why) {
@@ -73,17 +75,17 @@ func TestHostsMayHaveThingsOfTheirOwn(t *testing.T) {
   - {host: 10.0.0.5, python: /opt/conda/bin/python3, host_key: `+key+`}
   - {host: "[::1]", port: 22}
 `+tail))
-	m := p.Machines
-	if want := []string{"gpu0", "ada@gpu1:2222", "ada@gpu2:2222", "10.0.0.5", "[::1]:22"}; !slices.Equal(m.Hosts, want) || m.Count != 5 {
-		t.Errorf("%d hosts %q", m.Count, m.Hosts)
+	m := p.Own().(*hosts.Machines)
+	if want := []string{"gpu0", "ada@gpu1:2222", "ada@gpu2:2222", "10.0.0.5", "[::1]:22"}; !slices.Equal(m.Hosts, want) || p.Machines.Count != 5 {
+		t.Errorf("%d hosts %q", p.Machines.Count, m.Hosts)
 	}
-	both := HostOption{GPUs: []int{1, 0}, Dir: "/data/ada"}
-	want := map[string]HostOption{"ada@gpu1:2222": both, "ada@gpu2:2222": both, "10.0.0.5": {Python: "/opt/conda/bin/python3", HostKey: key}}
+	both := hosts.HostOption{GPUs: []int{1, 0}, Dir: "/data/ada"}
+	want := map[string]hosts.HostOption{"ada@gpu1:2222": both, "ada@gpu2:2222": both, "10.0.0.5": {Python: "/opt/conda/bin/python3", HostKey: key}}
 	if !reflect.DeepEqual(m.HostOptions, want) {
 		t.Errorf("%+v", m.HostOptions)
 	}
-	if again := mustParse(t, "x.yaml", Write(p)); !reflect.DeepEqual(again.Machines.HostOptions, want) || !slices.Equal(again.Machines.Hosts, m.Hosts) {
-		t.Errorf("written and read again: %+v\n%s", again.Machines, Write(p))
+	if again := mustParse(t, "x.yaml", Write(p)); !reflect.DeepEqual(again.Own().(*hosts.Machines).HostOptions, want) || !slices.Equal(again.Own().(*hosts.Machines).Hosts, m.Hosts) {
+		t.Errorf("written and read again: %+v\n%s", again.Own(), Write(p))
 	}
 	// All that is wrong comes at once, each with its place.
 	_, err := Parse("x.yaml", []byte(head+`  - {host: gpu1, gpu: [0], dir: data}

@@ -24,6 +24,8 @@ type Profile struct {
 	Limits      Limits
 	Forward     []string // "jupyter", "tensorboard" or a port number of node 0
 
+	// own are the options of the providers, by name; see Own.
+	own map[string]any
 	// marks are the places in Source of the keys and values that were given;
 	// with them a fault found later still names its line.
 	marks map[string]mark
@@ -31,27 +33,13 @@ type Profile struct {
 
 // Machines says which machines are wanted and how many.
 type Machines struct {
-	Regions      []string // tried in order
-	Instance     string
-	Need         Need // instead of Instance
-	Count        int
-	Spot         bool
-	SpotFallback bool // machines on demand when there is no spare capacity
-	Image        string
-	Disk         int64 // bytes
-	Subnet       string
-	User         string // who logs in; empty: the image's own
-	SSHPort      int    // 0: 22
-	// InstanceProfile is the IAM instance profile with which the nodes reach
-	// S3; empty: they have no credentials.
-	InstanceProfile string
-	Hosts           []string // for the hosts provider
-	// HostOptions is what some of them have of their own, by host as in Hosts.
-	HostOptions map[string]HostOption
-	// HostKeys are the host keys, or their fingerprints, that the user vouches
-	// for, by host as in Hosts.
-	HostKeys     map[string]string
-	SimulateGPUs int // local provider: simulated GPUs per node
+	Regions  []string // tried in order
+	Instance string
+	Need     Need // instead of Instance
+	Count    int
+	Spot     bool
+	Image    string
+	Disk     int64 // bytes
 }
 
 // Need describes a machine by what it must have instead of by its type name.

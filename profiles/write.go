@@ -22,15 +22,16 @@ var alwaysWritten = []string{"name", "provider", "machines.count", "run.command"
 // written as references.
 func Write(p *Profile) []byte {
 	base := defaults()
-	if len(p.Machines.Hosts) > 0 {
-		base.Machines.Count = len(p.Machines.Hosts)
+	named := p.named()
+	if named > 0 {
+		base.Machines.Count = named
 	}
 	var b strings.Builder
 	b.WriteString("# A profile of dlwb: one experiment. All keys: dlwb help profile\n")
 	group := ""
 	for _, f := range Fields {
 		value := f.Type.format(f, f.ref(p))
-		always := slices.Contains(alwaysWritten, f.Key) && (f.Key != "machines.count" || len(p.Machines.Hosts) == 0)
+		always := slices.Contains(alwaysWritten, f.Key) && (f.Key != "machines.count" || named == 0)
 		if value == "" || !always && value == f.Type.format(f, f.ref(base)) {
 			continue
 		}
@@ -89,7 +90,7 @@ func yamlText(s string) string {
 // Equal reports whether two profiles say the same, wherever they were read from.
 func Equal(a, b *Profile) bool {
 	x, y := *a, *b
-	x.Path, x.Source, x.marks = "", "", nil
-	y.Path, y.Source, y.marks = "", "", nil
-	return reflect.DeepEqual(x, y)
+	x.Path, x.Source, x.marks, x.own = "", "", nil, nil
+	y.Path, y.Source, y.marks, y.own = "", "", nil, nil
+	return reflect.DeepEqual(x, y) && sameOptions(a, b)
 }

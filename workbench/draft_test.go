@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/cloud/about"
+	ec2 "github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/profiles"
 )
 
@@ -33,7 +35,7 @@ func TestADraftIsAProfile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	if len(p.Machines.Regions) != 2 || !p.Machines.SpotFallback || p.Run.Command != d.Command || p.Limits.Budget != 20 || p.Machines.Disk != 200e9 {
+	if len(p.Machines.Regions) != 2 || !about.Own[ec2.Machines](p.Own()).SpotFallback || p.Run.Command != d.Command || p.Limits.Budget != 20 || p.Machines.Disk != 200e9 {
 		t.Errorf("it says %+v", p)
 	}
 	w, err := Open(Options{Dir: t.TempDir()})

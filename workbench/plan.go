@@ -277,25 +277,12 @@ func (w *Workbench) Kinds() []string { return w.kinds() }
 func specOf(p *profiles.Profile) cloud.Spec {
 	m := p.Machines
 	spec := cloud.Spec{
-		Name: p.Name, Count: m.Count, SimulateGPUs: m.SimulateGPUs, Hosts: m.Hosts, HostKeys: m.HostKeys,
+		Name: p.Name, Count: m.Count, Own: p.Own(),
 		Regions: m.Regions, Instance: m.Instance,
 		Need: cloud.Need{GPU: m.Need.GPU, GPUs: m.Need.GPUs, Memory: m.Need.Memory, MaxPrice: m.Need.MaxPrice},
-		Spot: m.Spot, OnDemandFallback: m.SpotFallback, Image: m.Image, Disk: m.Disk, Subnet: m.Subnet,
-		User: m.User, SSHPort: m.SSHPort, InstanceProfile: m.InstanceProfile,
+		Spot: m.Spot, Image: m.Image, Disk: m.Disk,
 		Budget: p.Limits.Budget, Lifetime: p.Limits.Lifetime, Idle: p.Limits.Idle,
 		Drain: cloud.Drain{S3: p.Results.S3},
-	}
-	if len(m.HostOptions) > 0 {
-		spec.HostKeys, spec.HostOptions = maps.Clone(m.HostKeys), map[string]cloud.HostOption{}
-	}
-	for host, o := range m.HostOptions {
-		spec.HostOptions[host] = cloud.HostOption{GPUs: o.GPUs, Dir: o.Dir, Python: o.Python}
-		if o.HostKey != "" {
-			if spec.HostKeys == nil {
-				spec.HostKeys = map[string]string{}
-			}
-			spec.HostKeys[host] = o.HostKey
-		}
 	}
 	if spec.Drain.S3 != "" {
 		for _, path := range p.Results.Paths {
@@ -384,12 +371,9 @@ const (
 	lookLocally = 30 * time.Second
 )
 
-// localGPUs is how many GPUs each node of a local cluster gets: simulated ones,
-// or an even share of the machine's.
-func localGPUs(ctx context.Context, p *profiles.Profile, nodes int) int {
-	if p.Machines.SimulateGPUs > 0 {
-		return p.Machines.SimulateGPUs
-	}
+// shareOfGPUs is how many of this machine's GPUs each of so many nodes on it
+// gets: an even share.
+func shareOfGPUs(ctx context.Context, nodes int) int {
 	out, _, err := waits.Output(ctx, waits.Wait{On: "nvidia-smi", What: "to count this machine's GPUs", Limit: smiLimit}, nil, "nvidia-smi", "-L")
 	if err != nil {
 		return 0

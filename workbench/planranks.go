@@ -106,8 +106,6 @@ func gpuConditions(ctx context.Context, p *profiles.Profile, found cloud.Preflig
 		}
 	}
 	switch {
-	case traits(p.Provider).SharedHost:
-		return []branch{{set: all(localGPUs(ctx, p, p.Machines.Count))}}
 	case len(found.Choices) > 0:
 		return choiceConditions(found.Choices, all)
 	case len(found.GPUs) == p.Machines.Count && !slices.Contains(found.GPUs, cloud.UnknownGPUs):
@@ -116,6 +114,8 @@ func gpuConditions(ctx context.Context, p *profiles.Profile, found cloud.Preflig
 				s.nodes[i].GPUs = n
 			}
 		}}}
+	case traits(p.Provider).SharedHost:
+		return []branch{{set: all(shareOfGPUs(ctx, p.Machines.Count))}}
 	case p.Run.ProcsPerNode > 0: // so many ranks, whatever GPUs there are
 		return []branch{{set: func(*site) {}}}
 	}

@@ -216,15 +216,11 @@ func environmentFault(node int, err error) error {
 		Command: f.Command, LastLines: f.LastLines}
 }
 
-// countGPUs asks each node how many GPUs it has for this cluster. The nodes of
-// a local cluster share this machine's.
+// countGPUs asks each node how many GPUs it has for this cluster. Nodes that are
+// processes of this machine share its GPUs, unless theirs are simulated.
 func (d *drive) countGPUs(ctx context.Context) ([]int, error) {
 	if traits(d.plan.Provider).SharedHost {
-		gpus := make([]int, len(d.link.nodes))
-		for i := range gpus {
-			gpus[i] = localGPUs(ctx, d.plan.Profile, len(gpus))
-		}
-		return gpus, nil
+		return d.hereGPUs(ctx), nil
 	}
 	gpus := make([]int, len(d.link.nodes))
 	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
@@ -237,6 +233,19 @@ func (d *drive) countGPUs(ctx context.Context) ([]int, error) {
 		return err
 	})
 	return gpus, err
+}
+
+// hereGPUs is how many GPUs each node on this machine has.
+func (d *drive) hereGPUs(ctx context.Context) []int {
+	nodes := d.data.Cluster.Nodes
+	gpus := make([]int, len(nodes))
+	for i, n := range nodes {
+		gpus[i] = n.SimulatedGPUs
+	}
+	if slices.ContainsFunc(gpus, func(n int) bool { return n > 0 }) {
+		return gpus
+	}
+	return slices.Repeat([]int{shareOfGPUs(ctx, len(nodes))}, len(nodes))
 }
 
 // newRunID makes an id that sorts by time and is short enough to type.
@@ -388,7 +397,7 @@ func (d *drive) gpuEnv(node int) []string {
 		// Else CUDA numbers them by speed, and nvidia-smi by place.
 		return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + numbers(own)}
 	}
-	if !traits(d.plan.Provider).SharedHost || d.plan.Profile.Machines.SimulateGPUs > 0 {
+	if !traits(d.plan.Provider).SharedHost || d.data.Cluster.Nodes[node].SimulatedGPUs > 0 {
 		return nil
 	}
 	share := make([]int, d.data.GPUs[node])

@@ -28,10 +28,93 @@ type Provider struct {
 	// not, and this one has; Needs are those of them that its profiles can't be
 	// without.
 	Keys, Needs []string
+	// Options are the keys that only this provider has. New makes the struct
+	// that they are read into, a pointer; nil where there are none.
+	Options []Option
+	New     func() any
+	// Named is how many machines the options name; such a profile needs no
+	// count, and can't have a greater one. nil: options name none.
+	Named func(own any) int
+	// Check tells what only several options together show to be wrong.
+	Check func(own any) []Fault
+	// Effects are what its options would do, for the question whether a profile
+	// is trusted; PaysAlso is what they add to the sentence about spare capacity.
+	Effects  func(own any) []Effect
+	PaysAlso func(own any) string
 }
 
+// Fault is what is wrong with the value of a key.
+type Fault struct{ Key, Why, Next string }
+
+// Effect is one thing that a profile would do.
+type Effect struct {
+	Kind string `json:"kind"` // see the constants
+	Text string `json:"text"`
+	// Unusual marks what few profiles need, and a stranger's would.
+	Unusual bool `json:"unusual"`
+}
+
+// The kinds of effects.
+const (
+	Connects = "connects" // to machines, and who vouches for their keys
+	Pays     = "pays"     // machines that cost money
+	Runs     = "runs"     // programs
+	Sends    = "sends"    // files of this machine
+	Reads    = "reads"    // variables and files of this machine
+	Opens    = "opens"    // ports of this machine
+	Brings   = "brings"   // files to this machine
+)
+
 // Has reports whether the provider has a key that not all providers have.
-func (p Provider) Has(key string) bool { return slices.Contains(p.Keys, key) }
+func (p Provider) Has(key string) bool {
+	return slices.Contains(p.Keys, key) || slices.ContainsFunc(p.Options, func(o Option) bool { return o.Key == key })
+}
+
+// Option is a key of a profile that only one provider has: how it is written,
+// what it means, and where its value goes. The provider reads the value from its
+// own struct, and nobody else knows that struct.
+type Option struct {
+	Key     string // "machines.subnet"
+	Kind    Kind
+	Default string   // as it would be written; empty: none
+	Also    []string // what people write instead of the last word of the key
+	Doc     string   // one sentence
+	Example string   // a value, as YAML
+	// Min and Max bound a count.
+	Min, Max int64
+	// After is the key that it follows in written profiles and on pages; empty:
+	// the option of its group before it, else the last key of its group.
+	After string
+	// Place gives the address of the value in what Provider.New has made.
+	Place func(own any) any
+}
+
+// Kind is how the value of an option is written, and the Go type of its place.
+type Kind int
+
+// The kinds of values.
+const (
+	Word     Kind = iota // *string: one word without spaces
+	Flag                 // *bool
+	Count                // *int
+	HostList             // *Machines of the hosts provider: a list of hosts
+	HostKeys             // *map[string]string: keys, or fingerprints, of hosts
+)
+
+// In makes Option.Place from a function on the provider's own struct.
+func In[T, V any](place func(*T) *V) func(any) any {
+	return func(own any) any { return place(own.(*T)) }
+}
+
+// Own is the struct of a provider's own options in what came from a profile;
+// the zero struct where nothing came.
+func Own[T any](own any) T {
+	if v, is := own.(*T); is && v != nil {
+		return *v
+	}
+	var none T
+	return none
+}
 
 // InstanceKeys are the keys of providers whose machines have a type.
 var InstanceKeys = []string{

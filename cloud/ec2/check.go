@@ -325,8 +325,8 @@ func (c *preflight) network() cloud.Finding {
 		names = append(names, zone)
 	}
 	slices.Sort(names)
-	if c.spec.Subnet != "" {
-		return found(what, fmt.Sprintf("subnet %s of %s in %s", c.spec.Subnet, c.net.VPC, strings.Join(names, ", ")))
+	if own(c.spec).Subnet != "" {
+		return found(what, fmt.Sprintf("subnet %s of %s in %s", own(c.spec).Subnet, c.net.VPC, strings.Join(names, ", ")))
 	}
 	return found(what, fmt.Sprintf("default VPC %s with subnets in %s", c.net.VPC, strings.Join(names, ", ")))
 }

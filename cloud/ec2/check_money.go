@@ -18,7 +18,7 @@ func (c *preflight) quotas() (wanted, fallback cloud.Finding) {
 		return quotaFinding("quota", o, o.Quota, missing, false), cloud.Finding{}
 	}
 	wanted = quotaFinding("spot quota", o, o.SpotQuota, missing, true)
-	if c.spec.OnDemandFallback {
+	if own(c.spec).SpotFallback {
 		fallback = quotaFinding("on-demand quota", o, o.Quota, missing, false)
 		// One of the two ways is enough: the other stands in nobody's way.
 		if wanted.OK && !fallback.OK {
@@ -71,7 +71,7 @@ func (c *preflight) launch() (launch, bool) {
 	o := c.offers[0]
 	l := launch{
 		Region: o.Region, Instance: o.Instance, Spot: c.spec.Spot, VCPUs: o.VCPUs, Nodes: make([]int, c.spec.Count),
-		Image: c.image.ID, Device: c.image.Device, Profile: c.spec.InstanceProfile,
+		Image: c.image.ID, Device: c.image.Device, Profile: own(c.spec).InstanceProfile,
 		Disk: c.disk, Address: catalog.AddressPrice(),
 	}
 	l.GiB, _ = diskGiB(c.spec, c.image) // a disk that is too small has its own finding
@@ -108,7 +108,7 @@ func (c *preflight) price(out *cloud.Preflight, all *[seen]cloud.Finding) {
 func (c *preflight) most(l launch, perHour float64) float64 {
 	for _, o := range c.offers {
 		q := o.Quota
-		if c.spec.Spot && !c.spec.OnDemandFallback {
+		if c.spec.Spot && !own(c.spec).SpotFallback {
 			q = o.SpotQuota
 		}
 		if q.Known && q.Left < c.spec.Count-c.spec.Have && o.Instance != l.Instance {

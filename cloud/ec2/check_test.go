@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2"
+	"github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/internal/fakeaws"
 )
 
@@ -101,7 +102,7 @@ func TestCheckFindsEverythingThatALaunchNeeds(t *testing.T) {
 func TestCheckChangesNothing(t *testing.T) {
 	s := aws(t, fakeaws.Options{})
 	spec := two()
-	spec.Spot, spec.OnDemandFallback = true, true
+	spec.Spot, spec.Own = true, &options.Machines{SpotFallback: true}
 	check(t, spec)
 	dry := map[string]bool{}
 	for _, c := range s.Calls() {
@@ -189,7 +190,7 @@ func TestADiskThatIsSmallerThanItsImageIsFound(t *testing.T) {
 func TestASubnetThatIsNotThereIsFound(t *testing.T) {
 	aws(t, fakeaws.Options{})
 	spec := two()
-	spec.Subnet = "subnet-00000000000000000"
+	spec.Own = &options.Machines{Subnet: "subnet-00000000000000000"}
 	says(t, finding(t, check(t, spec), "network"), false, "subnet-00000000000000000")
 }
 
@@ -217,7 +218,7 @@ func TestASpotMachineCostsAtMostWhatItCostsOnDemand(t *testing.T) {
 	says(t, finding(t, p, "limits"), true, "limits.lifetime", "24h")
 	s.SetQuota("us-east-1", "L-3819A6DF", 0)
 	says(t, finding(t, check(t, spec), "spot quota"), false, "is 0 vCPUs")
-	spec.OnDemandFallback = true
+	spec.Own = &options.Machines{SpotFallback: true}
 	p = check(t, spec)
 	says(t, finding(t, p, "spot quota"), true, "is 0 vCPUs")
 	says(t, finding(t, p, "on-demand quota"), true, "8 vCPUs are needed")

@@ -12,6 +12,7 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
@@ -65,6 +66,9 @@ func settleTime() time.Duration {
 	}
 	return defaultSettle
 }
+
+// own are the options of a spec that only this provider has.
+func own(spec cloud.Spec) options.Machines { return about.Own[options.Machines](spec.Own) }
 
 // Kind is "ec2".
 func (p *Provider) Kind() string { return kind }

@@ -58,7 +58,7 @@ func (p *Provider) image(ctx context.Context, region, arch string, spec cloud.Sp
 		return image{}, fmt.Errorf("the image %s (%s) is for %s machines, and these are %s: choose another image or instance type",
 			id, img.Name, img.Arch, arch)
 	}
-	img.User = cmp.Or(spec.User, img.User)
+	img.User = cmp.Or(own(spec).User, img.User)
 	return img, nil
 }
 

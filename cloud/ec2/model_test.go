@@ -24,6 +24,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/options"
 )
 
 // fates are the decisions of a story, one byte each. When there are no more of
@@ -398,7 +399,7 @@ func TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked(t *testing.T) {
 		s := &story{life: life, keys: keys, ups: rapid.IntRange(1, 4).Draw(rt, "ups"),
 			ec2Model: &ec2Model{fates: &fates{left: rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(rt, "fates")}, settle: 240 * time.Millisecond, tokens: map[string][]*modelInstance{}},
 			spec: cloud.Spec{Count: rapid.IntRange(1, 4).Draw(rt, "count"), Lifetime: time.Hour,
-				Spot: rapid.Bool().Draw(rt, "spot"), OnDemandFallback: rapid.Bool().Draw(rt, "fallback")}}
+				Spot: rapid.Bool().Draw(rt, "spot"), Own: &options.Machines{SpotFallback: rapid.Bool().Draw(rt, "fallback")}}}
 		s.most = s.spec.Count
 		s.life.Ledger = &memory{}
 		var wrong error

@@ -30,14 +30,14 @@ func (p *Provider) network(ctx context.Context, region string, spec cloud.Spec) 
 		return network{}, err
 	}
 	in := &awsec2.DescribeSubnetsInput{Filters: []types.Filter{filter("default-for-az", "true")}}
-	if spec.Subnet != "" {
-		in = &awsec2.DescribeSubnetsInput{SubnetIds: []string{spec.Subnet}}
+	if own(spec).Subnet != "" {
+		in = &awsec2.DescribeSubnetsInput{SubnetIds: []string{own(spec).Subnet}}
 	}
 	n := network{Subnets: map[string]string{}}
 	for pages := awsec2.NewDescribeSubnetsPaginator(ec2, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return n, awsapi.Explain(err, awsapi.Call{Action: "DescribeSubnets", Region: region, ID: spec.Subnet})
+			return n, awsapi.Explain(err, awsapi.Call{Action: "DescribeSubnets", Region: region, ID: own(spec).Subnet})
 		}
 		for _, s := range page.Subnets {
 			n.VPC = aws.ToString(s.VpcId)

@@ -123,10 +123,10 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 
 // port is where the nodes' sshd listens.
 func (u *up) port() int32 {
-	if u.spec.SSHPort == 0 {
+	if own(u.spec).SSHPort == 0 {
 		return 22
 	}
-	return int32(u.spec.SSHPort)
+	return int32(own(u.spec).SSHPort)
 }
 
 // member is the machine of one node.
@@ -211,7 +211,7 @@ func (u *up) replace(ctx context.Context, c crew, missing []int) error {
 	}
 	l.Nodes, l.Tags = missing, u.tags
 	refused, err := u.start(ctx, l, terms)
-	if err == nil && refused != nil && refused.Kind == awsapi.NoCapacity && l.Spot && u.spec.OnDemandFallback {
+	if err == nil && refused != nil && refused.Kind == awsapi.NoCapacity && l.Spot && own(u.spec).SpotFallback {
 		u.say(-1, refused.Cause+"; trying on demand")
 		if l, err = u.onDemand(ctx, l); err == nil {
 			refused, err = u.start(ctx, l, terms)

@@ -61,7 +61,7 @@ func (u *up) markets() []bool {
 	switch {
 	case !u.spec.Spot:
 		return []bool{false}
-	case u.spec.OnDemandFallback:
+	case own(u.spec).SpotFallback:
 		return []bool{true, false}
 	}
 	return []bool{true}
@@ -136,7 +136,7 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 		u.say(-1, fmt.Sprintf("%s has %d EFA interfaces; one is used, because with more than one the nodes get no public address", o.Instance, o.EFA))
 	}
 	l := launch{Region: o.Region, Instance: o.Instance, Spot: spot, Image: img.ID, Device: img.Device, GiB: gib,
-		Group: s.group, Key: s.key, Profile: u.spec.InstanceProfile, EFA: efa, Tags: u.tags, User: img.User, VCPUs: o.VCPUs,
+		Group: s.group, Key: s.key, Profile: own(u.spec).InstanceProfile, EFA: efa, Tags: u.tags, User: img.User, VCPUs: o.VCPUs,
 		Disk: u.diskPrice(ctx, o.Region), Address: catalog.AddressPrice()}
 	if s.clusters[o.Instance] {
 		l.Placement = s.placement
@@ -238,7 +238,7 @@ func (u *up) terms(l launch, began time.Time) (leaseTerms, error) {
 // userData is what the machines of a launch are told before they boot.
 func (u *up) userData(t leaseTerms) ([]byte, error) {
 	return userdata.Render(userdata.Boot{
-		Life: u.life.ID, Cluster: u.life.Name, User: u.spec.User, AuthorizedKey: u.keys.authorized,
+		Life: u.life.ID, Cluster: u.life.Name, User: own(u.spec).User, AuthorizedKey: u.keys.authorized,
 		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
 		Lease: userdata.Lease{Bootstrap: bootstrapLimit, Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/internal/fakeaws"
 )
 
@@ -77,7 +78,7 @@ func TestSpotFallsBackToOnDemandOnlyWhenAllowed(t *testing.T) {
 	if _, err := r.provider().Up(t.Context(), r.life, r.spec, r.say); err == nil || !strings.Contains(err.Error(), "no place has room") {
 		t.Error("without a fallback:", err)
 	}
-	r.spec.OnDemandFallback = true
+	r.spec.Own = &options.Machines{SpotFallback: true}
 	c := r.up()
 	if c.Spot || !strings.HasSuffix(r.places()[len(r.places())-1], ": ok") || len(r.places()) != 7 {
 		t.Errorf("%+v after %q", c, r.places())
@@ -99,7 +100,7 @@ func TestWhatNoPlaceCanHelpAgainstIsNotTriedElsewhere(t *testing.T) {
 
 func TestTheLaunchSaysEverythingInOneCall(t *testing.T) {
 	r := newRig(t, fakeaws.Options{})
-	r.spec.Spot, r.spec.InstanceProfile, r.spec.Disk = true, "results", 300<<30
+	r.spec.Spot, r.spec.Own, r.spec.Disk = true, &options.Machines{InstanceProfile: "results"}, 300<<30
 	c := r.up()
 	calls := r.calls("RunInstances")
 	if len(calls) != 1 {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/hosts/options"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
@@ -173,12 +174,12 @@ func TestProfileMayVouchForAKey(t *testing.T) {
 	other := sshdtest.MakeKey(t, w.path("other"))
 	sp := spec("gpu1")
 	for _, key := range []string{s.HostKey, fingerprint(t, s.HostKey), "ssh-ed25519 " + fingerprint(t, s.HostKey)} {
-		sp.HostKeys = map[string]string{"gpu1": key}
+		sp.Own.(*options.Machines).HostKeys = map[string]string{"gpu1": key}
 		want(t, lines(w.Check(w.ctx(), sp)), "ok gpu1: reachable")
 	}
 	w.known(s)
 	for _, key := range []string{other, fingerprint(t, other), "nonsense"} {
-		sp.HostKeys = map[string]string{"gpu1": key}
+		sp.Own.(*options.Machines).HostKeys = map[string]string{"gpu1": key}
 		want(t, lines(w.Check(w.ctx(), sp)), "NO gpu1: ", "the profile says "+key)
 	}
 }
@@ -188,7 +189,7 @@ func TestKeyThatOnlyAProfileVouchesForIsSaidOnce(t *testing.T) {
 	s := sshdtest.Start(t)
 	w.host("gpu1", s)
 	sp := spec("gpu1")
-	sp.HostKeys = map[string]string{"gpu1": fingerprint(t, s.HostKey)}
+	sp.Own.(*options.Machines).HostKeys = map[string]string{"gpu1": fingerprint(t, s.HostKey)}
 	up := func(life string, sp cloud.Spec) ([]string, error) {
 		c, err := w.Up(w.ctx(), w.life(life), sp, nil)
 		if err == nil {
@@ -210,7 +211,7 @@ func TestKeyThatOnlyAProfileVouchesForIsSaidOnce(t *testing.T) {
 	// Another profile, or the same one changed, vouches for another key.
 	was := fingerprint(t, s.HostKey)
 	is := s.ChangeHostKey()
-	sp.HostKeys["gpu1"] = fingerprint(t, is)
+	sp.Own.(*options.Machines).HostKeys["gpu1"] = fingerprint(t, is)
 	refused := []string{"NO gpu1: ", "vouched_hosts:1 says", was, fingerprint(t, is), "Nothing was sent", "one vouched for the known key before", "ssh-keygen -R '" + knownName(s) + "' -f "}
 	want(t, lines(w.Check(w.ctx(), sp)), refused...)
 	if _, err := up("cc", sp); err == nil || !strings.Contains(err.Error(), "is not the known one") {
@@ -231,7 +232,7 @@ func TestAProfileCanNotVouchAgainstTheUsersKnownHosts(t *testing.T) {
 	is := s.ChangeHostKey()
 	sp := spec("gpu1")
 	for _, key := range []string{is, fingerprint(t, is)} {
-		sp.HostKeys = map[string]string{"gpu1": key}
+		sp.Own.(*options.Machines).HostKeys = map[string]string{"gpu1": key}
 		want(t, lines(w.Check(w.ctx(), sp)), "NO gpu1: ", w.path("known_hosts")+":1 says", known, fingerprint(t, is), "Nothing was sent", "ssh-keygen -R '"+knownName(s)+"'")
 	}
 	tool(t, "", "ssh-keygen", "-R", knownName(s), "-f", w.path("known_hosts"))
@@ -242,7 +243,7 @@ func TestKeyThatTheUserKnowsTooIsNothingNew(t *testing.T) {
 	w := newWorld(t)
 	s := w.start("gpu1")
 	sp := spec("gpu1")
-	sp.HostKeys = map[string]string{"gpu1": s.HostKey}
+	sp.Own.(*options.Machines).HostKeys = map[string]string{"gpu1": s.HostKey}
 	c, err := w.Up(w.ctx(), w.life("aa"), sp, nil)
 	if err != nil || len(c.Notices) > 0 {
 		t.Errorf("said %q, %v", c.Notices, err)

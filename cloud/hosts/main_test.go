@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/hosts/options"
 	_ "github.com/dlwb/dlwb/internal/agentbuilt"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
@@ -95,7 +96,7 @@ func (w *world) confirm(answer bool) {
 }
 
 func spec(hosts ...string) cloud.Spec {
-	return cloud.Spec{Name: "demo", Count: len(hosts), Hosts: hosts}
+	return cloud.Spec{Name: "demo", Count: len(hosts), Own: &options.Machines{Hosts: hosts}}
 }
 
 func (w *world) life(id string) cloud.Life {

@@ -10,15 +10,16 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/hosts/options"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
 // own is the spec of hosts of which the first has something of its own.
-func own(o cloud.HostOption, hosts ...string) cloud.Spec {
+func own(o options.HostOption, hosts ...string) cloud.Spec {
 	s := spec(hosts...)
-	s.HostOptions = map[string]cloud.HostOption{hosts[0]: o}
+	s.Own.(*options.Machines).HostOptions = map[string]options.HostOption{hosts[0]: o}
 	return s
 }
 
@@ -39,18 +40,18 @@ func TestWhatAHostHasOfItsOwnIsCheckedThere(t *testing.T) {
 	mounted := smallDisk(t, data, "nr_inodes=2")
 	for _, c := range []struct {
 		name, host string
-		cloud.HostOption
+		options.HostOption
 		lines []string
 	}{
-		{"GPUs of it", "gpu", cloud.HostOption{GPUs: []int{1, 2}}, []string{"2 of 4 × NVIDIA A10G", "warning: others work on its GPUs: grace (pid 4242, 8 GiB) |"}},
-		{"a free GPU of it", "gpu", cloud.HostOption{GPUs: []int{3}}, []string{"1 of 4 × NVIDIA A10G"}},
-		{"all of it", "gpu", cloud.HostOption{}, []string{"grace (pid 4242, 8 GiB), eve (pid 4343, 1 MiB)"}},
-		{"GPUs that it does not have", "gpu", cloud.HostOption{GPUs: []int{0, 4, 7}}, []string{"NO gpu: the profile names GPU 4, 7, and its GPUs are 0, 1, 2, 3 |"}},
-		{"a GPU of none", "plain", cloud.HostOption{GPUs: []int{0}}, []string{"NO plain: the profile names GPU 0, and it has no GPU |"}},
-		{"a directory", "plain", cloud.HostOption{Dir: free}, []string{"ok plain: reachable"}},
-		{"no directory", "plain", cloud.HostOption{Dir: free + "/none"}, []string{"NO plain: " + free + "/none, where the profile wants its code, is no directory there"}},
-		{"a directory without inodes", "full", cloud.HostOption{Dir: data}, []string{"NO full: its disk is full: only 1 more files fit in " + data}},
-		{"no interpreter", "plain", cloud.HostOption{Python: "/opt/none/python"}, []string{"NO plain: /opt/none/python, which the profile gives as its Python, does not run there"}},
+		{"GPUs of it", "gpu", options.HostOption{GPUs: []int{1, 2}}, []string{"2 of 4 × NVIDIA A10G", "warning: others work on its GPUs: grace (pid 4242, 8 GiB) |"}},
+		{"a free GPU of it", "gpu", options.HostOption{GPUs: []int{3}}, []string{"1 of 4 × NVIDIA A10G"}},
+		{"all of it", "gpu", options.HostOption{}, []string{"grace (pid 4242, 8 GiB), eve (pid 4343, 1 MiB)"}},
+		{"GPUs that it does not have", "gpu", options.HostOption{GPUs: []int{0, 4, 7}}, []string{"NO gpu: the profile names GPU 4, 7, and its GPUs are 0, 1, 2, 3 |"}},
+		{"a GPU of none", "plain", options.HostOption{GPUs: []int{0}}, []string{"NO plain: the profile names GPU 0, and it has no GPU |"}},
+		{"a directory", "plain", options.HostOption{Dir: free}, []string{"ok plain: reachable"}},
+		{"no directory", "plain", options.HostOption{Dir: free + "/none"}, []string{"NO plain: " + free + "/none, where the profile wants its code, is no directory there"}},
+		{"a directory without inodes", "full", options.HostOption{Dir: data}, []string{"NO full: its disk is full: only 1 more files fit in " + data}},
+		{"no interpreter", "plain", options.HostOption{Python: "/opt/none/python"}, []string{"NO plain: /opt/none/python, which the profile gives as its Python, does not run there"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +78,7 @@ func TestDirectoryOfAHostTakesTheCodeAndIsLeftAsItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := tree(t, s.Home) + tree(t, data)
-			sp := own(cloud.HostOption{Dir: data, GPUs: []int{2, 0}, Python: "py"}, "gpu1")
+			sp := own(options.HostOption{Dir: data, GPUs: []int{2, 0}, Python: "py"}, "gpu1")
 			c, err := w.Up(w.ctx(), w.life("a"), sp, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -95,7 +96,7 @@ func TestDirectoryOfAHostTakesTheCodeAndIsLeftAsItWas(t *testing.T) {
 			if _, err := w.Up(w.ctx(), w.life("a"), sp, nil); err != nil {
 				t.Errorf("the second time: %v", err)
 			}
-			other := own(cloud.HostOption{Dir: data + "/.."}, "gpu1")
+			other := own(options.HostOption{Dir: data + "/.."}, "gpu1")
 			if _, err := w.Up(w.ctx(), w.life("a"), other, nil); err == nil || !strings.Contains(err.Error(), "took it with the directory") {
 				t.Errorf("with another directory: %v", err)
 			}
@@ -120,7 +121,7 @@ func TestDirectoryThatIsInUseIsNotTaken(t *testing.T) {
 	}
 	before := tree(t, s.Home)
 	for dir, why := range map[string]string{data: "dlwb-demo is there already", data + "/none": "is no directory there"} {
-		if _, err := w.Up(w.ctx(), w.life("a"), own(cloud.HostOption{Dir: dir}, "gpu1"), nil); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := w.Up(w.ctx(), w.life("a"), own(options.HostOption{Dir: dir}, "gpu1"), nil); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/hosts/options"
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
@@ -36,7 +38,7 @@ type machine struct {
 	HostKey string    `json:"host_key,omitempty"`
 	Jumps   []machine `json:"jumps,omitempty"`
 	// Option is what the profile says of this host alone.
-	Option cloud.HostOption `json:"option,omitzero"`
+	Option options.HostOption `json:"option,omitzero"`
 	// Ignored are the places of the configuration that dlwb does not evaluate.
 	Ignored []string `json:"-"`
 }
@@ -93,24 +95,26 @@ func (p *Provider) resolver() (*resolver, error) {
 
 // spec resolves the hosts that a spec asks for.
 func (r *resolver) spec(s cloud.Spec) ([]machine, error) {
-	if len(s.Hosts) == 0 {
+	own := about.Own[options.Machines](s.Own)
+	if len(own.Hosts) == 0 {
 		return nil, errors.New("no hosts are named; list them in machines.hosts")
 	}
-	if s.Count < 1 || s.Count > len(s.Hosts) {
-		return nil, fmt.Errorf("count is %d, and machines.hosts names %d", s.Count, len(s.Hosts))
+	if s.Count < 1 || s.Count > len(own.Hosts) {
+		return nil, fmt.Errorf("count is %d, and machines.hosts names %d", s.Count, len(own.Hosts))
 	}
-	for host := range s.HostKeys {
-		if !slices.Contains(s.Hosts, host) {
+	for host := range own.HostKeys {
+		if !slices.Contains(own.Hosts, host) {
 			return nil, fmt.Errorf("machines.host_keys names %s, which is not in machines.hosts", host)
 		}
 	}
 	var all []machine
-	for _, entry := range s.Hosts[:s.Count] {
+	for _, entry := range own.Hosts[:s.Count] {
 		m, err := r.machine(entry, 0)
 		if err != nil {
 			return nil, fmt.Errorf("host %s: %w", entry, err)
 		}
-		m.Vouched, m.Option = s.HostKeys[entry], s.HostOptions[entry]
+		m.Vouched, m.Option = own.KeyOf(entry), own.HostOptions[entry]
+		m.Option.HostKey = ""
 		if m.Vouched != "" {
 			m.Remembered = r.before
 		}

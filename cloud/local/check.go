@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
@@ -31,8 +32,8 @@ func validate(spec cloud.Spec) error {
 	switch {
 	case spec.Count < 1 || spec.Count > maxNodes:
 		return fmt.Errorf("cluster %s: %d nodes were asked for; a local cluster has 1 to %d", spec.Name, spec.Count, maxNodes)
-	case spec.SimulateGPUs < 0 || spec.SimulateGPUs > maxGPUs:
-		return fmt.Errorf("cluster %s: %d simulated GPUs were asked for; a node has 0 to %d", spec.Name, spec.SimulateGPUs, maxGPUs)
+	case simulated(spec) < 0 || simulated(spec) > maxGPUs:
+		return fmt.Errorf("cluster %s: %d simulated GPUs were asked for; a node has 0 to %d", spec.Name, simulated(spec), maxGPUs)
 	}
 	return nil
 }
@@ -40,9 +41,13 @@ func validate(spec cloud.Spec) error {
 // Check looks for what would make Up fail: the numbers, the disk, the loopback
 // interface, a shell. It changes nothing.
 func (p *Provider) Check(_ context.Context, spec cloud.Spec) cloud.Preflight {
-	return cloud.Preflight{Findings: []cloud.Finding{
+	out := cloud.Preflight{Findings: []cloud.Finding{
 		p.checkName(spec), p.checkDisk(), checkLoopback(), checkShell(), p.checkBinary(), checkGPU(spec),
 	}}
+	if n := simulated(spec); n > 0 {
+		out.GPUs = slices.Repeat([]int{n}, max(spec.Count, 0))
+	}
+	return out
 }
 
 func found(what, text string) cloud.Finding {
@@ -71,7 +76,7 @@ func (p *Provider) checkName(spec cloud.Spec) cloud.Finding {
 		return found(what, nodesHere(spec.Count))
 	case err != nil:
 		return missing(what, err.Error(), "dlwb down "+spec.Name)
-	case in.Count != spec.Count || in.SimulateGPUs != spec.SimulateGPUs:
+	case in.Count != spec.Count || in.SimulateGPUs != simulated(spec):
 		return missing(what, fmt.Sprintf("%s exists with count %d and simulate_gpus %d", spec.Name, in.Count, in.SimulateGPUs),
 			"dlwb down "+spec.Name)
 	}
@@ -131,8 +136,8 @@ func (p *Provider) checkBinary() cloud.Finding {
 
 func checkGPU(spec cloud.Spec) cloud.Finding {
 	const what = "GPU"
-	if spec.SimulateGPUs > 0 {
-		return found(what, fmt.Sprintf("%d SIMULATED per node", spec.SimulateGPUs))
+	if simulated(spec) > 0 {
+		return found(what, fmt.Sprintf("%d SIMULATED per node", simulated(spec)))
 	}
 	if path, err := exec.LookPath("nvidia-smi"); err == nil {
 		return found(what, "those of this machine, by "+path)

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/local/options"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -61,8 +63,8 @@ func newIntent(spec cloud.Spec) (intent, error) {
 		temp = real
 	}
 	return intent{
-		Name: spec.Name, ID: hex.EncodeToString(id), Count: spec.Count, SimulateGPUs: spec.SimulateGPUs,
-		User: cmp.Or(spec.User, userName()), CreatedAt: time.Now(), Temp: temp,
+		Name: spec.Name, ID: hex.EncodeToString(id), Count: spec.Count, SimulateGPUs: simulated(spec),
+		User: cmp.Or(about.Own[options.Machines](spec.Own).User, userName()), CreatedAt: time.Now(), Temp: temp,
 	}, nil
 }
 

@@ -10,6 +10,8 @@ package local
 import (
 	"time"
 
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/local/options"
 )
 
@@ -38,6 +40,9 @@ type Provider struct {
 // New returns the provider that keeps its clusters in dir, each in a directory
 // of its own. exe is the dlwb binary, which the nodes run as.
 func New(dir, exe string) *Provider { return &Provider{dir: dir, exe: exe} }
+
+// simulated is how many simulated GPUs a spec wants of each node.
+func simulated(spec cloud.Spec) int { return about.Own[options.Machines](spec.Own).SimulateGPUs }
 
 // Kind is "local".
 func (p *Provider) Kind() string { return kind }

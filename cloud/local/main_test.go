@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/local/options"
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 )
@@ -116,7 +117,7 @@ func provider(t *testing.T) *Provider {
 // up brings up a cluster named "c".
 func up(t *testing.T, p *Provider, count, gpus int) cloud.Cluster {
 	t.Helper()
-	c, err := p.Up(t.Context(), cloud.Life{}, cloud.Spec{Name: "c", Count: count, SimulateGPUs: gpus}, nil)
+	c, err := p.Up(t.Context(), cloud.Life{}, cloud.Spec{Name: "c", Count: count, Own: &options.Machines{SimulateGPUs: gpus}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

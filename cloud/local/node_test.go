@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/local/options"
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 )
@@ -516,7 +517,7 @@ func TestAHostKeyCanBeReplacedUnderARunningNode(t *testing.T) {
 
 func TestTheUserOfASpecIsWhoLogsIn(t *testing.T) {
 	p := provider(t)
-	c, err := p.Up(t.Context(), cloud.Life{}, cloud.Spec{Name: "c", Count: 1, User: "ubuntu"}, nil)
+	c, err := p.Up(t.Context(), cloud.Life{}, cloud.Spec{Name: "c", Count: 1, Own: &options.Machines{User: "ubuntu"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/local/options"
 )
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -40,7 +41,7 @@ func TestCheckFindsWhatWouldMakeUpFail(t *testing.T) {
 	if entries, err := os.ReadDir(p.dir); err != nil || len(entries) > 0 {
 		t.Errorf("check left something: %v %v", entries, err)
 	}
-	for _, spec := range []cloud.Spec{{Name: "c"}, {Name: "c", Count: 1000}, {Name: "a b", Count: 1}, {Name: "c", Count: 1, SimulateGPUs: -1}} {
+	for _, spec := range []cloud.Spec{{Name: "c"}, {Name: "c", Count: 1000}, {Name: "a b", Count: 1}, {Name: "c", Count: 1, Own: &options.Machines{SimulateGPUs: -1}}} {
 		if got := bad(p, spec); !slices.Equal(got, []string{"cluster"}) {
 			t.Errorf("%+v: %v", spec, got)
 		}
@@ -114,7 +115,7 @@ func TestStateAndBinaryMayLieInPathsWithSpaces(t *testing.T) {
 			t.Errorf("%v %+v", err, r)
 		}
 	}()
-	c, err := p.Up(t.Context(), cloud.Life{}, cloud.Spec{Name: "c", Count: 1, SimulateGPUs: 1}, nil)
+	c, err := p.Up(t.Context(), cloud.Life{}, cloud.Spec{Name: "c", Count: 1, Own: &options.Machines{SimulateGPUs: 1}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,9 +109,9 @@ func (p *Provider) begin(ctx context.Context, dir string, spec cloud.Spec) (inte
 		return in, in.write(dir)
 	case err != nil:
 		return in, err
-	case in.Count != spec.Count || in.SimulateGPUs != spec.SimulateGPUs:
+	case in.Count != spec.Count || in.SimulateGPUs != simulated(spec):
 		return in, fmt.Errorf("it exists with count %d and simulate_gpus %d, and count %d and simulate_gpus %d are asked for; "+
-			"take it down first (dlwb down %s) or use another name", in.Count, in.SimulateGPUs, spec.Count, spec.SimulateGPUs, spec.Name)
+			"take it down first (dlwb down %s) or use another name", in.Count, in.SimulateGPUs, spec.Count, simulated(spec), spec.Name)
 	}
 	return in, nil
 }

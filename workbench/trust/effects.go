@@ -2,11 +2,11 @@ package trust
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/units"
@@ -14,29 +14,24 @@ import (
 )
 
 // Effect is one thing that a profile would do.
-type Effect struct {
-	Kind string `json:"kind"` // see the constants
-	Text string `json:"text"`
-	// Unusual marks what few profiles need, and a stranger's would.
-	Unusual bool `json:"unusual"`
-}
+type Effect about.Effect
 
 // The kinds of effects.
 const (
-	Connects = "connects" // to machines, and who vouches for their keys
-	Pays     = "pays"     // machines that cost money
-	Runs     = "runs"     // programs
-	Sends    = "sends"    // files of this machine
-	Reads    = "reads"    // variables and files of this machine
-	Opens    = "opens"    // ports of this machine
-	Brings   = "brings"   // files to this machine
+	Connects = about.Connects
+	Pays     = about.Pays
+	Runs     = about.Runs
+	Sends    = about.Sends
+	Reads    = about.Reads
+	Opens    = about.Opens
+	Brings   = about.Brings
 )
 
 // effects works out, from the profile and nothing else, what it would do. What
 // few profiles need comes first: nobody should have to look for it.
 func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect {
 	e := &effectList{p: p, s: s}
-	e.hosts()
+	e.own(Connects)
 	e.paid()
 	e.programs()
 	e.code(asked)
@@ -76,56 +71,35 @@ func (e *effectList) add(kind string, unusual bool, format string, args ...any) 
 	e.all = append(e.all, Effect{Kind: kind, Unusual: unusual, Text: fmt.Sprintf(format, args...)})
 }
 
-// hosts are the machines that are connected to. Those whose keys the profile
-// itself vouches for come first: nothing else would ask about them.
-func (e *effectList) hosts() {
-	var known []string
-	for _, host := range e.p.Machines.Hosts {
-		key := e.p.Machines.HostKeys[host]
-		if o := e.p.Machines.HostOptions[host]; o.HostKey != "" {
-			key = o.HostKey
+// own are the effects of one kind that the options of the provider have.
+func (e *effectList) own(kind string) {
+	provider := providers.Named(e.p.Provider)
+	if provider.Effects == nil {
+		return
+	}
+	for _, effect := range provider.Effects(e.p.Own()) {
+		if effect.Kind == kind {
+			e.all = append(e.all, Effect(effect))
 		}
-		if key == "" {
-			known = append(known, host)
-			continue
-		}
-		e.add(Connects, true, "%s by ssh; the profile itself vouches for its host key, %s", host, shortKey(key))
 	}
-	if over := len(known) - mostNamed; over > 0 {
-		known = append(known[:mostNamed], fmt.Sprintf("and %d more", over))
-	}
-	if len(known) > 0 {
-		e.add(Connects, false, "%s by ssh; known_hosts, or you, vouch for the host keys", strings.Join(known, ", "))
-	}
-}
-
-func shortKey(key string) string {
-	if strings.HasPrefix(key, "SHA256:") {
-		return key
-	}
-	words := strings.Fields(key)
-	if len(words) < 2 {
-		return key
-	}
-	return words[0] + " …" + words[1][max(0, len(words[1])-16):]
 }
 
 // paid are machines that cost money. What they cost is not asked before the
 // profile is trusted.
 func (e *effectList) paid() {
-	p, m, about := e.p, e.p.Machines, providers.Named(e.p.Provider)
-	if about.Pays == "" {
+	p, m, provider := e.p, e.p.Machines, providers.Named(e.p.Provider)
+	if provider.Pays == "" {
 		return
 	}
 	what := m.Instance
 	if what == "" {
 		what = needText(m.Need)
 	}
-	text := fmt.Sprintf("%s: %d × %s in %s", about.Pays, m.Count, what, orWord(strings.Join(m.Regions, ", "), "your default region"))
+	text := fmt.Sprintf("%s: %d × %s in %s", provider.Pays, m.Count, what, orWord(strings.Join(m.Regions, ", "), "your default region"))
 	if m.Spot {
 		text += ", spot"
-		if m.SpotFallback {
-			text += ", on demand where there is none"
+		if provider.PaysAlso != nil {
+			text += provider.PaysAlso(p.Own())
 		}
 	}
 	text += "; at most " + units.Duration(p.Limits.Lifetime) + " each"
@@ -138,9 +112,7 @@ func (e *effectList) paid() {
 	if m.Image != "" {
 		e.add(Pays, strings.HasPrefix(m.Image, "ami-"), "the machines boot the image %s", m.Image)
 	}
-	if m.InstanceProfile != "" {
-		e.add(Pays, true, "the machines get the IAM instance profile %s", m.InstanceProfile)
-	}
+	e.own(Pays)
 	if p.Results.S3 != "" {
 		e.add(Sends, true, "results to %s", p.Results.S3)
 	}
@@ -181,11 +153,7 @@ func (e *effectList) programs() {
 		}
 		e.add(Runs, here, "%s as Python, %s%s", p.Environment.Python, where, when)
 	}
-	for _, host := range slices.Sorted(maps.Keys(p.Machines.HostOptions)) {
-		if python := p.Machines.HostOptions[host].Python; python != "" {
-			e.add(Runs, false, "%s as Python, on %s", python, host)
-		}
-	}
+	e.own(Runs)
 	if p.Environment.File != "" {
 		e.add(Runs, here, "what %s installs, %s", p.Environment.File, where)
 	}

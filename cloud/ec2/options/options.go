@@ -15,10 +15,12 @@ var Provider = about.Provider{
 	Pays:   "paid machines on EC2, with your AWS credentials",
 	Traits: about.Traits{Leased: true, Priced: true},
 	Keys: slices.Concat(about.InstanceKeys, about.PaidKeys, []string{
-		"machines.spot", "machines.spot_fallback", "machines.subnet", "machines.user", "machines.ssh_port", "machines.instance_profile",
-		"run.on_notice", "limits.replacements",
+		"machines.spot", "run.on_notice", "limits.replacements",
 	}),
-	Needs: []string{"machines.instance"},
+	Needs:   []string{"machines.instance"},
+	Options: table,
+	New:     func() any { return new(Machines) },
+	Effects: effects, PaysAlso: paysAlso,
 	Regions: []about.Region{
 		{Name: "us-east-1", Place: "N. Virginia"}, {Name: "us-east-2", Place: "Ohio"}, {Name: "us-west-2", Place: "Oregon"},
 		{Name: "us-west-1", Place: "N. California"}, {Name: "ca-central-1", Place: "Montreal"}, {Name: "eu-west-1", Place: "Ireland"},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/local/options"
 	"github.com/dlwb/dlwb/internal/fakeaws"
 	"golang.org/x/crypto/ssh"
 )
@@ -132,7 +133,7 @@ func (g *guest) up(ctx context.Context, i fakeaws.Instance) (cloud.Cluster, erro
 	if g.rig.opt.GPUs != nil {
 		gpus = g.rig.opt.GPUs(i.Type)
 	}
-	return g.rig.local.Up(ctx, cloud.Life{}, cloud.Spec{Name: g.id, Count: 1, User: g.user, SimulateGPUs: gpus}, nil)
+	return g.rig.local.Up(ctx, cloud.Life{}, cloud.Spec{Name: g.id, Count: 1, Own: &options.Machines{User: g.user, SimulateGPUs: gpus}}, nil)
 }
 
 // dial connects to the node by its own port and the local provider's key,
