@@ -18,9 +18,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/ui/scenes"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 )

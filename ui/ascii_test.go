@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/ui/scenes"
 )
 
 var asciiWord = regexp.MustCompile(`[A-Za-z]{4,}`)

@@ -8,9 +8,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/ui/scenes"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"go.uber.org/goleak"
 
-	"github.com/dlwb/dlwb/ui/scenes"
+	"github.com/dlwb/dlwb/internal/scenes"
 )
 
 func TestMain(m *testing.M) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/hostile"
-	"github.com/dlwb/dlwb/ui/scenes"
+	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 

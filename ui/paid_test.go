@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/ui/scenes"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/ui/scenes"
 )
 
 // runsStage is the table of thirty runs, opened from home.

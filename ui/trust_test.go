@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/ui/scenes"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )

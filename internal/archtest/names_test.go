@@ -18,7 +18,7 @@ import (
 // homes are where providers and engines may be called by their names: their own
 // folders, the tables, where the command line makes the providers known, and
 // what only tests and pictures use.
-var homes = []string{"cloud/*", "remote/engine", "cli/app.go", "ui/scenes", "internal"}
+var homes = []string{"cloud/*", "remote/engine", "cli/app.go", "internal"}
 
 // otherSense are names that mean something else where they stand.
 var otherSense = map[string]string{

@@ -99,5 +99,5 @@ func name(call *ast.CallExpr) string {
 // partOfDlwb reports whether a file is part of the program, and of no rig.
 func partOfDlwb(rel string) bool {
 	rel = filepath.ToSlash(rel)
-	return filepath.Dir(rel) != "remote" && !strings.HasPrefix(rel, "internal/") && !strings.HasPrefix(rel, "ui/scenes/") || contains(shared, filepath.ToSlash(filepath.Dir(rel)))
+	return filepath.Dir(rel) != "remote" && !strings.HasPrefix(rel, "internal/") || contains(shared, filepath.ToSlash(filepath.Dir(rel)))
 }

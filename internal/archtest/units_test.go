@@ -26,7 +26,7 @@ var inProfile = regexp.MustCompile(`^[a-z_.]+: %dGB$`)
 
 // elsewhere are files that write amounts for machines to read, or that are no
 // part of dlwb.
-var elsewhere = []string{"internal/units/", "internal/fakeaws/", "internal/nodesbench/", "examples/", "ui/scenes/", "ui/cells/", "profiles/gen/",
+var elsewhere = []string{"internal/units/", "internal/fakeaws/", "internal/nodesbench/", "examples/", "internal/scenes/", "internal/cells/", "profiles/gen/",
 	"profiles/quantities.go", // writes what a profile takes
 	"cloud/local/smi.go"}     // writes what nvidia-smi does
 

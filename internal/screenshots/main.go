@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlwb/dlwb/ui/cells"
-	"github.com/dlwb/dlwb/ui/scenes"
+	"github.com/dlwb/dlwb/internal/cells"
+	"github.com/dlwb/dlwb/internal/scenes"
 )
 
 // themes are the two terminals that every scene is shown on.
