@@ -8,7 +8,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
-	"github.com/dlwb/dlwb/ui/logview"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -277,24 +276,3 @@ func (m *Model) copyTo(text string) tea.Cmd {
 // toClipboard is the one way there: what is copied is pasted into a shell, and
 // must be no more than what was seen.
 func toClipboard(text string) tea.Cmd { return tea.SetClipboard(sanitize.Plain(text)) }
-
-func (m *Model) copyText() string {
-	switch here := m.here(); here {
-	case atHome:
-		return m.home.pickedText()
-	case atNew:
-		return m.wizardText()
-	case atRuns:
-		return m.runsText()
-	case atCompare:
-		return m.compareText()
-	case atCharts:
-		return m.chartsText()
-	case atLogs, atTrain:
-		return m.ses.view.Draw(m.bodyWidth(), m.bodyHeight(), logview.Styles{})
-	case atReceipt: // commands must come out whole, whatever fits on the screen
-		return strings.Join(m.wholePage(here, max(m.bodyWidth(), copyWidth)), "\n")
-	default:
-		return strings.Join(m.wholePage(here, m.bodyWidth()), "\n")
-	}
-}

@@ -1,5 +1,6 @@
 // Package ui is the screen of dlwb. It draws a workbench and sends it wishes;
-// it knows no ssh, no cloud and no YAML.
+// it knows no ssh and no YAML, and of clouds only the values that are shown:
+// nodes, states, offers, prices.
 //
 // One file is one thing:
 //
@@ -9,6 +10,7 @@
 //	messages.go  every message, with a sentence
 //	commands.go  all input and output, as commands that end in a message
 //	keys.go      the one table of keys: dispatch, footer, help and README
+//	screens.go   the one table of screens: name, title, draw, move, copy, back
 //	actions.go   what the keys do
 //	session.go   what is looked at: a live cluster or a past run
 //	state.go     a pure fold of events into what is known

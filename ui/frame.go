@@ -8,7 +8,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
-	"github.com/dlwb/dlwb/workbench/event"
 )
 
 const (
@@ -109,30 +108,6 @@ func (m *Model) tooSmall() string {
 	return sheet(wrap(text, m.w), m.w, m.h)
 }
 
-// body is the own part of the present screen.
-func (m *Model) body(w, h int) []string {
-	switch here := m.here(); here {
-	case atHome:
-		return m.drawHome(w, h)
-	case atNew:
-		return m.drawWizard(w, h)
-	case atTrain:
-		return m.drawTrain(w, h)
-	case atCharts:
-		return m.drawCharts(w, h)
-	case atRuns:
-		return m.drawRuns(w, h)
-	case atCompare:
-		return m.drawCompare(w, h)
-	case atHeat:
-		return m.drawHeat(w, h)
-	case atLogs:
-		return m.drawLogs(w, h)
-	default:
-		return m.scrolled(m.wholePage(here, w), m.scroll[here], h)
-	}
-}
-
 // scrolled is the part of a page that is seen, and how much is below.
 func (m *Model) scrolled(rows []string, top, h int) []string {
 	top = clamp(top, 0, max(len(rows)-h, 0))
@@ -144,53 +119,12 @@ func (m *Model) scrolled(rows []string, top, h int) []string {
 	return append(out, m.styles.Dim.of("↓ "+plural(below+1, "more row")))
 }
 
-// wholePage is the whole text of a screen that scrolls as one page.
-func (m *Model) wholePage(p place, w int) []string {
-	switch p {
-	case atPlan:
-		return m.drawPlan(w)
-	case atSteps:
-		if m.ses.lost != "" {
-			return m.lostRows(w)
-		}
-		return m.drawSteps(w)
-	case atNodes:
-		return m.drawNodes(w)
-	case atForwards:
-		return m.drawForwards(w)
-	case atReceipt:
-		return m.drawReceipt(w)
-	case atHelp:
-		return m.drawHelp(w)
-	}
-	return nil
-}
-
 // titleRow says where we are, and at the right how things stand.
 func (m *Model) titleRow(w int) string {
 	s := m.styles
-	left := s.Strong.of("dlwb")
-	right := ""
-	switch here := m.here(); {
-	case here == atHome:
-		left, right = left+m.filterSign(), m.homeSum()
-	case here == atNew:
-		name, price := m.wizardTitle()
-		left, right = left+"  "+name, price
-	case here == atRuns || here == atCompare:
-	case here == atPlan:
-		left += "  " + word(m.plan.path)
-	case m.ses != nil:
-		left += "  " + s.Strong.of(m.title())
-		if p := m.ses.st.provider; p != "" {
-			left += s.Dim.of(" on " + word(p))
-		}
-		right = m.money()
-		if m.ses.st.phase() == event.PhaseUnresolved {
-			right = s.Bad.of("! UNRESOLVED") + "  " + right
-		}
-	}
-	left += "  " + s.Faint.of("› ") + s.Dim.of(placeList(m.here()))
+	left, right := m.screenTitle()
+	left = s.Strong.of("dlwb") + left
+	left += "  " + s.Faint.of("› ") + s.Dim.of(m.screen().name)
 	if m.opts.ReadOnly {
 		left += "  " + s.Warn.of("read-only")
 	}

@@ -35,15 +35,6 @@ const (
 
 func (p place) inSession() bool { return p&inSession != 0 }
 
-// placeNames are the words for screens, in the order of the help.
-var placeNames = []struct {
-	at   place
-	name string
-}{
-	{atHome, "home"}, {atPlan, "plan"}, {atSteps, "steps"}, {atTrain, "train"}, {atCharts, "charts"}, {atHeat, "GPUs"}, {atLogs, "logs"},
-	{atNodes, "nodes"}, {atForwards, "forwards"}, {atReceipt, "receipt"}, {atNew, "new"}, {atRuns, "runs"}, {atCompare, "compare"}, {atHelp, "help"},
-}
-
 // command is one row of the key table.
 type command struct {
 	keys []string // the first is the one that is shown
@@ -240,11 +231,8 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	if c := m.find(key); c != nil {
 		return m.carryOut(c)
 	}
-	if len(key) == 1 && key[0] >= '1' && key[0] <= '9' && m.here() == atNew {
-		return m.jump(int(key[0] - '0'))
-	}
-	if len(key) == 1 && key[0] >= '0' && key[0] <= '9' && m.here()&(atTrain|atLogs) != 0 {
-		return m.pickRank(int(key[0] - '0'))
+	if sc := m.screen(); sc.digit != nil && len(key) == 1 && key[0] >= '0' && key[0] <= '9' {
+		return sc.digit(m, int(key[0]-'0'))
 	}
 	return nil
 }
@@ -285,7 +273,7 @@ func whereText(at place) string {
 
 func placeList(at place) string {
 	var names []string
-	for _, p := range placeNames {
+	for _, p := range screens() {
 		if p.at&at != 0 {
 			names = append(names, p.name)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestNoKeyMeansTwoThingsOnOneScreen(t *testing.T) {
-	for _, p := range placeNames {
+	for _, p := range screens() {
 		seen := map[string]string{}
 		for _, c := range commands() {
 			for _, k := range c.keys {

@@ -14,11 +14,12 @@ import (
 // Model is the one real model of the screen. Everything below it is a plain
 // struct that it owns.
 type Model struct {
-	ctx   context.Context
-	bench Bench
-	opts  Options
-	clock Clock
-	table []command
+	ctx     context.Context
+	bench   Bench
+	opts    Options
+	clock   Clock
+	table   []command
+	screens []screen
 
 	w, h   int
 	now    time.Time
@@ -70,7 +71,7 @@ func New(ctx context.Context, bench Bench, opts Options) *Model {
 		clock = realClock{ctx}
 	}
 	return &Model{
-		ctx: ctx, bench: bench, opts: opts, clock: clock, table: commands(),
+		ctx: ctx, bench: bench, opts: opts, clock: clock, table: commands(), screens: screens(),
 		now: clock.Now(), styles: newStyles(opts.Theme != "light"), mouse: true,
 		home:  homeView{here: opts.Here},
 		ascii: opts.Glyphs == "ascii",
@@ -372,12 +373,7 @@ func (m *Model) finish(msg taskDone) tea.Cmd {
 	if msg.url != "" && m.opts.OpenURL != nil {
 		cmds = append(cmds, m.openURL(msg.url))
 	}
-	switch m.here() {
-	case atHome:
-		cmds = append(cmds, m.readHome())
-	case atRuns:
-		cmds = append(cmds, m.readRuns())
-	}
+	cmds = append(cmds, m.reread())
 	if s := m.ses; s != nil && s.past && s.st.run != "" { // nothing else tells what is new of it
 		cmds = append(cmds, m.readRun(s, s.st.run))
 	}

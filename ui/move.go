@@ -1,8 +1,6 @@
 package ui
 
-import (
-	tea "charm.land/bubbletea/v2"
-)
+import tea "charm.land/bubbletea/v2"
 
 // here is the screen that is shown.
 func (m *Model) here() place { return m.path[len(m.path)-1] }
@@ -41,42 +39,16 @@ func (m *Model) cannotBack() string {
 
 // back goes one step back. Leaving the last screen of a session ends it.
 func (m *Model) back() tea.Cmd {
-	if m.here() == atHome && m.home.filter != "" {
-		m.home.filter = ""
-		return nil
-	}
-	if m.here() == atNew {
-		if cmd, went := m.wizBack(); went {
+	if sc := m.screen(); sc.back != nil {
+		if cmd, went := sc.back(m); went {
 			return cmd
 		}
-	}
-	if m.here()&onCharts != 0 && m.ses != nil && m.compareBack() {
-		return nil
-	}
-	if m.here() == atRuns && m.runs.back() {
-		return m.readRuns()
-	}
-	if m.here()&onCharts != 0 && m.ses.chartBack(m.here()) {
-		return nil
-	}
-	if m.here() == atLogs && m.ses.view.Query() != "" {
-		m.ses.view.Search("")
-		if m.ses.followed {
-			m.ses.view.End()
-		}
-		return nil
 	}
 	m.path = m.path[:len(m.path)-1]
 	if !m.anySession() {
 		m.leaveSession()
 	}
-	switch m.here() {
-	case atHome:
-		return m.readHome()
-	case atRuns:
-		return m.readRuns()
-	}
-	return nil
+	return m.reread()
 }
 
 func (m *Model) anySession() bool {
@@ -90,32 +62,6 @@ func (m *Model) anySession() bool {
 
 // page is how far a page key goes: a screen less two lines of context.
 func (m *Model) page() int { return max(m.bodyHeight()-2, 1) }
-
-// move goes up or down in whatever is shown.
-func (m *Model) move(d int) tea.Cmd {
-	switch m.here() {
-	case atHome:
-		m.home.move(d)
-	case atRuns:
-		m.runs.move(d)
-	case atCompare:
-		m.moveCompare(d)
-	case atCharts:
-		m.moveCharts(d)
-	case atHeat:
-		m.moveHeat(d)
-	case atLogs, atTrain:
-		m.scrollLog(d)
-	case atNew:
-		m.moveWizard(d)
-	case atForwards:
-		m.scroll[atForwards] = clamp(m.scroll[atForwards]+d, 0, max(len(m.ses.st.forwards)-1, 0))
-	default:
-		rows := len(m.wholePage(m.here(), m.bodyWidth()))
-		m.scroll[m.here()] = clamp(m.scroll[m.here()]+d, 0, max(rows-m.bodyHeight(), 0))
-	}
-	return nil
-}
 
 func (m *Model) scrollLog(d int) {
 	switch v := m.ses.view; {
@@ -153,7 +99,7 @@ func (m *Model) notch() int {
 	return 3
 }
 
-// click picks a row of the home screen; a second click opens it.
+// click is of the charts or of a row of the body.
 func (m *Model) click(e tea.Mouse) tea.Cmd {
 	if e.Button != tea.MouseLeft || len(m.dialogs) > 0 {
 		return nil
@@ -161,13 +107,15 @@ func (m *Model) click(e tea.Mouse) tea.Cmd {
 	if m.here()&onCharts != 0 {
 		m.grab(e)
 	}
-	if m.here() == atRuns {
-		return m.clickRun(e.Y - m.bodyTop())
+	if sc := m.screen(); sc.click != nil {
+		return sc.click(m, e.Y-m.bodyTop())
 	}
-	if m.here() != atHome {
-		return nil
-	}
-	i, ok := m.home.rowAt(e.Y-m.bodyTop(), m)
+	return nil
+}
+
+// clickHome picks a row; a second click opens it.
+func (m *Model) clickHome(row int) tea.Cmd {
+	i, ok := m.home.rowAt(row, m)
 	if !ok {
 		return nil
 	}

@@ -202,13 +202,13 @@ func (m *Model) toggleFacts() tea.Cmd {
 	return nil
 }
 
-// compareBack goes from the facts back to the charts.
-func (m *Model) compareBack() bool {
-	if m.here() != atCompare || !m.comp.whole {
-		return false
+// compareBack goes from the facts back to the charts, or back in these.
+func (m *Model) compareBack() (tea.Cmd, bool) {
+	if m.ses == nil || !m.comp.whole {
+		return m.chartsBack()
 	}
 	m.comp.whole = false
-	return true
+	return nil, true
 }
 
 // moveCompare scrolls the facts, or goes through the charts.
