@@ -23,7 +23,7 @@ type relayPolicy struct {
 	gain time.Duration
 }
 
-var standardRelay = relayPolicy{from: 4 << 20, slow: 40e6, gain: time.Second}
+var standardRelay = relayPolicy{from: 4 << 20, slow: 25e6, gain: time.Second}
 
 // relay serves nodes by one stream, where that pays: it goes to one of them,
 // which passes it on to the others. What these are to have, they are told here:
@@ -75,18 +75,34 @@ func (g *relay) pays(ctx context.Context) bool {
 	if len(p.frames) == 0 {
 		return false
 	}
-	first := p.frames[0]
-	data, err := p.take(first)
-	if err != nil {
-		return false // sending it says why
+	rate, packed := 0.0, 0.0
+	for _, f := range p.frames[:min(probes, len(p.frames))] {
+		data, err := p.take(f)
+		if err != nil {
+			return false // sending it says why
+		}
+		packed = float64(len(data)) / float64(max(1, f.raw))
+		if rate = max(rate, g.rate(ctx, f, data, files)); rate == 0 || rate >= policy.slow {
+			return false
+		}
 	}
+	return packed*float64(all-most)/rate > policy.gain.Seconds()
+}
+
+// probes is how many frames show how fast the line is. The better one counts:
+// what holds up a single frame may be something else.
+const probes = 2
+
+// rate sends a frame to all nodes that need the same files, and measures how
+// many bytes a second they take together.
+func (g *relay) rate(ctx context.Context, f *frame, data []byte, files []*treeEntry) float64 {
 	var sent atomic.Int64
 	began := time.Now()
 	g.each(func(s *nodeSync) error {
-		if s.hasCome(first) || needsOf(s.of(g.batches[0])) != needsOf(files) {
+		if s.hasCome(f) || needsOf(s.of(g.batches[0])) != needsOf(files) {
 			return nil
 		}
-		s.first = first
+		s.ahead = append(s.ahead, f)
 		sent.Add(int64(len(data)))
 		err := s.sayEncoded(ctx, data)
 		if err == nil {
@@ -94,9 +110,7 @@ func (g *relay) pays(ctx context.Context) bool {
 		}
 		return err
 	})
-	rate := float64(sent.Load()) / time.Since(began).Seconds()
-	packed := float64(len(data)) / float64(max(1, first.raw))
-	return sent.Load() > 0 && rate < policy.slow && packed*float64(all-most)/rate > policy.gain.Seconds()
+	return float64(sent.Load()) / time.Since(began).Seconds()
 }
 
 // run brings all batches to the head, which passes them on, and from here what

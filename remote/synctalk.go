@@ -64,8 +64,8 @@ type nodeSync struct {
 	began   bool // something was done on the node
 	relayed bool // other nodes take part in it
 	needs   map[*treeEntry]bool
-	first   *frame // that has been sent to see how fast the line is
-	lacks   int    // files that did not come from another node
+	ahead   []*frame // that were sent to see how fast the line is
+	lacks   int      // files that did not come from another node
 	tries   int
 	kept    []string
 	sent    []*treeEntry
@@ -318,7 +318,7 @@ func (s *nodeSync) feed(ctx context.Context, p *parcel, frames []*frame) error {
 	go func() {
 		defer close(made)
 		for _, f := range frames {
-			if s.hasCome(f) || f == s.first {
+			if s.hasCome(f) || slices.Contains(s.ahead, f) {
 				continue
 			}
 			var data []byte
