@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/fxamacker/cbor/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/dlwb/dlwb/remote/wire"
@@ -122,7 +121,7 @@ func (p *parcel) take(f *frame) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if data, err = cbor.Marshal(step); err == nil && f.users > 0 && p.held.Load() < heldMost {
+	if data, err = wire.Encode(step); err == nil && f.users > 0 && p.held.Load() < heldMost {
 		f.data = data
 		p.held.Add(int64(len(data)))
 	}

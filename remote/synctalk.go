@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/remote/wire"
@@ -75,7 +73,7 @@ type nodeSync struct {
 
 // say sends a step.
 func (s *nodeSync) say(ctx context.Context, step wire.SyncStep) error {
-	data, err := cbor.Marshal(step)
+	data, err := wire.Encode(step)
 	if err != nil {
 		return err
 	}

@@ -173,6 +173,16 @@ type SyncStep struct {
 	Settle  *SyncSettle  `cbor:"s,omitempty"`
 }
 
+func (s SyncStep) load() *[]byte {
+	switch {
+	case s.Pack != nil:
+		return &s.Pack.Data
+	case s.Piece != nil:
+		return &s.Piece.Data
+	}
+	return nil
+}
+
 // SyncBatch says what is to happen: in several steps where it is long.
 type SyncBatch struct {
 	Remove []Bytes     `cbor:"r,omitempty"` // files and links
@@ -187,7 +197,7 @@ type SyncPack struct {
 	Paths []Bytes `cbor:"p"`
 	Sizes []int64 `cbor:"s"`
 	Size  int     `cbor:"z,omitempty"` // when it is unpacked; 0: it is not packed
-	Data  []byte  `cbor:"d"`
+	Data  []byte  `cbor:"-"`
 }
 
 // SyncPiece is a piece of a file: its content, or where in the older file it is.
@@ -195,7 +205,7 @@ type SyncPiece struct {
 	Path Bytes  `cbor:"p"`
 	At   int64  `cbor:"a"`
 	Size int    `cbor:"z,omitempty"` // as in SyncPack
-	Data []byte `cbor:"d,omitempty"`
+	Data []byte `cbor:"-"`
 	From int64  `cbor:"f,omitempty"`
 	Len  int64  `cbor:"l,omitempty"` // 0: it is in Data
 }
@@ -244,7 +254,7 @@ type SyncChunk struct {
 // Frame is a message as it goes from one node to another, by other ways than a
 // session.
 func Frame(v any) ([]byte, error) {
-	body, err := encoding.Marshal(v)
+	body, err := Encode(v)
 	if err != nil {
 		return nil, err
 	}
@@ -264,5 +274,5 @@ func ReadFrame(r *bufio.Reader, v any) error {
 	if _, err := io.ReadFull(r, body); err != nil {
 		return noEnd(err)
 	}
-	return decoding.Unmarshal(body, v)
+	return decode(body, v)
 }

@@ -198,11 +198,54 @@ func (t taking) Read(p []byte) (int, error) {
 // Send sends one message. One that is longer than MessageMost is an error of
 // the program.
 func (s *Stream) Send(v any) error {
-	body, err := encoding.Marshal(v)
+	body, err := Encode(v)
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
 	return s.write(kindMessage, body)
+}
+
+// laden is a message with bytes that are copied neither into its CBOR nor out of
+// it: they follow that, and its length stands before it.
+type laden interface {
+	load() *[]byte // nil: it has none
+}
+
+// Encode gives a message as it is sent.
+func Encode(v any) ([]byte, error) {
+	head, err := encoding.Marshal(v)
+	l, ok := v.(laden)
+	if err != nil || !ok {
+		return head, err
+	}
+	var load []byte
+	if p := l.load(); p != nil {
+		load = *p
+	}
+	body := make([]byte, 0, binary.MaxVarintLen32+len(head)+len(load))
+	return append(append(binary.AppendUvarint(body, uint64(len(head))), head...), load...), nil
+}
+
+// decode reads a message. The bytes that follow it stay in body.
+func decode(body []byte, v any) error {
+	l, ok := v.(laden)
+	if !ok {
+		return decoding.Unmarshal(body, v)
+	}
+	length, n := binary.Uvarint(body)
+	if n <= 0 || length > uint64(len(body)-n) {
+		return errors.New("it is longer than what came")
+	}
+	head, load := body[n:n+int(length)], body[n+int(length):]
+	if err := decoding.Unmarshal(head, v); err != nil {
+		return err
+	}
+	if p := l.load(); p != nil {
+		*p = load
+	} else if len(load) > 0 {
+		return errors.New("there are bytes that belong to nothing")
+	}
+	return nil
 }
 
 // SendEncoded sends a message that is encoded already, as one that goes to
@@ -264,7 +307,7 @@ func (s *Stream) Recv(v any) error {
 }
 
 func (s *Stream) decode(body []byte, v any) error {
-	if err := decoding.Unmarshal(body, v); err != nil {
+	if err := decode(body, v); err != nil {
 		return s.brokenf("a message that can't be decoded: %w", err)
 	}
 	return nil
