@@ -171,24 +171,29 @@ func TestTheAgentComesOverASlowLink(t *testing.T) {
 
 func TestAnAgentsFileThatWasAlteredIsReplaced(t *testing.T) {
 	t.Parallel()
-	flip := func(at int) func(t *testing.T, path string) {
-		return func(t *testing.T, path string) {
+	flip := func(at int) func(path string) error {
+		return func(path string) error {
 			text, err := os.ReadFile(path)
-			check(t, err)
+			if err != nil {
+				return err
+			}
 			text[at*len(text)/100] ^= 0x55
-			check(t, os.WriteFile(path, text, 0o700))
+			return os.WriteFile(path, text, 0o700)
 		}
 	}
-	alterations := map[string]func(t *testing.T, path string){
-		"empty":   func(t *testing.T, path string) { check(t, os.Truncate(path, 0)) },
-		"half":    func(t *testing.T, path string) { check(t, os.Truncate(path, 2_000_000)) },
-		"short":   func(t *testing.T, path string) { check(t, os.Truncate(path, 100)) },
+	cut := func(at int64) func(path string) error {
+		return func(path string) error { return os.Truncate(path, at) }
+	}
+	alterations := map[string]func(path string) error{
+		"empty":   cut(0),
+		"half":    cut(2_000_000),
+		"short":   cut(100),
 		"head":    flip(0),
 		"quarter": flip(25),
 		"middle":  flip(50),
 		"end":     flip(99),
-		"script":  func(t *testing.T, path string) { check(t, os.WriteFile(path, []byte("echo hello; exit 0\n"), 0o700)) },
-		"mode":    func(t *testing.T, path string) { check(t, os.Chmod(path, 0o600)) },
+		"script":  func(path string) error { return os.WriteFile(path, []byte("echo hello; exit 0\n"), 0o700) },
+		"mode":    func(path string) error { return os.Chmod(path, 0o600) },
 	}
 	var users []loginrig.User
 	for name := range alterations {
@@ -205,7 +210,13 @@ func TestAnAgentsFileThatWasAlteredIsReplaced(t *testing.T) {
 			check(t, err)
 			_ = n.Close()
 			leavesNothing(t, r, n)
-			alter(t, path)
+			// Who looks at a process in /proc holds its program for a moment longer than
+			// the process lives.
+			waitUntil(t, "nobody executes it any more", func() bool {
+				err = alter(path)
+				return !errors.Is(err, syscall.ETXTBSY)
+			})
+			check(t, err)
 			n = loginNode(t, r, name)
 			servesWell(t, n)
 			if text, err := os.ReadFile(path); err != nil || !bytes.Equal(text, right) {

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -88,7 +89,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	// t.TempDir would fail the test when a session still writes to its home.
 	s.Home, err = os.MkdirTemp("", "dlwb-home-")
 	check(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(s.Home) })
+	t.Cleanup(func() { removeHome(s.Home) })
 	s.KeyFile = filepath.Join(s.dir, "client_key")
 	clientKey := MakeKey(t, s.KeyFile)
 	s.HostKey = MakeKey(t, filepath.Join(s.dir, "host_key"))
@@ -108,6 +109,24 @@ func Start(t testing.TB, opts ...Option) *Server {
 	}
 	t.Fatalf("sshd did not start; it said:\n%s", s.Log())
 	return nil
+}
+
+// removeHome removes a home when nobody works there any more: what is about to end
+// may still write a file.
+func removeHome(home string) {
+	for deadline := time.Now().Add(10 * time.Second); inUse(home) && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = os.RemoveAll(home)
+}
+
+// inUse reports whether a process works in a directory, as far as /proc tells.
+func inUse(dir string) bool {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	return slices.ContainsFunc(links, func(link string) bool {
+		to, err := os.Readlink(link)
+		return err == nil && (to == dir || strings.HasPrefix(to, dir+"/"))
+	})
 }
 
 func find(t testing.TB) string {
