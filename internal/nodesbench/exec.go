@@ -126,9 +126,13 @@ const openRest = 600 * time.Millisecond
 type cluster struct {
 	b       *bench
 	n       int
+	dir     string // of the project
 	env     []string
 	missing string
 }
+
+// home is where its dlwb keeps what it knows.
+func (c *cluster) home() string { return c.dir + "-home" }
 
 const clusterProfile = `name: bench
 provider: hosts
@@ -139,12 +143,15 @@ run: {engine: plain, command: train.py}
 // cluster brings the hosts up as a cluster of the real dlwb, so that its exec
 // can be measured.
 func (b *bench) cluster(net network, n int) (*cluster, error) {
-	c := &cluster{b: b, n: n}
 	if !b.wants(fmt.Sprintf("cold-%s-%d", net.name, n)) {
-		c.missing = "not asked for"
-		return c, nil
+		return &cluster{b: b, n: n, missing: "not asked for"}, nil
 	}
-	dir := fmt.Sprintf("cluster-%s-%d", net.name, n)
+	return b.clusterIn(fmt.Sprintf("cluster-%s-%d", net.name, n), net, n)
+}
+
+// clusterIn is a cluster with a project in a directory of the bench.
+func (b *bench) clusterIn(dir string, net network, n int) (*cluster, error) {
+	c := &cluster{b: b, n: n, dir: filepath.Join(b.dir, dir)}
 	path, err := b.file(dir+"/dlwb.yaml", fmt.Sprintf(clusterProfile, strings.Join(net.hosts(n), ", ")))
 	if err != nil {
 		return nil, err
@@ -152,7 +159,7 @@ func (b *bench) cluster(net network, n int) (*cluster, error) {
 	if _, err := b.file(dir+"/train.py", "print(1)\n"); err != nil {
 		return nil, err
 	}
-	c.env = []string{"DLWB_HOME=" + filepath.Join(b.dir, dir, "home"), "DLWB_SSH_CONFIG=" + b.bed.SSHConfig(), "NO_COLOR=1"}
+	c.env = []string{"DLWB_HOME=" + c.home(), "DLWB_SSH_CONFIG=" + b.bed.SSHConfig(), "NO_COLOR=1"}
 	trusttest.TrustEnv(c.env, filepath.Dir(path))
 	if _, err := b.shell(c.env, b.dlwb, "up", "--plain", path); err != nil {
 		c.missing = "dlwb up: " + err.Error()
