@@ -8,11 +8,12 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // oneLine is an error as one line for the screen.
-func oneLine(err error) string { return word(err.Error()) }
+func oneLine(err error) string { return text.Word(err.Error()) }
 
 // faultOf is an error as a fault; one that already is keeps what it says.
 func faultOf(what string, err error) event.Fault {
@@ -20,7 +21,7 @@ func faultOf(what string, err error) event.Fault {
 	if errors.As(err, &f) {
 		return cleanFault(*f)
 	}
-	return event.Fault{What: word(what), Node: -1, Why: oneLine(err)}
+	return event.Fault{What: text.Word(what), Node: -1, Why: oneLine(err)}
 }
 
 // joinNext puts what to do next behind what was said.
@@ -179,7 +180,7 @@ func (s *session) failed() *event.Fault {
 func (m *Model) openURL(url string) tea.Cmd {
 	return func() tea.Msg {
 		if err := m.opts.OpenURL(url); err != nil {
-			return browserless{word(url)}
+			return browserless{text.Word(url)}
 		}
 		return nil
 	}
@@ -231,7 +232,7 @@ func (m *Model) pull() tea.Cmd {
 		if err != nil {
 			return "", "", err
 		}
-		return event.SizeText(r.Files, r.Bytes) + " in " + word(r.Dir), "", nil
+		return event.SizeText(r.Files, r.Bytes) + " in " + text.Word(r.Dir), "", nil
 	})
 }
 
@@ -265,12 +266,12 @@ func (m *Model) copyThis() tea.Cmd {
 	return m.copyTo(m.copyText())
 }
 
-func (m *Model) copyTo(text string) tea.Cmd {
-	text = strings.TrimSpace(sanitize.Plain(text))
-	if text == "" {
+func (m *Model) copyTo(txt string) tea.Cmd {
+	txt = strings.TrimSpace(sanitize.Plain(txt))
+	if txt == "" {
 		return m.say("warning", "there is nothing to copy here")
 	}
-	return tea.Batch(toClipboard(text), m.say("info", "copied "+plural(strings.Count(text, "\n")+1, "line")))
+	return tea.Batch(toClipboard(txt), m.say("info", "copied "+text.Plural(strings.Count(txt, "\n")+1, "line")))
 }
 
 // toClipboard is the one way there: what is copied is pasted into a shell, and

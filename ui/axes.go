@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // axis is what the x of a chart counts.
@@ -25,10 +26,10 @@ func (a axis) String() string { return [...]string{"auto", "step", "epoch", "tim
 // number writes an x of an axis.
 func (a axis) number(x float64) string {
 	if a == axisTime {
-		return units.Clock(seconds(x))
+		return units.Clock(text.Seconds(x))
 	}
 	if a == axisStep || a == axisOrder {
-		return count(int64(math.Round(x)))
+		return text.Count(int64(math.Round(x)))
 	}
 	return plot.Short(x)
 }

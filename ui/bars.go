@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -33,19 +34,19 @@ func (m *Model) machineRow(w int) string {
 		return ""
 	}
 	st := m.ses.st
-	left := m.styles.Dim.of(st.machines.String())
+	left := m.styles.Dim.Of(st.machines.String())
 	if st.phase() == event.PhaseStopped {
-		left += "  " + m.styles.Warn.of("○ stopped") + m.styles.Dim.of("; disks cost ") + units.PerHour(st.account.Rate())
+		left += "  " + m.styles.Warn.Of("○ stopped") + m.styles.Dim.Of("; disks cost ") + units.PerHour(st.account.Rate())
 	}
-	return spread(left, m.countdown(), w)
+	return text.Spread(left, m.countdown(), w)
 }
 
 // bars are the rows in red: what is about to be lost, what nobody knows.
 func (m *Model) bars(w int) []string {
 	var out []string
-	for _, text := range []string{m.spotText(), m.unresolvedText()} {
-		if text != "" {
-			out = append(out, m.styles.Alarm.of(fit(" "+text, w)))
+	for _, txt := range []string{m.spotText(), m.unresolvedText()} {
+		if txt != "" {
+			out = append(out, m.styles.Alarm.Of(text.Fit(" "+txt, w)))
 		}
 	}
 	return out
@@ -90,11 +91,11 @@ func (m *Model) unresolvedText() string {
 	var perHour float64
 	for _, c := range m.home.all.Clusters {
 		if c.Phase == event.PhaseUnresolved && (m.ses == nil || m.ses.past || m.ses.cluster != c.Name) {
-			names, perHour = append(names, word(c.Name)), perHour+c.PricePerHour
+			names, perHour = append(names, text.Word(c.Name)), perHour+c.PricePerHour
 		}
 	}
 	if s := m.ses; s != nil && !s.past && s.cluster != "" && s.st.phase() == event.PhaseUnresolved {
-		names, perHour = append(names, word(s.cluster)), perHour+s.st.account.Rate()
+		names, perHour = append(names, text.Word(s.cluster)), perHour+s.st.account.Rate()
 	}
 	if len(names) == 0 {
 		return ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // trainCharts draws the picked curves, and others beside them where there is
@@ -15,24 +16,24 @@ import (
 func (m *Model) trainCharts(w, h int) []string {
 	spots := m.trainSpots(w, h)
 	if len(spots) == 0 {
-		return exactly(m.noCurves(w), w, h)
+		return text.Exactly(m.noCurves(w), w, h)
 	}
-	var blocks []block
+	var blocks []text.Block
 	for i, s := range spots {
-		blocks = append(blocks, block{s.w, m.oneChart(s.group, s.w, s.h, i == 0)})
+		blocks = append(blocks, text.Block{W: s.w, Lines: m.oneChart(s.group, s.w, s.h, i == 0)})
 	}
-	return beside(chartGap, blocks...)
+	return text.Beside(chartGap, blocks...)
 }
 
 // noCurves says why there are no charts, and what would make some.
 func (m *Model) noCurves(w int) []string {
 	s := m.styles
 	if f := m.ses.charts.filter; f != "" && len(m.ses.st.curves) > 0 {
-		return []string{"No chart matches " + s.Strong.of(word(f)) + ".", "", s.Key.of("esc") + "  shows all of them again"}
+		return []string{"No chart matches " + s.Strong.Of(text.Word(f)) + ".", "", s.Key.Of("esc") + "  shows all of them again"}
 	}
-	out := []string{s.Dim.of("curves"), ""}
-	for _, l := range wrap("no values yet; they are read from lines like  loss: 4.61  or  step=20 loss=4.61", w) {
-		out = append(out, s.Dim.of(l))
+	out := []string{s.Dim.Of("curves"), ""}
+	for _, l := range text.Wrap("no values yet; they are read from lines like  loss: 4.61  or  step=20 loss=4.61", w) {
+		out = append(out, s.Dim.Of(l))
 	}
 	return out
 }
@@ -54,7 +55,7 @@ func (m *Model) oneChart(group []*curve, w, h int, first bool) []string {
 func (m *Model) chartOf(group []*curve, a axis) plot.Chart {
 	s, v := m.styles, &m.ses.charts
 	c := plot.Chart{ASCII: m.ascii, NoLegend: true, XLabel: a.String(), AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
-		Empty: "no value that is a number", LogY: v.logY, Ends: true, FormatY: number}
+		Empty: "no value that is a number", LogY: v.logY, Ends: true, FormatY: text.Number}
 	if a == axisTime {
 		c.Seconds, c.FormatX = true, a.number
 	}
@@ -108,13 +109,13 @@ func (m *Model) chartTitle(group []*curve, a axis, view string, w int) string {
 	left := strings.Join(names, "   ")
 	right := ""
 	add := func(forms ...string) { // the longest that fits
-		for _, text := range forms {
+		for _, txt := range forms {
 			sep := ""
 			if right != "" {
 				sep = "  "
 			}
-			if text != "" && wide(left)+2+wide(text+sep+right) <= w {
-				right = text + sep + right
+			if txt != "" && text.Wide(left)+2+text.Wide(txt+sep+right) <= w {
+				right = txt + sep + right
 				return
 			}
 		}
@@ -124,9 +125,9 @@ func (m *Model) chartTitle(group []*curve, a axis, view string, w int) string {
 	add(m.bestText(group, a)...)
 	add(view)
 	if right == "" {
-		return cut(left, w)
+		return text.Cut(left, w)
 	}
-	return spread(left, right, w)
+	return text.Spread(left, right, w)
 }
 
 // curveTitle is a curve's sign, name and value. With several the sign is the
@@ -144,11 +145,11 @@ func (m *Model) curveTitle(group []*curve, i int, cv *curve, a axis) string {
 	if _, y, ok := m.ses.read(cv, a, group); ok {
 		value = y
 	}
-	text := style.Render(sign) + " "
+	txt := style.Render(sign) + " "
 	if cv.run == 0 { // of runs over each other the name stands before all
-		text += cv.name + " "
+		txt += cv.name + " "
 	}
-	text += m.styles.Strong.of(orDash(cv.n > 0, number(value)))
+	txt += m.styles.Strong.Of(orDash(cv.n > 0, text.Number(value)))
 	if f := m.ses.charts.factor(); f > 0 && cv.run == 0 {
 		s := cv.smoothed(a, f)
 		_, y, ok := s.Last()
@@ -158,10 +159,10 @@ func (m *Model) curveTitle(group []*curve, i int, cv *curve, a axis) string {
 			}
 		}
 		if ok {
-			text += m.styles.Dim.of(" ~" + number(y))
+			txt += m.styles.Dim.Of(" ~" + text.Number(y))
 		}
 	}
-	return text
+	return txt
 }
 
 // placeText says where the values in the title are from.
@@ -170,7 +171,7 @@ func (m *Model) placeText(group []*curve, a axis) string {
 	if !ok {
 		return ""
 	}
-	return m.styles.Accent.of("at " + a.String() + " " + a.number(x))
+	return m.styles.Accent.Of("at " + a.String() + " " + a.number(x))
 }
 
 func (m *Model) gapText(group []*curve, what string) string {
@@ -181,7 +182,7 @@ func (m *Model) gapText(group []*curve, what string) string {
 	if n == 0 {
 		return ""
 	}
-	return m.styles.Warn.of("× " + count(int64(n)) + what)
+	return m.styles.Warn.Of("× " + text.Count(int64(n)) + what)
 }
 
 // bestText is the best value of the curve that is judged, which is that of the
@@ -205,7 +206,7 @@ func (m *Model) bestText(group []*curve, a axis) []string {
 		return nil
 	}
 	goal := metrics.GoalOf(judge.name)
-	dim, rule, value := m.styles.Dim.of, "◆ "+extreme(goal)+" ", number(judge.value(at))
+	dim, rule, value := m.styles.Dim.Of, "◆ "+extreme(goal)+" ", text.Number(judge.value(at))
 	where := " at " + a.number(judge.x(a, at))
 	out := []string{dim(rule + value + where), dim(rule + value)}
 	if judge.run > 0 {
@@ -239,7 +240,7 @@ func bestOf(group []*curve) *curve {
 // series.
 func (m *Model) curveName(c *curve) string {
 	if c.run > 0 && c.run <= len(m.comp.runs) {
-		return word(m.comp.runs[c.run-1])
+		return text.Word(m.comp.runs[c.run-1])
 	}
 	return c.name
 }
@@ -263,13 +264,13 @@ func (m *Model) viewText(a axis) string {
 	if f := v.factor(); f > 0 {
 		parts = append(parts, fmt.Sprintf("smoothed %g", f))
 	}
-	text := s.Dim.of(strings.Join(parts, "  "))
+	text := s.Dim.Of(strings.Join(parts, "  "))
 	if v.windows[a].on {
 		from, to, _, _, _ := m.ses.windowOf(a)
 		part := a.number(from) + "–" + a.number(to)
-		state := s.Good.of("▼ live")
+		state := s.Good.Of("▼ live")
 		if v.windows[a].held {
-			state = s.Warn.of("held")
+			state = s.Warn.Of("held")
 		}
 		text = strings.TrimLeft(text+"  ", " ") + part + " " + state
 	}

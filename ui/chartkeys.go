@@ -2,6 +2,8 @@ package ui
 
 import (
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 const (
@@ -108,7 +110,7 @@ func (m *Model) readOn(columns int) {
 
 func (m *Model) smoother(d int) {
 	v := &m.ses.charts
-	v.smooth = clamp(v.smooth+d, 0, len(factors)-1)
+	v.smooth = text.Clamp(v.smooth+d, 0, len(factors)-1)
 }
 
 // nextAxis goes on to the next axis that some curve has.
@@ -179,8 +181,8 @@ func (m *Model) moveCharts(d int) {
 			v.windows[a].held = false
 		}
 	case d == 1 || d == -1:
-		v.picked = clamp(v.picked+d*across, 0, n-1)
+		v.picked = text.Clamp(v.picked+d*across, 0, n-1)
 	default:
-		v.picked = clamp((v.picked/(across*down)+d/max(d, -d))*across*down, 0, n-1)
+		v.picked = text.Clamp((v.picked/(across*down)+d/max(d, -d))*across*down, 0, n-1)
 	}
 }

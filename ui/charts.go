@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 const (
@@ -59,11 +60,11 @@ func (m *Model) trainSpots(w, h int) []spot {
 // grid is how many charts stand side by side and below each other: as wide as
 // they can be while all fit, else as many as fit.
 func grid(n, w, h int) (across, down int) {
-	most := clamp((w+chartGap)/(leastChartW+chartGap), 1, 6)
-	deep := clamp((h+1)/(leastChartH+1), 1, 8)
+	most := text.Clamp((w+chartGap)/(leastChartW+chartGap), 1, 6)
+	deep := text.Clamp((h+1)/(leastChartH+1), 1, 8)
 	for across = 1; across < most && across*deep < n; across++ {
 	}
-	return across, clamp((n+across-1)/across, 1, deep)
+	return across, text.Clamp((n+across-1)/across, 1, deep)
 }
 
 // gridSpots are the charts of the present page.
@@ -112,14 +113,14 @@ func (m *Model) drawCharts(w, h int) []string {
 func (m *Model) gridRows(spots []spot) []string {
 	var out []string
 	for i := 0; i < len(spots); {
-		var row []block
+		var row []text.Block
 		for y := spots[i].y; i < len(spots) && spots[i].y == y; i++ {
-			row = append(row, block{spots[i].w, m.gridChart(spots[i])})
+			row = append(row, text.Block{W: spots[i].w, Lines: m.gridChart(spots[i])})
 		}
 		if len(out) > 0 {
 			out = append(out, "")
 		}
-		out = append(out, beside(chartGap, row...)...)
+		out = append(out, text.Beside(chartGap, row...)...)
 	}
 	return out
 }
@@ -128,7 +129,7 @@ func (m *Model) gridRows(spots []spot) []string {
 func (m *Model) gridChart(s spot) []string {
 	mark := "  "
 	if s.index == m.ses.charts.picked {
-		mark = m.styles.Picked.of("› ")
+		mark = m.styles.Picked.Of("› ")
 	}
 	w := max(s.w-2, 1)
 	drawn := m.gridDrawn(s, w)
@@ -153,16 +154,16 @@ func (m *Model) gridDrawn(s spot, w int) []string {
 func (m *Model) chartsHead(w, h int) string {
 	v, s := &m.ses.charts, m.styles
 	groups, all := m.ses.shownCharts(), m.ses.st.chartGroups()
-	left := plural(len(all), "chart")
+	left := text.Plural(len(all), "chart")
 	if v.filter != "" {
-		left = fmt.Sprintf("%d of %s  ", len(groups), plural(len(all), "chart")) + s.Warn.of("/"+word(v.filter))
+		left = fmt.Sprintf("%d of %s  ", len(groups), text.Plural(len(all), "chart")) + s.Warn.Of("/"+text.Word(v.filter))
 	}
 	a := axisAuto
 	if g := m.ses.pickedChart(); g != nil {
 		a = axisOf(g, v.asked)
 		left += m.pageText(w, h-2)
 	}
-	return spread(left, m.viewText(a), w)
+	return text.Spread(left, m.viewText(a), w)
 }
 
 // pageText says which of the charts are shown, where not all are.
@@ -170,9 +171,9 @@ func (m *Model) pageText(w, h int) string {
 	v, n, s := &m.ses.charts, len(m.ses.shownCharts()), m.styles
 	if across, down := grid(n, w, h); !v.full && across*down < n {
 		page := across * down
-		return s.Dim.of(fmt.Sprintf("  page %d of %d", pick(v.picked, n)/page+1, (n+page-1)/page))
+		return s.Dim.Of(fmt.Sprintf("  page %d of %d", pick(v.picked, n)/page+1, (n+page-1)/page))
 	} else if v.full && n > 1 {
-		return s.Dim.of(fmt.Sprintf("  number %d; tab shows the next", pick(v.picked, n)+1))
+		return s.Dim.Of(fmt.Sprintf("  number %d; tab shows the next", pick(v.picked, n)+1))
 	}
 	return ""
 }
@@ -183,29 +184,29 @@ func (m *Model) chartTable(group []*curve, w int) []string {
 	a := axisOf(group, m.ses.charts.asked)
 	name := 8
 	for _, c := range group {
-		name = max(name, wide(m.curveName(c))+2)
+		name = max(name, text.Wide(m.curveName(c))+2)
 	}
 	name = min(name, max(w/3, 8))
-	cell := func(text string) string { return flushRight(text, 12) }
-	out := []string{s.Dim.of(cut(fit("", 4+name)+cell("here")+cell("newest")+cell("lowest")+cell("highest")+cell("best at")+cell("values")+cell("NaN or inf"), w))}
+	cell := func(txt string) string { return text.FlushRight(txt, 12) }
+	out := []string{s.Dim.Of(text.Cut(text.Fit("", 4+name)+cell("here")+cell("newest")+cell("lowest")+cell("highest")+cell("best at")+cell("values")+cell("NaN or inf"), w))}
 	for i, c := range group {
 		here := ""
 		if _, y, ok := m.ses.read(c, a, group); ok {
-			here = number(y)
+			here = text.Number(y)
 		}
 		lo, hi, at := "", "", ""
 		if c.least >= 0 {
-			lo, hi = number(c.value(c.least)), number(c.value(c.most))
+			lo, hi = text.Number(c.value(c.least)), text.Number(c.value(c.most))
 		}
 		if k, ok := c.best(); ok {
 			at = a.number(c.x(a, k))
 		}
 		gaps := ""
 		if n := c.points.Gaps(); n > 0 {
-			gaps = count(int64(n))
+			gaps = text.Count(int64(n))
 		}
-		sign := ink{fgOf(m.styles.Series[i%len(m.styles.Series)])}.of(fmt.Sprint(i + 1))
-		out = append(out, cut("  "+sign+" "+fit(m.curveName(c), name)+cell(here)+cell(orDash(c.n > 0, number(c.last)))+cell(lo)+cell(hi)+cell(at)+cell(count(int64(c.n)))+s.Warn.of(cell(gaps)), w))
+		sign := text.Ink{On: text.FgOf(m.styles.Series[i%len(m.styles.Series)])}.Of(fmt.Sprint(i + 1))
+		out = append(out, text.Cut("  "+sign+" "+text.Fit(m.curveName(c), name)+cell(here)+cell(orDash(c.n > 0, text.Number(c.last)))+cell(lo)+cell(hi)+cell(at)+cell(text.Count(int64(c.n)))+s.Warn.Of(cell(gaps)), w))
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // comparedFact is one row of a comparison.
@@ -34,10 +35,10 @@ func comparedFacts() []comparedFact {
 		}
 	}
 	return append(out,
-		comparedFact{name: "network", text: func(o *cloud.Offer, _ bool) string { return word(o.Network) }},
+		comparedFact{name: "network", text: func(o *cloud.Offer, _ bool) string { return text.Word(o.Network) }},
 		comparedFact{name: "EFA", text: func(o *cloud.Offer, _ bool) string { return orDash(o.EFA > 0, fmt.Sprint(o.EFA)) }},
 		comparedFact{name: "NVMe", text: func(o *cloud.Offer, _ bool) string { return orDash(o.NVMe > 0, units.Bytes(o.NVMe)) }},
-		comparedFact{name: "processor", text: func(o *cloud.Offer, _ bool) string { return word(o.Arch) }},
+		comparedFact{name: "processor", text: func(o *cloud.Offer, _ bool) string { return text.Word(o.Arch) }},
 	)
 }
 
@@ -47,38 +48,38 @@ func (m *Model) drawComparison(w int) []string {
 	k, s := &m.wiz.market, m.styles
 	all := k.compared()
 	if len(all) == 0 {
-		return []string{"Nothing is marked any more.", s.Key.of("v") + " goes back to the table"}
+		return []string{"Nothing is marked any more.", s.Key.Of("v") + " goes back to the table"}
 	}
 	labelW := 17
-	cw := clamp((w-labelW)/len(all), 12, 34)
-	head := fit("", labelW)
+	cw := text.Clamp((w-labelW)/len(all), 12, 34)
+	head := text.Fit("", labelW)
 	for i, o := range all {
-		name := fit("  "+word(o.Instance), cw)
-		if i == clamp(k.column, 0, len(all)-1) {
-			name = s.Picked.of(fit("› "+word(o.Instance), cw))
+		name := text.Fit("  "+text.Word(o.Instance), cw)
+		if i == text.Clamp(k.column, 0, len(all)-1) {
+			name = s.Picked.Of(text.Fit("› "+text.Word(o.Instance), cw))
 		}
 		head += name
 	}
-	out := []string{cut(head, w)}
+	out := []string{text.Cut(head, w)}
 	for _, f := range comparedFacts() {
 		out = append(out, m.comparedRow(f, all, labelW, cw, w))
 	}
 	out = append(out, m.comparedNotes(all, labelW, cw)...)
-	return append(out, "", s.Dim.of("✓ is best in its row.  ")+s.Key.of("←→")+" pick, "+s.Key.of("enter")+" takes it, "+s.Key.of("v")+" goes back to the table")
+	return append(out, "", s.Dim.Of("✓ is best in its row.  ")+s.Key.Of("←→")+" pick, "+s.Key.Of("enter")+" takes it, "+s.Key.Of("v")+" goes back to the table")
 }
 
 func (m *Model) comparedRow(f comparedFact, all []*cloud.Offer, labelW, cw, w int) string {
 	spot := m.wiz.market.spot
-	row := m.styles.Dim.of(fit(f.name, labelW))
+	row := m.styles.Dim.Of(text.Fit(f.name, labelW))
 	best := f.best(all, spot)
 	for i, o := range all {
-		text := fit("  "+f.text(o, spot), cw)
+		txt := text.Fit("  "+f.text(o, spot), cw)
 		if best[i] {
-			text = m.styles.Good.of(fit("✓ "+f.text(o, spot), cw))
+			txt = m.styles.Good.Of(text.Fit("✓ "+f.text(o, spot), cw))
 		}
-		row += text
+		row += txt
 	}
-	return cut(row, w)
+	return text.Cut(row, w)
 }
 
 // best tells which of the offers are best in a row; none where all are alike.
@@ -103,10 +104,10 @@ func (f *comparedFact) best(all []*cloud.Offer, spot bool) []bool {
 
 // comparedNotes are what should be known of each, wrapped into its column.
 func (m *Model) comparedNotes(all []*cloud.Offer, labelW, cw int) []string {
-	blocks := []block{{labelW, []string{m.styles.Dim.of("notes")}}}
+	blocks := []text.Block{{W: labelW, Lines: []string{m.styles.Dim.Of("notes")}}}
 	for _, o := range all {
 		notes := strings.Join(cleanLines(o.Notes), "; ")
-		blocks = append(blocks, block{cw, indent(wrap(orDash(notes != "", notes), cw-3), 2)})
+		blocks = append(blocks, text.Block{W: cw, Lines: text.Indent(text.Wrap(orDash(notes != "", notes), cw-3), 2)})
 	}
-	return beside(0, blocks...)
+	return text.Beside(0, blocks...)
 }

@@ -7,12 +7,13 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // dialog asks something over the screen. The topmost one gets the keys.
 type dialog interface {
-	draw(m *Model, w, h int) block
+	draw(m *Model, w, h int) text.Block
 	key(m *Model, k tea.KeyPressMsg) tea.Cmd
 }
 
@@ -114,21 +115,21 @@ func (c *choice) turn(d int) {
 	c.focus = (c.focus + d + n) % n
 }
 
-func (c *choice) draw(m *Model, w, h int) block {
-	inner := clamp(w-8, 1, 64)
-	lines := []string{m.styles.Strong.of(cut(c.title, inner)), ""}
+func (c *choice) draw(m *Model, w, h int) text.Block {
+	inner := text.Clamp(w-8, 1, 64)
+	lines := []string{m.styles.Strong.Of(text.Cut(c.title, inner)), ""}
 	body := c.body(m, inner)
 	room := h - 7
 	if c.name != "" {
 		room -= 2
 	}
 	if len(body) > room && room > 0 {
-		body = append(body[:room-1:room-1], m.styles.Dim.of("…"))
+		body = append(body[:room-1:room-1], m.styles.Dim.Of("…"))
 	}
 	lines = append(lines, body...)
 	if c.name != "" {
-		lines = append(lines, "", cut(m.styles.Dim.of("type ")+m.styles.Strong.of(c.name)+m.styles.Dim.of(" to agree  ")+
-			word(c.typed)+m.styles.Cursor.of(" "), inner))
+		lines = append(lines, "", text.Cut(m.styles.Dim.Of("type ")+m.styles.Strong.Of(c.name)+m.styles.Dim.Of(" to agree  ")+
+			text.Word(c.typed)+m.styles.Cursor.Of(" "), inner))
 	}
 	lines = append(lines, "", c.buttons(m))
 	return boxed(m, lines, inner)
@@ -139,25 +140,25 @@ func (c *choice) buttons(m *Model) string {
 	parts := make([]string, len(c.answers))
 	for i, a := range c.answers {
 		if i == c.focus {
-			parts[i] = m.styles.Cursor.of("› " + a.name + " ")
+			parts[i] = m.styles.Cursor.Of("› " + a.name + " ")
 		} else {
-			parts[i] = m.styles.Dim.of("  " + a.name + " ")
+			parts[i] = m.styles.Dim.Of("  " + a.name + " ")
 		}
 	}
 	return strings.Join(parts, "  ")
 }
 
 // boxed sets lines into a thin frame with air on every side.
-func boxed(m *Model, lines []string, inner int) block {
-	edge := m.styles.Faint.of
+func boxed(m *Model, lines []string, inner int) text.Block {
+	edge := m.styles.Faint.Of
 	w := inner + 6
 	out := []string{edge("╭" + strings.Repeat("─", w-2) + "╮")}
-	row := func(s string) { out = append(out, edge("│")+"  "+fit(s, inner)+"  "+edge("│")) }
+	row := func(s string) { out = append(out, edge("│")+"  "+text.Fit(s, inner)+"  "+edge("│")) }
 	for _, l := range lines {
 		row(l)
 	}
 	out = append(out, edge("╰"+strings.Repeat("─", w-2)+"╯"))
-	return block{w: w, lines: out}
+	return text.Block{W: w, Lines: out}
 }
 
 // faultDialog shows what went wrong with a wish.
@@ -213,11 +214,11 @@ func (m *Model) askQuit() tea.Cmd {
 	m.openDialog(&choice{
 		title: quitTitle,
 		body: func(m *Model, w int) []string {
-			out := wrap("Clusters stay, and what runs goes on without it:", w)
+			out := text.Wrap("Clusters stay, and what runs goes on without it:", w)
 			for _, name := range going {
-				out = append(out, "  "+m.styles.Strong.of(cut(name, w-2)))
+				out = append(out, "  "+m.styles.Strong.Of(text.Cut(name, w-2)))
 			}
-			return append(append(out, ""), wrap("Come back with  dlwb attach "+going[0], w)...)
+			return append(append(out, ""), text.Wrap("Come back with  dlwb attach "+going[0], w)...)
 		},
 		answers: []answer{{name: "Stay"}, {name: "Quit", do: (*Model).quit}},
 		opened:  m.clock.Now(),

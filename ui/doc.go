@@ -20,8 +20,7 @@
 //	             offers.go, compare.go, regions.go and review.go are its parts
 //	runs.go      the table of runs; runkeys.go and runsdraw.go are its parts
 //	overlay.go   runs over each other; overlaydraw.go and overlayready.go too
-//	styles.go    tokens of colour, for dark and for light
-//	layout.go    fitting text into cells
+//	text/        fitting text into cells, numbers, tokens of colour, ASCII
 //	…            and a file for each screen and each dialog
 //
 // The children of the model are plain structs with plain methods. Nothing in

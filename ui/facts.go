@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -25,20 +25,17 @@ func ratio(part, whole *float64) *float64 {
 	return &p
 }
 
-// word makes text from elsewhere one plain line of known width.
-func word(s string) string { return sanitize.Word(s) }
-
 func cleanLines(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
-		out[i] = word(l)
+		out[i] = text.Word(l)
 	}
 	return out
 }
 
 func cleanFault(f event.Fault) event.Fault {
-	f.What, f.Why, f.Next = word(f.What), word(f.Why), word(f.Next)
-	f.Command, f.LastLines = word(f.Command), cleanLines(f.LastLines)
+	f.What, f.Why, f.Next = text.Word(f.What), text.Word(f.Why), text.Word(f.Next)
+	f.Command, f.LastLines = text.Word(f.Command), cleanLines(f.LastLines)
 	return f
 }
 
@@ -117,7 +114,7 @@ func (s *state) etaNow(now time.Time) (time.Duration, bool) {
 	if s.eta <= 0 || s.ended != nil {
 		return 0, false
 	}
-	return max(seconds(s.eta)-now.Sub(s.etaAt), 0), true
+	return max(text.Seconds(s.eta)-now.Sub(s.etaAt), 0), true
 }
 
 // simulated reports whether any GPU that is shown is not a real one.
@@ -138,13 +135,13 @@ func (n *nodeState) simulated() bool {
 func (n *nodeState) stale(now time.Time) string {
 	switch {
 	case n.state == cloud.Gone:
-		return "gone since " + hour(n.since)
+		return "gone since " + text.Hour(n.since)
 	case n.state == cloud.Unknown && !n.since.IsZero():
-		return "unknown since " + hour(n.since)
+		return "unknown since " + text.Hour(n.since)
 	case n.sample == nil:
 		return ""
 	case now.Sub(n.sampledAt) > staleAfter:
-		return "no news since " + hour(n.sampledAt)
+		return "no news since " + text.Hour(n.sampledAt)
 	}
 	return ""
 }
@@ -154,7 +151,7 @@ func (n *nodeState) lastSeen() string {
 	if n.sample == nil {
 		return "no values were kept"
 	}
-	return "as it was at the end, " + hour(n.sampledAt)
+	return "as it was at the end, " + text.Hour(n.sampledAt)
 }
 
 // ranks lists the ranks whose output exists or will, launchers last.

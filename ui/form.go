@@ -6,6 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -94,8 +95,8 @@ func (m *Model) drawForm(w int) []string {
 	for i, f := range fields {
 		out = append(out, m.fieldRow(f, i == z.picked, w))
 		if why := z.faults[f.key]; why != "" {
-			for _, l := range wrap("✗ "+why, max(w-14, 1)) {
-				out = append(out, "              "+s.Bad.of(l))
+			for _, l := range text.Wrap("✗ "+why, max(w-14, 1)) {
+				out = append(out, "              "+s.Bad.Of(l))
 			}
 		}
 	}
@@ -103,14 +104,14 @@ func (m *Model) drawForm(w int) []string {
 	out = append(out, "", m.pickRow(z.picked >= len(fields), next, "", w))
 	if w < hintsFrom && z.picked < len(fields) {
 		out = append(out, "")
-		for _, l := range wrap(fields[z.picked].hint, w) {
-			out = append(out, s.Dim.of(l))
+		for _, l := range text.Wrap(fields[z.picked].hint, w) {
+			out = append(out, s.Dim.Of(l))
 		}
 	}
 	if z.step == wizTraining && len(z.notes) > 0 {
-		out = append(out, "", s.Dim.of("found there"))
+		out = append(out, "", s.Dim.Of("found there"))
 		for _, n := range z.notes {
-			out = append(out, cut("  "+n, w))
+			out = append(out, text.Cut("  "+n, w))
 		}
 	}
 	return out
@@ -118,27 +119,27 @@ func (m *Model) drawForm(w int) []string {
 
 func (m *Model) fieldRow(f *field, picked bool, w int) string {
 	z, s := m.wiz, m.styles
-	label, value := fit(f.label, 12), ""
+	label, value := text.Fit(f.label, 12), ""
 	switch {
 	case f.flag != nil && *f.flag(&z.draft):
 		value = "yes"
 	case f.flag != nil:
 		value = "no"
 	default:
-		value = word(*f.text(&z.draft))
+		value = text.Word(*f.text(&z.draft))
 	}
 	if len(f.words) > 0 || f.flag != nil {
 		value = "‹ " + value + " ›"
 	}
 	mark := "  "
 	if picked {
-		mark, label = s.Picked.of("› "), s.Picked.of(label)
+		mark, label = s.Picked.Of("› "), s.Picked.Of(label)
 	}
 	if w < hintsFrom {
-		return cut(mark+label+value, w)
+		return text.Cut(mark+label+value, w)
 	}
-	valueW := clamp(wide(value), 18, max(w/2, 18))
-	return cut(mark+label+fit(value, valueW)+"  "+s.Dim.of(f.hint), w)
+	valueW := text.Clamp(text.Wide(value), 18, max(w/2, 18))
+	return text.Cut(mark+label+text.Fit(value, valueW)+"  "+s.Dim.Of(f.hint), w)
 }
 
 // editField asks for the picked value, turns a flag or goes on.

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -33,7 +34,7 @@ func (f forward) is(kind string, local, remote int) bool {
 
 // openForward keeps a tunnel in its place when it only has a fresh address.
 func (s *state) openForward(b event.ForwardOpened) {
-	b.URL, b.Entry = word(b.URL), word(b.Entry)
+	b.URL, b.Entry = text.Word(b.URL), text.Word(b.Entry)
 	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
 		s.forwards = slices.Clone(s.forwards)
 		if had := s.forwards[i]; b.Entry == "" && had.URL == b.URL {
@@ -77,7 +78,7 @@ func (s *state) forwardAt(kind string, local, remote int) int {
 // pickedForward is the tunnel that the cursor is on.
 func (m *Model) pickedForward() forward {
 	f := m.ses.st.forwards
-	return f[clamp(m.scroll[atForwards], 0, len(f)-1)]
+	return f[text.Clamp(m.scroll[atForwards], 0, len(f)-1)]
 }
 
 // drawForwards is every open tunnel.
@@ -85,20 +86,20 @@ func (m *Model) drawForwards(w int) []string {
 	s, f := m.styles, m.ses.st.forwards
 	if len(f) == 0 {
 		return []string{"No tunnel is open.", "",
-			s.Key.of("J") + "  Jupyter      " + s.Dim.of("started on node 0, opened here"),
-			s.Key.of("T") + "  TensorBoard  " + s.Dim.of("the same for event files"),
-			s.Key.of("F") + "  any port     " + s.Dim.of("of node 0, several at once, or all of the profile")}
+			s.Key.Of("J") + "  Jupyter      " + s.Dim.Of("started on node 0, opened here"),
+			s.Key.Of("T") + "  TensorBoard  " + s.Dim.Of("the same for event files"),
+			s.Key.Of("F") + "  any port     " + s.Dim.Of("of node 0, several at once, or all of the profile")}
 	}
-	picked := clamp(m.scroll[atForwards], 0, len(f)-1)
+	picked := text.Clamp(m.scroll[atForwards], 0, len(f)-1)
 	narrow := false // an address that is cut is no address: it then gets its own row
 	for _, t := range f {
-		narrow = narrow || wide(t.Address()) > w-42
+		narrow = narrow || text.Wide(t.Address()) > w-42
 	}
-	head := "  " + fit("what", 14) + fit("here", 10) + fit("there", 16)
+	head := "  " + text.Fit("what", 14) + text.Fit("here", 10) + text.Fit("there", 16)
 	if !narrow {
 		head += "address"
 	}
-	out := []string{s.Dim.of(cut(head, w))}
+	out := []string{s.Dim.Of(text.Cut(head, w))}
 	raw := false
 	for i, t := range f {
 		out = append(out, m.drawForward(t, i == picked, narrow, w)...)
@@ -110,8 +111,8 @@ func (m *Model) drawForwards(w int) []string {
 	}
 	out = append(out, "")
 	for _, note := range notes {
-		for _, l := range wrap(note, max(w, 1)) {
-			out = append(out, s.Dim.of(l))
+		for _, l := range text.Wrap(note, max(w, 1)) {
+			out = append(out, s.Dim.Of(l))
 		}
 	}
 	return out
@@ -122,7 +123,7 @@ func (m *Model) drawForwards(w int) []string {
 func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
 	s := m.styles
 	here, there := fmt.Sprint(t.LocalPort), fmt.Sprintf("%s:%d", nodeName(t.Node), t.RemotePort)
-	row := fit(word(t.Name), 14) + fit(here, 10) + fit(there, 16)
+	row := text.Fit(text.Word(t.Name), 14) + text.Fit(here, 10) + text.Fit(there, 16)
 	address := t.Address()
 	switch t.Kind {
 	case workbench.ForwardTCP:
@@ -132,12 +133,12 @@ func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
 	}
 	mark := "  "
 	if picked {
-		mark, row = s.Picked.of("› "), s.Picked.of(row)
+		mark, row = s.Picked.Of("› "), s.Picked.Of(row)
 	}
-	out := []string{cut(mark+row+address, w)}
+	out := []string{text.Cut(mark+row+address, w)}
 	if narrow {
-		out[0] = cut(mark+row, w)
-		for _, l := range wrap(address, max(w-4, 1)) {
+		out[0] = text.Cut(mark+row, w)
+		for _, l := range text.Wrap(address, max(w-4, 1)) {
 			out = append(out, "    "+l)
 		}
 	}
@@ -146,9 +147,9 @@ func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
 	case !t.away && t.why == "":
 		return out
 	case t.away:
-		wrong = "? reconnecting: " + word(t.why)
+		wrong = "? reconnecting: " + text.Word(t.why)
 	default:
-		wrong = "! connected; what failed last: " + word(t.why)
+		wrong = "! connected; what failed last: " + text.Word(t.why)
 	}
 	for _, l := range wrapInk(s.Warn, wrong, max(w-4, 1)) {
 		out = append(out, "    "+l)
@@ -174,10 +175,10 @@ func (m *Model) forward(what string) tea.Cmd {
 		}
 		said := fmt.Sprintf("%s listens on port %d", what, f.LocalPort)
 		if f.URL != "" {
-			said = what + ": " + word(f.URL)
+			said = what + ": " + text.Word(f.URL)
 		}
 		if f.Note != "" {
-			said += "; " + word(f.Note)
+			said += "; " + text.Word(f.Note)
 		}
 		return said, f.Address(), nil
 	})
@@ -217,7 +218,7 @@ func (m *Model) forwardAll(what []string) tea.Cmd {
 	m.goTo(atForwards)
 	return m.task("opening "+strings.Join(what, ", "), func() (string, string, error) {
 		opened, err := m.bench.ForwardAll(m.ctx, cluster, what)
-		return plural(len(opened), "tunnel") + " open", "", err
+		return text.Plural(len(opened), "tunnel") + " open", "", err
 	})
 }
 
@@ -231,7 +232,7 @@ func (m *Model) refreshed(then func(*Model, string) tea.Cmd) tea.Cmd {
 	cluster := m.ses.cluster
 	return func() tea.Msg {
 		fresh, err := m.bench.Forward(m.ctx, cluster, f.Name)
-		return addressMade{word(fresh.Address()), err, then}
+		return addressMade{text.Word(fresh.Address()), err, then}
 	}
 }
 

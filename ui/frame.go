@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 const (
@@ -48,7 +49,7 @@ func (m *Model) View() tea.View {
 func (m *Model) windowTitle() string {
 	t := sanitize.Word(strings.TrimSuffix("dlwb "+m.title(), " "))
 	if m.ascii {
-		return inASCII(t)
+		return text.InASCII(t)
 	}
 	return t
 }
@@ -56,7 +57,7 @@ func (m *Model) windowTitle() string {
 // Frame is the text of the present frame, styled.
 func (m *Model) Frame() string {
 	if m.ascii {
-		return inASCII(m.frame())
+		return text.InASCII(m.frame())
 	}
 	return m.frame()
 }
@@ -71,27 +72,27 @@ func (m *Model) frame() string {
 	w := m.bodyWidth()
 	lines := m.head(w)
 	h := max(m.h-len(lines)-bodyFoot, 1)
-	lines = append(lines, exactly(m.body(w, h), w, h)...)
+	lines = append(lines, text.Exactly(m.body(w, h), w, h)...)
 	lines = append(lines, m.noteRow(w), m.footer(w))
 	if n := len(m.dialogs); n > 0 {
 		box := m.dialogs[n-1].draw(m, w, m.h)
-		lines = over(lines, box.lines, box.w, w)
+		lines = text.Over(lines, box.Lines, box.W, w)
 	}
-	return sheet(indent(lines, m.margin()), m.w, m.h)
+	return sheet(text.Indent(lines, m.margin()), m.w, m.h)
 }
 
 // sheet is a whole frame: h rows of at most w cells, each of them text and SGR
 // only. What comes from elsewhere was made a word where it came in; this is the
 // last door, and also holds where that was forgotten.
 func sheet(lines []string, w, h int) string {
-	rows := exactly(lines, w, h)
+	rows := text.Exactly(lines, w, h)
 	for y, row := range rows {
 		safe := sanitize.Line(row)
 		if strings.Contains(safe, "\t") {
 			safe = strings.ReplaceAll(safe, "\t", "  ")
 		}
 		if safe != row {
-			rows[y] = cut(safe, w)
+			rows[y] = text.Cut(safe, w)
 		}
 	}
 	return strings.Join(rows, "\n")
@@ -99,36 +100,36 @@ func sheet(lines []string, w, h int) string {
 
 // tooSmall says what size is needed, in whatever room there is.
 func (m *Model) tooSmall() string {
-	text := fmt.Sprintf("dlwb needs %d×%d here, has %d×%d", leastW, leastH, m.w, m.h)
+	txt := fmt.Sprintf("dlwb needs %d×%d here, has %d×%d", leastW, leastH, m.w, m.h)
 	for _, alarm := range []string{m.spotText(), m.unresolvedText()} {
 		if alarm != "" { // first: it has little room, and matters most
-			text = alarm + ". " + text
+			txt = alarm + ". " + txt
 		}
 	}
-	return sheet(wrap(text, m.w), m.w, m.h)
+	return sheet(text.Wrap(txt, m.w), m.w, m.h)
 }
 
 // scrolled is the part of a page that is seen, and how much is below.
 func (m *Model) scrolled(rows []string, top, h int) []string {
-	top = clamp(top, 0, max(len(rows)-h, 0))
+	top = text.Clamp(top, 0, max(len(rows)-h, 0))
 	below := len(rows) - top - h
 	if below <= 0 || h < 2 {
 		return rows[top:]
 	}
 	out := append([]string(nil), rows[top:top+h-1]...)
-	return append(out, m.styles.Dim.of("↓ "+plural(below+1, "more row")))
+	return append(out, m.styles.Dim.Of("↓ "+text.Plural(below+1, "more row")))
 }
 
 // titleRow says where we are, and at the right how things stand.
 func (m *Model) titleRow(w int) string {
 	s := m.styles
 	left, right := m.screenTitle()
-	left = s.Strong.of("dlwb") + left
-	left += "  " + s.Faint.of("› ") + s.Dim.of(m.screen().name)
+	left = s.Strong.Of("dlwb") + left
+	left += "  " + s.Faint.Of("› ") + s.Dim.Of(m.screen().name)
 	if m.opts.ReadOnly {
-		left += "  " + s.Warn.of("read-only")
+		left += "  " + s.Warn.Of("read-only")
 	}
-	return spread(left, right, w)
+	return text.Spread(left, right, w)
 }
 
 // noteRow is what is being done, else the newest note.
@@ -140,23 +141,23 @@ func (m *Model) noteRow(w int) string {
 		}
 		sort.Ints(ids)
 		newest := m.doing[ids[len(ids)-1]]
-		return cut(m.styles.Accent.of(m.spinner())+" "+newest.text+m.styles.Dim.of(", for "+since(m.now, newest.since)), w)
+		return text.Cut(m.styles.Accent.Of(m.spinner())+" "+newest.text+m.styles.Dim.Of(", for "+text.Since(m.now, newest.since)), w)
 	}
 	if m.note.text != "" {
-		if rest := "  s shows all of it"; wide(m.note.text)+2 > w && m.ses != nil && m.here().inSession() && m.here() != atSteps {
-			return cut(m.styles.Warn.of("! ")+m.note.text, w-wide(rest)) + m.styles.Dim.of(rest)
+		if rest := "  s shows all of it"; text.Wide(m.note.text)+2 > w && m.ses != nil && m.here().inSession() && m.here() != atSteps {
+			return text.Cut(m.styles.Warn.Of("! ")+m.note.text, w-text.Wide(rest)) + m.styles.Dim.Of(rest)
 		}
 		if m.note.level == "warning" {
-			return cut(m.styles.Warn.of("! ")+m.note.text, w)
+			return text.Cut(m.styles.Warn.Of("! ")+m.note.text, w)
 		}
-		return cut(m.styles.Accent.of("· ")+m.note.text, w)
+		return text.Cut(m.styles.Accent.Of("· ")+m.note.text, w)
 	}
 	if m.ses != nil && m.here().inSession() {
 		if f := m.ses.st.failed; f != nil && m.here() != atSteps {
-			return cut(m.styles.Bad.of("✗ ")+f.What+": "+f.Why, w)
+			return text.Cut(m.styles.Bad.Of("✗ ")+f.What+": "+f.Why, w)
 		}
 		if pid := m.watcher(); pid != 0 {
-			return cut(m.styles.Dim.of(fmt.Sprintf("process %d watches this cluster; what you see is what it sees", pid)), w)
+			return text.Cut(m.styles.Dim.Of(fmt.Sprintf("process %d watches this cluster; what you see is what it sees", pid)), w)
 		}
 	}
 	return ""
@@ -175,18 +176,18 @@ func (m *Model) footer(w int) string {
 		}
 	}
 	sort.SliceStable(shown, func(i, j int) bool { return shown[i].foot < shown[j].foot })
-	part := func(c *command) string { return m.styles.Key.of(c.keys[0]) + " " + m.styles.Dim.of(c.name) }
+	part := func(c *command) string { return m.styles.Key.Of(c.keys[0]) + " " + m.styles.Dim.Of(c.name) }
 	last, room := "", w // the key of all keys stands at the end, whatever has to go
 	if n := len(shown); n > 1 {
 		last = part(shown[n-1])
-		shown, room = shown[:n-1], w-wide(last)-3
+		shown, room = shown[:n-1], w-text.Wide(last)-3
 	}
 	out := ""
 	for _, c := range shown {
-		if wide(out)+wide(part(c)) > room {
+		if text.Wide(out)+text.Wide(part(c)) > room {
 			break
 		}
 		out += part(c) + "   "
 	}
-	return cut(out+last, w)
+	return text.Cut(out+last, w)
 }

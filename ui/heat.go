@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // heatBack is how many samples of a node are kept for the heatmap: ten minutes
@@ -101,12 +102,12 @@ func (m *Model) heatPace(d int) tea.Cmd {
 	if v.pace == 0 {
 		v.pace = 3
 	}
-	v.pace = clamp(v.pace+d, 1, len(paces))
+	v.pace = text.Clamp(v.pace+d, 1, len(paces))
 	return nil
 }
 
 // moveHeat scrolls by nodes' rows.
-func (m *Model) moveHeat(d int) { m.ses.heat.top = max(m.ses.heat.top+clamp(d, -1<<20, 1<<20), 0) }
+func (m *Model) moveHeat(d int) { m.ses.heat.top = max(m.ses.heat.top+text.Clamp(d, -1<<20, 1<<20), 0) }
 
 // noteHeat keeps a sample for the heatmap.
 func (n *nodeState) noteHeat(at time.Time, gpus []metrics.GPU) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // heatGap is the air between panels of a heatmap.
@@ -38,13 +39,13 @@ func (m *Model) drawHeat(w, h int) []string {
 		top = 2
 	}
 	room := max(h-top, 1)
-	page := func(body []string) []string { return append(exactly([]string{p.legend(w)}, w, top), body...) }
+	page := func(body []string) []string { return append(text.Exactly([]string{p.legend(w)}, w, top), body...) }
 	forms := p.forms()
 	if m.ses.heat.detail {
 		forms = forms[:1]
 	}
 	for i, f := range forms {
-		most := clamp((w+heatGap)/(f.least+heatGap), 1, 12)
+		most := text.Clamp((w+heatGap)/(f.least+heatGap), 1, 12)
 		for panels := 1; panels <= most; panels++ {
 			if panels*(room/f.rows) >= len(m.ses.st.nodes) {
 				return page(p.panels(f, panels, room, w))
@@ -64,7 +65,7 @@ func (m *Model) heatPage() *heatPage {
 		if n.sample != nil {
 			p.gpus = max(p.gpus, min(len(n.sample.GPUs), 64))
 		}
-		p.name = max(p.name, wide(p.label(n)))
+		p.name = max(p.name, text.Wide(p.label(n)))
 	}
 	p.name = min(p.name, 20)
 	return p
@@ -87,18 +88,18 @@ func (p *heatPage) panels(f heatForm, panels, room, w int) []string {
 	p.nowOnly = f.side == 0
 	p.pace = p.ses.heat.paceFor(pw - f.side)
 	each := max((len(nodes)+panels-1)/panels, 1) // as even as can be
-	var blocks []block
+	var blocks []text.Block
 	for i := 0; i < len(nodes); i += each {
-		b := block{w: pw}
+		b := text.Block{W: pw}
 		for j := i; j < min(i+each, len(nodes)); j++ {
-			b.lines = append(b.lines, exactly(f.draw(p, &nodes[j], pw), pw, f.rows)...)
+			b.Lines = append(b.Lines, text.Exactly(f.draw(p, &nodes[j], pw), pw, f.rows)...)
 			if (f.rows+1)*each <= room && f.rows > 1 && j+1 < min(i+each, len(nodes)) {
-				b.lines = append(b.lines, "")
+				b.Lines = append(b.Lines, "")
 			}
 		}
 		blocks = append(blocks, b)
 	}
-	return beside(heatGap, blocks...)
+	return text.Beside(heatGap, blocks...)
 }
 
 // scrolledPanels draws the part of all nodes that there is room for.
@@ -106,10 +107,10 @@ func (p *heatPage) scrolledPanels(f heatForm, panels, room, w int) []string {
 	n := len(p.ses.st.nodes)
 	all := p.panels(f, panels, 0, w)
 	v := &p.ses.heat
-	v.top = clamp(v.top, 0, max(len(all)-room, 0))
+	v.top = text.Clamp(v.top, 0, max(len(all)-room, 0))
 	rows := p.scrolled(all, v.top, room)
 	if n == 0 {
-		return []string{p.styles.Dim.of("no node has answered yet; s shows the steps")}
+		return []string{p.styles.Dim.Of("no node has answered yet; s shows the steps")}
 	}
 	return rows
 }
@@ -117,24 +118,24 @@ func (p *heatPage) scrolledPanels(f heatForm, panels, room, w int) []string {
 // legend says what is shown and what the signs mean.
 func (p *heatPage) legend(w int) string {
 	s, q := p.styles, scales[p.shows]
-	left := s.Strong.of(q.name) + "  " + plain(q.lo) + " "
+	left := s.Strong.Of(q.name) + "  " + text.Plain(q.lo) + " "
 	for i := range 8 {
 		v := q.lo + (q.hi-q.lo)*(float64(i)+0.5)/8
 		left += p.cell(heatCell{v, true})
 	}
-	left += " " + plain(q.hi) + " " + q.unit
+	left += " " + text.Plain(q.hi) + " " + q.unit
 	if p.ses.st.simulated() {
-		left += "  " + s.Badge.of(" SIMULATED ")
+		left += "  " + s.Badge.Of(" SIMULATED ")
 	}
-	left += s.Dim.of("   · no news   ") + s.Warn.of("?") + s.Dim.of(" not known")
+	left += s.Dim.Of("   · no news   ") + s.Warn.Of("?") + s.Dim.Of(" not known")
 	right := "a column is " + units.Seconds(p.pace) + ", now at the right"
-	if wide(left)+2+len(right) > w {
+	if text.Wide(left)+2+len(right) > w {
 		right = "column " + units.Seconds(p.pace)
 	}
 	if p.nowOnly {
 		right = "now"
 	}
-	return spread(left, s.Dim.of(right), w)
+	return text.Spread(left, s.Dim.Of(right), w)
 }
 
 // label is a node's name. What is not real says so.
@@ -146,14 +147,14 @@ func (p *heatPage) label(n *nodeState) string {
 }
 
 func (p *heatPage) title(n *nodeState) string {
-	text := fit(p.label(n), p.name)
+	text := text.Fit(p.label(n), p.name)
 	switch {
 	case p.stale(n) != "":
-		return p.styles.Warn.of(text)
+		return p.styles.Warn.Of(text)
 	case n.simulated():
-		return p.styles.Warn.of(text)
+		return p.styles.Warn.Of(text)
 	}
-	return p.styles.Strong.of(text)
+	return p.styles.Strong.Of(text)
 }
 
 // absence is why a node has no row of cells; empty when it has.
@@ -176,7 +177,7 @@ func (p *heatPage) cells(n *nodeState, columns int) [][]heatCell {
 // eachGPU is a row for each GPU: its number, its cells, its value now.
 func (p *heatPage) eachGPU(n *nodeState, w int) []string {
 	if why := p.absence(n); why != "" {
-		return []string{p.title(n) + " " + p.styles.Dim.of(cut(why, w-p.name-1))}
+		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	room := w - p.name - 14
 	cells := p.cells(n, room)
@@ -186,7 +187,7 @@ func (p *heatPage) eachGPU(n *nodeState, w int) []string {
 		if g == 0 {
 			name = p.title(n)
 		}
-		out = append(out, name+p.styles.Dim.of(fmt.Sprintf(" %-2d ", n.sample.GPUs[g].Index))+p.row(row)+" "+p.now1(row))
+		out = append(out, name+p.styles.Dim.Of(fmt.Sprintf(" %-2d ", n.sample.GPUs[g].Index))+p.row(row)+" "+p.now1(row))
 	}
 	return out
 }
@@ -200,18 +201,18 @@ func (p *heatPage) now1(row []heatCell) string {
 	}
 	switch {
 	case !c.known:
-		return p.styles.Dim.of(flushRight("no news", 8))
+		return p.styles.Dim.Of(text.FlushRight("no news", 8))
 	case c.value != c.value:
-		return p.styles.Warn.of(flushRight("N/A", 8))
+		return p.styles.Warn.Of(text.FlushRight("N/A", 8))
 	}
-	return flushRight(fmt.Sprintf("%.0f%s", c.value, unit), 8)
+	return text.FlushRight(fmt.Sprintf("%.0f%s", c.value, unit), 8)
 }
 
 // pairs sets two GPUs into one row, the upper half of a cell and the lower.
 // What the colours say of now stands beside them: the mean and the least.
 func (p *heatPage) pairs(n *nodeState, w int) []string {
 	if why := p.absence(n); why != "" {
-		return []string{p.title(n) + " " + p.styles.Dim.of(cut(why, w-p.name-1))}
+		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	side := p.name + 1
 	cells := p.cells(n, w-side)
@@ -219,7 +220,7 @@ func (p *heatPage) pairs(n *nodeState, w int) []string {
 	for g := range cells {
 		last[g] = cells[g][len(cells[g])-1]
 	}
-	texts := []string{p.title(n), p.styles.Dim.of(fit(" "+p.short(acrossGPUs(last)), p.name)), p.leastText(n, last)}
+	texts := []string{p.title(n), p.styles.Dim.Of(text.Fit(" "+p.short(acrossGPUs(last)), p.name)), p.leastText(n, last)}
 	var out []string
 	for g := 0; g < len(cells); g += 2 {
 		text := strings.Repeat(" ", p.name)
@@ -243,7 +244,7 @@ func (p *heatPage) leastText(n *nodeState, last []heatCell) string {
 	if least < 0 || last[least].value > acrossGPUs(last).value-20 {
 		return strings.Repeat(" ", p.name)
 	}
-	return p.styles.Warn.of(fit(fmt.Sprintf(" g%d %s", n.sample.GPUs[least].Index, p.short(last[least])), p.name))
+	return p.styles.Warn.Of(text.Fit(fmt.Sprintf(" g%d %s", n.sample.GPUs[least].Index, p.short(last[least])), p.name))
 }
 
 func (p *heatPage) short(c heatCell) string {
@@ -261,7 +262,7 @@ func (p *heatPage) short(c heatCell) string {
 // oneRow is a node in a row: its GPUs now, then their mean over time.
 func (p *heatPage) oneRow(n *nodeState, w int) []string {
 	if why := p.absence(n); why != "" {
-		return []string{p.title(n) + " " + p.styles.Dim.of(cut(why, w-p.name-1))}
+		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	cells := p.cells(n, w-p.name-p.gpus-8)
 	last, mean := make([]heatCell, len(cells)), make([]heatCell, len(cells[0]))
@@ -275,14 +276,14 @@ func (p *heatPage) oneRow(n *nodeState, w int) []string {
 		}
 		mean[i] = acrossGPUs(column)
 	}
-	now := fit(p.row(last), p.gpus)
-	return []string{p.title(n) + " " + now + " " + p.row(mean) + flushRight(p.short(mean[len(mean)-1]), 6)}
+	now := text.Fit(p.row(last), p.gpus)
+	return []string{p.title(n) + " " + now + " " + p.row(mean) + text.FlushRight(p.short(mean[len(mean)-1]), 6)}
 }
 
 // onlyNow is a cell for each GPU of a node.
 func (p *heatPage) onlyNow(n *nodeState, w int) []string {
 	if why := p.absence(n); why != "" {
-		return []string{p.title(n) + " " + p.styles.Dim.of(cut(why, w-p.name-1))}
+		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	cells := p.cells(n, 1)
 	row := make([]heatCell, len(cells))
@@ -328,12 +329,12 @@ func (p *heatPage) row(cells []heatCell) string {
 func (p *heatPage) sign(c heatCell) (sign, on string) {
 	switch {
 	case !c.known:
-		return "·", p.styles.Faint.on
+		return "·", p.styles.Faint.On
 	case c.value != c.value:
-		return "?", p.styles.Warn.on
+		return "?", p.styles.Warn.On
 	}
 	f := p.level(c.value)
-	return shades[min(int(f*float64(len(shades))), len(shades)-1)], p.styles.Heat[p.heat(c.value)].on
+	return shades[min(int(f*float64(len(shades))), len(shades)-1)], p.styles.Heat[p.heat(c.value)].On
 }
 
 // halves sets one row of cells above another. Where either is not known, or
@@ -351,7 +352,7 @@ func (p *heatPage) halves(up, low []heatCell) string {
 			}
 			sign, on = p.sign(worse)
 		default:
-			on = p.styles.HeatPair[p.heat(u.value)][p.heat(l.value)].on
+			on = p.styles.HeatPair[p.heat(u.value)][p.heat(l.value)].On
 		}
 		if on != ink {
 			b.WriteString("\x1b[m" + on)

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -37,7 +37,7 @@ func (h *homeView) set(msg homeRead) {
 	}
 	h.fault, h.all = "", msg.home
 	h.addHere()
-	h.picked = clamp(h.picked, 0, max(len(h.items())-1, 0))
+	h.picked = text.Clamp(h.picked, 0, max(len(h.items())-1, 0))
 }
 
 // addHere puts the profile of the present directory first, known or not: who
@@ -82,7 +82,7 @@ func (h *homeView) items() []item {
 	return out
 }
 
-func (h *homeView) move(d int) { h.picked = clamp(h.picked+d, 0, max(len(h.items())-1, 0)) }
+func (h *homeView) move(d int) { h.picked = text.Clamp(h.picked+d, 0, max(len(h.items())-1, 0)) }
 
 func (h *homeView) pick() item {
 	if items := h.items(); h.picked < len(items) {
@@ -106,11 +106,11 @@ func (h *homeView) pickedPath() string {
 func (h *homeView) pickedText() string {
 	switch it := h.pick(); {
 	case it.profile != nil:
-		return word(it.profile.Path)
+		return text.Word(it.profile.Path)
 	case it.cluster != nil:
-		return word(it.cluster.Name)
+		return text.Word(it.cluster.Name)
 	case it.run != nil:
-		return word(it.run.Dir)
+		return text.Word(it.run.Dir)
 	}
 	return ""
 }
@@ -126,7 +126,7 @@ func (m *Model) cannotOpen() string {
 	case it == item{}:
 		return "nothing is picked"
 	case it.profile != nil && it.profile.Fault != "":
-		return word(it.profile.Fault)
+		return text.Word(it.profile.Fault)
 	}
 	return ""
 }
@@ -177,7 +177,7 @@ func (m *Model) filterSign() string {
 		return ""
 	}
 	all := len(h.all.Clusters) + len(h.all.Profiles) + len(h.all.Runs)
-	return "  " + m.styles.Warn.of("/"+word(h.filter)) + m.styles.Dim.of(fmt.Sprintf("  %d of %d, esc shows all", len(h.items()), all))
+	return "  " + m.styles.Warn.Of("/"+text.Word(h.filter)) + m.styles.Dim.Of(fmt.Sprintf("  %d of %d, esc shows all", len(h.items()), all))
 }
 
 func (m *Model) askFilter() tea.Cmd {
@@ -204,7 +204,7 @@ func (m *Model) homeRows(w int) []homeRow {
 	var rows []homeRow
 	say := func(text string) { rows = append(rows, homeRow{text, -1}) }
 	if h.fault != "" {
-		say(s.Bad.of("✗ what exists could not be read: ") + h.fault)
+		say(s.Bad.Of("✗ what exists could not be read: ") + h.fault)
 		say("")
 	}
 	items := h.items()
@@ -215,7 +215,7 @@ func (m *Model) homeRows(w int) []homeRow {
 				say("")
 			}
 			section = sec
-			say(s.Dim.of(sec))
+			say(s.Dim.Of(sec))
 		}
 		rows = append(rows, homeRow{m.itemRow(it, i == h.picked, w), i})
 	}
@@ -242,19 +242,19 @@ func (m *Model) homeEmpty(w int) []string {
 	s := m.styles
 	switch {
 	case !m.home.read:
-		return []string{s.Dim.of(m.spinner() + " looking at what exists")}
+		return []string{s.Dim.Of(m.spinner() + " looking at what exists")}
 	case m.home.filter != "":
-		return []string{"Nothing matches " + s.Strong.of(m.home.filter) + ".", "", s.Key.of("esc") + "  shows everything again"}
+		return []string{"Nothing matches " + s.Strong.Of(m.home.filter) + ".", "", s.Key.Of("esc") + "  shows everything again"}
 	}
-	out := []string{s.Strong.of("Nothing here yet."), ""}
-	out = append(out, wrap("A profile is one file that describes one experiment. In the directory of your training script:", min(w, 72))...)
+	out := []string{s.Strong.Of("Nothing here yet."), ""}
+	out = append(out, text.Wrap("A profile is one file that describes one experiment. In the directory of your training script:", min(w, 72))...)
 	return append(out, "",
-		"  "+s.Key.of("N")+"           makes one here, step by step: machines, price, plan",
-		"  "+s.Key.of("dlwb init")+"   writes a profile for it",
-		"  "+s.Key.of("dlwb")+"        comes back here, where it can be started",
+		"  "+s.Key.Of("N")+"           makes one here, step by step: machines, price, plan",
+		"  "+s.Key.Of("dlwb init")+"   writes a profile for it",
+		"  "+s.Key.Of("dlwb")+"        comes back here, where it can be started",
 		"",
 		"or watch one run first:", "",
-		"  "+s.Key.of("dlwb demo")+"   trains a small language model on two nodes of this machine")
+		"  "+s.Key.Of("dlwb demo")+"   trains a small language model on two nodes of this machine")
 }
 
 // nameWidth is one width for the names of all rows.
@@ -276,46 +276,46 @@ func (h *homeView) nameWidth(w int) int {
 func (m *Model) itemRow(it item, picked bool, w int) string {
 	mark, name := "  ", func(t string) string { return t }
 	if picked {
-		mark, name = m.styles.Picked.of("› "), m.styles.Picked.of
+		mark, name = m.styles.Picked.Of("› "), m.styles.Picked.Of
 	}
 	nameW := m.home.nameWidth(w)
 	var body string
 	switch {
 	case it.cluster != nil:
-		body = name(fit(word(it.cluster.Name), nameW)) + "   " + m.clusterCells(it.cluster, w-nameW-5)
+		body = name(text.Fit(text.Word(it.cluster.Name), nameW)) + "   " + m.clusterCells(it.cluster, w-nameW-5)
 	case it.profile != nil:
-		body = name(fit(word(it.profile.Name), nameW)) + "   " + m.profileCells(it.profile, w-nameW-5)
+		body = name(text.Fit(text.Word(it.profile.Name), nameW)) + "   " + m.profileCells(it.profile, w-nameW-5)
 	case it.run != nil:
-		body = name(fit(word(it.run.ID), nameW)) + "   " + m.runCells(it.run, w-nameW-5)
+		body = name(text.Fit(text.Word(it.run.ID), nameW)) + "   " + m.runCells(it.run, w-nameW-5)
 	}
-	return cut(mark+body, w)
+	return text.Cut(mark+body, w)
 }
 
 func (m *Model) profileCells(p *event.ProfileInfo, w int) string {
 	if p.Fault != "" {
-		return m.styles.Bad.of("✗ ") + cut(word(p.Fault), w-2)
+		return m.styles.Bad.Of("✗ ") + text.Cut(text.Word(p.Fault), w-2)
 	}
 	used := "not used yet"
 	if p.Provider == "" { // it was not read so far
-		return spread(m.styles.Dim.of("in this directory; enter reads it and shows the plan"), m.styles.Dim.of(used), w)
+		return text.Spread(m.styles.Dim.Of("in this directory; enter reads it and shows the plan"), m.styles.Dim.Of(used), w)
 	}
 	if !p.UsedAt.IsZero() {
 		used = "used " + units.Ago(m.now, p.UsedAt)
 	}
-	return spread(fit(word(p.Provider), 12)+"  "+m.styles.Dim.of(word(p.Path)), m.styles.Dim.of(used), w)
+	return text.Spread(text.Fit(text.Word(p.Provider), 12)+"  "+m.styles.Dim.Of(text.Word(p.Path)), m.styles.Dim.Of(used), w)
 }
 
 func (m *Model) runCells(r *event.RunInfo, w int) string {
 	loss := ""
 	if r.LastLoss != nil {
-		loss = "loss " + number(*r.LastLoss)
+		loss = "loss " + text.Number(*r.LastLoss)
 	}
 	took := ""
 	if r.EndedAt != nil {
 		took = units.Duration(r.Took(m.now))
 	}
-	left := fit(m.verdictText(r.Verdict, r.ExitCode), 14) + fit(loss, 14) + took
-	return spread(left, m.styles.Dim.of(units.Ago(m.now, r.StartedAt)), w)
+	left := text.Fit(m.verdictText(r.Verdict, r.ExitCode), 14) + text.Fit(loss, 14) + took
+	return text.Spread(left, m.styles.Dim.Of(units.Ago(m.now, r.StartedAt)), w)
 }
 
 // drawHome shows the part of the list around what is picked.
@@ -336,7 +336,7 @@ func (m *Model) homeTop(rows []homeRow, h int) int {
 			if y < h {
 				return 0
 			}
-			return clamp(y-h/2, 0, max(len(rows)-h, 0))
+			return text.Clamp(y-h/2, 0, max(len(rows)-h, 0))
 		}
 	}
 	return 0
@@ -357,38 +357,38 @@ func (m *Model) phaseText(p event.Phase) string {
 	s := m.styles
 	switch p {
 	case event.PhaseRunning:
-		return s.Good.of("● running")
+		return s.Good.Of("● running")
 	case event.PhaseStarting:
-		return s.Accent.of("◐ starting")
+		return s.Accent.Of("◐ starting")
 	case event.PhaseStopping:
-		return s.Warn.of("◌ stopping")
+		return s.Warn.Of("◌ stopping")
 	case event.PhaseUnresolved:
-		return s.Bad.of("! UNRESOLVED")
+		return s.Bad.Of("! UNRESOLVED")
 	case event.PhaseGone:
-		return s.Dim.of("· gone")
+		return s.Dim.Of("· gone")
 	case event.PhaseStopped:
-		return s.Warn.of("○ stopped")
+		return s.Warn.Of("○ stopped")
 	case event.PhaseEnded:
-		return s.Warn.of("◌ ended")
+		return s.Warn.Of("◌ ended")
 	}
-	return s.Text.of("○ " + word(string(p)))
+	return s.Text.Of("○ " + text.Word(string(p)))
 }
 
 // verdictText is how a run ended, as a sign and a word.
 func (m *Model) verdictText(v event.Verdict, code *int) string {
 	switch v {
 	case "":
-		return m.styles.Good.of("● running")
+		return m.styles.Good.Of("● running")
 	case event.Succeeded:
-		return m.styles.Good.of("✓ succeeded")
+		return m.styles.Good.Of("✓ succeeded")
 	case event.Stopped:
-		return m.styles.Warn.of("■ stopped")
+		return m.styles.Warn.Of("■ stopped")
 	}
-	text := "✗ " + word(string(v))
+	text := "✗ " + text.Word(string(v))
 	if code != nil && v == event.ExitedBad {
 		text += fmt.Sprintf(" (%d)", *code)
 	}
-	return m.styles.Bad.of(text)
+	return m.styles.Bad.Of(text)
 }
 
 var spinFrames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
@@ -409,6 +409,3 @@ func (m *Model) spinning() bool {
 	return m.ses != nil && m.here() == atSteps && m.ses.st.failed == nil &&
 		(m.ses.st.anyStep(active) || len(m.ses.st.steps) == 0)
 }
-
-// since is how long a person has been waiting.
-func since(now, t time.Time) string { return units.Clock(now.Sub(t)) }

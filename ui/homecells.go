@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -19,7 +20,7 @@ var homeColumns = []homeColumn{
 	{10, func(_ *Model, c *event.ClusterInfo) string { return units.PerHour(c.PricePerHour) }},
 	{10, func(_ *Model, c *event.ClusterInfo) string { return units.USD(c.Spent) }},
 	{16, (*Model).endsCell},
-	{14, func(m *Model, c *event.ClusterInfo) string { return m.styles.Dim.of(units.Ago(m.now, c.CreatedAt)) }},
+	{14, func(m *Model, c *event.ClusterInfo) string { return m.styles.Dim.Of(units.Ago(m.now, c.CreatedAt)) }},
 }
 
 const (
@@ -38,13 +39,13 @@ func (m *Model) endsCell(c *event.ClusterInfo) string {
 }
 
 func (m *Model) clusterCells(c *event.ClusterInfo, w int) string {
-	left := fit(m.phaseText(c.Phase), phaseW)
+	left := text.Fit(m.phaseText(c.Phase), phaseW)
 	room := w - phaseW - nodesW
 	if m.home.anyMachines() && room-machinesW+nodesW >= homeColumns[0].w+homeColumns[1].w {
 		room -= machinesW - nodesW
-		left += fit(machinesText(c, true), machinesW)
+		left += text.Fit(machinesText(c, true), machinesW)
 	} else {
-		left += fit(machinesText(c, false), nodesW)
+		left += text.Fit(machinesText(c, false), nodesW)
 	}
 	right := ""
 	for _, col := range homeColumns {
@@ -52,7 +53,7 @@ func (m *Model) clusterCells(c *event.ClusterInfo, w int) string {
 			break
 		}
 		room -= col.w
-		right += flushRight(col.cell(m, c), col.w)
+		right += text.FlushRight(col.cell(m, c), col.w)
 	}
 	watcher := ""
 	switch {
@@ -61,22 +62,22 @@ func (m *Model) clusterCells(c *event.ClusterInfo, w int) string {
 	case c.Run != "": // it is as it was when dlwb last looked
 		watcher = "not watched"
 	}
-	if room > wide(watcher) {
-		left += m.styles.Dim.of(watcher)
+	if room > text.Wide(watcher) {
+		left += m.styles.Dim.Of(watcher)
 	}
-	return spread(left, right, w)
+	return text.Spread(left, right, w)
 }
 
 // machinesText says what a cluster consists of.
 func machinesText(c *event.ClusterInfo, whole bool) string {
 	if c.Instance == "" || !whole {
-		return word(c.Provider) + ", " + plural(len(c.Nodes), "node")
+		return text.Word(c.Provider) + ", " + text.Plural(len(c.Nodes), "node")
 	}
-	text := fmt.Sprintf("%d × %s", len(c.Nodes), word(c.Instance))
+	txt := fmt.Sprintf("%d × %s", len(c.Nodes), text.Word(c.Instance))
 	if c.Spot {
-		text += " spot"
+		txt += " spot"
 	}
-	return text + ", " + word(c.Region)
+	return txt + ", " + text.Word(c.Region)
 }
 
 // anyMachines reports whether any cluster has machines of a type of its own.
@@ -99,7 +100,7 @@ func (m *Model) homeSum() string {
 		}
 	}
 	if n == 0 {
-		return m.styles.Dim.of("nothing runs")
+		return m.styles.Dim.Of("nothing runs")
 	}
-	return fmt.Sprintf("%s  %s  %s so far", plural(n, "cluster"), units.PerHour(price), units.USD(spent))
+	return fmt.Sprintf("%s  %s  %s so far", text.Plural(n, "cluster"), units.PerHour(price), units.USD(spent))
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 func TestNoKeyMeansTwoThingsOnOneScreen(t *testing.T) {
@@ -59,9 +61,9 @@ func TestKeyTableNamesEveryKey(t *testing.T) {
 
 func TestNumbersReadAsPeopleWriteThem(t *testing.T) {
 	for got, want := range map[string]string{
-		count(12400): "12 400", count(-1234567): "-1 234 567", count(12): "12",
-		number(1.9123): "1.912", number(0.00059): "0.00059", number(21873.2): "21 873",
-		plural(1, "node"): "1 node", plural(2, "process"): "2 processes",
+		text.Count(12400): "12 400", text.Count(-1234567): "-1 234 567", text.Count(12): "12",
+		text.Number(1.9123): "1.912", text.Number(0.00059): "0.00059", text.Number(21873.2): "21 873",
+		text.Plural(1, "node"): "1 node", text.Plural(2, "process"): "2 processes",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -82,7 +84,7 @@ func TestPlacesAreNamedShort(t *testing.T) {
 
 func TestWidthIsCountedAsTheTerminalDoes(t *testing.T) {
 	for _, s := range []string{"", "plain", "\x1b[1;38;2;1;2;3mbold\x1b[m", "│ ⠋ ▁▂▃ ✓ …", "日本語", "e\u0301", "▁\u0301", "👩‍👩‍👧", "✓\ufe0f", "\x1b[2Jx", "°C ↓ ↑ é ü"} {
-		if got, want := wide(s), ansi.StringWidth(s); got != want {
+		if got, want := text.Wide(s), ansi.StringWidth(s); got != want {
 			t.Errorf("%q: %d, want %d", s, got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -55,26 +56,26 @@ func (m *Model) countdown() string {
 	if !ok || s.over() || s.st.phase() == event.PhaseStopping {
 		return ""
 	}
-	why := word(b.Why)
+	why := text.Word(b.Why)
 	if w := boundWords[why]; w != "" {
 		why = w
 	}
 	if b.Node >= 0 {
 		why += ", " + nodeName(b.Node)
 	}
-	return m.endsText(b.At) + m.styles.Dim.of(" ("+why+")")
+	return m.endsText(b.At) + m.styles.Dim.Of(" ("+why+")")
 }
 
 // endsText counts down to a moment.
 func (m *Model) endsText(at time.Time) string {
 	switch left := at.Sub(m.now); {
 	case left <= 0:
-		return m.styles.Bad.of("! overdue " + units.Clock(-left))
+		return m.styles.Bad.Of("! overdue " + units.Clock(-left))
 	case left < alarmLeft:
-		return m.styles.Bad.of("! ends in " + units.Clock(left))
+		return m.styles.Bad.Of("! ends in " + units.Clock(left))
 	case left < warnLeft:
-		return m.styles.Warn.of("ends in " + units.Clock(left))
+		return m.styles.Warn.Of("ends in " + units.Clock(left))
 	default:
-		return m.styles.Dim.of("ends in ") + units.Clock(left)
+		return m.styles.Dim.Of("ends in ") + units.Clock(left)
 	}
 }

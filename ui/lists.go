@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -13,27 +14,27 @@ import (
 func (m *Model) drawNodes(w int) []string {
 	st := m.ses.st
 	if len(st.nodes) == 0 {
-		return []string{m.styles.Dim.of("no node has answered yet; s shows the steps")}
+		return []string{m.styles.Dim.Of("no node has answered yet; s shows the steps")}
 	}
 	out := m.nodeCards(w)
-	out = append(out, "", m.styles.Dim.of("connection"))
+	out = append(out, "", m.styles.Dim.Of("connection"))
 	stateW := 12
 	for i := range st.nodes {
-		stateW = max(stateW, wide(m.stateText(&st.nodes[i]))+1)
+		stateW = max(stateW, text.Wide(m.stateText(&st.nodes[i]))+1)
 	}
 	for i := range st.nodes {
 		n := &st.nodes[i]
 		disk := ""
 		if n.sample != nil && n.sample.DiskUsed != nil {
-			disk = m.styles.Dim.of("disk ") + usage(n.sample.DiskUsed, n.sample.DiskTotal, units.Bytes, units.BytesOf)
+			disk = m.styles.Dim.Of("disk ") + usage(n.sample.DiskUsed, n.sample.DiskTotal, units.Bytes, units.BytesOf)
 			if w < 96 {
-				disk = m.styles.Dim.of("disk ") + units.Bytes(int64(*n.sample.DiskUsed))
+				disk = m.styles.Dim.Of("disk ") + units.Bytes(int64(*n.sample.DiskUsed))
 			}
 		}
-		left := fit(n.Name, 8) + " " + fit(m.stateText(n), stateW) + " " + m.styles.Dim.of(fit(word(n.User+"@"+n.Addr), 24)) + " " + disk
-		out = append(out, cut(left, w))
+		left := text.Fit(n.Name, 8) + " " + text.Fit(m.stateText(n), stateW) + " " + m.styles.Dim.Of(text.Fit(text.Word(n.User+"@"+n.Addr), 24)) + " " + disk
+		out = append(out, text.Cut(left, w))
 		if n.why != "" {
-			out = append(out, cut("         "+m.styles.Warn.of(n.why), w))
+			out = append(out, text.Cut("         "+m.styles.Warn.Of(n.why), w))
 		}
 	}
 	return append(append(out, m.gpuNames(w)...), m.costRows(w)...)
@@ -61,31 +62,31 @@ func (m *Model) gpuNames(w int) []string {
 	}
 	var out []string
 	for _, name := range order {
-		out = append(out, cut(fmt.Sprintf("%d × %s", seen[name], name), w))
+		out = append(out, text.Cut(fmt.Sprintf("%d × %s", seen[name], name), w))
 	}
 	if len(out) > 0 {
-		return append([]string{"", m.styles.Dim.of("GPUs")}, out...)
+		return append([]string{"", m.styles.Dim.Of("GPUs")}, out...)
 	}
 	return nil
 }
 
 func (m *Model) stateText(n *nodeState) string {
 	if m.ses.st.machines.stopped && !m.ses.past {
-		return m.styles.Warn.of("○ stopped")
+		return m.styles.Warn.Of("○ stopped")
 	}
 	if m.ses.over() {
-		return m.styles.Dim.of("· not looked at any more")
+		return m.styles.Dim.Of("· not looked at any more")
 	}
 	switch n.state {
 	case cloud.Alive:
-		return m.styles.Good.of("● connected")
+		return m.styles.Good.Of("● connected")
 	case cloud.Gone:
-		return m.styles.Dim.of("· gone")
+		return m.styles.Dim.Of("· gone")
 	}
 	if n.since.IsZero() {
-		return m.styles.Warn.of("? unknown")
+		return m.styles.Warn.Of("? unknown")
 	}
-	return m.styles.Warn.of("? unknown since " + hour(n.since))
+	return m.styles.Warn.Of("? unknown since " + text.Hour(n.since))
 }
 
 // drawHelp is made from the key table: the keys of where one came from, then
@@ -103,28 +104,28 @@ func (m *Model) drawHelp(w int) []string {
 			continue
 		}
 		keys := strings.Join(c.keys, " ")
-		name := fit(c.name, 19)
+		name := text.Fit(c.name, 19)
 		if w < 100 { // the sentence says it alone
 			name = ""
 		}
-		row := cut("  "+s.Key.of(fit(keys, 15))+name+c.help, w)
+		row := text.Cut("  "+s.Key.Of(text.Fit(keys, 15))+name+c.help, w)
 		switch {
 		case len(c.keys) == 0:
-			more = append(more, cut("  "+fit(c.name, 20)+c.help, w))
+			more = append(more, text.Cut("  "+text.Fit(c.name, 20)+c.help, w))
 		case c.acts:
 			act = append(act, row)
 		default:
 			look = append(look, row)
 		}
 	}
-	out := append([]string{s.Strong.of("Keys on the " + placeList(from) + " screen"), "", s.Dim.of("looking")}, look...)
+	out := append([]string{s.Strong.Of("Keys on the " + placeList(from) + " screen"), "", s.Dim.Of("looking")}, look...)
 	if len(act) > 0 {
-		out = append(append(out, "", s.Dim.of("acting on the cluster")), act...)
+		out = append(append(out, "", s.Dim.Of("acting on the cluster")), act...)
 	}
 	if len(more) > 0 {
-		out = append(append(out, "", s.Dim.of("in the palette only (:)")), more...)
+		out = append(append(out, "", s.Dim.Of("in the palette only (:)")), more...)
 	}
-	return append(out, "", s.Dim.of("Quitting leaves every cluster running: dlwb attach comes back to it."))
+	return append(out, "", s.Dim.Of("Quitting leaves every cluster running: dlwb attach comes back to it."))
 }
 
 // title is what the session is called on the screen.
@@ -133,11 +134,11 @@ func (m *Model) title() string {
 	case s == nil:
 		return ""
 	case s.past && s.st.run != "":
-		return word(s.st.run)
+		return text.Word(s.st.run)
 	case s.cluster != "":
-		return word(s.cluster)
+		return text.Word(s.cluster)
 	default:
-		return word(s.profilePath)
+		return text.Word(s.profilePath)
 	}
 }
 
@@ -145,10 +146,10 @@ func (m *Model) title() string {
 func (m *Model) money() string {
 	st := m.ses.st
 	if m.ses.past {
-		return m.styles.Dim.of("past run")
+		return m.styles.Dim.Of("past run")
 	}
 	if st.phase() == event.PhaseGone {
-		return m.styles.Dim.of("gone, cost ") + units.USD(st.spent(m.now))
+		return m.styles.Dim.Of("gone, cost ") + units.USD(st.spent(m.now))
 	}
-	return units.PerHour(st.account.Rate()) + "  " + units.USD(st.spent(m.now)) + m.styles.Dim.of(" so far")
+	return units.PerHour(st.account.Rate()) + "  " + units.USD(st.spent(m.now)) + m.styles.Dim.Of(" so far")
 }

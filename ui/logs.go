@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // drawLogs is the output of one rank over the whole screen.
@@ -27,17 +29,17 @@ func (m *Model) rankBar(w int) string {
 			name += "✗"
 		}
 		if r == s.rank {
-			names = append(names, m.styles.Cursor.of(" "+name+" "))
+			names = append(names, m.styles.Cursor.Of(" "+name+" "))
 		} else {
-			names = append(names, m.styles.Dim.of(" "+name+" "))
+			names = append(names, m.styles.Dim.Of(" "+name+" "))
 		}
 	}
-	left := m.styles.Dim.of("rank ") + strings.Join(names, "")
-	if wide(left) > w/2 {
-		left = m.styles.Dim.of("rank ") + m.styles.Cursor.of(" "+rankName(s.rank)+" ") +
-			m.styles.Dim.of(fmt.Sprintf(" of %d; tab next, 0–9 picks", len(ranks)))
+	left := m.styles.Dim.Of("rank ") + strings.Join(names, "")
+	if text.Wide(left) > w/2 {
+		left = m.styles.Dim.Of("rank ") + m.styles.Cursor.Of(" "+rankName(s.rank)+" ") +
+			m.styles.Dim.Of(fmt.Sprintf(" of %d; tab next, 0–9 picks", len(ranks)))
 	}
-	return spread(left, m.logState(), w)
+	return text.Spread(left, m.logState(), w)
 }
 
 // logState says how the log is looked at.
@@ -46,24 +48,24 @@ func (m *Model) logState() string {
 	var parts []string
 	if q := v.Query(); q != "" {
 		n, total, all := v.Matches()
-		text := fmt.Sprintf("%q %s of %s", q, count(int64(n)), count(int64(total)))
+		text := fmt.Sprintf("%q %s of %s", q, text.Count(int64(n)), text.Count(int64(total)))
 		if !all {
 			text += "+"
 		}
 		if total == 0 && all {
 			text = fmt.Sprintf("%q is not in it", q)
 		}
-		parts = append(parts, m.styles.Warn.of(text))
+		parts = append(parts, m.styles.Warn.Of(text))
 	}
 	if v.Wrap() {
 		parts = append(parts, "wrapped")
 	}
 	if v.Follow {
-		parts = append(parts, m.styles.Good.of("▼ following"))
+		parts = append(parts, m.styles.Good.Of("▼ following"))
 	} else {
-		parts = append(parts, m.styles.Warn.of("held"))
+		parts = append(parts, m.styles.Warn.Of("held"))
 	}
-	parts = append(parts, m.styles.Dim.of(plural(v.Log.Lines(), "line")))
+	parts = append(parts, m.styles.Dim.Of(text.Plural(v.Log.Lines(), "line")))
 	return strings.Join(parts, "  ")
 }
 
@@ -78,11 +80,11 @@ func (m *Model) logRows(w, h int) []string {
 		if began.IsZero() {
 			began = s.asked
 		}
-		text := "nothing was printed yet, for " + since(m.now, began)
+		text := "nothing was printed yet, for " + text.Since(m.now, began)
 		if s.past || s.st.ended != nil {
 			text = "it printed nothing"
 		}
-		return []string{m.styles.Dim.of(text)}
+		return []string{m.styles.Dim.Of(text)}
 	}
 	return strings.Split(s.view.Draw(w, h, m.styles.Log), "\n")
 }

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -41,7 +42,7 @@ func (m *Model) askExtend() tea.Cmd {
 				{"costs", "at most " + units.USD(st.account.Rate()*extendBy.Hours()) + " more; the budget stays the limit"},
 			}
 			if b, ok := st.account.Next(); ok && b.Why != workbench.BoundLifetime {
-				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", word(b.Why), units.Clock(b.At.Sub(m.now)))})
+				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", text.Word(b.Why), units.Clock(b.At.Sub(m.now)))})
 			}
 			return m.labelled(w, rows...)
 		},
@@ -70,8 +71,8 @@ func (m *Model) labelled(w int, rows ...[2]string) []string {
 	var out []string
 	for _, r := range rows {
 		label := r[0]
-		for _, l := range wrap(r[1], max(w-12, 1)) {
-			out = append(out, m.styles.Dim.of(fit(label, 12))+l)
+		for _, l := range text.Wrap(r[1], max(w-12, 1)) {
+			out = append(out, m.styles.Dim.Of(text.Fit(label, 12))+l)
 			label = ""
 		}
 	}
@@ -124,7 +125,7 @@ func (m *Model) costRows(w int) []string {
 	if len(b.Parts) == 0 {
 		return nil
 	}
-	out := []string{"", m.styles.Dim.of("what it costs")}
+	out := []string{"", m.styles.Dim.Of("what it costs")}
 	for _, c := range b.Parts {
 		out = append(out, m.costRow(c.PerHour, c.What, c.Source, w))
 	}
@@ -133,9 +134,9 @@ func (m *Model) costRows(w int) []string {
 
 // costRow is one part of a price.
 func (m *Model) costRow(perHour float64, what, source string, w int) string {
-	text := flushRight(units.PerHour(perHour), 9) + "  " + word(what)
+	txt := text.FlushRight(units.PerHour(perHour), 9) + "  " + text.Word(what)
 	if source != "" {
-		text += m.styles.Dim.of("  " + strings.TrimSpace(word(source)))
+		txt += m.styles.Dim.Of("  " + strings.TrimSpace(text.Word(source)))
 	}
-	return cut(text, w)
+	return text.Cut(txt, w)
 }

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -267,7 +268,7 @@ func (m *Model) chooseMachine() tea.Cmd {
 	z := m.wiz
 	o := z.market.at(z.picked)
 	if all := z.market.compared(); z.market.comparing && len(all) > 0 {
-		o = all[clamp(z.market.column, 0, len(all)-1)]
+		o = all[text.Clamp(z.market.column, 0, len(all)-1)]
 	}
 	switch {
 	case o == nil && z.market.busy:

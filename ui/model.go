@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -23,7 +24,7 @@ type Model struct {
 
 	w, h   int
 	now    time.Time
-	styles styles
+	styles text.Styles
 	spin   int
 	mouse  bool
 	// colourless says that the terminal shows no colour, or was asked not to.
@@ -72,7 +73,7 @@ func New(ctx context.Context, bench Bench, opts Options) *Model {
 	}
 	return &Model{
 		ctx: ctx, bench: bench, opts: opts, clock: clock, table: commands(), screens: screens(),
-		now: clock.Now(), styles: newStyles(opts.Theme != "light"), mouse: true,
+		now: clock.Now(), styles: text.NewStyles(opts.Theme != "light"), mouse: true,
 		home:  homeView{here: opts.Here},
 		ascii: opts.Glyphs == "ascii",
 		path:  []place{atHome}, scroll: map[place]int{}, doing: map[int]wish{}, gone: map[string]time.Time{},
@@ -115,10 +116,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.colourless = msg.String() == "Ascii" || msg.String() == "NoTTY"
 	case tea.EnvMsg:
 		if m.opts.Glyphs == "" || m.opts.Glyphs == "auto" {
-			m.ascii = onlyASCII(msg)
+			m.ascii = text.OnlyASCII(msg)
 		}
 	case tea.BackgroundColorMsg:
-		m.styles = newStyles(msg.IsDark())
+		m.styles = text.NewStyles(msg.IsDark())
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
 	case tea.PasteMsg:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // offerColumn is one column of the table of machines.
@@ -23,8 +24,8 @@ type offerColumn struct {
 
 // offerColumns are all columns, from left to right.
 var offerColumns = []offerColumn{
-	{name: "machine", w: 17, rank: 0, left: true, cell: func(o *cloud.Offer, _ bool) string { return word(o.Instance) }},
-	{name: "region", w: 15, rank: 6, left: true, cell: func(o *cloud.Offer, _ bool) string { return word(o.Region) }},
+	{name: "machine", w: 17, rank: 0, left: true, cell: func(o *cloud.Offer, _ bool) string { return text.Word(o.Instance) }},
+	{name: "region", w: 15, rank: 6, left: true, cell: func(o *cloud.Offer, _ bool) string { return text.Word(o.Region) }},
 	{name: "GPUs", w: 14, rank: 1, left: true, cell: func(o *cloud.Offer, _ bool) string { return gpusText(o) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(o.GPUs) * o.GPUShare }},
 	{name: "each", w: 8, rank: 5, cell: func(o *cloud.Offer, _ bool) string { return orDash(o.GPUMemory > 0, units.Binary(o.GPUMemory)) }, most: true,
@@ -88,9 +89,9 @@ func gpusText(o *cloud.Offer) string {
 	case o.GPUs == 0:
 		return "-"
 	case o.GPUShare > 0 && o.GPUShare < 1:
-		return fmt.Sprintf("1/%.0f %s", 1/o.GPUShare, word(o.GPU))
+		return fmt.Sprintf("1/%.0f %s", 1/o.GPUShare, text.Word(o.GPU))
 	}
-	return fmt.Sprintf("%d × %s", o.GPUs, word(o.GPU))
+	return fmt.Sprintf("%d × %s", o.GPUs, text.Word(o.GPU))
 }
 
 func quotaOf(o *cloud.Offer, spot bool) cloud.Quota {
@@ -178,15 +179,15 @@ func (m *Model) drawMarket(w, h int) []string {
 	k, s := &m.wiz.market, m.styles
 	switch {
 	case k.fault != nil:
-		out := append(m.drawFault(*k.fault, w), "", s.Key.of("r")+" asks again, "+s.Key.of("enter")+" takes a machine type by its name")
+		out := append(m.drawFault(*k.fault, w), "", s.Key.Of("r")+" asks again, "+s.Key.Of("enter")+" takes a machine type by its name")
 		return out
 	case k.busy && len(k.offers.Offers) == 0:
 		where := "your own region"
 		if r := m.wiz.draft.Region; r != "" {
 			where = r
 		}
-		return append([]string{m.spinner() + " asking " + word(m.wiz.draft.Provider) + " for the machines of " + word(where) + s.Dim.of(", for "+since(m.now, k.since))},
-			indent(wrap("Types, zones, prices on demand and spot, and quotas are asked for at once. Then the answer is remembered.", max(w-2, 1)), 2)...)
+		return append([]string{m.spinner() + " asking " + text.Word(m.wiz.draft.Provider) + " for the machines of " + text.Word(where) + s.Dim.Of(", for "+text.Since(m.now, k.since))},
+			text.Indent(text.Wrap("Types, zones, prices on demand and spot, and quotas are asked for at once. Then the answer is remembered.", max(w-2, 1)), 2)...)
 	}
 	out := []string{m.marketState(w)}
 	out = append(out, m.marketNotes(w, h/5)...)
@@ -198,7 +199,7 @@ func (m *Model) drawMarket(w, h int) []string {
 		rows -= detailRows
 	}
 	rows = max(rows, 1)
-	top := window(0, m.wiz.picked, len(k.rows), rows)
+	top := text.Window(0, m.wiz.picked, len(k.rows), rows)
 	for i := top; i < min(top+rows, len(k.rows)); i++ {
 		out = append(out, m.offerRow(k.at(i), columns, i == m.wiz.picked, w))
 	}
@@ -207,7 +208,7 @@ func (m *Model) drawMarket(w, h int) []string {
 	}
 	if details {
 		if len(k.rows) > 0 {
-			out = exactly(out, w, h-detailRows)
+			out = text.Exactly(out, w, h-detailRows)
 		}
 		out = append(out, m.offerDetails(k.at(m.wiz.picked), w)...)
 	}
@@ -218,45 +219,45 @@ func (m *Model) drawMarket(w, h int) []string {
 func (m *Model) marketNotes(w, h int) []string {
 	var out []string
 	for _, n := range m.wiz.market.offers.Notes {
-		mark := m.styles.Warn.of("! ")
-		for _, l := range wrap(word(n), max(w-2, 1)) {
-			out = append(out, cut(mark+l, w))
+		mark := m.styles.Warn.Of("! ")
+		for _, l := range text.Wrap(text.Word(n), max(w-2, 1)) {
+			out = append(out, text.Cut(mark+l, w))
 			mark = "  "
 		}
 	}
 	if most := max(h, 1); len(out) > most {
 		out = out[:most]
-		out[most-1] = cut(out[most-1], w-2) + " …"
+		out[most-1] = text.Cut(out[most-1], w-2) + " …"
 	}
 	return out
 }
 
 func (m *Model) noMachines(w int) []string {
 	if f := m.wiz.market.filter; f != "" {
-		return []string{"Nothing matches " + m.styles.Strong.of(f) + ".", m.styles.Key.of("esc") + " shows everything again"}
+		return []string{"Nothing matches " + m.styles.Strong.Of(f) + ".", m.styles.Key.Of("esc") + " shows everything again"}
 	}
-	return wrap("No machine is offered there. tab and shift+tab go to another step; a shows machines without a GPU too.", w)
+	return text.Wrap("No machine is offered there. tab and shift+tab go to another step; a shows machines without a GPU too.", w)
 }
 
 // marketState says how many machines there are, how old the answer is and how
 // it is sorted.
 func (m *Model) marketState(w int) string {
 	k, s := &m.wiz.market, m.styles
-	n := plural(len(k.offers.Offers), "machine")
+	n := text.Plural(len(k.offers.Offers), "machine")
 	if len(k.rows) != len(k.offers.Offers) {
 		n = fmt.Sprintf("%d of %s", len(k.rows), n)
 	}
 	if k.filter != "" {
-		n += " with " + s.Strong.of(k.filter)
+		n += " with " + s.Strong.Of(k.filter)
 	}
-	left := n + s.Dim.of("  ")
+	left := n + s.Dim.Of("  ")
 	switch at := k.offers.At; {
 	case k.busy:
-		left += m.spinner() + s.Dim.of(" asking again, for "+since(m.now, k.since))
+		left += m.spinner() + s.Dim.Of(" asking again, for "+text.Since(m.now, k.since))
 	case !k.offers.Live:
-		left += s.Warn.of("not live: facts of " + at.Format("2006-01-02"))
+		left += s.Warn.Of("not live: facts of " + at.Format("2006-01-02"))
 	default:
-		left += s.Dim.of("live, asked " + units.Ago(m.now, at))
+		left += s.Dim.Of("live, asked " + units.Ago(m.now, at))
 	}
 	right := "best first"
 	if k.sort > 0 {
@@ -270,7 +271,7 @@ func (m *Model) marketState(w int) string {
 	} else {
 		right = "on demand, " + right
 	}
-	return spread(left, s.Dim.of(right), w)
+	return text.Spread(left, s.Dim.Of(right), w)
 }
 
 func (m *Model) offerHead(columns []int, w int) string {
@@ -287,30 +288,30 @@ func (m *Model) offerHead(columns []int, w int) string {
 				name = "↑" + c.name
 			}
 		}
-		b.WriteString(ink.of(c.fit(name)))
+		b.WriteString(ink.Of(c.fit(name)))
 	}
-	if w-wide(b.String()) < leastNotes {
-		return cut(b.String(), w)
+	if w-text.Wide(b.String()) < leastNotes {
+		return text.Cut(b.String(), w)
 	}
-	return cut(b.String()+m.styles.Dim.of("  notes"), w)
+	return text.Cut(b.String()+m.styles.Dim.Of("  notes"), w)
 }
 
 // fit sets a text into the column, a blank between it and the next.
-func (c *offerColumn) fit(text string) string {
+func (c *offerColumn) fit(txt string) string {
 	if c.left {
-		return fit(text, c.w-1) + " "
+		return text.Fit(txt, c.w-1) + " "
 	}
-	return flushRight(text, c.w)
+	return text.FlushRight(txt, c.w)
 }
 
 func (m *Model) offerRow(o *cloud.Offer, columns []int, picked bool, w int) string {
 	k, s := &m.wiz.market, m.styles
 	mark := "  "
 	if picked {
-		mark = s.Picked.of("› ")
+		mark = s.Picked.Of("› ")
 	}
 	if slices.Contains(k.marked, offerKey(o)) {
-		mark += s.Good.of("✓ ")
+		mark += s.Good.Of("✓ ")
 	} else {
 		mark += "  "
 	}
@@ -320,17 +321,17 @@ func (m *Model) offerRow(o *cloud.Offer, columns []int, picked bool, w int) stri
 		text := c.fit(c.cell(o, k.spot))
 		switch {
 		case picked && i == 0:
-			text = s.Picked.of(text)
+			text = s.Picked.Of(text)
 		case c.name == "quota" && !m.wiz.fitsQuota(o):
-			text = s.Bad.of(text)
+			text = s.Bad.Of(text)
 		}
 		b.WriteString(text)
 	}
 	row := mark + b.String()
-	if w-wide(row) < leastNotes {
-		return cut(row, w)
+	if w-text.Wide(row) < leastNotes {
+		return text.Cut(row, w)
 	}
-	return cut(row+"  "+s.Dim.of(offerNotes(o)), w)
+	return text.Cut(row+"  "+s.Dim.Of(offerNotes(o)), w)
 }
 
 // fitsQuota reports whether the quota, as far as it is known, has room for all
@@ -345,7 +346,7 @@ func offerNotes(o *cloud.Offer) string {
 	if o.EFA > 0 {
 		notes = append(slices.Clone(notes), fmt.Sprintf("EFA × %d", o.EFA))
 	}
-	return word(strings.Join(notes, "; "))
+	return text.Word(strings.Join(notes, "; "))
 }
 
 // offerDetails is what the row of the picked machine had no room for.
@@ -356,17 +357,17 @@ func (m *Model) offerDetails(o *cloud.Offer, w int) []string {
 	s := m.styles
 	zones := make([]string, len(o.Zones))
 	for i, z := range o.Zones {
-		zones[i] = word(z.Name)
+		zones[i] = text.Word(z.Name)
 	}
 	price := "price not known"
 	if o.OnDemand.Known() {
-		price = word(o.OnDemand.Source)
+		price = text.Word(o.OnDemand.Source)
 	}
-	first := s.Strong.of(word(o.Instance)) + s.Dim.of(": "+offerText(*o)+"; network: "+word(o.Network))
-	second := s.Dim.of("zones: " + orDash(len(zones) > 0, strings.Join(zones, ", ")) + "; price: " + price)
-	third := word(strings.Join(o.Notes, "; "))
+	first := s.Strong.Of(text.Word(o.Instance)) + s.Dim.Of(": "+offerText(*o)+"; network: "+text.Word(o.Network))
+	second := s.Dim.Of("zones: " + orDash(len(zones) > 0, strings.Join(zones, ", ")) + "; price: " + price)
+	third := text.Word(strings.Join(o.Notes, "; "))
 	if third != "" {
-		third = s.Warn.of("! ") + third
+		third = s.Warn.Of("! ") + third
 	}
-	return exactly([]string{"", first, second, third}, w, detailRows)
+	return text.Exactly([]string{"", first, second, third}, w, detailRows)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 )
@@ -154,7 +155,7 @@ func overlay(bench Bench, runs []history.ComparedRun, name string) ([]*curve, er
 	}
 	curves := make([]*curve, len(runs))
 	for i := range runs {
-		curves[i] = newCurve(word(name))
+		curves[i] = newCurve(text.Word(name))
 		curves[i].run = i + 1
 	}
 	for _, o := range all {
@@ -218,7 +219,7 @@ func (m *Model) moveCompare(d int) {
 		return
 	}
 	rows := len(m.factRows(m.bodyWidth()))
-	m.scroll[atCompare] = clamp(m.scroll[atCompare]+d, 0, max(rows-m.factRoom(), 0))
+	m.scroll[atCompare] = text.Clamp(m.scroll[atCompare]+d, 0, max(rows-m.factRoom(), 0))
 }
 
 // factRoom is how many rows the facts have when they are alone.
@@ -230,7 +231,7 @@ func (m *Model) compareText() string {
 	c := &m.comp.facts
 	b.WriteString("what")
 	for _, r := range c.Runs {
-		b.WriteString("\t" + word(r.ID))
+		b.WriteString("\t" + text.Word(r.ID))
 	}
 	for _, f := range m.comp.list {
 		b.WriteString("\n" + strings.TrimSpace(f.group+" "+f.name) + "\t" + strings.Join(f.cells, "\t"))
@@ -253,7 +254,7 @@ func (m *Model) factsOf(c *history.Comparison) []fact {
 		for i := range cells {
 			cells[i] = orDash(cells[i] != "", cells[i])
 		}
-		out = append(out, fact{word(d.Group), word(d.Key), cells, -1})
+		out = append(out, fact{text.Word(d.Group), text.Word(d.Key), cells, -1})
 	}
 	for _, s := range c.Metrics {
 		out = append(out, metricFacts(s)...)
@@ -274,26 +275,26 @@ func (m *Model) factsOf(c *history.Comparison) []fact {
 		if r.Verdict == "" {
 			return "running"
 		}
-		return word(string(r.Verdict))
+		return text.Word(string(r.Verdict))
 	})
 	row("started", func(r *history.ComparedRun) string { return units.Ago(m.now, r.Started) })
 	row("took", func(r *history.ComparedRun) string { return units.Seconds(r.Duration) })
 	row("cost", func(r *history.ComparedRun) string { return units.USD(r.Cost) })
-	row("note", func(r *history.ComparedRun) string { return word(r.Note) })
+	row("note", func(r *history.ComparedRun) string { return text.Word(r.Note) })
 	return out
 }
 
 // metricFacts are the last values of a series, and the best where one is.
 func metricFacts(s history.ComparedMetric) []fact {
-	last := fact{group: "last", name: word(s.Name), best: -1}
+	last := fact{group: "last", name: text.Word(s.Name), best: -1}
 	best := fact{group: extreme(s.Goal), name: last.name, best: s.Winner}
 	for i := range s.Last {
 		l, b := "-", "-"
 		if p := s.Last[i]; p != nil {
-			l = number(p.Value)
+			l = text.Number(p.Value)
 		}
 		if i < len(s.Best) && s.Best[i] != nil {
-			b = number(s.Best[i].Value)
+			b = text.Number(s.Best[i].Value)
 		}
 		last.cells, best.cells = append(last.cells, l), append(best.cells, b)
 	}
@@ -313,5 +314,5 @@ func (v *compareView) unread() string {
 	case v.fault != nil:
 		return ""
 	}
-	return fmt.Sprintf("%s of them not drawn: these runs have more than %s points; compare fewer", count(int64(len(v.wanted))), count(mostPoints))
+	return fmt.Sprintf("%s of them not drawn: these runs have more than %s points; compare fewer", text.Count(int64(len(v.wanted))), text.Count(mostPoints))
 }

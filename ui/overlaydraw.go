@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 const (
@@ -25,7 +27,7 @@ func (m *Model) comparePlan(w, h int) (charts, facts spot) {
 	switch {
 	case m.ses.charts.full || !m.comp.read:
 	case w >= asideFrom:
-		side := clamp(w*2/5, 56, 96)
+		side := text.Clamp(w*2/5, 56, 96)
 		charts.w = w - side - chartGap
 		facts = spot{x: charts.w + chartGap, y: top, w: side, h: rest}
 	default:
@@ -60,9 +62,9 @@ func (m *Model) drawCompare(w, h int) []string {
 	out := append(append([]string{m.compareHead(w, h)}, m.runNumbers(w)...), "")
 	switch {
 	case v.fault != nil:
-		return append(append(out, m.drawFault(*v.fault, w)...), "", s.Key.of("r")+" reads them again")
+		return append(append(out, m.drawFault(*v.fault, w)...), "", s.Key.Of("r")+" reads them again")
 	case !v.read:
-		return append(out, s.Dim.of(m.spinner()+" looking at what differs, for "+since(m.now, v.since)))
+		return append(out, s.Dim.Of(m.spinner()+" looking at what differs, for "+text.Since(m.now, v.since)))
 	case v.whole:
 		return append(out, m.scrolled(m.factRows(w), m.scroll[atCompare], h-len(out))...)
 	}
@@ -79,9 +81,9 @@ func (m *Model) drawCompare(w, h int) []string {
 	}
 	table := m.factRows(facts.w)
 	if facts.x > 0 {
-		return append(out, beside(chartGap, block{charts.w, rows}, block{facts.w, m.someFacts(table, facts.h)})...)
+		return append(out, text.Beside(chartGap, text.Block{W: charts.w, Lines: rows}, text.Block{W: facts.w, Lines: m.someFacts(table, facts.h)})...)
 	}
-	out = append(out, exactly(rows, w, charts.h)...)
+	out = append(out, text.Exactly(rows, w, charts.h)...)
 	return append(append(out, ""), m.someFacts(table, facts.h)...)
 }
 
@@ -90,7 +92,7 @@ func (m *Model) someFacts(rows []string, h int) []string {
 	if len(rows) <= h {
 		return rows
 	}
-	return append(append([]string(nil), rows[:h-1]...), m.styles.Key.of("d")+m.styles.Dim.of("  "+plural(len(rows)-h+1, "more row")))
+	return append(append([]string(nil), rows[:h-1]...), m.styles.Key.Of("d")+m.styles.Dim.Of("  "+text.Plural(len(rows)-h+1, "more row")))
 }
 
 // noOverlays says why there are no charts.
@@ -100,11 +102,11 @@ func (m *Model) noOverlays(w int) []string {
 	case m.ses.charts.filter != "":
 		return m.noCurves(w)
 	case v.busy:
-		return []string{s.Dim.of(m.spinner() + " reading the curves")}
+		return []string{s.Dim.Of(m.spinner() + " reading the curves")}
 	}
 	out := []string{}
-	for _, l := range wrap("No series is in two of these runs: there is nothing to lay over each other.", w) {
-		out = append(out, s.Dim.of(l))
+	for _, l := range text.Wrap("No series is in two of these runs: there is nothing to lay over each other.", w) {
+		out = append(out, s.Dim.Of(l))
 	}
 	return out
 }
@@ -112,15 +114,15 @@ func (m *Model) noOverlays(w int) []string {
 // compareHead says what is compared, and how the charts are looked at.
 func (m *Model) compareHead(w, h int) string {
 	v, s := &m.comp, m.styles
-	left := plural(len(v.runs), "run")
+	left := text.Plural(len(v.runs), "run")
 	if groups, all := m.ses.shownCharts(), m.ses.st.chartGroups(); len(all) > 0 {
-		left += "  " + plural(len(all), "chart")
+		left += "  " + text.Plural(len(all), "chart")
 		if f := m.ses.charts.filter; f != "" {
-			left = fmt.Sprintf("%s  %d of %s  ", plural(len(v.runs), "run"), len(groups), plural(len(all), "chart")) + s.Warn.of("/"+word(f))
+			left = fmt.Sprintf("%s  %d of %s  ", text.Plural(len(v.runs), "run"), len(groups), text.Plural(len(all), "chart")) + s.Warn.Of("/"+text.Word(f))
 		}
 	}
 	if text := v.unread(); text != "" {
-		left += "  " + s.Dim.of(text)
+		left += "  " + s.Dim.Of(text)
 	}
 	right := ""
 	if g := m.ses.pickedChart(); g != nil && !v.whole {
@@ -128,7 +130,7 @@ func (m *Model) compareHead(w, h int) string {
 		charts, _ := m.comparePlan(w, h)
 		left += m.pageText(charts.w, charts.h)
 	}
-	return spread(left, right, w)
+	return text.Spread(left, right, w)
 }
 
 // runNumbers say which number is which run.
@@ -137,11 +139,11 @@ func (m *Model) runNumbers(w int) []string {
 	var out, names []string
 	wideName := 0
 	for i, id := range v.runs {
-		name := m.runSign(i) + " " + word(id)
+		name := m.runSign(i) + " " + text.Word(id)
 		if i < len(v.facts.Runs) && v.facts.Runs[i].Starred {
 			name += " ★"
 		}
-		names, wideName = append(names, name), max(wideName, wide(name))
+		names, wideName = append(names, name), max(wideName, text.Wide(name))
 	}
 	cw := min(wideName+chartGap, w)
 	per := max(w/max(cw, 1), 1)
@@ -149,9 +151,9 @@ func (m *Model) runNumbers(w int) []string {
 		n := min(per, len(names))
 		row := ""
 		for _, name := range names[:n] {
-			row += fit(name, cw)
+			row += text.Fit(name, cw)
 		}
-		out, names = append(out, cut(strings.TrimRight(row, " "), w)), names[n:]
+		out, names = append(out, text.Cut(strings.TrimRight(row, " "), w)), names[n:]
 	}
 	return out
 }
@@ -177,18 +179,18 @@ func (m *Model) drawFacts(w int) []string {
 	s, all := m.styles, m.comp.list
 	groupW, nameW := 0, 0
 	for _, f := range all {
-		groupW, nameW = max(groupW, wide(f.group)+1), max(nameW, wide(f.name)+2)
+		groupW, nameW = max(groupW, text.Wide(f.group)+1), max(nameW, text.Wide(f.name)+2)
 	}
 	groupW = min(groupW, 9)
 	nameW = min(nameW, max(w/3-groupW, 8))
 	n := max(len(m.comp.facts.Runs), 1)
 	room := max(w-groupW-nameW, 1)
-	per := clamp(room/leastFactW, 1, n)
+	per := text.Clamp(room/leastFactW, 1, n)
 	per = (n + (n+per-1)/per - 1) / ((n + per - 1) / per) // rows of the same length
 	cw := min(room/per, mostFactW)
 	var out []string
 	if len(m.comp.facts.Differences) == 0 {
-		out = append(out, s.Dim.of("nothing differs in what is known of how they were run"))
+		out = append(out, s.Dim.Of("nothing differs in what is known of how they were run"))
 	}
 	before := ""
 	for _, f := range all {
@@ -197,28 +199,28 @@ func (m *Model) drawFacts(w int) []string {
 			group = ""
 		}
 		before = f.group
-		label := s.Dim.of(fit(group, groupW)) + fit(endOf(f.name, max(nameW-2, 2)), nameW)
+		label := s.Dim.Of(text.Fit(group, groupW)) + text.Fit(text.EndOf(f.name, max(nameW-2, 2)), nameW)
 		cells := differing(f.cells, cw-4)
 		for i := 0; i < len(cells); i += per {
 			row := label
 			for k := i; k < min(i+per, len(cells)); k++ {
 				row += m.factCell(cells[k], k, k == f.best, cw)
 			}
-			out = append(out, cut(row, w))
+			out = append(out, text.Cut(row, w))
 			label = strings.Repeat(" ", groupW+nameW)
 		}
 	}
 	for _, note := range m.comp.facts.Notes {
-		for _, l := range wrap(word(note), w) {
-			out = append(out, s.Dim.of(l))
+		for _, l := range text.Wrap(text.Word(note), w) {
+			out = append(out, s.Dim.Of(l))
 		}
 	}
 	return out
 }
 
-func (m *Model) factCell(text string, run int, best bool, w int) string {
+func (m *Model) factCell(txt string, run int, best bool, w int) string {
 	if best {
-		return fit(m.runSign(run)+" "+m.styles.Good.of(cut(text, w-5)+" ✓"), w)
+		return text.Fit(m.runSign(run)+" "+m.styles.Good.Of(text.Cut(txt, w-5)+" ✓"), w)
 	}
-	return fit(m.runSign(run)+" "+cut(text, max(w-3, 1)), w)
+	return text.Fit(m.runSign(run)+" "+text.Cut(txt, max(w-3, 1)), w)
 }

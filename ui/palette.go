@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // palettePicker is the list of everything that can be done here, found by
@@ -55,13 +57,13 @@ func (p *palettePicker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		m.closeDialog()
 		return m.askQuit()
 	case "up", "shift+tab":
-		p.picked = clamp(p.picked-1, 0, len(found)-1)
+		p.picked = text.Clamp(p.picked-1, 0, len(found)-1)
 	case "down", "tab":
-		p.picked = clamp(p.picked+1, 0, len(found)-1)
+		p.picked = text.Clamp(p.picked+1, 0, len(found)-1)
 	case "enter":
 		m.closeDialog()
 		if len(found) > 0 {
-			return m.carryOut(found[clamp(p.picked, 0, len(found)-1)])
+			return m.carryOut(found[text.Clamp(p.picked, 0, len(found)-1)])
 		}
 	default:
 		p.text, p.picked = edit(p.text, k), 0
@@ -69,18 +71,18 @@ func (p *palettePicker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (p *palettePicker) draw(m *Model, w, h int) block {
-	inner := clamp(w-14, 1, 76)
+func (p *palettePicker) draw(m *Model, w, h int) text.Block {
+	inner := text.Clamp(w-14, 1, 76)
 	found := p.found(m)
-	rows := clamp(h-8, 1, 14)
-	lines := []string{m.styles.Key.of(":") + " " + p.text + m.styles.Cursor.of(" "), ""}
-	top := window(0, clamp(p.picked, 0, len(found)-1), len(found), rows)
+	rows := text.Clamp(h-8, 1, 14)
+	lines := []string{m.styles.Key.Of(":") + " " + p.text + m.styles.Cursor.Of(" "), ""}
+	top := text.Window(0, text.Clamp(p.picked, 0, len(found)-1), len(found), rows)
 	for i := top; i < top+rows; i++ {
 		switch {
 		case i < len(found):
 			lines = append(lines, p.row(m, found[i], i == p.picked, inner))
 		case i == 0:
-			lines = append(lines, m.styles.Dim.of("nothing is called that; esc leaves"))
+			lines = append(lines, m.styles.Dim.Of("nothing is called that; esc leaves"))
 		default:
 			lines = append(lines, "")
 		}
@@ -93,12 +95,12 @@ func (p *palettePicker) row(m *Model, c *command, picked bool, w int) string {
 	if len(c.keys) > 0 {
 		key = c.keys[0]
 	}
-	mark, name, help := "  ", fit(c.name, 20), m.styles.Dim.of(c.help)
+	mark, name, help := "  ", text.Fit(c.name, 20), m.styles.Dim.Of(c.help)
 	if picked {
-		mark, name = m.styles.Picked.of("› "), m.styles.Picked.of(name)
+		mark, name = m.styles.Picked.Of("› "), m.styles.Picked.Of(name)
 	}
 	if why := m.refusal(c); why != "" {
-		help = m.styles.Faint.of("not now: " + why)
+		help = m.styles.Faint.Of("not now: " + why)
 	}
-	return cut(mark+name+m.styles.Key.of(fit(key, 10))+help, w)
+	return text.Cut(mark+name+m.styles.Key.Of(text.Fit(key, 10))+help, w)
 }

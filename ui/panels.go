@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // Node panels come in four densities. The densest that needs no more rows
@@ -22,7 +23,7 @@ const headroom = 1.22
 func (m *Model) nodePanels(w, h int) []string {
 	st := m.ses.st
 	if len(st.nodes) == 0 {
-		return []string{m.styles.Dim.of("no node has answered yet")}
+		return []string{m.styles.Dim.Of("no node has answered yet")}
 	}
 	for _, d := range m.densities(w) {
 		if d.rows <= h {
@@ -42,7 +43,7 @@ func (m *Model) nodePanels(w, h int) []string {
 	if n := len(rows) - 1; n == h && st.simulated() {
 		return rows[:n] // the cells are marked; the sentence about the mark has to go
 	}
-	return append(rows[:h-1:h-1], m.styles.Dim.of("… n shows all "+plural(len(st.nodes), "node")))
+	return append(rows[:h-1:h-1], m.styles.Dim.Of("… n shows all "+text.Plural(len(st.nodes), "node")))
 }
 
 // density is a way of drawing all nodes and the rows it takes.
@@ -73,7 +74,7 @@ func (m *Model) densities(w int) []density {
 
 // cardsAcross is how many cards stand side by side, and how wide each is.
 func cardsAcross(w, nodes int) (across, cw int) {
-	across = clamp((w+4)/(cardMin+4), 1, max(nodes, 1))
+	across = text.Clamp((w+4)/(cardMin+4), 1, max(nodes, 1))
 	return across, min((w-4*(across-1))/across, 96)
 }
 
@@ -83,14 +84,14 @@ func (m *Model) nodeCards(w int) []string {
 	across, cw := cardsAcross(w, len(nodes))
 	var out []string
 	for i := 0; i < len(nodes); i += across {
-		var row []block
+		var row []text.Block
 		for j := i; j < min(i+across, len(nodes)); j++ {
-			row = append(row, block{cw, m.nodeCard(&nodes[j], cw)})
+			row = append(row, text.Block{W: cw, Lines: m.nodeCard(&nodes[j], cw)})
 		}
 		if i > 0 {
 			out = append(out, "")
 		}
-		out = append(out, beside(4, row...)...)
+		out = append(out, text.Beside(4, row...)...)
 	}
 	return out
 }
@@ -102,23 +103,23 @@ func (m *Model) nodeCard(n *nodeState, w int) []string {
 		if m.ses.over() {
 			return append(out, "", "", "")
 		}
-		return append(out, m.styles.Dim.of("  no telemetry yet"), "", "")
+		return append(out, m.styles.Dim.Of("  no telemetry yet"), "", "")
 	}
 	s, grey := n.sample, m.grey(n)
-	sw := clamp(w-36, 6, 40)
-	line := func(name string, t trace, limit float64, text string) {
+	sw := text.Clamp(w-36, 6, 40)
+	line := func(name string, t trace, limit float64, txt string) {
 		spark := m.spark(t, sw, limit, grey)
-		out = append(out, cut(m.styles.Dim.of(fit(name, 5))+spark+m.value(text, grey), w))
+		out = append(out, text.Cut(m.styles.Dim.Of(text.Fit(name, 5))+spark+m.value(txt, grey), w))
 	}
 	cores := ""
 	if s.Cores > 0 {
-		cores = m.dimIf(plural(s.Cores, "core"), grey)
+		cores = m.dimIf(text.Plural(s.Cores, "core"), grey)
 	}
 	line("cpu", n.cpu, 100, percent(s.CPU)+"  "+cores)
 	line("mem", n.mem, 100, percent(ratio(s.MemUsed, s.MemTotal))+"  "+m.dimIf(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), grey))
 	line("net", n.rx, 0, " "+rates(s))
 	if len(s.GPUs) == 0 {
-		out = append(out, m.styles.Dim.of(fit("gpu", 5)+gpuAbsence(s)))
+		out = append(out, m.styles.Dim.Of(text.Fit("gpu", 5)+gpuAbsence(s)))
 	}
 	for i, g := range s.GPUs {
 		var t trace
@@ -132,21 +133,21 @@ func (m *Model) nodeCard(n *nodeState, w int) []string {
 
 // nodeTitle names a node and says what is wrong or untrue about its panel.
 func (m *Model) nodeTitle(n *nodeState, w int) string {
-	name := m.styles.Strong.of(n.Name)
+	name := m.styles.Strong.Of(n.Name)
 	badge := ""
 	if n.simulated() {
-		badge = "  " + m.styles.Badge.of(" SIMULATED ")
+		badge = "  " + m.styles.Badge.Of(" SIMULATED ")
 	}
 	if m.ses.over() {
-		return spread(name, m.styles.Dim.of(n.lastSeen())+badge, w)
+		return text.Spread(name, m.styles.Dim.Of(n.lastSeen())+badge, w)
 	}
 	if why := m.stale(n); why != "" {
-		return spread(m.styles.Dim.of(n.Name), m.styles.Warn.of("? "+why)+badge, w)
+		return text.Spread(m.styles.Dim.Of(n.Name), m.styles.Warn.Of("? "+why)+badge, w)
 	}
 	if n.Addr != "" && w >= 40 {
-		name += "  " + m.styles.Faint.of(word(n.Addr))
+		name += "  " + m.styles.Faint.Of(text.Word(n.Addr))
 	}
-	return spread(name, strings.TrimSpace(badge), w)
+	return text.Spread(name, strings.TrimSpace(badge), w)
 }
 
 // nodeRowsWithGPUs is a row for each node and one for each of its GPUs.
@@ -164,8 +165,8 @@ func (m *Model) nodeRowsWithGPUs(w int) []string {
 			if j < len(n.gpus) {
 				t = n.gpus[j]
 			}
-			out = append(out, cut(fit("", 8)+m.styles.Dim.of(fmt.Sprintf("gpu%-2d", g.Index))+
-				m.spark(t, clamp(w-58, 6, 30), 100, grey)+m.value(gpuText(g), grey), w))
+			out = append(out, text.Cut(text.Fit("", 8)+m.styles.Dim.Of(fmt.Sprintf("gpu%-2d", g.Index))+
+				m.spark(t, text.Clamp(w-58, 6, 30), 100, grey)+m.value(gpuText(g), grey), w))
 		}
 	}
 	return out
@@ -183,41 +184,41 @@ func (m *Model) nodeRows(w int) []string {
 // nodeRow is a node in one line. GPUs are in it when there is no line of
 // their own, or when there are none and that must be said.
 func (m *Model) nodeRow(n *nodeState, w int, withGPUs bool) string {
-	name := fit(n.Name, 7) + " "
+	name := text.Fit(n.Name, 7) + " "
 	if why := m.stale(n); why != "" {
-		return cut(m.styles.Dim.of(name)+m.styles.Warn.of("? "+why)+m.styles.Dim.of("  "+n.why), w)
+		return text.Cut(m.styles.Dim.Of(name)+m.styles.Warn.Of("? "+why)+m.styles.Dim.Of("  "+n.why), w)
 	}
 	if n.sample == nil {
-		return cut(m.styles.Strong.of(name)+m.styles.Dim.of("no telemetry yet"), w)
+		return text.Cut(m.styles.Strong.Of(name)+m.styles.Dim.Of("no telemetry yet"), w)
 	}
 	s, mark := n.sample, m.simulatedMark(n, w)
-	room := w - wide(mark) - 2
+	room := w - text.Wide(mark) - 2
 	if mark == "" {
 		room = w
 	}
 	if m.ses.over() {
-		mark = strings.TrimSpace(m.styles.Dim.of("at the end") + "  " + mark)
-		room = w - wide(mark) - 2
+		mark = strings.TrimSpace(m.styles.Dim.Of("at the end") + "  " + mark)
+		room = w - text.Wide(mark) - 2
 	}
-	row := m.styles.Strong.of(name) + m.styles.Dim.of("cpu ") + m.spark(n.cpu, clamp((w-66)/2, 0, 16), 100, false) +
-		percent(s.CPU) + "  " + m.styles.Dim.of("mem ") + memShort(s, w)
+	row := m.styles.Strong.Of(name) + m.styles.Dim.Of("cpu ") + m.spark(n.cpu, text.Clamp((w-66)/2, 0, 16), 100, false) +
+		percent(s.CPU) + "  " + m.styles.Dim.Of("mem ") + memShort(s, w)
 	for _, part := range m.rowParts(s, withGPUs) {
-		if wide(row)+2+wide(part) <= room {
+		if text.Wide(row)+2+text.Wide(part) <= room {
 			row += "  " + part
 		}
 	}
-	return spread(row, mark, w)
+	return text.Spread(row, mark, w)
 }
 
 // rowParts is what a node's row says beyond CPU and memory, the most telling
 // first: what does not fit is left out whole.
 func (m *Model) rowParts(s *metrics.Sample, withGPUs bool) []string {
-	net := m.styles.Dim.of("net ") + rates(s)
+	net := m.styles.Dim.Of("net ") + rates(s)
 	switch {
 	case len(s.GPUs) == 0:
-		return []string{m.styles.Dim.of(gpuAbsence(s)), net}
+		return []string{m.styles.Dim.Of(gpuAbsence(s)), net}
 	case withGPUs:
-		return []string{m.styles.Dim.of("gpu ") + m.gpuBars(s) + " " + gpuMean(s), net}
+		return []string{m.styles.Dim.Of("gpu ") + m.gpuBars(s) + " " + gpuMean(s), net}
 	}
 	return []string{net}
 }
@@ -227,9 +228,9 @@ func (m *Model) simulatedMark(n *nodeState, w int) string {
 	case !n.simulated():
 		return ""
 	case w >= 100:
-		return m.styles.Badge.of(" SIMULATED ")
+		return m.styles.Badge.Of(" SIMULATED ")
 	}
-	return m.styles.Badge.of("SIMULATED")
+	return m.styles.Badge.Of("SIMULATED")
 }
 
 // nodeGrid packs several nodes into a row: for many nodes on a small screen.
@@ -244,41 +245,41 @@ func (m *Model) grid(w int, cpu bool) []string {
 	var cells []string
 	for i := range nodes {
 		cells = append(cells, m.nodeCell(&nodes[i], cpu))
-		cell = max(cell, wide(cells[i]))
+		cell = max(cell, text.Wide(cells[i]))
 	}
 	across := max((w+3)/(cell+3), 1)
 	var out []string
 	for i := 0; i < len(cells); i += across {
 		row := cells[i:min(i+across, len(cells))]
 		for j := range row {
-			row[j] = fit(row[j], cell)
+			row[j] = text.Fit(row[j], cell)
 		}
-		out = append(out, cut(strings.Join(row, "   "), w))
+		out = append(out, text.Cut(strings.Join(row, "   "), w))
 	}
 	if m.ses.st.simulated() {
-		out = append(out, m.styles.Badge.of("SIMULATED")+m.styles.Dim.of(" where marked sim"))
+		out = append(out, m.styles.Badge.Of("SIMULATED")+m.styles.Dim.Of(" where marked sim"))
 	}
 	return out
 }
 
 func (m *Model) nodeCell(n *nodeState, cpu bool) string {
-	name := fit(n.Name, 7)
+	name := text.Fit(n.Name, 7)
 	switch {
 	case m.stale(n) != "":
-		return m.styles.Dim.of(name) + m.styles.Warn.of("? stale")
+		return m.styles.Dim.Of(name) + m.styles.Warn.Of("? stale")
 	case n.sample == nil:
-		return name + m.styles.Dim.of("waiting")
+		return name + m.styles.Dim.Of("waiting")
 	}
 	text := name
 	switch {
 	case len(n.sample.GPUs) == 0:
-		text += m.styles.Dim.of("cpu ") + percent(n.sample.CPU)
+		text += m.styles.Dim.Of("cpu ") + percent(n.sample.CPU)
 	case cpu:
 		text += percent(n.sample.CPU) + " "
 	}
 	text += m.gpuBars(n.sample)
 	if n.simulated() {
-		text += m.styles.Warn.of(" sim")
+		text += m.styles.Warn.Of(" sim")
 	}
 	return text
 }
@@ -293,7 +294,7 @@ func (m *Model) gpuBars(s *metrics.Sample) string {
 		}
 		b.WriteString(m.glyphs().Sparkline([]float64{*g.Util}, 1, 100*headroom))
 	}
-	return m.styles.Trace.of(b.String())
+	return m.styles.Trace.Of(b.String())
 }
 
 // gpuMean is what all GPUs of a node do together.
@@ -350,16 +351,16 @@ func (m *Model) spark(t trace, w int, limit float64, grey bool) string {
 			}
 		}
 	}
-	text := fit(m.glyphs().Sparkline(t, w, limit*headroom), w)
+	text := text.Fit(m.glyphs().Sparkline(t, w, limit*headroom), w)
 	if grey {
-		return m.styles.Faint.of(text) + " "
+		return m.styles.Faint.Of(text) + " "
 	}
-	return m.styles.Trace.of(text) + " "
+	return m.styles.Trace.Of(text) + " "
 }
 
 func (m *Model) value(text string, grey bool) string {
 	if grey {
-		return m.styles.Faint.of(text)
+		return m.styles.Faint.Of(text)
 	}
 	return text
 }
@@ -368,7 +369,7 @@ func (m *Model) dimIf(text string, grey bool) string {
 	if grey {
 		return text // the whole line is set in one ink already
 	}
-	return m.styles.Dim.of(text)
+	return m.styles.Dim.Of(text)
 }
 
 // percent is four cells: " 96%", "100%", " N/A".
@@ -391,11 +392,11 @@ func usage(used, total *float64, one func(int64) string, both func(part, whole i
 }
 
 func memShort(s *metrics.Sample, w int) string {
-	text := percent(ratio(s.MemUsed, s.MemTotal))
+	txt := percent(ratio(s.MemUsed, s.MemTotal))
 	if w >= 100 {
-		text += " " + fit(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), 18)
+		txt += " " + text.Fit(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), 18)
 	}
-	return text
+	return txt
 }
 
 func rates(s *metrics.Sample) string {
@@ -405,9 +406,9 @@ func rates(s *metrics.Sample) string {
 // rate is nine cells, so that nothing beside it moves.
 func rate(v *float64) string {
 	if v == nil {
-		return fit("N/A", 9)
+		return text.Fit("N/A", 9)
 	}
-	return flushRight(units.Bytes(int64(*v))+"/s", 9)
+	return text.FlushRight(units.Bytes(int64(*v))+"/s", 9)
 }
 
 // gpuText is use, memory, temperature and power of a GPU; N/A where
@@ -420,7 +421,7 @@ func gpuText(g metrics.GPU) string {
 	case g.MemUsed != nil:
 		mem = units.Binary(mebi(*g.MemUsed))
 	}
-	return percent(g.Util) + "  " + flushRight(mem, 11) + " " + unit(g.Temp, "°C", 5) + " " + unit(g.Power, "W", 5)
+	return percent(g.Util) + "  " + text.FlushRight(mem, 11) + " " + unit(g.Temp, "°C", 5) + " " + unit(g.Power, "W", 5)
 }
 
 // mebi is memory in bytes; nvidia-smi counts it in MiB.
@@ -428,7 +429,7 @@ func mebi(v float64) int64 { return int64(v * (1 << 20)) }
 
 func unit(v *float64, u string, w int) string {
 	if v == nil {
-		return flushRight("N/A", w)
+		return text.FlushRight("N/A", w)
 	}
-	return flushRight(fmt.Sprintf("%.0f %s", *v, u), w)
+	return text.FlushRight(fmt.Sprintf("%.0f %s", *v, u), w)
 }

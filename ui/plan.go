@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
@@ -42,20 +43,20 @@ func (m *Model) drawPlan(w int) []string {
 	case m.plan.untrusted != nil:
 		return m.drawUntrusted(w)
 	case m.plan.fault != nil:
-		out := []string{s.Bad.of("✗ The profile can't be used as it is."), ""}
+		out := []string{s.Bad.Of("✗ The profile can't be used as it is."), ""}
 		for _, l := range m.plan.fault {
-			out = append(out, wrap(l, w)...)
+			out = append(out, text.Wrap(l, w)...)
 		}
-		return append(out, "", s.Dim.of("Nothing was changed. Correct the file, then ")+s.Key.of("enter")+s.Dim.of(" on it again."))
+		return append(out, "", s.Dim.Of("Nothing was changed. Correct the file, then ")+s.Key.Of("enter")+s.Dim.Of(" on it again."))
 	case p == nil:
-		return []string{m.spinner() + " making the plan, for " + since(m.now, m.plan.asked) + s.Dim.of("; nothing is changed by it")}
+		return []string{m.spinner() + " making the plan, for " + text.Since(m.now, m.plan.asked) + s.Dim.Of("; nothing is changed by it")}
 	}
 	out := m.planFacts(p, w)
 	out = append(out, m.findings(p.Findings, w)...)
 	for _, l := range p.Launches {
 		out = append(out, "")
-		for _, text := range wrap("what each rank runs: "+word(l.Heading()), w) {
-			out = append(out, s.Dim.of(text))
+		for _, text := range text.Wrap("what each rank runs: "+text.Word(l.Heading()), w) {
+			out = append(out, s.Dim.Of(text))
 		}
 		for _, g := range l.Groups() {
 			out = append(out, m.rankCommand(g, w)...)
@@ -63,31 +64,31 @@ func (m *Model) drawPlan(w int) []string {
 	}
 	for i, o := range p.Open {
 		if i == 0 {
-			out = append(out, "", s.Dim.of("known at the launch"))
+			out = append(out, "", s.Dim.Of("known at the launch"))
 		}
-		out = append(out, cut("  "+fit(word(o.Name), 17)+word(o.Is), w))
+		out = append(out, text.Cut("  "+text.Fit(text.Word(o.Name), 17)+text.Word(o.Is), w))
 	}
-	return append(out, "", s.Dim.of("Nothing was changed so far.  ")+s.Key.of("R")+" starts it.")
+	return append(out, "", s.Dim.Of("Nothing was changed so far.  ")+s.Key.Of("R")+" starts it.")
 }
 
 // findings is what was looked at before anything is paid, with what to do
 // about what stands in the way. Nothing of it is cut off: it may be a command.
 func (m *Model) findings(all []cloud.Finding, w int) []string {
 	s := m.styles
-	out := []string{"", s.Dim.of("checks")}
+	out := []string{"", s.Dim.Of("checks")}
 	const left = 20
 	for _, f := range all {
-		lead := m.findingMark(f) + " " + fit(word(f.What), left-4) + "  "
-		for _, l := range wrap(word(f.Text), max(w-left, 1)) {
-			out = append(out, cut(lead+l, w))
+		lead := m.findingMark(f) + " " + text.Fit(text.Word(f.What), left-4) + "  "
+		for _, l := range text.Wrap(text.Word(f.Text), max(w-left, 1)) {
+			out = append(out, text.Cut(lead+l, w))
 			lead = strings.Repeat(" ", left)
 		}
 		if f.Result() == cloud.Fine || f.Next == "" {
 			continue
 		}
-		do := s.Warn.of("do: ")
-		for _, l := range wrap(word(f.Next), max(w-left-4, 1)) {
-			out = append(out, cut(strings.Repeat(" ", left)+do+l, w))
+		do := s.Warn.Of("do: ")
+		for _, l := range text.Wrap(text.Word(f.Next), max(w-left-4, 1)) {
+			out = append(out, text.Cut(strings.Repeat(" ", left)+do+l, w))
 			do = "    "
 		}
 	}
@@ -101,39 +102,39 @@ func (m *Model) findings(all []cloud.Finding, w int) []string {
 func (m *Model) findingMark(f cloud.Finding) string {
 	switch f.Result() {
 	case cloud.Fine:
-		return m.styles.Good.of(f.Mark())
+		return m.styles.Good.Of(f.Mark())
 	case cloud.Problem:
-		return m.styles.Bad.of(f.Mark())
+		return m.styles.Bad.Of(f.Mark())
 	}
-	return m.styles.Warn.of(f.Mark())
+	return m.styles.Warn.Of(f.Mark())
 }
 
 func (m *Model) planFacts(p *PlanView, w int) []string {
-	row := func(k, v string) string { return cut(m.styles.Dim.of(fit(k, 14))+word(v), w) }
+	row := func(k, v string) string { return text.Cut(m.styles.Dim.Of(text.Fit(k, 14))+text.Word(v), w) }
 	out := append([]string{row("profile", p.Name)}, m.planMoney(p, w)...)
 	out = append(out,
 		row("environment", p.Environment),
 		row("code", event.SizeText(p.Code.Files, p.Code.Bytes)+" from "+p.Code.Dir),
 		row("engine", enginePlanned(p)))
-	for _, l := range wrap(word(p.EngineWhy), max(w-14, 1)) {
+	for _, l := range text.Wrap(text.Word(p.EngineWhy), max(w-14, 1)) {
 		out = append(out, row("", l))
 	}
 	for _, warning := range p.Code.Warnings {
-		out = append(out, cut(m.styles.Warn.of(fit("! code", 14))+word(warning), w))
+		out = append(out, text.Cut(m.styles.Warn.Of(text.Fit("! code", 14))+text.Word(warning), w))
 	}
 	if len(p.Results) > 0 {
 		out = append(out, row("results", strings.Join(p.Results, ", ")))
 	}
 	for _, warning := range p.Warnings {
-		lead := m.styles.Warn.of(fit("! results", 14))
-		for _, l := range wrap(word(warning), max(w-14, 1)) {
-			out = append(out, cut(lead+l, w))
+		lead := m.styles.Warn.Of(text.Fit("! results", 14))
+		for _, l := range text.Wrap(text.Word(warning), max(w-14, 1)) {
+			out = append(out, text.Cut(lead+l, w))
 			lead = strings.Repeat(" ", 14)
 		}
 	}
 	if len(p.Limits) > 0 {
 		label := "limits"
-		for _, l := range wrap(word(strings.Join(p.Limits, ", ")), max(w-14, 1)) {
+		for _, l := range text.Wrap(text.Word(strings.Join(p.Limits, ", ")), max(w-14, 1)) {
 			out = append(out, row(label, l))
 			label = ""
 		}
@@ -144,20 +145,20 @@ func (m *Model) planFacts(p *PlanView, w int) []string {
 // planMoney is what machines a plan takes, what they cost and at most can cost.
 func (m *Model) planMoney(p *PlanView, w int) []string {
 	s := m.styles
-	row := func(k, v string) string { return cut(s.Dim.of(fit(k, 14))+v, w) }
+	row := func(k, v string) string { return text.Cut(s.Dim.Of(text.Fit(k, 14))+v, w) }
 	price := "costs nothing"
 	if p.PricePerHour > 0 {
 		price = units.PerHour(p.PricePerHour)
 	}
-	out := []string{row("machines", plural(p.Nodes, "node")+" of "+word(p.Provider)+", "+price)}
+	out := []string{row("machines", text.Plural(p.Nodes, "node")+" of "+text.Word(p.Provider)+", "+price)}
 	if o := p.Offer; o != nil {
-		out = append(out, row("", word(o.Instance)+" in "+word(o.Region)+s.Dim.of(": "+offerText(*o))))
+		out = append(out, row("", text.Word(o.Instance)+" in "+text.Word(o.Region)+s.Dim.Of(": "+offerText(*o))))
 	}
 	for _, c := range p.Costs {
 		out = append(out, row("", m.costRow(c.PerHour, c.What, c.Source, max(w-14, 1))))
 	}
 	if p.Most > 0 {
-		for i, l := range wrap(units.USD(p.Most)+" by "+word(p.MostWhy), max(w-14, 1)) {
+		for i, l := range text.Wrap(units.USD(p.Most)+" by "+text.Word(p.MostWhy), max(w-14, 1)) {
 			label := ""
 			if i == 0 {
 				label = "at most"
@@ -170,17 +171,17 @@ func (m *Model) planMoney(p *PlanView, w int) []string {
 
 // offerText describes a machine in a line.
 func offerText(o cloud.Offer) string {
-	text := fmt.Sprintf("%d vCPUs, %s", o.VCPUs, units.Binary(o.Memory))
+	txt := fmt.Sprintf("%d vCPUs, %s", o.VCPUs, units.Binary(o.Memory))
 	if o.GPUs > 0 {
-		text = fmt.Sprintf("%d × %s with %s each, ", o.GPUs, word(o.GPU), units.Binary(o.GPUMemory)) + text
+		txt = fmt.Sprintf("%d × %s with %s each, ", o.GPUs, text.Word(o.GPU), units.Binary(o.GPUMemory)) + txt
 	}
 	if o.EFA > 0 {
-		text += ", EFA"
+		txt += ", EFA"
 	}
 	if o.Arch != "" && o.Arch != "x86_64" {
-		text += ", " + word(o.Arch)
+		txt += ", " + text.Word(o.Arch)
 	}
-	return text
+	return txt
 }
 
 // enginePlanned is the engine, and how many ranks there are where that is known.
@@ -192,14 +193,14 @@ func enginePlanned(p *PlanView) string {
 }
 
 func (m *Model) rankCommand(r workbench.RankGroup, w int) []string {
-	head := m.styles.Dim.of(fit(r.Label(), 11) + fit(nodeName(r.Node), 8))
-	lines := wrap(word(r.Command), max(w-21, 8))
+	head := m.styles.Dim.Of(text.Fit(r.Label(), 11) + text.Fit(nodeName(r.Node), 8))
+	lines := text.Wrap(text.Word(r.Command), max(w-21, 8))
 	out := make([]string, len(lines))
 	for i, l := range lines {
 		if i > 0 {
 			head = "                   "
 		}
-		out[i] = cut("  "+head+l, w)
+		out[i] = text.Cut("  "+head+l, w)
 	}
 	return out
 }

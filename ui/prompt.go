@@ -7,6 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // prompt asks for one line of text, in the place of the footer.
@@ -42,12 +43,12 @@ func (p *prompt) changed(m *Model) {
 }
 
 func (p *prompt) draw(m *Model, w int) string {
-	room := max(w-wide(p.label)-4, 1)
-	text := p.text
-	if over := wide(text) - room; over > 0 {
-		text = ansi.TruncateLeft(text, over, "")
+	room := max(w-text.Wide(p.label)-4, 1)
+	txt := p.text
+	if over := text.Wide(txt) - room; over > 0 {
+		txt = ansi.TruncateLeft(txt, over, "")
 	}
-	return m.styles.Key.of(p.label) + "  " + text + m.styles.Cursor.of(" ")
+	return m.styles.Key.Of(p.label) + "  " + txt + m.styles.Cursor.Of(" ")
 }
 
 // maxTyped bounds what is typed or pasted into a line.

@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -42,17 +43,17 @@ func (m *Model) takeQuestion(msg questioned) {
 		if !ok || c.gen != msg.gen {
 			continue
 		}
-		c.opened, c.focus, c.waits, c.name = m.clock.Now(), 0, false, word(msg.q.Name)
+		c.opened, c.focus, c.waits, c.name = m.clock.Now(), 0, false, text.Word(msg.q.Name)
 		if msg.err != nil {
 			f := faultOf("look at what would be lost", msg.err)
 			c.answers, c.name = []answer{{name: "Close"}}, ""
 			c.body = func(m *Model, w int) []string { return m.drawFault(f, w) }
 			return
 		}
-		c.title = word(msg.q.Title)
+		c.title = text.Word(msg.q.Title)
 		rows := make([][2]string, len(msg.q.Facts))
 		for i, f := range msg.q.Facts {
-			rows[i] = [2]string{word(f.Label), word(f.Text)}
+			rows[i] = [2]string{text.Word(f.Label), text.Word(f.Text)}
 		}
 		c.body = func(m *Model, w int) []string { return m.labelled(w, rows...) }
 	}
@@ -67,7 +68,7 @@ func (m *Model) askTeardown() tea.Cmd {
 		cluster = m.ses.cluster
 	}
 	return m.question(confirmation{
-		title: "Tear down " + word(cluster) + "?", verb: "Tear down",
+		title: "Tear down " + text.Word(cluster) + "?", verb: "Tear down",
 		read: func(ctx context.Context) (event.Question, error) { return m.bench.AskDown(ctx, cluster) },
 		do:   func(m *Model) tea.Cmd { return m.tearDown(cluster) },
 	})
@@ -77,11 +78,11 @@ func (m *Model) askTeardown() tea.Cmd {
 func (m *Model) askStop() tea.Cmd {
 	run := m.ses.st.run
 	return m.question(confirmation{
-		title: "Stop run " + word(run) + "?", verb: "Stop the run",
+		title: "Stop run " + text.Word(run) + "?", verb: "Stop the run",
 		read: func(ctx context.Context) (event.Question, error) { return m.bench.AskStop(ctx, run) },
 		do: func(m *Model) tea.Cmd {
-			return m.task("stop "+word(run), func() (string, string, error) {
-				return word(run) + " was stopped", "", m.bench.Stop(m.ctx, run)
+			return m.task("stop "+text.Word(run), func() (string, string, error) {
+				return text.Word(run) + " was stopped", "", m.bench.Stop(m.ctx, run)
 			})
 		},
 	})
@@ -91,11 +92,11 @@ func (m *Model) askStop() tea.Cmd {
 func (m *Model) askStopMachines() tea.Cmd {
 	cluster := m.ses.cluster
 	return m.question(confirmation{
-		title: "Stop the machines of " + word(cluster) + "?", verb: "Stop the machines",
+		title: "Stop the machines of " + text.Word(cluster) + "?", verb: "Stop the machines",
 		read: func(ctx context.Context) (event.Question, error) { return m.bench.AskStopMachines(ctx, cluster) },
 		do: func(m *Model) tea.Cmd {
-			return m.task("stop the machines of "+word(cluster), func() (string, string, error) {
-				return "the machines of " + word(cluster) + " are stopped", "", m.bench.StopMachines(m.ctx, cluster)
+			return m.task("stop the machines of "+text.Word(cluster), func() (string, string, error) {
+				return "the machines of " + text.Word(cluster) + " are stopped", "", m.bench.StopMachines(m.ctx, cluster)
 			})
 		},
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // drawReceipt is each resource with the proof that it is gone.
@@ -13,15 +14,15 @@ func (m *Model) drawReceipt(w int) []string {
 	if r == nil {
 		return []string{"No receipt yet: the cluster was not torn down."}
 	}
-	head := s.Good.of("✓ Everything is gone, and that was looked at again.")
+	head := s.Good.Of("✓ Everything is gone, and that was looked at again.")
 	if !r.Proven {
-		head = s.Bad.of("! UNRESOLVED") + "  Not everything is proven gone" + m.stillCosts()
+		head = s.Bad.Of("! UNRESOLVED") + "  Not everything is proven gone" + m.stillCosts()
 	}
-	out := []string{cut(head, w), ""}
-	sum := func(k, v string) { out = append(out, s.Dim.of(fit(k, 12))+v) }
+	out := []string{text.Cut(head, w), ""}
+	sum := func(k, v string) { out = append(out, s.Dim.Of(text.Fit(k, 12))+v) }
 	sum("lived", units.Seconds(r.Lived))
 	sum("cost", units.USD(r.Cost))
-	sum("left", plural(r.ProcessesLeft, "process")+", "+plural(r.FilesLeft, "file"))
+	sum("left", text.Plural(r.ProcessesLeft, "process")+", "+text.Plural(r.FilesLeft, "file"))
 	out = append(out, m.receiptTable(r.Resources, w)...)
 	return append(out, m.receiptNext(w)...)
 }
@@ -42,15 +43,15 @@ func (m *Model) receiptNext(w int) []string {
 	}
 	out = append(out, m.resultsRows()...)
 	if st.receipt.Proven {
-		return append(out, "", s.Key.of("t")+" shows the run again, "+s.Key.of("R")+" runs anew, "+s.Key.of("esc")+" goes home")
+		return append(out, "", s.Key.Of("t")+" shows the run again, "+s.Key.Of("R")+" runs anew, "+s.Key.Of("esc")+" goes home")
 	}
 	if f := m.ses.failed(); f != nil && f.Next != "" {
-		out = append(out, "", s.Key.of("next"))
-		for _, l := range wrap(f.Next, max(w-2, 1)) {
+		out = append(out, "", s.Key.Of("next"))
+		for _, l := range text.Wrap(f.Next, max(w-2, 1)) {
 			out = append(out, "  "+l)
 		}
 	}
-	return append(out, "", s.Key.of("X")+" tries again; removing twice does no harm")
+	return append(out, "", s.Key.Of("X")+" tries again; removing twice does no harm")
 }
 
 // receiptColumns are the widths of a receipt's table.
@@ -80,17 +81,17 @@ func (c receiptColumns) head() int {
 func (m *Model) receiptTable(all []cloud.Resource, w int) []string {
 	c := receiptColumns{kind: 12, id: 26, w: w}
 	for _, res := range all {
-		c.kind = min(max(c.kind, wide(res.Kind)+1), 18)
+		c.kind = min(max(c.kind, text.Wide(res.Kind)+1), 18)
 		c.paid = c.paid || res.Lived > 0 || res.Cost > 0
 	}
-	title := "  " + fit("resource", c.kind) + fit("id", c.id) + fit("state", receiptState)
+	title := "  " + text.Fit("resource", c.kind) + text.Fit("id", c.id) + text.Fit("state", receiptState)
 	if c.paid {
-		title += fit("lived", 11) + fit("cost", receiptPaid-11)
+		title += text.Fit("lived", 11) + text.Fit("cost", receiptPaid-11)
 	}
 	if w-c.head() >= leastProof {
 		title += "proof"
 	}
-	out := []string{"", m.styles.Dim.of(cut(title, w))}
+	out := []string{"", m.styles.Dim.Of(text.Cut(title, w))}
 	for _, res := range all {
 		out = append(out, m.resourceRows(res, c)...)
 	}
@@ -102,27 +103,27 @@ func (m *Model) receiptTable(all []cloud.Resource, w int) []string {
 
 func (m *Model) resourceRows(res cloud.Resource, c receiptColumns) []string {
 	s := m.styles
-	state := map[cloud.State]string{cloud.Gone: s.Good.of(fit("✓ gone", receiptState)), cloud.Alive: s.Bad.of(fit("✗ alive", receiptState))}[res.State]
+	state := map[cloud.State]string{cloud.Gone: s.Good.Of(text.Fit("✓ gone", receiptState)), cloud.Alive: s.Bad.Of(text.Fit("✗ alive", receiptState))}[res.State]
 	if state == "" {
-		state = s.Warn.of(fit("? unknown", receiptState))
+		state = s.Warn.Of(text.Fit("? unknown", receiptState))
 	}
-	id := word(res.ID)
+	id := text.Word(res.ID)
 	if res.Node != "" {
-		id = word(res.Node) + " " + id
+		id = text.Word(res.Node) + " " + id
 	}
-	head := "  " + fit(word(res.Kind), c.kind) + fit(endOf(id, c.id-1), c.id-1) + " " + state
+	head := "  " + text.Fit(text.Word(res.Kind), c.kind) + text.Fit(text.EndOf(id, c.id-1), c.id-1) + " " + state
 	if c.paid {
 		head += paidCells(res)
 	}
 	room := c.w - c.head()
-	if room < leastProof || res.State != cloud.Gone && wide(word(res.Proof)) > room { // how to do it by hand must not be cut up
-		return append([]string{cut(head, c.w)}, m.proofRows(res, 6, c.w)...)
+	if room < leastProof || res.State != cloud.Gone && text.Wide(text.Word(res.Proof)) > room { // how to do it by hand must not be cut up
+		return append([]string{text.Cut(head, c.w)}, m.proofRows(res, 6, c.w)...)
 	}
 	rows := m.proofRows(res, c.head(), c.w)
 	if len(rows) > 0 {
 		rows[0] = head + strings.TrimLeft(rows[0], " ")
 	} else {
-		rows = []string{cut(head, c.w)}
+		rows = []string{text.Cut(head, c.w)}
 	}
 	return rows
 }
@@ -136,13 +137,13 @@ func paidCells(res cloud.Resource) string {
 	if res.Cost > 0 {
 		cost = units.USD(res.Cost)
 	}
-	return fit(lived, 11) + fit(cost, receiptPaid-11)
+	return text.Fit(lived, 11) + text.Fit(cost, receiptPaid-11)
 }
 
 func (m *Model) proofRows(res cloud.Resource, left, w int) []string {
 	var out []string
-	for _, l := range wrap(word(res.Proof), max(w-left, 1)) {
-		out = append(out, strings.Repeat(" ", left)+m.styles.Dim.of(l))
+	for _, l := range text.Wrap(text.Word(res.Proof), max(w-left, 1)) {
+		out = append(out, strings.Repeat(" ", left)+m.styles.Dim.Of(l))
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // regionPicker is the choice of one region, or of several in order.
@@ -70,13 +71,13 @@ func splitList(text string) []string {
 func (m *Model) drawRegions(w, h int) []string {
 	z := m.wiz
 	rows := z.region.rows()
-	note := m.styles.Dim.of("enter picks one and goes on; c marks several, which are tried in order")
-	out := []string{cut(note, w), ""}
+	note := m.styles.Dim.Of("enter picks one and goes on; c marks several, which are tried in order")
+	out := []string{text.Cut(note, w), ""}
 	if why := z.faults["machines.region"]; why != "" {
-		out[1] = m.styles.Bad.of(cut("✗ "+why, w))
+		out[1] = m.styles.Bad.Of(text.Cut("✗ "+why, w))
 	}
 	n := max(h-len(out), 1)
-	top := window(0, z.picked, len(rows), n)
+	top := text.Window(0, z.picked, len(rows), n)
 	for i := top; i < min(top+n, len(rows)); i++ {
 		name, about := rows[i][0], rows[i][1]
 		if name == rowDefault {
@@ -84,9 +85,9 @@ func (m *Model) drawRegions(w, h int) []string {
 		}
 		turn := "    "
 		if at := slices.Index(z.region.marked, rows[i][0]); at >= 0 {
-			turn = m.styles.Good.of(fit(fmt.Sprintf("✓ %d", at+1), 4))
+			turn = m.styles.Good.Of(text.Fit(fmt.Sprintf("✓ %d", at+1), 4))
 		}
-		out = append(out, m.pickRow(i == z.picked, turn+fit(word(name), 18), about, w))
+		out = append(out, m.pickRow(i == z.picked, turn+text.Fit(text.Word(name), 18), about, w))
 	}
 	return out
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // review is what a draft comes to: its plan, with price and preflight.
@@ -56,8 +58,8 @@ func (m *Model) drawReview(w int) []string {
 	if w < 110 {
 		return append(append(left, ""), m.reviewFile(w)...)
 	}
-	fw := clamp(w*2/5, 44, 84)
-	return beside(4, block{w - fw - 4, m.reviewPlan(w - fw - 4)}, block{fw, m.reviewFile(fw)})
+	fw := text.Clamp(w*2/5, 44, 84)
+	return text.Beside(4, text.Block{W: w - fw - 4, Lines: m.reviewPlan(w - fw - 4)}, text.Block{W: fw, Lines: m.reviewFile(fw)})
 }
 
 func (m *Model) reviewPlan(w int) []string {
@@ -65,27 +67,27 @@ func (m *Model) reviewPlan(w int) []string {
 	var out []string
 	switch r := &z.review; {
 	case len(z.faults) > 0:
-		out = append(out, s.Bad.of("✗ Some answers can't be used as they are."), "")
+		out = append(out, s.Bad.Of("✗ Some answers can't be used as they are."), "")
 		out = append(out, m.faultRows(w)...)
-		out = append(out, "", s.Key.of("enter")+" goes to the first of them")
+		out = append(out, "", s.Key.Of("enter")+" goes to the first of them")
 	case r.busy:
-		out = append(out, m.spinner()+" looking at what stands in the way, and what it costs"+s.Dim.of(", for "+since(m.now, r.since)),
-			s.Dim.of("  nothing is changed by it"))
+		out = append(out, m.spinner()+" looking at what stands in the way, and what it costs"+s.Dim.Of(", for "+text.Since(m.now, r.since)),
+			s.Dim.Of("  nothing is changed by it"))
 	case r.fault != nil:
-		out = append(out, s.Bad.of("✗ There is no plan."), "")
+		out = append(out, s.Bad.Of("✗ There is no plan."), "")
 		for _, l := range r.fault {
-			out = append(out, wrap(l, w)...)
+			out = append(out, text.Wrap(l, w)...)
 		}
 	case r.plan != nil:
 		out = append(out, m.planMoney(r.plan, w)...)
 		out = append(out, m.findings(r.plan.Findings, w)...)
 	}
 	if m.profileThere() {
-		out = append(out, "", cut(s.Warn.of("! ")+"there is a profile already, and it is not replaced: "+word(m.wiz.path()), w))
+		out = append(out, "", text.Cut(s.Warn.Of("! ")+"there is a profile already, and it is not replaced: "+text.Word(m.wiz.path()), w))
 	}
-	out = append(out, "", s.Dim.of("Nothing was written so far."))
+	out = append(out, "", s.Dim.Of("Nothing was written so far."))
 	if m.cannotWrite() == "" {
-		out = append(out, s.Key.of("W")+" writes the profile and shows its plan; the numbers go back to a step")
+		out = append(out, s.Key.Of("W")+" writes the profile and shows its plan; the numbers go back to a step")
 	}
 	return out
 }
@@ -100,9 +102,9 @@ func (m *Model) faultRows(w int) []string {
 	z := m.wiz
 	var out []string
 	for _, key := range z.faultKeys() {
-		lead := fit(key, 22) + " "
-		for _, l := range wrap(z.faults[key], max(w-23, 1)) {
-			out = append(out, cut(m.styles.Strong.of(lead)+l, w))
+		lead := text.Fit(key, 22) + " "
+		for _, l := range text.Wrap(z.faults[key], max(w-23, 1)) {
+			out = append(out, text.Cut(m.styles.Strong.Of(lead)+l, w))
 			lead = strings.Repeat(" ", 23)
 		}
 	}
@@ -142,13 +144,13 @@ func (m *Model) firstFault() tea.Cmd {
 
 // reviewFile is the profile as it would be written.
 func (m *Model) reviewFile(w int) []string {
-	out := []string{m.styles.Dim.of(endOf(word(m.wiz.path()), w))}
+	out := []string{m.styles.Dim.Of(text.EndOf(text.Word(m.wiz.path()), w))}
 	for _, l := range strings.Split(strings.TrimRight(m.wiz.text, "\n"), "\n") {
-		text := word(l)
-		if strings.HasPrefix(strings.TrimSpace(text), "#") {
-			text = m.styles.Dim.of(text)
+		txt := text.Word(l)
+		if strings.HasPrefix(strings.TrimSpace(txt), "#") {
+			txt = m.styles.Dim.Of(txt)
 		}
-		out = append(out, cut(m.styles.Faint.of("│ ")+text, w))
+		out = append(out, text.Cut(m.styles.Faint.Of("│ ")+txt, w))
 	}
 	return out
 }
@@ -171,7 +173,7 @@ func (m *Model) askWrite() tea.Cmd {
 	m.openDialog(&choice{
 		title: "Write the profile?",
 		body: func(m *Model, w int) []string {
-			return m.labelled(w, [2]string{"file", word(z.path())},
+			return m.labelled(w, [2]string{"file", text.Word(z.path())},
 				[2]string{"then", "its plan is shown; nothing is started, and nothing is paid, before R on it"})
 		},
 		answers: []answer{{name: "Cancel"}, {name: "Write", do: (*Model).writeProfile}},
@@ -196,8 +198,8 @@ func (m *Model) planWritten(msg wrote) tea.Cmd {
 	}
 	m.wiz = nil
 	if m.here() != atNew {
-		return m.say("info", word(msg.path)+" was written")
+		return m.say("info", text.Word(msg.path)+" was written")
 	}
 	m.path = m.path[:1]
-	return tea.Batch(m.showPlan(msg.path), m.say("info", word(msg.path)+" was written"))
+	return tea.Batch(m.showPlan(msg.path), m.say("info", text.Word(msg.path)+" was written"))
 }

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -132,16 +133,16 @@ func (m *Model) cannotRemark() string {
 
 func (m *Model) starRun() tea.Cmd {
 	id, star := m.runs.pick().ID, !m.runs.pick().Starred
-	said := "no star any more: " + word(id)
+	said := "no star any more: " + text.Word(id)
 	if star {
-		said = "★ " + word(id)
+		said = "★ " + text.Word(id)
 	}
 	return m.task("write the star", func() (string, string, error) { return said, "", m.bench.SetStar(id, star) })
 }
 
 func (m *Model) askNote() tea.Cmd {
-	id, was := m.runs.pick().ID, word(m.runs.pick().Note)
-	m.ask = &prompt{label: "note for " + word(id), text: was, done: func(m *Model, text string) tea.Cmd {
+	id, was := m.runs.pick().ID, text.Word(m.runs.pick().Note)
+	m.ask = &prompt{label: "note for " + text.Word(id), text: was, done: func(m *Model, text string) tea.Cmd {
 		if text == was {
 			return nil
 		}
@@ -162,19 +163,19 @@ func (m *Model) askRemove() tea.Cmd {
 	}
 	sel := workbench.RunSelection{Runs: ids}
 	return m.question(confirmation{
-		title: "Remove " + plural(len(ids), "run") + "?", verb: "Remove",
+		title: "Remove " + text.Plural(len(ids), "run") + "?", verb: "Remove",
 		read: func(context.Context) (event.Question, error) {
 			plan, err := m.bench.PlanCleanup(sel)
 			return plan.Question(), err
 		},
 		do: func(m *Model) tea.Cmd {
 			m.runs.marked = nil
-			return m.task("remove "+plural(len(ids), "run"), func() (string, string, error) {
+			return m.task("remove "+text.Plural(len(ids), "run"), func() (string, string, error) {
 				plan, err := m.bench.PlanCleanup(sel)
 				if err != nil {
 					return "", "", err
 				}
-				return plural(len(plan.Runs), "run") + " removed", "", m.bench.CleanUp(plan)
+				return text.Plural(len(plan.Runs), "run") + " removed", "", m.bench.CleanUp(plan)
 			})
 		},
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 )
@@ -48,14 +49,14 @@ type runColumn struct {
 
 // runColumns are those that every table has, from left to right.
 var runColumns = []runColumn{
-	{name: "run", left: true, cell: func(_ *Model, r *event.RunInfo) string { return word(r.ID) }, text: func(r *event.RunInfo) string { return r.ID }},
+	{name: "run", left: true, cell: func(_ *Model, r *event.RunInfo) string { return text.Word(r.ID) }, text: func(r *event.RunInfo) string { return r.ID }},
 	{name: "ended", w: 15, left: true, rank: 1, cell: func(m *Model, r *event.RunInfo) string { return m.verdictText(r.Verdict, r.ExitCode) },
 		text: func(r *event.RunInfo) string { return string(r.Verdict) }},
 	{name: "loss", w: 9, rank: 2, cell: func(_ *Model, r *event.RunInfo) string {
 		if r.LastLoss == nil {
 			return "-"
 		}
-		return number(*r.LastLoss)
+		return text.Number(*r.LastLoss)
 	}, value: func(r *event.RunInfo) float64 {
 		if r.LastLoss == nil {
 			return math.NaN()
@@ -73,12 +74,12 @@ var runColumns = []runColumn{
 		value: func(r *event.RunInfo) float64 { return r.Cost }},
 	{name: "started", w: 14, rank: 4, most: true, cell: func(m *Model, r *event.RunInfo) string { return units.Ago(m.now, r.StartedAt) },
 		value: func(r *event.RunInfo) float64 { return float64(r.StartedAt.UnixNano()) }},
-	{name: "ranks", w: 7, rank: 8, most: true, cell: func(_ *Model, r *event.RunInfo) string { return count(int64(r.WorldSize)) },
+	{name: "ranks", w: 7, rank: 8, most: true, cell: func(_ *Model, r *event.RunInfo) string { return text.Count(int64(r.WorldSize)) },
 		value: func(r *event.RunInfo) float64 { return float64(r.WorldSize) }},
-	{name: "profile", w: 16, left: true, rank: 7, cell: func(_ *Model, r *event.RunInfo) string { return word(r.Profile) }, text: func(r *event.RunInfo) string { return r.Profile }},
+	{name: "profile", w: 16, left: true, rank: 7, cell: func(_ *Model, r *event.RunInfo) string { return text.Word(r.Profile) }, text: func(r *event.RunInfo) string { return r.Profile }},
 	{name: "★", w: 3, rank: 3, most: true, cell: func(m *Model, r *event.RunInfo) string {
 		if r.Starred {
-			return m.styles.Warn.of("★")
+			return m.styles.Warn.Of("★")
 		}
 		return ""
 	}, value: func(r *event.RunInfo) float64 {
@@ -199,7 +200,7 @@ func (v *runsView) pick() *event.RunInfo {
 	return &v.table.Runs[v.rows[v.picked]]
 }
 
-func (v *runsView) move(d int) { v.picked = clamp(v.picked+d, 0, max(len(v.rows)-1, 0)) }
+func (v *runsView) move(d int) { v.picked = text.Clamp(v.picked+d, 0, max(len(v.rows)-1, 0)) }
 
 // back takes back what esc takes back before it leaves the table: the filter,
 // also one that could not be read.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -32,12 +33,12 @@ func (m *Model) drawRuns(w, h int) []string {
 	columns := v.columnsFor(w)
 	out = append(out, v.headRow(m, columns, w))
 	_, n := m.runsRoom(w, h)
-	v.top = window(v.top, v.picked, len(v.rows), n)
+	v.top = text.Window(v.top, v.picked, len(v.rows), n)
 	for i := v.top; i < min(v.top+n, len(v.rows)); i++ {
 		out = append(out, m.runRow(i, columns, w))
 	}
 	if h >= runsWithDetails {
-		out = append(exactly(out, w, h-runDetails), m.runDetail(v.pick(), w)...)
+		out = append(text.Exactly(out, w, h-runDetails), m.runDetail(v.pick(), w)...)
 	}
 	return out
 }
@@ -54,16 +55,16 @@ func (m *Model) runsRoom(w, h int) (top, n int) {
 // runsHead says what is asked for, and under it why it has no answer.
 func (m *Model) runsHead(w int) []string {
 	v, s := &m.runs, m.styles
-	left := plural(len(v.rows), "run")
+	left := text.Plural(len(v.rows), "run")
 	if v.filter != "" {
-		left += "  " + s.Warn.of("/"+word(v.filter))
+		left += "  " + s.Warn.Of("/"+text.Word(v.filter))
 	}
 	if n := len(v.marked); n > 0 {
-		left += "  " + s.Good.of(fmt.Sprintf("✓ %d marked", n))
+		left += "  " + s.Good.Of(fmt.Sprintf("✓ %d marked", n))
 	}
 	right := "newest first"
 	if v.by != "" {
-		right = "by " + word(v.by)
+		right = "by " + text.Word(v.by)
 	}
 	if v.sort > 0 {
 		right = "by " + v.columns()[v.sort-1]
@@ -71,22 +72,22 @@ func (m *Model) runsHead(w int) []string {
 	if v.reverse {
 		right += ", reversed"
 	}
-	right = s.Dim.of(right)
+	right = s.Dim.Of(right)
 	if v.busy && v.read {
-		right = s.Accent.of(m.spinner()) + " " + right
+		right = s.Accent.Of(m.spinner()) + " " + right
 	}
-	out := []string{spread(left, right, w)}
+	out := []string{text.Spread(left, right, w)}
 	if v.fault == nil {
 		return append(out, "")
 	}
-	for i, l := range wrap("✗ "+v.fault.Why, w) {
+	for i, l := range text.Wrap("✗ "+v.fault.Why, w) {
 		if i < 2 {
-			out = append(out, s.Bad.of(l))
+			out = append(out, s.Bad.Of(l))
 		}
 	}
-	for i, l := range wrap(v.fault.Next, w) {
+	for i, l := range text.Wrap(v.fault.Next, w) {
 		if i < 2 {
-			out = append(out, s.Dim.of(l))
+			out = append(out, s.Dim.Of(l))
 		}
 	}
 	return append(out, "")
@@ -97,15 +98,15 @@ func (m *Model) noRuns(w int) []string {
 	v, s := &m.runs, m.styles
 	switch {
 	case v.fault != nil && v.filter+v.by != "":
-		return []string{s.Key.of("/") + "  changes the conditions", s.Key.of("esc") + "  shows all runs again"}
+		return []string{s.Key.Of("/") + "  changes the conditions", s.Key.Of("esc") + "  shows all runs again"}
 	case v.fault != nil:
-		return []string{s.Key.of("r") + "  reads them again"}
+		return []string{s.Key.Of("r") + "  reads them again"}
 	case !v.read:
-		return []string{s.Dim.of(m.spinner() + " reading the runs, for " + since(m.now, v.since))}
+		return []string{s.Dim.Of(m.spinner() + " reading the runs, for " + text.Since(m.now, v.since))}
 	case v.filter != "":
-		return []string{"No run is like that.", "", s.Key.of("/") + "  changes the conditions", s.Key.of("esc") + "  shows all runs again"}
+		return []string{"No run is like that.", "", s.Key.Of("/") + "  changes the conditions", s.Key.Of("esc") + "  shows all runs again"}
 	}
-	return append([]string{s.Strong.of("No run yet."), ""}, wrap("Each run is kept with its output, curves and all that it was made of. dlwb demo makes one on this machine.", min(w, 72))...)
+	return append([]string{s.Strong.Of("No run yet."), ""}, text.Wrap("Each run is kept with its output, curves and all that it was made of. dlwb demo makes one on this machine.", min(w, 72))...)
 }
 
 // columnsFor are the columns that fit, those that say most first. What it is
@@ -148,7 +149,7 @@ func (v *runsView) columnsFor(w int) []int {
 func (v *runsView) width(column, w int) int {
 	switch {
 	case column == 0:
-		return clamp(v.idW, 8, max(w/3, 8))
+		return text.Clamp(v.idW, 8, max(w/3, 8))
 	case column >= len(runColumns):
 		return seriesW
 	}
@@ -156,21 +157,21 @@ func (v *runsView) width(column, w int) int {
 }
 
 // place sets a text into a column.
-func (v *runsView) place(column, w int, text string) string {
+func (v *runsView) place(column, w int, txt string) string {
 	cw := v.width(column, w)
 	if column < len(runColumns) && runColumns[column].left {
-		return fit(text, cw-1) + " "
+		return text.Fit(txt, cw-1) + " "
 	}
-	return flushRight(text, cw-1) + " "
+	return text.FlushRight(txt, cw-1) + " "
 }
 
 func (v *runsView) headRow(m *Model, columns []int, w int) string {
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", runMarks))
 	for _, i := range columns {
-		name, ink := word(v.columns()[i]), m.styles.Dim
+		name, ink := text.Word(v.columns()[i]), m.styles.Dim
 		if n := v.width(i, w) - 2; i >= len(runColumns) {
-			name = endOf(name, n)
+			name = text.EndOf(name, n)
 		}
 		if v.sort == i+1 {
 			sign := "↑"
@@ -179,12 +180,12 @@ func (v *runsView) headRow(m *Model, columns []int, w int) string {
 			}
 			name, ink = sign+name, m.styles.Strong
 		}
-		b.WriteString(ink.of(v.place(i, w, name)))
+		b.WriteString(ink.Of(v.place(i, w, name)))
 	}
-	if w-wide(b.String()) >= leastRunNotes {
-		b.WriteString(m.styles.Dim.of(" note"))
+	if w-text.Wide(b.String()) >= leastRunNotes {
+		b.WriteString(m.styles.Dim.Of(" note"))
 	}
-	return cut(b.String(), w)
+	return text.Cut(b.String(), w)
 }
 
 func (m *Model) runRow(i int, columns []int, w int) string {
@@ -193,10 +194,10 @@ func (m *Model) runRow(i int, columns []int, w int) string {
 	r := &v.table.Runs[row]
 	mark := "  "
 	if i == v.picked {
-		mark = s.Picked.of("› ")
+		mark = s.Picked.Of("› ")
 	}
 	if k := slices.Index(v.marked, r.ID); k >= 0 {
-		mark += s.Good.of("✓ ")
+		mark += s.Good.Of("✓ ")
 	} else {
 		mark += "  "
 	}
@@ -207,15 +208,15 @@ func (m *Model) runRow(i int, columns []int, w int) string {
 		case c >= len(runColumns):
 			b.WriteString(v.place(c, w, orDash(v.series(c-len(runColumns), row) != "", v.series(c-len(runColumns), row))))
 		case c == 0 && i == v.picked:
-			b.WriteString(s.Picked.of(v.place(c, w, word(r.ID))))
+			b.WriteString(s.Picked.Of(v.place(c, w, text.Word(r.ID))))
 		default:
 			b.WriteString(v.place(c, w, runColumns[c].cell(m, r)))
 		}
 	}
-	if w-wide(b.String()) >= leastRunNotes && r.Note != "" {
-		b.WriteString(" " + word(r.Note))
+	if w-text.Wide(b.String()) >= leastRunNotes && r.Note != "" {
+		b.WriteString(" " + text.Word(r.Note))
 	}
-	return cut(b.String(), w)
+	return text.Cut(b.String(), w)
 }
 
 // runDetail is what the picked run was, and what was written to it.
@@ -224,17 +225,17 @@ func (m *Model) runDetail(r *event.RunInfo, w int) []string {
 		return nil
 	}
 	s := m.styles
-	out := []string{s.Faint.of(strings.Repeat("─", w)), s.Dim.of("command  ") + cut(word(r.Command), max(w-9, 1))}
-	note := s.Dim.of("no note; ") + s.Key.of("n") + s.Dim.of(" writes one")
+	out := []string{s.Faint.Of(strings.Repeat("─", w)), s.Dim.Of("command  ") + text.Cut(text.Word(r.Command), max(w-9, 1))}
+	note := s.Dim.Of("no note; ") + s.Key.Of("n") + s.Dim.Of(" writes one")
 	if r.Note != "" {
-		note = s.Dim.of("note     ") + word(r.Note)
+		note = s.Dim.Of("note     ") + text.Word(r.Note)
 	}
 	if r.Starred {
-		note = s.Warn.of("★ ") + note
+		note = s.Warn.Of("★ ") + note
 	}
-	out = append(out, cut(note, w))
+	out = append(out, text.Cut(note, w))
 	if r.Cause != "" {
-		out = append(out, cut(s.Dim.of("ended    ")+word(r.Cause), w))
+		out = append(out, text.Cut(s.Dim.Of("ended    ")+text.Word(r.Cause), w))
 	}
 	return out
 }
@@ -246,7 +247,7 @@ func (m *Model) runsText() string {
 		return strings.Join(cleanLines(m.runs.marked), "\n")
 	}
 	if r := m.runs.pick(); r != nil {
-		return word(r.ID)
+		return text.Word(r.ID)
 	}
 	return ""
 }
@@ -259,7 +260,7 @@ func differing(texts []string, w int) []string {
 		if t == "-" {
 			continue
 		}
-		if widest = max(widest, wide(t)); known == 0 {
+		if widest = max(widest, text.Wide(t)); known == 0 {
 			shared = t
 		}
 		alike = alike && t == shared

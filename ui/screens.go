@@ -6,6 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/logview"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -89,7 +90,7 @@ func (m *Model) move(d int) tea.Cmd {
 		sc.move(m, d)
 	case sc.page != nil:
 		rows := len(sc.page(m, m.bodyWidth()))
-		m.scroll[sc.at] = clamp(m.scroll[sc.at]+d, 0, max(rows-m.bodyHeight(), 0))
+		m.scroll[sc.at] = text.Clamp(m.scroll[sc.at]+d, 0, max(rows-m.bodyHeight(), 0))
 	}
 	return nil
 }
@@ -128,13 +129,13 @@ func (m *Model) sessionTitle() (left, right string) {
 		return "", ""
 	}
 	s := m.styles
-	left = "  " + s.Strong.of(m.title())
+	left = "  " + s.Strong.Of(m.title())
 	if p := m.ses.st.provider; p != "" {
-		left += s.Dim.of(" on " + word(p))
+		left += s.Dim.Of(" on " + text.Word(p))
 	}
 	right = m.money()
 	if m.ses.st.phase() == event.PhaseUnresolved {
-		right = s.Bad.of("! UNRESOLVED") + "  " + right
+		right = s.Bad.Of("! UNRESOLVED") + "  " + right
 	}
 	return left, right
 }
@@ -144,7 +145,7 @@ func (m *Model) noTitle() (left, right string) { return "", "" }
 
 func (m *Model) homeTitle() (left, right string) { return m.filterSign(), m.homeSum() }
 
-func (m *Model) planTitle() (left, right string) { return "  " + word(m.plan.path), "" }
+func (m *Model) planTitle() (left, right string) { return "  " + text.Word(m.plan.path), "" }
 
 func (m *Model) newTitle() (left, right string) {
 	name, price := m.wizardTitle()
@@ -155,7 +156,7 @@ func (m *Model) moveHome(d int) { m.home.move(d) }
 func (m *Model) moveRuns(d int) { m.runs.move(d) }
 
 func (m *Model) moveForwards(d int) {
-	m.scroll[atForwards] = clamp(m.scroll[atForwards]+d, 0, max(len(m.ses.st.forwards)-1, 0))
+	m.scroll[atForwards] = text.Clamp(m.scroll[atForwards]+d, 0, max(len(m.ses.st.forwards)-1, 0))
 }
 
 func (m *Model) homeText() string { return m.home.pickedText() }

@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 func TestEveryCellOfATextStaysACellInASCII(t *testing.T) {
-	for text, want := range map[string]string{
+	for txt, want := range map[string]string{
 		"plain":                      "plain",
 		"\x1b[1;31mé\x1b[m 中文 ok":    "\x1b[1;31m?\x1b[m ???? ok",
 		"e\u0301 👩‍👧 한 end":          "e ?? ?? end",
@@ -16,12 +18,12 @@ func TestEveryCellOfATextStaysACellInASCII(t *testing.T) {
 		"\xff\xfe broken":            "?? broken",
 		"":                           "",
 	} {
-		got := inASCII(text)
+		got := text.InASCII(txt)
 		if got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
+			t.Errorf("%q became %q, want %q", txt, got, want)
 		}
-		if text[:min(1, len(text))] != "\xff" && ansi.StringWidth(got) != ansi.StringWidth(text) {
-			t.Errorf("%q has %d cells, %q has %d", text, ansi.StringWidth(text), got, ansi.StringWidth(got))
+		if txt[:min(1, len(txt))] != "\xff" && ansi.StringWidth(got) != ansi.StringWidth(txt) {
+			t.Errorf("%q has %d cells, %q has %d", txt, ansi.StringWidth(txt), got, ansi.StringWidth(got))
 		}
 	}
 }

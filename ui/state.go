@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -201,7 +202,7 @@ func (s *state) applyAside(e event.Event) bool {
 }
 
 func (s *state) notice(at time.Time, n event.Noticed) {
-	n.Text, n.Next = word(n.Text), word(n.Next)
+	n.Text, n.Next = text.Word(n.Text), text.Word(n.Next)
 	s.notices, s.noticeAt = append(s.notices, n), at
 }
 
@@ -214,7 +215,7 @@ func setsUp(step string) bool {
 func (s *state) applyRun(at time.Time, body event.Body) {
 	switch b := body.(type) {
 	case event.RunStarted:
-		b.Command, b.Python = word(b.Command), word(b.Python)
+		b.Command, b.Python = text.Word(b.Command), text.Word(b.Python)
 		s.launched, s.startedAt = &b, at
 	case event.LogGrew:
 		s.logSizes[b.Rank] = max(b.Size, s.logSizes[b.Rank])
@@ -228,10 +229,10 @@ func (s *state) applyRun(at time.Time, body event.Body) {
 		b.LastLines = cleanLines(b.LastLines)
 		s.rankEnds[b.Rank], s.rankEndAt = b, at
 	case event.RunEnded:
-		b.Cause, b.LastLines = word(b.Cause), cleanLines(b.LastLines)
+		b.Cause, b.LastLines = text.Word(b.Cause), cleanLines(b.LastLines)
 		s.ended, s.endedAt = &b, at
 	case event.ResultsFetched:
-		b.Dir = word(b.Dir)
+		b.Dir = text.Word(b.Dir)
 		s.results, s.lost = &b, nil
 	case event.ResultsLost:
 		s.lost = &b
@@ -241,7 +242,7 @@ func (s *state) applyRun(at time.Time, body event.Body) {
 // applyPlan begins a new life of the cluster: what was known of an earlier
 // attempt no longer holds.
 func (s *state) applyPlan(b event.PlanMade) {
-	b.Profile, b.Command = word(b.Profile), word(b.Command)
+	b.Profile, b.Command = text.Word(b.Profile), text.Word(b.Command)
 	s.plan, s.provider = &b, b.Provider
 	if s.receipt != nil && s.receipt.Proven {
 		s.machines = machines{}
@@ -257,16 +258,16 @@ func (s *state) applyStep(at time.Time, body event.Body) {
 	switch b := body.(type) {
 	case event.StepStarted:
 		st := s.step(b.Step)
-		*st = stepState{name: b.Step, status: active, since: at, text: word(b.Text)}
+		*st = stepState{name: b.Step, status: active, since: at, text: text.Word(b.Text)}
 	case event.StepProgress:
 		st := s.step(b.Step)
 		if st.nodes == nil {
 			st.nodes = map[int]string{}
 		}
-		st.nodes[b.Node] = word(b.Text)
+		st.nodes[b.Node] = text.Word(b.Text)
 	case event.StepEnded:
 		st := s.step(b.Step)
-		st.took, st.text = seconds(b.Duration), word(b.Text)
+		st.took, st.text = text.Seconds(b.Duration), text.Word(b.Text)
 		st.status = endStatus(b)
 		if b.Failure != nil {
 			f := cleanFault(*b.Failure)
@@ -298,13 +299,13 @@ func (s *state) step(name string) *stepState {
 
 func (s *state) applyUp(at time.Time, b event.ClusterUp) {
 	s.provider, s.up = b.Provider, true
-	s.machines = machines{count: len(b.Nodes), instance: word(b.Instance), spot: b.Spot, place: word(b.Zone), perHour: b.PricePerHour}
+	s.machines = machines{count: len(b.Nodes), instance: text.Word(b.Instance), spot: b.Spot, place: text.Word(b.Zone), perHour: b.PricePerHour}
 	if b.Zone == "" {
-		s.machines.place = word(b.Region)
+		s.machines.place = text.Word(b.Region)
 	}
 	for _, n := range b.Nodes {
 		st := s.node(n.Index)
-		n.Name = word(n.Name)
+		n.Name = text.Word(n.Name)
 		st.Node, st.state, st.since = n, cloud.Alive, at
 	}
 }
@@ -332,16 +333,16 @@ func (s *state) applyNode(at time.Time, b event.NodeChanged) {
 	if n.state != b.State || n.since.IsZero() {
 		n.since = at
 	}
-	n.state, n.why = b.State, word(b.Why)
+	n.state, n.why = b.State, text.Word(b.Why)
 }
 
 func (s *state) applySample(at time.Time, b event.Sampled) {
 	n := s.node(b.Node)
 	smp := b.Sample
-	smp.GPUError = word(smp.GPUError)
+	smp.GPUError = text.Word(smp.GPUError)
 	smp.GPUs = append([]metrics.GPU(nil), smp.GPUs...)
 	for i := range smp.GPUs {
-		smp.GPUs[i].Name = word(smp.GPUs[i].Name)
+		smp.GPUs[i].Name = text.Word(smp.GPUs[i].Name)
 	}
 	n.sample, n.sampledAt = &smp, at
 	n.cpu.add(smp.CPU)
@@ -358,7 +359,7 @@ func (s *state) applySample(at time.Time, b event.Sampled) {
 }
 
 func (s *state) addPoint(p metrics.Point) {
-	p.Name = word(p.Name)
+	p.Name = text.Word(p.Name)
 	if s.clock.IsZero() {
 		if s.clock = s.startedAt; s.clock.IsZero() {
 			s.clock = p.Time

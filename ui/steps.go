@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -24,7 +25,7 @@ func (m *Model) drawSteps(w int) []string {
 	var out []string
 	if len(st.steps) == 0 && st.failed == nil {
 		return []string{m.spinner() + " waiting for the first news of " + m.title() +
-			s.Dim.of(", for "+since(m.now, m.ses.asked))}
+			s.Dim.Of(", for "+text.Since(m.now, m.ses.asked))}
 	}
 	for i := range st.steps {
 		out = append(out, m.stepRows(&st.steps[i], w)...)
@@ -33,11 +34,11 @@ func (m *Model) drawSteps(w int) []string {
 		out = append(out, "")
 		out = append(out, m.drawFault(*f, w)...)
 		if m.ses.profile() != "" && m.refusal(m.find("R")) == "" {
-			out = append(out, "", s.Key.of("R")+" tries again; what is done already is not done twice")
+			out = append(out, "", s.Key.Of("R")+" tries again; what is done already is not done twice")
 		}
 	}
 	if st.receipt != nil && st.receipt.Proven {
-		out = append(out, "", s.Good.of("✓")+" the cluster is gone, and that is proven   "+s.Key.of("x")+" receipt")
+		out = append(out, "", s.Good.Of("✓")+" the cluster is gone, and that is proven   "+s.Key.Of("x")+" receipt")
 	}
 	return append(append(out, m.outcome(w)...), m.notices(w)...)
 }
@@ -49,13 +50,13 @@ func (m *Model) notices(w int) []string {
 	if len(all) == 0 {
 		return nil
 	}
-	out := []string{"", m.styles.Dim.of("said along the way")}
+	out := []string{"", m.styles.Dim.Of("said along the way")}
 	for _, n := range all[max(len(all)-20, 0):] {
-		mark := m.styles.Dim.of("· ")
+		mark := m.styles.Dim.Of("· ")
 		if n.Level == "warning" {
-			mark = m.styles.Warn.of("! ")
+			mark = m.styles.Warn.Of("! ")
 		}
-		for _, l := range wrap(joinNext(n.Text, n.Next), w-2) {
+		for _, l := range text.Wrap(joinNext(n.Text, n.Next), w-2) {
 			out = append(out, mark+l)
 			mark = "  "
 		}
@@ -80,43 +81,43 @@ func (m *Model) outcome(w int) []string {
 	if told {
 		return out
 	}
-	return append(out, indent(m.quoted(st.ended.LastLines, w-2), 2)...)
+	return append(out, text.Indent(m.quoted(st.ended.LastLines, w-2), 2)...)
 }
 
 // resultsRows say where the results of the run are, and what of them is lost.
 func (m *Model) resultsRows() (out []string) {
 	s, st := m.styles, m.ses.st
 	if r := st.results; r != nil {
-		out = append(out, s.Dim.of("results  ")+event.SizeText(r.Files, r.Bytes)+" in "+word(r.Dir))
+		out = append(out, s.Dim.Of("results  ")+event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir))
 	}
 	if l := st.lost; l != nil {
-		out = append(out, s.Bad.of("lost     ")+word(l.Why))
+		out = append(out, s.Bad.Of("lost     ")+text.Word(l.Why))
 	}
 	return out
 }
 
 func (m *Model) stepRows(st *stepState, w int) []string {
 	s := m.styles
-	mark, took, text := s.Faint.of("·"), "", s.Dim.of(st.text)
-	name := s.Dim.of(fit(st.name, 13))
+	mark, took, txt := s.Faint.Of("·"), "", s.Dim.Of(st.text)
+	name := s.Dim.Of(text.Fit(st.name, 13))
 	switch st.status {
 	case waiting:
 		if st.name == event.StepDown && m.ses.st.ended != nil && m.ses.st.phase() == event.PhaseReady {
-			text = s.Dim.of("when you say so: X. Until then the cluster stays for the next run")
+			txt = s.Dim.Of("when you say so: X. Until then the cluster stays for the next run")
 		}
 	case active:
-		mark, name = s.Accent.of(m.spinner()), s.Strong.of(fit(st.name, 13))
-		took, text = units.Clock(m.now.Sub(st.since)), st.text
+		mark, name = s.Accent.Of(m.spinner()), s.Strong.Of(text.Fit(st.name, 13))
+		took, txt = units.Clock(m.now.Sub(st.since)), st.text
 	case done:
-		mark, name, took = s.Good.of("✓"), fit(st.name, 13), units.Duration(st.took)
+		mark, name, took = s.Good.Of("✓"), text.Fit(st.name, 13), units.Duration(st.took)
 	case skipped:
-		mark, name, text = s.Dim.of("–"), fit(st.name, 13), s.Dim.of(join2("skipped", st.text))
+		mark, name, txt = s.Dim.Of("–"), text.Fit(st.name, 13), s.Dim.Of(join2("skipped", st.text))
 		took = units.Duration(st.took)
 	case broken:
-		mark, name, took = s.Bad.of("✗"), s.Bad.of(fit(st.name, 13)), units.Duration(st.took)
-		text = s.Bad.of(join2("failed", st.text))
+		mark, name, took = s.Bad.Of("✗"), s.Bad.Of(text.Fit(st.name, 13)), units.Duration(st.took)
+		txt = s.Bad.Of(join2("failed", st.text))
 	}
-	out := []string{spread(mark+" "+name+" "+text, s.Dim.of(took), w)}
+	out := []string{text.Spread(mark+" "+name+" "+txt, s.Dim.Of(took), w)}
 	if st.status == active {
 		out = append(out, m.stepNews(st, w)...)
 	}
@@ -146,10 +147,10 @@ func (m *Model) stepNews(st *stepState, w int) []string {
 		if n < 0 {
 			who = "all"
 		}
-		out = append(out, cut("                "+m.styles.Dim.of(fit(who, 8))+st.nodes[n], w))
+		out = append(out, text.Cut("                "+m.styles.Dim.Of(text.Fit(who, 8))+st.nodes[n], w))
 	}
 	if next := follows[st.name]; next != "" && st.status == active {
-		out = append(out, cut("                "+m.styles.Faint.of(next), w))
+		out = append(out, text.Cut("                "+m.styles.Faint.Of(next), w))
 	}
 	return out
 }
@@ -166,28 +167,28 @@ func (m *Model) drawFault(f event.Fault, w int) []string {
 		what += " on " + nodeName(f.Node)
 	}
 	var out []string
-	for _, l := range wrap(what+": "+f.Why, w) {
-		out = append(out, s.Strong.of(l))
+	for _, l := range text.Wrap(what+": "+f.Why, w) {
+		out = append(out, s.Strong.Of(l))
 	}
 	if f.Command != "" {
-		for i, l := range wrap(f.Command, max(w-4, 1)) {
+		for i, l := range text.Wrap(f.Command, max(w-4, 1)) {
 			lead := "    "
 			if i == 0 {
 				lead = "  $ "
 			}
-			out = append(out, s.Dim.of(lead)+l)
+			out = append(out, s.Dim.Of(lead)+l)
 		}
 	}
 	last := f.LastLines
 	if len(last) > faultLines {
 		last = last[len(last)-faultLines:]
 	}
-	out = append(out, indent(m.quoted(last, w-2), 2)...)
+	out = append(out, text.Indent(m.quoted(last, w-2), 2)...)
 	if f.Next != "" {
-		for i, l := range wrap(f.Next, max(w-6, 1)) {
+		for i, l := range text.Wrap(f.Next, max(w-6, 1)) {
 			lead := "      "
 			if i == 0 {
-				lead = s.Key.of("next  ")
+				lead = s.Key.Of("next  ")
 			}
 			out = append(out, lead+l)
 		}
@@ -199,7 +200,7 @@ func (m *Model) drawFault(f event.Fault, w int) []string {
 func (m *Model) quoted(lines []string, w int) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
-		out[i] = m.styles.Faint.of("│ ") + cut(l, w-2)
+		out[i] = m.styles.Faint.Of("│ ") + text.Cut(l, w-2)
 	}
 	return out
 }

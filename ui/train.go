@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -66,22 +67,22 @@ func (m *Model) trainHead(w int) []string {
 	parts := []string{m.runState()}
 	p := st.progress
 	if p.Epochs > 0 || p.Epoch > 0 {
-		parts = append(parts, s.Dim.of("epoch ")+outOf(plain(p.Epoch), plain(p.Epochs), p.Epochs > 0))
+		parts = append(parts, s.Dim.Of("epoch ")+outOf(text.Plain(p.Epoch), text.Plain(p.Epochs), p.Epochs > 0))
 	}
 	if p.Step > 0 || p.Steps > 0 {
-		parts = append(parts, s.Dim.of("step ")+outOf(count(p.Step), count(p.Steps), p.Steps > 0))
+		parts = append(parts, s.Dim.Of("step ")+outOf(text.Count(p.Step), text.Count(p.Steps), p.Steps > 0))
 	}
 	times := units.Clock(st.elapsed(now))
 	if st.ended != nil {
-		times = s.Dim.of("took ") + units.Duration(st.elapsed(now))
+		times = s.Dim.Of("took ") + units.Duration(st.elapsed(now))
 	} else if eta, ok := st.etaNow(now); ok && w < 70 {
-		times += s.Dim.of(", ") + units.Clock(eta) + s.Dim.of(" left")
+		times += s.Dim.Of(", ") + units.Clock(eta) + s.Dim.Of(" left")
 	} else if ok {
-		times += s.Dim.of(" elapsed, ") + units.Clock(eta) + s.Dim.of(" left")
+		times += s.Dim.Of(" elapsed, ") + units.Clock(eta) + s.Dim.Of(" left")
 	} else if st.launched != nil {
-		times += s.Dim.of(" elapsed")
+		times += s.Dim.Of(" elapsed")
 	}
-	first := spread(strings.Join(parts, "   "), times, w)
+	first := text.Spread(strings.Join(parts, "   "), times, w)
 	return []string{first, m.progressBar(w), m.runFacts(w)}
 }
 
@@ -101,9 +102,9 @@ func (m *Model) runState() string {
 	case st.ended != nil:
 		return m.verdictText(st.ended.Verdict, &st.ended.ExitCode)
 	case st.launched != nil && m.ses.past:
-		return m.styles.Warn.of("? its end was not recorded")
+		return m.styles.Warn.Of("? its end was not recorded")
 	case st.launched != nil:
-		return m.styles.Good.of("● training")
+		return m.styles.Good.Of("● training")
 	}
 	return m.phaseText(st.phase())
 }
@@ -127,27 +128,27 @@ func (s *state) fraction() (float64, bool) {
 func (m *Model) progressBar(w int) string {
 	f, known := m.ses.st.fraction()
 	if !known {
-		return m.styles.Faint.of(strings.Repeat("─", w))
+		return m.styles.Faint.Of(strings.Repeat("─", w))
 	}
 	text := fmt.Sprintf(" %3.0f%%", f*100)
 	n := max(w-len(text), 0)
 	full := int(f * float64(n))
-	return m.styles.Accent.of(strings.Repeat("━", full)) + m.styles.Faint.of(strings.Repeat("─", n-full)) + text
+	return m.styles.Accent.Of(strings.Repeat("━", full)) + m.styles.Faint.Of(strings.Repeat("─", n-full)) + text
 }
 
 // runFacts says what runs, on what.
 func (m *Model) runFacts(w int) string {
 	st := m.ses.st
 	if st.launched == nil {
-		return m.styles.Dim.of("waiting for the ranks to start, for " + since(m.now, m.ses.asked) + "; s shows the steps")
+		return m.styles.Dim.Of("waiting for the ranks to start, for " + text.Since(m.now, m.ses.asked) + "; s shows the steps")
 	}
 	if n := len(st.rankEnds); n > 0 && st.ended == nil && n < st.launched.WorldSize {
-		return cut(m.styles.Warn.of(fmt.Sprintf("%d of %s ended, for %s now; waiting for the others", n,
-			plural(st.launched.WorldSize, "rank"), since(m.ses.now(m.now), st.rankEndAt))), w)
+		return text.Cut(m.styles.Warn.Of(fmt.Sprintf("%d of %s ended, for %s now; waiting for the others", n,
+			text.Plural(st.launched.WorldSize, "rank"), text.Since(m.ses.now(m.now), st.rankEndAt))), w)
 	}
 	l := st.launched
-	text := fmt.Sprintf("%s, world size %d on %s", word(l.Engine), l.WorldSize, plural(l.Nodes, "node"))
-	return cut(m.styles.Dim.of(text+"   "+l.Command), w)
+	txt := fmt.Sprintf("%s, world size %d on %s", text.Word(l.Engine), l.WorldSize, text.Plural(l.Nodes, "node"))
+	return text.Cut(m.styles.Dim.Of(txt+"   "+l.Command), w)
 }
 
 // blame says which rank was at fault, and what it said last.
@@ -158,11 +159,11 @@ func (m *Model) blame(w int) []string {
 		cause += "; the run's exit " + code
 	}
 	out := []string{""}
-	for _, l := range wrap(cause, w) {
-		out = append(out, m.styles.Strong.of(l))
+	for _, l := range text.Wrap(cause, w) {
+		out = append(out, m.styles.Strong.Of(l))
 	}
 	if next := m.afterFailure(); next != "" {
-		out = append(out, cut(m.styles.Key.of("next  ")+next, w))
+		out = append(out, text.Cut(m.styles.Key.Of("next  ")+next, w))
 	}
 	if m.ses.rank == e.Rank && m.ses.tailOf(e.Rank).off > 0 {
 		return out // its last lines are in the output below
@@ -184,9 +185,9 @@ func (m *Model) afterFailure() string {
 
 // lostRows says that there is nothing to follow.
 func (m *Model) lostRows(w int) []string {
-	out := []string{m.styles.Bad.of("✗ " + m.title() + " can't be followed"), ""}
-	out = append(out, wrap(m.ses.lost, w)...)
-	return append(out, "", m.styles.Key.of("esc")+"  goes back; what runs there goes on")
+	out := []string{m.styles.Bad.Of("✗ " + m.title() + " can't be followed"), ""}
+	out = append(out, text.Wrap(m.ses.lost, w)...)
+	return append(out, "", m.styles.Key.Of("esc")+"  goes back; what runs there goes on")
 }
 
 // tailPane is the end of the shown rank's output.
@@ -195,29 +196,29 @@ func (m *Model) tailPane(w, h int) []string {
 		return nil
 	}
 	s := m.ses
-	title := m.styles.Strong.of(rankName(s.rank))
+	title := m.styles.Strong.Of(rankName(s.rank))
 	if n := s.st.rankNode(s.rank); n >= 0 && s.rank >= 0 {
-		title += m.styles.Dim.of(" on " + nodeName(n))
+		title += m.styles.Dim.Of(" on " + nodeName(n))
 	}
 	right := ""
 	if e, ok := s.st.rankEnds[s.rank]; ok {
 		right = m.endText(e)
 	}
 	if !s.view.Follow {
-		right = m.styles.Warn.of("held; end follows")
+		right = m.styles.Warn.Of("held; end follows")
 	}
-	return append([]string{spread(title, right, w)}, m.logRows(w, h-1)...)
+	return append([]string{text.Spread(title, right, w)}, m.logRows(w, h-1)...)
 }
 
 // endText says how one rank ended.
 func (m *Model) endText(e event.RankEnded) string {
 	switch {
 	case e.ByUs:
-		return m.styles.Dim.of("stopped by dlwb")
+		return m.styles.Dim.Of("stopped by dlwb")
 	case e.Signal != "":
-		return m.styles.Bad.of("✗ killed by " + word(e.Signal))
+		return m.styles.Bad.Of("✗ killed by " + text.Word(e.Signal))
 	case e.ExitCode != 0:
-		return m.styles.Bad.of(fmt.Sprintf("✗ exit code %d", e.ExitCode))
+		return m.styles.Bad.Of(fmt.Sprintf("✗ exit code %d", e.ExitCode))
 	}
-	return m.styles.Dim.of("✓ ended")
+	return m.styles.Dim.Of("✓ ended")
 }

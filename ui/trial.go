@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // trialBytes is how much of the end of a log an expression is tried on.
@@ -255,7 +256,7 @@ func (t *trial) enter(m *Model) tea.Cmd {
 	added := metricAdded{name: name, regex: t.regex}
 	task := m.task("read the whole log for "+name, func() (string, string, error) {
 		n, err := m.bench.AddMetric(m.ctx, run, added.name, added.regex)
-		return fmt.Sprintf("%s: %s so far", name, plural(n, "value")), "", err
+		return fmt.Sprintf("%s: %s so far", name, text.Plural(n, "value")), "", err
 	})
 	return func() tea.Msg {
 		added.done = task().(taskDone)
@@ -280,10 +281,10 @@ func (m *Model) keepDialog(name, regex string) dialog {
 	return &choice{
 		title: name + " is in this run from now on",
 		body: func(m *Model, w int) []string {
-			out := wrap("For the runs to come, put this line into "+word(where)+", below metrics:", w)
+			out := text.Wrap("For the runs to come, put this line into "+text.Word(where)+", below metrics:", w)
 			out = append(out, "")
-			for _, l := range wrap(strings.TrimSpace(line), max(w-2, 1)) {
-				out = append(out, "  "+m.styles.Accent.of(l))
+			for _, l := range text.Wrap(strings.TrimSpace(line), max(w-2, 1)) {
+				out = append(out, "  "+m.styles.Accent.Of(l))
 			}
 			return out
 		},

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -63,7 +64,7 @@ func (q *trustQuestion) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (q *trustQuestion) scroll(by int) { q.top = clamp(q.top+by, 0, q.most) }
+func (q *trustQuestion) scroll(by int) { q.top = text.Clamp(q.top+by, 0, q.most) }
 
 // trust keeps the answer, for the profile as it was shown, and makes its plan.
 func (m *Model) trust(path, key string) tea.Cmd {
@@ -83,34 +84,34 @@ func (m *Model) takeTrust(msg trusted) tea.Cmd {
 	return m.showPlan(msg.path)
 }
 
-func (q *trustQuestion) draw(m *Model, w, h int) block {
+func (q *trustQuestion) draw(m *Model, w, h int) text.Block {
 	s := m.styles
-	inner := clamp(w-8, 1, 96)
+	inner := text.Clamp(w-8, 1, 96)
 	body := m.effects(q.subject, inner)
-	q.page = clamp(h-8, 1, len(body))
+	q.page = text.Clamp(h-8, 1, len(body))
 	q.most = len(body) - q.page
-	q.top = clamp(q.top, 0, q.most)
-	lines := []string{s.Strong.of(cut("Trust this profile?", inner)), ""}
+	q.top = text.Clamp(q.top, 0, q.most)
+	lines := []string{s.Strong.Of(text.Cut("Trust this profile?", inner)), ""}
 	lines = append(lines, body[q.top:q.top+q.page]...)
 	more := ""
 	if q.most > 0 {
-		more = s.Dim.of(fmt.Sprintf("lines %d–%d of %d; the arrows move", q.top+1, q.top+q.page, len(body)))
+		more = s.Dim.Of(fmt.Sprintf("lines %d–%d of %d; the arrows move", q.top+1, q.top+q.page, len(body)))
 	}
-	answer := s.Cursor.of("› Cancel ") + s.Dim.of("  type ") + s.Key.of("yes") + s.Dim.of(" and press enter to trust it: ") + endOf(q.text, max(inner-52, 1)) + s.Cursor.of(" ")
-	lines = append(lines, more, "", cut(answer, inner))
-	return boxed(m, lines[:clamp(len(lines), 1, max(h-2, 1))], inner)
+	answer := s.Cursor.Of("› Cancel ") + s.Dim.Of("  type ") + s.Key.Of("yes") + s.Dim.Of(" and press enter to trust it: ") + text.EndOf(q.text, max(inner-52, 1)) + s.Cursor.Of(" ")
+	lines = append(lines, more, "", text.Cut(answer, inner))
+	return boxed(m, lines[:text.Clamp(len(lines), 1, max(h-2, 1))], inner)
 }
 
 // effects is what a profile would do, and what it is that would be trusted.
 func (m *Model) effects(s *trust.Subject, w int) []string {
 	st := m.styles
 	var out []string
-	row := func(label string, on ink, text string) {
-		for i, l := range wrap(word(text), max(w-14, 1)) {
+	row := func(label string, on text.Ink, txt string) {
+		for i, l := range text.Wrap(text.Word(txt), max(w-14, 1)) {
 			if i > 0 {
 				label = ""
 			}
-			out = append(out, cut(on.of(fit(label, 14))+l, w))
+			out = append(out, text.Cut(on.Of(text.Fit(label, 14))+l, w))
 		}
 	}
 	row("profile", st.Dim, s.Path)
@@ -119,7 +120,7 @@ func (m *Model) effects(s *trust.Subject, w int) []string {
 	} else {
 		row("not trusted", st.Warn, "nobody has trusted it yet")
 	}
-	row("cluster", st.Dim, fmt.Sprintf("%s: %s of %s", s.Name, plural(s.Nodes, "node"), s.Provider))
+	row("cluster", st.Dim, fmt.Sprintf("%s: %s of %s", s.Name, text.Plural(s.Nodes, "node"), s.Provider))
 	row("command", st.Dim, s.Command)
 	for _, e := range s.Effects {
 		if e.Unusual {
@@ -137,5 +138,5 @@ func (m *Model) drawUntrusted(w int) []string {
 	s := m.styles
 	out := wrapInk(s.Warn, "! This profile is not trusted. It was read, and nothing else: this is what it would do.", w)
 	out = append(append(out, ""), m.effects(m.plan.untrusted, w)...)
-	return append(out, "", s.Key.of("R")+" asks whether it may.")
+	return append(out, "", s.Key.Of("R")+" asks whether it may.")
 }

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -149,7 +150,7 @@ func (m *Model) blameFields(err error) bool {
 	all := m.bench.FieldFaults(err)
 	for _, f := range all {
 		if m.wiz.faults[f.Key] == "" {
-			m.wiz.faults[f.Key] = word(f.Text)
+			m.wiz.faults[f.Key] = text.Word(f.Text)
 		}
 	}
 	return len(all) > 0
@@ -206,7 +207,7 @@ func (z *wizard) unanswered() string {
 func (m *Model) jump(n int) tea.Cmd {
 	steps := m.wiz.steps()
 	if n < 1 || n > len(steps) {
-		return m.say("warning", "there are "+plural(len(steps), "step"))
+		return m.say("warning", "there are "+text.Plural(len(steps), "step"))
 	}
 	return m.toStep(steps[n-1])
 }
@@ -247,7 +248,7 @@ func (m *Model) choose() tea.Cmd {
 	z := m.wiz
 	switch z.step {
 	case wizProvider:
-		z.draft.Provider = z.providers()[clamp(z.picked, 0, len(z.markets))]
+		z.draft.Provider = z.providers()[text.Clamp(z.picked, 0, len(z.markets))]
 		m.judge()
 		return m.nextStep()
 	case wizRegion:
@@ -266,9 +267,9 @@ func (m *Model) moveWizard(d int) {
 	switch {
 	case z.step == wizReview || z.step == wizMachine && z.market.comparing:
 		rows := len(m.wizardPage(m.bodyWidth()))
-		m.scroll[atNew] = clamp(m.scroll[atNew]+d, 0, max(rows-m.wizardRoom(), 0))
+		m.scroll[atNew] = text.Clamp(m.scroll[atNew]+d, 0, max(rows-m.wizardRoom(), 0))
 	default:
-		z.picked = clamp(z.picked+d, 0, max(z.count()-1, 0))
+		z.picked = text.Clamp(z.picked+d, 0, max(z.count()-1, 0))
 	}
 }
 

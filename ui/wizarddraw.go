@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
 // wizardTop is what stands above each question: the steps, the question.
@@ -18,13 +19,13 @@ func (m *Model) wizardRoom() int { return max(m.bodyHeight()-wizardTop, 1) }
 // drawWizard is the present question with its possible answers.
 func (m *Model) drawWizard(w, h int) []string {
 	z := m.wiz
-	out := []string{m.stepBar(w), "", m.styles.Strong.of(cut(wizSteps[z.step].about, w)), ""}
+	out := []string{m.stepBar(w), "", m.styles.Strong.Of(text.Cut(wizSteps[z.step].about, w)), ""}
 	room := max(h-wizardTop, 1)
 	switch {
 	case !z.read:
-		return append(out, m.spinner()+m.styles.Dim.of(" looking at what the directory holds"))
+		return append(out, m.spinner()+m.styles.Dim.Of(" looking at what the directory holds"))
 	case z.fault != "":
-		return append(out, m.styles.Bad.of("✗ ")+z.fault)
+		return append(out, m.styles.Bad.Of("✗ ")+z.fault)
 	case z.step == wizMachine && !z.market.comparing:
 		return append(out, m.drawMarket(w, room)...)
 	case z.step == wizRegion:
@@ -56,22 +57,22 @@ func (m *Model) stepBar(w int) string {
 		name := fmt.Sprintf("%d %s", i+1, wizSteps[step].name)
 		switch {
 		case step == z.step:
-			name = s.Cursor.of(" " + name + " ")
+			name = s.Cursor.Of(" " + name + " ")
 		case z.stepFaulty(step):
-			name = s.Warn.of(name + " !")
+			name = s.Warn.Of(name + " !")
 		default:
-			name = s.Dim.of(name)
+			name = s.Dim.Of(name)
 		}
 		parts = append(parts, name)
 	}
-	if bar := strings.Join(parts, s.Faint.of("  ›  ")); wide(bar) <= w {
+	if bar := strings.Join(parts, s.Faint.Of("  ›  ")); text.Wide(bar) <= w {
 		return bar
 	}
-	if bar := strings.Join(parts, "  "); wide(bar) <= w {
+	if bar := strings.Join(parts, "  "); text.Wide(bar) <= w {
 		return bar
 	}
 	i := slices.Index(steps, z.step)
-	return cut(parts[i]+s.Dim.of(fmt.Sprintf("  step %d of %d; 1–%d go to another", i+1, len(steps), len(steps))), w)
+	return text.Cut(parts[i]+s.Dim.Of(fmt.Sprintf("  step %d of %d; 1–%d go to another", i+1, len(steps), len(steps))), w)
 }
 
 // stepFaulty reports whether an answer that was given before the present
@@ -91,7 +92,7 @@ func (z *wizard) stepFaulty(step wizStep) bool {
 func (m *Model) drawProviders(w int) []string {
 	var out []string
 	for i, p := range m.wiz.providers() {
-		out = append(out, m.pickRow(i == m.wiz.picked, fit(word(p), 12), providers.Named(p).Doc, w))
+		out = append(out, m.pickRow(i == m.wiz.picked, text.Fit(text.Word(p), 12), providers.Named(p).Doc, w))
 	}
 	return out
 }
@@ -100,20 +101,20 @@ func (m *Model) drawProviders(w int) []string {
 func (m *Model) pickRow(picked bool, name, about string, w int) string {
 	mark := "  "
 	if picked {
-		mark, name = m.styles.Picked.of("› "), m.styles.Picked.of(name)
+		mark, name = m.styles.Picked.Of("› "), m.styles.Picked.Of(name)
 	}
-	return cut(mark+name+"  "+m.styles.Dim.of(about), w)
+	return text.Cut(mark+name+"  "+m.styles.Dim.Of(about), w)
 }
 
 // wizardTitle says what is being made, and what its machines cost.
 func (m *Model) wizardTitle() (left, right string) {
 	z := m.wiz
-	left = m.styles.Strong.of(word(z.draft.Name))
+	left = m.styles.Strong.Of(text.Word(z.draft.Name))
 	if o := z.market.chosen; o != nil && z.paid() && o.Instance == z.draft.Instance {
-		right = word(o.Instance)
+		right = text.Word(o.Instance)
 		if n := z.nodeCount(); n > 0 {
 			if price := offerPrice(o, z.draft.Spot); price > 0 {
-				right = fmt.Sprintf("%d × %s  %s", n, word(o.Instance), units.PerHour(price*float64(n)))
+				right = fmt.Sprintf("%d × %s  %s", n, text.Word(o.Instance), units.PerHour(price*float64(n)))
 			}
 		}
 	}
@@ -133,7 +134,7 @@ func (z *wizard) nodeCount() int {
 func (m *Model) wizardText() string {
 	z := m.wiz
 	if o := z.market.at(z.picked); z.step == wizMachine && o != nil {
-		return word(o.Instance)
+		return text.Word(o.Instance)
 	}
 	return z.text
 }

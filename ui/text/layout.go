@@ -1,4 +1,6 @@
-package ui
+// Package text is how text is set on a screen: its width in cells, lines and
+// blocks, amounts, the inks of a theme, and ASCII in place of our signs.
+package text
 
 import (
 	"strings"
@@ -7,10 +9,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// wide is the number of cells a text takes. Most of a frame is ASCII, SGR and
+// Wide is the number of cells a text takes. Most of a frame is ASCII, SGR and
 // the signs we draw with, all one cell each: those are counted here, which is
 // ten times faster than looking for clusters of characters.
-func wide(s string) int {
+func Wide(s string) int {
 	n := 0
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
@@ -55,70 +57,70 @@ func oneCell(r rune) bool {
 	return r >= 0x2500 && r <= 0x259f || r >= 0x2800 && r <= 0x28ff || strings.ContainsRune("·°…›×↓↑–—✓✗●○◐◌", r)
 }
 
-// cut makes a text at most w cells wide.
-func cut(s string, w int) string {
+// Cut makes a text at most w cells wide.
+func Cut(s string, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	if len(s) <= w || wide(s) <= w { // bytes ≥ cells
+	if len(s) <= w || Wide(s) <= w { // bytes ≥ cells
 		return s
 	}
 	return ansi.Truncate(s, w, "…")
 }
 
-// fit makes a text exactly w cells wide.
-func fit(s string, w int) string {
-	s = cut(s, w)
-	if gap := w - wide(s); gap > 0 {
+// Fit makes a text exactly w cells wide.
+func Fit(s string, w int) string {
+	s = Cut(s, w)
+	if gap := w - Wide(s); gap > 0 {
 		return s + strings.Repeat(" ", gap)
 	}
 	return s
 }
 
-// endOf keeps the end of a text that is too long: where paths differ.
-func endOf(s string, w int) string {
-	if over := wide(s) - w; over > 0 && w > 1 {
+// EndOf keeps the end of a text that is too long: where paths differ.
+func EndOf(s string, w int) string {
+	if over := Wide(s) - w; over > 0 && w > 1 {
 		return "…" + ansi.TruncateLeft(s, over+1, "")
 	}
 	return s
 }
 
-// flushRight sets a text against the right edge of w cells.
-func flushRight(s string, w int) string {
-	s = cut(s, w)
-	if gap := w - wide(s); gap > 0 {
+// FlushRight sets a text against the right edge of w cells.
+func FlushRight(s string, w int) string {
+	s = Cut(s, w)
+	if gap := w - Wide(s); gap > 0 {
 		return strings.Repeat(" ", gap) + s
 	}
 	return s
 }
 
-// spread puts one text left and one right. The right one is what gives way
+// Spread puts one text left and one right. The right one is what gives way
 // last: it is short and says how things stand.
-func spread(left, right string, w int) string {
-	rw := wide(right)
+func Spread(left, right string, w int) string {
+	rw := Wide(right)
 	if rw == 0 {
-		return cut(left, w)
+		return Cut(left, w)
 	}
 	if rw+2 >= w {
-		return cut(right, w)
+		return Cut(right, w)
 	}
-	return fit(strings.TrimRight(left, " "), w-rw-2) + "  " + right
+	return Fit(strings.TrimRight(left, " "), w-rw-2) + "  " + right
 }
 
-// clamp keeps n between lo and hi; lo wins.
-func clamp(n, lo, hi int) int { return max(lo, min(n, hi)) }
+// Clamp keeps n between lo and hi; lo wins.
+func Clamp(n, lo, hi int) int { return max(lo, min(n, hi)) }
 
-// block is a rectangle of text: lines and the width they are meant for.
-type block struct {
-	w     int
-	lines []string
+// Block is a rectangle of text: lines and the width they are meant for.
+type Block struct {
+	W     int
+	Lines []string
 }
 
-// beside sets blocks next to each other with a gap between them.
-func beside(gap int, blocks ...block) []string {
+// Beside sets blocks next to each other with a gap between them.
+func Beside(gap int, blocks ...Block) []string {
 	rows := 0
 	for _, b := range blocks {
-		rows = max(rows, len(b.lines))
+		rows = max(rows, len(b.Lines))
 	}
 	out := make([]string, rows)
 	for y := range out {
@@ -128,13 +130,13 @@ func beside(gap int, blocks ...block) []string {
 				line.WriteString(strings.Repeat(" ", gap))
 			}
 			cell := ""
-			if y < len(b.lines) {
-				cell = b.lines[y]
+			if y < len(b.Lines) {
+				cell = b.Lines[y]
 			}
 			if i == len(blocks)-1 {
-				line.WriteString(cut(cell, b.w))
+				line.WriteString(Cut(cell, b.W))
 			} else {
-				line.WriteString(fit(cell, b.w))
+				line.WriteString(Fit(cell, b.W))
 			}
 		}
 		out[y] = line.String()
@@ -142,19 +144,19 @@ func beside(gap int, blocks ...block) []string {
 	return out
 }
 
-// exactly makes a list of lines exactly h long and at most w wide.
-func exactly(lines []string, w, h int) []string {
+// Exactly makes a list of lines exactly h long and at most w wide.
+func Exactly(lines []string, w, h int) []string {
 	out := make([]string, max(h, 0))
 	for y := range out {
 		if y < len(lines) {
-			out[y] = cut(lines[y], w)
+			out[y] = Cut(lines[y], w)
 		}
 	}
 	return out
 }
 
-// indent moves lines to the right.
-func indent(lines []string, n int) []string {
+// Indent moves lines to the right.
+func Indent(lines []string, n int) []string {
 	pad := strings.Repeat(" ", max(n, 0))
 	out := make([]string, len(lines))
 	for i, l := range lines {
@@ -165,9 +167,9 @@ func indent(lines []string, n int) []string {
 	return out
 }
 
-// wrap breaks a plain text into lines of at most w cells: between words, and
+// Wrap breaks a plain text into lines of at most w cells: between words, and
 // never at the hyphens of a command's flags. A longer word is cut.
-func wrap(s string, w int) []string {
+func Wrap(s string, w int) []string {
 	if w < 1 {
 		return nil
 	}
@@ -177,12 +179,12 @@ func wrap(s string, w int) []string {
 		switch {
 		case line == "":
 			line = word
-		case wide(line)+1+wide(word) <= w:
+		case Wide(line)+1+Wide(word) <= w:
 			line += " " + word
 		default:
 			out, line = append(out, line), word
 		}
-		for wide(line) > w {
+		for Wide(line) > w {
 			head := ansi.Truncate(line, w, "")
 			if head == "" {
 				return append(out, "") // one character is wider than w
@@ -193,28 +195,28 @@ func wrap(s string, w int) []string {
 	return append(out, line)
 }
 
-// window says which n of total rows to show so that the picked one is seen,
+// Window says which n of total rows to show so that the picked one is seen,
 // moving as little as possible from where it was.
-func window(top, picked, total, n int) int {
+func Window(top, picked, total, n int) int {
 	if picked < top {
 		top = picked
 	}
 	if picked >= top+n {
 		top = picked - n + 1
 	}
-	return clamp(top, 0, max(total-n, 0))
+	return Clamp(top, 0, max(total-n, 0))
 }
 
-// over lays a box of lines into the middle of a frame of plain h × w lines.
-func over(frame, box []string, boxW, w int) []string {
+// Over lays a box of lines into the middle of a frame of plain h × w lines.
+func Over(frame, box []string, boxW, w int) []string {
 	out := append([]string(nil), frame...)
 	y0 := max((len(frame)-len(box))/2, 0)
 	x0 := max((w-boxW)/2, 0)
 	for i, line := range box {
 		if y := y0 + i; y < len(out) {
-			left := fit(ansi.Truncate(out[y], x0, ""), x0)
+			left := Fit(ansi.Truncate(out[y], x0, ""), x0)
 			right := ansi.TruncateLeft(out[y], x0+boxW, "")
-			out[y] = left + "\x1b[m" + fit(line, min(boxW, w)) + "\x1b[m" + right
+			out[y] = left + "\x1b[m" + Fit(line, min(boxW, w)) + "\x1b[m" + right
 		}
 	}
 	return out

@@ -1,4 +1,4 @@
-package ui
+package text
 
 import (
 	"image/color"
@@ -9,33 +9,33 @@ import (
 	"github.com/dlwb/dlwb/ui/logview"
 )
 
-// ink is a way of setting text. The escape is made once: a frame has
+// Ink is a way of setting text. The escape is made once: a frame has
 // thousands of pieces.
-type ink struct{ on string }
+type Ink struct{ On string }
 
-// of sets a text in this ink.
-func (i ink) of(s string) string {
-	if s == "" || i.on == "" {
+// Of sets a text in this ink.
+func (i Ink) Of(s string) string {
+	if s == "" || i.On == "" {
 		return s
 	}
-	return i.on + s + "\x1b[m"
+	return i.On + s + "\x1b[m"
 }
 
-// styles are the semantic tokens of the screen. Nothing else names a colour,
+// Styles are the semantic tokens of the screen. Nothing else names a colour,
 // and no meaning hangs on one alone: words and signs carry it too.
-type styles struct {
+type Styles struct {
 	Dark bool
 
-	Text, Strong, Dim, Faint   ink
-	Accent, Good, Warn, Bad    ink
-	Trace                      ink // sparklines: many, so softer than the rest
-	Key, Picked, Cursor, Badge ink
-	Alarm                      ink // a whole row: what can't wait
+	Text, Strong, Dim, Faint   Ink
+	Accent, Good, Warn, Bad    Ink
+	Trace                      Ink // sparklines: many, so softer than the rest
+	Key, Picked, Cursor, Badge Ink
+	Alarm                      Ink // a whole row: what can't wait
 
 	Series    []color.Color // for curves, apart for colour-blind eyes too
 	Behind    []color.Color // the same, faded: values behind their average
-	Heat      []ink         // from idle to full
-	HeatPair  [][]ink       // two of them in one cell: the upper half, then the lower
+	Heat      []Ink         // from idle to full
+	HeatPair  [][]Ink       // two of them in one cell: the upper half, then the lower
 	Axis      lipgloss.Style
 	Rule, Gap lipgloss.Style
 	Log       logview.Styles
@@ -68,28 +68,29 @@ var lightPalette = palette{
 	heat:   []string{"#EEF1F5", "#D3E0EC", "#A9CBE0", "#76B1CF", "#4A92BD", "#2C70A6", "#1F4E8A", "#1A2F66"},
 }
 
-func newStyles(dark bool) styles {
+// NewStyles makes the styles of a dark or a light terminal.
+func NewStyles(dark bool) Styles {
 	p := lightPalette
 	if dark {
 		p = darkPalette
 	}
-	fg := func(hex string, bold bool) ink {
+	fg := func(hex string, bold bool) Ink {
 		s := ansi.Style{}
 		if bold {
 			s = s.Bold()
 		}
-		return ink{s.ForegroundColor(lipgloss.Color(hex)).String()}
+		return Ink{s.ForegroundColor(lipgloss.Color(hex)).String()}
 	}
-	st := styles{
-		Dark: dark, Strong: ink{ansi.Style{}.Bold().String()},
+	st := Styles{
+		Dark: dark, Strong: Ink{ansi.Style{}.Bold().String()},
 		Dim: fg(p.dim, false), Faint: fg(p.faint, false),
 		Accent: fg(p.accent, false), Good: fg(p.good, false),
 		Warn: fg(p.warn, false), Bad: fg(p.bad, true), Trace: fg(p.trace, false),
 		Key: fg(p.accent, true), Picked: fg(p.accent, true),
-		Cursor: ink{ansi.Style{}.Reverse(true).String()},
-		Badge: ink{ansi.Style{}.Bold().ForegroundColor(lipgloss.Color(p.badgeOn)).
+		Cursor: Ink{ansi.Style{}.Reverse(true).String()},
+		Badge: Ink{ansi.Style{}.Bold().ForegroundColor(lipgloss.Color(p.badgeOn)).
 			BackgroundColor(lipgloss.Color(p.badgeOff)).String()},
-		Alarm: ink{ansi.Style{}.Bold().ForegroundColor(lipgloss.Color(p.alarmOn)).
+		Alarm: Ink{ansi.Style{}.Bold().ForegroundColor(lipgloss.Color(p.alarmOn)).
 			BackgroundColor(lipgloss.Color(p.alarmOff)).String()},
 	}
 	st.Axis = lipgloss.NewStyle().Foreground(lipgloss.Color(p.dim))
@@ -107,9 +108,9 @@ func newStyles(dark bool) styles {
 	}
 	for _, up := range p.heat {
 		st.Heat = append(st.Heat, fg(up, false))
-		var pairs []ink
+		var pairs []Ink
 		for _, low := range p.heat {
-			pairs = append(pairs, ink{ansi.Style{}.ForegroundColor(lipgloss.Color(up)).BackgroundColor(lipgloss.Color(low)).String()})
+			pairs = append(pairs, Ink{ansi.Style{}.ForegroundColor(lipgloss.Color(up)).BackgroundColor(lipgloss.Color(low)).String()})
 		}
 		st.HeatPair = append(st.HeatPair, pairs)
 	}
@@ -124,7 +125,7 @@ func mixed(c, ground color.Color, part float64) color.Color {
 	return color.RGBA{mix(r, x), mix(g, y), mix(b, z), 255}
 }
 
-// fgOf is the escape that sets a colour.
-func fgOf(c color.Color) string {
+// FgOf is the escape that sets a colour.
+func FgOf(c color.Color) string {
 	return ansi.Style{}.ForegroundColor(c).String()
 }
