@@ -36,6 +36,15 @@ var lies = map[string]func(s *wire.Stream){
 	"endless connection": endless(map[string]any{"n": 7, "p": 1}),
 	"log of elsewhere":   endless(map[string]any{"o": int64(1) << 62, "d": []byte("x"), "t": 1}),
 	"negative sizes":     endless(map[string]any{"o": -1, "n": -1, "s": -1, "size": -1, "p": -1, "z": -1}),
+	"a list without end": func(s *wire.Stream) {
+		for page := 0; s.Send(manyFiles(page)) == nil; page++ {
+		}
+	},
+	"a list of 100,000 files": func(s *wire.Stream) {
+		for page := 0; page < 100_000/wire.PageMost && s.Send(manyFiles(page)) == nil; page++ {
+		}
+		_ = s.End(nil)
+	},
 	"a long fault": func(s *wire.Stream) {
 		_ = s.End(wire.Faultf(strings.Repeat("k", 1<<10), "%s", strings.Repeat("x", wire.MessageMost-4096)))
 	},
@@ -98,11 +107,11 @@ var observing = map[string]func(ctx context.Context, n *Node) error{
 // moving are calls that bring files there or back.
 var moving = map[string]func(ctx context.Context, n *Node, dir string) error{
 	"pull": func(ctx context.Context, n *Node, dir string) error {
-		_, err := Pull(ctx, n, "code", []string{"outputs"}, dir, PullLimits{})
+		_, err := Pull(ctx, n, "code", []string{"out"}, dir, PullLimits{})
 		return err
 	},
 	"look": func(ctx context.Context, n *Node, _ string) error {
-		_, err := Look(ctx, n, "code", []string{"outputs"})
+		_, err := Look(ctx, n, "code", []string{"out"})
 		return err
 	},
 	"put": func(ctx context.Context, n *Node, dir string) error { return Put(ctx, n, dir, "code", "aside") },

@@ -1,10 +1,10 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -17,11 +17,11 @@ import (
 
 // What a Pull takes at most when its limits do not say otherwise.
 const (
-	pullFiles = 100_000
+	pullFiles = 250_000
 	pullBytes = 100e9
 )
 
-// PullLimits bound what one Pull takes from a node; zero means 100,000 files,
+// PullLimits bound what one Pull takes from a node; zero means 250,000 files,
 // or 100 GB.
 type PullLimits struct {
 	MaxFiles int
@@ -38,7 +38,7 @@ type LimitError struct {
 
 // Error names the node, the path and the limit.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("pull from %s stopped before %s: %s; what came so far is kept; pull fewer paths, or raise the limit", e.Node, nameText(e.Path), e.Why)
+	return fmt.Sprintf("pull from %s stopped before %s: %s; what came so far is kept; pull fewer paths, or narrower ones", e.Node, nameText(e.Path), e.Why)
 }
 
 // PullResult is what a Pull did.
@@ -115,17 +115,40 @@ func pullBy(ctx context.Context, n caller, remoteDir string, paths []string, des
 	if len(p.paths) == 0 {
 		return res, nil
 	}
-	if err = p.list(ctx); err != nil || len(p.found) == 0 {
-		return res, err
+	p.dest = dest
+	defer p.close()
+	var limit error
+	err = p.list(ctx, func() func(wire.Thing) error {
+		limit, p.ahead, p.wanted = nil, p.left, &thingList{}
+		res.Others, res.Unchanged = 0, 0
+		return func(t wire.Thing) error {
+			if limit = p.consider(t); limit != nil {
+				return errEnoughListed
+			}
+			return nil
+		}
+	})
+	if err == nil && p.wanted.count > 0 {
+		err = p.take(ctx)
 	}
-	if err = os.MkdirAll(dest, 0o755); err != nil {
-		return res, err
+	return res, cmp.Or(err, limit)
+}
+
+// open makes and opens the directory here.
+func (p *puller) open() (err error) {
+	if p.root != nil {
+		return nil
 	}
-	if p.root, err = os.OpenRoot(dest); err != nil {
-		return res, err
+	if err = os.MkdirAll(p.dest, 0o755); err == nil {
+		p.root, err = os.OpenRoot(p.dest)
 	}
-	defer func() { _ = p.root.Close() }()
-	return res, p.take(ctx)
+	return err
+}
+
+func (p *puller) close() {
+	if p.root != nil {
+		_ = p.root.Close()
+	}
 }
 
 // cleanPaths brings the asked paths into one form, without doubles.
@@ -147,51 +170,22 @@ type puller struct {
 	node  caller
 	dir   string
 	paths []string
-	root  *os.Root
+	dest  string
+	root  *os.Root   // of dest; nil: nothing was there that may come
 	stage string     // the directory of dest in which files are written first
 	lim   PullLimits // as asked
 	left  PullLimits // what may still come
+	ahead PullLimits // what may still be wanted
 	rules PullRules
 	res   *PullResult
 
 	met    bool       // the node has answered
 	moved  int64      // what has come so far: when it grows, a try was not in vain
 	clock  int64      // the node's, in seconds
-	found  []pullItem // sorted by path
+	wanted *thingList // files and links to be fetched
+	again  *thingList // nil: none has come yet; else those that came, and not as they are
 	serial int
 	made   string // the directory that a file was last placed in
-}
-
-// pullItem is one thing that the node says it has.
-type pullItem struct {
-	path  string
-	kind  entryKind
-	size  int64
-	mtime int64
-	mode  fs.FileMode
-	state string // see Seen
-	from  int64  // so much of it is here
-	again bool   // it came once already, and not as it is
-}
-
-// note takes one thing of the list, or says why not.
-func (p *puller) note(t wire.Thing) {
-	name := t.Name
-	if name == "." {
-		return
-	}
-	kind, why := kindOf(t.Mode)
-	if refused := p.refusal(name); refused != "" {
-		why = refused
-	} else if t.Size < 0 {
-		why = fmt.Sprintf("its size is told as %d", t.Size)
-	}
-	if why != "" {
-		p.skip(name, why)
-		return
-	}
-	p.found = append(p.found, pullItem{path: name, kind: kind, size: t.Size, mtime: t.MTime.Sec,
-		mode: 0o644 | fs.FileMode(t.Mode)&0o100/0o100*0o111, state: seenState(t)})
 }
 
 // skippedMost bounds the list of what was not taken.
@@ -247,42 +241,43 @@ func kindOf(mode uint32) (kind entryKind, why string) {
 	return 0, fmt.Sprintf("of an unknown kind, mode %x", mode)
 }
 
-// choose makes the directories and gives the files and links to be fetched,
-// as far as the limits reach.
-func (p *puller) choose() (wanted []pullItem, limit error) {
-	files, bytes := p.left.MaxFiles, p.left.MaxBytes
-	for _, item := range p.found {
-		if p.rules.Own != nil {
-			if item.kind == kindDir {
-				continue // it is made when a file of it is taken
-			}
-			if !p.rules.Own(item.path, item.state) {
-				p.res.Others++
-				continue
-			}
+// consider takes note of a file or link that is to be fetched, and makes a
+// directory. The error is a limit.
+func (p *puller) consider(t wire.Thing) error {
+	kind, _ := kindOf(t.Mode)
+	if p.rules.Own != nil {
+		if kind == kindDir {
+			return nil // it is made when a file of it is taken
 		}
-		if item.kind == kindFile && p.isHere(item) {
-			p.res.Unchanged++
-			continue
-		}
-		files--
-		if item.kind == kindFile {
-			bytes -= item.size
-		}
-		switch {
-		case files < 0:
-			return wanted, p.limit(item.path, "more than "+count(p.lim.MaxFiles, "file"))
-		case bytes < 0:
-			return wanted, p.limit(item.path, "more than "+units.Bytes(p.lim.MaxBytes))
-		case item.kind == kindDir:
-			if err := p.makeDir(item.path); err != nil {
-				p.skip(item.path, "here: "+err.Error())
-			}
-		default:
-			wanted = append(wanted, item)
+		if !p.rules.Own(t.Name, seenState(t)) {
+			p.res.Others++
+			return nil
 		}
 	}
-	return wanted, nil
+	if err := p.open(); err != nil {
+		return err
+	}
+	if kind == kindFile && p.isHere(t) {
+		p.res.Unchanged++
+		return nil
+	}
+	p.ahead.MaxFiles--
+	if kind == kindFile {
+		p.ahead.MaxBytes -= t.Size
+	}
+	switch {
+	case p.ahead.MaxFiles < 0:
+		return p.limit(t.Name, "more than "+count(p.lim.MaxFiles, "file"))
+	case p.ahead.MaxBytes < 0:
+		return p.limit(t.Name, "more than "+units.Bytes(p.lim.MaxBytes))
+	case kind == kindDir:
+		if err := p.makeDir(t.Name); err != nil {
+			p.skip(t.Name, "here: "+err.Error())
+		}
+	case !p.wanted.add(t):
+		return p.limit(t.Name, fmt.Sprintf("the list of more than %s does not fit into %s", count(p.wanted.count, "file"), units.Bytes(listMost)))
+	}
+	return nil
 }
 
 func (p *puller) limit(name, why string) error {
@@ -291,13 +286,12 @@ func (p *puller) limit(name, why string) error {
 
 // isHere reports whether a file was fetched by an earlier Pull. Times there
 // count in seconds; one that carries nanoseconds here is not to be relied on.
-func (p *puller) isHere(item pullItem) bool {
-	at := p.whereIs(item.path)
+func (p *puller) isHere(t wire.Thing) bool {
+	at := p.whereIs(t.Name)
 	info, err := p.root.Lstat(at)
-	is := err == nil && info.Mode().IsRegular() && info.Size() == item.size &&
-		info.ModTime().Equal(time.Unix(item.mtime, 0))
+	is := err == nil && info.Mode().IsRegular() && info.Size() == t.Size && info.ModTime().Equal(writtenAt(t))
 	if is {
-		p.remember(item.path, at)
+		p.remember(t.Name, at)
 	}
 	return is
 }

@@ -81,7 +81,7 @@ func TestWhatCameOfALargeFileIsNotUsedWhenItIsNotWhatIsThere(t *testing.T) {
 	makeOld(t, n.code())
 	info, err := os.Stat(n.code("out/big"))
 	check(t, err)
-	part := (&puller{}).partOf(pullItem{path: "out/big", size: info.Size(), mtime: info.ModTime().Unix()})
+	part := (&puller{}).partOf(wire.Thing{Name: "out/big", Size: info.Size(), MTime: wire.Time{Sec: info.ModTime().Unix()}})
 	for _, half := range []string{strings.Repeat("x", 1<<20), strings.Repeat("y", 6<<20), strings.Repeat("z", 7<<20)} {
 		writeFiles(t, dest, map[string]string{part: half})
 		res := pullTest(t, n, dest, "out")

@@ -28,28 +28,24 @@ const (
 	resumedFrom = 4 << 20
 )
 
-// take fetches what is wanted.
+// take fetches what is wanted, and once more what was not as it is when it came.
 func (p *puller) take(ctx context.Context) error {
-	wanted, limit := p.choose()
-	if len(wanted) == 0 {
-		return limit
-	}
 	p.clearStale()
 	p.stage = stagePrefix + randomWord()
 	if err := p.root.Mkdir(p.stage, 0o700); err != nil {
 		return err
 	}
 	defer func() { _ = p.root.RemoveAll(p.stage) }()
-	for len(wanted) > 0 {
-		err := p.persist(ctx, func() (err error) {
-			wanted, err = p.fetch(ctx, wanted)
-			return err
-		})
-		if err != nil {
-			return err
+	again := &thingList{}
+	for _, list := range []*thingList{p.wanted, again} {
+		in := &incoming{p: p, again: again, second: list == again}
+		for in.begin(thingReader{list: list}); in.comes; {
+			if err := p.persist(ctx, func() error { return p.fetch(ctx, in) }); err != nil {
+				return err
+			}
 		}
 	}
-	return limit
+	return nil
 }
 
 // clearStale removes what a Pull that was killed left behind.
@@ -65,39 +61,35 @@ func (p *puller) clearStale() {
 	}
 }
 
-// fetch gets files and links, and gives back which are still wanted: those that
-// did not come, and those that are to come again.
-func (p *puller) fetch(ctx context.Context, wanted []pullItem) (still []pullItem, err error) {
+// fetch gets the files and links that have not come yet.
+func (p *puller) fetch(ctx context.Context, in *incoming) error {
 	s, done, err := p.begin(ctx, wire.Fetch, wire.FetchRequest{Dir: p.dir})
 	if err != nil {
-		return wanted, err
-	}
-	for i := range wanted {
-		wanted[i].from = p.have(wanted[i])
+		return err
 	}
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		askFor(s.Stream, wanted) // an error of it is the connection's, and shows below
+		in.ask(s.Stream, in.at) // an error of it is the connection's, and shows below
 	}()
-	in := &incoming{p: p, wanted: wanted}
 	err = bulk.Receive(s, in)
 	in.leave()
 	done()
 	<-asked
-	if still = append(in.again, in.wanted...); err == nil && len(in.wanted) > 0 {
-		err = wire.Brokenf("it did not send the last %s", count(len(in.wanted), "file"))
+	if err == nil && in.comes {
+		err = wire.Brokenf("it did not send the last %s", count(in.at.left(), "file"))
 	}
-	return still, err
+	return err
 }
 
-// askFor tells the node what is wanted.
-func askFor(s *wire.Stream, wanted []pullItem) {
+// ask tells the node what is wanted, from a place on.
+func (in *incoming) ask(s *wire.Stream, from thingReader) {
 	var page wire.FetchPage
 	size := 0
-	for i, item := range wanted {
-		page.Wants = append(page.Wants, wire.Want{Name: item.path, From: item.from, Link: item.kind == kindLink})
-		if size += len(item.path); size < wire.PageBytes && len(page.Wants) < wire.PageMost && i+1 < len(wanted) {
+	for t, ok := from.next(); ok; t, ok = from.next() {
+		kind, _ := kindOf(t.Mode)
+		page.Wants = append(page.Wants, wire.Want{Name: t.Name, From: in.have(t), Link: kind == kindLink})
+		if size += len(t.Name); size < wire.PageBytes && len(page.Wants) < wire.PageMost && from.left() > 0 {
 			continue
 		}
 		if s.Send(page) != nil {
@@ -109,27 +101,28 @@ func askFor(s *wire.Stream, wanted []pullItem) {
 }
 
 // partOf is where a file gathers: a large one where the next Pull finds it.
-func (p *puller) partOf(item pullItem) string {
-	if item.size >= resumedFrom {
-		return stagePrefix + shortHash(fmt.Sprintf("%q %d %d", item.path, item.size, item.mtime))
+func (p *puller) partOf(t wire.Thing) string {
+	if t.Size >= resumedFrom {
+		return stagePrefix + shortHash(fmt.Sprintf("%q %d %d", t.Name, t.Size, t.MTime.Sec))
 	}
 	p.serial++
 	return fmt.Sprintf("%s/%d", p.stage, p.serial)
 }
 
 // have is how much of a file came before.
-func (p *puller) have(item pullItem) int64 {
-	if item.kind != kindFile || item.size < resumedFrom || item.again {
+func (in *incoming) have(t wire.Thing) int64 {
+	if kind, _ := kindOf(t.Mode); kind != kindFile || t.Size < resumedFrom || in.second {
 		return 0
 	}
-	info, err := p.root.Lstat(p.partOf(item))
+	part := in.p.partOf(t)
+	info, err := in.p.root.Lstat(part)
 	switch {
 	case err != nil:
 		return 0
-	case info.Mode().IsRegular() && info.Size() <= item.size:
+	case info.Mode().IsRegular() && info.Size() <= t.Size:
 		return info.Size()
 	}
-	_ = p.root.RemoveAll(p.partOf(item))
+	_ = in.p.root.RemoveAll(part)
 	return 0
 }
 
@@ -137,8 +130,13 @@ func (p *puller) have(item pullItem) int64 {
 // and without names: a node can say what is in them, and nothing else.
 type incoming struct {
 	p      *puller
-	wanted []pullItem // the first one comes
-	again  []pullItem // what is to come again
+	at     thingReader // before item
+	after  thingReader // behind it
+	item   wire.Thing  // what comes
+	kind   entryKind   // of it
+	comes  bool        // false: nothing more is to come
+	again  *thingList  // what is to come again
+	second bool        // it is that which comes
 
 	file *os.File // nil: nothing has come of it
 	name string   // the file's, here
@@ -149,6 +147,13 @@ type incoming struct {
 // errUnasked is the error of a node that sends more than it should.
 var errUnasked = wire.Brokenf("it sends what it was not asked for")
 
+// begin has what is at a place come.
+func (in *incoming) begin(at thingReader) {
+	in.at, in.after = at, at
+	in.item, in.comes = in.after.next()
+	in.kind, _ = kindOf(in.item.Mode)
+}
+
 // Head is nothing that a node has to say.
 func (in *incoming) Head(wire.Head) error { return errUnasked }
 
@@ -157,11 +162,11 @@ func (in *incoming) open() (err error) {
 	if in.file != nil {
 		return nil
 	}
-	item := in.wanted[0]
-	in.name, in.sum, in.size = in.p.partOf(item), sha256.New(), item.from
-	if in.file, err = in.p.root.OpenFile(in.name, os.O_RDWR|os.O_CREATE, 0o600); err == nil && item.size >= resumedFrom {
-		_, err = io.CopyN(in.sum, in.file, item.from)
-		err = errors.Join(err, in.file.Truncate(item.from))
+	from := in.have(in.item)
+	in.name, in.sum, in.size = in.p.partOf(in.item), sha256.New(), from
+	if in.file, err = in.p.root.OpenFile(in.name, os.O_RDWR|os.O_CREATE, 0o600); err == nil && in.item.Size >= resumedFrom {
+		_, err = io.CopyN(in.sum, in.file, from)
+		err = errors.Join(err, in.file.Truncate(from))
 	}
 	return err
 }
@@ -169,7 +174,7 @@ func (in *incoming) open() (err error) {
 // Data takes some of the file that comes.
 func (in *incoming) Data(b []byte) error {
 	p := in.p
-	if len(in.wanted) == 0 || in.wanted[0].kind != kindFile {
+	if !in.comes || in.kind != kindFile {
 		return errUnasked
 	}
 	if err := in.open(); err != nil {
@@ -178,7 +183,7 @@ func (in *incoming) Data(b []byte) error {
 	in.size += int64(len(b))
 	p.moved += int64(len(b))
 	if in.size > p.left.MaxBytes {
-		return p.limit(in.wanted[0].path, "more than "+units.Bytes(p.lim.MaxBytes))
+		return p.limit(in.item.Name, "more than "+units.Bytes(p.lim.MaxBytes))
 	}
 	_, _ = in.sum.Write(b) // a hash takes all
 	_, err := in.file.Write(b)
@@ -195,57 +200,55 @@ func (in *incoming) leave() {
 
 // End takes the end of a file or link.
 func (in *incoming) End(e wire.End) error {
-	if len(in.wanted) == 0 {
+	if !in.comes {
 		return errUnasked
 	}
-	p, item := in.p, in.wanted[0]
-	if item.kind == kindFile && e.Why == "" { // nothing has come of an empty one
+	p, item, kind := in.p, in.item, in.kind
+	if kind == kindFile && e.Why == "" { // nothing has come of an empty one
 		if err := in.open(); err != nil {
 			return err
 		}
 	}
-	in.wanted = in.wanted[1:]
+	in.begin(in.after)
 	p.moved++
 	defer in.leave()
 	switch {
 	case e.Why != "":
-		p.skip(item.path, "not sent: "+lastWords([]byte(e.Why)))
+		p.skip(item.Name, "not sent: "+lastWords([]byte(e.Why)))
 		return nil
-	case item.kind == kindLink:
-		return p.storeLink(item.path, e.Link)
+	case kind == kindLink:
+		return p.storeLink(item.Name, e.Link)
 	}
 	return in.judge(item, e)
 }
 
 // judge holds a file that has come against what the node read. One that differs,
 // or was written to meanwhile, comes once more.
-func (in *incoming) judge(item pullItem, e wire.End) error {
+func (in *incoming) judge(item wire.Thing, e wire.End) error {
 	p := in.p
 	asRead := bytes.Equal(in.sum.Sum(nil), e.Sum)
 	switch {
 	case asRead && !e.Changed:
 		return p.store(in, item, e.MTime)
-	case !item.again:
-		item.again = true
-		in.again = append(in.again, item)
-	case asRead && item.size < resumedFrom:
-		p.skip(item.path, "it changes while it is fetched; what came of it is here")
+	case !in.second && in.again.add(item):
+	case asRead && item.Size < resumedFrom:
+		p.skip(item.Name, "it changes while it is fetched; what came of it is here")
 		return p.store(in, item, e.MTime)
 	case asRead:
-		p.skip(item.path, "it changes while it is fetched")
+		p.skip(item.Name, "it changes while it is fetched")
 	default:
-		p.skip(item.path, "what came is not what the node read of it")
+		p.skip(item.Name, "what came is not what the node read of it")
 	}
 	in.leave()
 	return p.root.Remove(in.name)
 }
 
 // store puts a file that is whole in its place.
-func (p *puller) store(in *incoming, item pullItem, mtime int64) error {
+func (p *puller) store(in *incoming, item wire.Thing, mtime int64) error {
 	if p.left.MaxFiles == 0 {
-		return p.limit(item.path, "more than "+count(p.lim.MaxFiles, "file"))
+		return p.limit(item.Name, "more than "+count(p.lim.MaxFiles, "file"))
 	}
-	err := errors.Join(in.file.Chmod(item.mode), in.file.Close())
+	err := errors.Join(in.file.Chmod(permissions(item)), in.file.Close())
 	in.file = nil
 	at := time.Unix(mtime, 0)
 	if p.clock-mtime < 2 {
@@ -256,7 +259,7 @@ func (p *puller) store(in *incoming, item pullItem, mtime int64) error {
 	if err = errors.Join(err, p.root.Chtimes(in.name, at, at)); err != nil {
 		return err
 	}
-	if p.place(in.name, item.path) {
+	if p.place(in.name, item.Name) {
 		p.left.MaxFiles--
 		p.left.MaxBytes -= in.size
 		p.res.Files++

@@ -5,8 +5,10 @@ package remote
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -99,7 +101,7 @@ func TestAListThatLiesReachesNothing(t *testing.T) {
 		thing("out/minus", -5), thing("out/kind", 1, 0o170644), thing("out/.GIT/hooks", 4), thing("out/.git", 4, 0o40755), thing("out/.dlwb-x", 4), thing("out/nul\x00l", 4),
 		thing("out/linked/made", 0, 0o40755), thing("out/linked/x", 4), thing("out/f", 4), thing("out/e", 4), thing("out/e", 4),
 	}})
-	n.answer[wire.Fetch] = sends(whole("evil"), whole("evil"), whole("evil"))
+	n.answer[wire.Fetch] = sends(whole("evil"), whole("evil"), whole("evil"), whole("evil"))
 	res, err := pullBy(t.Context(), n, codeDir, []string{"out"}, dest, PullRules{})
 	check(t, err)
 	want := `"mine" 644 "mine"
@@ -115,7 +117,7 @@ func TestAListThatLiesReachesNothing(t *testing.T) {
 	if entries, _ := os.ReadDir(filepath.Dir(dest)); len(entries) != 1 {
 		t.Errorf("something was written outside: %v", entries)
 	}
-	if len(res.Skipped) != 19 || res.Files != 1 {
+	if len(res.Skipped) != 19 || res.Files != 2 {
 		t.Errorf("%v, %d skipped %q", res, len(res.Skipped), res.Skipped)
 	}
 }
@@ -154,7 +156,7 @@ func TestWhatANodeSendsIsHeldAgainstWhatWasAskedFor(t *testing.T) {
 func TestAWrongChecksumAndLinksOutAreNotTaken(t *testing.T) {
 	n, dest := newAgentNode(t), t.TempDir()
 	writeFiles(t, dest, map[string]string{"out/a": "before"})
-	n.answer[wire.List] = lists(wire.ListPage{Clock: 100, Things: []wire.Thing{thing("out/a", 4), thing("out/l", 1, 0o120777), thing("out/m", 1, 0o120777), thing("out/big", 10<<20)}})
+	n.answer[wire.List] = lists(wire.ListPage{Clock: 100, Things: []wire.Thing{thing("out/a", 4), thing("out/big", 10<<20), thing("out/l", 1, 0o120777), thing("out/m", 1, 0o120777)}})
 	bad := pack{data: []byte("evil"), Parts: []wire.Part{{N: 4, End: &wire.End{Sum: sumOf("good"), MTime: 1}}}}
 	link := func(to string) pack { return pack{Parts: []wire.Part{{End: &wire.End{Link: to}}}} }
 	asked := 0
@@ -185,9 +187,9 @@ func TestPullEndsAListThatDoesNotEnd(t *testing.T) {
 		says string
 	}{
 		"things": {func(i int) wire.ListPage {
-			return wire.ListPage{Things: []wire.Thing{thing("out/"+string(rune('a'+i%26)), 1), thing("out/x", 1)}}
+			return wire.ListPage{Things: []wire.Thing{thing("out/"+string(rune('a'+i%26)), 1, 0o10644), thing("out/x", 1, 0o10644)}}
 		}, "its list has more than 4,000 things"},
-		"names": {func(int) wire.ListPage { return wire.ListPage{Things: []wire.Thing{thing("out/"+name, 1)}} }, "its list has more than"},
+		"names": {func(int) wire.ListPage { return wire.ListPage{Things: []wire.Thing{thing("out/"+name, 1, 0o10644)}} }, "its list has more than"},
 		"a name": {func(int) wire.ListPage {
 			return wire.ListPage{Things: []wire.Thing{thing("out/"+strings.Repeat(name, 3), 1)}}
 		}, "a name of 12004 bytes"},
@@ -213,15 +215,98 @@ func TestPullEndsAListThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-func TestPullTakesAListThatNamesAThingTwice(t *testing.T) {
-	n := newAgentNode(t)
-	n.answer[wire.List] = lists(
-		wire.ListPage{Clock: 5, Missing: []int{1, 1}, Things: []wire.Thing{thing("a", 1, 0o40755), thing("a/b", 2), thing("a/p", 9, 0o10644)}},
-		wire.ListPage{Things: []wire.Thing{thing("a/b", 3), thing("a/p", 9, 0o10644)}})
-	p := &puller{node: n, paths: []string{"a", "a/b"}, res: &PullResult{}, left: PullLimits{MaxFiles: 10}}
-	err := p.list(t.Context())
-	if err != nil || len(p.found) != 2 || p.found[1].size != 2 || len(p.res.Missing) != 1 || len(p.res.Skipped) != 1 || p.clock != 5 {
-		t.Errorf("%v: %+v, %+v", err, p.found, p.res)
+// manyFiles is a page of files that no page had before, with long names.
+func manyFiles(page int) (p wire.ListPage) {
+	p.Clock = 100
+	for i := range wire.PageMost {
+		name := sumOf(fmt.Sprint(page, i))
+		p.Things = append(p.Things, thing(fmt.Sprintf("out/%x", name), 1))
+	}
+	return p
+}
+
+// heapMost watches the heap, with what nobody has collected yet.
+func heapMost() (look func(), most func() int64) {
+	runtime.GC()
+	use := func() int64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse)
+	}
+	before, top := use(), int64(0)
+	return func() { top = max(top, use()-before) }, func() int64 { return top }
+}
+
+func TestAListOfFilesWithoutEndCostsLittle(t *testing.T) {
+	for what, ask := range map[string]func(*agentNode) error{
+		"pull": func(n *agentNode) error {
+			_, err := pullBy(t.Context(), n, codeDir, []string{"out"}, t.TempDir(), PullRules{Limits: PullLimits{MaxFiles: 1e9}})
+			return err
+		},
+		"look": func(n *agentNode) error {
+			_, err := lookAt(t.Context(), n, codeDir, []string{"out"})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			n := newAgentNode(t)
+			look, most := heapMost()
+			n.answer[wire.List] = func(s *wire.Stream) error {
+				for page := 0; ; page++ {
+					if page%10 == 0 {
+						look()
+					}
+					if err := s.Send(manyFiles(page)); err != nil {
+						return nil
+					}
+				}
+			}
+			n.answer[wire.Fetch] = func(s *wire.Stream) error {
+				for s.Recv(&wire.FetchPage{}) == nil {
+					look()
+				}
+				return wire.Faultf(wire.Failed, "no more")
+			}
+			err := ask(n)
+			look()
+			if err == nil || most() > raceCosts*50<<20 {
+				t.Errorf("%v; it took %d MB", err, most()>>20)
+			}
+			t.Logf("%v; it took %d MB", err, most()>>20)
+		})
+	}
+}
+
+func TestManyFilesFitIntoAList(t *testing.T) {
+	all, honest := &thingList{}, 200_000
+	name := func(i int) string { return fmt.Sprintf("out/run-7/%x/part-%06d.json", sumOf(fmt.Sprint(i))[:8], i) }
+	for i := range honest {
+		file := thing(name(i), int64(i)*1e6, 0o100755)
+		file.MTime.Sec = -1.8e9
+		if !all.add(file) {
+			t.Fatalf("there is no room for file %d", i)
+		}
+	}
+	r := thingReader{list: all}
+	for i := range honest {
+		got, ok := r.next()
+		if want := int64(i) * 1e6; !ok || got.Name != name(i) || got.Size != want || got.Mode != 0o100755 ||
+			got.MTime.Sec != -1.8e9 || r.left() != honest-i-1 {
+			t.Fatalf("file %d is read as %+v, %v; %d are left", i, got, ok, r.left())
+		}
+	}
+	if more, ok := r.next(); ok {
+		t.Errorf("behind the last one there is %+v", more)
+	}
+}
+
+func TestWhatIsAskedForTwiceIsListedOnce(t *testing.T) {
+	n, dest := newAgentNode(t), t.TempDir()
+	writeFiles(t, n.code(), map[string]string{"a/b/f": "1", "a/c": "2"})
+	res, err := pullBy(t.Context(), n, n.code(), []string{"a", "a/b", "a/b/f", "none"}, dest, PullRules{})
+	check(t, err)
+	if res.Files != 2 || res.Unchanged != 0 || len(res.Missing) != 1 {
+		t.Errorf("%+v", res)
 	}
 }
 

@@ -3,11 +3,10 @@ package remote
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -38,8 +37,14 @@ type Placed struct {
 // be compared by SameState, and by nothing else.
 type Seen map[string]string
 
-// seenFiles is how many files one look takes note of.
-const seenFiles = 1_000_000
+const (
+	// seenMost is how much memory a Seen may take: that of 100,000 files with names
+	// of 70 bytes.
+	seenMost = 20 << 20
+	// seenCosts is what a file costs besides the bytes of its name: its state, and its
+	// place in the map.
+	seenCosts = 136
+)
 
 // seenState is the state of a thing as GNU stat prints "%s %i %.9Y %.9Z": what was
 // noted of a node by an earlier dlwb has that form.
@@ -80,33 +85,31 @@ func Look(ctx context.Context, n *Node, remoteDir string, paths []string) (Seen,
 	return lookAt(ctx, n, remoteDir, paths)
 }
 
-func lookAt(ctx context.Context, n caller, remoteDir string, paths []string) (Seen, error) {
-	limits := PullLimits{MaxFiles: seenFiles}
-	p := &puller{node: n, lim: limits, left: limits, res: &PullResult{}}
-	var err error
+func lookAt(ctx context.Context, n caller, remoteDir string, paths []string) (seen Seen, err error) {
+	p := &puller{node: n, left: PullLimits{MaxFiles: pullFiles}, res: &PullResult{}}
 	if p.dir, err = nodeDir(remoteDir); err == nil {
 		p.paths, err = cleanPaths(paths)
 	}
-	seen := Seen{}
 	if err != nil || len(p.paths) == 0 {
-		return seen, err
+		return Seen{}, err
 	}
-	if err := p.list(ctx); err != nil {
+	err = p.list(ctx, func() func(wire.Thing) error {
+		seen = Seen{}
+		room := seenMost
+		return func(t wire.Thing) error {
+			if kind, _ := kindOf(t.Mode); kind == kindDir {
+				return nil
+			}
+			if room -= len(t.Name) + seenCosts; room < 0 {
+				return fmt.Errorf("there are more than %s, and the list of no more fits into %s: name fewer paths, or narrower ones",
+					count(len(seen), "file"), units.Bytes(seenMost))
+			}
+			seen[t.Name] = seenState(t)
+			return nil
+		}
+	})
+	if err != nil {
 		return nil, fmt.Errorf("look at %s:%s: %w", n.Name(), remoteDir, err)
 	}
-	for _, item := range p.found {
-		if item.kind != kindDir {
-			seen[item.path] = item.state
-		}
-	}
 	return seen, nil
-}
-
-// item is what was found under a name; of what was not, nothing.
-func (p *puller) item(name string) pullItem {
-	at, found := slices.BinarySearchFunc(p.found, name, func(e pullItem, s string) int { return strings.Compare(e.path, s) })
-	if !found || p.found[at].kind != kindFile {
-		return pullItem{mtime: math.MinInt64}
-	}
-	return p.found[at]
 }

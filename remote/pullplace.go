@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/dlwb/dlwb/remote/wire"
 )
 
 // place renames a finished file. What is in the way here stays.
@@ -63,7 +65,7 @@ func (p *puller) storeLink(name, target string) error {
 	if p.left.MaxFiles == 0 {
 		return p.limit(name, "more than "+count(p.lim.MaxFiles, "file"))
 	}
-	temp := p.partOf(pullItem{})
+	temp := p.partOf(wire.Thing{})
 	if err := p.root.Symlink(target, temp); err != nil {
 		p.skip(name, "here: "+err.Error())
 		return nil

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/remote/wire"
@@ -34,7 +36,7 @@ func putOn(ctx context.Context, n caller, from, remoteDir, aside string) error {
 	}
 	place.Stage = ".dlwb-put-" + randomWord()
 	u := &upload{node: n, from: from, request: wire.PutRequest{Dir: place.Dir, Stage: place.Stage}}
-	u.stage = puller{node: n, dir: place.Dir + "/" + place.Stage, paths: []string{"."}, res: &PullResult{}, left: PullLimits{MaxFiles: seenFiles}}
+	u.stage = puller{node: n, dir: place.Dir + "/" + place.Stage, paths: []string{"."}, left: PullLimits{MaxFiles: pullFiles}, res: &PullResult{}}
 	err = persist(ctx, n, &u.stage.met, &u.moved, func() error { return u.send(ctx) })
 	if err == nil {
 		return n.ask(ctx, wire.Aside, place, &wire.AsideAnswer{})
@@ -64,23 +66,19 @@ type upload struct {
 	node    caller
 	from    string
 	request wire.PutRequest
-	stage   puller   // looks at what is there of it
-	part    pullItem // the file that was under way
-	of      int      // in that try
+	stage   puller          // looks at what is there of it
+	whole   map[string]bool // what of it is there
+	part    int64           // how much of the file that was under way
+	of      int             // in that try
 	moved   int64
 }
 
 // send brings to the node what it does not have yet.
 func (u *upload) send(ctx context.Context) error {
+	u.whole, u.part = map[string]bool{}, 0
 	if u.stage.met {
-		if err := u.stage.listOnce(ctx); err != nil {
+		if err := u.stage.listOnce(ctx, u.there); err != nil {
 			return err
-		}
-	}
-	u.part = pullItem{}
-	for try := 1; try <= u.request.Try; try++ {
-		if part := u.stage.item(fmt.Sprint(wire.StagePart, try)); part.size > u.part.size {
-			u.part, u.of = part, try
 		}
 	}
 	u.request.Try++
@@ -107,6 +105,21 @@ func (u *upload) send(ctx context.Context) error {
 		err = s.End(nil)
 	}
 	return putEnd(s, err)
+}
+
+// there notes what is in the stage of what is here.
+func (u *upload) there(t wire.Thing) error {
+	if name, is := strings.CutPrefix(t.Name, wire.StageWhole); is {
+		info, err := os.Lstat(filepath.Join(u.from, name))
+		if err == nil && info.Mode().IsRegular() && info.Size() == t.Size && info.ModTime().Unix() == t.MTime.Sec {
+			u.whole[name] = true
+		}
+	} else if number, is := strings.CutPrefix(t.Name, wire.StagePart); is && t.Size > u.part {
+		if try, err := strconv.Atoi(number); err == nil && try > 0 && try <= u.request.Try {
+			u.part, u.of = t.Size, try
+		}
+	}
+	return nil
 }
 
 // countingCall notes what was sent.
@@ -166,13 +179,13 @@ func (u *upload) file(file, name string, d fs.DirEntry) (f bulk.File, ok bool, e
 	f.Head = head
 	switch {
 	case info.Mode().IsRegular():
-		if there := u.stage.item(wire.StageWhole + name); there.size == info.Size() && there.mtime == mtime.Unix() {
+		if u.whole[name] {
 			return f, false, nil
 		}
-		if u.part.size <= info.Size() { // the first one that is not whole is the one that was under way
-			head.From, head.Of = u.part.size, u.of
+		if u.part <= info.Size() { // the first one that is not whole is the one that was under way
+			head.From, head.Of = u.part, u.of
 		}
-		u.part = pullItem{}
+		u.part = 0
 		f.Path, f.From = file, head.From
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := os.Readlink(file)

@@ -19,7 +19,7 @@ import (
 )
 
 // fetchLimits bounds what one fetch may bring home.
-var fetchLimits = remote.PullLimits{MaxFiles: 100_000, MaxBytes: 50 << 30}
+var fetchLimits = remote.PullLimits{MaxFiles: 250_000, MaxBytes: 50 << 30}
 
 // resultsDir is where the results of a run go when nothing else is said.
 func (w *Workbench) resultsDir(run string, data runData) string {

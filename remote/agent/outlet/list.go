@@ -13,6 +13,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -49,7 +51,10 @@ func List(ctx context.Context, s *wire.Stream) error {
 	}
 	ctx, cancel := s.Gone(ctx)
 	defer cancel()
-	l := &lister{ctx: ctx, dir: dir, send: s.Send, page: wire.ListPage{Clock: time.Now().Unix()}}
+	l := &lister{ctx: ctx, dir: dir, send: s.Send, page: wire.ListPage{Clock: time.Now().Unix()}, named: map[string]bool{}}
+	for _, name := range r.Paths {
+		l.named[name] = true
+	}
 	for i, name := range r.Paths {
 		info, err := os.Lstat(l.at(name))
 		if err != nil {
@@ -70,6 +75,8 @@ type lister struct {
 	send func(any) error
 	page wire.ListPage
 	size int // of the page's names
+	// named are the asked paths: they are not listed again where they lie below another one.
+	named map[string]bool
 }
 
 func (l *lister) at(name string) string { return filepath.Join(l.dir, name) }
@@ -123,8 +130,12 @@ func (l *lister) below(dir string) error {
 	defer f.Close()
 	for {
 		entries, err := f.ReadDir(wire.PageMost)
+		slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 		for _, e := range entries {
 			name := path.Join(dir, e.Name())
+			if l.named[name] {
+				continue
+			}
 			info, err := e.Info()
 			if err != nil {
 				err = l.unread(name, err)
