@@ -1,5 +1,5 @@
-// Package sshconn is an ssh connection on which nothing can be waited for
-// without a bound. x/crypto's calls know no context and block for ever on a
+// Package sshconn logs in by ssh, and is a connection on which nothing can be
+// waited for without a bound. x/crypto's calls know no context and block for ever on a
 // link that is dead or a server that does not answer; here each of them ends
 // with its context, with its bound, and with the connection. Nobody else may
 // make an ssh.Client: a test holds that.

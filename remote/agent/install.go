@@ -103,18 +103,14 @@ func keepState(path, state string) {
 var stubs = []string{"rank", "stop", "peer"}
 
 // install puts the stubs in place and removes agents that nobody uses.
-func install(ctx context.Context, s *wire.Stream) error {
-	var r wire.InstallRequest
-	if err := s.Recv(&r); err != nil {
-		return err
-	}
+func install(context.Context, wire.InstallRequest) (a wire.InstallAnswer, err error) {
 	dir := filepath.Join(home(), ".dlwb", "bin")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return a, err
 	}
 	for _, name := range stubs {
 		if err := writeStub(filepath.Join(dir, name), name); err != nil {
-			return err
+			return a, err
 		}
 	}
 	// An older dlwb's scripts are known by this file. Without it that puts its own
@@ -123,7 +119,7 @@ func install(ctx context.Context, s *wire.Stream) error {
 	stayYoung()
 	removeOld(dir)
 	removeOld(filepath.Dir(self()))
-	return s.Send(wire.InstallAnswer{})
+	return a, nil
 }
 
 // writeStub writes a stub where it is not there as it should be. Processes of a

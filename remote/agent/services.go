@@ -24,7 +24,7 @@ var services = map[string]handler{
 	wire.FetchPort:  fetchPort,
 	wire.Files:      telling(watchFiles),
 	wire.Follow:     telling(followFile),
-	wire.Install:    install,
+	wire.Install:    answer(install),
 	wire.Launch:     answer(launch),
 	wire.List:       outlet.List,
 	wire.ListenPort: listenPort,
