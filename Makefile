@@ -53,15 +53,15 @@ test-long: agent ## what make test runs a sample of, whole: logins, lies, 10,000
 	sh internal/tools/long.sh
 
 test-podman: ## what make test does over a container, which it leaves out where there is no podman
-	sh internal/tools/need_rig.sh podman
+	sh internal/tools/need.sh podman
 	DLWB_RIGS=1 go test -count=1 -v -run Container ./remote/transport ./remote
 
 test-slurm: ## the same over a node of a real Slurm on this machine (Linux, root; DLWB_SLURMRIG is the script that makes it)
-	sh internal/tools/need_rig.sh slurm
+	sh internal/tools/need.sh slurm
 	DLWB_RIGS=1 go test -count=1 -v -run Slurm ./remote/transport ./remote
 
 test-arm64: ## the agent for arm64, by qemu
-	sh internal/tools/need_rig.sh arm64
+	sh internal/tools/need.sh arm64
 	DLWB_RIGS=1 go test -count=1 -v -run Arm64 ./remote
 
 chaos: agent ## cut, kill, freeze and fill real hosts at 200 moments (Linux, root; DLWB_TESTBED is the script that makes them)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes sure that what the tests need is there: installs it where this is root
-# on Debian or Ubuntu, elsewhere says what is missing. Leaves nothing else.
+# need.sh [podman|slurm|arm64]: makes sure that what the tests need, or one of their
+# larger rigs, is there: installs it where this is root on Debian or Ubuntu,
+# elsewhere says what is missing. Leaves nothing else.
 set -eu
 
 # Each line: how to see that it is there, then the package that brings it.
@@ -28,12 +29,24 @@ command -v tcsh : tcsh
 command -v podman : podman
 command -v runc : runc'
 
+case ${1-} in
+'') ;;
+podman) needs=$(printf '%s\n' "$needs" | grep -E ' : (podman|runc|busybox)$') ;;
+slurm) needs='command -v slurmctld && command -v slurmd && command -v srun : slurm-wlm
+command -v munged : munge' ;;
+arm64) needs='command -v qemu-aarch64-static : qemu-user-static' ;;
+*)
+    echo "need.sh [podman|slurm|arm64]" >&2
+    exit 2
+    ;;
+esac
+
 missing=$(printf '%s\n' "$needs" | while IFS= read -r line; do
     sh -c "${line% : *}" >/dev/null 2>&1 || printf '%s ' "${line##* : }"
 done)
 # Debian's PyTorch multiplies with the reference BLAS unless there is another one.
 # That one is five times as fast; nothing fails without it.
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && ! ldconfig -p 2>/dev/null | grep -q openblas; then
+if [ -z "${1-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && ! ldconfig -p 2>/dev/null | grep -q openblas; then
     missing="${missing}libopenblas0-serial "
 fi
 [ -n "$missing" ] || exit 0
