@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Start starts a container that lives as long as the test and gives its name.
@@ -26,7 +27,7 @@ func Start(t testing.TB) (name, root string) {
 	// podman's own sockets have long names: a short directory.
 	dir, err := os.MkdirTemp("", "pod")
 	check(t, err)
-	t.Cleanup(func() { check(t, os.RemoveAll(dir)) })
+	t.Cleanup(func() { check(t, removeAll(dir)) })
 	root = filepath.Join(dir, "rootfs")
 	fill(t, root)
 	configure(t, dir)
@@ -41,6 +42,16 @@ func Start(t testing.TB) (name, root string) {
 		"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000",
 		"--rootfs", root, "/bin/sh", "-c", `trap "exit 0" TERM; while :; do sleep 1; done`)
 	return name, root
+}
+
+// removeAll removes a directory in which podman's own clean-up, which the end of a
+// container starts, may still write a file.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); err = os.RemoveAll(dir) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return err
 }
 
 // guard ends the container when the test dies without cleaning up.
