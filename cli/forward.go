@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
 // forwarding is what dlwb forward was asked for.
@@ -123,15 +124,15 @@ func (a *app) openAll(ctx context.Context, w *workbench.Workbench, cluster strin
 	var failed error
 	switch {
 	case port != 0:
-		o, err := w.ForwardAt(ctx, cluster, what[0], port)
+		o, err := w.Tunnels().ForwardAt(ctx, cluster, what[0], port)
 		if failed = err; err == nil {
 			opened = append(opened, o)
 		}
 	case len(what) > 0:
-		opened, failed = w.ForwardAll(ctx, cluster, what)
+		opened, failed = w.Tunnels().ForwardAll(ctx, cluster, what)
 	}
 	for _, r := range reverse {
-		o, err := w.ReverseForward(ctx, cluster, r[0], r[1])
+		o, err := w.Tunnels().Reverse(ctx, cluster, r[0], r[1])
 		if failed = errors.Join(failed, err); err == nil {
 			opened = append(opened, o)
 		}
@@ -176,9 +177,9 @@ func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbe
 func forwardText(b event.ForwardOpened) string {
 	s := sanitize.Sprintf("%s: %s", b.Name, b.Address())
 	switch b.Kind {
-	case workbench.ForwardTCP:
-		s += " (raw TCP: " + workbench.RawReach + ")"
-	case workbench.ForwardReverse:
+	case event.ForwardTCP:
+		s += " (raw TCP: " + tunnel.RawReach + ")"
+	case event.ForwardReverse:
 		s = fmt.Sprintf("reverse: port %d of node%d (127.0.0.1 there) leads to port %d here", b.RemotePort, b.Node, b.LocalPort)
 	}
 	if b.Note != "" {

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -185,7 +184,7 @@ func TestForwardOfAnHTTPPortHasADoorAndARawOneSaysThatItHasNone(t *testing.T) {
 	}
 	_ = s.cmd.Process.Kill()
 	s.end()
-	if text := forwardText(event.ForwardOpened{Kind: workbench.ForwardTCP, Name: port}); !strings.Contains(text, "raw TCP") {
+	if text := forwardText(event.ForwardOpened{Kind: event.ForwardTCP, Name: port}); !strings.Contains(text, "raw TCP") {
 		t.Errorf("the text of a raw one: %s", text)
 	}
 

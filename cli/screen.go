@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
 // opening says what the screen shows first.
@@ -44,7 +45,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w, w.History(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
+	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
 		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {
@@ -58,6 +59,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 type bench struct {
 	*workbench.Workbench
 	*history.History
+	*tunnel.Tunnels
 	door *door
 }
 

@@ -74,7 +74,7 @@ asked for first (--yes answers), and added once, at the top.`,
 }
 
 func (a *app) printSSHConfig(w *workbench.Workbench, cluster string) error {
-	made, err := w.SSHConfig(cluster)
+	made, err := w.SSH().Config(cluster)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *app) printSSHConfig(w *workbench.Workbench, cluster string) error {
 // includeSSH offers the line for ~/.ssh/config. That file is the user's: it is
 // touched after a yes only.
 func (a *app) includeSSH(w *workbench.Workbench, yes bool) error {
-	in, err := w.SSHInclude()
+	in, err := w.SSH().Include()
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (a *app) includeSSH(w *workbench.Workbench, yes bool) error {
 		}
 	}
 	if !in.There && yes {
-		if in, err = w.AddSSHInclude(); err != nil {
+		if in, err = w.SSH().AddInclude(); err != nil {
 			return err
 		}
 	}

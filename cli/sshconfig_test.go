@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
 // ownSSH runs OpenSSH's client as the user of this bed would.
@@ -26,7 +26,7 @@ func TestOwnSSHReachesTheNodesWithTheConfigAndNothingIsLeftOfIt(t *testing.T) {
 	b := newBed(t)
 	b.up("")
 	r := b.run("ssh", "bed", "--config", "--json")
-	var made workbench.SSHConfig
+	var made tunnel.SSHConfig
 	if err := json.Unmarshal([]byte(r.stdout), &made); err != nil || r.code != 0 {
 		t.Fatalf("exit code %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
 	}

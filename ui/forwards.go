@@ -9,8 +9,8 @@ import (
 
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
 // forward is an open tunnel and how it stands.
@@ -22,8 +22,8 @@ type forward struct {
 
 // is reports whether an event is about this tunnel.
 func (f forward) is(kind string, local, remote int) bool {
-	reverse := kind == workbench.ForwardReverse
-	if reverse != (f.Kind == workbench.ForwardReverse) {
+	reverse := kind == event.ForwardReverse
+	if reverse != (f.Kind == event.ForwardReverse) {
 		return false
 	}
 	if reverse {
@@ -103,11 +103,11 @@ func (m *Model) drawForwards(w int) []string {
 	raw := false
 	for i, t := range f {
 		out = append(out, m.drawForward(t, i == picked, narrow, w)...)
-		raw = raw || t.Kind == workbench.ForwardTCP
+		raw = raw || t.Kind == event.ForwardTCP
 	}
 	notes := []string{"Tunnels listen on 127.0.0.1 only and end with dlwb.", "An HTTP server is for browsers that were let in: enter opens one, y copies an address that lets one in, once."}
 	if raw {
-		notes = append(notes, "raw TCP: "+workbench.RawReach+"; PORT/http guards an HTTP server.")
+		notes = append(notes, "raw TCP: "+tunnel.RawReach+"; PORT/http guards an HTTP server.")
 	}
 	out = append(out, "")
 	for _, note := range notes {
@@ -126,9 +126,9 @@ func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
 	row := text.Fit(text.Word(t.Name), 14) + text.Fit(here, 10) + text.Fit(there, 16)
 	address := t.Address()
 	switch t.Kind {
-	case workbench.ForwardTCP:
+	case event.ForwardTCP:
 		address += " raw TCP"
-	case workbench.ForwardReverse:
+	case event.ForwardReverse:
 		address = "reverse: from the node to here"
 	}
 	mark := "  "
@@ -226,7 +226,7 @@ func (m *Model) forwardAll(what []string) tea.Cmd {
 // the old one may have been used.
 func (m *Model) refreshed(then func(*Model, string) tea.Cmd) tea.Cmd {
 	f := m.pickedForward()
-	if f.Kind != workbench.ForwardHTTP {
+	if f.Kind != event.ForwardHTTP {
 		return then(m, f.URL)
 	}
 	cluster := m.ses.cluster

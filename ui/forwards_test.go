@@ -6,7 +6,6 @@ import (
 
 	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -37,8 +36,8 @@ func TestAddressThatIsOpenedOrCopiedIsAFreshOne(t *testing.T) {
 	raw := "http://127.0.0.1:8265/"
 	story := scenes.NewStory(2, 0)
 	s.Play(story.Tell(
-		event.ForwardOpened{Kind: workbench.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/"},
-		event.ForwardOpened{Kind: workbench.ForwardTCP, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: raw}).Events()...)
+		event.ForwardOpened{Kind: event.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/"},
+		event.ForwardOpened{Kind: event.ForwardTCP, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: raw}).Events()...)
 	s.Press("f", "enter")
 	fresh := "http://127.0.0.1:8888/?dlwb_token=4c1f"
 	if !slices.Equal(opened, []string{fresh}) {
@@ -55,11 +54,11 @@ func TestAddressThatIsOpenedOrCopiedIsAFreshOne(t *testing.T) {
 func TestHowATunnelStandsIsSeen(t *testing.T) {
 	s := running(t, ui.Options{})
 	story := scenes.NewStory(2, 0)
-	at := event.ForwardChanged{Kind: workbench.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1}
+	at := event.ForwardChanged{Kind: event.ForwardHTTP, Name: "jupyter", LocalPort: 8888, RemotePort: 1}
 	away, back, refused := at, at, at
 	away.Why, back.Connected, refused.Connected, refused.Why = "no answer within 10s", true, true, "connection refused"
 	s.Play(story.Tell(event.ForwardOpened{Kind: at.Kind, Name: at.Name, LocalPort: 8888, RemotePort: 1, URL: "http://127.0.0.1:8888/"},
-		event.ForwardOpened{Kind: workbench.ForwardReverse, Name: "reverse", LocalPort: 8888, RemotePort: 6006}, away).Events()...)
+		event.ForwardOpened{Kind: event.ForwardReverse, Name: "reverse", LocalPort: 8888, RemotePort: 6006}, away).Events()...)
 	s.Press("f")
 	says(t, s, "? reconnecting: no answer within 10s", "reverse: from the node to here", "node0:6006")
 	s.Play(scenes.NewStory(2, 0).Tell(refused).Events()...)

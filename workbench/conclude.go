@@ -146,7 +146,7 @@ func (w *Workbench) putEnd(run store.Run, data runData, e event.RunEnded, at tim
 func (w *Workbench) abandon(s scope, l *link, run store.Run, data runData, cause error) {
 	ctx, cancel := context.WithTimeout(w.ctx, stopGrace+stopLimit)
 	defer cancel()
-	ended := event.RunEnded{ExitCode: 1, Verdict: event.ExitedBad, Rank: -1, Node: faultOf(cause).Node,
+	ended := event.RunEnded{ExitCode: 1, Verdict: event.ExitedBad, Rank: -1, Node: event.FaultOf(cause).Node,
 		Cause: "it could not be started: " + cause.Error(), Duration: since(run.StartedAt)}
 	if errors.Is(cause, context.Canceled) {
 		ended.ExitCode, ended.Verdict, ended.Cause = 130, event.Stopped, "it was interrupted while its ranks were started"

@@ -140,7 +140,7 @@ func (d *drive) awaitBoot(ctx context.Context, i int, n *remote.Node) error {
 	r, err := n.Exec(ctx, remote.Cmd{Line: shellword.Join("sh", "-c", bootScript), Quiet: bootLimit})
 	if err == nil && r.ExitCode != 0 {
 		err = &event.Fault{What: "wait for the end of the boot", Node: i, Why: fmt.Sprintf("sh ended with %d", r.ExitCode),
-			LastLines: lastLines(string(r.Stderr), 3)}
+			LastLines: event.LastLines(string(r.Stderr), 3)}
 	}
 	return err
 }

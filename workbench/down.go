@@ -111,7 +111,7 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 		return cloud.Receipt{}, w.refrain(s, ctx.Err(), began)
 	}
 	noteErr = errors.Join(noteErr, phaseErr)
-	w.closeTunnels(c.Name, "the cluster is taken down")
+	w.tunnels.CloseAll(c.Name, "the cluster is taken down")
 	w.unlink(c.Name)
 	known, err := w.lifeOf(c)
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 	case !receipt.Proven():
 		err = &UnresolvedError{receipt, c.PricePerHour, err}
 	case err == nil:
-		err = errors.Join(os.RemoveAll(w.keysDir(c.Name)), os.RemoveAll(w.portsFile(c.Name)), w.removeSSHConfig(c.Name))
+		err = errors.Join(os.RemoveAll(w.keysDir(c.Name)), w.tunnels.Forget(c.Name), w.ssh.Remove(c.Name))
 	}
 	w.closeRun(c) // now at the latest: its record may have failed before
 	recordErr := w.recordDown(s, receipt, err, began)

@@ -354,18 +354,6 @@ func (d *drive) step(ctx context.Context, name, text string, do func(context.Con
 // makes it no less than nothing.
 func since(t time.Time) float64 { return max(0, time.Since(t).Seconds()) }
 
-// faultOf gives the fault in an error, or makes one of it.
-func faultOf(err error) *event.Fault {
-	var f *event.Fault
-	if errors.As(err, &f) {
-		return f
-	}
-	if errors.Is(err, context.Canceled) {
-		return &event.Fault{What: "interrupted", Node: -1, Why: "dlwb was asked to end"}
-	}
-	return &event.Fault{What: "go on", Node: -1, Why: err.Error()}
-}
-
 // say tells progress from inside a step.
 func (d *drive) say(step string, node int, text string) {
 	_ = d.w.publish(d.s, event.StepProgress{Step: step, Node: node, Text: text})
@@ -380,7 +368,9 @@ func (d *drive) saveData() error {
 		c.Data, c.PricePerHour = b, d.data.Cluster.PricePerHour
 	})
 	if err == nil {
-		d.w.noteSSHConfig(d.record, d.data.Cluster)
+		if d.record.EndedAt == nil && len(d.data.Cluster.Nodes) > 0 {
+			_ = d.w.ssh.Write(d.record.Name, d.data.Cluster) // a convenience: nothing fails with it
+		}
 	}
 	return err
 }

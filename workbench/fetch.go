@@ -221,7 +221,7 @@ func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
 	nothing := len(data.Results) == 0 && got.Files == 0
 	end := event.StepEnded{Step: event.StepFetch, OK: err == nil, Skipped: nothing, Duration: since(began), Text: fetchText(got, data.Results)}
 	if err != nil {
-		end.Failure = faultOf(err)
+		end.Failure = event.FaultOf(err)
 		end.Text = end.Failure.Why
 	} else {
 		w.dropCheckpoints(s.run, data)

@@ -74,7 +74,7 @@ func (d *drive) again() string {
 // faultOf is faultOf for a step of this drive. Advice to look at a node is of
 // no use where the nodes are removed next.
 func (d *drive) faultOf(err error) *event.Fault {
-	f := *faultOf(err)
+	f := *event.FaultOf(err)
 	removed := d.goal.Down || d.made && d.goal.RemoveOnFailure
 	if d.arrived && d.outcome.Run == "" && removed && f.Next != "" {
 		f.Next += "; the machines are removed now: without " + d.remover() + " they stay to be looked at"

@@ -177,7 +177,7 @@ func (w *Workbench) Extend(ctx context.Context, cluster string, by time.Duration
 	err = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		r, err := n.Exec(ctx, remote.Cmd{Line: line})
 		if err == nil && r.ExitCode != 0 {
-			err = &event.Fault{What: "extend the lease", Node: i, Why: fmt.Sprintf("%q ended with %d", line, r.ExitCode), LastLines: lastLines(string(r.Stderr), 3)}
+			err = &event.Fault{What: "extend the lease", Node: i, Why: fmt.Sprintf("%q ended with %d", line, r.ExitCode), LastLines: event.LastLines(string(r.Stderr), 3)}
 		}
 		return err
 	})

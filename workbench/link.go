@@ -98,7 +98,7 @@ func (w *Workbench) open(c store.Cluster) (*link, error) {
 // unlink closes the connections to a cluster, and the tunnels that lead over
 // them.
 func (w *Workbench) unlink(cluster string) {
-	w.closeTunnels(cluster, "the machines have other addresses or keys now")
+	w.tunnels.CloseAll(cluster, "the machines have other addresses or keys now")
 	w.mu.Lock()
 	l := w.links[cluster]
 	delete(w.links, cluster)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/wholefile"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // logFile is the stored copy of one log: always a prefix of the node's own, so
@@ -189,7 +190,7 @@ func (l *logFile) tail(n int) []string {
 		return nil
 	}
 	text := strings.ReplaceAll(string(buf), "\r\n", "\n")
-	return lastLines(text, n)
+	return event.LastLines(text, n)
 }
 
 func (t *watch) closeLogs() {

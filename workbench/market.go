@@ -129,10 +129,10 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 		return err
 	}
 	was := d.data.Cluster
-	w.closeTunnels(c.Name, "the machines are stopped")
+	w.tunnels.CloseAll(c.Name, "the machines are stopped")
 	is, err := do(ctx, suspender, life, was, func(node int, text string) { d.say(event.StepCluster, node, text) })
 	if err != nil {
-		return &event.Fault{What: "stop or start the machines of cluster " + c.Name, Node: -1, Why: err.Error(), Next: nextOf(err)}
+		return &event.Fault{What: "stop or start the machines of cluster " + c.Name, Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}
 	w.unlink(c.Name)
 	d.data.Cluster = remember(is, was)

@@ -190,7 +190,7 @@ func (w *Workbench) Meet(ctx context.Context, plan *Plan) error {
 		return nil
 	}
 	if err := g.Meet(ctx, specOf(plan.Profile)); err != nil {
-		return &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
+		return &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}
 	return nil
 }

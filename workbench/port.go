@@ -48,7 +48,7 @@ func (d *drive) masterPort(ctx context.Context, python string) (int, error) {
 	if r.ExitCode != 0 {
 		f := &event.Fault{What: fmt.Sprintf("use run.master_port %d", want), Node: 0,
 			Why: "the port is taken there", Next: "leave master_port out and a free one is chosen",
-			LastLines: lastLines(string(r.Stderr), 3)}
+			LastLines: event.LastLines(string(r.Stderr), 3)}
 		if want == 0 {
 			f.What, f.Next = "find a port at which the ranks meet", "name a free one in run.master_port"
 			f.Why = fmt.Sprintf("Python can listen there on none of %d ports between %d and %d", portTries, firstPort, lastPort)

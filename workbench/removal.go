@@ -30,7 +30,7 @@ func (w *Workbench) removal(cluster string) (event.Removal, error) {
 	r := event.Removal{
 		Cluster: c.Name, Provider: c.Provider, Nodes: len(d.Cluster.Nodes), Instance: d.Cluster.Instance, Place: d.Cluster.Zone,
 		Leased: traits(c.Provider).Leased, PerHour: a.Rate(), Spent: a.Spent(now()), Disks: diskCost(d.Cluster.Costs), Ends: a.Ends,
-		Stopped: event.Phase(c.Phase) == event.PhaseStopped, Forwards: w.openTunnels(c.Name),
+		Stopped: event.Phase(c.Phase) == event.PhaseStopped, Forwards: w.tunnels.Count(c.Name),
 	}
 	if r.Place == "" {
 		r.Place = d.Cluster.Region
@@ -47,18 +47,6 @@ func (w *Workbench) removal(cluster string) (event.Removal, error) {
 		r.Runs = append(r.Runs, event.RunLeft{RunResults: results, Live: run.EndedAt == nil})
 	}
 	return r, nil
-}
-
-// openTunnels counts the tunnels of this process to a cluster.
-func (w *Workbench) openTunnels(cluster string) (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for key := range w.tunnels {
-		if key.cluster == cluster {
-			n++
-		}
-	}
-	return n
 }
 
 // AskStopMachines is the question whether the machines of a cluster may be

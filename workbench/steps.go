@@ -40,7 +40,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	}
 	c, err := provider.Up(ctx, life, specOf(d.plan.Profile), func(node int, text string) { d.say(event.StepCluster, node, text) })
 	if err != nil {
-		return "", false, &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: nextOf(err)}
+		return "", false, &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}
 	for _, text := range c.Notices {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
@@ -85,15 +85,6 @@ func clusterUp(c cloud.Cluster) event.ClusterUp {
 
 func count(n int, what string) string {
 	return units.Count(n, what)
-}
-
-// nextOf is what an error says is to be done; empty when it says nothing.
-func nextOf(err error) string {
-	var advised interface{ Advice() string }
-	if errors.As(err, &advised) {
-		return advised.Advice()
-	}
-	return ""
 }
 
 // setUpQuiet is how long pip and its like may be silent: some packages are
@@ -414,13 +405,4 @@ func numbers(all []int) string {
 		texts[i] = strconv.Itoa(n)
 	}
 	return strings.Join(texts, ",")
-}
-
-func lastLines(text string, n int) []string {
-	text = strings.TrimRight(text, "\n")
-	if text == "" {
-		return nil
-	}
-	lines := strings.Split(text, "\n")
-	return lines[max(0, len(lines)-n):]
 }

@@ -172,7 +172,7 @@ func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
 			}
 		} else if err != nil {
 			pause = watchAgain
-			_ = w.publish(scope{cluster: c.Name, life: c.ID}, event.Noticed{Level: "warning", Text: faultOf(err).Error(), Next: "it is tried again"})
+			_ = w.publish(scope{cluster: c.Name, life: c.ID}, event.Noticed{Level: "warning", Text: event.FaultOf(err).Error(), Next: "it is tried again"})
 		}
 		if !sleep(ctx, pause) {
 			return nil

@@ -40,7 +40,7 @@ func (w *Workbench) trainStep(ctx context.Context, s scope, l *link, command str
 			return event.RunEnded{}, err
 		}
 	}
-	stopOpening := w.openForwards(ctx, s, data.Forward)
+	stopOpening := w.tunnels.OpenListed(ctx, s.cluster, s.life, data.Forward)
 	ended, err := w.watchRun(ctx, s, l, s.run)
 	stopOpening() // before the end is told: nothing of them comes after it
 	if err != nil {
@@ -86,7 +86,7 @@ func (w *Workbench) Attach(_ context.Context, cluster string) error {
 	w.background(func(ctx context.Context) {
 		_, err := w.Watch(ctx, c.Name)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errSuperseded) {
-			_ = w.publish(scope{cluster: c.Name, life: c.ID}, event.Failed{Fault: *faultOf(err)})
+			_ = w.publish(scope{cluster: c.Name, life: c.ID}, event.Failed{Fault: *event.FaultOf(err)})
 		}
 		w.mu.Lock()
 		delete(w.watching, c.Name)

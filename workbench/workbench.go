@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/trust"
+	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
 // Options says where a workbench keeps its state and where machines come from.
@@ -40,6 +41,8 @@ type Workbench struct {
 	settings  func(profile string) (settings.Settings, error)
 	gate      *trust.Gate // every profile goes through it
 	history   *history.History
+	tunnels   *tunnel.Tunnels
+	ssh       *tunnel.SSH
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -51,8 +54,7 @@ type Workbench struct {
 	mu       sync.Mutex
 	news     chan struct{} // closed and replaced when something was written
 	links    map[string]*link
-	watching map[string]bool // clusters that a background watch is held for
-	tunnels  map[tunnelKey]*tunnel
+	watching map[string]bool      // clusters that a background watch is held for
 	seen     map[int64]seenStates // what the providers said last, by life
 	folding  sync.Mutex
 	folded   map[int64]*folded // by life
@@ -86,10 +88,15 @@ func Open(o Options) (*Workbench, error) {
 	w := &Workbench{
 		dir: o.Dir, db: db, gate: trust.New(o.Dir), settings: o.Settings, providers: map[string]cloud.Provider{},
 		news: make(chan struct{}), links: map[string]*link{},
-		watching: map[string]bool{}, tunnels: map[tunnelKey]*tunnel{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
+		watching: map[string]bool{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}
 	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.placed, ReadLog: w.ReadLog})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.ssh = tunnel.NewSSH(o.Dir, w.machinesOf)
+	w.tunnels = tunnel.New(w.ctx, o.Dir, tunnel.Owner{Find: w.tunnelTo, Listed: w.ListedForwards, Background: w.background,
+		Publish: func(cluster string, life int64, b event.Body) error {
+			return w.publish(scope{cluster: cluster, life: life}, b)
+		}})
 	if w.settings == nil {
 		w.settings = func(string) (settings.Settings, error) { return settings.Settings{}, nil }
 	}
@@ -119,7 +126,7 @@ func secure(dir string) error {
 // their runs go on.
 func (w *Workbench) Close() error {
 	w.cancel()
-	w.closeTunnels("", "dlwb has ended")
+	w.tunnels.CloseAll("", "dlwb has ended")
 	w.mu.Lock()
 	links := w.links
 	w.links = map[string]*link{}
@@ -136,6 +143,12 @@ func (w *Workbench) Dir() string { return w.dir }
 
 // History answers questions about runs of the past.
 func (w *Workbench) History() *history.History { return w.history }
+
+// Tunnels are the forwards that this process holds open.
+func (w *Workbench) Tunnels() *tunnel.Tunnels { return w.tunnels }
+
+// SSH writes what the user's own ssh needs to reach nodes.
+func (w *Workbench) SSH() *tunnel.SSH { return w.ssh }
 
 // Gate decides which profiles are acted on.
 func (w *Workbench) Gate() *trust.Gate { return w.gate }

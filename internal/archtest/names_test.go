@@ -22,9 +22,9 @@ var homes = []string{"cloud/*", "remote/engine", "cli/app.go", "internal"}
 
 // otherSense are names that mean something else where they stand.
 var otherSense = map[string]string{
-	"cli/root.go plain":            "the option --plain",
-	"profiles/fields.go local":     "a word that people write for results.to",
-	"workbench/sshconfig.go hosts": "the file of host keys beside an ssh configuration",
+	"cli/root.go plain":                   "the option --plain",
+	"profiles/fields.go local":            "a word that people write for results.to",
+	"workbench/tunnel/sshconfig.go hosts": "the file of host keys beside an ssh configuration",
 }
 
 // What a provider or an engine is like is asked of its traits. Code that asks for

@@ -83,7 +83,7 @@ func ownSSH(t *testing.T, w *workbench.Workbench, nodes ...*sshdtest.Server) {
 		t.Log("NOT RUN: there is no OpenSSH client: apt-get install openssh-client")
 		return
 	}
-	made, err := w.SSHConfig("demo")
+	made, err := w.SSH().Config("demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,8 @@ func reverse(t *testing.T, w *workbench.Workbench) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "home") }))
 	defer server.Close()
-	opened, err := w.ReverseForward(t.Context(), "demo", 0, server.Listener.Addr().(*net.TCPAddr).Port)
-	if err != nil || opened.Kind != workbench.ForwardReverse || opened.Note != "" {
+	opened, err := w.Tunnels().Reverse(t.Context(), "demo", 0, server.Listener.Addr().(*net.TCPAddr).Port)
+	if err != nil || opened.Kind != event.ForwardReverse || opened.Note != "" {
 		t.Fatalf("%+v, %v", opened, err)
 	}
 	n, err := w.Node("demo", 0)

@@ -321,7 +321,7 @@ func (s *Stage) Down(_ context.Context, cluster string) error { return s.wish("d
 // Forward implements ui.Bench.
 func (s *Stage) Forward(_ context.Context, cluster, what string) (event.ForwardOpened, error) {
 	err := s.wish("forward " + what)
-	return event.ForwardOpened{Kind: workbench.ForwardHTTP, Name: what, LocalPort: 8888, RemotePort: 8888, URL: "http://127.0.0.1:8888/", Entry: "http://127.0.0.1:8888/?dlwb_token=4c1f"}, err
+	return event.ForwardOpened{Kind: event.ForwardHTTP, Name: what, LocalPort: 8888, RemotePort: 8888, URL: "http://127.0.0.1:8888/", Entry: "http://127.0.0.1:8888/?dlwb_token=4c1f"}, err
 }
 
 // ForwardAll implements ui.Bench.

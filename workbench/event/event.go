@@ -39,6 +39,17 @@ const (
 	StepDown        = "down"        // everything removed, and proven so
 )
 
+// The kinds of forwards.
+const (
+	// ForwardHTTP is an HTTP server, which only browsers that were
+	// let in can reach.
+	ForwardHTTP = "http"
+	// ForwardTCP passes every connection on as it is: see tunnel.RawReach.
+	ForwardTCP = "tcp"
+	// ForwardReverse leads from a port of the node to one of this machine.
+	ForwardReverse = "reverse"
+)
+
 // Steps lists the steps in order.
 var Steps = []string{StepCluster, StepEnvironment, StepSync, StepLaunch, StepTrain, StepFetch, StepDown}
 

@@ -1,4 +1,4 @@
-package workbench
+package tunnel
 
 import (
 	"bytes"
@@ -26,16 +26,16 @@ type SSHInclude struct {
 	Undo  string `json:"undo"`
 }
 
-// SSHInclude says what the line is, and whether it is in the user's ssh
+// Include says what the line is, and whether it is in the user's ssh
 // configuration already. It changes nothing.
-func (w *Workbench) SSHInclude() (SSHInclude, error) {
+func (s *SSH) Include() (SSHInclude, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return SSHInclude{}, fmt.Errorf("find ~/.ssh/config: %w", err)
 	}
 	// It stays a line about a directory, so that it need not be changed when
 	// clusters come and go.
-	in := SSHInclude{File: filepath.Join(home, ".ssh", "config"), Line: "Include " + includePath(filepath.Join(w.sshDir(), "*.conf"))}
+	in := SSHInclude{File: filepath.Join(home, ".ssh", "config"), Line: "Include " + includePath(filepath.Join(s.dir(), "*.conf"))}
 	in.Undo = "to undo it, delete that line from " + in.File
 	text, err := plainfile.Read(in.File, sshConfigMost)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -50,15 +50,15 @@ func (w *Workbench) SSHInclude() (SSHInclude, error) {
 // includePath is a path in quotation marks. Include knows no %-tokens.
 func includePath(path string) string { return `"` + filepath.ToSlash(path) + `"` }
 
-// AddSSHInclude puts the line at the top of the user's ssh configuration, once:
+// AddInclude puts the line at the top of the user's ssh configuration, once:
 // further down it would belong to the Host above it. The rest of the file stays
 // as it is, byte for byte, and so do its mode and a link that leads to it.
-func (w *Workbench) AddSSHInclude() (SSHInclude, error) {
-	in, err := w.SSHInclude()
+func (s *SSH) AddInclude() (SSHInclude, error) {
+	in, err := s.Include()
 	if err != nil || in.There {
 		return in, err
 	}
-	if err := os.MkdirAll(w.sshDir(), 0o700); err != nil {
+	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
 		return in, err
 	}
 	if err := os.MkdirAll(filepath.Dir(in.File), 0o700); err != nil {

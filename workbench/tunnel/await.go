@@ -1,4 +1,4 @@
-package workbench
+package tunnel
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const (
 
 // awaitService waits until the first page of a service is there. One that does
 // not come to that is ended and forgotten, so that the next try begins afresh.
-func (w *Workbench) awaitService(ctx context.Context, n *remote.Node, s service) error {
+func awaitService(ctx context.Context, n *remote.Node, s service) error {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	// Past the tunnel, which is there for browsers.
@@ -87,5 +87,5 @@ func serviceSilent(ctx context.Context, n *remote.Node, s service, why string) e
 	if s.Token != "" {
 		said = strings.ReplaceAll(said, s.Token, "…")
 	}
-	return &event.Fault{What: "reach " + s.What, Node: 0, Why: why, LastLines: lastLines(said, 12)}
+	return &event.Fault{What: "reach " + s.What, Node: 0, Why: why, LastLines: event.LastLines(said, 12)}
 }

@@ -1,4 +1,4 @@
-package workbench
+package tunnel
 
 import (
 	"encoding/json"
@@ -13,13 +13,13 @@ import (
 // an address stays what it was when dlwb is started again. They are a habit and
 // no promise: whoever can't read or write the file chooses anew.
 
-func (w *Workbench) portsFile(cluster string) string {
-	return filepath.Join(w.dir, "forwards", cluster+".json")
+func (t *Tunnels) portsFile(cluster string) string {
+	return filepath.Join(t.dir, "forwards", cluster+".json")
 }
 
-func (w *Workbench) keptPorts(cluster string) map[string]int {
+func (t *Tunnels) keptPorts(cluster string) map[string]int {
 	kept := map[string]int{}
-	b, err := os.ReadFile(w.portsFile(cluster))
+	b, err := os.ReadFile(t.portsFile(cluster))
 	if err == nil {
 		_ = json.Unmarshal(b, &kept)
 	}
@@ -27,8 +27,8 @@ func (w *Workbench) keptPorts(cluster string) map[string]int {
 }
 
 // keptPort is the local port that a forward had before; 0 when it had none.
-func (w *Workbench) keptPort(cluster, what string) int {
-	if port := w.keptPorts(cluster)[what]; port > 0 && port <= 65535 {
+func (t *Tunnels) keptPort(cluster, what string) int {
+	if port := t.keptPorts(cluster)[what]; port > 0 && port <= 65535 {
 		return port
 	}
 	return 0
@@ -37,17 +37,20 @@ func (w *Workbench) keptPort(cluster, what string) int {
 // keepPort notes the local port of a forward. The first one stays, so that a
 // second dlwb, which has to take another, does not change it; one that was
 // asked for takes its place.
-func (w *Workbench) keepPort(cluster, what string, port int, asked bool) {
-	kept := w.keptPorts(cluster)
+func (t *Tunnels) keepPort(cluster, what string, port int, asked bool) {
+	kept := t.keptPorts(cluster)
 	if had := kept[what]; had == port || had != 0 && !asked {
 		return
 	}
 	kept[what] = port
 	b, err := json.Marshal(kept)
 	if err == nil {
-		err = wholefile.Write(w.portsFile(cluster), b, 0o600)
+		err = wholefile.Write(t.portsFile(cluster), b, 0o600)
 	}
 	if err != nil {
 		slog.Debug("the local port was not kept", "cluster", cluster, "error", err)
 	}
 }
+
+// Forget removes what is remembered of the local ports of a cluster.
+func (t *Tunnels) Forget(cluster string) error { return os.RemoveAll(t.portsFile(cluster)) }

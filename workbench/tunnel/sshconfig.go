@@ -1,4 +1,4 @@
-package workbench
+package tunnel
 
 import (
 	"bytes"
@@ -14,8 +14,6 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/sshkeys"
-	"github.com/dlwb/dlwb/store"
-	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // SSHConfig is what lets the user's own ssh reach the nodes of a cluster.
@@ -27,59 +25,55 @@ type SSHConfig struct {
 	Text  string   `json:"text"`  // what stands in File
 }
 
-// sshDir holds, for each cluster, NAME.conf for the Include line, NAME.only for
-// ssh -F, and NAME.hosts with the host keys.
-func (w *Workbench) sshDir() string { return filepath.Join(w.dir, "ssh") }
-
-func (w *Workbench) sshFile(cluster, kind string) string {
-	return filepath.Join(w.sshDir(), cluster+"."+kind)
+// SSH writes what the user's own ssh needs to reach nodes.
+type SSH struct {
+	state string // the state directory
+	find  func(cluster string) (name string, is cloud.Cluster, err error)
 }
 
-// SSHConfig writes the ssh configuration of a cluster anew and says what is in
-// it.
-func (w *Workbench) SSHConfig(cluster string) (SSHConfig, error) {
-	c, err := w.FindCluster(cluster)
+// NewSSH keeps its files in a state directory. Find turns what a person typed
+// into a cluster that came up.
+func NewSSH(state string, find func(cluster string) (name string, is cloud.Cluster, err error)) *SSH {
+	return &SSH{state, find}
+}
+
+// dir holds, for each cluster, NAME.conf for the Include line, NAME.only for
+// ssh -F, and NAME.hosts with the host keys.
+func (s *SSH) dir() string { return filepath.Join(s.state, "ssh") }
+
+func (s *SSH) file(cluster, kind string) string {
+	return filepath.Join(s.dir(), cluster+"."+kind)
+}
+
+// Config writes the ssh configuration of a cluster anew and says what is in it.
+func (s *SSH) Config(cluster string) (SSHConfig, error) {
+	name, is, err := s.find(cluster)
 	if err != nil {
 		return SSHConfig{}, err
 	}
-	d, err := w.clusterData(c)
-	if err != nil {
-		return SSHConfig{}, err
+	if err := s.Write(name, is); err != nil {
+		return SSHConfig{}, fmt.Errorf("write the ssh configuration of cluster %s: %w", name, err)
 	}
-	if len(d.Cluster.Nodes) == 0 {
-		return SSHConfig{}, &event.Fault{What: "configure ssh for cluster " + c.Name, Node: -1, Why: "it never came up",
-			Next: "dlwb down " + c.Name + " removes what there is of it"}
-	}
-	if err := w.writeSSHConfig(c.Name, d.Cluster); err != nil {
-		return SSHConfig{}, fmt.Errorf("write the ssh configuration of cluster %s: %w", c.Name, err)
-	}
-	made := SSHConfig{Cluster: c.Name, File: w.sshFile(c.Name, "only")}
-	for i := range d.Cluster.Nodes {
-		made.Hosts = append(made.Hosts, fmt.Sprintf("%s-%d", c.Name, i), fmt.Sprintf("%s.node%d", c.Name, i))
+	made := SSHConfig{Cluster: name, File: s.file(name, "only")}
+	for i := range is.Nodes {
+		made.Hosts = append(made.Hosts, fmt.Sprintf("%s-%d", name, i), fmt.Sprintf("%s.node%d", name, i))
 	}
 	text, err := os.ReadFile(made.File)
 	made.Text = string(text)
 	return made, err
 }
 
-// noteSSHConfig keeps the configuration up to date whenever what is known of
-// the nodes was stored. It is a convenience: nothing fails with it.
-func (w *Workbench) noteSSHConfig(c store.Cluster, is cloud.Cluster) {
-	if c.EndedAt == nil && len(is.Nodes) > 0 {
-		_ = w.writeSSHConfig(c.Name, is)
-	}
-}
-
-func (w *Workbench) writeSSHConfig(cluster string, is cloud.Cluster) error {
-	s := sshWriter{cluster: cluster, known: w.sshFile(cluster, "hosts"), keyFile: is.KeyFile}
+// Write writes the ssh configuration of a cluster.
+func (s *SSH) Write(cluster string, is cloud.Cluster) error {
+	w := sshWriter{cluster: cluster, known: s.file(cluster, "hosts"), keyFile: is.KeyFile}
 	for i, n := range is.Nodes {
-		s.node(i, n)
+		w.node(i, n)
 	}
 	const head = "# Written by dlwb, and removed with the cluster: what is changed here is lost.\n\n"
 	return errors.Join(
-		replaceChanged(w.sshFile(cluster, "hosts"), s.keys.Bytes()),
-		replaceChanged(w.sshFile(cluster, "conf"), append([]byte(head), s.shared.Bytes()...)),
-		replaceChanged(w.sshFile(cluster, "only"), append([]byte(head), s.only.Bytes()...)))
+		replaceChanged(s.file(cluster, "hosts"), w.keys.Bytes()),
+		replaceChanged(s.file(cluster, "conf"), append([]byte(head), w.shared.Bytes()...)),
+		replaceChanged(s.file(cluster, "only"), append([]byte(head), w.only.Bytes()...)))
 }
 
 // replaceChanged writes a file unless it is as it should be.
@@ -90,10 +84,11 @@ func replaceChanged(path string, text []byte) error {
 	return wholefile.Write(path, text, 0o600)
 }
 
-func (w *Workbench) removeSSHConfig(cluster string) error {
+// Remove removes the ssh configuration of a cluster.
+func (s *SSH) Remove(cluster string) error {
 	var err error
 	for _, kind := range []string{"conf", "only", "hosts"} {
-		if e := os.Remove(w.sshFile(cluster, kind)); !errors.Is(e, os.ErrNotExist) {
+		if e := os.Remove(s.file(cluster, kind)); !errors.Is(e, os.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}

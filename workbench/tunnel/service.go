@@ -1,4 +1,4 @@
-package workbench
+package tunnel
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
-	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -77,20 +76,16 @@ var serviceKinds = map[string]serviceKind{
 }
 
 // startService starts a service on node 0, or finds the one that runs there.
-func (w *Workbench) startService(ctx context.Context, c store.Cluster, l *link, what string) (service, error) {
+func startService(ctx context.Context, c Cluster, what string) (service, error) {
 	kind, ok := serviceKinds[what]
 	if !ok {
 		return service{}, &event.Fault{What: "forward " + what, Node: -1,
 			Why: "it is none of jupyter, tensorboard and a port number", Next: "dlwb forward --help; 8265/http is a port with an HTTP server"}
 	}
-	d, err := w.clusterData(c)
-	if err != nil {
-		return service{}, err
-	}
-	if len(d.Envs) == 0 {
+	if c.Python == "" {
 		return service{}, &event.Fault{What: "start " + what, Node: 0, Why: "Python was not set up there yet", Next: "dlwb up"}
 	}
-	python, n := d.Envs[0].Python, l.nodes[0]
+	python, n := c.Python, c.Node
 	s, running, err := identify(ctx, c, n, what, python)
 	if err != nil {
 		return service{}, err
@@ -107,7 +102,7 @@ func (w *Workbench) startService(ctx context.Context, c store.Cluster, l *link, 
 		s.Note = fmt.Sprintf("%s is the node's own %s: %s has none", what, argv[0], python)
 	}
 	err = n.Launch(ctx, remote.Launch{
-		RunID: s.ID, Dir: remoteCode(c.Name), Env: append(d.Envs[0].Env, kind.env(s)...), Grace: 2 * time.Second,
+		RunID: s.ID, Dir: c.Code, Env: append(c.Env, kind.env(s)...), Grace: 2 * time.Second,
 		Procs: []remote.Proc{{Name: what, Argv: append(argv, kind.args(s)...), Log: what + ".log"}},
 	})
 	if err != nil {
@@ -118,7 +113,7 @@ func (w *Workbench) startService(ctx context.Context, c store.Cluster, l *link, 
 
 // identify gives the service that runs, or the identity of one to start: one
 // that has ended is not started again under its old name, whose record stays.
-func identify(ctx context.Context, c store.Cluster, n *remote.Node, what, python string) (service, bool, error) {
+func identify(ctx context.Context, c Cluster, n *remote.Node, what, python string) (service, bool, error) {
 	for range 2 {
 		s, err := newService(ctx, c, n, what, python)
 		if err != nil {
@@ -153,10 +148,10 @@ cat "$what"`
 // chosen when it was first started, read back from the node, or new ones. They
 // lie on the node, 0600, because the service does too: every dlwb finds them.
 // The token travels by input, as an argument list is everybody's to read.
-func newService(ctx context.Context, c store.Cluster, n *remote.Node, what, python string) (service, error) {
+func newService(ctx context.Context, c Cluster, n *remote.Node, what, python string) (service, error) {
 	var b [18]byte
 	_, _ = rand.Read(b[:])
-	said := fmt.Sprintf("%s-%d-%s %s\n", what, c.ID, hex.EncodeToString(b[:2]), hex.EncodeToString(b[2:]))
+	said := fmt.Sprintf("%s-%d-%s %s\n", what, c.Life, hex.EncodeToString(b[:2]), hex.EncodeToString(b[2:]))
 	r, err := n.Exec(ctx, remote.Cmd{
 		Line:  fmt.Sprintf("what=%s py=%s\n%s", shellword.Join(what), shellword.Join(python), identityScript),
 		Stdin: strings.NewReader(said),
@@ -167,7 +162,7 @@ func newService(ctx context.Context, c store.Cluster, n *remote.Node, what, pyth
 	var s service
 	if _, err := fmt.Sscanf(string(r.Stdout), "%s %d %s", &s.ID, &s.Port, &s.Token); err != nil {
 		return service{}, &event.Fault{What: "choose a port for " + what, Node: 0,
-			Why: "the node did not say one", LastLines: lastLines(string(r.Stderr), 3)}
+			Why: "the node did not say one", LastLines: event.LastLines(string(r.Stderr), 3)}
 	}
 	return s, nil
 }

@@ -1,4 +1,4 @@
-package workbench
+package tunnel
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// tunnelKey names an open tunnel: the port of one cluster that is listened on,
+// key names an open tunnel: the port of one cluster that is listened on,
 // here or, for a reverse one, on the node.
-type tunnelKey struct {
+type key struct {
 	cluster string
 	port    int
 	reverse bool
@@ -24,19 +24,19 @@ type tunnelKey struct {
 // tunnel is a forward that this process holds open.
 type tunnel struct {
 	t      *remote.Tunnel
-	s      scope
+	c      Cluster
 	opened event.ForwardOpened
 	ended  chan struct{} // closed when it is dropped
 }
 
 // openAlready finds a forward that this process holds, with an entry that nobody
 // has used yet.
-func (w *Workbench) openAlready(cluster, what string, local int) (event.ForwardOpened, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for k, t := range w.tunnels {
-		if k.cluster == cluster && !k.reverse && t.opened.Name == what && (local == 0 || local == k.port) {
-			return t.fresh(), true
+func (t *Tunnels) openAlready(cluster, what string, local int) (event.ForwardOpened, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, held := range t.open {
+		if k.cluster == cluster && !k.reverse && held.opened.Name == what && (local == 0 || local == k.port) {
+			return held.fresh(), true
 		}
 	}
 	return event.ForwardOpened{}, false
@@ -44,14 +44,14 @@ func (w *Workbench) openAlready(cluster, what string, local int) (event.ForwardO
 
 // WithEntry gives a forward that this process holds an entry that nobody has
 // used yet; others stay as they are.
-func (w *Workbench) WithEntry(cluster string, o event.ForwardOpened) event.ForwardOpened {
-	w.mu.Lock()
-	t := w.tunnels[tunnelKey{cluster, o.LocalPort, false}]
-	w.mu.Unlock()
-	if t == nil || t.opened.URL != o.URL {
+func (t *Tunnels) WithEntry(cluster string, o event.ForwardOpened) event.ForwardOpened {
+	t.mu.Lock()
+	held := t.open[key{cluster, o.LocalPort, false}]
+	t.mu.Unlock()
+	if held == nil || held.opened.URL != o.URL {
 		return o
 	}
-	return t.fresh()
+	return held.fresh()
 }
 
 // fresh is the forward with a new entry.
@@ -67,7 +67,7 @@ func (t *tunnel) fresh() event.ForwardOpened {
 // that this forward had before, or the one that is usual. The nodes of a local
 // cluster are this machine: there a tunnel on the node's own port would lead to
 // itself, over and over.
-func wanted(l *link, local, before int, target service) (port int, note string, err error) {
+func wanted(c Cluster, local, before int, target service) (port int, note string, err error) {
 	port = target.Prefer
 	if port == 0 {
 		port = target.Port
@@ -78,7 +78,7 @@ func wanted(l *link, local, before int, target service) (port int, note string, 
 	if local != 0 {
 		port = local
 	}
-	if !traits(l.cluster.Provider).SharedHost || port != target.Port {
+	if !c.SharedHost || port != target.Port {
 		return port, "", nil
 	}
 	why := fmt.Sprintf("port %d is the node's own, and the node is this machine", port)
@@ -92,21 +92,21 @@ func wanted(l *link, local, before int, target service) (port int, note string, 
 }
 
 // openTunnel listens on the wanted local port or the next free one after it.
-func (w *Workbench) openTunnel(s scope, l *link, what string, local int, target service) (event.ForwardOpened, error) {
-	want, note, err := wanted(l, local, w.keptPort(s.cluster, what), target)
+func (t *Tunnels) openTunnel(c Cluster, what string, local int, target service) (event.ForwardOpened, error) {
+	want, note, err := wanted(c, local, t.keptPort(c.Name, what), target)
 	if err != nil {
 		return event.ForwardOpened{}, err
 	}
-	opened := event.ForwardOpened{Kind: ForwardTCP, Name: what, RemotePort: target.Port, Node: 0, Note: joinNotes(note, target.Note)}
+	opened := event.ForwardOpened{Kind: event.ForwardTCP, Name: what, RemotePort: target.Port, Node: 0, Note: joinNotes(note, target.Note)}
 	if target.HTTP {
-		opened.Kind = ForwardHTTP
+		opened.Kind = event.ForwardHTTP
 	}
 	// The tunnel lives as long as this process: the caller's context is only
 	// that of the opening.
-	t, err := listen(w.ctx, l, what, want, target)
+	r, err := listen(t.ctx, c, what, want, target)
 	var taken *remote.PortTakenError
 	for tries := 0; local == 0 && tries < 5 && errors.As(err, &taken); tries++ {
-		t, err = listen(w.ctx, l, what, taken.Next, target)
+		r, err = listen(t.ctx, c, what, taken.Next, target)
 	}
 	switch {
 	case errors.As(err, &taken):
@@ -116,23 +116,22 @@ func (w *Workbench) openTunnel(s scope, l *link, what string, local int, target 
 	case err != nil:
 		return opened, &event.Fault{What: "forward " + what, Node: -1, Why: err.Error()}
 	}
-	if t.Port() != want && want != 0 {
-		opened.Note = joinNotes(fmt.Sprintf("local port %d is taken; %s is on the next free one, %d", want, what, t.Port()), opened.Note)
+	if r.Port() != want && want != 0 {
+		opened.Note = joinNotes(fmt.Sprintf("local port %d is taken; %s is on the next free one, %d", want, what, r.Port()), opened.Note)
 	}
-	opened.LocalPort, opened.URL = t.Port(), "http://"+t.Host()+target.Path
-	held := &tunnel{t: t, s: s, opened: opened}
-	w.holdTunnel(tunnelKey{s.cluster, t.Port(), false}, held)
+	opened.LocalPort, opened.URL = r.Port(), "http://"+r.Host()+target.Path
+	held := &tunnel{t: r, c: c, opened: opened}
+	t.hold(key{c.Name, r.Port(), false}, held)
 	return held.fresh(), nil
 }
 
 // listen opens the local side of a forward.
-func listen(ctx context.Context, l *link, what string, port int, target service) (*remote.Tunnel, error) {
-	n := l.nodes[0]
+func listen(ctx context.Context, c Cluster, what string, port int, target service) (*remote.Tunnel, error) {
 	here, there := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(target.Port))
 	if target.HTTP {
-		return remote.ForwardHTTP(ctx, n, here, there, remote.HTTP{Token: target.login(), Name: strings.TrimSuffix(what, "/http") + "-" + l.cluster.Name})
+		return remote.ForwardHTTP(ctx, c.Node, here, there, remote.HTTP{Token: target.login(), Name: strings.TrimSuffix(what, "/http") + "-" + c.Name})
 	}
-	return remote.Forward(ctx, n, here, there)
+	return remote.Forward(ctx, c.Node, here, there)
 }
 
 func joinNotes(a, b string) string {
@@ -155,74 +154,74 @@ func silentPort(ctx context.Context, n *remote.Node, port int) string {
 	return ""
 }
 
-// holdTunnel keeps a tunnel, and tells how it stands whenever that changes.
-func (w *Workbench) holdTunnel(k tunnelKey, t *tunnel) {
-	t.ended = make(chan struct{})
-	w.mu.Lock()
-	w.tunnels[k] = t
-	w.mu.Unlock()
+// hold keeps a tunnel, and tells how it stands whenever that changes.
+func (t *Tunnels) hold(k key, held *tunnel) {
+	held.ended = make(chan struct{})
+	t.mu.Lock()
+	t.open[k] = held
+	t.mu.Unlock()
 	news := make(chan struct{}, 1)
-	t.t.OnState(func(remote.TunnelState) {
+	held.t.OnState(func(remote.TunnelState) {
 		select {
 		case news <- struct{}{}:
 		default: // the one that waits will see this state too
 		}
 	})
-	w.background(func(ctx context.Context) {
+	t.owner.Background(func(ctx context.Context) {
 		told := remote.TunnelState{Connected: true} // as one that was just opened counts
 		for {
 			select {
 			case <-news:
-			case <-t.ended:
+			case <-held.ended:
 				return
 			case <-ctx.Done():
 				return
 			}
-			if is := t.t.State(); is != told {
+			if is := held.t.State(); is != told {
 				told = is
-				_ = w.publish(t.s, event.ForwardChanged{Kind: t.opened.Kind, Name: t.opened.Name, LocalPort: t.opened.LocalPort,
-					RemotePort: t.opened.RemotePort, Connected: is.Connected, Why: is.Why})
+				_ = t.publish(held.c, event.ForwardChanged{Kind: held.opened.Kind, Name: held.opened.Name, LocalPort: held.opened.LocalPort,
+					RemotePort: held.opened.RemotePort, Connected: is.Connected, Why: is.Why})
 			}
 		}
 	})
 }
 
 // CloseForward closes the tunnel that listens on a local port.
-func (w *Workbench) CloseForward(cluster string, port int) {
-	w.closeTunnel(tunnelKey{cluster, port, false}, "closed")
+func (t *Tunnels) CloseForward(cluster string, port int) {
+	t.close(key{cluster, port, false}, "closed")
 }
 
-func (w *Workbench) closeTunnel(k tunnelKey, why string) {
-	if t := w.dropTunnel(k); t != nil {
-		_ = w.publish(t.s, event.ForwardClosed{Kind: t.opened.Kind, Name: t.opened.Name, LocalPort: t.opened.LocalPort,
-			RemotePort: t.opened.RemotePort, Why: why})
+func (t *Tunnels) close(k key, why string) {
+	if held := t.drop(k); held != nil {
+		_ = t.publish(held.c, event.ForwardClosed{Kind: held.opened.Kind, Name: held.opened.Name, LocalPort: held.opened.LocalPort,
+			RemotePort: held.opened.RemotePort, Why: why})
 	}
 }
 
-// dropTunnel closes a tunnel and says nothing of it.
-func (w *Workbench) dropTunnel(k tunnelKey) *tunnel {
-	w.mu.Lock()
-	t := w.tunnels[k]
-	delete(w.tunnels, k)
-	w.mu.Unlock()
-	if t != nil {
-		close(t.ended)
-		_ = t.t.Close()
+// drop closes a tunnel and says nothing of it.
+func (t *Tunnels) drop(k key) *tunnel {
+	t.mu.Lock()
+	held := t.open[k]
+	delete(t.open, k)
+	t.mu.Unlock()
+	if held != nil {
+		close(held.ended)
+		_ = held.t.Close()
 	}
-	return t
+	return held
 }
 
-// closeTunnels closes the tunnels of a cluster, or with "" all.
-func (w *Workbench) closeTunnels(cluster, why string) {
-	w.mu.Lock()
-	var open []tunnelKey
-	for k := range w.tunnels {
+// CloseAll closes the tunnels of a cluster, or with "" all.
+func (t *Tunnels) CloseAll(cluster, why string) {
+	t.mu.Lock()
+	var open []key
+	for k := range t.open {
 		if cluster == "" || k.cluster == cluster {
 			open = append(open, k)
 		}
 	}
-	w.mu.Unlock()
+	t.mu.Unlock()
 	for _, k := range open {
-		w.closeTunnel(k, why)
+		t.close(k, why)
 	}
 }

@@ -1,4 +1,4 @@
-package workbench
+package tunnel
 
 import (
 	"os"
@@ -16,8 +16,8 @@ func TestEveryHostOfTheSSHConfigSaysWhatLaterLinesCouldChange(t *testing.T) {
 	if err := os.WriteFile(key, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &Workbench{dir: dir}
-	err := w.writeSSHConfig("demo", cloud.Cluster{Nodes: []cloud.Node{
+	w := NewSSH(dir, nil)
+	err := w.Write("demo", cloud.Cluster{Nodes: []cloud.Node{
 		{Addr: "10.0.0.5:2222", User: "ada", HostKey: "ssh-ed25519 AAAA", NextHostKey: "ssh-ed25519 BBBB",
 			Keys: sshkeys.Keys{Files: []string{key, "/nowhere/id"}, Agent: "SSH_AUTH_SOCK"}},
 		{Addr: "[fd00::1]:22", User: "grace", HostKey: "ssh-ed25519 CCCC",
@@ -28,7 +28,7 @@ func TestEveryHostOfTheSSHConfigSaysWhatLaterLinesCouldChange(t *testing.T) {
 	}
 	read := func(kind string) string {
 		t.Helper()
-		text, err := os.ReadFile(w.sshFile("demo", kind))
+		text, err := os.ReadFile(w.file("demo", kind))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,13 +58,13 @@ func TestEveryHostOfTheSSHConfigSaysWhatLaterLinesCouldChange(t *testing.T) {
 }
 
 func TestMachineWithoutAnAddressIsLeftOutOfTheSSHConfig(t *testing.T) {
-	w := &Workbench{dir: t.TempDir()}
+	w := NewSSH(t.TempDir(), nil)
 	nodes := []cloud.Node{{User: "u", HostKey: "k"}, {Addr: "10.0.0.1:22", User: "u", HostKey: "k"}, {Addr: "10.0.0.2:22", User: "a\nProxyCommand x", HostKey: "k"},
 		{Addr: "10.0.0.3:22", HostKey: "k"}, {Addr: "10.0.0.4:22", User: "u", HostKey: "k", Jumps: []cloud.Jump{{}}}, {Addr: "10.0.0.5:22", User: "u"}}
-	if err := w.writeSSHConfig("demo", cloud.Cluster{Nodes: nodes}); err != nil {
+	if err := w.Write("demo", cloud.Cluster{Nodes: nodes}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(w.sshFile("demo", "conf"))
+	text, err := os.ReadFile(w.file("demo", "conf"))
 	if err != nil || strings.Count(string(text), "Host ") != 1 || !strings.Contains(string(text), "Host demo-1 ") || strings.Contains(string(text), "ProxyCommand") {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -74,8 +74,8 @@ func TestIncludeLineGoesThroughALinkAndMakesWhatIsMissing(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
-	w := &Workbench{dir: filepath.Join(home, "state dir")}
-	in, err := w.AddSSHInclude()
+	w := NewSSH(filepath.Join(home, "state dir"), nil)
+	in, err := w.AddInclude()
 	if err != nil || !in.Added || in.There {
 		t.Fatalf("%+v, %v", in, err)
 	}
@@ -96,7 +96,7 @@ func TestIncludeLineGoesThroughALinkAndMakesWhatIsMissing(t *testing.T) {
 		t.Skipf("NOT RUN: no symbolic links here: %v", err)
 	}
 	for i := range 2 {
-		if in, err = w.AddSSHInclude(); err != nil || in.Added != (i == 0) || in.There != (i == 1) {
+		if in, err = w.AddInclude(); err != nil || in.Added != (i == 0) || in.There != (i == 1) {
 			t.Errorf("time %d: %+v, %v", i, in, err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestIncludeLineGoesThroughALinkAndMakesWhatIsMissing(t *testing.T) {
 	if err := os.Remove(dot); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.AddSSHInclude(); err == nil {
+	if _, err := w.AddInclude(); err == nil {
 		t.Error("a link that leads nowhere was written over")
 	}
 }

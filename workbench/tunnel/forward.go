@@ -1,0 +1,146 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// RawReach says who reaches a raw TCP tunnel: where the system tells whose a
+// connection is, no other user of this machine does.
+var RawReach = map[bool]string{
+	true:  "every program and web page of yours reaches it",
+	false: "every program and web page of this machine reaches it",
+}[remote.KnowsUsers]
+
+// Forward opens a tunnel from a local port to node 0: to Jupyter or
+// TensorBoard, which are started there when they do not run yet, or to a port,
+// which is "8265" or, where it is known to be an HTTP server, "8265/http". It
+// lives as long as this process, or until CloseForward; what is open already is
+// found again, with a fresh address.
+func (t *Tunnels) Forward(ctx context.Context, cluster, what string) (event.ForwardOpened, error) {
+	return t.ForwardAt(ctx, cluster, what, 0)
+}
+
+// ForwardAt is Forward with a local port of one's choice; 0 lets it choose: the
+// one that it had before, else the usual one, else the next that is free.
+func (t *Tunnels) ForwardAt(ctx context.Context, cluster, what string, local int) (event.ForwardOpened, error) {
+	c, err := t.owner.Find(cluster)
+	if err != nil {
+		return event.ForwardOpened{}, err
+	}
+	if opened, ok := t.openAlready(c.Name, what, local); ok {
+		return opened, t.publish(c, opened)
+	}
+	target, err := t.target(ctx, c, what)
+	if err != nil {
+		return event.ForwardOpened{}, err
+	}
+	opened, err := t.openTunnel(c, what, local, target)
+	if err == nil && target.ID != "" {
+		err = awaitService(ctx, c.Node, target)
+	}
+	if err != nil {
+		t.drop(key{c.Name, opened.LocalPort, false})
+		return event.ForwardOpened{}, err
+	}
+	t.keepPort(c.Name, what, opened.LocalPort, local != 0)
+	return opened, t.publish(c, opened)
+}
+
+// target is what a forward leads to: a service, which is started when it does
+// not run yet, or a port.
+func (t *Tunnels) target(ctx context.Context, c Cluster, what string) (service, error) {
+	text, isHTTP := strings.CutSuffix(what, "/http")
+	port, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return startService(ctx, c, what)
+	case port < 1 || port > 65535:
+		return service{}, &event.Fault{What: "forward port " + what, Node: -1, Why: "ports go from 1 to 65535"}
+	}
+	return service{Path: "/", Port: port, HTTP: isHTTP, Note: silentPort(ctx, c.Node, port)}, nil
+}
+
+// ForwardAll opens several forwards at once: those that are named, or with none
+// all that the profile lists. It returns those that opened, in order, and the
+// errors of the others.
+func (t *Tunnels) ForwardAll(ctx context.Context, cluster string, what []string) ([]event.ForwardOpened, error) {
+	if len(what) == 0 {
+		var err error
+		if what, err = t.owner.Listed(cluster); err != nil {
+			return nil, err
+		}
+	}
+	opened := make([]event.ForwardOpened, len(what))
+	errs := make([]error, len(what))
+	var opening sync.WaitGroup
+	for i, name := range what {
+		opening.Go(func() { opened[i], errs[i] = t.Forward(ctx, cluster, name) })
+	}
+	opening.Wait()
+	var good []event.ForwardOpened
+	for i, o := range opened {
+		if errs[i] == nil {
+			good = append(good, o)
+		}
+	}
+	return good, errors.Join(errs...)
+}
+
+// Reverse opens a tunnel from a port of node 0 (0: any free one), which
+// listens there on 127.0.0.1 only, to a port of this machine.
+func (t *Tunnels) Reverse(_ context.Context, cluster string, port, local int) (event.ForwardOpened, error) {
+	c, err := t.owner.Find(cluster)
+	if err != nil {
+		return event.ForwardOpened{}, err
+	}
+	what := fmt.Sprintf("open port %d of the node to this machine", port)
+	if c.SharedHost {
+		return event.ForwardOpened{}, &event.Fault{What: what, Node: 0,
+			Why: fmt.Sprintf("the nodes of a local cluster are this machine: its port %d is there already", local)}
+	}
+	r, err := remote.Reverse(t.ctx, c.Node, port, net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
+	if err != nil {
+		return event.ForwardOpened{}, &event.Fault{What: what, Node: 0, Why: err.Error(), Next: event.NextOf(err)}
+	}
+	opened := event.ForwardOpened{Kind: event.ForwardReverse, Name: "reverse", LocalPort: local, RemotePort: r.Port(), Node: 0}
+	if conn, err := (&net.Dialer{Timeout: time.Second}).Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local))); err != nil {
+		opened.Note = fmt.Sprintf("nothing listens on port %d of this machine yet; the tunnel is there when it does", local)
+	} else {
+		_ = conn.Close()
+	}
+	t.hold(key{c.Name, r.Port(), true}, &tunnel{t: r, c: c, opened: opened})
+	return opened, t.publish(c, opened)
+}
+
+// OpenListed opens what the profile lists under forward, in the background:
+// a tunnel that can't be opened is a warning and no matter of the run's. The
+// function that it returns gives up on those that are not open yet, and
+// returns when nothing more comes of them.
+func (t *Tunnels) OpenListed(ctx context.Context, cluster string, life int64, what []string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var opening sync.WaitGroup
+	for _, name := range what {
+		opening.Go(func() {
+			_, err := t.Forward(ctx, cluster, name)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			f := event.FaultOf(err)
+			_ = t.owner.Publish(cluster, life, event.Noticed{Level: "warning", Text: "forward " + name + ": " + f.Why, Next: f.Next})
+		})
+	}
+	return func() {
+		cancel()
+		opening.Wait()
+	}
+}
