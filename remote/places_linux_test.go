@@ -111,11 +111,12 @@ func (b *between) cut() {
 	}
 }
 
-func wireTo(t *testing.T, addr string) *between {
+// wireTo puts b before a server; b is not changed any more.
+func wireTo(t *testing.T, addr string, b *between) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	b := &between{Listener: l}
+	b.Listener = l
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -135,7 +136,6 @@ func wireTo(t *testing.T, addr string) *between {
 			go b.carry(s, c, true)
 		}
 	}()
-	return b
 }
 
 func (b *between) carry(from, to net.Conn, back bool) {
@@ -161,8 +161,8 @@ func (b *between) carry(from, to net.Conn, back bool) {
 func TestTheAgentComesOverASlowLink(t *testing.T) {
 	t.Parallel()
 	r := loginrig.Start(t, loginrig.Options{}, loginrig.User{Name: "slow"})
-	w := wireTo(t, r.Addr)
-	w.rate = 20 << 20
+	w := &between{rate: 20 << 20}
+	wireTo(t, r.Addr, w)
 	n := Open(Target{Name: "slow", Addr: w.Addr().String(), User: "slow", HostKey: r.HostKey, KeyFile: r.KeyFile})
 	t.Cleanup(func() { _ = n.Close() })
 	servesWell(t, n)
@@ -273,12 +273,12 @@ func TestAnAgentThatIsBrokenOffWhileItComesIsBroughtAgain(t *testing.T) {
 				for i, u := range users {
 					t.Run(u.Name, func(t *testing.T) {
 						t.Parallel()
-						w := wireTo(t, r.Addr)
-						w.rate = 2 << 20 // else all of it is with sshd before anything runs
+						w := &between{rate: 2 << 20} // else all of it is with sshd before anything runs
 						w.at, w.do = int64(2500+i*1_200_000/(len(users)-1)), func() { hit.Add(int64(signalAll(r, u.Name, syscall.SIGKILL))) }
 						if name == "cut" {
 							w.do = func() { hit.Add(1); w.cut() }
 						}
+						wireTo(t, r.Addr, w)
 						breaksOff(t, r, u.Name, w)
 					})
 				}
