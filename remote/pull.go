@@ -183,7 +183,6 @@ type puller struct {
 	moved  int64      // what has come so far: when it grows, a try was not in vain
 	clock  int64      // the node's, in seconds
 	wanted *thingList // files and links to be fetched
-	again  *thingList // nil: none has come yet; else those that came, and not as they are
 	serial int
 	made   string // the directory that a file was last placed in
 }
