@@ -112,11 +112,8 @@ func ByName(file string) string {
 	if forShow(base) {
 		return ""
 	}
-	slashed := "/" + file
-	for _, f := range forms() {
-		if f.matches(slashed) {
-			return f.what
-		}
+	if at := byRules().first("/" + file); at < len(rules) {
+		return rules[at].what
 	}
 	return ""
 }
@@ -138,43 +135,72 @@ func forShow(base string) bool {
 	return false
 }
 
-// form is a rule that is quick to try: thousands of files are held against
-// hundreds of them.
+// table has the rules so that thousands of files are soon held against them.
+// Rules go by their number: the first that matches counts.
+type table struct {
+	files, dirs         map[string]int // those without wildcards, by their form
+	wildFiles, wildDirs []form
+	most                int // parts of a path that a rule names
+}
+
+// form is a rule with wildcards.
 type form struct {
-	what, text    string
-	parts         int
-	dir, wild     bool
+	number, parts int
+	text          string
 	before, after string // what stands around the wildcards
 }
 
-var forms = sync.OnceValue(func() (list []form) {
-	for _, r := range rules {
-		f := form{what: r.what}
-		f.text, f.dir = strings.CutSuffix(r.form, "/")
-		f.parts = strings.Count(f.text, "/") + 1
-		if at := strings.IndexAny(f.text, `*?[\`); at >= 0 {
-			f.wild, f.before, f.after = true, f.text[:at], f.text[strings.LastIndexAny(f.text, `*?]`)+1:]
+var byRules = sync.OnceValue(func() *table {
+	t := &table{files: map[string]int{}, dirs: map[string]int{}}
+	for i, r := range rules {
+		text, dir := strings.CutSuffix(r.form, "/")
+		exact, wild := t.files, &t.wildFiles
+		if dir {
+			exact, wild = t.dirs, &t.wildDirs
 		}
-		list = append(list, f)
+		parts := strings.Count(text, "/") + 1
+		t.most = max(t.most, parts)
+		if at := strings.IndexAny(text, `*?[\`); at >= 0 {
+			after := text[strings.LastIndexAny(text, `*?]`)+1:]
+			*wild = append(*wild, form{number: i, parts: parts, text: text, before: text[:at], after: after})
+		} else if _, double := exact[text]; !double {
+			exact[text] = i
+		}
 	}
-	return list
+	return t
 })
 
-// matches takes a path with a slash in front of it.
-func (f *form) matches(file string) bool {
-	if !f.dir {
-		return f.is(lastParts(file, f.parts))
-	}
-	if !f.wild {
-		at := strings.Index(file, f.text)
-		return at >= 0 && strings.Contains(file[at-1:], "/"+f.text+"/")
-	}
-	for parts := strings.Split(file[1:], "/"); len(parts) > f.parts; parts = parts[1:] {
-		if f.is(strings.Join(parts[:f.parts], "/")) {
-			return true
+// first is the number of the first rule that matches a path with a slash in
+// front of it; len(rules): none does.
+func (t *table) first(file string) int {
+	first := t.among(file, t.files, t.wildFiles, len(rules))
+	for at, b := range file {
+		if b == '/' && at > 0 {
+			first = t.among(file[:at], t.dirs, t.wildDirs, first)
 		}
 	}
-	return false
+	return first
+}
+
+// among is the first rule before a number that matches the end of a path, else
+// that number.
+func (t *table) among(file string, exact map[string]int, wild []form, first int) int {
+	for n := 1; n <= t.most; n++ {
+		if at, ok := exact[lastParts(file, n)]; ok {
+			first = min(first, at)
+		}
+	}
+	base := lastParts(file, 1)
+	for i := range wild {
+		f, name := &wild[i], base
+		if f.parts > 1 {
+			name = lastParts(file, f.parts)
+		}
+		if f.number < first && f.is(name) {
+			first = f.number
+		}
+	}
+	return first
 }
 
 // lastParts is the end of a path; empty: it is shorter.
@@ -189,9 +215,6 @@ func lastParts(file string, n int) string {
 }
 
 func (f *form) is(name string) bool {
-	if !f.wild {
-		return name == f.text
-	}
 	if !strings.HasPrefix(name, f.before) || !strings.HasSuffix(name, f.after) {
 		return false
 	}
