@@ -81,19 +81,21 @@ func (s *supervisor) attend(conn *net.UnixConn) {
 	}
 	k, err := s.openDoorRank(number, out)
 	if err != nil {
-		_, _ = fmt.Fprintf(conn, "failed %v\n", err)
 		s.tell(event{who: "rank " + number, exit: runs.Exit{Code: codeFull, Signal: "-"}})
+		_, _ = fmt.Fprintf(conn, "failed %v\n", err)
 		return
 	}
 	_, _ = fmt.Fprintln(conn, "ok")
 	exit, err := s.wait(conn, k)
+	swept := s.isSwept(err != nil)
 	if err := k.ended(exit); err != nil {
 		exit = runs.Exit{Code: codeFull, Signal: "-"}
 	}
+	// Before the answer: with that the launcher may end, and the run with it.
+	s.tell(event{who: "rank " + number, exit: exit, swept: swept})
 	if err == nil {
 		_, _ = fmt.Fprintf(conn, "ok %d\n", exit.Code)
 	}
-	s.tell(event{who: "rank " + number, exit: exit})
 }
 
 func (s *supervisor) openDoorRank(number string, out *os.File) (*rank, error) {

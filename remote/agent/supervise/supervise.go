@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,9 +34,11 @@ type supervisor struct {
 	events   chan event
 	over     chan struct{} // closed when nobody takes events any more
 
-	mu   sync.Mutex
-	logs map[string]*logs.Log
-	pids map[int]bool // of the programs of ranks
+	mu       sync.Mutex
+	logs     map[string]*logs.Log
+	pids     map[int]bool // of the programs of ranks
+	late     []event      // of ranks that ended when nobody took events any more
+	sweeping time.Time    // since when what is left behind is being ended
 
 	live     int // processes that we wait for
 	failed   *runs.Exit
@@ -51,6 +54,8 @@ type event struct {
 	who  string
 	exit runs.Exit
 	ours bool
+	// swept: it ended when what the run had left behind was ended.
+	swept bool
 }
 
 // Main is "agent supervise RUN_DIR": it supervises a run that Launch has
@@ -156,6 +161,9 @@ func (s *supervisor) tell(e event) {
 	select {
 	case s.events <- e:
 	case <-s.over:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.late = append(s.late, e)
 	}
 }
 
@@ -172,12 +180,24 @@ func (s *supervisor) order(grace time.Duration, why string) ending.Order {
 // sweepGrace is what processes get that the run has left behind.
 const sweepGrace = 2 * time.Second
 
+// isSwept reports whether a rank that has just ended was ended as something left
+// behind. The sweep begins with TERM, which a wrapper outlives: one that is gone
+// sooner than it kills was gone before.
+func (s *supervisor) isSwept(wrapperGone bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.sweeping.IsZero() && !(wrapperGone && time.Since(s.sweeping) < sweepGrace)
+}
+
 // finish ends whatever the processes have left behind, and writes the record of
 // the run: nothing of it is alive then.
 func (s *supervisor) finish() int {
 	stopped := s.run.Has("stopping")
 	close(s.over)
 	s.stops.Wait()
+	s.mu.Lock()
+	s.sweeping = time.Now()
+	s.mu.Unlock()
 	if !s.children.bury() { // else there is nobody, and nobody to look for
 		if left := s.order(sweepGrace, "").End(); left > 0 {
 			fmt.Fprintf(os.Stderr, "dlwb supervise: %d processes can't be ended\n", left)
@@ -187,11 +207,16 @@ func (s *supervisor) finish() int {
 		_ = s.door.Close()
 	}
 	soon(&s.ranks)
+	s.mu.Lock()
+	pids, late := maps.Clone(s.pids), slices.Clone(s.late)
+	s.mu.Unlock()
 	if stopped {
-		s.mu.Lock()
-		pids := maps.Clone(s.pids)
-		s.mu.Unlock()
 		ending.FreeGPUs(pids, s.children.output)
+	}
+	for _, e := range late {
+		if e.exit.Code != 0 && !e.swept && !stopped && s.failed == nil {
+			s.failed = &e.exit
+		}
 	}
 	s.run.CloseRanks(s.start)
 	exit := runs.Exit{Code: 0, Signal: "-"}

@@ -326,6 +326,27 @@ func TestAKilledWrapperCountsAsItsRanksEnd(t *testing.T) {
 	}
 }
 
+// A launcher that ends well right behind a rank that failed hides nothing.
+func TestARankThatFailedIsNotForgottenForItsLauncher(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct{ program, want string }{
+		"a code":           {"exit 3", "3 -"},
+		"a killed wrapper": {`kill -KILL "$PPID"; ` + forever, "137 KILL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 8 {
+				b := newBox(t)
+				b.launch(launcher(`RANK=0 sh ~/.dlwb/bin/rank "$DLWB_RUN_DIR" sh -c "$1"; exit 0`, one.program))
+				b.ended()
+				if b.record("exit") != one.want || b.record("rank-0.exit") != one.want {
+					t.Fatalf("the run is recorded as %q, its rank as %q", b.record("exit"), b.record("rank-0.exit"))
+				}
+			}
+		})
+	}
+}
+
 func TestANumberThatWasGivenToAnotherProcessFoolsNobody(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
