@@ -18,6 +18,11 @@ type text struct {
 	is         *pattern.Pattern
 }
 
+// word is a secret that is one word, with what all of its kind begin with. A search
+// for a word by its pattern would stop at every word of a file: is begins with ^, and
+// is asked only where the word may begin.
+type word text
+
 // whole are the forms of files that are a secret and nothing else.
 var whole = []text{
 	{"PRIVATE KEY", "a private key", pattern.New(`(?m)^\s*-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY( BLOCK)?-----`)},
@@ -40,15 +45,23 @@ var whole = []text{
 // mentions are secrets that stand in a file beside other things.
 var mentions = []text{
 	{"PRIVATE KEY-----", "a private key", pattern.New(`-----BEGIN ([A-Z]+ )*PRIVATE KEY-----\s*[A-Za-z0-9+/=]{16}`)},
-	{"AKIA", "an AWS access key", pattern.New(`\bAKIA[A-Z0-9]{16}\b`)},
-	{"ASIA", "an AWS access key", pattern.New(`\bASIA[A-Z0-9]{16}\b`)},
 	{"aws_secret_access_key", "an AWS secret key", pattern.New(`aws_secret_access_key["']?\s*[=:]\s*["']?[A-Za-z0-9/+]{40}\b`)},
-	{"gh", "a GitHub token", pattern.New(`\b(gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60,})`)},
-	{"hf_", "a Hugging Face token", pattern.New(`\bhf_[A-Za-z]{34}\b`)},
-	{"xox", "a Slack token", pattern.New(`\bxox[abprs]-[A-Za-z0-9-]{20,}`)},
-	{"sk-", "an API key", pattern.New(`\bsk-(ant-|proj-)?[A-Za-z0-9_-]{40,}`)},
 	{`"private_key_id"`, "a Google service account", pattern.New(`"type"\s*:\s*"service_account"`)},
 }
+
+// words are such secrets that are one word.
+var words = []word{
+	{"AKIA", "an AWS access key", pattern.New(`^AKIA[A-Z0-9]{16}\b`)},
+	{"ASIA", "an AWS access key", pattern.New(`^ASIA[A-Z0-9]{16}\b`)},
+	{"gh", "a GitHub token", pattern.New(`^gh[pousr]_[A-Za-z0-9]{36}`)},
+	{"github_pat_", "a GitHub token", pattern.New(`^github_pat_[A-Za-z0-9_]{60}`)},
+	{"hf_", "a Hugging Face token", pattern.New(`^hf_[A-Za-z]{34}\b`)},
+	{"xox", "a Slack token", pattern.New(`^xox[abprs]-[A-Za-z0-9-]{20}`)},
+	{"sk-", "an API key", pattern.New(`^sk-(ant-|proj-)?[A-Za-z0-9_-]{40}`)},
+}
+
+// wordMost is more than what the pattern of a word looks at.
+const wordMost = 128
 
 // sources are the ends of names of programs and documents. A key in one is an
 // example or part of a test more often than not, and the program does not run
@@ -77,7 +90,35 @@ func Mentions(head []byte) string {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return "" // no text
 	}
-	return find(mentions, head)
+	if what := find(mentions, head); what != "" {
+		return what
+	}
+	for _, w := range words {
+		if w.in(head) {
+			return w.what
+		}
+	}
+	return ""
+}
+
+// in reports whether the word stands somewhere in a text.
+func (w word) in(text []byte) bool {
+	mark := []byte(w.mark)
+	for from := 0; ; from++ {
+		at := bytes.Index(text[from:], mark)
+		if at < 0 {
+			return false
+		}
+		from += at
+		if (from == 0 || !inWord(text[from-1])) && w.is.Match(text[from:min(from+wordMost, len(text))]) {
+			return true
+		}
+	}
+}
+
+// inWord reports whether \b is not between this and a letter.
+func inWord(b byte) bool {
+	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
 func find(forms []text, head []byte) string {

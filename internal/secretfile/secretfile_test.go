@@ -105,3 +105,38 @@ func TestCertificatesArePublicUnlessTheirKeyIsWithThem(t *testing.T) {
 		t.Error("which names")
 	}
 }
+
+func TestATokenIsSeenWhereAWordBegins(t *testing.T) {
+	letters := func(n int) string { return strings.Repeat("aB", n/2) }
+	for kind, token := range map[string]string{
+		"an AWS access key": "AKI" + "A" + strings.Repeat("Q7", 8), "a GitHub token": "gh" + "p_" + letters(36),
+		"a Hugging Face token": "hf" + "_" + letters(34), "a Slack token": "xo" + "xb-" + letters(20), "an API key": "sk" + "-" + letters(40),
+	} {
+		far := strings.Repeat("the weight of high-light and gh_, hf_x, sk-learn, AKIA, xoxo\n", 900)
+		for _, text := range []string{token, "key=" + token, `"` + token + `"`, "\xff" + token, far + token + "\n"} {
+			if got := Mentions([]byte(text)); got != kind {
+				t.Errorf("%.40q… is %q, not %q", text, got, kind)
+			}
+		}
+		for _, text := range []string{"x" + token, "_" + token, "7" + token, token[:len(token)-1], far} {
+			if got := Mentions([]byte(text)); got != "" {
+				t.Errorf("%.40q… is %q", text, got)
+			}
+		}
+	}
+	// The mark of the others is not in it.
+	if Mentions([]byte("github_"+"pat_"+letters(60))) == "" || Mentions([]byte("hf"+"_"+letters(36))) != "" {
+		t.Error("the lengths of tokens")
+	}
+}
+
+// Text without a secret is what nearly all files are: each of them is looked through.
+func BenchmarkMentions(b *testing.B) {
+	text := []byte(strings.Repeat("def forward(self, x): # weight, height, high, tasks, hf_hub, sk-learn\n\treturn self.light(x)\n", 700))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if Mentions(text) != "" {
+			b.Fatal("there is nothing in it")
+		}
+	}
+}
