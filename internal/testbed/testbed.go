@@ -7,6 +7,7 @@ package testbed
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -20,6 +21,11 @@ import (
 
 // scriptVar names the script; without it, it lies beside the repository.
 const scriptVar = "DLWB_TESTBED"
+
+// lockPath is locked as long as there are hosts, and names their directory. The
+// script's bridge, namespaces and addresses are the machine's, wherever TMPDIR
+// points to: so is this.
+const lockPath = "/run/dlwb-testbed.lock"
 
 // ErrMissing says that the hosts can't be made here, and why.
 var ErrMissing = errors.New("no testbed")
@@ -96,13 +102,9 @@ func Up(n int, o Options) (*Bed, error) {
 		return nil, fmt.Errorf("%w: no namespaces can be made here: %s", ErrMissing, strings.TrimSpace(string(out)))
 	}
 	b := &Bed{N: n, dir: filepath.Join(os.TempDir(), "dlwb-testbed"), sh: sh}
-	if b.mu, err = os.OpenFile(b.dir+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if err := b.claim(); err != nil {
 		return nil, err
 	}
-	if err := lock(b.mu); err != nil {
-		return nil, err
-	}
-	_ = b.Do("down") // what a test that was killed has left
 	args := []string{"up", strconv.Itoa(n), "--size", "8g"}
 	if o.Size != "" {
 		args[3] = o.Size
@@ -114,6 +116,31 @@ func Up(n int, o Options) (*Bed, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrMissing, err), b.Down())
 	}
 	return b, nil
+}
+
+// claim waits until there are no other hosts on this machine, and removes what a
+// test that was killed has left of them.
+func (b *Bed) claim() (err error) {
+	if b.mu, err = os.OpenFile(lockPath, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return err
+	}
+	if err := lock(b.mu); err != nil {
+		return err
+	}
+	left, err := io.ReadAll(b.mu)
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{string(left), b.dir} {
+		if filepath.IsAbs(dir) {
+			_ = (&Bed{dir: dir, sh: b.sh}).Do("down")
+		}
+	}
+	if err := b.mu.Truncate(0); err != nil {
+		return err
+	}
+	_, err = b.mu.WriteAt([]byte(b.dir), 0)
+	return err
 }
 
 // Down ends the hosts and all that ran on them.

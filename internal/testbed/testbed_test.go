@@ -33,3 +33,28 @@ func TestHostsAreRealAndGoAway(t *testing.T) {
 		t.Error("the hosts have left something")
 	}
 }
+
+// Names and addresses of hosts are the machine's: a bed of a test that was killed
+// goes before the next one comes, also where that has another TMPDIR.
+func TestHostsThatWereLeftGoBeforeOthersCome(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	left, err := Up(1, Options{})
+	if errors.Is(err, ErrMissing) {
+		t.Skip("NOT RUN: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = left.mu.Close() // as the end of its process would
+	t.Setenv("TMPDIR", t.TempDir())
+	next, err := Up(1, Options{})
+	if err != nil {
+		t.Fatal(err, left.Down())
+	}
+	if _, err := os.Stat(left.Home(0)); err == nil {
+		t.Error("the hosts of the first one are there")
+	}
+	if err := next.Down(); err != nil {
+		t.Error(err)
+	}
+}
