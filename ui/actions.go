@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -19,7 +20,7 @@ func oneLine(err error) string { return text.Word(err.Error()) }
 func faultOf(what string, err error) event.Fault {
 	var f *event.Fault
 	if errors.As(err, &f) {
-		return cleanFault(*f)
+		return session.CleanFault(*f)
 	}
 	return event.Fault{What: text.Word(what), Node: -1, Why: oneLine(err)}
 }
@@ -39,12 +40,12 @@ func (m *Model) noCluster() string {
 	switch {
 	case m.ses == nil:
 		return "no cluster is open"
-	case m.ses.past:
+	case m.ses.Past:
 		return "this is a past run"
-	case !m.ses.st.up:
+	case !m.ses.State.Up:
 		return "the nodes are not up yet"
 	}
-	switch m.ses.st.phase() {
+	switch m.ses.State.Phase() {
 	case event.PhaseGone:
 		return "the cluster is gone"
 	case event.PhaseStopping:
@@ -58,7 +59,7 @@ func (m *Model) noCluster() string {
 }
 
 func (m *Model) noRun() string {
-	if m.ses == nil || m.ses.st.run == "" {
+	if m.ses == nil || m.ses.State.Run == "" {
 		return "nothing was launched yet"
 	}
 	return ""
@@ -72,42 +73,42 @@ func (m *Model) noLiveRun() string {
 }
 
 func (m *Model) notRunning() string {
-	if m.ses == nil || m.ses.past || m.ses.st.phase() != event.PhaseRunning {
+	if m.ses == nil || m.ses.Past || m.ses.State.Phase() != event.PhaseRunning {
 		return "no run is going on"
 	}
 	return ""
 }
 
 func (m *Model) noCharts() string {
-	if m.ses == nil || len(m.ses.shownCharts()) < 2 {
+	if m.ses == nil || len(m.charts.shownCharts()) < 2 {
 		return "there is no other chart"
 	}
 	return ""
 }
 
 func (m *Model) noChart() string {
-	if m.ses == nil || len(m.ses.st.curves) == 0 {
+	if m.ses == nil || len(m.ses.State.Curves) == 0 {
 		return "there are no values yet"
 	}
 	return ""
 }
 
 func (m *Model) noSearch() string {
-	if m.ses == nil || m.ses.view.Query() == "" {
+	if m.ses == nil || m.ses.View.Query() == "" {
 		return "nothing is searched for; / searches"
 	}
 	return ""
 }
 
 func (m *Model) noReceipt() string {
-	if m.ses == nil || m.ses.st.receipt == nil {
+	if m.ses == nil || m.ses.State.Receipt == nil {
 		return "the cluster was not torn down"
 	}
 	return ""
 }
 
 func (m *Model) noForward() string {
-	if m.ses == nil || len(m.ses.st.forwards) == 0 {
+	if m.ses == nil || len(m.ses.State.Forwards) == 0 {
 		return "no tunnel is open"
 	}
 	return ""
@@ -121,7 +122,7 @@ func (m *Model) runPath() string {
 	case m.here() == atPlan:
 		return m.plan.path
 	case m.ses != nil:
-		return m.ses.profile()
+		return m.ses.Profile()
 	}
 	return ""
 }
@@ -134,13 +135,13 @@ func (m *Model) cannotRun() string {
 		return "its profile is not known here"
 	case m.here() == atPlan && m.plan.plan == nil && m.plan.untrusted == nil:
 		return "there is no plan yet"
-	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == event.PhaseRunning:
+	case m.ses != nil && m.here().inSession() && m.ses.State.Phase() == event.PhaseRunning:
 		return "a run is going on"
-	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == event.PhaseStopping:
+	case m.ses != nil && m.here().inSession() && m.ses.State.Phase() == event.PhaseStopping:
 		return "the cluster is being torn down"
-	case m.ses != nil && m.here().inSession() && m.ses.st.phase() == event.PhaseUnresolved:
+	case m.ses != nil && m.here().inSession() && m.ses.State.Phase() == event.PhaseUnresolved:
 		return "its teardown is not finished"
-	case m.ses != nil && m.here().inSession() && m.ses.failed() == nil && m.ses.st.anyStep(active):
+	case m.ses != nil && m.here().inSession() && m.ses.Failed() == nil && m.ses.State.AnyStep(session.Active):
 		return "it is under way"
 	}
 	return ""
@@ -154,7 +155,7 @@ func (m *Model) run() tea.Cmd {
 	if m.here() == atPlan && m.plan.untrusted != nil {
 		return m.askTrust(path, m.plan.untrusted)
 	}
-	retry := m.here() == atSteps && m.ses.failed() != nil
+	retry := m.here() == atSteps && m.ses.Failed() != nil
 	if m.here() == atPlan || retry {
 		m.path = m.path[:1]
 		return m.begin(path)
@@ -167,14 +168,6 @@ func (m *Model) showPlan(path string) tea.Cmd {
 	m.plan = planView{path: path, asked: m.now}
 	m.goTo(atPlan)
 	return m.readPlan(path)
-}
-
-// failed is what went wrong before anything ran; nil when nothing did.
-func (s *session) failed() *event.Fault {
-	if st := s.st.brokenStep(); st != nil && st.fault != nil {
-		return st.fault
-	}
-	return s.st.failed
 }
 
 func (m *Model) openURL(url string) tea.Cmd {
@@ -191,21 +184,21 @@ func (m *Model) noBrowser(url string) tea.Cmd {
 	if !m.here().inSession() || len(m.dialogs) > 0 {
 		return m.say("info", "no browser here; the address is "+url)
 	}
-	m.ses.follow = false
+	m.ses.Follow = false
 	m.goTo(atForwards)
-	m.ses.st.showEntry(url, func(i int) { m.scroll[atForwards] = i })
+	m.ses.State.ShowEntry(url, func(i int) { m.scroll[atForwards] = i })
 	return m.say("info", "no browser could be opened here; y copies the address")
 }
 
 // shell hands the terminal over. With one node there is nothing to ask.
 func (m *Model) shell() tea.Cmd {
-	if len(m.ses.st.nodes) <= 1 {
+	if len(m.ses.State.Nodes) <= 1 {
 		return m.shellOn(0)
 	}
 	m.ask = &prompt{label: "shell on node", text: "0", done: func(m *Model, text string) tea.Cmd {
 		var n int
-		if _, err := fmt.Sscan(strings.TrimPrefix(text, "node"), &n); err != nil || n < 0 || n >= len(m.ses.st.nodes) {
-			return m.say("warning", fmt.Sprintf("there is no node %q; this cluster has 0 to %d", text, len(m.ses.st.nodes)-1))
+		if _, err := fmt.Sscan(strings.TrimPrefix(text, "node"), &n); err != nil || n < 0 || n >= len(m.ses.State.Nodes) {
+			return m.say("warning", fmt.Sprintf("there is no node %q; this cluster has 0 to %d", text, len(m.ses.State.Nodes)-1))
 		}
 		return m.shellOn(n)
 	}}
@@ -213,20 +206,20 @@ func (m *Model) shell() tea.Cmd {
 }
 
 func (m *Model) shellOn(node int) tea.Cmd {
-	c := m.bench.ShellCommand(m.ses.cluster, node)
+	c := m.bench.ShellCommand(m.ses.Cluster, node)
 	if c == nil {
-		return m.say("warning", "no shell can be opened on "+nodeName(node))
+		return m.say("warning", "no shell can be opened on "+session.NodeName(node))
 	}
 	return tea.ExecProcess(c, func(err error) tea.Msg {
 		if err != nil {
-			return taskDone{task: -1, text: "the shell on " + nodeName(node) + " ended: " + oneLine(err)}
+			return taskDone{task: -1, text: "the shell on " + session.NodeName(node) + " ended: " + oneLine(err)}
 		}
-		return taskDone{task: -1, text: "the shell on " + nodeName(node) + " was closed"}
+		return taskDone{task: -1, text: "the shell on " + session.NodeName(node) + " was closed"}
 	})
 }
 
 func (m *Model) pull() tea.Cmd {
-	run := m.ses.st.run
+	run := m.ses.State.Run
 	return m.task("bring the results home", func() (string, string, error) {
 		r, err := m.bench.Pull(m.ctx, run, "")
 		if err != nil {

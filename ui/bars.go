@@ -1,10 +1,12 @@
 package ui
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -30,13 +32,13 @@ func (m *Model) head(w int) []string {
 
 // machineRow says which machines are paid for, and when they end.
 func (m *Model) machineRow(w int) string {
-	if m.ses == nil || !m.here().inSession() || m.ses.st.machines.instance == "" {
+	if m.ses == nil || !m.here().inSession() || m.ses.State.Machines.Instance == "" {
 		return ""
 	}
-	st := m.ses.st
-	left := m.styles.Dim.Of(st.machines.String())
-	if st.phase() == event.PhaseStopped {
-		left += "  " + m.styles.Warn.Of("○ stopped") + m.styles.Dim.Of("; disks cost ") + units.PerHour(st.account.Rate())
+	st := m.ses.State
+	left := m.styles.Dim.Of(st.Machines.String())
+	if st.Phase() == event.PhaseStopped {
+		left += "  " + m.styles.Warn.Of("○ stopped") + m.styles.Dim.Of("; disks cost ") + units.PerHour(st.Account.Rate())
 	}
 	return text.Spread(left, m.countdown(), w)
 }
@@ -58,14 +60,14 @@ var spotActions = map[string]string{"stop": "stopped", "hibernate": "hibernated"
 // spotText counts down to the moment at which the provider takes machines
 // away; empty when it has not announced that.
 func (m *Model) spotText() string {
-	if m.ses == nil || m.ses.over() || !m.here().inSession() && m.here() != atHelp {
+	if m.ses == nil || m.ses.Over() || !m.here().inSession() && m.here() != atHelp {
 		return ""
 	}
-	l := &m.ses.st.account
+	l := &m.ses.State.Account
 	var names []string
 	var first event.SpotNotice
-	for _, n := range sortedKeys(l.Notices) {
-		names = append(names, nodeName(n))
+	for _, n := range slices.Sorted(maps.Keys(l.Notices)) {
+		names = append(names, session.NodeName(n))
 		if b := l.Notices[n]; first.At.IsZero() || b.At.Before(first.At) {
 			first = b
 		}
@@ -90,12 +92,12 @@ func (m *Model) unresolvedText() string {
 	var names []string
 	var perHour float64
 	for _, c := range m.home.all.Clusters {
-		if c.Phase == event.PhaseUnresolved && (m.ses == nil || m.ses.past || m.ses.cluster != c.Name) {
+		if c.Phase == event.PhaseUnresolved && (m.ses == nil || m.ses.Past || m.ses.Cluster != c.Name) {
 			names, perHour = append(names, text.Word(c.Name)), perHour+c.PricePerHour
 		}
 	}
-	if s := m.ses; s != nil && !s.past && s.cluster != "" && s.st.phase() == event.PhaseUnresolved {
-		names, perHour = append(names, text.Word(s.cluster)), perHour+s.st.account.Rate()
+	if s := m.ses; s != nil && !s.Past && s.Cluster != "" && s.State.Phase() == event.PhaseUnresolved {
+		names, perHour = append(names, text.Word(s.Cluster)), perHour+s.State.Account.Rate()
 	}
 	if len(names) == 0 {
 		return ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -17,11 +18,11 @@ import (
 func loaded(nodes int) *Model {
 	m := New(context.Background(), nil, Options{Theme: "dark"})
 	m.w, m.h = 160, 48
-	m.gens, m.ses = 1, newSession(1, "charlm", m.now)
+	m.openSession("charlm")
 	m.path = []place{atHome, atTrain}
-	st := m.ses.st
-	st.apply(event.Event{Time: m.now, Body: event.ClusterUp{Nodes: clusterOf(nodes)}})
-	st.apply(event.Event{Time: m.now, Run: "r", Body: event.RunStarted{Engine: "torchrun", WorldSize: 8 * nodes, Nodes: nodes}})
+	st := m.ses.State
+	st.Apply(event.Event{Time: m.now, Body: event.ClusterUp{Nodes: clusterOf(nodes)}})
+	st.Apply(event.Event{Time: m.now, Run: "r", Body: event.RunStarted{Engine: "torchrun", WorldSize: 8 * nodes, Nodes: nodes}})
 	v := 50.0
 	for n := range nodes {
 		smp := metrics.Sample{CPU: &v, MemUsed: &v, MemTotal: &v, Cores: 96}
@@ -29,36 +30,36 @@ func loaded(nodes int) *Model {
 			smp.GPUs = append(smp.GPUs, metrics.GPU{Index: g, Util: &v, MemUsed: &v, MemTotal: &v, Temp: &v, Power: &v})
 		}
 		for i := range 1200 {
-			st.apply(event.Event{Time: m.now.Add(time.Duration(i-1200) * time.Second), Body: event.Sampled{Node: n, Sample: smp}})
+			st.Apply(event.Event{Time: m.now.Add(time.Duration(i-1200) * time.Second), Body: event.Sampled{Node: n, Sample: smp}})
 		}
 	}
 	for i := range int64(1_000_000) {
 		at := m.now.Add(time.Duration(i) * time.Millisecond)
-		st.addPoint(metrics.Point{Name: "loss", Step: &i, Ordinal: i, Time: at, Value: 4.6/(1+float64(i)/1e5) + float64(i%97)/300})
+		st.AddPoint(metrics.Point{Name: "loss", Step: &i, Ordinal: i, Time: at, Value: 4.6/(1+float64(i)/1e5) + float64(i%97)/300})
 		if i%100 == 0 {
-			st.addPoint(metrics.Point{Name: "val/loss", Step: &i, Ordinal: i, Time: at, Value: 4.7 / (1 + float64(i)/1e5)})
-			st.addPoint(metrics.Point{Name: "lr", Step: &i, Ordinal: i, Time: at, Value: 1e-3})
-			st.addPoint(metrics.Point{Name: "tokens/s", Step: &i, Ordinal: i, Time: at, Value: float64(20_000 + i%1000)})
+			st.AddPoint(metrics.Point{Name: "val/loss", Step: &i, Ordinal: i, Time: at, Value: 4.7 / (1 + float64(i)/1e5)})
+			st.AddPoint(metrics.Point{Name: "lr", Step: &i, Ordinal: i, Time: at, Value: 1e-3})
+			st.AddPoint(metrics.Point{Name: "tokens/s", Step: &i, Ordinal: i, Time: at, Value: float64(20_000 + i%1000)})
 		}
 	}
-	m.ses.show(0)
+	m.ses.Show(0)
 	var b bytes.Buffer
 	for i := range 1_000_000 {
 		fmt.Fprintf(&b, "epoch 1/6  step %7d  loss 2.123  lr 0.00300   21512 tokens/s\n", i)
 		if b.Len() > 1<<20 {
-			m.ses.tailOf(0).log.Append(b.Bytes())
+			m.ses.Output(0).Log.Append(b.Bytes())
 			b.Reset()
 		}
 	}
-	m.ses.tailOf(0).log.Append(b.Bytes())
-	m.ses.tailOf(0).off = 1
+	m.ses.Output(0).Log.Append(b.Bytes())
+	m.ses.Output(0).Off = 1
 	return m
 }
 
 func clusterOf(nodes int) []cloud.Node {
 	all := make([]cloud.Node, nodes)
 	for i := range all {
-		all[i] = cloud.Node{Index: i, Name: nodeName(i)}
+		all[i] = cloud.Node{Index: i, Name: session.NodeName(i)}
 	}
 	return all
 }
@@ -68,7 +69,7 @@ func BenchmarkView(b *testing.B) {
 	m := loaded(64)
 	bench := func(name string, at place, set func()) {
 		b.Run(name, func(b *testing.B) {
-			m.path[1], m.ses.charts, m.ses.heat = at, chartView{}, heatView{}
+			m.path[1], m.charts, m.heat = at, chartView{ses: m.ses}, heatView{}
 			set()
 			m.View()
 			for b.Loop() {
@@ -77,16 +78,16 @@ func BenchmarkView(b *testing.B) {
 		})
 	}
 	bench("train", atTrain, func() {})
-	bench("train smoothed and read", atTrain, func() { m.ses.charts.smooth = 5; m.readOn(-1) })
+	bench("train smoothed and read", atTrain, func() { m.charts.smooth = 5; m.readOn(-1) })
 	bench("train zoomed", atTrain, func() { m.zoom(0.01) })
-	bench("train by time", atTrain, func() { m.ses.charts.asked = axisTime })
+	bench("train by time", atTrain, func() { m.charts.asked = session.AxisTime })
 	bench("charts", atCharts, func() {})
-	bench("charts smoothed and read", atCharts, func() { m.ses.charts.smooth = 5; m.readOn(-1) })
+	bench("charts smoothed and read", atCharts, func() { m.charts.smooth = 5; m.readOn(-1) })
 	bench("logs", atLogs, func() {})
 	bench("GPUs", atHeat, func() {})
-	bench("GPUs in full", atHeat, func() { m.ses.heat.detail = true })
+	bench("GPUs in full", atHeat, func() { m.heat.detail = true })
 	for i := range int64(20_000) {
-		m.ses.st.addPoint(metrics.Point{Name: fmt.Sprintf("a/m%d", i%300), Step: new(i / 300), Ordinal: i / 300, Value: float64(i % 7)})
+		m.ses.State.AddPoint(metrics.Point{Name: fmt.Sprintf("a/m%d", i%300), Step: new(i / 300), Ordinal: i / 300, Value: float64(i % 7)})
 	}
-	bench("charts of 300 series", atCharts, func() { m.ses.charts.smooth = 5; m.readOn(-1) })
+	bench("charts of 300 series", atCharts, func() { m.charts.smooth = 5; m.readOn(-1) })
 }

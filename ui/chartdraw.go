@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -28,7 +29,7 @@ func (m *Model) trainCharts(w, h int) []string {
 // noCurves says why there are no charts, and what would make some.
 func (m *Model) noCurves(w int) []string {
 	s := m.styles
-	if f := m.ses.charts.filter; f != "" && len(m.ses.st.curves) > 0 {
+	if f := m.charts.filter; f != "" && len(m.ses.State.Curves) > 0 {
 		return []string{"No chart matches " + s.Strong.Of(text.Word(f)) + ".", "", s.Key.Of("esc") + "  shows all of them again"}
 	}
 	out := []string{s.Dim.Of("curves"), ""}
@@ -40,8 +41,8 @@ func (m *Model) noCurves(w int) []string {
 
 // oneChart is the curves of one quantity, their values above. The first chart
 // of a screen says how all are looked at.
-func (m *Model) oneChart(group []*curve, w, h int, first bool) []string {
-	a := axisOf(group, m.ses.charts.asked)
+func (m *Model) oneChart(group []*session.Curve, w, h int, first bool) []string {
+	a := session.AxisOf(group, m.charts.asked)
 	c := m.chartOf(group, a)
 	view := ""
 	if first {
@@ -52,22 +53,22 @@ func (m *Model) oneChart(group []*curve, w, h int, first bool) []string {
 }
 
 // chartOf is the chart of one quantity.
-func (m *Model) chartOf(group []*curve, a axis) plot.Chart {
-	s, v := m.styles, &m.ses.charts
+func (m *Model) chartOf(group []*session.Curve, a session.Axis) plot.Chart {
+	s, v := m.styles, &m.charts
 	c := plot.Chart{ASCII: m.ascii, NoLegend: true, XLabel: a.String(), AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
 		Empty: "no value that is a number", LogY: v.logY, Ends: true, FormatY: text.Number}
-	if a == axisTime {
-		c.Seconds, c.FormatX = true, a.number
+	if a == session.AxisTime {
+		c.Seconds, c.FormatX = true, a.Number
 	}
-	if from, to, lo, hi, ok := m.ses.windowOf(a); ok && (a != axisOrder || v.windows[a].on) && hi > lo {
+	if from, to, lo, hi, ok := m.charts.windowOf(a); ok && (a != session.AxisOrder || v.windows[a].on) && hi > lo {
 		c.XMin, c.XMax = from, to
 	}
-	if x, ok := m.ses.readAt(a, group); ok {
+	if x, ok := m.charts.readAt(a, group); ok {
 		c.Cursor = &x
 	}
-	if isRate(group[0].name) && !c.LogY { // how fast: only from zero up does a dip look its size
+	if isRate(group[0].Name) && !c.LogY { // how fast: only from zero up does a dip look its size
 		for _, cv := range group {
-			if _, hi, ok := cv.points.Range(); ok && hi > 0 {
+			if _, hi, ok := cv.Points.Range(); ok && hi > 0 {
 				c.YMax = max(c.YMax, hi*1.15)
 			}
 		}
@@ -79,29 +80,29 @@ func (m *Model) chartOf(group []*curve, a axis) plot.Chart {
 }
 
 // linesOf is one curve, or its average with the values themselves behind it.
-func (m *Model) linesOf(cv *curve, a axis, i int) []plot.Line {
+func (m *Model) linesOf(cv *session.Curve, a session.Axis, i int) []plot.Line {
 	color := m.styles.Series[i%len(m.styles.Series)]
-	line := plot.Line{Name: cv.name, Series: cv.by(a), Style: lipgloss.NewStyle().Foreground(color)}
-	if at, ok := cv.best(); ok && cv.n > 1 {
-		line.Best = &plot.Mark{X: cv.x(a, at), Y: cv.value(at)}
+	line := plot.Line{Name: cv.Name, Series: cv.By(a), Style: lipgloss.NewStyle().Foreground(color)}
+	if at, ok := cv.Best(); ok && cv.N > 1 {
+		line.Best = &plot.Mark{X: cv.X(a, at), Y: cv.Value(at)}
 	}
-	f := m.ses.charts.factor()
+	f := m.charts.factor()
 	if f == 0 {
 		return []plot.Line{line}
 	}
 	raw := line
 	raw.Behind, raw.Best = true, nil
 	raw.Style = lipgloss.NewStyle().Foreground(m.styles.Behind[i%len(m.styles.Behind)])
-	line.Series = cv.smoothed(a, f)
+	line.Series = cv.Smoothed(a, f)
 	return []plot.Line{raw, line}
 }
 
 // chartTitle names the curves with their newest values, or with those at the
 // cursor; at the right what is best, as far as there is room.
-func (m *Model) chartTitle(group []*curve, a axis, view string, w int) string {
+func (m *Model) chartTitle(group []*session.Curve, a session.Axis, view string, w int) string {
 	var names []string
-	if group[0].run > 0 {
-		names = append(names, group[0].name)
+	if group[0].Run > 0 {
+		names = append(names, group[0].Name)
 	}
 	for i, cv := range group {
 		names = append(names, m.curveTitle(group, i, cv, a))
@@ -132,7 +133,7 @@ func (m *Model) chartTitle(group []*curve, a axis, view string, w int) string {
 
 // curveTitle is a curve's sign, name and value. With several the sign is the
 // number that stands in the curve: colour is not all that tells them apart.
-func (m *Model) curveTitle(group []*curve, i int, cv *curve, a axis) string {
+func (m *Model) curveTitle(group []*session.Curve, i int, cv *session.Curve, a session.Axis) string {
 	sign := "━"
 	if m.ascii {
 		sign = "*" // as the curve is drawn
@@ -141,19 +142,19 @@ func (m *Model) curveTitle(group []*curve, i int, cv *curve, a axis) string {
 		sign = fmt.Sprint(i + 1)
 	}
 	style := lipgloss.NewStyle().Foreground(m.styles.Series[i%len(m.styles.Series)]).Bold(true)
-	value := cv.last
-	if _, y, ok := m.ses.read(cv, a, group); ok {
+	value := cv.Last
+	if _, y, ok := m.charts.read(cv, a, group); ok {
 		value = y
 	}
 	txt := style.Render(sign) + " "
-	if cv.run == 0 { // of runs over each other the name stands before all
-		txt += cv.name + " "
+	if cv.Run == 0 { // of runs over each other the name stands before all
+		txt += cv.Name + " "
 	}
-	txt += m.styles.Strong.Of(orDash(cv.n > 0, text.Number(value)))
-	if f := m.ses.charts.factor(); f > 0 && cv.run == 0 {
-		s := cv.smoothed(a, f)
+	txt += m.styles.Strong.Of(orDash(cv.N > 0, text.Number(value)))
+	if f := m.charts.factor(); f > 0 && cv.Run == 0 {
+		s := cv.Smoothed(a, f)
 		_, y, ok := s.Last()
-		if at, on := m.ses.readAt(a, group); on {
+		if at, on := m.charts.readAt(a, group); on {
 			if i, some := s.Near(at); some {
 				_, y = s.At(i)
 			}
@@ -166,18 +167,18 @@ func (m *Model) curveTitle(group []*curve, i int, cv *curve, a axis) string {
 }
 
 // placeText says where the values in the title are from.
-func (m *Model) placeText(group []*curve, a axis) string {
-	x, _, ok := m.ses.read(longest(group), a, group)
+func (m *Model) placeText(group []*session.Curve, a session.Axis) string {
+	x, _, ok := m.charts.read(longest(group), a, group)
 	if !ok {
 		return ""
 	}
-	return m.styles.Accent.Of("at " + a.String() + " " + a.number(x))
+	return m.styles.Accent.Of("at " + a.String() + " " + a.Number(x))
 }
 
-func (m *Model) gapText(group []*curve, what string) string {
+func (m *Model) gapText(group []*session.Curve, what string) string {
 	n := 0
 	for _, c := range group {
-		n += c.points.Gaps()
+		n += c.Points.Gaps()
 	}
 	if n == 0 {
 		return ""
@@ -188,48 +189,48 @@ func (m *Model) gapText(group []*curve, what string) string {
 // bestText is the best value of the curve that is judged, which is that of the
 // validation where there is one: in several lengths, the longest first. Which
 // way is better is always said.
-func (m *Model) bestText(group []*curve, a axis) []string {
+func (m *Model) bestText(group []*session.Curve, a session.Axis) []string {
 	judge := group[len(group)-1]
 	for _, c := range group {
-		if metrics.GoalOf(c.name) == metrics.NoGoal {
+		if metrics.GoalOf(c.Name) == metrics.NoGoal {
 			return nil
 		}
-		if c.n > 0 && isHeldOut(c.name) {
+		if c.N > 0 && isHeldOut(c.Name) {
 			judge = c
 		}
 	}
-	if judge.run > 0 {
+	if judge.Run > 0 {
 		judge = bestOf(group)
 	}
-	at, ok := judge.best()
-	if !ok || judge.n < 2 {
+	at, ok := judge.Best()
+	if !ok || judge.N < 2 {
 		return nil
 	}
-	goal := metrics.GoalOf(judge.name)
-	dim, rule, value := m.styles.Dim.Of, "◆ "+extreme(goal)+" ", text.Number(judge.value(at))
-	where := " at " + a.number(judge.x(a, at))
+	goal := metrics.GoalOf(judge.Name)
+	dim, rule, value := m.styles.Dim.Of, "◆ "+extreme(goal)+" ", text.Number(judge.Value(at))
+	where := " at " + a.Number(judge.X(a, at))
 	out := []string{dim(rule + value + where), dim(rule + value)}
-	if judge.run > 0 {
-		of := fmt.Sprintf(" in run %d", judge.run)
-		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", goal, value, judge.run))}
+	if judge.Run > 0 {
+		of := fmt.Sprintf(" in run %d", judge.Run)
+		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", goal, value, judge.Run))}
 	}
 	if len(group) > 1 {
-		split, _, _ := strings.Cut(judge.name, "/")
-		out = append([]string{dim(rule + judge.name + " " + value + where), dim(rule + split + " " + value + where), dim(rule + split + " " + value)}, out...)
+		split, _, _ := strings.Cut(judge.Name, "/")
+		out = append([]string{dim(rule + judge.Name + " " + value + where), dim(rule + split + " " + value + where), dim(rule + split + " " + value)}, out...)
 	}
 	return append(out, dim("◆ "+string(goal)+" "+value))
 }
 
 // bestOf is the curve with the best value, of several of one name.
-func bestOf(group []*curve) *curve {
+func bestOf(group []*session.Curve) *session.Curve {
 	best := group[0]
 	for _, c := range group {
-		at, ok := c.best()
+		at, ok := c.Best()
 		if !ok {
 			continue
 		}
-		was, some := best.best()
-		if !some || metrics.GoalOf(c.name).Better(c.value(at), best.value(was)) {
+		was, some := best.Best()
+		if !some || metrics.GoalOf(c.Name).Better(c.Value(at), best.Value(was)) {
 			best = c
 		}
 	}
@@ -238,11 +239,11 @@ func bestOf(group []*curve) *curve {
 
 // curveName is what a table calls a curve: by its run, where all are of one
 // series.
-func (m *Model) curveName(c *curve) string {
-	if c.run > 0 && c.run <= len(m.comp.runs) {
-		return text.Word(m.comp.runs[c.run-1])
+func (m *Model) curveName(c *session.Curve) string {
+	if c.Run > 0 && c.Run <= len(m.comp.runs) {
+		return text.Word(m.comp.runs[c.Run-1])
 	}
-	return c.name
+	return c.Name
 }
 
 // isHeldOut reports whether a series is of data that is not trained on.
@@ -252,10 +253,10 @@ func isHeldOut(name string) bool {
 }
 
 // viewText is how all charts are looked at; empty when in no way of note.
-func (m *Model) viewText(a axis) string {
-	v, s := &m.ses.charts, m.styles
+func (m *Model) viewText(a session.Axis) string {
+	v, s := &m.charts, m.styles
 	var parts []string
-	if v.asked != axisAuto {
+	if v.asked != session.AxisAuto {
 		parts = append(parts, "by "+v.asked.String())
 	}
 	if v.logY {
@@ -266,8 +267,8 @@ func (m *Model) viewText(a axis) string {
 	}
 	text := s.Dim.Of(strings.Join(parts, "  "))
 	if v.windows[a].on {
-		from, to, _, _, _ := m.ses.windowOf(a)
-		part := a.number(from) + "–" + a.number(to)
+		from, to, _, _, _ := m.charts.windowOf(a)
+		part := a.Number(from) + "–" + a.Number(to)
 		state := s.Good.Of("▼ live")
 		if v.windows[a].held {
 			state = s.Warn.Of("held")
@@ -280,4 +281,9 @@ func (m *Model) viewText(a axis) string {
 // isRate reports whether a series counts something a second.
 func isRate(name string) bool {
 	return strings.HasSuffix(name, "/s") || strings.HasSuffix(name, "_per_sec")
+}
+
+// extreme is how the best value of a quantity is called.
+func extreme(g metrics.Goal) string {
+	return map[metrics.Goal]string{metrics.Least: "lowest", metrics.Most: "highest"}[g]
 }

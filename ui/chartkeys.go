@@ -3,6 +3,7 @@ package ui
 import (
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -42,9 +43,9 @@ func chartCommands() []command {
 		view("-", "zoom out", "zoom out", func(m *Model) { m.zoom(zoomBy) }),
 		view(",", "earlier", "move to what was earlier, when zoomed in", func(m *Model) { m.pan(-panBy) }),
 		view(".", "later", "move to what came later; at the right edge the newest is followed", func(m *Model) { m.pan(panBy) }),
-		view("z", "show all", "show everything again", func(m *Model) { m.ses.charts.windows = [axes]extent{} }),
+		view("z", "show all", "show everything again", func(m *Model) { m.charts.windows = [session.Axes]extent{} }),
 		{keys: []string{"0"}, name: "show all", help: "show everything again", at: inGrid, can: (*Model).noChart, do: func(m *Model) tea.Cmd { return m.move(-far) }},
-		view("o", "log axis", "logarithmic value axis, or linear again", func(m *Model) { m.ses.charts.logY = !m.ses.charts.logY }),
+		view("o", "log axis", "logarithmic value axis, or linear again", func(m *Model) { m.charts.logY = !m.charts.logY }),
 		xaxis,
 		view("[", "less smooth", "less smoothing", func(m *Model) { m.smoother(-1) }),
 		smoother,
@@ -59,23 +60,23 @@ const (
 )
 
 // pickedAxis is by what the picked chart counts its x.
-func (m *Model) pickedAxis() (axis, bool) {
-	g := m.ses.pickedChart()
+func (m *Model) pickedAxis() (session.Axis, bool) {
+	g := m.charts.pickedChart()
 	if g == nil {
-		return axisAuto, false
+		return session.AxisAuto, false
 	}
-	return axisOf(g, m.ses.charts.asked), true
+	return session.AxisOf(g, m.charts.asked), true
 }
 
 // zoom changes the width of what is shown: around the cursor where it is seen,
 // at the right edge where the newest is followed, else around the middle.
 func (m *Model) zoom(by float64) {
 	a, ok := m.pickedAxis()
-	from, to, lo, hi, some := m.ses.windowOf(a)
+	from, to, lo, hi, some := m.charts.windowOf(a)
 	if !ok || !some {
 		return
 	}
-	v := &m.ses.charts
+	v := &m.charts
 	at := (from + to) / 2
 	switch c := v.cursor; {
 	case c.on && !c.hover && c.axis == a && c.x >= from && c.x <= to:
@@ -88,9 +89,9 @@ func (m *Model) zoom(by float64) {
 
 func (m *Model) pan(by float64) {
 	a, ok := m.pickedAxis()
-	_, _, lo, hi, some := m.ses.windowOf(a)
+	_, _, lo, hi, some := m.charts.windowOf(a)
 	if ok && some {
-		w := &m.ses.charts.windows[a]
+		w := &m.charts.windows[a]
 		*w = w.panned(lo, hi, by)
 	}
 }
@@ -99,26 +100,26 @@ func (m *Model) pan(by float64) {
 func (m *Model) readOn(columns int) {
 	width := float64(m.bodyWidth())
 	for _, s := range m.spots() {
-		if s.index == m.ses.charts.picked {
+		if s.index == m.charts.picked {
 			if a, ok := m.area(s); ok {
 				width = float64(a.W)
 			}
 		}
 	}
-	m.ses.step(columns, width)
+	m.charts.step(columns, width)
 }
 
 func (m *Model) smoother(d int) {
-	v := &m.ses.charts
+	v := &m.charts
 	v.smooth = text.Clamp(v.smooth+d, 0, len(factors)-1)
 }
 
 // nextAxis goes on to the next axis that some curve has.
 func (m *Model) nextAxis() {
-	v := &m.ses.charts
+	v := &m.charts
 	for {
-		v.asked = (v.asked + 1) % axisOrder
-		if v.asked == axisAuto || m.ses.st.anyHas(v.asked) {
+		v.asked = (v.asked + 1) % session.AxisOrder
+		if v.asked == session.AxisAuto || m.ses.State.AnyHas(v.asked) {
 			return
 		}
 	}
@@ -128,19 +129,19 @@ func (m *Model) nextChart() tea.Cmd { return m.turnChart(1) }
 func (m *Model) prevChart() tea.Cmd { return m.turnChart(-1) }
 
 func (m *Model) turnChart(d int) tea.Cmd {
-	m.ses.charts.picked = pick(m.ses.charts.picked+d, max(len(m.ses.shownCharts()), 1))
+	m.charts.picked = pick(m.charts.picked+d, max(len(m.charts.shownCharts()), 1))
 	return nil
 }
 
 func (m *Model) toggleFull() tea.Cmd {
-	m.ses.charts.full = !m.ses.charts.full || m.here() == atCompare && m.comp.whole
+	m.charts.full = !m.charts.full || m.here() == atCompare && m.comp.whole
 	m.comp.whole = false
 	return nil
 }
 
 func (m *Model) askCharts() tea.Cmd {
-	set := func(m *Model, text string) { m.ses.charts.filter, m.ses.charts.picked = text, 0 }
-	was := m.ses.charts.filter
+	set := func(m *Model, text string) { m.charts.filter, m.charts.picked = text, 0 }
+	was := m.charts.filter
 	m.ask = &prompt{label: "charts with", text: was, live: set,
 		done: func(m *Model, text string) tea.Cmd { set(m, text); return nil },
 		left: func(m *Model) { set(m, was) }}
@@ -149,8 +150,7 @@ func (m *Model) askCharts() tea.Cmd {
 
 // chartBack takes back one thing that esc takes back before it leaves the
 // screen: the cursor, the whole screen for one chart, the filter.
-func (s *session) chartBack(here place) bool {
-	v := &s.charts
+func (v *chartView) chartBack(here place) bool {
 	switch {
 	case v.cursor.on && !v.cursor.hover:
 		v.cursor = cursor{}
@@ -168,14 +168,14 @@ func (s *session) chartBack(here place) bool {
 // moveCharts goes up and down in the grid, by pages through it; to the top
 // shows all again and to the end follows the newest.
 func (m *Model) moveCharts(d int) {
-	v, n := &m.ses.charts, len(m.ses.shownCharts())
+	v, n := &m.charts, len(m.charts.shownCharts())
 	if n == 0 {
 		return
 	}
 	across, down := grid(n, m.gridRoom().w, m.gridRoom().h)
 	switch {
 	case d <= -far:
-		v.windows = [axes]extent{}
+		v.windows = [session.Axes]extent{}
 	case d >= far:
 		for a := range v.windows {
 			v.windows[a].held = false

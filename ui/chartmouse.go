@@ -4,6 +4,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/session"
 )
 
 // drag is the left button held down on a chart.
@@ -11,7 +12,7 @@ type drag struct {
 	on    bool
 	moved bool
 	index int // of the chart
-	axis  axis
+	axis  session.Axis
 	x     int     // column at which it was taken
 	width int     // of the plot, in columns
 	was   extent  // the window then
@@ -32,7 +33,7 @@ func (m *Model) spots() []spot {
 			spots[i].y += room.y
 		}
 		return spots
-	case m.here() != atTrain || m.ses.lost != "" && m.ses.st.run == "":
+	case m.here() != atTrain || m.ses.Lost != "" && m.ses.State.Run == "":
 		return nil
 	}
 	top := len(m.trainTop(w, h))
@@ -65,7 +66,7 @@ func (m *Model) pointed(e tea.Mouse) {
 	if m.ses == nil || m.here()&onCharts == 0 || len(m.dialogs) > 0 {
 		return
 	}
-	v := &m.ses.charts
+	v := &m.charts
 	if v.drag.on && e.Button == tea.MouseLeft {
 		m.dragged(e.X - m.margin())
 		return
@@ -77,7 +78,7 @@ func (m *Model) pointed(e tea.Mouse) {
 		}
 		return
 	}
-	v.cursor = cursor{on: true, hover: true, axis: axisOf(s.group, v.asked), x: a.At(x)}
+	v.cursor = cursor{on: true, hover: true, axis: session.AxisOf(s.group, v.asked), x: a.At(x)}
 }
 
 // grab takes hold of a chart: to move it, or to pick it when it is let go
@@ -87,18 +88,18 @@ func (m *Model) grab(e tea.Mouse) {
 	if !ok {
 		return
 	}
-	v := &m.ses.charts
-	d := drag{on: true, index: s.index, axis: axisOf(s.group, v.asked), x: x, width: a.W}
+	v := &m.charts
+	d := drag{on: true, index: s.index, axis: session.AxisOf(s.group, v.asked), x: x, width: a.W}
 	d.was = v.windows[d.axis]
-	d.from, d.to, _, _, _ = m.ses.windowOf(d.axis)
+	d.from, d.to, _, _, _ = m.charts.windowOf(d.axis)
 	v.drag = d
 }
 
 // dragged moves the window with the mouse.
 func (m *Model) dragged(x int) {
-	v := &m.ses.charts
+	v := &m.charts
 	d := &v.drag
-	_, _, lo, hi, ok := m.ses.windowOf(d.axis)
+	_, _, lo, hi, ok := m.charts.windowOf(d.axis)
 	if x == d.x && !d.moved || !ok {
 		return
 	}
@@ -112,10 +113,10 @@ func (m *Model) dragged(x int) {
 // letGo ends a drag. One that moved nothing was a click: it picks the chart,
 // and a picked one gets the whole screen.
 func (m *Model) letGo(e tea.Mouse) {
-	if m.ses == nil || !m.ses.charts.drag.on {
+	if m.ses == nil || !m.charts.drag.on {
 		return
 	}
-	v := &m.ses.charts
+	v := &m.charts
 	d := v.drag
 	v.drag = drag{}
 	switch {
@@ -136,7 +137,7 @@ func (m *Model) wheelCharts(e tea.Mouse) (cmd tea.Cmd, took bool) {
 	if !ok {
 		return nil, m.here()&inGrid != 0
 	}
-	v := &m.ses.charts
+	v := &m.charts
 	by := zoomBy
 	switch e.Button {
 	case tea.MouseWheelUp:
@@ -145,8 +146,8 @@ func (m *Model) wheelCharts(e tea.Mouse) (cmd tea.Cmd, took bool) {
 	default:
 		return nil, true
 	}
-	ax := axisOf(s.group, v.asked)
-	if _, _, lo, hi, some := m.ses.windowOf(ax); some {
+	ax := session.AxisOf(s.group, v.asked)
+	if _, _, lo, hi, some := m.charts.windowOf(ax); some {
 		v.windows[ax] = v.windows[ax].zoomed(lo, hi, a.At(x), by)
 	}
 	return nil, true

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -21,14 +22,14 @@ const (
 // what the mouse hits are made from the same.
 type spot struct {
 	index      int // among the charts that are shown
-	group      []*curve
+	group      []*session.Curve
 	x, y, w, h int
 }
 
 // trainSpots are the picked chart and, where there is room, those after it.
 // The picked one is the largest: the others keep it company.
 func (m *Model) trainSpots(w, h int) []spot {
-	groups := m.ses.st.chartGroups()
+	groups := m.ses.State.Groups()
 	if len(groups) == 0 {
 		return nil
 	}
@@ -50,7 +51,7 @@ func (m *Model) trainSpots(w, h int) []spot {
 		if i == 0 {
 			cw = w - (n-1)*(rest+chartGap)
 		}
-		at := pick(m.ses.charts.picked+i, len(groups))
+		at := pick(m.charts.picked+i, len(groups))
 		spots = append(spots, spot{at, groups[at], x, 0, cw, h})
 		x += cw + chartGap
 	}
@@ -69,7 +70,7 @@ func grid(n, w, h int) (across, down int) {
 
 // gridSpots are the charts of the present page.
 func (m *Model) gridSpots(w, h int) []spot {
-	v, groups := &m.ses.charts, m.ses.shownCharts()
+	v, groups := &m.charts, m.charts.shownCharts()
 	if len(groups) == 0 || h < 1 {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (m *Model) gridSpots(w, h int) []spot {
 
 // drawCharts is every chart in a grid, or one on the whole screen.
 func (m *Model) drawCharts(w, h int) []string {
-	if m.ses.lost != "" && m.ses.st.run == "" {
+	if m.ses.Lost != "" && m.ses.State.Run == "" {
 		return m.lostRows(w)
 	}
 	out := []string{m.chartsHead(w, h), ""}
@@ -103,7 +104,7 @@ func (m *Model) drawCharts(w, h int) []string {
 		return append(out, m.noCurves(w)...)
 	}
 	out = append(out, m.gridRows(spots)...)
-	if m.ses.charts.full && h-2 >= legendFrom {
+	if m.charts.full && h-2 >= legendFrom {
 		out = append(append(out, ""), m.chartTable(spots[0].group, w)...)
 	}
 	return out
@@ -128,7 +129,7 @@ func (m *Model) gridRows(spots []spot) []string {
 // gridChart is a chart of the grid, with a sign at the picked one.
 func (m *Model) gridChart(s spot) []string {
 	mark := "  "
-	if s.index == m.ses.charts.picked {
+	if s.index == m.charts.picked {
 		mark = m.styles.Picked.Of("› ")
 	}
 	w := max(s.w-2, 1)
@@ -152,15 +153,15 @@ func (m *Model) gridDrawn(s spot, w int) []string {
 
 // chartsHead says how many charts there are and how they are looked at.
 func (m *Model) chartsHead(w, h int) string {
-	v, s := &m.ses.charts, m.styles
-	groups, all := m.ses.shownCharts(), m.ses.st.chartGroups()
+	v, s := &m.charts, m.styles
+	groups, all := m.charts.shownCharts(), m.ses.State.Groups()
 	left := text.Plural(len(all), "chart")
 	if v.filter != "" {
 		left = fmt.Sprintf("%d of %s  ", len(groups), text.Plural(len(all), "chart")) + s.Warn.Of("/"+text.Word(v.filter))
 	}
-	a := axisAuto
-	if g := m.ses.pickedChart(); g != nil {
-		a = axisOf(g, v.asked)
+	a := session.AxisAuto
+	if g := m.charts.pickedChart(); g != nil {
+		a = session.AxisOf(g, v.asked)
 		left += m.pageText(w, h-2)
 	}
 	return text.Spread(left, m.viewText(a), w)
@@ -168,7 +169,7 @@ func (m *Model) chartsHead(w, h int) string {
 
 // pageText says which of the charts are shown, where not all are.
 func (m *Model) pageText(w, h int) string {
-	v, n, s := &m.ses.charts, len(m.ses.shownCharts()), m.styles
+	v, n, s := &m.charts, len(m.charts.shownCharts()), m.styles
 	if across, down := grid(n, w, h); !v.full && across*down < n {
 		page := across * down
 		return s.Dim.Of(fmt.Sprintf("  page %d of %d", pick(v.picked, n)/page+1, (n+page-1)/page))
@@ -179,9 +180,9 @@ func (m *Model) pageText(w, h int) string {
 }
 
 // chartTable is what there is to say of each curve of a chart.
-func (m *Model) chartTable(group []*curve, w int) []string {
+func (m *Model) chartTable(group []*session.Curve, w int) []string {
 	s := m.styles
-	a := axisOf(group, m.ses.charts.asked)
+	a := session.AxisOf(group, m.charts.asked)
 	name := 8
 	for _, c := range group {
 		name = max(name, text.Wide(m.curveName(c))+2)
@@ -191,22 +192,22 @@ func (m *Model) chartTable(group []*curve, w int) []string {
 	out := []string{s.Dim.Of(text.Cut(text.Fit("", 4+name)+cell("here")+cell("newest")+cell("lowest")+cell("highest")+cell("best at")+cell("values")+cell("NaN or inf"), w))}
 	for i, c := range group {
 		here := ""
-		if _, y, ok := m.ses.read(c, a, group); ok {
+		if _, y, ok := m.charts.read(c, a, group); ok {
 			here = text.Number(y)
 		}
 		lo, hi, at := "", "", ""
-		if c.least >= 0 {
-			lo, hi = text.Number(c.value(c.least)), text.Number(c.value(c.most))
+		if c.Least >= 0 {
+			lo, hi = text.Number(c.Value(c.Least)), text.Number(c.Value(c.Most))
 		}
-		if k, ok := c.best(); ok {
-			at = a.number(c.x(a, k))
+		if k, ok := c.Best(); ok {
+			at = a.Number(c.X(a, k))
 		}
 		gaps := ""
-		if n := c.points.Gaps(); n > 0 {
+		if n := c.Points.Gaps(); n > 0 {
 			gaps = text.Count(int64(n))
 		}
 		sign := text.Ink{On: text.FgOf(m.styles.Series[i%len(m.styles.Series)])}.Of(fmt.Sprint(i + 1))
-		out = append(out, text.Cut("  "+sign+" "+text.Fit(m.curveName(c), name)+cell(here)+cell(orDash(c.n > 0, text.Number(c.last)))+cell(lo)+cell(hi)+cell(at)+cell(text.Count(int64(c.n)))+s.Warn.Of(cell(gaps)), w))
+		out = append(out, text.Cut("  "+sign+" "+text.Fit(m.curveName(c), name)+cell(here)+cell(orDash(c.N > 0, text.Number(c.Last)))+cell(lo)+cell(hi)+cell(at)+cell(text.Count(int64(c.N)))+s.Warn.Of(cell(gaps)), w))
 	}
 	return out
 }
@@ -214,15 +215,15 @@ func (m *Model) chartTable(group []*curve, w int) []string {
 // chartsText is the values of all shown charts, to be copied.
 func (m *Model) chartsText() string {
 	var b strings.Builder
-	for _, g := range m.ses.shownCharts() {
-		a := axisOf(g, m.ses.charts.asked)
+	for _, g := range m.charts.shownCharts() {
+		a := session.AxisOf(g, m.charts.asked)
 		for _, c := range g {
-			i := c.n - 1
-			if at, ok := m.ses.readAt(a, g); ok {
-				i, _ = c.by(a).Near(at)
+			i := c.N - 1
+			if at, ok := m.charts.readAt(a, g); ok {
+				i, _ = c.By(a).Near(at)
 			}
-			if i >= 0 && i < c.n {
-				fmt.Fprintf(&b, "%s\t%s %s\t%v\n", c.name, a, a.number(c.x(a, i)), c.value(i))
+			if i >= 0 && i < c.N {
+				fmt.Fprintf(&b, "%s\t%s %s\t%v\n", c.Name, a, a.Number(c.X(a, i)), c.Value(i))
 			}
 		}
 	}
@@ -235,7 +236,7 @@ func (m *Model) area(s spot) (plot.Area, bool) {
 	if m.here()&inGrid != 0 {
 		indent = 2
 	}
-	c := m.chartOf(s.group, axisOf(s.group, m.ses.charts.asked))
+	c := m.chartOf(s.group, session.AxisOf(s.group, m.charts.asked))
 	a, ok := c.Area(max(s.w-indent, 1), max(s.h-1, 1))
 	a.Left, a.Top = a.Left+s.x+indent, a.Top+s.y+1
 	return a, ok

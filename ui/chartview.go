@@ -5,19 +5,21 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/session"
 )
 
 // chartView is how the charts of a session are looked at. All charts share it:
 // what is zoomed into, smoothed or read at one x is so in all of them.
 type chartView struct {
-	picked  int    // of the charts that the filter leaves
-	top     int    // the first chart of the page
-	full    bool   // the picked chart alone
-	filter  string // charts whose names hold it
-	asked   axis   // by what x is counted; axisAuto chooses
+	ses     *session.Session // whose curves
+	picked  int              // of the charts that the filter leaves
+	top     int              // the first chart of the page
+	full    bool             // the picked chart alone
+	filter  string           // charts whose names hold it
+	asked   session.Axis     // by what x is counted; axisAuto chooses
 	logY    bool
 	smooth  int // which of the factors
-	windows [axes]extent
+	windows [session.Axes]extent
 	cursor  cursor
 	drag    drag
 }
@@ -36,7 +38,7 @@ type extent struct {
 type cursor struct {
 	on    bool
 	hover bool // it is the mouse's, and leaves with it
-	axis  axis
+	axis  session.Axis
 	x     float64
 }
 
@@ -92,16 +94,16 @@ func settled(from, to, lo, hi float64) extent {
 }
 
 // shownCharts are the groups of curves that the filter leaves.
-func (s *session) shownCharts() [][]*curve {
-	all := s.st.chartGroups()
-	words := strings.Fields(strings.ToLower(s.charts.filter))
+func (v *chartView) shownCharts() [][]*session.Curve {
+	all := v.ses.State.Groups()
+	words := strings.Fields(strings.ToLower(v.filter))
 	if len(words) == 0 {
 		return all
 	}
-	var out [][]*curve
+	var out [][]*session.Curve
 	for _, g := range all {
 		for _, c := range g {
-			if matches(strings.ToLower(c.name), words) {
+			if matches(strings.ToLower(c.Name), words) {
 				out = append(out, g)
 				break
 			}
@@ -111,50 +113,50 @@ func (s *session) shownCharts() [][]*curve {
 }
 
 // pickedChart is the picked group of curves; nil where there is none.
-func (s *session) pickedChart() []*curve {
-	g := s.shownCharts()
+func (v *chartView) pickedChart() []*session.Curve {
+	g := v.shownCharts()
 	if len(g) == 0 {
 		return nil
 	}
-	return g[pick(s.charts.picked, len(g))]
+	return g[pick(v.picked, len(g))]
 }
 
 // pick is a number that goes round.
 func pick(i, n int) int { return ((i % n) + n) % n }
 
 // windowOf is what is shown of an axis, and all that there is of it.
-func (s *session) windowOf(a axis) (from, to, lo, hi float64, ok bool) {
-	lo, hi, ok = s.st.span(a, s.charts.asked)
-	from, to = s.charts.windows[a].within(lo, hi)
+func (v *chartView) windowOf(a session.Axis) (from, to, lo, hi float64, ok bool) {
+	lo, hi, ok = v.ses.State.Span(a, v.asked)
+	from, to = v.windows[a].within(lo, hi)
 	return from, to, lo, hi, ok
 }
 
 // readAt is the x at which a chart by an axis is read. Where the cursor is on
 // another axis, what was known at that time is read: the curve under it and a
 // curve of the chart say when.
-func (s *session) readAt(a axis, group []*curve) (x float64, ok bool) {
-	c := s.charts.cursor
+func (v *chartView) readAt(a session.Axis, group []*session.Curve) (x float64, ok bool) {
+	c := v.cursor
 	if !c.on || c.axis == a {
 		return c.x, c.on
 	}
-	for _, g := range s.shownCharts() {
-		if axisOf(g, s.charts.asked) != c.axis {
+	for _, g := range v.shownCharts() {
+		if session.AxisOf(g, v.asked) != c.axis {
 			continue
 		}
 		from, to := lead(g), lead(group)
-		i, some := from.by(c.axis).Near(c.x)
-		if !some || !from.has(axisTime) || !to.has(axisTime) {
+		i, some := from.By(c.axis).Near(c.x)
+		if !some || !from.Has(session.AxisTime) || !to.Has(session.AxisTime) {
 			return 0, false
 		}
-		return to.x(a, to.at.near(from.at.get(i))), true
+		return to.SameTime(a, from, i), true
 	}
 	return 0, false
 }
 
 // lead is the curve that says when: the first that has values.
-func lead(group []*curve) *curve {
+func lead(group []*session.Curve) *session.Curve {
 	for _, c := range group {
-		if c.n > 0 {
+		if c.N > 0 {
 			return c
 		}
 	}
@@ -162,16 +164,16 @@ func lead(group []*curve) *curve {
 }
 
 // read is a curve's value at the cursor; ok is false without one.
-func (s *session) read(c *curve, a axis, group []*curve) (x, y float64, ok bool) {
-	at, ok := s.readAt(a, group)
+func (v *chartView) read(c *session.Curve, a session.Axis, group []*session.Curve) (x, y float64, ok bool) {
+	at, ok := v.readAt(a, group)
 	if !ok {
 		return 0, 0, false
 	}
-	i, ok := c.by(a).Near(at)
+	i, ok := c.By(a).Near(at)
 	if !ok {
 		return 0, 0, false
 	}
-	x, y = c.by(a).At(i)
+	x, y = c.By(a).At(i)
 	return x, y, true
 }
 
@@ -180,18 +182,18 @@ func (v *chartView) factor() float64 { return factors[min(max(v.smooth, 0), len(
 
 // step moves the cursor of the picked chart by a number of columns, but at
 // least to the next point.
-func (s *session) step(columns int, width float64) {
-	group := s.pickedChart()
+func (v *chartView) step(columns int, width float64) {
+	group := v.pickedChart()
 	if group == nil {
 		return
 	}
-	a := axisOf(group, s.charts.asked)
-	from, to, _, _, ok := s.windowOf(a)
+	a := session.AxisOf(group, v.asked)
+	from, to, _, _, ok := v.windowOf(a)
 	if !ok {
 		return
 	}
-	c := &s.charts.cursor
-	ref := longest(group).by(a)
+	c := &v.cursor
+	ref := longest(group).By(a)
 	if !c.on || c.axis != a {
 		*c = cursor{on: true, axis: a, x: to}
 		columns = 0
@@ -202,15 +204,15 @@ func (s *session) step(columns int, width float64) {
 	if c.x == was && columns != 0 {
 		c.x = neighbour(ref, was, columns)
 	}
-	s.reveal(a)
+	v.reveal(a)
 }
 
 // longest is the curve of a chart with the most points: reading one with few
 // would jump over what there is.
-func longest(group []*curve) *curve {
+func longest(group []*session.Curve) *session.Curve {
 	best := group[0]
 	for _, c := range group {
-		if c.n > best.n {
+		if c.N > best.N {
 			best = c
 		}
 	}
@@ -241,9 +243,9 @@ func neighbour(s *plot.Series, x float64, d int) float64 {
 }
 
 // reveal moves the window so that the cursor is in it.
-func (s *session) reveal(a axis) {
-	from, to, lo, hi, _ := s.windowOf(a)
-	w, x := &s.charts.windows[a], s.charts.cursor.x
+func (v *chartView) reveal(a session.Axis) {
+	from, to, lo, hi, _ := v.windowOf(a)
+	w, x := &v.windows[a], v.cursor.x
 	switch {
 	case !w.on || math.IsNaN(x):
 	case x < from:

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/ui/session"
 )
 
 const (
@@ -71,8 +73,8 @@ func (m *Model) start(path string) tea.Cmd {
 
 // subscribe opens the stream of a session. A cluster that was just started is
 // watched already; any other is attached to first.
-func (m *Model) subscribe(s *session, attach bool) tea.Cmd {
-	gen, cluster := s.gen, s.cluster
+func (m *Model) subscribe(s *session.Session, attach bool) tea.Cmd {
+	gen, cluster := s.Gen, s.Cluster
 	return func() tea.Msg {
 		if attach {
 			if err := m.bench.Attach(m.ctx, cluster); err != nil {
@@ -91,22 +93,22 @@ func (m *Model) open(cluster string) Feed {
 }
 
 // readFeed waits for the next batch of a session.
-func (m *Model) readFeed(s *session) tea.Cmd {
-	gen, feed := s.gen, s.feed
+func (m *Model) readFeed(s *session.Session) tea.Cmd {
+	gen, feed := s.Gen, m.feed
 	return func() tea.Msg {
 		events := feed.Next(m.ctx)
 		return gathered{gen: gen, events: events, ended: events == nil}
 	}
 }
 
-func (m *Model) feedLater(s *session) tea.Cmd {
-	gen := s.gen
+func (m *Model) feedLater(s *session.Session) tea.Cmd {
+	gen := s.Gen
 	return m.clock.Tick(frame, func(time.Time) tea.Msg { return feedDue{gen} })
 }
 
 // readRun takes the record of a past run.
-func (m *Model) readRun(s *session, run string) tea.Cmd {
-	gen := s.gen
+func (m *Model) readRun(s *session.Session, run string) tea.Cmd {
+	gen := s.Gen
 	return func() tea.Msg {
 		events, err := m.bench.RunEvents(m.ctx, run)
 		return gathered{gen: gen, events: events, ended: true, err: err}
@@ -116,12 +118,12 @@ func (m *Model) readRun(s *session, run string) tea.Cmd {
 // readLogs reads on in the shown rank's log, if there is more of it.
 func (m *Model) readLogs() tea.Cmd {
 	s := m.ses
-	if s == nil || !s.behind(s.rank) {
+	if s == nil || !s.Behind(s.Rank) {
 		return nil
 	}
-	t := s.tailOf(s.rank)
-	t.reading = true
-	msg := logRead{gen: s.gen, run: s.st.run, rank: s.rank, off: t.off}
+	t := s.Output(s.Rank)
+	t.Reading = true
+	msg := logRead{gen: s.Gen, run: s.State.Run, rank: s.Rank, off: t.Off}
 	return func() tea.Msg {
 		p := make([]byte, logChunk)
 		n, err := m.bench.ReadLog(msg.run, msg.rank, msg.off, p)

@@ -106,7 +106,7 @@ func (f *comparedFact) best(all []*cloud.Offer, spot bool) []bool {
 func (m *Model) comparedNotes(all []*cloud.Offer, labelW, cw int) []string {
 	blocks := []text.Block{{W: labelW, Lines: []string{m.styles.Dim.Of("notes")}}}
 	for _, o := range all {
-		notes := strings.Join(cleanLines(o.Notes), "; ")
+		notes := strings.Join(text.Words(o.Notes), "; ")
 		blocks = append(blocks, text.Block{W: cw, Lines: text.Indent(text.Wrap(orDash(notes != "", notes), cw-3), 2)})
 	}
 	return text.Beside(0, blocks...)

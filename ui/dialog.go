@@ -179,11 +179,11 @@ func (m *Model) nothingToRemove() string {
 		return ""
 	}
 	switch {
-	case m.ses.past:
+	case m.ses.Past:
 		return "this is a past run; its cluster is not open here"
-	case m.ses.cluster == "" || !m.ses.st.exists():
+	case m.ses.Cluster == "" || !m.ses.State.Exists():
 		return "there is no cluster"
-	case m.ses.st.phase() == event.PhaseStopping:
+	case m.ses.State.Phase() == event.PhaseStopping:
 		return "it is being torn down"
 	}
 	return ""
@@ -191,7 +191,7 @@ func (m *Model) nothingToRemove() string {
 
 func (m *Model) tearDown(cluster string) tea.Cmd {
 	if m.ses != nil {
-		m.ses.follow = true
+		m.ses.Follow = true
 	}
 	cmd := m.task("tear down "+cluster, func() (string, string, error) {
 		return cluster + " is gone, and that is proven", "", m.bench.Down(m.ctx, cluster)
@@ -232,8 +232,8 @@ func (m *Model) going() []string {
 	for _, c := range m.home.all.Clusters {
 		seen[c.Name] = c.Phase != event.PhaseGone && !m.gone[c.Name].After(c.CreatedAt)
 	}
-	if s := m.ses; s != nil && !s.past && s.cluster != "" {
-		seen[s.cluster] = s.st.exists()
+	if s := m.ses; s != nil && !s.Past && s.Cluster != "" {
+		seen[s.Cluster] = s.State.Exists()
 	}
 	var out []string
 	for name, on := range seen {

@@ -12,9 +12,8 @@
 //	keys.go      the one table of keys: dispatch, footer, help and README
 //	screens.go   the one table of screens: name, title, draw, move, copy, back
 //	actions.go   what the keys do
-//	session.go   what is looked at: a live cluster or a past run
-//	state.go     a pure fold of events into what is known
-//	lease.go     what machines cost, and when they end by themselves
+//	session/     a pure fold of events into what is known of what is looked at
+//	lease.go     when machines end by themselves
 //	bars.go      what stands above every screen: machines, alarms
 //	wizard.go    a new profile, question by question; form.go, market.go,
 //	             offers.go, compare.go, regions.go and review.go are its parts

@@ -2,88 +2,26 @@ package ui
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
-// forward is an open tunnel and how it stands.
-type forward struct {
-	event.ForwardOpened
-	away bool   // its node is not reached, and dialed again and again
-	why  string // what failed last
-}
-
-// is reports whether an event is about this tunnel.
-func (f forward) is(kind string, local, remote int) bool {
-	reverse := kind == event.ForwardReverse
-	if reverse != (f.Kind == event.ForwardReverse) {
-		return false
-	}
-	if reverse {
-		return f.RemotePort == remote
-	}
-	return f.LocalPort == local
-}
-
-// openForward keeps a tunnel in its place when it only has a fresh address.
-func (s *state) openForward(b event.ForwardOpened) {
-	b.URL, b.Entry = text.Word(b.URL), text.Word(b.Entry)
-	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
-		s.forwards = slices.Clone(s.forwards)
-		if had := s.forwards[i]; b.Entry == "" && had.URL == b.URL {
-			b.Entry = had.Entry
-		}
-		s.forwards[i].ForwardOpened = b
-		return
-	}
-	s.forwards = append(s.forwards, forward{ForwardOpened: b})
-}
-
-// showEntry shows the whole address of a tunnel that no browser was opened for,
-// and says which tunnel that is.
-func (s *state) showEntry(address string, at func(i int)) {
-	for i, f := range s.forwards {
-		if f.URL != "" && (address == f.URL || strings.HasPrefix(address, f.URL+"?")) {
-			s.forwards = slices.Clone(s.forwards)
-			s.forwards[i].Entry = address
-			at(i)
-		}
-	}
-}
-
-func (s *state) changeForward(b event.ForwardChanged) {
-	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
-		s.forwards = slices.Clone(s.forwards)
-		s.forwards[i].away, s.forwards[i].why = !b.Connected, b.Why
-	}
-}
-
-func (s *state) closeForward(b event.ForwardClosed) {
-	if i := s.forwardAt(b.Kind, b.LocalPort, b.RemotePort); i >= 0 {
-		s.forwards = slices.Delete(slices.Clone(s.forwards), i, i+1)
-	}
-}
-
-func (s *state) forwardAt(kind string, local, remote int) int {
-	return slices.IndexFunc(s.forwards, func(f forward) bool { return f.is(kind, local, remote) })
-}
-
 // pickedForward is the tunnel that the cursor is on.
-func (m *Model) pickedForward() forward {
-	f := m.ses.st.forwards
+func (m *Model) pickedForward() session.Forward {
+	f := m.ses.State.Forwards
 	return f[text.Clamp(m.scroll[atForwards], 0, len(f)-1)]
 }
 
 // drawForwards is every open tunnel.
 func (m *Model) drawForwards(w int) []string {
-	s, f := m.styles, m.ses.st.forwards
+	s, f := m.styles, m.ses.State.Forwards
 	if len(f) == 0 {
 		return []string{"No tunnel is open.", "",
 			s.Key.Of("J") + "  Jupyter      " + s.Dim.Of("started on node 0, opened here"),
@@ -120,9 +58,9 @@ func (m *Model) drawForwards(w int) []string {
 
 // drawForward is one tunnel: a row, its address below where there is no room,
 // and what is wrong with it.
-func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
+func (m *Model) drawForward(t session.Forward, picked, narrow bool, w int) []string {
 	s := m.styles
-	here, there := fmt.Sprint(t.LocalPort), fmt.Sprintf("%s:%d", nodeName(t.Node), t.RemotePort)
+	here, there := fmt.Sprint(t.LocalPort), fmt.Sprintf("%s:%d", session.NodeName(t.Node), t.RemotePort)
 	row := text.Fit(text.Word(t.Name), 14) + text.Fit(here, 10) + text.Fit(there, 16)
 	address := t.Address()
 	switch t.Kind {
@@ -144,12 +82,12 @@ func (m *Model) drawForward(t forward, picked, narrow bool, w int) []string {
 	}
 	var wrong string
 	switch {
-	case !t.away && t.why == "":
+	case !t.Away && t.Why == "":
 		return out
-	case t.away:
-		wrong = "? reconnecting: " + text.Word(t.why)
+	case t.Away:
+		wrong = "? reconnecting: " + text.Word(t.Why)
 	default:
-		wrong = "! connected; what failed last: " + text.Word(t.why)
+		wrong = "! connected; what failed last: " + text.Word(t.Why)
 	}
 	for _, l := range wrapInk(s.Warn, wrong, max(w-4, 1)) {
 		out = append(out, "    "+l)
@@ -162,31 +100,9 @@ func forwarder(what string) func(*Model) tea.Cmd {
 	return func(m *Model) tea.Cmd { return m.forward(what) }
 }
 
-func (m *Model) forward(what string) tea.Cmd {
-	cluster := m.ses.cluster
-	doing := "opening a tunnel to " + what
-	if what == "jupyter" || what == "tensorboard" {
-		doing = "starting " + what + " on node0 and opening a tunnel to it"
-	}
-	return m.task(doing, func() (string, string, error) {
-		f, err := m.bench.Forward(m.ctx, cluster, what)
-		if err != nil {
-			return "", "", err
-		}
-		said := fmt.Sprintf("%s listens on port %d", what, f.LocalPort)
-		if f.URL != "" {
-			said = what + ": " + text.Word(f.URL)
-		}
-		if f.Note != "" {
-			said += "; " + text.Word(f.Note)
-		}
-		return said, f.Address(), nil
-	})
-}
-
 // askForward asks for ports and names; see askForwards.
 func (m *Model) askForward() tea.Cmd {
-	cluster := m.ses.cluster
+	cluster := m.ses.Cluster
 	return func() tea.Msg {
 		what, _ := m.bench.ListedForwards(cluster) // none is no fault here
 		return listed{cluster, what}
@@ -196,7 +112,7 @@ func (m *Model) askForward() tea.Cmd {
 // askForwards shows the question. What the profile lists stands there already,
 // so that enter opens all of it.
 func (m *Model) askForwards(msg listed) tea.Cmd {
-	if m.ses == nil || m.ses.cluster != msg.cluster || !m.here().inSession() || m.ask != nil || len(m.dialogs) > 0 {
+	if m.ses == nil || m.ses.Cluster != msg.cluster || !m.here().inSession() || m.ask != nil || len(m.dialogs) > 0 {
 		return nil
 	}
 	text := sanitize.Line(strings.Join(msg.what, " "))
@@ -214,7 +130,7 @@ func (m *Model) askForwards(msg listed) tea.Cmd {
 }
 
 func (m *Model) forwardAll(what []string) tea.Cmd {
-	cluster := m.ses.cluster
+	cluster := m.ses.Cluster
 	m.goTo(atForwards)
 	return m.task("opening "+strings.Join(what, ", "), func() (string, string, error) {
 		opened, err := m.bench.ForwardAll(m.ctx, cluster, what)
@@ -229,7 +145,7 @@ func (m *Model) refreshed(then func(*Model, string) tea.Cmd) tea.Cmd {
 	if f.Kind != event.ForwardHTTP {
 		return then(m, f.URL)
 	}
-	cluster := m.ses.cluster
+	cluster := m.ses.Cluster
 	return func() tea.Msg {
 		fresh, err := m.bench.Forward(m.ctx, cluster, f.Name)
 		return addressMade{text.Word(fresh.Address()), err, then}
@@ -256,9 +172,31 @@ func (m *Model) openAddress(url string) tea.Cmd {
 
 func (m *Model) closePicked() tea.Cmd {
 	f := m.pickedForward()
-	cluster := m.ses.cluster
+	cluster := m.ses.Cluster
 	return m.task("close port "+fmt.Sprint(f.LocalPort), func() (string, string, error) {
 		m.bench.CloseForward(cluster, f.LocalPort)
 		return fmt.Sprintf("port %d is closed", f.LocalPort), "", nil
+	})
+}
+
+func (m *Model) forward(what string) tea.Cmd {
+	cluster := m.ses.Cluster
+	doing := "opening a tunnel to " + what
+	if what == "jupyter" || what == "tensorboard" {
+		doing = "starting " + what + " on node0 and opening a tunnel to it"
+	}
+	return m.task(doing, func() (string, string, error) {
+		f, err := m.bench.Forward(m.ctx, cluster, what)
+		if err != nil {
+			return "", "", err
+		}
+		said := fmt.Sprintf("%s listens on port %d", what, f.LocalPort)
+		if f.URL != "" {
+			said = what + ": " + text.Word(f.URL)
+		}
+		if f.Note != "" {
+			said += "; " + text.Word(f.Note)
+		}
+		return said, f.Address(), nil
 	})
 }

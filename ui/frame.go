@@ -153,7 +153,7 @@ func (m *Model) noteRow(w int) string {
 		return text.Cut(m.styles.Accent.Of("· ")+m.note.text, w)
 	}
 	if m.ses != nil && m.here().inSession() {
-		if f := m.ses.st.failed; f != nil && m.here() != atSteps {
+		if f := m.ses.State.Failed; f != nil && m.here() != atSteps {
 			return text.Cut(m.styles.Bad.Of("✗ ")+f.What+": "+f.Why, w)
 		}
 		if pid := m.watcher(); pid != 0 {
@@ -190,4 +190,18 @@ func (m *Model) footer(w int) string {
 		out += part(c) + "   "
 	}
 	return text.Cut(out+last, w)
+}
+
+// watcher is another process that watches the cluster that is shown, by the
+// newest look at what exists; 0 for none. This process is no other one.
+func (m *Model) watcher() int {
+	if m.ses.Over() || m.ses.State.Ended != nil {
+		return 0
+	}
+	for _, c := range m.home.all.Clusters {
+		if c.Name == m.ses.Cluster && c.Owner != m.opts.PID {
+			return c.Owner
+		}
+	}
+	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -16,7 +17,7 @@ const heatGap = 3
 type heatForm struct {
 	rows, least int
 	side        int // cells beside the columns
-	draw        func(h *heatPage, n *nodeState, w int) []string
+	draw        func(h *heatPage, n *session.Node, w int) []string
 }
 
 // heatPage is what all nodes of one frame have in common.
@@ -25,7 +26,7 @@ type heatPage struct {
 	gpus  int // of the node with the most
 	name  int // cells of the widest name, with its mark
 	pace  float64
-	shows quantity
+	shows session.Quantity
 	// nowOnly says that there was no room for what was before.
 	nowOnly bool
 }
@@ -41,13 +42,13 @@ func (m *Model) drawHeat(w, h int) []string {
 	room := max(h-top, 1)
 	page := func(body []string) []string { return append(text.Exactly([]string{p.legend(w)}, w, top), body...) }
 	forms := p.forms()
-	if m.ses.heat.detail {
+	if m.heat.detail {
 		forms = forms[:1]
 	}
 	for i, f := range forms {
 		most := text.Clamp((w+heatGap)/(f.least+heatGap), 1, 12)
 		for panels := 1; panels <= most; panels++ {
-			if panels*(room/f.rows) >= len(m.ses.st.nodes) {
+			if panels*(room/f.rows) >= len(m.ses.State.Nodes) {
 				return page(p.panels(f, panels, room, w))
 			}
 		}
@@ -59,11 +60,11 @@ func (m *Model) drawHeat(w, h int) []string {
 }
 
 func (m *Model) heatPage() *heatPage {
-	p := &heatPage{Model: m, shows: m.ses.heat.shows, gpus: 1, name: 7}
-	for i := range m.ses.st.nodes {
-		n := &m.ses.st.nodes[i]
-		if n.sample != nil {
-			p.gpus = max(p.gpus, min(len(n.sample.GPUs), 64))
+	p := &heatPage{Model: m, shows: m.heat.shows, gpus: 1, name: 7}
+	for i := range m.ses.State.Nodes {
+		n := &m.ses.State.Nodes[i]
+		if n.Sample != nil {
+			p.gpus = max(p.gpus, min(len(n.Sample.GPUs), 64))
 		}
 		p.name = max(p.name, text.Wide(p.label(n)))
 	}
@@ -83,10 +84,10 @@ func (p *heatPage) forms() []heatForm {
 
 // panels draws all nodes in columns from top to bottom.
 func (p *heatPage) panels(f heatForm, panels, room, w int) []string {
-	nodes := p.ses.st.nodes
+	nodes := p.ses.State.Nodes
 	pw := (w - heatGap*(panels-1)) / panels
 	p.nowOnly = f.side == 0
-	p.pace = p.ses.heat.paceFor(pw - f.side)
+	p.pace = p.Model.heat.paceFor(pw - f.side)
 	each := max((len(nodes)+panels-1)/panels, 1) // as even as can be
 	var blocks []text.Block
 	for i := 0; i < len(nodes); i += each {
@@ -104,9 +105,9 @@ func (p *heatPage) panels(f heatForm, panels, room, w int) []string {
 
 // scrolledPanels draws the part of all nodes that there is room for.
 func (p *heatPage) scrolledPanels(f heatForm, panels, room, w int) []string {
-	n := len(p.ses.st.nodes)
+	n := len(p.ses.State.Nodes)
 	all := p.panels(f, panels, 0, w)
-	v := &p.ses.heat
+	v := &p.Model.heat
 	v.top = text.Clamp(v.top, 0, max(len(all)-room, 0))
 	rows := p.scrolled(all, v.top, room)
 	if n == 0 {
@@ -121,10 +122,10 @@ func (p *heatPage) legend(w int) string {
 	left := s.Strong.Of(q.name) + "  " + text.Plain(q.lo) + " "
 	for i := range 8 {
 		v := q.lo + (q.hi-q.lo)*(float64(i)+0.5)/8
-		left += p.cell(heatCell{v, true})
+		left += p.cell(session.Cell{Value: v, Known: true})
 	}
 	left += " " + text.Plain(q.hi) + " " + q.unit
-	if p.ses.st.simulated() {
+	if p.ses.State.Simulated() {
 		left += "  " + s.Badge.Of(" SIMULATED ")
 	}
 	left += s.Dim.Of("   · no news   ") + s.Warn.Of("?") + s.Dim.Of(" not known")
@@ -139,43 +140,43 @@ func (p *heatPage) legend(w int) string {
 }
 
 // label is a node's name. What is not real says so.
-func (p *heatPage) label(n *nodeState) string {
-	if n.simulated() {
+func (p *heatPage) label(n *session.Node) string {
+	if n.Simulated() {
 		return n.Name + " sim"
 	}
 	return n.Name
 }
 
-func (p *heatPage) title(n *nodeState) string {
+func (p *heatPage) title(n *session.Node) string {
 	text := text.Fit(p.label(n), p.name)
 	switch {
 	case p.stale(n) != "":
 		return p.styles.Warn.Of(text)
-	case n.simulated():
+	case n.Simulated():
 		return p.styles.Warn.Of(text)
 	}
 	return p.styles.Strong.Of(text)
 }
 
 // absence is why a node has no row of cells; empty when it has.
-func (p *heatPage) absence(n *nodeState) string {
+func (p *heatPage) absence(n *session.Node) string {
 	switch {
-	case n.sample == nil && p.stale(n) != "":
+	case n.Sample == nil && p.stale(n) != "":
 		return "? " + p.stale(n)
-	case n.sample == nil:
+	case n.Sample == nil:
 		return "no telemetry yet"
-	case len(n.sample.GPUs) == 0 && len(n.heat) > 0 && len(n.heat[len(n.heat)-1].gpus) == 0:
-		return gpuAbsence(n.sample)
+	case len(n.Sample.GPUs) == 0 && n.WithoutGPUs():
+		return gpuAbsence(n.Sample)
 	}
 	return ""
 }
 
-func (p *heatPage) cells(n *nodeState, columns int) [][]heatCell {
-	return n.heatmap(p.shows, len(n.sample.GPUs), max(columns, 1), p.ses.now(p.now), p.pace)
+func (p *heatPage) cells(n *session.Node, columns int) [][]session.Cell {
+	return n.Heatmap(p.shows, len(n.Sample.GPUs), max(columns, 1), p.ses.Now(p.now), p.pace)
 }
 
 // eachGPU is a row for each GPU: its number, its cells, its value now.
-func (p *heatPage) eachGPU(n *nodeState, w int) []string {
+func (p *heatPage) eachGPU(n *session.Node, w int) []string {
 	if why := p.absence(n); why != "" {
 		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
@@ -187,40 +188,40 @@ func (p *heatPage) eachGPU(n *nodeState, w int) []string {
 		if g == 0 {
 			name = p.title(n)
 		}
-		out = append(out, name+p.styles.Dim.Of(fmt.Sprintf(" %-2d ", n.sample.GPUs[g].Index))+p.row(row)+" "+p.now1(row))
+		out = append(out, name+p.styles.Dim.Of(fmt.Sprintf(" %-2d ", n.Sample.GPUs[g].Index))+p.row(row)+" "+p.now1(row))
 	}
 	return out
 }
 
 // now1 is the newest cell as text.
-func (p *heatPage) now1(row []heatCell) string {
+func (p *heatPage) now1(row []session.Cell) string {
 	c := row[len(row)-1]
 	unit := scales[p.shows].unit[:1]
-	if p.shows == heatTemperature {
+	if p.shows == session.GPUTemperature {
 		unit = " °C"
 	}
 	switch {
-	case !c.known:
+	case !c.Known:
 		return p.styles.Dim.Of(text.FlushRight("no news", 8))
-	case c.value != c.value:
+	case c.Value != c.Value:
 		return p.styles.Warn.Of(text.FlushRight("N/A", 8))
 	}
-	return text.FlushRight(fmt.Sprintf("%.0f%s", c.value, unit), 8)
+	return text.FlushRight(fmt.Sprintf("%.0f%s", c.Value, unit), 8)
 }
 
 // pairs sets two GPUs into one row, the upper half of a cell and the lower.
 // What the colours say of now stands beside them: the mean and the least.
-func (p *heatPage) pairs(n *nodeState, w int) []string {
+func (p *heatPage) pairs(n *session.Node, w int) []string {
 	if why := p.absence(n); why != "" {
 		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	side := p.name + 1
 	cells := p.cells(n, w-side)
-	last := make([]heatCell, len(cells))
+	last := make([]session.Cell, len(cells))
 	for g := range cells {
 		last[g] = cells[g][len(cells[g])-1]
 	}
-	texts := []string{p.title(n), p.styles.Dim.Of(text.Fit(" "+p.short(acrossGPUs(last)), p.name)), p.leastText(n, last)}
+	texts := []string{p.title(n), p.styles.Dim.Of(text.Fit(" "+p.short(session.Mean(last)), p.name)), p.leastText(n, last)}
 	var out []string
 	for g := 0; g < len(cells); g += 2 {
 		text := strings.Repeat(" ", p.name)
@@ -234,59 +235,59 @@ func (p *heatPage) pairs(n *nodeState, w int) []string {
 }
 
 // leastText names the GPU that does least, when it does much less than most.
-func (p *heatPage) leastText(n *nodeState, last []heatCell) string {
+func (p *heatPage) leastText(n *session.Node, last []session.Cell) string {
 	least := -1
 	for g, c := range last {
-		if c.known && c.value == c.value && (least < 0 || c.value < last[least].value) {
+		if c.Known && c.Value == c.Value && (least < 0 || c.Value < last[least].Value) {
 			least = g
 		}
 	}
-	if least < 0 || last[least].value > acrossGPUs(last).value-20 {
+	if least < 0 || last[least].Value > session.Mean(last).Value-20 {
 		return strings.Repeat(" ", p.name)
 	}
-	return p.styles.Warn.Of(text.Fit(fmt.Sprintf(" g%d %s", n.sample.GPUs[least].Index, p.short(last[least])), p.name))
+	return p.styles.Warn.Of(text.Fit(fmt.Sprintf(" g%d %s", n.Sample.GPUs[least].Index, p.short(last[least])), p.name))
 }
 
-func (p *heatPage) short(c heatCell) string {
+func (p *heatPage) short(c session.Cell) string {
 	switch {
-	case !c.known:
+	case !c.Known:
 		return "·"
-	case c.value != c.value:
+	case c.Value != c.Value:
 		return "N/A"
-	case p.shows == heatTemperature:
-		return fmt.Sprintf("%.0f °C", c.value)
+	case p.shows == session.GPUTemperature:
+		return fmt.Sprintf("%.0f °C", c.Value)
 	}
-	return fmt.Sprintf("%.0f%%", c.value)
+	return fmt.Sprintf("%.0f%%", c.Value)
 }
 
 // oneRow is a node in a row: its GPUs now, then their mean over time.
-func (p *heatPage) oneRow(n *nodeState, w int) []string {
+func (p *heatPage) oneRow(n *session.Node, w int) []string {
 	if why := p.absence(n); why != "" {
 		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	cells := p.cells(n, w-p.name-p.gpus-8)
-	last, mean := make([]heatCell, len(cells)), make([]heatCell, len(cells[0]))
+	last, mean := make([]session.Cell, len(cells)), make([]session.Cell, len(cells[0]))
 	for g := range cells {
 		last[g] = cells[g][len(cells[g])-1]
 	}
-	column := make([]heatCell, len(cells))
+	column := make([]session.Cell, len(cells))
 	for i := range mean {
 		for g := range cells {
 			column[g] = cells[g][i]
 		}
-		mean[i] = acrossGPUs(column)
+		mean[i] = session.Mean(column)
 	}
 	now := text.Fit(p.row(last), p.gpus)
 	return []string{p.title(n) + " " + now + " " + p.row(mean) + text.FlushRight(p.short(mean[len(mean)-1]), 6)}
 }
 
 // onlyNow is a cell for each GPU of a node.
-func (p *heatPage) onlyNow(n *nodeState, w int) []string {
+func (p *heatPage) onlyNow(n *session.Node, w int) []string {
 	if why := p.absence(n); why != "" {
 		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	cells := p.cells(n, 1)
-	row := make([]heatCell, len(cells))
+	row := make([]session.Cell, len(cells))
 	for g := range cells {
 		row[g] = cells[g][0]
 	}
@@ -308,10 +309,10 @@ func (p *heatPage) heat(v float64) int {
 	return min(int(p.level(v)*float64(n)), n-1)
 }
 
-func (p *heatPage) cell(c heatCell) string { return p.row([]heatCell{c}) }
+func (p *heatPage) cell(c session.Cell) string { return p.row([]session.Cell{c}) }
 
 // row is cells beside each other; those of one colour share an escape.
-func (p *heatPage) row(cells []heatCell) string {
+func (p *heatPage) row(cells []session.Cell) string {
 	var b strings.Builder
 	ink := ""
 	for _, c := range cells {
@@ -326,33 +327,33 @@ func (p *heatPage) row(cells []heatCell) string {
 }
 
 // sign is what stands for a cell, and its ink.
-func (p *heatPage) sign(c heatCell) (sign, on string) {
+func (p *heatPage) sign(c session.Cell) (sign, on string) {
 	switch {
-	case !c.known:
+	case !c.Known:
 		return "·", p.styles.Faint.On
-	case c.value != c.value:
+	case c.Value != c.Value:
 		return "?", p.styles.Warn.On
 	}
-	f := p.level(c.value)
-	return shades[min(int(f*float64(len(shades))), len(shades)-1)], p.styles.Heat[p.heat(c.value)].On
+	f := p.level(c.Value)
+	return shades[min(int(f*float64(len(shades))), len(shades)-1)], p.styles.Heat[p.heat(c.Value)].On
 }
 
 // halves sets one row of cells above another. Where either is not known, or
 // without colour, the one that is worse off is drawn alone.
-func (p *heatPage) halves(up, low []heatCell) string {
+func (p *heatPage) halves(up, low []session.Cell) string {
 	var b strings.Builder
 	ink := ""
 	for i := range up {
 		sign, on := "▀", ""
 		switch u, l := up[i], low[i]; {
-		case !u.known || !l.known || u.value != u.value || l.value != l.value, p.colourless || p.ascii:
+		case !u.Known || !l.Known || u.Value != u.Value || l.Value != l.Value, p.colourless || p.ascii:
 			worse := u
-			if !l.known || l.value != l.value || l.value < u.value {
+			if !l.Known || l.Value != l.Value || l.Value < u.Value {
 				worse = l
 			}
 			sign, on = p.sign(worse)
 		default:
-			on = p.styles.HeatPair[p.heat(u.value)][p.heat(l.value)].On
+			on = p.styles.HeatPair[p.heat(u.Value)][p.heat(l.Value)].On
 		}
 		if on != ink {
 			b.WriteString("\x1b[m" + on)

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -406,6 +407,6 @@ func (m *Model) spinning() bool {
 	if m.here() == atPlan {
 		return m.plan.plan == nil && m.plan.fault == nil
 	}
-	return m.ses != nil && m.here() == atSteps && m.ses.st.failed == nil &&
-		(m.ses.st.anyStep(active) || len(m.ses.st.steps) == 0)
+	return m.ses != nil && m.here() == atSteps && m.ses.State.Failed == nil &&
+		(m.ses.State.AnyStep(session.Active) || len(m.ses.State.Steps) == 0)
 }

@@ -155,7 +155,7 @@ func moveCommands() []command {
 	}
 	side := func(key, help string, turn func(*logview.View, int)) command {
 		return command{keys: []string{key}, name: key, help: help, at: atLogs,
-			do: func(m *Model) tea.Cmd { turn(m.ses.view, sideways); return nil }}
+			do: func(m *Model) tea.Cmd { turn(m.ses.View, sideways); return nil }}
 	}
 	return []command{
 		side("left", "move long lines back", (*logview.View).Left),

@@ -1,44 +1,13 @@
 package ui
 
 import (
-	"fmt"
-	"sort"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
-
-// machines is what a cluster consists of, where it is paid for.
-type machines struct {
-	count    int
-	instance string  // its type; empty where there is no such thing
-	place    string  // zone, or region
-	perHour  float64 // while they run, US dollars
-	spot     bool
-	stopped  bool
-}
-
-func (c machines) String() string {
-	text := fmt.Sprintf("%d × %s", c.count, c.instance)
-	if c.spot {
-		text += " spot"
-	}
-	if c.place != "" {
-		text += " in " + c.place
-	}
-	return text
-}
-
-func sortedKeys[V any](m map[int]V) []int {
-	keys := make([]int, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Ints(keys)
-	return keys
-}
 
 // boundWords say what a bound means to somebody who has not read the manual.
 var boundWords = map[string]string{"bootstrap": "unless it is used"}
@@ -52,8 +21,8 @@ const (
 // countdown says when the machines end by themselves; empty when they don't.
 func (m *Model) countdown() string {
 	s := m.ses
-	b, ok := s.st.account.Next()
-	if !ok || s.over() || s.st.phase() == event.PhaseStopping {
+	b, ok := s.State.Account.Next()
+	if !ok || s.Over() || s.State.Phase() == event.PhaseStopping {
 		return ""
 	}
 	why := text.Word(b.Why)
@@ -61,7 +30,7 @@ func (m *Model) countdown() string {
 		why = w
 	}
 	if b.Node >= 0 {
-		why += ", " + nodeName(b.Node)
+		why += ", " + session.NodeName(b.Node)
 	}
 	return m.endsText(b.At) + m.styles.Dim.Of(" ("+why+")")
 }

@@ -6,35 +6,36 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // drawNodes is every node in full, and what is known of its connection.
 func (m *Model) drawNodes(w int) []string {
-	st := m.ses.st
-	if len(st.nodes) == 0 {
+	st := m.ses.State
+	if len(st.Nodes) == 0 {
 		return []string{m.styles.Dim.Of("no node has answered yet; s shows the steps")}
 	}
 	out := m.nodeCards(w)
 	out = append(out, "", m.styles.Dim.Of("connection"))
 	stateW := 12
-	for i := range st.nodes {
-		stateW = max(stateW, text.Wide(m.stateText(&st.nodes[i]))+1)
+	for i := range st.Nodes {
+		stateW = max(stateW, text.Wide(m.stateText(&st.Nodes[i]))+1)
 	}
-	for i := range st.nodes {
-		n := &st.nodes[i]
+	for i := range st.Nodes {
+		n := &st.Nodes[i]
 		disk := ""
-		if n.sample != nil && n.sample.DiskUsed != nil {
-			disk = m.styles.Dim.Of("disk ") + usage(n.sample.DiskUsed, n.sample.DiskTotal, units.Bytes, units.BytesOf)
+		if n.Sample != nil && n.Sample.DiskUsed != nil {
+			disk = m.styles.Dim.Of("disk ") + usage(n.Sample.DiskUsed, n.Sample.DiskTotal, units.Bytes, units.BytesOf)
 			if w < 96 {
-				disk = m.styles.Dim.Of("disk ") + units.Bytes(int64(*n.sample.DiskUsed))
+				disk = m.styles.Dim.Of("disk ") + units.Bytes(int64(*n.Sample.DiskUsed))
 			}
 		}
 		left := text.Fit(n.Name, 8) + " " + text.Fit(m.stateText(n), stateW) + " " + m.styles.Dim.Of(text.Fit(text.Word(n.User+"@"+n.Addr), 24)) + " " + disk
 		out = append(out, text.Cut(left, w))
-		if n.why != "" {
-			out = append(out, text.Cut("         "+m.styles.Warn.Of(n.why), w))
+		if n.Why != "" {
+			out = append(out, text.Cut("         "+m.styles.Warn.Of(n.Why), w))
 		}
 	}
 	return append(append(out, m.gpuNames(w)...), m.costRows(w)...)
@@ -44,14 +45,14 @@ func (m *Model) drawNodes(w int) []string {
 func (m *Model) gpuNames(w int) []string {
 	seen := map[string]int{}
 	var order []string
-	for i := range m.ses.st.nodes {
-		n := &m.ses.st.nodes[i]
-		if n.sample == nil {
+	for i := range m.ses.State.Nodes {
+		n := &m.ses.State.Nodes[i]
+		if n.Sample == nil {
 			continue
 		}
-		for _, g := range n.sample.GPUs {
+		for _, g := range n.Sample.GPUs {
 			name := g.Name
-			if n.simulated() {
+			if n.Simulated() {
 				name += " (SIMULATED)"
 			}
 			if seen[name] == 0 {
@@ -70,23 +71,23 @@ func (m *Model) gpuNames(w int) []string {
 	return nil
 }
 
-func (m *Model) stateText(n *nodeState) string {
-	if m.ses.st.machines.stopped && !m.ses.past {
+func (m *Model) stateText(n *session.Node) string {
+	if m.ses.State.Machines.Stopped && !m.ses.Past {
 		return m.styles.Warn.Of("○ stopped")
 	}
-	if m.ses.over() {
+	if m.ses.Over() {
 		return m.styles.Dim.Of("· not looked at any more")
 	}
-	switch n.state {
+	switch n.State {
 	case cloud.Alive:
 		return m.styles.Good.Of("● connected")
 	case cloud.Gone:
 		return m.styles.Dim.Of("· gone")
 	}
-	if n.since.IsZero() {
+	if n.Since.IsZero() {
 		return m.styles.Warn.Of("? unknown")
 	}
-	return m.styles.Warn.Of("? unknown since " + text.Hour(n.since))
+	return m.styles.Warn.Of("? unknown since " + text.Hour(n.Since))
 }
 
 // drawHelp is made from the key table: the keys of where one came from, then
@@ -133,23 +134,23 @@ func (m *Model) title() string {
 	switch s := m.ses; {
 	case s == nil:
 		return ""
-	case s.past && s.st.run != "":
-		return text.Word(s.st.run)
-	case s.cluster != "":
-		return text.Word(s.cluster)
+	case s.Past && s.State.Run != "":
+		return text.Word(s.State.Run)
+	case s.Cluster != "":
+		return text.Word(s.Cluster)
 	default:
-		return text.Word(s.profilePath)
+		return text.Word(s.ProfilePath)
 	}
 }
 
 // money is what the cluster costs, for the corner of every screen of it.
 func (m *Model) money() string {
-	st := m.ses.st
-	if m.ses.past {
+	st := m.ses.State
+	if m.ses.Past {
 		return m.styles.Dim.Of("past run")
 	}
-	if st.phase() == event.PhaseGone {
-		return m.styles.Dim.Of("gone, cost ") + units.USD(st.spent(m.now))
+	if st.Phase() == event.PhaseGone {
+		return m.styles.Dim.Of("gone, cost ") + units.USD(st.Spent(m.now))
 	}
-	return units.PerHour(st.account.Rate()) + "  " + units.USD(st.spent(m.now)) + m.styles.Dim.Of(" so far")
+	return units.PerHour(st.Account.Rate()) + "  " + units.USD(st.Spent(m.now)) + m.styles.Dim.Of(" so far")
 }

@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -18,17 +19,17 @@ func (m *Model) drawLogs(w, h int) []string {
 // rankBar shows whose output this is, and who else there is.
 func (m *Model) rankBar(w int) string {
 	s := m.ses
-	ranks := s.st.ranks()
+	ranks := s.State.Ranks()
 	var names []string
 	for _, r := range ranks {
 		name := fmt.Sprint(r)
 		if r < 0 {
 			name = "launcher " + fmt.Sprint(-1-r)
 		}
-		if e, ok := s.st.rankEnds[r]; ok && e.ExitCode != 0 && !e.ByUs {
+		if e, ok := s.State.RankEnds[r]; ok && e.ExitCode != 0 && !e.ByUs {
 			name += "✗"
 		}
-		if r == s.rank {
+		if r == s.Rank {
 			names = append(names, m.styles.Cursor.Of(" "+name+" "))
 		} else {
 			names = append(names, m.styles.Dim.Of(" "+name+" "))
@@ -36,7 +37,7 @@ func (m *Model) rankBar(w int) string {
 	}
 	left := m.styles.Dim.Of("rank ") + strings.Join(names, "")
 	if text.Wide(left) > w/2 {
-		left = m.styles.Dim.Of("rank ") + m.styles.Cursor.Of(" "+rankName(s.rank)+" ") +
+		left = m.styles.Dim.Of("rank ") + m.styles.Cursor.Of(" "+session.RankName(s.Rank)+" ") +
 			m.styles.Dim.Of(fmt.Sprintf(" of %d; tab next, 0–9 picks", len(ranks)))
 	}
 	return text.Spread(left, m.logState(), w)
@@ -44,7 +45,7 @@ func (m *Model) rankBar(w int) string {
 
 // logState says how the log is looked at.
 func (m *Model) logState() string {
-	v := m.ses.view
+	v := m.ses.View
 	var parts []string
 	if q := v.Query(); q != "" {
 		n, total, all := v.Matches()
@@ -75,22 +76,22 @@ func (m *Model) logRows(w, h int) []string {
 	if h <= 0 || w <= 0 {
 		return nil
 	}
-	if s.tailOf(s.rank).off == 0 {
-		began := s.st.startedAt
+	if s.Output(s.Rank).Off == 0 {
+		began := s.State.StartedAt
 		if began.IsZero() {
-			began = s.asked
+			began = s.Asked
 		}
 		text := "nothing was printed yet, for " + text.Since(m.now, began)
-		if s.past || s.st.ended != nil {
+		if s.Past || s.State.Ended != nil {
 			text = "it printed nothing"
 		}
 		return []string{m.styles.Dim.Of(text)}
 	}
-	return strings.Split(s.view.Draw(w, h, m.styles.Log), "\n")
+	return strings.Split(s.View.Draw(w, h, m.styles.Log), "\n")
 }
 
 func (m *Model) toggleFollow() tea.Cmd {
-	v := m.ses.view
+	v := m.ses.View
 	if v.Follow = !v.Follow; v.Follow {
 		v.End()
 	}
@@ -98,19 +99,19 @@ func (m *Model) toggleFollow() tea.Cmd {
 }
 
 func (m *Model) toggleWrap() tea.Cmd {
-	m.ses.view.SetWrap(!m.ses.view.Wrap())
+	m.ses.View.SetWrap(!m.ses.View.Wrap())
 	return nil
 }
 
 func (m *Model) askSearch() tea.Cmd {
-	m.ask = &prompt{label: "search", text: m.ses.view.Query(), done: func(m *Model, text string) tea.Cmd {
-		if m.ses.view.Query() == "" {
-			m.ses.followed = m.ses.view.Follow
+	m.ask = &prompt{label: "search", text: m.ses.View.Query(), done: func(m *Model, text string) tea.Cmd {
+		if m.ses.View.Query() == "" {
+			m.ses.Followed = m.ses.View.Follow
 		}
-		found := m.ses.view.Search(text)
-		m.ses.view.Scan(scanAtOnce)
+		found := m.ses.View.Search(text)
+		m.ses.View.Scan(scanAtOnce)
 		if !found && text != "" {
-			return m.say("warning", fmt.Sprintf("%q is not in the output of %s", text, rankName(m.ses.rank)))
+			return m.say("warning", fmt.Sprintf("%q is not in the output of %s", text, session.RankName(m.ses.Rank)))
 		}
 		return nil
 	}}
@@ -122,12 +123,12 @@ func (m *Model) askSearch() tea.Cmd {
 const scanAtOnce = 100_000
 
 func (m *Model) nextMatch() tea.Cmd {
-	m.ses.view.Next()
+	m.ses.View.Next()
 	return nil
 }
 
 func (m *Model) prevMatch() tea.Cmd {
-	m.ses.view.Prev()
+	m.ses.View.Prev()
 	return nil
 }
 
@@ -135,9 +136,9 @@ func (m *Model) nextRank() tea.Cmd { return m.turnRank(1) }
 func (m *Model) prevRank() tea.Cmd { return m.turnRank(-1) }
 
 func (m *Model) turnRank(d int) tea.Cmd {
-	ranks := m.ses.st.ranks()
+	ranks := m.ses.State.Ranks()
 	for i, r := range ranks {
-		if r == m.ses.rank {
+		if r == m.ses.Rank {
 			return m.pickRank(ranks[(i+d+len(ranks))%len(ranks)])
 		}
 	}
@@ -146,12 +147,12 @@ func (m *Model) turnRank(d int) tea.Cmd {
 
 // pickRank shows another rank's output, and reads it if that was not done.
 func (m *Model) pickRank(rank int) tea.Cmd {
-	for _, r := range m.ses.st.ranks() {
+	for _, r := range m.ses.State.Ranks() {
 		if r == rank {
-			m.ses.chose = true
-			m.ses.show(rank)
+			m.ses.Chose = true
+			m.ses.Show(rank)
 			return m.readLogs()
 		}
 	}
-	return m.say("warning", fmt.Sprintf("there is no %s", rankName(rank)))
+	return m.say("warning", fmt.Sprintf("there is no %s", session.RankName(rank)))
 }

@@ -23,7 +23,7 @@ func (m *Model) cannotExtend() string {
 	if why := m.noCluster(); why != "" {
 		return why
 	}
-	if m.ses.st.account.Ends.IsZero() {
+	if m.ses.State.Account.Ends.IsZero() {
 		return "these machines have no lease: they end when they are torn down"
 	}
 	return ""
@@ -31,17 +31,17 @@ func (m *Model) cannotExtend() string {
 
 // askExtend asks before a machine lives longer: until when, and for how much.
 func (m *Model) askExtend() tea.Cmd {
-	cluster, st := m.ses.cluster, m.ses.st
-	until := st.account.Ends.Add(extendBy)
+	cluster, st := m.ses.Cluster, m.ses.State
+	until := st.Account.Ends.Add(extendBy)
 	m.openDialog(&choice{
 		title: "Let the machines of " + cluster + " live an hour longer?",
 		body: func(m *Model, w int) []string {
 			rows := [][2]string{
-				{"ends now", m.moment(st.account.Ends)},
+				{"ends now", m.moment(st.Account.Ends)},
 				{"then", m.moment(until)},
-				{"costs", "at most " + units.USD(st.account.Rate()*extendBy.Hours()) + " more; the budget stays the limit"},
+				{"costs", "at most " + units.USD(st.Account.Rate()*extendBy.Hours()) + " more; the budget stays the limit"},
 			}
-			if b, ok := st.account.Next(); ok && b.Why != workbench.BoundLifetime {
+			if b, ok := st.Account.Next(); ok && b.Why != workbench.BoundLifetime {
 				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", text.Word(b.Why), units.Clock(b.At.Sub(m.now)))})
 			}
 			return m.labelled(w, rows...)
@@ -83,14 +83,14 @@ func (m *Model) cannotStopMachines() string {
 	if why := m.noCluster(); why != "" {
 		return why
 	}
-	if m.ses.st.account.Rate() == 0 {
+	if m.ses.State.Account.Rate() == 0 {
 		return "they cost nothing"
 	}
 	return ""
 }
 
 func (m *Model) cannotStartMachines() string {
-	if m.ses == nil || m.ses.past || m.ses.st.phase() != event.PhaseStopped {
+	if m.ses == nil || m.ses.Past || m.ses.State.Phase() != event.PhaseStopped {
 		return "its machines are not stopped"
 	}
 	return ""
@@ -98,13 +98,13 @@ func (m *Model) cannotStartMachines() string {
 
 // askStartMachines says what machines cost again when they start.
 func (m *Model) askStartMachines() tea.Cmd {
-	cluster, c := m.ses.cluster, m.ses.st.machines
+	cluster, c := m.ses.Cluster, m.ses.State.Machines
 	m.openDialog(&choice{
 		title: "Start the machines of " + cluster + "?",
 		body: func(m *Model, w int) []string {
 			costs := "as before"
-			if c.perHour > 0 {
-				costs = units.PerHour(c.perHour) + " again"
+			if c.PerHour > 0 {
+				costs = units.PerHour(c.PerHour) + " again"
 			}
 			return m.labelled(w, [2]string{"starts", c.String()}, [2]string{"costs", costs},
 				[2]string{"then", "R runs on them; their files are as they were"})
@@ -121,7 +121,7 @@ func (m *Model) askStartMachines() tea.Cmd {
 
 // costRows are the parts of a price, each with where it is from.
 func (m *Model) costRows(w int) []string {
-	b := &m.ses.st.account
+	b := &m.ses.State.Account
 	if len(b.Parts) == 0 {
 		return nil
 	}

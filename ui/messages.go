@@ -1,11 +1,12 @@
 package ui
 
 import (
-	tea "charm.land/bubbletea/v2"
-
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -40,7 +41,7 @@ type (
 	// has come.
 	overlaid struct {
 		gen    int
-		curves []*curve // run by run
+		curves []*session.Curve // run by run
 		err    error
 	}
 	// readied is what was made of the compared curves for another look at
@@ -48,7 +49,7 @@ type (
 	readied struct {
 		gen, turn int
 		how       manner
-		all       []made
+		all       []session.Prepared
 	}
 	// planned is the plan of a profile.
 	planned struct {

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
@@ -41,7 +42,10 @@ type Model struct {
 	plan    planView
 	wiz     *wizard // nil while no profile is being put together
 	asks    int     // counts what it asks for
-	ses     *session
+	ses     *session.Session
+	feed    Feed // the stream of ses; nil before it is there
+	charts  chartView
+	heat    heatView
 	gens    int // counts sessions
 	dialogs []dialog
 	ask     *prompt
@@ -187,7 +191,7 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 	case gathered:
 		return m.take(msg)
 	case feedDue:
-		if m.ses != nil && m.ses.gen == msg.gen && m.ses.feed != nil {
+		if m.ses != nil && m.ses.Gen == msg.gen && m.feed != nil {
 			return m.readFeed(m.ses)
 		}
 	case logRead:
@@ -215,10 +219,8 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 
 // begin starts a profile and shows its steps from the first moment.
 func (m *Model) begin(path string) tea.Cmd {
-	m.leaveSession()
-	m.gens++
-	m.ses = newSession(m.gens, "", m.now)
-	m.ses.profilePath = path
+	m.openSession("")
+	m.ses.ProfilePath = path
 	m.goTo(atSteps)
 	return m.start(path)
 }
@@ -226,7 +228,7 @@ func (m *Model) begin(path string) tea.Cmd {
 // begun learns which cluster a started profile became.
 func (m *Model) begun(msg started) tea.Cmd {
 	s := m.ses
-	if s == nil || s.profilePath != msg.path || s.cluster != "" {
+	if s == nil || s.ProfilePath != msg.path || s.Cluster != "" {
 		return nil
 	}
 	if u := trust.Of(msg.err); u != nil { // it has changed since its plan was shown
@@ -235,19 +237,17 @@ func (m *Model) begun(msg started) tea.Cmd {
 	}
 	if msg.err != nil {
 		f := faultOf("start "+msg.path, msg.err)
-		s.st.failed = &f
+		s.State.Failed = &f
 		return nil
 	}
-	s.cluster, s.st.cluster = msg.cluster, msg.cluster
+	s.Cluster, s.State.Cluster = msg.cluster, msg.cluster
 	return m.subscribe(s, false)
 }
 
 // look opens a cluster. Its training is shown when it has some.
 func (m *Model) look(cluster, profilePath string, running bool) tea.Cmd {
-	m.leaveSession()
-	m.gens++
-	m.ses = newSession(m.gens, cluster, m.now)
-	m.ses.profilePath = profilePath
+	m.openSession(cluster)
+	m.ses.ProfilePath = profilePath
 	m.goTo(atSteps)
 	if running {
 		m.path[len(m.path)-1] = atTrain
@@ -257,37 +257,43 @@ func (m *Model) look(cluster, profilePath string, running bool) tea.Cmd {
 
 // lookBack opens the record of a past run.
 func (m *Model) lookBack(r event.RunInfo) tea.Cmd {
-	m.leaveSession()
-	m.gens++
-	m.ses = newSession(m.gens, r.Cluster, m.now)
-	m.ses.past, m.ses.follow = true, false
+	m.openSession(r.Cluster)
+	m.ses.Past, m.ses.Follow = true, false
 	m.goTo(atTrain)
 	return m.readRun(m.ses, r.ID)
+}
+
+// openSession looks at something else: charts and heatmap begin as they are.
+func (m *Model) openSession(cluster string) {
+	m.leaveSession()
+	m.gens++
+	m.ses = session.New(m.gens, cluster, m.now)
+	m.charts, m.heat = chartView{ses: m.ses}, heatView{}
 }
 
 // leaveSession ends the stream of what was looked at. News that is still on
 // its way carries the old number and is dropped.
 func (m *Model) leaveSession() {
 	m.keepResult()
-	if m.ses != nil && m.ses.feed != nil {
-		m.ses.feed.Close()
+	if m.feed != nil {
+		m.feed.Close()
 	}
-	m.ses = nil
+	m.ses, m.feed = nil, nil
 }
 
 func (m *Model) hear(msg subscribed) tea.Cmd {
 	s := m.ses
-	if s == nil || s.gen != msg.gen {
+	if s == nil || s.Gen != msg.gen {
 		if msg.feed != nil {
 			msg.feed.Close()
 		}
 		return nil
 	}
 	if msg.err != nil {
-		s.lost = oneLine(msg.err)
+		s.Lost = oneLine(msg.err)
 		return nil
 	}
-	s.feed = msg.feed
+	m.feed = msg.feed
 	return m.readFeed(s)
 }
 
@@ -295,28 +301,30 @@ func (m *Model) hear(msg subscribed) tea.Cmd {
 // has chosen where to be.
 func (m *Model) take(msg gathered) tea.Cmd {
 	s := m.ses
-	if s == nil || s.gen != msg.gen {
+	if s == nil || s.Gen != msg.gen {
 		return nil
 	}
 	if msg.err != nil {
-		s.lost = oneLine(msg.err)
+		s.Lost = oneLine(msg.err)
 		return nil
 	}
 	m.now = m.clock.Now()
-	if s.past { // its whole record, maybe once more
-		s.st = newState(s.cluster)
+	if s.Past { // its whole record, maybe once more
+		s.State = session.NewState(s.Cluster)
 	}
-	notices := len(s.st.notices)
-	s.apply(msg.events)
-	if !s.past && s.st.phase() == event.PhaseGone {
-		m.gone[s.cluster] = s.st.lastAt
+	notices := len(s.State.Notices)
+	if s.Apply(msg.events) {
+		m.charts.windows, m.charts.cursor = [session.Axes]extent{}, cursor{}
+	}
+	if !s.Past && s.State.Phase() == event.PhaseGone {
+		m.gone[s.Cluster] = s.State.LastAt
 	}
 	m.moveAlong(s)
 	cmds := []tea.Cmd{m.readLogs(), m.tryAgain()}
 	if !msg.ended {
 		cmds = append(cmds, m.feedLater(s))
 	}
-	if n := s.st.notices; len(n) > notices && !s.past && m.now.Sub(s.st.noticeAt) < noteStays {
+	if n := s.State.Notices; len(n) > notices && !s.Past && m.now.Sub(s.State.NoticeAt) < noteStays {
 		last := n[len(n)-1]
 		cmds = append(cmds, m.say(last.Level, joinNext(last.Text, last.Next)))
 	}
@@ -324,40 +332,40 @@ func (m *Model) take(msg gathered) tea.Cmd {
 }
 
 // moveAlong shows the screen that the present state calls for.
-func (m *Model) moveAlong(s *session) {
+func (m *Model) moveAlong(s *session.Session) {
 	here := m.here()
 	switch {
-	case !s.follow:
-	case s.st.receipt != nil && s.st.receipt.Proven && s.st.run == "" && s.failed() != nil:
+	case !s.Follow:
+	case s.State.Receipt != nil && s.State.Receipt.Proven && s.State.Run == "" && s.Failed() != nil:
 		// Nothing ran: why not matters more than what is gone, and says both.
 		if here.inSession() {
 			m.path[len(m.path)-1] = atSteps
 		}
-	case s.st.receipt != nil && here.inSession():
+	case s.State.Receipt != nil && here.inSession():
 		m.path[len(m.path)-1] = atReceipt
-	case here == atReceipt && s.st.receipt == nil, here == atTrain && s.st.launched == nil && len(s.st.steps) > 0:
+	case here == atReceipt && s.State.Receipt == nil, here == atTrain && s.State.Launched == nil && len(s.State.Steps) > 0:
 		m.path[len(m.path)-1] = atSteps
-	case here == atSteps && s.st.launched != nil && s.st.phase() != event.PhaseStopping:
+	case here == atSteps && s.State.Launched != nil && s.State.Phase() != event.PhaseStopping:
 		m.path[len(m.path)-1] = atTrain
 	}
 }
 
 func (m *Model) takeLog(msg logRead) tea.Cmd {
 	s := m.ses
-	if s == nil || s.gen != msg.gen || s.st.run != msg.run {
+	if s == nil || s.Gen != msg.gen || s.State.Run != msg.run {
 		return nil
 	}
-	t := s.tailOf(msg.rank)
-	t.reading = false
+	t := s.Output(msg.rank)
+	t.Reading = false
 	if msg.err != nil {
-		return m.say("warning", "can't read the log of "+rankName(msg.rank)+": "+oneLine(msg.err))
+		return m.say("warning", "can't read the log of "+session.RankName(msg.rank)+": "+oneLine(msg.err))
 	}
-	t.log.Append(msg.bytes)
-	t.off += int64(len(msg.bytes))
+	t.Log.Append(msg.bytes)
+	t.Off += int64(len(msg.bytes))
 	if len(msg.bytes) == 0 {
 		// The announced size was not there to read: believe the reader, or
 		// this would ask for ever.
-		s.st.logSizes[msg.rank] = t.off
+		s.State.LogSizes[msg.rank] = t.Off
 	}
 	return m.readLogs()
 }
@@ -375,8 +383,8 @@ func (m *Model) finish(msg taskDone) tea.Cmd {
 		cmds = append(cmds, m.openURL(msg.url))
 	}
 	cmds = append(cmds, m.reread())
-	if s := m.ses; s != nil && s.past && s.st.run != "" { // nothing else tells what is new of it
-		cmds = append(cmds, m.readRun(s, s.st.run))
+	if s := m.ses; s != nil && s.Past && s.State.Run != "" { // nothing else tells what is new of it
+		cmds = append(cmds, m.readRun(s, s.State.Run))
 	}
 	return tea.Batch(cmds...)
 }

@@ -1,6 +1,8 @@
 package ui
 
-import tea "charm.land/bubbletea/v2"
+import (
+	tea "charm.land/bubbletea/v2"
+)
 
 // here is the screen that is shown.
 func (m *Model) here() place { return m.path[len(m.path)-1] }
@@ -23,7 +25,7 @@ func (m *Model) goTo(p place) {
 func goer(p place) func(*Model) tea.Cmd {
 	return func(m *Model) tea.Cmd {
 		if m.ses != nil && p != atHelp {
-			m.ses.follow = false
+			m.ses.Follow = false
 		}
 		m.goTo(p)
 		return nil
@@ -64,7 +66,7 @@ func (m *Model) anySession() bool {
 func (m *Model) page() int { return max(m.bodyHeight()-2, 1) }
 
 func (m *Model) scrollLog(d int) {
-	switch v := m.ses.view; {
+	switch v := m.ses.View; {
 	case d >= far:
 		v.End()
 	case d <= -far:

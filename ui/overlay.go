@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -45,16 +46,16 @@ type drawnChart struct {
 	view    chartView
 	w, h, n int // its size, and how many curves the comparison had
 	dark    bool
-	group   *curve // its first, which tells it from another at that place
+	group   *session.Curve // its first, which tells it from another at that place
 	rows    []string
 }
 
 // overlayRows is a chart of several runs, drawn anew only when something about
 // it is another.
 func (m *Model) overlayRows(s spot, w int) []string {
-	view := m.ses.charts
+	view := m.charts
 	view.drag, view.picked, view.top, view.full, view.filter = drag{}, 0, 0, false, ""
-	key := drawnChart{view: view, w: w, h: s.h, n: len(m.ses.st.curves), dark: m.styles.Dark}
+	key := drawnChart{view: view, w: w, h: s.h, n: len(m.ses.State.Curves), dark: m.styles.Dark}
 	d, ok := m.comp.charts[s.index]
 	if !ok || d.view != key.view || d.w != key.w || d.h != key.h || d.n != key.n || d.dark != key.dark || d.group != s.group[0] {
 		key.rows, key.group = m.oneChart(s.group, w, s.h, false), s.group[0]
@@ -78,10 +79,8 @@ func (m *Model) compareRuns() tea.Cmd { return m.compareThese(m.runs.marked) }
 // compareThese shows runs over each other. Everything is read in the
 // background, series by series.
 func (m *Model) compareThese(runs []string) tea.Cmd {
-	m.leaveSession()
-	m.gens++
-	m.ses = newSession(m.gens, "", m.now)
-	m.ses.past, m.ses.follow = true, false
+	m.openSession("")
+	m.ses.Past, m.ses.Follow = true, false
 	m.comp = compareView{gen: m.gens, runs: slices.Clone(runs), busy: true, since: m.now, charts: map[int]drawnChart{}}
 	m.goTo(atCompare)
 	gen, bench, ids := m.gens, m.bench, m.comp.runs
@@ -92,7 +91,7 @@ func (m *Model) compareThese(runs []string) tea.Cmd {
 }
 
 // comparing reports whether news is about the comparison that is shown.
-func (m *Model) comparing(gen int) bool { return m.ses != nil && m.ses.gen == gen && m.comp.gen == gen }
+func (m *Model) comparing(gen int) bool { return m.ses != nil && m.ses.Gen == gen && m.comp.gen == gen }
 
 func (m *Model) takeComparison(msg compared) tea.Cmd {
 	if !m.comparing(msg.gen) {
@@ -117,7 +116,7 @@ func (m *Model) takeComparison(msg compared) tea.Cmd {
 			v.wanted = append(v.wanted, c.Name)
 		}
 	}
-	slices.SortStableFunc(v.wanted, func(a, b string) int { return chartRank(a) - chartRank(b) })
+	slices.SortStableFunc(v.wanted, func(a, b string) int { return session.ChartRank(a) - session.ChartRank(b) })
 	v.series = len(v.wanted)
 	return m.readOverlay()
 }
@@ -132,11 +131,11 @@ func (m *Model) readOverlay() tea.Cmd {
 	name := v.wanted[0]
 	v.wanted = v.wanted[1:]
 	gen, bench, runs := v.gen, m.bench, v.facts.Runs
-	asked, factor := m.ses.charts.asked, m.ses.charts.factor()
+	asked, factor := m.charts.asked, m.charts.factor()
 	return func() tea.Msg {
 		curves, err := overlay(bench, runs, name)
-		for _, p := range makeAll(plansOf([][]*curve{curves}, asked), factor) {
-			p.put()
+		for _, p := range session.Prepare(session.Unprepared([][]*session.Curve{curves}, asked), factor) {
+			p.Keep()
 		}
 		return overlaid{gen, curves, err}
 	}
@@ -144,7 +143,7 @@ func (m *Model) readOverlay() tea.Cmd {
 
 // overlay is a series as a curve for each run; empty for one that does not
 // have it. Time is counted from the start of each.
-func overlay(bench Bench, runs []history.ComparedRun, name string) ([]*curve, error) {
+func overlay(bench Bench, runs []history.ComparedRun, name string) ([]*session.Curve, error) {
 	ids := make([]string, len(runs))
 	for i, r := range runs {
 		ids[i] = r.ID
@@ -153,10 +152,10 @@ func overlay(bench Bench, runs []history.ComparedRun, name string) ([]*curve, er
 	if err != nil {
 		return nil, err
 	}
-	curves := make([]*curve, len(runs))
+	curves := make([]*session.Curve, len(runs))
 	for i := range runs {
-		curves[i] = newCurve(text.Word(name))
-		curves[i].run = i + 1
+		curves[i] = session.NewCurve(text.Word(name))
+		curves[i].Run = i + 1
 	}
 	for _, o := range all {
 		for _, l := range o.Lines {
@@ -165,7 +164,7 @@ func overlay(bench Bench, runs []history.ComparedRun, name string) ([]*curve, er
 				continue
 			}
 			for _, p := range l.Points {
-				curves[i].add(p, runs[i].Started)
+				curves[i].Add(p, runs[i].Started)
 			}
 		}
 	}
@@ -176,17 +175,16 @@ func (m *Model) takeOverlay(msg overlaid) tea.Cmd {
 	if !m.comparing(msg.gen) {
 		return nil
 	}
-	v, st := &m.comp, m.ses.st
+	v, st := &m.comp, m.ses.State
 	if msg.err != nil {
 		f := faultOf("read the curves of the runs", msg.err)
 		v.fault, v.busy = &f, false
 		return nil
 	}
 	for _, c := range msg.curves {
-		v.points += c.n
+		v.points += c.N
 	}
-	st.curves = append(st.curves, msg.curves...)
-	st.groups, st.grouped = append(st.groups, msg.curves), len(st.curves)
+	st.AddGroup(msg.curves)
 	return m.readOverlay()
 }
 
@@ -250,7 +248,7 @@ type fact struct {
 func (m *Model) factsOf(c *history.Comparison) []fact {
 	var out []fact
 	for _, d := range c.Differences {
-		cells := cleanLines(d.Values)
+		cells := text.Words(d.Values)
 		for i := range cells {
 			cells[i] = orDash(cells[i] != "", cells[i])
 		}

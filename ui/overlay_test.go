@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 )
@@ -87,7 +88,7 @@ func TestOverlaysAreReadSeriesBySeriesTheLossFirst(t *testing.T) {
 	if want := []string{"val/loss", "images/s", "lr"}; !slices.Equal(r.asked, want) {
 		t.Errorf("asked for %q, want %q", r.asked, want)
 	}
-	if n := len(m.ses.st.chartGroups()); n != 3 || m.comp.busy {
+	if n := len(m.ses.State.Groups()); n != 3 || m.comp.busy {
 		t.Errorf("%d charts, busy %v", n, m.comp.busy)
 	}
 }
@@ -99,7 +100,7 @@ func TestNewsOfAComparisonThatWasLeftIsDropped(t *testing.T) {
 	if cmd := m.takeComparison(compared{gen: old, facts: factsOfRuns(2, "loss")}); cmd != nil || m.comp.read {
 		t.Error("an answer to an earlier comparison was taken")
 	}
-	if m.takeOverlay(overlaid{gen: old, curves: []*curve{newCurve("loss")}}); len(m.ses.st.curves) > 0 {
+	if m.takeOverlay(overlaid{gen: old, curves: []*session.Curve{session.NewCurve("loss")}}); len(m.ses.State.Curves) > 0 {
 		t.Error("a curve of an earlier comparison was taken")
 	}
 	m.path = m.path[:1]
@@ -130,24 +131,24 @@ func TestMorePointsThanThereIsRoomForAreNotReadAndItSaysSo(t *testing.T) {
 }
 
 func TestTheBestOfAllRunsIsNamed(t *testing.T) {
-	group := func(name string, values ...float64) (all []*curve) {
+	group := func(name string, values ...float64) (all []*session.Curve) {
 		for i, v := range values {
-			c := newCurve(name)
-			c.run = i + 1
+			c := session.NewCurve(name)
+			c.Run = i + 1
 			for k := range int64(3) {
-				c.add(metrics.Point{Step: &k, Value: v}, time.Time{})
+				c.Add(metrics.Point{Step: &k, Value: v}, time.Time{})
 			}
 			all = append(all, c)
 		}
-		return append(all, newCurve(name)) // and one without values
+		return append(all, session.NewCurve(name)) // and one without values
 	}
 	nan := math.NaN()
 	for _, c := range []struct {
-		group []*curve
+		group []*session.Curve
 		want  int
 	}{{group("loss", 3, 1, 2), 2}, {group("acc", 3, 1, 4), 3}, {group("acc", nan, 1, 0.5), 2}, {group("loss", 2, 2), 1}} {
-		if got := bestOf(c.group).run; got != c.want {
-			t.Errorf("%s: run %d, want %d", c.group[0].name, got, c.want)
+		if got := bestOf(c.group).Run; got != c.want {
+			t.Errorf("%s: run %d, want %d", c.group[0].Name, got, c.want)
 		}
 	}
 }
@@ -173,20 +174,20 @@ func TestWhatIsAskedInARowIsMadeOnceAndShownWhenItIsThere(t *testing.T) {
 	m, _ := comparisonOf(2, 50, "loss")
 	first := m.lookedAt(func(m *Model) { m.smoother(1) })
 	second := m.lookedAt(func(m *Model) { m.smoother(1) })
-	if v := m.ses.charts; v.smooth != 0 {
+	if v := m.charts; v.smooth != 0 {
 		t.Errorf("an average is shown that is not made: %d", v.smooth)
 	}
 	third := m.lookedAt((*Model).nextAxis)
 	m.Update(second())
 	m.Update(first())
-	if v := m.ses.charts; v.smooth != 0 {
+	if v := m.charts; v.smooth != 0 {
 		t.Errorf("what is not wanted any more was shown: %d", v.smooth)
 	}
 	m.Update(third())
-	if v := m.ses.charts; v.smooth != 2 || v.asked != axisStep {
+	if v := m.charts; v.smooth != 2 || v.asked != session.AxisStep {
 		t.Errorf("smoothing %d by %s, want 2 by step", v.smooth, v.asked)
 	}
-	if c := m.ses.st.curves[0]; !c.smooth.Of(c.points, factors[2]) {
+	if c := m.ses.State.Curves[0]; !c.Averaged(session.AxisStep, factors[2]) {
 		t.Error("the average is made again when it is drawn")
 	}
 }
@@ -245,7 +246,7 @@ func BenchmarkRuns(b *testing.B) {
 		name string
 		set  func()
 	}{{"overlays", func() {}}, {"overlays smoothed and read", func() { looked(func(m *Model) { m.smoother(5) }); over.readOn(-1) }},
-		{"overlays by time", func() { looked(func(m *Model) { m.ses.charts.asked = axisTime }) }}, {"one", func() { over.ses.charts.full = true }}, {"facts", func() { over.comp.whole = true }}} {
+		{"overlays by time", func() { looked(func(m *Model) { m.charts.asked = session.AxisTime }) }}, {"one", func() { over.charts.full = true }}, {"facts", func() { over.comp.whole = true }}} {
 		how.set()
 		b.Run(how.name, func(b *testing.B) {
 			for b.Loop() {

@@ -6,6 +6,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -25,7 +26,7 @@ func (m *Model) comparePlan(w, h int) (charts, facts spot) {
 	rest := max(h-top, 1)
 	charts = spot{x: 0, y: top, w: w, h: rest}
 	switch {
-	case m.ses.charts.full || !m.comp.read:
+	case m.charts.full || !m.comp.read:
 	case w >= asideFrom:
 		side := text.Clamp(w*2/5, 56, 96)
 		charts.w = w - side - chartGap
@@ -73,8 +74,8 @@ func (m *Model) drawCompare(w, h int) []string {
 	if len(rows) == 0 {
 		rows = m.noOverlays(charts.w)
 	}
-	if m.ses.charts.full && charts.h >= legendFrom && len(m.ses.shownCharts()) > 0 {
-		rows = append(append(rows, ""), m.chartTable(m.ses.pickedChart(), w)...)
+	if m.charts.full && charts.h >= legendFrom && len(m.charts.shownCharts()) > 0 {
+		rows = append(append(rows, ""), m.chartTable(m.charts.pickedChart(), w)...)
 	}
 	if facts.h == 0 {
 		return append(out, rows...)
@@ -99,7 +100,7 @@ func (m *Model) someFacts(rows []string, h int) []string {
 func (m *Model) noOverlays(w int) []string {
 	v, s := &m.comp, m.styles
 	switch {
-	case m.ses.charts.filter != "":
+	case m.charts.filter != "":
 		return m.noCurves(w)
 	case v.busy:
 		return []string{s.Dim.Of(m.spinner() + " reading the curves")}
@@ -115,9 +116,9 @@ func (m *Model) noOverlays(w int) []string {
 func (m *Model) compareHead(w, h int) string {
 	v, s := &m.comp, m.styles
 	left := text.Plural(len(v.runs), "run")
-	if groups, all := m.ses.shownCharts(), m.ses.st.chartGroups(); len(all) > 0 {
+	if groups, all := m.charts.shownCharts(), m.ses.State.Groups(); len(all) > 0 {
 		left += "  " + text.Plural(len(all), "chart")
-		if f := m.ses.charts.filter; f != "" {
+		if f := m.charts.filter; f != "" {
 			left = fmt.Sprintf("%s  %d of %s  ", text.Plural(len(v.runs), "run"), len(groups), text.Plural(len(all), "chart")) + s.Warn.Of("/"+text.Word(f))
 		}
 	}
@@ -125,8 +126,8 @@ func (m *Model) compareHead(w, h int) string {
 		left += "  " + s.Dim.Of(text)
 	}
 	right := ""
-	if g := m.ses.pickedChart(); g != nil && !v.whole {
-		right = m.viewText(axisOf(g, m.ses.charts.asked))
+	if g := m.charts.pickedChart(); g != nil && !v.whole {
+		right = m.viewText(session.AxisOf(g, m.charts.asked))
 		charts, _ := m.comparePlan(w, h)
 		left += m.pageText(charts.w, charts.h)
 	}

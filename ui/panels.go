@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -21,8 +22,8 @@ const headroom = 1.22
 
 // nodePanels draws all nodes in at most h rows.
 func (m *Model) nodePanels(w, h int) []string {
-	st := m.ses.st
-	if len(st.nodes) == 0 {
+	st := m.ses.State
+	if len(st.Nodes) == 0 {
 		return []string{m.styles.Dim.Of("no node has answered yet")}
 	}
 	for _, d := range m.densities(w) {
@@ -40,10 +41,10 @@ func (m *Model) nodePanels(w, h int) []string {
 	if h < 1 {
 		return nil
 	}
-	if n := len(rows) - 1; n == h && st.simulated() {
+	if n := len(rows) - 1; n == h && st.Simulated() {
 		return rows[:n] // the cells are marked; the sentence about the mark has to go
 	}
-	return append(rows[:h-1:h-1], m.styles.Dim.Of("… n shows all "+text.Plural(len(st.nodes), "node")))
+	return append(rows[:h-1:h-1], m.styles.Dim.Of("… n shows all "+text.Plural(len(st.Nodes), "node")))
 }
 
 // density is a way of drawing all nodes and the rows it takes.
@@ -55,10 +56,10 @@ type density struct {
 // densities lists the ways from the roomiest on. Rows are counted, not drawn:
 // only one of them will be seen.
 func (m *Model) densities(w int) []density {
-	nodes := m.ses.st.nodes
+	nodes := m.ses.State.Nodes
 	card, gpus := 4, 0
 	for i := range nodes {
-		if s := nodes[i].sample; s != nil {
+		if s := nodes[i].Sample; s != nil {
 			card = max(card, 4+max(len(s.GPUs), 1))
 			gpus += len(s.GPUs)
 		}
@@ -80,7 +81,7 @@ func cardsAcross(w, nodes int) (across, cw int) {
 
 // nodeCards puts a card for each node side by side, as many as fit.
 func (m *Model) nodeCards(w int) []string {
-	nodes := m.ses.st.nodes
+	nodes := m.ses.State.Nodes
 	across, cw := cardsAcross(w, len(nodes))
 	var out []string
 	for i := 0; i < len(nodes); i += across {
@@ -97,17 +98,17 @@ func (m *Model) nodeCards(w int) []string {
 }
 
 // nodeCard is everything about one node: a line for each quantity.
-func (m *Model) nodeCard(n *nodeState, w int) []string {
+func (m *Model) nodeCard(n *session.Node, w int) []string {
 	out := []string{m.nodeTitle(n, w)}
-	if n.sample == nil {
-		if m.ses.over() {
+	if n.Sample == nil {
+		if m.ses.Over() {
 			return append(out, "", "", "")
 		}
 		return append(out, m.styles.Dim.Of("  no telemetry yet"), "", "")
 	}
-	s, grey := n.sample, m.grey(n)
+	s, grey := n.Sample, m.grey(n)
 	sw := text.Clamp(w-36, 6, 40)
-	line := func(name string, t trace, limit float64, txt string) {
+	line := func(name string, t session.Trace, limit float64, txt string) {
 		spark := m.spark(t, sw, limit, grey)
 		out = append(out, text.Cut(m.styles.Dim.Of(text.Fit(name, 5))+spark+m.value(txt, grey), w))
 	}
@@ -115,16 +116,16 @@ func (m *Model) nodeCard(n *nodeState, w int) []string {
 	if s.Cores > 0 {
 		cores = m.dimIf(text.Plural(s.Cores, "core"), grey)
 	}
-	line("cpu", n.cpu, 100, percent(s.CPU)+"  "+cores)
-	line("mem", n.mem, 100, percent(ratio(s.MemUsed, s.MemTotal))+"  "+m.dimIf(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), grey))
-	line("net", n.rx, 0, " "+rates(s))
+	line("cpu", n.CPU, 100, percent(s.CPU)+"  "+cores)
+	line("mem", n.Mem, 100, percent(session.Percent(s.MemUsed, s.MemTotal))+"  "+m.dimIf(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), grey))
+	line("net", n.Rx, 0, " "+rates(s))
 	if len(s.GPUs) == 0 {
 		out = append(out, m.styles.Dim.Of(text.Fit("gpu", 5)+gpuAbsence(s)))
 	}
 	for i, g := range s.GPUs {
-		var t trace
-		if i < len(n.gpus) {
-			t = n.gpus[i]
+		var t session.Trace
+		if i < len(n.GPUs) {
+			t = n.GPUs[i]
 		}
 		line(fmt.Sprintf("gpu%d", g.Index), t, 100, gpuText(g))
 	}
@@ -132,14 +133,14 @@ func (m *Model) nodeCard(n *nodeState, w int) []string {
 }
 
 // nodeTitle names a node and says what is wrong or untrue about its panel.
-func (m *Model) nodeTitle(n *nodeState, w int) string {
+func (m *Model) nodeTitle(n *session.Node, w int) string {
 	name := m.styles.Strong.Of(n.Name)
 	badge := ""
-	if n.simulated() {
+	if n.Simulated() {
 		badge = "  " + m.styles.Badge.Of(" SIMULATED ")
 	}
-	if m.ses.over() {
-		return text.Spread(name, m.styles.Dim.Of(n.lastSeen())+badge, w)
+	if m.ses.Over() {
+		return text.Spread(name, m.styles.Dim.Of(n.LastSeen())+badge, w)
 	}
 	if why := m.stale(n); why != "" {
 		return text.Spread(m.styles.Dim.Of(n.Name), m.styles.Warn.Of("? "+why)+badge, w)
@@ -153,17 +154,17 @@ func (m *Model) nodeTitle(n *nodeState, w int) string {
 // nodeRowsWithGPUs is a row for each node and one for each of its GPUs.
 func (m *Model) nodeRowsWithGPUs(w int) []string {
 	var out []string
-	for i := range m.ses.st.nodes {
-		n := &m.ses.st.nodes[i]
+	for i := range m.ses.State.Nodes {
+		n := &m.ses.State.Nodes[i]
 		out = append(out, m.nodeRow(n, w, false))
-		if n.sample == nil {
+		if n.Sample == nil {
 			continue
 		}
 		grey := m.grey(n)
-		for j, g := range n.sample.GPUs {
-			var t trace
-			if j < len(n.gpus) {
-				t = n.gpus[j]
+		for j, g := range n.Sample.GPUs {
+			var t session.Trace
+			if j < len(n.GPUs) {
+				t = n.GPUs[j]
 			}
 			out = append(out, text.Cut(text.Fit("", 8)+m.styles.Dim.Of(fmt.Sprintf("gpu%-2d", g.Index))+
 				m.spark(t, text.Clamp(w-58, 6, 30), 100, grey)+m.value(gpuText(g), grey), w))
@@ -175,32 +176,32 @@ func (m *Model) nodeRowsWithGPUs(w int) []string {
 // nodeRows is one row for each node, all its GPUs as one bar each.
 func (m *Model) nodeRows(w int) []string {
 	var out []string
-	for i := range m.ses.st.nodes {
-		out = append(out, m.nodeRow(&m.ses.st.nodes[i], w, true))
+	for i := range m.ses.State.Nodes {
+		out = append(out, m.nodeRow(&m.ses.State.Nodes[i], w, true))
 	}
 	return out
 }
 
 // nodeRow is a node in one line. GPUs are in it when there is no line of
 // their own, or when there are none and that must be said.
-func (m *Model) nodeRow(n *nodeState, w int, withGPUs bool) string {
+func (m *Model) nodeRow(n *session.Node, w int, withGPUs bool) string {
 	name := text.Fit(n.Name, 7) + " "
 	if why := m.stale(n); why != "" {
-		return text.Cut(m.styles.Dim.Of(name)+m.styles.Warn.Of("? "+why)+m.styles.Dim.Of("  "+n.why), w)
+		return text.Cut(m.styles.Dim.Of(name)+m.styles.Warn.Of("? "+why)+m.styles.Dim.Of("  "+n.Why), w)
 	}
-	if n.sample == nil {
+	if n.Sample == nil {
 		return text.Cut(m.styles.Strong.Of(name)+m.styles.Dim.Of("no telemetry yet"), w)
 	}
-	s, mark := n.sample, m.simulatedMark(n, w)
+	s, mark := n.Sample, m.simulatedMark(n, w)
 	room := w - text.Wide(mark) - 2
 	if mark == "" {
 		room = w
 	}
-	if m.ses.over() {
+	if m.ses.Over() {
 		mark = strings.TrimSpace(m.styles.Dim.Of("at the end") + "  " + mark)
 		room = w - text.Wide(mark) - 2
 	}
-	row := m.styles.Strong.Of(name) + m.styles.Dim.Of("cpu ") + m.spark(n.cpu, text.Clamp((w-66)/2, 0, 16), 100, false) +
+	row := m.styles.Strong.Of(name) + m.styles.Dim.Of("cpu ") + m.spark(n.CPU, text.Clamp((w-66)/2, 0, 16), 100, false) +
 		percent(s.CPU) + "  " + m.styles.Dim.Of("mem ") + memShort(s, w)
 	for _, part := range m.rowParts(s, withGPUs) {
 		if text.Wide(row)+2+text.Wide(part) <= room {
@@ -223,9 +224,9 @@ func (m *Model) rowParts(s *metrics.Sample, withGPUs bool) []string {
 	return []string{net}
 }
 
-func (m *Model) simulatedMark(n *nodeState, w int) string {
+func (m *Model) simulatedMark(n *session.Node, w int) string {
 	switch {
-	case !n.simulated():
+	case !n.Simulated():
 		return ""
 	case w >= 100:
 		return m.styles.Badge.Of(" SIMULATED ")
@@ -240,7 +241,7 @@ func (m *Model) nodeGrid(w int) []string { return m.grid(w, true) }
 func (m *Model) nodeGridTight(w int) []string { return m.grid(w, false) }
 
 func (m *Model) grid(w int, cpu bool) []string {
-	nodes := m.ses.st.nodes
+	nodes := m.ses.State.Nodes
 	cell := 8
 	var cells []string
 	for i := range nodes {
@@ -256,29 +257,29 @@ func (m *Model) grid(w int, cpu bool) []string {
 		}
 		out = append(out, text.Cut(strings.Join(row, "   "), w))
 	}
-	if m.ses.st.simulated() {
+	if m.ses.State.Simulated() {
 		out = append(out, m.styles.Badge.Of("SIMULATED")+m.styles.Dim.Of(" where marked sim"))
 	}
 	return out
 }
 
-func (m *Model) nodeCell(n *nodeState, cpu bool) string {
+func (m *Model) nodeCell(n *session.Node, cpu bool) string {
 	name := text.Fit(n.Name, 7)
 	switch {
 	case m.stale(n) != "":
 		return m.styles.Dim.Of(name) + m.styles.Warn.Of("? stale")
-	case n.sample == nil:
+	case n.Sample == nil:
 		return name + m.styles.Dim.Of("waiting")
 	}
 	text := name
 	switch {
-	case len(n.sample.GPUs) == 0:
-		text += m.styles.Dim.Of("cpu ") + percent(n.sample.CPU)
+	case len(n.Sample.GPUs) == 0:
+		text += m.styles.Dim.Of("cpu ") + percent(n.Sample.CPU)
 	case cpu:
-		text += percent(n.sample.CPU) + " "
+		text += percent(n.Sample.CPU) + " "
 	}
-	text += m.gpuBars(n.sample)
-	if n.simulated() {
+	text += m.gpuBars(n.Sample)
+	if n.Simulated() {
 		text += m.styles.Warn.Of(" sim")
 	}
 	return text
@@ -328,19 +329,19 @@ func gpuAbsence(s *metrics.Sample) string {
 	return "no GPU values: " + s.GPUError
 }
 
-func (m *Model) grey(n *nodeState) bool { return m.stale(n) != "" }
+func (m *Model) grey(n *session.Node) bool { return m.stale(n) != "" }
 
 // stale says why a node's values can't be trusted. What is over has its last
 // values, and says so.
-func (m *Model) stale(n *nodeState) string {
-	if m.ses.over() {
+func (m *Model) stale(n *session.Node) string {
+	if m.ses.Over() {
 		return ""
 	}
-	return n.stale(m.now)
+	return n.Stale(m.now)
 }
 
 // spark is the history of a quantity, grey when it is not to be trusted.
-func (m *Model) spark(t trace, w int, limit float64, grey bool) string {
+func (m *Model) spark(t session.Trace, w int, limit float64, grey bool) string {
 	if w <= 0 {
 		return ""
 	}
@@ -392,7 +393,7 @@ func usage(used, total *float64, one func(int64) string, both func(part, whole i
 }
 
 func memShort(s *metrics.Sample, w int) string {
-	txt := percent(ratio(s.MemUsed, s.MemTotal))
+	txt := percent(session.Percent(s.MemUsed, s.MemTotal))
 	if w >= 100 {
 		txt += " " + text.Fit(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), 18)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -33,7 +34,7 @@ func (p *planView) set(msg planned) {
 	case p.untrusted != nil:
 		p.plan = nil
 	case msg.err != nil:
-		p.plan, p.fault = nil, cleanLines(strings.Split(strings.TrimSpace(msg.err.Error()), "\n"))
+		p.plan, p.fault = nil, text.Words(strings.Split(strings.TrimSpace(msg.err.Error()), "\n"))
 	}
 }
 
@@ -193,7 +194,7 @@ func enginePlanned(p *PlanView) string {
 }
 
 func (m *Model) rankCommand(r workbench.RankGroup, w int) []string {
-	head := m.styles.Dim.Of(text.Fit(r.Label(), 11) + text.Fit(nodeName(r.Node), 8))
+	head := m.styles.Dim.Of(text.Fit(r.Label(), 11) + text.Fit(session.NodeName(r.Node), 8))
 	lines := text.Wrap(text.Word(r.Command), max(w-21, 8))
 	out := make([]string, len(lines))
 	for i, l := range lines {

@@ -1,6 +1,8 @@
 package ui
 
-import "github.com/dlwb/dlwb/workbench"
+import (
+	"github.com/dlwb/dlwb/workbench"
+)
 
 // PlanView is a plan as the screen shows it.
 type PlanView = workbench.Plan

@@ -65,7 +65,7 @@ func (m *Model) askTeardown() tea.Cmd {
 	if m.here() == atHome {
 		cluster = m.home.pickedCluster().Name
 	} else {
-		cluster = m.ses.cluster
+		cluster = m.ses.Cluster
 	}
 	return m.question(confirmation{
 		title: "Tear down " + text.Word(cluster) + "?", verb: "Tear down",
@@ -76,7 +76,7 @@ func (m *Model) askTeardown() tea.Cmd {
 
 // askStop asks before a run is ended.
 func (m *Model) askStop() tea.Cmd {
-	run := m.ses.st.run
+	run := m.ses.State.Run
 	return m.question(confirmation{
 		title: "Stop run " + text.Word(run) + "?", verb: "Stop the run",
 		read: func(ctx context.Context) (event.Question, error) { return m.bench.AskStop(ctx, run) },
@@ -90,7 +90,7 @@ func (m *Model) askStop() tea.Cmd {
 
 // askStopMachines says what is kept when machines stop, and what it costs.
 func (m *Model) askStopMachines() tea.Cmd {
-	cluster := m.ses.cluster
+	cluster := m.ses.Cluster
 	return m.question(confirmation{
 		title: "Stop the machines of " + text.Word(cluster) + "?", verb: "Stop the machines",
 		read: func(ctx context.Context) (event.Question, error) { return m.bench.AskStopMachines(ctx, cluster) },

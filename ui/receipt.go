@@ -10,7 +10,7 @@ import (
 
 // drawReceipt is each resource with the proof that it is gone.
 func (m *Model) drawReceipt(w int) []string {
-	s, r := m.styles, m.ses.st.receipt
+	s, r := m.styles, m.ses.State.Receipt
 	if r == nil {
 		return []string{"No receipt yet: the cluster was not torn down."}
 	}
@@ -28,7 +28,7 @@ func (m *Model) drawReceipt(w int) []string {
 }
 
 func (m *Model) stillCosts() string {
-	if p := m.ses.st.account.Rate(); p > 0 {
+	if p := m.ses.State.Account.Rate(); p > 0 {
 		return ": up to " + units.PerHour(p) + " goes on."
 	}
 	return "."
@@ -36,16 +36,16 @@ func (m *Model) stillCosts() string {
 
 // receiptNext is what it all came to, and what to do now.
 func (m *Model) receiptNext(w int) []string {
-	s, st := m.styles, m.ses.st
+	s, st := m.styles, m.ses.State
 	var out []string
-	if e := st.ended; e != nil {
+	if e := st.Ended; e != nil {
 		out = append(out, "", m.verdictText(e.Verdict, &e.ExitCode)+"  "+e.Cause)
 	}
 	out = append(out, m.resultsRows()...)
-	if st.receipt.Proven {
+	if st.Receipt.Proven {
 		return append(out, "", s.Key.Of("t")+" shows the run again, "+s.Key.Of("R")+" runs anew, "+s.Key.Of("esc")+" goes home")
 	}
-	if f := m.ses.failed(); f != nil && f.Next != "" {
+	if f := m.ses.Failed(); f != nil && f.Next != "" {
 		out = append(out, "", s.Key.Of("next"))
 		for _, l := range text.Wrap(f.Next, max(w-2, 1)) {
 			out = append(out, "  "+l)

@@ -46,7 +46,7 @@ func (m *Model) takeReview(msg weighed) {
 	if msg.err != nil {
 		z.review.plan = nil
 		if !m.blameFields(msg.err) {
-			z.review.fault = cleanLines(strings.Split(strings.TrimSpace(msg.err.Error()), "\n"))
+			z.review.fault = text.Words(strings.Split(strings.TrimSpace(msg.err.Error()), "\n"))
 		}
 	}
 }

@@ -42,8 +42,8 @@ func (m *Model) Result() Result {
 // keepResult notes what the session that is left came to: whoever goes home
 // first and quits there still gets the exit code of the run.
 func (m *Model) keepResult() {
-	if s := m.ses; s != nil && !s.past {
-		m.left = Result{Cluster: s.cluster, Run: s.st.run, Ended: s.st.ended, Receipt: s.st.receipt}
+	if s := m.ses; s != nil && !s.Past {
+		m.left = Result{Cluster: s.Cluster, Run: s.State.Run, Ended: s.State.Ended, Receipt: s.State.Receipt}
 	}
 }
 

@@ -244,7 +244,7 @@ func (m *Model) runDetail(r *event.RunInfo, w int) []string {
 // other commands are given.
 func (m *Model) runsText() string {
 	if len(m.runs.marked) > 0 {
-		return strings.Join(cleanLines(m.runs.marked), "\n")
+		return strings.Join(text.Words(m.runs.marked), "\n")
 	}
 	if r := m.runs.pick(); r != nil {
 		return text.Word(r.ID)

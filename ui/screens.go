@@ -130,11 +130,11 @@ func (m *Model) sessionTitle() (left, right string) {
 	}
 	s := m.styles
 	left = "  " + s.Strong.Of(m.title())
-	if p := m.ses.st.provider; p != "" {
+	if p := m.ses.State.Provider; p != "" {
 		left += s.Dim.Of(" on " + text.Word(p))
 	}
 	right = m.money()
-	if m.ses.st.phase() == event.PhaseUnresolved {
+	if m.ses.State.Phase() == event.PhaseUnresolved {
 		right = s.Bad.Of("! UNRESOLVED") + "  " + right
 	}
 	return left, right
@@ -156,14 +156,14 @@ func (m *Model) moveHome(d int) { m.home.move(d) }
 func (m *Model) moveRuns(d int) { m.runs.move(d) }
 
 func (m *Model) moveForwards(d int) {
-	m.scroll[atForwards] = text.Clamp(m.scroll[atForwards]+d, 0, max(len(m.ses.st.forwards)-1, 0))
+	m.scroll[atForwards] = text.Clamp(m.scroll[atForwards]+d, 0, max(len(m.ses.State.Forwards)-1, 0))
 }
 
 func (m *Model) homeText() string { return m.home.pickedText() }
 
 // logText is the part of the log that is seen.
 func (m *Model) logText() string {
-	return m.ses.view.Draw(m.bodyWidth(), m.bodyHeight(), logview.Styles{})
+	return m.ses.View.Draw(m.bodyWidth(), m.bodyHeight(), logview.Styles{})
 }
 
 // receiptText has its commands whole, whatever fits on the screen.
@@ -173,7 +173,7 @@ func (m *Model) receiptText() string {
 
 // stepsPage is the steps of a session, or why they can't be read.
 func (m *Model) stepsPage(w int) []string {
-	if m.ses.lost != "" {
+	if m.ses.Lost != "" {
 		return m.lostRows(w)
 	}
 	return m.drawSteps(w)
@@ -192,16 +192,16 @@ func (m *Model) runsBack() (tea.Cmd, bool) {
 	return nil, false
 }
 
-func (m *Model) chartsBack() (tea.Cmd, bool) { return nil, m.ses.chartBack(m.here()) }
+func (m *Model) chartsBack() (tea.Cmd, bool) { return nil, m.charts.chartBack(m.here()) }
 
 // logBack ends a search.
 func (m *Model) logBack() (tea.Cmd, bool) {
-	if m.ses.view.Query() == "" {
+	if m.ses.View.Query() == "" {
 		return nil, false
 	}
-	m.ses.view.Search("")
-	if m.ses.followed {
-		m.ses.view.End()
+	m.ses.View.Search("")
+	if m.ses.Followed {
+		m.ses.View.End()
 	}
 	return nil, true
 }

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -21,23 +22,23 @@ var follows = map[string]string{
 
 // drawSteps shows what was done, what is being done, and what failed.
 func (m *Model) drawSteps(w int) []string {
-	s, st := m.styles, m.ses.st
+	s, st := m.styles, m.ses.State
 	var out []string
-	if len(st.steps) == 0 && st.failed == nil {
+	if len(st.Steps) == 0 && st.Failed == nil {
 		return []string{m.spinner() + " waiting for the first news of " + m.title() +
-			s.Dim.Of(", for "+text.Since(m.now, m.ses.asked))}
+			s.Dim.Of(", for "+text.Since(m.now, m.ses.Asked))}
 	}
-	for i := range st.steps {
-		out = append(out, m.stepRows(&st.steps[i], w)...)
+	for i := range st.Steps {
+		out = append(out, m.stepRows(&st.Steps[i], w)...)
 	}
-	if f := m.ses.failed(); f != nil {
+	if f := m.ses.Failed(); f != nil {
 		out = append(out, "")
 		out = append(out, m.drawFault(*f, w)...)
-		if m.ses.profile() != "" && m.refusal(m.find("R")) == "" {
+		if m.ses.Profile() != "" && m.refusal(m.find("R")) == "" {
 			out = append(out, "", s.Key.Of("R")+" tries again; what is done already is not done twice")
 		}
 	}
-	if st.receipt != nil && st.receipt.Proven {
+	if st.Receipt != nil && st.Receipt.Proven {
 		out = append(out, "", s.Good.Of("✓")+" the cluster is gone, and that is proven   "+s.Key.Of("x")+" receipt")
 	}
 	return append(append(out, m.outcome(w)...), m.notices(w)...)
@@ -46,7 +47,7 @@ func (m *Model) drawSteps(w int) []string {
 // notices is what was said along the way, in full: the line above the footer
 // has room for one, and not for long.
 func (m *Model) notices(w int) []string {
-	all := m.ses.st.notices
+	all := m.ses.State.Notices
 	if len(all) == 0 {
 		return nil
 	}
@@ -66,62 +67,62 @@ func (m *Model) notices(w int) []string {
 
 // outcome is what the run came to, under the steps.
 func (m *Model) outcome(w int) []string {
-	st := m.ses.st
-	if st.ended == nil {
+	st := m.ses.State
+	if st.Ended == nil {
 		return nil
 	}
-	told := m.ses.failed() != nil // with its last lines
+	told := m.ses.Failed() != nil // with its last lines
 	var out []string
 	if !told {
-		out = append(out, "", m.verdictText(st.ended.Verdict, &st.ended.ExitCode)+"  "+st.ended.Cause)
-	} else if st.results != nil || st.lost != nil {
+		out = append(out, "", m.verdictText(st.Ended.Verdict, &st.Ended.ExitCode)+"  "+st.Ended.Cause)
+	} else if st.Results != nil || st.Lost != nil {
 		out = append(out, "")
 	}
 	out = append(out, m.resultsRows()...)
 	if told {
 		return out
 	}
-	return append(out, text.Indent(m.quoted(st.ended.LastLines, w-2), 2)...)
+	return append(out, text.Indent(m.quoted(st.Ended.LastLines, w-2), 2)...)
 }
 
 // resultsRows say where the results of the run are, and what of them is lost.
 func (m *Model) resultsRows() (out []string) {
-	s, st := m.styles, m.ses.st
-	if r := st.results; r != nil {
+	s, st := m.styles, m.ses.State
+	if r := st.Results; r != nil {
 		out = append(out, s.Dim.Of("results  ")+event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir))
 	}
-	if l := st.lost; l != nil {
+	if l := st.Lost; l != nil {
 		out = append(out, s.Bad.Of("lost     ")+text.Word(l.Why))
 	}
 	return out
 }
 
-func (m *Model) stepRows(st *stepState, w int) []string {
+func (m *Model) stepRows(st *session.Step, w int) []string {
 	s := m.styles
-	mark, took, txt := s.Faint.Of("·"), "", s.Dim.Of(st.text)
-	name := s.Dim.Of(text.Fit(st.name, 13))
-	switch st.status {
-	case waiting:
-		if st.name == event.StepDown && m.ses.st.ended != nil && m.ses.st.phase() == event.PhaseReady {
+	mark, took, txt := s.Faint.Of("·"), "", s.Dim.Of(st.Text)
+	name := s.Dim.Of(text.Fit(st.Name, 13))
+	switch st.Status {
+	case session.Waiting:
+		if st.Name == event.StepDown && m.ses.State.Ended != nil && m.ses.State.Phase() == event.PhaseReady {
 			txt = s.Dim.Of("when you say so: X. Until then the cluster stays for the next run")
 		}
-	case active:
-		mark, name = s.Accent.Of(m.spinner()), s.Strong.Of(text.Fit(st.name, 13))
-		took, txt = units.Clock(m.now.Sub(st.since)), st.text
-	case done:
-		mark, name, took = s.Good.Of("✓"), text.Fit(st.name, 13), units.Duration(st.took)
-	case skipped:
-		mark, name, txt = s.Dim.Of("–"), text.Fit(st.name, 13), s.Dim.Of(join2("skipped", st.text))
-		took = units.Duration(st.took)
-	case broken:
-		mark, name, took = s.Bad.Of("✗"), s.Bad.Of(text.Fit(st.name, 13)), units.Duration(st.took)
-		txt = s.Bad.Of(join2("failed", st.text))
+	case session.Active:
+		mark, name = s.Accent.Of(m.spinner()), s.Strong.Of(text.Fit(st.Name, 13))
+		took, txt = units.Clock(m.now.Sub(st.Since)), st.Text
+	case session.Done:
+		mark, name, took = s.Good.Of("✓"), text.Fit(st.Name, 13), units.Duration(st.Took)
+	case session.Skipped:
+		mark, name, txt = s.Dim.Of("–"), text.Fit(st.Name, 13), s.Dim.Of(join2("skipped", st.Text))
+		took = units.Duration(st.Took)
+	case session.Broken:
+		mark, name, took = s.Bad.Of("✗"), s.Bad.Of(text.Fit(st.Name, 13)), units.Duration(st.Took)
+		txt = s.Bad.Of(join2("failed", st.Text))
 	}
 	out := []string{text.Spread(mark+" "+name+" "+txt, s.Dim.Of(took), w)}
-	if st.status == active {
+	if st.Status == session.Active {
 		out = append(out, m.stepNews(st, w)...)
 	}
-	if st.status == broken && st.fault == nil {
+	if st.Status == session.Broken && st.Fault == nil {
 		out = append(out, m.stepNews(st, w)...)
 	}
 	return out
@@ -135,21 +136,21 @@ func join2(a, b string) string {
 }
 
 // stepNews is the newest line of each node, and what comes next.
-func (m *Model) stepNews(st *stepState, w int) []string {
+func (m *Model) stepNews(st *session.Step, w int) []string {
 	var nodes []int
-	for n := range st.nodes {
+	for n := range st.Nodes {
 		nodes = append(nodes, n)
 	}
 	sort.Ints(nodes)
 	var out []string
 	for _, n := range nodes {
-		who := nodeName(n)
+		who := session.NodeName(n)
 		if n < 0 {
 			who = "all"
 		}
-		out = append(out, text.Cut("                "+m.styles.Dim.Of(text.Fit(who, 8))+st.nodes[n], w))
+		out = append(out, text.Cut("                "+m.styles.Dim.Of(text.Fit(who, 8))+st.Nodes[n], w))
 	}
-	if next := follows[st.name]; next != "" && st.status == active {
+	if next := follows[st.Name]; next != "" && st.Status == session.Active {
 		out = append(out, text.Cut("                "+m.styles.Faint.Of(next), w))
 	}
 	return out
@@ -164,7 +165,7 @@ func (m *Model) drawFault(f event.Fault, w int) []string {
 	s := m.styles
 	what := f.What
 	if f.Node >= 0 {
-		what += " on " + nodeName(f.Node)
+		what += " on " + session.NodeName(f.Node)
 	}
 	var out []string
 	for _, l := range text.Wrap(what+": "+f.Why, w) {

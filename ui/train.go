@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -12,7 +13,7 @@ import (
 // drawTrain is the screen of a run: how far, the nodes, the curves, the output.
 func (m *Model) drawTrain(w, h int) []string {
 	s := m.ses
-	if s.lost != "" && s.st.run == "" {
+	if s.Lost != "" && s.State.Run == "" {
 		return m.lostRows(w)
 	}
 	out := m.trainTop(w, h)
@@ -27,7 +28,7 @@ func (m *Model) drawTrain(w, h int) []string {
 // trainTop is all that stands above the charts.
 func (m *Model) trainTop(w, h int) []string {
 	out := m.trainHead(w)
-	if e := m.ses.st.ended; e != nil && e.Verdict != event.Succeeded {
+	if e := m.ses.State.Ended; e != nil && e.Verdict != event.Succeeded {
 		out = append(out, m.blame(w)...)
 	}
 	return append(out, m.trainPanels(w, h-len(out))...)
@@ -36,7 +37,7 @@ func (m *Model) trainTop(w, h int) []string {
 // trainPanels are the nodes, with a blank row above and below.
 func (m *Model) trainPanels(w, h int) []string {
 	out := []string{""}
-	if s := m.ses; !s.past || len(s.st.nodes) > 0 {
+	if s := m.ses; !s.Past || len(s.State.Nodes) > 0 {
 		out = append(append(out, m.nodePanels(w, m.panelRoom(h-1))...), "")
 	}
 	return out
@@ -62,24 +63,24 @@ func share(room int) (chart, tail int) {
 
 // trainHead is the state of the run in three rows.
 func (m *Model) trainHead(w int) []string {
-	st, s := m.ses.st, m.styles
-	now := m.ses.now(m.now)
+	st, s := m.ses.State, m.styles
+	now := m.ses.Now(m.now)
 	parts := []string{m.runState()}
-	p := st.progress
+	p := st.Progress
 	if p.Epochs > 0 || p.Epoch > 0 {
 		parts = append(parts, s.Dim.Of("epoch ")+outOf(text.Plain(p.Epoch), text.Plain(p.Epochs), p.Epochs > 0))
 	}
 	if p.Step > 0 || p.Steps > 0 {
 		parts = append(parts, s.Dim.Of("step ")+outOf(text.Count(p.Step), text.Count(p.Steps), p.Steps > 0))
 	}
-	times := units.Clock(st.elapsed(now))
-	if st.ended != nil {
-		times = s.Dim.Of("took ") + units.Duration(st.elapsed(now))
-	} else if eta, ok := st.etaNow(now); ok && w < 70 {
+	times := units.Clock(st.Elapsed(now))
+	if st.Ended != nil {
+		times = s.Dim.Of("took ") + units.Duration(st.Elapsed(now))
+	} else if eta, ok := st.ETANow(now); ok && w < 70 {
 		times += s.Dim.Of(", ") + units.Clock(eta) + s.Dim.Of(" left")
 	} else if ok {
 		times += s.Dim.Of(" elapsed, ") + units.Clock(eta) + s.Dim.Of(" left")
-	} else if st.launched != nil {
+	} else if st.Launched != nil {
 		times += s.Dim.Of(" elapsed")
 	}
 	first := text.Spread(strings.Join(parts, "   "), times, w)
@@ -95,38 +96,23 @@ func outOf(have, all string, known bool) string {
 
 // runState is the run in a sign and a word.
 func (m *Model) runState() string {
-	st := m.ses.st
+	st := m.ses.State
 	switch {
-	case st.phase() == event.PhaseStopping, st.phase() == event.PhaseUnresolved, st.phase() == event.PhaseStopped:
-		return m.phaseText(st.phase())
-	case st.ended != nil:
-		return m.verdictText(st.ended.Verdict, &st.ended.ExitCode)
-	case st.launched != nil && m.ses.past:
+	case st.Phase() == event.PhaseStopping, st.Phase() == event.PhaseUnresolved, st.Phase() == event.PhaseStopped:
+		return m.phaseText(st.Phase())
+	case st.Ended != nil:
+		return m.verdictText(st.Ended.Verdict, &st.Ended.ExitCode)
+	case st.Launched != nil && m.ses.Past:
 		return m.styles.Warn.Of("? its end was not recorded")
-	case st.launched != nil:
+	case st.Launched != nil:
 		return m.styles.Good.Of("● training")
 	}
-	return m.phaseText(st.phase())
-}
-
-// fraction is how far the run is, 0 to 1; false when it does not say how far
-// there is to go.
-func (s *state) fraction() (float64, bool) {
-	p := s.progress
-	switch {
-	case s.ended != nil && s.ended.Verdict == event.Succeeded:
-		return 1, true
-	case p.Steps > 0:
-		return min(float64(p.Step)/float64(p.Steps), 1), true
-	case p.Epochs > 0:
-		return min(p.Epoch/p.Epochs, 1), true
-	}
-	return 0, false
+	return m.phaseText(st.Phase())
 }
 
 // progressBar is a thin line over the whole width, with its share at the end.
 func (m *Model) progressBar(w int) string {
-	f, known := m.ses.st.fraction()
+	f, known := m.ses.State.Fraction()
 	if !known {
 		return m.styles.Faint.Of(strings.Repeat("─", w))
 	}
@@ -138,22 +124,22 @@ func (m *Model) progressBar(w int) string {
 
 // runFacts says what runs, on what.
 func (m *Model) runFacts(w int) string {
-	st := m.ses.st
-	if st.launched == nil {
-		return m.styles.Dim.Of("waiting for the ranks to start, for " + text.Since(m.now, m.ses.asked) + "; s shows the steps")
+	st := m.ses.State
+	if st.Launched == nil {
+		return m.styles.Dim.Of("waiting for the ranks to start, for " + text.Since(m.now, m.ses.Asked) + "; s shows the steps")
 	}
-	if n := len(st.rankEnds); n > 0 && st.ended == nil && n < st.launched.WorldSize {
+	if n := len(st.RankEnds); n > 0 && st.Ended == nil && n < st.Launched.WorldSize {
 		return text.Cut(m.styles.Warn.Of(fmt.Sprintf("%d of %s ended, for %s now; waiting for the others", n,
-			text.Plural(st.launched.WorldSize, "rank"), text.Since(m.ses.now(m.now), st.rankEndAt))), w)
+			text.Plural(st.Launched.WorldSize, "rank"), text.Since(m.ses.Now(m.now), st.RankEndAt))), w)
 	}
-	l := st.launched
+	l := st.Launched
 	txt := fmt.Sprintf("%s, world size %d on %s", text.Word(l.Engine), l.WorldSize, text.Plural(l.Nodes, "node"))
 	return text.Cut(m.styles.Dim.Of(txt+"   "+l.Command), w)
 }
 
 // blame says which rank was at fault, and what it said last.
 func (m *Model) blame(w int) []string {
-	e := m.ses.st.ended
+	e := m.ses.State.Ended
 	cause := e.Cause
 	if code := fmt.Sprintf("code %d", e.ExitCode); !strings.HasSuffix(cause, code) {
 		cause += "; the run's exit " + code
@@ -165,7 +151,7 @@ func (m *Model) blame(w int) []string {
 	if next := m.afterFailure(); next != "" {
 		out = append(out, text.Cut(m.styles.Key.Of("next  ")+next, w))
 	}
-	if m.ses.rank == e.Rank && m.ses.tailOf(e.Rank).off > 0 {
+	if m.ses.Rank == e.Rank && m.ses.Output(e.Rank).Off > 0 {
 		return out // its last lines are in the output below
 	}
 	last := e.LastLines
@@ -177,7 +163,7 @@ func (m *Model) blame(w int) []string {
 
 // afterFailure is what can be done about a run that did not end well.
 func (m *Model) afterFailure() string {
-	if m.ses.st.ended.Verdict == event.Stopped || m.noCluster() != "" || m.opts.ReadOnly {
+	if m.ses.State.Ended.Verdict == event.Stopped || m.noCluster() != "" || m.opts.ReadOnly {
 		return ""
 	}
 	return "l shows all it printed; R sends what was corrected and runs again"
@@ -186,7 +172,7 @@ func (m *Model) afterFailure() string {
 // lostRows says that there is nothing to follow.
 func (m *Model) lostRows(w int) []string {
 	out := []string{m.styles.Bad.Of("✗ " + m.title() + " can't be followed"), ""}
-	out = append(out, text.Wrap(m.ses.lost, w)...)
+	out = append(out, text.Wrap(m.ses.Lost, w)...)
 	return append(out, "", m.styles.Key.Of("esc")+"  goes back; what runs there goes on")
 }
 
@@ -196,15 +182,15 @@ func (m *Model) tailPane(w, h int) []string {
 		return nil
 	}
 	s := m.ses
-	title := m.styles.Strong.Of(rankName(s.rank))
-	if n := s.st.rankNode(s.rank); n >= 0 && s.rank >= 0 {
-		title += m.styles.Dim.Of(" on " + nodeName(n))
+	title := m.styles.Strong.Of(session.RankName(s.Rank))
+	if n := s.State.RankNode(s.Rank); n >= 0 && s.Rank >= 0 {
+		title += m.styles.Dim.Of(" on " + session.NodeName(n))
 	}
 	right := ""
-	if e, ok := s.st.rankEnds[s.rank]; ok {
+	if e, ok := s.State.RankEnds[s.Rank]; ok {
 		right = m.endText(e)
 	}
-	if !s.view.Follow {
+	if !s.View.Follow {
 		right = m.styles.Warn.Of("held; end follows")
 	}
 	return append([]string{text.Spread(title, right, w)}, m.logRows(w, h-1)...)

@@ -55,7 +55,7 @@ func (m *Model) tryMetric() tea.Cmd {
 
 // chartRank is the rank whose output the charts come from: the lowest.
 func (m *Model) chartRank() int {
-	for _, r := range m.ses.st.ranks() {
+	for _, r := range m.ses.State.Ranks() {
 		if r >= 0 {
 			return r
 		}
@@ -75,7 +75,7 @@ func (m *Model) trying() *trial {
 
 // tryAgain reads the end of the log anew when it has grown.
 func (m *Model) tryAgain() tea.Cmd {
-	if t := m.trying(); t != nil && m.ses.st.logSizes[t.rank] > t.size {
+	if t := m.trying(); t != nil && m.ses.State.LogSizes[t.rank] > t.size {
 		return m.readEnd(t)
 	}
 	return nil
@@ -84,7 +84,7 @@ func (m *Model) tryAgain() tea.Cmd {
 // readEnd reads the end of the log that is tried on.
 func (m *Model) readEnd(t *trial) tea.Cmd {
 	s := m.ses
-	msg := endRead{gen: s.gen, run: s.st.run, size: s.st.logSizes[t.rank]}
+	msg := endRead{gen: s.Gen, run: s.State.Run, size: s.State.LogSizes[t.rank]}
 	t.size = msg.size // asked for; not again before there is more
 	rank := t.rank
 	return func() tea.Msg {
@@ -112,7 +112,7 @@ func (m *Model) readEnd(t *trial) tea.Cmd {
 
 func (m *Model) takeEnd(msg endRead) {
 	t := m.trying()
-	if t == nil || m.ses == nil || m.ses.gen != msg.gen || m.ses.st.run != msg.run {
+	if t == nil || m.ses == nil || m.ses.Gen != msg.gen || m.ses.State.Run != msg.run {
 		return
 	}
 	t.text, t.fault = msg.bytes, ""
@@ -201,8 +201,8 @@ func (m *Model) nameFault(name string) string {
 	if name == "" {
 		return "it needs a name, such as val/acc"
 	}
-	for _, c := range m.ses.st.curves {
-		if c.name == name {
+	for _, c := range m.ses.State.Curves {
+		if c.Name == name {
 			return "there is a series called " + name + " already"
 		}
 	}
@@ -252,7 +252,7 @@ func (t *trial) enter(m *Model) tea.Cmd {
 		return m.say("warning", "started with --read-only: nothing is added to the run")
 	}
 	m.closeDialog()
-	run := m.ses.st.run
+	run := m.ses.State.Run
 	added := metricAdded{name: name, regex: t.regex}
 	task := m.task("read the whole log for "+name, func() (string, string, error) {
 		n, err := m.bench.AddMetric(m.ctx, run, added.name, added.regex)
@@ -274,7 +274,7 @@ func profileLine(name, regex string) string {
 // that a person writes: dlwb changes nothing in it.
 func (m *Model) keepDialog(name, regex string) dialog {
 	line := profileLine(name, regex)
-	where := m.ses.profile()
+	where := m.ses.Profile()
 	if where == "" {
 		where = "its profile"
 	}

@@ -7,6 +7,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -46,7 +47,7 @@ func (t *trial) field(m *Model, label, txt string, focus bool, w int) string {
 // verdict is what the expression comes to, as ink and text.
 func (t *trial) verdict(m *Model) (text.Ink, string) {
 	s := m.styles
-	where := fmt.Sprintf("the last %s of %s", text.Plural(t.lines, "line"), rankName(t.rank))
+	where := fmt.Sprintf("the last %s of %s", text.Plural(t.lines, "line"), session.RankName(t.rank))
 	_, newest, ok := t.values.Last()
 	switch {
 	case t.fault != "":

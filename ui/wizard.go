@@ -127,7 +127,7 @@ func (m *Model) takeDraft(msg drafted) {
 		d.Spot, d.Fallback, d.Image, d.Disk = old.Spot, old.Fallback, old.Image, old.Disk
 		d.Budget, d.Lifetime, d.Idle = old.Budget, old.Lifetime, old.Idle
 	}
-	z.draft, z.notes, z.read = d, cleanLines(msg.notes), true
+	z.draft, z.notes, z.read = d, text.Words(msg.notes), true
 	m.judge()
 }
 

@@ -221,3 +221,12 @@ func Over(frame, box []string, boxW, w int) []string {
 	}
 	return out
 }
+
+// Words makes a word of each line.
+func Words(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = Word(l)
+	}
+	return out
+}

@@ -1,10 +1,8 @@
-package ui
+package session
 
 import (
 	"sort"
 	"strings"
-
-	"github.com/dlwb/dlwb/metrics"
 )
 
 // base is a series' name without its split: val/loss → loss.
@@ -15,22 +13,29 @@ func base(name string) string {
 	return name
 }
 
-// chartGroups puts the curves of one quantity together: loss with val/loss.
-// Groups with a loss come first and the learning rate, which is no news, last;
-// the others keep the order they appeared in.
-func (s *state) chartGroups() [][]*curve {
-	if len(s.curves) == s.grouped { // asked for often, and changes only with a new name
-		return s.groups
-	}
-	s.groups, s.grouped = groupsOf(s.curves), len(s.curves)
-	return s.groups
+// AddGroup adds curves of one quantity that are a chart of their own: one of
+// each run.
+func (s *State) AddGroup(group []*Curve) {
+	s.Curves = append(s.Curves, group...)
+	s.grouping, s.grouped = append(s.grouping, group), len(s.Curves)
 }
 
-func groupsOf(curves []*curve) [][]*curve {
-	var groups [][]*curve
+// Groups puts the curves of one quantity together: loss with val/loss.
+// Groups with a loss come first and the learning rate, which is no news, last;
+// the others keep the order they appeared in.
+func (s *State) Groups() [][]*Curve {
+	if len(s.Curves) == s.grouped { // asked for often, and changes only with a new name
+		return s.grouping
+	}
+	s.grouping, s.grouped = groupsOf(s.Curves), len(s.Curves)
+	return s.grouping
+}
+
+func groupsOf(curves []*Curve) [][]*Curve {
+	var groups [][]*Curve
 	at := map[string]int{}
 	for _, c := range curves {
-		b := base(c.name)
+		b := base(c.Name)
 		i, ok := at[b]
 		if !ok {
 			i = len(groups)
@@ -40,12 +45,14 @@ func groupsOf(curves []*curve) [][]*curve {
 		groups[i] = append(groups[i], c)
 	}
 	sort.SliceStable(groups, func(i, j int) bool {
-		return chartRank(groups[i][0].name) < chartRank(groups[j][0].name)
+		return ChartRank(groups[i][0].Name) < ChartRank(groups[j][0].Name)
 	})
 	return groups
 }
 
-func chartRank(name string) int {
+// ChartRank is where a series stands among the charts: those of the least rank
+// come first.
+func ChartRank(name string) int {
 	switch b := strings.ToLower(base(name)); {
 	case isLoss(name):
 		return 0
@@ -56,8 +63,3 @@ func chartRank(name string) int {
 }
 
 func isLoss(name string) bool { return strings.Contains(strings.ToLower(base(name)), "loss") }
-
-// extreme is how the best value of a quantity is called.
-func extreme(g metrics.Goal) string {
-	return map[metrics.Goal]string{metrics.Least: "lowest", metrics.Most: "highest"}[g]
-}

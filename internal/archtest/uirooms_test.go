@@ -1,0 +1,79 @@
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// uiRooms are the packages below ui, and which of each other they may import. The
+// model, ui itself, imports them; none imports the model.
+var uiRooms = map[string][]string{
+	"text":    {"logview"},
+	"plot":    {},
+	"logview": {},
+	"session": {"text", "plot", "logview"},
+}
+
+// pure are those that neither draw nor know of a terminal.
+var pureUIRooms = []string{"session"}
+
+func TestImportsPointDownInsideTheUI(t *testing.T) {
+	root := filepath.Join("..", "..", "ui")
+	found, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range found {
+		if !d.IsDir() || d.Name() == "testdata" {
+			continue
+		}
+		allowed, known := uiRooms[d.Name()]
+		if !known {
+			t.Errorf("ui/%s has no place among the rooms; see this test", d.Name())
+		}
+		if !strings.Contains(string(page), "`ui/"+d.Name()+"`") {
+			t.Errorf("CONTRIBUTING.md does not say what ui/%s is for", d.Name())
+		}
+		for _, name := range importsOf(t, filepath.Join(root, d.Name())) {
+			ours, is := strings.CutPrefix(name, module+"/ui")
+			if is && !slices.Contains(allowed, strings.TrimPrefix(ours, "/")) {
+				t.Errorf("ui/%s imports ui%s; it may import only %v of them", d.Name(), ours, allowed)
+			}
+			if slices.Contains(pureUIRooms, d.Name()) && strings.HasPrefix(name, "charm.land/") {
+				t.Errorf("ui/%s imports %s: it is to draw nothing", d.Name(), path.Base(name))
+			}
+		}
+	}
+}
+
+// importsOf are the imports of a package outside of its tests.
+func importsOf(t *testing.T, dir string) (imports []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", dir, len(files), err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range file.Imports {
+			imports = append(imports, strings.Trim(spec.Path.Value, `"`))
+		}
+	}
+	return imports
+}
