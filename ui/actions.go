@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -195,7 +196,7 @@ func (m *Model) shell() tea.Cmd {
 	if len(m.ses.State.Nodes) <= 1 {
 		return m.shellOn(0)
 	}
-	m.ask = &prompt{label: "shell on node", text: "0", done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: "shell on node", line: line.New("0"), done: func(m *Model, text string) tea.Cmd {
 		var n int
 		if _, err := fmt.Sscan(strings.TrimPrefix(text, "node"), &n); err != nil || n < 0 || n >= len(m.ses.State.Nodes) {
 			return m.say("warning", fmt.Sprintf("there is no node %q; this cluster has 0 to %d", text, len(m.ses.State.Nodes)-1))

@@ -3,6 +3,7 @@ package ui
 import (
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
@@ -142,7 +143,7 @@ func (m *Model) toggleFull() tea.Cmd {
 func (m *Model) askCharts() tea.Cmd {
 	set := func(m *Model, text string) { m.charts.filter, m.charts.picked = text, 0 }
 	was := m.charts.filter
-	m.ask = &prompt{label: "charts with", text: was, live: set,
+	m.ask = &prompt{label: "charts with", line: line.New(was), live: set,
 		done: func(m *Model, text string) tea.Cmd { set(m, text); return nil },
 		left: func(m *Model) { set(m, was) }}
 	return nil

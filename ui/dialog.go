@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -32,9 +33,10 @@ type choice struct {
 	swallow bool
 	// name must be typed before the last answer can be given; empty where
 	// picking it is enough.
-	name, typed string
-	gen         int  // of the question that fills it; 0 for none
-	waits       bool // for that question: nothing can be agreed to yet
+	name  string
+	typed line.Line
+	gen   int  // of the question that fills it; 0 for none
+	waits bool // for that question: nothing can be agreed to yet
 }
 
 type answer struct {
@@ -85,7 +87,7 @@ func (c *choice) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 // be typed, else the keys that move as arrows do.
 func (c *choice) letter(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	if c.name != "" {
-		c.typed = edit(c.typed, k)
+		c.typed.Key(k)
 		c.focus = 0
 		if c.agreed() {
 			c.focus = len(c.answers) - 1
@@ -104,7 +106,7 @@ func (c *choice) letter(m *Model, k tea.KeyPressMsg) tea.Cmd {
 }
 
 // agreed reports whether the name was typed that the last answer needs.
-func (c *choice) agreed() bool { return !c.waits && (c.name == "" || c.typed == c.name) }
+func (c *choice) agreed() bool { return !c.waits && (c.name == "" || c.typed.Text() == c.name) }
 
 // turn moves the focus; what is not agreed to can't be reached.
 func (c *choice) turn(d int) {
@@ -129,7 +131,7 @@ func (c *choice) draw(m *Model, w, h int) text.Block {
 	lines = append(lines, body...)
 	if c.name != "" {
 		lines = append(lines, "", text.Cut(m.styles.Dim.Of("type ")+m.styles.Strong.Of(c.name)+m.styles.Dim.Of(" to agree  ")+
-			text.Word(c.typed)+m.styles.Cursor.Of(" "), inner))
+			c.typed.Draw(&m.styles, max(inner-text.Wide(c.name)-15, 1)), inner))
 	}
 	lines = append(lines, "", c.buttons(m))
 	return boxed(m, lines, inner)

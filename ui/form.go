@@ -6,6 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 )
@@ -154,7 +155,7 @@ func (m *Model) editField() tea.Cmd {
 		m.turnField(1)
 		return nil
 	}
-	m.ask = &prompt{label: f.label, text: *f.text(&z.draft), done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: f.label, line: line.New(*f.text(&z.draft)), done: func(m *Model, text string) tea.Cmd {
 		if f.key == keyDir && text != z.draft.Dir {
 			return m.readDraft(text)
 		}

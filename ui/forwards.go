@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -116,7 +117,7 @@ func (m *Model) askForwards(msg listed) tea.Cmd {
 		return nil
 	}
 	text := sanitize.Line(strings.Join(msg.what, " "))
-	m.ask = &prompt{label: "forward of node 0, such as 8265 6006/http", text: text, done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: "forward of node 0, such as 8265 6006/http", line: line.New(text), done: func(m *Model, text string) tea.Cmd {
 		what := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
 		switch len(what) {
 		case 0:

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -183,7 +184,7 @@ func (m *Model) filterSign() string {
 
 func (m *Model) askFilter() tea.Cmd {
 	set := func(m *Model, text string) { m.home.filter, m.home.picked = text, 0 }
-	m.ask = &prompt{label: "filter", text: m.home.filter, live: set,
+	m.ask = &prompt{label: "filter", line: line.New(m.home.filter), live: set,
 		done: func(m *Model, text string) tea.Cmd { set(m, text); return nil },
 		left: func(m *Model) { set(m, "") }}
 	return nil

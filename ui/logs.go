@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
@@ -104,7 +105,7 @@ func (m *Model) toggleWrap() tea.Cmd {
 }
 
 func (m *Model) askSearch() tea.Cmd {
-	m.ask = &prompt{label: "search", text: m.ses.View.Query(), done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: "search", line: line.New(m.ses.View.Query()), done: func(m *Model, text string) tea.Cmd {
 		if m.ses.View.Query() == "" {
 			m.ses.Followed = m.ses.View.Follow
 		}

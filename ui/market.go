@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -178,7 +179,7 @@ func (m *Model) noOffers() string {
 
 func (m *Model) askOfferFilter() tea.Cmd {
 	set := func(m *Model, text string) { m.wiz.market.narrow(text); m.wiz.picked = 0 }
-	m.ask = &prompt{label: "filter", text: m.wiz.market.filter, live: set,
+	m.ask = &prompt{label: "filter", line: line.New(m.wiz.market.filter), live: set,
 		done: func(m *Model, text string) tea.Cmd { set(m, text); return nil },
 		left: func(m *Model) { set(m, "") }}
 	return nil
@@ -284,7 +285,7 @@ func (m *Model) chooseMachine() tea.Cmd {
 
 // askInstance takes the name of a machine where there is no table of them.
 func (m *Model) askInstance() tea.Cmd {
-	m.ask = &prompt{label: "machine type", text: m.wiz.draft.Instance, done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: "machine type", line: line.New(m.wiz.draft.Instance), done: func(m *Model, text string) tea.Cmd {
 		m.wiz.draft.Instance = text
 		m.judge()
 		return m.nextStep()

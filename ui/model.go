@@ -127,7 +127,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
 	case tea.PasteMsg:
-		m.paste(msg.Content)
+		return m, m.paste(msg.Content)
 	case tea.MouseWheelMsg:
 		return m, m.wheel(msg.Mouse())
 	case tea.MouseClickMsg:

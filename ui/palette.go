@@ -6,13 +6,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
 // palettePicker is the list of everything that can be done here, found by
 // typing. What can't be done now says why.
 type palettePicker struct {
-	text   string
+	line   line.Line
 	picked int
 }
 
@@ -24,7 +25,7 @@ func (m *Model) openPalette() tea.Cmd {
 // found lists the commands of this screen that match what was typed.
 func (p *palettePicker) found(m *Model) []*command {
 	var out []*command
-	want := strings.Fields(strings.ToLower(p.text))
+	want := strings.Fields(strings.ToLower(p.line.Text()))
 	for i := range m.table {
 		c := &m.table[i]
 		if c.at&m.here() == 0 || (len(c.keys) > 0 && c.keys[0] == ":") {
@@ -66,7 +67,8 @@ func (p *palettePicker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 			return m.carryOut(found[text.Clamp(p.picked, 0, len(found)-1)])
 		}
 	default:
-		p.text, p.picked = edit(p.text, k), 0
+		p.line.Key(k)
+		p.picked = 0
 	}
 	return nil
 }
@@ -75,7 +77,7 @@ func (p *palettePicker) draw(m *Model, w, h int) text.Block {
 	inner := text.Clamp(w-14, 1, 76)
 	found := p.found(m)
 	rows := text.Clamp(h-8, 1, 14)
-	lines := []string{m.styles.Key.Of(":") + " " + p.text + m.styles.Cursor.Of(" "), ""}
+	lines := []string{m.styles.Key.Of(":") + " " + p.line.Draw(&m.styles, inner-2), ""}
 	top := text.Window(0, text.Clamp(p.picked, 0, len(found)-1), len(found), rows)
 	for i := top; i < top+rows; i++ {
 		switch {

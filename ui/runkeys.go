@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -109,7 +110,7 @@ func (m *Model) reverseRuns() tea.Cmd {
 // askRunFilter asks for conditions. The workbench judges them when they are
 // whole: what is half written holds for nothing.
 func (m *Model) askRunFilter() tea.Cmd {
-	m.ask = &prompt{label: "runs with", text: m.runs.filter, done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: "runs with", line: line.New(m.runs.filter), done: func(m *Model, text string) tea.Cmd {
 		m.runs.filter, m.runs.picked = text, 0
 		return m.readRuns()
 	}}
@@ -117,7 +118,7 @@ func (m *Model) askRunFilter() tea.Cmd {
 }
 
 func (m *Model) askRunOrder() tea.Cmd {
-	m.ask = &prompt{label: "sort by", text: m.runs.by, done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: "sort by", line: line.New(m.runs.by), done: func(m *Model, text string) tea.Cmd {
 		m.runs.by, m.runs.sort, m.runs.reverse, m.runs.picked = text, 0, false, 0
 		return m.readRuns()
 	}}
@@ -142,7 +143,7 @@ func (m *Model) starRun() tea.Cmd {
 
 func (m *Model) askNote() tea.Cmd {
 	id, was := m.runs.pick().ID, text.Word(m.runs.pick().Note)
-	m.ask = &prompt{label: "note for " + text.Word(id), text: was, done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: "note for " + text.Word(id), line: line.New(was), done: func(m *Model, text string) tea.Cmd {
 		if text == was {
 			return nil
 		}

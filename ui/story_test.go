@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui"
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -288,6 +289,24 @@ func TestPaletteFindsAndRefusesWithAReason(t *testing.T) {
 	says(t, s, "3 files, 4.2 MB in results/")
 	s.Press("esc", ":").Type("filter")
 	says(t, s, "filter the list")
+}
+
+func TestLinesAreEditedWithReadlinesKeysEverywhere(t *testing.T) {
+	s := stage(t, ui.Options{}, nil)
+	edit := func() {
+		t.Helper()
+		s.Type("ab cd").Press("alt+b").Type("x ").Press("home", "delete", "end", "ctrl+w").Send(tea.PasteMsg{Content: "e\n"})
+		says(t, s, "b x e")
+		s.Press("ctrl+a", "ctrl+k").Send(tea.PasteMsg{Content: strings.Repeat("y", line.Most+1)})
+		hides(t, s, "yy")
+	}
+	s.Press("/")
+	edit()
+	says(t, s, "a line has at most 4000 characters")
+	s.Press("esc", ":")
+	edit()
+	s.Press("esc", "enter", "l", "/")
+	edit()
 }
 
 func TestPasteNeverPressesKeys(t *testing.T) {

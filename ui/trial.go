@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/plot"
 	"github.com/dlwb/dlwb/ui/text"
 )
@@ -22,7 +23,7 @@ const trialBytes = 256 << 10
 // trial is the form for a metric of one's own: what an expression catches in
 // the last lines is shown while it is typed, as the run's reader would read it.
 type trial struct {
-	name, regex string
+	name, regex line.Line
 	onRegex     bool // has the focus
 
 	rank  int
@@ -126,15 +127,15 @@ func (m *Model) takeEnd(msg endRead) {
 func (t *trial) again(m *Model) {
 	t.lines = bytes.Count(t.text, []byte("\n"))
 	t.values, t.caught = plot.Series{}, nil
-	if t.wrong = regexFault(t.regex); t.wrong != "" {
+	if t.wrong = regexFault(t.regex.Text()); t.wrong != "" {
 		return
 	}
-	re := regexp.MustCompile(t.regex)
-	name := t.name
+	re := regexp.MustCompile(t.regex.Text())
+	name := t.name.Text()
 	if name == "" {
 		name = "value"
 	}
-	r := metrics.NewReader([]metrics.UserMetric{{Name: name, Regex: t.regex}})
+	r := metrics.NewReader([]metrics.UserMetric{{Name: name, Regex: t.regex.Text()}})
 	r.Explain(func(got metrics.Reading) {
 		for _, p := range got.Points {
 			if p.Name == name {
@@ -218,29 +219,25 @@ func (t *trial) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case "enter":
 		return t.enter(m)
 	default:
-		t.change(m, func(text string) string { return edit(text, k) })
+		t.focused().Key(k)
+		t.again(m)
 	}
 	return nil
 }
 
-func (t *trial) paste(m *Model, text string) {
-	t.change(m, func(was string) string { return typed(was, text) })
-}
-
-func (t *trial) change(m *Model, edited func(string) string) {
+// focused is the line that is typed into.
+func (t *trial) focused() *line.Line {
 	if t.onRegex {
-		t.regex = edited(t.regex)
-	} else {
-		t.name = edited(t.name)
+		return &t.regex
 	}
-	t.again(m)
+	return &t.name
 }
 
 // enter goes on to the expression, or applies it to the run.
 func (t *trial) enter(m *Model) tea.Cmd {
-	name := strings.TrimSpace(t.name)
+	name := strings.TrimSpace(t.name.Text())
 	switch {
-	case !t.onRegex && t.regex == "":
+	case !t.onRegex && t.regex.Text() == "":
 		t.onRegex = true
 		return nil
 	case t.wrong != "":
@@ -253,7 +250,7 @@ func (t *trial) enter(m *Model) tea.Cmd {
 	}
 	m.closeDialog()
 	run := m.ses.State.Run
-	added := metricAdded{name: name, regex: t.regex}
+	added := metricAdded{name: name, regex: t.regex.Text()}
 	task := m.task("read the whole log for "+name, func() (string, string, error) {
 		n, err := m.bench.AddMetric(m.ctx, run, added.name, added.regex)
 		return fmt.Sprintf("%s: %s so far", name, text.Plural(n, "value")), "", err

@@ -6,6 +6,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/plot"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
@@ -15,7 +16,7 @@ func (t *trial) draw(m *Model, w, h int) text.Block {
 	s := m.styles
 	inner := text.Clamp(w-8, 1, 96)
 	lines := []string{s.Strong.Of("A metric of your own"), "",
-		t.field(m, "name", t.name, !t.onRegex, inner), t.field(m, "regex", t.regex, t.onRegex, inner), ""}
+		t.field(m, "name", &t.name, inner), t.field(m, "regex", &t.regex, inner), ""}
 	on, txt := t.verdict(m)
 	lines = append(lines, wrapInk(on, txt, inner)...)
 	foot := []string{"", s.Key.Of("enter") + s.Dim.Of(" reads the whole log by it   ") + s.Key.Of("tab") + s.Dim.Of(" the other field   ") + s.Key.Of("esc") + s.Dim.Of(" leaves")}
@@ -35,13 +36,12 @@ func (t *trial) draw(m *Model, w, h int) text.Block {
 }
 
 // field is a line to type into.
-func (t *trial) field(m *Model, label, txt string, focus bool, w int) string {
-	room := max(w-9, 1)
-	txt = text.EndOf(txt, room)
-	if !focus {
-		return m.styles.Dim.Of(text.Fit(label, 8)) + txt
+func (t *trial) field(m *Model, label string, typed *line.Line, w int) string {
+	room := max(w-8, 1)
+	if typed != t.focused() {
+		return m.styles.Dim.Of(text.Fit(label, 8)) + text.EndOf(typed.Text(), room)
 	}
-	return m.styles.Key.Of(text.Fit(label, 8)) + txt + m.styles.Cursor.Of(" ")
+	return m.styles.Key.Of(text.Fit(label, 8)) + typed.Draw(&m.styles, room)
 }
 
 // verdict is what the expression comes to, as ink and text.
@@ -52,7 +52,7 @@ func (t *trial) verdict(m *Model) (text.Ink, string) {
 	switch {
 	case t.fault != "":
 		return s.Bad, "the log can't be read: " + t.fault
-	case t.regex == "":
+	case t.regex.Text() == "":
 		return s.Dim, t.wrong
 	case t.wrong != "":
 		return s.Warn, "✗ " + t.wrong

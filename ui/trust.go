@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -17,10 +18,10 @@ import (
 type trustQuestion struct {
 	path    string
 	subject *trust.Subject
-	text    string // typed so far
-	top     int    // the first line shown
-	most    int    // the greatest top, as drawn last
-	page    int    // how many lines were shown last
+	typed   line.Line
+	top     int // the first line shown
+	most    int // the greatest top, as drawn last
+	page    int // how many lines were shown last
 	opened  time.Time
 }
 
@@ -54,12 +55,12 @@ func (q *trustQuestion) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		q.scroll(far)
 	case "enter":
 		m.closeDialog()
-		if strings.TrimSpace(q.text) == "yes" {
+		if strings.TrimSpace(q.typed.Text()) == "yes" {
 			return m.trust(q.path, q.subject.Key)
 		}
 		return m.say("info", "the profile is not trusted; nothing was done")
 	default:
-		q.text = edit(q.text, k)
+		q.typed.Key(k)
 	}
 	return nil
 }
@@ -97,7 +98,7 @@ func (q *trustQuestion) draw(m *Model, w, h int) text.Block {
 	if q.most > 0 {
 		more = s.Dim.Of(fmt.Sprintf("lines %d–%d of %d; the arrows move", q.top+1, q.top+q.page, len(body)))
 	}
-	answer := s.Cursor.Of("› Cancel ") + s.Dim.Of("  type ") + s.Key.Of("yes") + s.Dim.Of(" and press enter to trust it: ") + text.EndOf(q.text, max(inner-52, 1)) + s.Cursor.Of(" ")
+	answer := s.Cursor.Of("› Cancel ") + s.Dim.Of("  type ") + s.Key.Of("yes") + s.Dim.Of(" and press enter to trust it: ") + q.typed.Draw(&s, max(inner-51, 1))
 	lines = append(lines, more, "", text.Cut(answer, inner))
 	return boxed(m, lines[:text.Clamp(len(lines), 1, max(h-2, 1))], inner)
 }
