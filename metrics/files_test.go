@@ -196,35 +196,6 @@ func steps(s *Series) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestAResumedRunReplacesItsPointsAndANewOneDoesNot(t *testing.T) {
-	for name, c := range map[string]struct {
-		in   []int64
-		want string
-	}{
-		"resumed":   {[]int64{0, 10, 20, 30, 15, 25}, "0 10 15 25"},
-		"restarted": {[]int64{0, 10, 20, 0, 10}, "0 10 20 0 10"},
-	} {
-		var s Series
-		for _, step := range c.in {
-			s.Add(Point{Step: &step, X: AxisStep})
-		}
-		if got := steps(&s); got != c.want {
-			t.Errorf("%s: got %s, want %s", name, got, c.want)
-		}
-	}
-}
-
-func TestTooManyPointsAreThinnedEvenly(t *testing.T) {
-	var s Set
-	for i := range int64(mostPoints + 10) {
-		s.Add(Point{Name: "loss", Step: &i, X: AxisStep})
-	}
-	one := s.Series[0]
-	if one.Len() > mostPoints/2+10 || one.Every() != 2 || one.at(1).step != 2 {
-		t.Errorf("%d points, one of %d", one.Len(), one.Every())
-	}
-}
-
 func TestSageMakersDefinitionsAreTaken(t *testing.T) {
 	u, err := ParseUserMetric(`train:loss: Loss: ([0-9.]+);`)
 	if err != nil || u.Name != "train:loss" || u.Regex != `Loss: ([0-9.]+);` {
