@@ -81,7 +81,7 @@ func (m *Model) notRunning() string {
 }
 
 func (m *Model) noCharts() string {
-	if m.ses == nil || len(m.charts.shownCharts()) < 2 {
+	if m.ses == nil || len(m.charts.Shown()) < 2 {
 		return "there is no other chart"
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -69,7 +70,7 @@ func BenchmarkView(b *testing.B) {
 	m := loaded(64)
 	bench := func(name string, at place, set func()) {
 		b.Run(name, func(b *testing.B) {
-			m.path[1], m.charts, m.heat = at, chartView{ses: m.ses}, heatView{}
+			m.path[1], m.charts, m.heat = at, chart.View{Of: m.ses}, heatView{}
 			set()
 			m.View()
 			for b.Loop() {
@@ -78,16 +79,16 @@ func BenchmarkView(b *testing.B) {
 		})
 	}
 	bench("train", atTrain, func() {})
-	bench("train smoothed and read", atTrain, func() { m.charts.smooth = 5; m.readOn(-1) })
-	bench("train zoomed", atTrain, func() { m.zoom(0.01) })
-	bench("train by time", atTrain, func() { m.charts.asked = session.AxisTime })
+	bench("train smoothed and read", atTrain, func() { m.charts.Smooth = 5; m.readOn(-1) })
+	bench("train zoomed", atTrain, func() { m.charts.Zoom(0.01) })
+	bench("train by time", atTrain, func() { m.charts.Asked = session.AxisTime })
 	bench("charts", atCharts, func() {})
-	bench("charts smoothed and read", atCharts, func() { m.charts.smooth = 5; m.readOn(-1) })
+	bench("charts smoothed and read", atCharts, func() { m.charts.Smooth = 5; m.readOn(-1) })
 	bench("logs", atLogs, func() {})
 	bench("GPUs", atHeat, func() {})
 	bench("GPUs in full", atHeat, func() { m.heat.detail = true })
 	for i := range int64(20_000) {
 		m.ses.State.AddPoint(metrics.Point{Name: fmt.Sprintf("a/m%d", i%300), Step: new(i / 300), Ordinal: i / 300, Value: float64(i % 7)})
 	}
-	bench("charts of 300 series", atCharts, func() { m.charts.smooth = 5; m.readOn(-1) })
+	bench("charts of 300 series", atCharts, func() { m.charts.Smooth = 5; m.readOn(-1) })
 }

@@ -3,9 +3,8 @@ package ui
 import (
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/line"
-	"github.com/dlwb/dlwb/ui/session"
-	"github.com/dlwb/dlwb/ui/text"
 )
 
 const (
@@ -22,12 +21,12 @@ func chartCommands() []command {
 		return command{keys: []string{key}, name: name, help: help, at: onCharts, can: (*Model).noChart,
 			do: func(m *Model) tea.Cmd { return m.lookedAt(do) }}
 	}
-	zoomIn := view("+", "zoom in", "zoom in, around the cursor or at the newest; so does the wheel", func(m *Model) { m.zoom(1 / zoomBy) })
+	zoomIn := view("+", "zoom in", "zoom in, around the cursor or at the newest; so does the wheel", func(m *Model) { m.charts.Zoom(1 / chart.ZoomBy) })
 	zoomIn.keys = append(zoomIn.keys, "=")
 	zoomIn.foot, zoomIn.show = 3, inGrid
-	smoother := view("]", "smoother", "more smoothing: an average, as in TensorBoard; the values stay behind it", func(m *Model) { m.smoother(1) })
+	smoother := view("]", "smoother", "more smoothing: an average, as in TensorBoard; the values stay behind it", func(m *Model) { m.charts.Smoother(1) })
 	smoother.foot, smoother.show = 4, inGrid
-	xaxis := view("a", "x axis", "count x by step, epoch or time, or by what suits each chart", (*Model).nextAxis)
+	xaxis := view("a", "x axis", "count x by step, epoch or time, or by what suits each chart", func(m *Model) { m.charts.NextAxis() })
 	xaxis.foot, xaxis.show = 4, inGrid
 	return []command{
 		{keys: []string{"v"}, name: "charts", help: "every chart in a grid", at: inSession &^ (atCharts | atNew), foot: 5, show: atTrain, can: (*Model).noRun, do: goer(atCharts)},
@@ -41,59 +40,15 @@ func chartCommands() []command {
 		view("left", "read left", "move the cursor left: all charts are read at the same x", func(m *Model) { m.readOn(-1) }),
 		view("right", "read right", "move the cursor right; esc takes it away", func(m *Model) { m.readOn(1) }),
 		zoomIn,
-		view("-", "zoom out", "zoom out", func(m *Model) { m.zoom(zoomBy) }),
-		view(",", "earlier", "move to what was earlier, when zoomed in", func(m *Model) { m.pan(-panBy) }),
-		view(".", "later", "move to what came later; at the right edge the newest is followed", func(m *Model) { m.pan(panBy) }),
-		view("z", "show all", "show everything again", func(m *Model) { m.charts.windows = [session.Axes]extent{} }),
+		view("-", "zoom out", "zoom out", func(m *Model) { m.charts.Zoom(chart.ZoomBy) }),
+		view(",", "earlier", "move to what was earlier, when zoomed in", func(m *Model) { m.charts.Pan(-chart.PanBy) }),
+		view(".", "later", "move to what came later; at the right edge the newest is followed", func(m *Model) { m.charts.Pan(chart.PanBy) }),
+		view("z", "show all", "show everything again", func(m *Model) { m.charts.ShowAll() }),
 		{keys: []string{"0"}, name: "show all", help: "show everything again", at: inGrid, can: (*Model).noChart, do: func(m *Model) tea.Cmd { return m.move(-far) }},
-		view("o", "log axis", "logarithmic value axis, or linear again", func(m *Model) { m.charts.logY = !m.charts.logY }),
+		view("o", "log axis", "logarithmic value axis, or linear again", func(m *Model) { m.charts.ToggleLog() }),
 		xaxis,
-		view("[", "less smooth", "less smoothing", func(m *Model) { m.smoother(-1) }),
+		view("[", "less smooth", "less smoothing", func(m *Model) { m.charts.Smoother(-1) }),
 		smoother,
-	}
-}
-
-const (
-	// zoomBy is how much a key or a notch of the wheel zooms.
-	zoomBy = 1.5
-	// panBy is the share of its width that a key moves the window by.
-	panBy = 0.25
-)
-
-// pickedAxis is by what the picked chart counts its x.
-func (m *Model) pickedAxis() (session.Axis, bool) {
-	g := m.charts.pickedChart()
-	if g == nil {
-		return session.AxisAuto, false
-	}
-	return session.AxisOf(g, m.charts.asked), true
-}
-
-// zoom changes the width of what is shown: around the cursor where it is seen,
-// at the right edge where the newest is followed, else around the middle.
-func (m *Model) zoom(by float64) {
-	a, ok := m.pickedAxis()
-	from, to, lo, hi, some := m.charts.windowOf(a)
-	if !ok || !some {
-		return
-	}
-	v := &m.charts
-	at := (from + to) / 2
-	switch c := v.cursor; {
-	case c.on && !c.hover && c.axis == a && c.x >= from && c.x <= to:
-		at = c.x
-	case !v.windows[a].held:
-		at = to
-	}
-	v.windows[a] = v.windows[a].zoomed(lo, hi, at, by)
-}
-
-func (m *Model) pan(by float64) {
-	a, ok := m.pickedAxis()
-	_, _, lo, hi, some := m.charts.windowOf(a)
-	if ok && some {
-		w := &m.charts.windows[a]
-		*w = w.panned(lo, hi, by)
 	}
 }
 
@@ -101,89 +56,59 @@ func (m *Model) pan(by float64) {
 func (m *Model) readOn(columns int) {
 	width := float64(m.bodyWidth())
 	for _, s := range m.spots() {
-		if s.index == m.charts.picked {
-			if a, ok := m.area(s); ok {
+		if s.Index == m.charts.Picked {
+			if a, ok := m.chartPage().Area(s); ok {
 				width = float64(a.W)
 			}
 		}
 	}
-	m.charts.step(columns, width)
+	m.charts.Step(columns, width)
 }
 
-func (m *Model) smoother(d int) {
-	v := &m.charts
-	v.smooth = text.Clamp(v.smooth+d, 0, len(factors)-1)
-}
-
-// nextAxis goes on to the next axis that some curve has.
-func (m *Model) nextAxis() {
-	v := &m.charts
-	for {
-		v.asked = (v.asked + 1) % session.AxisOrder
-		if v.asked == session.AxisAuto || m.ses.State.AnyHas(v.asked) {
-			return
-		}
+// chartPage is the charts of the present screen as they are drawn.
+func (m *Model) chartPage() chart.Page {
+	p := chart.Page{Look: m.looks(), View: &m.charts, Grid: m.here()&inGrid != 0}
+	if m.here() == atCompare {
+		p.Names, p.Kept = m.comp.runs, m.comp.charts
 	}
+	return p
 }
 
-func (m *Model) nextChart() tea.Cmd { return m.turnChart(1) }
-func (m *Model) prevChart() tea.Cmd { return m.turnChart(-1) }
+func (m *Model) nextChart() tea.Cmd {
+	m.charts.Turn(1)
+	return nil
+}
 
-func (m *Model) turnChart(d int) tea.Cmd {
-	m.charts.picked = pick(m.charts.picked+d, max(len(m.charts.shownCharts()), 1))
+func (m *Model) prevChart() tea.Cmd {
+	m.charts.Turn(-1)
 	return nil
 }
 
 func (m *Model) toggleFull() tea.Cmd {
-	m.charts.full = !m.charts.full || m.here() == atCompare && m.comp.whole
+	m.charts.Full = !m.charts.Full || m.here() == atCompare && m.comp.whole
 	m.comp.whole = false
 	return nil
 }
 
 func (m *Model) askCharts() tea.Cmd {
-	set := func(m *Model, text string) { m.charts.filter, m.charts.picked = text, 0 }
-	was := m.charts.filter
+	set := func(m *Model, text string) { m.charts.SetFilter(text) }
+	was := m.charts.Filter
 	m.ask = &prompt{label: "charts with", line: line.New(was), live: set,
 		done: func(m *Model, text string) tea.Cmd { set(m, text); return nil },
 		left: func(m *Model) { set(m, was) }}
 	return nil
 }
 
-// chartBack takes back one thing that esc takes back before it leaves the
-// screen: the cursor, the whole screen for one chart, the filter.
-func (v *chartView) chartBack(here place) bool {
-	switch {
-	case v.cursor.on && !v.cursor.hover:
-		v.cursor = cursor{}
-	case here&inGrid != 0 && v.full:
-		v.full = false
-	case here&inGrid != 0 && v.filter != "":
-		v.filter, v.picked = "", 0
-	default:
-		v.cursor = cursor{}
-		return false
-	}
-	return true
-}
-
 // moveCharts goes up and down in the grid, by pages through it; to the top
 // shows all again and to the end follows the newest.
 func (m *Model) moveCharts(d int) {
-	v, n := &m.charts, len(m.charts.shownCharts())
-	if n == 0 {
-		return
-	}
-	across, down := grid(n, m.gridRoom().w, m.gridRoom().h)
-	switch {
+	switch room := m.gridRoom(); {
+	case len(m.charts.Shown()) == 0:
 	case d <= -far:
-		v.windows = [session.Axes]extent{}
+		m.charts.ShowAll()
 	case d >= far:
-		for a := range v.windows {
-			v.windows[a].held = false
-		}
-	case d == 1 || d == -1:
-		v.picked = text.Clamp(v.picked+d*across, 0, n-1)
+		m.charts.FollowNewest()
 	default:
-		v.picked = text.Clamp((v.picked/(across*down)+d/max(d, -d))*across*down, 0, n-1)
+		m.charts.MoveIn(room.W, room.H, d)
 	}
 }

@@ -30,14 +30,14 @@ func comparedFacts() []comparedFact {
 		out = append(out, comparedFact{name, c.cell, c.value, !c.most})
 		if c.name == "each" {
 			out = append(out, comparedFact{"memory of all", func(o *cloud.Offer, _ bool) string {
-				return orDash(o.GPUs > 0, units.Binary(o.GPUMemory*int64(o.GPUs)))
+				return text.OrDash(o.GPUs > 0, units.Binary(o.GPUMemory*int64(o.GPUs)))
 			}, func(o *cloud.Offer, _ bool) float64 { return float64(o.GPUMemory) * float64(o.GPUs) }, false})
 		}
 	}
 	return append(out,
 		comparedFact{name: "network", text: func(o *cloud.Offer, _ bool) string { return text.Word(o.Network) }},
-		comparedFact{name: "EFA", text: func(o *cloud.Offer, _ bool) string { return orDash(o.EFA > 0, fmt.Sprint(o.EFA)) }},
-		comparedFact{name: "NVMe", text: func(o *cloud.Offer, _ bool) string { return orDash(o.NVMe > 0, units.Bytes(o.NVMe)) }},
+		comparedFact{name: "EFA", text: func(o *cloud.Offer, _ bool) string { return text.OrDash(o.EFA > 0, fmt.Sprint(o.EFA)) }},
+		comparedFact{name: "NVMe", text: func(o *cloud.Offer, _ bool) string { return text.OrDash(o.NVMe > 0, units.Bytes(o.NVMe)) }},
 		comparedFact{name: "processor", text: func(o *cloud.Offer, _ bool) string { return text.Word(o.Arch) }},
 	)
 }
@@ -107,7 +107,7 @@ func (m *Model) comparedNotes(all []*cloud.Offer, labelW, cw int) []string {
 	blocks := []text.Block{{W: labelW, Lines: []string{m.styles.Dim.Of("notes")}}}
 	for _, o := range all {
 		notes := strings.Join(text.Words(o.Notes), "; ")
-		blocks = append(blocks, text.Block{W: cw, Lines: text.Indent(text.Wrap(orDash(notes != "", notes), cw-3), 2)})
+		blocks = append(blocks, text.Block{W: cw, Lines: text.Indent(text.Wrap(text.OrDash(notes != "", notes), cw-3), 2)})
 	}
 	return text.Beside(0, blocks...)
 }

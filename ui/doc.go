@@ -12,6 +12,7 @@
 //	keys.go      the one table of keys: dispatch, footer, help and README
 //	screens.go   the one table of screens: name, title, draw, move, copy, back
 //	actions.go   what the keys do
+//	chart/       charts of curves: how they are looked at, and drawn
 //	session/     a pure fold of events into what is known of what is looked at
 //	lease.go     when machines end by themselves
 //	bars.go      what stands above every screen: machines, alarms

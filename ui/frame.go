@@ -32,6 +32,11 @@ func (m *Model) bodyHeight() int { return max(m.h-m.bodyTop()-bodyFoot, 1) }
 // bodyTop is the first row of a screen's own part.
 func (m *Model) bodyTop() int { return len(m.head(m.bodyWidth())) }
 
+// looks is what drawing needs to know of the screen.
+func (m *Model) looks() text.Look {
+	return text.Look{Styles: &m.styles, Now: m.now, Spin: m.spin, ASCII: m.ascii, Colourless: m.colourless}
+}
+
 // View draws a frame of exactly h rows, none wider than w.
 func (m *Model) View() tea.View {
 	v := tea.NewView(m.Frame())

@@ -64,8 +64,8 @@ func (h *homeView) addHere() {
 func (h *homeView) items() []item {
 	var out []item
 	want := strings.Fields(strings.ToLower(h.filter))
-	add := func(it item, text string) {
-		if matches(strings.ToLower(text), want) {
+	add := func(it item, said string) {
+		if text.HasAll(strings.ToLower(said), want) {
 			out = append(out, it)
 		}
 	}
@@ -393,9 +393,7 @@ func (m *Model) verdictText(v event.Verdict, code *int) string {
 	return m.styles.Bad.Of(text)
 }
 
-var spinFrames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
-
-func (m *Model) spinner() string { return spinFrames[m.spin%len(spinFrames)] }
+func (m *Model) spinner() string { return m.looks().Spinner() }
 
 // spinning reports whether anything on the screen turns.
 func (m *Model) spinning() bool {

@@ -111,7 +111,7 @@ func (k *market) narrow(filter string) {
 	k.filter, k.rows = filter, k.rows[:0]
 	want := strings.Fields(strings.ToLower(filter))
 	for i := range k.offers.Offers {
-		if matches(k.texts[i], want) {
+		if text.HasAll(k.texts[i], want) {
 			k.rows = append(k.rows, i)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -44,7 +45,7 @@ type Model struct {
 	asks    int     // counts what it asks for
 	ses     *session.Session
 	feed    Feed // the stream of ses; nil before it is there
-	charts  chartView
+	charts  chart.View
 	heat    heatView
 	gens    int // counts sessions
 	dialogs []dialog
@@ -268,7 +269,7 @@ func (m *Model) openSession(cluster string) {
 	m.leaveSession()
 	m.gens++
 	m.ses = session.New(m.gens, cluster, m.now)
-	m.charts, m.heat = chartView{ses: m.ses}, heatView{}
+	m.charts, m.heat = chart.View{Of: m.ses}, heatView{}
 }
 
 // leaveSession ends the stream of what was looked at. News that is still on
@@ -314,7 +315,7 @@ func (m *Model) take(msg gathered) tea.Cmd {
 	}
 	notices := len(s.State.Notices)
 	if s.Apply(msg.events) {
-		m.charts.windows, m.charts.cursor = [session.Axes]extent{}, cursor{}
+		m.charts.Anew()
 	}
 	if !s.Past && s.State.Phase() == event.PhaseGone {
 		m.gone[s.Cluster] = s.State.LastAt

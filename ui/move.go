@@ -81,8 +81,8 @@ func (m *Model) wheel(e tea.Mouse) tea.Cmd {
 	if len(m.dialogs) > 0 {
 		return nil
 	}
-	if cmd, took := m.wheelCharts(e); took {
-		return cmd
+	if m.wheelCharts(e) {
+		return nil
 	}
 	switch e.Button {
 	case tea.MouseWheelUp:

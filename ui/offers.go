@@ -28,7 +28,7 @@ var offerColumns = []offerColumn{
 	{name: "region", w: 15, rank: 6, left: true, cell: func(o *cloud.Offer, _ bool) string { return text.Word(o.Region) }},
 	{name: "GPUs", w: 14, rank: 1, left: true, cell: func(o *cloud.Offer, _ bool) string { return gpusText(o) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(o.GPUs) * o.GPUShare }},
-	{name: "each", w: 8, rank: 5, cell: func(o *cloud.Offer, _ bool) string { return orDash(o.GPUMemory > 0, units.Binary(o.GPUMemory)) }, most: true,
+	{name: "each", w: 8, rank: 5, cell: func(o *cloud.Offer, _ bool) string { return text.OrDash(o.GPUMemory > 0, units.Binary(o.GPUMemory)) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(o.GPUMemory) }},
 	{name: "vCPU", w: 6, rank: 8, cell: func(o *cloud.Offer, _ bool) string { return fmt.Sprint(o.VCPUs) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(o.VCPUs) }},
@@ -39,7 +39,7 @@ var offerColumns = []offerColumn{
 	{name: "spot", w: 8, rank: 3, cell: func(o *cloud.Offer, _ bool) string { return cents(o.Spot.PerHour) },
 		value: func(o *cloud.Offer, _ bool) float64 { return o.Spot.PerHour }},
 	{name: "saves", w: 7, rank: 10, cell: func(o *cloud.Offer, _ bool) string {
-		return orDash(o.SpotSaving() > 0, fmt.Sprintf("%.0f%%", 100*o.SpotSaving()))
+		return text.OrDash(o.SpotSaving() > 0, fmt.Sprintf("%.0f%%", 100*o.SpotSaving()))
 	}, most: true, value: func(o *cloud.Offer, _ bool) float64 { return o.SpotSaving() }},
 	{name: "$/GPU-h", w: 9, rank: 4, cell: func(o *cloud.Offer, spot bool) string { return cents(o.PerGPUHour(spot)) },
 		value: func(o *cloud.Offer, spot bool) float64 { return o.PerGPUHour(spot) }},
@@ -47,7 +47,7 @@ var offerColumns = []offerColumn{
 		value: func(o *cloud.Offer, spot bool) float64 { return o.PerGBHour(spot) }},
 	{name: "quota", w: 7, rank: 7, cell: func(o *cloud.Offer, spot bool) string { return quotaText(o, spot) }, most: true,
 		value: func(o *cloud.Offer, spot bool) float64 { return float64(quotaOf(o, spot).Left) }},
-	{name: "zones", w: 7, rank: 12, cell: func(o *cloud.Offer, _ bool) string { return orDash(len(o.Zones) > 0, fmt.Sprint(len(o.Zones))) }, most: true,
+	{name: "zones", w: 7, rank: 12, cell: func(o *cloud.Offer, _ bool) string { return text.OrDash(len(o.Zones) > 0, fmt.Sprint(len(o.Zones))) }, most: true,
 		value: func(o *cloud.Offer, _ bool) float64 { return float64(len(o.Zones)) }},
 }
 
@@ -74,15 +74,8 @@ func (c *offerColumn) compare(a, b *cloud.Offer, spot, reverse bool) int {
 	return cmp.Compare(x, y)
 }
 
-func orDash(known bool, text string) string {
-	if !known {
-		return "-"
-	}
-	return text
-}
-
 // cents is a price for a column; a dash when it is not known.
-func cents(v float64) string { return orDash(v > 0, units.Cents(v)) }
+func cents(v float64) string { return text.OrDash(v > 0, units.Cents(v)) }
 
 func gpusText(o *cloud.Offer) string {
 	switch {
@@ -364,7 +357,7 @@ func (m *Model) offerDetails(o *cloud.Offer, w int) []string {
 		price = text.Word(o.OnDemand.Source)
 	}
 	first := s.Strong.Of(text.Word(o.Instance)) + s.Dim.Of(": "+offerText(*o)+"; network: "+text.Word(o.Network))
-	second := s.Dim.Of("zones: " + orDash(len(zones) > 0, strings.Join(zones, ", ")) + "; price: " + price)
+	second := s.Dim.Of("zones: " + text.OrDash(len(zones) > 0, strings.Join(zones, ", ")) + "; price: " + price)
 	third := text.Word(strings.Join(o.Notes, "; "))
 	if third != "" {
 		third = s.Warn.Of("! ") + third

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -32,36 +33,12 @@ type compareView struct {
 	series int      // how many there are to draw
 	points int      // how many were read
 	whole  bool     // the facts alone, all of them
-	charts map[int]drawnChart
+	charts chart.Kept
 	next   manner   // how the curves will be drawn
 	turn   int      // counts what was asked to be made of them
 	turned int      // the newest that is shown
 	list   []fact   // the facts, made when they came
 	drawn  factPage // and as they were drawn last
-}
-
-// drawnChart is a chart as it was drawn last, and how it was looked at: what is
-// compared does not change by itself.
-type drawnChart struct {
-	view    chartView
-	w, h, n int // its size, and how many curves the comparison had
-	dark    bool
-	group   *session.Curve // its first, which tells it from another at that place
-	rows    []string
-}
-
-// overlayRows is a chart of several runs, drawn anew only when something about
-// it is another.
-func (m *Model) overlayRows(s spot, w int) []string {
-	view := m.charts
-	view.drag, view.picked, view.top, view.full, view.filter = drag{}, 0, 0, false, ""
-	key := drawnChart{view: view, w: w, h: s.h, n: len(m.ses.State.Curves), dark: m.styles.Dark}
-	d, ok := m.comp.charts[s.index]
-	if !ok || d.view != key.view || d.w != key.w || d.h != key.h || d.n != key.n || d.dark != key.dark || d.group != s.group[0] {
-		key.rows, key.group = m.oneChart(s.group, w, s.h, false), s.group[0]
-		m.comp.charts[s.index], d = key, key
-	}
-	return d.rows
 }
 
 // factPage is the facts drawn for a width and a theme.
@@ -81,7 +58,7 @@ func (m *Model) compareRuns() tea.Cmd { return m.compareThese(m.runs.marked) }
 func (m *Model) compareThese(runs []string) tea.Cmd {
 	m.openSession("")
 	m.ses.Past, m.ses.Follow = true, false
-	m.comp = compareView{gen: m.gens, runs: slices.Clone(runs), busy: true, since: m.now, charts: map[int]drawnChart{}}
+	m.comp = compareView{gen: m.gens, runs: slices.Clone(runs), busy: true, since: m.now, charts: chart.Kept{}}
 	m.goTo(atCompare)
 	gen, bench, ids := m.gens, m.bench, m.comp.runs
 	return func() tea.Msg {
@@ -131,7 +108,7 @@ func (m *Model) readOverlay() tea.Cmd {
 	name := v.wanted[0]
 	v.wanted = v.wanted[1:]
 	gen, bench, runs := v.gen, m.bench, v.facts.Runs
-	asked, factor := m.charts.asked, m.charts.factor()
+	asked, factor := m.charts.Asked, m.charts.Factor()
 	return func() tea.Msg {
 		curves, err := overlay(bench, runs, name)
 		for _, p := range session.Prepare(session.Unprepared([][]*session.Curve{curves}, asked), factor) {
@@ -250,7 +227,7 @@ func (m *Model) factsOf(c *history.Comparison) []fact {
 	for _, d := range c.Differences {
 		cells := text.Words(d.Values)
 		for i := range cells {
-			cells[i] = orDash(cells[i] != "", cells[i])
+			cells[i] = text.OrDash(cells[i] != "", cells[i])
 		}
 		out = append(out, fact{text.Word(d.Group), text.Word(d.Key), cells, -1})
 	}
@@ -261,9 +238,9 @@ func (m *Model) factsOf(c *history.Comparison) []fact {
 		f := fact{group: "run", name: name, best: -1}
 		some := false
 		for i := range c.Runs {
-			text := cell(&c.Runs[i])
-			some = some || text != ""
-			f.cells = append(f.cells, orDash(text != "", text))
+			txt := cell(&c.Runs[i])
+			some = some || txt != ""
+			f.cells = append(f.cells, text.OrDash(txt != "", txt))
 		}
 		if some {
 			out = append(out, f)
@@ -285,7 +262,7 @@ func (m *Model) factsOf(c *history.Comparison) []fact {
 // metricFacts are the last values of a series, and the best where one is.
 func metricFacts(s history.ComparedMetric) []fact {
 	last := fact{group: "last", name: text.Word(s.Name), best: -1}
-	best := fact{group: extreme(s.Goal), name: last.name, best: s.Winner}
+	best := fact{group: chart.Extreme(s.Goal), name: last.name, best: s.Winner}
 	for i := range s.Last {
 		l, b := "-", "-"
 		if p := s.Last[i]; p != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -147,7 +148,7 @@ func TestTheBestOfAllRunsIsNamed(t *testing.T) {
 		group []*session.Curve
 		want  int
 	}{{group("loss", 3, 1, 2), 2}, {group("acc", 3, 1, 4), 3}, {group("acc", nan, 1, 0.5), 2}, {group("loss", 2, 2), 1}} {
-		if got := bestOf(c.group).Run; got != c.want {
+		if got := chart.BestOf(c.group).Run; got != c.want {
 			t.Errorf("%s: run %d, want %d", c.group[0].Name, got, c.want)
 		}
 	}
@@ -172,22 +173,22 @@ func TestOnlyHowLongTextsDifferIsKept(t *testing.T) {
 
 func TestWhatIsAskedInARowIsMadeOnceAndShownWhenItIsThere(t *testing.T) {
 	m, _ := comparisonOf(2, 50, "loss")
-	first := m.lookedAt(func(m *Model) { m.smoother(1) })
-	second := m.lookedAt(func(m *Model) { m.smoother(1) })
-	if v := m.charts; v.smooth != 0 {
-		t.Errorf("an average is shown that is not made: %d", v.smooth)
+	first := m.lookedAt(func(m *Model) { m.charts.Smoother(1) })
+	second := m.lookedAt(func(m *Model) { m.charts.Smoother(1) })
+	if v := m.charts; v.Smooth != 0 {
+		t.Errorf("an average is shown that is not made: %d", v.Smooth)
 	}
-	third := m.lookedAt((*Model).nextAxis)
+	third := m.lookedAt(func(m *Model) { m.charts.NextAxis() })
 	m.Update(second())
 	m.Update(first())
-	if v := m.charts; v.smooth != 0 {
-		t.Errorf("what is not wanted any more was shown: %d", v.smooth)
+	if v := m.charts; v.Smooth != 0 {
+		t.Errorf("what is not wanted any more was shown: %d", v.Smooth)
 	}
 	m.Update(third())
-	if v := m.charts; v.smooth != 2 || v.asked != session.AxisStep {
-		t.Errorf("smoothing %d by %s, want 2 by step", v.smooth, v.asked)
+	if v := m.charts; v.Smooth != 2 || v.Asked != session.AxisStep {
+		t.Errorf("smoothing %d by %s, want 2 by step", v.Smooth, v.Asked)
 	}
-	if c := m.ses.State.Curves[0]; !c.Averaged(session.AxisStep, factors[2]) {
+	if c := m.ses.State.Curves[0]; !c.Averaged(session.AxisStep, chart.Factors[2]) {
 		t.Error("the average is made again when it is drawn")
 	}
 }
@@ -245,8 +246,8 @@ func BenchmarkRuns(b *testing.B) {
 	for _, how := range []struct {
 		name string
 		set  func()
-	}{{"overlays", func() {}}, {"overlays smoothed and read", func() { looked(func(m *Model) { m.smoother(5) }); over.readOn(-1) }},
-		{"overlays by time", func() { looked(func(m *Model) { m.charts.asked = session.AxisTime }) }}, {"one", func() { over.charts.full = true }}, {"facts", func() { over.comp.whole = true }}} {
+	}{{"overlays", func() {}}, {"overlays smoothed and read", func() { looked(func(m *Model) { m.charts.Smoother(5) }); over.readOn(-1) }},
+		{"overlays by time", func() { looked(func(m *Model) { m.charts.Asked = session.AxisTime }) }}, {"one", func() { over.charts.Full = true }}, {"facts", func() { over.comp.whole = true }}} {
 		how.set()
 		b.Run(how.name, func(b *testing.B) {
 			for b.Loop() {

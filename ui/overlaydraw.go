@@ -6,6 +6,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
@@ -21,37 +22,37 @@ const (
 
 // comparePlan is where the grid of charts and the facts lie in the body; the
 // facts have no height where there is no room for them.
-func (m *Model) comparePlan(w, h int) (charts, facts spot) {
+func (m *Model) comparePlan(w, h int) (charts, facts chart.Spot) {
 	top := m.compareTop(w)
 	rest := max(h-top, 1)
-	charts = spot{x: 0, y: top, w: w, h: rest}
+	charts = chart.Spot{X: 0, Y: top, W: w, H: rest}
 	switch {
-	case m.charts.full || !m.comp.read:
+	case m.charts.Full || !m.comp.read:
 	case w >= asideFrom:
 		side := text.Clamp(w*2/5, 56, 96)
-		charts.w = w - side - chartGap
-		facts = spot{x: charts.w + chartGap, y: top, w: side, h: rest}
+		charts.W = w - side - chart.Gap
+		facts = chart.Spot{X: charts.W + chart.Gap, Y: top, W: side, H: rest}
 	default:
-		n := min(len(m.factRows(w)), max(rest*2/5, rest-1-3*(leastChartH+1)))
-		if n >= leastFacts && rest-n-1 >= leastChartH {
-			charts.h = rest - n - 1
-			facts = spot{x: 0, y: top + charts.h + 1, w: w, h: n}
+		n := min(len(m.factRows(w)), max(rest*2/5, rest-1-3*(chart.LeastH+1)))
+		if n >= leastFacts && rest-n-1 >= chart.LeastH {
+			charts.H = rest - n - 1
+			facts = chart.Spot{X: 0, Y: top + charts.H + 1, W: w, H: n}
 		}
 	}
 	return charts, facts
 }
 
 // gridRoom is where the grid of charts lies in the body.
-func (m *Model) gridRoom() spot {
+func (m *Model) gridRoom() chart.Spot {
 	w, h := m.bodyWidth(), m.bodyHeight()
 	if m.here() == atCompare {
 		if m.comp.whole {
-			return spot{}
+			return chart.Spot{}
 		}
 		charts, _ := m.comparePlan(w, h)
 		return charts
 	}
-	return spot{x: 0, y: 2, w: w, h: h - 2}
+	return chart.Spot{X: 0, Y: 2, W: w, H: h - 2}
 }
 
 // compareTop is how many rows stand above: what is compared, and an empty one.
@@ -70,22 +71,22 @@ func (m *Model) drawCompare(w, h int) []string {
 		return append(out, m.scrolled(m.factRows(w), m.scroll[atCompare], h-len(out))...)
 	}
 	charts, facts := m.comparePlan(w, h)
-	rows := m.gridRows(m.gridSpots(charts.w, charts.h))
+	rows := m.chartPage().Rows(m.charts.Spots(charts.W, charts.H))
 	if len(rows) == 0 {
-		rows = m.noOverlays(charts.w)
+		rows = m.noOverlays(charts.W)
 	}
-	if m.charts.full && charts.h >= legendFrom && len(m.charts.shownCharts()) > 0 {
-		rows = append(append(rows, ""), m.chartTable(m.charts.pickedChart(), w)...)
+	if m.charts.Full && charts.H >= chart.TableFrom && len(m.charts.Shown()) > 0 {
+		rows = append(append(rows, ""), m.chartPage().Table(m.charts.PickedGroup(), w)...)
 	}
-	if facts.h == 0 {
+	if facts.H == 0 {
 		return append(out, rows...)
 	}
-	table := m.factRows(facts.w)
-	if facts.x > 0 {
-		return append(out, text.Beside(chartGap, text.Block{W: charts.w, Lines: rows}, text.Block{W: facts.w, Lines: m.someFacts(table, facts.h)})...)
+	table := m.factRows(facts.W)
+	if facts.X > 0 {
+		return append(out, text.Beside(chart.Gap, text.Block{W: charts.W, Lines: rows}, text.Block{W: facts.W, Lines: m.someFacts(table, facts.H)})...)
 	}
-	out = append(out, text.Exactly(rows, w, charts.h)...)
-	return append(append(out, ""), m.someFacts(table, facts.h)...)
+	out = append(out, text.Exactly(rows, w, charts.H)...)
+	return append(append(out, ""), m.someFacts(table, facts.H)...)
 }
 
 // someFacts are those that there is room for, and how to see all.
@@ -100,8 +101,8 @@ func (m *Model) someFacts(rows []string, h int) []string {
 func (m *Model) noOverlays(w int) []string {
 	v, s := &m.comp, m.styles
 	switch {
-	case m.charts.filter != "":
-		return m.noCurves(w)
+	case m.charts.Filter != "":
+		return m.chartPage().Empty(w)
 	case v.busy:
 		return []string{s.Dim.Of(m.spinner() + " reading the curves")}
 	}
@@ -116,9 +117,9 @@ func (m *Model) noOverlays(w int) []string {
 func (m *Model) compareHead(w, h int) string {
 	v, s := &m.comp, m.styles
 	left := text.Plural(len(v.runs), "run")
-	if groups, all := m.charts.shownCharts(), m.ses.State.Groups(); len(all) > 0 {
+	if groups, all := m.charts.Shown(), m.ses.State.Groups(); len(all) > 0 {
 		left += "  " + text.Plural(len(all), "chart")
-		if f := m.charts.filter; f != "" {
+		if f := m.charts.Filter; f != "" {
 			left = fmt.Sprintf("%s  %d of %s  ", text.Plural(len(v.runs), "run"), len(groups), text.Plural(len(all), "chart")) + s.Warn.Of("/"+text.Word(f))
 		}
 	}
@@ -126,10 +127,10 @@ func (m *Model) compareHead(w, h int) string {
 		left += "  " + s.Dim.Of(text)
 	}
 	right := ""
-	if g := m.charts.pickedChart(); g != nil && !v.whole {
-		right = m.viewText(session.AxisOf(g, m.charts.asked))
+	if g := m.charts.PickedGroup(); g != nil && !v.whole {
+		right = m.chartPage().ViewText(session.AxisOf(g, m.charts.Asked))
 		charts, _ := m.comparePlan(w, h)
-		left += m.pageText(charts.w, charts.h)
+		left += m.chartPage().PageText(charts.W, charts.H)
 	}
 	return text.Spread(left, right, w)
 }
@@ -146,7 +147,7 @@ func (m *Model) runNumbers(w int) []string {
 		}
 		names, wideName = append(names, name), max(wideName, text.Wide(name))
 	}
-	cw := min(wideName+chartGap, w)
+	cw := min(wideName+chart.Gap, w)
 	per := max(w/max(cw, 1), 1)
 	for len(names) > 0 {
 		n := min(per, len(names))

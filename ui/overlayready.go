@@ -24,19 +24,19 @@ func (m *Model) lookedAt(do func(*Model)) tea.Cmd {
 		return nil
 	}
 	v, c := &m.charts, &m.comp
-	shown := manner{v.asked, v.smooth}
+	shown := manner{v.Asked, v.Smooth}
 	if c.turn == c.turned { // nothing is under way
 		c.next = shown
 	}
-	v.asked, v.smooth = c.next.asked, c.next.smooth
+	v.Asked, v.Smooth = c.next.asked, c.next.smooth
 	do(m)
-	next := manner{v.asked, v.smooth}
+	next := manner{v.Asked, v.Smooth}
 	if next == c.next {
-		v.asked, v.smooth = shown.asked, shown.smooth
+		v.Asked, v.Smooth = shown.asked, shown.smooth
 		return nil
 	}
-	factor := v.factor()
-	v.asked, v.smooth = shown.asked, shown.smooth
+	factor := v.Factor()
+	v.Asked, v.Smooth = shown.asked, shown.smooth
 	c.next = next
 	c.turn++
 	gen, turn, curves := c.gen, c.turn, session.Unprepared(m.ses.State.Groups(), next.asked)
@@ -52,5 +52,5 @@ func (m *Model) takeReady(msg readied) {
 		p.Keep()
 	}
 	m.comp.turned = msg.turn
-	m.charts.asked, m.charts.smooth = msg.how.asked, msg.how.smooth
+	m.charts.Asked, m.charts.Smooth = msg.how.asked, msg.how.smooth
 }

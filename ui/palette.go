@@ -31,22 +31,13 @@ func (p *palettePicker) found(m *Model) []*command {
 		if c.at&m.here() == 0 || (len(c.keys) > 0 && c.keys[0] == ":") {
 			continue
 		}
-		if matches(strings.ToLower(c.name+" "+c.help), want) {
+		if text.HasAll(strings.ToLower(c.name+" "+c.help), want) {
 			out = append(out, c)
 		}
 	}
 	// What can't be done now is there to be found, after what can.
 	sort.SliceStable(out, func(i, j int) bool { return m.refusal(out[i]) == "" && m.refusal(out[j]) != "" })
 	return out
-}
-
-func matches(text string, words []string) bool {
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
 }
 
 func (p *palettePicker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {

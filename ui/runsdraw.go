@@ -206,7 +206,7 @@ func (m *Model) runRow(i int, columns []int, w int) string {
 	for _, c := range columns {
 		switch {
 		case c >= len(runColumns):
-			b.WriteString(v.place(c, w, orDash(v.series(c-len(runColumns), row) != "", v.series(c-len(runColumns), row))))
+			b.WriteString(v.place(c, w, text.OrDash(v.series(c-len(runColumns), row) != "", v.series(c-len(runColumns), row))))
 		case c == 0 && i == v.picked:
 			b.WriteString(s.Picked.Of(v.place(c, w, text.Word(r.ID))))
 		default:

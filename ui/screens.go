@@ -45,7 +45,7 @@ func screens() []screen {
 		{at: atSteps, name: "steps", page: (*Model).stepsPage},
 		{at: atTrain, name: "train", draw: (*Model).drawTrain, move: (*Model).scrollLog, copy: (*Model).logText,
 			back: (*Model).chartsBack, digit: (*Model).pickRank},
-		{at: atCharts, name: "charts", draw: (*Model).drawCharts, move: (*Model).moveCharts, copy: (*Model).chartsText,
+		{at: atCharts, name: "charts", draw: (*Model).drawCharts, move: (*Model).moveCharts, copy: func(m *Model) string { return m.charts.Text() },
 			back: (*Model).chartsBack},
 		{at: atHeat, name: "GPUs", draw: (*Model).drawHeat, move: (*Model).moveHeat},
 		{at: atLogs, name: "logs", draw: (*Model).drawLogs, move: (*Model).scrollLog, copy: (*Model).logText,
@@ -143,6 +143,14 @@ func (m *Model) sessionTitle() (left, right string) {
 // noTitle is for screens of several runs.
 func (m *Model) noTitle() (left, right string) { return "", "" }
 
+// drawCharts is every chart in a grid, or why there are none.
+func (m *Model) drawCharts(w, h int) []string {
+	if m.ses.Lost != "" && m.ses.State.Run == "" {
+		return m.lostRows(w)
+	}
+	return m.chartPage().Draw(w, h)
+}
+
 func (m *Model) homeTitle() (left, right string) { return m.filterSign(), m.homeSum() }
 
 func (m *Model) planTitle() (left, right string) { return "  " + text.Word(m.plan.path), "" }
@@ -192,7 +200,7 @@ func (m *Model) runsBack() (tea.Cmd, bool) {
 	return nil, false
 }
 
-func (m *Model) chartsBack() (tea.Cmd, bool) { return nil, m.charts.chartBack(m.here()) }
+func (m *Model) chartsBack() (tea.Cmd, bool) { return nil, m.charts.Back(m.here()&inGrid != 0) }
 
 // logBack ends a search.
 func (m *Model) logBack() (tea.Cmd, bool) {

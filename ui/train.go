@@ -19,7 +19,7 @@ func (m *Model) drawTrain(w, h int) []string {
 	out := m.trainTop(w, h)
 	chartH, tailH := share(h - len(out))
 	if chartH > 0 {
-		out = append(out, m.trainCharts(w, chartH)...)
+		out = append(out, m.chartPage().DrawRow(w, chartH)...)
 		out = append(out, "")
 	}
 	return append(out, m.tailPane(w, tailH)...)

@@ -18,6 +18,7 @@ var uiRooms = map[string][]string{
 	"plot":    {},
 	"logview": {},
 	"session": {"text", "plot", "logview"},
+	"chart":   {"text", "plot", "session"},
 }
 
 // pure are those that neither draw nor know of a terminal.

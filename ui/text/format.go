@@ -73,3 +73,21 @@ func Hour(t time.Time) string { return t.Format("15:04:05") }
 
 // Since is how long a person has been waiting.
 func Since(now, t time.Time) string { return units.Clock(now.Sub(t)) }
+
+// OrDash is a text, or a dash where it is not known.
+func OrDash(known bool, text string) string {
+	if !known {
+		return "-"
+	}
+	return text
+}
+
+// HasAll reports whether each of a few words is in a text.
+func HasAll(text string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,4 +1,4 @@
-package ui
+package chart
 
 import (
 	"fmt"
@@ -12,24 +12,24 @@ import (
 	"github.com/dlwb/dlwb/ui/text"
 )
 
-// trainCharts draws the picked curves, and others beside them where there is
+// DrawRow draws the picked curves, and others beside them where there is
 // room.
-func (m *Model) trainCharts(w, h int) []string {
-	spots := m.trainSpots(w, h)
+func (p Page) DrawRow(w, h int) []string {
+	spots := p.Row(w, h)
 	if len(spots) == 0 {
-		return text.Exactly(m.noCurves(w), w, h)
+		return text.Exactly(p.Empty(w), w, h)
 	}
 	var blocks []text.Block
 	for i, s := range spots {
-		blocks = append(blocks, text.Block{W: s.w, Lines: m.oneChart(s.group, s.w, s.h, i == 0)})
+		blocks = append(blocks, text.Block{W: s.W, Lines: p.one(s.group, s.W, s.H, i == 0)})
 	}
-	return text.Beside(chartGap, blocks...)
+	return text.Beside(Gap, blocks...)
 }
 
-// noCurves says why there are no charts, and what would make some.
-func (m *Model) noCurves(w int) []string {
-	s := m.styles
-	if f := m.charts.filter; f != "" && len(m.ses.State.Curves) > 0 {
+// Empty says why there are no charts, and what would make some.
+func (p Page) Empty(w int) []string {
+	s := p.Styles
+	if f := p.View.Filter; f != "" && len(p.Of.State.Curves) > 0 {
 		return []string{"No chart matches " + s.Strong.Of(text.Word(f)) + ".", "", s.Key.Of("esc") + "  shows all of them again"}
 	}
 	out := []string{s.Dim.Of("curves"), ""}
@@ -39,31 +39,31 @@ func (m *Model) noCurves(w int) []string {
 	return out
 }
 
-// oneChart is the curves of one quantity, their values above. The first chart
+// one is the curves of one quantity, their values above. The first chart
 // of a screen says how all are looked at.
-func (m *Model) oneChart(group []*session.Curve, w, h int, first bool) []string {
-	a := session.AxisOf(group, m.charts.asked)
-	c := m.chartOf(group, a)
+func (p Page) one(group []*session.Curve, w, h int, first bool) []string {
+	a := session.AxisOf(group, p.View.Asked)
+	c := p.plot(group, a)
 	view := ""
 	if first {
-		view = m.viewText(a)
+		view = p.ViewText(a)
 	}
-	title := m.chartTitle(group, a, view, w)
+	title := p.title(group, a, view, w)
 	return append([]string{title}, strings.Split(c.Draw(max(w, 1), max(h-1, 1)), "\n")...)
 }
 
-// chartOf is the chart of one quantity.
-func (m *Model) chartOf(group []*session.Curve, a session.Axis) plot.Chart {
-	s, v := m.styles, &m.charts
-	c := plot.Chart{ASCII: m.ascii, NoLegend: true, XLabel: a.String(), AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
+// plot is the chart of one quantity.
+func (p Page) plot(group []*session.Curve, a session.Axis) plot.Chart {
+	s, v := p.Styles, p.View
+	c := plot.Chart{ASCII: p.ASCII, NoLegend: true, XLabel: a.String(), AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
 		Empty: "no value that is a number", LogY: v.logY, Ends: true, FormatY: text.Number}
 	if a == session.AxisTime {
 		c.Seconds, c.FormatX = true, a.Number
 	}
-	if from, to, lo, hi, ok := m.charts.windowOf(a); ok && (a != session.AxisOrder || v.windows[a].on) && hi > lo {
+	if from, to, lo, hi, ok := p.View.Window(a); ok && (a != session.AxisOrder || v.windows[a].on) && hi > lo {
 		c.XMin, c.XMax = from, to
 	}
-	if x, ok := m.charts.readAt(a, group); ok {
+	if x, ok := p.View.readAt(a, group); ok {
 		c.Cursor = &x
 	}
 	if isRate(group[0].Name) && !c.LogY { // how fast: only from zero up does a dip look its size
@@ -74,38 +74,38 @@ func (m *Model) chartOf(group []*session.Curve, a session.Axis) plot.Chart {
 		}
 	}
 	for i, cv := range group {
-		c.Series = append(c.Series, m.linesOf(cv, a, i)...)
+		c.Series = append(c.Series, p.linesOf(cv, a, i)...)
 	}
 	return c
 }
 
 // linesOf is one curve, or its average with the values themselves behind it.
-func (m *Model) linesOf(cv *session.Curve, a session.Axis, i int) []plot.Line {
-	color := m.styles.Series[i%len(m.styles.Series)]
+func (p Page) linesOf(cv *session.Curve, a session.Axis, i int) []plot.Line {
+	color := p.Styles.Series[i%len(p.Styles.Series)]
 	line := plot.Line{Name: cv.Name, Series: cv.By(a), Style: lipgloss.NewStyle().Foreground(color)}
 	if at, ok := cv.Best(); ok && cv.N > 1 {
 		line.Best = &plot.Mark{X: cv.X(a, at), Y: cv.Value(at)}
 	}
-	f := m.charts.factor()
+	f := p.View.Factor()
 	if f == 0 {
 		return []plot.Line{line}
 	}
 	raw := line
 	raw.Behind, raw.Best = true, nil
-	raw.Style = lipgloss.NewStyle().Foreground(m.styles.Behind[i%len(m.styles.Behind)])
+	raw.Style = lipgloss.NewStyle().Foreground(p.Styles.Behind[i%len(p.Styles.Behind)])
 	line.Series = cv.Smoothed(a, f)
 	return []plot.Line{raw, line}
 }
 
-// chartTitle names the curves with their newest values, or with those at the
+// title names the curves with their newest values, or with those at the
 // cursor; at the right what is best, as far as there is room.
-func (m *Model) chartTitle(group []*session.Curve, a session.Axis, view string, w int) string {
+func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) string {
 	var names []string
 	if group[0].Run > 0 {
 		names = append(names, group[0].Name)
 	}
 	for i, cv := range group {
-		names = append(names, m.curveTitle(group, i, cv, a))
+		names = append(names, p.curveTitle(group, i, cv, a))
 	}
 	left := strings.Join(names, "   ")
 	right := ""
@@ -121,9 +121,9 @@ func (m *Model) chartTitle(group []*session.Curve, a session.Axis, view string, 
 			}
 		}
 	}
-	add(m.placeText(group, a))
-	add(m.gapText(group, " NaN or inf"), m.gapText(group, ""))
-	add(m.bestText(group, a)...)
+	add(p.placeText(group, a))
+	add(p.gapText(group, " NaN or inf"), p.gapText(group, ""))
+	add(p.bestText(group, a)...)
 	add(view)
 	if right == "" {
 		return text.Cut(left, w)
@@ -133,49 +133,49 @@ func (m *Model) chartTitle(group []*session.Curve, a session.Axis, view string, 
 
 // curveTitle is a curve's sign, name and value. With several the sign is the
 // number that stands in the curve: colour is not all that tells them apart.
-func (m *Model) curveTitle(group []*session.Curve, i int, cv *session.Curve, a session.Axis) string {
+func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a session.Axis) string {
 	sign := "━"
-	if m.ascii {
+	if p.ASCII {
 		sign = "*" // as the curve is drawn
 	}
 	if len(group) > 1 {
 		sign = fmt.Sprint(i + 1)
 	}
-	style := lipgloss.NewStyle().Foreground(m.styles.Series[i%len(m.styles.Series)]).Bold(true)
+	style := lipgloss.NewStyle().Foreground(p.Styles.Series[i%len(p.Styles.Series)]).Bold(true)
 	value := cv.Last
-	if _, y, ok := m.charts.read(cv, a, group); ok {
+	if _, y, ok := p.View.read(cv, a, group); ok {
 		value = y
 	}
 	txt := style.Render(sign) + " "
 	if cv.Run == 0 { // of runs over each other the name stands before all
 		txt += cv.Name + " "
 	}
-	txt += m.styles.Strong.Of(orDash(cv.N > 0, text.Number(value)))
-	if f := m.charts.factor(); f > 0 && cv.Run == 0 {
+	txt += p.Styles.Strong.Of(text.OrDash(cv.N > 0, text.Number(value)))
+	if f := p.View.Factor(); f > 0 && cv.Run == 0 {
 		s := cv.Smoothed(a, f)
 		_, y, ok := s.Last()
-		if at, on := m.charts.readAt(a, group); on {
+		if at, on := p.View.readAt(a, group); on {
 			if i, some := s.Near(at); some {
 				_, y = s.At(i)
 			}
 		}
 		if ok {
-			txt += m.styles.Dim.Of(" ~" + text.Number(y))
+			txt += p.Styles.Dim.Of(" ~" + text.Number(y))
 		}
 	}
 	return txt
 }
 
 // placeText says where the values in the title are from.
-func (m *Model) placeText(group []*session.Curve, a session.Axis) string {
-	x, _, ok := m.charts.read(longest(group), a, group)
+func (p Page) placeText(group []*session.Curve, a session.Axis) string {
+	x, _, ok := p.View.read(longest(group), a, group)
 	if !ok {
 		return ""
 	}
-	return m.styles.Accent.Of("at " + a.String() + " " + a.Number(x))
+	return p.Styles.Accent.Of("at " + a.String() + " " + a.Number(x))
 }
 
-func (m *Model) gapText(group []*session.Curve, what string) string {
+func (p Page) gapText(group []*session.Curve, what string) string {
 	n := 0
 	for _, c := range group {
 		n += c.Points.Gaps()
@@ -183,13 +183,13 @@ func (m *Model) gapText(group []*session.Curve, what string) string {
 	if n == 0 {
 		return ""
 	}
-	return m.styles.Warn.Of("× " + text.Count(int64(n)) + what)
+	return p.Styles.Warn.Of("× " + text.Count(int64(n)) + what)
 }
 
 // bestText is the best value of the curve that is judged, which is that of the
 // validation where there is one: in several lengths, the longest first. Which
 // way is better is always said.
-func (m *Model) bestText(group []*session.Curve, a session.Axis) []string {
+func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 	judge := group[len(group)-1]
 	for _, c := range group {
 		if metrics.GoalOf(c.Name) == metrics.NoGoal {
@@ -200,14 +200,14 @@ func (m *Model) bestText(group []*session.Curve, a session.Axis) []string {
 		}
 	}
 	if judge.Run > 0 {
-		judge = bestOf(group)
+		judge = BestOf(group)
 	}
 	at, ok := judge.Best()
 	if !ok || judge.N < 2 {
 		return nil
 	}
 	goal := metrics.GoalOf(judge.Name)
-	dim, rule, value := m.styles.Dim.Of, "◆ "+extreme(goal)+" ", text.Number(judge.Value(at))
+	dim, rule, value := p.Styles.Dim.Of, "◆ "+Extreme(goal)+" ", text.Number(judge.Value(at))
 	where := " at " + a.Number(judge.X(a, at))
 	out := []string{dim(rule + value + where), dim(rule + value)}
 	if judge.Run > 0 {
@@ -221,8 +221,8 @@ func (m *Model) bestText(group []*session.Curve, a session.Axis) []string {
 	return append(out, dim("◆ "+string(goal)+" "+value))
 }
 
-// bestOf is the curve with the best value, of several of one name.
-func bestOf(group []*session.Curve) *session.Curve {
+// BestOf is the curve with the best value, of several of one name.
+func BestOf(group []*session.Curve) *session.Curve {
 	best := group[0]
 	for _, c := range group {
 		at, ok := c.Best()
@@ -239,9 +239,9 @@ func bestOf(group []*session.Curve) *session.Curve {
 
 // curveName is what a table calls a curve: by its run, where all are of one
 // series.
-func (m *Model) curveName(c *session.Curve) string {
-	if c.Run > 0 && c.Run <= len(m.comp.runs) {
-		return text.Word(m.comp.runs[c.Run-1])
+func (p Page) curveName(c *session.Curve) string {
+	if c.Run > 0 && c.Run <= len(p.Names) {
+		return text.Word(p.Names[c.Run-1])
 	}
 	return c.Name
 }
@@ -252,22 +252,22 @@ func isHeldOut(name string) bool {
 	return split == "val" || split == "eval" || split == "test"
 }
 
-// viewText is how all charts are looked at; empty when in no way of note.
-func (m *Model) viewText(a session.Axis) string {
-	v, s := &m.charts, m.styles
+// ViewText is how all charts are looked at; empty when in no way of note.
+func (p Page) ViewText(a session.Axis) string {
+	v, s := p.View, p.Styles
 	var parts []string
-	if v.asked != session.AxisAuto {
-		parts = append(parts, "by "+v.asked.String())
+	if v.Asked != session.AxisAuto {
+		parts = append(parts, "by "+v.Asked.String())
 	}
 	if v.logY {
 		parts = append(parts, "log axis")
 	}
-	if f := v.factor(); f > 0 {
+	if f := v.Factor(); f > 0 {
 		parts = append(parts, fmt.Sprintf("smoothed %g", f))
 	}
 	text := s.Dim.Of(strings.Join(parts, "  "))
 	if v.windows[a].on {
-		from, to, _, _, _ := m.charts.windowOf(a)
+		from, to, _, _, _ := p.View.Window(a)
 		part := a.Number(from) + "–" + a.Number(to)
 		state := s.Good.Of("▼ live")
 		if v.windows[a].held {
@@ -283,7 +283,7 @@ func isRate(name string) bool {
 	return strings.HasSuffix(name, "/s") || strings.HasSuffix(name, "_per_sec")
 }
 
-// extreme is how the best value of a quantity is called.
-func extreme(g metrics.Goal) string {
+// Extreme is how the best value of a quantity is called.
+func Extreme(g metrics.Goal) string {
 	return map[metrics.Goal]string{metrics.Least: "lowest", metrics.Most: "highest"}[g]
 }

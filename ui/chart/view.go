@@ -1,4 +1,8 @@
-package ui
+// Package chart shows curves: which of them, by what axis, how much of it, how
+// smooth and read where. A View is what a person has chosen, and changes by keys
+// and the mouse; a Page draws it, and Spots say where each chart lies, for drawing
+// and for the mouse alike.
+package chart
 
 import (
 	"math"
@@ -6,26 +10,27 @@ import (
 
 	"github.com/dlwb/dlwb/ui/plot"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/text"
 )
 
-// chartView is how the charts of a session are looked at. All charts share it:
+// View is how the charts of a session are looked at. All charts share it:
 // what is zoomed into, smoothed or read at one x is so in all of them.
-type chartView struct {
-	ses     *session.Session // whose curves
-	picked  int              // of the charts that the filter leaves
+type View struct {
+	Of      *session.Session // whose curves
+	Picked  int              // of the charts that the filter leaves
 	top     int              // the first chart of the page
-	full    bool             // the picked chart alone
-	filter  string           // charts whose names hold it
-	asked   session.Axis     // by what x is counted; axisAuto chooses
+	Full    bool             // the picked chart alone
+	Filter  string           // charts whose names hold it
+	Asked   session.Axis     // by what x is counted; session.AxisAuto chooses
 	logY    bool
-	smooth  int // which of the factors
+	Smooth  int // which of Factors
 	windows [session.Axes]extent
 	cursor  cursor
 	drag    drag
 }
 
-// factors are the weights of what was before in the average that is drawn.
-var factors = []float64{0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999}
+// Factors are the weights of what was before in the average that is drawn.
+var Factors = []float64{0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999}
 
 // extent is the part of an axis that is shown; all of it unless on.
 type extent struct {
@@ -93,17 +98,17 @@ func settled(from, to, lo, hi float64) extent {
 	return extent{on: true, lo: max(from, lo), hi: to, held: to < hi-(hi-lo)*1e-9}
 }
 
-// shownCharts are the groups of curves that the filter leaves.
-func (v *chartView) shownCharts() [][]*session.Curve {
-	all := v.ses.State.Groups()
-	words := strings.Fields(strings.ToLower(v.filter))
+// Shown are the groups of curves that the filter leaves.
+func (v *View) Shown() [][]*session.Curve {
+	all := v.Of.State.Groups()
+	words := strings.Fields(strings.ToLower(v.Filter))
 	if len(words) == 0 {
 		return all
 	}
 	var out [][]*session.Curve
 	for _, g := range all {
 		for _, c := range g {
-			if matches(strings.ToLower(c.Name), words) {
+			if text.HasAll(strings.ToLower(c.Name), words) {
 				out = append(out, g)
 				break
 			}
@@ -112,21 +117,33 @@ func (v *chartView) shownCharts() [][]*session.Curve {
 	return out
 }
 
-// pickedChart is the picked group of curves; nil where there is none.
-func (v *chartView) pickedChart() []*session.Curve {
-	g := v.shownCharts()
+// PickedGroup is the picked group of curves; nil where there is none.
+func (v *View) PickedGroup() []*session.Curve {
+	g := v.Shown()
 	if len(g) == 0 {
 		return nil
 	}
-	return g[pick(v.picked, len(g))]
+	return g[pick(v.Picked, len(g))]
+}
+
+// Page is charts as they are drawn.
+type Page struct {
+	text.Look
+	*View
+	// Grid says that they are in a grid, with a sign at the picked one.
+	Grid bool
+	// Names are those of the runs that lie over each other.
+	Names []string
+	// Kept are charts that were drawn before; nil draws all anew.
+	Kept Kept
 }
 
 // pick is a number that goes round.
 func pick(i, n int) int { return ((i % n) + n) % n }
 
-// windowOf is what is shown of an axis, and all that there is of it.
-func (v *chartView) windowOf(a session.Axis) (from, to, lo, hi float64, ok bool) {
-	lo, hi, ok = v.ses.State.Span(a, v.asked)
+// Window is what is shown of an axis, and all that there is of it.
+func (v *View) Window(a session.Axis) (from, to, lo, hi float64, ok bool) {
+	lo, hi, ok = v.Of.State.Span(a, v.Asked)
 	from, to = v.windows[a].within(lo, hi)
 	return from, to, lo, hi, ok
 }
@@ -134,13 +151,13 @@ func (v *chartView) windowOf(a session.Axis) (from, to, lo, hi float64, ok bool)
 // readAt is the x at which a chart by an axis is read. Where the cursor is on
 // another axis, what was known at that time is read: the curve under it and a
 // curve of the chart say when.
-func (v *chartView) readAt(a session.Axis, group []*session.Curve) (x float64, ok bool) {
+func (v *View) readAt(a session.Axis, group []*session.Curve) (x float64, ok bool) {
 	c := v.cursor
 	if !c.on || c.axis == a {
 		return c.x, c.on
 	}
-	for _, g := range v.shownCharts() {
-		if session.AxisOf(g, v.asked) != c.axis {
+	for _, g := range v.Shown() {
+		if session.AxisOf(g, v.Asked) != c.axis {
 			continue
 		}
 		from, to := lead(g), lead(group)
@@ -164,7 +181,7 @@ func lead(group []*session.Curve) *session.Curve {
 }
 
 // read is a curve's value at the cursor; ok is false without one.
-func (v *chartView) read(c *session.Curve, a session.Axis, group []*session.Curve) (x, y float64, ok bool) {
+func (v *View) read(c *session.Curve, a session.Axis, group []*session.Curve) (x, y float64, ok bool) {
 	at, ok := v.readAt(a, group)
 	if !ok {
 		return 0, 0, false
@@ -177,18 +194,18 @@ func (v *chartView) read(c *session.Curve, a session.Axis, group []*session.Curv
 	return x, y, true
 }
 
-// factor is the present weight of the average; 0 for none.
-func (v *chartView) factor() float64 { return factors[min(max(v.smooth, 0), len(factors)-1)] }
+// Factor is the present weight of the average; 0 for none.
+func (v *View) Factor() float64 { return Factors[min(max(v.Smooth, 0), len(Factors)-1)] }
 
-// step moves the cursor of the picked chart by a number of columns, but at
+// Step moves the cursor of the picked chart by a number of columns, but at
 // least to the next point.
-func (v *chartView) step(columns int, width float64) {
-	group := v.pickedChart()
+func (v *View) Step(columns int, width float64) {
+	group := v.PickedGroup()
 	if group == nil {
 		return
 	}
-	a := session.AxisOf(group, v.asked)
-	from, to, _, _, ok := v.windowOf(a)
+	a := session.AxisOf(group, v.Asked)
+	from, to, _, _, ok := v.Window(a)
 	if !ok {
 		return
 	}
@@ -243,8 +260,8 @@ func neighbour(s *plot.Series, x float64, d int) float64 {
 }
 
 // reveal moves the window so that the cursor is in it.
-func (v *chartView) reveal(a session.Axis) {
-	from, to, lo, hi, _ := v.windowOf(a)
+func (v *View) reveal(a session.Axis) {
+	from, to, lo, hi, _ := v.Window(a)
 	w, x := &v.windows[a], v.cursor.x
 	switch {
 	case !w.on || math.IsNaN(x):
