@@ -19,6 +19,7 @@ var uiRooms = map[string][]string{
 	"logview": {},
 	"session": {"text", "plot", "logview"},
 	"chart":   {"text", "plot", "session"},
+	"line":    {"text"},
 }
 
 // pure are those that neither draw nor know of a terminal.
