@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/internal/secretfile"
 )
 
 const (
@@ -88,53 +89,25 @@ type treeEntry struct {
 // Case counts in patterns, on every system. The user's global git excludes are
 // not read: two people with the same project send the same files.
 func Scan(ctx context.Context, dir string, r Rules) (*Tree, error) {
-	full, err := filepath.Abs(dir)
+	seen, err := survey(ctx, dir, r.Exclude)
 	if err != nil {
 		return nil, fmt.Errorf("scan project %s: %w", dir, err)
 	}
-	root, err := os.OpenRoot(full)
+	t, err := seen.Tree(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("scan project %s: %w; is code.dir in the profile right?", dir, err)
-	}
-	defer func() { _ = root.Close() }()
-	s := &scanner{ctx: ctx, root: root, emptied: map[string]bool{}, tree: &Tree{Dir: full, HashCache: hashCacheFor(full), part: batchBytes, relay: standardRelay, large: largeFrom}}
-	if err := s.all(r); err != nil {
 		return nil, fmt.Errorf("scan project %s: %w", dir, err)
 	}
-	// Byte order, so that the list does not depend on the laptop's system.
-	slices.SortFunc(s.tree.entries, func(a, b *treeEntry) int { return strings.Compare(a.path, b.path) })
-	s.dropEmptied()
-	s.warn()
-	return s.tree, nil
+	return t, nil
 }
 
-// all finds everything, from the rules that lie above the project on.
-func (s *scanner) all(r Rules) error {
-	scope, err := s.outerScope(s.tree.Dir)
-	if err != nil {
-		return err
-	}
-	s.exclude = listOf(r.Exclude)
-	s.tree.rules = newSecretRules(s.tree.Dir, r)
-	if !r.NamesOnly {
-		s.peeks = peekMost
-	}
-	return s.walk(s.root, "", scope)
-}
-
-// scanner is one Scan under way.
+// scanner is one survey under way.
 type scanner struct {
 	ctx     context.Context
 	root    *os.Root
+	dir     string
 	exclude *ignoreList
-	tree    *Tree
-
-	outside, special []string
-	big              []*treeEntry // files that are large by themselves
-	peeks            int          // how many more files may be looked into
-	emptied          map[string]bool
-	ignoreFiles      []IgnoreFile // that were read
-	namesOnly        bool         // no file is read but those with ignore rules
+	above   []string // where the project lies: as it was named, and really
+	seen    *Survey
 }
 
 // outerScope reads the ignore files of the directories above a project, up to
@@ -183,7 +156,7 @@ func (s *scanner) outerFile(above *ignoreScope, file, from, dir string) (*ignore
 	if err != nil {
 		return above, nil
 	}
-	s.ignoreFiles = append(s.ignoreFiles, IgnoreFile{file, text})
+	s.seen.IgnoreFiles = append(s.seen.IgnoreFiles, IgnoreFile{file, text})
 	list := &ignoreList{rules: parseIgnore(string(text))}
 	if lead != "." {
 		list.lead = filepath.ToSlash(lead) + "/"
@@ -228,7 +201,7 @@ func (s *scanner) ignoreFile(here *os.Root, dir, name string) (*ignoreList, erro
 	if err != nil {
 		return nil, nil
 	}
-	s.ignoreFiles = append(s.ignoreFiles, IgnoreFile{filepath.Join(s.tree.Dir, filepath.FromSlash(p)), text})
+	s.seen.IgnoreFiles = append(s.seen.IgnoreFiles, IgnoreFile{filepath.Join(s.dir, filepath.FromSlash(p)), text})
 	return &ignoreList{base: dir, rules: parseIgnore(string(text))}, nil
 }
 
@@ -311,32 +284,31 @@ func (s *scanner) visit(here *os.Root, p string, info fs.FileInfo, scope *ignore
 	if said == ignored {
 		return nil
 	}
-	e := &treeEntry{path: p, mtime: info.ModTime()}
+	f := finding{treeEntry: &treeEntry{path: p, mtime: info.ModTime()}, asked: said == wanted && byUs}
 	switch {
 	case info.IsDir():
-		e.kind, e.mode = kindDir, 0o755
-		s.tree.entries = append(s.tree.entries, e)
-		return s.enter(here, e, scope)
-	case s.holds(here, e, info, said == wanted && byUs):
+		f.kind, f.mode = kindDir, 0o755
+		s.seen.found = append(s.seen.found, f)
+		return s.enter(here, f.treeEntry, scope)
 	case info.Mode().IsRegular():
-		e.kind = kindFile
-		e.take(info)
-		s.add(e)
-		if e.size >= bigFile {
-			s.big = append(s.big, e)
-		}
+		f.kind, f.looks = kindFile, s.looks(p)
+		f.take(info)
 	case info.Mode()&fs.ModeSymlink != 0:
-		s.visitLink(e)
-	default:
-		s.special = append(s.special, p)
+		f.looks = s.looks(p)
+		s.visitLink(&f)
 	}
+	s.seen.found = append(s.seen.found, f)
 	return nil
 }
 
-func (s *scanner) add(e *treeEntry) {
-	s.tree.entries = append(s.tree.entries, e)
-	s.tree.Files++
-	s.tree.Bytes += e.size
+// looks says what secret a name is that of; empty: of none.
+func (s *scanner) looks(file string) string {
+	for _, above := range s.above {
+		if what := secretfile.ByName(above + "/" + file); what != "" {
+			return what
+		}
+	}
+	return ""
 }
 
 // take reads a file's state, as it is now.
@@ -351,26 +323,26 @@ func (e *treeEntry) take(info fs.FileInfo) {
 	e.sum = ""
 }
 
-// visitLink adds a link that points inside the project.
-func (s *scanner) visitLink(e *treeEntry) {
-	target, err := s.root.Readlink(e.path)
+// visitLink tells a link that points inside the project from one that does not.
+func (s *scanner) visitLink(f *finding) {
+	f.isLink = true
+	target, err := s.root.Readlink(f.path)
 	if err != nil {
 		return
 	}
-	link, ok := s.inside(e.path, filepath.ToSlash(target))
+	link, ok := s.inside(f.path, filepath.ToSlash(target))
 	if !ok {
-		s.outside = append(s.outside, e.path+" -> "+target)
+		f.outside = f.path + " -> " + target
 		return
 	}
-	e.kind, e.mode, e.link = kindLink, 0o777, link
-	s.add(e)
+	f.kind, f.mode, f.link = kindLink, 0o777, link
 }
 
 // inside gives a link's target in relative form, if it is in the project.
 func (s *scanner) inside(p, target string) (string, bool) {
 	if filepath.IsAbs(filepath.FromSlash(target)) {
 		// The node has the project elsewhere: only a relative link is right there.
-		rel, err := filepath.Rel(filepath.Join(s.tree.Dir, filepath.FromSlash(path.Dir(p))), filepath.FromSlash(target))
+		rel, err := filepath.Rel(filepath.Join(s.dir, filepath.FromSlash(path.Dir(p))), filepath.FromSlash(target))
 		if err != nil {
 			return "", false
 		}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,19 +33,8 @@ type HeldFile struct {
 	Asked bool `json:"asked,omitempty"`
 }
 
-// secretRules decide which files of a project are held back.
-type secretRules struct {
-	above      []string // where the project lies: as it was named, and really
-	send, hold *ignoreList
-}
-
-func newSecretRules(dir string, r Rules) secretRules {
-	rules := secretRules{above: []string{filepath.ToSlash(dir)}, send: listOf(r.Send), hold: listOf(r.Hold)}
-	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
-		rules.above = append(rules.above, filepath.ToSlash(real))
-	}
-	return rules
-}
+// secretRules are what the user says about secrets.
+type secretRules struct{ send, hold *ignoreList }
 
 // listOf are patterns as one list; nil when there are none.
 func listOf(patterns []string) *ignoreList {
@@ -76,19 +63,6 @@ func (l *ignoreList) covers(file string) bool {
 	return false
 }
 
-// byName says why a file is held back by its name; empty: it is not.
-func (r secretRules) byName(file string) string {
-	if r.hold.covers(file) {
-		return "your settings hold it back"
-	}
-	for _, above := range r.above {
-		if what := secretfile.ByName(above + "/" + file); what != "" {
-			return what
-		}
-	}
-	return ""
-}
-
 const (
 	// peekSize is the size of the largest file that Scan looks into, and
 	// peekMost how many: keys are small. Whatever is sent is looked into later,
@@ -99,37 +73,9 @@ const (
 	certificatesMost = 4 << 20
 )
 
-// holds reports whether something is held back, and takes note of it.
-func (s *scanner) holds(here *os.Root, e *treeEntry, info fs.FileInfo, asked bool) bool {
-	regular := info.Mode().IsRegular()
-	if !regular && info.Mode()&fs.ModeSymlink == 0 {
-		return false
-	}
-	if e.sent = s.tree.rules.send.covers(e.path); e.sent {
-		return false
-	}
-	why := s.tree.rules.byName(e.path)
-	switch {
-	case s.namesOnly:
-	case why != "" && regular && secretfile.MayBePublic(e.path) && secretfile.IsPublic(head(here, e.path, certificatesMost)):
-		why = ""
-	case why == "" && regular && info.Size() <= peekSize && s.peeks > 0:
-		s.peeks--
-		why = secretfile.ByContent(e.path, head(here, e.path, peekSize))
-	}
-	if why == "" {
-		return false
-	}
-	s.tree.Held = append(s.tree.Held, HeldFile{e.path, why, asked})
-	for dir := path.Dir(e.path); dir != "." && !s.emptied[dir]; dir = path.Dir(dir) {
-		s.emptied[dir] = true
-	}
-	return true
-}
-
-// head reads the beginning of a file of a directory; what can't be read has none.
-func head(here *os.Root, p string, most int64) []byte {
-	f, err := here.Open(path.Base(p))
+// head reads the beginning of a file; what can't be read has none.
+func head(root *os.Root, p string, most int64) []byte {
+	f, err := root.Open(p)
 	if err != nil {
 		return nil
 	}
@@ -139,22 +85,6 @@ func head(here *os.Root, p string, most int64) []byte {
 		return nil
 	}
 	return text
-}
-
-// dropEmptied leaves out the directories that hold nothing but what is held
-// back: their names tell of it.
-func (s *scanner) dropEmptied() {
-	kept := map[string]bool{}
-	for _, e := range s.tree.entries {
-		if e.kind != kindDir || !s.emptied[e.path] {
-			for dir := path.Dir(e.path); dir != "." && !kept[dir]; dir = path.Dir(dir) {
-				kept[dir] = true
-			}
-		}
-	}
-	s.tree.entries = slices.DeleteFunc(s.tree.entries, func(e *treeEntry) bool {
-		return e.kind == kindDir && s.emptied[e.path] && !kept[e.path]
-	})
 }
 
 // holdRead holds back the files that turned out to be secrets when they were

@@ -14,7 +14,7 @@ import (
 const namesShown = 5
 
 // warn makes the sentences about what was found.
-func (s *scanner) warn() {
+func (s *sifting) warn() {
 	t := s.tree
 	slices.Sort(s.outside)
 	slices.Sort(s.special)

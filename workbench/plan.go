@@ -27,6 +27,7 @@ import (
 type Plan struct {
 	Profile      *profiles.Profile `json:"-"`
 	trusted      trust.Profile
+	tree         *remote.Tree     // of a sync that follows at once: the code, as it was seen for the plan
 	Name         string           `json:"profile"`
 	Path         string           `json:"path,omitempty"`
 	Cluster      string           `json:"cluster"`
@@ -88,27 +89,35 @@ func (p *Plan) OK() bool {
 // asks providers and starts programs to find out: of a profile that is not
 // trusted there is no plan, and the error is *trust.Untrusted.
 func (w *Workbench) Plan(ctx context.Context, path string) (*Plan, error) {
-	p, err := w.gate.Load(ctx, path)
+	p, seen, err := w.gate.LoadSeen(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return w.planTrusted(ctx, p)
+	return w.planWith(ctx, p, planning{preflight: w.preflight, seen: seen})
+}
+
+// planning is how a plan is made.
+type planning struct {
+	preflight func(context.Context, cloud.Provider, *Plan) cloud.Preflight // asks the provider
+	seen      *remote.Survey                                               // what the gate has just seen of the code; may be nil
+	atOnce    bool                                                         // the sync follows at once, and reads what is sent
 }
 
 // PlanSync is Plan for a sync. Machines that a cluster has already are not
 // examined: nothing but code is to come to them.
 func (w *Workbench) PlanSync(ctx context.Context, path string) (*Plan, error) {
-	p, err := w.gate.Load(ctx, path)
+	p, seen, err := w.gate.LoadSeen(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	if profile := p.Profile(); profile != nil {
 		if c, up := w.madeBy(profile.Name, profile); up {
 			w.connectAhead(c)
-			return w.planWith(ctx, p, func(context.Context, cloud.Provider, *Plan) cloud.Preflight { return cloud.Preflight{} })
+			none := func(context.Context, cloud.Provider, *Plan) cloud.Preflight { return cloud.Preflight{} }
+			return w.planWith(ctx, p, planning{preflight: none, seen: seen, atOnce: true})
 		}
 	}
-	return w.planTrusted(ctx, p)
+	return w.planWith(ctx, p, planning{preflight: w.preflight, seen: seen})
 }
 
 // connectAhead begins to connect to the nodes of a cluster.
@@ -130,11 +139,11 @@ func (w *Workbench) madeBy(cluster string, p *profiles.Profile) (store.Cluster, 
 
 // planTrusted is the plan of a profile that the gate has let through.
 func (w *Workbench) planTrusted(ctx context.Context, t trust.Profile) (*Plan, error) {
-	return w.planWith(ctx, t, w.preflight)
+	return w.planWith(ctx, t, planning{preflight: w.preflight})
 }
 
-// planWith makes a plan. preflight asks the provider.
-func (w *Workbench) planWith(ctx context.Context, t trust.Profile, preflight func(context.Context, cloud.Provider, *Plan) cloud.Preflight) (*Plan, error) {
+// planWith makes a plan.
+func (w *Workbench) planWith(ctx context.Context, t trust.Profile, how planning) (*Plan, error) {
 	p := t.Profile()
 	if p == nil {
 		return nil, errNotLetThrough
@@ -153,18 +162,30 @@ func (w *Workbench) planWith(ctx context.Context, t trust.Profile, preflight fun
 	if plan.Secrets, err = w.giveSecrets(p); err != nil {
 		return nil, err
 	}
-	found := preflight(ctx, provider, plan)
-	rules, err := w.sent(p)
+	found := how.preflight(ctx, provider, plan)
+	tree, err := w.codeOf(ctx, p, how)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := remote.Scan(ctx, p.CodeDir(), rules)
-	if err != nil {
-		return nil, err
+	if how.atOnce {
+		plan.tree = tree
 	}
 	plan.Code = CodePlan{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: heldFiles(tree)}
 	plan.Warnings = unsavedWarnings(p)
 	return plan, w.planCommands(ctx, plan, found)
+}
+
+// codeOf is what of a profile's code would be sent.
+func (w *Workbench) codeOf(ctx context.Context, p *profiles.Profile, how planning) (*remote.Tree, error) {
+	rules, err := w.sent(p)
+	if err != nil {
+		return nil, err
+	}
+	rules.NamesOnly = how.atOnce
+	if how.seen.Is(p.CodeDir(), rules.Exclude) {
+		return how.seen.Tree(ctx, rules)
+	}
+	return remote.Scan(ctx, p.CodeDir(), rules)
 }
 
 // preflight asks the provider what stands in the way and what it would cost.

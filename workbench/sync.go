@@ -28,13 +28,28 @@ func (w *Workbench) tree(ctx context.Context, plan *Plan) (*remote.Tree, error) 
 	if err != nil {
 		return nil, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
-	tree.HashCache = filepath.Join(w.dir, "checksums", plan.Cluster)
+	tree.HashCache = w.checksums(plan)
+	return tree, nil
+}
+
+func (w *Workbench) checksums(plan *Plan) string {
+	return filepath.Join(w.dir, "checksums", plan.Cluster)
+}
+
+// treeAtOnce is tree right after the plan was made: what was seen for that is not
+// looked for again.
+func (w *Workbench) treeAtOnce(ctx context.Context, plan *Plan) (*remote.Tree, error) {
+	tree := plan.tree
+	if plan.tree = nil; tree == nil {
+		return w.tree(ctx, plan)
+	}
+	tree.HashCache = w.checksums(plan)
 	return tree, nil
 }
 
 // sync copies the code to every node.
 func (d *drive) sync(ctx context.Context) (string, bool, error) {
-	tree, err := d.w.tree(ctx, d.plan)
+	tree, err := d.w.treeAtOnce(ctx, d.plan)
 	if err != nil {
 		return "", false, err
 	}
@@ -42,6 +57,7 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 	if err != nil {
 		return "", false, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
+	d.plan.Code.Held = heldFiles(tree) // by their content, too
 	for _, warning := range tree.Warnings {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: warning})
 	}
@@ -86,7 +102,7 @@ type SyncPreview struct {
 // nothing, here or there.
 func (w *Workbench) PreviewSync(ctx context.Context, plan *Plan) (SyncPreview, error) {
 	p := SyncPreview{Cluster: plan.Cluster, Warnings: []string{}, Held: []remote.HeldFile{}}
-	tree, err := w.tree(ctx, plan)
+	tree, err := w.treeAtOnce(ctx, plan)
 	if err != nil {
 		return p, err
 	}

@@ -48,6 +48,8 @@ type Subject struct {
 	Changed   []string   `json:"changed"`
 	Effects   []Effect   `json:"effects"`
 	Files     []File     `json:"files"`
+
+	seen *remote.Survey // of the code directory; nil where it was not looked into
 }
 
 // Hash is the part of the key that is shown, and enough to name it.
@@ -83,9 +85,13 @@ func (g *Gate) Look(ctx context.Context, p *profiles.Profile) (*Subject, error) 
 	}
 	m := &material{project: s.Project}
 	m.add(KindProfile, s.Path, []byte(p.Source))
-	asked, err := g.codeFiles(ctx, p, s.CodeDir, m)
+	asked := []string(nil)
+	seen, err := g.codeFiles(ctx, p, s.CodeDir, m)
 	if err != nil {
 		return nil, err
+	}
+	if s.seen = seen; seen != nil {
+		asked = seen.Asked
 	}
 	s.Files, s.Key = m.files, m.key(s.Path, s.CodeDir)
 	s.Effects = effects(p, s, asked, m.outside)
@@ -95,7 +101,7 @@ func (g *Gate) Look(ctx context.Context, p *profiles.Profile) (*Subject, error) 
 
 // codeFiles adds the files of the code directory that say what is done. A
 // directory outside the project is not looked into.
-func (g *Gate) codeFiles(ctx context.Context, p *profiles.Profile, dir string, m *material) (asked []string, err error) {
+func (g *Gate) codeFiles(ctx context.Context, p *profiles.Profile, dir string, m *material) (*remote.Survey, error) {
 	if file := p.EnvironmentFile(); file != "" {
 		if err := m.environment(file); err != nil {
 			return nil, err
@@ -105,10 +111,13 @@ func (g *Gate) codeFiles(ctx context.Context, p *profiles.Profile, dir string, m
 		return nil, nil
 	}
 	seen, err := remote.LookAtProject(ctx, dir, p.NotSent(g.state))
+	if err != nil {
+		return nil, err
+	}
 	for _, f := range seen.IgnoreFiles {
 		m.add(KindIgnore, f.Path, f.Text)
 	}
-	return seen.Asked, err
+	return seen, nil
 }
 
 // material is what a key is made of.

@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote"
 )
 
 // Profile is a profile that was let through. Only a Gate makes one: the zero
@@ -73,23 +74,31 @@ func (g *Gate) Accept(hash string) error {
 // Load reads a profile and lets it through when it is trusted; otherwise the
 // error is *Untrusted.
 func (g *Gate) Load(ctx context.Context, path string) (Profile, error) {
+	p, _, err := g.LoadSeen(ctx, path)
+	return p, err
+}
+
+// LoadSeen is Load with what was seen of the code directory to decide; nil where
+// that was not looked into.
+func (g *Gate) LoadSeen(ctx context.Context, path string) (Profile, *remote.Survey, error) {
 	p, err := profiles.LoadToShow(path)
 	if err != nil {
-		return Profile{}, err
+		return Profile{}, nil, err
 	}
 	if err := p.CheckProvider(); err != nil {
-		return Profile{}, err
+		return Profile{}, nil, err
 	}
-	if err := g.allows(ctx, p); err != nil {
-		return Profile{}, err
+	s, err := g.allows(ctx, p)
+	if err != nil {
+		return Profile{}, nil, err
 	}
 	p, err = p.Resolve()
-	return Profile{p: p}, err
+	return Profile{p: p}, s.seen, err
 }
 
 // Check is Load for a profile whose text comes from a record.
 func (g *Gate) Check(ctx context.Context, p *profiles.Profile) (Profile, error) {
-	if err := g.allows(ctx, p); err != nil {
+	if _, err := g.allows(ctx, p); err != nil {
 		return Profile{}, err
 	}
 	return Profile{p: p}, nil
@@ -101,16 +110,17 @@ func (g *Gate) Still(ctx context.Context, t Profile) error {
 	if t.own {
 		return nil
 	}
-	return g.allows(ctx, t.p)
+	_, err := g.allows(ctx, t.p)
+	return err
 }
 
 // allows says why a profile is not let through; nil when it is.
-func (g *Gate) allows(ctx context.Context, p *profiles.Profile) error {
+func (g *Gate) allows(ctx context.Context, p *profiles.Profile) (*Subject, error) {
 	s, err := g.Look(ctx, p)
 	if err != nil || s.Trusted || g.accepted != "" && strings.HasPrefix(s.Key, g.accepted) {
-		return err
+		return s, err
 	}
-	return &Untrusted{Subject: s, Refused: g.accepted}
+	return nil, &Untrusted{Subject: s, Refused: g.accepted}
 }
 
 // Own lets through what the user has just put together here, as the wizard's

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote"
 )
 
 // project is a git work tree with everything that a decision covers.
@@ -340,6 +342,31 @@ func TestARecordThatIsNoneTrustsNothing(t *testing.T) {
 		if p.loads("exp/a.yaml") {
 			t.Errorf("trusted by %q", bad)
 		}
+	}
+}
+
+// A sync looks through the code once: what the gate saw is what the plan would look for.
+func TestWhatTheGateSawOfTheCodeIsWhatIsSent(t *testing.T) {
+	p := newProject(t)
+	p.write("exp/a.yaml", "run: {command: train.py}\ncode: {exclude: [left-out]}\nresults: {paths: [outputs/]}\n")
+	p.write("exp/left-out", "x")
+	p.write("exp/train.py", "x")
+	p.trust("exp/a.yaml")
+	let, seen, err := p.gate.LoadSeen(t.Context(), p.path("exp/a.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, exclude := let.Profile().CodeDir(), let.Profile().NotSent(p.gate.state)
+	if !seen.Is(dir, exclude) || seen.Is(dir, nil) || seen.Is(filepath.Dir(dir), exclude) {
+		t.Fatalf("it was not seen as %s without %q", dir, exclude)
+	}
+	want, err := remote.Scan(t.Context(), dir, remote.Rules{Exclude: exclude})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := seen.Tree(t.Context(), remote.Rules{Exclude: exclude})
+	if err != nil || !reflect.DeepEqual(got, want) || got.Files == 0 {
+		t.Errorf("%v: %+v is not %+v", err, got, want)
 	}
 }
 
