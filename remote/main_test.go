@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
+	// The flag is parsed later: -parallel on the command line has the last word.
 	if err := flag.Set("test.parallel", "12"); err != nil { // they wait more than they work
 		panic(err)
 	}
