@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/chart"
+	"github.com/dlwb/dlwb/ui/nodes"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -70,7 +71,7 @@ func BenchmarkView(b *testing.B) {
 	m := loaded(64)
 	bench := func(name string, at place, set func()) {
 		b.Run(name, func(b *testing.B) {
-			m.path[1], m.charts, m.heat = at, chart.View{Of: m.ses}, heatView{}
+			m.path[1], m.charts, m.heat = at, chart.View{Of: m.ses}, nodes.Heat{}
 			set()
 			m.View()
 			for b.Loop() {
@@ -86,7 +87,7 @@ func BenchmarkView(b *testing.B) {
 	bench("charts smoothed and read", atCharts, func() { m.charts.Smooth = 5; m.readOn(-1) })
 	bench("logs", atLogs, func() {})
 	bench("GPUs", atHeat, func() {})
-	bench("GPUs in full", atHeat, func() { m.heat.detail = true })
+	bench("GPUs in full", atHeat, func() { m.heat.ToggleDetail() })
 	for i := range int64(20_000) {
 		m.ses.State.AddPoint(metrics.Point{Name: fmt.Sprintf("a/m%d", i%300), Step: new(i / 300), Ordinal: i / 300, Value: float64(i % 7)})
 	}

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/line"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -167,7 +168,7 @@ func boxed(m *Model, lines []string, inner int) text.Block {
 func (m *Model) faultDialog(f event.Fault) dialog {
 	return &choice{
 		title:   "That did not work",
-		body:    func(m *Model, w int) []string { return m.drawFault(f, w) },
+		body:    func(m *Model, w int) []string { return sign.Fault(m.looks(), f, w) },
 		answers: []answer{{name: "Close"}},
 		opened:  m.clock.Now(), swallow: true,
 	}

@@ -13,6 +13,8 @@
 //	screens.go   the one table of screens: name, title, draw, move, copy, back
 //	actions.go   what the keys do
 //	chart/       charts of curves: how they are looked at, and drawn
+//	nodes/       panels of nodes, the heatmap of their GPUs
+//	sign/        phases, verdicts, ends and faults in signs, words and inks
 //	session/     a pure fold of events into what is known of what is looked at
 //	lease.go     when machines end by themselves
 //	bars.go      what stands above every screen: machines, alarms

@@ -114,17 +114,6 @@ func (m *Model) tooSmall() string {
 	return sheet(text.Wrap(txt, m.w), m.w, m.h)
 }
 
-// scrolled is the part of a page that is seen, and how much is below.
-func (m *Model) scrolled(rows []string, top, h int) []string {
-	top = text.Clamp(top, 0, max(len(rows)-h, 0))
-	below := len(rows) - top - h
-	if below <= 0 || h < 2 {
-		return rows[top:]
-	}
-	out := append([]string(nil), rows[top:top+h-1]...)
-	return append(out, m.styles.Dim.Of("↓ "+text.Plural(below+1, "more row")))
-}
-
 // titleRow says where we are, and at the right how things stand.
 func (m *Model) titleRow(w int) string {
 	s := m.styles

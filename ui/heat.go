@@ -3,56 +3,25 @@ package ui
 import (
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/dlwb/dlwb/ui/session"
-	"github.com/dlwb/dlwb/ui/text"
+	"github.com/dlwb/dlwb/ui/nodes"
 )
-
-// scales say what is drawn as idle and what as full.
-var scales = [session.Quantities]struct {
-	name, unit string
-	lo, hi     float64
-}{
-	{"utilisation", "%", 0, 100},
-	{"memory", "%", 0, 100},
-	{"temperature", "°C", 30, 90},
-	{"power", "% of its limit", 0, 100},
-}
-
-// heatView is how the heatmap is looked at.
-type heatView struct {
-	shows  session.Quantity
-	pace   int  // which of the paces, counted from 1; 0 is what suits the width
-	detail bool // a row for each GPU, whatever room there is
-	top    int
-}
-
-// heatSpan is how many seconds are at least shown until somebody says otherwise.
-const heatSpan = 120
-
-// paceFor is how many seconds a column stands for.
-func (v *heatView) paceFor(columns int) float64 {
-	if v.pace > 0 {
-		return paces[v.pace-1]
-	}
-	for _, p := range paces {
-		if p*float64(columns) >= heatSpan {
-			return p
-		}
-	}
-	return paces[len(paces)-1]
-}
-
-// paces are the seconds that one column stands for.
-var paces = []float64{1, 2, 5, 10, 20, 30, 60}
 
 // heatCommands are the keys of the heatmap.
 func heatCommands() []command {
 	return []command{
 		{keys: []string{"h"}, name: "GPUs", help: "every GPU of every node over time, as a heatmap", at: inSession &^ atHeat, foot: 4, show: atNodes | atTrain, can: (*Model).noHeat, do: goer(atHeat)},
-		{keys: []string{"c"}, name: "quantity", help: "utilisation, memory, temperature, power", at: atHeat, foot: 1, do: (*Model).nextQuantity},
-		{keys: []string{"enter"}, name: "each GPU", help: "a row for each GPU, or all nodes on one screen again", at: atHeat, foot: 2, do: (*Model).toggleHeatDetail},
-		{keys: []string{"+", "="}, name: "finer", help: "less time in one column", at: atHeat, foot: 3, do: func(m *Model) tea.Cmd { return m.heatPace(-1) }},
-		{keys: []string{"-"}, name: "coarser", help: "more time in one column", at: atHeat, do: func(m *Model) tea.Cmd { return m.heatPace(1) }},
+		{keys: []string{"c"}, name: "quantity", help: "utilisation, memory, temperature, power", at: atHeat, foot: 1, do: onHeat((*nodes.Heat).Next)},
+		{keys: []string{"enter"}, name: "each GPU", help: "a row for each GPU, or all nodes on one screen again", at: atHeat, foot: 2, do: onHeat((*nodes.Heat).ToggleDetail)},
+		{keys: []string{"+", "="}, name: "finer", help: "less time in one column", at: atHeat, foot: 3, do: onHeat(func(v *nodes.Heat) { v.Coarser(-1) })},
+		{keys: []string{"-"}, name: "coarser", help: "more time in one column", at: atHeat, do: onHeat(func(v *nodes.Heat) { v.Coarser(1) })},
+	}
+}
+
+// onHeat makes the command that changes how the heatmap is looked at.
+func onHeat(do func(*nodes.Heat)) func(*Model) tea.Cmd {
+	return func(m *Model) tea.Cmd {
+		do(&m.heat)
+		return nil
 	}
 }
 
@@ -63,24 +32,18 @@ func (m *Model) noHeat() string {
 	return ""
 }
 
-func (m *Model) nextQuantity() tea.Cmd {
-	m.heat.shows = (m.heat.shows + 1) % session.Quantities
-	return nil
-}
+func (m *Model) moveHeat(d int) { m.heat.Move(d) }
 
-func (m *Model) toggleHeatDetail() tea.Cmd {
-	m.heat.detail, m.heat.top = !m.heat.detail, 0
-	return nil
-}
+// nodes is the nodes of the session as they are drawn.
+func (m *Model) nodes() nodes.Page { return nodes.Page{Look: m.looks(), Of: m.ses} }
 
-func (m *Model) heatPace(d int) tea.Cmd {
-	v := &m.heat
-	if v.pace == 0 {
-		v.pace = 3
+func (m *Model) drawHeat(w, h int) []string { return m.nodes().Heatmap(&m.heat, w, h) }
+
+// drawNodes is every node in full, and what it all costs.
+func (m *Model) drawNodes(w int) []string {
+	out := m.nodes().List(w)
+	if len(m.ses.State.Nodes) == 0 {
+		return out
 	}
-	v.pace = text.Clamp(v.pace+d, 1, len(paces))
-	return nil
+	return append(out, m.costRows(w)...)
 }
-
-// moveHeat scrolls by nodes' rows.
-func (m *Model) moveHeat(d int) { m.heat.top = max(m.heat.top+text.Clamp(d, -1<<20, 1<<20), 0) }

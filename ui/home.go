@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -316,7 +317,7 @@ func (m *Model) runCells(r *event.RunInfo, w int) string {
 	if r.EndedAt != nil {
 		took = units.Duration(r.Took(m.now))
 	}
-	left := text.Fit(m.verdictText(r.Verdict, r.ExitCode), 14) + text.Fit(loss, 14) + took
+	left := text.Fit(sign.Verdict(m.looks(), r.Verdict, r.ExitCode), 14) + text.Fit(loss, 14) + took
 	return text.Spread(left, m.styles.Dim.Of(units.Ago(m.now, r.StartedAt)), w)
 }
 
@@ -352,45 +353,6 @@ func (h *homeView) rowAt(y int, m *Model) (int, bool) {
 		return 0, false
 	}
 	return rows[i].item, true
-}
-
-// phaseText is a phase as a sign and a word.
-func (m *Model) phaseText(p event.Phase) string {
-	s := m.styles
-	switch p {
-	case event.PhaseRunning:
-		return s.Good.Of("● running")
-	case event.PhaseStarting:
-		return s.Accent.Of("◐ starting")
-	case event.PhaseStopping:
-		return s.Warn.Of("◌ stopping")
-	case event.PhaseUnresolved:
-		return s.Bad.Of("! UNRESOLVED")
-	case event.PhaseGone:
-		return s.Dim.Of("· gone")
-	case event.PhaseStopped:
-		return s.Warn.Of("○ stopped")
-	case event.PhaseEnded:
-		return s.Warn.Of("◌ ended")
-	}
-	return s.Text.Of("○ " + text.Word(string(p)))
-}
-
-// verdictText is how a run ended, as a sign and a word.
-func (m *Model) verdictText(v event.Verdict, code *int) string {
-	switch v {
-	case "":
-		return m.styles.Good.Of("● running")
-	case event.Succeeded:
-		return m.styles.Good.Of("✓ succeeded")
-	case event.Stopped:
-		return m.styles.Warn.Of("■ stopped")
-	}
-	text := "✗ " + text.Word(string(v))
-	if code != nil && v == event.ExitedBad {
-		text += fmt.Sprintf(" (%d)", *code)
-	}
-	return m.styles.Bad.Of(text)
 }
 
 func (m *Model) spinner() string { return m.looks().Spinner() }

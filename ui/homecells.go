@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -35,11 +36,11 @@ func (m *Model) endsCell(c *event.ClusterInfo) string {
 	if c.Next == nil {
 		return ""
 	}
-	return m.endsText(c.Next.At)
+	return sign.Ends(m.looks(), c.Next.At)
 }
 
 func (m *Model) clusterCells(c *event.ClusterInfo, w int) string {
-	left := text.Fit(m.phaseText(c.Phase), phaseW)
+	left := text.Fit(sign.Phase(m.looks(), c.Phase), phaseW)
 	room := w - phaseW - nodesW
 	if m.home.anyMachines() && room-machinesW+nodesW >= homeColumns[0].w+homeColumns[1].w {
 		room -= machinesW - nodesW

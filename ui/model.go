@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/ui/chart"
+	"github.com/dlwb/dlwb/ui/nodes"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -46,7 +47,7 @@ type Model struct {
 	ses     *session.Session
 	feed    Feed // the stream of ses; nil before it is there
 	charts  chart.View
-	heat    heatView
+	heat    nodes.Heat
 	gens    int // counts sessions
 	dialogs []dialog
 	ask     *prompt
@@ -269,7 +270,7 @@ func (m *Model) openSession(cluster string) {
 	m.leaveSession()
 	m.gens++
 	m.ses = session.New(m.gens, cluster, m.now)
-	m.charts, m.heat = chart.View{Of: m.ses}, heatView{}
+	m.charts, m.heat = chart.View{Of: m.ses}, nodes.Heat{}
 }
 
 // leaveSession ends the stream of what was looked at. News that is still on

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -172,7 +173,7 @@ func (m *Model) drawMarket(w, h int) []string {
 	k, s := &m.wiz.market, m.styles
 	switch {
 	case k.fault != nil:
-		out := append(m.drawFault(*k.fault, w), "", s.Key.Of("r")+" asks again, "+s.Key.Of("enter")+" takes a machine type by its name")
+		out := append(sign.Fault(m.looks(), *k.fault, w), "", s.Key.Of("r")+" asks again, "+s.Key.Of("enter")+" takes a machine type by its name")
 		return out
 	case k.busy && len(k.offers.Offers) == 0:
 		where := "your own region"

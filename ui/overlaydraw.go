@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -64,11 +65,11 @@ func (m *Model) drawCompare(w, h int) []string {
 	out := append(append([]string{m.compareHead(w, h)}, m.runNumbers(w)...), "")
 	switch {
 	case v.fault != nil:
-		return append(append(out, m.drawFault(*v.fault, w)...), "", s.Key.Of("r")+" reads them again")
+		return append(append(out, sign.Fault(m.looks(), *v.fault, w)...), "", s.Key.Of("r")+" reads them again")
 	case !v.read:
 		return append(out, s.Dim.Of(m.spinner()+" looking at what differs, for "+text.Since(m.now, v.since)))
 	case v.whole:
-		return append(out, m.scrolled(m.factRows(w), m.scroll[atCompare], h-len(out))...)
+		return append(out, m.looks().Scrolled(m.factRows(w), m.scroll[atCompare], h-len(out))...)
 	}
 	charts, facts := m.comparePlan(w, h)
 	rows := m.chartPage().Rows(m.charts.Spots(charts.W, charts.H))

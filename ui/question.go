@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -47,7 +48,7 @@ func (m *Model) takeQuestion(msg questioned) {
 		if msg.err != nil {
 			f := faultOf("look at what would be lost", msg.err)
 			c.answers, c.name = []answer{{name: "Close"}}, ""
-			c.body = func(m *Model, w int) []string { return m.drawFault(f, w) }
+			c.body = func(m *Model, w int) []string { return sign.Fault(m.looks(), f, w) }
 			return
 		}
 		c.title = text.Word(msg.q.Title)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -39,7 +40,7 @@ func (m *Model) receiptNext(w int) []string {
 	s, st := m.styles, m.ses.State
 	var out []string
 	if e := st.Ended; e != nil {
-		out = append(out, "", m.verdictText(e.Verdict, &e.ExitCode)+"  "+e.Cause)
+		out = append(out, "", sign.Verdict(m.looks(), e.Verdict, &e.ExitCode)+"  "+e.Cause)
 	}
 	out = append(out, m.resultsRows()...)
 	if st.Receipt.Proven {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -50,7 +51,7 @@ type runColumn struct {
 // runColumns are those that every table has, from left to right.
 var runColumns = []runColumn{
 	{name: "run", left: true, cell: func(_ *Model, r *event.RunInfo) string { return text.Word(r.ID) }, text: func(r *event.RunInfo) string { return r.ID }},
-	{name: "ended", w: 15, left: true, rank: 1, cell: func(m *Model, r *event.RunInfo) string { return m.verdictText(r.Verdict, r.ExitCode) },
+	{name: "ended", w: 15, left: true, rank: 1, cell: func(m *Model, r *event.RunInfo) string { return sign.Verdict(m.looks(), r.Verdict, r.ExitCode) },
 		text: func(r *event.RunInfo) string { return string(r.Verdict) }},
 	{name: "loss", w: 9, rank: 2, cell: func(_ *Model, r *event.RunInfo) string {
 		if r.LastLoss == nil {

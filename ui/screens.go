@@ -79,7 +79,7 @@ func (m *Model) body(w, h int) []string {
 	if sc.draw != nil {
 		return sc.draw(m, w, h)
 	}
-	return m.scrolled(sc.page(m, w), m.scroll[sc.at], h)
+	return m.looks().Scrolled(sc.page(m, w), m.scroll[sc.at], h)
 }
 
 // move goes up or down in whatever is shown.

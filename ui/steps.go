@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -33,7 +34,7 @@ func (m *Model) drawSteps(w int) []string {
 	}
 	if f := m.ses.Failed(); f != nil {
 		out = append(out, "")
-		out = append(out, m.drawFault(*f, w)...)
+		out = append(out, sign.Fault(m.looks(), *f, w)...)
 		if m.ses.Profile() != "" && m.refusal(m.find("R")) == "" {
 			out = append(out, "", s.Key.Of("R")+" tries again; what is done already is not done twice")
 		}
@@ -74,7 +75,7 @@ func (m *Model) outcome(w int) []string {
 	told := m.ses.Failed() != nil // with its last lines
 	var out []string
 	if !told {
-		out = append(out, "", m.verdictText(st.Ended.Verdict, &st.Ended.ExitCode)+"  "+st.Ended.Cause)
+		out = append(out, "", sign.Verdict(m.looks(), st.Ended.Verdict, &st.Ended.ExitCode)+"  "+st.Ended.Cause)
 	} else if st.Results != nil || st.Lost != nil {
 		out = append(out, "")
 	}
@@ -82,7 +83,7 @@ func (m *Model) outcome(w int) []string {
 	if told {
 		return out
 	}
-	return append(out, text.Indent(m.quoted(st.Ended.LastLines, w-2), 2)...)
+	return append(out, text.Indent(sign.Quoted(m.looks(), st.Ended.LastLines, w-2), 2)...)
 }
 
 // resultsRows say where the results of the run are, and what of them is lost.
@@ -152,56 +153,6 @@ func (m *Model) stepNews(st *session.Step, w int) []string {
 	}
 	if next := follows[st.Name]; next != "" && st.Status == session.Active {
 		out = append(out, text.Cut("                "+m.styles.Faint.Of(next), w))
-	}
-	return out
-}
-
-// faultLines is how many last lines tell what went wrong; l shows the rest.
-const faultLines = 12
-
-// drawFault says what was tried, on what, why it failed, its last lines, and
-// what to do next.
-func (m *Model) drawFault(f event.Fault, w int) []string {
-	s := m.styles
-	what := f.What
-	if f.Node >= 0 {
-		what += " on " + session.NodeName(f.Node)
-	}
-	var out []string
-	for _, l := range text.Wrap(what+": "+f.Why, w) {
-		out = append(out, s.Strong.Of(l))
-	}
-	if f.Command != "" {
-		for i, l := range text.Wrap(f.Command, max(w-4, 1)) {
-			lead := "    "
-			if i == 0 {
-				lead = "  $ "
-			}
-			out = append(out, s.Dim.Of(lead)+l)
-		}
-	}
-	last := f.LastLines
-	if len(last) > faultLines {
-		last = last[len(last)-faultLines:]
-	}
-	out = append(out, text.Indent(m.quoted(last, w-2), 2)...)
-	if f.Next != "" {
-		for i, l := range text.Wrap(f.Next, max(w-6, 1)) {
-			lead := "      "
-			if i == 0 {
-				lead = s.Key.Of("next  ")
-			}
-			out = append(out, lead+l)
-		}
-	}
-	return out
-}
-
-// quoted shows what a command said last, set apart by a line at its left.
-func (m *Model) quoted(lines []string, w int) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = m.styles.Faint.Of("│ ") + text.Cut(l, w-2)
 	}
 	return out
 }

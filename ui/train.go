@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -38,7 +39,7 @@ func (m *Model) trainTop(w, h int) []string {
 func (m *Model) trainPanels(w, h int) []string {
 	out := []string{""}
 	if s := m.ses; !s.Past || len(s.State.Nodes) > 0 {
-		out = append(append(out, m.nodePanels(w, m.panelRoom(h-1))...), "")
+		out = append(append(out, m.nodes().Panels(w, m.panelRoom(h-1))...), "")
 	}
 	return out
 }
@@ -99,15 +100,15 @@ func (m *Model) runState() string {
 	st := m.ses.State
 	switch {
 	case st.Phase() == event.PhaseStopping, st.Phase() == event.PhaseUnresolved, st.Phase() == event.PhaseStopped:
-		return m.phaseText(st.Phase())
+		return sign.Phase(m.looks(), st.Phase())
 	case st.Ended != nil:
-		return m.verdictText(st.Ended.Verdict, &st.Ended.ExitCode)
+		return sign.Verdict(m.looks(), st.Ended.Verdict, &st.Ended.ExitCode)
 	case st.Launched != nil && m.ses.Past:
 		return m.styles.Warn.Of("? its end was not recorded")
 	case st.Launched != nil:
 		return m.styles.Good.Of("● training")
 	}
-	return m.phaseText(st.Phase())
+	return sign.Phase(m.looks(), st.Phase())
 }
 
 // progressBar is a thin line over the whole width, with its share at the end.
@@ -158,7 +159,7 @@ func (m *Model) blame(w int) []string {
 	if n := 4; len(last) > n {
 		last = last[len(last)-n:]
 	}
-	return append(out, m.quoted(last, w)...)
+	return append(out, sign.Quoted(m.looks(), last, w)...)
 }
 
 // afterFailure is what can be done about a run that did not end well.

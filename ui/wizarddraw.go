@@ -31,7 +31,7 @@ func (m *Model) drawWizard(w, h int) []string {
 	case z.step == wizRegion:
 		return append(out, m.drawRegions(w, room)...)
 	}
-	return append(out, m.scrolled(m.wizardPage(w), m.scroll[atNew], room)...)
+	return append(out, m.looks().Scrolled(m.wizardPage(w), m.scroll[atNew], room)...)
 }
 
 // wizardPage is the whole text of a question that scrolls as one page.

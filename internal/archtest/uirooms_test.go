@@ -20,6 +20,8 @@ var uiRooms = map[string][]string{
 	"session": {"text", "plot", "logview"},
 	"chart":   {"text", "plot", "session"},
 	"line":    {"text"},
+	"sign":    {"text", "session"},
+	"nodes":   {"text", "plot", "session"},
 }
 
 // pure are those that neither draw nor know of a terminal.

@@ -20,3 +20,14 @@ var spinFrames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"
 
 // Spinner is the present sign of something that goes on.
 func (l Look) Spinner() string { return spinFrames[l.Spin%len(spinFrames)] }
+
+// Scrolled is the part of a page that is seen in h rows, and how much is below.
+func (l Look) Scrolled(rows []string, top, h int) []string {
+	top = Clamp(top, 0, max(len(rows)-h, 0))
+	below := len(rows) - top - h
+	if below <= 0 || h < 2 {
+		return rows[top:]
+	}
+	out := append([]string(nil), rows[top:top+h-1]...)
+	return append(out, l.Styles.Dim.Of("↓ "+Plural(below+1, "more row")))
+}

@@ -1,4 +1,6 @@
-package ui
+// Package nodes draws the nodes of a session: panels in four densities, the whole
+// list, and every GPU over time as a heatmap.
+package nodes
 
 import (
 	"fmt"
@@ -6,12 +8,19 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/plot"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
 // Node panels come in four densities. The densest that needs no more rows
 // than there are is not taken: the roomiest that fits is.
+
+// Page is the nodes of a session as they are drawn.
+type Page struct {
+	text.Look
+	Of *session.Session
+}
 
 // cardMin is the narrowest card that keeps its columns.
 const cardMin = 46
@@ -20,20 +29,20 @@ const cardMin = 46
 // run together into a wall.
 const headroom = 1.22
 
-// nodePanels draws all nodes in at most h rows.
-func (m *Model) nodePanels(w, h int) []string {
-	st := m.ses.State
+// Panels draws all nodes in at most h rows.
+func (p Page) Panels(w, h int) []string {
+	st := p.Of.State
 	if len(st.Nodes) == 0 {
-		return []string{m.styles.Dim.Of("no node has answered yet")}
+		return []string{p.Styles.Dim.Of("no node has answered yet")}
 	}
-	for _, d := range m.densities(w) {
+	for _, d := range p.densities(w) {
 		if d.rows <= h {
 			return d.draw(w)
 		}
 	}
-	rows := m.nodeGrid(w)
+	rows := p.wideGrid(w)
 	if len(rows) > h {
-		rows = m.nodeGridTight(w)
+		rows = p.tightGrid(w)
 	}
 	if len(rows) <= h {
 		return rows
@@ -44,7 +53,7 @@ func (m *Model) nodePanels(w, h int) []string {
 	if n := len(rows) - 1; n == h && st.Simulated() {
 		return rows[:n] // the cells are marked; the sentence about the mark has to go
 	}
-	return append(rows[:h-1:h-1], m.styles.Dim.Of("… n shows all "+text.Plural(len(st.Nodes), "node")))
+	return append(rows[:h-1:h-1], p.Styles.Dim.Of("… n shows all "+text.Plural(len(st.Nodes), "node")))
 }
 
 // density is a way of drawing all nodes and the rows it takes.
@@ -55,8 +64,8 @@ type density struct {
 
 // densities lists the ways from the roomiest on. Rows are counted, not drawn:
 // only one of them will be seen.
-func (m *Model) densities(w int) []density {
-	nodes := m.ses.State.Nodes
+func (p Page) densities(w int) []density {
+	nodes := p.Of.State.Nodes
 	card, gpus := 4, 0
 	for i := range nodes {
 		if s := nodes[i].Sample; s != nil {
@@ -67,9 +76,9 @@ func (m *Model) densities(w int) []density {
 	across, _ := cardsAcross(w, len(nodes))
 	deep := (len(nodes) + across - 1) / across
 	return []density{
-		{deep*(card+1) - 1, m.nodeCards},
-		{len(nodes) + gpus, m.nodeRowsWithGPUs},
-		{len(nodes), m.nodeRows},
+		{deep*(card+1) - 1, p.cards},
+		{len(nodes) + gpus, p.rowsWithGPUs},
+		{len(nodes), p.rows},
 	}
 }
 
@@ -79,15 +88,15 @@ func cardsAcross(w, nodes int) (across, cw int) {
 	return across, min((w-4*(across-1))/across, 96)
 }
 
-// nodeCards puts a card for each node side by side, as many as fit.
-func (m *Model) nodeCards(w int) []string {
-	nodes := m.ses.State.Nodes
+// cards puts a card for each node side by side, as many as fit.
+func (p Page) cards(w int) []string {
+	nodes := p.Of.State.Nodes
 	across, cw := cardsAcross(w, len(nodes))
 	var out []string
 	for i := 0; i < len(nodes); i += across {
 		var row []text.Block
 		for j := i; j < min(i+across, len(nodes)); j++ {
-			row = append(row, text.Block{W: cw, Lines: m.nodeCard(&nodes[j], cw)})
+			row = append(row, text.Block{W: cw, Lines: p.card(&nodes[j], cw)})
 		}
 		if i > 0 {
 			out = append(out, "")
@@ -97,30 +106,30 @@ func (m *Model) nodeCards(w int) []string {
 	return out
 }
 
-// nodeCard is everything about one node: a line for each quantity.
-func (m *Model) nodeCard(n *session.Node, w int) []string {
-	out := []string{m.nodeTitle(n, w)}
+// card is everything about one node: a line for each quantity.
+func (p Page) card(n *session.Node, w int) []string {
+	out := []string{p.title(n, w)}
 	if n.Sample == nil {
-		if m.ses.Over() {
+		if p.Of.Over() {
 			return append(out, "", "", "")
 		}
-		return append(out, m.styles.Dim.Of("  no telemetry yet"), "", "")
+		return append(out, p.Styles.Dim.Of("  no telemetry yet"), "", "")
 	}
-	s, grey := n.Sample, m.grey(n)
+	s, grey := n.Sample, p.grey(n)
 	sw := text.Clamp(w-36, 6, 40)
 	line := func(name string, t session.Trace, limit float64, txt string) {
-		spark := m.spark(t, sw, limit, grey)
-		out = append(out, text.Cut(m.styles.Dim.Of(text.Fit(name, 5))+spark+m.value(txt, grey), w))
+		spark := p.spark(t, sw, limit, grey)
+		out = append(out, text.Cut(p.Styles.Dim.Of(text.Fit(name, 5))+spark+p.value(txt, grey), w))
 	}
 	cores := ""
 	if s.Cores > 0 {
-		cores = m.dimIf(text.Plural(s.Cores, "core"), grey)
+		cores = p.dimIf(text.Plural(s.Cores, "core"), grey)
 	}
 	line("cpu", n.CPU, 100, percent(s.CPU)+"  "+cores)
-	line("mem", n.Mem, 100, percent(session.Percent(s.MemUsed, s.MemTotal))+"  "+m.dimIf(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), grey))
+	line("mem", n.Mem, 100, percent(session.Percent(s.MemUsed, s.MemTotal))+"  "+p.dimIf(usage(s.MemUsed, s.MemTotal, units.Binary, units.BinaryOf), grey))
 	line("net", n.Rx, 0, " "+rates(s))
 	if len(s.GPUs) == 0 {
-		out = append(out, m.styles.Dim.Of(text.Fit("gpu", 5)+gpuAbsence(s)))
+		out = append(out, p.Styles.Dim.Of(text.Fit("gpu", 5)+gpuAbsence(s)))
 	}
 	for i, g := range s.GPUs {
 		var t session.Trace
@@ -132,78 +141,78 @@ func (m *Model) nodeCard(n *session.Node, w int) []string {
 	return out
 }
 
-// nodeTitle names a node and says what is wrong or untrue about its panel.
-func (m *Model) nodeTitle(n *session.Node, w int) string {
-	name := m.styles.Strong.Of(n.Name)
+// title names a node and says what is wrong or untrue about its panel.
+func (p Page) title(n *session.Node, w int) string {
+	name := p.Styles.Strong.Of(n.Name)
 	badge := ""
 	if n.Simulated() {
-		badge = "  " + m.styles.Badge.Of(" SIMULATED ")
+		badge = "  " + p.Styles.Badge.Of(" SIMULATED ")
 	}
-	if m.ses.Over() {
-		return text.Spread(name, m.styles.Dim.Of(n.LastSeen())+badge, w)
+	if p.Of.Over() {
+		return text.Spread(name, p.Styles.Dim.Of(n.LastSeen())+badge, w)
 	}
-	if why := m.stale(n); why != "" {
-		return text.Spread(m.styles.Dim.Of(n.Name), m.styles.Warn.Of("? "+why)+badge, w)
+	if why := p.stale(n); why != "" {
+		return text.Spread(p.Styles.Dim.Of(n.Name), p.Styles.Warn.Of("? "+why)+badge, w)
 	}
 	if n.Addr != "" && w >= 40 {
-		name += "  " + m.styles.Faint.Of(text.Word(n.Addr))
+		name += "  " + p.Styles.Faint.Of(text.Word(n.Addr))
 	}
 	return text.Spread(name, strings.TrimSpace(badge), w)
 }
 
-// nodeRowsWithGPUs is a row for each node and one for each of its GPUs.
-func (m *Model) nodeRowsWithGPUs(w int) []string {
+// rowsWithGPUs is a row for each node and one for each of its GPUs.
+func (p Page) rowsWithGPUs(w int) []string {
 	var out []string
-	for i := range m.ses.State.Nodes {
-		n := &m.ses.State.Nodes[i]
-		out = append(out, m.nodeRow(n, w, false))
+	for i := range p.Of.State.Nodes {
+		n := &p.Of.State.Nodes[i]
+		out = append(out, p.row(n, w, false))
 		if n.Sample == nil {
 			continue
 		}
-		grey := m.grey(n)
+		grey := p.grey(n)
 		for j, g := range n.Sample.GPUs {
 			var t session.Trace
 			if j < len(n.GPUs) {
 				t = n.GPUs[j]
 			}
-			out = append(out, text.Cut(text.Fit("", 8)+m.styles.Dim.Of(fmt.Sprintf("gpu%-2d", g.Index))+
-				m.spark(t, text.Clamp(w-58, 6, 30), 100, grey)+m.value(gpuText(g), grey), w))
+			out = append(out, text.Cut(text.Fit("", 8)+p.Styles.Dim.Of(fmt.Sprintf("gpu%-2d", g.Index))+
+				p.spark(t, text.Clamp(w-58, 6, 30), 100, grey)+p.value(gpuText(g), grey), w))
 		}
 	}
 	return out
 }
 
-// nodeRows is one row for each node, all its GPUs as one bar each.
-func (m *Model) nodeRows(w int) []string {
+// rows is one row for each node, all its GPUs as one bar each.
+func (p Page) rows(w int) []string {
 	var out []string
-	for i := range m.ses.State.Nodes {
-		out = append(out, m.nodeRow(&m.ses.State.Nodes[i], w, true))
+	for i := range p.Of.State.Nodes {
+		out = append(out, p.row(&p.Of.State.Nodes[i], w, true))
 	}
 	return out
 }
 
-// nodeRow is a node in one line. GPUs are in it when there is no line of
+// row is a node in one line. GPUs are in it when there is no line of
 // their own, or when there are none and that must be said.
-func (m *Model) nodeRow(n *session.Node, w int, withGPUs bool) string {
+func (p Page) row(n *session.Node, w int, withGPUs bool) string {
 	name := text.Fit(n.Name, 7) + " "
-	if why := m.stale(n); why != "" {
-		return text.Cut(m.styles.Dim.Of(name)+m.styles.Warn.Of("? "+why)+m.styles.Dim.Of("  "+n.Why), w)
+	if why := p.stale(n); why != "" {
+		return text.Cut(p.Styles.Dim.Of(name)+p.Styles.Warn.Of("? "+why)+p.Styles.Dim.Of("  "+n.Why), w)
 	}
 	if n.Sample == nil {
-		return text.Cut(m.styles.Strong.Of(name)+m.styles.Dim.Of("no telemetry yet"), w)
+		return text.Cut(p.Styles.Strong.Of(name)+p.Styles.Dim.Of("no telemetry yet"), w)
 	}
-	s, mark := n.Sample, m.simulatedMark(n, w)
+	s, mark := n.Sample, p.simulatedMark(n, w)
 	room := w - text.Wide(mark) - 2
 	if mark == "" {
 		room = w
 	}
-	if m.ses.Over() {
-		mark = strings.TrimSpace(m.styles.Dim.Of("at the end") + "  " + mark)
+	if p.Of.Over() {
+		mark = strings.TrimSpace(p.Styles.Dim.Of("at the end") + "  " + mark)
 		room = w - text.Wide(mark) - 2
 	}
-	row := m.styles.Strong.Of(name) + m.styles.Dim.Of("cpu ") + m.spark(n.CPU, text.Clamp((w-66)/2, 0, 16), 100, false) +
-		percent(s.CPU) + "  " + m.styles.Dim.Of("mem ") + memShort(s, w)
-	for _, part := range m.rowParts(s, withGPUs) {
+	row := p.Styles.Strong.Of(name) + p.Styles.Dim.Of("cpu ") + p.spark(n.CPU, text.Clamp((w-66)/2, 0, 16), 100, false) +
+		percent(s.CPU) + "  " + p.Styles.Dim.Of("mem ") + memShort(s, w)
+	for _, part := range p.rowParts(s, withGPUs) {
 		if text.Wide(row)+2+text.Wide(part) <= room {
 			row += "  " + part
 		}
@@ -213,39 +222,39 @@ func (m *Model) nodeRow(n *session.Node, w int, withGPUs bool) string {
 
 // rowParts is what a node's row says beyond CPU and memory, the most telling
 // first: what does not fit is left out whole.
-func (m *Model) rowParts(s *metrics.Sample, withGPUs bool) []string {
-	net := m.styles.Dim.Of("net ") + rates(s)
+func (p Page) rowParts(s *metrics.Sample, withGPUs bool) []string {
+	net := p.Styles.Dim.Of("net ") + rates(s)
 	switch {
 	case len(s.GPUs) == 0:
-		return []string{m.styles.Dim.Of(gpuAbsence(s)), net}
+		return []string{p.Styles.Dim.Of(gpuAbsence(s)), net}
 	case withGPUs:
-		return []string{m.styles.Dim.Of("gpu ") + m.gpuBars(s) + " " + gpuMean(s), net}
+		return []string{p.Styles.Dim.Of("gpu ") + p.gpuBars(s) + " " + gpuMean(s), net}
 	}
 	return []string{net}
 }
 
-func (m *Model) simulatedMark(n *session.Node, w int) string {
+func (p Page) simulatedMark(n *session.Node, w int) string {
 	switch {
 	case !n.Simulated():
 		return ""
 	case w >= 100:
-		return m.styles.Badge.Of(" SIMULATED ")
+		return p.Styles.Badge.Of(" SIMULATED ")
 	}
-	return m.styles.Badge.Of("SIMULATED")
+	return p.Styles.Badge.Of("SIMULATED")
 }
 
-// nodeGrid packs several nodes into a row: for many nodes on a small screen.
-func (m *Model) nodeGrid(w int) []string { return m.grid(w, true) }
+// wideGrid packs several nodes into a row: for many nodes on a small screen.
+func (p Page) wideGrid(w int) []string { return p.grid(w, true) }
 
-// nodeGridTight leaves the CPU out where there are GPUs.
-func (m *Model) nodeGridTight(w int) []string { return m.grid(w, false) }
+// tightGrid leaves the CPU out where there are GPUs.
+func (p Page) tightGrid(w int) []string { return p.grid(w, false) }
 
-func (m *Model) grid(w int, cpu bool) []string {
-	nodes := m.ses.State.Nodes
+func (p Page) grid(w int, cpu bool) []string {
+	nodes := p.Of.State.Nodes
 	cell := 8
 	var cells []string
 	for i := range nodes {
-		cells = append(cells, m.nodeCell(&nodes[i], cpu))
+		cells = append(cells, p.cell(&nodes[i], cpu))
 		cell = max(cell, text.Wide(cells[i]))
 	}
 	across := max((w+3)/(cell+3), 1)
@@ -257,45 +266,45 @@ func (m *Model) grid(w int, cpu bool) []string {
 		}
 		out = append(out, text.Cut(strings.Join(row, "   "), w))
 	}
-	if m.ses.State.Simulated() {
-		out = append(out, m.styles.Badge.Of("SIMULATED")+m.styles.Dim.Of(" where marked sim"))
+	if p.Of.State.Simulated() {
+		out = append(out, p.Styles.Badge.Of("SIMULATED")+p.Styles.Dim.Of(" where marked sim"))
 	}
 	return out
 }
 
-func (m *Model) nodeCell(n *session.Node, cpu bool) string {
+func (p Page) cell(n *session.Node, cpu bool) string {
 	name := text.Fit(n.Name, 7)
 	switch {
-	case m.stale(n) != "":
-		return m.styles.Dim.Of(name) + m.styles.Warn.Of("? stale")
+	case p.stale(n) != "":
+		return p.Styles.Dim.Of(name) + p.Styles.Warn.Of("? stale")
 	case n.Sample == nil:
-		return name + m.styles.Dim.Of("waiting")
+		return name + p.Styles.Dim.Of("waiting")
 	}
 	text := name
 	switch {
 	case len(n.Sample.GPUs) == 0:
-		text += m.styles.Dim.Of("cpu ") + percent(n.Sample.CPU)
+		text += p.Styles.Dim.Of("cpu ") + percent(n.Sample.CPU)
 	case cpu:
 		text += percent(n.Sample.CPU) + " "
 	}
-	text += m.gpuBars(n.Sample)
+	text += p.gpuBars(n.Sample)
 	if n.Simulated() {
-		text += m.styles.Warn.Of(" sim")
+		text += p.Styles.Warn.Of(" sim")
 	}
 	return text
 }
 
 // gpuBars is one cell for each GPU, as high as it is used.
-func (m *Model) gpuBars(s *metrics.Sample) string {
+func (p Page) gpuBars(s *metrics.Sample) string {
 	var b strings.Builder
 	for _, g := range s.GPUs {
 		if g.Util == nil {
 			b.WriteString("?")
 			continue
 		}
-		b.WriteString(m.glyphs().Sparkline([]float64{*g.Util}, 1, 100*headroom))
+		b.WriteString(p.glyphs().Sparkline([]float64{*g.Util}, 1, 100*headroom))
 	}
-	return m.styles.Trace.Of(b.String())
+	return p.Styles.Trace.Of(b.String())
 }
 
 // gpuMean is what all GPUs of a node do together.
@@ -329,19 +338,19 @@ func gpuAbsence(s *metrics.Sample) string {
 	return "no GPU values: " + s.GPUError
 }
 
-func (m *Model) grey(n *session.Node) bool { return m.stale(n) != "" }
+func (p Page) grey(n *session.Node) bool { return p.stale(n) != "" }
 
 // stale says why a node's values can't be trusted. What is over has its last
 // values, and says so.
-func (m *Model) stale(n *session.Node) string {
-	if m.ses.Over() {
+func (p Page) stale(n *session.Node) string {
+	if p.Of.Over() {
 		return ""
 	}
-	return n.Stale(m.now)
+	return n.Stale(p.Now)
 }
 
 // spark is the history of a quantity, grey when it is not to be trusted.
-func (m *Model) spark(t session.Trace, w int, limit float64, grey bool) string {
+func (p Page) spark(t session.Trace, w int, limit float64, grey bool) string {
 	if w <= 0 {
 		return ""
 	}
@@ -352,25 +361,25 @@ func (m *Model) spark(t session.Trace, w int, limit float64, grey bool) string {
 			}
 		}
 	}
-	text := text.Fit(m.glyphs().Sparkline(t, w, limit*headroom), w)
+	text := text.Fit(p.glyphs().Sparkline(t, w, limit*headroom), w)
 	if grey {
-		return m.styles.Faint.Of(text) + " "
+		return p.Styles.Faint.Of(text) + " "
 	}
-	return m.styles.Trace.Of(text) + " "
+	return p.Styles.Trace.Of(text) + " "
 }
 
-func (m *Model) value(text string, grey bool) string {
+func (p Page) value(text string, grey bool) string {
 	if grey {
-		return m.styles.Faint.Of(text)
+		return p.Styles.Faint.Of(text)
 	}
 	return text
 }
 
-func (m *Model) dimIf(text string, grey bool) string {
+func (p Page) dimIf(text string, grey bool) string {
 	if grey {
 		return text // the whole line is set in one ink already
 	}
-	return m.styles.Dim.Of(text)
+	return p.Styles.Dim.Of(text)
 }
 
 // percent is four cells: " 96%", "100%", " N/A".
@@ -433,4 +442,12 @@ func unit(v *float64, u string, w int) string {
 		return text.FlushRight("N/A", w)
 	}
 	return text.FlushRight(fmt.Sprintf("%.0f %s", *v, u), w)
+}
+
+// glyphs are those of a history.
+func (p Page) glyphs() plot.Glyphs {
+	if p.ASCII {
+		return plot.ASCII
+	}
+	return plot.Unicode
 }

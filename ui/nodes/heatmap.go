@@ -1,4 +1,4 @@
-package ui
+package nodes
 
 import (
 	"fmt"
@@ -22,7 +22,8 @@ type heatForm struct {
 
 // heatPage is what all nodes of one frame have in common.
 type heatPage struct {
-	*Model
+	Page
+	view  *Heat
 	gpus  int // of the node with the most
 	name  int // cells of the widest name, with its mark
 	pace  float64
@@ -31,10 +32,10 @@ type heatPage struct {
 	nowOnly bool
 }
 
-// drawHeat is every GPU of every node over time, in the roomiest form that
+// Heatmap is every GPU of every node over time, in the roomiest form that
 // holds all nodes.
-func (m *Model) drawHeat(w, h int) []string {
-	p := m.heatPage()
+func (nodes Page) Heatmap(v *Heat, w, h int) []string {
+	p := nodes.heatPage(v)
 	top := 1
 	if h >= 24 {
 		top = 2
@@ -42,13 +43,13 @@ func (m *Model) drawHeat(w, h int) []string {
 	room := max(h-top, 1)
 	page := func(body []string) []string { return append(text.Exactly([]string{p.legend(w)}, w, top), body...) }
 	forms := p.forms()
-	if m.heat.detail {
+	if v.detail {
 		forms = forms[:1]
 	}
 	for i, f := range forms {
 		most := text.Clamp((w+heatGap)/(f.least+heatGap), 1, 12)
 		for panels := 1; panels <= most; panels++ {
-			if panels*(room/f.rows) >= len(m.ses.State.Nodes) {
+			if panels*(room/f.rows) >= len(p.Of.State.Nodes) {
 				return page(p.panels(f, panels, room, w))
 			}
 		}
@@ -59,17 +60,17 @@ func (m *Model) drawHeat(w, h int) []string {
 	return nil
 }
 
-func (m *Model) heatPage() *heatPage {
-	p := &heatPage{Model: m, shows: m.heat.shows, gpus: 1, name: 7}
-	for i := range m.ses.State.Nodes {
-		n := &m.ses.State.Nodes[i]
+func (p Page) heatPage(v *Heat) *heatPage {
+	h := &heatPage{Page: p, view: v, shows: v.shows, gpus: 1, name: 7}
+	for i := range p.Of.State.Nodes {
+		n := &p.Of.State.Nodes[i]
 		if n.Sample != nil {
-			p.gpus = max(p.gpus, min(len(n.Sample.GPUs), 64))
+			h.gpus = max(h.gpus, min(len(n.Sample.GPUs), 64))
 		}
-		p.name = max(p.name, text.Wide(p.label(n)))
+		h.name = max(h.name, text.Wide(h.label(n)))
 	}
-	p.name = min(p.name, 20)
-	return p
+	h.name = min(h.name, 20)
+	return h
 }
 
 // forms lists the ways from the roomiest on.
@@ -84,10 +85,10 @@ func (p *heatPage) forms() []heatForm {
 
 // panels draws all nodes in columns from top to bottom.
 func (p *heatPage) panels(f heatForm, panels, room, w int) []string {
-	nodes := p.ses.State.Nodes
+	nodes := p.Of.State.Nodes
 	pw := (w - heatGap*(panels-1)) / panels
 	p.nowOnly = f.side == 0
-	p.pace = p.Model.heat.paceFor(pw - f.side)
+	p.pace = p.view.paceFor(pw - f.side)
 	each := max((len(nodes)+panels-1)/panels, 1) // as even as can be
 	var blocks []text.Block
 	for i := 0; i < len(nodes); i += each {
@@ -105,27 +106,27 @@ func (p *heatPage) panels(f heatForm, panels, room, w int) []string {
 
 // scrolledPanels draws the part of all nodes that there is room for.
 func (p *heatPage) scrolledPanels(f heatForm, panels, room, w int) []string {
-	n := len(p.ses.State.Nodes)
+	n := len(p.Of.State.Nodes)
 	all := p.panels(f, panels, 0, w)
-	v := &p.Model.heat
+	v := p.view
 	v.top = text.Clamp(v.top, 0, max(len(all)-room, 0))
-	rows := p.scrolled(all, v.top, room)
+	rows := p.Scrolled(all, v.top, room)
 	if n == 0 {
-		return []string{p.styles.Dim.Of("no node has answered yet; s shows the steps")}
+		return []string{p.Styles.Dim.Of("no node has answered yet; s shows the steps")}
 	}
 	return rows
 }
 
 // legend says what is shown and what the signs mean.
 func (p *heatPage) legend(w int) string {
-	s, q := p.styles, scales[p.shows]
+	s, q := p.Styles, scales[p.shows]
 	left := s.Strong.Of(q.name) + "  " + text.Plain(q.lo) + " "
 	for i := range 8 {
 		v := q.lo + (q.hi-q.lo)*(float64(i)+0.5)/8
 		left += p.cell(session.Cell{Value: v, Known: true})
 	}
 	left += " " + text.Plain(q.hi) + " " + q.unit
-	if p.ses.State.Simulated() {
+	if p.Of.State.Simulated() {
 		left += "  " + s.Badge.Of(" SIMULATED ")
 	}
 	left += s.Dim.Of("   · no news   ") + s.Warn.Of("?") + s.Dim.Of(" not known")
@@ -151,11 +152,11 @@ func (p *heatPage) title(n *session.Node) string {
 	text := text.Fit(p.label(n), p.name)
 	switch {
 	case p.stale(n) != "":
-		return p.styles.Warn.Of(text)
+		return p.Styles.Warn.Of(text)
 	case n.Simulated():
-		return p.styles.Warn.Of(text)
+		return p.Styles.Warn.Of(text)
 	}
-	return p.styles.Strong.Of(text)
+	return p.Styles.Strong.Of(text)
 }
 
 // absence is why a node has no row of cells; empty when it has.
@@ -172,13 +173,13 @@ func (p *heatPage) absence(n *session.Node) string {
 }
 
 func (p *heatPage) cells(n *session.Node, columns int) [][]session.Cell {
-	return n.Heatmap(p.shows, len(n.Sample.GPUs), max(columns, 1), p.ses.Now(p.now), p.pace)
+	return n.Heatmap(p.shows, len(n.Sample.GPUs), max(columns, 1), p.Of.Now(p.Now), p.pace)
 }
 
 // eachGPU is a row for each GPU: its number, its cells, its value now.
 func (p *heatPage) eachGPU(n *session.Node, w int) []string {
 	if why := p.absence(n); why != "" {
-		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
+		return []string{p.title(n) + " " + p.Styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	room := w - p.name - 14
 	cells := p.cells(n, room)
@@ -188,7 +189,7 @@ func (p *heatPage) eachGPU(n *session.Node, w int) []string {
 		if g == 0 {
 			name = p.title(n)
 		}
-		out = append(out, name+p.styles.Dim.Of(fmt.Sprintf(" %-2d ", n.Sample.GPUs[g].Index))+p.row(row)+" "+p.now1(row))
+		out = append(out, name+p.Styles.Dim.Of(fmt.Sprintf(" %-2d ", n.Sample.GPUs[g].Index))+p.row(row)+" "+p.now1(row))
 	}
 	return out
 }
@@ -202,9 +203,9 @@ func (p *heatPage) now1(row []session.Cell) string {
 	}
 	switch {
 	case !c.Known:
-		return p.styles.Dim.Of(text.FlushRight("no news", 8))
+		return p.Styles.Dim.Of(text.FlushRight("no news", 8))
 	case c.Value != c.Value:
-		return p.styles.Warn.Of(text.FlushRight("N/A", 8))
+		return p.Styles.Warn.Of(text.FlushRight("N/A", 8))
 	}
 	return text.FlushRight(fmt.Sprintf("%.0f%s", c.Value, unit), 8)
 }
@@ -213,7 +214,7 @@ func (p *heatPage) now1(row []session.Cell) string {
 // What the colours say of now stands beside them: the mean and the least.
 func (p *heatPage) pairs(n *session.Node, w int) []string {
 	if why := p.absence(n); why != "" {
-		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
+		return []string{p.title(n) + " " + p.Styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	side := p.name + 1
 	cells := p.cells(n, w-side)
@@ -221,7 +222,7 @@ func (p *heatPage) pairs(n *session.Node, w int) []string {
 	for g := range cells {
 		last[g] = cells[g][len(cells[g])-1]
 	}
-	texts := []string{p.title(n), p.styles.Dim.Of(text.Fit(" "+p.short(session.Mean(last)), p.name)), p.leastText(n, last)}
+	texts := []string{p.title(n), p.Styles.Dim.Of(text.Fit(" "+p.short(session.Mean(last)), p.name)), p.leastText(n, last)}
 	var out []string
 	for g := 0; g < len(cells); g += 2 {
 		text := strings.Repeat(" ", p.name)
@@ -245,7 +246,7 @@ func (p *heatPage) leastText(n *session.Node, last []session.Cell) string {
 	if least < 0 || last[least].Value > session.Mean(last).Value-20 {
 		return strings.Repeat(" ", p.name)
 	}
-	return p.styles.Warn.Of(text.Fit(fmt.Sprintf(" g%d %s", n.Sample.GPUs[least].Index, p.short(last[least])), p.name))
+	return p.Styles.Warn.Of(text.Fit(fmt.Sprintf(" g%d %s", n.Sample.GPUs[least].Index, p.short(last[least])), p.name))
 }
 
 func (p *heatPage) short(c session.Cell) string {
@@ -263,7 +264,7 @@ func (p *heatPage) short(c session.Cell) string {
 // oneRow is a node in a row: its GPUs now, then their mean over time.
 func (p *heatPage) oneRow(n *session.Node, w int) []string {
 	if why := p.absence(n); why != "" {
-		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
+		return []string{p.title(n) + " " + p.Styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	cells := p.cells(n, w-p.name-p.gpus-8)
 	last, mean := make([]session.Cell, len(cells)), make([]session.Cell, len(cells[0]))
@@ -284,7 +285,7 @@ func (p *heatPage) oneRow(n *session.Node, w int) []string {
 // onlyNow is a cell for each GPU of a node.
 func (p *heatPage) onlyNow(n *session.Node, w int) []string {
 	if why := p.absence(n); why != "" {
-		return []string{p.title(n) + " " + p.styles.Dim.Of(text.Cut(why, w-p.name-1))}
+		return []string{p.title(n) + " " + p.Styles.Dim.Of(text.Cut(why, w-p.name-1))}
 	}
 	cells := p.cells(n, 1)
 	row := make([]session.Cell, len(cells))
@@ -305,7 +306,7 @@ func (p *heatPage) level(v float64) float64 {
 
 // heat is which of the colours a value has.
 func (p *heatPage) heat(v float64) int {
-	n := len(p.styles.Heat)
+	n := len(p.Styles.Heat)
 	return min(int(p.level(v)*float64(n)), n-1)
 }
 
@@ -330,12 +331,12 @@ func (p *heatPage) row(cells []session.Cell) string {
 func (p *heatPage) sign(c session.Cell) (sign, on string) {
 	switch {
 	case !c.Known:
-		return "·", p.styles.Faint.On
+		return "·", p.Styles.Faint.On
 	case c.Value != c.Value:
-		return "?", p.styles.Warn.On
+		return "?", p.Styles.Warn.On
 	}
 	f := p.level(c.Value)
-	return shades[min(int(f*float64(len(shades))), len(shades)-1)], p.styles.Heat[p.heat(c.Value)].On
+	return shades[min(int(f*float64(len(shades))), len(shades)-1)], p.Styles.Heat[p.heat(c.Value)].On
 }
 
 // halves sets one row of cells above another. Where either is not known, or
@@ -346,14 +347,14 @@ func (p *heatPage) halves(up, low []session.Cell) string {
 	for i := range up {
 		sign, on := "▀", ""
 		switch u, l := up[i], low[i]; {
-		case !u.Known || !l.Known || u.Value != u.Value || l.Value != l.Value, p.colourless || p.ascii:
+		case !u.Known || !l.Known || u.Value != u.Value || l.Value != l.Value, p.Colourless || p.ASCII:
 			worse := u
 			if !l.Known || l.Value != l.Value || l.Value < u.Value {
 				worse = l
 			}
 			sign, on = p.sign(worse)
 		default:
-			on = p.styles.HeatPair[p.heat(u.Value)][p.heat(l.Value)].On
+			on = p.Styles.HeatPair[p.heat(u.Value)][p.heat(l.Value)].On
 		}
 		if on != ink {
 			b.WriteString("\x1b[m" + on)
