@@ -61,7 +61,7 @@ func rankNumber(word string, run event.RunInfo) (int, error) {
 	}
 	if digits, ok := strings.CutPrefix(word, "launcher-"); ok {
 		if node, err := strconv.Atoi(digits); err == nil && node >= 0 {
-			return workbench.LauncherLog(node), nil
+			return event.LauncherLog(node), nil
 		}
 	}
 	n, err := strconv.Atoi(word)

@@ -206,7 +206,7 @@ func (p *printer) line(e event.Event, rank int, raw []byte) error {
 	}
 	who := fmt.Sprintf("rank %d", rank)
 	if rank < 0 {
-		who = fmt.Sprintf("launcher %d", workbench.LauncherLog(rank))
+		who = fmt.Sprintf("launcher %d", event.LauncherLog(rank))
 	}
 	_, err := fmt.Fprintf(p.ranks, "%s | %s\n", who, raw)
 	return err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/podrig"
 	"github.com/dlwb/dlwb/internal/slurmrig"
 	"github.com/dlwb/dlwb/internal/testport"
@@ -113,7 +114,7 @@ func lifeOver(t *testing.T, by transport.Opener) {
 	port := testport.Free(t)
 	lifeOK(t, n.Launch(ctx, lifeRun("r1", port, "sh", "train.sh", "epochs")))
 	lifeLog(t, n, func(log []byte) bool { return bytes.Contains(log, []byte("step 1 of epochs rank 0\n")) })
-	frames(t, n, NewPace(), func(string) bool { return true })
+	frames(t, n, job.NewPace(), func(string) bool { return true })
 	lifeDial(t, n, port)
 
 	lifeCut(t, n)

@@ -2,9 +2,9 @@ package remote
 
 import (
 	"context"
-	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -23,15 +23,15 @@ const (
 // ctx, or with an error that a new connection can't mend. An empty iface means
 // all interfaces. pace asks for more or fewer frames at any time; nil: one each
 // second. sink must not keep its argument.
-func (n *Node) Telemetry(ctx context.Context, iface string, pace *Pace, sink func(frame []byte)) error {
+func (n *Node) Telemetry(ctx context.Context, iface string, pace *job.Pace, sink func(frame []byte)) error {
 	if pace == nil {
-		pace = NewPace()
+		pace = job.NewPace()
 	}
 	room := allowance{left: burstMost, at: time.Now()}
 	return n.keepListening(ctx, "read telemetry", func() (got bool, err error) {
-		every, changed := pace.now()
-		tell := func(st *wire.Stream, done <-chan struct{}) { pace.tell(st, changed, done) }
-		err = listen(ctx, n, wire.Telemetry, wire.TelemetryRequest{Interface: iface, Pace: every}, tell, func(frame wire.TelemetryFrame) error {
+		every, changed := pace.Now()
+		tell := func(st *wire.Stream, done <-chan struct{}) { tellPace(pace, st, changed, done) }
+		err = listen(ctx, n, wire.Telemetry, wire.TelemetryRequest{Interface: iface, Pace: paceOf(every)}, tell, func(frame wire.TelemetryFrame) error {
 			if len(frame) > frameMost {
 				return wire.Brokenf("a frame of telemetry has %d bytes", len(frame))
 			}
@@ -63,47 +63,19 @@ func (a *allowance) wait(ctx context.Context) {
 	}
 }
 
-// Pace says how often telemetry is wanted. One may serve many nodes.
-type Pace struct {
-	mu      sync.Mutex
-	every   wire.TelemetryPace
-	changed chan struct{} // closed and replaced when every changes
-}
+// paceOf is a pace as the wire has it.
+func paceOf(every time.Duration) wire.TelemetryPace { return wire.TelemetryPace(every / time.Second) }
 
-// NewPace begins with a frame each second.
-func NewPace() *Pace {
-	return &Pace{every: 1, changed: make(chan struct{})}
-}
-
-// Set asks for a frame in every so much time, from 1 s to 10 s in whole
-// seconds, from now on. The streams stay as they are.
-func (p *Pace) Set(every time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	seconds := wire.TelemetryPace(min(max(every.Round(time.Second), time.Second), 10*time.Second) / time.Second)
-	if seconds != p.every {
-		p.every = seconds
-		close(p.changed)
-		p.changed = make(chan struct{})
-	}
-}
-
-func (p *Pace) now() (every wire.TelemetryPace, changed <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.every, p.changed
-}
-
-// tell tells a stream each change of the pace.
-func (p *Pace) tell(st *wire.Stream, changed, done <-chan struct{}) {
+// tellPace tells a stream each change of the pace.
+func tellPace(pace *job.Pace, st *wire.Stream, changed, done <-chan struct{}) {
 	for {
 		select {
 		case <-changed:
 		case <-done:
 			return
 		}
-		var every wire.TelemetryPace
-		if every, changed = p.now(); st.Send(every) != nil {
+		var every time.Duration
+		if every, changed = pace.Now(); st.Send(paceOf(every)) != nil {
 			return
 		}
 	}

@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
 // frames reads telemetry until take has enough of it.
-func frames(t *testing.T, n *Node, pace *Pace, take func(frame string) (enough bool)) {
+func frames(t *testing.T, n *Node, pace *job.Pace, take func(frame string) (enough bool)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()
@@ -56,7 +57,7 @@ func TestTelemetrySurvivesALostConnection(t *testing.T) {
 func TestTelemetryIsAskedForItsPaceOverTheStreamThatIsThere(t *testing.T) {
 	s := sshdtest.Start(t)
 	n := openTest(t, s)
-	pace := NewPace()
+	pace := job.NewPace()
 	var got []string
 	frames(t, n, pace, func(frame string) bool {
 		every := "1"

@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/follow"
 )
 
 const (
@@ -36,8 +37,11 @@ var ckptLimits = remote.PullLimits{MaxFiles: 10_000, MaxBytes: 50 << 30}
 // ckptKeeper brings the checkpoints of a run home while it goes on, so that it
 // can go on from one when its machine is taken.
 type ckptKeeper struct {
-	t   *watch
-	dir string // below the code directory
+	w    *Workbench
+	s    scope
+	link *link
+	t    *follow.Watch
+	dir  string // below the code directory
 
 	mu     sync.Mutex
 	record ckptRecord
@@ -60,14 +64,14 @@ func (w *Workbench) readCkpts(run string) (r ckptRecord) {
 
 // watchCheckpoints begins to bring checkpoints home. The function that it
 // returns ends that, and looks once more at what a run left that lost machines.
-func (t *watch) watchCheckpoints(ctx context.Context) (finish func(context.Context)) {
-	if t.data.Checkpoints == "" {
+func (w *Workbench) watchCheckpoints(ctx context.Context, s scope, l *link, t *follow.Watch, dir string) (finish func(context.Context)) {
+	if dir == "" {
 		return func(context.Context) {}
 	}
-	k := &ckptKeeper{t: t, dir: t.data.Checkpoints, record: t.w.readCkpts(t.run.ID), last: map[int][]*ckptUnit{}}
+	k := &ckptKeeper{w: w, s: s, link: l, t: t, dir: dir, record: w.readCkpts(s.run), last: map[int][]*ckptUnit{}}
 	ctx, stop := context.WithCancel(ctx)
 	var busy sync.WaitGroup
-	for i := range t.link.nodes {
+	for i := range l.nodes {
 		busy.Go(func() { k.follow(ctx, i) })
 	}
 	return func(ctx context.Context) {
@@ -85,7 +89,7 @@ func (k *ckptKeeper) follow(ctx context.Context, node int) {
 		began := time.Now()
 		err := k.round(ctx, node)
 		if err != nil && ctx.Err() == nil {
-			slog.Debug("checkpoints", "run", k.t.run.ID, "node", node, "error", err)
+			slog.Debug("checkpoints", "run", k.s.run, "node", node, "error", err)
 		}
 		select {
 		case <-time.After(max(ckptEvery, ckptRest*time.Since(began))):
@@ -98,7 +102,7 @@ func (k *ckptKeeper) follow(ctx context.Context, node int) {
 func (k *ckptKeeper) look(ctx context.Context, node int) ([]*ckptUnit, error) {
 	ctx, cancel := context.WithTimeout(ctx, ckptLookLimit)
 	defer cancel()
-	seen, err := remote.Look(ctx, k.t.link.nodes[node], remoteCode(k.t.s.cluster), []string{k.dir})
+	seen, err := remote.Look(ctx, k.link.nodes[node], remoteCode(k.s.cluster), []string{k.dir})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +142,7 @@ func (k *ckptKeeper) save(ctx context.Context, node int, units []*ckptUnit, whol
 
 // bring copies a checkpoint. It counts when it is the same after the copy.
 func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
-	w, run := k.t.w, k.t.run.ID
+	w, run := k.w, k.s.run
 	k.mu.Lock()
 	k.record.Serial++
 	c := savedCkpt{Node: node, Name: u.name, Dir: fmt.Sprintf("%s/checkpoints/node%d/%d", run, node, k.record.Serial),
@@ -146,7 +150,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 	k.mu.Unlock()
 	to := w.ckptHome(c)
 	_ = os.RemoveAll(to) // of a dlwb that was killed
-	res, err := remote.PullBy(ctx, k.t.link.nodes[node], remoteCode(k.t.s.cluster), []string{path.Join(k.dir, u.name)}, to, remote.PullRules{Limits: ckptLimits})
+	res, err := remote.PullBy(ctx, k.link.nodes[node], remoteCode(k.s.cluster), []string{path.Join(k.dir, u.name)}, to, remote.PullRules{Limits: ckptLimits})
 	if err == nil && len(res.Skipped) > 0 {
 		err = fmt.Errorf("not all of it came: %s", res.Skipped[0])
 	}
@@ -162,7 +166,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 	if err := k.note(c); err != nil {
 		return err
 	}
-	return w.publish(k.t.s, event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
+	return w.publish(k.s, event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
 }
 
 // note puts a checkpoint on record, and removes what it replaces.
@@ -170,11 +174,11 @@ func (k *ckptKeeper) note(c savedCkpt) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	drop := k.record.add(c)
-	if err := k.t.w.keepCkpts(k.t.run.ID, k.record); err != nil {
+	if err := k.w.keepCkpts(k.s.run, k.record); err != nil {
 		return err
 	}
 	for _, old := range drop {
-		_ = os.RemoveAll(k.t.w.ckptHome(old))
+		_ = os.RemoveAll(k.w.ckptHome(old))
 	}
 	return nil
 }
@@ -204,18 +208,18 @@ func (w *Workbench) dropCheckpoints(run string, data runData) {
 // is as the last look found it is whole; so is all that ranks wrote which ended
 // by themselves. Else it is in doubt.
 func (k *ckptKeeper) rest(ctx context.Context) {
-	if !k.t.takenFrom() {
+	if !k.t.Taken() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, ckptLastLimit)
 	defer cancel()
 	var busy sync.WaitGroup
-	lost := k.t.lost()
-	for i := range k.t.link.nodes {
+	lost := k.t.Lost()
+	for i := range k.link.nodes {
 		if !lost[i] {
 			busy.Go(func() {
 				if err := k.lastRound(ctx, i); err != nil {
-					slog.Debug("the last checkpoints", "run", k.t.run.ID, "node", i, "error", err)
+					slog.Debug("the last checkpoints", "run", k.s.run, "node", i, "error", err)
 				}
 			})
 		}
@@ -231,7 +235,7 @@ func (k *ckptKeeper) lastRound(ctx context.Context, node int) error {
 	k.mu.Lock()
 	last := k.last[node]
 	k.mu.Unlock()
-	calm := k.t.endedByItself(node)
+	calm := k.t.EndedByItself(node)
 	whole := func(u *ckptUnit) bool { return calm || u.same(findUnit(last, u.name)) }
 	var doubtful []string
 	for _, u := range units {
@@ -245,36 +249,8 @@ func (k *ckptKeeper) lastRound(ctx context.Context, node int) error {
 			k.record.Doubtful = map[int][]string{}
 		}
 		k.record.Doubtful[node] = doubtful
-		err = k.t.w.keepCkpts(k.t.run.ID, k.record)
+		err = k.w.keepCkpts(k.s.run, k.record)
 		k.mu.Unlock()
 	}
 	return errors.Join(err, k.save(ctx, node, units, whole))
-}
-
-// takenFrom reports whether the run lost machines, or is about to.
-func (t *watch) takenFrom() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, n := range t.nodes {
-		if n.lost || n.leaves() {
-			return true
-		}
-	}
-	return false
-}
-
-// endedByItself reports whether every rank of a node came to its own end: then
-// it was not in the middle of a file.
-func (t *watch) endedByItself(node int) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, r := range t.data.Ranks {
-		if r.Node != node {
-			continue
-		}
-		if e, ended := t.ends[r.Rank]; !ended || e.signal != "" || e.code > 128 {
-			return false
-		}
-	}
-	return true
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -137,33 +137,16 @@ func TestTheSecondTeardownGetsTheReceiptOfTheFirst(t *testing.T) {
 
 func TestALaunchThatWasCutShortSaysWhatBegan(t *testing.T) {
 	for _, c := range []struct {
-		states  []string
+		states  []job.Phase
 		verdict event.Verdict
 		cause   string
 	}{
-		{[]string{remote.RunAbsent, remote.RunAbsent}, event.ExitedBad, "nothing ran"},
-		{[]string{remote.RunRunning, remote.RunAbsent}, event.ExitedBad, "node0 had begun, node1 had not"},
-		{[]string{remote.RunAbsent, nodeGone}, event.Lost, "node1 is gone"},
+		{[]job.Phase{job.Absent, job.Absent}, event.ExitedBad, "nothing ran"},
+		{[]job.Phase{job.Running, job.Absent}, event.ExitedBad, "node0 had begun, node1 had not"},
+		{[]job.Phase{job.Absent, nodeGone}, event.Lost, "node1 is gone"},
 	} {
 		if got := unstarted(c.states); got.Verdict != c.verdict || !strings.Contains(got.Cause, c.cause) {
 			t.Errorf("%v: %+v", c.states, got)
-		}
-	}
-}
-
-func TestARankThatMerelyNoticedALostNodeIsNotTheCause(t *testing.T) {
-	nodes := []nodeEnd{{ended: true, code: 1}, {lost: true}}
-	for _, c := range []struct {
-		end     rankEnd
-		verdict event.Verdict
-		says    string
-	}{
-		{rankEnd{rank: 0, code: 1}, event.Lost, "node1 is gone and took its ranks with it; then rank 0 on node0 exited with code 1"},
-		{rankEnd{rank: 0, code: 3}, event.ExitedBad, "rank 0 on node0 exited with code 3"},
-		{rankEnd{rank: 1, node: 1, code: 1}, event.ExitedBad, "rank 1 on node1 exited with code 1"},
-	} {
-		if got := judge(nodes, []rankEnd{c.end}); got.Verdict != c.verdict || got.Cause != c.says {
-			t.Errorf("%+v: %+v", c.end, got)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/follow"
 )
 
 // UnresolvedError says that teardown could not prove that everything is gone.
@@ -198,7 +199,7 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
 	}).Stop()
 	if l, err := w.open(c); err == nil {
 		if run.EndedAt == nil {
-			_ = w.stopRanks(limited, l, w.proveGone(limited, l), run.ID, reasonAsked+"the cluster was taken down")
+			_ = follow.Stop(limited, l.replicas(run.ID), w.proveGone(limited, l), run.ID, follow.Asked+"the cluster was taken down")
 		}
 		_, err = w.Watch(limited, c.Name)
 		slog.Debug("watched the end", "run", run.ID, "error", err)

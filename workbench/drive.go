@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/follow"
 )
 
 // Goal says how far to go with a plan.
@@ -402,7 +403,7 @@ func (w *Workbench) rememberProfile(p *Plan) {
 
 // finish cleans up as the goal and the outcome demand.
 func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
-	if errors.Is(err, errSuperseded) {
+	if errors.Is(err, follow.ErrSuperseded) {
 		return d.outcome, err // the other one tells what becomes of it
 	}
 	trained := d.outcome.Run != ""

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -31,7 +31,7 @@ func (w *Workbench) storeTelemetry(ctx context.Context, s scope, l *link) {
 		lock, err := w.claim(s.cluster, lockObserve)
 		if err == nil && lock != nil {
 			defer lock.release()
-			o := &observer{w: w, s: s, l: l, pace: remote.NewPace(), hung: map[int]bool{}}
+			o := &observer{w: w, s: s, l: l, pace: job.NewPace(), hung: map[int]bool{}}
 			o.run(ctx)
 			return
 		}
@@ -49,7 +49,7 @@ type observer struct {
 	w    *Workbench
 	s    scope
 	l    *link
-	pace *remote.Pace
+	pace *job.Pace
 
 	mu       sync.Mutex
 	gathered []store.Sample
@@ -61,23 +61,22 @@ type observer struct {
 func (o *observer) run(ctx context.Context) {
 	var rest sync.WaitGroup
 	rest.Go(func() { o.keep(ctx) })
-	_ = o.l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-		var both sync.WaitGroup
-		both.Go(func() { o.node(ctx, i) })
-		if traits(o.l.cluster.Provider).Leased {
-			both.Go(func() { o.w.nodeLease(ctx, o.s, o.l, i) })
+	for i, r := range o.l.replicas("") {
+		if teller, can := r.(job.Teller); can {
+			rest.Go(func() { o.node(ctx, i, teller) })
 		}
-		both.Wait()
-		return nil
-	})
+		if traits(o.l.cluster.Provider).Leased {
+			rest.Go(func() { o.w.nodeLease(ctx, o.s, o.l, i) })
+		}
+	}
 	rest.Wait()
 }
 
 // node gathers the samples of one node. An error ends it with a line in the log
 // alone: a panel without news says so by itself.
-func (o *observer) node(ctx context.Context, node int) {
+func (o *observer) node(ctx context.Context, node int, teller job.Teller) {
 	parser := metrics.NewTelemetry()
-	err := o.l.nodes[node].Telemetry(ctx, o.l.cluster.Nodes[node].Interface, o.pace, func(frame []byte) {
+	err := teller.Telemetry(ctx, o.pace, func(frame []byte) {
 		if sample, ok := parser.Frame(frame); ok {
 			o.take(node, sample)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/history"
 )
 
@@ -44,7 +45,7 @@ type runData struct {
 	Forward  []string              `json:"forward,omitempty"` // opened while the run is watched
 	Metrics  [][2]string           `json:"metrics,omitempty"`
 	Progress event.ProgressChanged `json:"progress"`
-	Pace     pace                  `json:"pace,omitzero"`
+	Pace     follow.Pace           `json:"pace,omitzero"`
 	// PricePerHour is what the machines cost when it was launched.
 	PricePerHour float64 `json:"price_per_hour,omitempty"`
 	// RankAtFault and NodeAtFault are set when the run has ended badly.
@@ -54,15 +55,11 @@ type runData struct {
 	Duration float64 `json:"duration_s,omitempty"`
 }
 
-// LauncherLog is the number under which the log of the launcher itself (such
-// as torchrun's agent) on a node is read; ranks have the numbers from 0.
-func LauncherLog(node int) int { return -1 - node }
-
 // logName is the file name of a log here. On its node a launcher's log is
 // called agent.log; here those of all nodes lie side by side.
 func logName(rank int) string {
 	if rank < 0 {
-		return fmt.Sprintf("launcher-%d.log", LauncherLog(rank))
+		return fmt.Sprintf("launcher-%d.log", event.LauncherLog(rank))
 	}
 	return fmt.Sprintf("rank-%d.log", rank)
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -120,7 +120,7 @@ func TestTelemetryIsAskedForLessWhenNobodyLooks(t *testing.T) {
 
 func TestNvidiaSmiThatHangsIsToldOnceAndWhenItAnswersAgain(t *testing.T) {
 	w := newBench(t, t.TempDir())
-	o := &observer{w: w, s: begin(t, w, "c", "r1"), pace: remote.NewPace(), hung: map[int]bool{}}
+	o := &observer{w: w, s: begin(t, w, "c", "r1"), pace: job.NewPace(), hung: map[int]bool{}}
 	for _, said := range []string{"", metrics.SMISilent, metrics.SMISilent, "", ""} {
 		o.take(0, metrics.Sample{GPUError: said})
 	}
@@ -147,7 +147,7 @@ func BenchmarkTelemetryOf64Nodes(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	o := &observer{w: w, s: scope{cluster: "c", life: life}, pace: remote.NewPace(), hung: map[int]bool{}}
+	o := &observer{w: w, s: scope{cluster: "c", life: life}, pace: job.NewPace(), hung: map[int]bool{}}
 	sub := w.Subscribe("c")
 	parsers := make([]*metrics.Telemetry, 64)
 	for i := range parsers {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/follow"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 // dlwb was killed after it had put the run on record. Where every node began,
 // the run goes on as if nothing had happened; else it is ended.
 func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run store.Run) (event.RunEnded, bool, error) {
-	var states []string
+	var states []job.Phase
 	for {
 		began := time.Now()
 		var err error
@@ -32,7 +34,7 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 			return event.RunEnded{}, false, err
 		}
 		age := since(run.StartedAt)
-		if !anyState(states, remote.RunAbsent) || age < 0 || age > launchSettle.Seconds() {
+		if !anyState(states, job.Absent) || age < 0 || age > launchSettle.Seconds() {
 			break
 		}
 		select {
@@ -45,7 +47,7 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 	if err != nil {
 		return event.RunEnded{}, false, err
 	}
-	if !anyState(states, remote.RunAbsent) && anyState(states, remote.RunRunning, remote.RunEnded, remote.RunUnknown) {
+	if !anyState(states, job.Absent) && anyState(states, job.Running, job.Over, job.Unknown) {
 		return event.RunEnded{}, false, w.publish(s, event.RunStarted{
 			Engine: run.Engine, WorldSize: run.WorldSize, Nodes: data.Nodes,
 			Command: run.Command, Python: data.Python, Ranks: data.Ranks,
@@ -53,23 +55,23 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 	}
 	ended := unstarted(states)
 	ended.Duration = since(run.StartedAt)
-	if err := w.stopRanks(ctx, l, gone(states), run.ID, ended.Cause); err != nil {
+	if err := follow.Stop(ctx, l.replicas(run.ID), gone(states), run.ID, ended.Cause); err != nil {
 		return event.RunEnded{}, false, err
 	}
 	return ended, true, w.recordEnd(s, run, data, ended)
 }
 
 // nodeGone is the state of a run on a node that does not exist any more.
-const nodeGone = "gone"
+const nodeGone job.Phase = "gone"
 
 // unstarted is the end of a run that not every node has begun.
-func unstarted(states []string) event.RunEnded {
+func unstarted(states []job.Phase) event.RunEnded {
 	ended := event.RunEnded{ExitCode: 1, Verdict: event.ExitedBad, Rank: -1, Node: -1,
 		Cause: "dlwb was ended before the ranks were started; nothing ran"}
 	var began, missing []string
 	for i, s := range states {
 		switch s {
-		case remote.RunAbsent:
+		case job.Absent:
 			missing = append(missing, fmt.Sprintf("node%d", i))
 		case nodeGone:
 			ended.Verdict, ended.Node = event.Lost, i
@@ -87,7 +89,7 @@ func unstarted(states []string) event.RunEnded {
 	return ended
 }
 
-func anyState(states []string, which ...string) bool {
+func anyState(states []job.Phase, which ...job.Phase) bool {
 	for _, s := range states {
 		for _, w := range which {
 			if s == w {
@@ -99,7 +101,7 @@ func anyState(states []string, which ...string) bool {
 }
 
 // gone tells the nodes that do not exist any more.
-func gone(states []string) []bool {
+func gone(states []job.Phase) []bool {
 	is := make([]bool, len(states))
 	for i, s := range states {
 		is[i] = s == nodeGone
@@ -109,16 +111,19 @@ func gone(states []string) []bool {
 
 // runStates looks at a run on every node. A node that does not answer is gone
 // only if its provider says so; else it is not known what it does.
-func (w *Workbench) runStates(ctx context.Context, l *link, run string) ([]string, error) {
+func (w *Workbench) runStates(ctx context.Context, l *link, run string) ([]job.Phase, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	states := make([]string, len(l.nodes))
+	states := make([]job.Phase, len(l.nodes))
 	errs := make([]error, len(l.nodes))
-	_ = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-		state, err := n.RunState(ctx, run)
-		states[i], errs[i] = state.State, err
-		return nil
-	})
+	var all sync.WaitGroup
+	for i, r := range l.replicas(run) {
+		all.Go(func() {
+			state, err := r.State(ctx)
+			states[i], errs[i] = state.Phase, err
+		})
+	}
+	all.Wait()
 	for i, err := range errs {
 		if err == nil {
 			continue
@@ -174,7 +179,7 @@ func (w *Workbench) leftover(ctx context.Context, c store.Cluster) (run store.Ru
 		if err != nil {
 			return run, false, err
 		}
-		if anyState(states, remote.RunRunning) {
+		if anyState(states, job.Running) {
 			return run, true, nil
 		}
 	}

@@ -138,13 +138,16 @@ func (w *lineWriter) flush() {
 	}
 }
 
+// tailMost bounds what is kept of what a command said last.
+const tailMost = 64 << 10
+
 // tailBuffer keeps the last bytes that are written to it.
 type tailBuffer struct{ kept []byte }
 
 // Write takes the next bytes.
 func (b *tailBuffer) Write(p []byte) (int, error) {
 	b.kept = append(b.kept, p...)
-	if over := len(b.kept) - tailBytes; over > 0 {
+	if over := len(b.kept) - tailMost; over > 0 {
 		b.kept = append(b.kept[:0], b.kept[over:]...)
 	}
 	return len(p), nil

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -158,7 +157,7 @@ func (s *Subscription) enterRun(run string, started event.RunStarted) {
 		s.ranks = append(s.ranks, r.Rank)
 	}
 	for n := range started.Nodes {
-		s.ranks = append(s.ranks, LauncherLog(n))
+		s.ranks = append(s.ranks, event.LauncherLog(n))
 	}
 	s.sizes, s.points, s.progress = map[int]int64{}, map[string]history.Shown{}, runData{}
 }
@@ -211,14 +210,6 @@ func (s *Subscription) readSamples() []event.Event {
 		events = append(events, event.Event{Time: r.Time, Cluster: s.cluster, Run: s.run, Body: b})
 	}
 	return events
-}
-
-func toRows(points []metrics.Point) []store.Point {
-	rows := make([]store.Point, len(points))
-	for i, p := range points {
-		rows[i] = store.Point{Name: p.Name, Ordinal: p.Ordinal, Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value}
-	}
-	return rows
 }
 
 // RunEvents returns everything of a run of the past, as Subscribe would have

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/follow"
 )
 
 // train watches the run that launch started. The cluster is not being changed
@@ -62,7 +63,7 @@ func (w *Workbench) closeTrain(s scope, ended event.RunEnded) error {
 // be stored here goes on there.
 func watchFault(s scope, err error) error {
 	var told *event.Fault
-	if errors.As(err, &told) || errors.Is(err, context.Canceled) || errors.Is(err, errSuperseded) {
+	if errors.As(err, &told) || errors.Is(err, context.Canceled) || errors.Is(err, follow.ErrSuperseded) {
 		return err
 	}
 	return &event.Fault{What: "watch run " + s.run, Node: -1, Why: err.Error(),
@@ -85,7 +86,7 @@ func (w *Workbench) Attach(_ context.Context, cluster string) error {
 	}
 	w.background(func(ctx context.Context) {
 		_, err := w.Watch(ctx, c.Name)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, errSuperseded) {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, follow.ErrSuperseded) {
 			_ = w.publish(scope{cluster: c.Name, life: c.ID}, event.Failed{Fault: *event.FaultOf(err)})
 		}
 		w.mu.Lock()
@@ -207,7 +208,7 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.stopRanks(ctx, l, nil, run, reasonAsked+"stopped by request"); err != nil {
+	if err := follow.Stop(ctx, l.replicas(run), nil, run, follow.Asked+"stopped by request"); err != nil {
 		return err
 	}
 	return w.awaitEnd(ctx, c, run, endWait)
@@ -215,7 +216,7 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 
 // endWait bounds the wait for another dlwb to tell the end of a run that was
 // stopped: one that was suspended holds the watch and does nothing with it.
-const endWait = drainLimit + 15*time.Second
+const endWait = follow.DrainLimit + 15*time.Second
 
 // awaitEnd waits for the end of a run that was stopped, and where nobody
 // watches it, tells it.

@@ -185,39 +185,6 @@ func TestAPointThatIsNoNumberIsStillJSON(t *testing.T) {
 	}
 }
 
-func TestAStoredLogIsAlwaysAPrefix(t *testing.T) {
-	path := t.TempDir() + "/log"
-	l, err := openLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, p := range []string{"one\n", "two\n"} {
-		if err := l.append(int64(4*i), []byte(p)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, off := range []int64{0, 4, 9} {
-		if err := l.append(off, []byte("x")); err == nil {
-			t.Errorf("bytes at offset %d were taken", off)
-		}
-	}
-	if got := l.tail(1); !reflect.DeepEqual(got, []string{"two"}) {
-		t.Errorf("tail %q", got)
-	}
-	if err := l.f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := openLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.f.Close()
-	var all strings.Builder
-	if err := again.replay(func(p []byte) error { all.Write(p); return nil }); err != nil || all.String() != "one\ntwo\n" || again.size() != 8 {
-		t.Errorf("%q, size %d, %v", all.String(), again.size(), err)
-	}
-}
-
 func TestLocksSayWhoHoldsThem(t *testing.T) {
 	dir := t.TempDir()
 	a, b := newBench(t, dir), newBench(t, dir)
@@ -251,10 +218,10 @@ func TestReadLogEndsWithEOF(t *testing.T) {
 	if _, err := w.ReadLog("r", 0, 0, buf); err != io.EOF {
 		t.Errorf("a log that has not begun: %v", err)
 	}
-	if err := os.WriteFile(w.logPath("r", LauncherLog(1)), []byte("hello"), 0o600); err != nil {
+	if err := os.WriteFile(w.logPath("r", event.LauncherLog(1)), []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.ReadLog("r", LauncherLog(1), 1, buf); string(buf[:n]) != "ello" || err != io.EOF {
+	if n, err := w.ReadLog("r", event.LauncherLog(1), 1, buf); string(buf[:n]) != "ello" || err != io.EOF {
 		t.Errorf("%q, %v", buf[:n], err)
 	}
 }
@@ -284,50 +251,5 @@ func TestAReceiptIsProvenOnlyWhenNothingIsOpen(t *testing.T) {
 	}
 	if text := fmt.Sprint(&UnresolvedError{Receipt: r}); !strings.Contains(text, "UNRESOLVED") || !strings.Contains(text, "1 of its 2") {
 		t.Error(text)
-	}
-}
-
-func TestMissingBytesOfALogAreALineAndCountAsRead(t *testing.T) {
-	path := t.TempDir() + "/log"
-	l, err := openLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.append(0, []byte("one")); err != nil {
-		t.Fatal(err)
-	}
-	text, err := l.drop(3, 1003)
-	if err != nil || !strings.Contains(text, "1000 bytes") {
-		t.Fatalf("%q, %v", text, err)
-	}
-	if _, err := l.drop(3, 1003); err == nil {
-		t.Error("the same bytes were dropped twice")
-	}
-	if err := l.append(1003, []byte("two\n")); err != nil || l.size() != 1007 {
-		t.Errorf("size %d, %v", l.size(), err)
-	}
-	l.f.Close()
-	want := "one" + text + "two\n"
-	// A crash may have cut the file anywhere: what is there is gone on from.
-	for cut := len(want); cut >= 0; cut-- {
-		if err := os.WriteFile(path, []byte(want[:cut]), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		again, err := openLog(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored := want[:cut]
-		if cut >= 3 && cut < 3+len(text) {
-			stored = want[:3+len(text)] // the line is made whole
-		}
-		size := int64(len(stored))
-		if len(stored) > 3 {
-			size += 1000 - int64(len(text))
-		}
-		if got, _ := os.ReadFile(path); string(got) != stored || again.size() != size {
-			t.Errorf("cut at %d: the file holds %q, size %d; want %q, %d", cut, got, again.size(), stored, size)
-		}
-		again.f.Close()
 	}
 }

@@ -15,6 +15,7 @@ import (
 var rooms = map[string][]string{
 	"event":   {},
 	"export":  {},
+	"follow":  {"event"},
 	"gitread": {},
 	"trust":   {},
 	"history": {"event", "export", "gitread"},
@@ -40,6 +41,55 @@ func TestImportsPointDownInsideTheWorkbench(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Watching knows no ssh and no provider: whatever answers as a replica is
+// followed in the same way.
+func TestWatchingKnowsNoWayToANode(t *testing.T) {
+	for rel, path := range programFiles(t) {
+		if !strings.HasPrefix(rel, "workbench/follow/") && !strings.HasPrefix(rel, "internal/job/") {
+			continue
+		}
+		for _, name := range importsOf(t, path) {
+			for _, not := range []string{"remote", "cloud", "sshconn", "sshkeys", "profiles"} {
+				if name == not || strings.HasPrefix(name, not+"/") {
+					t.Errorf("%s imports %s", rel, name)
+				}
+			}
+		}
+	}
+}
+
+// reachesNodes are the files of the driver that know how a node is reached: the
+// one backend that nodes are, and what it brings home from them. No others do.
+var reachesNodes = []string{"ckptput.go", "ckptunit.go", "ckptwatch.go", "contact.go", "drive.go", "fetch.go", "lease.go", "link.go", "nodefacts.go", "noderun.go", "plan.go", "port.go", "records.go", "runowned.go", "steps.go", "sync.go", "wheels.go"}
+
+func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
+	var found []string
+	for rel, path := range programFiles(t) {
+		if filepath.ToSlash(filepath.Dir(rel)) == "workbench" && slices.Contains(importsOf(t, path), "remote") {
+			found = append(found, filepath.Base(rel))
+		}
+	}
+	slices.Sort(found)
+	if !slices.Equal(found, reachesNodes) {
+		t.Errorf("files that import remote: %q, known are %q", found, reachesNodes)
+	}
+}
+
+// importsOf are the packages of ours that a file imports.
+func importsOf(t *testing.T, path string) (ours []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range file.Imports {
+		if name, is := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/"); is {
+			ours = append(ours, name)
+		}
+	}
+	return ours
 }
 
 // roomsThat are the packages of the workbench that one of its rooms imports,

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
@@ -147,7 +148,7 @@ func (w *watching) keep(ctx context.Context) {
 // node gathers the samples of one node.
 func (w *watching) node(ctx context.Context, i int, n *remote.Node) error {
 	parser, first := metrics.NewTelemetry(), true
-	return n.Telemetry(ctx, "", remote.NewPace(), func(frame []byte) {
+	return n.Telemetry(ctx, "", job.NewPace(), func(frame []byte) {
 		sample, ok := parser.Frame(frame)
 		if !ok {
 			return

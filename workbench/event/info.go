@@ -23,6 +23,18 @@ func SizeText(files int, bytes int64) string {
 	return units.Count(files, "file") + ", " + units.Bytes(bytes)
 }
 
+// What is known of a node, see NodeChanged.
+const (
+	Unknown = cloud.Unknown
+	Alive   = cloud.Alive
+	Gone    = cloud.Gone
+)
+
+// LauncherLog is the number under which the log of the launcher itself (such
+// as torchrun's agent) on a node is read; ranks have the numbers from 0. It is
+// its own inverse.
+func LauncherLog(node int) int { return -1 - node }
+
 // Phase is where a cluster is in its life.
 type Phase string
 

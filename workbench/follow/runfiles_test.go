@@ -1,6 +1,6 @@
 //go:build linux
 
-package workbench
+package follow
 
 import (
 	"context"
@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote/agent/metricfiles"
 	"github.com/dlwb/dlwb/remote/wire"
+	"github.com/dlwb/dlwb/store"
 )
 
 // place is the home directory of a node for a test.
@@ -25,15 +27,17 @@ type place struct {
 	t    testing.TB
 	home string
 	f    *nodeFiles
-	w    *Workbench
+	dir  string
+	own  Owner
+	db   *store.Store
 }
 
 const placeCode = "dlwb/c/code/"
 
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	p := &place{t: t, home: t.TempDir(), w: newBench(t, t.TempDir())}
-	begin(t, p.w, "c", "r")
+	p := &place{t: t, home: t.TempDir(), dir: t.TempDir()}
+	p.own, p.db = newOwner(t)
 	p.write("../../../.dlwb/runs/r/dir", "x")
 	p.old("../../../.dlwb/runs/r/dir", time.Minute)
 	p.open()
@@ -46,19 +50,24 @@ func (p *place) open() {
 	if p.f != nil {
 		p.f.end(false)
 	}
-	p.f = p.w.newNodeFiles(scope{cluster: "c", run: "r"}, runData{Results: []string{"out"}}, 0, nil)
-	p.f.ask = func(ctx context.Context, r wire.FilesRequest, take func(wire.FilesNews) error) error {
-		r.Dirs, r.Mark = slices.Clone(r.Dirs), filepath.Join(p.home, r.Mark)
-		for i := range r.Dirs {
-			r.Dirs[i] = p.home + "/" + r.Dirs[i]
+	run := Run{ID: "r", Dir: p.dir, Code: strings.TrimSuffix(placeCode, "/"), Results: []string{"out"}}
+	p.f = newNodeFiles(run, p.own, 0, func(ctx context.Context, ask job.FilesQuery, take func(job.FilesNews) error) error {
+		r := wire.FilesRequest{Mark: filepath.Join(p.home, ".dlwb/runs/r/dir"), Bases: ask.Bases, Once: ask.Once}
+		for _, dir := range ask.Dirs {
+			r.Dirs = append(r.Dirs, p.home+"/"+dir)
+		}
+		for _, at := range ask.Known {
+			r.Known = append(r.Known, wire.FileAt(at))
 		}
 		return metricfiles.Watch(ctx, r, func(m wire.FilesNews) error {
+			news := job.FilesNews{Base: (*job.FileBase)(m.Base), Data: m.Data, Pass: m.Pass, Full: m.Full}
 			if m.File != nil {
-				m.File.Path = strings.TrimPrefix(m.File.Path, p.home+"/")
+				news.File = &job.FilePiece{FileAt: job.FileAt(m.File.FileAt), Length: m.File.Length, Size: m.File.Size,
+					Path: strings.TrimPrefix(m.File.Path, p.home+"/")}
 			}
-			return take(m)
+			return take(news)
 		})
-	}
+	})
 }
 
 func (p *place) path(name string) string { return filepath.Join(p.home, placeCode, name) }
@@ -95,13 +104,13 @@ func (p *place) said() string {
 	if err := p.f.flush(0); err != nil {
 		p.t.Fatal(err)
 	}
-	all, err := p.w.db.Series("r")
+	all, err := p.db.Series("r")
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	var said []string
 	for _, v := range all {
-		points, err := p.w.db.SeriesPoints(v, 0, 0)
+		points, err := p.db.SeriesPoints(v, 0, 0)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -206,7 +215,7 @@ func TestAStreamOfFilesIsLiveAndEndsWithItsReader(t *testing.T) {
 	go func() { defer close(over); p.f.follow(ctx) }()
 	p.write("metrics.csv", "step,loss\n1,4\n")
 	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		all, err := p.w.db.Series("r")
+		all, err := p.db.Series("r")
 		if err == nil && len(all) == 1 && all[0].Count == 1 {
 			break
 		}
@@ -221,7 +230,7 @@ func TestAStreamOfFilesIsLiveAndEndsWithItsReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.f.end(true) // the last row has no end
-	if all, err := p.w.db.Series("r"); err != nil || len(all) != 1 || all[0].Last.Value != 3 {
+	if all, err := p.db.Series("r"); err != nil || len(all) != 1 || all[0].Last.Value != 3 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -232,9 +241,9 @@ func FuzzAnyNewsOfFilesAreTaken(f *testing.F) {
 	f.Add(uint64(1), int64(-1), int64(1)<<62, int64(-9), "/../trainer_state.json", []byte("{"), uint32(0))
 	p := newPlace(f)
 	f.Fuzz(func(t *testing.T, inode uint64, next, length, size int64, path string, data []byte, sum uint32) {
-		p.f.ask = func(_ context.Context, _ wire.FilesRequest, take func(wire.FilesNews) error) error {
-			for _, m := range []wire.FilesNews{{Data: data}, {Base: &wire.FileBase{Inode: inode, Size: size, End: data}},
-				{File: &wire.FilePiece{FileAt: wire.FileAt{Inode: inode, Next: max(next, 0), Sum: sum}, Length: length, Size: size, Path: path}},
+		p.f.ask = func(_ context.Context, _ job.FilesQuery, take func(job.FilesNews) error) error {
+			for _, m := range []job.FilesNews{{Data: data}, {Base: &job.FileBase{Inode: inode, Size: size, End: data}},
+				{File: &job.FilePiece{FileAt: job.FileAt{Inode: inode, Next: max(next, 0), Sum: sum}, Length: length, Size: size, Path: path}},
 				{Data: data}, {Pass: true}, {}} {
 				if err := take(m); err != nil {
 					t.Error(err)

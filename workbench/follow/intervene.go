@@ -1,19 +1,20 @@
-package workbench
+package follow
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
-	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // intervene does what a run needs from outside: the peers of a failed rank are
 // stopped, a run that hangs is ended, a node that is gone is written off.
-func (t *watch) intervene(ctx context.Context) {
+func (t *Watch) intervene(ctx context.Context) {
 	t.findLost(ctx, lostAfter)
 	t.mu.Lock()
 	why, silent := t.reasonToStop()
@@ -32,7 +33,7 @@ func (t *watch) intervene(ctx context.Context) {
 			t.look(ctx, silent)
 			why = hungReason(t.stallLimit(), silent)
 		}
-		err := t.w.stopRanks(ctx, t.link, t.lost(), t.run.ID, why)
+		err := Stop(ctx, t.run.Replicas, t.Lost(), t.run.ID, why)
 		slog.Debug("stopped the ranks", "run", t.run.ID, "why", why, "error", err)
 		t.mu.Lock()
 		t.nextStop = time.Now().Add(stopAgain)
@@ -44,8 +45,8 @@ func (t *watch) intervene(ctx context.Context) {
 // stopAgain is the pause before a stop that did not end the run is repeated.
 const stopAgain = 10 * time.Second
 
-// lost tells the nodes that are written off.
-func (t *watch) lost() []bool {
+// Lost tells the nodes that are written off.
+func (t *Watch) Lost() []bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	is := make([]bool, len(t.nodes))
@@ -55,10 +56,38 @@ func (t *watch) lost() []bool {
 	return is
 }
 
+// Taken reports whether the run lost machines, or is about to.
+func (t *Watch) Taken() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range t.nodes {
+		if n.lost || n.leaves() {
+			return true
+		}
+	}
+	return false
+}
+
+// EndedByItself reports whether every rank of a node came to its own end: then
+// it was not in the middle of a file.
+func (t *Watch) EndedByItself(node int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.run.Ranks {
+		if r.Node != node {
+			continue
+		}
+		if e, ended := t.ends[r.Rank]; !ended || e.signal != "" || e.code > 128 {
+			return false
+		}
+	}
+	return true
+}
+
 // reasonToStop says why the rest of the run is to be stopped from here; empty
 // while there is no reason. Of a run that hangs it gives the silent ranks
 // instead, at which a closer look is due. The caller holds the lock.
-func (t *watch) reasonToStop() (why string, silent []silence) {
+func (t *Watch) reasonToStop() (why string, silent []silence) {
 	if time.Now().Before(t.nextStop) {
 		return "", nil
 	}
@@ -82,8 +111,8 @@ func (t *watch) reasonToStop() (why string, silent []silence) {
 const startAllowance = time.Minute
 
 // begun reports whether a rank has printed anything yet.
-func (t *watch) begun() bool {
-	for _, r := range t.data.Ranks {
+func (t *Watch) begun() bool {
+	for _, r := range t.run.Ranks {
 		if t.logs[r.Rank].size() > 0 {
 			return true
 		}
@@ -92,8 +121,8 @@ func (t *watch) begun() bool {
 }
 
 // stallLimit is how long all ranks may be silent.
-func (t *watch) stallLimit() time.Duration {
-	limit := time.Duration(t.data.Stall * float64(time.Second))
+func (t *Watch) stallLimit() time.Duration {
+	limit := t.run.Stall
 	if limit > 0 && !t.begun() {
 		limit = max(limit, startAllowance)
 	}
@@ -102,13 +131,13 @@ func (t *watch) stallLimit() time.Duration {
 
 // silent gives the ranks that still run, when no rank has printed for as long
 // as the profile allows; nil while one has. The caller holds the lock.
-func (t *watch) silent() []silence {
+func (t *Watch) silent() []silence {
 	limit := t.stallLimit()
 	if limit <= 0 || len(t.gone) > 0 { // a node out of reach may well be printing
 		return nil
 	}
 	running := []silence{}
-	for _, r := range t.data.Ranks {
+	for _, r := range t.run.Ranks {
 		quiet := time.Since(t.printed[r.Rank])
 		if quiet < limit {
 			return nil
@@ -122,7 +151,7 @@ func (t *watch) silent() []silence {
 
 // findLost asks the provider about nodes that have been out of reach for a
 // while. Only proof that a node is gone writes it off.
-func (t *watch) findLost(ctx context.Context, after time.Duration) {
+func (t *Watch) findLost(ctx context.Context, after time.Duration) {
 	t.mu.Lock()
 	ask := false
 	for i, since := range t.gone {
@@ -139,8 +168,8 @@ func (t *watch) findLost(ctx context.Context, after time.Duration) {
 const probeAgain = 3 * time.Second
 
 // writeOff asks the provider which nodes are gone, and writes those off.
-func (t *watch) writeOff(ctx context.Context) {
-	is := t.w.proveGone(ctx, t.link)
+func (t *Watch) writeOff(ctx context.Context) {
+	is := t.owner.Gone(ctx)
 	var news []int
 	t.mu.Lock()
 	t.probed = time.Now()
@@ -152,40 +181,38 @@ func (t *watch) writeOff(ctx context.Context) {
 	}
 	t.mu.Unlock()
 	for _, i := range news {
-		_ = t.w.publish(t.s, event.NodeChanged{Node: i, State: cloud.Gone, Why: "its provider says so"})
+		_ = t.owner.Publish(event.NodeChanged{Node: i, State: event.Gone, Why: "its provider says so"})
 	}
 }
 
-// stopLimit bounds a stop beyond the grace that the ranks get.
-const stopLimit = 20 * time.Second
+const (
+	// StopGrace is what ranks get between TERM and KILL, to save a checkpoint.
+	StopGrace = 10 * time.Second
+	// StopLimit bounds a stop beyond that.
+	StopLimit = 20 * time.Second
+)
 
-// stopRanks stops a run on all nodes at once and says what is left of it. Nodes
-// that are lost are passed over.
-func (w *Workbench) stopRanks(ctx context.Context, l *link, lost []bool, run, why string) error {
-	ctx, cancel := context.WithTimeout(ctx, stopGrace+stopLimit)
+// Stop stops a run on all replicas at once and says what is left of it. Replicas
+// that are lost are passed over; lost may be nil.
+func Stop(ctx context.Context, replicas []job.Replica, lost []bool, run, why string) error {
+	ctx, cancel := context.WithTimeout(ctx, StopGrace+StopLimit)
 	defer cancel()
-	errs := make([]error, len(l.nodes))
-	done := make(chan int)
-	for i, n := range l.nodes {
-		go func() {
-			defer func() { done <- i }()
-			if lost != nil && lost[i] {
-				return
-			}
-			left, err := n.StopRun(ctx, run, stopGrace, why)
+	errs := make([]error, len(replicas))
+	var all sync.WaitGroup
+	for i, r := range replicas {
+		if lost != nil && lost[i] {
+			continue
+		}
+		all.Go(func() {
+			left, err := r.Stop(ctx, StopGrace, why)
 			if err == nil && left > 0 {
 				err = fmt.Errorf("%d of its processes do not end", left)
 			}
 			if err != nil {
 				errs[i] = &event.Fault{What: "stop run " + run, Node: i, Why: err.Error()}
 			}
-		}()
+		})
 	}
-	for range l.nodes {
-		<-done
-	}
+	all.Wait()
 	return errors.Join(errs...)
 }
-
-// stopGrace is what ranks get between TERM and KILL, to save a checkpoint.
-const stopGrace = 10 * time.Second

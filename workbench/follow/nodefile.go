@@ -1,4 +1,4 @@
-package workbench
+package follow
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/remote/wire"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -19,8 +19,8 @@ import (
 // go through a pipe to the parser of its format, which keeps the part of a row
 // or record that has not come whole yet.
 type nodeFile struct {
-	at     wire.FileAt // how far it was read
-	source string      // its path, below the code directory
+	at     job.FileAt // how far it was read
+	source string     // its path, below the code directory
 	format metrics.Format
 	split  string // that its directory names
 
@@ -78,7 +78,7 @@ func splitOf(source string, format metrics.Format) string {
 
 // begin takes the head of the next piece. A piece that does not follow the one
 // before it begins the file again.
-func (f *nodeFile) begin(h *wire.FilePiece) {
+func (f *nodeFile) begin(h *job.FilePiece) {
 	if h.Next != f.at.Next || f.format == metrics.TrainerState || f.pipe == nil && f.state == nil {
 		f.end(errRewritten)
 		f.at.Next, f.before, f.count = h.Next, nil, map[string]int{}

@@ -1,4 +1,4 @@
-package workbench
+package follow
 
 import (
 	"context"
@@ -14,9 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/remote"
-	"github.com/dlwb/dlwb/remote/wire"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -25,13 +24,14 @@ import (
 // in them goes to the store beside what the run prints; which of the two is
 // shown, curvesOf decides. A failure here is no failure of the run.
 type nodeFiles struct {
-	w    *Workbench
-	run  string
-	node int
-	ask  func(context.Context, wire.FilesRequest, func(wire.FilesNews) error) error
-	dirs []string // to look in, below the home directory
-	root string   // the code directory, which sources are told from
-	own  string   // the directory of the run's own; empty: none
+	owner Owner
+	run   string
+	dir   string // of the run's record
+	node  int
+	ask   func(context.Context, job.FilesQuery, func(job.FilesNews) error) error
+	dirs  []string // to look in, below the home directory
+	root  string   // the code directory, which sources are told from
+	own   string   // the directory of the run's own; empty: none
 
 	files map[uint64]*nodeFile // by inode
 	bases map[uint64]fileBase  // what was there before the run
@@ -56,51 +56,51 @@ const filesAtOnce = 20_000
 
 // fileNodes are the nodes whose files are read: the head, where results are
 // fetched from, and that of the rank which the charts come from.
-func (t *watch) fileNodes() []int {
-	nodes := []int{0, t.data.Ranks[0].Node}
+func (t *Watch) fileNodes() []int {
+	nodes := []int{0, t.run.Ranks[0].Node}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
 }
 
 // watchFiles begins to follow the files of the run. The function that it
 // returns reads what is left of them, when the run is over, and ends it.
-func (t *watch) watchFiles(ctx context.Context) (finish func(context.Context)) {
+func (t *Watch) watchFiles(ctx context.Context) (finish func(context.Context)) {
 	ctx, stop := context.WithCancel(ctx)
 	var all []*nodeFiles
 	var busy sync.WaitGroup
 	for _, node := range t.fileNodes() {
-		f := t.w.newNodeFiles(t.s, t.data, node, t.link.nodes[node])
-		all = append(all, f)
-		busy.Go(func() { f.follow(ctx) })
+		if reader, can := t.run.Replicas[node].(job.FileReader); can {
+			f := newNodeFiles(t.run, t.owner, node, reader.MetricFiles)
+			all = append(all, f)
+			busy.Go(func() { f.follow(ctx) })
+		}
 	}
 	return func(ctx context.Context) {
 		stop()
 		busy.Wait()
-		lost := t.lost()
+		lost := t.Lost()
 		for _, f := range all {
 			if ctx.Err() == nil && !lost[f.node] && !t.nodes[f.node].leaves() {
 				f.rest(ctx)
 			}
 			f.end(ctx.Err() == nil)
 			if f.full {
-				_ = t.w.publish(t.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("the files of metrics on node%d are longer than 1 GB together; their rest was not read", f.node)})
+				_ = t.owner.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf("the files of metrics on node%d are longer than 1 GB together; their rest was not read", f.node)})
 			}
 		}
 	}
 }
 
-func (w *Workbench) newNodeFiles(s scope, data runData, node int, n *remote.Node) *nodeFiles {
-	root := remoteCode(s.cluster)
+func newNodeFiles(run Run, owner Owner, node int, ask func(context.Context, job.FilesQuery, func(job.FilesNews) error) error) *nodeFiles {
 	f := &nodeFiles{
-		w: w, run: s.run, node: node, ask: n.MetricFiles, root: root, dirs: []string{root + "/"},
+		owner: owner, run: run.ID, dir: run.Dir, node: node, ask: ask, root: run.Code, dirs: []string{run.Code + "/"}, own: run.Own,
 		files: map[uint64]*nodeFile{}, bases: map[uint64]fileBase{}, known: map[string]map[string][]uint32{},
 	}
-	for _, p := range data.Results {
-		f.dirs = append(f.dirs, path.Join(root, filepath.ToSlash(p))+"/") // a link to elsewhere, perhaps
+	for _, p := range run.Results {
+		f.dirs = append(f.dirs, path.Join(run.Code, filepath.ToSlash(p))+"/") // a link to elsewhere, perhaps
 	}
-	if data.OwnDir != "" {
-		f.own = data.OwnDir
-		f.dirs = append(f.dirs, data.OwnDir+"/")
+	if run.Own != "" {
+		f.dirs = append(f.dirs, run.Own+"/")
 	}
 	b, err := os.ReadFile(f.basesPath())
 	f.fresh = err != nil || json.Unmarshal(b, &f.bases) != nil
@@ -111,12 +111,12 @@ func (w *Workbench) newNodeFiles(s scope, data runData, node int, n *remote.Node
 // basesPath is where it is kept what files held before the run: a dlwb that
 // comes later can't find out any more.
 func (f *nodeFiles) basesPath() string {
-	return filepath.Join(f.w.runDir(f.run), fmt.Sprintf("files-%d.json", f.node))
+	return filepath.Join(f.dir, fmt.Sprintf("files-%d.json", f.node))
 }
 
 // recall finds out what of the files is stored already.
 func (f *nodeFiles) recall() {
-	all, err := f.w.db.Series(f.run)
+	all, err := f.owner.Store.Series(f.run)
 	if err != nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (f *nodeFiles) recall() {
 		if v.Source == store.Stdout {
 			continue
 		}
-		points, err := f.w.db.SeriesPoints(v, 0, 0)
+		points, err := f.owner.Store.SeriesPoints(v, 0, 0)
 		if err != nil {
 			return
 		}
@@ -176,7 +176,7 @@ func (f *nodeFiles) read(ctx context.Context, once bool) error {
 	if f.full {
 		return nil
 	}
-	r := wire.FilesRequest{Dirs: f.dirs, Mark: ".dlwb/runs/" + f.run + "/dir", Bases: f.fresh, Once: once}
+	r := job.FilesQuery{Dirs: f.dirs, Bases: f.fresh, Once: once}
 	for _, file := range f.files {
 		r.Known = append(r.Known, file.at)
 	}
@@ -185,7 +185,7 @@ func (f *nodeFiles) read(ctx context.Context, once bool) error {
 }
 
 // take takes one thing that the node tells.
-func (f *nodeFiles) take(m wire.FilesNews) error {
+func (f *nodeFiles) take(m job.FilesNews) error {
 	switch {
 	case m.File != nil:
 		if f.now = f.file(m.File); f.now != nil {
@@ -225,7 +225,7 @@ func (f *nodeFiles) keepBases() {
 }
 
 // file finds or begins a file; nil for one too many.
-func (f *nodeFiles) file(h *wire.FilePiece) *nodeFile {
+func (f *nodeFiles) file(h *job.FilePiece) *nodeFile {
 	if file := f.files[h.Inode]; file != nil {
 		return file
 	}
@@ -249,7 +249,7 @@ func (f *nodeFiles) file(h *wire.FilePiece) *nodeFile {
 			delete(f.files, inode)
 		}
 	}
-	file := &nodeFile{at: wire.FileAt{Inode: h.Inode}, source: source, format: formatOf(clean), split: splitOf(source, formatOf(clean)),
+	file := &nodeFile{at: job.FileAt{Inode: h.Inode}, source: source, format: formatOf(clean), split: splitOf(source, formatOf(clean)),
 		base: f.bases[h.Inode], seen: f.seenOf(source), put: f.put}
 	f.files[h.Inode] = file
 	return file
@@ -295,9 +295,9 @@ func (f *nodeFiles) flush(some int) error {
 	var points []store.Point
 	for _, p := range waiting {
 		if p.back {
-			err := f.w.db.AddPoints(f.run, points)
+			err := f.owner.Store.AddPoints(f.run, points)
 			if err == nil {
-				err = f.w.db.TakeBack(f.run, p.Name, p.Source, p.Ordinal)
+				err = f.owner.Store.TakeBack(f.run, p.Name, p.Source, p.Ordinal)
 			}
 			if err != nil {
 				return err
@@ -306,10 +306,10 @@ func (f *nodeFiles) flush(some int) error {
 		}
 		points = append(points, p.Point)
 	}
-	if err := f.w.db.AddPoints(f.run, points); err != nil {
+	if err := f.owner.Store.AddPoints(f.run, points); err != nil {
 		return err
 	}
-	f.w.changed()
+	f.owner.Changed()
 	return nil
 }
 

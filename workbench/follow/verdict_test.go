@@ -1,4 +1,4 @@
-package workbench
+package follow
 
 import (
 	"strings"
@@ -45,7 +45,7 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 0, code: 1, at: 101}, {rank: 1, node: 1, code: 1, at: 100}},
 			verdict: event.ExitedBad, code: 1, rank: 1, cause: "rank 1",
 		}, {
-			name: "stopped by request", nodes: []nodeEnd{done(reasonAsked + "stopped by request"), done(reasonAsked + "stopped by request")},
+			name: "stopped by request", nodes: []nodeEnd{done(Asked + "stopped by request"), done(Asked + "stopped by request")},
 			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}, {rank: 1, node: 1, code: 143, signal: "TERM", byUs: true}},
 			verdict: event.Stopped, code: 130, rank: -1, cause: "stopped by request",
 		}, {
@@ -141,6 +141,23 @@ func TestTheVerdictDoesNotDependOnTheOrderOfNews(t *testing.T) {
 		}
 		if got := judge(nodes, shuffled); got.Rank != 1 {
 			t.Errorf("order %v: rank %d", order, got.Rank)
+		}
+	}
+}
+
+func TestARankThatMerelyNoticedALostNodeIsNotTheCause(t *testing.T) {
+	nodes := []nodeEnd{{ended: true, code: 1}, {lost: true}}
+	for _, c := range []struct {
+		end     rankEnd
+		verdict event.Verdict
+		says    string
+	}{
+		{rankEnd{rank: 0, code: 1}, event.Lost, "node1 is gone and took its ranks with it; then rank 0 on node0 exited with code 1"},
+		{rankEnd{rank: 0, code: 3}, event.ExitedBad, "rank 0 on node0 exited with code 3"},
+		{rankEnd{rank: 1, node: 1, code: 1}, event.ExitedBad, "rank 1 on node1 exited with code 1"},
+	} {
+		if got := judge(nodes, []rankEnd{c.end}); got.Verdict != c.verdict || got.Cause != c.says {
+			t.Errorf("%+v: %+v", c.end, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package workbench
+package follow
 
 import (
 	"math"
@@ -62,7 +62,7 @@ func TestTheTimeLeftIsToldByThePaceOfTheRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := now()
-			w := &watch{reader: metrics.NewReader(nil), late: c.late}
+			w := &Watch{reader: metrics.NewReader(nil), late: c.late}
 			w.run.StartedAt = start
 			for _, s := range c.said {
 				at := start.Add(time.Duration(s.at * float64(time.Second)))
@@ -79,13 +79,13 @@ func TestTheTimeLeftIsToldByThePaceOfTheRun(t *testing.T) {
 // that was stored does.
 func TestThePaceOutlivesTheWatch(t *testing.T) {
 	start := now()
-	w := &watch{reader: metrics.NewReader(nil)}
+	w := &Watch{reader: metrics.NewReader(nil)}
 	w.run.StartedAt = start
 	first := "step 0/100 loss 4.0\n"
 	w.reader.Feed([]byte(first), start)
 	w.left(w.reader.Progress(), start.Add(40*time.Second))
 
-	again := &watch{reader: metrics.NewReader(nil), late: true, data: w.data}
+	again := &Watch{reader: metrics.NewReader(nil), late: true, run: Run{Pace: w.run.Pace}}
 	again.run.StartedAt = start
 	again.reader.Feed([]byte(first+"step 50/100 loss 2.0\n"), start)
 	if got := again.left(again.reader.Progress(), start.Add(50*time.Second)); math.Abs(got-10) > 1e-6 {

@@ -1,4 +1,4 @@
-package workbench
+package follow
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/remote"
 )
 
 // activity is what a rank's process does at one moment. The order is that of
@@ -90,7 +90,7 @@ const glanceLimit = 15 * time.Second
 // look finds out what each silent rank does now, on all nodes at once. What
 // can't be found out, as on a node without /proc, counts as waiting: it puts
 // nobody under suspicion.
-func (t *watch) look(ctx context.Context, ranks []silence) {
+func (t *Watch) look(ctx context.Context, ranks []silence) {
 	ctx, cancel := context.WithTimeout(ctx, glanceLimit)
 	defer cancel()
 	t.mu.Lock()
@@ -106,10 +106,14 @@ func (t *watch) look(ctx context.Context, ranks []silence) {
 			slog.Debug("no process to look at", "rank", r.rank)
 			continue
 		}
+		there, can := t.run.Replicas[r.node].(job.Execer)
+		if !can {
+			continue
+		}
 		all.Go(func() {
-			res, err := t.link.nodes[r.node].Exec(ctx, remote.Cmd{Line: fmt.Sprintf(
-				`p=%d; sed 's/.*) //; s/ .*//' /proc/$p/stat && cat /proc/$p/wchan`, pids[i])})
-			f := strings.Fields(string(res.Stdout))
+			out, err := there.Output(ctx, fmt.Sprintf(
+				`p=%d; sed 's/.*) //; s/ .*//' /proc/$p/stat && cat /proc/$p/wchan`, pids[i]))
+			f := strings.Fields(string(out))
 			slog.Debug("looked at a silent rank", "rank", r.rank, "pid", pids[i], "state and wait", f, "error", err)
 			if err == nil && len(f) > 0 {
 				ranks[i].does = activityOf(f[0], strings.Join(f[1:], " "))

@@ -1,11 +1,11 @@
-package workbench
+package follow
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -30,7 +30,7 @@ const (
 )
 
 // looked takes in what a look at the run on a node has shown.
-func (t *watch) looked(node int, s remote.RunState) {
+func (t *Watch) looked(node int, s job.State) {
 	t.mu.Lock()
 	n, c := &t.nodes[node], &t.clocks[node]
 	if s.Uptime > 0 {
@@ -58,7 +58,7 @@ func (t *watch) looked(node int, s remote.RunState) {
 }
 
 // clock tells when the clock of a node was set during the run.
-func (t *watch) clock(node int, at time.Time, up time.Duration) {
+func (t *Watch) clock(node int, at time.Time, up time.Duration) {
 	if up <= 0 || at.IsZero() {
 		return
 	}
@@ -89,20 +89,20 @@ func offText(off time.Duration, ahead, behind string) string {
 }
 
 // notice tells something once in the life of a run.
-func (t *watch) notice(text, next string) {
+func (t *Watch) notice(text, next string) {
 	t.mu.Lock()
 	before := t.noticed[text]
 	t.noticed[text] = true
 	t.mu.Unlock()
 	if !before {
-		_ = t.w.publish(t.s, event.Noticed{Level: "warning", Text: text, Next: next})
+		_ = t.owner.Publish(event.Noticed{Level: "warning", Text: text, Next: next})
 	}
 }
 
 // rankEnds are the ends of the ranks, with times that can be compared: by the
 // nodes' uptimes where all of them are known, else by their clocks. The caller
 // holds the lock.
-func (t *watch) rankEnds() []rankEnd {
+func (t *Watch) rankEnds() []rankEnd {
 	var ends []rankEnd
 	even := true
 	for _, e := range t.ends {

@@ -1,4 +1,4 @@
-package workbench
+package follow
 
 import (
 	"fmt"
@@ -39,8 +39,9 @@ type nodeEnd struct {
 // Reasons with which this side stops a run. They are written into the status
 // file of each node, so that a dlwb that comes later reads the same verdict.
 const (
-	reasonAsked = "asked: "
-	reasonHung  = "hung: "
+	// Asked begins the reason of a stop that a person asked for.
+	Asked      = "asked: "
+	reasonHung = "hung: "
 )
 
 // Reasons with which a machine stops a run by itself, see
@@ -139,7 +140,7 @@ func finished(nodes []nodeEnd) bool {
 func judgeStop(nodes []nodeEnd) (event.RunEnded, bool) {
 	for i, n := range nodes {
 		for _, why := range n.stopping {
-			if said, ok := strings.CutPrefix(why, reasonAsked); ok {
+			if said, ok := strings.CutPrefix(why, Asked); ok {
 				return event.RunEnded{ExitCode: 130, Verdict: event.Stopped, Rank: -1, Node: -1, Cause: said}, true
 			}
 			if said, ok := strings.CutPrefix(why, reasonHung); ok {

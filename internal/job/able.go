@@ -1,0 +1,72 @@
+package job
+
+import (
+	"context"
+	"net"
+)
+
+// Execer is a replica in which commands can be run.
+type Execer interface {
+	// Output runs a line of sh and gives what it prints on stdout, whatever it
+	// exits with.
+	Output(ctx context.Context, line string) ([]byte, error)
+}
+
+// Dialer is a replica whose ports can be reached: the one thing that forwards,
+// Jupyter and TensorBoard need.
+type Dialer interface {
+	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Teller is a replica that tells of its machine: processors, memory, GPUs.
+type Teller interface {
+	// Telemetry hands over frames in the form that metrics.Telemetry reads, at the
+	// pace that is asked for, until ctx ends. sink must not keep its argument.
+	Telemetry(ctx context.Context, pace *Pace, sink func(frame []byte)) error
+}
+
+// FileReader is a replica whose files of metrics can be read while it runs.
+type FileReader interface {
+	MetricFiles(ctx context.Context, ask FilesQuery, take func(FilesNews) error) error
+}
+
+// FilesQuery says which files of metrics are wanted.
+type FilesQuery struct {
+	Dirs  []string // below the home directory; a link to one is followed where a slash is behind it
+	Known []FileAt // what was read already
+	Bases bool     // tell what files held before the run
+	Once  bool     // end when all that is there was told
+}
+
+// FileAt is how far a file was read. A file is known by its inode, so one that
+// was renamed into place is another.
+type FileAt struct {
+	Inode uint64
+	Next  int64  // the offset that comes next
+	Sum   uint32 // of a table's header: with another one it is another table
+}
+
+// FilesNews is one of these.
+type FilesNews struct {
+	Base *FileBase
+	File *FilePiece // its bytes follow
+	Data []byte
+	Pass bool // all files were looked at once
+	Full bool // as much was read as is allowed
+}
+
+// FileBase is what a file held before the run.
+type FileBase struct {
+	Inode uint64
+	Size  int64
+	End   []byte // its last bytes, at most 64
+}
+
+// FilePiece is the next piece of a file: Length bytes from Next on, or fewer
+// where the file became shorter meanwhile.
+type FilePiece struct {
+	FileAt
+	Length int64
+	Size   int64  // of all of the file
+	Path   string // as Dirs begin it
+}

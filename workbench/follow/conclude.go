@@ -1,0 +1,116 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// conclude says how the run ended, once all is known, and sweeps up what its
+// ranks may have left behind.
+func (t *Watch) conclude(ctx context.Context) (event.RunEnded, error) {
+	if t.endedBadly() {
+		t.lookOver(ctx)
+	}
+	t.mu.Lock()
+	ended := judge(t.nodes, t.rankEnds())
+	ended.Duration = t.duration()
+	t.mu.Unlock()
+	if log := t.blamed(ended); log != nil {
+		ended.LastLines = log.tail(20)
+	} else if ended.Verdict == event.Hung {
+		ended.LastLines = t.lastOfEach()
+	}
+	sweepErr := t.sweep(ctx)
+	return ended, errors.Join(t.owner.End(ended), sweepErr)
+}
+
+// lastOfEach gives the end of every rank's log, for a run that hangs and no
+// rank stands out. Of a great many ranks the first have to do.
+func (t *Watch) lastOfEach() []string {
+	const ranks, lines = 8, 4
+	var said []string
+	for _, r := range t.run.Ranks[:min(ranks, len(t.run.Ranks))] {
+		for _, line := range t.logs[r.Rank].tail(lines) {
+			said = append(said, fmt.Sprintf("rank %d: %s", r.Rank, line))
+		}
+	}
+	return said
+}
+
+// fullBelow is how little room on a node's disk explains a bad end.
+const fullBelow = 64 << 10
+
+// endedBadly reports whether there is anything to explain.
+func (t *Watch) endedBadly() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range t.nodes {
+		if n.code != 0 || n.why != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// lookOver asks each node, all at once, what explains a bad end.
+func (t *Watch) lookOver(ctx context.Context) {
+	passed := t.Lost()
+	var all sync.WaitGroup
+	for i, r := range t.run.Replicas {
+		if passed[i] {
+			continue
+		}
+		all.Go(func() {
+			if state, err := r.State(ctx); err == nil && state.Begun { // what can't be seen explains nothing
+				t.looked(i, state)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// duration is how long the run was, in seconds: by the uptime of the node where
+// it took longest, else, where no node can tell, by the clock here. The caller
+// holds the lock.
+func (t *Watch) duration() float64 {
+	var longest time.Duration
+	for _, n := range t.nodes {
+		if n.from > 0 && n.to > n.from {
+			longest = max(longest, n.to-n.from)
+		}
+	}
+	if longest > 0 {
+		return longest.Seconds()
+	}
+	return max(0, time.Since(t.run.StartedAt).Seconds())
+}
+
+// blamed is the log that tells most of a failure: that of the rank at fault,
+// else of its launcher.
+func (t *Watch) blamed(e event.RunEnded) *logFile {
+	switch {
+	case e.Verdict == event.Succeeded || e.Verdict == event.Stopped:
+		return nil
+	case e.Rank >= 0:
+		return t.logs[e.Rank]
+	case e.Node >= 0:
+		return t.logs[event.LauncherLog(e.Node)]
+	}
+	return nil
+}
+
+// sweep ends what the ranks started and left, also in sessions of its own. A
+// node that is gone is not asked, and neither is one that ended the run because
+// it goes: it may be off by now.
+func (t *Watch) sweep(ctx context.Context) error {
+	passed := t.Lost()
+	for i, n := range t.nodes {
+		passed[i] = passed[i] || n.leaves()
+	}
+	return Stop(ctx, t.run.Replicas, passed, t.run.ID, "the run is over")
+}

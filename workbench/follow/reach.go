@@ -1,0 +1,49 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// tolerate drops the errors that are no failure of the watch: our own end, and
+// those of a node that is proven gone. Where a node was, another machine may
+// answer by now, and that is no answer of the node's.
+func (t *Watch) tolerate(ctx context.Context, node int, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	var own *event.Fault
+	if errors.As(err, &own) {
+		return err // what came can't be stored here
+	}
+	if !t.Lost()[node] {
+		t.writeOff(ctx)
+	}
+	if t.Lost()[node] || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// reach notes whether a node can be reached. A failed look proves nothing: the
+// node is unknown from then on, not gone.
+func (t *Watch) reach(node int, connected bool, why string) {
+	t.mu.Lock()
+	_, was := t.gone[node]
+	if connected {
+		delete(t.gone, node)
+	} else if !was {
+		t.gone[node] = time.Now()
+	}
+	t.mu.Unlock()
+	if connected == was { // a change
+		state := event.Unknown
+		if connected {
+			state = event.Alive
+		}
+		_ = t.owner.Publish(event.NodeChanged{Node: node, State: state, Why: why})
+	}
+}

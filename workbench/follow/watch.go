@@ -1,0 +1,481 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+const (
+	// watchTick is how often what has gathered is written and looked at.
+	watchTick = 100 * time.Millisecond
+	// drainTick is how soon after the end of a run it is first looked again whether
+	// its logs are home; each look after it waits twice as long, up to watchTick.
+	drainTick = 5 * time.Millisecond
+	// settleEnd is how long the end of a rank waits for its last lines.
+	settleEnd = 300 * time.Millisecond
+	// DrainLimit bounds the wait for the rest of the logs after the end.
+	DrainLimit = 30 * time.Second
+	// lostAfter is how long a node must be out of reach before its provider
+	// is asked whether it still exists.
+	lostAfter = 15 * time.Second
+	// failGrace is what a failed rank's peers get to end by themselves, or
+	// to be stopped by the failed node, before they are stopped from here.
+	failGrace = 8 * time.Second
+)
+
+// Run is a run as it is watched.
+type Run struct {
+	ID, Cluster string
+	StartedAt   time.Time
+	Replicas    []job.Replica
+	Ranks       []event.RankInfo // the charts come from the output of the first
+	Logs        []Log
+	// Stall is how long all ranks may be silent; 0: for ever.
+	Stall    time.Duration
+	Metrics  []metrics.UserMetric // that its profile names
+	Progress event.ProgressChanged
+	Pace     Pace
+	// Dir is the directory of its record here.
+	Dir string
+	// Code is where it has its code, below the home directory; Results are the
+	// paths of its results below that, Own is a directory of its own below the
+	// home. Files of metrics are looked for in all of them.
+	Code    string
+	Results []string
+	Own     string
+}
+
+// Log is a log of a run.
+type Log struct {
+	Number  int    // the rank, or event.LauncherLog
+	Path    string // of the stored copy
+	Replica int
+	Name    string // as the replica calls it
+}
+
+// Owner is what a watch needs of whoever drives the run.
+type Owner struct {
+	Store *store.Store
+	// Publish tells an event of the run.
+	Publish func(event.Body) error
+	// Events are the events of the run behind one, and the number of the last.
+	Events func(after int64) ([]event.Event, int64, error)
+	// Changed says that something was written that readers may want.
+	Changed func()
+	// Progress puts on record how far the run is.
+	Progress func(event.ProgressChanged, Pace) error
+	// Gone asks which replicas are proven to exist no more.
+	Gone func(context.Context) []bool
+	// Superseded reports whether another dlwb has told the end of the run.
+	Superseded func() (bool, error)
+	// End puts the end of the run on record.
+	End func(event.RunEnded) error
+	// Beside begins what goes on beside the watch, and returns how it is
+	// finished when the run is over; nil: nothing does.
+	Beside func(context.Context, *Watch) (finish func(context.Context))
+}
+
+// Watch follows one run to its end: it stores every byte that the ranks print,
+// turns the first rank's output into points, and says how the run ended. It can
+// be dropped at any moment and begun again, here or in another process: the
+// stored logs say where it was.
+type Watch struct {
+	run   Run
+	owner Owner
+
+	mu       sync.Mutex
+	nodes    []nodeEnd
+	ends     map[int]rankEnd
+	endSeen  map[int]time.Time // when the end of a rank became known here
+	told     map[int]bool      // ranks whose end was published
+	printed  map[int]time.Time // when a rank last printed
+	pids     map[int]int       // of the ranks, on their nodes
+	starved  map[int]int       // processes of ranks that the kernel ended for lack of memory
+	clocks   []nodeClock       // of the nodes
+	noticed  map[string]bool   // what was told once
+	gone     map[int]time.Time // nodes out of reach, since when
+	failed   time.Time         // when the first failure became known
+	nextStop time.Time         // not before
+	probed   time.Time         // when the provider was last asked for lost nodes
+	group    *errgroup.Group
+	savedAt  time.Time
+	points   []metrics.Point
+	storing  sync.Mutex // held while points go to the store
+	reader   *metrics.Reader
+	added    []*expression // by which the chart rank's log is read too
+	taken    int64         // the event up to which they were looked for
+	logs     map[int]*logFile
+	late     bool // it began some time after the run did
+
+	overNews chan struct{} // the run is over on a node
+}
+
+// ToEnd follows a run until it has ended, and says how.
+func ToEnd(ctx context.Context, run Run, owner Owner) (event.RunEnded, error) {
+	t := newWatch(run, owner)
+	defer t.closeLogs()
+	if err := t.resume(); err != nil {
+		return event.RunEnded{}, err
+	}
+	restOfFiles, restBeside := t.watchFiles(ctx), func(context.Context) {}
+	if owner.Beside != nil {
+		restBeside = owner.Beside(ctx, t)
+	}
+	err := t.follow(ctx)
+	restBeside(ctx) // first: a machine that is taken away has little time
+	restOfFiles(ctx)
+	if err != nil {
+		return event.RunEnded{}, err
+	}
+	// Nothing comes any more: what came last is still to be written.
+	if err := errors.Join(t.lastPoints(), t.tellEnds(0)); err != nil {
+		return event.RunEnded{}, err
+	}
+	return t.conclude(ctx)
+}
+
+func newWatch(run Run, owner Owner) *Watch {
+	return &Watch{
+		run: run, owner: owner, nodes: make([]nodeEnd, len(run.Replicas)),
+		ends: map[int]rankEnd{}, endSeen: map[int]time.Time{}, told: map[int]bool{},
+		printed: map[int]time.Time{}, pids: map[int]int{}, starved: map[int]int{},
+		clocks: make([]nodeClock, len(run.Replicas)), noticed: map[string]bool{}, gone: map[int]time.Time{}, logs: map[int]*logFile{},
+		overNews: make(chan struct{}, 1),
+	}
+}
+
+// resume opens the stored logs and reads what they already say.
+func (t *Watch) resume() error {
+	t.reader = metrics.NewReader(t.run.Metrics)
+	t.late = time.Since(t.run.StartedAt) > atOnce
+	for _, l := range t.run.Logs {
+		f, err := openLog(l.Path)
+		if err != nil {
+			return err
+		}
+		t.logs[l.Number] = f
+		t.printed[l.Number] = time.Now()
+	}
+	err := t.logs[t.chartRank()].replay(func(p []byte) error {
+		t.points = append(t.points, t.reader.Feed(p, now())...)
+		if len(t.points) < pointsAtOnce {
+			return nil
+		}
+		return t.storePoints()
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.takeExpressions(); err != nil {
+		return err
+	}
+	events, _, err := t.owner.Events(0)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case event.RankEnded:
+			t.told[b.Rank] = true
+		case event.Noticed:
+			t.noticed[b.Text] = true
+		}
+	}
+	return t.flushPoints()
+}
+
+// chartRank is the rank whose output the charts come from: the lowest.
+func (t *Watch) chartRank() int { return t.run.Ranks[0].Rank }
+
+// logOf is a log by its number.
+func (t *Watch) logOf(number int) Log {
+	for _, l := range t.run.Logs {
+		if l.Number == number {
+			return l
+		}
+	}
+	return Log{Number: number}
+}
+
+// follow reads everything until every node has said that the run is over there
+// and the logs are home.
+func (t *Watch) follow(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	g, ctx := errgroup.WithContext(ctx)
+	t.group = g
+	for i, r := range t.run.Replicas {
+		g.Go(func() error {
+			r.Reach(ctx, func(connected bool, why string) { t.reach(i, connected, why) })
+			return nil
+		})
+		g.Go(func() error { return t.tolerate(ctx, i, t.followStatus(ctx, i, r)) })
+	}
+	for _, l := range t.run.Logs {
+		log := t.logs[l.Number]
+		g.Go(func() error {
+			return t.tolerate(ctx, l.Replica, t.run.Replicas[l.Replica].FollowLog(ctx, l.Name, log.cursor(),
+				func(c job.Chunk) error { return t.logged(l.Number, log, c) }))
+		})
+	}
+	g.Go(func() error {
+		defer stop()
+		return t.tend(ctx)
+	})
+	return g.Wait()
+}
+
+func (t *Watch) followStatus(ctx context.Context, node int, r job.Replica) error {
+	err := r.WatchStatus(ctx, func(s job.Status) error {
+		t.mu.Lock()
+		t.status(node, s)
+		t.mu.Unlock()
+		t.clock(node, s.Time, s.Uptime)
+		return nil
+	}, func(state job.State) { t.looked(node, state) })
+	var lost *job.UnrecordedError
+	if errors.As(err, &lost) {
+		t.unrecorded(node, lost)
+		return nil
+	}
+	return err
+}
+
+// unrecorded takes in that the run is over on a node and that nothing there
+// says how. What the ranks recorded themselves still counts.
+func (t *Watch) unrecorded(node int, lost *job.UnrecordedError) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := &t.nodes[node]
+	n.ended, n.code, n.why, n.rebooted = true, 1, lost.State.Why, lost.State.Rebooted
+	for rank, e := range lost.State.Ranks {
+		if _, known := t.ends[rank]; !known && t.has(node, rank) {
+			t.ends[rank] = rankEnd{rank: rank, node: node, code: e.Code, signal: e.Signal, at: e.End.Unix(), order: len(t.ends)}
+			t.endSeen[rank] = time.Now()
+		}
+	}
+	if t.failed.IsZero() {
+		t.failed = time.Now()
+	}
+}
+
+// stoppingMost is how often a node is believed that it stops the run: the
+// first reasons are those that count.
+const stoppingMost = 100
+
+// has reports whether a rank is one of a node's. A node is not believed what it
+// says of others.
+func (t *Watch) has(node, rank int) bool {
+	return slices.ContainsFunc(t.run.Ranks, func(r event.RankInfo) bool { return r.Rank == rank && r.Node == node })
+}
+
+// status takes in one line of a node's status file.
+func (t *Watch) status(node int, s job.Status) {
+	n := &t.nodes[node]
+	if s.Rank >= 0 && !t.has(node, s.Rank) {
+		return
+	}
+	switch s.Kind {
+	case job.Started:
+		n.from = s.Uptime
+	case job.RankStarted:
+		t.pids[s.Rank] = s.PID
+	case job.RankStarved:
+		t.starved[s.Rank] += s.Code
+	case job.RankEnded:
+		if _, known := t.ends[s.Rank]; known {
+			return
+		}
+		byUs := len(n.stopping) > 0
+		t.ends[s.Rank] = rankEnd{rank: s.Rank, node: node, code: s.Code, signal: s.Signal, at: s.Time.Unix(), up: s.Uptime,
+			starved: t.starved[s.Rank], byUs: byUs, order: len(t.ends)}
+		t.endSeen[s.Rank] = time.Now()
+		if s.Code != 0 && !byUs && t.failed.IsZero() {
+			t.failed = time.Now()
+		}
+	case job.Stopping:
+		if len(n.stopping) < stoppingMost {
+			n.stopping = append(n.stopping, s.Why)
+		}
+	case job.Ended:
+		n.ended, n.code, n.to = true, s.Code, s.Uptime
+		select {
+		case t.overNews <- struct{}{}:
+		default:
+		}
+		if s.Code != 0 && t.failed.IsZero() {
+			t.failed = time.Now()
+		}
+	}
+}
+
+// logged stores what a rank printed, or that output is gone for ever: a node
+// keeps only so much of a log, and nobody read this part in time.
+func (t *Watch) logged(rank int, log *logFile, c job.Chunk) error {
+	data := c.Data
+	var err error
+	if c.Missing > 0 {
+		data, err = log.drop(c)
+	} else {
+		err = log.append(c)
+	}
+	if err != nil {
+		return &event.Fault{What: fmt.Sprintf("store the output of rank %d", rank), Node: -1, Why: err.Error(),
+			Next: "the run goes on; make room, then dlwb attach " + t.run.Cluster}
+	}
+	if c.Missing > 0 {
+		l := t.logOf(rank)
+		if err := t.owner.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf(
+			"%d bytes of %s are missing: node%d had dropped them before they were read", c.Missing, l.Name, l.Replica),
+			Next: "limits.log in the profile keeps more"}); err != nil {
+			return err
+		}
+	}
+	return t.read(rank, log.stored()-int64(len(data)), data)
+}
+
+// read takes in what was added to the stored log of a rank, and where.
+func (t *Watch) read(rank int, at int64, p []byte) error {
+	t.mu.Lock()
+	t.printed[rank] = time.Now()
+	if rank == t.chartRank() {
+		t.points = append(t.points, t.reader.Feed(p, now())...)
+		t.feedAdded(at, p)
+	}
+	flood := len(t.points) >= pointsAtOnce
+	t.mu.Unlock()
+	t.owner.Changed()
+	if flood { // whoever prints faster than points are stored has to wait
+		return t.storePoints()
+	}
+	return nil
+}
+
+// tend looks after the run until it has ended and all logs are here.
+func (t *Watch) tend(ctx context.Context) error {
+	tick := time.NewTicker(watchTick)
+	defer tick.Stop()
+	var over time.Time
+	soon := drainTick
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		case <-t.overNews:
+		}
+		if err := t.flushPoints(); err != nil {
+			return err
+		}
+		if err := t.tellEnds(settleEnd); err != nil {
+			return err
+		}
+		if t.ended() {
+			if over.IsZero() {
+				over = time.Now()
+			}
+			tick.Reset(soon)
+			soon = min(2*soon, watchTick)
+			t.findLost(ctx, probeAgain) // nothing more comes from a machine that went away after the end
+			switch {
+			case t.drained(ctx):
+				return nil
+			case time.Since(over) > DrainLimit:
+				return t.owner.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf(
+					"the run is over, and its logs did not come home within %s: what is stored of them may not be all", DrainLimit)})
+			}
+			continue
+		}
+		t.intervene(ctx)
+		if err := t.superseded(); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *Watch) ended() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range t.nodes {
+		if !n.ended && !n.lost {
+			return false
+		}
+	}
+	return true
+}
+
+// ErrSuperseded ends a watch of which another dlwb has told the end.
+var ErrSuperseded = errors.New("another dlwb took the cluster down")
+
+// superseded looks once a second whether a teardown that could not wait has
+// told the end of the run, or removed the cluster.
+func (t *Watch) superseded() error {
+	if time.Since(t.savedAt) < time.Second {
+		return nil
+	}
+	t.savedAt = time.Now()
+	if err := t.takeExpressions(); err != nil {
+		return err
+	}
+	is, err := t.owner.Superseded()
+	if is && err == nil {
+		return ErrSuperseded
+	}
+	return err
+}
+
+// drained reports whether all that the replicas hold of the logs is here.
+func (t *Watch) drained(ctx context.Context) bool {
+	lost := t.Lost()
+	for i, r := range t.run.Replicas {
+		if lost[i] {
+			continue
+		}
+		have := map[string]job.Cursor{}
+		for _, l := range t.run.Logs {
+			if l.Replica == i {
+				have[l.Name] = t.logs[l.Number].cursor()
+			}
+		}
+		if all, err := r.HasAll(ctx, have); err != nil || !all {
+			return false
+		}
+	}
+	return true
+}
+
+// tellEnds publishes the ends of ranks that became known some time ago: their
+// last lines had time to come.
+func (t *Watch) tellEnds(after time.Duration) error {
+	t.mu.Lock()
+	var due []rankEnd
+	for _, r := range t.run.Ranks {
+		e, ended := t.ends[r.Rank]
+		if ended && !t.told[r.Rank] && time.Since(t.endSeen[r.Rank]) >= after {
+			t.told[r.Rank] = true
+			due = append(due, e)
+		}
+	}
+	t.mu.Unlock()
+	for _, e := range due {
+		b := event.RankEnded{Rank: e.rank, Node: e.node, ExitCode: e.code, Signal: e.signal, ByUs: e.byUs}
+		if e.code != 0 {
+			b.LastLines = t.logs[e.rank].tail(12)
+		}
+		if err := t.owner.Publish(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
