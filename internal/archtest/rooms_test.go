@@ -50,7 +50,7 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 		if !strings.HasPrefix(rel, "workbench/follow/") && !strings.HasPrefix(rel, "internal/job/") {
 			continue
 		}
-		for _, name := range importsOf(t, path) {
+		for _, name := range oursOf(t, path) {
 			for _, not := range []string{"remote", "cloud", "sshconn", "sshkeys", "profiles"} {
 				if name == not || strings.HasPrefix(name, not+"/") {
 					t.Errorf("%s imports %s", rel, name)
@@ -67,7 +67,7 @@ var reachesNodes = []string{"ckptput.go", "ckptunit.go", "ckptwatch.go", "contac
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	var found []string
 	for rel, path := range programFiles(t) {
-		if filepath.ToSlash(filepath.Dir(rel)) == "workbench" && slices.Contains(importsOf(t, path), "remote") {
+		if filepath.ToSlash(filepath.Dir(rel)) == "workbench" && slices.Contains(oursOf(t, path), "remote") {
 			found = append(found, filepath.Base(rel))
 		}
 	}
@@ -77,8 +77,8 @@ func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	}
 }
 
-// importsOf are the packages of ours that a file imports.
-func importsOf(t *testing.T, path string) (ours []string) {
+// oursOf are the packages of ours that a file imports.
+func oursOf(t *testing.T, path string) (ours []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
 	if err != nil {
