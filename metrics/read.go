@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -44,7 +43,10 @@ const mostState = 512 << 20
 // Read reads a file of any of the formats. user are expressions that go before
 // what is found in a log; told, if not nil, hears what each of its lines gave.
 func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error) {
-	in := bufio.NewReaderSize(r, sniffed)
+	in, err := unpack(r)
+	if err != nil {
+		return nil, err
+	}
 	start, err := in.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -105,6 +107,9 @@ func Sniff(start []byte) Format {
 		first, rest, _ := bytes.Cut(text, []byte{'\n'})
 		_, ok := readDict(strings.TrimSpace(string(first)), nil)
 		rest = bytes.TrimLeft(rest, " \r\n")
+		if _, _, packed := unwrap(strings.TrimSpace(string(first))); packed {
+			return Log
+		}
 		if ok && bytes.IndexByte(first, '"') > 0 && (len(rest) == 0 || rest[0] == '{') {
 			return JSONLines
 		}

@@ -49,9 +49,14 @@ type Reader struct {
 	rule    string
 	best    bool // the next line is of an iteration before
 	counted bool // a line said where the run is since the last best iteration
-	inner   bool // the line counts steps in the epoch beside those of the run
+	beside  bool // the line counts steps in the epoch beside those of the run
+	first   bool // nothing was read yet
 	ended   bool // no frame of a bar follows the one that is held
 	began   Progress
+
+	depth int                     // of the envelopes that the line lies in
+	inner [deepestEnvelope]frames // what was in envelopes of each depth, and has not ended
+	open  openDict
 
 	onFrame, onText func([]byte)
 }
@@ -66,7 +71,7 @@ type Reading struct {
 // NewReader makes a reader. Expressions that do not compile are left out: the
 // profile was checked before.
 func NewReader(user []UserMetric) *Reader {
-	r := &Reader{series: map[string]*series{}, scanner: scanner{names: understood{}}, user: compile(user), seed: maphash.MakeSeed()}
+	r := &Reader{series: map[string]*series{}, scanner: scanner{names: understood{}}, user: compile(user), seed: maphash.MakeSeed(), first: true}
 	for _, u := range r.user {
 		r.series[u.name] = &series{user: true, sure: true, rank: unlabelled}
 	}
@@ -125,6 +130,9 @@ func (r *Reader) End(at time.Time) []Point {
 	r.ended = true // the last frame of an epoch that was not finished is all there is of it
 	r.flushBar()
 	r.ended = false
+	for _, one := range r.open.drop() {
+		r.line(one)
+	}
 	r.boxEnded()
 	r.endBlock()
 	r.endPass(nil)
@@ -141,6 +149,13 @@ func (r *Reader) End(at time.Time) []Point {
 
 // text reads one line as a person saw it. The line is only good until it returns.
 func (r *Reader) text(b []byte) {
+	if r.first {
+		r.first = false
+		b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	}
+	if len(b) > 0 && r.enveloped(unsafe.String(&b[0], len(b))) {
+		return
+	}
 	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t' || b[len(b)-1] == '\r') {
 		b = b[:len(b)-1]
 	}
@@ -150,6 +165,21 @@ func (r *Reader) text(b []byte) {
 		return
 	}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
+	if r.open.begun() || line[len(line)-1] == '{' {
+		if all, ends := r.open.add(line); ends {
+			for _, one := range all {
+				r.line(one)
+			}
+			return
+		} else if r.open.begun() {
+			return
+		}
+	}
+	r.line(line)
+}
+
+// line reads one line of the training.
+func (r *Reader) line(line string) {
 	before := len(r.out)
 	r.rule = ""
 	if len(r.user) > 0 {
@@ -387,7 +417,7 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 	}
 	r.counted = r.counted || len(f.counters) > 0
 	inner, epoch := within(f.counters)
-	r.inner = inner && axis == AxisStep
+	r.beside = inner && axis == AxisStep
 	for _, v := range f.values {
 		show := v.show
 		switch {
@@ -453,7 +483,7 @@ func (r *Reader) value(show string, v value, axis Axis, shape uint64, rank int) 
 	if s == nil || s.user {
 		return
 	}
-	s.inner = s.inner || r.inner
+	s.inner = s.inner || r.beside
 	p := r.point(show, v.value)
 	p.X = axis
 	r.add(s, p, v, shape, rank)

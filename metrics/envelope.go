@@ -1,0 +1,148 @@
+package metrics
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// What collects the output of processes stores each line in an envelope: docker
+// as JSON, Kubernetes behind a time and a stream, journald and the exports of
+// CloudWatch, Loki and Google as JSON. The line inside is what was printed.
+
+// messageKeys are what the member of an envelope is called that holds the line.
+var messageKeys = map[string]bool{"log": true, "message": true, "MESSAGE": true, "@message": true, "msg": true, "line": true, "text": true, "textPayload": true}
+
+// deepestEnvelope is how many envelopes lie in each other at most: journald
+// keeps what docker prints.
+const deepestEnvelope = 3
+
+// unwrap reads the line in an envelope; whole is false where the line goes on in
+// the next one. ok is false for a line that is no envelope.
+func unwrap(line string) (inside string, whole, ok bool) {
+	if len(line) > 24 && line[0] == '{' {
+		return unwrapJSON(strings.TrimRight(line, " \r"))
+	}
+	if len(line) > 30 && isDigit(line[0]) && line[4] == '-' && line[10] == 'T' {
+		return unwrapCRI(line)
+	}
+	return "", false, false
+}
+
+// unwrapCRI reads "2025-03-04T09:00:00.1Z stdout F line", as Kubernetes keeps it.
+func unwrapCRI(line string) (inside string, whole, ok bool) {
+	_, rest, found := strings.Cut(line[:min(len(line), 64)], " ")
+	if !found || !strings.HasPrefix(rest, "stdout ") && !strings.HasPrefix(rest, "stderr ") || len(rest) < 8 {
+		return "", false, false
+	}
+	at := len(line[:min(len(line), 64)]) - len(rest) + len("stdout ")
+	if flag := line[at]; flag != 'F' && flag != 'P' || at+1 < len(line) && line[at+1] != ' ' {
+		return "", false, false
+	}
+	return line[min(at+2, len(line)):], line[at] == 'F', true
+}
+
+// unwrapJSON takes an object for an envelope when one of its members is a line
+// and no other is a number that could be one of the training's.
+func unwrapJSON(line string) (inside string, whole, ok bool) {
+	named := false
+	for key := range messageKeys {
+		named = named || strings.Contains(line, `"`+key+`"`)
+	}
+	if !named {
+		return "", false, false
+	}
+	pairs, parsed := readDict(line, nil)
+	if !parsed {
+		return "", false, false
+	}
+	members := 0
+	for _, p := range pairs {
+		members++
+		if messageKeys[p.key] && p.text != "" && !ok {
+			inside, ok = p.text, true
+			continue
+		}
+		if p.text == "" && !strings.Contains(p.key, "/") && classify(strings.ToLower(snake(strings.Trim(p.key, "_@")))) != never && !isClock(p.key) {
+			return "", false, false
+		}
+	}
+	if !ok || members < 2 {
+		return "", false, false
+	}
+	inside = unescape(inside)
+	whole = true
+	if rest, of := strings.CutSuffix(inside, "\n"); of {
+		inside = rest
+	} else if strings.Contains(line, `"stream":`) { // docker cuts long lines
+		whole = false
+	}
+	return inside, whole, true
+}
+
+// isClock reports whether a member of an envelope says when a line was printed.
+func isClock(key string) bool {
+	key = strings.ToLower(key)
+	return strings.Contains(key, "time") || strings.Contains(key, "priority") || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "syslog")
+}
+
+// unescape reads the escapes of a JSON string.
+func unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		switch c := s[i]; c {
+		case 'n':
+			b.WriteByte('\n')
+		case 'r':
+			b.WriteByte('\r')
+		case 't':
+			b.WriteByte('\t')
+		case 'b':
+			b.WriteByte('\b')
+		case 'u':
+			if v, err := strconv.ParseUint(s[i+1:min(i+5, len(s))], 16, 32); err == nil && i+4 < len(s) {
+				b.WriteRune(rune(v))
+				i += 4
+			} else {
+				b.WriteRune(utf8.RuneError)
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// enveloped reads what lies in an envelope as the stream that it was; false for
+// a line that is none.
+func (r *Reader) enveloped(line string) bool {
+	if r.depth >= deepestEnvelope || line[0] != '{' && !isDigit(line[0]) {
+		return false
+	}
+	inside, whole, ok := unwrap(line)
+	if !ok {
+		return false
+	}
+	r.depth++
+	defer func() { r.depth-- }()
+	f := &r.inner[r.depth-1]
+	for {
+		part, rest, more := strings.Cut(inside, "\n")
+		f.add([]byte(part), r.onFrame)
+		if more || whole {
+			r.onFrame(f.end())
+		}
+		if !more {
+			return true
+		}
+		inside = rest
+	}
+}

@@ -1,0 +1,83 @@
+package metrics
+
+import "strings"
+
+// Bounds of a dictionary that is printed over several lines.
+const (
+	mostOpenLines = 256
+	mostOpenBytes = 32 << 10
+)
+
+// openDict puts a dictionary that is printed over several lines, one member in
+// each, back into one line.
+type openDict struct {
+	lines []string
+	bytes int
+	depth int
+}
+
+func (o *openDict) begun() bool { return len(o.lines) > 0 }
+
+// add takes a line that begins or continues a dictionary. When it ends there, it
+// returns the one line that it was; when it turns out to be none, the lines.
+func (o *openDict) add(line string) (lines []string, ended bool) {
+	body := strings.TrimSpace(line)
+	if o.begun() && !isMember(body) || len(o.lines) >= mostOpenLines || o.bytes > mostOpenBytes {
+		return append(o.drop(), strings.Clone(line)), true
+	}
+	o.depth += braces(body)
+	if o.begun() {
+		line = body
+	}
+	o.lines = append(o.lines, strings.Clone(line))
+	o.bytes += len(line)
+	if o.depth > 0 {
+		return nil, false
+	}
+	return []string{strings.Join(o.drop(), " ")}, true
+}
+
+// drop forgets what is open, and returns its lines.
+func (o *openDict) drop() []string {
+	lines := o.lines
+	*o = openDict{}
+	return lines
+}
+
+// isMember reports whether a line is a member of a dictionary or closes one.
+func isMember(body string) bool {
+	if body == "" {
+		return true
+	}
+	switch body[0] {
+	case '"', '\'':
+		return strings.IndexByte(body, ':') > 0 || body[len(body)-1] == ',' || body[len(body)-1] == body[0]
+	case '}', ']', '{', '[':
+		return true
+	}
+	f, ok := number(body, 0) // of a list
+	return ok && strings.Trim(body[f.next:], ",") == ""
+}
+
+// braces is how much deeper a line leads.
+func braces(body string) int {
+	depth := 0
+	var quote byte
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return depth
+}
