@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -16,15 +15,6 @@ import (
 
 // oneLine is an error as one line for the screen.
 func oneLine(err error) string { return text.Word(err.Error()) }
-
-// faultOf is an error as a fault; one that already is keeps what it says.
-func faultOf(what string, err error) event.Fault {
-	var f *event.Fault
-	if errors.As(err, &f) {
-		return session.CleanFault(*f)
-	}
-	return event.Fault{What: text.Word(what), Node: -1, Why: oneLine(err)}
-}
 
 // joinNext puts what to do next behind what was said.
 func joinNext(text, next string) string {

@@ -139,7 +139,7 @@ func (m *Model) openPicked() tea.Cmd {
 		return m.refreshed((*Model).openAddress)
 	}
 	if m.here() == atRuns {
-		return m.openRun(m.runs.pick())
+		return m.openRun(m.runs.Pick())
 	}
 	switch it := m.home.pick(); {
 	case it.cluster != nil:
@@ -359,7 +359,7 @@ func (m *Model) spinner() string { return m.looks().Spinner() }
 
 // spinning reports whether anything on the screen turns.
 func (m *Model) spinning() bool {
-	if len(m.doing) > 0 || m.here() == atHome && !m.home.read || m.here() == atRuns && m.runs.busy || m.here() == atCompare && m.comp.busy {
+	if len(m.doing) > 0 || m.here() == atHome && !m.home.read || m.here() == atRuns && m.runs.Busy() || m.here() == atCompare && m.comp.busy {
 		return true
 	}
 	if m.here() == atNew {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui/line"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -80,7 +81,7 @@ func (m *Model) takeOffers(msg offered) {
 	k := &z.market
 	k.busy = false
 	if msg.err != nil {
-		f := faultOf("list the machines of "+z.draft.Provider, msg.err)
+		f := session.FaultOf("list the machines of "+z.draft.Provider, msg.err)
 		k.fault = &f
 		return
 	}

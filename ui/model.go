@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/nodes"
+	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -38,7 +39,7 @@ type Model struct {
 	path    []place // where we are, and how we came there
 	scroll  map[place]int
 	home    homeView
-	runs    runsView
+	runs    runs.Table
 	comp    compareView
 	turn    int // counts looks at what exists
 	plan    planView
@@ -167,7 +168,7 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 			return m.readHome()
 		}
 	case tabled:
-		return m.takeRuns(msg)
+		m.runs.Take(msg.gen, msg.table, msg.err)
 	case compared:
 		return m.takeComparison(msg)
 	case overlaid:
@@ -238,7 +239,7 @@ func (m *Model) begun(msg started) tea.Cmd {
 		return tea.Batch(m.showPlan(msg.path), m.askTrust(msg.path, u))
 	}
 	if msg.err != nil {
-		f := faultOf("start "+msg.path, msg.err)
+		f := session.FaultOf("start "+msg.path, msg.err)
 		s.State.Failed = &f
 		return nil
 	}
@@ -377,7 +378,7 @@ func (m *Model) finish(msg taskDone) tea.Cmd {
 	text := m.doing[msg.task].text
 	delete(m.doing, msg.task)
 	if msg.err != nil {
-		m.dialogs = append(m.dialogs, m.faultDialog(faultOf(text, msg.err)))
+		m.dialogs = append(m.dialogs, m.faultDialog(session.FaultOf(text, msg.err)))
 		return nil
 	}
 	cmds := []tea.Cmd{m.say("info", msg.text)}

@@ -51,7 +51,7 @@ type factPage struct {
 // mostPoints bounds the points of a comparison: a quarter of a gigabyte.
 const mostPoints = 8_000_000
 
-func (m *Model) compareRuns() tea.Cmd { return m.compareThese(m.runs.marked) }
+func (m *Model) compareRuns() tea.Cmd { return m.compareThese(m.runs.Marked()) }
 
 // compareThese shows runs over each other. Everything is read in the
 // background, series by series.
@@ -76,7 +76,7 @@ func (m *Model) takeComparison(msg compared) tea.Cmd {
 	}
 	v := &m.comp
 	if msg.err != nil {
-		f := faultOf("compare the runs", msg.err)
+		f := session.FaultOf("compare the runs", msg.err)
 		v.fault, v.busy = &f, false
 		return nil
 	}
@@ -154,7 +154,7 @@ func (m *Model) takeOverlay(msg overlaid) tea.Cmd {
 	}
 	v, st := &m.comp, m.ses.State
 	if msg.err != nil {
-		f := faultOf("read the curves of the runs", msg.err)
+		f := session.FaultOf("read the curves of the runs", msg.err)
 		v.fault, v.busy = &f, false
 		return nil
 	}

@@ -154,23 +154,6 @@ func TestTheBestOfAllRunsIsNamed(t *testing.T) {
 	}
 }
 
-func TestOnlyHowLongTextsDifferIsKept(t *testing.T) {
-	for _, c := range []struct {
-		texts, want []string
-		w           int
-	}{
-		{[]string{"/data/a/one.pt", "-", "/data/a/two.pt"}, []string{"…one.pt", "-", "…two.pt"}, 10},
-		{[]string{"/data/a", "/data/b"}, []string{"/data/a", "/data/b"}, 10},
-		{[]string{"the same long text", "-"}, []string{"the same long text", "-"}, 5},
-		{[]string{"größe-äxxxxx", "größe-öxxxxx"}, []string{"…äxxxxx", "…öxxxxx"}, 8},
-		{nil, nil, 5},
-	} {
-		if got := differing(c.texts, c.w); !slices.Equal(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.texts, got, c.want)
-		}
-	}
-}
-
 func TestWhatIsAskedInARowIsMadeOnceAndShownWhenItIsThere(t *testing.T) {
 	m, _ := comparisonOf(2, 50, "loss")
 	first := m.lookedAt(func(m *Model) { m.charts.Smoother(1) })
@@ -204,32 +187,16 @@ func manyRuns(n int) history.Table {
 	return t
 }
 
-func TestSeriesAreSortedAsNumbersAndTheirPlaceIsKept(t *testing.T) {
-	var v runsView
-	v.set(manyRuns(20))
-	v.sort = len(v.columns())
-	v.arrange()
-	if got := v.series(0, v.rows[19]); got != "12" {
-		t.Errorf("the greatest is %s, want 12", got)
-	}
-	v.picked = 5
-	id := v.pick().ID
-	more := manyRuns(21)
-	more.Runs = slices.Insert(more.Runs[:20], 0, more.Runs[20])
-	v.set(more)
-	if v.pick().ID != id {
-		t.Errorf("the cursor went from %s to %s", id, v.pick().ID)
-	}
-}
-
 // BenchmarkRuns must stay below 5 ms.
 func BenchmarkRuns(b *testing.B) {
 	m := New(context.Background(), nil, Options{Theme: "dark"})
 	m.w, m.h, m.path = 200, 60, []place{atHome, atRuns}
-	m.runs.set(manyRuns(1000))
-	m.runs.sort = 3
-	m.runs.arrange()
-	m.runs.picked = 700
+	gen, _ := m.runs.Ask(m.now)
+	m.runs.Take(gen, manyRuns(1000), nil)
+	for range 3 {
+		m.runs.NextSort()
+	}
+	m.runs.Move(700)
 	b.Run("table", func(b *testing.B) {
 		for b.Loop() {
 			m.View()

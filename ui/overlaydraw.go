@@ -203,7 +203,7 @@ func (m *Model) drawFacts(w int) []string {
 		}
 		before = f.group
 		label := s.Dim.Of(text.Fit(group, groupW)) + text.Fit(text.EndOf(f.name, max(nameW-2, 2)), nameW)
-		cells := differing(f.cells, cw-4)
+		cells := text.Differing(f.cells, cw-4)
 		for i := 0; i < len(cells); i += per {
 			row := label
 			for k := i; k < min(i+per, len(cells)); k++ {

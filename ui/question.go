@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -46,7 +47,7 @@ func (m *Model) takeQuestion(msg questioned) {
 		}
 		c.opened, c.focus, c.waits, c.name = m.clock.Now(), 0, false, text.Word(msg.q.Name)
 		if msg.err != nil {
-			f := faultOf("look at what would be lost", msg.err)
+			f := session.FaultOf("look at what would be lost", msg.err)
 			c.answers, c.name = []answer{{name: "Close"}}, ""
 			c.body = func(m *Model, w int) []string { return sign.Fault(m.looks(), f, w) }
 			return

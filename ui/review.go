@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -193,7 +194,7 @@ func (m *Model) writeProfile() tea.Cmd {
 // planWritten leaves the wizard for the plan of what it wrote.
 func (m *Model) planWritten(msg wrote) tea.Cmd {
 	if msg.err != nil {
-		m.openDialog(m.faultDialog(faultOf("write the profile", msg.err)))
+		m.openDialog(m.faultDialog(session.FaultOf("write the profile", msg.err)))
 		return nil
 	}
 	m.wiz = nil

@@ -8,10 +8,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/line"
+	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
-	"github.com/dlwb/dlwb/workbench/history"
 )
 
 // runCommands are the keys of the table of runs and of their comparison.
@@ -35,91 +35,74 @@ func runCommands() []command {
 	}
 }
 
-// mostOverlaid runs lie over each other: each has a digit in the charts.
-const mostOverlaid = 9
-
 func (m *Model) showRuns() tea.Cmd {
 	m.goTo(atRuns)
 	return m.readRuns()
 }
 
 func (m *Model) noPickedRun() string {
-	if m.runs.pick() == nil {
+	if m.runs.Pick() == nil {
 		return "no run is picked"
 	}
 	return ""
 }
 
 func (m *Model) noRunRows() string {
-	if len(m.runs.rows) == 0 {
+	if m.runs.Empty() {
 		return "there are no runs"
 	}
 	return ""
 }
 
 func (m *Model) noMarks() string {
-	if len(m.runs.marked) == 0 {
+	if len(m.runs.Marked()) == 0 {
 		return "no run is marked"
 	}
 	return ""
 }
 
 func (m *Model) clearMarks() tea.Cmd {
-	m.runs.marked = nil
+	m.runs.ClearMarks()
 	return nil
 }
 
-// markRun marks the picked run and goes on to the next, as file managers do.
 func (m *Model) markRun() tea.Cmd {
-	v := &m.runs
-	id := v.pick().ID
-	if i := slices.Index(v.marked, id); i >= 0 {
-		v.marked = slices.Delete(v.marked, i, i+1)
-	} else if len(v.marked) >= mostOverlaid {
-		return m.say("info", fmt.Sprintf("%d are marked already; v compares them, space on one of them takes its mark away", mostOverlaid))
-	} else {
-		v.marked = append(v.marked, id)
+	if !m.runs.Mark() {
+		return m.say("info", fmt.Sprintf("%d are marked already; v compares them, space on one of them takes its mark away", runs.MostMarked))
 	}
-	v.move(1)
 	return nil
 }
 
 func (m *Model) cannotCompareRuns() string {
-	if len(m.runs.marked) < 2 {
+	if len(m.runs.Marked()) < 2 {
 		return "mark two or more runs with space first"
 	}
 	return ""
 }
 
 func (m *Model) sortRuns() tea.Cmd {
-	v := &m.runs
-	v.sort, v.reverse = (v.sort+1)%(len(v.columns())+1), false
-	v.arrange()
-	v.picked = 0
+	m.runs.NextSort()
 	return nil
 }
 
 func (m *Model) reverseRuns() tea.Cmd {
-	v := &m.runs
-	v.reverse = !v.reverse
-	v.arrange()
-	v.picked = 0
+	m.runs.Reverse()
 	return nil
 }
 
 // askRunFilter asks for conditions. The workbench judges them when they are
 // whole: what is half written holds for nothing.
 func (m *Model) askRunFilter() tea.Cmd {
-	m.ask = &prompt{label: "runs with", line: line.New(m.runs.filter), done: func(m *Model, text string) tea.Cmd {
-		m.runs.filter, m.runs.picked = text, 0
+	m.ask = &prompt{label: "runs with", line: line.New(m.runs.Filter()), done: func(m *Model, text string) tea.Cmd {
+		m.runs.SetFilter(text)
 		return m.readRuns()
 	}}
 	return nil
 }
 
 func (m *Model) askRunOrder() tea.Cmd {
-	m.ask = &prompt{label: "sort by", line: line.New(m.runs.by), done: func(m *Model, text string) tea.Cmd {
-		m.runs.by, m.runs.sort, m.runs.reverse, m.runs.picked = text, 0, false, 0
+	m.ask = &prompt{label: "sort by", line: line.New(m.runs.Order()), done: func(m *Model, text string) tea.Cmd {
+		m.runs.SetOrder(text)
 		return m.readRuns()
 	}}
 	return nil
@@ -133,7 +116,7 @@ func (m *Model) cannotRemark() string {
 }
 
 func (m *Model) starRun() tea.Cmd {
-	id, star := m.runs.pick().ID, !m.runs.pick().Starred
+	id, star := m.runs.Pick().ID, !m.runs.Pick().Starred
 	said := "no star any more: " + text.Word(id)
 	if star {
 		said = "★ " + text.Word(id)
@@ -142,7 +125,7 @@ func (m *Model) starRun() tea.Cmd {
 }
 
 func (m *Model) askNote() tea.Cmd {
-	id, was := m.runs.pick().ID, text.Word(m.runs.pick().Note)
+	id, was := m.runs.Pick().ID, text.Word(m.runs.Pick().Note)
 	m.ask = &prompt{label: "note for " + text.Word(id), line: line.New(was), done: func(m *Model, text string) tea.Cmd {
 		if text == was {
 			return nil
@@ -158,9 +141,9 @@ func (m *Model) askNote() tea.Cmd {
 
 // askRemove asks before runs are removed: the marked ones, or the picked one.
 func (m *Model) askRemove() tea.Cmd {
-	ids := slices.Clone(m.runs.marked)
+	ids := slices.Clone(m.runs.Marked())
 	if len(ids) == 0 {
-		ids = []string{m.runs.pick().ID}
+		ids = []string{m.runs.Pick().ID}
 	}
 	sel := workbench.RunSelection{Runs: ids}
 	return m.question(confirmation{
@@ -170,7 +153,7 @@ func (m *Model) askRemove() tea.Cmd {
 			return plan.Question(), err
 		},
 		do: func(m *Model) tea.Cmd {
-			m.runs.marked = nil
+			m.runs.ClearMarks()
 			return m.task("remove "+text.Plural(len(ids), "run"), func() (string, string, error) {
 				plan, err := m.bench.PlanCleanup(sel)
 				if err != nil {
@@ -189,12 +172,9 @@ func (m *Model) readAgain() tea.Cmd {
 	return m.readRuns()
 }
 
-// readRuns asks for the table of runs. What is there stays until it comes.
 func (m *Model) readRuns() tea.Cmd {
-	v := &m.runs
-	v.gen++
-	v.busy, v.since = true, m.now
-	gen, bench, query := v.gen, m.bench, history.Query{Filter: v.filter, Sort: v.by}
+	gen, query := m.runs.Ask(m.now)
+	bench := m.bench
 	return func() tea.Msg {
 		table, err := bench.RunTable(query)
 		return tabled{gen, table, err}
@@ -203,38 +183,21 @@ func (m *Model) readRuns() tea.Cmd {
 
 // runsAgain reads the table again where it is looked at: runs go on.
 func (m *Model) runsAgain() tea.Cmd {
-	if m.here() != atRuns || m.runs.busy {
+	if m.here() != atRuns || m.runs.Busy() {
 		return nil
 	}
 	return m.readRuns()
 }
 
-func (m *Model) takeRuns(msg tabled) tea.Cmd {
-	v := &m.runs
-	if msg.gen != v.gen {
-		return nil
+// clickRun picks a row; a second click opens it.
+func (m *Model) clickRun(y int) tea.Cmd {
+	if m.runsPage().Click(y, m.bodyWidth(), m.bodyHeight()) {
+		return m.carryOut(m.find("enter"))
 	}
-	v.busy = false
-	if msg.err != nil {
-		f := faultOf("read the runs", msg.err)
-		v.fault = &f
-		return nil
-	}
-	v.set(msg.table)
 	return nil
 }
 
-// clickRun picks a row; a second click opens it.
-func (m *Model) clickRun(y int) tea.Cmd {
-	v := &m.runs
-	top, n := m.runsRoom(m.bodyWidth(), m.bodyHeight())
-	row := y - top + v.top
-	if y < top || y >= top+n || row >= len(v.rows) {
-		return nil
-	}
-	if row == v.picked {
-		return m.carryOut(m.find("enter"))
-	}
-	v.picked = row
-	return nil
-}
+// runsPage is the table of runs as it is drawn.
+func (m *Model) runsPage() runs.Page { return runs.Page{Look: m.looks(), Table: &m.runs} }
+
+func (m *Model) drawRuns(w, h int) []string { return m.runsPage().Draw(w, h) }

@@ -56,7 +56,7 @@ func screens() []screen {
 		{at: atNew, name: "new", draw: (*Model).drawWizard, title: (*Model).newTitle, move: (*Model).moveWizard,
 			copy: (*Model).wizardText, back: (*Model).wizBack, digit: (*Model).pickQuestion},
 		{at: atRuns, name: "runs", draw: (*Model).drawRuns, title: (*Model).noTitle, move: (*Model).moveRuns,
-			copy: (*Model).runsText, back: (*Model).runsBack, reread: (*Model).readRuns, click: (*Model).clickRun},
+			copy: func(m *Model) string { return m.runs.Text() }, back: (*Model).runsBack, reread: (*Model).readRuns, click: (*Model).clickRun},
 		{at: atCompare, name: "compare", draw: (*Model).drawCompare, title: (*Model).noTitle, move: (*Model).moveCompare,
 			copy: (*Model).compareText, back: (*Model).compareBack},
 		{at: atHelp, name: "help", page: (*Model).drawHelp},
@@ -161,7 +161,7 @@ func (m *Model) newTitle() (left, right string) {
 }
 
 func (m *Model) moveHome(d int) { m.home.move(d) }
-func (m *Model) moveRuns(d int) { m.runs.move(d) }
+func (m *Model) moveRuns(d int) { m.runs.Move(d) }
 
 func (m *Model) moveForwards(d int) {
 	m.scroll[atForwards] = text.Clamp(m.scroll[atForwards]+d, 0, max(len(m.ses.State.Forwards)-1, 0))
@@ -194,7 +194,7 @@ func (m *Model) homeBack() (tea.Cmd, bool) {
 }
 
 func (m *Model) runsBack() (tea.Cmd, bool) {
-	if m.runs.back() {
+	if m.runs.Back() {
 		return m.readRuns(), true
 	}
 	return nil, false

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/line"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -76,7 +77,7 @@ func (m *Model) trust(path, key string) tea.Cmd {
 // changed since it was shown, it is the new one that is shown next.
 func (m *Model) takeTrust(msg trusted) tea.Cmd {
 	if msg.err != nil && trust.Of(msg.err) == nil {
-		m.openDialog(m.faultDialog(faultOf("trust "+msg.path, msg.err)))
+		m.openDialog(m.faultDialog(session.FaultOf("trust "+msg.path, msg.err)))
 		return nil
 	}
 	if m.here() == atPlan {

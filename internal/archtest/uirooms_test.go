@@ -20,6 +20,7 @@ var uiRooms = map[string][]string{
 	"session": {"text", "plot", "logview"},
 	"chart":   {"text", "plot", "session"},
 	"line":    {"text"},
+	"runs":    {"text", "session", "sign"},
 	"sign":    {"text", "session"},
 	"nodes":   {"text", "plot", "session"},
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"time"
@@ -31,6 +32,15 @@ func CleanFault(f event.Fault) event.Fault {
 	f.What, f.Why, f.Next = text.Word(f.What), text.Word(f.Why), text.Word(f.Next)
 	f.Command, f.LastLines = text.Word(f.Command), text.Words(f.LastLines)
 	return f
+}
+
+// FaultOf is an error as a fault; one that already is keeps what it says.
+func FaultOf(what string, err error) event.Fault {
+	var f *event.Fault
+	if errors.As(err, &f) {
+		return CleanFault(*f)
+	}
+	return event.Fault{What: text.Word(what), Node: -1, Why: text.Word(err.Error())}
 }
 
 // Phase is where the cluster is in its life, in one word.

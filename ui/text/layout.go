@@ -230,3 +230,33 @@ func Words(lines []string) []string {
 	}
 	return out
 }
+
+// Differing cuts off what several texts begin with, where one of them is wider than
+// w: how they differ is what they are looked at for.
+func Differing(texts []string, w int) []string {
+	widest, shared, known, alike := 0, "", 0, true
+	for _, t := range texts {
+		if t == "-" {
+			continue
+		}
+		if widest = max(widest, Wide(t)); known == 0 {
+			shared = t
+		}
+		alike = alike && t == shared
+		known++
+		for !strings.HasPrefix(t, shared) {
+			_, n := utf8.DecodeLastRuneInString(shared)
+			shared = shared[:len(shared)-n]
+		}
+	}
+	if widest <= w || len(shared) < 4 || alike {
+		return texts
+	}
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		if out[i] = t; t != "-" {
+			out[i] = "…" + t[len(shared):]
+		}
+	}
+	return out
+}

@@ -1,10 +1,9 @@
-package ui
+package runs
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -23,38 +22,58 @@ const (
 	runsWithDetails = 15
 )
 
-// drawRuns is the table of runs in h rows.
-func (m *Model) drawRuns(w, h int) []string {
-	v := &m.runs
-	out := m.runsHead(w)
+// Page is the table as it is drawn.
+type Page struct {
+	text.Look
+	*Table
+}
+
+// Draw is the table of runs in h rows.
+func (p Page) Draw(w, h int) []string {
+	v := p.Table
+	out := p.head(w)
 	if len(v.rows) == 0 {
-		return append(out, m.noRuns(w)...)
+		return append(out, p.none(w)...)
 	}
 	columns := v.columnsFor(w)
-	out = append(out, v.headRow(m, columns, w))
-	_, n := m.runsRoom(w, h)
+	out = append(out, v.headRow(p.Look, columns, w))
+	_, n := p.room(w, h)
 	v.top = text.Window(v.top, v.picked, len(v.rows), n)
 	for i := v.top; i < min(v.top+n, len(v.rows)); i++ {
-		out = append(out, m.runRow(i, columns, w))
+		out = append(out, p.row(i, columns, w))
 	}
 	if h >= runsWithDetails {
-		out = append(text.Exactly(out, w, h-runDetails), m.runDetail(v.pick(), w)...)
+		out = append(text.Exactly(out, w, h-runDetails), p.detail(v.Pick(), w)...)
 	}
 	return out
 }
 
-// runsRoom is the first row of the body with a run, and how many have one.
-func (m *Model) runsRoom(w, h int) (top, n int) {
-	top = len(m.runsHead(w)) + 1
+// room is the first row of the body with a run, and how many have one.
+func (p Page) room(w, h int) (top, n int) {
+	top = len(p.head(w)) + 1
 	if h >= runsWithDetails {
 		h -= runDetails
 	}
 	return top, max(h-top, 1)
 }
 
-// runsHead says what is asked for, and under it why it has no answer.
-func (m *Model) runsHead(w int) []string {
-	v, s := &m.runs, m.styles
+// Click picks the row at a y of the body; again is true when it was picked
+// already.
+func (p Page) Click(y, w, h int) (again bool) {
+	v := p.Table
+	top, n := p.room(w, h)
+	row := y - top + v.top
+	if y < top || y >= top+n || row >= len(v.rows) {
+		return false
+	}
+	again = row == v.picked
+	v.picked = row
+	return again
+}
+
+// head says what is asked for, and under it why it has no answer.
+func (p Page) head(w int) []string {
+	v, s := p.Table, p.Styles
 	left := text.Plural(len(v.rows), "run")
 	if v.filter != "" {
 		left += "  " + s.Warn.Of("/"+text.Word(v.filter))
@@ -74,7 +93,7 @@ func (m *Model) runsHead(w int) []string {
 	}
 	right = s.Dim.Of(right)
 	if v.busy && v.read {
-		right = s.Accent.Of(m.spinner()) + " " + right
+		right = s.Accent.Of(p.Spinner()) + " " + right
 	}
 	out := []string{text.Spread(left, right, w)}
 	if v.fault == nil {
@@ -93,16 +112,16 @@ func (m *Model) runsHead(w int) []string {
 	return append(out, "")
 }
 
-// noRuns says why there is no row, and what would make one.
-func (m *Model) noRuns(w int) []string {
-	v, s := &m.runs, m.styles
+// none says why there is no row, and what would make one.
+func (p Page) none(w int) []string {
+	v, s := p.Table, p.Styles
 	switch {
 	case v.fault != nil && v.filter+v.by != "":
 		return []string{s.Key.Of("/") + "  changes the conditions", s.Key.Of("esc") + "  shows all runs again"}
 	case v.fault != nil:
 		return []string{s.Key.Of("r") + "  reads them again"}
 	case !v.read:
-		return []string{s.Dim.Of(m.spinner() + " reading the runs, for " + text.Since(m.now, v.since))}
+		return []string{s.Dim.Of(p.Spinner() + " reading the runs, for " + text.Since(p.Now, v.since))}
 	case v.filter != "":
 		return []string{"No run is like that.", "", s.Key.Of("/") + "  changes the conditions", s.Key.Of("esc") + "  shows all runs again"}
 	}
@@ -111,17 +130,17 @@ func (m *Model) noRuns(w int) []string {
 
 // columnsFor are the columns that fit, those that say most first. What it is
 // sorted by is seen, and the series that were asked for.
-func (v *runsView) columnsFor(w int) []int {
+func (v *Table) columnsFor(w int) []int {
 	rank := func(i int) int {
 		switch {
 		case i == 0:
 			return -2
 		case i == v.sort-1:
 			return -1
-		case i >= len(runColumns):
+		case i >= len(tableColumns):
 			return 1
 		}
-		return runColumns[i].rank
+		return tableColumns[i].rank
 	}
 	order := make([]int, len(v.columns()))
 	for i := range order {
@@ -146,31 +165,31 @@ func (v *runsView) columnsFor(w int) []int {
 }
 
 // width is that of a column on a screen that is w wide.
-func (v *runsView) width(column, w int) int {
+func (v *Table) width(column, w int) int {
 	switch {
 	case column == 0:
 		return text.Clamp(v.idW, 8, max(w/3, 8))
-	case column >= len(runColumns):
+	case column >= len(tableColumns):
 		return seriesW
 	}
-	return runColumns[column].w
+	return tableColumns[column].w
 }
 
 // place sets a text into a column.
-func (v *runsView) place(column, w int, txt string) string {
+func (v *Table) place(column, w int, txt string) string {
 	cw := v.width(column, w)
-	if column < len(runColumns) && runColumns[column].left {
+	if column < len(tableColumns) && tableColumns[column].left {
 		return text.Fit(txt, cw-1) + " "
 	}
 	return text.FlushRight(txt, cw-1) + " "
 }
 
-func (v *runsView) headRow(m *Model, columns []int, w int) string {
+func (v *Table) headRow(l text.Look, columns []int, w int) string {
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", runMarks))
 	for _, i := range columns {
-		name, ink := text.Word(v.columns()[i]), m.styles.Dim
-		if n := v.width(i, w) - 2; i >= len(runColumns) {
+		name, ink := text.Word(v.columns()[i]), l.Styles.Dim
+		if n := v.width(i, w) - 2; i >= len(tableColumns) {
 			name = text.EndOf(name, n)
 		}
 		if v.sort == i+1 {
@@ -178,18 +197,18 @@ func (v *runsView) headRow(m *Model, columns []int, w int) string {
 			if v.largestFirst() {
 				sign = "↓"
 			}
-			name, ink = sign+name, m.styles.Strong
+			name, ink = sign+name, l.Styles.Strong
 		}
 		b.WriteString(ink.Of(v.place(i, w, name)))
 	}
 	if w-text.Wide(b.String()) >= leastRunNotes {
-		b.WriteString(m.styles.Dim.Of(" note"))
+		b.WriteString(l.Styles.Dim.Of(" note"))
 	}
 	return text.Cut(b.String(), w)
 }
 
-func (m *Model) runRow(i int, columns []int, w int) string {
-	v, s := &m.runs, m.styles
+func (p Page) row(i int, columns []int, w int) string {
+	v, s := p.Table, p.Styles
 	row := v.rows[i]
 	r := &v.table.Runs[row]
 	mark := "  "
@@ -205,12 +224,12 @@ func (m *Model) runRow(i int, columns []int, w int) string {
 	b.WriteString(mark)
 	for _, c := range columns {
 		switch {
-		case c >= len(runColumns):
-			b.WriteString(v.place(c, w, text.OrDash(v.series(c-len(runColumns), row) != "", v.series(c-len(runColumns), row))))
+		case c >= len(tableColumns):
+			b.WriteString(v.place(c, w, text.OrDash(v.series(c-len(tableColumns), row) != "", v.series(c-len(tableColumns), row))))
 		case c == 0 && i == v.picked:
 			b.WriteString(s.Picked.Of(v.place(c, w, text.Word(r.ID))))
 		default:
-			b.WriteString(v.place(c, w, runColumns[c].cell(m, r)))
+			b.WriteString(v.place(c, w, tableColumns[c].cell(p.Look, r)))
 		}
 	}
 	if w-text.Wide(b.String()) >= leastRunNotes && r.Note != "" {
@@ -219,12 +238,12 @@ func (m *Model) runRow(i int, columns []int, w int) string {
 	return text.Cut(b.String(), w)
 }
 
-// runDetail is what the picked run was, and what was written to it.
-func (m *Model) runDetail(r *event.RunInfo, w int) []string {
+// detail is what the picked run was, and what was written to it.
+func (p Page) detail(r *event.RunInfo, w int) []string {
 	if r == nil {
 		return nil
 	}
-	s := m.styles
+	s := p.Styles
 	out := []string{s.Faint.Of(strings.Repeat("─", w)), s.Dim.Of("command  ") + text.Cut(text.Word(r.Command), max(w-9, 1))}
 	note := s.Dim.Of("no note; ") + s.Key.Of("n") + s.Dim.Of(" writes one")
 	if r.Note != "" {
@@ -240,44 +259,14 @@ func (m *Model) runDetail(r *event.RunInfo, w int) []string {
 	return out
 }
 
-// runsText is the ids of the marked runs, else that of the picked one: what
+// Text is the ids of the marked runs, else that of the picked one: what
 // other commands are given.
-func (m *Model) runsText() string {
-	if len(m.runs.marked) > 0 {
-		return strings.Join(text.Words(m.runs.marked), "\n")
+func (v *Table) Text() string {
+	if len(v.marked) > 0 {
+		return strings.Join(text.Words(v.marked), "\n")
 	}
-	if r := m.runs.pick(); r != nil {
+	if r := v.Pick(); r != nil {
 		return text.Word(r.ID)
 	}
 	return ""
-}
-
-// differing cuts what several texts begin with, where one of them is wider than
-// w: how they differ is what they are looked at for.
-func differing(texts []string, w int) []string {
-	widest, shared, known, alike := 0, "", 0, true
-	for _, t := range texts {
-		if t == "-" {
-			continue
-		}
-		if widest = max(widest, text.Wide(t)); known == 0 {
-			shared = t
-		}
-		alike = alike && t == shared
-		known++
-		for !strings.HasPrefix(t, shared) {
-			_, n := utf8.DecodeLastRuneInString(shared)
-			shared = shared[:len(shared)-n]
-		}
-	}
-	if widest <= w || len(shared) < 4 || alike {
-		return texts
-	}
-	out := make([]string, len(texts))
-	for i, t := range texts {
-		if out[i] = t; t != "-" {
-			out[i] = "…" + t[len(shared):]
-		}
-	}
-	return out
 }
