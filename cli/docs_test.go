@@ -10,7 +10,7 @@ import (
 
 func TestTheReferencePagesAreCurrent(t *testing.T) {
 	for file, args := range map[string][]string{"../docs/events.md": {"events"}, "../docs/commands.md": {"help", "commands"}, "../docs/profile.md": {"help", "profile"},
-		"../docs/settings.md": {"help", "settings"}} {
+		"../docs/settings.md": {"help", "settings"}, "../docs/keys.md": {"help", "keys"}} {
 		var out bytes.Buffer
 		a := newApp(strings.NewReader(""), &out, &out)
 		if code := a.run(context.Background(), args); code != 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/settings"
+	"github.com/dlwb/dlwb/ui"
 )
 
 // flagHelp is a flag as the help shows it.
@@ -71,6 +72,7 @@ func (a *app) topics() []*cobra.Command {
 	return []*cobra.Command{
 		page("profile", "every key of a profile", func() string { return string(profiles.Reference()) }),
 		page("settings", "what you can allow, and no profile can", settings.Reference),
+		page("keys", "every key of the screen, by screen", ui.KeysPage),
 		page("commands", "every command, its flags, and what it answers with --json", CommandReference),
 	}
 }

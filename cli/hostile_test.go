@@ -245,6 +245,7 @@ var hostileCases = []struct {
 	{"events", []hostileCase{{args: "events"}}},
 	{"help", []hostileCase{{args: "help"}, {args: "help plan"}, {args: "help profile"}, {args: "help commands"}, {args: "help EVIL"}}},
 	{"settings", []hostileCase{{args: "settings --help"}, {args: "help settings"}}},
+	{"keys", []hostileCase{{args: "keys --help"}, {args: "help keys"}}},
 	{"profile", []hostileCase{{args: "profile --help"}}},
 	{"commands", []hostileCase{{args: "commands --help"}}},
 	{"completion", []hostileCase{{args: "completion bash"}, {args: "completion zsh"}, {args: "completion fish"}, {args: "completion powershell"}, {args: "completion EVIL"}}},

@@ -15,6 +15,7 @@ import (
 )
 
 //go:generate sh -c "go run .. help commands > ../docs/commands.md"
+//go:generate sh -c "go run .. help keys > ../docs/keys.md"
 //go:generate sh -c "go run .. help settings > ../docs/settings.md"
 
 // What commands answer with --json, where no other package has a type for it.

@@ -17,26 +17,26 @@ const (
 // chartCommands are the keys of charts. All charts are zoomed, smoothed and
 // read together.
 func chartCommands() []command {
-	view := func(key, name, help string, do func(*Model)) command {
-		return command{keys: []string{key}, name: name, help: help, at: onCharts, can: (*Model).noChart,
+	view := func(k, name, help string, do func(*Model)) command {
+		return command{bind: on(name, k), help: help, at: onCharts, can: (*Model).noChart,
 			do: func(m *Model) tea.Cmd { return m.lookedAt(do) }}
 	}
 	zoomIn := view("+", "zoom in", "zoom in, around the cursor or at the newest; so does the wheel", func(m *Model) { m.charts.Zoom(1 / chart.ZoomBy) })
-	zoomIn.keys = append(zoomIn.keys, "=")
+	zoomIn.bind.SetKeys("+", "=")
 	zoomIn.foot, zoomIn.show = 3, inGrid
 	smoother := view("]", "smoother", "more smoothing: an average, as in TensorBoard; the values stay behind it", func(m *Model) { m.charts.Smoother(1) })
 	smoother.foot, smoother.show = 4, inGrid
 	xaxis := view("a", "x axis", "count x by step, epoch or time, or by what suits each chart", func(m *Model) { m.charts.NextAxis() })
 	xaxis.foot, xaxis.show = 4, inGrid
 	return []command{
-		{keys: []string{"v"}, name: "charts", help: "every chart in a grid", at: inSession &^ (atCharts | atNew), foot: 5, show: atTrain, can: (*Model).noRun, do: goer(atCharts)},
-		{keys: []string{"c"}, name: "chart", help: "next chart", at: onCharts, foot: 6, show: atTrain, can: (*Model).noCharts, do: (*Model).nextChart},
-		{keys: []string{"r"}, name: "own metric", help: "your own regular expression, tried on the last lines, then on the whole log", at: atTrain | atCharts | atLogs, foot: 7, show: atLogs | atCharts,
+		{bind: on("charts", "v"), help: "every chart in a grid", at: inSession &^ (atCharts | atNew), foot: 5, show: atTrain, can: (*Model).noRun, do: goer(atCharts)},
+		{bind: on("chart", "c"), help: "next chart", at: onCharts, foot: 6, show: atTrain, can: (*Model).noCharts, do: (*Model).nextChart},
+		{bind: on("own metric", "r"), help: "your own regular expression, tried on the last lines, then on the whole log", at: atTrain | atCharts | atLogs, foot: 7, show: atLogs | atCharts,
 			can: (*Model).noRun, do: (*Model).tryMetric},
-		{keys: []string{"enter"}, name: "whole screen", help: "the picked chart on the whole screen, or the grid again", at: inGrid, foot: 1, can: (*Model).noChart, do: (*Model).toggleFull},
-		{keys: []string{"/"}, name: "filter", help: "only the charts whose names hold a word", at: inGrid, foot: 2, can: (*Model).noChart, do: (*Model).askCharts},
-		{keys: []string{"tab"}, name: "next chart", help: "pick the next chart", at: inGrid, can: (*Model).noCharts, do: (*Model).nextChart},
-		{keys: []string{"shift+tab"}, name: "previous chart", help: "pick the chart before", at: inGrid, can: (*Model).noCharts, do: (*Model).prevChart},
+		{bind: on("whole screen", "enter"), help: "the picked chart on the whole screen, or the grid again", at: inGrid, foot: 1, can: (*Model).noChart, do: (*Model).toggleFull},
+		{bind: on("filter", "/"), help: "only the charts whose names hold a word", at: inGrid, foot: 2, can: (*Model).noChart, do: (*Model).askCharts},
+		{bind: on("next chart", "tab"), help: "pick the next chart", at: inGrid, can: (*Model).noCharts, do: (*Model).nextChart},
+		{bind: on("previous chart", "shift+tab"), help: "pick the chart before", at: inGrid, can: (*Model).noCharts, do: (*Model).prevChart},
 		view("left", "read left", "move the cursor left: all charts are read at the same x", func(m *Model) { m.readOn(-1) }),
 		view("right", "read right", "move the cursor right; esc takes it away", func(m *Model) { m.readOn(1) }),
 		zoomIn,
@@ -44,7 +44,7 @@ func chartCommands() []command {
 		view(",", "earlier", "move to what was earlier, when zoomed in", func(m *Model) { m.charts.Pan(-chart.PanBy) }),
 		view(".", "later", "move to what came later; at the right edge the newest is followed", func(m *Model) { m.charts.Pan(chart.PanBy) }),
 		view("z", "show all", "show everything again", func(m *Model) { m.charts.ShowAll() }),
-		{keys: []string{"0"}, name: "show all", help: "show everything again", at: inGrid, can: (*Model).noChart, do: func(m *Model) tea.Cmd { return m.move(-far) }},
+		{bind: on("show all", "0"), help: "show everything again", at: inGrid, can: (*Model).noChart, do: func(m *Model) tea.Cmd { return m.move(-far) }},
 		view("o", "log axis", "logarithmic value axis, or linear again", func(m *Model) { m.charts.ToggleLog() }),
 		xaxis,
 		view("[", "less smooth", "less smoothing", func(m *Model) { m.charts.Smoother(-1) }),

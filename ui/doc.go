@@ -9,7 +9,7 @@
 //	model.go     the one real model: messages in, one frame out
 //	messages.go  every message, with a sentence
 //	commands.go  all input and output, as commands that end in a message
-//	keys.go      the one table of keys: dispatch, footer, help and README
+//	keys.go      the one table of keys: dispatch, footer, help and docs/keys.md
 //	screens.go   the one table of screens: name, title, draw, move, copy, back
 //	actions.go   what the keys do
 //	chart/       charts of curves: how they are looked at, and drawn

@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strings"
 
+	"charm.land/bubbles/v2/help"
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
@@ -170,20 +172,40 @@ func (m *Model) footer(w int) string {
 		}
 	}
 	sort.SliceStable(shown, func(i, j int) bool { return shown[i].foot < shown[j].foot })
-	part := func(c *command) string { return m.styles.Key.Of(c.keys[0]) + " " + m.styles.Dim.Of(c.name) }
-	last, room := "", w // the key of all keys stands at the end, whatever has to go
-	if n := len(shown); n > 1 {
-		last = part(shown[n-1])
-		shown, room = shown[:n-1], w-text.Wide(last)-3
+	keys := make([]key.Binding, len(shown))
+	for i, c := range shown {
+		keys[i] = c.bind
 	}
-	out := ""
-	for _, c := range shown {
-		if text.Wide(out)+text.Wide(part(c)) > room {
-			break
+	return text.Cut(m.keyHelp().ShortHelpView(thatFit(keys, w)), w)
+}
+
+// footGap is what stands between two keys of the footer.
+const footGap = "   "
+
+// thatFit are the keys that have room in w cells, always with the last of them: it
+// is the key of all keys. The help itself would drop the last one first, and draws
+// past its width where it has no room for an ellipsis.
+func thatFit(keys []key.Binding, w int) []key.Binding {
+	if len(keys) == 0 {
+		return nil
+	}
+	wide := func(b key.Binding) int { return text.Wide(b.Help().Key) + 1 + text.Wide(b.Help().Desc) }
+	last := keys[len(keys)-1]
+	room := w - wide(last)
+	for i, b := range keys[:len(keys)-1] {
+		if room -= wide(b) + text.Wide(footGap); room < 0 {
+			return append(keys[:i:i], last)
 		}
-		out += part(c) + "   "
 	}
-	return text.Cut(out+last, w)
+	return keys
+}
+
+// keyHelp is bubbles' help in our inks.
+func (m *Model) keyHelp() help.Model {
+	h := help.New()
+	h.ShortSeparator = footGap
+	h.Styles = help.Styles{ShortKey: m.styles.HelpKey, ShortDesc: m.styles.HelpName}
+	return h
 }
 
 // watcher is another process that watches the cluster that is shown, by the

@@ -9,11 +9,11 @@ import (
 // heatCommands are the keys of the heatmap.
 func heatCommands() []command {
 	return []command{
-		{keys: []string{"h"}, name: "GPUs", help: "every GPU of every node over time, as a heatmap", at: inSession &^ atHeat, foot: 4, show: atNodes | atTrain, can: (*Model).noHeat, do: goer(atHeat)},
-		{keys: []string{"c"}, name: "quantity", help: "utilisation, memory, temperature, power", at: atHeat, foot: 1, do: onHeat((*nodes.Heat).Next)},
-		{keys: []string{"enter"}, name: "each GPU", help: "a row for each GPU, or all nodes on one screen again", at: atHeat, foot: 2, do: onHeat((*nodes.Heat).ToggleDetail)},
-		{keys: []string{"+", "="}, name: "finer", help: "less time in one column", at: atHeat, foot: 3, do: onHeat(func(v *nodes.Heat) { v.Coarser(-1) })},
-		{keys: []string{"-"}, name: "coarser", help: "more time in one column", at: atHeat, do: onHeat(func(v *nodes.Heat) { v.Coarser(1) })},
+		{bind: on("GPUs", "h"), help: "every GPU of every node over time, as a heatmap", at: inSession &^ atHeat, foot: 4, show: atNodes | atTrain, can: (*Model).noHeat, do: goer(atHeat)},
+		{bind: on("quantity", "c"), help: "utilisation, memory, temperature, power", at: atHeat, foot: 1, do: onHeat((*nodes.Heat).Next)},
+		{bind: on("each GPU", "enter"), help: "a row for each GPU, or all nodes on one screen again", at: atHeat, foot: 2, do: onHeat((*nodes.Heat).ToggleDetail)},
+		{bind: on("finer", "+", "="), help: "less time in one column", at: atHeat, foot: 3, do: onHeat(func(v *nodes.Heat) { v.Coarser(-1) })},
+		{bind: on("coarser", "-"), help: "more time in one column", at: atHeat, do: onHeat(func(v *nodes.Heat) { v.Coarser(1) })},
 	}
 }
 

@@ -1,10 +1,9 @@
 package ui
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/logview"
@@ -37,24 +36,35 @@ func (p place) inSession() bool { return p&inSession != 0 }
 
 // command is one row of the key table.
 type command struct {
-	keys []string // the first is the one that is shown
-	name string   // for the footer and the palette
-	help string   // a sentence
-	at   place    // where it works
-	foot int      // its rank in the footer; 0: not there
-	show place    // the screens whose footer has it; 0: all of at
-	acts bool     // changes the cluster: refused when read-only
+	bind key.Binding // its keys, of which the first is shown, and its name
+	help string      // a sentence
+	at   place       // where it works
+	foot int         // its rank in the footer; 0: not there
+	show place       // the screens whose footer has it; 0: all of at
+	acts bool        // changes the cluster: refused when read-only
 
 	can func(*Model) string // why not now; empty when it can be done
 	do  func(*Model) tea.Cmd
 }
+
+// on binds a command's name to its keys; one without keys is in the palette only.
+func on(name string, keys ...string) key.Binding {
+	first := ""
+	if len(keys) > 0 {
+		first = keys[0]
+	}
+	return key.NewBinding(key.WithKeys(keys...), key.WithHelp(first, name))
+}
+
+// name is what the footer and the palette call it.
+func (c *command) name() string { return c.bind.Help().Desc }
 
 // inFooter reports whether the footer of a screen has the command.
 func (c *command) inFooter(at place) bool {
 	return c.foot > 0 && c.at&at != 0 && (c.show == 0 || c.show&at != 0)
 }
 
-// commands is the key table: dispatch, footer, help, palette and README are
+// commands is the key table: dispatch, footer, help, palette and docs/keys.md are
 // all made from it. Lower-case keys look, capital keys act on the cluster.
 func commands() []command {
 	return slices.Concat(lookCommands(), chartCommands(), heatCommands(), runCommands(), newCommands(), actCommands(), moveCommands())
@@ -62,99 +72,99 @@ func commands() []command {
 
 func lookCommands() []command {
 	return []command{
-		{keys: []string{"enter"}, name: "open", help: "open what is picked", at: atHome | atForwards | atRuns, foot: 1,
+		{bind: on("open", "enter"), help: "open what is picked", at: atHome | atForwards | atRuns, foot: 1,
 			can: (*Model).cannotOpen, do: (*Model).openPicked},
-		{keys: []string{"l"}, name: "logs", help: "output of every rank", at: inSession &^ atLogs, foot: 3, show: atTrain | atSteps | atReceipt,
+		{bind: on("logs", "l"), help: "output of every rank", at: inSession &^ atLogs, foot: 3, show: atTrain | atSteps | atReceipt,
 			can: (*Model).noRun, do: goer(atLogs)},
-		{keys: []string{"n"}, name: "nodes", help: "every node and GPU in full", at: inSession &^ (atLogs | atNodes), foot: 4, show: atTrain | atSteps, do: goer(atNodes)},
-		{keys: []string{"f"}, name: "forwards", help: "open tunnels and their addresses", at: inSession &^ (atLogs | atForwards), do: goer(atForwards)},
-		{keys: []string{"s"}, name: "steps", help: "what was done, how long it took, what failed", at: inSession &^ atSteps, do: goer(atSteps)},
-		{keys: []string{"t"}, name: "train", help: "charts, nodes and output together", at: inSession &^ atTrain, foot: 5,
+		{bind: on("nodes", "n"), help: "every node and GPU in full", at: inSession &^ (atLogs | atNodes), foot: 4, show: atTrain | atSteps, do: goer(atNodes)},
+		{bind: on("forwards", "f"), help: "open tunnels and their addresses", at: inSession &^ (atLogs | atForwards), do: goer(atForwards)},
+		{bind: on("steps", "s"), help: "what was done, how long it took, what failed", at: inSession &^ atSteps, do: goer(atSteps)},
+		{bind: on("train", "t"), help: "charts, nodes and output together", at: inSession &^ atTrain, foot: 5,
 			can: (*Model).noRun, do: goer(atTrain)},
-		{keys: []string{"x"}, name: "receipt", help: "the proof that nothing is left", at: inSession &^ atReceipt, foot: 6, show: atTrain | atSteps,
+		{bind: on("receipt", "x"), help: "the proof that nothing is left", at: inSession &^ atReceipt, foot: 6, show: atTrain | atSteps,
 			can: (*Model).noReceipt, do: goer(atReceipt)},
-		{keys: []string{"f"}, name: "follow", help: "follow the end of the log, or hold it still", at: atLogs, foot: 2, do: (*Model).toggleFollow},
-		{keys: []string{"w"}, name: "wrap", help: "wrap long lines, or cut them", at: atLogs, foot: 3, do: (*Model).toggleWrap},
-		{keys: []string{"/"}, name: "search", help: "search the log, with a count", at: atLogs, foot: 1, do: (*Model).askSearch},
-		{keys: []string{"n"}, name: "next match", help: "next match, downwards", at: atLogs, foot: 1, can: (*Model).noSearch, do: (*Model).nextMatch},
-		{keys: []string{"p"}, name: "previous match", help: "previous match, upwards", at: atLogs, foot: 1, can: (*Model).noSearch, do: (*Model).prevMatch},
-		{keys: []string{"/"}, name: "filter", help: "filter the list by a word", at: atHome, foot: 4, do: (*Model).askFilter},
-		{keys: []string{"tab"}, name: "next rank", help: "output of the next rank; shift+tab goes back, 0–9 picks one", at: atTrain | atLogs, foot: 6, show: atLogs,
+		{bind: on("follow", "f"), help: "follow the end of the log, or hold it still", at: atLogs, foot: 2, do: (*Model).toggleFollow},
+		{bind: on("wrap", "w"), help: "wrap long lines, or cut them", at: atLogs, foot: 3, do: (*Model).toggleWrap},
+		{bind: on("search", "/"), help: "search the log, with a count", at: atLogs, foot: 1, do: (*Model).askSearch},
+		{bind: on("next match", "n"), help: "next match, downwards", at: atLogs, foot: 1, can: (*Model).noSearch, do: (*Model).nextMatch},
+		{bind: on("previous match", "p"), help: "previous match, upwards", at: atLogs, foot: 1, can: (*Model).noSearch, do: (*Model).prevMatch},
+		{bind: on("filter", "/"), help: "filter the list by a word", at: atHome, foot: 4, do: (*Model).askFilter},
+		{bind: on("next rank", "tab"), help: "output of the next rank; shift+tab goes back, 0–9 picks one", at: atTrain | atLogs, foot: 6, show: atLogs,
 			can: (*Model).noRun, do: (*Model).nextRank},
-		{keys: []string{"shift+tab"}, name: "previous rank", help: "output of the previous rank", at: atTrain | atLogs, can: (*Model).noRun, do: (*Model).prevRank},
-		{keys: []string{"d"}, name: "close", help: "close the picked tunnel", at: atForwards, foot: 2, can: (*Model).noForward, do: (*Model).closePicked},
-		{keys: []string{"y"}, name: "copy", help: "copy what matters here to the clipboard", at: everywhere, do: (*Model).copyThis},
-		{keys: []string{"m"}, name: "mouse", help: "free the mouse for selecting text, or take it back", at: everywhere, do: (*Model).toggleMouse},
-		{keys: []string{":"}, name: "palette", help: "everything that can be done, by name", at: everywhere, do: (*Model).openPalette},
-		{keys: []string{"?"}, name: "keys", help: "the keys of where you are", at: everywhere &^ atHelp, foot: 9, do: goer(atHelp)},
-		{keys: []string{"esc"}, name: "back", help: "one step back", at: everywhere, foot: 8, can: (*Model).cannotBack, do: (*Model).back},
-		{keys: []string{"q"}, name: "quit", help: "quit; only at home. Clusters go on", at: everywhere, foot: 8, can: (*Model).cannotQuit, do: (*Model).quit},
-		{keys: []string{suspendKey}, name: "suspend", help: "put dlwb aside; fg in the shell comes back. What runs goes on", at: everywhere,
+		{bind: on("previous rank", "shift+tab"), help: "output of the previous rank", at: atTrain | atLogs, can: (*Model).noRun, do: (*Model).prevRank},
+		{bind: on("close", "d"), help: "close the picked tunnel", at: atForwards, foot: 2, can: (*Model).noForward, do: (*Model).closePicked},
+		{bind: on("copy", "y"), help: "copy what matters here to the clipboard", at: everywhere, do: (*Model).copyThis},
+		{bind: on("mouse", "m"), help: "free the mouse for selecting text, or take it back", at: everywhere, do: (*Model).toggleMouse},
+		{bind: on("palette", ":"), help: "everything that can be done, by name", at: everywhere, do: (*Model).openPalette},
+		{bind: on("keys", "?"), help: "the keys of where you are", at: everywhere &^ atHelp, foot: 9, do: goer(atHelp)},
+		{bind: on("back", "esc"), help: "one step back", at: everywhere, foot: 8, can: (*Model).cannotBack, do: (*Model).back},
+		{bind: on("quit", "q"), help: "quit; only at home. Clusters go on", at: everywhere, foot: 8, can: (*Model).cannotQuit, do: (*Model).quit},
+		{bind: on("suspend", suspendKey), help: "put dlwb aside; fg in the shell comes back. What runs goes on", at: everywhere,
 			can: (*Model).cannotSuspend, do: func(*Model) tea.Cmd { return tea.Suspend }},
-		{keys: []string{"ctrl+c"}, name: "quit from anywhere", help: "quit; asks when something goes on. Clusters go on", at: everywhere, do: (*Model).askQuit},
+		{bind: on("quit from anywhere", "ctrl+c"), help: "quit; asks when something goes on. Clusters go on", at: everywhere, do: (*Model).askQuit},
 	}
 }
 
 // newCommands are the keys of the screen that puts a profile together.
 func newCommands() []command {
 	return []command{
-		{keys: []string{"enter"}, name: "choose", help: "take what is picked, or change it, and go on", at: atNew, foot: 1, can: (*Model).cannotChoose, do: (*Model).choose},
-		{keys: []string{"tab"}, name: "next step", help: "next step; 1–8 go to any", at: atNew, foot: 3, can: (*Model).noNextStep, do: (*Model).nextStep},
-		{keys: []string{"shift+tab"}, name: "previous step", help: "previous step", at: atNew, do: (*Model).prevStep},
-		{keys: []string{"left"}, name: "previous choice", help: "previous of a few values; pick among what is compared", at: atNew,
+		{bind: on("choose", "enter"), help: "take what is picked, or change it, and go on", at: atNew, foot: 1, can: (*Model).cannotChoose, do: (*Model).choose},
+		{bind: on("next step", "tab"), help: "next step; 1–8 go to any", at: atNew, foot: 3, can: (*Model).noNextStep, do: (*Model).nextStep},
+		{bind: on("previous step", "shift+tab"), help: "previous step", at: atNew, do: (*Model).prevStep},
+		{bind: on("previous choice", "left"), help: "previous of a few values; pick among what is compared", at: atNew,
 			do: func(m *Model) tea.Cmd { return m.turnChoice(-1) }},
-		{keys: []string{"right"}, name: "next choice", help: "next of a few values; pick among what is compared", at: atNew,
+		{bind: on("next choice", "right"), help: "next of a few values; pick among what is compared", at: atNew,
 			do: func(m *Model) tea.Cmd { return m.turnChoice(1) }},
-		{keys: []string{"/"}, name: "filter", help: "filter the machines by words", at: atNew, foot: 4, can: (*Model).noOffers, do: (*Model).askOfferFilter},
-		{keys: []string{"s"}, name: "sort", help: "sort the machines by the next column", at: atNew, foot: 4, can: (*Model).noOffers, do: (*Model).sortOffers},
-		{keys: []string{"o"}, name: "reverse", help: "turn the order of the machines round", at: atNew, can: (*Model).noOffers, do: (*Model).reverseOffers},
-		{keys: []string{"c"}, name: "mark", help: "mark a machine to compare it, or a region to try it too", at: atNew, foot: 5, can: (*Model).cannotMark, do: (*Model).mark},
-		{keys: []string{"v"}, name: "compare", help: "marked machines side by side, or the table again", at: atNew, foot: 5, can: (*Model).cannotCompare, do: (*Model).compareOffers},
-		{keys: []string{"p"}, name: "spot", help: "judge machines by the price of spot or on demand", at: atNew, foot: 6, can: (*Model).notAtMarket, do: (*Model).toggleSpot},
-		{keys: []string{"a"}, name: "all machines", help: "machines without a GPU too, or not", at: atNew, can: (*Model).notAtMarket, do: (*Model).toggleAllOffers},
-		{keys: []string{"r"}, name: "refresh", help: "ask the provider for its machines again", at: atNew, foot: 7, can: (*Model).notAtMarket, do: (*Model).refreshOffers},
-		{name: "start over", help: "throw the draft away and begin a new one", at: atNew, do: (*Model).restart},
+		{bind: on("filter", "/"), help: "filter the machines by words", at: atNew, foot: 4, can: (*Model).noOffers, do: (*Model).askOfferFilter},
+		{bind: on("sort", "s"), help: "sort the machines by the next column", at: atNew, foot: 4, can: (*Model).noOffers, do: (*Model).sortOffers},
+		{bind: on("reverse", "o"), help: "turn the order of the machines round", at: atNew, can: (*Model).noOffers, do: (*Model).reverseOffers},
+		{bind: on("mark", "c"), help: "mark a machine to compare it, or a region to try it too", at: atNew, foot: 5, can: (*Model).cannotMark, do: (*Model).mark},
+		{bind: on("compare", "v"), help: "marked machines side by side, or the table again", at: atNew, foot: 5, can: (*Model).cannotCompare, do: (*Model).compareOffers},
+		{bind: on("spot", "p"), help: "judge machines by the price of spot or on demand", at: atNew, foot: 6, can: (*Model).notAtMarket, do: (*Model).toggleSpot},
+		{bind: on("all machines", "a"), help: "machines without a GPU too, or not", at: atNew, can: (*Model).notAtMarket, do: (*Model).toggleAllOffers},
+		{bind: on("refresh", "r"), help: "ask the provider for its machines again", at: atNew, foot: 7, can: (*Model).notAtMarket, do: (*Model).refreshOffers},
+		{bind: on("start over"), help: "throw the draft away and begin a new one", at: atNew, do: (*Model).restart},
 	}
 }
 
 func actCommands() []command {
 	return []command{
-		{keys: []string{"N"}, name: "new", help: "a new experiment: put its profile together; it is written when you say so", at: atHome, foot: 5, acts: true,
+		{bind: on("new", "N"), help: "a new experiment: put its profile together; it is written when you say so", at: atHome, foot: 5, acts: true,
 			do: (*Model).newExperiment},
-		{keys: []string{"W"}, name: "write", help: "write the profile that was put together, and show its plan; asks first", at: atNew, foot: 2, acts: true,
+		{bind: on("write", "W"), help: "write the profile that was put together, and show its plan; asks first", at: atNew, foot: 2, acts: true,
 			can: (*Model).cannotWrite, do: (*Model).askWrite},
-		{keys: []string{"R"}, name: "run", help: "show the plan of the profile; on the plan, start it", at: everywhere &^ (atHelp | atForwards | atNew | atRuns | atCompare), foot: 2, show: atHome | atPlan | atSteps | atTrain | atReceipt, acts: true,
+		{bind: on("run", "R"), help: "show the plan of the profile; on the plan, start it", at: everywhere &^ (atHelp | atForwards | atNew | atRuns | atCompare), foot: 2, show: atHome | atPlan | atSteps | atTrain | atReceipt, acts: true,
 			can: (*Model).cannotRun, do: (*Model).run},
-		{keys: []string{"J"}, name: "Jupyter", help: "start Jupyter on node 0 and open it here", at: inSession, foot: 6, show: atTrain | atForwards, acts: true,
+		{bind: on("Jupyter", "J"), help: "start Jupyter on node 0 and open it here", at: inSession, foot: 6, show: atTrain | atForwards, acts: true,
 			can: (*Model).noCluster, do: forwarder("jupyter")},
-		{keys: []string{"T"}, name: "TensorBoard", help: "start TensorBoard on node 0 and open it here", at: inSession, acts: true,
+		{bind: on("TensorBoard", "T"), help: "start TensorBoard on node 0 and open it here", at: inSession, acts: true,
 			can: (*Model).noCluster, do: forwarder("tensorboard")},
-		{keys: []string{"S"}, name: "shell", help: "a shell on a node; exit comes back here", at: inSession, acts: true,
+		{bind: on("shell", "S"), help: "a shell on a node; exit comes back here", at: inSession, acts: true,
 			can: (*Model).noCluster, do: (*Model).shell},
-		{keys: []string{"F"}, name: "forward", help: "forward ports of node 0 to this machine, or all that the profile lists", at: inSession, acts: true,
+		{bind: on("forward", "F"), help: "forward ports of node 0 to this machine, or all that the profile lists", at: inSession, acts: true,
 			can: (*Model).noCluster, do: (*Model).askForward},
-		{name: "pull results", help: "bring the results of the run home now", at: inSession, acts: true,
+		{bind: on("pull results"), help: "bring the results of the run home now", at: inSession, acts: true,
 			can: (*Model).noLiveRun, do: (*Model).pull},
-		{name: "stop the run", help: "stop the run and keep the cluster", at: inSession, acts: true,
+		{bind: on("stop the run"), help: "stop the run and keep the cluster", at: inSession, acts: true,
 			can: (*Model).notRunning, do: (*Model).askStop},
-		{keys: []string{"E"}, name: "extend", help: "let the machines live an hour longer; asks first", at: inSession, foot: 6, show: atTrain | atSteps, acts: true,
+		{bind: on("extend", "E"), help: "let the machines live an hour longer; asks first", at: inSession, foot: 6, show: atTrain | atSteps, acts: true,
 			can: (*Model).cannotExtend, do: (*Model).askExtend},
-		{name: "stop the machines", help: "stop the machines and keep their disks; asks first", at: inSession, acts: true,
+		{bind: on("stop the machines"), help: "stop the machines and keep their disks; asks first", at: inSession, acts: true,
 			can: (*Model).cannotStopMachines, do: (*Model).askStopMachines},
-		{name: "start the machines", help: "start machines that were stopped; asks first", at: inSession, acts: true,
+		{bind: on("start the machines"), help: "start machines that were stopped; asks first", at: inSession, acts: true,
 			can: (*Model).cannotStartMachines, do: (*Model).askStartMachines},
-		{keys: []string{"X"}, name: "tear down", help: "remove the cluster and prove it; asks first", at: inSession | atHome, foot: 7, show: atHome | atSteps | atTrain | atReceipt, acts: true,
+		{bind: on("tear down", "X"), help: "remove the cluster and prove it; asks first", at: inSession | atHome, foot: 7, show: atHome | atSteps | atTrain | atReceipt, acts: true,
 			can: (*Model).nothingToRemove, do: (*Model).askTeardown},
 	}
 }
 
 func moveCommands() []command {
 	mv := func(keys []string, name, help string, d func(*Model) int) command {
-		return command{keys: keys, name: name, help: help, at: everywhere,
+		return command{bind: on(name, keys...), help: help, at: everywhere,
 			do: func(m *Model) tea.Cmd { return m.move(d(m)) }}
 	}
-	side := func(key, help string, turn func(*logview.View, int)) command {
-		return command{keys: []string{key}, name: key, help: help, at: atLogs,
+	side := func(arrow, help string, turn func(*logview.View, int)) command {
+		return command{bind: on(arrow, arrow), help: help, at: atLogs,
 			do: func(m *Model) tea.Cmd { turn(m.ses.View, sideways); return nil }}
 	}
 	return []command{
@@ -164,7 +174,7 @@ func moveCommands() []command {
 		mv([]string{"down", "j"}, "down", "one line down", func(*Model) int { return 1 }),
 		mv([]string{"pgup", "b"}, "page up", "one page up", func(m *Model) int { return -m.page() }),
 		mv([]string{"pgdown"}, "page down", "one page down", func(m *Model) int { return m.page() }),
-		{keys: []string{"space"}, name: "page down", help: "one page down", at: everywhere &^ atRuns, do: func(m *Model) tea.Cmd { return m.move(m.page()) }},
+		{bind: on("page down", "space"), help: "one page down", at: everywhere &^ atRuns, do: func(m *Model) tea.Cmd { return m.move(m.page()) }},
 		mv([]string{"home", "g"}, "top", "to the top", func(*Model) int { return -far }),
 		mv([]string{"end", "e"}, "end", "to the end", func(*Model) int { return far }),
 	}
@@ -192,17 +202,21 @@ func (m *Model) refusal(c *command) string {
 	return ""
 }
 
+// press is a key press by its name.
+type press string
+
+// String implements fmt.Stringer, as key.Matches wants it.
+func (p press) String() string { return string(p) }
+
 // find looks a key up among the commands of the present screen.
-func (m *Model) find(key string) *command {
+func (m *Model) find(pressed string) *command {
 	for i := range m.table {
 		c := &m.table[i]
 		if c.at&m.here() == 0 {
 			continue
 		}
-		for _, k := range c.keys {
-			if k == key {
-				return c
-			}
+		if key.Matches(press(pressed), c.bind) {
+			return c
 		}
 	}
 	return nil
@@ -211,16 +225,16 @@ func (m *Model) find(key string) *command {
 // carryOut does what a command says, or says why not.
 func (m *Model) carryOut(c *command) tea.Cmd {
 	if why := m.refusal(c); why != "" {
-		return m.say("warning", c.name+", not now: "+why)
+		return m.say("warning", c.name()+", not now: "+why)
 	}
 	return c.do(m)
 }
 
 // key dispatches one key press: what asks a question gets it first.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
-	key := k.String()
-	if key == suspendKey { // whatever asks: it still asks afterwards
-		return m.carryOut(m.find(key))
+	pressed := k.String()
+	if pressed == suspendKey { // whatever asks: it still asks afterwards
+		return m.carryOut(m.find(pressed))
 	}
 	if n := len(m.dialogs); n > 0 {
 		return m.dialogs[n-1].key(m, k)
@@ -228,62 +242,11 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.ask != nil {
 		return m.ask.key(m, k)
 	}
-	if c := m.find(key); c != nil {
+	if c := m.find(pressed); c != nil {
 		return m.carryOut(c)
 	}
-	if sc := m.screen(); sc.digit != nil && len(key) == 1 && key[0] >= '0' && key[0] <= '9' {
-		return sc.digit(m, int(key[0]-'0'))
+	if sc := m.screen(); sc.digit != nil && len(pressed) == 1 && pressed[0] >= '0' && pressed[0] <= '9' {
+		return sc.digit(m, int(pressed[0]-'0'))
 	}
 	return nil
-}
-
-// KeyTable is the key table as Markdown, for the README.
-func KeyTable() string {
-	var b strings.Builder
-	b.WriteString("| key | does | where |\n|---|---|---|\n")
-	for _, c := range commands() {
-		if len(c.keys) == 0 {
-			continue
-		}
-		keys := make([]string, len(c.keys))
-		for i, k := range c.keys {
-			keys[i] = "`" + k + "`"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(keys, " "), c.help, whereText(c.at))
-	}
-	return b.String()
-}
-
-// whereText names the screens of a mask.
-func whereText(at place) string {
-	switch at {
-	case everywhere:
-		return "everywhere"
-	case inSession:
-		return "cluster and run screens"
-	}
-	if missing := everywhere &^ at; bits(missing) <= 2 {
-		return "everywhere but " + placeList(missing)
-	}
-	if missing := inSession &^ at; at&^inSession == 0 && bits(missing) <= 2 {
-		return "cluster and run screens but " + placeList(missing)
-	}
-	return placeList(at)
-}
-
-func placeList(at place) string {
-	var names []string
-	for _, p := range screens() {
-		if p.at&at != 0 {
-			names = append(names, p.name)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-func bits(p place) (n int) {
-	for ; p != 0; p &= p - 1 {
-		n++
-	}
-	return n
 }

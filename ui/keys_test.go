@@ -13,14 +13,14 @@ func TestNoKeyMeansTwoThingsOnOneScreen(t *testing.T) {
 	for _, p := range screens() {
 		seen := map[string]string{}
 		for _, c := range commands() {
-			for _, k := range c.keys {
+			for _, k := range c.bind.Keys() {
 				if c.at&p.at == 0 {
 					continue
 				}
 				if other := seen[k]; other != "" {
-					t.Errorf("on %s, %q is both %q and %q", p.name, k, other, c.name)
+					t.Errorf("on %s, %q is both %q and %q", p.name, k, other, c.name())
 				}
-				seen[k] = c.name
+				seen[k] = c.name()
 			}
 		}
 	}
@@ -28,30 +28,30 @@ func TestNoKeyMeansTwoThingsOnOneScreen(t *testing.T) {
 
 func TestLowerCaseKeysLookAndCapitalsAct(t *testing.T) {
 	for _, c := range commands() {
-		for _, k := range c.keys {
+		for _, k := range c.bind.Keys() {
 			capital := len(k) == 1 && k != strings.ToLower(k)
 			if capital != c.acts {
-				t.Errorf("%q (%s): acts is %v", k, c.name, c.acts)
+				t.Errorf("%q (%s): acts is %v", k, c.name(), c.acts)
 			}
 			switch k {
 			case "ctrl+a", "ctrl+b", "ctrl+s", "ctrl+q":
 				t.Errorf("%q belongs to screen, tmux or the terminal", k)
 			case "ctrl+z":
-				if c.name != "suspend" {
+				if c.name() != "suspend" {
 					t.Errorf("%q suspends programs, here it does: %s", k, c.help)
 				}
 			}
 		}
-		if c.help == "" || c.name == "" || c.do == nil {
-			t.Errorf("%v is not complete", c.keys)
+		if c.help == "" || c.name() == "" || c.do == nil {
+			t.Errorf("%v is not complete", c.bind.Keys())
 		}
 	}
 }
 
 func TestKeyTableNamesEveryKey(t *testing.T) {
-	table := KeyTable()
+	table := KeysPage()
 	for _, c := range commands() {
-		for _, k := range c.keys {
+		for _, k := range c.bind.Keys() {
 			if !strings.Contains(table, "`"+k+"`") {
 				t.Errorf("%q is missing", k)
 			}

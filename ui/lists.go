@@ -22,15 +22,15 @@ func (m *Model) drawHelp(w int) []string {
 		if c.at&from == 0 {
 			continue
 		}
-		keys := strings.Join(c.keys, " ")
-		name := text.Fit(c.name, 19)
+		keys := strings.Join(c.bind.Keys(), " ")
+		name := text.Fit(c.name(), 19)
 		if w < 100 { // the sentence says it alone
 			name = ""
 		}
 		row := text.Cut("  "+s.Key.Of(text.Fit(keys, 15))+name+c.help, w)
 		switch {
-		case len(c.keys) == 0:
-			more = append(more, text.Cut("  "+text.Fit(c.name, 20)+c.help, w))
+		case len(c.bind.Keys()) == 0:
+			more = append(more, text.Cut("  "+text.Fit(c.name(), 20)+c.help, w))
 		case c.acts:
 			act = append(act, row)
 		default:

@@ -28,10 +28,10 @@ func (p *palettePicker) found(m *Model) []*command {
 	want := strings.Fields(strings.ToLower(p.line.Text()))
 	for i := range m.table {
 		c := &m.table[i]
-		if c.at&m.here() == 0 || (len(c.keys) > 0 && c.keys[0] == ":") {
+		if c.at&m.here() == 0 || c.bind.Help().Key == ":" {
 			continue
 		}
-		if text.HasAll(strings.ToLower(c.name+" "+c.help), want) {
+		if text.HasAll(strings.ToLower(c.name()+" "+c.help), want) {
 			out = append(out, c)
 		}
 	}
@@ -84,16 +84,12 @@ func (p *palettePicker) draw(m *Model, w, h int) text.Block {
 }
 
 func (p *palettePicker) row(m *Model, c *command, picked bool, w int) string {
-	key := ""
-	if len(c.keys) > 0 {
-		key = c.keys[0]
-	}
-	mark, name, help := "  ", text.Fit(c.name, 20), m.styles.Dim.Of(c.help)
+	mark, name, help := "  ", text.Fit(c.name(), 20), m.styles.Dim.Of(c.help)
 	if picked {
 		mark, name = m.styles.Picked.Of("› "), m.styles.Picked.Of(name)
 	}
 	if why := m.refusal(c); why != "" {
 		help = m.styles.Faint.Of("not now: " + why)
 	}
-	return text.Cut(mark+name+m.styles.Key.Of(text.Fit(key, 10))+help, w)
+	return text.Cut(mark+name+m.styles.Key.Of(text.Fit(c.bind.Help().Key, 10))+help, w)
 }

@@ -17,21 +17,21 @@ import (
 // runCommands are the keys of the table of runs and of their comparison.
 func runCommands() []command {
 	return []command{
-		{keys: []string{"p"}, name: "runs", help: "all runs as a table to sort, filter, note, star and compare", at: atHome, foot: 3, do: (*Model).showRuns},
-		{keys: []string{"space"}, name: "mark", help: "mark a run to be compared, or take its mark away", at: atRuns, foot: 2, can: (*Model).noPickedRun, do: (*Model).markRun},
-		{name: "clear marks", help: "take the marks of all runs away", at: atRuns, can: (*Model).noMarks, do: (*Model).clearMarks},
-		{keys: []string{"v"}, name: "compare", help: "the marked runs over each other: their charts, and what differs between them", at: atRuns, foot: 3,
+		{bind: on("runs", "p"), help: "all runs as a table to sort, filter, note, star and compare", at: atHome, foot: 3, do: (*Model).showRuns},
+		{bind: on("mark", "space"), help: "mark a run to be compared, or take its mark away", at: atRuns, foot: 2, can: (*Model).noPickedRun, do: (*Model).markRun},
+		{bind: on("clear marks"), help: "take the marks of all runs away", at: atRuns, can: (*Model).noMarks, do: (*Model).clearMarks},
+		{bind: on("compare", "v"), help: "the marked runs over each other: their charts, and what differs between them", at: atRuns, foot: 3,
 			can: (*Model).cannotCompareRuns, do: (*Model).compareRuns},
-		{keys: []string{"/"}, name: "filter", help: "only runs for which conditions hold: loss<2 and engine=torchrun", at: atRuns, foot: 4, do: (*Model).askRunFilter},
-		{keys: []string{"s"}, name: "sort", help: "sort the runs by the next column", at: atRuns, foot: 5, can: (*Model).noRunRows, do: (*Model).sortRuns},
-		{keys: []string{"o"}, name: "reverse", help: "turn the order of the runs round", at: atRuns, can: (*Model).noRunRows, do: (*Model).reverseRuns},
-		{keys: []string{"a"}, name: "sort by a series", help: "sort by fields or series: best.val/loss, -cost; a series gets a column", at: atRuns, do: (*Model).askRunOrder},
-		{keys: []string{"*"}, name: "star", help: "give a run a star, or take it away", at: atRuns, foot: 6, can: (*Model).cannotRemark, do: (*Model).starRun},
-		{keys: []string{"n"}, name: "note", help: "write a note to a run; an empty one removes it", at: atRuns, foot: 6, can: (*Model).cannotRemark, do: (*Model).askNote},
-		{keys: []string{"X"}, name: "remove", help: "remove the marked runs, or the picked one, with logs, results and curves; asks first", at: atRuns, foot: 7, acts: true,
+		{bind: on("filter", "/"), help: "only runs for which conditions hold: loss<2 and engine=torchrun", at: atRuns, foot: 4, do: (*Model).askRunFilter},
+		{bind: on("sort", "s"), help: "sort the runs by the next column", at: atRuns, foot: 5, can: (*Model).noRunRows, do: (*Model).sortRuns},
+		{bind: on("reverse", "o"), help: "turn the order of the runs round", at: atRuns, can: (*Model).noRunRows, do: (*Model).reverseRuns},
+		{bind: on("sort by a series", "a"), help: "sort by fields or series: best.val/loss, -cost; a series gets a column", at: atRuns, do: (*Model).askRunOrder},
+		{bind: on("star", "*"), help: "give a run a star, or take it away", at: atRuns, foot: 6, can: (*Model).cannotRemark, do: (*Model).starRun},
+		{bind: on("note", "n"), help: "write a note to a run; an empty one removes it", at: atRuns, foot: 6, can: (*Model).cannotRemark, do: (*Model).askNote},
+		{bind: on("remove", "X"), help: "remove the marked runs, or the picked one, with logs, results and curves; asks first", at: atRuns, foot: 7, acts: true,
 			can: (*Model).noPickedRun, do: (*Model).askRemove},
-		{keys: []string{"r"}, name: "read again", help: "read the runs again, or what is compared of them", at: atRuns | atCompare, do: (*Model).readAgain},
-		{keys: []string{"d"}, name: "differences", help: "all that differs between the runs, or their charts again", at: atCompare, foot: 2, can: (*Model).noComparison, do: (*Model).toggleFacts},
+		{bind: on("read again", "r"), help: "read the runs again, or what is compared of them", at: atRuns | atCompare, do: (*Model).readAgain},
+		{bind: on("differences", "d"), help: "all that differs between the runs, or their charts again", at: atCompare, foot: 2, can: (*Model).noComparison, do: (*Model).toggleFacts},
 	}
 }
 

@@ -39,6 +39,8 @@ type Styles struct {
 	Axis      lipgloss.Style
 	Rule, Gap lipgloss.Style
 	Log       logview.Styles
+
+	HelpKey, HelpName lipgloss.Style // Key and Dim, for bubbles' help
 }
 
 // palette is the raw material of a theme.
@@ -93,6 +95,8 @@ func NewStyles(dark bool) Styles {
 		Alarm: Ink{ansi.Style{}.Bold().ForegroundColor(lipgloss.Color(p.alarmOn)).
 			BackgroundColor(lipgloss.Color(p.alarmOff)).String()},
 	}
+	st.HelpKey = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Color(p.accent))
+	st.HelpName = lipgloss.NewStyle().Foreground(lipgloss.Color(p.dim))
 	st.Axis = lipgloss.NewStyle().Foreground(lipgloss.Color(p.dim))
 	st.Log = logview.Styles{
 		Match:   lipgloss.NewStyle().Bold(true).Underline(true).Foreground(lipgloss.Color(p.warn)),
