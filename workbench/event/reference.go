@@ -37,6 +37,9 @@ func fieldsOf(t reflect.Type) [][2]string {
 	var fields [][2]string
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if !f.IsExported() && !f.Anonymous {
+			continue // encoding/json leaves it out, too
+		}
 		if f.Anonymous {
 			fields = append(fields, fieldsOf(f.Type)...)
 			continue
