@@ -71,12 +71,12 @@ func (p *parcel) delta(e *treeEntry, old []wire.SyncChunk) error {
 	for _, span := range cut.Spans(old, now) {
 		if span.From >= 0 {
 			step := wire.SyncStep{Piece: &wire.SyncPiece{Path: wire.Bytes(e.path), At: span.At, From: span.From, Len: span.Len}}
-			p.frames = append(p.frames, &frame{entry: e, at: span.At, raw: span.Len, step: func() (wire.SyncStep, error) { return step, nil }})
+			p.frames = append(p.frames, &frame{entry: e, at: span.At, raw: span.Len, step: func([]byte) (wire.SyncStep, error) { return step, nil }})
 			continue
 		}
 		for at := span.At; at < span.At+span.Len; at += packMost {
 			size := min(packMost, span.At+span.Len-at)
-			p.frames = append(p.frames, &frame{entry: e, at: at, raw: size, step: func() (wire.SyncStep, error) { return p.piece(e, at, size) }})
+			p.frames = append(p.frames, &frame{entry: e, at: at, raw: size, step: func(room []byte) (wire.SyncStep, error) { return p.piece(e, at, size, room) }})
 		}
 	}
 	return nil

@@ -77,12 +77,12 @@ func (g *relay) pays(ctx context.Context) bool {
 	}
 	rate, packed := 0.0, 0.0
 	for _, f := range p.frames[:min(probes, len(p.frames))] {
-		data, err := p.take(f)
+		m, err := p.take(f)
 		if err != nil {
 			return false // sending it says why
 		}
-		packed = float64(len(data)) / float64(max(1, f.raw))
-		if rate = max(rate, g.rate(ctx, f, data, files)); rate == 0 || rate >= policy.slow {
+		packed = float64(len(m.data)) / float64(max(1, f.raw))
+		if rate = max(rate, g.rate(ctx, f, m.data, files)); rate == 0 || rate >= policy.slow {
 			return false
 		}
 	}

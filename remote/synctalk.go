@@ -311,7 +311,7 @@ func (s *nodeSync) entries(list []*treeEntry) []wire.SyncEntry {
 func (s *nodeSync) feed(ctx context.Context, p *parcel, frames []*frame) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	made := make(chan []byte, 2)
+	made := make(chan message, 2)
 	var failed error
 	go func() {
 		defer close(made)
@@ -319,20 +319,22 @@ func (s *nodeSync) feed(ctx context.Context, p *parcel, frames []*frame) error {
 			if s.hasCome(f) || slices.Contains(s.ahead, f) {
 				continue
 			}
-			var data []byte
-			if data, failed = p.take(f); failed != nil {
+			var m message
+			if m, failed = p.take(f); failed != nil {
 				return
 			}
 			select {
-			case made <- data:
+			case made <- m:
 			case <-ctx.Done():
 				failed = context.Cause(ctx)
 				return
 			}
 		}
 	}()
-	for data := range made {
-		if err := s.sayEncoded(ctx, data); err != nil {
+	for m := range made {
+		err := s.sayEncoded(ctx, m.data)
+		m.sent()
+		if err != nil {
 			cancel(err)
 			for range made { // until nobody writes failed any more
 			}

@@ -15,6 +15,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -212,18 +213,21 @@ type laden interface {
 }
 
 // Encode gives a message as it is sent.
-func Encode(v any) ([]byte, error) {
+func Encode(v any) ([]byte, error) { return AppendEncoded(nil, v) }
+
+// AppendEncoded adds to a slice what Encode gives.
+func AppendEncoded(to []byte, v any) ([]byte, error) {
 	head, err := encoding.Marshal(v)
 	l, ok := v.(laden)
 	if err != nil || !ok {
-		return head, err
+		return append(to, head...), err
 	}
 	var load []byte
 	if p := l.load(); p != nil {
 		load = *p
 	}
-	body := make([]byte, 0, binary.MaxVarintLen32+len(head)+len(load))
-	return append(append(binary.AppendUvarint(body, uint64(len(head))), head...), load...), nil
+	to = slices.Grow(to, binary.MaxVarintLen32+len(head)+len(load))
+	return append(append(binary.AppendUvarint(to, uint64(len(head))), head...), load...), nil
 }
 
 // decode reads a message. The bytes that follow it stay in body.
