@@ -69,7 +69,7 @@ func (m *Model) readOn(columns int) {
 func (m *Model) chartPage() chart.Page {
 	p := chart.Page{Look: m.looks(), View: &m.charts, Grid: m.here()&inGrid != 0}
 	if m.here() == atCompare {
-		p.Names, p.Kept = m.comp.runs, m.comp.charts
+		return m.comparison().ChartPage()
 	}
 	return p
 }
@@ -85,8 +85,8 @@ func (m *Model) prevChart() tea.Cmd {
 }
 
 func (m *Model) toggleFull() tea.Cmd {
-	m.charts.Full = !m.charts.Full || m.here() == atCompare && m.comp.whole
-	m.comp.whole = false
+	m.charts.Full = !m.charts.Full || m.here() == atCompare && m.comp.Whole()
+	m.comp.ShowCharts()
 	return nil
 }
 

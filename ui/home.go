@@ -359,7 +359,7 @@ func (m *Model) spinner() string { return m.looks().Spinner() }
 
 // spinning reports whether anything on the screen turns.
 func (m *Model) spinning() bool {
-	if len(m.doing) > 0 || m.here() == atHome && !m.home.read || m.here() == atRuns && m.runs.Busy() || m.here() == atCompare && m.comp.busy {
+	if len(m.doing) > 0 || m.here() == atHome && !m.home.read || m.here() == atRuns && m.runs.Busy() || m.here() == atCompare && m.comp.Busy() {
 		return true
 	}
 	if m.here() == atNew {

@@ -6,7 +6,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -25,31 +24,11 @@ type (
 	// timers of an earlier look.
 	homeDue struct{ turn int }
 	// tabled is the table of runs. Its number drops answers to earlier
-	// questions, as in the next two.
+	// questions.
 	tabled struct {
 		gen   int
 		table history.Table
 		err   error
-	}
-	// compared is what differs between runs.
-	compared struct {
-		gen   int
-		facts history.Comparison
-		err   error
-	}
-	// overlaid is one series of the compared runs. The next is read when it
-	// has come.
-	overlaid struct {
-		gen    int
-		curves []*session.Curve // run by run
-		err    error
-	}
-	// readied is what was made of the compared curves for another look at
-	// them. Turn drops what is not wanted any more.
-	readied struct {
-		gen, turn int
-		how       manner
-		all       []session.Prepared
 	}
 	// planned is the plan of a profile.
 	planned struct {

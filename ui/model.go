@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/ui/chart"
+	"github.com/dlwb/dlwb/ui/compare"
 	"github.com/dlwb/dlwb/ui/nodes"
 	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/session"
@@ -40,7 +41,7 @@ type Model struct {
 	scroll  map[place]int
 	home    homeView
 	runs    runs.Table
-	comp    compareView
+	comp    compare.Comparison
 	turn    int // counts looks at what exists
 	plan    planView
 	wiz     *wizard // nil while no profile is being put together
@@ -169,12 +170,12 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 		}
 	case tabled:
 		m.runs.Take(msg.gen, msg.table, msg.err)
-	case compared:
-		return m.takeComparison(msg)
-	case overlaid:
-		return m.takeOverlay(msg)
-	case readied:
-		m.takeReady(msg)
+	case compare.Compared:
+		return m.comp.TakeFacts(msg, m.now)
+	case compare.Overlaid:
+		return m.comp.TakeOverlay(msg)
+	case compare.Readied:
+		m.comp.TakeReady(msg)
 	case planned:
 		m.plan.set(msg)
 	case trusted:
@@ -281,7 +282,7 @@ func (m *Model) leaveSession() {
 	if m.feed != nil {
 		m.feed.Close()
 	}
-	m.ses, m.feed = nil, nil
+	m.ses, m.feed, m.charts = nil, nil, chart.View{}
 }
 
 func (m *Model) hear(msg subscribed) tea.Cmd {

@@ -167,7 +167,7 @@ func (m *Model) askRemove() tea.Cmd {
 
 func (m *Model) readAgain() tea.Cmd {
 	if m.here() == atCompare {
-		return m.compareThese(m.comp.runs)
+		return m.compareThese(m.comp.Runs())
 	}
 	return m.readRuns()
 }

@@ -58,7 +58,7 @@ func screens() []screen {
 		{at: atRuns, name: "runs", draw: (*Model).drawRuns, title: (*Model).noTitle, move: (*Model).moveRuns,
 			copy: func(m *Model) string { return m.runs.Text() }, back: (*Model).runsBack, reread: (*Model).readRuns, click: (*Model).clickRun},
 		{at: atCompare, name: "compare", draw: (*Model).drawCompare, title: (*Model).noTitle, move: (*Model).moveCompare,
-			copy: (*Model).compareText, back: (*Model).compareBack},
+			copy: func(m *Model) string { return m.comp.Text() }, back: (*Model).compareBack},
 		{at: atHelp, name: "help", page: (*Model).drawHelp},
 	}
 }

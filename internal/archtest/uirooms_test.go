@@ -19,6 +19,7 @@ var uiRooms = map[string][]string{
 	"logview": {},
 	"session": {"text", "plot", "logview"},
 	"chart":   {"text", "plot", "session"},
+	"compare": {"text", "plot", "session", "sign", "chart"},
 	"line":    {"text"},
 	"runs":    {"text", "session", "sign"},
 	"sign":    {"text", "session"},

@@ -1,7 +1,12 @@
 package chart
 
 import (
+	"math"
 	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/session"
 )
 
 func TestWindowsStayInsideAndFollowTheNewest(t *testing.T) {
@@ -30,5 +35,28 @@ func TestWindowsStayInsideAndFollowTheNewest(t *testing.T) {
 	}
 	if from, to := v.within(0, 100); !(to > from) || from > 30 || to < 30 {
 		t.Errorf("zoomed in: %v to %v", from, to)
+	}
+}
+
+func TestTheBestOfAllRunsIsNamed(t *testing.T) {
+	group := func(name string, values ...float64) (all []*session.Curve) {
+		for i, v := range values {
+			c := session.NewCurve(name)
+			c.Run = i + 1
+			for k := range int64(3) {
+				c.Add(metrics.Point{Step: &k, Value: v}, time.Time{})
+			}
+			all = append(all, c)
+		}
+		return append(all, session.NewCurve(name)) // and one without values
+	}
+	nan := math.NaN()
+	for _, c := range []struct {
+		group []*session.Curve
+		want  int
+	}{{group("loss", 3, 1, 2), 2}, {group("acc", 3, 1, 4), 3}, {group("acc", nan, 1, 0.5), 2}, {group("loss", 2, 2), 1}} {
+		if got := BestOf(c.group).Run; got != c.want {
+			t.Errorf("%s: run %d, want %d", c.group[0].Name, got, c.want)
+		}
 	}
 }
