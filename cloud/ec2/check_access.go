@@ -2,6 +2,9 @@ package ec2
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -17,10 +20,12 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 )
 
-// probe is one call made as a dry run.
+// probe is one call made as a dry run. An endpoint that does not know dry runs
+// carries it out; undo takes back what that has made.
 type probe struct {
 	action string
 	try    func(ctx context.Context) error
+	undo   func(ctx context.Context) error
 }
 
 // permissions tries every call that makes something, as a dry run. Those that
@@ -33,13 +38,59 @@ func (c *preflight) permissions(ctx context.Context) cloud.Finding {
 		return failed(what, err, "")
 	}
 	all := c.probes(ec2)
+	if c.api.Endpoint() == "" {
+		return c.judge(all, c.dryRuns(ctx, all))
+	}
+	// Of another endpoint it is found out first whether it knows dry runs: by a
+	// call that makes nothing, then by what costs nothing, then by a launch.
+	harmless := []probe{{action: "DescribeRegions", try: func(ctx context.Context) error {
+		_, err := ec2.DescribeRegions(ctx, &awsec2.DescribeRegionsInput{DryRun: aws.Bool(true)})
+		return err
+	}}}
+	paid := slices.IndexFunc(all, func(p probe) bool { return p.action == "RunInstances" })
+	if paid < 0 {
+		paid = len(all)
+	}
+	var problems []*awsapi.Problem
+	for _, some := range [][]probe{harmless, all[:paid], all[paid:]} {
+		problems = append(problems, c.dryRuns(ctx, some)...)
+		if slices.ContainsFunc(problems, func(p *awsapi.Problem) bool { return p != nil && errors.Is(p.Err, errNoDryRun) }) {
+			break
+		}
+	}
+	return c.judge(append(harmless, all...), problems)
+}
+
+// dryRuns makes dry runs, all at once.
+func (c *preflight) dryRuns(ctx context.Context, all []probe) []*awsapi.Problem {
 	problems := make([]*awsapi.Problem, len(all))
 	var wg sync.WaitGroup
 	for i, p := range all {
 		wg.Go(func() { problems[i] = c.dryRun(ctx, p) })
 	}
 	wg.Wait()
-	return c.judge(all, problems)
+	return problems
+}
+
+// errNoDryRun is that a dry run was carried out.
+var errNoDryRun = errors.New("the endpoint does not know dry runs")
+
+// undoLimit bounds the wait for what a dry run has made to be taken back.
+const undoLimit = 10 * time.Second
+
+// carriedOut takes back what a dry run has made.
+func (p probe) carriedOut(ctx context.Context) *awsapi.Problem {
+	problem := &awsapi.Problem{Kind: awsapi.Unknown, Err: errNoDryRun, Cause: p.action + ": " + errNoDryRun.Error()}
+	if p.undo == nil {
+		return problem
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
+	if err := p.undo(ctx); err != nil {
+		problem.Cause += ", and what it made could not be removed: " + awsapi.Explain(err, awsapi.Call{Action: p.action}).Cause
+		problem.Next = "dlwb gc finds it"
+	}
+	return problem
 }
 
 // dryRun returns nil when the call would be carried out.
@@ -48,14 +99,14 @@ func (c *preflight) dryRun(ctx context.Context, p probe) *awsapi.Problem {
 	if awsapi.Allowed(err) {
 		return nil
 	}
+	if err == nil {
+		return p.carriedOut(ctx)
+	}
 	call := awsapi.Call{Action: p.action, Region: c.region, Count: c.spec.Count, Spot: c.spec.Spot}
 	if len(c.offers) > 0 {
 		o := c.offers[0]
 		call.Instance, call.VCPUs = o.Instance, o.VCPUs
 		_, call.Quota = catalog.QuotaName(o.Instance, c.spec.Spot)
-	}
-	if err == nil {
-		return &awsapi.Problem{Kind: awsapi.Unknown, Cause: p.action + ": the endpoint does not know dry runs"}
 	}
 	return awsapi.Explain(err, call)
 }
@@ -69,7 +120,9 @@ func (c *preflight) judge(all []probe, problems []*awsapi.Problem) cloud.Finding
 	for i, p := range problems {
 		switch {
 		case p == nil:
-			allowed = append(allowed, all[i].action)
+			if !strings.HasPrefix(all[i].action, "Describe") {
+				allowed = append(allowed, all[i].action)
+			}
 		case p.Kind == awsapi.NoPermission && p.Missing != "":
 			lacking = append(lacking, p.Missing)
 			refused = p
@@ -107,11 +160,13 @@ func told(p *awsapi.Problem) string {
 // probes are the calls that Up would make.
 func (c *preflight) probes(ec2 client) []probe {
 	yes := aws.Bool(true)
-	life := cloud.Life{Name: c.spec.Name, ID: "000000000000"}
-	t := tags(life, c.who.ARN, time.Now())
+	life := cloud.Life{Name: c.spec.Name, ID: dryLife()}
+	t := tags(life, c.who.Principal(), time.Now())
 	token := "dlwb-" + life.ID + "-dry"
 	name := aws.String(baseName(life))
-	all := []probe{{"ImportKeyPair", func(ctx context.Context) error {
+	all := []probe{{action: "ImportKeyPair", undo: func(ctx context.Context) error {
+		return deleteKey(ctx, ec2, thing{name: *name})
+	}, try: func(ctx context.Context) error {
 		key, err := throwaway()
 		if err != nil {
 			return err
@@ -121,26 +176,50 @@ func (c *preflight) probes(ec2 client) []probe {
 		return err
 	}}}
 	if c.spec.Count > 1 {
-		all = append(all, probe{"CreatePlacementGroup", func(ctx context.Context) error {
+		all = append(all, probe{action: "CreatePlacementGroup", undo: func(ctx context.Context) error {
+			return deletePlacement(ctx, ec2, thing{name: *name})
+		}, try: func(ctx context.Context) error {
 			_, err := ec2.CreatePlacementGroup(ctx, &awsec2.CreatePlacementGroupInput{DryRun: yes, GroupName: name,
 				Strategy: types.PlacementStrategyCluster, TagSpecifications: specify(token, t, types.ResourceTypePlacementGroup)}, awsapi.Once)
 			return err
 		}})
 	}
 	if c.netErr == nil {
-		all = append(all, probe{"CreateSecurityGroup", func(ctx context.Context) error {
-			_, err := ec2.CreateSecurityGroup(ctx, &awsec2.CreateSecurityGroupInput{DryRun: yes, GroupName: name, VpcId: &c.net.VPC,
+		var made thing
+		all = append(all, probe{action: "CreateSecurityGroup", undo: func(ctx context.Context) error {
+			return deleteGroup(ctx, ec2, made)
+		}, try: func(ctx context.Context) error {
+			out, err := ec2.CreateSecurityGroup(ctx, &awsec2.CreateSecurityGroupInput{DryRun: yes, GroupName: name, VpcId: &c.net.VPC,
 				Description: aws.String("dlwb"), TagSpecifications: specify(token, t, types.ResourceTypeSecurityGroup)}, awsapi.Once)
+			if err == nil {
+				made.id = aws.ToString(out.GroupId)
+			}
 			return err
 		}})
 	}
 	if in := c.launchInput(token, t); in != nil {
-		all = append(all, probe{"RunInstances", func(ctx context.Context) error {
-			_, err := ec2.RunInstances(ctx, in, awsapi.Once)
+		var made []string
+		all = append(all, probe{action: "RunInstances", undo: func(ctx context.Context) error {
+			return terminateInstances(ctx, ec2, made)
+		}, try: func(ctx context.Context) error {
+			out, err := ec2.RunInstances(ctx, in, awsapi.Once)
+			if err == nil {
+				for _, i := range out.Instances {
+					made = append(made, aws.ToString(i.InstanceId))
+				}
+			}
 			return err
 		}})
 	}
 	return all
+}
+
+// dryLife is the life of what a dry run would make: one that is there only once,
+// so that what an endpoint makes of it all the same is in nobody's way.
+func dryLife() string {
+	b := make([]byte, 6)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
 }
 
 // throwaway is a public key that nobody has the private half of.

@@ -78,7 +78,11 @@ func (p *Provider) sweeps(ctx context.Context, life cloud.Life, entries []cloud.
 	}
 	for _, e := range entries {
 		region, _ := regionOf(e)
-		if s := byRegion[region]; s != nil && e.Kind == kindInstances && e.Open() {
+		s := byRegion[region]
+		if s != nil && e.Kind == kindPlacement {
+			s.grouped = true
+		}
+		if s != nil && e.Kind == kindInstances && e.Open() {
 			s.tokens = append(s.tokens, e.Token)
 			s.ids = append(s.ids, ids(e)...)
 		}

@@ -202,7 +202,7 @@ func (a *account) DescribeKeyPairs(_ context.Context, in *awsec2.DescribeKeyPair
 
 func (a *account) DeleteKeyPair(_ context.Context, in *awsec2.DeleteKeyPairInput, _ ...func(*awsec2.Options)) (*awsec2.DeleteKeyPairOutput, error) {
 	a.remove(kindKey, *in.KeyPairId)
-	return &awsec2.DeleteKeyPairOutput{}, nil
+	return &awsec2.DeleteKeyPairOutput{KeyPairId: in.KeyPairId}, nil
 }
 
 const (

@@ -71,7 +71,7 @@ func (p *Provider) search(ctx context.Context, h *cloud.Hunt, regions []string, 
 	return found
 }
 
-// identity is the caller's ARN.
+// identity is whose the things are that the caller makes.
 func (p *Provider) identity(ctx context.Context) (string, error) {
 	api, err := p.api(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Provider) identity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", awsapi.Explain(err, awsapi.Call{Action: "GetCallerIdentity"})
 	}
-	return who.ARN, nil
+	return who.Principal(), nil
 }
 
 // anyRegion is asked for the list of regions when the user has none.
@@ -158,7 +158,7 @@ func (s strays) add(region string, things []thing) {
 		if t.gone {
 			continue
 		}
-		key := [2]string{t.tags[tagLife], t.tags[tagOwner]}
+		key := [2]string{t.tags[tagLife], awsapi.Principal(t.tags[tagOwner])}
 		s[key] = append(s[key], stray{region, t})
 	}
 }
@@ -260,7 +260,7 @@ func (p *Provider) collect(ctx context.Context, owner string, o cloud.Orphan, sa
 		if err != nil {
 			return doubtful(o, err), err
 		}
-		sweeps = append(sweeps, &sweep{p: p, ec2: ec2, region: region, life: cloud.Life{ID: o.Life}, owner: owner, say: say})
+		sweeps = append(sweeps, &sweep{p: p, ec2: ec2, region: region, grouped: true, life: cloud.Life{ID: o.Life}, owner: owner, say: say})
 	}
 	err := runAll(ctx, sweeps)
 	var all []cloud.Resource

@@ -23,10 +23,13 @@ type sweep struct {
 	ec2    client
 	region string
 	life   cloud.Life
-	owner  string   // whose it has to be; empty: whoever's
+	owner  string   // the principal whose it has to be; empty: whoever's
 	ids    []string // of instances that are on record
 	tokens []string // of launches that are on record
 	say    cloud.Progress
+	// grouped says that a placement group was intended. Nothing else makes one:
+	// where none was, it need not be seen, as with endpoints that serve no list.
+	grouped bool
 
 	known  map[string]*trace // by kind and id
 	looks  int
@@ -155,6 +158,9 @@ func (s *sweep) list(ctx context.Context, k *resourceKind) ([]thing, error) {
 	}
 	for _, f := range ways {
 		found, err := k.list(ctx, s.ec2, f)
+		if k.name == kindPlacement && !s.grouped && awsapi.Unserved(err) {
+			return nil, nil
+		}
 		if err != nil && !unheardOf(err) {
 			return all, err
 		}
@@ -204,7 +210,7 @@ func (s *sweep) see(k *resourceKind, t thing) {
 // concerns reports whether a thing says that it belongs to this life, or has an
 // id, a token or a name that only this life can have given it.
 func (s *sweep) concerns(t thing) bool {
-	if s.owner != "" && t.tags[tagOwner] != s.owner {
+	if !s.owns(t) {
 		return false
 	}
 	return t.tags[tagLife] == s.life.ID ||
@@ -215,7 +221,12 @@ func (s *sweep) concerns(t thing) bool {
 // ours reports whether a thing may be removed: by its own tags, whatever it was
 // found by.
 func (s *sweep) ours(t thing) bool {
-	return t.tags[tagLife] == s.life.ID && (s.owner == "" || t.tags[tagOwner] == s.owner)
+	return t.tags[tagLife] == s.life.ID && s.owns(t)
+}
+
+// owns reports whether a thing is whose it has to be, whichever session made it.
+func (s *sweep) owns(t thing) bool {
+	return s.owner == "" || awsapi.Principal(t.tags[tagOwner]) == s.owner
 }
 
 // goneProof is how a thing that is still listed is known to be no more.

@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,9 +92,9 @@ func listInstances(ctx context.Context, ec2 client, f []types.Filter) (found []t
 }
 
 // eachInstance calls with every instance that fits the filters.
-func eachInstance(ctx context.Context, ec2 machines, f []types.Filter, call func(types.Instance)) error {
+func eachInstance(ctx context.Context, ec2 machines, f []types.Filter, call func(types.Instance), how ...func(*awsec2.Options)) error {
 	for pages := awsec2.NewDescribeInstancesPaginator(ec2, &awsec2.DescribeInstancesInput{Filters: f}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, how...)
 		if err != nil {
 			return err
 		}
@@ -107,13 +108,19 @@ func eachInstance(ctx context.Context, ec2 machines, f []types.Filter, call func
 }
 
 // eachOfTokens calls with every instance that was launched with one of the
-// tokens. Where the client token can't be asked for, as with some emulators,
-// the tag is, which every machine was given in the same call.
+// tokens. Emulators know no filter for the client token: they refuse it, show
+// nothing, or show everything. Where it finds nothing the tag is asked for, which
+// every machine was given in the same call, and what is shown is looked at.
 func eachOfTokens(ctx context.Context, ec2 machines, tokens []string, call func(types.Instance)) error {
 	var found []types.Instance
-	take := func(i types.Instance) { found = append(found, i) }
-	err := eachInstance(ctx, ec2, []types.Filter{filter("client-token", tokens...)}, take)
-	if err != nil && ctx.Err() == nil {
+	take := func(i types.Instance) {
+		if slices.Contains(tokens, aws.ToString(i.ClientToken)) || slices.Contains(tokens, labels(i.Tags)[tagToken]) {
+			found = append(found, i)
+		}
+	}
+	// Once: whoever refuses it does so each time, and there is the other way.
+	err := eachInstance(ctx, ec2, []types.Filter{filter("client-token", tokens...)}, take, awsapi.Once)
+	if (err != nil || len(found) == 0) && ctx.Err() == nil {
 		found = nil
 		err = eachInstance(ctx, ec2, []types.Filter{filter("tag:"+tagToken, tokens...)}, take)
 	}
@@ -299,7 +306,16 @@ func listKeys(ctx context.Context, ec2 client, f []types.Filter) (found []thing,
 	return found, nil
 }
 
+// deleteKey deletes a key pair by its id. AWS's answer names what it has deleted;
+// where it names nothing, as with emulators that know no ids here, it is deleted by
+// its name, which is unique in a region and was listed with our tag.
 func deleteKey(ctx context.Context, ec2 client, t thing) error {
-	_, err := ec2.DeleteKeyPair(ctx, &awsec2.DeleteKeyPairInput{KeyPairId: &t.id}, awsapi.Once)
+	if t.id != "" {
+		out, err := ec2.DeleteKeyPair(ctx, &awsec2.DeleteKeyPairInput{KeyPairId: &t.id}, awsapi.Once)
+		if err != nil || aws.ToString(out.KeyPairId) != "" {
+			return err
+		}
+	}
+	_, err := ec2.DeleteKeyPair(ctx, &awsec2.DeleteKeyPairInput{KeyName: &t.name}, awsapi.Once)
 	return err
 }

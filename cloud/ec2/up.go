@@ -25,7 +25,7 @@ type up struct {
 	spec   cloud.Spec
 	say    cloud.Progress
 	keys   lifeKeys
-	owner  string // the caller's ARN
+	owner  string // the caller's principal
 	source netip.Prefix
 	tags   map[string]string
 	sites  map[string]*site    // by region
@@ -105,7 +105,7 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 	if err != nil {
 		return nil, awsapi.Explain(err, awsapi.Call{Action: "GetCallerIdentity"})
 	}
-	u.owner = who.ARN
+	u.owner = who.Principal()
 	if u.source, err = p.source(ctx); err != nil {
 		return nil, err
 	}

@@ -235,3 +235,10 @@ func (s *Server) Touched() []string {
 	slices.Sort(out)
 	return out
 }
+
+// SetARN makes the caller somebody else of the same account.
+func (s *Server) SetARN(arn string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opt.ARN = arn
+}

@@ -49,6 +49,8 @@ type Options struct {
 	// Profiles are the instance profiles that exist; nil: all that are
 	// asked for.
 	Profiles []string
+	// Lacks is what it does not have of AWS.
+	Lacks Lacks
 }
 
 // Region is one region of the account.

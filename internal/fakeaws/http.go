@@ -94,6 +94,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.calls = append(s.calls, q.call)
 	f := s.fault(q.call)
 	s.mu.Unlock()
+	if s.unserved(w, q) {
+		return
+	}
 
 	f.hook(Before, q.call)
 	if f.Do == DelayApply {
@@ -261,7 +264,7 @@ func (s *Server) apply(q *request, ignore bool) (any, error) {
 	s.settle()
 	s.undo, s.after = nil, nil
 	out, err := do(q)
-	if err == nil && q.call.DryRun {
+	if err == nil && q.call.DryRun && !s.carriesOut(q) {
 		err = bad("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
 	}
 	if err != nil || ignore {

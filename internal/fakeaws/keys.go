@@ -77,7 +77,7 @@ func deleteKeyPair(q *request) (any, error) {
 		ID     string `xml:"keyPairId,omitempty"`
 	}{Return: true}
 	for _, k := range q.region.keys.all() {
-		if k.Name == name || k.ID == id {
+		if k.Name == name || k.ID == id && !q.s.opt.Lacks.KeysByID {
 			q.region.keys.remove(k.ID)
 			reply.ID = k.ID
 		}

@@ -158,7 +158,12 @@ func (q *request) passes(t tags, f fields) (bool, error) {
 		case !known:
 			return false, bad("InvalidParameterValue", "The filter '%s' is invalid", name)
 		}
-		if !anyFits(filter.list("Value"), have) {
+		lacked, err := q.lackedFilter(name)
+		if err != nil {
+			return false, err
+		}
+		values := slices.DeleteFunc(filter.list("Value"), q.lackedWildcard)
+		if lacked || !anyFits(values, have) {
 			return false, nil
 		}
 	}

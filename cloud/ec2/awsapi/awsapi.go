@@ -5,9 +5,11 @@ package awsapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,12 +17,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // API gives the clients of each region. Its methods may be called from several
@@ -37,16 +41,48 @@ type API struct {
 // shared files, SSO, and AWS_ENDPOINT_URL for another endpoint. It sends
 // nothing.
 func Load(ctx context.Context) (*API, error) {
+	var roles roleClient
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callLimit)),
 		config.WithLogger(logging.Nop{}), // the screen is not the SDK's
 		config.WithRetryer(func() aws.Retryer { return readRetryer() }),
+		config.WithAssumeRoleCredentialOptions(func(o *stscreds.AssumeRoleOptions) { roles.AssumeRoleAPIClient, o.Client = o.Client, &roles }),
+		config.WithWebIdentityRoleCredentialOptions(func(o *stscreds.WebIdentityRoleOptions) {
+			roles.AssumeRoleWithWebIdentityAPIClient, o.Client = o.Client, &roles
+		}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("read the AWS configuration: %w", err)
 	}
+	roles.endpoint = sts.NewFromConfig(cfg).Options().BaseEndpoint
 	cfg.HTTPClient = &client{cfg.HTTPClient} // only now: AWS_CA_BUNDLE has gone into it
 	return &API{cfg: cfg, ec2: map[string]*ec2.Client{}}, nil
+}
+
+// roleClient assumes roles at the endpoint of all other calls. The SDK makes its
+// providers of credentials before it has read AWS_ENDPOINT_URL, and by itself asks
+// the real AWS.
+type roleClient struct {
+	stscreds.AssumeRoleAPIClient
+	stscreds.AssumeRoleWithWebIdentityAPIClient
+	endpoint *string // nil: AWS's own
+}
+
+func (c *roleClient) there(o *sts.Options) {
+	if c.endpoint != nil {
+		o.BaseEndpoint = c.endpoint
+	}
+}
+
+// AssumeRole implements stscreds.AssumeRoleAPIClient.
+func (c *roleClient) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput, how ...func(*sts.Options)) (*sts.AssumeRoleOutput, error) {
+	return c.AssumeRoleAPIClient.AssumeRole(ctx, in, append(how, c.there)...)
+}
+
+// AssumeRoleWithWebIdentity implements stscreds.AssumeRoleWithWebIdentityAPIClient.
+func (c *roleClient) AssumeRoleWithWebIdentity(ctx context.Context, in *sts.AssumeRoleWithWebIdentityInput,
+	how ...func(*sts.Options)) (*sts.AssumeRoleWithWebIdentityOutput, error) {
+	return c.AssumeRoleWithWebIdentityAPIClient.AssumeRoleWithWebIdentity(ctx, in, append(how, c.there)...)
 }
 
 // callLimit bounds one attempt of one call.
@@ -59,7 +95,26 @@ func readRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = readAttempts
 		o.MaxBackoff = 5 * time.Second
+		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+			if Unserved(err) {
+				return aws.FalseTernary
+			}
+			return aws.UnknownTernary
+		})}, o.Retryables...)
 	})
+}
+
+// Unserved reports whether an endpoint has nothing that serves a call, so that it
+// makes no sense to ask again: it says so by 501, or by the error page of its web
+// server, which AWS does not send with a plain 500. It proves nothing.
+func Unserved(err error) bool {
+	var reply *smithyhttp.ResponseError
+	if !errors.As(err, &reply) || reply.Response == nil {
+		return false
+	}
+	page := strings.HasPrefix(reply.Response.Header.Get("Content-Type"), "text/html")
+	status := reply.HTTPStatusCode()
+	return status == http.StatusNotImplemented || status == http.StatusInternalServerError && page
 }
 
 // Once makes a call be sent one single time: whether a call that changes
@@ -115,6 +170,31 @@ type Identity struct {
 	Account string
 	ARN     string
 	UserID  string
+}
+
+// Principal is whose the things are that the caller makes; see [Principal].
+func (i Identity) Principal() string { return Principal(i.ARN) }
+
+// Principal is the part of a caller's ARN that is the same the next time. Who
+// has assumed a role is arn:PARTITION:sts::ACCOUNT:assumed-role/ROLE/SESSION,
+// and most sessions are named anew each time, by the nanosecond in the SDKs: the
+// account and the role stay. Only the roles of IAM Identity Center, which many
+// people share, have sessions that are named after the person.
+// Forms: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
+func Principal(arn string) string {
+	head, session, ok := cutLast(arn, "/")
+	account, role, assumed := strings.Cut(head, ":assumed-role/")
+	if !ok || !assumed || session == "" || strings.HasPrefix(role, "AWSReservedSSO_") {
+		return arn
+	}
+	return account + ":assumed-role/" + role
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
 }
 
 // Identity asks AWS whose credentials these are, and remembers the answer.

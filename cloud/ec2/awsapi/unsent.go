@@ -170,6 +170,8 @@ func doubt(err error, c Call) *Problem {
 		p.Cause = action + " was interrupted before AWS answered"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		p.Cause = "AWS did not answer " + action + " in time"
+	case Unserved(err):
+		p.Cause = "the endpoint does not serve " + action + ": it answered with an error page"
 	case errors.As(err, &garbled):
 		p.Cause = "AWS's answer to " + action + " was cut off or is not understood"
 	case httpStatus(err) > 0:

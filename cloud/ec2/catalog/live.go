@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"errors"
+	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"sync"
@@ -32,6 +34,9 @@ type answered struct{ aws.Retryer }
 
 // IsErrorRetryable reports whether a call is worth sending again.
 func (r answered) IsErrorRetryable(err error) bool {
+	if awsapi.Unserved(err) {
+		return false
+	}
 	switch awsapi.Explain(err, awsapi.Call{}).Kind {
 	case awsapi.Unreachable:
 		return false
@@ -66,11 +71,28 @@ func (l live) typeFilter() []types.Filter {
 	return []types.Filter{{Name: aws.String("instance-type"), Values: l.scope.patterns}}
 }
 
-// facts lists the types that the region has.
+// matches reports whether a type is in the scope.
+func (l live) matches(name string) bool {
+	return len(l.scope.patterns) == 0 || slices.ContainsFunc(l.scope.patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil
+	})
+}
+
+// facts lists the types of the scope that the region has. No region is without
+// any: an answer that is empty comes from an endpoint that knows no patterns,
+// which is asked for all.
 func (l live) facts(ctx context.Context) ([]Facts, error) {
+	all, err := l.listFacts(ctx, l.typeFilter())
+	if err == nil && len(all) == 0 && l.scope.gpu {
+		all, err = l.listFacts(ctx, nil)
+	}
+	return slices.DeleteFunc(all, func(f Facts) bool { return !l.matches(f.Instance) }), err
+}
+
+func (l live) listFacts(ctx context.Context, filter []types.Filter) ([]Facts, error) {
 	all := []Facts{}
-	pages := ec2.NewDescribeInstanceTypesPaginator(l.ec2(),
-		&ec2.DescribeInstanceTypesInput{Filters: l.typeFilter()})
+	pages := ec2.NewDescribeInstanceTypesPaginator(l.ec2(), &ec2.DescribeInstanceTypesInput{Filters: filter})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -141,9 +163,18 @@ func texts[S ~string](list []S) []string {
 	return out
 }
 
-// offered lists the zones that offer each type.
+// offered lists the zones that offer each type; as facts, where an endpoint
+// knows no patterns.
 func (l live) offered(ctx context.Context) (map[string][]string, error) {
-	return l.offerings(ctx, types.LocationTypeAvailabilityZone, l.typeFilter())
+	all, err := l.offerings(ctx, types.LocationTypeAvailabilityZone, l.typeFilter())
+	if err == nil && len(all) == 0 && l.scope.gpu {
+		all, err = l.offerings(ctx, types.LocationTypeAvailabilityZone, nil)
+		if err == nil && len(all) == 0 {
+			err = errors.New("AWS lists no type at all in " + l.region)
+		}
+	}
+	maps.DeleteFunc(all, func(name string, _ []string) bool { return !l.matches(name) })
+	return all, err
 }
 
 // names lists every type that the region has, by name only.
