@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/home"
 	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
@@ -109,7 +110,7 @@ func (m *Model) noForward() string {
 func (m *Model) runPath() string {
 	switch {
 	case m.here() == atHome:
-		return m.home.pickedPath()
+		return m.home.Path()
 	case m.here() == atPlan:
 		return m.plan.path
 	case m.ses != nil:
@@ -261,3 +262,53 @@ func (m *Model) copyTo(txt string) tea.Cmd {
 // toClipboard is the one way there: what is copied is pasted into a shell, and
 // must be no more than what was seen.
 func toClipboard(text string) tea.Cmd { return tea.SetClipboard(sanitize.Plain(text)) }
+
+func (m *Model) cannotOpen() string {
+	switch m.here() {
+	case atForwards:
+		return m.noForward()
+	case atRuns:
+		return m.noPickedRun()
+	}
+	switch it := m.home.Pick(); {
+	case it == home.Item{}:
+		return "nothing is picked"
+	case it.Profile != nil && it.Profile.Fault != "":
+		return text.Word(it.Profile.Fault)
+	}
+	return ""
+}
+
+func (m *Model) openPicked() tea.Cmd {
+	if m.here() == atForwards {
+		return m.refreshed((*Model).openAddress)
+	}
+	if m.here() == atRuns {
+		return m.openRun(m.runs.Pick())
+	}
+	switch it := m.home.Pick(); {
+	case it.Cluster != nil:
+		return m.look(it.Cluster.Name, it.Cluster.ProfilePath, it.Cluster.Run != "")
+	case it.Profile != nil:
+		return m.showPlan(it.Profile.Path)
+	case it.Run != nil:
+		return m.openRun(it.Run)
+	}
+	return nil
+}
+
+// openRun shows a run where it goes on, or its record.
+func (m *Model) openRun(r *event.RunInfo) tea.Cmd {
+	if c := m.home.ClusterOf(r); c != nil {
+		return m.look(c.Name, c.ProfilePath, true)
+	}
+	return m.lookBack(*r)
+}
+
+func (m *Model) askFilter() tea.Cmd {
+	set := func(m *Model, text string) { m.home.SetFilter(text) }
+	m.ask = &prompt{label: "filter", line: line.New(m.home.Filter()), live: set,
+		done: func(m *Model, text string) tea.Cmd { set(m, text); return nil },
+		left: func(m *Model) { set(m, "") }}
+	return nil
+}

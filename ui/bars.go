@@ -91,7 +91,7 @@ func (m *Model) spotText() string {
 func (m *Model) unresolvedText() string {
 	var names []string
 	var perHour float64
-	for _, c := range m.home.all.Clusters {
+	for _, c := range m.home.Clusters() {
 		if c.Phase == event.PhaseUnresolved && (m.ses == nil || m.ses.Past || m.ses.Cluster != c.Name) {
 			names, perHour = append(names, text.Word(c.Name)), perHour+c.PricePerHour
 		}

@@ -176,7 +176,7 @@ func (m *Model) faultDialog(f event.Fault) dialog {
 
 func (m *Model) nothingToRemove() string {
 	if m.here() == atHome {
-		if m.home.pickedCluster() == nil {
+		if m.home.Cluster() == nil {
 			return "pick a cluster first"
 		}
 		return ""
@@ -232,7 +232,7 @@ func (m *Model) askQuit() tea.Cmd {
 // going lists the clusters that go on when the screen is closed.
 func (m *Model) going() []string {
 	seen := map[string]bool{}
-	for _, c := range m.home.all.Clusters {
+	for _, c := range m.home.Clusters() {
 		seen[c.Name] = c.Phase != event.PhaseGone && !m.gone[c.Name].After(c.CreatedAt)
 	}
 	if s := m.ses; s != nil && !s.Past && s.Cluster != "" {

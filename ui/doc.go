@@ -21,6 +21,7 @@
 //	wizard.go    a new profile, question by question; form.go, market.go,
 //	             offers.go, compare.go, regions.go and review.go are its parts
 //	runs/        the table of runs; runkeys.go are its keys
+//	home/        the list of what exists
 //	compare/     runs over each other; comparekeys.go are its keys
 //	text/        fitting text into cells, numbers, tokens of colour, ASCII
 //	…            and a file for each screen and each dialog

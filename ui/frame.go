@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -214,10 +215,27 @@ func (m *Model) watcher() int {
 	if m.ses.Over() || m.ses.State.Ended != nil {
 		return 0
 	}
-	for _, c := range m.home.all.Clusters {
+	for _, c := range m.home.Clusters() {
 		if c.Name == m.ses.Cluster && c.Owner != m.opts.PID {
 			return c.Owner
 		}
 	}
 	return 0
+}
+
+func (m *Model) spinner() string { return m.looks().Spinner() }
+
+// spinning reports whether anything on the screen turns.
+func (m *Model) spinning() bool {
+	if len(m.doing) > 0 || m.here() == atHome && m.home.Unread() || m.here() == atRuns && m.runs.Busy() || m.here() == atCompare && m.comp.Busy() {
+		return true
+	}
+	if m.here() == atNew {
+		return !m.wiz.read || m.wiz.market.busy || m.wiz.review.busy
+	}
+	if m.here() == atPlan {
+		return m.plan.plan == nil && m.plan.fault == nil
+	}
+	return m.ses != nil && m.here() == atSteps && m.ses.State.Failed == nil &&
+		(m.ses.State.AnyStep(session.Active) || len(m.ses.State.Steps) == 0)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/compare"
+	"github.com/dlwb/dlwb/ui/home"
 	"github.com/dlwb/dlwb/ui/nodes"
 	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/session"
@@ -39,7 +40,7 @@ type Model struct {
 
 	path    []place // where we are, and how we came there
 	scroll  map[place]int
-	home    homeView
+	home    home.List
 	runs    runs.Table
 	comp    compare.Comparison
 	turn    int // counts looks at what exists
@@ -82,7 +83,7 @@ func New(ctx context.Context, bench Bench, opts Options) *Model {
 	return &Model{
 		ctx: ctx, bench: bench, opts: opts, clock: clock, table: commands(), screens: screens(),
 		now: clock.Now(), styles: text.NewStyles(opts.Theme != "light"), mouse: true,
-		home:  homeView{here: opts.Here},
+		home:  home.New(opts.Here),
 		ascii: opts.Glyphs == "ascii",
 		path:  []place{atHome}, scroll: map[place]int{}, doing: map[int]wish{}, gone: map[string]time.Time{},
 	}
@@ -161,7 +162,7 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case homeRead:
 		if msg.turn == m.turn {
-			m.home.set(msg)
+			m.home.Set(msg.home, msg.err)
 			return tea.Batch(m.homeLater(), m.runsAgain())
 		}
 	case homeDue:

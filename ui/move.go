@@ -2,6 +2,8 @@ package ui
 
 import (
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/dlwb/dlwb/ui/home"
 )
 
 // here is the screen that is shown.
@@ -33,7 +35,7 @@ func goer(p place) func(*Model) tea.Cmd {
 }
 
 func (m *Model) cannotBack() string {
-	if len(m.path) == 1 && m.home.filter == "" {
+	if len(m.path) == 1 && m.home.Filter() == "" {
 		return "this is home; q quits"
 	}
 	return ""
@@ -117,13 +119,13 @@ func (m *Model) click(e tea.Mouse) tea.Cmd {
 
 // clickHome picks a row; a second click opens it.
 func (m *Model) clickHome(row int) tea.Cmd {
-	i, ok := m.home.rowAt(row, m)
-	if !ok {
-		return nil
-	}
-	if i == m.home.picked {
+	if m.homePage().Click(row, m.bodyWidth(), m.bodyHeight()) {
 		return m.carryOut(m.find("enter"))
 	}
-	m.home.picked = i
 	return nil
 }
+
+// homePage is the list of what exists as it is drawn.
+func (m *Model) homePage() home.Page { return home.Page{Look: m.looks(), List: &m.home} }
+
+func (m *Model) drawHome(w, h int) []string { return m.homePage().Draw(w, h) }

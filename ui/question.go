@@ -65,7 +65,7 @@ func (m *Model) takeQuestion(msg questioned) {
 func (m *Model) askTeardown() tea.Cmd {
 	cluster := ""
 	if m.here() == atHome {
-		cluster = m.home.pickedCluster().Name
+		cluster = m.home.Cluster().Name
 	} else {
 		cluster = m.ses.Cluster
 	}

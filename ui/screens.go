@@ -151,7 +151,7 @@ func (m *Model) drawCharts(w, h int) []string {
 	return m.chartPage().Draw(w, h)
 }
 
-func (m *Model) homeTitle() (left, right string) { return m.filterSign(), m.homeSum() }
+func (m *Model) homeTitle() (left, right string) { return m.homePage().Title() }
 
 func (m *Model) planTitle() (left, right string) { return "  " + text.Word(m.plan.path), "" }
 
@@ -160,14 +160,14 @@ func (m *Model) newTitle() (left, right string) {
 	return "  " + name, price
 }
 
-func (m *Model) moveHome(d int) { m.home.move(d) }
+func (m *Model) moveHome(d int) { m.home.Move(d) }
 func (m *Model) moveRuns(d int) { m.runs.Move(d) }
 
 func (m *Model) moveForwards(d int) {
 	m.scroll[atForwards] = text.Clamp(m.scroll[atForwards]+d, 0, max(len(m.ses.State.Forwards)-1, 0))
 }
 
-func (m *Model) homeText() string { return m.home.pickedText() }
+func (m *Model) homeText() string { return m.home.Text() }
 
 // logText is the part of the log that is seen.
 func (m *Model) logText() string {
@@ -188,9 +188,7 @@ func (m *Model) stepsPage(w int) []string {
 }
 
 func (m *Model) homeBack() (tea.Cmd, bool) {
-	filtered := m.home.filter != ""
-	m.home.filter = ""
-	return nil, filtered
+	return nil, m.home.Back()
 }
 
 func (m *Model) runsBack() (tea.Cmd, bool) {

@@ -20,6 +20,7 @@ var uiRooms = map[string][]string{
 	"session": {"text", "plot", "logview"},
 	"chart":   {"text", "plot", "session"},
 	"compare": {"text", "plot", "session", "sign", "chart"},
+	"home":    {"text", "sign"},
 	"line":    {"text"},
 	"runs":    {"text", "session", "sign"},
 	"sign":    {"text", "session"},

@@ -1,4 +1,4 @@
-package ui
+package home
 
 import (
 	"fmt"
@@ -9,19 +9,19 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// homeColumn is one column of the list of clusters.
-type homeColumn struct {
+// column is one column of the list of clusters.
+type column struct {
 	w    int
-	cell func(m *Model, c *event.ClusterInfo) string
+	cell func(p Page, c *event.ClusterInfo) string
 }
 
-// homeColumns are those at the right, in the order in which they are given
+// columns are those at the right, in the order in which they are given
 // room: what something costs always has it.
-var homeColumns = []homeColumn{
-	{10, func(_ *Model, c *event.ClusterInfo) string { return units.PerHour(c.PricePerHour) }},
-	{10, func(_ *Model, c *event.ClusterInfo) string { return units.USD(c.Spent) }},
-	{16, (*Model).endsCell},
-	{14, func(m *Model, c *event.ClusterInfo) string { return m.styles.Dim.Of(units.Ago(m.now, c.CreatedAt)) }},
+var columns = []column{
+	{10, func(_ Page, c *event.ClusterInfo) string { return units.PerHour(c.PricePerHour) }},
+	{10, func(_ Page, c *event.ClusterInfo) string { return units.USD(c.Spent) }},
+	{16, Page.endsCell},
+	{14, func(p Page, c *event.ClusterInfo) string { return p.Styles.Dim.Of(units.Ago(p.Now, c.CreatedAt)) }},
 }
 
 const (
@@ -32,29 +32,29 @@ const (
 )
 
 // endsCell is when the machines of a cluster end by themselves.
-func (m *Model) endsCell(c *event.ClusterInfo) string {
+func (p Page) endsCell(c *event.ClusterInfo) string {
 	if c.Next == nil {
 		return ""
 	}
-	return sign.Ends(m.looks(), c.Next.At)
+	return sign.Ends(p.Look, c.Next.At)
 }
 
-func (m *Model) clusterCells(c *event.ClusterInfo, w int) string {
-	left := text.Fit(sign.Phase(m.looks(), c.Phase), phaseW)
+func (p Page) clusterCells(c *event.ClusterInfo, w int) string {
+	left := text.Fit(sign.Phase(p.Look, c.Phase), phaseW)
 	room := w - phaseW - nodesW
-	if m.home.anyMachines() && room-machinesW+nodesW >= homeColumns[0].w+homeColumns[1].w {
+	if p.List.anyMachines() && room-machinesW+nodesW >= columns[0].w+columns[1].w {
 		room -= machinesW - nodesW
 		left += text.Fit(machinesText(c, true), machinesW)
 	} else {
 		left += text.Fit(machinesText(c, false), nodesW)
 	}
 	right := ""
-	for _, col := range homeColumns {
+	for _, col := range columns {
 		if col.w > room {
 			break
 		}
 		room -= col.w
-		right += text.FlushRight(col.cell(m, c), col.w)
+		right += text.FlushRight(col.cell(p, c), col.w)
 	}
 	watcher := ""
 	switch {
@@ -64,7 +64,7 @@ func (m *Model) clusterCells(c *event.ClusterInfo, w int) string {
 		watcher = "not watched"
 	}
 	if room > text.Wide(watcher) {
-		left += m.styles.Dim.Of(watcher)
+		left += p.Styles.Dim.Of(watcher)
 	}
 	return text.Spread(left, right, w)
 }
@@ -82,7 +82,7 @@ func machinesText(c *event.ClusterInfo, whole bool) string {
 }
 
 // anyMachines reports whether any cluster has machines of a type of its own.
-func (h *homeView) anyMachines() bool {
+func (h *List) anyMachines() bool {
 	for i := range h.all.Clusters {
 		if h.all.Clusters[i].Instance != "" {
 			return true
@@ -91,17 +91,20 @@ func (h *homeView) anyMachines() bool {
 	return false
 }
 
-// homeSum is the line that says what all clusters cost together.
-func (m *Model) homeSum() string {
+// Title is what stands behind "dlwb" and at the right of the first row.
+func (p Page) Title() (left, right string) { return p.filterSign(), p.sum() }
+
+// sum is the line that says what all clusters cost together.
+func (p Page) sum() string {
 	var price, spent float64
 	n := 0
-	for _, c := range m.home.all.Clusters {
+	for _, c := range p.List.all.Clusters {
 		if c.Phase != event.PhaseGone {
 			n, price, spent = n+1, price+c.PricePerHour, spent+c.Spent
 		}
 	}
 	if n == 0 {
-		return m.styles.Dim.Of("nothing runs")
+		return p.Styles.Dim.Of("nothing runs")
 	}
 	return fmt.Sprintf("%s  %s  %s so far", text.Plural(n, "cluster"), units.PerHour(price), units.USD(spent))
 }
