@@ -275,6 +275,9 @@ func (n *Node) begin(ctx context.Context, o opening, answer any) (*wire.Stream, 
 	return st, l, nil
 }
 
+// isBroken reports whether an agent broke the protocol: asking it again is no use.
+func isBroken(err error) bool { return errors.As(err, new(*wire.ProtocolError)) }
+
 // callError makes the error of a call one that says whether it was the agent's
 // or the connection's.
 func (n *Node) callError(what string, l *link, err error) error {

@@ -247,7 +247,7 @@ func TestALyingAgentHoldsNoCallUpAndCostsLittle(t *testing.T) {
 			check(t, c.Start())
 			session, err := wire.Answer(liarsEnd{bufio.NewReader(out), in})
 			check(t, err)
-			go lieOn(session, lie)
+			go lieOn(session, func(_ string, s *wire.Stream) { lie(s) })
 			late := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
 			defer late.Stop()
 			if err := c.Wait(); err != nil {
@@ -267,8 +267,8 @@ func TestALyingAgentHoldsNoCallUpAndCostsLittle(t *testing.T) {
 	}
 }
 
-// lieOn tells each call the same lie.
-func lieOn(session *wire.Session, lie func(*wire.Stream)) {
+// lieOn answers each call whose service and request were received.
+func lieOn(session *wire.Session, lie func(service string, s *wire.Stream)) {
 	for {
 		s, err := session.Accept()
 		if err != nil {
@@ -279,7 +279,7 @@ func lieOn(session *wire.Session, lie func(*wire.Stream)) {
 			var service string
 			var request any
 			if s.Recv(&service) == nil && s.Recv(&request) == nil {
-				lie(s)
+				lie(service, s)
 			}
 		}()
 	}

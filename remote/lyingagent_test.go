@@ -61,20 +61,7 @@ func (l *lyingAgent) serve(conn net.Conn, words []string) {
 		<-l.done
 		_ = session.Close()
 	}()
-	for {
-		s, err := session.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer s.Close()
-			var service string
-			var request any
-			if s.Recv(&service) == nil && s.Recv(&request) == nil {
-				l.lie(service, s)
-			}
-		}()
-	}
+	lieOn(session, l.lie)
 }
 
 func (l *lyingAgent) Kill(why error) {
@@ -161,7 +148,7 @@ func TestAnAgentThatBreaksTheProtocolIsToldOfAtOnce(t *testing.T) {
 				t.Parallel()
 				var told sync.Map
 				n := openLiar(t, func(service string, s *wire.Stream) {
-					if _, again := told.LoadOrStore(service, true); again && service != wire.State {
+					if _, again := told.LoadOrStore(service, true); again {
 						t.Errorf("%s is called again", service)
 					}
 					lie.tell(s)
@@ -172,6 +159,41 @@ func TestAnAgentThatBreaksTheProtocolIsToldOfAtOnce(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestAReverseTunnelEndsWithAnAgentThatBreaksTheProtocol(t *testing.T) {
+	for name, lies := range map[string][]func(*wire.Stream){
+		"while it listens":          {nonsense["another message"].tell},
+		"when it is to listen anew": {func(*wire.Stream) {}, nonsense["another message"].tell},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			n := openLiar(t, func(_ string, s *wire.Stream) {
+				call := int(calls.Add(1))
+				if call > len(lies) {
+					t.Error("it is called again")
+					return
+				}
+				if call == 1 {
+					_ = s.Send(wire.Listening{Port: 4000})
+				}
+				lies[call-1](s)
+			})
+			tunnel, err := Reverse(testContext(t), n, 4000, "127.0.0.1:1")
+			check(t, err)
+			over := make(chan struct{})
+			go func() {
+				tunnel.tasks.Wait()
+				close(over)
+			}()
+			next(t, over)
+			if state := tunnel.State(); state.Connected || !strings.Contains(state.Why, "broke the protocol") {
+				t.Errorf("it stands as %+v", state)
+			}
+			check(t, tunnel.Close())
+		})
 	}
 }
 

@@ -32,7 +32,8 @@ func (e *ReverseRefusedError) Advice() string { return e.Next }
 // Reverse opens a tunnel the other way round, from a port of the node (0: any
 // free one) to localAddr as this machine sees it, until ctx ends or Close. The
 // node's agent listens on its 127.0.0.1 only. When the link is lost the node is
-// dialed and asked again for the same port.
+// dialed and asked again for the same port; an agent that breaks the protocol is
+// not.
 func Reverse(ctx context.Context, n *Node, port int, localAddr string) (*Tunnel, error) {
 	if _, _, err := net.SplitHostPort(localAddr); err != nil {
 		return nil, fmt.Errorf("lead to %q: %w", localAddr, err)
@@ -71,6 +72,9 @@ func (t *Tunnel) keepThere(d *distant) {
 		}
 		why := d.link.cause(fmt.Errorf("the node does not listen any more: %w", err))
 		t.become(func(s *TunnelState) { *s = TunnelState{Why: fmt.Sprintf("the connection was lost: %v", why)} })
+		if isBroken(err) {
+			return
+		}
 		d = t.listenAgain()
 	}
 }
@@ -96,7 +100,7 @@ func (t *Tunnel) receive(d *distant) error {
 	}
 }
 
-// listenAgain returns nil when the tunnel was closed. A node that has not
+// listenAgain returns nil when the tunnel was closed or can't go on. A node that has not
 // noticed yet that our old connection is gone still holds the port.
 func (t *Tunnel) listenAgain() *distant {
 	for try := 0; t.ctx.Err() == nil; try++ {
@@ -106,6 +110,9 @@ func (t *Tunnel) listenAgain() *distant {
 			return d
 		}
 		t.become(func(s *TunnelState) { *s = TunnelState{Why: err.Error()} })
+		if isBroken(err) {
+			return nil
+		}
 		select {
 		case <-time.After(min(backoffMost, backoffLeast<<min(try, 10))):
 		case <-t.ctx.Done():

@@ -9,7 +9,8 @@ import (
 // TunnelState is how a tunnel stands.
 type TunnelState struct {
 	// Connected says that the node is reached; else it is dialed again and
-	// again, and the tunnel goes on when it answers.
+	// again, and the tunnel goes on when it answers. A Reverse ends where the
+	// node's agent breaks the protocol.
 	Connected bool
 	// Why is what failed last: why the node is not reached, or, where it is,
 	// why the latest connection through the tunnel was not. Empty: nothing.

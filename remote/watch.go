@@ -77,11 +77,13 @@ func (w *watcher) watch(ctx context.Context) error {
 	cancel(nil)
 	<-looked
 	var lost *LostRunError
-	switch {
+	switch cause := context.Cause(ctx); {
 	case errors.Is(err, errRunEnded):
 		return nil
-	case errors.As(context.Cause(ctx), &lost):
+	case errors.As(cause, &lost):
 		return w.close(lost)
+	case isBroken(cause):
+		return cause
 	}
 	return err
 }
@@ -130,6 +132,10 @@ func (w *watcher) lookOn(ctx context.Context, end context.CancelCauseFunc) {
 		state, err := w.n.RunState(ctx, w.runID)
 		if err != nil {
 			if ctx.Err() != nil {
+				return
+			}
+			if isBroken(err) {
+				end(err)
 				return
 			}
 			continue
