@@ -92,7 +92,9 @@ func TestASilentConnectionIsReplacedWhenANewOneIsAnswered(t *testing.T) {
 	p := newPassage(t, s.Addr)
 	n := Open(Target{Name: "node0", Addr: p.Addr().String(), User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})
 	defer func() { _ = n.Close() }()
-	n.bounds.Every, n.bounds.Answer = 200*time.Millisecond, time.Minute
+	// It is doubted after 4 s. A busy machine then takes seconds to log in again,
+	// for which there are 11 until next gives up, and 16 until the link is dead.
+	n.bounds.Every, n.bounds.Answer = 200*time.Millisecond, 20*time.Second
 	states := make(chan string, 10)
 	n.OnState(func(_ bool, why string) { states <- why })
 	log := filepath.Join(s.Home, "log")
