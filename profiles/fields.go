@@ -83,7 +83,7 @@ var common = []*Field{
 		Doc: "How much memory each GPU must have, at least.", Example: `">=24GB"`,
 		ref: func(p *Profile) any { return &p.Machines.Need.Memory }},
 	{Key: "machines.instance.max_price", Type: priceType, Also: []string{"price"},
-		Doc: "What a machine may cost per hour, in US dollars.", Example: "1.50",
+		Doc: "What a machine may cost per hour, in US dollars. Without it no fallback costs more than twice as much as the first choice.", Example: "1.50",
 		ref: func(p *Profile) any { return &p.Machines.Need.MaxPrice }},
 	{Key: "machines.count", Type: countType, Min: 1, Max: 1000, Default: "1", Also: []string{"nodes", "number", "size"},
 		Doc: "How many nodes; with the hosts provider, all hosts when not given.", Example: "2",

@@ -204,6 +204,9 @@ func (c *preflight) machine() cloud.Finding {
 	}
 	if others := c.others(); others != "" {
 		text += "; where there is no room, then " + others
+		if c.spec.Instance == "" && c.spec.Need.MaxPrice == 0 {
+			text += fmt.Sprintf(", none of which costs more than %d times as much (machines.instance.max_price allows more)", catalog.Dearest)
+		}
 	}
 	return found("machine", text)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -91,7 +92,9 @@ func (m *Market) Facts(ctx context.Context, region, instanceType string) (Facts,
 // which to try them: what can be had before what cannot; what AWS told of before
 // what only the table knows; machines that the usual images and wheels run on
 // before those that need care; region by region as the spec lists them; then as
-// Offers ranks.
+// Offers ranks. Of a need that sets no price, none costs more than twice what the
+// first one does: who asked for one GPU does not want eight because the small
+// machines are taken.
 func (m *Market) Choose(ctx context.Context, spec cloud.Spec) ([]cloud.Offer, error) {
 	if spec.Instance == "" && spec.Need.None() {
 		return nil, errors.New("which machine? Name an instance type, or say what it needs (gpu, gpus, memory, max_price)")
@@ -113,7 +116,28 @@ func (m *Market) Choose(ctx context.Context, spec cloud.Spec) ([]cloud.Offer, er
 		return nil, err
 	}
 	fit, err := sift(all, q.Need, q.Spot)
-	return plain(prefer(rank(fit, q.Spot))), err
+	chosen := prefer(rank(fit, q.Spot))
+	if spec.Instance == "" && spec.Need.MaxPrice == 0 {
+		chosen = near(chosen, q.Spot)
+	}
+	return plain(chosen), err
+}
+
+// Dearest is how many times as much as the first choice a fallback may cost where
+// the need sets no price.
+const Dearest = 2
+
+// near leaves out what costs more than that in one of the markets, and what has no
+// price where the first choice has one.
+func near(list []candidate, spot bool) []candidate {
+	if len(list) == 0 {
+		return list
+	}
+	first := list[0].Offer
+	tooDear := func(price, of float64) bool { return of > 0 && (price <= 0 || price > Dearest*of) }
+	return slices.DeleteFunc(list, func(c candidate) bool {
+		return tooDear(marketPrice(c.Offer, spot), marketPrice(first, spot)) || tooDear(c.OnDemand.PerHour, first.OnDemand.PerHour)
+	})
 }
 
 // candidates are the types of all views that the query is about.

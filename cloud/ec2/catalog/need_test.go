@@ -185,17 +185,17 @@ func TestAPriceThatIsNotKnownMeetsNoLimit(t *testing.T) {
 }
 
 func TestChoosePrefersMachinesThatTheUsualWheelsRunOn(t *testing.T) {
-	got, err := builtin().Choose(context.Background(), cloud.Spec{Need: cloud.Need{GPUs: 1}})
+	got, err := builtin().Choose(context.Background(), cloud.Spec{Need: cloud.Need{GPUs: 1, MaxPrice: 1000}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got[0].Instance != "g4dn.xlarge" {
 		t.Errorf("the first choice is %s; the cheaper ones are AMD or arm64", got[0].Instance)
 	}
-	if last := got[len(got)-1]; last.Notes[0] == "" || last.Instance != "p6e-gb200.36xlarge" && last.Instance != "p5e.48xlarge" {
+	if last := got[len(got)-1]; last.Notes[0] == "" || last.Instance != "p3dn.24xlarge" {
 		t.Errorf("what cannot be had comes last, not %s", last.Instance)
 	}
-	v100, err := builtin().Choose(context.Background(), cloud.Spec{Need: cloud.Need{GPU: []string{"V100"}}})
+	v100, err := builtin().Choose(context.Background(), cloud.Spec{Need: cloud.Need{GPU: []string{"V100"}, MaxPrice: 1000}})
 	if err != nil || len(v100) != 4 || v100[0].Instance != "p3.2xlarge" {
 		t.Errorf("whoever names V100 gets it: %v, %v", names(v100), err)
 	}
@@ -238,5 +238,24 @@ func TestUnknownNamesAreAnsweredWithTheNearest(t *testing.T) {
 	}
 	if _, err := builtin().Offers(context.Background(), cloud.Query{Regions: []string{"../../etc"}}); err == nil {
 		t.Error("a path is no region")
+	}
+}
+
+// Whoever asks for a GPU and names no price must not wake up with eight of them.
+func TestAFallbackCostsNotMuchMoreThanTheFirstChoice(t *testing.T) {
+	for _, spot := range []bool{false, true} {
+		got, err := builtin().Choose(context.Background(), cloud.Spec{Spot: spot, Need: cloud.Need{GPUs: 1}})
+		if err != nil || len(got) < 3 {
+			t.Fatal(got, err)
+		}
+		for _, o := range got {
+			if o.OnDemand.PerHour <= 0 || o.OnDemand.PerHour > Dearest*got[0].OnDemand.PerHour {
+				t.Errorf("%s costs %v, the first %v", o.Instance, o.OnDemand.PerHour, got[0].OnDemand.PerHour)
+			}
+		}
+		dear, err := builtin().Choose(context.Background(), cloud.Spec{Spot: spot, Need: cloud.Need{GPUs: 1, MaxPrice: 1000}})
+		if err != nil || len(dear) <= len(got) {
+			t.Errorf("with a price of one's own: %d choices, without %d", len(dear), len(got))
+		}
 	}
 }
