@@ -17,14 +17,6 @@ import (
 // oneLine is an error as one line for the screen.
 func oneLine(err error) string { return text.Word(err.Error()) }
 
-// joinNext puts what to do next behind what was said.
-func joinNext(text, next string) string {
-	if next == "" {
-		return text
-	}
-	return text + " — " + next
-}
-
 // The reasons why something can't be done now. Each is a clause that fits
 // behind "can't …: ".
 

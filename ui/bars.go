@@ -1,13 +1,12 @@
 package ui
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
+	"github.com/dlwb/dlwb/ui/watch"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -20,27 +19,16 @@ const airyFrom = 30
 // head is the title and all that stands above a screen's own part.
 func (m *Model) head(w int) []string {
 	out := []string{m.titleRow(w)}
-	if row := m.machineRow(w); row != "" {
-		out = append(out, row)
+	if m.ses != nil && m.here().inSession() {
+		if row := m.watch().Machines(w); row != "" {
+			out = append(out, row)
+		}
 	}
 	out = append(out, m.bars(w)...)
 	if len(out) == 1 || m.h >= airyFrom {
 		out = append(out, "")
 	}
 	return out
-}
-
-// machineRow says which machines are paid for, and when they end.
-func (m *Model) machineRow(w int) string {
-	if m.ses == nil || !m.here().inSession() || m.ses.State.Machines.Instance == "" {
-		return ""
-	}
-	st := m.ses.State
-	left := m.styles.Dim.Of(st.Machines.String())
-	if st.Phase() == event.PhaseStopped {
-		left += "  " + m.styles.Warn.Of("○ stopped") + m.styles.Dim.Of("; disks cost ") + units.PerHour(st.Account.Rate())
-	}
-	return text.Spread(left, m.countdown(), w)
 }
 
 // bars are the rows in red: what is about to be lost, what nobody knows.
@@ -54,36 +42,17 @@ func (m *Model) bars(w int) []string {
 	return out
 }
 
-// spotActions is what a provider does to a machine that it takes back.
-var spotActions = map[string]string{"stop": "stopped", "hibernate": "hibernated"}
-
-// spotText counts down to the moment at which the provider takes machines
-// away; empty when it has not announced that.
+// spotText counts down to the moment at which machines are taken away.
 func (m *Model) spotText() string {
-	if m.ses == nil || m.ses.Over() || !m.here().inSession() && m.here() != atHelp {
+	if m.ses == nil || !m.here().inSession() && m.here() != atHelp {
 		return ""
 	}
-	l := &m.ses.State.Account
-	var names []string
-	var first event.SpotNotice
-	for _, n := range slices.Sorted(maps.Keys(l.Notices)) {
-		names = append(names, session.NodeName(n))
-		if b := l.Notices[n]; first.At.IsZero() || b.At.Before(first.At) {
-			first = b
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	who, what := strings.Join(names, ", "), spotActions[first.Action]
-	if what == "" {
-		what = "taken away"
-	}
-	left := first.At.Sub(m.now)
-	if left <= 0 {
-		return who + ": was to be " + what + " " + units.Clock(-left) + " ago (spot)"
-	}
-	return who + " will be " + what + " in " + units.Clock(left) + " (spot): checkpoint now"
+	return m.watch().Spot()
+}
+
+// watch is what is known of the session, as its screens draw it.
+func (m *Model) watch() watch.Page {
+	return watch.Page{Look: m.looks(), Of: m.ses, Again: m.noCluster() == "" && !m.opts.ReadOnly}
 }
 
 // unresolvedText names the clusters of which nobody knows whether they are

@@ -23,8 +23,7 @@ func (m *Model) spots() []chart.Spot {
 	case m.here() != atTrain || m.ses.Lost != "" && m.ses.State.Run == "":
 		return nil
 	}
-	top := len(m.trainTop(w, h))
-	chartH, _ := share(h - top)
+	top, chartH := m.watch().ChartRoom(w, h)
 	if chartH == 0 {
 		return nil
 	}

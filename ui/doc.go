@@ -16,11 +16,11 @@
 //	nodes/       panels of nodes, the heatmap of their GPUs
 //	sign/        phases, verdicts, ends and faults in signs, words and inks
 //	session/     a pure fold of events into what is known of what is looked at
-//	lease.go     when machines end by themselves
 //	bars.go      what stands above every screen: machines, alarms
 //	wizard.go    a new profile, question by question; form.go, market.go,
 //	             offers.go, compare.go, regions.go and review.go are its parts
 //	runs/        the table of runs; runkeys.go are its keys
+//	watch/       steps, training, output and receipt of a cluster and its run
 //	home/        the list of what exists
 //	compare/     runs over each other; comparekeys.go are its keys
 //	text/        fitting text into cells, numbers, tokens of colour, ASCII

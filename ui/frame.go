@@ -55,7 +55,7 @@ func (m *Model) View() tea.View {
 }
 
 func (m *Model) windowTitle() string {
-	t := sanitize.Word(strings.TrimSuffix("dlwb "+m.title(), " "))
+	t := sanitize.Word(strings.TrimSuffix("dlwb "+m.ses.Title(), " "))
 	if m.ascii {
 		return text.InASCII(t)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/ui/nodes"
 	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
@@ -331,7 +332,7 @@ func (m *Model) take(msg gathered) tea.Cmd {
 	}
 	if n := s.State.Notices; len(n) > notices && !s.Past && m.now.Sub(s.State.NoticeAt) < noteStays {
 		last := n[len(n)-1]
-		cmds = append(cmds, m.say(last.Level, joinNext(last.Text, last.Next)))
+		cmds = append(cmds, m.say(last.Level, sign.WithNext(last.Text, last.Next)))
 	}
 	return tea.Batch(cmds...)
 }

@@ -48,11 +48,11 @@ func screens() []screen {
 		{at: atCharts, name: "charts", draw: (*Model).drawCharts, move: (*Model).moveCharts, copy: func(m *Model) string { return m.charts.Text() },
 			back: (*Model).chartsBack},
 		{at: atHeat, name: "GPUs", draw: (*Model).drawHeat, move: (*Model).moveHeat},
-		{at: atLogs, name: "logs", draw: (*Model).drawLogs, move: (*Model).scrollLog, copy: (*Model).logText,
+		{at: atLogs, name: "logs", draw: func(m *Model, w, h int) []string { return m.watch().Logs(w, h) }, move: (*Model).scrollLog, copy: (*Model).logText,
 			back: (*Model).logBack, digit: (*Model).pickRank},
 		{at: atNodes, name: "nodes", page: (*Model).drawNodes},
 		{at: atForwards, name: "forwards", page: (*Model).drawForwards, move: (*Model).moveForwards},
-		{at: atReceipt, name: "receipt", page: (*Model).drawReceipt, copy: (*Model).receiptText},
+		{at: atReceipt, name: "receipt", page: func(m *Model, w int) []string { return m.watch().Receipt(w) }, copy: (*Model).receiptText},
 		{at: atNew, name: "new", draw: (*Model).drawWizard, title: (*Model).newTitle, move: (*Model).moveWizard,
 			copy: (*Model).wizardText, back: (*Model).wizBack, digit: (*Model).pickQuestion},
 		{at: atRuns, name: "runs", draw: (*Model).drawRuns, title: (*Model).noTitle, move: (*Model).moveRuns,
@@ -129,11 +129,11 @@ func (m *Model) sessionTitle() (left, right string) {
 		return "", ""
 	}
 	s := m.styles
-	left = "  " + s.Strong.Of(m.title())
+	left = "  " + s.Strong.Of(m.ses.Title())
 	if p := m.ses.State.Provider; p != "" {
 		left += s.Dim.Of(" on " + text.Word(p))
 	}
-	right = m.money()
+	right = m.watch().Money()
 	if m.ses.State.Phase() == event.PhaseUnresolved {
 		right = s.Bad.Of("! UNRESOLVED") + "  " + right
 	}
@@ -146,7 +146,7 @@ func (m *Model) noTitle() (left, right string) { return "", "" }
 // drawCharts is every chart in a grid, or why there are none.
 func (m *Model) drawCharts(w, h int) []string {
 	if m.ses.Lost != "" && m.ses.State.Run == "" {
-		return m.lostRows(w)
+		return m.watch().Lost(w)
 	}
 	return m.chartPage().Draw(w, h)
 }
@@ -176,15 +176,20 @@ func (m *Model) logText() string {
 
 // receiptText has its commands whole, whatever fits on the screen.
 func (m *Model) receiptText() string {
-	return strings.Join(m.drawReceipt(max(m.bodyWidth(), copyWidth)), "\n")
+	return strings.Join(m.watch().Receipt(max(m.bodyWidth(), copyWidth)), "\n")
 }
+
+func (m *Model) drawTrain(w, h int) []string { return m.watch().Train(w, h, m.chartPage()) }
 
 // stepsPage is the steps of a session, or why they can't be read.
 func (m *Model) stepsPage(w int) []string {
+	p := m.watch()
 	if m.ses.Lost != "" {
-		return m.lostRows(w)
+		return p.Lost(w)
 	}
-	return m.drawSteps(w)
+	again := m.find("R")
+	p.Retry = again != nil && m.refusal(again) == ""
+	return p.Steps(w)
 }
 
 func (m *Model) homeBack() (tea.Cmd, bool) {

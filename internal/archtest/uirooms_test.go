@@ -21,6 +21,7 @@ var uiRooms = map[string][]string{
 	"chart":   {"text", "plot", "session"},
 	"compare": {"text", "plot", "session", "sign", "chart"},
 	"home":    {"text", "sign"},
+	"watch":   {"text", "session", "sign", "chart", "nodes"},
 	"line":    {"text"},
 	"runs":    {"text", "session", "sign"},
 	"sign":    {"text", "session"},

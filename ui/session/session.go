@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/ui/logview"
+	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -65,6 +66,19 @@ func (s *Session) Now(now time.Time) time.Time {
 func (s *Session) Over() bool {
 	phase := s.State.Phase()
 	return s.Past || phase == event.PhaseGone || phase == event.PhaseStopped
+}
+
+// Title is what is looked at, in a word; empty where nothing is.
+func (s *Session) Title() string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Past && s.State.Run != "":
+		return text.Word(s.State.Run)
+	case s.Cluster != "":
+		return text.Word(s.Cluster)
+	}
+	return text.Word(s.ProfilePath)
 }
 
 // Profile is the path of the profile it came from; empty when not known.

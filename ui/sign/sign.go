@@ -120,3 +120,11 @@ func Quoted(l text.Look, lines []string, w int) []string {
 	}
 	return out
 }
+
+// WithNext puts what to do next behind what was said.
+func WithNext(said, next string) string {
+	if next == "" {
+		return said
+	}
+	return said + " — " + next
+}

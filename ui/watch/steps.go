@@ -1,4 +1,4 @@
-package ui
+package watch
 
 import (
 	"sort"
@@ -21,44 +21,44 @@ var follows = map[string]string{
 	event.StepDown:        "then a receipt proves that nothing is left",
 }
 
-// drawSteps shows what was done, what is being done, and what failed.
-func (m *Model) drawSteps(w int) []string {
-	s, st := m.styles, m.ses.State
+// Steps shows what was done, what is being done, and what failed.
+func (p Page) Steps(w int) []string {
+	s, st := p.Styles, p.Of.State
 	var out []string
 	if len(st.Steps) == 0 && st.Failed == nil {
-		return []string{m.spinner() + " waiting for the first news of " + m.title() +
-			s.Dim.Of(", for "+text.Since(m.now, m.ses.Asked))}
+		return []string{p.Spinner() + " waiting for the first news of " + p.Of.Title() +
+			s.Dim.Of(", for "+text.Since(p.Now, p.Of.Asked))}
 	}
 	for i := range st.Steps {
-		out = append(out, m.stepRows(&st.Steps[i], w)...)
+		out = append(out, p.stepRows(&st.Steps[i], w)...)
 	}
-	if f := m.ses.Failed(); f != nil {
+	if f := p.Of.Failed(); f != nil {
 		out = append(out, "")
-		out = append(out, sign.Fault(m.looks(), *f, w)...)
-		if m.ses.Profile() != "" && m.refusal(m.find("R")) == "" {
+		out = append(out, sign.Fault(p.Look, *f, w)...)
+		if p.Of.Profile() != "" && p.Retry {
 			out = append(out, "", s.Key.Of("R")+" tries again; what is done already is not done twice")
 		}
 	}
 	if st.Receipt != nil && st.Receipt.Proven {
 		out = append(out, "", s.Good.Of("✓")+" the cluster is gone, and that is proven   "+s.Key.Of("x")+" receipt")
 	}
-	return append(append(out, m.outcome(w)...), m.notices(w)...)
+	return append(append(out, p.outcome(w)...), p.notices(w)...)
 }
 
 // notices is what was said along the way, in full: the line above the footer
 // has room for one, and not for long.
-func (m *Model) notices(w int) []string {
-	all := m.ses.State.Notices
+func (p Page) notices(w int) []string {
+	all := p.Of.State.Notices
 	if len(all) == 0 {
 		return nil
 	}
-	out := []string{"", m.styles.Dim.Of("said along the way")}
+	out := []string{"", p.Styles.Dim.Of("said along the way")}
 	for _, n := range all[max(len(all)-20, 0):] {
-		mark := m.styles.Dim.Of("· ")
+		mark := p.Styles.Dim.Of("· ")
 		if n.Level == "warning" {
-			mark = m.styles.Warn.Of("! ")
+			mark = p.Styles.Warn.Of("! ")
 		}
-		for _, l := range text.Wrap(joinNext(n.Text, n.Next), w-2) {
+		for _, l := range text.Wrap(sign.WithNext(n.Text, n.Next), w-2) {
 			out = append(out, mark+l)
 			mark = "  "
 		}
@@ -67,28 +67,28 @@ func (m *Model) notices(w int) []string {
 }
 
 // outcome is what the run came to, under the steps.
-func (m *Model) outcome(w int) []string {
-	st := m.ses.State
+func (p Page) outcome(w int) []string {
+	st := p.Of.State
 	if st.Ended == nil {
 		return nil
 	}
-	told := m.ses.Failed() != nil // with its last lines
+	told := p.Of.Failed() != nil // with its last lines
 	var out []string
 	if !told {
-		out = append(out, "", sign.Verdict(m.looks(), st.Ended.Verdict, &st.Ended.ExitCode)+"  "+st.Ended.Cause)
+		out = append(out, "", sign.Verdict(p.Look, st.Ended.Verdict, &st.Ended.ExitCode)+"  "+st.Ended.Cause)
 	} else if st.Results != nil || st.Lost != nil {
 		out = append(out, "")
 	}
-	out = append(out, m.resultsRows()...)
+	out = append(out, p.resultsRows()...)
 	if told {
 		return out
 	}
-	return append(out, text.Indent(sign.Quoted(m.looks(), st.Ended.LastLines, w-2), 2)...)
+	return append(out, text.Indent(sign.Quoted(p.Look, st.Ended.LastLines, w-2), 2)...)
 }
 
 // resultsRows say where the results of the run are, and what of them is lost.
-func (m *Model) resultsRows() (out []string) {
-	s, st := m.styles, m.ses.State
+func (p Page) resultsRows() (out []string) {
+	s, st := p.Styles, p.Of.State
 	if r := st.Results; r != nil {
 		out = append(out, s.Dim.Of("results  ")+event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir))
 	}
@@ -98,18 +98,18 @@ func (m *Model) resultsRows() (out []string) {
 	return out
 }
 
-func (m *Model) stepRows(st *session.Step, w int) []string {
-	s := m.styles
+func (p Page) stepRows(st *session.Step, w int) []string {
+	s := p.Styles
 	mark, took, txt := s.Faint.Of("·"), "", s.Dim.Of(st.Text)
 	name := s.Dim.Of(text.Fit(st.Name, 13))
 	switch st.Status {
 	case session.Waiting:
-		if st.Name == event.StepDown && m.ses.State.Ended != nil && m.ses.State.Phase() == event.PhaseReady {
+		if st.Name == event.StepDown && p.Of.State.Ended != nil && p.Of.State.Phase() == event.PhaseReady {
 			txt = s.Dim.Of("when you say so: X. Until then the cluster stays for the next run")
 		}
 	case session.Active:
-		mark, name = s.Accent.Of(m.spinner()), s.Strong.Of(text.Fit(st.Name, 13))
-		took, txt = units.Clock(m.now.Sub(st.Since)), st.Text
+		mark, name = s.Accent.Of(p.Spinner()), s.Strong.Of(text.Fit(st.Name, 13))
+		took, txt = units.Clock(p.Now.Sub(st.Since)), st.Text
 	case session.Done:
 		mark, name, took = s.Good.Of("✓"), text.Fit(st.Name, 13), units.Duration(st.Took)
 	case session.Skipped:
@@ -121,10 +121,10 @@ func (m *Model) stepRows(st *session.Step, w int) []string {
 	}
 	out := []string{text.Spread(mark+" "+name+" "+txt, s.Dim.Of(took), w)}
 	if st.Status == session.Active {
-		out = append(out, m.stepNews(st, w)...)
+		out = append(out, p.stepNews(st, w)...)
 	}
 	if st.Status == session.Broken && st.Fault == nil {
-		out = append(out, m.stepNews(st, w)...)
+		out = append(out, p.stepNews(st, w)...)
 	}
 	return out
 }
@@ -137,7 +137,7 @@ func join2(a, b string) string {
 }
 
 // stepNews is the newest line of each node, and what comes next.
-func (m *Model) stepNews(st *session.Step, w int) []string {
+func (p Page) stepNews(st *session.Step, w int) []string {
 	var nodes []int
 	for n := range st.Nodes {
 		nodes = append(nodes, n)
@@ -149,10 +149,10 @@ func (m *Model) stepNews(st *session.Step, w int) []string {
 		if n < 0 {
 			who = "all"
 		}
-		out = append(out, text.Cut("                "+m.styles.Dim.Of(text.Fit(who, 8))+st.Nodes[n], w))
+		out = append(out, text.Cut("                "+p.Styles.Dim.Of(text.Fit(who, 8))+st.Nodes[n], w))
 	}
 	if next := follows[st.Name]; next != "" && st.Status == session.Active {
-		out = append(out, text.Cut("                "+m.styles.Faint.Of(next), w))
+		out = append(out, text.Cut("                "+p.Styles.Faint.Of(next), w))
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package ui
+package watch
 
 import (
 	"strings"
@@ -9,44 +9,44 @@ import (
 	"github.com/dlwb/dlwb/ui/text"
 )
 
-// drawReceipt is each resource with the proof that it is gone.
-func (m *Model) drawReceipt(w int) []string {
-	s, r := m.styles, m.ses.State.Receipt
+// Receipt is each resource with the proof that it is gone.
+func (p Page) Receipt(w int) []string {
+	s, r := p.Styles, p.Of.State.Receipt
 	if r == nil {
 		return []string{"No receipt yet: the cluster was not torn down."}
 	}
 	head := s.Good.Of("✓ Everything is gone, and that was looked at again.")
 	if !r.Proven {
-		head = s.Bad.Of("! UNRESOLVED") + "  Not everything is proven gone" + m.stillCosts()
+		head = s.Bad.Of("! UNRESOLVED") + "  Not everything is proven gone" + p.stillCosts()
 	}
 	out := []string{text.Cut(head, w), ""}
 	sum := func(k, v string) { out = append(out, s.Dim.Of(text.Fit(k, 12))+v) }
 	sum("lived", units.Seconds(r.Lived))
 	sum("cost", units.USD(r.Cost))
 	sum("left", text.Plural(r.ProcessesLeft, "process")+", "+text.Plural(r.FilesLeft, "file"))
-	out = append(out, m.receiptTable(r.Resources, w)...)
-	return append(out, m.receiptNext(w)...)
+	out = append(out, p.receiptTable(r.Resources, w)...)
+	return append(out, p.receiptNext(w)...)
 }
 
-func (m *Model) stillCosts() string {
-	if p := m.ses.State.Account.Rate(); p > 0 {
+func (p Page) stillCosts() string {
+	if p := p.Of.State.Account.Rate(); p > 0 {
 		return ": up to " + units.PerHour(p) + " goes on."
 	}
 	return "."
 }
 
 // receiptNext is what it all came to, and what to do now.
-func (m *Model) receiptNext(w int) []string {
-	s, st := m.styles, m.ses.State
+func (p Page) receiptNext(w int) []string {
+	s, st := p.Styles, p.Of.State
 	var out []string
 	if e := st.Ended; e != nil {
-		out = append(out, "", sign.Verdict(m.looks(), e.Verdict, &e.ExitCode)+"  "+e.Cause)
+		out = append(out, "", sign.Verdict(p.Look, e.Verdict, &e.ExitCode)+"  "+e.Cause)
 	}
-	out = append(out, m.resultsRows()...)
+	out = append(out, p.resultsRows()...)
 	if st.Receipt.Proven {
 		return append(out, "", s.Key.Of("t")+" shows the run again, "+s.Key.Of("R")+" runs anew, "+s.Key.Of("esc")+" goes home")
 	}
-	if f := m.ses.Failed(); f != nil && f.Next != "" {
+	if f := p.Of.Failed(); f != nil && f.Next != "" {
 		out = append(out, "", s.Key.Of("next"))
 		for _, l := range text.Wrap(f.Next, max(w-2, 1)) {
 			out = append(out, "  "+l)
@@ -79,7 +79,7 @@ func (c receiptColumns) head() int {
 	return n
 }
 
-func (m *Model) receiptTable(all []cloud.Resource, w int) []string {
+func (p Page) receiptTable(all []cloud.Resource, w int) []string {
 	c := receiptColumns{kind: 12, id: 26, w: w}
 	for _, res := range all {
 		c.kind = min(max(c.kind, text.Wide(res.Kind)+1), 18)
@@ -92,9 +92,9 @@ func (m *Model) receiptTable(all []cloud.Resource, w int) []string {
 	if w-c.head() >= leastProof {
 		title += "proof"
 	}
-	out := []string{"", m.styles.Dim.Of(text.Cut(title, w))}
+	out := []string{"", p.Styles.Dim.Of(text.Cut(title, w))}
 	for _, res := range all {
-		out = append(out, m.resourceRows(res, c)...)
+		out = append(out, p.resourceRows(res, c)...)
 	}
 	if len(all) == 0 {
 		out = append(out, "  there was nothing to remove")
@@ -102,8 +102,8 @@ func (m *Model) receiptTable(all []cloud.Resource, w int) []string {
 	return out
 }
 
-func (m *Model) resourceRows(res cloud.Resource, c receiptColumns) []string {
-	s := m.styles
+func (p Page) resourceRows(res cloud.Resource, c receiptColumns) []string {
+	s := p.Styles
 	state := map[cloud.State]string{cloud.Gone: s.Good.Of(text.Fit("✓ gone", receiptState)), cloud.Alive: s.Bad.Of(text.Fit("✗ alive", receiptState))}[res.State]
 	if state == "" {
 		state = s.Warn.Of(text.Fit("? unknown", receiptState))
@@ -118,9 +118,9 @@ func (m *Model) resourceRows(res cloud.Resource, c receiptColumns) []string {
 	}
 	room := c.w - c.head()
 	if room < leastProof || res.State != cloud.Gone && text.Wide(text.Word(res.Proof)) > room { // how to do it by hand must not be cut up
-		return append([]string{text.Cut(head, c.w)}, m.proofRows(res, 6, c.w)...)
+		return append([]string{text.Cut(head, c.w)}, p.proofRows(res, 6, c.w)...)
 	}
-	rows := m.proofRows(res, c.head(), c.w)
+	rows := p.proofRows(res, c.head(), c.w)
 	if len(rows) > 0 {
 		rows[0] = head + strings.TrimLeft(rows[0], " ")
 	} else {
@@ -141,10 +141,10 @@ func paidCells(res cloud.Resource) string {
 	return text.Fit(lived, 11) + text.Fit(cost, receiptPaid-11)
 }
 
-func (m *Model) proofRows(res cloud.Resource, left, w int) []string {
+func (p Page) proofRows(res cloud.Resource, left, w int) []string {
 	var out []string
 	for _, l := range text.Wrap(text.Word(res.Proof), max(w-left, 1)) {
-		out = append(out, strings.Repeat(" ", left)+m.styles.Dim.Of(l))
+		out = append(out, strings.Repeat(" ", left)+p.Styles.Dim.Of(l))
 	}
 	return out
 }

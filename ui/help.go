@@ -3,9 +3,7 @@ package ui
 import (
 	"strings"
 
-	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // drawHelp is made from the key table: the keys of where one came from, then
@@ -45,30 +43,4 @@ func (m *Model) drawHelp(w int) []string {
 		out = append(append(out, "", s.Dim.Of("in the palette only (:)")), more...)
 	}
 	return append(out, "", s.Dim.Of("Quitting leaves every cluster running: dlwb attach comes back to it."))
-}
-
-// title is what the session is called on the screen.
-func (m *Model) title() string {
-	switch s := m.ses; {
-	case s == nil:
-		return ""
-	case s.Past && s.State.Run != "":
-		return text.Word(s.State.Run)
-	case s.Cluster != "":
-		return text.Word(s.Cluster)
-	default:
-		return text.Word(s.ProfilePath)
-	}
-}
-
-// money is what the cluster costs, for the corner of every screen of it.
-func (m *Model) money() string {
-	st := m.ses.State
-	if m.ses.Past {
-		return m.styles.Dim.Of("past run")
-	}
-	if st.Phase() == event.PhaseGone {
-		return m.styles.Dim.Of("gone, cost ") + units.USD(st.Spent(m.now))
-	}
-	return units.PerHour(st.Account.Rate()) + "  " + units.USD(st.Spent(m.now)) + m.styles.Dim.Of(" so far")
 }
