@@ -354,6 +354,41 @@ func TestServiceThatEndsIsToldWithItsLastLines(t *testing.T) {
 	}
 }
 
+// What runs when it is looked for may end before it is reached: then there is a
+// new one.
+func TestAServiceThatEndsAsItIsFoundIsStartedAnew(t *testing.T) {
+	b := newBedAlone(t)
+	b.up("")
+	dying := strings.Replace(standIn, "handler = ", `
+class Dying(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        if os.path.exists("die"):
+            os.remove("die")
+            os._exit(3)
+        super().do_GET()
+handler = `, 1)
+	dying = "#!/usr/bin/python3\n" + strings.Replace(dying, "http.server.SimpleHTTPRequestHandler,", "Dying,", 1)
+	bin := filepath.Join(b.nodeHome(0), "..", "bin")
+	if err := os.WriteFile(filepath.Join(bin, "tensorboard"), []byte(dying), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := b.forward("tensorboard")
+	first.signal(syscall.SIGINT)
+	first.end()
+	old := b.pids("--logdir")
+	die := filepath.Join(b.nodeHome(0), "dlwb", "bed", "code", "die")
+	if err := os.WriteFile(die, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.forward("tensorboard")
+	if _, err := os.Stat(die); err == nil {
+		t.Error("the old one was not asked")
+	}
+	if now := b.pids("--logdir"); len(now) != 1 || len(old) != 1 || now[0] == old[0] {
+		t.Errorf("processes before %v, and now %v", old, now)
+	}
+}
+
 func TestForwardToAPort(t *testing.T) {
 	b := newBedAlone(t)
 	b.up("")

@@ -21,6 +21,12 @@ const (
 	askEvery = 200 * time.Millisecond
 )
 
+// serviceEnded is that a service is gone that was waited for.
+type serviceEnded struct{ error }
+
+// Unwrap gives what is told of it.
+func (e serviceEnded) Unwrap() error { return e.error }
+
 // awaitService waits until the first page of a service is there. One that does
 // not come to that is ended and forgotten, so that the next try begins afresh.
 func awaitService(ctx context.Context, n *remote.Node, s service) error {
@@ -43,7 +49,7 @@ func awaitService(ctx context.Context, n *remote.Node, s service) error {
 		if look%5 == 4 {
 			state, err := n.RunState(limited, s.ID)
 			if err == nil && state.State != remote.RunRunning {
-				return serviceSilent(ctx, n, s, "it ended before it answered")
+				return serviceEnded{serviceSilent(ctx, n, s, "it ended before it answered")}
 			}
 		}
 		select {

@@ -40,20 +40,31 @@ func (t *Tunnels) ForwardAt(ctx context.Context, cluster, what string, local int
 	if opened, ok := t.openAlready(c.Name, what, local); ok {
 		return opened, t.publish(c, opened)
 	}
-	target, err := t.target(ctx, c, what)
+	opened, found, err := t.reach(ctx, c, what, local)
+	if ended := (serviceEnded{}); found && errors.As(err, &ended) { // it was about to end when it was found
+		opened, _, err = t.reach(ctx, c, what, local)
+	}
 	if err != nil {
 		return event.ForwardOpened{}, err
 	}
-	opened, err := t.openTunnel(c, what, local, target)
+	t.keepPort(c.Name, what, opened.LocalPort, local != 0)
+	return opened, t.publish(c, opened)
+}
+
+// reach opens a tunnel to what answers behind it; found: that ran already.
+func (t *Tunnels) reach(ctx context.Context, c Cluster, what string, local int) (opened event.ForwardOpened, found bool, err error) {
+	target, err := t.target(ctx, c, what)
+	if err != nil {
+		return opened, false, err
+	}
+	opened, err = t.openTunnel(c, what, local, target)
 	if err == nil && target.ID != "" {
 		err = awaitService(ctx, c.Node, target)
 	}
 	if err != nil {
 		t.drop(key{c.Name, opened.LocalPort, false})
-		return event.ForwardOpened{}, err
 	}
-	t.keepPort(c.Name, what, opened.LocalPort, local != 0)
-	return opened, t.publish(c, opened)
+	return opened, target.Found, err
 }
 
 // target is what a forward leads to: a service, which is started when it does

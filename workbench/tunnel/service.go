@@ -25,6 +25,7 @@ type service struct {
 	Prefer int    // local port by habit
 	Note   string // what a person should know of it
 	HTTP   bool   // a port of somebody else's may be anything
+	Found  bool   // it ran already
 }
 
 // login is the token that every request to the service has to show; empty:
@@ -90,7 +91,7 @@ func startService(ctx context.Context, c Cluster, what string) (service, error) 
 	if err != nil {
 		return service{}, err
 	}
-	s.What, s.Prefer, s.Path, s.HTTP = what, kind.prefer, "/", true
+	s.What, s.Prefer, s.Path, s.HTTP, s.Found = what, kind.prefer, "/", true, running
 	if running {
 		return s, nil
 	}
