@@ -8,6 +8,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
@@ -86,6 +87,8 @@ type Cluster struct {
 	Spot     bool   `json:"spot,omitempty"`
 	// Costs are the parts of PricePerHour.
 	Costs []Cost `json:"costs,omitempty"`
+	// Lacks are what can't be done on the nodes; none of a cluster of machines.
+	Lacks []job.Lack `json:"lacks,omitempty"`
 	// ExpiresAt is when the nodes' lease ends at the latest: they drain and
 	// shut themselves down then.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`

@@ -49,6 +49,17 @@ type Tree struct {
 	noticed []string // Warnings but for those about secrets
 }
 
+// Paths are the files of the tree, with slashes.
+func (t *Tree) Paths() []string {
+	var paths []string
+	for _, e := range t.entries {
+		if e.kind == kindFile {
+			paths = append(paths, e.path)
+		}
+	}
+	return paths
+}
+
 type entryKind byte
 
 const (

@@ -16,7 +16,9 @@ func (w *Workbench) Doctor(ctx context.Context) []cloud.Finding {
 	var findings []cloud.Finding
 	for _, kind := range w.kinds() {
 		if traits(kind).SharedHost {
-			findings = append(findings, w.providers[kind].Check(ctx, cloud.Spec{Name: "doctor", Count: 2}).Findings...)
+			if b, err := w.backend(kind); err == nil {
+				findings = append(findings, b.Check(ctx, cloud.Spec{Name: "doctor", Count: 2}).Findings...)
+			}
 		}
 	}
 	list := func(what string, names []string) {

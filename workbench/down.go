@@ -97,7 +97,7 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 		return r, json.Unmarshal(c.Receipt, &r)
 	}
 	s := scope{cluster: c.Name, life: c.ID}
-	provider, err := w.provider(c.Provider)
+	from, err := w.backend(c.Provider)
 	if err != nil {
 		return cloud.Receipt{}, err
 	}
@@ -118,7 +118,7 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 	if err != nil {
 		return cloud.Receipt{}, err
 	}
-	receipt, err := provider.Down(ctx, known, func(node int, text string) {
+	receipt, err := from.Down(ctx, known, func(node int, text string) {
 		_ = w.publish(s, event.StepProgress{Step: event.StepDown, Node: node, Text: text})
 	})
 	switch {
@@ -197,9 +197,9 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
 			cancel()
 		}
 	}).Stop()
-	if l, err := w.open(c); err == nil {
+	if on, err := w.reach(c); err == nil {
 		if run.EndedAt == nil {
-			_ = follow.Stop(limited, l.replicas(run.ID), w.proveGone(limited, l), run.ID, follow.Asked+"the cluster was taken down")
+			_ = stopRun(limited, on, on.gone(limited), run.ID, follow.Asked+"the cluster was taken down")
 		}
 		_, err = w.Watch(limited, c.Name)
 		slog.Debug("watched the end", "run", run.ID, "error", err)

@@ -60,13 +60,14 @@ type drive struct {
 	s       scope
 	record  store.Cluster
 	data    clusterData
-	made    bool   // this drive began the cluster
-	idle    bool   // the cluster was up, as this very profile has it
-	arrived bool   // its machines are up and were reached
-	resumed bool   // the command has what the profile adds for going on
-	lostRun string // the run that this drive goes on with, after it lost machines
-	behind  bool   // it goes on behind a screen, and whoever leaves that leaves what runs
-	link    *link
+	made    bool               // this drive began the cluster
+	idle    bool               // the cluster was up, as this very profile has it
+	arrived bool               // its machines are up and were reached
+	resumed bool               // the command has what the profile adds for going on
+	lostRun string             // the run that this drive goes on with, after it lost machines
+	behind  bool               // it goes on behind a screen, and whoever leaves that leaves what runs
+	link    *link              // to the nodes
+	via     carrier            // of the run
 	active  context.CancelFunc // ends the word to the nodes that somebody is at work
 	outcome Outcome
 
@@ -217,14 +218,18 @@ func (d *drive) steps(ctx context.Context) error {
 		return d.refuse()
 	}
 	defer func() { d.watch.release() }()
-	if err := d.toLaunch(ctx); err != nil {
+	b, err := d.w.backend(d.plan.Provider)
+	if err != nil {
+		return err
+	}
+	if err := b.toLaunch(ctx, d); err != nil {
 		return err
 	}
 	if d.reached(event.StepLaunch) || d.goal.Detach {
 		d.awaitRecipe(ctx)
 		return nil
 	}
-	err := d.train(ctx)
+	err = d.train(ctx)
 	d.awaitRecipe(ctx) // the nodes may go next
 	if err != nil {
 		return err
@@ -235,7 +240,7 @@ func (d *drive) steps(ctx context.Context) error {
 	if d.goal.Until == event.StepTrain {
 		return nil
 	}
-	if err := d.w.fetchStep(ctx, d.s, d.link); err != nil {
+	if err := d.via.fetch(ctx, d.s); err != nil {
 		return &unfetchedError{err}
 	}
 	return nil

@@ -40,7 +40,7 @@ func (w *Workbench) putEnd(run store.Run, data runData, e event.RunEnded, at tim
 
 // abandon ends a run whose ranks could not all be started: those that were are
 // stopped again.
-func (w *Workbench) abandon(s scope, l *link, run store.Run, data runData, cause error) {
+func (w *Workbench) abandon(s scope, c carrier, run store.Run, data runData, cause error) {
 	ctx, cancel := context.WithTimeout(w.ctx, follow.StopGrace+follow.StopLimit)
 	defer cancel()
 	ended := event.RunEnded{ExitCode: 1, Verdict: event.ExitedBad, Rank: -1, Node: event.FaultOf(cause).Node,
@@ -48,7 +48,7 @@ func (w *Workbench) abandon(s scope, l *link, run store.Run, data runData, cause
 	if errors.Is(cause, context.Canceled) {
 		ended.ExitCode, ended.Verdict, ended.Cause = 130, event.Stopped, "it was interrupted while its ranks were started"
 	}
-	if err := follow.Stop(ctx, l.replicas(run.ID), nil, run.ID, "the launch failed"); err != nil {
+	if err := stopRun(ctx, c, nil, run.ID, "the launch failed"); err != nil {
 		ended.Cause += "; " + err.Error()
 	}
 	_ = w.recordEnd(s, run, data, ended) // the failure of the launch is told in any case

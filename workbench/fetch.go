@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
@@ -187,7 +188,7 @@ func (f *fetching) headGone(ctx context.Context) bool {
 		return false
 	}
 	for deadline := time.Now().Add(lostWait); ; {
-		if f.w.proveGone(ctx, f.l)[0] {
+		if f.l.gone(ctx)[0] {
 			return true
 		}
 		limited, cancel := context.WithTimeout(ctx, lostEvery)
@@ -250,13 +251,18 @@ func (w *Workbench) Pull(ctx context.Context, run, to string) (event.ResultsFetc
 			return event.ResultsFetched{}, err
 		}
 	}
-	if len(data.Results) == 0 && data.OwnDir == "" {
-		return event.ResultsFetched{}, &event.Fault{What: "bring results home", Node: -1, Why: "the profile names none",
-			Next: "set results.paths in the profile"}
-	}
 	c, err := w.db.ClusterLife(r.Life)
 	if err != nil {
 		return event.ResultsFetched{}, err
+	}
+	if made, err := w.clusterData(c); err == nil {
+		if err := lacks("bring results home", made.Cluster, job.Files); err != nil {
+			return event.ResultsFetched{}, err
+		}
+	}
+	if len(data.Results) == 0 && data.OwnDir == "" {
+		return event.ResultsFetched{}, &event.Fault{What: "bring results home", Node: -1, Why: "the profile names none",
+			Next: "set results.paths in the profile"}
 	}
 	if c.EndedAt != nil {
 		return event.ResultsFetched{}, w.goneFault(run, data, c)

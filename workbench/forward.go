@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/tunnel"
@@ -58,11 +59,14 @@ func (w *Workbench) tunnelTo(cluster string) (tunnel.Cluster, error) {
 	if err != nil {
 		return tunnel.Cluster{}, err
 	}
-	l, err := w.open(c)
+	d, err := w.clusterData(c)
+	if err == nil {
+		err = lacks("reach a port of cluster "+c.Name, d.Cluster, job.Dial)
+	}
 	if err != nil {
 		return tunnel.Cluster{}, err
 	}
-	d, err := w.clusterData(c)
+	l, err := w.open(c)
 	if err != nil {
 		return tunnel.Cluster{}, err
 	}
@@ -80,6 +84,9 @@ func (w *Workbench) machinesOf(cluster string) (string, cloud.Cluster, error) {
 		return "", cloud.Cluster{}, err
 	}
 	d, err := w.clusterData(c)
+	if err == nil {
+		err = lacks("configure ssh for cluster "+c.Name, d.Cluster, job.Exec)
+	}
 	if err == nil && len(d.Cluster.Nodes) == 0 {
 		err = &event.Fault{What: "configure ssh for cluster " + c.Name, Node: -1, Why: "it never came up",
 			Next: "dlwb down " + c.Name + " removes what there is of it"}

@@ -170,13 +170,13 @@ func (w *Workbench) statesOf(ctx context.Context, life int64, c cloud.Cluster) [
 		return slices.Clone(seen.states)
 	}
 	states := slices.Repeat([]cloud.State{cloud.Unknown}, len(c.Nodes))
-	p, err := w.provider(c.Provider)
+	p, err := w.backend(c.Provider)
 	if err != nil || len(c.Nodes) == 0 {
 		return states
 	}
 	ctx, cancel := context.WithTimeout(ctx, statesLimit)
 	defer cancel()
-	if statuses, err := p.Probe(ctx, c); err == nil {
+	if statuses, err := p.probe(ctx, c); err == nil {
 		for i, s := range statuses[:min(len(statuses), len(states))] {
 			if s.State != "" {
 				states[i] = s.State

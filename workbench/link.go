@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -19,17 +20,18 @@ import (
 // link is this process's connections to the nodes of one life of a cluster.
 // They are shared by everything that talks to the nodes.
 type link struct {
-	life    int64
-	cluster cloud.Cluster
-	nodes   []*remote.Node
-	ctx     context.Context // ends with the link
-	cancel  context.CancelFunc
-	observe sync.Once
+	w        *Workbench
+	life     int64
+	cluster  cloud.Cluster
+	nodes    []*remote.Node
+	ctx      context.Context // ends with the link
+	cancel   context.CancelFunc
+	observed sync.Once
 }
 
-func newLink(ctx context.Context, life int64, c cloud.Cluster) *link {
-	l := &link{life: life, cluster: c}
-	l.ctx, l.cancel = context.WithCancel(ctx)
+func newLink(w *Workbench, life int64, c cloud.Cluster) *link {
+	l := &link{w: w, life: life, cluster: c}
+	l.ctx, l.cancel = context.WithCancel(w.ctx)
 	for _, n := range c.Nodes {
 		l.nodes = append(l.nodes, remote.Open(target(n, c.KeyFile)))
 	}
@@ -81,6 +83,13 @@ func (w *Workbench) open(c store.Cluster) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, is := w.jobs[c.Provider]; is {
+		if err := lacks("reach the nodes of cluster "+c.Name, d.Cluster, job.Exec); err != nil {
+			return nil, err
+		}
+		_, err := w.provider(c.Provider)
+		return nil, err
+	}
 	if len(d.Cluster.Nodes) == 0 {
 		return nil, &event.Fault{What: "reach cluster " + c.Name, Node: -1, Why: "it never came up",
 			Next: "dlwb down " + c.Name + " removes what there is of it"}
@@ -90,7 +99,7 @@ func (w *Workbench) open(c store.Cluster) (*link, error) {
 	if l := w.links[c.Name]; l != nil && l.life == c.ID {
 		return l, nil
 	}
-	l := newLink(w.ctx, c.ID, d.Cluster)
+	l := newLink(w, c.ID, d.Cluster)
 	w.links[c.Name] = l
 	return l, nil
 }

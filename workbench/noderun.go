@@ -27,8 +27,8 @@ var _ interface {
 	job.Teller
 } = nodeRun{}
 
-// replicas are the parts of a run on the nodes.
-func (l *link) replicas(run string) []job.Replica {
+// parts are what a run has on each node.
+func (l *link) parts(run string) []job.Replica {
 	all := make([]job.Replica, len(l.nodes))
 	for i, n := range l.nodes {
 		all[i] = nodeRun{n, run, l.cluster.Nodes[i].Interface}

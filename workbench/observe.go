@@ -18,7 +18,7 @@ import (
 // there, whether something runs on them or not: an idle GPU costs the same. Of
 // several dlwb one does it; the others read what it stores.
 func (w *Workbench) observe(s scope, l *link) {
-	l.observe.Do(func() {
+	l.observed.Do(func() {
 		w.background(func(context.Context) { w.storeTelemetry(l.ctx, s, l) })
 	})
 }
@@ -61,7 +61,7 @@ type observer struct {
 func (o *observer) run(ctx context.Context) {
 	var rest sync.WaitGroup
 	rest.Go(func() { o.keep(ctx) })
-	for i, r := range o.l.replicas("") {
+	for i, r := range o.l.parts("") {
 		if teller, can := r.(job.Teller); can {
 			rest.Go(func() { o.node(ctx, i, teller) })
 		}

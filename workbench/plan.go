@@ -98,9 +98,9 @@ func (w *Workbench) Plan(ctx context.Context, path string) (*Plan, error) {
 
 // planning is how a plan is made.
 type planning struct {
-	preflight func(context.Context, cloud.Provider, *Plan) cloud.Preflight // asks the provider
-	seen      *remote.Survey                                               // what the gate has just seen of the code; may be nil
-	atOnce    bool                                                         // the sync follows at once, and reads what is sent
+	preflight func(context.Context, backend, *Plan) cloud.Preflight // asks the provider
+	seen      *remote.Survey                                        // what the gate has just seen of the code; may be nil
+	atOnce    bool                                                  // the sync follows at once, and reads what is sent
 }
 
 // PlanSync is Plan for a sync. Machines that a cluster has already are not
@@ -113,7 +113,7 @@ func (w *Workbench) PlanSync(ctx context.Context, path string) (*Plan, error) {
 	if profile := p.Profile(); profile != nil {
 		if c, up := w.madeBy(profile.Name, profile); up {
 			w.connectAhead(c)
-			none := func(context.Context, cloud.Provider, *Plan) cloud.Preflight { return cloud.Preflight{} }
+			none := func(context.Context, backend, *Plan) cloud.Preflight { return cloud.Preflight{} }
 			return w.planWith(ctx, p, planning{preflight: none, seen: seen, atOnce: true})
 		}
 	}
@@ -155,7 +155,7 @@ func (w *Workbench) planWith(ctx context.Context, t trust.Profile, how planning)
 	plan := &Plan{
 		Profile: p, trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
 		Nodes: p.Machines.Count, Environment: describeEnvironment(p.Environment),
-		Limits: describeLimits(p), Steps: event.Steps,
+		Limits: describeLimits(p), Steps: append(provider.steps(), event.StepTrain, event.StepFetch, event.StepDown),
 		Results: append([]string{}, p.Results.Paths...), Forward: append([]string{}, p.Forward...),
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
 	}
@@ -189,7 +189,7 @@ func (w *Workbench) codeOf(ctx context.Context, p *profiles.Profile, how plannin
 }
 
 // preflight asks the provider what stands in the way and what it would cost.
-func (w *Workbench) preflight(ctx context.Context, provider cloud.Provider, plan *Plan) cloud.Preflight {
+func (w *Workbench) preflight(ctx context.Context, provider backend, plan *Plan) cloud.Preflight {
 	spec := specOf(plan.Profile)
 	if c, err := w.db.Cluster(plan.Cluster); err == nil && c.EndedAt == nil {
 		if d, err := w.clusterData(c); err == nil {
@@ -271,9 +271,9 @@ func heldFiles(tree *remote.Tree) []remote.HeldFile {
 func (w *Workbench) excluded(p *profiles.Profile) []string { return p.NotSent(w.dir) }
 
 // check holds a profile against what this dlwb can do and what is on the disk.
-func (w *Workbench) check(p *profiles.Profile) (cloud.Provider, error) {
-	provider, ok := w.providers[p.Provider]
-	if !ok {
+func (w *Workbench) check(p *profiles.Profile) (backend, error) {
+	provider, err := w.backend(p.Provider)
+	if err != nil {
 		return nil, profiles.Errors{p.Fault("provider", "provider "+p.Provider+" can't be used",
 			"this dlwb makes clusters with: "+strings.Join(w.kinds(), ", "), "", "set provider to one of these")}
 	}
@@ -290,7 +290,9 @@ func (w *Workbench) check(p *profiles.Profile) (cloud.Provider, error) {
 // EnvironmentKinds are the kinds of environments that can be made on nodes.
 var EnvironmentKinds = []string{environment.System, environment.Venv}
 
-func (w *Workbench) kinds() []string { return slices.Sorted(maps.Keys(w.providers)) }
+func (w *Workbench) kinds() []string {
+	return slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(w.providers)), maps.Keys(w.jobs))))
+}
 
 // Kinds are the names of the providers that this workbench has.
 func (w *Workbench) Kinds() []string { return w.kinds() }

@@ -40,6 +40,9 @@ type runData struct {
 	// Checkpoints is the directory of its checkpoints, below the code
 	// directory; empty: not known.
 	Checkpoints string `json:"checkpoints,omitempty"`
+	// Ref is where its provider has it as a job; empty: it is none, or that is not
+	// known yet.
+	Ref string `json:"job,omitempty"`
 	// To is where its results go here; empty: into the run's record.
 	To       string                `json:"to,omitempty"`
 	Forward  []string              `json:"forward,omitempty"` // opened while the run is watched

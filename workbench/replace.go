@@ -134,6 +134,7 @@ func (d *drive) relaunch(ctx context.Context) (err error) {
 	if err := d.toLaunch(ctx); err != nil {
 		return err
 	}
+	d.via = d.link
 	d.outcome.Ended = nil
 	err = d.train(ctx)
 	if err != nil && d.outcome.Ended == nil && errors.Is(err, context.Canceled) {

@@ -30,7 +30,7 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 	for {
 		began := time.Now()
 		var err error
-		if states, err = w.runStates(ctx, l, run.ID); err != nil {
+		if states, err = statesOf(ctx, l.parts(run.ID), l.gone, l.cluster.Name, run.ID); err != nil {
 			return event.RunEnded{}, false, err
 		}
 		age := since(run.StartedAt)
@@ -55,7 +55,7 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 	}
 	ended := unstarted(states)
 	ended.Duration = since(run.StartedAt)
-	if err := follow.Stop(ctx, l.replicas(run.ID), gone(states), run.ID, ended.Cause); err != nil {
+	if err := follow.Stop(ctx, l.parts(run.ID), gone(states), run.ID, ended.Cause); err != nil {
 		return event.RunEnded{}, false, err
 	}
 	return ended, true, w.recordEnd(s, run, data, ended)
@@ -109,15 +109,15 @@ func gone(states []job.Phase) []bool {
 	return is
 }
 
-// runStates looks at a run on every node. A node that does not answer is gone
-// only if its provider says so; else it is not known what it does.
-func (w *Workbench) runStates(ctx context.Context, l *link, run string) ([]job.Phase, error) {
+// statesOf looks at every replica of a run. One that does not answer is gone only
+// if that is proven; else it is not known what it does.
+func statesOf(ctx context.Context, replicas []job.Replica, gone func(context.Context) []bool, cluster, run string) ([]job.Phase, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	states := make([]job.Phase, len(l.nodes))
-	errs := make([]error, len(l.nodes))
+	states := make([]job.Phase, len(replicas))
+	errs := make([]error, len(replicas))
 	var all sync.WaitGroup
-	for i, r := range l.replicas(run) {
+	for i, r := range replicas {
 		all.Go(func() {
 			state, err := r.State(ctx)
 			states[i], errs[i] = state.Phase, err
@@ -128,9 +128,9 @@ func (w *Workbench) runStates(ctx context.Context, l *link, run string) ([]job.P
 		if err == nil {
 			continue
 		}
-		if !w.proveGone(ctx, l)[i] {
+		if !gone(ctx)[i] {
 			return nil, &event.Fault{What: "look at run " + run, Node: i, Why: err.Error(),
-				Next: "nothing is known of it until the node answers; dlwb attach " + l.cluster.Name + " looks again, dlwb down " + l.cluster.Name + " removes it"}
+				Next: "nothing is known of it until the node answers; dlwb attach " + cluster + " looks again, dlwb down " + cluster + " removes it"}
 		}
 		states[i] = nodeGone
 	}
@@ -170,12 +170,16 @@ func (w *Workbench) leftover(ctx context.Context, c store.Cluster) (run store.Ru
 		return run, true, nil
 	}
 	defer lock.release()
-	l, err := w.open(c)
-	if err != nil {
-		return run, false, err
-	}
 	if run.EndedAt == nil {
-		states, err := w.runStates(ctx, l, run.ID)
+		on, err := w.reach(c)
+		if err != nil {
+			return run, false, err
+		}
+		replicas, err := on.replicas(run.ID)
+		if err != nil {
+			return run, false, err
+		}
+		states, err := statesOf(ctx, replicas, on.gone, c.Name, run.ID)
 		if err != nil {
 			return run, false, err
 		}

@@ -80,7 +80,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 
 func clusterUp(c cloud.Cluster) event.ClusterUp {
 	return event.ClusterUp{Provider: c.Provider, Region: c.Region, Zone: c.Zone, Instance: c.Instance, Spot: c.Spot,
-		Nodes: c.Nodes, PricePerHour: c.PricePerHour, Costs: c.Costs, Ends: c.ExpiresAt}
+		Nodes: c.Nodes, PricePerHour: c.PricePerHour, Costs: c.Costs, Ends: c.ExpiresAt, Lacks: c.Lacks}
 }
 
 func count(n int, what string) string {

@@ -17,7 +17,7 @@ import (
 func (d *drive) train(ctx context.Context) error {
 	d.lock.release()
 	d.lock = nil
-	ended, err := d.w.trainStep(ctx, d.s, d.link, d.plan.Profile.Run.Command)
+	ended, err := d.w.trainStep(ctx, d.s, d.via, d.plan.Profile.Run.Command)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (d *drive) train(ctx context.Context) error {
 
 // trainStep watches a run to its end and closes the step. It goes on where an
 // earlier dlwb left off.
-func (w *Workbench) trainStep(ctx context.Context, s scope, l *link, command string) (event.RunEnded, error) {
+func (w *Workbench) trainStep(ctx context.Context, s scope, on carrier, command string) (event.RunEnded, error) {
 	_, data, err := w.runRecord(s.run)
 	if err != nil {
 		return event.RunEnded{}, err
@@ -42,7 +42,7 @@ func (w *Workbench) trainStep(ctx context.Context, s scope, l *link, command str
 		}
 	}
 	stopOpening := w.tunnels.OpenListed(ctx, s.cluster, s.life, data.Forward)
-	ended, err := w.watchRun(ctx, s, l, s.run)
+	ended, err := w.watchRun(ctx, s, on, s.run)
 	stopOpening() // before the end is told: nothing of them comes after it
 	if err != nil {
 		return ended, watchFault(s, err)
@@ -105,8 +105,8 @@ func (w *Workbench) Watch(ctx context.Context, cluster string) (event.RunEnded, 
 	if err != nil {
 		return event.RunEnded{}, err
 	}
-	if l, err := w.open(c); err == nil {
-		w.observe(scope{cluster: c.Name, life: c.ID}, l)
+	if on, err := w.reach(c); err == nil {
+		on.observe(scope{cluster: c.Name, life: c.ID})
 	}
 	run, todo, err := w.unfinishedRun(c.Name)
 	if err != nil || !todo || run.Life != c.ID {
@@ -137,7 +137,7 @@ const watchRetry = 500 * time.Millisecond
 
 // takeOver goes on with a run that nobody watches, from wherever it was left.
 func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run) (event.RunEnded, error) {
-	l, err := w.open(c)
+	on, err := w.reach(c)
 	if err != nil {
 		return event.RunEnded{}, err
 	}
@@ -153,12 +153,12 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 	case st.ended == nil:
 		over := false
 		if !st.started {
-			if ended, over, err = w.settleLaunch(ctx, s, l, run); over || err != nil {
+			if ended, over, err = on.settle(ctx, s, run); over || err != nil {
 				return ended, err
 			}
 		}
-		w.resumeRecipe(l, s)
-		ended, err = w.trainStep(ctx, s, l, run.Command)
+		on.resume(s)
+		ended, err = w.trainStep(ctx, s, on, run.Command)
 	case !st.trainEnded:
 		ended = *st.ended
 		err = w.closeTrain(s, ended)
@@ -168,7 +168,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 	if err != nil {
 		return ended, err
 	}
-	return ended, w.fetchStep(ctx, s, l)
+	return ended, on.fetch(ctx, s)
 }
 
 // Ended says how a run ended; false while it goes on.
@@ -204,11 +204,11 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 	if err := w.awaitLaunch(ctx, c, run); err != nil {
 		return err
 	}
-	l, err := w.open(c)
+	on, err := w.reach(c)
 	if err != nil {
 		return err
 	}
-	if err := follow.Stop(ctx, l.replicas(run), nil, run, follow.Asked+"stopped by request"); err != nil {
+	if err := stopRun(ctx, on, nil, run, follow.Asked+"stopped by request"); err != nil {
 		return err
 	}
 	return w.awaitEnd(ctx, c, run, endWait)

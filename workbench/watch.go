@@ -13,18 +13,19 @@ import (
 )
 
 // watchRun follows a run until it has ended, and records how.
-func (w *Workbench) watchRun(ctx context.Context, s scope, l *link, id string) (event.RunEnded, error) {
+func (w *Workbench) watchRun(ctx context.Context, s scope, on carrier, id string) (event.RunEnded, error) {
 	run, data, err := w.runRecord(id)
+	if err != nil {
+		return event.RunEnded{}, err
+	}
+	replicas, err := on.replicas(id)
 	if err != nil {
 		return event.RunEnded{}, err
 	}
 	s.run = id
 	owner := w.watchOwner(s, run, &data)
-	owner.Gone = func(ctx context.Context) []bool { return w.proveGone(ctx, l) }
-	owner.Beside = func(ctx context.Context, t *follow.Watch) func(context.Context) {
-		return w.watchCheckpoints(ctx, s, l, t, data.Checkpoints)
-	}
-	return follow.ToEnd(ctx, w.watched(run, data, l.replicas(id)), owner)
+	owner.Gone, owner.Beside = on.gone, on.beside(s, data.Checkpoints)
+	return follow.ToEnd(ctx, w.watched(run, data, replicas), owner)
 }
 
 // watchOwner is what a watch needs of this workbench. The record of the run that

@@ -26,6 +26,8 @@ type Options struct {
 	Dir string
 	// Providers make the clusters, each under its Kind.
 	Providers []cloud.Provider
+	// Jobs take whole jobs, each under its Kind.
+	Jobs []cloud.JobProvider
 	// Settings says what the user allows the profile of a path, each time it is
 	// asked; nil: nothing.
 	Settings func(profile string) (settings.Settings, error)
@@ -38,6 +40,7 @@ type Workbench struct {
 	dir       string
 	db        *store.Store
 	providers map[string]cloud.Provider
+	jobs      map[string]cloud.JobProvider
 	settings  func(profile string) (settings.Settings, error)
 	gate      *trust.Gate // every profile goes through it
 	history   *history.History
@@ -86,7 +89,7 @@ func Open(o Options) (*Workbench, error) {
 		return nil, err
 	}
 	w := &Workbench{
-		dir: o.Dir, db: db, gate: trust.New(o.Dir), settings: o.Settings, providers: map[string]cloud.Provider{},
+		dir: o.Dir, db: db, gate: trust.New(o.Dir), settings: o.Settings, providers: map[string]cloud.Provider{}, jobs: map[string]cloud.JobProvider{},
 		news: make(chan struct{}), links: map[string]*link{},
 		watching: map[string]bool{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}
@@ -102,6 +105,9 @@ func Open(o Options) (*Workbench, error) {
 	}
 	for _, p := range o.Providers {
 		w.providers[p.Kind()] = p
+	}
+	for _, p := range o.Jobs {
+		w.jobs[p.Kind()] = p
 	}
 	return w, nil
 }
@@ -162,6 +168,10 @@ func (w *Workbench) Trust(ctx context.Context, path, hash string) error {
 func (w *Workbench) provider(kind string) (cloud.Provider, error) {
 	if p, ok := w.providers[kind]; ok {
 		return p, nil
+	}
+	if _, is := w.jobs[kind]; is {
+		return nil, &event.Fault{What: "find machines of provider " + kind, Node: -1,
+			Why: "it takes whole jobs and hands out no machines", Next: "dlwb run hands one in"}
 	}
 	return nil, &event.Fault{What: "find the provider " + kind, Node: -1,
 		Why: "this dlwb has no provider of that name", Next: "dlwb doctor lists the providers it has"}

@@ -1,13 +1,14 @@
 package archtest
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/overlay"
 )
 
 // The places that adding a provider touches: its folder, its row in the table,
@@ -57,11 +58,11 @@ func (p Provider) Up(ctx context.Context, life cloud.Life, s cloud.Spec, say clo
 	return c, err
 }
 `}
-	metalRow = edit{"cloud/providers/providers.go", map[string]string{
+	metalRow = overlay.Edit{File: "cloud/providers/providers.go", Changes: map[string]string{
 		"\tlocal \"github":   "\tmetal \"github.com/dlwb/dlwb/cloud/metal/options\"\n\tlocal \"github",
 		"ec2.Provider, sage": "ec2.Provider, metal.Provider, sage",
 	}}
-	metalLine = edit{"cli/app.go", map[string]string{
+	metalLine = overlay.Edit{File: "cli/app.go", Changes: map[string]string{
 		"\t\"github.com/dlwb/dlwb/cloud/local\"\n": "\t\"github.com/dlwb/dlwb/cloud/local\"\n\t\"github.com/dlwb/dlwb/cloud/metal\"\n",
 		"\t\t\tec2.New(": "\t\t\tmetal.Provider{Provider: local.New(filepath.Join(dir, \"metal\"), exe)},\n\t\t\tec2.New(",
 	}}
@@ -82,61 +83,10 @@ func pairs(l layout) [][]Proc {
 	return made
 }
 `}
-	pairsRow = edit{"remote/engine/engine.go", map[string]string{
+	pairsRow = overlay.Edit{File: "remote/engine/engine.go", Changes: map[string]string{
 		"var engines = []engine{\n": "var engines = []engine{\n\t{name: \"pairs\", also: []string{\"twos\"}, signs: `\\bimport pairs\\b`, uses: \"pairs\", owns: rankVars, plan: pairs},\n",
 	}}
 )
-
-// edit is what is changed in one file.
-type edit struct {
-	file    string
-	changes map[string]string
-}
-
-// overlay lays new and changed files over the repository, for the go command.
-func overlay(t *testing.T, files []map[string]string, edits ...edit) string {
-	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, replace := t.TempDir(), map[string]string{}
-	put := func(rel, text string) {
-		path := filepath.Join(dir, strings.ReplaceAll(rel, "/", "_"))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replace[filepath.Join(root, rel)] = path
-	}
-	for _, set := range files {
-		for rel, text := range set {
-			put(rel, text)
-		}
-	}
-	for _, e := range edits {
-		text, err := os.ReadFile(filepath.Join(root, e.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		changed := string(text)
-		for old, with := range e.changes {
-			if strings.Count(changed, old) != 1 {
-				t.Fatalf("%s has %q %d times", e.file, old, strings.Count(changed, old))
-			}
-			changed = strings.Replace(changed, old, with, 1)
-		}
-		put(e.file, changed)
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(path, list, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 var shownHash = regexp.MustCompile(`--trust=([0-9a-f]{16,64})`)
 
@@ -148,13 +98,7 @@ func TestAProviderTouchesThreePlacesAndAnEngineTwo(t *testing.T) {
 		t.Skip("compiles dlwb")
 	}
 	dir := t.TempDir()
-	laid := overlay(t, []map[string]string{metalFolder, pairsFile}, metalRow, metalLine, pairsRow)
-	program := filepath.Join(dir, "dlwb")
-	build := exec.Command("go", "build", "-overlay", laid, "-o", program, ".")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := overlay.Build(t, []map[string]string{metalFolder, pairsFile}, metalRow, metalLine, pairsRow)
 	say := func(args ...string) (string, error) {
 		cmd := exec.Command(program, args...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "DLWB_HOME="+filepath.Join(dir, "state"))

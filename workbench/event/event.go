@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 )
@@ -100,6 +101,8 @@ type (
 		Costs        []cloud.Cost `json:"costs,omitempty"`
 		// Ends is when the machines' lease ends at the latest.
 		Ends time.Time `json:"ends,omitzero"`
+		// Lacks are what can't be done on these nodes.
+		Lacks []job.Lack `json:"lacks,omitempty"`
 	}
 	// NodeChanged is what is known of the connection to a node.
 	NodeChanged struct {

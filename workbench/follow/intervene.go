@@ -136,6 +136,11 @@ func (t *Watch) silent() []silence {
 	if limit <= 0 || len(t.gone) > 0 { // a node out of reach may well be printing
 		return nil
 	}
+	for _, n := range t.nodes {
+		if !n.begun { // it waits in a queue
+			return nil
+		}
+	}
 	running := []silence{}
 	for _, r := range t.run.Ranks {
 		quiet := time.Since(t.printed[r.Rank])

@@ -24,6 +24,7 @@ type rankEnd struct {
 
 // nodeEnd is what is known of the run on one node.
 type nodeEnd struct {
+	begun    bool     // it has told something of the run
 	stopping []string // why the node stopped the run, in order
 	ended    bool
 	code     int

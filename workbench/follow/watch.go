@@ -286,6 +286,7 @@ func (t *Watch) status(node int, s job.Status) {
 	if s.Rank >= 0 && !t.has(node, s.Rank) {
 		return
 	}
+	n.begun = true
 	switch s.Kind {
 	case job.Started:
 		n.from = s.Uptime

@@ -1,0 +1,75 @@
+package cloud
+
+import (
+	"context"
+
+	"github.com/dlwb/dlwb/internal/job"
+)
+
+// JobProvider takes whole jobs instead of handing out machines with ssh. A
+// cluster of it is a name under which jobs go on, one at a time; what there is to
+// remove is what its jobs left. Every method may be called again after a crash
+// at any point.
+//
+// What the services that are meant need of it: SageMaker's logs go on from a
+// token of CloudWatch, a pod's from a moment and the number of lines of that
+// moment that were read, Slurm's from a byte offset in a file that all nodes
+// share; each is a job.Cursor. Time in a queue is a step of Submit. A name that
+// the service keeps unique (a training job's name, a label, a job's comment)
+// holds the id of the run, so that Submit and Find know the job again.
+type JobProvider interface {
+	// Kind is its name in the table of cloud/providers.
+	Kind() string
+	// Check looks for what would make Submit fail and changes nothing.
+	Check(ctx context.Context, spec Spec) Preflight
+	// Steps are the names of what Submit goes through, in order: "upload",
+	// "queue", "start". The screen shows them as they are.
+	Steps() []string
+	// Submit hands a job in and returns when it has begun. A second call with the
+	// same run makes no second job: it goes on with the first. enter is called
+	// where one of Steps begins. When ctx ends, what was handed in stays.
+	Submit(ctx context.Context, life Life, j Job, enter func(step, text string), progress Progress) (Submitted, error)
+	// Find looks for the job of a run whose Submit nobody saw the end of; an
+	// empty Ref says that there is none, and an error that it is not known.
+	Find(ctx context.Context, life Life, run string) (Submitted, error)
+	// Open gives the replicas of a job. It does no I/O.
+	Open(life Life, ref string) []job.Replica
+	// Down ends all jobs of a life, removes what they left and looks again. The
+	// receipt is valid also when err is not nil.
+	Down(ctx context.Context, life Life, progress Progress) (Receipt, error)
+}
+
+// Job is what a JobProvider is given to do.
+type Job struct {
+	Run      string // its id, unique for all time
+	Replicas int
+	Command  []string // what every rank executes
+	// Env is for every rank, as K=V. There may be secrets in it.
+	Env   []string
+	Ranks []JobRank
+	Code  Code
+}
+
+// JobRank is one rank of a job. Its log is called rank-N.log.
+type JobRank struct {
+	Rank, Replica int
+	Env           []string // as K=V, before Job.Env
+}
+
+// Code is what of a directory goes with a job. Nothing else of it may.
+type Code struct {
+	Dir   string
+	Paths []string // below Dir, with slashes
+}
+
+// Submitted is a job that was handed in.
+type Submitted struct {
+	// Ref is what Open finds it by.
+	Ref string
+	// Lacks are the capabilities that its replicas don't have, as this job's own
+	// settings and the caller's rights have it.
+	Lacks []job.Lack
+	// PricePerHour is what it costs, in US dollars; Costs are the parts.
+	PricePerHour float64
+	Costs        []Cost
+}

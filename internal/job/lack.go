@@ -1,0 +1,31 @@
+package job
+
+// Capability is something that some replicas can do and others can't.
+type Capability string
+
+// The capabilities.
+const (
+	Exec      Capability = "exec"      // run a command there: Execer
+	Dial      Capability = "dial"      // reach a port: Dialer
+	Telemetry Capability = "telemetry" // what the machine does: Teller
+	Files     Capability = "files"     // read and bring home what the run writes: FileReader
+	Suspend   Capability = "suspend"   // stop the machine and keep its disk
+	Price     Capability = "price"     // what it costs
+)
+
+// Lack is a capability that the replicas of a cluster do not have.
+type Lack struct {
+	Capability Capability `json:"capability"`
+	Why        string     `json:"why"`
+	Next       string     `json:"next,omitempty"` // how to get it, or what does instead
+}
+
+// LackOf is what is said of a capability that is missing; nil: it is there.
+func LackOf(lacks []Lack, c Capability) *Lack {
+	for i := range lacks {
+		if lacks[i].Capability == c {
+			return &lacks[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,315 @@
+//go:build linux
+
+package localjob
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+)
+
+// project is a directory with a state of its own, and a program that knows
+// local-job.
+type project struct {
+	t            *testing.T
+	dir, program string
+	env          []string
+}
+
+const script = `import os, sys, time
+rank = int(os.environ["RANK"])
+for step in range(1, 41):
+    if rank == 0:
+        print(f"step {step}/40 loss {4 / step:.4f}", flush=True)
+    time.sleep(float(sys.argv[1]))
+print("rank", rank, "is through", flush=True)
+`
+
+func newProject(t *testing.T, program string) *project {
+	t.Helper()
+	dir := t.TempDir()
+	p := &project{t: t, dir: filepath.Join(dir, "p"), program: program,
+		env: []string{"HOME=" + dir, "DLWB_HOME=" + filepath.Join(dir, "state"), "XDG_STATE_HOME="}}
+	if err := os.Mkdir(p.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write("train.py", script)
+	t.Cleanup(func() { _, _ = p.try("down", "--all", "--plain") })
+	return p
+}
+
+func (p *project) write(name, text string) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// profile writes a trusted profile of that provider.
+func (p *project) profile(provider, pause string) {
+	p.t.Helper()
+	p.write("dlwb.yaml", "name: jobs\nprovider: "+provider+"\nmachines: {count: 2}\nrun: {engine: plain, command: train.py "+pause+"}\n")
+	p.trust("dlwb.yaml")
+}
+
+var shownHash = regexp.MustCompile(`--hash ([0-9a-f]+)`)
+
+// trust trusts the profiles as a user would: by the hash that is shown. The
+// provider is known to the program alone.
+func (p *project) trust(files ...string) {
+	p.t.Helper()
+	for _, file := range files {
+		out, _ := p.try("plan", file)
+		hash := shownHash.FindStringSubmatch(out)
+		if hash == nil {
+			p.t.Fatalf("no hash is shown in\n%s", out)
+		}
+		p.must("trust", "--hash", hash[1], file)
+	}
+}
+
+func (p *project) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(p.program, args...)
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), p.env...)
+	return cmd
+}
+
+func (p *project) try(args ...string) (string, error) {
+	out, err := p.command(args...).CombinedOutput()
+	return string(out), err
+}
+
+func (p *project) must(args ...string) string {
+	p.t.Helper()
+	out, err := p.try(args...)
+	if err != nil {
+		p.t.Fatalf("dlwb %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// said are the events that a command printed, of some names.
+func said(t *testing.T, out string) (events []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// story are the names of events, each once where it comes several times in a
+// row, without those that are of machines alone.
+func story(events []map[string]any) (names []string) {
+	for _, e := range events {
+		name, _ := e["event"].(string)
+		if slices.Contains([]string{"step_progress", "sample", "log_line", "point", "progress", "node", "notice"}, name) {
+			continue
+		}
+		if step, is := e["step"].(string); is {
+			if slices.Contains([]string{"cluster", "environment", "sync", "launch", stepUpload, stepQueue}, step) {
+				continue // each has steps of its own before training
+			}
+			name += " " + step
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func eventOf(t *testing.T, events []map[string]any, name string) map[string]any {
+	t.Helper()
+	for _, e := range events {
+		if e["event"] == name {
+			return e
+		}
+	}
+	t.Fatalf("there is no event %s", name)
+	return nil
+}
+
+func TestAJobGoesThroughTheSameLifeAsAClusterOfNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles dlwb")
+	}
+	program := Build(t)
+	t.Run("same story", func(t *testing.T) { sameStory(t, program) })
+	t.Run("restart, stop and down", func(t *testing.T) { restart(t, newProject(t, program)) })
+	t.Run("killed between submit and record", func(t *testing.T) { killed(t, newProject(t, program)) })
+	t.Run("what it can't", func(t *testing.T) { lacking(t, newProject(t, program)) })
+}
+
+// The same script as a job and on nodes of this machine: the same events, the
+// same series, the same form of the receipt.
+func sameStory(t *testing.T, program string) {
+	stories, series, receipts := map[string][]string{}, map[string]string{}, map[string][]string{}
+	for _, provider := range []string{"local", "local-job"} {
+		p := newProject(t, program)
+		p.profile(provider, "0.02")
+		if out := p.must("plan"); provider == "local-job" && !strings.Contains(out, "upload → queue → train → fetch → down") {
+			t.Errorf("the plan has other steps:\n%s", out)
+		}
+		events := said(t, p.must("run", "--json", "--down"))
+		stories[provider] = story(events)
+		run, _ := eventOf(t, events, "run_started")["run"].(string)
+		series[provider] = p.must("export", run, "--format", "csv")
+		for key := range eventOf(t, events, "receipt") {
+			receipts[provider] = append(receipts[provider], key)
+		}
+		slices.Sort(receipts[provider])
+		if proven := eventOf(t, events, "receipt")["proven"]; proven != true {
+			t.Errorf("%s: the receipt says %v", provider, proven)
+		}
+		if out := p.stored(); !strings.HasSuffix(out, "step 40/40 loss 0.1000\nrank 0 is through\n") {
+			t.Errorf("%s: the log is\n%s", provider, out)
+		}
+	}
+	if a, b := stories["local"], stories["local-job"]; !slices.Equal(a, b) {
+		t.Errorf("the stories differ:\n%q\n%q", a, b)
+	}
+	times := regexp.MustCompile(`\d{4}-\d\d-\d\dT[^,\n]*|jobs-[0-9a-f-]*`)
+	if a, b := times.ReplaceAllString(series["local"], ""), times.ReplaceAllString(series["local-job"], ""); a != b || !strings.Contains(a, "loss") {
+		t.Errorf("the series differ:\n%s\n%s", a, b)
+	}
+	if a, b := receipts["local"], receipts["local-job"]; !slices.Equal(a, b) {
+		t.Errorf("the receipts differ: %q, %q", a, b)
+	}
+}
+
+// A detached run is found again by another process, read from where its log was,
+// stopped and taken down.
+func restart(t *testing.T, p *project) {
+	p.profile("local-job", "0.2")
+	p.must("run", "--plain", "--detach")
+	watch := p.command("attach", "jobs", "--plain")
+	var out bytes.Buffer
+	watch.Stdout = &out
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitLog("step 3/40")
+	_ = watch.Process.Kill() // with what it had not noted
+	_ = watch.Wait()
+	p.must("stop", "jobs", "--plain")
+	log := p.stored()
+	last := 0
+	for line := range strings.Lines(log) {
+		if step, is := strings.CutPrefix(line, "step "); is {
+			if last++; !strings.HasPrefix(step, jsonOf(last)+"/40 ") {
+				t.Fatalf("step %d is missing or comes twice:\n%s", last, log)
+			}
+		}
+	}
+	if last < 3 || last == 40 {
+		t.Errorf("%d steps are in the log of a run that was stopped", last)
+	}
+	if out := p.must("runs"); !strings.Contains(out, "stopped") {
+		t.Errorf("the run was not stopped:\n%s", out)
+	}
+	if out := p.must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+		t.Errorf("down says\n%s", out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.dir, "../state/localjob/*")); len(left) > 0 {
+		t.Errorf("down left %q", left)
+	}
+}
+
+func jsonOf(n int) string {
+	b, _ := json.Marshal(n)
+	return string(b)
+}
+
+// stored is the log of rank 0 of the one run.
+func (p *project) stored() string {
+	logs, _ := filepath.Glob(filepath.Join(p.dir, "../state/runs/*/rank-0.log"))
+	if len(logs) != 1 {
+		return ""
+	}
+	text, _ := os.ReadFile(logs[0])
+	return string(text)
+}
+
+// awaitLog waits until a text is in the stored log.
+func (p *project) awaitLog(text string) {
+	p.t.Helper()
+	for limit := time.Now().Add(30 * time.Second); !strings.Contains(p.stored(), text); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(limit) {
+			p.t.Fatalf("%q is not in the log:\n%s", text, p.stored())
+		}
+	}
+}
+
+// Killed when the job was handed in and nothing of that was on record, dlwb finds
+// the job by its run, and there is one.
+func killed(t *testing.T, p *project) {
+	p.profile("local-job", "0.05")
+	cmd := p.command("run", "--plain")
+	cmd.Env = append(cmd.Env, "DLWB_LOCALJOB_DIE=1")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("dlwb was not killed: %v\n%s", err, out)
+	}
+	out := p.must("attach", "jobs", "--plain")
+	if !strings.Contains(out, "every rank ended with code 0") {
+		t.Errorf("attach says\n%s", out)
+	}
+	if jobs, _ := filepath.Glob(filepath.Join(p.dir, "../state/localjob/*/*/job.json")); len(jobs) != 1 {
+		t.Errorf("there are %d jobs: %q", len(jobs), jobs)
+	}
+	if log := p.stored(); strings.Count(log, "step 1/40") != 1 {
+		t.Errorf("the job ran twice:\n%s", log)
+	}
+}
+
+// What needs a machine to log in to says why it can't, and what to do.
+func lacking(t *testing.T, p *project) {
+	p.profile("local-job", "0.5")
+	p.must("run", "--plain", "--detach")
+	for _, c := range []struct {
+		args []string
+		lack int
+	}{
+		{[]string{"exec", "jobs", "--", "true"}, 0}, {[]string{"ssh", "jobs"}, 0}, {[]string{"forward", "jobs", "jupyter"}, 1},
+		{[]string{"forward", "jobs", "8080"}, 1}, {[]string{"pull", "jobs"}, 3}, {[]string{"ssh", "--config", "jobs"}, 0},
+	} {
+		out, err := p.try(c.args...)
+		if err == nil || !strings.Contains(out, lacks[c.lack].Why) || !strings.Contains(out, lacks[c.lack].Next) {
+			t.Errorf("dlwb %s: %v\n%s", strings.Join(c.args, " "), err, out)
+		}
+	}
+	p.write("up.yaml", "name: other\nprovider: local-job\nrun: {engine: plain, command: train.py 1}\n")
+	p.trust("up.yaml")
+	if out, err := p.try("up", "up.yaml"); err == nil || !strings.Contains(out, "takes whole jobs") {
+		t.Errorf("up: %v\n%s", err, out)
+	}
+}
+
+// Twice with one run, there is one job.
+func TestASecondSubmitMakesNoSecondJob(t *testing.T) {
+	dir := t.TempDir()
+	p := New(dir, "/bin/true")
+	life := cloud.Life{Name: "c", ID: "l", Began: time.Now()}
+	for _, command := range []string{"first", "second"} {
+		if err := p.handIn(filepath.Join(p.life(life), "r"), cloud.Job{Run: "r", Replicas: 1, Command: []string{command}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j, err := readJob(filepath.Join(dir, "l", "r"))
+	if err != nil || j.Command[0] != "first" {
+		t.Errorf("%+v, %v", j, err)
+	}
+	if found, err := p.Find(t.Context(), life, "other"); err != nil || found.Ref != "" {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
