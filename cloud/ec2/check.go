@@ -183,7 +183,7 @@ func (c *preflight) ask(ctx context.Context, all *[seen]cloud.Finding) {
 	rest.Go(func() { all[seeRegion] = c.regions(ctx) })
 	rest.Go(func() { all[seeAddress] = c.address(ctx) })
 	wg.Wait()
-	all[seeNetwork] = c.network()
+	all[seeNetwork] = c.network(ctx)
 	if len(c.offers) > 0 {
 		all[seeZones], all[seeImage] = c.zones(), c.images()
 		all[seeQuota], all[seeFallback] = c.quotas()
@@ -318,7 +318,7 @@ func (c *preflight) images() cloud.Finding {
 }
 
 // network says where the nodes would be put.
-func (c *preflight) network() cloud.Finding {
+func (c *preflight) network(ctx context.Context) cloud.Finding {
 	const what = "network"
 	if c.netErr != nil {
 		return failed(what, c.netErr, "aws ec2 create-default-vpc --region "+c.region+"; or machines.subnet in the profile")
@@ -329,9 +329,29 @@ func (c *preflight) network() cloud.Finding {
 	}
 	slices.Sort(names)
 	if own(c.spec).Subnet != "" {
-		return found(what, fmt.Sprintf("subnet %s of %s in %s", own(c.spec).Subnet, c.net.VPC, strings.Join(names, ", ")))
+		return c.subnet(ctx, fmt.Sprintf("subnet %s of %s in %s", own(c.spec).Subnet, c.net.VPC, strings.Join(names, ", ")))
 	}
 	return found(what, fmt.Sprintf("default VPC %s with subnets in %s", c.net.VPC, strings.Join(names, ", ")))
+}
+
+// subnet says whether the machines of a subnet that the profile names can be
+// reached. Those of a default VPC can.
+func (c *preflight) subnet(ctx context.Context, text string) cloud.Finding {
+	const what = "network"
+	ec2, err := c.p.connect(ctx, c.region)
+	if err != nil {
+		return failed(what, err, "")
+	}
+	open, err := routed(ctx, ec2, c.region, c.net.VPC, own(c.spec).Subnet)
+	switch {
+	case err != nil: // the launch will tell
+		return cloud.Unchecked(what, text+"; whether it can be reached from here is not known: "+err.Error(), "")
+	case !open:
+		return missing(what, text+" has no route to an internet gateway: machines there get no address by which dlwb could reach them",
+			"a subnet with such a route: aws ec2 describe-route-tables --region "+c.region+
+				" --filters Name=route.destination-cidr-block,Values=0.0.0.0/0 --query \"RouteTables[].Associations[].SubnetId\"; or leave machines.subnet out")
+	}
+	return found(what, text)
 }
 
 // address is from where alone the nodes can be reached.

@@ -194,6 +194,22 @@ func TestASubnetThatIsNotThereIsFound(t *testing.T) {
 	says(t, finding(t, check(t, spec), "network"), false, "subnet-00000000000000000")
 }
 
+func TestASubnetThatNobodyCanReachIsFoundBeforeItIsPaid(t *testing.T) {
+	s := aws(t, fakeaws.Options{Regions: []fakeaws.Region{{Name: "us-east-1", Private: []string{"b"}}}})
+	spec := two()
+	for zone, reached := range map[string]bool{"us-east-1a": true, "us-east-1b": false} {
+		spec.Own = &options.Machines{Subnet: s.Subnet("us-east-1", zone)}
+		f := finding(t, check(t, spec), "network")
+		if reached {
+			says(t, f, true, zone)
+		} else {
+			says(t, f, false, zone, "no route to an internet gateway", "machines.subnet")
+		}
+	}
+	s.Fault(fakeaws.Fault{Action: "DescribeRouteTables", Do: fakeaws.Refuse})
+	says(t, finding(t, check(t, spec), "network"), true, "not known", "DescribeRouteTables")
+}
+
 func TestAMachineThatNobodyHasIsFound(t *testing.T) {
 	aws(t, fakeaws.Options{})
 	spec := two()

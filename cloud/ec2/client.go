@@ -31,6 +31,7 @@ type machines interface {
 // networks are the calls for what instances need around them.
 type networks interface {
 	DescribeSubnets(context.Context, *awsec2.DescribeSubnetsInput, ...func(*awsec2.Options)) (*awsec2.DescribeSubnetsOutput, error)
+	DescribeRouteTables(context.Context, *awsec2.DescribeRouteTablesInput, ...func(*awsec2.Options)) (*awsec2.DescribeRouteTablesOutput, error)
 	CreateSecurityGroup(context.Context, *awsec2.CreateSecurityGroupInput, ...func(*awsec2.Options)) (*awsec2.CreateSecurityGroupOutput, error)
 	DescribeSecurityGroups(context.Context, *awsec2.DescribeSecurityGroupsInput, ...func(*awsec2.Options)) (*awsec2.DescribeSecurityGroupsOutput, error)
 	AuthorizeSecurityGroupIngress(context.Context, *awsec2.AuthorizeSecurityGroupIngressInput, ...func(*awsec2.Options)) (*awsec2.AuthorizeSecurityGroupIngressOutput, error)

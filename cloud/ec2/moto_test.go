@@ -113,7 +113,7 @@ func TestMotoHasAClusterFromPlanToProof(t *testing.T) {
 	if c, err := p.Up(t.Context(), life, spec, say); err != nil || len(c.Nodes) != 1 {
 		t.Fatalf("%v %+v", err, c)
 	}
-	receipt, err := fresh(2 * time.Second).Down(t.Context(), life, say)
+	receipt, err := fresh(2*time.Second).Down(t.Context(), life, say)
 	if err != nil || !receipt.Proven() {
 		t.Errorf("%v %+v", err, receipt)
 	}
@@ -125,11 +125,11 @@ func TestMotoHasAClusterFromPlanToProof(t *testing.T) {
 	if _, err := p.Up(t.Context(), lost, spec, say); err != nil {
 		t.Fatal(err)
 	}
-	hunt, err := fresh(2 * time.Minute).Orphans(t.Context(), func(string) bool { return false }, say) // another session of the role
+	hunt, err := fresh(2*time.Minute).Orphans(t.Context(), func(string) bool { return false }, say) // another session of the role
 	if err != nil || len(hunt.Orphans) != 1 || hunt.Orphans[0].Foreign || hunt.Orphans[0].Life != lost.ID {
 		t.Fatalf("%v %+v", err, hunt.Orphans)
 	}
-	if _, err := fresh(2 * time.Second).Down(t.Context(), lost, say); err != nil {
+	if _, err := fresh(2*time.Second).Down(t.Context(), lost, say); err != nil {
 		t.Error(err)
 	}
 }

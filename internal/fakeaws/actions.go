@@ -12,6 +12,7 @@ var actions = map[string]map[string]action{
 		"DescribeAvailabilityZones":     describeZones,
 		"DescribeVpcs":                  describeVpcs,
 		"DescribeSubnets":               describeSubnets,
+		"DescribeRouteTables":           describeRouteTables,
 		"DescribeImages":                describeImages,
 		"DescribeInstanceTypes":         describeInstanceTypes,
 		"DescribeInstanceTypeOfferings": describeInstanceTypeOfferings,

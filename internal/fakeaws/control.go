@@ -242,3 +242,13 @@ func (s *Server) SetARN(arn string) {
 	defer s.mu.Unlock()
 	s.opt.ARN = arn
 }
+
+// Subnet is the id of a zone's subnet; empty: there is none.
+func (s *Server) Subnet(region, zone string) string {
+	for _, r := range s.regions {
+		if found, ok := r.subnetOf(zone); ok && r.Name == region {
+			return found.ID
+		}
+	}
+	return ""
+}

@@ -63,6 +63,9 @@ type Region struct {
 	Hangs bool
 	// NoDefaultVPC hides the default VPC and its subnets from the lists.
 	NoDefaultVPC bool
+	// Private are the letters of the zones whose subnets nobody can reach from
+	// outside.
+	Private []string
 }
 
 // Booter makes machines of instances. Its methods are called from goroutines,

@@ -1,0 +1,63 @@
+package fakeaws
+
+import "slices"
+
+type routeXML struct {
+	CIDR    string `xml:"destinationCidrBlock"`
+	Gateway string `xml:"gatewayId,omitempty"`
+	NAT     string `xml:"natGatewayId,omitempty"`
+	State   string `xml:"state"`
+	Origin  string `xml:"origin"`
+}
+
+type associationXML struct {
+	ID     string `xml:"routeTableAssociationId"`
+	Table  string `xml:"routeTableId"`
+	Subnet string `xml:"subnetId,omitempty"`
+	Main   bool   `xml:"main"`
+}
+
+type routeTableXML struct {
+	ID           string              `xml:"routeTableId"`
+	VPC          string              `xml:"vpcId"`
+	Routes       set[routeXML]       `xml:"routeSet"`
+	Associations set[associationXML] `xml:"associationSet"`
+	Owner        string              `xml:"ownerId"`
+}
+
+// describeRouteTables shows the main table, which leads to the internet, and one
+// for each private subnet, which goes out by a NAT gateway and lets nobody in.
+func describeRouteTables(q *request) (any, error) {
+	r := q.region
+	local := routeXML{CIDR: "172.31.0.0/16", Gateway: "local", State: "active", Origin: "CreateRouteTable"}
+	table := func(of, subnet string, out routeXML) routeTableXML {
+		id := fixedID("rtb", r.Name+of)
+		out.CIDR, out.State, out.Origin = "0.0.0.0/0", "active", "CreateRoute"
+		return routeTableXML{id, r.vpc, setOf([]routeXML{local, out}),
+			setOf([]associationXML{{fixedID("rtbassoc", r.Name+of), id, subnet, subnet == ""}}), q.s.opt.Account}
+	}
+	all := []routeTableXML{table("", "", routeXML{Gateway: fixedID("igw", r.Name)})}
+	for _, s := range r.subnets {
+		if slices.Contains(r.Private, s.Zone[len(r.Name):]) {
+			all = append(all, table(s.Zone, s.ID, routeXML{NAT: fixedID("nat", r.Name)}))
+		}
+	}
+	var found []routeTableXML
+	for _, t := range all {
+		ok, err := q.passes(nil, fields{"vpc-id": one(t.VPC), "route-table-id": one(t.ID)})
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, t)
+		}
+	}
+	found, next, err := page(q, found, 100, func(t routeTableXML) string { return t.ID })
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Tables set[routeTableXML] `xml:"routeTableSet"`
+		listing
+	}{setOf(found), listing{next}}, nil
+}
