@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui/home"
 	"github.com/dlwb/dlwb/ui/line"
+	"github.com/dlwb/dlwb/ui/plan"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -104,7 +105,7 @@ func (m *Model) runPath() string {
 	case m.here() == atHome:
 		return m.home.Path()
 	case m.here() == atPlan:
-		return m.plan.path
+		return m.plan.Path
 	case m.ses != nil:
 		return m.ses.Profile()
 	}
@@ -117,7 +118,7 @@ func (m *Model) cannotRun() string {
 		return "pick a profile first"
 	case m.runPath() == "":
 		return "its profile is not known here"
-	case m.here() == atPlan && m.plan.plan == nil && m.plan.untrusted == nil:
+	case m.here() == atPlan && m.plan.Plan == nil && m.plan.Untrusted == nil:
 		return "there is no plan yet"
 	case m.ses != nil && m.here().inSession() && m.ses.State.Phase() == event.PhaseRunning:
 		return "a run is going on"
@@ -136,8 +137,8 @@ func (m *Model) cannotRun() string {
 // has no plan; there it asks.
 func (m *Model) run() tea.Cmd {
 	path := m.runPath()
-	if m.here() == atPlan && m.plan.untrusted != nil {
-		return m.askTrust(path, m.plan.untrusted)
+	if m.here() == atPlan && m.plan.Untrusted != nil {
+		return m.askTrust(path, m.plan.Untrusted)
 	}
 	retry := m.here() == atSteps && m.ses.Failed() != nil
 	if m.here() == atPlan || retry {
@@ -149,7 +150,7 @@ func (m *Model) run() tea.Cmd {
 
 // showPlan asks for a plan. It changes nothing.
 func (m *Model) showPlan(path string) tea.Cmd {
-	m.plan = planView{path: path, asked: m.now}
+	m.plan = plan.View{Path: path, Asked: m.now}
 	m.goTo(atPlan)
 	return m.readPlan(path)
 }

@@ -7,10 +7,19 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/ui/wizard"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+)
+
+type (
+	// PlanView is a plan as the screen shows it.
+	PlanView = workbench.Plan
+	// CodePlan is what a plan would copy to the nodes.
+	CodePlan = workbench.CodePlan
+	// FieldFault is what is wrong with one value of a profile.
+	FieldFault = wizard.FieldFault
 )
 
 // Bench is what the screen drives. The workbench is one; tests and pictures
@@ -62,7 +71,7 @@ type Bench interface {
 	StopMachines(ctx context.Context, cluster string) error
 	StartMachines(ctx context.Context, cluster string) error
 	Asker
-	Drafter
+	wizard.Drafter
 	Recorder
 }
 
@@ -93,30 +102,6 @@ type Recorder interface {
 	CleanUp(c workbench.Cleanup) error
 	// SetStar gives a run a star, or takes it away.
 	SetStar(run string, starred bool) error
-}
-
-// Drafter is what puts a new profile together. Nothing is written before
-// SaveDraft.
-type Drafter interface {
-	// NewDraft begins with what is found in a directory; notes say what.
-	NewDraft(dir string) (d workbench.Draft, notes []string, err error)
-	// Markets are the providers whose machines are chosen from offers.
-	Markets() []string
-	// Offers lists the machines of a provider, the best first.
-	Offers(ctx context.Context, provider string, q cloud.Query) (cloud.Offers, error)
-	// PlanDraft is the plan of a draft.
-	PlanDraft(ctx context.Context, d workbench.Draft) (*PlanView, error)
-	// SaveDraft writes the profile and returns its path; it replaces none.
-	SaveDraft(d workbench.Draft) (path string, err error)
-	// FieldFaults is what an error says of single values of a profile; none
-	// when it is about something else.
-	FieldFaults(err error) []FieldFault
-}
-
-// FieldFault is what is wrong with one value of a profile.
-type FieldFault struct {
-	Key  string // "machines.count"; empty for the profile as a whole
-	Text string // why, and what would be right
 }
 
 // Feed is a stream of events as its reader sees it. *workbench.Subscription

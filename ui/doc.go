@@ -17,8 +17,7 @@
 //	sign/        phases, verdicts, ends and faults in signs, words and inks
 //	session/     a pure fold of events into what is known of what is looked at
 //	bars.go      what stands above every screen: machines, alarms
-//	wizard.go    a new profile, question by question; form.go, market.go,
-//	             offers.go, compare.go, regions.go and review.go are its parts
+//	new.go       the screen of wizard/, offers/ and plan/: a new profile
 //	runs/        the table of runs; runkeys.go are its keys
 //	watch/       steps, training, output and receipt of a cluster and its run
 //	home/        the list of what exists

@@ -90,7 +90,7 @@ func (m *Model) drawForward(t session.Forward, picked, narrow bool, w int) []str
 	default:
 		wrong = "! connected; what failed last: " + text.Word(t.Why)
 	}
-	for _, l := range wrapInk(s.Warn, wrong, max(w-4, 1)) {
+	for _, l := range text.WrapIn(s.Warn, wrong, max(w-4, 1)) {
 		out = append(out, "    "+l)
 	}
 	return out

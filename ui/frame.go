@@ -231,10 +231,10 @@ func (m *Model) spinning() bool {
 		return true
 	}
 	if m.here() == atNew {
-		return !m.wiz.read || m.wiz.market.busy || m.wiz.review.busy
+		return m.wiz.Waits()
 	}
 	if m.here() == atPlan {
-		return m.plan.plan == nil && m.plan.fault == nil
+		return m.plan.Waits()
 	}
 	return m.ses != nil && m.here() == atSteps && m.ses.State.Failed == nil &&
 		(m.ses.State.AnyStep(session.Active) || len(m.ses.State.Steps) == 0)

@@ -105,34 +105,10 @@ func lookCommands() []command {
 	}
 }
 
-// newCommands are the keys of the screen that puts a profile together.
-func newCommands() []command {
-	return []command{
-		{bind: on("choose", "enter"), help: "take what is picked, or change it, and go on", at: atNew, foot: 1, can: (*Model).cannotChoose, do: (*Model).choose},
-		{bind: on("next step", "tab"), help: "next step; 1–8 go to any", at: atNew, foot: 3, can: (*Model).noNextStep, do: (*Model).nextStep},
-		{bind: on("previous step", "shift+tab"), help: "previous step", at: atNew, do: (*Model).prevStep},
-		{bind: on("previous choice", "left"), help: "previous of a few values; pick among what is compared", at: atNew,
-			do: func(m *Model) tea.Cmd { return m.turnChoice(-1) }},
-		{bind: on("next choice", "right"), help: "next of a few values; pick among what is compared", at: atNew,
-			do: func(m *Model) tea.Cmd { return m.turnChoice(1) }},
-		{bind: on("filter", "/"), help: "filter the machines by words", at: atNew, foot: 4, can: (*Model).noOffers, do: (*Model).askOfferFilter},
-		{bind: on("sort", "s"), help: "sort the machines by the next column", at: atNew, foot: 4, can: (*Model).noOffers, do: (*Model).sortOffers},
-		{bind: on("reverse", "o"), help: "turn the order of the machines round", at: atNew, can: (*Model).noOffers, do: (*Model).reverseOffers},
-		{bind: on("mark", "c"), help: "mark a machine to compare it, or a region to try it too", at: atNew, foot: 5, can: (*Model).cannotMark, do: (*Model).mark},
-		{bind: on("compare", "v"), help: "marked machines side by side, or the table again", at: atNew, foot: 5, can: (*Model).cannotCompare, do: (*Model).compareOffers},
-		{bind: on("spot", "p"), help: "judge machines by the price of spot or on demand", at: atNew, foot: 6, can: (*Model).notAtMarket, do: (*Model).toggleSpot},
-		{bind: on("all machines", "a"), help: "machines without a GPU too, or not", at: atNew, can: (*Model).notAtMarket, do: (*Model).toggleAllOffers},
-		{bind: on("refresh", "r"), help: "ask the provider for its machines again", at: atNew, foot: 7, can: (*Model).notAtMarket, do: (*Model).refreshOffers},
-		{bind: on("start over"), help: "throw the draft away and begin a new one", at: atNew, do: (*Model).restart},
-	}
-}
-
 func actCommands() []command {
 	return []command{
 		{bind: on("new", "N"), help: "a new experiment: put its profile together; it is written when you say so", at: atHome, foot: 5, acts: true,
 			do: (*Model).newExperiment},
-		{bind: on("write", "W"), help: "write the profile that was put together, and show its plan; asks first", at: atNew, foot: 2, acts: true,
-			can: (*Model).cannotWrite, do: (*Model).askWrite},
 		{bind: on("run", "R"), help: "show the plan of the profile; on the plan, start it", at: everywhere &^ (atHelp | atForwards | atNew | atRuns | atCompare), foot: 2, show: atHome | atPlan | atSteps | atTrain | atReceipt, acts: true,
 			can: (*Model).cannotRun, do: (*Model).run},
 		{bind: on("Jupyter", "J"), help: "start Jupyter on node 0 and open it here", at: inSession, foot: 6, show: atTrain | atForwards, acts: true,

@@ -2,12 +2,12 @@ package ui
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/ui/plan"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -44,7 +44,7 @@ func (m *Model) askExtend() tea.Cmd {
 			if b, ok := st.Account.Next(); ok && b.Why != workbench.BoundLifetime {
 				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", text.Word(b.Why), units.Clock(b.At.Sub(m.now)))})
 			}
-			return m.labelled(w, rows...)
+			return m.looks().Labelled(w, rows...)
 		},
 		answers: []answer{{name: "Cancel"}, {name: "Extend", do: func(m *Model) tea.Cmd {
 			return m.task("extend the lease of "+cluster, func() (string, string, error) {
@@ -64,19 +64,6 @@ func (m *Model) moment(at time.Time) string {
 		form = "Mon 15:04"
 	}
 	return at.Format(form) + ", in " + units.Clock(max(at.Sub(m.now), 0))
-}
-
-// labelled is a list of facts with their names before them.
-func (m *Model) labelled(w int, rows ...[2]string) []string {
-	var out []string
-	for _, r := range rows {
-		label := r[0]
-		for _, l := range text.Wrap(r[1], max(w-12, 1)) {
-			out = append(out, m.styles.Dim.Of(text.Fit(label, 12))+l)
-			label = ""
-		}
-	}
-	return out
 }
 
 func (m *Model) cannotStopMachines() string {
@@ -106,7 +93,7 @@ func (m *Model) askStartMachines() tea.Cmd {
 			if c.PerHour > 0 {
 				costs = units.PerHour(c.PerHour) + " again"
 			}
-			return m.labelled(w, [2]string{"starts", c.String()}, [2]string{"costs", costs},
+			return m.looks().Labelled(w, [2]string{"starts", c.String()}, [2]string{"costs", costs},
 				[2]string{"then", "R runs on them; their files are as they were"})
 		},
 		answers: []answer{{name: "Cancel"}, {name: "Start the machines", do: func(m *Model) tea.Cmd {
@@ -127,16 +114,7 @@ func (m *Model) costRows(w int) []string {
 	}
 	out := []string{"", m.styles.Dim.Of("what it costs")}
 	for _, c := range b.Parts {
-		out = append(out, m.costRow(c.PerHour, c.What, c.Source, w))
+		out = append(out, plan.Cost(m.looks(), c.PerHour, c.What, c.Source, w))
 	}
 	return out
-}
-
-// costRow is one part of a price.
-func (m *Model) costRow(perHour float64, what, source string, w int) string {
-	txt := text.FlushRight(units.PerHour(perHour), 9) + "  " + text.Word(what)
-	if source != "" {
-		txt += m.styles.Dim.Of("  " + strings.TrimSpace(text.Word(source)))
-	}
-	return text.Cut(txt, w)
 }

@@ -5,8 +5,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 )
@@ -95,26 +93,6 @@ type (
 		task int
 		text string
 		url  string // to be opened, when there is one
-		err  error
-	}
-	// drafted is what a directory holds for a new profile. The number of this
-	// and of the next two drops answers to earlier questions.
-	drafted struct {
-		gen   int
-		draft workbench.Draft
-		notes []string
-		err   error
-	}
-	// offered are the machines that can be had.
-	offered struct {
-		gen    int
-		offers cloud.Offers
-		err    error
-	}
-	// weighed is the plan of a draft.
-	weighed struct {
-		gen  int
-		plan *PlanView
 		err  error
 	}
 	// wrote is where a new profile was written to.

@@ -11,10 +11,12 @@ import (
 	"github.com/dlwb/dlwb/ui/compare"
 	"github.com/dlwb/dlwb/ui/home"
 	"github.com/dlwb/dlwb/ui/nodes"
+	"github.com/dlwb/dlwb/ui/plan"
 	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
+	"github.com/dlwb/dlwb/ui/wizard"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -45,9 +47,8 @@ type Model struct {
 	runs    runs.Table
 	comp    compare.Comparison
 	turn    int // counts looks at what exists
-	plan    planView
-	wiz     *wizard // nil while no profile is being put together
-	asks    int     // counts what it asks for
+	plan    plan.View
+	wiz     *wizard.Wizard // nil while no profile is being put together
 	ses     *session.Session
 	feed    Feed // the stream of ses; nil before it is there
 	charts  chart.View
@@ -179,15 +180,11 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 	case compare.Readied:
 		m.comp.TakeReady(msg)
 	case planned:
-		m.plan.set(msg)
+		m.plan.Take(msg.path, msg.plan, msg.err)
 	case trusted:
 		return m.takeTrust(msg)
-	case drafted:
-		m.takeDraft(msg)
-	case offered:
-		m.takeOffers(msg)
-	case weighed:
-		m.takeReview(msg)
+	case wizard.News:
+		m.wiz.Take(msg)
 	case wrote:
 		return m.planWritten(msg)
 	case started:

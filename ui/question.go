@@ -57,7 +57,7 @@ func (m *Model) takeQuestion(msg questioned) {
 		for i, f := range msg.q.Facts {
 			rows[i] = [2]string{text.Word(f.Label), text.Word(f.Text)}
 		}
-		c.body = func(m *Model, w int) []string { return m.labelled(w, rows...) }
+		c.body = func(m *Model, w int) []string { return m.looks().Labelled(w, rows...) }
 	}
 }
 

@@ -41,7 +41,7 @@ func screens() []screen {
 	return []screen{
 		{at: atHome, name: "home", draw: (*Model).drawHome, title: (*Model).homeTitle, move: (*Model).moveHome,
 			copy: (*Model).homeText, back: (*Model).homeBack, reread: (*Model).readHome, click: (*Model).clickHome},
-		{at: atPlan, name: "plan", page: (*Model).drawPlan, title: (*Model).planTitle},
+		{at: atPlan, name: "plan", page: func(m *Model, w int) []string { return m.plan.Draw(m.looks(), w) }, title: (*Model).planTitle},
 		{at: atSteps, name: "steps", page: (*Model).stepsPage},
 		{at: atTrain, name: "train", draw: (*Model).drawTrain, move: (*Model).scrollLog, copy: (*Model).logText,
 			back: (*Model).chartsBack, digit: (*Model).pickRank},
@@ -53,8 +53,8 @@ func screens() []screen {
 		{at: atNodes, name: "nodes", page: (*Model).drawNodes},
 		{at: atForwards, name: "forwards", page: (*Model).drawForwards, move: (*Model).moveForwards},
 		{at: atReceipt, name: "receipt", page: func(m *Model, w int) []string { return m.watch().Receipt(w) }, copy: (*Model).receiptText},
-		{at: atNew, name: "new", draw: (*Model).drawWizard, title: (*Model).newTitle, move: (*Model).moveWizard,
-			copy: (*Model).wizardText, back: (*Model).wizBack, digit: (*Model).pickQuestion},
+		{at: atNew, name: "new", draw: (*Model).drawNew, title: (*Model).newTitle, move: (*Model).moveNew,
+			copy: (*Model).newText, back: (*Model).newBack, digit: (*Model).newDigit},
 		{at: atRuns, name: "runs", draw: (*Model).drawRuns, title: (*Model).noTitle, move: (*Model).moveRuns,
 			copy: func(m *Model) string { return m.runs.Text() }, back: (*Model).runsBack, reread: (*Model).readRuns, click: (*Model).clickRun},
 		{at: atCompare, name: "compare", draw: (*Model).drawCompare, title: (*Model).noTitle, move: (*Model).moveCompare,
@@ -153,12 +153,7 @@ func (m *Model) drawCharts(w, h int) []string {
 
 func (m *Model) homeTitle() (left, right string) { return m.homePage().Title() }
 
-func (m *Model) planTitle() (left, right string) { return "  " + text.Word(m.plan.path), "" }
-
-func (m *Model) newTitle() (left, right string) {
-	name, price := m.wizardTitle()
-	return "  " + name, price
-}
+func (m *Model) planTitle() (left, right string) { return "  " + text.Word(m.plan.Path), "" }
 
 func (m *Model) moveHome(d int) { m.home.Move(d) }
 func (m *Model) moveRuns(d int) { m.runs.Move(d) }
@@ -215,12 +210,4 @@ func (m *Model) logBack() (tea.Cmd, bool) {
 		m.ses.View.End()
 	}
 	return nil, true
-}
-
-// pickQuestion jumps to a question of the new profile; there is none numbered 0.
-func (m *Model) pickQuestion(n int) tea.Cmd {
-	if n == 0 {
-		return nil
-	}
-	return m.jump(n)
 }

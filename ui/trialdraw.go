@@ -18,7 +18,7 @@ func (t *trial) draw(m *Model, w, h int) text.Block {
 	lines := []string{s.Strong.Of("A metric of your own"), "",
 		t.field(m, "name", &t.name, inner), t.field(m, "regex", &t.regex, inner), ""}
 	on, txt := t.verdict(m)
-	lines = append(lines, wrapInk(on, txt, inner)...)
+	lines = append(lines, text.WrapIn(on, txt, inner)...)
 	foot := []string{"", s.Key.Of("enter") + s.Dim.Of(" reads the whole log by it   ") + s.Key.Of("tab") + s.Dim.Of(" the other field   ") + s.Key.Of("esc") + s.Dim.Of(" leaves")}
 	room := h - 2 - len(lines) - len(foot)
 	if chart := min(room-6, 7); t.values.Len() > 1 && chart >= 3 {
@@ -64,15 +64,6 @@ func (t *trial) verdict(m *Model) (text.Ink, string) {
 	lo, hi, _ := t.values.Range()
 	return s.Good, fmt.Sprintf("✓ %s in %s: %s to %s, newest %s",
 		text.Plural(t.values.Len(), "value"), where, text.Number(lo), text.Number(hi), text.Number(newest))
-}
-
-// wrapInk wraps a text that is in one ink.
-func wrapInk(on text.Ink, txt string, w int) []string {
-	var out []string
-	for _, l := range text.Wrap(txt, w) {
-		out = append(out, on.Of(l))
-	}
-	return out
 }
 
 func (t *trial) chart(m *Model, w, h int) []string {

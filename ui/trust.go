@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/line"
+	"github.com/dlwb/dlwb/ui/plan"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/trust"
@@ -89,7 +90,7 @@ func (m *Model) takeTrust(msg trusted) tea.Cmd {
 func (q *trustQuestion) draw(m *Model, w, h int) text.Block {
 	s := m.styles
 	inner := text.Clamp(w-8, 1, 96)
-	body := m.effects(q.subject, inner)
+	body := plan.Effects(m.looks(), q.subject, inner)
 	q.page = text.Clamp(h-8, 1, len(body))
 	q.most = len(body) - q.page
 	q.top = text.Clamp(q.top, 0, q.most)
@@ -102,43 +103,4 @@ func (q *trustQuestion) draw(m *Model, w, h int) text.Block {
 	answer := s.Cursor.Of("› Cancel ") + s.Dim.Of("  type ") + s.Key.Of("yes") + s.Dim.Of(" and press enter to trust it: ") + q.typed.Draw(&s, max(inner-51, 1))
 	lines = append(lines, more, "", text.Cut(answer, inner))
 	return boxed(m, lines[:text.Clamp(len(lines), 1, max(h-2, 1))], inner)
-}
-
-// effects is what a profile would do, and what it is that would be trusted.
-func (m *Model) effects(s *trust.Subject, w int) []string {
-	st := m.styles
-	var out []string
-	row := func(label string, on text.Ink, txt string) {
-		for i, l := range text.Wrap(text.Word(txt), max(w-14, 1)) {
-			if i > 0 {
-				label = ""
-			}
-			out = append(out, text.Cut(on.Of(text.Fit(label, 14))+l, w))
-		}
-	}
-	row("profile", st.Dim, s.Path)
-	if s.TrustedAt != nil {
-		row("not trusted", st.Warn, s.Since())
-	} else {
-		row("not trusted", st.Warn, "nobody has trusted it yet")
-	}
-	row("cluster", st.Dim, fmt.Sprintf("%s: %s of %s", s.Name, text.Plural(s.Nodes, "node"), s.Provider))
-	row("command", st.Dim, s.Command)
-	for _, e := range s.Effects {
-		if e.Unusual {
-			row("! "+e.Kind, st.Warn, e.Text)
-		} else {
-			row("  "+e.Kind, st.Dim, e.Text)
-		}
-	}
-	row("hash", st.Dim, s.Hash())
-	return out
-}
-
-// drawUntrusted is a plan screen whose profile may only be shown.
-func (m *Model) drawUntrusted(w int) []string {
-	s := m.styles
-	out := wrapInk(s.Warn, "! This profile is not trusted. It was read, and nothing else: this is what it would do.", w)
-	out = append(append(out, ""), m.effects(m.plan.untrusted, w)...)
-	return append(out, "", s.Key.Of("R")+" asks whether it may.")
 }

@@ -31,3 +31,34 @@ func (l Look) Scrolled(rows []string, top, h int) []string {
 	out := append([]string(nil), rows[top:top+h-1]...)
 	return append(out, l.Styles.Dim.Of("↓ "+Plural(below+1, "more row")))
 }
+
+// Labelled is a list of facts with their names before them.
+func (l Look) Labelled(w int, rows ...[2]string) []string {
+	var out []string
+	for _, r := range rows {
+		label := r[0]
+		for _, line := range Wrap(r[1], max(w-12, 1)) {
+			out = append(out, l.Styles.Dim.Of(Fit(label, 12))+line)
+			label = ""
+		}
+	}
+	return out
+}
+
+// PickRow is one of several answers to a question.
+func (l Look) PickRow(picked bool, name, about string, w int) string {
+	mark := "  "
+	if picked {
+		mark, name = l.Styles.Picked.Of("› "), l.Styles.Picked.Of(name)
+	}
+	return Cut(mark+name+"  "+l.Styles.Dim.Of(about), w)
+}
+
+// WrapIn wraps a text that is in one ink.
+func WrapIn(ink Ink, txt string, w int) []string {
+	out := Wrap(txt, w)
+	for i, l := range out {
+		out[i] = ink.Of(l)
+	}
+	return out
+}

@@ -1,4 +1,4 @@
-package ui
+package offers
 
 import (
 	"fmt"
@@ -21,8 +21,8 @@ type comparedFact struct {
 func comparedFacts() []comparedFact {
 	var out []comparedFact
 	long := map[string]string{"each": "memory of each", "$/h": "$/h on demand", "spot": "$/h spot", "quota": "quota left"}
-	for i := 1; i < len(offerColumns); i++ {
-		c := &offerColumns[i]
+	for i := 1; i < len(columns); i++ {
+		c := &columns[i]
 		name := c.name
 		if l := long[name]; l != "" {
 			name = l
@@ -42,11 +42,11 @@ func comparedFacts() []comparedFact {
 	)
 }
 
-// drawComparison sets the marked machines side by side. What is best in a row
+// DrawComparison sets the marked machines side by side. What is best in a row
 // is marked, where they differ.
-func (m *Model) drawComparison(w int) []string {
-	k, s := &m.wiz.market, m.styles
-	all := k.compared()
+func (k *Table) DrawComparison(l text.Look, w int) []string {
+	s := l.Styles
+	all := k.Compared()
 	if len(all) == 0 {
 		return []string{"Nothing is marked any more.", s.Key.Of("v") + " goes back to the table"}
 	}
@@ -62,20 +62,19 @@ func (m *Model) drawComparison(w int) []string {
 	}
 	out := []string{text.Cut(head, w)}
 	for _, f := range comparedFacts() {
-		out = append(out, m.comparedRow(f, all, labelW, cw, w))
+		out = append(out, k.comparedRow(l, f, all, labelW, cw, w))
 	}
-	out = append(out, m.comparedNotes(all, labelW, cw)...)
+	out = append(out, comparedNotes(l, all, labelW, cw)...)
 	return append(out, "", s.Dim.Of("✓ is best in its row.  ")+s.Key.Of("←→")+" pick, "+s.Key.Of("enter")+" takes it, "+s.Key.Of("v")+" goes back to the table")
 }
 
-func (m *Model) comparedRow(f comparedFact, all []*cloud.Offer, labelW, cw, w int) string {
-	spot := m.wiz.market.spot
-	row := m.styles.Dim.Of(text.Fit(f.name, labelW))
-	best := f.best(all, spot)
+func (k *Table) comparedRow(l text.Look, f comparedFact, all []*cloud.Offer, labelW, cw, w int) string {
+	row := l.Styles.Dim.Of(text.Fit(f.name, labelW))
+	best := f.best(all, k.Spot)
 	for i, o := range all {
-		txt := text.Fit("  "+f.text(o, spot), cw)
+		txt := text.Fit("  "+f.text(o, k.Spot), cw)
 		if best[i] {
-			txt = m.styles.Good.Of(text.Fit("✓ "+f.text(o, spot), cw))
+			txt = l.Styles.Good.Of(text.Fit("✓ "+f.text(o, k.Spot), cw))
 		}
 		row += txt
 	}
@@ -103,8 +102,8 @@ func (f *comparedFact) best(all []*cloud.Offer, spot bool) []bool {
 }
 
 // comparedNotes are what should be known of each, wrapped into its column.
-func (m *Model) comparedNotes(all []*cloud.Offer, labelW, cw int) []string {
-	blocks := []text.Block{{W: labelW, Lines: []string{m.styles.Dim.Of("notes")}}}
+func comparedNotes(l text.Look, all []*cloud.Offer, labelW, cw int) []string {
+	blocks := []text.Block{{W: labelW, Lines: []string{l.Styles.Dim.Of("notes")}}}
 	for _, o := range all {
 		notes := strings.Join(text.Words(o.Notes), "; ")
 		blocks = append(blocks, text.Block{W: cw, Lines: text.Indent(text.Wrap(text.OrDash(notes != "", notes), cw-3), 2)})

@@ -1,4 +1,4 @@
-package ui
+package wizard
 
 import (
 	"fmt"
@@ -68,13 +68,12 @@ func splitList(text string) []string {
 }
 
 // drawRegions is the list of regions; marked ones have their turn's number.
-func (m *Model) drawRegions(w, h int) []string {
-	z := m.wiz
+func (z *Wizard) drawRegions(l text.Look, w, h int) []string {
 	rows := z.region.rows()
-	note := m.styles.Dim.Of("enter picks one and goes on; c marks several, which are tried in order")
+	note := l.Styles.Dim.Of("enter picks one and goes on; c marks several, which are tried in order")
 	out := []string{text.Cut(note, w), ""}
 	if why := z.faults["machines.region"]; why != "" {
-		out[1] = m.styles.Bad.Of(text.Cut("✗ "+why, w))
+		out[1] = l.Styles.Bad.Of(text.Cut("✗ "+why, w))
 	}
 	n := max(h-len(out), 1)
 	top := text.Window(0, z.picked, len(rows), n)
@@ -85,28 +84,27 @@ func (m *Model) drawRegions(w, h int) []string {
 		}
 		turn := "    "
 		if at := slices.Index(z.region.marked, rows[i][0]); at >= 0 {
-			turn = m.styles.Good.Of(text.Fit(fmt.Sprintf("✓ %d", at+1), 4))
+			turn = l.Styles.Good.Of(text.Fit(fmt.Sprintf("✓ %d", at+1), 4))
 		}
-		out = append(out, m.pickRow(i == z.picked, turn+text.Fit(text.Word(name), 18), about, w))
+		out = append(out, l.PickRow(i == z.picked, turn+text.Fit(text.Word(name), 18), about, w))
 	}
 	return out
 }
 
 // chooseRegion takes the picked region and goes on.
-func (m *Model) chooseRegion() tea.Cmd {
-	z := m.wiz
+func (z *Wizard) chooseRegion() tea.Cmd {
 	name := z.region.rows()[z.picked][0]
 	switch {
 	case name == rowOther:
-		m.ask = &prompt{label: "region", done: func(m *Model, text string) tea.Cmd {
+		z.screen.Ask(Prompt{Label: "region", Done: func(text string) tea.Cmd {
 			if text != "" {
 				z.region.add(text)
 				z.region.marked = []string{text}
-				m.takeRegions()
+				z.takeRegions()
 				z.picked = slices.IndexFunc(z.region.rows(), func(row [2]string) bool { return row[0] == text })
 			}
 			return nil
-		}}
+		}})
 		return nil
 	case len(z.region.marked) > 1: // several were marked: enter confirms them
 	case name == rowDefault:
@@ -114,11 +112,11 @@ func (m *Model) chooseRegion() tea.Cmd {
 	default:
 		z.region.marked = []string{name}
 	}
-	return m.nextStep()
+	return z.Next()
 }
 
 // takeRegions puts the marked regions into the draft.
-func (m *Model) takeRegions() {
-	m.wiz.draft.Region = strings.Join(m.wiz.region.marked, ", ")
-	m.judge()
+func (z *Wizard) takeRegions() {
+	z.draft.Region = strings.Join(z.region.marked, ", ")
+	z.judge()
 }

@@ -1,4 +1,4 @@
-package ui
+package wizard
 
 import (
 	"slices"
@@ -13,32 +13,32 @@ import (
 
 // field is one value of a draft. It is a text, one of a few words, or a flag.
 type field struct {
-	step        wizStep
+	step        step
 	key         string // in the profile
 	label, hint string
 	text        func(*workbench.Draft) *string
 	words       []string // what the text may be; none: anything
 	flag        func(*workbench.Draft) *bool
-	shown       func(*wizard) bool // nil: always
+	shown       func(*Wizard) bool // nil: always
 }
 
 // formFields are the fields of all questions, in order.
 var formFields = []field{
 	{step: wizNodes, key: "machines.count", label: "nodes", hint: "how many machines", text: func(d *workbench.Draft) *string { return &d.Count }},
-	{step: wizNodes, key: "machines.spot", label: "spot", hint: "spare capacity: cheaper, and may be taken away", shown: (*wizard).paid,
+	{step: wizNodes, key: "machines.spot", label: "spot", hint: "spare capacity: cheaper, and may be taken away", shown: (*Wizard).paid,
 		flag: func(d *workbench.Draft) *bool { return &d.Spot }},
 	{step: wizNodes, key: "machines.spot_fallback", label: "fallback", hint: "on demand when there is no spare capacity anywhere",
-		shown: func(z *wizard) bool { return z.paid() && z.draft.Spot },
+		shown: func(z *Wizard) bool { return z.paid() && z.draft.Spot },
 		flag:  func(d *workbench.Draft) *bool { return &d.Fallback }},
-	{step: wizNodes, key: "machines.disk", label: "disk", hint: "of each node, such as 200GB; empty: what the image needs and room to work", shown: (*wizard).paid,
+	{step: wizNodes, key: "machines.disk", label: "disk", hint: "of each node, such as 200GB; empty: what the image needs and room to work", shown: (*Wizard).paid,
 		text: func(d *workbench.Draft) *string { return &d.Disk }},
-	{step: wizNodes, key: "machines.image", label: "image", hint: "an alias or an id; empty: the newest image with PyTorch", shown: (*wizard).paid,
+	{step: wizNodes, key: "machines.image", label: "image", hint: "an alias or an id; empty: the newest image with PyTorch", shown: (*Wizard).paid,
 		text: func(d *workbench.Draft) *string { return &d.Image }},
 
 	{step: wizEnvironment, key: "environment", label: "Python", hint: "system: what is on the node; venv: packages from a requirements file",
 		words: []string{"system", "venv"}, text: func(d *workbench.Draft) *string { return &d.Environment }},
 	{step: wizEnvironment, key: "environment.venv", label: "packages", hint: "the requirements file, in the directory",
-		shown: func(z *wizard) bool { return z.draft.Environment == "venv" }, text: func(d *workbench.Draft) *string { return &d.File }},
+		shown: func(z *Wizard) bool { return z.draft.Environment == "venv" }, text: func(d *workbench.Draft) *string { return &d.File }},
 
 	{step: wizTraining, key: keyDir, label: "directory", hint: "of the code; the profile is written there", text: func(d *workbench.Draft) *string { return &d.Dir }},
 	{step: wizTraining, key: "name", label: "name", hint: "of the experiment and its cluster", text: func(d *workbench.Draft) *string { return &d.Name }},
@@ -56,7 +56,7 @@ var formFields = []field{
 const keyDir = "directory"
 
 // stepOf is the question that a key of the profile belongs to.
-func stepOf(key string) wizStep {
+func stepOf(key string) step {
 	for _, f := range formFields {
 		if f.key == key {
 			return f.step
@@ -74,7 +74,7 @@ func stepOf(key string) wizStep {
 }
 
 // fields are those of the present question.
-func (z *wizard) fields() []*field {
+func (z *Wizard) fields() []*field {
 	var out []*field
 	for i := range formFields {
 		if f := &formFields[i]; f.step == z.step && (f.shown == nil || f.shown(z)) {
@@ -89,24 +89,24 @@ func (z *wizard) fields() []*field {
 const hintsFrom = 110
 
 // drawForm shows the fields of a question, each with what is wrong with it.
-func (m *Model) drawForm(w int) []string {
-	z, s := m.wiz, m.styles
+func (z *Wizard) drawForm(l text.Look, w int) []string {
+	s := l.Styles
 	fields := z.fields()
 	var out []string
 	for i, f := range fields {
-		out = append(out, m.fieldRow(f, i == z.picked, w))
+		out = append(out, z.fieldRow(l, f, i == z.picked, w))
 		if why := z.faults[f.key]; why != "" {
-			for _, l := range text.Wrap("✗ "+why, max(w-14, 1)) {
-				out = append(out, "              "+s.Bad.Of(l))
+			for _, row := range text.Wrap("✗ "+why, max(w-14, 1)) {
+				out = append(out, "              "+s.Bad.Of(row))
 			}
 		}
 	}
 	next := "go on to the next step"
-	out = append(out, "", m.pickRow(z.picked >= len(fields), next, "", w))
+	out = append(out, "", l.PickRow(z.picked >= len(fields), next, "", w))
 	if w < hintsFrom && z.picked < len(fields) {
 		out = append(out, "")
-		for _, l := range text.Wrap(fields[z.picked].hint, w) {
-			out = append(out, s.Dim.Of(l))
+		for _, row := range text.Wrap(fields[z.picked].hint, w) {
+			out = append(out, s.Dim.Of(row))
 		}
 	}
 	if z.step == wizTraining && len(z.notes) > 0 {
@@ -118,8 +118,8 @@ func (m *Model) drawForm(w int) []string {
 	return out
 }
 
-func (m *Model) fieldRow(f *field, picked bool, w int) string {
-	z, s := m.wiz, m.styles
+func (z *Wizard) fieldRow(l text.Look, f *field, picked bool, w int) string {
+	s := l.Styles
 	label, value := text.Fit(f.label, 12), ""
 	switch {
 	case f.flag != nil && *f.flag(&z.draft):
@@ -144,34 +144,32 @@ func (m *Model) fieldRow(f *field, picked bool, w int) string {
 }
 
 // editField asks for the picked value, turns a flag or goes on.
-func (m *Model) editField() tea.Cmd {
-	z := m.wiz
+func (z *Wizard) editField() tea.Cmd {
 	fields := z.fields()
 	if z.picked >= len(fields) {
-		return m.nextStep()
+		return z.Next()
 	}
 	f := fields[z.picked]
 	if f.flag != nil || len(f.words) > 0 {
-		m.turnField(1)
+		z.turnField(1)
 		return nil
 	}
-	m.ask = &prompt{label: f.label, line: line.New(*f.text(&z.draft)), done: func(m *Model, text string) tea.Cmd {
+	z.screen.Ask(Prompt{Label: f.label, Line: line.New(*f.text(&z.draft)), Done: func(text string) tea.Cmd {
 		if f.key == keyDir && text != z.draft.Dir {
-			return m.readDraft(text)
+			return z.readDraft(text)
 		}
 		*f.text(&z.draft) = text
-		m.judge()
+		z.judge()
 		if z.faults[f.key] == "" {
 			z.picked++
 		}
 		return nil
-	}}
+	}})
 	return nil
 }
 
 // turnField goes to the next or the previous of a few values.
-func (m *Model) turnField(d int) {
-	z := m.wiz
+func (z *Wizard) turnField(d int) {
 	fields := z.fields()
 	if z.picked >= len(fields) {
 		return
@@ -185,18 +183,17 @@ func (m *Model) turnField(d int) {
 		i := max(slices.Index(f.words, *v), 0)
 		*v = f.words[(i+d+len(f.words))%len(f.words)]
 	}
-	m.judge()
+	z.judge()
 }
 
-// turnChoice is left and right: among values, or among what is compared.
-func (m *Model) turnChoice(d int) tea.Cmd {
-	z := m.wiz
+// Turn is left and right: among values, or among what is compared.
+func (z *Wizard) Turn(d int) tea.Cmd {
 	switch z.step {
 	case wizMachine:
-		z.market.turn(d)
+		z.market.Turn(d)
 	case wizProvider, wizRegion, wizReview:
 	default:
-		m.turnField(d)
+		z.turnField(d)
 	}
 	return nil
 }
