@@ -52,10 +52,7 @@ func (r *Reader) bar(b bar, rank int) {
 		return
 	}
 	place, said := barPlace(b.title)
-	f := r.scanner.scan(b.body, 0, said)
-	if len(f.values) == 0 {
-		f.values = r.bodyValues(b.body)
-	}
+	f := r.scanner.scanAs(b.body, 0, said, strings.ContainsAny(b.body, "=:"))
 	if len(f.values) == 0 { // torchtune's "1|10|Loss: 1.2"
 		f = r.scanner.scan(b.title, 0, said)
 	}
@@ -68,15 +65,6 @@ func (r *Reader) bar(b bar, rank int) {
 		r.flushBar()
 		r.message(b.rest, b.rest, rank, false, 0)
 	}
-}
-
-// bodyValues reads the values of a bar that names no score but has a place.
-func (r *Reader) bodyValues(body string) []value {
-	if strings.IndexByte(body, '=') < 0 && strings.IndexByte(body, ':') < 0 {
-		return nil
-	}
-	f := r.scanner.scan("step 1: "+body, 0, "")
-	return f.values
 }
 
 // silentBar is a bar without values: how far the run is, at most.
@@ -167,7 +155,7 @@ func (r *Reader) flushBar() {
 			r.value(v.show, v, min(axis, AxisEpoch), p.shape, p.rank)
 			continue
 		}
-		v.sure = true
+		v.sure = v.sure || v.kind >= measure
 		r.value(v.show, v, axis, p.shape, p.rank)
 	}
 }

@@ -177,6 +177,9 @@ func head(line string) int {
 			return i
 		}
 		end := headPart(line, at)
+		if end > at && isDigit(line[at]) {
+			end = behindLevel(line, end)
+		}
 		if end == at {
 			if i == 0 {
 				return 0
@@ -226,6 +229,38 @@ func headPlace(line string, i int) int {
 		return end + len(" -")
 	}
 	return i
+}
+
+// longestHead is how far behind its time the level of a message is looked for.
+const longestHead = 80
+
+// behindLevel is where a head goes on whose time ends at i: behind the level,
+// when only the names of loggers and processes are before it. The times of
+// logging modules are followed by both, in any order.
+func behindLevel(line string, i int) int {
+	at := i
+	for {
+		for at < len(line) && strings.IndexByte(" \t-|[]:(),", line[at]) >= 0 {
+			at++
+		}
+		end := at
+		for end < len(line) && (isKeyByte(line[end]) || line[end] == '#') {
+			end++
+		}
+		if end == at || end-i > longestHead {
+			return i
+		}
+		if word := line[at:end]; len(word) > 1 && levels[strings.ToUpper(word)] {
+			if end < len(line) && strings.IndexByte(" :]|-", line[end]) >= 0 {
+				return end
+			}
+			return i
+		}
+		if end < len(line) && strings.IndexByte("=%", line[end]) >= 0 {
+			return i
+		}
+		at = end
+	}
 }
 
 // beforeLevel reports whether the level of a message follows: "[train][INFO]",

@@ -64,7 +64,7 @@ func TestPointsAreFoundInWhatScriptsPrint(t *testing.T) {
 		"no last newline":    {"step 1 loss: 9", "loss=9@1"},
 		"the first counts":   {"step 1 loss: 1 (loss: 2)", "loss=1@1"},
 		"a sentence":         {"after epoch 2 the loss: 0.5.", "loss=0.5/2"},
-		"unknown, twice":     {"step 1 sharpness: 3\nstep 2 sharpness: 4", "sharpness=3@1 sharpness=4@2"},
+		"unknown, twice":     {"step 1 sharpness: 3\nstep 2 sharpness: 4.5", "sharpness=3@1 sharpness=4.5@2"},
 		"unknown, by a loss": {"loss: 1.5 sharpness: 3\nloss: 1.4 sharpness: 4", "loss=1.5 loss=1.4"},
 		"a loss of parts":    {"step 1 loss_cls: 1 box_loss: 2 total_loss: 3", "loss_cls=1@1 box_loss=2@1 total_loss=3@1"},
 	} {
@@ -257,7 +257,7 @@ func TestAFloodOfNamesIsForgotten(t *testing.T) {
 	if n > 0 || len(r.series) > mostSeries || r.held > mostHeld || len(r.scanner.names) > mostTerms {
 		t.Errorf("%d points, %d series, %d held, %d names", n, len(r.series), r.held, len(r.scanner.names))
 	}
-	if got := told(r.Feed([]byte("step 9 loss: 2 odd: 1\nstep 10 loss: 1 odd: 2\n"), time.Time{})); got != "loss=2@9 loss=1@10 odd=1@9 odd=2@10" {
+	if got := told(r.Feed([]byte("step 9 loss: 2 odd: 1.5\nstep 10 loss: 1 odd: 2.5\n"), time.Time{})); got != "loss=2@9 loss=1@10 odd=1.5@9 odd=2.5@10" {
 		t.Errorf("after the flood it read %s", got)
 	}
 }

@@ -25,6 +25,7 @@ type value struct {
 	list    bool   // the first of several
 	rate    bool   // a unit such as samples/sec follows
 	sure    bool   // a metric at first sight
+	doubt   bool   // only a blank stood before it, and its name says nothing
 	owner   string // the label before it
 }
 
@@ -39,6 +40,7 @@ type scanner struct {
 	phrase    int    // where the words began that may belong to the present name
 	split     string // said right before: "val loss"
 	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
+	assumed   bool   // something else than this line says where the run is
 	inDict    bool   // names and values are told apart by their form
 	learns    bool   // CatBoost's line, in which "test" is the loss
 	evaluates bool   // mmengine's line of an evaluation
@@ -48,7 +50,13 @@ type scanner struct {
 // scan reads one line from i on, where said is what is known of the data that
 // it is about. What it returns is good until the next scan.
 func (s *scanner) scan(line string, i int, said string) found {
-	*s = scanner{names: s.names, pairs: s.pairs, line: line, sticky: said, phrase: i, found: found{
+	return s.scanAs(line, i, said, false)
+}
+
+// scanAs reads a line of which it may be known that something else says where
+// the run is.
+func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
+	*s = scanner{names: s.names, pairs: s.pairs, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
@@ -273,8 +281,14 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.weak && v.term.split != "" && !v.real {
 		v.kind = weak
 	}
-	if v.kind == never || v.show == "" || len(v.show) > longestName || v.blank && v.kind < measure || v.list && v.kind < measure {
+	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && v.kind < measure {
 		return false
+	}
+	if v.blank && v.kind < measure {
+		if !v.real || v.bareSplit || !s.endsColumn(v.next) || len(v.show) < 2 {
+			return false
+		}
+		v.doubt = true
 	}
 	if v.term.split != "" && s.sticky == "" {
 		s.sticky = v.term.split
@@ -289,6 +303,37 @@ func (s *scanner) value(start, end int, v value) bool {
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
 	return true
+}
+
+// endsColumn reports whether a number that ends at i ends its column: at the end
+// of the line, before a separator, or before the next name with a number.
+func (s *scanner) endsColumn(i int) bool {
+	line := s.line
+	if i < len(line) && line[i] == '%' {
+		i++
+	}
+	at := skipBlanks(line, i)
+	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 {
+		return true
+	}
+	start, end := nextKey(line, at)
+	if start != at {
+		return line[at] == '-' || line[at] == '(' || line[at] == '['
+	}
+	for range 3 { // of several words
+		sep, value := separator(line, end)
+		if sep == 0 {
+			return false
+		}
+		if _, ok := number(line, value); ok {
+			return true
+		}
+		start, end = nextKey(line, value)
+		if end < 0 || start != value {
+			return false
+		}
+	}
+	return false
 }
 
 // noun is the name that the value before a bare split had: what was said of one
@@ -392,7 +437,7 @@ func (s *scanner) mark(name string) {
 // have names of metrics too (momentum, iou), but stand in neither.
 func (s *scanner) judged() []value {
 	f := &s.found
-	placed, scored := len(f.counters) > 0 || f.pass.total > 0 || s.evaluates, false
+	placed, scored := len(f.counters) > 0 || f.pass.total > 0 || s.evaluates || s.assumed, false
 	vouched, splitsAlone := false, 0
 	for _, v := range f.values {
 		scored = scored || v.kind == score && (!v.blank || v.real)
@@ -407,7 +452,7 @@ func (s *scanner) judged() []value {
 		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
 		case !placed && !scored && !(v.rate && v.kind >= measure && !v.blank):
 			continue
-		case v.bareNorm && !placed, v.bareSplit && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict:
+		case v.bareNorm && !placed, v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict:
 			continue
 		case v.term.average && (v.term.split == "" && !placed && strings.IndexByte(v.show, '/') < 0 || several(f.values, "loss")):
 			v.show = s.names.averaged(v.show)

@@ -59,7 +59,7 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	case v.sure:
 		s.sure = true
 	case len(s.held) > 0 && s.shape == shape:
-		s.sure = true
+		s.sure = s.proves(p, v)
 	default:
 		r.drop(s)
 	}
@@ -71,6 +71,39 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	s.waits = false
 	r.release(s)
 	r.emit(s, p)
+}
+
+// needs is how many points of one shape prove a name that says nothing: more
+// where only a blank stands between the two.
+const (
+	needs      = 2
+	needsBlank = 3
+	mostUnsure = 64 // points of a name that proves nothing are held
+)
+
+// proves reports whether the points that are held and one more move as the
+// values of a metric do: not as a count, which goes up by the same each time,
+// and not as a setting, which does not move.
+func (s *series) proves(p Point, v value) bool {
+	if n := len(s.held) + 1; n < needs || v.doubt && n < needsBlank {
+		return false
+	}
+	still, counts := true, true
+	last := p.Value
+	stride := p.Value - s.held[len(s.held)-1].Value
+	for i := len(s.held) - 1; i >= 0; i-- {
+		h := s.held[i].Value
+		still = still && sameValue(h, last)
+		counts = counts && h == math.Trunc(h) && last-h == stride && stride > 0
+		last = h
+	}
+	if counts && p.Value == math.Trunc(p.Value) && !v.real || still {
+		if len(s.held) >= mostUnsure {
+			s.held = s.held[:0]
+		}
+		return false
+	}
+	return true
 }
 
 // counts reports whether what a rank prints counts: the lowest does, never a
