@@ -1,6 +1,10 @@
 package metrics
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // bars follows progress bars. Of several frames at one position the last
 // counts, so one is held until the next comes.
@@ -156,8 +160,82 @@ func (r *Reader) flushBar() {
 			continue
 		}
 		v.sure = v.sure || v.kind >= measure
-		r.value(v.show, v, axis, p.shape, p.rank)
+		if p.frame.whole || v.kind == measure {
+			r.value(v.show, v, axis, p.shape, p.rank)
+		} else {
+			r.barred(v, axis)
+		}
 	}
+}
+
+// barred is what is remembered of a value that a bar shows. Some show in all
+// frames of an epoch what the one before came to: such a value counts when it
+// is new.
+type barred struct {
+	last            float64
+	frames, changes int
+	judged          bool
+	held            []barPoint // until it is judged
+}
+
+// barPoint is a value of a frame, where the run was.
+type barPoint struct {
+	value value
+	point Point
+	shape uint64
+	rank  int
+	isNew bool
+	early bool // in the first half of a bar
+}
+
+// barred takes a value that a bar shows.
+func (r *Reader) barred(v value, axis Axis) {
+	s := r.seriesOf(v.show)
+	if s == nil || s.user || v.show == "" {
+		return
+	}
+	b := &s.bar
+	isNew := b.frames == 0 || !sameValue(v.value, b.last)
+	if b.frames > 0 && isNew {
+		b.changes++
+	}
+	b.frames++
+	b.last = v.value
+	p := r.point(v.show, v.value)
+	p.X = axis
+	b.held = append(b.held, barPoint{v, p, r.bars.shape, r.bars.rank, isNew, 2*r.bars.frame.n < r.bars.frame.total})
+	if b.judged || b.frames >= barFrames || b.frames == 2 && isNew {
+		r.endBarred(s)
+	}
+}
+
+// endBars lets go of what is held of all series, in the order of their names.
+func (r *Reader) endBars() {
+	for _, name := range slices.Sorted(maps.Keys(r.series)) {
+		if s := r.series[name]; len(s.bar.held) > 0 {
+			r.endBarred(s)
+		}
+	}
+}
+
+// endBarred lets go of what is held of a series: all, or what was new.
+func (r *Reader) endBarred(s *series) {
+	b := &s.bar
+	b.judged = true
+	slow := b.changes*5 <= (b.frames-1)*2 && b.frames > 2
+	for _, h := range b.held {
+		if !h.isNew && slow {
+			continue
+		}
+		if slow && h.point.Epoch != nil { // what the epoch came to, or the one before where a bar begins with it
+			h.point.X = AxisEpoch
+			if h.early && *h.point.Epoch > r.counters.firstEpoch {
+				h.point.Epoch = new(*h.point.Epoch - 1)
+			}
+		}
+		r.add(s, h.point, h.value, h.shape, h.rank)
+	}
+	b.held = b.held[:0]
 }
 
 // barTake goes on to where a bar is.

@@ -15,7 +15,8 @@ type counter struct {
 
 	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
 
-	at, totalAt int // where the numbers stand
+	at, totalAt int     // where the numbers stand
+	times       float64 // by which the letter behind the number multiplies it; 0: there is none
 }
 
 type unit uint8
@@ -139,12 +140,18 @@ func ofTotal(line string, at int) (c counter, next int, ok bool) {
 		return counter{}, at, false
 	}
 	c.n, c.at, next = f.value, f.start, f.next
+	if times, end := thousandfold(line, next); end > next {
+		c.n, next, c.times = math.Round(c.n*times), end, times
+	}
 	slash := skipBlanks(line, next)
 	if strings.HasPrefix(line[slash:], "of ") { // 3 of 10
 		slash++
 	}
 	if slash < len(line) && (line[slash] == '/' || slash > next && line[slash] == 'f') {
 		total, ok := number(line, skipBlanks(line, slash+1))
+		if times, end := thousandfold(line, total.next); ok && end > total.next {
+			total.value, total.next, c.times = math.Round(total.value*times), end, max(c.times, 1)
+		}
 		if ok && total.value >= c.n && total.value > 0 && total.value <= largestCount {
 			c.total, c.totalAt, next = total.value, total.start, total.next
 		}

@@ -149,7 +149,7 @@ func understand(phrase, said string) term {
 		kept = kept[n-1:]
 	}
 	t.splitLast = len(fields) > 1 && splits[strings.ToLower(fields[len(fields)-1])] != ""
-	base := strings.Trim(strings.Join(kept, "_"), "_.-/#")
+	base := strings.Trim(strings.Join(kept, "_"), "_.-/#|")
 	if stops[strings.ToLower(base)] || len(kept) > 0 && stops[strings.ToLower(kept[len(kept)-1])] { // "improved from 0.5"
 		t.kind = never
 		return t
@@ -183,6 +183,9 @@ func (t *term) name(printed, said string) {
 			s = b
 		}
 		t.kind = classify(s)
+	}
+	if len(base) == 1 && base[0] >= 'A' && base[0] <= 'Z' && strings.IndexByte("EISTW", base[0]) < 0 { // D: 0.5, G: 0.7; but no level, no time
+		t.kind = unknown
 	}
 	if only := splits[lower]; only != "" && split == "" {
 		t.show, t.kind, t.split, t.bareSplit = only, unknown, only, true

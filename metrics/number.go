@@ -51,6 +51,21 @@ func number(line string, i int) (figure, bool) {
 	return figure{v, start, end, real}, err == nil || math.IsInf(v, 0)
 }
 
+// thousandfold is by how much a letter right behind a number at i multiplies
+// it, and where it ends: 1.5k, 2M. It is 1 where none does.
+func thousandfold(line string, i int) (float64, int) {
+	if i >= len(line) || i+1 < len(line) && isKeyByte(line[i+1]) && line[i+1] != '/' {
+		return 1, i
+	}
+	switch line[i] {
+	case 'k', 'K':
+		return 1e3, i + 1
+	case 'M':
+		return 1e6, i + 1
+	}
+	return 1, i
+}
+
 // notFinite reads nan, inf or infinity at i; the sign, if any, is at start.
 func notFinite(line string, start, i int) (figure, bool) {
 	if i >= len(line) || line[i]|0x20 != 'n' && line[i]|0x20 != 'i' { // almost always

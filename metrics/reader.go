@@ -31,6 +31,7 @@ type Reader struct {
 	bars     bars
 	pass     pass
 	block    block
+	shapes   shapes
 	series   map[string]*series
 	held     int
 
@@ -130,12 +131,14 @@ func (r *Reader) End(at time.Time) []Point {
 	r.ended = true // the last frame of an epoch that was not finished is all there is of it
 	r.flushBar()
 	r.ended = false
+	r.endBars()
 	for _, one := range r.open.drop() {
 		r.line(one)
 	}
 	r.boxEnded()
 	r.endBlock()
 	r.endPass(nil)
+	r.shapes.end(r)
 	for _, s := range r.ordered() {
 		if s.waits {
 			s.waits = false
@@ -295,9 +298,20 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	} else if tentative {
 		r.sources.labelled = r.sources.labelled || len(f.counters) > 1 || len(f.counters) == 1 && len(f.values) > 0
 	} else if !ok && about == "" {
+		if len(f.counters) == 0 && (!r.placed() || r.shapes.count()) && len(r.taken) == 0 {
+			var held bool
+			if f, held = r.unplaced(rest, from, rank); held {
+				return true
+			}
+		}
 		r.recipes.learn(hash, line, rest, from, f)
 	}
 	return r.understood(line, rest, from, f, rank)
+}
+
+// placed reports whether anything has said where the run is.
+func (r *Reader) placed() bool {
+	return r.counters.hasStep || r.counters.hasEpoch || r.bars.pending || r.pass.split != "" || len(r.tables.columns) > 0
 }
 
 // understood takes what a line says.
@@ -306,7 +320,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		return false
 	}
 	if len(f.values) == 0 {
-		f.counters = lasting(f.counters)
+		if f.counters = lasting(f.counters); r.reports(rest, f.counters) {
+			return false
+		}
 	}
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))
@@ -327,6 +343,17 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	}
 	r.take(f, rank, false)
 	return true
+}
+
+// reports reports whether a line without values tells of an epoch before the
+// present one, as another loop's does: "Epoch[1] Complete. Time taken: 0:01" of
+// an evaluation. A line that begins an epoch anew says no more than which.
+func (r *Reader) reports(rest string, counters []counter) bool {
+	if len(counters) != 1 || counters[0].unit != unitEpoch || !r.counters.hasEpoch || counters[0].n >= r.counters.progress.Epoch {
+		return false
+	}
+	behind := rest[max(digits(rest, counters[0].at), digits(rest, counters[0].totalAt)):]
+	return strings.Trim(behind, " -=*#:]).") != ""
 }
 
 // sameEpoch reports whether a line says no more of where the run is than that
@@ -409,6 +436,10 @@ func (r *Reader) untaken(values []value, length int) []value {
 
 // take goes on to where a line says that the run is and adds its values.
 func (r *Reader) take(f found, rank int, fromTable bool) {
+	if len(f.counters) > 0 && len(r.shapes) > 0 && !r.placed() {
+		f.counters, f.values = slices.Clone(f.counters), slices.Clone(f.values) // what is read in between uses the same room
+		r.shapes.placed(r)
+	}
 	axis := r.counters.take(f.counters)
 	r.step, r.epoch = r.counters.place()
 	r.addHits()

@@ -113,6 +113,7 @@ func (r *recipes) learn(hash uint64, line, rest string, from int, f found) {
 		*to = append(*to, s)
 	}
 	for _, c := range f.counters {
+		ok = ok && c.times == 0
 		add(&m.counters, c.at, false)
 		add(&m.totals, c.totalAt, c.total == 0)
 	}

@@ -77,6 +77,9 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 			s.before, s.split, last = "", "", -1
 		}
 	}
+	if s.ofBest(first) {
+		s.found.values = s.found.values[:0]
+	}
 	s.found.split = s.sticky
 	scored := false
 	for _, v := range s.found.values {
@@ -88,6 +91,13 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	s.found.counters = positions(s.found.counters, scored)
 	s.found.values = s.judged()
 	return s.found
+}
+
+// ofBest reports whether a line whose message begins at i tells of the best that
+// there was: "Best epoch: 8, val loss 0.31".
+func (s *scanner) ofBest(i int) bool {
+	i = skipBlanks(s.line, i)
+	return i+5 < len(s.line) && strings.EqualFold(s.line[i:i+5], "best ")
 }
 
 // continues reports whether a gap between two words leaves them one phrase.
@@ -116,6 +126,9 @@ func (s *scanner) key(start, end int) int {
 		return next
 	}
 	named := nameEnd(line, end)
+	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
+		named++
+	}
 	sep, at := separator(line, named)
 	if sep != 0 {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
@@ -401,7 +414,7 @@ func (s *scanner) context(key string, start, end int) {
 	}
 	s.split = split
 	colon := end < len(s.line) && s.line[end] == ':'
-	if split != "" && (colon || s.alone(start, end) || strings.HasPrefix(s.line[end:], " on '")) { // "| valid on 'valid' subset |"
+	if split != "" && (colon || s.alone(start, end) || strings.HasPrefix(s.line[end:], " - ") || strings.HasPrefix(s.line[end:], " on '")) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {

@@ -8,6 +8,7 @@ import (
 // Bounds of the points that a series holds back.
 const (
 	mostWaiting = 4
+	barFrames   = 6 // frames of a bar by which it is judged how often a value is new
 )
 
 // series is what is remembered of one series while reading.
@@ -21,6 +22,7 @@ type series struct {
 	held    []Point
 	shape   uint64 // of the line of the held points
 	last    Point
+	bar     barred
 	inner   bool // its lines count steps in an epoch beside those of the run
 }
 

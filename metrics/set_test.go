@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -122,5 +123,57 @@ func TestASeriesRises(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestABarThatRepeatsTheLastEpochTellsEachValueOnce(t *testing.T) {
+	text := ""
+	for epoch := range 3 {
+		for n := 1; n <= 8; n++ {
+			acc := ""
+			if epoch > 0 || n == 8 {
+				acc = fmt.Sprintf(", train_acc=0.%d00", 4+epoch+n/8)
+			}
+			text += fmt.Sprintf("\rEpoch %d: %d%%|███| %d/8 [00:01<00:01, 5.00it/s%s]", epoch, n*12, n, acc)
+		}
+		text += "\n"
+	}
+	if got, want := drawnOf(t, []byte(text)), "train/acc epoch 0:0.5 1:0.6 2:0.7\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestWhatAScriptPrintsOfItselfIsNoPoint(t *testing.T) {
+	text := "import torch\nval_loss = 0\nfor step in range(100):\n    train_loss += 0.1\n========\nstep:0/1000 val_loss:2.5 train_time:0ms\nstep:100/1000 val_loss:1.5 train_time:9ms\n"
+	if got, want := drawnOf(t, []byte(text)), "val/loss step 0:2.5 100:1.5\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Where no word says what counts, the number does that goes up by the same each
+// time; one that never moves is a setting, and one that only goes up a count.
+func TestWhatCountsIsFoundByHowItMoves(t *testing.T) {
+	for name, c := range map[string]struct {
+		line func(i int) string
+		want string
+	}{
+		"of a total": {func(i int) string { return fmt.Sprintf("(%d/4) - D: %.1f, G: %.1f", i, 1.5/float64(i), 2-1/float64(i)) }, "D step 1:1.5 2:0.8 3:0.5 4:0.4\nG step 1:1 2:1.5 3:1.7 4:1.8\n"},
+		"before its word": {func(i int) string {
+			return fmt.Sprintf("2024-05-01 12:30:0%d %d epoch, EER %.2f%%", i, i, 9/float64(i))
+		}, "EER epoch 1:9 2:4.5 3:3 4:2.25\n"},
+		"in a bracket": {func(i int) string {
+			return fmt.Sprintf("[%d, %5d] loss: %.1f", 1+(i-1)/3, 100*(1+(i-1)%3), 6/float64(i))
+		}, "loss step 100:6 200:3 300:2 400:1.5\n"},
+		"behind a blank": {func(i int) string {
+			return fmt.Sprintf("iter %d (epoch 0): ctc %.1f att %.1f cer %.2f", i, 6/float64(i), 3/float64(i), .5/float64(i))
+		}, "att step 1:3 2:1.5 3:1 4:0.8\ncer step 1:0.5 2:0.25 3:0.17 4:0.12\nctc step 1:6 2:3 3:2 4:1.5\n"},
+		"a setting":        {func(i int) string { return fmt.Sprintf("iter %d alpha=0.5 seen=%d", i, 64*i) }, ""},
+		"a count of words": {func(i int) string { return fmt.Sprintf("merge %d/300: had %d occurrences", i, 5000-3*i) }, ""},
+	} {
+		text := ""
+		for i := 1; i <= 4; i++ {
+			text += c.line(i) + "\n"
+		}
+		t.Run(name, func(t *testing.T) { compareLines(t, drawnOf(t, []byte(text)), c.want) })
 	}
 }

@@ -297,7 +297,7 @@ func (t *tables) boxed(s *scanner) found {
 		s.found.values = append(s.found.values, v)
 		s.mark(v.show)
 	}
-	if !report {
+	if s.assumed = false; !report {
 		s.found.values = s.judged()
 	}
 	t.rows, t.section = t.rows[:0], ""

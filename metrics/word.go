@@ -1,6 +1,10 @@
 package metrics
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 
@@ -19,6 +23,12 @@ func isKeyByte(c byte) bool { return keyBytes[c] }
 func nextKey(line string, i int) (start, end int) {
 	for ; i < len(line); i++ {
 		if !isLetter(line[i]) {
+			if line[i] >= 0x80 {
+				if end = foreign(line, i); end > i && (i == 0 || !isKeyByte(line[i-1])) {
+					return i, end
+				}
+				i = max(i, end-1)
+			}
 			continue
 		}
 		inside := i > 0 && (isKeyByte(line[i-1]) && line[i-1] != '/' || line[i-1] >= 0x80)
@@ -26,12 +36,32 @@ func nextKey(line string, i int) (start, end int) {
 		for end < len(line) && isKeyByte(line[end]) {
 			end++
 		}
+		if end < len(line) && line[end] >= 0x80 { // R²
+			end = max(end, foreign(line, end))
+		}
 		if !inside {
 			return i, end
 		}
 		i = end
 	}
 	return 0, -1
+}
+
+// foreign is where a word ends that begins at i with letters of other scripts,
+// or goes on with small numbers above the line; i when there is none.
+func foreign(line string, i int) int {
+	for i < len(line) {
+		if isKeyByte(line[i]) {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(line[i:])
+		if (!unicode.IsLetter(r) || r >= 0x2100 && r < 0x2150) && r != '²' && r != '³' { // ℹ is a letter too
+			break
+		}
+		i += size
+	}
+	return i
 }
 
 func skipBlanks(line string, i int) int {
@@ -96,6 +126,9 @@ func separator(line string, i int) (sep byte, at int) {
 		i++
 		if i < len(line) && (line[i] == sep || line[i] == '/') { // "::", "==", "://"
 			return 0, i
+		}
+		if sep == '=' && i < len(line) && line[i] == '>' { // loss => 0.5
+			i++
 		}
 		i = skipBlanks(line, i)
 		if i < len(line) && (line[i] == '"' || line[i] == '\'') {

@@ -1,0 +1,239 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+)
+
+// Lines with values do not always name what counts: "(3/10) - D: 0.5", "#012 ▸
+// energy -1.2", "12 epoch, LR 0.1". Of lines of one shape, the number that goes
+// up by the same from each to the next is where the run is.
+
+// Bounds of what is remembered of shapes.
+const (
+	mostShapes = 64
+	mostWholes = 8 // whole numbers of a line that are looked at
+	proofs     = 3 // lines by which a shape is judged
+)
+
+// shapes follows lines with values that say nothing of where the run is, as
+// long as no line has said it.
+type shapes []*shape
+
+// shape is what is known of lines with the same names.
+type shape struct {
+	hash   uint64
+	judged bool
+	column int // of its whole numbers the one that counts; -1: none does
+	epoch  int // the one before it that stays, which counts epochs; -1: none
+	held   []heldLine
+}
+
+// heldLine is a line until its shape is judged.
+type heldLine struct {
+	rest  string
+	rank  int
+	from  int
+	whole []counter
+}
+
+// wholes are the whole numbers of a line that may count.
+func wholes(line string, from int) (all []counter) {
+	for i := from; i < len(line) && len(all) < mostWholes; {
+		if !isDigit(line[i]) {
+			i++
+			continue
+		}
+		end := digits(line, i)
+		before, after := byte(' '), byte(' ')
+		if i > 0 {
+			before = line[i-1]
+		}
+		if end < len(line) {
+			after = line[end]
+		}
+		joined := end+1 < len(line) && isDigit(line[end+1]) && strings.IndexByte(".:-,", after) >= 0
+		if end-i > 12 || isKeyByte(before) || before == ':' && i > 1 && isDigit(line[i-2]) || before == ',' && i > 1 && isDigit(line[i-2]) || joined || after == 'e' && end+1 < len(line) && (line[end+1] == '-' || line[end+1] == '+') {
+			for end < len(line) && (isDigit(line[end]) || isKeyByte(line[end]) || line[end] == ':' || line[end] == ',') {
+				end++
+			}
+			i = end
+			continue
+		}
+		c, next, ok := ofTotal(line, i)
+		if !ok || c.total == 0 && owned(line, i) {
+			i = end
+			continue
+		}
+		c.unit, c.global = unitStep, true
+		if start, stop := nextKey(line, next); stop > 0 && start <= next+1 {
+			if u, _ := unitOf(line[start:stop]); u == unitEpoch {
+				c.unit, c.global = unitEpoch, false
+			}
+		}
+		all = append(all, c)
+		i = next
+	}
+	return all
+}
+
+// owned reports whether a name before a number at i says that it counts
+// something else: "class_id = 3", "Trial 4".
+func owned(line string, i int) bool {
+	at := strings.TrimRight(line[:i], " \t[(#'\"")
+	if at == "" {
+		return false
+	}
+	if c := at[len(at)-1]; c == '=' || c == ':' {
+		return true
+	}
+	start := len(at)
+	for start > 0 && isKeyByte(at[start-1]) {
+		start--
+	}
+	word := strings.ToLower(at[start:])
+	u, _ := unitOf(word)
+	return word != "" && u == noUnit && classify(word) != unknown
+}
+
+// unplaced takes a line that says nothing of where the run is. It returns what
+// the line says when its shape is known, and whether it is held until then.
+func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
+	f = r.scanner.scanAs(rest, from, "", true)
+	if len(f.values) == 0 {
+		return f, false
+	}
+	s := r.shapes.of(f.shape, !r.placed())
+	if s == nil || s.column < 0 && (s.judged || r.placed()) {
+		return r.scanner.scan(rest, from, ""), false
+	}
+	whole := wholes(rest, from)
+	if s.judged {
+		f.counters = s.counters(f.counters, whole)
+		return f, false
+	}
+	s.held = append(s.held, heldLine{strings.Clone(rest), rank, from, whole})
+	if len(s.held) == proofs {
+		s.judge()
+		s.free(r)
+	}
+	return found{}, true
+}
+
+// count reports whether lines of some shape say where the run is.
+func (s shapes) count() bool {
+	return slices.ContainsFunc(s, func(one *shape) bool { return one.column >= 0 })
+}
+
+// of finds or begins a shape; nil when there is none, or are too many.
+func (s *shapes) of(hash uint64, begins bool) *shape {
+	for _, one := range *s {
+		if one.hash == hash {
+			return one
+		}
+	}
+	if !begins || len(*s) == mostShapes {
+		return nil
+	}
+	one := &shape{hash: hash, column: -1, epoch: -1}
+	*s = append(*s, one)
+	return one
+}
+
+// judge looks which number of the held lines counts.
+func (s *shape) judge() {
+	s.judged = true
+	first := s.held[0].whole
+	for i, c := range first {
+		counts := s.column < 0 || c.total > 0 && first[s.column].total == 0
+		stride := 0.0
+		for k := 1; k < len(s.held); k++ {
+			if i >= len(s.held[k].whole) {
+				counts = false
+				break
+			}
+			step := s.held[k].whole[i].n - s.held[k-1].whole[i].n
+			counts = counts && step > 0 && (k == 1 || step == stride)
+			stride = step
+		}
+		if counts {
+			s.column = i
+		}
+	}
+	if k := s.column - 1; k >= 0 && first[k].total == 0 && first[s.column].unit != unitEpoch && s.stays(k) {
+		s.epoch = k
+	}
+}
+
+// stays reports whether a whole number is the same in all held lines, and stands
+// in one bracket with the next.
+func (s *shape) stays(k int) bool {
+	for _, l := range s.held {
+		if l.whole[k].n != s.held[0].whole[k].n || strings.Trim(l.rest[digits(l.rest, l.whole[k].at):l.whole[k+1].at], " ,/") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// counters adds those of a line: its step and, where a number that stays stands
+// right before that, as in "[1, 2000] loss: 0.5", its epoch.
+func (s *shape) counters(to, whole []counter) []counter {
+	if s.column < 0 || s.column >= len(whole) {
+		return to
+	}
+	c := whole[s.column]
+	if s.epoch >= 0 {
+		e := whole[s.epoch]
+		e.unit, e.global = unitEpoch, false
+		to = append(to, e)
+		c.global = false
+	}
+	return append(to, c)
+}
+
+// free reads the lines that were held.
+func (s *shape) free(r *Reader) {
+	held := s.held
+	s.held = nil
+	for _, l := range held {
+		f := r.scanner.scanAs(l.rest, l.from, "", s.column >= 0)
+		f.counters = s.counters(f.counters, l.whole)
+		r.understood(l.rest, l.rest, l.from, f, l.rank)
+	}
+}
+
+// placed lets go of the lines that are held when another line has said where the
+// run is: those of shapes that came more than once. What came once, before
+// anything was said of the training, is of a script's own text as often as not.
+func (s *shapes) placed(r *Reader) {
+	for _, one := range *s {
+		if len(one.held) > 1 {
+			one.judged = true
+			one.free(r)
+		}
+	}
+}
+
+// end reads what is still held when nothing more comes, of the series that have
+// nothing else.
+func (s *shapes) end(r *Reader) {
+	told := map[string]bool{}
+	for name, one := range r.series {
+		told[name] = one.ordinal > 0
+	}
+	for _, one := range *s {
+		for _, l := range one.held {
+			f := r.scanner.scan(l.rest, l.from, "")
+			kept := f.values[:0]
+			for _, v := range f.values {
+				if !told[v.show] {
+					kept = append(kept, v)
+				}
+			}
+			f.values = kept
+			r.understood(l.rest, l.rest, l.from, f, l.rank)
+		}
+	}
+	*s = nil
+}
