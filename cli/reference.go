@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/trust"
@@ -87,7 +88,7 @@ var outputs = map[string]struct {
 	"compare":    {answer: history.Comparison{}},
 	"export":     {answer: exportAnswer{}},
 	"rm":         {answer: rmAnswer{}},
-	"compact":    {answer: workbench.Compacted{}},
+	"compact":    {answer: cleanup.Compacted{}},
 	"runbook":    {answer: history.Recipe{}},
 	"rerun":      {stream: "everything that happens, from `plan` on, after a `notice` for each thing that differs; with `--plan` one object with `differs` and `plan`"},
 	"attach":     {stream: "everything that happened since the cluster came up, then what comes; of the output, that of rank 0; for a run that is over one object with `run` and `results`"},

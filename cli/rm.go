@@ -11,17 +11,18 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/cleanup"
 )
 
 // rmAnswer is what rm answers with --json.
 type rmAnswer struct {
-	workbench.Cleanup
-	Removed   bool                 `json:"removed"`
-	Compacted *workbench.Compacted `json:"compacted"`
+	cleanup.Found
+	Removed   bool               `json:"removed"`
+	Compacted *cleanup.Compacted `json:"compacted"`
 }
 
 func (a *app) rmCommand() *cobra.Command {
-	var sel workbench.RunSelection
+	var sel cleanup.Selection
 	var older string
 	var dry, yes, compact bool
 	c := &cobra.Command{
@@ -55,11 +56,11 @@ or dlwb compact.`,
 		if len(args)+len(sel.Profiles) == 0 && older == "" && !sel.AllEnded {
 			return usageError{errors.New("name runs, or say --older-than 30d, --all-ended or --profile PATH; dlwb runs lists runs")}
 		}
-		plan, err := w.PlanCleanup(sel)
+		plan, err := w.Cleaner().PlanCleanup(sel)
 		if err != nil {
 			return err
 		}
-		return a.remove(ctx, w, rmAnswer{Cleanup: plan}, dry, yes, compact)
+		return a.remove(ctx, w, rmAnswer{Found: plan}, dry, yes, compact)
 	})
 	return c
 }
@@ -74,12 +75,12 @@ func (a *app) remove(ctx context.Context, w *workbench.Workbench, found rmAnswer
 			return err
 		}
 	}
-	if err := w.CleanUp(found.Cleanup); err != nil {
+	if err := w.Cleaner().CleanUp(found.Found); err != nil {
 		return err
 	}
 	found.Removed = !found.Empty()
 	if compact {
-		made, err := w.Compact()
+		made, err := w.Cleaner().Compact()
 		if err != nil {
 			return err
 		}
@@ -112,7 +113,7 @@ func (a *app) compactCommand() *cobra.Command {
 		Long: `Writes the store anew without the holes that removed runs and old telemetry left.
 It needs as much free room on the disk as the store takes; runs go on meanwhile.`,
 		RunE: a.with(func(_ context.Context, w *workbench.Workbench, _ []string) error {
-			made, err := w.Compact()
+			made, err := w.Cleaner().Compact()
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/tunnel"
@@ -45,7 +46,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
+	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), w.Cleaner(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
 		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {
@@ -60,6 +61,7 @@ type bench struct {
 	*workbench.Workbench
 	*history.History
 	*tunnel.Tunnels
+	*cleanup.Cleaner
 	door *door
 }
 

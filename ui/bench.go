@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/ui/wizard"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 )
@@ -97,9 +98,9 @@ type Recorder interface {
 	// SetNote writes a note to a run; an empty one removes it.
 	SetNote(run, note string) error
 	// PlanCleanup says what the removal of runs comes to; it changes nothing.
-	PlanCleanup(sel workbench.RunSelection) (workbench.Cleanup, error)
+	PlanCleanup(sel cleanup.Selection) (cleanup.Found, error)
 	// CleanUp removes it.
-	CleanUp(c workbench.Cleanup) error
+	CleanUp(c cleanup.Found) error
 	// SetStar gives a run a star, or takes it away.
 	SetStar(run string, starred bool) error
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/plan"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/money"
 )
 
 // What a person can do with machines that are paid for: let them live longer,
@@ -41,7 +41,7 @@ func (m *Model) askExtend() tea.Cmd {
 				{"then", m.moment(until)},
 				{"costs", "at most " + units.USD(st.Account.Rate()*extendBy.Hours()) + " more; the budget stays the limit"},
 			}
-			if b, ok := st.Account.Next(); ok && b.Why != workbench.BoundLifetime {
+			if b, ok := st.Account.Next(); ok && b.Why != money.BoundLifetime {
 				rows = append(rows, [2]string{"but", fmt.Sprintf("what ends them first is another bound (%s), in %s: it stays", text.Word(b.Why), units.Clock(b.At.Sub(m.now)))})
 			}
 			return m.looks().Labelled(w, rows...)

@@ -10,7 +10,7 @@ import (
 	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -145,7 +145,7 @@ func (m *Model) askRemove() tea.Cmd {
 	if len(ids) == 0 {
 		ids = []string{m.runs.Pick().ID}
 	}
-	sel := workbench.RunSelection{Runs: ids}
+	sel := cleanup.Selection{Runs: ids}
 	return m.question(confirmation{
 		title: "Remove " + text.Plural(len(ids), "run") + "?", verb: "Remove",
 		read: func(context.Context) (event.Question, error) {

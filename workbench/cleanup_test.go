@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -41,7 +42,7 @@ func ended(t *testing.T, w *Workbench, run string, ago time.Duration) {
 	}
 }
 
-func (c Cleanup) ids() (all []string) {
+func ids(c cleanup.Found) (all []string) {
 	for _, r := range c.Runs {
 		all = append(all, r.Run)
 	}
@@ -49,9 +50,9 @@ func (c Cleanup) ids() (all []string) {
 	return all
 }
 
-func plan(t *testing.T, w *Workbench, sel RunSelection) Cleanup {
+func plan(t *testing.T, w *Workbench, sel cleanup.Selection) cleanup.Found {
 	t.Helper()
-	c, err := w.PlanCleanup(sel)
+	c, err := w.cleaner.PlanCleanup(sel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,23 +68,23 @@ func TestOldRunsAreFoundWithTheirSizesAndStarsAndLiveOnesStay(t *testing.T) {
 	if err := w.SetStar("older-star", true); err != nil {
 		t.Fatal(err)
 	}
-	old := plan(t, w, RunSelection{OlderThan: 30 * 24 * time.Hour})
-	if got := old.ids(); !slices.Equal(got, []string{"old"}) || old.Runs[0].Log != 1000 || old.Runs[0].Results != 5000 || old.Points != 2 {
+	old := plan(t, w, cleanup.Selection{OlderThan: 30 * 24 * time.Hour})
+	if got := ids(old); !slices.Equal(got, []string{"old"}) || old.Runs[0].Log != 1000 || old.Runs[0].Results != 5000 || old.Points != 2 {
 		t.Errorf("older than 30 days: %+v", old)
 	}
 	if len(old.Kept) != 1 || old.Kept[0].Run != "older-star" {
 		t.Errorf("kept: %+v", old.Kept)
 	}
-	all := plan(t, w, RunSelection{AllEnded: true, Runs: []string{"older"}})
-	if got := all.ids(); !slices.Equal(got, []string{"new", "old", "older-star"}) {
+	all := plan(t, w, cleanup.Selection{AllEnded: true, Runs: []string{"older"}})
+	if got := ids(all); !slices.Equal(got, []string{"new", "old", "older-star"}) {
 		t.Errorf("all that ended, and the star by name: %v", got)
 	}
-	if len(all.Kept) != 1 || all.Kept[0] != (KeptRun{"live", "it is going on"}) {
+	if len(all.Kept) != 1 || all.Kept[0] != (cleanup.Kept{Run: "live", Why: "it is going on"}) {
 		t.Errorf("kept: %+v", all.Kept)
 	}
 	for _, word := range []string{"live", "c", "nobody"} {
-		if c, err := w.PlanCleanup(RunSelection{Runs: []string{word}}); err == nil {
-			t.Errorf("rm %s would remove %v", word, c.ids())
+		if c, err := w.cleaner.PlanCleanup(cleanup.Selection{Runs: []string{word}}); err == nil {
+			t.Errorf("rm %s would remove %v", word, ids(c))
 		}
 	}
 }
@@ -92,7 +93,7 @@ func TestARemovedRunIsGoneFromEveryListAndFromTheDisk(t *testing.T) {
 	w := newBench(t, t.TempDir())
 	ended(t, w, "a", time.Hour)
 	ended(t, w, "b", time.Hour)
-	if err := w.CleanUp(plan(t, w, RunSelection{Runs: []string{"a"}})); err != nil {
+	if err := w.cleaner.CleanUp(plan(t, w, cleanup.Selection{Runs: []string{"a"}})); err != nil {
 		t.Fatal(err)
 	}
 	if runs, err := w.Runs(); err != nil || len(runs) != 1 || runs[0].ID != "b" {
@@ -115,7 +116,7 @@ func TestARemovalThatWasKilledIsFinishedByTheNext(t *testing.T) {
 		"after the mark":    func(w *Workbench) error { return nil },
 		"half of the files": func(w *Workbench) error { return os.RemoveAll(filepath.Join(w.runDir("a"), "results")) },
 		"after the files":   func(w *Workbench) error { return os.RemoveAll(w.runDir("a")) },
-		"after all of it":   func(w *Workbench) error { return w.finishRemoval("a") },
+		"after all of it":   func(w *Workbench) error { return errors.Join(os.RemoveAll(w.runDir("a")), w.db.DeleteRun("a")) },
 		"and files came back": func(w *Workbench) error {
 			return errors.Join(w.db.SetNote("a", "x"), os.MkdirAll(w.runDir("a"), 0o700))
 		},
@@ -127,10 +128,10 @@ func TestARemovalThatWasKilledIsFinishedByTheNext(t *testing.T) {
 			if err := errors.Join(w.db.MarkRemoved("a", now()), done(w)); err != nil {
 				t.Fatal(err)
 			}
-			if c := plan(t, w, RunSelection{AllEnded: true}); !slices.Equal(c.ids(), []string{"b"}) {
-				t.Errorf("a marked run is offered again: %v", c.ids())
+			if c := plan(t, w, cleanup.Selection{AllEnded: true}); !slices.Equal(ids(c), []string{"b"}) {
+				t.Errorf("a marked run is offered again: %v", ids(c))
 			}
-			if err := w.CleanUp(Cleanup{}); err != nil {
+			if err := w.cleaner.CleanUp(cleanup.Found{}); err != nil {
 				t.Fatal(err)
 			}
 			if left, err := w.db.MarkedRemoved(); len(left) > 0 || err != nil {
@@ -150,7 +151,7 @@ func TestProfilesAreForgottenByTheirPathAndTheirFilesStay(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte("name: x\n"), 0o600), w.db.PutProfile(store.Profile{Path: path, Name: "x", UsedAt: now()})); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.CleanUp(plan(t, w, RunSelection{Profiles: []string{dir}})); err != nil {
+	if err := w.cleaner.CleanUp(plan(t, w, cleanup.Selection{Profiles: []string{dir}})); err != nil {
 		t.Fatal(err)
 	}
 	if seen, err := w.db.Profiles(); len(seen) > 0 || err != nil {
@@ -159,7 +160,7 @@ func TestProfilesAreForgottenByTheirPathAndTheirFilesStay(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.PlanCleanup(RunSelection{Profiles: []string{dir}}); err == nil {
+	if _, err := w.cleaner.PlanCleanup(cleanup.Selection{Profiles: []string{dir}}); err == nil {
 		t.Error("a profile that is not known is forgotten")
 	}
 }

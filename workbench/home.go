@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/money"
 )
 
 // Home says what exists: profiles that were used, clusters that are not gone,
@@ -94,7 +95,7 @@ func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) erro
 	}
 	if event.Phase(c.Phase) == event.PhaseReady && !w.held(c.Name, lockChange) {
 		for i, s := range info.States {
-			if _, told := a.gone[i]; s == cloud.Gone && !told {
+			if s == cloud.Gone && !a.Gone(i) {
 				e := event.NodeChanged{Node: i, State: cloud.Gone, Why: "its provider says so"}
 				if err := w.publish(scope{cluster: c.Name, life: c.ID}, e); err != nil {
 					return err
@@ -118,7 +119,7 @@ func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) erro
 
 // account folds the events of a life. What was folded is kept, so that a list
 // that is drawn each second reads only what is new.
-func (w *Workbench) account(life int64) (Account, error) {
+func (w *Workbench) account(life int64) (money.Account, error) {
 	w.folding.Lock()
 	defer w.folding.Unlock()
 	f := w.folded[life]
@@ -128,7 +129,7 @@ func (w *Workbench) account(life int64) (Account, error) {
 	}
 	rows, err := w.db.SinceLife(life, f.seq, 0)
 	if err != nil {
-		return Account{}, err
+		return money.Account{}, err
 	}
 	for _, row := range rows {
 		f.seq = row.Seq
@@ -136,13 +137,13 @@ func (w *Workbench) account(life int64) (Account, error) {
 			f.account.Apply(e)
 		}
 	}
-	return f.account.clone(), nil
+	return f.account.Clone(), nil
 }
 
 // folded is how far the events of a life were folded.
 type folded struct {
 	seq     int64
-	account Account
+	account money.Account
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/money"
 )
 
 // AskDown is the question whether a cluster may be removed. It only reads what
@@ -29,7 +30,7 @@ func (w *Workbench) removal(cluster string) (event.Removal, error) {
 	}
 	r := event.Removal{
 		Cluster: c.Name, Provider: c.Provider, Nodes: len(d.Cluster.Nodes), Instance: d.Cluster.Instance, Place: d.Cluster.Zone,
-		Leased: traits(c.Provider).Leased, PerHour: a.Rate(), Spent: a.Spent(now()), Disks: diskCost(d.Cluster.Costs), Ends: a.Ends,
+		Leased: traits(c.Provider).Leased, PerHour: a.Rate(), Spent: a.Spent(now()), Disks: money.Disks(d.Cluster.Costs), Ends: a.Ends,
 		Stopped: event.Phase(c.Phase) == event.PhaseStopped, Forwards: w.tunnels.Count(c.Name),
 	}
 	if r.Place == "" {

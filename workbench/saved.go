@@ -77,3 +77,33 @@ func (w *Workbench) Unsaved(cluster string) ([]event.RunResults, error) {
 	}
 	return all, nil
 }
+
+// neededStill says why the record of a run is still needed; empty when it may be removed.
+func (w *Workbench) neededStill(r store.Run) string {
+	c, err := w.db.ClusterLife(r.Life)
+	if err != nil || c.EndedAt != nil {
+		return "" // nothing can be going on
+	}
+	if r.EndedAt == nil {
+		return "it is going on"
+	}
+	if newest, todo, err := w.unfinishedRun(c.Name); err != nil || todo && newest.ID == r.ID {
+		return "its results are still to be brought home"
+	}
+	return w.neededBy(r)
+}
+
+// neededBy says that an earlier run on the same nodes needs the record of this
+// one: what it wrote is told from what this one wrote by it.
+func (w *Workbench) neededBy(r store.Run) string {
+	unsaved, err := w.Unsaved(r.Cluster)
+	if err != nil {
+		return ""
+	}
+	for _, u := range unsaved {
+		if other, err := w.db.Run(u.Run); err == nil && other.StartedAt.Before(r.StartedAt) {
+			return "the results of run " + u.Run + " are not home, and its record tells them apart: dlwb pull " + u.Run
+		}
+	}
+	return ""
+}

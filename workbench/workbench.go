@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/internal/ownfile"
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/trust"
@@ -46,6 +47,7 @@ type Workbench struct {
 	history   *history.History
 	tunnels   *tunnel.Tunnels
 	ssh       *tunnel.SSH
+	cleaner   *cleanup.Cleaner
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -94,6 +96,8 @@ func Open(o Options) (*Workbench, error) {
 		watching: map[string]bool{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}
 	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.placed, ReadLog: w.ReadLog})
+	w.cleaner = cleanup.New(db, cleanup.Owner{Runs: func() ([]store.Run, error) { return w.runs("") }, FindRun: w.FindRun,
+		Needed: w.neededStill, Dir: w.runDir, Results: w.ResultsOf, Changed: w.changed})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.ssh = tunnel.NewSSH(o.Dir, w.machinesOf)
 	w.tunnels = tunnel.New(w.ctx, o.Dir, tunnel.Owner{Find: w.tunnelTo, Listed: w.ListedForwards, Background: w.background,
@@ -155,6 +159,9 @@ func (w *Workbench) Tunnels() *tunnel.Tunnels { return w.tunnels }
 
 // SSH writes what the user's own ssh needs to reach nodes.
 func (w *Workbench) SSH() *tunnel.SSH { return w.ssh }
+
+// Cleaner removes runs of the past.
+func (w *Workbench) Cleaner() *cleanup.Cleaner { return w.cleaner }
 
 // Gate decides which profiles are acted on.
 func (w *Workbench) Gate() *trust.Gate { return w.gate }

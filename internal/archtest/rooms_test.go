@@ -13,10 +13,12 @@ import (
 // rooms are the packages below workbench, and which of each other they may
 // import. The driver, workbench itself, imports them; none imports the driver.
 var rooms = map[string][]string{
+	"cleanup": {"event"},
 	"event":   {},
 	"export":  {},
 	"follow":  {"event"},
 	"gitread": {},
+	"money":   {"event"},
 	"trust":   {},
 	"history": {"event", "export", "gitread"},
 	"tunnel":  {"event"},

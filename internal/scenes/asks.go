@@ -3,7 +3,7 @@ package scenes
 import (
 	"context"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -23,17 +23,17 @@ func (s *Stage) AskStopMachines(_ context.Context, cluster string) (event.Questi
 }
 
 // PlanCleanup implements ui.Bench.
-func (s *Stage) PlanCleanup(sel workbench.RunSelection) (workbench.Cleanup, error) {
-	var c workbench.Cleanup
+func (s *Stage) PlanCleanup(sel cleanup.Selection) (cleanup.Found, error) {
+	var c cleanup.Found
 	for _, id := range sel.Runs {
-		c.Runs = append(c.Runs, workbench.RunUse{Run: id, Log: 180_000, Results: 4_300_000, Points: 1200})
+		c.Runs = append(c.Runs, cleanup.Use{Run: id, Log: 180_000, Results: 4_300_000, Points: 1200})
 		c.Bytes, c.Points = c.Bytes+4_480_000, c.Points+1200
 	}
 	return c, s.AskErr
 }
 
 // CleanUp implements ui.Bench.
-func (s *Stage) CleanUp(c workbench.Cleanup) error {
+func (s *Stage) CleanUp(c cleanup.Found) error {
 	for _, r := range c.Runs {
 		if err := s.wish("remove " + r.Run); err != nil {
 			return err

@@ -7,8 +7,8 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/money"
 )
 
 // Status is how far a step is.
@@ -76,7 +76,7 @@ type State struct {
 	plan     *event.PlanMade
 	Provider string
 	Machines Machines
-	Account  workbench.Account
+	Account  money.Account
 	Up       bool
 	Steps    []Step
 	Nodes    []Node

@@ -1,7 +1,10 @@
-package workbench
+// Package money works out what a cluster has cost, what it costs and until when
+// its machines are leased, from the events of its life. It asks nobody.
+package money
 
 import (
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -230,9 +233,25 @@ func (a *Account) together(at time.Time) bool {
 	return true
 }
 
-// clone is a copy that further events do not change.
-func (a *Account) clone() Account {
+// Gone reports whether a node is proven gone.
+func (a *Account) Gone(node int) bool {
+	_, gone := a.gone[node]
+	return gone
+}
+
+// Clone is a copy that further events do not change.
+func (a *Account) Clone() Account {
 	c := *a
 	c.Bounds, c.Notices, c.gone = maps.Clone(a.Bounds), maps.Clone(a.Notices), maps.Clone(a.gone)
 	return c
+}
+
+// Disks is what of a price goes on when the machines are stopped.
+func Disks(parts []cloud.Cost) (perHour float64) {
+	for _, c := range parts {
+		if strings.Contains(strings.ToLower(c.What), "disk") {
+			perHour += c.PerHour
+		}
+	}
+	return perHour
 }

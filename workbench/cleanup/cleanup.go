@@ -1,4 +1,6 @@
-package workbench
+// Package cleanup removes what is on record of past runs: it says first what a
+// selection comes to and what of it stays, and gives the room back to the disk.
+package cleanup
 
 import (
 	"errors"
@@ -15,16 +17,41 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// RunSelection says which runs and profiles are to be removed.
-type RunSelection struct {
+// Cleaner removes runs and forgets profiles.
+type Cleaner struct {
+	db    *store.Store
+	owner Owner
+}
+
+// Owner is what a Cleaner needs of whoever runs the runs.
+type Owner struct {
+	// Runs lists all runs, newest first.
+	Runs func() ([]store.Run, error)
+	// FindRun is the run that a person named.
+	FindRun func(word string) (event.RunInfo, error)
+	// Needed says why a run can't be removed now; empty when it can.
+	Needed func(store.Run) string
+	// Dir is where the files of a run lie.
+	Dir func(run string) string
+	// Results says where the results of a run are.
+	Results func(run string) (event.RunResults, error)
+	// Changed is told when something was removed.
+	Changed func()
+}
+
+// New removes from a store.
+func New(db *store.Store, owner Owner) *Cleaner { return &Cleaner{db, owner} }
+
+// Selection says which runs and profiles are to be removed.
+type Selection struct {
 	Runs      []string      // by their ids, or the beginnings of them
 	Profiles  []string      // paths that are not to be remembered any more
 	OlderThan time.Duration // runs that ended longer ago; 0: none
 	AllEnded  bool          // every run that has ended
 }
 
-// RunUse is a run, and the room that its record takes.
-type RunUse struct {
+// Use is a run, and the room that its record takes.
+type Use struct {
 	Run     string `json:"run"`
 	Log     int64  `json:"log_bytes"`
 	Results int64  `json:"results_bytes"`
@@ -35,44 +62,44 @@ type RunUse struct {
 	Elsewhere string `json:"elsewhere,omitempty"`
 }
 
-func (u RunUse) bytes() int64 { return u.Log + u.Results + u.Other }
+func (u Use) bytes() int64 { return u.Log + u.Results + u.Other }
 
 // Text is the room that the run takes, for people.
-func (u RunUse) Text() string {
-	s := fmt.Sprintf("log %s, results %s, %s", units.Bytes(u.Log), units.Bytes(u.Results), count(int(u.Points), "point"))
+func (u Use) Text() string {
+	s := fmt.Sprintf("log %s, results %s, %s", units.Bytes(u.Log), units.Bytes(u.Results), units.Count(int(u.Points), "point"))
 	if u.Elsewhere != "" {
 		s += "; what lies in " + u.Elsewhere + " stays"
 	}
 	return s
 }
 
-// KeptRun is a run that was selected and stays.
-type KeptRun struct {
+// Kept is a run that was selected and stays.
+type Kept struct {
 	Run string `json:"run"`
 	Why string `json:"why"`
 }
 
-// Cleanup is what a selection comes to.
-type Cleanup struct {
-	Runs     []RunUse  `json:"runs"`
-	Profiles []string  `json:"profiles"`
-	Kept     []KeptRun `json:"kept"`
-	Bytes    int64     `json:"bytes"` // of the runs, without their points
-	Points   int64     `json:"points"`
+// Found is what a selection comes to.
+type Found struct {
+	Runs     []Use    `json:"runs"`
+	Profiles []string `json:"profiles"`
+	Kept     []Kept   `json:"kept"`
+	Bytes    int64    `json:"bytes"` // of the runs, without their points
+	Points   int64    `json:"points"`
 }
 
 // Question asks whether it all may go.
-func (c Cleanup) Question() event.Question {
+func (c Found) Question() event.Question {
 	q := event.Question{Title: "Remove " + c.what() + "?"}
 	for i, r := range c.Runs {
 		if i == mostNamed {
-			q.Add("", fmt.Sprintf("and %s more", count(len(c.Runs)-i, "run")))
+			q.Add("", fmt.Sprintf("and %s more", units.Count(len(c.Runs)-i, "run")))
 			break
 		}
 		q.Add(map[bool]string{true: "goes"}[i == 0], r.Run+": "+r.Text())
 	}
 	if len(c.Runs) > 0 {
-		q.Add("together", units.Bytes(c.Bytes)+" and "+count(int(c.Points), "point"))
+		q.Add("together", units.Bytes(c.Bytes)+" and "+units.Count(int(c.Points), "point"))
 		q.Add("for good", "logs, curves, results in dlwb's directory, recipes: nothing brings them back")
 	}
 	for _, p := range c.Profiles {
@@ -80,7 +107,7 @@ func (c Cleanup) Question() event.Question {
 	}
 	for i, k := range c.Kept {
 		if i == mostNamed {
-			q.Add("", fmt.Sprintf("and %s more", count(len(c.Kept)-i, "run")))
+			q.Add("", fmt.Sprintf("and %s more", units.Count(len(c.Kept)-i, "run")))
 			break
 		}
 		q.Add(map[bool]string{true: "stays"}[i == 0], k.Run+": "+k.Why)
@@ -91,15 +118,15 @@ func (c Cleanup) Question() event.Question {
 // mostNamed is how many runs a question names one by one.
 const mostNamed = 8
 
-func (c Cleanup) what() string {
+func (c Found) what() string {
 	var parts []string
 	if len(c.Runs) == 1 {
 		parts = append(parts, "run "+c.Runs[0].Run)
 	} else if len(c.Runs) > 1 {
-		parts = append(parts, count(len(c.Runs), "run"))
+		parts = append(parts, units.Count(len(c.Runs), "run"))
 	}
 	if n := len(c.Profiles); n > 0 {
-		parts = append(parts, count(n, "profile"))
+		parts = append(parts, units.Count(n, "profile"))
 	}
 	if parts == nil {
 		return "nothing"
@@ -108,17 +135,17 @@ func (c Cleanup) what() string {
 }
 
 // Empty reports whether nothing would be removed.
-func (c Cleanup) Empty() bool { return len(c.Runs)+len(c.Profiles) == 0 }
+func (c Found) Empty() bool { return len(c.Runs)+len(c.Profiles) == 0 }
 
 // PlanCleanup says what a selection would remove, with sizes, and what of it
 // stays. It changes nothing.
-func (w *Workbench) PlanCleanup(sel RunSelection) (Cleanup, error) {
-	c := Cleanup{Runs: []RunUse{}, Profiles: []string{}, Kept: []KeptRun{}}
-	rows, err := w.runs("")
+func (k *Cleaner) PlanCleanup(sel Selection) (Found, error) {
+	c := Found{Runs: []Use{}, Profiles: []string{}, Kept: []Kept{}}
+	rows, err := k.owner.Runs()
 	if err != nil {
 		return c, err
 	}
-	named, err := w.namedRuns(rows, sel.Runs)
+	named, err := k.namedRuns(rows, sel.Runs)
 	if err != nil {
 		return c, err
 	}
@@ -127,7 +154,7 @@ func (w *Workbench) PlanCleanup(sel RunSelection) (Cleanup, error) {
 		if !byName && !sel.picks(r) {
 			continue
 		}
-		why := w.whyKept(r)
+		why := k.owner.Needed(r)
 		switch {
 		case why != "" && byName:
 			return c, &event.Fault{What: "remove run " + r.ID, Node: -1, Why: why, Next: "dlwb stop " + r.ID + " ends it, dlwb down " + r.Cluster + " removes its cluster"}
@@ -135,33 +162,33 @@ func (w *Workbench) PlanCleanup(sel RunSelection) (Cleanup, error) {
 			why = "it has a star; it goes when it is named"
 		}
 		if why != "" {
-			c.Kept = append(c.Kept, KeptRun{r.ID, why})
+			c.Kept = append(c.Kept, Kept{r.ID, why})
 			continue
 		}
-		use, err := w.useOf(r.ID)
+		use, err := k.useOf(r.ID)
 		if err != nil {
 			return c, err
 		}
 		c.Runs, c.Bytes, c.Points = append(c.Runs, use), c.Bytes+use.bytes(), c.Points+use.Points
 	}
-	c.Profiles, err = w.namedProfiles(sel.Profiles)
+	c.Profiles, err = k.namedProfiles(sel.Profiles)
 	return c, err
 }
 
 // picks reports whether a run is meant without being named.
-func (sel RunSelection) picks(r store.Run) bool {
+func (sel Selection) picks(r store.Run) bool {
 	if r.EndedAt == nil {
-		return sel.AllEnded // one whose cluster is gone; whyKept keeps the others
+		return sel.AllEnded // one whose cluster is gone; Owner.Needed keeps the others
 	}
 	return sel.AllEnded || sel.OlderThan > 0 && time.Since(*r.EndedAt) > sel.OlderThan
 }
 
 // namedRuns turns words into ids. A cluster's name is none: what it would mean
 // to remove it, nobody should have to guess.
-func (w *Workbench) namedRuns(rows []store.Run, words []string) ([]string, error) {
+func (k *Cleaner) namedRuns(rows []store.Run, words []string) ([]string, error) {
 	var ids []string
 	for _, word := range words {
-		run, err := w.FindRun(word)
+		run, err := k.owner.FindRun(word)
 		if err != nil {
 			return nil, err
 		}
@@ -174,40 +201,10 @@ func (w *Workbench) namedRuns(rows []store.Run, words []string) ([]string, error
 	return ids, nil
 }
 
-// whyKept says why a run can't be removed now; empty when it can.
-func (w *Workbench) whyKept(r store.Run) string {
-	c, err := w.db.ClusterLife(r.Life)
-	if err != nil || c.EndedAt != nil {
-		return "" // nothing can be going on
-	}
-	if r.EndedAt == nil {
-		return "it is going on"
-	}
-	if newest, todo, err := w.unfinishedRun(c.Name); err != nil || todo && newest.ID == r.ID {
-		return "its results are still to be brought home"
-	}
-	return w.neededBy(r)
-}
-
-// neededBy says that an earlier run on the same nodes needs the record of this
-// one: what it wrote is told from what this one wrote by it.
-func (w *Workbench) neededBy(r store.Run) string {
-	unsaved, err := w.Unsaved(r.Cluster)
-	if err != nil {
-		return ""
-	}
-	for _, u := range unsaved {
-		if other, err := w.db.Run(u.Run); err == nil && other.StartedAt.Before(r.StartedAt) {
-			return "the results of run " + u.Run + " are not home, and its record tells them apart: dlwb pull " + u.Run
-		}
-	}
-	return ""
-}
-
 // useOf measures what there is of a run.
-func (w *Workbench) useOf(run string) (RunUse, error) {
-	u := RunUse{Run: run}
-	dir := w.runDir(run)
+func (k *Cleaner) useOf(run string) (Use, error) {
+	u := Use{Run: run}
+	dir := k.owner.Dir(run)
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return ignoreMissing(err)
@@ -230,10 +227,10 @@ func (w *Workbench) useOf(run string) (RunUse, error) {
 	if err != nil {
 		return u, fmt.Errorf("measure run %s: %w", run, err)
 	}
-	if r, err := w.ResultsOf(run); err == nil && r.Files > 0 && !strings.HasPrefix(r.Dir, dir+string(filepath.Separator)) {
+	if r, err := k.owner.Results(run); err == nil && r.Files > 0 && !strings.HasPrefix(r.Dir, dir+string(filepath.Separator)) {
 		u.Elsewhere = r.Dir
 	}
-	u.Points, err = w.db.CountPoints(run)
+	u.Points, err = k.db.CountPoints(run)
 	return u, err
 }
 
@@ -245,8 +242,8 @@ func ignoreMissing(err error) error {
 }
 
 // namedProfiles are the profiles, as they are remembered, that words name.
-func (w *Workbench) namedProfiles(words []string) ([]string, error) {
-	seen, err := w.db.Profiles()
+func (k *Cleaner) namedProfiles(words []string) ([]string, error) {
+	seen, err := k.db.Profiles()
 	if err != nil {
 		return nil, err
 	}
@@ -265,34 +262,42 @@ func (w *Workbench) namedProfiles(words []string) ([]string, error) {
 		}
 		if !slices.Contains(known, path) {
 			return nil, &event.Fault{What: "forget profile " + word, Node: -1, Why: "it is not remembered here",
-				Next: instead("profiles", known[:min(len(known), 5)], "there are none")}
+				Next: remembered(known)}
 		}
 		paths = append(paths, path)
 	}
 	return paths, nil
 }
 
+// remembered lists some of the profiles that could have been meant.
+func remembered(paths []string) string {
+	if len(paths) == 0 {
+		return "there are none"
+	}
+	return "profiles: " + strings.Join(paths[:min(len(paths), 5)], ", ")
+}
+
 // CleanUp removes what PlanCleanup found: each run is marked first, then its
 // files go, then its rows. What an earlier one that was killed left half done
 // goes first.
-func (w *Workbench) CleanUp(c Cleanup) error {
-	defer w.changed()
-	if err := w.finishRemovals(); err != nil {
+func (k *Cleaner) CleanUp(c Found) error {
+	defer k.owner.Changed()
+	if err := k.finishRemovals(); err != nil {
 		return err
 	}
 	for _, r := range c.Runs {
-		if err := w.db.MarkRemoved(r.Run, now()); err != nil {
+		if err := k.db.MarkRemoved(r.Run, time.Now().UTC().Round(0)); err != nil {
 			if errors.Is(err, store.ErrNotFound) {
 				continue // another dlwb was quicker
 			}
 			return err
 		}
-		if err := w.finishRemoval(r.Run); err != nil {
+		if err := k.finishRemoval(r.Run); err != nil {
 			return err
 		}
 	}
 	for _, path := range c.Profiles {
-		if err := w.db.ForgetProfile(path); err != nil {
+		if err := k.db.ForgetProfile(path); err != nil {
 			return err
 		}
 	}
@@ -300,24 +305,24 @@ func (w *Workbench) CleanUp(c Cleanup) error {
 }
 
 // finishRemovals removes what is left of runs that are marked.
-func (w *Workbench) finishRemovals() error {
-	runs, err := w.db.MarkedRemoved()
+func (k *Cleaner) finishRemovals() error {
+	runs, err := k.db.MarkedRemoved()
 	if err != nil {
 		return err
 	}
 	for _, run := range runs {
-		if err := w.finishRemoval(run); err != nil {
+		if err := k.finishRemoval(run); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *Workbench) finishRemoval(run string) error {
-	if err := os.RemoveAll(w.runDir(run)); err != nil {
+func (k *Cleaner) finishRemoval(run string) error {
+	if err := os.RemoveAll(k.owner.Dir(run)); err != nil {
 		return &event.Fault{What: "remove the files of run " + run, Node: -1, Why: err.Error(), Next: "see who owns them; the next dlwb rm goes on"}
 	}
-	return w.db.DeleteRun(run)
+	return k.db.DeleteRun(run)
 }
 
 // Compacted is what compacting the store came to, in bytes.
@@ -333,15 +338,15 @@ func (c Compacted) Text() string {
 }
 
 // Compact gives the room of what was removed from the store back to the disk.
-func (w *Workbench) Compact() (Compacted, error) {
-	c := Compacted{File: w.db.Path()}
+func (k *Cleaner) Compact() (Compacted, error) {
+	c := Compacted{File: k.db.Path()}
 	var err error
-	if c.Before, err = w.db.Size(); err != nil {
+	if c.Before, err = k.db.Size(); err != nil {
 		return c, err
 	}
-	if err := errors.Join(w.finishRemovals(), w.db.Compact()); err != nil {
+	if err := errors.Join(k.finishRemovals(), k.db.Compact()); err != nil {
 		return c, err
 	}
-	c.After, err = w.db.Size()
+	c.After, err = k.db.Size()
 	return c, err
 }
