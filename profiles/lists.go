@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"fmt"
+	"net/netip"
 	"path"
 	"strconv"
 	"strings"
@@ -101,8 +102,25 @@ var (
 			}
 			return "", fl
 		})
+	networksType = listType("networks", "one address or network, or a list", true, stringSchema(""),
+		func(_ *Field, text string) (string, flaw) {
+			if a, err := netip.ParseAddr(text); err == nil {
+				return a.String(), flaw{}
+			}
+			n, err := netip.ParsePrefix(text)
+			switch {
+			case err != nil:
+				return "", flaw{why: "this is neither an address nor a network", next: "198.51.100.7, or 203.0.113.0/24"}
+			case n.Bits() < widestNetwork:
+				return "", flaw{why: fmt.Sprintf("a /%d is too much of the internet to open ssh to", n.Bits()), next: "the networks that you come from, such as 203.0.113.0/24"}
+			}
+			return n.Masked().String(), flaw{}
+		})
 	modelsType = modelList()
 )
+
+// widestNetwork is the shortest prefix of a network that a port may be open to.
+const widestNetwork = 8
 
 // modelList is the type of GPU models: a list, or one text with | between them.
 func modelList() *Type {

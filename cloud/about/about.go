@@ -97,6 +97,7 @@ const (
 	Word     Kind = iota // *string: one word without spaces
 	Flag                 // *bool
 	Count                // *int
+	Networks             // *[]string: addresses and networks, each as netip writes it
 	HostList             // *Machines of the hosts provider: a list of hosts
 	HostKeys             // *map[string]string: keys, or fingerprints, of hosts
 )

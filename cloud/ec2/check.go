@@ -357,9 +357,9 @@ func (c *preflight) subnet(ctx context.Context, text string) cloud.Finding {
 // address is from where alone the nodes can be reached.
 func (c *preflight) address(ctx context.Context) cloud.Finding {
 	const what = "address"
-	from, err := c.p.source(ctx)
+	from, err := c.p.sources(ctx, c.spec)
 	if err != nil {
 		return missing(what, err.Error(), "export "+sourceEnv+"=203.0.113.7, with this machine's public address")
 	}
-	return found(what, "ssh to the nodes is allowed from "+from.String()+" only")
+	return found(what, "ssh to the nodes is allowed from "+sourceText(from)+" only")
 }

@@ -307,7 +307,7 @@ type story struct {
 // begin makes a dlwb that was just started: it has the ledger, and no memory.
 func (s *story) begin() *up {
 	p := &Provider{settle: s.settle, connect: func(context.Context, string) (client, error) { return s.ec2Model, nil }}
-	u := &up{p: p, life: s.life, spec: s.spec, keys: s.keys, say: func(int, string) {}, owner: "me", source: netip.MustParsePrefix("192.0.2.9/32"),
+	u := &up{p: p, life: s.life, spec: s.spec, keys: s.keys, say: func(int, string) {}, owner: "me", source: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")},
 		tags: tags(s.life, "me", time.Now()), sites: map[string]*site{}, images: map[[2]string]image{}}
 	var offers []cloud.Offer
 	for _, region := range []string{"r1", "r2"} {

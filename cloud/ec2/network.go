@@ -182,7 +182,7 @@ func (u *up) adopt(ctx context.Context, ec2 client, kind string, d free) (string
 }
 
 func (u *up) group(ctx context.Context, ec2 client, region, vpc string) (string, error) {
-	u.say(-1, "making a security group in "+region+": ssh from "+u.source.String()+" only")
+	u.say(-1, "making a security group in "+region+": ssh from "+sourceText(u.source)+" only")
 	id, err := u.ensure(ctx, ec2, kindGroup, free{Region: region, VPC: vpc}, "CreateSecurityGroup", func(token string) (*string, error) {
 		out, err := ec2.CreateSecurityGroup(ctx, &awsec2.CreateSecurityGroupInput{
 			GroupName: aws.String(baseName(u.life)), VpcId: &vpc,
@@ -204,7 +204,7 @@ func (u *up) group(ctx context.Context, ec2 client, region, vpc string) (string,
 // EFA needs that in both directions by name of the group.
 func (u *up) openGroup(ctx context.Context, ec2 client, region, id string) error {
 	within := withinGroup(id)
-	for _, in := range [][]types.IpPermission{{sshRule(u.source, u.port())}, within} {
+	for _, in := range u.rules(within) {
 		err := u.rule(ctx, "AuthorizeSecurityGroupIngress", region, id, func() error {
 			_, err := ec2.AuthorizeSecurityGroupIngress(ctx, &awsec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: in}, awsapi.Once)
 			return err
@@ -221,6 +221,16 @@ func (u *up) openGroup(ctx context.Context, ec2 client, region, id string) error
 		return err
 	}
 	return u.shutOut(ctx, ec2, region, id)
+}
+
+// rules are those by which somebody gets in, each for a call of its own: AWS
+// refuses a whole call for one rule that is there already.
+func (u *up) rules(within []types.IpPermission) [][]types.IpPermission {
+	var all [][]types.IpPermission
+	for _, from := range u.source {
+		all = append(all, []types.IpPermission{sshRule(from, u.port())})
+	}
+	return append(all, within)
 }
 
 // withinGroup is everything between the members of a group.
@@ -251,19 +261,21 @@ func (u *up) shutOut(ctx context.Context, ec2 client, region, id string) error {
 	return err
 }
 
-// elsewhereRules are the parts of rules that let in addresses other than the
-// caller's.
-func elsewhereRules(all []types.IpPermission, source netip.Prefix) []types.IpPermission {
+// elsewhereRules are the parts of rules that let in others than the sources.
+func elsewhereRules(all []types.IpPermission, sources []netip.Prefix) []types.IpPermission {
 	var old []types.IpPermission
+	ours := func(cidr *string) bool {
+		return slices.ContainsFunc(sources, func(n netip.Prefix) bool { return n.String() == aws.ToString(cidr) })
+	}
 	for _, p := range all {
 		r := types.IpPermission{IpProtocol: p.IpProtocol, FromPort: p.FromPort, ToPort: p.ToPort}
 		for _, v4 := range p.IpRanges {
-			if aws.ToString(v4.CidrIp) != source.String() {
+			if !ours(v4.CidrIp) {
 				r.IpRanges = append(r.IpRanges, types.IpRange{CidrIp: v4.CidrIp})
 			}
 		}
 		for _, v6 := range p.Ipv6Ranges {
-			if aws.ToString(v6.CidrIpv6) != source.String() {
+			if !ours(v6.CidrIpv6) {
 				r.Ipv6Ranges = append(r.Ipv6Ranges, types.Ipv6Range{CidrIpv6: v6.CidrIpv6})
 			}
 		}

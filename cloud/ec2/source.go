@@ -9,38 +9,45 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/cloud"
 )
 
 // sourceEnv names the address that ssh will come from, where it can't be found
-// out.
+// out; or several, with commas.
 const sourceEnv = "DLWB_SOURCE_ADDRESS"
 
 // whatIsMyAddress is AWS's own answer to that question.
 const whatIsMyAddress = "https://checkip.amazonaws.com"
 
-// source is the address from which the nodes may be reached by ssh: the
-// caller's, as AWS sees it, and never everybody's.
-func (p *Provider) source(ctx context.Context) (netip.Prefix, error) {
+// sources are from where the nodes may be reached by ssh: what the machine's
+// owner has set, what the profile says, or the caller's address as AWS sees it;
+// never everybody's.
+func (p *Provider) sources(ctx context.Context, spec cloud.Spec) ([]netip.Prefix, error) {
 	if s := os.Getenv(sourceEnv); s != "" {
-		return parseSource(s)
+		return parseSources(strings.Split(s, ","))
+	}
+	if given := own(spec).SSHFrom; len(given) > 0 {
+		return parseSources(given)
 	}
 	api, err := p.api(ctx)
 	if err != nil {
-		return netip.Prefix{}, err
+		return nil, err
 	}
 	if onThisMachine(api.Endpoint()) {
-		return parseSource("127.0.0.1")
+		return parseSources([]string{"127.0.0.1"})
 	}
 	said, err := askAddress(ctx)
 	if err == nil {
-		var from netip.Prefix
-		if from, err = parseSource(said); err == nil {
+		var from []netip.Prefix
+		if from, err = parseSources([]string{said}); err == nil {
 			return from, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("find out this machine's public address, from which alone the nodes may be reached: %w; "+
+	return nil, fmt.Errorf("find out this machine's public address, from which alone the nodes may be reached: %w; "+
 		"set it by hand: export %s=203.0.113.7", err, sourceEnv)
 }
 
@@ -62,6 +69,28 @@ func askAddress(ctx context.Context) (string, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 100))
 	return strings.TrimSpace(string(b)), err
+}
+
+func parseSources(texts []string) (all []netip.Prefix, err error) {
+	for _, text := range texts {
+		n, err := parseSource(strings.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all, nil
+}
+
+// sourceText names sources for a person.
+func sourceText(all []netip.Prefix) string {
+	var texts []string
+	for _, n := range all {
+		texts = append(texts, n.String())
+	}
+	return strings.Join(texts, ", ")
 }
 
 // parseSource reads an address, or a network that is not everything.

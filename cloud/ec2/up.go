@@ -26,7 +26,7 @@ type up struct {
 	say    cloud.Progress
 	keys   lifeKeys
 	owner  string // the caller's principal
-	source netip.Prefix
+	source []netip.Prefix
 	tags   map[string]string
 	sites  map[string]*site    // by region
 	images map[[2]string]image // by region and architecture
@@ -106,7 +106,7 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 		return nil, awsapi.Explain(err, awsapi.Call{Action: "GetCallerIdentity"})
 	}
 	u.owner = who.Principal()
-	if u.source, err = p.source(ctx); err != nil {
+	if u.source, err = p.sources(ctx, spec); err != nil {
 		return nil, err
 	}
 	if u.keys, err = keysOf(life); err != nil {

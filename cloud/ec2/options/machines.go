@@ -1,6 +1,10 @@
 package options
 
-import "github.com/dlwb/dlwb/cloud/about"
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/cloud/about"
+)
 
 // Machines are the options that only instances of EC2 have.
 type Machines struct {
@@ -10,6 +14,9 @@ type Machines struct {
 	Subnet  string
 	User    string // who logs in; empty: the image's own
 	SSHPort int    // 0: 22
+	// SSHFrom are the addresses and networks from which ssh is allowed; none: the
+	// caller's address alone.
+	SSHFrom []string
 	// InstanceProfile lets the nodes write to S3; empty: they have no
 	// credentials at all.
 	InstanceProfile string
@@ -28,17 +35,23 @@ var table = []about.Option{
 	{Key: "machines.ssh_port", Kind: about.Count, Min: 0, Max: 65535, Default: "0",
 		Doc: "The port of sshd in the image; 0 means 22.", Example: "2222",
 		Place: about.In(func(m *Machines) *int { return &m.SSHPort })},
+	{Key: "machines.ssh_from", Kind: about.Networks, Also: []string{"source", "allowed_ips"},
+		Doc: "The addresses and networks from which ssh to the nodes is allowed, for callers that go out by several (proxy, VPN, CGNAT); without it, the address that this machine has out there.", Example: "[203.0.113.0/24, 198.51.100.7]",
+		Place: about.In(func(m *Machines) *[]string { return &m.SSHFrom })},
 	{Key: "machines.instance_profile", Also: []string{"iam_role", "role"},
 		Doc: "The IAM instance profile that lets the nodes write to `results.s3`; without it they have no credentials.", Example: "dlwb-results",
 		Place: about.In(func(m *Machines) *string { return &m.InstanceProfile })},
 }
 
-func effects(own any) []about.Effect {
-	profile := about.Own[Machines](own).InstanceProfile
-	if profile == "" {
-		return nil
+func effects(own any) (all []about.Effect) {
+	m := about.Own[Machines](own)
+	if m.InstanceProfile != "" {
+		all = append(all, about.Effect{Kind: about.Pays, Unusual: true, Text: "the machines get the IAM instance profile " + m.InstanceProfile})
 	}
-	return []about.Effect{{Kind: about.Pays, Unusual: true, Text: "the machines get the IAM instance profile " + profile}}
+	if len(m.SSHFrom) > 0 {
+		all = append(all, about.Effect{Kind: about.Connects, Unusual: true, Text: "ssh to the machines is allowed from " + strings.Join(m.SSHFrom, ", ")})
+	}
+	return all
 }
 
 func paysAlso(own any) string {
