@@ -15,6 +15,7 @@ import (
 var asciiWord = regexp.MustCompile(`[A-Za-z]{4,}`)
 
 func TestEverySceneCanBeDrawnInASCII(t *testing.T) {
+	drawsOnly(t)
 	for _, sc := range scenes.All() {
 		t.Run(sc.Name, func(t *testing.T) {
 			for _, size := range scenes.Sizes {

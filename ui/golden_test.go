@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 func TestScenesLookAsTheyDid(t *testing.T) {
+	drawsOnly(t)
 	for _, sc := range scenes.All() {
 		t.Run(sc.Name, func(t *testing.T) {
 			for _, size := range scenes.Sizes {
@@ -92,6 +93,7 @@ func checkFrame(t *testing.T, frame string, w, h int) {
 }
 
 func TestEverySizeSurvives(t *testing.T) {
+	drawsOnly(t)
 	var widths, heights []int
 	for i := 1; i <= 220; i += 1 + i/2 {
 		widths = append(widths, i)
@@ -111,6 +113,7 @@ func TestEverySizeSurvives(t *testing.T) {
 }
 
 func TestEverySmallSizeSurvives(t *testing.T) {
+	drawsOnly(t)
 	for _, sc := range scenes.All() {
 		switch sc.Name {
 		case "home", "train-16x8", "teardown", "logs", "wizard-machine", "wizard-compare", "wizard-review", "spot-notice", "runs-wrong", "runs-filter", "compare", "compare-facts":

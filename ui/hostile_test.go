@@ -42,6 +42,7 @@ func spoil(s *scenes.Stage, text func() string) {
 // Whatever the workbench says on every screen, the terminal is told text and
 // colours, the title is one line of text, and so is each line of the clipboard.
 func TestNothingHostileLeavesAnyScreen(t *testing.T) {
+	drawsOnly(t)
 	seen := 0
 	for i, sc := range scenes.All() {
 		g := hostile.New(uint64(i))

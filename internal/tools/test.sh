@@ -93,11 +93,12 @@ raced $((cores + 1)) $longest $others
 
 raced 1 ./internal/chaos
 
-# Thousands of random stories, and a log that is read by one goroutine alone, are
-# told without the race detector, and compiled as make build does.
+# Thousands of random stories, a log that is read by one goroutine alone, and
+# thousands of frames that are drawn one after the other are told without the race
+# detector, and compiled as make build does.
 sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m \
-    -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog)$' \
-    ./cloud/ec2 ./metrics >"$said" 2>&1 &
+    -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
+    ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
 beside=$!
 
 # shellcheck disable=SC2086
