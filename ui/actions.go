@@ -9,7 +9,6 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui/home"
 	"github.com/dlwb/dlwb/ui/line"
-	"github.com/dlwb/dlwb/ui/plan"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -64,41 +63,6 @@ func (m *Model) notRunning() string {
 	return ""
 }
 
-func (m *Model) noCharts() string {
-	if m.ses == nil || len(m.charts.Shown()) < 2 {
-		return "there is no other chart"
-	}
-	return ""
-}
-
-func (m *Model) noChart() string {
-	if m.ses == nil || len(m.ses.State.Curves) == 0 {
-		return "there are no values yet"
-	}
-	return ""
-}
-
-func (m *Model) noSearch() string {
-	if m.ses == nil || m.ses.View.Query() == "" {
-		return "nothing is searched for; / searches"
-	}
-	return ""
-}
-
-func (m *Model) noReceipt() string {
-	if m.ses == nil || m.ses.State.Receipt == nil {
-		return "the cluster was not torn down"
-	}
-	return ""
-}
-
-func (m *Model) noForward() string {
-	if m.ses == nil || len(m.ses.State.Forwards) == 0 {
-		return "no tunnel is open"
-	}
-	return ""
-}
-
 // runPath is the profile that R is about.
 func (m *Model) runPath() string {
 	switch {
@@ -146,33 +110,6 @@ func (m *Model) run() tea.Cmd {
 		return m.begin(path)
 	}
 	return m.showPlan(path)
-}
-
-// showPlan asks for a plan. It changes nothing.
-func (m *Model) showPlan(path string) tea.Cmd {
-	m.plan = plan.View{Path: path, Asked: m.now}
-	m.goTo(atPlan)
-	return m.readPlan(path)
-}
-
-func (m *Model) openURL(url string) tea.Cmd {
-	return func() tea.Msg {
-		if err := m.opts.OpenURL(url); err != nil {
-			return browserless{text.Word(url)}
-		}
-		return nil
-	}
-}
-
-// noBrowser shows an address where it can be read and copied whole.
-func (m *Model) noBrowser(url string) tea.Cmd {
-	if !m.here().inSession() || len(m.dialogs) > 0 {
-		return m.say("info", "no browser here; the address is "+url)
-	}
-	m.ses.Follow = false
-	m.goTo(atForwards)
-	m.ses.State.ShowEntry(url, func(i int) { m.scroll[atForwards] = i })
-	return m.say("info", "no browser could be opened here; y copies the address")
 }
 
 // shell hands the terminal over. With one node there is nothing to ask.
@@ -296,12 +233,4 @@ func (m *Model) openRun(r *event.RunInfo) tea.Cmd {
 		return m.look(c.Name, c.ProfilePath, true)
 	}
 	return m.lookBack(*r)
-}
-
-func (m *Model) askFilter() tea.Cmd {
-	set := func(m *Model, text string) { m.home.SetFilter(text) }
-	m.ask = &prompt{label: "filter", line: line.New(m.home.Filter()), live: set,
-		done: func(m *Model, text string) tea.Cmd { set(m, text); return nil },
-		left: func(m *Model) { set(m, "") }}
-	return nil
 }

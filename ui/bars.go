@@ -6,7 +6,6 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/ui/watch"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -40,19 +39,6 @@ func (m *Model) bars(w int) []string {
 		}
 	}
 	return out
-}
-
-// spotText counts down to the moment at which machines are taken away.
-func (m *Model) spotText() string {
-	if m.ses == nil || !m.here().inSession() && m.here() != atHelp {
-		return ""
-	}
-	return m.watch().Spot()
-}
-
-// watch is what is known of the session, as its screens draw it.
-func (m *Model) watch() watch.Page {
-	return watch.Page{Look: m.looks(), Of: m.ses, Again: m.noCluster() == "" && !m.opts.ReadOnly}
 }
 
 // unresolvedText names the clusters of which nobody knows whether they are

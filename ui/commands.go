@@ -10,25 +10,6 @@ import (
 	"github.com/dlwb/dlwb/ui/session"
 )
 
-const (
-	// frame is the least time between two batches of events. View is called
-	// after every message, so this is what bounds the work of a flood.
-	frame = 50 * time.Millisecond
-	// logChunk is how much of a log enters at once: a few milliseconds' work.
-	logChunk = 256 << 10
-	// second is the pace of clocks and staleness.
-	second = time.Second
-	// spin is the pace of a spinner.
-	spin = 120 * time.Millisecond
-	// noteStays is how long a note stands above the footer.
-	noteStays = 6 * time.Second
-	// homeEvery is how often the home screen looks again at what exists.
-	homeEvery = 2 * time.Second
-	// awayEvery is how often other screens do: what is UNRESOLVED stands on
-	// all of them.
-	awayEvery = 30 * time.Second
-)
-
 // tick wakes the model up again. It is faster while something spins.
 func (m *Model) tick() tea.Cmd {
 	d := second
@@ -36,32 +17,6 @@ func (m *Model) tick() tea.Cmd {
 		d = spin
 	}
 	return m.clock.Tick(d, func(t time.Time) tea.Msg { return ticked{t} })
-}
-
-// readHome looks at what exists, and takes the place of every look that is
-// under way or due.
-func (m *Model) readHome() tea.Cmd {
-	m.turn++
-	turn := m.turn
-	return func() tea.Msg {
-		h, err := m.bench.Home(m.ctx)
-		return homeRead{turn, h, err}
-	}
-}
-
-func (m *Model) homeLater() tea.Cmd {
-	turn, pace := m.turn, awayEvery
-	if m.here() == atHome {
-		pace = homeEvery
-	}
-	return m.clock.Tick(pace, func(time.Time) tea.Msg { return homeDue{turn} })
-}
-
-func (m *Model) readPlan(path string) tea.Cmd {
-	return func() tea.Msg {
-		p, err := m.bench.Plan(m.ctx, path)
-		return planned{path, p, err}
-	}
 }
 
 func (m *Model) start(path string) tea.Cmd {

@@ -1,30 +1,35 @@
-// Package ui is the screen of dlwb. It draws a workbench and sends it wishes;
-// it knows no ssh and no YAML, and of clouds only the values that are shown:
-// nodes, states, offers, prices.
+// Package ui is the screen of dlwb: the model of Bubble Tea, which draws a
+// workbench and sends it wishes. It dials nothing and parses no profile; of
+// clouds it has the values that are shown: nodes, states, offers, prices.
 //
-// One file is one thing:
+// The model keeps where we are, the size, the dialogs, what was asked for and the
+// stream of events. What is shown, how it is looked at and how it is drawn are
+// values in the packages below, which do not know the model:
+//
+//	session/   events folded into what is known of a cluster or a run
+//	home/      the list of what exists
+//	watch/     steps, training, output, tunnels and receipt of a cluster and its run
+//	chart/     charts of curves
+//	nodes/     panels of nodes, the heatmap of their GPUs
+//	runs/      the table of runs
+//	compare/   runs over each other
+//	wizard/    a new profile, with its machines (offers/) and its plan (plan/)
+//	sign/, text/, line/, plot/, logview/   what these are drawn with
+//
+// In ui itself one file is one thing:
 //
 //	bench.go     what the screen drives, and what it is started with
 //	run.go       from a call to a terminal and back
-//	model.go     the one real model: messages in, one frame out
+//	model.go     messages in, one frame out
 //	messages.go  every message, with a sentence
 //	commands.go  all input and output, as commands that end in a message
-//	keys.go      the one table of keys: dispatch, footer, help and docs/keys.md
-//	screens.go   the one table of screens: name, title, draw, move, copy, back
-//	actions.go   what the keys do
-//	chart/       charts of curves: how they are looked at, and drawn
-//	nodes/       panels of nodes, the heatmap of their GPUs
-//	sign/        phases, verdicts, ends and faults in signs, words and inks
-//	session/     a pure fold of events into what is known of what is looked at
-//	bars.go      what stands above every screen: machines, alarms
-//	new.go       the screen of wizard/, offers/ and plan/: a new profile
-//	runs/        the table of runs; runkeys.go are its keys
-//	watch/       steps, training, output and receipt of a cluster and its run
-//	home/        the list of what exists
-//	compare/     runs over each other; comparekeys.go are its keys
-//	text/        fitting text into cells, numbers, tokens of colour, ASCII
-//	…            and a file for each screen and each dialog
+//	screens.go   the table of screens; each screen has its row and its keys in
+//	             the file that is named for it
+//	keys.go      the table of keys: dispatch, footer, help and docs/keys.md
+//	actions.go   what the keys of several screens do
+//	move.go      from screen to screen; frame.go and bars.go draw what is around one
+//	…            and a file for each dialog
 //
-// The children of the model are plain structs with plain methods. Nothing in
-// Update or View reads a file, a socket or a clock: time enters as a message.
+// Nothing in Update or View reads a file or a socket; both tell the time by the
+// model's Clock, which stands still in tests.
 package ui

@@ -13,6 +13,11 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
+// forwardsScreen is every open tunnel.
+func forwardsScreen() screen {
+	return screen{at: atForwards, name: "forwards", page: (*Model).drawForwards, move: (*Model).moveForwards}
+}
+
 // pickedForward is the tunnel that the cursor is on.
 func (m *Model) pickedForward() session.Forward {
 	f := m.ses.State.Forwards
@@ -125,4 +130,35 @@ func (m *Model) forward(what string) tea.Cmd {
 		}
 		return said, f.Address(), nil
 	})
+}
+
+func (m *Model) noForward() string {
+	if m.ses == nil || len(m.ses.State.Forwards) == 0 {
+		return "no tunnel is open"
+	}
+	return ""
+}
+
+func (m *Model) openURL(url string) tea.Cmd {
+	return func() tea.Msg {
+		if err := m.opts.OpenURL(url); err != nil {
+			return browserless{text.Word(url)}
+		}
+		return nil
+	}
+}
+
+// noBrowser shows an address where it can be read and copied whole.
+func (m *Model) noBrowser(url string) tea.Cmd {
+	if !m.here().inSession() || len(m.dialogs) > 0 {
+		return m.say("info", "no browser here; the address is "+url)
+	}
+	m.ses.Follow = false
+	m.goTo(atForwards)
+	m.ses.State.ShowEntry(url, func(i int) { m.scroll[atForwards] = i })
+	return m.say("info", "no browser could be opened here; y copies the address")
+}
+
+func (m *Model) moveForwards(d int) {
+	m.scroll[atForwards] = text.Clamp(m.scroll[atForwards]+d, 0, max(len(m.ses.State.Forwards)-1, 0))
 }

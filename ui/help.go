@@ -6,6 +6,8 @@ import (
 	"github.com/dlwb/dlwb/ui/text"
 )
 
+func helpScreen() screen { return screen{at: atHelp, name: "help", page: (*Model).drawHelp} }
+
 // drawHelp is made from the key table: the keys of where one came from, then
 // what is said nowhere else.
 func (m *Model) drawHelp(w int) []string {

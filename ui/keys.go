@@ -9,31 +9,6 @@ import (
 	"github.com/dlwb/dlwb/ui/logview"
 )
 
-// place is a screen. Places are bits, so that the key table can name several.
-type place uint16
-
-const (
-	atHome place = 1 << iota
-	atPlan
-	atSteps
-	atTrain
-	atCharts
-	atHeat
-	atLogs
-	atNodes
-	atForwards
-	atReceipt
-	atNew
-	atRuns
-	atCompare
-	atHelp
-
-	everywhere = atHelp<<1 - 1
-	inSession  = atSteps | atTrain | atCharts | atHeat | atLogs | atNodes | atForwards | atReceipt
-)
-
-func (p place) inSession() bool { return p&inSession != 0 }
-
 // command is one row of the key table.
 type command struct {
 	bind key.Binding // its keys, of which the first is shown, and its name
@@ -67,7 +42,13 @@ func (c *command) inFooter(at place) bool {
 // commands is the key table: dispatch, footer, help, palette and docs/keys.md are
 // all made from it. Lower-case keys look, capital keys act on the cluster.
 func commands() []command {
-	return slices.Concat(lookCommands(), chartCommands(), heatCommands(), runCommands(), newCommands(), actCommands(), moveCommands())
+	all := lookCommands()
+	for _, sc := range screens() {
+		if sc.keys != nil {
+			all = append(all, sc.keys()...)
+		}
+	}
+	return slices.Concat(all, actCommands(), moveCommands())
 }
 
 func lookCommands() []command {

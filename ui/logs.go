@@ -6,8 +6,15 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/line"
+	"github.com/dlwb/dlwb/ui/logview"
 	"github.com/dlwb/dlwb/ui/session"
 )
+
+// logsScreen is the output of one rank.
+func logsScreen() screen {
+	return screen{at: atLogs, name: "logs", draw: func(m *Model, w, h int) []string { return m.watch().Logs(w, h) }, move: (*Model).scrollLog,
+		copy: (*Model).logText, back: (*Model).logBack, digit: (*Model).pickRank}
+}
 
 func (m *Model) toggleFollow() tea.Cmd {
 	v := m.ses.View
@@ -74,4 +81,39 @@ func (m *Model) pickRank(rank int) tea.Cmd {
 		}
 	}
 	return m.say("warning", fmt.Sprintf("there is no %s", session.RankName(rank)))
+}
+
+func (m *Model) noSearch() string {
+	if m.ses == nil || m.ses.View.Query() == "" {
+		return "nothing is searched for; / searches"
+	}
+	return ""
+}
+
+func (m *Model) scrollLog(d int) {
+	switch v := m.ses.View; {
+	case d >= far:
+		v.End()
+	case d <= -far:
+		v.Top()
+	default:
+		v.Scroll(d)
+	}
+}
+
+// logText is the part of the log that is seen.
+func (m *Model) logText() string {
+	return m.ses.View.Draw(m.bodyWidth(), m.bodyHeight(), logview.Styles{})
+}
+
+// logBack ends a search.
+func (m *Model) logBack() (tea.Cmd, bool) {
+	if m.ses.View.Query() == "" {
+		return nil, false
+	}
+	m.ses.View.Search("")
+	if m.ses.Followed {
+		m.ses.View.End()
+	}
+	return nil, true
 }

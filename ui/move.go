@@ -2,8 +2,6 @@ package ui
 
 import (
 	tea "charm.land/bubbletea/v2"
-
-	"github.com/dlwb/dlwb/ui/home"
 )
 
 // here is the screen that is shown.
@@ -67,17 +65,6 @@ func (m *Model) anySession() bool {
 // page is how far a page key goes: a screen less two lines of context.
 func (m *Model) page() int { return max(m.bodyHeight()-2, 1) }
 
-func (m *Model) scrollLog(d int) {
-	switch v := m.ses.View; {
-	case d >= far:
-		v.End()
-	case d <= -far:
-		v.Top()
-	default:
-		v.Scroll(d)
-	}
-}
-
 // wheel scrolls three lines a notch, as terminals do.
 func (m *Model) wheel(e tea.Mouse) tea.Cmd {
 	if len(m.dialogs) > 0 {
@@ -116,16 +103,3 @@ func (m *Model) click(e tea.Mouse) tea.Cmd {
 	}
 	return nil
 }
-
-// clickHome picks a row; a second click opens it.
-func (m *Model) clickHome(row int) tea.Cmd {
-	if m.homePage().Click(row, m.bodyWidth(), m.bodyHeight()) {
-		return m.carryOut(m.find("enter"))
-	}
-	return nil
-}
-
-// homePage is the list of what exists as it is drawn.
-func (m *Model) homePage() home.Page { return home.Page{Look: m.looks(), List: &m.home} }
-
-func (m *Model) drawHome(w, h int) []string { return m.homePage().Draw(w, h) }

@@ -10,6 +10,11 @@ import (
 	"github.com/dlwb/dlwb/ui/wizard"
 )
 
+func newScreen() screen {
+	return screen{at: atNew, name: "new", draw: (*Model).drawNew, title: (*Model).newTitle, move: (*Model).moveNew,
+		copy: (*Model).newText, back: (*Model).newBack, digit: (*Model).newDigit, keys: newCommands}
+}
+
 // The screen of a new experiment: a wizard puts the profile together, and its
 // draft is written here, when a person says so.
 

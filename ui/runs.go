@@ -14,6 +14,13 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
+// runsScreen is the table of runs.
+func runsScreen() screen {
+	return screen{at: atRuns, name: "runs", draw: (*Model).drawRuns, title: (*Model).noTitle, move: (*Model).moveRuns,
+		copy: func(m *Model) string { return m.runs.Text() }, back: (*Model).runsBack, reread: (*Model).readRuns, click: (*Model).clickRun,
+		keys: runCommands}
+}
+
 // runCommands are the keys of the table of runs and of their comparison.
 func runCommands() []command {
 	return []command{
@@ -201,3 +208,15 @@ func (m *Model) clickRun(y int) tea.Cmd {
 func (m *Model) runsPage() runs.Page { return runs.Page{Look: m.looks(), Table: &m.runs} }
 
 func (m *Model) drawRuns(w, h int) []string { return m.runsPage().Draw(w, h) }
+
+// noTitle is for screens of several runs.
+func (m *Model) noTitle() (left, right string) { return "", "" }
+
+func (m *Model) moveRuns(d int) { m.runs.Move(d) }
+
+func (m *Model) runsBack() (tea.Cmd, bool) {
+	if m.runs.Back() {
+		return m.readRuns(), true
+	}
+	return nil, false
+}

@@ -6,6 +6,12 @@ import (
 	"github.com/dlwb/dlwb/ui/nodes"
 )
 
+func heatScreen() screen {
+	return screen{at: atHeat, name: "GPUs", draw: (*Model).drawHeat, move: (*Model).moveHeat, keys: heatCommands}
+}
+
+func nodesScreen() screen { return screen{at: atNodes, name: "nodes", page: (*Model).drawNodes} }
+
 // heatCommands are the keys of the heatmap.
 func heatCommands() []command {
 	return []command{

@@ -7,6 +7,12 @@ import (
 	"github.com/dlwb/dlwb/ui/line"
 )
 
+// chartsScreen is every chart in a grid.
+func chartsScreen() screen {
+	return screen{at: atCharts, name: "charts", draw: (*Model).drawCharts, move: (*Model).moveCharts,
+		copy: func(m *Model) string { return m.charts.Text() }, back: (*Model).chartsBack, keys: chartCommands}
+}
+
 const (
 	// onCharts are the screens with charts on them.
 	onCharts = atTrain | inGrid
@@ -112,3 +118,27 @@ func (m *Model) moveCharts(d int) {
 		m.charts.MoveIn(room.W, room.H, d)
 	}
 }
+
+func (m *Model) noCharts() string {
+	if m.ses == nil || len(m.charts.Shown()) < 2 {
+		return "there is no other chart"
+	}
+	return ""
+}
+
+func (m *Model) noChart() string {
+	if m.ses == nil || len(m.ses.State.Curves) == 0 {
+		return "there are no values yet"
+	}
+	return ""
+}
+
+// drawCharts is every chart in a grid, or why there are none.
+func (m *Model) drawCharts(w, h int) []string {
+	if m.ses.Lost != "" && m.ses.State.Run == "" {
+		return m.watch().Lost(w)
+	}
+	return m.chartPage().Draw(w, h)
+}
+
+func (m *Model) chartsBack() (tea.Cmd, bool) { return nil, m.charts.Back(m.here()&inGrid != 0) }

@@ -7,6 +7,12 @@ import (
 	"github.com/dlwb/dlwb/ui/compare"
 )
 
+// compareScreen is runs over each other.
+func compareScreen() screen {
+	return screen{at: atCompare, name: "compare", draw: (*Model).drawCompare, title: (*Model).noTitle, move: (*Model).moveCompare,
+		copy: func(m *Model) string { return m.comp.Text() }, back: (*Model).compareBack}
+}
+
 func (m *Model) compareRuns() tea.Cmd { return m.compareThese(m.runs.Marked()) }
 
 // compareThese shows runs over each other.
