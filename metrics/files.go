@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -45,6 +46,9 @@ var fileAliases = map[string]string{"r": "episode/reward", "l": "episode/length"
 type place struct {
 	step, epoch float64
 	x           Axis
+
+	batch   float64
+	inEpoch bool // the row counts batches
 }
 
 // takes takes a column that says where a row belongs, or how much there will
@@ -52,6 +56,10 @@ type place struct {
 func (p *place) takes(name string, v float64) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	name = strings.TrimPrefix(name[strings.LastIndexByte(name, '/')+1:], "_")
+	if u, _ := unitOf(name); u == unitBatch && v == math.Trunc(v) { // counts anew in each epoch
+		p.batch, p.inEpoch = v, true
+		return true
+	}
 	switch {
 	case name == "step" || globalWords[name]:
 		p.step, p.x = v, AxisStep
@@ -67,6 +75,21 @@ func (p *place) takes(name string, v float64) bool {
 		return false
 	}
 	return true
+}
+
+// inRun makes a step of the run of a batch in an epoch.
+func (p *place) inRun(run *counters) {
+	if !p.inEpoch || p.x == AxisStep {
+		return
+	}
+	var found []counter
+	if !math.IsNaN(p.epoch) {
+		found = append(found, counter{unit: unitEpoch, n: p.epoch})
+	}
+	p.x = run.take(append(found, counter{unit: unitStep, n: p.batch}))
+	if step, _ := run.place(); step != nil {
+		p.step, p.x = float64(*step), AxisStep
+	}
 }
 
 func (p *place) point(name string, v float64) Point {
@@ -93,7 +116,10 @@ func nowhere() place { return place{epoch: math.NaN()} }
 // timm's summary.csv, Ultralytics's results.csv, stable-baselines's monitor.csv.
 // Empty cells are no values.
 func ReadCSV(r io.Reader, add func(...Point)) error {
-	c := csv.NewReader(r)
+	in := bufio.NewReaderSize(r, 64<<10)
+	start, _ := in.Peek(longestCSVHeader)
+	c := csv.NewReader(in)
+	c.Comma = separatorOf(start)
 	c.Comment, c.FieldsPerRecord, c.LazyQuotes, c.ReuseRecord, c.TrimLeadingSpace = '#', -1, true, true, true
 	header, err := c.Read()
 	if err != nil {
@@ -144,6 +170,26 @@ func csvRow(columns, cells []string, values []float64, names fileNames, add func
 			at.add(add, names.name(columns[i]), v)
 		}
 	}
+}
+
+// longestCSVHeader is how far the header of a CSV is looked at for what separates
+// its cells.
+const longestCSVHeader = 4096
+
+// separatorOf is what stands between the cells of a table by its header: what is
+// there most often.
+func separatorOf(text []byte) rune {
+	for len(text) > 0 && text[0] == '#' {
+		_, text, _ = bytes.Cut(text, []byte{'\n'})
+	}
+	header, _, _ := bytes.Cut(text, []byte{'\n'})
+	best, most := ',', 0
+	for _, c := range ",;\t|" {
+		if n := bytes.Count(header, []byte(string(c))); n > most {
+			best, most = c, n
+		}
+	}
+	return best
 }
 
 // absentValue marks a cell without a value; no metric is this number.
@@ -207,6 +253,7 @@ const longestRow = 1 << 20
 func ReadJSONLines(r io.Reader, add func(...Point)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	names := fileNames{}
+	var run counters
 	var pairs []keyed
 	var line []byte
 	for {
@@ -219,7 +266,7 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 		}
 		if found, ok := readDict(strings.TrimSpace(string(line)), pairs); ok {
 			pairs = found
-			jsonRow(found, names, add)
+			jsonRow(found, names, &run, add)
 		}
 		line = line[:0]
 		if errors.Is(err, io.EOF) {
@@ -231,7 +278,7 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 	}
 }
 
-func jsonRow(pairs []keyed, names fileNames, add func(...Point)) {
+func jsonRow(pairs []keyed, names fileNames, run *counters, add func(...Point)) {
 	at := nowhere()
 	rest := pairs[:0:0]
 	for _, p := range pairs {
@@ -239,11 +286,56 @@ func jsonRow(pairs []keyed, names fileNames, add func(...Point)) {
 			rest = append(rest, p)
 		}
 	}
+	at.inRun(run)
 	for _, p := range rest {
 		if at.x != AxisNone || classify(strings.ToLower(p.key)) >= weak {
 			at.add(add, names.name(p.key), p.value)
 		}
 	}
+}
+
+// mostJSON bounds a file that is one JSON value.
+const mostJSON = 64 << 20
+
+// ReadJSON reads a file that is one JSON value: a list with an object for each
+// row, or the lists by name that Keras keeps as its history.
+func ReadJSON(r io.Reader, add func(...Point)) error {
+	text, err := io.ReadAll(io.LimitReader(r, mostJSON))
+	if err != nil {
+		return fmt.Errorf("read the JSON: %w", err)
+	}
+	names := fileNames{}
+	var rows []json.RawMessage
+	if json.Unmarshal(text, &rows) == nil {
+		var run counters
+		for _, row := range rows {
+			if pairs, ok := readDict(oneLine(row), nil); ok {
+				jsonRow(pairs, names, &run, add)
+			}
+		}
+		return nil
+	}
+	var lists map[string]json.RawMessage
+	if err := json.Unmarshal(text, &lists); err != nil {
+		return fmt.Errorf("read the JSON: %w", err)
+	}
+	for _, name := range sortedKeys(lists) {
+		var values []json.RawMessage
+		if json.Unmarshal(lists[name], &values) != nil || new(place).takes(name, 0) {
+			continue
+		}
+		for i, raw := range values {
+			if v, ok := jsonNumber(raw); ok {
+				add(Point{Name: names.name(name), Value: v, Epoch: new(float64(i)), X: AxisEpoch})
+			}
+		}
+	}
+	return nil
+}
+
+// oneLine is a JSON value without the line ends between its members.
+func oneLine(raw json.RawMessage) string {
+	return strings.Join(strings.FieldsFunc(string(raw), func(c rune) bool { return c == '\n' || c == '\r' }), " ")
 }
 
 // ReadEvents reads the scalars of an event file to its end and returns the

@@ -18,6 +18,7 @@ const (
 	EventFile    Format = "tfevents"
 	CSV          Format = "csv"
 	JSONLines    Format = "jsonl"
+	JSON         Format = "json" // one value: a list of rows, or lists by name
 	TrainerState Format = "trainer_state"
 	NvidiaSMI    Format = "nvidia-smi"
 )
@@ -59,6 +60,8 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 		err = ReadCSV(in, d.Set.Add)
 	case JSONLines:
 		err = ReadJSONLines(in, d.Set.Add)
+	case JSON:
+		err = ReadJSON(in, d.Set.Add)
 	case TrainerState:
 		d.Progress, err = ReadTrainerState(io.LimitReader(in, mostState), d.Set.Add)
 	case NvidiaSMI:
@@ -100,6 +103,9 @@ func Sniff(start []byte) Format {
 	if isSMI(text, len(start) < sniffed) {
 		return NvidiaSMI
 	}
+	if isJSON(text) {
+		return JSON
+	}
 	if len(text) > 0 && text[0] == '{' {
 		if bytes.Contains(text, []byte(`"log_history"`)) {
 			return TrainerState
@@ -118,6 +124,30 @@ func Sniff(start []byte) Format {
 		return CSV
 	}
 	return Log
+}
+
+// isJSON reports whether a text begins as a list of objects, or as lists of
+// numbers by name.
+func isJSON(text []byte) bool {
+	if len(text) > 1 && text[0] == '[' {
+		inside := bytes.TrimLeft(text[1:], " \t\r\n")
+		return len(inside) > 1 && inside[0] == '{' && bytes.IndexByte(inside[:min(len(inside), 200)], '"') > 0
+	}
+	if len(text) == 0 || text[0] != '{' || bytes.Contains(text, []byte("\n{")) || bytes.Contains(text, []byte(`"log_history"`)) {
+		return false
+	}
+	d := dict{text: strings.Join(strings.Fields(string(text[:min(len(text), 400)])), " "), i: 1}
+	if _, ok := d.quoted(); !ok || d.skip() != ':' {
+		return false
+	}
+	d.i++
+	if d.skip() != '[' {
+		return false
+	}
+	d.i++
+	d.skip()
+	_, ok := number(d.text, d.i)
+	return ok
 }
 
 // isSMI reports whether a text is an answer of nvidia-smi and not one inside a
@@ -160,7 +190,8 @@ func isCSV(text []byte) bool {
 		_, text, _ = bytes.Cut(text, []byte{'\n'})
 	}
 	header, rest, ok := bytes.Cut(text, []byte{'\n'})
-	cells := strings.Split(strings.TrimSpace(string(header)), ",")
+	comma := string(separatorOf(text))
+	cells := strings.Split(strings.TrimSpace(string(header)), comma)
 	if !ok || len(cells) < 2 {
 		return false
 	}
@@ -172,7 +203,7 @@ func isCSV(text []byte) bool {
 	}
 	row, _, _ := bytes.Cut(rest, []byte{'\n'})
 	numbers := 0
-	got := strings.Split(strings.TrimSpace(string(row)), ",")
+	got := strings.Split(strings.TrimSpace(string(row)), comma)
 	for _, c := range got {
 		c = strings.TrimSpace(c)
 		if f, ok := number(c, 0); ok && f.next == len(c) {

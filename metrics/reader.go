@@ -191,7 +191,7 @@ func (r *Reader) line(line string) {
 	}
 	hash := r.recipes.skeleton(line)
 	slot := &r.dull[hash&(1<<12-1)]
-	plain := len(r.tables.columns) == 0 && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == noBlock && !r.best // nothing of the lines before is open
+	plain := len(r.tables.columns) == 0 && r.tables.guess == nil && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == noBlock && !r.best // nothing of the lines before is open
 	if *slot == hash && len(r.hits) == 0 && plain {
 		return
 	}
@@ -251,7 +251,11 @@ func (r *Reader) table(line string, rank int) bool {
 		r.rule = "table"
 		return true
 	}
+	if r.tables.guess != nil {
+		r.tables.proven(line, r.scanner.names)
+	}
 	if len(r.tables.columns) == 0 {
+		r.tables.mayBeGuessed(line)
 		return false
 	}
 	f, ok := r.tables.read(&r.scanner, line)

@@ -16,6 +16,9 @@ type tables struct {
 	waited  int
 	evals   bool // rows are of classes: that of all counts
 	section string
+	guess   []string // the cells of a line that may be a header, until the next
+	guessed bool     // nothing but its form told the header
+	comma   byte     // what is between the cells; 0: bars or wide gaps
 	splits  []string // of the columns, of a table whose rows are metrics
 	rows    []row
 }
@@ -122,8 +125,99 @@ func (t *tables) header(line string, names understood) bool {
 	if scores == 0 && !(columns[0].unit == unitEpoch && strings.HasSuffix(strings.ToLower(found[1]), "mem")) {
 		return false
 	}
-	t.columns, t.waited, t.evals = columns, 0, evals
+	t.columns, t.waited, t.evals, t.guessed, t.comma = columns, 0, evals, false, 0
 	return true
+}
+
+// cut cuts a row as its header was cut.
+func (t *tables) cut(line string) []string {
+	if t.comma == 0 {
+		return cells(line)
+	}
+	got := strings.Split(line, string(t.comma))
+	for i := range got {
+		got[i] = strings.TrimSpace(got[i])
+	}
+	return got
+}
+
+// fewestCells are those of a header that only its form tells.
+const fewestCells = 3
+
+// mayBeGuessed keeps a line of names alone, which the line behind it may make a
+// header.
+func (t *tables) mayBeGuessed(line string) {
+	i := skipBlanks(line, 0)
+	if i < len(line) && line[i] == '|' {
+		i = skipBlanks(line, i+1)
+	}
+	if i >= len(line) || !isLetter(line[i]) && line[i] != '#' || strings.ContainsAny(line, ":={}\"'") {
+		return
+	}
+	comma := byte(0)
+	for _, c := range [...]byte{',', ';'} {
+		if strings.Count(line, string(c)) >= fewestCells-1 {
+			comma = c
+		}
+	}
+	if comma == 0 && !strings.Contains(line, "  ") && strings.IndexByte(line, '|') < 0 && strings.IndexByte(line, '\t') < 0 {
+		return
+	}
+	before := t.comma
+	t.comma = comma
+	found := t.cut(line)
+	if len(found) < fewestCells || len(found) > mostColumns {
+		t.comma = before
+		return
+	}
+	for _, name := range found {
+		if f, ok := number(name, 0); name == "" || ok && f.next == len(name) || len(name) > 24 || strings.Count(name, " ") > 2 {
+			t.comma = before
+			return
+		}
+	}
+	t.guess, t.columns = nil, nil
+	for _, name := range found {
+		t.guess = append(t.guess, strings.Clone(name))
+	}
+}
+
+// proven makes a header of the line before when this one is a row of it: a count
+// first, and numbers in most of the other cells. A rule between the two is passed.
+func (t *tables) proven(line string, names understood) {
+	if strings.Trim(line, " -=+|:─━┼") == "" {
+		return
+	}
+	guess := t.guess
+	t.guess = nil
+	got := t.cut(line)
+	if len(got) != len(guess) {
+		return
+	}
+	if c, next, ok := ofTotal(got[0], 0); !ok || next != len(got[0]) || c.n != float64(int64(c.n)) {
+		return
+	}
+	reals, numbers := 0, 0
+	for _, cell := range got[1:] {
+		if f, ok := number(cell, 0); ok && (f.next == len(cell) || cell[f.next:] == "%") {
+			numbers++
+			if f.real {
+				reals++
+			}
+		}
+	}
+	if reals == 0 || 2*numbers < len(got)-1 {
+		return
+	}
+	columns := make([]column, len(guess))
+	for i, name := range guess {
+		columns[i].term = names.term(name, "")
+	}
+	columns[0].unit = unitStep
+	if strings.HasPrefix(strings.ToLower(guess[0]), "ep") {
+		columns[0].unit = unitEpoch
+	}
+	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
 }
 
 // splitHeader takes "Training |  Validation" as the header of rows with a metric
@@ -191,7 +285,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		t.columns = nil
 		return found{}, false
 	}
-	got := cells(line)
+	got := t.cut(line)
 	if len(got) < 2 || len(got) > len(t.columns) || len(got) < len(t.columns)-1 {
 		return found{}, false
 	}
@@ -217,7 +311,8 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		if !ok || f.next < len(cell) && cell[f.next:] != "%" && cell[f.next:] != ":" {
 			continue
 		}
-		s.found.values = append(s.found.values, value{term: c.term, figure: f, sure: true})
+		s.found.values = append(s.found.values, value{term: c.term, figure: f, sure: !t.guessed || c.kind >= measure})
+		s.mark(c.show)
 	}
 	t.waited = 0
 	return s.found, len(s.found.values) > 0
