@@ -16,21 +16,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
 // onSSHD gives a node with the scripts installed, on a real sshd, and the box
 // to look into its home. No process of it may be left at the end.
-func onSSHD(t *testing.T, opts ...sshdtest.Option) (*Node, *box) {
+func onSSHD(t *testing.T, opts ...sshdtest.Option) (*Node, *runbox.Box) {
 	t.Helper()
 	s := sshdtest.Start(t, opts...)
 	n := openTest(t, s)
 	must(t, n.Install(testContext(t)))
-	b := &box{t: t, home: s.Home}
+	b := &runbox.Box{T: t, Home: s.Home}
 	t.Cleanup(func() {
-		for _, p := range b.ofRun(3 * time.Second) {
+		for _, p := range ofRun(b, 3*time.Second) {
 			t.Errorf("left behind: %v", p)
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	})
 	return n, b
@@ -42,7 +43,7 @@ func launchOf(procs []Proc) Launch {
 
 func TestInstallPutsTheStubsWhereTheyAreNotAsTheyShouldBe(t *testing.T) {
 	n, b := onSSHD(t)
-	peer := filepath.Join(b.home, ".dlwb/bin/peer")
+	peer := filepath.Join(b.Home, ".dlwb/bin/peer")
 	check := func() {
 		t.Helper()
 		must(t, n.Install(testContext(t)))
@@ -72,12 +73,12 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 		})
 	}()
 	must(t, n.Launch(ctx, launchOf(ranks("echo up; until [ -e go ]; do sleep 0.05; done; exit 3", forever))))
-	b.waitLog("rank-0.log", "up")
+	b.WaitLog("rank-0.log", "up")
 	s, err := n.RunState(ctx, "r1")
 	if err != nil || s.State != RunRunning || s.LogSize("rank-0.log") != 3 || s.Exit != nil {
 		t.Errorf("state %+v, %v", s, err)
 	}
-	must(t, os.WriteFile(filepath.Join(b.home, "go"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(b.Home, "go"), nil, 0o600))
 	must(t, <-watched)
 	state := RunState{Statuses: seen}
 	wantOrder(t, state, "started", "rank-ended 0 3", "stopping rank 0 on node0 exited with code 3", "rank-ended 1 143 TERM", "ended 3")
@@ -93,17 +94,17 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 	if !slices.Equal(kinds(rest), []string{"ended 3"}) {
 		t.Errorf("the rest is %q", kinds(rest))
 	}
-	if left := b.ofRun(2 * time.Second); len(left) > 0 {
+	if left := ofRun(b, 2*time.Second); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
 // ofRun waits until no process of a run is left, and returns those that are:
 // sshd has some of its own in this home.
-func (b *box) ofRun(limit time.Duration) []process {
+func ofRun(b *runbox.Box, limit time.Duration) []runbox.Process {
 	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
-		left := slices.DeleteFunc(b.processes(), func(p process) bool {
-			return strings.Contains(p.args, " serve ") || !strings.Contains(p.args, ".dlwb") && !strings.Contains(p.args, forever)
+		left := slices.DeleteFunc(b.Processes(), func(p runbox.Process) bool {
+			return strings.Contains(p.Args, " serve ") || !strings.Contains(p.Args, ".dlwb") && !strings.Contains(p.Args, forever)
 		})
 		if len(left) == 0 || time.Now().After(end) {
 			return left
@@ -117,13 +118,13 @@ func TestARunOutlivesTheConnection(t *testing.T) {
 	n := openTest(t, s)
 	ctx := testContext(t)
 	must(t, n.Install(ctx))
-	b := &box{t: t, home: s.Home}
+	b := &runbox.Box{T: t, Home: s.Home}
 	must(t, n.Launch(ctx, launchOf(ranks("echo up; until [ -e go ]; do sleep 0.05; done; echo done"))))
-	b.waitLog("rank-0.log", "up")
+	b.WaitLog("rank-0.log", "up")
 	s.Stop()
 	must(t, os.WriteFile(filepath.Join(s.Home, "go"), nil, 0o600))
-	b.waitLog("rank-0.log", "done")
-	within(t, 5*time.Second, "an exit record", func() bool { return b.has("exit") })
+	b.WaitLog("rank-0.log", "done")
+	runbox.Within(t, 5*time.Second, "an exit record", func() bool { return b.Has("exit") })
 	s.Start()
 	if state, err := n.RunState(ctx, "r1"); err != nil || state.State != RunEnded || state.Exit.Code != 0 {
 		t.Errorf("state %+v, %v", state, err)
@@ -138,7 +139,7 @@ func TestStopRunTellsWhatIsLeft(t *testing.T) {
 		t.Errorf("left %d, %v", left, err)
 	}
 	must(t, n.Launch(ctx, launchOf(ranks("trap '' TERM; echo up; "+forever))))
-	b.waitLog("rank-0.log", "up")
+	b.WaitLog("rank-0.log", "up")
 	if err := n.Uninstall(ctx); err == nil || !strings.Contains(err.Error(), "stop it first") {
 		t.Errorf("uninstall during a run: %v", err)
 	}
@@ -155,9 +156,9 @@ func TestAWatchEndsWhenTheRunIsLost(t *testing.T) {
 	n, b := onSSHD(t)
 	ctx := testContext(t)
 	must(t, n.Launch(ctx, launchOf(ranks("echo up; "+forever))))
-	b.waitLog("rank-0.log", "up")
+	b.WaitLog("rank-0.log", "up")
 	w := &watcher{n: n, runID: "r1", lookEvery: 100 * time.Millisecond, sink: func(int64, Status) error { return nil }}
-	b.killSupervise()
+	b.Kill(b.Supervisor(), syscall.SIGKILL)
 	var lost *LostRunError
 	if err := w.watch(ctx); !errors.As(err, &lost) || lost.State.State != RunUnknown {
 		t.Errorf("the watch ended with %v", err)
@@ -166,8 +167,8 @@ func TestAWatchEndsWhenTheRunIsLost(t *testing.T) {
 		t.Errorf("left %d, %v", left, err)
 	}
 	// The status file could not be written to: the record tells the end.
-	status := b.read("status")
-	must(t, os.WriteFile(b.file("status"), []byte(strings.Split(status, "\n")[0]+"\n"), 0o600))
+	status := b.Read("status")
+	must(t, os.WriteFile(b.File("status"), []byte(strings.Split(status, "\n")[0]+"\n"), 0o600))
 	var seen []Status
 	w = &watcher{n: n, runID: "r1", lookEvery: 100 * time.Millisecond, sink: func(_ int64, s Status) error {
 		seen = append(seen, s)
@@ -183,7 +184,7 @@ func TestUninstallRemovesWhatWasPutThere(t *testing.T) {
 	n, b := onSSHD(t)
 	ctx := testContext(t)
 	own := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample user@home"
-	keys := filepath.Join(b.home, ".ssh/authorized_keys")
+	keys := filepath.Join(b.Home, ".ssh/authorized_keys")
 	must(t, os.MkdirAll(filepath.Dir(keys), 0o700))
 	must(t, os.WriteFile(keys, []byte(own), 0o600)) // without a line end
 	for range 2 {
@@ -193,21 +194,21 @@ func TestUninstallRemovesWhatWasPutThere(t *testing.T) {
 		t.Errorf("authorized_keys: %q", text)
 	}
 	must(t, n.Launch(ctx, launchOf(ranks("exit 0"))))
-	within(t, 5*time.Second, "the end", func() bool { return strings.Contains(b.read("status"), " ended 0\n") && b.has("exit") })
-	must(t, os.MkdirAll(filepath.Join(b.home, "dlwb/demo/code"), 0o700))
+	runbox.Within(t, 5*time.Second, "the end", func() bool { return strings.Contains(b.Read("status"), " ended 0\n") && b.Has("exit") })
+	must(t, os.MkdirAll(filepath.Join(b.Home, "dlwb/demo/code"), 0o700))
 	for _, bad := range []string{"/etc", "..", ".", "a/../../b"} {
 		if err := n.Uninstall(ctx, bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}
-	within(t, 5*time.Second, "uninstall", func() bool { return n.Uninstall(ctx, "dlwb/demo") == nil })
+	runbox.Within(t, 5*time.Second, "uninstall", func() bool { return n.Uninstall(ctx, "dlwb/demo") == nil })
 	if text, _ := os.ReadFile(keys); string(text) != own+"\n" {
 		t.Errorf("authorized_keys: %q", text)
 	}
-	if _, err := os.Stat(filepath.Join(b.home, ".dlwb")); err == nil {
+	if _, err := os.Stat(filepath.Join(b.Home, ".dlwb")); err == nil {
 		t.Error(".dlwb is left")
 	}
-	if _, err := os.Stat(filepath.Join(b.home, "dlwb")); err == nil {
+	if _, err := os.Stat(filepath.Join(b.Home, "dlwb")); err == nil {
 		t.Error("dlwb/demo is left")
 	}
 }
@@ -237,7 +238,7 @@ func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
 	}
 	ctx := testContext(t)
 	var nodes []*Node
-	var boxes []*box
+	var boxes []*runbox.Box
 	var peers []Peer
 	for _, name := range []string{"node0", "node1"} {
 		s, peer := peerable(t)
@@ -246,7 +247,7 @@ func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
 		n := Open(target)
 		t.Cleanup(func() { _ = n.Close() })
 		nodes, peers = append(nodes, n), append(peers, peer)
-		boxes = append(boxes, &box{t: t, home: s.Home})
+		boxes = append(boxes, &runbox.Box{T: t, Home: s.Home})
 		must(t, n.Install(ctx))
 	}
 	must(t, Pair(ctx, nodes, peers, filepath.Join(t.TempDir(), "peer")))
@@ -256,11 +257,11 @@ func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
 		l.Peers = []Peer{peers[1-i]}
 		must(t, n.Launch(ctx, l))
 	}
-	boxes[0].waitLog("rank-0.log", "up")
+	boxes[0].WaitLog("rank-0.log", "up")
 	t.Cleanup(func() {
 		if t.Failed() {
 			for i, b := range boxes {
-				t.Logf("node%d's status:\n%s\nits supervise says:\n%s\nprocesses: %v", i, b.read("status"), b.read("supervise.log"), b.ofRun(0))
+				t.Logf("node%d's status:\n%s\nits supervise says:\n%s\nprocesses: %v", i, b.Read("status"), b.Read("supervise.log"), ofRun(b, 0))
 			}
 		}
 	})
@@ -268,13 +269,13 @@ func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
 	for _, n := range nodes {
 		must(t, n.Close())
 	}
-	must(t, os.WriteFile(filepath.Join(boxes[1].home, "go"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(boxes[1].Home, "go"), nil, 0o600))
 	for i, want := range []string{" stopping rank 0 on node1 exited with code 3\n", " peer node0 told\n"} {
-		within(t, 10*time.Second, "the end on "+nodes[i].Name(), func() bool {
-			status := boxes[i].read("status")
+		runbox.Within(t, 10*time.Second, "the end on "+nodes[i].Name(), func() bool {
+			status := boxes[i].Read("status")
 			return strings.Contains(status, want) && strings.Contains(status, " ended ")
 		})
-		if left := boxes[i].ofRun(2 * time.Second); len(left) > 0 {
+		if left := ofRun(boxes[i], 2*time.Second); len(left) > 0 {
 			t.Errorf("left behind on %s: %v", nodes[i].Name(), left)
 		}
 	}

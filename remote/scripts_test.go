@@ -3,25 +3,11 @@
 package remote
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
-
-// box is what lies on a node, and what runs there.
-type box struct {
-	t    *testing.T
-	home string
-}
 
 const forever = "while :; do sleep 1; done"
 
@@ -44,67 +30,6 @@ func ranks(programs ...string) []Proc {
 		}
 	}
 	return procs
-}
-
-// within waits until something is so.
-func within(t *testing.T, limit time.Duration, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-	}
-}
-
-func (b *box) file(name string) string { return filepath.Join(b.home, ".dlwb/runs/r1", name) }
-
-func (b *box) has(name string) bool {
-	_, err := os.Stat(b.file(name))
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-func (b *box) read(name string) string {
-	text, _ := os.ReadFile(b.file(name))
-	return string(text)
-}
-
-// waitLog waits until a log holds a text.
-func (b *box) waitLog(name, text string) {
-	b.t.Helper()
-	within(b.t, 10*time.Second, fmt.Sprintf("%q in %s", text, name), func() bool { return strings.Contains(b.read(name), text) })
-}
-
-type process struct {
-	pid  int
-	args string
-}
-
-// processes are those alive that have the box's home in their environment, or
-// its path in their arguments.
-func (b *box) processes() []process {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	must(b.t, err)
-	var found []process
-	for _, dir := range dirs {
-		pid, _ := strconv.Atoi(filepath.Base(dir))
-		environ, _ := os.ReadFile(dir + "/environ")
-		args, _ := os.ReadFile(dir + "/cmdline")
-		ours := slices.Contains(strings.Split(string(environ), "\x00"), "HOME="+b.home) || bytes.Contains(args, []byte(b.home))
-		if ours && isAlive(pid) {
-			found = append(found, process{pid, strings.ReplaceAll(string(args), "\x00", " ")})
-		}
-	}
-	return found
-}
-
-// isAlive reports whether there is a process that is no zombie.
-func isAlive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')'):]), " ")
-	return rest != "" && !strings.ContainsAny(rest[:1], "ZX")
 }
 
 // kinds is a status in short: "rank-ended 1 3".
@@ -139,13 +64,4 @@ func wantOrder(t *testing.T, s RunState, want ...string) {
 		}
 		rest = rest[i+1:]
 	}
-}
-
-// killSupervise kills the process that supervises, and nothing else.
-func (b *box) killSupervise() {
-	b.t.Helper()
-	pid, err := strconv.Atoi(strings.Fields(b.read("pid"))[0])
-	must(b.t, err)
-	must(b.t, syscall.Kill(pid, syscall.SIGKILL))
-	within(b.t, 5*time.Second, "supervise's end", func() bool { return !isAlive(pid) })
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
@@ -175,7 +176,7 @@ func TestWhenTheNodeDiesThatPassesFilesOnTheOthersGetThemAllTheSame(t *testing.T
 	}
 	for _, s := range servers {
 		// What was cut off cleans up by itself.
-		within(t, 10*time.Second, "nothing left in "+s.Home, func() bool {
+		runbox.Within(t, 10*time.Second, "nothing left in "+s.Home, func() bool {
 			left, _ := filepath.Glob(filepath.Join(s.Home, codeDir, ".dlwb-in*"))
 			pipes, _ := filepath.Glob(filepath.Join(s.Home, ".dlwb/in/*"))
 			return len(left)+len(pipes) == 0

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/remote/agent"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 	"github.com/dlwb/dlwb/remote/agent/supervise"
@@ -63,11 +64,9 @@ const forever = "while :; do sleep 1; done"
 
 // box is a node without a connection: a home directory.
 type box struct {
-	t    testing.TB
-	home string
+	runbox.Box
 	env  []string
 	self string // the agent
-	uid  int    // whose it is; 0: our own
 }
 
 func newBox(t testing.TB) *box {
@@ -79,15 +78,15 @@ func newBoxOf(t testing.TB, uid int) *box {
 	t.Helper()
 	home, err := os.MkdirTemp("", "dlwb-box-")
 	must(t, err)
-	b := &box{t: t, home: home, uid: uid, self: os.Args[0]}
+	b := &box{Box: runbox.Box{T: t, Home: home, UID: uid}, self: os.Args[0]}
 	t.Cleanup(func() {
-		if left := b.left(5 * time.Second); len(left) > 0 {
+		if left := b.Left(5 * time.Second); len(left) > 0 {
 			t.Errorf("processes are left: %v", left)
 		}
-		for _, p := range b.processes() {
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		for _, p := range b.Processes() {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
-		if said := b.read("supervise.log"); strings.Contains(said, "DATA RACE") || strings.Contains(said, "goroutine ") {
+		if said := b.Read("supervise.log"); strings.Contains(said, "DATA RACE") || strings.Contains(said, "goroutine ") {
 			t.Errorf("the supervisor says:\n%s", said)
 		}
 		_ = os.RemoveAll(home)
@@ -126,33 +125,33 @@ func must(t testing.TB, err error) {
 // command is a program as the box's user runs it.
 func (b *box) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
-	c.Env, c.Dir = b.env, b.home
+	c.Env, c.Dir = b.env, b.Home
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if b.uid != 0 {
-		c.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.uid)}
+	if b.UID != 0 {
+		c.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(b.UID), Gid: uint32(b.UID)}
 	}
 	return c
 }
 
 // try runs a line of sh.
 func (b *box) try(line string) (stdout, stderr string, code int) {
-	b.t.Helper()
+	b.T.Helper()
 	var out, errs bytes.Buffer
 	c := b.command("sh", "-c", line)
 	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return out.String(), errs.String(), c.ProcessState.ExitCode()
 }
 
 func (b *box) sh(line string) string {
-	b.t.Helper()
+	b.T.Helper()
 	out, errs, code := b.try(line)
 	if code != 0 {
-		b.t.Fatalf("exit code %d; it said: %s%s", code, out, errs)
+		b.T.Fatalf("exit code %d; it said: %s%s", code, out, errs)
 	}
 	return out
 }
@@ -190,9 +189,9 @@ func planOf(procs []wire.LaunchProc, change ...func(*wire.LaunchRequest)) wire.L
 }
 
 func (b *box) tryLaunch(plan wire.LaunchRequest) (said string, err error) {
-	b.t.Helper()
+	b.T.Helper()
 	text, err := cbor.Marshal(plan)
-	must(b.t, err)
+	must(b.T, err)
 	c := b.command(b.self, "launch")
 	c.Stdin = bytes.NewReader(text)
 	out, err := c.CombinedOutput()
@@ -200,77 +199,59 @@ func (b *box) tryLaunch(plan wire.LaunchRequest) (said string, err error) {
 }
 
 func (b *box) launch(procs []wire.LaunchProc, change ...func(*wire.LaunchRequest)) {
-	b.t.Helper()
+	b.T.Helper()
 	if said, err := b.tryLaunch(planOf(procs, change...)); err != nil {
-		b.t.Fatalf("launch: %v: %s", err, said)
+		b.T.Fatalf("launch: %v: %s", err, said)
 	}
 }
 
-func (b *box) run() runs.Run { return runs.At(filepath.Join(b.home, ".dlwb/runs/r1")) }
+func (b *box) run() runs.Run { return runs.At(filepath.Join(b.Home, ".dlwb/runs/r1")) }
 
 func (b *box) state() wire.StateAnswer { return b.run().Look() }
 
 // stop gives how many processes are left.
 func (b *box) stop(args string) int {
-	b.t.Helper()
+	b.T.Helper()
 	out, errs, code := b.try("exec sh ~/.dlwb/bin/stop r1 " + args)
 	var left int
 	if _, err := fmt.Sscanf(out, "left %d\n", &left); err != nil || (left == 0) != (code == 0) {
-		b.t.Fatalf("stop said %q %q, exit code %d", out, errs, code)
+		b.T.Fatalf("stop said %q %q, exit code %d", out, errs, code)
 	}
 	return left
 }
 
 // wantStopped stops the run and wants nothing of it to be left.
 func (b *box) wantStopped(args string) {
-	b.t.Helper()
+	b.T.Helper()
 	if left := b.stop(args); left != 0 {
-		b.t.Errorf("left %d: %v", left, b.processes())
-	}
-}
-
-const patience = time.Minute // for what must come, on a machine that others use too
-
-func within(t testing.TB, limit time.Duration, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
+		b.T.Errorf("left %d: %v", left, b.Processes())
 	}
 }
 
 // ended waits for the end of the run and gives its state.
 func (b *box) ended() wire.StateAnswer {
-	b.t.Helper()
-	within(b.t, patience, "an exit record, and a status that tells the end", func() bool {
-		return b.run().Ended() && strings.Contains(b.read("status"), " ended ") && len(b.lines()) > 0 &&
-			strings.HasPrefix(b.lines()[len(b.lines())-1], "ended ") || strings.Contains(b.read("status"), "peer ") && b.run().Ended()
+	b.T.Helper()
+	runbox.Within(b.T, runbox.Patience, "an exit record, and a status that tells the end", func() bool {
+		return b.run().Ended() && strings.Contains(b.Read("status"), " ended ") && len(b.lines()) > 0 &&
+			strings.HasPrefix(b.lines()[len(b.lines())-1], "ended ") || strings.Contains(b.Read("status"), "peer ") && b.run().Ended()
 	})
 	s := b.state()
 	if s.State != "ended" {
-		b.t.Fatalf("the run has an exit record, but its state is %+v", s)
+		b.T.Fatalf("the run has an exit record, but its state is %+v", s)
 	}
 	return s
 }
 
-func (b *box) file(name string) string { return b.run().Path(name) }
-
-func (b *box) read(name string) string {
-	text, _ := os.ReadFile(b.file(name))
-	return string(text)
-}
-
 // record is an exit record without its moments.
 func (b *box) record(name string) string {
-	f := strings.Fields(b.read(name))
+	f := strings.Fields(b.Read(name))
 	return strings.Join(f[:min(2, len(f))], " ")
 }
 
 // lines are those of the status, without their moments.
 func (b *box) lines() []string {
 	var all []string
-	for line := range strings.Lines(b.read("status")) {
+	for line := range strings.Lines(b.Read("status")) {
 		_, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 		all = append(all, what)
 	}
@@ -279,80 +260,14 @@ func (b *box) lines() []string {
 
 // wantOrder checks that the status holds lines that begin so, in this order.
 func (b *box) wantOrder(want ...string) {
-	b.t.Helper()
+	b.T.Helper()
 	rest := b.lines()
 	for _, w := range want {
 		i := slices.IndexFunc(rest, func(line string) bool { return line == w || strings.HasPrefix(line, w+" ") })
 		if i < 0 {
-			b.t.Errorf("%q is missing, or not in this place, in %q", w, b.lines())
+			b.T.Errorf("%q is missing, or not in this place, in %q", w, b.lines())
 			return
 		}
 		rest = rest[i+1:]
 	}
-}
-
-func (b *box) waitLog(name, text string) {
-	b.t.Helper()
-	within(b.t, patience, fmt.Sprintf("%q in %s", text, name), func() bool { return strings.Contains(b.read(name), text) })
-}
-
-// supervisor is the process that supervises.
-func (b *box) supervisor() int {
-	b.t.Helper()
-	pid, err := strconv.Atoi(strings.Fields(b.read("pid"))[0])
-	must(b.t, err)
-	return pid
-}
-
-func (b *box) kill(pid int, sig syscall.Signal) {
-	b.t.Helper()
-	must(b.t, syscall.Kill(pid, sig))
-	if sig == syscall.SIGKILL {
-		within(b.t, patience, "it is dead", func() bool { return !isAlive(pid) })
-	}
-}
-
-type process struct {
-	pid  int
-	args string
-}
-
-// processes are those alive that have the box's home in their environment, or
-// its path in their arguments, or the box's user.
-func (b *box) processes() []process {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	must(b.t, err)
-	var found []process
-	for _, dir := range dirs {
-		pid, _ := strconv.Atoi(filepath.Base(dir))
-		environ, _ := os.ReadFile(dir + "/environ")
-		args, _ := os.ReadFile(dir + "/cmdline")
-		ours := slices.Contains(strings.Split(string(environ), "\x00"), "HOME="+b.home) || bytes.Contains(args, []byte(b.home))
-		if info, err := os.Stat(dir); err == nil && b.uid != 0 {
-			ours = ours || int(info.Sys().(*syscall.Stat_t).Uid) == b.uid
-		}
-		if ours && isAlive(pid) {
-			found = append(found, process{pid, strings.ReplaceAll(string(args), "\x00", " ")})
-		}
-	}
-	return found
-}
-
-// left waits until no process is left, and gives those that are.
-func (b *box) left(limit time.Duration) []process {
-	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
-		if left := b.processes(); len(left) == 0 || time.Now().After(end) {
-			return left
-		}
-	}
-}
-
-// isAlive reports whether there is a process that is no zombie.
-func isAlive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')'):]), " ")
-	return rest != "" && !strings.ContainsAny(rest[:1], "ZX")
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/remote/wire"
 )
@@ -79,10 +80,10 @@ func TestEveryEndOfARankIsRecordedAsItWas(t *testing.T) {
 
 // wait waits for the records of so many ranks, and for what is said of them.
 func (b *box) wait(number int) {
-	b.t.Helper()
-	within(b.t, patience, "all ranks are recorded", func() bool {
-		done, _ := filepath.Glob(b.file("rank-*.exit"))
-		return len(done) == number && strings.Count(b.read("status"), " ended ") >= number
+	b.T.Helper()
+	runbox.Within(b.T, runbox.Patience, "all ranks are recorded", func() bool {
+		done, _ := filepath.Glob(b.File("rank-*.exit"))
+		return len(done) == number && strings.Count(b.Read("status"), " ended ") >= number
 	})
 }
 
@@ -111,9 +112,9 @@ func TestARankThatIsEndedFromOutsideIsRecordedAsItEnded(t *testing.T) {
 		var all sync.WaitGroup
 		order := rand.Perm(together)
 		for _, i := range order {
-			b.waitLog(fmt.Sprintf("rank-%d.log", i), "\n")
+			b.WaitLog(fmt.Sprintf("rank-%d.log", i), "\n")
 			var wrapper, program int
-			if _, err := fmt.Sscanf(b.read(fmt.Sprintf("rank-%d.log", i)), "up %d %d", &wrapper, &program); err != nil {
+			if _, err := fmt.Sscanf(b.Read(fmt.Sprintf("rank-%d.log", i)), "up %d %d", &wrapper, &program); err != nil {
 				t.Fatal(err)
 			}
 			target, sig := -wrapper, syscall.SIGTERM
@@ -138,7 +139,7 @@ func TestARankThatIsEndedFromOutsideIsRecordedAsItEnded(t *testing.T) {
 			} else if i%5 < 2 {
 				want = fmt.Sprintf("%d -", 3+i)
 			}
-			log := b.read(fmt.Sprintf("rank-%d.log", i))
+			log := b.Read(fmt.Sprintf("rank-%d.log", i))
 			terms := strings.Count(log, "term")
 			if got := b.record(fmt.Sprintf("rank-%d.exit", i)); got != want || i%5 < 2 && i%2 == 1 && terms != 1 {
 				t.Errorf("rank %d is recorded as %q, want %q; it said %q", i, got, want, log)
@@ -155,9 +156,9 @@ func TestARankThatIsEndedFromOutsideIsRecordedAsItEnded(t *testing.T) {
 func TestAWrapperExitsWithItsProgramsCode(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	must(t, os.MkdirAll(b.file(""), 0o700)) // nobody supervises this
+	must(t, os.MkdirAll(b.File(""), 0o700)) // nobody supervises this
 	for program, want := range map[string]string{"exit 0": "0 -", "exit 7": "7 -", "exit 255": "255 -", "kill -9 $$": "137 KILL", "kill -TERM $$": "143 TERM"} {
-		c := b.command("sh", filepath.Join(b.home, ".dlwb/bin/rank"), b.file(""), "sh", "-c", "echo on its own; "+program)
+		c := b.command("sh", filepath.Join(b.Home, ".dlwb/bin/rank"), b.File(""), "sh", "-c", "echo on its own; "+program)
 		c.Env = append(c.Env, "RANK=0")
 		_ = c.Run()
 		code, _, _ := strings.Cut(want, " ")
@@ -165,7 +166,7 @@ func TestAWrapperExitsWithItsProgramsCode(t *testing.T) {
 			t.Errorf("%q: exit code %s, recorded as %q", program, got, b.record("rank-0.exit"))
 		}
 	}
-	if got := strings.Count(b.read("rank-0.log"), "on its own\n"); got != 5 {
+	if got := strings.Count(b.Read("rank-0.log"), "on its own\n"); got != 5 {
 		t.Errorf("the log holds %d lines", got)
 	}
 }
@@ -174,12 +175,12 @@ func TestAWrapperExitsWithItsProgramsCode(t *testing.T) {
 func TestALauncherThatEndsAGroupEndsARankOnce(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	must(t, os.MkdirAll(b.file(""), 0o700))
+	must(t, os.MkdirAll(b.File(""), 0o700))
 	for i := range 20 {
-		rank := b.command("sh", filepath.Join(b.home, ".dlwb/bin/rank"), b.file(""), "sleep", "300")
+		rank := b.command("sh", filepath.Join(b.Home, ".dlwb/bin/rank"), b.File(""), "sleep", "300")
 		rank.Env = append(rank.Env, "RANK=0")
 		must(t, rank.Start())
-		within(t, patience, "the start of the rank", func() bool { return strings.Contains(b.read("status"), "rank 0 started") })
+		runbox.Within(t, runbox.Patience, "the start of the rank", func() bool { return strings.Contains(b.Read("status"), "rank 0 started") })
 		target := -rank.Process.Pid
 		if i%4 == 0 {
 			target = rank.Process.Pid
@@ -187,9 +188,9 @@ func TestALauncherThatEndsAGroupEndsARankOnce(t *testing.T) {
 		must(t, syscall.Kill(target, syscall.SIGTERM))
 		_ = rank.Wait()
 		if code := rank.ProcessState.ExitCode(); code != 143 || b.record("rank-0.exit") != "143 TERM" {
-			t.Fatalf("exit code %d, recorded as %q", code, b.read("rank-0.exit"))
+			t.Fatalf("exit code %d, recorded as %q", code, b.Read("rank-0.exit"))
 		}
-		must(t, os.Remove(b.file("status")))
+		must(t, os.Remove(b.File("status")))
 	}
 }
 
@@ -220,8 +221,8 @@ time.sleep(100)`
 	}})
 	b.ended()
 	b.wantOrder("rank 1 ended 3 -", "stopping rank 1 on node0 exited with code 3", "ended 3")
-	if b.read("rank-0.log") != "rank 0 of 2\n" || b.read("rank-1.log") != "rank 1 of 2\n" {
-		t.Errorf("logs %q and %q; the agent said %s", b.read("rank-0.log"), b.read("rank-1.log"), b.read("agent.log"))
+	if b.Read("rank-0.log") != "rank 0 of 2\n" || b.Read("rank-1.log") != "rank 1 of 2\n" {
+		t.Errorf("logs %q and %q; the agent said %s", b.Read("rank-0.log"), b.Read("rank-1.log"), b.Read("agent.log"))
 	}
 	if got := b.record("rank-0.exit"); got != "143 TERM" {
 		t.Errorf("rank 0 ended with %q", got)

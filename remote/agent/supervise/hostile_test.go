@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/remote/agent/proc"
 )
 
@@ -35,26 +36,26 @@ func TestNothingIsLeftOfATreeThatHides(t *testing.T) {
 			b := newBoxOf(t, firstUID+i)
 			text, err := os.ReadFile("testdata/hostile.py")
 			must(t, err)
-			script, up := filepath.Join(b.home, "hostile.py"), filepath.Join(b.home, "up")
+			script, up := filepath.Join(b.Home, "hostile.py"), filepath.Join(b.Home, "up")
 			must(t, os.WriteFile(script, text, 0o755))
 			procs := ranks("")
 			procs[0].Argv = bytesOf("sh", "~/.dlwb/bin/rank", "-", python, script, kind, up)
 			b.launch(procs)
-			within(t, patience, "it hides", func() bool { _, err := os.Stat(up); return err == nil })
+			runbox.Within(t, runbox.Patience, "it hides", func() bool { _, err := os.Stat(up); return err == nil })
 			time.Sleep(50 * time.Millisecond) // it may go on for a while: any moment will do
 			if i < 3 {
 				b.wantStopped("100 enough")
 			}
 			b.ended()
-			if left := b.left(2 * time.Second); len(left) > 0 {
-				t.Errorf("%d processes of user %d are left: %v", len(left), b.uid, left)
+			if left := b.Left(2 * time.Second); len(left) > 0 {
+				t.Errorf("%d processes of user %d are left: %v", len(left), b.UID, left)
 			}
 			// What is another process at every moment is met by no look, but leaves its dead.
 			before := b.numbers()
 			time.Sleep(300 * time.Millisecond)
 			for pid := range b.numbers() {
 				if !before[pid] {
-					t.Errorf("user %d still starts processes", b.uid)
+					t.Errorf("user %d still starts processes", b.UID)
 					break
 				}
 			}
@@ -66,9 +67,9 @@ func TestNothingIsLeftOfATreeThatHides(t *testing.T) {
 func (b *box) numbers() map[string]bool {
 	found := map[string]bool{}
 	dirs, err := filepath.Glob("/proc/[0-9]*")
-	must(b.t, err)
+	must(b.T, err)
 	for _, dir := range dirs {
-		if info, err := os.Stat(dir); err == nil && int(info.Sys().(*syscall.Stat_t).Uid) == b.uid {
+		if info, err := os.Stat(dir); err == nil && int(info.Sys().(*syscall.Stat_t).Uid) == b.UID {
 			found[dir] = true
 		}
 	}
@@ -87,13 +88,13 @@ func TestADaemonWithoutSupervisorIsFoundByWhatItPrintsInto(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	b.launch(ranks(daemon(t, "")))
-	b.waitLog("rank-0.log", "daemon")
-	b.waitLog("rank-0.log", "up")
-	b.kill(b.supervisor(), syscall.SIGKILL)
+	b.WaitLog("rank-0.log", "daemon")
+	b.WaitLog("rank-0.log", "up")
+	b.Kill(b.Supervisor(), syscall.SIGKILL)
 	holders := b.holders()
 	b.wantStopped("300")
 	for _, pid := range holders {
-		if isAlive(pid) {
+		if runbox.IsAlive(pid) {
 			t.Errorf("process %d still prints into the log", pid)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -108,7 +109,7 @@ func (b *box) holders() []int {
 	var found []int
 	for _, p := range proc.Table() {
 		for _, to := range proc.Prints(p.PID) {
-			if strings.HasPrefix(to, b.file("rank-0.log.")) {
+			if strings.HasPrefix(to, b.File("rank-0.log.")) {
 				found = append(found, p.PID)
 				break
 			}
@@ -124,7 +125,7 @@ func TestACgroupHoldsWhatLeavesNoOtherTrace(t *testing.T) {
 			b := newBox(t)
 			b.env = append(b.env, "DLWB_CGROUP=")
 			b.launch(ranks(daemon(t, "</dev/null >/dev/null 2>&1")))
-			b.waitLog("rank-0.log", "up")
+			b.WaitLog("rank-0.log", "up")
 			group := b.run().Cgroup()
 			if group == "" {
 				b.wantStopped("0")
@@ -136,15 +137,15 @@ func TestACgroupHoldsWhatLeavesNoOtherTrace(t *testing.T) {
 				t.Errorf("the cgroup holds %d processes", n)
 			}
 			if killed {
-				b.kill(b.supervisor(), syscall.SIGKILL)
+				b.Kill(b.Supervisor(), syscall.SIGKILL)
 			}
 			b.wantStopped("300")
 			for _, pid := range strings.Fields(string(pids)) {
-				if n, _ := strconv.Atoi(pid); isAlive(n) {
+				if n, _ := strconv.Atoi(pid); runbox.IsAlive(n) {
 					t.Errorf("process %s of the cgroup lives", pid)
 				}
 			}
-			within(t, patience, "the cgroup is removed", func() bool { _, err := os.Stat(group); return os.IsNotExist(err) })
+			runbox.Within(t, runbox.Patience, "the cgroup is removed", func() bool { _, err := os.Stat(group); return os.IsNotExist(err) })
 		})
 	}
 }

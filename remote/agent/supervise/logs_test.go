@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -48,12 +49,12 @@ func TestALogLiesInSegmentsOfWhichTheNewestAreKept(t *testing.T) {
 	}
 	var kept strings.Builder
 	for k := first / testSegment; k <= newest; k++ {
-		kept.WriteString(b.read("rank-0.log." + strconv.FormatInt(k, 10)))
+		kept.WriteString(b.Read("rank-0.log." + strconv.FormatInt(k, 10)))
 	}
 	if want := countedText(0, 100_000)[first:]; kept.String() != want {
 		t.Errorf("%d bytes are kept, want %d, the newest", kept.Len(), len(want))
 	}
-	if left, _ := filepath.Glob(b.file("*.pipe")); len(left) > 0 {
+	if left, _ := filepath.Glob(b.File("*.pipe")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -63,11 +64,11 @@ func TestALogHoldsWhateverBytesWerePrinted(t *testing.T) {
 	b := newBox(t)
 	b.launch(ranks(`head -c 3000000 /dev/urandom >$HOME/bytes; cat $HOME/bytes; cat $HOME/bytes >&2`), func(l *wire.LaunchRequest) { l.Segment = 1_000_003 })
 	b.ended()
-	bytes, err := os.ReadFile(filepath.Join(b.home, "bytes"))
+	bytes, err := os.ReadFile(filepath.Join(b.Home, "bytes"))
 	must(t, err)
-	got := b.read("rank-0.log")
+	got := b.Read("rank-0.log")
 	for k := 1; k <= 5; k++ {
-		got += b.read(fmt.Sprintf("rank-0.log.%d", k))
+		got += b.Read(fmt.Sprintf("rank-0.log.%d", k))
 	}
 	if got != string(bytes)+string(bytes) {
 		t.Errorf("%d bytes differ from the %d that were printed", len(got), 2*len(bytes))
@@ -82,8 +83,8 @@ func TestWhatHoldsThePipeHoldsTheEndForAMomentOnly(t *testing.T) {
 	b.launch(procs)
 	b.ended()
 	b.wantOrder("rank 1 ended 3 -", "stopping rank 1 on node0 exited with code 3", "ended 3")
-	if b.read("rank-1.log") != "over\n" {
-		t.Errorf("log %q", b.read("rank-1.log"))
+	if b.Read("rank-1.log") != "over\n" {
+		t.Errorf("log %q", b.Read("rank-1.log"))
 	}
 }
 
@@ -100,27 +101,27 @@ func diskOf(t *testing.T, dir, size string) {
 func TestAFullDiskCostsOutputAndSaysHowMuchButNeverTheTraining(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	diskOf(t, filepath.Join(b.home, ".dlwb/runs"), "4m")
+	diskOf(t, filepath.Join(b.Home, ".dlwb/runs"), "4m")
 	b.launch(ranks("echo up; until [ -e $HOME/full ]; do sleep 0.05; done; " + counted(0, 100_000) +
 		" || echo FAILED >&2; echo printed >$HOME/printed; until [ -e $HOME/roomy ]; do sleep 0.05; done; " +
 		"until grep -q missing $DLWB_RUN_DIR/rank-0.log; do echo more; sleep 0.1; done; echo over"))
-	b.waitLog("rank-0.log", "up")
-	filler := filepath.Join(b.home, ".dlwb/runs/filler")
+	b.WaitLog("rank-0.log", "up")
+	filler := filepath.Join(b.Home, ".dlwb/runs/filler")
 	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("the disk takes everything: %v", err)
 	}
-	must(t, os.WriteFile(filepath.Join(b.home, "full"), nil, 0o600))
-	within(t, patience, "the training prints on", func() bool {
-		_, err := os.Stat(filepath.Join(b.home, "printed"))
+	must(t, os.WriteFile(filepath.Join(b.Home, "full"), nil, 0o600))
+	runbox.Within(t, runbox.Patience, "the training prints on", func() bool {
+		_, err := os.Stat(filepath.Join(b.Home, "printed"))
 		return err == nil
 	})
 	if s := b.state(); !strings.HasSuffix(s.Full, " rank-0.log the disk was full") {
 		t.Errorf("the record says %q", s.Full)
 	}
 	must(t, os.Remove(filler))
-	must(t, os.WriteFile(filepath.Join(b.home, "roomy"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(b.Home, "roomy"), nil, 0o600))
 	b.ended()
-	log := b.read("rank-0.log")
+	log := b.Read("rank-0.log")
 	if b.record("exit") != "0 -" || !strings.HasSuffix(log, "over\n") || strings.Contains(log, "FAILED") {
 		t.Errorf("exit %q; the log ends with %q", b.record("exit"), log[max(0, len(log)-100):])
 	}
@@ -138,7 +139,7 @@ func TestAFullDiskCostsOutputAndSaysHowMuchButNeverTheTraining(t *testing.T) {
 func TestARunOnADiskThatIsFullFromTheBeginningSaysSo(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	disk := filepath.Join(b.home, ".dlwb/runs")
+	disk := filepath.Join(b.Home, ".dlwb/runs")
 	diskOf(t, disk, "1m")
 	if err := os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("the disk takes everything: %v", err)
@@ -166,7 +167,7 @@ func TestALogThatMayNotGrowEndsNobody(t *testing.T) {
 	if s := b.state(); b.record("exit") != "0 -" || !strings.Contains(s.Full, "limit for a file's size") {
 		t.Errorf("record %q, full %q", b.record("exit"), s.Full)
 	}
-	if _, err := os.Stat(filepath.Join(b.home, "printed")); err != nil {
+	if _, err := os.Stat(filepath.Join(b.Home, "printed")); err != nil {
 		t.Error("the training did not go on")
 	}
 }
