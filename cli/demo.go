@@ -36,7 +36,7 @@ On a terminal it opens the screen; elsewhere it prints the same events.`,
 			if err := w.Gate().TrustWritten(ctx, path, text); err != nil {
 				return err
 			}
-			plan, err := w.Plan(ctx, path)
+			plan, err := w.Plans().Plan(ctx, path)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -65,7 +66,7 @@ func (a *app) init(ctx context.Context, dir string, force bool) error {
 	if _, err := os.Stat(path); err == nil && !force {
 		return usageError{fmt.Errorf("%s is there already; --force replaces it", path)}
 	}
-	p, notes, err := profiles.Detect(dir, workbench.EnvironmentKinds)
+	p, notes, err := profiles.Detect(dir, planning.EnvironmentKinds)
 	if err != nil {
 		return usageError{err}
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -41,10 +41,10 @@ type (
 		Bytes  int64  `json:"bytes"`
 	}
 	rerunAnswer struct {
-		Run      string          `json:"run"`
-		Differs  []string        `json:"differs"`
-		Checkout bool            `json:"checkout"` // the code of then is used
-		Plan     *workbench.Plan `json:"plan"`
+		Run      string         `json:"run"`
+		Differs  []string       `json:"differs"`
+		Checkout bool           `json:"checkout"` // the code of then is used
+		Plan     *planning.Plan `json:"plan"`
 	}
 	initAnswer struct {
 		Path    string   `json:"path"`
@@ -76,7 +76,7 @@ var outputs = map[string]struct {
 	"dlwb":       {answer: clustersAnswer{}},
 	"demo":       {stream: "everything that happens, from `plan` to `receipt`; of the output, that of rank 0"},
 	"init":       {answer: initAnswer{}},
-	"plan":       {answer: workbench.Plan{}},
+	"plan":       {answer: planning.Plan{}},
 	"trust":      {answer: trust.Subject{}},
 	"up":         {stream: "the steps `cluster` and `environment`"},
 	"run":        {stream: "everything that happens, from `plan` on; of the output, that of rank 0"},

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 func (a *app) rerunCommand() *cobra.Command {
@@ -43,11 +44,12 @@ committed on top. Your working tree stays as it is.`,
 		if recipe, err := w.History().Recipe(run.ID); err == nil {
 			a.planned = recipe.ProfilePath
 		}
-		again, err := trusted(ctx, a, w, func() (*workbench.Rerun, error) { return w.PlanRerun(ctx, run.ID, checkout) })
+		again, err := trusted(ctx, a, w, func() (*planning.Rerun, error) { return w.Plans().PlanRerun(ctx, run.ID, checkout) })
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, again.Close()) }()
+		goal.RerunOf = again.Run
 		if show {
 			return a.answer(rerunAnswer{run.ID, again.Differs, again.Checkout != "", again.Plan}, func(out io.Writer) {
 				for _, d := range again.Differs {
@@ -63,9 +65,9 @@ committed on top. Your working tree stays as it is.`,
 			}
 		}
 		if a.screen() && !goal.Detach {
-			return a.open(ctx, w, opening{plan: again.Plan, goal: again.Goal(goal)})
+			return a.open(ctx, w, opening{plan: again.Plan, goal: goal})
 		}
-		return a.do(ctx, w, again.Plan, again.Goal(goal))
+		return a.do(ctx, w, again.Plan, goal)
 	})
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -80,7 +81,7 @@ func (a *app) withPlan(goal *workbench.Goal) func(*cobra.Command, []string) erro
 }
 
 // do goes with a plan as far as the goal says and prints what happens.
-func (a *app) do(ctx context.Context, w *workbench.Workbench, plan *workbench.Plan, goal workbench.Goal) error {
+func (a *app) do(ctx context.Context, w *workbench.Workbench, plan *planning.Plan, goal workbench.Goal) error {
 	var outcome workbench.Outcome
 	var err error
 	ctx, enough := context.WithCancel(ctx)

@@ -15,14 +15,15 @@ import (
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
 // opening says what the screen shows first.
 type opening struct {
-	cluster string          // this cluster
-	run     *event.RunInfo  // or the record of this run
-	plan    *workbench.Plan // or this plan, which is begun
+	cluster string         // this cluster
+	run     *event.RunInfo // or the record of this run
+	plan    *planning.Plan // or this plan, which is begun
 	goal    workbench.Goal
 }
 
@@ -46,7 +47,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), w.Cleaner(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
+	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), w.Cleaner(), w.Plans(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
 		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {
@@ -62,8 +63,12 @@ type bench struct {
 	*history.History
 	*tunnel.Tunnels
 	*cleanup.Cleaner
+	*planning.Maker
 	door *door
 }
+
+// Subscribe implements ui.Bench.
+func (b bench) Subscribe(cluster string) ui.Feed { return b.Workbench.Subscribe(cluster) }
 
 // ShellCommand implements ui.Bench.
 func (b bench) ShellCommand(cluster string, node int) *exec.Cmd {

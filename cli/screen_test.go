@@ -4,11 +4,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 func TestScreenIsToldWhatIsWrongFieldByField(t *testing.T) {
-	d := workbench.Draft{Dir: "/nowhere", Name: "lm", Provider: "local", Count: "two", Environment: "system", Engine: "torchrunn", Command: "train.py"}
+	d := planning.Draft{Dir: "/nowhere", Name: "lm", Provider: "local", Count: "two", Environment: "system", Engine: "torchrunn", Command: "train.py"}
 	_, err := d.Text()
 	if err == nil {
 		t.Fatal("a draft with errors has none")

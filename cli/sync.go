@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 func (a *app) syncCommand() *cobra.Command {
@@ -37,7 +38,7 @@ Ctrl-C is the ordinary end of --watch: exit code 0.`,
 		if watch && dry {
 			return usageError{fmt.Errorf("--watch and --dry-run don't go together")}
 		}
-		plan, err := a.planBy(ctx, w, args, w.PlanSync)
+		plan, err := a.planBy(ctx, w, args, w.Plans().PlanSync)
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ Ctrl-C is the ordinary end of --watch: exit code 0.`,
 }
 
 // watchSync prints a line for each sync after a change.
-func (a *app) watchSync(ctx context.Context, w *workbench.Workbench, plan *workbench.Plan) error {
+func (a *app) watchSync(ctx context.Context, w *workbench.Workbench, plan *planning.Plan) error {
 	a.hint("watching %s; Ctrl-C ends it", plan.Code.Dir)
 	sub := w.SubscribeNew(plan.Cluster)
 	defer sub.Close()
@@ -86,7 +87,7 @@ func (a *app) watchSync(ctx context.Context, w *workbench.Workbench, plan *workb
 }
 
 // previewSync prints what a sync would do.
-func (a *app) previewSync(ctx context.Context, w *workbench.Workbench, plan *workbench.Plan) error {
+func (a *app) previewSync(ctx context.Context, w *workbench.Workbench, plan *planning.Plan) error {
 	preview, err := w.PreviewSync(ctx, plan)
 	if err != nil {
 		return err

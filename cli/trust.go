@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -152,13 +153,13 @@ func (a *app) trustFlag(c *cobra.Command) {
 
 // planOf makes the plan of the profile that a command was given. One that is
 // not trusted is shown, and trusted when whoever sits at the terminal says so.
-func (a *app) planOf(ctx context.Context, w *workbench.Workbench, args []string) (*workbench.Plan, error) {
-	return a.planBy(ctx, w, args, w.Plan)
+func (a *app) planOf(ctx context.Context, w *workbench.Workbench, args []string) (*planning.Plan, error) {
+	return a.planBy(ctx, w, args, w.Plans().Plan)
 }
 
 // planBy is planOf with another way to make the plan.
 func (a *app) planBy(ctx context.Context, w *workbench.Workbench, args []string,
-	plan func(ctx context.Context, path string) (*workbench.Plan, error)) (*workbench.Plan, error) {
+	plan func(ctx context.Context, path string) (*planning.Plan, error)) (*planning.Plan, error) {
 	path, err := profileOf(w, args)
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (a *app) planBy(ctx context.Context, w *workbench.Workbench, args []string,
 	if err := a.checkSecrets(); err != nil {
 		return nil, err
 	}
-	return trusted(ctx, a, w, func() (*workbench.Plan, error) { return plan(ctx, path) })
+	return trusted(ctx, a, w, func() (*planning.Plan, error) { return plan(ctx, path) })
 }
 
 // trusted makes a plan, and makes it again when the answer to the question

@@ -8,17 +8,17 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/wizard"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 type (
 	// PlanView is a plan as the screen shows it.
-	PlanView = workbench.Plan
+	PlanView = planning.Plan
 	// CodePlan is what a plan would copy to the nodes.
-	CodePlan = workbench.CodePlan
+	CodePlan = planning.Code
 	// FieldFault is what is wrong with one value of a profile.
 	FieldFault = wizard.FieldFault
 )
@@ -37,7 +37,7 @@ type Bench interface {
 	// Attach begins watching a cluster that is there.
 	Attach(ctx context.Context, cluster string) error
 	// Subscribe gives the history of a cluster's present life, then its news.
-	Subscribe(cluster string) *workbench.Subscription
+	Subscribe(cluster string) Feed
 	// RunEvents gives everything that is kept of a past run.
 	RunEvents(ctx context.Context, run string) ([]event.Event, error)
 	// ReadLog reads a rank's stored log; io.EOF at its present end. Rank -1-i
@@ -105,8 +105,7 @@ type Recorder interface {
 	SetStar(run string, starred bool) error
 }
 
-// Feed is a stream of events as its reader sees it. *workbench.Subscription
-// is one.
+// Feed is a stream of events as its reader sees it.
 type Feed interface {
 	// Next waits for events and returns all that wait; nil at the end.
 	Next(ctx context.Context) []event.Event

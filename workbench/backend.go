@@ -57,6 +57,38 @@ func (w *Workbench) backend(kind string) (backend, error) {
 	return nodes{p, w}, err
 }
 
+// checkWith asks a provider what would stand in the way; one that is not there
+// finds nothing.
+func (w *Workbench) checkWith(ctx context.Context, kind string, spec cloud.Spec) cloud.Preflight {
+	b, err := w.backend(kind)
+	if err != nil {
+		return cloud.Preflight{}
+	}
+	return b.Check(ctx, spec)
+}
+
+// stepsOf are the names of the steps that lead to training with a provider.
+func (w *Workbench) stepsOf(kind string) []string {
+	b, err := w.backend(kind)
+	if err != nil {
+		return nil
+	}
+	return b.steps()
+}
+
+// nodesOf is how many nodes a cluster has now.
+func (w *Workbench) nodesOf(cluster string) int {
+	c, err := w.db.Cluster(cluster)
+	if err != nil || c.EndedAt != nil {
+		return 0
+	}
+	d, err := w.clusterData(c)
+	if err != nil {
+		return 0
+	}
+	return len(d.Cluster.Nodes)
+}
+
 // reach gives what carries the runs of a cluster.
 func (w *Workbench) reach(c store.Cluster) (carrier, error) {
 	b, err := w.backend(c.Provider)

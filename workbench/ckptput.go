@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // putCheckpoints puts the newest whole checkpoint of the run that lost machines
@@ -24,8 +25,8 @@ func (d *drive) putCheckpoints(ctx context.Context, run string) error {
 	}
 	r := d.w.readCkpts(d.lostRun)
 	put := &ckptPut{d: d, record: r, parts: r.restorable(),
-		dir: remoteCode(d.plan.Cluster) + "/" + path.Clean(ofRun([]string{d.plan.Profile.Results.Checkpoints}, run)[0]),
-		old: ofRun([]string{d.plan.Profile.Results.Checkpoints}, d.lostRun)[0]}
+		dir: planning.RemoteCode(d.plan.Cluster) + "/" + path.Clean(planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, run)[0]),
+		old: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, d.lostRun)[0]}
 	if err := d.link.each(ctx, put.node); err != nil {
 		return err
 	}
@@ -51,13 +52,13 @@ func (p *ckptPut) aside() string {
 
 // node prepares one node.
 func (p *ckptPut) node(ctx context.Context, i int, n *remote.Node) error {
-	seen, err := remote.Look(ctx, n, remoteCode(p.d.plan.Cluster), []string{p.old})
+	seen, err := remote.Look(ctx, n, planning.RemoteCode(p.d.plan.Cluster), []string{p.old})
 	if err != nil {
 		return &event.Fault{What: "look for checkpoints", Node: i, Why: err.Error()}
 	}
 	units := ckptUnits(p.old, seen)
 	if names := p.notTrusted(i, units); len(names) > 0 {
-		if err := remote.MoveAside(ctx, n, remoteCode(p.d.plan.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
+		if err := remote.MoveAside(ctx, n, planning.RemoteCode(p.d.plan.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
 			return &event.Fault{What: "move unfinished checkpoints away", Node: i, Why: err.Error()}
 		}
 		_ = p.d.w.publish(p.d.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("on node%d %s may not be whole: the run does not go on from it",

@@ -16,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 const (
@@ -102,7 +103,7 @@ func (k *ckptKeeper) follow(ctx context.Context, node int) {
 func (k *ckptKeeper) look(ctx context.Context, node int) ([]*ckptUnit, error) {
 	ctx, cancel := context.WithTimeout(ctx, ckptLookLimit)
 	defer cancel()
-	seen, err := remote.Look(ctx, k.link.nodes[node], remoteCode(k.s.cluster), []string{k.dir})
+	seen, err := remote.Look(ctx, k.link.nodes[node], planning.RemoteCode(k.s.cluster), []string{k.dir})
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +151,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 	k.mu.Unlock()
 	to := w.ckptHome(c)
 	_ = os.RemoveAll(to) // of a dlwb that was killed
-	res, err := remote.PullBy(ctx, k.link.nodes[node], remoteCode(k.s.cluster), []string{path.Join(k.dir, u.name)}, to, remote.PullRules{Limits: ckptLimits})
+	res, err := remote.PullBy(ctx, k.link.nodes[node], planning.RemoteCode(k.s.cluster), []string{path.Join(k.dir, u.name)}, to, remote.PullRules{Limits: ckptLimits})
 	if err == nil && len(res.Skipped) > 0 {
 		err = fmt.Errorf("not all of it came: %s", res.Skipped[0])
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // Doctor looks for what would keep a cluster of this machine from training. It
@@ -25,9 +26,9 @@ func (w *Workbench) Doctor(ctx context.Context) []cloud.Finding {
 		findings = append(findings, cloud.Finding{OK: true, What: what, Text: strings.Join(names, ", ")})
 	}
 	list("providers", w.kinds())
-	list("environments", EnvironmentKinds)
+	list("environments", planning.EnvironmentKinds)
 	list("engines", engine.Names())
-	found, err := environment.Probe(ctx, thisMachine{}, "", "")
+	found, err := environment.Probe(ctx, planning.ThisMachine{}, "", "")
 	var failure *environment.Failure
 	switch {
 	case errors.As(err, &failure):

@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/about"
 	ec2 "github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // A draft is judged by the reader of profiles, and by nothing else.
@@ -21,7 +22,7 @@ func TestADraftIsAProfile(t *testing.T) {
 	}
 	write("train.py", "import torch.distributed\n")
 	write("requirements.txt", "numpy\n")
-	d, notes, err := (&Workbench{}).NewDraft(dir)
+	d, notes, err := planning.New(planning.Owner{}).NewDraft(dir)
 	if err != nil || len(notes) == 0 || d.Command != "train.py" || d.Environment != "venv" || d.Engine != "torchrun" {
 		t.Fatalf("found %+v, %q, %v", d, notes, err)
 	}
@@ -43,21 +44,21 @@ func TestADraftIsAProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	path, err := w.SaveDraft(d)
+	path, err := w.plans.SaveDraft(d)
 	if err != nil || path != filepath.Join(dir, "dlwb.yaml") {
 		t.Fatalf("saved %q, %v", path, err)
 	}
 	if home, err := w.Home(t.Context()); err != nil || len(home.Profiles) != 1 || home.Profiles[0].Path != path || home.Profiles[0].Name != "it-s" {
 		t.Errorf("home has %+v, %v", home.Profiles, err)
 	}
-	if _, err := w.SaveDraft(d); err == nil || !strings.Contains(err.Error(), "there already") {
+	if _, err := w.plans.SaveDraft(d); err == nil || !strings.Contains(err.Error(), "there already") {
 		t.Errorf("a second time: %v", err)
 	}
-	for what, break_ := range map[string]func(*Draft){
-		"machines.count": func(d *Draft) { d.Count = "two" },
-		"limits.budget":  func(d *Draft) { d.Budget = "a lot" },
-		"name":           func(d *Draft) { d.Name = "a: {b" },
-		"instance":       func(d *Draft) { d.Instance = "[x" },
+	for what, break_ := range map[string]func(*planning.Draft){
+		"machines.count": func(d *planning.Draft) { d.Count = "two" },
+		"limits.budget":  func(d *planning.Draft) { d.Budget = "a lot" },
+		"name":           func(d *planning.Draft) { d.Name = "a: {b" },
+		"instance":       func(d *planning.Draft) { d.Instance = "[x" },
 	} {
 		bad := d
 		break_(&bad)

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // Goal says how far to go with a plan.
@@ -37,9 +38,6 @@ type Goal struct {
 	RerunOf string
 }
 
-// errNotLetThrough says that a plan was made by other means than the gate's.
-var errNotLetThrough = errors.New("the plan's profile was not let through by the gate of trust")
-
 // Outcome is what a drive came to.
 type Outcome struct {
 	Cluster string
@@ -52,7 +50,7 @@ type Outcome struct {
 // drive is one way through the steps.
 type drive struct {
 	w    *Workbench
-	plan *Plan
+	plan *planning.Plan
 	goal Goal
 
 	lock    *claim // nil while somebody else may change the cluster
@@ -78,7 +76,7 @@ type drive struct {
 // told by events; the error is the failure that ended it. When ctx ends during
 // training, the run goes on and Do returns ctx's error; before that, machines
 // that did not come up whole are removed again, and others stay.
-func (w *Workbench) Do(ctx context.Context, plan *Plan, goal Goal) (Outcome, error) {
+func (w *Workbench) Do(ctx context.Context, plan *planning.Plan, goal Goal) (Outcome, error) {
 	d, err := w.begin(ctx, plan, goal)
 	if err != nil {
 		return Outcome{Cluster: plan.Cluster}, err
@@ -90,7 +88,7 @@ func (w *Workbench) Do(ctx context.Context, plan *Plan, goal Goal) (Outcome, err
 // Start begins a profile's whole way in the background and returns the name
 // of its cluster at once.
 func (w *Workbench) Start(ctx context.Context, path string) (string, error) {
-	plan, err := w.Plan(ctx, path)
+	plan, err := w.plans.Plan(ctx, path)
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +97,7 @@ func (w *Workbench) Start(ctx context.Context, path string) (string, error) {
 
 // StartPlan is Do in the background, behind a screen. Close ends the watching of it:
 // a run that trains goes on, and its cluster stays, whatever the goal says.
-func (w *Workbench) StartPlan(ctx context.Context, plan *Plan, goal Goal) error {
+func (w *Workbench) StartPlan(ctx context.Context, plan *planning.Plan, goal Goal) error {
 	d, err := w.begin(ctx, plan, goal)
 	if err != nil {
 		return err
@@ -114,9 +112,9 @@ func (w *Workbench) StartPlan(ctx context.Context, plan *Plan, goal Goal) error 
 
 // begin takes the cluster and writes down that it exists before anything is
 // made.
-func (w *Workbench) begin(ctx context.Context, plan *Plan, goal Goal) (*drive, error) {
-	if plan.trusted.Profile() == nil || plan.trusted.Profile() != plan.Profile {
-		return nil, errNotLetThrough
+func (w *Workbench) begin(ctx context.Context, plan *planning.Plan, goal Goal) (*drive, error) {
+	if plan.Trusted.Profile() == nil || plan.Trusted.Profile() != plan.Profile {
+		return nil, planning.ErrNotLetThrough
 	}
 	lock, err := w.claimChange(ctx, plan.Cluster)
 	if err != nil {
@@ -400,7 +398,7 @@ func (w *Workbench) updateCluster(life int64, change func(*store.Cluster)) (stor
 	return c, err
 }
 
-func (w *Workbench) rememberProfile(p *Plan) {
+func (w *Workbench) rememberProfile(p *planning.Plan) {
 	if p.Path != "" {
 		_ = w.db.PutProfile(store.Profile{Path: p.Path, Name: p.Name, Provider: p.Provider, UsedAt: now()})
 	}

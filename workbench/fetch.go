@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // fetchLimits bounds what one fetch may bring home.
@@ -113,7 +114,7 @@ func (f *fetching) paths(ctx context.Context) error {
 	if len(f.data.Results) == 0 {
 		return nil
 	}
-	res, err := f.pull(ctx, 0, remoteCode(f.s.cluster), f.data.Results, f.dest, f.own.owns)
+	res, err := f.pull(ctx, 0, planning.RemoteCode(f.s.cluster), f.data.Results, f.dest, f.own.owns)
 	for _, m := range res.Missing {
 		f.got.Left = append(f.got.Left, m+" does not exist on node0")
 	}

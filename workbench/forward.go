@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
@@ -70,7 +71,7 @@ func (w *Workbench) tunnelTo(cluster string) (tunnel.Cluster, error) {
 	if err != nil {
 		return tunnel.Cluster{}, err
 	}
-	to := tunnel.Cluster{Name: c.Name, Life: c.ID, Node: l.nodes[0], SharedHost: traits(c.Provider).SharedHost, Code: remoteCode(c.Name)}
+	to := tunnel.Cluster{Name: c.Name, Life: c.ID, Node: l.nodes[0], SharedHost: traits(c.Provider).SharedHost, Code: planning.RemoteCode(c.Name)}
 	if len(d.Envs) > 0 {
 		to.Python, to.Env = d.Envs[0].Python, d.Envs[0].Env
 	}

@@ -32,7 +32,7 @@ func readEverywhere(t *testing.T, code, older string) {
 	if err := w.putRecipe("r1", recipe); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := w.PlanRerun(ctx, "r1", true); err == nil {
+	if again, err := w.plans.PlanRerun(ctx, "r1", true); err == nil {
 		_, _ = history.ReadGit(ctx, again.Plan.Code.Dir)
 		if err := again.Close(); err != nil {
 			t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // jobs makes a backend of a provider that takes whole jobs. Its clusters have no
@@ -53,7 +54,7 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 		return err
 	}
 	id := newRunID(d.plan.Name)
-	made, err := layRanks(d.plan.Profile, j.site(d.plan, id))
+	made, err := planning.LayRanks(d.plan.Profile, j.site(d.plan, id))
 	if err != nil {
 		return err
 	}
@@ -91,13 +92,13 @@ func startedOf(run store.Run, data runData) event.RunStarted {
 }
 
 // site is what the ranks of a job are laid out on.
-func (j jobs) site(p *Plan, run string) site {
-	s := site{nodes: make([]engine.Node, p.Nodes), python: "python3", run: run, port: p.Profile.Run.MasterPort}
-	for i := range s.nodes {
-		s.nodes[i].Host = fmt.Sprintf("replica%d", i)
+func (j jobs) site(p *planning.Plan, run string) planning.Site {
+	s := planning.Site{Nodes: make([]engine.Node, p.Nodes), Python: "python3", Run: run, Port: p.Profile.Run.MasterPort}
+	for i := range s.Nodes {
+		s.Nodes[i].Host = fmt.Sprintf("replica%d", i)
 	}
 	if python := p.Profile.Environment.Python; python != "" {
-		s.python = python
+		s.Python = python
 	}
 	return s
 }
@@ -105,7 +106,7 @@ func (j jobs) site(p *Plan, run string) site {
 // recordJob puts a run on record before it is handed in.
 func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, error) {
 	p := d.plan.Profile
-	data := runData{Ranks: rankInfos(made), Nodes: d.plan.Nodes, Forward: p.Forward, Stall: p.Limits.Stall.Seconds(),
+	data := runData{Ranks: planning.RankInfos(made), Nodes: d.plan.Nodes, Forward: p.Forward, Stall: p.Limits.Stall.Seconds(),
 		RankAtFault: -1, NodeAtFault: -1}
 	for _, m := range p.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
@@ -157,7 +158,7 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 	for _, text := range append(warnings, tree.Warnings...) {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
 	}
-	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Env: environ(envOfRun(d.plan.Profile.Run.Env, id), true),
+	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
 		Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths()}}
 	for node, procs := range made.Nodes {
 		for _, proc := range procs {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 func TestMachinesThatStaySayWhenTheyEndByThemselves(t *testing.T) {
@@ -25,7 +26,7 @@ func TestMachinesThatStaySayWhenTheyEndByThemselves(t *testing.T) {
 	} {
 		p := &profiles.Profile{}
 		p.Limits.Idle = c.idle
-		d := &drive{plan: &Plan{Profile: p}, data: clusterData{Cluster: cloud.Cluster{Provider: c.provider, ExpiresAt: c.ends}}}
+		d := &drive{plan: &planning.Plan{Profile: p}, data: clusterData{Cluster: cloud.Cluster{Provider: c.provider, ExpiresAt: c.ends}}}
 		if got := d.endsAlone(); got != c.want {
 			t.Errorf("%s, idle %s, until %s: %q, want %q", c.provider, c.idle, c.ends, got, c.want)
 		}

@@ -2,11 +2,15 @@ package workbench
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // Offers lists the machines that a provider has, the best first.
@@ -120,7 +124,7 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 	}
 	defer lock.release()
 	before(c)
-	d := &drive{w: w, s: scope{cluster: c.Name, life: c.ID}, record: c, plan: &Plan{Cluster: c.Name}}
+	d := &drive{w: w, s: scope{cluster: c.Name, life: c.ID}, record: c, plan: &planning.Plan{Cluster: c.Name}}
 	if d.data, err = w.clusterData(c); err != nil {
 		return err
 	}
@@ -159,3 +163,26 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 	}
 	return w.publish(d.s, clusterUp(d.data.Cluster))
 }
+
+func (w *Workbench) kinds() []string {
+	return slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(w.providers)), maps.Keys(w.jobs))))
+}
+
+// Kinds are the names of the providers that this workbench has.
+func (w *Workbench) Kinds() []string { return w.kinds() }
+
+// Meet lets the provider of a plan ask what only a person knows, before a screen
+// takes the terminal. Most providers have nothing to ask.
+func (w *Workbench) Meet(ctx context.Context, plan *planning.Plan) error {
+	g, ok := w.providers[plan.Provider].(cloud.Greeter)
+	if !ok {
+		return nil
+	}
+	if err := g.Meet(ctx, planning.Spec(plan.Profile)); err != nil {
+		return &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
+	}
+	return nil
+}
+
+// traits are what a provider is like.
+func traits(provider string) about.Traits { return providers.Named(provider).Traits }

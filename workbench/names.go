@@ -106,7 +106,7 @@ func instead(what string, names []string, none string) string {
 	return what + ": " + strings.Join(names, ", ")
 }
 
-// Find turns what a person typed into a run: a run id, the beginning of one
+// FindRun turns what a person typed into a run: a run id, the beginning of one
 // that fits no other, a cluster's name (its newest run), the path of a profile
 // (its newest run), or nothing (the newest run of all).
 func (w *Workbench) FindRun(word string) (event.RunInfo, error) {

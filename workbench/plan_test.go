@@ -11,8 +11,8 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/trusttest"
-	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // paper is a provider that has nothing to say.
@@ -21,7 +21,7 @@ type paper struct{ cloud.Provider }
 func (paper) Kind() string                                      { return "local" }
 func (paper) Check(context.Context, cloud.Spec) cloud.Preflight { return cloud.Preflight{} }
 
-func planOf(t *testing.T, text string) *Plan {
+func planOf(t *testing.T, text string) *planning.Plan {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"dlwb.yaml": text, "train.py": ""} {
@@ -32,7 +32,7 @@ func planOf(t *testing.T, text string) *Plan {
 	w := newBench(t, t.TempDir())
 	w.providers["local"] = paper{}
 	trusttest.Trust(w.dir, dir)
-	plan, err := w.Plan(context.Background(), filepath.Join(dir, "dlwb.yaml"))
+	plan, err := w.plans.Plan(context.Background(), filepath.Join(dir, "dlwb.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,18 +62,6 @@ forward: [jupyter, 8265]
 	b, err := json.Marshal(plain)
 	if err != nil || strings.Contains(string(b), "null") {
 		t.Errorf("lists must be lists, also empty ones: %s, %v", b, err)
-	}
-}
-
-func TestEveryIdleKeyIsAKey(t *testing.T) {
-	known := map[string]bool{}
-	for _, f := range profiles.Fields {
-		known[f.Key] = true
-	}
-	for _, k := range idleKeys {
-		if !known[k.key] {
-			t.Errorf("profiles have no key %s", k.key)
-		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -143,13 +142,4 @@ func (w *Workbench) resumeRecipe(l *link, s scope) {
 		return
 	}
 	w.background(func(ctx context.Context) { _ = w.completeRecipe(ctx, l, s, r) })
-}
-
-// fileHash says whether a profile is still as it was; "" when it is not there.
-func fileHash(path string) string {
-	b, err := plainfile.Read(path, profiles.MaxSize)
-	if err != nil {
-		return ""
-	}
-	return (&profiles.Profile{Path: path, Source: string(b)}).Hash()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/trusttest"
 	"github.com/dlwb/dlwb/remote/wire"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // repository is a git repository with a project in a directory of it.
@@ -124,24 +125,24 @@ func TestARerunChecksOutTheCodeOfThen(t *testing.T) {
 	ctx := context.Background()
 	recipe := history.Recipe{ProfilePath: filepath.Join(proj, "dlwb.yaml"), CodeDir: proj, Engine: "plain", Provider: "local"}
 	text, _ := os.ReadFile(recipe.ProfilePath)
-	recipe.Profile, recipe.ProfileHash = string(text), fileHash(recipe.ProfilePath)
+	recipe.Profile, recipe.ProfileHash = string(text), planning.FileHash(recipe.ProfilePath)
 	recipe.Git, _ = history.ReadGit(ctx, proj)
 	if err := w.putRecipe("r1", recipe); err != nil {
 		t.Fatal(err)
 	}
 	trusttest.Trust(w.dir, proj)
-	same, err := w.PlanRerun(ctx, "r1", true)
+	same, err := w.plans.PlanRerun(ctx, "r1", true)
 	if err != nil || len(same.Differs) > 0 || same.Checkout != "" {
 		t.Fatalf("nothing differs: %+v, %v", same, err)
 	}
 	r.write("proj/train.py", "print(3)\n")
 	r.write("proj/dlwb.yaml", string(text)+"limits: {stall: 1h}\n")
 	r.commit()
-	again, err := w.PlanRerun(ctx, "r1", false)
+	again, err := w.plans.PlanRerun(ctx, "r1", false)
 	if err != nil || again.Checkout != "" || !strings.Contains(strings.Join(again.Differs, "; "), "the commit is") || !strings.Contains(strings.Join(again.Differs, "; "), "profile") {
 		t.Errorf("as it is now: %+v, %v", again, err)
 	}
-	again, err = w.PlanRerun(ctx, "r1", true)
+	again, err = w.plans.PlanRerun(ctx, "r1", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestARerunChecksOutTheCodeOfThen(t *testing.T) {
 	if err := w.putRecipe("r1", recipe); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.PlanRerun(ctx, "r1", true); err == nil || !strings.Contains(err.Error(), "check out the code of run r1") {
+	if _, err := w.plans.PlanRerun(ctx, "r1", true); err == nil || !strings.Contains(err.Error(), "check out the code of run r1") {
 		t.Errorf("a commit that is not there: %v", err)
 	}
 	if left, _ := os.ReadDir(filepath.Join(w.dir, "worktrees")); len(left) > 0 {

@@ -10,50 +10,14 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/wholefile"
-	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // What a run is given as its results is what it wrote. Two things tell: a look
 // at the paths of its results before its ranks start, and a directory of its
 // own, which is new.
-
-// ofRun puts the id of a run into words of a profile.
-func ofRun(words []string, run string) []string {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = strings.ReplaceAll(w, profiles.RunWord, run)
-	}
-	return all
-}
-
-// envOfRun puts the id of a run into variables. A secret stays as it is.
-func envOfRun(vars []profiles.Var, run string) []profiles.Var {
-	all := make([]profiles.Var, len(vars))
-	for i, v := range vars {
-		if !v.Secret {
-			v.Value = strings.ReplaceAll(v.Value, profiles.RunWord, run)
-		}
-		all[i] = v
-	}
-	return all
-}
-
-// beforeRun is the directory that holds a path for all runs.
-func beforeRun(p string) string {
-	before, _, found := strings.Cut(p, profiles.RunWord)
-	if !found {
-		return p
-	}
-	return path.Dir(before + "x")
-}
-
-// ownDirs is where on its nodes the runs of a cluster have directories of their
-// own, below the home. Unlike the code directory nothing is ever synced there.
-func ownDirs(cluster string) string { return "dlwb/" + cluster + "/results" }
-
-func ownDir(cluster, run string) string { return ownDirs(cluster) + "/" + run }
 
 // noted is what lay below the paths of a run's results when it was launched.
 type noted struct {
@@ -87,7 +51,7 @@ func (d *drive) lookBefore(ctx context.Context, run string, paths []string) erro
 	}
 	limited, cancel := context.WithTimeout(ctx, lookLimitBefore)
 	defer cancel()
-	seen, err := remote.Look(limited, d.link.nodes[0], remoteCode(d.plan.Cluster), paths)
+	seen, err := remote.Look(limited, d.link.nodes[0], planning.RemoteCode(d.plan.Cluster), paths)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

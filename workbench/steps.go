@@ -20,6 +20,7 @@ import (
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // up brings the machines up and reaches them.
@@ -38,7 +39,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	c, err := provider.Up(ctx, life, specOf(d.plan.Profile), func(node int, text string) { d.say(event.StepCluster, node, text) })
+	c, err := provider.Up(ctx, life, planning.Spec(d.plan.Profile), func(node int, text string) { d.say(event.StepCluster, node, text) })
 	if err != nil {
 		return "", false, &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}
@@ -157,7 +158,7 @@ func (b *tailBuffer) Write(p []byte) (int, error) {
 func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 	spec := d.environmentSpec()
 	if spec.Kind == "venv" {
-		content, err := d.w.requirements(d.plan.Profile)
+		content, err := d.w.plans.Requirements(d.plan.Profile)
 		if err != nil {
 			return "", false, &event.Fault{What: "read the requirements", Node: -1, Why: err.Error()}
 		}
@@ -239,7 +240,7 @@ func (d *drive) hereGPUs(ctx context.Context) []int {
 	if slices.ContainsFunc(gpus, func(n int) bool { return n > 0 }) {
 		return gpus
 	}
-	return slices.Repeat([]int{shareOfGPUs(ctx, len(nodes))}, len(nodes))
+	return slices.Repeat([]int{planning.ShareOfGPUs(ctx, len(nodes))}, len(nodes))
 }
 
 // newRunID makes an id that sorts by time and is short enough to type.
@@ -263,9 +264,9 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	}
 	env := d.data.Envs[0]
 	data := runData{
-		Ranks: rankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
-		Results: ofRun(d.plan.Results, id), OwnDir: ownDir(d.plan.Cluster, id),
-		Checkpoints: ofRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
+		Ranks: planning.RankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
+		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
+		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
 		Stall:       d.plan.Profile.Limits.Stall.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
@@ -318,7 +319,7 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	for i, n := range d.data.Cluster.Nodes {
 		nodes[i] = engine.Node{Host: n.PeerHost, Interface: n.Interface, GPUs: d.data.GPUs[i]}
 	}
-	return layRanks(d.plan.Profile, site{nodes: nodes, python: env.Python, torch: env.Torch != "", run: id, port: port, threads: d.threads(ctx)})
+	return planning.LayRanks(d.plan.Profile, planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", Run: id, Port: port, Threads: d.threads(ctx)})
 }
 
 // threads is how many cores the ranks of one node may use together.
@@ -343,9 +344,9 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 	}
 	return d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		l := remote.Launch{
-			RunID: id, Dir: remoteCode(d.plan.Cluster), Results: ownDir(d.plan.Cluster, id), Grace: p.Run.Grace, LogMost: p.Limits.Log,
-			Peers: d.link.peers(i), OnNotice: ofRun(onNotice, id),
-			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, environ(envOfRun(p.Run.Env, id), true)),
+			RunID: id, Dir: planning.RemoteCode(d.plan.Cluster), Results: planning.OwnDir(d.plan.Cluster, id), Grace: p.Run.Grace, LogMost: p.Limits.Log,
+			Peers: d.link.peers(i), OnNotice: planning.OfRun(onNotice, id),
+			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
 		}
 		for _, proc := range made.Nodes[i] {
 			l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env,

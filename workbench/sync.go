@@ -7,19 +7,17 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
-// remoteCode is where a cluster's code lies on its nodes, below the home
-// directory.
-func remoteCode(cluster string) string { return "dlwb/" + cluster + "/code" }
-
 // tree is the code of a plan as it is now.
-func (w *Workbench) tree(ctx context.Context, plan *Plan) (*remote.Tree, error) {
-	rules, err := w.sent(plan.Profile)
+func (w *Workbench) tree(ctx context.Context, plan *planning.Plan) (*remote.Tree, error) {
+	rules, err := w.plans.Sent(plan.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -32,15 +30,15 @@ func (w *Workbench) tree(ctx context.Context, plan *Plan) (*remote.Tree, error) 
 	return tree, nil
 }
 
-func (w *Workbench) checksums(plan *Plan) string {
+func (w *Workbench) checksums(plan *planning.Plan) string {
 	return filepath.Join(w.dir, "checksums", plan.Cluster)
 }
 
 // treeAtOnce is tree right after the plan was made: what was seen for that is not
 // looked for again.
-func (w *Workbench) treeAtOnce(ctx context.Context, plan *Plan) (*remote.Tree, error) {
-	tree := plan.tree
-	if plan.tree = nil; tree == nil {
+func (w *Workbench) treeAtOnce(ctx context.Context, plan *planning.Plan) (*remote.Tree, error) {
+	tree := plan.Tree
+	if plan.Tree = nil; tree == nil {
 		return w.tree(ctx, plan)
 	}
 	tree.HashCache = w.checksums(plan)
@@ -57,14 +55,14 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 	if err != nil {
 		return "", false, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
-	d.plan.Code.Held = heldFiles(tree) // by their content, too
+	d.plan.Code.Held = planning.HeldFiles(tree) // by their content, too
 	for _, warning := range tree.Warnings {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: warning})
 	}
 	for _, warning := range secrets {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: warning})
 	}
-	res, err := remote.Sync(ctx, d.link.nodes, tree, remoteCode(d.plan.Cluster),
+	res, err := remote.Sync(ctx, d.link.nodes, tree, planning.RemoteCode(d.plan.Cluster),
 		func(node int, text string) { d.say(event.StepSync, node, text) })
 	if err != nil {
 		return "", false, &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
@@ -100,7 +98,7 @@ type SyncPreview struct {
 
 // PreviewSync works out what a sync of a plan's code would do. It changes
 // nothing, here or there.
-func (w *Workbench) PreviewSync(ctx context.Context, plan *Plan) (SyncPreview, error) {
+func (w *Workbench) PreviewSync(ctx context.Context, plan *planning.Plan) (SyncPreview, error) {
 	p := SyncPreview{Cluster: plan.Cluster, Warnings: []string{}, Held: []remote.HeldFile{}}
 	tree, err := w.treeAtOnce(ctx, plan)
 	if err != nil {
@@ -111,12 +109,12 @@ func (w *Workbench) PreviewSync(ctx context.Context, plan *Plan) (SyncPreview, e
 		return p, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
 	p.Warnings = append(append(p.Warnings, tree.Warnings...), secrets...)
-	p.Held = heldFiles(tree)
+	p.Held = planning.HeldFiles(tree)
 	var nodes []*remote.Node
 	if l := w.linkOf(plan.Cluster); l != nil {
 		nodes, p.Up = l.nodes, true
 	}
-	p.Nodes, err = remote.PreviewSync(ctx, nodes, tree, remoteCode(plan.Cluster))
+	p.Nodes, err = remote.PreviewSync(ctx, nodes, tree, planning.RemoteCode(plan.Cluster))
 	if err != nil {
 		err = &event.Fault{What: "ask the nodes what they have", Node: -1, Why: err.Error()}
 	}
@@ -151,7 +149,7 @@ const (
 // WatchSync syncs a plan's code again soon after each change, until ctx ends or
 // the cluster is gone, neither of which is an error. Each sync that did
 // something is told by a StepEnded, each that failed by a Noticed.
-func (w *Workbench) WatchSync(ctx context.Context, plan *Plan) error {
+func (w *Workbench) WatchSync(ctx context.Context, plan *planning.Plan) error {
 	var done string // the state of the code that the nodes have
 	told := heldText(plan.Code.Held)
 	refused := "" // the state of the profile that was told to be untrusted
@@ -209,7 +207,7 @@ func untrustedNotice(err error) event.Noticed {
 func heldText(list []remote.HeldFile) string { return fmt.Sprint(list) }
 
 // settled waits until the code has not changed for a moment.
-func (w *Workbench) settled(ctx context.Context, plan *Plan, tree *remote.Tree) (*remote.Tree, error) {
+func (w *Workbench) settled(ctx context.Context, plan *planning.Plan, tree *remote.Tree) (*remote.Tree, error) {
 	for sleep(ctx, watchSettle) {
 		next, err := w.tree(ctx, plan)
 		if err != nil || next.Fingerprint() == tree.Fingerprint() {
@@ -221,8 +219,8 @@ func (w *Workbench) settled(ctx context.Context, plan *Plan, tree *remote.Tree) 
 }
 
 // syncOnce is one sync of a watch.
-func (w *Workbench) syncOnce(ctx context.Context, plan *Plan, c store.Cluster, tree *remote.Tree) error {
-	if err := w.gate.Still(ctx, plan.trusted); err != nil {
+func (w *Workbench) syncOnce(ctx context.Context, plan *planning.Plan, c store.Cluster, tree *remote.Tree) error {
+	if err := w.gate.Still(ctx, plan.Trusted); err != nil {
 		return err
 	}
 	lock, err := w.claimChange(ctx, plan.Cluster)
@@ -234,7 +232,7 @@ func (w *Workbench) syncOnce(ctx context.Context, plan *Plan, c store.Cluster, t
 	if err != nil {
 		return err
 	}
-	res, err := remote.Sync(ctx, l.nodes, tree, remoteCode(plan.Cluster), nil)
+	res, err := remote.Sync(ctx, l.nodes, tree, planning.RemoteCode(plan.Cluster), nil)
 	if err != nil {
 		return &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
 	}
@@ -256,4 +254,31 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// connectAhead begins to connect to the nodes of a cluster.
+func (w *Workbench) connectAhead(c store.Cluster) {
+	if l, err := w.open(c); err == nil {
+		for _, n := range l.nodes {
+			w.background(func(context.Context) { _ = n.Connect(l.ctx) }) // whoever needs it is told
+		}
+	}
+}
+
+// madeBy is the cluster of a name, where that is up and idle and was made with
+// a profile that is the same to the last byte.
+func (w *Workbench) madeBy(cluster string, p *profiles.Profile) (store.Cluster, bool) {
+	c, err := w.db.Cluster(cluster)
+	return c, err == nil && c.EndedAt == nil && event.Phase(c.Phase) == event.PhaseReady && c.Provider == p.Provider &&
+		c.ProfilePath == p.Path && c.ProfileSource == p.Source
+}
+
+// readyFor reports whether the cluster of a profile waits for its code, and
+// begins to connect to it.
+func (w *Workbench) readyFor(p *profiles.Profile) bool {
+	c, up := w.madeBy(p.Name, p)
+	if up {
+		w.connectAhead(c)
+	}
+	return up
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // watchRun follows a run until it has ended, and records how.
@@ -63,7 +64,7 @@ func (w *Workbench) watched(run store.Run, data runData, replicas []job.Replica)
 		ID: run.ID, Cluster: run.Cluster, StartedAt: run.StartedAt, Replicas: replicas, Ranks: data.Ranks,
 		Stall: time.Duration(data.Stall * float64(time.Second)), Metrics: userMetrics(data.Metrics),
 		Progress: data.Progress, Pace: data.Pace, Dir: w.runDir(run.ID),
-		Code: remoteCode(run.Cluster), Results: data.Results, Own: data.OwnDir,
+		Code: planning.RemoteCode(run.Cluster), Results: data.Results, Own: data.OwnDir,
 	}
 	for _, rank := range data.Ranks {
 		r.Logs = append(r.Logs, follow.Log{Number: rank.Rank, Path: w.logPath(run.ID, rank.Rank), Replica: rank.Node, Name: logName(rank.Rank)})

@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/trust"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
@@ -48,13 +49,13 @@ type Workbench struct {
 	tunnels   *tunnel.Tunnels
 	ssh       *tunnel.SSH
 	cleaner   *cleanup.Cleaner
+	plans     *planning.Maker
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	busy   sync.WaitGroup // everything that runs in the background
 
-	said      lastStep // when a step was last heard of
-	checkouts sync.Map // directories that reruns were checked out to
+	said lastStep // when a step was last heard of
 
 	mu       sync.Mutex
 	news     chan struct{} // closed and replaced when something was written
@@ -113,6 +114,8 @@ func Open(o Options) (*Workbench, error) {
 	for _, p := range o.Jobs {
 		w.jobs[p.Kind()] = p
 	}
+	w.plans = planning.New(planning.Owner{Dir: o.Dir, Gate: w.gate, History: w.history, Settings: w.settings, Kinds: w.kinds,
+		Check: w.checkWith, Steps: w.stepsOf, Nodes: w.nodesOf, Ready: w.readyFor, Remember: w.rememberProfile})
 	return w, nil
 }
 
@@ -162,6 +165,9 @@ func (w *Workbench) SSH() *tunnel.SSH { return w.ssh }
 
 // Cleaner removes runs of the past.
 func (w *Workbench) Cleaner() *cleanup.Cleaner { return w.cleaner }
+
+// Plans works out what profiles would do.
+func (w *Workbench) Plans() *planning.Maker { return w.plans }
 
 // Gate decides which profiles are acted on.
 func (w *Workbench) Gate() *trust.Gate { return w.gate }

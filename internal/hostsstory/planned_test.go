@@ -104,7 +104,7 @@ func TestWhatThePlanSaysOfHostsIsWhatIsLaunchedThere(t *testing.T) {
 		write(t, file, fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: %s}\nenvironment: {python: %s}\nrun: {engine: %s, command: \"train.py --to {run}\"%s}\n",
 			name, c.hosts, c.python, c.engine, c.more))
 		trusttest.Trust(w.Dir(), filepath.Dir(file))
-		plan, err := w.Plan(t.Context(), file)
+		plan, err := w.Plans().Plan(t.Context(), file)
 		if err != nil || !plan.OK() {
 			t.Fatalf("%s: %v %+v", name, err, plan)
 		}

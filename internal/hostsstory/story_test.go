@@ -164,7 +164,7 @@ func TestTrainingRunsOnTwoHostsAndLeavesThemAsTheyWere(t *testing.T) {
 	}()
 	before := files(t, a.Home) + files(t, b.Home) + files(t, data)
 	trusttest.Trust(w.Dir(), filepath.Join(dir, "code"))
-	plan, err := w.Plan(t.Context(), filepath.Join(dir, "code", "dlwb.yaml"))
+	plan, err := w.Plans().Plan(t.Context(), filepath.Join(dir, "code", "dlwb.yaml"))
 	if err != nil || !plan.OK() || plan.WorldSize != 3 {
 		t.Fatalf("%v %+v", err, plan.Findings)
 	}

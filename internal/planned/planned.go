@@ -7,18 +7,18 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // Plan is what dlwb plan --json says of the launch.
 type Plan struct {
-	Launches []workbench.Launch      `json:"launches"`
-	Open     []workbench.Placeholder `json:"open"`
+	Launches []planning.Launch      `json:"launches"`
+	Open     []planning.Placeholder `json:"open"`
 }
 
 // Of is the same of a plan in hand.
-func Of(p *workbench.Plan) Plan { return Plan{p.Launches, p.Open} }
+func Of(p *planning.Plan) Plan { return Plan{p.Launches, p.Open} }
 
 // Taken finds the one launch of a plan that a run came to: the same engine and
 // world size, and the command of every rank word for word, where each name that
@@ -40,7 +40,7 @@ func (p Plan) Taken(run event.RunStarted) (when string, err error) {
 	return taken[0], nil
 }
 
-func (p Plan) match(l workbench.Launch, run event.RunStarted) error {
+func (p Plan) match(l planning.Launch, run event.RunStarted) error {
 	if l.Engine != run.Engine || l.WorldSize != run.WorldSize || len(l.Commands) != len(run.Ranks) {
 		return fmt.Errorf("%s with world size %d ran", run.Engine, run.WorldSize)
 	}

@@ -7,15 +7,15 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // NewDraft implements ui.Bench: a directory with a training script.
-func (s *Stage) NewDraft(dir string) (workbench.Draft, []string, error) {
+func (s *Stage) NewDraft(dir string) (planning.Draft, []string, error) {
 	if dir == "" || dir == "." {
 		dir = "/home/ada/lm"
 	}
-	return workbench.Draft{Dir: dir, Name: "lm", Provider: "local", Count: "1", Environment: "venv", File: "requirements.txt",
+	return planning.Draft{Dir: dir, Name: "lm", Provider: "local", Count: "1", Environment: "venv", File: "requirements.txt",
 			Engine: "auto", Command: "train.py", Results: "checkpoints", Lifetime: "1d", Idle: "1h"},
 		[]string{"train.py is the training script", "requirements.txt says which packages it needs"}, s.DraftErr
 }
@@ -38,12 +38,12 @@ func (s *Stage) Offers(_ context.Context, provider string, q cloud.Query) (cloud
 }
 
 // PlanDraft implements ui.Bench.
-func (s *Stage) PlanDraft(context.Context, workbench.Draft) (*ui.PlanView, error) {
+func (s *Stage) PlanDraft(context.Context, planning.Draft) (*ui.PlanView, error) {
 	return s.PlanIs, s.PlanErr
 }
 
 // SaveDraft implements ui.Bench.
-func (s *Stage) SaveDraft(d workbench.Draft) (string, error) {
+func (s *Stage) SaveDraft(d planning.Draft) (string, error) {
 	return d.Dir + "/dlwb.yaml", s.wish("save " + d.Dir + "/dlwb.yaml")
 }
 

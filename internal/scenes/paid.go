@@ -6,8 +6,8 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // Scenes of machines that are paid for.
@@ -122,12 +122,12 @@ func PlanEC2() *ui.PlanView {
 				Next: "aws service-quotas request-service-quota-increase --region us-east-1 --service-code ec2 --quota-code L-3819A6DF --desired-value 192"},
 			{OK: true, What: "image", Text: "ami-0c9fb5d338f1eec43, Deep Learning OSS Nvidia Driver AMI GPU PyTorch 2.9 (Ubuntu 24.04)"},
 			{OK: true, What: "price", Text: "known: spot price history and AWS Price List of today"}},
-		Launches: []workbench.Launch{
+		Launches: []planning.Launch{
 			{When: "PyTorch is found on node0", Engine: "torchrun", WorldSize: 16, Commands: ranksOf(4, 4, func(node int) string {
 				return fmt.Sprintf("PYTHON -m torch.distributed.run --nnodes=4 --nproc_per_node=4 --node_rank=%d --master_addr=NODE0 --master_port=PORT train.py", node)
 			})},
 			{When: "PyTorch is not found on node0", Engine: "plain", WorldSize: 16, Commands: ranksOf(4, 4, func(int) string { return "PYTHON train.py" })}},
-		Open: []workbench.Placeholder{{Name: "PYTHON", Is: "the interpreter that the environment has on node0"},
+		Open: []planning.Placeholder{{Name: "PYTHON", Is: "the interpreter that the environment has on node0"},
 			{Name: "NODE0", Is: "the address at which the other nodes reach node0"}, {Name: "PORT", Is: "a port of node0 that is free at the launch"}},
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // Scene is one situation.
@@ -166,10 +166,10 @@ func plan(w, h int, theme string) *Stage {
 				{OK: true, What: "this machine", Text: "2 cores, 5.9 GB of memory are free"},
 				{OK: true, What: "disk", Text: "31 GB are free in ~/.local/share/dlwb"},
 				cloud.Warning("GPU", "no GPU: there is no nvidia-smi on this machine; training uses the CPU", "")},
-			Launches: []workbench.Launch{{Engine: "torchrun", WorldSize: 2, Commands: []event.RankInfo{
+			Launches: []planning.Launch{{Engine: "torchrun", WorldSize: 2, Commands: []event.RankInfo{
 				{Rank: 0, Node: 0, Command: "/usr/bin/python3 -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=0 --master-addr=127.0.0.1 --master-port=29400 --no-python sh ~/.dlwb/bin/rank RUN /usr/bin/python3 " + Command},
 				{Rank: 1, Node: 1, Command: "/usr/bin/python3 -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=1 --master-addr=127.0.0.1 --master-port=29400 --no-python sh ~/.dlwb/bin/rank RUN /usr/bin/python3 " + Command}}}},
-			Open: []workbench.Placeholder{{Name: "RUN", Is: "the id of the run"}},
+			Open: []planning.Placeholder{{Name: "RUN", Is: "the id of the run"}},
 		}
 	})
 	return s.Press("enter")

@@ -17,7 +17,6 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 )
@@ -293,7 +292,7 @@ func (s *Stage) Start(_ context.Context, path string) (string, error) {
 func (s *Stage) Attach(_ context.Context, cluster string) error { return s.wish("attach " + cluster) }
 
 // Subscribe implements ui.Bench; the stage's own feed is used instead.
-func (s *Stage) Subscribe(string) *workbench.Subscription { return nil }
+func (s *Stage) Subscribe(string) ui.Feed { return nil }
 
 // RunEvents implements ui.Bench.
 func (s *Stage) RunEvents(context.Context, string) ([]event.Event, error) { return s.Past, nil }

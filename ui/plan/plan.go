@@ -11,8 +11,8 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -20,7 +20,7 @@ import (
 type View struct {
 	Path  string
 	Asked time.Time
-	Plan  *workbench.Plan
+	Plan  *planning.Plan
 	Fault []string // why there is none
 	// Untrusted is what the profile would do when nobody has trusted it; then
 	// there is no plan.
@@ -29,7 +29,7 @@ type View struct {
 
 // Take takes the answer to the question for a plan. One for another profile came
 // too late.
-func (v *View) Take(path string, p *workbench.Plan, err error) {
+func (v *View) Take(path string, p *planning.Plan, err error) {
 	if path != v.Path {
 		return
 	}
@@ -118,7 +118,7 @@ func findingMark(s *text.Styles, f cloud.Finding) string {
 	return s.Warn.Of(f.Mark())
 }
 
-func facts(look text.Look, p *workbench.Plan, w int) []string {
+func facts(look text.Look, p *planning.Plan, w int) []string {
 	row := func(k, v string) string { return text.Cut(look.Styles.Dim.Of(text.Fit(k, 14))+text.Word(v), w) }
 	out := append([]string{row("profile", p.Name)}, Money(look, p, w)...)
 	out = append(out,
@@ -152,7 +152,7 @@ func facts(look text.Look, p *workbench.Plan, w int) []string {
 }
 
 // Money is what machines a plan takes, what they cost and at most can cost.
-func Money(look text.Look, p *workbench.Plan, w int) []string {
+func Money(look text.Look, p *planning.Plan, w int) []string {
 	s := look.Styles
 	row := func(k, v string) string { return text.Cut(s.Dim.Of(text.Fit(k, 14))+v, w) }
 	price := "costs nothing"
@@ -194,14 +194,14 @@ func Offer(o cloud.Offer) string {
 }
 
 // enginePlanned is the engine, and how many ranks there are where that is known.
-func enginePlanned(p *workbench.Plan) string {
+func enginePlanned(p *planning.Plan) string {
 	if p.WorldSize == 0 {
 		return p.EngineText() + "; the world size depends on what the nodes have"
 	}
 	return fmt.Sprintf("%s, world size %d", p.EngineText(), p.WorldSize)
 }
 
-func rankCommand(l text.Look, r workbench.RankGroup, w int) []string {
+func rankCommand(l text.Look, r planning.RankGroup, w int) []string {
 	head := l.Styles.Dim.Of(text.Fit(r.Label(), 11) + text.Fit(session.NodeName(r.Node), 8))
 	lines := text.Wrap(text.Word(r.Command), max(w-21, 8))
 	out := make([]string, len(lines))

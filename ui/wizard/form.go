@@ -8,7 +8,7 @@ import (
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // field is one value of a draft. It is a text, one of a few words, or a flag.
@@ -16,40 +16,40 @@ type field struct {
 	step        step
 	key         string // in the profile
 	label, hint string
-	text        func(*workbench.Draft) *string
+	text        func(*planning.Draft) *string
 	words       []string // what the text may be; none: anything
-	flag        func(*workbench.Draft) *bool
+	flag        func(*planning.Draft) *bool
 	shown       func(*Wizard) bool // nil: always
 }
 
 // formFields are the fields of all questions, in order.
 var formFields = []field{
-	{step: wizNodes, key: "machines.count", label: "nodes", hint: "how many machines", text: func(d *workbench.Draft) *string { return &d.Count }},
+	{step: wizNodes, key: "machines.count", label: "nodes", hint: "how many machines", text: func(d *planning.Draft) *string { return &d.Count }},
 	{step: wizNodes, key: "machines.spot", label: "spot", hint: "spare capacity: cheaper, and may be taken away", shown: (*Wizard).paid,
-		flag: func(d *workbench.Draft) *bool { return &d.Spot }},
+		flag: func(d *planning.Draft) *bool { return &d.Spot }},
 	{step: wizNodes, key: "machines.spot_fallback", label: "fallback", hint: "on demand when there is no spare capacity anywhere",
 		shown: func(z *Wizard) bool { return z.paid() && z.draft.Spot },
-		flag:  func(d *workbench.Draft) *bool { return &d.Fallback }},
+		flag:  func(d *planning.Draft) *bool { return &d.Fallback }},
 	{step: wizNodes, key: "machines.disk", label: "disk", hint: "of each node, such as 200GB; empty: what the image needs and room to work", shown: (*Wizard).paid,
-		text: func(d *workbench.Draft) *string { return &d.Disk }},
+		text: func(d *planning.Draft) *string { return &d.Disk }},
 	{step: wizNodes, key: "machines.image", label: "image", hint: "an alias or an id; empty: the newest image with PyTorch", shown: (*Wizard).paid,
-		text: func(d *workbench.Draft) *string { return &d.Image }},
+		text: func(d *planning.Draft) *string { return &d.Image }},
 
 	{step: wizEnvironment, key: "environment", label: "Python", hint: "system: what is on the node; venv: packages from a requirements file",
-		words: []string{"system", "venv"}, text: func(d *workbench.Draft) *string { return &d.Environment }},
+		words: []string{"system", "venv"}, text: func(d *planning.Draft) *string { return &d.Environment }},
 	{step: wizEnvironment, key: "environment.venv", label: "packages", hint: "the requirements file, in the directory",
-		shown: func(z *Wizard) bool { return z.draft.Environment == "venv" }, text: func(d *workbench.Draft) *string { return &d.File }},
+		shown: func(z *Wizard) bool { return z.draft.Environment == "venv" }, text: func(d *planning.Draft) *string { return &d.File }},
 
-	{step: wizTraining, key: keyDir, label: "directory", hint: "of the code; the profile is written there", text: func(d *workbench.Draft) *string { return &d.Dir }},
-	{step: wizTraining, key: "name", label: "name", hint: "of the experiment and its cluster", text: func(d *workbench.Draft) *string { return &d.Name }},
-	{step: wizTraining, key: "run.command", label: "command", hint: "such as  train.py --epochs 10", text: func(d *workbench.Draft) *string { return &d.Command }},
+	{step: wizTraining, key: keyDir, label: "directory", hint: "of the code; the profile is written there", text: func(d *planning.Draft) *string { return &d.Dir }},
+	{step: wizTraining, key: "name", label: "name", hint: "of the experiment and its cluster", text: func(d *planning.Draft) *string { return &d.Name }},
+	{step: wizTraining, key: "run.command", label: "command", hint: "such as  train.py --epochs 10", text: func(d *planning.Draft) *string { return &d.Command }},
 	{step: wizTraining, key: "run.engine", label: "engine", hint: engine.Auto + ": " + engine.AutoIs,
-		words: engine.Choices(), text: func(d *workbench.Draft) *string { return &d.Engine }},
-	{step: wizTraining, key: "results.paths", label: "results", hint: "brought home at the end; several with commas", text: func(d *workbench.Draft) *string { return &d.Results }},
+		words: engine.Choices(), text: func(d *planning.Draft) *string { return &d.Engine }},
+	{step: wizTraining, key: "results.paths", label: "results", hint: "brought home at the end; several with commas", text: func(d *planning.Draft) *string { return &d.Results }},
 
-	{step: wizLimits, key: "limits.budget", label: "budget", hint: "such as 20USD: the machines end when it is spent; empty: none", text: func(d *workbench.Draft) *string { return &d.Budget }},
-	{step: wizLimits, key: "limits.lifetime", label: "lifetime", hint: "such as 8h: the machines end so long after their start", text: func(d *workbench.Draft) *string { return &d.Lifetime }},
-	{step: wizLimits, key: "limits.idle", label: "idle", hint: "such as 30m: they end after so long without a run, a login or work on a GPU", text: func(d *workbench.Draft) *string { return &d.Idle }},
+	{step: wizLimits, key: "limits.budget", label: "budget", hint: "such as 20USD: the machines end when it is spent; empty: none", text: func(d *planning.Draft) *string { return &d.Budget }},
+	{step: wizLimits, key: "limits.lifetime", label: "lifetime", hint: "such as 8h: the machines end so long after their start", text: func(d *planning.Draft) *string { return &d.Lifetime }},
+	{step: wizLimits, key: "limits.idle", label: "idle", hint: "such as 30m: they end after so long without a run, a login or work on a GPU", text: func(d *planning.Draft) *string { return &d.Idle }},
 }
 
 // keyDir stands for the directory, which is in no profile.

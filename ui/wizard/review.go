@@ -10,7 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/ui/plan"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // review is what a draft comes to: its plan, with price and preflight.
@@ -18,7 +18,7 @@ type review struct {
 	gen   int
 	busy  bool
 	since time.Time
-	plan  *workbench.Plan
+	plan  *planning.Plan
 	fault []string // why there is no plan
 }
 

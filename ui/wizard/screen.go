@@ -8,7 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui/line"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // Screen is what the wizard needs of the screen that it is on.
@@ -36,15 +36,15 @@ type Prompt struct {
 // SaveDraft.
 type Drafter interface {
 	// NewDraft begins with what is found in a directory; notes say what.
-	NewDraft(dir string) (d workbench.Draft, notes []string, err error)
+	NewDraft(dir string) (d planning.Draft, notes []string, err error)
 	// Markets are the providers whose machines are chosen from offers.
 	Markets() []string
 	// Offers lists the machines of a provider, the best first.
 	Offers(ctx context.Context, provider string, q cloud.Query) (cloud.Offers, error)
 	// PlanDraft is the plan of a draft.
-	PlanDraft(ctx context.Context, d workbench.Draft) (*workbench.Plan, error)
+	PlanDraft(ctx context.Context, d planning.Draft) (*planning.Plan, error)
 	// SaveDraft writes the profile and returns its path; it replaces none.
-	SaveDraft(d workbench.Draft) (path string, err error)
+	SaveDraft(d planning.Draft) (path string, err error)
 	// FieldFaults is what an error says of single values of a profile; none
 	// when it is about something else.
 	FieldFaults(err error) []FieldFault
@@ -65,7 +65,7 @@ type (
 	drafted struct {
 		to    *Wizard
 		gen   int
-		draft workbench.Draft
+		draft planning.Draft
 		notes []string
 		err   error
 	}
@@ -80,7 +80,7 @@ type (
 	weighed struct {
 		to   *Wizard
 		gen  int
-		plan *workbench.Plan
+		plan *planning.Plan
 		err  error
 	}
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // Wizard is a profile in the making. Nothing is written by it: the screen writes
@@ -20,7 +20,7 @@ type Wizard struct {
 	screen Screen
 	asks   int // counts what is asked for
 
-	draft   workbench.Draft
+	draft   planning.Draft
 	notes   []string // what was found in the directory
 	read    bool
 	fault   string // why the directory could not be read
@@ -75,7 +75,7 @@ func New(s Screen) (*Wizard, tea.Cmd) {
 }
 
 // Draft is the profile as it stands, and Path where it would be written.
-func (z *Wizard) Draft() workbench.Draft { return z.draft }
+func (z *Wizard) Draft() planning.Draft { return z.draft }
 
 // Waits reports whether something that was asked for has not come yet.
 func (z *Wizard) Waits() bool { return !z.read || z.market.Asking || z.review.busy }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/ui/text"
-	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 // asking is a wizard that waits for the machines of EC2.
 func asking() *Wizard {
 	z := &Wizard{markets: []string{"ec2"}, read: true, faults: map[string]string{},
-		draft: workbench.Draft{Name: "lm", Provider: "ec2", Region: "us-east-1", Count: "1"},
+		draft: planning.Draft{Name: "lm", Provider: "ec2", Region: "us-east-1", Count: "1"},
 		screen: Screen{Ctx: context.Background(), Now: func() time.Time { return now },
 			Say: func(string, string) tea.Cmd { return nil }}}
 	z.toStep(wizMachine)

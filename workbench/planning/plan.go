@@ -1,10 +1,11 @@
-package workbench
+// Package planning works out what a profile will do, as a value, and puts new
+// profiles together. Nothing that exists is changed by it.
+package planning
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -18,7 +19,6 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
-	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -26,21 +26,21 @@ import (
 // Plan is what a profile will do before it does anything.
 type Plan struct {
 	Profile      *profiles.Profile `json:"-"`
-	trusted      trust.Profile
-	tree         *remote.Tree     // of a sync that follows at once: the code, as it was seen for the plan
-	Name         string           `json:"profile"`
-	Path         string           `json:"path,omitempty"`
-	Cluster      string           `json:"cluster"`
-	Provider     string           `json:"provider"`
-	Nodes        int              `json:"nodes"`
-	Engine       string           `json:"engine"`
-	EngineWhy    string           `json:"engine_why,omitempty"`
-	WorldSize    int              `json:"world_size"`
-	Environment  string           `json:"environment"`
-	Code         CodePlan         `json:"code"`
-	Commands     []event.RankInfo `json:"commands"`
-	PricePerHour float64          `json:"price_per_hour"`
-	Costs        []cloud.Cost     `json:"costs"`
+	Trusted      trust.Profile     `json:"-"` // as the gate let it through
+	Tree         *remote.Tree      `json:"-"` // of a sync that follows at once: the code, as it was seen for the plan; else nil
+	Name         string            `json:"profile"`
+	Path         string            `json:"path,omitempty"`
+	Cluster      string            `json:"cluster"`
+	Provider     string            `json:"provider"`
+	Nodes        int               `json:"nodes"`
+	Engine       string            `json:"engine"`
+	EngineWhy    string            `json:"engine_why,omitempty"`
+	WorldSize    int               `json:"world_size"`
+	Environment  string            `json:"environment"`
+	Code         Code              `json:"code"`
+	Commands     []event.RankInfo  `json:"commands"`
+	PricePerHour float64           `json:"price_per_hour"`
+	Costs        []cloud.Cost      `json:"costs"`
 	// Most is what the cluster can cost at most before its own lease ends it,
 	// in US dollars; MostWhy says by which limit.
 	Most    float64      `json:"most"`
@@ -64,8 +64,8 @@ type Plan struct {
 	Open []Placeholder `json:"open"`
 }
 
-// CodePlan is what would be copied to the nodes at most.
-type CodePlan struct {
+// Code is what would be copied to the nodes at most.
+type Code struct {
 	Dir      string   `json:"dir"`
 	Files    int      `json:"files"`
 	Bytes    int64    `json:"bytes"`
@@ -85,135 +85,103 @@ func (p *Plan) OK() bool {
 	return true
 }
 
+// ErrNotLetThrough says that a plan was made by other means than the gate's.
+var ErrNotLetThrough = errors.New("the plan's profile was not let through by the gate of trust")
+
 // Plan reads a profile and works out what it would do. It changes nothing, but
 // asks providers and starts programs to find out: of a profile that is not
 // trusted there is no plan, and the error is *trust.Untrusted.
-func (w *Workbench) Plan(ctx context.Context, path string) (*Plan, error) {
-	p, seen, err := w.gate.LoadSeen(ctx, path)
+func (m *Maker) Plan(ctx context.Context, path string) (*Plan, error) {
+	p, seen, err := m.owner.Gate.LoadSeen(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return w.planWith(ctx, p, planning{preflight: w.preflight, seen: seen})
+	return m.planWith(ctx, p, how{seen: seen})
 }
 
-// planning is how a plan is made.
-type planning struct {
-	preflight func(context.Context, backend, *Plan) cloud.Preflight // asks the provider
-	seen      *remote.Survey                                        // what the gate has just seen of the code; may be nil
-	atOnce    bool                                                  // the sync follows at once, and reads what is sent
+// how is what differs from one making of a plan to another.
+type how struct {
+	seen       *remote.Survey // what the gate has just seen of the code; may be nil
+	unexamined bool           // the provider is not asked
+	atOnce     bool           // the sync follows at once, and reads what is sent
 }
 
 // PlanSync is Plan for a sync. Machines that a cluster has already are not
 // examined: nothing but code is to come to them.
-func (w *Workbench) PlanSync(ctx context.Context, path string) (*Plan, error) {
-	p, seen, err := w.gate.LoadSeen(ctx, path)
+func (m *Maker) PlanSync(ctx context.Context, path string) (*Plan, error) {
+	p, seen, err := m.owner.Gate.LoadSeen(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if profile := p.Profile(); profile != nil {
-		if c, up := w.madeBy(profile.Name, profile); up {
-			w.connectAhead(c)
-			none := func(context.Context, backend, *Plan) cloud.Preflight { return cloud.Preflight{} }
-			return w.planWith(ctx, p, planning{preflight: none, seen: seen, atOnce: true})
-		}
+	if profile := p.Profile(); profile != nil && m.owner.Ready(profile) {
+		return m.planWith(ctx, p, how{seen: seen, unexamined: true, atOnce: true})
 	}
-	return w.planWith(ctx, p, planning{preflight: w.preflight, seen: seen})
+	return m.planWith(ctx, p, how{seen: seen})
 }
 
-// connectAhead begins to connect to the nodes of a cluster.
-func (w *Workbench) connectAhead(c store.Cluster) {
-	if l, err := w.open(c); err == nil {
-		for _, n := range l.nodes {
-			w.background(func(context.Context) { _ = n.Connect(l.ctx) }) // whoever needs it is told
-		}
-	}
-}
-
-// madeBy is the cluster of a name, where that is up and idle and was made with
-// a profile that is the same to the last byte.
-func (w *Workbench) madeBy(cluster string, p *profiles.Profile) (store.Cluster, bool) {
-	c, err := w.db.Cluster(cluster)
-	return c, err == nil && c.EndedAt == nil && event.Phase(c.Phase) == event.PhaseReady && c.Provider == p.Provider &&
-		c.ProfilePath == p.Path && c.ProfileSource == p.Source
-}
-
-// planTrusted is the plan of a profile that the gate has let through.
-func (w *Workbench) planTrusted(ctx context.Context, t trust.Profile) (*Plan, error) {
-	return w.planWith(ctx, t, planning{preflight: w.preflight})
+// trusted is the plan of a profile that the gate has let through.
+func (m *Maker) trusted(ctx context.Context, t trust.Profile) (*Plan, error) {
+	return m.planWith(ctx, t, how{})
 }
 
 // planWith makes a plan.
-func (w *Workbench) planWith(ctx context.Context, t trust.Profile, how planning) (*Plan, error) {
+func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, error) {
 	p := t.Profile()
 	if p == nil {
-		return nil, errNotLetThrough
+		return nil, ErrNotLetThrough
 	}
-	provider, err := w.check(p)
+	err := m.check(p)
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{
-		Profile: p, trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
+		Profile: p, Trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
 		Nodes: p.Machines.Count, Environment: describeEnvironment(p.Environment),
-		Limits: describeLimits(p), Steps: append(provider.steps(), event.StepTrain, event.StepFetch, event.StepDown),
+		Limits: describeLimits(p), Steps: append(m.owner.Steps(p.Provider), event.StepTrain, event.StepFetch, event.StepDown),
 		Results: append([]string{}, p.Results.Paths...), Forward: append([]string{}, p.Forward...),
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
 	}
-	if plan.Secrets, err = w.giveSecrets(p); err != nil {
+	if plan.Secrets, err = m.giveSecrets(p); err != nil {
 		return nil, err
 	}
-	found := how.preflight(ctx, provider, plan)
-	tree, err := w.codeOf(ctx, p, how)
+	var found cloud.Preflight
+	if !by.unexamined {
+		found = m.preflight(ctx, plan)
+	}
+	tree, err := m.codeOf(ctx, p, by)
 	if err != nil {
 		return nil, err
 	}
-	if how.atOnce {
-		plan.tree = tree
+	if by.atOnce {
+		plan.Tree = tree
 	}
-	plan.Code = CodePlan{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: heldFiles(tree)}
+	plan.Code = Code{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: HeldFiles(tree)}
 	plan.Warnings = unsavedWarnings(p)
-	return plan, w.planCommands(ctx, plan, found)
+	return plan, m.planCommands(ctx, plan, found)
 }
 
 // codeOf is what of a profile's code would be sent.
-func (w *Workbench) codeOf(ctx context.Context, p *profiles.Profile, how planning) (*remote.Tree, error) {
-	rules, err := w.sent(p)
+func (m *Maker) codeOf(ctx context.Context, p *profiles.Profile, by how) (*remote.Tree, error) {
+	rules, err := m.Sent(p)
 	if err != nil {
 		return nil, err
 	}
-	rules.NamesOnly = how.atOnce
-	if how.seen.Is(p.CodeDir(), rules.Exclude) {
-		return how.seen.Tree(ctx, rules)
+	rules.NamesOnly = by.atOnce
+	if by.seen.Is(p.CodeDir(), rules.Exclude) {
+		return by.seen.Tree(ctx, rules)
 	}
 	return remote.Scan(ctx, p.CodeDir(), rules)
 }
 
 // preflight asks the provider what stands in the way and what it would cost.
-func (w *Workbench) preflight(ctx context.Context, provider backend, plan *Plan) cloud.Preflight {
-	spec := specOf(plan.Profile)
-	if c, err := w.db.Cluster(plan.Cluster); err == nil && c.EndedAt == nil {
-		if d, err := w.clusterData(c); err == nil {
-			spec.Have = len(d.Cluster.Nodes)
-		}
-	}
-	found := provider.Check(ctx, spec)
+func (m *Maker) preflight(ctx context.Context, plan *Plan) cloud.Preflight {
+	spec := Spec(plan.Profile)
+	spec.Have = m.owner.Nodes(plan.Cluster)
+	found := m.owner.Check(ctx, plan.Provider, spec)
 	plan.Findings, plan.Offer, plan.PricePerHour = append([]cloud.Finding{}, found.Findings...), found.Offer, found.PricePerHour
 	plan.Costs = append(plan.Costs, found.Costs...)
 	plan.Most, plan.MostWhy = most(found, plan.Profile.Limits)
 	return found
-}
-
-// Meet lets the provider of a plan ask what only a person knows, before a screen
-// takes the terminal. Most providers have nothing to ask.
-func (w *Workbench) Meet(ctx context.Context, plan *Plan) error {
-	g, ok := w.providers[plan.Provider].(cloud.Greeter)
-	if !ok {
-		return nil
-	}
-	if err := g.Meet(ctx, specOf(plan.Profile)); err != nil {
-		return &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
-	}
-	return nil
 }
 
 // most is what a cluster can cost at most: what its lifetime costs at the
@@ -230,19 +198,19 @@ func most(p cloud.Preflight, l profiles.Limits) (float64, string) {
 	return b.Cost, fmt.Sprintf("limits.%s: the machines shut themselves down after %s, at %s", b.Limit, units.Duration(b.After), units.PerHour(perHour))
 }
 
-// sent says what of the code directory is sent: the project says what is left
+// Sent says what of the code directory is sent: the project says what is left
 // out, and only the user which secrets are not.
-func (w *Workbench) sent(p *profiles.Profile) (remote.Rules, error) {
-	user, err := w.settings(p.Path)
+func (m *Maker) Sent(p *profiles.Profile) (remote.Rules, error) {
+	user, err := m.owner.Settings(p.Path)
 	if err == nil {
-		err = w.inside(p) // a link may be another one than when it was planned
+		err = m.inside(p) // a link may be another one than when it was planned
 	}
-	return remote.Rules{Exclude: w.excluded(p), Send: user.Send, Hold: user.Hold}, err
+	return remote.Rules{Exclude: m.excluded(p), Send: user.Send, Hold: user.Hold}, err
 }
 
 // giveSecrets adds the variables that the user names to those of the profile.
-func (w *Workbench) giveSecrets(p *profiles.Profile) ([]string, error) {
-	user, err := w.settings(p.Path)
+func (m *Maker) giveSecrets(p *profiles.Profile) ([]string, error) {
+	user, err := m.owner.Settings(p.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -263,41 +231,35 @@ func (w *Workbench) giveSecrets(p *profiles.Profile) ([]string, error) {
 // heldMost bounds the list of files that are held back, where it is shown.
 const heldMost = 1000
 
-func heldFiles(tree *remote.Tree) []remote.HeldFile {
+// HeldFiles are the files of a tree that look like secrets, the first thousand.
+func HeldFiles(tree *remote.Tree) []remote.HeldFile {
 	return append([]remote.HeldFile{}, tree.Held[:min(heldMost, len(tree.Held))]...)
 }
 
 // excluded is what of the code directory is not sent.
-func (w *Workbench) excluded(p *profiles.Profile) []string { return p.NotSent(w.dir) }
+func (m *Maker) excluded(p *profiles.Profile) []string { return p.NotSent(m.owner.Dir) }
 
 // check holds a profile against what this dlwb can do and what is on the disk.
-func (w *Workbench) check(p *profiles.Profile) (backend, error) {
-	provider, err := w.backend(p.Provider)
-	if err != nil {
-		return nil, profiles.Errors{p.Fault("provider", "provider "+p.Provider+" can't be used",
-			"this dlwb makes clusters with: "+strings.Join(w.kinds(), ", "), "", "set provider to one of these")}
+func (m *Maker) check(p *profiles.Profile) error {
+	if !slices.Contains(m.owner.Kinds(), p.Provider) {
+		return profiles.Errors{p.Fault("provider", "provider "+p.Provider+" can't be used",
+			"this dlwb makes clusters with: "+strings.Join(m.owner.Kinds(), ", "), "", "set provider to one of these")}
 	}
 	if k := p.Environment.Kind; !slices.Contains(EnvironmentKinds, k) {
-		return nil, profiles.Errors{p.Fault("environment", "environment "+k+" can't be made",
+		return profiles.Errors{p.Fault("environment", "environment "+k+" can't be made",
 			"this dlwb sets up: "+strings.Join(EnvironmentKinds, ", "), "", "set environment: system, or {venv: requirements.txt}")}
 	}
-	if err := w.inside(p); err != nil {
-		return provider, err
+	if err := m.inside(p); err != nil {
+		return err
 	}
-	return provider, p.CheckFiles()
+	return p.CheckFiles()
 }
 
 // EnvironmentKinds are the kinds of environments that can be made on nodes.
 var EnvironmentKinds = []string{environment.System, environment.Venv}
 
-func (w *Workbench) kinds() []string {
-	return slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(w.providers)), maps.Keys(w.jobs))))
-}
-
-// Kinds are the names of the providers that this workbench has.
-func (w *Workbench) Kinds() []string { return w.kinds() }
-
-func specOf(p *profiles.Profile) cloud.Spec {
+// Spec is what a profile asks of its provider.
+func Spec(p *profiles.Profile) cloud.Spec {
 	m := p.Machines
 	spec := cloud.Spec{
 		Name: p.Name, Count: m.Count, Own: p.Own(),
@@ -309,16 +271,16 @@ func specOf(p *profiles.Profile) cloud.Spec {
 	}
 	if spec.Drain.S3 != "" {
 		for _, path := range p.Results.Paths {
-			spec.Drain.Paths = append(spec.Drain.Paths, remoteCode(p.Name)+"/"+beforeRun(path))
+			spec.Drain.Paths = append(spec.Drain.Paths, RemoteCode(p.Name)+"/"+beforeRun(path))
 		}
 		spec.Drain.Paths = append(spec.Drain.Paths, ownDirs(p.Name))
 	}
 	return spec
 }
 
-// environ turns the profile's variables into K=V. Without secrets a secret's
+// Environ turns the profile's variables into K=V. Without secrets a secret's
 // value is left out, for whatever is shown.
-func environ(vars []profiles.Var, secrets bool) []string {
+func Environ(vars []profiles.Var, secrets bool) []string {
 	var env []string
 	for _, v := range vars {
 		if v.Secret && !secrets {
@@ -394,9 +356,9 @@ const (
 	lookLocally = 30 * time.Second
 )
 
-// shareOfGPUs is how many of this machine's GPUs each of so many nodes on it
+// ShareOfGPUs is how many of this machine's GPUs each of so many nodes on it
 // gets: an even share.
-func shareOfGPUs(ctx context.Context, nodes int) int {
+func ShareOfGPUs(ctx context.Context, nodes int) int {
 	out, _, err := waits.Output(ctx, waits.Wait{On: "nvidia-smi", What: "to count this machine's GPUs", Limit: smiLimit}, nil, "nvidia-smi", "-L")
 	if err != nil {
 		return 0
@@ -404,11 +366,11 @@ func shareOfGPUs(ctx context.Context, nodes int) int {
 	return strings.Count(string(out), "GPU ") / max(nodes, 1)
 }
 
-// thisMachine runs a command here, for plans of local clusters.
-type thisMachine struct{}
+// ThisMachine runs a command here, for plans of local clusters.
+type ThisMachine struct{}
 
 // Exec runs a line with sh.
-func (thisMachine) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
+func (ThisMachine) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
 	out, errs, err := waits.Output(ctx, waits.Wait{On: "this machine", What: "to look for Python", Limit: lookLocally}, nil, "sh", "-c", line)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -1,4 +1,4 @@
-package workbench
+package planning
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
@@ -22,17 +23,17 @@ const lookFile = "pythons"
 // planCommands works out the command of every rank, as the launch will. What is
 // not known before there are nodes is named in the commands, and what the
 // commands depend on is said as a condition.
-func (w *Workbench) planCommands(ctx context.Context, plan *Plan, found cloud.Preflight) error {
+func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Preflight) error {
 	p := plan.Profile
-	base := site{nodes: make([]engine.Node, plan.Nodes), python: namePython, run: nameRun, port: p.Run.MasterPort}
-	if base.port == 0 {
-		base.portIs = namePort
+	base := Site{Nodes: make([]engine.Node, plan.Nodes), Python: namePython, Run: nameRun, Port: p.Run.MasterPort}
+	if base.Port == 0 {
+		base.PortIs = namePort
 	}
-	for i := range base.nodes {
-		base.nodes[i].Host = nodeHost(p.Provider, i)
+	for i := range base.Nodes {
+		base.Nodes[i].Host = nodeHost(p.Provider, i)
 	}
 	questions := [][]branch{gpuConditions(ctx, p, found)}
-	torch, err := plan.torchConditions(ctx, &base, filepath.Join(w.dir, lookFile))
+	torch, err := plan.torchConditions(ctx, &base, filepath.Join(m.owner.Dir, lookFile))
 	if err != nil {
 		return err
 	}
@@ -71,10 +72,10 @@ func (p *Plan) EngineText() string {
 
 // torchConditions are what the choice of the engine depends on. On the local
 // provider the nodes are this machine, and what its own Python has is known.
-func (p *Plan) torchConditions(ctx context.Context, base *site, look string) ([]branch, error) {
+func (p *Plan) torchConditions(ctx context.Context, base *Site, look string) ([]branch, error) {
 	e := p.Profile.Environment
 	if traits(p.Provider).SharedHost && e.Kind == environment.System {
-		found, err := environment.Probe(ctx, thisMachine{}, e.Python, look)
+		found, err := environment.Probe(ctx, ThisMachine{}, e.Python, look)
 		var failure *environment.Failure
 		switch {
 		case errors.As(err, &failure):
@@ -82,26 +83,26 @@ func (p *Plan) torchConditions(ctx context.Context, base *site, look string) ([]
 		case err != nil:
 			return nil, err
 		default:
-			base.python, base.torch, p.EngineWhy = found.Python, found.Torch != "", found.Text
-			return []branch{{set: func(*site) {}}}, nil
+			base.Python, base.Torch, p.EngineWhy = found.Python, found.Torch != "", found.Text
+			return []branch{{set: func(*Site) {}}}, nil
 		}
 	}
 	if engine.Resolve(p.Profile.Run.Engine, true) == engine.Resolve(p.Profile.Run.Engine, false) {
-		return []branch{{set: func(*site) {}}}, nil
+		return []branch{{set: func(*Site) {}}}, nil
 	}
 	return []branch{
-		{when: "PyTorch is found on node0", set: func(s *site) { s.torch = true }},
-		{when: "PyTorch is not found on node0", set: func(s *site) { s.torch = false }},
+		{when: "PyTorch is found on node0", set: func(s *Site) { s.Torch = true }},
+		{when: "PyTorch is not found on node0", set: func(s *Site) { s.Torch = false }},
 	}, nil
 }
 
 // gpuConditions are how many GPUs the nodes may have: for each machine of the
 // choice that has another number than those before it.
 func gpuConditions(ctx context.Context, p *profiles.Profile, found cloud.Preflight) []branch {
-	all := func(n int) func(*site) {
-		return func(s *site) {
-			for i := range s.nodes {
-				s.nodes[i].GPUs = n
+	all := func(n int) func(*Site) {
+		return func(s *Site) {
+			for i := range s.Nodes {
+				s.Nodes[i].GPUs = n
 			}
 		}
 	}
@@ -109,22 +110,22 @@ func gpuConditions(ctx context.Context, p *profiles.Profile, found cloud.Preflig
 	case len(found.Choices) > 0:
 		return choiceConditions(found.Choices, all)
 	case len(found.GPUs) == p.Machines.Count && !slices.Contains(found.GPUs, cloud.UnknownGPUs):
-		return []branch{{set: func(s *site) {
+		return []branch{{set: func(s *Site) {
 			for i, n := range found.GPUs {
-				s.nodes[i].GPUs = n
+				s.Nodes[i].GPUs = n
 			}
 		}}}
 	case traits(p.Provider).SharedHost:
-		return []branch{{set: all(shareOfGPUs(ctx, p.Machines.Count))}}
+		return []branch{{set: all(ShareOfGPUs(ctx, p.Machines.Count))}}
 	case p.Run.ProcsPerNode > 0: // so many ranks, whatever GPUs there are
-		return []branch{{set: func(*site) {}}}
+		return []branch{{set: func(*Site) {}}}
 	}
 	return []branch{{when: "no node has a GPU", set: all(0)}, {when: "nodes have GPUs", set: all(1), open: true}}
 }
 
 // choiceConditions are the machines of a choice, those with the same number of
 // GPUs together.
-func choiceConditions(choices []cloud.Offer, all func(int) func(*site)) []branch {
+func choiceConditions(choices []cloud.Offer, all func(int) func(*Site)) []branch {
 	var out []branch
 	var names [][]string
 	at := map[int]int{}
@@ -152,7 +153,7 @@ func choiceConditions(choices []cloud.Offer, all func(int) func(*site)) []branch
 func anyOf(names []string) string {
 	const most = 3
 	if n := len(names); n > most {
-		names = append(names[:most-1:most-1], count(n-most+1, "other"))
+		names = append(names[:most-1:most-1], units.Count(n-most+1, "other"))
 	}
 	if len(names) == 1 {
 		return names[0]
@@ -160,8 +161,8 @@ func anyOf(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// rankInfos lists every rank with the command that starts it.
-func rankInfos(p engine.Plan) []event.RankInfo {
+// RankInfos lists every rank with the command that starts it.
+func RankInfos(p engine.Plan) []event.RankInfo {
 	var ranks []event.RankInfo
 	for _, r := range p.Ranks() {
 		info := event.RankInfo{Rank: r.Rank, LocalRank: r.LocalRank, Node: r.Node}

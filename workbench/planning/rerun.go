@@ -1,4 +1,4 @@
-package workbench
+package planning
 
 import (
 	"context"
@@ -27,12 +27,6 @@ type Rerun struct {
 	Checkout string
 }
 
-// Goal is a goal with what doing a run again adds to it.
-func (r *Rerun) Goal(g Goal) Goal {
-	g.RerunOf = r.Run
-	return g
-}
-
 // Close removes what was checked out.
 func (r *Rerun) Close() error {
 	if r.Checkout == "" {
@@ -50,8 +44,8 @@ func (r *Rerun) Close() error {
 // that of then: where the code directory differs, the commit is checked out
 // into a directory of its own with what was not committed on top. Close it when
 // the code is on the nodes.
-func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*Rerun, error) {
-	recipe, err := w.history.Recipe(run)
+func (m *Maker) PlanRerun(ctx context.Context, run string, checkout bool) (*Rerun, error) {
+	recipe, err := m.owner.History.Recipe(run)
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +62,14 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	}
 	// With the code as it is now the profile must be trusted as it is now, before
 	// git looks at that code. What is checked out is what ran then.
-	let := w.gate.Own(p)
+	let := m.owner.Gate.Own(p)
 	if !checkout {
-		if let, err = w.gate.Check(ctx, p); err != nil {
+		if let, err = m.owner.Gate.Check(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	r := &Rerun{Run: run, Differs: []string{}}
-	if was := recipe.ProfileHash; was != "" && fileHash(recipe.ProfilePath) != was {
+	if was := recipe.ProfileHash; was != "" && FileHash(recipe.ProfilePath) != was {
 		r.Differs = append(r.Differs, "the profile "+recipe.ProfilePath+" is not as it was; the one of then is used")
 	}
 	now, _ := history.ReadGit(ctx, p.CodeDir())
@@ -85,11 +79,11 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 		return nil, &event.Fault{What: "check out the code of run " + run, Node: -1, Why: "it is not known which commit it ran: " + strings.Join(recipe.Notes, "; "),
 			Next: "leave --checkout out to use the code as it is now"}
 	case checkout && len(differs) == 0:
-		if let, err = w.gate.Check(ctx, p); err != nil {
+		if let, err = m.owner.Gate.Check(ctx, p); err != nil {
 			return nil, err
 		}
 	case checkout:
-		if err := r.checkout(ctx, w, p.CodeDir(), recipe); err != nil {
+		if err := r.checkout(ctx, m, p.CodeDir(), recipe); err != nil {
 			return nil, err
 		}
 		p.Code.Dir = filepath.Join(r.Checkout, filepath.FromSlash(recipe.Git.Prefix))
@@ -99,7 +93,7 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 	if recipe.Git != nil && recipe.Git.Partial {
 		r.Differs = append(r.Differs, recipe.Notes...)
 	}
-	if r.Plan, err = w.planTrusted(ctx, let); err != nil {
+	if r.Plan, err = m.trusted(ctx, let); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	for _, name := range recipe.Secrets {
@@ -114,7 +108,7 @@ func (w *Workbench) PlanRerun(ctx context.Context, run string, checkout bool) (*
 }
 
 // checkout puts the code of a recipe into a directory of its own.
-func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, recipe history.Recipe) error {
+func (r *Rerun) checkout(ctx context.Context, m *Maker, codeDir string, recipe history.Recipe) error {
 	g := recipe.Git
 	fail := func(err error) error {
 		f := &event.Fault{What: "check out the code of run " + r.Run, Node: -1, Why: err.Error(), Next: "leave --checkout out to use the code as it is now"}
@@ -123,7 +117,7 @@ func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, reci
 		}
 		return errors.Join(f, r.Close())
 	}
-	parent := filepath.Join(w.dir, "worktrees")
+	parent := filepath.Join(m.owner.Dir, "worktrees")
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return fail(err)
 	}
@@ -132,7 +126,7 @@ func (r *Rerun) checkout(ctx context.Context, w *Workbench, codeDir string, reci
 		return fail(err)
 	}
 	r.Checkout = dir
-	w.checkouts.Store(dir, true)
+	m.checkouts.Store(dir, true)
 	if err := r.fill(ctx, codeDir, g); err != nil {
 		return fail(err)
 	}

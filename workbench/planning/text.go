@@ -1,4 +1,4 @@
-package workbench
+package planning
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func (p *Plan) Text() string {
 		sanitize.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("profile", "%s %s", p.Name, p.Path)
-	row("cluster", "%s: %s on %s%s", p.Cluster, count(p.Nodes, "node"), p.Provider, costText(p.PricePerHour))
+	row("cluster", "%s: %s on %s%s", p.Cluster, units.Count(p.Nodes, "node"), p.Provider, costText(p.PricePerHour))
 	if o := p.Offer; o != nil {
 		row("machine", "%s in %s: %s", o.Instance, o.Region, offerText(*o))
 	}

@@ -1,4 +1,4 @@
-package workbench
+package planning
 
 import (
 	"fmt"
@@ -10,29 +10,29 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// site is what the ranks of a run are laid out on: a plan fills it with what is
+// Site is what the ranks of a run are laid out on: a plan fills it with what is
 // known before anything exists, and with names for the rest; a launch with what
-// is there. Both go through layRanks, so that what a plan says is what runs.
-type site struct {
-	nodes   []engine.Node
-	python  string
-	torch   bool // PyTorch was found with that Python
-	run     string
-	port    int
-	portIs  string // stands for a port that is not chosen yet
-	threads int
+// is there. Both go through LayRanks, so that what a plan says is what runs.
+type Site struct {
+	Nodes   []engine.Node
+	Python  string
+	Torch   bool   // PyTorch was found with that Python
+	Run     string // its id
+	Port    int    // of the master; 0 where PortIs stands for it
+	PortIs  string // stands for a port that is not chosen yet
+	Threads int    // that the ranks of one node may use together; 0: not known
 }
 
-// layRanks works out what every node runs.
-func layRanks(p *profiles.Profile, s site) (engine.Plan, error) {
+// LayRanks works out what every node runs.
+func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 	words, err := engine.Split(p.Run.Command)
 	if err != nil {
 		return engine.Plan{}, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
-	made, err := engine.Make(engine.Resolve(p.Run.Engine, s.torch), s.nodes, engine.Job{
-		Command: ofRun(words, s.run), Python: s.python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.run,
-		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: s.port, PortName: s.portIs, Env: environ(envOfRun(p.Run.Env, s.run), false),
-		MaxThreads: s.threads,
+	made, err := engine.Make(engine.Resolve(p.Run.Engine, s.Torch), s.Nodes, engine.Job{
+		Command: OfRun(words, s.Run), Python: s.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.Run,
+		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(p.Run.Env, s.Run), false),
+		MaxThreads: s.Threads,
 	})
 	if err != nil {
 		return made, &event.Fault{What: "plan the ranks", Node: -1, Why: err.Error()}
@@ -115,18 +115,18 @@ func (l Launch) Groups() []RankGroup {
 // branch is one way in which something that is not known yet may turn out.
 type branch struct {
 	when string
-	set  func(*site)
+	set  func(*Site)
 	open bool // how many ranks there are is not known then
 }
 
 // launches are all ways in which the conditions may turn out together.
-func launches(p *profiles.Profile, base site, questions [][]branch) ([]Launch, error) {
-	all := []branch{{set: func(*site) {}}}
+func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, error) {
+	all := []branch{{set: func(*Site) {}}}
 	for _, answers := range questions {
 		var next []branch
 		for _, a := range all {
 			for _, b := range answers {
-				next = append(next, branch{joined(a.when, b.when), func(s *site) { a.set(s); b.set(s) }, a.open || b.open})
+				next = append(next, branch{joined(a.when, b.when), func(s *Site) { a.set(s); b.set(s) }, a.open || b.open})
 			}
 		}
 		all = next
@@ -134,13 +134,13 @@ func launches(p *profiles.Profile, base site, questions [][]branch) ([]Launch, e
 	var out []Launch
 	for _, c := range all {
 		s := base
-		s.nodes = slices.Clone(base.nodes)
+		s.Nodes = slices.Clone(base.Nodes)
 		c.set(&s)
-		made, err := layRanks(p, s)
+		made, err := LayRanks(p, s)
 		if err != nil {
 			return nil, err
 		}
-		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: rankInfos(made)}
+		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: RankInfos(made)}
 		if c.open {
 			l.WorldSize, l.Commands = 0, []event.RankInfo{}
 		}

@@ -1,4 +1,4 @@
-package workbench
+package planning
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type Draft struct {
 
 // NewDraft begins a draft with what is found in a directory; notes say what
 // that was.
-func (w *Workbench) NewDraft(dir string) (d Draft, notes []string, err error) {
+func (m *Maker) NewDraft(dir string) (d Draft, notes []string, err error) {
 	if d.Dir, err = filepath.Abs(dir); err != nil {
 		return d, nil, err
 	}
@@ -134,18 +134,18 @@ func listText(text string) string {
 }
 
 // PlanDraft is the plan of a draft. Nothing is written.
-func (w *Workbench) PlanDraft(ctx context.Context, d Draft) (*Plan, error) {
+func (m *Maker) PlanDraft(ctx context.Context, d Draft) (*Plan, error) {
 	p, _, err := d.parse()
 	if err != nil {
 		return nil, err
 	}
-	return w.planTrusted(ctx, w.gate.Own(p))
+	return m.trusted(ctx, m.owner.Gate.Own(p))
 }
 
 // SaveDraft writes the profile of a draft into its directory and returns its
 // path. A profile that is there is not replaced. It is trusted as it was
 // written, and one of Home's from then on.
-func (w *Workbench) SaveDraft(d Draft) (string, error) {
+func (m *Maker) SaveDraft(d Draft) (string, error) {
 	text, err := d.Text()
 	if err != nil {
 		return "", err
@@ -160,10 +160,10 @@ func (w *Workbench) SaveDraft(d Draft) (string, error) {
 	}
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = w.gate.TrustWritten(context.Background(), d.path(), []byte(text))
+		err = m.owner.Gate.TrustWritten(context.Background(), d.path(), []byte(text))
 	}
 	if err == nil {
-		w.rememberProfile(&Plan{Path: d.path(), Name: d.Name, Provider: d.Provider})
+		m.owner.Remember(&Plan{Path: d.path(), Name: d.Name, Provider: d.Provider})
 	}
 	return d.path(), err
 }

@@ -1,4 +1,4 @@
-package workbench
+package planning
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ import (
 // inside holds a profile to its own directory: what it sends lies there or
 // below, by the real paths, unless the user has allowed another place. A
 // profile that no file holds is dlwb's own.
-func (w *Workbench) inside(p *profiles.Profile) error {
-	user, err := w.settings(p.Path)
+func (m *Maker) inside(p *profiles.Profile) error {
+	user, err := m.owner.Settings(p.Path)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (w *Workbench) inside(p *profiles.Profile) error {
 	if err != nil {
 		return nil // what is missing is said by those who look for it
 	}
-	if p.Path != "" && !w.mayLieAt(code, p, user) {
+	if p.Path != "" && !m.mayLieAt(code, p, user) {
 		return profiles.Errors{p.Fault("code.dir", fmt.Sprintf("code.dir %q", p.Code.Dir),
 			fmt.Sprintf("it is %s, outside of %s, where the profile lies: a profile may send only what lies there or below", code, filepath.Dir(p.Path)),
 			"", fmt.Sprintf("move the profile up, or allow it: --allow-code %s, or code.allow in %s", shellword.Join(code), user.Path))}
@@ -34,7 +34,7 @@ func (w *Workbench) inside(p *profiles.Profile) error {
 	if _, err := p.ResultsTo("run"); err != nil && p.Path != "" {
 		return profiles.Errors{asFieldError(p, err)}
 	}
-	return w.environmentInside(code, p, user)
+	return m.environmentInside(code, p, user)
 }
 
 // asFieldError is an error about results.to as one of the profile's.
@@ -46,9 +46,9 @@ func asFieldError(p *profiles.Profile, err error) *profiles.Error {
 }
 
 // mayLieAt reports whether a profile's code may lie in a directory.
-func (w *Workbench) mayLieAt(code string, p *profiles.Profile, user settings.Settings) bool {
+func (m *Maker) mayLieAt(code string, p *profiles.Profile, user settings.Settings) bool {
 	allowed := append([]string{filepath.Dir(p.Path)}, user.AllowCode...)
-	w.checkouts.Range(func(dir, _ any) bool {
+	m.checkouts.Range(func(dir, _ any) bool {
 		allowed = append(allowed, dir.(string))
 		return true
 	})
@@ -72,7 +72,7 @@ func below(dir, path string) bool {
 
 // environmentInside holds the file of the environment, which is sent, to the
 // code directory.
-func (w *Workbench) environmentInside(code string, p *profiles.Profile, user settings.Settings) error {
+func (m *Maker) environmentInside(code string, p *profiles.Profile, user settings.Settings) error {
 	file := p.EnvironmentFile()
 	if file == "" {
 		return nil
@@ -84,7 +84,7 @@ func (w *Workbench) environmentInside(code string, p *profiles.Profile, user set
 	fault := func(why, next string) error {
 		return profiles.Errors{p.Fault("environment."+p.Environment.Kind, fmt.Sprintf("environment.%s %q", p.Environment.Kind, p.Environment.File), why, "", next)}
 	}
-	if !below(code, real) && !(len(user.AllowCode) > 0 && w.mayLieAt(real, p, user)) {
+	if !below(code, real) && !(len(user.AllowCode) > 0 && m.mayLieAt(real, p, user)) {
 		return fault(fmt.Sprintf("it is %s, outside of the code directory %s", real, code), "put it there")
 	}
 	if what := secretfile.ByName(filepath.ToSlash(real)); what != "" {
@@ -96,9 +96,9 @@ func (w *Workbench) environmentInside(code string, p *profiles.Profile, user set
 // requirementsMost bounds the file of an environment.
 const requirementsMost = 1 << 20
 
-// requirements reads the file that the environment is made from.
-func (w *Workbench) requirements(p *profiles.Profile) (string, error) {
-	if err := w.inside(p); err != nil {
+// Requirements reads the file that the environment is made from.
+func (m *Maker) Requirements(p *profiles.Profile) (string, error) {
+	if err := m.inside(p); err != nil {
 		return "", err
 	}
 	name := p.EnvironmentFile()
