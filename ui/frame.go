@@ -168,7 +168,7 @@ func (m *Model) footer(w int) string {
 	var shown []*command
 	for i := range m.table {
 		c := &m.table[i]
-		if c.inFooter(m.here()) && m.refusal(c) == "" {
+		if c.inFooter(m.here()) && (m.refusal(c) == "" || m.lack(c) != nil) {
 			shown = append(shown, c)
 		}
 	}
@@ -176,6 +176,10 @@ func (m *Model) footer(w int) string {
 	keys := make([]key.Binding, len(shown))
 	for i, c := range shown {
 		keys[i] = c.bind
+		if m.lack(c) != nil {
+			h := c.bind.Help()
+			keys[i].SetHelp(m.styles.Faint.Of(h.Key), m.styles.Faint.Of(h.Desc))
+		}
 	}
 	return text.Cut(m.keyHelp().ShortHelpView(thatFit(keys, w)), w)
 }

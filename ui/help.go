@@ -28,9 +28,16 @@ func (m *Model) drawHelp(w int) []string {
 			name = ""
 		}
 		row := text.Cut("  "+s.Key.Of(text.Fit(keys, 15))+name+c.help, w)
+		if m.lack(c) != nil {
+			row = text.Cut("  "+s.Faint.Of(text.Fit(keys, 15)+name+m.refusal(c)), w)
+		}
 		switch {
 		case len(c.bind.Keys()) == 0:
-			more = append(more, text.Cut("  "+text.Fit(c.name(), 20)+c.help, w))
+			help := c.help
+			if m.lack(c) != nil {
+				help = s.Faint.Of(m.refusal(c))
+			}
+			more = append(more, text.Cut("  "+text.Fit(c.name(), 20)+help, w))
 		case c.acts:
 			act = append(act, row)
 		default:

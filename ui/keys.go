@@ -6,6 +6,7 @@ import (
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/ui/logview"
 )
 
@@ -17,6 +18,9 @@ type command struct {
 	foot int         // its rank in the footer; 0: not there
 	show place       // the screens whose footer has it; 0: all of at
 	acts bool        // changes the cluster: refused when read-only
+	// needs is what the nodes must be able to do; where they can't, the key is
+	// grey, and says why and what to do about it.
+	needs job.Capability
 
 	can func(*Model) string // why not now; empty when it can be done
 	do  func(*Model) tea.Cmd
@@ -57,7 +61,7 @@ func lookCommands() []command {
 			can: (*Model).cannotOpen, do: (*Model).openPicked},
 		{bind: on("logs", "l"), help: "output of every rank", at: inSession &^ atLogs, foot: 3, show: atTrain | atSteps | atReceipt,
 			can: (*Model).noRun, do: goer(atLogs)},
-		{bind: on("nodes", "n"), help: "every node and GPU in full", at: inSession &^ (atLogs | atNodes), foot: 4, show: atTrain | atSteps, do: goer(atNodes)},
+		{bind: on("nodes", "n"), help: "every node and GPU in full", at: inSession &^ (atLogs | atNodes), foot: 4, show: atTrain | atSteps, needs: job.Telemetry, do: goer(atNodes)},
 		{bind: on("forwards", "f"), help: "open tunnels and their addresses", at: inSession &^ (atLogs | atForwards), do: goer(atForwards)},
 		{bind: on("steps", "s"), help: "what was done, how long it took, what failed", at: inSession &^ atSteps, do: goer(atSteps)},
 		{bind: on("train", "t"), help: "charts, nodes and output together", at: inSession &^ atTrain, foot: 5,
@@ -92,23 +96,23 @@ func actCommands() []command {
 			do: (*Model).newExperiment},
 		{bind: on("run", "R"), help: "show the plan of the profile; on the plan, start it", at: everywhere &^ (atHelp | atForwards | atNew | atRuns | atCompare), foot: 2, show: atHome | atPlan | atSteps | atTrain | atReceipt, acts: true,
 			can: (*Model).cannotRun, do: (*Model).run},
-		{bind: on("Jupyter", "J"), help: "start Jupyter on node 0 and open it here", at: inSession, foot: 6, show: atTrain | atForwards, acts: true,
+		{bind: on("Jupyter", "J"), help: "start Jupyter on node 0 and open it here", at: inSession, foot: 6, show: atTrain | atForwards, acts: true, needs: job.Dial,
 			can: (*Model).noCluster, do: forwarder("jupyter")},
-		{bind: on("TensorBoard", "T"), help: "start TensorBoard on node 0 and open it here", at: inSession, acts: true,
+		{bind: on("TensorBoard", "T"), help: "start TensorBoard on node 0 and open it here", at: inSession, acts: true, needs: job.Dial,
 			can: (*Model).noCluster, do: forwarder("tensorboard")},
-		{bind: on("shell", "S"), help: "a shell on a node; exit comes back here", at: inSession, acts: true,
+		{bind: on("shell", "S"), help: "a shell on a node; exit comes back here", at: inSession, acts: true, needs: job.Exec,
 			can: (*Model).noCluster, do: (*Model).shell},
-		{bind: on("forward", "F"), help: "forward ports of node 0 to this machine, or all that the profile lists", at: inSession, acts: true,
+		{bind: on("forward", "F"), help: "forward ports of node 0 to this machine, or all that the profile lists", at: inSession, acts: true, needs: job.Dial,
 			can: (*Model).noCluster, do: (*Model).askForward},
-		{bind: on("pull results"), help: "bring the results of the run home now", at: inSession, acts: true,
+		{bind: on("pull results"), help: "bring the results of the run home now", at: inSession, acts: true, needs: job.Files,
 			can: (*Model).noLiveRun, do: (*Model).pull},
 		{bind: on("stop the run"), help: "stop the run and keep the cluster", at: inSession, acts: true,
 			can: (*Model).notRunning, do: (*Model).askStop},
 		{bind: on("extend", "E"), help: "let the machines live an hour longer; asks first", at: inSession, foot: 6, show: atTrain | atSteps, acts: true,
 			can: (*Model).cannotExtend, do: (*Model).askExtend},
-		{bind: on("stop the machines"), help: "stop the machines and keep their disks; asks first", at: inSession, acts: true,
+		{bind: on("stop the machines"), help: "stop the machines and keep their disks; asks first", at: inSession, acts: true, needs: job.Suspend,
 			can: (*Model).cannotStopMachines, do: (*Model).askStopMachines},
-		{bind: on("start the machines"), help: "start machines that were stopped; asks first", at: inSession, acts: true,
+		{bind: on("start the machines"), help: "start machines that were stopped; asks first", at: inSession, acts: true, needs: job.Suspend,
 			can: (*Model).cannotStartMachines, do: (*Model).askStartMachines},
 		{bind: on("tear down", "X"), help: "remove the cluster and prove it; asks first", at: inSession | atHome, foot: 7, show: atHome | atSteps | atTrain | atReceipt, acts: true,
 			can: (*Model).nothingToRemove, do: (*Model).askTeardown},
@@ -153,10 +157,21 @@ func (m *Model) refusal(c *command) string {
 	switch {
 	case c.acts && m.opts.ReadOnly:
 		return "started with --read-only"
+	case m.lack(c) != nil:
+		return m.lack(c).String()
 	case c.can != nil:
 		return c.can(m)
 	}
 	return ""
+}
+
+// lack is what keeps the nodes of the cluster that is shown from what a command
+// needs; nil: nothing does.
+func (m *Model) lack(c *command) *job.Lack {
+	if m.ses == nil || m.ses.Past || c.needs == "" || c.at&inSession == 0 {
+		return nil
+	}
+	return job.LackOf(m.ses.State.Lacks, c.needs)
 }
 
 // press is a key press by its name.

@@ -3,6 +3,7 @@ package ui
 import (
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/ui/nodes"
 )
 
@@ -15,7 +16,7 @@ func nodesScreen() screen { return screen{at: atNodes, name: "nodes", page: (*Mo
 // heatCommands are the keys of the heatmap.
 func heatCommands() []command {
 	return []command{
-		{bind: on("GPUs", "h"), help: "every GPU of every node over time, as a heatmap", at: inSession &^ atHeat, foot: 4, show: atNodes | atTrain, can: (*Model).noHeat, do: goer(atHeat)},
+		{bind: on("GPUs", "h"), help: "every GPU of every node over time, as a heatmap", at: inSession &^ atHeat, foot: 4, show: atNodes | atTrain, needs: job.Telemetry, can: (*Model).noHeat, do: goer(atHeat)},
 		{bind: on("quantity", "c"), help: "utilisation, memory, temperature, power", at: atHeat, foot: 1, do: onHeat((*nodes.Heat).Next)},
 		{bind: on("each GPU", "enter"), help: "a row for each GPU, or all nodes on one screen again", at: atHeat, foot: 2, do: onHeat((*nodes.Heat).ToggleDetail)},
 		{bind: on("finer", "+", "="), help: "less time in one column", at: atHeat, foot: 3, do: onHeat(func(v *nodes.Heat) { v.Coarser(-1) })},

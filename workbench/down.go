@@ -201,8 +201,8 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
 		if run.EndedAt == nil {
 			_ = stopRun(limited, on, on.gone(limited), run.ID, follow.Asked+"the cluster was taken down")
 		}
-		_, err = w.Watch(limited, c.Name)
-		slog.Debug("watched the end", "run", run.ID, "error", err)
+		err = w.finishRun(limited, on, c, run)
+		slog.Debug("finished the run", "run", run.ID, "error", err)
 	}
 	if ctx.Err() != nil {
 		return
@@ -215,6 +215,43 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
 			Text: "the results of run " + run.ID + " did not come home before its nodes were removed",
 			Next: "what did come lies in " + filepath.Join(w.runDir(run.ID), "results")})
 	}
+}
+
+// finishRun waits until the end of a run that was stopped is told and what it
+// wrote is home. Where nobody else does that, it reads what is left to read, and
+// nothing more: no forward is opened and nothing is asked of nodes that go next.
+func (w *Workbench) finishRun(ctx context.Context, on carrier, c store.Cluster, run store.Run) error {
+	lock, _, err := w.awaitTurn(ctx, c, run)
+	if lock == nil {
+		return err
+	}
+	defer lock.release()
+	s := scope{cluster: c.Name, life: c.ID, run: run.ID}
+	st, err := w.storyOf(run.ID)
+	if err != nil || st.over() {
+		return err
+	}
+	if st.ended == nil && !st.started {
+		if _, over, err := on.settle(ctx, s, run); over || err != nil {
+			return err
+		}
+	}
+	if st.ended == nil {
+		ended, err := event.RunEnded{}, w.openTrain(s, st, run.Command)
+		if err == nil {
+			ended, err = w.watchRun(ctx, s, on, run.ID)
+		}
+		if err != nil {
+			return err
+		}
+		st.ended = &ended
+	}
+	if !st.trainEnded {
+		if err := w.closeTrain(s, *st.ended); err != nil {
+			return err
+		}
+	}
+	return on.fetch(ctx, s)
 }
 
 // closeRun records the end of a run that could not be watched to its end.

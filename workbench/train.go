@@ -36,10 +36,8 @@ func (w *Workbench) trainStep(ctx context.Context, s scope, on carrier, command 
 	if err != nil {
 		return event.RunEnded{}, err
 	}
-	if !st.trainStarted {
-		if err := w.publish(s, event.StepStarted{Step: event.StepTrain, Text: command}); err != nil {
-			return event.RunEnded{}, err
-		}
+	if err := w.openTrain(s, st, command); err != nil {
+		return event.RunEnded{}, err
 	}
 	stopOpening := w.tunnels.OpenListed(ctx, s.cluster, s.life, data.Forward)
 	ended, err := w.watchRun(ctx, s, on, s.run)
@@ -48,6 +46,14 @@ func (w *Workbench) trainStep(ctx context.Context, s scope, on carrier, command 
 		return ended, watchFault(s, err)
 	}
 	return ended, w.closeTrain(s, ended)
+}
+
+// openTrain opens the step that a run is, if nobody has.
+func (w *Workbench) openTrain(s scope, st story, command string) error {
+	if st.trainStarted {
+		return nil
+	}
+	return w.publish(s, event.StepStarted{Step: event.StepTrain, Text: command})
 }
 
 // closeTrain closes the step that a run was.
@@ -112,22 +118,29 @@ func (w *Workbench) Watch(ctx context.Context, cluster string) (event.RunEnded, 
 	if err != nil || !todo || run.Life != c.ID {
 		return event.RunEnded{}, err
 	}
+	lock, ended, err := w.awaitTurn(ctx, c, run)
+	if lock == nil {
+		return ended, err
+	}
+	defer lock.release()
+	return w.takeOver(ctx, c, run)
+}
+
+// awaitTurn waits until nobody else watches a run, and takes the lock of that;
+// none when the other one has told all there is to tell.
+func (w *Workbench) awaitTurn(ctx context.Context, c store.Cluster, run store.Run) (*claim, event.RunEnded, error) {
 	for {
 		lock, err := w.claim(c.Name, lockWatch)
-		if err != nil {
-			return event.RunEnded{}, err
-		}
-		if lock != nil {
-			defer lock.release()
-			return w.takeOver(ctx, c, run)
+		if err != nil || lock != nil {
+			return lock, event.RunEnded{}, err
 		}
 		select {
 		case <-time.After(watchRetry):
 		case <-ctx.Done():
-			return event.RunEnded{}, ctx.Err()
+			return nil, event.RunEnded{}, ctx.Err()
 		}
 		if st, err := w.storyOf(run.ID); err == nil && st.over() {
-			return *st.ended, nil
+			return nil, *st.ended, nil
 		}
 	}
 }

@@ -20,6 +20,14 @@ type Lack struct {
 	Next       string     `json:"next,omitempty"` // how to get it, or what does instead
 }
 
+// String is the reason and the remedy in a line.
+func (l Lack) String() string {
+	if l.Next == "" {
+		return l.Why
+	}
+	return l.Why + "; " + l.Next
+}
+
 // LackOf is what is said of a capability that is missing; nil: it is there.
 func LackOf(lacks []Lack, c Capability) *Lack {
 	for i := range lacks {

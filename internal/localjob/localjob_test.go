@@ -274,7 +274,8 @@ func killed(t *testing.T, p *project) {
 
 // What needs a machine to log in to says why it can't, and what to do.
 func lacking(t *testing.T, p *project) {
-	p.profile("local-job", "0.5")
+	p.write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: plain, command: train.py 0.5}\nforward: [8080]\n")
+	p.trust("dlwb.yaml")
 	p.must("run", "--plain", "--detach")
 	for _, c := range []struct {
 		args []string
@@ -292,6 +293,12 @@ func lacking(t *testing.T, p *project) {
 	p.trust("up.yaml")
 	if out, err := p.try("up", "up.yaml"); err == nil || !strings.Contains(out, "takes whole jobs") {
 		t.Errorf("up: %v\n%s", err, out)
+	}
+	// Teardown finishes the run, and begins nothing for it.
+	for _, e := range said(t, p.must("down", "jobs", "--json")) {
+		if text, _ := e["text"].(string); strings.Contains(text, "forward 8080") {
+			t.Errorf("teardown opened what the profile lists: %v", e)
+		}
 	}
 }
 

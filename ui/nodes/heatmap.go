@@ -165,7 +165,7 @@ func (p *heatPage) absence(n *session.Node) string {
 	case n.Sample == nil && p.stale(n) != "":
 		return "? " + p.stale(n)
 	case n.Sample == nil:
-		return "no telemetry yet"
+		return p.noSample()
 	case len(n.Sample.GPUs) == 0 && n.WithoutGPUs():
 		return gpuAbsence(n.Sample)
 	}

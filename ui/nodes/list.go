@@ -30,13 +30,21 @@ func (p Page) List(w int) []string {
 				disk = p.Styles.Dim.Of("disk ") + units.Bytes(int64(*n.Sample.DiskUsed))
 			}
 		}
-		left := text.Fit(n.Name, 8) + " " + text.Fit(p.stateText(n), stateW) + " " + p.Styles.Dim.Of(text.Fit(text.Word(n.User+"@"+n.Addr), 24)) + " " + disk
+		left := text.Fit(n.Name, 8) + " " + text.Fit(p.stateText(n), stateW) + " " + p.Styles.Dim.Of(text.Fit(login(n), 24)) + " " + disk
 		out = append(out, text.Cut(left, w))
 		if n.Why != "" {
 			out = append(out, text.Cut("         "+p.Styles.Warn.Of(n.Why), w))
 		}
 	}
 	return append(out, p.gpuNames(w)...)
+}
+
+// login is who logs in where; empty for a node that nobody can log in to.
+func login(n *session.Node) string {
+	if n.Addr == "" {
+		return ""
+	}
+	return text.Word(n.User + "@" + n.Addr)
 }
 
 // gpuNames says which GPUs there are, once for each model.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/plot"
@@ -113,7 +114,7 @@ func (p Page) card(n *session.Node, w int) []string {
 		if p.Of.Over() {
 			return append(out, "", "", "")
 		}
-		return append(out, p.Styles.Dim.Of("  no telemetry yet"), "", "")
+		return append(out, text.Cut(p.Styles.Dim.Of("  "+p.noSample()), w), "", "")
 	}
 	s, grey := n.Sample, p.grey(n)
 	sw := text.Clamp(w-36, 6, 40)
@@ -199,7 +200,7 @@ func (p Page) row(n *session.Node, w int, withGPUs bool) string {
 		return text.Cut(p.Styles.Dim.Of(name)+p.Styles.Warn.Of("? "+why)+p.Styles.Dim.Of("  "+n.Why), w)
 	}
 	if n.Sample == nil {
-		return text.Cut(p.Styles.Strong.Of(name)+p.Styles.Dim.Of("no telemetry yet"), w)
+		return text.Cut(p.Styles.Strong.Of(name)+p.Styles.Dim.Of(p.noSample()), w)
 	}
 	s, mark := n.Sample, p.simulatedMark(n, w)
 	room := w - text.Wide(mark) - 2
@@ -278,6 +279,9 @@ func (p Page) cell(n *session.Node, cpu bool) string {
 	case p.stale(n) != "":
 		return p.Styles.Dim.Of(name) + p.Styles.Warn.Of("? stale")
 	case n.Sample == nil:
+		if job.LackOf(p.Of.State.Lacks, job.Telemetry) != nil {
+			return name + p.Styles.Dim.Of("none")
+		}
 		return name + p.Styles.Dim.Of("waiting")
 	}
 	text := name
@@ -339,6 +343,14 @@ func gpuAbsence(s *metrics.Sample) string {
 }
 
 func (p Page) grey(n *session.Node) bool { return p.stale(n) != "" }
+
+// noSample says why there is no telemetry of a node.
+func (p Page) noSample() string {
+	if lack := job.LackOf(p.Of.State.Lacks, job.Telemetry); lack != nil {
+		return lack.String()
+	}
+	return "no telemetry yet"
+}
 
 // stale says why a node's values can't be trusted. What is over has its last
 // values, and says so.

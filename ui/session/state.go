@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -76,6 +77,7 @@ type State struct {
 	plan     *event.PlanMade
 	Provider string
 	Machines Machines
+	Lacks    []job.Lack // what can't be done on its nodes
 	Account  money.Account
 	Up       bool
 	Steps    []Step
@@ -300,7 +302,10 @@ func (s *State) step(name string) *Step {
 }
 
 func (s *State) applyUp(at time.Time, b event.ClusterUp) {
-	s.Provider, s.Up = b.Provider, true
+	s.Provider, s.Up, s.Lacks = b.Provider, true, nil
+	for _, l := range b.Lacks {
+		s.Lacks = append(s.Lacks, job.Lack{Capability: l.Capability, Why: text.Word(l.Why), Next: text.Word(l.Next)})
+	}
 	s.Machines = Machines{count: len(b.Nodes), Instance: text.Word(b.Instance), spot: b.Spot, place: text.Word(b.Zone), PerHour: b.PricePerHour}
 	if b.Zone == "" {
 		s.Machines.place = text.Word(b.Region)
