@@ -47,6 +47,7 @@ func TestAJobWithoutNodesInARealTerminal(t *testing.T) {
 		}
 	}
 	e.press("Escape")
+	e.see(5*time.Second, "› steps", "✓ upload")
 	for key, why := range map[string]string{
 		"J": "Jupyter, not now: no port of a local-job can be reached; write event files",
 		"T": "TensorBoard, not now: no port of a local-job can be reached",
