@@ -75,7 +75,10 @@ func (b bench) ShellCommand(cluster string, node int) *exec.Cmd {
 	return b.door.lend(b.Workbench.ShellCommand(cluster, node))
 }
 
-// FieldFaults implements ui.Bench.
+// Paths implements wizard.Drafter.
+func (bench) Paths(dir string) []string { return planning.Paths(dir) }
+
+// FieldFaults implements wizard.Drafter.
 func (bench) FieldFaults(err error) []ui.FieldFault {
 	var all profiles.Errors
 	if !errors.As(err, &all) {

@@ -185,6 +185,23 @@ func TestDirectoryOfTheExperimentCanBeChanged(t *testing.T) {
 	hides(t, s, "there is a profile already")
 }
 
+func TestPathsAndRegionsAreCompletedByTab(t *testing.T) {
+	s := begun(t, ui.Options{}, nil).Press("enter", "4", "down", "down", "enter", "ctrl+u").Type("t")
+	says(t, s, "tab train.py", "of 2 suggestions")
+	says(t, s.Press("down"), "tab tune.py")
+	says(t, s.Press("tab").Type(" --lr 1").Press("enter"), "tune.py --lr 1")
+	s.Press("home", "enter", "ctrl+u").Type("/home/ada/lm/d")
+	says(t, s.Press("tab", "enter"), "/home/ada/lm/data")
+	s = begun(t, ui.Options{}, nil).Press("down", "enter", "end", "enter").Type("eu-w")
+	says(t, s.Press("tab", "enter"), "✓ 1 eu-west-1")
+}
+
+func TestHostileNameOfAFileCompletesNothing(t *testing.T) {
+	s := begun(t, ui.Options{}, nil).Press("enter", "4", "down", "down", "enter", "ctrl+u").Type("bad")
+	hides(t, s, "tab bad", "name.py")
+	checkFrame(t, s.Model.Frame(), 100, 30)
+}
+
 func TestProfileThatIsThereIsNotReplaced(t *testing.T) {
 	s := begun(t, ui.Options{}, nil).Press("enter", "5")
 	s.Refuse = &event.Fault{What: "write the profile", Node: -1, Why: "/home/ada/lm/dlwb.yaml is there already", Next: "move it away"}

@@ -20,6 +20,11 @@ func (s *Stage) NewDraft(dir string) (planning.Draft, []string, error) {
 		[]string{"train.py is the training script", "requirements.txt says which packages it needs"}, s.DraftErr
 }
 
+// Paths implements ui.Bench.
+func (s *Stage) Paths(string) []string {
+	return []string{"train.py", "tune.py", "requirements.txt", "data/", "scripts/", "scripts/prepare.py", "bad\n\x1b[31mname.py"}
+}
+
 // Markets implements ui.Bench.
 func (s *Stage) Markets() []string { return []string{"ec2"} }
 

@@ -2,6 +2,8 @@ package text
 
 import (
 	"time"
+
+	"charm.land/bubbles/v2/spinner"
 )
 
 // Look is what drawing needs to know of the screen besides what is drawn: its
@@ -16,7 +18,9 @@ type Look struct {
 	ASCII, Colourless bool
 }
 
-var spinFrames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+// spinFrames are those of bubbles' spinner. Its own ticks are not used: one clock
+// turns all that turns on the screen, and stands still when nothing does.
+var spinFrames = spinner.MiniDot.Frames
 
 // Spinner is the present sign of something that goes on.
 func (l Look) Spinner() string { return spinFrames[l.Spin%len(spinFrames)] }

@@ -41,6 +41,7 @@ type Styles struct {
 	Log       logview.Styles
 
 	HelpKey, HelpName lipgloss.Style // Key and Dim, for bubbles' help
+	Done, Open        color.Color    // Accent and Faint, for bubbles' progress
 }
 
 // palette is the raw material of a theme.
@@ -96,6 +97,7 @@ func NewStyles(dark bool) Styles {
 			BackgroundColor(lipgloss.Color(p.alarmOff)).String()},
 	}
 	st.HelpKey = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Color(p.accent))
+	st.Done, st.Open = lipgloss.Color(p.accent), lipgloss.Color(p.faint)
 	st.HelpName = lipgloss.NewStyle().Foreground(lipgloss.Color(p.dim))
 	st.Axis = lipgloss.NewStyle().Foreground(lipgloss.Color(p.dim))
 	st.Log = logview.Styles{

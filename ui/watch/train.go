@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"charm.land/bubbles/v2/progress"
+
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/nodes"
@@ -127,10 +129,9 @@ func (p Page) progressBar(w int) string {
 	if !known {
 		return p.Styles.Faint.Of(strings.Repeat("─", w))
 	}
-	text := fmt.Sprintf(" %3.0f%%", f*100)
-	n := max(w-len(text), 0)
-	full := int(f * float64(n))
-	return p.Styles.Accent.Of(strings.Repeat("━", full)) + p.Styles.Faint.Of(strings.Repeat("─", n-full)) + text
+	bar := progress.New(progress.WithWidth(w), progress.WithFillCharacters('━', '─'), progress.WithColors(p.Styles.Done))
+	bar.EmptyColor = p.Styles.Open
+	return bar.ViewAs(f)
 }
 
 // runFacts says what runs, on what.

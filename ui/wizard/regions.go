@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -55,6 +56,15 @@ func (r *regionPicker) rows() [][2]string {
 	return append(out, [2]string{rowOther, "type its name"})
 }
 
+// names are the regions that are known.
+func (r *regionPicker) names() []string {
+	out := make([]string, len(r.known))
+	for i, region := range r.known {
+		out[i] = region.Name
+	}
+	return out
+}
+
 func (r *regionPicker) mark(name string) {
 	if i := slices.Index(r.marked, name); i >= 0 {
 		r.marked = slices.Delete(r.marked, i, i+1)
@@ -96,7 +106,7 @@ func (z *Wizard) chooseRegion() tea.Cmd {
 	name := z.region.rows()[z.picked][0]
 	switch {
 	case name == rowOther:
-		z.screen.Ask(Prompt{Label: "region", Done: func(text string) tea.Cmd {
+		z.screen.Ask(Prompt{Label: "region", Line: line.New("", z.region.names()...), Done: func(text string) tea.Cmd {
 			if text != "" {
 				z.region.add(text)
 				z.region.marked = []string{text}

@@ -37,6 +37,9 @@ type Prompt struct {
 type Drafter interface {
 	// NewDraft begins with what is found in a directory; notes say what.
 	NewDraft(dir string) (d planning.Draft, notes []string, err error)
+	// Paths names what lies in a directory, for completing what is typed;
+	// directories end with a slash. The names are untrusted text.
+	Paths(dir string) []string
 	// Markets are the providers whose machines are chosen from offers.
 	Markets() []string
 	// Offers lists the machines of a provider, the best first.
@@ -67,6 +70,7 @@ type (
 		gen   int
 		draft planning.Draft
 		notes []string
+		paths []string
 		err   error
 	}
 	// offered are the machines that can be had.

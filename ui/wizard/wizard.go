@@ -22,6 +22,7 @@ type Wizard struct {
 
 	draft   planning.Draft
 	notes   []string // what was found in the directory
+	paths   []string // what lies there, to complete what is typed
 	read    bool
 	fault   string // why the directory could not be read
 	markets []string
@@ -103,7 +104,7 @@ func (z *Wizard) readDraft(dir string) tea.Cmd {
 	z.asked = gen
 	return func() tea.Msg {
 		d, notes, err := z.screen.Bench.NewDraft(dir)
-		return drafted{z, gen, d, notes, err}
+		return drafted{z, gen, d, notes, z.screen.Bench.Paths(d.Dir), err}
 	}
 }
 
@@ -123,7 +124,7 @@ func (z *Wizard) takeDraft(msg drafted) {
 		d.Spot, d.Fallback, d.Image, d.Disk = old.Spot, old.Fallback, old.Image, old.Disk
 		d.Budget, d.Lifetime, d.Idle = old.Budget, old.Lifetime, old.Idle
 	}
-	z.draft, z.notes, z.read = d, text.Words(msg.notes), true
+	z.draft, z.notes, z.paths, z.read = d, text.Words(msg.notes), msg.paths, true
 	z.judge()
 }
 
