@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-slurm test-arm64 chaos check bench bench-nodes fuzz generate screenshots logs clean
+.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-slurm test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ check: ## gofmt, vet, staticcheck, govulncheck, shellcheck
 
 bench: agent ## benchmarks: the screen, the charts, the logs, the store
 	go test -run '^$$' -bench . -benchmem ./ui/... ./metrics ./store ./sanitize ./remote
+
+corpus: ## what real frameworks print, beside the true values, into metrics/testdata/corpus; then reads it (CORPUS=names)
+	python3 internal/corpus/corpus.py metrics/testdata/corpus $(CORPUS)
+	go test -count=1 -v -run Corpus ./metrics
 
 bench-nodes: agent ## dlwb beside OpenSSH, pdsh, fabric, Ansible and rsync on real hosts (Linux, root); writes docs/bench.md
 	sh internal/tools/need_bench.sh

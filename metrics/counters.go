@@ -73,6 +73,9 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if !ok || u != unitEpoch && c.n != math.Trunc(c.n) {
 		return counter{}, 0, false
 	}
+	if ok && c.total == 0 && u == unitStep && next+1 < len(s.line) && s.line[next] == '/' && isDigit(s.line[next+1]) { // [12/8]: counts on over the epochs of 8
+		c.global, next = true, digits(s.line, next+1)
+	}
 	if opened && next+1 < len(s.line) && s.line[next] == '-' { // Batch [0-20]
 		if end, ok := number(s.line, next+1); ok {
 			c.n, c.at, next = end.value, end.start, end.next
