@@ -1,0 +1,75 @@
+package metrics
+
+import "strings"
+
+// judged drops values that nothing in the line vouches for: a line is about the
+// training when it says where the run is or names a loss or a score. Settings
+// have names of metrics too (momentum, iou), but stand in neither.
+func (s *scanner) judged() []value {
+	f := &s.found
+	placed, scored := len(f.counters) > 0 || f.pass.total > 0 || s.evaluates || s.assumed, false
+	vouched, splitsAlone := false, 0
+	for _, v := range f.values {
+		scored = scored || v.kind == score && (!v.blank || v.real)
+		vouched = vouched || v.kind == score && !v.weak && v.real
+		if v.bareSplit {
+			splitsAlone++
+		}
+	}
+	kept := f.values[:0]
+	for _, v := range f.values {
+		switch {
+		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
+		case !placed && !scored && !(v.rate && v.kind >= measure && !v.blank):
+			continue
+		case v.bareNorm && !placed, v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict:
+			continue
+		case v.term.average && (v.term.split == "" && !placed && strings.IndexByte(v.show, '/') < 0 || several(f.values, "loss")):
+			v.show = s.names.averaged(v.show)
+		}
+		if i := indexOf(kept, v.show); i >= 0 {
+			first := &kept[i]
+			if first.owner == "" || v.owner == "" || first.owner == v.owner {
+				continue
+			}
+			v.show = s.names.owned(v.owner, v.show)
+			first.show, first.owner = s.names.owned(first.owner, first.show), ""
+		} else if o := v.owner; o != "" && indexOf(kept, s.names.owned(o, v.show)) < 0 && ownedBefore(kept, v.show) {
+			v.show = s.names.owned(o, v.show)
+		}
+		v.sure = v.kind == score || placed && v.kind >= measure || s.evaluates
+		kept = append(kept, v)
+	}
+	return kept
+}
+
+// ownedBefore reports whether a name was told apart by its owner already.
+func ownedBefore(values []value, show string) bool {
+	for _, v := range values {
+		if v.owner == "" && strings.HasSuffix(v.show, "/"+show) && splits[v.show[:len(v.show)-len(show)-1]] == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// several reports whether more than one value of a line is a loss.
+func several(values []value, base string) bool {
+	n := 0
+	for _, v := range values {
+		if strings.Contains(v.show, base) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// indexOf is where a line already has a value of a name: the first one counts.
+func indexOf(values []value, show string) int {
+	for i := range values {
+		if values[i].show == show {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,97 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+)
+
+// take goes on to where a line says that the run is and adds its values.
+func (r *Reader) take(f found, rank int, fromTable bool) {
+	if len(f.counters) > 0 && len(r.shapes) > 0 && !r.placed() {
+		f.counters, f.values = slices.Clone(f.counters), slices.Clone(f.values) // what is read in between uses the same room
+		r.shapes.placed(r)
+	}
+	axis := r.counters.take(f.counters)
+	r.step, r.epoch = r.counters.place()
+	r.addHits()
+	if fromTable && axis == AxisNone {
+		axis = AxisEpoch
+	}
+	r.counted = r.counted || len(f.counters) > 0
+	inner, epoch := within(f.counters)
+	r.beside = inner && axis == AxisStep
+	for _, v := range f.values {
+		show := v.show
+		switch {
+		case fromTable:
+		case axis == AxisEpoch && r.isInner(show):
+			show = r.scanner.names.ofEpoch(show)
+		case axis == AxisStep && epoch && !inner && r.wasInner(show):
+			if v.kind < weak {
+				continue
+			}
+			show = r.scanner.names.ofEpoch(show)
+		}
+		if fromTable && len(f.counters) == 0 && r.again(show) {
+			continue
+		}
+		r.value(show, v, axis, f.shape, rank)
+	}
+}
+
+// afterDash is what stands behind the name of a logger: "allennlp.training - loss".
+func afterDash(line string) string {
+	if i := strings.LastIndex(line, " - "); i >= 0 {
+		return strings.TrimLeft(line[i+3:], " ")
+	}
+	return line
+}
+
+// within reports whether a line counts steps in an epoch, and epochs.
+func within(counters []counter) (inner, epoch bool) {
+	for _, c := range counters {
+		inner, epoch = inner || c.inEpoch, epoch || c.unit == unitEpoch
+	}
+	return inner, epoch
+}
+
+// wasInner reports whether the lines that brought a series so far counted the
+// steps in an epoch beside those of the run, as fairseq's do: one that counts
+// only those of the run then tells of the whole epoch.
+func (r *Reader) wasInner(show string) bool {
+	s := r.series[show]
+	return s != nil && s.inner && s.ordinal > 0
+}
+
+// isInner reports whether a series has points within epochs: a value that has
+// only an epoch is then that of the whole epoch, another series.
+func (r *Reader) isInner(show string) bool {
+	s := r.series[show]
+	return s != nil && s.last.X >= AxisInner && s.ordinal > 0
+}
+
+// again reports whether a series has a value of this epoch already: what is
+// validated once more at the end is no other point.
+func (r *Reader) again(show string) bool {
+	s := r.series[show]
+	return s != nil && s.ordinal+int64(len(s.held)) > 0 && s.last.X == AxisEpoch && samePlace(s.last, r.point(show, 0))
+}
+
+func (r *Reader) value(show string, v value, axis Axis, shape uint64, rank int) {
+	if show == "" {
+		return
+	}
+	s := r.seriesOf(show)
+	if s == nil || s.user {
+		return
+	}
+	s.inner = s.inner || r.beside
+	p := r.point(show, v.value)
+	p.X = axis
+	r.add(s, p, v, shape, rank)
+}
+
+// point is a value where the run is now.
+func (r *Reader) point(name string, value float64) Point {
+	return Point{Name: name, Step: r.step, Epoch: r.epoch, Value: value, Time: r.at}
+}
