@@ -3,6 +3,7 @@ package archtest
 import (
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -31,7 +32,7 @@ var uiRooms = map[string][]string{
 	"nodes":   {"text", "plot", "session"},
 }
 
-// pure are those that neither draw nor know of a terminal.
+// pureUIRooms are those that neither draw nor know of a terminal.
 var pureUIRooms = []string{"session"}
 
 func TestImportsPointDownInsideTheUI(t *testing.T) {
@@ -64,6 +65,49 @@ func TestImportsPointDownInsideTheUI(t *testing.T) {
 				t.Errorf("ui/%s imports %s: it is to draw nothing", d.Name(), path.Base(name))
 			}
 		}
+	}
+}
+
+func TestTheUIKnowsEventsAndNotTheDriver(t *testing.T) {
+	for _, room := range append(slices.Sorted(maps.Keys(uiRooms)), "") {
+		if slices.Contains(importsOf(t, filepath.Join("..", "..", "ui", room)), module+"/workbench") {
+			t.Errorf("ui/%s imports the driver; it is to get what it draws as values", room)
+		}
+	}
+}
+
+// These are the lines and files of the model, and of a room below it, without
+// tests. They are there to fall.
+const (
+	mostUILines, mostUIFiles         = 4500, 34
+	mostUIRoomLines, mostUIRoomFiles = 1700, 14
+)
+
+func TestThePackagesOfTheUIStaySmall(t *testing.T) {
+	root := filepath.Join("..", "..", "ui")
+	measure := func(dir string, mostLines, mostFiles int) {
+		lines, files := 0, 0
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, files = lines+strings.Count(string(b), "\n"), files+1
+		}
+		if lines == 0 || lines > mostLines || files > mostFiles {
+			t.Errorf("%s has %d lines in %d files; %d in %d are the most", dir, lines, files, mostLines, mostFiles)
+		}
+	}
+	measure(root, mostUILines, mostUIFiles)
+	for room := range uiRooms {
+		measure(filepath.Join(root, room), mostUIRoomLines, mostUIRoomFiles)
 	}
 }
 
