@@ -228,10 +228,11 @@ func places(t *testing.T, w *workbench.Workbench, d drawn) map[string]facts {
 	}
 	out["home"] = homeFacts(t, home, d, now)
 	out["session"] = sessionFacts(w, d, now)
-	q, err := w.AskDown(t.Context(), d.name)
+	left, err := w.Removal(d.name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	q := left.Question()
 	f := facts{}
 	for _, fact := range q.Facts {
 		f.take("per hour", perHourText, fact.Text)

@@ -351,8 +351,8 @@ func profileOf(w *workbench.Workbench, args []string) (string, error) {
 	if err == nil || len(args) == 0 {
 		return path, err
 	}
-	if known := w.ProfileOf(args[0]); known != "" {
-		return known, nil
+	if c, found := w.FindCluster(args[0]); found == nil && c.ProfilePath != "" {
+		return c.ProfilePath, nil
 	}
 	return "", err
 }

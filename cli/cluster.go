@@ -51,11 +51,11 @@ On a terminal it shows what ends and asks first.`,
 
 // stopMachines stops the machines of a cluster when that is agreed to.
 func (a *app) stopMachines(ctx context.Context, w *workbench.Workbench, cluster string, yes bool) error {
-	q, err := w.AskStopMachines(ctx, cluster)
+	left, err := w.Removal(cluster)
 	if err != nil {
 		return err
 	}
-	if err := a.agree(ctx, yes, q); err != nil {
+	if err := a.agree(ctx, yes, left.StopQuestion()); err != nil {
 		return err
 	}
 	return a.switchMachines(ctx, w, cluster, w.StopMachines)
@@ -84,11 +84,11 @@ what it says.`,
 		if !yes && a.asks() {
 			var questions []event.Question
 			for _, name := range names {
-				q, err := w.AskDown(ctx, name)
+				left, err := w.Removal(name)
 				if err != nil {
 					return err
 				}
-				questions = append(questions, q)
+				questions = append(questions, left.Question())
 			}
 			if err := a.agree(ctx, yes, questions...); err != nil {
 				return err

@@ -41,7 +41,7 @@ func (a *app) diagnose(ctx context.Context) []cloud.Finding {
 		return append(findings, cloud.Finding{What: "state", Text: err.Error(), Next: "set DLWB_HOME to another directory, or mend this one"})
 	}
 	findings = append(findings, cloud.Finding{OK: true, What: "state", Text: w.Dir()})
-	findings = append(findings, w.Doctor(ctx)...)
+	findings = append(findings, w.Market().Doctor(ctx)...)
 	if err := w.Close(); err != nil {
 		findings = append(findings, cloud.Finding{What: "state", Text: err.Error()})
 	}

@@ -63,7 +63,7 @@ func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, 
 		return err
 	}
 	if len(what) == 0 && len(reverse) == 0 {
-		if what, err = w.ListedForwards(cluster.Name); err != nil {
+		if what, err = w.Tunnels().ListedForwards(cluster.Name); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, 
 			}
 		}
 	}
-	news := w.SubscribeNew(cluster.Name).WithoutSamples()
+	news := w.Subscribe(cluster.Name).FromNow().WithoutSamples()
 	defer news.Close()
 	opened, failed := a.openAll(ctx, w, cluster.Name, what, reverse, f.port)
 	if len(opened) == 0 {

@@ -114,7 +114,7 @@ func (g *collecting) until(ctx context.Context, once bool) error {
 	g.met = map[string]bool{}
 	for began := time.Now(); ; {
 		looked := time.Now()
-		hunts, err := g.w.Hunt(ctx, func(text string) { slog.Debug("gc", "said", text) })
+		hunts, err := g.w.Market().Orphans(ctx, func(text string) { slog.Debug("gc", "said", text) })
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (g *collecting) one(ctx context.Context, provider string, h cloud.Hunt) err
 		if o.Foreign || again && !g.yes || !g.agreed(o) {
 			continue
 		}
-		receipt, err := g.w.Collect(ctx, provider, o, func(text string) { g.app.hint("  %s", text) })
+		receipt, err := g.w.Market().Collect(ctx, provider, o, func(text string) { g.app.hint("  %s", text) })
 		g.answer.Collected = append(g.answer.Collected, receipt)
 		g.met[o.Life+" "+o.Owner] = err != nil
 		if err != nil {

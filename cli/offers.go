@@ -72,7 +72,7 @@ lists the facts that dlwb brings along, and says so.`,
 		if q.Need.GPUs < 0 || q.Need.MaxPrice < 0 || q.Count < 1 || limit < 0 {
 			return usageError{errors.New("--gpus, --max-price and --limit can't be negative, and --count is at least 1")}
 		}
-		found, err := w.Offers(ctx, provider, q)
+		found, err := w.Market().Offers(ctx, provider, q)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func TestAnUnknownProviderIsAnsweredWithThoseThatWorkHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	have, offered := w.Kinds(), slices.Clone(profiles.Usable)
+	have, offered := w.Market().Kinds(), slices.Clone(profiles.Usable)
 	slices.Sort(have)
 	slices.Sort(offered)
 	if !slices.Equal(have, offered) {

@@ -105,7 +105,7 @@ func (a *app) samplesIn(s *workbench.Subscription) *workbench.Subscription {
 // narrate prints the events of a cluster while f runs, to the last one. When
 // nobody reads them any more it says so by unheard and goes on without.
 func (a *app) narrate(w *workbench.Workbench, cluster string, unheard, f func()) {
-	sub := a.samplesIn(w.SubscribeNew(cluster))
+	sub := a.samplesIn(w.Subscribe(cluster).FromNow())
 	defer sub.Close()
 	p := a.printer(w)
 	ctx, stop := context.WithCancel(context.Background())

@@ -102,7 +102,7 @@ func (a *app) noteCommand() *cobra.Command {
 			}
 			if len(args) > 1 || clear {
 				run.Note = arg(args, 1)
-				if err := w.SetNote(run.ID, run.Note); err != nil {
+				if err := w.History().SetNote(run.ID, run.Note); err != nil {
 					return err
 				}
 			}
@@ -128,7 +128,7 @@ func (a *app) starCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := w.SetStar(run.ID, !off); err != nil {
+			if err := w.History().SetStar(run.ID, !off); err != nil {
 				return err
 			}
 			return a.answer(noteAnswer{run.ID, run.Note, !off}, func(out io.Writer) {

@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/market"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
@@ -47,7 +48,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), w.Cleaner(), w.Plans(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
+	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), w.Cleaner(), w.Plans(), w.Market(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
 		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {
@@ -64,11 +65,42 @@ type bench struct {
 	*tunnel.Tunnels
 	*cleanup.Cleaner
 	*planning.Maker
+	*market.Market
 	door *door
 }
 
 // Subscribe implements ui.Bench.
 func (b bench) Subscribe(cluster string) ui.Feed { return b.Workbench.Subscribe(cluster) }
+
+// Trust implements ui.Bench.
+func (b bench) Trust(ctx context.Context, path, key string) error {
+	_, err := b.Gate().TrustHash(ctx, path, key)
+	return err
+}
+
+// Down implements ui.Bench; the receipt comes as an event.
+func (b bench) Down(ctx context.Context, cluster string) error {
+	_, err := b.TearDown(ctx, cluster)
+	return err
+}
+
+// AskDown implements ui.Bench.
+func (b bench) AskDown(_ context.Context, cluster string) (event.Question, error) {
+	left, err := b.Removal(cluster)
+	return left.Question(), err
+}
+
+// AskStopMachines implements ui.Bench.
+func (b bench) AskStopMachines(_ context.Context, cluster string) (event.Question, error) {
+	left, err := b.Removal(cluster)
+	return left.StopQuestion(), err
+}
+
+// AskStop implements ui.Bench.
+func (b bench) AskStop(_ context.Context, run string) (event.Question, error) {
+	r, err := b.FindRun(run)
+	return r.StopQuestion(), err
+}
 
 // ShellCommand implements ui.Bench.
 func (b bench) ShellCommand(cluster string, node int) *exec.Cmd {

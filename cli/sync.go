@@ -57,7 +57,7 @@ Ctrl-C is the ordinary end of --watch: exit code 0.`,
 // watchSync prints a line for each sync after a change.
 func (a *app) watchSync(ctx context.Context, w *workbench.Workbench, plan *planning.Plan) error {
 	a.hint("watching %s; Ctrl-C ends it", plan.Code.Dir)
-	sub := w.SubscribeNew(plan.Cluster)
+	sub := w.Subscribe(plan.Cluster).FromNow()
 	defer sub.Close()
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()

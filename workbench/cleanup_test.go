@@ -65,7 +65,7 @@ func TestOldRunsAreFoundWithTheirSizesAndStarsAndLiveOnesStay(t *testing.T) {
 	ended(t, w, "older-star", 50*24*time.Hour)
 	ended(t, w, "new", time.Hour)
 	begin(t, w, "c", "live")
-	if err := w.SetStar("older-star", true); err != nil {
+	if err := w.history.SetStar("older-star", true); err != nil {
 		t.Fatal(err)
 	}
 	old := plan(t, w, cleanup.Selection{OlderThan: 30 * 24 * time.Hour})

@@ -47,15 +47,9 @@ func (e *UnresolvedError) Error() string {
 // Unwrap gives what the provider said.
 func (e *UnresolvedError) Unwrap() error { return e.Err }
 
-// Down removes a cluster and everything in it, and proves it. A run that is
-// going on is stopped first and its log brought home. It may be called again
-// until it succeeds; a cluster that is already gone is no error.
-func (w *Workbench) Down(ctx context.Context, cluster string) error {
-	_, err := w.TearDown(ctx, cluster)
-	return err
-}
-
-// TearDown is Down, and returns the receipt.
+// TearDown removes a cluster and everything in it, and returns the proof. A run
+// that is going on is stopped first and its log brought home. It may be called
+// again until it succeeds; a cluster that is already gone is no error.
 func (w *Workbench) TearDown(ctx context.Context, cluster string) (cloud.Receipt, error) {
 	c, err := w.FindCluster(cluster)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
-// ListedForwards are the forwards that the profile of a cluster lists: of its
+// listedForwards are the forwards that the profile of a cluster lists: of its
 // newest run, or before there is one, of the file. None is an error.
-func (w *Workbench) ListedForwards(cluster string) ([]string, error) {
+func (w *Workbench) listedForwards(cluster string) ([]string, error) {
 	c, err := w.FindCluster(cluster)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package workbench
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -230,20 +229,4 @@ func (w *Workbench) runInfo(r store.Run) event.RunInfo {
 	info.Duration = info.Took(now()).Seconds()
 	info.LastLoss = w.history.LastLoss(r.ID)
 	return info
-}
-
-// SetNote writes a note to a run; an empty one removes it.
-func (w *Workbench) SetNote(run, note string) error {
-	const longest = 4 << 10
-	if len(note) > longest {
-		return &event.Fault{What: "write a note to run " + run, Node: -1, Why: fmt.Sprintf("it has %d bytes, and %d are the most", len(note), longest)}
-	}
-	defer w.changed()
-	return w.db.SetNote(run, note)
-}
-
-// SetStar gives a run a star, or takes it away.
-func (w *Workbench) SetStar(run string, starred bool) error {
-	defer w.changed()
-	return w.db.SetStar(run, starred)
 }

@@ -132,7 +132,7 @@ func (w *Workbench) fetchBeforeEnd(ctx context.Context, s scope, l *link, node i
 			return
 		}
 	}
-	unsaved, err := w.Unsaved(s.cluster)
+	unsaved, err := w.unsaved(s.cluster)
 	for _, r := range unsaved {
 		_, pullErr := w.Pull(ctx, r.Run, "")
 		slog.Debug("fetched before the end of a lease", "run", r.Run, "error", pullErr)

@@ -90,15 +90,6 @@ func profileFile(word string) string {
 	return ""
 }
 
-// ProfileOf is the profile of what a person typed: of a cluster, or of the
-// cluster that a run is on. It is empty where there is none.
-func (w *Workbench) ProfileOf(word string) string {
-	if c, err := w.FindCluster(word); err == nil {
-		return c.ProfilePath
-	}
-	return ""
-}
-
 func instead(what string, names []string, none string) string {
 	if len(names) == 0 {
 		return none

@@ -1,21 +1,13 @@
 package workbench
 
 import (
-	"context"
-
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/money"
 )
 
-// AskDown is the question whether a cluster may be removed. It only reads what
-// is on record.
-func (w *Workbench) AskDown(_ context.Context, cluster string) (event.Question, error) {
-	r, err := w.removal(cluster)
-	return r.Question(), err
-}
-
-// removal is what the removal of a cluster comes to.
-func (w *Workbench) removal(cluster string) (event.Removal, error) {
+// Removal is what the removal of a cluster, or stopping its machines, comes to. It
+// only reads what is on record.
+func (w *Workbench) Removal(cluster string) (event.Removal, error) {
 	c, err := w.FindCluster(cluster)
 	if err != nil {
 		return event.Removal{Cluster: cluster}, err
@@ -48,17 +40,4 @@ func (w *Workbench) removal(cluster string) (event.Removal, error) {
 		r.Runs = append(r.Runs, event.RunLeft{RunResults: results, Live: run.EndedAt == nil})
 	}
 	return r, nil
-}
-
-// AskStopMachines is the question whether the machines of a cluster may be
-// stopped.
-func (w *Workbench) AskStopMachines(_ context.Context, cluster string) (event.Question, error) {
-	r, err := w.removal(cluster)
-	return r.StopQuestion(), err
-}
-
-// AskStop is the question whether a run may be ended.
-func (w *Workbench) AskStop(_ context.Context, run string) (event.Question, error) {
-	r, err := w.FindRun(run)
-	return r.StopQuestion(), err
 }

@@ -50,7 +50,7 @@ func threeRuns(t *testing.T) *Workbench {
 	endedRun(t, w, "a", "train.py --lr 1e-3", time.Minute, 1.5, 0.7)
 	endedRun(t, w, "b", "train.py --lr 1e-2 ddp", time.Hour, 0.5, 0.8)
 	endedRun(t, w, "c", "train.py --lr 1", 2*time.Hour, math.NaN(), 0)
-	for _, err := range []error{w.SetStar("b", true), w.SetNote("a", "Too high")} {
+	for _, err := range []error{w.history.SetStar("b", true), w.history.SetNote("a", "Too high")} {
 		if err != nil {
 			t.Fatal(err)
 		}

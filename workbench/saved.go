@@ -48,9 +48,9 @@ func atStake(run string, data runData, st story) string {
 	return fmt.Sprintf("the results of run %s did not come home; dlwb pull %s tries again", run, run)
 }
 
-// Unsaved lists the runs of a cluster's present life of which something would be
+// unsaved lists the runs of a cluster's present life of which something would be
 // lost with its machines, the newest first.
-func (w *Workbench) Unsaved(cluster string) ([]event.RunResults, error) {
+func (w *Workbench) unsaved(cluster string) ([]event.RunResults, error) {
 	c, err := w.db.Cluster(cluster)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, w.unknownCluster(cluster, err)
@@ -96,7 +96,7 @@ func (w *Workbench) neededStill(r store.Run) string {
 // neededBy says that an earlier run on the same nodes needs the record of this
 // one: what it wrote is told from what this one wrote by it.
 func (w *Workbench) neededBy(r store.Run) string {
-	unsaved, err := w.Unsaved(r.Cluster)
+	unsaved, err := w.unsaved(r.Cluster)
 	if err != nil {
 		return ""
 	}

@@ -58,19 +58,17 @@ func (w *Workbench) Subscribe(cluster string) *Subscription {
 	return &Subscription{w: w, cluster: cluster, closed: make(chan struct{}), gaps: gaps{}}
 }
 
-// SubscribeNew opens the stream of a cluster at its present end: only what
-// happens from now on.
-func (w *Workbench) SubscribeNew(cluster string) *Subscription {
-	s := w.Subscribe(cluster)
-	c, err := w.db.Cluster(cluster)
+// FromNow leaves out what has happened already in the cluster's present life.
+func (s *Subscription) FromNow() *Subscription {
+	c, err := s.w.db.Cluster(s.cluster)
 	if err != nil {
 		return s // there is nothing to skip
 	}
 	s.life = c.ID
-	if rows, err := w.db.SinceLife(c.ID, 0, 0); err == nil && len(rows) > 0 {
+	if rows, err := s.w.db.SinceLife(c.ID, 0, 0); err == nil && len(rows) > 0 {
 		s.seq = rows[len(rows)-1].Seq
 	}
-	s.sample, _ = w.db.LastSample(c.ID, 0)
+	s.sample, _ = s.w.db.LastSample(c.ID, 0)
 	return s
 }
 

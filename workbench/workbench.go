@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/market"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/trust"
 	"github.com/dlwb/dlwb/workbench/tunnel"
@@ -50,6 +51,7 @@ type Workbench struct {
 	ssh       *tunnel.SSH
 	cleaner   *cleanup.Cleaner
 	plans     *planning.Maker
+	market    *market.Market
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -96,12 +98,12 @@ func Open(o Options) (*Workbench, error) {
 		news: make(chan struct{}), links: map[string]*link{},
 		watching: map[string]bool{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}
-	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.placed, ReadLog: w.ReadLog})
+	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.placed, ReadLog: w.ReadLog, Changed: w.changed})
 	w.cleaner = cleanup.New(db, cleanup.Owner{Runs: func() ([]store.Run, error) { return w.runs("") }, FindRun: w.FindRun,
 		Needed: w.neededStill, Dir: w.runDir, Results: w.ResultsOf, Changed: w.changed})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.ssh = tunnel.NewSSH(o.Dir, w.machinesOf)
-	w.tunnels = tunnel.New(w.ctx, o.Dir, tunnel.Owner{Find: w.tunnelTo, Listed: w.ListedForwards, Background: w.background,
+	w.tunnels = tunnel.New(w.ctx, o.Dir, tunnel.Owner{Find: w.tunnelTo, Listed: w.listedForwards, Background: w.background,
 		Publish: func(cluster string, life int64, b event.Body) error {
 			return w.publish(scope{cluster: cluster, life: life}, b)
 		}})
@@ -116,6 +118,8 @@ func Open(o Options) (*Workbench, error) {
 	}
 	w.plans = planning.New(planning.Owner{Dir: o.Dir, Gate: w.gate, History: w.history, Settings: w.settings, Kinds: w.kinds,
 		Check: w.checkWith, Steps: w.stepsOf, Nodes: w.nodesOf, Ready: w.readyFor, Remember: w.rememberProfile})
+	w.market = market.New(market.Owner{Kinds: w.kinds, Provider: w.provider, Check: w.checkWith, Lives: w.lives,
+		Unresolved: func(r cloud.Receipt, perHour float64, err error) error { return &UnresolvedError{r, perHour, err} }})
 	return w, nil
 }
 
@@ -169,14 +173,11 @@ func (w *Workbench) Cleaner() *cleanup.Cleaner { return w.cleaner }
 // Plans works out what profiles would do.
 func (w *Workbench) Plans() *planning.Maker { return w.plans }
 
+// Market asks the providers what there is, and what was left behind.
+func (w *Workbench) Market() *market.Market { return w.market }
+
 // Gate decides which profiles are acted on.
 func (w *Workbench) Gate() *trust.Gate { return w.gate }
-
-// Trust trusts the profile at path, if its key is still the one that was shown.
-func (w *Workbench) Trust(ctx context.Context, path, hash string) error {
-	_, err := w.gate.TrustHash(ctx, path, hash)
-	return err
-}
 
 func (w *Workbench) provider(kind string) (cloud.Provider, error) {
 	if p, ok := w.providers[kind]; ok {

@@ -109,7 +109,7 @@ func TestAReaderOfAReusedNameSeesOnlyTheNewLife(t *testing.T) {
 	if _, err := w.db.PutCluster(store.Cluster{ID: old.life, Name: "c", Phase: string(event.PhaseGone), EndedAt: &at}); err != nil {
 		t.Fatal(err)
 	}
-	fresh := w.SubscribeNew("c")
+	fresh := w.Subscribe("c").FromNow()
 	defer fresh.Close()
 	if got := fresh.Waiting(); len(got) != 0 {
 		t.Errorf("a reader of what is new got %v", names(got))

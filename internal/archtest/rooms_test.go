@@ -18,6 +18,7 @@ var rooms = map[string][]string{
 	"export":   {},
 	"follow":   {"event"},
 	"gitread":  {},
+	"market":   {"event", "planning"},
 	"money":    {"event"},
 	"trust":    {},
 	"planning": {"event", "gitread", "history", "trust"},

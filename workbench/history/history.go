@@ -1,6 +1,6 @@
 // Package history answers questions about runs that are on record: how one was
-// made, what its series say, in what several differ. It talks to no node and
-// changes nothing.
+// made, what its series say, in what several differ. It talks to no node, and
+// changes nothing but notes and stars.
 package history
 
 import (
@@ -32,6 +32,8 @@ type Records struct {
 	Placed func(id string) map[string]map[string]remote.Placed
 	// ReadLog reads the stored log of a rank from a byte offset.
 	ReadLog func(id string, rank int, off int64, p []byte) (int, error)
+	// Changed is told when a note or a star was written.
+	Changed func()
 }
 
 // Run is a run with what lists do not show of it.

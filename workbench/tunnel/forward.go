@@ -155,3 +155,6 @@ func (t *Tunnels) OpenListed(ctx context.Context, cluster string, life int64, wh
 		opening.Wait()
 	}
 }
+
+// ListedForwards are those that the profile of a cluster lists; none is an error.
+func (t *Tunnels) ListedForwards(cluster string) ([]string, error) { return t.owner.Listed(cluster) }

@@ -13,78 +13,6 @@ import (
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
-// Offers lists the machines that a provider has, the best first.
-func (w *Workbench) Offers(ctx context.Context, provider string, q cloud.Query) (cloud.Offers, error) {
-	p, err := w.provider(provider)
-	if err != nil {
-		return cloud.Offers{}, err
-	}
-	market, ok := p.(cloud.Offerer)
-	if !ok {
-		return cloud.Offers{}, &event.Fault{What: "list the machines of provider " + provider, Node: -1,
-			Why: "there is no choice: its machines are those that are there"}
-	}
-	return market.Offers(ctx, q)
-}
-
-// Markets are the providers whose machines can be chosen.
-func (w *Workbench) Markets() []string {
-	var kinds []string
-	for _, kind := range w.kinds() {
-		if _, ok := w.providers[kind].(cloud.Offerer); ok {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
-
-// Hunt looks everywhere for what was left behind without a record here: by a
-// dlwb that was killed and whose state directory is gone, or on another
-// machine.
-func (w *Workbench) Hunt(ctx context.Context, progress func(text string)) (map[string]cloud.Hunt, error) {
-	rows, err := w.db.LiveClusters()
-	if err != nil {
-		return nil, err
-	}
-	var lives []string
-	for _, c := range rows {
-		d, err := w.clusterData(c)
-		if err != nil {
-			return nil, err
-		}
-		lives = append(lives, d.Life)
-	}
-	known := func(life string) bool { return slices.Contains(lives, life) }
-	found := map[string]cloud.Hunt{}
-	for _, kind := range w.kinds() {
-		c, ok := w.providers[kind].(cloud.Collector)
-		if !ok {
-			continue
-		}
-		if found[kind], err = c.Orphans(ctx, known, func(_ int, text string) { progress(text) }); err != nil {
-			return found, err
-		}
-	}
-	return found, nil
-}
-
-// Collect removes an orphan that Hunt found, and proves it.
-func (w *Workbench) Collect(ctx context.Context, provider string, o cloud.Orphan, progress func(text string)) (cloud.Receipt, error) {
-	p, err := w.provider(provider)
-	if err != nil {
-		return cloud.Receipt{}, err
-	}
-	c, ok := p.(cloud.Collector)
-	if !ok {
-		return cloud.Receipt{}, &event.Fault{What: "remove what was left behind", Node: -1, Why: "provider " + provider + " leaves nothing"}
-	}
-	receipt, err := c.Collect(ctx, o, func(_ int, text string) { progress(text) })
-	if !receipt.Proven() {
-		err = &UnresolvedError{receipt, o.PerHour, err}
-	}
-	return receipt, err
-}
-
 // StopMachines stops the machines of a cluster and keeps their disks. A run
 // that is going on is stopped first and its log brought home.
 func (w *Workbench) StopMachines(ctx context.Context, cluster string) error {
@@ -168,9 +96,6 @@ func (w *Workbench) kinds() []string {
 	return slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(w.providers)), maps.Keys(w.jobs))))
 }
 
-// Kinds are the names of the providers that this workbench has.
-func (w *Workbench) Kinds() []string { return w.kinds() }
-
 // Meet lets the provider of a plan ask what only a person knows, before a screen
 // takes the terminal. Most providers have nothing to ask.
 func (w *Workbench) Meet(ctx context.Context, plan *planning.Plan) error {
@@ -186,3 +111,20 @@ func (w *Workbench) Meet(ctx context.Context, plan *planning.Plan) error {
 
 // traits are what a provider is like.
 func traits(provider string) about.Traits { return providers.Named(provider).Traits }
+
+// lives are the ids under which providers know the clusters on record.
+func (w *Workbench) lives() ([]string, error) {
+	rows, err := w.db.LiveClusters()
+	if err != nil {
+		return nil, err
+	}
+	var lives []string
+	for _, c := range rows {
+		d, err := w.clusterData(c)
+		if err != nil {
+			return nil, err
+		}
+		lives = append(lives, d.Life)
+	}
+	return lives, nil
+}

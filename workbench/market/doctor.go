@@ -1,4 +1,4 @@
-package workbench
+package market
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/workbench/planning"
@@ -13,19 +14,17 @@ import (
 
 // Doctor looks for what would keep a cluster of this machine from training. It
 // changes nothing.
-func (w *Workbench) Doctor(ctx context.Context) []cloud.Finding {
+func (m *Market) Doctor(ctx context.Context) []cloud.Finding {
 	var findings []cloud.Finding
-	for _, kind := range w.kinds() {
-		if traits(kind).SharedHost {
-			if b, err := w.backend(kind); err == nil {
-				findings = append(findings, b.Check(ctx, cloud.Spec{Name: "doctor", Count: 2}).Findings...)
-			}
+	for _, kind := range m.owner.Kinds() {
+		if providers.Named(kind).Traits.SharedHost {
+			findings = append(findings, m.owner.Check(ctx, kind, cloud.Spec{Name: "doctor", Count: 2}).Findings...)
 		}
 	}
 	list := func(what string, names []string) {
 		findings = append(findings, cloud.Finding{OK: true, What: what, Text: strings.Join(names, ", ")})
 	}
-	list("providers", w.kinds())
+	list("providers", m.owner.Kinds())
 	list("environments", planning.EnvironmentKinds)
 	list("engines", engine.Names())
 	found, err := environment.Probe(ctx, planning.ThisMachine{}, "", "")
