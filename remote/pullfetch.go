@@ -67,10 +67,10 @@ func (p *puller) fetch(ctx context.Context, in *incoming) error {
 	if err != nil {
 		return err
 	}
-	asked := make(chan struct{})
+	asked, from := make(chan struct{}), in.at // a node may send before it is asked
 	go func() {
 		defer close(asked)
-		in.ask(s.Stream, in.at) // an error of it is the connection's, and shows below
+		in.ask(s.Stream, from) // an error of it is the connection's, and shows below
 	}()
 	err = bulk.Receive(s, in)
 	in.leave()
