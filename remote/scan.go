@@ -45,8 +45,7 @@ type Tree struct {
 	relay   relayPolicy  // when nodes pass files on to each other
 	large   int64        // from what size on a file has a stream of its own
 	entries []*treeEntry // sorted by path; a directory stands before its content
-	rules   secretRules
-	noticed []string // Warnings but for those about secrets
+	noticed []string     // Warnings but for those about secrets
 }
 
 // Paths are the files of the tree, with slashes.
