@@ -18,8 +18,8 @@ type scope struct {
 }
 
 // publish writes an event to the store, from where every reader of every
-// process gets it. An event that can't be written is not swallowed: whoever
-// acts on it must not go on as if it were recorded.
+// process gets it. Callers that act on what they publish return its error; those
+// that only tell (progress, warnings) drop it, and go on without having told.
 func (w *Workbench) publish(s scope, b event.Body) error {
 	body, err := json.Marshal(kept(b))
 	if err != nil {
