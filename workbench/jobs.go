@@ -261,7 +261,7 @@ func (on *jobCarrier) observe(scope) {}
 
 func (on *jobCarrier) resume(scope) {}
 
-// beside stores what the replicas tell of their machines, where they do.
+// beside: checkpoints stay with the job.
 func (on *jobCarrier) beside(scope, string) func(context.Context, *follow.Watch) func(context.Context) {
 	return nil
 }
