@@ -117,8 +117,8 @@ func nowhere() place { return place{epoch: math.NaN()} }
 // Empty cells are no values.
 func ReadCSV(r io.Reader, add func(...Point)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	start, _ := in.Peek(longestCSVHeader)
-	c := csv.NewReader(in)
+	start := untilHeader(in)
+	c := csv.NewReader(io.MultiReader(bytes.NewReader(start), in))
 	c.Comma = separatorOf(start)
 	c.Comment, c.FieldsPerRecord, c.LazyQuotes, c.ReuseRecord, c.TrimLeadingSpace = '#', -1, true, true, true
 	header, err := c.Read()
@@ -172,9 +172,21 @@ func csvRow(columns, cells []string, values []float64, names fileNames, add func
 	}
 }
 
-// longestCSVHeader is how far the header of a CSV is looked at for what separates
-// its cells.
+// longestCSVHeader bounds the comments before the header of a CSV.
 const longestCSVHeader = 4096
+
+// untilHeader reads a CSV up to its header and no further: of a file that grows
+// there is no more yet.
+func untilHeader(in *bufio.Reader) (text []byte) {
+	for len(text) < longestCSVHeader {
+		line, err := in.ReadSlice('\n')
+		text = append(text, line...)
+		if err != nil || line[0] != '#' {
+			break
+		}
+	}
+	return text
+}
 
 // separatorOf is what stands between the cells of a table by its header: what is
 // there most often.
