@@ -205,12 +205,10 @@ func thatFit(keys []key.Binding, w int) []key.Binding {
 	return keys
 }
 
-// keyHelp is bubbles' help in our inks.
+// keyHelp is bubbles' help in our inks. Its New makes inks of its own first, for
+// each frame.
 func (m *Model) keyHelp() help.Model {
-	h := help.New()
-	h.ShortSeparator = footGap
-	h.Styles = help.Styles{ShortKey: m.styles.HelpKey, ShortDesc: m.styles.HelpName}
-	return h
+	return help.Model{ShortSeparator: footGap, Styles: help.Styles{ShortKey: m.styles.HelpKey, ShortDesc: m.styles.HelpName}}
 }
 
 // watcher is another process that watches the cluster that is shown, by the
