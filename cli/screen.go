@@ -8,6 +8,7 @@ import (
 	"os/exec"
 
 	"github.com/dlwb/dlwb/cli/browse"
+	"github.com/dlwb/dlwb/cli/console"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui"
@@ -48,7 +49,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
-	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), w.Cleaner(), w.Plans(), w.Market(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: cannotSuspend(),
+	res, err := ui.Run(ctx, bench{w, w.History(), w.Tunnels(), w.Cleaner(), w.Plans(), w.Market(), &a.door}, ui.Options{Cluster: o.cluster, Run: o.run, PID: os.Getpid(), CannotSuspend: console.CannotSuspend(),
 		ReadOnly: a.readOnly, Theme: a.theme, Glyphs: a.glyphs, OpenURL: browser.Open})
 	a.onScreen.Store(false)
 	if err != nil {

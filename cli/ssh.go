@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/console"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sanitize"
@@ -143,10 +144,10 @@ func (a *app) shell(ctx context.Context, n *remote.Node, line string) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	var heard atomic.Bool
-	typed := &escape{from: in, heard: heard.Load, leave: leave, fresh: true}
+	typed := console.NewEscape(in, heard.Load, leave)
 	code, err := n.Shell(ctx, remote.Pty{
 		Line: line, Term: os.Getenv("TERM"), Width: width, Height: height, Resize: resize,
-		Stdin: typed.ahead(), Stdout: &noting{out, &heard},
+		Stdin: typed.Ahead(), Stdout: &noting{out, &heard},
 	})
 	return exitOf(code, err)
 }
@@ -165,7 +166,7 @@ func (n *noting) Write(p []byte) (int, error) {
 
 // resizes tells when the terminal has another size.
 func resizes(tty *os.File) (<-chan [2]int, func()) {
-	changed, release := sizeChanges()
+	changed, release := console.SizeChanges()
 	sizes := make(chan [2]int, 1)
 	done := make(chan struct{})
 	go func() {

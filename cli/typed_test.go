@@ -48,7 +48,7 @@ func (b *bed) typedAt(awaited string, ctrlCs int, args ...string) (said string, 
 	time.Sleep(300 * time.Millisecond) // a terminal turns raw behind what is written
 	began := time.Now()
 	for range ctrlCs {
-		_, _ = ours.Write([]byte{ctrlC})
+		_, _ = ours.Write([]byte{3})
 		time.Sleep(2 * sameSignal)
 	}
 	gone := time.AfterFunc(longest, func() { _ = c.Process.Kill() })

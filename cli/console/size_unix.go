@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package console
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// sizeChanges tells that the terminal may have another size.
-func sizeChanges() (<-chan os.Signal, func()) {
+// SizeChanges tells that the terminal may have another size.
+func SizeChanges() (<-chan os.Signal, func()) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
 	return changed, func() { signal.Stop(changed) }

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"io"
@@ -23,8 +23,8 @@ func TestWhoeverTypesTheWayOutOfAShellLeavesIt(t *testing.T) {
 		{"sleep 9\r\x03", false, true},
 	} {
 		left := false
-		e := &escape{from: io.MultiReader(strings.NewReader(c.typed[:1]), strings.NewReader(c.typed[1:])),
-			heard: func() bool { return c.heard }, leave: func() { left = true }, fresh: true}
+		e := NewEscape(io.MultiReader(strings.NewReader(c.typed[:1]), strings.NewReader(c.typed[1:])),
+			func() bool { return c.heard }, func() { left = true })
 		passed, err := io.ReadAll(e)
 		if err != nil || left != c.out || !c.out && string(passed) != c.typed {
 			t.Errorf("%q, heard %v: left %v, passed %q, %v", c.typed, c.heard, left, passed, err)

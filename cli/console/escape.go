@@ -1,29 +1,34 @@
-package cli
+package console
 
 import (
 	"bytes"
-	"context"
 	"io"
 )
 
-// escape is the input of a shell on a node. The terminal is the node's, so
+// Escape is the input of a shell on a node. The terminal is the node's, so
 // Ctrl-C goes there: with a node that hangs there must be another way out. It is
 // that of ssh(1): ~. at the beginning of a line. And until the node has said its
 // first word, Ctrl-C is for us.
-type escape struct {
+type Escape struct {
 	from  io.Reader
 	heard func() bool // whether the node has said something
-	leave context.CancelFunc
+	leave func()
 
 	fresh bool // a line begins
 	tilde bool // a line began with ~
+}
+
+// NewEscape reads from a terminal. heard says whether the node has said something;
+// leave is called once when the way out was typed.
+func NewEscape(from io.Reader, heard func() bool, leave func()) *Escape {
+	return &Escape{from: from, heard: heard, leave: leave, fresh: true}
 }
 
 // ctrlC is what a terminal in raw mode gives for Ctrl-C.
 const ctrlC = 3
 
 // Read passes on what was typed.
-func (e *escape) Read(p []byte) (int, error) {
+func (e *Escape) Read(p []byte) (int, error) {
 	n, err := e.from.Read(p)
 	if n > 0 && e.asksOut(p[:n]) {
 		e.leave()
@@ -33,7 +38,7 @@ func (e *escape) Read(p []byte) (int, error) {
 }
 
 // asksOut looks for a way out in what was typed.
-func (e *escape) asksOut(typed []byte) bool {
+func (e *Escape) asksOut(typed []byte) bool {
 	if !e.heard() && bytes.IndexByte(typed, ctrlC) >= 0 {
 		return true
 	}
@@ -55,9 +60,9 @@ func (e *escape) asksOut(typed []byte) bool {
 // there yet.
 const typedAhead = 64
 
-// ahead reads what is typed before anybody wants it, so that a way out is seen
+// Ahead reads what is typed before anybody wants it, so that a way out is seen
 // while the node does not even give a terminal.
-func (e *escape) ahead() io.Reader {
+func (e *Escape) Ahead() io.Reader {
 	pieces := make(chan []byte, typedAhead)
 	go func() {
 		defer close(pieces)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package console
 
 import (
 	"bytes"
@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cannotSuspend says why this program can't be put aside with Ctrl-Z; empty
+// CannotSuspend says why this program can't be put aside with Ctrl-Z; empty
 // when it can. Where no shell with job control waits above it (it is what the
 // terminal was opened for, say), the kernel does not stop it, and nobody would
 // wake it up.
-func cannotSuspend() string {
+func CannotSuspend() string {
 	group := unix.Getpgrp()
 	parent := os.Getppid()
 	if group != os.Getpid() {

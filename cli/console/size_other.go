@@ -1,12 +1,12 @@
 //go:build !unix
 
-package cli
+package console
 
 import "time"
 
-// sizeChanges tells that the terminal may have another size: here no signal
+// SizeChanges tells that the terminal may have another size: here no signal
 // says so, and it is looked at again and again.
-func sizeChanges() (<-chan time.Time, func()) {
+func SizeChanges() (<-chan time.Time, func()) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	return tick.C, tick.Stop
 }
