@@ -224,3 +224,18 @@ func TestWithoutADefaultVPCASubnetIsNeeded(t *testing.T) {
 	_, err := r.run(r.order(1))
 	r.refuses("VPCIdNotSpecified", err)
 }
+
+func TestAPrivateSubnetHasARouteTableOfItsOwn(t *testing.T) {
+	r := start(t, Options{Regions: []Region{{Name: "us-east-1", Private: []string{"b"}}}})
+	vpc := must(r.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}))(t).Vpcs[0]
+	tables := must(r.ec2.DescribeRouteTables(t.Context(), &ec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", *vpc.VpcId)}}))(t).RouteTables
+	got := map[string]string{}
+	for _, table := range tables {
+		for _, a := range table.Associations {
+			out := table.Routes[1]
+			got[aws.ToString(a.SubnetId)] = fmt.Sprint(*a.Main, *out.DestinationCidrBlock, out.GatewayId != nil, out.NatGatewayId != nil, out.State)
+		}
+	}
+	same(t, "tables", fmt.Sprint(got), fmt.Sprint(map[string]string{
+		"": "true0.0.0.0/0true falseactive", r.Subnet("us-east-1", "us-east-1b"): "false0.0.0.0/0false trueactive"}))
+}
