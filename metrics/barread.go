@@ -10,6 +10,7 @@ import (
 // counts, so one is held until the next comes.
 type bars struct {
 	n, total            float64 // of the bar without a title that is longest: the run, often
+	lived               bool    // values came while that bar went on
 	open                string  // a row of rich's bar that ends inside a value
 	pending             bool
 	frame               bar
@@ -73,8 +74,18 @@ func (r *Reader) bar(b bar, rank int) {
 
 // silentBar is a bar without values: how far the run is, at most.
 func (r *Reader) silentBar(b bar) {
-	if b.title == "" && b.total >= r.bars.total {
+	if b.title == "" && !b.whole && b.total >= r.bars.total && !strings.Contains(b.body, "B/s") {
 		r.bars.n, r.bars.total = b.n, b.total
+	}
+}
+
+// outlives takes note that values came. A bar that was at its end before the
+// first of them was of something else: a download, data that are prepared.
+func (p *bars) outlives() {
+	if p.n < p.total {
+		p.lived = true
+	} else if !p.lived {
+		p.n, p.total = 0, 0
 	}
 }
 
@@ -133,6 +144,7 @@ func (r *Reader) flushBar() {
 	if p.frame.n == 0 || p.frame.whole && p.frame.n < p.frame.total && !r.ended {
 		return
 	}
+	r.counters.progress.Begun = false
 	axis := r.barTake()
 	evaluates := false
 	if p.frame.whole { // Keras's evaluate, behind the training

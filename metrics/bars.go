@@ -1,6 +1,9 @@
 package metrics
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // bar is one frame of a progress bar.
 type bar struct {
@@ -133,17 +136,24 @@ func endlessBar(text string) (b bar, ok bool) {
 	return b, true
 }
 
-// kerasBar reads " 9/60 [===>....] - ETA: 0s - loss: 1.67" and "60/60 - 0s - loss: 1.28".
+// kerasBar reads " 9/60 [===>....] - ETA: 0s - loss: 1.67", "60/60 - 0s - loss: 1.28"
+// and "9/Unknown - 0s - loss: 1.67".
 func kerasBar(text string) (b bar, ok bool) {
 	at := skipBlanks(text, 0)
 	if at >= len(text) || !isDigit(text[at]) {
 		return b, false
 	}
 	c, next, ok := ofTotal(text, at)
-	if !ok || c.total == 0 || next >= len(text) {
+	if !ok || next >= len(text) {
 		return b, false
 	}
 	rest := text[next:]
+	if body, unknown := strings.CutPrefix(rest, "/Unknown "); unknown { // how long it is shows when the first epoch is over
+		return bar{n: c.n, total: math.Inf(1), body: body, whole: true}, true
+	}
+	if c.total == 0 {
+		return b, false
+	}
 	switch {
 	case strings.HasPrefix(rest, " - "):
 	case len(rest) > 3 && rest[1] == '[' && strings.IndexByte("=.>", rest[2]) >= 0:

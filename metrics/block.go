@@ -35,7 +35,7 @@ func (r *Reader) inBlock(line string) bool {
 		r.endBlock()
 		b.kind, b.rank = kind, unlabelled
 		if kind == resultBlock {
-			b.rank = r.sources.named(name)
+			b.rank = r.sources.named(source{name: name})
 		}
 		return true
 	}

@@ -313,6 +313,22 @@ func (c *counters) take(found []counter) Axis {
 	return AxisStep
 }
 
+// begins takes note of whether a line says no more than that an epoch begins, as
+// "Epoch 1/3" above its bar does. What was validated behind it is at its end.
+func (c *counters) begins(f found) {
+	_, epoch := within(f.counters)
+	switch {
+	case epoch:
+		c.progress.Begun = len(f.values) == 0 && len(f.counters) == 1 && c.firstEpoch >= 1
+	case c.progress.Begun:
+		for _, v := range f.values {
+			if split, _, _ := strings.Cut(v.show, "/"); split == "val" || split == "eval" {
+				c.progress.Begun = false
+			}
+		}
+	}
+}
+
 // through is a step that is known to count through the whole run.
 func (c *counters) through(n, total int64) {
 	c.hasStep, c.raw, c.base, c.anew, c.epochAt = true, n, 0, false, c.progress.Epoch

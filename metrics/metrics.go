@@ -35,6 +35,8 @@ type Progress struct {
 	Epochs float64 `json:"epochs"`
 	Step   int64   `json:"step"`
 	Steps  int64   `json:"steps"`
+	// Begun is true when the run has said of the epoch only that it begins.
+	Begun bool `json:"begun,omitempty"`
 }
 
 // Share is how much of the run is done, from 0 to 1: by its steps, or by its
@@ -45,6 +47,8 @@ func (p Progress) Share() (float64, bool) {
 	switch {
 	case p.Steps > 0:
 		done = float64(p.Step) / float64(p.Steps)
+	case p.Epochs > 0 && p.Begun:
+		done = max(p.Epoch-1, 0) / p.Epochs
 	case p.Epochs > 0:
 		done = p.Epoch / p.Epochs
 	default:

@@ -16,7 +16,33 @@ const mostSources = 4096
 // printed it.
 type sources struct {
 	labelled bool // "3: " before a line was seen to be a rank
-	names    map[string]int
+	names    map[source]int
+	colour   colour // in which the present line begins
+}
+
+// source is who prints under a name: docker compose tells containers apart by
+// the colour of their names, too.
+type source struct {
+	name   string
+	colour colour
+}
+
+// colour is what a control sequence says of the text behind it (SGR, ECMA-48),
+// its parameters one behind the other; 0 is none.
+type colour uint64
+
+// colourOf is the colour that a line begins with.
+func colourOf(line []byte) (c colour) {
+	if len(line) < 3 || line[0] != 0x1b || line[1] != '[' {
+		return 0
+	}
+	for _, b := range line[2:min(len(line), 24)] {
+		if b == 'm' {
+			return c
+		}
+		c = c*31 + colour(b)
+	}
+	return 0
 }
 
 // peel returns a line without the labels of its source, and the source's rank.
@@ -41,7 +67,41 @@ func (s *sources) peel(line string) (rest string, rank int, tentative bool) {
 			line = line[:open]
 		}
 	}
+	if rank == unlabelled {
+		rank = rankBehind(line)
+	}
 	return line, rank, tentative
+}
+
+// rankBehind reads the rank that a line ends with: "… [rank 1]", "…, rank=1",
+// "… on rank 1", `…, "rank": 1}`. Of "mean rank 1" and "lora rank: 16" it is a value.
+func rankBehind(line string) int {
+	end := len(line)
+	for end > 0 && strings.IndexByte(")]}>.\"'", line[end-1]) >= 0 {
+		end--
+	}
+	at := end
+	for at > 0 && isDigit(line[at-1]) {
+		at--
+	}
+	if at == end || end-at > 5 || at < len("rank") {
+		return unlabelled
+	}
+	word := strings.TrimRight(line[:at], " :=#\"'")
+	if len(word) < 4 || !strings.EqualFold(word[len(word)-4:], "rank") {
+		return unlabelled
+	}
+	before := word[:len(word)-4]
+	for _, kind := range [...]string{"local_", "global_", "local ", "global ", "from ", "on "} {
+		if n := len(before) - len(kind); n >= 0 && strings.EqualFold(before[n:], kind) {
+			before = before[:n]
+		}
+	}
+	before = strings.TrimRight(before, " ")
+	if n := len(before); n > 0 && isKeyByte(before[n-1]) && !isDigit(before[n-1]) {
+		return unlabelled
+	}
+	return smallInt(line[at:end])
 }
 
 func (s *sources) label(line string) (rest string, rank int, tentative bool) {
@@ -105,7 +165,7 @@ func (s *sources) actorLabel(line string, i int) (string, int) {
 	if end <= i || end-i > 120 || !strings.Contains(line[i:end], "pid=") {
 		return line, unlabelled
 	}
-	return line[end+1:], s.named(line[i:end])
+	return line[end+1:], s.named(source{name: line[i:end]})
 }
 
 // wordLabel reads "job-algo-1-h8q2d  | " (docker compose), "worker-1: ",
@@ -127,12 +187,16 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 			return line[close+1:], smallInt(line[end+1 : close])
 		}
 	}
+	after := skipBlanks(line, end)
+	barred := after < len(line) && line[after] == '|' && after > end
+	if barred && s.colour != 0 && !hasDigit && i == 0 && !saysMore(word) {
+		return line[after+1:], s.named(source{word, s.colour})
+	}
 	if !hasDigit {
 		return line, unlabelled
 	}
-	after := skipBlanks(line, end)
-	if hasDash && after < len(line) && line[after] == '|' && after > end {
-		return line[after+1:], s.named(word)
+	if hasDash && barred {
+		return line[after+1:], s.named(source{word, s.colour})
 	}
 	if name, replica, ok := strings.Cut(word, "/"); ok && allDigits(replica) && after > end && hasDash && unitWords[strings.ToLower(name)] == noUnit {
 		return line[after:], smallInt(replica)
@@ -140,15 +204,23 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 	return line, unlabelled
 }
 
+// saysMore reports whether a word before a bar says something of the line
+// itself: its level, its split, what it counts or measures.
+func saysMore(word string) bool {
+	lower := strings.ToLower(word)
+	return levels[strings.ToUpper(word)] || splits[lower] != "" || unitWords[lower] != noUnit || classify(lower) > never
+}
+
 // named is the rank of a source that has only a name.
-func (s *sources) named(name string) int {
-	rank, ok := s.names[name]
+func (s *sources) named(from source) int {
+	rank, ok := s.names[from]
 	if !ok {
 		if s.names == nil || len(s.names) >= mostSources {
-			s.names = map[string]int{}
+			s.names = map[source]int{}
 		}
 		rank = namedRank + len(s.names)
-		s.names[strings.Clone(name)] = rank
+		from.name = strings.Clone(from.name)
+		s.names[from] = rank
 	}
 	return rank
 }

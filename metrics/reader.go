@@ -76,7 +76,10 @@ func NewReader(user []UserMetric) *Reader {
 	for _, u := range r.user {
 		r.series[u.name] = &series{user: true, sure: true, rank: unlabelled}
 	}
-	r.onFrame = func(frame []byte) { pieces(frame, r.onText) }
+	r.onFrame = func(frame []byte) {
+		r.sources.colour = colourOf(frame)
+		pieces(frame, r.onText)
+	}
 	r.onText = r.text
 	return r
 }
@@ -88,9 +91,10 @@ func (r *Reader) Explain(told func(Reading)) { r.told = told }
 // Progress is how far the run has said it is.
 func (r *Reader) Progress() Progress {
 	p := r.counters.progress
-	if p == (Progress{}) {
+	if p.Steps == 0 && p.Epochs == 0 && p.Step == 0 && r.bars.total <= largestCount {
 		p.Step, p.Steps = int64(r.bars.n), int64(r.bars.total)
 	}
+	p.Begun = p.Begun && p.Steps == 0 && p.Epochs > 0
 	return p
 }
 
@@ -109,6 +113,7 @@ func (r *Reader) Feed(p []byte, at time.Time) []Point {
 			break
 		}
 		if r.frames.isWhole(p[:end]) {
+			r.sources.colour = 0
 			r.text(p[:end])
 		} else {
 			r.frames.add(p[:end], r.onFrame)
@@ -346,6 +351,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		r.flushBar()
 	}
 	r.take(f, rank, false)
+	if len(f.values) > 0 {
+		r.bars.outlives()
+	}
 	return true
 }
 

@@ -160,13 +160,13 @@ func TestStepsThatBeginAnewInEachEpochAreMadeGlobal(t *testing.T) {
 
 func TestProgressSaysHowFarTheRunIs(t *testing.T) {
 	for text, want := range map[string]Progress{
-		"epoch 2/4 step 150/300 loss: 1\n":                                 {2, 4, 150, 300},
-		"epoch 1/4 step 76/301 loss: 1\n":                                  {1, 4, 76, 301}, // 301 don't divide by 4
-		"epoch 0/4 step 75/300 loss: 1\n":                                  {0, 4, 75, 300},
-		"Epoch 3/10\n":                                                     {3, 10, 0, 0},
-		"epoch 1/10 step 50/100 loss: 1\n":                                 {1, 10, 50, 1000}, // half of the run is not the first of ten epochs
-		"epoch 1/2 step 9/10 loss: 1\nepoch 2/2 step 5/10 loss: 1\n":       {2, 2, 15, 20},
-		"step 5\nbest epoch 3 max step 900, warmup steps 100, epochs: 7\n": {0, 0, 5, 0},
+		"epoch 2/4 step 150/300 loss: 1\n":                                 {2, 4, 150, 300, false},
+		"epoch 1/4 step 76/301 loss: 1\n":                                  {1, 4, 76, 301, false}, // 301 don't divide by 4
+		"epoch 0/4 step 75/300 loss: 1\n":                                  {0, 4, 75, 300, false},
+		"Epoch 3/10\n":                                                     {3, 10, 0, 0, true},
+		"epoch 1/10 step 50/100 loss: 1\n":                                 {1, 10, 50, 1000, false}, // half of the run is not the first of ten epochs
+		"epoch 1/2 step 9/10 loss: 1\nepoch 2/2 step 5/10 loss: 1\n":       {2, 2, 15, 20, false},
+		"step 5\nbest epoch 3 max step 900, warmup steps 100, epochs: 7\n": {0, 0, 5, 0, false},
 		"step 99999999999999999999 epoch -3 step nan\n":                    {},
 	} {
 		r := NewReader(nil)

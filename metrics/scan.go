@@ -40,6 +40,7 @@ type scanner struct {
 	phrase    int    // where the words began that may belong to the present name
 	split     string // said right before: "val loss"
 	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
+	aside     string // said in brackets: "(train)0.8s + (eval)0.4s: train loss = 0.2, recall = 0.1"
 	assumed   bool   // something else than this line says where the run is
 	inDict    bool   // names and values are told apart by their form
 	learns    bool   // CatBoost's line, in which "test" is the loss
@@ -305,6 +306,9 @@ func (s *scanner) value(start, end int, v value) bool {
 	}
 	if v.term.split != "" && s.sticky == "" {
 		s.sticky = v.term.split
+		if s.aside != "" && s.sticky == "train" {
+			s.sticky = s.aside
+		}
 	}
 	if over, ok := ratio(s.line, v); ok {
 		v.figure = over
@@ -413,6 +417,9 @@ func (s *scanner) context(key string, start, end int) {
 		split = s.split
 	}
 	s.split = split
+	if split != "" && split != "train" && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' {
+		s.aside = split
+	}
 	colon := end < len(s.line) && s.line[end] == ':'
 	if split != "" && (colon || s.alone(start, end) || strings.HasPrefix(s.line[end:], " - ") || strings.HasPrefix(s.line[end:], " on '")) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split

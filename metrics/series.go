@@ -132,6 +132,8 @@ func (s *series) repeats(p Point, shape uint64) bool {
 		return false
 	}
 	switch {
+	case p.X == AxisNone && s.last.X == AxisEpoch && shape != s.shape && sameValue(p.Value, s.last.Value):
+		return true // "Validation epoch 2: loss 0.6", and behind it "val_loss: 0.6"
 	case p.X == AxisStep || p.X == AxisInner:
 		return s.last.X == p.X
 	case p.X == AxisEpoch && s.last.X == AxisEpoch:

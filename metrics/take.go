@@ -12,6 +12,7 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		r.shapes.placed(r)
 	}
 	axis := r.counters.take(f.counters)
+	r.counters.begins(f)
 	r.step, r.epoch = r.counters.place()
 	r.addHits()
 	if fromTable && axis == AxisNone {

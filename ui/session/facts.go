@@ -114,12 +114,14 @@ func (s *State) Elapsed(now time.Time) time.Duration {
 	return event.Took(s.StartedAt, nil, 0, now)
 }
 
-// ETANow counts the last estimate down between two reports.
+// ETANow counts the last estimate down between two reports; false when it has
+// run out and the run goes on: that is not "0:00 left".
 func (s *State) ETANow(now time.Time) (time.Duration, bool) {
 	if s.ETA <= 0 || s.Ended != nil {
 		return 0, false
 	}
-	return max(text.Seconds(s.ETA)-now.Sub(s.etaAt), 0), true
+	left := text.Seconds(s.ETA) - now.Sub(s.etaAt)
+	return left, left > 0
 }
 
 // Simulated reports whether any GPU that is shown is not a real one.
@@ -201,16 +203,10 @@ func RankName(r int) string {
 // Fraction is how far the run is, 0 to 1; false when it does not say how far
 // there is to go.
 func (s *State) Fraction() (float64, bool) {
-	p := s.Progress
-	switch {
-	case s.Ended != nil && s.Ended.Verdict == event.Succeeded:
+	if s.Ended != nil && s.Ended.Verdict == event.Succeeded {
 		return 1, true
-	case p.Steps > 0:
-		return min(float64(p.Step)/float64(p.Steps), 1), true
-	case p.Epochs > 0:
-		return min(p.Epoch/p.Epochs, 1), true
 	}
-	return 0, false
+	return s.Progress.Share()
 }
 
 // RankNode is the node a rank runs on; -1 when that is not known.

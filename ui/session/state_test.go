@@ -86,3 +86,17 @@ func TestTheHeatmapHoldsAValueUntilItIsStale(t *testing.T) {
 		t.Errorf("a GPU that no sample had is %+v", c)
 	}
 }
+
+func TestOfARunThatGoesOnNothingIsSaidToBeOver(t *testing.T) {
+	s := told(event.RunStarted{WorldSize: 1}, event.ProgressChanged{Progress: metrics.Progress{Epoch: 1, Epochs: 3}, ETA: 10})
+	if left, known := s.ETANow(time.Unix(6, 0)); left != 5*time.Second || !known {
+		t.Errorf("5 seconds behind an estimate of 10: %v left, %v", left, known)
+	}
+	if left, known := s.ETANow(time.Unix(60, 0)); known {
+		t.Errorf("an estimate that has run out: %v left", left)
+	}
+	s = told(event.RunStarted{WorldSize: 1}, event.ProgressChanged{Progress: metrics.Progress{Step: 120, Steps: 100}})
+	if f, known := s.Fraction(); known {
+		t.Errorf("past what the run said that it would need: %v", f)
+	}
+}

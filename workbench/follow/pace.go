@@ -55,7 +55,7 @@ func (t *Watch) firstPace(at time.Time) Pace {
 	began := t.reader.Began()
 	share, _ := began.Share()
 	switch {
-	case began.Steps == 0 && began.Epoch == 1:
+	case began.Steps == 0 && began.Epoch == 1 && !began.Begun:
 		// The first epoch of a run that counts nothing less is over. How long
 		// it took is worth more than to wait for another one.
 		return Pace{t.run.StartedAt, 0}
