@@ -154,8 +154,10 @@ func (l *link) resume(s scope) { l.w.resumeRecipe(l, s) }
 
 func (l *link) beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context) {
 	return func(ctx context.Context, t *follow.Watch) func(context.Context) {
-		return l.w.watchCheckpoints(ctx, s, l, t, checkpoints)
+		return l.w.results.KeepCheckpoints(ctx, l.site(s), s.run, t, checkpoints)
 	}
 }
 
-func (l *link) fetch(ctx context.Context, s scope) error { return l.w.fetchStep(ctx, s, l) }
+func (l *link) fetch(ctx context.Context, s scope) error {
+	return l.w.results.Step(ctx, l.site(s), s.run)
+}

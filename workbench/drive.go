@@ -256,7 +256,7 @@ func (d *drive) keepsResults(err error) bool {
 	if unfetched := new(unfetchedError); !errors.As(err, &unfetched) || errors.Is(err, context.Canceled) {
 		return false
 	}
-	r, readErr := d.w.ResultsOf(d.outcome.Run)
+	r, readErr := d.w.results.Of(d.outcome.Run)
 	return readErr == nil && r.Lost == ""
 }
 

@@ -132,9 +132,9 @@ func (w *Workbench) fetchBeforeEnd(ctx context.Context, s scope, l *link, node i
 			return
 		}
 	}
-	unsaved, err := w.unsaved(s.cluster)
+	unsaved, err := w.results.Unsaved(s.cluster, s.life)
 	for _, r := range unsaved {
-		_, pullErr := w.Pull(ctx, r.Run, "")
+		_, pullErr := w.results.Pull(ctx, r.Run, "")
 		slog.Debug("fetched before the end of a lease", "run", r.Run, "error", pullErr)
 	}
 	_, execErr := l.nodes[node].Exec(ctx, remote.Cmd{Line: "echo " + id + " >~/.dlwb/fetched"})

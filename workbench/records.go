@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -120,9 +119,6 @@ func (w *Workbench) pastRun(id string) (history.Run, error) {
 	return history.Run{RunInfo: w.runInfo(r), Life: r.Life, Nodes: d.Nodes, Python: d.Python, PricePerHour: d.PricePerHour,
 		Metrics: userMetrics(d.Metrics), Progress: d.Progress.Progress}, nil
 }
-
-// placed are the files of a run that came home.
-func (w *Workbench) placed(run string) map[string]map[string]remote.Placed { return w.readHome(run) }
 
 func (w *Workbench) runProgress(id string) event.ProgressChanged {
 	_, d, _ := w.runRecord(id)

@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/money"
 )
@@ -33,11 +34,26 @@ func (w *Workbench) Removal(cluster string) (event.Removal, error) {
 		return r, err
 	}
 	for _, run := range runs {
-		results, err := w.ResultsOf(run.ID)
+		results, err := w.results.Of(run.ID)
 		if err != nil {
 			return r, err
 		}
 		r.Runs = append(r.Runs, event.RunLeft{RunResults: results, Live: run.EndedAt == nil})
 	}
 	return r, nil
+}
+
+// neededStill says why the record of a run is still needed; empty when it may be removed.
+func (w *Workbench) neededStill(r store.Run) string {
+	c, err := w.db.ClusterLife(r.Life)
+	if err != nil || c.EndedAt != nil {
+		return "" // nothing can be going on
+	}
+	if r.EndedAt == nil {
+		return "it is going on"
+	}
+	if newest, todo, err := w.unfinishedRun(c.Name); err != nil || todo && newest.ID == r.ID {
+		return "its results are still to be brought home"
+	}
+	return w.results.NeededBy(r)
 }

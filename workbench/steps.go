@@ -278,10 +278,14 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	if data.To, err = d.plan.Profile.ResultsTo(id); err != nil {
 		return "", false, err
 	}
-	if err := d.putCheckpoints(ctx, id); err != nil {
-		return "", false, err
+	at, ckpts := d.link.site(d.s), d.plan.Profile.Results.Checkpoints
+	if d.lostRun != "" && ckpts != "" {
+		err = d.w.results.PutBack(ctx, at, id, d.lostRun, ckpts)
 	}
-	if err := d.lookBefore(ctx, id, data.Results); err != nil {
+	if err == nil {
+		err = d.w.results.NoteBefore(ctx, at, id, data.Results)
+	}
+	if err != nil {
 		return "", false, err
 	}
 	run := store.Run{

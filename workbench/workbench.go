@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/market"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/results"
 	"github.com/dlwb/dlwb/workbench/trust"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
@@ -47,6 +48,7 @@ type Workbench struct {
 	settings  func(profile string) (settings.Settings, error)
 	gate      *trust.Gate // every profile goes through it
 	history   *history.History
+	results   *results.Fetcher
 	tunnels   *tunnel.Tunnels
 	ssh       *tunnel.SSH
 	cleaner   *cleanup.Cleaner
@@ -98,9 +100,10 @@ func Open(o Options) (*Workbench, error) {
 		news: make(chan struct{}), links: map[string]*link{},
 		watching: map[string]bool{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}
-	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.placed, ReadLog: w.ReadLog, Changed: w.changed})
+	w.results = results.New(db, results.Owner{Dir: w.runDir, Run: w.runWithResults, Told: w.toldOf, Readable: w.readable, Reach: w.reachResults})
+	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.results.Placed, ReadLog: w.ReadLog, Changed: w.changed})
 	w.cleaner = cleanup.New(db, cleanup.Owner{Runs: func() ([]store.Run, error) { return w.runs("") }, FindRun: w.FindRun,
-		Needed: w.neededStill, Dir: w.runDir, Results: w.ResultsOf, Changed: w.changed})
+		Needed: w.neededStill, Dir: w.runDir, Results: w.results.Of, Changed: w.changed})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.ssh = tunnel.NewSSH(o.Dir, w.machinesOf)
 	w.tunnels = tunnel.New(w.ctx, o.Dir, tunnel.Owner{Find: w.tunnelTo, Listed: w.listedForwards, Background: w.background,

@@ -23,6 +23,7 @@ var rooms = map[string][]string{
 	"trust":    {},
 	"planning": {"event", "gitread", "history", "trust"},
 	"history":  {"event", "export", "gitread"},
+	"results":  {"event", "follow", "planning"},
 	"tunnel":   {"event"},
 }
 
@@ -64,20 +65,35 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 	}
 }
 
-// reachesNodes are the files of the driver that know how a node is reached: the
-// one backend that nodes are, and what it brings home from them. No others do.
-var reachesNodes = []string{"ckptput.go", "ckptunit.go", "ckptwatch.go", "contact.go", "drive.go", "fetch.go", "lease.go", "link.go", "nodefacts.go", "noderun.go", "port.go", "records.go", "runowned.go", "steps.go", "sync.go", "wheels.go"}
+// reachesNodes are the files of the driver that know how a node is reached: those
+// of the one backend that nodes are. No others do.
+var reachesNodes = []string{"contact.go", "drive.go", "lease.go", "link.go", "nodefacts.go", "noderun.go", "port.go", "steps.go", "sync.go", "wheels.go"}
+
+// roomsWithRemote are the rooms that import remote. results and tunnel are given
+// connected nodes and talk to them; history, planning and trust take values of it.
+var roomsWithRemote = []string{"history", "planning", "results", "trust", "tunnel"}
 
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
-	var found []string
+	var found, foundRooms []string
 	for rel, path := range programFiles(t) {
-		if filepath.ToSlash(filepath.Dir(rel)) == "workbench" && slices.Contains(oursOf(t, path), "remote") {
+		dir := filepath.ToSlash(filepath.Dir(rel))
+		room, isRoom := strings.CutPrefix(dir, "workbench/")
+		if dir != "workbench" && !isRoom || !slices.Contains(oursOf(t, path), "remote") {
+			continue
+		}
+		if isRoom {
+			foundRooms = append(foundRooms, room)
+		} else {
 			found = append(found, filepath.Base(rel))
 		}
 	}
 	slices.Sort(found)
 	if !slices.Equal(found, reachesNodes) {
 		t.Errorf("files that import remote: %q, known are %q", found, reachesNodes)
+	}
+	slices.Sort(foundRooms)
+	if foundRooms = slices.Compact(foundRooms); !slices.Equal(foundRooms, roomsWithRemote) {
+		t.Errorf("rooms that import remote: %q, known are %q", foundRooms, roomsWithRemote)
 	}
 }
 

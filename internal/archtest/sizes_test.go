@@ -27,7 +27,7 @@ var larger = map[string]struct {
 }{
 	"remote":    {9386, 64, "what sync and pull are is to become a package of its own"},
 	"metrics":   {8000, 40, "what reads one format needs the words of all others: cutting it widens its surface"},
-	"workbench": {7107, 42, "the driver is being taken apart; the steps on nodes and checkpoints come next"},
+	"workbench": {6088, 37, "the driver is being taken apart; telemetry comes next"},
 }
 
 func TestPackagesAreSmallEnoughToBeRead(t *testing.T) {

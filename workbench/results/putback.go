@@ -1,4 +1,4 @@
-package workbench
+package results
 
 import (
 	"context"
@@ -11,23 +11,27 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
-// putCheckpoints puts the newest whole checkpoint of the run that lost machines
-// on the nodes that do not have it, before the command is started again; and
-// moves away what would be taken for a newer one and may not be whole.
-func (d *drive) putCheckpoints(ctx context.Context, run string) error {
-	if d.lostRun == "" || d.plan.Profile.Results.Checkpoints == "" {
-		return nil
+// PutBack puts the newest whole checkpoint of a run that lost machines on the
+// nodes that do not have it, before its command is started again as another run;
+// and moves away what would be taken for a newer one and may not be whole. Dir is
+// the profile's directory of checkpoints.
+func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) error {
+	r := f.readCkpts(lost)
+	put := &ckptPut{f: f, at: at, lost: lost, record: r, parts: r.restorable(),
+		dir: planning.RemoteCode(at.Cluster) + "/" + path.Clean(planning.OfRun([]string{dir}, run)[0]),
+		old: planning.OfRun([]string{dir}, lost)[0]}
+	busy, each := errgroup.WithContext(ctx)
+	for i, n := range at.Nodes {
+		busy.Go(func() error { return put.node(each, i, n) })
 	}
-	r := d.w.readCkpts(d.lostRun)
-	put := &ckptPut{d: d, record: r, parts: r.restorable(),
-		dir: planning.RemoteCode(d.plan.Cluster) + "/" + path.Clean(planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, run)[0]),
-		old: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, d.lostRun)[0]}
-	if err := d.link.each(ctx, put.node); err != nil {
+	if err := busy.Wait(); err != nil {
 		return err
 	}
 	// Should machines be lost again before the new run has one of its own.
@@ -35,37 +39,39 @@ func (d *drive) putCheckpoints(ctx context.Context, run string) error {
 	for _, c := range put.parts {
 		again.Saved = append(again.Saved, *c)
 	}
-	return errors.Join(os.MkdirAll(d.w.runDir(run), 0o700), d.w.keepCkpts(run, again), put.tell())
+	return errors.Join(os.MkdirAll(f.owner.Dir(run), 0o700), f.keepCkpts(run, again), put.tell())
 }
 
 // ckptPut is the putting of checkpoints on the nodes of a new launch.
 type ckptPut struct {
-	d        *drive
+	f        *Fetcher
+	at       Site
+	lost     string // the run that lost machines
 	record   ckptRecord
 	parts    []*savedCkpt
 	dir, old string // of this launch below the home, of the lost run below the code directory
 }
 
 func (p *ckptPut) aside() string {
-	return "dlwb/" + p.d.plan.Cluster + "/unfinished/" + p.d.lostRun
+	return "dlwb/" + p.at.Cluster + "/unfinished/" + p.lost
 }
 
 // node prepares one node.
 func (p *ckptPut) node(ctx context.Context, i int, n *remote.Node) error {
-	seen, err := remote.Look(ctx, n, planning.RemoteCode(p.d.plan.Cluster), []string{p.old})
+	seen, err := remote.Look(ctx, n, planning.RemoteCode(p.at.Cluster), []string{p.old})
 	if err != nil {
 		return &event.Fault{What: "look for checkpoints", Node: i, Why: err.Error()}
 	}
 	units := ckptUnits(p.old, seen)
 	if names := p.notTrusted(i, units); len(names) > 0 {
-		if err := remote.MoveAside(ctx, n, planning.RemoteCode(p.d.plan.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
+		if err := remote.MoveAside(ctx, n, planning.RemoteCode(p.at.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
 			return &event.Fault{What: "move unfinished checkpoints away", Node: i, Why: err.Error()}
 		}
-		_ = p.d.w.publish(p.d.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("on node%d %s may not be whole: the run does not go on from it",
+		_ = p.at.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf("on node%d %s may not be whole: the run does not go on from it",
 			i, strings.Join(names, ", ")), Next: "it is in ~/" + p.aside() + " there"})
 	}
 	for _, c := range p.wanted(i, units) {
-		from := filepath.Join(p.d.w.ckptHome(*c), filepath.FromSlash(c.In))
+		from := filepath.Join(p.f.ckptHome(*c), filepath.FromSlash(c.In))
 		if err := remote.Put(ctx, n, from, p.dir, p.aside()); err != nil {
 			return &event.Fault{What: "put checkpoint " + c.Name + " back", Node: i, Why: err.Error()}
 		}
@@ -120,7 +126,7 @@ func (p *ckptPut) ownPart(node int) *savedCkpt {
 // tell says where the run goes on.
 func (p *ckptPut) tell() error {
 	if len(p.parts) == 0 {
-		return p.d.w.publish(p.d.s, event.Noticed{Level: "warning", Text: "no whole checkpoint of run " + p.d.lostRun +
+		return p.at.Publish(event.Noticed{Level: "warning", Text: "no whole checkpoint of run " + p.lost +
 			" came home: the run goes on from what its nodes have in " + p.old})
 	}
 	var names []string
@@ -128,6 +134,6 @@ func (p *ckptPut) tell() error {
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)
-	return p.d.w.publish(p.d.s, event.Noticed{Level: "info", Text: "the newest whole checkpoint of run " + p.d.lostRun + " is on every node: " +
+	return p.at.Publish(event.Noticed{Level: "info", Text: "the newest whole checkpoint of run " + p.lost + " is on every node: " +
 		strings.Join(slices.Compact(names), ", ")})
 }

@@ -1,4 +1,4 @@
-package workbench
+package results
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
@@ -23,35 +23,26 @@ import (
 // fetchLimits bounds what one fetch may bring home.
 var fetchLimits = remote.PullLimits{MaxFiles: 250_000, MaxBytes: 50 << 30}
 
-// resultsDir is where the results of a run go when nothing else is said.
-func (w *Workbench) resultsDir(run string, data runData) string {
-	if data.To != "" {
-		return data.To
-	}
-	return filepath.Join(w.runDir(run), "results")
-}
-
 // fetching is one bringing home of a run's results.
 type fetching struct {
-	w    *Workbench
-	s    scope
-	l    *link
-	data runData
-	dest string
-	home homeRecord
-	own  *ownership
-	got  event.ResultsFetched
+	fetcher *Fetcher
+	at      Site
+	run     Run
+	dest    string
+	home    homeRecord
+	own     *ownership
+	got     event.ResultsFetched
 }
 
 // homeRecord is what of a run came home, by the directory here and the path on
 // the node.
 type homeRecord map[string]map[string]remote.Placed
 
-func (w *Workbench) homePath(run string) string { return filepath.Join(w.runDir(run), "home.json") }
+func (f *Fetcher) homePath(run string) string { return filepath.Join(f.owner.Dir(run), "home.json") }
 
-func (w *Workbench) readHome(run string) homeRecord {
+func (f *Fetcher) readHome(run string) homeRecord {
 	home := homeRecord{}
-	if b, err := os.ReadFile(w.homePath(run)); err == nil {
+	if b, err := os.ReadFile(f.homePath(run)); err == nil {
 		_ = json.Unmarshal(b, &home)
 	}
 	return home
@@ -79,42 +70,46 @@ func (h homeRecord) below(dir string) (files int, bytes int64) {
 	return files, bytes
 }
 
+// Placed are the files of a run that came home, by the directory here and the
+// path on the node.
+func (f *Fetcher) Placed(run string) map[string]map[string]remote.Placed { return f.readHome(run) }
+
 // fetch copies what a run wrote into a directory here: what is below the paths
 // of its results on the head, and the directory of its own of every node.
-func (w *Workbench) fetch(ctx context.Context, s scope, l *link, data runData, dest string) (event.ResultsFetched, error) {
-	own, err := w.ownershipOf(s.run, s.life, s.cluster)
+func (f *Fetcher) fetch(ctx context.Context, at Site, run Run, dest string) (event.ResultsFetched, error) {
+	own, err := f.ownershipOf(run)
 	if err != nil {
 		return event.ResultsFetched{}, err
 	}
-	f := &fetching{w: w, s: s, l: l, data: data, dest: dest, home: w.readHome(s.run), own: own, got: event.ResultsFetched{Dir: dest}}
-	err = f.paths(ctx)
-	for i := range l.nodes {
+	now := &fetching{fetcher: f, at: at, run: run, dest: dest, home: f.readHome(run.ID), own: own, got: event.ResultsFetched{Dir: dest}}
+	err = now.paths(ctx)
+	for i := range at.Nodes {
 		if err == nil {
-			err = f.ownDir(ctx, i)
+			err = now.ownDir(ctx, i)
 		}
 	}
-	keepErr := f.keep()
+	keepErr := now.keep()
 	if err != nil {
-		return f.got, f.failed(ctx, err)
+		return now.got, now.failed(ctx, err)
 	}
 	if text := own.left(); text != "" {
-		f.got.Left = append(f.got.Left, text)
+		now.got.Left = append(now.got.Left, text)
 	}
-	for _, m := range f.got.Left {
-		_ = w.publish(s, event.Noticed{Level: "warning", Text: "results: " + m})
+	for _, m := range now.got.Left {
+		_ = at.Publish(event.Noticed{Level: "warning", Text: "results: " + m})
 	}
-	if f.got.Files == 0 && len(data.Results) == 0 {
-		return f.got, keepErr // there is nothing to tell
+	if now.got.Files == 0 && len(run.Paths) == 0 {
+		return now.got, keepErr // there is nothing to tell
 	}
-	return f.got, errors.Join(keepErr, w.publish(s, f.got))
+	return now.got, errors.Join(keepErr, at.Publish(now.got))
 }
 
 // paths fetches what the run wrote below the paths of its results.
 func (f *fetching) paths(ctx context.Context) error {
-	if len(f.data.Results) == 0 {
+	if len(f.run.Paths) == 0 {
 		return nil
 	}
-	res, err := f.pull(ctx, 0, planning.RemoteCode(f.s.cluster), f.data.Results, f.dest, f.own.owns)
+	res, err := f.pull(ctx, 0, planning.RemoteCode(f.at.Cluster), f.run.Paths, f.dest, f.own.owns)
 	for _, m := range res.Missing {
 		f.got.Left = append(f.got.Left, m+" does not exist on node0")
 	}
@@ -126,12 +121,12 @@ func (f *fetching) paths(ctx context.Context) error {
 // names no results, a run may well have none, and a node that can't be asked is
 // only told of; so is one beside the head.
 func (f *fetching) ownDir(ctx context.Context, node int) error {
-	if f.data.OwnDir == "" {
+	if f.run.OwnDir == "" {
 		return nil
 	}
 	name := fmt.Sprintf("node%d", node)
-	_, err := f.pull(ctx, node, f.data.OwnDir, []string{"."}, filepath.Join(f.dest, name), nil)
-	if err == nil || node == 0 && len(f.data.Results) > 0 || ctx.Err() != nil {
+	_, err := f.pull(ctx, node, f.run.OwnDir, []string{"."}, filepath.Join(f.dest, name), nil)
+	if err == nil || node == 0 && len(f.run.Paths) > 0 || ctx.Err() != nil {
 		return err
 	}
 	f.got.Left = append(f.got.Left, fmt.Sprintf("what %s has in DLWB_RESULTS, if anything: %v", name, err))
@@ -139,8 +134,8 @@ func (f *fetching) ownDir(ctx context.Context, node int) error {
 }
 
 func (f *fetching) pull(ctx context.Context, node int, from string, paths []string, to string, own func(string, string) bool) (remote.PullResult, error) {
-	res, err := remote.PullBy(ctx, f.l.nodes[node], from, paths, to,
-		remote.PullRules{Limits: fetchLimits, Own: own, Placed: f.home.in(to), Mark: f.s.run})
+	res, err := remote.PullBy(ctx, f.at.Nodes[node], from, paths, to,
+		remote.PullRules{Limits: fetchLimits, Own: own, Placed: f.home.in(to), Mark: f.run.ID})
 	f.got.New += res.Files
 	f.got.Left = append(append(f.got.Left, res.Skipped...), res.Moved...)
 	return res, err
@@ -152,7 +147,7 @@ func (f *fetching) keep() error {
 	f.got.Files, f.got.Bytes = f.home.below(f.dest)
 	b, err := json.Marshal(f.home)
 	if err == nil && len(f.home) > 0 {
-		err = wholefile.Write(f.w.homePath(f.s.run), b, 0o600)
+		err = wholefile.Write(f.fetcher.homePath(f.run.ID), b, 0o600)
 	}
 	return err
 }
@@ -168,32 +163,32 @@ const (
 // takes proof that their machine is gone.
 func (f *fetching) failed(ctx context.Context, cause error) error {
 	fault := &event.Fault{What: "bring the results home", Node: 0, Why: cause.Error(),
-		Next: "dlwb pull " + f.s.run + " tries again while its cluster is there"}
+		Next: "dlwb pull " + f.run.ID + " tries again while its cluster is there"}
 	if limit := new(remote.LimitError); errors.As(cause, &limit) || ctx.Err() != nil || !f.headGone(ctx) {
 		return fault
 	}
-	lost := event.ResultsLost{Node: 0, Paths: f.data.Results, Home: f.dest, Files: f.got.Files,
+	lost := event.ResultsLost{Node: 0, Paths: f.run.Paths, Home: f.dest, Files: f.got.Files,
 		Why: "node0 is gone, and what it had not sent went with it"}
 	fault.Why = "results are lost: " + lost.Why
-	fault.Next = fmt.Sprintf("%s that came before are in %s", count(f.got.Files, "file"), f.dest)
+	fault.Next = fmt.Sprintf("%s that came before are in %s", units.Count(f.got.Files, "file"), f.dest)
 	if f.got.Files == 0 {
 		fault.Next = "nothing came home; results.s3 or results.checkpoints in the profile save results while a run goes on"
 	}
-	return errors.Join(fault, f.w.publish(f.s, lost))
+	return errors.Join(fault, f.at.Publish(lost))
 }
 
 // headGone reports whether node 0 is proven gone, and its disk with it. One that
 // can still be reached is not; what a node of another provider has outlives it.
 func (f *fetching) headGone(ctx context.Context) bool {
-	if !traits(f.l.cluster.Provider).Leased {
+	if !f.at.Leased {
 		return false
 	}
 	for deadline := time.Now().Add(lostWait); ; {
-		if f.l.gone(ctx)[0] {
+		if f.at.Gone(ctx)[0] {
 			return true
 		}
 		limited, cancel := context.WithTimeout(ctx, lostEvery)
-		err := f.l.nodes[0].Connect(limited)
+		err := f.at.Nodes[0].Connect(limited)
 		cancel()
 		if err == nil || time.Now().After(deadline) {
 			return false
@@ -206,30 +201,31 @@ func (f *fetching) headGone(ctx context.Context) bool {
 	}
 }
 
-// fetchStep brings the results of a run home as a step of its own.
-func (w *Workbench) fetchStep(ctx context.Context, s scope, l *link) error {
-	_, data, err := w.runRecord(s.run)
+// Step brings the results of a run home as a step of its own.
+func (f *Fetcher) Step(ctx context.Context, at Site, id string) error {
+	run, err := f.owner.Run(id)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := w.publish(s, event.StepStarted{Step: event.StepFetch, Text: "what the run wrote"}); err != nil {
+	if err := at.Publish(event.StepStarted{Step: event.StepFetch, Text: "what the run wrote"}); err != nil {
 		return err
 	}
 	active, enough := context.WithCancel(ctx)
-	w.background(func(context.Context) { l.keepActive(active) }) // a long copy is no idleness
-	got, err := w.fetch(ctx, s, l, data, w.resultsDir(s.run, data))
+	at.KeepActive(active) // a long copy is no idleness
+	got, err := f.fetch(ctx, at, run, f.Dir(run))
 	enough()
-	nothing := len(data.Results) == 0 && got.Files == 0
-	end := event.StepEnded{Step: event.StepFetch, OK: err == nil, Skipped: nothing, Duration: since(began), Text: fetchText(got, data.Results)}
+	nothing := len(run.Paths) == 0 && got.Files == 0
+	took := max(0, time.Since(began).Seconds())
+	end := event.StepEnded{Step: event.StepFetch, OK: err == nil, Skipped: nothing, Duration: took, Text: fetchText(got, run.Paths)}
 	if err != nil {
 		end.Failure = event.FaultOf(err)
 		end.Text = end.Failure.Why
 	} else {
-		w.dropCheckpoints(s.run, data)
+		f.dropCheckpoints(run)
 	}
-	slog.Debug("fetched", "run", s.run, "files", got.Files, "error", err)
-	return errors.Join(err, w.publish(s, end))
+	slog.Debug("fetched", "run", id, "files", got.Files, "error", err)
+	return errors.Join(err, at.Publish(end))
 }
 
 func fetchText(got event.ResultsFetched, asked []string) string {
@@ -241,48 +237,46 @@ func fetchText(got event.ResultsFetched, asked []string) string {
 
 // Pull brings the results of a run home again. To is the directory for them;
 // empty: where they go by themselves.
-func (w *Workbench) Pull(ctx context.Context, run, to string) (event.ResultsFetched, error) {
-	r, data, err := w.runRecord(run)
+func (f *Fetcher) Pull(ctx context.Context, id, to string) (event.ResultsFetched, error) {
+	run, err := f.owner.Run(id)
 	if err != nil {
 		return event.ResultsFetched{}, err
 	}
-	dest := w.resultsDir(run, data)
+	dest := f.Dir(run)
 	if to != "" {
 		if dest, err = filepath.Abs(to); err != nil {
 			return event.ResultsFetched{}, err
 		}
 	}
-	c, err := w.db.ClusterLife(r.Life)
+	c, err := f.db.ClusterLife(run.Life)
+	if err == nil {
+		err = f.owner.Readable(c)
+	}
 	if err != nil {
 		return event.ResultsFetched{}, err
 	}
-	if made, err := w.clusterData(c); err == nil {
-		if err := lacks("bring results home", made.Cluster, job.Files); err != nil {
-			return event.ResultsFetched{}, err
-		}
-	}
-	if len(data.Results) == 0 && data.OwnDir == "" {
+	if len(run.Paths) == 0 && run.OwnDir == "" {
 		return event.ResultsFetched{}, &event.Fault{What: "bring results home", Node: -1, Why: "the profile names none",
 			Next: "set results.paths in the profile"}
 	}
 	if c.EndedAt != nil {
-		return event.ResultsFetched{}, w.goneFault(run, data, c)
+		return event.ResultsFetched{}, f.goneFault(id, c)
 	}
-	l, err := w.open(c)
+	at, err := f.owner.Reach(c, id)
 	if err != nil {
 		return event.ResultsFetched{}, err
 	}
-	return w.fetch(ctx, scope{cluster: c.Name, life: c.ID, run: run}, l, data, dest)
+	return f.fetch(ctx, at, run, dest)
 }
 
 // goneFault says of a run whose cluster is gone what there is of its results.
-func (w *Workbench) goneFault(run string, data runData, c store.Cluster) error {
-	f := &event.Fault{What: "bring results home", Node: -1, Why: "cluster " + c.Name + " is gone"}
-	for dir, placed := range w.readHome(run) {
-		f.Next += fmt.Sprintf("; %s that came before: %s", count(len(placed), "file"), dir)
+func (f *Fetcher) goneFault(run string, c store.Cluster) error {
+	fault := &event.Fault{What: "bring results home", Node: -1, Why: "cluster " + c.Name + " is gone"}
+	for dir, placed := range f.readHome(run) {
+		fault.Next += fmt.Sprintf("; %s that came before: %s", units.Count(len(placed), "file"), dir)
 	}
-	if f.Next = strings.TrimPrefix(f.Next, "; "); f.Next == "" {
-		f.Why += ", and nothing of run " + run + " came home before"
+	if fault.Next = strings.TrimPrefix(fault.Next, "; "); fault.Next == "" {
+		fault.Why += ", and nothing of run " + run + " came home before"
 	}
-	return f
+	return fault
 }

@@ -1,4 +1,4 @@
-package workbench
+package results
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -35,23 +37,23 @@ func (b *noted) covers(file string) bool {
 	return false
 }
 
-func (w *Workbench) beforePath(run string) string {
-	return filepath.Join(w.runDir(run), "before.json")
+func (f *Fetcher) beforePath(run string) string {
+	return filepath.Join(f.owner.Dir(run), "before.json")
 }
 
-// lookLimitBefore bounds the look before a launch.
-const lookLimitBefore = lookLimit * 3
+// lookLimit bounds the look before a launch.
+const lookLimit = time.Minute
 
-// lookBefore notes what is below the paths of the results before the ranks
+// NoteBefore notes what is below the paths of the results before the ranks
 // start, for this dlwb and any that comes later. A look that fails is told, and
 // nothing is taken for older then.
-func (d *drive) lookBefore(ctx context.Context, run string, paths []string) error {
+func (f *Fetcher) NoteBefore(ctx context.Context, at Site, run string, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, lookLimitBefore)
+	limited, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	seen, err := remote.Look(limited, d.link.nodes[0], planning.RemoteCode(d.plan.Cluster), paths)
+	seen, err := remote.Look(limited, at.Nodes[0], planning.RemoteCode(at.Cluster), paths)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -60,19 +62,19 @@ func (d *drive) lookBefore(ctx context.Context, run string, paths []string) erro
 		b, err = json.Marshal(noted{paths, seen})
 	}
 	if err == nil {
-		err = wholefile.Write(d.w.beforePath(run), b, 0o600)
+		err = wholefile.Write(f.beforePath(run), b, 0o600)
 	}
 	if err != nil {
-		_ = d.w.publish(d.s, event.Noticed{Level: "warning",
+		_ = at.Publish(event.Noticed{Level: "warning",
 			Text: "what lies in results.paths from before the run could not be noted: it will be brought home too: " + err.Error()})
 	}
 	return nil
 }
 
 // readBefore gives what was noted before a run; nil when nothing was.
-func (w *Workbench) readBefore(run string) *noted {
+func (f *Fetcher) readBefore(run string) *noted {
 	var b noted
-	text, err := os.ReadFile(w.beforePath(run))
+	text, err := os.ReadFile(f.beforePath(run))
 	if err != nil || json.Unmarshal(text, &b) != nil {
 		return nil
 	}
@@ -88,22 +90,22 @@ type ownership struct {
 	rewritten     int    // files that the next run, or a later one, has written since
 }
 
-func (w *Workbench) ownershipOf(run string, life int64, cluster string) (*ownership, error) {
-	o := &ownership{before: w.readBefore(run)}
-	runs, err := w.db.Runs(cluster) // newest first
+func (f *Fetcher) ownershipOf(run Run) (*ownership, error) {
+	o := &ownership{before: f.readBefore(run.ID)}
+	runs, err := f.db.Runs(run.Cluster) // newest first
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range runs {
-		if r.ID == run {
+		if r.ID == run.ID {
 			break
 		}
-		if r.Life == life {
+		if r.Life == run.Life {
 			o.next = r.ID
 		}
 	}
 	if o.next != "" {
-		o.after = w.readBefore(o.next)
+		o.after = f.readBefore(o.next)
 	}
 	return o, nil
 }
@@ -126,5 +128,5 @@ func (o *ownership) left() string {
 		return ""
 	}
 	return fmt.Sprintf("%s below results.paths: run %s or a later one wrote them, and what this run had there before is no more",
-		count(o.rewritten, "file"), o.next)
+		units.Count(o.rewritten, "file"), o.next)
 }

@@ -1,4 +1,4 @@
-package workbench
+package results
 
 import (
 	"context"
@@ -38,11 +38,11 @@ var ckptLimits = remote.PullLimits{MaxFiles: 10_000, MaxBytes: 50 << 30}
 // ckptKeeper brings the checkpoints of a run home while it goes on, so that it
 // can go on from one when its machine is taken.
 type ckptKeeper struct {
-	w    *Workbench
-	s    scope
-	link *link
-	t    *follow.Watch
-	dir  string // below the code directory
+	f   *Fetcher
+	at  Site
+	run string
+	t   *follow.Watch
+	dir string // below the code directory
 
 	mu     sync.Mutex
 	record ckptRecord
@@ -50,29 +50,30 @@ type ckptKeeper struct {
 }
 
 // ckptHome is where a checkpoint lies here.
-func (w *Workbench) ckptHome(c savedCkpt) string { return w.runDir(filepath.FromSlash(c.Dir)) }
+func (f *Fetcher) ckptHome(c savedCkpt) string { return f.owner.Dir(filepath.FromSlash(c.Dir)) }
 
-func (w *Workbench) ckptPath(run string) string {
-	return filepath.Join(w.runDir(run), "checkpoints.json")
+func (f *Fetcher) ckptPath(run string) string {
+	return filepath.Join(f.owner.Dir(run), "checkpoints.json")
 }
 
-func (w *Workbench) readCkpts(run string) (r ckptRecord) {
-	if b, err := os.ReadFile(w.ckptPath(run)); err == nil {
+func (f *Fetcher) readCkpts(run string) (r ckptRecord) {
+	if b, err := os.ReadFile(f.ckptPath(run)); err == nil {
 		_ = json.Unmarshal(b, &r)
 	}
 	return r
 }
 
-// watchCheckpoints begins to bring checkpoints home. The function that it
+// KeepCheckpoints begins to bring home the checkpoints of a run that is watched,
+// out of a directory below the code directory; empty: none. The function that it
 // returns ends that, and looks once more at what a run left that lost machines.
-func (w *Workbench) watchCheckpoints(ctx context.Context, s scope, l *link, t *follow.Watch, dir string) (finish func(context.Context)) {
+func (f *Fetcher) KeepCheckpoints(ctx context.Context, at Site, run string, t *follow.Watch, dir string) (finish func(context.Context)) {
 	if dir == "" {
 		return func(context.Context) {}
 	}
-	k := &ckptKeeper{w: w, s: s, link: l, t: t, dir: dir, record: w.readCkpts(s.run), last: map[int][]*ckptUnit{}}
+	k := &ckptKeeper{f: f, at: at, run: run, t: t, dir: dir, record: f.readCkpts(run), last: map[int][]*ckptUnit{}}
 	ctx, stop := context.WithCancel(ctx)
 	var busy sync.WaitGroup
-	for i := range l.nodes {
+	for i := range at.Nodes {
 		busy.Go(func() { k.follow(ctx, i) })
 	}
 	return func(ctx context.Context) {
@@ -90,7 +91,7 @@ func (k *ckptKeeper) follow(ctx context.Context, node int) {
 		began := time.Now()
 		err := k.round(ctx, node)
 		if err != nil && ctx.Err() == nil {
-			slog.Debug("checkpoints", "run", k.s.run, "node", node, "error", err)
+			slog.Debug("checkpoints", "run", k.run, "node", node, "error", err)
 		}
 		select {
 		case <-time.After(max(ckptEvery, ckptRest*time.Since(began))):
@@ -103,7 +104,7 @@ func (k *ckptKeeper) follow(ctx context.Context, node int) {
 func (k *ckptKeeper) look(ctx context.Context, node int) ([]*ckptUnit, error) {
 	ctx, cancel := context.WithTimeout(ctx, ckptLookLimit)
 	defer cancel()
-	seen, err := remote.Look(ctx, k.link.nodes[node], planning.RemoteCode(k.s.cluster), []string{k.dir})
+	seen, err := remote.Look(ctx, k.at.Nodes[node], planning.RemoteCode(k.at.Cluster), []string{k.dir})
 	if err != nil {
 		return nil, err
 	}
@@ -143,15 +144,14 @@ func (k *ckptKeeper) save(ctx context.Context, node int, units []*ckptUnit, whol
 
 // bring copies a checkpoint. It counts when it is the same after the copy.
 func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
-	w, run := k.w, k.s.run
 	k.mu.Lock()
 	k.record.Serial++
-	c := savedCkpt{Node: node, Name: u.name, Dir: fmt.Sprintf("%s/checkpoints/node%d/%d", run, node, k.record.Serial),
+	c := savedCkpt{Node: node, Name: u.name, Dir: fmt.Sprintf("%s/checkpoints/node%d/%d", k.run, node, k.record.Serial),
 		In: path.Clean(k.dir), Newest: u.newest, Files: u.files}
 	k.mu.Unlock()
-	to := w.ckptHome(c)
+	to := k.f.ckptHome(c)
 	_ = os.RemoveAll(to) // of a dlwb that was killed
-	res, err := remote.PullBy(ctx, k.link.nodes[node], planning.RemoteCode(k.s.cluster), []string{path.Join(k.dir, u.name)}, to, remote.PullRules{Limits: ckptLimits})
+	res, err := remote.PullBy(ctx, k.at.Nodes[node], planning.RemoteCode(k.at.Cluster), []string{path.Join(k.dir, u.name)}, to, remote.PullRules{Limits: ckptLimits})
 	if err == nil && len(res.Skipped) > 0 {
 		err = fmt.Errorf("not all of it came: %s", res.Skipped[0])
 	}
@@ -167,7 +167,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 	if err := k.note(c); err != nil {
 		return err
 	}
-	return w.publish(k.s, event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
+	return k.at.Publish(event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
 }
 
 // note puts a checkpoint on record, and removes what it replaces.
@@ -175,33 +175,33 @@ func (k *ckptKeeper) note(c savedCkpt) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	drop := k.record.add(c)
-	if err := k.w.keepCkpts(k.s.run, k.record); err != nil {
+	if err := k.f.keepCkpts(k.run, k.record); err != nil {
 		return err
 	}
 	for _, old := range drop {
-		_ = os.RemoveAll(k.w.ckptHome(old))
+		_ = os.RemoveAll(k.f.ckptHome(old))
 	}
 	return nil
 }
 
 // keepCkpts writes down what is known of the checkpoints of a run.
-func (w *Workbench) keepCkpts(run string, r ckptRecord) error {
+func (f *Fetcher) keepCkpts(run string, r ckptRecord) error {
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = wholefile.Write(w.ckptPath(run), b, 0o600)
+		err = wholefile.Write(f.ckptPath(run), b, 0o600)
 	}
 	return err
 }
 
 // dropCheckpoints removes the copies of a run's checkpoints when they came home
 // with its results.
-func (w *Workbench) dropCheckpoints(run string, data runData) {
-	covered := &noted{Paths: data.Results}
-	if st, err := w.storyOf(run); err != nil || data.Checkpoints == "" || st.ended == nil || st.ended.Verdict == event.Lost || !covered.covers(path.Clean(data.Checkpoints)) {
+func (f *Fetcher) dropCheckpoints(run Run) {
+	covered := &noted{Paths: run.Paths}
+	if told, err := f.owner.Told(run.ID); err != nil || run.Checkpoints == "" || told.Ended == nil || told.Ended.Verdict == event.Lost || !covered.covers(path.Clean(run.Checkpoints)) {
 		return
 	}
-	if err := os.RemoveAll(filepath.Join(w.runDir(run), "checkpoints")); err == nil {
-		_ = os.Remove(w.ckptPath(run))
+	if err := os.RemoveAll(filepath.Join(f.owner.Dir(run.ID), "checkpoints")); err == nil {
+		_ = os.Remove(f.ckptPath(run.ID))
 	}
 }
 
@@ -216,11 +216,11 @@ func (k *ckptKeeper) rest(ctx context.Context) {
 	defer cancel()
 	var busy sync.WaitGroup
 	lost := k.t.Lost()
-	for i := range k.link.nodes {
+	for i := range k.at.Nodes {
 		if !lost[i] {
 			busy.Go(func() {
 				if err := k.lastRound(ctx, i); err != nil {
-					slog.Debug("the last checkpoints", "run", k.s.run, "node", i, "error", err)
+					slog.Debug("the last checkpoints", "run", k.run, "node", i, "error", err)
 				}
 			})
 		}
@@ -250,7 +250,7 @@ func (k *ckptKeeper) lastRound(ctx context.Context, node int) error {
 			k.record.Doubtful = map[int][]string{}
 		}
 		k.record.Doubtful[node] = doubtful
-		err = k.w.keepCkpts(k.s.run, k.record)
+		err = k.f.keepCkpts(k.run, k.record)
 		k.mu.Unlock()
 	}
 	return errors.Join(err, k.save(ctx, node, units, whole))

@@ -1,0 +1,61 @@
+package workbench
+
+import (
+	"context"
+
+	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/results"
+)
+
+// What the room of results is given of the driver.
+
+// ResultsOf says where the results of a run are.
+func (w *Workbench) ResultsOf(run string) (event.RunResults, error) { return w.results.Of(run) }
+
+// Pull brings the results of a run home again. To is the directory for them;
+// empty: where they go by themselves.
+func (w *Workbench) Pull(ctx context.Context, run, to string) (event.ResultsFetched, error) {
+	return w.results.Pull(ctx, run, to)
+}
+
+// runWithResults is a run as its results need it.
+func (w *Workbench) runWithResults(id string) (results.Run, error) {
+	r, d, err := w.runRecord(id)
+	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, To: d.To}, err
+}
+
+// toldOf is what was told of a run, as far as its results are concerned.
+func (w *Workbench) toldOf(run string) (results.Told, error) {
+	st, err := w.storyOf(run)
+	return results.Told{Started: st.started, Ended: st.ended, Fetched: st.fetched, Got: st.results, Lost: st.lost}, err
+}
+
+// readable says why files of the nodes of a cluster can't be read. A record that
+// can't be read says nothing of that.
+func (w *Workbench) readable(c store.Cluster) error {
+	made, err := w.clusterData(c)
+	if err != nil {
+		return nil
+	}
+	return lacks("bring results home", made.Cluster, job.Files)
+}
+
+// reachResults connects to where a run is.
+func (w *Workbench) reachResults(c store.Cluster, run string) (results.Site, error) {
+	l, err := w.open(c)
+	if err != nil {
+		return results.Site{}, err
+	}
+	return l.site(scope{cluster: c.Name, life: c.ID, run: run}), nil
+}
+
+// site is where a run is that this link leads to. It tells events of the scope.
+func (l *link) site(s scope) results.Site {
+	return results.Site{
+		Cluster: s.cluster, Nodes: l.nodes, Leased: traits(l.cluster.Provider).Leased, Gone: l.gone,
+		KeepActive: func(ctx context.Context) { l.w.background(func(context.Context) { l.keepActive(ctx) }) },
+		Publish:    func(b event.Body) error { return l.w.publish(s, b) },
+	}
+}

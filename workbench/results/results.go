@@ -1,0 +1,85 @@
+// Package results brings home what a run writes on its nodes: its results at the
+// end, its checkpoints while it goes on. It says where they are and what is on
+// the machines only, and puts checkpoints back where a run goes on.
+package results
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// Fetcher brings home what runs write, and keeps beside each run the record of
+// what came.
+type Fetcher struct {
+	db    *store.Store
+	owner Owner
+}
+
+// Owner is what a Fetcher needs of whoever runs the runs.
+type Owner struct {
+	// Dir is where the files of a run lie.
+	Dir func(run string) string
+	// Run is a run on record; its error says which there are.
+	Run func(id string) (Run, error)
+	// Told is what was told of a run so far.
+	Told func(run string) (Told, error)
+	// Readable says why files of the nodes of a cluster can't be read; nil when
+	// they can.
+	Readable func(store.Cluster) error
+	// Reach connects to the nodes of a cluster, for a run on it.
+	Reach func(c store.Cluster, run string) (Site, error)
+}
+
+// New fetches for the runs of a store.
+func New(db *store.Store, owner Owner) *Fetcher { return &Fetcher{db, owner} }
+
+// Run is what is on record of a run, as far as its results are concerned.
+type Run struct {
+	ID, Cluster string
+	Life        int64    // of its cluster
+	Paths       []string // its results, below the code directory of node 0
+	// OwnDir is the run's directory on each node that its ranks find in
+	// DLWB_RESULTS, below the home; empty for runs of an older dlwb.
+	OwnDir string
+	// Checkpoints is the directory of its checkpoints, below the code
+	// directory; empty: not known.
+	Checkpoints string
+	// To is where its results go here; empty: into the run's record.
+	To string
+}
+
+// Told is what the events of a run say of it.
+type Told struct {
+	Started bool                  // every rank was launched
+	Ended   *event.RunEnded       // nil: it goes on
+	Fetched bool                  // its results came home after its end
+	Got     *event.ResultsFetched // what came last; nil: nothing
+	Lost    *event.ResultsLost    // nil: nothing is lost
+}
+
+// Site is where a run is: the nodes of one life of its cluster, connected.
+type Site struct {
+	Cluster string
+	Nodes   []*remote.Node
+	// Leased is set where a node that is gone takes its disk with it.
+	Leased bool
+	// Gone says of each node whether it is proven gone.
+	Gone func(context.Context) []bool
+	// KeepActive begins to tell the nodes that they are in use, until the
+	// context ends. It does not wait.
+	KeepActive func(context.Context)
+	// Publish tells an event of the run.
+	Publish func(event.Body) error
+}
+
+// Dir is where the results of a run go when nothing else is said.
+func (f *Fetcher) Dir(r Run) string {
+	if r.To != "" {
+		return r.To
+	}
+	return filepath.Join(f.owner.Dir(r.ID), "results")
+}
