@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/samples"
 )
 
 // observe stores the telemetry of a cluster's nodes for as long as the link is
@@ -31,7 +32,7 @@ func (w *Workbench) storeTelemetry(ctx context.Context, s scope, l *link) {
 		lock, err := w.claim(s.cluster, lockObserve)
 		if err == nil && lock != nil {
 			defer lock.release()
-			o := &observer{w: w, s: s, l: l, pace: job.NewPace(), hung: map[int]bool{}}
+			o := newObserver(w, s, l)
 			o.run(ctx)
 			return
 		}
@@ -55,7 +56,11 @@ type observer struct {
 	gathered []store.Sample
 	hung     map[int]bool // nodes whose nvidia-smi does not answer
 
-	thinned time.Time // used by keep alone
+	thinner *samples.Thinner // used by keep alone
+}
+
+func newObserver(w *Workbench, s scope, l *link) *observer {
+	return &observer{w: w, s: s, l: l, pace: job.NewPace(), hung: map[int]bool{}, thinner: samples.NewThinner(w.db, s.life)}
 }
 
 func (o *observer) run(ctx context.Context) {
@@ -110,31 +115,29 @@ const (
 	// nobodyAfter is how long after the last look at the samples their pace
 	// is lowered.
 	nobodyAfter = 15 * time.Second
-	// slowPace is that pace; a run's record needs no more.
-	slowPace = 10 * time.Second
 )
 
 // keep stores what was gathered, sets the pace, and thins what is old.
 func (o *observer) keep(ctx context.Context) {
-	flush, thin := time.NewTicker(flushEvery), time.NewTicker(thinEvery)
+	flush, thin := time.NewTicker(flushEvery), time.NewTicker(samples.ThinEvery)
 	defer flush.Stop()
 	defer thin.Stop()
-	looks, looked := o.w.looks(o.s.life), time.Now()
-	o.thin(now())
+	looks, looked := samples.Looks(o.w.dir, o.s.life), time.Now()
+	o.thinner.Thin(now())
 	for {
 		select {
 		case <-flush.C:
 			o.flush()
-			if l := o.w.looks(o.s.life); l != looks {
+			if l := samples.Looks(o.w.dir, o.s.life); l != looks {
 				looks, looked = l, time.Now()
 			}
 			if time.Since(looked) > nobodyAfter {
-				o.pace.Set(slowPace)
+				o.pace.Set(samples.SlowPace)
 			} else {
 				o.pace.Set(time.Second)
 			}
 		case <-thin.C:
-			o.thin(now())
+			o.thinner.Thin(now())
 		case <-ctx.Done():
 			o.flush()
 			return
@@ -145,14 +148,14 @@ func (o *observer) keep(ctx context.Context) {
 // flush stores what was gathered. What can't be stored is a gap.
 func (o *observer) flush() {
 	o.mu.Lock()
-	samples := o.gathered
+	gathered := o.gathered
 	o.gathered = nil
 	o.mu.Unlock()
-	if len(samples) == 0 {
+	if len(gathered) == 0 {
 		return
 	}
-	if err := o.w.db.AddSamples(samples); err != nil {
-		slog.Debug("telemetry not stored", "cluster", o.s.cluster, "samples", len(samples), "error", err)
+	if err := o.w.db.AddSamples(gathered); err != nil {
+		slog.Debug("telemetry not stored", "cluster", o.s.cluster, "samples", len(gathered), "error", err)
 		return
 	}
 	o.w.changed()

@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/samples"
 )
 
 // pollInterval is how often a reader looks for what another process wrote;
@@ -42,7 +43,7 @@ type Subscription struct {
 	progress          runData
 	blind             bool      // it wants no samples
 	looked            time.Time // when it last noted that it wants some
-	gaps              gaps
+	gaps              samples.Gaps
 }
 
 // WithoutSamples makes a subscription that leaves telemetry out: who does not
@@ -55,7 +56,7 @@ func (s *Subscription) WithoutSamples() *Subscription {
 // Subscribe opens the stream of a cluster: first all that happened in its
 // present life, then what happens. The cluster need not exist yet.
 func (w *Workbench) Subscribe(cluster string) *Subscription {
-	return &Subscription{w: w, cluster: cluster, closed: make(chan struct{}), gaps: gaps{}}
+	return &Subscription{w: w, cluster: cluster, closed: make(chan struct{}), gaps: samples.Gaps{}}
 }
 
 // FromNow leaves out what has happened already in the cluster's present life.
@@ -145,7 +146,7 @@ func (s *Subscription) enterLife() {
 	if err != nil || c.ID == s.life {
 		return
 	}
-	s.life, s.seq, s.run, s.gaps = c.ID, 0, "", gaps{}
+	s.life, s.seq, s.run, s.gaps = c.ID, 0, "", samples.Gaps{}
 	s.sample, _ = s.w.db.LastSample(s.life, samplesBack)
 }
 
@@ -190,7 +191,7 @@ func (s *Subscription) readSamples() []event.Event {
 	if s.blind {
 		return nil
 	}
-	s.w.looking(s.life, &s.looked)
+	samples.Looking(s.w.dir, s.life, &s.looked)
 	rows, last, err := s.w.db.SamplesAfter(s.life, s.sample)
 	if err != nil {
 		return nil
@@ -202,7 +203,7 @@ func (s *Subscription) readSamples() []event.Event {
 		if json.Unmarshal(r.Body, &b.Sample) != nil {
 			continue
 		}
-		if gap, at, found := s.gaps.before(r.Node, r.Time, b.Sample); found {
+		if gap, at, found := s.gaps.Before(r.Node, r.Time, b.Sample); found {
 			events = append(events, event.Event{Time: at, Cluster: s.cluster, Run: s.run, Body: event.Sampled{Node: r.Node, Sample: gap}})
 		}
 		events = append(events, event.Event{Time: r.Time, Cluster: s.cluster, Run: s.run, Body: b})
@@ -221,11 +222,15 @@ func (w *Workbench) RunEvents(_ context.Context, run string) ([]event.Event, err
 	if err != nil {
 		return nil, err
 	}
+	nodes := 0 // unknown: there are no samples to show
+	if _, data, err := w.runRecord(run); err == nil {
+		nodes = data.Nodes
+	}
 	s := &Subscription{w: w, cluster: r.Cluster, life: r.Life, pinned: true, closed: make(chan struct{})}
 	var events []event.Event
 	for _, e := range decodeAll(rows) {
 		if _, ended := e.Body.(event.RunEnded); ended {
-			events = append(append(events, s.readRun()...), w.runSamples(r)...)
+			events = append(append(events, s.readRun()...), samples.OfRun(w.db, r, nodes)...)
 		}
 		events = append(events, e)
 		if started, ok := e.Body.(event.RunStarted); ok {

@@ -24,6 +24,7 @@ var rooms = map[string][]string{
 	"planning": {"event", "gitread", "history", "trust"},
 	"history":  {"event", "export", "gitread"},
 	"results":  {"event", "follow", "planning"},
+	"samples":  {"event"},
 	"tunnel":   {"event"},
 }
 

@@ -25,9 +25,8 @@ var larger = map[string]struct {
 	lines, files int
 	why          string
 }{
-	"remote":    {9386, 64, "what sync and pull are is to become a package of its own"},
-	"metrics":   {8000, 40, "what reads one format needs the words of all others: cutting it widens its surface"},
-	"workbench": {6088, 37, "the driver is being taken apart; telemetry comes next"},
+	"remote":  {9386, 64, "what sync and pull are is to become a package of its own"},
+	"metrics": {8000, 40, "what reads one format needs the words of all others: cutting it widens its surface"},
 }
 
 func TestPackagesAreSmallEnoughToBeRead(t *testing.T) {

@@ -1,4 +1,7 @@
-package workbench
+// Package samples keeps the telemetry of nodes in bounds and reads it back: it
+// thins what has become old, shows what is missing as gaps, and notes that
+// somebody looks.
+package samples
 
 import (
 	"encoding/json"
@@ -16,7 +19,12 @@ import (
 // How long samples are kept, and how many: those of the last minutes for the
 // screen, fewer for the record of the run.
 const (
-	thinEvery    = time.Minute
+	// ThinEvery is how often a Thinner is to be called.
+	ThinEvery = time.Minute
+	// SlowPace is the pace of samples while nobody looks; the record of a run
+	// needs no more.
+	SlowPace = 10 * time.Second
+
 	fineFor      = 10 * time.Minute // as they came
 	finer        = 10 * time.Second // then one in so much
 	coarseAfter  = 2 * time.Hour
@@ -26,21 +34,31 @@ const (
 	historyParts = 480            // samples of a node in the record of a run
 )
 
-// thin thins what has become older since the last time. It is harmless to do
-// again.
-func (o *observer) thin(at time.Time) {
-	back := 2 * thinEvery
-	if o.thinned.IsZero() {
+// Thinner thins the samples of one life of a cluster.
+type Thinner struct {
+	db      *store.Store
+	life    int64
+	thinned time.Time
+}
+
+// NewThinner thins in a store.
+func NewThinner(db *store.Store, life int64) *Thinner { return &Thinner{db: db, life: life} }
+
+// Thin thins what has become older since the last time; the first time, also what
+// an earlier process may have left. It is harmless to do again.
+func (t *Thinner) Thin(at time.Time) {
+	back := 2 * ThinEvery
+	if t.thinned.IsZero() {
 		back = thinBack
-		if err := o.w.db.TrimSamples(at.Add(-samplesFor)); err != nil {
+		if err := t.db.TrimSamples(at.Add(-samplesFor)); err != nil {
 			slog.Debug("samples not trimmed", "error", err)
 		}
 	}
-	o.thinned = at
+	t.thinned = at
 	for _, step := range []struct{ after, every time.Duration }{{coarseAfter, coarser}, {fineFor, finer}} {
 		// Whole parts, lest two be left of one that is thinned in halves.
 		to := at.Add(-step.after).Truncate(step.every)
-		if err := o.w.db.ThinSamples(o.s.life, to.Add(-back).Truncate(step.every), to, step.every); err != nil {
+		if err := t.db.ThinSamples(t.life, to.Add(-back).Truncate(step.every), to, step.every); err != nil {
 			slog.Debug("samples not thinned", "error", err)
 		}
 	}
@@ -49,28 +67,29 @@ func (o *observer) thin(at time.Time) {
 // lookEvery bounds how often a reader notes that it looks at samples.
 const lookEvery = 2 * time.Second
 
-func (w *Workbench) looksPath(life int64) string {
-	return filepath.Join(w.dir, "locks", fmt.Sprintf("life-%d.looks", life))
+func looksPath(dir string, life int64) string {
+	return filepath.Join(dir, "locks", fmt.Sprintf("life-%d.looks", life))
 }
 
-// looking notes that somebody reads the samples of a life of a cluster: whoever
-// stores them, in this process or another, asks the nodes for more.
-func (w *Workbench) looking(life int64, last *time.Time) {
+// Looking notes in the state directory that somebody reads the samples of a life
+// of a cluster: whoever stores them, in this process or another, asks the nodes
+// for more. Last is when the reader noted that before.
+func Looking(dir string, life int64, last *time.Time) {
 	if time.Since(*last) < lookEvery {
 		return
 	}
 	*last = time.Now()
-	at := now()
-	path := w.looksPath(life)
+	at := last.UTC().Round(0)
+	path := looksPath(dir, life)
 	if os.Chtimes(path, at, at) != nil {
 		_ = os.WriteFile(path, nil, 0o600)
 	}
 }
 
-// looks changes with each look at samples that is noted. It is compared and
+// Looks changes with each look at samples that is noted. It is compared and
 // never subtracted, so that no clock has to be right.
-func (w *Workbench) looks(life int64) int64 {
-	info, err := os.Stat(w.looksPath(life))
+func Looks(dir string, life int64) int64 {
+	info, err := os.Stat(looksPath(dir, life))
 	if err != nil {
 		return 0
 	}
@@ -87,15 +106,15 @@ func gapOf(s metrics.Sample) metrics.Sample {
 	return gap
 }
 
-// gaps finds where samples of a live stream are missing.
-type gaps map[int]struct {
+// Gaps finds where samples of a live stream are missing.
+type Gaps map[int]struct {
 	at     time.Time
 	sample metrics.Sample
 }
 
-// before gives the sample of a gap in front of one that has come; false when
+// Before gives the sample of a gap in front of one that has come; false when
 // there is none.
-func (g gaps) before(node int, at time.Time, s metrics.Sample) (gap metrics.Sample, when time.Time, found bool) {
+func (g Gaps) Before(node int, at time.Time, s metrics.Sample) (gap metrics.Sample, when time.Time, found bool) {
 	last, ok := g[node]
 	g[node] = struct {
 		at     time.Time
@@ -108,10 +127,10 @@ func (g gaps) before(node int, at time.Time, s metrics.Sample) (gap metrics.Samp
 	return gapOf(last.sample), last.at.Add(every), true
 }
 
-// sampleRecord makes the record of a run's telemetry out of the samples that are
+// record makes the record of a run's telemetry out of the samples that are
 // left of it: for each node one in each of equal parts of the time, and one that
 // says nothing where there is none. They are in the order of time.
-func sampleRecord(samples []store.Sample, nodes int, from, to time.Time) []event.Event {
+func record(samples []store.Sample, nodes int, from, to time.Time) []event.Event {
 	part := max(to.Sub(from)/historyParts, coarsest(samples))
 	parts := max(1, int(to.Sub(from)/part))
 	if len(samples) == 0 || to.Before(from) {
@@ -161,24 +180,23 @@ func coarsest(samples []store.Sample) time.Duration {
 		var pace struct {
 			Every float64 `json:"every_s"`
 		}
-		if json.Unmarshal(s.Body, &pace) == nil && pace.Every > 0 && pace.Every <= slowPace.Seconds() {
+		if json.Unmarshal(s.Body, &pace) == nil && pace.Every > 0 && pace.Every <= SlowPace.Seconds() {
 			most = max(most, time.Duration(pace.Every*float64(time.Second)))
 		}
 	}
 	return most + most/2 // they do not come like clockwork
 }
 
-// runSamples is the telemetry of a run of the past.
-func (w *Workbench) runSamples(r store.Run) []event.Event {
-	_, data, err := w.runRecord(r.ID)
-	if err != nil || r.EndedAt == nil || data.Nodes <= 0 {
+// OfRun is the telemetry of a run that has ended, on so many nodes.
+func OfRun(db *store.Store, r store.Run, nodes int) []event.Event {
+	if r.EndedAt == nil || nodes <= 0 {
 		return nil
 	}
-	samples, err := w.db.LifeSamples(r.Life, r.StartedAt, *r.EndedAt)
+	samples, err := db.LifeSamples(r.Life, r.StartedAt, *r.EndedAt)
 	if err != nil {
 		return nil
 	}
-	events := sampleRecord(samples, data.Nodes, r.StartedAt, *r.EndedAt)
+	events := record(samples, nodes, r.StartedAt, *r.EndedAt)
 	for i := range events {
 		events[i].Cluster, events[i].Run = r.Cluster, r.ID
 	}
