@@ -112,7 +112,10 @@ func (b *bed) sshConfig(t *testing.T, line string) {
 func TestMetricsReadsAFifoAndCtrlCEndsIt(t *testing.T) {
 	b, _ := wedgedBed(t)
 	odd := oddFiles(t)
-	for _, kind := range []string{"a socket", "an endless device", "a directory"} {
+	if e := b.timed(longest, "metrics", odd["a directory"]); e.code != 0 || strings.Count(e.said, "no regular file") != 1 {
+		t.Errorf("a directory of them: exit %d: %s", e.code, e.said)
+	}
+	for _, kind := range []string{"a socket", "an endless device"} {
 		if e := b.timed(longest, "metrics", odd[kind]); e.code == 0 || !strings.Contains(e.said, "no regular file") {
 			t.Errorf("%s: exit %d: %s", kind, e.code, e.said)
 		}

@@ -30,6 +30,7 @@ type (
 		ErrorClass *metrics.ErrorClass `json:"error_class"`
 		Faults     []faultDoc          `json:"faults"`
 		Why        []whyDoc            `json:"why,omitempty"`
+		Unread     []unreadDoc         `json:"unread,omitempty"` // of a folder: what was looked at and gave nothing
 	}
 	seriesDoc struct {
 		Name   string      `json:"name"`
@@ -74,14 +75,23 @@ func (a *app) metricsCommand() *cobra.Command {
 	var why bool
 	var user []string
 	c := &cobra.Command{
-		Use: "metrics FILE|RUN", Short: "the series of a run, or in what a training printed or wrote",
+		Use: "metrics FILE|DIR|RUN [FILE...]", Short: "the series of a run, or in what a training printed or wrote",
 		Long: `Tells the series of a RUN as they are on record: what it printed, and the files of
 metrics that it wrote. Or reads FILE, or standard input when it is "-", and tells which series are in it:
 the output of a training, an event file of TensorBoard, metrics.csv, trainer_state.json,
-JSON lines, or an answer of nvidia-smi. It finds out by itself what the file is.`,
-		Example: "  dlwb metrics train.log\n  dlwb metrics train.log --why\n  python train.py | tee train.log | dlwb metrics - --json\n  dlwb metrics train.log --metric 'val/acc: top-1 (\\d+\\.\\d+)'",
-		Args:    cobra.ExactArgs(1),
+JSON lines, a metric of MLflow, or an answer of nvidia-smi. It finds out by itself what the file is.
+Of a folder DIR, such as all that a run wrote or mlruns, each file is read by its kind, and what was looked
+at and not read is told with the reason; each series then says which file it is from.`,
+		Example: "  dlwb metrics train.log\n  dlwb metrics train.log --why\n  python train.py | tee train.log | dlwb metrics - --json\n  dlwb metrics train.log --metric 'val/acc: top-1 (\\d+\\.\\d+)'\n  dlwb metrics outputs/ mlruns/",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 || isFolder(args[0]) {
+				expressions, err := userMetrics(user)
+				if err != nil {
+					return err
+				}
+				return a.metricsOfFiles(c.Context(), args, expressions, why)
+			}
 			if a.namesFile(args[0]) {
 				return a.metrics(c.Context(), args[0], user, why)
 			}
@@ -93,28 +103,50 @@ JSON lines, or an answer of nvidia-smi. It finds out by itself what the file is.
 	return c
 }
 
-func (a *app) metrics(ctx context.Context, path string, expressions []string, why bool) error {
-	var user []metrics.UserMetric
+// userMetrics are the expressions of --metric.
+func userMetrics(expressions []string) (user []metrics.UserMetric, err error) {
 	for _, text := range expressions {
 		u, err := metrics.ParseUserMetric(text)
 		if err != nil {
-			return usageError{fmt.Errorf("--metric: %w", err)}
+			return nil, usageError{fmt.Errorf("--metric: %w", err)}
 		}
 		user = append(user, u)
 	}
+	return user, nil
+}
+
+// document reads a file of any format.
+func (a *app) document(ctx context.Context, path string, user []metrics.UserMetric, told func(metrics.Reading)) (*metrics.Document, error) {
 	in, err := a.openInput(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	doc, err := metrics.Read(in, user, told)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	doc.NameBy(path)
+	return doc, nil
+}
+
+// explained hears what each line gave, when it is asked for.
+func (a *app) explained(answer *metricsAnswer, why bool) func(metrics.Reading) {
+	if !why {
+		return nil
+	}
+	return func(r metrics.Reading) { a.tellWhy(answer, r) }
+}
+
+func (a *app) metrics(ctx context.Context, path string, expressions []string, why bool) error {
+	user, err := userMetrics(expressions)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
 	answer := metricsAnswer{}
-	var told func(metrics.Reading)
-	if why {
-		told = func(r metrics.Reading) { a.tellWhy(&answer, r) }
-	}
-	doc, err := metrics.Read(in, user, told)
+	doc, err := a.document(ctx, path, user, a.explained(&answer, why))
 	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return err
 	}
 	answer.fill(doc)
 	if a.json {
@@ -208,18 +240,26 @@ func writeMetrics(out io.Writer, answer metricsAnswer) {
 	if len(answer.Series) == 0 {
 		sanitize.Fprintf(out, "no series found (read as %s); --why shows what was understood, --metric 'name: regex' says what to look for\n", answer.Format)
 	} else {
-		fmt.Fprintln(w, "SERIES\tPOINTS\tX\tFIRST\tLAST\tMIN\tMAX")
+		fmt.Fprintln(w, seriesHeader)
 	}
-	for _, s := range answer.Series {
-		n := s.from.Len()
-		first, last := s.point(0), s.point(n-1)
-		least, most := s.bounds()
-		sanitize.Fprintf(w, "%s\t%d\t%s %v–%v\t%v\t%v\t%v\t%v\n", s.Name, n*s.Every, s.Axis, first[0], last[0], first[1], last[1], least, most)
+	for i := range answer.Series {
+		sanitize.Fprintf(w, "%s\n", answer.Series[i].row())
 	}
 	w.Flush()
 	for _, f := range answer.Faults {
 		sanitize.Fprintf(out, "the file is damaged at byte %d: %s\n", f.Offset, f.Class)
 	}
+}
+
+// seriesHeader names the cells of a series' row.
+const seriesHeader = "SERIES\tPOINTS\tX\tFIRST\tLAST\tMIN\tMAX"
+
+// row is a series in a table.
+func (s *seriesDoc) row() string {
+	n := s.from.Len()
+	first, last := s.point(0), s.point(n-1)
+	least, most := s.bounds()
+	return fmt.Sprintf("%s\t%d\t%s %v–%v\t%v\t%v\t%v\t%v", s.Name, n*s.Every, s.Axis, first[0], last[0], first[1], last[1], least, most)
 }
 
 func (s *seriesDoc) bounds() (least, most float64) {

@@ -70,7 +70,7 @@ func (p *place) takes(name string, v float64) bool {
 	case name == "epoch":
 		p.epoch = v
 		p.x = max(p.x, AxisEpoch)
-	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "runtime" || name == "wall_time":
+	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "runtime" || name == "wall_time" || name == "wall time":
 	default:
 		return false
 	}

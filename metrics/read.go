@@ -21,6 +21,7 @@ const (
 	JSON         Format = "json" // one value: a list of rows, or lists by name
 	TrainerState Format = "trainer_state"
 	NvidiaSMI    Format = "nvidia-smi"
+	MLflow       Format = "mlflow" // one metric of its file store
 )
 
 // Document is what a file says.
@@ -62,6 +63,8 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 		err = ReadJSONLines(in, d.Set.Add)
 	case JSON:
 		err = ReadJSON(in, d.Set.Add)
+	case MLflow:
+		err = ReadMLflow(in, d.Set.Add)
 	case TrainerState:
 		d.Progress, err = ReadTrainerState(io.LimitReader(in, mostState), d.Set.Add)
 	case NvidiaSMI:
@@ -119,6 +122,9 @@ func Sniff(start []byte) Format {
 		if ok && bytes.IndexByte(first, '"') > 0 && (len(rest) == 0 || rest[0] == '{') {
 			return JSONLines
 		}
+	}
+	if isMLflow(text) {
+		return MLflow
 	}
 	if isCSV(text) {
 		return CSV
