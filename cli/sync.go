@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -119,7 +119,7 @@ func (a *app) previewSync(ctx context.Context, w *workbench.Workbench, plan *pla
 // previewLines is how many names of a kind are shown of each node.
 const previewLines = 20
 
-func previewText(n remote.SyncPreview) string {
+func previewText(n transfer.SyncPreview) string {
 	if n.Files+len(n.Remove)+len(n.Aside) == 0 {
 		return "nothing to do"
 	}

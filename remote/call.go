@@ -182,14 +182,17 @@ func (n *Node) fresh(ctx context.Context, l *link) bool {
 	return false
 }
 
-// call calls a service of the node's agent. An error of the agent's comes with
-// the stream's first message. Whoever gets the stream ends it: Close where its
-// end was received, else Reset.
-func (n *Node) call(ctx context.Context, service string, request any) (*wire.Stream, error) {
-	st, _, err := n.callOn(ctx, service, request)
-	return st, err
+// Call calls a service of the node's agent, for packages above this one that
+// exchange messages of their own with it. An error of the agent's comes with the
+// stream's first message. blame makes an error of the stream one that says whose
+// it was: a *LostError where the connection was lost, else what the agent says.
+// Whoever gets the stream ends it: Close where its end was received, else Reset.
+func (n *Node) Call(ctx context.Context, service string, request any) (st *wire.Stream, blame func(error) error, err error) {
+	st, l, err := n.callOn(ctx, service, request)
+	return st, func(err error) error { return n.callError(service, l, err) }, err
 }
 
+// callOn makes a call and says on which link it goes.
 func (n *Node) callOn(ctx context.Context, service string, request any) (*wire.Stream, *link, error) {
 	for try := 1; ; try++ {
 		l, session, err := n.agent(ctx)
@@ -208,13 +211,14 @@ func (n *Node) callOn(ctx context.Context, service string, request any) (*wire.S
 	}
 }
 
-// ask asks a service one question. What can be asked twice is: a question that
-// was lost with its connection is asked again. answer may be nil.
-func (n *Node) ask(ctx context.Context, service string, request, answer any) error {
+// Ask asks a service of the node's agent one question, which must be one that can
+// be asked twice: it is asked again when it was lost with its connection. answer
+// may be nil.
+func (n *Node) Ask(ctx context.Context, service string, request, answer any) error {
 	return n.askFor(ctx, 0, service, request, answer)
 }
 
-// askFor is ask for a question whose answer takes a while.
+// askFor is Ask for a question whose answer takes a while.
 func (n *Node) askFor(ctx context.Context, while time.Duration, service string, request, answer any) error {
 	return untilKept(ctx, func() error {
 		st, _, err := n.begin(ctx, opening{"answer " + service, service, request, while + n.bounds.Quiet}, answer)

@@ -67,9 +67,10 @@ func (n *Node) replace(l *link, silent func() bool) {
 	<-l.dead
 }
 
-// rest pauses before the given try, but no longer than until the node can be
-// reached again; it reports false when ctx ended.
-func (n *Node) rest(ctx context.Context, try int) bool {
+// Rest pauses before the given try of something that a lost connection broke off,
+// but no longer than until the node can be reached again; it reports false when
+// ctx ended.
+func (n *Node) Rest(ctx context.Context, try int) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	over := make(chan bool, 1)

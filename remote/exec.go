@@ -33,14 +33,6 @@ type Cmd struct {
 	Quiet time.Duration
 }
 
-const (
-	// transferLimit is for files on their way: some of them always come.
-	transferLimit = 10 * time.Minute
-	// hashLimit is for what reads files there and tells of them afterwards: one
-	// of a terabyte takes long.
-	hashLimit = 60 * time.Minute
-)
-
 // NoLimit is the Quiet of a command that may be silent for as long as it likes:
 // it ends with its context, and with the connection.
 const NoLimit time.Duration = -1

@@ -9,6 +9,6 @@ import (
 // Facts tells what the node is, as far as it knows.
 func (n *Node) Facts(ctx context.Context) (wire.NodeFacts, error) {
 	var f wire.NodeFacts
-	err := n.ask(ctx, wire.Facts, wire.FactsRequest{}, &f)
+	err := n.Ask(ctx, wire.Facts, wire.FactsRequest{}, &f)
 	return f, err
 }

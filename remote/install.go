@@ -10,7 +10,7 @@ import (
 // calls on a node by a name that stays. Each comes into place whole, so that a
 // run which is under way keeps the one it has.
 func (n *Node) Install(ctx context.Context) error {
-	return n.ask(ctx, wire.Install, wire.InstallRequest{}, nil)
+	return n.Ask(ctx, wire.Install, wire.InstallRequest{}, nil)
 }
 
 // Uninstall removes what dlwb has put on the node: ~/.dlwb with all runs and
@@ -18,5 +18,5 @@ func (n *Node) Install(ctx context.Context) error {
 // directories (relative to the home: "dlwb/CLUSTER"). It refuses while
 // processes of a run are there: stop that first.
 func (n *Node) Uninstall(ctx context.Context, dirs ...string) error {
-	return n.ask(ctx, wire.Uninstall, wire.UninstallRequest{Dirs: dirs}, nil)
+	return n.Ask(ctx, wire.Uninstall, wire.UninstallRequest{Dirs: dirs}, nil)
 }

@@ -74,7 +74,7 @@ func (n *Node) Launch(ctx context.Context, l Launch) error {
 	if err := l.check(); err != nil {
 		return n.wrap(what, err)
 	}
-	return n.ask(ctx, wire.Launch, l.request(n.target.Name), nil)
+	return n.Ask(ctx, wire.Launch, l.request(n.target.Name), nil)
 }
 
 // request is the launch as the agent gets it.

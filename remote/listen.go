@@ -57,7 +57,7 @@ func (n *Node) keepListening(ctx context.Context, what string, once func() (got 
 		case got:
 			try = 0
 		}
-		if !n.rest(ctx, try) {
+		if !n.Rest(ctx, try) {
 			return n.wrap(what, context.Cause(ctx))
 		}
 	}

@@ -139,8 +139,11 @@ func TestAnAgentThatBreaksTheProtocolIsToldOfAtOnce(t *testing.T) {
 	}
 	dir := t.TempDir()
 	check(t, os.WriteFile(dir+"/file", []byte("x"), 0o600))
-	for name, call := range moving {
-		all[name] = func(ctx context.Context, n *Node) error { return call(ctx, n, dir) }
+	for name, call := range Moving {
+		all[name] = func(ctx context.Context, n *Node) error {
+			_, err := call(ctx, n, dir)
+			return err
+		}
 	}
 	for what, lie := range nonsense {
 		for name, call := range all {

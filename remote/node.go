@@ -1,8 +1,8 @@
 // Package remote drives one kind of thing: a node, which is a machine with
 // dlwb's agent on it. It dials with a checked host key, starts the agent or
-// brings it there, and has it run commands, follow files by byte offset, forward
-// ports and move files. It knows no provider and no profile; whatever it needs
-// to dial comes in a Target.
+// brings it there, and has it run commands, follow files by byte offset and
+// forward ports. What moves files stands above it: package transfer. It knows no
+// provider and no profile; whatever it needs to dial comes in a Target.
 package remote
 
 import (

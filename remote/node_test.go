@@ -57,3 +57,10 @@ func TestSFTPBeginsInTheHomeOfTheNode(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -165,12 +165,10 @@ func lifeSync(t *testing.T, n *Node) {
 		lifeOK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		lifeOK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	tree, err := Scan(t.Context(), dir, Rules{})
-	lifeOK(t, err)
 	for round, want := range []int{len(files), 0} {
-		res, err := Sync(loginContext(t), []*Node{n}, tree, "code", nil)
-		if err != nil || res.Files != want {
-			t.Fatalf("sync %d: %+v, %v", round, res, err)
+		sent, err := Moving["sync"](loginContext(t), n, dir)
+		if err != nil || sent != want {
+			t.Fatalf("sync %d: %d files, %v", round, sent, err)
 		}
 	}
 }
@@ -241,11 +239,11 @@ func lifeEnd(t *testing.T, n *Node, seen []Status) {
 func lifePull(t *testing.T, n *Node) {
 	t.Helper()
 	dest := t.TempDir()
-	res, err := Pull(loginContext(t), n, "code", []string{"out"}, dest, PullLimits{})
+	came, err := Moving["pull"](loginContext(t), n, dest)
 	text, _ := os.ReadFile(filepath.Join(dest, "out/deep/rank-0"))
 	weights, _ := os.Stat(filepath.Join(dest, "out/weights"))
-	if err != nil || res.Files != 2 || string(text) != "rank 0\n" || weights == nil || weights.Size() != 3_000_000 {
-		t.Errorf("%+v, %v, %q", res, err, text)
+	if err != nil || came != 2 || string(text) != "rank 0\n" || weights == nil || weights.Size() != 3_000_000 {
+		t.Errorf("%d files, %v, %q", came, err, text)
 	}
 }
 

@@ -54,7 +54,7 @@ func Pair(ctx context.Context, nodes []*Node, peers []Peer, keyFile string) erro
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		all.Go(func() { errs[i] = n.ask(ctx, wire.Pair, request, nil) })
+		all.Go(func() { errs[i] = n.Ask(ctx, wire.Pair, request, nil) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

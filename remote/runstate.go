@@ -165,7 +165,7 @@ func (n *Node) RunState(ctx context.Context, runID string) (RunState, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stateLimit, fmt.Errorf("no answer within %v", stateLimit))
 	defer cancel()
 	var a wire.StateAnswer
-	if err := n.ask(ctx, wire.State, wire.StateRequest{RunID: runID}, &a); err != nil {
+	if err := n.Ask(ctx, wire.State, wire.StateRequest{RunID: runID}, &a); err != nil {
 		return RunState{}, err
 	}
 	if !slices.Contains([]string{RunAbsent, RunRunning, RunEnded, RunUnknown}, a.State) {

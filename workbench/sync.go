@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
@@ -16,13 +17,13 @@ import (
 )
 
 // tree is the code of a plan as it is now.
-func (w *Workbench) tree(ctx context.Context, plan *planning.Plan) (*remote.Tree, error) {
+func (w *Workbench) tree(ctx context.Context, plan *planning.Plan) (*transfer.Tree, error) {
 	rules, err := w.plans.Sent(plan.Profile)
 	if err != nil {
 		return nil, err
 	}
 	rules.NamesOnly = true // what is sent is read first
-	tree, err := remote.Scan(ctx, plan.Code.Dir, rules)
+	tree, err := transfer.Scan(ctx, plan.Code.Dir, rules)
 	if err != nil {
 		return nil, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
@@ -36,7 +37,7 @@ func (w *Workbench) checksums(plan *planning.Plan) string {
 
 // treeAtOnce is tree right after the plan was made: what was seen for that is not
 // looked for again.
-func (w *Workbench) treeAtOnce(ctx context.Context, plan *planning.Plan) (*remote.Tree, error) {
+func (w *Workbench) treeAtOnce(ctx context.Context, plan *planning.Plan) (*transfer.Tree, error) {
 	tree := plan.Tree
 	if plan.Tree = nil; tree == nil {
 		return w.tree(ctx, plan)
@@ -62,7 +63,7 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 	for _, warning := range secrets {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: warning})
 	}
-	res, err := remote.Sync(ctx, d.link.nodes, tree, planning.RemoteCode(d.plan.Cluster),
+	res, err := transfer.Sync(ctx, d.link.nodes, tree, planning.RemoteCode(d.plan.Cluster),
 		func(node int, text string) { d.say(event.StepSync, node, text) })
 	if err != nil {
 		return "", false, &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
@@ -74,7 +75,7 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 }
 
 // syncNotices are what of a sync one should know besides its figures.
-func syncNotices(res remote.SyncResult) (list []event.Noticed) {
+func syncNotices(res transfer.SyncResult) (list []event.Noticed) {
 	for _, file := range res.Moving {
 		list = append(list, event.Noticed{Level: "warning", Text: file + " is being written to and was not sent", Next: "list it in .dlwbignore"})
 	}
@@ -89,17 +90,17 @@ func syncNotices(res remote.SyncResult) (list []event.Noticed) {
 
 // SyncPreview is what a sync would do.
 type SyncPreview struct {
-	Cluster  string               `json:"cluster"`
-	Up       bool                 `json:"up"` // whether there is a cluster to ask; else it is of new nodes
-	Warnings []string             `json:"warnings"`
-	Held     []remote.HeldFile    `json:"held"` // look like secrets, and are not sent
-	Nodes    []remote.SyncPreview `json:"nodes"`
+	Cluster  string                 `json:"cluster"`
+	Up       bool                   `json:"up"` // whether there is a cluster to ask; else it is of new nodes
+	Warnings []string               `json:"warnings"`
+	Held     []transfer.HeldFile    `json:"held"` // look like secrets, and are not sent
+	Nodes    []transfer.SyncPreview `json:"nodes"`
 }
 
 // PreviewSync works out what a sync of a plan's code would do. It changes
 // nothing, here or there.
 func (w *Workbench) PreviewSync(ctx context.Context, plan *planning.Plan) (SyncPreview, error) {
-	p := SyncPreview{Cluster: plan.Cluster, Warnings: []string{}, Held: []remote.HeldFile{}}
+	p := SyncPreview{Cluster: plan.Cluster, Warnings: []string{}, Held: []transfer.HeldFile{}}
 	tree, err := w.treeAtOnce(ctx, plan)
 	if err != nil {
 		return p, err
@@ -114,7 +115,7 @@ func (w *Workbench) PreviewSync(ctx context.Context, plan *planning.Plan) (SyncP
 	if l := w.linkOf(plan.Cluster); l != nil {
 		nodes, p.Up = l.nodes, true
 	}
-	p.Nodes, err = remote.PreviewSync(ctx, nodes, tree, planning.RemoteCode(plan.Cluster))
+	p.Nodes, err = transfer.PreviewSync(ctx, nodes, tree, planning.RemoteCode(plan.Cluster))
 	if err != nil {
 		err = &event.Fault{What: "ask the nodes what they have", Node: -1, Why: err.Error()}
 	}
@@ -204,10 +205,10 @@ func untrustedNotice(err error) event.Noticed {
 }
 
 // heldText tells lists of files that are held back apart.
-func heldText(list []remote.HeldFile) string { return fmt.Sprint(list) }
+func heldText(list []transfer.HeldFile) string { return fmt.Sprint(list) }
 
 // settled waits until the code has not changed for a moment.
-func (w *Workbench) settled(ctx context.Context, plan *planning.Plan, tree *remote.Tree) (*remote.Tree, error) {
+func (w *Workbench) settled(ctx context.Context, plan *planning.Plan, tree *transfer.Tree) (*transfer.Tree, error) {
 	for sleep(ctx, watchSettle) {
 		next, err := w.tree(ctx, plan)
 		if err != nil || next.Fingerprint() == tree.Fingerprint() {
@@ -219,7 +220,7 @@ func (w *Workbench) settled(ctx context.Context, plan *planning.Plan, tree *remo
 }
 
 // syncOnce is one sync of a watch.
-func (w *Workbench) syncOnce(ctx context.Context, plan *planning.Plan, c store.Cluster, tree *remote.Tree) error {
+func (w *Workbench) syncOnce(ctx context.Context, plan *planning.Plan, c store.Cluster, tree *transfer.Tree) error {
 	if err := w.gate.Still(ctx, plan.Trusted); err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (w *Workbench) syncOnce(ctx context.Context, plan *planning.Plan, c store.C
 	if err != nil {
 		return err
 	}
-	res, err := remote.Sync(ctx, l.nodes, tree, planning.RemoteCode(plan.Cluster), nil)
+	res, err := transfer.Sync(ctx, l.nodes, tree, planning.RemoteCode(plan.Cluster), nil)
 	if err != nil {
 		return &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
 	}

@@ -3,8 +3,8 @@ package workbench
 import (
 	"context"
 
-	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // wheels lets the nodes fetch each package once, where they share one line to
@@ -18,14 +18,14 @@ func (d *drive) wheels() *environment.Group {
 	for i, n := range d.link.nodes {
 		names[i] = n.Name()
 	}
-	place := func(dir environment.Dir) remote.Place {
-		return remote.Place{Node: d.link.nodes[dir.Node], Dir: dir.Path}
+	place := func(dir environment.Dir) transfer.Place {
+		return transfer.Place{Node: d.link.nodes[dir.Node], Dir: dir.Path}
 	}
 	return environment.NewGroup(names, func(ctx context.Context, from environment.Dir, to []environment.Dir, most int64) []error {
-		places := make([]remote.Place, len(to))
+		places := make([]transfer.Place, len(to))
 		for i, dir := range to {
 			places[i] = place(dir)
 		}
-		return remote.Share(ctx, place(from), places, most)
+		return transfer.Share(ctx, place(from), places, most)
 	})
 }

@@ -25,7 +25,6 @@ var larger = map[string]struct {
 	lines, files int
 	why          string
 }{
-	"remote":  {9386, 64, "what sync and pull are is to become a package of its own"},
 	"metrics": {8000, 40, "what reads one format needs the words of all others: cutting it widens its surface"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // cipher is the one that dlwb and sshd agree on; the peers are told to use it.
@@ -86,9 +87,9 @@ func (b *bench) fileLAN(size int64) error {
 
 // send syncs a directory to nodes.
 func (b *bench) send(nodes []*remote.Node, dir string) error {
-	t, err := remote.Scan(b.ctx, dir, remote.Rules{})
+	t, err := transfer.Scan(b.ctx, dir, transfer.Rules{})
 	if err == nil {
-		_, err = remote.Sync(b.ctx, nodes, t, "dlwb/bench/code", nil)
+		_, err = transfer.Sync(b.ctx, nodes, t, "dlwb/bench/code", nil)
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/testbed"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // The tree of the sync figures: like source code, it compresses to a third.
@@ -143,9 +144,9 @@ func measureSync(b *bench) error {
 	var sent []float64
 	sync := func() error {
 		before := left()
-		t, err := remote.Scan(b.ctx, dir, remote.Rules{})
+		t, err := transfer.Scan(b.ctx, dir, transfer.Rules{})
 		if err == nil {
-			_, err = remote.Sync(b.ctx, nodes, t, "dlwb/bench/code", nil)
+			_, err = transfer.Sync(b.ctx, nodes, t, "dlwb/bench/code", nil)
 		}
 		sent = append(sent, float64(left()-before))
 		return err

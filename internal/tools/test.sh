@@ -13,7 +13,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit
 
 longest='./workbench ./remote/environment ./cloud/hosts ./internal/fakeaws/boot ./cloud/ec2/userdata'
-stories='./remote ./internal/ec2story ./cloud/ec2 ./cli ./examples'
+stories='./remote ./remote/transfer ./internal/ec2story ./cloud/ec2 ./cli ./examples'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do
     case " ./internal/chaos $stories " in

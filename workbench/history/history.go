@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -29,7 +29,7 @@ type Records struct {
 	Run func(id string) (Run, error)
 	// Placed are the files of a run that came home, by the directory here and
 	// the path on the node.
-	Placed func(id string) map[string]map[string]remote.Placed
+	Placed func(id string) map[string]map[string]transfer.Placed
 	// ReadLog reads the stored log of a rank from a byte offset.
 	ReadLog func(id string, rank int, off int64, p []byte) (int, error)
 	// Changed is told when a note or a star was written.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/sanitize"
 )
 
@@ -114,7 +114,7 @@ func (b *book) results(series []SeriesInfo) {
 const mostBookFiles = 200
 
 // files lists what the run wrote and what came home of it.
-func (b *book) files(home map[string]map[string]remote.Placed) {
+func (b *book) files(home map[string]map[string]transfer.Placed) {
 	for _, dir := range slices.Sorted(maps.Keys(home)) {
 		placed := home[dir]
 		b.line("\nFiles of the run in `%s`:\n\n| file | size |\n|---|---|", plain(dir))

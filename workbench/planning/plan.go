@@ -17,8 +17,8 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/profiles"
-	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -27,7 +27,7 @@ import (
 type Plan struct {
 	Profile      *profiles.Profile `json:"-"`
 	Trusted      trust.Profile     `json:"-"` // as the gate let it through
-	Tree         *remote.Tree      `json:"-"` // of a sync that follows at once: the code, as it was seen for the plan; else nil
+	Tree         *transfer.Tree    `json:"-"` // of a sync that follows at once: the code, as it was seen for the plan; else nil
 	Name         string            `json:"profile"`
 	Path         string            `json:"path,omitempty"`
 	Cluster      string            `json:"cluster"`
@@ -72,7 +72,7 @@ type Code struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Held are files that look like secrets and are not sent; the first
 	// thousand.
-	Held []remote.HeldFile `json:"held"`
+	Held []transfer.HeldFile `json:"held"`
 }
 
 // OK reports whether nothing was found that stands in the way.
@@ -101,9 +101,9 @@ func (m *Maker) Plan(ctx context.Context, path string) (*Plan, error) {
 
 // how is what differs from one making of a plan to another.
 type how struct {
-	seen       *remote.Survey // what the gate has just seen of the code; may be nil
-	unexamined bool           // the provider is not asked
-	atOnce     bool           // the sync follows at once, and reads what is sent
+	seen       *transfer.Survey // what the gate has just seen of the code; may be nil
+	unexamined bool             // the provider is not asked
+	atOnce     bool             // the sync follows at once, and reads what is sent
 }
 
 // PlanSync is Plan for a sync. Machines that a cluster has already are not
@@ -161,7 +161,7 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 }
 
 // codeOf is what of a profile's code would be sent.
-func (m *Maker) codeOf(ctx context.Context, p *profiles.Profile, by how) (*remote.Tree, error) {
+func (m *Maker) codeOf(ctx context.Context, p *profiles.Profile, by how) (*transfer.Tree, error) {
 	rules, err := m.Sent(p)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (m *Maker) codeOf(ctx context.Context, p *profiles.Profile, by how) (*remot
 	if by.seen.Is(p.CodeDir(), rules.Exclude) {
 		return by.seen.Tree(ctx, rules)
 	}
-	return remote.Scan(ctx, p.CodeDir(), rules)
+	return transfer.Scan(ctx, p.CodeDir(), rules)
 }
 
 // preflight asks the provider what stands in the way and what it would cost.
@@ -200,12 +200,12 @@ func most(p cloud.Preflight, l profiles.Limits) (float64, string) {
 
 // Sent says what of the code directory is sent: the project says what is left
 // out, and only the user which secrets are not.
-func (m *Maker) Sent(p *profiles.Profile) (remote.Rules, error) {
+func (m *Maker) Sent(p *profiles.Profile) (transfer.Rules, error) {
 	user, err := m.owner.Settings(p.Path)
 	if err == nil {
 		err = m.inside(p) // a link may be another one than when it was planned
 	}
-	return remote.Rules{Exclude: m.excluded(p), Send: user.Send, Hold: user.Hold}, err
+	return transfer.Rules{Exclude: m.excluded(p), Send: user.Send, Hold: user.Hold}, err
 }
 
 // giveSecrets adds the variables that the user names to those of the profile.
@@ -232,8 +232,8 @@ func (m *Maker) giveSecrets(p *profiles.Profile) ([]string, error) {
 const heldMost = 1000
 
 // HeldFiles are the files of a tree that look like secrets, the first thousand.
-func HeldFiles(tree *remote.Tree) []remote.HeldFile {
-	return append([]remote.HeldFile{}, tree.Held[:min(heldMost, len(tree.Held))]...)
+func HeldFiles(tree *transfer.Tree) []transfer.HeldFile {
+	return append([]transfer.HeldFile{}, tree.Held[:min(heldMost, len(tree.Held))]...)
 }
 
 // excluded is what of the code directory is not sent.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // A checkpoint is what has one name in the directory results.checkpoints: a
@@ -21,9 +21,9 @@ import (
 // ckptUnit is a checkpoint as one look found it.
 type ckptUnit struct {
 	name   string
-	files  remote.Seen // by path below the code directory
-	newest float64     // seconds, by the node's clock
-	open   bool        // a name in it says that it is not finished
+	files  transfer.Seen // by path below the code directory
+	newest float64       // seconds, by the node's clock
+	open   bool          // a name in it says that it is not finished
 }
 
 var unfinishedEnds = []string{".tmp", ".temp", ".part", ".partial", ".incomplete", ".lock", ".swp", "~"}
@@ -35,7 +35,7 @@ func unfinishedName(name string) bool {
 
 // ckptUnits sorts what a look found below a directory into checkpoints, the
 // newest first.
-func ckptUnits(dir string, seen remote.Seen) []*ckptUnit {
+func ckptUnits(dir string, seen transfer.Seen) []*ckptUnit {
 	byName := map[string]*ckptUnit{}
 	below := strings.TrimPrefix(path.Clean(dir)+"/", "./")
 	for file, state := range seen {
@@ -49,7 +49,7 @@ func ckptUnits(dir string, seen remote.Seen) []*ckptUnit {
 		}
 		u := byName[name]
 		if u == nil {
-			u = &ckptUnit{name: name, files: remote.Seen{}}
+			u = &ckptUnit{name: name, files: transfer.Seen{}}
 			byName[name] = u
 		}
 		u.files[file] = state
@@ -61,7 +61,7 @@ func ckptUnits(dir string, seen remote.Seen) []*ckptUnit {
 	})
 }
 
-// stateTime is when a file was written last: see remote.Seen.
+// stateTime is when a file was written last: see transfer.Seen.
 func stateTime(state string) float64 {
 	words := strings.Fields(state)
 	if len(words) < 3 {
@@ -73,7 +73,7 @@ func stateTime(state string) float64 {
 
 // same reports whether two looks saw the same checkpoint.
 func (u *ckptUnit) same(other *ckptUnit) bool {
-	return other != nil && maps.EqualFunc(u.files, other.files, remote.SameState)
+	return other != nil && maps.EqualFunc(u.files, other.files, transfer.SameState)
 }
 
 // findUnit is the checkpoint of a name; nil when there is none.
@@ -88,12 +88,12 @@ func findUnit(units []*ckptUnit, name string) *ckptUnit {
 
 // savedCkpt is a whole checkpoint of one node that is home.
 type savedCkpt struct {
-	Node   int         `json:"node"`
-	Name   string      `json:"name"`
-	Dir    string      `json:"dir"` // below the directory of runs
-	In     string      `json:"in"`  // where it was, below the code directory
-	Newest float64     `json:"newest"`
-	Files  remote.Seen `json:"files"`
+	Node   int           `json:"node"`
+	Name   string        `json:"name"`
+	Dir    string        `json:"dir"` // below the directory of runs
+	In     string        `json:"in"`  // where it was, below the code directory
+	Newest float64       `json:"newest"`
+	Files  transfer.Seen `json:"files"`
 }
 
 // ckptRecord is what is known of the checkpoints of a run.

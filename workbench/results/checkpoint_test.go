@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
-// stateOf is a state as remote.Look tells it, of a file written at a time.
+// stateOf is a state as transfer.Look tells it, of a file written at a time.
 func stateOf(at float64) string { return fmt.Sprintf("10 77 %.9f %.9f", at, at) }
 
 func TestCheckpointsAreToldApartByNameAndSortedByAge(t *testing.T) {
-	units := ckptUnits("out/ckpt/", remote.Seen{
+	units := ckptUnits("out/ckpt/", transfer.Seen{
 		"out/ckpt/step-1/model":       stateOf(10),
 		"out/ckpt/step-1/optim/state": stateOf(12),
 		"out/ckpt/last.pt":            stateOf(30.5),
@@ -33,9 +33,9 @@ func TestCheckpointsAreToldApartByNameAndSortedByAge(t *testing.T) {
 }
 
 func TestACheckpointIsWholeWhenTwoLooksFindItTheSame(t *testing.T) {
-	seen := remote.Seen{"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2)}
+	seen := transfer.Seen{"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2)}
 	first := findUnit(ckptUnits("ckpt", seen), "a")
-	for what, later := range map[string]remote.Seen{
+	for what, later := range map[string]transfer.Seen{
 		"the same":     {"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2)},
 		"one more":     {"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2), "ckpt/a/z": stateOf(2)},
 		"one less":     {"ckpt/a/x": stateOf(1)},

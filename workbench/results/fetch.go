@@ -14,14 +14,14 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/wholefile"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // fetchLimits bounds what one fetch may bring home.
-var fetchLimits = remote.PullLimits{MaxFiles: 250_000, MaxBytes: 50 << 30}
+var fetchLimits = transfer.PullLimits{MaxFiles: 250_000, MaxBytes: 50 << 30}
 
 // fetching is one bringing home of a run's results.
 type fetching struct {
@@ -36,7 +36,7 @@ type fetching struct {
 
 // homeRecord is what of a run came home, by the directory here and the path on
 // the node.
-type homeRecord map[string]map[string]remote.Placed
+type homeRecord map[string]map[string]transfer.Placed
 
 func (f *Fetcher) homePath(run string) string { return filepath.Join(f.owner.Dir(run), "home.json") }
 
@@ -49,9 +49,9 @@ func (f *Fetcher) readHome(run string) homeRecord {
 }
 
 // in is the part of one directory, which a pull adds to.
-func (h homeRecord) in(dir string) map[string]remote.Placed {
+func (h homeRecord) in(dir string) map[string]transfer.Placed {
 	if h[dir] == nil {
-		h[dir] = map[string]remote.Placed{}
+		h[dir] = map[string]transfer.Placed{}
 	}
 	return h[dir]
 }
@@ -72,7 +72,7 @@ func (h homeRecord) below(dir string) (files int, bytes int64) {
 
 // Placed are the files of a run that came home, by the directory here and the
 // path on the node.
-func (f *Fetcher) Placed(run string) map[string]map[string]remote.Placed { return f.readHome(run) }
+func (f *Fetcher) Placed(run string) map[string]map[string]transfer.Placed { return f.readHome(run) }
 
 // fetch copies what a run wrote into a directory here: what is below the paths
 // of its results on the head, and the directory of its own of every node.
@@ -133,9 +133,9 @@ func (f *fetching) ownDir(ctx context.Context, node int) error {
 	return nil
 }
 
-func (f *fetching) pull(ctx context.Context, node int, from string, paths []string, to string, own func(string, string) bool) (remote.PullResult, error) {
-	res, err := remote.PullBy(ctx, f.at.Nodes[node], from, paths, to,
-		remote.PullRules{Limits: fetchLimits, Own: own, Placed: f.home.in(to), Mark: f.run.ID})
+func (f *fetching) pull(ctx context.Context, node int, from string, paths []string, to string, own func(string, string) bool) (transfer.PullResult, error) {
+	res, err := transfer.PullBy(ctx, f.at.Nodes[node], from, paths, to,
+		transfer.PullRules{Limits: fetchLimits, Own: own, Placed: f.home.in(to), Mark: f.run.ID})
 	f.got.New += res.Files
 	f.got.Left = append(append(f.got.Left, res.Skipped...), res.Moved...)
 	return res, err
@@ -143,7 +143,7 @@ func (f *fetching) pull(ctx context.Context, node int, from string, paths []stri
 
 // keep writes down what is home now.
 func (f *fetching) keep() error {
-	maps.DeleteFunc(f.home, func(_ string, placed map[string]remote.Placed) bool { return len(placed) == 0 })
+	maps.DeleteFunc(f.home, func(_ string, placed map[string]transfer.Placed) bool { return len(placed) == 0 })
 	f.got.Files, f.got.Bytes = f.home.below(f.dest)
 	b, err := json.Marshal(f.home)
 	if err == nil && len(f.home) > 0 {
@@ -164,7 +164,7 @@ const (
 func (f *fetching) failed(ctx context.Context, cause error) error {
 	fault := &event.Fault{What: "bring the results home", Node: 0, Why: cause.Error(),
 		Next: "dlwb pull " + f.run.ID + " tries again while its cluster is there"}
-	if limit := new(remote.LimitError); errors.As(cause, &limit) || ctx.Err() != nil || !f.headGone(ctx) {
+	if limit := new(transfer.LimitError); errors.As(cause, &limit) || ctx.Err() != nil || !f.headGone(ctx) {
 		return fault
 	}
 	lost := event.ResultsLost{Node: 0, Paths: f.run.Paths, Home: f.dest, Files: f.got.Files,

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/wholefile"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/planning"
@@ -33,7 +33,7 @@ const (
 )
 
 // ckptLimits bound one checkpoint.
-var ckptLimits = remote.PullLimits{MaxFiles: 10_000, MaxBytes: 50 << 30}
+var ckptLimits = transfer.PullLimits{MaxFiles: 10_000, MaxBytes: 50 << 30}
 
 // ckptKeeper brings the checkpoints of a run home while it goes on, so that it
 // can go on from one when its machine is taken.
@@ -104,7 +104,7 @@ func (k *ckptKeeper) follow(ctx context.Context, node int) {
 func (k *ckptKeeper) look(ctx context.Context, node int) ([]*ckptUnit, error) {
 	ctx, cancel := context.WithTimeout(ctx, ckptLookLimit)
 	defer cancel()
-	seen, err := remote.Look(ctx, k.at.Nodes[node], planning.RemoteCode(k.at.Cluster), []string{k.dir})
+	seen, err := transfer.Look(ctx, k.at.Nodes[node], planning.RemoteCode(k.at.Cluster), []string{k.dir})
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 	k.mu.Unlock()
 	to := k.f.ckptHome(c)
 	_ = os.RemoveAll(to) // of a dlwb that was killed
-	res, err := remote.PullBy(ctx, k.at.Nodes[node], planning.RemoteCode(k.at.Cluster), []string{path.Join(k.dir, u.name)}, to, remote.PullRules{Limits: ckptLimits})
+	res, err := transfer.PullBy(ctx, k.at.Nodes[node], planning.RemoteCode(k.at.Cluster), []string{path.Join(k.dir, u.name)}, to, transfer.PullRules{Limits: ckptLimits})
 	if err == nil && len(res.Skipped) > 0 {
 		err = fmt.Errorf("not all of it came: %s", res.Skipped[0])
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/wholefile"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
@@ -23,8 +23,8 @@ import (
 
 // noted is what lay below the paths of a run's results when it was launched.
 type noted struct {
-	Paths []string    `json:"paths"`
-	Files remote.Seen `json:"files"`
+	Paths []string      `json:"paths"`
+	Files transfer.Seen `json:"files"`
 }
 
 // covers reports whether a file was looked for.
@@ -53,7 +53,7 @@ func (f *Fetcher) NoteBefore(ctx context.Context, at Site, run string, paths []s
 	}
 	limited, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	seen, err := remote.Look(limited, at.Nodes[0], planning.RemoteCode(at.Cluster), paths)
+	seen, err := transfer.Look(limited, at.Nodes[0], planning.RemoteCode(at.Cluster), paths)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -112,10 +112,10 @@ func (f *Fetcher) ownershipOf(run Run) (*ownership, error) {
 
 // owns is what a pull asks of each file.
 func (o *ownership) owns(file, state string) bool {
-	if o.before != nil && remote.SameState(o.before.Files[file], state) {
+	if o.before != nil && transfer.SameState(o.before.Files[file], state) {
 		return false
 	}
-	if o.after != nil && o.after.covers(file) && !remote.SameState(o.after.Files[file], state) {
+	if o.after != nil && o.after.covers(file) && !transfer.SameState(o.after.Files[file], state) {
 		o.rewritten++
 		return false
 	}

@@ -3,15 +3,15 @@ package results
 import (
 	"testing"
 
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // An earlier dlwb noted whole seconds on nodes whose stat is busybox's.
 func TestWhatAnEarlierVersionNotedTellsWhoseAFileIs(t *testing.T) {
-	before := &noted{Paths: []string{"out"}, Files: remote.Seen{
+	before := &noted{Paths: []string{"out"}, Files: transfer.Seen{
 		"out/whole": "5 7 10 11", "out/exact": "5 8 10.000000001 11.000000001", "out/rewritten": "5 9 10 11", "out/later": "5 10 10 11",
 	}}
-	o := &ownership{before: before, after: &noted{Paths: []string{"out"}, Files: remote.Seen{"out/mine": "5 11 20 21", "out/theirs": "5 12 20 21"}}, next: "b"}
+	o := &ownership{before: before, after: &noted{Paths: []string{"out"}, Files: transfer.Seen{"out/mine": "5 11 20 21", "out/theirs": "5 12 20 21"}}, next: "b"}
 	for file, c := range map[string]struct {
 		state string
 		own   bool

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
@@ -58,13 +59,13 @@ func (p *ckptPut) aside() string {
 
 // node prepares one node.
 func (p *ckptPut) node(ctx context.Context, i int, n *remote.Node) error {
-	seen, err := remote.Look(ctx, n, planning.RemoteCode(p.at.Cluster), []string{p.old})
+	seen, err := transfer.Look(ctx, n, planning.RemoteCode(p.at.Cluster), []string{p.old})
 	if err != nil {
 		return &event.Fault{What: "look for checkpoints", Node: i, Why: err.Error()}
 	}
 	units := ckptUnits(p.old, seen)
 	if names := p.notTrusted(i, units); len(names) > 0 {
-		if err := remote.MoveAside(ctx, n, planning.RemoteCode(p.at.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
+		if err := transfer.MoveAside(ctx, n, planning.RemoteCode(p.at.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
 			return &event.Fault{What: "move unfinished checkpoints away", Node: i, Why: err.Error()}
 		}
 		_ = p.at.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf("on node%d %s may not be whole: the run does not go on from it",
@@ -72,7 +73,7 @@ func (p *ckptPut) node(ctx context.Context, i int, n *remote.Node) error {
 	}
 	for _, c := range p.wanted(i, units) {
 		from := filepath.Join(p.f.ckptHome(*c), filepath.FromSlash(c.In))
-		if err := remote.Put(ctx, n, from, p.dir, p.aside()); err != nil {
+		if err := transfer.Put(ctx, n, from, p.dir, p.aside()); err != nil {
 			return &event.Fault{What: "put checkpoint " + c.Name + " back", Node: i, Why: err.Error()}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/profiles"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // File is a file that a decision covers.
@@ -49,7 +49,7 @@ type Subject struct {
 	Effects   []Effect   `json:"effects"`
 	Files     []File     `json:"files"`
 
-	seen *remote.Survey // of the code directory; nil where it was not looked into
+	seen *transfer.Survey // of the code directory; nil where it was not looked into
 }
 
 // Hash is the part of the key that is shown, and enough to name it.
@@ -101,7 +101,7 @@ func (g *Gate) Look(ctx context.Context, p *profiles.Profile) (*Subject, error) 
 
 // codeFiles adds the files of the code directory that say what is done. A
 // directory outside the project is not looked into.
-func (g *Gate) codeFiles(ctx context.Context, p *profiles.Profile, dir string, m *material) (*remote.Survey, error) {
+func (g *Gate) codeFiles(ctx context.Context, p *profiles.Profile, dir string, m *material) (*transfer.Survey, error) {
 	if file := p.EnvironmentFile(); file != "" {
 		if err := m.environment(file); err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func (g *Gate) codeFiles(ctx context.Context, p *profiles.Profile, dir string, m
 	if !within(dir, m.project) || !isDir(dir) {
 		return nil, nil
 	}
-	seen, err := remote.LookAtProject(ctx, dir, p.NotSent(g.state))
+	seen, err := transfer.LookAtProject(ctx, dir, p.NotSent(g.state))
 	if err != nil {
 		return nil, err
 	}

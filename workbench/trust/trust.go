@@ -19,7 +19,7 @@ import (
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // Profile is a profile that was let through. Only a Gate makes one: the zero
@@ -80,7 +80,7 @@ func (g *Gate) Load(ctx context.Context, path string) (Profile, error) {
 
 // LoadSeen is Load with what was seen of the code directory to decide; nil where
 // that was not looked into.
-func (g *Gate) LoadSeen(ctx context.Context, path string) (Profile, *remote.Survey, error) {
+func (g *Gate) LoadSeen(ctx context.Context, path string) (Profile, *transfer.Survey, error) {
 	p, err := profiles.LoadToShow(path)
 	if err != nil {
 		return Profile{}, nil, err

@@ -15,7 +15,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
-	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // project is a git work tree with everything that a decision covers.
@@ -360,11 +360,11 @@ func TestWhatTheGateSawOfTheCodeIsWhatIsSent(t *testing.T) {
 	if !seen.Is(dir, exclude) || seen.Is(dir, nil) || seen.Is(filepath.Dir(dir), exclude) {
 		t.Fatalf("it was not seen as %s without %q", dir, exclude)
 	}
-	want, err := remote.Scan(t.Context(), dir, remote.Rules{Exclude: exclude})
+	want, err := transfer.Scan(t.Context(), dir, transfer.Rules{Exclude: exclude})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := seen.Tree(t.Context(), remote.Rules{Exclude: exclude})
+	got, err := seen.Tree(t.Context(), transfer.Rules{Exclude: exclude})
 	if err != nil || !reflect.DeepEqual(got, want) || got.Files == 0 {
 		t.Errorf("%v: %+v is not %+v", err, got, want)
 	}
