@@ -77,18 +77,24 @@ func (s *sources) peel(line string) (rest string, rank int, tentative bool) {
 // "… on rank 1", `…, "rank": 1}`. Of "mean rank 1" and "lora rank: 16" it is a value.
 func rankBehind(line string) int {
 	end := len(line)
-	for end > 0 && strings.IndexByte(")]}>.\"'", line[end-1]) >= 0 {
-		end--
+	for end > 0 && !isDigit(line[end-1]) {
+		if end--; end < len(line)-3 || isLetter(line[end]) || line[end] == ' ' {
+			return unlabelled
+		}
 	}
 	at := end
 	for at > 0 && isDigit(line[at-1]) {
 		at--
 	}
-	if at == end || end-at > 5 || at < len("rank") {
+	name := at
+	for name > 0 && (line[name-1] == ' ' || line[name-1] == '=' || line[name-1] == ':' || line[name-1] == '"' || line[name-1] == '\'' || line[name-1] == '#') {
+		name--
+	}
+	if name < len("rank") || line[name-1]|0x20 != 'k' || at == end || end-at > 5 {
 		return unlabelled
 	}
-	word := strings.TrimRight(line[:at], " :=#\"'")
-	if len(word) < 4 || !strings.EqualFold(word[len(word)-4:], "rank") {
+	word := line[:name]
+	if !strings.EqualFold(word[len(word)-4:], "rank") {
 		return unlabelled
 	}
 	before := word[:len(word)-4]
