@@ -195,10 +195,6 @@ type takeError struct{ error }
 
 func (e *takeError) Unwrap() error { return e.error }
 
-type readFunc func([]byte) (int, error)
-
-func (f readFunc) Read(p []byte) (int, error) { return f(p) }
-
 func (o outputs) shut() {
 	o.stdout.shut()
 	o.stderr.shut()
