@@ -202,6 +202,11 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 		return line, unlabelled
 	}
 	if hasDash && barred {
+		if _, host, ok := strings.Cut(word, "algo-"); ok { // SageMaker counts its hosts from algo-1 on
+			if n := digits(host, 0); n > 0 {
+				return line[after+1:], max(smallInt(host[:n])-1, 0)
+			}
+		}
 		return line[after+1:], s.named(source{word, s.colour})
 	}
 	if name, replica, ok := strings.Cut(word, "/"); ok && allDigits(replica) && after > end && hasDash && unitWords[strings.ToLower(name)] == noUnit {

@@ -391,10 +391,22 @@ func (r *Reader) skipped(line string) bool {
 		r.best, r.counted = r.counted, false
 		return true
 	}
-	if strings.Contains(line, "Saved checkpoint ") {
+	if strings.Contains(line, "Saved checkpoint ") || isBeginning(line, !r.placed()) {
 		return true
 	}
 	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "#metrics {") || strings.HasPrefix(line, "wandb:") || strings.HasPrefix(line, "HEAD is now at ")
+}
+
+// isBeginning reports whether a line is one of source code in which a sum
+// begins, "    val_loss = 0": scripts print what they were. In a run that goes
+// on only one that is indented is.
+func isBeginning(line string, early bool) bool {
+	name, value, ok := strings.Cut(line, " = ")
+	if !ok || value != "0" && value != "0.0" && value != "0." {
+		return false
+	}
+	word := strings.TrimLeft(name, " \t")
+	return !strings.ContainsAny(word, " \t") && (early || len(name) >= len(word)+4 || name[0] == '\t')
 }
 
 // splitAlone is the split that the last word before a dictionary is: "valid | {".

@@ -79,6 +79,7 @@ func TestWhoPrintsIsNeverMixed(t *testing.T) {
 		"words":                          "step %[2]d/40 loss %.2[3]f on local rank %[1]d",
 		"JSON":                           `{"step": %[2]d, "loss": %.2[3]f, "rank": %[1]d}`,
 		"colour":                         "\x1b[3%[1]dmtrainer  |\x1b[0m step %[2]d/40 loss %.2[3]f",
+		"a line's colour":                "\x1b[3%[1]dmstep %[2]d/40 loss %.2[3]f\x1b[0m",
 		"colour, one name with a number": "\x1b[3%[1]dmtrainer-1  | \x1b[0mstep %[2]d/40 loss %.2[3]f",
 	} {
 		var b strings.Builder
@@ -128,5 +129,20 @@ func TestARunIsNotFurtherThanItSays(t *testing.T) {
 		if share, known := r.Progress().Share(); share != c.share || known != c.known {
 			t.Errorf("%s: %v, %v (%+v)", c.name, share, known, r.Progress())
 		}
+	}
+}
+
+func TestTheFirstHostOfSageMakerCounts(t *testing.T) {
+	log := "\x1b[32malgo-2-zr5n1_1  |\x1b[0m step 1 loss 2.5\n\x1b[36malgo-1-zr5n1_1  |\x1b[0m step 1 loss 2.0\n" +
+		"\x1b[32malgo-2-zr5n1_1  |\x1b[0m step 2 loss 1.5\n\x1b[36malgo-1-zr5n1_1  |\x1b[0m step 2 loss 1.0\n"
+	if got := curve(t, log, "loss"); got != "[[1 2] [2 1]]" {
+		t.Error(got)
+	}
+}
+
+func TestSourceCodeThatIsPrintedIsNoValidation(t *testing.T) {
+	code := "    # wait on step 3\n    val_loss = 0\n    with torch.no_grad():\n        val_loss += model(x)\n    val_loss /= steps\n"
+	if got := curve(t, code+"step:0/20 val_loss:10.8258 train_time:0ms\nstep:10/20 val_loss:5.5 train_time:9ms\n", "val/loss"); got != "[[0 10.8258] [10 5.5]]" {
+		t.Error(got)
 	}
 }
