@@ -45,7 +45,11 @@ func (b *bed) typedAt(awaited string, ctrlCs int, args ...string) (said string, 
 	var heard heardWriter
 	go func() { _, _ = io.Copy(&heard, ours) }()
 	heard.await(b.t, awaited)
-	time.Sleep(300 * time.Millisecond) // a terminal turns raw behind what is written
+	for end := time.Now().Add(longest); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if now, err := term.GetState(theirs.Fd()); err == nil && *now != *before {
+			break // it turns raw, or silent, behind what is written
+		}
+	}
 	began := time.Now()
 	for range ctrlCs {
 		_, _ = ours.Write([]byte{3})

@@ -79,13 +79,17 @@ func TestANoticeIsWrittenDownAndTheRunsAreToldOnce(t *testing.T) {
 		if got := m.read("home/ubuntu/.dlwb/runs/r1/status"); !strings.Contains(got, "stopping notice: EC2 takes this machine back in ") {
 			t.Errorf("it was told %q", got)
 		}
-		time.Sleep(6 * time.Second)
-		hooked := m.read("home/ubuntu/.dlwb/runs/r2/hooked")
+		var hooked string
+		within(t, 5*time.Second, "the hook", func() bool { hooked = m.read("home/ubuntu/.dlwb/runs/r2/hooked"); return hooked != "" })
+		asked := md.asked.Load()
 		if !strings.HasPrefix(hooked, m.path("home/ubuntu/.dlwb/runs/r2")+" terminate ") || strings.Count(hooked, "\n") != 1 {
 			t.Errorf("the hook said %q", hooked)
 		}
 		if m.read("home/ubuntu/.dlwb/runs/r2/exit") != "" {
 			t.Error("a run with a hook was stopped")
+		}
+		if now := md.asked.Load(); now != asked { // what is not asked again is not told again
+			t.Errorf("the metadata service was asked %d times more", now-asked)
 		}
 	})
 }
