@@ -19,6 +19,9 @@ type agentOut struct {
 	to    io.Writer
 	said  []byte        // until the hello
 	began chan struct{} // closed when the hello is passed on
+	// struck is closed when the agent has met what the stage has for it: one that
+	// is stopped after its hello must not answer whoever has heard that.
+	struck chan struct{}
 }
 
 func (o *agentOut) isAgent() bool {
@@ -57,6 +60,10 @@ func (o *agentOut) Write(p []byte) (int, error) {
 		return len(p), err
 	}
 	close(o.began) // first: whoever hears it may answer before Write returns
+	select {
+	case <-o.struck:
+	case <-o.s.ended:
+	}
 	return o.to.Write(p)
 }
 
@@ -83,11 +90,14 @@ func (s *Server) torment(group int, out *agentOut, over <-chan struct{}) {
 	case <-s.ended:
 		return
 	}
-	for {
+	for first := true; ; first = false {
 		s.mu.Lock()
 		stage, changed := s.stage, s.changed
 		s.mu.Unlock()
 		_ = syscall.Kill(-group, map[Stage]syscall.Signal{None: syscall.SIGCONT, Stopped: syscall.SIGSTOP, Killed: syscall.SIGKILL}[stage])
+		if first {
+			close(out.struck)
+		}
 		select {
 		case <-changed:
 		case <-over:

@@ -74,7 +74,7 @@ func (s *Server) command(c *conn, ch ssh.Channel, line string, stop <-chan struc
 	cmd.Dir = s.Home
 	cmd.Env = append(os.Environ(), "HOME="+s.Home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	out := &agentOut{s: s, c: c, to: ch, began: make(chan struct{})}
+	out := &agentOut{s: s, c: c, to: ch, began: make(chan struct{}), struck: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = out, ch.Stderr()
 	cmd.WaitDelay = time.Second
 	in, err := cmd.StdinPipe()
