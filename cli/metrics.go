@@ -240,10 +240,10 @@ func writeMetrics(out io.Writer, answer metricsAnswer) {
 	if len(answer.Series) == 0 {
 		sanitize.Fprintf(out, "no series found (read as %s); --why shows what was understood, --metric 'name: regex' says what to look for\n", answer.Format)
 	} else {
-		fmt.Fprintln(w, seriesHeader)
+		sanitize.Fprintf(w, seriesHeader+"\n")
 	}
 	for i := range answer.Series {
-		sanitize.Fprintf(w, "%s\n", answer.Series[i].row())
+		sanitize.Fprintf(w, seriesRow+"\n", answer.Series[i].cells()...)
 	}
 	w.Flush()
 	for _, f := range answer.Faults {
@@ -251,15 +251,19 @@ func writeMetrics(out io.Writer, answer metricsAnswer) {
 	}
 }
 
-// seriesHeader names the cells of a series' row.
-const seriesHeader = "SERIES\tPOINTS\tX\tFIRST\tLAST\tMIN\tMAX"
+// seriesHeader names the cells of a series' row, and seriesRow sets them.
+const (
+	seriesHeader = "SERIES\tPOINTS\tX\tFIRST\tLAST\tMIN\tMAX"
+	seriesRow    = "%s\t%d\t%s %v–%v\t%v\t%v\t%v\t%v"
+)
 
-// row is a series in a table.
-func (s *seriesDoc) row() string {
+// cells are a series in a table. They are set one by one: a tab within a word of
+// others is none.
+func (s *seriesDoc) cells() []any {
 	n := s.from.Len()
 	first, last := s.point(0), s.point(n-1)
 	least, most := s.bounds()
-	return fmt.Sprintf("%s\t%d\t%s %v–%v\t%v\t%v\t%v\t%v", s.Name, n*s.Every, s.Axis, first[0], last[0], first[1], last[1], least, most)
+	return []any{s.Name, n * s.Every, s.Axis, first[0], last[0], first[1], last[1], least, most}
 }
 
 func (s *seriesDoc) bounds() (least, most float64) {

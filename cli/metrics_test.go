@@ -142,3 +142,26 @@ val/loss mlflow of mlruns/0/0a1b/metrics/val_loss: [[1 0.75] [2 0.5]]`); got != 
 		t.Errorf("a file that is not there: exit code %d", code)
 	}
 }
+
+// The cells of a table stand below each other, also of what others named.
+func TestTheCellsOfSeriesStandBelowEachOther(t *testing.T) {
+	b := newBed(t)
+	dir := t.TempDir()
+	log := filepath.Join(dir, "a.log")
+	if err := os.WriteFile(log, []byte("epoch 1 loss 0.5 accuracy 0.1\nepoch 2 loss 0.4 accuracy 0.3\nepoch 3 loss 0.2 accuracy 0.6\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{log, dir} {
+		r := b.run("metrics", path)
+		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+		if len(lines) != 3 || r.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		at := strings.Index(lines[0], "POINTS")
+		for _, line := range lines[1:] {
+			if len(line) <= at || line[at] != '3' || line[at-1] != ' ' {
+				t.Errorf("the points do not stand below their name:\n%s", r.stdout)
+			}
+		}
+	}
+}

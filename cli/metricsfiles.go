@@ -181,12 +181,12 @@ const mostNamed = 3
 func writeFiles(out io.Writer, answer metricsAnswer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(answer.Series) > 0 {
-		fmt.Fprintln(w, seriesHeader+"\tFILE")
+		sanitize.Fprintf(w, seriesHeader+"\tFILE\n")
 	} else {
 		fmt.Fprintln(out, "no series found")
 	}
 	for i := range answer.Series {
-		sanitize.Fprintf(w, "%s\t%s\n", answer.Series[i].row(), answer.Series[i].Sources[0].Source)
+		sanitize.Fprintf(w, seriesRow+"\t%s\n", append(answer.Series[i].cells(), answer.Series[i].Sources[0].Source)...)
 	}
 	w.Flush()
 	var reasons []string
