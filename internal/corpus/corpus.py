@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -76,7 +77,8 @@ def main():
             os.remove(truth)
             expect.update(file=f"{name}-{way}.log", family=name)
             with open(os.path.join(folder, f"{name}-{way}.log"), "wb") as f:
-                f.write(out)
+                # Where a package is published is nobody's metric.
+                f.write(re.sub(rb"https://[a-z.]+/project/", b"https://example.org/project/", out))
             with open(os.path.join(folder, f"{name}-{way}.expect.json"), "w") as f:
                 json.dump(expect, f)
     sys.exit(1 if failed else 0)
