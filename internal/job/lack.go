@@ -10,7 +10,6 @@ const (
 	Telemetry Capability = "telemetry" // what the machine does: Teller
 	Files     Capability = "files"     // read and bring home what the run writes: FileReader
 	Suspend   Capability = "suspend"   // stop the machine and keep its disk
-	Price     Capability = "price"     // what it costs
 )
 
 // Lack is a capability that the replicas of a cluster do not have.
