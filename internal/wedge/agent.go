@@ -5,7 +5,13 @@ package wedge
 import (
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // hello is how the first line of dlwb's agent begins, after a newline.
@@ -95,6 +101,9 @@ func (s *Server) torment(group int, out *agentOut, over <-chan struct{}) {
 		stage, changed := s.stage, s.changed
 		s.mu.Unlock()
 		_ = syscall.Kill(-group, map[Stage]syscall.Signal{None: syscall.SIGCONT, Stopped: syscall.SIGSTOP, Killed: syscall.SIGKILL}[stage])
+		if stage == Stopped || stage == Killed {
+			untilStill(group)
+		}
 		if first {
 			close(out.struck)
 		}
@@ -106,4 +115,32 @@ func (s *Server) torment(group int, out *agentOut, over <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// stillLimit bounds how long untilStill waits: a process in the kernel's hands may
+// take its signal late, and no test should hang on that.
+const stillLimit = 10 * time.Second
+
+// untilStill waits until no thread of a process group can run. Kill returns when
+// the signal is queued: one thread takes it, and until that thread is scheduled the
+// others go on, and may answer.
+func untilStill(group int) {
+	for end := time.Now().Add(stillLimit); time.Now().Before(end) && canRun(group); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// canRun reports whether a thread of a process group is neither stopped nor dead.
+func canRun(group int) bool {
+	threads, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat")
+	return slices.ContainsFunc(threads, func(file string) bool {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			return false // it ended meanwhile
+		}
+		// The fields behind the name, which is in brackets and may hold any byte,
+		// are the state, the parent and the group: proc_pid_stat(5).
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		return len(fields) > 2 && fields[2] == strconv.Itoa(group) && !strings.Contains("TtZX", fields[0])
+	})
 }
