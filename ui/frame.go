@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -181,7 +182,27 @@ func (m *Model) footer(w int) string {
 			keys[i].SetHelp(m.styles.Faint.Of(h.Key), m.styles.Faint.Of(h.Desc))
 		}
 	}
-	return text.Cut(m.keyHelp().ShortHelpView(thatFit(keys, w)), w)
+	return m.foot.of(thatFit(keys, w), w, m.keyHelp())
+}
+
+// footLine is the footer as it was set last. It seldom changes, and setting its inks
+// takes a twentieth of a frame.
+type footLine struct {
+	keys []key.Help
+	w    int
+	line string
+}
+
+func (f *footLine) of(keys []key.Binding, w int, in help.Model) string {
+	same := func(h key.Help, b key.Binding) bool { return h == b.Help() }
+	if f.w != w || !slices.EqualFunc(f.keys, keys, same) {
+		f.w, f.keys = w, f.keys[:0]
+		for _, b := range keys {
+			f.keys = append(f.keys, b.Help())
+		}
+		f.line = text.Cut(in.ShortHelpView(keys), w)
+	}
+	return f.line
 }
 
 // footGap is what stands between two keys of the footer.

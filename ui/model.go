@@ -34,6 +34,7 @@ type Model struct {
 	w, h   int
 	now    time.Time
 	styles text.Styles
+	foot   footLine
 	spin   int
 	mouse  bool
 	// colourless says that the terminal shows no colour, or was asked not to.
@@ -130,7 +131,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.ascii = text.OnlyASCII(msg)
 		}
 	case tea.BackgroundColorMsg:
-		m.styles = text.NewStyles(msg.IsDark())
+		m.styles, m.foot = text.NewStyles(msg.IsDark()), footLine{}
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
 	case tea.PasteMsg:

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/dlwb/dlwb/ui/session"
@@ -18,27 +19,33 @@ func (p Page) Logs(w, h int) []string {
 func (p Page) rankBar(w int) string {
 	s := p.Of
 	ranks := s.State.Ranks()
-	var names []string
+	left, wide := p.Styles.Dim.Of("rank "), len("rank ")
 	for _, r := range ranks {
-		name := fmt.Sprint(r)
-		if r < 0 {
-			name = "launcher " + fmt.Sprint(-1-r)
-		}
-		if e, ok := s.State.RankEnds[r]; ok && e.ExitCode != 0 && !e.ByUs {
-			name += "✗"
+		name := " " + p.rankSign(r) + " "
+		if wide += text.Wide(name); wide > w/2 { // thousands of ranks are not set to be thrown away
+			left = p.Styles.Dim.Of("rank ") + p.Styles.Cursor.Of(" "+session.RankName(s.Rank)+" ") +
+				p.Styles.Dim.Of(fmt.Sprintf(" of %d; tab next, 0–9 picks", len(ranks)))
+			break
 		}
 		if r == s.Rank {
-			names = append(names, p.Styles.Cursor.Of(" "+name+" "))
+			left += p.Styles.Cursor.Of(name)
 		} else {
-			names = append(names, p.Styles.Dim.Of(" "+name+" "))
+			left += p.Styles.Dim.Of(name)
 		}
 	}
-	left := p.Styles.Dim.Of("rank ") + strings.Join(names, "")
-	if text.Wide(left) > w/2 {
-		left = p.Styles.Dim.Of("rank ") + p.Styles.Cursor.Of(" "+session.RankName(s.Rank)+" ") +
-			p.Styles.Dim.Of(fmt.Sprintf(" of %d; tab next, 0–9 picks", len(ranks)))
-	}
 	return text.Spread(left, p.logState(), w)
+}
+
+// rankSign names a rank in the bar, and says whether it failed.
+func (p Page) rankSign(r int) string {
+	name := strconv.Itoa(r)
+	if r < 0 {
+		name = "launcher " + strconv.Itoa(-1-r)
+	}
+	if e, ok := p.Of.State.RankEnds[r]; ok && e.ExitCode != 0 && !e.ByUs {
+		name += "✗"
+	}
+	return name
 }
 
 // logState says how the log is looked at.
