@@ -20,8 +20,24 @@ type dialog interface {
 }
 
 // typedAhead is how long a question ignores keys: they were meant for what
-// was there before it.
+// was there before it. Until then its focus is drawn as a point.
 const typedAhead = 400 * time.Millisecond
+
+// heeded comes when the topmost question begins to take keys.
+type heeded struct{}
+
+// heedLater draws a question anew when it begins to take keys.
+func (m *Model) heedLater() tea.Cmd {
+	return m.clock.Tick(typedAhead, func(time.Time) tea.Msg { return heeded{} })
+}
+
+// focusSign stands before the answer that enter gives, once keys are taken.
+func (m *Model) focusSign(takesKeys bool) string {
+	if takesKeys {
+		return "› "
+	}
+	return "· "
+}
 
 // choice asks for one of a few answers. The first is the harmless one and has
 // the focus.
@@ -49,8 +65,11 @@ type answer struct {
 // it was meant for what was there before. Ctrl-C agrees to nothing, and is never
 // made to wait.
 func (m *Model) meantBefore(k tea.KeyPressMsg, opened time.Time) bool {
-	return k.String() != "ctrl+c" && m.clock.Now().Sub(opened) < typedAhead
+	return k.String() != "ctrl+c" && !m.heeds(opened)
 }
+
+// heeds reports whether a question takes keys by now.
+func (m *Model) heeds(opened time.Time) bool { return m.clock.Now().Sub(opened) >= typedAhead }
 
 func (m *Model) openDialog(d dialog) { m.dialogs = append(m.dialogs, d) }
 
@@ -143,7 +162,7 @@ func (c *choice) buttons(m *Model) string {
 	parts := make([]string, len(c.answers))
 	for i, a := range c.answers {
 		if i == c.focus {
-			parts[i] = m.styles.Cursor.Of("› " + a.name + " ")
+			parts[i] = m.styles.Cursor.Of(m.focusSign(!c.swallow || m.heeds(c.opened)) + a.name + " ")
 		} else {
 			parts[i] = m.styles.Dim.Of("  " + a.name + " ")
 		}

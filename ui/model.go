@@ -121,6 +121,15 @@ func assumeSync() tea.Msg {
 
 // Update takes one message. It does no input or output of its own.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	open := len(m.dialogs)
+	cmd := m.handle(msg)
+	if len(m.dialogs) > open {
+		cmd = tea.Batch(cmd, m.heedLater())
+	}
+	return m, cmd
+}
+
+func (m *Model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
@@ -133,31 +142,33 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.BackgroundColorMsg:
 		m.styles, m.foot = text.NewStyles(msg.IsDark()), footLine{}
 	case tea.KeyPressMsg:
-		return m, m.key(msg)
+		return m.key(msg)
 	case tea.PasteMsg:
-		return m, m.paste(msg.Content)
+		return m.paste(msg.Content)
 	case tea.MouseWheelMsg:
-		return m, m.wheel(msg.Mouse())
+		return m.wheel(msg.Mouse())
 	case tea.MouseClickMsg:
-		return m, m.click(msg.Mouse())
+		return m.click(msg.Mouse())
 	case tea.MouseMotionMsg:
 		m.pointed(msg.Mouse())
 	case tea.MouseReleaseMsg:
 		m.letGo(msg.Mouse())
 	case tea.ResumeMsg:
 		m.now = m.clock.Now()
-		return m, m.readHome()
+		return m.readHome()
+	case heeded:
+		m.now = m.clock.Now()
 	case ticked:
 		m.now, m.spin = m.clock.Now(), m.spin+1
-		return m, m.tick()
+		return m.tick()
 	case pruned:
 		if msg.note == m.note.id {
 			m.note.text = ""
 		}
 	default:
-		return m, m.news(msg)
+		return m.news(msg)
 	}
-	return m, nil
+	return nil
 }
 
 // news takes the messages that commands end in.

@@ -86,9 +86,10 @@ func TestSpotNoticeIsShownAtOnceAndCountsDown(t *testing.T) {
 
 func TestLeaseIsExtendedOnlyAfterAQuestion(t *testing.T) {
 	s := leased(t, 3*time.Hour, event.LeaseChanged{Node: 0, Bound: "idle", Ends: scenes.Epoch.Add(20 * time.Minute)})
-	says(t, s.Press("E"), "live an hour longer?", "12:26, in 3h", "13:26, in 4h", "at most $2.00 more", "another bound (idle)", "› Cancel")
+	says(t, s.Press("E"), "live an hour longer?", "12:26, in 3h", "13:26, in 4h", "at most $2.00 more", "another bound (idle)", "· Cancel")
+	says(t, s.Advance(time.Second), "› Cancel")
 	asked(t, s, "attach charlm")
-	s.Advance(time.Second).Press("tab", "enter")
+	s.Press("tab", "enter")
 	asked(t, s, "attach charlm", "extend charlm 1h0m0s")
 	says(t, s, "the machines live until 13:26")
 }
@@ -100,9 +101,9 @@ func TestMachinesWithoutALeaseCanNotBeExtended(t *testing.T) {
 
 func TestMachinesAreStoppedAndStartedFromThePalette(t *testing.T) {
 	s := leased(t, 5*time.Hour)
-	s.Press(":").Type("stop the machines").Press("enter")
+	s.Press(":").Type("stop the machines").Press("enter").Advance(time.Second)
 	says(t, s, "Stop the machines of charlm?", "the run that is going on", "the disks, with every file on them", "$0.10/h for the disks, instead of $2.00/h", "› Cancel")
-	s.Advance(time.Second).Type("charlm").Press("enter")
+	s.Type("charlm").Press("enter")
 	asked(t, s, "attach charlm", "stop machines charlm")
 	later(s, time.Minute, event.ClusterStopped{PricePerHour: 0.1})
 	says(t, s, "○ stopped")

@@ -117,9 +117,10 @@ func TestStartThatIsRefusedSaysWhy(t *testing.T) {
 func TestTeardownAsksOnceAndSwallowsKeysTypedAhead(t *testing.T) {
 	s := running(t, ui.Options{})
 	s.Press("X", "tab", "enter") // all within an instant: not meant for the dialog
-	says(t, s, "Tear down charlm?", "› Cancel", "the run that is going on: charlm")
+	says(t, s, "Tear down charlm?", "· Cancel", "the run that is going on: charlm")
 	asked(t, s, "attach charlm")
-	s.Advance(500 * time.Millisecond).Press("enter") // the focus is on Cancel
+	says(t, s.Advance(500*time.Millisecond), "› Cancel")
+	s.Press("enter") // the focus is there
 	hides(t, s, "Tear down charlm?")
 	asked(t, s, "attach charlm")
 	s.Press("X").Advance(500*time.Millisecond).Press("tab", "enter") // without its name a cluster with a live run stays

@@ -100,7 +100,7 @@ func (q *trustQuestion) draw(m *Model, w, h int) text.Block {
 	if q.most > 0 {
 		more = s.Dim.Of(fmt.Sprintf("lines %d–%d of %d; the arrows move", q.top+1, q.top+q.page, len(body)))
 	}
-	answer := s.Cursor.Of("› Cancel ") + s.Dim.Of("  type ") + s.Key.Of("yes") + s.Dim.Of(" and press enter to trust it: ") + q.typed.Draw(&s, max(inner-51, 1))
+	answer := s.Cursor.Of(m.focusSign(m.heeds(q.opened))+"Cancel ") + s.Dim.Of("  type ") + s.Key.Of("yes") + s.Dim.Of(" and press enter to trust it: ") + q.typed.Draw(&s, max(inner-51, 1))
 	lines = append(lines, more, "", text.Cut(answer, inner))
 	return boxed(m, lines[:text.Clamp(len(lines), 1, max(h-2, 1))], inner)
 }

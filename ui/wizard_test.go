@@ -62,8 +62,8 @@ func TestNewExperimentIsPutTogetherByKeysAndWrittenWhenConfirmed(t *testing.T) {
 	says(t, s, "This is what it comes to.", "$9.30/h", "400 GiB of gp3 disk", "at most", "$20.00 by limits.budget", "request-service-quota-increase",
 		"region: [us-east-1, us-west-2]", "instance: g5.12xlarge", "count: 4", "spot: true", "spot_fallback: true", "command: train.py --epochs 3", "budget: 20USD",
 		"Nothing was written so far.")
-	says(t, s.Press("W"), "Write the profile?", "/home/ada/lm/dlwb.yaml", "› Cancel")
-	s.Advance(time.Second).Press("enter")
+	says(t, s.Press("W").Advance(time.Second), "Write the profile?", "/home/ada/lm/dlwb.yaml", "› Cancel")
+	s.Press("enter")
 	asked(t, s, "offers of ec2 us-east-1 us-west-2")
 	s.Press("W").Advance(time.Second).Press("tab", "enter")
 	asked(t, s, "offers of ec2 us-east-1 us-west-2", "save /home/ada/lm/dlwb.yaml")

@@ -82,11 +82,9 @@ func (x *terminal) see(limit time.Duration, texts ...string) string {
 
 const soon = 10 * time.Second
 
-// agree chooses the second button of a question: keys typed ahead are
-// swallowed for 400 ms.
+// agree chooses the second button of a question whose first was seen to take keys.
 func (x *terminal) agree(button string) {
 	x.b.t.Helper()
-	time.Sleep(450 * time.Millisecond)
 	x.press("Tab")
 	x.see(soon, "› "+button)
 	x.press("Enter")
@@ -147,7 +145,6 @@ func TestTheWholeStoryByKeys(t *testing.T) {
 	t.Logf("the screen says %q", countdown.FindString(screen))
 	x.press("X")
 	screen = x.see(soon, "Tear down ", "› Cancel", "the run that is going on: ", "4 nodes of ec2", "to keep", "$4.1", " to agree")
-	time.Sleep(450 * time.Millisecond)
 	x.press("-l", regexp.MustCompile(`type (\S+) to agree`).FindStringSubmatch(screen)[1])
 	x.see(soon, "› Tear down")
 	x.press("Enter")

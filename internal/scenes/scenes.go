@@ -49,7 +49,7 @@ func more() []Scene {
 		{"train-ec2", "Paid machines, and when they end by themselves", trainEC2},
 		{"spot-notice", "A machine is about to be taken away", spotNotice},
 		{"stopped", "Stopped machines, whose disks still cost", stopped},
-		{"extend", "What another hour costs", pressed(trainEC2, "E")},
+		{"extend", "What another hour costs", asking(trainEC2, "E")},
 		{"receipt-ec2", "Each resource with what it lived and cost", receiptEC2(true)},
 		{"unresolved-ec2", "What is not proven gone, with how to do it by hand", receiptEC2(false)},
 		{"unresolved-home", "What nobody knows stands above every screen", unresolvedHome},
@@ -300,13 +300,13 @@ func forwards(w, h int, theme string) *Stage {
 
 func teardown(w, h int, theme string) *Stage {
 	t := big(4)
-	return open(w, h, theme, t, Output(0.71)).Press("X")
+	return open(w, h, theme, t, Output(0.71)).Press("X").Advance(time.Second)
 }
 
 func fault(w, h int, theme string) *Stage {
 	s := train(w, h, theme)
 	s.Refuse = &event.Fault{What: "start Jupyter", Node: 0, Why: "it is not installed there", Next: "on node0: /usr/bin/python3 -m pip install jupyterlab"}
-	return s.Press("J")
+	return s.Press("J").Advance(time.Second)
 }
 
 func receipt(proven bool) func(int, int, string) *Stage {
@@ -321,6 +321,11 @@ func receipt(proven bool) func(int, int, string) *Stage {
 }
 
 // pressed is a scene with keys pressed in it.
+// asking opens a question and waits until it takes keys.
+func asking(build func(int, int, string) *Stage, keys ...string) func(int, int, string) *Stage {
+	return func(w, h int, theme string) *Stage { return build(w, h, theme).Press(keys...).Advance(time.Second) }
+}
+
 func pressed(build func(int, int, string) *Stage, keys ...string) func(int, int, string) *Stage {
 	return func(w, h int, theme string) *Stage { return build(w, h, theme).Press(keys...) }
 }

@@ -84,7 +84,6 @@ func TestKeyOpensABrowserWithoutATicketThatAnotherUserCouldTake(t *testing.T) {
 	}
 	e.press("C-c")
 	e.see(3*time.Second, "Quit dlwb?")
-	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
 	e.press("Tab", "Enter")
 	e.see(10*time.Second, "code 0")
 	if _, err := os.Stat(path); err == nil {

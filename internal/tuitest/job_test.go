@@ -63,8 +63,7 @@ func TestAJobWithoutNodesInARealTerminal(t *testing.T) {
 	e.see(5*time.Second, "▼ following", "step 1/400")
 
 	e.press("X")
-	e.see(5*time.Second, "Tear down journey?", "type journey to agree")
-	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
+	e.see(5*time.Second, "Tear down journey?", "› Cancel", "type journey to agree")
 	e.press("-l", "journey")
 	e.see(5*time.Second, "› Tear down")
 	e.press("Enter")

@@ -140,7 +140,6 @@ func TestJourneyInARealTerminal(t *testing.T) {
 
 	e.press("X")
 	e.see(3*time.Second, "Tear down journey?", "› Cancel", "the run that is going on: journey-", "type journey to agree")
-	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
 	e.press("-l", "journey")
 	e.see(3*time.Second, "› Tear down")
 	e.press("Enter")
@@ -168,7 +167,6 @@ func TestLeavingTheScreenLeavesWhatRuns(t *testing.T) {
 	e.see(20*time.Second, "● training", "rank 0 on node0")
 	e.press("C-c")
 	e.see(3*time.Second, "Quit dlwb?", "Clusters stay", "› Stay")
-	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
 	e.press("Tab")
 	e.see(3*time.Second, "› Quit")
 	e.press("Enter")
@@ -188,12 +186,10 @@ func TestAStrangersProfileIsTrustedByATypedYesOnTheScreen(t *testing.T) {
 	e.see(10*time.Second, "This profile is not trusted", "train.py, on this machine, as you", ".dlwbignore is new")
 	e.press("R")
 	e.see(3*time.Second, "Trust this profile?", "› Cancel")
-	time.Sleep(450 * time.Millisecond) // keys typed ahead are swallowed for 400
 	e.press("Enter")
 	e.see(3*time.Second, "nothing was done")
 	e.press("R")
-	e.see(3*time.Second, "Trust this profile?")
-	time.Sleep(450 * time.Millisecond)
+	e.see(3*time.Second, "Trust this profile?", "› Cancel")
 	e.press("-l", "yes")
 	e.see(3*time.Second, "to trust it: yes")
 	e.press("Enter")
