@@ -71,7 +71,7 @@ func (e *terminal) see(limit time.Duration, texts ...string) {
 	e.lab.t.Helper()
 	screen := ""
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		screen = e.must("capture-pane", "-p", "-t", "j")
+		screen = e.must("capture-pane", "-p", "-J", "-t", "j")
 		all := true
 		for _, text := range texts {
 			all = all && strings.Contains(screen, text)

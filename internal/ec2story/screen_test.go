@@ -70,7 +70,7 @@ func (x *terminal) see(limit time.Duration, texts ...string) string {
 	x.b.t.Helper()
 	screen := ""
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		screen = x.must("capture-pane", "-p", "-t", "s")
+		screen = x.must("capture-pane", "-p", "-J", "-t", "s")
 		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(screen, text) }) {
 			x.shown.WriteString(screen)
 			return screen

@@ -60,7 +60,9 @@ func (e *terminal) see(limit time.Duration, texts ...string) string {
 	e.t.Helper()
 	screen := ""
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		screen = e.must("capture-pane", "-p", "-t", "j")
+		// -J: what the shell printed is one line also where the terminal wrapped it, wherever
+		// the name of the temporary directory made it do so.
+		screen = e.must("capture-pane", "-p", "-J", "-t", "j")
 		all := true
 		for _, text := range texts {
 			all = all && strings.Contains(screen, text)
