@@ -58,6 +58,13 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 	if err != nil {
 		return err
 	}
+	return d.handIn(ctx, j, id, made)
+}
+
+// handIn puts the run on record, hands it in and waits until it has begun. From
+// the moment when the service has it, it goes on without this dlwb: whoever
+// leaves leaves it in the queue.
+func (d *drive) handIn(ctx context.Context, j jobs, id string, made engine.Plan) error {
 	run, data, err := d.recordJob(id, made)
 	if err != nil {
 		return err
@@ -68,21 +75,41 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 	}
 	on := &jobCarrier{jobs: j, c: d.record, life: life, made: d.data.Cluster}
 	d.via = on
-	submitted, err := d.submit(ctx, j, life, id, made)
+	t := &stepTeller{d: d, ctx: ctx}
+	submitted, err := d.submit(ctx, j, life, t, id, made)
 	if err == nil {
-		d.data.Cluster.Lacks, d.data.Cluster.PricePerHour, d.data.Cluster.Costs = submitted.Lacks, submitted.PricePerHour, submitted.Costs
-		data.Ref, data.PricePerHour = submitted.Ref, submitted.PricePerHour
-		err = errors.Join(d.saveData(), d.w.putRun(run, data), d.w.publish(d.s, clusterUp(d.data.Cluster)))
-	}
-	if err == nil {
-		err = d.w.publish(d.s, startedOf(run, data))
+		err = d.recordSubmitted(submitted, run, &data)
 	}
 	if err != nil {
 		d.w.abandon(d.s, on, run, data, err)
 		return err
 	}
 	d.arrived, d.outcome.Run = true, id
-	return d.setPhase(event.PhaseReady)
+	if err := d.setPhase(event.PhaseReady); err != nil || d.goal.Detach {
+		return errors.Join(err, t.end(nil))
+	}
+	return on.await(ctx, t, run, data)
+}
+
+// recordSubmitted puts on record what the service has made of a run.
+func (d *drive) recordSubmitted(made cloud.Submitted, run store.Run, data *runData) error {
+	c := &d.data.Cluster
+	c.Lacks, c.PricePerHour, c.Costs = made.Lacks, made.PricePerHour, made.Costs
+	data.Ref, data.PricePerHour = made.Ref, made.PricePerHour
+	return errors.Join(d.saveData(), d.w.putRun(run, *data), d.w.publish(d.s, clusterUp(*c)))
+}
+
+// await waits until a job that was handed in has begun, and tells that.
+func (on *jobCarrier) await(ctx context.Context, t *stepTeller, run store.Run, data runData) error {
+	err := on.Await(ctx, on.life, data.Ref, t.enter, t.say)
+	if err != nil && ctx.Err() == nil {
+		err = &event.Fault{What: "wait for the job of run " + run.ID, Node: -1, Why: err.Error(),
+			Next: "dlwb attach " + on.c.Name + " looks again"}
+	}
+	if err = errors.Join(err, t.end(err)); err != nil {
+		return err
+	}
+	return on.w.publish(t.d.s, startedOf(run, data))
 }
 
 // startedOf is the event of a run that was launched.
@@ -94,8 +121,11 @@ func startedOf(run store.Run, data runData) event.RunStarted {
 // site is what the ranks of a job are laid out on.
 func (j jobs) site(p *planning.Plan, run string) planning.Site {
 	s := planning.Site{Nodes: make([]engine.Node, p.Nodes), Python: "python3", Run: run, Port: p.Profile.Run.MasterPort}
+	if s.Port == 0 {
+		s.PortIs = job.Port
+	}
 	for i := range s.Nodes {
-		s.Nodes[i].Host = fmt.Sprintf("replica%d", i)
+		s.Nodes[i].Host = job.HostOf(i)
 	}
 	if python := p.Profile.Environment.Python; python != "" {
 		s.Python = python
@@ -132,17 +162,17 @@ func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, erro
 }
 
 // submit hands a run in and tells each step of that.
-func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, id string, made engine.Plan) (cloud.Submitted, error) {
+func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTeller, id string, made engine.Plan) (cloud.Submitted, error) {
 	work, err := d.jobOf(ctx, id, made)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	t := &stepTeller{d: d, ctx: ctx}
-	submitted, err := j.Submit(ctx, life, work, t.enter, func(node int, text string) { d.say(t.name, node, text) })
+	submitted, err := j.Submit(ctx, life, work, t.enter, t.say)
 	if err != nil {
 		err = &event.Fault{What: "hand in the job", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
+		err = errors.Join(err, t.end(err))
 	}
-	return submitted, errors.Join(err, t.end(err))
+	return submitted, err
 }
 
 // jobOf is a run as a job.
@@ -158,10 +188,11 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 	for _, text := range append(warnings, tree.Warnings...) {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
 	}
-	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
+	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
 		Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths()}}
 	for node, procs := range made.Nodes {
 		for _, proc := range procs {
+			work.Procs = append(work.Procs, cloud.JobProc{Replica: node, Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Log: proc.Log})
 			for _, rank := range proc.Ranks {
 				work.Ranks = append(work.Ranks, cloud.JobRank{Rank: rank, Replica: node, Env: proc.Env})
 			}
@@ -186,6 +217,9 @@ func (t *stepTeller) enter(name, text string) {
 	_ = t.d.w.publish(t.d.s, event.StepStarted{Step: name, Text: text})
 	t.quiet = t.d.w.tellWaits(t.ctx, t.d.s, name)
 }
+
+// say tells progress of the step that goes on.
+func (t *stepTeller) say(node int, text string) { t.d.say(t.name, node, text) }
 
 // end ends the step that goes on.
 func (t *stepTeller) end(failure error) error {
@@ -230,7 +264,8 @@ func (on *jobCarrier) replicas(run string) ([]job.Replica, error) {
 
 func (on *jobCarrier) gone(context.Context) []bool { return make([]bool, len(on.made.Nodes)) }
 
-// settle asks the provider whether it has a job for the run.
+// settle asks the provider whether it has a job for the run, and waits until
+// that has begun.
 func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event.RunEnded, bool, error) {
 	w := on.w
 	found, err := on.Find(ctx, on.life, run.ID)
@@ -247,14 +282,14 @@ func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event
 		ended.Duration = since(run.StartedAt)
 		return ended, true, w.recordEnd(s, run, data, ended)
 	}
-	data.Ref, data.PricePerHour = found.Ref, found.PricePerHour
 	d := &drive{w: w, s: s, record: on.c}
 	if d.data, err = w.clusterData(on.c); err != nil {
 		return event.RunEnded{}, false, err
 	}
-	d.data.Cluster.Lacks, d.data.Cluster.PricePerHour, d.data.Cluster.Costs = found.Lacks, found.PricePerHour, found.Costs
-	err = errors.Join(w.putRun(run, data), d.saveData(), w.publish(s, clusterUp(d.data.Cluster)), w.publish(s, startedOf(run, data)))
-	return event.RunEnded{}, false, err
+	if err := d.recordSubmitted(found, run, &data); err != nil {
+		return event.RunEnded{}, false, err
+	}
+	return event.RunEnded{}, false, on.await(ctx, &stepTeller{d: d, ctx: ctx}, run, data)
 }
 
 func (on *jobCarrier) observe(scope) {}
