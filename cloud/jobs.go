@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
 )
@@ -62,6 +63,11 @@ type Job struct {
 	// free then.
 	Engine string
 	Procs  []JobProc
+	// Dir, Results, Grace and LogMost are those of its parts; of providers that
+	// are a Landing.
+	Dir, Results string
+	Grace        time.Duration
+	LogMost      int64
 }
 
 // JobProc is a process that is started on a replica: a rank, or a launcher that

@@ -23,7 +23,12 @@ type jobs struct {
 	w *Workbench
 }
 
-func (j jobs) steps() []string { return j.Steps() }
+func (j jobs) steps() []string {
+	if _, lands := j.landing(); lands {
+		return append([]string{event.StepEnvironment, event.StepSync}, j.Steps()...)
+	}
+	return j.Steps()
+}
 
 func (j jobs) probe(_ context.Context, c cloud.Cluster) ([]cloud.Status, error) {
 	return make([]cloud.Status, len(c.Nodes)), nil // what a job's replicas do, its run tells
@@ -46,15 +51,21 @@ func noStep(kind, until string) error {
 
 // toLaunch hands the run in as a job.
 func (j jobs) toLaunch(ctx context.Context, d *drive) error {
-	if until := d.goal.Until; until == event.StepCluster || until == event.StepEnvironment || until == event.StepSync {
+	p, lands := j.landing()
+	if until := d.goal.Until; until == event.StepCluster || !lands && (until == event.StepEnvironment || until == event.StepSync) {
 		return noStep(d.plan.Provider, until)
+	}
+	if lands {
+		if through, err := d.land(ctx, j, p); through || err != nil {
+			return err
+		}
 	}
 	var err error
 	if d.watch, err = d.w.claimSoon(ctx, d.plan.Cluster, lockWatch); err != nil {
 		return err
 	}
 	id := newRunID(d.plan.Name)
-	made, err := planning.LayRanks(d.plan.Profile, j.site(d.plan, id))
+	made, err := planning.LayRanks(d.plan.Profile, d.jobSite(j, id))
 	if err != nil {
 		return err
 	}
@@ -118,17 +129,27 @@ func startedOf(run store.Run, data runData) event.RunStarted {
 		Command: run.Command, Python: data.Python, Ranks: data.Ranks}
 }
 
-// site is what the ranks of a job are laid out on.
-func (j jobs) site(p *planning.Plan, run string) planning.Site {
-	s := planning.Site{Nodes: make([]engine.Node, p.Nodes), Python: "python3", Run: run, Port: p.Profile.Run.MasterPort}
+// jobSite is what the ranks of a job are laid out on: what is known of its
+// machines before they are.
+func (d *drive) jobSite(j jobs, run string) planning.Site {
+	p := d.plan.Profile
+	s := planning.Site{Nodes: make([]engine.Node, d.plan.Nodes), Python: "python3", Run: run, Port: p.Run.MasterPort}
 	if s.Port == 0 {
 		s.PortIs = job.Port
 	}
-	for i := range s.Nodes {
-		s.Nodes[i].Host = job.HostOf(i)
+	shape := cloud.Shape{}
+	if l, lands := j.landing(); lands {
+		shape = l.Shape(planning.Spec(p))
 	}
-	if python := p.Profile.Environment.Python; python != "" {
+	for i := range s.Nodes {
+		s.Nodes[i] = engine.Node{Host: job.HostOf(i), GPUs: shape.GPUs}
+	}
+	s.Threads = shape.Cores
+	if python := p.Environment.Python; python != "" {
 		s.Python = python
+	}
+	if len(d.data.Envs) > 0 {
+		s.Python, s.Torch = d.data.Envs[0].Python, d.data.Envs[0].Torch != ""
 	}
 	return s
 }
@@ -145,20 +166,34 @@ func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, erro
 		ID: id, Cluster: d.plan.Cluster, Life: d.s.life, Profile: d.plan.Name, Engine: made.Engine,
 		Command: p.Run.Command, WorldSize: made.WorldSize, StartedAt: now(), Dir: d.w.runDir(id),
 	}
-	if len(d.data.Cluster.Nodes) == 0 {
-		d.data.Cluster = cloud.Cluster{Name: d.plan.Cluster, Provider: d.plan.Provider, CreatedAt: now()}
-		for i := range d.plan.Nodes {
-			d.data.Cluster.Nodes = append(d.data.Cluster.Nodes, cloud.Node{Index: i, Name: fmt.Sprintf("replica%d", i)})
-		}
-		if err := d.saveData(); err != nil {
-			return run, data, err
-		}
+	if len(d.data.Envs) > 0 {
+		data.Python, data.OwnDir = d.data.Envs[0].Python, planning.OwnDir(d.plan.Cluster, id)
+		data.Results, data.Checkpoints = planning.OfRun(d.plan.Results, id), planning.OfRun([]string{p.Results.Checkpoints}, id)[0]
 	}
-	if err := os.MkdirAll(run.Dir, 0o700); err != nil {
+	err := d.nameReplicas()
+	if err == nil {
+		err = os.MkdirAll(run.Dir, 0o700)
+	}
+	if err == nil {
+		data.To, err = p.ResultsTo(id)
+	}
+	if err != nil {
 		return run, data, err
 	}
 	d.s.run = id
 	return run, data, d.w.putRun(run, data)
+}
+
+// nameReplicas gives a cluster of jobs its nodes, which are names.
+func (d *drive) nameReplicas() error {
+	if len(d.data.Cluster.Nodes) == d.plan.Nodes {
+		return nil
+	}
+	d.data.Cluster = cloud.Cluster{Name: d.plan.Cluster, Provider: d.plan.Provider, CreatedAt: now()}
+	for i := range d.plan.Nodes {
+		d.data.Cluster.Nodes = append(d.data.Cluster.Nodes, cloud.Node{Index: i, Name: fmt.Sprintf("replica%d", i)})
+	}
+	return d.saveData()
 }
 
 // submit hands a run in and tells each step of that.
@@ -166,6 +201,9 @@ func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTell
 	work, err := d.jobOf(ctx, id, made)
 	if err != nil {
 		return cloud.Submitted{}, err
+	}
+	if _, lands := j.landing(); lands {
+		work = d.handed(work, id)
 	}
 	submitted, err := j.Submit(ctx, life, work, t.enter, t.say)
 	if err != nil {
@@ -259,7 +297,7 @@ func (on *jobCarrier) replicas(run string) ([]job.Replica, error) {
 		}
 		data.Ref = found.Ref
 	}
-	return on.Open(on.life, data.Ref), nil
+	return on.entered(on.Open(on.life, data.Ref)), nil
 }
 
 func (on *jobCarrier) gone(context.Context) []bool { return make([]bool, len(on.made.Nodes)) }
@@ -292,17 +330,38 @@ func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event
 	return event.RunEnded{}, false, on.await(ctx, &stepTeller{d: d, ctx: ctx}, run, data)
 }
 
-func (on *jobCarrier) observe(scope) {}
+// observe stores the telemetry of the machines of a job, where they tell any.
+func (on *jobCarrier) observe(s scope) {
+	p, is := on.landing()
+	if !is {
+		return
+	}
+	if l, err := on.w.enter(on.c, on.made, p); err == nil {
+		on.w.observe(s, l)
+	}
+}
 
 func (on *jobCarrier) resume(scope) {}
 
-// beside: checkpoints stay with the job.
-func (on *jobCarrier) beside(scope, string) func(context.Context, *follow.Watch) func(context.Context) {
-	return nil
+// beside brings checkpoints home, where the job's disk can be read.
+func (on *jobCarrier) beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context) {
+	if _, is := on.landing(); !is {
+		return nil
+	}
+	return func(ctx context.Context, t *follow.Watch) func(context.Context) {
+		l, err := on.landed(ctx)
+		if err != nil {
+			return func(context.Context) {}
+		}
+		return on.w.results.KeepCheckpoints(ctx, l.site(s), s.run, t, checkpoints)
+	}
 }
 
-// fetch tells why no results are brought home.
-func (on *jobCarrier) fetch(_ context.Context, s scope) error {
+// fetch brings results home, or tells why none are.
+func (on *jobCarrier) fetch(ctx context.Context, s scope) error {
+	if done, err := on.homeFrom(ctx, s); done || err != nil {
+		return err
+	}
 	text := "nothing is brought home from jobs of provider " + on.c.Provider
 	c, err := on.w.db.ClusterLife(on.c.ID)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 type link struct {
 	w        *Workbench
 	life     int64
+	job      string // whose machines these are; empty: the cluster's own
 	cluster  cloud.Cluster
 	nodes    []*remote.Node
 	ctx      context.Context // ends with the link
@@ -82,6 +83,9 @@ func (w *Workbench) open(c store.Cluster) (*link, error) {
 	d, err := w.clusterData(c)
 	if err != nil {
 		return nil, err
+	}
+	if p, is := w.jobs[c.Provider].(cloud.Landing); is {
+		return w.enter(c, d.Cluster, p)
 	}
 	if _, is := w.jobs[c.Provider]; is {
 		if err := lacks("reach the nodes of cluster "+c.Name, d.Cluster, job.Exec); err != nil {

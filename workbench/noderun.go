@@ -52,7 +52,7 @@ func (r nodeRun) FollowLog(ctx context.Context, log string, from job.Cursor, sin
 // WatchStatus reads the status file of the run.
 func (r nodeRun) WatchStatus(ctx context.Context, sink func(job.Status) error, looked func(job.State)) error {
 	err := r.n.WatchRunAndLook(ctx, r.run, 0, func(_ int64, s remote.Status) error {
-		return sink(job.Status{Time: s.Time, Uptime: s.Uptime, Kind: job.Kind(s.Kind), Rank: s.Rank, PID: s.PID, Code: s.Code, Signal: s.Signal, Why: s.Why})
+		return sink(jobStatus(s))
 	}, func(s remote.RunState) { looked(jobState(s)) })
 	var lost *remote.LostRunError
 	if errors.As(err, &lost) {

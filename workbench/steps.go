@@ -93,11 +93,14 @@ func count(n int, what string) string {
 const setUpQuiet = 2 * time.Hour
 
 // runner lets the environment step run commands on a node.
-type runner struct{ n *remote.Node }
+type runner struct {
+	n      *remote.Node
+	before string // a line of sh in front of each
+}
 
 // Exec runs a line on the node.
 func (r runner) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
-	res, err := r.n.Exec(ctx, remote.Cmd{Line: line, Quiet: setUpQuiet})
+	res, err := r.n.Exec(ctx, remote.Cmd{Line: r.before + line, Quiet: setUpQuiet})
 	return res.ExitCode, res.Stdout, res.Stderr, err
 }
 
@@ -105,7 +108,7 @@ func (r runner) Exec(ctx context.Context, line string) (int, []byte, []byte, err
 func (r runner) Stream(ctx context.Context, line string, stdout func(string)) (int, []byte, error) {
 	out := &lineWriter{line: stdout}
 	var errs tailBuffer
-	res, err := r.n.Exec(ctx, remote.Cmd{Line: line, Stdout: out, Stderr: &errs, Quiet: setUpQuiet})
+	res, err := r.n.Exec(ctx, remote.Cmd{Line: r.before + line, Stdout: out, Stderr: &errs, Quiet: setUpQuiet})
 	out.flush()
 	return res.ExitCode, errs.kept, err
 }
@@ -173,7 +176,7 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 		if own := d.data.Cluster.Nodes[i].Python; own != "" {
 			spec.Python = own
 		}
-		r, err := environment.Prepare(ctx, runner{n}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
+		r, err := environment.Prepare(ctx, runner{n, d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
 		results[i] = r
 		return environmentFault(i, err)
 	})
