@@ -37,7 +37,8 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	defer cancel()
 	own := about.Own[options.Machines](spec.Own)
 	out := cloud.Preflight{GPUs: slices.Repeat([]int{own.GPUs}, max(spec.Count, 0))}
-	m, node, err := p.machine(ctx, own.Login, nil)
+	out.Script = orderOf(cloud.Job{Run: "RUN", Replicas: spec.Count, Spec: spec}, "LIFE", "HOME", "HOME/.dlwb/jobs/RUN/agent").script()
+	m, _, err := p.machine(ctx, own.Login, nil)
 	if err != nil {
 		out.Findings = []cloud.Finding{bad("login node", err.Error(), "ssh "+own.Login+" true")}
 		return out
@@ -52,7 +53,6 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		out.Findings = append(out.Findings, c.home(ctx, m, orderOf(cloud.Job{Run: "check", Replicas: spec.Count, Spec: spec}, "", "", "")))
 		out.Findings = append(out.Findings, expected(ctx, m, orderOf(cloud.Job{Run: "check", Replicas: spec.Count, Spec: spec}, "check", "/tmp", "")))
 	}
-	_ = node
 	return out
 }
 
