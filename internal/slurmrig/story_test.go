@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,9 @@ func (d *desk) profile(provider, machines, run string) {
 	d.t.Helper()
 	d.write("dlwb.yaml", "name: jobs\nprovider: "+provider+"\nmachines: {"+machines+"}\nrun: {"+run+"}\n")
 	out, _ := d.try("plan")
+	if !strings.Contains(out, "not trusted") {
+		return // it was trusted before
+	}
 	hash := shownHash.FindStringSubmatch(out)
 	if hash == nil {
 		d.t.Fatalf("no hash is shown in\n%s", out)
@@ -101,9 +105,23 @@ func (d *desk) must(args ...string) string {
 	return out
 }
 
+// logs are those of a rank in the records of all runs, the oldest first.
+func (d *desk) logs(rank int) []string {
+	logs, _ := filepath.Glob(filepath.Join(d.at, "state/runs", "*", fmt.Sprintf("rank-%d.log", rank)))
+	slices.SortFunc(logs, func(a, b string) int {
+		one, errOne := os.Stat(a)
+		two, errTwo := os.Stat(b)
+		if errOne != nil || errTwo != nil {
+			return 0
+		}
+		return one.ModTime().Compare(two.ModTime())
+	})
+	return logs
+}
+
 // stored is the log of a rank in the record of the latest run.
 func (d *desk) stored(rank int) string {
-	logs, _ := filepath.Glob(filepath.Join(d.at, "state/runs", "*", fmt.Sprintf("rank-%d.log", rank)))
+	logs := d.logs(rank)
 	if len(logs) == 0 {
 		return ""
 	}
@@ -142,6 +160,7 @@ func jobs(state string) (all []string) {
 // started begins a run and waits until rank 0 has printed a few steps.
 func (d *desk) started() (wait func() string) {
 	d.t.Helper()
+	before := len(d.logs(0))
 	out, err := os.CreateTemp(d.t.TempDir(), "said")
 	if err != nil {
 		d.t.Fatal(err)
@@ -157,7 +176,7 @@ func (d *desk) started() (wait func() string) {
 		if c.ProcessState != nil {
 			d.t.Fatalf("dlwb ended:\n%s", said())
 		}
-		return strings.Contains(d.stored(0), "step 3/40")
+		return len(d.logs(0)) > before && strings.Contains(d.stored(0), "step 3/40")
 	})
 	return func() string {
 		_ = c.Wait()
@@ -218,6 +237,13 @@ func TestJobsOfARealSlurm(t *testing.T) {
 		{"a rank that fails or is killed", failing},
 		{"stopped, and cancelled by somebody else", cancelled},
 		{"the queue", queueing},
+		{"the controller and a slurmd are started again", restarted},
+		{"a node fails", nodeFails},
+		{"preempted, and back", preempted},
+		{"killed at each call", crashes},
+		{"through ssh", throughSSH},
+		{"its logs are whole however often they are cut", cuts},
+		{"the time is up", timeUp},
 	} {
 		t.Run(story.name, func(t *testing.T) { story.play(t, newDesk(t, base, program)) })
 	}
