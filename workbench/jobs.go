@@ -120,6 +120,7 @@ func (on *jobCarrier) await(ctx context.Context, t *stepTeller, run store.Run, d
 	if err = errors.Join(err, t.end(err)); err != nil {
 		return err
 	}
+	on.observe(t.d.s)
 	return on.w.publish(t.d.s, startedOf(run, data))
 }
 

@@ -106,7 +106,9 @@ func endOf(id string, job, sacct, end answer) (seen, error) {
 			s.code, s.signal = codes(f[1])
 		}
 	}
-	if s.state == "" {
+	if !s.over() && job.code != 0 {
+		// Accounting goes on to call a job running that a controller has lost.
+		s.state = ""
 		s.fromDisk(end)
 	}
 	return s, nil
@@ -119,9 +121,6 @@ func (s *seen) fromControl(a answer) {
 	s.code, s.signal = codes(f["ExitCode"])
 	s.restarts, _ = strconv.Atoi(f["Restarts"])
 	s.preempt = f["PreemptTime"] != "" && f["PreemptTime"] != "None"
-	if s.state == "COMPLETED" && s.preempt && s.code == 0 {
-		return
-	}
 }
 
 // fromDisk reads what the script has left: Slurm has forgotten the job.

@@ -114,6 +114,7 @@ func TestEachEndHasItsReason(t *testing.T) {
 		{"node", answer{out: "JobId=9 JobState=NODE_FAIL Reason=NodeDown ExitCode=0:1"}, none, answer{}, "NODE_FAIL", job.Taken},
 		{"requeued once", invalid, answer{out: "REQUEUED|0:0\nCOMPLETED|0:0\n"}, answer{}, "COMPLETED", ""},
 		{"forgotten, no accounts", invalid, none, answer{out: "end-0 143 1700000000\nend-1 0 1700000100\n"}, "COMPLETED", ""},
+		{"lost by the controller", invalid, answer{out: "RUNNING|0:0\n"}, answer{out: "end-0 3 1700000000\n"}, "FAILED", ""},
 		{"forgotten, no word", invalid, none, answer{}, "", ""},
 		{"home", answer{out: "JobId=9 JobState=FAILED ExitCode=66:0"}, none, answer{}, "FAILED", job.Taken},
 	} {

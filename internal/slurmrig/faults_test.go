@@ -22,6 +22,10 @@ import (
 func restarted(t *testing.T, d *desk) {
 	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.4")
 	wait := d.started()
+	d.await("the controller has the job on its disk", 30*time.Second, func() bool {
+		state, _ := os.ReadFile(filepath.Join(d.base, "rig/state/job_state"))
+		return len(jobs("RUNNING")) == 1 && strings.Contains(string(state), filepath.Base(filepath.Dir(d.logs(0)[0])))
+	})
 	Do(t, "ctld", "kill")
 	Do(t, "node", "n1", "slurmd-kill")
 	time.Sleep(3 * time.Second) // what is watched is that they are away

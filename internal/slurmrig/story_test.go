@@ -179,6 +179,7 @@ func (d *desk) started() (wait func() string) {
 		return len(d.logs(0)) > before && strings.Contains(d.stored(0), "step 3/40")
 	})
 	return func() string {
+		defer time.AfterFunc(4*time.Minute, func() { _ = c.Process.Kill() }).Stop()
 		_ = c.Wait()
 		return said()
 	}
