@@ -153,7 +153,10 @@ func crashes(t *testing.T, d *desk) {
 			if handed := strings.Count(string(text), "x"); handed > 1 {
 				t.Errorf("%s call %d: %d jobs were handed in\n%s", when, n+1, handed, attached)
 			}
-			d.clean()
+			if out, err := d.try("down", "jobs", "--plain"); err != nil && !strings.Contains(out, "there is none of that name") {
+				t.Errorf("%s call %d: down: %v\n%s", when, n+1, err, out)
+			}
+			d.empty()
 		}
 	}
 	if killed == 0 {

@@ -211,6 +211,17 @@ func (d *desk) clean() {
 	if left, _ := filepath.Glob(d.home + "/.dlwb"); len(left) > 0 {
 		d.t.Errorf("left in the home: %q", left)
 	}
+	d.empty()
+}
+
+// empty holds that no job is left of a desk, and nothing of one in its home.
+func (d *desk) empty() {
+	d.t.Helper()
+	for _, dir := range []string{"jobs", "runs"} {
+		if left, _ := filepath.Glob(d.home + "/.dlwb/" + dir); len(left) > 0 {
+			d.t.Errorf("left in the home: %q", left)
+		}
+	}
 	if left, _ := filepath.Glob(d.home + "/*"); len(left) > 0 {
 		d.t.Errorf("left in the home: %q", left)
 	}
