@@ -32,6 +32,7 @@ import (
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/sshkeys"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -186,7 +187,7 @@ func (a *app) bench() (*workbench.Workbench, error) {
 	return workbench.Open(workbench.Options{
 		Dir: dir, Settings: a.settings,
 		Jobs: []cloud.JobProvider{
-			slurm.New(slurm.Options{Dir: filepath.Join(dir, "slurm"), Login: own.One, Machine: workbench.Station}),
+			slurm.New(slurm.Options{Dir: filepath.Join(dir, "slurm"), Login: own.One, Machine: atnode.NewStation}),
 		},
 		Providers: []cloud.Provider{
 			local.New(filepath.Join(dir, "local"), exe),

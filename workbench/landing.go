@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
@@ -58,7 +59,7 @@ func (d *drive) land(ctx context.Context, j jobs, p cloud.Landing) (through bool
 // stationLink is a link to the one machine on whose disk the jobs of a cluster
 // lie. It is not kept: the provider has the connection.
 func (w *Workbench) stationLink(c store.Cluster, made cloud.Cluster, m cloud.Machine) *link {
-	n := m.(*station).n
+	n := m.(*atnode.Station).Node
 	made.Nodes = []cloud.Node{{Name: n.Name()}}
 	l := &link{w: w, life: c.ID, cluster: made, nodes: []*remote.Node{n}}
 	l.ctx, l.cancel = context.WithCancel(w.ctx)
@@ -115,7 +116,7 @@ func (w *Workbench) enter(c store.Cluster, made cloud.Cluster, p cloud.Landing) 
 				return nil, nil, err
 			}
 			argv, err := p.Enter(ctx, life, data.Ref, i)
-			return m.(*station).n, argv, err
+			return m.(*atnode.Station).Node, argv, err
 		})))
 	}
 	w.links[c.Name] = l
@@ -135,7 +136,7 @@ func (on *jobCarrier) entered(replicas []job.Replica) []job.Replica {
 	all := make([]job.Replica, len(replicas))
 	for i, r := range replicas {
 		reader, _ := r.(job.FileReader)
-		n := nodeRun{n: l.nodes[i]}
+		n := atnode.Run{Node: l.nodes[i]}
 		if all[i] = (entered{r, n, n, n}); reader != nil {
 			all[i] = reading{entered{r, n, n, n}, reader}
 		}

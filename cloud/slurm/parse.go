@@ -2,10 +2,11 @@ package slurm
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // How Slurm's commands are asked: always with a format of our own.
@@ -31,7 +32,7 @@ type partition struct {
 	qos       []string // likewise
 }
 
-var keyValue = regexp.MustCompile(`(?:^|\s)([A-Za-z][A-Za-z0-9/_]*)=(\S*)`)
+var keyValue = pattern.New(`(?:^|\s)([A-Za-z][A-Za-z0-9/_]*)=(\S*)`)
 
 // fields reads a line of scontrol --oneliner. A value ends at a blank; of a key
 // that comes twice the first counts: what a user can choose comes late.

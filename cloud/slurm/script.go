@@ -109,7 +109,7 @@ func (o order) script() string {
 		fmt.Fprintf(&b, "#SBATCH %s\n", r)
 	}
 	dir := jobDir(o.home, o.run)
-	fmt.Fprintf(&b, "#SBATCH --output=\"%s\"\n#SBATCH --chdir=\"%s\"\n", pattern(dir+"/slurm.log"), o.home)
+	fmt.Fprintf(&b, "#SBATCH --output=\"%s\"\n#SBATCH --chdir=\"%s\"\n", asPattern(dir+"/slurm.log"), o.home)
 	port, cpus, requeue := "20000 + SLURM_JOB_ID % 10000", "", "yes"
 	if o.port != 0 {
 		port = fmt.Sprint(o.port)
@@ -125,5 +125,5 @@ func (o order) script() string {
 	return b.String()
 }
 
-// pattern is a path as sbatch reads it: with a percent sign it begins a pattern.
-func pattern(path string) string { return strings.ReplaceAll(path, "%", "%%") }
+// asPattern is a path as sbatch reads it: with a percent sign it begins a pattern.
+func asPattern(path string) string { return strings.ReplaceAll(path, "%", "%%") }

@@ -1,4 +1,4 @@
-package workbench
+package atnode
 
 import (
 	"context"
@@ -13,25 +13,25 @@ import (
 	"github.com/dlwb/dlwb/remote/transport"
 )
 
-// station is a machine that a job provider works through.
-type station struct{ n *remote.Node }
+// Station is a machine that a job provider works through.
+type Station struct{ Node *remote.Node }
 
-// Station makes a machine for a job provider of a node; one without an address is
+// NewStation makes a machine for a job provider of a node; one without an address is
 // this machine. It does no I/O.
-func Station(n cloud.Node) cloud.Machine {
+func NewStation(n cloud.Node) cloud.Machine {
 	if n.Addr == "" {
-		return &station{remote.OpenOver(n.Name, transport.Local())}
+		return &Station{remote.OpenOver(n.Name, transport.Local())}
 	}
-	return &station{remote.Open(target(n, ""))}
+	return &Station{remote.Open(Target(n, ""))}
 }
 
 // Run runs a line there.
-func (s *station) Run(ctx context.Context, line string, input []byte) (cloud.Said, error) {
+func (s *Station) Run(ctx context.Context, line string, input []byte) (cloud.Said, error) {
 	c := remote.Cmd{Line: line}
 	if input != nil {
 		c.Stdin = strings.NewReader(string(input))
 	}
-	r, err := s.n.Exec(ctx, c)
+	r, err := s.Node.Exec(ctx, c)
 	return cloud.Said{Code: r.ExitCode, Out: r.Stdout, Err: r.Stderr}, err
 }
 
@@ -39,11 +39,11 @@ func (s *station) Run(ctx context.Context, line string, input []byte) (cloud.Sai
 const agentLine = `a=$(readlink "/proc/$PPID/exe") && mkdir -p %[1]s && cd %[1]s && b="$(pwd)/$(basename "$a")" && { [ -x "$b" ] || { cp "$a" "$b.$$" && mv -f "$b.$$" "$b"; }; } && printf %%s "$b"`
 
 // Agent copies the agent.
-func (s *station) Agent(ctx context.Context, dir string) (string, error) {
-	if err := s.n.Install(ctx); err != nil {
+func (s *Station) Agent(ctx context.Context, dir string) (string, error) {
+	if err := s.Node.Install(ctx); err != nil {
 		return "", err
 	}
-	r, err := s.n.Exec(ctx, remote.Cmd{Line: fmt.Sprintf(agentLine, shellword.Quote(dir))})
+	r, err := s.Node.Exec(ctx, remote.Cmd{Line: fmt.Sprintf(agentLine, shellword.Quote(dir))})
 	if err == nil && (r.ExitCode != 0 || !path.IsAbs(string(r.Stdout))) {
 		err = fmt.Errorf("copy dlwb's agent to %s: %s", dir, strings.TrimSpace(string(r.Stderr)))
 	}
@@ -51,29 +51,29 @@ func (s *station) Agent(ctx context.Context, dir string) (string, error) {
 }
 
 // Hold prepares a part.
-func (s *station) Hold(ctx context.Context, p cloud.Part) error {
+func (s *Station) Hold(ctx context.Context, p cloud.Part) error {
 	l := remote.Launch{RunID: p.ID, Dir: p.Dir, Results: p.Results, Env: p.Env, Grace: p.Grace, LogMost: p.LogMost}
 	for _, proc := range p.Procs {
 		l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Log: proc.Log})
 	}
-	return s.n.PrepareAs(ctx, p.Node, l)
+	return s.Node.PrepareAs(ctx, p.Node, l)
 }
 
 // Records are those of a part.
-func (s *station) Records(part string) cloud.Records { return records{nodeRun{n: s.n, run: part}} }
+func (s *Station) Records(part string) cloud.Records { return records{Run{Node: s.Node, ID: part}} }
 
 // Reach tells whether the machine can be reached.
-func (s *station) Reach(ctx context.Context, news func(connected bool, why string)) {
-	nodeRun{n: s.n}.Reach(ctx, news)
+func (s *Station) Reach(ctx context.Context, news func(connected bool, why string)) {
+	Run{Node: s.Node}.Reach(ctx, news)
 }
 
 // records are what a part of a run leaves on the disk of a station.
-type records struct{ nodeRun }
+type records struct{ Run }
 
 // Told follows the file of statuses.
 func (r records) Told(ctx context.Context, sink func(job.Status) error) error {
 	var part []byte
-	return r.n.Follow(ctx, ".dlwb/runs/"+r.run+"/status", 0, func(_ int64, p []byte) error {
+	return r.Node.Follow(ctx, ".dlwb/runs/"+r.ID+"/status", 0, func(_ int64, p []byte) error {
 		part = append(part, p...)
 		for {
 			line, rest, whole := strings.Cut(string(part), "\n")
@@ -92,7 +92,7 @@ func (r records) Told(ctx context.Context, sink func(job.Status) error) error {
 
 // Look reads the records.
 func (r records) Look(ctx context.Context) (job.State, error) {
-	s, err := r.n.RunState(ctx, r.run)
+	s, err := r.Node.RunState(ctx, r.ID)
 	state := jobState(s)
 	state.Rebooted = false // another machine wrote them
 	return state, err
@@ -101,4 +101,16 @@ func (r records) Look(ctx context.Context) (job.State, error) {
 // jobStatus is a status of a run on a node.
 func jobStatus(s remote.Status) job.Status {
 	return job.Status{Time: s.Time, Uptime: s.Uptime, Kind: job.Kind(s.Kind), Rank: s.Rank, PID: s.PID, Code: s.Code, Signal: s.Signal, Why: s.Why}
+}
+
+// Target is what a provider says of a node, as the dialer takes it.
+func Target(n cloud.Node, keyFile string) remote.Target {
+	t := remote.Target{
+		Name: n.Name, Addr: n.Addr, User: n.User, HostKey: n.HostKey, NextHostKey: n.NextHostKey,
+		KeyFile: keyFile, Keys: n.Keys,
+	}
+	for _, j := range n.Jumps {
+		t.Jumps = append(t.Jumps, remote.Jump{Name: j.Name, Addr: j.Addr, User: j.User, HostKey: j.HostKey, Keys: j.Keys})
+	}
+	return t
 }
