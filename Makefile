@@ -59,9 +59,9 @@ test-podman: ## what make test does over a container, which it leaves out where 
 test-moto: ## the life of a cluster on moto, a stand-in for AWS that others made (from PyPI, kept in the user's cache directory)
 	sh internal/tools/moto.sh
 
-test-slurm: ## the same over a node of a real Slurm on this machine (Linux, root; DLWB_SLURMRIG is the script that makes it)
+test-slurm: agent ## the same over a node of a real Slurm on this machine, and the life of jobs there (Linux, root; DLWB_SLURMRIG is the script that makes it)
 	sh internal/tools/need.sh slurm
-	DLWB_RIGS=1 go test -count=1 -v -run Slurm ./remote/transport ./remote
+	DLWB_RIGS=1 go test -count=1 -v -p 1 -timeout 30m -run Slurm ./remote/transport ./remote ./internal/slurmrig
 
 test-arm64: ## the agent for arm64, by qemu
 	sh internal/tools/need.sh arm64

@@ -25,12 +25,14 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2"
 	"github.com/dlwb/dlwb/cloud/hosts"
 	"github.com/dlwb/dlwb/cloud/local"
+	"github.com/dlwb/dlwb/cloud/slurm"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/sshkeys"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -181,11 +183,15 @@ func (a *app) bench() (*workbench.Workbench, error) {
 		return nil, fmt.Errorf("find dlwb's own program file: %w", err)
 	}
 	sshkeys.AskWith(a.askPassphrase)
+	own := hosts.New(hosts.Options{Dir: filepath.Join(dir, "hosts"), Confirm: a.confirmHost})
 	return workbench.Open(workbench.Options{
 		Dir: dir, Settings: a.settings,
+		Jobs: []cloud.JobProvider{
+			slurm.New(slurm.Options{Dir: filepath.Join(dir, "slurm"), Login: own.One, Machine: atnode.NewStation}),
+		},
 		Providers: []cloud.Provider{
 			local.New(filepath.Join(dir, "local"), exe),
-			hosts.New(hosts.Options{Dir: filepath.Join(dir, "hosts"), Confirm: a.confirmHost}),
+			own,
 			ec2.New(ec2.Options{Dir: filepath.Join(dir, "ec2")}),
 		},
 	})

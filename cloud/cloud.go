@@ -180,6 +180,9 @@ type Preflight struct {
 	// Choices are all machines that may be used, Offer first: where there is no
 	// room for one, the next is tried.
 	Choices []Offer
+	// Script is what would be handed to the service, as text; empty: nothing is.
+	// RUN and HOME stand in it for what is known at the launch alone.
+	Script string
 	// GPUs is how many GPUs each node has for this cluster, as far as it was
 	// seen: UnknownGPUs where it was not. It is empty where nothing is known
 	// of the nodes before they are there.

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
 )
@@ -14,7 +15,7 @@ import (
 // What the services that are meant need of it: SageMaker's logs go on from a
 // token of CloudWatch, a pod's from a moment and the number of lines of that
 // moment that were read, Slurm's from a byte offset in a file that all nodes
-// share; each is a job.Cursor. Time in a queue is a step of Submit. A name that
+// share; each is a job.Cursor. Time in a queue is a step of Await. A name that
 // the service keeps unique (a training job's name, a label, a job's comment)
 // holds the id of the run, so that Submit and Find know the job again.
 type JobProvider interface {
@@ -22,13 +23,17 @@ type JobProvider interface {
 	Kind() string
 	// Check looks for what would make Submit fail and changes nothing.
 	Check(ctx context.Context, spec Spec) Preflight
-	// Steps are the names of what Submit goes through, in order: "upload",
-	// "queue", "start". The screen shows them as they are.
+	// Steps are the names of what Submit and Await go through, in order:
+	// "upload", "queue", "start". The screen shows them as they are.
 	Steps() []string
-	// Submit hands a job in and returns when it has begun. A second call with the
-	// same run makes no second job: it goes on with the first. enter is called
+	// Submit hands a job in and returns when the service has it. A second call
+	// with the same run makes no second job: it gives the first. enter is called
 	// where one of Steps begins. When ctx ends, what was handed in stays.
 	Submit(ctx context.Context, life Life, j Job, enter func(step, text string), progress Progress) (Submitted, error)
+	// Await returns when a job has begun, or is over; until then it tells where
+	// it stands in the queue, and why it waits. It may be called by a process
+	// that did not submit the job. When ctx ends, the job stays.
+	Await(ctx context.Context, life Life, ref string, enter func(step, text string), progress Progress) error
 	// Find looks for the job of a run whose Submit nobody saw the end of; an
 	// empty Ref says that there is none, and an error that it is not known.
 	Find(ctx context.Context, life Life, run string) (Submitted, error)
@@ -48,6 +53,32 @@ type Job struct {
 	Env   []string
 	Ranks []JobRank
 	Code  Code
+	// Spec is what the profile asks of the provider.
+	Spec Spec
+	// Engine is what starts the ranks, and Procs are the processes that it has
+	// started on each replica: a provider that starts processes of its own goes
+	// by these, one whose service starts each rank by Command and Ranks. Where a
+	// replica will be is known at its start alone: until then job.HostOf stands
+	// for its name in Env and Argv, and job.Port for a port of replica 0 that is
+	// free then.
+	Engine string
+	Procs  []JobProc
+	// Dir, Results, Grace and LogMost are those of its parts; of providers that
+	// are a Landing.
+	Dir, Results string
+	Grace        time.Duration
+	LogMost      int64
+}
+
+// JobProc is a process that is started on a replica: a rank, or a launcher that
+// starts ranks.
+type JobProc struct {
+	Replica int
+	Name    string // "rank-0", or "agent" of a launcher
+	Ranks   []int
+	Env     []string // as K=V, before Job.Env
+	Argv    []string
+	Log     string // its own log
 }
 
 // JobRank is one rank of a job. Its log is called rank-N.log.

@@ -77,6 +77,17 @@ func (n *Node) Launch(ctx context.Context, l Launch) error {
 	return n.Ask(ctx, wire.Launch, l.request(n.target.Name), nil)
 }
 
+// PrepareAs puts a run on the node's disk and starts nothing: "agent part" begins
+// it, on a machine of another name that has the same disk.
+func (n *Node) PrepareAs(ctx context.Context, name string, l Launch) error {
+	if err := l.check(); err != nil {
+		return n.wrap("prepare run "+l.RunID, err)
+	}
+	r := l.request(name)
+	r.Hold = true
+	return n.Ask(ctx, wire.Launch, r, nil)
+}
+
 // request is the launch as the agent gets it.
 func (l Launch) request(node string) wire.LaunchRequest {
 	segment := orElse(l.logSegment, logSegment)

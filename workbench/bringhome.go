@@ -3,6 +3,7 @@ package workbench
 import (
 	"context"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -44,11 +45,24 @@ func (w *Workbench) readable(c store.Cluster) error {
 
 // reachResults connects to where a run is.
 func (w *Workbench) reachResults(c store.Cluster, run string) (results.Site, error) {
-	l, err := w.open(c)
+	l, err := w.openDisk(c)
 	if err != nil {
 		return results.Site{}, err
 	}
 	return l.site(scope{cluster: c.Name, life: c.ID, run: run}), nil
+}
+
+// openDisk connects to the machines on whose disks the runs of a cluster write.
+func (w *Workbench) openDisk(c store.Cluster) (*link, error) {
+	p, is := w.jobs[c.Provider].(cloud.Landing)
+	if !is {
+		return w.open(c)
+	}
+	on, err := jobs{p, w}.reach(c)
+	if err != nil {
+		return nil, err
+	}
+	return on.(*jobCarrier).landed(w.ctx)
 }
 
 // site is where a run is that this link leads to. It tells events of the scope.

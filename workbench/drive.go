@@ -66,6 +66,7 @@ type drive struct {
 	behind  bool               // it goes on behind a screen, and whoever leaves that leaves what runs
 	link    *link              // to the nodes
 	via     carrier            // of the run
+	before  string             // a line of sh that commands on the nodes need in front
 	active  context.CancelFunc // ends the word to the nodes that somebody is at work
 	outcome Outcome
 

@@ -23,7 +23,12 @@ type jobs struct {
 	w *Workbench
 }
 
-func (j jobs) steps() []string { return j.Steps() }
+func (j jobs) steps() []string {
+	if _, lands := j.landing(); lands {
+		return append([]string{event.StepEnvironment, event.StepSync}, j.Steps()...)
+	}
+	return j.Steps()
+}
 
 func (j jobs) probe(_ context.Context, c cloud.Cluster) ([]cloud.Status, error) {
 	return make([]cloud.Status, len(c.Nodes)), nil // what a job's replicas do, its run tells
@@ -46,18 +51,31 @@ func noStep(kind, until string) error {
 
 // toLaunch hands the run in as a job.
 func (j jobs) toLaunch(ctx context.Context, d *drive) error {
-	if until := d.goal.Until; until == event.StepCluster || until == event.StepEnvironment || until == event.StepSync {
+	p, lands := j.landing()
+	if until := d.goal.Until; until == event.StepCluster || !lands && (until == event.StepEnvironment || until == event.StepSync) {
 		return noStep(d.plan.Provider, until)
+	}
+	if lands {
+		if through, err := d.land(ctx, j, p); through || err != nil {
+			return err
+		}
 	}
 	var err error
 	if d.watch, err = d.w.claimSoon(ctx, d.plan.Cluster, lockWatch); err != nil {
 		return err
 	}
 	id := newRunID(d.plan.Name)
-	made, err := planning.LayRanks(d.plan.Profile, j.site(d.plan, id))
+	made, err := planning.LayRanks(d.plan.Profile, d.jobSite(j, id))
 	if err != nil {
 		return err
 	}
+	return d.handIn(ctx, j, id, made)
+}
+
+// handIn puts the run on record, hands it in and waits until it has begun. From
+// the moment when the service has it, it goes on without this dlwb: whoever
+// leaves leaves it in the queue.
+func (d *drive) handIn(ctx context.Context, j jobs, id string, made engine.Plan) error {
 	run, data, err := d.recordJob(id, made)
 	if err != nil {
 		return err
@@ -68,21 +86,42 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 	}
 	on := &jobCarrier{jobs: j, c: d.record, life: life, made: d.data.Cluster}
 	d.via = on
-	submitted, err := d.submit(ctx, j, life, id, made)
+	t := &stepTeller{d: d, ctx: ctx}
+	submitted, err := d.submit(ctx, j, life, t, id, made)
 	if err == nil {
-		d.data.Cluster.Lacks, d.data.Cluster.PricePerHour, d.data.Cluster.Costs = submitted.Lacks, submitted.PricePerHour, submitted.Costs
-		data.Ref, data.PricePerHour = submitted.Ref, submitted.PricePerHour
-		err = errors.Join(d.saveData(), d.w.putRun(run, data), d.w.publish(d.s, clusterUp(d.data.Cluster)))
-	}
-	if err == nil {
-		err = d.w.publish(d.s, startedOf(run, data))
+		err = d.recordSubmitted(submitted, run, &data)
 	}
 	if err != nil {
 		d.w.abandon(d.s, on, run, data, err)
 		return err
 	}
 	d.arrived, d.outcome.Run = true, id
-	return d.setPhase(event.PhaseReady)
+	if err := d.setPhase(event.PhaseReady); err != nil || d.goal.Detach {
+		return errors.Join(err, t.end(nil))
+	}
+	return on.await(ctx, t, run, data)
+}
+
+// recordSubmitted puts on record what the service has made of a run.
+func (d *drive) recordSubmitted(made cloud.Submitted, run store.Run, data *runData) error {
+	c := &d.data.Cluster
+	c.Lacks, c.PricePerHour, c.Costs = made.Lacks, made.PricePerHour, made.Costs
+	data.Ref, data.PricePerHour = made.Ref, made.PricePerHour
+	return errors.Join(d.saveData(), d.w.putRun(run, *data), d.w.publish(d.s, clusterUp(*c)))
+}
+
+// await waits until a job that was handed in has begun, and tells that.
+func (on *jobCarrier) await(ctx context.Context, t *stepTeller, run store.Run, data runData) error {
+	err := on.Await(ctx, on.life, data.Ref, t.enter, t.say)
+	if err != nil && ctx.Err() == nil {
+		err = &event.Fault{What: "wait for the job of run " + run.ID, Node: -1, Why: err.Error(),
+			Next: "dlwb attach " + on.c.Name + " looks again"}
+	}
+	if err = errors.Join(err, t.end(err)); err != nil {
+		return err
+	}
+	on.observe(t.d.s)
+	return on.w.publish(t.d.s, startedOf(run, data))
 }
 
 // startedOf is the event of a run that was launched.
@@ -91,14 +130,27 @@ func startedOf(run store.Run, data runData) event.RunStarted {
 		Command: run.Command, Python: data.Python, Ranks: data.Ranks}
 }
 
-// site is what the ranks of a job are laid out on.
-func (j jobs) site(p *planning.Plan, run string) planning.Site {
-	s := planning.Site{Nodes: make([]engine.Node, p.Nodes), Python: "python3", Run: run, Port: p.Profile.Run.MasterPort}
-	for i := range s.Nodes {
-		s.Nodes[i].Host = fmt.Sprintf("replica%d", i)
+// jobSite is what the ranks of a job are laid out on: what is known of its
+// machines before they are.
+func (d *drive) jobSite(j jobs, run string) planning.Site {
+	p := d.plan.Profile
+	s := planning.Site{Nodes: make([]engine.Node, d.plan.Nodes), Python: "python3", Run: run, Port: p.Run.MasterPort}
+	if s.Port == 0 {
+		s.PortIs = job.Port
 	}
-	if python := p.Profile.Environment.Python; python != "" {
+	shape := cloud.Shape{}
+	if l, lands := j.landing(); lands {
+		shape = l.Shape(planning.Spec(p))
+	}
+	for i := range s.Nodes {
+		s.Nodes[i] = engine.Node{Host: job.HostOf(i), GPUs: shape.GPUs}
+	}
+	s.Threads = shape.Cores
+	if python := p.Environment.Python; python != "" {
 		s.Python = python
+	}
+	if len(d.data.Envs) > 0 {
+		s.Python, s.Torch = d.data.Envs[0].Python, d.data.Envs[0].Torch != ""
 	}
 	return s
 }
@@ -115,34 +167,51 @@ func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, erro
 		ID: id, Cluster: d.plan.Cluster, Life: d.s.life, Profile: d.plan.Name, Engine: made.Engine,
 		Command: p.Run.Command, WorldSize: made.WorldSize, StartedAt: now(), Dir: d.w.runDir(id),
 	}
-	if len(d.data.Cluster.Nodes) == 0 {
-		d.data.Cluster = cloud.Cluster{Name: d.plan.Cluster, Provider: d.plan.Provider, CreatedAt: now()}
-		for i := range d.plan.Nodes {
-			d.data.Cluster.Nodes = append(d.data.Cluster.Nodes, cloud.Node{Index: i, Name: fmt.Sprintf("replica%d", i)})
-		}
-		if err := d.saveData(); err != nil {
-			return run, data, err
-		}
+	if len(d.data.Envs) > 0 {
+		data.Python, data.OwnDir = d.data.Envs[0].Python, planning.OwnDir(d.plan.Cluster, id)
+		data.Results, data.Checkpoints = planning.OfRun(d.plan.Results, id), planning.OfRun([]string{p.Results.Checkpoints}, id)[0]
 	}
-	if err := os.MkdirAll(run.Dir, 0o700); err != nil {
+	err := d.nameReplicas()
+	if err == nil {
+		err = os.MkdirAll(run.Dir, 0o700)
+	}
+	if err == nil {
+		data.To, err = p.ResultsTo(id)
+	}
+	if err != nil {
 		return run, data, err
 	}
 	d.s.run = id
 	return run, data, d.w.putRun(run, data)
 }
 
+// nameReplicas gives a cluster of jobs its nodes, which are names.
+func (d *drive) nameReplicas() error {
+	if len(d.data.Cluster.Nodes) == d.plan.Nodes {
+		return nil
+	}
+	d.data.Cluster = cloud.Cluster{Name: d.plan.Cluster, Provider: d.plan.Provider, CreatedAt: now()}
+	for i := range d.plan.Nodes {
+		d.data.Cluster.Nodes = append(d.data.Cluster.Nodes, cloud.Node{Index: i, Name: fmt.Sprintf("replica%d", i)})
+	}
+	return d.saveData()
+}
+
 // submit hands a run in and tells each step of that.
-func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, id string, made engine.Plan) (cloud.Submitted, error) {
+func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTeller, id string, made engine.Plan) (cloud.Submitted, error) {
 	work, err := d.jobOf(ctx, id, made)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	t := &stepTeller{d: d, ctx: ctx}
-	submitted, err := j.Submit(ctx, life, work, t.enter, func(node int, text string) { d.say(t.name, node, text) })
+	if _, lands := j.landing(); lands {
+		work = d.handed(work, id)
+	}
+	submitted, err := j.Submit(ctx, life, work, t.enter, t.say)
 	if err != nil {
 		err = &event.Fault{What: "hand in the job", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
+		err = errors.Join(err, t.end(err))
 	}
-	return submitted, errors.Join(err, t.end(err))
+	return submitted, err
 }
 
 // jobOf is a run as a job.
@@ -158,10 +227,11 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 	for _, text := range append(warnings, tree.Warnings...) {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
 	}
-	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
+	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
 		Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths()}}
 	for node, procs := range made.Nodes {
 		for _, proc := range procs {
+			work.Procs = append(work.Procs, cloud.JobProc{Replica: node, Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Log: proc.Log})
 			for _, rank := range proc.Ranks {
 				work.Ranks = append(work.Ranks, cloud.JobRank{Rank: rank, Replica: node, Env: proc.Env})
 			}
@@ -186,6 +256,9 @@ func (t *stepTeller) enter(name, text string) {
 	_ = t.d.w.publish(t.d.s, event.StepStarted{Step: name, Text: text})
 	t.quiet = t.d.w.tellWaits(t.ctx, t.d.s, name)
 }
+
+// say tells progress of the step that goes on.
+func (t *stepTeller) say(node int, text string) { t.d.say(t.name, node, text) }
 
 // end ends the step that goes on.
 func (t *stepTeller) end(failure error) error {
@@ -225,12 +298,13 @@ func (on *jobCarrier) replicas(run string) ([]job.Replica, error) {
 		}
 		data.Ref = found.Ref
 	}
-	return on.Open(on.life, data.Ref), nil
+	return on.entered(on.Open(on.life, data.Ref)), nil
 }
 
 func (on *jobCarrier) gone(context.Context) []bool { return make([]bool, len(on.made.Nodes)) }
 
-// settle asks the provider whether it has a job for the run.
+// settle asks the provider whether it has a job for the run, and waits until
+// that has begun.
 func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event.RunEnded, bool, error) {
 	w := on.w
 	found, err := on.Find(ctx, on.life, run.ID)
@@ -247,27 +321,48 @@ func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event
 		ended.Duration = since(run.StartedAt)
 		return ended, true, w.recordEnd(s, run, data, ended)
 	}
-	data.Ref, data.PricePerHour = found.Ref, found.PricePerHour
 	d := &drive{w: w, s: s, record: on.c}
 	if d.data, err = w.clusterData(on.c); err != nil {
 		return event.RunEnded{}, false, err
 	}
-	d.data.Cluster.Lacks, d.data.Cluster.PricePerHour, d.data.Cluster.Costs = found.Lacks, found.PricePerHour, found.Costs
-	err = errors.Join(w.putRun(run, data), d.saveData(), w.publish(s, clusterUp(d.data.Cluster)), w.publish(s, startedOf(run, data)))
-	return event.RunEnded{}, false, err
+	if err := d.recordSubmitted(found, run, &data); err != nil {
+		return event.RunEnded{}, false, err
+	}
+	return event.RunEnded{}, false, on.await(ctx, &stepTeller{d: d, ctx: ctx}, run, data)
 }
 
-func (on *jobCarrier) observe(scope) {}
+// observe stores the telemetry of the machines of a job, where they tell any.
+func (on *jobCarrier) observe(s scope) {
+	p, is := on.landing()
+	if !is {
+		return
+	}
+	if l, err := on.w.enter(on.c, on.made, p); err == nil {
+		on.w.observe(s, l)
+	}
+}
 
 func (on *jobCarrier) resume(scope) {}
 
-// beside: checkpoints stay with the job.
-func (on *jobCarrier) beside(scope, string) func(context.Context, *follow.Watch) func(context.Context) {
-	return nil
+// beside brings checkpoints home, where the job's disk can be read.
+func (on *jobCarrier) beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context) {
+	if _, is := on.landing(); !is {
+		return nil
+	}
+	return func(ctx context.Context, t *follow.Watch) func(context.Context) {
+		l, err := on.landed(ctx)
+		if err != nil {
+			return func(context.Context) {}
+		}
+		return on.w.results.KeepCheckpoints(ctx, l.site(s), s.run, t, checkpoints)
+	}
 }
 
-// fetch tells why no results are brought home.
-func (on *jobCarrier) fetch(_ context.Context, s scope) error {
+// fetch brings results home, or tells why none are.
+func (on *jobCarrier) fetch(ctx context.Context, s scope) error {
+	if done, err := on.homeFrom(ctx, s); done || err != nil {
+		return err
+	}
 	text := "nothing is brought home from jobs of provider " + on.c.Provider
 	c, err := on.w.db.ClusterLife(on.c.ID)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -31,7 +32,7 @@ func (w *Workbench) nodeLease(ctx context.Context, s scope, l *link, node int) {
 		w.background(func(context.Context) { w.fetchBeforeEnd(ctx, s, l, node, id) })
 	}
 	for ctx.Err() == nil {
-		out := &lineWriter{line: told.line}
+		out := &atnode.LineWriter{Line: told.line}
 		_, err := l.nodes[node].Exec(ctx, remote.Cmd{Line: leaseWatch, Stdout: out, Quiet: remote.NoLimit})
 		slog.Debug("the watch of a lease ended", "cluster", s.cluster, "node", node, "error", err)
 		select {

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -22,6 +23,7 @@ import (
 type link struct {
 	w        *Workbench
 	life     int64
+	job      string // whose machines these are; empty: the cluster's own
 	cluster  cloud.Cluster
 	nodes    []*remote.Node
 	ctx      context.Context // ends with the link
@@ -33,21 +35,9 @@ func newLink(w *Workbench, life int64, c cloud.Cluster) *link {
 	l := &link{w: w, life: life, cluster: c}
 	l.ctx, l.cancel = context.WithCancel(w.ctx)
 	for _, n := range c.Nodes {
-		l.nodes = append(l.nodes, remote.Open(target(n, c.KeyFile)))
+		l.nodes = append(l.nodes, remote.Open(atnode.Target(n, c.KeyFile)))
 	}
 	return l
-}
-
-// target is what a provider says of a node, as the dialer takes it.
-func target(n cloud.Node, keyFile string) remote.Target {
-	t := remote.Target{
-		Name: n.Name, Addr: n.Addr, User: n.User, HostKey: n.HostKey, NextHostKey: n.NextHostKey,
-		KeyFile: keyFile, Keys: n.Keys,
-	}
-	for _, j := range n.Jumps {
-		t.Jumps = append(t.Jumps, remote.Jump{Name: j.Name, Addr: j.Addr, User: j.User, HostKey: j.HostKey, Keys: j.Keys})
-	}
-	return t
 }
 
 func (l *link) close() {
@@ -66,6 +56,15 @@ func (l *link) each(ctx context.Context, do func(ctx context.Context, i int, n *
 	return g.Wait()
 }
 
+// parts are what a run has on each node.
+func (l *link) parts(run string) []job.Replica {
+	all := make([]job.Replica, len(l.nodes))
+	for i, n := range l.nodes {
+		all[i] = atnode.Run{Node: n, ID: run, Iface: l.cluster.Nodes[i].Interface}
+	}
+	return all
+}
+
 // peers are the nodes as they see each other, without node i (-1: all).
 func (l *link) peers(without int) []remote.Peer {
 	var peers []remote.Peer
@@ -82,6 +81,9 @@ func (w *Workbench) open(c store.Cluster) (*link, error) {
 	d, err := w.clusterData(c)
 	if err != nil {
 		return nil, err
+	}
+	if p, is := w.jobs[c.Provider].(cloud.Landing); is {
+		return w.enter(c, d.Cluster, p)
 	}
 	if _, is := w.jobs[c.Provider]; is {
 		if err := lacks("reach the nodes of cluster "+c.Name, d.Cluster, job.Exec); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
@@ -88,72 +89,6 @@ func count(n int, what string) string {
 	return units.Count(n, what)
 }
 
-// setUpQuiet is how long pip and its like may be silent: some packages are
-// compiled on the node.
-const setUpQuiet = 2 * time.Hour
-
-// runner lets the environment step run commands on a node.
-type runner struct{ n *remote.Node }
-
-// Exec runs a line on the node.
-func (r runner) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
-	res, err := r.n.Exec(ctx, remote.Cmd{Line: line, Quiet: setUpQuiet})
-	return res.ExitCode, res.Stdout, res.Stderr, err
-}
-
-// Stream runs a line and hands on what it prints, line by line.
-func (r runner) Stream(ctx context.Context, line string, stdout func(string)) (int, []byte, error) {
-	out := &lineWriter{line: stdout}
-	var errs tailBuffer
-	res, err := r.n.Exec(ctx, remote.Cmd{Line: line, Stdout: out, Stderr: &errs, Quiet: setUpQuiet})
-	out.flush()
-	return res.ExitCode, errs.kept, err
-}
-
-// lineWriter cuts what is written to it into lines.
-type lineWriter struct {
-	part []byte
-	line func(string)
-}
-
-// longestLine bounds what is kept of a line that does not end.
-const longestLine = 4 << 10
-
-// Write takes the next bytes.
-func (w *lineWriter) Write(p []byte) (int, error) {
-	for _, c := range p {
-		switch {
-		case c == '\n':
-			w.flush()
-		case len(w.part) < longestLine:
-			w.part = append(w.part, c)
-		}
-	}
-	return len(p), nil
-}
-
-func (w *lineWriter) flush() {
-	if len(w.part) > 0 {
-		w.line(string(w.part))
-		w.part = w.part[:0]
-	}
-}
-
-// tailMost bounds what is kept of what a command said last.
-const tailMost = 64 << 10
-
-// tailBuffer keeps the last bytes that are written to it.
-type tailBuffer struct{ kept []byte }
-
-// Write takes the next bytes.
-func (b *tailBuffer) Write(p []byte) (int, error) {
-	b.kept = append(b.kept, p...)
-	if over := len(b.kept) - tailMost; over > 0 {
-		b.kept = append(b.kept[:0], b.kept[over:]...)
-	}
-	return len(p), nil
-}
-
 // prepare sets up Python on every node.
 func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 	spec := d.environmentSpec()
@@ -173,7 +108,7 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 		if own := d.data.Cluster.Nodes[i].Python; own != "" {
 			spec.Python = own
 		}
-		r, err := environment.Prepare(ctx, runner{n}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
+		r, err := environment.Prepare(ctx, atnode.Runner{Node: n, Before: d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
 		results[i] = r
 		return environmentFault(i, err)
 	})

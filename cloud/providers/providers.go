@@ -10,11 +10,12 @@ import (
 	ec2 "github.com/dlwb/dlwb/cloud/ec2/options"
 	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
 	local "github.com/dlwb/dlwb/cloud/local/options"
+	slurm "github.com/dlwb/dlwb/cloud/slurm/options"
 )
 
 // All are the providers that a profile may name, in the order in which they are
 // listed. The first is the default.
-var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, sagemaker, ecs, kubernetes}
+var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, slurm.Provider, sagemaker, ecs, kubernetes}
 
 // The providers that have a name and keys in the profile format, and no code
 // yet. Their descriptions move to folders of their own with their code.

@@ -59,8 +59,8 @@ func (p Provider) Up(ctx context.Context, life cloud.Life, s cloud.Spec, say clo
 }
 `}
 	metalRow = overlay.Edit{File: "cloud/providers/providers.go", Changes: map[string]string{
-		"\tlocal \"github":   "\tmetal \"github.com/dlwb/dlwb/cloud/metal/options\"\n\tlocal \"github",
-		"ec2.Provider, sage": "ec2.Provider, metal.Provider, sage",
+		"\tlocal \"github":     "\tmetal \"github.com/dlwb/dlwb/cloud/metal/options\"\n\tlocal \"github",
+		"slurm.Provider, sage": "slurm.Provider, metal.Provider, sage",
 	}}
 	metalLine = overlay.Edit{File: "cli/app.go", Changes: map[string]string{
 		"\t\"github.com/dlwb/dlwb/cloud/local\"\n": "\t\"github.com/dlwb/dlwb/cloud/local\"\n\t\"github.com/dlwb/dlwb/cloud/metal\"\n",

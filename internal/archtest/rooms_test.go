@@ -13,6 +13,7 @@ import (
 // rooms are the packages below workbench, and which of each other they may
 // import. The driver, workbench itself, imports them; none imports the driver.
 var rooms = map[string][]string{
+	"atnode":   {},
 	"cleanup":  {"event"},
 	"event":    {},
 	"export":   {},
@@ -68,11 +69,12 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 
 // reachesNodes are the files of the driver that know how a node is reached: those
 // of the one backend that nodes are. No others do.
-var reachesNodes = []string{"contact.go", "drive.go", "lease.go", "link.go", "nodefacts.go", "noderun.go", "port.go", "steps.go", "sync.go", "wheels.go"}
+var reachesNodes = []string{"contact.go", "drive.go", "landing.go", "lease.go", "link.go", "nodefacts.go", "port.go", "steps.go", "sync.go", "wheels.go"}
 
-// roomsWithRemote are the rooms that import remote. results and tunnel are given
+// roomsWithRemote are the rooms that import remote. atnode makes replicas of
+// nodes; results and tunnel are given
 // connected nodes and talk to them; history, planning and trust take values of it.
-var roomsWithRemote = []string{"history", "planning", "results", "trust", "tunnel"}
+var roomsWithRemote = []string{"atnode", "history", "planning", "results", "trust", "tunnel"}
 
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	var found, foundRooms []string

@@ -77,6 +77,20 @@ const (
 	RankStarved Kind = "rank-starved" // the kernel ended Code processes of the rank for lack of memory
 	Stopping    Kind = "stopping"     // the run is ended here; Why
 	Ended       Kind = "ended"        // nothing of the run is alive; Code
+	// Waiting: what had begun here was ended and is in the queue again; Why. What
+	// comes next is a Started.
+	Waiting Kind = "waiting"
+)
+
+// The beginnings of reasons (Stopping) by which somebody else than dlwb ends a
+// run: a machine that goes away, a service, another person. They decide the
+// verdict. Behind each comes what happened, as a sentence.
+const (
+	Taken     = "notice: "    // the machine was taken away
+	LeaseOver = "lease: "     // the lease of the machine is over
+	TimeLimit = "limit: "     // the job has had its time
+	NoMemory  = "memory: "    // it used more memory than it may
+	Cancelled = "cancelled: " // somebody ended it by the service's own means
 )
 
 // Status is one thing that became known of a replica.

@@ -78,7 +78,6 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if err := p.handIn(dir, j); err != nil {
 		return cloud.Submitted{}, err
 	}
-	enter(stepQueue, "behind the job that runs")
 	cmd := exec.Command(p.exe, Part, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -88,14 +87,20 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if p.Submitted != nil {
 		p.Submitted()
 	}
-	for r := (replica{dir: dir}); ; {
+	return cloud.Submitted{Ref: j.Run, Lacks: lacks}, nil
+}
+
+// Await waits until the supervisor has told of a beginning.
+func (p *Provider) Await(ctx context.Context, life cloud.Life, ref string, enter func(step, text string), _ cloud.Progress) error {
+	enter(stepQueue, "behind the job that runs")
+	for r := (replica{dir: filepath.Join(p.life(life), ref)}); ; {
 		if state, err := r.State(ctx); err != nil || state.Begun {
-			return cloud.Submitted{Ref: j.Run, Lacks: lacks}, err
+			return err
 		}
 		select {
 		case <-time.After(pollEvery):
 		case <-ctx.Done():
-			return cloud.Submitted{}, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

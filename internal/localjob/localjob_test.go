@@ -148,6 +148,7 @@ func TestAJobGoesThroughTheSameLifeAsAClusterOfNodes(t *testing.T) {
 	t.Run("same story", func(t *testing.T) { sameStory(t, program) })
 	t.Run("restart, stop and down", func(t *testing.T) { restart(t, newProject(t, program)) })
 	t.Run("killed between submit and record", func(t *testing.T) { killed(t, newProject(t, program)) })
+	t.Run("killed in the queue", func(t *testing.T) { killedInQueue(t, newProject(t, program)) })
 	t.Run("what it can't", func(t *testing.T) { lacking(t, newProject(t, program)) })
 }
 
@@ -269,6 +270,63 @@ func killed(t *testing.T, p *project) {
 	}
 	if log := p.stored(); strings.Count(log, "step 1/40") != 1 {
 		t.Errorf("the job ran twice:\n%s", log)
+	}
+}
+
+// Killed while its job waits in the queue, dlwb waits there again: a job has not
+// started before its service says so.
+func killedInQueue(t *testing.T, p *project) {
+	held := filepath.Join(t.TempDir(), "held")
+	if err := os.WriteFile(held, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.env = append(p.env, "DLWB_LOCALJOB_QUEUE="+held)
+	p.profile("local-job", "0.02")
+	first, said := p.said("run", "--json")
+	awaitText(t, said, `"step":"`+stepQueue+`"`)
+	_ = first.Process.Kill()
+	_ = first.Wait()
+	again, said := p.said("attach", "jobs", "--json")
+	awaitText(t, said, `"step":"`+stepQueue+`"`)
+	if out := said(); strings.Contains(out, `"run_started"`) {
+		t.Errorf("a job that waits counts as started:\n%s", out)
+	}
+	if err := os.Remove(held); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Wait(); err != nil {
+		t.Errorf("attach: %v", err)
+	}
+	if out := p.must("runs"); !strings.Contains(out, "succeeded") {
+		t.Errorf("the run is\n%s", out)
+	}
+}
+
+// said starts a command, and gives what it has printed so far.
+func (p *project) said(args ...string) (*exec.Cmd, func() string) {
+	p.t.Helper()
+	out, err := os.CreateTemp(p.t.TempDir(), "said")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = out.Close() })
+	cmd := p.command(args...)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	return cmd, func() string {
+		text, _ := os.ReadFile(out.Name())
+		return string(text)
+	}
+}
+
+func awaitText(t *testing.T, said func() string, text string) {
+	t.Helper()
+	for limit := time.Now().Add(30 * time.Second); !strings.Contains(said(), text); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("%s is not said:\n%s", text, said())
+		}
 	}
 }
 

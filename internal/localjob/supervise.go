@@ -20,6 +20,9 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 )
 
+// queueVar names a file; while it is there, no job begins.
+const queueVar = "DLWB_LOCALJOB_QUEUE"
+
 const pollEvery = 20 * time.Millisecond
 
 // Main is the supervisor of one job. A second one for the same job finds that
@@ -41,6 +44,9 @@ func Main(args []string) int {
 		return 1
 	}
 	defer queue.Unlock()
+	for _, err := os.Stat(os.Getenv(queueVar)); err == nil; _, err = os.Stat(os.Getenv(queueVar)) {
+		time.Sleep(pollEvery) // a test holds the queue
+	}
 	s := &supervisor{dir: dir, job: j}
 	if err := s.run(); err != nil {
 		return 1

@@ -25,6 +25,19 @@ const scriptVar = "DLWB_SLURMRIG"
 // ends with the test.
 func Start(t testing.TB, nodes int) (job string) {
 	t.Helper()
+	Up(t, "-n", fmt.Sprint(nodes), "-g", "0")
+	said := must(t, "salloc", "--nodes", fmt.Sprint(nodes), "--no-shell", "--job-name", "dlwb-test")
+	m := regexp.MustCompile(`allocation (\d+)`).FindStringSubmatch(said)
+	if m == nil {
+		t.Fatalf("salloc said: %s", said)
+	}
+	return m[1]
+}
+
+// Up starts a Slurm by the script's own options, and gives a directory that its
+// nodes share. One of its subdirectories, rig/local, each node has for itself.
+func Up(t testing.TB, options ...string) (shared string) {
+	t.Helper()
 	sh := script(t)
 	// munged runs as a user of its own, and the test's own directory is closed to it.
 	base, err := os.MkdirTemp("", "slurm")
@@ -43,14 +56,15 @@ func Start(t testing.TB, nodes int) (job string) {
 		dismiss()
 	})
 	port := 20000 + 20*rand.N(600)
-	must(t, sh, "up", "-n", fmt.Sprint(nodes), "-g", "0", "-p", fmt.Sprint(port))
+	must(t, sh, append([]string{"up", "-p", fmt.Sprint(port)}, options...)...)
 	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
-	said := must(t, "salloc", "--nodes", fmt.Sprint(nodes), "--no-shell", "--job-name", "dlwb-test")
-	m := regexp.MustCompile(`allocation (\d+)`).FindStringSubmatch(said)
-	if m == nil {
-		t.Fatalf("salloc said: %s", said)
-	}
-	return m[1]
+	return base
+}
+
+// Do runs the script on the Slurm that is up: "node n2 off", "ctld kill".
+func Do(t testing.TB, args ...string) {
+	t.Helper()
+	must(t, script(t), args...)
 }
 
 // guard ends the rig when the test dies without cleaning up.

@@ -33,7 +33,13 @@ case ${1-} in
 '') ;;
 podman) needs=$(printf '%s\n' "$needs" | grep -E ' : (podman|runc|busybox)$') ;;
 slurm) needs='command -v slurmctld && command -v slurmd && command -v srun : slurm-wlm
-command -v munged : munge' ;;
+command -v munged : munge
+command -v slurmdbd : slurmdbd
+command -v mariadbd : mariadb-server
+command -v curl : curl
+command -v tcsh : tcsh
+command -v sshd || test -x /usr/sbin/sshd : openssh-server
+test -x /usr/bin/python3 && /usr/bin/python3 -c "import torch" : python3-torch' ;;
 arm64) needs='command -v qemu-aarch64-static : qemu-user-static' ;;
 *)
     echo "need.sh [podman|slurm|arm64]" >&2

@@ -18,6 +18,7 @@ func init() {
 		"host":      askHost,
 		"serve":     serve,
 		"supervise": supervise.Main,
+		"part":      supervise.PartMain,
 		"rank":      supervise.RankMain,
 		"stop":      stop,
 		"peer":      peer,

@@ -25,6 +25,9 @@ type LaunchRequest struct {
 	Patience int64 `cbor:"patience"`
 	Segment  int64 `cbor:"segment"`
 	Keep     int64 `cbor:"keep"`
+	// Hold: the run is only prepared; "agent part" begins it, on a machine that
+	// has the same disk.
+	Hold bool `cbor:"hold,omitempty"`
 }
 
 // LaunchProc is a process of a launch.

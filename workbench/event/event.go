@@ -323,8 +323,9 @@ const (
 	// OutOfMemory: the kernel says that it ended processes of the rank at
 	// fault for lack of memory.
 	OutOfMemory Verdict = "oom"
-	DiskFull    Verdict = "disk-full" // the node of the rank at fault had no room to write
-	Rebooted    Verdict = "rebooted"  // a node was started anew during the run
+	DiskFull    Verdict = "disk-full"  // the node of the rank at fault had no room to write
+	Rebooted    Verdict = "rebooted"   // a node was started anew during the run
+	TimedOut    Verdict = "time-limit" // the service that runs it gave it no more time
 )
 
 // Bodies lists every type of event with one sentence; the reference page is

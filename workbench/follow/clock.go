@@ -41,8 +41,8 @@ func (t *Watch) looked(node int, s job.State) {
 	if !s.Clock.IsZero() && s.Free < fullBelow {
 		n.noRoom = units.Bytes(s.Free) + " are free"
 	}
-	noRoom, ask := n.noRoom != "", !c.checked
-	c.checked = true
+	noRoom, ask := n.noRoom != "", !c.checked && !s.Clock.IsZero()
+	c.checked = c.checked || ask
 	t.mu.Unlock()
 	if noRoom {
 		t.notice(fmt.Sprintf("the disk of node%d is full", node), "make room there: what the ranks print meanwhile is lost, and checkpoints fail")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -48,9 +49,17 @@ const (
 // Reasons with which a machine stops a run by itself, see
 // cloud/ec2/userdata.
 const (
-	reasonNotice = "notice: " // the provider is about to take it away
-	reasonLease  = "lease: "  // its lease is over
+	reasonNotice = job.Taken     // the provider is about to take it away
+	reasonLease  = job.LeaseOver // its lease is over
 )
+
+// byService are the ends that a service makes of a job by its own rules, by the
+// beginnings of their reasons.
+var byService = map[string]event.RunEnded{
+	job.TimeLimit: {ExitCode: 124, Verdict: event.TimedOut},
+	job.NoMemory:  {ExitCode: 137, Verdict: event.OutOfMemory},
+	job.Cancelled: {ExitCode: 130, Verdict: event.Stopped},
+}
 
 // leaves reports whether the machine has said that it is about to end.
 func (n nodeEnd) leaves() bool {
@@ -158,6 +167,12 @@ func judgeStop(nodes []nodeEnd) (event.RunEnded, bool) {
 			if said, ok := strings.CutPrefix(why, reasonLease); ok {
 				return event.RunEnded{ExitCode: 130, Verdict: event.Stopped, Rank: -1, Node: i,
 					Cause: fmt.Sprintf("the lease of node%d is over: %s", i, said)}, true
+			}
+			for begins, v := range byService {
+				if said, ok := strings.CutPrefix(why, begins); ok {
+					v.Rank, v.Node, v.Cause = -1, -1, said
+					return v, true
+				}
 			}
 		}
 	}

@@ -116,7 +116,8 @@ type Watch struct {
 	added    []*expression // by which the chart rank's log is read too
 	taken    int64         // the event up to which they were looked for
 	logs     map[int]*logFile
-	late     bool // it began some time after the run did
+	late     bool     // it began some time after the run did
+	again    []string // what is to be told of replicas that wait once more
 
 	overNews chan struct{} // the run is over on a node
 }
@@ -240,7 +241,12 @@ func (t *Watch) followStatus(ctx context.Context, node int, r job.Replica) error
 	err := r.WatchStatus(ctx, func(s job.Status) error {
 		t.mu.Lock()
 		t.status(node, s)
+		again := t.again
+		t.again = nil
 		t.mu.Unlock()
+		for _, text := range again {
+			t.notice(text, "")
+		}
 		t.clock(node, s.Time, s.Uptime)
 		return nil
 	}, func(state job.State) { t.looked(node, state) })
@@ -286,10 +292,15 @@ func (t *Watch) status(node int, s job.Status) {
 	if s.Rank >= 0 && !t.has(node, s.Rank) {
 		return
 	}
-	n.begun = true
+	n.begun = s.Kind != job.Waiting
 	switch s.Kind {
+	case job.Waiting:
+		t.again = append(t.again, fmt.Sprintf("node%d waits again: %s", node, s.Why))
 	case job.Started:
 		n.from = s.Uptime
+		for _, r := range t.run.Ranks { // what was silent while it waited may be so again
+			t.printed[r.Rank] = time.Now()
+		}
 	case job.RankStarted:
 		t.pids[s.Rank] = s.PID
 	case job.RankStarved:

@@ -62,6 +62,9 @@ type Plan struct {
 	Launches []Launch `json:"launches"`
 	// Open are the names in commands for what is known only at the launch.
 	Open []Placeholder `json:"open"`
+	// Script is what is handed to a service that takes whole jobs; empty: nothing
+	// is. RUN and HOME stand for what is known at the launch.
+	Script string `json:"script,omitempty"`
 }
 
 // Code is what would be copied to the nodes at most.
@@ -181,6 +184,7 @@ func (m *Maker) preflight(ctx context.Context, plan *Plan) cloud.Preflight {
 	plan.Findings, plan.Offer, plan.PricePerHour = append([]cloud.Finding{}, found.Findings...), found.Offer, found.PricePerHour
 	plan.Costs = append(plan.Costs, found.Costs...)
 	plan.Most, plan.MostWhy = most(found, plan.Profile.Limits)
+	plan.Script = found.Script
 	return found
 }
 

@@ -63,6 +63,12 @@ func (p *Plan) Text() string {
 		row("ignored", "%s", n)
 	}
 	row("steps", "%s", strings.Join(p.Steps, " → "))
+	if p.Script != "" {
+		row("script", "what is handed in; RUN and HOME stand for what is known then")
+		for line := range strings.Lines(p.Script) {
+			sanitize.Fprintf(&b, "  | %s\n", strings.TrimRight(line, "\n"))
+		}
+	}
 	for _, f := range p.Findings {
 		row("check", "%s %s: %s", f.Mark(), f.What, f.Text)
 		if f.Next != "" {

@@ -50,6 +50,9 @@ func Launch(_ context.Context, home, agent string, plan wire.LaunchRequest) erro
 			return err
 		}
 	}
+	if plan.Hold {
+		return nil
+	}
 	if err := os.Mkdir(r.Path("lock"), 0o700); err != nil {
 		if !r.Launched() {
 			return err

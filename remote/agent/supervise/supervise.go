@@ -67,7 +67,7 @@ func Main(args []string) int {
 	}
 	signals := heed()
 	_ = syscall.Umask(0o077)
-	s, err := begin(runs.At(args[0]))
+	s, err := begin(runs.At(args[0]), nil)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dlwb supervise:", err)
 		return codeFull
@@ -87,8 +87,9 @@ func heed() <-chan os.Signal {
 }
 
 // begin takes the room for the records, reads what is to be done, and says that
-// the run is supervised.
-func begin(r runs.Run) (*supervisor, error) {
+// the run is supervised. placing puts hosts into what is to be done; nil: they are
+// there.
+func begin(r runs.Run, placing *strings.Replacer) (*supervisor, error) {
 	s := &supervisor{run: r, set: r.Settings(), start: runs.Stamp(), logs: map[string]*logs.Log{}, pids: map[int]bool{},
 		events: make(chan event), over: make(chan struct{})}
 	plan, err := ReadPlan(r)
@@ -96,6 +97,9 @@ func begin(r runs.Run) (*supervisor, error) {
 		return nil, err
 	}
 	s.plan = plan
+	if placing != nil {
+		place(&s.plan, placing)
+	}
 	for _, record := range []string{"full", "exit"} {
 		if err := r.Reserve(record); err != nil {
 			return nil, fmt.Errorf("%w: is the disk full?", err)

@@ -1,4 +1,7 @@
-package workbench
+// Package atnode is what a run is on a machine with dlwb's agent: a replica, the
+// records that a part of a job leaves on a disk, and how the environment step runs
+// its commands there.
+package atnode
 
 import (
 	"context"
@@ -11,12 +14,12 @@ import (
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
-// nodeRun is what a run has on one node, as a replica: what dlwb's agent there
+// Run is what a run has on one node, as a replica: what dlwb's agent there
 // tells of it.
-type nodeRun struct {
-	n     *remote.Node
-	run   string
-	iface string // the network interface between the nodes; empty: not known
+type Run struct {
+	Node  *remote.Node
+	ID    string
+	Iface string // the network interface between the nodes; empty: not known
 }
 
 var _ interface {
@@ -25,24 +28,15 @@ var _ interface {
 	job.Dialer
 	job.FileReader
 	job.Teller
-} = nodeRun{}
-
-// parts are what a run has on each node.
-func (l *link) parts(run string) []job.Replica {
-	all := make([]job.Replica, len(l.nodes))
-	for i, n := range l.nodes {
-		all[i] = nodeRun{n, run, l.cluster.Nodes[i].Interface}
-	}
-	return all
-}
+} = Run{}
 
 // FollowLog follows a log of the run by byte offsets.
-func (r nodeRun) FollowLog(ctx context.Context, log string, from job.Cursor, sink func(job.Chunk) error) error {
+func (r Run) FollowLog(ctx context.Context, log string, from job.Cursor, sink func(job.Chunk) error) error {
 	offset, err := from.Bytes()
 	if err != nil {
 		return err
 	}
-	return r.n.FollowLog(ctx, r.run, log, offset, func(off int64, p []byte) error {
+	return r.Node.FollowLog(ctx, r.ID, log, offset, func(off int64, p []byte) error {
 		return sink(job.Chunk{From: job.Offset(off), Next: job.Offset(off + int64(len(p))), Data: p})
 	}, func(from, to int64) error {
 		return sink(job.Chunk{From: job.Offset(from), Next: job.Offset(to), Missing: to - from})
@@ -50,9 +44,9 @@ func (r nodeRun) FollowLog(ctx context.Context, log string, from job.Cursor, sin
 }
 
 // WatchStatus reads the status file of the run.
-func (r nodeRun) WatchStatus(ctx context.Context, sink func(job.Status) error, looked func(job.State)) error {
-	err := r.n.WatchRunAndLook(ctx, r.run, 0, func(_ int64, s remote.Status) error {
-		return sink(job.Status{Time: s.Time, Uptime: s.Uptime, Kind: job.Kind(s.Kind), Rank: s.Rank, PID: s.PID, Code: s.Code, Signal: s.Signal, Why: s.Why})
+func (r Run) WatchStatus(ctx context.Context, sink func(job.Status) error, looked func(job.State)) error {
+	err := r.Node.WatchRunAndLook(ctx, r.ID, 0, func(_ int64, s remote.Status) error {
+		return sink(jobStatus(s))
 	}, func(s remote.RunState) { looked(jobState(s)) })
 	var lost *remote.LostRunError
 	if errors.As(err, &lost) {
@@ -72,14 +66,14 @@ func jobState(s remote.RunState) job.State {
 }
 
 // State looks at the run once.
-func (r nodeRun) State(ctx context.Context) (job.State, error) {
-	s, err := r.n.RunState(ctx, r.run)
+func (r Run) State(ctx context.Context) (job.State, error) {
+	s, err := r.Node.RunState(ctx, r.ID)
 	return jobState(s), err
 }
 
 // HasAll compares with what the logs measure on the node.
-func (r nodeRun) HasAll(ctx context.Context, logs map[string]job.Cursor) (bool, error) {
-	state, err := r.n.RunState(ctx, r.run)
+func (r Run) HasAll(ctx context.Context, logs map[string]job.Cursor) (bool, error) {
+	state, err := r.Node.RunState(ctx, r.ID)
 	if err != nil {
 		return false, err
 	}
@@ -92,8 +86,8 @@ func (r nodeRun) HasAll(ctx context.Context, logs map[string]job.Cursor) (bool, 
 }
 
 // Stop stops the run on the node.
-func (r nodeRun) Stop(ctx context.Context, grace time.Duration, why string) (int, error) {
-	return r.n.StopRun(ctx, r.run, grace, why)
+func (r Run) Stop(ctx context.Context, grace time.Duration, why string) (int, error) {
+	return r.Node.StopRun(ctx, r.ID, grace, why)
 }
 
 // reachAgain is how often a node is looked for besides what its connection
@@ -101,10 +95,10 @@ func (r nodeRun) Stop(ctx context.Context, grace time.Duration, why string) (int
 const reachAgain = 3 * time.Second
 
 // Reach tells whether the node can be reached.
-func (r nodeRun) Reach(ctx context.Context, news func(connected bool, why string)) {
-	defer r.n.OnState(news)()
+func (r Run) Reach(ctx context.Context, news func(connected bool, why string)) {
+	defer r.Node.OnState(news)()
 	for {
-		err := r.n.Connect(ctx)
+		err := r.Node.Connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -122,28 +116,28 @@ func (r nodeRun) Reach(ctx context.Context, news func(connected bool, why string
 }
 
 // Output runs a line on the node.
-func (r nodeRun) Output(ctx context.Context, line string) ([]byte, error) {
-	res, err := r.n.Exec(ctx, remote.Cmd{Line: line})
+func (r Run) Output(ctx context.Context, line string) ([]byte, error) {
+	res, err := r.Node.Exec(ctx, remote.Cmd{Line: line})
 	return res.Stdout, err
 }
 
 // DialContext reaches a port of the node.
-func (r nodeRun) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	return r.n.DialContext(ctx, network, addr)
+func (r Run) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return r.Node.DialContext(ctx, network, addr)
 }
 
 // Telemetry reads the telemetry of the node.
-func (r nodeRun) Telemetry(ctx context.Context, pace *job.Pace, sink func(frame []byte)) error {
-	return r.n.Telemetry(ctx, r.iface, pace, sink)
+func (r Run) Telemetry(ctx context.Context, pace *job.Pace, sink func(frame []byte)) error {
+	return r.Node.Telemetry(ctx, r.Iface, pace, sink)
 }
 
 // MetricFiles reads the files of metrics that the run writes on the node.
-func (r nodeRun) MetricFiles(ctx context.Context, ask job.FilesQuery, take func(job.FilesNews) error) error {
-	query := wire.FilesRequest{Dirs: ask.Dirs, Mark: ".dlwb/runs/" + r.run + "/dir", Bases: ask.Bases, Once: ask.Once}
+func (r Run) MetricFiles(ctx context.Context, ask job.FilesQuery, take func(job.FilesNews) error) error {
+	query := wire.FilesRequest{Dirs: ask.Dirs, Mark: ".dlwb/runs/" + r.ID + "/dir", Bases: ask.Bases, Once: ask.Once}
 	for _, at := range ask.Known {
 		query.Known = append(query.Known, wire.FileAt(at))
 	}
-	return r.n.MetricFiles(ctx, query, func(m wire.FilesNews) error {
+	return r.Node.MetricFiles(ctx, query, func(m wire.FilesNews) error {
 		news := job.FilesNews{Base: (*job.FileBase)(m.Base), Data: m.Data, Pass: m.Pass, Full: m.Full}
 		if m.File != nil {
 			news.File = &job.FilePiece{FileAt: job.FileAt(m.File.FileAt), Length: m.File.Length, Size: m.File.Size, Path: m.File.Path}

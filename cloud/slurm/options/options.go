@@ -1,0 +1,89 @@
+// Package options describes the provider of jobs on a Slurm cluster.
+package options
+
+import (
+	"fmt"
+
+	"github.com/dlwb/dlwb/cloud/about"
+)
+
+// Machines are the options that only jobs of Slurm have.
+type Machines struct {
+	Login      string // user@host of the login node; empty: this machine is one
+	Partition  string
+	Account    string
+	QOS        string
+	Time       string // as sbatch has it, or as 4h30m
+	GPUs       int    // on each node
+	GPUType    string // as GRES calls it
+	CPUs       int    // on each node
+	Memory     string // of each node, as sbatch has it
+	Constraint string
+	Modules    string // with commas between them
+	NoRequeue  bool
+}
+
+// Provider is the description.
+var Provider = about.Provider{
+	Name:    "slurm",
+	Also:    []string{"sbatch", "hpc"},
+	Doc:     "jobs in the queue of a Slurm cluster, handed in on its login node",
+	Options: table,
+	New:     func() any { return new(Machines) },
+	Effects: effects,
+}
+
+var table = []about.Option{
+	{Key: "machines.login", Also: []string{"login_node", "frontend"},
+		Doc: "The login node, as `host` or `user@host`, with names of `~/.ssh/config` too; without it, dlwb runs on the login node itself.", Example: "ada@login.cluster.edu",
+		Place: about.In(func(m *Machines) *string { return &m.Login })},
+	{Key: "machines.partition", Also: []string{"queue"},
+		Doc: "The partition; without it, the cluster's default one.", Example: "gpu",
+		Place: about.In(func(m *Machines) *string { return &m.Partition })},
+	{Key: "machines.account", Also: []string{"project_account"},
+		Doc: "The account that the job is charged to; without it, your default one.", Example: "lab",
+		Place: about.In(func(m *Machines) *string { return &m.Account })},
+	{Key: "machines.qos",
+		Doc: "The quality of service; without it, your default one.", Example: "normal",
+		Place: about.In(func(m *Machines) *string { return &m.QOS })},
+	{Key: "machines.time", Also: []string{"walltime", "time_limit"},
+		Doc: "The time limit, as `4h30m` or as sbatch has it (`1-12:00:00`, minutes); without it, what the partition gives by itself.", Example: "4h",
+		Place: about.In(func(m *Machines) *string { return &m.Time })},
+	{Key: "machines.gpus", Kind: about.Count, Min: 0, Max: 64, Default: "0", Also: []string{"gpus_per_node", "gres"},
+		Doc: "How many GPUs each node gets; 0: none.", Example: "4",
+		Place: about.In(func(m *Machines) *int { return &m.GPUs })},
+	{Key: "machines.gpu_type",
+		Doc: "The type of these GPUs, as the cluster's GRES calls it; without it, any.", Example: "a100",
+		Place: about.In(func(m *Machines) *string { return &m.GPUType })},
+	{Key: "machines.cpus", Kind: about.Count, Min: 0, Max: 4096, Default: "0", Also: []string{"cpus_per_task", "cores"},
+		Doc: "How many CPUs each node gets; 0: what the cluster gives by itself.", Example: "16",
+		Place: about.In(func(m *Machines) *int { return &m.CPUs })},
+	{Key: "machines.mem", Also: []string{"ram"},
+		Doc: "The memory of each node, as sbatch has it; without it, what the cluster gives by itself.", Example: "64G",
+		Place: about.In(func(m *Machines) *string { return &m.Memory })},
+	{Key: "machines.constraint", Also: []string{"features"},
+		Doc: "Features that the nodes must have, as sbatch has it.", Example: "a100&nvlink",
+		Place: about.In(func(m *Machines) *string { return &m.Constraint })},
+	{Key: "machines.modules", Also: []string{"module"},
+		Doc: "Modules that are loaded before the environment is set up and before the ranks start, with commas between them.", Example: "python/3.11,cuda/12.4",
+		Place: about.In(func(m *Machines) *string { return &m.Modules })},
+	{Key: "machines.no_requeue", Kind: about.Flag, Default: "false",
+		Doc: "Whether a job that was preempted, or whose node failed, is not put into the queue again.", Example: "true",
+		Place: about.In(func(m *Machines) *bool { return &m.NoRequeue })},
+}
+
+// effects are where the job goes.
+func effects(own any) []about.Effect {
+	m := about.Own[Machines](own)
+	where := "this machine"
+	var all []about.Effect
+	if m.Login != "" {
+		where = m.Login
+		all = append(all, about.Effect{Kind: about.Connects, Text: where + " by ssh; known_hosts, or you, vouch for the host key"})
+	}
+	text := "a job in the queue of Slurm, handed in on " + where
+	if m.Account != "" {
+		text += fmt.Sprintf(", charged to the account %s", m.Account)
+	}
+	return append(all, about.Effect{Kind: about.Runs, Text: text})
+}

@@ -1,0 +1,316 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/units"
+)
+
+// lacks are what no job here can do.
+var lacks = []job.Lack{
+	{Capability: job.Suspend, Why: "the machines of a job can't be stopped and kept", Next: "stop the run; one that is run again goes on from its checkpoint"},
+}
+
+// refOf is how a job is found again: the number that Slurm gave it, the run, and
+// how many replicas it has.
+func refOf(id, run string, replicas int) string { return fmt.Sprintf("%s/%d/%s", id, replicas, run) }
+
+func cutRef(ref string) (id, run string, replicas int, err error) {
+	parts := strings.SplitN(ref, "/", 3)
+	if len(parts) != 3 {
+		return "", "", 0, fmt.Errorf("%q is no job of Slurm's", ref)
+	}
+	_, err = fmt.Sscanf(parts[1], "%d", &replicas)
+	return parts[0], parts[2], replicas, err
+}
+
+// Submit brings a job's parts to the shared disk and hands its script in.
+func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, enter func(step, text string), progress cloud.Progress) (cloud.Submitted, error) {
+	enter(stepSubmit, units.Count(j.Replicas, "node"))
+	if err := p.addRun(life, j.Run); err != nil {
+		return cloud.Submitted{}, err
+	}
+	found, err := p.Find(ctx, life, j.Run)
+	if err != nil || found.Ref != "" {
+		return found, err
+	}
+	r, err := p.read(life)
+	if err != nil {
+		return found, err
+	}
+	m, err := p.At(ctx, life)
+	if err != nil {
+		return found, err
+	}
+	agent, err := m.Agent(ctx, ".dlwb/jobs/"+j.Run)
+	if err != nil {
+		return found, err
+	}
+	if j.Grace, err = p.grace(ctx, m, j.Grace); err != nil {
+		return found, err
+	}
+	for i := range j.Replicas {
+		if err := m.Hold(ctx, partOfJob(j, i)); err != nil {
+			return found, err
+		}
+	}
+	o := orderOf(j, life.ID, r.Home, agent)
+	o.port = portOf(j)
+	id, err := p.sbatch(ctx, m, life, o)
+	if err != nil {
+		return found, err
+	}
+	progress(-1, "job "+id)
+	return cloud.Submitted{Ref: refOf(id, j.Run, j.Replicas), Lacks: lacks}, nil
+}
+
+// portOf is the port that the profile fixes; 0: none.
+func portOf(j cloud.Job) int {
+	for _, proc := range j.Procs {
+		if strings.Contains(strings.Join(append(proc.Argv, proc.Env...), " "), job.Port) {
+			return 0
+		}
+	}
+	return 1 // nothing asks for one
+}
+
+// spare is what is left of the time between TERM and KILL for the records.
+const spare = 2 * time.Second
+
+// grace is what ranks may have to end, within what Slurm gives the whole step.
+func (p *Provider) grace(ctx context.Context, m cloud.Machine, wanted time.Duration) (time.Duration, error) {
+	a, err := askOne(ctx, m, configLine)
+	if err == nil {
+		err = a.failed()
+	}
+	if err != nil {
+		return wanted, err
+	}
+	var seconds int
+	if _, err := fmt.Sscanf(settings(a)["KillWait"], "%d", &seconds); err != nil || seconds == 0 {
+		return wanted, nil
+	}
+	if wanted == 0 {
+		wanted = 10 * time.Second
+	}
+	return max(min(wanted, time.Duration(seconds)*time.Second-spare), time.Second), nil
+}
+
+// partOfJob is what one node does.
+func partOfJob(j cloud.Job, replica int) cloud.Part {
+	id := partOf(j.Run, replica)
+	own := strings.NewReplacer("~/.dlwb/runs/"+j.Run, "~/.dlwb/runs/"+id)
+	part := cloud.Part{ID: id, Node: fmt.Sprintf("node%d", replica), Dir: j.Dir, Results: j.Results, Env: j.Env, Grace: j.Grace, LogMost: j.LogMost}
+	for _, proc := range j.Procs {
+		if proc.Replica != replica {
+			continue
+		}
+		argv := make([]string, len(proc.Argv))
+		for i, w := range proc.Argv {
+			argv[i] = own.Replace(w)
+		}
+		proc.Argv = argv
+		part.Procs = append(part.Procs, proc)
+	}
+	return part
+}
+
+// sbatch hands a script in. It is on the disk before, and the number of the job
+// behind: who comes later finds either.
+func (p *Provider) sbatch(ctx context.Context, m cloud.Machine, life cloud.Life, o order) (string, error) {
+	dir := words(jobDir(o.home, o.run))
+	// Once begun it is seen to its end: a job that nobody knows of would be worse.
+	ctx = context.WithoutCancel(ctx)
+	line := clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life.ID) + ` >life && : >trying || exit 70; ` +
+		`id=$(sbatch --parsable <script) || exit 71; id=${id%%;*}; printf '%s\n' "$id" >id.tmp && mv id.tmp id; printf %s "$id"`
+	r, err := m.Run(ctx, line, []byte(o.script()))
+	if err == nil && r.Code == 0 {
+		return strings.TrimSpace(string(r.Out)), nil
+	}
+	// Its answer may have been lost, or sbatch gave up waiting for one.
+	found, lookErr := p.Find(ctx, life, o.run)
+	switch {
+	case lookErr == nil && found.Ref != "":
+		id, _, _, err := cutRef(found.Ref)
+		return id, err
+	case err != nil:
+		return "", errors.Join(err, lookErr)
+	case lookErr != nil:
+		return "", fmt.Errorf("sbatch: %s; and whether there is a job is not known: %w", said(string(r.Err)), lookErr)
+	}
+	return "", fmt.Errorf("sbatch: %s", said(string(r.Err)))
+}
+
+// settleLimit is how long an sbatch whose caller is gone may still be on its way.
+const settleLimit = 12 * time.Second
+
+// Find looks for the job of a run: by what lies on the shared disk, and in the
+// queue by its name.
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+	r, err := p.read(life)
+	if errors.Is(err, errNothing) {
+		return cloud.Submitted{}, nil
+	}
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	m, err := p.At(ctx, life)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	for began := time.Now(); ; {
+		id, trying, replicas, err := find(ctx, m, r.Home, run)
+		if err != nil || id != "" {
+			return submittedAs(id, run, replicas), err
+		}
+		if !trying || time.Since(began) > settleLimit {
+			return cloud.Submitted{}, nil
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return cloud.Submitted{}, err
+		}
+	}
+}
+
+func submittedAs(id, run string, replicas int) cloud.Submitted {
+	if id == "" {
+		return cloud.Submitted{}
+	}
+	return cloud.Submitted{Ref: refOf(id, run, replicas), Lacks: lacks}
+}
+
+// find looks once. trying: somebody began to hand it in a moment ago.
+func find(ctx context.Context, m cloud.Machine, home, run string) (id string, trying bool, replicas int, err error) {
+	all, err := ask(ctx, m,
+		question{"disk", `cd ` + words(jobDir(home, run)) + ` 2>/dev/null && { cat id 2>/dev/null; [ -z "$(find trying -mmin -1 2>/dev/null)" ] || echo trying; }; cd ` + words(home) + `; ls -d .dlwb/runs/` + words(run) + `.n* 2>/dev/null; true`},
+		question{"queue", `squeue ` + queueFormat + ` --user="$(id -un)" --name=` + words(nameOf(run))})
+	if err != nil {
+		return "", false, 0, err
+	}
+	for _, line := range all["disk"].lines() {
+		switch {
+		case line == "trying":
+			trying = true
+		case strings.HasPrefix(line, ".dlwb/"):
+			replicas++
+		case id == "":
+			id = line
+		}
+	}
+	if id != "" {
+		return id, false, replicas, nil
+	}
+	if err := all["queue"].failed(); err != nil {
+		return "", false, 0, fmt.Errorf("look for the job of run %s: squeue: %w", run, err)
+	}
+	for _, q := range queuedOf(all["queue"]) {
+		if q.name == nameOf(run) {
+			return q.id, false, replicas, nil
+		}
+	}
+	return "", trying, replicas, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Await tells where a job stands in the queue, and why it waits, until it has
+// begun or is over.
+func (p *Provider) Await(ctx context.Context, life cloud.Life, ref string, enter func(step, text string), progress cloud.Progress) error {
+	id, run, _, err := cutRef(ref)
+	if err != nil {
+		return err
+	}
+	r, err := p.read(life)
+	if err != nil {
+		return err
+	}
+	m, err := p.At(ctx, life)
+	if err != nil {
+		return err
+	}
+	enter(stepQueue, "job "+id)
+	told, pause := "", lookSoon
+	for {
+		s, err := p.look(ctx, m, r.Home, run, id, lookSoon/2)
+		text := ""
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return err
+		case err != nil:
+			text = "Slurm does not answer: " + err.Error()
+		case s.over() || s.runs() && s.state != "CONFIGURING" && s.nodes != "":
+			return nil
+		case s.state == "CONFIGURING":
+			text = "its nodes are being made ready: " + s.nodes
+		case s.state == "":
+			text = "Slurm knows no job " + id
+		default:
+			text = p.standing(ctx, m, s)
+		}
+		if text != told {
+			progress(-1, text)
+			told, pause = text, lookSoon
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(pause*3/2, lookLate)
+	}
+}
+
+// standing is where a job stands in the queue, and why.
+func (p *Provider) standing(ctx context.Context, m cloud.Machine, s seen) string {
+	text, hopeless := wordsOf(s.reason)
+	if hopeless {
+		return "it will not begin as it is: " + text
+	}
+	if place := placeOf(ctx, m, s.id); place != "" {
+		text = place + "; " + text
+	}
+	if s.start != "" && s.start != "N/A" {
+		text += "; expected to begin at " + strings.Replace(s.start, "T", " ", 1)
+	}
+	return text
+}
+
+// placeOf is the place of a job among those that wait in its partition.
+func placeOf(ctx context.Context, m cloud.Machine, id string) string {
+	a, err := askOne(ctx, m, `squeue --noheader --states=PENDING --partition="$(squeue --noheader --format=%P --jobs=`+words(id)+`)" --format='%i|%Q'`)
+	if err != nil || a.code != 0 {
+		return ""
+	}
+	mine, before, all := int64(-1), 0, 0
+	priorities := map[string]int64{}
+	for _, line := range a.lines() {
+		name, priority, _ := strings.Cut(line, "|")
+		var n int64
+		if _, err := fmt.Sscan(priority, &n); err == nil {
+			priorities[name] = n
+		}
+		if name == id {
+			mine = n
+		}
+	}
+	for _, n := range priorities {
+		if all++; n > mine {
+			before++
+		}
+	}
+	if mine < 0 {
+		return ""
+	}
+	return fmt.Sprintf("place %d of %d", before+1, all)
+}

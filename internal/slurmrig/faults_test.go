@@ -1,0 +1,243 @@
+//go:build linux
+
+package slurmrig
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
+	"github.com/dlwb/dlwb/internal/sshdtest"
+)
+
+// A run goes on while Slurm's own programs are away.
+func restarted(t *testing.T, d *desk) {
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.4")
+	wait := d.started()
+	d.await("the controller has the job on its disk", 30*time.Second, func() bool {
+		state, _ := os.ReadFile(filepath.Join(d.base, "rig/state/job_state"))
+		return len(jobs("RUNNING")) == 1 && strings.Contains(string(state), filepath.Base(filepath.Dir(d.logs(0)[0])))
+	})
+	Do(t, "ctld", "kill")
+	Do(t, "node", "n1", "slurmd-kill")
+	time.Sleep(3 * time.Second) // what is watched is that they are away
+	Do(t, "node", "n1", "slurmd-start")
+	Do(t, "ctld", "start")
+	if word, cause, _ := verdict(t, wait()); word != "succeeded" {
+		t.Errorf("%s: %s", word, cause)
+	}
+	d.clean()
+}
+
+// A node that loses its power takes the run with it, where it is not requeued.
+func nodeFails(t *testing.T, d *desk) {
+	d.profile("slurm", "count: 2, partition: gpu, no_requeue: true", "engine: plain, command: train.py 3")
+	wait := d.started()
+	node := regexp.MustCompile(`on (n\d)`).FindStringSubmatch(d.stored(1))[1]
+	Do(t, "node", node, "off")
+	word, cause, _ := verdict(t, wait())
+	Do(t, "node", node, "on")
+	if word != "lost" || !strings.Contains(cause, "NODE_FAIL") {
+		t.Errorf("%s: %s", word, cause)
+	}
+	d.clean()
+	d.await("the node is back", time.Minute, func() bool {
+		return strings.Contains(must(t, "sinfo", "-h", "-p", "gpu", "-t", "idle", "-o", "%D"), "3")
+	})
+}
+
+// A run that is preempted waits again and goes on, with the same log.
+func preempted(t *testing.T, d *desk) {
+	d.write("train.py", `import os, time
+at = "step-of-" + os.environ["RANK"]
+first = int(open(at).read()) if os.path.exists(at) else 0
+for step in range(first + 1, 41):
+    print(f"step {step}/40 loss {4 / step:.4f}", flush=True)
+    open(at, "w").write(str(step))
+    time.sleep(0.3)
+`)
+	d.profile("slurm", "count: 3, partition: spot, cpus: 8", "engine: plain, command: train.py")
+	wait := d.started()
+	other := strings.TrimSpace(must(t, "sbatch", "--parsable", "--partition=gpu", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 8"))
+	d.await("the other job has the nodes", time.Minute, func() bool {
+		return strings.Contains(must(t, "squeue", "-h", "-t", "all", "-o", "%T", "-j", other), "RUNNING")
+	})
+	for _, id := range jobs("PENDING") { // else it waits for two minutes
+		d.await("its new beginning is let go", 2*time.Minute, func() bool {
+			return exec.Command("scontrol", "update", "jobid="+id, "StartTime=now").Run() == nil
+		})
+	}
+	said := wait()
+	if word, cause, _ := verdict(t, said); word != "succeeded" {
+		t.Errorf("%s: %s", word, cause)
+	}
+	if !strings.Contains(said, "back into the queue") {
+		t.Errorf("that it waits again is not told:\n%s", said)
+	}
+	steps := regexp.MustCompile(`step (\d+)/40`).FindAllStringSubmatch(d.stored(0), -1)
+	if len(steps) != 40 || steps[39][1] != "40" {
+		t.Errorf("it did not go on where it was:\n%s", d.stored(0))
+	}
+	d.clean()
+}
+
+func timeUp(t *testing.T, d *desk) {
+	if testing.Short() {
+		t.Skip("takes Slurm's shortest time limit, a minute")
+	}
+	d.profile("slurm", "count: 2, partition: gpu, time: 1m", "engine: plain, command: train.py 5")
+	if word, cause, code := verdict(t, d.started()()); word != "time-limit" || !strings.Contains(cause, "at its time limit") || code != 124 {
+		t.Errorf("%s: %s, %d", word, cause, code)
+	}
+	d.clean()
+}
+
+// A shim stands in front of Slurm's commands and kills dlwb before, or after, the
+// call of a number.
+const shim = `#!/bin/sh
+n=$(( $(cat "$SHIM/count" 2>/dev/null || echo 0) + 1 )); echo $n >"$SHIM/count"
+[ "$n" != "$(cat "$SHIM/before" 2>/dev/null)" ] || kill -9 "$(cat "$SHIM/pid")"
+PATH=${PATH#*:}
+"$(basename "$0")" "$@"; code=$?
+[ "$(basename "$0")" != sbatch ] || case "$*" in *--test-only*) ;; *) [ $code != 0 ] || echo x >>"$SHIM/submitted" ;; esac
+[ "$n" != "$(cat "$SHIM/after" 2>/dev/null)" ] || kill -9 "$(cat "$SHIM/pid")"
+exit $code
+`
+
+// Whenever dlwb is killed, no job is handed in twice and none is left.
+func crashes(t *testing.T, d *desk) {
+	bin := filepath.Join(d.at, "shims")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sbatch", "squeue", "scancel", "scontrol", "sacct", "sinfo"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(shim), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.profile("slurm", "count: 1, partition: gpu", "engine: plain, command: train.py 0.01")
+	d.env = append(d.env, "PATH="+bin+":"+os.Getenv("PATH"), "SHIM="+bin)
+	set := func(name string, n int) { _ = os.WriteFile(filepath.Join(bin, name), []byte(strconv.Itoa(n)), 0o600) }
+	forget := func() {
+		for _, name := range []string{"count", "before", "after", "submitted", "pid"} {
+			_ = os.Remove(filepath.Join(bin, name))
+		}
+	}
+	killed := 0
+	const most = 16
+	some := sample.Of(t, 5, most, "calls at which dlwb is killed")
+	for i := range some {
+		n := i * most / some
+		for _, when := range []string{"before", "after"} {
+			forget()
+			set(when, n+1)
+			c := d.command("run", "--plain", "--down")
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			set("pid", c.Process.Pid)
+			if _ = c.Wait(); c.ProcessState.ExitCode() != 0 {
+				killed++
+			}
+			_, _ = os.Remove(filepath.Join(bin, "before")), os.Remove(filepath.Join(bin, "after"))
+			attached, _ := d.try("attach", "jobs", "--plain")
+			text, _ := os.ReadFile(filepath.Join(bin, "submitted"))
+			if handed := strings.Count(string(text), "x"); handed > 1 {
+				t.Errorf("%s call %d: %d jobs were handed in\n%s", when, n+1, handed, attached)
+			}
+			if out, err := d.try("down", "jobs", "--plain"); err != nil && !strings.Contains(out, "there is none of that name") {
+				t.Errorf("%s call %d: down: %v\n%s", when, n+1, err, out)
+			}
+			d.empty()
+		}
+	}
+	if killed == 0 {
+		t.Error("dlwb was never killed")
+	}
+}
+
+// The login node is another machine.
+func throughSSH(t *testing.T, d *desk) {
+	server := sshdtest.Start(t, sshdtest.Shell("env SLURM_CONF="+os.Getenv("SLURM_CONF")+" "+loginShell()))
+	conf := filepath.Join(d.at, "ssh_config")
+	host, port, _ := strings.Cut(server.Addr, ":")
+	known := filepath.Join(d.at, "known_hosts")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(known, fmt.Sprintf("[%s]:%s %s\n", host, port, strings.TrimSpace(server.HostKey)))
+	write(conf, fmt.Sprintf("Host login\n HostName %s\n Port %s\n User %s\n IdentityFile %s\n UserKnownHostsFile %s\n", host, port, server.User, server.KeyFile, known))
+	d.env = append(d.env, "DLWB_SSH_CONFIG="+conf)
+	d.profile("slurm", "count: 2, partition: gpu, login: login", "engine: plain, command: train.py 0.02")
+	out := d.must("run", "--plain", "--down")
+	if !strings.Contains(out, "every rank ended with code 0") || !strings.Contains(out, "everything is gone") || !strings.Contains(out, "login:"+server.Home) {
+		t.Errorf("%s", out)
+	}
+}
+
+// loginShell is one that knows no sh, where there is one.
+func loginShell() string {
+	for _, shell := range []string{"tcsh", "fish"} {
+		if path, err := exec.LookPath(shell); err == nil {
+			return path
+		}
+	}
+	return "/bin/sh"
+}
+
+// What rank 0 prints comes home once, whatever becomes of the way to it.
+func cuts(t *testing.T, d *desk) {
+	const lines = 20000
+	d.write("train.py", fmt.Sprintf(`import time
+for i in range(1, %d):
+    print(f"step {i}/40 loss 1 and some more text so that it is long", flush=True)
+    if i %% 100 == 0: time.sleep(0.06)
+`, lines+1))
+	d.profile("slurm", "count: 1, partition: gpu", "engine: plain, command: train.py")
+	wait := d.started()
+	cut := 0
+	for range 10 {
+		for _, pid := range agents(d.home) {
+			if syscall.Kill(pid, syscall.SIGKILL) == nil {
+				cut++
+			}
+		}
+		time.Sleep(400 * time.Millisecond)
+	}
+	if word, cause, _ := verdict(t, wait()); word != "succeeded" {
+		t.Errorf("%s: %s", word, cause)
+	}
+	n := 0
+	for line := range strings.Lines(d.stored(0)) {
+		if n++; !strings.HasPrefix(line, fmt.Sprintf("step %d/40 ", n)) {
+			t.Fatalf("line %d is %q", n, line)
+		}
+	}
+	if n != lines || cut < 5 {
+		t.Errorf("%d lines came home, after %d cuts", n, cut)
+	}
+	d.clean()
+}
+
+// agents are the agents that serve connections from a home.
+func agents(home string) (pids []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		text, _ := os.ReadFile(dir + "/cmdline")
+		if words := strings.Split(string(text), "\x00"); len(words) > 1 && strings.HasPrefix(words[0], home) && words[1] == "serve" {
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

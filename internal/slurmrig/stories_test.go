@@ -1,0 +1,246 @@
+//go:build linux
+
+package slurmrig
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Only the provider is changed: the same series, the same exit code.
+func sameStory(t *testing.T, d *desk) {
+	series := map[string]string{}
+	for provider, machines := range map[string]string{"local": "count: 2", "slurm": "count: 2, partition: gpu"} {
+		d := newDesk(t, d.base, d.program)
+		d.profile(provider, machines, "engine: plain, command: train.py 0.02")
+		out := d.must("run", "--plain")
+		if !strings.Contains(out, "every rank ended with code 0") {
+			t.Errorf("%s: %s", provider, out)
+		}
+		run := regexp.MustCompile(`jobs-[0-9]{4}-[0-9]{6}-[0-9a-f]{4}`).FindString(d.must("runs"))
+		series[provider] = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^,\n]*|jobs-[0-9a-f-]*`).ReplaceAllString(d.must("export", run, "--format", "csv"), "")
+		if log := d.stored(1); !strings.HasSuffix(log, "rank 1 is through\n") {
+			t.Errorf("%s: the log of rank 1 is %q", provider, log)
+		}
+		d.clean()
+	}
+	if series["local"] != series["slurm"] || !strings.Contains(series["slurm"], "loss") {
+		t.Errorf("the series differ:\n%s\n%s", series["local"], series["slurm"])
+	}
+}
+
+const reduces = `import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+x = torch.ones(1) * dist.get_rank()
+dist.all_reduce(x)
+for step in range(1, 6):
+    if dist.get_rank() == 0:
+        print(f"step {step}/5 loss {float(x) / step:.3f}", flush=True)
+dist.destroy_process_group()
+`
+
+// A real torchrun: the ranks of all nodes meet at the first one.
+func torchrun(t *testing.T, d *desk) {
+	if exec.Command("/usr/bin/python3", "-c", "import torch").Run() != nil {
+		leaveOut(t, "python3-torch is not installed; make test-slurm installs it on Debian and Ubuntu")
+	}
+	d.write("train.py", reduces)
+	d.profile("slurm", "count: 2, partition: gpu, gpus: 2", "engine: torchrun, command: train.py")
+	if out := d.must("run", "--plain"); !strings.Contains(out, "world size 4") || !strings.Contains(d.stored(0), "step 5/5 loss 1.200") {
+		t.Errorf("%s\n%s", out, d.stored(0))
+	}
+	d.clean()
+}
+
+// Each is a sentence, within ten seconds, and nothing is handed in.
+func preflight(t *testing.T, d *desk) {
+	before := len(jobs(""))
+	for _, c := range []struct{ machines, want, next string }{
+		{"partition: gpuu", `there is no partition "gpuu": did you mean "gpu"?`, "gpu, spot"},
+		{"account: lbb", `you have no account "lbb" on this cluster: did you mean "lab"?`, "yours: lab"},
+		{"qos: tinny", `there is no QOS "tinny": did you mean "tiny"?`, "normal"},
+		{"time: 3h", "machines.time is 3h, and partition gpu gives 1h at most", "lower it"},
+		{"qos: tiny, time: 10m", "the QOS tiny gives 5m at most", "another QOS"},
+		{"time: soon", `machines.time: "soon" is no time limit`, "4h30m"},
+		{"gpus: 4", "4 × GPU are asked for on each node, and no node of partition gpu has more than 2", "raise machines.count"},
+		{"gpus: 1, gpu_type: a10", `no node of partition gpu has a GPU of type "a10": did you mean "a100"?`, "a100"},
+		{"count: 9", "3 nodes of partition gpu have what each node is to have, and 9 are asked for", "lower machines.count"},
+		{"mem: 64G", "0 nodes of partition gpu have what each node is to have", "machines.mem"},
+	} {
+		d.profile("slurm", c.machines, "engine: plain, command: train.py 1")
+		began := time.Now()
+		out, err := d.try("run", "--plain")
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s: it took %v", c.machines, took)
+		}
+		if err == nil || !strings.Contains(out, c.want) || !strings.Contains(out, c.next) {
+			t.Errorf("%s: %v\n%s", c.machines, err, out)
+		}
+		d.must("down", "--all", "--plain")
+	}
+	if after := len(jobs("")); after != before {
+		t.Errorf("%d jobs were handed in", after-before)
+	}
+	d.profile("slurm", "partition: gpu", "engine: plain, command: train.py 1")
+	for _, c := range []struct{ env, want string }{
+		{"HOME=" + d.base + "/rig/local", "the home directory is not shared: node n"},
+		{"PATH=" + without(t, d, "sbatch"), "there is no sbatch on the PATH of a login there"},
+	} {
+		d.env = append(d.env, c.env)
+		began := time.Now()
+		if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, c.want) || time.Since(began) > 10*time.Second {
+			t.Errorf("%s, %v: %v\n%s", c.env, time.Since(began), err, out)
+		}
+		_, _ = d.try("down", "--all", "--plain")
+		d.env = d.env[:len(d.env)-1]
+	}
+	if out := d.must("plan"); !strings.Contains(out, "#SBATCH --partition=gpu") || !strings.Contains(out, "srun --nodes") || !strings.Contains(out, "expects the job to begin at") {
+		t.Errorf("the plan does not show the script:\n%s", out)
+	}
+}
+
+// without is a PATH on which one program is not.
+func without(t *testing.T, d *desk, missing string) string {
+	t.Helper()
+	dir := filepath.Join(d.at, "bin")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{"/bin", "/usr/bin", "/usr/sbin", "/sbin"} {
+		names, _ := os.ReadDir(from)
+		for _, n := range names {
+			if n.Name() != missing {
+				_ = os.Symlink(filepath.Join(from, n.Name()), filepath.Join(dir, n.Name()))
+			}
+		}
+	}
+	return dir
+}
+
+// A command beside the ranks, telemetry, a port, and what the run has written.
+func entered(t *testing.T, d *desk) {
+	d.write("train.py", `import http.server, os, threading
+os.makedirs(os.environ["DLWB_RESULTS"], exist_ok=True)
+open(os.environ["DLWB_RESULTS"] + "/from-rank-" + os.environ["RANK"], "w").write("here")
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(os.uname().nodename.encode())
+        if self.path == "/end": threading.Thread(target=server.shutdown).start()
+server = http.server.HTTPServer(("127.0.0.1", 18080 + int(os.environ["RANK"])), Hello)
+for step in range(1, 4): print(f"step {step}/40 loss 1", flush=True)
+if os.environ["RANK"] == "0": server.serve_forever()
+`)
+	d.profile("slurm", "count: 2, partition: gpu, gpus: 1", "engine: plain, command: train.py")
+	wait := d.started()
+	if out := d.must("exec", "jobs", "--", "uname", "-n"); !strings.Contains(out, "node0 | n1") || !strings.Contains(out, "node1 | n2") {
+		t.Errorf("exec says\n%s", out)
+	}
+	if out := d.must("exec", "jobs", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES of $SLURM_JOB_ID"); !strings.Contains(out, "node0 | 0 of ") {
+		t.Errorf("exec says\n%s", out)
+	}
+	forward := d.command("forward", "jobs", "18080", "--plain")
+	out, err := forward.StdoutPipe()
+	if err == nil {
+		err = forward.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4096)
+	n, _ := out.Read(buf)
+	address := regexp.MustCompile(`http://[^\s]+`).FindString(string(buf[:n]))
+	got, err := exec.Command("curl", "-sSL", "--max-time", "20", "--cookie", "", address).CombinedOutput()
+	if err != nil || string(got) != "n1" {
+		t.Errorf("%s says %q, %v (%s)", address, got, err, buf[:n])
+	}
+	_ = forward.Process.Kill()
+	_ = forward.Wait()
+	d.must("exec", "--node", "0", "jobs", "--", "python3", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:18080/end')")
+	told := wait()
+	if word, cause, _ := verdict(t, told); word != "succeeded" {
+		t.Errorf("%s: %s", word, cause)
+	}
+	for _, node := range []string{"0", "1"} {
+		if !regexp.MustCompile(`"event":"sample".*"node":` + node).MatchString(told) {
+			t.Errorf("node %s told no telemetry", node)
+		}
+	}
+	for _, name := range []string{"from-rank-0", "from-rank-1"} {
+		if found, _ := filepath.Glob(filepath.Join(d.at, "state/runs/*/results/*/"+name)); len(found) != 1 {
+			all, _ := exec.Command("find", filepath.Join(d.at, "state/runs")).Output()
+			t.Errorf("%s did not come home:\n%s", name, all)
+		}
+	}
+	d.clean()
+}
+
+// The rank that failed is named with its code, and the others end.
+func failing(t *testing.T, d *desk) {
+	for _, c := range []struct{ end, word, cause string }{
+		{"sys.exit(7)", "failed", "rank 1 on node1 exited with code 7"},
+		{"os.kill(os.getpid(), 9)", "killed", "rank 1 on node1 was killed by SIGKILL"},
+	} {
+		d.write("train.py", strings.Replace(trains, "    time.sleep", "    if rank == 1 and step == 5: "+c.end+"\n    time.sleep", 1))
+		d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.2")
+		began := time.Now()
+		out, _ := d.try("run", "--json")
+		if word, cause, _ := verdict(t, out); word != c.word || !strings.Contains(cause, c.cause) {
+			t.Errorf("%s: %s, %s", c.end, word, cause)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("%s: the others went on for %v", c.end, took)
+		}
+	}
+	d.clean()
+}
+
+func cancelled(t *testing.T, d *desk) {
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.5")
+	wait := d.started()
+	d.must("stop", "jobs", "--plain")
+	if word, cause, code := verdict(t, wait()); word != "stopped" || !strings.Contains(cause, "stopped by request") || code != 130 {
+		t.Errorf("stop: %s, %s, %d", word, cause, code)
+	}
+	wait = d.started()
+	if out, err := exec.Command("scancel", append([]string{"--user=root", "--partition=gpu"}, jobs("RUNNING")...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if word, cause, _ := verdict(t, wait()); word != "stopped" || !strings.Contains(cause, "was cancelled by root with scancel, not by dlwb") {
+		t.Errorf("scancel: %s, %s", word, cause)
+	}
+	d.clean()
+}
+
+// What waits says where it stands and why, and can be left and taken up again.
+func queueing(t *testing.T, d *desk) {
+	holds := strings.TrimSpace(must(t, "sbatch", "--parsable", "--partition=gpu", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 300"))
+	cancel := func() { _ = exec.Command("scancel", holds).Run() }
+	t.Cleanup(cancel)
+	d.await("the nodes are taken", 30*time.Second, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", holds), "RUNNING") })
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.05")
+	d.must("run", "--plain", "--detach")
+	out, err := os.CreateTemp(t.TempDir(), "said")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	c := d.command("attach", "jobs", "--plain")
+	c.Stdout = out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := func() string { text, _ := os.ReadFile(out.Name()); return string(text) }
+	d.await("why it waits is told", 30*time.Second, func() bool {
+		return strings.Contains(said(), "place 1 of 1; the nodes that it needs are busy (Resources")
+	})
+	cancel()
+	if err := c.Wait(); err != nil || !strings.Contains(said(), "every rank ended with code 0") {
+		t.Errorf("%v\n%s", err, said())
+	}
+	d.clean()
+}

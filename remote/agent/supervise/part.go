@@ -1,0 +1,114 @@
+//go:build linux
+
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/remote/agent/runs"
+	"github.com/dlwb/dlwb/remote/wire"
+)
+
+// The exit codes of PartMain besides that of the run, as in sysexits.h.
+const (
+	codeUsage  = 64
+	codeAbsent = 66
+	codeTwice  = 75
+)
+
+// PartMain is "agent part RUN_DIR LIFE HOSTS PORT": it supervises a run that was
+// prepared on a disk that this machine shares, as a part of a job that a
+// scheduler has started. LIFE counts how often the scheduler has started the job
+// before, and HOSTS are the machines of all parts, with commas between them. It
+// is told to its end, and ends with the code of the run: a scheduler that ends
+// the other parts for it goes by that.
+func PartMain(args []string) int {
+	life, err := 0, errors.New("usage: agent part RUN_DIR LIFE HOSTS PORT")
+	port := 0
+	if len(args) == 4 {
+		life, err = strconv.Atoi(args[1])
+		if err == nil {
+			port, err = strconv.Atoi(args[3])
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dlwb part:", err)
+		return codeUsage
+	}
+	signals := heed()
+	_ = syscall.Umask(0o077)
+	r := runs.At(args[0])
+	if !r.Has(planName) {
+		fmt.Fprintf(os.Stderr, "dlwb part: %s is not on this machine: is the home directory shared?\n", r.Dir)
+		return codeAbsent
+	}
+	if err := claimLife(r, life); err != nil {
+		fmt.Fprintln(os.Stderr, "dlwb part:", err)
+		return codeTwice
+	}
+	for name, value := range map[string]string{runs.EnvID: r.ID, runs.EnvDir: r.Dir, runs.EnvRole: "supervise", runs.EnvBin: own()} {
+		_ = os.Setenv(name, value)
+	}
+	s, err := begin(r, job.Placing(strings.Split(args[2], ","), port))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dlwb part:", err)
+		return codeFull
+	}
+	s.supervise(signals)
+	if code := s.finish(); code != 0 {
+		return code
+	}
+	code, _, _ := strings.Cut(r.Line("exit"), " ")
+	n, _ := strconv.Atoi(code)
+	return n
+}
+
+func own() string {
+	path, _ := os.Executable()
+	return path
+}
+
+// claimLife takes a life of a run for this process, and clears the records that
+// an earlier one has left: the logs and the story of the run go on. A scheduler
+// that lost touch with a machine may start a job twice; then the second one finds
+// the life taken.
+func claimLife(r runs.Run, life int) error {
+	if err := os.Mkdir(r.Path("life-"+strconv.Itoa(life)), 0o700); err != nil {
+		return fmt.Errorf("this part of the run was begun already: %w", err)
+	}
+	if err := os.Mkdir(r.Path("lock"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if life == 0 {
+		return nil
+	}
+	old, err := filepath.Glob(r.Path("rank-*.exit*"))
+	for _, path := range append(old, r.Path("exit"), r.Path("stopping"), r.Path("pid"), r.Path("full")) {
+		if e := os.Remove(path); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// place puts the hosts of the parts into what they are to do.
+func place(plan *wire.LaunchRequest, placing *strings.Replacer) {
+	words := func(all [][]byte) {
+		for i, w := range all {
+			all[i] = []byte(placing.Replace(string(w)))
+		}
+	}
+	words(plan.Env)
+	for _, p := range plan.Procs {
+		words(p.Env)
+		words(p.Argv)
+	}
+}
