@@ -24,6 +24,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2"
 	"github.com/dlwb/dlwb/cloud/hosts"
+	"github.com/dlwb/dlwb/cloud/kubernetes"
 	"github.com/dlwb/dlwb/cloud/local"
 	"github.com/dlwb/dlwb/cloud/slurm"
 	"github.com/dlwb/dlwb/internal/nearword"
@@ -188,6 +189,7 @@ func (a *app) bench() (*workbench.Workbench, error) {
 		Dir: dir, Settings: a.settings,
 		Jobs: []cloud.JobProvider{
 			slurm.New(slurm.Options{Dir: filepath.Join(dir, "slurm"), Login: own.One, Machine: atnode.NewStation}),
+			kubernetes.New(),
 		},
 		Providers: []cloud.Provider{
 			local.New(filepath.Join(dir, "local"), exe),

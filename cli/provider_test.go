@@ -35,7 +35,7 @@ func TestAnUnknownProviderIsAnsweredWithThoseThatWorkHere(t *testing.T) {
 // A name that the format keeps for a provider to come was refused only after the
 // profile was trusted, and without what comes nearest.
 func TestAProviderThatHasNoCodeYetIsRefusedAtItsPlace(t *testing.T) {
-	for name, nearest := range map[string]string{"sagemaker": "ec2", "ecs": "ec2", "kubernetes": "hosts"} {
+	for name, nearest := range map[string]string{"sagemaker": "ec2", "ecs": "ec2"} {
 		freshHome(t)
 		if err := os.WriteFile("dlwb.yaml", []byte("name: x\nprovider: "+name+"\nmachines: {instance: ml.g5.xlarge}\nrun: {command: train.py}\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -114,6 +114,7 @@ func parse(path string, text []byte, lookup func(string) (string, bool)) (*Profi
 	d := &decoder{shape: shape{src: src, errs: errs}, p: p, lookup: lookup, given: map[string]bool{}, faulty: map[string]bool{}}
 	p.marks = map[string]mark{}
 	d.group("", root)
+	p.shareOptions()
 	d.together(root)
 	if err := d.errs.finish(src); err != nil {
 		return nil, err
@@ -134,6 +135,7 @@ func defaults() *Profile {
 			f.Type.parse(d, f, &yaml.Node{Kind: yaml.ScalarNode, Value: f.Default}, f.ref(p))
 		}
 	}
+	p.shareOptions()
 	return p
 }
 

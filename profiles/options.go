@@ -12,15 +12,23 @@ import (
 // optionTypes are the types of values that options of providers have.
 var optionTypes = map[about.Kind]*Type{about.Word: wordType, about.Flag: flagType, about.Count: countType,
 	about.Networks: networksType,
-	about.HostList: hostsType, about.HostKeys: hostKeysType}
+	about.HostList: hostsType, about.HostKeys: hostKeysType,
+	about.Words: wordsType, about.Pairs: pairsType}
 
-// withOptions puts the options of providers among the keys that are common.
+// withOptions puts the options of providers among the keys that are common. What
+// several providers call the same is one key: a profile keeps it when its provider
+// changes.
 func withOptions(common []*Field, all []about.Provider) []*Field {
 	fields := slices.Clone(common)
 	for _, p := range all {
 		before := map[string]string{} // the option of a group that was put in last
 		for _, o := range p.Options {
 			group := parent(o.Key)
+			if at := slices.IndexFunc(fields, func(f *Field) bool { return f.Key == o.Key }); at >= 0 {
+				fields[at].Also = union(fields[at].Also, o.Also)
+				before[group] = o.Key
+				continue
+			}
 			after := cmp.Or(o.After, before[group], lastOf(common, group))
 			at := slices.IndexFunc(fields, func(f *Field) bool { return f.Key == after })
 			fields, before[group] = slices.Insert(fields, at+1, fieldOf(p, o)), o.Key
@@ -78,6 +86,32 @@ func (p *Profile) makeOptions() {
 			p.own[of.Name] = of.New()
 		}
 	}
+}
+
+// shareOptions gives each provider what was read into the place of the first that
+// has the key.
+func (p *Profile) shareOptions() {
+	first := map[string]reflect.Value{}
+	for _, of := range providers.All {
+		for _, o := range of.Options {
+			place := reflect.ValueOf(o.Place(p.own[of.Name])).Elem()
+			if from, is := first[o.Key]; is {
+				place.Set(from)
+			} else {
+				first[o.Key] = place
+			}
+		}
+	}
+}
+
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, word := range b {
+		if !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return all
 }
 
 // sameOptions reports whether two profiles say the same to every provider.

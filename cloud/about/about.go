@@ -100,6 +100,8 @@ const (
 	Networks             // *[]string: addresses and networks, each as netip writes it
 	HostList             // *Machines of the hosts provider: a list of hosts
 	HostKeys             // *map[string]string: keys, or fingerprints, of hosts
+	Words                // *[]string: words, each once
+	Pairs                // *map[string]string: words by words
 )
 
 // In makes Option.Place from a function on the provider's own struct.

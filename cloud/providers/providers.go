@@ -9,13 +9,14 @@ import (
 	"github.com/dlwb/dlwb/cloud/about"
 	ec2 "github.com/dlwb/dlwb/cloud/ec2/options"
 	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
+	kubernetes "github.com/dlwb/dlwb/cloud/kubernetes/options"
 	local "github.com/dlwb/dlwb/cloud/local/options"
 	slurm "github.com/dlwb/dlwb/cloud/slurm/options"
 )
 
 // All are the providers that a profile may name, in the order in which they are
 // listed. The first is the default.
-var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, slurm.Provider, sagemaker, ecs, kubernetes}
+var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, kubernetes.Provider, slurm.Provider, sagemaker, ecs}
 
 // The providers that have a name and keys in the profile format, and no code
 // yet. Their descriptions move to folders of their own with their code.
@@ -27,9 +28,6 @@ var (
 	ecs = about.Provider{
 		Name: "ecs", Also: []string{"fargate", "batch"}, Planned: ec2.Provider.Name,
 		Keys: slices.Concat(about.InstanceKeys, about.PaidKeys),
-	}
-	kubernetes = about.Provider{
-		Name: "kubernetes", Also: []string{"k8s", "eks"}, Planned: hosts.Provider.Name, Keys: about.InstanceKeys,
 	}
 )
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh [podman|slurm|arm64]: makes sure that what the tests need, or one of their
+# need.sh [podman|slurm|kubernetes|arm64]: makes sure that what the tests need, or one of their
 # larger rigs, is there: installs it where this is root on Debian or Ubuntu,
 # elsewhere says what is missing. Leaves nothing else.
 set -eu
@@ -33,16 +33,13 @@ case ${1-} in
 '') ;;
 podman) needs=$(printf '%s\n' "$needs" | grep -E ' : (podman|runc|busybox)$') ;;
 slurm) needs='command -v slurmctld && command -v slurmd && command -v srun : slurm-wlm
-command -v munged : munge
-command -v slurmdbd : slurmdbd
-command -v mariadbd : mariadb-server
-command -v curl : curl
-command -v tcsh : tcsh
-command -v sshd || test -x /usr/sbin/sshd : openssh-server
+command -v munged : munge' ;;
+kubernetes) needs='command -v ip : iproute2
+command -v unshare && command -v nsenter : util-linux
 test -x /usr/bin/python3 && /usr/bin/python3 -c "import torch" : python3-torch' ;;
 arm64) needs='command -v qemu-aarch64-static : qemu-user-static' ;;
 *)
-    echo "need.sh [podman|slurm|arm64]" >&2
+    echo "need.sh [podman|slurm|kubernetes|arm64]" >&2
     exit 2
     ;;
 esac

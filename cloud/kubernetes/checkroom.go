@@ -1,0 +1,235 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/kubernetes/options"
+	"github.com/dlwb/dlwb/internal/nearword"
+	"github.com/dlwb/dlwb/internal/units"
+)
+
+// checkGPUs looks whether the nodes have the GPUs at all. Nodes are often not
+// visible to tenants: that is not a cluster without GPUs.
+func (c *check) checkGPUs(ctx context.Context) []cloud.Finding {
+	if c.m.GPUs == 0 {
+		return nil
+	}
+	ask, cancel := call(ctx)
+	defer cancel()
+	list, err := c.core.Nodes().List(ask, meta.ListOptions{})
+	if err != nil {
+		return []cloud.Finding{cloud.Unchecked("gpus", "the nodes are not visible to you: whether they have "+string(gpuOf(c.m))+" is not known", "")}
+	}
+	return []cloud.Finding{roomOf(list.Items, gpuOf(c.m), c.m.NodeSelector, c.m.GPUs, c.spec.Count)}
+}
+
+// roomOf says whether so many pods with so many GPUs each fit on nodes, were all
+// of them free.
+func roomOf(nodes []core.Node, gpu core.ResourceName, selector map[string]string, each, pods int) cloud.Finding {
+	most, total, fit, chosen := int64(0), int64(0), 0, 0
+	for _, n := range nodes {
+		if !has(n.Labels, selector) {
+			continue
+		}
+		chosen++
+		q := n.Status.Allocatable[gpu]
+		v := q.Value()
+		most, total = max(most, v), total+v
+		if !n.Spec.Unschedulable {
+			fit += int(v) / each
+		}
+	}
+	f := cloud.Finding{What: "gpus"}
+	switch {
+	case chosen == 0:
+		f.Text, f.Next = "no node has the labels of machines.node_selector", "kubectl get nodes --show-labels"
+	case total == 0:
+		f.Text = fmt.Sprintf("no node gives out %s", gpu)
+		f.Next = "the device plugin (GPU operator) does not run, or the cluster calls its GPUs otherwise (machines.gpu_resource)"
+	case most < int64(each):
+		f.Text, f.Next = fmt.Sprintf("each pod asks for %d GPUs, and no node has more than %d", each, most), "machines.gpus"
+	case fit < pods:
+		f.Text = fmt.Sprintf("%s of %s fit on the nodes, were they all free, and the job has %d: it would wait for ever", units.Count(fit, "pod"), units.Count(each, "GPU"), pods)
+		f.Next = "ask for fewer (machines.count, machines.gpus)"
+	default:
+		return fine("gpus", fmt.Sprintf("the nodes have %d %s; %s of %d fit, were they all free", total, gpu, units.Count(fit, "pod"), each))
+	}
+	return f
+}
+
+// checkQuota compares what all pods ask for with what the namespace may still
+// have: a quota refuses pod after pod, and the job says nothing of it.
+func (c *check) checkQuota(ctx context.Context) (all []cloud.Finding) {
+	ask, cancel := call(ctx)
+	defer cancel()
+	list, err := c.core.ResourceQuotas(c.Namespace).List(ask, meta.ListOptions{})
+	if err != nil {
+		return []cloud.Finding{cloud.Unchecked("quota", "the quota of "+c.Namespace+" is not visible to you", "")}
+	}
+	want, err := resourcesOf(c.m)
+	if err != nil {
+		return []cloud.Finding{problem("quota", err, "")}
+	}
+	for _, q := range list.Items {
+		all = append(all, overQuota(q, want, c.spec.Count)...)
+	}
+	if len(all) == 0 && len(list.Items) > 0 {
+		all = append(all, fine("quota", "the quota of "+c.Namespace+" has room"))
+	}
+	return all
+}
+
+// overQuota tells of what a quota has too little.
+func overQuota(q core.ResourceQuota, want core.ResourceRequirements, pods int) (all []cloud.Finding) {
+	asked := map[core.ResourceName]resource.Quantity{core.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
+	for name, v := range want.Requests {
+		asked["requests."+name] = v
+		asked[name] = v
+	}
+	for name, v := range want.Limits {
+		asked["limits."+name] = v
+	}
+	for name, hard := range q.Status.Hard {
+		each, is := asked[name]
+		if !is {
+			continue
+		}
+		used := q.Status.Used[name]
+		free := hard.DeepCopy()
+		free.Sub(used)
+		need := each.DeepCopy()
+		for range pods - 1 {
+			need.Add(each)
+		}
+		if need.Cmp(hard) > 0 {
+			all = append(all, cloud.Finding{What: "quota", Text: fmt.Sprintf("%d pods need %s of %s, and quota %s allows %s in all: never", pods, need.String(), name, q.Name, hard.String()), Next: "ask for less, or the administrator for more"})
+		} else if need.Cmp(free) > 0 {
+			all = append(all, cloud.Finding{What: "quota", Text: fmt.Sprintf("%d pods need %s of %s, and quota %s has %s left of %s", pods, need.String(), name, q.Name, free.String(), hard.String()), Next: "ask for less, or wait until what is there has ended"})
+		}
+	}
+	return all
+}
+
+// checkQueue looks whether the queue is there and open: a name that is wrong is
+// taken by the cluster, and the job waits for ever.
+func (c *check) checkQueue(ctx context.Context) []cloud.Finding {
+	if c.m.Queue == "" {
+		return nil
+	}
+	version, is := c.kueue()
+	if !is {
+		return []cloud.Finding{{What: "queue", Text: "machines.local_queue names " + c.m.Queue + ", and the cluster has no Kueue", Next: "leave machines.local_queue out"}}
+	}
+	ask, cancel := call(ctx)
+	defer cancel()
+	queues := c.dyn.Resource(version.WithResource("localqueues")).Namespace(c.Namespace)
+	q, err := queues.Get(ask, c.m.Queue, meta.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		f := cloud.Finding{What: "queue", Text: fmt.Sprintf("there is no queue %s in namespace %s", c.m.Queue, c.Namespace)}
+		if list, err := queues.List(ask, meta.ListOptions{}); err == nil {
+			var names []string
+			for _, o := range list.Items {
+				names = append(names, o.GetName())
+			}
+			f.Next = "there are " + strings.Join(names, ", ")
+			if near := nearword.Nearest(c.m.Queue, names); near != "" {
+				f.Next = "did you mean " + near + "? " + f.Next
+			} else if len(names) == 0 {
+				f.Next = "the namespace has no queue: leave machines.local_queue out, or have one made"
+			}
+		}
+		return []cloud.Finding{f}
+	}
+	if err != nil {
+		return []cloud.Finding{cloud.Unchecked("queue", "queue "+c.m.Queue+" is not visible to you", "")}
+	}
+	return []cloud.Finding{queueOf(q)}
+}
+
+// queueOf says what a queue tells of itself.
+func queueOf(q *unstructured.Unstructured) cloud.Finding {
+	for _, cond := range conditionsOf(q) {
+		if cond.Type == "Active" && !cond.is() {
+			return cloud.Finding{What: "queue", Text: "queue " + q.GetName() + " takes nothing: " + cond.Message, Next: "ask its administrator, or another queue"}
+		}
+	}
+	waiting, _, _ := unstructured.NestedInt64(q.Object, "status", "pendingWorkloads")
+	running, _, _ := unstructured.NestedInt64(q.Object, "status", "reservingWorkloads")
+	return fine("queue", fmt.Sprintf("%s: %d run, %d wait", q.GetName(), running, waiting))
+}
+
+// checkDry has the cluster judge the very objects, and keeps nothing: the job, by
+// its schema and its operator's webhook, and one pod, by quota, limits, policies,
+// classes and service account, which a job's own judgement does not cover.
+func (c *check) checkDry(ctx context.Context) []cloud.Finding {
+	name := nameOf(c.spec.Name + "-check")
+	labels := map[string]string{labelOwner: owner}
+	about := meta.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: labels}
+	template, err := podOf(c.kind, name, c.spec, labels, nil)
+	if err != nil {
+		return []cloud.Finding{problem("dry run", err, "")}
+	}
+	object, err := objectOf(c.kind, about, c.spec, template, max(c.spec.Count, 1))
+	if err != nil {
+		return []cloud.Finding{problem("dry run", err, "")}
+	}
+	ask, cancel := call(ctx)
+	defer cancel()
+	all := []string{meta.DryRunAll}
+	if _, err := c.objects(c.kind).Create(ask, object, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return []cloud.Finding{c.refused(err)}
+	}
+	pod := &core.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Name, pod.Namespace = name, c.Namespace
+	pod.Spec.RestartPolicy = core.RestartPolicyNever
+	back, err := c.core.Pods(c.Namespace).Create(ask, pod, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"})
+	switch {
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods"`):
+		return []cloud.Finding{fine("dry run", "the cluster takes the "+c.kind.object), cloud.Unchecked("dry run", "you may not make pods by hand: quota and policies of pods can't be tried", "")}
+	case err != nil && !apierrors.IsAlreadyExists(err):
+		return []cloud.Finding{problem("dry run", fmt.Errorf("the cluster refuses its pods: %w", c.explain(err)), "")}
+	}
+	found := []cloud.Finding{fine("dry run", "the cluster takes the "+c.kind.object+" and its pods, of the image "+imageOf(c.spec))}
+	if side := sidecars(back); len(side) > 0 {
+		found = append(found, cloud.Finding{What: "sidecar", Text: "the cluster puts " + strings.Join(side, ", ") + " into each pod, although the pods decline it: it stands between the ranks, and may outlive them",
+			Next: "a namespace without injection, or the mesh's own annotation against it"})
+	}
+	for _, text := range c.warned.take() {
+		found = append(found, cloud.Warning("dry run", "the cluster warns: "+text, ""))
+	}
+	return found
+}
+
+// refused says why the cluster does not take the job's object. Where it takes long
+// over that, a webhook that it asks does.
+func (c *check) refused(err error) cloud.Finding {
+	if (errors.Is(err, context.DeadlineExceeded) || isTimeout(err)) && c.kind.controller != "" {
+		return cloud.Finding{What: "dry run", Text: fmt.Sprintf("the cluster does not judge a %s within %s: a webhook hangs that it asks, most likely that of %s", c.kind.object, callLimit, c.kind.controller),
+			Next: "its administrator looks at the pods of that operator; machines.kind: " + options.Job + " needs none"}
+	}
+	return problem("dry run", fmt.Errorf("the cluster refuses the %s: %w", c.kind.object, c.explain(err)), "")
+}
+
+// sidecars are the containers that were put into a pod.
+func sidecars(pod *core.Pod) (names []string) {
+	if pod == nil {
+		return nil
+	}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers[min(1, len(pod.Spec.Containers)):]) {
+		if strings.Contains(c.Name, "proxy") || strings.Contains(c.Name, "istio") || strings.Contains(c.Name, "linkerd") || strings.Contains(c.Name, "envoy") {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,94 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apps "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dlwb/dlwb/cloud/kubernetes/options"
+)
+
+// choose finds the kind that a job becomes: the one that is asked for, or else
+// the first that the cluster has, whose operator is not seen to be dead, and that
+// the caller may make.
+func (d *door) choose(ctx context.Context, asked string) (*kind, error) {
+	if asked != "" && asked != options.Auto {
+		k := kindNamed(asked)
+		has, err := d.has(ctx, k)
+		if err == nil && !has {
+			err = &apiError{text: fmt.Sprintf("the cluster has no %s: there is no %s.%s", k.object, k.resource.Resource, k.resource.Group),
+				next: "have Kubeflow installed, or leave machines.kind out: " + options.Job + " needs no operator"}
+		}
+		return k, err
+	}
+	for _, k := range kinds {
+		has, err := d.has(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if !has {
+			continue
+		}
+		if alive, _, err := d.operator(ctx, k); err == nil && !alive {
+			continue
+		}
+		if yes, err := d.may(ctx, right{verb: "create", group: k.resource.Group, resource: k.resource.Resource}); err == nil && !yes && k != batchJob {
+			continue
+		}
+		return k, nil
+	}
+	return nil, errors.New("the cluster takes no jobs")
+}
+
+// has asks whether the API server serves a kind.
+func (d *door) has(ctx context.Context, k *kind) (bool, error) {
+	ctx, cancel := call(ctx)
+	defer cancel()
+	list := &meta.APIResourceList{}
+	err := d.disco.RESTClient().Get().AbsPath("/apis", k.resource.Group, k.resource.Version).Do(ctx).Into(list)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, d.explain(err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(r meta.APIResource) bool { return r.Name == k.resource.Resource }), nil
+}
+
+// errNotSeen says that nobody tells whether an operator runs.
+var errNotSeen = errors.New("its deployment is not visible to you")
+
+// operator looks for the deployment that acts on a kind, in all namespaces.
+func (d *door) operator(ctx context.Context, k *kind) (alive bool, text string, err error) {
+	if k.controller == "" {
+		return true, "the control plane itself acts on a " + k.object, nil
+	}
+	ctx, cancel := call(ctx)
+	defer cancel()
+	list, err := d.apps.Deployments("").List(ctx, meta.ListOptions{LabelSelector: k.controllerApp})
+	if err != nil || len(list.Items) == 0 {
+		return false, "", errNotSeen
+	}
+	dead := ""
+	for _, dep := range list.Items {
+		if dep.Status.ReadyReplicas > 0 {
+			return true, fmt.Sprintf("%s in namespace %s is ready", dep.Name, dep.Namespace), nil
+		}
+		dead = fmt.Sprintf("%s in namespace %s has no pod that is ready%s", dep.Name, dep.Namespace, whyNot(dep))
+	}
+	return false, dead, nil
+}
+
+func whyNot(dep apps.Deployment) string {
+	for _, c := range dep.Status.Conditions {
+		if c.Status == "False" || c.Type == apps.DeploymentReplicaFailure {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}

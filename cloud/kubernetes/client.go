@@ -1,0 +1,170 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/typed/apps/v1"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dlwb/dlwb/cloud/kubernetes/options"
+	"github.com/dlwb/dlwb/internal/nearword"
+)
+
+// place is a namespace of a cluster, as the kubeconfig knows it.
+type place struct {
+	Context   string `json:"context"`
+	Namespace string `json:"namespace"`
+}
+
+func (p place) String() string { return "namespace " + p.Namespace + " of context " + p.Context }
+
+// door is the way to one place.
+type door struct {
+	place
+	server string
+	config *rest.Config
+	core   core.CoreV1Interface
+	apps   v1.AppsV1Interface
+	auth   authorization.AuthorizationV1Interface
+	disco  discovery.DiscoveryInterface
+	dyn    dynamic.Interface
+	warned *warnings
+}
+
+// callLimit bounds one question to the API server.
+const callLimit = 8 * time.Second
+
+// locate says which place the options mean, by the user's own kubeconfig. A
+// profile names a context of it and never a file: a kubeconfig may run programs.
+func locate(m options.Machines) (place, error) {
+	files := clientcmd.NewDefaultClientConfigLoadingRules()
+	raw, err := files.Load()
+	if err != nil {
+		return place{}, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	at := place{m.Context, m.Namespace}
+	if at.Context == "" {
+		at.Context = raw.CurrentContext
+	}
+	known, is := raw.Contexts[at.Context]
+	switch {
+	case is:
+		if at.Namespace == "" {
+			at.Namespace = known.Namespace
+		}
+	case m.Context != "":
+		names := slices.Sorted(maps.Keys(raw.Contexts))
+		text := fmt.Sprintf("there is no context %q in %s", m.Context, strings.Join(files.GetLoadingPrecedence(), ", "))
+		if near := nearword.Nearest(m.Context, names); near != "" {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		} else if len(names) > 0 {
+			text += "; there are " + strings.Join(names, ", ")
+		}
+		return at, fmt.Errorf("%s", text)
+	case len(raw.Contexts) > 0:
+		return at, fmt.Errorf("no context is current: kubectl config use-context one of %s, or set machines.context", strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
+	default:
+		if _, err := rest.InClusterConfig(); err != nil {
+			return at, fmt.Errorf("there is no kubeconfig: %s", strings.Join(files.GetLoadingPrecedence(), ", "))
+		}
+		at.Context = ""
+	}
+	if at.Namespace == "" {
+		at.Namespace = "default"
+	}
+	return at, nil
+}
+
+// open gives the door to a place. It asks nobody anything.
+func (p *Provider) open(at place) (*door, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := p.doors[at]; d != nil {
+		return d, nil
+	}
+	d, err := newDoor(at)
+	if err == nil {
+		p.doors[at] = d
+	}
+	return d, err
+}
+
+func newDoor(at place) (*door, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(),
+		&clientcmd.ConfigOverrides{CurrentContext: at.Context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	d := &door{place: at, server: config.Host, config: config, warned: &warnings{}}
+	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = d.warned
+	config.UserAgent = "dlwb"
+	if config.ExecProvider != nil { // the terminal belongs to the screen
+		config.ExecProvider.StdinUnavailable = true
+		config.ExecProvider.StdinUnavailableMessage = "dlwb does not hand its terminal to it; run kubectl get pods once, which does"
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("use context %s: %w", at.Context, err)
+	}
+	for _, make := range []func() error{
+		func() (err error) { d.core, err = core.NewForConfigAndClient(config, client); return },
+		func() (err error) { d.apps, err = v1.NewForConfigAndClient(config, client); return },
+		func() (err error) { d.auth, err = authorization.NewForConfigAndClient(config, client); return },
+		func() (err error) {
+			d.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, client)
+			return
+		},
+		func() (err error) { d.dyn, err = dynamic.NewForConfigAndClient(config, client); return },
+	} {
+		if err := make(); err != nil {
+			return nil, fmt.Errorf("use context %s: %w", at.Context, err)
+		}
+	}
+	return d, nil
+}
+
+// objects are those of one kind in the door's namespace.
+func (d *door) objects(k *kind) dynamic.ResourceInterface {
+	return d.dyn.Resource(k.resource).Namespace(d.Namespace)
+}
+
+// call bounds one question.
+func call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, callLimit)
+}
+
+// warnings gathers what the API server warns of, each once.
+type warnings struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(code int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if code == 299 && text != "" && len(w.said) < 20 && !slices.Contains(w.said, text) {
+		w.said = append(w.said, text)
+	}
+}
+
+// take gives what was gathered, once.
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	said := w.said
+	w.said = nil
+	return said
+}

@@ -1,0 +1,166 @@
+"""Runs several ranks in one container, whose log is one. Each line that a rank
+prints gets its rank in front: "[rank3] text", or "[rank3]+ text" where the line
+goes on in the next piece. As rank.py does, it is also what a launcher such as
+torchrun starts in place of each rank: launch.py --rank WORDS...
+"""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+
+PIECE = 3000  # with its tag less than PIPE_BUF: pieces of several ranks do not mix
+QUIET = 0.3  # after which a piece without an end is passed on: a progress bar
+GRACE = 5.0  # what the others get when a rank has failed
+WORK = os.path.dirname(os.path.abspath(__file__))
+
+
+def write(text):
+    while text:
+        text = text[os.write(1, text):]
+
+
+class Tagger:
+    """Passes on what comes from a rank, piece by piece."""
+
+    def __init__(self, rank):
+        self.line, self.part = b"[rank%d] " % rank, b"[rank%d]+ " % rank
+        self.held, self.since = b"", 0.0
+
+    def feed(self, data):
+        self.held += data
+        *lines, self.held = self.held.split(b"\n")
+        for line in lines:
+            self.cut(line)
+            write(self.line + self.cutting + b"\n")
+        if len(self.held) > PIECE:
+            self.cut(self.held)
+            self.held = self.cutting
+        self.since = time.monotonic()
+
+    def cut(self, text):
+        while len(text) > PIECE:
+            write(self.part + text[:PIECE] + b"\n")
+            text = text[PIECE:]
+        self.cutting = text
+
+    def rest(self, force=False):
+        if self.held and (force or time.monotonic() - self.since > QUIET):
+            write(self.part + self.held + b"\n")
+            self.held = b""
+
+
+def recorded(rank, code):
+    """Notes how a rank ended: 128+n after signal n, as a shell says it."""
+    code = 128 - code if code < 0 else code
+    path = os.path.join(WORK, "exit-%d" % rank)
+    with open(path + ".tmp", "w") as f:
+        f.write("%d" % code)
+    os.replace(path + ".tmp", path)
+    return code
+
+
+def run(procs):
+    """Runs processes to their end: (rank or None, argv, env)."""
+    watch, running, codes = selectors.DefaultSelector(), {}, {}
+    failed, stopping = None, [None]
+
+    def stop(*_):
+        for p in running:
+            if p.poll() is None:
+                p.send_signal(signal.SIGTERM)
+
+    for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(s, stop)
+    for rank, argv, env in procs:
+        try:
+            if rank is None:
+                p = subprocess.Popen(argv, env=env)
+            else:
+                p = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+                watch.register(p.stdout, selectors.EVENT_READ, Tagger(rank))
+        except OSError as e:
+            write(b"dlwb: start %s: %s\n" % (argv[0].encode(), str(e).encode()))
+            codes[rank] = 127 if rank is None else recorded(rank, 127)
+            failed = failed or time.monotonic()
+            continue
+        running[p] = rank
+    while running:
+        for key, _ in watch.select(0.1) if watch.get_map() else [time.sleep(0.1)] and []:
+            data = os.read(key.fd, 65536)
+            if data:
+                key.data.feed(data)
+            else:
+                key.data.rest(True)
+                watch.unregister(key.fileobj)
+        for key in list(watch.get_map().values()):
+            key.data.rest()
+        for p in list(running):
+            if p.poll() is None:
+                continue
+            rank = running.pop(p)
+            codes[rank] = p.returncode if rank is None else recorded(rank, p.returncode)
+            if codes[rank] != 0 and failed is None:
+                failed = time.monotonic()
+        if failed is not None and stopping[0] is None and time.monotonic() - failed > GRACE:
+            stopping[0] = time.monotonic()
+            stop()
+        if stopping[0] is not None and time.monotonic() - stopping[0] > GRACE:
+            for p in running:
+                p.kill()
+    drain(watch)
+    return codes
+
+
+def drain(watch):
+    """Reads what the pipes still hold; what a left-over child prints later is lost."""
+    until = time.monotonic() + 1
+    while watch.get_map() and time.monotonic() < until:
+        for key, _ in watch.select(0.1):
+            data = os.read(key.fd, 65536)
+            if data:
+                key.data.feed(data)
+            else:
+                watch.unregister(key.fileobj)
+            key.data.rest(not data)
+    for key in watch.get_map().values():
+        key.data.rest(True)
+
+
+def shell(code):
+    return 128 - code if code < 0 else code
+
+
+def main(argv):
+    if argv[1] == "--rank":
+        rank = int(os.environ["RANK"])
+        sys.exit(run([(rank, argv[2:], dict(os.environ))])[rank])
+    with open(argv[1]) as f:
+        node = json.load(f)
+    procs, ranks = [], []
+    for p in node["procs"]:
+        env = dict(os.environ)
+        env.update(pair.split("=", 1) for pair in p["env"] or [])
+        ranks += p["ranks"]
+        procs.append((None if p.get("launcher") else p["ranks"][0], p["argv"], env))
+    codes = run(procs)
+    said = []
+    for rank in ranks:
+        try:
+            with open(os.path.join(WORK, "exit-%d" % rank)) as f:
+                said.append("%d:%s" % (rank, f.read()))
+        except OSError:
+            pass
+    try:
+        with open("/dev/termination-log", "a") as f:
+            f.write("ranks: " + " ".join(said) + "\n")
+    except OSError:
+        pass
+    sys.exit(next((shell(c) for c in codes.values() if c), 0))
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,65 @@
+#!/bin/sh
+# Starts what dlwb runs in this pod, as its first process: it unpacks the code,
+# passes TERM on, and exits as the training did. Programs that are the first
+# process themselves do not hear TERM.
+given=/dlwb/given work=/dlwb/work
+note() { printf '%s\n' "$1" >/dev/termination-log 2>/dev/null; }
+give_up() {
+	echo "dlwb: $1" >&2
+	note "launcher: $1"
+	exit 125
+}
+node=$((DLWB_INDEX + DLWB_FIRST))
+export DLWB_NODE="$node"
+# A container that is started again would train twice under one id.
+[ ! -e "$work/begun" ] || give_up "this container was started again, and a run has one attempt"
+: >"$work/begun" || give_up "$work can't be written"
+if command -v tar >/dev/null 2>&1 && command -v gzip >/dev/null 2>&1; then
+	gzip -dc "$given/payload.tar.gz" | tar -xf - -C "$work" || give_up "the code can't be unpacked into $work"
+elif command -v python3 >/dev/null 2>&1; then
+	python3 -m tarfile -e "$given/payload.tar.gz" "$work" || give_up "the code can't be unpacked into $work"
+else
+	give_up "the image has neither tar and gzip nor python3: the code can't be unpacked"
+fi
+cd "${DLWB_WORKDIR:-$work/code}" 2>/dev/null || { [ -z "${DLWB_WORKDIR:-}" ] && mkdir -p "$work/code" && cd "$work/code"; } ||
+	give_up "there is no directory ${DLWB_WORKDIR:-} in the image or on its volumes (machines.workdir)"
+[ -r "$work/node/$node.sh" ] || give_up "this is replica $node, and the job has fewer"
+. "$work/node/$node.sh"
+if [ "$several" = yes ]; then
+	command -v python3 >/dev/null 2>&1 || give_up "several ranks in a pod need python3 in the image"
+	set -- python3 -u "$work/launch.py" "$work/node/$node.json"
+fi
+command -v "$1" >/dev/null 2>&1 || give_up "there is no $1 in the image"
+"$@" &
+child=$!
+# Kubeflow's operator ends the workers at the moment when the master has ended well,
+# in the middle of their own last lines: a worker gets a moment first.
+ending() {
+	tries=0
+	while [ "$DLWB_FIRST" = 1 ] && [ "$tries" -lt 20 ] && running; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+	kill -TERM "$child" 2>/dev/null
+}
+running() { # and no zombie
+	[ -e "/proc/$child/stat" ] && ! grep -q '^[0-9]* (.*) Z' "/proc/$child/stat" 2>/dev/null
+}
+trap ending TERM INT HUP
+# The lease, where no controller holds it: Kubeflow's operator looks at its deadline
+# only when something changes.
+if [ "${DLWB_DEADLINE:-0}" -gt 0 ]; then
+	(
+		sleep "$DLWB_DEADLINE"
+		note "launcher: deadline"
+		kill -TERM "$child"
+		sleep 30
+		kill -KILL "$child"
+	) 2>/dev/null &
+fi
+while :; do
+	wait "$child"
+	code=$?
+	kill -0 "$child" 2>/dev/null || break
+done
+exit "$code"

@@ -1,0 +1,261 @@
+package kubernetes
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dlwb/dlwb/internal/job"
+)
+
+// sinkError is an error of whoever takes a log: trying again does not mend it.
+type sinkError struct{ error }
+
+func (e sinkError) Unwrap() error { return e.error }
+
+// FollowLog reads the log of the replica's pod, also of one that takes the place
+// of another. The end of a connection says nothing: the pod is asked then.
+func (r *replica) FollowLog(ctx context.Context, log string, from job.Cursor, sink func(job.Chunk) error) error {
+	d, err := r.door()
+	if err != nil {
+		return err
+	}
+	at, err := readCursor(from)
+	if err != nil {
+		return err
+	}
+	f := &follower{replica: r, door: d, pick: r.pick(log), at: at, last: from, sink: sink}
+	for {
+		done, err := f.once(ctx)
+		var failed sinkError
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &failed):
+			return failed.error
+		case done:
+			return err
+		}
+		if err := pause(ctx, 500*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// pick tells which lines of the container are of a log, and takes off what says
+// so.
+func (r *replica) pick(log string) func([]byte) ([]byte, bool) {
+	if !r.ref.Tagged {
+		return func(text []byte) ([]byte, bool) { return text, true }
+	}
+	rank, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(log, "rank-"), ".log"))
+	if err != nil { // of the launcher: what no rank has printed
+		return func(text []byte) ([]byte, bool) { return text, !tagged(text) }
+	}
+	whole, part := fmt.Appendf(nil, "[rank%d] ", rank), fmt.Appendf(nil, "[rank%d]+ ", rank)
+	return func(text []byte) ([]byte, bool) {
+		if rest, is := bytes.CutPrefix(text, whole); is {
+			return rest, true
+		}
+		rest, is := bytes.CutPrefix(text, part)
+		return bytes.TrimSuffix(rest, []byte("\n")), is
+	}
+}
+
+func tagged(text []byte) bool {
+	rest, is := bytes.CutPrefix(text, []byte("[rank"))
+	end := bytes.IndexByte(rest, ']')
+	if !is || end < 1 || end > 9 {
+		return false
+	}
+	if _, err := strconv.Atoi(string(rest[:end])); err != nil {
+		return false
+	}
+	return bytes.HasPrefix(rest[end:], []byte("] ")) || bytes.HasPrefix(rest[end:], []byte("]+ "))
+}
+
+// follower reads one log.
+type follower struct {
+	*replica
+	door *door
+	pick func([]byte) ([]byte, bool)
+	at   cursor
+	last job.Cursor // as it was handed over
+	sink func(job.Chunk) error
+}
+
+// once follows the pod that there is until the connection ends; done: nothing
+// more comes, ever.
+func (f *follower) once(ctx context.Context) (done bool, err error) {
+	pod, err := f.pod(ctx, f.door)
+	if err != nil {
+		return permanent(err), err
+	}
+	c := containerOf(pod, f.kind().container)
+	if pod == nil || c == nil || !begun(pod, f.kind().container) {
+		return f.nothing(ctx, pod)
+	}
+	if uid := string(pod.UID); f.at.Pod != uid {
+		f.at = cursor{Pod: uid}
+	}
+	over := ending(c) != nil
+	if err := f.read(ctx, pod.Name, !over, over && c.State.Terminated == nil); err != nil {
+		if apierrors.IsNotFound(err) {
+			return f.nothing(ctx, nil)
+		}
+		return permanent(err), err
+	}
+	return over, nil
+}
+
+// nothing decides what it means that there is no log: that it has not begun, or
+// that the pod is gone for good.
+func (f *follower) nothing(ctx context.Context, pod *core.Pod) (done bool, err error) {
+	if pod != nil {
+		return pod.Status.Phase == core.PodFailed || pod.Status.Phase == core.PodSucceeded, nil
+	}
+	l, err := f.lookAt(ctx, f.door, nil)
+	if err != nil {
+		return false, err
+	}
+	return stateOf(f.ref, f.number, l).Phase == job.Over, nil
+}
+
+// read asks for the log from the cursor on. The answer to a question that goes on
+// ends with the container, with the connection, or with the node's kubelet.
+func (f *follower) read(ctx context.Context, pod string, follow, previous bool) error {
+	stream, err := f.request(pod, follow, previous).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	return f.drain(stream, !follow)
+}
+
+// logRequest is a question for the log of a pod.
+type logRequest interface {
+	Stream(context.Context) (io.ReadCloser, error)
+}
+
+func (f *follower) request(pod string, follow, previous bool) logRequest {
+	o := &core.PodLogOptions{Container: f.kind().container, Follow: follow, Previous: previous, Timestamps: true}
+	if at := f.at.since(); at != nil {
+		o.SinceTime = &meta.Time{Time: *at}
+	}
+	return f.door.core.Pods(f.ref.Namespace).GetLogs(pod, o)
+}
+
+// pieceMost is how much of a line without an end is held before it is passed on.
+const pieceMost = 256 << 10
+
+// drain passes on what is new of a stream. A last line without an end is only
+// believed where the container has ended: else it is read again.
+func (f *follower) drain(stream io.Reader, last bool) error {
+	in := bufio.NewReaderSize(stream, 64<<10)
+	r := newReader(f.at)
+	var held []byte
+	for {
+		piece, err := in.ReadSlice('\n')
+		held = append(held, piece...)
+		whole := err == nil
+		if !whole && !errors.Is(err, bufio.ErrBufferFull) && err != nil {
+			if len(held) > 0 && last && errors.Is(err, io.EOF) {
+				if passed := f.pass(r, held, true); passed != nil {
+					return passed
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if whole || len(held) > pieceMost && !f.ref.Tagged {
+			if err := f.pass(r, held, whole); err != nil {
+				return err
+			}
+		}
+		if whole {
+			held = held[:0]
+		} else if len(held) > lineMost {
+			return errors.New("a line of the log has no end")
+		}
+	}
+}
+
+// lineMost bounds a line: what is longer is no text.
+const lineMost = 64 << 20
+
+// pass hands over what is new of a line.
+func (f *follower) pass(r *reader, raw []byte, whole bool) error {
+	l, ok := split(raw)
+	if !ok {
+		return nil
+	}
+	take := r.take
+	if !whole {
+		take = r.part
+	}
+	news, gap := take(l)
+	if len(news) == 0 {
+		return nil
+	}
+	next := r.at
+	text, mine := f.pick(news)
+	if gap {
+		text = append([]byte("[dlwb: the node has rotated this log before it was read: lines are missing here]\n"), text...)
+		mine = true
+	}
+	if !mine {
+		return nil
+	}
+	if err := f.sink(job.Chunk{From: f.last, Next: next.job(), Data: text}); err != nil {
+		return sinkError{err}
+	}
+	f.at, f.last = next, next.job()
+	return nil
+}
+
+// HasAll reads what the log of a pod that is over has behind the cursors.
+func (r *replica) HasAll(ctx context.Context, logs map[string]job.Cursor) (bool, error) {
+	d, err := r.door()
+	if err != nil {
+		return false, err
+	}
+	pod, err := r.pod(ctx, d)
+	if err != nil {
+		return false, err
+	}
+	c := containerOf(pod, r.kind().container)
+	if ending(c) == nil {
+		return true, nil // there is none, and nothing comes of it
+	}
+	for log, from := range logs {
+		at, err := readCursor(from)
+		if err != nil {
+			return false, err
+		}
+		if at.Pod != string(pod.UID) {
+			at = cursor{Pod: string(pod.UID)}
+		}
+		more := errors.New("there is more")
+		f := &follower{replica: r, door: d, pick: r.pick(log), at: at, sink: func(job.Chunk) error { return more }}
+		err = f.read(ctx, pod.Name, false, c.State.Terminated == nil)
+		switch {
+		case errors.Is(err, more):
+			return false, nil
+		case err != nil && !apierrors.IsNotFound(err):
+			return false, err
+		}
+	}
+	return true, nil
+}

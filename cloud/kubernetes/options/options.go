@@ -1,0 +1,15 @@
+// Package options describes the provider of jobs on a Kubernetes cluster.
+package options
+
+import "github.com/dlwb/dlwb/cloud/about"
+
+// Provider is the description.
+var Provider = about.Provider{
+	Name:    "kubernetes",
+	Also:    []string{"k8s", "eks", "gke", "aks", "kubeflow"},
+	Doc:     "jobs on a Kubernetes cluster: Kubeflow's PyTorchJob or TrainJob where it has them, else its own Job",
+	Keys:    []string{"machines.image", "machines.instance", "machines.instance.gpus"},
+	Options: table,
+	New:     func() any { return new(Machines) },
+	Check:   check, Effects: effects,
+}

@@ -1,0 +1,176 @@
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/kubernetes/options"
+)
+
+// Where things lie in a pod.
+const (
+	dirGiven = "/dlwb/given" // what dlwb sends: read only
+	dirWork  = "/dlwb/work"  // the code, and what the launcher writes
+)
+
+// graceOfPods is what the ranks get between TERM and KILL, in seconds.
+const graceOfPods = 30
+
+// leaseSlack is how long after its deadline a controller may still end a job
+// itself.
+const leaseSlack = 5 * time.Second
+
+// podOf is the template of a replica.
+func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env []string) (core.PodTemplateSpec, error) {
+	m := ownOf(spec)
+	main := core.Container{Name: k.container, Image: imageOf(spec), Command: []string{"sh", dirGiven + "/launch.sh"},
+		Env:          envOf(k, name, m, spec.Lifetime, env),
+		VolumeMounts: []core.VolumeMount{{Name: "dlwb-given", MountPath: dirGiven, ReadOnly: true}, {Name: "dlwb-work", MountPath: dirWork}}}
+	var err error
+	if main.Resources, err = resourcesOf(m); err != nil {
+		return core.PodTemplateSpec{}, err
+	}
+	grace := int64(graceOfPods)
+	pod := core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: maps.Clone(labels), Annotations: map[string]string{sidecarNote: "false"}},
+		Spec: core.PodSpec{TerminationGracePeriodSeconds: &grace, RestartPolicy: core.RestartPolicyNever,
+			NodeSelector: m.NodeSelector, ServiceAccountName: m.ServiceAccount, PriorityClassName: m.Priority,
+			Volumes: []core.Volume{
+				{Name: "dlwb-given", VolumeSource: core.VolumeSource{ConfigMap: &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: name}}}},
+				{Name: "dlwb-work", VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}},
+			}}}
+	pod.Labels[sidecarNote] = "false"
+	for _, secret := range m.PullSecrets {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, core.LocalObjectReference{Name: secret})
+	}
+	for _, text := range m.Tolerations {
+		t, err := options.ParseToleration(text)
+		if err != nil {
+			return pod, err
+		}
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, tolerationOf(t))
+	}
+	err = mount(&pod.Spec, &main, m.Volumes)
+	pod.Spec.Containers = []core.Container{main}
+	return pod, err
+}
+
+// imageOf is the image of the pods. The alias is the one that all providers have.
+func imageOf(spec cloud.Spec) string {
+	if spec.Image == "" || spec.Image == "pytorch" {
+		return options.DefaultImage
+	}
+	return spec.Image
+}
+
+// sidecarNote keeps a service mesh from standing between the ranks: it refuses
+// their connections, and outlives the training.
+const sidecarNote = "sidecar.istio.io/inject"
+
+// envOf is the environment of the container. The values of Job.Env stand in the
+// secret alone.
+func envOf(k *kind, name string, m options.Machines, lifetime time.Duration, env []string) []core.EnvVar {
+	index := &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "metadata.labels['" + k.indexLabel + "']"}}
+	all := []core.EnvVar{{Name: "DLWB_INDEX", ValueFrom: index}, {Name: "DLWB_FIRST", Value: "0"}}
+	if m.Workdir != "" {
+		all = append(all, core.EnvVar{Name: "DLWB_WORKDIR", Value: m.Workdir})
+	}
+	if lifetime > 0 {
+		all = append(all, core.EnvVar{Name: "DLWB_DEADLINE", Value: strconv.Itoa(int((lifetime + leaseSlack).Seconds()))})
+	}
+	for _, pair := range env {
+		key, _, _ := strings.Cut(pair, "=")
+		all = append(all, core.EnvVar{Name: key, ValueFrom: &core.EnvVarSource{SecretKeyRef: &core.SecretKeySelector{
+			LocalObjectReference: core.LocalObjectReference{Name: name}, Key: key}}})
+	}
+	return all
+}
+
+// setEnv gives a variable of the template another value.
+func setEnv(pod *core.PodTemplateSpec, name, value string) {
+	env := pod.Spec.Containers[0].Env
+	if i := slices.IndexFunc(env, func(v core.EnvVar) bool { return v.Name == name }); i >= 0 {
+		env[i].Value = value
+	}
+}
+
+// resourcesOf is what each pod asks for. Processors have no limit: what is idle
+// may be used. Memory has, so that a node does not run out of it.
+func resourcesOf(m options.Machines) (core.ResourceRequirements, error) {
+	r := core.ResourceRequirements{Requests: core.ResourceList{}, Limits: core.ResourceList{}}
+	if m.CPUs > 0 {
+		r.Requests[core.ResourceCPU] = *resource.NewQuantity(int64(m.CPUs), resource.DecimalSI)
+	}
+	if m.Memory != "" {
+		q, err := resource.ParseQuantity(m.Memory)
+		if err != nil {
+			return r, fmt.Errorf("machines.mem: %w", err)
+		}
+		r.Requests[core.ResourceMemory], r.Limits[core.ResourceMemory] = q, q
+	}
+	if m.GPUs > 0 {
+		q := *resource.NewQuantity(int64(m.GPUs), resource.DecimalSI)
+		r.Requests[gpuOf(m)], r.Limits[gpuOf(m)] = q, q
+	}
+	return r, nil
+}
+
+func gpuOf(m options.Machines) core.ResourceName {
+	if m.GPUResource == "" {
+		return options.DefaultGPU
+	}
+	return core.ResourceName(m.GPUResource)
+}
+
+func tolerationOf(t options.Toleration) core.Toleration {
+	made := core.Toleration{Key: t.Key, Operator: core.TolerationOpExists, Effect: core.TaintEffect(t.Effect)}
+	if t.Equal {
+		made.Operator, made.Value = core.TolerationOpEqual, t.Value
+	}
+	return made
+}
+
+// mount adds the volumes of the profile, and shared memory where nothing is
+// mounted there: without it there are 64 MB, and NCCL and workers that load data
+// die by SIGBUS.
+func mount(pod *core.PodSpec, main *core.Container, texts []string) error {
+	shm := true
+	for i, text := range texts {
+		v, err := options.ParseVolume(text)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("volume-%d", i)
+		pod.Volumes = append(pod.Volumes, core.Volume{Name: name, VolumeSource: sourceOf(v)})
+		main.VolumeMounts = append(main.VolumeMounts, core.VolumeMount{Name: name, MountPath: v.Path, ReadOnly: v.ReadOnly})
+		shm = shm && v.Path != "/dev/shm"
+	}
+	if shm {
+		pod.Volumes = append(pod.Volumes, core.Volume{Name: "dlwb-shm", VolumeSource: core.VolumeSource{
+			EmptyDir: &core.EmptyDirVolumeSource{Medium: core.StorageMediumMemory}}})
+		main.VolumeMounts = append(main.VolumeMounts, core.VolumeMount{Name: "dlwb-shm", MountPath: "/dev/shm"})
+	}
+	return nil
+}
+
+func sourceOf(v options.Volume) core.VolumeSource {
+	switch v.Source {
+	case options.ConfigMap:
+		return core.VolumeSource{ConfigMap: &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: v.Name}}}
+	case options.Secret:
+		return core.VolumeSource{Secret: &core.SecretVolumeSource{SecretName: v.Name}}
+	case options.NFS:
+		return core.VolumeSource{NFS: &core.NFSVolumeSource{Server: v.Server, Path: v.Name, ReadOnly: v.ReadOnly}}
+	case options.Host:
+		return core.VolumeSource{HostPath: &core.HostPathVolumeSource{Path: v.Name}}
+	}
+	return core.VolumeSource{PersistentVolumeClaim: &core.PersistentVolumeClaimVolumeSource{ClaimName: v.Name, ReadOnly: v.ReadOnly}}
+}

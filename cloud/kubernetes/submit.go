@@ -1,0 +1,322 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/kubernetes/options"
+	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/units"
+)
+
+// Submit makes what the job needs and then its object, each under a name that the
+// run's id gives: what a call before has made is found, and made no second time.
+func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, enter func(step, text string), progress cloud.Progress) (cloud.Submitted, error) {
+	m := ownOf(j.Spec)
+	r, known, err := knownRef(life, j.Run)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	if !known {
+		if r.place, err = locate(m); err != nil {
+			return cloud.Submitted{}, err
+		}
+	}
+	d, err := p.open(r.place)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	if !known {
+		k, err := d.choose(ctx, m.Kind)
+		if err != nil {
+			return cloud.Submitted{}, err
+		}
+		r.Kind, r.Name = k.name, nameOf(j.Run)
+		r.Ranks, r.Tagged = ranksOf(j)
+		if m.GPUs > 0 {
+			r.GPU = string(gpuOf(m))
+		}
+		if err := noteRef(life, j.Run, r); err != nil {
+			return cloud.Submitted{}, err
+		}
+	}
+	s := submission{door: d, life: life, job: j, ref: r, kind: kindNamed(r.Kind)}
+	enter(stepUpload, fmt.Sprintf("%s %s in %s", s.kind.object, r.Name, r.place))
+	if err := s.make(ctx); err != nil {
+		return cloud.Submitted{}, err
+	}
+	for _, text := range d.warned.take() {
+		progress(-1, "the cluster warns: "+text)
+	}
+	return cloud.Submitted{Ref: r.String(), Lacks: d.lacks(ctx)}, nil
+}
+
+// ranksOf are the ranks of each replica, and whether a replica's log is that of
+// several.
+func ranksOf(j cloud.Job) (ranks [][]int, tagged bool) {
+	ranks = make([][]int, j.Replicas)
+	for _, r := range j.Ranks {
+		ranks[r.Replica] = append(ranks[r.Replica], r.Rank)
+	}
+	for _, n := range nodesOf(j, "") {
+		tagged = tagged || len(n.Procs) != 1 || n.Procs[0].Launcher
+	}
+	return ranks, tagged
+}
+
+// nodesOf is what each replica runs. The scripts by which dlwb's agent starts a
+// rank are not in a pod: the launcher stands for them.
+func nodesOf(j cloud.Job, head string) []nodeWork {
+	hosts := make([]string, j.Replicas)
+	for i := range hosts {
+		hosts[i] = job.HostOf(i)
+	}
+	hosts[0] = head
+	placing := job.Placing(hosts, headPort)
+	all := make([]nodeWork, j.Replicas)
+	for _, p := range j.Procs {
+		made := proc{Ranks: p.Ranks, Launcher: p.Name == "agent", Env: slices.Clone(p.Env)}
+		for i, v := range made.Env {
+			made.Env[i] = placing.Replace(v)
+		}
+		made.Argv = argvOf(p.Argv, made.Launcher, placing.Replace)
+		all[p.Replica].Procs = append(all[p.Replica].Procs, made)
+	}
+	return all
+}
+
+// headPort is where the ranks meet: each pod has all ports of an address for
+// itself.
+const headPort = 29500
+
+// argvOf takes out of the words what is of nodes.
+func argvOf(words []string, launcher bool, place func(string) string) (argv []string) {
+	for i := 0; i < len(words); i++ {
+		switch w := words[i]; {
+		case w == "sh" && i+2 < len(words) && strings.HasSuffix(words[i+1], "/.dlwb/bin/rank"):
+			if launcher {
+				argv = append(argv, "python3", "-u", dirWork+"/launch.py", "--rank")
+			}
+			return append(argv, words[i+3:]...) // the user's own words, as they are
+		case strings.HasPrefix(w, "~/.dlwb/runs/"):
+			argv = append(argv, dirWork+"/torchrun")
+		default:
+			argv = append(argv, place(w))
+		}
+	}
+	return argv
+}
+
+// submission makes the objects of one job.
+type submission struct {
+	*door
+	life cloud.Life
+	job  cloud.Job
+	ref  ref
+	kind *kind
+}
+
+func (s submission) meta() meta.ObjectMeta {
+	return meta.ObjectMeta{Name: s.ref.Name, Namespace: s.Namespace, Labels: labelsOf(s.life, s.job.Run),
+		Annotations: map[string]string{noteName: s.life.Name}}
+}
+
+// make makes what is not there yet; the job last, so that its pods find the rest.
+// Then the rest is made the job's, and goes where the job goes.
+func (s submission) make(ctx context.Context) error {
+	given, secret, err := s.given()
+	if err != nil {
+		return err
+	}
+	object, err := s.object()
+	if err != nil {
+		return err
+	}
+	if err := made("config map", func(ctx context.Context) error {
+		_, err := s.core.ConfigMaps(s.Namespace).Create(ctx, given, meta.CreateOptions{})
+		return err
+	})(ctx); err != nil {
+		return s.explain(err)
+	}
+	if secret != nil {
+		if err := made("secret", func(ctx context.Context) error {
+			_, err := s.core.Secrets(s.Namespace).Create(ctx, secret, meta.CreateOptions{})
+			return err
+		})(ctx); err != nil {
+			return s.explain(err)
+		}
+	}
+	if s.kind.service {
+		if err := made("service", func(ctx context.Context) error {
+			_, err := s.core.Services(s.Namespace).Create(ctx, s.headless(), meta.CreateOptions{})
+			return err
+		})(ctx); err != nil {
+			return s.explain(err)
+		}
+	}
+	if err := made(s.kind.object, func(ctx context.Context) error {
+		_, err := s.objects(s.kind).Create(ctx, object, meta.CreateOptions{FieldValidation: "Strict"})
+		return err
+	})(ctx); err != nil {
+		return s.explain(err)
+	}
+	return s.adopt(ctx)
+}
+
+// made calls what makes an object; that it is there already is as good.
+func made(what string, make func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := call(ctx)
+		defer cancel()
+		if err := make(ctx); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("make the %s: %w", what, err)
+		}
+		return nil
+	}
+}
+
+// given is what the pods are given: the launcher with the code, and the secret of
+// the variables; nil where there are none.
+func (s submission) given() (*core.ConfigMap, *core.Secret, error) {
+	m := ownOf(s.job.Spec)
+	packed, err := payload(s.job.Code, m.Workdir == "", nodesOf(s.job, s.kind.head(s.ref.Name)))
+	if err != nil {
+		return nil, nil, err
+	}
+	given := &core.ConfigMap{ObjectMeta: s.meta(), Data: map[string]string{"launch.sh": launchSh},
+		BinaryData: map[string][]byte{"payload.tar.gz": packed}}
+	if len(s.job.Env) == 0 {
+		return given, nil, nil
+	}
+	secret := &core.Secret{ObjectMeta: s.meta(), Type: core.SecretTypeOpaque, Data: map[string][]byte{}}
+	size := 0
+	for _, pair := range s.job.Env {
+		key, value, _ := strings.Cut(pair, "=")
+		secret.Data[key] = []byte(value)
+		size += len(pair)
+	}
+	if size > mostPayload {
+		return nil, nil, fmt.Errorf("run.env has %s, and a Secret takes %s", units.Bytes(int64(size)), units.Bytes(mostPayload))
+	}
+	return given, secret, nil
+}
+
+// headless makes the replicas of an indexed Job known by name, before they are
+// ready: that is when they look for each other.
+func (s submission) headless() *core.Service {
+	return &core.Service{ObjectMeta: s.meta(), Spec: core.ServiceSpec{
+		ClusterIP: core.ClusterIPNone, PublishNotReadyAddresses: true,
+		Selector: map[string]string{labelBatch + "job-name": s.ref.Name},
+		Ports:    []core.ServicePort{{Name: "ranks", Port: headPort, TargetPort: intstr.FromInt32(headPort)}},
+	}}
+}
+
+// object is the job's own.
+func (s submission) object() (*unstructured.Unstructured, error) {
+	pod, err := podOf(s.kind, s.ref.Name, s.job.Spec, labelsOf(s.life, s.job.Run), s.job.Env)
+	if err != nil {
+		return nil, err
+	}
+	return objectOf(s.kind, s.meta(), s.job.Spec, pod, s.job.Replicas)
+}
+
+// objectOf is the object of a kind around a pod.
+func objectOf(k *kind, about meta.ObjectMeta, spec cloud.Spec, pod core.PodTemplateSpec, replicas int) (*unstructured.Unstructured, error) {
+	m := ownOf(spec)
+	content, err := k.spec(work{name: about.Name, replicas: replicas, deadline: int64(spec.Lifetime.Seconds()), pod: pod, runtime: m.Runtime, gpus: m.GPUs})
+	if err != nil {
+		return nil, err
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": content}}
+	o.SetAPIVersion(k.resource.GroupVersion().String())
+	o.SetKind(k.object)
+	o.SetName(about.Name)
+	o.SetNamespace(about.Namespace)
+	labels := map[string]string{}
+	for key, value := range about.Labels {
+		labels[key] = value
+	}
+	if m.Queue != "" {
+		labels[labelQueue] = m.Queue
+	}
+	o.SetLabels(labels)
+	o.SetAnnotations(about.Annotations)
+	return o, nil
+}
+
+// ownOf are the options of a profile, with what all providers have put where it is
+// meant here: a type of machine is a label of its nodes.
+func ownOf(spec cloud.Spec) options.Machines {
+	m := about.Own[options.Machines](spec.Own)
+	if m.GPUs == 0 {
+		m.GPUs = spec.Need.GPUs
+	}
+	if spec.Instance != "" {
+		m.NodeSelector = maps.Clone(m.NodeSelector)
+		if m.NodeSelector == nil {
+			m.NodeSelector = map[string]string{}
+		}
+		m.NodeSelector["node.kubernetes.io/instance-type"] = spec.Instance
+	}
+	return m
+}
+
+// adopt makes the job the owner of what was made for it.
+func (s submission) adopt(ctx context.Context) error {
+	ctx, cancel := call(ctx)
+	defer cancel()
+	o, err := s.objects(s.kind).Get(ctx, s.ref.Name, meta.GetOptions{})
+	if err != nil {
+		return s.explain(fmt.Errorf("look at the job that was made: %w", err))
+	}
+	if got := o.GetLabels()[labelRun]; got != nameOf(s.job.Run) || o.GetLabels()[labelLife] != s.life.ID {
+		return fmt.Errorf("there is a %s %s in %s that is not of this run", s.kind.object, s.ref.Name, s.place)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q}]}}`,
+		o.GetAPIVersion(), o.GetKind(), o.GetName(), string(o.GetUID()))
+	// Down finds them by their labels too: where this is forbidden, nothing is lost.
+	_, _ = s.core.ConfigMaps(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
+	if len(s.job.Env) > 0 {
+		_, _ = s.core.Secrets(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
+	}
+	if s.kind.service {
+		_, _ = s.core.Services(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
+	}
+	return nil
+}
+
+// Find looks for the object of a run's job.
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+	r, known, err := knownRef(life, run)
+	if err != nil || !known {
+		return cloud.Submitted{}, err
+	}
+	d, err := p.open(r.place)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	ask, cancel := call(ctx)
+	defer cancel()
+	_, err = d.objects(kindNamed(r.Kind)).Get(ask, r.Name, meta.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if pods, err := d.podsOf(ctx, kindNamed(r.Kind).selector(r.Name)); err != nil || len(pods) == 0 {
+			return cloud.Submitted{}, err
+		}
+	case err != nil:
+		return cloud.Submitted{}, d.explain(err)
+	}
+	return cloud.Submitted{Ref: r.String(), Lacks: d.lacks(ctx)}, nil
+}
