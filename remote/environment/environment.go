@@ -36,8 +36,9 @@ type Spec struct {
 	// File is what the user calls the requirements file; Content is what is
 	// in it.
 	File, Content string
-	// Python is the interpreter to start from: a path, or a name on the node's
-	// PATH. Empty: the first python3 that has PyTorch, else the first.
+	// Python is the interpreter to start from: a path, a name on the node's PATH,
+	// or a version (3.12), which is found or installed. Empty: the first python3
+	// that has PyTorch, else the first.
 	Python string
 	// Optional lets the node go on with the Python that is there when the
 	// requirements can't be installed, and makes do with it when it has them.
@@ -99,6 +100,7 @@ type preparer struct {
 	keep     string        // instead of lookFile's own; empty: that
 	limit    time.Duration // for an installation
 	patience time.Duration // with the node that fetches for others; 0: half of that
+	onlyLook bool          // nothing is made on the node
 }
 
 // An optional environment must not hold up a run that could do without it.
@@ -124,6 +126,9 @@ func (p preparer) prepare(ctx context.Context) (Result, error) {
 	p.progress("looking for Python")
 	n, err := p.probe(ctx)
 	if err != nil {
+		return Result{}, err
+	}
+	if n, err = p.withVersion(ctx, n); err != nil {
 		return Result{}, err
 	}
 	base, err := n.choose(p.spec.Python)
