@@ -7,6 +7,7 @@ package environment
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,7 +29,12 @@ type Streamer interface {
 const (
 	System = "system"
 	Venv   = "venv"
+	Conda  = "conda"
+	Docker = "docker"
 )
+
+// Kinds are the kinds of environment that can be made.
+var Kinds = []string{System, Venv, Conda, Docker}
 
 // Spec is what is wanted.
 type Spec struct {
@@ -45,6 +51,15 @@ type Spec struct {
 	Optional bool
 	// Force makes the environment anew although nothing changed.
 	Force bool
+	// Before and After are commands that run on the node around the making of the
+	// environment, in ~/dlwb/<Cluster>.
+	Before, After []string
+	// Mounts are what of the node a container sees besides what dlwb put there:
+	// PATH or PATH:INSIDE, either with :ro.
+	Mounts []string
+	// Code is the directory of the code on the node, below the home directory: an
+	// image is built from what lies there.
+	Code string
 	// Cluster names the directory, ~/dlwb/<Cluster>/venv.
 	Cluster string
 	// Group, where it is set, is the nodes that fetch each package once, and
@@ -65,6 +80,9 @@ type Result struct {
 	Home string
 	// Env is what the training needs in its environment (K=V).
 	Env []string
+	// Wrap is what every command of a run is started with: words in front of its
+	// own. Python needs none. Empty: commands are started as they are.
+	Wrap []string
 	// Skipped is set when the environment was already as it should be.
 	Skipped bool
 	// Text says in a sentence what is used, and why.
@@ -123,6 +141,24 @@ func (p preparer) prepare(ctx context.Context) (Result, error) {
 	if err := p.spec.check(); err != nil {
 		return Result{}, err
 	}
+	if err := p.before(ctx); err != nil {
+		return Result{}, err
+	}
+	r, err := p.environment(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	return p.after(ctx, r)
+}
+
+// environment makes the environment itself.
+func (p preparer) environment(ctx context.Context) (Result, error) {
+	switch p.spec.Kind {
+	case Conda:
+		return p.conda(ctx)
+	case Docker:
+		return p.docker(ctx)
+	}
 	p.progress("looking for Python")
 	n, err := p.probe(ctx)
 	if err != nil {
@@ -142,10 +178,10 @@ func (p preparer) prepare(ctx context.Context) (Result, error) {
 }
 
 func (s Spec) check() error {
-	if s.Kind != System && s.Kind != Venv {
-		return fmt.Errorf("environment kind %q is not one of %s, %s", s.Kind, System, Venv)
+	if !slices.Contains(Kinds, s.Kind) {
+		return fmt.Errorf("environment kind %q is not one of %s", s.Kind, strings.Join(Kinds, ", "))
 	}
-	if s.Kind == Venv && (s.Cluster == "" || strings.HasPrefix(s.Cluster, ".") || strings.ContainsAny(s.Cluster, "/\x00\n")) {
+	if (s.Kind != System || len(s.Before)+len(s.After) > 0) && (s.Cluster == "" || strings.HasPrefix(s.Cluster, ".") || strings.ContainsAny(s.Cluster, "/\x00\n")) {
 		return fmt.Errorf("environment: %q can't be the name of a cluster's directory", s.Cluster)
 	}
 	if strings.ContainsAny(s.Python, "\x00\n") {

@@ -54,6 +54,7 @@ type node struct {
 	home, path, pythonPath string
 	uid, kernel, distro    string
 	compat, installed, uv  string
+	env                    string        // JSON: what activating a conda environment sets
 	pythons                []interpreter // on the PATH first, each once
 	wanted, venv           *interpreter
 	broken                 []broken
@@ -161,7 +162,7 @@ func (n *node) remember(f []string, line string) {
 func (n *node) set(key, value string) {
 	fields := map[string]*string{
 		"home": &n.home, "path": &n.path, "pythonpath": &n.pythonPath, "uid": &n.uid,
-		"kernel": &n.kernel, "distro": &n.distro, "compat": &n.compat, "installed": &n.installed, "uv": &n.uv,
+		"kernel": &n.kernel, "distro": &n.distro, "compat": &n.compat, "installed": &n.installed, "uv": &n.uv, "env": &n.env,
 	}
 	if to := fields[key]; to != nil {
 		*to = value

@@ -149,18 +149,20 @@ func TestUVFindsTheVersionOfTheProfile(t *testing.T) {
 	wheel(t, wheels, "dlwbone", "1.0")
 	l := withUV(t, bare(t))
 	managed := filepath.Join(l.home, ".local/share/uv/python")
-	if err := os.MkdirAll(managed, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	// Where uv keeps what it has installed: there it finds it again.
 	full, err := exec.Command(path, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.prefix)").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	version, prefix, _ := strings.Cut(strings.TrimSpace(string(full)), "\n")
-	// uv takes it for its own only where the directory looks like one of its own.
-	if err := os.Symlink(prefix, filepath.Join(managed, "cpython-"+version+"-linux-x86_64-gnu")); err != nil {
+	dir := filepath.Join(managed, "cpython-"+version+"-linux-x86_64-gnu") // a link is none of its own
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
+	}
+	for _, part := range []string{"bin", "lib", "include"} {
+		if err := os.Symlink(filepath.Join(prefix, part), filepath.Join(dir, part)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r := l.must(Spec{Kind: Venv, Cluster: "c", Python: minor, Content: "--no-index\n--find-links " + wheels + "\ndlwbone\n"})
 	if !strings.HasPrefix(r.Version, minor+".") {

@@ -297,8 +297,16 @@ func describeEnvironment(e profiles.Environment) string {
 	if e.File != "" {
 		s += " from " + e.File
 	}
-	if e.Python != "" {
+	if e.Python != "" && environment.IsVersion(e.Python) {
+		s += ", Python " + e.Python
+	} else if e.Python != "" {
 		s += ", " + e.Python
+	}
+	if len(e.Before) > 0 {
+		s += "; before it: " + strings.Join(e.Before, "; ")
+	}
+	if len(e.After) > 0 {
+		s += "; after it: " + strings.Join(e.After, "; ")
 	}
 	if e.Optional {
 		s += "; optional: without it, what is there"

@@ -29,10 +29,10 @@ if [ -z "$uv" ]; then
 		exit 3
 	}
 	say "installing $pin, which brings other versions of Python"
-	"$base" -m venv .dlwb/uv >&2 && .dlwb/uv/bin/python -m pip --disable-pip-version-check --no-input install --quiet "$pin" >&2 || {
+	if ! "$base" -m venv .dlwb/uv >&2 || ! .dlwb/uv/bin/python -m pip --disable-pip-version-check --no-input install --quiet "$pin" >&2; then
 		rm -rf .dlwb/uv
 		exit 4
-	}
+	fi
 	uv=$HOME/.dlwb/uv/bin/uv
 fi
 UV_NO_PROGRESS=1 NO_COLOR=1
