@@ -101,7 +101,7 @@ var common = []*Field{
 		Doc: "`system` uses the Python that is on the node, or a mapping says how to make another.", Example: "system",
 		ref: func(p *Profile) any { return &p.Environment }},
 	{Key: "environment.venv", Type: kindType, Also: []string{"pip", "requirements"},
-		Doc: "A virtual environment with the packages of this file, which lies in the code directory: requirements, or a pyproject.toml of which the dependencies are installed. uv makes it where the node has one, else pip.", Example: "requirements.txt",
+		Doc: "A virtual environment with the packages of this requirements file, or the dependencies of this pyproject.toml, which lies in the code directory; by uv where the node has it, else by pip.", Example: "requirements.txt",
 		ref: func(p *Profile) any { return &p.Environment }},
 	{Key: "environment.conda", Type: kindType, Doc: "A conda environment made from this file, which lies in the code directory, by micromamba, mamba or conda, whichever the node has; without one, micromamba is fetched.",
 		Example: "environment.yml", ref: func(p *Profile) any { return &p.Environment }},

@@ -256,7 +256,7 @@ func (m *Maker) check(p *profiles.Profile) error {
 }
 
 // EnvironmentKinds are the kinds of environments that can be made on nodes.
-var EnvironmentKinds = []string{environment.System, environment.Venv}
+var EnvironmentKinds = environment.Kinds
 
 // Spec is what a profile asks of its provider.
 func Spec(p *profiles.Profile) cloud.Spec {
