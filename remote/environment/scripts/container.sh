@@ -105,6 +105,7 @@ case $gpus in missing*)
 	;;
 esac
 if [ -z "$id" ] || [ "$make" = force ]; then
+	at=$HOME
 	if [ -z "$built" ]; then
 		set -- "$engine" pull "$image"
 	else
@@ -112,12 +113,13 @@ if [ -z "$id" ] || [ "$make" = force ]; then
 			dockerfile=$HOME/$dir/Dockerfile
 			mkdir -p "$dir" && printf '%s\n' "$own" >"$dockerfile" || exit 1
 		fi
+		at=$HOME/$context
 		set -- "$engine" build --tag "$image" --file "$dockerfile" .
 	fi
 	say command "$*"
 	news "$*"
 	{
-		cd "$HOME/$context" && "$@" 2>&1 </dev/null
+		cd "$at" && "$@" 2>&1 </dev/null
 		echo "=$?"
 	} | tr '\r' '\n' | {
 		code=1
