@@ -1,12 +1,13 @@
 package foreign
 
 import (
+	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/remote/engine"
 )
 
@@ -81,7 +82,7 @@ func (f *file) volumes(n *yaml.Node) {
 	f.set("environment.mounts", mounts)
 }
 
-var portForm = regexp.MustCompile(`^(?:[\d.]+:)?(?:\d+:)?(\d+)$`)
+var portForm = pattern.New(`^(?:[\d.]+:)?(?:\d+:)?(\d+)$`)
 
 // ports takes what is to be reached from here.
 func (f *file) ports(n *yaml.Node) {
@@ -135,7 +136,7 @@ func ssmLine(text string) (line int, command string) {
 	return 0, ""
 }
 
-var ssmStart = regexp.MustCompile(`^\s*(?:\$ )?ssm\s+(?:run|shell)\b`)
+var ssmStart = pattern.New(`^\s*(?:\$ )?ssm\s+(?:run|shell)\b`)
 
 // ssm takes a command line of simple_sagemaker.
 func (f *file) ssm(line int, command string) {
@@ -168,7 +169,7 @@ func (f *file) ssm(line int, command string) {
 		case "--ic", "--instance_count":
 			f.count(&yaml.Node{Kind: yaml.ScalarNode, Value: value}, 0)
 		case "-v", "--volume_size":
-			f.set("machines.disk", value+"GB")
+			f.set("machines.disk", fmt.Sprintf("%sGB", value))
 		case "-o", "--output_path":
 			f.set("results.to", "results/{run}")
 			f.note(line, word+" "+value, "results come to results/RUN beside the profile")

@@ -1,17 +1,19 @@
 package foreign
 
 import (
-	"regexp"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/remote/engine"
 )
 
 // paid is the provider whose machines these files ask for.
-const paid = "ec2"
+var paid = providers.Priced()[0]
 
 // ansible takes the config.yaml of the article.
 func (f *file) ansible() {
@@ -36,15 +38,16 @@ func (f *file) count(n *yaml.Node, more int) {
 // ray takes a cluster file of Ray.
 func (f *file) ray() {
 	f.named(f.text(at(f.root, "cluster_name")))
-	switch kind := at(f.root, "provider.type"); kind.Value {
-	case "aws":
+	kind := at(f.root, "provider.type")
+	switch {
+	case kind.Value == "aws":
 		f.take(kind)
 		f.set("provider", paid)
 		f.set("machines.region", f.text(at(f.root, "provider.region")))
 		f.rayNodes()
-	case "local":
+	case f.has("provider.head_ip"):
 		f.take(kind)
-		f.set("provider", "hosts")
+		f.set("provider", providers.Having("machines.hosts")[0])
 		hosts := append(f.texts(at(f.root, "provider.head_ip")), f.texts(at(f.root, "provider.worker_ips"))...)
 		if user := f.text(at(f.root, "auth.ssh_user")); user != "" {
 			for i := range hosts {
@@ -86,7 +89,7 @@ func (f *file) rayNodes() {
 	if disks := child(config, "BlockDeviceMappings"); disks != nil && len(disks.Content) > 0 {
 		f.take(child(disks.Content[0], "DeviceName"))
 		if size := f.text(at(disks.Content[0], "Ebs.VolumeSize")); size != "" {
-			f.set("machines.disk", size+"GiB")
+			f.set("machines.disk", fmt.Sprintf("%sGiB", size))
 		}
 	}
 }
@@ -117,7 +120,7 @@ func (f *file) sky() {
 	}
 	if size := child(r, "disk_size"); size != nil {
 		if _, err := strconv.Atoi(size.Value); err == nil {
-			f.set("machines.disk", f.text(size)+"GB")
+			f.set("machines.disk", fmt.Sprintf("%sGB", f.text(size)))
 		}
 	}
 	if image := child(r, "image_id"); image != nil && strings.HasPrefix(image.Value, "docker:") {
@@ -175,7 +178,7 @@ func (f *file) variables(n *yaml.Node) {
 }
 
 // blocks are words of a shell that go over lines.
-var blocks = regexp.MustCompile(`(?m)^\s*(?:if|for|while|until|case|function)\b|<<|\(\)\s*\{|^\s*[{(]`)
+var blocks = pattern.New(`(?m)^\s*(?:if|for|while|until|case|function)\b|<<|\(\)\s*\{|^\s*[{(]`)
 
 // lines are the commands of a script, one a line; none where it has blocks.
 func lines(script string) (all []string) {
@@ -205,7 +208,7 @@ func (f *file) script(n *yaml.Node, key string) {
 
 // preparing is a line of a run script that a profile needs no place for: where the
 // head is, the engine knows.
-var preparing = regexp.MustCompile(`^(?:echo\b|set -|(?:export )?(?:MASTER_ADDR|MASTER_PORT|HEAD_IP|head_ip|master_addr|NUM_NODES|num_nodes)=)`)
+var preparing = pattern.New(`^(?:echo\b|set -|(?:export )?(?:MASTER_ADDR|MASTER_PORT|HEAD_IP|head_ip|master_addr|NUM_NODES|num_nodes)=)`)
 
 // launch takes the one command of a run script.
 func (f *file) launch(n *yaml.Node) {
@@ -227,13 +230,13 @@ func (f *file) launch(n *yaml.Node) {
 }
 
 // launcher is what starts ranks, up to the script: the engine does that.
-var launcher = regexp.MustCompile(`^(?:python3? -m torch\.distributed\.(?:run|launch)|torchrun)\s+((?:-{1,2}[a-z_-]+(?:[= ]\S+)?\s+)*?)([^-\s]\S*\.py\b.*|-m\s.*)$`)
+var launcher = pattern.New(`^(?:python3? -m torch\.distributed\.(?:run|launch)|torchrun)\s+((?:-{1,2}[a-z_-]+(?:[= ]\S+)?\s+)*?)([^-\s]\S*\.py\b.*|-m\s.*)$`)
 
 // command sets the training command, without the launcher in front of it.
 func (f *file) command(text string, line int) {
 	m := launcher.FindStringSubmatch(text)
 	if m != nil {
-		f.set("run.engine", "torchrun")
+		f.set("run.engine", engine.Resolve(engine.Auto, true))
 		text = m[2]
 		if flags := strings.TrimSpace(m[1]); flags != "" {
 			f.note(line, flags, "the engine gives torchrun its nodes, ranks and port")

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/profiles"
 )
 
@@ -75,7 +75,7 @@ func Import(name string, text []byte, script string) (Imported, error) {
 		return f.finish("an ssm command line", script)
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(comments.ReplaceAll(text, nil), &doc); err != nil {
+	if err := yaml.Unmarshal([]byte(comments.ReplaceAllString(string(text), "")), &doc); err != nil {
 		return Imported{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
@@ -93,7 +93,7 @@ func Import(name string, text []byte, script string) (Imported, error) {
 }
 
 // comments are whole lines that begin with //, which devcontainer.json may have.
-var comments = regexp.MustCompile(`(?m)^\s*//[^\n]*$`)
+var comments = pattern.New(`(?m)^\s*//[^\n]*$`)
 
 // finish writes the profile, by the way of the reader of profiles: what it refuses
 // is never written.
@@ -246,7 +246,7 @@ var reasons = map[string]string{
 	"container_name": "dlwb names containers", "autostop": "see limits.idle",
 }
 
-var notName = regexp.MustCompile(`[^a-z0-9]+`)
+var notName = pattern.New(`[^a-z0-9]+`)
 
 // named sets the name of the experiment, in the form that names have.
 func (f *file) named(text string) {

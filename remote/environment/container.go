@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
@@ -200,9 +199,9 @@ var containerReasons = []reason{
 }
 
 var (
-	continued = regexp.MustCompile(`\\\s*\n(?:\s*#[^\n]*\n)*`)
-	copies    = regexp.MustCompile(`(?i)^\s*(?:COPY|ADD)\s+(.*)$`)
-	flagWord  = regexp.MustCompile(`^--[a-z]+(?:=\S*)?$`)
+	continued = pattern.New(`\\\s*\n(?:\s*#[^\n]*\n)*`)
+	copies    = pattern.New(`(?i)^\s*(?:COPY|ADD)\s+(.*)$`)
+	flagWord  = pattern.New(`^--[a-z]+(?:=\S*)?$`)
 )
 
 // sourcesOf are the files of its context that a Dockerfile uses, as patterns of
