@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"fmt"
 	"path"
 	"strings"
 
@@ -169,7 +168,7 @@ func (f *file) ssm(line int, command string) {
 		case "--ic", "--instance_count":
 			f.count(&yaml.Node{Kind: yaml.ScalarNode, Value: value}, 0)
 		case "-v", "--volume_size":
-			f.set("machines.disk", fmt.Sprintf("%sGB", value))
+			f.set("machines.disk", sized(value, "GB"))
 		case "-o", "--output_path":
 			f.set("results.to", "results/{run}")
 			f.note(line, word+" "+value, "results come to results/RUN beside the profile")

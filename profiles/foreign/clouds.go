@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -89,7 +88,7 @@ func (f *file) rayNodes() {
 	if disks := child(config, "BlockDeviceMappings"); disks != nil && len(disks.Content) > 0 {
 		f.take(child(disks.Content[0], "DeviceName"))
 		if size := f.text(at(disks.Content[0], "Ebs.VolumeSize")); size != "" {
-			f.set("machines.disk", fmt.Sprintf("%sGiB", size))
+			f.set("machines.disk", sized(size, "GiB"))
 		}
 	}
 }
@@ -120,7 +119,7 @@ func (f *file) sky() {
 	}
 	if size := child(r, "disk_size"); size != nil {
 		if _, err := strconv.Atoi(size.Value); err == nil {
-			f.set("machines.disk", fmt.Sprintf("%sGB", f.text(size)))
+			f.set("machines.disk", sized(f.text(size, "GB")))
 		}
 	}
 	if image := child(r, "image_id"); image != nil && strings.HasPrefix(image.Value, "docker:") {
@@ -248,3 +247,6 @@ func (f *file) command(text string, line int) {
 	}
 	f.set("run.command", text)
 }
+
+// sized is a size as a profile has it: other tools leave the unit out.
+func sized(number, unit string) string { return number + unit }
