@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-slurm test-kubernetes test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean
+.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-slurm test-kubernetes test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean test-environments
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,11 @@ test-long: agent ## what make test runs a sample of, whole: logins, lies, 10,000
 test-podman: ## what make test does over a container, which it leaves out where there is no podman
 	sh internal/tools/need.sh podman
 	DLWB_RIGS=1 go test -count=1 -v -run Container ./remote/transport ./remote
+
+test-environments: ## environments by uv and podman (and by conda, where DLWB_TEST_CONDA names one), kept in the user's cache directory
+	sh internal/tools/need.sh podman
+	python3 -m venv "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv" && "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/pip" install --quiet uv==0.13.9
+	DLWB_RIGS=1 DLWB_TEST_UV="$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/uv" go test -count=1 -v ./remote/environment
 
 test-moto: ## the life of a cluster on moto, a stand-in for AWS that others made (from PyPI, kept in the user's cache directory)
 	sh internal/tools/moto.sh

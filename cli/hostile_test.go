@@ -205,6 +205,7 @@ var hostileCases = []struct {
 	command string
 	ways    []hostileCase
 }{
+	{"import", []hostileCase{{args: "import EVIL"}, {args: "import dlwb.yaml"}, {args: "import --force no/EVIL"}}},
 	{"init", []hostileCase{{args: "init emptyEVIL"}, {args: "init ."}, {args: "init no/EVIL"}}},
 	{"plan", []hostileCase{{args: "plan"}, {args: "plan venv.yaml"}, {args: "plan broken.yaml"}, {args: "plan refused.yaml"}, {args: "plan EVIL"}, {args: "plan fails.yaml", long: true}}},
 	{"trust", []hostileCase{{args: "trust"}, {args: "trust --list"}, {args: "trust --revoke EVIL"}, {args: "trust refused.yaml"}, {args: "trust --hash EVIL"}}},

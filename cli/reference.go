@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/profiles/foreign"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -55,6 +56,11 @@ type (
 		Run   string         `json:"run"`
 		Ended event.RunEnded `json:"ended"`
 	}
+	importAnswer struct {
+		Profile string         `json:"profile"`
+		From    string         `json:"from"`
+		Left    []foreign.Left `json:"left"`
+	}
 	doctorAnswer struct {
 		Findings []cloud.Finding `json:"findings"`
 		OK       bool            `json:"ok"`
@@ -99,6 +105,7 @@ var outputs = map[string]struct {
 	"pull":       {answer: event.ResultsFetched{}},
 	"stop":       {answer: stopAnswer{}},
 	"down":       {stream: "the step `down`, with `receipt`, for each cluster"},
+	"import":     {answer: importAnswer{}},
 	"doctor":     {answer: doctorAnswer{}},
 	"offers":     {answer: offersAnswer{}},
 	"start":      {stream: "the step `cluster`, then `cluster_up`"},

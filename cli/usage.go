@@ -78,7 +78,7 @@ var suggestFor = map[string][]string{
 	"ls": {"list", "ps", "status", "clusters"}, "down": {"destroy", "delete", "teardown", "terminate"},
 	"up": {"create", "provision"}, "run": {"train", "launch", "start", "submit"}, "stop": {"kill", "cancel"},
 	"attach": {"watch", "resume"}, "ssh": {"shell", "login"}, "forward": {"jupyter", "tensorboard", "tunnel"},
-	"pull": {"fetch", "download"}, "sync": {"push", "upload"}, "logs": {"log", "tail"}, "compare": {"diff"}, "rerun": {"repeat", "again", "reproduce"}, "rm": {"remove", "prune", "clean"}, "compact": {"vacuum"}, "doctor": {"check"}, "init": {"new"},
+	"pull": {"fetch", "download"}, "sync": {"push", "upload"}, "logs": {"log", "tail"}, "compare": {"diff"}, "rerun": {"repeat", "again", "reproduce"}, "rm": {"remove", "prune", "clean"}, "compact": {"vacuum"}, "doctor": {"check"}, "init": {"new"}, "import": {"convert", "migrate"},
 }
 
 // flagFault says what is wrong with a flag, with the nearest right one.

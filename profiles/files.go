@@ -63,15 +63,26 @@ func (p *Profile) ResultsTo(run string) (string, error) {
 // from; "" when there is none.
 func (p *Profile) EnvironmentFile() string {
 	e := p.Environment
-	if e.File == "" || e.Kind == "docker" && !isDockerfile(e.File) {
+	if e.File == "" || e.IsImage() {
 		return ""
 	}
 	return inside(p.CodeDir(), e.File)
 }
 
-func isDockerfile(name string) bool {
+// IsImage reports whether the environment is an image that exists, and is not
+// built from a file.
+func (e Environment) IsImage() bool {
+	return e.Kind == "docker" && !IsDockerfile(e.File) && !isCondaFile(e.File)
+}
+
+// IsDockerfile reports whether a path is that of a Dockerfile, by its name.
+func IsDockerfile(name string) bool {
 	base := path.Base(name)
-	return strings.HasPrefix(base, "Dockerfile") || strings.HasSuffix(base, ".Dockerfile")
+	return strings.HasPrefix(base, "Dockerfile") || strings.HasSuffix(base, ".Dockerfile") || base == "Containerfile"
+}
+
+func isCondaFile(name string) bool {
+	return strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".yaml")
 }
 
 // inside is a path of a profile as one of this machine.

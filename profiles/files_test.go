@@ -163,7 +163,7 @@ machines:
   count: 1
 
 environment:
-  # A virtual environment with the packages of this requirements file, which lies in the code directory.
+  # A virtual environment with the packages of this requirements file, or the dependencies of this pyproject.toml, which lies in the code directory; by uv where the node has it, else by pip.
   venv: requirements.txt
 
 run:

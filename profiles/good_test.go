@@ -200,6 +200,11 @@ func drawProfile(t *rapid.T) *Profile {
 	p.Limits.Log = rapid.Int64Range(1, 1e15).Draw(t, "log")
 	p.Limits.Budget = math.Round(rapid.Float64Range(0, 1e5).Draw(t, "budget")*100) / 100
 	p.Environment.Optional = rapid.Bool().Draw(t, "optional")
+	for _, list := range []*[]string{&p.Environment.Before, &p.Environment.After, &p.Environment.Mounts} {
+		if *list = rapid.SliceOfNDistinct(line(), 0, 3, rapid.ID).Draw(t, "lines"); len(*list) == 0 {
+			*list = nil
+		}
+	}
 	if kind := rapid.SampledFrom([]string{"system", "venv", "conda", "docker"}).Draw(t, "kind"); kind != "system" {
 		p.Environment.Kind, p.Environment.File = kind, "a"+rapid.StringMatching(`[a-z./]{1,9}`).Draw(t, "file")
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -194,7 +195,7 @@ var systemType = &Type{
 		d.flaw(f.Key, n, fl)
 	},
 	format: func(_ *Field, from any) string { // the mapping stands for itself
-		if e := from.(*Environment); e.Kind == "system" && e.Python == "" && !e.Optional {
+		if e := from.(*Environment); reflect.DeepEqual(*e, Environment{Kind: "system"}) {
 			return "system"
 		}
 		return ""

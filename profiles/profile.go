@@ -54,10 +54,16 @@ type Need struct {
 type Environment struct {
 	Kind string // system, venv, conda or docker
 	File string // requirements.txt, environment.yml (relative to the code directory), an image or a Dockerfile
-	// Python is the interpreter to start from: a path or a name on the
-	// node's PATH. Empty: the first one found that has PyTorch, else the
-	// first python3.
+	// Python is the interpreter to start from: a path, a name on the node's
+	// PATH, or a version. Empty: the first one found that has PyTorch, else
+	// the first python3.
 	Python string
+	// Before and After are lines of shell that run on every node around the
+	// making of the environment.
+	Before, After []string
+	// Mounts are directories of a node that a container sees besides the
+	// code's: PATH, or PATH:INSIDE, either with :ro.
+	Mounts []string
 	// Optional lets the run go on with what is there when the environment
 	// can't be made; what is then used is said.
 	Optional bool

@@ -91,27 +91,13 @@ func count(n int, what string) string {
 
 // prepare sets up Python on every node.
 func (d *drive) prepare(ctx context.Context) (string, bool, error) {
-	spec := d.environmentSpec()
-	if spec.Kind == "venv" {
-		content, err := d.w.plans.Requirements(d.plan.Profile)
-		if err != nil {
-			return "", false, &event.Fault{What: "read the requirements", Node: -1, Why: err.Error()}
-		}
-		spec.Content = content
+	spec, err := d.filledSpec(ctx)
+	if err != nil {
+		return "", false, err
 	}
 	spec.Group = d.wheels()
 	defer spec.Group.Close(context.WithoutCancel(ctx))
-	results := make([]environment.Result, len(d.link.nodes))
-	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-		spec := spec
-		spec.Node = i
-		if own := d.data.Cluster.Nodes[i].Python; own != "" {
-			spec.Python = own
-		}
-		r, err := environment.Prepare(ctx, atnode.Runner{Node: n, Before: d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
-		results[i] = r
-		return environmentFault(i, err)
-	})
+	results, err := d.prepareNodes(ctx, spec)
 	if err != nil {
 		return "", false, err
 	}
@@ -128,6 +114,52 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 	return results[0].Text, allSkipped(results), nil
 }
 
+// filledSpec is what the profile asks for, with the file that it is made from. An
+// image is built from the code: that comes to the nodes first.
+func (d *drive) filledSpec(ctx context.Context) (environment.Spec, error) {
+	spec := d.environmentSpec()
+	if d.plan.Profile.EnvironmentFile() == "" {
+		return spec, nil
+	}
+	content, err := d.w.plans.Requirements(d.plan.Profile)
+	if err != nil {
+		return spec, &event.Fault{What: "read the file of the environment", Node: -1, Why: err.Error()}
+	}
+	spec.Content = content
+	if spec.Kind == environment.Docker {
+		_, _, err = d.syncIn(ctx, event.StepEnvironment)
+	}
+	return spec, err
+}
+
+// prepareNodes makes the environment of every node. One that fails does not end
+// what the others are at: that is of use for the next try, and each failure is told.
+func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]environment.Result, error) {
+	results := make([]environment.Result, len(d.link.nodes))
+	failures := make([]*environment.Failure, len(d.link.nodes))
+	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		spec := spec
+		spec.Node = i
+		if own := d.data.Cluster.Nodes[i].Python; own != "" {
+			spec.Python = own
+		}
+		r, err := environment.Prepare(ctx, atnode.Runner{Node: n, Before: d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
+		results[i] = r
+		if errors.As(err, &failures[i]) {
+			d.say(event.StepEnvironment, i, "failed: "+failures[i].Why)
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if fault := environmentFault(failures); fault != nil {
+		return nil, fault
+	}
+	return results, nil
+}
+
 func allSkipped(results []environment.Result) bool {
 	for _, r := range results {
 		if !r.Skipped {
@@ -137,13 +169,31 @@ func allSkipped(results []environment.Result) bool {
 	return true
 }
 
-func environmentFault(node int, err error) error {
-	var f *environment.Failure
-	if !errors.As(err, &f) {
-		return err
+// environmentFault is the failure of the first node that has one, with the names
+// of the others; nil where there is none. What each said last is kept.
+func environmentFault(failures []*environment.Failure) error {
+	var fault *event.Fault
+	var others []string
+	for i, f := range failures {
+		switch {
+		case f == nil:
+		case fault == nil:
+			fault = &event.Fault{What: "set up the environment", Node: i, Why: f.Why, Next: f.Next, Command: f.Command, LastLines: f.LastLines}
+		case f.Why == fault.Why:
+			others = append(others, fmt.Sprintf("node%d the same", i))
+		default:
+			others = append(others, fmt.Sprintf("node%d: %s", i, f.Why))
+			fault.LastLines = append(fault.LastLines, fmt.Sprintf("node%d: %s", i, f.Command))
+			fault.LastLines = append(fault.LastLines, f.LastLines[max(0, len(f.LastLines)-5):]...)
+		}
 	}
-	return &event.Fault{What: "set up the environment", Node: node, Why: f.Why, Next: f.Next,
-		Command: f.Command, LastLines: f.LastLines}
+	if fault == nil {
+		return nil
+	}
+	if len(others) > 0 {
+		fault.Why += "; " + strings.Join(others, "; ")
+	}
+	return fault
 }
 
 // countGPUs asks each node how many GPUs it has for this cluster. Nodes that are
@@ -289,7 +339,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 		}
 		for _, proc := range made.Nodes[i] {
 			l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env,
-				Argv: d.ownPython(proc.Argv, i), Log: proc.Log})
+				Argv: append(slices.Clone(d.data.Envs[i].Wrap), d.ownPython(proc.Argv, i)...), Log: proc.Log})
 		}
 		if err := n.Launch(ctx, l); err != nil {
 			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: roomNext(err, i)}

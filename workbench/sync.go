@@ -48,6 +48,11 @@ func (w *Workbench) treeAtOnce(ctx context.Context, plan *planning.Plan) (*trans
 
 // sync copies the code to every node.
 func (d *drive) sync(ctx context.Context) (string, bool, error) {
+	return d.syncIn(ctx, event.StepSync)
+}
+
+// syncIn is sync as a part of a step.
+func (d *drive) syncIn(ctx context.Context, step string) (string, bool, error) {
 	tree, err := d.w.treeAtOnce(ctx, d.plan)
 	if err != nil {
 		return "", false, err
@@ -64,7 +69,7 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: warning})
 	}
 	res, err := transfer.Sync(ctx, d.link.nodes, tree, planning.RemoteCode(d.plan.Cluster),
-		func(node int, text string) { d.say(event.StepSync, node, text) })
+		func(node int, text string) { d.say(step, node, text) })
 	if err != nil {
 		return "", false, &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
 	}

@@ -44,6 +44,69 @@ func Start(t testing.TB) (name, root string) {
 	return name, root
 }
 
+// PythonImage is the name of an image with this machine's Python and busybox.
+const PythonImage = "localhost/dlwb-python:1"
+
+// Images gives podman a storage of the test's own with PythonImage in it: from then
+// on `podman` of the test's environment, and of env, means that.
+func Images(t testing.TB) (env []string) {
+	t.Helper()
+	need(t)
+	dir, err := os.MkdirTemp("", "pod")
+	check(t, err)
+	t.Cleanup(func() { check(t, removeAll(dir)) })
+	root := filepath.Join(dir, "rootfs")
+	fill(t, root)
+	fillPython(t, root)
+	configure(t, dir)
+	t.Cleanup(func() { podman(t, "rm", "--force", "--time", "0", "--all") })
+	tar := filepath.Join(dir, "root.tar")
+	out, err := exec.Command("tar", "-C", root, "-cf", tar, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	podman(t, "import", "--change", "ENV PATH=/usr/bin:/bin", tar, PythonImage)
+	check(t, os.RemoveAll(root))
+	check(t, os.Remove(tar))
+	for _, name := range []string{"CONTAINERS_STORAGE_CONF", "CONTAINERS_CONF"} {
+		env = append(env, name+"="+os.Getenv(name))
+	}
+	return env
+}
+
+// fillPython adds the Python of this system and what it is linked against.
+func fillPython(t testing.TB, root string) {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	lib, err := exec.Command(python, "-c", "import sysconfig; print(sysconfig.get_path('stdlib'))").Output()
+	if err != nil {
+		leaveOut(t, "there is no %s: apt-get install python3", python)
+	}
+	stdlib := strings.TrimSpace(string(lib))
+	copyFile(t, python, filepath.Join(root, python))
+	check(t, os.MkdirAll(filepath.Dir(filepath.Join(root, stdlib)), 0o755))
+	if out, err := exec.Command("cp", "-r", stdlib, filepath.Join(root, stdlib)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	modules, _ := filepath.Glob(stdlib + "/lib-dynload/*.so")
+	libraries, _ := exec.Command("ldd", append([]string{python}, modules...)...).Output()
+	for _, path := range regexp.MustCompile(`(?:=> |^\s+)(/\S+)`).FindAllStringSubmatch(string(libraries), -1) {
+		if to := filepath.Join(root, path[1]); !exists(to) {
+			copyFile(t, path[1], to)
+		}
+	}
+	for _, loader := range regexp.MustCompile(`\s(/lib\S*/ld-\S+)`).FindAllStringSubmatch(string(libraries), -1) {
+		if to := filepath.Join(root, loader[1]); !exists(to) {
+			copyFile(t, loader[1], to)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // removeAll removes a directory in which podman's own clean-up, which the end of a
 // container starts, may still write a file.
 func removeAll(dir string) error {
@@ -108,7 +171,7 @@ func fill(t testing.TB, root string) {
 func configure(t testing.TB, dir string) {
 	t.Helper()
 	storage := fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(dir, "graph"), filepath.Join(dir, "run"))
-	engine := fmt.Sprintf("[containers]\ncgroupns = \"host\"\n[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\ntmp_dir = %q\n", filepath.Join(dir, "tmp"))
+	engine := fmt.Sprintf("[containers]\ncgroupns = \"host\"\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1000:1000\"]\n[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\ntmp_dir = %q\n", filepath.Join(dir, "tmp"))
 	for name, text := range map[string]string{"CONTAINERS_STORAGE_CONF": storage, "CONTAINERS_CONF": engine} {
 		path := filepath.Join(dir, name)
 		check(t, os.WriteFile(path, []byte(text), 0o600))

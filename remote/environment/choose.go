@@ -34,6 +34,9 @@ func (n node) noPython() *Failure {
 
 func (n node) notThere(want string) *Failure {
 	f := &Failure{Why: fmt.Sprintf("the Python of the profile, %s, is not on the node", want)}
+	if IsVersion(want) {
+		f.Why = fmt.Sprintf("Python %s, which the profile asks for, is not on the node", want)
+	}
 	for _, b := range n.broken {
 		if b.role == "want" && !strings.Contains(b.why, "not found") {
 			f.Why = fmt.Sprintf("the Python of the profile, %s, does not run on the node: %s", want, b.why)

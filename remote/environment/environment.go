@@ -7,6 +7,7 @@ package environment
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,7 +29,12 @@ type Streamer interface {
 const (
 	System = "system"
 	Venv   = "venv"
+	Conda  = "conda"
+	Docker = "docker"
 )
+
+// Kinds are the kinds of environment that can be made.
+var Kinds = []string{System, Venv, Conda, Docker}
 
 // Spec is what is wanted.
 type Spec struct {
@@ -36,14 +42,24 @@ type Spec struct {
 	// File is what the user calls the requirements file; Content is what is
 	// in it.
 	File, Content string
-	// Python is the interpreter to start from: a path, or a name on the node's
-	// PATH. Empty: the first python3 that has PyTorch, else the first.
+	// Python is the interpreter to start from: a path, a name on the node's PATH,
+	// or a version (3.12), which is found or installed. Empty: the first python3
+	// that has PyTorch, else the first.
 	Python string
 	// Optional lets the node go on with the Python that is there when the
 	// requirements can't be installed, and makes do with it when it has them.
 	Optional bool
 	// Force makes the environment anew although nothing changed.
 	Force bool
+	// Before and After are commands that run on the node around the making of the
+	// environment, in ~/dlwb/<Cluster>.
+	Before, After []string
+	// Mounts are what of the node a container sees besides what dlwb put there:
+	// PATH or PATH:INSIDE, either with :ro.
+	Mounts []string
+	// Code is the directory of the code on the node, below the home directory: an
+	// image is built from what lies there.
+	Code string
 	// Cluster names the directory, ~/dlwb/<Cluster>/venv.
 	Cluster string
 	// Group, where it is set, is the nodes that fetch each package once, and
@@ -64,6 +80,9 @@ type Result struct {
 	Home string
 	// Env is what the training needs in its environment (K=V).
 	Env []string
+	// Wrap is what every command of a run is started with: words in front of its
+	// own. Python needs none. Empty: commands are started as they are.
+	Wrap []string
 	// Skipped is set when the environment was already as it should be.
 	Skipped bool
 	// Text says in a sentence what is used, and why.
@@ -99,6 +118,7 @@ type preparer struct {
 	keep     string        // instead of lookFile's own; empty: that
 	limit    time.Duration // for an installation
 	patience time.Duration // with the node that fetches for others; 0: half of that
+	onlyLook bool          // nothing is made on the node
 }
 
 // An optional environment must not hold up a run that could do without it.
@@ -121,9 +141,30 @@ func (p preparer) prepare(ctx context.Context) (Result, error) {
 	if err := p.spec.check(); err != nil {
 		return Result{}, err
 	}
+	if err := p.before(ctx); err != nil {
+		return Result{}, err
+	}
+	r, err := p.environment(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	return p.after(ctx, r)
+}
+
+// environment makes the environment itself.
+func (p preparer) environment(ctx context.Context) (Result, error) {
+	switch p.spec.Kind {
+	case Conda:
+		return p.conda(ctx)
+	case Docker:
+		return p.docker(ctx)
+	}
 	p.progress("looking for Python")
 	n, err := p.probe(ctx)
 	if err != nil {
+		return Result{}, err
+	}
+	if n, err = p.withVersion(ctx, n); err != nil {
 		return Result{}, err
 	}
 	base, err := n.choose(p.spec.Python)
@@ -137,10 +178,10 @@ func (p preparer) prepare(ctx context.Context) (Result, error) {
 }
 
 func (s Spec) check() error {
-	if s.Kind != System && s.Kind != Venv {
-		return fmt.Errorf("environment kind %q is not one of %s, %s", s.Kind, System, Venv)
+	if !slices.Contains(Kinds, s.Kind) {
+		return fmt.Errorf("environment kind %q is not one of %s", s.Kind, strings.Join(Kinds, ", "))
 	}
-	if s.Kind == Venv && (s.Cluster == "" || strings.HasPrefix(s.Cluster, ".") || strings.ContainsAny(s.Cluster, "/\x00\n")) {
+	if (s.Kind != System || len(s.Before)+len(s.After) > 0) && (s.Cluster == "" || strings.HasPrefix(s.Cluster, ".") || strings.ContainsAny(s.Cluster, "/\x00\n")) {
 		return fmt.Errorf("environment: %q can't be the name of a cluster's directory", s.Cluster)
 	}
 	if strings.ContainsAny(s.Python, "\x00\n") {

@@ -44,7 +44,7 @@ var reasons = []reason{
 		"if the package was updated on purpose, write its new hash",
 	},
 	{
-		pattern.New(`NewConnectionError|ConnectTimeoutError|ReadTimeoutError|MaxRetryError|NameResolutionError|ProxyError|Temporary failure in name resolution|Network is unreachable|Connection (?:refused|reset|aborted)|Read timed out|connection broken`),
+		pattern.New(`NewConnectionError|ConnectTimeoutError|ReadTimeoutError|MaxRetryError|NameResolutionError|ProxyError|Temporary failure in name resolution|failed to lookup address information|client error \(Connect\)|Failed to fetch: \x60|Network is unreachable|Connection (?:refused|reset|aborted)|Read timed out|connection broken`),
 		"the package index can't be reached from the node",
 		"check the node's network, or name an index that it can reach (--index-url in $file)",
 	},
@@ -62,6 +62,16 @@ var reasons = []reason{
 		pattern.New(`No matching distribution found for ([^\n]+)`),
 		"there is no $1 for Python $version on this kind of machine",
 		"correct the name or the version, or set environment.python to another Python",
+	},
+	{
+		pattern.New(`Because (?:there (?:is|are) no versions? of )?(\S+) (?:was not found in the (?:package registry|provided package locations)|and you require)`),
+		"there is no $1 for Python $version on this kind of machine",
+		"correct the name or the version, or set environment.python to another Python",
+	},
+	{
+		pattern.New(`No solution found when resolving dependencies`),
+		"the packages in $file exclude each other, or are not for Python $version",
+		"loosen one of the versions named above, or set environment.python to another Python",
 	},
 	{
 		pattern.New(`Python\.h: No such file|command '[^']*(?:gcc|cc|c\+\+|g\+\+)[^']*' failed|error: Microsoft Visual|Unable to find .*compiler`),
@@ -130,7 +140,11 @@ func (f *Failure) otherwise(step, file string) string {
 	case step == "venv":
 		return fmt.Sprintf("the virtual environment could not be made (exit code %d)", f.ExitCode)
 	}
-	return fmt.Sprintf("pip could not install %s (exit code %d)", file, f.ExitCode)
+	tool := "pip"
+	if strings.Contains(f.Command, "uv pip install") {
+		tool = "uv"
+	}
+	return fmt.Sprintf("%s could not install %s (exit code %d)", tool, file, f.ExitCode)
 }
 
 func lineOf(file string, match []string) string {

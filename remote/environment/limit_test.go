@@ -146,7 +146,11 @@ func TestTheScriptsPassShellcheck(t *testing.T) {
 	if err != nil {
 		t.Skip("no shellcheck here: install it with `apt-get install shellcheck`")
 	}
-	if out, err := exec.Command(path, "-s", "sh", "scripts/probe.sh").CombinedOutput(); err != nil {
+	scripts := []string{"-s", "sh"}
+	for _, name := range []string{"probe", "python", "setup", "conda", "container", "run"} {
+		scripts = append(scripts, "scripts/"+name+".sh")
+	}
+	if out, err := exec.Command(path, scripts...).CombinedOutput(); err != nil {
 		t.Errorf("%s", out)
 	}
 }

@@ -6,9 +6,12 @@ import "context"
 // Unlike Prepare it changes nothing but the file in which it keeps what the
 // interpreters said, for the next look: keep, or where that is empty the node's.
 func Probe(ctx context.Context, run Runner, python, keep string) (Result, error) {
-	p := preparer{run: run, keep: keep, spec: Spec{Kind: System, Python: python}, progress: func(string) {}, dirs: usualDirs}
+	p := preparer{run: run, keep: keep, spec: Spec{Kind: System, Python: python}, progress: func(string) {}, dirs: usualDirs, onlyLook: true}
 	n, err := p.probe(ctx)
 	if err != nil {
+		return Result{}, err
+	}
+	if n, err = p.withVersion(ctx, n); err != nil {
 		return Result{}, err
 	}
 	base, err := n.choose(python)
@@ -20,6 +23,8 @@ func Probe(ctx context.Context, run Runner, python, keep string) (Result, error)
 	return r, nil
 }
 
-// usualDirs are looked into after the PATH. The last two are where machine
-// images for deep learning keep the Python that has PyTorch.
-const usualDirs = "/usr/bin:/usr/local/bin:/opt/pytorch/bin:/opt/conda/bin"
+// usualDirs are looked into after the PATH. Machine images for deep learning keep
+// the Python that has PyTorch in /opt; the others are where people install one in
+// their home, and have it on the PATH of their own terminal only.
+const usualDirs = "/usr/bin:/usr/local/bin:/opt/pytorch/bin:/opt/conda/bin:" +
+	"miniconda3/bin:miniforge3/bin:mambaforge/bin:anaconda3/bin:micromamba/bin:.pyenv/shims"

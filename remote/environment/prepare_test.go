@@ -74,8 +74,8 @@ func TestWithoutPyTorchTheFirstPythonIsUsedAndSaysHowToGetIt(t *testing.T) {
 }
 
 func TestAnUnknownKindNamesTheKnownOnes(t *testing.T) {
-	_, err := newLocal(t).prepare(Spec{Kind: "conda"})
-	if err == nil || err.Error() != `environment kind "conda" is not one of system, venv` {
+	_, err := newLocal(t).prepare(Spec{Kind: "nix"})
+	if err == nil || err.Error() != `environment kind "nix" is not one of system, venv, conda, docker` {
 		t.Errorf("got %v", err)
 	}
 	for _, cluster := range []string{"", "..", "a/b", ".x"} {

@@ -30,8 +30,10 @@ type interpreter struct {
 	Torch   string `json:"torch"`
 	// Fault is set when its PyTorch needs the mend.
 	Fault bool `json:"fault"`
-	// Venv is set when it can make virtual environments with pip inside.
+	// Venv is set when it can make virtual environments with pip inside, Modules
+	// when it can make them without.
 	Venv     bool              `json:"venv"`
+	Modules  bool              `json:"modules"`
 	Packages map[string]string `json:"packages"`
 }
 
@@ -51,7 +53,8 @@ type broken struct{ role, path, why string }
 type node struct {
 	home, path, pythonPath string
 	uid, kernel, distro    string
-	compat, installed      string
+	compat, installed, uv  string
+	env                    string        // JSON: what activating a conda environment sets
 	pythons                []interpreter // on the PATH first, each once
 	wanted, venv           *interpreter
 	broken                 []broken
@@ -159,7 +162,7 @@ func (n *node) remember(f []string, line string) {
 func (n *node) set(key, value string) {
 	fields := map[string]*string{
 		"home": &n.home, "path": &n.path, "pythonpath": &n.pythonPath, "uid": &n.uid,
-		"kernel": &n.kernel, "distro": &n.distro, "compat": &n.compat, "installed": &n.installed,
+		"kernel": &n.kernel, "distro": &n.distro, "compat": &n.compat, "installed": &n.installed, "uv": &n.uv, "env": &n.env,
 	}
 	if to := fields[key]; to != nil {
 		*to = value

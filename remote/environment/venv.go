@@ -127,6 +127,7 @@ type job struct {
 	Content string  `json:"content,omitempty"`
 	Upload  string  `json:"upload,omitempty"`
 	System  bool    `json:"system"`
+	UV      string  `json:"uv"`
 	Force   bool    `json:"force"`
 	Limit   float64 `json:"limit"`
 	Check   string  `json:"check"`
@@ -175,7 +176,8 @@ type answer struct {
 // make has the virtual environment made on the node. Skipped means that it was
 // there by the time it was this node's turn.
 func (p preparer) make(ctx context.Context, n node, base interpreter) (answer, error) {
-	if !base.Venv {
+	uv := n.uvFor(base)
+	if !base.Venv && uv == "" {
 		return answer{}, &Failure{
 			Why:  fmt.Sprintf("Python %s (%s) can't make virtual environments: its venv or ensurepip module is missing", base.Version, base.Exe),
 			Next: n.installVenv(base),
@@ -183,7 +185,7 @@ func (p preparer) make(ctx context.Context, n node, base interpreter) (answer, e
 	}
 	j := job{
 		Dir: p.venvDir(), Key: p.key(base), BaseKey: baseKey(base),
-		System: base.Torch != "",
+		System: base.Torch != "", UV: uv,
 		// What was installed into an interpreter that no longer runs is lost.
 		Force: p.spec.Force || n.installed != "" && n.venv == nil,
 		Limit: p.limit.Seconds(),
@@ -209,6 +211,8 @@ func (p preparer) command(ctx context.Context, n node, base interpreter, j job, 
 		p.progress(fmt.Sprintf("making a virtual environment of %s", base))
 	case j.Fetch:
 		p.progress("fetching " + p.file() + " for the nodes of this kind")
+	case j.UV != "":
+		p.progress(fmt.Sprintf("installing %s with uv for %s", p.file(), base))
 	default:
 		p.progress(fmt.Sprintf("installing %s for %s", p.file(), base))
 	}
@@ -223,6 +227,16 @@ func (p preparer) command(ctx context.Context, n node, base interpreter, j job, 
 		return *a, nil
 	}
 	return answer{}, p.failure(*a, n, base)
+}
+
+// uvFor is the uv that installs for an interpreter; empty: pip does. uv does not
+// see the packages of the base: where PyTorch is among them it would install
+// another one over it.
+func (n node) uvFor(base interpreter) string {
+	if base.Torch != "" || !base.Modules {
+		return ""
+	}
+	return n.uv
 }
 
 // inLine is how much goes along in the command line, which may be 128 KiB in
@@ -274,14 +288,7 @@ func (p preparer) drive(ctx context.Context, line string, fetched func(wheels)) 
 			}
 		}
 	}
-	if s, ok := p.run.(Streamer); ok {
-		exit, errs, err = s.Stream(ctx, line, hear)
-		return a, exit, errs, err
-	}
-	exit, out, errs, err := p.run.Exec(ctx, line)
-	for _, said := range strings.Split(string(out), "\n") {
-		hear(said)
-	}
+	exit, errs, err = p.stream(ctx, line, hear)
 	return a, exit, errs, err
 }
 

@@ -118,5 +118,8 @@ func (m *Maker) Requirements(p *profiles.Profile) (string, error) {
 	if what := secretfile.ByContent(name, text); what != "" {
 		return "", fmt.Errorf("%s is %s", name, what)
 	}
+	if err == nil && filepath.Base(name) == "pyproject.toml" {
+		return dependencies(name, text)
+	}
 	return string(text), err
 }

@@ -260,7 +260,7 @@ func (m *Maker) check(p *profiles.Profile) error {
 }
 
 // EnvironmentKinds are the kinds of environments that can be made on nodes.
-var EnvironmentKinds = []string{environment.System, environment.Venv}
+var EnvironmentKinds = environment.Kinds
 
 // Spec is what a profile asks of its provider.
 func Spec(p *profiles.Profile) cloud.Spec {
@@ -301,8 +301,16 @@ func describeEnvironment(e profiles.Environment) string {
 	if e.File != "" {
 		s += " from " + e.File
 	}
-	if e.Python != "" {
+	if e.Python != "" && environment.IsVersion(e.Python) {
+		s += ", Python " + e.Python
+	} else if e.Python != "" {
 		s += ", " + e.Python
+	}
+	if len(e.Before) > 0 {
+		s += "; before it: " + strings.Join(e.Before, "; ")
+	}
+	if len(e.After) > 0 {
+		s += "; after it: " + strings.Join(e.After, "; ")
 	}
 	if e.Optional {
 		s += "; optional: without it, what is there"

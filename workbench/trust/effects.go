@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/environment"
 )
 
 // Effect is one thing that a profile would do.
@@ -146,7 +147,7 @@ func (e *effectList) programs() {
 	if here {
 		where = "on this machine, as you"
 	}
-	if p.Environment.Python != "" {
+	if p.Environment.Python != "" && !environment.IsVersion(p.Environment.Python) {
 		when := ""
 		if here {
 			when = ", for a plan too"
@@ -154,12 +155,33 @@ func (e *effectList) programs() {
 		e.add(Runs, here, "%s as Python, %s%s", p.Environment.Python, where, when)
 	}
 	e.own(Runs)
-	if p.Environment.File != "" {
-		e.add(Runs, here, "what %s installs, %s", p.Environment.File, where)
-	}
+	e.made(where, here)
 	e.add(Runs, here, "%s, %s", p.Run.Command, where)
 	if p.Run.OnNotice != "" {
 		e.add(Runs, false, "%s, when a node is about to be taken away", p.Run.OnNotice)
+	}
+}
+
+// made is what the making of the environment runs.
+func (e *effectList) made(where string, here bool) {
+	env := e.p.Environment
+	for _, line := range env.Before {
+		e.add(Runs, true, "%s, %s, before the environment is made", line, where)
+	}
+	if environment.IsVersion(env.Python) {
+		e.add(Runs, here, "uv, which installs Python %s where it is missing, %s", env.Python, where)
+	}
+	switch {
+	case env.IsImage():
+		e.add(Runs, here, "containers of the image %s, %s", env.File, where)
+	case env.File != "":
+		e.add(Runs, here, "what %s installs, %s", env.File, where)
+	}
+	for _, line := range env.After {
+		e.add(Runs, true, "%s, %s, after the environment is made", line, where)
+	}
+	for _, mount := range env.Mounts {
+		e.add(Opens, true, "%s of every node to the training", mount)
 	}
 }
 

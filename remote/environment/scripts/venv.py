@@ -2,6 +2,7 @@
 #   dir, key, base_key  the directory, and what it should be made of
 #   content or upload   requirements, base64; or a file of that, to be removed
 #   system              whether the base's own packages are seen inside
+#   uv                  the uv that installs; "": pip does
 #   check, probe        check.py and probe.py, which the new interpreter runs
 #   look                what probe.sh would keep (see there): file, key, watch,
 #                       said, stamp (a script) and its variables; or null
@@ -14,6 +15,7 @@
 # object. When nobody listens any more it ends what it started.
 import base64
 import collections
+import configparser
 import fcntl
 import glob
 import json
@@ -87,6 +89,8 @@ def run(step, command):
     global child, printed
     env = dict(os.environ, PIP_USER="0", PYTHONUNBUFFERED="1")
     env.pop("PYTHONHOME", None)
+    if command[0] == job["uv"]:
+        env.update(like_pip(env))
     last = collections.deque(maxlen=30)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, env=env, start_new_session=True,
@@ -134,6 +138,45 @@ def python():
     return os.path.join(where, "bin", "python")
 
 
+def pip_settings(env):
+    """What pip was told about where packages come from: by files, then by the
+    environment, as pip reads them."""
+    files = [env.get("PIP_CONFIG_FILE")] if env.get("PIP_CONFIG_FILE") else [
+        "/etc/xdg/pip/pip.conf", "/etc/pip.conf", os.path.join(home, ".pip", "pip.conf"),
+        os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "pip", "pip.conf"),
+        os.path.join(sys.prefix, "pip.conf")]
+    told = {}
+    for name in files:
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(name)
+        except (configparser.Error, UnicodeDecodeError):
+            continue
+        for section in ("global", "install"):
+            if parser.has_section(section):
+                told.update(parser.items(section))
+    told.update((k[4:].lower().replace("_", "-"), v) for k, v in env.items() if k.startswith("PIP_") and v)
+    return told
+
+
+def like_pip(env):
+    """uv does not read pip's settings. A node that reaches no index but the one
+    that they name would be out of reach for it."""
+    told = pip_settings(env)
+    new = {"UV_NO_PROGRESS": "1", "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_HTTP_TIMEOUT": "30"}
+    for ours, theirs in (("index-url", "UV_DEFAULT_INDEX"), ("extra-index-url", "UV_INDEX"), ("cert", "SSL_CERT_FILE"),
+                         ("trusted-host", "UV_INSECURE_HOST"), ("proxy", "ALL_PROXY")):
+        if told.get(ours):
+            new[theirs] = " ".join(told[ours].split())
+    if told.get("find-links"):
+        new["UV_FIND_LINKS"] = ",".join(told["find-links"].split())
+    if str(told.get("no-index", "")).lower() in ("1", "true", "yes", "on"):
+        new["UV_NO_INDEX"] = "1"
+    if str(told.get("no-cache-dir", "")).lower() in ("1", "true", "yes", "on"):
+        new["UV_NO_CACHE"] = "1"
+    return {k: v for k, v in new.items() if not env.get(k)}
+
+
 def create():
     if os.path.lexists(where):
         shutil.rmtree(where)
@@ -143,7 +186,7 @@ def create():
         # only what is below both.
         with open(os.path.join(packages(), "_dlwb_base.pth"), "w") as f:
             f.write(sysconfig.get_paths()["purelib"] + "\n")
-    if not has_pip():
+    if not has_pip() and not job["uv"]:
         run("venv", [python(), "-m", "ensurepip", "--upgrade", "--default-pip"])
     write(".dlwb-base", job["base_key"].encode())
 
@@ -207,6 +250,14 @@ def satisfied(lines):
     return False
 
 
+
+def installer(*options):
+    """The command that installs. pip is told to be quiet in ways uv does not know."""
+    if job["uv"]:
+        return [job["uv"], "pip", "install", "--python", python()] + list(options)
+    return [python(), "-m", "pip", "install"] + QUIET + list(options)
+
+
 QUIET = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "1", "--timeout", "10"]
 
 # "pip wheel" fetches also what is installed already: all of PyTorch for a small
@@ -235,7 +286,7 @@ def install(text):
         return None
     else:
         if not (job["wheels"] and from_wheels(text, file)):
-            run("pip", [python(), "-m", "pip", "install"] + QUIET + ["-r", file])
+            run("pip", installer("-r", file))
         lines = describe()
     write(".dlwb-done", job["key"].encode())
     return lines
@@ -251,7 +302,7 @@ def from_wheels(text, file):
     try:
         if job["fetch"]:
             fetch(wheels, file)
-        run("pip", [python(), "-m", "pip", "install"] + QUIET + ["--no-index", "--find-links", wheels, "-r", needs])
+        run("pip", installer("--no-index", "--find-links", wheels, "-r", needs))
         return True
     except (Failed, OSError) as error:
         if isinstance(error, Failed) and error.answer["step"] == "limit":

@@ -1,0 +1,252 @@
+package foreign
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/remote/engine"
+)
+
+// paid is the provider whose machines these files ask for.
+var paid = providers.Priced()[0]
+
+// ansible takes the config.yaml of the article.
+func (f *file) ansible() {
+	f.set("provider", paid)
+	f.named(f.text(at(f.root, "instance_tag")))
+	f.set("machines.instance", f.text(at(f.root, "instance_type")))
+	f.count(at(f.root, "instance_count"), 0)
+	f.set("machines.region", f.text(at(f.root, "region")))
+	f.set("machines.image", f.text(at(f.root, "ami_id")))
+	f.set("environment.python", f.text(at(f.root, "python.version")))
+}
+
+// count sets the number of nodes: that of a value, and some more.
+func (f *file) count(n *yaml.Node, more int) {
+	if number, err := strconv.Atoi(f.text(n)); err == nil {
+		f.set("machines.count", number+more)
+	} else if more > 0 {
+		f.set("machines.count", more)
+	}
+}
+
+// ray takes a cluster file of Ray.
+func (f *file) ray() {
+	f.named(f.text(at(f.root, "cluster_name")))
+	kind := at(f.root, "provider.type")
+	switch {
+	case kind.Value == "aws":
+		f.take(kind)
+		f.set("provider", paid)
+		f.set("machines.region", f.text(at(f.root, "provider.region")))
+		f.rayNodes()
+	case f.has("provider.head_ip"):
+		f.take(kind)
+		f.set("provider", providers.Having("machines.hosts")[0])
+		hosts := append(f.texts(at(f.root, "provider.head_ip")), f.texts(at(f.root, "provider.worker_ips"))...)
+		if user := f.text(at(f.root, "auth.ssh_user")); user != "" {
+			for i := range hosts {
+				hosts[i] = user + "@" + hosts[i]
+			}
+		}
+		f.set("machines.hosts", hosts)
+	}
+	f.set("environment.docker", f.text(at(f.root, "docker.image")))
+	if idle := f.text(at(f.root, "idle_timeout_minutes")); idle != "" {
+		f.set("limits.idle", idle+"m")
+	}
+	f.set("environment.before", append(f.texts(at(f.root, "initialization_commands")), f.texts(at(f.root, "setup_commands"))...))
+}
+
+// rayNodes takes the types of nodes: a profile has one. It is the workers', of whom
+// there are more.
+func (f *file) rayNodes() {
+	types, head := at(f.root, "available_node_types"), f.text(at(f.root, "head_node_type"))
+	if types == nil {
+		return
+	}
+	chosen, count := child(types, head), 1
+	for i := 0; i+1 < len(types.Content); i += 2 {
+		if types.Content[i].Value == head {
+			continue
+		}
+		if number, err := strconv.Atoi(f.text(child(types.Content[i+1], "min_workers"))); err == nil && number > 0 {
+			chosen, count = types.Content[i+1], count+number
+		}
+	}
+	f.set("machines.count", count)
+	config := child(chosen, "node_config")
+	f.set("machines.instance", f.text(child(config, "InstanceType")))
+	f.set("machines.image", f.text(child(config, "ImageId")))
+	if f.text(at(config, "InstanceMarketOptions.MarketType")) == "spot" {
+		f.set("machines.spot", true)
+	}
+	if disks := child(config, "BlockDeviceMappings"); disks != nil && len(disks.Content) > 0 {
+		f.take(child(disks.Content[0], "DeviceName"))
+		if size := f.text(at(disks.Content[0], "Ebs.VolumeSize")); size != "" {
+			f.set("machines.disk", sized(size, "GiB"))
+		}
+	}
+}
+
+// sky takes a task of SkyPilot.
+func (f *file) sky() {
+	f.named(f.text(at(f.root, "name")))
+	f.set("provider", paid)
+	f.count(at(f.root, "num_nodes"), 0)
+	f.set("code.dir", f.text(at(f.root, "workdir")))
+	r := at(f.root, "resources")
+	f.set("machines.instance", f.text(child(r, "instance_type")))
+	f.accelerators(child(r, "accelerators"))
+	f.set("machines.region", f.text(child(r, "region")))
+	if infra := child(r, "infra"); infra != nil {
+		cloud, region, _ := strings.Cut(infra.Value, "/")
+		if cloud == "aws" {
+			f.set("machines.region", region)
+			f.take(infra)
+		}
+	}
+	if cloud := child(r, "cloud"); cloud != nil && cloud.Value == "aws" {
+		f.take(cloud)
+	}
+	if spot := child(r, "use_spot"); spot != nil && spot.Value == "true" {
+		f.take(spot)
+		f.set("machines.spot", true)
+	}
+	if size := child(r, "disk_size"); size != nil {
+		if _, err := strconv.Atoi(size.Value); err == nil {
+			f.set("machines.disk", sized(f.text(size, "GB")))
+		}
+	}
+	if image := child(r, "image_id"); image != nil && strings.HasPrefix(image.Value, "docker:") {
+		f.set("environment.docker", strings.TrimPrefix(f.text(image), "docker:"))
+	}
+	f.variables(at(f.root, "envs"))
+	f.script(at(f.root, "setup"), "environment.after")
+	f.launch(at(f.root, "run"))
+}
+
+// accelerators takes A100:8, or {A100: 8}.
+func (f *file) accelerators(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	model, number, _ := strings.Cut(n.Value, ":")
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
+		model, number = n.Content[0].Value, n.Content[1].Value
+	}
+	if _, named := f.out["machines.instance"]; model == "" || named {
+		return
+	}
+	f.take(n)
+	f.set("machines.instance.gpu", model)
+	if gpus, err := strconv.Atoi(number); err == nil {
+		f.set("machines.instance.gpus", gpus)
+	}
+}
+
+// variables takes plain variables. One that refers to another is left: it may be a
+// secret, and where it comes from is for a person to say.
+func (f *file) variables(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	env := map[string]string{}
+	add := func(name, value string, node *yaml.Node) {
+		if name != "" && value != "" && !strings.Contains(value, "$") && !strings.ContainsAny(value, "\n") {
+			env[name] = value
+			f.take(node)
+		}
+	}
+	for i, item := range n.Content {
+		switch {
+		case n.Kind == yaml.SequenceNode:
+			name, value, _ := strings.Cut(item.Value, "=")
+			add(name, value, item)
+		case i%2 == 1:
+			add(n.Content[i-1].Value, item.Value, item)
+		}
+	}
+	if len(env) > 0 {
+		f.out["run.env"] = env
+	}
+}
+
+// blocks are words of a shell that go over lines.
+var blocks = pattern.New(`(?m)^\s*(?:if|for|while|until|case|function)\b|<<|\(\)\s*\{|^\s*[{(]`)
+
+// lines are the commands of a script, one a line; none where it has blocks.
+func lines(script string) (all []string) {
+	if blocks.MatchString(script) {
+		return nil
+	}
+	for line := range strings.Lines(strings.ReplaceAll(script, "\\\n", " ")) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" && !strings.HasPrefix(line, "#") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// script takes the lines of a script into a list of the profile.
+func (f *file) script(n *yaml.Node, key string) {
+	if n == nil {
+		return
+	}
+	all := lines(n.Value)
+	if n.Kind != yaml.ScalarNode || len(all) == 0 {
+		return
+	}
+	f.take(n)
+	f.set(key, all)
+}
+
+// preparing is a line of a run script that a profile needs no place for: where the
+// head is, the engine knows.
+var preparing = pattern.New(`^(?:echo\b|set -|(?:export )?(?:MASTER_ADDR|MASTER_PORT|HEAD_IP|head_ip|master_addr|NUM_NODES|num_nodes)=)`)
+
+// launch takes the one command of a run script.
+func (f *file) launch(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	var commands []string
+	for _, line := range lines(n.Value) {
+		if preparing.MatchString(line) {
+			continue
+		}
+		commands = append(commands, strings.TrimSuffix(line, " || exit 1"))
+	}
+	if len(commands) != 1 {
+		return // rest says so
+	}
+	f.take(n)
+	f.command(commands[0], n.Line)
+}
+
+// launcher is what starts ranks, up to the script: the engine does that.
+var launcher = pattern.New(`^(?:python3? -m torch\.distributed\.(?:run|launch)|torchrun)\s+((?:-{1,2}[a-z_-]+(?:[= ]\S+)?\s+)*?)([^-\s]\S*\.py\b.*|-m\s.*)$`)
+
+// command sets the training command, without the launcher in front of it.
+func (f *file) command(text string, line int) {
+	m := launcher.FindStringSubmatch(text)
+	if m != nil {
+		f.set("run.engine", engine.Resolve(engine.Auto, true))
+		text = m[2]
+		if flags := strings.TrimSpace(m[1]); flags != "" {
+			f.note(line, flags, "the engine gives torchrun its nodes, ranks and port")
+		}
+	}
+	if _, err := engine.Split(text); err != nil || strings.ContainsAny(text, "|;&<>`") || strings.Contains(text, "$(") {
+		f.note(line, text, "it needs a shell: write it to a script, and run that")
+		return
+	}
+	f.set("run.command", text)
+}
+
+// sized is a size as a profile has it: other tools leave the unit out.
+func sized(number, unit string) string { return number + unit }

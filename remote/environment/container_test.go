@@ -1,0 +1,146 @@
+//go:build linux
+
+package environment
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dlwb/dlwb/internal/podrig"
+)
+
+// withPodman is a node with a real podman and an image that has Python.
+func withPodman(t *testing.T) *local {
+	t.Helper()
+	env := podrig.Images(t)
+	l := newLocal(t)
+	l.env[1] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin" // a program called docker elsewhere is another one
+	l.env = append(l.env, env...)
+	return l
+}
+
+// inside runs a command as a rank would be, and gives what it prints.
+func (l *local) inside(r Result, env []string, argv ...string) (out string, code int) {
+	l.t.Helper()
+	cmd := exec.Command(r.Wrap[0], argv...)
+	cmd.Env = append(slices.Clone(l.env), append(r.Env, env...)...)
+	cmd.Dir = filepath.Join(l.home, "dlwb/c")
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	text, _ := cmd.Output()
+	l.t.Log(errs.String())
+	return strings.TrimSpace(string(text)), cmd.ProcessState.ExitCode()
+}
+
+func TestRanksRunInTheImage(t *testing.T) {
+	l := withPodman(t)
+	data := t.TempDir()
+	write(t, filepath.Join(data, "sample"), "data")
+	spec := Spec{Kind: Docker, Cluster: "c", File: podrig.PythonImage, Mounts: []string{data + ":/data:ro"}}
+	r := l.must(spec)
+	if r.Version == "" || r.Skipped || r.Python != l.home+"/dlwb/c/container/python" {
+		t.Errorf("got %+v", r)
+	}
+	script := `import os
+open("written", "w").write(os.environ["A"])
+open(os.path.expanduser("~/cache"), "w").close()
+print(os.getpid(), os.environ["A"], os.environ.get("B"), open("/data/sample").read(), os.path.exists("/usr/bin/podman"), os.getcwd())
+raise SystemExit(7)`
+	out, code := l.inside(r, []string{"A=it's\ntwo lines", "DLWB_RUN=x"}, r.Python, "-c", script)
+	f := strings.SplitN(out, " ", 2)
+	if want := "it's\ntwo lines None data False " + l.home + "/dlwb/c"; len(f) != 2 || f[1] != want || code != 7 {
+		t.Errorf("inside: %q, exit code %d; want %q and 7", out, code, want)
+	}
+	if text, _ := os.ReadFile(filepath.Join(l.home, "dlwb/c/written")); string(text) != "it's\ntwo lines" {
+		t.Errorf("what is written there is not here: %q", text)
+	}
+	if r = l.must(spec); !r.Skipped || l.trips != 1 {
+		t.Errorf("unchanged: skipped %v in %d round trips", r.Skipped, l.trips)
+	}
+	spec.Mounts = nil
+	if r = l.must(spec); r.Skipped {
+		t.Error("other mounts were passed over")
+	}
+}
+
+func TestAnImageIsBuiltAgainWhenItsInputsChangeAndOnlyThen(t *testing.T) {
+	l := withPodman(t)
+	code := filepath.Join(l.home, "dlwb/c/code")
+	if err := os.MkdirAll(filepath.Join(code, "etc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(code, "etc/one"), "1")
+	write(t, filepath.Join(code, "train.py"), "x")
+	dockerfile := "FROM " + podrig.PythonImage + "\nCOPY --chown=0:0 etc \\\n  /etc/dlwb\nENV FROM_IMAGE=yes\n"
+	write(t, filepath.Join(code, "Dockerfile"), dockerfile)
+	spec := Spec{Kind: Docker, Cluster: "c", File: "Dockerfile", Content: dockerfile, Code: "dlwb/c/code"}
+	cat := func(r Result) string {
+		out, _ := l.inside(r, nil, "sh", "-c", "cat /etc/dlwb/one; echo $FROM_IMAGE")
+		return out
+	}
+	if got := cat(l.must(spec)); got != "1yes" {
+		t.Errorf("inside: %q", got)
+	}
+	write(t, filepath.Join(code, "train.py"), "changed")
+	if r := l.must(spec); !r.Skipped {
+		t.Error("a file that is no input built it again")
+	}
+	write(t, filepath.Join(code, "etc/one"), "2")
+	if r := l.must(spec); r.Skipped || cat(r) != "2yes" {
+		t.Errorf("after a change: skipped %v, inside %q", r.Skipped, cat(r))
+	}
+	spec.Content = "FROM " + podrig.PythonImage + "\nCOPY nowhere /\n"
+	write(t, filepath.Join(code, "Dockerfile"), spec.Content)
+	f := l.mustFail(spec)
+	contains(t, f.Why, "copies a file that is not in the code")
+	contains(t, f.Command, "podman build")
+	if len(f.LastLines) == 0 {
+		t.Error("without its last lines")
+	}
+}
+
+func TestWithoutAContainerEngineThatIsSaid(t *testing.T) {
+	l := newLocal(t)
+	contains(t, l.mustFail(Spec{Kind: Docker, Cluster: "c", File: "x"}).Why, "neither docker nor podman")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "docker"), "#!/bin/sh\n[ \"$1\" != info ] || { echo 'permission denied while trying to connect to the Docker daemon socket' >&2; exit 1; }\n")
+	if err := os.Chmod(filepath.Join(dir, "docker"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l.env[1] += ":" + dir
+	f := l.mustFail(Spec{Kind: Docker, Cluster: "c", File: "x"})
+	contains(t, f.Why, "docker: permission denied")
+	contains(t, f.Next, "usermod -aG docker")
+}
+
+func TestWhatADockerfileIsMadeOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"FROM x\nRUN y\n": "",
+		"FROM x\nCOPY a b/ /to\ncopy [\"c d\", \"/e\"]\nADD --chown=1:1 f* .\n": "./a ./b ./c d ./f*",
+		"FROM x AS y\nCOPY --from=y /a /b\nADD https://a/b.tar /c\n":            "",
+		"COPY requirements.txt \\\n # why\n setup.py /\n":                       "./requirements.txt ./setup.py",
+		"ARG D\nCOPY $D /x\n": ".",
+		"COPY . /app\n":       "./",
+		"RUN --mount=type=bind,source=a,target=/a make\n": ".",
+		"COPY ../../secret /x\n":                          "./secret",
+		"COPY <<EOF /x\nhello\nEOF\n":                     "",
+	} {
+		if got := strings.Join(sourcesOf(text), " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAnEnvironmentFileMakesAnImage(t *testing.T) {
+	img, err := Spec{Kind: Docker, File: "conf/environment.yml", Content: "dependencies: [python]"}.image()
+	if err != nil || !strings.Contains(img.own, `COPY ["conf/environment.yml","/tmp/environment.yml"]`) || !slices.Equal(img.sources, []string{"conf/environment.yml"}) {
+		t.Errorf("got %+v, %v", img, err)
+	}
+	if img, _ = (Spec{Kind: Docker, File: "pytorch/pytorch:latest"}).image(); img.name != "pytorch/pytorch:latest" {
+		t.Errorf("got %+v", img)
+	}
+}
