@@ -31,7 +31,7 @@ type Proc struct {
 }
 
 // Ready is a program that is run until it exits with 0, for Limit seconds at
-// most; then what it said last is what is missing.
+// most or until it exits with 3; then what it said last is what is missing.
 type Ready struct {
 	What  string
 	Argv  []string

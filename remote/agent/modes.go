@@ -21,6 +21,8 @@ func init() {
 		"rank":      supervise.RankMain,
 		"stop":      stop,
 		"peer":      peer,
+		"join":      supervise.JoinMain,
+		"joined":    supervise.JoinedMain,
 	}
 }
 

@@ -110,7 +110,7 @@ type Ready struct {
 	// What is it in words.
 	What string
 	// Argv is run again and again until it exits with 0. What it prints says
-	// what is still missing.
+	// what is still missing; with 3 it says that this will not come.
 	Argv []string
 	// Limit is for how many seconds.
 	Limit int
@@ -179,12 +179,16 @@ type engine struct {
 	// signs matches the text of a training script that is made for this engine;
 	// empty where no text tells. uses is what such a script uses, in words.
 	signs, uses string
+	// starts says in words what runs on the nodes.
+	starts string
 	// owns are the variables that the engine sets for each rank; a user who
 	// sets one as well would get ranks that do not find each other.
 	owns []string
 	// perNode: unless the user says how many, one process uses all GPUs of its
 	// node.
 	perNode bool
+	// alone: the ranks that dlwb starts are one, the driver.
+	alone bool
 	// options are the keys of Options that it has.
 	options []string
 	// unwrap takes this engine's own launcher off the front of a command, with
@@ -202,17 +206,53 @@ type engine struct {
 var engines = []engine{
 	{name: withTorch, also: []string{"ddp", "torch", "pytorch", "torch.distributed"}, launcher: true,
 		signs: `\btorch\.distributed\b|\bDistributedDataParallel\b|\binit_process_group\b`, uses: "torch.distributed",
-		owns: rankVars, options: []string{optRendezvous, optMinNodes, optRestarts}, unwrap: unwrapTorchrun, plan: torchrun, more: elastic},
-	{name: withoutTorch, also: []string{"python", "none"}, owns: rankVars, plan: plain},
+		starts: "an agent of torchrun on each node, which starts its ranks",
+		owns:   rankVars, options: []string{optRendezvous, optMinNodes, optRestarts}, unwrap: unwrapTorchrun, plan: torchrun, more: elastic},
+	{name: withoutTorch, also: []string{"python", "none"}, starts: "each rank, with torch.distributed's variables", owns: rankVars, plan: plain},
 	{name: "jax", also: []string{"flax"}, signs: `\bjax\.distributed\b`, uses: "jax.distributed", perNode: true,
-		owns: jaxVars, plan: jax},
+		starts: "one process on each node, with JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID",
+		owns:   jaxVars, plan: jax},
 	{name: "tensorflow", also: []string{"tf", "keras", "multiworkermirrored"}, perNode: true,
 		signs: `\b(MultiWorkerMirroredStrategy|ParameterServerStrategy)\b`, uses: "a strategy of TensorFlow for several workers",
-		owns: []string{"TF_CONFIG"}, options: []string{optServers, optEvaluator}, plan: tensorflow, more: taskPorts},
+		starts: "one process on each node, with TF_CONFIG",
+		owns:   []string{"TF_CONFIG"}, options: []string{optServers, optEvaluator}, plan: tensorflow, more: taskPorts},
+	{name: "mpi", also: []string{"openmpi", "mpirun", "mpi4py"}, launcher: true, signs: `(?m)^\s*(import|from)\s+mpi4py\b`, uses: "mpi4py",
+		starts: "mpirun on node 0, and its daemon on each other node",
+		unwrap: unwrapMPI, fill: fillMPI, plan: mpi, more: mpiFiles},
+	{name: "horovod", also: []string{"hvd"}, launcher: true, signs: `(?m)^\s*(import|from)\s+horovod\b`, uses: "Horovod",
+		starts: "the same as mpi",
+		unwrap: unwrapHorovod, plan: mpi, more: mpiFiles},
 	{name: "lightning", also: []string{"pytorch-lightning", "pl"}, signs: `(?m)^\s*(import|from)\s+(lightning|pytorch_lightning)\b`, uses: "Lightning",
-		owns: lightningVars, fill: fillLightning, plan: lightning},
+		starts: "each rank, as torchrun would tell it; num_nodes and devices are filled in where the script has them",
+		owns:   lightningVars, fill: fillLightning, plan: lightning},
 	{name: "accelerate", also: []string{"huggingface"}, launcher: true, signs: `(?m)^\s*(import|from)\s+accelerate\b`, uses: "Accelerate",
-		owns: rankVars, unwrap: unwrapAccelerate, plan: accelerate},
+		starts: "accelerate launch on each node, which starts its ranks",
+		owns:   rankVars, unwrap: unwrapAccelerate, plan: accelerate},
+	{name: "deepspeed", signs: `(?m)^\s*(import|from)\s+deepspeed\b`, uses: "DeepSpeed",
+		starts: "each rank, with what DeepSpeed's launcher would set",
+		owns:   deepspeedVars, unwrap: unwrapDeepspeed, plan: deepspeed},
+	{name: "ray", launcher: true, signs: `(?m)^\s*(import|from)\s+ray\b`, uses: "Ray",
+		starts: "ray start on each node, and the script on node 0 once all nodes have joined",
+		owns:   []string{"RAY_ADDRESS"}, plan: ray, more: rayMore, alone: true},
+}
+
+// Info is what pages say of an engine.
+type Info struct {
+	Name string
+	Also []string
+	// Starts says what runs on the nodes, Uses what a script uses that is made for
+	// it, Options which keys of a profile only some engines have.
+	Starts, Uses string
+	Options      []string
+}
+
+// Table lists the engines for pages.
+func Table() []Info {
+	table := make([]Info, len(engines))
+	for i, e := range engines {
+		table[i] = Info{e.name, e.also, e.starts, e.uses, e.options}
+	}
+	return table
 }
 
 // Names lists the engines.

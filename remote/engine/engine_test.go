@@ -133,7 +133,7 @@ func TestUnequalNodesGetConsecutiveRanks(t *testing.T) {
 	nodes := cluster(3, 1)
 	nodes[1].GPUs = 3
 	for _, e := range engines {
-		if e.perNode {
+		if e.perNode || e.alone {
 			continue
 		}
 		name := e.name

@@ -55,7 +55,7 @@ type LaunchProc struct {
 }
 
 // LaunchReady is a program that is run until it exits with 0, for Limit seconds
-// at most; then what it said last is what is missing.
+// at most or until it exits with 3; then what it said last is what is missing.
 type LaunchReady struct {
 	What  string   `cbor:"what"`
 	Argv  [][]byte `cbor:"argv"`

@@ -135,7 +135,7 @@ func check(plan wire.LaunchRequest) error {
 
 // ownFiles are those in a run's directory that are ours.
 var ownFiles = []string{planName, "procs", "dir", "on_notice", "results", "settings", "status", "exit", "pid", "lock", "full",
-	"events", "stopping", "supervise.log", doorName}
+	"events", "stopping", "supervise.log", doorName, joinName, waitsName}
 
 // afterMost is the longest that a process may wait for something, in seconds.
 const afterMost = 24 * 3600

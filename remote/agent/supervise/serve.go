@@ -23,6 +23,8 @@ const (
 	// codeMissing is the code of a process that was not started, as what it needs
 	// was not there in time.
 	codeMissing = 69
+	// codeNever is that of a look which says that waiting is no use.
+	codeNever = 3
 	// awaitEvery is the pause between two looks at what a process waits for;
 	// awaitLook bounds one look.
 	awaitEvery = 500 * time.Millisecond
@@ -56,6 +58,8 @@ func (s *supervisor) await(p wire.LaunchProc) (missing string) {
 			return ""
 		case s.run.Has("stopping") || s.failing():
 			return fmt.Sprintf("the run is ended before there is %s: %s", p.After.What, said)
+		case code == codeNever:
+			return fmt.Sprintf("there is not all of %s: %s", p.After.What, said)
 		case time.Now().After(end):
 			return fmt.Sprintf("waited %v for %s: %s", limit, p.After.What, said)
 		}

@@ -98,6 +98,18 @@ func TestWhatDoesNotComeIsNamed(t *testing.T) {
 	}
 }
 
+func TestWhatWillNotComeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	procs := ranks("echo never")
+	procs[0].After = &wire.LaunchReady{What: "2 nodes", Limit: 3600, Argv: bytesOf("sh", "-c", "echo node1 has not joined; exit 3")}
+	b.launch(procs)
+	b.ended()
+	if got := b.Read("rank-0.log"); got != "dlwb: there is not all of 2 nodes: node1 has not joined\n" || b.record("exit") != "69 -" {
+		t.Errorf("the log says %q, the record %q", got, b.record("exit"))
+	}
+}
+
 func TestAStopEndsTheWaitToo(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -439,19 +439,11 @@ func (s *supervisor) tellPeers() {
 		fmt.Fprintln(os.Stderr, "dlwb supervise: the peers can't be told:", err)
 		return
 	}
-	ssh := strings.Fields(os.Getenv("DLWB_SSH"))
-	if len(ssh) == 0 {
-		ssh = []string{"ssh"}
-	}
 	for _, p := range s.plan.Peers {
 		s.tellers.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), tellLimit)
 			defer cancel()
-			args := append(append([]string{}, ssh...), "-i", home+"/peer_key", "-p", fmt.Sprint(p.Port),
-				"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+home+"/peer_known_hosts",
-				"-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes",
-				"-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
-				p.User+"@"+p.Host, fmt.Sprintf("stop %s %s", s.run.ID, s.why))
+			args := toPeer(home, p, fmt.Sprintf("stop %s %s", s.run.ID, s.why))
 			outcome := "not reached"
 			if _, ok := s.children.help(ctx, args...); ok {
 				outcome = "told"
@@ -459,6 +451,20 @@ func (s *supervisor) tellPeers() {
 			_ = s.run.Say("peer %s %s", p.Name, outcome)
 		})
 	}
+}
+
+// toPeer is how a peer is told something, by the key that the nodes have for each
+// other.
+func toPeer(home string, p wire.LaunchPeer, words string) []string {
+	ssh := strings.Fields(os.Getenv("DLWB_SSH"))
+	if len(ssh) == 0 {
+		ssh = []string{"ssh"}
+	}
+	return append(ssh, "-i", home+"/peer_key", "-p", fmt.Sprint(p.Port),
+		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+home+"/peer_known_hosts",
+		"-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes",
+		"-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
+		p.User+"@"+p.Host, words)
 }
 
 // tellLimit is how long a peer may need to answer.
