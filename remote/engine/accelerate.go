@@ -1,25 +1,38 @@
 package engine
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // accelerate starts Accelerate's own launcher on every node, so that what a
 // configuration of Accelerate says of precision, FSDP or DeepSpeed holds.
 func accelerate(l layout) [][]Proc {
-	return l.eachNode(func(node int) []string {
+	plan := l.eachNode(func(node int) []string {
 		argv := []string{l.job.Python, "-m", "accelerate.commands.launch"}
-		if !l.hasGPUs() {
-			argv = append(argv, "--cpu")
-		}
-		if l.world > 1 {
+		switch {
+		case slices.Contains(l.job.launcherArgs, "--use_fsdp") || slices.Contains(l.job.launcherArgs, "--use_deepspeed"):
+		case l.world > 1:
 			// Also without GPUs: only this way it starts torchrun's agent, by
 			// which ranks on several nodes find each other.
 			argv = append(argv, "--multi_gpu")
+		case !l.hasGPUs():
+			argv = append(argv, "--cpu")
 		}
 		argv = append(argv,
 			"--num_machines", strconv.Itoa(len(l.nodes)), "--num_processes", strconv.Itoa(l.world), "--machine_rank", strconv.Itoa(node),
 			"--main_process_ip", l.nodes[0].Host, "--main_process_port", l.port, "--rdzv_backend", "static", "--same_network")
 		return append(append(argv, l.job.launcherArgs...), "--no_python")
 	})
+	for _, procs := range plan {
+		if !l.hasGPUs() {
+			procs[0].Env = append(procs[0].Env, "ACCELERATE_USE_CPU=true")
+		}
+		if l.world == 1 { // its launcher tells a rank alone nothing
+			procs[0].Env = append(procs[0].Env, "DLWB_RANK_VAR=DLWB_ONLY_RANK", "DLWB_ONLY_RANK=0")
+		}
+	}
+	return plan
 }
 
 func (l layout) hasGPUs() bool {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -107,7 +109,7 @@ func services(made engine.Plan) (all []Service) {
 				all = append(all, Service{node, "runs beside", engine.Join(p.Argv)})
 			}
 			if p.After != nil {
-				all = append(all, Service{node, "waits for", fmt.Sprintf("%s, %d s at most", p.After.What, p.After.Limit)})
+				all = append(all, Service{node, "waits for", fmt.Sprintf("%s, %s at most", p.After.What, units.Duration(time.Duration(p.After.Limit)*time.Second))})
 			}
 		}
 	}
