@@ -26,7 +26,8 @@ rank, world = deepspeed.comm.get_rank(), deepspeed.comm.get_world_size()
 net = model()
 engine, _, _, _ = deepspeed.initialize(model=net, optimizer=torch.optim.SGD(net.parameters(), lr=digits.RATE), config={
     "train_batch_size": digits.BATCH, "train_micro_batch_size_per_gpu": digits.BATCH // world,
-    "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False, "wall_clock_breakdown": False, "steps_per_print": 10**9})
+    "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False, "gradient_clipping": 0.0,
+    "steps_per_print": 10**9})
 x, y, val_x, val_y = (torch.tensor(part, device=engine.device) for part in digits.load())
 for epoch in range(digits.EPOCHS):
     for index in digits.batches(epoch, rank, world):

@@ -6,7 +6,6 @@ package frameworks
 //go:generate go run ./gen
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -151,8 +150,8 @@ func (r Results) Page() string {
 	if len(notes) > 0 {
 		b.WriteString("\n" + strings.Join(notes, "\n") + "\n")
 	}
-	text, _ := scripts.ReadFile("about.md")
-	b.Write(bytes.TrimLeft(text, "\n"))
+	text, _ := scripts.ReadFile("scripts/about.md")
+	b.Write(text)
 	return b.String()
 }
 
