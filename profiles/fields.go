@@ -144,6 +144,21 @@ var common = []*Field{
 	{Key: "run.master_port", Type: countType, Min: 0, Max: 65535, Default: "0", Also: []string{"port"},
 		Doc: "The port on node 0 where the ranks meet; 0 means a free one.", Example: "29500",
 		ref: func(p *Profile) any { return &p.Run.MasterPort }},
+	{Key: "run.rendezvous", Type: choiceType, Allowed: []string{engine.RendezvousStatic, engine.RendezvousC10d}, Also: []string{"rdzv_backend", "rdzv"},
+		Doc:     "How the nodes find each other (" + having("run.rendezvous") + "): `static`, without the key, gives each node its ranks, `c10d` lets the launchers deal them out, which elasticity needs.",
+		Example: engine.RendezvousC10d, ref: func(p *Profile) any { return &p.Run.Rendezvous }},
+	{Key: "run.min_nodes", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"nnodes", "elastic"},
+		Doc:     "With how few nodes the run may go on (" + having("run.min_nodes") + "); 0 means that all are needed. It brings `rendezvous: c10d` with it.",
+		Example: "1", ref: func(p *Profile) any { return &p.Run.MinNodes }},
+	{Key: "run.restarts", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"max_restarts", "restart"},
+		Doc:     "How often the launcher starts all ranks again after one has failed (" + having("run.restarts") + "). The script goes on from its own checkpoint.",
+		Example: "3", ref: func(p *Profile) any { return &p.Run.Restarts }},
+	{Key: "run.parameter_servers", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"ps", "num_ps"},
+		Doc:     "How many nodes, from the last one, hold parameters instead of training (" + having("run.parameter_servers") + ").",
+		Example: "1", ref: func(p *Profile) any { return &p.Run.ParameterServers }},
+	{Key: "run.evaluator", Type: flagType, Default: "false",
+		Doc:     "Whether the last node that trains evaluates instead (" + having("run.evaluator") + ").",
+		Example: "true", ref: func(p *Profile) any { return &p.Run.Evaluator }},
 	{Key: "run.grace", Type: durationType, Default: "10s", Min: 0, Max: 3600,
 		Doc: "How long a rank that is told to stop may take before it is killed.", Example: "30s",
 		ref: func(p *Profile) any { return &p.Run.Grace }},
@@ -195,6 +210,9 @@ var common = []*Field{
 		Doc: "What of node 0 is reached from here: `jupyter`, `tensorboard`, `PORT/http` for an HTTP server, which only a browser that you let in may use, or a raw `PORT`.", Example: "[tensorboard, 8265/http]",
 		ref: func(p *Profile) any { return &p.Forward }},
 }
+
+// having names the engines that have an option.
+func having(key string) string { return "engine " + strings.Join(engine.Having(key), ", ") }
 
 var (
 	fieldByKey = map[string]*Field{}

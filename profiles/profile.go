@@ -84,6 +84,12 @@ type Run struct {
 	ProcsPerNode int           // 0: one per GPU, one on a node without GPUs
 	MasterPort   int           // 0: a free one is chosen
 	Grace        time.Duration // between TERM and KILL
+	// What only some engines have; see engine.Options.
+	Rendezvous       string
+	MinNodes         int
+	Restarts         int
+	ParameterServers int
+	Evaluator        bool
 	// OnNotice is run in the run's directory on a node that is about to be
 	// taken away; empty: the ranks get TERM.
 	OnNotice string

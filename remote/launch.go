@@ -23,7 +23,23 @@ type Proc struct {
 	Argv []string
 	// Log is the file in the run directory for the process's own output.
 	Log string
+	// Helper is set for what serves the others: it is ended when all of those
+	// have ended, and its own end before that is a failure.
+	Helper bool
+	// After is what must hold before it is started; nil: nothing.
+	After *Ready
 }
+
+// Ready is a program that is run until it exits with 0, for Limit seconds at
+// most or until it exits with 3; then what it said last is what is missing.
+type Ready struct {
+	What  string
+	Argv  []string
+	Limit int
+}
+
+// File is a file in the run's directory.
+type File struct{ Name, Text string }
 
 // Launch is what one node does for a run.
 type Launch struct {
@@ -53,6 +69,13 @@ type Launch struct {
 	// Peers are the other nodes, which are told when a process here failed.
 	// They must have been paired.
 	Peers []Peer
+	// Files are written into the run's directory before anything starts.
+	Files []File
+	// Restarts is set when a launcher starts ranks again that have failed.
+	Restarts bool
+	// Leads is set on the node that ends the run on its peers, once all has ended
+	// well here.
+	Leads bool
 
 	logSegment int64 // what tests shorten; 0 means logSegment
 }
@@ -96,9 +119,17 @@ func (l Launch) request(node string) wire.LaunchRequest {
 		Grace:    orElse(l.Grace, defaultGrace).Milliseconds(),
 		Patience: orElse(l.Patience, defaultPatience).Milliseconds(),
 		Segment:  segment, Keep: max(2, orElse(l.LogMost, defaultLogMost)/segment),
+		Restarts: l.Restarts, Leads: l.Leads,
 	}
 	for _, p := range l.Procs {
-		r.Procs = append(r.Procs, wire.LaunchProc{Name: p.Name, Log: p.Log, Env: bytesOf(p.Env), Argv: bytesOf(p.Argv)})
+		w := wire.LaunchProc{Name: p.Name, Log: p.Log, Env: bytesOf(p.Env), Argv: bytesOf(p.Argv), Helper: p.Helper}
+		if a := p.After; a != nil {
+			w.After = &wire.LaunchReady{What: a.What, Argv: bytesOf(a.Argv), Limit: int64(a.Limit)}
+		}
+		r.Procs = append(r.Procs, w)
+	}
+	for _, f := range l.Files {
+		r.Files = append(r.Files, wire.LaunchFile{Name: f.Name, Text: []byte(f.Text)})
 	}
 	for _, p := range l.Peers {
 		r.Peers = append(r.Peers, wire.LaunchPeer{Name: p.Name, Host: p.Host, Port: p.Port, User: p.User})
@@ -157,6 +188,11 @@ func (l Launch) check() error {
 			return err
 		}
 	}
+	for _, f := range l.Files {
+		if !plainName.MatchString(f.Name) {
+			return fmt.Errorf("%q is not a plain file name", f.Name)
+		}
+	}
 	return nil
 }
 
@@ -170,6 +206,8 @@ func (p Proc) check() error {
 		return fmt.Errorf("it has no program")
 	case strings.Contains(strings.Join(p.Argv, ""), "\x00"):
 		return fmt.Errorf("an argument holds a NUL byte")
+	case p.After != nil && (len(p.After.Argv) == 0 || strings.Contains(strings.Join(p.After.Argv, ""), "\x00")):
+		return fmt.Errorf("what it waits for has no program, or a NUL byte in it")
 	}
 	return checkEnv(p.Env)
 }

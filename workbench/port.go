@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,52 +22,94 @@ const (
 	portTries = 50
 )
 
-// portScript prints the first of its arguments that is a port on which it can listen.
+// portScript prints those of its arguments, behind the first, from which on it can
+// listen on as many ports as the first says.
 const portScript = `import socket, sys
-why = None
-for port in sys.argv[1:]:
-    s = socket.socket()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        s.bind(("", int(port)))
-    except OSError as e:
-        why = e
+why, free = None, []
+for port in map(int, sys.argv[2:]):
+    for p in range(port, port + int(sys.argv[1])):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("", p))
+        except OSError as e:
+            why = e
+            break
+        finally:
+            s.close()
     else:
-        print(port)
-        sys.exit()
-sys.exit(str(why))
+        free.append(port)
+print(*free)
+if not free:
+    sys.exit(str(why))
 `
 
 // masterPort is the port at which the ranks find each other: the profile's, if
-// it is free on node 0, else one that is.
-func (d *drive) masterPort(ctx context.Context, python string) (int, error) {
-	want := d.plan.Profile.Run.MasterPort
-	r, err := d.link.nodes[0].Exec(ctx, remote.Cmd{Line: portLine(python, want)})
+// it is free on node 0, else one that is. An engine that needs several gets them
+// in a row, the same on all nodes.
+func (d *drive) masterPort(ctx context.Context, span int) (int, error) {
+	candidates := portsToTry(d.plan.Profile.Run.MasterPort, span)
+	asked := d.link.nodes[:1]
+	if span > 1 {
+		asked = d.link.nodes
+	}
+	free := make([][]string, len(asked))
+	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		if i >= len(asked) {
+			return nil
+		}
+		r, err := n.Exec(ctx, remote.Cmd{Line: portLine(d.data.Envs[i].Python, span, candidates)})
+		if err == nil && r.ExitCode != 0 {
+			err = d.noPort(i, span, string(r.Stderr))
+		}
+		free[i] = strings.Fields(string(r.Stdout))
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
-	if r.ExitCode != 0 {
-		f := &event.Fault{What: fmt.Sprintf("use run.master_port %d", want), Node: 0,
-			Why: "the port is taken there", Next: "leave master_port out and a free one is chosen",
-			LastLines: event.LastLines(string(r.Stderr), 3)}
-		if want == 0 {
-			f.What, f.Next = "find a port at which the ranks meet", "name a free one in run.master_port"
-			f.Why = fmt.Sprintf("Python can listen there on none of %d ports between %d and %d", portTries, firstPort, lastPort)
+	for _, port := range free[0] {
+		if !slices.ContainsFunc(free, func(of []string) bool { return !slices.Contains(of, port) }) {
+			return strconv.Atoi(port)
 		}
-		return 0, f
 	}
-	return strconv.Atoi(strings.TrimSpace(string(r.Stdout)))
+	return 0, d.noPort(-1, span, "")
 }
 
-// portLine is the command line that asks for a port: the wanted one, or for 0
-// some drawn by chance, as others draw them at the same time.
-func portLine(python string, want int) string {
-	line := shellword.Join(python) + " -c " + shellword.Join(portScript)
-	if want != 0 {
-		return fmt.Sprint(line, " ", want)
+// noPort says that there is no port as it is needed.
+func (d *drive) noPort(node, span int, said string) error {
+	want, ports := d.plan.Profile.Run.MasterPort, "the port is"
+	if span > 1 {
+		ports = fmt.Sprintf("one of %d ports from there on is", span)
 	}
-	for range portTries {
-		line += fmt.Sprint(" ", firstPort+rand.IntN(lastPort-firstPort+1))
+	f := &event.Fault{What: fmt.Sprintf("use run.master_port %d", want), Node: node,
+		Why: ports + " taken there", Next: "leave master_port out and a free one is chosen", LastLines: event.LastLines(said, 3)}
+	if want == 0 {
+		f.What, f.Next = "find a port at which the ranks meet", "name a free one in run.master_port"
+		f.Why = fmt.Sprintf("Python can listen there on none of %d ports between %d and %d", portTries, firstPort, lastPort)
+	}
+	return f
+}
+
+// portsToTry are the wanted port, or for 0 some drawn by chance, as others draw
+// them at the same time.
+func portsToTry(want, span int) []int {
+	if want != 0 {
+		return []int{want}
+	}
+	ports := make([]int, portTries)
+	for i := range ports {
+		ports[i] = firstPort + rand.IntN(max(lastPort-firstPort+1-span, 1))
+	}
+	return ports
+}
+
+// portLine is the command line that asks which of some ports are free, each with
+// those behind it.
+func portLine(python string, span int, ports []int) string {
+	line := shellword.Join(python) + " -c " + shellword.Join(portScript) + fmt.Sprint(" ", span)
+	for _, p := range ports {
+		line += fmt.Sprint(" ", p)
 	}
 	return line
 }

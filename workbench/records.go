@@ -53,6 +53,8 @@ type runData struct {
 	// RankAtFault and NodeAtFault are set when the run has ended badly.
 	RankAtFault int `json:"rank"`
 	NodeAtFault int `json:"node"`
+	// Leads: node 0 ends the run on the others.
+	Leads bool `json:"leads,omitempty"`
 	// Duration is how long it took, as its end told; 0: see Took.
 	Duration float64 `json:"duration_s,omitempty"`
 }

@@ -252,6 +252,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 		Ranks: planning.RankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
+		Leads:       made.Leads,
 		Stall:       d.plan.Profile.Limits.Stall.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
@@ -300,15 +301,21 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 // engine makes the plan of every rank from what is known of the nodes now.
 func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	env := d.data.Envs[0]
-	port, err := d.masterPort(ctx, env.Python)
-	if err != nil {
-		return engine.Plan{}, err
-	}
 	nodes := make([]engine.Node, len(d.link.nodes))
 	for i, n := range d.data.Cluster.Nodes {
 		nodes[i] = engine.Node{Host: n.PeerHost, Interface: n.Interface, GPUs: d.data.GPUs[i]}
 	}
-	return planning.LayRanks(d.plan.Profile, planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", Run: id, Port: port, Threads: d.threads(ctx)})
+	site := planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", Run: id, PortIs: "PORT", Threads: d.threads(ctx),
+		Sources: planning.Sources(d.plan.Profile)}
+	draft, err := planning.LayRanks(d.plan.Profile, site)
+	if err != nil {
+		return draft, err
+	}
+	site.PortIs = ""
+	if site.Port, err = d.masterPort(ctx, draft.Ports); err != nil {
+		return draft, err
+	}
+	return planning.LayRanks(d.plan.Profile, site)
 }
 
 // threads is how many cores the ranks of one node may use together.
@@ -334,12 +341,21 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 	return d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		l := remote.Launch{
 			RunID: id, Dir: planning.RemoteCode(d.plan.Cluster), Results: planning.OwnDir(d.plan.Cluster, id), Grace: p.Run.Grace, LogMost: p.Limits.Log,
-			Peers: d.link.peers(i), OnNotice: planning.OfRun(onNotice, id),
+			Peers: d.link.peers(i), OnNotice: planning.OfRun(onNotice, id), Restarts: made.Restarts, Leads: made.Leads && i == 0,
 			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
 		}
 		for _, proc := range made.Nodes[i] {
-			l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env,
-				Argv: append(slices.Clone(d.data.Envs[i].Wrap), d.ownPython(proc.Argv, i)...), Log: proc.Log})
+			started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env,
+				Argv: d.inEnvironment(proc.Argv, i), Log: proc.Log, Helper: proc.Helper}
+			if a := proc.After; a != nil {
+				started.After = &remote.Ready{What: a.What, Argv: d.inEnvironment(a.Argv, i), Limit: a.Limit}
+			}
+			l.Procs = append(l.Procs, started)
+		}
+		if i < len(made.Files) {
+			for _, f := range made.Files[i] {
+				l.Files = append(l.Files, remote.File(f))
+			}
 		}
 		if err := n.Launch(ctx, l); err != nil {
 			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: roomNext(err, i)}
@@ -355,6 +371,12 @@ func roomNext(err error, node int) string {
 		return ""
 	}
 	return fmt.Sprintf("free some space on node%d: its disk is full", node)
+}
+
+// inEnvironment is a command as a node runs it: in its container where there is one,
+// with its own interpreter.
+func (d *drive) inEnvironment(argv []string, node int) []string {
+	return append(slices.Clone(d.data.Envs[node].Wrap), d.ownPython(argv, node)...)
 }
 
 // ownPython is a command with the interpreter of its node: the plan was made

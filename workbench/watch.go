@@ -64,7 +64,7 @@ func (w *Workbench) watched(run store.Run, data runData, replicas []job.Replica)
 		ID: run.ID, Cluster: run.Cluster, StartedAt: run.StartedAt, Replicas: replicas, Ranks: data.Ranks,
 		Stall: time.Duration(data.Stall * float64(time.Second)), Metrics: userMetrics(data.Metrics),
 		Progress: data.Progress, Pace: data.Pace, Dir: w.runDir(run.ID),
-		Code: planning.RemoteCode(run.Cluster), Results: data.Results, Own: data.OwnDir,
+		Code: planning.RemoteCode(run.Cluster), Results: data.Results, Own: data.OwnDir, Leads: data.Leads,
 	}
 	for _, rank := range data.Ranks {
 		r.Logs = append(r.Logs, follow.Log{Number: rank.Rank, Path: w.logPath(run.ID, rank.Rank), Replica: rank.Node, Name: logName(rank.Rank)})

@@ -22,6 +22,8 @@ func init() {
 		"rank":      supervise.RankMain,
 		"stop":      stop,
 		"peer":      peer,
+		"join":      supervise.JoinMain,
+		"joined":    supervise.JoinedMain,
 	}
 }
 

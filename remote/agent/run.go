@@ -102,7 +102,7 @@ func peer([]string) int {
 			return do(words[1:])
 		}
 	}
-	fmt.Fprintln(os.Stderr, "dlwb peer: this key can only stop a run or pass on files")
+	fmt.Fprintln(os.Stderr, "dlwb peer: this key can only stop a run, join one that waits for it, or pass on files")
 	return exitUsage
 }
 
@@ -110,6 +110,7 @@ func peer([]string) int {
 var peers = map[string]func(args []string) int{
 	"stop": stopForPeer,
 	"sync": passOn,
+	"join": supervise.JoinForPeer,
 }
 
 // stopForPeer RUN_ID WHY…: the stop goes on by itself, with the run's own grace,

@@ -38,7 +38,8 @@ type Job struct {
 	// ProcsPerNode is how many ranks a node runs; 0 means one per GPU, and
 	// one on a node without GPUs.
 	ProcsPerNode int
-	// MasterPort is a free port of node 0; 0 means 29500.
+	// MasterPort is a free port of node 0; 0 means 29500. An engine that needs
+	// more takes those that follow it, on every node: see Plan.Ports.
 	MasterPort int
 	// PortName stands for the port in a plan that is made before one is
 	// chosen; empty for MasterPort.
@@ -49,6 +50,39 @@ type Job struct {
 	// MaxThreads is how many CPU cores the ranks of one node may use
 	// together; 0 means unknown.
 	MaxThreads int
+	// Run is the id of the run, for engines that must tell runs apart; empty
+	// means "dlwb".
+	Run string
+	// Sources are texts of the project by their paths: the training script and
+	// the files of its configuration. What they say of themselves decides what
+	// is filled in; none means that nothing is.
+	Sources map[string]string
+	Options
+
+	// launcherArgs are options of the launcher that a command began with.
+	launcherArgs []string
+	// localRankArg is what the ranks get as their last argument but for the
+	// local rank; empty: nothing.
+	localRankArg string
+	// procsInAll is how many ranks a launcher in the command was told to start;
+	// 0: not told.
+	procsInAll int
+}
+
+// Options are what a profile may say of how an engine starts the ranks. An
+// engine refuses what it does not have.
+type Options struct {
+	// Rendezvous is how the nodes find each other: RendezvousStatic, which is
+	// what empty means, or RendezvousC10d.
+	Rendezvous string
+	// MinNodes is with how few nodes the run may go on; 0 means all of them.
+	MinNodes int
+	// Restarts is how often all ranks are started again after one has failed.
+	Restarts int
+	// ParameterServers is how many nodes, from the last one, hold parameters
+	// instead of training; Evaluator makes the last of the others evaluate.
+	ParameterServers int
+	Evaluator        bool
 }
 
 // Proc is one process that dlwb itself starts on a node.
@@ -63,6 +97,29 @@ type Proc struct {
 	Argv []string
 	// Log is the file in the run directory for its own output.
 	Log string
+	// Helper is set for what serves the ranks and has no end of its own: it is
+	// ended when every other process of the run has ended, and its own end
+	// before that is a failure of the run.
+	Helper bool
+	// After is what must hold before it is started; nil: nothing.
+	After *Ready
+}
+
+// Ready is something that a process waits for.
+type Ready struct {
+	// What is it in words.
+	What string
+	// Argv is run again and again until it exits with 0. What it prints says
+	// what is still missing; with 3 it says that this will not come.
+	Argv []string
+	// Limit is for how many seconds.
+	Limit int
+}
+
+// File is a file that a node needs for a run.
+type File struct {
+	// Name is below the run's directory.
+	Name, Text string
 }
 
 // Plan is what every node runs.
@@ -75,6 +132,20 @@ type Plan struct {
 	Command []string
 	// Nodes holds the processes of each node, in the order of the nodes.
 	Nodes [][]Proc
+	// Files are what each node needs beside its processes; nil: nothing.
+	Files [][]File
+	// Ports is how many ports the engine uses, from the master port on; those
+	// behind the first must be free on every node.
+	Ports int
+	// Restarts is set when a launcher starts ranks again that have failed: then
+	// the end of a rank is not yet the end of the run.
+	Restarts bool
+	// Leads is set when node 0 ends the run on the others: they have helpers
+	// alone, or may.
+	Leads bool
+	// Notes say what was taken over from the command, left out of it or filled
+	// in.
+	Notes []string
 }
 
 // Rank is where one rank runs.
@@ -108,19 +179,80 @@ type engine struct {
 	// signs matches the text of a training script that is made for this engine;
 	// empty where no text tells. uses is what such a script uses, in words.
 	signs, uses string
+	// starts says in words what runs on the nodes.
+	starts string
 	// owns are the variables that the engine sets for each rank; a user who
 	// sets one as well would get ranks that do not find each other.
 	owns []string
-	// check refuses a command that this engine can't start; may be nil.
-	check func(command []string) error
-	plan  func(layout) [][]Proc
+	// perNode: unless the user says how many, one process uses all GPUs of its
+	// node.
+	perNode bool
+	// alone: the ranks that dlwb starts are one, the driver.
+	alone bool
+	// options are the keys of Options that it has.
+	options []string
+	// unwrap takes this engine's own launcher off the front of a command, with
+	// what its options say; ok is false for any other command. May be nil.
+	unwrap func(j *Job) (notes []string, ok bool, err error)
+	// fill completes the command by what the project says of itself; may be nil.
+	fill func(l *layout) (notes []string)
+	plan func(layout) [][]Proc
+	// more completes the plan; may be nil.
+	more func(l layout, p *Plan)
 }
 
+// engines is in the order in which they are listed. Of two whose signs a script
+// has, Detect takes the later one: it is the more special.
 var engines = []engine{
-	{name: withTorch, also: []string{"ddp", "torch", "pytorch"}, launcher: true,
+	{name: withTorch, also: []string{"ddp", "torch", "pytorch", "torch.distributed"}, launcher: true,
 		signs: `\btorch\.distributed\b|\bDistributedDataParallel\b|\binit_process_group\b`, uses: "torch.distributed",
-		owns: rankVars, check: refuseTorchrun, plan: torchrun},
-	{name: withoutTorch, also: []string{"python", "none"}, owns: rankVars, plan: plain},
+		starts: "an agent of torchrun on each node, which starts its ranks",
+		owns:   rankVars, options: []string{optRendezvous, optMinNodes, optRestarts}, unwrap: unwrapTorchrun, plan: torchrun, more: elastic},
+	{name: withoutTorch, also: []string{"python", "none"}, starts: "each rank, with torch.distributed's variables", owns: rankVars, plan: plain},
+	{name: "jax", also: []string{"flax"}, signs: `\bjax\.distributed\b`, uses: "jax.distributed", perNode: true,
+		starts: "one process on each node, with JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID",
+		owns:   jaxVars, plan: jax},
+	{name: "tensorflow", also: []string{"tf", "keras", "multiworkermirrored"}, perNode: true,
+		signs: `\b(MultiWorkerMirroredStrategy|ParameterServerStrategy)\b`, uses: "a strategy of TensorFlow for several workers",
+		starts: "one process on each node, with TF_CONFIG",
+		owns:   []string{"TF_CONFIG"}, options: []string{optServers, optEvaluator}, plan: tensorflow, more: taskPorts},
+	{name: "mpi", also: []string{"openmpi", "mpirun", "mpi4py"}, launcher: true, signs: `(?m)^\s*(import|from)\s+mpi4py\b`, uses: "mpi4py",
+		starts: "mpirun on node 0, and its daemon on each other node",
+		unwrap: unwrapMPI, fill: fillMPI, plan: mpi, more: mpiFiles},
+	{name: "horovod", also: []string{"hvd"}, launcher: true, signs: `(?m)^\s*(import|from)\s+horovod\b`, uses: "Horovod",
+		starts: "the same as mpi",
+		unwrap: unwrapHorovod, plan: mpi, more: mpiFiles},
+	{name: "lightning", also: []string{"pytorch-lightning", "pl"}, signs: `(?m)^\s*(import|from)\s+(lightning|pytorch_lightning)\b`, uses: "Lightning",
+		starts: "each rank, as torchrun would tell it; num_nodes and devices are filled in where the script has them",
+		owns:   lightningVars, fill: fillLightning, plan: lightning},
+	{name: "accelerate", also: []string{"huggingface"}, launcher: true, signs: `(?m)^\s*(import|from)\s+accelerate\b`, uses: "Accelerate",
+		starts: "accelerate launch on each node, which starts its ranks",
+		owns:   rankVars, unwrap: unwrapAccelerate, plan: accelerate},
+	{name: "deepspeed", signs: `(?m)^\s*(import|from)\s+deepspeed\b`, uses: "DeepSpeed",
+		starts: "each rank, with what DeepSpeed's launcher would set",
+		owns:   deepspeedVars, unwrap: unwrapDeepspeed, plan: deepspeed},
+	{name: "ray", launcher: true, signs: `(?m)^\s*(import|from)\s+ray\b`, uses: "Ray",
+		starts: "ray start on each node, and the script on node 0 once all nodes have joined",
+		owns:   []string{"RAY_ADDRESS"}, plan: ray, more: rayMore, alone: true},
+}
+
+// Info is what pages say of an engine.
+type Info struct {
+	Name string
+	Also []string
+	// Starts says what runs on the nodes, Uses what a script uses that is made for
+	// it, Options which keys of a profile only some engines have.
+	Starts, Uses string
+	Options      []string
+}
+
+// Table lists the engines for pages.
+func Table() []Info {
+	table := make([]Info, len(engines))
+	for i, e := range engines {
+		table[i] = Info{e.name, e.also, e.starts, e.uses, e.options}
+	}
+	return table
 }
 
 // Names lists the engines.
@@ -173,7 +305,7 @@ func OtherWords() map[string]string {
 // Detect finds the engine that a training script is made for, and what the
 // script uses that tells; empty where nothing does.
 func Detect(script []byte) (name, uses string) {
-	for _, e := range engines {
+	for _, e := range slices.Backward(engines) {
 		if e.signs != "" && regexp.MustCompile(e.signs).Match(script) {
 			return e.name, e.uses
 		}
@@ -203,26 +335,37 @@ func Make(name string, nodes []Node, job Job) (Plan, error) {
 }
 
 func (e engine) make(nodes []Node, job Job) (Plan, error) {
-	l, err := newLayout(nodes, job)
-	if err == nil && e.check != nil {
-		err = e.check(job.Command)
-	}
-	if err == nil {
-		err = e.refuseOwned(job.Env)
-	}
+	l, notes, err := e.lay(nodes, job)
 	if err != nil {
 		return Plan{}, fmt.Errorf("engine %s: %w", e.name, err)
 	}
-	return Plan{Engine: e.name, WorldSize: l.world, Command: l.command, Nodes: e.plan(l)}, nil
+	p := Plan{Engine: e.name, WorldSize: l.world, Command: l.command, Nodes: e.plan(l), Ports: 1, Notes: notes}
+	if e.more != nil {
+		e.more(l, &p)
+	}
+	return p, nil
 }
 
-func (e engine) refuseOwned(env []string) error {
-	for _, name := range e.owns {
-		if isSet(env, name) {
-			return fmt.Errorf("run.env sets %s, which the engine itself sets for every rank: remove it", name)
-		}
+// lay checks a job and deals out its ranks.
+func (e engine) lay(nodes []Node, job Job) (layout, []string, error) {
+	notes, err := e.unwrapped(&job)
+	if err != nil {
+		return layout{}, nil, err
 	}
-	return nil
+	if e.perNode && job.ProcsPerNode == 0 {
+		job.ProcsPerNode = 1
+	}
+	l, err := newLayout(nodes, job)
+	if err == nil {
+		err = e.refuseOwned(job.Env)
+	}
+	if err == nil {
+		err = e.refuseOptions(l)
+	}
+	if err == nil && e.fill != nil {
+		notes = append(notes, e.fill(&l)...)
+	}
+	return l, notes, err
 }
 
 // layout is a checked job with its ranks dealt out to the nodes.
@@ -258,9 +401,16 @@ func newLayout(nodes []Node, job Job) (layout, error) {
 	if err != nil {
 		return layout{}, err
 	}
-	l := layout{job: job, nodes: nodes, command: command, port: strconv.Itoa(job.MasterPort)}
-	if job.PortName != "" {
-		l.port = job.PortName
+	if job.Run == "" {
+		job.Run = "dlwb"
+	}
+	l := layout{job: job, nodes: nodes, command: command}
+	l.port = l.portAt(0)
+	if n := job.procsInAll; n > 0 && job.ProcsPerNode == 0 {
+		if n%len(nodes) != 0 {
+			return layout{}, fmt.Errorf("run.command asks for %d processes, which %d nodes can't share evenly: set run.procs_per_node", n, len(nodes))
+		}
+		job.ProcsPerNode = n / len(nodes)
 	}
 	for _, n := range nodes {
 		g := job.ProcsPerNode
@@ -274,6 +424,17 @@ func newLayout(nodes []Node, job Job) (layout, error) {
 	return l, nil
 }
 
+// portAt is the port that so many follow the master port.
+func (l layout) portAt(k int) string {
+	if l.job.PortName == "" {
+		return strconv.Itoa(l.job.MasterPort + k)
+	}
+	if k == 0 {
+		return l.job.PortName
+	}
+	return l.job.PortName + "+" + strconv.Itoa(k)
+}
+
 // ranks lists the ranks of a node.
 func (l layout) ranks(node int) []int {
 	ranks := make([]int, l.procs[node])
@@ -285,10 +446,14 @@ func (l layout) ranks(node int) []int {
 
 // wrapped is the command of a rank inside its wrapper.
 func (l layout) wrapped() []string {
-	if l.job.RankScript == "" {
-		return slices.Clone(l.command)
+	command := slices.Clone(l.command)
+	if arg := l.job.localRankArg; arg != "" {
+		command = append([]string{"sh", "-c", `exec "$@" ` + arg + `="$LOCAL_RANK"`, "sh"}, command...)
 	}
-	return append([]string{"sh", l.job.RankScript, l.job.RunDir}, l.command...)
+	if l.job.RankScript == "" {
+		return command
+	}
+	return append([]string{"sh", l.job.RankScript, l.job.RunDir}, command...)
 }
 
 // commonEnv is what every engine sets on a node, save what the user set.

@@ -132,7 +132,11 @@ func TestThreadsAreTheCoresSharedByTheRanksOfANode(t *testing.T) {
 func TestUnequalNodesGetConsecutiveRanks(t *testing.T) {
 	nodes := cluster(3, 1)
 	nodes[1].GPUs = 3
-	for _, name := range Names() {
+	for _, e := range engines {
+		if e.perNode || e.alone {
+			continue
+		}
+		name := e.name
 		plan, err := Make(name, nodes, job)
 		if err != nil {
 			t.Fatal(err)
@@ -175,7 +179,7 @@ func TestWhatCannotBePlannedIsRefusedWithAReason(t *testing.T) {
 		job    Job
 		want   string
 	}{
-		{"torchrn", 1, Job{Command: ok}, `engine "torchrn" is not known: did you mean "torchrun"? (engines: torchrun, plain)`},
+		{"torchrn", 1, Job{Command: ok}, `engine "torchrn" is not known: did you mean "torchrun"? (engines: torchrun, plain, `},
 		{"Plane", 1, Job{Command: ok}, `did you mean "plain"`},
 		{"torchrun", 0, Job{Command: ok}, "engine torchrun: there are no nodes to run on"},
 		{"plain", 1, Job{}, "run.command is empty"},
@@ -186,8 +190,17 @@ func TestWhatCannotBePlannedIsRefusedWithAReason(t *testing.T) {
 		{"plain", 1, Job{Command: ok, MasterPort: 70000}, "master port 70000"},
 		{"plain", 1, Job{Command: ok, Env: []string{"RANK=1"}}, "run.env sets RANK"},
 		{"torchrun", 1, Job{Command: ok, Env: []string{"WORLD_SIZE=1"}}, "run.env sets WORLD_SIZE"},
-		{"torchrun", 1, Job{Command: []string{"torchrun", "train.py"}}, "starts torchrun, but the engine already does"},
-		{"torchrun", 1, Job{Command: []string{"python", "-m", "torch.distributed.launch", "t.py"}}, "starts torch.distributed.launch"},
+		{"plain", 1, Job{Command: []string{"torchrun", "train.py"}}, "run.command starts torchrun, which is engine torchrun: set run.engine to that"},
+		{"jax", 1, Job{Command: []string{"python", "-m", "torch.distributed.launch", "t.py"}}, "starts torch.distributed.launch, which is engine torchrun"},
+		{"torchrun", 1, Job{Command: []string{"torchrun", "--nproc", "2"}}, "ends after the options of torchrun: name the script"},
+		{"torchrun", 1, Job{Command: []string{"torchrun", "--nproc-per-nod=2", "t.py"}}, "its option --nproc-per-nod is not known"},
+		{"torchrun", 1, Job{Command: []string{"torchrun", "--nnodes"}}, "its option --nnodes has no value"},
+		{"torchrun", 1, Job{Command: []string{"torchrun", "--rdzv-backend=etcd", "t.py"}}, "the engine has static and c10d"},
+		{"accelerate", 2, Job{Command: []string{"accelerate", "launch", "--num_processes", "3", "t.py"}}, "3 processes, which 2 nodes can't share evenly"},
+		{"plain", 1, Job{Command: ok, Options: Options{Restarts: 1}}, "run.restarts means nothing to it: remove the key, or use engine torchrun"},
+		{"torchrun", 2, Job{Command: ok, Options: Options{MinNodes: 3}}, "run.min_nodes is 3, and there are 2 nodes"},
+		{"torchrun", 2, Job{Command: ok, Options: Options{MinNodes: 1, Rendezvous: "static"}}, "run.min_nodes needs run.rendezvous: c10d"},
+		{"tensorflow", 2, Job{Command: ok, Options: Options{ParameterServers: 1, Evaluator: true}}, "2 of 2 nodes would not train"},
 	} {
 		_, err := Make(c.engine, cluster(c.nodes, 1), c.job)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -28,6 +28,20 @@ type LaunchRequest struct {
 	// Hold: the run is only prepared; "agent part" begins it, on a machine that
 	// has the same disk.
 	Hold bool `cbor:"hold,omitempty"`
+	// Files are written into the run's directory before the start.
+	Files []LaunchFile `cbor:"files,omitempty"`
+	// Restarts: a launcher starts ranks again that have failed, and only its own
+	// end is one of the run.
+	Restarts bool `cbor:"restarts,omitempty"`
+	// Leads: when all has ended well here, the peers are told to end what they
+	// still have.
+	Leads bool `cbor:"leads,omitempty"`
+}
+
+// LaunchFile is a file that a run needs.
+type LaunchFile struct {
+	Name string `cbor:"name"`
+	Text []byte `cbor:"text"`
 }
 
 // LaunchProc is a process of a launch.
@@ -37,6 +51,18 @@ type LaunchProc struct {
 	Env  [][]byte `cbor:"env,omitempty"`
 	// A word that begins with ~/.dlwb/ means that place in the node's home.
 	Argv [][]byte `cbor:"argv"`
+	// Helper: it serves the others, and is ended when all of those have ended.
+	Helper bool `cbor:"helper,omitempty"`
+	// After is what must hold before it is started.
+	After *LaunchReady `cbor:"after,omitempty"`
+}
+
+// LaunchReady is a program that is run until it exits with 0, for Limit seconds
+// at most or until it exits with 3; then what it said last is what is missing.
+type LaunchReady struct {
+	What  string   `cbor:"what"`
+	Argv  [][]byte `cbor:"argv"`
+	Limit int64    `cbor:"limit"`
 }
 
 // LaunchPeer is a node that is told when a process fails.

@@ -41,6 +41,9 @@ type Run struct {
 	Replicas    []job.Replica
 	Ranks       []event.RankInfo // the charts come from the output of the first
 	Logs        []Log
+	// Leads is set when the others have nothing to do once the first replica has
+	// ended well.
+	Leads bool
 	// Stall is how long all ranks may be silent; 0: for ever.
 	Stall    time.Duration
 	Metrics  []metrics.UserMetric // that its profile names
@@ -106,6 +109,7 @@ type Watch struct {
 	noticed  map[string]bool   // what was told once
 	gone     map[int]time.Time // nodes out of reach, since when
 	failed   time.Time         // when the first failure became known
+	headOver time.Time         // when the first replica had ended well
 	nextStop time.Time         // not before
 	probed   time.Time         // when the provider was last asked for lost nodes
 	group    *errgroup.Group
@@ -322,6 +326,9 @@ func (t *Watch) status(node int, s job.Status) {
 		}
 	case job.Ended:
 		n.ended, n.code, n.to = true, s.Code, s.Uptime
+		if node == 0 && s.Code == 0 {
+			t.headOver = time.Now()
+		}
 		select {
 		case t.overNews <- struct{}{}:
 		default:

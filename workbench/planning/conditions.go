@@ -25,7 +25,7 @@ const lookFile = "pythons"
 // commands depend on is said as a condition.
 func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Preflight) error {
 	p := plan.Profile
-	base := Site{Nodes: make([]engine.Node, plan.Nodes), Python: namePython, Run: nameRun, Port: p.Run.MasterPort}
+	base := Site{Nodes: make([]engine.Node, plan.Nodes), Python: namePython, Run: nameRun, Port: p.Run.MasterPort, Sources: Sources(p)}
 	if base.Port == 0 {
 		base.PortIs = namePort
 	}
@@ -87,7 +87,11 @@ func (p *Plan) torchConditions(ctx context.Context, base *Site, look string) ([]
 			return []branch{{set: func(*Site) {}}}, nil
 		}
 	}
-	if engine.Resolve(p.Profile.Run.Engine, true) == engine.Resolve(p.Profile.Run.Engine, false) {
+	words, err := engine.Split(p.Profile.Run.Command)
+	if err != nil {
+		return nil, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
+	}
+	if engineOf(p.Profile.Run.Engine, words, true) == engineOf(p.Profile.Run.Engine, words, false) {
 		return []branch{{set: func(*Site) {}}}, nil
 	}
 	return []branch{

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -21,6 +23,8 @@ type Site struct {
 	Port    int    // of the master; 0 where PortIs stands for it
 	PortIs  string // stands for a port that is not chosen yet
 	Threads int    // that the ranks of one node may use together; 0: not known
+	// Sources are texts of the project that decide what is filled in.
+	Sources map[string]string
 }
 
 // LayRanks works out what every node runs.
@@ -29,15 +33,27 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 	if err != nil {
 		return engine.Plan{}, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
-	made, err := engine.Make(engine.Resolve(p.Run.Engine, s.Torch), s.Nodes, engine.Job{
+	r := p.Run
+	made, err := engine.Make(engineOf(r.Engine, words, s.Torch), s.Nodes, engine.Job{
 		Command: OfRun(words, s.Run), Python: s.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.Run,
-		ProcsPerNode: p.Run.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(p.Run.Env, s.Run), false),
-		MaxThreads: s.Threads,
+		ProcsPerNode: r.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(r.Env, s.Run), false),
+		MaxThreads: s.Threads, Run: s.Run, Sources: s.Sources,
+		Options: engine.Options{Rendezvous: r.Rendezvous, MinNodes: r.MinNodes, Restarts: r.Restarts,
+			ParameterServers: r.ParameterServers, Evaluator: r.Evaluator},
 	})
 	if err != nil {
 		return made, &event.Fault{What: "plan the ranks", Node: -1, Why: err.Error()}
 	}
 	return made, nil
+}
+
+// engineOf is the engine of a run: where the profile leaves it open, the one whose
+// launcher the command begins with, else what is found on node 0 decides.
+func engineOf(name string, command []string, torch bool) string {
+	if found := engine.Launcher(command); found != "" && engine.Resolve(name, true) != engine.Resolve(name, false) {
+		return found
+	}
+	return engine.Resolve(name, torch)
 }
 
 // The names that stand in planned commands for what is known only at the
@@ -71,6 +87,38 @@ type Launch struct {
 	WorldSize int    `json:"world_size"` // 0 where the number of GPUs is not known
 	// Commands are those of every rank; empty where WorldSize is 0.
 	Commands []event.RankInfo `json:"commands"`
+	// Serving are the processes that are no ranks, what is waited for and which
+	// files the nodes need, in words.
+	Serving []Service `json:"serving,omitempty"`
+	// Notes say what was taken over from the command, or filled in.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Service is something that a node has besides its ranks.
+type Service struct {
+	Node int    `json:"node"`
+	What string `json:"what"` // "runs beside", "waits for", "needs the file"
+	Text string `json:"text"`
+}
+
+// services are what a plan of an engine has besides ranks.
+func services(made engine.Plan) (all []Service) {
+	for node, procs := range made.Nodes {
+		for _, p := range procs {
+			if p.Helper {
+				all = append(all, Service{node, "runs beside", engine.Join(p.Argv)})
+			}
+			if p.After != nil {
+				all = append(all, Service{node, "waits for", fmt.Sprintf("%s, %s at most", p.After.What, units.Duration(time.Duration(p.After.Limit)*time.Second))})
+			}
+		}
+	}
+	for node, files := range made.Files {
+		for _, f := range files {
+			all = append(all, Service{node, "needs the file", f.Name + ": " + strings.Join(strings.Split(strings.TrimSpace(f.Text), "\n"), "; ")})
+		}
+	}
+	return all
 }
 
 // Heading is a launch in a line: engine, world size, condition.
@@ -140,9 +188,10 @@ func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, e
 		if err != nil {
 			return nil, err
 		}
-		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: RankInfos(made)}
+		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: RankInfos(made),
+			Serving: services(made), Notes: made.Notes}
 		if c.open {
-			l.WorldSize, l.Commands = 0, []event.RankInfo{}
+			l.WorldSize, l.Commands, l.Serving = 0, []event.RankInfo{}, nil
 		}
 		out = append(out, l)
 	}

@@ -40,6 +40,12 @@ func (p *Plan) Text() string {
 		for _, g := range l.Groups() {
 			row("  "+g.Label(), "node%d: %s", g.Node, g.Command)
 		}
+		for _, s := range l.Serving {
+			row("", "node%d %s %s", s.Node, s.What, s.Text)
+		}
+		for _, n := range l.Notes {
+			row("", "%s", n)
+		}
 	}
 	for _, o := range p.Open {
 		row("  "+o.Name, "%s", o.Is)

@@ -77,9 +77,10 @@ func (r Run) Line(name string) string {
 
 const lineMost = 4 << 10
 
-// Write writes a file of the run whole or not at all, for the user only.
+// Write writes a file of the run whole or not at all, for the user only. Two that
+// write it at once, as when a run is launched twice, do not take each other's half.
 func (r Run) Write(name string, text []byte) error {
-	temp := r.Path(name + ".tmp")
+	temp := r.Path(fmt.Sprintf("%s.%d.tmp", name, os.Getpid()))
 	if err := os.WriteFile(temp, text, 0o600); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}

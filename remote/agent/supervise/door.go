@@ -88,11 +88,16 @@ func (s *supervisor) attend(conn *net.UnixConn) {
 	_, _ = fmt.Fprintln(conn, "ok")
 	exit, err := s.wait(conn, k)
 	swept := s.isSwept(err != nil)
+	k.quiet = s.plan.Restarts && exit.Code != 0 && !swept
 	if err := k.ended(exit); err != nil {
 		exit = runs.Exit{Code: codeFull, Signal: "-"}
 	}
 	// Before the answer: with that the launcher may end, and the run with it.
-	s.tell(event{who: "rank " + number, exit: exit, swept: swept})
+	if k.quiet {
+		s.hold(number, exit)
+	} else {
+		s.tell(event{who: "rank " + number, exit: exit, swept: swept})
+	}
 	if err == nil {
 		_, _ = fmt.Fprintf(conn, "ok %d\n", exit.Code)
 	}
@@ -103,6 +108,7 @@ func (s *supervisor) openDoorRank(number string, out *os.File) (*rank, error) {
 	if err != nil {
 		return nil, errors.Join(err, out.Close())
 	}
+	s.again(number)
 	k, err := openRank(s.run, number, log, out, &s.group)
 	if err != nil {
 		return nil, errors.Join(err, out.Close())

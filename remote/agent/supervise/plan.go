@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -99,6 +100,9 @@ func prepare(home string, r runs.Run, plan wire.LaunchRequest) error {
 		}
 		files["results"] = []byte(results + "\n")
 	}
+	for _, f := range plan.Files {
+		files[f.Name] = f.Text
+	}
 	for name, text := range files {
 		if err := r.Write(name, text); err != nil {
 			return err
@@ -120,9 +124,24 @@ func check(plan wire.LaunchRequest) error {
 		if !runs.Plain(p.Name) || !runs.Plain(p.Log) || len(p.Argv) == 0 || len(p.Argv[0]) == 0 {
 			return fmt.Errorf("%.80q is no process", p.Name)
 		}
+		if a := p.After; a != nil && (len(a.Argv) == 0 || a.Limit < 0 || a.Limit > afterMost) {
+			return fmt.Errorf("%.80q waits for nothing that could be", p.Name)
+		}
+	}
+	for _, f := range plan.Files {
+		if !runs.Plain(f.Name) || slices.Contains(ownFiles, f.Name) || strings.HasPrefix(f.Name, "rank-") {
+			return fmt.Errorf("%.80q is no file that a run may bring", f.Name)
+		}
 	}
 	return nil
 }
+
+// ownFiles are those in a run's directory that are ours.
+var ownFiles = []string{planName, "procs", "dir", "on_notice", "results", "settings", "status", "exit", "pid", "lock", "full",
+	"events", "stopping", "supervise.log", doorName, joinName, waitsName}
+
+// afterMost is the longest that a process may wait for something, in seconds.
+const afterMost = 24 * 3600
 
 func below(home, path string) string {
 	if filepath.IsAbs(path) {

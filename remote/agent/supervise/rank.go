@@ -31,6 +31,8 @@ type rank struct {
 	before  int // ended for lack of memory
 	pid     int
 	output  func(ctx context.Context, argv ...string) string
+	// quiet: status is told of the end later, if at all.
+	quiet bool
 }
 
 // openRank takes the room for the record and begins to write the log from a pipe.
@@ -61,7 +63,9 @@ func (k *rank) ended(e runs.Exit) error {
 		_, _ = fmt.Fprintln(k.log, err)
 		return err
 	}
-	_ = k.run.Say("rank %s ended %s", k.number, e)
+	if !k.quiet {
+		_ = k.run.Say("rank %s ended %s", k.number, e)
+	}
 	return nil
 }
 

@@ -36,11 +36,14 @@ type supervisor struct {
 
 	mu       sync.Mutex
 	logs     map[string]*logs.Log
-	pids     map[int]bool // of the programs of ranks
-	late     []event      // of ranks that ended when nobody took events any more
-	sweeping time.Time    // since when what is left behind is being ended
+	pids     map[int]bool         // of the programs of ranks
+	late     []event              // of ranks that ended when nobody took events any more
+	held     map[string]runs.Exit // ends of ranks that may be started again
+	lost     bool                 // a process has failed
+	sweeping time.Time            // since when what is left behind is being ended
 
 	live     int // processes that we wait for
+	helpers  int // those that serve them
 	failed   *runs.Exit
 	why      string
 	patience <-chan time.Time
@@ -54,6 +57,8 @@ type event struct {
 	who  string
 	exit runs.Exit
 	ours bool
+	// helper: it serves the others, and has no good end of its own.
+	helper bool
 	// swept: it ended when what the run had left behind was ended.
 	swept bool
 }
@@ -123,13 +128,21 @@ func begin(r runs.Run, placing *strings.Replacer) (*supervisor, error) {
 // moment of patience is theirs too.
 func (s *supervisor) supervise(signals <-chan os.Signal) {
 	for _, p := range s.plan.Procs {
-		s.live++
+		if p.Helper {
+			s.helpers++
+		} else {
+			s.live++
+		}
 		go s.runProc(p)
 	}
-	for s.live > 0 || (s.patience != nil && len(s.plan.Peers) > 0) {
+	only := s.live == 0 // helpers: they serve ranks on other nodes
+	for s.live > 0 || only && s.helpers > 0 || (s.patience != nil && len(s.plan.Peers) > 0) {
 		select {
 		case e := <-s.events:
-			if e.ours {
+			switch {
+			case e.helper:
+				s.helpers--
+			case e.ours:
 				s.live--
 			}
 			s.ended(e)
@@ -152,9 +165,18 @@ func (s *supervisor) supervise(signals <-chan os.Signal) {
 // moment to print what they know, and are stopped then. What ends because of a
 // stop has not failed.
 func (s *supervisor) ended(e event) {
+	if e.helper && e.exit.Code == 0 {
+		e.exit.Code = 1 // whoever needs it has lost it
+	}
+	if e.ours && !e.helper {
+		s.tellHeld(e.exit)
+	}
 	if e.exit.Code == 0 || s.failed != nil || s.run.Has("stopping") {
 		return
 	}
+	s.mu.Lock()
+	s.lost = true
+	s.mu.Unlock()
 	s.failed = &e.exit
 	s.why = fmt.Sprintf("%s on %s %s", e.who, s.set.Node, e.exit.Outcome())
 	s.patience = time.After(s.set.Patience)
@@ -218,7 +240,7 @@ func (s *supervisor) finish() int {
 		ending.FreeGPUs(pids, s.children.output)
 	}
 	for _, e := range late {
-		if e.exit.Code != 0 && !e.swept && !stopped && s.failed == nil {
+		if e.exit.Code != 0 && !e.swept && !e.helper && !stopped && s.failed == nil {
 			s.failed = &e.exit
 		}
 	}
@@ -227,8 +249,12 @@ func (s *supervisor) finish() int {
 	switch {
 	case s.failed != nil:
 		exit = *s.failed
-	case stopped:
+	case stopped && !s.onlyHelps():
 		exit = runs.Exit{Code: 143, Signal: "TERM"}
+	}
+	if s.plan.Leads && s.failed == nil && !stopped {
+		s.why = overReason + s.set.Node
+		s.tellPeers()
 	}
 	if err := s.record(exit); err != nil {
 		fmt.Fprintf(os.Stderr, "dlwb supervise: ended with code %d, but: %v: is the disk full?\n", exit.Code, err)
@@ -298,7 +324,7 @@ func (s *supervisor) runProc(p wire.LaunchProc) {
 		fmt.Fprintf(os.Stderr, "dlwb supervise: %s: %v\n", who, err)
 		exit = runs.Exit{Code: codeFull, Signal: "-"}
 	}
-	s.tell(event{who: who, exit: exit, ours: true})
+	s.tell(event{who: who, exit: exit, ours: true, helper: p.Helper})
 }
 
 // program gives what a process runs. One that would start a single rank through
@@ -337,6 +363,15 @@ func (s *supervisor) runProgram(p wire.LaunchProc, number string, argv []string)
 		return exit, err
 	}
 	k.output = s.children.output
+	if missing := s.await(p); missing != "" {
+		_ = write.Close()
+		_, _ = fmt.Fprintln(log, "dlwb:", missing)
+		exit = runs.Exit{Code: codeMissing, Signal: "-"}
+		if number == "" {
+			return exit, nil
+		}
+		return exit, k.ended(exit)
+	}
 	pid, end, err := s.fork(argv, s.environ(p), write)
 	_ = write.Close()
 	if err != nil {
@@ -408,19 +443,11 @@ func (s *supervisor) tellPeers() {
 		fmt.Fprintln(os.Stderr, "dlwb supervise: the peers can't be told:", err)
 		return
 	}
-	ssh := strings.Fields(os.Getenv("DLWB_SSH"))
-	if len(ssh) == 0 {
-		ssh = []string{"ssh"}
-	}
 	for _, p := range s.plan.Peers {
 		s.tellers.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), tellLimit)
 			defer cancel()
-			args := append(append([]string{}, ssh...), "-i", home+"/peer_key", "-p", fmt.Sprint(p.Port),
-				"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+home+"/peer_known_hosts",
-				"-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes",
-				"-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
-				p.User+"@"+p.Host, fmt.Sprintf("stop %s %s", s.run.ID, s.why))
+			args := toPeer(home, p, fmt.Sprintf("stop %s %s", s.run.ID, s.why))
 			outcome := "not reached"
 			if _, ok := s.children.help(ctx, args...); ok {
 				outcome = "told"
@@ -428,6 +455,20 @@ func (s *supervisor) tellPeers() {
 			_ = s.run.Say("peer %s %s", p.Name, outcome)
 		})
 	}
+}
+
+// toPeer is how a peer is told something, by the key that the nodes have for each
+// other.
+func toPeer(home string, p wire.LaunchPeer, words string) []string {
+	ssh := strings.Fields(os.Getenv("DLWB_SSH"))
+	if len(ssh) == 0 {
+		ssh = []string{"ssh"}
+	}
+	return append(ssh, "-i", home+"/peer_key", "-p", fmt.Sprint(p.Port),
+		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+home+"/peer_known_hosts",
+		"-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes",
+		"-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
+		p.User+"@"+p.Host, words)
 }
 
 // tellLimit is how long a peer may need to answer.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -49,7 +50,7 @@ func RankMain(args []string) int {
 	if dir == "" {
 		dir = args[0]
 	}
-	w := &wrapper{run: runs.At(dir), rank: os.Getenv("RANK")}
+	w := &wrapper{run: runs.At(dir), rank: rankOfLauncher()}
 	if !isRank(w.rank) {
 		fmt.Fprintf(os.Stderr, "dlwb rank: RANK is %q, which is no number: a launcher must set it\n", w.rank)
 		return 64
@@ -61,6 +62,25 @@ func RankMain(args []string) int {
 		return codeFull
 	}
 	return code
+}
+
+// rankOfLauncher is the rank by the word of the launcher. Not all of them call it
+// RANK: DLWB_RANK_VAR names the variable then. Where they deal out the ranks as
+// they like, DLWB_RANK_BASE and the local rank are the place in which it runs.
+func rankOfLauncher() string {
+	name := "RANK"
+	if other := os.Getenv("DLWB_RANK_VAR"); other != "" {
+		name = other
+	}
+	base, err := strconv.Atoi(os.Getenv("DLWB_RANK_BASE"))
+	if err != nil {
+		return os.Getenv(name)
+	}
+	local, err := strconv.Atoi(os.Getenv("LOCAL_RANK"))
+	if err != nil {
+		return os.Getenv(name)
+	}
+	return strconv.Itoa(base + local)
 }
 
 // becomeRank: whoever ends the run must tell this process from the program, and

@@ -1,0 +1,103 @@
+//go:build linux
+
+package frameworks
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dlwb/dlwb/internal/trusttest"
+)
+
+const examples = "../../examples"
+
+// Every example has the same data, the same first weights and the same batches.
+func TestTheExamplesOfDigitsBeginAlike(t *testing.T) {
+	first, err := os.ReadFile(filepath.Join(examples, "digits-torchrun", "digits.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range Trials {
+		if trial.Absent != "" || trial.Engine == "plain" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(examples, "digits-"+trial.Engine, "digits.py"))
+		if err != nil || string(text) != string(first) {
+			t.Errorf("examples/digits-%s/digits.py is not that of the others: %v", trial.Engine, err)
+		}
+	}
+}
+
+var lastEpoch = regexp.MustCompile(`epoch 10/10 loss \S+ val_loss (\S+) val_acc (\S+)`)
+
+// lossNoise is by how much the losses of frameworks may differ, which add in
+// other orders.
+const lossNoise = 0.003
+
+// TestFrameworksLearnTheSame runs the examples as they are, save that their
+// environment is one that is there, and compares what they reach.
+func TestFrameworksLearnTheSame(t *testing.T) {
+	if *venvs == "" {
+		t.Skip("the frameworks are not installed: make test-frameworks does that")
+	}
+	reached := map[string]float64{}
+	for _, trial := range Trials {
+		if trial.Absent != "" || trial.Engine == "plain" || *only != "" && !slices.Contains(strings.Split(*only, ","), trial.Engine) {
+			continue
+		}
+		t.Run(trial.Engine, func(t *testing.T) {
+			loss, acc := learn(t, trial)
+			t.Logf("%s: val_loss %v, val_acc %v", trial.Engine, loss, acc)
+			if reached[trial.Engine] = loss; acc < 0.95 {
+				t.Errorf("it has learnt %v of the digits", acc)
+			}
+		})
+	}
+	for a, x := range reached {
+		for b, y := range reached {
+			if a < b && math.Abs(x-y) > lossNoise {
+				t.Errorf("%s reaches %v, %s %v", a, x, b, y)
+			}
+		}
+	}
+}
+
+// learn runs an example and gives what it reached.
+func learn(t *testing.T, trial Trial) (loss, acc float64) {
+	t.Helper()
+	l := lab{t, t.TempDir(), t.TempDir()}
+	from := filepath.Join(examples, "digits-"+trial.Engine)
+	if err := os.CopyFS(l.dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	profile, err := os.ReadFile(filepath.Join(from, "dlwb.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := filepath.Join(*venvs, trial.Venv, "bin", "python")
+	text := strings.Replace(string(profile), "environment: {venv: requirements.txt}", "environment: {python: "+python+"}", 1)
+	if text == string(profile) {
+		t.Fatal("the profile has another environment than this test replaces")
+	}
+	if err := os.WriteFile(filepath.Join(l.dir, "dlwb.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	trusttest.Trust(l.state, l.dir)
+	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+	defer cancel()
+	out, err := l.run(ctx).CombinedOutput()
+	m := lastEpoch.FindStringSubmatch(l.logs())
+	if err != nil || m == nil {
+		t.Fatalf("%v: %s\n%s", err, tail(string(out), 10), tail(l.logs(), 60))
+	}
+	loss, _ = strconv.ParseFloat(m[1], 64)
+	acc, _ = strconv.ParseFloat(m[2], 64)
+	return loss, acc
+}

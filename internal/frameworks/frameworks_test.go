@@ -1,0 +1,314 @@
+//go:build linux
+
+package frameworks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/trusttest"
+	"github.com/dlwb/dlwb/remote/engine"
+)
+
+var (
+	venvs = flag.String("venvs", "", "the directory with the virtual environments of the frameworks")
+	write = flag.Bool("write", false, "put what ran into results.json")
+	only  = flag.String("engines", "", "the engines to try, with commas; else all")
+	slice = flag.Bool("slice", false, "try every engine once instead of in all shapes")
+)
+
+// runLimit bounds one run; endLimit is how soon the others must end.
+const (
+	runLimit = 5 * time.Minute
+	endLimit = 30 * time.Second
+)
+
+func TestEveryEngineIsTriedOrSaysWhyNot(t *testing.T) {
+	var tried []string
+	for _, trial := range Trials {
+		tried = append(tried, trial.Engine)
+		if (trial.Absent == "") == (trial.Script == "") {
+			t.Errorf("%s has neither a script nor a reason, or both", trial.Engine)
+		}
+	}
+	for _, name := range engine.Names() {
+		if !slices.Contains(tried, name) {
+			t.Errorf("%s is not tried: add a row to Trials", name)
+		}
+	}
+	if len(tried) != len(engine.Names()) {
+		t.Errorf("tried are %v, engines are %v", tried, engine.Names())
+	}
+}
+
+func TestThePageIsMadeFromTheTableAndTheResults(t *testing.T) {
+	r, err := Stored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "engines.md"))
+	if err != nil || string(page) != r.Page() {
+		t.Errorf("docs/engines.md is stale (%v): go generate ./internal/frameworks", err)
+	}
+}
+
+var (
+	buildOnce sync.Once
+	program   string
+)
+
+// dlwb builds the program once.
+func dlwb(t *testing.T) string {
+	t.Helper()
+	buildOnce.Do(func() {
+		dir, err := os.MkdirTemp("", "dlwb-frameworks-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		program = filepath.Join(dir, "dlwb")
+		if out, err := exec.Command("go", "build", "-o", program, "../..").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	})
+	return program
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if program != "" {
+		_ = os.RemoveAll(filepath.Dir(program))
+	}
+	os.Exit(code)
+}
+
+// lab is a directory with one experiment and a state of its own.
+type lab struct {
+	*testing.T
+	dir, state string
+}
+
+func newLab(t *testing.T, trial Trial, s Shape, args string) lab {
+	t.Helper()
+	l := lab{t, t.TempDir(), t.TempDir()}
+	text, err := scripts.ReadFile("scripts/" + trial.Script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.put(trial.Script, string(text))
+	l.put("dlwb.yaml", fmt.Sprintf("name: trial\nprovider: local\nmachines: {count: %d}\nenvironment: {python: %s}\nrun: {engine: %s, command: \"%s %s\", procs_per_node: %d}\n",
+		s.Nodes, filepath.Join(*venvs, trial.Venv, "bin", "python"), trial.Engine, trial.Script, args, s.Procs))
+	trusttest.Trust(l.state, l.dir)
+	return l
+}
+
+func (l lab) put(name, text string) {
+	l.Helper()
+	if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// run is dlwb run, which removes its cluster in the end.
+func (l lab) run(ctx context.Context) *exec.Cmd {
+	c := exec.CommandContext(ctx, dlwb(l.T), "run", "--down", "--json")
+	c.Dir = l.dir
+	c.Env = append(os.Environ(), "DLWB_HOME="+l.state)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGINT) }
+	c.WaitDelay = 20 * time.Second
+	return c
+}
+
+// logs are what the ranks, and behind them the launchers, have printed.
+func (l lab) logs() string {
+	files, _ := filepath.Glob(filepath.Join(l.state, "runs", "*", "*.log"))
+	var all strings.Builder
+	for _, name := range slices.Backward(files) { // ranks first
+		text, _ := os.ReadFile(name)
+		fmt.Fprintf(&all, "%s\n%s\n", filepath.Base(name), text)
+	}
+	return all.String()
+}
+
+// ended is the event that tells the end of a run.
+func ended(out []byte) (verdict, cause string) {
+	for line := range bytes.Lines(out) {
+		var e struct{ Verdict, Cause string }
+		if json.Unmarshal(line, &e) == nil && e.Verdict != "" {
+			verdict, cause = e.Verdict, e.Cause
+		}
+	}
+	return verdict, cause
+}
+
+var summed = regexp.MustCompile(`rank (\d+) of (\d+): sum (\d+).* version (\S+)`)
+
+// try runs a trial in one shape and gives the version of its framework.
+func try(t *testing.T, trial Trial, s Shape) (version string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+	defer cancel()
+	l := newLab(t, trial, s, "")
+	out, runErr := l.run(ctx).CombinedOutput()
+	world, seen := s.Nodes*s.Procs, map[string]bool{}
+	for _, m := range summed.FindAllStringSubmatch(l.logs(), -1) {
+		if m[2] != strconv.Itoa(world) || m[3] != m[2] {
+			return m[4], fmt.Errorf("rank %s of %s has the sum %s, and the world size is %d", m[1], m[2], m[3], world)
+		}
+		seen[m[1]], version = true, m[4]
+	}
+	verdict, cause := ended(out)
+	switch {
+	case runErr != nil || verdict != "succeeded":
+		return version, fmt.Errorf("%v, %s: %s\n%s\n%s", runErr, verdict, cause, tail(string(out), 15), tail(l.logs(), 120))
+	case len(seen) != world:
+		return version, fmt.Errorf("%d ranks of %d have told their sum:\n%s", len(seen), world, tail(l.logs(), 60))
+	}
+	return version, l.nothingLeft(out)
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// nothingLeft holds the receipt against what is there.
+func (l lab) nothingLeft(out []byte) error {
+	if !bytes.Contains(out, []byte("0 processes and 0 files left")) {
+		return fmt.Errorf("the receipt does not say that nothing is left:\n%s", tail(string(out), 20))
+	}
+	dirs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, name := range dirs {
+		if environ, _ := os.ReadFile(name); bytes.Contains(environ, []byte(l.state)) {
+			args, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+			return fmt.Errorf("a process is left: %s", bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
+		}
+	}
+	return nil
+}
+
+var waiting = regexp.MustCompile(`waiting (\d+)`)
+
+// kill starts a trial that goes on for ever on two nodes, kills the last rank
+// once all are busy, and says how long the others took to end.
+func kill(t *testing.T, trial Trial) (said string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+	defer cancel()
+	l := newLab(t, trial, Shape{2, 1}, "wait")
+	c := l.run(ctx)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		return "", err
+	}
+	pid, rank := 0, 1
+	for pid == 0 && ctx.Err() == nil {
+		time.Sleep(200 * time.Millisecond)
+		text := l.logs()
+		if m := regexp.MustCompile(`(?s)rank-1\.log\n.*?waiting (\d+)`).FindStringSubmatch(text); m != nil && strings.Contains(text, "rank-0.log") {
+			pid, _ = strconv.Atoi(m[1])
+		} else if m := waiting.FindAllStringSubmatch(text, -1); len(m) > 4 && !strings.Contains(text, "rank-1.log") { // of Ray, whose driver prints for all
+			pid, _ = strconv.Atoi(m[len(m)-1][1])
+			rank = -1
+		}
+	}
+	if pid == 0 {
+		return "", errors.Join(fmt.Errorf("it never got so far:\n%s", tail(l.logs(), 80)), c.Wait())
+	}
+	began := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return "", errors.Join(err, c.Wait())
+	}
+	took, over := time.Duration(0), make(chan error, 1)
+	go func() { over <- c.Wait() }()
+	select {
+	case <-over:
+		took = time.Since(began)
+	case <-time.After(2 * endLimit):
+		cancel()
+		<-over
+		return "", fmt.Errorf("the others were still there after %v:\n%s", 2*endLimit, tail(l.logs(), 60))
+	}
+	verdict, cause := ended(out.Bytes())
+	said = fmt.Sprintf("%.0f s: %s", took.Seconds(), cause)
+	switch named := strings.HasPrefix(cause, fmt.Sprintf("rank %d on node1", rank)); {
+	case took > endLimit:
+		err = fmt.Errorf("the others ended after %v", took)
+	case rank >= 0 && (!named || verdict != "killed"):
+		err = fmt.Errorf("the verdict is %s: %s\n%s", verdict, cause, tail(l.logs(), 60))
+	case rank < 0 && !regexp.MustCompile(`(?i)rank.{0,3}\d`).MatchString(tail(l.logs(), 200)):
+		err = fmt.Errorf("no rank is named:\n%s", tail(l.logs(), 60))
+	}
+	return said, errors.Join(err, l.nothingLeft(out.Bytes()))
+}
+
+// TestFrameworks is the whole of make test-frameworks.
+func TestFrameworks(t *testing.T) {
+	if *venvs == "" {
+		t.Skip("the frameworks are not installed: make test-frameworks does that")
+	}
+	results, err := Stored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range Trials {
+		if trial.Absent != "" || *only != "" && !slices.Contains(strings.Split(*only, ","), trial.Engine) {
+			continue
+		}
+		t.Run(trial.Engine, func(t *testing.T) { all(t, trial, results.of(trial.Engine)) })
+	}
+	t.Logf("\n%s", results.Page())
+	if *write {
+		text, err := results.Text()
+		if err == nil {
+			err = os.WriteFile("results.json", text, 0o644)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join("..", "..", "docs", "engines.md"), []byte(results.Page()), 0o644)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// all tries an engine in every shape, and with a rank that is killed.
+func all(t *testing.T, trial Trial, into *Result) {
+	for _, s := range Shapes {
+		if s.Nodes > 2 && !trial.Wide || *slice && s != (Shape{2, 1}) {
+			continue
+		}
+		version, err := try(t, trial, s)
+		if version != "" {
+			into.Version = version
+		}
+		into.Cells[s.String()] = "ok"
+		if err != nil {
+			into.Cells[s.String()] = "failed"
+			t.Errorf("%s: %v", s, err)
+		}
+		t.Logf("%s %s: %s", trial.Engine, s, into.Cells[s.String()])
+	}
+	said, err := kill(t, trial)
+	if into.Killed = said; err != nil {
+		into.Killed = "failed"
+		t.Errorf("one rank killed: %s: %v", said, err)
+	}
+	t.Logf("%s, one rank killed: %s", trial.Engine, said)
+}

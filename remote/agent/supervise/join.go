@@ -1,0 +1,183 @@
+//go:build linux
+
+package supervise
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dlwb/dlwb/remote/agent/runs"
+)
+
+// A launcher of MPI on the first node wants a daemon of its own on each other
+// one. There a process of the run waits to become that daemon (JoinedMain): it
+// lies in the run's directory that it waits, and is written there what it is to
+// be (JoinForPeer), when the first node asks for it over the key that the nodes
+// have for each other (JoinMain). Nothing but MPI's daemon is started so, and
+// only where a run waits for one.
+
+const (
+	waitsName = "join.waits"
+	joinName  = "join"
+	// joinMost bounds what a daemon is told.
+	joinMost = 64 << 10
+	// joinLimit is how long the first node asks before the other waits.
+	joinLimit = time.Minute
+)
+
+// daemons are the programs that may be started.
+var daemons = []string{"orted", "prted"}
+
+// JoinMain is "agent join RUN_DIR nodeN COMMAND": what the launcher calls to
+// start its daemon.
+func JoinMain(args []string) int {
+	if len(args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: join RUN_DIR NODE COMMAND")
+		return 64
+	}
+	r := runs.At(args[0])
+	plan, err := ReadPlan(r)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dlwb join:", err)
+		return 66
+	}
+	// The peers of the first node are all others, in their order.
+	n, err := strconv.Atoi(strings.TrimPrefix(args[1], "node"))
+	if err != nil || n < 1 || n > len(plan.Peers) {
+		fmt.Fprintf(os.Stderr, "dlwb join: %.80q is no node of this run\n", args[1])
+		return 66
+	}
+	words := fmt.Sprintf("join %s %s", r.ID, base64.RawURLEncoding.EncodeToString([]byte(args[2])))
+	argv := toPeer(r.Home()+"/.dlwb", plan.Peers[n-1], words)
+	var said []byte
+	for end := time.Now().Add(joinLimit); time.Now().Before(end); time.Sleep(awaitEvery) {
+		if said, err = exec.Command(argv[0], argv[1:]...).CombinedOutput(); err == nil {
+			return 0
+		}
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != codeNotYet {
+			break
+		}
+	}
+	fmt.Fprintf(os.Stderr, "dlwb join: %s can't be asked to join: %v: %s\n", args[1], err, strings.TrimSpace(string(said)))
+	return 1
+}
+
+// codeNotYet: the node does not wait for a daemon yet.
+const codeNotYet = 75
+
+// JoinForPeer is what another node asks for by "join RUN COMMAND".
+func JoinForPeer(args []string) int {
+	r, err := runs.At(""), error(nil)
+	var text []byte
+	if len(args) == 2 {
+		if text, err = base64.RawURLEncoding.DecodeString(args[1]); err == nil && len(text) <= joinMost {
+			r, err = runs.Open(os.Getenv("HOME"), args[0])
+		}
+	}
+	if err != nil || r.Dir == "" || len(text) == 0 || len(text) > joinMost {
+		fmt.Fprintln(os.Stderr, "dlwb peer: this is no word to join a run")
+		return 64
+	}
+	if daemonOf(string(text)) == nil {
+		fmt.Fprintf(os.Stderr, "dlwb peer: a run is joined by %s alone\n", strings.Join(daemons, " or "))
+		return 64
+	}
+	if r.Ended() || r.Has("stopping") {
+		fmt.Fprintf(os.Stderr, "dlwb peer: run %s has ended here\n", r.ID)
+		return 66
+	}
+	if !r.Has(waitsName) {
+		fmt.Fprintf(os.Stderr, "dlwb peer: run %s does not wait for anything here\n", r.ID)
+		return codeNotYet
+	}
+	if err := r.Write(joinName, text); err != nil {
+		fmt.Fprintln(os.Stderr, "dlwb peer:", err)
+		return 1
+	}
+	return 0
+}
+
+// JoinedMain is "agent joined RUN_DIR": it waits for what it is to be.
+func JoinedMain(args []string) int {
+	if len(args) != 1 {
+		fmt.Fprintln(os.Stderr, "usage: joined RUN_DIR")
+		return 64
+	}
+	r := runs.At(args[0])
+	if err := r.Write(waitsName, nil); err != nil {
+		fmt.Fprintln(os.Stderr, "dlwb joined:", err)
+		return 1
+	}
+	for !r.Has(joinName) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = os.Remove(r.Path(waitsName)) // one is enough
+	text, err := os.ReadFile(r.Path(joinName))
+	argv := daemonOf(string(text))
+	if err != nil || argv == nil {
+		fmt.Fprintln(os.Stderr, "dlwb joined: nothing to be was told:", err)
+		return 1
+	}
+	program, err := exec.LookPath(argv[0])
+	if err == nil {
+		err = syscall.Exec(program, argv, os.Environ())
+	}
+	fmt.Fprintf(os.Stderr, "dlwb joined: %s can't be started: %v: is Open MPI installed on this node, as on the first one?\n", argv[0], err)
+	return 127
+}
+
+// daemonOf is MPI's daemon with its arguments, out of the line of shell by which
+// a launcher starts it; nil where there is none. What the line sets before that
+// is left to the environment of the run here.
+func daemonOf(line string) []string {
+	words := shellWords(line)
+	at := slices.IndexFunc(words, func(w string) bool { return slices.Contains(daemons, path.Base(w)) })
+	if at < 0 {
+		return nil
+	}
+	argv := words[at:]
+	if end := slices.Index(argv, ";"); end >= 0 {
+		argv = argv[:end]
+	}
+	return argv
+}
+
+// shellWords cuts a line into words by blanks and quotes. A semicolon between
+// blanks is a word.
+func shellWords(line string) (words []string) {
+	var word strings.Builder
+	in, quote := false, rune(0)
+	for _, c := range line {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(c)
+		case c == '\'' || c == '"':
+			quote, in = c, true
+		case c == ' ' || c == '\t' || c == '\n':
+			if in {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			in = false
+		default:
+			word.WriteRune(c)
+			in = true
+		}
+	}
+	if in {
+		words = append(words, word.String())
+	}
+	return words
+}

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+)
+
+// accelerate starts Accelerate's own launcher on every node, so that what a
+// configuration of Accelerate says of precision, FSDP or DeepSpeed holds.
+func accelerate(l layout) [][]Proc {
+	plan := l.eachNode(func(node int) []string {
+		argv := []string{l.job.Python, "-m", "accelerate.commands.launch"}
+		switch {
+		case slices.Contains(l.job.launcherArgs, "--use_fsdp") || slices.Contains(l.job.launcherArgs, "--use_deepspeed"):
+		case l.world > 1:
+			// Also without GPUs: only this way it starts torchrun's agent, by
+			// which ranks on several nodes find each other.
+			argv = append(argv, "--multi_gpu")
+		case !l.hasGPUs():
+			argv = append(argv, "--cpu")
+		}
+		argv = append(argv,
+			"--num_machines", strconv.Itoa(len(l.nodes)), "--num_processes", strconv.Itoa(l.world), "--machine_rank", strconv.Itoa(node),
+			"--main_process_ip", l.nodes[0].Host, "--main_process_port", l.port, "--rdzv_backend", "static", "--same_network")
+		return append(append(argv, l.job.launcherArgs...), "--no_python")
+	})
+	for _, procs := range plan {
+		if !l.hasGPUs() {
+			procs[0].Env = append(procs[0].Env, "ACCELERATE_USE_CPU=true")
+		}
+		if l.world == 1 { // its launcher tells a rank alone nothing
+			procs[0].Env = append(procs[0].Env, "DLWB_RANK_VAR=DLWB_ONLY_RANK", "DLWB_ONLY_RANK=0")
+		}
+	}
+	return plan
+}
+
+func (l layout) hasGPUs() bool {
+	for _, n := range l.nodes {
+		if n.GPUs > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+var accelerateCommand = launcherCommand{
+	program: []string{"accelerate", "launch"}, modules: []string{"accelerate.commands.launch", "accelerate.launch"},
+	options: map[string]option{
+		"num_processes": takes(procsInAll), "num_machines": dropValue, "machine_rank": dropValue, "main_process_ip": dropValue,
+		"main_process_port": dropValue, "rdzv_backend": dropValue, "same_network": dropFlag, "multi_gpu": dropFlag, "cpu": dropFlag,
+		"no_python": dropFlag, "gpu_ids": dropValue, "deepspeed_hostfile": dropValue, "log_dir": dropValue, "tee": dropValue,
+		"use_deepspeed": keepFlag, "use_fsdp": keepFlag, "use_parallelism_config": keepFlag, "use_megatron_lm": keepFlag,
+		"debug": keepFlag, "quiet": keepFlag, "q": keepFlag, "tpu": keepFlag, "use_mps_device": dropFlag, "use_xpu": keepFlag,
+		"enable_cpu_affinity": keepFlag,
+	},
+	others: true, // it has about a hundred, nearly all with a value
+}
+
+func unwrapAccelerate(j *Job) ([]string, bool, error) {
+	_, notes, ok, err := accelerateCommand.unwrap(j)
+	return notes, ok, err
+}

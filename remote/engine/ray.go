@@ -1,0 +1,91 @@
+package engine
+
+import (
+	_ "embed" // the look at the cluster
+	"fmt"
+	"strconv"
+)
+
+// rayLook says which nodes of a Ray cluster are missing.
+//
+//go:embed ray.py
+var rayLook string
+
+const (
+	// rayPatience is for how many seconds the head waits for the other nodes.
+	rayPatience = 60
+	// rayLimit is how long the head may take to come up, and that.
+	rayLimit = 300
+)
+
+// The ports of Ray behind that at which nodes join.
+const (
+	rayDashboard = 1 + iota
+	rayClient
+	rayAgents // one for each node
+)
+
+// ray starts a Ray on every node, and on the first one the script, once all
+// nodes have joined: it is the driver, and its own rank. Where the workers run,
+// Ray decides. All of it belongs to the run: it goes on without a laptop, and
+// ends with the script.
+func ray(l layout) [][]Proc {
+	plan := make([][]Proc, len(l.nodes))
+	for i := range l.nodes {
+		p := Proc{Name: "ray", Env: append([]string{"RAY_DEDUP_LOGS=0"}, l.commonEnv(i)...), Argv: l.rayStart(i), Log: "agent.log", Helper: true}
+		if i > 0 {
+			// One that comes before the head gives up after half a minute.
+			p.After = l.rayReady("the head of Ray on node0", 0, 0)
+		}
+		plan[i] = []Proc{p}
+	}
+	gpus := 0
+	for _, n := range l.nodes {
+		gpus += n.GPUs
+	}
+	address := joinHostPort(l.nodes[0].Host, l.port)
+	plan[0] = append(plan[0], Proc{
+		Name: "rank-0", Ranks: []int{0}, Log: "rank-0.log", Argv: l.wrapped(),
+		Env: append(unset([]string{"RANK=0", "RAY_ADDRESS=" + address, "RAY_DEDUP_LOGS=0", "RAY_TRAIN_V2_ENABLED=1",
+			"DLWB_WORKERS=" + strconv.Itoa(l.world), "DLWB_GPUS=" + strconv.Itoa(gpus)}, l.job.Env), l.commonEnv(0)...),
+		After: l.rayReady(fmt.Sprintf("Ray to show %d nodes and %d GPUs", len(l.nodes), gpus), len(l.nodes), gpus),
+	})
+	return plan
+}
+
+// rayReady waits until Ray has so many nodes and GPUs.
+func (l layout) rayReady(what string, nodes, gpus int) *Ready {
+	return &Ready{What: what, Limit: rayLimit, Argv: []string{l.job.Python, "-c", rayLook, joinHostPort(l.nodes[0].Host, l.port),
+		strconv.Itoa(nodes), strconv.Itoa(gpus), strconv.Itoa(rayPatience)}}
+}
+
+// rayStart is what a node runs as long as the run goes on.
+func (l layout) rayStart(node int) []string {
+	n := l.nodes[node]
+	argv := []string{l.job.Python, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats",
+		"--node-ip-address=" + n.Host, "--node-name=" + nodeName(node),
+		"--num-gpus=" + strconv.Itoa(n.GPUs),
+		// A free port for each worker: two nodes of one machine would take the same.
+		"--min-worker-port=0", "--max-worker-port=0",
+		"--dashboard-agent-listen-port=" + l.portAt(rayAgents+node)}
+	if l.job.MaxThreads > 0 {
+		// The controller of a training needs one beside the workers.
+		argv = append(argv, "--num-cpus="+strconv.Itoa(max(l.job.MaxThreads, l.procs[node]+1)))
+	}
+	if node > 0 {
+		return append(argv, "--address="+joinHostPort(l.nodes[0].Host, l.port))
+	}
+	return append(argv, "--head", "--port="+l.port, "--dashboard-host=127.0.0.1", "--dashboard-port="+l.portAt(rayDashboard),
+		"--ray-client-server-port="+l.portAt(rayClient),
+		// Sockets lie there, whose paths may have 107 bytes.
+		"--temp-dir=/tmp/ray-"+l.job.Run)
+}
+
+// nodeName is how dlwb calls a node.
+func nodeName(node int) string { return "node" + strconv.Itoa(node) }
+
+func rayMore(l layout, p *Plan) {
+	p.Ports = rayAgents + len(l.nodes)
+	p.Leads = len(l.nodes) > 1
+	p.Notes = append(p.Notes, "Ray's dashboard listens on node0, 127.0.0.1:"+l.portAt(rayDashboard)+"; the script is the driver, and finds the number of workers in DLWB_WORKERS")
+}

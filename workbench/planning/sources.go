@@ -1,0 +1,75 @@
+package planning
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/engine"
+)
+
+const (
+	// sourceMost bounds a text that is read for an engine; sourcesMost how many
+	// there are; sourceDeep how deep below the script they lie.
+	sourceMost  = 1 << 20
+	sourcesMost = 200
+	sourceDeep  = 3
+)
+
+// Sources are the texts of a project by which an engine completes a command: the
+// training script, and the YAML files beside and below it. What can't be read is
+// left out: nothing is filled in then.
+func Sources(p *profiles.Profile) map[string]string {
+	words, err := engine.Split(p.Run.Command)
+	if err != nil {
+		return nil
+	}
+	root, err := os.OpenRoot(p.CodeDir())
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }()
+	texts := map[string]string{}
+	for _, w := range words {
+		name := path.Clean(w)
+		if !strings.HasSuffix(name, ".py") || !filepath.IsLocal(name) {
+			continue
+		}
+		if text, ok := readSource(root, name); ok {
+			texts[name] = text
+			readConfigs(root, path.Dir(name), texts)
+			return texts
+		}
+	}
+	return texts
+}
+
+func readSource(root *os.Root, name string) (string, bool) {
+	text, err := plainfile.ReadIn(root, filepath.FromSlash(name), sourceMost)
+	return string(text), err == nil
+}
+
+// readConfigs reads the YAML files below a directory.
+func readConfigs(root *os.Root, dir string, texts map[string]string) {
+	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		below := strings.Count(name, "/") - strings.Count(dir, "/")
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // what can't be read is left out
+		case d.IsDir() && name != dir && (strings.HasPrefix(d.Name(), ".") || below > sourceDeep):
+			return fs.SkipDir
+		case len(texts) >= sourcesMost:
+			return fs.SkipAll
+		}
+		if ending := path.Ext(name); d.Type().IsRegular() && (ending == ".yaml" || ending == ".yml") {
+			if text, ok := readSource(root, name); ok {
+				texts[name] = text
+			}
+		}
+		return nil
+	})
+}
