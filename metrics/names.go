@@ -27,7 +27,7 @@ var words = table(map[kind]string{
 		entropy kl temperature beta speed tflops tflop variance`,
 	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
 		rank world seed pid port version gpu gpus cuda xpu hpu tpu mps device devices size sizes id ids uid host line lineno
-		worker workers thread threads proc procs node nodes core cores cpu cpus epoch epochs step steps iter iters
+		worker workers thread threads proc procs node nodes core cores cpu cpus epoch epochs ep step steps iter iters
 		iteration iterations batch batches update updates bs total count num sample samples example examples token tokens
 		image images shape dim dims layer layers head heads param params parameters patience interval every freq limit
 		budget byte bytes mem memory idx len length level code status exit signal warmup weight weights
@@ -82,6 +82,9 @@ var splits = map[string]string{
 	"validation": "val", "valid": "val", "val": "val", "dev": "val", "evaluation": "eval", "eval": "eval", "evaluating": "eval",
 	"validate": "val", "validating": "val", "training_eval": "eval", "inference_eval": "eval", "test": "test", "testing": "test", "training": "train", "train": "train",
 }
+
+// shortSplits are what programmers cut them to; they say it only before a score.
+var shortSplits = map[string]string{"tr": "train", "trn": "train", "te": "test", "tst": "test", "va": "val", "vld": "val"}
 
 func set(list string) map[string]bool {
 	s := map[string]bool{}
@@ -200,7 +203,8 @@ func (t *term) name(printed, said string) {
 	case t.kind != measure && split == "":
 		split = said
 	}
-	if t.kind >= measure { // how a known word is capitalised says nothing
+	coined := words[lower] == unknown && snake(base) == lower && !strings.ContainsAny(lower, "_/-.@") && strings.HasSuffix(lower, "loss") // CELoss
+	if t.kind >= measure && !coined { // how a known word is capitalised says nothing
 		base = lower
 	}
 	if alias, ok := aliases[lower]; ok {
@@ -224,7 +228,7 @@ func snake(name string) string {
 	for i := range len(name) {
 		c := name[i]
 		if c >= 'A' && c <= 'Z' {
-			if i > 1 && name[i-1] >= 'a' && name[i-1] <= 'z' && name[i-2] >= 'a' && name[i-2] <= 'z' {
+			if i > 1 && isLower(name[i-1]) && (isLower(name[i-2]) || i == 2 && len(name) >= i+3) {
 				b = append(b, '_')
 			}
 			c += 'a' - 'A'
@@ -234,12 +238,17 @@ func snake(name string) string {
 	return string(b)
 }
 
+func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
+
 // cutSplit takes the split off a name, from its beginning or, of a score
 // (loss_val), from its end.
 func cutSplit(printed string) (split, base string) {
 	lower := strings.ToLower(printed)
 	if cut := strings.IndexAny(lower, "_/-."); cut > 0 && cut+1 < len(lower) {
 		if split = splits[lower[:cut]]; split != "" {
+			return split, printed[cut+1:]
+		}
+		if split = shortSplits[lower[:cut]]; split != "" && classify(lower[cut+1:]) == score {
 			return split, printed[cut+1:]
 		}
 	}
@@ -298,6 +307,8 @@ func classifyParts(parts []string) kind {
 		if k == unknown {
 			stem := strings.TrimRight(p, "0123456789")
 			if k = words[stem]; stem == "top" && stem != p {
+				k = score
+			} else if k == unknown && (strings.HasSuffix(p, "loss") || strings.HasSuffix(p, "acc")) { // vloss, binacc
 				k = score
 			}
 		}

@@ -143,7 +143,11 @@ func standsAlone(line string, i int) bool {
 	case ',': // in 0,345 it stands for the point
 		return !isDigit(after)
 	case '.': // the end of a sentence
-		return after == ' '
+		return after == ' ' || after == '.'
+	case 0xe2: // an arrow, a bullet, an ellipsis
+		return true
+	case 0xc2: // 0.5±0.1, 0.5·
+		return after == 0xb1 || after == 0xb7
 	}
 	return false
 }

@@ -31,6 +31,7 @@ type Reader struct {
 	bars     bars
 	pass     pass
 	block    block
+	heading  heading
 	shapes   shapes
 	series   map[string]*series
 	held     int
@@ -170,6 +171,7 @@ func (r *Reader) text(b []byte) {
 	if len(b) == 0 {
 		r.boxEnded()
 		r.endBlock()
+		r.heading = heading{}
 		return
 	}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
@@ -196,7 +198,7 @@ func (r *Reader) line(line string) {
 	}
 	hash := r.recipes.skeleton(line)
 	slot := &r.dull[hash&(1<<12-1)]
-	plain := len(r.tables.columns) == 0 && r.tables.guess == nil && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == noBlock && !r.best // nothing of the lines before is open
+	plain := len(r.tables.columns) == 0 && r.tables.guess == nil && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == noBlock && !r.best && r.heading == (heading{}) // nothing of the lines before is open
 	if *slot == hash && len(r.hits) == 0 && plain {
 		return
 	}
@@ -285,7 +287,12 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.skipped(rest[from:]) {
 		return r.best
 	}
-	f, ok, about := found{}, false, ""
+	if r.heading.begins(rest[from:]) {
+		return true
+	}
+	f, ok, about := found{}, false, r.heading.of(rest[from:])
+	neighbour := r.heading.scored && isAlone(rest[from:])
+	r.heading.scored = false
 	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
 		if f, ok = r.scanner.dict(rest, from, from+open, splitAlone(rest[from:from+open])); ok {
 			r.rule = "dictionary"
@@ -299,7 +306,10 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		if strings.HasPrefix(rest[from:], "Saving dict for global step") { // of TensorFlow's estimators, behind an evaluation
 			about = "eval"
 		}
+		r.scanner.below = neighbour
 		f = r.scanner.scan(rest, from, about)
+		r.scanner.below = false
+		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && isAlone(rest[from:])
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		f = r.scanner.scan(line, 0, "")
@@ -389,6 +399,9 @@ func (r *Reader) skipped(line string) bool {
 	}
 	if n := len(line); n > 14 && line[n-1] == ':' && strings.HasSuffix(strings.TrimSuffix(strings.ToLower(line[max(n-24, 0):n-1]), " is"), "best iteration") {
 		r.best, r.counted = r.counted, false
+		return true
+	}
+	if strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") { // of the interpreter
 		return true
 	}
 	if strings.Contains(line, "Saved checkpoint ") || isBeginning(line, !r.placed()) {

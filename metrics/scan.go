@@ -42,6 +42,7 @@ type scanner struct {
 	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
 	aside     string // said in brackets: "(train)0.8s + (eval)0.4s: train loss = 0.2, recall = 0.1"
 	assumed   bool   // something else than this line says where the run is
+	below     bool // the line before was a name and a number alone, as this one is
 	inDict    bool   // names and values are told apart by their form
 	learns    bool   // CatBoost's line, in which "test" is the loss
 	evaluates bool   // mmengine's line of an evaluation
@@ -57,7 +58,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, pairs: s.pairs, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
+	*s = scanner{names: s.names, pairs: s.pairs, below: s.below, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
@@ -67,7 +68,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		if end < 0 {
 			break
 		}
-		if last < 0 || !continues(line[last:start]) {
+		if last < 0 || !continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before) {
 			s.before, s.split, s.phrase = "", "", start
 		}
 		if start == skipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
@@ -105,6 +106,10 @@ func (s *scanner) ofBest(i int) bool {
 func continues(gap string) bool {
 	return gap == " " || gap == " / " || gap == "'s " || gap == ". " || gap == " <" || gap == "'"
 }
+
+// shortened reports whether a word before a full stop may be cut short, so that
+// the sentence goes on: "Val. Loss".
+func shortened(word string) bool { return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")] }
 
 // key looks at one word and returns where to go on.
 func (s *scanner) key(start, end int) int {
@@ -285,12 +290,15 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.bareSplit {
 		if noun := s.noun(start); noun != "" { // "loss train: 2.8, val: 2.9"
 			v.term = s.names.term(noun, v.term.split)
-		} else if v.blank || !v.real {
+		} else if !v.real || v.blank && len(s.found.counters) == 0 {
 			return false
 		}
 		if s.learns {
 			v.term = s.names.term("loss", v.term.split)
 		}
+	}
+	if v.kind == never && v.show == "total" && v.real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
+		v.kind = unknown
 	}
 	if v.weak && v.term.split != "" && !v.real {
 		v.kind = weak
@@ -299,7 +307,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	if v.blank && v.kind < measure {
-		if !v.real || v.bareSplit || !s.endsColumn(v.next) || len(v.show) < 2 {
+		if !v.real || v.bareSplit && len(s.found.counters) == 0 || !s.endsColumn(v.next) || len(v.show) < 2 {
 			return false
 		}
 		v.doubt = true
