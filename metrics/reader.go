@@ -32,6 +32,7 @@ type Reader struct {
 	pass     pass
 	block    block
 	heading  heading
+	phase    phase
 	shapes   shapes
 	series   map[string]*series
 	held     int
@@ -287,7 +288,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.skipped(rest[from:]) {
 		return r.best
 	}
-	if r.heading.begins(rest[from:]) {
+	if r.heading.begins(rest[from:]) || r.phase.begins(rest[from:], r.counters.raw) {
 		return true
 	}
 	f, ok, about := found{}, false, r.heading.of(rest[from:])
@@ -348,6 +349,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	}
 	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
 		return true
+	}
+	if f.pass.total == 0 && !r.inPhase(&f) {
+		r.ofAnotherLoop(&f)
 	}
 	if f.pass.total > 0 {
 		r.rule = "validation pass"

@@ -167,6 +167,9 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	sep, at := separator(s.line, at)
 	c, next, ok := s.counter(key, sep, at)
 	if !ok {
+		if _, plural := unitOf(key); plural { // "Val steps: 4" is how many there were
+			return 0, false
+		}
 		if s.sticky == "" && splits[s.before] != "train" { // "val step 20 | loss 1.8"
 			s.sticky = splits[s.before]
 		}
@@ -338,7 +341,7 @@ func (s *scanner) endsColumn(i int) bool {
 		i++
 	}
 	at := skipBlanks(line, i)
-	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 {
+	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 || line[at] == '.' && at+1 == len(line) {
 		return true
 	}
 	start, end := nextKey(line, at)
