@@ -352,6 +352,7 @@ func (c *counters) epoch(n, total float64) {
 	if !c.hasEpoch {
 		c.hasEpoch, c.firstEpoch, c.epochAt = true, n, n
 	}
+	c.firstEpoch = min(c.firstEpoch, n) // of two that count, one may count from 1
 	c.progress.Epoch = n
 	if total > 0 {
 		c.progress.Epochs = total

@@ -250,6 +250,9 @@ func dictCounter(p keyed) (counter, bool) {
 	}
 	key := strings.TrimSuffix(p.key, maxSteps)
 	key = key[strings.LastIndexByte(key, '/')+1:]
+	if split, base := cutSplit(key); split != "" && isGlobal(base) { // train_num_updates
+		key = base
+	}
 	u, plural := unitOf(key)
 	global := isGlobal(key)
 	if u == noUnit || plural && !global || u != unitEpoch && c.n != math.Trunc(c.n) || !(c.n >= 0 && c.n <= largestCount) {

@@ -93,7 +93,7 @@ func (p *phase) begins(line string, at int64) bool {
 // that were there before, and count on from where it was.
 func (p *phase) of(f *found, before counters) string {
 	for _, c := range f.counters {
-		if c.unit == unitEpoch && before.hasEpoch && c.n > before.progress.Epoch || c.unit != unitEpoch && int64(c.n) > before.raw && p.known[f.shape] {
+		if c.unit == unitEpoch || c.unit != unitEpoch && int64(c.n) > before.raw && p.known[f.shape] {
 			p.split = ""
 			return ""
 		}

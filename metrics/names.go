@@ -68,7 +68,7 @@ var spreads = set(`std stdev stddev deviation variance var`)
 var averages = set(`avg average mean averaged`)
 
 // stops end the part of a sentence that cannot belong to a name.
-var stops = set(`with at after to from of for in by and a an got has have was is are it we on no not as than did does rank saved saving reached`)
+var stops = set(`with at after to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached`)
 
 // aliases are the one name for things that are printed under several.
 var aliases = map[string]string{

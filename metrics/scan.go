@@ -46,6 +46,8 @@ type scanner struct {
 	inDict    bool   // names and values are told apart by their form
 	learns    bool   // CatBoost's line, in which "test" is the loss
 	evaluates bool   // mmengine's line of an evaluation
+	group     string // of "tot_loss[loss=0.5, over 10 frames]" what the bracket is of,
+	groupEnd  int    // and where it closes
 	owner     string // the label before: "pretrained: loss 0.4"
 }
 
@@ -135,10 +137,15 @@ func (s *scanner) key(start, end int) int {
 	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
 		named++
 	}
-	sep, at := separator(line, named)
+	sep, at := separator(line, behindNote(line, named))
 	if sep != 0 {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
 			return s.behind(v.next)
+		}
+	}
+	if end < len(line) && line[end] == '[' && end+1 < len(line) && isLetter(line[end+1]) {
+		if close := strings.IndexByte(line[end:], ']'); close > 0 && strings.IndexByte(line[end:end+close], '=') > 0 {
+			s.group, s.groupEnd = key, end+close
 		}
 	}
 	s.context(key, start, end)
@@ -228,7 +235,7 @@ func (s *scanner) evaluated(at int) int {
 // passed reads "Test: [ 3/10]" and timm's "Train: 0 [ 10/99 ( 10%)]".
 func (s *scanner) passed(key string, end int) (next int, ok bool) {
 	split := splits[strings.ToLower(key)]
-	if split == "" || end >= len(s.line) || s.line[end] != ':' {
+	if split == "" || end >= len(s.line) || s.line[end] != ':' && !strings.HasPrefix(s.line[end:], " [") {
 		return 0, false
 	}
 	at := skipBlanks(s.line, end+1)
@@ -240,10 +247,10 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 		return 0, false
 	}
 	c, next, ok := ofTotal(s.line, skipBlanks(s.line, at+1))
-	if !ok || c.total == 0 {
+	if !ok || hasEpoch && c.total == 0 {
 		return 0, false
 	}
-	if next = closeBracket(s.line, next); next == 0 {
+	if next = closeBracket(s.line, next); next == 0 || c.total == 0 && (next >= len(s.line) || s.line[next] != '[') {
 		return 0, false
 	}
 	if !hasEpoch && next < len(s.line) && s.line[next] == '[' { // Train: [0/30][ 10/312]
@@ -252,6 +259,9 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 				epoch, hasEpoch, c, next = c, true, in, end
 			}
 		}
+	}
+	if c.total == 0 {
+		return 0, false
 	}
 	s.sticky = split
 	s.mark(key)
@@ -289,7 +299,15 @@ func (s *scanner) value(start, end int, v value) bool {
 		from = s.phrase
 	}
 	from = behindUnit(s.line, from, start)
-	v.term = s.names.term(s.line[from:end], said)
+	name := s.line[from:end]
+	if s.group != "" && end < s.groupEnd && !v.blank {
+		if from = start; strings.HasSuffix(strings.ToLower(s.group), strings.ToLower(s.line[start:end])) {
+			name = s.group
+		} else {
+			name = s.names.owned(s.group, s.line[start:end])
+		}
+	}
+	v.term = s.names.term(name, said)
 	if v.bareSplit {
 		if noun := s.noun(start); noun != "" { // "loss train: 2.8, val: 2.9"
 			v.term = s.names.term(noun, v.term.split)

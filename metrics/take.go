@@ -25,6 +25,8 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		show := v.show
 		switch {
 		case fromTable:
+		case v.rate && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
+			continue
 		case axis == AxisEpoch && r.isInner(show):
 			show = r.scanner.names.ofEpoch(show)
 		case axis == AxisStep && epoch && !inner && r.wasInner(show):
