@@ -204,9 +204,6 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		s.inDict, s.line = true, line
 		s.found.counters, s.found.values = append(s.found.counters[:0], counters...), s.found.values[:0]
 	}
-	if event, ok := logEvent(pairs, line[:open]); ok {
-		pairs = event
-	}
 	for _, p := range pairs {
 		if len(p.key) > longestName {
 			continue
@@ -259,34 +256,4 @@ func dictCounter(p keyed) (counter, bool) {
 		return counter{}, false
 	}
 	return counter{unit: u, n: c.n, total: c.total, global: global || u == unitStep && key == "step", inEpoch: u == unitBatch}, true
-}
-
-// logEvent understands the events of MLPerf's logging: a key, a value and
-// what is known about them. before is what stands before the dictionary.
-func logEvent(pairs []keyed, before string) ([]keyed, bool) {
-	if !strings.HasPrefix(before, ":::ML") {
-		return nil, false
-	}
-	var out []keyed
-	key := strings.TrimSuffix(strings.TrimSpace(before[strings.LastIndexByte(strings.TrimRight(before, " "), ' ')+1:]), ":")
-	for _, p := range pairs {
-		switch {
-		case p.key == "key":
-			key = p.text
-		case p.key == "event_type" && p.text != "POINT_IN_TIME":
-			return nil, true
-		}
-	}
-	for _, p := range pairs {
-		switch {
-		case p.key == "value" && p.text == "" && key != "":
-			p.key = key
-			out = append(out, p)
-		case strings.HasPrefix(p.key, "metadata/"):
-			if _, ok := dictCounter(p); ok {
-				out = append(out, p)
-			}
-		}
-	}
-	return out, true
 }

@@ -39,8 +39,8 @@ func (n fileNames) name(printed string) string {
 	return show
 }
 
-// fileAliases are the columns of stable-baselines' monitor.csv.
-var fileAliases = map[string]string{"r": "episode/reward", "l": "episode/length"}
+// fileAliases are columns as files name them, and as they are shown, by recipes.
+var fileAliases = map[string]string{}
 
 // place is where a row of a file belongs.
 type place struct {

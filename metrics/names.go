@@ -21,7 +21,7 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo lpips reward rew mcc pplx trl tel learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg cross-entropy accu xent tok2vec`,
+		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg cross-entropy accu xent`,
 	weak: `error err map return returns score precision recall prec dice psnr ssim r2 iou miou fid ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl temperature beta speed tflops tflop variance`,
@@ -36,7 +36,7 @@ var words = table(map[kind]string{
 		ip address mac speedup num data window torch python numpy driver release pytorch tensorflow skipped batchsize maxdets py cc cpp go rs cu java jl sents sen episodes
 		best bestiteration min max timestep timesteps allocated reserved utilization percentage percent progress instances
 		nnzs bias flos timing ms mb gb gib mib pct seq blocks bins loss_scale lossscale grad_acc checkpoints scaler
-		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched overflow ups labels label dur copypaste improved wpb bsz clip oom free seqlen wandb`,
+		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched overflow labels label dur copypaste improved oom free seqlen wandb`,
 })
 
 // table turns lists of words by kind into kinds by word.
@@ -52,7 +52,7 @@ func table(lists map[kind]string) map[string]kind {
 
 // counts are first parts of names that make them a number of things, unless
 // they are the name of a score.
-var counts = set(`num n max min total nproc log save number`)
+var counts = set(`num n max min total nproc save number`)
 
 // notNow are first parts of names that make even a score something else than
 // the present value.
@@ -73,14 +73,14 @@ var stops = set(`with at after to from of for in by and a an got has have was is
 // aliases are the one name for things that are printed under several.
 var aliases = map[string]string{
 	"learning_rate": "lr", "lrate": "lr", "learningrate": "lr", "gnorm": "grad_norm", "gradient_norm": "grad_norm", "gradnorm": "grad_norm", "norm": "grad_norm",
-	"trl": "train/loss", "tel": "val/loss", "learn": "train/loss",
+	"learn": "train/loss",
 }
 
 // splits maps the ways to say which data a value is of to the one that is
 // shown.
 var splits = map[string]string{
 	"validation": "val", "valid": "val", "val": "val", "dev": "val", "evaluation": "eval", "eval": "eval", "evaluating": "eval",
-	"validate": "val", "validating": "val", "training_eval": "eval", "inference_eval": "eval", "test": "test", "testing": "test", "training": "train", "train": "train",
+	"validate": "val", "validating": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
 }
 
 // shortSplits are what programmers cut them to; they say it only before a score.
@@ -133,8 +133,6 @@ func understand(phrase, said string) term {
 			t.average = true
 		case splits[lower] != "" && len(fields) > 1 && i < len(fields)-1:
 			t.split = splits[lower]
-		case owned && lower == "valid_0":
-			t.split = "val"
 		case owned:
 			t.split = lower
 		case lower == "of" && len(kept) > 0 && spreads[strings.ToLower(kept[len(kept)-1])]: // "Std of Reward"
@@ -204,7 +202,7 @@ func (t *term) name(printed, said string) {
 		split = said
 	}
 	coined := words[lower] == unknown && snake(base) == lower && !strings.ContainsAny(lower, "_/-.@") && strings.HasSuffix(lower, "loss") // CELoss
-	if t.kind >= measure && !coined { // how a known word is capitalised says nothing
+	if t.kind >= measure && !coined {                                                                                                     // how a known word is capitalised says nothing
 		base = lower
 	}
 	if alias, ok := aliases[lower]; ok {

@@ -113,7 +113,7 @@ func rankBehind(line string) int {
 // roles are what a process is called that prints its number.
 var roles = set(`rank gpu cuda proc process worker node host replica pod device local_rank global_rank localrank local rank:`)
 
-// roleLabel reads "rank0 | ", "GPU 1: ", "worker=2 " and "(rank 3) " at i.
+// roleLabel reads "rank0 | ", "GPU 1: ", "Node[2] " and "(rank 3) " at i.
 func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 	end := i
 	for end < len(line) && end-i < 12 && (isLetter(line[end])) {
@@ -123,7 +123,7 @@ func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 		return line, unlabelled, false
 	}
 	at := end
-	if strings.IndexByte(" =:#-", line[at]) >= 0 {
+	if strings.IndexByte(" =:#-[", line[at]) >= 0 {
 		at++
 	}
 	stop := digits(line, at)
@@ -211,7 +211,7 @@ func (s *sources) actorLabel(line string, i int) (string, int) {
 }
 
 // wordLabel reads "job-algo-1-h8q2d  | " (docker compose), "worker-1: ",
-// "demo/0 " (NeMo-Run) and the "Node[0] " of MXNet.
+// "demo/0 ".
 func (s *sources) wordLabel(line string, i int) (string, int) {
 	end := i
 	hasDigit, hasDash := false, false
@@ -223,11 +223,6 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 	word := line[i:end]
 	if len(word) > longestName {
 		return line, unlabelled
-	}
-	if word == "Node" && end+2 < len(line) && line[end] == '[' && isDigit(line[end+1]) {
-		if close := digits(line, end+1); close < len(line) && line[close] == ']' {
-			return line[close+1:], smallInt(line[end+1 : close])
-		}
 	}
 	after := skipBlanks(line, end)
 	barred := after < len(line) && line[after] == '|' && after > end

@@ -53,6 +53,7 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	book() // what is in it is of files, too
 	d := &Document{Format: Sniff(start)}
 	switch d.Format {
 	case EventFile:

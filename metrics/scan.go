@@ -42,10 +42,9 @@ type scanner struct {
 	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
 	aside     string // said in brackets: "(train)0.8s + (eval)0.4s: train loss = 0.2, recall = 0.1"
 	assumed   bool   // something else than this line says where the run is
-	below     bool // the line before was a name and a number alone, as this one is
+	below     bool   // the line before was a name and a number alone, as this one is
 	inDict    bool   // names and values are told apart by their form
-	learns    bool   // CatBoost's line, in which "test" is the loss
-	evaluates bool   // mmengine's line of an evaluation
+	evaluates bool   // "Epoch(val) [1][20/120]": a line of an evaluation
 	group     string // of "tot_loss[loss=0.5, over 10 frames]" what the bracket is of,
 	groupEnd  int    // and where it closes
 	owner     string // the label before: "pretrained: loss 0.4"
@@ -111,7 +110,9 @@ func continues(gap string) bool {
 
 // shortened reports whether a word before a full stop may be cut short, so that
 // the sentence goes on: "Val. Loss".
-func shortened(word string) bool { return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")] }
+func shortened(word string) bool {
+	return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
+}
 
 // key looks at one word and returns where to go on.
 func (s *scanner) key(start, end int) int {
@@ -209,7 +210,7 @@ func (s *scanner) counts(u unit) bool {
 	return false
 }
 
-// evaluated reads the counters of mmengine's "Epoch(val) [1][20/120]": the
+// evaluated reads the counters of "Epoch(val) [1][20/120]": the
 // first is where the training is.
 func (s *scanner) evaluated(at int) int {
 	at = skipBlanks(s.line, at)
@@ -232,7 +233,7 @@ func (s *scanner) evaluated(at int) int {
 	return min(next+1, len(s.line))
 }
 
-// passed reads "Test: [ 3/10]" and timm's "Train: 0 [ 10/99 ( 10%)]".
+// passed reads "Test: [ 3/10]" and "Train: 0 [ 10/99 ( 10%)]".
 func (s *scanner) passed(key string, end int) (next int, ok bool) {
 	split := splits[strings.ToLower(key)]
 	if split == "" || end >= len(s.line) || s.line[end] != ':' && !strings.HasPrefix(s.line[end:], " [") {
@@ -314,9 +315,6 @@ func (s *scanner) value(start, end int, v value) bool {
 		} else if !v.real || v.blank && len(s.found.counters) == 0 {
 			return false
 		}
-		if s.learns {
-			v.term = s.names.term("loss", v.term.split)
-		}
 	}
 	if v.kind == never && v.show == "total" && v.real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
 		v.kind = unknown
@@ -344,7 +342,6 @@ func (s *scanner) value(start, end int, v value) bool {
 	} else if !standsAlone(s.line, v.next) && !v.list {
 		return false
 	}
-	s.learns = s.learns || s.line[start:end] == "learn"
 	v.owner = s.owner
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
@@ -429,12 +426,6 @@ func (s *scanner) behind(next int) int {
 
 // context keeps what a word without a value says about the next one.
 func (s *scanner) context(key string, start, end int) {
-	if strings.HasSuffix(s.line[:start], "collection=") { // training_eval/c4, of clu
-		key, _, _ = strings.Cut(key, "/")
-		if split := splits[key]; split != "" {
-			s.sticky = split
-		}
-	}
 	lower := key
 	if split := splits[key]; split == "" {
 		lower = strings.ToLower(key)
