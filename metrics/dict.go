@@ -204,6 +204,7 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		s.inDict, s.line = true, line
 		s.found.counters, s.found.values = append(s.found.counters[:0], counters...), s.found.values[:0]
 	}
+	said = eventOf(pairs, line[from:open], said)
 	for _, p := range pairs {
 		if len(p.key) > longestName {
 			continue
@@ -233,6 +234,35 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 	s.found.split = said
 	s.found.values = s.judged()
 	return s.found, true
+}
+
+// eventOf names the value of an event, {"key": "loss", "value": 0.5}, after its
+// key, and returns the data that a member says it is of: {"split": "val"}.
+func eventOf(pairs []keyed, before, said string) string {
+	name, value := "", -1
+	if label, ok := strings.CutSuffix(strings.TrimRight(before, " "), ":"); ok { // eval_accuracy: {"value": 0.5}
+		name = label[strings.LastIndexByte(label, ' ')+1:]
+	}
+	for i, p := range pairs {
+		switch p.key {
+		case "key", "name", "metric", "tag", "metric_name":
+			if p.text != "" && strings.IndexByte(p.text, ' ') < 0 {
+				name = p.text
+			}
+		case "value":
+			if p.text == "" {
+				value = i
+			}
+		case "split", "phase", "mode", "stage", "subset", "partition":
+			if split := splits[strings.ToLower(p.text)]; split != "" && said == "" {
+				said = split
+			}
+		}
+	}
+	if name != "" && value >= 0 {
+		pairs[value].key = name
+	}
+	return said
 }
 
 // dictCounter takes a pair that says where the run is.

@@ -159,10 +159,21 @@ var headingWords = set(`results result metrics metric set phase stage summary sc
 // of is what a line below a heading is of. Another heading, an empty line or a
 // line of another form ends the block.
 func (h *heading) of(line string) string {
-	if h.split != "" && !isAlone(line) {
+	if h.split != "" && !isAlone(line) && !isPair(line) {
 		*h = heading{}
 	}
 	return h.split
+}
+
+// isPair reports whether a line is an indented name and a text: "  runtime = 0:01:02".
+func isPair(line string) bool {
+	i := skipBlanks(line, 0)
+	end := i
+	for end < len(line) && isKeyByte(line[end]) {
+		end++
+	}
+	sep, _ := separator(line, end)
+	return i > 0 && end > i && (sep == ':' || sep == '=')
 }
 
 // isAlone reports whether a line is a name and a number and no more: "  loss : 0.4".

@@ -10,6 +10,9 @@ func (s *scanner) lead(i int) int {
 	if at+2 >= len(line) {
 		return i
 	}
+	if next := s.beforeUnit(at); next > 0 {
+		return next
+	}
 	if next := s.pair(at); next > 0 {
 		return next
 	}
@@ -37,6 +40,36 @@ func (s *scanner) lead(i int) int {
 	s.mark("[")
 	s.phrase = end + 1
 	return end + 1
+}
+
+// beforeUnit reads "1/3 * Epoch (train):" and "12/100 steps", where the word for
+// what is counted stands behind; 0 when it is not there.
+func (s *scanner) beforeUnit(at int) int {
+	line := s.line
+	if !isDigit(line[at]) {
+		return 0
+	}
+	c, next, ok := ofTotal(line, at)
+	if !ok || c.total == 0 {
+		return 0
+	}
+	word := next
+	for word < len(line) && word-next < 4 && strings.IndexByte(" *-|", line[word]) >= 0 {
+		word++
+	}
+	start, end := nextKey(line, word)
+	if word == next || start != word || end < 0 {
+		return 0
+	}
+	u, _ := unitOf(line[start:end])
+	if u == noUnit {
+		return 0
+	}
+	c.unit = u
+	s.found.counters = append(s.found.counters, c)
+	s.mark(line[start:end])
+	s.phrase = end
+	return end
 }
 
 // pair reads "[0/25][50/1583]", which is epoch and step; 0 when it is not there.

@@ -21,7 +21,7 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg cross-entropy accu xent`,
+		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg cross-entropy cross_entropy accu xent`,
 	weak: `error err map return returns score precision recall prec dice psnr ssim r2 iou miou fid ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl temperature beta speed tflops tflop variance`,
@@ -122,6 +122,12 @@ func understand(phrase, said string) term {
 	}
 	phrase, _, _ = strings.Cut(phrase, " over epoch")
 	fields := strings.Fields(phrase)
+	if len(fields) > 0 { // avg.loss
+		last := len(fields) - 1
+		if head, base, ok := strings.Cut(fields[last], "."); ok && averages[strings.ToLower(head)] && classify(strings.ToLower(base)) >= measure {
+			fields = append(fields[:last:last], head, base)
+		}
+	}
 	for i, w := range fields {
 		owned := strings.HasSuffix(w, "'s")
 		w = strings.Trim(strings.TrimSuffix(w, "'s"), "\"'.<>#")
@@ -259,7 +265,7 @@ func cutSplit(printed string) (split, base string) {
 }
 
 func isRate(base string) bool {
-	for _, end := range [...]string{"/s", "/sec", "/second", "_per_s", "/s/device"} {
+	for _, end := range [...]string{"/s", "/sec", "/second", "_per_s", "/s/device", "/sec/thread"} {
 		if len(base) > len(end) && strings.HasSuffix(base, end) {
 			return true
 		}
@@ -290,9 +296,25 @@ func classify(base string) kind {
 	if at, _, ok := strings.Cut(base, "@"); ok { // acc@1, recall@thr=0.5
 		base = at
 	}
+	if isClockCut(base) {
+		return never
+	}
 	return classifyParts(strings.FieldsFunc(base, func(r rune) bool {
 		return r == '_' || r == '/' || r == '-' || r == '.' || r == ' ' || r == '(' || r == ')'
 	}))
+}
+
+// isClockCut reports whether a name is a word for time, cut short: dur, elap.
+func isClockCut(name string) bool {
+	if len(name) < 3 {
+		return false
+	}
+	for _, word := range [...]string{"duration", "elapsed", "remaining", "seconds", "runtime", "walltime", "timing"} {
+		if strings.HasPrefix(word, name) {
+			return true
+		}
+	}
+	return false
 }
 
 func classifyParts(parts []string) kind {

@@ -47,6 +47,9 @@ func number(line string, i int) (figure, bool) {
 	if strings.IndexByte(text, ',') >= 0 {
 		text = strings.ReplaceAll(text, ",", "")
 	}
+	if i := strings.IndexAny(text, "dD"); i >= 0 {
+		text = text[:i] + "e" + text[i+1:]
+	}
 	v, err := strconv.ParseFloat(text, 64)
 	return figure{v, start, end, real}, err == nil || math.IsInf(v, 0)
 }
@@ -108,7 +111,7 @@ func thousands(line string, i, end int) int {
 }
 
 func exponent(line string, i int) int {
-	if i >= len(line) || line[i] != 'e' && line[i] != 'E' {
+	if i >= len(line) || line[i]|0x20 != 'e' && (line[i]|0x20 != 'd' || i+1 < len(line) && line[i+1] != '-' && line[i+1] != '+') { // 8.48D+02 of Fortran
 		return i
 	}
 	j := i + 1

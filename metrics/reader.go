@@ -301,7 +301,7 @@ func (r *Reader) boxEnded() {
 func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint64) bool {
 	from := head(rest)
 	if r.skipped(rest[from:]) {
-		return false
+		return r.best
 	}
 	if r.heading.begins(rest[from:]) || r.phase.begins(rest[from:], r.counters.raw) {
 		return true
@@ -348,6 +348,9 @@ func (r *Reader) placed() bool {
 
 // understood takes what a line says.
 func (r *Reader) understood(line, rest string, from int, f found, rank int) bool {
+	if f.pass.total > 0 && len(f.values) == 0 && f.split != "" && f.split != "train" { // a validation goes on
+		r.phase.split = f.split
+	}
 	if len(f.counters) == 0 && len(f.values) == 0 {
 		return false
 	}
@@ -416,7 +419,11 @@ func (r *Reader) passedOver() bool {
 // skipped knows lines that are no output of the training: what the interpreter
 // warns of, and source code.
 func (r *Reader) skipped(line string) bool {
-	return strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || isBeginning(line, !r.placed())
+	if n := len(line); n > 8 && line[n-1] == ':' && strings.Contains(strings.ToLower(line), "best ") { // "best iteration is:"
+		r.best, r.counted = r.counted, false
+		return true
+	}
+	return strings.HasPrefix(line, "Averaged stats:") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || isBeginning(line, !r.placed())
 }
 
 // isBeginning reports whether a line is one of source code in which a sum

@@ -426,6 +426,13 @@ func (s *scanner) behind(next int) int {
 
 // context keeps what a word without a value says about the next one.
 func (s *scanner) context(key string, start, end int) {
+	if start > 0 && s.line[start-1] == '=' { // split=val, collection=training_eval/c4
+		for part := range strings.FieldsFuncSeq(strings.ToLower(key), func(r rune) bool { return r == '_' || r == '/' || r == '-' }) {
+			if split := splits[part]; split != "" {
+				s.sticky = split
+			}
+		}
+	}
 	lower := key
 	if split := splits[key]; split == "" {
 		lower = strings.ToLower(key)
@@ -452,7 +459,7 @@ func (s *scanner) context(key string, start, end int) {
 // alone reports whether a word is all that stands between two bars or in
 // brackets: "| valid |", "[val]".
 func (s *scanner) alone(start, end int) bool {
-	if end < len(s.line) && s.line[end] == ']' && start > 0 && s.line[start-1] == '[' {
+	if end < len(s.line) && start > 0 && (s.line[end] == ']' && s.line[start-1] == '[' || s.line[start-1] == '(' && strings.HasPrefix(s.line[end:], "):")) {
 		return true
 	}
 	left := start - 1

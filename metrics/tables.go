@@ -381,7 +381,9 @@ func (t *tables) boxed(s *scanner) found {
 		}
 		v := value{term: s.names.term(r.in+r.key, ""), figure: figure{value: r.value, real: r.real}}
 		if r.in == "time/" {
-			v.kind = classify(strings.ToLower(r.key))
+			if v.kind = classify(strings.ToLower(r.key)); v.kind == unknown {
+				continue
+			}
 		} else if v.kind == never && r.in != "" {
 			v.kind = unknown
 		}
