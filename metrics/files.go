@@ -11,6 +11,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/tfevent"
 )
 
 // Names in files are those that a program chose, so that all but the columns
@@ -353,12 +355,12 @@ func oneLine(raw json.RawMessage) string {
 // ReadEvents reads the scalars of an event file to its end and returns the
 // damage that it passed over. A file that ends inside a record is not damaged:
 // its writer is at work.
-func ReadEvents(r io.Reader, add func(...Point)) ([]EventFault, error) {
-	e := NewEvents(r, 0)
+func ReadEvents(r io.Reader, add func(...Point)) ([]tfevent.Fault, error) {
+	e := tfevent.New(r, 0)
 	names := fileNames{}
 	for {
 		scalars, err := e.Next()
-		var fault EventFault
+		var fault tfevent.Fault
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF):

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,25 +15,28 @@ import (
 var learnt struct {
 	sync.Mutex
 	book *recipe.Book
-	own  []recipe.Recipe
+	own  func() []recipe.Recipe
 }
 
-// Learn adds a user's own recipes, which go before those that are built in.
+// Learn adds a user's own recipes, which go before those that are built in. They
+// are asked for when the first reader is made: most commands read nothing.
 // Readers that were made before do not know them.
-func Learn(own []recipe.Recipe) {
+func Learn(own func() []recipe.Recipe) {
 	learnt.Lock()
 	defer learnt.Unlock()
-	learnt.own = own
-	learnt.book = nil
+	learnt.own, learnt.book = own, nil
 }
 
-// book is what is known of recipes. It is made when the first reader needs it:
-// most commands read nothing.
+// book is what is known of recipes.
 func book() *recipe.Book {
 	learnt.Lock()
 	defer learnt.Unlock()
 	if learnt.book == nil {
-		learnt.book = recipe.NewBook(append(learnt.own[:len(learnt.own):len(learnt.own)], recipe.Built()...))
+		var own []recipe.Recipe
+		if learnt.own != nil {
+			own = learnt.own()
+		}
+		learnt.book = recipe.NewBook(append(slices.Clip(own), recipe.Built()...))
 		for _, r := range learnt.book.Recipes {
 			addWords(r)
 		}

@@ -74,7 +74,7 @@ func TestAUsersOwnRecipeReadsAFormatThatNobodyKnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Learn([]recipe.Recipe{own})
+	Learn(func() []recipe.Recipe { return []recipe.Recipe{own} })
 	defer Learn(nil)
 	compareLines(t, drawn(&readText(t, log).Set), "energy step 7:0.5 8:0.25 9:0.125\n")
 }
