@@ -72,7 +72,7 @@ func (p *place) takes(name string, v float64) bool {
 	case name == "epoch":
 		p.epoch = v
 		p.x = max(p.x, AxisEpoch)
-	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "runtime" || name == "wall_time" || name == "wall time":
+	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "ts" && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time":
 	default:
 		return false
 	}
@@ -294,6 +294,7 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 
 func jsonRow(pairs []keyed, names fileNames, run *counters, add func(...Point)) {
 	at := nowhere()
+	said := eventOf(pairs, "", "")
 	rest := pairs[:0:0]
 	for _, p := range pairs {
 		if p.text == "" && len(p.key) <= 2*longestName && !at.takes(p.key, p.value) {
@@ -303,7 +304,11 @@ func jsonRow(pairs []keyed, names fileNames, run *counters, add func(...Point)) 
 	at.inRun(run)
 	for _, p := range rest {
 		if at.x != AxisNone || classify(strings.ToLower(p.key)) >= weak {
-			at.add(add, names.name(p.key), p.value)
+			name := names.name(p.key)
+			if said != "" && Split(name) == "" && classify(strings.ToLower(p.key)) >= weak {
+				name = said + "/" + name
+			}
+			at.add(add, name, p.value)
 		}
 	}
 }

@@ -332,7 +332,7 @@ func (t *tables) box(line string) (inside, ended bool) {
 		return false, len(t.rows) > 0
 	}
 	got := cells(rest)
-	if len(got) > 2 && len(t.rows) == 0 {
+	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) || len(got) == len(t.columns)) {
 		return false, false
 	}
 	if len(got) == 1 {
