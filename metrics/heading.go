@@ -50,6 +50,7 @@ type phase struct {
 	split string
 	from  int64           // the step at which the training was
 	known map[uint64]bool // shapes of lines before the first phase
+	last  uint64          // of them
 }
 
 // mostKnown bounds the shapes that are remembered.
@@ -145,6 +146,10 @@ func (r *Reader) inPhase(f *found) bool {
 
 // learns remembers the shape of a line that is of no phase.
 func (p *phase) learns(shape uint64) {
+	if shape == p.last {
+		return
+	}
+	p.last = shape
 	if p.known == nil {
 		p.known = map[uint64]bool{}
 	}

@@ -119,7 +119,7 @@ func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 	for end < len(line) && end-i < 12 && (isLetter(line[end])) {
 		end++
 	}
-	if end == i || end >= len(line) || !roles[strings.ToLower(line[i:end])] {
+	if end == i || end >= len(line) {
 		return line, unlabelled, false
 	}
 	at := end
@@ -131,7 +131,7 @@ func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 		return line, unlabelled, false
 	}
 	behind := skipBlanks(line, stop)
-	if behind < len(line) && (strings.IndexByte("|>])", line[behind]) >= 0 || line[stop] == ':' && stop+1 < len(line) && line[stop+1] == ' ') {
+	if behind < len(line) && (strings.IndexByte("|>])", line[behind]) >= 0 || line[stop] == ':' && stop+1 < len(line) && line[stop+1] == ' ') && roles[strings.ToLower(line[i:end])] {
 		return line[behind+1:], smallInt(line[at:stop]), true
 	}
 	return line, unlabelled, false
