@@ -40,15 +40,19 @@ func number(line string, i int) (figure, bool) {
 	if whole == i || end-start > longestNumber {
 		return figure{}, false
 	}
+	fortran := false
 	if e := exponent(line, end); e > end {
+		if line[end]|0x20 == 'd' {
+			fortran = true
+		}
 		real, end = true, e
 	}
 	text := line[start:end]
 	if strings.IndexByte(text, ',') >= 0 {
 		text = strings.ReplaceAll(text, ",", "")
 	}
-	if i := strings.IndexAny(text, "dD"); i >= 0 {
-		text = text[:i] + "e" + text[i+1:]
+	if fortran {
+		text = strings.ReplaceAll(strings.ToLower(text), "d", "e")
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	return figure{v, start, end, real}, err == nil || math.IsInf(v, 0)
