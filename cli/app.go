@@ -103,6 +103,7 @@ func endings() []os.Signal {
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
+	learnRecipes()
 	root := a.root()
 	a.json = asksJSON(args)
 	root.SetVersionTemplate(versionText(a.json))

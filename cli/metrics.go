@@ -85,6 +85,7 @@ at and not read is told with the reason; each series then says which file it is 
 		Example: "  dlwb metrics train.log\n  dlwb metrics train.log --why\n  python train.py | tee train.log | dlwb metrics - --json\n  dlwb metrics train.log --metric 'val/acc: top-1 (\\d+\\.\\d+)'\n  dlwb metrics outputs/ mlruns/",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			a.tellWrongRecipes()
 			if len(args) > 1 || isFolder(args[0]) {
 				expressions, err := userMetrics(user)
 				if err != nil {

@@ -39,10 +39,27 @@ func tqdmBar(text string, percent int) (b bar, ok bool) {
 	}
 	b.title = strings.TrimRight(text[:start], " :\t")
 	close := strings.IndexByte(text[percent+2:], '|')
-	if close < 0 {
+	after := ""
+	if close < 0 { // its picture ends where the text begins
+		after = strings.TrimLeftFunc(text[percent+2:], func(c rune) bool { return c == ' ' || c > 0x7f })
+	} else {
+		after = text[percent+2+close+1:]
+	}
+	if b.counted(after) {
+		return b, true
+	}
+	// "Epoch [1/3]: [1/40]  2%|█  |, loss=1.71 [00:00<?]" counts before its picture.
+	open := strings.LastIndexByte(b.title, '[')
+	if open < 0 || b.title[len(b.title)-1] != ']' {
 		return b, false
 	}
-	return b, b.counted(text[percent+2+close+1:])
+	c, next, ok := ofTotal(b.title, open+1)
+	if !ok || c.total == 0 || next != len(b.title)-1 {
+		return b, false
+	}
+	b.n, b.total, b.title = c.n, c.total, strings.TrimRight(b.title[:open], " :")
+	b.body, _, _ = strings.Cut(after, " [")
+	return b, true
 }
 
 // counted reads what follows the picture of a bar: "9/40 [00:00<00:00, 4it/s, loss=1]".

@@ -5,7 +5,6 @@ package metrics
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,21 +62,4 @@ func BenchmarkReader(b *testing.B) {
 	b.Run("only metrics", func(b *testing.B) {
 		benchmarkLines(b, []byte(strings.Repeat("epoch 1/4 step 20/300 loss: 2.5000 lr: 1.00e-03 tokens/s: 81234\n", 4000)))
 	})
-}
-
-func BenchmarkEvents(b *testing.B) {
-	file := eventFile(200_000)
-	b.ReportAllocs()
-	before := cpu()
-	for b.Loop() {
-		e := NewEvents(bytes.NewReader(file), 0)
-		for {
-			if _, err := e.Next(); err == io.EOF {
-				break
-			} else if err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(b.N)*float64(len(file))/1e6/(cpu()-before).Seconds(), "MB/cpu-s")
 }

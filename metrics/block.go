@@ -3,24 +3,17 @@ package metrics
 import (
 	"math"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/recipe"
 )
 
 // block is a piece of output whose first line says what the lines below it are.
 type block struct {
-	kind blockKind
+	kind string    // as recipes call it; "" is none
 	rank int       // of the trial that a result is of
 	path []nesting // the keys that the next line is below
 	rows []row
 }
-
-type blockKind uint8
-
-const (
-	noBlock      blockKind = iota
-	summaryBlock           // "***** eval metrics *****": what was said before, once more
-	wholeBlock             // "***** train metrics *****": averages over the whole run
-	resultBlock            // "Result for PPO_CartPole_0:", in YAML
-)
 
 // nesting is a key with the blanks before it.
 type nesting struct {
@@ -28,23 +21,24 @@ type nesting struct {
 	indent int
 }
 
-// inBlock takes a line that begins a block or belongs to one; false for any other.
+// beginBlock begins a block with its first line.
+func (r *Reader) beginBlock(kind, line string) {
+	r.endBlock()
+	r.block.kind, r.block.rank = kind, unlabelled
+	if kind == recipe.BlockResult {
+		r.block.rank = r.sources.named(source{name: line})
+	}
+}
+
+// inBlock takes a line that belongs to a block; false for any other.
 func (r *Reader) inBlock(line string) bool {
 	b := &r.block
-	if kind, name := blockBegins(line); kind != noBlock {
-		r.endBlock()
-		b.kind, b.rank = kind, unlabelled
-		if kind == resultBlock {
-			b.rank = r.sources.named(source{name: name})
-		}
-		return true
-	}
-	if b.kind == noBlock {
+	if b.kind == "" {
 		return false
 	}
 	indent := skipBlanks(line, 0)
 	key, value, ok := strings.Cut(line[indent:], " = ")
-	if b.kind == resultBlock {
+	if b.kind == recipe.BlockResult {
 		key, value, ok = strings.Cut(line[indent:], ":")
 	}
 	if !ok || indent == 0 {
@@ -52,25 +46,12 @@ func (r *Reader) inBlock(line string) bool {
 		return false
 	}
 	switch key, value = strings.Trim(strings.TrimSpace(key), `'"`), strings.TrimSpace(value); b.kind {
-	case summaryBlock:
+	case recipe.BlockSummary:
 		r.said(key, value)
-	case resultBlock:
+	case recipe.BlockResult:
 		b.result(key, value, indent)
 	}
 	return true
-}
-
-// blockBegins reads the first line of a block.
-func blockBegins(line string) (kind blockKind, name string) {
-	switch {
-	case strings.HasPrefix(line, "***** train metrics *****"):
-		return wholeBlock, ""
-	case strings.HasPrefix(line, "***** ") && strings.HasSuffix(line, " metrics *****"):
-		return summaryBlock, ""
-	case strings.HasPrefix(line, "Result for ") && strings.HasSuffix(line, ":"):
-		return resultBlock, line
-	}
-	return noBlock, ""
 }
 
 // said takes a line of a summary, unless its series has just that value.

@@ -11,6 +11,7 @@ type counter struct {
 	n, total float64
 	global   bool // counts through the whole run
 	inEpoch  bool // counts anew in each epoch
+	restarts bool // "batch 3/10", which begins anew when it has come to its end
 	vague    bool // "steps: 10", which counts only beside a score
 
 	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
@@ -29,7 +30,7 @@ const (
 )
 
 var unitWords = map[string]unit{
-	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch,
+	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch, "ep": unitEpoch,
 	"step": unitStep, "steps": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
 	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep,
@@ -66,7 +67,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	c, next, ok := ofTotal(s.line, at)
 	c.unit = u
 	c.global = isGlobal(key)
-	c.inEpoch = u == unitBatch
+	c.inEpoch, c.restarts = u == unitBatch, u == unitBatch && c.total > 0
 	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != skipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
 	}
@@ -171,8 +172,8 @@ func endsCount(line string, i int) bool {
 	switch line[i] {
 	case ':':
 		return i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t'
-	case '[':
-		return true
+	case '[', '.':
+		return line[i] == '[' || strings.HasPrefix(line[i:], "..") || i+1 == len(line)
 	case '/':
 		return i+1 < len(line) && isLetter(line[i+1])
 	}
@@ -277,6 +278,7 @@ type counters struct {
 	firstEpoch float64 // of those that were seen
 	base       int64   // steps of the epochs that are over
 	perEpoch   int64
+	late       int64 // steps of epochs that were over before a line told of the first
 }
 
 // take goes on to where a line says that the run is, and returns by what its
@@ -301,9 +303,16 @@ func (c *counters) take(found []counter) Axis {
 		c.through(n, total)
 	case f.inEpoch && c.hasEpoch && total > 0:
 		c.anew, c.perEpoch, c.rawTotal = true, total, total
-		c.setBase(math.Trunc(c.progress.Epoch-c.firstEpoch) * float64(total))
+		if base := math.Trunc(c.progress.Epoch-c.firstEpoch)*float64(total) + float64(c.late); f.restarts && c.raw == total && n < c.raw && int64(base)+n <= c.progress.Step {
+			c.late += total // epochs are told of when they are over
+		}
+		c.setBase(math.Trunc(c.progress.Epoch-c.firstEpoch)*float64(total) + float64(c.late))
 		c.hasStep, c.raw, c.epochAt = true, n, c.progress.Epoch
 		c.progress.Step, c.progress.Steps = c.base+n, c.steps(n)
+	case f.restarts && c.hasStep && c.raw == c.rawTotal && total == c.rawTotal && n < c.raw:
+		c.anew, c.perEpoch = true, total
+		c.base += total
+		c.step(n, total)
 	default:
 		c.step(n, total)
 	}
@@ -343,6 +352,7 @@ func (c *counters) epoch(n, total float64) {
 	if !c.hasEpoch {
 		c.hasEpoch, c.firstEpoch, c.epochAt = true, n, n
 	}
+	c.firstEpoch = min(c.firstEpoch, n) // of two that count, one may count from 1
 	c.progress.Epoch = n
 	if total > 0 {
 		c.progress.Epochs = total

@@ -204,9 +204,7 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		s.inDict, s.line = true, line
 		s.found.counters, s.found.values = append(s.found.counters[:0], counters...), s.found.values[:0]
 	}
-	if event, ok := logEvent(pairs, line[:open]); ok {
-		pairs = event
-	}
+	said = eventOf(pairs, line[from:open], said)
 	for _, p := range pairs {
 		if len(p.key) > longestName {
 			continue
@@ -238,6 +236,35 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 	return s.found, true
 }
 
+// eventOf names the value of an event, {"key": "loss", "value": 0.5}, after its
+// key, and returns the data that a member says it is of: {"split": "val"}.
+func eventOf(pairs []keyed, before, said string) string {
+	name, value := "", -1
+	if label, ok := strings.CutSuffix(strings.TrimRight(before, " "), ":"); ok { // eval_accuracy: {"value": 0.5}
+		name = label[strings.LastIndexByte(label, ' ')+1:]
+	}
+	for i, p := range pairs {
+		switch p.key {
+		case "key", "name", "metric", "tag", "metric_name":
+			if p.text != "" && strings.IndexByte(p.text, ' ') < 0 {
+				name = p.text
+			}
+		case "value":
+			if p.text == "" {
+				value = i
+			}
+		case "split", "phase", "mode", "stage", "subset", "partition":
+			if split := splits[strings.ToLower(p.text)]; split != "" && said == "" {
+				said = split
+			}
+		}
+	}
+	if name != "" && value >= 0 {
+		pairs[value].key = name
+	}
+	return said
+}
+
 // dictCounter takes a pair that says where the run is.
 func dictCounter(p keyed) (counter, bool) {
 	c := counter{n: p.value}
@@ -250,40 +277,13 @@ func dictCounter(p keyed) (counter, bool) {
 	}
 	key := strings.TrimSuffix(p.key, maxSteps)
 	key = key[strings.LastIndexByte(key, '/')+1:]
+	if split, base := cutSplit(key); split != "" && isGlobal(base) { // train_num_updates
+		key = base
+	}
 	u, plural := unitOf(key)
 	global := isGlobal(key)
 	if u == noUnit || plural && !global || u != unitEpoch && c.n != math.Trunc(c.n) || !(c.n >= 0 && c.n <= largestCount) {
 		return counter{}, false
 	}
 	return counter{unit: u, n: c.n, total: c.total, global: global || u == unitStep && key == "step", inEpoch: u == unitBatch}, true
-}
-
-// logEvent understands the events of MLPerf's logging: a key, a value and
-// what is known about them. before is what stands before the dictionary.
-func logEvent(pairs []keyed, before string) ([]keyed, bool) {
-	if !strings.HasPrefix(before, ":::ML") {
-		return nil, false
-	}
-	var out []keyed
-	key := strings.TrimSuffix(strings.TrimSpace(before[strings.LastIndexByte(strings.TrimRight(before, " "), ' ')+1:]), ":")
-	for _, p := range pairs {
-		switch {
-		case p.key == "key":
-			key = p.text
-		case p.key == "event_type" && p.text != "POINT_IN_TIME":
-			return nil, true
-		}
-	}
-	for _, p := range pairs {
-		switch {
-		case p.key == "value" && p.text == "" && key != "":
-			p.key = key
-			out = append(out, p)
-		case strings.HasPrefix(p.key, "metadata/"):
-			if _, ok := dictCounter(p); ok {
-				out = append(out, p)
-			}
-		}
-	}
-	return out, true
 }

@@ -11,6 +11,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/tfevent"
 )
 
 // Names in files are those that a program chose, so that all but the columns
@@ -39,8 +41,8 @@ func (n fileNames) name(printed string) string {
 	return show
 }
 
-// fileAliases are the columns of stable-baselines' monitor.csv.
-var fileAliases = map[string]string{"r": "episode/reward", "l": "episode/length"}
+// fileAliases are columns as files name them, and as they are shown, by recipes.
+var fileAliases = map[string]string{}
 
 // place is where a row of a file belongs.
 type place struct {
@@ -70,7 +72,7 @@ func (p *place) takes(name string, v float64) bool {
 	case name == "epoch":
 		p.epoch = v
 		p.x = max(p.x, AxisEpoch)
-	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "runtime" || name == "wall_time" || name == "wall time":
+	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "ts" && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time":
 	default:
 		return false
 	}
@@ -292,6 +294,7 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 
 func jsonRow(pairs []keyed, names fileNames, run *counters, add func(...Point)) {
 	at := nowhere()
+	said := eventOf(pairs, "", "")
 	rest := pairs[:0:0]
 	for _, p := range pairs {
 		if p.text == "" && len(p.key) <= 2*longestName && !at.takes(p.key, p.value) {
@@ -301,7 +304,11 @@ func jsonRow(pairs []keyed, names fileNames, run *counters, add func(...Point)) 
 	at.inRun(run)
 	for _, p := range rest {
 		if at.x != AxisNone || classify(strings.ToLower(p.key)) >= weak {
-			at.add(add, names.name(p.key), p.value)
+			name := names.name(p.key)
+			if said != "" && Split(name) == "" && classify(strings.ToLower(p.key)) >= weak {
+				name = said + "/" + name
+			}
+			at.add(add, name, p.value)
 		}
 	}
 }
@@ -353,12 +360,12 @@ func oneLine(raw json.RawMessage) string {
 // ReadEvents reads the scalars of an event file to its end and returns the
 // damage that it passed over. A file that ends inside a record is not damaged:
 // its writer is at work.
-func ReadEvents(r io.Reader, add func(...Point)) ([]EventFault, error) {
-	e := NewEvents(r, 0)
+func ReadEvents(r io.Reader, add func(...Point)) ([]tfevent.Fault, error) {
+	e := tfevent.New(r, 0)
 	names := fileNames{}
 	for {
 		scalars, err := e.Next()
-		var fault EventFault
+		var fault tfevent.Fault
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF):

@@ -20,9 +20,9 @@ func (s *scanner) judged() []value {
 	for _, v := range f.values {
 		switch {
 		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
-		case !placed && !scored && !(v.rate && v.kind >= measure && !v.blank):
+		case !placed && !scored && !s.below && !(v.rate && v.kind >= measure && !v.blank):
 			continue
-		case v.bareNorm && !placed, v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict:
+		case v.bareNorm && !placed, v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below:
 			continue
 		case v.term.average && (v.term.split == "" && !placed && strings.IndexByte(v.show, '/') < 0 || several(f.values, "loss")):
 			v.show = s.names.averaged(v.show)

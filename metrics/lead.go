@@ -2,23 +2,15 @@ package metrics
 
 import "strings"
 
-// lead reads a counter that has no name, at the beginning of a line: "[18] "
-// (XGBoost, LightGBM, clu), "250:\t" (CatBoost), " 10) ", "s:7 " (llm.c).
+// lead reads a counter that has no name, at the beginning of a line: "[18] ",
+// "[1,800] ", "250:\t", " 10) ".
 func (s *scanner) lead(i int) int {
 	line := s.line
 	at := skipBlanks(line, i)
 	if at+2 >= len(line) {
 		return i
 	}
-	if c, next, ok := ofTotal(line, at); ok && c.total > 0 && strings.HasPrefix(line[next:], " * Epoch (") { // Catalyst's "1/3 * Epoch (train):"
-		c.unit = unitEpoch
-		s.found.counters = append(s.found.counters, c)
-		s.mark("epoch")
-		next += len(" * Epoch (")
-		if close := strings.IndexByte(line[next:], ')'); close > 0 {
-			s.sticky = splits[line[next:next+close]]
-			return next + close + 1
-		}
+	if next := s.beforeUnit(at); next > 0 {
 		return next
 	}
 	if next := s.pair(at); next > 0 {
@@ -28,10 +20,8 @@ func (s *scanner) lead(i int) int {
 	open := line[at] == '['
 	if open {
 		at = skipBlanks(line, at+1)
-	} else if line[at] == 's' && line[at+1] == ':' {
-		at += 2
 	}
-	end := digits(line, at)
+	end := thousands(line, at, digits(line, at))
 	if end == at || end-at > 9 || end+1 >= len(line) {
 		return i
 	}
@@ -39,19 +29,47 @@ func (s *scanner) lead(i int) int {
 	behind := line[end+1]
 	switch {
 	case open && next == ']' && (behind == ' ' || behind == '\t'):
-	case !open && next == ':' && (behind == '\t' || isBoost(line, end+1)):
-		s.learns = true
+	case !open && next == ':' && behind == '\t':
 	case !open && next == ')' && behind == ' ':
-	case at > i && line[at-1] == ':' && next == ' ':
 	default:
 		return i
 	}
-	c.n, c.at = float64(smallInt(line[at:end])), at
+	c.n, c.at = float64(smallInt(strings.ReplaceAll(line[at:end], ",", ""))), at
 	c.global = true
 	s.found.counters = append(s.found.counters, c)
 	s.mark("[")
 	s.phrase = end + 1
 	return end + 1
+}
+
+// beforeUnit reads "1/3 * Epoch (train):" and "12/100 steps", where the word for
+// what is counted stands behind; 0 when it is not there.
+func (s *scanner) beforeUnit(at int) int {
+	line := s.line
+	if !isDigit(line[at]) {
+		return 0
+	}
+	c, next, ok := ofTotal(line, at)
+	if !ok || c.total == 0 {
+		return 0
+	}
+	word := next
+	for word < len(line) && word-next < 4 && strings.IndexByte(" *-|", line[word]) >= 0 {
+		word++
+	}
+	start, end := nextKey(line, word)
+	if word == next || start != word || end < 0 {
+		return 0
+	}
+	u, _ := unitOf(line[start:end])
+	if u == noUnit {
+		return 0
+	}
+	c.unit = u
+	s.found.counters = append(s.found.counters, c)
+	s.mark(line[start:end])
+	s.phrase = end
+	return end
 }
 
 // pair reads "[0/25][50/1583]", which is epoch and step; 0 when it is not there.
@@ -88,12 +106,6 @@ func (s *scanner) place(key string, i int) int {
 		return 0
 	}
 	return end
-}
-
-// isBoost reports whether a line of CatBoost goes on at i: "250:    learn: 0.5  test: 0.6".
-func isBoost(line string, i int) bool {
-	at := skipBlanks(line, i)
-	return at > i+1 && (strings.HasPrefix(line[at:], "learn: ") || strings.HasPrefix(line[at:], "test: "))
 }
 
 // rateAlone reads the rate that is all a line says of a step: "Iter #0: 310.1 img/sec per GPU".

@@ -21,13 +21,13 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo lpips reward rew mcc pplx trl tel learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg cross-entropy accu xent tok2vec`,
+		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg cross-entropy cross_entropy accu xent`,
 	weak: `error err map return returns score precision recall prec dice psnr ssim r2 iou miou fid ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl temperature beta speed tflops tflop variance`,
 	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
 		rank world seed pid port version gpu gpus cuda xpu hpu tpu mps device devices size sizes id ids uid host line lineno
-		worker workers thread threads proc procs node nodes core cores cpu cpus epoch epochs step steps iter iters
+		worker workers thread threads proc procs node nodes core cores cpu cpus epoch epochs ep step steps iter iters
 		iteration iterations batch batches update updates bs total count num sample samples example examples token tokens
 		image images shape dim dims layer layers head heads param params parameters patience interval every freq limit
 		budget byte bytes mem memory idx len length level code status exit signal warmup weight weights
@@ -36,7 +36,7 @@ var words = table(map[kind]string{
 		ip address mac speedup num data window torch python numpy driver release pytorch tensorflow skipped batchsize maxdets py cc cpp go rs cu java jl sents sen episodes
 		best bestiteration min max timestep timesteps allocated reserved utilization percentage percent progress instances
 		nnzs bias flos timing ms mb gb gib mib pct seq blocks bins loss_scale lossscale grad_acc checkpoints scaler
-		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched overflow ups labels label dur copypaste improved wpb bsz clip oom free seqlen wandb`,
+		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched overflow labels label dur copypaste improved oom free seqlen wandb`,
 })
 
 // table turns lists of words by kind into kinds by word.
@@ -52,7 +52,7 @@ func table(lists map[kind]string) map[string]kind {
 
 // counts are first parts of names that make them a number of things, unless
 // they are the name of a score.
-var counts = set(`num n max min total nproc log save number`)
+var counts = set(`num n max min total nproc save number`)
 
 // notNow are first parts of names that make even a score something else than
 // the present value.
@@ -68,20 +68,23 @@ var spreads = set(`std stdev stddev deviation variance var`)
 var averages = set(`avg average mean averaged`)
 
 // stops end the part of a sentence that cannot belong to a name.
-var stops = set(`with at after to from of for in by and a an got has have was is are it we on no not as than did does rank saved saving reached`)
+var stops = set(`with at after to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached`)
 
 // aliases are the one name for things that are printed under several.
 var aliases = map[string]string{
 	"learning_rate": "lr", "lrate": "lr", "learningrate": "lr", "gnorm": "grad_norm", "gradient_norm": "grad_norm", "gradnorm": "grad_norm", "norm": "grad_norm",
-	"trl": "train/loss", "tel": "val/loss", "learn": "train/loss",
+	"learn": "train/loss",
 }
 
 // splits maps the ways to say which data a value is of to the one that is
 // shown.
 var splits = map[string]string{
 	"validation": "val", "valid": "val", "val": "val", "dev": "val", "evaluation": "eval", "eval": "eval", "evaluating": "eval",
-	"validate": "val", "validating": "val", "training_eval": "eval", "inference_eval": "eval", "test": "test", "testing": "test", "training": "train", "train": "train",
+	"validate": "val", "validating": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
 }
+
+// shortSplits are what programmers cut them to; they say it only before a score.
+var shortSplits = map[string]string{"tr": "train", "trn": "train", "te": "test", "tst": "test", "va": "val", "vld": "val"}
 
 func set(list string) map[string]bool {
 	s := map[string]bool{}
@@ -119,6 +122,12 @@ func understand(phrase, said string) term {
 	}
 	phrase, _, _ = strings.Cut(phrase, " over epoch")
 	fields := strings.Fields(phrase)
+	if len(fields) > 0 { // avg.loss
+		last := len(fields) - 1
+		if head, base, ok := strings.Cut(fields[last], "."); ok && averages[strings.ToLower(head)] && classify(strings.ToLower(base)) >= measure {
+			fields = append(fields[:last:last], head, base)
+		}
+	}
 	for i, w := range fields {
 		owned := strings.HasSuffix(w, "'s")
 		w = strings.Trim(strings.TrimSuffix(w, "'s"), "\"'.<>#")
@@ -130,8 +139,6 @@ func understand(phrase, said string) term {
 			t.average = true
 		case splits[lower] != "" && len(fields) > 1 && i < len(fields)-1:
 			t.split = splits[lower]
-		case owned && lower == "valid_0":
-			t.split = "val"
 		case owned:
 			t.split = lower
 		case lower == "of" && len(kept) > 0 && spreads[strings.ToLower(kept[len(kept)-1])]: // "Std of Reward"
@@ -200,7 +207,8 @@ func (t *term) name(printed, said string) {
 	case t.kind != measure && split == "":
 		split = said
 	}
-	if t.kind >= measure { // how a known word is capitalised says nothing
+	coined := words[lower] == unknown && snake(base) == lower && !strings.ContainsAny(lower, "_/-.@") && strings.HasSuffix(lower, "loss") // CELoss
+	if t.kind >= measure && !coined {                                                                                                     // how a known word is capitalised says nothing
 		base = lower
 	}
 	if alias, ok := aliases[lower]; ok {
@@ -224,7 +232,7 @@ func snake(name string) string {
 	for i := range len(name) {
 		c := name[i]
 		if c >= 'A' && c <= 'Z' {
-			if i > 1 && name[i-1] >= 'a' && name[i-1] <= 'z' && name[i-2] >= 'a' && name[i-2] <= 'z' {
+			if i > 1 && isLower(name[i-1]) && (isLower(name[i-2]) || i == 2 && len(name) >= i+3) {
 				b = append(b, '_')
 			}
 			c += 'a' - 'A'
@@ -234,12 +242,17 @@ func snake(name string) string {
 	return string(b)
 }
 
+func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
+
 // cutSplit takes the split off a name, from its beginning or, of a score
 // (loss_val), from its end.
 func cutSplit(printed string) (split, base string) {
 	lower := strings.ToLower(printed)
 	if cut := strings.IndexAny(lower, "_/-."); cut > 0 && cut+1 < len(lower) {
 		if split = splits[lower[:cut]]; split != "" {
+			return split, printed[cut+1:]
+		}
+		if split = shortSplits[lower[:cut]]; split != "" && classify(lower[cut+1:]) == score {
 			return split, printed[cut+1:]
 		}
 	}
@@ -252,7 +265,7 @@ func cutSplit(printed string) (split, base string) {
 }
 
 func isRate(base string) bool {
-	for _, end := range [...]string{"/s", "/sec", "/second", "_per_s", "/s/device"} {
+	for _, end := range [...]string{"/s", "/sec", "/second", "_per_s", "/s/device", "/sec/thread"} {
 		if len(base) > len(end) && strings.HasSuffix(base, end) {
 			return true
 		}
@@ -283,9 +296,25 @@ func classify(base string) kind {
 	if at, _, ok := strings.Cut(base, "@"); ok { // acc@1, recall@thr=0.5
 		base = at
 	}
+	if isClockCut(base) {
+		return never
+	}
 	return classifyParts(strings.FieldsFunc(base, func(r rune) bool {
 		return r == '_' || r == '/' || r == '-' || r == '.' || r == ' ' || r == '(' || r == ')'
 	}))
+}
+
+// isClockCut reports whether a name is a word for time, cut short: dur, elap.
+func isClockCut(name string) bool {
+	if len(name) < 3 {
+		return false
+	}
+	for _, word := range [...]string{"duration", "elapsed", "remaining", "seconds", "runtime", "walltime", "timing"} {
+		if strings.HasPrefix(word, name) {
+			return true
+		}
+	}
+	return false
 }
 
 func classifyParts(parts []string) kind {
@@ -298,6 +327,8 @@ func classifyParts(parts []string) kind {
 		if k == unknown {
 			stem := strings.TrimRight(p, "0123456789")
 			if k = words[stem]; stem == "top" && stem != p {
+				k = score
+			} else if k == unknown && (strings.HasSuffix(p, "loss") || strings.HasSuffix(p, "acc")) { // vloss, binacc
 				k = score
 			}
 		}

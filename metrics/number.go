@@ -40,12 +40,19 @@ func number(line string, i int) (figure, bool) {
 	if whole == i || end-start > longestNumber {
 		return figure{}, false
 	}
+	fortran := false
 	if e := exponent(line, end); e > end {
+		if line[end]|0x20 == 'd' {
+			fortran = true
+		}
 		real, end = true, e
 	}
 	text := line[start:end]
 	if strings.IndexByte(text, ',') >= 0 {
 		text = strings.ReplaceAll(text, ",", "")
+	}
+	if fortran {
+		text = strings.ReplaceAll(strings.ToLower(text), "d", "e")
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	return figure{v, start, end, real}, err == nil || math.IsInf(v, 0)
@@ -108,7 +115,7 @@ func thousands(line string, i, end int) int {
 }
 
 func exponent(line string, i int) int {
-	if i >= len(line) || line[i] != 'e' && line[i] != 'E' {
+	if i >= len(line) || line[i]|0x20 != 'e' && (line[i]|0x20 != 'd' || i+1 < len(line) && line[i+1] != '-' && line[i+1] != '+') { // 8.48D+02 of Fortran
 		return i
 	}
 	j := i + 1
@@ -143,7 +150,11 @@ func standsAlone(line string, i int) bool {
 	case ',': // in 0,345 it stands for the point
 		return !isDigit(after)
 	case '.': // the end of a sentence
-		return after == ' '
+		return after == ' ' || after == '.'
+	case 0xe2: // an arrow, a bullet, an ellipsis
+		return true
+	case 0xc2: // 0.5±0.1, 0.5·
+		return after == 0xb1 || after == 0xb7
 	}
 	return false
 }

@@ -27,8 +27,31 @@ func (r *Reader) collect(f found, rank int) {
 		if v.hasMean {
 			v.value = v.mean
 		}
-		v.show = r.scanner.names.validatedAs("val/", v.show)
+		if f.pass.inEpoch {
+			v.show = r.scanner.names.validatedAs("val/", v.show)
+		}
 		p.values = append(p.values, v)
+	}
+}
+
+// ofAnotherLoop takes a line that validates and counts its steps of another total
+// than the training's, as "Epoch: 1/3 Step: 2/4 val_loss: 0.5" beside a training
+// of 8 steps, as one of a pass: its steps are not those of the run.
+func (r *Reader) ofAnotherLoop(f *found) {
+	if len(f.values) == 0 || r.counters.rawTotal == 0 {
+		return
+	}
+	for _, v := range f.values {
+		if split := Split(v.show); split == "" || split == "train" {
+			return
+		}
+	}
+	for i, c := range f.counters {
+		if c.unit != unitEpoch && !c.global && c.total > 0 && int64(c.total) != r.counters.rawTotal {
+			f.pass, f.pass.inEpoch = c, false
+			f.counters = append(f.counters[:i:i], f.counters[i+1:]...)
+			return
+		}
 	}
 }
 

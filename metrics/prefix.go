@@ -110,6 +110,33 @@ func rankBehind(line string) int {
 	return smallInt(line[at:end])
 }
 
+// roles are what a process is called that prints its number.
+var roles = set(`rank gpu cuda proc process worker node host replica pod device local_rank global_rank localrank local rank:`)
+
+// roleLabel reads "rank0 | ", "GPU 1: ", "Node[2] " and "(rank 3) " at i.
+func roleLabel(line string, i int) (rest string, rank int, ok bool) {
+	end := i
+	for end < len(line) && end-i < 12 && (isLetter(line[end])) {
+		end++
+	}
+	if end == i || end >= len(line) {
+		return line, unlabelled, false
+	}
+	at := end
+	if strings.IndexByte(" =:#-[", line[at]) >= 0 {
+		at++
+	}
+	stop := digits(line, at)
+	if stop == at || stop-at > 4 || stop >= len(line) {
+		return line, unlabelled, false
+	}
+	behind := skipBlanks(line, stop)
+	if behind < len(line) && (strings.IndexByte("|>])", line[behind]) >= 0 || line[stop] == ':' && stop+1 < len(line) && line[stop+1] == ' ') && roles[strings.ToLower(line[i:end])] {
+		return line[behind+1:], smallInt(line[at:stop]), true
+	}
+	return line, unlabelled, false
+}
+
 func (s *sources) label(line string) (rest string, rank int, tentative bool) {
 	i := skipBlanks(line, 0)
 	if i >= len(line) {
@@ -120,6 +147,9 @@ func (s *sources) label(line string) (rest string, rank int, tentative bool) {
 		rest, rank = bracketLabel(line, i)
 		return rest, rank, false
 	case c == '(':
+		if rest, rank, ok := roleLabel(line, i+1); ok {
+			return rest, rank, false
+		}
 		rest, rank = s.actorLabel(line, i)
 		return rest, rank, false
 	case isDigit(c):
@@ -128,6 +158,9 @@ func (s *sources) label(line string) (rest string, rank int, tentative bool) {
 			return line[end+2:], smallInt(line[i:end]), !s.labelled
 		}
 	case isLetter(c):
+		if rest, rank, ok := roleLabel(line, i); ok {
+			return rest, rank, false
+		}
 		rest, rank = s.wordLabel(line, i)
 		return rest, rank, false
 	}
@@ -159,6 +192,9 @@ func bracketLabel(line string, i int) (string, int) {
 	colon := strings.HasPrefix(after, ":")
 	word = strings.ToLower(strings.TrimSpace(word))
 	switch {
+	case strings.HasPrefix(after, "[") && word != "rank":
+	case roles[strings.TrimRight(word, " -_:=#")]:
+		return strings.TrimPrefix(after, ":"), smallInt(number)
 	case colon && (word == "" || !strings.ContainsAny(word, " :/=[|")), word == "rank" || word == "default":
 		return strings.TrimPrefix(after, ":"), smallInt(number)
 	}
@@ -175,7 +211,7 @@ func (s *sources) actorLabel(line string, i int) (string, int) {
 }
 
 // wordLabel reads "job-algo-1-h8q2d  | " (docker compose), "worker-1: ",
-// "demo/0 " (NeMo-Run) and the "Node[0] " of MXNet.
+// "demo/0 ".
 func (s *sources) wordLabel(line string, i int) (string, int) {
 	end := i
 	hasDigit, hasDash := false, false
@@ -187,11 +223,6 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 	word := line[i:end]
 	if len(word) > longestName {
 		return line, unlabelled
-	}
-	if word == "Node" && end+2 < len(line) && line[end] == '[' && isDigit(line[end+1]) {
-		if close := digits(line, end+1); close < len(line) && line[close] == ']' {
-			return line[close+1:], smallInt(line[end+1 : close])
-		}
 	}
 	after := skipBlanks(line, end)
 	barred := after < len(line) && line[after] == '|' && after > end

@@ -2,11 +2,13 @@ package metrics
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/metrics/tfevent"
+	"github.com/dlwb/dlwb/metrics/unpack"
 )
 
 // Format is what a file holds.
@@ -29,12 +31,12 @@ type Document struct {
 	Format   Format
 	Set      Set
 	Progress Progress
-	SMI      SMIAnswer    // of an answer of nvidia-smi
-	Faults   []EventFault // of an event file
+	SMI      SMIAnswer       // of an answer of nvidia-smi
+	Faults   []tfevent.Fault // of an event file
 }
 
 // sniffed is how much of a file is looked at to tell what it is.
-const sniffed = 64 << 10
+const sniffed = unpack.Peeked
 
 // mostSMI bounds an answer of nvidia-smi; a saved stream of a day fits.
 const mostSMI = 64 << 20
@@ -45,7 +47,7 @@ const mostState = 512 << 20
 // Read reads a file of any of the formats. user are expressions that go before
 // what is found in a log; told, if not nil, hears what each of its lines gave.
 func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error) {
-	in, err := unpack(r)
+	in, err := unpack.Open(r)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +55,7 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	book() // what is in it is of files, too
 	d := &Document{Format: Sniff(start)}
 	switch d.Format {
 	case EventFile:
@@ -99,7 +102,7 @@ func (d *Document) log(in io.Reader, user []UserMetric, told func(Reading)) erro
 
 // Sniff tells from its beginning what a file holds.
 func Sniff(start []byte) Format {
-	if len(start) >= 12 && masked(start[:8]) == binary.LittleEndian.Uint32(start[8:]) {
+	if tfevent.Is(start) {
 		return EventFile
 	}
 	text := bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")), " \t\r\n")

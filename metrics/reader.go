@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unsafe"
+
+	"github.com/dlwb/dlwb/metrics/recipe"
 )
 
 // Bounds of what a run can make a reader remember.
@@ -23,6 +25,7 @@ const (
 // (where the run is) and series (which names are metrics).
 type Reader struct {
 	user     userMetrics
+	book     *recipe.Book
 	frames   frames
 	sources  sources
 	scanner  scanner
@@ -31,12 +34,15 @@ type Reader struct {
 	bars     bars
 	pass     pass
 	block    block
+	heading  heading
+	phase    phase
 	shapes   shapes
 	series   map[string]*series
 	held     int
 
 	dull    [1 << 12]uint64 // skeletons of lines that say nothing
-	recipes recipes
+	usual   [1 << 10]uint64 // skeletons of lines that no recipe knows
+	forms   forms
 	seed    maphash.Seed
 	recent  [16]said // lines with values that were read last
 	oldest  int      // of them
@@ -72,7 +78,7 @@ type Reading struct {
 // NewReader makes a reader. Expressions that do not compile are left out: the
 // profile was checked before.
 func NewReader(user []UserMetric) *Reader {
-	r := &Reader{series: map[string]*series{}, scanner: scanner{names: understood{}}, user: compile(user), seed: maphash.MakeSeed(), first: true}
+	r := &Reader{book: book(), series: map[string]*series{}, scanner: scanner{names: understood{}}, user: compile(user), seed: maphash.MakeSeed(), first: true}
 	for _, u := range r.user {
 		r.series[u.name] = &series{user: true, sure: true, rank: unlabelled}
 	}
@@ -170,6 +176,7 @@ func (r *Reader) text(b []byte) {
 	if len(b) == 0 {
 		r.boxEnded()
 		r.endBlock()
+		r.heading = heading{}
 		return
 	}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
@@ -194,9 +201,9 @@ func (r *Reader) line(line string) {
 		r.taken = r.taken[:0]
 		r.readUser(line)
 	}
-	hash := r.recipes.skeleton(line)
+	hash := r.forms.skeleton(line)
 	slot := &r.dull[hash&(1<<12-1)]
-	plain := len(r.tables.columns) == 0 && r.tables.guess == nil && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == noBlock && !r.best // nothing of the lines before is open
+	plain := len(r.tables.columns) == 0 && r.tables.guess == nil && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == "" && !r.best && r.heading == (heading{}) // nothing of the lines before is open
 	if *slot == hash && len(r.hits) == 0 && plain {
 		return
 	}
@@ -219,8 +226,19 @@ func (r *Reader) line(line string) {
 func (r *Reader) read(line string, hash uint64) bool {
 	rest, rank, tentative := r.sources.peel(line)
 	rest = r.bars.joined(rest)
-	if rest == "" {
+	if rest == "" || r.passedOver() {
 		return true
+	}
+	whole := rest
+	if tentative { // "250: " may be a step
+		whole = line
+	}
+	plain, passed := r.odd(whole, hash)
+	if plain != whole {
+		rest, rank, tentative = plain, unlabelled, false
+	}
+	if passed {
+		return r.best || r.block.kind != ""
 	}
 	if r.inBlock(rest) {
 		return true
@@ -285,7 +303,12 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.skipped(rest[from:]) {
 		return r.best
 	}
-	f, ok, about := found{}, false, ""
+	if r.heading.begins(rest[from:]) || r.phase.begins(rest[from:], r.counters.raw) {
+		return true
+	}
+	f, ok, about := found{}, false, r.heading.of(rest[from:])
+	neighbour := r.heading.scored && isAlone(rest[from:])
+	r.heading.scored = false
 	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
 		if f, ok = r.scanner.dict(rest, from, from+open, splitAlone(rest[from:from+open])); ok {
 			r.rule = "dictionary"
@@ -296,10 +319,10 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		if (r.pass.split != "" || r.counters.anew) && strings.HasPrefix(strings.TrimLeft(rest[from:], " "), "* ") {
 			about = "val" // " * Acc@1 71.2": what a validation came to
 		}
-		if strings.HasPrefix(rest[from:], "Saving dict for global step") { // of TensorFlow's estimators, behind an evaluation
-			about = "eval"
-		}
+		r.scanner.below = neighbour
 		f = r.scanner.scan(rest, from, about)
+		r.scanner.below = false
+		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && isAlone(rest[from:])
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		f = r.scanner.scan(line, 0, "")
@@ -313,7 +336,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 				return true
 			}
 		}
-		r.recipes.learn(hash, line, rest, from, f)
+		r.forms.learn(hash, line, rest, from, f)
 	}
 	return r.understood(line, rest, from, f, rank)
 }
@@ -325,6 +348,9 @@ func (r *Reader) placed() bool {
 
 // understood takes what a line says.
 func (r *Reader) understood(line, rest string, from int, f found, rank int) bool {
+	if f.pass.total > 0 && len(f.values) == 0 && f.split != "" && f.split != "train" { // a validation goes on
+		r.phase.split = f.split
+	}
 	if len(f.counters) == 0 && len(f.values) == 0 {
 		return false
 	}
@@ -338,6 +364,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	}
 	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
 		return true
+	}
+	if f.pass.total == 0 && !r.inPhase(&f) {
+		r.ofAnotherLoop(&f)
 	}
 	if f.pass.total > 0 {
 		r.rule = "validation pass"
@@ -379,22 +408,22 @@ func (r *Reader) sameEpoch(counters []counter) bool {
 	return r.counters.hasEpoch
 }
 
-// skipped knows lines that repeat what was said: "Averaged stats:" of
-// MetricLogger, the summary of Weights & Biases, and the sums that SageMaker's own algorithms
-// print, and what LightGBM and XGBoost say of the best iteration behind the last.
+// passedOver reports whether the line before said that this one repeats what was
+// said.
+func (r *Reader) passedOver() bool {
+	best := r.best
+	r.best = false
+	return best
+}
+
+// skipped knows lines that are no output of the training: what the interpreter
+// warns of, and source code.
 func (r *Reader) skipped(line string) bool {
-	if r.best {
-		r.best = false
-		return true
-	}
-	if n := len(line); n > 14 && line[n-1] == ':' && strings.HasSuffix(strings.TrimSuffix(strings.ToLower(line[max(n-24, 0):n-1]), " is"), "best iteration") {
+	if n := len(line); n > 8 && line[n-1] == ':' && strings.Contains(strings.ToLower(line), "best ") { // "best iteration is:"
 		r.best, r.counted = r.counted, false
 		return true
 	}
-	if strings.Contains(line, "Saved checkpoint ") || isBeginning(line, !r.placed()) {
-		return true
-	}
-	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "#metrics {") || strings.HasPrefix(line, "wandb:") || strings.HasPrefix(line, "HEAD is now at ")
+	return strings.HasPrefix(line, "Averaged stats:") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || isBeginning(line, !r.placed())
 }
 
 // isBeginning reports whether a line is one of source code in which a sum

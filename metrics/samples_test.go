@@ -175,7 +175,7 @@ func sameWithoutRecipes(t *testing.T, name, text string) {
 	t.Helper()
 	with, without := NewReader(nil), NewReader(nil)
 	for line := range strings.Lines(text) {
-		without.recipes.byHash = [len(without.recipes.byHash)]*recipe{}
+		without.forms.byHash = [len(without.forms.byHash)]*form{}
 		without.dull = [len(without.dull)]uint64{}
 		got, want := told(with.Feed([]byte(line), time.Time{})), told(without.Feed([]byte(line), time.Time{}))
 		if got != want {

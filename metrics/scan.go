@@ -42,9 +42,11 @@ type scanner struct {
 	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
 	aside     string // said in brackets: "(train)0.8s + (eval)0.4s: train loss = 0.2, recall = 0.1"
 	assumed   bool   // something else than this line says where the run is
+	below     bool   // the line before was a name and a number alone, as this one is
 	inDict    bool   // names and values are told apart by their form
-	learns    bool   // CatBoost's line, in which "test" is the loss
-	evaluates bool   // mmengine's line of an evaluation
+	evaluates bool   // "Epoch(val) [1][20/120]": a line of an evaluation
+	group     string // of "tot_loss[loss=0.5, over 10 frames]" what the bracket is of,
+	groupEnd  int    // and where it closes
 	owner     string // the label before: "pretrained: loss 0.4"
 }
 
@@ -57,7 +59,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, pairs: s.pairs, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
+	*s = scanner{names: s.names, pairs: s.pairs, below: s.below, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
@@ -67,7 +69,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		if end < 0 {
 			break
 		}
-		if last < 0 || !continues(line[last:start]) {
+		if last < 0 || !continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before) {
 			s.before, s.split, s.phrase = "", "", start
 		}
 		if start == skipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
@@ -106,6 +108,12 @@ func continues(gap string) bool {
 	return gap == " " || gap == " / " || gap == "'s " || gap == ". " || gap == " <" || gap == "'"
 }
 
+// shortened reports whether a word before a full stop may be cut short, so that
+// the sentence goes on: "Val. Loss".
+func shortened(word string) bool {
+	return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
+}
+
 // key looks at one word and returns where to go on.
 func (s *scanner) key(start, end int) int {
 	line := s.line
@@ -130,10 +138,15 @@ func (s *scanner) key(start, end int) int {
 	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
 		named++
 	}
-	sep, at := separator(line, named)
+	sep, at := separator(line, behindNote(line, named))
 	if sep != 0 {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
 			return s.behind(v.next)
+		}
+	}
+	if end < len(line) && line[end] == '[' && end+1 < len(line) && isLetter(line[end+1]) {
+		if close := strings.IndexByte(line[end:], ']'); close > 0 && strings.IndexByte(line[end:end+close], '=') > 0 {
+			s.group, s.groupEnd = key, end+close
 		}
 	}
 	s.context(key, start, end)
@@ -162,6 +175,9 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	sep, at := separator(s.line, at)
 	c, next, ok := s.counter(key, sep, at)
 	if !ok {
+		if _, plural := unitOf(key); plural { // "Val steps: 4" is how many there were
+			return 0, false
+		}
 		if s.sticky == "" && splits[s.before] != "train" { // "val step 20 | loss 1.8"
 			s.sticky = splits[s.before]
 		}
@@ -194,7 +210,7 @@ func (s *scanner) counts(u unit) bool {
 	return false
 }
 
-// evaluated reads the counters of mmengine's "Epoch(val) [1][20/120]": the
+// evaluated reads the counters of "Epoch(val) [1][20/120]": the
 // first is where the training is.
 func (s *scanner) evaluated(at int) int {
 	at = skipBlanks(s.line, at)
@@ -217,10 +233,10 @@ func (s *scanner) evaluated(at int) int {
 	return min(next+1, len(s.line))
 }
 
-// passed reads "Test: [ 3/10]" and timm's "Train: 0 [ 10/99 ( 10%)]".
+// passed reads "Test: [ 3/10]" and "Train: 0 [ 10/99 ( 10%)]".
 func (s *scanner) passed(key string, end int) (next int, ok bool) {
 	split := splits[strings.ToLower(key)]
-	if split == "" || end >= len(s.line) || s.line[end] != ':' {
+	if split == "" || end >= len(s.line) || s.line[end] != ':' && !strings.HasPrefix(s.line[end:], " [") {
 		return 0, false
 	}
 	at := skipBlanks(s.line, end+1)
@@ -232,10 +248,10 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 		return 0, false
 	}
 	c, next, ok := ofTotal(s.line, skipBlanks(s.line, at+1))
-	if !ok || c.total == 0 {
+	if !ok || hasEpoch && c.total == 0 {
 		return 0, false
 	}
-	if next = closeBracket(s.line, next); next == 0 {
+	if next = closeBracket(s.line, next); next == 0 || c.total == 0 && (next >= len(s.line) || s.line[next] != '[') {
 		return 0, false
 	}
 	if !hasEpoch && next < len(s.line) && s.line[next] == '[' { // Train: [0/30][ 10/312]
@@ -244,6 +260,9 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 				epoch, hasEpoch, c, next = c, true, in, end
 			}
 		}
+	}
+	if c.total == 0 {
+		return 0, false
 	}
 	s.sticky = split
 	s.mark(key)
@@ -281,16 +300,24 @@ func (s *scanner) value(start, end int, v value) bool {
 		from = s.phrase
 	}
 	from = behindUnit(s.line, from, start)
-	v.term = s.names.term(s.line[from:end], said)
+	name := s.line[from:end]
+	if s.group != "" && end < s.groupEnd && !v.blank {
+		if from = start; strings.HasSuffix(strings.ToLower(s.group), strings.ToLower(s.line[start:end])) {
+			name = s.group
+		} else {
+			name = s.names.owned(s.group, s.line[start:end])
+		}
+	}
+	v.term = s.names.term(name, said)
 	if v.bareSplit {
 		if noun := s.noun(start); noun != "" { // "loss train: 2.8, val: 2.9"
 			v.term = s.names.term(noun, v.term.split)
-		} else if v.blank || !v.real {
+		} else if !v.real || v.blank && len(s.found.counters) == 0 {
 			return false
 		}
-		if s.learns {
-			v.term = s.names.term("loss", v.term.split)
-		}
+	}
+	if v.kind == never && v.show == "total" && v.real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
+		v.kind = unknown
 	}
 	if v.weak && v.term.split != "" && !v.real {
 		v.kind = weak
@@ -299,7 +326,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	if v.blank && v.kind < measure {
-		if !v.real || v.bareSplit || !s.endsColumn(v.next) || len(v.show) < 2 {
+		if !v.real || v.bareSplit && len(s.found.counters) == 0 || !s.endsColumn(v.next) || len(v.show) < 2 {
 			return false
 		}
 		v.doubt = true
@@ -315,7 +342,6 @@ func (s *scanner) value(start, end int, v value) bool {
 	} else if !standsAlone(s.line, v.next) && !v.list {
 		return false
 	}
-	s.learns = s.learns || s.line[start:end] == "learn"
 	v.owner = s.owner
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
@@ -330,7 +356,7 @@ func (s *scanner) endsColumn(i int) bool {
 		i++
 	}
 	at := skipBlanks(line, i)
-	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 {
+	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 || line[at] == '.' && at+1 == len(line) {
 		return true
 	}
 	start, end := nextKey(line, at)
@@ -400,10 +426,11 @@ func (s *scanner) behind(next int) int {
 
 // context keeps what a word without a value says about the next one.
 func (s *scanner) context(key string, start, end int) {
-	if strings.HasSuffix(s.line[:start], "collection=") { // training_eval/c4, of clu
-		key, _, _ = strings.Cut(key, "/")
-		if split := splits[key]; split != "" {
-			s.sticky = split
+	if start > 0 && s.line[start-1] == '=' { // split=val, collection=training_eval/c4
+		for part := range strings.FieldsFuncSeq(strings.ToLower(key), func(r rune) bool { return r == '_' || r == '/' || r == '-' }) {
+			if split := splits[part]; split != "" {
+				s.sticky = split
+			}
 		}
 	}
 	lower := key
@@ -432,7 +459,7 @@ func (s *scanner) context(key string, start, end int) {
 // alone reports whether a word is all that stands between two bars or in
 // brackets: "| valid |", "[val]".
 func (s *scanner) alone(start, end int) bool {
-	if end < len(s.line) && s.line[end] == ']' && start > 0 && s.line[start-1] == '[' {
+	if end < len(s.line) && start > 0 && (s.line[end] == ']' && s.line[start-1] == '[' || s.line[start-1] == '(' && strings.HasPrefix(s.line[end:], "):")) {
 		return true
 	}
 	left := start - 1

@@ -104,6 +104,9 @@ func (s *series) proves(p Point, v value) bool {
 	if n := len(s.held) + 1; n < needs || v.doubt && n < needsBlank {
 		return false
 	}
+	if isTimestamp(p.Value) && isTimestamp(s.held[0].Value) && v.kind == unknown {
+		return false
+	}
 	still, counts := true, true
 	last := p.Value
 	stride := p.Value - s.held[len(s.held)-1].Value
@@ -121,6 +124,10 @@ func (s *series) proves(p Point, v value) bool {
 	}
 	return true
 }
+
+// isTimestamp reports whether a number is one of the seconds or milliseconds that
+// clocks count since 1970.
+func isTimestamp(v float64) bool { return v > 1e9 && v < 4e9 || v > 1e12 && v < 4e12 }
 
 // counts reports whether what a rank prints counts: the lowest does, never a
 // mixture. A rank that is not the lowest waits for one that is.

@@ -35,11 +35,14 @@ type row struct {
 	in    string // the section
 }
 
+// walls stand between the cells of a table that is drawn.
+const walls = "|│┃║"
+
 // cells cuts a line at bars, or at tabs and wider gaps.
 func cells(line string) []string {
 	var out []string
-	if strings.ContainsAny(line, "|│┃") {
-		for _, c := range strings.FieldsFunc(line, func(r rune) bool { return r == '|' || r == '│' || r == '┃' }) {
+	if strings.ContainsAny(line, walls) {
+		for _, c := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(walls, r) }) {
 			out = append(out, strings.TrimSpace(c))
 		}
 		return out
@@ -66,10 +69,7 @@ var firstColumns = map[string]unit{
 
 // mayBeHeader looks cheaply whether a line can be the header of a table.
 func mayBeHeader(line string) bool {
-	i := 0
-	for i < len(line) && (line[i] == ' ' || line[i] == '\t' || line[i] == '|') {
-		i++
-	}
+	i := len(line) - len(strings.TrimLeft(line, " \t|│┃║"))
 	if i >= len(line) || strings.IndexByte("eEiIsSrRcC#", line[i]) < 0 {
 		return false
 	}
@@ -80,7 +80,7 @@ func mayBeHeader(line string) bool {
 	if _, ok := firstColumns[strings.ToLower(line[i:end])]; !ok {
 		return false
 	}
-	return end < len(line) && (line[end] == '\t' || strings.HasPrefix(line[end:], "  ") || strings.IndexByte(line[end:], '|') >= 0)
+	return end < len(line) && (line[end] == '\t' || strings.HasPrefix(line[end:], "  ") || strings.ContainsAny(line[end:], walls))
 }
 
 // header takes a line as the header of the rows to come.
@@ -332,7 +332,7 @@ func (t *tables) box(line string) (inside, ended bool) {
 		return false, len(t.rows) > 0
 	}
 	got := cells(rest)
-	if len(got) > 2 && len(t.rows) == 0 {
+	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) || len(got) == len(t.columns)) {
 		return false, false
 	}
 	if len(got) == 1 {
@@ -381,7 +381,9 @@ func (t *tables) boxed(s *scanner) found {
 		}
 		v := value{term: s.names.term(r.in+r.key, ""), figure: figure{value: r.value, real: r.real}}
 		if r.in == "time/" {
-			v.kind = classify(strings.ToLower(r.key))
+			if v.kind = classify(strings.ToLower(r.key)); v.kind == unknown {
+				continue
+			}
 		} else if v.kind == never && r.in != "" {
 			v.kind = unknown
 		}

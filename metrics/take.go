@@ -25,6 +25,8 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		show := v.show
 		switch {
 		case fromTable:
+		case v.rate && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
+			continue
 		case axis == AxisEpoch && r.isInner(show):
 			show = r.scanner.names.ofEpoch(show)
 		case axis == AxisStep && epoch && !inner && r.wasInner(show):
@@ -36,9 +38,21 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		if fromTable && len(f.counters) == 0 && r.again(show) {
 			continue
 		}
+		if base, of := strings.CutPrefix(show, "train/"); of && r.heading.split == "train" && r.hasCurve(base) {
+			continue // what the whole run came to
+		}
 		r.value(show, v, axis, f.shape, rank)
 	}
 }
+
+// hasCurve reports whether a series has points enough for a curve.
+func (r *Reader) hasCurve(show string) bool {
+	s := r.series[show]
+	return s != nil && s.ordinal >= fewestOfCurve
+}
+
+// fewestOfCurve are the points that make a curve of a series.
+const fewestOfCurve = 2
 
 // afterDash is what stands behind the name of a logger: "allennlp.training - loss".
 func afterDash(line string) string {

@@ -3,9 +3,10 @@ package metrics
 import (
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/recipe"
 )
 
 // UserMetric is a name and a regular expression (RE2), from the profile: for
@@ -55,42 +56,13 @@ func compile(user []UserMetric) userMetrics {
 			continue
 		}
 		re := regexp.MustCompile(u.Regex)
-		m := userMetric{name: u.Name, re: re, literal: literal(u.Regex), value: 1, step: re.SubexpIndex("step"), epoch: re.SubexpIndex("epoch")}
+		m := userMetric{name: u.Name, re: re, literal: recipe.Literal(u.Regex), value: 1, step: re.SubexpIndex("step"), epoch: re.SubexpIndex("epoch")}
 		if i := re.SubexpIndex("value"); i > 0 {
 			m.value = i
 		}
 		all = append(all, m)
 	}
 	return all
-}
-
-// literal is the longest text that stands in every match of an expression, so
-// that most lines need not be matched against it.
-func literal(expression string) string {
-	tree, err := syntax.Parse(expression, syntax.Perl)
-	if err != nil {
-		return ""
-	}
-	return required(tree.Simplify())
-}
-
-func required(re *syntax.Regexp) string {
-	longest := ""
-	switch re.Op {
-	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase == 0 {
-			return string(re.Rune)
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return required(re.Sub[0])
-	case syntax.OpConcat:
-		for _, sub := range re.Sub {
-			if l := required(sub); len(l) > len(longest) {
-				longest = l
-			}
-		}
-	}
-	return longest
 }
 
 // readUser reads a line by the user's expressions.

@@ -113,6 +113,27 @@ func nameEnd(line string, i int) int {
 	return i
 }
 
+// behindNote is where a name that ends at i goes on behind a remark in brackets,
+// when a number follows: "f1-score (micro avg)  0.41".
+func behindNote(line string, i int) int {
+	if !strings.HasPrefix(line[i:], " (") || i+3 >= len(line) || !isLetter(line[i+2]) {
+		return i
+	}
+	close := strings.IndexByte(line[i:min(len(line), i+24)], ')')
+	if close < 0 || i+close+1 >= len(line) || line[i+close+1] != ' ' {
+		return i
+	}
+	for _, c := range []byte(line[i+2 : i+close]) {
+		if !isLetter(c) && c != ' ' && c != '-' {
+			return i
+		}
+	}
+	if at := skipBlanks(line, i+close+1); at < len(line) && isDigit(line[at]) {
+		return i + close + 1
+	}
+	return i
+}
+
 // separator looks at what stands between a key and its value: ':', '=' or ' ';
 // 0 for none. at is where the value would begin.
 func separator(line string, i int) (sep byte, at int) {

@@ -2,20 +2,20 @@ package metrics
 
 import "unsafe"
 
-// recipes remember by the skeleton of a line, which is the line without its
+// forms remember by the skeleton of a line, which is the line without its
 // digits, where its numbers stand and what they mean: the second line of a kind
 // costs a fraction of the first.
-type recipes struct {
-	byHash [1 << 9]*recipe
+type forms struct {
+	byHash [1 << 9]*form
 	runs   [mostRuns]uint16 // where the digits of the present line begin
 	n      int
 	spare  found // reused
 }
 
-// mostRuns bounds the numbers of a line that has a recipe.
+// mostRuns bounds the numbers of a line that has a form.
 const mostRuns = 96
 
-type recipe struct {
+type form struct {
 	hash     uint64
 	from     int // how far the message is behind the labels of its source
 	cut      int // what stands behind it
@@ -34,7 +34,7 @@ var nowhereAt = spot{run: -1}
 
 // skeleton is the hash of a line with its numbers left out, and notes where
 // they begin. Lines with the same skeleton say the same, with other numbers.
-func (r *recipes) skeleton(line string) uint64 {
+func (r *forms) skeleton(line string) uint64 {
 	const prime = 1099511628211
 	// Two sums take turns: neither waits for the other's multiplication.
 	hash, turn := uint64(14695981039346656037), uint64(0)
@@ -84,7 +84,7 @@ var nameBytes = func() (t [256]uint8) {
 }()
 
 // spotOf is the spot of a number that begins at i.
-func (r *recipes) spotOf(i int) (spot, bool) {
+func (r *forms) spotOf(i int) (spot, bool) {
 	for run := range r.n {
 		if at := int(r.runs[run]); at >= i {
 			return spot{int16(run), int16(at - i)}, at-i <= 2
@@ -95,12 +95,12 @@ func (r *recipes) spotOf(i int) (spot, bool) {
 
 // learn remembers what was found in a line. rest is the line without the labels
 // of its source, and its message begins at from.
-func (r *recipes) learn(hash uint64, line, rest string, from int, f found) {
+func (r *forms) learn(hash uint64, line, rest string, from int, f found) {
 	offset := int(uintptr(unsafe.Pointer(unsafe.StringData(rest))) - uintptr(unsafe.Pointer(unsafe.StringData(line))))
 	if len(f.values) == 0 || f.pass.total > 0 || r.n > mostRuns || len(line) >= maxLine || offset < 0 || offset+len(rest) > len(line) {
 		return
 	}
-	m := &recipe{hash: hash, from: from, cut: len(line) - offset - len(rest), found: found{shape: f.shape, split: f.split}}
+	m := &form{hash: hash, from: from, cut: len(line) - offset - len(rest), found: found{shape: f.shape, split: f.split}}
 	m.found.counters = append(m.found.counters, f.counters...)
 	m.found.values = append(m.found.values, f.values...)
 	ok := true
@@ -141,12 +141,12 @@ func longDigits(name string) bool {
 func notNumber(v float64) bool { return v-v != 0 }
 
 // number reads the number at a spot of a line.
-func (r *recipes) number(line string, s spot) (figure, bool) {
+func (r *forms) number(line string, s spot) (figure, bool) {
 	return number(line, int(r.runs[s.run])-int(s.before))
 }
 
-// cook reads a line by its recipe; false when its numbers do not fit.
-func (r *recipes) cook(m *recipe, line string) (found, bool) {
+// cook reads a line by its form; false when its numbers do not fit.
+func (r *forms) cook(m *form, line string) (found, bool) {
 	f := &r.spare
 	f.shape, f.split = m.found.shape, m.found.split
 	f.counters = append(f.counters[:0], m.found.counters...)
@@ -187,7 +187,7 @@ func (r *recipes) cook(m *recipe, line string) (found, bool) {
 
 // replay reads a line whose kind is known.
 func (r *Reader) replay(line string, hash uint64) bool {
-	m := r.recipes.byHash[hash%uint64(len(r.recipes.byHash))]
+	m := r.forms.byHash[hash%uint64(len(r.forms.byHash))]
 	if m == nil || m.hash != hash {
 		return false
 	}
@@ -196,7 +196,7 @@ func (r *Reader) replay(line string, hash uint64) bool {
 	if tentative || offset < 0 || r.pass.split != "" {
 		return false
 	}
-	f, ok := r.recipes.cook(m, line)
+	f, ok := r.forms.cook(m, line)
 	if !ok {
 		return false
 	}

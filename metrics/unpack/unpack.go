@@ -1,4 +1,5 @@
-package metrics
+// Package unpack takes off what a log is packed in, so that its text is read.
+package unpack
 
 import (
 	"bufio"
@@ -18,14 +19,17 @@ import (
 // compressed as it was rotated and again as it was fetched.
 const mostLayers = 3
 
+// Peeked is how much of what Open returns can be peeked at.
+const Peeked = 64 << 10
+
 // mostWindow bounds what a compressed file can ask to be remembered of itself.
 const mostWindow = 64 << 20
 
-// unpack takes off what a file is packed in: gzip, zstd, bzip2, and UTF-16.
-func unpack(r io.Reader) (*bufio.Reader, error) {
-	in := bufio.NewReaderSize(r, sniffed)
+// Open takes off what a file is packed in: gzip, zstd, bzip2, and UTF-16.
+func Open(r io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReaderSize(r, Peeked)
 	for range mostLayers {
-		start, err := in.Peek(sniffed)
+		start, err := in.Peek(Peeked)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
@@ -36,7 +40,7 @@ func unpack(r io.Reader) (*bufio.Reader, error) {
 		if next == nil {
 			break
 		}
-		in = bufio.NewReaderSize(next, sniffed)
+		in = bufio.NewReaderSize(next, Peeked)
 	}
 	return in, nil
 }

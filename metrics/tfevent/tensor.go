@@ -1,4 +1,4 @@
-package metrics
+package tfevent
 
 import (
 	"encoding/binary"

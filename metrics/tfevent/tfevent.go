@@ -1,4 +1,6 @@
-package metrics
+// Package tfevent reads the event files of TensorBoard, by whatever wrote them,
+// also while they grow and where they are damaged.
+package tfevent
 
 import (
 	"bufio"
@@ -15,23 +17,29 @@ import (
 // Scalars need less than a kilobyte; longer records are skipped unread.
 const largestRecord = 1 << 30
 
+// Bounds of the tags of a file.
+const (
+	longestTag = 64
+	mostTags   = 4096
+)
+
 // keptRecord is the longest record that is looked into.
 const keptRecord = 8 << 20
 
-// EventFault is damage in an event file. The classes are bad_payload_crc (the
+// Fault is damage in an event file. The classes are bad_payload_crc (the
 // record is skipped), bad_length_crc and bad_length (nothing after it can be
 // read), truncated_header and truncated_payload (more may come).
-type EventFault struct {
+type Fault struct {
 	Offset int64
 	Class  string
 }
 
-func (f EventFault) Error() string {
+func (f Fault) Error() string {
 	return fmt.Sprintf("the event file has at byte %d: %s", f.Offset, f.Class)
 }
 
 // Live reports whether the fault is only that a writer is not done yet.
-func (f EventFault) Live() bool {
+func (f Fault) Live() bool {
 	return f.Class == "truncated_header" || f.Class == "truncated_payload"
 }
 
@@ -41,6 +49,12 @@ type Scalar struct {
 	Step  int64
 	Value float64
 	Time  time.Time
+}
+
+// Is reports whether a file that begins so is an event file: it has the checksum
+// of its first length.
+func Is(start []byte) bool {
+	return len(start) >= 12 && masked(start[:8]) == binary.LittleEndian.Uint32(start[8:])
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -60,7 +74,7 @@ type Events struct {
 	// Records counts those with good checksums, Faults the damage that was
 	// passed over.
 	Records int
-	Faults  []EventFault
+	Faults  []Fault
 
 	payload []byte
 	tags    map[string]string
@@ -70,9 +84,9 @@ type Events struct {
 // mostFaults bounds the damage that is remembered.
 const mostFaults = 1000
 
-// NewEvents reads from r, which begins at a byte of the file where a record
+// New reads from r, which begins at a byte of the file where a record
 // begins: 0, or the Offset of an earlier reader.
-func NewEvents(r io.Reader, offset int64) *Events {
+func New(r io.Reader, offset int64) *Events {
 	return &Events{r: bufio.NewReaderSize(r, 256<<10), offset: offset, tags: map[string]string{}}
 }
 
@@ -80,7 +94,7 @@ func NewEvents(r io.Reader, offset int64) *Events {
 func (e *Events) Offset() int64 { return e.offset }
 
 // Next returns the scalars of the next record that has any; they are good until
-// the next call. At the end of the stream it returns io.EOF, or an EventFault:
+// the next call. At the end of the stream it returns io.EOF, or an Fault:
 // see Live.
 func (e *Events) Next() ([]Scalar, error) {
 	for {
@@ -141,7 +155,7 @@ func (e *Events) record() ([]byte, error) {
 	e.offset += int64(whole)
 	if masked(payload) != binary.LittleEndian.Uint32(all[12+size:]) {
 		if len(e.Faults) < mostFaults {
-			e.Faults = append(e.Faults, EventFault{at, "bad_payload_crc"})
+			e.Faults = append(e.Faults, Fault{at, "bad_payload_crc"})
 		}
 		return nil, nil
 	}
@@ -160,7 +174,7 @@ func (e *Events) ended(err error, n int, class string) error {
 	return e.fault(class)
 }
 
-func (e *Events) fault(class string) EventFault { return EventFault{e.offset, class} }
+func (e *Events) fault(class string) Fault { return Fault{e.offset, class} }
 
 // event reads an Event: 1 wall_time, 2 step, 5 summary.
 func (e *Events) event(b []byte) {
@@ -212,7 +226,7 @@ func (e *Events) summaryValue(b []byte) (tag string, v float64, ok bool) {
 			v, ok = scalarTensor(tensor)
 		}
 	}
-	if !ok || len(name) == 0 || len(name) > 4*longestName {
+	if !ok || len(name) == 0 || len(name) > 4*longestTag {
 		return "", 0, false
 	}
 	return e.tag(name), v, true
@@ -223,7 +237,7 @@ func (e *Events) tag(name []byte) string {
 	if t, ok := e.tags[string(name)]; ok {
 		return t
 	}
-	if len(e.tags) >= mostSeries {
+	if len(e.tags) >= mostTags {
 		clear(e.tags)
 	}
 	t := string(name)

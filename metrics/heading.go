@@ -1,0 +1,206 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+)
+
+// Values are printed in blocks, too, one in each line below a line that says
+// what they are of:
+//
+//	Validation:
+//	    loss: 0.4
+//	    accuracy: 0.8
+
+// heading is what the lines of a block are of, and how its last line went.
+type heading struct {
+	split  string // said above; "" when nothing was
+	scored bool   // the line before was a name and a number alone, and a metric
+}
+
+// begins takes a line that is no more than a split, with what people put around
+// it; false for any other.
+func (h *heading) begins(line string) bool {
+	if line == "" || len(line) > 2*longestName {
+		return false
+	}
+	decorated := strings.IndexByte("-=*#[<+~", line[0]) >= 0 || strings.HasSuffix(line, ":")
+	text := strings.Trim(line, " -=*#:[]<>+~|.")
+	if !decorated || text == "" {
+		return false
+	}
+	split := ""
+	for i, word := range strings.Fields(strings.ToLower(text)) {
+		switch {
+		case splits[word] != "" && split == "":
+			split = splits[word]
+		case i > 3 || !headingWords[word]:
+			return false
+		}
+	}
+	if split != "" {
+		*h = heading{split: split}
+	}
+	return split != ""
+}
+
+// phase is a validation of which a line has said that it begins, as "Eval begin..."
+// does. Its lines name their values as those of the training do.
+type phase struct {
+	split string
+	from  int64           // the step at which the training was
+	known map[uint64]bool // shapes of lines before the first phase
+	last  uint64          // of them
+}
+
+// mostKnown bounds the shapes that are remembered.
+const mostKnown = 256
+
+// phaseWords say that something begins, beside the name of a split.
+var phaseWords = set(`begin begins beginning start starts started starting running run doing performing now on the set data dataset model step loop phase epoch`)
+
+// begins takes a line that says that a validation or a training begins; false
+// for any other.
+func (p *phase) begins(line string, at int64) bool {
+	if len(line) > longestName || len(line) < 4 {
+		return false
+	}
+	text := strings.Trim(line, " -=*#:[]<>+~|.!")
+	dots := strings.HasSuffix(line, "...") || strings.HasSuffix(line, "…")
+	split, said, i := "", dots, 0
+	for word := range strings.FieldsSeq(strings.ToLower(text)) {
+		switch i++; {
+		case splits[word] != "" && split == "":
+			split = splits[word]
+			said = said || i == 1 && strings.HasSuffix(word, "ing") && dots
+		case !phaseWords[word] || i > 6:
+			return false
+		default:
+			said = said || strings.HasPrefix(word, "begin") || strings.HasPrefix(word, "start") || strings.HasPrefix(word, "run")
+		}
+	}
+	if split == "" || !said {
+		return false
+	}
+	p.split, p.from = split, at
+	if split == "train" {
+		p.split = ""
+	}
+	return true
+}
+
+// of is the split of a line that says none itself: that of the phase, unless the
+// line is of the training, which has gone on. Lines of the training have shapes
+// that were there before, and count on from where it was.
+func (p *phase) of(f *found, before counters) string {
+	for _, c := range f.counters {
+		if c.unit == unitEpoch || c.unit != unitEpoch && int64(c.n) > before.raw && p.known[f.shape] {
+			p.split = ""
+			return ""
+		}
+	}
+	if len(f.values) == 0 {
+		return ""
+	}
+	if p.known[f.shape] && len(f.counters) == 0 {
+		p.split = ""
+	}
+	return p.split
+}
+
+// inPhase names the values of a line as those of the phase that goes on. Its
+// steps are not those of the training: its last line counts.
+func (r *Reader) inPhase(f *found) bool {
+	p := &r.phase
+	if p.split == "" {
+		if len(f.values) > 0 {
+			p.learns(f.shape)
+		}
+		return false
+	}
+	for _, v := range f.values {
+		if Split(v.show) != "" {
+			p.split = ""
+			return false
+		}
+	}
+	split := p.of(f, r.counters)
+	if split == "" {
+		return false
+	}
+	f.values = slices.Clone(f.values)
+	for i := range f.values {
+		if v := &f.values[i]; v.kind >= weak || v.kind == unknown {
+			v.show = r.scanner.names.validatedAs(split+"/", v.show)
+		}
+	}
+	for i, c := range f.counters {
+		if c.unit != unitEpoch && c.total > 0 {
+			f.pass, f.pass.inEpoch = c, false
+			f.counters = append(f.counters[:i:i], f.counters[i+1:]...)
+			break
+		}
+	}
+	return true
+}
+
+// learns remembers the shape of a line that is of no phase.
+func (p *phase) learns(shape uint64) {
+	if shape == p.last {
+		return
+	}
+	p.last = shape
+	if p.known == nil {
+		p.known = map[uint64]bool{}
+	}
+	if len(p.known) < mostKnown {
+		p.known[shape] = true
+	}
+}
+
+// headingWords stand beside a split in a heading.
+var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error on the data dataset report running step`)
+
+// of is what a line below a heading is of. Another heading, an empty line or a
+// line of another form ends the block.
+func (h *heading) of(line string) string {
+	if h.split != "" && !isAlone(line) && !isPair(line) {
+		*h = heading{}
+	}
+	return h.split
+}
+
+// isPair reports whether a line is an indented name and a text: "  runtime = 0:01:02".
+func isPair(line string) bool {
+	i := skipBlanks(line, 0)
+	end := i
+	for end < len(line) && isKeyByte(line[end]) {
+		end++
+	}
+	sep, _ := separator(line, end)
+	return i > 0 && end > i && (sep == ':' || sep == '=')
+}
+
+// isAlone reports whether a line is a name and a number and no more: "  loss : 0.4".
+func isAlone(line string) bool {
+	i := skipBlanks(line, 0)
+	if i >= len(line) || !isLetter(line[i]) {
+		return false
+	}
+	end := i
+	for end < len(line) && line[end] != ':' && line[end] != '=' {
+		if !isKeyByte(line[end]) && line[end] != ' ' && line[end] != '\t' && line[end] != '(' && line[end] != ')' {
+			return false
+		}
+		end++
+	}
+	sep, at := separator(line, end)
+	if sep == 0 || sep == ' ' || end-i > longestName {
+		return false
+	}
+	f, ok := number(line, at)
+	if ok && f.next < len(line) && line[f.next] == '%' {
+		f.next++
+	}
+	return ok && strings.Trim(line[f.next:], " ,;") == ""
+}
