@@ -267,7 +267,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 		Ranks: planning.RankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
-		Stall:       d.plan.Profile.Limits.Stall.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
+		Stall:       d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
@@ -278,7 +278,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	if data.To, err = d.plan.Profile.ResultsTo(id); err != nil {
 		return "", false, err
 	}
-	at, ckpts := d.link.site(d.s), d.plan.Profile.Results.Checkpoints
+	at, ckpts := d.link.site(d.s, nil), d.plan.Profile.Results.Checkpoints
 	if d.lostRun != "" && ckpts != "" {
 		err = d.w.results.PutBack(ctx, at, id, d.lostRun, ckpts)
 	}

@@ -40,7 +40,7 @@ func (w *Workbench) trainStep(ctx context.Context, s scope, on carrier, command 
 		return event.RunEnded{}, err
 	}
 	stopOpening := w.tunnels.OpenListed(ctx, s.cluster, s.life, data.Forward)
-	ended, err := w.watchRun(ctx, s, on, s.run)
+	ended, err := w.watchRun(ctx, s, on, s.run, nil)
 	stopOpening() // before the end is told: nothing of them comes after it
 	if err != nil {
 		return ended, watchFault(s, err)
@@ -181,7 +181,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 	if err != nil {
 		return ended, err
 	}
-	return ended, on.fetch(ctx, s)
+	return ended, on.fetch(ctx, s, nil)
 }
 
 // Ended says how a run ended; false while it goes on.
@@ -221,7 +221,11 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	if err := stopRun(ctx, on, nil, run, follow.Asked+"stopped by request"); err != nil {
+	replicas, err := on.replicas(run)
+	if err != nil {
+		return err
+	}
+	if err := stopRun(ctx, on, silentOf(ctx, replicas), run, follow.Asked+"stopped by request"); err != nil {
 		return err
 	}
 	return w.awaitEnd(ctx, c, run, endWait)

@@ -26,9 +26,9 @@ const (
 	settleEnd = 300 * time.Millisecond
 	// DrainLimit bounds the wait for the rest of the logs after the end.
 	DrainLimit = 30 * time.Second
-	// lostAfter is how long a node must be out of reach before its provider
+	// askAfter is how long a node must be out of reach before its provider
 	// is asked whether it still exists.
-	lostAfter = 15 * time.Second
+	askAfter = 15 * time.Second
 	// failGrace is what a failed rank's peers get to end by themselves, or
 	// to be stopped by the failed node, before they are stopped from here.
 	failGrace = 8 * time.Second
@@ -42,7 +42,12 @@ type Run struct {
 	Ranks       []event.RankInfo // the charts come from the output of the first
 	Logs        []Log
 	// Stall is how long all ranks may be silent; 0: for ever.
-	Stall    time.Duration
+	Stall time.Duration
+	// Lost is how long a node may not be heard of, while others are, before the
+	// run is ended without it; 0: for ever.
+	Lost time.Duration
+	// Silent are replicas that did not answer when they were last asked; nil: all did.
+	Silent   []bool
 	Metrics  []metrics.UserMetric // that its profile names
 	Progress event.ProgressChanged
 	Pace     Pace
@@ -105,9 +110,13 @@ type Watch struct {
 	clocks   []nodeClock       // of the nodes
 	noticed  map[string]bool   // what was told once
 	gone     map[int]time.Time // nodes out of reach, since when
+	heard    []time.Time       // when each node last told anything
+	company  time.Time         // since when at least one node can be reached; zero: none can
+	asking   bool              // the nodes that can be reached are asked, before others are given up
 	failed   time.Time         // when the first failure became known
 	nextStop time.Time         // not before
 	probed   time.Time         // when the provider was last asked for lost nodes
+	probing  bool              // it is being asked
 	group    *errgroup.Group
 	savedAt  time.Time
 	points   []metrics.Point
@@ -146,13 +155,27 @@ func ToEnd(ctx context.Context, run Run, owner Owner) (event.RunEnded, error) {
 }
 
 func newWatch(run Run, owner Owner) *Watch {
-	return &Watch{
+	t := &Watch{
 		run: run, owner: owner, nodes: make([]nodeEnd, len(run.Replicas)),
 		ends: map[int]rankEnd{}, endSeen: map[int]time.Time{}, told: map[int]bool{},
 		printed: map[int]time.Time{}, pids: map[int]int{}, starved: map[int]int{},
 		clocks: make([]nodeClock, len(run.Replicas)), noticed: map[string]bool{}, gone: map[int]time.Time{}, logs: map[int]*logFile{},
-		overNews: make(chan struct{}, 1),
+		heard: make([]time.Time, len(run.Replicas)), company: time.Now(), overNews: make(chan struct{}, 1),
 	}
+	for _, r := range run.Ranks {
+		if r.Node < len(t.nodes) {
+			t.nodes[r.Node].ranks = append(t.nodes[r.Node].ranks, r.Rank)
+		}
+	}
+	for i := range t.heard {
+		t.heard[i] = time.Now()
+	}
+	for i, silent := range run.Silent {
+		if silent {
+			t.gone[i] = time.Now()
+		}
+	}
+	return t
 }
 
 // resume opens the stored logs and reads what they already say.
@@ -239,6 +262,7 @@ func (t *Watch) follow(ctx context.Context) error {
 func (t *Watch) followStatus(ctx context.Context, node int, r job.Replica) error {
 	err := r.WatchStatus(ctx, func(s job.Status) error {
 		t.mu.Lock()
+		t.heard[node] = time.Now()
 		t.status(node, s)
 		t.mu.Unlock()
 		t.clock(node, s.Time, s.Uptime)
@@ -392,9 +416,9 @@ func (t *Watch) tend(ctx context.Context) error {
 			switch {
 			case t.drained(ctx):
 				return nil
-			case time.Since(over) > DrainLimit:
+			case time.Since(over) > t.drainLimit():
 				return t.owner.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf(
-					"the run is over, and its logs did not come home within %s: what is stored of them may not be all", DrainLimit)})
+					"the run is over, and its logs did not come home within %s: what is stored of them may not be all", t.drainLimit())})
 			}
 			continue
 		}
@@ -409,7 +433,7 @@ func (t *Watch) ended() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, n := range t.nodes {
-		if !n.ended && !n.lost {
+		if !n.ended && !n.writtenOff() {
 			return false
 		}
 	}
