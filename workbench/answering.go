@@ -11,7 +11,7 @@ import (
 const (
 	// answerWait is how long a replica has to answer where others do, before what
 	// can be reached is ended without it.
-	answerWait = 4 * time.Second
+	answerWait = 3 * time.Second
 	// firstAnswerWait is how long the first one has.
 	firstAnswerWait = 15 * time.Second
 )
@@ -48,4 +48,14 @@ func silentOf(ctx context.Context, replicas []job.Replica) []bool {
 		}
 	}
 	return silent
+}
+
+// indices are the places where something holds.
+func indices(holds []bool) (at []int) {
+	for i, is := range holds {
+		if is {
+			at = append(at, i)
+		}
+	}
+	return at
 }

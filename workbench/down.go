@@ -303,7 +303,7 @@ func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.
 		}
 	}
 	// However long this takes: it ends by itself when nothing comes any more.
-	return on.fetch(ctx, s, silent)
+	return on.fetch(ctx, s, indices(silent))
 }
 
 // closeRun records the end of a run that could not be watched to its end.

@@ -160,6 +160,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 		return event.RunEnded{}, err
 	}
 	var ended event.RunEnded
+	var silent []int // nodes that were just given up
 	switch {
 	case st.over():
 		return *st.ended, nil // between the look and the lock
@@ -172,6 +173,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 		}
 		on.resume(s)
 		ended, err = w.trainStep(ctx, s, on, run.Command)
+		silent = ended.Silent
 	case !st.trainEnded:
 		ended = *st.ended
 		err = w.closeTrain(s, ended)
@@ -181,7 +183,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 	if err != nil {
 		return ended, err
 	}
-	return ended, on.fetch(ctx, s, nil)
+	return ended, on.fetch(ctx, s, silent)
 }
 
 // Ended says how a run ended; false while it goes on.

@@ -219,7 +219,8 @@ func (c *caller) reach(ctx context.Context, m machine) (net.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, c.mute)
 	defer cancel()
 	conn, err := sshconn.Reach(limited, m.addr())
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+	var timeout net.Error
+	if err != nil && ctx.Err() == nil && (limited.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()) {
 		err = &muteError{m.addr(), c.mute}
 	}
 	return conn, err

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/dlwb/dlwb/workbench/event"
@@ -23,9 +22,12 @@ const (
 	// heardMost is how long before a node was found to be out of reach it may have
 	// been heard last: a connection is asked for an answer every few seconds.
 	heardMost = 20 * time.Second
-	// goingLost is how long a node may be out of reach where the cluster is being
-	// removed: what can be reached does not wait for it.
+	// goingLost is how long a node has to answer where the cluster is being removed:
+	// what can be reached does not wait for it.
 	goingLost = 3 * time.Second
+	// hungLost is how long a node may not be heard of where all others were stopped
+	// because the run hangs.
+	hungLost = 30 * time.Second
 	// surveyLimit bounds the question to those that can be reached, before others
 	// are given up.
 	surveyLimit = 5 * time.Second
@@ -36,49 +38,53 @@ func (n nodeEnd) writtenOff() bool { return n.lost || !n.silent.IsZero() }
 
 // goes reports whether the cluster of the run is being removed. The caller holds
 // the lock.
-func (t *Watch) goes() bool {
-	return slices.ContainsFunc(t.nodes, func(n nodeEnd) bool { return slices.Contains(n.stopping, TakenDown) })
+func (t *Watch) goes() bool { return t.toldToStop(TakenDown) }
+
+// toldToStop reports whether a node was told to stop for a reason that begins like
+// this. The caller holds the lock.
+func (t *Watch) toldToStop(reason string) bool {
+	return slices.ContainsFunc(t.nodes, func(n nodeEnd) bool {
+		return slices.ContainsFunc(n.stopping, func(why string) bool { return strings.HasPrefix(why, reason) })
+	})
+}
+
+// lostLimit is how long a node may not be heard of. The caller holds the lock.
+func (t *Watch) lostLimit() time.Duration {
+	if t.toldToStop(reasonHung) {
+		return min(t.run.Lost, hungLost)
+	}
+	return t.run.Lost
 }
 
 // quietSince is when a node was last heard that is out of reach now, as far as
 // that is known. The caller holds the lock.
 func (t *Watch) quietSince(node int) time.Time {
-	if earliest := t.gone[node].Add(-heardMost); t.heard[node].Before(earliest) {
-		return earliest
+	if away, is := t.gone[node]; is && t.heard[node].Before(away.Add(-heardMost)) {
+		return away.Add(-heardMost)
 	}
 	return t.heard[node]
 }
 
-// isOverdue reports whether a node that is out of reach was not heard of for too
-// long. The caller holds the lock.
-func (t *Watch) isOverdue(node int) bool {
-	if n := t.nodes[node]; t.run.Lost <= 0 || n.ended || n.writtenOff() {
-		return false
-	}
-	if t.goes() && time.Since(t.gone[node]) > goingLost {
-		return true
-	}
-	return time.Since(t.quietSince(node)) > t.run.Lost && time.Since(t.company) > t.run.Lost
-}
-
 // findSilent gives up nodes that were not heard of for too long, if one that can
-// be reached answers just then: else it is we who are cut off.
+// be reached answers just then: else it is we who are cut off. Where the cluster is
+// being removed all are asked: who does not answer is not waited for.
 func (t *Watch) findSilent(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tellCutOff()
-	if t.asking || !t.overdue() {
+	goes := t.run.Lost > 0 && t.goes()
+	if t.asking || !goes && !t.overdue() {
 		return
 	}
 	t.asking = true
 	t.group.Go(func() error {
-		answered := t.survey(ctx)
+		answered := t.survey(ctx, goes)
 		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.asking = false
-		if answered {
-			t.giveUp()
+		if slices.Contains(answered, true) && (goes || t.overdue()) {
+			t.giveUp(answered)
 		}
-		t.mu.Unlock()
 		return nil
 	})
 }
@@ -86,56 +92,65 @@ func (t *Watch) findSilent(ctx context.Context) {
 // overdue reports whether a node was not heard of for too long, while others could
 // be reached. The caller holds the lock.
 func (t *Watch) overdue() bool {
+	limit := t.lostLimit()
 	for node := range t.gone {
-		if !t.company.IsZero() && t.isOverdue(node) {
+		if n := t.nodes[node]; n.ended || n.writtenOff() {
+			continue
+		}
+		if limit > 0 && !t.company.IsZero() && time.Since(t.quietSince(node)) > limit && time.Since(t.company) > limit {
 			return true
 		}
 	}
 	return false
 }
 
-// giveUp writes off the nodes that are overdue, and with them others that are out
-// of reach by now: the run is over for all of them. The caller holds the lock.
-func (t *Watch) giveUp() {
-	if !t.overdue() {
-		return // one has come back meanwhile
-	}
-	for i := range t.gone {
-		if n := &t.nodes[i]; !n.ended && !n.writtenOff() {
+// giveUp writes off the nodes that have not answered now: where one of them is
+// overdue, the run is over for all. The caller holds the lock.
+func (t *Watch) giveUp(answered []bool) {
+	for i := range t.nodes {
+		if n := &t.nodes[i]; !answered[i] && !n.ended && !n.writtenOff() {
 			n.silent = t.quietSince(i)
 		}
 	}
 	t.nextStop = time.Time{}
 }
 
-// survey reports whether one of the nodes that can be reached answers.
-func (t *Watch) survey(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, surveyLimit)
+// survey asks the nodes whether they are there, those that are out of reach only
+// where the cluster goes: else one answer of the others is enough.
+func (t *Watch) survey(ctx context.Context, goes bool) []bool {
+	limit := surveyLimit
+	if goes {
+		limit = goingLost
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	t.mu.Lock()
-	away := make([]bool, len(t.nodes))
+	answered, away, asked := make([]bool, len(t.nodes)), make([]bool, len(t.nodes)), 0
 	for i := range t.gone {
 		away[i] = true
 	}
 	t.mu.Unlock()
-	var answered atomic.Bool
-	done := make(chan struct{}, len(away))
-	asked := 0
+	answers := make(chan int, len(away))
 	for i, r := range t.run.Replicas {
-		if away[i] {
+		if away[i] && !goes {
 			continue
 		}
 		asked++
 		go func() {
-			_, err := r.State(ctx)
-			answered.Store(answered.Load() || err == nil)
-			done <- struct{}{}
+			if _, err := r.State(ctx); err == nil {
+				answers <- i
+			}
 		}()
 	}
-	for ; asked > 0 && !answered.Load(); asked-- {
-		<-done
+	for range asked {
+		select {
+		case i := <-answers:
+			answered[i] = true
+		case <-ctx.Done():
+			return answered
+		}
 	}
-	return answered.Load()
+	return answered
 }
 
 // tellCutOff says once that no node is heard of, and that nothing is ended for

@@ -176,11 +176,12 @@ func (f *fetching) pull(ctx context.Context, node int, from string, paths []stri
 	if err := f.away[node]; err != nil {
 		return transfer.PullResult{}, err
 	}
-	if f.at.Silent != nil && f.at.Silent[node] {
-		return transfer.PullResult{}, errors.New("it does not answer")
-	}
 	patience := f.run.Lost
 	if f.silent[node] {
+		if !f.answers(ctx, node) {
+			f.away[node] = errors.New("it does not answer")
+			return transfer.PullResult{}, f.away[node]
+		}
 		patience = 0
 	}
 	res, err := transfer.PullBy(ctx, f.at.Nodes[node], from, paths, to,
@@ -192,6 +193,21 @@ func (f *fetching) pull(ctx context.Context, node int, from string, paths []stri
 	f.got.Unfetched += res.Unfetched
 	f.got.Left = append(append(f.got.Left, res.Skipped...), res.Moved...)
 	return res, err
+}
+
+// silentLimit is how long a node has to answer that was given up before.
+const silentLimit = 3 * time.Second
+
+// answers reports whether a node that did not answer before does now. One that has
+// just been given up is not asked.
+func (f *fetching) answers(ctx context.Context, node int) bool {
+	if f.at.Silent != nil && f.at.Silent[node] {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, silentLimit)
+	defer cancel()
+	_, err := f.at.Nodes[node].RunState(ctx, f.run.ID)
+	return err == nil
 }
 
 // keep writes down what is home now.
