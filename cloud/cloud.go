@@ -42,6 +42,10 @@ type Node struct {
 	// this one: the private address, and the port of its sshd there.
 	PeerHost string `json:"peer_host"`
 	PeerPort int    `json:"peer_port"`
+	// PeerUnsure says that it is still to be tried whether they do, and PeerGiven that
+	// no other address is to be: a person has given this one.
+	PeerUnsure bool `json:"peer_unsure,omitempty"`
+	PeerGiven  bool `json:"peer_given,omitempty"`
 	// Interface is the network interface that carries traffic between the
 	// nodes ("lo", "ens5"); empty when unknown.
 	Interface string `json:"interface,omitempty"`

@@ -212,6 +212,10 @@ func remember(c cloud.Cluster, before cloud.Cluster) cloud.Cluster {
 			continue
 		}
 		c.Nodes[i].Interface = was.Interface
+		given := n.PeerHost == was.PeerHost && n.PeerPort == was.PeerPort
+		if n.PeerUnsure && !was.PeerUnsure && was.Addr == n.Addr && n.PeerGiven == was.PeerGiven && (!n.PeerGiven || given) {
+			c.Nodes[i].PeerHost, c.Nodes[i].PeerPort, c.Nodes[i].PeerUnsure = was.PeerHost, was.PeerPort, false
+		}
 		if n.RotateHostKey {
 			c.Nodes[i].HostKey, c.Nodes[i].NextHostKey, c.Nodes[i].RotateHostKey = was.HostKey, was.NextHostKey, was.RotateHostKey
 		}

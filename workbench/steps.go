@@ -67,6 +67,9 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	if err := d.w.connect(ctx, d.link); err != nil {
 		return "", false, err
 	}
+	if err := d.findPeers(ctx); err != nil {
+		return "", false, err
+	}
 	if err := d.findInterfaces(ctx); err != nil {
 		return "", false, err
 	}

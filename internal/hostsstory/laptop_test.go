@@ -4,6 +4,7 @@ package hostsstory
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (s *said) Write(p []byte) (int, error) {
 }
 
 // often are events that no story asks for.
-var often = map[string]bool{"log_line": true, "sample": true, "point": true, "progress": true, "step_progress": true}
+var often = map[string]bool{"log_line": true, "sample": true, "point": true, "progress": true}
 
 // text is all of it.
 func (s *said) text() string {
@@ -226,4 +227,11 @@ func trainsOn(t *testing.T, bed *testbed.Bed, host int) bool {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(out) != ""
+}
+
+// randomBytes don't get smaller by packing.
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b)
+	return b
 }
