@@ -46,7 +46,7 @@ type carrier interface {
 	beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context)
 	// fetch brings home what a run wrote, as a step. silent are nodes that did not
 	// answer just now; nil: nobody knows of any.
-	fetch(ctx context.Context, s scope, silent []int) error
+	fetch(ctx context.Context, s scope, silent []bool) error
 }
 
 // backend finds a backend by the name of its provider.
@@ -159,6 +159,6 @@ func (l *link) beside(s scope, checkpoints string) func(context.Context, *follow
 	}
 }
 
-func (l *link) fetch(ctx context.Context, s scope, silent []int) error {
+func (l *link) fetch(ctx context.Context, s scope, silent []bool) error {
 	return l.w.results.Step(ctx, l.site(s, silent), s.run)
 }

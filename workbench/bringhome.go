@@ -55,13 +55,9 @@ func (w *Workbench) reachResults(c store.Cluster, run string) (results.Site, err
 
 // site is where a run is that this link leads to. It tells events of the scope.
 // silent are nodes that did not answer just now; nil: nobody knows of any.
-func (l *link) site(s scope, silent []int) results.Site {
-	away := make([]bool, len(l.nodes))
-	for _, i := range silent {
-		away[i] = true
-	}
+func (l *link) site(s scope, silent []bool) results.Site {
 	return results.Site{
-		Cluster: s.cluster, Nodes: l.nodes, Leased: traits(l.cluster.Provider).Leased, Gone: l.gone, Silent: away,
+		Cluster: s.cluster, Nodes: l.nodes, Leased: traits(l.cluster.Provider).Leased, Gone: l.gone, Silent: silent,
 		KeepActive: func(ctx context.Context) { l.w.background(func(context.Context) { l.keepActive(ctx) }) },
 		Publish:    func(b event.Body) error { return l.w.publish(s, b) },
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -29,15 +28,9 @@ type UnresolvedError struct {
 }
 
 func (e *UnresolvedError) Error() string {
-	open, which := 0, []string{}
-	for _, r := range e.Receipt.Resources {
-		if r.State != cloud.Gone {
-			open++
-			which = append(which, strings.TrimSpace(r.Kind+" "+r.ID))
-		}
-	}
+	open, which := e.Receipt.Open()
 	s := fmt.Sprintf("cluster %s is UNRESOLVED: %d of its %d resources are not proven gone%s, %d processes and %d files are left",
-		e.Receipt.Cluster, open, len(e.Receipt.Resources), named(which), e.Receipt.ProcessesLeft, e.Receipt.FilesLeft)
+		e.Receipt.Cluster, open, len(e.Receipt.Resources), which, e.Receipt.ProcessesLeft, e.Receipt.FilesLeft)
 	if e.PerHour > 0 {
 		s += "; it may cost up to " + units.PerHour(e.PerHour)
 	}
@@ -45,19 +38,6 @@ func (e *UnresolvedError) Error() string {
 		s += ": " + e.Err.Error()
 	}
 	return s
-}
-
-// named is " (host a, host b)": the first few.
-func named(which []string) string {
-	const most = 8
-	if len(which) == 0 {
-		return ""
-	}
-	text := strings.Join(which[:min(most, len(which))], ", ")
-	if more := len(which) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return " (" + text + ")"
 }
 
 // Unwrap gives what the provider said.
@@ -258,7 +238,7 @@ func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Clus
 	if err != nil {
 		return err
 	}
-	silent := silentOf(limited, replicas)
+	silent := follow.Silent(limited, replicas)
 	if !slices.Contains(silent, false) {
 		return nil
 	}
@@ -303,7 +283,7 @@ func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.
 		}
 	}
 	// However long this takes: it ends by itself when nothing comes any more.
-	return on.fetch(ctx, s, indices(silent))
+	return on.fetch(ctx, s, silent)
 }
 
 // closeRun records the end of a run that could not be watched to its end.

@@ -238,7 +238,7 @@ func (d *drive) steps(ctx context.Context) error {
 	if d.goal.Until == event.StepTrain {
 		return nil
 	}
-	if err := d.via.fetch(ctx, d.s, d.outcome.Ended.Silent); err != nil {
+	if err := d.via.fetch(ctx, d.s, d.outcome.Ended.GivenUp()); err != nil {
 		return &unfetchedError{err}
 	}
 	return nil

@@ -267,7 +267,7 @@ func (on *jobCarrier) beside(scope, string) func(context.Context, *follow.Watch)
 }
 
 // fetch tells why no results are brought home.
-func (on *jobCarrier) fetch(_ context.Context, s scope, _ []int) error {
+func (on *jobCarrier) fetch(_ context.Context, s scope, _ []bool) error {
 	text := "nothing is brought home from jobs of provider " + on.c.Provider
 	c, err := on.w.db.ClusterLife(on.c.ID)
 	if err != nil {

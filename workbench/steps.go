@@ -67,10 +67,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	if err := d.w.connect(ctx, d.link); err != nil {
 		return "", false, err
 	}
-	if err := d.findPeers(ctx); err != nil {
-		return "", false, err
-	}
-	if err := d.findInterfaces(ctx); err != nil {
+	if err := d.findWays(ctx); err != nil {
 		return "", false, err
 	}
 	c = d.data.Cluster

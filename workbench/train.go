@@ -160,7 +160,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 		return event.RunEnded{}, err
 	}
 	var ended event.RunEnded
-	var silent []int // nodes that were just given up
+	var silent []bool // nodes that were just given up
 	switch {
 	case st.over():
 		return *st.ended, nil // between the look and the lock
@@ -173,7 +173,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 		}
 		on.resume(s)
 		ended, err = w.trainStep(ctx, s, on, run.Command)
-		silent = ended.Silent
+		silent = ended.GivenUp()
 	case !st.trainEnded:
 		ended = *st.ended
 		err = w.closeTrain(s, ended)
@@ -227,7 +227,7 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	if err := stopRun(ctx, on, silentOf(ctx, replicas), run, follow.Asked+"stopped by request"); err != nil {
+	if err := stopRun(ctx, on, follow.Silent(ctx, replicas), run, follow.Asked+"stopped by request"); err != nil {
 		return err
 	}
 	return w.awaitEnd(ctx, c, run, endWait)

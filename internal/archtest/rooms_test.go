@@ -23,6 +23,7 @@ var rooms = map[string][]string{
 	"trust":    {},
 	"planning": {"event", "gitread", "history", "trust"},
 	"history":  {"event", "export", "gitread"},
+	"peers":    {},
 	"results":  {"event", "follow", "planning"},
 	"samples":  {"event"},
 	"tunnel":   {"event"},
@@ -70,9 +71,9 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 // of the one backend that nodes are. No others do.
 var reachesNodes = []string{"contact.go", "drive.go", "lease.go", "link.go", "nodefacts.go", "noderun.go", "port.go", "steps.go", "sync.go", "wheels.go"}
 
-// roomsWithRemote are the rooms that import remote. results and tunnel are given
+// roomsWithRemote are the rooms that import remote. peers, results and tunnel are given
 // connected nodes and talk to them; history, planning and trust take values of it.
-var roomsWithRemote = []string{"history", "planning", "results", "trust", "tunnel"}
+var roomsWithRemote = []string{"history", "peers", "planning", "results", "trust", "tunnel"}
 
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	var found, foundRooms []string

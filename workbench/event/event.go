@@ -467,3 +467,14 @@ func (r ResultsFetched) Text() string {
 	}
 	return text
 }
+
+// GivenUp tells of each node, as far as any was, whether it was given up.
+func (e RunEnded) GivenUp() (silent []bool) {
+	for _, i := range e.Silent {
+		for len(silent) <= i {
+			silent = append(silent, false)
+		}
+		silent[i] = true
+	}
+	return silent
+}

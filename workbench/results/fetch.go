@@ -201,7 +201,7 @@ const silentLimit = 3 * time.Second
 // answers reports whether a node that did not answer before does now. One that has
 // just been given up is not asked.
 func (f *fetching) answers(ctx context.Context, node int) bool {
-	if f.at.Silent != nil && f.at.Silent[node] {
+	if node < len(f.at.Silent) && f.at.Silent[node] {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, silentLimit)

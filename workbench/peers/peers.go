@@ -1,8 +1,11 @@
-package workbench
+// Package peers finds out by which addresses the nodes of a cluster reach each
+// other, by having them try.
+package peers
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,7 +19,6 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
-	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // The address by which this machine reaches a node need not be one by which the
@@ -37,8 +39,8 @@ func (a address) String() string { return net.JoinHostPort(a.host, strconv.Itoa(
 const (
 	// addressesMost bounds what is tried of one node.
 	addressesMost = 8
-	// peersLimit bounds the whole look.
-	peersLimit = 45 * time.Second
+	// limit bounds the whole look.
+	limit = 45 * time.Second
 )
 
 // addressesScript prints where sshd took the connection, and the addresses of the
@@ -47,44 +49,72 @@ const addressesScript = `set -- $SSH_CONNECTION; echo "sshd $3 $4"
 all=$(ip -o addr show scope global 2>/dev/null) && echo "$all" | while read -r _ name _ at _; do echo "$name ${at%%/*}"; done
 [ -n "$all" ] || for at in $(hostname -I 2>/dev/null); do echo "eth $at"; done`
 
-// findPeers finds out where the nodes reach each other, where that is not sure.
-func (d *drive) findPeers(ctx context.Context) error {
-	nodes := d.data.Cluster.Nodes
-	if len(nodes) < 2 || !slices.ContainsFunc(nodes, func(n cloud.Node) bool { return n.PeerUnsure }) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, peersLimit)
+// Search is what one look finds out, and how it tells what it does.
+type Search struct {
+	Nodes []cloud.Node
+	To    []*remote.Node // the same nodes
+}
+
+// Unsure reports whether there is anything to find out.
+func Unsure(nodes []cloud.Node) bool {
+	return len(nodes) > 1 && slices.ContainsFunc(nodes, func(n cloud.Node) bool { return n.PeerUnsure })
+}
+
+// Find has the nodes try each other's addresses, which they must have been paired
+// for, and puts into each where the others reach it. Those that are not reached stay
+// unsure, and are told in words.
+func (s Search) Find(ctx context.Context) (missing []string) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tried := make([][]address, len(nodes))
-	own := make([][]address, len(nodes))
-	_ = d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-		own[i] = ownAddresses(ctx, n, nodes[i])
-		tried[i] = candidates(nodes[i], own[i])
-		return nil
+	tried, own := make([][]address, len(s.Nodes)), make([][]address, len(s.Nodes))
+	s.each(func(i int, n *remote.Node) {
+		own[i] = ownAddresses(ctx, n, s.Nodes[i])
+		tried[i] = candidates(s.Nodes[i], own[i])
 	})
-	tries := d.tryInTurn(ctx, tried, own)
-	var missing []string
-	for j := range nodes {
-		best, ok := tries.best(j, tried[j], own[j])
+	t := s.tryInTurn(ctx, tried, own)
+	for j := range s.Nodes {
+		best, ok := t.best(j, tried[j], own[j])
 		if !ok {
-			missing = append(missing, tries.missing(j, nodes, tried[j]))
+			missing = append(missing, t.missing(j, s.Nodes, tried[j]))
 			continue
 		}
-		if best.host != nodes[j].PeerHost {
-			nodes[j].Interface = ""
+		if best.host != s.Nodes[j].PeerHost {
+			s.Nodes[j].Interface = ""
 		}
-		nodes[j].PeerHost, nodes[j].PeerPort, nodes[j].PeerUnsure = best.host, best.port, false
+		s.Nodes[j].PeerHost, s.Nodes[j].PeerPort, s.Nodes[j].PeerUnsure = best.host, best.port, false
 	}
-	if err := d.saveData(); err != nil {
-		return err
+	return missing
+}
+
+// each does something with every node at once.
+func (s Search) each(do func(i int, n *remote.Node)) {
+	var all sync.WaitGroup
+	for i, n := range s.To {
+		all.Go(func() { do(i, n) })
 	}
-	d.link.cluster.Nodes = slices.Clone(nodes)
-	if len(missing) > 0 {
-		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: strings.Join(missing, "; ") +
-			": ranks there that have to talk to each other would wait in vain, and code is sent to each from here",
-			Next: "give the address by which the others reach it, such as {host: gpu2, peer: 10.0.0.6} in machines.hosts"})
-	}
-	return d.pairReached(ctx)
+	all.Wait()
+}
+
+// Interfaces learns which network interface leads from each node to the others: NCCL
+// and gloo have to be told where a machine has several. It reports whether it has
+// learnt any; without ip the libraries choose by themselves.
+func (s Search) Interfaces(ctx context.Context) (learnt bool, err error) {
+	errs, found := make([]error, len(s.To)), make([]bool, len(s.To))
+	s.each(func(i int, n *remote.Node) {
+		if s.Nodes[i].Interface != "" || len(s.Nodes) < 2 {
+			return
+		}
+		peer := s.Nodes[(i+1)%len(s.Nodes)].PeerHost
+		r, err := n.Exec(ctx, remote.Cmd{Line: shellword.Join("ip", "-o", "route", "get", peer)})
+		if errs[i] = err; err != nil || r.ExitCode != 0 {
+			return
+		}
+		words := strings.Fields(string(r.Stdout))
+		if at := slices.Index(words, "dev"); at >= 0 && at+1 < len(words) {
+			s.Nodes[i].Interface, found[i] = words[at+1], true
+		}
+	})
+	return slices.Contains(found, true), errors.Join(errs...)
 }
 
 // ownAddresses are the addresses that a node has itself, the one where it takes our
@@ -170,12 +200,12 @@ func triedBy(j, n int) (by []int) {
 
 // tryInTurn has the nodes try the first address of each, and only of those where that
 // is no good the others: an address that leads nowhere takes seconds.
-func (d *drive) tryInTurn(ctx context.Context, tried, own [][]address) *tries {
+func (s Search) tryInTurn(ctx context.Context, tried, own [][]address) *tries {
 	first, rest := make([][]address, len(tried)), make([][]address, len(tried))
 	for j, all := range tried {
 		first[j] = all[:min(1, len(all))]
 	}
-	t := d.tryAll(ctx, first)
+	t := s.tryAll(ctx, first)
 	more := false
 	for j, all := range tried {
 		if _, ok := t.best(j, first[j], own[j]); (!ok || !t.leadsTo(j, first[j][0], own[j])) && len(all) > 1 {
@@ -183,7 +213,7 @@ func (d *drive) tryInTurn(ctx context.Context, tried, own [][]address) *tries {
 		}
 	}
 	if more {
-		t.add(d.tryAll(ctx, rest))
+		t.add(s.tryAll(ctx, rest))
 	}
 	return t
 }
@@ -202,11 +232,11 @@ func (t *tries) add(more *tries) {
 }
 
 // tryAll has the nodes try each other's addresses, all at once.
-func (d *drive) tryAll(ctx context.Context, tried [][]address) *tries {
-	t := &tries{len(d.data.Cluster.Nodes), map[[2]int][]address{}, map[[2]int][]string{}, map[int]string{}}
-	nodes := d.data.Cluster.Nodes
+func (s Search) tryAll(ctx context.Context, tried [][]address) *tries {
+	t := &tries{len(s.Nodes), map[[2]int][]address{}, map[[2]int][]string{}, map[int]string{}}
+	nodes := s.Nodes
 	var mu sync.Mutex
-	_ = d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+	s.each(func(i int, n *remote.Node) {
 		script := tryScript
 		for j := range nodes {
 			if slices.Contains(triedBy(j, len(nodes)), i) {
@@ -221,10 +251,9 @@ func (d *drive) tryAll(ctx context.Context, tried [][]address) *tries {
 		defer mu.Unlock()
 		if err != nil || r.ExitCode != 0 {
 			t.cant[i] = cmp.Or(strings.TrimSpace(string(r.Stderr)), fmt.Sprint(err))
-			return nil
+			return
 		}
 		t.read(i, string(r.Stdout))
-		return nil
 	})
 	return t
 }
@@ -337,26 +366,4 @@ func called(n cloud.Node) string {
 		return n.Name
 	}
 	return n.Name + " (" + n.ID + ")"
-}
-
-// pairReached lets the nodes that reach each other do so, and no others: who waits
-// for files that can't come loses time.
-func (d *drive) pairReached(ctx context.Context) error {
-	nodes := d.data.Cluster.Nodes
-	var together []*remote.Node
-	var peers []remote.Peer
-	all := d.link.peers(-1)
-	for j := range nodes {
-		if nodes[j].PeerUnsure {
-			if err := remote.Pair(ctx, d.link.nodes[j:j+1], all[j:j+1], d.w.peerKey(d.plan.Cluster)); err != nil {
-				return err
-			}
-			continue
-		}
-		together, peers = append(together, d.link.nodes[j]), append(peers, all[j])
-	}
-	if len(together) == 0 {
-		return nil
-	}
-	return remote.Pair(ctx, together, peers, d.w.peerKey(d.plan.Cluster))
 }

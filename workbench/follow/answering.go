@@ -1,4 +1,4 @@
-package workbench
+package follow
 
 import (
 	"context"
@@ -16,9 +16,9 @@ const (
 	firstAnswerWait = 15 * time.Second
 )
 
-// silentOf asks each replica of a run whether it is there, and says which do not
+// Silent asks each replica of a run whether it is there, and says which do not
 // answer. That proves nothing of them: it says what is not waited for.
-func silentOf(ctx context.Context, replicas []job.Replica) []bool {
+func Silent(ctx context.Context, replicas []job.Replica) []bool {
 	ctx, cancel := context.WithTimeout(ctx, firstAnswerWait)
 	defer cancel()
 	silent := slices.Repeat([]bool{true}, len(replicas))
@@ -48,14 +48,4 @@ func silentOf(ctx context.Context, replicas []job.Replica) []bool {
 		}
 	}
 	return silent
-}
-
-// indices are the places where something holds.
-func indices(holds []bool) (at []int) {
-	for i, is := range holds {
-		if is {
-			at = append(at, i)
-		}
-	}
-	return at
 }
