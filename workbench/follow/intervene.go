@@ -16,7 +16,7 @@ import (
 // intervene does what a run needs from outside: the peers of a failed rank are
 // stopped, a run that hangs is ended, a node that is gone is written off.
 func (t *Watch) intervene(ctx context.Context) {
-	t.findLost(ctx, askAfter)
+	t.findLost(ctx, askAfter, false)
 	t.findSilent(ctx)
 	t.mu.Lock()
 	why, silent := t.reasonToStop()
@@ -172,16 +172,20 @@ func (t *Watch) silent() []silence {
 
 // findLost asks the provider about nodes that have been out of reach for a
 // while. Only proof that a node is gone writes it off.
-func (t *Watch) findLost(ctx context.Context, after time.Duration) {
+func (t *Watch) findLost(ctx context.Context, after time.Duration, wait bool) {
 	t.mu.Lock()
 	ask := false
 	for i, since := range t.gone {
-		ask = ask || time.Since(since) > after && !t.nodes[i].lost
+		ask = ask || time.Since(since) > after && !t.nodes[i].writtenOff()
 	}
 	ask = ask && time.Since(t.probed) > probeAgain && !t.probing
-	t.probing = t.probing || ask
+	t.probing = t.probing || ask && !wait
 	t.mu.Unlock()
-	if !ask {
+	switch {
+	case !ask:
+		return
+	case wait:
+		t.writeOff(ctx)
 		return
 	}
 	t.group.Go(func() error { // it takes as long as a dial

@@ -360,7 +360,7 @@ func (t *Watch) tend(ctx context.Context) error {
 			}
 			tick.Reset(soon)
 			soon = min(2*soon, watchTick)
-			t.findLost(ctx, probeAgain) // nothing more comes from a machine that went away after the end
+			t.findLost(ctx, probeAgain, true) // nothing more comes from a machine that went away after the end
 			switch {
 			case t.drained(ctx):
 				return nil
