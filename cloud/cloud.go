@@ -6,6 +6,8 @@ package cloud
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
@@ -42,6 +44,10 @@ type Node struct {
 	// this one: the private address, and the port of its sshd there.
 	PeerHost string `json:"peer_host"`
 	PeerPort int    `json:"peer_port"`
+	// PeerUnsure says that it is still to be tried whether they do, and PeerGiven that
+	// no other address is to be: a person has given this one.
+	PeerUnsure bool `json:"peer_unsure,omitempty"`
+	PeerGiven  bool `json:"peer_given,omitempty"`
 	// Interface is the network interface that carries traffic between the
 	// nodes ("lo", "ens5"); empty when unknown.
 	Interface string `json:"interface,omitempty"`
@@ -147,6 +153,27 @@ func (r Receipt) Proven() bool {
 		}
 	}
 	return r.ProcessesLeft == 0 && r.FilesLeft == 0
+}
+
+// Open counts the resources that are not proven gone, and names them: " (host a,
+// host b)", the first few.
+func (r Receipt) Open() (n int, which string) {
+	const most = 8
+	for _, res := range r.Resources {
+		if res.State == Gone {
+			continue
+		}
+		if n++; n <= most {
+			which += ", " + strings.TrimSpace(res.Kind+" "+res.ID)
+		}
+	}
+	if n > most {
+		which += fmt.Sprintf(" and %d more", n-most)
+	}
+	if n > 0 {
+		which = " (" + which[2:] + ")"
+	}
+	return n, which
 }
 
 // Progress is called with a sentence for each thing a provider does. It may be

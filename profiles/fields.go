@@ -197,6 +197,11 @@ var common = []*Field{
 	{Key: "limits.stall", Type: durationType, Default: "30m", Min: 1, Max: 3600 * 24 * 365, Also: []string{"hang"},
 		Doc: "How long no rank may print anything before the run counts as hung.", Example: "2h",
 		ref: func(p *Profile) any { return &p.Limits.Stall }},
+	{Key: "limits.lost", Type: durationType, Default: "2m", Min: 30, Max: 3600 * 24 * 365, Also: []string{"unreachable", "dead", "node_timeout"},
+		Doc: "How long a node may not be heard of, while other nodes of the run are, before the run is ended without it: what can be reached is stopped, " +
+			"and the verdict names the node and its ranks. Whether it still runs is not known then, and it is not counted as gone. Where no node is heard of, " +
+			"nothing is ended: this machine's own network may be away. Results that don't come home are tried for as long, too.", Example: "10m",
+		ref: func(p *Profile) any { return &p.Limits.Lost }},
 	{Key: "limits.log", Type: sizeType, Default: "4GiB", Also: []string{"log_size", "logs"},
 		Doc: "How much of each rank's log is kept on its node, in segments of 64 MiB (two at least). The oldest are dropped first; " +
 			"what dlwb has read by then is kept here, and what it has not is told as missing.",

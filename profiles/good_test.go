@@ -34,7 +34,7 @@ func TestTheLeastProfileHasTheDefaults(t *testing.T) {
 	want := &Profile{
 		Name: "my-project-1", Provider: "local", Machines: Machines{Count: 1}, Environment: Environment{Kind: "system"},
 		Code: Code{Dir: "."}, Run: Run{Engine: "auto", Command: "train.py", Grace: 10 * time.Second},
-		Limits: Limits{Lifetime: 24 * time.Hour, Idle: time.Hour, Stall: 30 * time.Minute, Log: 4 << 30, Replacements: 3},
+		Limits: Limits{Lifetime: 24 * time.Hour, Idle: time.Hour, Stall: 30 * time.Minute, Lost: 2 * time.Minute, Log: 4 << 30, Replacements: 3},
 	}
 	if !Equal(p, want) {
 		t.Errorf("got %+v\nwant %+v", p, want)
@@ -55,7 +55,7 @@ func TestEveryKeyOfAFullProfileIsRead(t *testing.T) {
 				{Name: "URL", Value: "https://user:s3cr3t value@host", Secret: true, Ref: "https://user:${env:DLWB_TEST_SECRET}@host"}}},
 		Metrics: []Metric{{"val/acc", `top-1 (\d+\.\d+)`}, {"tok/s", `it's (\d+) \[tokens\]`}},
 		Results: Results{Paths: []string{"outputs", "runs/last"}, Checkpoints: "outputs/ckpt"},
-		Limits:  Limits{Lifetime: 36 * time.Hour, Idle: 30 * time.Minute, Stall: 90 * time.Second, Log: 4 << 30, Replacements: 3},
+		Limits:  Limits{Lifetime: 36 * time.Hour, Idle: 30 * time.Minute, Stall: 90 * time.Second, Lost: 2 * time.Minute, Log: 4 << 30, Replacements: 3},
 		Forward: []string{"jupyter", "tensorboard", "8265"},
 	}
 	if !Equal(p, want) {

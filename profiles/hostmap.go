@@ -19,8 +19,12 @@ const mostGPU = 63
 
 var userForm = pattern.New(`^[A-Za-z_][\w.-]*$`)
 
+// peerForm is an address without a user: a name, an IPv4 or a bare IPv6 address, or
+// one of them with a port.
+var peerForm = pattern.New(`^(\[[0-9A-Fa-f:.]+\](:\d{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?(:\d{1,5})?)$`)
+
 // hostMapKeys are the keys of a host that is a mapping.
-var hostMapKeys = []string{"host", "user", "port", "gpus", "dir", "python", "host_key"}
+var hostMapKeys = []string{"host", "user", "port", "gpus", "dir", "python", "host_key", "peer"}
 
 // hostMap reads a host that is a mapping. The node that it returns stands for
 // it in a list of texts; nil when something is wrong with it, which is reported.
@@ -124,6 +128,11 @@ func readHostOption(o *hosts.HostOption, key, text string) flaw {
 			return flaw{why: "it has a space", next: "give one path or name, without arguments"}
 		}
 		o.Python = text
+	case "peer":
+		if !peerForm.MatchString(text) {
+			return flaw{why: "this is no address of a host", next: "write the one by which the other hosts reach it, such as 10.0.0.5, 10.0.0.5:2222 or [fd00::5]:22"}
+		}
+		o.Peer = text
 	case "host_key":
 		if !hostKeyForm.MatchString(text) {
 			return flaw{why: "this is no host key", next: "write SHA256:… as ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub shows it there"}
@@ -180,7 +189,7 @@ func writeHosts(m *hosts.Machines) string {
 			}
 			parts = append(parts, "gpus: ["+strings.Join(numbers, ", ")+"]")
 		}
-		for _, kv := range [][2]string{{"dir", o.Dir}, {"python", o.Python}, {"host_key", o.HostKey}} {
+		for _, kv := range [][2]string{{"dir", o.Dir}, {"python", o.Python}, {"host_key", o.HostKey}, {"peer", o.Peer}} {
 			if kv[1] != "" {
 				parts = append(parts, kv[0]+": "+yamlText(kv[1]))
 			}
@@ -202,6 +211,7 @@ func hostSchema(*Field) schema {
 			"gpus": schema{"type": "array", "minItems": 1, "uniqueItems": true, "items": schema{"type": "integer", "minimum": 0, "maximum": mostGPU}},
 			"dir":  schema{"type": "string", "pattern": "^/."}, "python": word,
 			"host_key": schema{"type": "string", "pattern": hostKeyForm.String()},
+			"peer":     schema{"type": "string", "pattern": peerForm.String()},
 		},
 	}}}
 }

@@ -38,7 +38,7 @@ var hostsType = hostList()
 
 func hostList() *Type {
 	t := listType("list of hosts", "each host, user@host or user@host:port, or a mapping with `host` and what the host has of its own: "+
-		"`user`, `port`, `gpus` (numbers), `dir`, `python`, `host_key`; gpu[1-4] stands for four", false, hostSchema, readHost)
+		"`user`, `port`, `gpus` (numbers), `dir`, `python`, `host_key`, `peer` (where the other hosts reach it); gpu[1-4] stands for four", false, hostSchema, readHost)
 	list := t.parse
 	t.parse = func(d *decoder, f *Field, n *yaml.Node, into any) {
 		m := into.(*hosts.Machines)

@@ -125,6 +125,7 @@ type Limits struct {
 	Lifetime time.Duration // of the cluster
 	Idle     time.Duration
 	Stall    time.Duration // no output from any rank for so long: the run hangs
+	Lost     time.Duration // a node is not heard of for so long, and others are: the run ends
 	Log      int64         // bytes of each log that its node keeps, the newest
 	// Replacements is how often machines that were taken away are replaced
 	// and the run is launched again.

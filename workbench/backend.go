@@ -44,8 +44,9 @@ type carrier interface {
 	resume(s scope)
 	// beside goes on while a run is watched; nil: nothing does.
 	beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context)
-	// fetch brings home what a run wrote, as a step.
-	fetch(ctx context.Context, s scope) error
+	// fetch brings home what a run wrote, as a step. silent are nodes that did not
+	// answer just now; nil: nobody knows of any.
+	fetch(ctx context.Context, s scope, silent []bool) error
 }
 
 // backend finds a backend by the name of its provider.
@@ -154,10 +155,10 @@ func (l *link) resume(s scope) { l.w.resumeRecipe(l, s) }
 
 func (l *link) beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context) {
 	return func(ctx context.Context, t *follow.Watch) func(context.Context) {
-		return l.w.results.KeepCheckpoints(ctx, l.site(s), s.run, t, checkpoints)
+		return l.w.results.KeepCheckpoints(ctx, l.site(s, nil), s.run, t, checkpoints)
 	}
 }
 
-func (l *link) fetch(ctx context.Context, s scope) error {
-	return l.w.results.Step(ctx, l.site(s), s.run)
+func (l *link) fetch(ctx context.Context, s scope, silent []bool) error {
+	return l.w.results.Step(ctx, l.site(s, silent), s.run)
 }

@@ -2,6 +2,7 @@ package workbench
 
 import (
 	"context"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
@@ -24,7 +25,8 @@ func (w *Workbench) Pull(ctx context.Context, run, to string) (event.ResultsFetc
 // runWithResults is a run as its results need it.
 func (w *Workbench) runWithResults(id string) (results.Run, error) {
 	r, d, err := w.runRecord(id)
-	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, To: d.To}, err
+	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, To: d.To,
+		Lost: time.Duration(d.Lost * float64(time.Second))}, err
 }
 
 // toldOf is what was told of a run, as far as its results are concerned.
@@ -49,7 +51,7 @@ func (w *Workbench) reachResults(c store.Cluster, run string) (results.Site, err
 	if err != nil {
 		return results.Site{}, err
 	}
-	return l.site(scope{cluster: c.Name, life: c.ID, run: run}), nil
+	return l.site(scope{cluster: c.Name, life: c.ID, run: run}, nil), nil
 }
 
 // openDisk connects to the machines on whose disks the runs of a cluster write.
@@ -66,9 +68,10 @@ func (w *Workbench) openDisk(c store.Cluster) (*link, error) {
 }
 
 // site is where a run is that this link leads to. It tells events of the scope.
-func (l *link) site(s scope) results.Site {
+// silent are nodes that did not answer just now; nil: nobody knows of any.
+func (l *link) site(s scope, silent []bool) results.Site {
 	return results.Site{
-		Cluster: s.cluster, Nodes: l.nodes, Leased: traits(l.cluster.Provider).Leased, Gone: l.gone,
+		Cluster: s.cluster, Nodes: l.nodes, Leased: traits(l.cluster.Provider).Leased, Gone: l.gone, Silent: silent,
 		KeepActive: func(ctx context.Context) { l.w.background(func(context.Context) { l.keepActive(ctx) }) },
 		Publish:    func(b event.Body) error { return l.w.publish(s, b) },
 	}

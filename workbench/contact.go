@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -15,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/peers"
 )
 
 const (
@@ -212,6 +212,10 @@ func remember(c cloud.Cluster, before cloud.Cluster) cloud.Cluster {
 			continue
 		}
 		c.Nodes[i].Interface = was.Interface
+		given := n.PeerHost == was.PeerHost && n.PeerPort == was.PeerPort
+		if n.PeerUnsure && !was.PeerUnsure && was.Addr == n.Addr && n.PeerGiven == was.PeerGiven && (!n.PeerGiven || given) {
+			c.Nodes[i].PeerHost, c.Nodes[i].PeerPort, c.Nodes[i].PeerUnsure = was.PeerHost, was.PeerPort, false
+		}
 		if n.RotateHostKey {
 			c.Nodes[i].HostKey, c.Nodes[i].NextHostKey, c.Nodes[i].RotateHostKey = was.HostKey, was.NextHostKey, was.RotateHostKey
 		}
@@ -219,31 +223,41 @@ func remember(c cloud.Cluster, before cloud.Cluster) cloud.Cluster {
 	return c
 }
 
-// findInterfaces learns which network interface leads from each node to the
-// others: NCCL and gloo have to be told where a machine has several.
-func (d *drive) findInterfaces(ctx context.Context) error {
-	nodes := d.data.Cluster.Nodes
-	var changed atomic.Bool
-	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-		if nodes[i].Interface != "" || len(nodes) < 2 {
-			return nil
+// findWays finds out where the nodes reach each other, where that is not sure, and
+// by which interface.
+func (d *drive) findWays(ctx context.Context) error {
+	look := peers.Search{Nodes: d.data.Cluster.Nodes, To: d.link.nodes}
+	tried := peers.Unsure(look.Nodes)
+	if tried {
+		if missing := look.Find(ctx); len(missing) > 0 {
+			_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: strings.Join(missing, "; ") +
+				": ranks there that have to talk to each other would wait in vain, and code is sent to each from here",
+				Next: "give the address by which the others reach it, such as {host: gpu2, peer: 10.0.0.6} in machines.hosts"})
 		}
-		peer := nodes[(i+1)%len(nodes)].PeerHost
-		r, err := n.Exec(ctx, remote.Cmd{Line: shellword.Join("ip", "-o", "route", "get", peer)})
-		if err != nil || r.ExitCode != 0 {
-			return err // without ip the libraries choose by themselves
+		d.link.cluster.Nodes = slices.Clone(look.Nodes)
+		if err := d.pairReached(ctx); err != nil {
+			return err
 		}
-		words := strings.Fields(string(r.Stdout))
-		for j, word := range words[:max(0, len(words)-1)] {
-			if word == "dev" {
-				nodes[i].Interface = words[j+1]
-				changed.Store(true)
-			}
-		}
-		return nil
-	})
-	if err != nil || !changed.Load() {
+	}
+	learnt, err := look.Interfaces(ctx)
+	if err != nil || !learnt && !tried {
 		return err
 	}
 	return d.saveData()
+}
+
+// pairReached lets the nodes that reach each other do so, and no others: who waits
+// for files that can't come loses time.
+func (d *drive) pairReached(ctx context.Context) error {
+	key, all := d.w.peerKey(d.plan.Cluster), d.link.peers(-1)
+	var together []*remote.Node
+	var known []remote.Peer
+	for j, n := range d.data.Cluster.Nodes {
+		if !n.PeerUnsure {
+			together, known = append(together, d.link.nodes[j]), append(known, all[j])
+		} else if err := remote.Pair(ctx, d.link.nodes[j:j+1], all[j:j+1], key); err != nil {
+			return err
+		}
+	}
+	return remote.Pair(ctx, together, known, key)
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -27,14 +28,9 @@ type UnresolvedError struct {
 }
 
 func (e *UnresolvedError) Error() string {
-	open := 0
-	for _, r := range e.Receipt.Resources {
-		if r.State != cloud.Gone {
-			open++
-		}
-	}
-	s := fmt.Sprintf("cluster %s is UNRESOLVED: %d of its %d resources are not proven gone, %d processes and %d files are left",
-		e.Receipt.Cluster, open, len(e.Receipt.Resources), e.Receipt.ProcessesLeft, e.Receipt.FilesLeft)
+	open, which := e.Receipt.Open()
+	s := fmt.Sprintf("cluster %s is UNRESOLVED: %d of its %d resources are not proven gone%s, %d processes and %d files are left",
+		e.Receipt.Cluster, open, len(e.Receipt.Resources), which, e.Receipt.ProcessesLeft, e.Receipt.FilesLeft)
 	if e.PerHour > 0 {
 		s += "; it may cost up to " + units.PerHour(e.PerHour)
 	}
@@ -82,6 +78,12 @@ func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster) (*claim, 
 // remove tears one life of a cluster down; the caller holds the change lock. Of
 // two that want to, the second one gets the receipt of the first.
 func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, error) {
+	return w.removeUnless(ctx, life, "")
+}
+
+// removeUnless is remove that leaves the cluster as it is, with an *unsavedError,
+// where it has results of a run that do not come home now either. Empty: of none.
+func (w *Workbench) removeUnless(ctx context.Context, life int64, keep string) (cloud.Receipt, error) {
 	c, err := w.db.ClusterLife(life)
 	if err != nil {
 		return cloud.Receipt{}, err
@@ -101,9 +103,12 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 	noteErr := w.publish(s, event.StepStarted{Step: event.StepDown, Text: "cluster " + c.Name})
 	_, phaseErr := w.updateCluster(life, func(c *store.Cluster) { c.Phase = string(event.PhaseStopping) })
 	defer w.tellWaits(ctx, s, event.StepDown)()
-	w.endRun(ctx, c)
+	w.endRun(ctx, c, keep != "")
 	if ctx.Err() != nil {
-		return cloud.Receipt{}, w.refrain(s, ctx.Err(), began)
+		return cloud.Receipt{}, w.refrain(s, ctx.Err(), "interrupted; nothing was removed yet", began)
+	}
+	if left := w.unsaved(keep); left != "" {
+		return cloud.Receipt{}, w.refrain(s, &unsavedError{left}, left+"; nothing was removed", began)
 	}
 	noteErr = errors.Join(noteErr, phaseErr)
 	w.tunnels.CloseAll(c.Name, "the cluster is taken down")
@@ -129,10 +134,28 @@ func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, erro
 	return receipt, errors.Join(err, recordErr, noteErr)
 }
 
-// refrain tells that a teardown was interrupted before anything was removed.
-func (w *Workbench) refrain(s scope, cause error, began time.Time) error {
+// unsavedError says that a cluster stays because of what is on it only.
+type unsavedError struct{ left string }
+
+func (e *unsavedError) Error() string { return e.left }
+
+// unsaved says what of a run is on its machines only; empty: nothing that is known
+// of. A record that can't be read is no proof that all is home.
+func (w *Workbench) unsaved(run string) string {
+	if run == "" {
+		return ""
+	}
+	r, err := w.results.Of(run)
+	if err != nil {
+		return "whether the results of run " + run + " are home is not known: " + err.Error()
+	}
+	return r.AtStake
+}
+
+// refrain tells that a teardown ended before anything was removed.
+func (w *Workbench) refrain(s scope, cause error, why string, began time.Time) error {
 	_, err := w.updateCluster(s.life, func(c *store.Cluster) { c.Phase = string(event.PhaseReady) })
-	f := &event.Fault{What: "take down cluster " + s.cluster, Node: -1, Why: "interrupted; nothing was removed yet",
+	f := &event.Fault{What: "take down cluster " + s.cluster, Node: -1, Why: why,
 		Next: "dlwb down " + s.cluster + " goes on"}
 	return errors.Join(cause, err, w.publish(s, event.StepEnded{Step: event.StepDown, Duration: since(began), Text: f.Why, Failure: f}))
 }
@@ -179,7 +202,7 @@ const (
 // endRun stops the run that is going on, if there is one, and waits until its
 // end is recorded and its logs and results are home. A cluster that can't be
 // reached is no reason not to remove it; then what is missing is told.
-func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
+func (w *Workbench) endRun(ctx context.Context, c store.Cluster, keep bool) {
 	run, todo, err := w.unfinishedRun(c.Name)
 	if err != nil || !todo || run.Life != c.ID {
 		return
@@ -192,10 +215,7 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
 		}
 	}).Stop()
 	if on, err := w.reach(c); err == nil {
-		if run.EndedAt == nil {
-			_ = stopRun(limited, on, on.gone(limited), run.ID, follow.Asked+"the cluster was taken down")
-		}
-		err = w.finishRun(limited, on, c, run)
+		err = w.endOn(ctx, limited, on, c, run)
 		slog.Debug("finished the run", "run", run.ID, "error", err)
 	}
 	if ctx.Err() != nil {
@@ -204,18 +224,35 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster) {
 	w.closeRun(c)
 	_, data, err := w.runRecord(run.ID)
 	st, storyErr := w.storyOf(run.ID)
-	if err == nil && storyErr == nil && st.started && !st.fetched && len(data.Results) > 0 {
+	if err == nil && storyErr == nil && st.started && !st.fetched && len(data.Results) > 0 && !keep {
 		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, event.Noticed{Level: "warning",
 			Text: "the results of run " + run.ID + " did not come home before its nodes were removed",
 			Next: "what did come lies in " + filepath.Join(w.runDir(run.ID), "results")})
 	}
 }
 
+// endOn stops a run, and waits for its end and its results. What does not answer is
+// not waited for: what can be reached goes first.
+func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Cluster, run store.Run) error {
+	replicas, err := on.replicas(run.ID)
+	if err != nil {
+		return err
+	}
+	silent := follow.Silent(limited, replicas)
+	if !slices.Contains(silent, false) {
+		return nil
+	}
+	if run.EndedAt == nil {
+		_ = stopRun(limited, on, silent, run.ID, follow.TakenDown)
+	}
+	return w.finishRun(ctx, limited, on, c, run, silent)
+}
+
 // finishRun waits until the end of a run that was stopped is told and what it
 // wrote is home. Where nobody else does that, it reads what is left to read, and
 // nothing more: no forward is opened and nothing is asked of nodes that go next.
-func (w *Workbench) finishRun(ctx context.Context, on carrier, c store.Cluster, run store.Run) error {
-	lock, _, err := w.awaitTurn(ctx, c, run)
+func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.Cluster, run store.Run, silent []bool) error {
+	lock, _, err := w.awaitTurn(limited, c, run)
 	if lock == nil {
 		return err
 	}
@@ -226,14 +263,14 @@ func (w *Workbench) finishRun(ctx context.Context, on carrier, c store.Cluster, 
 		return err
 	}
 	if st.ended == nil && !st.started {
-		if _, over, err := on.settle(ctx, s, run); over || err != nil {
+		if _, over, err := on.settle(limited, s, run); over || err != nil {
 			return err
 		}
 	}
 	if st.ended == nil {
 		ended, err := event.RunEnded{}, w.openTrain(s, st, run.Command)
 		if err == nil {
-			ended, err = w.watchRun(ctx, s, on, run.ID)
+			ended, err = w.watchRun(limited, s, on, run.ID, silent)
 		}
 		if err != nil {
 			return err
@@ -245,7 +282,8 @@ func (w *Workbench) finishRun(ctx context.Context, on carrier, c store.Cluster, 
 			return err
 		}
 	}
-	return on.fetch(ctx, s)
+	// However long this takes: it ends by itself when nothing comes any more.
+	return on.fetch(ctx, s, silent)
 }
 
 // closeRun records the end of a run that could not be watched to its end.

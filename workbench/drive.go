@@ -239,7 +239,7 @@ func (d *drive) steps(ctx context.Context) error {
 	if d.goal.Until == event.StepTrain {
 		return nil
 	}
-	if err := d.via.fetch(ctx, d.s); err != nil {
+	if err := d.via.fetch(ctx, d.s, d.outcome.Ended.GivenUp()); err != nil {
 		return &unfetchedError{err}
 	}
 	return nil
@@ -251,14 +251,19 @@ type unfetchedError struct{ error }
 // Unwrap gives why.
 func (e *unfetchedError) Unwrap() error { return e.error }
 
-// keepsResults reports whether the nodes hold results that did not come home, so
-// that they are not removed without another word. What is lost is no reason.
+// keepsResults reports whether the nodes hold results that were tried to be had and
+// did not come home, so that they are not removed. What is lost is no reason. After
+// an interrupt it is tried once more.
 func (d *drive) keepsResults(err error) bool {
-	if unfetched := new(unfetchedError); !errors.As(err, &unfetched) || errors.Is(err, context.Canceled) {
-		return false
-	}
-	r, readErr := d.w.results.Of(d.outcome.Run)
-	return readErr == nil && r.Lost == ""
+	unfetched := new(unfetchedError)
+	return errors.As(err, &unfetched) && !errors.Is(err, context.Canceled) && d.w.unsaved(d.outcome.Run) != ""
+}
+
+// keep tells that the cluster is not removed, and why.
+func (d *drive) keep(err error) (Outcome, error) {
+	return d.outcome, errors.Join(err, d.w.publish(d.s, event.Noticed{Level: "warning",
+		Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + d.outcome.Run + ", which did not come home",
+		Next: "dlwb pull " + d.outcome.Run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
 }
 
 // reached reports whether the goal is a step, or one before it.
@@ -425,9 +430,7 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		return d.outcome, err
 	case d.goal.Down && d.keepsResults(err):
 		d.tell(err)
-		return d.outcome, errors.Join(err, d.w.publish(d.s, event.Noticed{Level: "warning",
-			Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + d.outcome.Run + ", which did not come home",
-			Next: "dlwb pull " + d.outcome.Run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
+		return d.keep(err)
 	case err != nil:
 		d.tell(err)
 	}
@@ -441,7 +444,10 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		}
 		d.lock = lock
 	}
-	receipt, downErr := d.w.remove(ctx, d.s.life)
+	receipt, downErr := d.w.removeUnless(ctx, d.s.life, d.outcome.Run)
+	if unsaved := new(unsavedError); errors.As(downErr, &unsaved) {
+		return d.keep(errors.Join(err, downErr))
+	}
 	d.outcome.Receipt = &receipt
 	if downErr != nil {
 		d.outcome.Started = false // no event says this

@@ -354,12 +354,12 @@ func (on *jobCarrier) beside(s scope, checkpoints string) func(context.Context, 
 		if err != nil {
 			return func(context.Context) {}
 		}
-		return on.w.results.KeepCheckpoints(ctx, l.site(s), s.run, t, checkpoints)
+		return on.w.results.KeepCheckpoints(ctx, l.site(s, nil), s.run, t, checkpoints)
 	}
 }
 
 // fetch brings results home, or tells why none are.
-func (on *jobCarrier) fetch(ctx context.Context, s scope) error {
+func (on *jobCarrier) fetch(ctx context.Context, s scope, _ []bool) error {
 	if done, err := on.homeFrom(ctx, s); done || err != nil {
 		return err
 	}

@@ -175,5 +175,5 @@ func (on *jobCarrier) homeFrom(ctx context.Context, s scope) (done bool, err err
 		return l != nil, err
 	}
 	defer l.cancel()
-	return true, on.w.results.Step(ctx, l.site(s), s.run)
+	return true, on.w.results.Step(ctx, l.site(s, nil), s.run)
 }

@@ -74,9 +74,18 @@ func (d *drive) awaitRecipe(ctx context.Context) {
 	}
 	select {
 	case <-d.recorded:
-	case <-time.After(recipeWait):
+	case <-time.After(d.recipeWait()):
 	case <-ctx.Done():
 	}
+}
+
+// recipeWait is how long the recipe is waited for: a node that was given up answers
+// no question.
+func (d *drive) recipeWait() time.Duration {
+	if d.outcome.Ended != nil && len(d.outcome.Ended.Silent) > 0 {
+		return time.Second / 2
+	}
+	return recipeWait
 }
 
 // completeRecipe asks the nodes for what only they know.

@@ -32,6 +32,7 @@ type runData struct {
 	Nodes   int              `json:"nodes"`
 	Python  string           `json:"python"`
 	Stall   float64          `json:"stall_s"`
+	Lost    float64          `json:"lost_s,omitempty"`
 	Results []string         `json:"results"` // below the code directory of node 0
 	// OwnDir is the run's directory on each node that its ranks find in
 	// DLWB_RESULTS, below the home; empty for runs of an older dlwb.
@@ -218,7 +219,7 @@ func (w *Workbench) storyOf(run string) (story, error) {
 			st.ended, st.endedAt = &b, e.Time
 		case event.ResultsFetched:
 			st.results, st.lost = &b, nil
-			st.fetched = st.fetched || st.ended != nil
+			st.fetched = st.fetched || st.ended != nil && !b.Partial
 		case event.ResultsLost:
 			st.lost = &b
 		case event.StepEnded:

@@ -72,7 +72,7 @@ func (d *drive) fetchLost(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, homeLimit)
 	defer cancel()
-	if err := d.link.fetch(ctx, d.s); err != nil {
+	if err := d.link.fetch(ctx, d.s, nil); err != nil {
 		slog.Debug("the results of a run that lost machines", "run", d.s.run, "error", err)
 	}
 }

@@ -68,7 +68,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	if err := d.w.connect(ctx, d.link); err != nil {
 		return "", false, err
 	}
-	if err := d.findInterfaces(ctx); err != nil {
+	if err := d.findWays(ctx); err != nil {
 		return "", false, err
 	}
 	c = d.data.Cluster
@@ -253,7 +253,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
 		Leads:       made.Leads,
-		Stall:       d.plan.Profile.Limits.Stall.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
+		Stall:       d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
@@ -264,7 +264,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	if data.To, err = d.plan.Profile.ResultsTo(id); err != nil {
 		return "", false, err
 	}
-	at, ckpts := d.link.site(d.s), d.plan.Profile.Results.Checkpoints
+	at, ckpts := d.link.site(d.s, nil), d.plan.Profile.Results.Checkpoints
 	if d.lostRun != "" && ckpts != "" {
 		err = d.w.results.PutBack(ctx, at, id, d.lostRun, ckpts)
 	}

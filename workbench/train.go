@@ -40,7 +40,7 @@ func (w *Workbench) trainStep(ctx context.Context, s scope, on carrier, command 
 		return event.RunEnded{}, err
 	}
 	stopOpening := w.tunnels.OpenListed(ctx, s.cluster, s.life, data.Forward)
-	ended, err := w.watchRun(ctx, s, on, s.run)
+	ended, err := w.watchRun(ctx, s, on, s.run, nil)
 	stopOpening() // before the end is told: nothing of them comes after it
 	if err != nil {
 		return ended, watchFault(s, err)
@@ -160,6 +160,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 		return event.RunEnded{}, err
 	}
 	var ended event.RunEnded
+	var silent []bool // nodes that were just given up
 	switch {
 	case st.over():
 		return *st.ended, nil // between the look and the lock
@@ -172,6 +173,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 		}
 		on.resume(s)
 		ended, err = w.trainStep(ctx, s, on, run.Command)
+		silent = ended.GivenUp()
 	case !st.trainEnded:
 		ended = *st.ended
 		err = w.closeTrain(s, ended)
@@ -181,7 +183,7 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 	if err != nil {
 		return ended, err
 	}
-	return ended, on.fetch(ctx, s)
+	return ended, on.fetch(ctx, s, silent)
 }
 
 // Ended says how a run ended; false while it goes on.
@@ -221,7 +223,11 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	if err := stopRun(ctx, on, nil, run, follow.Asked+"stopped by request"); err != nil {
+	replicas, err := on.replicas(run)
+	if err != nil {
+		return err
+	}
+	if err := stopRun(ctx, on, follow.Silent(ctx, replicas), run, follow.Asked+"stopped by request"); err != nil {
 		return err
 	}
 	return w.awaitEnd(ctx, c, run, endWait)

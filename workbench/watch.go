@@ -13,8 +13,9 @@ import (
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
-// watchRun follows a run until it has ended, and records how.
-func (w *Workbench) watchRun(ctx context.Context, s scope, on carrier, id string) (event.RunEnded, error) {
+// watchRun follows a run until it has ended, and records how. silent are the
+// replicas that did not answer just now; nil: nobody knows of any.
+func (w *Workbench) watchRun(ctx context.Context, s scope, on carrier, id string, silent []bool) (event.RunEnded, error) {
 	run, data, err := w.runRecord(id)
 	if err != nil {
 		return event.RunEnded{}, err
@@ -26,7 +27,7 @@ func (w *Workbench) watchRun(ctx context.Context, s scope, on carrier, id string
 	s.run = id
 	owner := w.watchOwner(s, run, &data)
 	owner.Gone, owner.Beside = on.gone, on.beside(s, data.Checkpoints)
-	return follow.ToEnd(ctx, w.watched(run, data, replicas), owner)
+	return follow.ToEnd(ctx, w.watched(run, data, replicas, silent), owner)
 }
 
 // watchOwner is what a watch needs of this workbench. The record of the run that
@@ -59,10 +60,11 @@ func (w *Workbench) watchOwner(s scope, run store.Run, data *runData) follow.Own
 }
 
 // watched is a run as it is watched.
-func (w *Workbench) watched(run store.Run, data runData, replicas []job.Replica) follow.Run {
+func (w *Workbench) watched(run store.Run, data runData, replicas []job.Replica, silent []bool) follow.Run {
 	r := follow.Run{
 		ID: run.ID, Cluster: run.Cluster, StartedAt: run.StartedAt, Replicas: replicas, Ranks: data.Ranks,
 		Stall: time.Duration(data.Stall * float64(time.Second)), Metrics: userMetrics(data.Metrics),
+		Lost: time.Duration(data.Lost * float64(time.Second)), Silent: silent,
 		Progress: data.Progress, Pace: data.Pace, Dir: w.runDir(run.ID),
 		Code: planning.RemoteCode(run.Cluster), Results: data.Results, Own: data.OwnDir, Leads: data.Leads,
 	}

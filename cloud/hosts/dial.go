@@ -30,9 +30,18 @@ type Problem struct {
 
 	machine machine       // the one that it is about: the host, or a jump host on the way
 	key     ssh.PublicKey // the one with the fingerprint
+	mute    *muteError    // nobody took the connection; nil: somebody did
 }
 
 func (p *Problem) Error() string { return p.Host + ": " + p.Why }
+
+// Unwrap gives what is to be told from other errors.
+func (p *Problem) Unwrap() error {
+	if p.mute == nil {
+		return nil
+	}
+	return p.mute
+}
 
 // Advice is what to do about it.
 func (p *Problem) Advice() string { return p.Next }
@@ -44,6 +53,7 @@ type caller struct {
 	hops   map[string]func() (*sshconn.Conn, string, error)
 	open   []*sshconn.Conn
 	bounds sshconn.Bounds
+	mute   time.Duration // how long a host may not take a connection; 0: as bounds say
 }
 
 func newCaller() *caller {
@@ -186,7 +196,7 @@ func (c *caller) dial(ctx context.Context, via *sshconn.Conn, m machine, knock b
 			if via != nil {
 				return via.Dial(ctx, "tcp", m.addr())
 			}
-			return sshconn.Reach(ctx, m.addr())
+			return c.reach(ctx, m)
 		},
 	}.Dial(ctx, c.bounds)
 	if knock && errors.Is(err, errKnocked) {
@@ -201,6 +211,31 @@ func (c *caller) dial(ctx context.Context, via *sshconn.Conn, m machine, knock b
 	return client, key, nil
 }
 
+// reach makes a TCP connection.
+func (c *caller) reach(ctx context.Context, m machine) (net.Conn, error) {
+	if c.mute <= 0 {
+		return sshconn.Reach(ctx, m.addr())
+	}
+	limited, cancel := context.WithTimeout(ctx, c.mute)
+	defer cancel()
+	conn, err := sshconn.Reach(limited, m.addr())
+	var timeout net.Error
+	if err != nil && ctx.Err() == nil && (limited.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()) {
+		err = &muteError{m.addr(), c.mute}
+	}
+	return conn, err
+}
+
+// muteError says that a host does not take connections.
+type muteError struct {
+	addr  string
+	limit time.Duration
+}
+
+func (e *muteError) Error() string {
+	return fmt.Sprintf("no answer from %s within %v", e.addr, e.limit)
+}
+
 // explain turns what went wrong with a machine into a sentence.
 func explain(m machine, err error) error {
 	p := &Problem{Host: m.Alias, machine: m}
@@ -211,7 +246,11 @@ func explain(m machine, err error) error {
 	var channel *ssh.OpenChannelError
 	var agent *sshconn.AgentError
 	var silent *sshconn.NoAnswerError
+	var mute *muteError
 	switch {
+	case errors.As(err, &mute):
+		p.mute = mute
+		p.Why, p.Next = "no ssh answer: "+mute.Error(), "is it on, and in this network? "+m.login()
 	case errors.As(err, &unknown):
 		p.key, p.Fingerprint = unknown.key, sshkeys.Text(unknown.key)
 		p.Why = "its host key is not known: it shows " + p.Fingerprint

@@ -35,6 +35,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	}
 	calls := newCaller()
 	defer calls.close()
+	calls.mute = muteLimit
 	ends := make([]ending, len(machines))
 	var all sync.WaitGroup
 	for i, m := range machines {
@@ -56,6 +57,10 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	}
 	return receipt, err
 }
+
+// muteLimit is how long a host has to take a connection when it is given back: one
+// that does not is left as it is, and others don't wait for it.
+const muteLimit = 6 * time.Second
 
 // ending is what became of one host.
 type ending struct {
@@ -84,7 +89,8 @@ func (p *Provider) giveBack(ctx context.Context, calls *caller, m machine, life 
 		if errors.As(err, &problem) {
 			err = errors.New(problem.Why)
 		}
-		return ending{state: cloud.Unknown, proof: "it could not be looked at: " + err.Error()}
+		return ending{state: cloud.Unknown, proof: fmt.Sprintf("it could not be looked at: %v; it may still run processes of this cluster, and hold ~/dlwb/%s and ~/.dlwb",
+			err, life.Name)}
 	}
 	a, err := c.remove(ctx, life, removeLimit)
 	if err != nil {
@@ -100,8 +106,8 @@ func (p *Provider) callAgain(ctx context.Context, calls *caller, m machine, firs
 		return nil, first
 	}
 	now, err := r.machine(m.Entry, 0)
-	if err != nil {
-		return nil, first
+	if err != nil || errors.As(first, new(*muteError)) && now.addr() == m.addr() && len(now.Jumps) == 0 {
+		return nil, first // nobody is there, and it has the same address
 	}
 	now.Vouched = m.Vouched
 	c, err := calls.call(ctx, now)

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -188,13 +191,32 @@ func owner() string {
 func describe(life cloud.Life, machines []machine) cloud.Cluster {
 	c := cloud.Cluster{Name: life.Name, Provider: kind, CreatedAt: life.Began}
 	for i, m := range machines {
+		peer, port, given := m.peer()
 		c.Nodes = append(c.Nodes, cloud.Node{
 			Index: i, Name: "node" + itoa(i), ID: m.Entry, Addr: m.addr(), User: m.User, Keys: m.Keys,
-			Jumps: jumpsOf(m), HostKey: m.HostKey, PeerHost: m.HostName, PeerPort: m.Port,
+			Jumps: jumpsOf(m), HostKey: m.HostKey, PeerHost: peer, PeerPort: port, PeerUnsure: true, PeerGiven: given,
 			GPUs: m.Option.GPUs, Python: m.Option.Python,
 		})
 	}
 	return c
+}
+
+// peer is where the others reach a machine: as the profile says, or, which is a
+// guess, as this one does.
+func (m machine) peer() (host string, port int, given bool) {
+	text := m.Option.Peer
+	if text == "" {
+		return m.HostName, m.Port, false
+	}
+	if net.ParseIP(text) != nil {
+		return text, 22, true
+	}
+	host, number, err := net.SplitHostPort(text)
+	if err != nil {
+		return strings.Trim(text, "[]"), 22, true
+	}
+	port, _ = strconv.Atoi(number)
+	return host, port, true
 }
 
 // sameAsBefore refuses other hosts than an earlier Up of this life has taken.

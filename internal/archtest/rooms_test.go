@@ -24,6 +24,7 @@ var rooms = map[string][]string{
 	"trust":    {},
 	"planning": {"event", "gitread", "history", "trust"},
 	"history":  {"event", "export", "gitread"},
+	"peers":    {},
 	"results":  {"event", "follow", "planning"},
 	"samples":  {"event"},
 	"tunnel":   {"event"},
@@ -71,10 +72,10 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 // of the one backend that nodes are. No others do.
 var reachesNodes = []string{"contact.go", "drive.go", "landing.go", "lease.go", "link.go", "nodefacts.go", "port.go", "steps.go", "sync.go", "wheels.go"}
 
-// roomsWithRemote are the rooms that import remote. atnode makes replicas of
-// nodes; results and tunnel are given
-// connected nodes and talk to them; history, planning and trust take values of it.
-var roomsWithRemote = []string{"atnode", "history", "planning", "results", "trust", "tunnel"}
+// roomsWithRemote are the rooms that import remote. atnode makes replicas of nodes;
+// peers, results and tunnel are given connected nodes and talk to them; history,
+// planning and trust take values of it.
+var roomsWithRemote = []string{"atnode", "history", "peers", "planning", "results", "trust", "tunnel"}
 
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	var found, foundRooms []string

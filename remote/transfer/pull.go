@@ -62,6 +62,9 @@ type PullResult struct {
 	// Skipped are things that were not taken, each with the reason:
 	// "out/sock: a socket".
 	Skipped []string
+	// Unfetched counts files, of those, that are on the node only: it could not
+	// read them, or they did not come whole.
+	Unfetched int
 }
 
 // String is "3 files, 48 KB in 0.3 s".
@@ -115,6 +118,7 @@ func pullBy(ctx context.Context, n caller, remoteDir string, paths []string, des
 	if p.dir, err = nodeDir(remoteDir); err != nil {
 		return res, err
 	}
+	p.met = rules.Patience > 0
 	if p.paths, err = cleanPaths(paths); err != nil {
 		return res, err
 	}
@@ -203,6 +207,12 @@ func (p *puller) skip(name, why string) {
 	case n == skippedMost:
 		p.res.Skipped = append(p.res.Skipped, "and more")
 	}
+}
+
+// miss is skip for a file that should have come.
+func (p *puller) miss(name, why string) {
+	p.res.Unfetched++
+	p.skip(name, why)
 }
 
 // refusal says why a name that a node sent is not used; empty: it may be.

@@ -18,7 +18,7 @@ const (
 	// answerLimit is how long a node may be silent while it reads files.
 	answerLimit = 10 * time.Minute
 	// pullPatience is for how long a connection that was lost is tried to be had
-	// again.
+	// again, where the rules of a Pull don't say.
 	pullPatience = 45 * time.Second
 )
 
@@ -80,10 +80,14 @@ func (p *puller) begin(ctx context.Context, service string, request any) (patien
 // persist does something again when the connection is lost on the way. A node
 // that never answered is not waited for.
 func (p *puller) persist(ctx context.Context, do func() error) error {
-	return persist(ctx, p.node, &p.met, &p.moved, do)
+	patience := p.rules.Patience
+	if patience <= 0 {
+		patience = pullPatience
+	}
+	return persist(ctx, p.node, &p.met, &p.moved, patience, do)
 }
 
-func persist(ctx context.Context, n caller, met *bool, moved *int64, do func() error) error {
+func persist(ctx context.Context, n caller, met *bool, moved *int64, patience time.Duration, do func() error) error {
 	since, was := time.Now(), *moved
 	for try := 1; ; try++ {
 		err := do()
@@ -96,7 +100,7 @@ func persist(ctx context.Context, n caller, met *bool, moved *int64, do func() e
 		if *moved != was {
 			since, was, try = time.Now(), *moved, 1
 		}
-		if time.Since(since) > pullPatience || !n.Rest(ctx, try) {
+		if time.Since(since) > patience || !n.Rest(ctx, try) {
 			return fmt.Errorf("%w; it was tried again for %s", err, units.Duration(time.Since(since)))
 		}
 	}

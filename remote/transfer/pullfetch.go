@@ -214,7 +214,7 @@ func (in *incoming) End(e wire.End) error {
 	defer in.leave()
 	switch {
 	case e.Why != "":
-		p.skip(item.Name, "not sent: "+lastWords([]byte(e.Why)))
+		p.miss(item.Name, "not sent: "+lastWords([]byte(e.Why)))
 		return nil
 	case kind == kindLink:
 		return p.storeLink(item.Name, e.Link)
@@ -235,9 +235,9 @@ func (in *incoming) judge(item wire.Thing, e wire.End) error {
 		p.skip(item.Name, "it changes while it is fetched; what came of it is here")
 		return p.store(in, item, e.MTime)
 	case asRead:
-		p.skip(item.Name, "it changes while it is fetched")
+		p.miss(item.Name, "it changes while it is fetched")
 	default:
-		p.skip(item.Name, "what came is not what the node read of it")
+		p.miss(item.Name, "what came is not what the node read of it")
 	}
 	in.leave()
 	return p.root.Remove(in.name)

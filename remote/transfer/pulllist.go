@@ -35,7 +35,7 @@ func (p *puller) listOnce(ctx context.Context, take func(wire.Thing) error) erro
 		return err
 	}
 	defer done()
-	p.res.Skipped, p.clock = nil, 0
+	p.res.Skipped, p.res.Unfetched, p.clock = nil, 0, 0
 	l := &listing{p: p, take: take, missing: make([]bool, len(p.paths)), most: listedPerFile * max(p.left.MaxFiles, 1000)}
 	l.bytes = int64(l.most) * nameMost
 	for err == nil {
@@ -87,7 +87,7 @@ func (l *listing) page(page wire.ListPage) error {
 		if err := l.room(u.Name); err != nil {
 			return err
 		}
-		p.skip(u.Name, "it can't be looked at: "+lastWords([]byte(u.Why)))
+		p.miss(u.Name, "it can't be looked at: "+lastWords([]byte(u.Why)))
 	}
 	return nil
 }

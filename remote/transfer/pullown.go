@@ -23,6 +23,10 @@ type PullRules struct {
 	// name, with Mark in it. Nil: what is here is replaced.
 	Placed map[string]Placed
 	Mark   string
+	// Patience is for how long a node that can't be reached, or whose connection is
+	// lost, is tried again while nothing comes. Zero: less than a minute, and not at
+	// all one that can't be reached when the Pull begins.
+	Patience time.Duration
 }
 
 // Placed is a file or link that a Pull put into a directory of this machine.

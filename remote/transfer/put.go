@@ -38,7 +38,7 @@ func putOn(ctx context.Context, n caller, from, remoteDir, aside string) error {
 	place.Stage = ".dlwb-put-" + randomWord()
 	u := &upload{node: n, from: from, request: wire.PutRequest{Dir: place.Dir, Stage: place.Stage}}
 	u.stage = puller{node: n, dir: place.Dir + "/" + place.Stage, paths: []string{"."}, left: PullLimits{MaxFiles: pullFiles}, res: &PullResult{}}
-	err = persist(ctx, n, &u.stage.met, &u.moved, func() error { return u.send(ctx) })
+	err = persist(ctx, n, &u.stage.met, &u.moved, pullPatience, func() error { return u.send(ctx) })
 	if err == nil {
 		return n.Ask(ctx, wire.Aside, place, &wire.AsideAnswer{})
 	}

@@ -186,6 +186,9 @@ type (
 		Node      int      `json:"node"`
 		Duration  float64  `json:"duration_s"`
 		LastLines []string `json:"last_lines,omitempty"`
+		// Silent are nodes that were given up: not heard of for limits.lost, and
+		// not known to be gone.
+		Silent []int `json:"silent,omitempty"`
 	}
 	// ResultsFetched says what is home of a run's results, after some were
 	// brought home.
@@ -200,6 +203,11 @@ type (
 		Older int `json:"older,omitempty"`
 		// Left is what was asked for and did not come, each with the reason.
 		Left []string `json:"left,omitempty"`
+		// Unfetched counts files of the run that are on its machines only: they
+		// could not be read, or not whole.
+		Unfetched int `json:"unfetched,omitempty"`
+		// Partial is set where something did not come that may still be had.
+		Partial bool `json:"partial,omitempty"`
 	}
 	// CheckpointSaved says that a whole checkpoint of a run that goes on was
 	// brought home.
@@ -319,7 +327,7 @@ const (
 	Killed    Verdict = "killed"  // a rank was killed by a signal
 	Hung      Verdict = "hung"    // no output for longer than the stall limit
 	Stopped   Verdict = "stopped" // somebody asked for it
-	Lost      Verdict = "lost"    // a node went away and did not come back
+	Lost      Verdict = "lost"    // a node went away, or was not heard of for too long
 	// OutOfMemory: the kernel says that it ended processes of the rank at
 	// fault for lack of memory.
 	OutOfMemory Verdict = "oom"
@@ -459,4 +467,15 @@ func (r ResultsFetched) Text() string {
 		text += fmt.Sprintf("; %s left there, which it did not write", units.Count(r.Older, "file"))
 	}
 	return text
+}
+
+// GivenUp tells of each node, as far as any was, whether it was given up.
+func (e RunEnded) GivenUp() (silent []bool) {
+	for _, i := range e.Silent {
+		for len(silent) <= i {
+			silent = append(silent, false)
+		}
+		silent[i] = true
+	}
+	return silent
 }

@@ -32,6 +32,7 @@ const (
 // looked takes in what a look at the run on a node has shown.
 func (t *Watch) looked(node int, s job.State) {
 	t.mu.Lock()
+	t.heard[node] = time.Now()
 	n, c := &t.nodes[node], &t.clocks[node]
 	if s.Uptime > 0 {
 		c.up, c.seen = s.Uptime, time.Now()

@@ -18,7 +18,7 @@ func (t *Watch) conclude(ctx context.Context) (event.RunEnded, error) {
 	}
 	t.mu.Lock()
 	ended := judge(t.nodes, t.rankEnds())
-	ended.Duration = t.duration()
+	ended.Duration, ended.Silent = t.duration(), silentNodes(t.nodes)
 	t.mu.Unlock()
 	if log := t.blamed(ended); log != nil {
 		ended.LastLines = log.tail(20)
@@ -50,7 +50,7 @@ func (t *Watch) endedBadly() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, n := range t.nodes {
-		if n.code != 0 || n.why != "" {
+		if n.code != 0 || n.why != "" || n.writtenOff() {
 			return true
 		}
 	}
@@ -108,9 +108,35 @@ func (t *Watch) blamed(e event.RunEnded) *logFile {
 // node that is gone is not asked, and neither is one that ended the run because
 // it goes: it may be off by now.
 func (t *Watch) sweep(ctx context.Context) error {
-	passed := t.Lost()
-	for i, n := range t.nodes {
-		passed[i] = passed[i] || n.leaves()
+	for began := time.Now(); ; {
+		passed := t.Lost()
+		for i, n := range t.nodes {
+			passed[i] = passed[i] || n.leaves()
+		}
+		err := Stop(ctx, t.run.Replicas, passed, t.run.ID, "the run is over")
+		if err == nil || ctx.Err() != nil || !t.anyAway() || time.Since(began) > t.run.Lost {
+			return err
+		}
 	}
-	return Stop(ctx, t.run.Replicas, passed, t.run.ID, "the run is over")
+}
+
+// anyAway reports whether a node is out of reach that is not written off.
+func (t *Watch) anyAway() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.gone {
+		if !t.nodes[i].writtenOff() {
+			return !t.goes()
+		}
+	}
+	return false
+}
+
+// drainLimit bounds the wait for the rest of the logs: a node that is out of reach
+// has longer.
+func (t *Watch) drainLimit() time.Duration {
+	if t.anyAway() {
+		return max(DrainLimit, t.run.Lost)
+	}
+	return DrainLimit
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 // intervene does what a run needs from outside: the peers of a failed rank are
 // stopped, a run that hangs is ended, a node that is gone is written off.
 func (t *Watch) intervene(ctx context.Context) {
-	t.findLost(ctx, lostAfter)
+	t.findLost(ctx, askAfter, false)
+	t.findSilent(ctx)
 	t.mu.Lock()
 	why, silent := t.reasonToStop()
 	if why != "" || silent != nil {
@@ -45,13 +47,14 @@ func (t *Watch) intervene(ctx context.Context) {
 // stopAgain is the pause before a stop that did not end the run is repeated.
 const stopAgain = 10 * time.Second
 
-// Lost tells the nodes that are written off.
+// Lost tells the nodes that are written off: proven gone, or not heard of for
+// too long.
 func (t *Watch) Lost() []bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	is := make([]bool, len(t.nodes))
 	for i, n := range t.nodes {
-		is[i] = n.lost
+		is[i] = n.writtenOff()
 	}
 	return is
 }
@@ -96,6 +99,16 @@ func (t *Watch) reasonToStop() (why string, silent []silence) {
 			return fmt.Sprintf("node%d is gone", i), nil
 		}
 	}
+	if cause := silentCause(t.nodes); cause != "" {
+		return reasonSilent + cause, nil
+	}
+	for _, n := range t.nodes { // one that was given up may have come back
+		for _, why := range n.stopping {
+			if strings.HasPrefix(why, reasonSilent) {
+				return why, nil
+			}
+		}
+	}
 	if !t.failed.IsZero() && time.Since(t.failed) > failGrace {
 		if first, ok := firstFailure(t.rankEnds()); ok {
 			return failureOf(first).Cause, nil
@@ -136,7 +149,7 @@ func (t *Watch) stallLimit() time.Duration {
 // as the profile allows; nil while one has. The caller holds the lock.
 func (t *Watch) silent() []silence {
 	limit := t.stallLimit()
-	if limit <= 0 || len(t.gone) > 0 { // a node out of reach may well be printing
+	if limit <= 0 || len(t.gone) == len(t.nodes) { // who is out of reach may well be printing
 		return nil
 	}
 	for _, n := range t.nodes {
@@ -146,6 +159,9 @@ func (t *Watch) silent() []silence {
 	}
 	running := []silence{}
 	for _, r := range t.run.Ranks {
+		if _, away := t.gone[r.Node]; away { // nobody knows of it, and those that wait for it print nothing either
+			continue
+		}
 		quiet := time.Since(t.printed[r.Rank])
 		if quiet < limit {
 			return nil
@@ -159,17 +175,29 @@ func (t *Watch) silent() []silence {
 
 // findLost asks the provider about nodes that have been out of reach for a
 // while. Only proof that a node is gone writes it off.
-func (t *Watch) findLost(ctx context.Context, after time.Duration) {
+func (t *Watch) findLost(ctx context.Context, after time.Duration, wait bool) {
 	t.mu.Lock()
 	ask := false
 	for i, since := range t.gone {
-		ask = ask || time.Since(since) > after && !t.nodes[i].lost
+		ask = ask || time.Since(since) > after && !t.nodes[i].writtenOff()
 	}
-	ask = ask && time.Since(t.probed) > probeAgain
+	ask = ask && time.Since(t.probed) > probeAgain && !t.probing
+	t.probing = t.probing || ask && !wait
 	t.mu.Unlock()
-	if ask {
+	switch {
+	case !ask:
+		return
+	case wait:
 		t.writeOff(ctx)
+		return
 	}
+	t.group.Go(func() error { // it takes as long as a dial
+		t.writeOff(ctx)
+		t.mu.Lock()
+		t.probing = false
+		t.mu.Unlock()
+		return nil
+	})
 }
 
 // probeAgain is how often a provider is asked about nodes out of reach.
@@ -183,7 +211,7 @@ func (t *Watch) writeOff(ctx context.Context) {
 	t.probed = time.Now()
 	for i := range t.nodes {
 		if is[i] && !t.nodes[i].lost {
-			t.nodes[i].lost = true
+			t.nodes[i].lost, t.nodes[i].silent = true, time.Time{}
 			news = append(news, i)
 		}
 	}

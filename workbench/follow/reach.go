@@ -35,8 +35,15 @@ func (t *Watch) reach(node int, connected bool, why string) {
 	_, was := t.gone[node]
 	if connected {
 		delete(t.gone, node)
+		t.nodes[node].silent = time.Time{}
 	} else if !was {
 		t.gone[node] = time.Now()
+	}
+	switch {
+	case len(t.gone) == len(t.nodes):
+		t.company = time.Time{}
+	case t.company.IsZero():
+		t.company = time.Now()
 	}
 	t.mu.Unlock()
 	if connected == was { // a change

@@ -30,6 +30,8 @@ type nodeEnd struct {
 	ended    bool
 	code     int
 	lost     bool          // the node itself is gone
+	silent   time.Time     // it was given up, not having been heard of since; zero: it was not
+	ranks    []int         // that the run has on it
 	why      string        // set when nothing on the node says how the run ended there
 	rebooted bool          // the node has another boot id than when the run began
 	noRoom   string        // what the last look has shown, when its disk was full
@@ -42,8 +44,13 @@ type nodeEnd struct {
 // file of each node, so that a dlwb that comes later reads the same verdict.
 const (
 	// Asked begins the reason of a stop that a person asked for.
-	Asked      = "asked: "
+	Asked = "asked: "
+	// TakenDown is that of a cluster that is removed.
+	TakenDown  = Asked + "the cluster was taken down"
 	reasonHung = "hung: "
+	// reasonSilent begins the reason of a stop because of nodes that are not
+	// heard of.
+	reasonSilent = "silent: "
 )
 
 // Reasons with which a machine stops a run by itself, see
@@ -72,9 +79,15 @@ func (n nodeEnd) leaves() bool {
 // verdict here, after a crash and in another process.
 func judge(nodes []nodeEnd, ends []rankEnd) event.RunEnded {
 	if v, ok := judgeStop(nodes); ok {
+		if cause := silentCause(nodes); cause != "" {
+			v.Cause += "; " + cause
+		}
 		return v
 	}
 	first, failed := firstFailure(ends)
+	if v, ok := judgeSilent(nodes, first, failed); ok {
+		return v
+	}
 	for i, n := range nodes {
 		// A rank that merely noticed is no cause.
 		if (n.lost || n.rebooted && n.why != "") && !finished(nodes) && (!failed || first.node != i && weight(first, first.at) > 0) {

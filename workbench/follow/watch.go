@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,9 +25,9 @@ const (
 	settleEnd = 300 * time.Millisecond
 	// DrainLimit bounds the wait for the rest of the logs after the end.
 	DrainLimit = 30 * time.Second
-	// lostAfter is how long a node must be out of reach before its provider
+	// askAfter is how long a node must be out of reach before its provider
 	// is asked whether it still exists.
-	lostAfter = 15 * time.Second
+	askAfter = 15 * time.Second
 	// failGrace is what a failed rank's peers get to end by themselves, or
 	// to be stopped by the failed node, before they are stopped from here.
 	failGrace = 8 * time.Second
@@ -45,7 +44,12 @@ type Run struct {
 	// ended well.
 	Leads bool
 	// Stall is how long all ranks may be silent; 0: for ever.
-	Stall    time.Duration
+	Stall time.Duration
+	// Lost is how long a node may not be heard of, while others are, before the
+	// run is ended without it; 0: for ever.
+	Lost time.Duration
+	// Silent are replicas that did not answer when they were last asked; nil: all did.
+	Silent   []bool
 	Metrics  []metrics.UserMetric // that its profile names
 	Progress event.ProgressChanged
 	Pace     Pace
@@ -108,10 +112,14 @@ type Watch struct {
 	clocks   []nodeClock       // of the nodes
 	noticed  map[string]bool   // what was told once
 	gone     map[int]time.Time // nodes out of reach, since when
+	heard    []time.Time       // when each node last told anything
+	company  time.Time         // since when at least one node can be reached; zero: none can
+	asking   bool              // the nodes that can be reached are asked, before others are given up
 	failed   time.Time         // when the first failure became known
 	headOver time.Time         // when the first replica had ended well
 	nextStop time.Time         // not before
 	probed   time.Time         // when the provider was last asked for lost nodes
+	probing  bool              // it is being asked
 	group    *errgroup.Group
 	savedAt  time.Time
 	points   []metrics.Point
@@ -151,13 +159,27 @@ func ToEnd(ctx context.Context, run Run, owner Owner) (event.RunEnded, error) {
 }
 
 func newWatch(run Run, owner Owner) *Watch {
-	return &Watch{
+	t := &Watch{
 		run: run, owner: owner, nodes: make([]nodeEnd, len(run.Replicas)),
 		ends: map[int]rankEnd{}, endSeen: map[int]time.Time{}, told: map[int]bool{},
 		printed: map[int]time.Time{}, pids: map[int]int{}, starved: map[int]int{},
 		clocks: make([]nodeClock, len(run.Replicas)), noticed: map[string]bool{}, gone: map[int]time.Time{}, logs: map[int]*logFile{},
-		overNews: make(chan struct{}, 1),
+		heard: make([]time.Time, len(run.Replicas)), company: time.Now(), overNews: make(chan struct{}, 1),
 	}
+	for _, r := range run.Ranks {
+		if r.Node < len(t.nodes) {
+			t.nodes[r.Node].ranks = append(t.nodes[r.Node].ranks, r.Rank)
+		}
+	}
+	for i := range t.heard {
+		t.heard[i] = time.Now()
+	}
+	for i, silent := range run.Silent {
+		if silent {
+			t.gone[i] = time.Now()
+		}
+	}
+	return t
 }
 
 // resume opens the stored logs and reads what they already say.
@@ -244,6 +266,7 @@ func (t *Watch) follow(ctx context.Context) error {
 func (t *Watch) followStatus(ctx context.Context, node int, r job.Replica) error {
 	err := r.WatchStatus(ctx, func(s job.Status) error {
 		t.mu.Lock()
+		t.heard[node] = time.Now()
 		t.status(node, s)
 		again := t.again
 		t.again = nil
@@ -277,65 +300,6 @@ func (t *Watch) unrecorded(node int, lost *job.UnrecordedError) {
 	}
 	if t.failed.IsZero() {
 		t.failed = time.Now()
-	}
-}
-
-// stoppingMost is how often a node is believed that it stops the run: the
-// first reasons are those that count.
-const stoppingMost = 100
-
-// has reports whether a rank is one of a node's. A node is not believed what it
-// says of others.
-func (t *Watch) has(node, rank int) bool {
-	return slices.ContainsFunc(t.run.Ranks, func(r event.RankInfo) bool { return r.Rank == rank && r.Node == node })
-}
-
-// status takes in one line of a node's status file.
-func (t *Watch) status(node int, s job.Status) {
-	n := &t.nodes[node]
-	if s.Rank >= 0 && !t.has(node, s.Rank) {
-		return
-	}
-	n.begun = s.Kind != job.Waiting
-	switch s.Kind {
-	case job.Waiting:
-		t.again = append(t.again, fmt.Sprintf("node%d waits again: %s", node, s.Why))
-	case job.Started:
-		n.from = s.Uptime
-		for _, r := range t.run.Ranks { // what was silent while it waited may be so again
-			t.printed[r.Rank] = time.Now()
-		}
-	case job.RankStarted:
-		t.pids[s.Rank] = s.PID
-	case job.RankStarved:
-		t.starved[s.Rank] += s.Code
-	case job.RankEnded:
-		if _, known := t.ends[s.Rank]; known {
-			return
-		}
-		byUs := len(n.stopping) > 0
-		t.ends[s.Rank] = rankEnd{rank: s.Rank, node: node, code: s.Code, signal: s.Signal, at: s.Time.Unix(), up: s.Uptime,
-			starved: t.starved[s.Rank], byUs: byUs, order: len(t.ends)}
-		t.endSeen[s.Rank] = time.Now()
-		if s.Code != 0 && !byUs && t.failed.IsZero() {
-			t.failed = time.Now()
-		}
-	case job.Stopping:
-		if len(n.stopping) < stoppingMost {
-			n.stopping = append(n.stopping, s.Why)
-		}
-	case job.Ended:
-		n.ended, n.code, n.to = true, s.Code, s.Uptime
-		if node == 0 && s.Code == 0 {
-			t.headOver = time.Now()
-		}
-		select {
-		case t.overNews <- struct{}{}:
-		default:
-		}
-		if s.Code != 0 && t.failed.IsZero() {
-			t.failed = time.Now()
-		}
 	}
 }
 
@@ -406,13 +370,13 @@ func (t *Watch) tend(ctx context.Context) error {
 			}
 			tick.Reset(soon)
 			soon = min(2*soon, watchTick)
-			t.findLost(ctx, probeAgain) // nothing more comes from a machine that went away after the end
+			t.findLost(ctx, probeAgain, true) // nothing more comes from a machine that went away after the end
 			switch {
 			case t.drained(ctx):
 				return nil
-			case time.Since(over) > DrainLimit:
+			case time.Since(over) > t.drainLimit():
 				return t.owner.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf(
-					"the run is over, and its logs did not come home within %s: what is stored of them may not be all", DrainLimit)})
+					"the run is over, and its logs did not come home within %s: what is stored of them may not be all", t.drainLimit())})
 			}
 			continue
 		}
@@ -427,7 +391,7 @@ func (t *Watch) ended() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, n := range t.nodes {
-		if !n.ended && !n.lost {
+		if !n.ended && !n.writtenOff() {
 			return false
 		}
 	}

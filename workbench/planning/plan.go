@@ -328,6 +328,9 @@ func describeLimits(p *profiles.Profile) []string {
 			s = append(s, "budget: so they do when "+units.USD(l.Budget)+" may be spent")
 		}
 	}
+	if l.Lost > 0 && p.Machines.Count > 1 {
+		s = append(s, "lost: a node that is not heard of for "+units.Duration(l.Lost)+", while others are, ends the run")
+	}
 	if l.Stall > 0 {
 		s = append(s, "stall: no output for "+units.Duration(l.Stall)+" ends the run")
 	}

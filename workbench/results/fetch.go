@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/wholefile"
+	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -31,6 +32,8 @@ type fetching struct {
 	dest    string
 	home    homeRecord
 	own     *ownership
+	silent  []bool        // nodes that are not waited for: whoever watched the run has, or they are gone
+	away    map[int]error // nodes that could not be reached
 	got     event.ResultsFetched
 }
 
@@ -81,16 +84,14 @@ func (f *Fetcher) fetch(ctx context.Context, at Site, run Run, dest string) (eve
 	if err != nil {
 		return event.ResultsFetched{}, err
 	}
-	now := &fetching{fetcher: f, at: at, run: run, dest: dest, home: f.readHome(run.ID), own: own, got: event.ResultsFetched{Dir: dest}}
-	err = now.paths(ctx)
-	for i := range at.Nodes {
-		if err == nil {
-			err = now.ownDir(ctx, i)
-		}
-	}
+	now := &fetching{fetcher: f, at: at, run: run, dest: dest, home: f.readHome(run.ID), own: own, silent: f.silent(ctx, at, run.ID), away: map[int]error{}, got: event.ResultsFetched{Dir: dest}}
+	err = now.all(ctx)
 	keepErr := now.keep()
 	if err != nil {
-		return now.got, now.failed(ctx, err)
+		if now.got.Partial = now.got.New > 0; now.got.Partial {
+			keepErr = errors.Join(keepErr, at.Publish(now.got))
+		}
+		return now.got, errors.Join(err, keepErr)
 	}
 	if text := own.left(); text != "" {
 		now.got.Left = append(now.got.Left, text)
@@ -102,6 +103,25 @@ func (f *Fetcher) fetch(ctx context.Context, at Site, run Run, dest string) (eve
 		return now.got, keepErr // there is nothing to tell
 	}
 	return now.got, errors.Join(keepErr, at.Publish(now.got))
+}
+
+// silent are the nodes from which nothing is expected.
+func (f *Fetcher) silent(ctx context.Context, at Site, run string) []bool {
+	silent := make([]bool, len(at.Nodes))
+	copy(silent, at.Silent)
+	if told, err := f.owner.Told(run); err == nil && told.Ended != nil {
+		for _, i := range told.Ended.Silent {
+			if i >= 0 && i < len(silent) {
+				silent[i] = true
+			}
+		}
+	}
+	if at.Leased {
+		for i, gone := range at.Gone(ctx) {
+			silent[i] = silent[i] || gone
+		}
+	}
+	return silent
 }
 
 // paths fetches what the run wrote below the paths of its results.
@@ -117,28 +137,77 @@ func (f *fetching) paths(ctx context.Context) error {
 	return err
 }
 
-// ownDir fetches the directory of the run's own on one node. Where the profile
-// names no results, a run may well have none, and a node that can't be asked is
-// only told of; so is one beside the head.
+// all fetches everything that can be had: what does not come from one node keeps
+// nothing of another from coming.
+func (f *fetching) all(ctx context.Context) error {
+	var errs []error
+	if err := f.paths(ctx); err != nil {
+		errs = append(errs, f.failed(ctx, err))
+	}
+	for i := range f.at.Nodes {
+		if err := f.ownDir(ctx, i); err != nil && ctx.Err() == nil {
+			errs = append(errs, f.ownFailed(ctx, i, err))
+		}
+	}
+	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// ownDir fetches the directory of the run's own on one node.
 func (f *fetching) ownDir(ctx context.Context, node int) error {
 	if f.run.OwnDir == "" {
 		return nil
 	}
-	name := fmt.Sprintf("node%d", node)
-	_, err := f.pull(ctx, node, f.run.OwnDir, []string{"."}, filepath.Join(f.dest, name), nil)
-	if err == nil || node == 0 && len(f.run.Paths) > 0 || ctx.Err() != nil {
-		return err
+	_, err := f.pull(ctx, node, f.run.OwnDir, []string{"."}, filepath.Join(f.dest, fmt.Sprintf("node%d", node)), nil)
+	return err
+}
+
+// ownFailed says what becomes of a directory that did not come. A machine that is
+// proven gone has nothing any more that could be asked for.
+func (f *fetching) ownFailed(ctx context.Context, node int, cause error) error {
+	if f.at.Leased && f.at.Gone(ctx)[node] {
+		f.got.Left = append(f.got.Left, fmt.Sprintf("what node%d had in DLWB_RESULTS, if anything: %v", node, cause))
+		return nil
 	}
-	f.got.Left = append(f.got.Left, fmt.Sprintf("what %s has in DLWB_RESULTS, if anything: %v", name, err))
-	return nil
+	return &event.Fault{What: "bring the results home", Node: node, Why: "what it has in DLWB_RESULTS, if anything, did not come: " + cause.Error(),
+		Next: "dlwb pull " + f.run.ID + " tries again while its cluster is there"}
 }
 
 func (f *fetching) pull(ctx context.Context, node int, from string, paths []string, to string, own func(string, string) bool) (transfer.PullResult, error) {
+	if err := f.away[node]; err != nil {
+		return transfer.PullResult{}, err
+	}
+	patience := f.run.Lost
+	if f.silent[node] {
+		if !f.answers(ctx, node) {
+			f.away[node] = errors.New("it does not answer")
+			return transfer.PullResult{}, f.away[node]
+		}
+		patience = 0
+	}
 	res, err := transfer.PullBy(ctx, f.at.Nodes[node], from, paths, to,
-		transfer.PullRules{Limits: fetchLimits, Own: own, Placed: f.home.in(to), Mark: f.run.ID})
+		transfer.PullRules{Limits: fetchLimits, Own: own, Placed: f.home.in(to), Mark: f.run.ID, Patience: patience})
+	if out := new(remote.UnreachableError); errors.As(err, &out) {
+		f.away[node] = err
+	}
 	f.got.New += res.Files
+	f.got.Unfetched += res.Unfetched
 	f.got.Left = append(append(f.got.Left, res.Skipped...), res.Moved...)
 	return res, err
+}
+
+// silentLimit is how long a node has to answer that was given up before.
+const silentLimit = 3 * time.Second
+
+// answers reports whether a node that did not answer before does now. One that has
+// just been given up is not asked.
+func (f *fetching) answers(ctx context.Context, node int) bool {
+	if node < len(f.at.Silent) && f.at.Silent[node] {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, silentLimit)
+	defer cancel()
+	_, err := f.at.Nodes[node].RunState(ctx, f.run.ID)
+	return err == nil
 }
 
 // keep writes down what is home now.

@@ -6,6 +6,7 @@ package results
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
@@ -50,6 +51,8 @@ type Run struct {
 	Checkpoints string
 	// To is where its results go here; empty: into the run's record.
 	To string
+	// Lost is how long a node may not be heard of before it is given up.
+	Lost time.Duration
 }
 
 // Told is what the events of a run say of it.
@@ -67,6 +70,8 @@ type Site struct {
 	Nodes   []*remote.Node
 	// Leased is set where a node that is gone takes its disk with it.
 	Leased bool
+	// Silent are nodes that are known not to answer; nil: none is.
+	Silent []bool
 	// Gone says of each node whether it is proven gone.
 	Gone func(context.Context) []bool
 	// KeepActive begins to tell the nodes that they are in use, until the

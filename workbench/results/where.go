@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -39,10 +40,12 @@ func atStake(r Run, told Told) string {
 		return ""
 	case told.Ended == nil:
 		return "run " + r.ID + " is going on: what it writes is brought home at its end"
+	case told.Fetched && told.Got != nil && told.Got.Unfetched > 0:
+		return fmt.Sprintf("%s of run %s could not be read there, or not whole; dlwb pull %s tries again", units.Count(told.Got.Unfetched, "file"), r.ID, r.ID)
 	case told.Fetched:
 		return ""
 	case len(r.Paths) == 0:
-		return "whatever run " + r.ID + " wrote: the profile names no results.paths"
+		return "whatever run " + r.ID + " wrote to DLWB_RESULTS did not come home, if anything; dlwb pull " + r.ID + " tries again"
 	}
 	return fmt.Sprintf("the results of run %s did not come home; dlwb pull %s tries again", r.ID, r.ID)
 }

@@ -26,6 +26,7 @@ type HostOption struct {
 	GPUs    []int  // those that may be used, as nvidia-smi numbers them; nil: all
 	Dir     string // an absolute directory there that takes the code and the environment; empty: the home directory
 	Python  string // the interpreter to start from; empty: as for the others
+	Peer    string // where the other hosts reach it: an address, or one with a port; empty: that is found out
 	HostKey string `json:"-"` // a public key or a fingerprint; empty: none is given
 }
 
@@ -40,7 +41,7 @@ func (m Machines) KeyOf(host string) string {
 
 var table = []about.Option{
 	{Key: "machines.hosts", Kind: about.HostList, Also: []string{"addresses"},
-		Doc: "The machines, each as `host`, `user@host` or `user@host:port`, with names of `~/.ssh/config` too, or as a mapping such as `{host: gpu1, gpus: [0, 1], dir: /data/ada}`; `\"gpu[1-4]\"` stands for four; the first is the head.", Example: "[ada@gpu1, ada@gpu2]",
+		Doc: "The machines, each as `host`, `user@host` or `user@host:port`, with names of `~/.ssh/config` too, or as a mapping such as `{host: gpu1, gpus: [0, 1], dir: /data/ada, peer: 10.0.0.5}`; `\"gpu[1-4]\"` stands for four; the first is the head.", Example: "[ada@gpu1, ada@gpu2]",
 		Place: about.In(func(m *Machines) *Machines { return m })},
 	{Key: "machines.host_keys", Kind: about.HostKeys, Also: []string{"host_key", "fingerprints"},
 		Doc: "Host keys that the profile vouches for where `known_hosts` has none; one that nothing else vouches for is told once, and later no other is taken for that host. One that `known_hosts` contradicts is refused.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",

@@ -1,0 +1,164 @@
+//go:build linux
+
+package hostsstory
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/testbed"
+)
+
+// prints prints a step every tenth of a second for ever.
+const prints = `import os, time
+step = 0
+os.makedirs("outputs", exist_ok=True)
+while not os.path.exists("quiet"):
+    step += 1
+    print("rank", os.environ["RANK"], "step", step, flush=True)
+    time.sleep(0.1)
+time.sleep(100000)
+`
+
+func hostNames(from, n int) string {
+	var names []string
+	for i := range n {
+		names = append(names, testbed.Name(from+i))
+	}
+	return strings.Join(names, ", ")
+}
+
+func mustDo(t *testing.T, bed *testbed.Bed, args ...string) {
+	t.Helper()
+	if err := bed.Do(args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two of four hosts die and stay dead. The run ends within its limit, with both and
+// their ranks in the verdict; what lives is stopped, removed quickly, and what can't
+// be reached is said.
+func TestHostsThatStayDeadEndTheRunAndAreNamed(t *testing.T) {
+	bed := realHosts(t, 4)
+	const lost = 30 * time.Second
+	l := newLaptop(t, bed.SSHConfig(), fmt.Sprintf("name: dead\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
+		"run: {engine: plain, command: train.py, procs_per_node: 2}\nlimits: {lost: %s}\n", hostNames(0, 4), lost), prints)
+	run := l.start("run", "--json")
+	l.await(run, time.Minute, "the start of the run", called("run_started"))
+	until(t, 20*time.Second, "all hosts train", func() bool { return trainsOn(t, bed, 0) && trainsOn(t, bed, 3) })
+	mustDo(t, bed, "kill", testbed.Name(1))
+	mustDo(t, bed, "kill", testbed.Name(3))
+	died := time.Now()
+	if code := l.end(run, lost+2*time.Minute); code == 0 {
+		t.Errorf("the exit code is 0:\n%s", run.text())
+	}
+	end := l.await(run, time.Second, "the end of the run", called("run_ended"))
+	cause := fmt.Sprint(end["cause"])
+	for _, word := range []string{"node1 (ranks 2, 3) has not been heard of since", "node3 (ranks 6, 7) has not been heard of since", "not known"} {
+		if !strings.Contains(cause, word) {
+			t.Errorf("the cause does not say %q: %s", word, cause)
+		}
+	}
+	if end["verdict"] != "lost" {
+		t.Errorf("the verdict is %v", end["verdict"])
+	}
+	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(end["time"]))
+	if took := at.Sub(died); err != nil || took > lost+10*time.Second {
+		t.Errorf("the verdict came %s after the hosts died, %v", took, err)
+	}
+	if text := run.text(); strings.Contains(text, `"state":"gone"`) {
+		t.Errorf("a node that only does not answer was told to be gone:\n%s", text)
+	}
+	for _, host := range []int{0, 2} {
+		if trainsOn(t, bed, host) {
+			t.Errorf("%s still trains", testbed.Name(host))
+		}
+	}
+	downSaysWhatIsLeft(t, bed, l, "dead", []int{0, 2}, []int{1, 3})
+}
+
+// downSaysWhatIsLeft takes a cluster down of which hosts are dead, and again when
+// they are back.
+func downSaysWhatIsLeft(t *testing.T, bed *testbed.Bed, l *laptop, name string, alive, dead []int) {
+	t.Helper()
+	began := time.Now()
+	down := l.start("down", name)
+	for _, host := range alive {
+		until(t, 12*time.Second, testbed.Name(host)+" is given back", func() bool {
+			_, err := os.Stat(filepath.Join(bed.Home(host), ".dlwb"))
+			return os.IsNotExist(err) && !trainsOn(t, bed, host)
+		})
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("what lives was removed after %s", took)
+	}
+	code := l.end(down, time.Minute)
+	t.Logf("down took %s:\n%s", time.Since(began), down.text())
+	if code == 0 || !strings.Contains(down.text(), "UNRESOLVED") {
+		t.Errorf("down ended with %d:\n%s", code, down.text())
+	}
+	for _, host := range dead {
+		if !strings.Contains(down.text(), testbed.Name(host)+": it could not be looked at") {
+			t.Errorf("down does not say that %s was not reached:\n%s", testbed.Name(host), down.text())
+		}
+		mustDo(t, bed, "reboot", testbed.Name(host))
+	}
+	if code, text := l.do(time.Minute, "down", name); code != 0 {
+		t.Errorf("down again ended with %d:\n%s", code, text)
+	}
+	for host := range 4 {
+		if _, err := os.Stat(filepath.Join(bed.Home(host), "dlwb")); !os.IsNotExist(err) {
+			t.Errorf("something is left on %s: %v", testbed.Name(host), err)
+		}
+	}
+}
+
+// A cluster whose run goes on is taken down while a host is dead: what lives does
+// not wait for it, whoever watches the run.
+func TestDownDoesNotWaitForADeadHost(t *testing.T) {
+	bed := realHosts(t, 4)
+	for _, detached := range []bool{false, true} {
+		name := fmt.Sprintf("dying%v", detached)
+		l := newLaptop(t, bed.SSHConfig(), fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
+			"run: {engine: plain, command: train.py}\nresults: {paths: [outputs/]}\n", name, hostNames(0, 4)), prints)
+		args := []string{"run", "--json"}
+		if detached {
+			args = append(args, "--detach")
+		}
+		run := l.start(args...)
+		l.await(run, time.Minute, "the start of the run", called("run_started"))
+		until(t, 20*time.Second, "all hosts train", func() bool { return trainsOn(t, bed, 0) && trainsOn(t, bed, 2) })
+		if detached {
+			l.end(run, time.Minute)
+		}
+		mustDo(t, bed, "kill", testbed.Name(2))
+		downSaysWhatIsLeft(t, bed, l, name, []int{0, 1, 3}, []int{2})
+		l.end(run, time.Minute)
+	}
+}
+
+// A host that is dead does not keep a run from being found to hang.
+func TestARunThatHangsIsEndedAlthoughAHostIsDead(t *testing.T) {
+	bed := realHosts(t, 2)
+	l := newLaptop(t, bed.SSHConfig(), fmt.Sprintf("name: hangs\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
+		"run: {engine: plain, command: train.py}\nlimits: {stall: 15s, lost: 30m}\n", hostNames(0, 2)), prints)
+	run := l.start("run", "--json")
+	l.await(run, time.Minute, "the start of the run", called("run_started"))
+	until(t, 20*time.Second, "both hosts train", func() bool { return trainsOn(t, bed, 0) && trainsOn(t, bed, 1) })
+	time.Sleep(time.Second) // both have printed
+	mustDo(t, bed, "kill", testbed.Name(1))
+	if err := os.WriteFile(filepath.Join(bed.Home(0), "dlwb", "hangs", "code", "quiet"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code := l.end(run, 2*time.Minute); code == 0 {
+		t.Error("the exit code is 0")
+	}
+	end := l.await(run, time.Second, "the end of the run", called("run_ended"))
+	if end["verdict"] != "hung" || !strings.Contains(fmt.Sprint(end["cause"]), "node1 (rank 1) has not been heard of") {
+		t.Errorf("it ended with %v", end)
+	}
+}

@@ -1,0 +1,250 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// A node that dies says nothing, and neither does one whose network is away: a
+// failed look proves nothing, and the node stays unknown. But a run of which a
+// node was not heard of for limits.lost, while others are, does not come to its
+// end any more by itself: it is ended without that node, in words that say what
+// is known. Where no node at all is heard of, this machine's own network is the
+// likelier cause, and nothing is ended.
+
+const (
+	// heardMost is how long before a node was found to be out of reach it may have
+	// been heard last: a connection is asked for an answer every few seconds.
+	heardMost = 20 * time.Second
+	// goingLost is how long a node has to answer where the cluster is being removed:
+	// what can be reached does not wait for it.
+	goingLost = 3 * time.Second
+	// hungLost is how long a node may not be heard of where all others were stopped
+	// because the run hangs.
+	hungLost = 30 * time.Second
+	// surveyLimit bounds the question to those that can be reached, before others
+	// are given up.
+	surveyLimit = 5 * time.Second
+)
+
+// writtenOff reports whether nothing more is expected of a node.
+func (n nodeEnd) writtenOff() bool { return n.lost || !n.silent.IsZero() }
+
+// goes reports whether the cluster of the run is being removed. The caller holds
+// the lock.
+func (t *Watch) goes() bool { return t.toldToStop(TakenDown) }
+
+// toldToStop reports whether a node was told to stop for a reason that begins like
+// this. The caller holds the lock.
+func (t *Watch) toldToStop(reason string) bool {
+	return slices.ContainsFunc(t.nodes, func(n nodeEnd) bool {
+		return slices.ContainsFunc(n.stopping, func(why string) bool { return strings.HasPrefix(why, reason) })
+	})
+}
+
+// lostLimit is how long a node may not be heard of. The caller holds the lock.
+func (t *Watch) lostLimit() time.Duration {
+	if t.toldToStop(reasonHung) {
+		return min(t.run.Lost, hungLost)
+	}
+	return t.run.Lost
+}
+
+// quietSince is when a node was last heard that is out of reach now, as far as
+// that is known. The caller holds the lock.
+func (t *Watch) quietSince(node int) time.Time {
+	if away, is := t.gone[node]; is && t.heard[node].Before(away.Add(-heardMost)) {
+		return away.Add(-heardMost)
+	}
+	return t.heard[node]
+}
+
+// findSilent gives up nodes that were not heard of for too long, if one that can
+// be reached answers just then: else it is we who are cut off. Where the cluster is
+// being removed all are asked: who does not answer is not waited for.
+func (t *Watch) findSilent(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tellCutOff()
+	goes := t.run.Lost > 0 && t.goes()
+	if t.asking || !goes && !t.overdue() {
+		return
+	}
+	t.asking = true
+	t.group.Go(func() error {
+		answered := t.survey(ctx, goes)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.asking = false
+		if slices.Contains(answered, true) && (goes || t.overdue()) {
+			t.giveUp(answered)
+		}
+		return nil
+	})
+}
+
+// overdue reports whether a node was not heard of for too long, while others could
+// be reached. The caller holds the lock.
+func (t *Watch) overdue() bool {
+	limit := t.lostLimit()
+	for node := range t.gone {
+		if n := t.nodes[node]; n.ended || n.writtenOff() {
+			continue
+		}
+		if limit > 0 && !t.company.IsZero() && time.Since(t.quietSince(node)) > limit && time.Since(t.company) > limit {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUp writes off the nodes that have not answered now: where one of them is
+// overdue, the run is over for all. The caller holds the lock.
+func (t *Watch) giveUp(answered []bool) {
+	for i := range t.nodes {
+		if n := &t.nodes[i]; !answered[i] && !n.ended && !n.writtenOff() {
+			n.silent = t.quietSince(i)
+		}
+	}
+	t.nextStop = time.Time{}
+}
+
+// survey asks the nodes whether they are there, those that are out of reach only
+// where the cluster goes: else one answer of the others is enough.
+func (t *Watch) survey(ctx context.Context, goes bool) []bool {
+	limit := surveyLimit
+	if goes {
+		limit = goingLost
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	t.mu.Lock()
+	answered, away, asked := make([]bool, len(t.nodes)), make([]bool, len(t.nodes)), 0
+	for i := range t.gone {
+		away[i] = true
+	}
+	t.mu.Unlock()
+	answers := make(chan int, len(away))
+	for i, r := range t.run.Replicas {
+		if away[i] && !goes {
+			continue
+		}
+		asked++
+		go func() {
+			if _, err := r.State(ctx); err == nil {
+				answers <- i
+			}
+		}()
+	}
+	for range asked {
+		select {
+		case i := <-answers:
+			answered[i] = true
+		case <-ctx.Done():
+			return answered
+		}
+	}
+	return answered
+}
+
+// tellCutOff says once that no node is heard of, and that nothing is ended for
+// that. The caller holds the lock.
+func (t *Watch) tellCutOff() {
+	if t.run.Lost <= 0 || len(t.gone) < len(t.nodes) || t.noticed[cutOffText] {
+		return
+	}
+	for _, since := range t.gone {
+		if time.Since(since) < t.run.Lost {
+			return
+		}
+	}
+	t.noticed[cutOffText] = true
+	go func() {
+		_ = t.owner.Publish(event.Noticed{Level: "warning", Text: cutOffText,
+			Next: "the run is not ended for that; dlwb down " + t.run.Cluster + " ends it, as far as it can be reached"})
+	}()
+}
+
+const cutOffText = "no node of the run has been heard of for longer than limits.lost: they are gone, or this machine has no way to them"
+
+// silentCause says which nodes were given up, with their ranks; empty: none was.
+func silentCause(nodes []nodeEnd) string {
+	var said []string
+	for i, n := range nodes {
+		if !n.silent.IsZero() {
+			said = append(said, fmt.Sprintf("node%d (%s) has not been heard of since %s", i, ranksText(n.ranks), n.silent.UTC().Format("15:04:05 UTC")))
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	if len(said) == 1 {
+		return said[0] + ", and whether it still runs is not known"
+	}
+	return strings.Join(said, ", ") + ", and whether they still run is not known"
+}
+
+// silentNodes are the nodes that were given up.
+func silentNodes(nodes []nodeEnd) (silent []int) {
+	for i, n := range nodes {
+		if !n.silent.IsZero() {
+			silent = append(silent, i)
+		}
+	}
+	return silent
+}
+
+// ranksText is "rank 3", or "ranks 2, 3".
+func ranksText(ranks []int) string {
+	if len(ranks) == 0 {
+		return "no rank"
+	}
+	var all []string
+	for _, r := range ranks {
+		all = append(all, strconv.Itoa(r))
+	}
+	if len(all) == 1 {
+		return "rank " + all[0]
+	}
+	return "ranks " + strings.Join(all, ", ")
+}
+
+// judgeSilent says how a run ended of which nodes were given up: by them, unless a
+// rank had failed before that by itself. What other nodes were told then counts
+// for a dlwb that comes later.
+func judgeSilent(nodes []nodeEnd, first rankEnd, failed bool) (event.RunEnded, bool) {
+	v := event.RunEnded{ExitCode: 1, Verdict: event.Lost, Rank: -1, Node: -1, Cause: silentCause(nodes)}
+	at := time.Time{}
+	for i, n := range nodes {
+		if !n.silent.IsZero() && (at.IsZero() || n.silent.Before(at)) {
+			v.Node, at = i, n.silent
+		}
+	}
+	for _, n := range nodes {
+		for _, why := range n.stopping {
+			if said, is := strings.CutPrefix(why, reasonSilent); is && v.Node < 0 {
+				v.Cause = said
+				_, _ = fmt.Sscanf(said, "node%d", &v.Node)
+			}
+		}
+	}
+	if v.Node < 0 {
+		return v, false
+	}
+	if !failed {
+		return v, true
+	}
+	if before := !at.IsZero() && first.at+2 < at.Unix() && weight(first, first.at) == 0; before {
+		f := failureOf(first)
+		f.Cause += "; " + v.Cause
+		return f, true
+	}
+	v.Cause += "; then " + failureOf(first).Cause
+	return v, true
+}

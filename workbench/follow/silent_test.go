@@ -1,0 +1,64 @@
+package follow
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// A node that was given up is named with its ranks, and not said to be gone; a rank
+// that merely noticed is no cause, and one that had failed before is.
+func TestTheVerdictNamesNodesThatWereGivenUp(t *testing.T) {
+	at := time.Date(2026, 3, 4, 14, 3, 10, 0, time.UTC)
+	gone := func(ranks ...int) nodeEnd { return nodeEnd{begun: true, silent: at, ranks: ranks} }
+	for _, c := range []struct {
+		nodes   []nodeEnd
+		ends    []rankEnd
+		verdict event.Verdict
+		node    int
+		says    string
+	}{
+		{[]nodeEnd{{ended: true}, gone(2, 3)}, nil, event.Lost, 1, "node1 (ranks 2, 3) has not been heard of since 14:03:10 UTC, and whether it still runs is not known"},
+		{[]nodeEnd{{ended: true}, gone(1), gone(2)}, nil, event.Lost, 1, "node1 (rank 1) has not been heard of since 14:03:10 UTC, node2 (rank 2)"},
+		{[]nodeEnd{{ended: true}, gone(1)}, []rankEnd{{rank: 0, code: 1, at: at.Unix() + 20}}, event.Lost, 1, "; then rank 0 on node0 exited"},
+		{[]nodeEnd{{ended: true}, gone(1)}, []rankEnd{{rank: 0, code: 3, at: at.Unix() + 20}}, event.Lost, 1, "node1"},
+		{[]nodeEnd{{ended: true}, gone(1)}, []rankEnd{{rank: 0, code: 3, at: at.Unix() - 60}}, event.ExitedBad, 0, "code 3; node1 (rank 1) has not been heard of"},
+		{[]nodeEnd{{ended: true, stopping: []string{Asked + "stopped by request"}}, gone(1)}, nil, event.Stopped, -1, "stopped by request; node1"},
+		// Another dlwb, to which it answers again, reads the same of the others.
+		{[]nodeEnd{{ended: true, stopping: []string{reasonSilent + "node1 (rank 1) has not been heard of"}}, {ended: true}}, nil, event.Lost, 1, "node1 (rank 1)"},
+	} {
+		v := judge(c.nodes, c.ends)
+		if v.Verdict != c.verdict || v.Node != c.node || !strings.Contains(v.Cause, c.says) || v.ExitCode == 0 || strings.Contains(v.Cause, "is gone") {
+			t.Errorf("got %+v, want %s of node %d, %q", v, c.verdict, c.node, c.says)
+		}
+	}
+}
+
+// Where no node is heard of, nothing is given up: it may be this machine that is cut
+// off. One that comes back is not written off any more.
+func TestNothingIsGivenUpWhereNobodyIsHeardOf(t *testing.T) {
+	long := time.Now().Add(-time.Hour)
+	w := &Watch{run: Run{Lost: time.Minute}, nodes: make([]nodeEnd, 2), heard: []time.Time{long, long},
+		gone: map[int]time.Time{0: long, 1: long}, owner: Owner{Publish: func(event.Body) error { return nil }}}
+	if w.overdue() {
+		t.Error("nodes are overdue, and none is heard of")
+	}
+	w.reach(0, true, "")
+	if w.overdue() {
+		t.Error("a node is overdue at once when another one comes back")
+	}
+	w.company = long
+	if !w.overdue() {
+		t.Error("no node is overdue")
+	}
+	w.giveUp([]bool{true, false})
+	if lost := w.Lost(); lost[0] || !lost[1] {
+		t.Errorf("written off: %v", lost)
+	}
+	w.reach(1, true, "")
+	if lost := w.Lost(); lost[1] {
+		t.Error("one that is heard of is written off")
+	}
+}
