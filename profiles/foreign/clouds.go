@@ -119,7 +119,7 @@ func (f *file) sky() {
 	}
 	if size := child(r, "disk_size"); size != nil {
 		if _, err := strconv.Atoi(size.Value); err == nil {
-			f.set("machines.disk", sized(f.text(size, "GB")))
+			f.set("machines.disk", sized(f.text(size), "GB"))
 		}
 	}
 	if image := child(r, "image_id"); image != nil && strings.HasPrefix(image.Value, "docker:") {
