@@ -98,6 +98,10 @@ const (
 	Flag                 // *bool
 	Count                // *int
 	Networks             // *[]string: addresses and networks, each as netip writes it
+	Words                // *[]string: a list of words
+	Dollars              // *float64: US dollars per hour
+	Pairs                // *map[string]string: names and values
+	File                 // *string: a path relative to the profile, or absolute
 	HostList             // *Machines of the hosts provider: a list of hosts
 	HostKeys             // *map[string]string: keys, or fingerprints, of hosts
 )

@@ -161,7 +161,7 @@ func told(p *awsapi.Problem) string {
 func (c *preflight) probes(ec2 client) []probe {
 	yes := aws.Bool(true)
 	life := cloud.Life{Name: c.spec.Name, ID: dryLife()}
-	t := tags(life, c.who.Principal(), time.Now())
+	t := tags(life, c.who.Principal(), time.Now(), own(c.spec).Tags)
 	token := "dlwb-" + life.ID + "-dry"
 	name := aws.String(baseName(life))
 	all := []probe{{action: "ImportKeyPair", undo: func(ctx context.Context) error {
@@ -184,7 +184,7 @@ func (c *preflight) probes(ec2 client) []probe {
 			return err
 		}})
 	}
-	if c.netErr == nil {
+	if c.netErr == nil && len(own(c.spec).Groups) == 0 {
 		var made thing
 		all = append(all, probe{action: "CreateSecurityGroup", undo: func(ctx context.Context) error {
 			return deleteGroup(ctx, ec2, made)
@@ -244,8 +244,8 @@ func (c *preflight) launchInput(token string, t map[string]string) *awsec2.RunIn
 	if !ok || wanted < 1 || c.netErr != nil || c.imgErr != nil {
 		return nil
 	}
-	usable := zones(c.offers[0], c.spec.Spot, c.net)
-	if len(usable) == 0 {
+	usable := c.usable()
+	if len(usable) == 0 || c.reserveErr != nil {
 		return nil
 	}
 	l.Zone, l.Tags, l.Nodes = usable[0].Name, t, make([]int, wanted)

@@ -29,6 +29,9 @@ type Options struct {
 	// nobody knows what became, is watched before nothing more is expected
 	// of it. 0 means DLWB_SETTLE, else two minutes.
 	Settle time.Duration
+	// Jump finds the hosts on the way to what the user's own ssh calls by a name,
+	// the last of which is that host, and proves who they are. nil: there are none.
+	Jump func(ctx context.Context, name string) ([]cloud.Jump, error)
 }
 
 // Provider makes clusters of EC2 instances. Its methods may be called from
@@ -38,6 +41,7 @@ type Provider struct {
 	settle time.Duration
 	// connect gives the EC2 client of a region.
 	connect func(ctx context.Context, region string) (client, error)
+	jumpTo  func(ctx context.Context, name string) ([]cloud.Jump, error)
 
 	mu     sync.Mutex
 	loaded *awsapi.API
@@ -50,7 +54,7 @@ func New(o Options) *Provider {
 	if o.Settle == 0 {
 		o.Settle = settleTime()
 	}
-	p := &Provider{dir: o.Dir, settle: o.Settle}
+	p := &Provider{dir: o.Dir, settle: o.Settle, jumpTo: o.Jump}
 	p.connect = p.client
 	return p
 }

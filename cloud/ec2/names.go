@@ -2,7 +2,9 @@ package ec2
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,16 +66,18 @@ func newToken(life cloud.Life, kind string, entries []cloud.Entry) string {
 }
 
 // tags are those of everything in a life but the token.
-func tags(life cloud.Life, owner string, expires time.Time) map[string]string {
+func tags(life cloud.Life, owner string, expires time.Time, users map[string]string) map[string]string {
 	host, _ := os.Hostname()
-	return map[string]string{
+	all := map[string]string{tagName: baseName(life)}
+	maps.Copy(all, users)
+	maps.Copy(all, map[string]string{
 		tagCluster: life.Name,
 		tagLife:    life.ID,
 		tagOwner:   owner,
 		tagHost:    tagValue(host),
 		tagExpires: expires.UTC().Format(time.RFC3339),
-		tagName:    baseName(life),
-	}
+	})
+	return all
 }
 
 var notInTags = pattern.New(`[^\pL\pN\pZ_.:/=+@-]`)
@@ -87,8 +91,14 @@ func tagValue(s string) string {
 // specify is how a creating call is told the tags of what it makes.
 func specify(token string, t map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
 	list := []types.Tag{{Key: aws.String(tagToken), Value: &token}}
-	for _, k := range []string{tagCluster, tagLife, tagOwner, tagHost, tagExpires, tagName} {
+	first := []string{tagCluster, tagLife, tagOwner, tagHost, tagExpires, tagName}
+	for _, k := range first {
 		list = append(list, types.Tag{Key: aws.String(k), Value: aws.String(t[k])})
+	}
+	for _, k := range slices.Sorted(maps.Keys(t)) {
+		if !slices.Contains(first, k) { // the user's own
+			list = append(list, types.Tag{Key: aws.String(k), Value: aws.String(t[k])})
+		}
 	}
 	var out []types.TagSpecification
 	for _, k := range kinds {

@@ -10,10 +10,11 @@ import (
 // something is allowed only where dlwb's tag is.
 var (
 	lookActions = []string{
-		"ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeImages", "ec2:DescribeInstanceAttribute",
-		"ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeKeyPairs",
+		"ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstanceAttribute",
+		"ec2:DescribeInstanceConnectEndpoints", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeKeyPairs",
 		"ec2:DescribeNetworkInterfaces", "ec2:DescribePlacementGroups", "ec2:DescribeRegions", "ec2:DescribeRouteTables", "ec2:DescribeSecurityGroups",
-		"ec2:DescribeSpotInstanceRequests", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeVolumes",
+		"ec2:DescribeSpotInstanceRequests", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeVolumes", "ec2:DescribeVpcs",
+		"ec2:GetConsoleOutput", "ec2:GetSpotPlacementScores",
 		"pricing:GetProducts",
 		"servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota",
 	}

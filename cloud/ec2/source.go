@@ -27,11 +27,8 @@ const whatIsMyAddress = "https://checkip.amazonaws.com"
 // owner has set, what the profile says, or the caller's address as AWS sees it;
 // never everybody's.
 func (p *Provider) sources(ctx context.Context, spec cloud.Spec) ([]netip.Prefix, error) {
-	if s := os.Getenv(sourceEnv); s != "" {
-		return parseSources(strings.Split(s, ","))
-	}
-	if given := own(spec).SSHFrom; len(given) > 0 {
-		return parseSources(given)
+	if given, err := givenSources(spec); len(given) > 0 || err != nil {
+		return given, err
 	}
 	api, err := p.api(ctx)
 	if err != nil {
@@ -49,6 +46,14 @@ func (p *Provider) sources(ctx context.Context, spec cloud.Spec) ([]netip.Prefix
 	}
 	return nil, fmt.Errorf("find out this machine's public address, from which alone the nodes may be reached: %w; "+
 		"set it by hand: export %s=203.0.113.7", err, sourceEnv)
+}
+
+// givenSources are those that somebody has set; none: nobody has.
+func givenSources(spec cloud.Spec) ([]netip.Prefix, error) {
+	if s := os.Getenv(sourceEnv); s != "" {
+		return parseSources(strings.Split(s, ","))
+	}
+	return parseSources(own(spec).SSHFrom)
 }
 
 // askAddress asks AWS which address this machine has out there.
