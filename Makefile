@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-slurm test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean
+.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-cloudinit test-slurm test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ test-podman: ## what make test does over a container, which it leaves out where 
 
 test-moto: ## the life of a cluster on moto, a stand-in for AWS that others made (from PyPI, kept in the user's cache directory)
 	sh internal/tools/moto.sh
+
+test-cloudinit: ## what the real cloud-init makes of user-data (Debian or Ubuntu; unpacked into the user's cache directory, not installed)
+	sh internal/tools/cloudinit.sh
 
 test-slurm: ## the same over a node of a real Slurm on this machine (Linux, root; DLWB_SLURMRIG is the script that makes it)
 	sh internal/tools/need.sh slurm

@@ -181,12 +181,13 @@ func (a *app) bench() (*workbench.Workbench, error) {
 		return nil, fmt.Errorf("find dlwb's own program file: %w", err)
 	}
 	sshkeys.AskWith(a.askPassphrase)
+	own := hosts.New(hosts.Options{Dir: filepath.Join(dir, "hosts"), Confirm: a.confirmHost})
 	return workbench.Open(workbench.Options{
 		Dir: dir, Settings: a.settings,
 		Providers: []cloud.Provider{
 			local.New(filepath.Join(dir, "local"), exe),
-			hosts.New(hosts.Options{Dir: filepath.Join(dir, "hosts"), Confirm: a.confirmHost}),
-			ec2.New(ec2.Options{Dir: filepath.Join(dir, "ec2")}),
+			own,
+			ec2.New(ec2.Options{Dir: filepath.Join(dir, "ec2"), Jump: own.Jumps}),
 		},
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 // optionTypes are the types of values that options of providers have.
 var optionTypes = map[about.Kind]*Type{about.Word: wordType, about.Flag: flagType, about.Count: countType,
-	about.Networks: networksType, about.Words: wordsType, about.Dollars: priceType, about.Pairs: pairsType, about.File: dirType,
+	about.Networks: networksType, about.Words: wordsType, about.Dollars: priceType, about.Pairs: pairsType, about.Script: scriptType,
 	about.HostList: hostsType, about.HostKeys: hostKeysType}
 
 // withOptions puts the options of providers among the keys that are common.

@@ -106,7 +106,7 @@ func (n *Node) backOffLocked(began time.Time) {
 func (n *Node) dial(ctx context.Context) (way, error) {
 	t := n.target
 	p := party{
-		name: t.Name, addr: t.Addr, user: t.User, hostKeys: []string{t.HostKey}, keyFile: t.KeyFile, keys: t.Keys,
+		name: t.Name, addr: t.Addr, user: t.User, hostKeys: []string{t.HostKey}, keyFile: t.KeyFile, keys: t.Keys, reach: t.Reach,
 		shown: func(key ssh.PublicKey) {
 			n.mu.Lock()
 			defer n.mu.Unlock()

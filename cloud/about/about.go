@@ -101,7 +101,7 @@ const (
 	Words                // *[]string: a list of words
 	Dollars              // *float64: US dollars per hour
 	Pairs                // *map[string]string: names and values
-	File                 // *string: a path relative to the profile, or absolute
+	Script               // *string: several lines, written with |
 	HostList             // *Machines of the hosts provider: a list of hosts
 	HostKeys             // *map[string]string: keys, or fingerprints, of hosts
 )

@@ -390,7 +390,7 @@ func (c *preflight) way(ctx context.Context, text string) cloud.Finding {
 				"machines.instance_profile: a profile with AmazonSSMManagedInstanceCore")
 		}
 	case wayJump:
-		if _, err := c.p.jumps(ctx, c.net.Way); err != nil {
+		if _, err := c.p.jumps(ctx, c.net.Way, false); err != nil {
 			return missing(what, text+": "+err.Error(), "ssh "+c.net.Way.jump)
 		}
 	}

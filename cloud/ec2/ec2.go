@@ -30,8 +30,9 @@ type Options struct {
 	// of it. 0 means DLWB_SETTLE, else two minutes.
 	Settle time.Duration
 	// Jump finds the hosts on the way to what the user's own ssh calls by a name,
-	// the last of which is that host, and proves who they are. nil: there are none.
-	Jump func(ctx context.Context, name string) ([]cloud.Jump, error)
+	// the last of which is that host, and proves who they are; ask allows questions
+	// to a person. nil: there are none.
+	Jump func(ctx context.Context, name string, ask bool) ([]cloud.Jump, error)
 }
 
 // Provider makes clusters of EC2 instances. Its methods may be called from
@@ -41,7 +42,7 @@ type Provider struct {
 	settle time.Duration
 	// connect gives the EC2 client of a region.
 	connect func(ctx context.Context, region string) (client, error)
-	jumpTo  func(ctx context.Context, name string) ([]cloud.Jump, error)
+	jumpTo  func(ctx context.Context, name string, ask bool) ([]cloud.Jump, error)
 
 	mu     sync.Mutex
 	loaded *awsapi.API
@@ -108,6 +109,13 @@ func (p *Provider) market(ctx context.Context) (*catalog.Market, error) {
 		p.offers = catalog.NewMarket(api, p.dir)
 	}
 	return p.offers, nil
+}
+
+// Meet reaches the jump host of a spec, where it names one, and so asks a person
+// what there is to ask.
+func (p *Provider) Meet(ctx context.Context, spec cloud.Spec) error {
+	_, err := p.jumps(ctx, way{kind: wayJump, jump: own(spec).Jump}, true)
+	return err
 }
 
 // Offers lists the instance types that can be had, the best first.

@@ -47,7 +47,7 @@ func (r *rig) rulesOf() (in []string) {
 }
 
 func TestMachinesOfAPrivateSubnetAreReachedByWhatThereIs(t *testing.T) {
-	bastion := func(context.Context, string) ([]cloud.Jump, error) {
+	bastion := func(context.Context, string, bool) ([]cloud.Jump, error) {
 		return []cloud.Jump{{Name: "bastion", Addr: "bastion.example.org:22", User: "ada", HostKey: "ssh-ed25519 AAAA"}}, nil
 	}
 	endpoint := fakeaws.EndpointID("us-east-1", "ml-lab")
@@ -117,7 +117,7 @@ func TestAPlanSaysWhichWayLeadsToAPrivateSubnet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := labRig(t, c.own)
 			p := r.provider()
-			p.jumpTo = func(_ context.Context, name string) ([]cloud.Jump, error) {
+			p.jumpTo = func(_ context.Context, name string, _ bool) ([]cloud.Jump, error) {
 				return nil, fmt.Errorf("%s: there is no such host", name)
 			}
 			f := findingOf(t, p.Check(t.Context(), r.spec), "network")

@@ -232,7 +232,7 @@ func (u *up) onDemand(ctx context.Context, l launch) (launch, error) {
 // describe says what the cluster is, once its machines run.
 func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
 	l := c.sorted()[0].launch
-	jumps, err := u.p.jumps(ctx, way{kind: l.Reach, jump: own(u.spec).Jump})
+	jumps, err := u.p.jumps(ctx, way{kind: l.Reach, jump: own(u.spec).Jump}, true)
 	if err != nil {
 		return cloud.Cluster{}, err
 	}

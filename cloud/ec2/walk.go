@@ -301,6 +301,6 @@ func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
 		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
 		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
-		SpotNotice: t.spot,
+		SpotNotice: t.spot, More: own(u.spec).UserData,
 	})
 }

@@ -175,14 +175,14 @@ func sessionProblem(err error, region, instance string) error {
 }
 
 // jumps are the hosts on the way, as plain data.
-func (p *Provider) jumps(ctx context.Context, w way) ([]cloud.Jump, error) {
+func (p *Provider) jumps(ctx context.Context, w way, ask bool) ([]cloud.Jump, error) {
 	switch {
-	case w.kind != wayJump:
+	case w.kind != wayJump || w.jump == "":
 		return nil, nil
 	case p.jumpTo == nil:
 		return nil, fmt.Errorf("this dlwb can't go through %s", w.jump)
 	}
-	return p.jumpTo(ctx, w.jump)
+	return p.jumpTo(ctx, w.jump, ask)
 }
 
 var _ cloud.Reacher = (*Provider)(nil)

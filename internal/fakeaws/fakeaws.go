@@ -127,6 +127,11 @@ type Noticer interface {
 	Notice(id string, action string, at time.Time)
 }
 
+// Consoler is a Booter whose machines write to a console.
+type Consoler interface {
+	Console(id string) string
+}
+
 // Instance is what a Booter is told of a machine.
 type Instance struct {
 	ID, Region, Zone, Type, Image string

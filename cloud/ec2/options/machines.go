@@ -1,6 +1,9 @@
 package options
 
 import (
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud/about"
@@ -39,6 +42,9 @@ type Machines struct {
 	KMSKey         string  // for the disks; empty: the account's own
 	// Tags are put on everything besides dlwb's own.
 	Tags map[string]string
+	// UserData is what else the machines are told before they boot: a script, or a
+	// document of cloud-init.
+	UserData string
 }
 
 // The ways to the nodes.
@@ -99,12 +105,19 @@ var table = []about.Option{
 	{Key: "machines.tags", Kind: about.Pairs, Also: []string{"labels"},
 		Doc: "Tags for everything that is made, besides dlwb's own.", Example: "{project: charlm, cost-center: \"1234\"}",
 		Place: about.In(func(m *Machines) *map[string]string { return &m.Tags })},
+	{Key: "machines.user_data", Kind: about.Script, Also: []string{"cloud_init", "boot_script"},
+		Doc:     "What the machines do at their first boot besides: a script that begins with #!, or a cloud-config document. It runs as root; what dlwb itself says to cloud-init stays as it is.",
+		Example: `"#cloud-config\npackages: [nfs-common]"`,
+		Place:   about.In(func(m *Machines) *string { return &m.UserData })},
 }
 
 func effects(own any) (all []about.Effect) {
 	m := about.Own[Machines](own)
 	if m.InstanceProfile != "" {
 		all = append(all, about.Effect{Kind: about.Pays, Unusual: true, Text: "the machines get the IAM instance profile " + m.InstanceProfile})
+	}
+	if m.UserData != "" {
+		all = append(all, about.Effect{Kind: about.Runs, Unusual: true, Text: "at the first boot of the machines, as root: " + strings.Join(strings.Fields(m.UserData), " ")})
 	}
 	if m.Jump != "" {
 		all = append(all, about.Effect{Kind: about.Connects, Unusual: true, Text: "to the machines through " + m.Jump})
@@ -124,3 +137,41 @@ func paysAlso(own any) string {
 	}
 	return ""
 }
+
+func check(own any) (all []about.Fault) {
+	m := about.Own[Machines](own)
+	fault := func(key, why, next string) {
+		all = append(all, about.Fault{Key: "machines." + key, Why: why, Next: next})
+	}
+	switch m.Reach {
+	case "", ReachPublic, ReachPrivate, ReachEndpoint, ReachSSM:
+	default:
+		if !strings.HasPrefix(m.Reach, "eice-") {
+			fault("reach", "there is no such way", "public, private, instance-connect, eice-… or ssm")
+		}
+	}
+	if m.Reach != "" && m.Jump != "" {
+		fault("jump", "machines.reach names another way", "keep one of the two")
+	}
+	if len(m.Groups) > 0 && len(m.SSHFrom) > 0 {
+		fault("ssh_from", "dlwb changes nothing in security groups that exist", "leave out machines.ssh_from or machines.security_groups")
+	}
+	if most := max(m.DiskIOPS, defaultIOPS) / 4; m.DiskThroughput > most {
+		fault("disk_throughput", "gp3 has at most 1 MiB/s for each 4 operations a second", "machines.disk_iops: "+strconv.Itoa(4*m.DiskThroughput))
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.Tags)) {
+		if strings.HasPrefix(key, "aws:") || strings.HasPrefix(key, "dlwb:") || len(key) > 128 || len(m.Tags[key]) > 256 {
+			fault("tags", "AWS and dlwb have the keys that begin with aws: and dlwb:, and a key has 128 characters at most, its value 256", "another key than "+key)
+		}
+	}
+	if len(m.Tags) > 40 {
+		fault("tags", "AWS puts 50 tags on a thing at most, of which dlwb needs some", "40 or fewer")
+	}
+	if u := m.UserData; u != "" && !strings.HasPrefix(u, "#!") && !strings.HasPrefix(u, "#cloud-config") {
+		fault("user_data", "cloud-init would not know what it is", "begin it with #!/bin/sh or #cloud-config")
+	}
+	return all
+}
+
+// defaultIOPS is what a gp3 disk has by itself.
+const defaultIOPS = 3000
