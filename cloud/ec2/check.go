@@ -407,5 +407,5 @@ func (c *preflight) address(ctx context.Context) cloud.Finding {
 	if err != nil {
 		return missing(what, err.Error(), "export "+sourceEnv+"=203.0.113.7, with this machine's public address")
 	}
-	return found(what, "a security group of the cluster's own: "+d.text())
+	return found(what, "a security group of the cluster's own: "+d.Text())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/policy"
 )
 
 // probe is one call made as a dry run. An endpoint that does not know dry runs
@@ -137,7 +138,7 @@ func (c *preflight) judge(all []probe, problems []*awsapi.Problem) cloud.Finding
 	switch {
 	case len(lacking) > 0:
 		return missing(what, "these credentials have no permission for "+strings.Join(lacking, ", "),
-			grant(c.who.ARN, lacking)+" (docs/aws.md has all that dlwb needs)"+told(refused))
+			policy.Grant(c.who.ARN, lacking)+" (docs/aws.md has all that dlwb needs)"+told(refused))
 	case refused != nil:
 		return missing("launch", refused.Cause, refused.Next)
 	case unsure != nil:

@@ -12,13 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/policy"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // The tags on everything that is made, given in the call that makes it.
 const (
 	tagCluster = "dlwb:cluster"
-	tagLife    = "dlwb:life"
+	tagLife    = policy.Tag
 	tagOwner   = "dlwb:owner"
 	tagHost    = "dlwb:host"
 	tagToken   = "dlwb:token"

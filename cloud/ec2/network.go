@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -22,7 +23,7 @@ type site struct {
 	network
 	group  string   // id of the one that dlwb makes; empty: groups are
 	groups []string // ids of those that the profile names
-	door   door
+	door   door.Door
 	// reservation is the one that the profile names; nil: none.
 	reservation *reservation
 	key         string          // name
@@ -177,7 +178,7 @@ func (u *up) guard(ctx context.Context, ec2 client, region string, s *site) (err
 }
 
 func (u *up) group(ctx context.Context, ec2 client, region string, s *site) (string, error) {
-	u.say(-1, "making a security group in "+region+": "+s.door.text())
+	u.say(-1, "making a security group in "+region+": "+s.door.Text())
 	id, err := u.ensure(ctx, ec2, kindGroup, free{Region: region, VPC: s.VPC}, "CreateSecurityGroup", func(token string) (*string, error) {
 		out, err := ec2.CreateSecurityGroup(ctx, &awsec2.CreateSecurityGroupInput{
 			GroupName: aws.String(baseName(u.life)), VpcId: &s.VPC,
@@ -197,9 +198,9 @@ func (u *up) group(ctx context.Context, ec2 client, region string, s *site) (str
 
 // openGroup lets ssh in by the door, and everything from the group itself: EFA
 // needs that in both directions by name of the group.
-func (u *up) openGroup(ctx context.Context, ec2 client, region, id string, d door) error {
+func (u *up) openGroup(ctx context.Context, ec2 client, region, id string, d door.Door) error {
 	within := withinGroup(id)
-	for _, in := range append(d.rules(u.port()), within) {
+	for _, in := range append(d.Rules(u.port()), within) {
 		err := u.rule(ctx, "AuthorizeSecurityGroupIngress", region, id, func() error {
 			_, err := ec2.AuthorizeSecurityGroupIngress(ctx, &awsec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: in}, awsapi.Once)
 			return err
@@ -224,12 +225,12 @@ func withinGroup(id string) []types.IpPermission {
 }
 
 // shutOut takes back what let ssh in from where the caller was before.
-func (u *up) shutOut(ctx context.Context, ec2 client, region, id string, d door) error {
+func (u *up) shutOut(ctx context.Context, ec2 client, region, id string, d door.Door) error {
 	var old []types.IpPermission
 	err := u.p.insist(ctx, awsapi.Call{Action: "DescribeSecurityGroups", Region: region, ID: id}, func() error {
 		out, err := ec2.DescribeSecurityGroups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", id)}})
 		if err == nil && len(out.SecurityGroups) == 1 {
-			old = elsewhereRules(out.SecurityGroups[0].IpPermissions, d.nets)
+			old = elsewhereRules(out.SecurityGroups[0].IpPermissions, d.Nets)
 		}
 		return err
 	})

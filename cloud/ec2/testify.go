@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/cloud/ec2/reach"
 )
 
@@ -69,13 +70,13 @@ func (p *Provider) outside(ctx context.Context, c cloud.Cluster, i types.Instanc
 	all = slices.DeleteFunc(all, func(g types.SecurityGroup) bool {
 		return !slices.ContainsFunc(i.SecurityGroups, func(of types.GroupIdentifier) bool { return aws.ToString(of.GroupId) == aws.ToString(g.GroupId) })
 	})
-	let := letIn(all)
+	let := door.LetIn(all)
 	now, err := askedAddress(ctx, p)
 	const many = "who goes out by several addresses (a proxy, a VPN, CGNAT) names them in machines.ssh_from; a firewall on this side may let no ssh out"
 	switch {
 	case err != nil:
 		return []string{fmt.Sprintf("ssh is let in from %s only, and where this machine comes from can't be found out (%v); %s", let, err, many)}
-	case (door{nets: []netip.Prefix{now}}).shut(all, portNumber(n.Addr)) != "":
+	case (door.Door{Nets: []netip.Prefix{now}}).Shut(all, portNumber(n.Addr)) != "":
 		return []string{fmt.Sprintf("this machine now comes from %s, and ssh is let in from %s only: dlwb up lets it in from there; %s", now, let, many)}
 	}
 	return []string{fmt.Sprintf("ssh is let in from %s, and this machine is seen to come from %s; ssh itself may go out by another way: %s", let, now, many)}
@@ -88,39 +89,19 @@ func askedAddress(ctx context.Context, p *Provider) (netip.Prefix, error) {
 		return netip.Prefix{}, err
 	}
 	if onThisMachine(api.Endpoint()) {
-		return parseSource("127.0.0.1")
+		return door.ParseOne("127.0.0.1")
 	}
 	said, err := askAddress(ctx)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	return parseSource(said)
+	return door.ParseOne(said)
 }
 
 func portNumber(addr string) int32 {
 	var n int32
 	_, _ = fmt.Sscanf(addr[strings.LastIndex(addr, ":")+1:], "%d", &n) // 0 is no port that a rule covers
 	return n
-}
-
-// letIn names the networks of the groups' rules.
-func letIn(all []types.SecurityGroup) string {
-	var from []string
-	for _, g := range all {
-		for _, p := range g.IpPermissions {
-			for _, r := range p.IpRanges {
-				from = append(from, aws.ToString(r.CidrIp))
-			}
-			for _, r := range p.Ipv6Ranges {
-				from = append(from, aws.ToString(r.CidrIpv6))
-			}
-		}
-	}
-	if len(from) == 0 {
-		return "nowhere"
-	}
-	slices.Sort(from)
-	return strings.Join(slices.Compact(from), ", ")
 }
 
 // console is the end of what a machine has written to its console; nothing where

@@ -2,6 +2,7 @@ package ec2story
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
 // privateAccount is a company's account: no default VPC, and private subnets alone, with
@@ -85,4 +87,32 @@ func (b *bench) ownSSH() {
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "by my own ssh") {
 		b.t.Errorf("ssh: %v\n%s\n%s", err, out, made.stdout)
 	}
+}
+
+// The same through a jump host: a real sshd, as the user's own ssh knows it.
+func TestMachinesWithoutAPublicAddressTrainThroughAJumpHost(t *testing.T) {
+	long(t)
+	t.Parallel()
+	bastion := sshdtest.Start(t)
+	host, port, _ := net.SplitHostPort(bastion.Addr)
+	o := privateAccount()
+	o.Regions[0].VPCs[0].Endpoint = false
+	b := newBench(t, o)
+	b.write("known", fmt.Sprintf("[%s]:%s %s\n", host, port, bastion.HostKey))
+	b.write("config", fmt.Sprintf("Host bastion\n HostName %s\n Port %s\n User %s\n IdentityFile %s\n IdentitiesOnly yes\n UserKnownHostsFile %s\n",
+		host, port, bastion.User, bastion.KeyFile, filepath.Join(b.dir, "known")))
+	b.inLab(2, "  jump: bastion\n  user_data: |\n    #cloud-config\n    runcmd:\n    - echo told >told-by-user\n", helloRun)
+	b.write("train.py", hello)
+	through := func(args ...string) result {
+		c := b.command(args...)
+		c.Env = append(c.Env, "DLWB_SSH_CONFIG="+filepath.Join(b.dir, "config"))
+		return b.play(c)
+	}
+	if r := through("run", "--down", "--json"); r.code != 0 || r.one(t, "run_ended")["exit_code"] != 0.0 || r.one(t, "receipt")["proven"] != true {
+		t.Fatal(r)
+	}
+	if b.aws.Tunnels() > 0 || !strings.Contains(bastion.Log(), "Accepted publickey") {
+		t.Errorf("the jump host was not passed:\n%s", bastion.Log())
+	}
+	b.nothingLeft("after run --down")
 }
