@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-slurm test-kubernetes test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks
+.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-slurm test-kubernetes test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ test-environments: ## environments by uv and podman (and by conda, where DLWB_TE
 
 test-moto: ## the life of a cluster on moto, a stand-in for AWS that others made (from PyPI, kept in the user's cache directory)
 	sh internal/tools/moto.sh
+
+test-cloudinit: ## what the real cloud-init makes of user-data (Debian or Ubuntu; unpacked into the user's cache directory, not installed)
+	sh internal/tools/cloudinit.sh
 
 test-frameworks: agent ## every engine with its real framework from PyPI, kept in the user's cache directory (FRAMEWORKS="-engines a,b"; -write makes the table in docs/engines.md)
 	sh internal/tools/frameworks.sh $(FRAMEWORKS)

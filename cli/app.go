@@ -195,7 +195,7 @@ func (a *app) bench() (*workbench.Workbench, error) {
 		Providers: []cloud.Provider{
 			local.New(filepath.Join(dir, "local"), exe),
 			own,
-			ec2.New(ec2.Options{Dir: filepath.Join(dir, "ec2")}),
+			ec2.New(ec2.Options{Dir: filepath.Join(dir, "ec2"), Jump: own.Jumps}),
 		},
 	})
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dlwb/dlwb/profiles/foreign"
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/profiles/foreign"
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"

@@ -17,11 +17,12 @@ import (
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/workbench"
 )
 
 func (a *app) sshCommand() *cobra.Command {
-	var config, include, yes bool
+	var config, include, stdio, yes bool
 	c := &cobra.Command{
 		Use: "ssh CLUSTER [NODE] [-- COMMAND...]", Short: "a shell on a node (the head without a number)",
 		Long: `Opens a shell on a node, or runs a command there. The words after -- are passed
@@ -51,7 +52,8 @@ asked for first (--yes answers), and added once, at the top.`,
 	c.Flags().BoolVar(&config, "config", false, "print a configuration for your own ssh instead")
 	c.Flags().BoolVar(&include, "include", false, "offer the line for ~/.ssh/config that makes all nodes known by name")
 	c.Flags().BoolVar(&yes, "yes", false, "with --include: add the line without asking")
-	c.MarkFlagsMutuallyExclusive("config", "include")
+	c.Flags().BoolVar(&stdio, "stdio", false, "carry the bytes of your own ssh to the node's sshd: a ProxyCommand")
+	c.MarkFlagsMutuallyExclusive("config", "include", "stdio")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 		switch {
 		case include:
@@ -69,9 +71,38 @@ asked for first (--yes answers), and added once, at the top.`,
 		if err != nil {
 			return err
 		}
+		if stdio {
+			return a.carry(ctx, n)
+		}
 		return a.shell(ctx, n, shellword.Join(words...))
 	})
 	return c
+}
+
+// carry passes bytes between this program's streams and a node's sshd.
+func (a *app) carry(ctx context.Context, n *remote.Node) error {
+	to, err := a.exact("what sshd says", "this is for ssh's ProxyCommand")
+	if err != nil {
+		return err
+	}
+	reach := n.Target().Reach
+	if reach == nil {
+		return fmt.Errorf("%s is reached by TCP: ssh needs no other program for that", n.Name())
+	}
+	dial, cancel := context.WithTimeout(ctx, sshconn.Standard.Dial)
+	defer cancel()
+	conn, err := reach(dial)
+	if err != nil {
+		return fmt.Errorf("reach %s: %w", n.Name(), err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	go func() {
+		_, _ = io.Copy(conn, a.in)
+		_ = conn.Close()
+	}()
+	_, _ = io.Copy(to, conn)
+	return nil
 }
 
 func (a *app) printSSHConfig(w *workbench.Workbench, cluster string) error {

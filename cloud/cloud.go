@@ -7,6 +7,7 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -30,6 +31,9 @@ type Node struct {
 	// Jumps are the hosts through which Addr is reached, in the order in
 	// which they are dialed; none: it is reached directly.
 	Jumps []Jump `json:"jumps,omitempty"`
+	// Way says how Addr is reached where a TCP connection is not possible, in
+	// the provider's own words: its Reach knows them. Empty: by TCP.
+	Way string `json:"way,omitempty"`
 	// HostKey is the host's public key in authorized_keys form
 	// ("ssh-ed25519 AAAA…"). It is known before the first connection.
 	HostKey string `json:"host_key"`
@@ -98,6 +102,9 @@ type Cluster struct {
 	// ExpiresAt is when the nodes' lease ends at the latest: they drain and
 	// shut themselves down then.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// BootLimit is how long the machines may take from "running" to their first
+	// ssh answer; 0: ten minutes.
+	BootLimit time.Duration `json:"boot_limit,omitempty"`
 	// Stopped says that the machines are stopped and only the disks cost.
 	Stopped bool `json:"stopped,omitempty"`
 }
@@ -237,6 +244,19 @@ type Provider interface {
 	// Down removes the cluster and everything in it, then looks again. The
 	// receipt is valid also when err is not nil.
 	Down(ctx context.Context, life Life, progress Progress) (Receipt, error)
+}
+
+// Reacher is a provider with nodes that are not reached by TCP: those with a Way.
+type Reacher interface {
+	// Reach connects to the sshd of a node. The connection outlives ctx.
+	Reach(ctx context.Context, c Cluster, n Node) (net.Conn, error)
+}
+
+// Witness is a provider that can say more of a machine that does not answer.
+type Witness interface {
+	// Testify says why a node may be silent, one sentence each, and gives the
+	// last lines that its console shows, where there are any. It changes nothing.
+	Testify(ctx context.Context, c Cluster, node int) (causes []string, console []string)
 }
 
 // Offerer is a provider whose machines can be chosen from a list.

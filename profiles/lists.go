@@ -90,6 +90,13 @@ func writeList(all []string) string {
 var (
 	textsType = listType("list of texts", "[a, b]", false, stringSchema(""),
 		func(_ *Field, text string) (string, flaw) { return text, flaw{} })
+	wordsType = listType("list of words", "one word, or a list", true, stringSchema(`^\S+$`),
+		func(_ *Field, text string) (string, flaw) {
+			if strings.ContainsAny(text, " \t") {
+				return "", flaw{why: "it has a space", next: "write several in brackets: [a, b]"}
+			}
+			return text, flaw{}
+		})
 	pathsType = listType("list of paths", "paths that are relative, with /, and not out of the directory", false, stringSchema(""),
 		func(_ *Field, text string) (string, flaw) { return path.Clean(text), insidePath(text) })
 	regionsType = listType("regions", "one region, or a list", true, stringSchema(regionForm.String()),

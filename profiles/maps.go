@@ -3,6 +3,7 @@ package profiles
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -51,6 +52,36 @@ var envType = &Type{
 				value = v.Ref // never the value
 			}
 			parts = append(parts, v.Name+": "+yamlText(value))
+		}
+		return writeMap(parts)
+	},
+}
+
+// pairsType is a mapping of names to values that mean nothing here.
+var pairsType = &Type{
+	Name: "names and values", Doc: "a mapping of names to values",
+	Schema: func(*Field) schema {
+		return schema{"type": "object", "additionalProperties": schema{"type": []string{"string", "number", "boolean"}}}
+	},
+	parse: func(d *decoder, f *Field, n *yaml.Node, into any) {
+		all := map[string]string{}
+		ok := d.entries(f.Key, n, func(k, v *yaml.Node) bool {
+			text, ok := d.scalarMaybeEmpty(join(f.Key, k.Value), v)
+			if fl := oneLine(k.Value); ok && fl.why != "" {
+				return d.keyFlaw(f.Key, k, fl)
+			}
+			all[k.Value] = text
+			return ok
+		})
+		if ok {
+			*into.(*map[string]string) = all
+		}
+	},
+	format: func(_ *Field, from any) string {
+		var parts []string
+		all := *from.(*map[string]string)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			parts = append(parts, yamlText(name)+": "+yamlText(all[name]))
 		}
 		return writeMap(parts)
 	},

@@ -11,9 +11,8 @@ import (
 
 // optionTypes are the types of values that options of providers have.
 var optionTypes = map[about.Kind]*Type{about.Word: wordType, about.Flag: flagType, about.Count: countType,
-	about.Networks: networksType,
-	about.HostList: hostsType, about.HostKeys: hostKeysType,
-	about.Words: wordsType, about.Pairs: pairsType}
+	about.Networks: networksType, about.Words: wordsType, about.Dollars: priceType, about.Pairs: pairsType, about.Script: scriptType,
+	about.HostList: hostsType, about.HostKeys: hostKeysType}
 
 // withOptions puts the options of providers among the keys that are common. What
 // several providers call the same is one key: a profile keeps it when its provider

@@ -155,6 +155,20 @@ var (
 		}
 		return flaw{}
 	})
+	scriptType = scalarType("lines", "several lines, written with |", stringSchema(""), func(_ *Field, text string) (string, flaw) {
+		switch {
+		case strings.TrimSpace(text) == "":
+			return "", flaw{why: "it is empty", next: "give it lines with |, or leave the key out"}
+		case !printable(strings.NewReplacer("\t", " ", "\n", " ").Replace(text)):
+			return "", flaw{why: "it has a character that can't be printed", next: "remove it"}
+		}
+		return text, flaw{}
+	}, func(_ *Field, v string) string {
+		if v == "" {
+			return ""
+		}
+		return strconv.Quote(v)
+	})
 	pathType = textOf("path", "relative, with /, and not out of its directory", "", func(_ *Field, text string) flaw { return insidePath(text) })
 	homeType = textOf("inner directory", "relative to the profile and inside its directory, with /; no part of it is hidden", "", func(_ *Field, text string) flaw { return homePath(text) })
 	dirType  = textOf("directory", "relative to the profile, or absolute", "", func(_ *Field, text string) flaw { return plainPath(text) })

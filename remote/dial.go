@@ -106,7 +106,7 @@ func (n *Node) backOffLocked(began time.Time) {
 func (n *Node) dial(ctx context.Context) (way, error) {
 	t := n.target
 	p := party{
-		name: t.Name, addr: t.Addr, user: t.User, hostKeys: []string{t.HostKey}, keyFile: t.KeyFile, keys: t.Keys,
+		name: t.Name, addr: t.Addr, user: t.User, hostKeys: []string{t.HostKey}, keyFile: t.KeyFile, keys: t.Keys, reach: t.Reach,
 		shown: func(key ssh.PublicKey) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -126,7 +126,8 @@ type party struct {
 	hostKeys         []string // any of which it may show; errors name the first
 	keyFile          string   // must be there; empty: only keys are tried
 	keys             sshkeys.Keys
-	shown            func(ssh.PublicKey) // told of the key that was accepted; may be nil
+	shown            func(ssh.PublicKey)                     // told of the key that was accepted; may be nil
+	reach            func(context.Context) (net.Conn, error) // nil: by TCP
 }
 
 // dial connects, directly or through a chain of jump hosts, and logs in.
@@ -135,11 +136,15 @@ func (p party) dial(ctx context.Context, chain []Jump, b sshconn.Bounds) (*sshco
 	if err != nil {
 		return nil, err
 	}
+	open := p.reach
+	if open == nil {
+		open = func(ctx context.Context) (net.Conn, error) { return reach(ctx, chain, p.addr, b) }
+	}
 	client, err := sshconn.Server{
 		Name: p.name, Addr: p.addr, User: p.user, Algorithms: hostKeyAlgorithms(known[0].Type()),
 		Check: func(shown ssh.PublicKey) error { return p.check(known, shown) },
 		Keys:  func(ctx context.Context) (*sshkeys.Proof, error) { return p.login(ctx, b.Dial) },
-		Reach: func(ctx context.Context) (net.Conn, error) { return reach(ctx, chain, p.addr, b) },
+		Reach: open,
 	}.Dial(ctx, b)
 	if err != nil {
 		return nil, p.dialError(err, known[0])

@@ -8,6 +8,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -43,6 +44,9 @@ type Target struct {
 	// Jumps are the hosts through which Addr is reached, in the order in
 	// which they are dialed; none: it is reached directly.
 	Jumps []Jump
+	// Reach connects to the node where TCP does not lead there; nil: by Jumps
+	// and TCP. It is bounded by its context.
+	Reach func(ctx context.Context) (net.Conn, error)
 }
 
 // Node is one machine. All that is asked of it goes over one connection and one

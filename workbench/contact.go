@@ -40,7 +40,8 @@ const (
 // way that others may read. It returns when every one is ready for work.
 func (d *drive) firstContact(ctx context.Context) error {
 	nodes := d.data.Cluster.Nodes
-	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("no answer within %s of the start", units.Duration(bootLimit)))
+	limit := max(bootLimit, d.data.Cluster.BootLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s of the start", units.Duration(limit)))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -49,11 +50,13 @@ func (d *drive) firstContact(ctx context.Context) error {
 	go d.watchAlive(ctx, stop, cluster)
 	began := time.Now()
 	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-		if err := awaitSSH(ctx, n, func() {
+		quiet := time.AfterFunc(silentFor, func() { d.tellSilence(ctx, i, cluster) })
+		err := awaitSSH(ctx, n, func() {
 			d.say(event.StepCluster, i, "it does not show the host key that it was given; nothing is sent to it before it does")
-		}); err != nil {
-			return &event.Fault{What: "connect", Node: i, Why: err.Error(),
-				Next: "dlwb down " + d.plan.Cluster + " removes the machines; the system log is in the provider's console"}
+		})
+		quiet.Stop()
+		if err != nil {
+			return d.silent(ctx, i, cluster, err)
 		}
 		if nodes[i].RotateHostKey {
 			d.say(event.StepCluster, i, fmt.Sprintf("ssh answers after %s, with the key it was given", units.Duration(time.Since(began))))
@@ -71,6 +74,50 @@ func (d *drive) firstContact(ctx context.Context) error {
 		return err
 	}
 	return d.changeHostKeys(ctx)
+}
+
+// silentFor is how long a machine may say nothing before it is told why that may
+// be: most answer within a minute or two.
+const silentFor = 3 * time.Minute
+
+// testimonyLimit bounds the questions to a provider about a silent machine.
+const testimonyLimit = 20 * time.Second
+
+// testify is what the provider knows of a machine that does not answer.
+func (d *drive) testify(ctx context.Context, i int, cluster cloud.Cluster) (causes, console []string) {
+	provider, err := d.w.provider(cluster.Provider)
+	witness, can := provider.(cloud.Witness)
+	if err != nil || !can {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), testimonyLimit)
+	defer cancel()
+	return witness.Testify(ctx, cluster, i)
+}
+
+// tellSilence says while a machine is waited for what may keep it from answering.
+func (d *drive) tellSilence(ctx context.Context, i int, cluster cloud.Cluster) {
+	if ctx.Err() != nil {
+		return
+	}
+	causes, _ := d.testify(ctx, i, cluster)
+	for _, cause := range causes {
+		d.say(event.StepCluster, i, "no ssh answer yet: "+cause)
+	}
+}
+
+// silent is that a machine never answered, with what the provider knows of it.
+func (d *drive) silent(ctx context.Context, i int, cluster cloud.Cluster, err error) error {
+	f := &event.Fault{What: "connect", Node: i, Why: err.Error(), Next: "dlwb down " + d.plan.Cluster + " removes the machines"}
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return f // somebody has ended the wait, or another machine has
+	}
+	var causes []string
+	causes, f.LastLines = d.testify(ctx, i, cluster)
+	if len(causes) > 0 {
+		f.Why += "; " + strings.Join(causes, "; ")
+	}
+	return f
 }
 
 // watchAlive ends the wait for machines of which one is gone.

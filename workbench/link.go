@@ -3,6 +3,7 @@ package workbench
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -35,9 +36,29 @@ func newLink(w *Workbench, life int64, c cloud.Cluster) *link {
 	l := &link{w: w, life: life, cluster: c}
 	l.ctx, l.cancel = context.WithCancel(w.ctx)
 	for _, n := range c.Nodes {
-		l.nodes = append(l.nodes, remote.Open(atnode.Target(n, c.KeyFile)))
+		t := atnode.Target(n, c.KeyFile)
+		t.Reach = w.way(c, n)
+		l.nodes = append(l.nodes, remote.Open(t))
 	}
 	return l
+}
+
+// way is how a node is reached that TCP does not lead to; nil where it does.
+func (w *Workbench) way(c cloud.Cluster, n cloud.Node) func(context.Context) (net.Conn, error) {
+	if n.Way == "" {
+		return nil
+	}
+	return func(ctx context.Context) (net.Conn, error) {
+		p, err := w.provider(c.Provider)
+		if err != nil {
+			return nil, err
+		}
+		by, can := p.(cloud.Reacher)
+		if !can {
+			return nil, fmt.Errorf("the provider of cluster %s knows no way %q", c.Name, n.Way)
+		}
+		return by.Reach(ctx, c, n)
+	}
 }
 
 func (l *link) close() {

@@ -98,10 +98,12 @@ const (
 	Flag                 // *bool
 	Count                // *int
 	Networks             // *[]string: addresses and networks, each as netip writes it
+	Words                // *[]string: a list of words
+	Dollars              // *float64: US dollars per hour
+	Pairs                // *map[string]string: names and values
+	Script               // *string: several lines, written with |
 	HostList             // *Machines of the hosts provider: a list of hosts
 	HostKeys             // *map[string]string: keys, or fingerprints, of hosts
-	Words                // *[]string: words, each once
-	Pairs                // *map[string]string: words by words
 )
 
 // In makes Option.Place from a function on the provider's own struct.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/reach"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -36,6 +38,9 @@ type preflight struct {
 	net    network
 	netErr error
 	disk   cloud.Price // of one GiB
+
+	reserve    *reservation // nil: the spec names none
+	reserveErr error
 }
 
 // The findings, in the order in which they are shown.
@@ -43,6 +48,7 @@ const (
 	seeCredentials = iota
 	seeRegion
 	seeMachine
+	seeReservation
 	seeZones
 	seeQuota
 	seeFallback
@@ -181,15 +187,32 @@ func (c *preflight) ask(ctx context.Context, all *[seen]cloud.Finding) {
 		wg.Go(func() { c.image, c.imgErr = c.findImage(ctx) })
 	}
 	rest.Go(func() { all[seeRegion] = c.regions(ctx) })
-	rest.Go(func() { all[seeAddress] = c.address(ctx) })
+	wg.Go(func() { c.reserve, c.reserveErr = c.p.reservation(ctx, c.region, c.spec) })
 	wg.Wait()
-	all[seeNetwork] = c.network(ctx)
+	if c.netErr == nil {
+		rest.Go(func() { all[seeAddress] = c.address(ctx) })
+	}
+	all[seeNetwork], all[seeReservation] = c.network(ctx), c.reservation()
 	if len(c.offers) > 0 {
 		all[seeZones], all[seeImage] = c.zones(), c.images()
 		all[seeQuota], all[seeFallback] = c.quotas()
 	}
 	all[seePermissions] = c.permissions(ctx)
 	rest.Wait()
+}
+
+// reservation says what of it is left; nothing where the spec names none.
+func (c *preflight) reservation() cloud.Finding {
+	const what = "reservation"
+	switch {
+	case c.reserveErr != nil:
+		return failed(what, c.reserveErr, "aws ec2 describe-capacity-reservations --region "+c.region)
+	case c.reserve == nil:
+		return cloud.Finding{}
+	case len(c.offers) > 0 && c.offers[0].Instance != c.reserve.Instance:
+		return missing(what, c.reserve.text()+"; the machine would be "+c.offers[0].Instance, "machines.instance: "+c.reserve.Instance)
+	}
+	return found(what, c.reserve.text())
 }
 
 // machine says what the machine is.
@@ -232,7 +255,7 @@ func (c *preflight) zones() cloud.Finding {
 	if c.netErr != nil {
 		return found(what, offeredIn(o.Zones))
 	}
-	usable := zones(o, c.spec.Spot, c.net)
+	usable := c.usable()
 	if len(usable) == 0 {
 		return missing(what, fmt.Sprintf("%s: %s, and there is no subnet in any of them", o.Instance, offeredIn(o.Zones)), next)
 	}
@@ -241,6 +264,12 @@ func (c *preflight) zones() cloud.Finding {
 		text = "AWS did not say which zones offer " + o.Instance + "; all with a subnet are tried: " + zoneNames(usable)
 	}
 	return found(what, text)
+}
+
+// usable are the zones in which the machine can start.
+func (c *preflight) usable() []cloud.Zone {
+	s := site{reservation: c.reserve}
+	return s.zones(zones(c.offers[0], c.spec.Spot, c.net))
 }
 
 func offeredIn(all []cloud.Zone) string {
@@ -321,35 +350,49 @@ func (c *preflight) images() cloud.Finding {
 func (c *preflight) network(ctx context.Context) cloud.Finding {
 	const what = "network"
 	if c.netErr != nil {
-		return failed(what, c.netErr, "aws ec2 create-default-vpc --region "+c.region+"; or machines.subnet in the profile")
+		return failed(what, c.netErr, "machines.vpc or machines.subnet in the profile; without them the default VPC's subnets are used: aws ec2 create-default-vpc --region "+c.region)
 	}
 	var names []string
 	for zone := range c.net.Subnets {
 		names = append(names, zone)
 	}
 	slices.Sort(names)
-	if own(c.spec).Subnet != "" {
-		return c.subnet(ctx, fmt.Sprintf("subnet %s of %s in %s", own(c.spec).Subnet, c.net.VPC, strings.Join(names, ", ")))
+	text := fmt.Sprintf("default VPC %s with subnets in %s", c.net.VPC, strings.Join(names, ", "))
+	if !c.net.Default {
+		text = fmt.Sprintf("%s of %s in %s", subnetText(c.net), c.net.VPC, strings.Join(names, ", "))
 	}
-	return found(what, fmt.Sprintf("default VPC %s with subnets in %s", c.net.VPC, strings.Join(names, ", ")))
+	text += "; " + c.net.Way.text()
+	if c.net.Unsure != nil && c.net.Way.kind == wayPublic { // the launch will tell
+		return cloud.Unchecked(what, text+"; whether they can be reached from here is not known: "+c.net.Unsure.Error(), "")
+	}
+	return c.way(ctx, text)
 }
 
-// subnet says whether the machines of a subnet that the profile names can be
-// reached. Those of a default VPC can.
-func (c *preflight) subnet(ctx context.Context, text string) cloud.Finding {
-	const what = "network"
-	ec2, err := c.p.connect(ctx, c.region)
-	if err != nil {
-		return failed(what, err, "")
+// subnetText names the subnets of a network.
+func subnetText(n network) string {
+	ids := slices.Sorted(maps.Values(n.Subnets))
+	if len(ids) == 1 {
+		return "subnet " + ids[0]
 	}
-	open, err := routed(ctx, ec2, c.region, c.net.VPC, own(c.spec).Subnet)
-	switch {
-	case err != nil: // the launch will tell
-		return cloud.Unchecked(what, text+"; whether it can be reached from here is not known: "+err.Error(), "")
-	case !open:
-		return missing(what, text+" has no route to an internet gateway: machines there get no address by which dlwb could reach them",
-			"a subnet with such a route: aws ec2 describe-route-tables --region "+c.region+
-				" --filters Name=route.destination-cidr-block,Values=0.0.0.0/0 --query \"RouteTables[].Associations[].SubnetId\"; or leave machines.subnet out")
+	return "subnets " + strings.Join(ids, ", ")
+}
+
+// way looks for what the way to the machines needs on this side.
+func (c *preflight) way(ctx context.Context, text string) cloud.Finding {
+	const what = "network"
+	switch c.net.Way.kind {
+	case waySSM:
+		if _, err := reach.PluginAt(); err != nil {
+			return missing(what, text+", and "+err.Error(), "install it, or machines.reach: instance-connect, or machines.jump")
+		}
+		if own(c.spec).InstanceProfile == "" {
+			return cloud.Warning(what, text+"; without machines.instance_profile its agent can register only where the account has Default Host Management",
+				"machines.instance_profile: a profile with AmazonSSMManagedInstanceCore")
+		}
+	case wayJump:
+		if _, err := c.p.jumps(ctx, c.net.Way, false); err != nil {
+			return missing(what, text+": "+err.Error(), "ssh "+c.net.Way.jump)
+		}
 	}
 	return found(what, text)
 }
@@ -357,9 +400,12 @@ func (c *preflight) subnet(ctx context.Context, text string) cloud.Finding {
 // address is from where alone the nodes can be reached.
 func (c *preflight) address(ctx context.Context) cloud.Finding {
 	const what = "address"
-	from, err := c.p.sources(ctx, c.spec)
+	if named := own(c.spec).Groups; len(named) > 0 {
+		return c.existing(ctx, named)
+	}
+	d, err := c.p.door(ctx, c.spec, c.net)
 	if err != nil {
 		return missing(what, err.Error(), "export "+sourceEnv+"=203.0.113.7, with this machine's public address")
 	}
-	return found(what, "ssh to the nodes is allowed from "+sourceText(from)+" only")
+	return found(what, "a security group of the cluster's own: "+d.Text())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/policy"
 )
 
 // probe is one call made as a dry run. An endpoint that does not know dry runs
@@ -137,7 +138,7 @@ func (c *preflight) judge(all []probe, problems []*awsapi.Problem) cloud.Finding
 	switch {
 	case len(lacking) > 0:
 		return missing(what, "these credentials have no permission for "+strings.Join(lacking, ", "),
-			grant(c.who.ARN, lacking)+" (docs/aws.md has all that dlwb needs)"+told(refused))
+			policy.Grant(c.who.ARN, lacking)+" (docs/aws.md has all that dlwb needs)"+told(refused))
 	case refused != nil:
 		return missing("launch", refused.Cause, refused.Next)
 	case unsure != nil:
@@ -161,7 +162,7 @@ func told(p *awsapi.Problem) string {
 func (c *preflight) probes(ec2 client) []probe {
 	yes := aws.Bool(true)
 	life := cloud.Life{Name: c.spec.Name, ID: dryLife()}
-	t := tags(life, c.who.Principal(), time.Now())
+	t := tags(life, c.who.Principal(), time.Now(), own(c.spec).Tags)
 	token := "dlwb-" + life.ID + "-dry"
 	name := aws.String(baseName(life))
 	all := []probe{{action: "ImportKeyPair", undo: func(ctx context.Context) error {
@@ -184,7 +185,7 @@ func (c *preflight) probes(ec2 client) []probe {
 			return err
 		}})
 	}
-	if c.netErr == nil {
+	if c.netErr == nil && len(own(c.spec).Groups) == 0 {
 		var made thing
 		all = append(all, probe{action: "CreateSecurityGroup", undo: func(ctx context.Context) error {
 			return deleteGroup(ctx, ec2, made)
@@ -244,8 +245,8 @@ func (c *preflight) launchInput(token string, t map[string]string) *awsec2.RunIn
 	if !ok || wanted < 1 || c.netErr != nil || c.imgErr != nil {
 		return nil
 	}
-	usable := zones(c.offers[0], c.spec.Spot, c.net)
-	if len(usable) == 0 {
+	usable := c.usable()
+	if len(usable) == 0 || c.reserveErr != nil {
 		return nil
 	}
 	l.Zone, l.Tags, l.Nodes = usable[0].Name, t, make([]int, wanted)

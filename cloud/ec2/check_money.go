@@ -14,6 +14,9 @@ import (
 func (c *preflight) quotas() (wanted, fallback cloud.Finding) {
 	o := c.offers[0]
 	missing := max(0, c.spec.Count-c.spec.Have)
+	if c.reserve != nil && c.reserve.Block {
+		return found("quota", "a capacity block needs none of the quota for machines on demand"), cloud.Finding{}
+	}
 	if !c.spec.Spot {
 		return quotaFinding("quota", o, o.Quota, missing, false), cloud.Finding{}
 	}
@@ -76,10 +79,12 @@ func (c *preflight) launch() (launch, bool) {
 	}
 	l.GiB, _ = diskGiB(c.spec, c.image) // a disk that is too small has its own finding
 	var zone cloud.Zone
-	if usable := zones(o, c.spec.Spot, c.net); len(usable) > 0 {
+	if usable := c.usable(); len(usable) > 0 {
 		zone = usable[0]
 	}
-	l.Machine = machinePrice(o, zone, c.spec.Spot)
+	l.settle(own(c.spec), c.net.Way)
+	c.reserve.reserve(&l)
+	l.Machine = l.price(o, zone)
 	return l, true
 }
 
@@ -91,7 +96,7 @@ func (c *preflight) price(out *cloud.Preflight, all *[seen]cloud.Finding) {
 	if !ok {
 		return
 	}
-	if l.Machine.Known() {
+	if l.Machine.Known() || l.Block {
 		out.Costs = costs([]launch{l})
 		out.PricePerHour = sum(out.Costs)
 		out.MostPerHour = c.most(l, out.PricePerHour)
@@ -122,7 +127,7 @@ func (c *preflight) most(l launch, perHour float64) float64 {
 
 func (c *preflight) priceFinding(l launch, perHour float64) cloud.Finding {
 	const what = "price"
-	if !l.Machine.Known() {
+	if !l.Machine.Known() && !l.Block {
 		text := fmt.Sprintf("nobody says what %s costs in %s", l.Instance, l.Region)
 		next := "https://aws.amazon.com/ec2/pricing/on-demand/"
 		if c.spec.Budget > 0 {

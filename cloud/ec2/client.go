@@ -13,6 +13,9 @@ type client interface {
 	networks
 	leftovers
 
+	GetConsoleOutput(context.Context, *awsec2.GetConsoleOutputInput, ...func(*awsec2.Options)) (*awsec2.GetConsoleOutputOutput, error)
+	GetSpotPlacementScores(context.Context, *awsec2.GetSpotPlacementScoresInput, ...func(*awsec2.Options)) (*awsec2.GetSpotPlacementScoresOutput, error)
+	DescribeCapacityReservations(context.Context, *awsec2.DescribeCapacityReservationsInput, ...func(*awsec2.Options)) (*awsec2.DescribeCapacityReservationsOutput, error)
 	DescribeImages(context.Context, *awsec2.DescribeImagesInput, ...func(*awsec2.Options)) (*awsec2.DescribeImagesOutput, error)
 	DescribeRegions(context.Context, *awsec2.DescribeRegionsInput, ...func(*awsec2.Options)) (*awsec2.DescribeRegionsOutput, error)
 }
@@ -30,6 +33,8 @@ type machines interface {
 
 // networks are the calls for what instances need around them.
 type networks interface {
+	DescribeVpcs(context.Context, *awsec2.DescribeVpcsInput, ...func(*awsec2.Options)) (*awsec2.DescribeVpcsOutput, error)
+	DescribeInstanceConnectEndpoints(context.Context, *awsec2.DescribeInstanceConnectEndpointsInput, ...func(*awsec2.Options)) (*awsec2.DescribeInstanceConnectEndpointsOutput, error)
 	DescribeSubnets(context.Context, *awsec2.DescribeSubnetsInput, ...func(*awsec2.Options)) (*awsec2.DescribeSubnetsOutput, error)
 	DescribeRouteTables(context.Context, *awsec2.DescribeRouteTablesInput, ...func(*awsec2.Options)) (*awsec2.DescribeRouteTablesOutput, error)
 	CreateSecurityGroup(context.Context, *awsec2.CreateSecurityGroupInput, ...func(*awsec2.Options)) (*awsec2.CreateSecurityGroupOutput, error)

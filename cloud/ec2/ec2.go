@@ -29,6 +29,10 @@ type Options struct {
 	// nobody knows what became, is watched before nothing more is expected
 	// of it. 0 means DLWB_SETTLE, else two minutes.
 	Settle time.Duration
+	// Jump finds the hosts on the way to what the user's own ssh calls by a name,
+	// the last of which is that host, and proves who they are; ask allows questions
+	// to a person. nil: there are none.
+	Jump func(ctx context.Context, name string, ask bool) ([]cloud.Jump, error)
 }
 
 // Provider makes clusters of EC2 instances. Its methods may be called from
@@ -38,6 +42,7 @@ type Provider struct {
 	settle time.Duration
 	// connect gives the EC2 client of a region.
 	connect func(ctx context.Context, region string) (client, error)
+	jumpTo  func(ctx context.Context, name string, ask bool) ([]cloud.Jump, error)
 
 	mu     sync.Mutex
 	loaded *awsapi.API
@@ -50,7 +55,7 @@ func New(o Options) *Provider {
 	if o.Settle == 0 {
 		o.Settle = settleTime()
 	}
-	p := &Provider{dir: o.Dir, settle: o.Settle}
+	p := &Provider{dir: o.Dir, settle: o.Settle, jumpTo: o.Jump}
 	p.connect = p.client
 	return p
 }
@@ -104,6 +109,13 @@ func (p *Provider) market(ctx context.Context) (*catalog.Market, error) {
 		p.offers = catalog.NewMarket(api, p.dir)
 	}
 	return p.offers, nil
+}
+
+// Meet reaches the jump host of a spec, where it names one, and so asks a person
+// what there is to ask.
+func (p *Provider) Meet(ctx context.Context, spec cloud.Spec) error {
+	_, err := p.jumps(ctx, way{kind: wayJump, jump: own(spec).Jump}, true)
+	return err
 }
 
 // Offers lists the instance types that can be had, the best first.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,17 +28,32 @@ type launch struct {
 	Instance string `json:"instance_type"`
 	// Nodes are the nodes of the cluster that the instances will be, in the
 	// order of their launch index.
-	Nodes     []int             `json:"nodes"`
-	Spot      bool              `json:"spot,omitempty"`
-	Image     string            `json:"image"`
-	Device    string            `json:"device"`
-	GiB       int32             `json:"disk_gib"`
-	Group     string            `json:"group"`
-	Key       string            `json:"key"`
-	Placement string            `json:"placement,omitempty"`
-	Profile   string            `json:"instance_profile,omitempty"`
-	EFA       bool              `json:"efa,omitempty"`
-	Tags      map[string]string `json:"tags"`
+	Nodes     []int    `json:"nodes"`
+	Spot      bool     `json:"spot,omitempty"`
+	Image     string   `json:"image"`
+	Device    string   `json:"device"`
+	GiB       int32    `json:"disk_gib"`
+	Group     string   `json:"group"`
+	Groups    []string `json:"groups,omitempty"` // that were there before, in place of Group
+	Key       string   `json:"key"`
+	Placement string   `json:"placement,omitempty"`
+	Profile   string   `json:"instance_profile,omitempty"`
+	EFA       bool     `json:"efa,omitempty"`
+	// Fabric are further network interfaces, for EFA alone.
+	Fabric []fabricCard `json:"fabric,omitempty"`
+	// Reach is the kind of way to the machines, and Way what is kept of it with
+	// the nodes. Empty: by public addresses.
+	Reach wayKind `json:"reach,omitempty"`
+	Way   string  `json:"way,omitempty"`
+	// Reservation is that of the capacity; Block says that it is a capacity
+	// block, which is paid for already.
+	Reservation string            `json:"reservation,omitempty"`
+	Block       bool              `json:"block,omitempty"`
+	MaxPrice    float64           `json:"spot_max_price,omitempty"`
+	IOPS        int32             `json:"disk_iops,omitempty"`
+	Throughput  int32             `json:"disk_throughput,omitempty"`
+	KMSKey      string            `json:"kms_key,omitempty"`
+	Tags        map[string]string `json:"tags"`
 	// UserData is the SHA-256 of the user-data. The text holds the host key
 	// for the first contact and stays in the life's own directory.
 	UserData string `json:"user_data_sha256"`
@@ -51,18 +67,46 @@ type launch struct {
 	Address cloud.Price `json:"address"` // of one public address
 }
 
+// fabricCard is a network card with an interface of its own for EFA.
+type fabricCard struct {
+	Card   int32  `json:"card"`
+	Device int32  `json:"device"`
+	Kind   string `json:"kind"`
+}
+
+// private reports whether the machines get no public address.
+func (l launch) private() bool { return l.Reach != "" && l.Reach != wayPublic }
+
 // perNode is what one instance costs an hour with its disk and its address.
 func (l launch) perNode() float64 {
 	return l.Machine.PerHour + l.perNodeStopped() + l.Address.PerHour
 }
 
 // perNodeStopped is what its disk alone costs.
-func (l launch) perNodeStopped() float64 { return float64(l.GiB) * l.Disk.PerHour }
+func (l launch) perNodeStopped() float64 { return (float64(l.GiB) + l.faster()) * l.Disk.PerHour }
+
+// What a gp3 disk has without more cost, and how many GiB of disk cost as much as
+// one operation a second or one MiB/s above that
+// (https://aws.amazon.com/ebs/pricing/: 0.08 USD, 0.005 USD and 0.04 USD a month).
+const (
+	freeIOPS, freeThroughput = 3000, 125
+	perIOPS, perThroughput   = 1.0 / 16, 1.0 / 2
+)
+
+// faster is what the disk's speed costs, in GiB that cost as much.
+func (l launch) faster() float64 {
+	return float64(max(0, l.IOPS-freeIOPS))*perIOPS + float64(max(0, l.Throughput-freeThroughput))*perThroughput
+}
 
 // market is how the machines are paid, in words.
 func (l launch) market() string {
-	if l.Spot {
+	switch {
+	case l.Spot:
 		return "spot"
+	case l.Block:
+		return "capacity block " + l.Reservation
+	case l.Reservation != "":
+		return "on demand, reservation " + l.Reservation
 	}
 	return "on demand"
 }
@@ -95,10 +139,8 @@ func (l launch) input(token string, userData []byte) *awsec2.RunInstancesInput {
 			HttpEndpoint: types.InstanceMetadataEndpointStateEnabled,
 			HttpTokens:   types.HttpTokensStateRequired, HttpPutResponseHopLimit: aws.Int32(1),
 		},
-		BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: &l.Device, Ebs: &types.EbsBlockDevice{
-			VolumeSize: &l.GiB, VolumeType: types.VolumeTypeGp3, Encrypted: aws.Bool(true), DeleteOnTermination: aws.Bool(true),
-		}}},
-		NetworkInterfaces: []types.InstanceNetworkInterfaceSpecification{l.networkInterface()},
+		BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: &l.Device, Ebs: l.rootDisk()}},
+		NetworkInterfaces:   l.interfaces(),
 	}
 	if l.Placement != "" {
 		in.Placement.GroupName = &l.Placement
@@ -107,26 +149,71 @@ func (l launch) input(token string, userData []byte) *awsec2.RunInstancesInput {
 		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: &l.Profile}
 	}
 	if l.Spot {
-		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot,
-			SpotOptions: &types.SpotMarketOptions{SpotInstanceType: types.SpotInstanceTypeOneTime,
-				InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate}}
 		kinds = append(kinds, types.ResourceTypeSpotInstancesRequest)
 	}
+	in.InstanceMarketOptions, in.CapacityReservationSpecification = l.marketOptions(), l.reserved()
 	in.TagSpecifications = specify(token, l.Tags, kinds...)
 	return in
 }
 
-// networkInterface is the one of each instance. More than one for EFA would
-// have to do without a public address, by which the machine is reached.
-func (l launch) networkInterface() types.InstanceNetworkInterfaceSpecification {
-	i := types.InstanceNetworkInterfaceSpecification{
-		DeviceIndex: aws.Int32(0), SubnetId: &l.Subnet, Groups: []string{l.Group},
-		AssociatePublicIpAddress: aws.Bool(true), DeleteOnTermination: aws.Bool(true),
+// marketOptions are how the machines are paid; nil: on demand.
+func (l launch) marketOptions() *types.InstanceMarketOptionsRequest {
+	switch {
+	case l.Block:
+		return &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
+	case !l.Spot:
+		return nil
+	}
+	o := &types.SpotMarketOptions{SpotInstanceType: types.SpotInstanceTypeOneTime, InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate}
+	if l.MaxPrice > 0 {
+		o.MaxPrice = aws.String(strconv.FormatFloat(l.MaxPrice, 'f', -1, 64))
+	}
+	return &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: o}
+}
+
+// reserved is the reservation that the machines use; nil: any open one that fits.
+func (l launch) reserved() *types.CapacityReservationSpecification {
+	if l.Reservation == "" {
+		return nil
+	}
+	return &types.CapacityReservationSpecification{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &l.Reservation}}
+}
+
+// rootDisk is the disk of each instance.
+func (l launch) rootDisk() *types.EbsBlockDevice {
+	d := &types.EbsBlockDevice{VolumeSize: &l.GiB, VolumeType: types.VolumeTypeGp3, Encrypted: aws.Bool(true), DeleteOnTermination: aws.Bool(true)}
+	if l.IOPS > 0 {
+		d.Iops = &l.IOPS
+	}
+	if l.Throughput > 0 {
+		d.Throughput = &l.Throughput
+	}
+	if l.KMSKey != "" {
+		d.KmsKeyId = &l.KMSKey
+	}
+	return d
+}
+
+// interfaces are those of each instance. AWS gives no public address to one that
+// has several.
+func (l launch) interfaces() []types.InstanceNetworkInterfaceSpecification {
+	groups := l.Groups
+	if len(groups) == 0 {
+		groups = []string{l.Group}
+	}
+	first := types.InstanceNetworkInterfaceSpecification{DeviceIndex: aws.Int32(0), SubnetId: &l.Subnet, Groups: groups, DeleteOnTermination: aws.Bool(true)}
+	if len(l.Fabric) == 0 {
+		first.AssociatePublicIpAddress = aws.Bool(!l.private())
 	}
 	if l.EFA {
-		i.InterfaceType = aws.String("efa")
+		first.InterfaceType = aws.String("efa")
 	}
-	return i
+	all := []types.InstanceNetworkInterfaceSpecification{first}
+	for _, f := range l.Fabric {
+		all = append(all, types.InstanceNetworkInterfaceSpecification{DeviceIndex: &f.Device, NetworkCardIndex: &f.Card, InterfaceType: &f.Kind,
+			SubnetId: &l.Subnet, Groups: groups, DeleteOnTermination: aws.Bool(true)})
+	}
+	return all
 }
 
 // keepUserData writes down the user-data of a launch, before the intent: the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -294,6 +293,10 @@ func (m *ec2Model) DescribeKeyPairs(context.Context, *awsec2.DescribeKeyPairsInp
 	return &awsec2.DescribeKeyPairsOutput{}, nil
 }
 
+func (m *ec2Model) GetSpotPlacementScores(context.Context, *awsec2.GetSpotPlacementScoresInput, ...func(*awsec2.Options)) (*awsec2.GetSpotPlacementScoresOutput, error) {
+	return nil, errors.New("only so many questions a day are answered")
+}
+
 // story is one life in the model: Ups that are killed, refused and repeated,
 // machines that are taken back, then a healthy Up, and Down.
 type story struct {
@@ -307,8 +310,8 @@ type story struct {
 // begin makes a dlwb that was just started: it has the ledger, and no memory.
 func (s *story) begin() *up {
 	p := &Provider{settle: s.settle, connect: func(context.Context, string) (client, error) { return s.ec2Model, nil }}
-	u := &up{p: p, life: s.life, spec: s.spec, keys: s.keys, say: func(int, string) {}, owner: "me", source: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")},
-		tags: tags(s.life, "me", time.Now()), sites: map[string]*site{}, images: map[[2]string]image{}}
+	u := &up{p: p, life: s.life, spec: s.spec, keys: s.keys, say: func(int, string) {}, owner: "me",
+		tags: tags(s.life, "me", time.Now(), nil), sites: map[string]*site{}, images: map[[2]string]image{}}
 	var offers []cloud.Offer
 	for _, region := range []string{"r1", "r2"} {
 		u.sites[region] = &site{group: "sg-1", key: "key", clusters: map[string]bool{"g5.xlarge": false},

@@ -2,7 +2,9 @@ package ec2
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,13 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/policy"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // The tags on everything that is made, given in the call that makes it.
 const (
 	tagCluster = "dlwb:cluster"
-	tagLife    = "dlwb:life"
+	tagLife    = policy.Tag
 	tagOwner   = "dlwb:owner"
 	tagHost    = "dlwb:host"
 	tagToken   = "dlwb:token"
@@ -64,16 +67,18 @@ func newToken(life cloud.Life, kind string, entries []cloud.Entry) string {
 }
 
 // tags are those of everything in a life but the token.
-func tags(life cloud.Life, owner string, expires time.Time) map[string]string {
+func tags(life cloud.Life, owner string, expires time.Time, users map[string]string) map[string]string {
 	host, _ := os.Hostname()
-	return map[string]string{
+	all := map[string]string{tagName: baseName(life)}
+	maps.Copy(all, users)
+	maps.Copy(all, map[string]string{
 		tagCluster: life.Name,
 		tagLife:    life.ID,
 		tagOwner:   owner,
 		tagHost:    tagValue(host),
 		tagExpires: expires.UTC().Format(time.RFC3339),
-		tagName:    baseName(life),
-	}
+	})
+	return all
 }
 
 var notInTags = pattern.New(`[^\pL\pN\pZ_.:/=+@-]`)
@@ -87,8 +92,14 @@ func tagValue(s string) string {
 // specify is how a creating call is told the tags of what it makes.
 func specify(token string, t map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
 	list := []types.Tag{{Key: aws.String(tagToken), Value: &token}}
-	for _, k := range []string{tagCluster, tagLife, tagOwner, tagHost, tagExpires, tagName} {
+	first := []string{tagCluster, tagLife, tagOwner, tagHost, tagExpires, tagName}
+	for _, k := range first {
 		list = append(list, types.Tag{Key: aws.String(k), Value: aws.String(t[k])})
+	}
+	for _, k := range slices.Sorted(maps.Keys(t)) {
+		if !slices.Contains(first, k) { // the user's own
+			list = append(list, types.Tag{Key: aws.String(k), Value: aws.String(t[k])})
+		}
 	}
 	var out []types.TagSpecification
 	for _, k := range kinds {

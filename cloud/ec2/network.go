@@ -14,49 +14,29 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
-
-// network is where instances of a region can be put.
-type network struct {
-	VPC     string
-	Subnets map[string]string // by zone
-}
-
-// network finds the default VPC's subnets, or the one that the spec names.
-func (p *Provider) network(ctx context.Context, region string, spec cloud.Spec) (network, error) {
-	ec2, err := p.connect(ctx, region)
-	if err != nil {
-		return network{}, err
-	}
-	in := &awsec2.DescribeSubnetsInput{Filters: []types.Filter{filter("default-for-az", "true")}}
-	if own(spec).Subnet != "" {
-		in = &awsec2.DescribeSubnetsInput{SubnetIds: []string{own(spec).Subnet}}
-	}
-	n := network{Subnets: map[string]string{}}
-	for pages := awsec2.NewDescribeSubnetsPaginator(ec2, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return n, awsapi.Explain(err, awsapi.Call{Action: "DescribeSubnets", Region: region, ID: own(spec).Subnet})
-		}
-		for _, s := range page.Subnets {
-			n.VPC = aws.ToString(s.VpcId)
-			n.Subnets[aws.ToString(s.AvailabilityZone)] = aws.ToString(s.SubnetId)
-		}
-	}
-	if len(n.Subnets) == 0 {
-		return n, fmt.Errorf("%s has no default VPC with subnets: aws ec2 create-default-vpc --region %s; or name a subnet in the profile", region, region)
-	}
-	return n, nil
-}
 
 // site is what a region has for a life before machines can be started there.
 type site struct {
 	network
-	group     string          // id
-	key       string          // name
-	placement string          // name; empty: none
-	clusters  map[string]bool // whether a type can be in a placement group
+	group  string   // id of the one that dlwb makes; empty: groups are
+	groups []string // ids of those that the profile names
+	door   door.Door
+	// reservation is the one that the profile names; nil: none.
+	reservation *reservation
+	key         string          // name
+	placement   string          // name; empty: none
+	clusters    map[string]bool // whether a type can be in a placement group
+}
+
+// zones are those of a list that the reservation leaves; all without one.
+func (s *site) zones(all []cloud.Zone) []cloud.Zone {
+	if s.reservation == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(z cloud.Zone) bool { return z.Name != s.reservation.Zone })
 }
 
 // free is the detail of a ledger entry of something that costs nothing.
@@ -76,6 +56,9 @@ func (u *up) site(ctx context.Context, region, instance string) (*site, error) {
 			return nil, regional(err)
 		}
 		s = &site{network: n, clusters: map[string]bool{}}
+		if s.reservation, err = u.p.reservation(ctx, region, u.spec); err != nil {
+			return nil, regional(err)
+		}
 	}
 	if _, known := s.clusters[instance]; !known {
 		s.clusters[instance] = u.spec.Count > 1 && u.p.clusters(ctx, region, instance)
@@ -85,8 +68,8 @@ func (u *up) site(ctx context.Context, region, instance string) (*site, error) {
 		return nil, err
 	}
 	all, within := errgroup.WithContext(ctx)
-	if s.group == "" {
-		all.Go(func() (err error) { s.group, err = u.group(within, ec2, region, s.VPC); return err })
+	if s.group == "" && len(s.groups) == 0 {
+		all.Go(func() error { return u.guard(within, ec2, region, s) })
 	}
 	if s.key == "" {
 		all.Go(func() (err error) { s.key, err = u.keyPair(within, ec2, region); return err })
@@ -181,11 +164,24 @@ func (u *up) adopt(ctx context.Context, ec2 client, kind string, d free) (string
 	}
 }
 
-func (u *up) group(ctx context.Context, ec2 client, region, vpc string) (string, error) {
-	u.say(-1, "making a security group in "+region+": ssh from "+sourceText(u.source)+" only")
-	id, err := u.ensure(ctx, ec2, kindGroup, free{Region: region, VPC: vpc}, "CreateSecurityGroup", func(token string) (*string, error) {
+// guard finds or makes the security groups of a site.
+func (u *up) guard(ctx context.Context, ec2 client, region string, s *site) (err error) {
+	if named := own(u.spec).Groups; len(named) > 0 {
+		s.groups, err = existingGroups(ctx, ec2, region, s.VPC, named)
+		return err
+	}
+	if s.door, err = u.p.door(ctx, u.spec, s.network); err != nil {
+		return err
+	}
+	s.group, err = u.group(ctx, ec2, region, s)
+	return err
+}
+
+func (u *up) group(ctx context.Context, ec2 client, region string, s *site) (string, error) {
+	u.say(-1, "making a security group in "+region+": "+s.door.Text())
+	id, err := u.ensure(ctx, ec2, kindGroup, free{Region: region, VPC: s.VPC}, "CreateSecurityGroup", func(token string) (*string, error) {
 		out, err := ec2.CreateSecurityGroup(ctx, &awsec2.CreateSecurityGroupInput{
-			GroupName: aws.String(baseName(u.life)), VpcId: &vpc,
+			GroupName: aws.String(baseName(u.life)), VpcId: &s.VPC,
 			Description:       aws.String("dlwb cluster " + u.life.Name),
 			TagSpecifications: specify(token, u.tags, types.ResourceTypeSecurityGroup),
 		}, awsapi.Once)
@@ -197,14 +193,14 @@ func (u *up) group(ctx context.Context, ec2 client, region, vpc string) (string,
 	if err != nil {
 		return "", err
 	}
-	return id, u.openGroup(ctx, ec2, region, id)
+	return id, u.openGroup(ctx, ec2, region, id, s.door)
 }
 
-// openGroup lets in ssh from the caller, and everything from the group itself:
-// EFA needs that in both directions by name of the group.
-func (u *up) openGroup(ctx context.Context, ec2 client, region, id string) error {
+// openGroup lets ssh in by the door, and everything from the group itself: EFA
+// needs that in both directions by name of the group.
+func (u *up) openGroup(ctx context.Context, ec2 client, region, id string, d door.Door) error {
 	within := withinGroup(id)
-	for _, in := range u.rules(within) {
+	for _, in := range append(d.Rules(u.port()), within) {
 		err := u.rule(ctx, "AuthorizeSecurityGroupIngress", region, id, func() error {
 			_, err := ec2.AuthorizeSecurityGroupIngress(ctx, &awsec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: in}, awsapi.Once)
 			return err
@@ -220,17 +216,7 @@ func (u *up) openGroup(ctx context.Context, ec2 client, region, id string) error
 	if err != nil {
 		return err
 	}
-	return u.shutOut(ctx, ec2, region, id)
-}
-
-// rules are those by which somebody gets in, each for a call of its own: AWS
-// refuses a whole call for one rule that is there already.
-func (u *up) rules(within []types.IpPermission) [][]types.IpPermission {
-	var all [][]types.IpPermission
-	for _, from := range u.source {
-		all = append(all, []types.IpPermission{sshRule(from, u.port())})
-	}
-	return append(all, within)
+	return u.shutOut(ctx, ec2, region, id, d)
 }
 
 // withinGroup is everything between the members of a group.
@@ -239,12 +225,12 @@ func withinGroup(id string) []types.IpPermission {
 }
 
 // shutOut takes back what let ssh in from where the caller was before.
-func (u *up) shutOut(ctx context.Context, ec2 client, region, id string) error {
+func (u *up) shutOut(ctx context.Context, ec2 client, region, id string, d door.Door) error {
 	var old []types.IpPermission
 	err := u.p.insist(ctx, awsapi.Call{Action: "DescribeSecurityGroups", Region: region, ID: id}, func() error {
 		out, err := ec2.DescribeSecurityGroups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", id)}})
 		if err == nil && len(out.SecurityGroups) == 1 {
-			old = elsewhereRules(out.SecurityGroups[0].IpPermissions, u.source)
+			old = elsewhereRules(out.SecurityGroups[0].IpPermissions, d.Nets)
 		}
 		return err
 	})
@@ -293,17 +279,6 @@ func (u *up) rule(ctx context.Context, action, region, id string, add func() err
 		return nil
 	}
 	return err
-}
-
-func sshRule(from netip.Prefix, port int32) types.IpPermission {
-	r := types.IpPermission{IpProtocol: aws.String("tcp"), FromPort: &port, ToPort: &port}
-	what, cidr := aws.String("ssh from where dlwb was started"), aws.String(from.String())
-	if from.Addr().Is4() {
-		r.IpRanges = []types.IpRange{{CidrIp: cidr, Description: what}}
-	} else {
-		r.Ipv6Ranges = []types.Ipv6Range{{CidrIpv6: cidr, Description: what}}
-	}
-	return r
 }
 
 // keyPair gives AWS the public half of the cluster's key; it returns its name.

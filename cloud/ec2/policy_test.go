@@ -9,13 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/cloud/ec2/policy"
 )
 
 // allowed are the actions of a policy.
-func allowed(t *testing.T, policy string) []string {
+func allowed(t *testing.T, text string) []string {
 	t.Helper()
-	var p policyDocument
-	if err := json.Unmarshal([]byte(policy), &p); err != nil {
+	var p policy.Document
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		t.Fatal(err)
 	}
 	var all []string
@@ -53,7 +55,7 @@ func TestThePolicyIsTheLeast(t *testing.T) {
 			}
 		}
 	}
-	all := allowed(t, Policy(""))
+	all := allowed(t, policy.Least(""))
 	for action := range asked {
 		if !slices.Contains(all, action) {
 			t.Errorf("%s is called and not allowed", action)
@@ -68,8 +70,8 @@ func TestThePolicyIsTheLeast(t *testing.T) {
 
 // Whatever ends something may end only what is dlwb's.
 func TestThePolicyEndsOnlyWhatIsTagged(t *testing.T) {
-	var p policyDocument
-	if err := json.Unmarshal([]byte(Policy("arn:aws:iam::123456789012:role/results", "us-east-1")), &p); err != nil {
+	var p policy.Document
+	if err := json.Unmarshal([]byte(policy.Least("arn:aws:iam::123456789012:role/results", "us-east-1")), &p); err != nil {
 		t.Fatal(err)
 	}
 	dangerous := regexp.MustCompile(`^ec2:(Terminate|Stop|Start|Delete|Revoke|Modify|Cancel|Release|Authorize)`)
@@ -97,8 +99,8 @@ func TestThePageHasThePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), "```json\n"+Policy("")+"\n```") {
-		t.Errorf("docs/aws.md does not have the policy of today:\n%s", Policy(""))
+	if !strings.Contains(string(page), "```json\n"+policy.Least("")+"\n```") {
+		t.Errorf("docs/aws.md does not have the policy of today:\n%s", policy.Least(""))
 	}
 }
 
@@ -110,7 +112,7 @@ func TestAGrantIsForWhoAsks(t *testing.T) {
 		"arn:aws:iam::123456789012:root":                                                   "allows:",
 		"":                                                                                 "allows:",
 	} {
-		got := grant(arn, []string{"ec2:RunInstances", "ec2:CreateTags", "ec2:RunInstances"})
+		got := policy.Grant(arn, []string{"ec2:RunInstances", "ec2:CreateTags", "ec2:RunInstances"})
 		if !strings.Contains(got, want) || !strings.Contains(got, `"Action":["ec2:CreateTags","ec2:RunInstances"]`) {
 			t.Errorf("%s: %s", arn, got)
 		}

@@ -12,22 +12,23 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 )
 
-// routed reports whether machines in a subnet can be reached by the public
-// addresses that they are given: its route table sends everything else to an
-// internet gateway. A subnet without a table of its own has the VPC's main one
+// openSubnets are those in which machines can be reached by the public addresses
+// that they are given: the route table sends everything else to an internet
+// gateway. A subnet without a table of its own has the VPC's main one
 // (https://docs.aws.amazon.com/vpc/latest/userguide/VPC_Route_Tables.html).
-func routed(ctx context.Context, ec2 client, region, vpc, subnet string) (bool, error) {
-	var main, its *types.RouteTable
+func openSubnets(ctx context.Context, ec2 client, region, vpc string, all []types.Subnet) (map[string]bool, error) {
+	var main *types.RouteTable
+	its := map[string]*types.RouteTable{}
 	in := &awsec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", vpc)}}
 	for pages := awsec2.NewDescribeRouteTablesPaginator(ec2, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return false, awsapi.Explain(err, awsapi.Call{Action: "DescribeRouteTables", Region: region, ID: subnet})
+			return nil, awsapi.Explain(err, awsapi.Call{Action: "DescribeRouteTables", Region: region, ID: vpc})
 		}
 		for _, t := range page.RouteTables {
 			for _, a := range t.Associations {
-				if aws.ToString(a.SubnetId) == subnet {
-					its = &t
+				if id := aws.ToString(a.SubnetId); id != "" {
+					its[id] = &t
 				}
 				if aws.ToBool(a.Main) {
 					main = &t
@@ -35,13 +36,20 @@ func routed(ctx context.Context, ec2 client, region, vpc, subnet string) (bool, 
 			}
 		}
 	}
-	if its == nil {
-		its = main
+	open := map[string]bool{}
+	for _, s := range all {
+		t := its[aws.ToString(s.SubnetId)]
+		if t == nil {
+			t = main
+		}
+		if t == nil {
+			return nil, &awsapi.Problem{Kind: awsapi.Unknown, Cause: "AWS shows no route table of " + aws.ToString(s.SubnetId)}
+		}
+		if slices.ContainsFunc(t.Routes, outward) {
+			open[aws.ToString(s.SubnetId)] = true
+		}
 	}
-	if its == nil {
-		return false, &awsapi.Problem{Kind: awsapi.Unknown, Cause: "AWS shows no route table of " + subnet}
-	}
-	return slices.ContainsFunc(its.Routes, outward), nil
+	return open, nil
 }
 
 // outward reports whether a route leads to the internet, both ways.

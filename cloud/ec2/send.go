@@ -25,7 +25,7 @@ func (u *up) start(ctx context.Context, l launch, terms leaseTerms) (refused *aw
 		return nil, err
 	}
 	token := newToken(u.life, kindInstances, entries)
-	text, err := u.userData(terms)
+	text, err := u.userData(l, terms)
 	if err != nil {
 		return nil, err
 	}

@@ -9,11 +9,11 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 )
 
 // sourceEnv names the address that ssh will come from, where it can't be found
@@ -27,28 +27,33 @@ const whatIsMyAddress = "https://checkip.amazonaws.com"
 // owner has set, what the profile says, or the caller's address as AWS sees it;
 // never everybody's.
 func (p *Provider) sources(ctx context.Context, spec cloud.Spec) ([]netip.Prefix, error) {
-	if s := os.Getenv(sourceEnv); s != "" {
-		return parseSources(strings.Split(s, ","))
-	}
-	if given := own(spec).SSHFrom; len(given) > 0 {
-		return parseSources(given)
+	if given, err := givenSources(spec); len(given) > 0 || err != nil {
+		return given, err
 	}
 	api, err := p.api(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if onThisMachine(api.Endpoint()) {
-		return parseSources([]string{"127.0.0.1"})
+		return door.Parse([]string{"127.0.0.1"})
 	}
 	said, err := askAddress(ctx)
 	if err == nil {
 		var from []netip.Prefix
-		if from, err = parseSources([]string{said}); err == nil {
+		if from, err = door.Parse([]string{said}); err == nil {
 			return from, nil
 		}
 	}
 	return nil, fmt.Errorf("find out this machine's public address, from which alone the nodes may be reached: %w; "+
 		"set it by hand: export %s=203.0.113.7", err, sourceEnv)
+}
+
+// givenSources are those that somebody has set; none: nobody has.
+func givenSources(spec cloud.Spec) ([]netip.Prefix, error) {
+	if s := os.Getenv(sourceEnv); s != "" {
+		return door.Parse(strings.Split(s, ","))
+	}
+	return door.Parse(own(spec).SSHFrom)
 }
 
 // askAddress asks AWS which address this machine has out there.
@@ -69,43 +74,6 @@ func askAddress(ctx context.Context) (string, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 100))
 	return strings.TrimSpace(string(b)), err
-}
-
-func parseSources(texts []string) (all []netip.Prefix, err error) {
-	for _, text := range texts {
-		n, err := parseSource(strings.TrimSpace(text))
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(all, n) {
-			all = append(all, n)
-		}
-	}
-	return all, nil
-}
-
-// sourceText names sources for a person.
-func sourceText(all []netip.Prefix) string {
-	var texts []string
-	for _, n := range all {
-		texts = append(texts, n.String())
-	}
-	return strings.Join(texts, ", ")
-}
-
-// parseSource reads an address, or a network that is not everything.
-func parseSource(s string) (netip.Prefix, error) {
-	if a, err := netip.ParseAddr(s); err == nil {
-		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
-	}
-	n, err := netip.ParsePrefix(s)
-	if err != nil {
-		return n, fmt.Errorf("%q is no address", s)
-	}
-	if n.Bits() < 8 {
-		return n, fmt.Errorf("%s is too much of the internet to open ssh to", s)
-	}
-	return n.Masked(), nil
 }
 
 // onThisMachine reports whether an endpoint is an emulator here.

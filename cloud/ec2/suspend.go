@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -104,7 +102,7 @@ func (p *Provider) wake(ctx context.Context, life cloud.Life, c cloud.Cluster, s
 	c.Stopped, c.Nodes = false, slices.Clone(c.Nodes)
 	for i, m := range all {
 		n := &c.Nodes[i]
-		n.Addr = net.JoinHostPort(aws.ToString(m.seen.PublicIpAddress), strconv.Itoa(n.PeerPort))
+		n.Addr = m.addr(n.PeerPort)
 		n.PeerHost = aws.ToString(m.seen.PrivateIpAddress)
 	}
 	if !slept.IsZero() && !c.ExpiresAt.IsZero() {

@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 )
 
 func setBehaviour(t *testing.T, ec2 client, id, behaviour string) {
@@ -58,7 +60,7 @@ func TestWhoLogsIn(t *testing.T) {
 func TestSSHIsNeverOpenToEverybody(t *testing.T) {
 	for in, want := range map[string]string{"203.0.113.7": "203.0.113.7/32", "203.0.113.9/24": "203.0.113.0/24", "2001:db8::1": "2001:db8::1/128",
 		"0.0.0.0/0": "", "::/0": "", "10.0.0.0/7": "", "": "", "nonsense": ""} {
-		got, err := parseSource(in)
+		got, err := door.ParseOne(in)
 		if (err == nil) != (want != "") || err == nil && got.String() != want {
 			t.Errorf("%q is %v, %v", in, got, err)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -26,7 +25,6 @@ type up struct {
 	say    cloud.Progress
 	keys   lifeKeys
 	owner  string // the caller's principal
-	source []netip.Prefix
 	tags   map[string]string
 	sites  map[string]*site    // by region
 	images map[[2]string]image // by region and architecture
@@ -55,7 +53,7 @@ func (p *Provider) up(ctx context.Context, life cloud.Life, spec cloud.Spec, say
 	if err != nil {
 		return cloud.Cluster{}, err
 	}
-	return u.describe(c), nil
+	return u.describe(ctx, c)
 }
 
 // assemble brings the machines together: those that there are, and new ones for
@@ -106,9 +104,6 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 		return nil, awsapi.Explain(err, awsapi.Call{Action: "GetCallerIdentity"})
 	}
 	u.owner = who.Principal()
-	if u.source, err = p.sources(ctx, spec); err != nil {
-		return nil, err
-	}
 	if u.keys, err = keysOf(life); err != nil {
 		return nil, err
 	}
@@ -117,7 +112,7 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 		return nil, err
 	}
 	u.choose, u.diskPrice = market.Choose, market.DiskPrice
-	u.tags = tags(life, u.owner, leaseEnd(time.Now(), spec))
+	u.tags = tags(life, u.owner, leaseEnd(time.Now(), spec), own(spec).Tags)
 	return u, nil
 }
 
@@ -235,23 +230,36 @@ func (u *up) onDemand(ctx context.Context, l launch) (launch, error) {
 }
 
 // describe says what the cluster is, once its machines run.
-func (u *up) describe(c crew) cloud.Cluster {
+func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
 	l := c.sorted()[0].launch
+	jumps, err := u.p.jumps(ctx, way{kind: l.Reach, jump: own(u.spec).Jump}, true)
+	if err != nil {
+		return cloud.Cluster{}, err
+	}
 	out := cloud.Cluster{
 		Name: u.life.Name, Provider: kind, KeyFile: u.keys.file, CreatedAt: c.began(),
 		Region: l.Region, Zone: l.Zone, Instance: l.Instance, Spot: l.Spot,
-		Costs: costs(c.launches()), ExpiresAt: leaseEnd(c.began(), u.spec),
+		Costs: costs(c.launches()), ExpiresAt: leaseEnd(c.began(), u.spec), BootLimit: bootTime(l.Instance),
 	}
 	out.PricePerHour = sum(out.Costs)
 	for i, m := range c.sorted() {
 		out.Nodes = append(out.Nodes, cloud.Node{
 			Index: i, Name: "node" + strconv.Itoa(i), ID: m.id, User: m.launch.User,
-			Addr:    net.JoinHostPort(aws.ToString(m.seen.PublicIpAddress), strconv.Itoa(int(u.port()))),
+			Addr: m.addr(int(u.port())), Jumps: jumps, Way: m.launch.Way,
 			HostKey: u.keys.bootstrapIdentity, RotateHostKey: true,
 			PeerHost: aws.ToString(m.seen.PrivateIpAddress), PeerPort: int(u.port()),
 		})
 	}
-	return out
+	return out, nil
+}
+
+// addr is where the machine's sshd is, as it is reached from here.
+func (m *member) addr(port int) string {
+	host := m.seen.PublicIpAddress
+	if m.launch.private() {
+		host = m.seen.PrivateIpAddress
+	}
+	return net.JoinHostPort(aws.ToString(host), strconv.Itoa(port))
 }
 
 // errLost is that a machine was lost while it was waited for.

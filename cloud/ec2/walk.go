@@ -10,11 +10,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/cloud/ec2/userdata"
 	"github.com/dlwb/dlwb/internal/units"
 )
@@ -79,9 +82,9 @@ func (u *up) try(ctx context.Context, o cloud.Offer, spot bool, nodes []int) (*a
 		return nil, err
 	}
 	last := &awsapi.Problem{Kind: awsapi.NotOffered, Cause: o.Instance + " is offered in no zone of " + o.Region + " that has a subnet"}
-	for _, zone := range zones(o, spot, s.network) {
+	for _, zone := range u.scored(ctx, o, spot, s.zones(zones(o, spot, s.network))) {
 		l.Zone, l.Subnet, l.Nodes = zone.Name, s.Subnets[zone.Name], nodes
-		l.Machine = machinePrice(o, zone, spot)
+		l.Machine = l.price(o, zone)
 		terms, err := u.terms(l, time.Time{})
 		if err != nil {
 			return nil, err
@@ -127,21 +130,39 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 	if err := all.Wait(); err != nil {
 		return launch{}, nil, err
 	}
+	if r := s.reservation; r != nil && r.Instance != o.Instance {
+		return launch{}, nil, elsewhere{fmt.Errorf("%s is for %s, not for %s", r.ID, r.Instance, o.Instance)}
+	}
 	gib, err := diskGiB(u.spec, img)
 	if err != nil {
 		return launch{}, nil, err
 	}
-	efa := o.EFA > 0 && u.spec.Count > 1
-	if efa && o.EFA > 1 {
-		u.say(-1, fmt.Sprintf("%s has %d EFA interfaces; one is used, because with more than one the nodes get no public address", o.Instance, o.EFA))
-	}
+	m := own(u.spec)
 	l := launch{Region: o.Region, Instance: o.Instance, Spot: spot, Image: img.ID, Device: img.Device, GiB: gib,
-		Group: s.group, Key: s.key, Profile: own(u.spec).InstanceProfile, EFA: efa, Tags: u.tags, User: img.User, VCPUs: o.VCPUs,
+		Group: s.group, Groups: s.groups, Key: s.key, Profile: m.InstanceProfile, Tags: u.tags, User: img.User, VCPUs: o.VCPUs,
 		Disk: u.diskPrice(ctx, o.Region), Address: catalog.AddressPrice()}
+	l.settle(m, s.Way)
 	if s.clusters[o.Instance] {
 		l.Placement = s.placement
 	}
+	s.reservation.reserve(&l)
+	u.weave(ctx, &l, o)
 	return l, s, nil
+}
+
+// settle takes over what the profile says of the machines, and the way to them.
+func (l *launch) settle(m options.Machines, w way) {
+	l.Reach, l.Way = w.kind, w.word()
+	if l.Reach == wayPublic {
+		l.Reach = ""
+	}
+	if l.private() {
+		l.Address.PerHour = 0
+	}
+	l.IOPS, l.Throughput, l.KMSKey = int32(m.DiskIOPS), int32(m.DiskThroughput), m.KMSKey
+	if l.Spot {
+		l.MaxPrice = m.SpotMaxPrice
+	}
 }
 
 // image is the image for an offer's machines; it is looked up once.
@@ -197,6 +218,44 @@ func machinePrice(o cloud.Offer, z cloud.Zone, spot bool) cloud.Price {
 	return o.OnDemand
 }
 
+// price is what one machine of a launch costs in a zone. What runs in a capacity
+// block is paid for already.
+func (l launch) price(o cloud.Offer, z cloud.Zone) cloud.Price {
+	if l.Block {
+		return cloud.Price{Source: "paid with the capacity block"}
+	}
+	return machinePrice(o, z, l.Spot)
+}
+
+// scoreLimit bounds the wait for placement scores.
+const scoreLimit = 5 * time.Second
+
+// scored puts the zones for spot machines in the order of AWS's placement scores:
+// how likely it is that there is room for all of them. Where AWS gives none they
+// stay as they are, the cheapest first; so do those of one score.
+func (u *up) scored(ctx context.Context, o cloud.Offer, spot bool, all []cloud.Zone) []cloud.Zone {
+	if !spot || len(all) < 2 {
+		return all
+	}
+	ec2, err := u.p.connect(ctx, o.Region)
+	if err != nil {
+		return all
+	}
+	ctx, cancel := context.WithTimeout(ctx, scoreLimit)
+	defer cancel()
+	out, err := ec2.GetSpotPlacementScores(ctx, &awsec2.GetSpotPlacementScoresInput{InstanceTypes: []string{o.Instance},
+		TargetCapacity: aws.Int32(int32(u.spec.Count)), SingleAvailabilityZone: aws.Bool(true), RegionNames: []string{o.Region}})
+	if err != nil {
+		return all // a hint: only so many questions a day are answered
+	}
+	score := map[string]int32{}
+	for _, s := range out.SpotPlacementScores {
+		score[aws.ToString(s.AvailabilityZoneId)] = aws.ToInt32(s.Score)
+	}
+	slices.SortStableFunc(all, func(a, b cloud.Zone) int { return cmp.Compare(score[b.ID], score[a.ID]) })
+	return all
+}
+
 // The limits of a lease that no profile sets.
 const (
 	bootstrapLimit = 30 * time.Minute // until somebody makes use of the machine
@@ -215,7 +274,7 @@ func (u *up) terms(l launch, began time.Time) (leaseTerms, error) {
 	t := leaseTerms{lifetime: u.spec.Lifetime, spot: l.Spot}
 	switch rate := l.perNode() * float64(u.spec.Count); {
 	case u.spec.Budget == 0:
-	case !l.Machine.Known():
+	case !l.Machine.Known() && !l.Block:
 		return t, fmt.Errorf("the price of %s in %s is not known, and so nothing could keep the budget of %s: "+
 			"leave limits.budget out, or choose another type or region", l.Instance, l.Region, units.USD(u.spec.Budget))
 	default:
@@ -236,12 +295,12 @@ func (u *up) terms(l launch, began time.Time) (leaseTerms, error) {
 }
 
 // userData is what the machines of a launch are told before they boot.
-func (u *up) userData(t leaseTerms) ([]byte, error) {
+func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
 	return userdata.Render(userdata.Boot{
 		Life: u.life.ID, Cluster: u.life.Name, User: own(u.spec).User, AuthorizedKey: u.keys.authorized,
 		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
-		Lease: userdata.Lease{Bootstrap: bootstrapLimit, Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
+		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
-		SpotNotice: t.spot,
+		SpotNotice: t.spot, More: own(u.spec).UserData,
 	})
 }

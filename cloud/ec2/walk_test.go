@@ -271,7 +271,7 @@ func TestWhoMovesIsLetInFromThereAndNotFromTheOldPlace(t *testing.T) {
 			}
 		}
 		var want []string
-		for _, n := range u.source {
+		for _, n := range u.sites["us-east-1"].door.Nets {
 			want = append(want, n.String()+" 22")
 		}
 		slices.Sort(in)

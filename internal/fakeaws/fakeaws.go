@@ -66,7 +66,48 @@ type Region struct {
 	// Private are the letters of the zones whose subnets nobody can reach from
 	// outside.
 	Private []string
+	// VPCs are there besides the default one.
+	VPCs []VPC
+	// Reservations are of capacity.
+	Reservations []Reservation
 }
+
+// VPC is a network that somebody has made.
+type VPC struct {
+	Name    string
+	Subnets []Subnet
+	// Endpoint is an EC2 Instance Connect endpoint in its first subnet.
+	Endpoint bool
+	// ShowsClient says that the endpoint keeps the address of its caller.
+	ShowsClient bool
+}
+
+// Subnet is a part of it in one zone.
+type Subnet struct {
+	Name    string
+	Zone    string // a letter
+	Private bool   // it has no route to the internet
+}
+
+// Reservation is one of capacity.
+type Reservation struct {
+	ID, Type string
+	Zone     string // a letter
+	Count    int
+	// Block says that it is a capacity block for ML.
+	Block bool
+	// Waits says that it has not begun.
+	Waits bool
+}
+
+// VPCID is the id of a VPC of a region, by its name.
+func VPCID(region, name string) string { return fixedID("vpc", region+name) }
+
+// SubnetID is the id of a subnet of a VPC that somebody has made.
+func SubnetID(region, vpc, name string) string { return fixedID("subnet", region+vpc+name) }
+
+// EndpointGroup is the security group of the endpoint of a VPC.
+func EndpointGroup(region, vpc string) string { return fixedID("sg", region+vpc+"endpoint") }
 
 // Booter makes machines of instances. Its methods are called from goroutines,
 // for one instance one after the other.
@@ -84,6 +125,11 @@ type Booter interface {
 // end of a spot instance.
 type Noticer interface {
 	Notice(id string, action string, at time.Time)
+}
+
+// Consoler is a Booter whose machines write to a console.
+type Consoler interface {
+	Console(id string) string
 }
 
 // Instance is what a Booter is told of a machine.
@@ -126,6 +172,7 @@ type Server struct {
 	types     []instanceType
 	byName    map[string]instanceType
 	orders    int // given to each new resource
+	tunnels   int // that were asked for
 	undo      []func()
 	after     []func() // what the call being applied leads to
 }

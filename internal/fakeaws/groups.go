@@ -16,7 +16,7 @@ func createSecurityGroup(q *request) (any, error) {
 	vpc := q.str("VpcId")
 	orElse(&vpc, r.vpc)
 	switch {
-	case vpc != r.vpc:
+	case !r.hasVPC(vpc):
 		return nil, bad("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
 	case name == "" || len(name) > 255 || strings.HasPrefix(name, "sg-") || name == "default":
 		return nil, bad("InvalidParameterValue", "Invalid value '%s' for groupName.", name)

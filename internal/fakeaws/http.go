@@ -84,6 +84,10 @@ var scope = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^
 
 // ServeHTTP answers one call.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/openTunnel" {
+		s.openTunnel(w, r)
+		return
+	}
 	q, err := s.parse(r)
 	if err != nil {
 		s.reply(w, q, nil, err, None)

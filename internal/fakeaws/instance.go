@@ -34,8 +34,9 @@ type instance struct {
 	Why        string    // its message
 	Transition string    // StateTransitionReason
 
-	Price float64 // per hour
-	m     *machine
+	Price    float64 // per hour
+	Reserved string  // the capacity reservation that it uses; empty: none
+	m        *machine
 }
 
 func (i instance) labelled(t tags) instance { i.Tags = t; return i }

@@ -315,7 +315,11 @@ func getConsoleOutput(q *request) (any, error) {
 	}
 	i, now, text := found[0], q.s.clock.now(), ""
 	if late := i.Launched.Add(3 * q.s.opt.Pending); now.After(late) {
-		text = base64.StdEncoding.EncodeToString([]byte(fmt.Sprintf("[    0.000000] Linux version 6.17.0-aws\ncloud-init: %s boot %d\n", i.ID, i.Boots)))
+		said := fmt.Sprintf("[    0.000000] Linux version 6.17.0-aws\ncloud-init: %s boot %d\n", i.ID, i.Boots)
+		if c, has := q.s.opt.Boot.(Consoler); has {
+			said += c.Console(i.ID)
+		}
+		text = base64.StdEncoding.EncodeToString([]byte(said))
 	}
 	return struct {
 		ID     string `xml:"instanceId"`

@@ -44,6 +44,7 @@ func (p placement) labelled(t tags) placement { p.Tags = t; return p }
 type volume struct {
 	common
 	Zone, Device, Snapshot, Type string
+	KMSKey                       string
 	SizeGB, IOPS, Throughput     int
 	Encrypted                    bool
 	DeleteOnTermination          bool

@@ -14,6 +14,9 @@ type order struct {
 	kind      instanceType
 	image     image
 	zone      string // empty: any
+	subnet    subnet // its ID is empty: the zone's default one
+	block     bool   // it is paid by a capacity block
+	reserved  string // the reservation that it asks for
 	spot      bool
 	market    params
 	disks     []volume
@@ -110,6 +113,9 @@ func (q *request) orderMarket(o *order) error {
 	case "spot":
 		o.spot = true
 		return nil
+	case "capacity-block":
+		o.block = true
+		return nil
 	default:
 		return bad("InvalidParameterValue", "The market type '%s' is not supported for this instance type.", m)
 	}
@@ -134,7 +140,10 @@ func (q *request) orderPlace(o *order) error {
 		if o.zone != "" && o.zone != s.Zone {
 			return bad("InvalidParameterValue", "Value (%s) for parameter availabilityZone does not match the subnet's zone (%s).", o.zone, s.Zone)
 		}
-		o.zone = s.Zone
+		o.zone, o.subnet = s.Zone, s
+	}
+	if err := q.orderReserved(o); err != nil {
+		return err
 	}
 	if o.zone != "" {
 		if _, ok := r.subnetOf(o.zone); !ok {
@@ -240,6 +249,9 @@ func (q *request) fit(o *order) (int, error) {
 	}
 	code := o.kind.quotaCode(o.spot)
 	limit := r.quota(code)
+	if o.reserved != "" {
+		return q.reservedRoom(o)
+	}
 	if float64(r.used(code)+o.min*o.kind.VCPUs) > limit {
 		if o.spot {
 			return 0, bad("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")

@@ -48,6 +48,12 @@ func (q *request) orderInterface(o *order, p params, of int) (n netInterface, er
 		return n, bad("InvalidParameterCombination", "EFA interfaces are not supported on %s", o.kind.Name)
 	case n.Device < 0:
 		return n, bad("MissingParameter", "Each network interface requires a device index.")
+	case n.Kind == "efa-only" && n.Device == 0 && n.Card == 0:
+		return n, bad("InvalidParameterCombination", "The primary network interface can not be of the type efa-only.")
+	case n.Kind != "interface" && n.Card == 0 && o.kind.Cards > o.kind.EFAs:
+		return n, bad("InvalidParameterCombination", "Network card 0 of %s does not support EFA.", o.kind.Name)
+	case slices.ContainsFunc(o.nics, func(other netInterface) bool { return other.Card == n.Card && other.Device == n.Device }):
+		return n, bad("InvalidParameterValue", "Each network interface requires a unique device index on its network card.")
 	case n.Card >= o.kind.Cards:
 		return n, bad("InvalidParameterValue", "The network card index %d is not valid for instance type %s.", n.Card, o.kind.Name)
 	case p.is("AssociatePublicIpAddress") && of > 1:
@@ -113,6 +119,7 @@ func (v *volume) read(p params, least int) error {
 	}
 	v.Encrypted = p.flag("Encrypted", v.Encrypted)
 	v.DeleteOnTermination = p.flag("DeleteOnTermination", v.DeleteOnTermination)
+	v.KMSKey = p.str("KmsKeyId")
 	v.IOPS, v.Throughput = p.num("Iops", 0), p.num("Throughput", 0)
 	if v.Type == "gp3" {
 		orElse(&v.IOPS, 3000)
@@ -123,6 +130,12 @@ func (v *volume) read(p params, least int) error {
 		return bad("InvalidParameterValue", "Invalid volume type: %s", v.Type)
 	case v.SizeGB == 0:
 		return bad("MissingParameter", "The request must contain the parameter size or snapshotId")
+	case v.Type == "gp3" && (v.IOPS > 500*v.SizeGB && v.IOPS > 3000 || v.IOPS > 80000):
+		return bad("InvalidParameterCombination", "Iops to volume size ratio of %f is too high; maximum is 500", float64(v.IOPS)/float64(v.SizeGB))
+	case v.Type == "gp3" && v.Throughput*4 > v.IOPS:
+		return bad("InvalidParameterCombination", "Throughput (MiBps) to iops ratio of %f is too high; maximum is 0.250000 MiBps per iops", float64(v.Throughput)/float64(v.IOPS))
+	case v.KMSKey != "" && !v.Encrypted:
+		return bad("InvalidParameterDependency", "The parameter KmsKeyId requires the parameter Encrypted to be set.")
 	case v.SizeGB > 65536:
 		return bad("InvalidParameterValue", "Volume of size %dGB is too large", v.SizeGB)
 	case v.Snapshot != "" && v.SizeGB < least:
@@ -138,6 +151,9 @@ func (q *request) launch(o order, reservation string, index int) string {
 		o.zone = r.zones()[0]
 	}
 	sub, _ := r.subnetOf(o.zone)
+	if o.subnet.ID != "" {
+		sub = o.subnet
+	}
 	i := instance{common: common{newID("i"), o.tags["instance"]}, Reservation: reservation, ClientToken: q.str("ClientToken"),
 		Zone: o.zone, Subnet: sub.ID, Image: o.image.ID, Type: o.kind.Name, Arch: o.kind.Arch, Root: o.image.Root,
 		Key: q.str("KeyName"), Profile: q.profile(), Placement: o.placement, Index: index,
@@ -145,7 +161,7 @@ func (q *request) launch(o order, reservation string, index int) string {
 		UserData: q.str("UserData"), Tokens: q.str("MetadataOptions.HttpTokens"), Hops: q.num("MetadataOptions.HttpPutResponseHopLimit", 1),
 		EbsOptimized: q.is("EbsOptimized"), Monitoring: q.is("Monitoring.Enabled"), Protect: q.is("DisableApiTermination"),
 		Want: running, Since: now, Until: now.Add(q.s.opt.Pending), Code: "pending", Why: "pending",
-		Price: r.price(o.kind, o.zone, o.spot), m: &machine{}}
+		Price: r.price(o.kind, o.zone, o.spot), Reserved: o.reserved, m: &machine{}}
 	orElse(&i.Behaviour, "stop")
 	orElse(&i.Tokens, "optional")
 	for n, nic := range o.nics {

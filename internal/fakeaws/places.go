@@ -1,7 +1,9 @@
 package fakeaws
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -79,28 +81,39 @@ func describeZones(q *request) (any, error) {
 func among(v string, wanted []string) bool { return len(wanted) == 0 || slices.Contains(wanted, v) }
 
 type vpcXML struct {
-	ID      string `xml:"vpcId"`
-	State   string `xml:"state"`
-	CIDR    string `xml:"cidrBlock"`
-	Default bool   `xml:"isDefault"`
-	Owner   string `xml:"ownerId"`
+	ID      string      `xml:"vpcId"`
+	State   string      `xml:"state"`
+	CIDR    string      `xml:"cidrBlock"`
+	Default bool        `xml:"isDefault"`
+	Owner   string      `xml:"ownerId"`
+	Tags    set[tagXML] `xml:"tagSet"`
 }
 
 func describeVpcs(q *request) (any, error) {
-	v := vpcXML{q.region.vpc, "available", "172.31.0.0/16", true, q.s.opt.Account}
+	r := q.region
+	all := []vpcXML{{ID: r.vpc, CIDR: "172.31.0.0/16", Default: true}}
+	if r.NoDefaultVPC {
+		all = nil
+	}
+	for i, v := range r.VPCs {
+		all = append(all, vpcXML{ID: VPCID(r.Name, v.Name), CIDR: fmt.Sprintf("10.%d.0.0/16", i), Tags: tags{"Name": v.Name}.xml()})
+	}
 	for _, id := range q.list("VpcId") {
-		if id != v.ID {
+		if !r.hasVPC(id) {
 			return nil, bad("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", id)
 		}
 	}
-	ok, err := q.passes(nil, fields{"vpc-id": one(v.ID), "is-default": one("true"), "isDefault": one("true"), "state": one(v.State),
-		"cidr": one(v.CIDR), "owner-id": one(v.Owner)})
-	if err != nil {
-		return nil, err
-	}
 	var found []vpcXML
-	if ok && !q.region.NoDefaultVPC {
-		found = []vpcXML{v}
+	for _, v := range all {
+		v.State, v.Owner = "available", q.s.opt.Account
+		ok, err := q.passes(tagsOf(v.Tags), fields{"vpc-id": one(v.ID), "is-default": one(strconv.FormatBool(v.Default)), "isDefault": one(strconv.FormatBool(v.Default)),
+			"state": one(v.State), "cidr": one(v.CIDR), "owner-id": one(v.Owner)})
+		if err != nil {
+			return nil, err
+		}
+		if ok && among(v.ID, q.list("VpcId")) {
+			found = append(found, v)
+		}
 	}
 	found, next, err := page(q, found, 1000, func(v vpcXML) string { return v.ID })
 	if err != nil {
@@ -112,17 +125,27 @@ func describeVpcs(q *request) (any, error) {
 	}{setOf(found), listing{next}}, nil
 }
 
+// tagsOf are tags as they were before they were written.
+func tagsOf(x set[tagXML]) tags {
+	t := tags{}
+	for _, one := range x.Items {
+		t[one.Key] = one.Value
+	}
+	return t
+}
+
 type subnetXML struct {
-	ID      string `xml:"subnetId"`
-	State   string `xml:"state"`
-	VPC     string `xml:"vpcId"`
-	CIDR    string `xml:"cidrBlock"`
-	Free    int    `xml:"availableIpAddressCount"`
-	Zone    string `xml:"availabilityZone"`
-	ZoneID  string `xml:"availabilityZoneId"`
-	Default bool   `xml:"defaultForAz"`
-	Public  bool   `xml:"mapPublicIpOnLaunch"`
-	Owner   string `xml:"ownerId"`
+	ID      string      `xml:"subnetId"`
+	State   string      `xml:"state"`
+	VPC     string      `xml:"vpcId"`
+	CIDR    string      `xml:"cidrBlock"`
+	Free    int         `xml:"availableIpAddressCount"`
+	Zone    string      `xml:"availabilityZone"`
+	ZoneID  string      `xml:"availabilityZoneId"`
+	Default bool        `xml:"defaultForAz"`
+	Public  bool        `xml:"mapPublicIpOnLaunch"`
+	Owner   string      `xml:"ownerId"`
+	Tags    set[tagXML] `xml:"tagSet"`
 }
 
 func describeSubnets(q *request) (any, error) {
@@ -133,15 +156,20 @@ func describeSubnets(q *request) (any, error) {
 		}
 	}
 	var found []subnetXML
-	for _, s := range r.subnets {
-		x := subnetXML{s.ID, "available", r.vpc, s.CIDR, 4091, s.Zone, s.ZoneID, true, true, q.s.opt.Account}
-		ok, err := q.passes(nil, fields{"subnet-id": one(s.ID), "vpc-id": one(r.vpc), "availability-zone": one(s.Zone), "availabilityZone": one(s.Zone),
-			"availability-zone-id": one(s.ZoneID), "default-for-az": one("true"), "defaultForAz": one("true"), "state": one("available"),
-			"map-public-ip-on-launch": one("true"), "cidr-block": one(s.CIDR)})
+	for _, s := range r.allSubnets() {
+		of := tags{}
+		if s.Name != "" {
+			of["Name"] = s.Name
+		}
+		is := strconv.FormatBool(s.Default)
+		x := subnetXML{s.ID, "available", s.VPC, s.CIDR, 4091, s.Zone, s.ZoneID, s.Default, s.Default, q.s.opt.Account, of.xml()}
+		ok, err := q.passes(of, fields{"subnet-id": one(s.ID), "vpc-id": one(s.VPC), "availability-zone": one(s.Zone), "availabilityZone": one(s.Zone),
+			"availability-zone-id": one(s.ZoneID), "default-for-az": one(is), "defaultForAz": one(is), "state": one("available"),
+			"map-public-ip-on-launch": one(is), "cidr-block": one(s.CIDR)})
 		if err != nil {
 			return nil, err
 		}
-		if ok && among(s.ID, ids) && !r.NoDefaultVPC {
+		if ok && among(s.ID, ids) && (!s.Default || !r.NoDefaultVPC) {
 			found = append(found, x)
 		}
 	}

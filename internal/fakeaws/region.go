@@ -23,6 +23,7 @@ type region struct {
 
 	vpc      string
 	subnets  []subnet
+	others   []subnet // of VPCs that somebody has made
 	images   []image
 	tokens   map[string]launch // of RunInstances, by client token
 	capacity map[place]int     // that there is; no entry: no end of it
@@ -44,8 +45,13 @@ type launch struct {
 	ids         []string
 }
 
-// subnet is a zone's default subnet.
-type subnet struct{ ID, Zone, ZoneID, CIDR string }
+// subnet is a part of a VPC in one zone.
+type subnet struct {
+	ID, Zone, ZoneID, CIDR string
+	VPC, Name              string
+	Private                bool
+	Default                bool // the default VPC's of that zone
+}
 
 func newRegion(s *Server, o Region) *region {
 	if len(o.Zones) == 0 {
@@ -58,10 +64,23 @@ func newRegion(s *Server, o Region) *region {
 		vpc: fixedID("vpc", o.Name), tokens: map[string]launch{}, capacity: map[place]int{},
 		quotas: map[string]float64{}, lasting: map[string]bool{}}
 	for i, letter := range o.Zones {
-		r.subnets = append(r.subnets, subnet{fixedID("subnet", o.Name+letter), o.Name + letter,
-			zoneID(o.Name, i), fmt.Sprintf("172.31.%d.0/20", i*16)})
+		r.subnets = append(r.subnets, subnet{ID: fixedID("subnet", o.Name+letter), Zone: o.Name + letter, VPC: r.vpc,
+			ZoneID: zoneID(o.Name, i), CIDR: fmt.Sprintf("172.31.%d.0/20", i*16), Default: true, Private: slices.Contains(o.Private, letter)})
+	}
+	for v, vpc := range o.VPCs {
+		for i, made := range vpc.Subnets {
+			zone, _ := r.subnetOf(o.Name + made.Zone)
+			r.others = append(r.others, subnet{ID: SubnetID(o.Name, vpc.Name, made.Name), Zone: zone.Zone, ZoneID: zone.ZoneID,
+				CIDR: fmt.Sprintf("10.%d.%d.0/24", v, i), VPC: VPCID(o.Name, vpc.Name), Name: made.Name, Private: made.Private})
+		}
 	}
 	r.images = imagesOf(o.Name)
+	for _, vpc := range o.VPCs {
+		if vpc.Endpoint {
+			r.groups.plant(group{common: common{ID: EndpointGroup(o.Name, vpc.Name)}, Name: "endpoint", Description: "of the endpoint",
+				VPC: VPCID(o.Name, vpc.Name), Out: []rule{anywhere(fixedID("sgr", o.Name+vpc.Name))}})
+		}
+	}
 	r.groups.plant(group{common: common{ID: fixedID("sg", o.Name)}, Name: "default",
 		Description: "default VPC security group", VPC: r.vpc,
 		In:  []rule{{Egress: false, Proto: "-1", From: -1, To: -1, Group: fixedID("sg", o.Name), ID: fixedID("sgr", o.Name)}},
@@ -108,11 +127,20 @@ func (r *region) subnetOf(zone string) (subnet, bool) {
 }
 
 func (r *region) subnet(id string) (subnet, bool) {
-	i := slices.IndexFunc(r.subnets, func(s subnet) bool { return s.ID == id })
+	all := r.allSubnets()
+	i := slices.IndexFunc(all, func(s subnet) bool { return s.ID == id })
 	if i < 0 {
 		return subnet{}, false
 	}
-	return r.subnets[i], true
+	return all[i], true
+}
+
+// allSubnets are those of all VPCs.
+func (r *region) allSubnets() []subnet { return slices.Concat(r.subnets, r.others) }
+
+// hasVPC reports whether there is a VPC of that id.
+func (r *region) hasVPC(id string) bool {
+	return id == r.vpc || slices.ContainsFunc(r.VPCs, func(v VPC) bool { return VPCID(r.Name, v.Name) == id })
 }
 
 // privateIP is a free address in a zone.

@@ -1,7 +1,5 @@
 package fakeaws
 
-import "slices"
-
 type routeXML struct {
 	CIDR    string `xml:"destinationCidrBlock"`
 	Gateway string `xml:"gatewayId,omitempty"`
@@ -30,16 +28,19 @@ type routeTableXML struct {
 func describeRouteTables(q *request) (any, error) {
 	r := q.region
 	local := routeXML{CIDR: "172.31.0.0/16", Gateway: "local", State: "active", Origin: "CreateRouteTable"}
-	table := func(of, subnet string, out routeXML) routeTableXML {
+	table := func(vpc, of, subnet string, out routeXML) routeTableXML {
 		id := fixedID("rtb", r.Name+of)
 		out.CIDR, out.State, out.Origin = "0.0.0.0/0", "active", "CreateRoute"
-		return routeTableXML{id, r.vpc, setOf([]routeXML{local, out}),
+		return routeTableXML{id, vpc, setOf([]routeXML{local, out}),
 			setOf([]associationXML{{fixedID("rtbassoc", r.Name+of), id, subnet, subnet == ""}}), q.s.opt.Account}
 	}
-	all := []routeTableXML{table("", "", routeXML{Gateway: fixedID("igw", r.Name)})}
-	for _, s := range r.subnets {
-		if slices.Contains(r.Private, s.Zone[len(r.Name):]) {
-			all = append(all, table(s.Zone, s.ID, routeXML{NAT: fixedID("nat", r.Name)}))
+	all := []routeTableXML{table(r.vpc, "", "", routeXML{Gateway: fixedID("igw", r.Name)})}
+	for _, v := range r.VPCs {
+		all = append(all, table(VPCID(r.Name, v.Name), v.Name, "", routeXML{Gateway: fixedID("igw", r.Name+v.Name)}))
+	}
+	for _, s := range r.allSubnets() {
+		if s.Private {
+			all = append(all, table(s.VPC, s.ID, s.ID, routeXML{NAT: fixedID("nat", r.Name)}))
 		}
 	}
 	var found []routeTableXML

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/sshkeys"
 )
@@ -65,7 +67,7 @@ func (s *SSH) Config(cluster string) (SSHConfig, error) {
 
 // Write writes the ssh configuration of a cluster.
 func (s *SSH) Write(cluster string, is cloud.Cluster) error {
-	w := sshWriter{cluster: cluster, known: s.file(cluster, "hosts"), keyFile: is.KeyFile}
+	w := sshWriter{state: s.state, cluster: cluster, known: s.file(cluster, "hosts"), keyFile: is.KeyFile}
 	for i, n := range is.Nodes {
 		w.node(i, n)
 	}
@@ -98,6 +100,7 @@ func (s *SSH) Remove(cluster string) error {
 // sshWriter puts the files together. What every Host says is said in full, so
 // that a later "Host *" of the user's changes nothing of it.
 type sshWriter struct {
+	state                   string
 	cluster, known, keyFile string
 	keys, shared, only      bytes.Buffer
 }
@@ -111,6 +114,7 @@ type party struct {
 	keys    sshkeys.Keys
 	keyFile string // of dlwb's own; empty: none
 	via     string // the alias of the jump host before it; empty: none
+	by      string // the command that connects to it; empty: ssh itself does
 }
 
 func (s *sshWriter) node(i int, n cloud.Node) {
@@ -126,6 +130,9 @@ func (s *sshWriter) node(i int, n cloud.Node) {
 	}
 	alias := fmt.Sprintf("%s-%d", s.cluster, i)
 	p := party{alias: alias, addr: n.Addr, user: n.User, hostKey: []string{n.HostKey, n.NextHostKey}, keys: n.Keys, keyFile: s.keyFile, via: via}
+	if n.Way != "" {
+		p.by = s.carrier(i)
+	}
 	s.host(fmt.Sprintf("%s %s.node%d", alias, s.cluster, i), fmt.Sprintf("node%d", i), p)
 }
 
@@ -140,6 +147,20 @@ func (s *sshWriter) host(names, short string, p party) {
 	text := s.settings(p)
 	fmt.Fprintf(&s.shared, "Host %s\n%s\n", names, text)
 	fmt.Fprintf(&s.only, "Host %s\n%s\n", strings.TrimSpace(short+" "+names), text)
+}
+
+// carrier is the command by which ssh reaches a node that TCP does not lead to:
+// this program.
+func (s *sshWriter) carrier(node int) string {
+	exe, err := os.Executable()
+	if err != nil {
+		exe = "dlwb"
+	}
+	words := []string{exe, "ssh", "--stdio", s.cluster, strconv.Itoa(node)}
+	if runtime.GOOS == "windows" {
+		return `"` + strings.Join(words, `" "`) + `"`
+	}
+	return strings.ReplaceAll(shellword.Join(append([]string{"env", "DLWB_HOME=" + s.state}, words...)...), "%", "%%")
 }
 
 func (s *sshWriter) settings(p party) string {
@@ -176,11 +197,14 @@ func (s *sshWriter) settings(p party) string {
 		lines = append(lines, [2]string{"IdentityAgent", sshPath(p.keys.Agent)})
 	}
 	// Of ProxyJump and ProxyCommand the one that comes first counts.
-	via := "none"
-	if p.via != "" {
-		via = p.via
+	switch {
+	case p.by != "":
+		lines = append(lines, [2]string{"ProxyCommand", p.by})
+	case p.via != "":
+		lines = append(lines, [2]string{"ProxyJump", p.via})
+	default:
+		lines = append(lines, [2]string{"ProxyJump", "none"})
 	}
-	lines = append(lines, [2]string{"ProxyJump", via})
 	var b strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&b, "    %s %s\n", l[0], l[1])

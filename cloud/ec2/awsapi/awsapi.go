@@ -5,6 +5,7 @@ package awsapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ import (
 // goroutines.
 type API struct {
 	cfg aws.Config
+	web *http.Client // for what is no call of an API
 
 	mu       sync.Mutex
 	ec2      map[string]*ec2.Client
@@ -55,9 +57,32 @@ func Load(ctx context.Context) (*API, error) {
 		return nil, fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	roles.endpoint = sts.NewFromConfig(cfg).Options().BaseEndpoint
+	web := webClient(cfg.HTTPClient)
 	cfg.HTTPClient = &client{cfg.HTTPClient} // only now: AWS_CA_BUNDLE has gone into it
-	return &API{cfg: cfg, ec2: map[string]*ec2.Client{}}, nil
+	return &API{cfg: cfg, web: web, ec2: map[string]*ec2.Client{}}, nil
 }
+
+// webClient is a client for websockets by the proxies and certificates of all
+// other calls. A websocket begins as a request of HTTP/1.1.
+func webClient(of aws.HTTPClient) *http.Client {
+	t, _ := http.DefaultTransport.(*http.Transport)
+	if b, is := of.(*awshttp.BuildableClient); is {
+		t = b.GetTransport()
+	}
+	t = t.Clone()
+	t.ForceAttemptHTTP2, t.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
+	if t.TLSClientConfig != nil {
+		t.TLSClientConfig.NextProtos = nil
+	}
+	return &http.Client{Transport: t}
+}
+
+// Web is a client for websockets. It has no limit of its own: a tunnel lasts as
+// long as it lasts.
+func (a *API) Web() *http.Client { return a.web }
+
+// Credentials are the caller's.
+func (a *API) Credentials() aws.CredentialsProvider { return a.cfg.Credentials }
 
 // roleClient assumes roles at the endpoint of all other calls. The SDK makes its
 // providers of credentials before it has read AWS_ENDPOINT_URL, and by itself asks

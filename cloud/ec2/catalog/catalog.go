@@ -30,6 +30,7 @@ type Facts struct {
 	Memory    int64   `json:"memory"`  // bytes
 	Network   string  `json:"network"` // in AWS's words
 	EFA       int     `json:"efa"`     // how many it can have
+	Cards     int     `json:"cards"`   // network cards; 0: not known
 	NVMe      int64   `json:"nvme"`    // bytes
 	// Placement are the strategies that a placement group of it may have.
 	Placement []string `json:"placement"`

@@ -121,7 +121,7 @@ func factsOf(t types.InstanceTypeInfo) Facts {
 		f.Memory = aws.ToInt64(t.MemoryInfo.SizeInMiB) * mib
 	}
 	if n := t.NetworkInfo; n != nil {
-		f.Network = aws.ToString(n.NetworkPerformance)
+		f.Network, f.Cards = aws.ToString(n.NetworkPerformance), int(aws.ToInt32(n.MaximumNetworkCards))
 		if n.EfaInfo != nil {
 			f.EFA = int(aws.ToInt32(n.EfaInfo.MaximumEfaInterfaces))
 		}

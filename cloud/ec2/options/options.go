@@ -20,6 +20,7 @@ var Provider = about.Provider{
 	Needs:   []string{"machines.instance"},
 	Options: table,
 	New:     func() any { return new(Machines) },
+	Check:   check,
 	Effects: effects, PaysAlso: paysAlso,
 	Regions: []about.Region{
 		{Name: "us-east-1", Place: "N. Virginia"}, {Name: "us-east-2", Place: "Ohio"}, {Name: "us-west-2", Place: "Oregon"},

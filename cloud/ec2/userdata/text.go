@@ -103,9 +103,14 @@ func script(name string) string {
 // put writes a file, whole or not at all. The end of the text is marked by a
 // line that the text can't hold.
 func put(file, text string) string {
-	sum := sha256.Sum256([]byte(text))
-	end := "END_" + hex.EncodeToString(sum[:8])
+	end := endOf(text)
 	return fmt.Sprintf("cat >%[1]s.new <<'%[2]s' && mv -f %[1]s.new %[1]s\n%[3]s%[2]s\n", file, end, text)
+}
+
+// endOf is a line that a text can't hold.
+func endOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "END_" + hex.EncodeToString(sum[:8])
 }
 
 // indent moves each line of a text to the right, as a block of YAML. One blank

@@ -37,6 +37,9 @@ type Boot struct {
 	// read it, so it is worth nothing once the machine has made its own.
 	HostKeyPrivate, HostKeyPublic string
 	Lease                         Lease
+	// More is what the user adds: a script, or a cloud-config document. Nothing in
+	// it takes the place of what stands here.
+	More string
 	// SpotNotice makes the machine ask for EC2's notice that it takes it back.
 	SpotNotice bool
 }
@@ -74,10 +77,20 @@ func Render(b Boot) ([]byte, error) {
 		"# Written by dlwb for a machine of cluster " + b.Cluster + ".\n" +
 		"ssh_deletekeys: true\nssh_pwauth: false\n" + keys.yaml() + b.users(keys.authorized) +
 		"bootcmd:\n- |\n" + indent(b.program())
-	if len(text) > MaxSize {
-		return nil, fmt.Errorf("write the user-data: it has %d bytes and EC2 takes %d: give fewer or shorter paths to save", len(text), MaxSize)
+	if b.More != "" {
+		if text, err = withMore(text, b.More); err != nil {
+			return nil, fmt.Errorf("write the user-data: %w", err)
+		}
 	}
-	return []byte(text), nil
+	if len(text) <= MaxSize {
+		return []byte(text), nil
+	}
+	packed := pack(text)
+	if len(packed) > MaxSize {
+		return nil, fmt.Errorf("write the user-data: it has %d bytes, %d compressed, and EC2 takes %d: shorten machines.user_data, or give fewer or shorter paths to save",
+			len(text), len(packed), MaxSize)
+	}
+	return packed, nil
 }
 
 var (

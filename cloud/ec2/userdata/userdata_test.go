@@ -128,7 +128,7 @@ func TestWhatCouldMeanMoreThanItSaysIsRefused(t *testing.T) {
 		"an option":      func(b *Boot) { b.Lease.Drain.Paths = []string{"-rf"} },
 		"path with line": func(b *Boot) { b.Lease.Drain.Paths = []string{"a\nb"} },
 		"too much": func(b *Boot) {
-			b.Lease.Drain = cloud.Drain{S3: "s3://bucket", Paths: []string{strings.Repeat("x", 9000)}}
+			b.Lease.Drain = cloud.Drain{S3: "s3://bucket", Paths: []string{noise(20_000)}}
 		},
 	} {
 		b := goodBoot(t)

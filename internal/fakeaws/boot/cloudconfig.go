@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
+	"mime/multipart"
+	"net/mail"
 	"os"
 	"strconv"
 	"strings"
@@ -42,8 +45,62 @@ type file struct {
 
 const header = "#cloud-config"
 
-// parse reads user-data: a #cloud-config document, a script, or nothing.
+// parse reads user-data: a #cloud-config document, a script, several of these as
+// parts of a MIME document, or nothing; compressed or not.
 func parse(userData []byte) (config, error) {
+	if r, err := gzip.NewReader(bytes.NewReader(userData)); err == nil {
+		if userData, err = io.ReadAll(r); err != nil {
+			return config{}, fmt.Errorf("unpack the user-data: %w", err)
+		}
+	}
+	if bytes.HasPrefix(bytes.ToLower(userData), []byte("content-type: multipart/")) {
+		return parts(userData)
+	}
+	return parsePart(userData)
+}
+
+// parts reads the parts of a MIME document. A later one adds to lists and replaces
+// nothing, as its Merge-Type has to say.
+func parts(userData []byte) (config, error) {
+	m, err := mail.ReadMessage(bytes.NewReader(userData))
+	if err != nil {
+		return config{}, err
+	}
+	_, of, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil {
+		return config{}, err
+	}
+	var all config
+	for r, n := multipart.NewReader(m.Body, of["boundary"]), 0; ; n++ {
+		part, err := r.NextPart()
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		text, err := io.ReadAll(part)
+		if err != nil {
+			return all, err
+		}
+		c, err := parsePart(text)
+		if err != nil {
+			return all, err
+		}
+		script := strings.HasPrefix(part.Header.Get("Content-Type"), "text/x-shellscript")
+		if n > 0 && !script && !strings.Contains(part.Header.Get("Merge-Type"), "list(append)+dict(no_replace") {
+			return all, errors.New("a further part would replace the lists of the first")
+		}
+		if n == 0 {
+			all = c
+			continue
+		}
+		all.Early, all.Late, all.Files = all.Early+c.Early, all.Late+c.Late, append(all.Files, c.Files...)
+		all.Ignored = append(all.Ignored, c.Ignored...)
+	}
+}
+
+func parsePart(userData []byte) (config, error) {
 	first, _, _ := strings.Cut(string(userData), "\n")
 	switch {
 	case len(bytes.TrimSpace(userData)) == 0:

@@ -1,4 +1,6 @@
-package ec2
+// Package policy is what dlwb must be allowed to call in an AWS account: the least
+// IAM policy, and what an administrator grants who lacks a part of it.
+package policy
 
 import (
 	"encoding/json"
@@ -10,10 +12,11 @@ import (
 // something is allowed only where dlwb's tag is.
 var (
 	lookActions = []string{
-		"ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeImages", "ec2:DescribeInstanceAttribute",
-		"ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeKeyPairs",
+		"ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstanceAttribute",
+		"ec2:DescribeInstanceConnectEndpoints", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeKeyPairs",
 		"ec2:DescribeNetworkInterfaces", "ec2:DescribePlacementGroups", "ec2:DescribeRegions", "ec2:DescribeRouteTables", "ec2:DescribeSecurityGroups",
-		"ec2:DescribeSpotInstanceRequests", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeVolumes",
+		"ec2:DescribeSpotInstanceRequests", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "ec2:DescribeVolumes", "ec2:DescribeVpcs",
+		"ec2:GetConsoleOutput", "ec2:GetSpotPlacementScores",
 		"pricing:GetProducts",
 		"servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota",
 	}
@@ -27,7 +30,11 @@ var (
 	}
 )
 
-type statement struct {
+// Tag is on everything that dlwb makes, and names the life that it belongs to.
+const Tag = "dlwb:life"
+
+// Statement is one of a policy.
+type Statement struct {
 	Sid       string                         `json:"Sid,omitempty"`
 	Effect    string                         `json:"Effect"`
 	Action    []string                       `json:"Action"`
@@ -35,19 +42,20 @@ type statement struct {
 	Condition map[string]map[string][]string `json:"Condition,omitempty"`
 }
 
-type policyDocument struct {
+// Document is a policy as IAM has it.
+type Document struct {
 	Version   string      `json:"Version"`
-	Statement []statement `json:"Statement"`
+	Statement []Statement `json:"Statement"`
 }
 
-// Policy is the least IAM policy with which dlwb can make clusters and remove
+// Least is the least IAM policy with which dlwb can make clusters and remove
 // them, as JSON. With regions, nothing can be made or ended elsewhere. role is
 // the ARN of the role that nodes may be given for results in S3; empty: none.
-func Policy(role string, regions ...string) string {
+func Least(role string, regions ...string) string {
 	made := map[string]map[string][]string{"StringEquals": {
 		"ec2:CreateAction": {"CreatePlacementGroup", "CreateSecurityGroup", "ImportKeyPair", "RunInstances"}}}
-	ours := map[string]map[string][]string{"StringLike": {"aws:ResourceTag/" + tagLife: {"*"}}}
-	all := []statement{
+	ours := map[string]map[string][]string{"StringLike": {"aws:ResourceTag/" + Tag: {"*"}}}
+	all := []Statement{
 		allow("Look", lookActions, nil),
 		{"FindImages", "Allow", imageActions, []string{"arn:aws:ssm:*::parameter/aws/service/*"}, nil},
 		allow("Make", makeActions, within(nil, regions)),
@@ -57,15 +65,15 @@ func Policy(role string, regions ...string) string {
 			[]string{"arn:aws:iam::*:role/aws-service-role/spot.amazonaws.com/*"}, nil},
 	}
 	if role != "" {
-		all = append(all, statement{"GiveNodesTheirRole", "Allow", []string{"iam:PassRole"}, []string{role},
+		all = append(all, Statement{"GiveNodesTheirRole", "Allow", []string{"iam:PassRole"}, []string{role},
 			map[string]map[string][]string{"StringEquals": {"iam:PassedToService": {"ec2.amazonaws.com"}}}})
 	}
-	b, _ := json.MarshalIndent(policyDocument{"2012-10-17", all}, "", "  ") // strings and slices
+	b, _ := json.MarshalIndent(Document{"2012-10-17", all}, "", "  ") // strings and slices
 	return string(b)
 }
 
-func allow(sid string, actions []string, condition map[string]map[string][]string) statement {
-	return statement{sid, "Allow", actions, []string{"*"}, condition}
+func allow(sid string, actions []string, condition map[string]map[string][]string) Statement {
+	return Statement{sid, "Allow", actions, []string{"*"}, condition}
 }
 
 // within adds the regions to a condition.
@@ -83,11 +91,11 @@ func within(condition map[string]map[string][]string, regions []string) map[stri
 	return condition
 }
 
-// grant is the command by which an administrator gives an identity the
+// Grant is the command by which an administrator gives an identity the
 // permissions that it lacks.
-func grant(arn string, missing []string) string {
+func Grant(arn string, missing []string) string {
 	actions := slices.Compact(slices.Sorted(slices.Values(missing)))
-	b, _ := json.Marshal(policyDocument{"2012-10-17", []statement{allow("", actions, nil)}})
+	b, _ := json.Marshal(Document{"2012-10-17", []Statement{allow("", actions, nil)}})
 	document := "'" + string(b) + "'"
 	kind, rest, _ := strings.Cut(arn[strings.LastIndex(arn, ":")+1:], "/")
 	name := rest[strings.LastIndex(rest, "/")+1:]
