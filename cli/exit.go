@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -57,7 +58,7 @@ func unread(err error) bool { return errors.Is(err, syscall.EPIPE) }
 func exitCode(err error) int {
 	var run runError
 	var unresolved *workbench.UnresolvedError
-	var busy *workbench.BusyError
+	var busy *locks.BusyError
 	var usage usageError
 	var profile profiles.Errors
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
@@ -133,7 +134,7 @@ func (p *printer) follow(ctx context.Context, sub *workbench.Subscription, unhea
 // conclude turns what a drive came to into what is said last and the error
 // that sets the exit code. A failure that the events told is not told twice.
 func (a *app) conclude(w *workbench.Workbench, o workbench.Outcome, err error) error {
-	var busy *workbench.BusyError
+	var busy *locks.BusyError
 	switch {
 	case errors.Is(err, context.Canceled) && o.Run != "" && o.Receipt == nil:
 		a.hint("run %s goes on; dlwb attach %s shows it, dlwb down %s ends everything", o.Run, o.Cluster, o.Cluster)

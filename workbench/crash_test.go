@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 )
 
 // Killed between the two, dlwb has told an end that is not on record.
@@ -66,17 +67,17 @@ func TestAPhaseThatNobodyIsAtIsNotShown(t *testing.T) {
 		{event.PhaseStopping, 2, false, event.PhaseUnresolved},
 		{event.PhaseReady, 2, true, event.PhaseReady},
 	} {
-		var lock *claim
+		var lock *locks.Claim
 		if c.held {
 			var err error
-			if lock, err = w.claimChange(context.Background(), "c"); err != nil {
+			if lock, err = w.locks.ClaimSoon(context.Background(), "c", locks.Change); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := w.phaseOf(store.Cluster{Name: "c", Phase: string(c.on)}, c.nodes); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
-		lock.release()
+		lock.Release()
 	}
 }
 
@@ -89,16 +90,16 @@ func TestALookAtALockKeepsNobodyFromTakingIt(t *testing.T) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			w.holder("c", lockWatch)
+			w.locks.Holder("c", locks.Watch)
 			time.Sleep(time.Millisecond)
 		}
 	}()
 	for range 200 {
-		lock, err := w.claimSoon(ctx, "c", lockWatch)
+		lock, err := w.locks.ClaimSoon(ctx, "c", locks.Watch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock.release()
+		lock.Release()
 	}
 }
 
@@ -156,11 +157,11 @@ func TestASuspendedWatchIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	suspended, w := newBench(t, dir), newBench(t, dir)
 	s := begin(t, w, "c", "r")
-	lock, err := suspended.claim("c", lockWatch)
+	lock, err := suspended.locks.Claim("c", locks.Watch)
 	if err != nil || lock == nil {
 		t.Fatal(err)
 	}
-	defer lock.release()
+	defer lock.Release()
 	c, err := w.db.ClusterLife(s.life)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/locks"
 )
 
 // UnresolvedError says that teardown could not prove that everything is gone.
@@ -51,21 +52,21 @@ func (w *Workbench) TearDown(ctx context.Context, cluster string) (cloud.Receipt
 	if err != nil {
 		return cloud.Receipt{}, err
 	}
-	lock, err := w.claimChange(ctx, c.Name)
+	lock, err := w.locks.ClaimSoon(ctx, c.Name, locks.Change)
 	if err != nil {
 		return cloud.Receipt{}, err
 	}
-	defer lock.release()
+	defer lock.Release()
 	return w.remove(ctx, c.ID)
 }
 
 // claimRemoval takes the change lock of a cluster to remove it, and waits for
 // another dlwb that is removing it already.
-func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster) (*claim, error) {
+func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster) (*locks.Claim, error) {
 	deadline := time.Now().Add(endRunLimit + homeLimit)
 	for {
-		lock, err := w.claimChange(ctx, c.Name)
-		var busy *BusyError
+		lock, err := w.locks.ClaimSoon(ctx, c.Name, locks.Change)
+		var busy *locks.BusyError
 		if !errors.As(err, &busy) || time.Now().After(deadline) {
 			return lock, err
 		}
@@ -256,7 +257,7 @@ func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.
 	if lock == nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	s := scope{cluster: c.Name, life: c.ID, run: run.ID}
 	st, err := w.storyOf(run.ID)
 	if err != nil || st.over() {

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
@@ -53,8 +54,8 @@ type drive struct {
 	plan *planning.Plan
 	goal Goal
 
-	lock    *claim // nil while somebody else may change the cluster
-	watch   *claim // of the run, from before its launch until its results are home
+	lock    *locks.Claim // nil while somebody else may change the cluster
+	watch   *locks.Claim // of the run, from before its launch until its results are home
 	s       scope
 	record  store.Cluster
 	data    clusterData
@@ -117,7 +118,7 @@ func (w *Workbench) begin(ctx context.Context, plan *planning.Plan, goal Goal) (
 	if plan.Trusted.Profile() == nil || plan.Trusted.Profile() != plan.Profile {
 		return nil, planning.ErrNotLetThrough
 	}
-	lock, err := w.claimChange(ctx, plan.Cluster)
+	lock, err := w.locks.ClaimSoon(ctx, plan.Cluster, locks.Change)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (w *Workbench) begin(ctx context.Context, plan *planning.Plan, goal Goal) (
 
 // release gives the cluster back to whoever wants to change it.
 func (d *drive) release() {
-	d.lock.release()
+	d.lock.Release()
 	d.lock = nil
 }
 
@@ -216,7 +217,7 @@ func (d *drive) steps(ctx context.Context) error {
 	if !d.plan.OK() {
 		return d.refuse()
 	}
-	defer func() { d.watch.release() }()
+	defer func() { d.watch.Release() }()
 	b, err := d.w.backend(d.plan.Provider)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/money"
 )
 
@@ -77,8 +78,8 @@ func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (event.Clu
 			info.Phase = event.PhaseRunning
 		}
 	}
-	if info.Owner = w.holder(c.Name, lockChange); info.Owner == 0 {
-		info.Owner = w.holder(c.Name, lockWatch)
+	if info.Owner = w.locks.Holder(c.Name, locks.Change); info.Owner == 0 {
+		info.Owner = w.locks.Holder(c.Name, locks.Watch)
 	}
 	info.States = w.statesOf(ctx, c.ID, d.Cluster)
 	return info, w.settleAccount(c, &info)
@@ -92,7 +93,7 @@ func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) erro
 	if err != nil {
 		return err
 	}
-	if event.Phase(c.Phase) == event.PhaseReady && !w.held(c.Name, lockChange) {
+	if event.Phase(c.Phase) == event.PhaseReady && !w.locks.Held(c.Name, locks.Change) {
 		for i, s := range info.States {
 			if s == cloud.Gone && !a.Gone(i) {
 				e := event.NodeChanged{Node: i, State: cloud.Gone, Why: "its provider says so"}
@@ -194,7 +195,7 @@ func (w *Workbench) statesOf(ctx context.Context, life int64, c cloud.Cluster) [
 func (w *Workbench) phaseOf(c store.Cluster, nodes int) event.Phase {
 	p := event.Phase(c.Phase)
 	switch {
-	case p != event.PhaseStarting && p != event.PhaseStopping, w.held(c.Name, lockChange):
+	case p != event.PhaseStarting && p != event.PhaseStopping, w.locks.Held(c.Name, locks.Change):
 		return p
 	case p == event.PhaseStarting && nodes > 0:
 		return event.PhaseReady

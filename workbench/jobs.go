@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote/engine"
+	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
@@ -61,15 +64,35 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 		}
 	}
 	var err error
-	if d.watch, err = d.w.claimSoon(ctx, d.plan.Cluster, lockWatch); err != nil {
+	if d.watch, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Watch); err != nil {
 		return err
 	}
 	id := newRunID(d.plan.Name)
 	made, err := planning.LayRanks(d.plan.Profile, d.jobSite(j, id))
+	if err == nil {
+		err = d.carried(made)
+	}
 	if err != nil {
 		return err
 	}
 	return d.handIn(ctx, j, id, made)
+}
+
+// carried refuses what jobs do not carry yet, and would lose without a word: what an
+// engine needs beside its ranks, and ranks in a container of ours.
+func (d *drive) carried(made engine.Plan) error {
+	f := &event.Fault{What: "start the ranks by provider " + d.plan.Provider, Node: -1}
+	helps := func(p engine.Proc) bool { return p.Helper || p.After != nil }
+	switch {
+	case made.Restarts || made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps):
+		f.Why = fmt.Sprintf("engine %s needs processes and files beside its ranks, which jobs of this provider do not have", made.Engine)
+		f.Next = "take one that starts ranks alone: " + engine.AutoIs
+	case slices.ContainsFunc(d.data.Envs, func(e environment.Result) bool { return len(e.Wrap) > 0 }):
+		f.Why, f.Next = "the environment is a container that dlwb starts, and jobs of this provider are not started in one", "environment: venv or conda"
+	default:
+		return nil
+	}
+	return f
 }
 
 // handIn puts the run on record, hands it in and waits until it has begun. From

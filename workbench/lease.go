@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 )
 
 const (
@@ -164,11 +165,11 @@ func (w *Workbench) Extend(ctx context.Context, cluster string, by time.Duration
 	if !traits(c.Provider).Leased {
 		return &event.Fault{What: "extend the lease of cluster " + c.Name, Node: -1, Why: "machines of provider " + c.Provider + " have none"}
 	}
-	lock, err := w.claimChange(ctx, c.Name)
+	lock, err := w.locks.ClaimSoon(ctx, c.Name, locks.Change)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	l, err := w.open(c)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 )
 
 // unknownCluster and unknownRun turn "not found" into what a person can act
@@ -170,5 +171,5 @@ func (w *Workbench) FindCluster(word string) (store.Cluster, error) {
 // Stays reports whether a cluster exists and nobody is removing it.
 func (w *Workbench) Stays(cluster string) bool {
 	c, err := w.db.Cluster(cluster)
-	return err == nil && c.EndedAt == nil && !(event.Phase(c.Phase) == event.PhaseStopping && w.held(c.Name, lockChange))
+	return err == nil && c.EndedAt == nil && !(event.Phase(c.Phase) == event.PhaseStopping && w.locks.Held(c.Name, locks.Change))
 }

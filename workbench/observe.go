@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/samples"
 )
 
@@ -29,9 +30,9 @@ const observeRetry = 2 * time.Second
 
 func (w *Workbench) storeTelemetry(ctx context.Context, s scope, l *link) {
 	for ctx.Err() == nil {
-		lock, err := w.claim(s.cluster, lockObserve)
+		lock, err := w.locks.Claim(s.cluster, locks.Observe)
 		if err == nil && lock != nil {
-			defer lock.release()
+			defer lock.Release()
 			o := newObserver(w, s, l)
 			o.run(ctx)
 			return

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/nodefacts"
 )
 
 func (w *Workbench) putRecipe(run string, r history.Recipe) error {
@@ -97,31 +99,31 @@ func (w *Workbench) completeRecipe(ctx context.Context, l *link, s scope, r hist
 		python = r.Python[i+1:]
 	}
 	r.Machines = make([]history.MachineFact, len(l.nodes))
-	facts := make([]nodeFacts, len(l.nodes))
-	_ = l.each(ctx, func(ctx context.Context, i int, _ *remoteNode) error {
-		facts[i] = askNode(ctx, l, i, python)
+	facts := make([]nodefacts.Facts, len(l.nodes))
+	_ = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		facts[i] = nodefacts.Ask(ctx, n, python)
 		return nil
 	})
 	for i, f := range facts {
-		f.machine.Node, f.machine.Name = i, l.cluster.Nodes[i].Name
-		r.Machines[i] = f.machine
-		if f.err != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("node%d could not be asked: %v", i, f.err))
+		f.Machine.Node, f.Machine.Name = i, l.cluster.Nodes[i].Name
+		r.Machines[i] = f.Machine
+		if f.Err != nil {
+			r.Notes = append(r.Notes, fmt.Sprintf("node%d could not be asked: %v", i, f.Err))
 		}
 	}
 	first := facts[0]
-	if first.err == nil {
+	if first.Err == nil {
 		r.Complete = true
-		r.Packages = first.packages
-		if first.image != "" {
-			r.Image = first.image
+		r.Packages = first.Packages
+		if first.Image != "" {
+			r.Image = first.Image
 		}
-		if first.torch != "" {
-			r.Torch, r.CUDA = first.torch, first.cuda
+		if first.Torch != "" {
+			r.Torch, r.CUDA = first.Torch, first.CUDA
 		}
 		for i, f := range facts[1:] {
-			if f.err == nil && !slices.Equal(f.packages, first.packages) {
-				r.Notes = append(r.Notes, fmt.Sprintf("node%d has other packages than node0: %s", i+1, history.PackageNews(first.packages, f.packages, 3)))
+			if f.Err == nil && !slices.Equal(f.Packages, first.Packages) {
+				r.Notes = append(r.Notes, fmt.Sprintf("node%d has other packages than node0: %s", i+1, history.PackageNews(first.Packages, f.Packages, 3)))
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 )
 
 const (
@@ -118,11 +119,11 @@ func (d *drive) awaitGone(ctx context.Context) (bool, error) {
 // relaunch brings the cluster to its full number again and starts the command
 // with what the profile adds for going on.
 func (d *drive) relaunch(ctx context.Context) (err error) {
-	if d.lock, err = d.w.claimChange(ctx, d.plan.Cluster); err != nil {
+	if d.lock, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Change); err != nil {
 		return err
 	}
 	defer d.release() // training gives it back by itself
-	d.watch.release()
+	d.watch.Release()
 	d.watch = nil
 	again := d.plan.Profile.Run.Resume
 	if command := d.plan.Profile.Run.Command; again != "" && !d.resumed {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/trusttest"
-	"github.com/dlwb/dlwb/remote/wire"
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
@@ -176,20 +175,7 @@ func TestARerunChecksOutTheCodeOfThen(t *testing.T) {
 	}
 }
 
-func TestWhatANodeTellsIsRead(t *testing.T) {
-	f := readFacts(wire.NodeFacts{Host: "h1", Kernel: "Linux 6.1", System: "Debian", Cores: 8, Memory: 1 << 20,
-		GPUs: make([]string, 100), Driver: "550.1", CUDA: strings.Repeat("1", 1000)})
-	f.python([]byte(`{"packages": ["torch==2.4.0", "abc==1", "torch==2.4.0"], "torch": "2.4.0+cu121", "cuda": "12.1"}` + "\n"))
-	m := f.machine
-	if f.err != nil || m.Host != "h1" || m.Cores != 8 || m.Memory != 1<<20 || len(m.GPUs) != 64 || m.Driver != "550.1" || len(m.CUDA) != longestFact || m.System != "Debian" {
-		t.Errorf("got %+v", f)
-	}
-	if strings.Join(f.packages, " ") != "abc==1 torch==2.4.0" || f.torch != "2.4.0+cu121" || f.cuda != "12.1" {
-		t.Errorf("got %+v", f)
-	}
-	if f.python([]byte("nonsense\n")); f.err == nil {
-		t.Error("what is no JSON was taken")
-	}
+func TestNewsOfPackagesAreNamedAndCounted(t *testing.T) {
 	if got := history.PackageNews([]string{"a==1", "b==1", "c @ git+https://x@1"}, []string{"a==2", "b==1", "d==1"}, 2); got != "a 1 → 2, c git+https://x@1 → none, and 1 more" {
 		t.Errorf("got %s", got)
 	}

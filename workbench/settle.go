@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/locks"
 )
 
 const (
@@ -162,14 +163,14 @@ func (w *Workbench) leftover(ctx context.Context, c store.Cluster) (run store.Ru
 	if err != nil || !todo {
 		return run, false, err
 	}
-	lock, err := w.claim(c.Name, lockWatch)
+	lock, err := w.locks.Claim(c.Name, locks.Watch)
 	if err != nil {
 		return run, false, err
 	}
 	if lock == nil {
 		return run, true, nil
 	}
-	defer lock.release()
+	defer lock.Release()
 	if run.EndedAt == nil {
 		on, err := w.reach(c)
 		if err != nil {

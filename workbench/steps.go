@@ -21,7 +21,9 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/rankport"
 )
 
 // up brings the machines up and reaches them.
@@ -239,7 +241,7 @@ func newRunID(profile string) string {
 // and before that nobody else may watch: a run that is being started looks like
 // one whose dlwb was killed.
 func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
-	if d.watch, err = d.w.claimSoon(ctx, d.plan.Cluster, lockWatch); err != nil {
+	if d.watch, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Watch); err != nil {
 		return "", false, err
 	}
 	id := newRunID(d.plan.Name)
@@ -312,7 +314,11 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 		return draft, err
 	}
 	site.PortIs = ""
-	if site.Port, err = d.masterPort(ctx, draft.Ports); err != nil {
+	ask := rankport.Ask{Want: d.plan.Profile.Run.MasterPort, Span: draft.Ports}
+	for _, env := range d.data.Envs {
+		ask.Pythons = append(ask.Pythons, env.Python)
+	}
+	if site.Port, err = rankport.Choose(ctx, d.link.each, ask); err != nil {
 		return draft, err
 	}
 	return planning.LayRanks(d.plan.Profile, site)

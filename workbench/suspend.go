@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
@@ -46,11 +47,11 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 		return &event.Fault{What: "stop the machines of cluster " + c.Name, Node: -1,
 			Why: "provider " + c.Provider + " has no machines that can be stopped and started", Next: "dlwb down " + c.Name}
 	}
-	lock, err := w.claimChange(ctx, c.Name)
+	lock, err := w.locks.ClaimSoon(ctx, c.Name, locks.Change)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	before(c)
 	d := &drive{w: w, s: scope{cluster: c.Name, life: c.ID}, record: c, plan: &planning.Plan{Cluster: c.Name}}
 	if d.data, err = w.clusterData(c); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
@@ -229,11 +230,11 @@ func (w *Workbench) syncOnce(ctx context.Context, plan *planning.Plan, c store.C
 	if err := w.gate.Still(ctx, plan.Trusted); err != nil {
 		return err
 	}
-	lock, err := w.claimChange(ctx, plan.Cluster)
+	lock, err := w.locks.ClaimSoon(ctx, plan.Cluster, locks.Change)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	l, err := w.open(c)
 	if err != nil {
 		return err

@@ -9,13 +9,14 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/locks"
 )
 
 // train watches the run that launch started. The cluster is not being changed
 // meanwhile, so another dlwb may stop the run or take the cluster down; that
 // nobody else watches it was seen to before the launch.
 func (d *drive) train(ctx context.Context) error {
-	d.lock.release()
+	d.lock.Release()
 	d.lock = nil
 	ended, err := d.w.trainStep(ctx, d.s, d.via, d.plan.Profile.Run.Command)
 	if err != nil {
@@ -122,15 +123,15 @@ func (w *Workbench) Watch(ctx context.Context, cluster string) (event.RunEnded, 
 	if lock == nil {
 		return ended, err
 	}
-	defer lock.release()
+	defer lock.Release()
 	return w.takeOver(ctx, c, run)
 }
 
 // awaitTurn waits until nobody else watches a run, and takes the lock of that;
 // none when the other one has told all there is to tell.
-func (w *Workbench) awaitTurn(ctx context.Context, c store.Cluster, run store.Run) (*claim, event.RunEnded, error) {
+func (w *Workbench) awaitTurn(ctx context.Context, c store.Cluster, run store.Run) (*locks.Claim, event.RunEnded, error) {
 	for {
-		lock, err := w.claim(c.Name, lockWatch)
+		lock, err := w.locks.Claim(c.Name, locks.Watch)
 		if err != nil || lock != nil {
 			return lock, event.RunEnded{}, err
 		}
@@ -253,7 +254,7 @@ func (w *Workbench) awaitEnd(ctx context.Context, c store.Cluster, run string, w
 	}
 	f := &event.Fault{What: "tell the end of run " + run, Node: -1, Why: "its ranks are stopped, and the end did not come to be known",
 		Next: "dlwb attach " + c.Name}
-	if pid := w.holder(c.Name, lockWatch); pid != 0 {
+	if pid := w.locks.Holder(c.Name, locks.Watch); pid != 0 {
 		f.Why = fmt.Sprintf("its ranks are stopped, but process %d, the dlwb that watches it, does not go on", pid)
 		f.Next = fmt.Sprintf("if it was suspended, let it go on (fg), or end it (kill -9 %d); then dlwb attach %s", pid, c.Name)
 	}
@@ -266,11 +267,11 @@ func (w *Workbench) awaitLaunch(ctx context.Context, c store.Cluster, run string
 	deadline := time.Now().Add(launchWait)
 	for {
 		st, err := w.storyOf(run)
-		if err != nil || st.started || st.ended != nil || !w.held(c.Name, lockWatch) {
+		if err != nil || st.started || st.ended != nil || !w.locks.Held(c.Name, locks.Watch) {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return &BusyError{Cluster: c.Name, PID: w.holder(c.Name, lockWatch)}
+			return &locks.BusyError{Cluster: c.Name, PID: w.locks.Holder(c.Name, locks.Watch)}
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):

@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/market"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/results"
@@ -42,6 +43,7 @@ type Options struct {
 // and locks per cluster decide who changes it and who watches it.
 type Workbench struct {
 	dir       string
+	locks     locks.Dir
 	db        *store.Store
 	providers map[string]cloud.Provider
 	jobs      map[string]cloud.JobProvider
@@ -96,7 +98,7 @@ func Open(o Options) (*Workbench, error) {
 		return nil, err
 	}
 	w := &Workbench{
-		dir: o.Dir, db: db, gate: trust.New(o.Dir), settings: o.Settings, providers: map[string]cloud.Provider{}, jobs: map[string]cloud.JobProvider{},
+		dir: o.Dir, locks: locks.Dir(filepath.Join(o.Dir, "locks")), db: db, gate: trust.New(o.Dir), settings: o.Settings, providers: map[string]cloud.Provider{}, jobs: map[string]cloud.JobProvider{},
 		news: make(chan struct{}), links: map[string]*link{},
 		watching: map[string]bool{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/locks"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -188,27 +189,27 @@ func TestAPointThatIsNoNumberIsStillJSON(t *testing.T) {
 func TestLocksSayWhoHoldsThem(t *testing.T) {
 	dir := t.TempDir()
 	a, b := newBench(t, dir), newBench(t, dir)
-	held, err := a.claimChange(context.Background(), "c")
+	held, err := a.locks.ClaimSoon(context.Background(), "c", locks.Change)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.holder("c", lockChange); got != os.Getpid() {
+	if got := b.locks.Holder("c", locks.Change); got != os.Getpid() {
 		t.Errorf("holder %d, want %d", got, os.Getpid())
 	}
-	_, err = b.claimChange(context.Background(), "c")
-	var busy *BusyError
+	_, err = b.locks.ClaimSoon(context.Background(), "c", locks.Change)
+	var busy *locks.BusyError
 	if !errors.As(err, &busy) || busy.PID != os.Getpid() {
 		t.Errorf("got %v", err)
 	}
-	held.release()
-	if got := b.holder("c", lockChange); got != 0 {
+	held.Release()
+	if got := b.locks.Holder("c", locks.Change); got != 0 {
 		t.Errorf("holder %d after release", got)
 	}
-	free, err := b.claimChange(context.Background(), "c")
+	free, err := b.locks.ClaimSoon(context.Background(), "c", locks.Change)
 	if err != nil {
 		t.Fatal(err)
 	}
-	free.release()
+	free.Release()
 }
 
 func TestReadLogEndsWithEOF(t *testing.T) {

@@ -13,21 +13,24 @@ import (
 // rooms are the packages below workbench, and which of each other they may
 // import. The driver, workbench itself, imports them; none imports the driver.
 var rooms = map[string][]string{
-	"atnode":   {},
-	"cleanup":  {"event"},
-	"event":    {},
-	"export":   {},
-	"follow":   {"event"},
-	"gitread":  {},
-	"market":   {"event", "planning"},
-	"money":    {"event"},
-	"trust":    {},
-	"planning": {"event", "gitread", "history", "trust"},
-	"history":  {"event", "export", "gitread"},
-	"peers":    {},
-	"results":  {"event", "follow", "planning"},
-	"samples":  {"event"},
-	"tunnel":   {"event"},
+	"atnode":    {},
+	"cleanup":   {"event"},
+	"event":     {},
+	"export":    {},
+	"follow":    {"event"},
+	"gitread":   {},
+	"locks":     {},
+	"market":    {"event", "planning"},
+	"money":     {"event"},
+	"trust":     {},
+	"planning":  {"event", "gitread", "history", "trust"},
+	"history":   {"event", "export", "gitread"},
+	"nodefacts": {"history"},
+	"peers":     {},
+	"rankport":  {"event"},
+	"results":   {"event", "follow", "planning"},
+	"samples":   {"event"},
+	"tunnel":    {"event"},
 }
 
 func TestImportsPointDownInsideTheWorkbench(t *testing.T) {
@@ -70,12 +73,12 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 
 // reachesNodes are the files of the driver that know how a node is reached: those
 // of the one backend that nodes are. No others do.
-var reachesNodes = []string{"contact.go", "drive.go", "landing.go", "lease.go", "link.go", "nodefacts.go", "port.go", "steps.go", "sync.go", "wheels.go"}
+var reachesNodes = []string{"contact.go", "drive.go", "landing.go", "lease.go", "link.go", "recipe.go", "steps.go", "sync.go", "wheels.go"}
 
 // roomsWithRemote are the rooms that import remote. atnode makes replicas of nodes;
-// peers, results and tunnel are given connected nodes and talk to them; history,
-// planning and trust take values of it.
-var roomsWithRemote = []string{"atnode", "history", "peers", "planning", "results", "trust", "tunnel"}
+// nodefacts, peers, rankport, results and tunnel are given connected nodes and talk to
+// them; history, planning and trust take values of it.
+var roomsWithRemote = []string{"atnode", "history", "nodefacts", "peers", "planning", "rankport", "results", "trust", "tunnel"}
 
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	var found, foundRooms []string

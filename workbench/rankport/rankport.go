@@ -1,4 +1,5 @@
-package workbench
+// Package rankport chooses the port at which the ranks of a run find each other.
+package rankport
 
 import (
 	"context"
@@ -44,23 +45,32 @@ if not free:
     sys.exit(str(why))
 `
 
-// masterPort is the port at which the ranks find each other: the profile's, if
-// it is free on node 0, else one that is. An engine that needs several gets them
-// in a row, the same on all nodes.
-func (d *drive) masterPort(ctx context.Context, span int) (int, error) {
-	candidates := portsToTry(d.plan.Profile.Run.MasterPort, span)
-	asked := d.link.nodes[:1]
-	if span > 1 {
-		asked = d.link.nodes
+// Each does something on every one of the nodes at once.
+type Each func(ctx context.Context, do func(ctx context.Context, node int, n *remote.Node) error) error
+
+// Ask is what is asked for.
+type Ask struct {
+	Want    int      // run.master_port; 0: any
+	Span    int      // how many ports in a row are needed
+	Pythons []string // of each node that is asked; more than one where the row must be free on all
+}
+
+// Choose gives a port that is free on node 0, or, where several are needed, the first
+// of a row of them that is free on all nodes.
+func Choose(ctx context.Context, each Each, ask Ask) (int, error) {
+	candidates := portsToTry(ask.Want, ask.Span)
+	asked := len(ask.Pythons)
+	if ask.Span <= 1 {
+		asked = 1
 	}
-	free := make([][]string, len(asked))
-	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-		if i >= len(asked) {
+	free := make([][]string, asked)
+	err := each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		if i >= asked {
 			return nil
 		}
-		r, err := n.Exec(ctx, remote.Cmd{Line: portLine(d.data.Envs[i].Python, span, candidates)})
+		r, err := n.Exec(ctx, remote.Cmd{Line: portLine(ask.Pythons[i], ask.Span, candidates)})
 		if err == nil && r.ExitCode != 0 {
-			err = d.noPort(i, span, string(r.Stderr))
+			err = ask.none(i, string(r.Stderr))
 		}
 		free[i] = strings.Fields(string(r.Stdout))
 		return err
@@ -73,18 +83,18 @@ func (d *drive) masterPort(ctx context.Context, span int) (int, error) {
 			return strconv.Atoi(port)
 		}
 	}
-	return 0, d.noPort(-1, span, "")
+	return 0, ask.none(-1, "")
 }
 
-// noPort says that there is no port as it is needed.
-func (d *drive) noPort(node, span int, said string) error {
-	want, ports := d.plan.Profile.Run.MasterPort, "the port is"
-	if span > 1 {
-		ports = fmt.Sprintf("one of %d ports from there on is", span)
+// none says that there is no port as it is needed.
+func (ask Ask) none(node int, said string) error {
+	ports := "the port is"
+	if ask.Span > 1 {
+		ports = fmt.Sprintf("one of %d ports from there on is", ask.Span)
 	}
-	f := &event.Fault{What: fmt.Sprintf("use run.master_port %d", want), Node: node,
+	f := &event.Fault{What: fmt.Sprintf("use run.master_port %d", ask.Want), Node: node,
 		Why: ports + " taken there", Next: "leave master_port out and a free one is chosen", LastLines: event.LastLines(said, 3)}
-	if want == 0 {
+	if ask.Want == 0 {
 		f.What, f.Next = "find a port at which the ranks meet", "name a free one in run.master_port"
 		f.Why = fmt.Sprintf("Python can listen there on none of %d ports between %d and %d", portTries, firstPort, lastPort)
 	}
