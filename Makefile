@@ -73,7 +73,7 @@ test-frameworks: agent ## every engine with its real framework from PyPI, kept i
 test-kubernetes: agent ## jobs on a real Kubernetes with Kubeflow's operators on this machine, built once into the user's cache (Linux, root)
 	sh internal/tools/need.sh kubernetes
 	nice sh internal/tools/k8srig.sh
-	go test -count=1 -timeout 30m ./cloud/kubernetes/... ./internal/kuberig/...
+	DLWB_RIGS=1 go test -count=1 -v -p 1 -timeout 60m ./cloud/kubernetes/... ./internal/kuberig/...
 
 test-backends: test-slurm test-kubernetes ## the services that take whole jobs, real ones
 
@@ -88,6 +88,7 @@ test-arm64: ## the agent for arm64, by qemu
 chaos: agent ## cut, kill, freeze and fill real hosts at 200 moments (Linux, root; DLWB_TESTBED is the script that makes them)
 	sh internal/tools/need.sh
 	DLWB_CHAOS=$(or $(DLWB_CHAOS),200) go test -count=1 -v -timeout 2h ./internal/chaos
+	DLWB_CUTS=$(or $(DLWB_CHAOS),200) go test -count=1 -v -timeout 3h -run RunDownRemovesNo ./internal/hostsstory
 
 check: ## gofmt, vet, staticcheck, govulncheck, shellcheck
 	sh internal/tools/check.sh '$(STATICCHECK)' '$(GOVULNCHECK)'

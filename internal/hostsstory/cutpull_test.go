@@ -10,13 +10,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/testbed"
 )
 
@@ -76,15 +76,22 @@ func holds(dir string, want map[string]string) (missing []string) {
 	return missing
 }
 
-// cutPulls is how many moments of a run --down are cut, and at how many hosts at once.
-const cutPulls, cutHosts = 200, 4
+// cutPulls is how many moments of a run --down are cut, and cutHosts at how many hosts
+// at once. One takes up to two minutes: make chaos asks for more of them (DLWB_CUTS).
+const cutPulls, cutHosts = 8, 4
 
 // Wherever a run --down is cut off, by a reset or a black hole, for a moment or for
 // longer than is waited: what its training wrote is home, or still where it was.
 func TestRunDownRemovesNoResultsThatAreNotHome(t *testing.T) {
 	bed := realHosts(t, cutHosts)
 	mustDo(t, bed, "lanrate", "all", "300mbit")
-	moments := sample.Of(t, 8, cutPulls, "moments of a run --down")
+	moments := cutPulls
+	if text := os.Getenv("DLWB_CUTS"); text != "" {
+		var err error
+		if moments, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	seed := rand.Uint64()
 	var next, home, kept atomic.Int64
 	var all sync.WaitGroup
