@@ -46,7 +46,7 @@ type Target struct {
 	Jumps []Jump
 	// Reach connects to the node where TCP does not lead there; nil: by Jumps
 	// and TCP. It is bounded by its context.
-	Reach func(ctx context.Context) (net.Conn, error)
+	Reach func(ctx context.Context) (net.Conn, error) `json:"-"`
 }
 
 // Node is one machine. All that is asked of it goes over one connection and one

@@ -51,7 +51,6 @@ func kindNamed(name string) *kind {
 type work struct {
 	name     string
 	replicas int
-	procs    int
 	deadline int64 // seconds; 0: none
 	pod      core.PodTemplateSpec
 	runtime  string

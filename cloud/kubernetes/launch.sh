@@ -24,8 +24,9 @@ fi
 cd "${DLWB_WORKDIR:-$work/code}" 2>/dev/null || { [ -z "${DLWB_WORKDIR:-}" ] && mkdir -p "$work/code" && cd "$work/code"; } ||
 	give_up "there is no directory ${DLWB_WORKDIR:-} in the image or on its volumes (machines.workdir)"
 [ -r "$work/node/$node.sh" ] || give_up "this is replica $node, and the job has fewer"
+# shellcheck source=/dev/null
 . "$work/node/$node.sh"
-if [ "$several" = yes ]; then
+if [ "${several:-}" = yes ]; then
 	command -v python3 >/dev/null 2>&1 || give_up "several ranks in a pod need python3 in the image"
 	set -- python3 -u "$work/launch.py" "$work/node/$node.json"
 fi
@@ -34,6 +35,7 @@ command -v "$1" >/dev/null 2>&1 || give_up "there is no $1 in the image"
 child=$!
 # Kubeflow's operator ends the workers at the moment when the master has ended well,
 # in the middle of their own last lines: a worker gets a moment first.
+# shellcheck disable=SC2317 # called by the trap
 ending() {
 	tries=0
 	while [ "$DLWB_FIRST" = 1 ] && [ "$tries" -lt 20 ] && running; do
@@ -42,6 +44,7 @@ ending() {
 	done
 	kill -TERM "$child" 2>/dev/null
 }
+# shellcheck disable=SC2317 # called by ending
 running() { # and no zombie
 	[ -e "/proc/$child/stat" ] && ! grep -q '^[0-9]* (.*) Z' "/proc/$child/stat" 2>/dev/null
 }

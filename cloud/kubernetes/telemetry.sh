@@ -2,6 +2,7 @@
 # else what the node says of itself.
 read -r up _ </proc/uptime
 echo "frame $up"
+# shellcheck disable=SC2154 # dlwb sets it in front of this
 echo "every $every"
 cores=$(nproc 2>/dev/null || grep -c ^processor /proc/cpuinfo)
 echo "cores $cores"

@@ -110,7 +110,7 @@ const askLimit = 60 * time.Second
 
 // ask asks on a machine.
 func ask(ctx context.Context, m cloud.Machine, questions ...question) (map[string]answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, askLimit, fmt.Errorf("Slurm's commands did not answer within %v", askLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, askLimit, fmt.Errorf("the commands of Slurm did not answer within %v", askLimit))
 	defer cancel()
 	r, err := m.Run(ctx, asking(questions), nil)
 	if err != nil {

@@ -273,7 +273,7 @@ func (s *story) end(ctx context.Context, now seen) error {
 	}
 	s.catchUp(ctx, now)
 	if now.state == "" && !s.wrote(job.Ended) {
-		return &job.UnrecordedError{State: state, Err: fmt.Errorf("Slurm has forgotten job %s, and nothing says how it ended", s.id)}
+		return &job.UnrecordedError{State: state, Err: fmt.Errorf("job %s is forgotten by Slurm, and nothing says how it ended", s.id)}
 	}
 	why, err := s.reason(ctx, now)
 	if err != nil {
