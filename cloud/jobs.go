@@ -90,7 +90,10 @@ type JobRank struct {
 // Code is what of a directory goes with a job. Nothing else of it may.
 type Code struct {
 	Dir   string
-	Paths []string // below Dir, with slashes
+	Paths []string // of files below Dir, with slashes
+	// Links are symbolic links there, with where they lead: a relative path, inside
+	// Dir.
+	Links map[string]string
 }
 
 // Submitted is a job that was handed in.

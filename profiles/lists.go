@@ -219,8 +219,12 @@ var kindType = &Type{
 			return
 		}
 		fl := oneLine(text)
-		if fl.why == "" && last(f.Key) != "docker" {
+		switch {
+		case fl.why != "":
+		case last(f.Key) != "docker":
 			fl = plainPath(text)
+		case strings.HasPrefix(text, "-"):
+			fl = flaw{why: "an image's name does not begin with a dash", next: "write it as docker pull has it: OWNER/NAME:TAG"}
 		}
 		if fl.why != "" {
 			d.flaw(f.Key, n, fl)

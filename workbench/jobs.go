@@ -247,11 +247,14 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 	if err != nil {
 		return cloud.Job{}, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
 	}
+	for _, text := range d.plan.NotActedOn {
+		warnings = append(warnings, "ignored: "+text)
+	}
 	for _, text := range append(warnings, tree.Warnings...) {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
 	}
 	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
-		Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths()}}
+		Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links()}}
 	for node, procs := range made.Nodes {
 		for _, proc := range procs {
 			work.Procs = append(work.Procs, cloud.JobProc{Replica: node, Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Log: proc.Log})

@@ -147,4 +147,7 @@ type Traits struct {
 	// SharedUplink: the nodes stand behind one line to the internet. A package
 	// that one node has fetched is better copied from there than fetched again.
 	SharedUplink bool
+	// Imaged: the ranks run in an image that has their environment, for as long as
+	// the lifetime says. Nothing is set up there, and nothing is brought home.
+	Imaged bool
 }

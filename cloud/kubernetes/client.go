@@ -1,9 +1,14 @@
 package kubernetes
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +30,9 @@ import (
 type place struct {
 	Context   string `json:"context"`
 	Namespace string `json:"namespace"`
+	// Cluster is the cluster that the context led to when something was made
+	// there; empty: nothing was.
+	Cluster string `json:"cluster,omitempty"`
 }
 
 func (p place) String() string { return "namespace " + p.Namespace + " of context " + p.Context }
@@ -53,7 +61,7 @@ func locate(m options.Machines) (place, error) {
 	if err != nil {
 		return place{}, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	at := place{m.Context, m.Namespace}
+	at := place{Context: m.Context, Namespace: m.Namespace}
 	if at.Context == "" {
 		at.Context = raw.CurrentContext
 	}
@@ -86,6 +94,33 @@ func locate(m options.Machines) (place, error) {
 	return at, nil
 }
 
+// clusterOf tells clusters apart without asking one: the address of the API
+// server, and the SHA-256 of the authority that vouches for it.
+func clusterOf(config *rest.Config) string {
+	ca := config.CAData
+	if len(ca) == 0 && config.CAFile != "" {
+		ca, _ = os.ReadFile(config.CAFile) // who connects says what is wrong with it
+	}
+	if len(ca) == 0 {
+		return config.Host
+	}
+	sum := sha256.Sum256(bytes.TrimSpace(ca))
+	return config.Host + " " + hex.EncodeToString(sum[:])
+}
+
+// sameCluster reports whether two are one: one address, or one authority, which
+// stays where a cluster gets another address.
+func sameCluster(a, b string) bool {
+	serverA, caA, _ := strings.Cut(a, " ")
+	serverB, caB, _ := strings.Cut(b, " ")
+	if serverA == serverB {
+		return true
+	}
+	atA, errA := url.Parse(serverA)
+	atB, errB := url.Parse(serverB)
+	return errA == nil && errB == nil && caA != "" && caA == caB && atA.Path == atB.Path // a gateway has many clusters
+}
+
 // open gives the door to a place. It asks nobody anything.
 func (p *Provider) open(at place) (*door, error) {
 	p.mu.Lock()
@@ -100,11 +135,21 @@ func (p *Provider) open(at place) (*door, error) {
 	return d, err
 }
 
+// configOf is what the kubeconfig says of a context.
+func configOf(context string) (*rest.Config, error) {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(),
+		&clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+}
+
 func newDoor(at place) (*door, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(),
-		&clientcmd.ConfigOverrides{CurrentContext: at.Context}).ClientConfig()
+	config, err := configOf(at.Context)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if is := clusterOf(config); at.Cluster != "" && !sameCluster(at.Cluster, is) {
+		was, _, _ := strings.Cut(at.Cluster, " ")
+		return nil, fmt.Errorf("context %s leads to another cluster now, %s; what was made is on %s: "+
+			"have the context lead there again (kubectl config set-cluster, or KUBECONFIG), then try again", at.Context, config.Host, was)
 	}
 	d := &door{place: at, server: config.Host, config: config, warned: &warnings{}}
 	config.QPS, config.Burst = 50, 100

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,6 +119,11 @@ func (p *packer) code(code cloud.Code, packed *bytes.Buffer) error {
 		}
 		if packed.Len() > 64<<20 {
 			break
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(code.Links)) {
+		if err := p.w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "code/" + path, Linkname: code.Links[path], Mode: 0o777, Format: tar.FormatPAX}); err != nil {
+			return fmt.Errorf("pack %s: %w", path, err)
 		}
 	}
 	return nil

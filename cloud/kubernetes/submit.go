@@ -39,6 +39,10 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return cloud.Submitted{}, err
 	}
 	if !known {
+		r.Cluster = clusterOf(d.config)
+		if d, err = p.open(r.place); err != nil {
+			return cloud.Submitted{}, err
+		}
 		k, err := d.choose(ctx, m.Kind)
 		if err != nil {
 			return cloud.Submitted{}, err

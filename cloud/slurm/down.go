@@ -70,7 +70,7 @@ func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life,
 		return "", "", err
 	}
 	if found.Ref == "" {
-		return "", "squeue has no job of this name, and none is on record", nil
+		return p.never(ctx, m, home, run)
 	}
 	id, _, _, err = cutRef(found.Ref)
 	if err != nil {
@@ -98,6 +98,21 @@ func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life,
 			return id, "", fmt.Errorf("job %s is not proven gone: %w", id, errors.Join(e, err))
 		}
 	}
+}
+
+// never gives the proof that a run has no job. An sbatch that was begun a moment ago
+// may still be waiting for the controller: then there is none yet, which is no proof.
+func (p *Provider) never(ctx context.Context, m cloud.Machine, home, run string) (id, proof string, err error) {
+	id, trying, _, err := find(ctx, m, home, run)
+	switch {
+	case err != nil:
+		return "", "", err
+	case id != "":
+		return id, "", fmt.Errorf("job %s of run %s was handed in a moment ago: dlwb down again ends it", id, run)
+	case trying:
+		return "", "", fmt.Errorf("an sbatch of run %s was begun less than a minute ago, and may still bring a job into the queue: dlwb down again in a minute", run)
+	}
+	return "", "squeue has no job of this name, and none is on record", nil
 }
 
 // clear removes what a life has on the shared disk, and says what is still there.

@@ -127,9 +127,7 @@ func (p *Provider) sbatch(ctx context.Context, m cloud.Machine, life cloud.Life,
 	dir := words(jobDir(o.home, o.run))
 	// Once begun it is seen to its end: a job that nobody knows of would be worse.
 	ctx = context.WithoutCancel(ctx)
-	line := clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life.ID) + ` >life && : >trying || exit 70; ` +
-		`id=$(sbatch --parsable <script) || exit 71; id=${id%%;*}; printf '%s\n' "$id" >id.tmp && mv id.tmp id; printf %s "$id"`
-	r, err := m.Run(ctx, line, []byte(o.script()))
+	r, err := m.Run(ctx, sbatchLine(dir, life.ID), []byte(o.script()))
 	if err == nil && r.Code == 0 {
 		return strings.TrimSpace(string(r.Out)), nil
 	}
@@ -145,6 +143,14 @@ func (p *Provider) sbatch(ctx context.Context, m cloud.Machine, life cloud.Life,
 		return "", fmt.Errorf("sbatch: %s; and whether there is a job is not known: %w", said(string(r.Err)), lookErr)
 	}
 	return "", fmt.Errorf("sbatch: %s", said(string(r.Err)))
+}
+
+// sbatchLine hands in the script that comes in. What sbatch was refused is no longer
+// on its way; what it waited for in vain may still come.
+func sbatchLine(dir, life string) string {
+	return clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life) + ` >life && : >trying || exit 70; ` +
+		`id=$(sbatch --parsable <script 2>errors) || { cat errors >&2; grep -qi -e 'timed out' -e 'zero bytes' errors || rm -f trying; exit 71; }; cat errors >&2; ` +
+		`id=${id%%;*}; printf '%s\n' "$id" >id.tmp && mv id.tmp id; printf %s "$id"`
 }
 
 // settleLimit is how long an sbatch whose caller is gone may still be on its way.

@@ -59,6 +59,17 @@ func (t *Tree) Paths() []string {
 	return paths
 }
 
+// Links are the symbolic links of the tree, with where they lead.
+func (t *Tree) Links() map[string]string {
+	links := map[string]string{}
+	for _, e := range t.entries {
+		if e.kind == kindLink {
+			links[e.path] = e.link
+		}
+	}
+	return links
+}
+
 type entryKind byte
 
 const (

@@ -144,6 +144,9 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 		Results: append([]string{}, p.Results.Paths...), Forward: append([]string{}, p.Forward...),
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
 	}
+	if traits(p.Provider).Imaged {
+		plan.Environment, plan.Results, plan.Forward = "that of the image", []string{}, []string{}
+	}
 	if plan.Secrets, err = m.giveSecrets(p); err != nil {
 		return nil, err
 	}
@@ -344,20 +347,39 @@ func traits(provider string) about.Traits { return providers.Named(provider).Tra
 // it instead.
 var idleKeys = []struct {
 	key, instead string
-	leased       bool // machines with a lease act on it
+	by           func(about.Traits) bool // who acts on it
 }{
-	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", true},
-	{"limits.lifetime", "only dlwb down ends a cluster", true},
-	{"limits.idle", "only dlwb down ends a cluster", true},
-	{"results.s3", "results are brought to this machine", true},
+	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", leased},
+	{"limits.lifetime", "only dlwb down ends a cluster", func(t about.Traits) bool { return t.Leased || t.Imaged }},
+	{"limits.idle", "only dlwb down ends a cluster", leased},
+	{"results.s3", "results are brought to this machine", leased},
+	{"environment.venv", inImage, setsUp},
+	{"environment.conda", inImage, setsUp},
+	{"environment.docker", inImage, setsUp},
+	{"environment.before", inImage, setsUp},
+	{"environment.after", inImage, setsUp},
+	{"environment.mounts", inImage, setsUp},
+	{"results.paths", notHome, setsUp},
+	{"results.to", notHome, setsUp},
+	{"results.checkpoints", notHome, setsUp},
+	{"forward", "ports of the job are not reached from here", setsUp},
 }
+
+const (
+	inImage = "the ranks run in the image (machines.image), and nothing is set up there: have it in the image"
+	notHome = "nothing is brought home from the job: have it write to one of machines.volumes"
+)
+
+func leased(t about.Traits) bool { return t.Leased }
+
+func setsUp(t about.Traits) bool { return !t.Imaged }
 
 // notActedOn lists what a profile asks for and does not get: a promise that
 // nobody keeps must be told before anybody relies on it.
 func notActedOn(p *profiles.Profile) []string {
 	s := []string{}
 	for _, k := range idleKeys {
-		if p.Gives(k.key) && !(k.leased && traits(p.Provider).Leased) {
+		if p.Gives(k.key) && !k.by(traits(p.Provider)) {
 			s = append(s, k.key+": "+k.instead)
 		}
 	}

@@ -37,6 +37,9 @@ func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect 
 	e.programs()
 	e.code(asked)
 	e.variables()
+	for _, kind := range []string{Sends, Reads, Opens, Brings} {
+		e.own(kind)
+	}
 	for _, file := range outside {
 		e.add(Reads, true, "%s, which is outside the project %s", file, s.Project)
 	}
@@ -90,6 +93,10 @@ func (e *effectList) own(kind string) {
 func (e *effectList) paid() {
 	p, m, provider := e.p, e.p.Machines, providers.Named(e.p.Provider)
 	if provider.Pays == "" {
+		if m.Image != "" {
+			e.add(Runs, false, "containers of the image %s", m.Image)
+		}
+		e.own(Pays)
 		return
 	}
 	what := m.Instance
@@ -180,8 +187,12 @@ func (e *effectList) made(where string, here bool) {
 	for _, line := range env.After {
 		e.add(Runs, true, "%s, %s, after the environment is made", line, where)
 	}
+	of := "every node"
+	if here {
+		of = "this machine"
+	}
 	for _, mount := range env.Mounts {
-		e.add(Opens, true, "%s of every node to the training", mount)
+		e.add(Opens, true, "%s of %s to the training", mount, of)
 	}
 }
 

@@ -113,22 +113,34 @@ var table = []about.Option{
 
 func effects(own any) (all []about.Effect) {
 	m := about.Own[Machines](own)
-	if m.InstanceProfile != "" {
-		all = append(all, about.Effect{Kind: about.Pays, Unusual: true, Text: "the machines get the IAM instance profile " + m.InstanceProfile})
+	add := func(kind string, unusual bool, text, value string) {
+		if value != "" {
+			all = append(all, about.Effect{Kind: kind, Unusual: unusual, Text: text + value})
+		}
 	}
-	if m.UserData != "" {
-		all = append(all, about.Effect{Kind: about.Runs, Unusual: true, Text: "at the first boot of the machines, as root: " + strings.Join(strings.Fields(m.UserData), " ")})
+	add(about.Pays, true, "the machines get the IAM instance profile ", m.InstanceProfile)
+	add(about.Runs, true, "at the first boot of the machines, as root: ", strings.Join(strings.Fields(m.UserData), " "))
+	add(about.Connects, true, "to the machines through ", m.Jump)
+	if m.Reach == ReachSSM {
+		add(about.Runs, false, "on this machine, AWS's own ", "session-manager-plugin")
 	}
-	if m.Jump != "" {
-		all = append(all, about.Effect{Kind: about.Connects, Unusual: true, Text: "to the machines through " + m.Jump})
-	}
-	if m.Reservation != "" {
-		all = append(all, about.Effect{Kind: about.Pays, Unusual: true, Text: "the machines use the capacity reservation " + m.Reservation})
-	}
-	if len(m.SSHFrom) > 0 {
-		all = append(all, about.Effect{Kind: about.Connects, Unusual: true, Text: "ssh to the machines is allowed from " + strings.Join(m.SSHFrom, ", ")})
-	}
+	add(about.Pays, true, "the machines use the capacity reservation ", m.Reservation)
+	add(about.Connects, true, "ssh to the machines is allowed from ", strings.Join(m.SSHFrom, ", "))
+	// What runs there gets to whatever these let it.
+	add(about.Pays, true, "the machines are in your security groups ", strings.Join(m.Groups, ", "))
+	add(about.Pays, true, "the machines stand in your VPC ", m.VPC)
+	add(about.Pays, true, "the machines stand in your subnet ", m.Subnet)
+	add(about.Pays, true, "the disks are encrypted with the KMS key ", m.KMSKey)
+	add(about.Pays, false, "everything gets the tags ", tagsText(m.Tags))
 	return all
+}
+
+func tagsText(tags map[string]string) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		all = append(all, key+"="+tags[key])
+	}
+	return strings.Join(all, ", ")
 }
 
 func paysAlso(own any) string {

@@ -57,6 +57,23 @@ type Volume struct {
 	ReadOnly bool
 }
 
+// String says what is mounted, and whether it can be changed.
+func (v Volume) String() string {
+	text := string(v.Source) + " " + v.Name + " of the cluster"
+	switch v.Source {
+	case NFS:
+		text = "the directory " + v.Name + " of the NFS server " + v.Server
+	case Host:
+		text = "the directory " + v.Name + " of the cluster's machines"
+	case ConfigMap, Secret:
+		return text // they are never written to
+	}
+	if !v.ReadOnly {
+		text += ", to change too,"
+	}
+	return text
+}
+
 var nameForm = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
 // ParseVolume reads CLAIM:/path[:ro] and SOURCE/NAME:/path[:ro].

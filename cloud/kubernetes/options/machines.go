@@ -158,9 +158,12 @@ func effects(own any) (all []about.Effect) {
 	if m.ServiceAccount != "" {
 		add(about.Runs, true, "in pods that have the rights of service account %s", m.ServiceAccount)
 	}
+	if m.Priority != "" {
+		add(about.Runs, true, "in pods of priority class %s, for which others may be ended", m.Priority)
+	}
 	for _, text := range m.Volumes {
-		if v, err := ParseVolume(text); err == nil && v.Source != Claim {
-			add(about.Reads, true, "in the pods: %s %s of the cluster, at %s", v.Source, v.Name, v.Path)
+		if v, err := ParseVolume(text); err == nil {
+			add(about.Opens, v.Source != Claim, "%s to the pods, at %s", v, v.Path)
 		}
 	}
 	return all

@@ -8,6 +8,7 @@ var Provider = about.Provider{
 	Name:    "kubernetes",
 	Also:    []string{"k8s", "eks", "gke", "aks", "kubeflow"},
 	Doc:     "jobs on a Kubernetes cluster: Kubeflow's PyTorchJob or TrainJob where it has them, else its own Job",
+	Traits:  about.Traits{Imaged: true},
 	Keys:    []string{"machines.image", "machines.instance", "machines.instance.gpus"},
 	Options: table,
 	New:     func() any { return new(Machines) },

@@ -85,5 +85,8 @@ func effects(own any) []about.Effect {
 	if m.Account != "" {
 		text += fmt.Sprintf(", charged to the account %s", m.Account)
 	}
+	if m.Modules != "" {
+		text += ", with the modules " + m.Modules
+	}
 	return append(all, about.Effect{Kind: about.Runs, Text: text})
 }
