@@ -147,7 +147,9 @@ type Traits struct {
 	// SharedUplink: the nodes stand behind one line to the internet. A package
 	// that one node has fetched is better copied from there than fetched again.
 	SharedUplink bool
-	// Imaged: the ranks run in an image that has their environment, for as long as
-	// the lifetime says. Nothing is set up there, and nothing is brought home.
-	Imaged bool
+	// Sealed: a run has what it is handed and what its image has. No environment
+	// is made for it, and no file of it is brought home.
+	Sealed bool
+	// Deadline: what carries a run ends it when it has gone on for limits.lifetime.
+	Deadline bool
 }

@@ -139,13 +139,13 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 	}
 	plan := &Plan{
 		Profile: p, Trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
-		Nodes: p.Machines.Count, Environment: describeEnvironment(p.Environment),
+		Nodes: p.Machines.Count, Environment: describeEnvironment(p),
 		Limits: describeLimits(p), Steps: append(m.owner.Steps(p.Provider), event.StepTrain, event.StepFetch, event.StepDown),
-		Results: append([]string{}, p.Results.Paths...), Forward: append([]string{}, p.Forward...),
+		Results: broughtHome(p), Forward: append([]string{}, p.Forward...),
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
 	}
-	if traits(p.Provider).Imaged {
-		plan.Environment, plan.Results, plan.Forward = "that of the image", []string{}, []string{}
+	if traits(p.Provider).Sealed {
+		plan.Forward = []string{}
 	}
 	if plan.Secrets, err = m.giveSecrets(p); err != nil {
 		return nil, err
@@ -299,7 +299,11 @@ func Environ(vars []profiles.Var, secrets bool) []string {
 	return env
 }
 
-func describeEnvironment(e profiles.Environment) string {
+func describeEnvironment(p *profiles.Profile) string {
+	e := p.Environment
+	if traits(p.Provider).Sealed {
+		return strings.TrimSuffix("that of the image, "+e.Python, ", ")
+	}
 	s := e.Kind
 	if e.File != "" {
 		s += " from " + e.File
@@ -331,6 +335,9 @@ func describeLimits(p *profiles.Profile) []string {
 			s = append(s, "budget: so they do when "+units.USD(l.Budget)+" may be spent")
 		}
 	}
+	if traits(p.Provider).Deadline {
+		s = append(s, "lifetime: "+units.Duration(l.Lifetime)+" after its start the run is ended")
+	}
 	if l.Lost > 0 && p.Machines.Count > 1 {
 		s = append(s, "lost: a node that is not heard of for "+units.Duration(l.Lost)+", while others are, ends the run")
 	}
@@ -347,39 +354,39 @@ func traits(provider string) about.Traits { return providers.Named(provider).Tra
 // it instead.
 var idleKeys = []struct {
 	key, instead string
-	by           func(about.Traits) bool // who acts on it
+	acts         func(about.Traits) bool // which providers act on it
 }{
 	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", leased},
-	{"limits.lifetime", "only dlwb down ends a cluster", func(t about.Traits) bool { return t.Leased || t.Imaged }},
+	{"limits.lifetime", "only dlwb down ends a cluster", func(t about.Traits) bool { return t.Leased || t.Deadline }},
 	{"limits.idle", "only dlwb down ends a cluster", leased},
 	{"results.s3", "results are brought to this machine", leased},
-	{"environment.venv", inImage, setsUp},
-	{"environment.conda", inImage, setsUp},
-	{"environment.docker", inImage, setsUp},
-	{"environment.before", inImage, setsUp},
-	{"environment.after", inImage, setsUp},
-	{"environment.mounts", inImage, setsUp},
-	{"results.paths", notHome, setsUp},
-	{"results.to", notHome, setsUp},
-	{"results.checkpoints", notHome, setsUp},
-	{"forward", "ports of the job are not reached from here", setsUp},
+	{"results.paths", unsealed, open},
+	{"results.checkpoints", unsealed, open},
+	{"environment.venv", ofImage, open},
+	{"environment.conda", ofImage, open},
+	{"environment.docker", ofImage, open},
+	{"environment.before", ofImage, open},
+	{"environment.after", ofImage, open},
+	{"environment.mounts", ofImage, open},
+	{"results.to", unsealed, open},
+	{"forward", "ports of the job are not reached from here", open},
 }
 
 const (
-	inImage = "the ranks run in the image (machines.image), and nothing is set up there: have it in the image"
-	notHome = "nothing is brought home from the job: have it write to one of machines.volumes"
+	ofImage  = "Python and its packages are those of machines.image"
+	unsealed = "nothing is brought home from there; a volume keeps what is written to it"
 )
 
 func leased(t about.Traits) bool { return t.Leased }
 
-func setsUp(t about.Traits) bool { return !t.Imaged }
+func open(t about.Traits) bool { return !t.Sealed }
 
 // notActedOn lists what a profile asks for and does not get: a promise that
 // nobody keeps must be told before anybody relies on it.
 func notActedOn(p *profiles.Profile) []string {
 	s := []string{}
 	for _, k := range idleKeys {
-		if p.Gives(k.key) && !k.by(traits(p.Provider)) {
+		if p.Gives(k.key) && !k.acts(traits(p.Provider)) {
 			s = append(s, k.key+": "+k.instead)
 		}
 	}

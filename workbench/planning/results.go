@@ -17,6 +17,9 @@ const resultsVar = "DLWB_RESULTS"
 // unsavedWarnings say when nothing would bring home what a run writes.
 func unsavedWarnings(p *profiles.Profile) []string {
 	var all []string
+	if traits(p.Provider).Sealed {
+		return []string{"nothing of what the run writes is brought home: it has to go to a volume"}
+	}
 	if len(p.Results.Paths) == 0 && !usesOwnDir(p) {
 		all = append(all, "nothing of what the run writes is brought home: the profile names no results.paths, and "+
 			"neither the command nor the code mentions "+resultsVar+", the directory of which comes home by itself")
@@ -26,6 +29,14 @@ func unsavedWarnings(p *profiles.Profile) []string {
 			"results.s3 saves it without one")
 	}
 	return all
+}
+
+// broughtHome are the paths of a profile that come home.
+func broughtHome(p *profiles.Profile) []string {
+	if traits(p.Provider).Sealed {
+		return []string{}
+	}
+	return append([]string{}, p.Results.Paths...)
 }
 
 // usesOwnDir guesses whether a run writes to the directory of its own: whether
