@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,26 +74,41 @@ type item struct {
 	part string // its name, where it outlives the stage
 }
 
+// newSuffix marks a stage that is not locked yet, which another sync's sweep would
+// take for what a crash left.
+const newSuffix = ".new"
+
 // newStage makes a stage in a code directory.
 func newStage(code *os.Root, name string, large int64) (*stage, error) {
 	s := &stage{code: code, name: stagePrefix + name, large: large, items: map[wire.Bytes]*item{}}
-	err := code.MkdirAll(path.Join(s.name, "f"), 0o755)
-	if err == nil {
-		s.files, err = code.OpenRoot(path.Join(s.name, "f"))
-	}
-	if err == nil {
-		s.lock, err = code.Open(s.name)
-	}
-	if err != nil {
+	if err := s.place(); err != nil {
 		return nil, wrap("make a place for files to come", err)
 	}
-	_ = unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	for range min(runtime.GOMAXPROCS(0), workersMost) {
 		work := make(chan job, 1)
 		s.work = append(s.work, work)
 		s.open.Go(func() { s.labour(work) })
 	}
 	return s, nil
+}
+
+// place makes the directory of the stage, which has its name only when it is locked.
+func (s *stage) place() (err error) {
+	fresh := s.name + newSuffix
+	if err = s.code.MkdirAll(path.Join(fresh, "f"), 0o755); err != nil {
+		return err
+	}
+	if s.lock, err = s.code.Open(fresh); err != nil {
+		return err
+	}
+	_ = unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err = s.code.Rename(fresh, s.name); err == nil {
+		s.files, err = s.code.OpenRoot(path.Join(s.name, "f"))
+	}
+	if err != nil {
+		_ = s.lock.Close()
+	}
+	return err
 }
 
 // close removes whatever is not in its place.
@@ -113,8 +129,8 @@ func (s *stage) close() {
 // sweep removes what crashes have left in a code directory.
 func sweep(code *os.Root) {
 	for _, name := range namesIn(code, ".") {
-		if len(name) > len(stagePrefix) && name[:len(stagePrefix)] == stagePrefix && abandoned(code, name) {
-			_ = code.RemoveAll(name)
+		if len(name) > len(stagePrefix) && name[:len(stagePrefix)] == stagePrefix {
+			removeAbandoned(code, name)
 		}
 	}
 	for _, name := range namesIn(code, largeDir) {
@@ -124,16 +140,28 @@ func sweep(code *os.Root) {
 	}
 }
 
-// abandoned reports whether nobody holds a stage any more.
-func abandoned(code *os.Root, name string) bool {
+// removeAbandoned removes a stage that nobody holds any more. It holds it meanwhile,
+// and looks whether it still is the one of that name: two may sweep at a time.
+func removeAbandoned(code *os.Root, name string) {
 	f, err := code.Open(name)
 	if err != nil {
-		return false
+		return
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
-	if err != nil || !info.IsDir() {
-		return false
+	if err != nil || !info.IsDir() || !abandoned(f, info) {
+		return
+	}
+	if there, err := code.Stat(name); err == nil && os.SameFile(info, there) {
+		_ = code.RemoveAll(name)
+	}
+}
+
+// abandoned reports whether nobody holds a stage, and takes hold of it.
+func abandoned(f *os.File, info os.FileInfo) bool {
+	old := time.Since(info.ModTime()) > stageAge
+	if strings.HasSuffix(f.Name(), newSuffix) {
+		return old
 	}
 	switch unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) {
 	case nil:
@@ -141,7 +169,7 @@ func abandoned(code *os.Root, name string) bool {
 	case unix.EWOULDBLOCK:
 		return false
 	}
-	return time.Since(info.ModTime()) > stageAge // there are no locks on this disk
+	return old // there are no locks on this disk
 }
 
 // expect adds to what is to come.
