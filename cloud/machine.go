@@ -16,11 +16,17 @@ type Landing interface {
 	Land(ctx context.Context, life Life, spec Spec) (Machine, error)
 	// At is the machine of a life that has landed.
 	At(ctx context.Context, life Life) (Machine, error)
-	// Shape is what one replica gets there.
-	Shape(spec Spec) Shape
+	Shaper
 	// Enter is the command that runs one more line, as its last word, on the
 	// machine of a replica of a job that runs; it is for the machine of At.
 	Enter(ctx context.Context, life Life, ref string, replica int) ([]string, error)
+}
+
+// Shaper is a job provider that knows what a replica will get before there is one: so
+// many ranks are laid out for it, as the plan has said.
+type Shaper interface {
+	// Shape is what one replica gets.
+	Shape(spec Spec) Shape
 }
 
 // Shape is what a replica gets of its machine.

@@ -162,8 +162,8 @@ func (d *drive) jobSite(j jobs, run string) planning.Site {
 		s.PortIs = job.Port
 	}
 	shape := cloud.Shape{}
-	if l, lands := j.landing(); lands {
-		shape = l.Shape(planning.Spec(p))
+	if of, knows := j.JobProvider.(cloud.Shaper); knows {
+		shape = of.Shape(planning.Spec(p))
 	}
 	for i := range s.Nodes {
 		s.Nodes[i] = engine.Node{Host: job.HostOf(i), GPUs: shape.GPUs}

@@ -87,3 +87,15 @@ func TestAClusterIsKnownByItsAddressOrItsAuthority(t *testing.T) {
 		}
 	}
 }
+
+// The plan shows a rank for each GPU of a pod: so many are laid out.
+func TestAPodHasARankForEachOfItsGPUs(t *testing.T) {
+	var p cloud.JobProvider = New()
+	of, knows := p.(cloud.Shaper)
+	if !knows {
+		t.Fatal("what a pod gets is not known when its ranks are laid out")
+	}
+	if got := of.Shape(cloud.Spec{Own: &options.Machines{GPUs: 4, CPUs: 8}}); got.GPUs != 4 || got.Cores != 8 {
+		t.Errorf("%+v", got)
+	}
+}

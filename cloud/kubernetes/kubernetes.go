@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
 	"github.com/dlwb/dlwb/internal/job"
 )
@@ -55,6 +56,12 @@ func (*Provider) Kind() string { return options.Provider.Name }
 
 // Steps are those of Submit.
 func (*Provider) Steps() []string { return []string{stepUpload, stepQueue, stepStart} }
+
+// Shape is what each pod gets.
+func (*Provider) Shape(spec cloud.Spec) cloud.Shape {
+	m := about.Own[options.Machines](spec.Own)
+	return cloud.Shape{GPUs: m.GPUs, Cores: m.CPUs}
+}
 
 // Open gives the replicas of a job.
 func (p *Provider) Open(life cloud.Life, ref string) []job.Replica {
