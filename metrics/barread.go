@@ -154,7 +154,7 @@ func (r *Reader) flushBar() {
 			p.wholeAt, p.wholeTotal = epoch, p.frame.total
 		}
 	}
-	r.step, r.epoch = r.counters.place()
+	r.place()
 	for _, v := range p.values {
 		if evaluates {
 			v.show = r.scanner.names.validatedAs("eval/", v.show)

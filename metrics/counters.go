@@ -415,16 +415,3 @@ func (c *counters) ahead(n int64, epoch float64) bool {
 	return c.progress.Epochs > 0 && c.rawTotal > 0 &&
 		float64(n) > (float64(c.rawTotal)/c.progress.Epochs+1)*begun
 }
-
-// place is where the run is now; nil for what it never said.
-func (c *counters) place() (step *int64, epoch *float64) {
-	if c.hasStep {
-		n := c.progress.Step
-		step = &n
-	}
-	if c.hasEpoch {
-		e := c.progress.Epoch
-		epoch = &e
-	}
-	return step, epoch
-}

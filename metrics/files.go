@@ -89,8 +89,8 @@ func (p *place) inRun(run *counters) {
 		found = append(found, counter{unit: unitEpoch, n: p.epoch})
 	}
 	p.x = run.take(append(found, counter{unit: unitStep, n: p.batch}))
-	if step, _ := run.place(); step != nil {
-		p.step, p.x = float64(*step), AxisStep
+	if run.hasStep {
+		p.step, p.x = float64(run.progress.Step), AxisStep
 	}
 }
 
