@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/unpack"
 )
@@ -31,7 +32,7 @@ type Document struct {
 	Format   Format
 	Set      Set
 	Progress Progress
-	SMI      SMIAnswer       // of an answer of nvidia-smi
+	SMI      smi.Answer      // of an answer of nvidia-smi
 	Faults   []tfevent.Fault // of an event file
 }
 
@@ -73,7 +74,7 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 	case NvidiaSMI:
 		var text []byte
 		text, err = io.ReadAll(io.LimitReader(in, mostSMI))
-		d.SMI, _ = ReadSMI(text)
+		d.SMI, _ = smi.Read(text)
 	default:
 		err = d.log(in, user, told)
 	}
@@ -106,7 +107,7 @@ func Sniff(start []byte) Format {
 		return EventFile
 	}
 	text := bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if isSMI(text, len(start) < sniffed) {
+	if smi.Is(text, len(start) < sniffed) {
 		return NvidiaSMI
 	}
 	if isJSON(text) {
@@ -157,39 +158,6 @@ func isJSON(text []byte) bool {
 	d.skip()
 	_, ok := number(d.text, d.i)
 	return ok
-}
-
-// isSMI reports whether a text is an answer of nvidia-smi and not one inside a
-// log. all is true when nothing follows it.
-func isSMI(text []byte, all bool) bool {
-	head := text[:min(len(text), 600)]
-	first, _, _ := bytes.Cut(text, []byte{'\n'})
-	line := strings.TrimSpace(string(first))
-	switch {
-	case bytes.Contains(head, []byte("nvidia_smi_log")):
-		return true
-	case bytes.Contains(head, []byte("| NVIDIA-SMI ")):
-		return true
-	case strings.HasPrefix(line, "#") && isMonitor(monitored(line)):
-		return true
-	case bytes.Contains(head, []byte("ROCm System Management Interface")), bytes.Contains(head, []byte("| AMD-SMI ")), bytes.Contains(head, []byte("\"neuron_runtime_data\"")):
-		return true
-	case all && len(text) < 2048 && isErrorText(string(text)) && bytes.Count(text, []byte{'\n'}) <= 5:
-		return true
-	}
-	if _, ok := listed(line); ok {
-		return true
-	}
-	if h := smiHeader(line); h != nil {
-		return true
-	}
-	g, ok := ParseSMI(line)
-	return ok && strings.Count(line, ",") >= 5 && len(g.Name) > 3 && g.Index >= -1 && isLetter(g.Name[0]) && (g.MemTotal != nil || g.Util != nil || g.Temp != nil)
-}
-
-// isMonitor reports whether the columns are those of dmon or pmon.
-func isMonitor(columns []string) bool {
-	return has(columns, "gpu") && (has(columns, "sm") || has(columns, "pwr") || has(columns, "pid") || has(columns, "fb"))
 }
 
 // isCSV reports whether a text is a header of names and rows of cells, some of

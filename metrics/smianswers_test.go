@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/metrics/smi"
 )
 
 // answered writes what an answer says: GPUs, processes, error.
-func answered(a SMIAnswer) string {
+func answered(a smi.Answer) string {
 	var all []string
 	for _, g := range a.GPUs {
 		all = append(all, gpuLine(g))
@@ -15,7 +17,7 @@ func answered(a SMIAnswer) string {
 	for _, p := range a.Apps {
 		all = append(all, fmt.Sprintf("process %d %s %s", p.PID, p.Name, shown(p.Memory)))
 	}
-	if a.Error != NoError {
+	if a.Error != smi.NoError {
 		all = append(all, "error "+string(a.Error))
 	}
 	return strings.Join(all, "\n")
