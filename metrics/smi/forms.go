@@ -33,7 +33,7 @@ func readTable(text string) Answer {
 		if next, ok := tableGPU(parts[0]); ok {
 			a.GPUs = append(a.GPUs, next)
 			g = &a.GPUs[len(a.GPUs)-1]
-		} else if g != nil && strings.Contains(parts[1], "/") {
+		} else if g != nil && (strings.Contains(parts[0], " / ") || strings.Contains(parts[1], "/")) {
 			tableReadings(g, parts)
 			g = nil
 		}

@@ -27,8 +27,9 @@ const (
 	NotInstalled    ErrorClass = "not_installed"           // there is no nvidia-smi
 	GPULost         ErrorClass = "gpu_lost"                // a GPU fell off the bus
 	NoPermission    ErrorClass = "no_permission"
-	BadField        ErrorClass = "bad_field" // the driver is too old to know what was asked for
-	NotYet          ErrorClass = "not_yet"   // AMD's and AWS Neuron's tools answered, which are not read yet
+	BadField        ErrorClass = "bad_field"     // the driver is too old to know what was asked for
+	NotSupported    ErrorClass = "not_supported" // dmon and pmon of a GPU that is not counted so
+	NotYet          ErrorClass = "not_yet"       // AMD's and AWS Neuron's tools answered, which are not read yet
 	OtherError      ErrorClass = "other"
 )
 
@@ -49,13 +50,14 @@ var errorTexts = []struct {
 	{NotInstalled, "no such file or directory"}, {NotInstalled, "nvml shared library not found"}, {NotInstalled, "couldn't find libnvidia-ml"},
 	{NoPermission, "insufficient permissions"}, {NoPermission, "permission denied"}, {NoPermission, "gpu access blocked by the operating system"},
 	{BadField, "is not a valid field to query"}, {BadField, "invalid combination of input arguments"}, {BadField, "is not recognized. please run"},
+	{NotSupported, "not supported on the device"},
 	{DriverNotLoaded, "nvidia-smi has failed because it couldn't communicate"}, {DriverNotLoaded, "driver not loaded"}, {DriverNotLoaded, "driver is not loaded"},
 	{OtherError, "failed to initialize nvml"}, {OtherError, "failed to properly shut down nvml"}, {OtherError, "unknown error"}, {OtherError, "nvidia-smi has failed"},
 }
 
 // aboutGPUs are the words by which an error text is known to be about GPUs, and
 // not about the training of whose output it is.
-var aboutGPUs = []string{"nvidia", "nvml", "gpu", "no devices", "field to query", "driver", "combination of input arguments"}
+var aboutGPUs = []string{"nvidia", "nvml", "gpu", "no devices", "field to query", "driver", "not supported on the device", "combination of input arguments"}
 
 // isErrorText reports whether a text is nothing but an error of nvidia-smi or
 // of a tool like it.
