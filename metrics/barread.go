@@ -14,6 +14,8 @@ type bars struct {
 	open                string  // a row of rich's bar that ends inside a value
 	pending             bool
 	frame               bar
+	frames              int  // of the bar, with values, that were seen
+	told                bool // of them, one was read
 	rank                int
 	values              []value
 	shape               uint64
@@ -126,6 +128,10 @@ func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
 	if p.pending && (p.frame.n != b.n || p.frame.total != b.total || p.frame.title != b.title || p.rank != rank) {
 		r.flushBar()
 	}
+	if p.frame.total != b.total || b.n < p.frame.n || p.frame.title != b.title {
+		p.frames, p.told = 0, false
+	}
+	p.frames++
 	p.pending, p.rank, p.shape, p.epoch = true, rank, f.shape, epoch
 	p.values = append(p.values[:0], f.values...)
 	if p.frame.title != b.title {
@@ -155,6 +161,11 @@ func (r *Reader) flushBar() {
 		}
 	}
 	r.place()
+	if p.onlyEnd() && p.epoch.unit == unitEpoch {
+		axis = min(axis, AxisEpoch)
+	}
+	first := !p.told
+	p.told = true
 	for _, v := range p.values {
 		if evaluates {
 			v.show = r.scanner.names.validatedAs("eval/", v.show)
@@ -168,7 +179,12 @@ func (r *Reader) flushBar() {
 				p.stale = map[string]float64{}
 			}
 			p.stale[v.show] = v.value
+			now := r.epoch
+			if first && now != nil && 2*p.frame.n < p.frame.total && *now > r.counters.firstEpoch { // what a bar begins with is from before
+				r.epoch = new(*now - 1)
+			}
 			r.value(v.show, v, min(axis, AxisEpoch), p.shape, p.rank)
+			r.epoch = now
 			continue
 		}
 		v.sure = v.sure || v.kind >= measure
@@ -178,6 +194,26 @@ func (r *Reader) flushBar() {
 			r.barred(v, axis)
 		}
 	}
+}
+
+// onlyEnd reports whether of a bar that has come to its end nothing else was
+// shown, as where output is kept and not watched: it says what the epoch came to.
+func (p *bars) onlyEnd() bool { return p.frames == 1 && p.frame.n == p.frame.total && !p.frame.whole }
+
+// repeated drops from a bar of which only the end was shown what a line behind it
+// says again, with the epoch.
+func (p *bars) repeated(f *found) {
+	inner, epoch := within(f.counters)
+	if !p.pending || !p.onlyEnd() || inner || !epoch {
+		return
+	}
+	p.values = slices.DeleteFunc(p.values, func(b value) bool {
+		i := indexOf(f.values, b.show)
+		if i < 0 {
+			i = indexOf(f.values, "train/"+b.show)
+		}
+		return i >= 0 && (sameValue(f.values[i].value, b.value) || roundsTo(f.values[i].value, b.value))
+	})
 }
 
 // barred is what is remembered of a value that a bar shows. Some show in all

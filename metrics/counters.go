@@ -290,7 +290,7 @@ func (c *counters) take(found []counter) Axis {
 		if f.unit == unitEpoch {
 			c.epoch(f.n, f.total)
 			axis = max(axis, AxisEpoch)
-		} else if best < 0 || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
+		} else if best < 0 || c.hasStep && !f.inEpoch && int64(f.n) == c.raw || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
 			best = i
 		}
 	}

@@ -381,6 +381,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if r.pass.split != "" && (rank == r.pass.rank || rank == unlabelled) {
 		r.endPass(f.values)
 	}
+	r.bars.repeated(&f)
 	if len(f.counters) > 0 && !(r.bars.frame.whole && r.sameEpoch(f.counters)) {
 		r.flushBar()
 	}

@@ -25,7 +25,7 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		show := v.show
 		switch {
 		case fromTable:
-		case v.rate && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
+		case (v.rate || isRate(show[strings.IndexByte(show, '/')+1:]) || isRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
 			continue
 		case axis == AxisEpoch && r.isInner(show):
 			show = r.scanner.names.ofEpoch(show)
