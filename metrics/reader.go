@@ -245,7 +245,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 	if passed {
 		return r.best || r.block.kind != ""
 	}
-	if r.inBlock(rest) {
+	if r.inBlock(rest) || r.below(rest) {
 		return true
 	}
 	if inside, ended := r.tables.box(rest); inside || ended {
@@ -297,6 +297,7 @@ func (r *Reader) table(line string, rank int) bool {
 // boxEnded reads the box of names and values that the last lines were.
 func (r *Reader) boxEnded() {
 	if len(r.tables.rows) > 0 {
+		r.flushBar()
 		r.rule = "box"
 		r.take(r.tables.boxed(&r.scanner), unlabelled, false)
 	}

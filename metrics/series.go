@@ -87,7 +87,8 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 // than that whose values are shown: SageMaker's notebooks tell hosts apart so. That
 // there are two shows when one place has two values in two colours.
 func (r *Reader) another(s *series) bool {
-	return r.sources.others != 0 && s.colour == r.sources.mine && r.sources.colour == r.sources.others
+	here, mine, others := r.sources.colour, r.sources.mine, r.sources.others
+	return others != 0 && (s.colour == mine && here == others || s.colour == others && here == mine)
 }
 
 // needs is how many points of one shape prove a name that says nothing: more
