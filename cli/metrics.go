@@ -85,7 +85,7 @@ func (a *app) metricsCommand() *cobra.Command {
 		Long: `Tells the series of a RUN as they are on record: what it printed, and the files of
 metrics that it wrote. Or reads FILE, or standard input when it is "-", and tells which series are in it:
 the output of a training, an event file of TensorBoard, metrics.csv, trainer_state.json,
-JSON lines, a metric of MLflow, or an answer of nvidia-smi. It finds out by itself what the file is.
+JSON lines, a metric of MLflow, a run-ID.wandb of W&B, or an answer of nvidia-smi. It finds out by itself what the file is.
 Of a folder DIR, such as all that a run wrote or mlruns, each file is read by its kind, and what was looked
 at and not read is told with the reason; each series then says which file it is from.`,
 		Example: "  dlwb metrics train.log\n  dlwb metrics train.log --why\n  python train.py | tee train.log | dlwb metrics - --json\n  dlwb metrics train.log --metric 'val/acc: top-1 (\\d+\\.\\d+)'\n  dlwb metrics outputs/ mlruns/",

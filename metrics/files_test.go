@@ -200,3 +200,11 @@ func FuzzUserMetric(f *testing.F) {
 		r.End(time.Time{})
 	})
 }
+
+func TestARunOfWandbHasItsSteps(t *testing.T) {
+	d := readFile(t, "wandb/testdata/offline.wandb")
+	want := "train/loss step 20 [0 2] [22 0.1]\ntrain/acc step 20 [0 0] [22 0.95]\nlr step 20 [0 0.001] [22 0.0001350851717672993]\nval/loss step 4 [5 0.3] [23 0.075]\nbad step 4 [5 4] [23 19]\n"
+	if got := summary(&d.Set); d.Format != WandB || got != want {
+		t.Errorf("as %s: got\n%swant\n%s", d.Format, got, want)
+	}
+}

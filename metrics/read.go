@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/unpack"
+	"github.com/dlwb/dlwb/metrics/wandb"
 )
 
 // Format is what a file holds.
@@ -25,6 +26,7 @@ const (
 	TrainerState Format = "trainer_state"
 	NvidiaSMI    Format = "nvidia-smi"
 	MLflow       Format = "mlflow" // one metric of its file store
+	WandB        Format = "wandb"  // run-ID.wandb, which W&B keeps beside the training
 )
 
 // Document is what a file says.
@@ -33,7 +35,7 @@ type Document struct {
 	Set      Set
 	Progress Progress
 	SMI      smi.Answer      // of an answer of nvidia-smi
-	Faults   []tfevent.Fault // of an event file
+	Faults   []tfevent.Fault // of an event file, or of W&B's
 }
 
 // sniffed is how much of a file is looked at to tell what it is.
@@ -67,6 +69,8 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 		err = ReadJSONLines(in, d.Set.Add)
 	case JSON:
 		err = ReadJSON(in, d.Set.Add)
+	case WandB:
+		d.Faults, err = ReadWandB(in, d.Set.Add)
 	case MLflow:
 		err = ReadMLflow(in, d.Set.Add)
 	case TrainerState:
@@ -105,6 +109,9 @@ func (d *Document) log(in io.Reader, user []UserMetric, told func(Reading)) erro
 func Sniff(start []byte) Format {
 	if tfevent.Is(start) {
 		return EventFile
+	}
+	if wandb.Is(start) {
+		return WandB
 	}
 	text := bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")), " \t\r\n")
 	if smi.Is(text, len(start) < sniffed) {
