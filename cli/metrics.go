@@ -20,6 +20,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/metrics/recipe"
+	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -27,15 +28,15 @@ import (
 
 type (
 	metricsAnswer struct {
-		Format     metrics.Format      `json:"format"`
-		Series     []seriesDoc         `json:"series"`
-		Progress   metrics.Progress    `json:"progress"`
-		GPUs       []metrics.GPU       `json:"gpus"`
-		Apps       []metrics.App       `json:"apps"`
-		ErrorClass *metrics.ErrorClass `json:"error_class"`
-		Faults     []faultDoc          `json:"faults"`
-		Why        []whyDoc            `json:"why,omitempty"`
-		Unread     []unreadDoc         `json:"unread,omitempty"` // of a folder: what was looked at and gave nothing
+		Format     metrics.Format   `json:"format"`
+		Series     []seriesDoc      `json:"series"`
+		Progress   metrics.Progress `json:"progress"`
+		GPUs       []metrics.GPU    `json:"gpus"`
+		Apps       []smi.App        `json:"apps"`
+		ErrorClass *smi.ErrorClass  `json:"error_class"`
+		Faults     []faultDoc       `json:"faults"`
+		Why        []whyDoc         `json:"why,omitempty"`
+		Unread     []unreadDoc      `json:"unread,omitempty"` // of a folder: what was looked at and gave nothing
 	}
 	seriesDoc struct {
 		Name   string      `json:"name"`
@@ -84,7 +85,7 @@ func (a *app) metricsCommand() *cobra.Command {
 		Long: `Tells the series of a RUN as they are on record: what it printed, and the files of
 metrics that it wrote. Or reads FILE, or standard input when it is "-", and tells which series are in it:
 the output of a training, an event file of TensorBoard, metrics.csv, trainer_state.json,
-JSON lines, a metric of MLflow, or an answer of nvidia-smi. It finds out by itself what the file is.
+JSON lines, a metric of MLflow, a run-ID.wandb of W&B, or an answer of nvidia-smi. It finds out by itself what the file is.
 Of a folder DIR, such as all that a run wrote or mlruns, each file is read by its kind, and what was looked
 at and not read is told with the reason; each series then says which file it is from.`,
 		Example: "  dlwb metrics train.log\n  dlwb metrics train.log --why\n  python train.py | tee train.log | dlwb metrics - --json\n  dlwb metrics train.log --metric 'val/acc: top-1 (\\d+\\.\\d+)'\n  dlwb metrics outputs/ mlruns/",
@@ -219,7 +220,7 @@ func (a *app) tellWhy(answer *metricsAnswer, r metrics.Reading) {
 
 func (answer *metricsAnswer) fill(doc *metrics.Document) {
 	answer.Format, answer.Progress = doc.Format, doc.Progress
-	answer.Series, answer.GPUs, answer.Apps, answer.Faults = []seriesDoc{}, []metrics.GPU{}, []metrics.App{}, []faultDoc{}
+	answer.Series, answer.GPUs, answer.Apps, answer.Faults = []seriesDoc{}, []metrics.GPU{}, []smi.App{}, []faultDoc{}
 	for _, s := range doc.Set.Series {
 		axis := s.Axis()
 		answer.Series = append(answer.Series, seriesDoc{Name: s.Name, Split: metrics.Split(s.Name), Axis: axis.String(),
@@ -227,7 +228,7 @@ func (answer *metricsAnswer) fill(doc *metrics.Document) {
 	}
 	answer.GPUs = append(answer.GPUs, doc.SMI.GPUs...)
 	answer.Apps = append(answer.Apps, doc.SMI.Apps...)
-	if e := doc.SMI.Error; e != metrics.NoError {
+	if e := doc.SMI.Error; e != smi.NoError {
 		answer.ErrorClass = &e
 	}
 	for _, f := range doc.Faults {
@@ -297,7 +298,7 @@ func writeGPUs(w io.Writer, answer metricsAnswer) {
 	for _, p := range answer.Apps {
 		sanitize.Fprintf(w, "process %d\t%s\t%s\n", p.PID, p.Name, mebi(p.Memory))
 	}
-	if answer.ErrorClass != nil && *answer.ErrorClass == metrics.NotYet {
+	if answer.ErrorClass != nil && *answer.ErrorClass == smi.NotYet {
 		fmt.Fprintln(w, "AMD's GPUs (amd-smi, rocm-smi) and AWS Neuron's devices are not read yet; nvidia-smi is")
 	} else if answer.ErrorClass != nil {
 		sanitize.Fprintf(w, "nvidia-smi said: %s\n", *answer.ErrorClass)

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,12 @@ type bars struct {
 	open                string  // a row of rich's bar that ends inside a value
 	pending             bool
 	frame               bar
+	frames              int     // of the bar, with values, that were seen
+	told                bool    // of them, one was read
+	steady              bool    // before its first step the bar shows a value of its own
+	ahead               bool    // and so before each
+	belowBar            bool    // the line before was a row of the bar
+	began               float64 // the epoch in which the first came
 	rank                int
 	values              []value
 	shape               uint64
@@ -62,7 +69,7 @@ func (r *Reader) bar(b bar, rank int) {
 		f = r.scanner.scan(b.title, 0, said)
 	}
 	if len(f.values) == 0 {
-		r.silentBar(b)
+		r.silentBar(b, place)
 	} else {
 		r.loudBar(b, place, f, rank)
 	}
@@ -73,7 +80,10 @@ func (r *Reader) bar(b bar, rank int) {
 }
 
 // silentBar is a bar without values: how far the run is, at most.
-func (r *Reader) silentBar(b bar) {
+func (r *Reader) silentBar(b bar, epoch counter) {
+	if epoch.unit == unitEpoch && !r.counters.hasEpoch {
+		r.counters.epoch(epoch.n, epoch.total)
+	}
 	if b.title == "" && !b.whole && b.total >= r.bars.total && !strings.Contains(b.body, "B/s") {
 		r.bars.n, r.bars.total = b.n, b.total
 	}
@@ -123,16 +133,59 @@ func barPlace(title string) (epoch counter, said string) {
 // loudBar holds a frame that has values and lets go of the one before.
 func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
 	p := &r.bars
+	now := r.counters.progress.Epoch
+	another := p.frames == 0 || p.frame.total != b.total || b.n < p.frame.n || p.frame.title != b.title || epoch.unit == noUnit && p.began != now
+	p.ahead = p.ahead || !another && p.pending && p.steady && p.frame.n == 0 && b.n == 1
 	if p.pending && (p.frame.n != b.n || p.frame.total != b.total || p.frame.title != b.title || p.rank != rank) {
 		r.flushBar()
 	}
-	p.pending, p.rank, p.shape, p.epoch = true, rank, f.shape, epoch
+	if another {
+		p.frames, p.told, p.began, p.ahead = 0, false, now, false
+	}
+	p.steady = b.n == 0 && b.total > 0 && r.isSteady(f.values)
+	p.frames++
+	p.pending, p.belowBar, p.rank, p.shape, p.epoch = true, true, rank, f.shape, epoch
 	p.values = append(p.values[:0], f.values...)
 	if p.frame.title != b.title {
 		p.frame.title = strings.Clone(b.title)
 	}
 	p.frame.n, p.frame.total, p.frame.whole = b.n, b.total, b.whole
 }
+
+// isSteady reports whether values that a bar shows before its first step are of that
+// step: they are not those of the bar before, and stay until the step is counted. A
+// loop that tells of a step and counts it then is always one behind.
+func (r *Reader) isSteady(values []value) bool {
+	p, fresh := &r.bars, false
+	for _, v := range values {
+		if i := indexOf(p.values, v.show); p.frames > 0 && (i < 0 || !p.steady || !sameValue(p.values[i].value, v.value)) {
+			return false
+		}
+		s := r.series[v.show]
+		fresh = fresh || v.kind >= weak && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.value))
+	}
+	return fresh
+}
+
+// below takes a row below a bar's that goes on with what the bar shows, as rich
+// prints what its row has no room for; false for any other.
+func (r *Reader) below(line string) bool {
+	p := &r.bars
+	if !p.belowBar || !p.pending || skipBlanks(line, 0) < deepestIndent {
+		p.belowBar = false
+		return false
+	}
+	f := r.scanner.scanAs(line, 0, "", true)
+	for _, v := range f.values {
+		if indexOf(p.values, v.show) < 0 {
+			p.values = append(p.values, v)
+		}
+	}
+	return len(f.values) > 0
+}
+
+// deepestIndent is how far text is indented at most that is no column.
+const deepestIndent = 24
 
 // flushBar reads the frame that was held.
 func (r *Reader) flushBar() {
@@ -141,7 +194,7 @@ func (r *Reader) flushBar() {
 		return
 	}
 	p.pending = false
-	if p.frame.n == 0 || p.frame.whole && p.frame.n < p.frame.total && !r.ended {
+	if p.frame.n == 0 && !p.ahead || p.frame.whole && p.frame.n < p.frame.total && !r.ended {
 		return
 	}
 	r.counters.progress.Begun = false
@@ -154,21 +207,31 @@ func (r *Reader) flushBar() {
 			p.wholeAt, p.wholeTotal = epoch, p.frame.total
 		}
 	}
-	r.step, r.epoch = r.counters.place()
+	r.place()
+	if p.onlyEnd() && p.epoch.unit == unitEpoch {
+		axis = min(axis, AxisEpoch)
+	}
+	first := !p.told
+	p.told = true
+	validated := p.validated()
 	for _, v := range p.values {
 		if evaluates {
 			v.show = r.scanner.names.validatedAs("eval/", v.show)
 		}
-		split, _, _ := strings.Cut(v.show, "/")
-		if split == "val" || split == "test" || split == "eval" || strings.HasSuffix(v.show, "_epoch") {
-			if old, ok := p.stale[v.show]; ok && sameValue(old, v.value) {
+		if ofPass(v.show) {
+			if old, ok := p.stale[v.show]; ok && sameValue(old, v.value) && !validated {
 				continue
 			}
 			if p.stale == nil || len(p.stale) >= mostStale {
 				p.stale = map[string]float64{}
 			}
 			p.stale[v.show] = v.value
+			now := r.epoch
+			if first && now != nil && 2*p.frame.n < p.frame.total && *now > r.counters.firstEpoch { // what a bar begins with is from before
+				r.epoch = new(*now - 1)
+			}
 			r.value(v.show, v, min(axis, AxisEpoch), p.shape, p.rank)
+			r.epoch = now
 			continue
 		}
 		v.sure = v.sure || v.kind >= measure
@@ -180,12 +243,49 @@ func (r *Reader) flushBar() {
 	}
 }
 
+// ofPass reports whether a series is of a validation or of a whole epoch: its last
+// value stands in the bar until the next.
+func ofPass(show string) bool {
+	split := Split(show)
+	return split != "" && split != "train" || strings.HasSuffix(show, "_epoch")
+}
+
+// validated reports whether the frame that is held shows a new validation: one of its
+// values changed, so that the others are new too, even where they are the same.
+func (p *bars) validated() bool {
+	return slices.ContainsFunc(p.values, func(v value) bool {
+		old, known := p.stale[v.show]
+		return ofPass(v.show) && Split(v.show) != "" && (!known || !sameValue(old, v.value))
+	})
+}
+
+// onlyEnd reports whether of a bar that has come to its end nothing else was
+// shown, as where output is kept and not watched: it says what the epoch came to.
+func (p *bars) onlyEnd() bool { return p.frames == 1 && p.frame.n == p.frame.total && !p.frame.whole }
+
+// repeated drops from a bar of which only the end was shown what a line behind it
+// says again, with the epoch.
+func (p *bars) repeated(f *found) {
+	inner, epoch := within(f.counters)
+	if !p.pending || !p.onlyEnd() || inner || !epoch {
+		return
+	}
+	p.values = slices.DeleteFunc(p.values, func(b value) bool {
+		i := indexOf(f.values, b.show)
+		if i < 0 {
+			i = indexOf(f.values, "train/"+b.show)
+		}
+		return i >= 0 && (sameValue(f.values[i].value, b.value) || roundsTo(f.values[i].value, b.value))
+	})
+}
+
 // barred is what is remembered of a value that a bar shows. Some show in all
 // frames of an epoch what the one before came to: such a value counts when it
 // is new.
 type barred struct {
 	last            float64
 	frames, changes int
+	jumps           bool // it changed by more than its last digit
 	judged          bool
 	held            []barPoint // until it is judged
 }
@@ -210,6 +310,7 @@ func (r *Reader) barred(v value, axis Axis) {
 	isNew := b.frames == 0 || !sameValue(v.value, b.last)
 	if b.frames > 0 && isNew {
 		b.changes++
+		b.jumps = b.jumps || math.Abs(v.value-b.last) > 1.5*lastDigit(b.last)
 	}
 	b.frames++
 	b.last = v.value
@@ -220,6 +321,10 @@ func (r *Reader) barred(v value, axis Axis) {
 		r.endBarred(s)
 	}
 }
+
+// lastDigit is what the last of three digits of a number is worth: bars show so many
+// (tqdm's format_num), and what moves slowly stays the same for some frames.
+func lastDigit(v float64) float64 { return math.Pow(10, math.Floor(math.Log10(math.Abs(v)))-2) }
 
 // endBars lets go of what is held of all series, in the order of their names.
 func (r *Reader) endBars() {
@@ -234,7 +339,7 @@ func (r *Reader) endBars() {
 func (r *Reader) endBarred(s *series) {
 	b := &s.bar
 	b.judged = true
-	slow := b.changes*5 <= (b.frames-1)*2 && b.frames > 2
+	slow := (b.jumps || b.changes == 0) && b.changes*5 <= (b.frames-1)*2 && b.frames > 2
 	for _, h := range b.held {
 		if !h.isNew && slow {
 			continue
@@ -261,6 +366,9 @@ func (r *Reader) barTake() Axis {
 		found = append(found, p.epoch)
 	}
 	step := counter{unit: unitStep, n: p.frame.n, total: p.frame.total}
+	if p.ahead {
+		step.n = min(step.n+1, step.total)
+	}
 	step.inEpoch = p.epoch.unit == unitEpoch || r.counters.hasEpoch
 	if p.epoch.unit != unitEpoch && p.through(r.counters.progress.Epoch) {
 		step.inEpoch, step.global = false, true

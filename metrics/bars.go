@@ -22,7 +22,7 @@ func readBar(text string) (bar, bool) {
 	if i := strings.Index(text, "━"); i >= 0 || strings.Contains(text, "╸") {
 		return linedBar(text, i)
 	}
-	if i := strings.Index(text, "it/s"); i > 0 || strings.Contains(text, "s/it]") || strings.Contains(text, "it [") {
+	if i := strings.Index(text, "it/s"); i > 0 || strings.Contains(text, "s/it") || strings.Contains(text, "it [") {
 		if b, ok := endlessBar(text); ok {
 			return b, true
 		}

@@ -71,7 +71,7 @@ func (r *Reader) said(key, value string) {
 		return
 	}
 	r.rule = "summary"
-	r.step, r.epoch = r.counters.place()
+	r.place()
 	r.value(v.show, v, AxisNone, 0, unlabelled)
 }
 

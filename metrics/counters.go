@@ -290,7 +290,7 @@ func (c *counters) take(found []counter) Axis {
 		if f.unit == unitEpoch {
 			c.epoch(f.n, f.total)
 			axis = max(axis, AxisEpoch)
-		} else if best < 0 || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
+		} else if best < 0 || c.hasStep && !f.inEpoch && int64(f.n) == c.raw || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
 			best = i
 		}
 	}
@@ -414,17 +414,4 @@ func (c *counters) ahead(n int64, epoch float64) bool {
 	begun := epoch - min(c.firstEpoch, 1) + 1
 	return c.progress.Epochs > 0 && c.rawTotal > 0 &&
 		float64(n) > (float64(c.rawTotal)/c.progress.Epochs+1)*begun
-}
-
-// place is where the run is now; nil for what it never said.
-func (c *counters) place() (step *int64, epoch *float64) {
-	if c.hasStep {
-		n := c.progress.Step
-		step = &n
-	}
-	if c.hasEpoch {
-		e := c.progress.Epoch
-		epoch = &e
-	}
-	return step, epoch
 }

@@ -11,8 +11,10 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/metrics/tfevent"
+	"github.com/dlwb/dlwb/metrics/wandb"
 )
 
 // Names in files are those that a program chose, so that all but the columns
@@ -89,8 +91,8 @@ func (p *place) inRun(run *counters) {
 		found = append(found, counter{unit: unitEpoch, n: p.epoch})
 	}
 	p.x = run.take(append(found, counter{unit: unitStep, n: p.batch}))
-	if step, _ := run.place(); step != nil {
-		p.step, p.x = float64(*step), AxisStep
+	if run.hasStep {
+		p.step, p.x = float64(run.progress.Step), AxisStep
 	}
 }
 
@@ -311,6 +313,30 @@ func jsonRow(pairs []keyed, names fileNames, run *counters, add func(...Point)) 
 			at.add(add, name, p.value)
 		}
 	}
+}
+
+// ReadWandB reads the file that W&B keeps of a run. It returns the damage that was
+// passed over.
+func ReadWandB(r io.Reader, add func(...Point)) ([]tfevent.Fault, error) {
+	names := fileNames{}
+	return wandb.Read(r, func(values []wandb.Value) {
+		at, stamp := nowhere(), time.Time{}
+		rest := values[:0]
+		for _, v := range values {
+			if v.Key == "_timestamp" {
+				stamp = time.Unix(0, int64(min(max(v.Number, 0), 9e9)*1e9))
+			} else if len(v.Key) <= 2*longestName && !at.takes(v.Key, v.Number) {
+				rest = append(rest, v)
+			}
+		}
+		for _, v := range rest {
+			if name := names.name(v.Key); name != "" {
+				p := at.point(name, v.Number)
+				p.Time = stamp
+				add(p)
+			}
+		}
+	})
 }
 
 // mostJSON bounds a file that is one JSON value.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/dlwb/dlwb/metrics/smi"
 )
 
 func TestFilesOfMetricsAreRead(t *testing.T) {
@@ -48,16 +50,16 @@ func TestEveryFormOfNvidiaSmiIsRead(t *testing.T) {
 func fmtInt(n int) string { return shown(new(float64(n))) }
 
 func TestErrorsOfNvidiaSmiHaveClasses(t *testing.T) {
-	for text, want := range map[string]ErrorClass{
-		"No devices were found\n": NoDevices,
-		"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n": DriverNotLoaded,
-		"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.90\n":                                                        DriverMismatch,
-		"Failed to initialize NVML: Unknown Error\n":                                  OtherError,
-		"Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n": GPULost,
-		"bash: line 1: nvidia-smi: command not found\n":                               NotInstalled,
-		"sh: 1: nvidia-smi: not found\n":                                              NotInstalled,
-		"Field \"power.draw.instant\" is not a valid field to query.\n":               BadField,
-		"Failed to initialize NVML: Insufficient Permissions\n":                       NoPermission,
+	for text, want := range map[string]smi.ErrorClass{
+		"No devices were found\n": smi.NoDevices,
+		"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n": smi.DriverNotLoaded,
+		"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.90\n":                                                        smi.DriverMismatch,
+		"Failed to initialize NVML: Unknown Error\n":                                  smi.OtherError,
+		"Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n": smi.GPULost,
+		"bash: line 1: nvidia-smi: command not found\n":                               smi.NotInstalled,
+		"sh: 1: nvidia-smi: not found\n":                                              smi.NotInstalled,
+		"Field \"power.draw.instant\" is not a valid field to query.\n":               smi.BadField,
+		"Failed to initialize NVML: Insufficient Permissions\n":                       smi.NoPermission,
 	} {
 		if d, err := Read(strings.NewReader(text), nil, nil); err != nil || d.SMI.Error != want || d.Format != NvidiaSMI {
 			t.Errorf("%q: got %q as %s (%v), want %q", text, d.SMI.Error, d.Format, err, want)
@@ -148,13 +150,13 @@ func FuzzReadSMI(f *testing.F) {
 		f.Add([]byte(c.text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, ok := ReadSMI(b)
-		if ok != (len(a.GPUs) > 0 || len(a.Apps) > 0 || a.Error != NoError) {
+		a, ok := smi.Read(b)
+		if ok != (len(a.GPUs) > 0 || len(a.Apps) > 0 || a.Error != smi.NoError) {
 			t.Fatal("it says that it read what it did not")
 		}
 		for _, g := range a.GPUs {
 			for _, v := range []*float64{g.Util, g.MemUsed, g.MemTotal, g.Temp, g.Power, g.PowerLimit} {
-				if v != nil && !(*v >= 0 && *v <= largestReading) {
+				if v != nil && !(*v >= 0 && *v <= 1e9) {
 					t.Fatalf("a reading of %v", *v)
 				}
 			}
@@ -197,4 +199,12 @@ func FuzzUserMetric(f *testing.F) {
 		r.Feed([]byte(line), time.Time{})
 		r.End(time.Time{})
 	})
+}
+
+func TestARunOfWandbHasItsSteps(t *testing.T) {
+	d := readFile(t, "wandb/testdata/offline.wandb")
+	want := "train/loss step 20 [0 2] [22 0.1]\ntrain/acc step 20 [0 0] [22 0.95]\nlr step 20 [0 0.001] [22 0.0001350851717672993]\nval/loss step 4 [5 0.3] [23 0.075]\nbad step 4 [5 4] [23 19]\n"
+	if got := summary(&d.Set); d.Format != WandB || got != want {
+		t.Errorf("as %s: got\n%swant\n%s", d.Format, got, want)
+	}
 }

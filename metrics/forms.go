@@ -1,6 +1,9 @@
 package metrics
 
-import "unsafe"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // forms remember by the skeleton of a line, which is the line without its
 // digits, where its numbers stand and what they mean: the second line of a kind
@@ -17,8 +20,9 @@ const mostRuns = 96
 
 type form struct {
 	hash     uint64
-	from     int // how far the message is behind the labels of its source
-	cut      int // what stands behind it
+	from     int  // how far the message is behind the labels of its source
+	cut      int  // what stands behind it
+	bare     bool // nothing says who printed it
 	found    found
 	counters []spot
 	totals   []spot
@@ -33,35 +37,89 @@ type spot struct{ run, before int16 }
 var nowhereAt = spot{run: -1}
 
 // skeleton is the hash of a line with its numbers left out, and notes where
-// they begin. Lines with the same skeleton say the same, with other numbers.
+// they begin. Lines with the same skeleton say the same, with other numbers. It
+// looks at eight bytes at a time: every line of a run comes through here.
 func (r *forms) skeleton(line string) uint64 {
-	const prime = 1099511628211
-	// Two sums take turns: neither waits for the other's multiplication.
-	hash, turn := uint64(14695981039346656037), uint64(0)
+	hash := uint64(14695981039346656037)
 	r.n = 0
-	inNumber, inName, joined := false, false, false
-	for i := range len(line) {
-		c := line[i]
-		switch {
-		case c-'0' >= 10:
-			inNumber = false
-			kind := nameBytes[c]
-			if joined = kind == joins; !joined { // the digits of acc@1, top-5 and layer_2 are part of a name
-				inName = kind == begins
-			}
-		case inNumber:
+	inName, from := false, 0 // whether the last digits may be part of a name, and where they ended
+	for i := 0; i < len(line); {
+		word := eight(line, i)
+		n := min(bits.TrailingZeros64(^others(word)&highBits)/8, len(line)-i)
+		if i += n; n == 8 {
+			hash = mix(hash, word)
 			continue
-		case !inName || joined && digits(line, i) > i+2:
-			inNumber = true
-			if r.n < mostRuns {
-				r.runs[r.n] = uint16(i)
-			}
-			r.n++
-			c = '0'
 		}
-		hash, turn = turn, (hash^uint64(c))*prime
+		word = word&(1<<(8*n)-1) | uint64(n)<<56
+		if i == len(line) {
+			hash = mix(hash, word)
+			break
+		}
+		end := i + digitsAt(line, i)
+		joined := i > from && nameBytes[line[i-1]] == joins
+		inName = afterName(line[from:i], inName)
+		if from = end; inName && !(joined && end > i+2) {
+			hash = mix(hash, word) // the digits of acc@1, top-5 and layer_2 are part of a name
+			for ; i < end; i++ {
+				hash = mix(hash, uint64(line[i]))
+			}
+			continue
+		}
+		if r.n < mostRuns {
+			r.runs[r.n] = uint16(i)
+		}
+		r.n++
+		hash = mix(hash, word|'0'<<56)
+		i = end
 	}
-	return (hash*prime ^ turn) | 1
+	hash = mix(hash, hash>>32)
+	return hash ^ hash>>32 | 1
+}
+
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x80 * lowBits
+)
+
+// eight are the eight bytes at i, or as many as there are, the first the lowest.
+func eight(line string, i int) (word uint64) {
+	if i+8 <= len(line) {
+		s := line[i : i+8]
+		return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	}
+	for k := len(line) - 1; k >= i; k-- {
+		word = word<<8 | uint64(line[k])
+	}
+	return word
+}
+
+// others has the highest bit of each byte of a word set that is no digit.
+func others(word uint64) uint64 {
+	word ^= '0' * lowBits // digits become 0 to 9
+	return (word&^highBits + (0x80-10)*lowBits) | word
+}
+
+// digitsAt is how many digits stand at i, where there is one.
+func digitsAt(line string, i int) int {
+	if n := bits.TrailingZeros64(others(eight(line, i))&highBits) / 8; n < 8 {
+		return n
+	}
+	return digits(line, i) - i
+}
+
+func mix(hash, word uint64) uint64 {
+	return bits.RotateLeft64((hash^word)*0x9e3779b97f4a7c15, 29)
+}
+
+// afterName reports whether digits behind a text are part of a name, when they
+// would have been before it.
+func afterName(text string, inName bool) bool {
+	for i := len(text) - 1; i >= 0; i-- {
+		if kind := nameBytes[text[i]]; kind != joins {
+			return kind == begins
+		}
+	}
+	return inName
 }
 
 // What a byte says about digits behind it.
@@ -94,13 +152,13 @@ func (r *forms) spotOf(i int) (spot, bool) {
 }
 
 // learn remembers what was found in a line. rest is the line without the labels
-// of its source, and its message begins at from.
-func (r *forms) learn(hash uint64, line, rest string, from int, f found) {
+// of its source, and its message begins at from; bare says that there are none.
+func (r *forms) learn(hash uint64, line, rest string, from int, bare bool, f found) {
 	offset := int(uintptr(unsafe.Pointer(unsafe.StringData(rest))) - uintptr(unsafe.Pointer(unsafe.StringData(line))))
 	if len(f.values) == 0 || f.pass.total > 0 || r.n > mostRuns || len(line) >= maxLine || offset < 0 || offset+len(rest) > len(line) {
 		return
 	}
-	m := &form{hash: hash, from: from, cut: len(line) - offset - len(rest), found: found{shape: f.shape, split: f.split}}
+	m := &form{hash: hash, from: from, cut: len(line) - offset - len(rest), bare: rest == line && bare, found: found{shape: f.shape, split: f.split}}
 	m.found.counters = append(m.found.counters, f.counters...)
 	m.found.values = append(m.found.values, f.values...)
 	ok := true
@@ -191,7 +249,10 @@ func (r *Reader) replay(line string, hash uint64) bool {
 	if m == nil || m.hash != hash {
 		return false
 	}
-	rest, rank, tentative := r.sources.peel(line)
+	rest, rank, tentative := line, unlabelled, false
+	if !m.bare || r.sources.colour != 0 {
+		rest, rank, tentative = r.sources.peel(line)
+	}
 	offset := len(line) - len(rest) - m.cut
 	if tentative || offset < 0 || r.pass.split != "" {
 		return false

@@ -52,9 +52,16 @@ func (f *frames) write(part []byte, yield func(frame []byte)) {
 }
 
 // isWhole reports whether bytes between two newlines are a frame by
-// themselves, so that they need not be copied.
-func (f *frames) isWhole(p []byte) bool {
-	return len(f.line) == 0 && len(p) <= maxLine && bytes.IndexByte(p, '\r') < 0 && bytes.IndexByte(p, '\b') < 0 && bytes.IndexByte(p, 0x1b) < 0 && bytes.IndexByte(p, '#') < 0
+// themselves, so that they need not be copied. simple says that they are of a
+// text that is.
+func (f *frames) isWhole(p []byte, simple bool) bool {
+	return len(f.line) == 0 && len(p) <= maxLine && (simple || isSimple(p))
+}
+
+// isSimple reports whether a text has nothing that moves the cursor, colours it
+// or was written for a control character.
+func isSimple(p []byte) bool {
+	return bytes.IndexByte(p, '\r') < 0 && bytes.IndexByte(p, '\b') < 0 && bytes.IndexByte(p, 0x1b) < 0 && bytes.IndexByte(p, '#') < 0
 }
 
 // end returns the frame that a newline ends and begins the next one. What it

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/metrics/smi"
 )
 
 // Point is one value of one series.
@@ -57,18 +59,8 @@ func (p Progress) Share() (float64, bool) {
 	return done, done >= 0 && done <= 1
 }
 
-// GPU is one GPU at one moment. A nil field was not available: nvidia-smi
-// answered N/A, [Not Supported], an error, or was too old to know the field.
-type GPU struct {
-	Index      int      `json:"index"`
-	Name       string   `json:"name"`
-	Util       *float64 `json:"util"`          // percent
-	MemUsed    *float64 `json:"mem_used_mib"`  // MiB
-	MemTotal   *float64 `json:"mem_total_mib"` // MiB
-	Temp       *float64 `json:"temp_c"`        // °C
-	Power      *float64 `json:"power_w"`       // W
-	PowerLimit *float64 `json:"power_limit_w"` // W
-}
+// GPU is one GPU at one moment.
+type GPU = smi.GPU
 
 // Sample is one node at one moment, as its telemetry stream told it. Rates
 // are computed between two frames of the stream by the node's own uptime.

@@ -19,7 +19,7 @@ func (r *Reader) collect(f found, rank int) {
 		return
 	}
 	r.counters.take(f.counters)
-	r.step, r.epoch = r.counters.place()
+	r.place()
 	p.split, p.rank, p.shape = "val", rank, f.shape
 	p.complete = f.pass.n >= f.pass.total-1
 	p.values = p.values[:0]

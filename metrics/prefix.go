@@ -18,6 +18,8 @@ type sources struct {
 	labelled bool // "3: " before a line was seen to be a rank
 	names    map[source]int
 	colour   colour // in which the present line begins
+	mine     colour // of the host that counts, where two are told apart by that alone
+	others   colour
 }
 
 // source is who prints under a name: docker compose tells containers apart by

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/unpack"
+	"github.com/dlwb/dlwb/metrics/wandb"
 )
 
 // Format is what a file holds.
@@ -24,6 +26,7 @@ const (
 	TrainerState Format = "trainer_state"
 	NvidiaSMI    Format = "nvidia-smi"
 	MLflow       Format = "mlflow" // one metric of its file store
+	WandB        Format = "wandb"  // run-ID.wandb, which W&B keeps beside the training
 )
 
 // Document is what a file says.
@@ -31,8 +34,8 @@ type Document struct {
 	Format   Format
 	Set      Set
 	Progress Progress
-	SMI      SMIAnswer       // of an answer of nvidia-smi
-	Faults   []tfevent.Fault // of an event file
+	SMI      smi.Answer      // of an answer of nvidia-smi
+	Faults   []tfevent.Fault // of an event file, or of W&B's
 }
 
 // sniffed is how much of a file is looked at to tell what it is.
@@ -66,6 +69,8 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 		err = ReadJSONLines(in, d.Set.Add)
 	case JSON:
 		err = ReadJSON(in, d.Set.Add)
+	case WandB:
+		d.Faults, err = ReadWandB(in, d.Set.Add)
 	case MLflow:
 		err = ReadMLflow(in, d.Set.Add)
 	case TrainerState:
@@ -73,7 +78,7 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 	case NvidiaSMI:
 		var text []byte
 		text, err = io.ReadAll(io.LimitReader(in, mostSMI))
-		d.SMI, _ = ReadSMI(text)
+		d.SMI, _ = smi.Read(text)
 	default:
 		err = d.log(in, user, told)
 	}
@@ -105,8 +110,11 @@ func Sniff(start []byte) Format {
 	if tfevent.Is(start) {
 		return EventFile
 	}
+	if wandb.Is(start) {
+		return WandB
+	}
 	text := bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if isSMI(text, len(start) < sniffed) {
+	if smi.Is(text, len(start) < sniffed) {
 		return NvidiaSMI
 	}
 	if isJSON(text) {
@@ -157,39 +165,6 @@ func isJSON(text []byte) bool {
 	d.skip()
 	_, ok := number(d.text, d.i)
 	return ok
-}
-
-// isSMI reports whether a text is an answer of nvidia-smi and not one inside a
-// log. all is true when nothing follows it.
-func isSMI(text []byte, all bool) bool {
-	head := text[:min(len(text), 600)]
-	first, _, _ := bytes.Cut(text, []byte{'\n'})
-	line := strings.TrimSpace(string(first))
-	switch {
-	case bytes.Contains(head, []byte("nvidia_smi_log")):
-		return true
-	case bytes.Contains(head, []byte("| NVIDIA-SMI ")):
-		return true
-	case strings.HasPrefix(line, "#") && isMonitor(monitored(line)):
-		return true
-	case bytes.Contains(head, []byte("ROCm System Management Interface")), bytes.Contains(head, []byte("| AMD-SMI ")), bytes.Contains(head, []byte("\"neuron_runtime_data\"")):
-		return true
-	case all && len(text) < 2048 && isErrorText(string(text)) && bytes.Count(text, []byte{'\n'}) <= 5:
-		return true
-	}
-	if _, ok := listed(line); ok {
-		return true
-	}
-	if h := smiHeader(line); h != nil {
-		return true
-	}
-	g, ok := ParseSMI(line)
-	return ok && strings.Count(line, ",") >= 5 && len(g.Name) > 3 && g.Index >= -1 && isLetter(g.Name[0]) && (g.MemTotal != nil || g.Util != nil || g.Temp != nil)
-}
-
-// isMonitor reports whether the columns are those of dmon or pmon.
-func isMonitor(columns []string) bool {
-	return has(columns, "gpu") && (has(columns, "sm") || has(columns, "pwr") || has(columns, "pid") || has(columns, "fb"))
 }
 
 // isCSV reports whether a text is a header of names and rows of cells, some of

@@ -40,14 +40,18 @@ type Reader struct {
 	series   map[string]*series
 	held     int
 
-	dull    [1 << 12]uint64 // skeletons of lines that say nothing
-	usual   [1 << 10]uint64 // skeletons of lines that no recipe knows
-	forms   forms
-	seed    maphash.Seed
-	recent  [16]said // lines with values that were read last
-	oldest  int      // of them
-	step    *int64   // where the run is, for the points of a line
-	epoch   *float64
+	dull   [1 << 12]uint64 // skeletons of lines that say nothing
+	usual  [1 << 10]uint64 // skeletons of lines that no recipe knows
+	forms  forms
+	seed   maphash.Seed
+	recent [16]said // lines with values that were read last
+	oldest int      // of them
+	step   *int64   // where the run is, for the points of a line
+	epoch  *float64
+	room   struct { // for the next of them, so that a line costs no allocation
+		steps  []int64
+		epochs []float64
+	}
 	at      time.Time
 	out     []Point
 	taken   []int // where the user's expressions found numbers, from the end of the line
@@ -112,13 +116,14 @@ func (r *Reader) Began() Progress { return r.began }
 // lines that they finish.
 func (r *Reader) Feed(p []byte, at time.Time) []Point {
 	r.at, r.out = at, make([]Point, 0, min(len(r.out), 4096))
+	simple := isSimple(p)
 	for {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
 			r.frames.add(p, r.onFrame)
 			break
 		}
-		if r.frames.isWhole(p[:end]) {
+		if r.frames.isWhole(p[:end], simple) {
 			r.sources.colour = 0
 			r.text(p[:end])
 		} else {
@@ -240,7 +245,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 	if passed {
 		return r.best || r.block.kind != ""
 	}
-	if r.inBlock(rest) {
+	if r.inBlock(rest) || r.below(rest) {
 		return true
 	}
 	if inside, ended := r.tables.box(rest); inside || ended {
@@ -292,6 +297,7 @@ func (r *Reader) table(line string, rank int) bool {
 // boxEnded reads the box of names and values that the last lines were.
 func (r *Reader) boxEnded() {
 	if len(r.tables.rows) > 0 {
+		r.flushBar()
 		r.rule = "box"
 		r.take(r.tables.boxed(&r.scanner), unlabelled, false)
 	}
@@ -336,7 +342,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 				return true
 			}
 		}
-		r.forms.learn(hash, line, rest, from, f)
+		r.forms.learn(hash, line, rest, from, rank == unlabelled && r.sources.colour == 0, f)
 	}
 	return r.understood(line, rest, from, f, rank)
 }
@@ -376,6 +382,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if r.pass.split != "" && (rank == r.pass.rank || rank == unlabelled) {
 		r.endPass(f.values)
 	}
+	r.bars.repeated(&f)
 	if len(f.counters) > 0 && !(r.bars.frame.whole && r.sameEpoch(f.counters)) {
 		r.flushBar()
 	}

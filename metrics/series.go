@@ -25,7 +25,6 @@ type series struct {
 	bar     barred
 	inner   bool // its lines count steps in an epoch beside those of the run
 	colour  colour
-	hosts   bool // two print it, each line in the colour of who did
 }
 
 // seriesOf finds or begins a series; nil when there are too many.
@@ -55,16 +54,16 @@ func (r *Reader) ordered() []*series {
 // nothing is held back until a line of the same shape brings it again: settings
 // and summaries are printed once.
 func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
-	if !r.counts(s, rank) || s.another(r.sources.colour) {
+	if !r.counts(s, rank) || r.another(s) {
 		return
 	}
 	if s.repeats(p, shape) {
-		s.hosts = s.hosts || rank == unlabelled && s.colour != 0 && r.sources.colour != 0 && s.colour != r.sources.colour && !sameValue(p.Value, s.last.Value)
+		if rank == unlabelled && s.colour != 0 && r.sources.colour != 0 && s.colour != r.sources.colour && !sameValue(p.Value, s.last.Value) {
+			r.sources.mine, r.sources.others = s.colour, r.sources.colour
+		}
 		return
 	}
-	if !s.hosts {
-		s.colour = r.sources.colour
-	}
+	s.colour = r.sources.colour
 	switch {
 	case s.sure:
 	case v.sure:
@@ -84,10 +83,13 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	r.emit(s, p)
 }
 
-// another reports whether a line is by its colour alone another host's than
-// that whose values are shown: SageMaker's notebooks tell hosts apart so. That
+// another reports whether the present line is by its colour alone another host's
+// than that whose values are shown: SageMaker's notebooks tell hosts apart so. That
 // there are two shows when one place has two values in two colours.
-func (s *series) another(c colour) bool { return s.hosts && c != 0 && c != s.colour }
+func (r *Reader) another(s *series) bool {
+	here, mine, others := r.sources.colour, r.sources.mine, r.sources.others
+	return others != 0 && (s.colour == mine && here == others || s.colour == others && here == mine)
+}
 
 // needs is how many points of one shape prove a name that says nothing: more
 // where only a blank stands between the two.

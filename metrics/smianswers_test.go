@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/metrics/smi"
 )
 
 // answered writes what an answer says: GPUs, processes, error.
-func answered(a SMIAnswer) string {
+func answered(a smi.Answer) string {
 	var all []string
 	for _, g := range a.GPUs {
 		all = append(all, gpuLine(g))
@@ -15,7 +17,7 @@ func answered(a SMIAnswer) string {
 	for _, p := range a.Apps {
 		all = append(all, fmt.Sprintf("process %d %s %s", p.PID, p.Name, shown(p.Memory)))
 	}
-	if a.Error != NoError {
+	if a.Error != smi.NoError {
 		all = append(all, "error "+string(a.Error))
 	}
 	return strings.Join(all, "\n")
@@ -27,30 +29,48 @@ var smiAnswers = map[string]struct{ text, want string }{
 		"0|NVIDIA L4|88 12571/23034 61 -/-"},
 	"a lost GPU among others": {"index, name, utilization.gpu [%], memory.used [MiB]\n0, NVIDIA A100-SXM4-80GB, 12 %, 100 MiB\n1, [GPU is lost], [GPU is lost], [GPU is lost]\n",
 		"0|NVIDIA A100-SXM4-80GB|12 100/- - -/-\n1|[GPU is lost]|- -/- - -/-\nerror gpu_lost"},
-	"words for nothing":       {"0, Quadro K620, [Not Supported], 5, 2000, 41, [N/A], [Insufficient Permissions]\n1, Quadro K620, [Unknown Error], [Requires reset], 2000, ERR!, [Not Found], N/A\n", "0|Quadro K620|- 5/2000 41 -/-\n1|Quadro K620|- -/2000 - -/-"},
-	"unified memory":          {"0, NVIDIA GB10, 96, [N/A], [N/A], 64, 60.11, [N/A]\n", "0|NVIDIA GB10|96 -/- 64 60.11/-"},
-	"a handle that is gone":   {"Unable to determine the device handle for GPU0: 0000:3B:00.0: Unknown Error\nNo devices were found\n", "error gpu_lost"},
-	"fell off":                {"Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU\n", "error gpu_lost"},
-	"mismatch":                {"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.54\n", "error driver_library_mismatch"},
-	"WSL":                     {"Failed to initialize NVML: GPU access blocked by the operating system\nFailed to properly shut down NVML: GPU access blocked by the operating system\n", "error no_permission"},
-	"no library":              {"NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display Driver is properly installed and present in your system.\nPlease also try adding directory that contains libnvidia-ml.so to your system PATH.\n", "error not_installed"},
-	"no driver":               {"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n\n", "error driver_not_loaded"},
-	"busybox":                 {"sh: nvidia-smi: not found\n", "error not_installed"},
-	"zsh":                     {"zsh: command not found: nvidia-smi\n", "error not_installed"},
-	"an old driver":           {"Field \"memory.reserved\" is not a valid field to query.\n\n", "error bad_field"},
-	"a list":                  {"GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0a1b)\n  MIG 3g.40gb     Device  0: (UUID: MIG-0a1b)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-0a1c)\n", "0|NVIDIA H100 80GB HBM3|- -/- - -/-\n1|NVIDIA H100 80GB HBM3|- -/- - -/-"},
-	"dmon with dates":         {"#Date       Time        gpu    pwr  gtemp  mtemp     sm    mem     fb   bar1\n#YYYYMMDD   HH:MM:SS    Idx      W      C      C      %      %     MB     MB\n 20240102   03:04:05      0     71     44      -     12      1   1043      5\n 20240102   03:04:05      1      -     40      -      -      -      3      5\n", "0||12 1043/- 44 71/-\n1||- 3/- 40 -/-"},
-	"dmon as CSV":             {"#gpu, pwr, gtemp, mtemp, sm, mem, enc, dec\n0, 71, 44, -, 12, 1, 0, 0\n", "0||12 -/- 44 71/-"},
-	"pmon with memory":        {"# gpu        pid  type    sm   mem   enc   dec    fb   command\n# Idx          #   C/G     %     %     %     %    MB   name\n    0       4711     C    97    40     -     -  8011   python\n    1          -     -     -     -     -     -     -   -\n", "process 4711 python 8011"},
-	"processes":               {"pid, process_name, used_gpu_memory [MiB]\n4711, /opt/conda/bin/python, 8011 MiB\n4712, [Not Found], [N/A]\n", "process 4711 /opt/conda/bin/python 8011\nprocess 4712 [Not Found] -"},
-	"processes, other fields": {"gpu_uuid, pid, name, used_memory [MiB]\nGPU-0a1b, 4711, python, 8011 MiB\n", "process 4711 python 8011"},
-	"a table with errors":     {"+-----------------------------------------------------------------------------+\n| NVIDIA-SMI 470.82.01    Driver Version: 470.82.01    CUDA Version: 11.4     |\n|-------------------------------+----------------------+----------------------+\n|   0  Tesla V100-SXM2...  On   | 00000000:00:1E.0 Off |                    0 |\n| N/A   41C    P0    41W / 300W |   1024MiB / 16160MiB |      7%      Default |\n+-------------------------------+----------------------+----------------------+\n|   1  ERR!                On   | 00000000:00:1F.0 ERR! |                 ERR! |\n|ERR!  ERR! ERR!    ERR! / ERR! |   GPU is lost        |    ERR!         ERR! |\n", "0|Tesla V100-SXM2...|7 1024/16160 41 41/300\n1|ERR!|- -/- - -/-\nerror gpu_lost"},
-	"XML of a new driver":     {"<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n<attached_gpus>1</attached_gpus><gpu id=\"00000000:18:00.0\"><product_name>NVIDIA H200</product_name><fb_memory_usage><total>143771 MiB</total><reserved>551 MiB</reserved><used>4011 MiB</used></fb_memory_usage><utilization><gpu_util>N/A</gpu_util></utilization><temperature><gpu_temp>31 C</gpu_temp></temperature><gpu_power_readings><average_power_draw>118.01 W</average_power_draw><instant_power_draw>119.51 W</instant_power_draw><current_power_limit>700.00 W</current_power_limit></gpu_power_readings><processes><process_info><pid>99</pid><process_name>python</process_name><used_memory>3901 MiB</used_memory></process_info></processes></gpu></nvidia_smi_log>\n", "0|NVIDIA H200|- 4011/143771 31 119.51/700\nprocess 99 python 3901"},
-	"XML that was cut":        {"<?xml version=\"1.0\" ?>\n<nvidia_smi_log><gpu id=\"0\"><product_name>NVIDIA A10G</product_name><temperature><gpu_temp>31 C</gpu_temp></temperature></gpu><gpu id=\"1\"><product_na", "0|NVIDIA A10G|- -/- 31 -/-\nerror other"},
-	"rocm-smi":                {"\n============================ ROCm System Management Interface ============================\n====================================== Concise Info ======================================\nGPU  Temp (DieEdge)  AvgPwr  SCLK  MCLK  Fan  Perf  PwrCap  VRAM%  GPU%\n0    35.0c           92.0W   800Mhz 1600Mhz 0% auto 560.0W 0% 0%\n", "error not_yet"},
-	"amd-smi":                 {"+------------------------------------------------------------------------------+\n| AMD-SMI 25.3.0+ede62f2   ROCm version: 6.4.0   amdgpu version: 6.12.12        |\n+-------------------------------------+----------------------------------------+\n", "error not_yet"},
-	"neuron-ls":               {"instance-type: trn1.2xlarge\ninstance-id: i-0a1b\n+--------+--------+--------+\n| NEURON | NEURON | NEURON |\n| DEVICE | CORES  | MEMORY |\n", "error not_yet"},
-	"no rocm-smi":             {"sh: 1: rocm-smi: not found\n", "error not_yet"},
+	"words for nothing":     {"0, Quadro K620, [Not Supported], 5, 2000, 41, [N/A], [Insufficient Permissions]\n1, Quadro K620, [Unknown Error], [Requires reset], 2000, ERR!, [Not Found], N/A\n", "0|Quadro K620|- 5/2000 41 -/-\n1|Quadro K620|- -/2000 - -/-"},
+	"unified memory":        {"0, NVIDIA GB10, 96, [N/A], [N/A], 64, 60.11, [N/A]\n", "0|NVIDIA GB10|96 -/- 64 60.11/-"},
+	"a handle that is gone": {"Unable to determine the device handle for GPU0: 0000:3B:00.0: Unknown Error\nNo devices were found\n", "error gpu_lost"},
+	"fell off":              {"Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU\n", "error gpu_lost"},
+	"mismatch":              {"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.54\n", "error driver_library_mismatch"},
+	"WSL":                   {"Failed to initialize NVML: GPU access blocked by the operating system\nFailed to properly shut down NVML: GPU access blocked by the operating system\n", "error no_permission"},
+	"no library":            {"NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display Driver is properly installed and present in your system.\nPlease also try adding directory that contains libnvidia-ml.so to your system PATH.\n", "error not_installed"},
+	"no driver":             {"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n\n", "error driver_not_loaded"},
+	"busybox":               {"sh: nvidia-smi: not found\n", "error not_installed"},
+	"zsh":                   {"zsh: command not found: nvidia-smi\n", "error not_installed"},
+	// A GPU whose memory is the machine's (GB10) says so where the memory stands.
+	"unified memory, as a table": {`+-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 580.95.05              Driver Version: 580.95.05      CUDA Version: 13.0     |
++-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA GB10                    On  |   0000000F:01:00.0 Off |                  N/A |
+| N/A   41C    P8              4W /  N/A  | Not Supported          |      3%      Default |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+| Processes:                                                                              |
+|    0   N/A  N/A            2467      G   /usr/lib/xorg/Xorg                       18MiB |
++-----------------------------------------------------------------------------------------+
+`, "0|NVIDIA GB10|3 -/- 41 4/-"},
+	"a table of little":          {"+------+\n| NVIDIA-SMI 415.27       Driver Version: 415.27       CUDA Version: 10.0     |\n|   0  GeForce GT 640      Off  | 00000000:01:00.0 N/A |                  N/A |\n| 30%   30C    P0    N/A /  N/A |      0MiB /  1999MiB |     N/A      Default |\n+-----+\n", "0|GeForce GT 640|- 0/1999 30 -/-"},
+	"dmon that is not supported": {"Not supported on the device(s)\nFailed to process command line\n", "error not_supported"},
+	"an old driver":              {"Field \"memory.reserved\" is not a valid field to query.\n\n", "error bad_field"},
+	"a list":                     {"GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0a1b)\n  MIG 3g.40gb     Device  0: (UUID: MIG-0a1b)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-0a1c)\n", "0|NVIDIA H100 80GB HBM3|- -/- - -/-\n1|NVIDIA H100 80GB HBM3|- -/- - -/-"},
+	"dmon with dates":            {"#Date       Time        gpu    pwr  gtemp  mtemp     sm    mem     fb   bar1\n#YYYYMMDD   HH:MM:SS    Idx      W      C      C      %      %     MB     MB\n 20240102   03:04:05      0     71     44      -     12      1   1043      5\n 20240102   03:04:05      1      -     40      -      -      -      3      5\n", "0||12 1043/- 44 71/-\n1||- 3/- 40 -/-"},
+	"dmon as CSV":                {"#gpu, pwr, gtemp, mtemp, sm, mem, enc, dec\n0, 71, 44, -, 12, 1, 0, 0\n", "0||12 -/- 44 71/-"},
+	"pmon with memory":           {"# gpu        pid  type    sm   mem   enc   dec    fb   command\n# Idx          #   C/G     %     %     %     %    MB   name\n    0       4711     C    97    40     -     -  8011   python\n    1          -     -     -     -     -     -     -   -\n", "process 4711 python 8011"},
+	"processes":                  {"pid, process_name, used_gpu_memory [MiB]\n4711, /opt/conda/bin/python, 8011 MiB\n4712, [Not Found], [N/A]\n", "process 4711 /opt/conda/bin/python 8011\nprocess 4712 [Not Found] -"},
+	"processes, other fields":    {"gpu_uuid, pid, name, used_memory [MiB]\nGPU-0a1b, 4711, python, 8011 MiB\n", "process 4711 python 8011"},
+	"a table with errors":        {"+-----------------------------------------------------------------------------+\n| NVIDIA-SMI 470.82.01    Driver Version: 470.82.01    CUDA Version: 11.4     |\n|-------------------------------+----------------------+----------------------+\n|   0  Tesla V100-SXM2...  On   | 00000000:00:1E.0 Off |                    0 |\n| N/A   41C    P0    41W / 300W |   1024MiB / 16160MiB |      7%      Default |\n+-------------------------------+----------------------+----------------------+\n|   1  ERR!                On   | 00000000:00:1F.0 ERR! |                 ERR! |\n|ERR!  ERR! ERR!    ERR! / ERR! |   GPU is lost        |    ERR!         ERR! |\n", "0|Tesla V100-SXM2...|7 1024/16160 41 41/300\n1|ERR!|- -/- - -/-\nerror gpu_lost"},
+	"XML of a new driver":        {"<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n<attached_gpus>1</attached_gpus><gpu id=\"00000000:18:00.0\"><product_name>NVIDIA H200</product_name><fb_memory_usage><total>143771 MiB</total><reserved>551 MiB</reserved><used>4011 MiB</used></fb_memory_usage><utilization><gpu_util>N/A</gpu_util></utilization><temperature><gpu_temp>31 C</gpu_temp></temperature><gpu_power_readings><average_power_draw>118.01 W</average_power_draw><instant_power_draw>119.51 W</instant_power_draw><current_power_limit>700.00 W</current_power_limit></gpu_power_readings><processes><process_info><pid>99</pid><process_name>python</process_name><used_memory>3901 MiB</used_memory></process_info></processes></gpu></nvidia_smi_log>\n", "0|NVIDIA H200|- 4011/143771 31 119.51/700\nprocess 99 python 3901"},
+	"XML that was cut":           {"<?xml version=\"1.0\" ?>\n<nvidia_smi_log><gpu id=\"0\"><product_name>NVIDIA A10G</product_name><temperature><gpu_temp>31 C</gpu_temp></temperature></gpu><gpu id=\"1\"><product_na", "0|NVIDIA A10G|- -/- 31 -/-\nerror other"},
+	"rocm-smi":                   {"\n============================ ROCm System Management Interface ============================\n====================================== Concise Info ======================================\nGPU  Temp (DieEdge)  AvgPwr  SCLK  MCLK  Fan  Perf  PwrCap  VRAM%  GPU%\n0    35.0c           92.0W   800Mhz 1600Mhz 0% auto 560.0W 0% 0%\n", "error not_yet"},
+	"amd-smi":                    {"+------------------------------------------------------------------------------+\n| AMD-SMI 25.3.0+ede62f2   ROCm version: 6.4.0   amdgpu version: 6.12.12        |\n+-------------------------------------+----------------------------------------+\n", "error not_yet"},
+	"neuron-ls":                  {"instance-type: trn1.2xlarge\ninstance-id: i-0a1b\n+--------+--------+--------+\n| NEURON | NEURON | NEURON |\n| DEVICE | CORES  | MEMORY |\n", "error not_yet"},
+	"no rocm-smi":                {"sh: 1: rocm-smi: not found\n", "error not_yet"},
 }
 
 func TestAnswersOfManyDrivers(t *testing.T) {

@@ -13,7 +13,7 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 	}
 	axis := r.counters.take(f.counters)
 	r.counters.begins(f)
-	r.step, r.epoch = r.counters.place()
+	r.place()
 	r.addHits()
 	if fromTable && axis == AxisNone {
 		axis = AxisEpoch
@@ -25,7 +25,7 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 		show := v.show
 		switch {
 		case fromTable:
-		case v.rate && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
+		case (v.rate || isRate(show[strings.IndexByte(show, '/')+1:]) || isRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
 			continue
 		case axis == AxisEpoch && r.isInner(show):
 			show = r.scanner.names.ofEpoch(show)
@@ -109,4 +109,28 @@ func (r *Reader) value(show string, v value, axis Axis, shape uint64, rank int) 
 // point is a value where the run is now.
 func (r *Reader) point(name string, value float64) Point {
 	return Point{Name: name, Step: r.step, Epoch: r.epoch, Value: value, Time: r.at}
+}
+
+// roomOf is for how many lines the room for places is made at once.
+const roomOf = 64
+
+// place takes note of where the run is now; nil is what it never said. Points
+// keep the pointers: what they point at does not change.
+func (r *Reader) place() {
+	c := &r.counters
+	if c.hasStep && (r.step == nil || *r.step != c.progress.Step) {
+		r.step = next(&r.room.steps, c.progress.Step)
+	}
+	if c.hasEpoch && (r.epoch == nil || *r.epoch != c.progress.Epoch) {
+		r.epoch = next(&r.room.epochs, c.progress.Epoch)
+	}
+}
+
+// next puts a value into room that lies together.
+func next[T any](room *[]T, v T) *T {
+	if len(*room) == cap(*room) {
+		*room = make([]T, 0, roomOf)
+	}
+	*room = append(*room, v)
+	return &(*room)[len(*room)-1]
 }

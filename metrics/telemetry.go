@@ -3,6 +3,8 @@ package metrics
 import (
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/smi"
 )
 
 // smiStale is the age in seconds from which nvidia-smi's last answer is not
@@ -25,7 +27,7 @@ const mostCores = 1 << 20
 //	mem <used KiB> <total KiB>
 //	net <received bytes> <sent bytes>
 //	disk <used KiB> <total KiB>
-//	smi <one CSV line of nvidia-smi, see SMIFields>
+//	smi <one CSV line of nvidia-smi, see smi.Fields>
 //	smierr <what nvidia-smi said instead>
 //	smiage <seconds since it answered>
 //	sim
@@ -108,7 +110,7 @@ func (f *frame) fact(key, rest string) {
 // gpu takes over one line of nvidia-smi's. Its errors come among its answers.
 func (f *frame) gpu(line string) {
 	s := &f.sample
-	g, ok := ParseSMI(line)
+	g, ok := smi.Parse(line)
 	if !ok {
 		if s.GPUError == "" {
 			s.GPUError = line

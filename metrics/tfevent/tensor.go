@@ -24,12 +24,20 @@ type field struct {
 	bytes  []byte
 }
 
+// uvarint reads a number of variable length; most have one byte.
+func uvarint(b []byte) (uint64, int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	return binary.Uvarint(b)
+}
+
 // fields walks over a message of protocol buffers, until its end or the first
 // thing that cannot be.
 func fields(b []byte) iter.Seq[field] {
 	return func(yield func(field) bool) {
 		for len(b) > 0 {
-			key, n := binary.Uvarint(b)
+			key, n := uvarint(b)
 			if n <= 0 {
 				return
 			}
@@ -37,7 +45,7 @@ func fields(b []byte) iter.Seq[field] {
 			f := field{number: key >> 3, wire: wire(key & 7)}
 			switch f.wire {
 			case varint:
-				f.value, n = binary.Uvarint(b)
+				f.value, n = uvarint(b)
 			case fixed64:
 				if n = 8; len(b) < n {
 					return
@@ -49,7 +57,7 @@ func fields(b []byte) iter.Seq[field] {
 				}
 				f.value = uint64(binary.LittleEndian.Uint32(b))
 			case bytesWire:
-				size, m := binary.Uvarint(b)
+				size, m := uvarint(b)
 				if m <= 0 || size > uint64(len(b)-m) {
 					return
 				}

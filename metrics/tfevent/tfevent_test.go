@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/cputime"
 )
 
 // events reads what is left of an event file.
@@ -166,7 +168,7 @@ func eventFile(n int) []byte {
 func BenchmarkEvents(b *testing.B) {
 	file := eventFile(200_000)
 	b.ReportAllocs()
-	b.SetBytes(int64(len(file)))
+	before := cputime.Worked()
 	for b.Loop() {
 		e := New(bytes.NewReader(file), 0)
 		for {
@@ -177,4 +179,5 @@ func BenchmarkEvents(b *testing.B) {
 			}
 		}
 	}
+	b.ReportMetric(float64(b.N)*float64(len(file))/1e6/(cputime.Worked()-before).Seconds(), "MB/cpu-s")
 }

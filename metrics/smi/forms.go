@@ -1,4 +1,4 @@
-package metrics
+package smi
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// readSMITable reads what nvidia-smi prints without arguments. Each GPU has two
+// readTable reads what nvidia-smi prints without arguments. Each GPU has two
 // rows, and a third with MIG: index and name, then temperature, power, memory
 // and utilization.
-func readSMITable(text string) SMIAnswer {
-	var a SMIAnswer
+func readTable(text string) Answer {
+	var a Answer
 	var g *GPU
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -23,7 +23,7 @@ func readSMITable(text string) SMIAnswer {
 			// the devices of MIG are parts of the GPUs above
 			return a
 		}
-		if class := ClassifySMI(line); class != NoError {
+		if class := Classify(line); class != NoError {
 			a.Error = worse(a.Error, class)
 		}
 		parts := strings.Split(strings.Trim(line, "|"), "|")
@@ -33,7 +33,7 @@ func readSMITable(text string) SMIAnswer {
 		if next, ok := tableGPU(parts[0]); ok {
 			a.GPUs = append(a.GPUs, next)
 			g = &a.GPUs[len(a.GPUs)-1]
-		} else if g != nil && strings.Contains(parts[1], "/") {
+		} else if g != nil && (strings.Contains(parts[0], " / ") || strings.Contains(parts[1], "/")) {
 			tableReadings(g, parts)
 			g = nil
 		}
@@ -80,17 +80,17 @@ func tableReadings(g *GPU, parts []string) {
 	}
 }
 
-// smiXML is the part of "nvidia-smi -q -x" that is read. Driver 530 renamed
+// document is the part of "nvidia-smi -q -x" that is read. Driver 530 renamed
 // power_readings.
-type smiXML struct {
+type document struct {
 	GPUs []struct {
-		Name   string   `xml:"product_name"`
-		Util   string   `xml:"utilization>gpu_util"`
-		Used   string   `xml:"fb_memory_usage>used"`
-		Total  string   `xml:"fb_memory_usage>total"`
-		Temp   string   `xml:"temperature>gpu_temp"`
-		Power  smiPower `xml:"power_readings"`
-		Power2 smiPower `xml:"gpu_power_readings"`
+		Name   string        `xml:"product_name"`
+		Util   string        `xml:"utilization>gpu_util"`
+		Used   string        `xml:"fb_memory_usage>used"`
+		Total  string        `xml:"fb_memory_usage>total"`
+		Temp   string        `xml:"temperature>gpu_temp"`
+		Power  powerReadings `xml:"power_readings"`
+		Power2 powerReadings `xml:"gpu_power_readings"`
 		Apps   []struct {
 			PID  int    `xml:"pid"`
 			Name string `xml:"process_name"`
@@ -99,7 +99,7 @@ type smiXML struct {
 	} `xml:"gpu"`
 }
 
-type smiPower struct {
+type powerReadings struct {
 	Draw    string `xml:"power_draw"`
 	Instant string `xml:"instant_power_draw"`
 	Average string `xml:"average_power_draw"`
@@ -107,9 +107,9 @@ type smiPower struct {
 	Current string `xml:"current_power_limit"`
 }
 
-func readSMIXML(text []byte) SMIAnswer {
-	var a SMIAnswer
-	var doc smiXML
+func readXML(text []byte) Answer {
+	var a Answer
+	var doc document
 	d := xml.NewDecoder(bytes.NewReader(text))
 	d.Strict = false
 	if err := d.Decode(&doc); err != nil {

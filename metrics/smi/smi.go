@@ -1,14 +1,16 @@
-package metrics
+// Package smi reads what nvidia-smi answers, in whichever form it was asked.
+package smi
 
 import (
 	"bytes"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
-// SMIFields are what nvidia-smi is asked for, with
+// Fields are what nvidia-smi is asked for, with
 // --format=csv,noheader,nounits; answers are read by position.
-const SMIFields = "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit"
+const Fields = "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit"
 
 // largestReading is more than any cell of a GPU can hold.
 const largestReading = 1e9
@@ -25,8 +27,9 @@ const (
 	NotInstalled    ErrorClass = "not_installed"           // there is no nvidia-smi
 	GPULost         ErrorClass = "gpu_lost"                // a GPU fell off the bus
 	NoPermission    ErrorClass = "no_permission"
-	BadField        ErrorClass = "bad_field" // the driver is too old to know what was asked for
-	NotYet          ErrorClass = "not_yet"   // AMD's and AWS Neuron's tools answered, which are not read yet
+	BadField        ErrorClass = "bad_field"     // the driver is too old to know what was asked for
+	NotSupported    ErrorClass = "not_supported" // dmon and pmon of a GPU that is not counted so
+	NotYet          ErrorClass = "not_yet"       // AMD's and AWS Neuron's tools answered, which are not read yet
 	OtherError      ErrorClass = "other"
 )
 
@@ -47,18 +50,19 @@ var errorTexts = []struct {
 	{NotInstalled, "no such file or directory"}, {NotInstalled, "nvml shared library not found"}, {NotInstalled, "couldn't find libnvidia-ml"},
 	{NoPermission, "insufficient permissions"}, {NoPermission, "permission denied"}, {NoPermission, "gpu access blocked by the operating system"},
 	{BadField, "is not a valid field to query"}, {BadField, "invalid combination of input arguments"}, {BadField, "is not recognized. please run"},
+	{NotSupported, "not supported on the device"},
 	{DriverNotLoaded, "nvidia-smi has failed because it couldn't communicate"}, {DriverNotLoaded, "driver not loaded"}, {DriverNotLoaded, "driver is not loaded"},
 	{OtherError, "failed to initialize nvml"}, {OtherError, "failed to properly shut down nvml"}, {OtherError, "unknown error"}, {OtherError, "nvidia-smi has failed"},
 }
 
 // aboutGPUs are the words by which an error text is known to be about GPUs, and
 // not about the training of whose output it is.
-var aboutGPUs = []string{"nvidia", "nvml", "gpu", "no devices", "field to query", "driver", "combination of input arguments"}
+var aboutGPUs = []string{"nvidia", "nvml", "gpu", "no devices", "field to query", "driver", "not supported on the device", "combination of input arguments"}
 
 // isErrorText reports whether a text is nothing but an error of nvidia-smi or
 // of a tool like it.
 func isErrorText(text string) bool {
-	class := ClassifySMI(text)
+	class := Classify(text)
 	if class == NoError || class == NotYet {
 		return class == NotYet
 	}
@@ -71,9 +75,9 @@ func isErrorText(text string) bool {
 	return false
 }
 
-// ClassifySMI tells what kind of error a text is; NoError when it is none that
+// Classify tells what kind of error a text is; NoError when it is none that
 // is known.
-func ClassifySMI(text string) ErrorClass {
+func Classify(text string) ErrorClass {
 	lower := strings.ToLower(text)
 	for _, maker := range otherMakers {
 		if strings.Contains(lower, maker) {
@@ -98,12 +102,25 @@ func worse(a, b ErrorClass) ErrorClass {
 	return a + b // one is none
 }
 
-// SMIAnswer is what nvidia-smi answered, in whichever form it was asked.
-type SMIAnswer struct {
+// Answer is what nvidia-smi answered, in whichever form it was asked.
+type Answer struct {
 	GPUs []GPU
 	Apps []App
 	// Error is what it said instead, or among its answers.
 	Error ErrorClass
+}
+
+// GPU is one GPU at one moment. A nil field was not available: nvidia-smi
+// answered N/A, [Not Supported], an error, or was too old to know the field.
+type GPU struct {
+	Index      int      `json:"index"`
+	Name       string   `json:"name"`
+	Util       *float64 `json:"util"`          // percent
+	MemUsed    *float64 `json:"mem_used_mib"`  // MiB
+	MemTotal   *float64 `json:"mem_total_mib"` // MiB
+	Temp       *float64 `json:"temp_c"`        // °C
+	Power      *float64 `json:"power_w"`       // W
+	PowerLimit *float64 `json:"power_limit_w"` // W
 }
 
 // App is one process on a GPU.
@@ -113,29 +130,62 @@ type App struct {
 	Memory *float64 `json:"mem_mib"` // MiB
 }
 
-// ReadSMI reads an answer of nvidia-smi: the CSV of --query-gpu with or without
+// Is reports whether a text is an answer of nvidia-smi and not one inside a
+// log. all is true when nothing follows it.
+func Is(text []byte, all bool) bool {
+	head := text[:min(len(text), 600)]
+	first, _, _ := bytes.Cut(text, []byte{'\n'})
+	line := strings.TrimSpace(string(first))
+	switch {
+	case bytes.Contains(head, []byte("nvidia_smi_log")):
+		return true
+	case bytes.Contains(head, []byte("| NVIDIA-SMI ")):
+		return true
+	case strings.HasPrefix(line, "#") && isMonitor(monitored(line)):
+		return true
+	case bytes.Contains(head, []byte("ROCm System Management Interface")), bytes.Contains(head, []byte("| AMD-SMI ")), bytes.Contains(head, []byte("\"neuron_runtime_data\"")):
+		return true
+	case all && len(text) < 2048 && isErrorText(string(text)) && bytes.Count(text, []byte{'\n'}) <= 5:
+		return true
+	}
+	if _, ok := listed(line); ok {
+		return true
+	}
+	if h := header(line); h != nil {
+		return true
+	}
+	g, ok := Parse(line)
+	return ok && strings.Count(line, ",") >= 5 && len(g.Name) > 3 && g.Index >= -1 && unicode.IsLetter(rune(g.Name[0])) && (g.MemTotal != nil || g.Util != nil || g.Temp != nil)
+}
+
+// isMonitor reports whether the columns are those of dmon or pmon.
+func isMonitor(columns []string) bool {
+	return has(columns, "gpu") && (has(columns, "sm") || has(columns, "pwr") || has(columns, "pid") || has(columns, "fb"))
+}
+
+// Read reads an answer of nvidia-smi: the CSV of --query-gpu with or without
 // header and units, also repeated, that of --query-compute-apps, the table, the
 // XML of -q -x, dmon, pmon, and error texts. It reports false for any other text.
-func ReadSMI(text []byte) (SMIAnswer, bool) {
+func Read(text []byte) (Answer, bool) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	var a SMIAnswer
+	var a Answer
 	switch {
 	case bytes.Contains(text, []byte("<nvidia_smi_log>")):
-		a = readSMIXML(text)
+		a = readXML(text)
 	case bytes.Contains(text, []byte("NVIDIA-SMI")) && bytes.Contains(text, []byte("+--")):
-		a = readSMITable(string(text))
+		a = readTable(string(text))
 	default:
-		a = readSMILines(string(text))
+		a = readLines(string(text))
 	}
 	if len(a.GPUs) == 0 && a.Error == NoError {
-		a.Error = ClassifySMI(string(text[:min(len(text), 4096)]))
+		a.Error = Classify(string(text[:min(len(text), 4096)]))
 	}
 	return a, len(a.GPUs) > 0 || len(a.Apps) > 0 || a.Error != NoError
 }
 
-// readSMILines reads the forms that have one thing in each line.
-func readSMILines(text string) SMIAnswer {
-	var a SMIAnswer
+// readLines reads the forms that have one thing in each line.
+func readLines(text string) Answer {
+	var a Answer
 	var columns []string
 	apps := false
 	for line := range strings.Lines(text) {
@@ -143,7 +193,7 @@ func readSMILines(text string) SMIAnswer {
 		if line == "" {
 			continue
 		}
-		if fields := smiHeader(line); fields != nil {
+		if fields := header(line); fields != nil {
 			columns, apps = fields, has(fields, "pid")
 			continue
 		}
@@ -157,7 +207,7 @@ func readSMILines(text string) SMIAnswer {
 			a.GPUs = append(a.GPUs, g)
 			continue
 		}
-		if class := ClassifySMI(line); class != NoError && strings.Count(line, ",") < 3 {
+		if class := Classify(line); class != NoError && strings.Count(line, ",") < 3 {
 			a.Error = worse(a.Error, class)
 			continue
 		}
@@ -182,9 +232,9 @@ func listed(line string) (GPU, bool) {
 }
 
 // line reads a row, whose columns are nil when there was no header.
-func (a *SMIAnswer) line(line string, columns []string, apps bool) {
+func (a *Answer) line(line string, columns []string, apps bool) {
 	if columns == nil {
-		if g, ok := ParseSMI(line); ok {
+		if g, ok := Parse(line); ok {
 			a.GPUs = append(a.GPUs, g)
 		}
 		return
@@ -212,7 +262,7 @@ func (a *SMIAnswer) line(line string, columns []string, apps bool) {
 	}
 }
 
-func (a *SMIAnswer) app(row map[string]string) {
+func (a *Answer) app(row map[string]string) {
 	pid, err := strconv.Atoi(row["pid"])
 	if err != nil {
 		return
@@ -228,8 +278,8 @@ func (a *SMIAnswer) app(row map[string]string) {
 	a.Apps = append(a.Apps, App{PID: pid, Name: name, Memory: reading(used)})
 }
 
-// smiNames are the fields, as queries and dmon call them.
-var smiNames = map[string]func(*GPU) **float64{
+// names are the fields, as queries and dmon call them.
+var names = map[string]func(*GPU) **float64{
 	"utilization.gpu": func(g *GPU) **float64 { return &g.Util }, "sm": func(g *GPU) **float64 { return &g.Util },
 	"memory.used": func(g *GPU) **float64 { return &g.MemUsed }, "fb": func(g *GPU) **float64 { return &g.MemUsed },
 	"memory.total":    func(g *GPU) **float64 { return &g.MemTotal },
@@ -242,14 +292,14 @@ var smiNames = map[string]func(*GPU) **float64{
 // one is not available.
 var otherPower = []string{"power.draw.instant", "power.draw.average"}
 
-func (a *SMIAnswer) gpu(row map[string]string) {
+func (a *Answer) gpu(row map[string]string) {
 	g := GPU{Index: len(a.GPUs), Name: row["name"]}
 	for _, key := range []string{"index", "gpu"} {
 		if n, err := strconv.ParseUint(row[key], 10, 16); err == nil {
 			g.Index = int(n)
 		}
 	}
-	for name, field := range smiNames {
+	for name, field := range names {
 		if v := reading(row[name]); v != nil {
 			*field(&g) = v
 		}
@@ -265,9 +315,9 @@ func (a *SMIAnswer) gpu(row map[string]string) {
 	a.GPUs = append(a.GPUs, g)
 }
 
-// smiHeader reads the header of a CSV answer: the names of its fields without
+// header reads the header of a CSV answer: the names of its fields without
 // their units. nil when the line is none.
-func smiHeader(line string) []string {
+func header(line string) []string {
 	cells := strings.Split(line, ",")
 	if len(cells) < 2 {
 		return nil
@@ -276,7 +326,7 @@ func smiHeader(line string) []string {
 	for i, c := range cells {
 		name, _, _ := strings.Cut(strings.TrimSpace(c), " [")
 		cells[i] = name
-		if smiNames[name] != nil || name == "index" || name == "name" || name == "uuid" || name == "gpu_uuid" || name == "pid" || name == "process_name" || name == "used_gpu_memory" || name == "gpu_name" || name == "timestamp" {
+		if names[name] != nil || name == "index" || name == "name" || name == "uuid" || name == "gpu_uuid" || name == "pid" || name == "process_name" || name == "used_gpu_memory" || name == "gpu_name" || name == "timestamp" {
 			known++
 		}
 	}
@@ -295,11 +345,11 @@ func has(words []string, w string) bool {
 	return false
 }
 
-// ParseSMI reads one line of nvidia-smi's answer to a query of SMIFields. It
+// Parse reads one line of nvidia-smi's answer to a query of Fields. It
 // reports false for a line that is no answer, such as an error text. A cell
 // that is not available ("N/A", "[Not Supported]", "[Unknown Error]", "ERR!")
 // is nil and never drops the row; where it is the index, that is -1.
-func ParseSMI(line string) (GPU, bool) {
+func Parse(line string) (GPU, bool) {
 	cells := strings.Split(line, ",")
 	if len(cells) < 3 {
 		return GPU{}, false
