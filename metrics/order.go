@@ -22,19 +22,17 @@ type Ordered[P any] interface {
 // where it belongs, and replaces nothing; where there is a point already, it
 // says nothing. What is read, shown, listed and exported goes by this one rule.
 type Order[P any] struct {
-	from   int // where the present segment begins
-	fell   bool
-	late   P       // the point that fell back last, until the next shows why
-	lateX  float64 // where it is
-	misses int     // points that fell far back
+	from  int // where the present segment begins
+	fell  bool
+	late  P       // the point that fell back last, until the next shows why
+	lateX float64 // where it is
+	moved int     // points that made room for late ones
 }
 
-// farBack is how far back a late point is put where it belongs however many
-// there are; of those that are later, so many are.
-const (
-	farBack  = 4096
-	mostLate = 256
-)
+// mostMoved bounds how many points are moved to make room for late ones: behind
+// that, what comes late is left out. A run that always tells old news would
+// take for ever.
+const mostMoved = 1 << 26
 
 // Add takes a point.
 func (o *Order[P]) Add(l Ordered[P], p P, x float64, by Axis) {
@@ -88,12 +86,9 @@ func (o *Order[P]) find(l Ordered[P], x float64) int {
 // insert puts a late point between those around it.
 func (o *Order[P]) insert(l Ordered[P], p P, x float64) {
 	low := o.find(l, x)
-	if l.Len()-low > farBack {
-		if o.misses++; o.misses > mostLate {
-			return
-		}
+	if at, _ := l.Place(low); at == x || o.moved > mostMoved {
+		return
 	}
-	if at, _ := l.Place(low); at != x {
-		l.Insert(low, p)
-	}
+	o.moved += l.Len() - low
+	l.Insert(low, p)
 }

@@ -72,9 +72,9 @@ func (s *Series) Add(p Point) {
 // place is by what a point is ordered among those of the same axis.
 func (p *stored) place() (float64, Axis) {
 	switch {
-	case p.x >= AxisInner:
+	case p.x >= AxisInner && p.has&hasStep != 0:
 		return float64(p.step), p.x
-	case p.x == AxisEpoch:
+	case p.x == AxisEpoch && p.has&hasEpoch != 0:
 		return float64(p.epoch), p.x
 	}
 	return 0, AxisNone

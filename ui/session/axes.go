@@ -65,7 +65,7 @@ func AxisOf(group []*Curve, asked Axis) Axis {
 		return asked
 	case has(AxisStep):
 		return AxisStep
-	case has(axisEpoch) && every(func(c *Curve) bool { return c.climbs }):
+	case has(axisEpoch) && every(func(c *Curve) bool { return c.stumbles < 0 }):
 		return axisEpoch
 	case len(group) > 1 && has(AxisTime):
 		return AxisTime
