@@ -1,6 +1,10 @@
 package metrics
 
-import "math"
+import (
+	"math"
+
+	"github.com/dlwb/dlwb/metrics/order"
+)
 
 // Axis says by what a value is placed.
 type Axis uint8
@@ -41,7 +45,7 @@ type Series struct {
 	n      int
 	added  int // points that came at all
 
-	order  Order[stored]
+	order  order.Order[stored]
 	every  int // of so many points one is kept, when there are too many
 	window window
 	marks  marks
@@ -55,7 +59,7 @@ func (s *Series) Len() int { return s.n }
 
 func (s *Series) at(i int) *stored { return &s.chunks[i/chunk][i%chunk] }
 
-// Add takes a point where Order has its place.
+// Add takes a point where its order has its place.
 func (s *Series) Add(p Point) {
 	q := stored{value: p.Value, at: p.Time.UnixNano(), x: p.X}
 	if p.Step != nil {
@@ -66,7 +70,7 @@ func (s *Series) Add(p Point) {
 	}
 	s.added++
 	x, by := q.place()
-	s.order.Add((*ordered)(s), q, x, by)
+	s.order.Add((*ordered)(s), q, x, uint8(by))
 }
 
 // place is by what a point is ordered among those of the same axis.
@@ -85,7 +89,10 @@ type ordered Series
 
 func (s *ordered) Len() int { return s.n }
 
-func (s *ordered) Place(i int) (float64, Axis) { return (*Series)(s).at(i).place() }
+func (s *ordered) Place(i int) (float64, uint8) {
+	x, by := (*Series)(s).at(i).place()
+	return x, uint8(by)
+}
 
 func (s *ordered) Push(p stored) { (*Series)(s).keep(p) }
 

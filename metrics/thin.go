@@ -84,7 +84,7 @@ func (s *Series) keep(q stored) {
 		return
 	}
 	w := &s.window
-	begins := s.n == s.order.from // a segment; where one does is needed to tell what falls back in it
+	begins := s.n == s.order.From // a segment; where one does is needed to tell what falls back in it
 	record := begins || s.marks.record(s, q.value) && len(s.marks.lows)+len(s.marks.highs) < mostMarks
 	s.cut(s.n - w.stays)
 	w.add(q, record)
@@ -161,9 +161,9 @@ func (s *Series) thin() {
 	s.every, s.window, s.marks = 2*s.Every(), window{}, marks{}
 	kept, from, records, low, high := 0, 0, 0, math.Inf(1), math.Inf(-1)
 	for i, end := 0, 0; i < s.n; i = end {
-		if end = min(i+4, s.n); i < s.order.from {
-			end = min(end, s.order.from) // two segments are not one stretch
-		} else if i == s.order.from {
+		if end = min(i+4, s.n); i < s.order.From {
+			end = min(end, s.order.From) // two segments are not one stretch
+		} else if i == s.order.From {
 			from = kept
 		}
 		var w window
@@ -174,7 +174,7 @@ func (s *Series) thin() {
 				low, high = min(low, q.value), max(high, q.value)
 				records++
 			}
-			w.add(q, j == 0 || j == s.order.from || record && records%stride == 0)
+			w.add(q, j == 0 || j == s.order.From || record && records%stride == 0)
 		}
 		w.prune(end == s.n)
 		for _, p := range w.kept {
@@ -182,7 +182,7 @@ func (s *Series) thin() {
 			kept++
 		}
 	}
-	s.order.from = from
+	s.order.From = from
 	s.cut(kept)
 	s.mark()
 }

@@ -4,18 +4,20 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/dlwb/dlwb/metrics/order"
 )
 
 // model keeps the points of a series as plainly as it can: what is tellings of it
 // is what thinning, in whatever order the points come, must not change.
 type model struct {
-	order  Order[Point]
+	order  order.Order[Point]
 	points []Point
 }
 
 func (m *model) Len() int { return len(m.points) }
-func (m *model) Place(i int) (float64, Axis) {
-	return float64(*m.points[i].Step), m.points[i].X
+func (m *model) Place(i int) (float64, uint8) {
+	return float64(*m.points[i].Step), uint8(m.points[i].X)
 }
 func (m *model) Cut(n int)    { m.points = m.points[:n] }
 func (m *model) Push(p Point) { m.points = append(m.points, p) }
@@ -93,7 +95,7 @@ func TestThinningAndResumesTellTheSame(t *testing.T) {
 					p.Value = []float64{math.NaN(), math.Inf(1)}[i%2]
 				}
 				set.Add(p)
-				m.order.Add(m, p, float64(step), p.X)
+				m.order.Add(m, p, float64(step), uint8(p.X))
 			}
 		}
 		for _, s := range set.Series {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/order"
 	"github.com/dlwb/dlwb/ui/plot"
 )
 
@@ -22,7 +23,7 @@ type Curve struct {
 	steps, epochs, times int // how many points have one
 	stumbles             int // the first point without an epoch later than the one before; -1: none
 	kinds                []stretch
-	order                metrics.Order[placed]
+	order                order.Order[placed]
 
 	Least, Most int // where the smallest and the largest value are; -1 for nowhere
 

@@ -44,7 +44,7 @@ func (c *Curve) Add(p metrics.Point, from time.Time) {
 		q.at = float32(p.Time.Sub(from).Seconds())
 	}
 	x, by := p.Place()
-	c.order.Add((*inOrder)(c), q, x, by)
+	c.order.Add((*inOrder)(c), q, x, uint8(by))
 }
 
 // inOrder is a curve as its order sees it.
@@ -54,18 +54,18 @@ type inOrder Curve
 func (o *inOrder) Len() int { return o.N }
 
 // Place is by what a point is ordered.
-func (o *inOrder) Place(i int) (float64, metrics.Axis) {
+func (o *inOrder) Place(i int) (float64, uint8) {
 	c := (*Curve)(o)
 	switch k := c.kindOf(i); {
 	case k.by >= metrics.AxisInner && k.stepped:
 		x, _ := c.Points.At(i)
-		return x, k.by
+		return x, uint8(k.by)
 	case k.by == metrics.AxisEpoch:
 		if e := c.epoch.get(i); e == e {
-			return float64(e), k.by
+			return float64(e), uint8(k.by)
 		}
 	}
-	return 0, metrics.AxisNone
+	return 0, 0
 }
 
 // Push puts a point at the end.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/order"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -11,14 +12,17 @@ import (
 // repeats is replaced, and a single point that came late is where it belongs.
 type line struct {
 	points []metrics.Point
-	order  metrics.Order[metrics.Point]
+	order  order.Order[metrics.Point]
 }
 
 // Len is how many points there are.
 func (l *line) Len() int { return len(l.points) }
 
 // Place is by what a point is ordered.
-func (l *line) Place(i int) (float64, metrics.Axis) { return l.points[i].Place() }
+func (l *line) Place(i int) (float64, uint8) {
+	x, by := l.points[i].Place()
+	return x, uint8(by)
+}
 
 // Cut leaves the first n points.
 func (l *line) Cut(n int) { l.points = l.points[:n] }
@@ -38,7 +42,7 @@ func inOrder(points []metrics.Point) []metrics.Point {
 	l := line{points: make([]metrics.Point, 0, len(points))}
 	for _, p := range points {
 		x, by := p.Place()
-		l.order.Add(&l, p, x, by)
+		l.order.Add(&l, p, x, uint8(by))
 	}
 	for i := range l.points {
 		l.points[i].Ordinal = int64(i)

@@ -1,12 +1,14 @@
-package metrics
+// Package order keeps the points of a series in order, as they come from a run
+// that may be resumed and whose lines may come late.
+package order
 
-// Ordered is a line of points that an Order keeps.
-type Ordered[P any] interface {
+// Line is points that an Order keeps.
+type Line[P any] interface {
 	// Len is how many points there are.
 	Len() int
-	// Place is by what a point is ordered, and which axis that is of. AxisNone
-	// has no place.
-	Place(i int) (x float64, by Axis)
+	// Place is by what a point is ordered, and which axis that is of; 0 is of
+	// points without a place.
+	Place(i int) (x float64, by uint8)
 	// Cut leaves the first n points.
 	Cut(n int)
 	// Push puts a point behind the last one.
@@ -22,7 +24,7 @@ type Ordered[P any] interface {
 // where it belongs, and replaces nothing; where there is a point already, it
 // says nothing. What is read, shown, listed and exported goes by this one rule.
 type Order[P any] struct {
-	from  int // where the present segment begins
+	From  int // where the present segment begins; who drops points moves it
 	fell  bool
 	late  P       // the point that fell back last, until the next shows why
 	lateX float64 // where it is
@@ -35,9 +37,9 @@ type Order[P any] struct {
 const mostMoved = 1 << 26
 
 // Add takes a point.
-func (o *Order[P]) Add(l Ordered[P], p P, x float64, by Axis) {
+func (o *Order[P]) Add(l Line[P], p P, x float64, by uint8) {
 	n := l.Len()
-	if n == 0 || by == AxisNone {
+	if n == 0 || by == 0 {
 		l.Push(p)
 		return
 	}
@@ -53,7 +55,7 @@ func (o *Order[P]) Add(l Ordered[P], p P, x float64, by Axis) {
 		l.Push(p)
 	case x <= o.begins(l):
 		l.Cut(n) // nothing: but what follows is not one stretch with what there was
-		o.from = n
+		o.From = n
 		l.Push(p)
 	default:
 		o.fell, o.late, o.lateX = true, p, x
@@ -62,16 +64,16 @@ func (o *Order[P]) Add(l Ordered[P], p P, x float64, by Axis) {
 }
 
 // begins is where the present segment does, or the first where that is later.
-func (o *Order[P]) begins(l Ordered[P]) float64 {
+func (o *Order[P]) begins(l Line[P]) float64 {
 	first, _ := l.Place(0)
-	again, _ := l.Place(o.from)
+	again, _ := l.Place(o.From)
 	return max(first, again)
 }
 
 // find is the index of the first point of the present segment that is not
 // before an x.
-func (o *Order[P]) find(l Ordered[P], x float64) int {
-	low, high := o.from, l.Len()
+func (o *Order[P]) find(l Line[P], x float64) int {
+	low, high := o.From, l.Len()
 	for low < high {
 		middle := (low + high) / 2
 		if at, _ := l.Place(middle); at < x {
@@ -84,7 +86,7 @@ func (o *Order[P]) find(l Ordered[P], x float64) int {
 }
 
 // insert puts a late point between those around it.
-func (o *Order[P]) insert(l Ordered[P], p P, x float64) {
+func (o *Order[P]) insert(l Line[P], p P, x float64) {
 	low := o.find(l, x)
 	if at, _ := l.Place(low); at == x || o.moved > mostMoved {
 		return
