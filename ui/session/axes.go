@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/scale"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -31,7 +31,7 @@ func (a Axis) Number(x float64) string {
 	if a == AxisStep || a == AxisOrder {
 		return text.Count(int64(math.Round(x)))
 	}
-	return plot.Short(x)
+	return scale.Short(x)
 }
 
 // Has reports whether a curve can be drawn by an axis.
