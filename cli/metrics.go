@@ -276,7 +276,7 @@ func (s *seriesDoc) cells() []any {
 func (s *seriesDoc) bounds() (least, most float64) {
 	least, most = math.NaN(), math.NaN()
 	for i := range s.from.Len() {
-		if y := s.point(i)[1]; !math.IsNaN(y) {
+		if y := s.point(i)[1]; !math.IsNaN(y) && !math.IsInf(y, 0) { // as charts and records do
 			if !(least <= y) {
 				least = y
 			}

@@ -31,6 +31,18 @@ type Point struct {
 	X Axis `json:"-"`
 }
 
+// Place is by what a point is ordered among those of its series that are placed
+// by the same axis; AxisNone where nothing places it.
+func (p Point) Place() (x float64, by Axis) {
+	switch {
+	case p.X >= AxisInner && p.Step != nil:
+		return float64(*p.Step), p.X
+	case p.X == AxisEpoch && p.Epoch != nil:
+		return *p.Epoch, p.X
+	}
+	return 0, AxisNone
+}
+
 // Progress is how far a run says it is. Zero totals mean not printed.
 type Progress struct {
 	Epoch  float64 `json:"epoch"`

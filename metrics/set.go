@@ -1,6 +1,10 @@
 package metrics
 
-import "math"
+import (
+	"math"
+
+	"github.com/dlwb/dlwb/metrics/order"
+)
 
 // Axis says by what a value is placed.
 type Axis uint8
@@ -41,22 +45,10 @@ type Series struct {
 	n      int
 	added  int // points that came at all
 
-	from   int // where the present segment begins: a count that began anew begins one
-	back   int // behind a point that fell back, until the next shows why; 0: none did
-	misses int // points that fell far back
-
+	order  order.Order[stored]
 	every  int // of so many points one is kept, when there are too many
 	window window
-}
-
-// window is the newest stretch of a series that is thinned: of it the least,
-// the greatest and the last point are kept, at the end of those that stay.
-type window struct {
-	count       int // points that it has had
-	least, most stored
-	last        stored
-	where       [2]int // which of its points the least and the greatest are
-	kept        int    // points at the end of the series that are the window's
+	marks  marks
 }
 
 // Every is of about how many points one is kept: 1 unless the set has too many.
@@ -67,43 +59,7 @@ func (s *Series) Len() int { return s.n }
 
 func (s *Series) at(i int) *stored { return &s.chunks[i/chunk][i%chunk] }
 
-func (s *Series) push(p stored) {
-	if s.n == len(s.chunks)*chunk {
-		s.chunks = append(s.chunks, nil)
-	}
-	last := &s.chunks[len(s.chunks)-1]
-	if len(s.chunks) > 1 && *last == nil {
-		*last = make([]stored, 0, chunk)
-	}
-	*last = append(*last, p)
-	s.n++
-}
-
-func (s *Series) cut(n int) {
-	s.n = n
-	full := (n + chunk - 1) / chunk
-	s.chunks = s.chunks[:full]
-	if full > 0 {
-		s.chunks[full-1] = s.chunks[full-1][:n-(full-1)*chunk]
-	}
-}
-
-// place is by what points of one axis are ordered; false when the point has no
-// place of its own.
-func (p *stored) place() (float64, bool) {
-	switch {
-	case p.x >= AxisInner:
-		return float64(p.step), true
-	case p.x == AxisEpoch:
-		return float64(p.epoch), true
-	}
-	return 0, false
-}
-
-// Add takes a point. A count that falls back to its beginning is a new segment
-// and its points follow. One that only falls back is a resumed run when it goes
-// on from there: its points replace what they repeat. A single point that falls
-// back came late, and is put where it belongs.
+// Add takes a point where its order has its place.
 func (s *Series) Add(p Point) {
 	q := stored{value: p.Value, at: p.Time.UnixNano(), x: p.X}
 	if p.Step != nil {
@@ -113,159 +69,47 @@ func (s *Series) Add(p Point) {
 		q.epoch, q.has = float32(*p.Epoch), q.has|hasEpoch
 	}
 	s.added++
-	if s.order(q) {
-		return
-	}
-	s.keep(q)
+	x, by := q.place()
+	s.order.Add((*ordered)(s), q, x, uint8(by))
 }
 
-// order takes a point that falls back behind the last one; false for any other,
-// which goes to the end.
-func (s *Series) order(q stored) bool {
-	x, placed := q.place()
-	if s.n == 0 || !placed {
-		return false
+// place is by what a point is ordered among those of the same axis.
+func (p *stored) place() (float64, Axis) {
+	switch {
+	case p.x >= AxisInner && p.has&hasStep != 0:
+		return float64(p.step), p.x
+	case p.x == AxisEpoch && p.has&hasEpoch != 0:
+		return float64(p.epoch), p.x
 	}
-	last, ok := s.at(s.n - 1).place()
-	if !ok || s.at(s.n-1).x != q.x {
-		s.back = 0
-		return false
-	}
-	if s.back > 0 {
-		before, _ := s.at(s.back - 1).place()
-		if x > before && x <= last { // it goes on from where it fell back to
-			s.cut(s.back)
-			s.back, s.window = 0, window{}
-			return false
-		}
-		s.back = 0
-	}
-	if x >= last {
-		return false
-	}
-	first, _ := s.at(0).place()
-	if again, _ := s.at(s.from).place(); x <= max(first, again) {
-		s.from = s.n
-		return false
-	}
-	s.late(q, x)
-	return true
+	return 0, AxisNone
 }
 
-// farBack is how far back a late point is put where it belongs however many
-// there are; of those that are later, so many are.
-const (
-	farBack  = 4096
-	mostLate = 256
-)
+// ordered is a series as its Order sees it.
+type ordered Series
 
-// late puts a point between those around it, or in the place of one at the
-// same x.
-func (s *Series) late(q stored, x float64) {
-	low, high := s.from, s.n
-	for low < high {
-		middle := (low + high) / 2
-		if at, _ := s.at(middle).place(); at < x {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	if s.n-low > farBack {
-		if s.misses++; s.misses > mostLate {
-			return
-		}
-	}
+func (s *ordered) Len() int { return s.n }
+
+func (s *ordered) Place(i int) (float64, uint8) {
+	x, by := (*Series)(s).at(i).place()
+	return x, uint8(by)
+}
+
+func (s *ordered) Push(p stored) { (*Series)(s).keep(p) }
+
+func (s *ordered) Cut(n int) {
 	s.window = window{}
-	s.back = low + 1
-	if at, _ := s.at(low).place(); at == x {
-		*s.at(low) = q
-		return
-	}
-	s.push(*s.at(s.n - 1))
+	(*Series)(s).cut(n)
+}
+
+func (s *ordered) Insert(low int, p stored) {
+	one := (*Series)(s)
+	s.window = window{}
+	s.marks.insert(low)
+	one.push(*one.at(s.n - 1))
 	for i := s.n - 2; i > low; i-- {
-		*s.at(i) = *s.at(i - 1)
+		*one.at(i) = *one.at(i - 1)
 	}
-	*s.at(low) = q
-}
-
-// keep takes a point to the end: all of them, or those of the newest stretch
-// that say most.
-func (s *Series) keep(q stored) {
-	if s.Every() == 1 {
-		s.push(q)
-		return
-	}
-	w := &s.window
-	s.cut(s.n - w.kept)
-	w.add(q)
-	w.kept = 0
-	full := w.count >= 2*s.every
-	for _, p := range w.points(true) {
-		s.push(p)
-		w.kept++
-	}
-	if full { // but its last point stays only until the next comes
-		*w = window{kept: w.kept - len(w.points(false))}
-	}
-}
-
-func (w *window) add(q stored) {
-	if w.count == 0 || q.value < w.least.value || notNumber(w.least.value) {
-		w.least, w.where[0] = q, w.count
-	}
-	if w.count == 0 || q.value > w.most.value || notNumber(w.most.value) {
-		w.most, w.where[1] = q, w.count
-	}
-	w.last = q
-	w.count++
-}
-
-// points are the least and the greatest point in the order in which they came
-// and, where the newest counts too, that.
-func (w *window) points(newest bool) []stored {
-	first, second := w.least, w.most
-	if w.where[0] > w.where[1] {
-		first, second = second, first
-	}
-	kept := []stored{first}
-	if w.where[0] != w.where[1] {
-		kept = append(kept, second)
-	}
-	if newest && max(w.where[0], w.where[1]) != w.count-1 {
-		kept = append(kept, w.last)
-	}
-	return kept
-}
-
-// thin keeps of each four points the least and the greatest, and the ends.
-func (s *Series) thin() {
-	s.every = 2 * s.Every()
-	s.window, s.back = window{}, 0
-	kept, from := 0, 0
-	for i := 0; i < s.n; i += 4 {
-		var w window
-		for j := i; j < min(i+4, s.n); j++ {
-			w.add(*s.at(j))
-		}
-		if i <= s.from {
-			from = kept
-		}
-		first, last := *s.at(0), *s.at(s.n - 1)
-		points := w.points(false)
-		if i == 0 && points[0] != first {
-			points = append([]stored{first}, points...)
-		}
-		if i+4 >= s.n && points[len(points)-1] != last {
-			points = append(points, last)
-		}
-		for _, p := range points[:min(len(points), s.n-kept)] {
-			*s.at(kept) = p
-			kept++
-		}
-	}
-	s.from = from
-	s.cut(kept)
+	*one.at(low) = p
 }
 
 // Axis chooses by what a series is best placed: a step beside every value, the
@@ -344,13 +188,11 @@ type Set struct {
 	Series []*Series
 	byName map[string]*Series
 	added  int
+	most   int // points that it holds; 0: mostPoints
 }
 
 // mostPoints bounds the points of a set: 64 MB of them.
 const mostPoints = 2 << 20
-
-// fewPoints are those of a series that is not thinned for what others have.
-const fewPoints = mostPoints / mostSeries
 
 // Add takes points of any series. When they get too many, the longest series
 // are thinned; of each the ends, the least and the greatest value stay.
@@ -358,9 +200,13 @@ func (s *Set) Add(points ...Point) {
 	for _, p := range points {
 		s.of(p.Name).Add(p)
 	}
-	if s.added += len(points); s.added > mostPoints {
+	most := s.most
+	if most == 0 {
+		most = mostPoints
+	}
+	if s.added += len(points); s.added > most {
 		s.added = s.points()
-		for s.added > mostPoints*3/4 && s.thin() {
+		for s.added > most*3/4 && s.thin(most/mostSeries) {
 			s.added = s.points()
 		}
 	}
@@ -373,18 +219,19 @@ func (s *Set) points() (n int) {
 	return n
 }
 
-// thin halves the longest series, and those that are nearly as long.
-func (s *Set) thin() bool {
+// thin halves the longest series, and those that are nearly as long. Those of
+// few points are not thinned for what others have.
+func (s *Set) thin(few int) bool {
 	longest := 0
 	for _, one := range s.Series {
 		longest = max(longest, one.n)
 	}
 	for _, one := range s.Series {
-		if one.n > max(longest/2, fewPoints) {
+		if one.n > max(longest/2, few) {
 			one.thin()
 		}
 	}
-	return longest > fewPoints
+	return longest > few
 }
 
 func (s *Set) of(name string) *Series {

@@ -117,7 +117,7 @@ func TestASeriesRises(t *testing.T) {
 			}
 			in = append(in, step)
 			s.Add(stepped("", step, 0))
-			for i := s.from + 1; i < s.n; i++ {
+			for i := s.order.From + 1; i < s.n; i++ {
 				if s.at(i).step < s.at(i-1).step {
 					t.Fatalf("round %d: %v gives %s", round, in, steps(&s))
 				}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -19,6 +20,47 @@ type Point struct {
 	Epoch          *float64
 	Time           time.Time
 	Value          float64 // may be NaN or infinite: a loss that diverged is news
+	By             By      // by what its line placed it
+}
+
+// By is by what the line of a point placed it.
+type By uint8
+
+// What places a point.
+const (
+	Untold  By = iota // it was not kept: its step, else its epoch
+	Ordinal           // nothing
+	ByEpoch
+	ByInner // the step of its epoch, counted through the run
+	ByStep
+)
+
+// place is by what a point is ordered among those of the same kind; Ordinal has
+// no place.
+func (p Point) place() (float64, By) {
+	by := p.By
+	if by == Untold {
+		switch {
+		case p.Step != nil:
+			by = ByStep
+		case p.Epoch != nil:
+			by = ByEpoch
+		}
+	}
+	switch {
+	case by >= ByInner && p.Step != nil:
+		return float64(*p.Step), by
+	case by == ByEpoch && p.Epoch != nil:
+		return *p.Epoch, by
+	}
+	return 0, Ordinal
+}
+
+// fallsBehind reports whether a point has a place before that of another.
+func (p Point) fallsBehind(last Point) bool {
+	x, by := p.place()
+	before, of := last.place()
+	return by == of && by != Ordinal && x < before
 }
 
 // Stdout is the source of what a rank printed.
@@ -48,6 +90,9 @@ func (s *Store) AddPoints(run string, points []Point) error {
 	return s.write("add points to run "+run, func(tx *sql.Tx) error {
 		ids, err := seriesIDs(tx, run, points)
 		if err != nil {
+			return err
+		}
+		if err := noteFalls(tx, ids, points); err != nil {
 			return err
 		}
 		for len(points) > 0 {
@@ -90,13 +135,49 @@ func seriesIDs(tx *sql.Tx, run string, points []Point) (map[seriesKey]int64, err
 	return ids, nil
 }
 
-func insertPoints(tx *sql.Tx, ids map[seriesKey]int64, points []Point) error {
-	args := make([]any, 0, 6*len(points))
+// noteFalls marks the series in which a point falls back behind the one before.
+func noteFalls(tx *sql.Tx, ids map[seriesKey]int64, points []Point) error {
+	last := map[seriesKey]Point{}
+	fell := map[seriesKey]bool{}
 	for _, p := range points {
-		args = append(args, ids[p.key()], p.Ordinal, p.Step, p.Epoch, nanos(p.Time), real(p.Value))
+		key := p.key()
+		was, ok := last[key]
+		if !ok {
+			var err error
+			if was, err = lastOf(tx, ids[key]); err != nil {
+				return err
+			}
+			last[key] = was
+		}
+		if p.Ordinal <= was.Ordinal {
+			continue
+		}
+		if last[key] = p; p.fallsBehind(was) && !fell[key] {
+			fell[key] = true
+			if _, err := tx.Exec("UPDATE series SET falls=1 WHERE id=?", ids[key]); err != nil {
+				return err
+			}
+		}
 	}
-	rows := strings.Repeat(",(?,?,?,?,?,?)", len(points))[1:]
-	_, err := tx.Exec("INSERT OR IGNORE INTO points (series, ordinal, step, epoch, time, value) VALUES "+rows, args...)
+	return nil
+}
+
+// lastOf is the last point of a series; one with the ordinal -1 where it has none.
+func lastOf(tx *sql.Tx, id int64) (Point, error) {
+	p, err := scanPoint(tx.QueryRow("SELECT ordinal, step, epoch, time, value, x FROM points WHERE series=? ORDER BY ordinal DESC LIMIT 1", id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Point{Ordinal: -1, By: Ordinal}, nil
+	}
+	return p, err
+}
+
+func insertPoints(tx *sql.Tx, ids map[seriesKey]int64, points []Point) error {
+	args := make([]any, 0, 7*len(points))
+	for _, p := range points {
+		args = append(args, ids[p.key()], p.Ordinal, p.Step, p.Epoch, nanos(p.Time), real(p.Value), told(p.By))
+	}
+	rows := strings.Repeat(",(?,?,?,?,?,?,?)", len(points))[1:]
+	_, err := tx.Exec("INSERT OR IGNORE INTO points (series, ordinal, step, epoch, time, value, x) VALUES "+rows, args...)
 	return err
 }
 
@@ -108,10 +189,20 @@ func real(v float64) any {
 	return v
 }
 
+// told is by what a point was placed, as it is stored: NULL where that is not known.
+func told(by By) any {
+	if by == Untold {
+		return nil
+	}
+	return int64(by)
+}
+
 // scanPoint reads a point of a series; the series tells the rest.
 func scanPoint(r row) (p Point, err error) {
 	var value sql.NullFloat64
-	err = r.Scan(&p.Ordinal, &p.Step, &p.Epoch, (*stamp)(&p.Time), &value)
+	var by sql.NullInt64
+	err = r.Scan(&p.Ordinal, &p.Step, &p.Epoch, (*stamp)(&p.Time), &value, &by)
+	p.By = By(by.Int64)
 	p.Value = unreal(value)
 	return p, err
 }

@@ -14,13 +14,16 @@ type Series struct {
 	// Edition grows when points were taken back: who has read some begins
 	// anew.
 	Edition int64
-	Count   int64 // of its points; their ordinals are 0 … Count-1
+	// Falls is true when a point fell back behind the one before it: what is
+	// shown is then told by all of its points, and not by its ends.
+	Falls bool
+	Count int64 // of its points; their ordinals are 0 … Count-1
 	// First and Last are its ends; without points they say nothing.
 	First, Last Point
 }
 
-const seriesQuery = `SELECT s.id, s.run, s.name, s.source, s.format, s.edition,
-	a.step, a.epoch, a.time, a.value, b.ordinal, b.step, b.epoch, b.time, b.value
+const seriesQuery = `SELECT s.id, s.run, s.name, s.source, s.format, s.edition, s.falls,
+	a.step, a.epoch, a.time, a.value, b.ordinal, b.step, b.epoch, b.time, b.value, a.x, b.x
 	FROM series s
 	LEFT JOIN points a ON a.series=s.id AND a.ordinal=0
 	LEFT JOIN points b ON b.series=s.id AND b.ordinal=(SELECT max(ordinal) FROM points WHERE series=s.id) `
@@ -28,13 +31,15 @@ const seriesQuery = `SELECT s.id, s.run, s.name, s.source, s.format, s.edition,
 func scanSeries(r row) (v Series, err error) {
 	var firstAt, lastAt, last sql.NullInt64
 	var first, final sql.NullFloat64
-	err = r.Scan(&v.ID, &v.Run, &v.Name, &v.Source, &v.Format, &v.Edition,
-		&v.First.Step, &v.First.Epoch, &firstAt, &first, &last, &v.Last.Step, &v.Last.Epoch, &lastAt, &final)
+	var firstBy, lastBy sql.NullInt64
+	err = r.Scan(&v.ID, &v.Run, &v.Name, &v.Source, &v.Format, &v.Edition, &v.Falls,
+		&v.First.Step, &v.First.Epoch, &firstAt, &first, &last, &v.Last.Step, &v.Last.Epoch, &lastAt, &final, &firstBy, &lastBy)
 	if err != nil || !last.Valid {
 		return v, err
 	}
 	v.Count = last.Int64 + 1
 	v.Last.Ordinal = last.Int64
+	v.First.By, v.Last.By = By(firstBy.Int64), By(lastBy.Int64)
 	v.First.Time, v.Last.Time = fromNanos(firstAt.Int64), fromNanos(lastAt.Int64)
 	v.First.Value, v.Last.Value = unreal(first), unreal(final)
 	v.own(&v.First)
@@ -61,7 +66,7 @@ func (s *Store) Series(run string) ([]Series, error) {
 // of them (0: all).
 func (s *Store) SeriesPoints(v Series, from int64, limit int) ([]Point, error) {
 	points, err := query(s, "read series "+v.Name+" of run "+v.Run, scanPoint,
-		"SELECT ordinal, step, epoch, time, value FROM points WHERE series=? AND ordinal>=? ORDER BY ordinal LIMIT ?",
+		"SELECT ordinal, step, epoch, time, value, x FROM points WHERE series=? AND ordinal>=? ORDER BY ordinal LIMIT ?",
 		v.ID, from, count(limit))
 	for i := range points {
 		v.own(&points[i])
@@ -72,9 +77,14 @@ func (s *Store) SeriesPoints(v Series, from int64, limit int) ([]Point, error) {
 // Extremes are the least and the greatest value of a series, infinities and
 // what is no number aside; false when it has no other.
 func (s *Store) Extremes(v Series) (least, greatest Point, ok bool, err error) {
+	return s.ExtremesFrom(v, 0)
+}
+
+// ExtremesFrom is Extremes of the points from an ordinal on.
+func (s *Store) ExtremesFrom(v Series, from int64) (least, greatest Point, ok bool, err error) {
 	find := func(order string) (Point, error) {
 		return one(s, "read series "+v.Name+" of run "+v.Run, scanPoint,
-			"SELECT ordinal, step, epoch, time, value FROM points WHERE series=? AND value BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 ORDER BY value "+order+", ordinal LIMIT 1", v.ID)
+			"SELECT ordinal, step, epoch, time, value, x FROM points WHERE series=? AND ordinal>=? AND value BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 ORDER BY value "+order+", ordinal LIMIT 1", v.ID, from)
 	}
 	if least, err = find("ASC"); err == nil {
 		greatest, err = find("DESC")

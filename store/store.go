@@ -32,9 +32,12 @@ var noTickets string
 //go:embed schema5.sql
 var removedRuns string
 
+//go:embed schema6.sql
+var placedPoints string
+
 // migrations lead from one version of the schema to the next: migrations[0]
 // makes version 1 out of an empty file.
-var migrations = []string{schema, ledgerDetail, recipesAndSources, noTickets, removedRuns}
+var migrations = []string{schema, ledgerDetail, recipesAndSources, noTickets, removedRuns, placedPoints}
 
 // busyTimeout is how long a write waits for another process.
 const busyTimeout = 5 * time.Second

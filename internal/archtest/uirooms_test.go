@@ -16,9 +16,10 @@ import (
 // model, ui itself, imports them; none imports the model.
 var uiRooms = map[string][]string{
 	"text":    {"logview"},
-	"plot":    {},
+	"scale":   {},
+	"plot":    {"scale"},
 	"logview": {},
-	"session": {"text", "plot", "logview"},
+	"session": {"text", "scale", "plot", "logview"},
 	"chart":   {"text", "plot", "session"},
 	"compare": {"text", "plot", "session", "sign", "chart"},
 	"home":    {"text", "sign"},

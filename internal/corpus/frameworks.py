@@ -7,41 +7,8 @@ import os
 import sys
 import warnings
 
+from scenario import SCENARIOS, blobs, net, scenario, torch_loaders
 from truth import keep, truth
-
-SCENARIOS = {}
-
-
-def scenario(*packages):
-    def add(f):
-        SCENARIOS[f.__name__.replace("_", "-")] = (f, packages)
-        return f
-    return add
-
-
-def blobs(n=400, d=8, classes=3, seed=0):
-    """Points around a few centres: learnt in a second, never perfectly."""
-    import numpy as np
-    r = np.random.default_rng(seed)
-    y = r.integers(0, classes, n)
-    centres = np.random.default_rng(1).normal(size=(classes, d))
-    return (centres[y] + 1.2 * r.normal(size=(n, d))).astype("float32"), y.astype("int64")
-
-
-def torch_loaders(batch=50):
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
-    torch.manual_seed(0)
-    def make(seed, n):
-        x, y = blobs(n, seed=seed)
-        return DataLoader(TensorDataset(torch.tensor(x), torch.tensor(y)), batch_size=batch)
-    return make(0, 400), make(9, 200)
-
-
-def net():
-    import torch
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
 
 
 @scenario("xgboost")
@@ -366,6 +333,12 @@ def absl_style_logging():
             if step % 4 == 0:
                 logging.info("step=%d loss=%.5f |grad|=%.3f", step, loss.item(), g)
                 keep("loss", step, loss.item(), ".5f"); keep("grad", step, g, ".3f", aka=["|grad|", "grad_norm"])
+
+
+import classic  # noqa: E402: their scenarios join the list
+import deep  # noqa: E402
+import ranks  # noqa: E402
+import search  # noqa: E402
 
 
 def main():

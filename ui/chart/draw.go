@@ -55,7 +55,7 @@ func (p Page) one(group []*session.Curve, w, h int, first bool) []string {
 // plot is the chart of one quantity.
 func (p Page) plot(group []*session.Curve, a session.Axis) plot.Chart {
 	s, v := p.Styles, p.View
-	c := plot.Chart{ASCII: p.ASCII, NoLegend: true, XLabel: a.String(), AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
+	c := plot.Chart{ASCII: p.ASCII, NoLegend: true, XLabel: a.String(), Whole: a != session.AxisTime, AxisStyle: s.Axis, RuleStyle: s.Rule, GapStyle: s.Gap,
 		Empty: "no value that is a number", LogY: v.logY, Ends: true, FormatY: text.Number}
 	if a == session.AxisTime {
 		c.Seconds, c.FormatX = true, a.Number

@@ -33,6 +33,7 @@ type Chart struct {
 	Title  string
 	Series []Line
 	LogY   bool   // values of zero and below are then left out
+	Whole  bool   // x counts whole things: its ticks are not between them
 	XLabel string // stands at the right end of the x axis: "step"
 
 	// XMin and XMax are the part to show when XMax > XMin, else all is shown.

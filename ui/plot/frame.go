@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/dlwb/dlwb/ui/scale"
 )
 
 // frame is a chart laid out for one size: where the plot is and how values
@@ -16,7 +18,7 @@ type frame struct {
 	left   int     // cells left of the plot: labels and the axis itself
 	plotW  int
 	plotH  int
-	yTicks []tick
+	yTicks []scale.Tick
 	yWidth int // of the widest label
 	xAxis  int // rows below the plot: 0 to 2
 	right  int // cells right of the plot: values at the ends
@@ -112,12 +114,12 @@ func (a Area) At(column int) float64 {
 func (f *frame) labelY() {
 	n := max(2, (f.plotH+1)/2)
 	if f.LogY {
-		f.yTicks = logTicks(f.y0, f.y1, n)
+		f.yTicks = scale.LogTicks(f.y0, f.y1, n)
 	} else {
-		f.yTicks = ticks(f.y0, f.y1, n)
+		f.yTicks = scale.Ticks(f.y0, f.y1, n)
 	}
 	for _, t := range f.yTicks {
-		f.yWidth = max(f.yWidth, lipgloss.Width(t.text))
+		f.yWidth = max(f.yWidth, lipgloss.Width(t.Text))
 	}
 	f.left = f.yWidth + 1
 	if f.plotH < 2 || f.left*3 > f.w {

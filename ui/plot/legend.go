@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/ui/scale"
 )
 
 // head is the title and the legend in one row, "" when there is neither. The
@@ -67,16 +68,16 @@ func (c *Chart) entry(i int, l Line, form extremes) string {
 	text := " " + oneLine(l.Name)
 	if l.Series != nil {
 		if _, v, ok := l.Series.Last(); ok {
-			text += " " + Short(v)
+			text += " " + scale.Short(v)
 		}
 		if lo, hi, ok := l.Series.Range(); ok && form == spelled {
-			text += " (min " + Short(lo) + ", max " + Short(hi) + ")"
+			text += " (min " + scale.Short(lo) + ", max " + scale.Short(hi) + ")"
 		} else if ok && form == short {
 			dots := "…"
 			if c.ASCII {
 				dots = ".."
 			}
-			text += " (" + Short(lo) + dots + Short(hi) + ")"
+			text += " (" + scale.Short(lo) + dots + scale.Short(hi) + ")"
 		}
 		if g := l.Series.Gaps(); g > 0 {
 			text += ", " + strconv.Itoa(g) + " not finite"

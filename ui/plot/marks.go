@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/dlwb/dlwb/ui/scale"
 )
 
 // rulePen and its neighbours draw what is no curve.
@@ -155,7 +157,7 @@ func (f *frame) value(y float64) string {
 	if f.FormatY != nil {
 		return oneLine(f.FormatY(y))
 	}
-	return Short(y)
+	return scale.Short(y)
 }
 
 // lastIn is a line's last finite value that is shown.

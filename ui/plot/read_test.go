@@ -146,15 +146,6 @@ func TestTheBestPointIsMarked(t *testing.T) {
 	}
 }
 
-func TestSecondsAreReadAtWholeMinutes(t *testing.T) {
-	for hi, want := range map[float64]float64{10: 2, 200: 30, 4000: 600, 90_000: 21600, 1e9: 2e8} {
-		got := clockTicks(0, hi, 5)
-		if len(got) < 2 || got[1].at-got[0].at != want {
-			t.Errorf("to %v: %v, want steps of %v", hi, got, want)
-		}
-	}
-}
-
 func TestEverySizeIsExactWithAllThatCanBeDrawn(t *testing.T) {
 	train, val := losses(500)
 	at, best := 120.0, &Mark{X: 480, Y: 1.3}

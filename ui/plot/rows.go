@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/dlwb/dlwb/ui/scale"
 )
 
 // paint gives text a style without lipgloss's work on layout, which would cost
@@ -63,9 +65,9 @@ func (f *frame) pens() [][2]string {
 func (f *frame) labelsByRow() map[int]string {
 	labels := map[int]string{}
 	for _, t := range f.yTicks {
-		row := int((f.y1-t.at)/(f.y1-f.y0)*float64(f.canvas.ph-1)+0.5) / f.canvas.sy
+		row := int((f.y1-t.At)/(f.y1-f.y0)*float64(f.canvas.ph-1)+0.5) / f.canvas.sy
 		if row >= 0 && row < f.plotH && labels[row] == "" {
-			labels[row] = t.text
+			labels[row] = t.Text
 		}
 	}
 	return labels
@@ -113,17 +115,22 @@ func (f *frame) plotRow(b *strings.Builder, y int, open [][2]string, marks []byt
 }
 
 // xTicks are the labelled places of the x axis with their columns.
-func (f *frame) xTicks() ([]tick, []int) {
-	all := ticks(f.x0, f.x1, max(2, f.plotW/9))
-	if f.Seconds {
-		all = clockTicks(f.x0, f.x1, max(2, f.plotW/14))
+func (f *frame) xTicks() ([]scale.Tick, []int) {
+	var all []scale.Tick
+	switch n := max(2, f.plotW/9); {
+	case f.Seconds:
+		all = scale.ClockTicks(f.x0, f.x1, max(2, f.plotW/14))
+	case f.Whole:
+		all = scale.WholeTicks(f.x0, f.x1, n)
+	default:
+		all = scale.Ticks(f.x0, f.x1, n)
 	}
 	columns := make([]int, len(all))
 	for i, t := range all {
 		if f.FormatX != nil {
-			all[i].text = oneLine(f.FormatX(t.at))
+			all[i].Text = oneLine(f.FormatX(t.At))
 		}
-		columns[i] = f.left + int(f.px(t.at)+0.5)/f.canvas.sx
+		columns[i] = f.left + int(f.px(t.At)+0.5)/f.canvas.sx
 	}
 	return all, columns
 }
@@ -168,12 +175,12 @@ func (f *frame) xLabels() string {
 	end := 0
 	all, columns := f.xTicks()
 	for i, t := range all {
-		width := lipgloss.Width(t.text)
+		width := lipgloss.Width(t.Text)
 		at := min(max(columns[i]-width/2, f.left), room-width)
 		if at < f.left || end > 0 && at < end+2 {
 			continue
 		}
-		b.WriteString(strings.Repeat(" ", at-end) + t.text)
+		b.WriteString(strings.Repeat(" ", at-end) + t.Text)
 		end = at + width
 	}
 	b.WriteString(strings.Repeat(" ", max(0, room-end)) + right)

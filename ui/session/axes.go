@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/scale"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -31,7 +31,7 @@ func (a Axis) Number(x float64) string {
 	if a == AxisStep || a == AxisOrder {
 		return text.Count(int64(math.Round(x)))
 	}
-	return plot.Short(x)
+	return scale.Short(x)
 }
 
 // Has reports whether a curve can be drawn by an axis.
@@ -65,7 +65,7 @@ func AxisOf(group []*Curve, asked Axis) Axis {
 		return asked
 	case has(AxisStep):
 		return AxisStep
-	case has(axisEpoch) && every(func(c *Curve) bool { return c.climbs }):
+	case has(axisEpoch) && every(func(c *Curve) bool { return c.stumbles < 0 }):
 		return axisEpoch
 	case len(group) > 1 && has(AxisTime):
 		return AxisTime

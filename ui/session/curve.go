@@ -2,9 +2,9 @@ package session
 
 import (
 	"math"
-	"time"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/order"
 	"github.com/dlwb/dlwb/ui/plot"
 )
 
@@ -20,8 +20,10 @@ type Curve struct {
 	Last   float64
 	step   float64 // the newest that was named
 
-	steps, epochs, times int  // how many points have one
-	climbs               bool // every point has an epoch, each a later one
+	steps, epochs, times int // how many points have one
+	stumbles             int // the first point without an epoch later than the one before; -1: none
+	kinds                []stretch
+	order                order.Order[placed]
 
 	Least, Most int // where the smallest and the largest value are; -1 for nowhere
 
@@ -32,24 +34,30 @@ type Curve struct {
 
 // NewCurve begins a series.
 func NewCurve(name string) *Curve {
-	return &Curve{Name: name, Points: &plot.Series{}, climbs: true, Least: -1, Most: -1}
+	return &Curve{Name: name, Points: &plot.Series{}, stumbles: -1, Least: -1, Most: -1}
 }
 
-// Add takes a point; from is the moment that its time is counted from.
-func (c *Curve) Add(p metrics.Point, from time.Time) {
+// push puts a point at the end.
+func (c *Curve) push(p placed) {
 	x := float64(c.N)
 	switch {
-	case p.Step != nil:
-		x = float64(*p.Step)
-		c.step = x
-		c.steps++
+	case p.kind.stepped:
+		x, c.step = p.step, p.step
 	case c.steps > 0:
 		x = c.step // a line without a step belongs to the one before
 	}
-	c.addPlace(p, from)
-	c.Points.Add(x, p.Value)
-	c.Last = p.Value
-	if v := p.Value; !math.IsNaN(v) && !math.IsInf(v, 0) {
+	if n := len(c.kinds); n == 0 || c.kinds[n-1].kind != p.kind {
+		c.kinds = append(c.kinds, stretch{c.N, p.kind})
+	}
+	c.count(p, 1)
+	if c.stumbles < 0 && (p.epoch != p.epoch || c.N > 0 && p.epoch <= c.epoch.get(c.N-1)) {
+		c.stumbles = c.N
+	}
+	c.epoch.put(p.epoch)
+	c.at.put(p.at)
+	c.Points.Add(x, p.value)
+	c.Last = p.value
+	if v := p.value; !math.IsNaN(v) && !math.IsInf(v, 0) {
 		if c.Least < 0 || v < c.Value(c.Least) {
 			c.Least = c.N
 		}
@@ -58,25 +66,6 @@ func (c *Curve) Add(p metrics.Point, from time.Time) {
 		}
 	}
 	c.N++
-}
-
-// addPlace notes epoch and time of a point.
-func (c *Curve) addPlace(p metrics.Point, from time.Time) {
-	nan := float32(math.NaN())
-	epoch, at := nan, nan
-	if p.Epoch != nil {
-		epoch = float32(*p.Epoch)
-		c.epochs++
-		c.climbs = c.climbs && (c.N == 0 || epoch > c.epoch.get(c.N-1))
-	} else {
-		c.climbs = false
-	}
-	if !p.Time.IsZero() && !from.IsZero() {
-		at = float32(p.Time.Sub(from).Seconds())
-		c.times++
-	}
-	c.epoch.put(epoch)
-	c.at.put(at)
 }
 
 // Value is that of the point with an index.
@@ -165,6 +154,15 @@ func (c *column) put(v float32) {
 	last := len(c.chunks) - 1
 	c.chunks[last] = append(c.chunks[last], v)
 	c.n++
+}
+
+// cut leaves the first n numbers.
+func (c *column) cut(n int) {
+	full := (n + columnChunk - 1) / columnChunk
+	c.chunks, c.n = c.chunks[:full], n
+	if full > 0 {
+		c.chunks[full-1] = c.chunks[full-1][:n-(full-1)*columnChunk]
+	}
 }
 
 func (c *column) get(i int) float32 { return c.chunks[i/columnChunk][i%columnChunk] }

@@ -3,14 +3,41 @@ package session
 import (
 	"sort"
 	"strings"
+	"unicode"
 )
 
-// base is a series' name without its split: val/loss → loss.
+// base is the last part of a series' name: val/loss → loss.
 func base(name string) string {
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
 		return name[i+1:]
 	}
 	return name
+}
+
+// splits are words that say of which data a value is, or over what it was taken,
+// and nothing of what it is.
+var splits = map[string]bool{
+	"train": true, "training": true, "trn": true, "val": true, "valid": true, "validation": true, "dev": true,
+	"eval": true, "evaluation": true, "test": true, "testing": true, "heldout": true, "epoch": true, "avg": true,
+}
+
+// quantity is what a series is of, whatever the data: loss for Loss/train,
+// val_loss and eval/loss. A name of nothing else is itself.
+func quantity(name string) string {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '%' })
+	kept := words[:0:0]
+	for _, w := range words {
+		if w == "acc" {
+			w = "accuracy"
+		}
+		if !splits[w] {
+			kept = append(kept, w)
+		}
+	}
+	if len(kept) == 0 {
+		return name
+	}
+	return strings.Join(kept, " ")
 }
 
 // AddGroup adds curves of one quantity that are a chart of their own: one of
@@ -20,7 +47,8 @@ func (s *State) AddGroup(group []*Curve) {
 	s.grouping, s.grouped = append(s.grouping, group), len(s.Curves)
 }
 
-// Groups puts the curves of one quantity together: loss with val/loss.
+// Groups puts the curves of one quantity together: loss with val/loss, Loss/train
+// with Loss/test.
 // Groups with a loss come first and the learning rate, which is no news, last;
 // the others keep the order they appeared in.
 func (s *State) Groups() [][]*Curve {
@@ -35,7 +63,7 @@ func groupsOf(curves []*Curve) [][]*Curve {
 	var groups [][]*Curve
 	at := map[string]int{}
 	for _, c := range curves {
-		b := base(c.Name)
+		b := quantity(c.Name)
 		i, ok := at[b]
 		if !ok {
 			i = len(groups)
@@ -53,13 +81,13 @@ func groupsOf(curves []*Curve) [][]*Curve {
 // ChartRank is where a series stands among the charts: those of the least rank
 // come first.
 func ChartRank(name string) int {
-	switch b := strings.ToLower(base(name)); {
+	switch b := quantity(name); {
 	case isLoss(name):
 		return 0
-	case b == "lr" || strings.Contains(b, "learning_rate"):
+	case b == "lr" || strings.Contains(b, "learning rate"):
 		return 2
 	}
 	return 1
 }
 
-func isLoss(name string) bool { return strings.Contains(strings.ToLower(base(name)), "loss") }
+func isLoss(name string) bool { return strings.Contains(quantity(name), "loss") }

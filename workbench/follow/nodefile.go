@@ -212,7 +212,7 @@ func (f *nodeFile) points(points ...metrics.Point) {
 		}
 		f.seen[p.Name] = append(hashes[:n], hash)
 		f.put(store.Point{Name: p.Name, Source: f.source, Format: string(f.format), Ordinal: int64(n),
-			Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value}, n < len(hashes))
+			Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value, By: store.Ordinal + store.By(p.X)}, n < len(hashes))
 	}
 }
 

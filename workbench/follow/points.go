@@ -69,7 +69,7 @@ func (t *Watch) lastPoints() error {
 func Rows(points []metrics.Point) []store.Point {
 	rows := make([]store.Point, len(points))
 	for i, p := range points {
-		rows[i] = store.Point{Name: p.Name, Ordinal: p.Ordinal, Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value}
+		rows[i] = store.Point{Name: p.Name, Ordinal: p.Ordinal, Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value, By: store.Ordinal + store.By(p.X)}
 	}
 	return rows
 }

@@ -302,10 +302,24 @@ func (h *History) curvePoints(c curve, from int64) ([]metrics.Point, error) {
 	return appendPoints(points, c.name, rows, c.main.Count-c.tailAt), err
 }
 
+// placed is by what a point was placed: where that was not kept, by its step,
+// else by its epoch.
+func placed(p store.Point) metrics.Axis {
+	switch {
+	case p.By != store.Untold:
+		return metrics.Axis(p.By - store.Ordinal)
+	case p.Step != nil:
+		return metrics.AxisStep
+	case p.Epoch != nil:
+		return metrics.AxisEpoch
+	}
+	return metrics.AxisNone
+}
+
 func appendPoints(points []metrics.Point, name string, rows []store.Point, shift int64) []metrics.Point {
 	points = slices.Grow(points, len(rows))
 	for _, r := range rows {
-		p := metrics.Point{Name: name, Ordinal: r.Ordinal + shift, Step: r.Step, Epoch: r.Epoch, Time: r.Time, Value: r.Value}
+		p := metrics.Point{Name: name, Ordinal: r.Ordinal + shift, Step: r.Step, Epoch: r.Epoch, Time: r.Time, Value: r.Value, X: placed(r)}
 		if r.Source != store.Stdout {
 			p.Source = r.Source
 		}
@@ -366,7 +380,9 @@ func (h *History) LastLoss(run string) *float64 {
 	for _, name := range []string{"loss", "train/loss", "val/loss"} {
 		for _, c := range curves {
 			if c.name == name {
-				return new(c.last().Value)
+				if e, err := h.endsOf(c, metrics.NoGoal); err == nil {
+					return new(e.last.Value)
+				}
 			}
 		}
 	}

@@ -49,18 +49,12 @@ func (h *History) Series(run string) ([]SeriesInfo, error) {
 }
 
 func (h *History) seriesInfo(c curve) (SeriesInfo, error) {
-	point := func(p store.Point) metrics.Point { return appendPoints(nil, c.name, []store.Point{p}, 0)[0] }
-	i := SeriesInfo{
-		Name: c.name, Split: metrics.Split(c.name), Count: c.count(), First: point(c.main.First), Last: point(c.last()),
-		Goal: metrics.GoalOf(c.name), Shown: c.main.Source,
-	}
-	best, err := h.best(c, i.Goal)
+	i := SeriesInfo{Name: c.name, Split: metrics.Split(c.name), Goal: metrics.GoalOf(c.name), Shown: c.main.Source}
+	e, err := h.endsOf(c, i.Goal)
 	if err != nil {
 		return i, err
 	}
-	if best != nil {
-		i.Best = new(point(*best))
-	}
+	i.Count, i.First, i.Last, i.Best = e.count, e.first, e.last, e.best
 	for _, v := range c.sources {
 		s := SeriesSource{Source: v.Source, Format: v.Format, Count: v.Count, Shown: "no"}
 		switch {
@@ -80,12 +74,12 @@ func (h *History) best(c curve, goal metrics.Goal) (best *store.Point, err error
 	if goal == metrics.NoGoal {
 		return nil, nil
 	}
-	parts := []store.Series{c.main}
+	parts, from := []store.Series{c.main}, []int64{0}
 	if c.tail != nil {
-		parts = append(parts, *c.tail)
+		parts, from = append(parts, *c.tail), append(from, c.tailAt)
 	}
-	for _, v := range parts {
-		p, greatest, ok, err := h.db.Extremes(v)
+	for i, v := range parts {
+		p, greatest, ok, err := h.db.ExtremesFrom(v, from[i])
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +103,7 @@ func (h *History) Points(run, name string) ([]metrics.Point, error) {
 	var there []string
 	for _, c := range curves {
 		if c.name == name {
-			return h.curvePoints(c, 0)
+			return h.shown(c)
 		}
 		there = append(there, c.name)
 	}
@@ -129,18 +123,9 @@ func (h *History) Document(run string) (*metrics.Document, error) {
 	}
 	doc := &metrics.Document{Format: "run", Progress: r.Progress}
 	for _, c := range curves {
-		points, err := h.curvePoints(c, 0)
+		points, err := h.shown(c)
 		if err != nil {
 			return nil, err
-		}
-		for i := range points {
-			// The store keeps where a value was, and not by what it was placed.
-			switch {
-			case points[i].Step != nil:
-				points[i].X = metrics.AxisStep
-			case points[i].Epoch != nil:
-				points[i].X = metrics.AxisEpoch
-			}
 		}
 		doc.Set.Add(points...)
 	}
@@ -162,10 +147,6 @@ func (h *History) Export(run, format string, to io.Writer) error {
 				return export.Row{}, io.EOF
 			}
 			c := curves[0]
-			if from >= c.count() {
-				curves, from = curves[1:], 0
-				continue
-			}
 			if rows, err = h.curveBlock(c, from, some); err != nil || len(rows) == 0 {
 				curves, from = curves[1:], 0
 				if err != nil {
@@ -187,8 +168,15 @@ func (h *History) Export(run, format string, to io.Writer) error {
 	return export.Write(to, format, next)
 }
 
-// curveBlock are at most so many points of a curve from a place on.
+// curveBlock are at most so many points of a curve from a place on; all of them
+// where a point falls back, because any later one may replace it.
 func (h *History) curveBlock(c curve, from int64, most int) ([]metrics.Point, error) {
+	switch {
+	case c.falls() && from == 0:
+		return h.shown(c)
+	case c.falls() || from >= c.count():
+		return nil, nil
+	}
 	if from < c.main.Count {
 		rows, err := h.db.SeriesPoints(c.main, from, int(min(int64(most), c.main.Count-from)))
 		return appendPoints(nil, c.name, rows, 0), err
@@ -231,7 +219,7 @@ func (h *History) Overlays(runs, names []string) ([]Overlay, error) {
 				at[c.name] = i
 				all = append(all, Overlay{Name: c.name, Goal: metrics.GoalOf(c.name)})
 			}
-			points, err := h.curvePoints(c, 0)
+			points, err := h.shown(c)
 			if err != nil {
 				return nil, err
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/nearword"
+	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -207,7 +208,11 @@ func (l *lookup) metric(r event.RunInfo, name string) datum {
 			continue
 		}
 		if !best {
-			return amount(c.last().Value)
+			e, err := l.h.endsOf(c, metrics.NoGoal)
+			if err != nil {
+				return datum{}
+			}
+			return amount(e.last.Value)
 		}
 		if info, err := l.h.seriesInfo(c); err == nil && info.Best != nil {
 			return amount(info.Best.Value)

@@ -1,4 +1,5 @@
-package plot
+// Package scale writes numbers short, and says at which places an axis has some.
+package scale
 
 import (
 	"math"
