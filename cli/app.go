@@ -21,6 +21,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2"
 	"github.com/dlwb/dlwb/cloud/hosts"
@@ -29,6 +30,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/slurm"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/keeper"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/sshkeys"
@@ -59,12 +61,14 @@ type app struct {
 
 func newApp(in io.Reader, out, err io.Writer) *app { return &app{in: in, door: newDoor(out, err)} }
 
-// parts are what the nodes of a local cluster are made of: this same program,
-// started under these names. They are no commands for people.
+// parts are what the nodes of a local cluster are made of, and what holds
+// connections between commands: this same program, started under these names. They
+// are no commands for people.
 var parts = map[string]func(args []string) int{
 	"__node":       local.NodeMain,
 	"__peer-ssh":   local.PeerSSHMain,
 	"__nvidia-smi": local.SimulatedSMIMain,
+	keeper.Command: keeper.Main,
 }
 
 // Main runs the command line and returns the exit code of the process.
@@ -184,6 +188,9 @@ func (a *app) bench() (*workbench.Workbench, error) {
 		return nil, fmt.Errorf("find dlwb's own program file: %w", err)
 	}
 	sshkeys.AskWith(a.askPassphrase)
+	if err := keeping.Borrow(dir, exe); err != nil {
+		return nil, err
+	}
 	own := hosts.New(hosts.Options{Dir: filepath.Join(dir, "hosts"), Confirm: a.confirmHost})
 	return workbench.Open(workbench.Options{
 		Dir: dir, Settings: a.settings,

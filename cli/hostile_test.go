@@ -253,6 +253,7 @@ var hostileCases = []struct {
 	{"__complete", []hostileCase{{args: "__complete logs EVIL"}, {args: "__complete attach "}, {args: "__complete EVIL"}, {args: "__complete plan --EVIL"}}},
 	{"down", []hostileCase{{args: "down EVIL"}, {args: "down --yes bed"}, {args: "down --all"}, {args: "run --down fails.yaml", long: true}}},
 	{"rm", []hostileCase{{args: "rm EVIL"}, {args: "rm --yes FAILED"}, {args: "rm --yes RUN"}}},
+	{"keeper", []hostileCase{{args: "keeper"}, {args: "keeper EVIL"}}},
 	{"compact", []hostileCase{{args: "compact"}, {args: "compact EVIL"}}},
 	{"demo", []hostileCase{{args: "demo", until: "plan"}}},
 }

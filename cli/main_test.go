@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -65,7 +66,7 @@ func newBedAlone(t *testing.T) *bed {
 	}
 	home := t.TempDir()
 	b := &bed{t: t, home: home, dir: filepath.Join(home, "project")}
-	b.env = append(os.Environ(), asDlwb+"=1", "HOME="+home, "DLWB_HOME="+filepath.Join(home, "state"),
+	b.env = append(os.Environ(), asDlwb+"=1", "HOME="+home, "DLWB_HOME="+filepath.Join(home, "state"), "DLWB_KEEPER="+cmp.Or(os.Getenv("DLWB_KEEPER"), "off"),
 		"XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "TERM=dumb")
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -27,6 +29,9 @@ type printer struct {
 	entry func(cluster string, o event.ForwardOpened) event.ForwardOpened
 	logs  map[logKey]*logLines
 	said  *lastSaid
+	// batch is what ranks have printed and nobody was shown yet, used again: a flood
+	// of lines is written a piece of the log at a time.
+	batch []byte
 	// failure is what the last step that failed has told in full.
 	failure *event.Fault
 }
@@ -138,7 +143,7 @@ func (p *printer) log(e event.Event, b event.LogGrew) error {
 		n, err := p.readLog(e.Run, b.Rank, l.off, buf[:min(int64(len(buf)), b.Size-l.off)])
 		l.off += int64(n)
 		l.part = append(l.part, buf[:n]...)
-		if err := p.wholeLines(e, b.Rank, l); err != nil {
+		if err := errors.Join(p.wholeLines(e, b.Rank, l), p.flush()); err != nil {
 			return err
 		}
 		if n == 0 || err != nil && err != io.EOF {
@@ -149,21 +154,33 @@ func (p *printer) log(e event.Event, b event.LogGrew) error {
 }
 
 func (p *printer) wholeLines(e event.Event, rank int, l *logLines) error {
+	rest := l.part
 	for {
-		end := bytes.IndexByte(l.part, '\n')
+		end := bytes.IndexByte(rest, '\n')
 		next := end + 1
 		if end < 0 {
-			if len(l.part) < maxPart {
+			if len(rest) < maxPart {
+				l.part = append(l.part[:0], rest...)
 				return nil
 			}
-			end = wholeRunes(l.part)
+			end = wholeRunes(rest)
 			next = end
 		}
-		if err := p.line(e, rank, l.part[:end]); err != nil {
+		if err := p.add(e, rank, rest[:end]); err != nil {
 			return err
 		}
-		l.part = l.part[next:]
+		rest = rest[next:]
 	}
+}
+
+// flush writes the lines that wait.
+func (p *printer) flush() error {
+	if len(p.batch) == 0 {
+		return nil
+	}
+	_, err := p.ranks.Write(p.batch)
+	p.batch = p.batch[:0]
+	return err
 }
 
 // wholeRunes is how much of a piece can be printed without cutting a character
@@ -193,9 +210,14 @@ func (p *printer) endLogs(e event.Event) error {
 	return nil
 }
 
-// line prints one line of a rank. Of a line that was overwritten by carriage
-// returns the last state is printed.
+// line prints one line of a rank.
 func (p *printer) line(e event.Event, rank int, raw []byte) error {
+	return errors.Join(p.add(e, rank, raw), p.flush())
+}
+
+// add is line; as text it waits for flush. Of a line that was overwritten by
+// carriage returns the last state is printed.
+func (p *printer) add(e event.Event, rank int, raw []byte) error {
 	raw = bytes.TrimRight(raw, "\r")
 	if i := bytes.LastIndexByte(raw, '\r'); i >= 0 {
 		raw = raw[i+1:]
@@ -204,12 +226,13 @@ func (p *printer) line(e event.Event, rank int, raw []byte) error {
 		e.Body = event.LogLine{Rank: rank, Line: sanitize.Plain(string(raw))}
 		return p.one(e)
 	}
-	who := fmt.Sprintf("rank %d", rank)
+	who := "rank "
 	if rank < 0 {
-		who = fmt.Sprintf("launcher %d", event.LauncherLog(rank))
+		who, rank = "launcher ", event.LauncherLog(rank)
 	}
-	_, err := fmt.Fprintf(p.ranks, "%s | %s\n", who, raw)
-	return err
+	p.batch = append(strconv.AppendInt(append(p.batch, who...), int64(rank), 10), " | "...)
+	p.batch = append(append(p.batch, raw...), '\n')
+	return nil
 }
 
 // eventText is an event as a line for people; empty for those that are told by

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/profiles/foreign"
 	"github.com/dlwb/dlwb/workbench/cleanup"
@@ -95,6 +96,7 @@ var outputs = map[string]struct {
 	"export":     {answer: exportAnswer{}},
 	"rm":         {answer: rmAnswer{}},
 	"compact":    {answer: cleanup.Compacted{}},
+	"keeper":     {answer: keeping.Answer{}},
 	"runbook":    {answer: history.Recipe{}},
 	"rerun":      {stream: "everything that happens, from `plan` on, after a `notice` for each thing that differs; with `--plan` one object with `differs` and `plan`"},
 	"attach":     {stream: "everything that happened since the cluster came up, then what comes; of the output, that of rank 0; for a run that is over one object with `run` and `results`"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/workbench"
 )
 
@@ -44,7 +45,7 @@ func (a *app) root() *cobra.Command {
 		a.forwardCommand(), a.pullCommand(), a.stopCommand(), a.downCommand(), a.doctorCommand(), a.eventsCommand(),
 		a.offersCommand(), a.startCommand(), a.extendCommand(), a.gcCommand(), a.metricsCommand(),
 		a.compareCommand(), a.exportCommand(), a.trustCommand(), a.noteCommand(), a.starCommand(), a.rerunCommand(), a.runbookCommand(),
-		a.rmCommand(), a.compactCommand(),
+		a.rmCommand(), a.compactCommand(), keeping.Command(workbench.DefaultDir, a.answer),
 	)
 	for _, c := range root.Commands() {
 		c.Args, c.DisableFlagsInUseLine, c.SuggestFor = usageArgs(c.Args), true, suggestFor[c.Name()]

@@ -124,6 +124,10 @@ func (n *Node) agentOn(ctx context.Context, l *link) (*wire.Session, error) {
 
 func (n *Node) startOn(l *link, s *starting) {
 	defer close(s.done)
+	if l.loan != nil {
+		n.borrowOn(l, s)
+		return
+	}
 	ctx, cancel := context.WithCancel(n.ctx)
 	defer cancel()
 	go func() {
@@ -149,16 +153,21 @@ func (n *Node) startOn(l *link, s *starting) {
 		}
 		return
 	}
+	n.attend(l, s.session)
+}
+
+// attend watches a session that has begun.
+func (n *Node) attend(l *link, s *wire.Session) {
 	n.mu.Lock()
 	l.served = true
 	n.mu.Unlock()
-	n.tasks.Go(func() { n.probe(l, s.session) })
+	n.tasks.Go(func() { n.probe(l, s) })
 	n.tasks.Go(func() { // everything on it ends with the link
 		select {
 		case <-l.dead:
-		case <-s.session.Done():
+		case <-s.Done():
 		}
-		_ = s.session.Close()
+		_ = s.Close()
 	})
 }
 
@@ -170,6 +179,9 @@ const freshFor = time.Second
 // now. A command whose loss can't be told from its success is not given to
 // another one.
 func (n *Node) fresh(ctx context.Context, l *link) bool {
+	if l.loan != nil {
+		return time.Since(l.born) < freshFor || l.loan.fresh(ctx)
+	}
 	if l.client == nil || time.Since(l.client.Heard()).Abs() < n.bounds.Every+freshFor {
 		return true
 	}

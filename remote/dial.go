@@ -104,6 +104,9 @@ func (n *Node) backOffLocked(began time.Time) {
 
 // dial makes one connection: TCP, host key, login.
 func (n *Node) dial(ctx context.Context) (way, error) {
+	if w, found, err := n.borrow(ctx); found || err != nil {
+		return w, err
+	}
 	t := n.target
 	p := party{
 		name: t.Name, addr: t.Addr, user: t.User, hostKeys: []string{t.HostKey}, keyFile: t.KeyFile, keys: t.Keys, reach: t.Reach,
@@ -117,7 +120,7 @@ func (n *Node) dial(ctx context.Context) (way, error) {
 		p.hostKeys = append(p.hostKeys, t.NextHostKey)
 	}
 	client, err := p.dial(ctx, t.Jumps, n.bounds)
-	return way{overSSH{client}, client}, err
+	return way{machine: overSSH{client}, client: client}, err
 }
 
 // party is the ssh server at the other end: a node, or a jump host on the way.

@@ -13,6 +13,7 @@ import (
 type link struct {
 	machine transport.Machine
 	client  *sshconn.Conn // nil: the way is another one than ssh
+	loan    *borrowed     // nil: the connection is this process's own
 	born    time.Time
 	dead    chan struct{} // closed when the way has ended
 	why     error         // why it ended; valid after dead
@@ -37,7 +38,7 @@ func (l *link) cause(err error) error {
 
 // addLocked takes a fresh way into use and watches it.
 func (n *Node) addLocked(w way) {
-	l := &link{machine: w.machine, client: w.client, born: time.Now(), dead: make(chan struct{})}
+	l := &link{machine: w.machine, client: w.client, loan: w.loan, born: time.Now(), dead: make(chan struct{})}
 	n.links = append(n.links, l)
 	n.wakeLocked()
 	n.tasks.Go(func() { n.watch(l) })

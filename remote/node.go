@@ -55,6 +55,7 @@ type Target struct {
 type Node struct {
 	target  Target
 	open    func(ctx context.Context) (way, error)
+	lender  *Lender // nil: nobody is asked for a connection
 	bounds  sshconn.Bounds
 	segment int64 // the length of logs' segments
 
@@ -80,7 +81,7 @@ type Node struct {
 // Open returns the node of a target. It does no I/O.
 func Open(t Target) *Node {
 	n := newNode(t)
-	n.open = n.dial
+	n.open, n.lender = n.dial, lender
 	return n
 }
 

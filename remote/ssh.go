@@ -11,10 +11,11 @@ import (
 )
 
 // way is what an opener gives: a machine, and where it is reached by ssh the
-// connection.
+// connection; or the loan of another process's.
 type way struct {
 	machine transport.Machine
 	client  *sshconn.Conn
+	loan    *borrowed
 }
 
 // overSSH is a connection as a transport.

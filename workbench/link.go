@@ -135,6 +135,11 @@ func (w *Workbench) unlink(cluster string) {
 	if l != nil {
 		l.close()
 	}
+	if c, err := w.FindCluster(cluster); err == nil {
+		if d, err := w.clusterData(c); err == nil {
+			atnode.Leave(d.Cluster)
+		}
+	}
 }
 
 // Node gives the connection to one node of a cluster, for a shell, a command

@@ -177,7 +177,7 @@ type dlwb struct {
 
 func (d dlwb) say(args ...string) (string, error) {
 	cmd := exec.Command(d.program, args...)
-	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "DLWB_HOME="+filepath.Join(d.dir, "state"))
+	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "DLWB_KEEPER=off", "DLWB_HOME="+filepath.Join(d.dir, "state"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -13,6 +13,7 @@ import (
 // through its agent. What moves files stands above it and asks nodes by its Call.
 var remoteRooms = map[string][]string{
 	"":            {"duplex", "transport", "wire"},
+	"keeper":      {""},
 	"transfer":    {"", "cut", "wire", "wire/bulk"},
 	"wire":        {},
 	"wire/bulk":   {"wire"},

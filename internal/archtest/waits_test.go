@@ -25,7 +25,7 @@ var unbounded = []struct {
 	{"github.com/libp2p/go-yamux/v5", []string{"Session", "Stream", "Client", "Server"}, []string{"remote/wire"}, "remote/wire"},
 	{"net", []string{"Dial", "DialTimeout", "DialTCP", "DialUnix"}, nil, "net.Dialer.DialContext"},
 	{"net/http", []string{"Get", "Post", "PostForm", "Head", "NewRequest", "DefaultClient"}, nil, "http.NewRequestWithContext, and a Client with a Timeout"},
-	{"os/exec", []string{"Command"}, []string{"cli/browse", "cloud/local/up.go", "workbench/forward.go", "remote/agent", "remote/transport"}, "exec.CommandContext; these start what outlives the call"},
+	{"os/exec", []string{"Command"}, []string{"cli/browse", "cloud/local/up.go", "workbench/forward.go", "remote/agent", "remote/keeper", "remote/transport"}, "exec.CommandContext; these start what outlives the call"},
 }
 
 func TestWhatWaitsForOthersHasABound(t *testing.T) {

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -34,7 +35,7 @@ func newLab(t *testing.T, name, config string, hosts []string, script, more stri
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := &lab{t: t, name: name, home: dir}
-	l.env = append(os.Environ(), "HOME="+dir, "DLWB_HOME="+dir+"/state", "XDG_STATE_HOME=", "TERM=dumb",
+	l.env = append(os.Environ(), "HOME="+dir, "DLWB_HOME="+dir+"/state", "XDG_STATE_HOME=", "TERM=dumb", "DLWB_KEEPER="+cmp.Or(os.Getenv("DLWB_KEEPER"), "off"),
 		"DLWB_SSH_CONFIG="+config, "DLWB_LOG="+dir+"/dlwb.log", "SSH_AUTH_SOCK=")
 	l.write("code/train.py", script)
 	l.write("code/dlwb.yaml", fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\nrun: {engine: plain, command: train.py}\n%s",

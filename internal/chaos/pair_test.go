@@ -217,6 +217,7 @@ func (p *pair) rankPID(node int) int {
 // noneLeft holds that nothing of dlwb and of the training runs on the hosts.
 func (p *pair) noneLeft(what string) {
 	p.t.Helper()
+	_ = p.command("keeper", "stop").Run() // what it holds for the next command is dlwb's too
 	for node := range p.hosts {
 		eventually(p.t, 15*time.Second, func() error {
 			if left := p.processes(node); len(left) > 0 {

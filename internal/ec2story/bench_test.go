@@ -123,7 +123,7 @@ func (b *bench) command(args ...string) *exec.Cmd {
 			c.Env = append(c.Env, kv)
 		}
 	}
-	c.Env = append(c.Env, "HOME="+b.home, "DLWB_HOME="+b.state(), "XDG_STATE_HOME=", "TERM=dumb",
+	c.Env = append(c.Env, "HOME="+b.home, "DLWB_HOME="+b.state(), "DLWB_KEEPER=off", "XDG_STATE_HOME=", "TERM=dumb",
 		"DLWB_SETTLE="+settle.String(), "DLWB_SOURCE_ADDRESS=127.0.0.1")
 	c.Env = append(c.Env, b.aws.Env()...)
 	return c

@@ -128,7 +128,7 @@ func (l lab) put(name, text string) {
 func (l lab) run(ctx context.Context) *exec.Cmd {
 	c := exec.CommandContext(ctx, dlwb(l.T), "run", "--down", "--json")
 	c.Dir = l.dir
-	c.Env = append(os.Environ(), "DLWB_HOME="+l.state)
+	c.Env = append(os.Environ(), "DLWB_KEEPER=off", "DLWB_HOME="+l.state)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGINT) }
 	c.WaitDelay = 20 * time.Second
 	return c

@@ -4,6 +4,7 @@ package hostsstory
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -56,7 +57,7 @@ func newLaptop(t *testing.T, config, profile, script string) *laptop {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := &laptop{t: t, exe: exe, home: dir}
-	l.env = append(os.Environ(), "HOME="+dir, "DLWB_HOME="+dir+"/state", "XDG_STATE_HOME=", "TERM=dumb",
+	l.env = append(os.Environ(), "HOME="+dir, "DLWB_HOME="+dir+"/state", "XDG_STATE_HOME=", "TERM=dumb", "DLWB_KEEPER="+cmp.Or(os.Getenv("DLWB_KEEPER"), "off"),
 		"DLWB_SSH_CONFIG="+config, "DLWB_LOG="+dir+"/dlwb.log", "SSH_AUTH_SOCK=")
 	t.Cleanup(func() { // of a story that went wrong
 		if text, _ := os.ReadFile(dir + "/dlwb.log"); t.Failed() && len(text) > 0 {

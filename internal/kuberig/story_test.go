@@ -66,7 +66,7 @@ type project struct {
 func newProject(t *testing.T, program, kubeconfig string) *project {
 	t.Helper()
 	home := t.TempDir()
-	p := &project{t, filepath.Join(home, "p"), program, []string{"HOME=" + home, "DLWB_HOME=" + filepath.Join(home, "state"), "XDG_STATE_HOME=", "KUBECONFIG=" + kubeconfig}}
+	p := &project{t, filepath.Join(home, "p"), program, []string{"HOME=" + home, "DLWB_HOME=" + filepath.Join(home, "state"), "DLWB_KEEPER=off", "XDG_STATE_HOME=", "KUBECONFIG=" + kubeconfig}}
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

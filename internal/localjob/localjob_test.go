@@ -38,7 +38,7 @@ func newProject(t *testing.T, program string) *project {
 	t.Helper()
 	dir := t.TempDir()
 	p := &project{t: t, dir: filepath.Join(dir, "p"), program: program,
-		env: []string{"HOME=" + dir, "DLWB_HOME=" + filepath.Join(dir, "state"), "XDG_STATE_HOME="}}
+		env: []string{"HOME=" + dir, "DLWB_HOME=" + filepath.Join(dir, "state"), "DLWB_KEEPER=off", "XDG_STATE_HOME="}}
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func (b *bench) execCold(net network, n int, cluster *cluster) error {
 			return hostnames(b, nodes)
 		}},
 	}
-	dlwb := racer{name: "dlwb", missing: cluster.missing, run: func() error { return cluster.exec(command) }}
+	dlwb := racer{name: "dlwb", missing: cluster.missing, ready: cluster.cold, run: func() error { return cluster.exec(command) }}
 	b.race(name, append([]racer{dlwb}, peers...)...)
 	return a.cold()
 }
@@ -173,6 +173,12 @@ func (c *cluster) exec(line string) error {
 	if got := strings.Count(out, " | "); err == nil && got != c.n {
 		return fmt.Errorf("dlwb answered for %d of %d nodes: %.300s", got, c.n, out)
 	}
+	return err
+}
+
+// cold ends what dlwb keeps between commands.
+func (c *cluster) cold() error {
+	_, err := c.b.shell(c.env, c.b.dlwb, "keeper", "stop")
 	return err
 }
 

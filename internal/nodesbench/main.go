@@ -36,7 +36,7 @@ var groups = []group{
 	{"exec", "one command on N nodes, cold and on open connections", measureExec},
 	{"environment", "the environment play on 8 nodes", measureEnvironment},
 	{"sync", "5,000 files, 50 MB to 8 nodes over the WAN", measureSync},
-	{"program", "dlwb sync as a person runs it: 4 hosts on the LAN, and 500 MB to one", measureProgram},
+	{"program", "dlwb as a person runs it: again, a run, a million lines, sync on the LAN and the WAN, 500 MB", measureProgram},
 	{"file", "one large file to one node and to 8", measureFile},
 	{"log", "a million lines of log, and the delay of one", measureLog},
 	{"telemetry", "64 nodes with 8 GPUs at 1 Hz", measureTelemetry},

@@ -48,7 +48,7 @@ func newDesk(t *testing.T, base, program string) *desk {
 		t.Fatal(err)
 	}
 	d := &desk{t: t, base: base, at: at, home: filepath.Join(at, "home"), dir: filepath.Join(at, "p"), program: program}
-	d.env = []string{"HOME=" + d.home, "DLWB_HOME=" + filepath.Join(at, "state"), "XDG_STATE_HOME=",
+	d.env = []string{"HOME=" + d.home, "DLWB_HOME=" + filepath.Join(at, "state"), "DLWB_KEEPER=off", "XDG_STATE_HOME=",
 		// What a user may have set for Slurm's commands changes nothing.
 		"SQUEUE_FORMAT=%i", "SBATCH_PARTITION=spot", "SBATCH_TIMELIMIT=2", "SINFO_FORMAT=%n", "SLURM_TIME_FORMAT=relative", "SQUEUE_STATES=RUNNING"}
 	for _, made := range []string{d.home, d.dir} {

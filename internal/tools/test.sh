@@ -5,15 +5,15 @@
 # What is no story mostly waits: one package more than there are cores runs at a
 # time, first those that wait the longest. The stories start processes and look at
 # how long things take. Those of chaos run several at a time by themselves; the
-# others go two packages at a time, cli's when the first of them are through. What
-# only computes runs beside the stories.
+# others go two packages at a time, the longest first: begun last, cli's went on alone
+# for minutes. What only computes runs beside the stories.
 #
 # vet is a matter of make check, which asks more of it.
 set -u
 cd "$(dirname "$0")/../.." || exit
 
 longest='./workbench ./remote/environment ./cloud/hosts ./internal/fakeaws/boot ./cloud/ec2/userdata'
-stories='./remote ./remote/transfer ./internal/ec2story ./cloud/ec2 ./cli ./examples'
+stories='./cli ./internal/ec2story ./remote ./remote/transfer ./cloud/ec2 ./examples'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do
     case " ./internal/chaos $stories " in

@@ -27,5 +27,5 @@ func dlwb(args ...string) *exec.Cmd { return exec.Command(os.Args[0], args...) }
 
 // dlwbEnv is what the program needs to live in a directory.
 func dlwbEnv(dir string) []string {
-	return []string{asDlwb + "=1", "HOME=" + dir, "DLWB_HOME=" + dir + "/state", "XDG_STATE_HOME="}
+	return []string{asDlwb + "=1", "HOME=" + dir, "DLWB_HOME=" + dir + "/state", "DLWB_KEEPER=off", "XDG_STATE_HOME="}
 }

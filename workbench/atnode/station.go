@@ -114,3 +114,12 @@ func Target(n cloud.Node, keyFile string) remote.Target {
 	}
 	return t
 }
+
+// Leave ends the connections to a cluster's machines that are kept between commands.
+func Leave(c cloud.Cluster) {
+	var targets []remote.Target
+	for _, n := range c.Nodes {
+		targets = append(targets, Target(n, c.KeyFile))
+	}
+	remote.Leave(targets)
+}

@@ -1,5 +1,28 @@
-# Tells what a Python has, for the recipe of a run: one line of JSON.
-import json, os, re, sys
+# Tells what a Python has, for the recipe of a run: one line of JSON. To look at all
+# packages takes ten times as long as to start Python, so what was found is kept, and
+# holds while no directory of packages has changed: pip adds and removes entries there.
+import os, sys, time
+if sys.path[:1] == [""]:
+    sys.path.pop(0)
+stamp, newest = ["1", sys.version, sys.prefix], 0
+for path in sys.path:
+    try:
+        at = os.stat(path)
+    except OSError:
+        continue
+    stamp.append("%s %d %d" % (path, at.st_ino, at.st_mtime_ns))
+    newest = max(newest, at.st_mtime)
+stamp = ascii(stamp)
+where = ascii([sys.executable, sys.prefix, os.environ.get("PYTHONPATH")])
+kept = os.path.expanduser("~/.dlwb/look.packages.%08x" % (sum((i + 1) * ord(c) * 31 ** (i % 7) for i, c in enumerate(where)) & 0xFFFFFFFF))
+try:
+    with open(kept) as f:
+        if f.readline() == where + stamp + "\n":
+            print(f.readline().strip())
+            sys.exit(0)
+except (OSError, ValueError):
+    pass
+import json, re
 try:
     from importlib import metadata, util
 except ImportError:
@@ -31,4 +54,13 @@ try:
         torch, cuda = get("__version__"), get("cuda")
 except Exception:
     pass
-print(json.dumps({"packages": packages, "torch": torch, "cuda": cuda}))
+said = json.dumps({"packages": packages, "torch": torch, "cuda": cuda})
+print(said)
+if 2 < time.time() - newest:  # else it may change again without its time showing it
+    try:
+        temp = "%s.%d" % (kept, os.getpid())
+        with os.fdopen(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
+            f.write(where + stamp + "\n" + said + "\n")
+        os.replace(temp, kept)
+    except OSError:
+        pass
