@@ -33,7 +33,7 @@ var (
 
 // runLimit bounds one run; endLimit is how soon the others must end.
 const (
-	runLimit = 5 * time.Minute
+	runLimit = 12 * time.Minute
 	endLimit = 30 * time.Second
 )
 
@@ -226,19 +226,24 @@ func TestFrameworks(t *testing.T) {
 			continue
 		}
 		t.Run(trial.Engine, func(t *testing.T) { all(t, trial, results.of(trial.Engine)) })
+		if *write { // after each: the whole takes long, and may be cut
+			keep(t, results)
+		}
 	}
 	t.Logf("\n%s", results.Page())
-	if *write {
-		text, err := results.Text()
-		if err == nil {
-			err = os.WriteFile("results.json", text, 0o644)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join("..", "..", "docs", "engines.md"), []byte(results.Page()), 0o644)
-		}
-		if err != nil {
-			t.Error(err)
-		}
+}
+
+// keep writes what ran, and the page that shows it.
+func keep(t *testing.T, results Results) {
+	text, err := results.Text()
+	if err == nil {
+		err = os.WriteFile("results.json", text, 0o644)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join("..", "..", "docs", "engines.md"), []byte(results.Page()), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
