@@ -173,7 +173,8 @@ func (d *drive) jobSite(j jobs, run string) planning.Site {
 		s.Python = python
 	}
 	if len(d.data.Envs) > 0 {
-		s.Python, s.Torch = d.data.Envs[0].Python, d.data.Envs[0].Torch != ""
+		env := d.data.Envs[0]
+		s.Python, s.Torch, s.OldTorch = env.Python, env.Torch != "", env.Mended != ""
 	}
 	return s
 }

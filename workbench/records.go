@@ -24,6 +24,8 @@ type clusterData struct {
 	Cluster cloud.Cluster        `json:"cluster"`
 	Envs    []environment.Result `json:"environments,omitempty"` // one per node
 	GPUs    []int                `json:"gpus,omitempty"`         // one per node
+	// Mended is the fault of PyTorch that was told of.
+	Mended string `json:"mended,omitempty"`
 }
 
 // runData is what the store keeps of a run beyond its columns.

@@ -107,13 +107,26 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 	if d.data.GPUs, err = d.countGPUs(ctx); err != nil {
 		return "", false, err
 	}
+	notes := append(results[0].Notes, d.mended(results)...)
 	if err := d.saveData(); err != nil {
 		return "", false, err
 	}
-	for _, note := range results[0].Notes {
+	for _, note := range notes {
 		_ = d.w.publish(d.s, event.Noticed{Level: "info", Text: note})
 	}
 	return results[0].Text, allSkipped(results), nil
+}
+
+// mended is what to tell of a fault of PyTorch that is worked around: once for a
+// cluster, and to those whose code imports it.
+func (d *drive) mended(results []environment.Result) []string {
+	for _, r := range results {
+		if r.Mended != "" && r.Mended != d.data.Mended && planning.ImportsTorch(d.plan.Profile) {
+			d.data.Mended = r.Mended
+			return []string{r.Mended}
+		}
+	}
+	return nil
 }
 
 // filledSpec is what the profile asks for, with the file that it is made from. An
@@ -307,7 +320,7 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	for i, n := range d.data.Cluster.Nodes {
 		nodes[i] = engine.Node{Host: n.PeerHost, Interface: n.Interface, GPUs: d.data.GPUs[i]}
 	}
-	site := planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", Run: id, PortIs: "PORT", Threads: d.threads(ctx),
+	site := planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", OldTorch: env.Mended != "", Run: id, PortIs: "PORT", Threads: d.threads(ctx),
 		Sources: planning.Sources(d.plan.Profile)}
 	draft, err := planning.LayRanks(d.plan.Profile, site)
 	if err != nil {

@@ -50,6 +50,9 @@ type Job struct {
 	// MaxThreads is how many CPU cores the ranks of one node may use
 	// together; 0 means unknown.
 	MaxThreads int
+	// OldTorch is set for PyTorch 1.13 on a Python that is too new for it: its
+	// launcher must be told what it does by itself elsewhere.
+	OldTorch bool
 	// Run is the id of the run, for engines that must tell runs apart; empty
 	// means "dlwb".
 	Run string

@@ -3,6 +3,7 @@ package engine
 import (
 	_ "embed" // the look at the cluster
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -11,19 +12,36 @@ import (
 //go:embed ray.py
 var rayLook string
 
+// rayBegin is ray start for slow machines.
+//
+//go:embed raystart.py
+var rayBegin string
+
 const (
-	// rayPatience is for how many seconds the head waits for the other nodes.
-	rayPatience = 60
-	// rayLimit is how long the head may take to come up, and that.
-	rayLimit = 300
+	// rayPatience is for how many seconds the head waits for the other nodes, before
+	// it takes those that are missing for lost. They are named all the time.
+	rayPatience = 180
+	// rayStarting is for how many seconds a node waits for the parts of its Ray.
+	rayStarting = 240
+	// rayLimit is how long the head may take to come up, and the others to join.
+	rayLimit = rayStarting + rayPatience
 )
 
 // The ports of Ray behind that at which nodes join.
 const (
 	rayDashboard = 1 + iota
 	rayClient
-	rayAgents // one for each node
+	rayAgents // those of each node of a machine
 )
+
+// rayAgentPorts are the options for the ports of a node's own.
+var rayAgentPorts = []string{"--dashboard-agent-listen-port=", "--dashboard-agent-grpc-port=", "--runtime-env-agent-port=", "--metrics-export-port="}
+
+// rayEnv is how long the parts of a Ray wait for each other: their own times are
+// for a machine that has nothing else to do.
+var rayEnv = []string{"RAY_DEDUP_LOGS=0", "RAY_gcs_server_port_wait_time_s=" + strconv.Itoa(rayStarting),
+	"RAY_DASHBOARD_STARTUP_TIMEOUT_S=" + strconv.Itoa(rayStarting), "RAY_agent_register_timeout_ms=" + strconv.Itoa(1000*rayStarting),
+	"RAY_worker_register_timeout_seconds=" + strconv.Itoa(rayStarting)}
 
 // ray starts a Ray on every node, and on the first one the script, once all
 // nodes have joined: it is the driver, and its own rank. Where the workers run,
@@ -32,7 +50,7 @@ const (
 func ray(l layout) [][]Proc {
 	plan := make([][]Proc, len(l.nodes))
 	for i := range l.nodes {
-		p := Proc{Name: "ray", Env: append([]string{"RAY_DEDUP_LOGS=0"}, l.commonEnv(i)...), Argv: l.rayStart(i), Log: "agent.log", Helper: true}
+		p := Proc{Name: "ray", Env: append(unset(slices.Clone(rayEnv), l.job.Env), l.commonEnv(i)...), Argv: l.rayStart(i), Log: "agent.log", Helper: true}
 		if i > 0 {
 			// One that comes before the head gives up after half a minute.
 			p.After = l.rayReady("the head of Ray on node0", 0, 0)
@@ -62,12 +80,14 @@ func (l layout) rayReady(what string, nodes, gpus int) *Ready {
 // rayStart is what a node runs as long as the run goes on.
 func (l layout) rayStart(node int) []string {
 	n := l.nodes[node]
-	argv := []string{l.job.Python, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats",
+	argv := []string{l.job.Python, l.runDir() + "/raystart.py", strconv.Itoa(rayStarting), "start", "--block", "--disable-usage-stats",
 		"--node-ip-address=" + n.Host, "--node-name=" + nodeName(node),
 		"--num-gpus=" + strconv.Itoa(n.GPUs),
 		// A free port for each worker: two nodes of one machine would take the same.
-		"--min-worker-port=0", "--max-worker-port=0",
-		"--dashboard-agent-listen-port=" + l.portAt(rayAgents+node)}
+		"--min-worker-port=0", "--max-worker-port=0"}
+	for i, option := range rayAgentPorts {
+		argv = append(argv, option+l.portAt(rayAgents+l.before(node)*len(rayAgentPorts)+i))
+	}
 	if l.job.MaxThreads > 0 {
 		// The controller of a training needs one beside the workers.
 		argv = append(argv, "--num-cpus="+strconv.Itoa(max(l.job.MaxThreads, l.procs[node]+1)))
@@ -81,11 +101,27 @@ func (l layout) rayStart(node int) []string {
 		"--temp-dir=/tmp/ray-"+l.job.Run)
 }
 
+// before is how many nodes before this one are on the same machine.
+func (l layout) before(node int) (before int) {
+	for _, n := range l.nodes[:node] {
+		if n.Host == l.nodes[node].Host {
+			before++
+		}
+	}
+	return before
+}
+
 // nodeName is how dlwb calls a node.
 func nodeName(node int) string { return "node" + strconv.Itoa(node) }
 
 func rayMore(l layout, p *Plan) {
-	p.Ports = rayAgents + len(l.nodes)
+	p.Files = make([][]File, len(l.nodes))
+	most := 0
+	for node := range l.nodes {
+		p.Files[node] = []File{{"raystart.py", rayBegin}}
+		most = max(most, l.before(node))
+	}
+	p.Ports = rayAgents + (most+1)*len(rayAgentPorts)
 	p.Leads = len(l.nodes) > 1
 	p.Notes = append(p.Notes, "Ray's dashboard listens on node0, 127.0.0.1:"+l.portAt(rayDashboard)+"; the script is the driver, and finds the number of workers in DLWB_WORKERS")
 }

@@ -33,6 +33,17 @@ func torchPython(t *testing.T) string {
 	return ""
 }
 
+// oldTorch says whether it is the PyTorch that has to be told what it does by
+// itself elsewhere.
+func oldTorch(t *testing.T, python string) bool {
+	t.Helper()
+	out, err := exec.Command(python, "-c", "import sys, torch; print(torch.__version__.startswith('1.') and sys.version_info >= (3, 11))").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out)) == "True"
+}
+
 // launch runs every process of a plan on this machine, as if each node were
 // another, and gives the exit codes in order.
 func launch(t *testing.T, plan Plan) []int {
@@ -93,9 +104,11 @@ func loopbackJob(t *testing.T, nodes int, args ...string) ([]Node, Job) {
 	for i := range loopback {
 		loopback[i] = Node{Host: "127.0.0.1", Interface: loopbackInterface(t)}
 	}
+	python := torchPython(t)
 	return loopback, Job{
 		Command:    append([]string{script}, args...),
-		Python:     torchPython(t),
+		Python:     python,
+		OldTorch:   oldTorch(t, python),
 		RankScript: rank,
 		RunDir:     t.TempDir(),
 		MasterPort: testport.Free(t),

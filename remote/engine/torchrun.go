@@ -46,17 +46,18 @@ func (l layout) agent(node int) []string {
 	if l.job.Restarts > 0 {
 		argv = append(argv, "--max_restarts="+strconv.Itoa(l.job.Restarts))
 	}
-	argv = append(argv,
-		// How often the agent looks at its ranks. The default was 5 s before
-		// PyTorch 2.3, and every end of a run, good or bad, came that late.
-		"--monitor_interval=0.2",
-		// Redirect and tee nothing. PyTorch 1.13 on Python 3.11 can't say so:
-		// it looks for the zero value by iterating over a flag type, which
-		// left it out from 3.11 on, and crashes on "0" and on "0:0". A map
-		// that names only local rank 9 makes all others take the default by
-		// another way. A real rank 9 loses nothing: its wrapper writes its
-		// output to the rank's own log.
-		"-r", "9:1", "-t", "9:1")
+	// How often the agent looks at its ranks. The default was 5 s before PyTorch
+	// 2.3, and every end of a run, good or bad, came that late.
+	argv = append(argv, "--monitor_interval=0.2")
+	if l.job.OldTorch {
+		// Redirect and tee nothing. PyTorch 1.13 on Python 3.11 can't say so: it
+		// looks for the zero value by iterating over a flag type, which left it
+		// out from 3.11 on, and crashes on "0" and on "0:0". A map that names only
+		// local rank 9 makes all others take the default by another way. A real
+		// rank 9 loses nothing: its wrapper writes its output to the rank's own
+		// log.
+		argv = append(argv, "-r", "9:1", "-t", "9:1")
+	}
 	if l.job.RunDir != "" {
 		// Else it leaves a /tmp/torchelastic_* behind for each run. The path is
 		// a word of its own, so that a ~ in front of it can be expanded.

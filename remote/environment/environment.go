@@ -89,6 +89,9 @@ type Result struct {
 	Text string
 	// Notes are what a person should know besides.
 	Notes []string
+	// Mended says what fault of its PyTorch is worked around, which concerns only
+	// what imports that; empty: it has none.
+	Mended string
 }
 
 // Failure says why a node has no environment.
@@ -201,9 +204,9 @@ func (p preparer) finish(ctx context.Context, n node, py interpreter, r Result) 
 		return Result{}, err
 	}
 	r.Env = append(r.Env, "PYTHONPATH="+joinPaths(n.home+"/"+compatDir, n.pythonPath))
-	r.Notes = append(r.Notes, fmt.Sprintf(
+	r.Mended = fmt.Sprintf(
 		"PyTorch %s has a fault on Python %s (torch.distributed's sharded tensors can't be imported); dlwb mends it as it is loaded and changes no file of the system",
-		py.Torch, py.Version))
+		py.Torch, py.Version)
 	return r, nil
 }
 

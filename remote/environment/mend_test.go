@@ -57,7 +57,7 @@ func TestTheFaultOfPyTorchIsMendedWhereItIs(t *testing.T) {
 	if want := []string{"PYTHONPATH=" + compat + ":" + torch}; !slices.Equal(r.Env, want) {
 		t.Errorf("env is %q, want %q", r.Env, want)
 	}
-	contains(t, strings.Join(r.Notes, "\n"), "PyTorch 1.13.1 has a fault")
+	contains(t, r.Mended, "PyTorch 1.13.1 has a fault")
 	for range 2 { // the second time with compiled files in the cache
 		if got := l.python(r, useIt); got != "False Mended" {
 			t.Errorf("the module says %q", got)
@@ -93,7 +93,7 @@ func TestASoundPyTorchIsLeftAlone(t *testing.T) {
 	torch := fakeTorch(t, sound)
 	l.env = append(l.env, "PYTHONPATH="+torch)
 	r := l.must(Spec{Kind: System})
-	if r.Torch != "1.13.1" || len(r.Env) != 0 {
+	if r.Torch != "1.13.1" || len(r.Env) != 0 || r.Mended != "" {
 		t.Errorf("got %+v", r)
 	}
 	noFile(t, filepath.Join(l.home, ".dlwb"))

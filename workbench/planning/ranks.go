@@ -16,13 +16,15 @@ import (
 // known before anything exists, and with names for the rest; a launch with what
 // is there. Both go through LayRanks, so that what a plan says is what runs.
 type Site struct {
-	Nodes   []engine.Node
-	Python  string
-	Torch   bool   // PyTorch was found with that Python
-	Run     string // its id
-	Port    int    // of the master; 0 where PortIs stands for it
-	PortIs  string // stands for a port that is not chosen yet
-	Threads int    // that the ranks of one node may use together; 0: not known
+	Nodes  []engine.Node
+	Python string
+	Torch  bool // PyTorch was found with that Python
+	// OldTorch: it is one whose faults are worked around.
+	OldTorch bool
+	Run      string // its id
+	Port     int    // of the master; 0 where PortIs stands for it
+	PortIs   string // stands for a port that is not chosen yet
+	Threads  int    // that the ranks of one node may use together; 0: not known
 	// Sources are texts of the project that decide what is filled in.
 	Sources map[string]string
 }
@@ -37,7 +39,7 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 	made, err := engine.Make(engineOf(r.Engine, words, s.Torch), s.Nodes, engine.Job{
 		Command: OfRun(words, s.Run), Python: s.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.Run,
 		ProcsPerNode: r.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(r.Env, s.Run), false),
-		MaxThreads: s.Threads, Run: s.Run, Sources: s.Sources,
+		MaxThreads: s.Threads, OldTorch: s.OldTorch, Run: s.Run, Sources: s.Sources,
 		Options: engine.Options{Rendezvous: r.Rendezvous, MinNodes: r.MinNodes, Restarts: r.Restarts,
 			ParameterServers: r.ParameterServers, Evaluator: r.Evaluator},
 	})

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
@@ -72,4 +73,34 @@ func readConfigs(root *os.Root, dir string, texts map[string]string) {
 		}
 		return nil
 	})
+}
+
+// torches matches the import of PyTorch, or of what imports it.
+var torches = pattern.New(`(?m)^\s*(import|from)\s+(torch\w*|lightning|pytorch_lightning|accelerate|deepspeed|transformers|diffusers|ultralytics|fastai)\b`)
+
+// ImportsTorch reports whether some Python file of a project imports PyTorch. It
+// looks as deep as for configurations.
+func ImportsTorch(p *profiles.Profile) (imports bool) {
+	root, err := os.OpenRoot(p.CodeDir())
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	seen := 0
+	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // what can't be read is left out
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || strings.Count(name, "/") >= sourceDeep):
+			return fs.SkipDir
+		case imports || seen >= sourcesMost:
+			return fs.SkipAll
+		case d.Type().IsRegular() && path.Ext(name) == ".py":
+			seen++
+			text, _ := readSource(root, name)
+			imports = torches.MatchString(text)
+		}
+		return nil
+	})
+	return imports
 }

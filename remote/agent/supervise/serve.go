@@ -29,6 +29,8 @@ const (
 	// awaitLook bounds one look.
 	awaitEvery = 500 * time.Millisecond
 	awaitLook  = 30 * time.Second
+	// awaitTell is how long one waits before it is said what for, and again.
+	awaitTell = 20 * time.Second
 	// saidMost bounds what is kept of what a look says.
 	saidMost = 4 << 10
 )
@@ -39,8 +41,8 @@ func (s *supervisor) onlyHelps() bool {
 }
 
 // await waits for what a process needs, and says what is missing when that does
-// not come in time.
-func (s *supervisor) await(p wire.LaunchProc) (missing string) {
+// not come in time. From time to time it tells the log what is missing still.
+func (s *supervisor) await(p wire.LaunchProc, log io.Writer) (missing string) {
 	if p.After == nil {
 		return ""
 	}
@@ -48,8 +50,8 @@ func (s *supervisor) await(p wire.LaunchProc) (missing string) {
 	for _, w := range p.After.Argv {
 		argv = append(argv, inHome(s.run.Home(), string(w)))
 	}
-	limit := time.Duration(p.After.Limit) * time.Second
-	for end := time.Now().Add(limit); ; time.Sleep(awaitEvery) {
+	limit, began, told, last := time.Duration(p.After.Limit)*time.Second, time.Now(), time.Now(), ""
+	for end := began.Add(limit); ; time.Sleep(awaitEvery) {
 		said, code, err := s.ask(argv, s.environ(p), min(awaitLook, max(time.Until(end), time.Second)))
 		switch {
 		case err != nil:
@@ -62,6 +64,9 @@ func (s *supervisor) await(p wire.LaunchProc) (missing string) {
 			return fmt.Sprintf("there is not all of %s: %s", p.After.What, said)
 		case time.Now().After(end):
 			return fmt.Sprintf("waited %v for %s: %s", limit, p.After.What, said)
+		case said != last && time.Since(told) > awaitTell:
+			told, last = time.Now(), said
+			_, _ = fmt.Fprintf(log, "dlwb: waiting for %s since %v: %s\n", p.After.What, time.Since(began).Round(time.Second), said)
 		}
 	}
 }

@@ -98,6 +98,24 @@ func TestWhatDoesNotComeIsNamed(t *testing.T) {
 	}
 }
 
+func TestWhatIsWaitedForIsToldMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	procs := ranks("echo trained")
+	procs[0].After = &wire.LaunchReady{What: "2 nodes", Limit: 3600, Argv: bytesOf("sh", "-c", "echo node1 has not joined; test -e joined")}
+	b.launch(procs)
+	runbox.Within(t, runbox.Patience, "the log names what is missing", func() bool {
+		return strings.Contains(b.Read("rank-0.log"), "s: node1 has not joined\n")
+	})
+	if err := os.WriteFile(filepath.Join(b.Home, "joined"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.ended()
+	if got := b.Read("rank-0.log"); !strings.HasSuffix(got, "trained\n") || strings.Count(got, "waiting for 2 nodes") != 1 {
+		t.Errorf("the log says %q", got)
+	}
+}
+
 func TestWhatWillNotComeIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -363,7 +363,7 @@ func (s *supervisor) runProgram(p wire.LaunchProc, number string, argv []string)
 		return exit, err
 	}
 	k.output = s.children.output
-	if missing := s.await(p); missing != "" {
+	if missing := s.await(p, log); missing != "" {
 		_ = write.Close()
 		_, _ = fmt.Fprintln(log, "dlwb:", missing)
 		exit = runs.Exit{Code: codeMissing, Signal: "-"}
