@@ -60,6 +60,11 @@ type Node struct {
 	GPUs []int `json:"gpus,omitempty"`
 	// Python is the interpreter to start from there; empty: the profile's.
 	Python string `json:"python,omitempty"`
+	// HomeOf is the name of the first node whose home directory this one has too, as
+	// on a file system that they share, and CodeOf that of the first node that has the
+	// same place for the code; empty: it is itself the first, or the only one.
+	HomeOf string `json:"home_of,omitempty"`
+	CodeOf string `json:"code_of,omitempty"`
 	// SimulatedGPUs is the number of simulated GPUs on this node. Whatever
 	// shows them must say SIMULATED.
 	SimulatedGPUs int `json:"simulated_gpus,omitempty"`

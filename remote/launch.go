@@ -76,6 +76,11 @@ type Launch struct {
 	// Leads is set on the node that ends the run on its peers, once all has ended
 	// well here.
 	Leads bool
+	// Called is the run's name for its processes, where RunID is not: nodes with one
+	// home directory have the run under a name of their own each.
+	Called string
+	// CalledAt are the ids of the run on peers where it has another, by their names.
+	CalledAt map[string]string
 
 	logSegment int64 // what tests shorten; 0 means logSegment
 }
@@ -119,7 +124,7 @@ func (l Launch) request(node string) wire.LaunchRequest {
 		Grace:    orElse(l.Grace, defaultGrace).Milliseconds(),
 		Patience: orElse(l.Patience, defaultPatience).Milliseconds(),
 		Segment:  segment, Keep: max(2, orElse(l.LogMost, defaultLogMost)/segment),
-		Restarts: l.Restarts, Leads: l.Leads,
+		Restarts: l.Restarts, Leads: l.Leads, Called: l.Called,
 	}
 	for _, p := range l.Procs {
 		w := wire.LaunchProc{Name: p.Name, Log: p.Log, Env: bytesOf(p.Env), Argv: bytesOf(p.Argv), Helper: p.Helper}
@@ -132,7 +137,7 @@ func (l Launch) request(node string) wire.LaunchRequest {
 		r.Files = append(r.Files, wire.LaunchFile{Name: f.Name, Text: []byte(f.Text)})
 	}
 	for _, p := range l.Peers {
-		r.Peers = append(r.Peers, wire.LaunchPeer{Name: p.Name, Host: p.Host, Port: p.Port, User: p.User})
+		r.Peers = append(r.Peers, wire.LaunchPeer{Name: p.Name, Host: p.Host, Port: p.Port, User: p.User, Run: l.CalledAt[p.Name]})
 	}
 	return r
 }
@@ -163,6 +168,9 @@ func (l Launch) check() error {
 	if err := checkRunID(l.RunID); err != nil {
 		return err
 	}
+	if l.Called != "" && checkRunID(l.Called) != nil {
+		return checkRunID(l.Called)
+	}
 	if len(l.Procs) == 0 {
 		return fmt.Errorf("there is nothing to start")
 	}
@@ -186,6 +194,9 @@ func (l Launch) check() error {
 	for _, p := range l.Peers {
 		if err := p.check(); err != nil {
 			return err
+		}
+		if at := l.CalledAt[p.Name]; at != "" && checkRunID(at) != nil {
+			return checkRunID(at)
 		}
 	}
 	for _, f := range l.Files {

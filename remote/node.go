@@ -47,6 +47,9 @@ type Target struct {
 	// Reach connects to the node where TCP does not lead there; nil: by Jumps
 	// and TCP. It is bounded by its context.
 	Reach func(ctx context.Context) (net.Conn, error) `json:"-"`
+	// Shelf tells what is kept in the home directory there from what another node
+	// keeps that has the same one; empty: none has.
+	Shelf string
 }
 
 // Node is one machine. All that is asked of it goes over one connection and one
@@ -113,6 +116,9 @@ func newNode(t Target) *Node {
 
 // Name is the node's name, as its target gave it.
 func (n *Node) Name() string { return n.target.Name }
+
+// Shelf is that of the target.
+func (n *Node) Shelf() string { return n.target.Shelf }
 
 // Target is what the node was opened with.
 func (n *Node) Target() Target { return n.target }

@@ -301,7 +301,13 @@ func (d *drive) pairReached(ctx context.Context) error {
 	var known []remote.Peer
 	for j, n := range d.data.Cluster.Nodes {
 		if !n.PeerUnsure {
-			together, known = append(together, d.link.nodes[j]), append(known, all[j])
+			known = append(known, all[j])
+		}
+		if n.HomeOf != "" {
+			continue // what it needs lies in the home of another
+		}
+		if !n.PeerUnsure {
+			together = append(together, d.link.nodes[j])
 		} else if err := remote.Pair(ctx, d.link.nodes[j:j+1], all[j:j+1], key); err != nil {
 			return err
 		}

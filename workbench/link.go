@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/sharing"
 )
 
 // link is this process's connections to the nodes of one life of a cluster.
@@ -78,11 +79,14 @@ func (l *link) each(ctx context.Context, do func(ctx context.Context, i int, n *
 	return g.Wait()
 }
 
+// disks say which nodes see one disk.
+func (l *link) disks() sharing.Nodes { return l.cluster.Nodes }
+
 // parts are what a run has on each node.
 func (l *link) parts(run string) []job.Replica {
 	all := make([]job.Replica, len(l.nodes))
 	for i, n := range l.nodes {
-		all[i] = atnode.Run{Node: n, ID: run, Iface: l.cluster.Nodes[i].Interface}
+		all[i] = atnode.Run{Node: n, ID: l.disks().Run(i, run), Iface: l.cluster.Nodes[i].Interface, Files: l.disks().FilesOf(i)}
 	}
 	return all
 }
@@ -183,6 +187,9 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 		if err := n.Connect(ctx); err != nil {
 			return &event.Fault{What: "connect", Node: i, Why: err.Error()}
 		}
+		if !l.disks().FirstAtHome(i) {
+			return nil // another node puts them there
+		}
 		if err := n.Install(ctx); err != nil {
 			return &event.Fault{What: "put the scripts in ~/.dlwb/bin", Node: i, Why: err.Error()}
 		}
@@ -195,7 +202,7 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 	if err := os.MkdirAll(filepath.Dir(key), 0o700); err != nil {
 		return err
 	}
-	if err := remote.Pair(ctx, l.nodes, l.peers(-1), key); err != nil {
+	if err := remote.Pair(ctx, sharing.Some(l.nodes, l.disks().FirstAtHome), l.peers(-1), key); err != nil {
 		return &event.Fault{What: "let the nodes reach each other", Node: -1, Why: err.Error()}
 	}
 	return nil

@@ -152,21 +152,19 @@ func (d *drive) filledSpec(ctx context.Context) (environment.Spec, error) {
 func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]environment.Result, error) {
 	results := make([]environment.Result, len(d.link.nodes))
 	failures := make([]*environment.Failure, len(d.link.nodes))
-	err := d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-		spec := spec
-		spec.Node = i
+	prepare := func(ctx context.Context, i int, spec environment.Spec) error {
 		if own := d.data.Cluster.Nodes[i].Python; own != "" {
 			spec.Python = own
 		}
-		r, err := environment.Prepare(ctx, atnode.Runner{Node: n, Before: d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
+		r, err := environment.Prepare(ctx, atnode.Runner{Node: d.link.nodes[i], Before: d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
 		results[i] = r
 		if errors.As(err, &failures[i]) {
 			d.say(event.StepEnvironment, i, "failed: "+failures[i].Why)
 			return nil
 		}
 		return err
-	})
-	if err != nil {
+	}
+	if err := d.link.disks().Prepare(ctx, d.link.nodes, spec, prepare); err != nil {
 		return nil, err
 	}
 	if fault := environmentFault(failures); fault != nil {
@@ -357,17 +355,19 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 	if err != nil {
 		return &event.Fault{What: "read run.on_notice", Node: -1, Why: err.Error()}
 	}
+	disks := d.link.disks()
 	return d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		l := remote.Launch{
-			RunID: id, Dir: planning.RemoteCode(d.plan.Cluster), Results: planning.OwnDir(d.plan.Cluster, id), Grace: p.Run.Grace, LogMost: p.Limits.Log,
-			Peers: d.link.peers(i), OnNotice: planning.OfRun(onNotice, id), Restarts: made.Restarts, Leads: made.Leads && i == 0,
+			RunID: disks.Run(i, id), Called: id, Dir: planning.RemoteCode(d.plan.Cluster),
+			Results: disks.OwnDir(planning.OwnDir(d.plan.Cluster, id), i), Grace: p.Run.Grace, LogMost: p.Limits.Log,
+			Peers: d.link.peers(i), CalledAt: disks.Runs(id), OnNotice: planning.OfRun(onNotice, id), Restarts: made.Restarts, Leads: made.Leads && i == 0,
 			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
 		}
 		for _, proc := range made.Nodes[i] {
-			started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env,
-				Argv: d.inEnvironment(proc.Argv, i), Log: proc.Log, Helper: proc.Helper}
+			started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: disks.Words(proc.Env, i, id),
+				Argv: d.inEnvironment(disks.Words(proc.Argv, i, id), i), Log: proc.Log, Helper: proc.Helper}
 			if a := proc.After; a != nil {
-				started.After = &remote.Ready{What: a.What, Argv: d.inEnvironment(a.Argv, i), Limit: a.Limit}
+				started.After = &remote.Ready{What: a.What, Argv: d.inEnvironment(disks.Words(a.Argv, i, id), i), Limit: a.Limit}
 			}
 			l.Procs = append(l.Procs, started)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/sharing"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -69,7 +70,7 @@ func (d *drive) syncIn(ctx context.Context, step string) (string, bool, error) {
 	for _, warning := range secrets {
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: warning})
 	}
-	res, err := transfer.Sync(ctx, d.link.nodes, tree, planning.RemoteCode(d.plan.Cluster),
+	res, err := d.link.disks().Sync(ctx, d.link.nodes, tree, planning.RemoteCode(d.plan.Cluster),
 		func(node int, text string) { d.say(step, node, text) })
 	if err != nil {
 		return "", false, &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
@@ -119,7 +120,7 @@ func (w *Workbench) PreviewSync(ctx context.Context, plan *planning.Plan) (SyncP
 	p.Held = planning.HeldFiles(tree)
 	var nodes []*remote.Node
 	if l := w.linkOf(plan.Cluster); l != nil {
-		nodes, p.Up = l.nodes, true
+		nodes, p.Up = sharing.Some(l.nodes, l.disks().FirstAtCode), true
 	}
 	p.Nodes, err = transfer.PreviewSync(ctx, nodes, tree, planning.RemoteCode(plan.Cluster))
 	if err != nil {
@@ -239,7 +240,7 @@ func (w *Workbench) syncOnce(ctx context.Context, plan *planning.Plan, c store.C
 	if err != nil {
 		return err
 	}
-	res, err := transfer.Sync(ctx, l.nodes, tree, planning.RemoteCode(plan.Cluster), nil)
+	res, err := l.disks().Sync(ctx, l.nodes, tree, planning.RemoteCode(plan.Cluster), nil)
 	if err != nil {
 		return &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
 	}

@@ -56,7 +56,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		out.Findings = append(out.Findings, r.findings...)
 		out.GPUs = append(out.GPUs, r.ownGPUs())
 	}
-	out.Findings = append(out.Findings, twins(reports)...)
+	out.Findings = append(append(out.Findings, twins(reports)...), oneHome(reports)...)
 	return out
 }
 
@@ -340,12 +340,33 @@ func (r *report) twin(b report) (cloud.Finding, bool) {
 	switch {
 	case sameHome && sameMachine:
 		return wrong(both, "they are two names of one machine ("+f.Name+")", "leave one of the two out"), true
-	case sameHome && strings.Contains(f.Disk, ":"):
-		return wrong(both, "they share one home directory ("+f.Disk+"), and each node needs its own", "leave one of the two out, or log in as users with different homes"), true
 	case sameMachine:
 		return warning(both, "they are the same machine ("+f.Name+") with two homes, and share its GPUs", ""), true
 	}
 	return cloud.Finding{}, false
+}
+
+// oneHome tells which hosts seem to have one home directory on the network: that is no
+// fault. Whether they have they find out by trying, when they are taken.
+func oneHome(reports []report) (found []cloud.Finding) {
+	type home struct {
+		disk, path string
+		inode      uint64
+	}
+	groups, order := map[home][]string{}, []home{}
+	for _, r := range reports {
+		at := home{r.facts.Disk, r.facts.Home, r.facts.Inode}
+		if !strings.Contains(at.disk, ":") {
+			continue
+		}
+		if groups[at] = append(groups[at], r.Entry); len(groups[at]) == 2 {
+			order = append(order, at)
+		}
+	}
+	for _, at := range order {
+		found = append(found, fine(someNames(groups[at]), "they seem to share one home directory ("+at.disk+"): code and environment come there once"))
+	}
+	return found
 }
 
 // itoa is short for what stands in many sentences.

@@ -38,10 +38,13 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	calls.mute = muteLimit
 	ends := make([]ending, len(machines))
 	var all sync.WaitGroup
-	for i, m := range machines {
+	for _, group := range together(machines) {
 		all.Go(func() {
-			ends[i] = p.giveBack(ctx, calls, m, life)
-			progress(i, m.Entry+": "+ends[i].proof)
+			g := giving{p, calls, life, machines, ends}
+			g.group(ctx, group)
+			for _, i := range group {
+				progress(i, machines[i].Entry+": "+ends[i].proof)
+			}
 		})
 	}
 	all.Wait()
@@ -69,9 +72,9 @@ type ending struct {
 	processes, files int
 }
 
-// giveBack removes what a life put on one host. It is known by the key that it
+// reachAgain connects to a host that a life has. It is known by the key that it
 // showed when it was taken, or by the one that the user has come to know since.
-func (p *Provider) giveBack(ctx context.Context, calls *caller, m machine, life cloud.Life) ending {
+func (p *Provider) reachAgain(ctx context.Context, calls *caller, m machine, life cloud.Life) (*contact, *ending) {
 	pinned := m
 	pinned.Vouched = m.HostKey
 	pinned.Jumps = nil
@@ -84,19 +87,15 @@ func (p *Provider) giveBack(ctx context.Context, calls *caller, m machine, life 
 		// Names, jump hosts and keys may be others by now.
 		c, err = p.callAgain(ctx, calls, m, err)
 	}
-	if err != nil {
-		var problem *Problem
-		if errors.As(err, &problem) {
-			err = errors.New(problem.Why)
-		}
-		return ending{state: cloud.Unknown, proof: fmt.Sprintf("it could not be looked at: %v; it may still run processes of this cluster, and hold ~/dlwb/%s and ~/.dlwb",
-			err, life.Name)}
+	if err == nil {
+		return c, nil
 	}
-	a, err := c.remove(ctx, life, removeLimit)
-	if err != nil {
-		return ending{state: cloud.Unknown, proof: "what is left there is not known: " + err.Error()}
+	var problem *Problem
+	if errors.As(err, &problem) {
+		err = errors.New(problem.Why)
 	}
-	return endingOf(a, life)
+	return nil, &ending{state: cloud.Unknown, proof: fmt.Sprintf("it could not be looked at: %v; it may still run processes of this cluster, and hold ~/dlwb/%s and ~/.dlwb",
+		err, life.Name)}
 }
 
 // callAgain reaches a host by what the ssh configuration says of it now.

@@ -39,6 +39,13 @@ type machine struct {
 	Jumps   []machine `json:"jumps,omitempty"`
 	// Option is what the profile says of this host alone.
 	Option options.HostOption `json:"option,omitzero"`
+	// HomeOf is the number, from 1, of the first machine with the same home directory,
+	// and CodeOf of the first with the same place for the code; 0: it is the first
+	// itself, or the only one.
+	HomeOf int `json:"home_of,omitempty"`
+	CodeOf int `json:"code_of,omitempty"`
+	// Met: that was found out.
+	Met bool `json:"met,omitempty"`
 	// Ignored are the places of the configuration that dlwb does not evaluate.
 	Ignored []string `json:"-"`
 }

@@ -41,7 +41,8 @@ func (p *Provider) Up(ctx context.Context, life cloud.Life, spec cloud.Spec, pro
 	if err != nil {
 		return fail(err)
 	}
-	if err := sameAsBefore(life, machines); err != nil {
+	before, err := sameAsBefore(life, machines)
+	if err != nil {
 		return fail(err)
 	}
 	calls := newCaller()
@@ -50,14 +51,24 @@ func (p *Provider) Up(ctx context.Context, life cloud.Life, spec cloud.Spec, pro
 	if err != nil {
 		return fail(err)
 	}
-	for i, c := range contacts {
-		machines[i] = c.machine
+	met := recallShared(contacts, before)
+	record := func() error {
+		for i, c := range contacts {
+			machines[i] = c.machine
+		}
+		return writeRecord(life, machines)
 	}
-	if err := writeRecord(life, machines); err != nil {
+	if err := record(); err != nil {
 		return fail(err)
 	}
-	if err := claimAll(ctx, life, contacts); err != nil {
+	if err := takeAll(ctx, life, contacts, met); err != nil {
 		return fail(err)
+	}
+	if err := record(); err != nil {
+		return fail(err)
+	}
+	if text := sharedNotice(machines); text != "" && !met {
+		progress(-1, text)
 	}
 	c := describe(life, machines)
 	if c.Notices, err = p.novelties(machines); err != nil {
@@ -118,9 +129,30 @@ func (p *Provider) confirm(unknown *Problem) error {
 	return confirmKey(p.options.Dir, unknown.machine, unknown.key)
 }
 
+// takeAll takes all hosts for a life, or none, and finds out what they share, unless
+// that is known and all of them have been this life's before.
+func takeAll(ctx context.Context, life cloud.Life, contacts []*contact, met bool) error {
+	word := meeting(len(contacts))
+	if met {
+		word = ""
+	}
+	fresh, err := claimAll(ctx, life, contacts, word)
+	if err != nil {
+		return err
+	}
+	if met && slices.Contains(fresh, true) {
+		word = meeting(len(contacts))
+		_, err = claimAll(ctx, life, contacts, word)
+	}
+	if err != nil {
+		return err
+	}
+	return findShared(ctx, life, contacts, word)
+}
+
 // claimAll takes all hosts for a life, or none: those that it has just taken
 // are given back when another is refused.
-func claimAll(ctx context.Context, life cloud.Life, contacts []*contact) error {
+func claimAll(ctx context.Context, life cloud.Life, contacts []*contact, word string) ([]bool, error) {
 	// Once begun it is seen to its end: a claim that arrives after Down has
 	// looked would stay for ever.
 	ctx = context.WithoutCancel(ctx)
@@ -128,24 +160,26 @@ func claimAll(ctx context.Context, life cloud.Life, contacts []*contact) error {
 	errs := make([]error, len(contacts))
 	var all sync.WaitGroup
 	for i, c := range contacts {
-		all.Go(func() { fresh[i], errs[i] = c.claim(ctx, life) })
+		all.Go(func() { fresh[i], errs[i] = c.claim(ctx, life, word, i, len(contacts)) })
 	}
 	all.Wait()
 	err := errors.Join(errs...)
 	if err == nil {
-		return nil
+		return fresh, nil
 	}
 	for i, c := range contacts {
 		if fresh[i] {
 			_, _ = c.remove(ctx, life, c.bounds.Script)
 		}
 	}
-	return err
+	return fresh, err
 }
 
-// claim takes one host. It reports whether it was free before.
-func (c *contact) claim(ctx context.Context, life cloud.Life) (fresh bool, err error) {
+// claim takes one host, and has it leave its mark for the others. It reports whether
+// it was free before.
+func (c *contact) claim(ctx context.Context, life cloud.Life, word string, number, among int) (fresh bool, err error) {
 	r := lifeRequest(hostclaim.Take, life)
+	r.Meeting, r.Number, r.Among = word, number, among
 	r.Owner, r.Since, r.Dir = owner(), life.Began.Unix(), c.Option.Dir
 	a, err := c.ask(ctx, r, c.bounds.Script)
 	switch {
@@ -195,7 +229,7 @@ func describe(life cloud.Life, machines []machine) cloud.Cluster {
 		c.Nodes = append(c.Nodes, cloud.Node{
 			Index: i, Name: "node" + itoa(i), ID: m.Entry, Addr: m.addr(), User: m.User, Keys: m.Keys,
 			Jumps: jumpsOf(m), HostKey: m.HostKey, PeerHost: peer, PeerPort: port, PeerUnsure: true, PeerGiven: given,
-			GPUs: m.Option.GPUs, Python: m.Option.Python,
+			GPUs: m.Option.GPUs, Python: m.Option.Python, HomeOf: firstName(m.HomeOf), CodeOf: firstName(m.CodeOf),
 		})
 	}
 	return c
@@ -219,11 +253,12 @@ func (m machine) peer() (host string, port int, given bool) {
 	return host, port, true
 }
 
-// sameAsBefore refuses other hosts than an earlier Up of this life has taken.
-func sameAsBefore(life cloud.Life, machines []machine) error {
+// sameAsBefore refuses other hosts than an earlier Up of this life has taken, and gives
+// the record of those; none: there was none.
+func sameAsBefore(life cloud.Life, machines []machine) ([]machine, error) {
 	before, err := readRecord(life)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	entries := func(all []machine) (names []string) {
 		for _, m := range all {
@@ -235,7 +270,7 @@ func sameAsBefore(life cloud.Life, machines []machine) error {
 		err = &Problem{Host: life.Name, Why: fmt.Sprintf("it has the hosts %v, and %v were asked for", entries(before), entries(machines)),
 			Next: "dlwb down " + life.Name + ", then again"}
 	}
-	return err
+	return before, err
 }
 
 func readRecord(life cloud.Life) ([]machine, error) {

@@ -27,8 +27,9 @@ var rooms = map[string][]string{
 	"history":   {"event", "export", "gitread"},
 	"nodefacts": {"history"},
 	"peers":     {},
+	"sharing":   {},
 	"rankport":  {"event"},
-	"results":   {"event", "follow", "planning"},
+	"results":   {"event", "follow", "planning", "sharing"},
 	"samples":   {"event"},
 	"tunnel":    {"event"},
 }
@@ -76,9 +77,9 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 var reachesNodes = []string{"contact.go", "drive.go", "landing.go", "lease.go", "link.go", "recipe.go", "steps.go", "sync.go", "wheels.go"}
 
 // roomsWithRemote are the rooms that import remote. atnode makes replicas of nodes;
-// nodefacts, peers, rankport, results and tunnel are given connected nodes and talk to
+// nodefacts, peers, rankport, results, sharing and tunnel are given connected nodes and talk to
 // them; history, planning and trust take values of it.
-var roomsWithRemote = []string{"atnode", "history", "nodefacts", "peers", "planning", "rankport", "results", "trust", "tunnel"}
+var roomsWithRemote = []string{"atnode", "history", "nodefacts", "peers", "planning", "rankport", "results", "sharing", "trust", "tunnel"}
 
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	var found, foundRooms []string

@@ -19,6 +19,17 @@ type Request struct {
 	// Agent is the name of the agent that is asked. One that takes a host stays
 	// there under it, so that it need not be brought again; empty: it does not.
 	Agent string `cbor:"agent,omitempty"`
+	// Meeting is a word under which the hosts of a cluster find out which of them
+	// share a directory: one that takes a host leaves its Number of Among there, from
+	// 0; empty: there is only one host.
+	Meeting string `cbor:"meeting,omitempty"`
+	Number  int    `cbor:"number,omitempty"`
+	Among   int    `cbor:"among,omitempty"`
+	// Keep leaves the home directory as it is when a host is given back: another host
+	// has the same one, and is still to be looked at. KeepCode leaves the place of
+	// the code.
+	Keep     bool `cbor:"keep,omitempty"`
+	KeepCode bool `cbor:"keep_code,omitempty"`
 }
 
 // Act is what is asked for.
@@ -28,6 +39,7 @@ type Act string
 const (
 	Look   Act = "look"
 	Take   Act = "claim"
+	Seek   Act = "seek" // whose marks of a meeting are here
 	Remove Act = "remove"
 )
 
@@ -38,7 +50,11 @@ type Answer struct {
 	// Claim says who has the host now; of a removal, who had it.
 	Claim Claim `cbor:"claim"`
 	// New: this request took the host.
-	New   bool    `cbor:"new,omitempty"`
+	New bool `cbor:"new,omitempty"`
+	// Homes and Codes are the numbers of the hosts of a meeting that have the same
+	// home directory and the same place for the code, this one among them.
+	Homes []int   `cbor:"homes,omitempty"`
+	Codes []int   `cbor:"codes,omitempty"`
 	Facts Facts   `cbor:"facts"`
 	Left  Remains `cbor:"left"`
 }

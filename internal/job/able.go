@@ -51,6 +51,13 @@ type FileReader interface {
 	MetricFiles(ctx context.Context, ask FilesQuery, take func(FilesNews) error) error
 }
 
+// FileTwin is a replica that may see the same files as an earlier one.
+type FileTwin interface {
+	// FilesOf is the number of the first replica that sees the files of this one: its
+	// own where no earlier one does.
+	FilesOf() int
+}
+
 // FilesQuery says which files of metrics are wanted.
 type FilesQuery struct {
 	Dirs  []string // below the home directory; a link to one is followed where a slash is behind it

@@ -34,7 +34,7 @@ const (
 
 // prefix is where the conda environment of the cluster lies, below the home
 // directory. Its packages hold that path: it can't be moved.
-func (p preparer) prefix() string { return "dlwb/" + p.spec.Cluster + "/conda" }
+func (p preparer) prefix() string { return "dlwb/" + p.spec.Cluster + "/conda" + p.spec.suffix() }
 
 func (p preparer) condaKey() string { return digest("conda 1", p.spec.Content) }
 

@@ -98,7 +98,9 @@ func (p preparer) what() string {
 }
 
 // containerDir is below the home directory.
-func (p preparer) containerDir() string { return "dlwb/" + p.spec.Cluster + "/container" }
+func (p preparer) containerDir() string {
+	return "dlwb/" + p.spec.Cluster + "/container" + p.spec.suffix()
+}
 
 func (p preparer) containerResult(n node, said map[string]string, why string, skipped bool) Result {
 	dir := n.home + "/" + p.containerDir()

@@ -66,6 +66,12 @@ type Spec struct {
 	// Node is which of them this is.
 	Group *Group
 	Node  int
+	// Variant tells this environment from others of the cluster on the same disk,
+	// which are for other processors; empty: it is the first.
+	Variant string
+	// Joins is set where another node has made the environment, on a disk that this
+	// one sees too: it is used as it is.
+	Joins bool
 }
 
 // Result is what the node will use.

@@ -70,7 +70,15 @@ func (p preparer) venvDir() string {
 	if p.spec.Kind != Venv {
 		return ""
 	}
-	return "dlwb/" + p.spec.Cluster + "/venv"
+	return "dlwb/" + p.spec.Cluster + "/venv" + p.spec.suffix()
+}
+
+// suffix tells the directory of an environment from that of another processor.
+func (s Spec) suffix() string {
+	if s.Variant == "" {
+		return ""
+	}
+	return "." + s.Variant
 }
 
 // lookFile is where the node keeps what its interpreters said, so that a look

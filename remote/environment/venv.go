@@ -31,6 +31,9 @@ var checkPython string
 // venv gives the interpreter of the cluster's virtual environment, which it
 // makes or updates if need be.
 func (p preparer) venv(ctx context.Context, n node, base interpreter) (Result, error) {
+	if p.spec.Joins && n.installed != "" {
+		return p.join(ctx, n)
+	}
 	if n.installed == p.key(base) && n.venv != nil && !p.spec.Force {
 		text := fmt.Sprintf("%s; %s did not change since it was installed", n.venv, p.file())
 		return p.finish(ctx, n, *n.venv, p.venvResult(n, *n.venv, text, true))
@@ -51,6 +54,23 @@ func (p preparer) venv(ctx context.Context, n node, base interpreter) (Result, e
 		return Result{}, err
 	}
 	return p.installed(ctx, n, a, time.Since(began))
+}
+
+// join uses the virtual environment that another node has made on a disk that this one
+// sees too.
+func (p preparer) join(ctx context.Context, n node) (Result, error) {
+	if n.venv != nil {
+		text := fmt.Sprintf("%s; another node that shares the directory installed %s", n.venv, p.file())
+		return p.finish(ctx, n, *n.venv, p.venvResult(n, *n.venv, text, true))
+	}
+	f := &Failure{Why: "the virtual environment that another node has made in ~/" + p.venvDir() + ", which both share, does not run here",
+		Next: "have the same Python on both, or give a version of Python that is installed in the shared home, such as python: 3.12"}
+	for _, b := range n.broken {
+		if b.role == "venv" {
+			f.LastLines = []string{b.why}
+		}
+	}
+	return Result{}, f
 }
 
 // installed takes what the new interpreter said of itself. Where it did not, as

@@ -68,7 +68,7 @@ func syncNodes(ctx context.Context, nodes []syncPeer, t *Tree, remoteDir string,
 		for i, n := range nodes {
 			s := &nodeSync{
 				node: n, tree: t, root: root, want: want, byHeart: byHeart,
-				dir: dir, id: shortHash(dir), stamp: began.UTC().Format("20060102-150405"),
+				dir: dir, id: idOf(n, dir), stamp: began.UTC().Format("20060102-150405"),
 			}
 			s.report = func(text string) {
 				telling.Lock()

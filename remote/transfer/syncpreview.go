@@ -52,7 +52,7 @@ func previewNodes(ctx context.Context, nodes []syncPeer, t *Tree, remoteDir stri
 	previews, errs := make([]SyncPreview, len(nodes)), make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		s := &nodeSync{node: n, tree: t, want: want, byHeart: byHeart, dir: dir, id: shortHash(dir), stamp: "preview", looking: true, report: func(string) {}}
+		s := &nodeSync{node: n, tree: t, want: want, byHeart: byHeart, dir: dir, id: idOf(n, dir), stamp: "preview", looking: true, report: func(string) {}}
 		all.Go(func() {
 			if err := s.prepare(ctx); err != nil {
 				errs[i] = s.failure(err)

@@ -52,6 +52,17 @@ func (r SyncResult) String() string {
 	return what + " in " + units.Duration(r.Duration)
 }
 
+// And is this result with that of another sync of the same tree, to other nodes.
+func (r SyncResult) And(other SyncResult) SyncResult {
+	r.Files, r.Bytes, r.Removed = max(r.Files, other.Files), max(r.Bytes, other.Bytes), max(r.Removed, other.Removed)
+	r.Wire += other.Wire
+	r.Nodes += other.Nodes
+	r.Changed += other.Changed
+	r.Edited, r.MadeWay, r.Moving = append(r.Edited, other.Edited...), append(r.MadeWay, other.MadeWay...), append(r.Moving, other.Moving...)
+	r.dirs = max(r.dirs, other.dirs)
+	return r
+}
+
 // syncTotal adds up what happened on the nodes.
 type syncTotal struct {
 	mu      sync.Mutex

@@ -45,6 +45,14 @@ type talking interface {
 // peer is a real node.
 type peer struct{ *remote.Node }
 
+// idOf is under what name a node keeps what it knows of a code directory.
+func idOf(n syncPeer, dir string) string {
+	if with, is := n.(interface{ Shelf() string }); is && with.Shelf() != "" {
+		return shortHash(dir + "\x00" + with.Shelf())
+	}
+	return shortHash(dir)
+}
+
 func (p peer) talk(ctx context.Context, service string, request any) (talking, func(error) error, error) {
 	return p.Call(ctx, service, request)
 }

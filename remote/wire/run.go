@@ -36,6 +36,9 @@ type LaunchRequest struct {
 	// Leads: when all has ended well here, the peers are told to end what they
 	// still have.
 	Leads bool `cbor:"leads,omitempty"`
+	// Called is the name of the run for its processes, where nodes with one home
+	// directory each have it under a name of their own; empty: RunID.
+	Called string `cbor:"called,omitempty"`
 }
 
 // LaunchFile is a file that a run needs.
@@ -71,6 +74,8 @@ type LaunchPeer struct {
 	Host string `cbor:"host"`
 	Port int    `cbor:"port"`
 	User string `cbor:"user"`
+	// Run is the id of the run there; empty: the same as here.
+	Run string `cbor:"run,omitempty"`
 }
 
 // LaunchAnswer says that the run is supervised.

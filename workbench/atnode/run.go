@@ -20,6 +20,7 @@ type Run struct {
 	Node  *remote.Node
 	ID    string
 	Iface string // the network interface between the nodes; empty: not known
+	Files int    // the number of the first replica that sees the same files of the code
 }
 
 var _ interface {
@@ -29,6 +30,9 @@ var _ interface {
 	job.FileReader
 	job.Teller
 } = Run{}
+
+// FilesOf is that number.
+func (r Run) FilesOf() int { return r.Files }
 
 // FollowLog follows a log of the run by byte offsets.
 func (r Run) FollowLog(ctx context.Context, log string, from job.Cursor, sink func(job.Chunk) error) error {

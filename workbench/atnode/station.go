@@ -109,6 +109,9 @@ func Target(n cloud.Node, keyFile string) remote.Target {
 		Name: n.Name, Addr: n.Addr, User: n.User, HostKey: n.HostKey, NextHostKey: n.NextHostKey,
 		KeyFile: keyFile, Keys: n.Keys,
 	}
+	if n.HomeOf != "" {
+		t.Shelf = n.Name
+	}
 	for _, j := range n.Jumps {
 		t.Jumps = append(t.Jumps, remote.Jump{Name: j.Name, Addr: j.Addr, User: j.User, HostKey: j.HostKey, Keys: j.Keys})
 	}

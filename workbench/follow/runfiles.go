@@ -58,6 +58,9 @@ const filesAtOnce = 20_000
 // fetched from, and that of the rank which the charts come from.
 func (t *Watch) fileNodes() []int {
 	nodes := []int{0, t.run.Ranks[0].Node}
+	if twin, is := t.run.Replicas[nodes[1]].(job.FileTwin); is {
+		nodes[1] = twin.FilesOf()
+	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
 }

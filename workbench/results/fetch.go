@@ -157,7 +157,7 @@ func (f *fetching) ownDir(ctx context.Context, node int) error {
 	if f.run.OwnDir == "" {
 		return nil
 	}
-	_, err := f.pull(ctx, node, f.run.OwnDir, []string{"."}, filepath.Join(f.dest, fmt.Sprintf("node%d", node)), nil)
+	_, err := f.pull(ctx, node, f.at.Disks.OwnDir(f.run.OwnDir, node), []string{"."}, filepath.Join(f.dest, fmt.Sprintf("node%d", node)), nil)
 	return err
 }
 

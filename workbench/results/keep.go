@@ -74,7 +74,9 @@ func (f *Fetcher) KeepCheckpoints(ctx context.Context, at Site, run string, t *f
 	ctx, stop := context.WithCancel(ctx)
 	var busy sync.WaitGroup
 	for i := range at.Nodes {
-		busy.Go(func() { k.follow(ctx, i) })
+		if at.Disks.FirstAtCode(i) {
+			busy.Go(func() { k.follow(ctx, i) })
+		}
 	}
 	return func(ctx context.Context) {
 		stop()
@@ -217,7 +219,7 @@ func (k *ckptKeeper) rest(ctx context.Context) {
 	var busy sync.WaitGroup
 	lost := k.t.Lost()
 	for i := range k.at.Nodes {
-		if !lost[i] {
+		if !lost[i] && k.at.Disks.FirstAtCode(i) {
 			busy.Go(func() {
 				if err := k.lastRound(ctx, i); err != nil {
 					slog.Debug("the last checkpoints", "run", k.run, "node", i, "error", err)

@@ -30,7 +30,9 @@ func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) e
 		old: planning.OfRun([]string{dir}, lost)[0]}
 	busy, each := errgroup.WithContext(ctx)
 	for i, n := range at.Nodes {
-		busy.Go(func() error { return put.node(each, i, n) })
+		if at.Disks.FirstAtCode(i) {
+			busy.Go(func() error { return put.node(each, i, n) })
+		}
 	}
 	if err := busy.Wait(); err != nil {
 		return err

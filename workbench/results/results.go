@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/sharing"
 )
 
 // Fetcher brings home what runs write, and keeps beside each run the record of
@@ -68,6 +69,8 @@ type Told struct {
 type Site struct {
 	Cluster string
 	Nodes   []*remote.Node
+	// Disks say which of them see one disk; nil: none do.
+	Disks sharing.Nodes
 	// Leased is set where a node that is gone takes its disk with it.
 	Leased bool
 	// Silent are nodes that are known not to answer; nil: none is.

@@ -42,6 +42,8 @@ func (h *Host) Do(r hostclaim.Request) hostclaim.Answer {
 		a = h.look(r)
 	case hostclaim.Take:
 		a, err = h.take(r)
+	case hostclaim.Seek:
+		a, err = h.seek(r)
 	case hostclaim.Remove:
 		a, err = h.remove(r)
 	default:

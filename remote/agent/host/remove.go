@@ -16,7 +16,7 @@ import (
 
 // ours are the names in ~/.dlwb that dlwb uses, or has used. They go also where
 // others have put something beside them.
-var ours = []string{"bin", "runs", "sync", "manifests", "kept", "compat", "in", "look", "jupyter", "fetched", "active",
+var ours = []string{"bin", "runs", "sync", "manifests", "kept", "compat", "in", "look", "jupyter", "fetched", "active", "meet",
 	"peers", "peer_key", "peer_known_hosts", "claim"}
 
 // isOurs reports whether a file of ~/.dlwb is dlwb's, or was to become that.
@@ -47,11 +47,17 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 		return a, nil
 	}
 	h.removeGroups()
+	if dir := a.Claim.Elsewhere(); dir != "" && !r.KeepCode {
+		_ = removeAll(dir)
+		_ = os.Remove(lifeFile(dir))
+	}
+	if r.Keep { // another host with this home removes what is in it
+		h.removeAgents()
+		a.Left = h.elsewhere(a.Claim, r)
+		return a, nil
+	}
 	h.unpair(a.Claim)
 	_ = removeAll(h.at(filepath.Join("dlwb", a.Claim.Cluster)))
-	if dir := a.Claim.Elsewhere(); dir != "" {
-		_ = removeAll(dir)
-	}
 	if !had(a.Claim, "dlwb") {
 		_ = os.Remove(h.at("dlwb"))
 	}
@@ -176,6 +182,21 @@ func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
 	}
 	if keys := ".ssh/authorized_keys"; holds(h.at(keys), hostclaim.PeerLine) {
 		r.Places = append(r.Places, hostclaim.Place{Path: keys, Files: 1})
+	}
+	return r
+}
+
+// elsewhere is what is left on this host outside of a home that others have too.
+func (h *Host) elsewhere(c hostclaim.Claim, asked hostclaim.Request) (r hostclaim.Remains) {
+	r.Processes = len(h.live())
+	dir := c.Elsewhere()
+	if asked.KeepCode {
+		dir = ""
+	}
+	for _, path := range append([]string{dir}, h.agents()...) {
+		if path != "" && exists(path) {
+			r.Places = append(r.Places, hostclaim.Place{Path: path, Files: count(path)})
+		}
 	}
 	return r
 }

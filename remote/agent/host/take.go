@@ -3,6 +3,7 @@
 package host
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +28,8 @@ func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
 	}
 	file := h.at(hostclaim.File)
 	if want.Dir != "" && !exists(file) {
-		if err := h.vacant(want); err != nil {
+		// Another host of this life may have the same home, or the same directory.
+		if err := h.vacant(want); err != nil && h.claim().Life != want.Life {
 			return hostclaim.Answer{}, err
 		}
 	}
@@ -55,6 +57,9 @@ func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
 	if r.Agent != "" {
 		_ = h.keepAgent(r.Agent) // else it is brought again
 	}
+	if r.Meeting != "" {
+		return a, h.mark(r)
+	}
 	return a, nil
 }
 
@@ -68,7 +73,17 @@ func (h *Host) keepAgent(name string) error {
 	if err != nil {
 		return err
 	}
-	return whole(path, string(program), 0o700)
+	// One that another host with this home has put there meanwhile may run there: it
+	// stays.
+	mine := fmt.Sprintf("%s.%s", path, rand.Text())
+	defer func() { _ = os.Remove(mine) }()
+	if err := whole(mine, string(program), 0o700); err != nil {
+		return err
+	}
+	if err := h.link(mine, path); err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Rename(mine, path)
 }
 
 // check holds a claim against what its file can say: each field is one line, and
@@ -91,7 +106,7 @@ func (h *Host) vacant(want hostclaim.Claim) error {
 		return fmt.Errorf("%s is no directory there", want.Dir)
 	}
 	for _, there := range []string{want.Elsewhere(), h.at(filepath.Join("dlwb", want.Cluster))} {
-		if exists(there) {
+		if exists(there) && !lived(there, want.Life) {
 			return fmt.Errorf("%s is there already", there)
 		}
 	}
@@ -157,27 +172,56 @@ func exclusive(path, text string) error {
 	return err
 }
 
+// lifeFile is the file beside a place for the code that says for which life it was
+// made: another host may have the same.
+func lifeFile(dir string) string {
+	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".life")
+}
+
+// lived reports whether a directory was made for a life.
+func lived(dir, life string) bool {
+	text, err := os.ReadFile(lifeFile(dir))
+	return err == nil && string(text) == life
+}
+
 // settle makes the place for the code in another directory, with a link to it.
-// What was there before is nobody's to take.
+// What was there before is nobody's to take. With a home that several hosts have
+// the link may be there already, and lead to a disk of this host's own.
 func (h *Host) settle(c hostclaim.Claim) error {
 	link, dir := h.at(filepath.Join("dlwb", c.Cluster)), c.Elsewhere()
-	if info, err := os.Lstat(link); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		if info, err = os.Stat(link); err == nil && info.IsDir() {
-			return nil
-		}
+	if err := makePlace(dir, c.Life); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(h.at("dlwb"), 0o700); err != nil {
+		return err
+	}
+	err := os.Symlink(dir, link)
+	if to, readErr := os.Readlink(link); errors.Is(err, fs.ErrExist) && readErr == nil && to == dir {
+		return nil
+	}
+	return err
+}
+
+// makePlace makes a directory, and says whose it is before.
+func makePlace(dir, life string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := whole(lifeFile(dir), life, 0o600); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.Symlink(dir, link)
+	return nil
 }
 
 // untake undoes a claim that was made just now.
 func (h *Host) untake(c hostclaim.Claim) {
 	_ = os.Remove(c.Elsewhere()) // only when it is empty
+	if lived(c.Elsewhere(), c.Life) {
+		_ = os.Remove(lifeFile(c.Elsewhere()))
+	}
 	_ = os.Remove(h.at(hostclaim.File))
 	for _, made := range []string{"dlwb", ".dlwb"} {
 		if !had(c, made) {

@@ -56,7 +56,7 @@ func JoinMain(args []string) int {
 		fmt.Fprintf(os.Stderr, "dlwb join: %.80q is no node of this run\n", args[1])
 		return 66
 	}
-	words := fmt.Sprintf("join %s %s", r.ID, base64.RawURLEncoding.EncodeToString([]byte(args[2])))
+	words := fmt.Sprintf("join %s %s", idAt(plan.Peers[n-1], r.ID), base64.RawURLEncoding.EncodeToString([]byte(args[2])))
 	argv := toPeer(r.Home()+"/.dlwb", plan.Peers[n-1], words)
 	var said []byte
 	for end := time.Now().Add(joinLimit); time.Now().Before(end); time.Sleep(awaitEvery) {

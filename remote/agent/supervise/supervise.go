@@ -425,6 +425,9 @@ func (s *supervisor) environ(p wire.LaunchProc) []string {
 		set(string(kv))
 	}
 	set("PWD=" + s.run.Line("dir"))
+	if s.plan.Called != "" {
+		set(runs.EnvID + "=" + s.plan.Called)
+	}
 	if s.plan.Results != "" {
 		set("DLWB_RESULTS=" + s.run.Line("results"))
 	}
@@ -447,7 +450,7 @@ func (s *supervisor) tellPeers() {
 		s.tellers.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), tellLimit)
 			defer cancel()
-			args := toPeer(home, p, fmt.Sprintf("stop %s %s", s.run.ID, s.why))
+			args := toPeer(home, p, fmt.Sprintf("stop %s %s", idAt(p, s.run.ID), s.why))
 			outcome := "not reached"
 			if _, ok := s.children.help(ctx, args...); ok {
 				outcome = "told"
@@ -455,6 +458,14 @@ func (s *supervisor) tellPeers() {
 			_ = s.run.Say("peer %s %s", p.Name, outcome)
 		})
 	}
+}
+
+// idAt is the id of a run at a peer.
+func idAt(p wire.LaunchPeer, own string) string {
+	if runs.Plain(p.Run) {
+		return p.Run
+	}
+	return own
 }
 
 // toPeer is how a peer is told something, by the key that the nodes have for each
