@@ -25,7 +25,7 @@ func (w *Workbench) Pull(ctx context.Context, run, to string) (event.ResultsFetc
 // runWithResults is a run as its results need it.
 func (w *Workbench) runWithResults(id string) (results.Run, error) {
 	r, d, err := w.runRecord(id)
-	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, To: d.To,
+	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, S3: d.S3, To: d.To,
 		Lost: time.Duration(d.Lost * float64(time.Second))}, err
 }
 

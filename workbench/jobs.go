@@ -194,6 +194,7 @@ func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, erro
 	if len(d.data.Envs) > 0 {
 		data.Python, data.OwnDir = d.data.Envs[0].Python, planning.OwnDir(d.plan.Cluster, id)
 		data.Results, data.Checkpoints = planning.OfRun(d.plan.Results, id), planning.OfRun([]string{p.Results.Checkpoints}, id)[0]
+		data.S3 = p.Results.S3
 	}
 	err := d.nameReplicas()
 	if err == nil {

@@ -265,6 +265,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 		Ranks: planning.RankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
+		S3:          d.plan.Profile.Results.S3,
 		Leads:       made.Leads,
 		Stall:       d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}

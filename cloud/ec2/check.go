@@ -41,6 +41,9 @@ type preflight struct {
 
 	reserve    *reservation // nil: the spec names none
 	reserveErr error
+
+	volZone string // of the volumes that the spec names; empty: none
+	volErr  error
 }
 
 // The findings, in the order in which they are shown.
@@ -49,6 +52,7 @@ const (
 	seeRegion
 	seeMachine
 	seeReservation
+	seeVolumes
 	seeZones
 	seeQuota
 	seeFallback
@@ -129,6 +133,7 @@ func (c *preflight) choose(ctx context.Context, all *[seen]cloud.Finding) {
 		all[seeCredentials] = missing("credentials", p.Cause, p.Next)
 	} else {
 		c.api = api
+		api.Near(c.spec.Regions)
 		wg.Go(func() { all[seeCredentials] = c.credentials(ctx) })
 		if m, err := c.p.market(ctx); err == nil {
 			market = m
@@ -188,7 +193,9 @@ func (c *preflight) ask(ctx context.Context, all *[seen]cloud.Finding) {
 	}
 	rest.Go(func() { all[seeRegion] = c.regions(ctx) })
 	wg.Go(func() { c.reserve, c.reserveErr = c.p.reservation(ctx, c.region, c.spec) })
+	wg.Go(func() { c.volZone, c.volErr = c.p.volumeZone(ctx, c.region, c.spec) })
 	wg.Wait()
+	all[seeVolumes] = c.volumes()
 	if c.netErr == nil {
 		rest.Go(func() { all[seeAddress] = c.address(ctx) })
 	}
@@ -268,7 +275,7 @@ func (c *preflight) zones() cloud.Finding {
 
 // usable are the zones in which the machine can start.
 func (c *preflight) usable() []cloud.Zone {
-	s := site{reservation: c.reserve}
+	s := site{reservation: c.reserve, volumes: c.volZone}
 	return s.zones(zones(c.offers[0], c.spec.Spot, c.net))
 }
 

@@ -54,6 +54,7 @@ type networks interface {
 
 // leftovers are the calls for what instances may leave behind.
 type leftovers interface {
+	AttachVolume(context.Context, *awsec2.AttachVolumeInput, ...func(*awsec2.Options)) (*awsec2.AttachVolumeOutput, error)
 	DescribeVolumes(context.Context, *awsec2.DescribeVolumesInput, ...func(*awsec2.Options)) (*awsec2.DescribeVolumesOutput, error)
 	DeleteVolume(context.Context, *awsec2.DeleteVolumeInput, ...func(*awsec2.Options)) (*awsec2.DeleteVolumeOutput, error)
 	DescribeNetworkInterfaces(context.Context, *awsec2.DescribeNetworkInterfacesInput, ...func(*awsec2.Options)) (*awsec2.DescribeNetworkInterfacesOutput, error)

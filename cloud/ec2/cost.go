@@ -20,7 +20,7 @@ func costs(launches []launch) []cloud.Cost {
 	for _, l := range launches {
 		n := len(l.Nodes)
 		all = append(all, cloud.Cost{What: l.what(), PerHour: float64(n) * l.Machine.PerHour, Source: priceSource(l.Machine)})
-		gib, nodes = gib+int32(n)*l.GiB, nodes+n
+		gib, nodes = gib+int32(n)*l.disks(), nodes+n
 		disk += float64(n) * l.perNodeStopped()
 		address += float64(n) * l.Address.PerHour
 	}
@@ -48,7 +48,7 @@ func stoppedCosts(launches []launch) []cloud.Cost {
 	var gib int32
 	var disk float64
 	for _, l := range launches {
-		gib += int32(len(l.Nodes)) * l.GiB
+		gib += int32(len(l.Nodes)) * l.disks()
 		disk += float64(len(l.Nodes)) * l.perNodeStopped()
 	}
 	if len(launches) == 0 {

@@ -35,11 +35,13 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 		return fail(err)
 	}
 	err = runAll(ctx, sweeps)
+	volumes, volErr := p.release(ctx, life.Ledger, entries)
+	err = errors.Join(err, volErr)
 	err = errors.Join(err, settleEntries(life.Ledger, entries, sweeps))
 	for _, s := range sweeps {
 		receipt.Resources = append(receipt.Resources, s.resources(entries)...)
 	}
-	receipt.Resources = append(receipt.Resources, ended(entries)...)
+	receipt.Resources = append(append(receipt.Resources, volumes...), ended(entries)...)
 	total(&receipt, life.Began)
 	if err == nil && !receipt.Proven() {
 		err = errors.New("not everything is proven gone")
@@ -115,7 +117,7 @@ func settleEntries(ledger cloud.Ledger, entries []cloud.Entry, sweeps []*sweep) 
 	for _, e := range entries {
 		region, _ := regionOf(e)
 		i := slices.IndexFunc(sweeps, func(s *sweep) bool { return s.region == region })
-		if i < 0 || !e.Open() {
+		if i < 0 || !e.Open() || e.Kind == kindAttach {
 			continue
 		}
 		if proof := sweeps[i].proofOf(e); proof != "" {
@@ -182,7 +184,7 @@ func (s *sweep) resources(entries []cloud.Entry) []cloud.Resource {
 	slices.SortStableFunc(all, byNode)
 	for _, e := range entries {
 		region, _ := regionOf(e)
-		if region != s.region || !e.Open() || e.Kind == kindStop || slices.ContainsFunc(s.traces(), func(t *trace) bool { return s.made(e, t) }) {
+		if region != s.region || !e.Open() || e.Kind == kindStop || e.Kind == kindAttach || slices.ContainsFunc(s.traces(), func(t *trace) bool { return s.made(e, t) }) {
 			continue
 		}
 		r := cloud.Resource{Kind: e.Kind, ID: e.ID, State: cloud.Gone, Proof: s.nothing()}

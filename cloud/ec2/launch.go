@@ -33,6 +33,7 @@ type launch struct {
 	Image     string   `json:"image"`
 	Device    string   `json:"device"`
 	GiB       int32    `json:"disk_gib"`
+	Data      []int32  `json:"data_gib,omitempty"` // of the data volumes that are made with each
 	Group     string   `json:"group"`
 	Groups    []string `json:"groups,omitempty"` // that were there before, in place of Group
 	Key       string   `json:"key"`
@@ -83,7 +84,7 @@ func (l launch) perNode() float64 {
 }
 
 // perNodeStopped is what its disk alone costs.
-func (l launch) perNodeStopped() float64 { return (float64(l.GiB) + l.faster()) * l.Disk.PerHour }
+func (l launch) perNodeStopped() float64 { return (float64(l.disks()) + l.faster()) * l.Disk.PerHour }
 
 // What a gp3 disk has without more cost, and how many GiB of disk cost as much as
 // one operation a second or one MiB/s above that
@@ -139,7 +140,7 @@ func (l launch) input(token string, userData []byte) *awsec2.RunInstancesInput {
 			HttpEndpoint: types.InstanceMetadataEndpointStateEnabled,
 			HttpTokens:   types.HttpTokensStateRequired, HttpPutResponseHopLimit: aws.Int32(1),
 		},
-		BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: &l.Device, Ebs: l.rootDisk()}},
+		BlockDeviceMappings: append([]types.BlockDeviceMapping{{DeviceName: &l.Device, Ebs: l.rootDisk()}}, l.dataDisks()...),
 		NetworkInterfaces:   l.interfaces(),
 	}
 	if l.Placement != "" {

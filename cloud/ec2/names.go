@@ -45,7 +45,7 @@ const (
 )
 
 // tokenWords are what the tokens of each kind in the ledger end with.
-var tokenWords = map[string]string{kindInstances: "run", kindGroup: "sg", kindKey: "key", kindPlacement: "pg", kindStop: "stop"}
+var tokenWords = map[string]string{kindInstances: "run", kindGroup: "sg", kindKey: "key", kindPlacement: "pg", kindStop: "stop", kindAttach: "volume"}
 
 // baseName is the name of everything that belongs to a life.
 func baseName(life cloud.Life) string { return "dlwb-" + life.Name + "-" + life.ID }

@@ -26,17 +26,17 @@ type site struct {
 	door   door.Door
 	// reservation is the one that the profile names; nil: none.
 	reservation *reservation
+	volumes     string          // the zone of volumes that the profile names; empty: it names none
 	key         string          // name
 	placement   string          // name; empty: none
 	clusters    map[string]bool // whether a type can be in a placement group
 }
 
-// zones are those of a list that the reservation leaves; all without one.
+// zones are those of a list that the reservation and the volumes leave; all without them.
 func (s *site) zones(all []cloud.Zone) []cloud.Zone {
-	if s.reservation == nil {
-		return all
-	}
-	return slices.DeleteFunc(all, func(z cloud.Zone) bool { return z.Name != s.reservation.Zone })
+	return slices.DeleteFunc(all, func(z cloud.Zone) bool {
+		return s.reservation != nil && z.Name != s.reservation.Zone || s.volumes != "" && z.Name != s.volumes
+	})
 }
 
 // free is the detail of a ledger entry of something that costs nothing.
@@ -57,6 +57,9 @@ func (u *up) site(ctx context.Context, region, instance string) (*site, error) {
 		}
 		s = &site{network: n, clusters: map[string]bool{}}
 		if s.reservation, err = u.p.reservation(ctx, region, u.spec); err != nil {
+			return nil, regional(err)
+		}
+		if s.volumes, err = u.p.volumeZone(ctx, region, u.spec); err != nil {
 			return nil, regional(err)
 		}
 	}

@@ -86,7 +86,10 @@ func (u *up) assemble(ctx context.Context) (crew, error) {
 	if _, err := u.site(ctx, l.Region, l.Instance); err != nil { // the caller may have moved
 		return nil, err
 	}
-	return c, u.ready(ctx, c)
+	if err := u.ready(ctx, c); err != nil {
+		return c, err
+	}
+	return c, u.attach(ctx, c)
 }
 
 // begin finds out who asks, from where, and with which keys.
@@ -99,6 +102,7 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 	if err != nil {
 		return nil, awsapi.Explain(err, awsapi.Call{Action: "read the AWS configuration"})
 	}
+	api.Near(spec.Regions)
 	who, err := api.Identity(ctx)
 	if err != nil {
 		return nil, awsapi.Explain(err, awsapi.Call{Action: "GetCallerIdentity"})

@@ -159,6 +159,7 @@ func (l *launch) settle(m options.Machines, w way) {
 	if l.private() {
 		l.Address.PerHour = 0
 	}
+	l.Data = dataSizes(m)
 	l.IOPS, l.Throughput, l.KMSKey = int32(m.DiskIOPS), int32(m.DiskThroughput), m.KMSKey
 	if l.Spot {
 		l.MaxPrice = m.SpotMaxPrice
@@ -301,6 +302,6 @@ func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
 		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
 		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
-		SpotNotice: t.spot, More: own(u.spec).UserData,
+		SpotNotice: t.spot, More: own(u.spec).UserData, Volumes: mounts(own(u.spec)),
 	})
 }

@@ -50,6 +50,7 @@ var actions = map[string]map[string]action{
 		"DeletePlacementGroup":    deletePlacementGroup,
 
 		"DescribeVolumes":              describeVolumes,
+		"AttachVolume":                 attachVolume,
 		"DeleteVolume":                 deleteVolume,
 		"DescribeNetworkInterfaces":    describeNetworkInterfaces,
 		"DeleteNetworkInterface":       deleteNetworkInterface,

@@ -94,3 +94,33 @@ func deleteVolume(q *request) (any, error) {
 	q.region.volumes.remove(id)
 	return done{true}, nil
 }
+
+// attachVolume attaches a volume to an instance of its zone that runs or is stopped.
+func attachVolume(q *request) (any, error) {
+	id, to, device := q.str("VolumeId"), q.str("InstanceId"), q.str("Device")
+	v, ok := q.region.volumes.usable(id)
+	if !ok {
+		return nil, bad("InvalidVolume.NotFound", "The volume '%s' does not exist.", id)
+	}
+	i, ok := q.region.instances.usable(to)
+	switch {
+	case !ok:
+		return nil, bad("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", to)
+	case device == "":
+		return nil, bad("MissingParameter", "The request must contain the parameter device")
+	case v.Instance != "":
+		return nil, bad("VolumeInUse", "%s is already attached to an instance", id)
+	case v.Zone != i.Zone:
+		return nil, bad("InvalidVolume.ZoneMismatch", "The volume '%s' is not in the same availability zone as instance '%s'", id, to)
+	case i.Want != running && i.Want != stopped:
+		return nil, bad("IncorrectState", "Instance '%s' is not 'running'.", to)
+	}
+	for _, other := range q.region.volumes.listed() {
+		if other.Instance == to && other.Device == device {
+			return nil, bad("InvalidParameterValue", "Invalid value '%s' for unixDevice. Attachment point %s is already in use", device, device)
+		}
+	}
+	v.Instance, v.Device, v.DeleteOnTermination = to, device, false
+	q.region.volumes.put(v)
+	return attachmentXML{id, to, device, "attaching", wire.Time(q.s.clock.Now()), false}, nil
+}

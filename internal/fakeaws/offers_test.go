@@ -192,7 +192,7 @@ func TestThePriceListIsStringsOfJSON(t *testing.T) {
 	in := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: []prices.Filter{match("regionCode", "us-east-1"), match("operatingSystem", "Linux"),
 		match("tenancy", "Shared"), match("capacitystatus", "Used"), match("preInstalledSw", "NA")}}
 	got, pages := map[string]string{}, 0
-	for p := pricing.NewGetProductsPaginator(r.api.Pricing(), in, func(o *pricing.GetProductsPaginatorOptions) { o.Limit = 50 }); p.HasMorePages(); pages++ {
+	for p := pricing.NewGetProductsPaginator(r.api.Pricing("us-east-1"), in, func(o *pricing.GetProductsPaginatorOptions) { o.Limit = 50 }); p.HasMorePages(); pages++ {
 		for _, s := range must(p.NextPage(t.Context()))(t).PriceList {
 			var v struct {
 				Product struct{ Attributes map[string]string }

@@ -86,11 +86,19 @@ func (p product) json() string {
 	rate := term + ".6YS6EN2CT7"
 	dimension := map[string]any{"unit": p.unit, "endRange": "Inf", "beginRange": "0", "rateCode": rate, "appliesTo": []string{},
 		"description":  fmt.Sprintf("$%g per On Demand %s %s", p.usd, p.attributes["operatingSystem"], p.attributes["instanceType"]),
-		"pricePerUnit": map[string]string{"USD": fmt.Sprintf("%.10f", p.usd)}}
+		"pricePerUnit": map[string]string{p.currency(): fmt.Sprintf("%.10f", p.usd)}}
 	terms := map[string]any{"OnDemand": map[string]any{term: map[string]any{"offerTermCode": "JRTCKXETXF", "sku": p.sku,
 		"effectiveDate": "2026-10-01T00:00:00Z", "termAttributes": map[string]string{}, "priceDimensions": map[string]any{rate: dimension}}}}
 	return string(wire.JSON(map[string]any{"serviceCode": "AmazonEC2", "version": "20261015183417", "publicationDate": "2026-10-15T18:34:17Z",
 		"product": map[string]any{"productFamily": p.family, "sku": p.sku, "attributes": p.attributes}, "terms": terms}))
+}
+
+// currency is that of the region.
+func (p product) currency() string {
+	if strings.HasPrefix(p.attributes["regionCode"], "cn-") {
+		return "CNY"
+	}
+	return "USD"
 }
 
 func (p product) field(name string) string {

@@ -359,7 +359,7 @@ var idleKeys = []struct {
 	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", leased},
 	{"limits.lifetime", "only dlwb down ends a cluster", func(t about.Traits) bool { return t.Leased || t.Deadline }},
 	{"limits.idle", "only dlwb down ends a cluster", leased},
-	{"results.s3", "results are brought to this machine", leased},
+	{"results.s3", unsealed, open},
 	{"results.paths", unsealed, open},
 	{"results.checkpoints", unsealed, open},
 	{"environment.venv", ofImage, open},

@@ -292,6 +292,7 @@ func (f *Fetcher) Step(ctx context.Context, at Site, id string) error {
 		end.Text = end.Failure.Why
 	} else {
 		f.dropCheckpoints(run)
+		f.keepInS3(ctx, at, run)
 	}
 	slog.Debug("fetched", "run", id, "files", got.Files, "error", err)
 	return errors.Join(err, at.Publish(end))

@@ -44,6 +44,8 @@ type ckptKeeper struct {
 	t   *follow.Watch
 	dir string // below the code directory
 
+	away *sender // to S3; nil: nowhere
+
 	mu     sync.Mutex
 	record ckptRecord
 	last   map[int][]*ckptUnit // by node, as the last look saw them
@@ -78,12 +80,14 @@ func (f *Fetcher) KeepCheckpoints(ctx context.Context, at Site, run string, t *f
 			busy.Go(func() { k.follow(ctx, i) })
 		}
 	}
+	k.away = f.sendAway(at, run)
 	return func(ctx context.Context) {
 		stop()
 		busy.Wait()
 		if ctx.Err() == nil {
 			k.rest(ctx)
 		}
+		k.away.finish(ctx)
 	}
 }
 
@@ -169,6 +173,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 	if err := k.note(c); err != nil {
 		return err
 	}
+	k.away.send(c)
 	return k.at.Publish(event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
 }
 

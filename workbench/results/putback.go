@@ -25,6 +25,9 @@ import (
 // the profile's directory of checkpoints.
 func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) error {
 	r := f.readCkpts(lost)
+	if len(r.Saved) == 0 {
+		r = f.fromS3(ctx, at, lost)
+	}
 	put := &ckptPut{f: f, at: at, lost: lost, record: r, parts: r.restorable(),
 		dir: planning.RemoteCode(at.Cluster) + "/" + path.Clean(planning.OfRun([]string{dir}, run)[0]),
 		old: planning.OfRun([]string{dir}, lost)[0]}

@@ -50,6 +50,8 @@ type Run struct {
 	// Checkpoints is the directory of its checkpoints, below the code
 	// directory; empty: not known.
 	Checkpoints string
+	// S3 is where its results and checkpoints are kept besides; empty: nowhere.
+	S3 string
 	// To is where its results go here; empty: into the run's record.
 	To string
 	// Lost is how long a node may not be heard of before it is given up.

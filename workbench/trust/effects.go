@@ -46,6 +46,9 @@ func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect 
 	if len(p.Forward) > 0 {
 		e.add(Opens, false, "ports of this machine for %s of node0, while the run is watched", strings.Join(p.Forward, ", "))
 	}
+	if p.Results.S3 != "" {
+		e.add(Sends, true, "results and checkpoints to %s, with your AWS credentials", p.Results.S3)
+	}
 	if len(p.Results.Paths) > 0 {
 		to := "dlwb's state directory"
 		if p.Results.To != "" {
@@ -121,9 +124,6 @@ func (e *effectList) paid() {
 		e.add(Pays, strings.HasPrefix(m.Image, "ami-"), "the machines boot the image %s", m.Image)
 	}
 	e.own(Pays)
-	if p.Results.S3 != "" {
-		e.add(Sends, true, "results to %s", p.Results.S3)
-	}
 }
 
 func needText(n profiles.Need) string {

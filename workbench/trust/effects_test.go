@@ -31,7 +31,7 @@ run: {command: train.py}
 results: {paths: [out/], s3: "s3://somebodys-bucket/x"}
 limits: {budget: 1000USD, lifetime: 2d}`,
 		[]string{"pays: paid machines on EC2, with your AWS credentials: 8 × g5.xlarge in us-east-1, eu-west-1, spot, on demand where there is none; at most ",
-			"and $1000.00 together", "!pays: the machines boot the image ami-0123456789abcdef0", "!pays: the machines get the IAM instance profile admin", "!sends: results to s3://somebodys-bucket/x", "brings: out of node0"}},
+			"and $1000.00 together", "!pays: the machines boot the image ami-0123456789abcdef0", "!pays: the machines get the IAM instance profile admin", "!sends: results and checkpoints to s3://somebodys-bucket/x", "brings: out of node0"}},
 	{"no budget", "provider: ec2\nmachines: {instance: {gpu: A10G, gpus: 4}}\nrun: {command: train.py}",
 		[]string{"!pays: ", "4 A10G", "in your default region", "without a budget"}},
 	{"variables", "run: {command: train.py, env: {A: \"${env:ONE}-${env:TWO}\", B: plain}}",

@@ -4,6 +4,7 @@
 package awsapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,6 +36,7 @@ type API struct {
 	web *http.Client // for what is no call of an API
 
 	mu       sync.Mutex
+	near     string // see Near
 	ec2      map[string]*ec2.Client
 	identity *Identity
 }
@@ -184,10 +186,32 @@ func (a *API) Quotas(region string) *servicequotas.Client {
 	return servicequotas.NewFromConfig(a.cfg, func(o *servicequotas.Options) { o.Region = region })
 }
 
-// Pricing is the client for the price list, which lives in us-east-1 for all
-// regions.
-func (a *API) Pricing() *pricing.Client {
-	return pricing.NewFromConfig(a.cfg, func(o *pricing.Options) { o.Region = "us-east-1" })
+// Pricing is the client for the price list of a region: it lives in us-east-1, and
+// for the regions of China in Ningxia.
+func (a *API) Pricing(region string) *pricing.Client {
+	return pricing.NewFromConfig(a.cfg, func(o *pricing.Options) {
+		if o.Region = "us-east-1"; strings.HasPrefix(region, "cn-") {
+			o.Region = "cn-northwest-1"
+		}
+	})
+}
+
+// Near says where calls go that are for no region in particular, where the user's
+// configuration has none: credentials of China and of GovCloud count in their own
+// regions only.
+func (a *API) Near(regions []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(regions) > 0 && a.near == "" {
+		a.near = regions[0]
+	}
+}
+
+// home is the region for what belongs to none.
+func (a *API) home() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return cmp.Or(a.cfg.Region, a.near, "us-east-1")
 }
 
 // Identity is who the credentials belong to.
@@ -227,10 +251,7 @@ func (a *API) Identity(ctx context.Context) (Identity, error) {
 	if known := a.remembered(); known != nil {
 		return *known, nil
 	}
-	region := a.cfg.Region
-	if region == "" {
-		region = "us-east-1"
-	}
+	region := a.home()
 	out, err := sts.NewFromConfig(a.cfg, func(o *sts.Options) { o.Region = region }).
 		GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {

@@ -82,6 +82,22 @@ func configuration(err error) *Problem {
 	return p
 }
 
+// ssoRefused reports whether the portal of SSO takes the token no more, which may
+// be before its time: the session was ended there.
+func ssoRefused(err error) bool {
+	var op *smithy.OperationError
+	var api smithy.APIError
+	for inner := err; errors.As(inner, &op); inner = op.Err {
+		if (op.ServiceID == "SSO" || op.ServiceID == "SSO OIDC") && errors.As(op, &api) {
+			switch api.ErrorCode() {
+			case "UnauthorizedException", "InvalidGrantException", "ExpiredTokenException":
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // noIdentity explains why there are no credentials to sign a call with. What a
 // credential process printed is never shown: it may be the secret.
 func noIdentity(err error) *Problem {
@@ -95,7 +111,7 @@ func noIdentity(err error) *Problem {
 	case errors.As(err, &process):
 		p.Cause = "the credential_process of the AWS profile gives no credentials"
 		p.Next = "run the credential_process of ~/.aws/config by hand"
-	case errors.As(err, &sso), strings.Contains(err.Error(), "SSO token"):
+	case errors.As(err, &sso), strings.Contains(err.Error(), "SSO token"), ssoRefused(err):
 		p.Cause = "the AWS SSO session has expired, or there was none"
 		p.Next = "aws sso login" + profileFlag()
 	case strings.Contains(err.Error(), "login session"), strings.Contains(err.Error(), "login token"):

@@ -55,7 +55,7 @@ func (l live) serviceQuotas() *servicequotas.Client {
 }
 
 func (l live) priceList() *pricing.Client {
-	return pricing.New(l.api.Pricing().Options(), func(o *pricing.Options) { o.Retryer = answered{o.Retryer} })
+	return pricing.New(l.api.Pricing(l.region).Options(), func(o *pricing.Options) { o.Retryer = answered{o.Retryer} })
 }
 
 // explained says in a person's words why a call failed.

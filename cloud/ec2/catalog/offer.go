@@ -51,6 +51,9 @@ func (v *view) candidate(f Facts, q cloud.Query) candidate {
 	if c.bar != "" {
 		c.Notes = append([]string{c.bar}, c.Notes...)
 	}
+	if !o.OnDemand.Known() && v.prices.err != nil {
+		c.Notes = append(c.Notes, "no price: "+sentence(v.prices.err))
+	}
 	return c
 }
 

@@ -4,6 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -78,6 +82,7 @@ func (l live) addSingly(ctx context.Context, found map[string]float64, names []s
 // linux lists prices for plain Linux on shared machines, on demand.
 func (l live) linux(ctx context.Context, filters ...types.Filter) (map[string]float64, error) {
 	prices := map[string]float64{}
+	other := "" // a price in another currency
 	err := l.products(ctx, append(filters,
 		match("operatingSystem", "Linux"),
 		match("tenancy", "Shared"),
@@ -93,11 +98,17 @@ func (l live) linux(ctx context.Context, filters ...types.Filter) (map[string]fl
 		}
 		// Should the list have two, the higher one is the promise to keep.
 		prices[a.Instance] = max(prices[a.Instance], p.perUnit("Hrs"))
+		if other == "" && prices[a.Instance] == 0 {
+			other = p.otherwise(a.Instance, "Hrs")
+		}
 	})
 	for name, price := range prices {
 		if price == 0 || name == "" {
 			delete(prices, name)
 		}
+	}
+	if err == nil && len(prices) == 0 && other != "" {
+		return nil, fmt.Errorf("the price list of %s is not in US dollars (%s), in which dlwb counts: limits.lifetime ends machines there, limits.budget can't", l.region, other)
 	}
 	if err == nil && len(prices) == 0 {
 		err = errors.New("the price list has nothing for " + l.region)
@@ -116,6 +127,9 @@ func (l live) disk(ctx context.Context) (float64, error) {
 // products calls f for every product of EC2 in the region that has all of the
 // attributes.
 func (l live) products(ctx context.Context, filters []types.Filter, f func(product)) error {
+	if strings.HasPrefix(l.region, "us-gov-") && l.api.Endpoint() == "" {
+		return errors.New("AWS serves no price list to accounts of GovCloud; https://aws.amazon.com/govcloud-us/pricing/ has one")
+	}
 	pages := pricing.NewGetProductsPaginator(l.priceList(), &pricing.GetProductsInput{
 		ServiceCode: aws.String("AmazonEC2"),
 		Filters:     append(filters, match("regionCode", l.region)),
@@ -169,6 +183,20 @@ func (p product) perUnit(unit string) float64 {
 		}
 	}
 	return price
+}
+
+// otherwise is the price in another currency, with its name; empty: there is none.
+func (p product) otherwise(name, unit string) string {
+	for _, term := range p.Terms.OnDemand {
+		for _, d := range term.Dimensions {
+			for _, currency := range slices.Sorted(maps.Keys(d.Price)) {
+				if v, ok := amount(d.Price[currency]); ok && v > 0 && d.Unit == unit {
+					return fmt.Sprintf("%s: %s %.4g/h", name, currency, v)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // DiskPrice is what one GB of gp3 disk (2^30 bytes, as AWS counts) costs for an

@@ -40,6 +40,8 @@ type Machines struct {
 	DiskIOPS       int     // of the root disk; 0: gp3's own
 	DiskThroughput int     // of the root disk, MiB/s; 0: gp3's own
 	KMSKey         string  // for the disks; empty: the account's own
+	// Volumes are the data volumes by the path that they are mounted at; see Disks.
+	Volumes map[string]string
 	// Tags are put on everything besides dlwb's own.
 	Tags map[string]string
 	// UserData is what else the machines are told before they boot: a script, or a
@@ -74,6 +76,11 @@ var table = []about.Option{
 	{Key: "machines.kms_key", Also: []string{"kms", "encryption_key"},
 		Doc: "The KMS key that the disks are encrypted with: an id, an alias or an ARN; without it, the account's key for EBS.", Example: "alias/training",
 		Place: about.In(func(m *Machines) *string { return &m.KMSKey })},
+	{Key: "machines.volumes", Kind: about.Pairs, Also: []string{"ebs", "data_volumes"},
+		Doc: "Disks for data, by the path that they are mounted at: `vol-…`, an EBS volume that exists, which is attached, formatted only when it is certainly blank, and stays " +
+			"(one for each machine, with commas); a size, a new volume on each machine that is deleted with it; or `instance-store`, the NVMe disks of the type as one.",
+		Example: "{/data: vol-0123456789abcdef0, /scratch: 500GB}",
+		Place:   about.In(func(m *Machines) *map[string]string { return &m.Volumes })},
 	{Key: "machines.vpc", Also: []string{"network"},
 		Doc: "The VPC of the nodes: its id, its name, or a tag as KEY=VALUE; without it, that of the subnet, else the default VPC.", Example: "ml-lab",
 		Place: about.In(func(m *Machines) *string { return &m.VPC })},
@@ -131,6 +138,9 @@ func effects(own any) (all []about.Effect) {
 	add(about.Pays, true, "the machines stand in your VPC ", m.VPC)
 	add(about.Pays, true, "the machines stand in your subnet ", m.Subnet)
 	add(about.Pays, true, "the disks are encrypted with the KMS key ", m.KMSKey)
+	for _, p := range slices.Sorted(maps.Keys(m.Volumes)) {
+		add(about.Pays, true, "the machines mount at "+p+": ", m.Volumes[p])
+	}
 	add(about.Pays, false, "everything gets the tags ", tagsText(m.Tags))
 	return all
 }
@@ -170,6 +180,11 @@ func check(own any) (all []about.Fault) {
 	}
 	if most := max(m.DiskIOPS, defaultIOPS) / 4; m.DiskThroughput > most {
 		fault("disk_throughput", "gp3 has at most 1 MiB/s for each 4 operations a second", "machines.disk_iops: "+strconv.Itoa(4*m.DiskThroughput))
+	}
+	for _, p := range slices.Sorted(maps.Keys(m.Volumes)) {
+		if why := badVolume(p, m.Volumes[p]); why != "" {
+			fault("volumes", why, "{/data: vol-0123456789abcdef0}, {/scratch: 500GB} or {/scratch: instance-store}")
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Tags)) {
 		if strings.HasPrefix(key, "aws:") || strings.HasPrefix(key, "dlwb:") || len(key) > 128 || len(m.Tags[key]) > 256 {

@@ -23,7 +23,7 @@ var (
 	imageActions = []string{"ssm:GetParameter", "ssm:GetParametersByPath"}
 	makeActions  = []string{"ec2:CreatePlacementGroup", "ec2:CreateSecurityGroup", "ec2:ImportKeyPair", "ec2:RunInstances"}
 	endActions   = []string{
-		"ec2:AuthorizeSecurityGroupEgress", "ec2:AuthorizeSecurityGroupIngress", "ec2:CancelSpotInstanceRequests",
+		"ec2:AttachVolume", "ec2:AuthorizeSecurityGroupEgress", "ec2:AuthorizeSecurityGroupIngress", "ec2:CancelSpotInstanceRequests",
 		"ec2:DeleteKeyPair", "ec2:DeleteNetworkInterface", "ec2:DeletePlacementGroup", "ec2:DeleteSecurityGroup",
 		"ec2:DeleteVolume", "ec2:ModifyInstanceAttribute", "ec2:ReleaseAddress", "ec2:RevokeSecurityGroupEgress",
 		"ec2:RevokeSecurityGroupIngress", "ec2:StartInstances", "ec2:StopInstances", "ec2:TerminateInstances",
@@ -61,6 +61,8 @@ func Least(role string, regions ...string) string {
 		allow("Make", makeActions, within(nil, regions)),
 		allow("TagWhatIsMade", []string{"ec2:CreateTags"}, within(made, regions)),
 		allow("ChangeAndEndWhatIsTagged", endActions, within(ours, regions)),
+		// To attach a volume takes a right to it and to the machine, which is dlwb's own.
+		{"AttachYourVolumes", "Allow", []string{"ec2:AttachVolume"}, []string{"arn:aws:ec2:*:*:volume/*"}, nil},
 		{"SpotForTheFirstTime", "Allow", []string{"iam:CreateServiceLinkedRole"},
 			[]string{"arn:aws:iam::*:role/aws-service-role/spot.amazonaws.com/*"}, nil},
 	}

@@ -29,9 +29,19 @@ func (b Boot) program() string {
 		put(dir+"settings", b.settings()) +
 		put(dir+"lease", script("lease.sh")) +
 		put(dir+"watch", script("watch.sh")) +
-		put(dir+"rotate", script("rotate.sh")) +
+		put(dir+"rotate", script("rotate.sh")) + b.mounting() +
 		put("/etc/systemd/system/dlwb-lease.service", script("dlwb-lease.service")) +
 		start
+}
+
+// mounting has cloud-init mount the volumes at the end of each boot: one that exists
+// is attached when the machine runs.
+func (b Boot) mounting() string {
+	if len(b.Volumes) == 0 {
+		return ""
+	}
+	return "mkdir -p /var/lib/cloud/scripts/per-boot\n" + put(dir+"volumes", script("volumes.sh")) +
+		"chmod 755 " + dir + "volumes\nln -sf " + dir + "volumes /var/lib/cloud/scripts/per-boot/dlwb-volumes\n"
 }
 
 // start begins the lease. What would upgrade packages by itself is kept from
@@ -75,6 +85,13 @@ func (b Boot) settings() string {
 			clean[i] = path.Clean(p)
 		}
 		set("paths", strings.Join(clean, "\n"))
+	}
+	if len(b.Volumes) > 0 {
+		lines := make([]string, len(b.Volumes))
+		for i, v := range b.Volumes {
+			lines[i] = v.line()
+		}
+		set("volumes", strings.Join(lines, "\n"))
 	}
 	if b.SpotNotice {
 		set("spot", "1")

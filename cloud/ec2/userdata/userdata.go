@@ -40,6 +40,9 @@ type Boot struct {
 	// More is what the user adds: a script, or a cloud-config document. Nothing in
 	// it takes the place of what stands here.
 	More string
+	// Volumes are mounted at the end of each boot, and formatted where they are
+	// certainly blank.
+	Volumes []Volume
 	// SpotNotice makes the machine ask for EC2's notice that it takes it back.
 	SpotNotice bool
 }
@@ -109,7 +112,54 @@ func (b Boot) check() error {
 	case b.User != "" && !plainUser.MatchString(b.User):
 		return fmt.Errorf("%q can't be the name of a user", b.User)
 	}
+	for _, v := range b.Volumes {
+		if err := v.check(); err != nil {
+			return err
+		}
+	}
 	return b.Lease.check()
+}
+
+// Volume is a disk for data.
+type Volume struct {
+	Path string // where it is mounted
+	// IDs are those of EBS volumes that exist, one of which is this machine's; none:
+	// it is one of so many GiB that is made with the machine.
+	IDs []string
+	GiB int32
+	// Store: it is the instance store, all disks of it as one.
+	Store bool
+}
+
+var (
+	plainMount  = pattern.New(`^/[A-Za-z0-9._/-]{1,200}$`)
+	plainVolume = pattern.New(`^vol-[0-9a-f]{8,17}$`)
+)
+
+func (v Volume) check() error {
+	if !plainMount.MatchString(v.Path) || path.Clean(v.Path) != v.Path {
+		return fmt.Errorf("nothing can be mounted at %q: write a path like /data", v.Path)
+	}
+	for _, id := range v.IDs {
+		if !plainVolume.MatchString(id) {
+			return fmt.Errorf("%q is no EBS volume for %s", id, v.Path)
+		}
+	}
+	if len(v.IDs) == 0 && !v.Store && v.GiB <= 0 {
+		return fmt.Errorf("the volume for %s has no size", v.Path)
+	}
+	return nil
+}
+
+// line is a volume as the script of that name reads it.
+func (v Volume) line() string {
+	switch {
+	case v.Store:
+		return v.Path + " instance-store 0"
+	case len(v.IDs) > 0:
+		return v.Path + " " + strings.Join(v.IDs, ",") + " 0"
+	}
+	return fmt.Sprintf("%s new %d", v.Path, int64(v.GiB)<<30)
 }
 
 // longest is a limit that the script's arithmetic surely holds: 30 years.

@@ -230,7 +230,7 @@ func TestTheScriptsAreCleanForShellcheck(t *testing.T) {
 		t.Fatalf("this test needs shellcheck: apt-get install -y shellcheck (or set %s=1 to skip it)", noShellcheck)
 	}
 	files, err := filepath.Glob("scripts/*.sh")
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("found %v (%v)", files, err)
 	}
 	program := filepath.Join(t.TempDir(), "boot.sh")
@@ -241,7 +241,7 @@ func TestTheScriptsAreCleanForShellcheck(t *testing.T) {
 }
 
 func TestEachScriptSaysWhatItIs(t *testing.T) {
-	for _, name := range []string{"lease", "watch", "rotate"} {
+	for _, name := range []string{"lease", "watch", "rotate", "volumes"} {
 		whole, err := scripts.ReadFile("scripts/" + name + ".sh")
 		must(t, err)
 		head, _, _ := strings.Cut(string(whole), "\ndir=")

@@ -1,0 +1,256 @@
+package userdata
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dlwb/dlwb/internal/sample"
+)
+
+// diskRig is a machine whose disks are files: blkid, wipefs and mkfs are the real
+// ones, lsblk and mount look at the files.
+type diskRig struct {
+	t             *testing.T
+	dir, bin, dev string
+	lines         []string // of lsblk
+}
+
+const diskSize = 24 << 20
+
+func newDiskRig(t *testing.T) *diskRig {
+	t.Helper()
+	for _, p := range []string{"blkid", "wipefs", "mkfs.ext4", "mkswap"} {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Fatalf("this test needs %s: apt-get install -y util-linux e2fsprogs", p)
+		}
+	}
+	r := &diskRig{t: t, dir: t.TempDir()}
+	r.bin, r.dev = filepath.Join(r.dir, "bin"), filepath.Join(r.dir, "dev")
+	for _, d := range []string{r.bin, r.dev} {
+		must(t, os.Mkdir(d, 0o755))
+	}
+	for _, p := range []string{"sh", "sed", "grep", "cat", "mkdir", "rm", "chmod", "tr", "sleep", "head", "dd", "sha256sum", "echo", "blkid", "wipefs", "mkfs.ext4"} {
+		at, err := exec.LookPath(p)
+		must(t, err)
+		must(t, os.Symlink(at, filepath.Join(r.bin, p)))
+	}
+	r.shim("mount", `echo "$*" >>"$DLWB_DIR/mounts"`)
+	r.shim("lsblk", `case "$*" in
+*-bdnP*) cat "$DLWB_DIR/lsblk" ;;
+*FSTYPE*) for a; do :; done; blkid -p -o value -s TYPE "$a"; blkid -p -o value -s PTTYPE "$a"; exit 0 ;;
+esac`)
+	return r
+}
+
+// shim puts a program of the rig's in the place of one of the machine's.
+func (r *diskRig) shim(name, text string) {
+	r.t.Helper()
+	must(r.t, errRemoved(os.Remove(filepath.Join(r.bin, name))))
+	if text != "" {
+		must(r.t, os.WriteFile(filepath.Join(r.bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	}
+}
+
+func errRemoved(err error) error {
+	if os.IsNotExist(err) {
+		return nil
+	}
+	return err
+}
+
+// disk adds one with a content.
+func (r *diskRig) disk(name, serial, model string, content []byte) string {
+	r.t.Helper()
+	at := filepath.Join(r.dev, name)
+	f, err := os.Create(at)
+	must(r.t, err)
+	_, err = f.Write(content)
+	must(r.t, err)
+	must(r.t, f.Truncate(diskSize))
+	must(r.t, f.Close())
+	r.lines = append(r.lines, fmt.Sprintf(`NAME="%s" SERIAL="%s" SIZE="%d" TYPE="disk" MODEL="%s"`, name, serial, diskSize, model))
+	return at
+}
+
+// boot runs the script, and gives what it mounted and what failed.
+func (r *diskRig) boot(shell string, volumes ...Volume) (mounts, failed string) {
+	r.t.Helper()
+	var lines []string
+	for _, v := range volumes {
+		v.Path = r.dir + v.Path
+		lines = append(lines, v.line())
+	}
+	r.write("lsblk", strings.Join(r.lines, "\n")+"\n")
+	r.write("settings", "volumes='"+strings.Join(lines, "\n")+"'\npatience=0\n")
+	r.write("script", script("volumes.sh"))
+	args := []string{filepath.Join(r.dir, "script")}
+	if shell == "busybox" {
+		args = append([]string{"sh"}, args...)
+	}
+	cmd := exec.Command(shell, args...)
+	cmd.Env = []string{"PATH=" + r.bin, "DLWB_DIR=" + r.dir, "DLWB_DEV=" + r.dev}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("%v: %s", err, out)
+	}
+	return r.read("mounts"), r.read("boot.failed")
+}
+
+func (r *diskRig) write(name, text string) {
+	r.t.Helper()
+	must(r.t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644))
+}
+
+func (r *diskRig) read(name string) string {
+	b, _ := os.ReadFile(filepath.Join(r.dir, name))
+	return string(b)
+}
+
+const ebs, nvme = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
+
+func TestABlankVolumeIsFormattedOnceAndMountedAtEachBoot(t *testing.T) {
+	for _, shell := range shells {
+		r := newDiskRig(t)
+		r.disk("nvme0n1", "vol0aaaaaaaaaaaaaaaa", ebs, bytes.Repeat([]byte("root"), 1000))
+		data := r.disk("nvme1n1", "vol0123456789abcdef0", ebs, nil)
+		if mounts, failed := r.boot(shell, Volume{Path: "/data", IDs: []string{"vol-0fedcba9876543210", "vol-0123456789abcdef0"}}); failed != "" || mounts != data+" "+r.dir+"/data\n" {
+			t.Fatalf("%s: %q %q", shell, mounts, failed)
+		}
+		if out, _ := exec.Command("blkid", "-p", "-o", "value", "-s", "TYPE", data).Output(); string(out) != "ext4\n" {
+			t.Errorf("%s: it has %q", shell, out)
+		}
+		first, _ := os.ReadFile(data)
+		if _, failed := r.boot(shell, Volume{Path: "/data", IDs: []string{"vol-0123456789abcdef0"}}); failed != "" {
+			t.Error(failed)
+		}
+		if again, _ := os.ReadFile(data); !bytes.Equal(first, again) {
+			t.Errorf("%s: the second boot has written to it", shell)
+		}
+		if _, failed := r.boot(shell, Volume{Path: "/other", IDs: []string{"vol-0fedcba9876543210"}}); !strings.Contains(failed, "vol-0fedcba9876543210 is not attached") {
+			t.Error(failed)
+		}
+	}
+}
+
+// What was made with the machine is found again after a reboot, when its names have
+// changed.
+func TestTheVolumeThatWasMadeWithTheMachineIsKnownAgain(t *testing.T) {
+	r := newDiskRig(t)
+	r.disk("nvme0n1", "vol0aaaaaaaaaaaaaaaa", ebs, bytes.Repeat([]byte("root"), 1000))
+	at := r.disk("nvme1n1", "vol0bbbbbbbbbbbbbbbb", ebs, nil)
+	v := Volume{Path: "/scratch", GiB: 1}
+	line := v.line()
+	if want := "/scratch new 1073741824"; line != want {
+		t.Fatalf("%q", line)
+	}
+	for i := range r.lines {
+		r.lines[i] = strings.Replace(r.lines[i], fmt.Sprint(diskSize), "1073741824", 1)
+	}
+	must(t, os.Truncate(at, 1<<30)) // sparse
+	if mounts, failed := r.boot("dash", v); failed != "" || mounts != at+" "+r.dir+"/scratch\n" {
+		t.Fatalf("%q %q", mounts, failed)
+	}
+	uuid := strings.Fields(r.read("volumes.made"))
+	if len(uuid) != 2 {
+		t.Fatalf("%q", uuid)
+	}
+	r.shim("blkid", `[ "$1" != -U ] || { echo "$DLWB_DEV/nvme1n1"; exit 0; }; exec /usr/sbin/blkid "$@"`)
+	before, _ := os.ReadFile(at)
+	if mounts, failed := r.boot("dash", v); failed != "" || strings.Count(mounts, at) != 2 {
+		t.Errorf("%q %q", mounts, failed)
+	}
+	if after, _ := os.ReadFile(at); !bytes.Equal(before, after) {
+		t.Error("it was written to")
+	}
+}
+
+func TestAnInstanceStoreOfSeveralDisksIsOneOfThemAll(t *testing.T) {
+	r := newDiskRig(t)
+	a, b := r.disk("nvme1n1", "AWS1", nvme, nil), r.disk("nvme2n1", "AWS2", nvme, nil)
+	if _, failed := r.boot("dash", Volume{Path: "/fast", Store: true}); !strings.Contains(failed, "mdadm is not there") {
+		t.Errorf("%q", failed)
+	}
+	r.shim("mdadm", `echo "$*" >"$DLWB_DIR/mdadm"; mkdir -p "$DLWB_DEV/md"; head -c 30000000 /dev/zero >"$DLWB_DEV/md/dlwb"`)
+	mounts, failed := r.boot("dash", Volume{Path: "/fast", Store: true})
+	if said := r.read("mdadm"); failed != "" || !strings.Contains(said, "--level=0 --raid-devices=2 "+a+" "+b) || !strings.Contains(mounts, "/md/dlwb "+r.dir+"/fast") {
+		t.Errorf("%q %q %q", said, mounts, failed)
+	}
+	r = newDiskRig(t)
+	if _, failed := r.boot("dash", Volume{Path: "/fast", Store: true}); !strings.Contains(failed, "has no instance store") {
+		t.Errorf("%q", failed)
+	}
+}
+
+// contents are what may be on a disk, each with its signature where that belongs.
+var contents = map[string]func(t *testing.T, at string){
+	"ext4": func(t *testing.T, at string) { made(t, "mkfs.ext4", "-q", at) },
+	"swap": func(t *testing.T, at string) { made(t, "mkswap", at) },
+	"xfs":  sign(0, "XFSB\x00\x00\x10\x00"), "btrfs": sign(0x10040, "_BHRfS_M"), "luks": sign(0, "LUKS\xba\xbe\x00\x02"),
+	"lvm": sign(512, "LABELONE\x01\x00\x00\x00\x00\x00\x00\x00"), "gpt": sign(512, "EFI PART\x00\x00\x01\x00"),
+	"mbr": sign(510, "\x55\xaa"), "zfs": sign(4<<20-128<<10, "\x0c\xb1\xba\x00\x00\x00\x00\x00"), "a raid at its end": sign(diskSize-64<<10, "\xfc\x4e\x2b\xa9"),
+	"raw data": func(t *testing.T, at string) { sign(rand.Int64N(4<<20), "tensor")(t, at) },
+}
+
+func made(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %s", name, out)
+	}
+}
+
+func sign(at int64, text string) func(*testing.T, string) {
+	return func(t *testing.T, file string) {
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		must(t, err)
+		_, err = f.WriteAt([]byte(text), at)
+		must(t, err)
+		must(t, f.Close())
+	}
+}
+
+// A disk that holds anything is never written to: whatever it holds, whichever of
+// the programs that tell of it is missing, fails, or says that there is nothing,
+// and however the profile calls the disk.
+func TestADiskThatHoldsAnythingIsNeverFormatted(t *testing.T) {
+	var names []string
+	for name := range contents {
+		names = append(names, name)
+	}
+	ways := []string{"", "exit 1", "exit 2", "exit 0", "exit 127", "echo nonsense; exit 4"}
+	for range sample.Of(t, 60, 1500, "disks") {
+		r := newDiskRig(t)
+		at := r.disk("nvme1n1", "vol0123456789abcdef0", ebs, nil)
+		name := names[rand.IntN(len(names))]
+		contents[name](t, at)
+		told := []string{name}
+		for _, p := range []string{"blkid", "wipefs", "lsblk", "sha256sum", "dd"} {
+			if rand.IntN(3) > 0 {
+				continue
+			}
+			way := ways[rand.IntN(len(ways))]
+			if p == "sha256sum" || p == "dd" {
+				way = ways[rand.IntN(2)] // who reads nothing right is not believed
+			}
+			if p == "lsblk" && way != "" {
+				way = `case "$*" in *-bdnP*) cat "$DLWB_DIR/lsblk" ;; *) ` + way + ` ;; esac`
+			}
+			r.shim(p, way)
+			told = append(told, p+": "+way)
+		}
+		before, _ := os.ReadFile(at)
+		v := Volume{Path: "/data", IDs: []string{"vol-0123456789abcdef0"}}
+		if rand.IntN(3) == 0 {
+			r.lines[0] = strings.Replace(r.lines[0], ebs, nvme, 1)
+			v = Volume{Path: "/data", Store: true}
+		}
+		_, failed := r.boot(shells[rand.IntN(len(shells))], v)
+		if after, _ := os.ReadFile(at); !bytes.Equal(before, after) {
+			t.Fatalf("%q was written to; %q", told, failed)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package objects
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dlwb/dlwb/internal/plainfile"
+)
+
+// atOnce is how many files are under way at once.
+const atOnce = 4
+
+// Saved is what a Save has done.
+type Saved struct {
+	Files, Sent int
+	Bytes       int64 // that were sent
+}
+
+// Save keeps files as a set: each file by its path in the set, with where it lies
+// here. What the set has already, of the same content, is not sent again. A set
+// whose content changes is not whole from the first byte of the change to the last.
+func (b *Bucket) Save(ctx context.Context, name string, files map[string]string, about map[string]string) (Saved, error) {
+	had, whole, err := b.Manifest(ctx, name)
+	if err != nil {
+		return Saved{}, err
+	}
+	old := map[string]File{}
+	for _, f := range had.Files {
+		old[f.Path] = f
+	}
+	now := map[string]File{}
+	for p, at := range files {
+		if now[p], err = hashOf(p, at, old[p].Size, whole); err != nil {
+			return Saved{}, err
+		}
+	}
+	var send []string
+	same := whole && len(old) == len(now)
+	for p, f := range now {
+		if !whole || old[p] != f || f.SHA256 == "" {
+			send, same = append(send, p), false
+		}
+	}
+	if same {
+		return Saved{Files: len(files)}, nil
+	}
+	if whole {
+		if err := b.remove(ctx, name+ending); err != nil {
+			return Saved{}, err
+		}
+	}
+	sent, err := b.sendAll(ctx, name, files, send)
+	if err != nil {
+		return Saved{}, err
+	}
+	s := Saved{Files: len(files), Sent: len(send)}
+	for _, f := range sent {
+		now[f.Path] = f
+		s.Bytes += f.Size
+	}
+	m := Manifest{Version: 1, At: time.Now().UTC(), About: about}
+	for _, f := range now {
+		m.Files = append(m.Files, f)
+	}
+	return s, b.finish(ctx, name, m)
+}
+
+// hashOf is a file as it is here. Its hash is worked out only where that can spare
+// the sending.
+func hashOf(p, at string, size int64, known bool) (File, error) {
+	f, err := plainfile.Open(at)
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil || !known || info.Size() != size {
+		return File{Path: p}, err
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	return File{Path: p, Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, err
+}
+
+func (b *Bucket) sendAll(ctx context.Context, name string, files map[string]string, paths []string) ([]File, error) {
+	sent := make([]File, len(paths))
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(atOnce)
+	for i, p := range paths {
+		all.Go(func() (err error) {
+			sent[i], err = b.send(each, path.Join(name, p), p, files[p])
+			return err
+		})
+	}
+	return sent, all.Wait()
+}
+
+// send uploads one file, a large one in parts. Its hash is that of the bytes which
+// were sent.
+func (b *Bucket) send(ctx context.Context, name, p, at string) (File, error) {
+	f, err := plainfile.Open(at)
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	count := &counter{r: io.TeeReader(f, h)}
+	_, err = b.move.UploadObject(ctx, &transfermanager.UploadObjectInput{Bucket: &b.name, Key: b.key(name), Body: count})
+	if err != nil {
+		return File{}, fmt.Errorf("send %s to %s: %w", at, b.Address(name), b.explain(err, "PutObject"))
+	}
+	return File{Path: p, Size: count.n, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// counter counts what is read. It can't seek, so that nothing is read twice.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+// Read reads on.
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (b *Bucket) remove(ctx context.Context, name string) error {
+	_, err := b.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: b.key(name)})
+	return b.explain(err, "DeleteObject")
+}
+
+// Drop removes a set: first its manifest, then its files.
+func (b *Bucket) Drop(ctx context.Context, name string) error {
+	if err := b.remove(ctx, name+ending); err != nil {
+		return err
+	}
+	return b.clear(ctx, name)
+}
+
+// clear removes what is below a name.
+func (b *Bucket) clear(ctx context.Context, name string) error {
+	var names []string
+	if err := b.each(ctx, name, func(n string, _ types.Object) { names = append(names, n) }); err != nil {
+		return err
+	}
+	for _, n := range names {
+		if err := b.remove(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sweep removes the parts that killed uploaders have left below a name: they cost
+// money, and no list of objects shows them. Nobody else may be saving there.
+func (b *Bucket) Sweep(ctx context.Context, below string) error {
+	pages := s3.NewListMultipartUploadsPaginator(b.s3, &s3.ListMultipartUploadsInput{Bucket: &b.name, Prefix: aws.String(*b.key(below) + "/")})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if status(err) == 404 {
+			return nil // some servers say so of a bucket that has none
+		}
+		if err != nil {
+			return b.explain(err, "ListBucketMultipartUploads")
+		}
+		for _, u := range page.Uploads {
+			if _, err := b.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.name, Key: u.Key, UploadId: u.UploadId}); err != nil && status(err) != 404 {
+				return b.explain(err, "AbortMultipartUpload")
+			}
+		}
+	}
+	return nil
+}
+
+// SweepSets removes the files of sets directly below a name that are not whole.
+func (b *Bucket) SweepSets(ctx context.Context, below string) error {
+	whole, files := map[string]bool{}, map[string]bool{}
+	err := b.each(ctx, below, func(name string, _ types.Object) {
+		rest := strings.TrimPrefix(name, path.Clean(below)+"/")
+		if set, is := strings.CutSuffix(rest, ending); is && !strings.Contains(set, "/") {
+			whole[set] = true
+		} else if set, _, deeper := strings.Cut(rest, "/"); deeper {
+			files[set] = true
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for set := range files {
+		if !whole[set] {
+			if err := b.clear(ctx, path.Join(below, set)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

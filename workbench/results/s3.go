@@ -1,0 +1,272 @@
+package results
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud/objects"
+	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// What comes home goes to results.s3 from here, with the user's own credentials: no
+// node gets any for it. Below PREFIX/CLUSTER/RUN there are results and checkpoints,
+// each a set of package objects: who finds no manifest has no whole one.
+
+// s3Limit bounds the sending of a run's results, s3Last that of its last checkpoint
+// after it has ended.
+const (
+	s3Limit = 6 * time.Hour
+	s3Last  = 10 * time.Minute
+)
+
+func s3Results(cluster, run string) string { return path.Join(cluster, run, "results") }
+
+func s3Checkpoints(cluster, run string) string { return path.Join(cluster, run, "checkpoints") }
+
+// keepInS3 sends what of a run came home to its results.s3. They are here, so that
+// nothing is lost where it fails: it is said.
+func (f *Fetcher) keepInS3(ctx context.Context, at Site, run Run) {
+	files := f.homeFiles(run)
+	if run.S3 == "" || len(files) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s3Limit)
+	defer cancel()
+	name := s3Results(run.Cluster, run.ID)
+	b, err := objects.Open(ctx, run.S3)
+	var saved objects.Saved
+	if err == nil {
+		_ = b.Sweep(ctx, name)
+		saved, err = b.Save(ctx, name, files, map[string]string{"run": run.ID, "cluster": run.Cluster})
+	}
+	if err != nil {
+		_ = at.Publish(event.Noticed{Level: "warning", Text: "the results are not in " + run.S3 + ": " + err.Error(),
+			Next: nextOf(err, "dlwb pull "+run.ID+" tries again")})
+		return
+	}
+	text := fmt.Sprintf("the results are in %s: %s", b.Address(name), units.Count(saved.Files, "file"))
+	if saved.Sent < saved.Files {
+		text += fmt.Sprintf(", %d of them sent now", saved.Sent)
+	}
+	_ = at.Publish(event.Noticed{Level: "info", Text: text})
+}
+
+// nextOf is the advice that an error brings, before the usual one.
+func nextOf(err error, usual string) string {
+	if next := event.NextOf(err); next != "" {
+		return next + "; then " + usual
+	}
+	return usual
+}
+
+// homeFiles are the files of a run that came home, by their path in its results.
+func (f *Fetcher) homeFiles(run Run) map[string]string {
+	files, dest := map[string]string{}, f.Dir(run)
+	for dir, placed := range f.readHome(run.ID) {
+		for _, p := range placed {
+			at := filepath.Join(dir, filepath.FromSlash(p.As))
+			rel, err := filepath.Rel(dest, at)
+			if err != nil || !filepath.IsLocal(rel) {
+				continue // it was pulled somewhere else besides
+			}
+			if info, err := os.Lstat(at); err == nil && info.Mode().IsRegular() {
+				files[filepath.ToSlash(rel)] = at
+			}
+		}
+	}
+	return files
+}
+
+// sender sends checkpoints to S3 while a run goes on: of each node the newest that
+// is home, when there is time for it.
+type sender struct {
+	f    *Fetcher
+	at   Site
+	run  Run
+	wake chan struct{} // closed: no more come
+	done chan struct{}
+
+	mu   sync.Mutex
+	next map[int]savedCkpt
+}
+
+// sendAway begins to send; nil where a run keeps nothing in S3.
+func (f *Fetcher) sendAway(at Site, id string) *sender {
+	run, err := f.owner.Run(id)
+	if err != nil || run.S3 == "" {
+		return nil
+	}
+	s := &sender{f: f, at: at, run: run, wake: make(chan struct{}, 1), done: make(chan struct{}), next: map[int]savedCkpt{}}
+	go s.loop()
+	return s
+}
+
+// send puts a checkpoint in the place of one of its node that is still waiting.
+func (s *sender) send(c savedCkpt) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	s.next[c.Node] = c
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// finish waits until the last one is sent, for a while.
+func (s *sender) finish(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	close(s.wake)
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+	case <-time.After(s3Last):
+	}
+}
+
+func (s *sender) loop() {
+	defer close(s.done)
+	ctx, cancel := context.WithTimeout(context.Background(), s3Limit*24)
+	defer cancel()
+	var b *objects.Bucket
+	told := ""
+	for more := true; more; {
+		_, more = <-s.wake
+		s.mu.Lock()
+		due := s.next
+		s.next = map[int]savedCkpt{}
+		s.mu.Unlock()
+		for _, c := range due {
+			var err error
+			if b == nil {
+				b, err = s.open(ctx)
+			}
+			if err == nil {
+				err = s.one(ctx, b, c)
+			}
+			// The same trouble every five seconds is told once.
+			if err != nil && err.Error() != told && !errors.Is(err, fs.ErrNotExist) {
+				told = err.Error()
+				_ = s.at.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf("checkpoint %s is not in %s: %v", c.Name, s.run.S3, err), Next: event.NextOf(err)})
+			}
+		}
+	}
+}
+
+// open finds the bucket, and clears away what an earlier dlwb has left that was
+// killed: one process watches a run at a time.
+func (s *sender) open(ctx context.Context) (*objects.Bucket, error) {
+	b, err := objects.Open(ctx, s.run.S3)
+	if err != nil {
+		return nil, err
+	}
+	below := s3Checkpoints(s.run.Cluster, s.run.ID)
+	err = b.Sweep(ctx, below)
+	for i := range s.at.Nodes {
+		err = errors.Join(err, b.SweepSets(ctx, path.Join(below, nodeDir(i))))
+	}
+	if err != nil {
+		slog.Debug("sweep in S3", "run", s.run.ID, "error", err) // it costs a little, and nothing is wrong by it
+	}
+	return b, nil
+}
+
+func nodeDir(node int) string { return "node" + strconv.Itoa(node) }
+
+// one sends a checkpoint under a name that it has alone, and removes what it
+// replaces: the one before the last of its node.
+func (s *sender) one(ctx context.Context, b *objects.Bucket, c savedCkpt) error {
+	files, home := map[string]string{}, s.f.ckptHome(c)
+	err := filepath.WalkDir(home, func(at string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			rel, _ := filepath.Rel(home, at)
+			files[filepath.ToSlash(rel)] = at
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	serial, _ := strconv.Atoi(path.Base(c.Dir))
+	below := path.Join(s3Checkpoints(s.run.Cluster, s.run.ID), nodeDir(c.Node))
+	about := map[string]string{"run": s.run.ID, "node": strconv.Itoa(c.Node), "checkpoint": c.Name, "in": c.In,
+		"newest": strconv.FormatFloat(c.Newest, 'f', -1, 64)}
+	if _, err := b.Save(ctx, fmt.Sprintf("%s/%06d", below, serial), files, about); err != nil {
+		return err
+	}
+	sets, err := b.Sets(ctx, below)
+	for len(sets) > keptInS3 && err == nil {
+		err = b.Drop(ctx, sets[0])
+		sets = sets[1:]
+	}
+	return err
+}
+
+// keptInS3 is how many checkpoints of a node stay there.
+const keptInS3 = 2
+
+// fromS3 brings the checkpoints to go on from back here where none of a run came
+// home, or its record was removed. Only what is whole counts.
+func (f *Fetcher) fromS3(ctx context.Context, at Site, id string) ckptRecord {
+	run, err := f.owner.Run(id)
+	if err != nil || run.S3 == "" {
+		return ckptRecord{}
+	}
+	r, err := f.loadCkpts(ctx, run)
+	if err != nil {
+		_ = at.Publish(event.Noticed{Level: "warning", Text: "no checkpoint of run " + id + " came from " + run.S3 + ": " + err.Error(), Next: event.NextOf(err)})
+	}
+	return r
+}
+
+func (f *Fetcher) loadCkpts(ctx context.Context, run Run) (r ckptRecord, err error) {
+	b, err := objects.Open(ctx, run.S3)
+	if err != nil {
+		return r, err
+	}
+	sets, err := b.Sets(ctx, s3Checkpoints(run.Cluster, run.ID))
+	if err != nil {
+		return r, err
+	}
+	names := map[string]string{} // of sets, by directory here
+	for _, set := range sets {
+		m, found, err := b.Manifest(ctx, set)
+		if err != nil || !found {
+			continue
+		}
+		node, bad := strconv.Atoi(m.About["node"])
+		newest, worse := strconv.ParseFloat(m.About["newest"], 64)
+		if errors.Join(bad, worse) != nil || !filepath.IsLocal(m.About["in"]) {
+			continue
+		}
+		c := savedCkpt{Node: node, Name: m.About["checkpoint"], In: m.About["in"], Newest: newest,
+			Dir: fmt.Sprintf("%s/checkpoints/%s/%s", run.ID, nodeDir(node), path.Base(set))}
+		r.Saved, names[c.Dir] = append(r.Saved, c), set
+	}
+	parts := r.restorable()
+	r = ckptRecord{}
+	for _, c := range parts {
+		home := f.ckptHome(*c)
+		_ = os.RemoveAll(home)
+		if _, err := b.Load(ctx, names[c.Dir], home); err != nil {
+			return ckptRecord{}, err
+		}
+		r.Saved = append(r.Saved, *c)
+		r.Serial, _ = strconv.Atoi(path.Base(c.Dir))
+	}
+	return r, f.keepCkpts(run.ID, r)
+}
