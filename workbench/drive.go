@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/inputs"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
@@ -299,9 +300,10 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		{event.StepCluster, count(d.plan.Nodes, "node") + " on " + d.plan.Provider, d.up},
 		{event.StepEnvironment, d.plan.Environment, d.prepare},
 		{event.StepSync, d.plan.Code.Dir, d.sync},
+		{event.StepData, d.plan.DataText(), d.bring},
 		{event.StepLaunch, d.plan.Profile.Run.Command, d.launch},
 	} {
-		if justCode && s.name != event.StepSync {
+		if justCode && s.name != event.StepSync || s.name == event.StepData && !inputs.Given(d.plan.Profile) {
 			continue
 		}
 		if err := d.step(ctx, s.name, s.text, s.do); err != nil {

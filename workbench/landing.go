@@ -10,6 +10,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/inputs"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
@@ -44,7 +45,11 @@ func (d *drive) land(ctx context.Context, j jobs, p cloud.Landing) (through bool
 	}{
 		{event.StepEnvironment, d.plan.Environment, d.prepare},
 		{event.StepSync, d.plan.Code.Dir, d.sync},
+		{event.StepData, d.plan.DataText(), d.bring},
 	} {
+		if s.name == event.StepData && !inputs.Given(d.plan.Profile) {
+			continue
+		}
 		if err := d.step(ctx, s.name, s.text, s.do); err != nil {
 			return false, err
 		}
@@ -175,5 +180,5 @@ func (on *jobCarrier) homeFrom(ctx context.Context, s scope) (done bool, err err
 		return l != nil, err
 	}
 	defer l.cancel()
-	return true, on.w.results.Step(ctx, l.site(s, nil), s.run)
+	return true, l.stateHome(ctx, s.run, on.w.results.Step(ctx, l.site(s, nil), s.run))
 }

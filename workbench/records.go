@@ -43,6 +43,8 @@ type runData struct {
 	// Ref is where its provider has it as a job; empty: it is none, or that is not
 	// known yet.
 	Ref string `json:"job,omitempty"`
+	// State is the directory here that keeps what survives it; empty: nothing does.
+	State string `json:"state,omitempty"`
 	// To is where its results go here; empty: into the run's record.
 	To       string                `json:"to,omitempty"`
 	Forward  []string              `json:"forward,omitempty"` // opened while the run is watched

@@ -254,8 +254,8 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 		Ranks: planning.RankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
-		Leads:       made.Leads,
-		Stall:       d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
+		Leads:       made.Leads, State: d.plan.Profile.StateDir(),
+		Stall: d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
@@ -345,10 +345,14 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 		return &event.Fault{What: "read run.on_notice", Node: -1, Why: err.Error()}
 	}
 	return d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		given, err := d.inputEnv(ctx, i, n, id)
+		if err != nil {
+			return err
+		}
 		l := remote.Launch{
 			RunID: id, Dir: planning.RemoteCode(d.plan.Cluster), Results: planning.OwnDir(d.plan.Cluster, id), Grace: p.Run.Grace, LogMost: p.Limits.Log,
 			Peers: d.link.peers(i), OnNotice: planning.OfRun(onNotice, id), Restarts: made.Restarts, Leads: made.Leads && i == 0,
-			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
+			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, given, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
 		}
 		for _, proc := range made.Nodes[i] {
 			started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env,
