@@ -89,7 +89,7 @@ func (w *Workbench) leftover(ctx context.Context, c store.Cluster) (run store.Ru
 	}
 	defer lock.Release()
 	if run.EndedAt == nil {
-		on, err := w.reach(c)
+		on, err := w.reachRun(c, run.ID)
 		if err != nil {
 			return run, false, err
 		}

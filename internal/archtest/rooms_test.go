@@ -13,7 +13,7 @@ import (
 // rooms are the packages below workbench, and which of each other they may
 // import. The driver, workbench itself, imports them; none imports the driver.
 var rooms = map[string][]string{
-	"atnode":    {},
+	"atnode":    {"event"},
 	"cleanup":   {"event"},
 	"event":     {},
 	"export":    {},
@@ -23,6 +23,8 @@ var rooms = map[string][]string{
 	"locks":     {},
 	"market":    {"event", "planning"},
 	"money":     {"event"},
+	"naming":    {"event"},
+	"sweep":     {"event"},
 	"trust":     {},
 	"planning":  {"event", "gitread", "history", "inputs", "trust"},
 	"history":   {"event", "export", "gitread"},
@@ -74,7 +76,7 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 
 // reachesNodes are the files of the driver that know how a node is reached: those
 // of the one backend that nodes are. No others do.
-var reachesNodes = []string{"contact.go", "drive.go", "inputs.go", "landing.go", "lease.go", "link.go", "recipe.go", "steps.go", "sync.go", "wheels.go"}
+var reachesNodes = []string{"contact.go", "drive.go", "inputs.go", "landing.go", "lease.go", "link.go", "recipe.go", "steps.go", "sync.go", "trials.go", "wheels.go"}
 
 // roomsWithRemote are the rooms that import remote. atnode makes replicas of nodes;
 // inputs, nodefacts, peers, rankport, results and tunnel are given connected nodes and talk to
