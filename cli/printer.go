@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/sweep"
 )
 
 // printer prints a stream of events: as lines for people, or one JSON object a
@@ -27,6 +28,7 @@ type printer struct {
 	entry func(cluster string, o event.ForwardOpened) event.ForwardOpened
 	logs  map[logKey]*logLines
 	said  *lastSaid
+	skip  func(event.Event) bool // what is not printed; nil: all is
 	// failure is what the last step that failed has told in full.
 	failure *event.Fault
 }
@@ -49,7 +51,7 @@ type logLines struct {
 const maxPart = 64 << 10
 
 func (a *app) printer(w *workbench.Workbench) *printer {
-	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.Tunnels().WithEntry, logs: map[logKey]*logLines{}, said: &a.said}
+	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.Tunnels().WithEntry, logs: map[logKey]*logLines{}, said: &a.said, skip: a.skip}
 }
 
 // print prints events in order.
@@ -58,6 +60,9 @@ func (p *printer) print(events []event.Event) error {
 		p.said.now()
 	}
 	for _, e := range events {
+		if p.skip != nil && p.skip(e) {
+			continue
+		}
 		var err error
 		switch b := e.Body.(type) {
 		case event.LogGrew:
@@ -230,6 +235,8 @@ func eventText(b event.Body) string {
 		return upText(b)
 	case event.CheckpointSaved:
 		return sanitize.Sprintf("  checkpoint %s of node%d is home: %s", b.Name, b.Node, event.SizeText(b.Files, b.Bytes))
+	case event.SweepChanged:
+		return sanitize.Word(sweep.Headline(b))
 	case event.SpotNotice:
 		return sanitize.Sprintf("warning: node%d will be taken away by its provider at %s (%s)", b.Node, b.At.Local().Format("15:04:05"), b.Action)
 	case event.ClusterStopped:

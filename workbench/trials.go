@@ -270,3 +270,14 @@ func (w *Workbench) reachRun(c store.Cluster, run string) (carrier, error) {
 	}
 	return on, err
 }
+
+// SweepBoard is the leaderboard of the sweep of a profile that was begun last, as it
+// is on record.
+func (w *Workbench) SweepBoard(p *profiles.Profile) (event.SweepChanged, error) {
+	id, err := w.sweepID(p, false)
+	if err != nil {
+		return event.SweepChanged{}, err
+	}
+	d := &drive{w: w}
+	return sweep.New(d.sweepOwner(), p, id, nil).Recorded()
+}

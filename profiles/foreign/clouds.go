@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 )
 
@@ -157,6 +158,12 @@ func (f *file) variables(n *yaml.Node) {
 	}
 	env := map[string]string{}
 	add := func(name, value string, node *yaml.Node) {
+		if profiles.LooksSecret(name, value) && !strings.Contains(value, "$") {
+			f.take(node)
+			f.secret = append(f.secret, name)
+			f.note(node.Line, name, "its value looks like a secret: write "+name+`: "${env:`+name+`}" in run.env, and export `+name)
+			return
+		}
 		if name != "" && value != "" && !strings.Contains(value, "$") && !strings.ContainsAny(value, "\n") {
 			env[name] = value
 			f.take(node)

@@ -27,6 +27,8 @@ type Imported struct {
 	From    string // what kind of file it was
 	Profile []byte // as YAML, with comments
 	Left    []Left // in the order of their lines; line 0 is of no line
+	// Secret are variables that were left out: their values look like secrets.
+	Secret []string
 }
 
 // ErrUnknown says that a file is of none of the kinds that are known.
@@ -58,6 +60,8 @@ type file struct {
 	taken map[*yaml.Node]bool
 	out   map[string]any // the profile, by the names of its keys
 	left  []Left
+	// secret are variables that were left out because their values look like secrets.
+	secret []string
 }
 
 // mostBytes bounds a file.
@@ -111,7 +115,7 @@ func (f *file) finish(from, script string) (Imported, error) {
 		return Imported{}, fmt.Errorf("what %s says makes no profile: %w", f.name, err)
 	}
 	slices.SortStableFunc(f.left, func(a, b Left) int { return a.Line - b.Line })
-	return Imported{From: from, Profile: profiles.Write(p), Left: f.left}, nil
+	return Imported{From: from, Profile: profiles.Write(p), Left: f.left, Secret: f.secret}, nil
 }
 
 // nest makes mappings of keys with dots.

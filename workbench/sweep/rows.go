@@ -33,16 +33,31 @@ func (s *Sweep) drop(t Trial) {
 // end notes how a trial went.
 func (s *Sweep) end(t Trial, run string, ended event.RunEnded) {
 	s.drop(t)
-	s.set(t, func(r *event.TrialRow) {
-		r.Run, r.Duration, r.State = run, ended.Duration, event.TrialDone
-		switch early, is := strings.CutPrefix(ended.Cause[max(0, strings.Index(ended.Cause, EarlyWord)):], EarlyWord); {
-		case is:
-			r.State, r.Why = event.TrialEarly, early
-		case ended.ExitCode != 0:
-			r.State, r.Why = event.TrialFailed, ended.Cause
-		}
-	})
+	s.set(t, func(r *event.TrialRow) { r.Run = run; over(r, ended) })
 	_ = s.tell()
+}
+
+// over puts the end of a trial into its row.
+func over(r *event.TrialRow, ended event.RunEnded) {
+	r.Duration, r.State = ended.Duration, event.TrialDone
+	_, early, is := strings.Cut(ended.Cause, EarlyWord)
+	switch {
+	case is:
+		r.State, r.Why = event.TrialEarly, early
+	case ended.ExitCode != 0:
+		r.State, r.Why = event.TrialFailed, ended.Cause
+	}
+}
+
+// Recorded is the leaderboard as it is on record, whoever runs the sweep.
+func (s *Sweep) Recorded() (event.SweepChanged, error) {
+	_, left, err := s.takeStock()
+	for _, b := range left {
+		if b.past.Ended != nil {
+			s.set(b.trial, func(r *event.TrialRow) { over(r, *b.past.Ended) })
+		}
+	}
+	return s.board(), err
 }
 
 // board is the leaderboard now.
