@@ -39,6 +39,9 @@ func (f *file) count(n *yaml.Node, more int) {
 func (f *file) ray() {
 	f.named(f.text(at(f.root, "cluster_name")))
 	kind := at(f.root, "provider.type")
+	if kind == nil {
+		kind = &yaml.Node{Kind: yaml.ScalarNode}
+	}
 	switch {
 	case kind.Value == "aws":
 		f.take(kind)
@@ -55,6 +58,9 @@ func (f *file) ray() {
 			}
 		}
 		f.set("machines.hosts", hosts)
+	case kind.Value != "":
+		f.take(kind)
+		f.note(kind.Line, "provider.type: "+kind.Value, "dlwb makes no machines there: the profile runs on this one; set provider, and machines")
 	}
 	f.set("environment.docker", f.text(at(f.root, "docker.image")))
 	if idle := f.text(at(f.root, "idle_timeout_minutes")); idle != "" {

@@ -48,7 +48,7 @@ func Losers(rule, mode string, warmup int, all []Course) map[int]string {
 		why := ""
 		switch rule {
 		case "median":
-			why = belowMedian(mode, c, all)
+			why = belowMedian(mode, warmup, c, all)
 		case "halving":
 			why = halved(mode, warmup, c, all)
 		}
@@ -64,23 +64,39 @@ const least = 3
 
 // belowMedian says why a trial falls behind the others that came as far as it has;
 // empty where it does not.
-func belowMedian(mode string, c Course, all []Course) string {
-	n := len(c.Values)
+func belowMedian(mode string, warmup int, c Course, all []Course) string {
+	n := common(c, all)
+	if n < warmup {
+		return ""
+	}
 	var others []float64
 	for _, o := range all {
 		if o.Trial != c.Trial && len(o.Values) >= n {
 			others = append(others, bestOf(mode, o.Values[:n]))
 		}
 	}
-	if len(others) < least {
-		return ""
-	}
 	slices.SortFunc(others, func(a, b float64) int { return order(mode, a, b) })
 	middle := others[len(others)/2]
-	if best := bestOf(mode, c.Values); better(mode, middle, best) {
+	if best := bestOf(mode, c.Values[:n]); better(mode, middle, best) {
 		return fmt.Sprintf("its best of %d values, %s, is behind the median of the others, %s", n, text(best), text(middle))
 	}
 	return ""
+}
+
+// common is the last number of values that a trial and enough of the others have
+// reached; 0: there are too few others.
+func common(c Course, all []Course) int {
+	var reached []int
+	for _, o := range all {
+		if o.Trial != c.Trial {
+			reached = append(reached, len(o.Values))
+		}
+	}
+	if len(reached) < least {
+		return 0
+	}
+	slices.Sort(reached)
+	return min(len(c.Values), reached[len(reached)-least])
 }
 
 // halved says why a trial is not in the better half at the last rung that it has

@@ -132,7 +132,7 @@ func Of(p *profiles.Profile, t Trial, sweep string) *profiles.Profile {
 	}
 	for _, s := range t.Settings {
 		own.Run.Env = append(own.Run.Env, profiles.Var{Name: "DLWB_PARAM_" + variable(s.Name), Value: s.Value})
-		place, value := "{"+s.Name+"}", shellword.Quote(s.Value)
+		place, value := "{"+s.Name+"}", shellword.Join(s.Value)
 		switch {
 		case strings.Contains(own.Run.Command, place):
 			own.Run.Command = strings.ReplaceAll(own.Run.Command, place, value)
