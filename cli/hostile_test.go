@@ -230,6 +230,7 @@ var hostileCases = []struct {
 	{"pull", []hostileCase{{args: "pull"}, {args: "pull FAILED"}, {args: "pull EVIL"}}},
 	{"stop", []hostileCase{{args: "stop RUN"}, {args: "stop bed --machines"}, {args: "stop EVIL"}}},
 	{"start", []hostileCase{{args: "start bed"}, {args: "start EVIL"}}},
+	{"doctor", []hostileCase{{args: "doctor bed"}, {args: "doctor EVIL"}}},
 	{"extend", []hostileCase{{args: "extend bed 1h"}, {args: "extend bed --by EVIL"}}},
 	{"metrics", []hostileCase{
 		{args: "metrics train.log --why"}, {args: "metrics smi.csv"}, {args: "metrics noise.bin --why"}, {args: "metrics RUN --why"}, {args: "metrics FAILED"},
