@@ -49,9 +49,10 @@ type app struct {
 	theme    string
 	glyphs   string
 	readOnly bool
-	allowed  settings.Settings // by flags, to this profile
-	planned  string            // its path; empty: it is not known
-	trust    string            // the hash that --trust names
+	allowed  settings.Settings      // by flags, to this profile
+	planned  string                 // its path; empty: it is not known
+	skip     func(event.Event) bool // events that a command does not print; nil: it prints all
+	trust    string                 // the hash that --trust names
 
 	asking   sync.Mutex
 	answers  *bufio.Reader

@@ -212,6 +212,7 @@ var hostileCases = []struct {
 	{"doctor", []hostileCase{{args: "doctor"}}},
 	{"up", []hostileCase{{args: "up venv.yaml", long: true}, {args: "up"}, {args: "up broken.yaml"}}},
 	{"sync", []hostileCase{{args: "sync --dry-run"}, {args: "sync"}, {args: "sync --watch", until: "sync"}}},
+	{"sweep", []hostileCase{{args: "sweep"}, {args: "sweep --show"}, {args: "sweep EVIL"}}},
 	{"run", []hostileCase{{args: "run"}, {args: "run fails.yaml"}, {args: "run broken.yaml"}}},
 	{"dlwb", []hostileCase{{args: ""}, {args: "--plain"}, {args: "--version"}, {args: "EVIL"}, {args: "--EVIL"}, {args: "-h"}}},
 	{"logs", []hostileCase{{args: "logs"}, {args: "logs FAILED --rank all"}, {args: "logs -f RUN"}, {args: "logs --rank EVIL"}, {args: "logs --raw", exact: true}}},
@@ -229,6 +230,7 @@ var hostileCases = []struct {
 	{"pull", []hostileCase{{args: "pull"}, {args: "pull FAILED"}, {args: "pull EVIL"}}},
 	{"stop", []hostileCase{{args: "stop RUN"}, {args: "stop bed --machines"}, {args: "stop EVIL"}}},
 	{"start", []hostileCase{{args: "start bed"}, {args: "start EVIL"}}},
+	{"doctor", []hostileCase{{args: "doctor bed"}, {args: "doctor EVIL"}}},
 	{"extend", []hostileCase{{args: "extend bed 1h"}, {args: "extend bed --by EVIL"}}},
 	{"metrics", []hostileCase{
 		{args: "metrics train.log --why"}, {args: "metrics smi.csv"}, {args: "metrics noise.bin --why"}, {args: "metrics RUN --why"}, {args: "metrics FAILED"},

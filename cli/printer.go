@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/sweep"
 )
 
 // printer prints a stream of events: as lines for people, or one JSON object a
@@ -32,6 +33,7 @@ type printer struct {
 	// batch is what ranks have printed and nobody was shown yet, used again: a flood
 	// of lines is written a piece of the log at a time.
 	batch []byte
+	skip  func(event.Event) bool // what is not printed; nil: all is
 	// failure is what the last step that failed has told in full.
 	failure *event.Fault
 }
@@ -54,7 +56,7 @@ type logLines struct {
 const maxPart = 64 << 10
 
 func (a *app) printer(w *workbench.Workbench) *printer {
-	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.Tunnels().WithEntry, logs: map[logKey]*logLines{}, said: &a.said}
+	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.Tunnels().WithEntry, logs: map[logKey]*logLines{}, said: &a.said, skip: a.skip}
 }
 
 // print prints events in order.
@@ -63,6 +65,9 @@ func (p *printer) print(events []event.Event) error {
 		p.said.now()
 	}
 	for _, e := range events {
+		if p.skip != nil && p.skip(e) {
+			continue
+		}
 		var err error
 		switch b := e.Body.(type) {
 		case event.LogGrew:
@@ -253,6 +258,8 @@ func eventText(b event.Body) string {
 		return upText(b)
 	case event.CheckpointSaved:
 		return sanitize.Sprintf("  checkpoint %s of node%d is home: %s", b.Name, b.Node, event.SizeText(b.Files, b.Bytes))
+	case event.SweepChanged:
+		return sanitize.Word(sweep.Headline(b))
 	case event.SpotNotice:
 		return sanitize.Sprintf("warning: node%d will be taken away by its provider at %s (%s)", b.Node, b.At.Local().Format("15:04:05"), b.Action)
 	case event.ClusterStopped:

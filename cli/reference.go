@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/imports"
 	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/profiles/foreign"
 	"github.com/dlwb/dlwb/workbench/cleanup"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -57,11 +57,6 @@ type (
 		Run   string         `json:"run"`
 		Ended event.RunEnded `json:"ended"`
 	}
-	importAnswer struct {
-		Profile string         `json:"profile"`
-		From    string         `json:"from"`
-		Left    []foreign.Left `json:"left"`
-	}
 	doctorAnswer struct {
 		Findings []cloud.Finding `json:"findings"`
 		OK       bool            `json:"ok"`
@@ -87,6 +82,7 @@ var outputs = map[string]struct {
 	"trust":      {answer: trust.Subject{}},
 	"up":         {stream: "the steps `cluster` and `environment`"},
 	"run":        {stream: "everything that happens, from `plan` on; of the output, that of rank 0"},
+	"sweep":      {stream: "the steps, `sweep` with the leaderboard at each change, and how each trial began and ended; with `--show` one object, the leaderboard", unless: []string{"show"}},
 	"logs":       {stream: "only `log_line`"},
 	"ls":         {answer: clustersAnswer{}},
 	"runs":       {answer: history.Table{}},
@@ -107,7 +103,7 @@ var outputs = map[string]struct {
 	"pull":       {answer: event.ResultsFetched{}},
 	"stop":       {answer: stopAnswer{}},
 	"down":       {stream: "the step `down`, with `receipt`, for each cluster"},
-	"import":     {answer: importAnswer{}},
+	"import":     {answer: imports.Answer{}},
 	"doctor":     {answer: doctorAnswer{}},
 	"offers":     {answer: offersAnswer{}},
 	"start":      {stream: "the step `cluster`, then `cluster_up`"},

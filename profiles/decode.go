@@ -333,6 +333,7 @@ func (d *decoder) together(root *yaml.Node) {
 		d.failKey("environment", flaw{why: "it has " + strings.Join(kinds, " and ") + ", and Python comes from one place", next: "keep one of them"})
 	}
 	d.options()
+	d.sweep()
 	m := &d.p.Machines
 	if l := d.p.Limits; d.given["limits.idle"] && l.Idle > l.Lifetime {
 		d.failKey("limits.idle", flaw{why: "the cluster ends before, after its lifetime of " + writeDuration(l.Lifetime), next: "make it shorter, or the lifetime longer"})

@@ -50,6 +50,9 @@ var Groups = []Group{
 	{"environment", "Where Python comes from on a node: `system`, or one of the keys below."},
 	{"code", "What is copied to the nodes. `.gitignore` and `.dlwbignore` are honoured; files that look like secrets are held back, whatever these say (docs/sync.md)."},
 	{"run", "The training command."},
+	{"sweep", "A search over parameters, for `dlwb sweep`: the command is run once for each trial, several at once on the nodes of one cluster. " +
+		"A trial finds its parameters in DLWB_PARAM_NAME, its number in DLWB_TRIAL, and behind the command as `sweep.args` says; " +
+		"where `{NAME}` of a parameter stands in `run.command`, its value is put there instead."},
 	{"results", "What is brought home, and where to: of the files below `results.paths` those that the run wrote, and no others. " +
 		"`{run}` in a path, in `run.command` and in `run.env` stands for the id of the run. What a rank writes to the directory that the variable " +
 		"`DLWB_RESULTS` names, which is new for each run, comes home from every node without being named here."},
@@ -129,6 +132,20 @@ var common = []*Field{
 	{Key: "code.exclude", Type: textsType, Also: []string{"ignore"}, Doc: "What is not copied, as patterns of .gitignore.",
 		Example: `[data/, "*.ckpt"]`, ref: func(p *Profile) any { return &p.Code.Exclude }},
 
+	{Key: "data", Type: channelsType, Also: []string{"inputs", "input_data", "channels", "datasets", "dataset", "file_mounts"},
+		Doc: "The inputs of the training, each in a directory of its own on every node. The command finds it in the variable DLWB_CHANNEL_NAME (and SM_CHANNEL_NAME). " +
+			"What lies on this machine is copied like the code, what has an address is fetched by node 0, and the nodes pass it on; what is unchanged is not sent again. " +
+			"What lies here lies in the profile's own directory, unless you allow another place as for `code.dir`.",
+		Example: `{train: datasets/digits, labels: {from: "https://example.org/labels.csv", sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}}`,
+		ref:     func(p *Profile) any { return &p.Data }},
+	{Key: "state", Type: homeType, Also: []string{"state_dir"},
+		Doc: "A directory here, inside that of the profile, for what survives runs. On each node the command finds its own in DLWB_STATE (and SSM_STATE); after every run it is brought to STATE/nodeN, " +
+			"and new machines get it from there.",
+		Example: "state", ref: func(p *Profile) any { return &p.State }},
+	{Key: "after", Type: afterType, Also: []string{"needs", "depends_on", "previous"},
+		Doc:     "Profiles that `dlwb chain` runs before this one, unless they are done and unchanged. The results of each are a channel named like its profile.",
+		Example: "prepare.yaml", ref: func(p *Profile) any { return &p.After }},
+
 	{Key: "run.engine", Type: choiceType, Allowed: Engines, Default: engine.Auto, Also: []string{"launcher"},
 		Doc: "What starts the ranks; `" + engine.Auto + "` is " + engine.AutoIs + ".", Example: Engines[1],
 		ref: func(p *Profile) any { return &p.Run.Engine }},
@@ -169,6 +186,37 @@ var common = []*Field{
 	{Key: "run.resume", Type: commandType, Also: []string{"resume_args"},
 		Doc: "What is added to the command when it is launched again after machines were replaced.", Example: "--resume",
 		ref: func(p *Profile) any { return &p.Run.Resume }},
+
+	{Key: "sweep.method", Type: choiceType, Allowed: []string{"grid", "list", "random"}, Default: "grid", Also: []string{"search", "strategy"},
+		Doc: "`grid`: every combination; `list`: those in `sweep.list`; `random`: drawn with `sweep.seed`.", Example: "random", ref: func(p *Profile) any { return &p.Sweep.Method }},
+	{Key: "sweep.parameters", Type: parametersType, Also: []string{"params", "space", "config"},
+		Doc: "What is varied.", Example: "{lr: [0.1, 0.01], layers: [2, 4]}", ref: func(p *Profile) any { return &p.Sweep.Parameters }},
+	{Key: "sweep.list", Type: settingsType, Also: []string{"settings", "configs"},
+		Doc: "The trials of the method list.", Example: "[{lr: 0.1, layers: 2}, {lr: 0.01, layers: 4}]", ref: func(p *Profile) any { return &p.Sweep.List }},
+	{Key: "sweep.trials", Type: countType, Min: 0, Max: MostTrials, Default: "0", Also: []string{"num_samples", "max_trials", "run_cap", "samples"},
+		Doc: "How many trials there are at most; 0 means all of a grid or a list.", Example: "12", ref: func(p *Profile) any { return &p.Sweep.Trials }},
+	{Key: "sweep.seed", Type: countType, Min: 0, Max: 1 << 31, Default: "0",
+		Doc: "What a random search is drawn with: the same seed draws the same trials.", Example: "42", ref: func(p *Profile) any { return &p.Sweep.Seed }},
+	{Key: "sweep.metric", Type: textType, Also: []string{"objective", "monitor"},
+		Doc: "The series that trials are compared by, as `dlwb metrics` names it; its last value counts.", Example: "val/loss", ref: func(p *Profile) any { return &p.Sweep.Metric }},
+	{Key: "sweep.mode", Type: choiceType, Allowed: []string{"min", "max"}, Default: "min", Also: []string{"goal", "direction"},
+		Doc: "Whether the smallest or the greatest value is the best.", Example: "max", ref: func(p *Profile) any { return &p.Sweep.Mode }},
+	{Key: "sweep.parallel", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"max_concurrent_trials", "concurrency"},
+		Doc: "How many trials run at once; 0 means as many as the nodes and their GPUs have room for.", Example: "4", ref: func(p *Profile) any { return &p.Sweep.Parallel }},
+	{Key: "sweep.nodes", Type: countType, Min: 1, Max: 1000, Default: "1",
+		Doc: "How many nodes a trial has.", Example: "2", ref: func(p *Profile) any { return &p.Sweep.Nodes }},
+	{Key: "sweep.gpus", Type: countType, Min: 0, Max: 64, Default: "0", Also: []string{"gpus_per_trial"},
+		Doc:     "How many GPUs a trial of one node has; trials share a node that has more. 0 means all of the node's. A node without GPUs has one trial at a time.",
+		Example: "1", ref: func(p *Profile) any { return &p.Sweep.GPUs }},
+	{Key: "sweep.args", Type: argumentsType, Also: []string{"arguments", "template"},
+		Doc:     "How each parameter that has no place in `run.command` is written behind it; without the key `--{name}={value}`, with `none` it is not.",
+		Example: `"{name}={value}"`, ref: func(p *Profile) any { return &p.Sweep.Arguments }},
+	{Key: "sweep.stop", Type: choiceType, Allowed: []string{"none", "median", "halving"}, Default: "none", Also: []string{"early_stop", "scheduler"},
+		Doc: "Which trials are ended early: with `median` one whose best value so far is worse than the median of the others at the same number of values; " +
+			"with `halving` all but the better half, at `sweep.warmup` values and at each doubling of it.",
+		Example: "median", ref: func(p *Profile) any { return &p.Sweep.Stop }},
+	{Key: "sweep.warmup", Type: countType, Min: 1, Max: 1_000_000, Default: "5", Also: []string{"grace_period", "min_iter"},
+		Doc: "How many values of the metric a trial has before it may be ended early.", Example: "10", ref: func(p *Profile) any { return &p.Sweep.Warmup }},
 
 	{Key: "metrics", Type: metricsType, Also: []string{"metric"},
 		Doc:     "Values that are not found by themselves: a name, and a regular expression with one group.",

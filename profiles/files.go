@@ -153,6 +153,7 @@ func (p *Profile) CheckFiles() error {
 	if script := Script(p.Run.Command); script != "" {
 		errs = append(errs, p.checkFile(dir, "run.command", script)...)
 	}
+	errs = append(errs, p.checkInputs()...)
 	if len(errs) == 0 {
 		return nil
 	}

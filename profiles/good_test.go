@@ -29,12 +29,16 @@ func mustParse(t testing.TB, name string, text []byte) *Profile {
 	return p
 }
 
+// noSweep are the defaults of a sweep that is not there.
+var noSweep = Sweep{Method: "grid", Mode: "min", Nodes: 1, Stop: "none", Warmup: 5}
+
 func TestTheLeastProfileHasTheDefaults(t *testing.T) {
 	p := mustParse(t, filepath.Join("My Project_1", "dlwb.yaml"), []byte("run: {command: train.py}"))
 	want := &Profile{
 		Name: "my-project-1", Provider: "local", Machines: Machines{Count: 1}, Environment: Environment{Kind: "system"},
 		Code: Code{Dir: "."}, Run: Run{Engine: "auto", Command: "train.py", Grace: 10 * time.Second},
 		Limits: Limits{Lifetime: 24 * time.Hour, Idle: time.Hour, Stall: 30 * time.Minute, Lost: 2 * time.Minute, Log: 4 << 30, Replacements: 3},
+		Sweep:  noSweep,
 	}
 	if !Equal(p, want) {
 		t.Errorf("got %+v\nwant %+v", p, want)
@@ -56,7 +60,7 @@ func TestEveryKeyOfAFullProfileIsRead(t *testing.T) {
 		Metrics: []Metric{{"val/acc", `top-1 (\d+\.\d+)`}, {"tok/s", `it's (\d+) \[tokens\]`}},
 		Results: Results{Paths: []string{"outputs", "runs/last"}, Checkpoints: "outputs/ckpt"},
 		Limits:  Limits{Lifetime: 36 * time.Hour, Idle: 30 * time.Minute, Stall: 90 * time.Second, Lost: 2 * time.Minute, Log: 4 << 30, Replacements: 3},
-		Forward: []string{"jupyter", "tensorboard", "8265"},
+		Forward: []string{"jupyter", "tensorboard", "8265"}, Sweep: noSweep,
 	}
 	if !Equal(p, want) {
 		t.Errorf("got %+v\nwant %+v", p, want)
@@ -106,6 +110,12 @@ func withExample(f *Field) string {
 		tree["machines"] = map[string]any{"instance": "g5.xlarge"}
 	case strings.HasPrefix(f.Key, "machines.instance."):
 		tree["machines"] = map[string]any{"instance": map[string]any{"gpus": 1}}
+	case strings.HasPrefix(f.Key, "sweep."):
+		tree["machines"] = map[string]any{"count": 4}
+		tree["sweep"] = map[string]any{"parameters": map[string]any{"lr": []any{0.1, 0.2}}, "trials": 2, "metric": "loss"}
+		if f.Key == "sweep.list" {
+			tree["sweep"] = map[string]any{"method": "list"}
+		}
 	}
 	var value any
 	example := strings.ReplaceAll(f.Example, "env:WANDB_API_KEY", "env:DLWB_TEST_SECRET")

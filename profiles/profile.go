@@ -18,7 +18,11 @@ type Profile struct {
 	Machines    Machines
 	Environment Environment
 	Code        Code
+	Data        []Channel // in the order of their names in the file
+	State       string    // relative to the profile: what survives runs; empty: nothing does
+	After       []string  // profiles whose results are channels of this one
 	Run         Run
+	Sweep       Sweep
 	Metrics     []Metric
 	Results     Results
 	Limits      Limits

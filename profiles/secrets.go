@@ -65,6 +65,10 @@ func maskNamed(line string) string {
 	})
 }
 
+// LooksSecret reports whether a variable seems to hold a secret in the clear: a
+// profile with it is refused.
+func LooksSecret(name, value string) bool { return secretLiteral(name, value) != "" }
+
 // secretLiteral says why the value of a variable must be a secret; "" when it
 // need not be one. Switches and small numbers are no secrets, whatever their
 // name.

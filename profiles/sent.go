@@ -28,6 +28,11 @@ func (p *Profile) NotSent(state string) []string {
 	if p.Results.Checkpoints != "" { // what is here is older than what is there
 		exclude = append(exclude, "/"+anyRun(p.Results.Checkpoints, p.Name))
 	}
+	for _, name := range p.inputsHere() { // they come to the nodes by themselves
+		if rel, err := filepath.Rel(p.CodeDir(), name); err == nil && filepath.IsLocal(rel) && rel != "." {
+			exclude = append(exclude, "/"+filepath.ToSlash(rel))
+		}
+	}
 	if p.Results.To != "" {
 		to := filepath.Join(filepath.Dir(p.Path), filepath.FromSlash(p.Results.To))
 		if abs, err := filepath.Abs(to); err == nil {
@@ -38,4 +43,17 @@ func (p *Profile) NotSent(state string) []string {
 		}
 	}
 	return exclude
+}
+
+// inputsHere are the paths of this machine that come to the nodes beside the code.
+func (p *Profile) inputsHere() (all []string) {
+	for _, c := range p.Data {
+		if path := p.ChannelPath(c); path != "" {
+			all = append(all, path)
+		}
+	}
+	if p.State != "" {
+		all = append(all, p.StateDir())
+	}
+	return all
 }

@@ -160,5 +160,5 @@ func (l *link) beside(s scope, checkpoints string) func(context.Context, *follow
 }
 
 func (l *link) fetch(ctx context.Context, s scope, silent []bool) error {
-	return l.w.results.Step(ctx, l.site(s, silent), s.run)
+	return l.stateHome(ctx, s.run, l.w.results.Step(ctx, l.site(s, silent), s.run))
 }

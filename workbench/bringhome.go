@@ -32,7 +32,7 @@ func (w *Workbench) runWithResults(id string) (results.Run, error) {
 // toldOf is what was told of a run, as far as its results are concerned.
 func (w *Workbench) toldOf(run string) (results.Told, error) {
 	st, err := w.storyOf(run)
-	return results.Told{Started: st.started, Ended: st.ended, Fetched: st.fetched, Got: st.results, Lost: st.lost}, err
+	return results.Told{Started: st.Started, Ended: st.Ended, Fetched: st.Fetched, Got: st.Results, Lost: st.Lost}, err
 }
 
 // readable says why files of the nodes of a cluster can't be read. A record that
@@ -51,7 +51,7 @@ func (w *Workbench) reachResults(c store.Cluster, run string) (results.Site, err
 	if err != nil {
 		return results.Site{}, err
 	}
-	return l.site(scope{cluster: c.Name, life: c.ID, run: run}, nil), nil
+	return l.ofRun(run).site(scope{cluster: c.Name, life: c.ID, run: run}, nil), nil
 }
 
 // openDisk connects to the machines on whose disks the runs of a cluster write.

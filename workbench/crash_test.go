@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/locks"
 )
 
@@ -144,9 +145,9 @@ func TestALaunchThatWasCutShortSaysWhatBegan(t *testing.T) {
 	}{
 		{[]job.Phase{job.Absent, job.Absent}, event.ExitedBad, "nothing ran"},
 		{[]job.Phase{job.Running, job.Absent}, event.ExitedBad, "node0 had begun, node1 had not"},
-		{[]job.Phase{job.Absent, nodeGone}, event.Lost, "node1 is gone"},
+		{[]job.Phase{job.Absent, follow.PhaseGone}, event.Lost, "node1 is gone"},
 	} {
-		if got := unstarted(c.states); got.Verdict != c.verdict || !strings.Contains(got.Cause, c.cause) {
+		if got := follow.Unstarted(c.states); got.Verdict != c.verdict || !strings.Contains(got.Cause, c.cause) {
 			t.Errorf("%v: %+v", c.states, got)
 		}
 	}

@@ -215,7 +215,7 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster, keep bool) {
 			cancel()
 		}
 	}).Stop()
-	if on, err := w.reach(c); err == nil {
+	if on, err := w.reachRun(c, run.ID); err == nil {
 		err = w.endOn(ctx, limited, on, c, run)
 		slog.Debug("finished the run", "run", run.ID, "error", err)
 	}
@@ -225,7 +225,7 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster, keep bool) {
 	w.closeRun(c)
 	_, data, err := w.runRecord(run.ID)
 	st, storyErr := w.storyOf(run.ID)
-	if err == nil && storyErr == nil && st.started && !st.fetched && len(data.Results) > 0 && !keep {
+	if err == nil && storyErr == nil && st.Started && !st.Fetched && len(data.Results) > 0 && !keep {
 		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, event.Noticed{Level: "warning",
 			Text: "the results of run " + run.ID + " did not come home before its nodes were removed",
 			Next: "what did come lies in " + filepath.Join(w.runDir(run.ID), "results")})
@@ -260,15 +260,15 @@ func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.
 	defer lock.Release()
 	s := scope{cluster: c.Name, life: c.ID, run: run.ID}
 	st, err := w.storyOf(run.ID)
-	if err != nil || st.over() {
+	if err != nil || st.Over() {
 		return err
 	}
-	if st.ended == nil && !st.started {
+	if st.Ended == nil && !st.Started {
 		if _, over, err := on.settle(limited, s, run); over || err != nil {
 			return err
 		}
 	}
-	if st.ended == nil {
+	if st.Ended == nil {
 		ended, err := event.RunEnded{}, w.openTrain(s, st, run.Command)
 		if err == nil {
 			ended, err = w.watchRun(limited, s, on, run.ID, silent)
@@ -276,10 +276,10 @@ func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.
 		if err != nil {
 			return err
 		}
-		st.ended = &ended
+		st.Ended = &ended
 	}
-	if !st.trainEnded {
-		if err := w.closeTrain(s, *st.ended); err != nil {
+	if !st.TrainEnded {
+		if err := w.closeTrain(s, *st.Ended); err != nil {
 			return err
 		}
 	}

@@ -14,8 +14,10 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/inputs"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/sweep"
 )
 
 // Goal says how far to go with a plan.
@@ -35,6 +37,9 @@ type Goal struct {
 	Detach bool
 	// Force sets up the environment again although nothing changed.
 	Force bool
+	// Sweep is the id of the sweep whose trials are run instead of a run; the
+	// drive ends before the launch.
+	Sweep string
 	// RerunOf is the run that is done again; empty for one of its own.
 	RerunOf string
 }
@@ -70,6 +75,8 @@ type drive struct {
 	before  string             // a line of sh that commands on the nodes need in front
 	active  context.CancelFunc // ends the word to the nodes that somebody is at work
 	outcome Outcome
+	trial   *sweep.Label // what is launched is a trial; nil: it is a run
+	beside  int          // how many of them run at once
 
 	recorded chan struct{} // closed when the recipe of the run is written
 }
@@ -201,7 +208,7 @@ func (d *drive) reenter(ctx context.Context, c store.Cluster) error {
 	if event.Phase(c.Phase) == event.PhaseStopped {
 		return &event.Fault{What: "use cluster " + c.Name, Node: -1, Why: "its machines are stopped", Next: "dlwb start " + c.Name + ", then again"}
 	}
-	if d.goal.Until == event.StepCluster {
+	if d.goal.Until == event.StepCluster || d.w.isTrial(c, d.goal.Sweep) {
 		return nil
 	}
 	run, goesOn, err := d.w.leftover(ctx, c)
@@ -299,9 +306,13 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		{event.StepCluster, count(d.plan.Nodes, "node") + " on " + d.plan.Provider, d.up},
 		{event.StepEnvironment, d.plan.Environment, d.prepare},
 		{event.StepSync, d.plan.Code.Dir, d.sync},
+		{event.StepData, d.plan.DataText(), d.bring},
 		{event.StepLaunch, d.plan.Profile.Run.Command, d.launch},
 	} {
-		if justCode && s.name != event.StepSync {
+		if s.name == event.StepLaunch && d.goal.Sweep != "" {
+			return d.setPhase(event.PhaseReady)
+		}
+		if justCode && s.name != event.StepSync || s.name == event.StepData && !inputs.Given(d.plan.Profile) {
 			continue
 		}
 		if err := d.step(ctx, s.name, s.text, s.do); err != nil {

@@ -18,14 +18,14 @@ func (w *Workbench) recordEnd(s scope, run store.Run, data runData, e event.RunE
 	if err != nil {
 		return err
 	}
-	if st.ended == nil {
+	if st.Ended == nil {
 		s.run = run.ID
 		if err := w.publish(s, e); err != nil {
 			return err
 		}
-		st.ended, st.endedAt = &e, now()
+		st.Ended, st.EndedAt = &e, now()
 	}
-	_, err = w.putEnd(run, data, *st.ended, st.endedAt)
+	_, err = w.putEnd(run, data, *st.Ended, st.EndedAt)
 	w.changed()
 	return err
 }

@@ -229,6 +229,11 @@ func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTell
 		return cloud.Submitted{}, err
 	}
 	if _, lands := j.landing(); lands {
+		given, err := d.inputEnv(ctx, -1, d.link.nodes[0], id)
+		if err != nil {
+			return cloud.Submitted{}, err
+		}
+		work.Env = append(given, work.Env...)
 		work = d.handed(work, id)
 	}
 	submitted, err := j.Submit(ctx, life, work, t.enter, t.say)
@@ -318,7 +323,7 @@ func (on *jobCarrier) replicas(run string) ([]job.Replica, error) {
 		return nil, err
 	}
 	if data.Ref == "" {
-		ctx, cancel := context.WithTimeout(on.w.ctx, lookLimit)
+		ctx, cancel := context.WithTimeout(on.w.ctx, follow.StateLimit)
 		defer cancel()
 		found, err := on.Find(ctx, on.life, run)
 		if err != nil || found.Ref == "" {
@@ -345,7 +350,7 @@ func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event
 		return event.RunEnded{}, false, err
 	}
 	if found.Ref == "" {
-		ended := unstarted(nil)
+		ended := follow.Unstarted(nil)
 		ended.Duration = since(run.StartedAt)
 		return ended, true, w.recordEnd(s, run, data, ended)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/inputs"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
@@ -45,7 +46,11 @@ func (d *drive) land(ctx context.Context, j jobs, p cloud.Landing) (through bool
 	}{
 		{event.StepEnvironment, d.plan.Environment, d.prepare},
 		{event.StepSync, d.plan.Code.Dir, d.sync},
+		{event.StepData, d.plan.DataText(), d.bring},
 	} {
+		if s.name == event.StepData && !inputs.Given(d.plan.Profile) {
+			continue
+		}
 		if err := d.step(ctx, s.name, s.text, s.do); err != nil {
 			return false, err
 		}
@@ -179,5 +184,5 @@ func (on *jobCarrier) homeFrom(ctx context.Context, s scope) (done bool, err err
 		return l != nil, err
 	}
 	defer l.cancel()
-	return true, on.w.results.Step(ctx, l.site(s, nil), s.run)
+	return true, l.stateHome(ctx, s.run, on.w.results.Step(ctx, l.site(s, nil), s.run))
 }

@@ -5,22 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
+	"github.com/dlwb/dlwb/workbench/money"
 )
 
 const (
 	// leaseWatch is on machines that hold a lease; it prints the state of the
 	// lease, and the provider's notice, for as long as somebody reads.
 	leaseWatch = "sh /var/lib/dlwb/watch"
-	// leaseMoved is how far the end of a lease must move to be news.
-	leaseMoved = 30 * time.Second
 	// leaseRetry is how long a watch that broke off waits before the next.
 	leaseRetry = 5 * time.Second
 )
@@ -28,90 +25,17 @@ const (
 // nodeLease tells when a node will end by itself, and that the provider is
 // about to take it away.
 func (w *Workbench) nodeLease(ctx context.Context, s scope, l *link, node int) {
-	told := leaseTeller{w: w, s: s, node: node}
-	told.leave = func(id string) {
+	told := money.Teller{Node: node, Publish: func(b event.Body) error { return w.publish(s, b) }, Leave: func(id string) {
 		w.background(func(context.Context) { w.fetchBeforeEnd(ctx, s, l, node, id) })
-	}
+	}}
 	for ctx.Err() == nil {
-		out := &atnode.LineWriter{Line: told.line}
+		out := &atnode.LineWriter{Line: told.Line}
 		_, err := l.nodes[node].Exec(ctx, remote.Cmd{Line: leaseWatch, Stdout: out, Quiet: remote.NoLimit})
 		slog.Debug("the watch of a lease ended", "cluster", s.cluster, "node", node, "error", err)
 		select {
 		case <-time.After(leaseRetry):
 		case <-ctx.Done():
 		}
-	}
-}
-
-// leaseTeller turns the lines of a node's watch into events.
-type leaseTeller struct {
-	w      *Workbench
-	s      scope
-	node   int
-	lease  event.LeaseChanged
-	notice event.SpotNotice
-
-	leave   func(id string) // called once when the machine ends; nil: nothing
-	leaving string          // the id of that
-}
-
-func (t *leaseTeller) line(text string) {
-	kind, rest, _ := strings.Cut(text, " ")
-	values := map[string]string{}
-	for _, field := range strings.Fields(rest) {
-		if k, v, ok := strings.Cut(field, "="); ok {
-			values[k] = v
-		}
-	}
-	switch kind {
-	case "lease":
-		t.leaseSaid(values)
-	case "notice":
-		t.noticeSaid(values)
-	case "leaving":
-		t.leavingSaid(values)
-	}
-}
-
-// leaseBounds are the words that a node may say.
-var leaseBounds = map[string]bool{"bootstrap": true, "idle": true, "lifetime": true, "budget": true}
-
-// unbound is what a node says that has no bound.
-const unbound = "none"
-
-func (t *leaseTeller) leaseSaid(v map[string]string) {
-	if v["bound"] == unbound {
-		if t.lease.Bound != "" && t.lease.Bound != unbound {
-			t.lease = event.LeaseChanged{Node: t.node, Bound: unbound}
-			_ = t.w.publish(t.s, t.lease)
-		}
-		return
-	}
-	left, err := strconv.ParseInt(v["left"], 10, 32)
-	if err != nil || !leaseBounds[v["bound"]] {
-		return
-	}
-	e := event.LeaseChanged{Node: t.node, Bound: v["bound"], Ends: now().Add(time.Duration(left) * time.Second).Truncate(time.Second)}
-	if e.Bound == t.lease.Bound && e.Ends.Sub(t.lease.Ends).Abs() < leaseMoved {
-		return
-	}
-	if t.w.publish(t.s, e) == nil {
-		t.lease = e
-	}
-}
-
-// leavingSaid takes in that the lease is over and the machine waits for its
-// results to be brought home.
-func (t *leaseTeller) leavingSaid(v map[string]string) {
-	id := v["id"]
-	if _, err := strconv.ParseUint(id, 10, 62); err != nil || id == t.leaving || !leaseBounds[v["bound"]] {
-		return
-	}
-	t.leaving = id
-	_ = t.w.publish(t.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("the lease of node%d is over (%s): it shuts down when its results are home, in two minutes at the latest",
-		t.node, v["bound"])})
-	if t.leave != nil {
-		t.leave(id)
 	}
 }
 
@@ -141,18 +65,6 @@ func (w *Workbench) fetchBeforeEnd(ctx context.Context, s scope, l *link, node i
 	}
 	_, execErr := l.nodes[node].Exec(ctx, remote.Cmd{Line: "echo " + id + " >~/.dlwb/fetched"})
 	slog.Debug("the results are home before the end of a lease", "cluster", s.cluster, "node", node, "error", errors.Join(err, execErr))
-}
-
-func (t *leaseTeller) noticeSaid(v map[string]string) {
-	at, err := strconv.ParseInt(v["at"], 10, 64)
-	action := v["action"]
-	if err != nil || action != "terminate" && action != "stop" && action != "hibernate" {
-		return
-	}
-	e := event.SpotNotice{Node: t.node, Action: action, At: time.Unix(at, 0).UTC()}
-	if e != t.notice && t.w.publish(t.s, e) == nil {
-		t.notice = e
-	}
 }
 
 // Extend moves the end of a cluster's lease, on every node. The budget is not

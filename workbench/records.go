@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/remote/environment"
@@ -15,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/history"
+	"github.com/dlwb/dlwb/workbench/sweep"
 )
 
 // clusterData is what the store keeps of a cluster beyond its columns.
@@ -47,6 +47,10 @@ type runData struct {
 	// Ref is where its provider has it as a job; empty: it is none, or that is not
 	// known yet.
 	Ref string `json:"job,omitempty"`
+	// State is the directory here that keeps what survives it; empty: nothing does.
+	State string `json:"state,omitempty"`
+	// Trial is set for a trial of a sweep: it has a part of the nodes.
+	Trial *sweep.Label `json:"trial,omitempty"`
 	// To is where its results go here; empty: into the run's record.
 	To       string                `json:"to,omitempty"`
 	Forward  []string              `json:"forward,omitempty"` // opened while the run is watched
@@ -109,7 +113,7 @@ func (w *Workbench) runRecord(id string) (store.Run, runData, error) {
 	var d runData
 	r, err := w.db.Run(id)
 	if err != nil {
-		return r, d, w.unknownRun(id, err)
+		return r, d, w.names().UnknownRun(id, err)
 	}
 	if err := json.Unmarshal(r.Data, &d); err != nil {
 		return r, d, fmt.Errorf("read the record of run %s: %w", id, err)
@@ -163,7 +167,7 @@ func (w *Workbench) runs(cluster string) ([]store.Run, error) {
 // complete puts the end of a run on record if it was told.
 func (w *Workbench) complete(r store.Run) (store.Run, error) {
 	st, err := w.storyOf(r.ID)
-	if err != nil || st.ended == nil {
+	if err != nil || st.Ended == nil {
 		return r, err
 	}
 	// Read again: what was written before the end was told is there now.
@@ -171,7 +175,7 @@ func (w *Workbench) complete(r store.Run) (store.Run, error) {
 	if err != nil || r.EndedAt != nil {
 		return r, err
 	}
-	return w.putEnd(r, data, *st.ended, st.endedAt)
+	return w.putEnd(r, data, *st.Ended, st.EndedAt)
 }
 
 // liveRun is the run of a cluster that has not ended; false when there is none.
@@ -188,51 +192,10 @@ func (w *Workbench) liveRun(cluster string) (store.Run, bool, error) {
 	return store.Run{}, false, nil
 }
 
-// story is what of a run was told so far: its events are the truth about it,
-// whichever dlwb wrote them and was killed behind which of them.
-type story struct {
-	started      bool // every rank was launched
-	trainStarted bool
-	ended        *event.RunEnded
-	endedAt      time.Time
-	trainEnded   bool
-	fetchEnded   bool
-	fetched      bool // well
-	results      *event.ResultsFetched
-	lost         *event.ResultsLost
-}
-
-// over reports that nothing is left to tell.
-func (s story) over() bool {
-	return s.ended != nil && (!s.started || s.trainEnded && s.fetchEnded)
-}
-
-func (w *Workbench) storyOf(run string) (story, error) {
-	var st story
+// storyOf is what was told of a run so far.
+func (w *Workbench) storyOf(run string) (history.Story, error) {
 	rows, err := w.db.RunEvents(run, 0, 0)
-	if err != nil {
-		return st, err
-	}
-	for _, e := range decodeAll(rows) {
-		switch b := e.Body.(type) {
-		case event.RunStarted:
-			st.started = true
-		case event.StepStarted:
-			st.trainStarted = st.trainStarted || b.Step == event.StepTrain
-		case event.RunEnded:
-			st.ended, st.endedAt = &b, e.Time
-		case event.ResultsFetched:
-			st.results, st.lost = &b, nil
-			st.fetched = st.fetched || st.ended != nil && !b.Partial
-		case event.ResultsLost:
-			st.lost = &b
-		case event.StepEnded:
-			st.trainEnded = st.trainEnded || b.Step == event.StepTrain
-			st.fetchEnded = st.fetchEnded || b.Step == event.StepFetch
-			st.fetched = st.fetched || b.Step == event.StepFetch && b.OK
-		}
-	}
-	return st, nil
+	return history.StoryOf(decodeAll(rows)), err
 }
 
 // unfinishedRun is the newest run of a cluster, while something of it is left
@@ -242,6 +205,13 @@ func (w *Workbench) unfinishedRun(cluster string) (store.Run, bool, error) {
 	if err != nil || len(runs) == 0 {
 		return store.Run{}, false, err
 	}
+	if runs[0].EndedAt != nil { // an older trial of a sweep may go on
+		for _, r := range runs[1:] {
+			if r.EndedAt == nil && r.Life == runs[0].Life {
+				return r, true, nil
+			}
+		}
+	}
 	st, err := w.storyOf(runs[0].ID)
-	return runs[0], err == nil && !st.over(), err
+	return runs[0], err == nil && !st.Over(), err
 }

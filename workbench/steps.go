@@ -167,7 +167,7 @@ func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]envi
 	if err := d.link.disks().Prepare(ctx, d.link.nodes, spec, prepare); err != nil {
 		return nil, err
 	}
-	if fault := environmentFault(failures); fault != nil {
+	if fault := atnode.EnvironmentFault(failures); fault != nil {
 		return nil, fault
 	}
 	return results, nil
@@ -180,33 +180,6 @@ func allSkipped(results []environment.Result) bool {
 		}
 	}
 	return true
-}
-
-// environmentFault is the failure of the first node that has one, with the names
-// of the others; nil where there is none. What each said last is kept.
-func environmentFault(failures []*environment.Failure) error {
-	var fault *event.Fault
-	var others []string
-	for i, f := range failures {
-		switch {
-		case f == nil:
-		case fault == nil:
-			fault = &event.Fault{What: "set up the environment", Node: i, Why: f.Why, Next: f.Next, Command: f.Command, LastLines: f.LastLines}
-		case f.Why == fault.Why:
-			others = append(others, fmt.Sprintf("node%d the same", i))
-		default:
-			others = append(others, fmt.Sprintf("node%d: %s", i, f.Why))
-			fault.LastLines = append(fault.LastLines, fmt.Sprintf("node%d: %s", i, f.Command))
-			fault.LastLines = append(fault.LastLines, f.LastLines[max(0, len(f.LastLines)-5):]...)
-		}
-	}
-	if fault == nil {
-		return nil
-	}
-	if len(others) > 0 {
-		fault.Why += "; " + strings.Join(others, "; ")
-	}
-	return fault
 }
 
 // countGPUs asks each node how many GPUs it has for this cluster. Nodes that are
@@ -255,7 +228,11 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	if d.watch, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Watch); err != nil {
 		return "", false, err
 	}
-	id := newRunID(d.plan.Name)
+	return d.launchAs(ctx, newRunID(d.plan.Name))
+}
+
+// launchAs is launch for a run whose id is known, by whoever holds the watch.
+func (d *drive) launchAs(ctx context.Context, id string) (_ string, _ bool, err error) {
 	made, err := d.engine(ctx, id)
 	if err != nil {
 		return "", false, err
@@ -266,8 +243,8 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
 		S3:          d.plan.Profile.Results.S3,
-		Leads:       made.Leads,
-		Stall:       d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
+		Leads:       made.Leads, State: d.plan.Profile.StateDir(), Trial: d.trial,
+		Stall: d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
@@ -344,7 +321,7 @@ func (d *drive) threads(ctx context.Context) int {
 		return 0
 	}
 	if traits(d.plan.Provider).SharedHost {
-		n /= len(d.link.nodes) // they are all this machine
+		n /= max(len(d.link.nodes), d.beside) // they are all this machine
 	}
 	return max(n, 1)
 }
@@ -358,11 +335,15 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 	}
 	disks := d.link.disks()
 	return d.link.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+		given, err := d.inputEnv(ctx, i, n, id)
+		if err != nil {
+			return err
+		}
 		l := remote.Launch{
 			RunID: disks.Run(i, id), Called: id, Dir: planning.RemoteCode(d.plan.Cluster),
 			Results: disks.OwnDir(planning.OwnDir(d.plan.Cluster, id), i), Grace: p.Run.Grace, LogMost: p.Limits.Log,
 			Peers: d.link.peers(i), CalledAt: disks.Runs(id), OnNotice: planning.OfRun(onNotice, id), Restarts: made.Restarts, Leads: made.Leads && i == 0,
-			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
+			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, given, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
 		}
 		for _, proc := range made.Nodes[i] {
 			started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: disks.Words(proc.Env, i, id),

@@ -216,7 +216,7 @@ func (s *Subscription) readSamples() []event.Event {
 func (w *Workbench) RunEvents(_ context.Context, run string) ([]event.Event, error) {
 	r, err := w.db.Run(run)
 	if err != nil {
-		return nil, w.unknownRun(run, err)
+		return nil, w.names().UnknownRun(run, err)
 	}
 	rows, err := w.db.RunEvents(run, 0, 0)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
+	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/locks"
 )
 
@@ -50,8 +51,8 @@ func (w *Workbench) trainStep(ctx context.Context, s scope, on carrier, command 
 }
 
 // openTrain opens the step that a run is, if nobody has.
-func (w *Workbench) openTrain(s scope, st story, command string) error {
-	if st.trainStarted {
+func (w *Workbench) openTrain(s scope, st history.Story, command string) error {
+	if st.TrainStarted {
 		return nil
 	}
 	return w.publish(s, event.StepStarted{Step: event.StepTrain, Text: command})
@@ -140,8 +141,8 @@ func (w *Workbench) awaitTurn(ctx context.Context, c store.Cluster, run store.Ru
 		case <-ctx.Done():
 			return nil, event.RunEnded{}, ctx.Err()
 		}
-		if st, err := w.storyOf(run.ID); err == nil && st.over() {
-			return nil, *st.ended, nil
+		if st, err := w.storyOf(run.ID); err == nil && st.Over() {
+			return nil, *st.Ended, nil
 		}
 	}
 }
@@ -151,7 +152,7 @@ const watchRetry = 500 * time.Millisecond
 
 // takeOver goes on with a run that nobody watches, from wherever it was left.
 func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run) (event.RunEnded, error) {
-	on, err := w.reach(c)
+	on, err := w.reachRun(c, run.ID)
 	if err != nil {
 		return event.RunEnded{}, err
 	}
@@ -163,11 +164,11 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 	var ended event.RunEnded
 	var silent []bool // nodes that were just given up
 	switch {
-	case st.over():
-		return *st.ended, nil // between the look and the lock
-	case st.ended == nil:
+	case st.Over():
+		return *st.Ended, nil // between the look and the lock
+	case st.Ended == nil:
 		over := false
-		if !st.started {
+		if !st.Started {
 			if ended, over, err = on.settle(ctx, s, run); over || err != nil {
 				return ended, err
 			}
@@ -175,11 +176,11 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 		on.resume(s)
 		ended, err = w.trainStep(ctx, s, on, run.Command)
 		silent = ended.GivenUp()
-	case !st.trainEnded:
-		ended = *st.ended
+	case !st.TrainEnded:
+		ended = *st.Ended
 		err = w.closeTrain(s, ended)
 	default:
-		ended = *st.ended
+		ended = *st.Ended
 	}
 	if err != nil {
 		return ended, err
@@ -190,10 +191,10 @@ func (w *Workbench) takeOver(ctx context.Context, c store.Cluster, run store.Run
 // Ended says how a run ended; false while it goes on.
 func (w *Workbench) Ended(run string) (event.RunEnded, bool) {
 	st, err := w.storyOf(run)
-	if err != nil || st.ended == nil {
+	if err != nil || st.Ended == nil {
 		return event.RunEnded{}, false
 	}
-	return *st.ended, true
+	return *st.Ended, true
 }
 
 // LiveRun is the run that goes on on a cluster.
@@ -220,7 +221,7 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 	if err := w.awaitLaunch(ctx, c, run); err != nil {
 		return err
 	}
-	on, err := w.reach(c)
+	on, err := w.reachRun(c, run)
 	if err != nil {
 		return err
 	}
@@ -267,7 +268,7 @@ func (w *Workbench) awaitLaunch(ctx context.Context, c store.Cluster, run string
 	deadline := time.Now().Add(launchWait)
 	for {
 		st, err := w.storyOf(run)
-		if err != nil || st.started || st.ended != nil || !w.locks.Held(c.Name, locks.Watch) {
+		if err != nil || st.Started || st.Ended != nil || !w.locks.Held(c.Name, locks.Watch) {
 			return err
 		}
 		if time.Now().After(deadline) {

@@ -53,7 +53,7 @@ func (w *Workbench) watchOwner(s scope, run store.Run, data *runData) follow.Own
 				return false, err
 			}
 			st, err := w.storyOf(run.ID)
-			return st.ended != nil || event.Phase(c.Phase) == event.PhaseGone, err
+			return st.Ended != nil || event.Phase(c.Phase) == event.PhaseGone, err
 		},
 		End: func(e event.RunEnded) error { return w.recordEnd(s, run, *data, e) },
 	}

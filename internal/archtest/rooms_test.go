@@ -13,17 +13,21 @@ import (
 // rooms are the packages below workbench, and which of each other they may
 // import. The driver, workbench itself, imports them; none imports the driver.
 var rooms = map[string][]string{
-	"atnode":    {},
+	"atnode":    {"event"},
+	"checkup":   {"rankport"},
 	"cleanup":   {"event"},
 	"event":     {},
 	"export":    {},
 	"follow":    {"event"},
 	"gitread":   {},
+	"inputs":    {"event"},
 	"locks":     {},
 	"market":    {"event", "planning"},
 	"money":     {"event"},
+	"naming":    {"event"},
+	"sweep":     {"event"},
 	"trust":     {},
-	"planning":  {"event", "gitread", "history", "trust"},
+	"planning":  {"event", "gitread", "history", "inputs", "trust"},
 	"history":   {"event", "export", "gitread"},
 	"nodefacts": {"history"},
 	"peers":     {},
@@ -74,12 +78,12 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 
 // reachesNodes are the files of the driver that know how a node is reached: those
 // of the one backend that nodes are. No others do.
-var reachesNodes = []string{"contact.go", "drive.go", "landing.go", "lease.go", "link.go", "recipe.go", "steps.go", "sync.go", "wheels.go"}
+var reachesNodes = []string{"contact.go", "drive.go", "inputs.go", "landing.go", "lease.go", "link.go", "recipe.go", "steps.go", "sync.go", "trials.go", "wheels.go"}
 
 // roomsWithRemote are the rooms that import remote. atnode makes replicas of nodes;
-// nodefacts, peers, rankport, results, sharing and tunnel are given connected nodes and talk to
-// them; history, planning and trust take values of it.
-var roomsWithRemote = []string{"atnode", "history", "nodefacts", "peers", "planning", "rankport", "results", "sharing", "trust", "tunnel"}
+// inputs, nodefacts, peers, rankport, results, sharing and tunnel are given connected nodes and
+// talk to them; history, planning and trust take values of it.
+var roomsWithRemote = []string{"atnode", "checkup", "history", "inputs", "nodefacts", "peers", "planning", "rankport", "results", "sharing", "trust", "tunnel"}
 
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	var found, foundRooms []string

@@ -139,7 +139,13 @@ var ssmStart = pattern.New(`^\s*(?:\$ )?ssm\s+(?:run|shell)\b`)
 
 // ssm takes a command line of simple_sagemaker.
 func (f *file) ssm(line int, command string) {
-	words, err := engine.Split(strings.TrimPrefix(command, "$ "))
+	command = strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(command, "$ ")), "&")
+	command, _, _ = strings.Cut(command, " > ")
+	plain := ofShell.ReplaceAllString(command, "") // the directory of the script, as a rule
+	if plain != command {
+		f.note(line, command, "the variables of the shell in it are left out: check the paths")
+	}
+	words, err := engine.Split(plain)
 	if err != nil {
 		f.note(line, command, err.Error())
 		return
@@ -167,6 +173,17 @@ func (f *file) ssm(line int, command string) {
 			f.set("machines.instance", strings.TrimPrefix(value, "ml."))
 		case "--ic", "--instance_count":
 			f.count(&yaml.Node{Kind: yaml.ScalarNode, Value: value}, 0)
+		case "-s", "--source_dir":
+			f.set("code.dir", value)
+		case "-i", "--input_path":
+			f.channel("data", value)
+			i += f.spread(line, words, i)
+		case "--iis", "--input_s3":
+			if i+1 < len(words) {
+				f.channel(value, words[i+1])
+				i++
+			}
+			i += f.spread(line, words, i)
 		case "-v", "--volume_size":
 			f.set("machines.disk", sized(value, "GB"))
 		case "-o", "--output_path":
@@ -190,4 +207,28 @@ func (f *file) ssm(line int, command string) {
 	} else if entry != "" {
 		f.set("run.command", engine.Join(append([]string{entry}, own...)))
 	}
+}
+
+// ofShell are variables of a shell, with the slash behind them.
+var ofShell = pattern.New(`\$(?:\w+|\{\w+\}|@)/?`)
+
+// channel adds an input.
+func (f *file) channel(name, from string) {
+	data, _ := f.out["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+	}
+	if from != "" {
+		data[name], f.out["data"] = from, data
+	}
+}
+
+// spread names how an input was to be spread over the nodes, and gives how many words
+// that is: each node has all of it.
+func (f *file) spread(line int, words []string, at int) int {
+	if at+1 < len(words) && (words[at+1] == "ShardedByS3Key" || words[at+1] == "FullyReplicated") {
+		f.note(line, words[at+1], "every node has the whole input")
+		return 1
+	}
+	return 0
 }

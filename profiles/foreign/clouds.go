@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 )
 
@@ -38,6 +39,9 @@ func (f *file) count(n *yaml.Node, more int) {
 func (f *file) ray() {
 	f.named(f.text(at(f.root, "cluster_name")))
 	kind := at(f.root, "provider.type")
+	if kind == nil {
+		kind = &yaml.Node{Kind: yaml.ScalarNode}
+	}
 	switch {
 	case kind.Value == "aws":
 		f.take(kind)
@@ -54,6 +58,9 @@ func (f *file) ray() {
 			}
 		}
 		f.set("machines.hosts", hosts)
+	case kind.Value != "":
+		f.take(kind)
+		f.note(kind.Line, "provider.type: "+kind.Value, "dlwb makes no machines there: the profile runs on this one; set provider, and machines")
 	}
 	f.set("environment.docker", f.text(at(f.root, "docker.image")))
 	if idle := f.text(at(f.root, "idle_timeout_minutes")); idle != "" {
@@ -157,6 +164,12 @@ func (f *file) variables(n *yaml.Node) {
 	}
 	env := map[string]string{}
 	add := func(name, value string, node *yaml.Node) {
+		if profiles.LooksSecret(name, value) && !strings.Contains(value, "$") {
+			f.take(node)
+			f.secret = append(f.secret, name)
+			f.note(node.Line, name, "its value looks like a secret: write "+name+`: "${env:`+name+`}" in run.env, and export `+name)
+			return
+		}
 		if name != "" && value != "" && !strings.Contains(value, "$") && !strings.ContainsAny(value, "\n") {
 			env[name] = value
 			f.take(node)

@@ -27,6 +27,8 @@ type Imported struct {
 	From    string // what kind of file it was
 	Profile []byte // as YAML, with comments
 	Left    []Left // in the order of their lines; line 0 is of no line
+	// Secret are variables that were left out: their values look like secrets.
+	Secret []string
 }
 
 // ErrUnknown says that a file is of none of the kinds that are known.
@@ -40,7 +42,9 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{"a Ray cluster", func(f *file) bool { return f.has("cluster_name") && f.has("provider.type") }, (*file).ray},
+	{"a Ray cluster", func(f *file) bool {
+		return f.has("cluster_name") && (f.has("provider.type") || f.has("available_node_types") || f.has("head_start_ray_commands"))
+	}, (*file).ray},
 	{"the config.yaml of ansible-ml", func(f *file) bool { return f.has("instance_type") && f.has("instance_count") }, (*file).ansible},
 	{"a Compose file", func(f *file) bool { return f.has("services") }, (*file).compose},
 	{"a devcontainer.json", func(f *file) bool {
@@ -58,6 +62,8 @@ type file struct {
 	taken map[*yaml.Node]bool
 	out   map[string]any // the profile, by the names of its keys
 	left  []Left
+	// secret are variables that were left out because their values look like secrets.
+	secret []string
 }
 
 // mostBytes bounds a file.
@@ -102,6 +108,7 @@ func (f *file) finish(from, script string) (Imported, error) {
 		f.out["run.command"] = script
 		f.note(0, "the training command", "the file has none that dlwb can start: check run.command")
 	}
+	f.here()
 	text, err := yaml.Marshal(nest(f.out))
 	if err != nil {
 		return Imported{}, err
@@ -111,7 +118,23 @@ func (f *file) finish(from, script string) (Imported, error) {
 		return Imported{}, fmt.Errorf("what %s says makes no profile: %w", f.name, err)
 	}
 	slices.SortStableFunc(f.left, func(a, b Left) int { return a.Line - b.Line })
-	return Imported{From: from, Profile: profiles.Write(p), Left: f.left}, nil
+	return Imported{From: from, Profile: profiles.Write(p), Left: f.left, Secret: f.secret}, nil
+}
+
+// here takes the nodes of this machine where the file asks for machines and names
+// none: a profile that nobody can start is of no use.
+func (f *file) here() {
+	for key := range f.out {
+		if strings.HasPrefix(key, "machines.instance") {
+			return
+		}
+	}
+	if f.out["provider"] == paid {
+		for _, key := range []string{"provider", "machines.spot", "machines.region", "machines.image", "machines.disk"} {
+			delete(f.out, key)
+		}
+		f.note(0, "the machines", "the file names no type of machine, so the profile runs on this one: set provider: "+paid+" and machines.instance, such as g5.xlarge")
+	}
 }
 
 // nest makes mappings of keys with dots.

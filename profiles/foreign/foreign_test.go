@@ -39,7 +39,7 @@ var cases = []struct {
 		func(p *profiles.Profile) string {
 			return fmt.Sprint(p.Name, " ", p.Machines.Count, " ", p.Machines.Instance, " ", p.Machines.Spot, " ", p.Run.Command, " ", p.Results.To)
 		}, "proj 2 p3.2xlarge true worker.py --epochs 5 results/{run}",
-		[]string{"3 -t task1", "3 -i data", "3 -o out"}},
+		[]string{"3 -t task1", "3 -o out"}},
 	{"docker-compose.yml", "services:\n  db: {image: redis}\n  train:\n    build: {context: ., dockerfile: Dockerfile.gpu}\n    command: python train.py --lr 1\n    shm_size: 8gb\n    volumes: ['.:/app', '/data:/data:ro', 'cache:/c']\n    environment: ['A=1', 'KEY=${KEY}']\n    ports: ['127.0.0.1:8888:8888']\n    restart: always\n    deploy: {resources: {reservations: {devices: [{driver: nvidia, count: 1, capabilities: [gpu]}]}}}\n",
 		func(p *profiles.Profile) string {
 			return fmt.Sprint(p.Name, " ", p.Environment.Kind, " ", p.Environment.File, " ", p.Environment.Mounts, " ", p.Run.Command, " ", p.Run.Env[0].Name, " ", p.Forward)

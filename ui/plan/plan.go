@@ -128,6 +128,12 @@ func facts(look text.Look, p *planning.Plan, w int) []string {
 	for _, l := range text.Wrap(text.Word(p.EngineWhy), max(w-14, 1)) {
 		out = append(out, row("", l))
 	}
+	for _, from := range p.Data {
+		out = append(out, row("data", from))
+	}
+	if p.State != "" {
+		out = append(out, row("state", p.State+", as DLWB_STATE"))
+	}
 	for _, warning := range p.Code.Warnings {
 		out = append(out, text.Cut(look.Styles.Warn.Of(text.Fit("! code", 14))+text.Word(warning), w))
 	}

@@ -212,7 +212,7 @@ func (s *State) notice(at time.Time, n event.Noticed) {
 
 // setsUp reports whether a step comes before a run.
 func setsUp(step string) bool {
-	return step == event.StepCluster || step == event.StepEnvironment || step == event.StepSync
+	return step == event.StepCluster || step == event.StepEnvironment || step == event.StepSync || step == event.StepData
 }
 
 // applyRun folds what belongs to a run.

@@ -15,6 +15,7 @@ var follows = map[string]string{
 	event.StepCluster:     "then Python is looked for on every node",
 	event.StepEnvironment: "then the code is copied",
 	event.StepSync:        "then every rank is started",
+	event.StepData:        "then every rank is started",
 	event.StepLaunch:      "then the first output comes",
 	event.StepTrain:       "then the results are brought home",
 	event.StepFetch:       "then the cluster waits for the next run, or is removed",

@@ -34,6 +34,7 @@ const (
 	StepCluster     = "cluster"     // machines up and reached by ssh
 	StepEnvironment = "environment" // Python on every node
 	StepSync        = "sync"        // code on every node
+	StepData        = "data"        // inputs on every node, where the profile has some
 	StepLaunch      = "launch"      // ranks started
 	StepTrain       = "train"       // ranks running, until all have ended
 	StepFetch       = "fetch"       // results brought home
@@ -51,7 +52,7 @@ const (
 	ForwardReverse = "reverse"
 )
 
-// Steps lists the steps in order.
+// Steps lists the steps that every profile has, in order; StepData is only where there are inputs.
 var Steps = []string{StepCluster, StepEnvironment, StepSync, StepLaunch, StepTrain, StepFetch, StepDown}
 
 type (
@@ -367,6 +368,7 @@ var Bodies = []struct {
 	{ForwardChanged{}, "how a tunnel stands: whether its node is reached, and what failed last"},
 	{ForwardClosed{}, "a tunnel is closed"},
 	{ReceiptMade{}, "the cluster is gone: each resource with its proof, what it lived and cost"},
+	{SweepChanged{}, "how far a sweep is, with its leaderboard: the best trial first"},
 	{MetricAdded{}, "a person added an expression to a run; its whole output is read by it"},
 	{Noticed{}, "something a person should know"},
 	{Failed{}, "something could not be done: what, where, why, and what to do next"},

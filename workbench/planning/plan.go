@@ -20,6 +20,7 @@ import (
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/inputs"
 	"github.com/dlwb/dlwb/workbench/trust"
 )
 
@@ -38,6 +39,9 @@ type Plan struct {
 	WorldSize    int               `json:"world_size"`
 	Environment  string            `json:"environment"`
 	Code         Code              `json:"code"`
+	Inputs       []inputs.Channel  `json:"-"`    // what comes to the nodes besides the code
+	Data         []string          `json:"data"` // the same in words
+	State        string            `json:"state,omitempty"`
 	Commands     []event.RankInfo  `json:"commands"`
 	PricePerHour float64           `json:"price_per_hour"`
 	Costs        []cloud.Cost      `json:"costs"`
@@ -140,10 +144,11 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 	plan := &Plan{
 		Profile: p, Trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
 		Nodes: p.Machines.Count, Environment: describeEnvironment(p),
-		Limits: describeLimits(p), Steps: append(m.owner.Steps(p.Provider), event.StepTrain, event.StepFetch, event.StepDown),
+		Limits: describeLimits(p), Steps: stepsWith(m.owner.Steps(p.Provider), p),
 		Results: broughtHome(p), Forward: append([]string{}, p.Forward...),
-		NotActedOn: notActedOn(p), Costs: []cloud.Cost{},
+		NotActedOn: notActedOn(p), Costs: []cloud.Cost{}, State: p.StateDir(),
 	}
+	plan.Give(inputs.Of(p)...)
 	if traits(p.Provider).Sealed {
 		plan.Forward = []string{}
 	}
@@ -259,6 +264,9 @@ func (m *Maker) check(p *profiles.Profile) error {
 	if err := m.inside(p); err != nil {
 		return err
 	}
+	if err := m.inputsInside(p); err != nil {
+		return err
+	}
 	return p.CheckFiles()
 }
 
@@ -362,6 +370,8 @@ var idleKeys = []struct {
 	{"results.s3", unsealed, open},
 	{"results.paths", unsealed, open},
 	{"results.checkpoints", unsealed, open},
+	{"data", "nothing brings inputs there: the image or a volume has to have them", open},
+	{"state", unsealed, open},
 	{"environment.venv", ofImage, open},
 	{"environment.conda", ofImage, open},
 	{"environment.docker", ofImage, open},

@@ -35,6 +35,12 @@ func (p *Plan) Text() string {
 	for _, w := range p.Code.Warnings {
 		row("", "warning: %s", w)
 	}
+	for _, text := range p.Data {
+		row("data", "%s", text)
+	}
+	if p.State != "" {
+		row("state", "%s, as DLWB_STATE", p.State)
+	}
 	for _, l := range p.Launches {
 		row("engine", "%s", l.Heading())
 		for _, g := range l.Groups() {

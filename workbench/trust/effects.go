@@ -36,6 +36,7 @@ func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect 
 	e.paid()
 	e.programs()
 	e.code(asked)
+	e.inputs()
 	e.variables()
 	for _, kind := range []string{Sends, Reads, Opens, Brings} {
 		e.own(kind)
@@ -222,6 +223,25 @@ func (e *effectList) code(asked []string) {
 			break
 		}
 		e.add(Sends, true, "%s is asked for by a rule of the project; it looks like a secret, and only your own settings let it go", name)
+	}
+}
+
+// inputs are what the training reads besides its code, and where it comes from.
+func (e *effectList) inputs() {
+	own := filepath.Dir(e.s.Path)
+	for _, c := range e.p.Data {
+		if path := e.p.ChannelPath(c); path != "" {
+			real := realPath(path)
+			e.add(Sends, !within(real, own), "%s to the nodes, whatever ignore files say, as the channel %s", real, c.Name)
+			continue
+		}
+		e.add(Reads, true, "%s, by the nodes, as the channel %s", c.From, c.Name)
+	}
+	for _, name := range e.p.After {
+		e.add(Reads, false, "the results of %s, a profile that is trusted by itself, and sends them to the nodes", e.p.AfterPath(name))
+	}
+	if dir := e.p.StateDir(); dir != "" {
+		e.add(Brings, false, "the state of every node, into %s, and sends it to new ones", dir)
 	}
 }
 

@@ -1,4 +1,5 @@
-package cli
+// Package imports is the command that writes a profile from another tool's file.
+package imports
 
 import (
 	"errors"
@@ -6,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,10 +19,29 @@ import (
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
+// profileName is the file that is written.
+const profileName = profiles.FileName
+
 // importMost bounds a file that is imported.
 const importMost = 1 << 20
 
-func (a *app) importCommand() *cobra.Command {
+// Answer is what the command says with --json.
+type Answer struct {
+	Profile string         `json:"profile"`
+	From    string         `json:"from"`
+	Left    []foreign.Left `json:"left"`
+	// Private is set where the file was made for its owner alone.
+	Private bool `json:"private,omitempty"`
+}
+
+// Face is what the command needs of the command line.
+type Face struct {
+	Say   func(v any, text func(io.Writer)) error
+	Usage func(error) error // an error of how the command was called
+}
+
+// Command is the command.
+func Command(f Face) *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use: "import FILE", Short: "write a profile from another tool's file",
@@ -28,7 +49,7 @@ func (a *app) importCommand() *cobra.Command {
 			"file, a SkyPilot task, a file with an ssm command line, a Compose file or a devcontainer.json,\n" +
 			"and names each line that a profile can't hold.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.importFile(args[0], force) },
+		RunE: func(_ *cobra.Command, args []string) error { return f.importFile(args[0], force) },
 	}
 	c.Flags().BoolVar(&force, "force", false, "replace a profile that is there")
 	return c
@@ -36,13 +57,13 @@ func (a *app) importCommand() *cobra.Command {
 
 // importFile writes a profile. It is not trusted: what it runs was somebody else's
 // idea.
-func (a *app) importFile(name string, force bool) error {
+func (f Face) importFile(name string, force bool) error {
 	if _, err := os.Stat(profileName); err == nil && !force {
-		return usageError{fmt.Errorf("%s is there already; --force replaces it", profileName)}
+		return f.Usage(fmt.Errorf("%s is there already; --force replaces it", profileName))
 	}
 	text, err := plainfile.Read(name, importMost)
 	if err != nil {
-		return usageError{fmt.Errorf("read what is to be imported: %w", err)}
+		return f.Usage(fmt.Errorf("read what is to be imported: %w", err))
 	}
 	name, err = filepath.Abs(name)
 	if err != nil {
@@ -54,16 +75,20 @@ func (a *app) importFile(name string, force bool) error {
 	}
 	made, err := foreign.Import(name, text, script)
 	if errors.Is(err, foreign.ErrUnknown) {
-		err = usageError{err}
+		err = f.Usage(err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := wholefile.Write(profileName, made.Profile, 0o644); err != nil {
+	mode := os.FileMode(0o644)
+	if len(made.Secret) > 0 { // others of this machine are not to read it
+		mode = 0o600
+	}
+	if err := wholefile.Write(profileName, made.Profile, mode); err != nil {
 		return fmt.Errorf("write the profile: %w", err)
 	}
 	left := append([]foreign.Left{}, made.Left...)
-	return a.answer(importAnswer{profileName, made.From, left}, func(out io.Writer) {
+	return f.Say(Answer{profileName, made.From, left, mode == 0o600}, func(out io.Writer) {
 		sanitize.Fprintf(out, "wrote %s from %s, %s\n", profileName, name, made.From)
 		for _, l := range left {
 			at := name
@@ -71,6 +96,9 @@ func (a *app) importFile(name string, force bool) error {
 				at = fmt.Sprintf("%s:%d", name, l.Line)
 			}
 			sanitize.Fprintf(out, "%s: not carried over: %s: %s\n", at, l.What, l.Why)
+		}
+		if mode == 0o600 {
+			sanitize.Fprintf(out, "%s is readable by you alone: the file that it was made from holds secrets (%s)\n", profileName, strings.Join(made.Secret, ", "))
 		}
 		fmt.Fprintln(out, "next: read it, then: dlwb plan shows what it would do")
 	})

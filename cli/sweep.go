@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/sanitize"
+	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/sweep"
+)
+
+func (a *app) sweepCommand() *cobra.Command {
+	var goal workbench.Goal
+	var again, show bool
+	c := &cobra.Command{
+		Use: "sweep [PROFILE]", Short: "run the trials of a profile's sweep, several at once, and find the best",
+		Long: `Runs the command of a profile once for each trial of its sweep, on the nodes of its
+cluster, which is brought up when it is not there. Each trial is a run of its own:
+dlwb runs, logs, compare and export know it.
+
+Ctrl-C, and even kill -9, leave the trials that run going on; dlwb sweep goes on with
+them, and runs none twice. A sweep that is done shows its leaderboard; --again
+begins it anew. A change of the command or of the sweep makes another sweep.`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	a.allowFlags(c)
+	a.secretFlag(c)
+	a.trustFlag(c)
+	setupFlags(c, &goal)
+	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster in the end")
+	c.Flags().BoolVar(&again, "again", false, "begin a sweep anew that was begun before")
+	c.Flags().BoolVar(&show, "show", false, "show the leaderboard as it is now, and run nothing")
+	c.MarkFlagsMutuallyExclusive("again", "show")
+	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		plan, err := a.planOf(ctx, w, args)
+		if err != nil {
+			return err
+		}
+		if !plan.Profile.Sweep.Given() {
+			return usageError{fmt.Errorf("%w: add sweep: {parameters: {lr: [0.1, 0.01]}}", profiles.Errors{plan.Profile.Fault("sweep", "sweep", "the profile has none", "", "dlwb help profile shows its keys")})}
+		}
+		if show {
+			board, err := w.SweepBoard(plan.Profile)
+			if err != nil {
+				return err
+			}
+			return a.answer(board, func(out io.Writer) { writeBoard(out, board) })
+		}
+		return a.sweep(ctx, w, plan, goal, again)
+	})
+	return c
+}
+
+// sweep runs the trials and prints how they go.
+func (a *app) sweep(ctx context.Context, w *workbench.Workbench, plan *planning.Plan, goal workbench.Goal, again bool) error {
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	a.skip = ofTrials
+	var out workbench.SweepOutcome
+	var err error
+	a.narrate(w, plan.Cluster, enough, func() { out, err = w.Sweep(ctx, plan, goal, again) })
+	if !a.json && out.Board.Trials > 0 {
+		writeBoard(a.out, out.Board)
+	}
+	if ctx.Err() != nil && out.Board.Running > 0 {
+		a.hint("%d trials go on; dlwb sweep goes on with them, dlwb down %s ends everything", out.Board.Running, plan.Cluster)
+	}
+	if err != nil {
+		return a.conclude(w, out.Outcome, err)
+	}
+	if out.Board.Done+out.Board.Early == 0 {
+		return runError{ExitFailed}
+	}
+	return a.conclude(w, out.Outcome, nil)
+}
+
+// ofTrials leaves out what a single trial prints and does: there are many at once.
+func ofTrials(e event.Event) bool {
+	switch e.Body.(type) {
+	case event.RunStarted, event.RunEnded, event.Noticed:
+		return false
+	}
+	return e.Run != ""
+}
+
+func writeBoard(out io.Writer, b event.SweepChanged) {
+	for _, line := range sweep.Text(b) {
+		sanitize.Fprintf(out, "%s\n", line)
+	}
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/sample"
+)
+
+// trialScript notes that it ran, in one write, and prints a loss that is the least
+// for lr=0.3 and layers=2.
+const trialScript = `
+import os, sys, time
+lr, layers, trial = float(os.environ["DLWB_PARAM_LR"]), int(os.environ["DLWB_PARAM_LAYERS"]), os.environ["DLWB_TRIAL"]
+assert sys.argv[1:] == ["--layers=%d" % layers, "--rate", os.environ["DLWB_PARAM_LR"]] or sys.argv[1:] == ["--rate", os.environ["DLWB_PARAM_LR"], "--layers=%d" % layers], sys.argv
+fd = os.open(os.environ["NOTES"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+os.write(fd, ("%s %s\n" % (trial, os.environ["CUDA_VISIBLE_DEVICES"])).encode())
+for step in range(1, 11):
+    print("step %d loss: %.4f" % (step, abs(lr - 0.3) + abs(layers - 2) + 1 / step), flush=True)
+    time.sleep(0.1)
+open(os.path.join(os.environ["DLWB_RESULTS"], "trial"), "w").write(trial)
+`
+
+// sweeping writes a profile with a sweep of 12 trials on four nodes.
+func (b *bed) sweeping(more string) (notes string) {
+	b.t.Helper()
+	notes = filepath.Join(b.home, "notes")
+	b.write("train.py", trialScript)
+	b.write("dlwb.yaml", fmt.Sprintf(`name: bed
+machines: {count: 4}
+run: {engine: plain, command: 'train.py --rate {lr}', env: {NOTES: %s}}
+sweep:
+  parameters: {lr: [0.1, 0.2, 0.3, 0.4], layers: [1, 2, 3]}
+  metric: loss
+%s`, notes, more))
+	return notes
+}
+
+// noted are the trials that ran, sorted.
+func noted(t *testing.T, notes string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		trial, _, _ := strings.Cut(line, " ")
+		all = append(all, fmt.Sprintf("%02s", trial))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestASweepThatIsKilledAgainAndAgainRunsEachTrialOnce(t *testing.T) {
+	b := newBed(t)
+	notes := b.sweeping("")
+	kills := sample.Of(t, 3, 20, "deaths of dlwb")
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d kills", seed, kills)
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range kills {
+		c := b.start("sweep", "--json")
+		time.Sleep(time.Duration(100+r.IntN(2200)) * time.Millisecond) // it may be anywhere by then
+		c.signal(syscall.SIGKILL)
+		c.end()
+	}
+	last := b.run("sweep", "--json")
+	if last.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", last.code, last.stdout, last.stderr)
+	}
+	var want []string
+	for n := range 12 {
+		want = append(want, fmt.Sprintf("%02d", n+1))
+	}
+	if got := noted(t, notes); !slices.Equal(got, want) {
+		t.Errorf("the trials that ran are %v", got)
+	}
+	shown := b.run("sweep", "--show", "--json")
+	var board map[string]any
+	if err := json.Unmarshal([]byte(shown.stdout), &board); err != nil {
+		t.Fatalf("%v\n%s%s", err, shown.stdout, shown.stderr)
+	}
+	rows := board["rows"].([]any)
+	if board["done"] != 12.0 || board["failed"] != 0.0 || len(rows) != 12 {
+		t.Fatalf("the leaderboard: %v", board)
+	}
+	best := rows[0].(map[string]any)
+	if best["best"] != true || best["settings"] != "lr=0.3 layers=2" || best["value"] != 0.1 {
+		t.Errorf("the best is %v", best)
+	}
+	for _, row := range rows {
+		row := row.(map[string]any)
+		home, err := os.ReadFile(filepath.Join(b.home, "state", "runs", row["run"].(string), "results", "node0", "trial"))
+		if err != nil || string(home) != fmt.Sprint(row["trial"]) {
+			t.Errorf("the results of trial %v: %q, %v", row["trial"], home, err)
+		}
+	}
+	if again := b.run("sweep"); again.code != 0 || !strings.Contains(again.stdout, "12 of 12 trials; the best is trial") || !strings.Contains(again.stdout, "* ") {
+		t.Errorf("a sweep that is done: exit code %d\n%s%s", again.code, again.stdout, again.stderr)
+	}
+	if got := noted(t, notes); len(got) != 12 {
+		t.Errorf("a sweep that is done ran trials again: %v", got)
+	}
+	if down := b.run("down"); down.code != 0 {
+		t.Errorf("%s%s", down.stdout, down.stderr)
+	}
+}
+
+func TestTrialsShareANodeByItsGPUsAndTheWorseHalfIsEndedEarly(t *testing.T) {
+	b := newBed(t)
+	b.write("train.py", `
+import os, time
+k = float(os.environ["DLWB_PARAM_LR"])
+for step in range(1, 201):
+    print("step %d loss: %.4f" % (step, k), flush=True)
+    time.sleep(0.05)
+`)
+	b.write("dlwb.yaml", `name: bed
+machines: {simulate_gpus: 4}
+run: {engine: plain, command: train.py}
+sweep: {parameters: {lr: [0.1, 0.2, 0.3, 9]}, args: none, gpus: 1, metric: loss, stop: median, warmup: 3}
+`)
+	r := b.run("sweep", "--down", "--json")
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	most := 0.0
+	boards := r.all("sweep")
+	for _, e := range boards {
+		most = max(most, e["running"].(float64))
+	}
+	last := boards[len(boards)-1]
+	if most != 4 || last["early"].(float64) < 1 || last["best"] != 1.0 || last["done"].(float64) < 1 {
+		t.Errorf("at most %v at once, in the end %v", most, last)
+	}
+	for _, e := range r.all("run_started") {
+		if e["world_size"] != 1.0 {
+			t.Errorf("a trial on one GPU has %v ranks", e["world_size"])
+		}
+	}
+}
+
+func TestASweepWhoseTrialsAllFailIsGivenUp(t *testing.T) {
+	b := newBed(t)
+	b.write("train.py", "raise SystemExit(3)\n")
+	b.write("dlwb.yaml", "name: bed\nrun: {engine: plain, command: train.py}\nsweep: {parameters: {lr: [1, 2, 3, 4, 5, 6]}}\n")
+	r := b.run("sweep", "--down")
+	if r.code == 0 || !strings.Contains(r.stderr+r.stdout, "the first 3 trials failed") || strings.Count(r.stdout, "  failed   ") != 3 {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}

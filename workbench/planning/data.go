@@ -1,0 +1,68 @@
+package planning
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/internal/shellword"
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/inputs"
+)
+
+// Give adds channels to what comes to the nodes.
+func (p *Plan) Give(more ...inputs.Channel) {
+	p.Inputs = append(p.Inputs, more...)
+	p.Data = append([]string{}, inputs.Text(p.Inputs)...)
+}
+
+// DataText is what comes to the nodes besides the code, in a line.
+func (p *Plan) DataText() string {
+	var names []string
+	for _, c := range p.Inputs {
+		names = append(names, c.Name)
+	}
+	if p.State != "" {
+		names = append(names, "state")
+	}
+	return strings.Join(names, ", ")
+}
+
+// stepsWith are the steps of a profile: those that lead to training, and what follows.
+func stepsWith(toLaunch []string, p *profiles.Profile) []string {
+	steps := slices.Clone(toLaunch)
+	if i := slices.Index(steps, event.StepSync); i >= 0 && inputs.Given(p) {
+		steps = slices.Insert(steps, i+1, event.StepData)
+	}
+	return append(steps, event.StepTrain, event.StepFetch, event.StepDown)
+}
+
+// inputsInside holds what channels send from here to the profile's own directory, as
+// the code is held: a profile may be a stranger's.
+func (m *Maker) inputsInside(p *profiles.Profile) error {
+	user, err := m.owner.Settings(p.Path)
+	if err != nil {
+		return err
+	}
+	for _, c := range p.Data {
+		key := "data." + c.Name
+		if c.Scheme() == "s3" && p.Provider != "" && !readsS3 {
+			return profiles.Errors{p.Fault(key, fmt.Sprintf("%s %q", key, c.From), "channels are not read from S3 yet", "", "fetch it, and name its path, or an https:// address of it")}
+		}
+		real, err := filepath.EvalSymlinks(p.ChannelPath(c))
+		if p.ChannelPath(c) == "" || err != nil {
+			continue // what is missing is said by those who look for it
+		}
+		if p.Path != "" && !m.mayLieAt(real, p, user) {
+			return profiles.Errors{p.Fault(key, fmt.Sprintf("%s %q", key, c.From),
+				fmt.Sprintf("it is %s, outside of %s, where the profile lies: a profile may send only what lies there or below", real, filepath.Dir(p.Path)),
+				"", fmt.Sprintf("move it there, or allow it: --allow-code %s, or code.allow in %s", shellword.Join(filepath.Dir(real)), user.Path))}
+		}
+	}
+	return nil
+}
+
+// readsS3 says whether nodes can read channels from S3.
+const readsS3 = false

@@ -1,0 +1,326 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// Slot is room for one trial: nodes, and where several share a node its GPUs.
+type Slot struct {
+	Nodes []int `json:"nodes"`
+	GPUs  []int `json:"gpus,omitempty"` // of the one node; nil: all that it has
+}
+
+// Label is what the record of a run says of its trial.
+type Label struct {
+	Sweep    string             `json:"sweep"`
+	Trial    int                `json:"trial"`
+	Settings []profiles.Setting `json:"settings"`
+	Slot     Slot               `json:"slot"`
+}
+
+// Past is what is on record of a run of a trial.
+type Past struct {
+	Label   Label
+	Started bool            // every rank was launched
+	Ended   *event.RunEnded // nil: it goes on, or nobody knows
+}
+
+// Owner is what a sweep needs of whoever has the nodes.
+type Owner struct {
+	// Past is what is on record under the id of a run; false: nothing.
+	Past func(run string) (Past, bool, error)
+	// Launch starts a trial and returns when it goes on without this process.
+	Launch func(ctx context.Context, run string, label Label, p *profiles.Profile) error
+	// Watch follows a run that is on record to its end, and brings its results home.
+	Watch func(ctx context.Context, run string) (event.RunEnded, error)
+	// Stop ends a run.
+	Stop func(ctx context.Context, run, why string) error
+	// Values are those of a metric so far.
+	Values func(run, metric string) []float64
+	// Publish tells what a sweep came to.
+	Publish func(event.Body) error
+}
+
+// EarlyWord begins the reason of a trial that is ended early.
+const EarlyWord = "ended early: "
+
+// Sweep is one that is being run.
+type Sweep struct {
+	owner   Owner
+	profile *profiles.Profile
+	id      string
+	trials  []Trial
+	slots   []Slot
+
+	mu      sync.Mutex
+	rows    []event.TrialRow
+	early   map[int]bool // asked to end
+	running map[int]string
+	told    event.SweepChanged
+}
+
+// New makes a sweep of a profile on some slots.
+func New(owner Owner, p *profiles.Profile, id string, slots []Slot) *Sweep {
+	s := &Sweep{owner: owner, profile: p, id: id, trials: Trials(p.Sweep), slots: slots, early: map[int]bool{}, running: map[int]string{}}
+	for _, t := range s.trials {
+		s.rows = append(s.rows, event.TrialRow{Trial: t.Number, State: event.TrialWaiting, Settings: SettingsText(t.Settings)})
+	}
+	return s
+}
+
+// begun is a trial of which something is on record.
+type begun struct {
+	trial Trial
+	run   string
+	past  Past
+}
+
+// find looks what is on record of a trial: the newest launch of it. again is the id
+// for another one, where nothing of the former ever ran.
+func (s *Sweep) find(t Trial) (b begun, found bool, next string, err error) {
+	for try := 0; ; try++ {
+		run := RunID(s.profile.Name, s.id, t.Number, try)
+		past, is, err := s.owner.Past(run)
+		if err != nil || !is {
+			return b, found, run, err
+		}
+		b, found = begun{t, run, past}, past.Started || past.Ended == nil
+	}
+}
+
+// Going reports whether a trial may be going on, from an earlier process.
+func (s *Sweep) Going() (bool, error) {
+	for _, t := range s.trials {
+		b, found, _, err := s.find(t)
+		if err != nil || found && b.past.Ended == nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// busy is a slot and whether a trial has it.
+type busy struct {
+	Slot
+	taken bool
+}
+
+func same(a, b Slot) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// Run runs all trials that are left, several at once. When ctx ends, those that are
+// running go on, and another Run goes on with them.
+func (s *Sweep) Run(ctx context.Context) (event.SweepChanged, error) {
+	slots := make([]busy, len(s.slots))
+	for i, slot := range s.slots {
+		slots[i].Slot = slot
+	}
+	waiting, left, err := s.takeStock()
+	if err != nil {
+		return s.board(), err
+	}
+	if err := s.tell(); err != nil {
+		return s.board(), err
+	}
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	var judge sync.WaitGroup
+	judge.Go(func() { s.judge(looking) })
+	err = s.work(ctx, slots, waiting, left)
+	stop()
+	judge.Wait()
+	return s.board(), errors.Join(err, s.tell())
+}
+
+// queued is a trial that has not begun, with the id of its run.
+type queued struct {
+	trial Trial
+	run   string
+}
+
+// takeStock sorts the trials: those that wait, and those that an earlier process
+// began and did not see to their end.
+func (s *Sweep) takeStock() (waiting []queued, left []begun, err error) {
+	for i, t := range s.trials {
+		b, found, next, err := s.find(t)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case !found:
+			waiting = append(waiting, queued{t, next})
+		default:
+			s.rows[i].Run, s.rows[i].State = b.run, event.TrialRunning
+			left = append(left, b)
+		}
+	}
+	return waiting, left, nil
+}
+
+// done is how a trial went.
+type done struct {
+	slot  int // -1: none of ours
+	trial Trial
+	run   string
+	ended event.RunEnded
+	again bool // nothing of it ran: it waits once more
+	err   error
+}
+
+// work gives every free slot a trial until none is left.
+func (s *Sweep) work(ctx context.Context, slots []busy, waiting []queued, left []begun) error {
+	results := make(chan done)
+	going := 0
+	for _, b := range left {
+		slot := s.place(slots, b)
+		going++
+		go func() { results <- s.resume(ctx, slot, b) }()
+	}
+	var fault error
+	for {
+		for i := range slots {
+			if slots[i].taken || len(waiting) == 0 || fault != nil || ctx.Err() != nil {
+				continue
+			}
+			q := waiting[0]
+			waiting, slots[i].taken = waiting[1:], true
+			going++
+			go func() { results <- s.one(ctx, i, slots[i].Slot, q) }()
+		}
+		if going == 0 {
+			return errors.Join(fault, ctx.Err())
+		}
+		d := <-results
+		going--
+		if d.slot >= 0 {
+			slots[d.slot].taken = false
+		}
+		switch {
+		case d.err != nil:
+			fault = errors.Join(fault, d.err)
+		case d.again:
+			waiting = append([]queued{{d.trial, d.run}}, waiting...)
+		case s.hopeless():
+			fault = &event.Fault{What: "go on with the sweep", Node: -1, Why: fmt.Sprintf("the first %d trials failed, and none has succeeded", hopelessAt),
+				Next: "dlwb logs " + d.run + " says why; dlwb sweep goes on after that is mended, --again begins anew"}
+		}
+	}
+}
+
+// place finds the slot that a trial of an earlier process has; -1: none of ours.
+func (s *Sweep) place(slots []busy, b begun) int {
+	if b.past.Ended != nil {
+		return -1 // what is left of it needs no room
+	}
+	for i := range slots {
+		if !slots[i].taken && same(slots[i].Slot, b.past.Label.Slot) {
+			slots[i].taken = true
+			return i
+		}
+	}
+	return -1
+}
+
+// resume goes on with a trial of an earlier process.
+func (s *Sweep) resume(ctx context.Context, slot int, b begun) done {
+	d := done{slot: slot, trial: b.trial, run: b.run}
+	s.begin(b.trial, b.run)
+	d.ended, d.err = s.owner.Watch(ctx, b.run)
+	if d.err != nil {
+		s.drop(b.trial)
+		return d
+	}
+	if past, _, err := s.owner.Past(b.run); err == nil && !past.Started && past.Ended != nil {
+		_, _, d.run, d.err = s.find(b.trial)
+		d.again = true
+		s.set(b.trial, func(r *event.TrialRow) { r.State, r.Run = event.TrialWaiting, "" })
+		s.drop(b.trial)
+		return d
+	}
+	s.end(b.trial, b.run, d.ended)
+	return d
+}
+
+// one runs a trial to its end.
+func (s *Sweep) one(ctx context.Context, slot int, on Slot, q queued) done {
+	d := done{slot: slot, trial: q.trial, run: q.run}
+	label := Label{Sweep: s.id, Trial: q.trial.Number, Settings: q.trial.Settings, Slot: on}
+	err := s.owner.Launch(ctx, q.run, label, Of(s.profile, q.trial, s.id))
+	if err != nil {
+		if ctx.Err() != nil {
+			d.err = ctx.Err()
+			return d
+		}
+		d.ended = event.RunEnded{ExitCode: 1, Cause: "it could not be started: " + err.Error()}
+		s.end(q.trial, q.run, d.ended)
+		return d
+	}
+	s.begin(q.trial, q.run)
+	if d.ended, d.err = s.owner.Watch(ctx, q.run); d.err != nil {
+		s.drop(q.trial)
+		return d
+	}
+	s.end(q.trial, q.run, d.ended)
+	return d
+}
+
+// hopelessAt is after how many failures at the start a sweep is given up: what fails
+// every time is not the parameters' fault.
+const hopelessAt = 3
+
+func (s *Sweep) hopeless() bool {
+	b := s.board()
+	return b.Failed >= hopelessAt && b.Done+b.Early == 0
+}
+
+// judgeEvery is how often the rule looks at the running trials.
+const judgeEvery = 2 * time.Second
+
+// judge ends trials early, and keeps the leaderboard up to date.
+func (s *Sweep) judge(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(judgeEvery):
+		case <-ctx.Done():
+			return
+		}
+		_ = s.tell()
+		for trial, why := range s.losers() {
+			s.mu.Lock()
+			run, asked := s.running[trial], s.early[trial]
+			s.early[trial] = true
+			s.mu.Unlock()
+			if run == "" || asked {
+				continue
+			}
+			if err := s.owner.Stop(ctx, run, EarlyWord+why); err != nil {
+				s.mu.Lock()
+				s.early[trial] = false // it is tried again
+				s.mu.Unlock()
+			}
+		}
+	}
+}
+
+// losers asks the rule of the profile.
+func (s *Sweep) losers() map[int]string {
+	sw := s.profile.Sweep
+	if sw.Stop == "none" || sw.Stop == "" || sw.Metric == "" {
+		return nil
+	}
+	s.mu.Lock()
+	rows := append([]event.TrialRow{}, s.rows...)
+	s.mu.Unlock()
+	var courses []Course
+	for _, r := range rows {
+		if r.Run != "" && r.State != event.TrialFailed {
+			courses = append(courses, Course{Trial: r.Trial, Values: s.owner.Values(r.Run, sw.Metric), Over: r.State != event.TrialRunning})
+		}
+	}
+	return Losers(sw.Stop, sw.Mode, sw.Warmup, courses)
+}

@@ -1,0 +1,149 @@
+// Package sweep searches over the parameters of a training: which trials there are,
+// how each is started, which is ended early, and which is the best. It knows no
+// nodes: who has them gives it a few functions.
+package sweep
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/dlwb/dlwb/internal/shellword"
+	"github.com/dlwb/dlwb/profiles"
+)
+
+// Trial is one run of a sweep. The trials of a profile are always the same, so that
+// a sweep that was interrupted knows which it has had.
+type Trial struct {
+	Number   int // from 1
+	Settings []profiles.Setting
+}
+
+// Trials are all trials of a profile, in the order in which they are run.
+func Trials(s profiles.Sweep) []Trial {
+	var all []Trial
+	switch s.Method {
+	case "list":
+		for _, settings := range s.List {
+			all = append(all, Trial{Settings: settings})
+		}
+	case "random":
+		for n := range s.Trials {
+			all = append(all, Trial{Settings: draw(s, n)})
+		}
+	default:
+		all = grid(s.Parameters)
+	}
+	if s.Trials > 0 {
+		all = all[:min(len(all), s.Trials)]
+	}
+	for i := range all {
+		all[i].Number = i + 1
+	}
+	return all
+}
+
+// grid has every combination; the last parameter changes first.
+func grid(parameters []profiles.Parameter) []Trial {
+	all := []Trial{{}}
+	for _, p := range parameters {
+		var next []Trial
+		for _, t := range all {
+			for _, v := range p.Values {
+				settings := append(t.Settings[:len(t.Settings):len(t.Settings)], profiles.Setting{Name: p.Name, Value: v})
+				next = append(next, Trial{Settings: settings})
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+// draw draws a trial. Each has a source of its own, so that more trials are added to
+// those that were, and a parameter that is added changes no other.
+func draw(s profiles.Sweep, n int) []profiles.Setting {
+	var settings []profiles.Setting
+	for _, p := range s.Parameters {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", s.Seed, n, p.Name))
+		settings = append(settings, profiles.Setting{Name: p.Name, Value: drawn(p, rand.New(rand.NewChaCha8(sum)))})
+	}
+	return settings
+}
+
+func drawn(p profiles.Parameter, r *rand.Rand) string {
+	between := func(low, high float64) float64 { return min(low+(high-low)*r.Float64(), high) }
+	switch p.Kind {
+	case profiles.ParameterUniform:
+		return text(between(p.Low, p.High))
+	case profiles.ParameterLogUniform:
+		return text(min(max(math.Exp(between(math.Log(p.Low), math.Log(p.High))), p.Low), p.High))
+	case profiles.ParameterInt:
+		return whole(p.Low + float64(r.Int64N(int64(p.High-p.Low)+1)))
+	case profiles.ParameterLogInt: // each number has the room that it has on the axis
+		v := math.Floor(math.Exp(between(math.Log(p.Low), math.Log(p.High+1))))
+		return whole(min(max(v, p.Low), p.High))
+	}
+	return p.Values[r.IntN(len(p.Values))]
+}
+
+// text is a number with as many digits as a person reads.
+func text(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+func whole(v float64) string { return strconv.FormatInt(int64(v), 10) }
+
+// ID names a sweep: the same search of the same command has the same, and goes on
+// where it was left. again counts how often it was begun anew.
+func ID(p *profiles.Profile, again int) string {
+	s := p.Sweep
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %d %+v %+v %q %q %q", p.Run.Command, p.Run.Engine, s.Method, s.Seed, s.Parameters, s.List, s.Arguments, s.Metric, s.Mode)
+	id := "s" + hex.EncodeToString(h.Sum(nil))[:6]
+	if again > 0 {
+		id += "." + strconv.Itoa(again)
+	}
+	return id
+}
+
+// RunID is the id of the run of a trial. try counts launches of which nothing ran.
+func RunID(profile, sweep string, trial, try int) string {
+	id := fmt.Sprintf("%s-%s-t%02d", profile, sweep, trial)
+	if try > 0 {
+		id += "." + strconv.Itoa(try)
+	}
+	return id
+}
+
+// defaultArguments is how a parameter is written where the profile does not say.
+const defaultArguments = "--{name}={value}"
+
+// Of is the profile of one trial.
+func Of(p *profiles.Profile, t Trial, sweep string) *profiles.Profile {
+	own := *p
+	own.Sweep = profiles.Sweep{}
+	own.Run.Env = append(own.Run.Env[:len(own.Run.Env):len(own.Run.Env)],
+		profiles.Var{Name: "DLWB_SWEEP", Value: sweep}, profiles.Var{Name: "DLWB_TRIAL", Value: strconv.Itoa(t.Number)})
+	form := p.Sweep.Arguments
+	if form == "" {
+		form = defaultArguments
+	}
+	for _, s := range t.Settings {
+		own.Run.Env = append(own.Run.Env, profiles.Var{Name: "DLWB_PARAM_" + variable(s.Name), Value: s.Value})
+		place, value := "{"+s.Name+"}", shellword.Join(s.Value)
+		switch {
+		case strings.Contains(own.Run.Command, place):
+			own.Run.Command = strings.ReplaceAll(own.Run.Command, place, value)
+		case form != "none":
+			own.Run.Command += " " + strings.NewReplacer("{name}", s.Name, "{value}", value).Replace(form)
+		}
+	}
+	return &own
+}
+
+// variable is a name as a part of a variable's.
+func variable(name string) string {
+	return strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
+}
