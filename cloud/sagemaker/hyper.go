@@ -54,7 +54,7 @@ func encoded(text string) string {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text {
 		return text
 	}
-	if f, err := strconv.ParseFloat(text, 64); err == nil && pythonFloat(f) == text {
+	if f, err := strconv.ParseFloat(text, 64); err == nil && f-f == 0 && pythonFloat(f) == text {
 		return text
 	}
 	return quoted(text)
@@ -170,16 +170,14 @@ func distributed(way string, m options.Machines, instance string) map[string]str
 	switch way {
 	case options.TorchDistributed:
 		return map[string]string{"sagemaker_torch_distributed_enabled": "true", "sagemaker_instance_type": quoted(instance)}
-	case options.PyTorchDDP:
-		return map[string]string{"sagemaker_pytorch_ddp_enabled": "true", "sagemaker_instance_type": quoted(instance)}
 	case options.ParameterServer:
 		return map[string]string{"sagemaker_parameter_server_enabled": "true"}
 	case options.Mirrored:
-		return map[string]string{"sagemaker_multi_worker_mirrored_strategy_enabled": "true", "sagemaker_instance_type": quoted(instance)}
+		return map[string]string{"sagemaker_multi_worker_mirrored_strategy_enabled": "true"}
 	case options.MPI:
 		return map[string]string{"sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": strconv.Itoa(max(m.MPIProcesses, 1)),
 			"sagemaker_mpi_custom_mpi_options": quoted(mpi)}
-	case options.DataParallel:
+	case options.DataParallel, options.PyTorchDDP: // the SDK sends the same for both
 		return map[string]string{"sagemaker_distributed_dataparallel_enabled": "true",
 			"sagemaker_distributed_dataparallel_custom_mpi_options": quoted(mpi), "sagemaker_instance_type": quoted(instance)}
 	}

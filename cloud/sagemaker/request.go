@@ -52,9 +52,7 @@ func requestOf(j cloud.Job, r ref, s settings) (*sagemaker.CreateTrainingJobInpu
 		if in.HyperParameters, err = hyperOf(j, r, "s3://"+r.Bucket+"/"+r.sourceKey()); err != nil {
 			return nil, err
 		}
-		if len(in.AlgorithmSpecification.MetricDefinitions) > 0 || len(channels) >= 0 {
-			in.AlgorithmSpecification.EnableSageMakerMetricsTimeSeries = aws.Bool(true)
-		}
+		in.AlgorithmSpecification.EnableSageMakerMetricsTimeSeries = aws.Bool(true)
 	} else {
 		in.AlgorithmSpecification.ContainerEntrypoint = []string{"/bin/sh", "-c", entrypoint}
 		in.InputDataConfig = append(in.InputDataConfig, ownChannel(r))
