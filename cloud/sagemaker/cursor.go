@@ -15,6 +15,9 @@ type cursor struct {
 	Token  string `json:"t,omitempty"`
 	At     int64  `json:"a,omitempty"` // ms
 	Events int    `json:"n,omitempty"`
+	// Skip is how many events of that time come by again behind the token, because
+	// they were asked for by their time.
+	Skip int `json:"k,omitempty"`
 }
 
 func (c cursor) job() job.Cursor {
@@ -29,7 +32,7 @@ func readCursor(text job.Cursor) (c cursor, err error) {
 	if text == "" {
 		return c, nil
 	}
-	if err := json.Unmarshal([]byte(text), &c); err != nil || c.Events < 0 {
+	if err := json.Unmarshal([]byte(text), &c); err != nil || c.Events < 0 || c.Skip < 0 {
 		return c, fmt.Errorf("%q is no place in a log of CloudWatch", string(text))
 	}
 	return c, nil

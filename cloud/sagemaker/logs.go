@@ -80,12 +80,11 @@ func (d *door) page(ctx context.Context, at cursor) (page, error) {
 	ask, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	in := &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String(group), LogStreamName: &at.Stream, StartFromHead: aws.Bool(true), Limit: aws.Int32(pageMost)}
-	skip := 0
 	switch {
 	case at.Token != "":
 		in.NextToken = &at.Token
 	case at.Events > 0:
-		in.StartTime, skip = &at.At, at.Events
+		in.StartTime, at.Skip = aws.Int64(at.At), at.Events
 	}
 	out, err := d.logs.GetLogEvents(ask, in)
 	if code, says := codeOf(err); code == "InvalidParameterException" && at.Token != "" && strings.Contains(strings.ToLower(says), "token") {
@@ -99,8 +98,12 @@ func (d *door) page(ctx context.Context, at cursor) (page, error) {
 		return page{}, d.explain(err)
 	}
 	p := page{next: at, events: out.Events}
-	for skip > 0 && len(p.events) > 0 && aws.ToInt64(p.events[0].Timestamp) == at.At {
-		p.events, skip = p.events[1:], skip-1
+	for p.next.Skip > 0 && len(p.events) > 0 {
+		if aws.ToInt64(p.events[0].Timestamp) != at.At {
+			p.next.Skip = 0
+			break
+		}
+		p.events, p.next.Skip = p.events[1:], p.next.Skip-1
 	}
 	p.tail = len(out.Events) == 0 && (aws.ToString(out.NextForwardToken) == at.Token || out.NextForwardToken == nil)
 	p.next.Token = aws.ToString(out.NextForwardToken)

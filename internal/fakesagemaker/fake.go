@@ -46,8 +46,6 @@ type Fake struct {
 	// Quota is that of each type; Refused are actions that no role may do.
 	Quota   int
 	Refused []string
-	// Tokens is how often a token of a log may be used; 0: always.
-	Tokens int
 
 	dir string
 
@@ -59,7 +57,7 @@ type Fake struct {
 	order   []string
 	streams map[string]*stream
 	roles   map[string]string // name: trust policy
-	spent   map[string]int
+	day     int // tokens of logs are good for one
 	runs    sync.WaitGroup
 	server  *httptest.Server
 }
@@ -79,7 +77,7 @@ type Error struct {
 // New starts one below a directory.
 func New(dir string) *Fake {
 	f := &Fake{Region: "us-west-2", dir: dir, Pace: 30 * time.Millisecond, Quota: 8, calls: map[string]int{}, buckets: map[string]*bucket{},
-		jobs: map[string]*Job{}, streams: map[string]*stream{}, spent: map[string]int{},
+		jobs: map[string]*Job{}, streams: map[string]*stream{},
 		roles: map[string]string{"Training": `{"Statement":[{"Principal":{"Service":"sagemaker.amazonaws.com"}}]}`}}
 	f.server = httptest.NewServer(http.HandlerFunc(f.serve))
 	f.URL = f.server.URL

@@ -83,6 +83,9 @@ func (f *Fake) describeStreams(body []byte) (any, *Error) {
 	return map[string]any{"logStreams": all}, nil
 }
 
+// NextDay makes all tokens of logs that were given worthless.
+func (f *Fake) NextDay() { f.set(func() { f.day++ }) }
+
 // getEvents gives a page. A token is a place: the number of events before it.
 func (f *Fake) getEvents(body []byte) (any, *Error) {
 	in, e := read[struct {
@@ -111,10 +114,10 @@ func (f *Fake) getEvents(body []byte) (any, *Error) {
 	from := 0
 	switch {
 	case in.NextToken != "":
-		if f.spent[in.NextToken]++; f.Tokens > 0 && f.spent[in.NextToken] > f.Tokens {
+		day := 0
+		if _, err := fmt.Sscanf(in.NextToken, "f/%d/%d/"+in.LogStreamName, &day, &from); err == nil && day != f.day {
 			return nil, &Error{400, "InvalidParameterException", "The specified nextToken is expired."}
-		}
-		if _, err := fmt.Sscanf(in.NextToken, "f/%d/"+in.LogStreamName, &from); err != nil {
+		} else if err != nil {
 			return nil, &Error{400, "InvalidParameterException", "The specified nextToken is invalid."}
 		}
 	case !in.StartFromHead:
@@ -129,5 +132,5 @@ func (f *Fake) getEvents(body []byte) (any, *Error) {
 	for _, e := range all[min(from, to):to] {
 		events = append(events, map[string]any{"timestamp": e.at.UnixMilli(), "ingestionTime": e.seen.UnixMilli(), "message": e.message})
 	}
-	return map[string]any{"events": events, "nextForwardToken": fmt.Sprintf("f/%d/%s", to, in.LogStreamName), "nextBackwardToken": fmt.Sprintf("b/%d/%s", from, in.LogStreamName)}, nil
+	return map[string]any{"events": events, "nextForwardToken": fmt.Sprintf("f/%d/%d/%s", f.day, to, in.LogStreamName), "nextBackwardToken": fmt.Sprintf("b/%d/%s", from, in.LogStreamName)}, nil
 }

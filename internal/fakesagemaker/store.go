@@ -66,6 +66,8 @@ func (f *Fake) s3(r *http.Request, body []byte) (string, func(http.ResponseWrite
 	call := map[string]string{http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject", http.MethodHead: "HeadBucket", http.MethodGet: "GetObject"}[r.Method]
 	if key == "" && r.Method == http.MethodGet {
 		call = "ListObjectsV2"
+	} else if key != "" && r.Method == http.MethodHead {
+		call = "HeadObject"
 	}
 	return call, func(w http.ResponseWriter) {
 		f.mu.Lock()
@@ -88,7 +90,7 @@ func (f *Fake) s3(r *http.Request, body []byte) (string, func(http.ResponseWrite
 		case "DeleteObject":
 			delete(b.objects, key)
 			w.WriteHeader(http.StatusNoContent)
-		case "GetObject":
+		case "GetObject", "HeadObject":
 			text, is := b.objects[key]
 			if !is {
 				f.refuse(w, r, &Error{404, "NoSuchKey", "The specified key does not exist."})
@@ -96,7 +98,10 @@ func (f *Fake) s3(r *http.Request, body []byte) (string, func(http.ResponseWrite
 			}
 			w.Header().Set("ETag", `"e"`)
 			w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-			_, _ = w.Write(text)
+			w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+			if call == "GetObject" {
+				_, _ = w.Write(text)
+			}
 		case "ListObjectsV2":
 			f.list(w, r, name)
 		}
