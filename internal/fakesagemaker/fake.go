@@ -57,7 +57,7 @@ type Fake struct {
 	order   []string
 	streams map[string]*stream
 	roles   map[string]string // name: trust policy
-	day     int // tokens of logs are good for one
+	day     int               // tokens of logs are good for one
 	runs    sync.WaitGroup
 	server  *httptest.Server
 }

@@ -249,3 +249,159 @@ func TestATrainingJobHasTheSameStoryAsNodesOfThisMachine(t *testing.T) {
 		t.Errorf("the receipts differ: %q, %q", a, b)
 	}
 }
+
+// A rank that fails is named with its code, and SageMaker's word for it is kept.
+func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
+	p := newProject(t)
+	p.write("train.py", "import os, sys, time\nprint('begun', flush=True)\nif os.environ['RANK'] == '1':\n    print('no such file', flush=True)\n    sys.exit(7)\ntime.sleep(60)\n")
+	p.profile("sagemaker", "{engine: plain, command: train.py}", "")
+	out, err := p.try("run", "--json", "--down")
+	if err == nil {
+		t.Fatalf("a run that failed exits well:\n%s", out)
+	}
+	ended := eventOf(t, said(t, out), "run_ended")
+	if ended["exit_code"] != 7.0 || ended["rank"] != 1.0 || ended["verdict"] != "exited" && !strings.Contains(fmt.Sprint(ended["cause"]), "rank 1 on node1 exited with code 7") {
+		t.Errorf("%v", ended)
+	}
+	if log := p.logs()["rank-1.log"]; log != "begun\nno such file\n" {
+		t.Errorf("the log of rank 1 is %q", log)
+	}
+	p.clean()
+}
+
+// Several ranks of a host have a log each, and a code each.
+func TestSeveralRanksOfAHostHaveLogsOfTheirOwn(t *testing.T) {
+	p := newProject(t)
+	p.write("train.py", "import os, sys\nprint('I am', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], os.environ['SM_CURRENT_HOST'], os.environ['WHAT'])\nsys.exit(0)\n")
+	p.profile("sagemaker", `{engine: plain, procs_per_node: 2, command: train.py, env: {WHAT: "a 'b' $c"}}`, "")
+	p.must("run", "--json", "--down")
+	for rank, host := range []string{"algo-1", "algo-1", "algo-2", "algo-2"} {
+		if log, want := p.logs()[fmt.Sprintf("rank-%d.log", rank)], fmt.Sprintf("I am %d of 4 %s a 'b' $c\n", rank, host); log != want {
+			t.Errorf("rank %d: %q, want %q", rank, log, want)
+		}
+	}
+	for _, c := range p.fake.Calls("CreateTrainingJob") {
+		if strings.Contains(string(c.Body), "a 'b'") {
+			t.Errorf("a variable is in the call: %s", c.Body)
+		}
+	}
+	p.clean()
+}
+
+// A run that another dlwb stops, or somebody in SageMaker, ends the tail and has its
+// verdict; the log has each line once.
+func TestAStoppedJobEndsTheTail(t *testing.T) {
+	for _, by := range []string{"dlwb", "elsewhere"} {
+		t.Run(by, func(t *testing.T) {
+			p := newProject(t)
+			p.profile("sagemaker", "{engine: plain, command: train.py 0.2}", "")
+			p.must("run", "--plain", "--detach")
+			watch := p.command("attach", "jobs", "--plain")
+			if err := watch.Start(); err != nil {
+				t.Fatal(err)
+			}
+			p.await("step 3", func() bool { return strings.Contains(p.logs()["rank-0.log"], "step 3/40") })
+			if by == "dlwb" {
+				_ = watch.Process.Kill() // with what it had not noted
+				_ = watch.Wait()
+				p.must("stop", "jobs", "--plain")
+			} else {
+				p.fake.StopElsewhere(p.fake.Jobs()[0])
+				_ = watch.Wait()
+			}
+			p.steps(3)
+			out := p.must("runs")
+			if !strings.Contains(out, "stopped") {
+				t.Errorf("runs says\n%s", out)
+			}
+			if out := p.must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+				t.Errorf("down says\n%s", out)
+			}
+			p.clean()
+		})
+	}
+}
+
+// steps looks whether the log of rank 0 has the steps from 1 on, each once.
+func (p *project) steps(least int) {
+	p.t.Helper()
+	last, log := 0, p.logs()["rank-0.log"]
+	for line := range strings.Lines(log) {
+		if step, is := strings.CutPrefix(line, "step "); is {
+			if last++; !strings.HasPrefix(step, fmt.Sprint(last)+"/40 ") {
+				p.t.Fatalf("step %d is missing or comes twice:\n%s", last, log)
+			}
+		}
+	}
+	if last < least {
+		p.t.Errorf("%d steps are in the log", last)
+	}
+}
+
+// Spot machines that are taken back put the job into the queue again; it goes on from
+// its checkpoint, with streams of its own, and what it saved is told.
+func TestASpotJobGoesOnFromItsCheckpointAndTellsWhatItSaved(t *testing.T) {
+	p := newProject(t)
+	p.fake.AddBucket("ml-lab", p.fake.Region)
+	p.write("train.py", `import os, time
+where = os.path.join(os.environ["SAGEMAKER_BASE_DIR"], "checkpoints", "step")
+first = int(open(where).read()) + 1 if os.path.exists(where) else 1
+for step in range(first, 41):
+    print(f"step {step}/40", flush=True)
+    with open(where, "w") as f:
+        f.write(str(step))
+    time.sleep(0.1)
+`)
+	p.profile("sagemaker", "{engine: plain, command: train.py}", "machines: {instance: ml.m5.large, execution_role: Training, spot: true, max_wait: 2h, checkpoints: 's3://ml-lab/ckpt'}\nlimits: {lifetime: 1h}\n")
+	p.must("run", "--plain", "--detach")
+	watch := p.command("attach", "jobs", "--plain")
+	out := &strings.Builder{}
+	watch.Stdout, watch.Stderr = out, out
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.await("step 5", func() bool { return strings.Contains(p.logs()["rank-0.log"], "step 5/40") })
+	p.fake.Interrupt(p.fake.Jobs()[0])
+	if err := watch.Wait(); err != nil {
+		t.Errorf("attach: %v\n%s", err, out)
+	}
+	if log := p.logs()["rank-0.log"]; strings.Count(log, "step 1/40\n") != 1 || strings.Count(log, "step 40/40\n") != 1 {
+		t.Errorf("the log is\n%s", log)
+	}
+	if !strings.Contains(out.String(), "taken back") {
+		t.Errorf("that its machines were taken is not told:\n%s", out)
+	}
+	if down := p.must("down", "jobs", "--plain"); !strings.Contains(down, "% saved") {
+		t.Errorf("what spot saved is not told:\n%s", down)
+	}
+	p.clean()
+}
+
+// A job has its time from the service itself; a warm pool is given back.
+func TestATimeLimitIsAVerdictAndAWarmPoolIsGivenBack(t *testing.T) {
+	t.Run("limit", func(t *testing.T) {
+		p := newProject(t)
+		p.profile("sagemaker", "{engine: plain, command: train.py 10}", "limits: {lifetime: 1m, budget: 0.004 usd}\n")
+		body := ""
+		if out, err := p.try("plan"); err != nil || !strings.Contains(out, "ends the job after 1m") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		p.must("run", "--plain", "--detach")
+		body = string(p.fake.Calls("CreateTrainingJob")[0].Body)
+		if !strings.Contains(body, `"MaxRuntimeInSeconds":60`) {
+			t.Errorf("sent was %s", body)
+		}
+		p.must("down", "jobs", "--plain")
+		p.clean()
+	})
+	t.Run("warm pool", func(t *testing.T) {
+		p := newProject(t)
+		p.profile("sagemaker", "{engine: plain, command: train.py 0}", "machines: {instance: ml.m5.large, execution_role: Training, keep_alive: 30m}\n")
+		p.must("run", "--plain")
+		if len(p.fake.Running()) != 1 {
+			t.Fatal("the machines are not kept")
+		}
+		p.must("down", "jobs", "--plain")
+		p.clean()
+	})
+}
