@@ -27,6 +27,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/hosts"
 	"github.com/dlwb/dlwb/cloud/kubernetes"
 	"github.com/dlwb/dlwb/cloud/local"
+	"github.com/dlwb/dlwb/cloud/sagemaker"
 	"github.com/dlwb/dlwb/cloud/slurm"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/profiles"
@@ -198,6 +199,7 @@ func (a *app) bench() (*workbench.Workbench, error) {
 		Jobs: []cloud.JobProvider{
 			slurm.New(slurm.Options{Dir: filepath.Join(dir, "slurm"), Login: own.One, Machine: atnode.NewStation}),
 			kubernetes.New(),
+			sagemaker.New(),
 		},
 		Providers: []cloud.Provider{
 			local.New(filepath.Join(dir, "local"), exe),

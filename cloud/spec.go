@@ -16,6 +16,9 @@ type Spec struct {
 	// The rest is for machines that are paid for.
 
 	Regions []string // tried in order
+	// Metrics are the values of the profile that are not found by themselves, as
+	// name and expression: a service that reads logs is told them too.
+	Metrics [][2]string
 	// Instance is the type's name; empty: the best offer that meets Need.
 	Instance string
 	Need     Need

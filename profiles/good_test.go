@@ -18,6 +18,7 @@ import (
 	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
 	local "github.com/dlwb/dlwb/cloud/local/options"
 	"github.com/dlwb/dlwb/cloud/providers"
+	sagemaker "github.com/dlwb/dlwb/cloud/sagemaker/options"
 )
 
 func mustParse(t testing.TB, name string, text []byte) *Profile {
@@ -108,6 +109,8 @@ func withExample(f *Field) string {
 		tree["machines"] = map[string]any{"hosts": []string{"gpu1"}}
 	case provider == "ec2" && f.Key != "machines.instance" && !strings.HasPrefix(f.Key, "machines.instance."):
 		tree["machines"] = map[string]any{"instance": "g5.xlarge"}
+	case provider == "sagemaker": // with all that some of its options need
+		tree["machines"] = map[string]any{"instance": "ml.g5.xlarge", "execution_role": "Training", "estimator": "pytorch", "subnet": "subnet-1", "security_groups": []string{"sg-1"}}
 	case strings.HasPrefix(f.Key, "machines.instance."):
 		tree["machines"] = map[string]any{"instance": map[string]any{"gpus": 1}}
 	case strings.HasPrefix(f.Key, "sweep."):
@@ -243,6 +246,7 @@ func drawMachines(t *rapid.T, p *Profile) {
 		}
 	case "sagemaker":
 		m.Instance = "ml.g5.xlarge"
+		p.Own().(*sagemaker.Machines).Role = "Training"
 	}
 }
 

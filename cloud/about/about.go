@@ -152,4 +152,6 @@ type Traits struct {
 	Sealed bool
 	// Deadline: what carries a run ends it when it has gone on for limits.lifetime.
 	Deadline bool
+	// Budgeted: that time is as short as limits.budget pays for.
+	Budgeted bool
 }

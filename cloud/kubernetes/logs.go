@@ -2,19 +2,16 @@ package kubernetes
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
 )
 
@@ -52,37 +49,8 @@ func (r *replica) FollowLog(ctx context.Context, log string, from job.Cursor, si
 	}
 }
 
-// pick tells which lines of the container are of a log, and takes off what says
-// so.
-func (r *replica) pick(log string) func([]byte) ([]byte, bool) {
-	if !r.ref.Tagged {
-		return func(text []byte) ([]byte, bool) { return text, true }
-	}
-	rank, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(log, "rank-"), ".log"))
-	if err != nil { // of the launcher: what no rank has printed
-		return func(text []byte) ([]byte, bool) { return text, !tagged(text) }
-	}
-	whole, part := fmt.Appendf(nil, "[rank%d] ", rank), fmt.Appendf(nil, "[rank%d]+ ", rank)
-	return func(text []byte) ([]byte, bool) {
-		if rest, is := bytes.CutPrefix(text, whole); is {
-			return rest, true
-		}
-		rest, is := bytes.CutPrefix(text, part)
-		return bytes.TrimSuffix(rest, []byte("\n")), is
-	}
-}
-
-func tagged(text []byte) bool {
-	rest, is := bytes.CutPrefix(text, []byte("[rank"))
-	end := bytes.IndexByte(rest, ']')
-	if !is || end < 1 || end > 9 {
-		return false
-	}
-	if _, err := strconv.Atoi(string(rest[:end])); err != nil {
-		return false
-	}
-	return bytes.HasPrefix(rest[end:], []byte("] ")) || bytes.HasPrefix(rest[end:], []byte("]+ "))
-}
+// pick tells which lines of the container are of a log.
+func (r *replica) pick(log string) func([]byte) ([]byte, bool) { return pack.Lines(log, r.ref.Tagged) }
 
 // follower reads one log.
 type follower struct {

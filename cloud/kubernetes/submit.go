@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	core "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
+	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
 )
@@ -48,7 +48,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 			return cloud.Submitted{}, err
 		}
 		r.Kind, r.Name = k.name, nameOf(j.Run)
-		r.Ranks, r.Tagged = ranksOf(j)
+		r.Ranks, r.Tagged = pack.Ranks(j)
 		r.Dir = m.Workdir
 		if m.GPUs > 0 {
 			r.GPU = string(gpuOf(m))
@@ -68,61 +68,19 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	return cloud.Submitted{Ref: r.String(), Lacks: d.lacks(ctx)}, nil
 }
 
-// ranksOf are the ranks of each replica, and whether a replica's log is that of
-// several.
-func ranksOf(j cloud.Job) (ranks [][]int, tagged bool) {
-	ranks = make([][]int, j.Replicas)
-	for _, r := range j.Ranks {
-		ranks[r.Replica] = append(ranks[r.Replica], r.Rank)
-	}
-	for _, n := range nodesOf(j, "") {
-		tagged = tagged || len(n.Procs) != 1 || n.Procs[0].Launcher
-	}
-	return ranks, tagged
-}
-
-// nodesOf is what each replica runs. The scripts by which dlwb's agent starts a
-// rank are not in a pod: the launcher stands for them.
-func nodesOf(j cloud.Job, head string) []nodeWork {
+// nodesOf is what each replica runs.
+func nodesOf(j cloud.Job, head string) []pack.Node {
 	hosts := make([]string, j.Replicas)
 	for i := range hosts {
 		hosts[i] = job.HostOf(i)
 	}
 	hosts[0] = head
-	placing := job.Placing(hosts, headPort)
-	all := make([]nodeWork, j.Replicas)
-	for _, p := range j.Procs {
-		made := proc{Ranks: p.Ranks, Launcher: p.Name == "agent", Env: slices.Clone(p.Env)}
-		for i, v := range made.Env {
-			made.Env[i] = placing.Replace(v)
-		}
-		made.Argv = argvOf(p.Argv, made.Launcher, placing.Replace)
-		all[p.Replica].Procs = append(all[p.Replica].Procs, made)
-	}
-	return all
+	return pack.Nodes(j, dirWork, job.Placing(hosts, headPort).Replace)
 }
 
 // headPort is where the ranks meet: each pod has all ports of an address for
 // itself.
 const headPort = 29500
-
-// argvOf takes out of the words what is of nodes.
-func argvOf(words []string, launcher bool, place func(string) string) (argv []string) {
-	for i := 0; i < len(words); i++ {
-		switch w := words[i]; {
-		case w == "sh" && i+2 < len(words) && strings.HasSuffix(words[i+1], "/.dlwb/bin/rank"):
-			if launcher {
-				argv = append(argv, "python3", "-u", dirWork+"/launch.py", "--rank")
-			}
-			return append(argv, words[i+3:]...) // the user's own words, as they are
-		case strings.HasPrefix(w, "~/.dlwb/runs/"):
-			argv = append(argv, dirWork+"/torchrun")
-		default:
-			argv = append(argv, place(w))
-		}
-	}
-	return argv
-}
 
 // submission makes the objects of one job.
 type submission struct {

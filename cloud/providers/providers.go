@@ -11,20 +11,17 @@ import (
 	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
 	kubernetes "github.com/dlwb/dlwb/cloud/kubernetes/options"
 	local "github.com/dlwb/dlwb/cloud/local/options"
+	sagemaker "github.com/dlwb/dlwb/cloud/sagemaker/options"
 	slurm "github.com/dlwb/dlwb/cloud/slurm/options"
 )
 
 // All are the providers that a profile may name, in the order in which they are
 // listed. The first is the default.
-var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, kubernetes.Provider, slurm.Provider, sagemaker, ecs}
+var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, kubernetes.Provider, slurm.Provider, sagemaker.Provider, ecs}
 
 // The providers that have a name and keys in the profile format, and no code
 // yet. Their descriptions move to folders of their own with their code.
 var (
-	sagemaker = about.Provider{
-		Name: "sagemaker", Planned: ec2.Provider.Name, Needs: []string{"machines.instance"},
-		Keys: slices.Concat(about.InstanceKeys, about.PaidKeys, []string{"machines.spot"}),
-	}
 	ecs = about.Provider{
 		Name: "ecs", Also: []string{"fargate", "batch"}, Planned: ec2.Provider.Name,
 		Keys: slices.Concat(about.InstanceKeys, about.PaidKeys),

@@ -22,8 +22,8 @@ func TestTheTableOfProvidersIsSound(t *testing.T) {
 		if p.Planned == "" && p.Doc == "" {
 			t.Errorf("%s: nothing tells who chooses it what it is", p.Name)
 		}
-		if p.Traits.Priced != (p.Pays != "") {
-			t.Errorf("%s: what is paid for is told of a provider that has prices, and of no other", p.Name)
+		if (p.Traits.Priced || p.Traits.Budgeted) != (p.Pays != "") {
+			t.Errorf("%s: what is paid for is told of a provider that costs money, and of no other", p.Name)
 		}
 		for _, key := range p.Needs {
 			if !p.Has(key) {

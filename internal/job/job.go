@@ -91,6 +91,7 @@ const (
 	TimeLimit = "limit: "     // the job has had its time
 	NoMemory  = "memory: "    // it used more memory than it may
 	Cancelled = "cancelled: " // somebody ended it by the service's own means
+	Failed    = "failed: "    // the service says that it failed, and why; no rank does
 )
 
 // Status is one thing that became known of a replica.

@@ -66,6 +66,7 @@ var byService = map[string]event.RunEnded{
 	job.TimeLimit: {ExitCode: 124, Verdict: event.TimedOut},
 	job.NoMemory:  {ExitCode: 137, Verdict: event.OutOfMemory},
 	job.Cancelled: {ExitCode: 130, Verdict: event.Stopped},
+	job.Failed:    {ExitCode: 1, Verdict: event.ExitedBad},
 }
 
 // leaves reports whether the machine has said that it is about to end.

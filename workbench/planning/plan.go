@@ -284,6 +284,9 @@ func Spec(p *profiles.Profile) cloud.Spec {
 		Budget: p.Limits.Budget, Lifetime: p.Limits.Lifetime, Idle: p.Limits.Idle,
 		Drain: cloud.Drain{S3: p.Results.S3},
 	}
+	for _, m := range p.Metrics {
+		spec.Metrics = append(spec.Metrics, [2]string{m.Name, m.Regex})
+	}
 	if spec.Drain.S3 != "" {
 		for _, path := range p.Results.Paths {
 			spec.Drain.Paths = append(spec.Drain.Paths, RemoteCode(p.Name)+"/"+beforeRun(path))
@@ -346,6 +349,9 @@ func describeLimits(p *profiles.Profile) []string {
 	if traits(p.Provider).Deadline {
 		s = append(s, "lifetime: "+units.Duration(l.Lifetime)+" after its start the run is ended")
 	}
+	if traits(p.Provider).Budgeted && l.Budget > 0 {
+		s = append(s, "budget: so it is when "+units.USD(l.Budget)+" may be spent")
+	}
 	if l.Lost > 0 && p.Machines.Count > 1 {
 		s = append(s, "lost: a node that is not heard of for "+units.Duration(l.Lost)+", while others are, ends the run")
 	}
@@ -364,7 +370,7 @@ var idleKeys = []struct {
 	key, instead string
 	acts         func(about.Traits) bool // which providers act on it
 }{
-	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", leased},
+	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", func(t about.Traits) bool { return t.Leased || t.Budgeted }},
 	{"limits.lifetime", "only dlwb down ends a cluster", func(t about.Traits) bool { return t.Leased || t.Deadline }},
 	{"limits.idle", "only dlwb down ends a cluster", leased},
 	{"results.s3", unsealed, open},

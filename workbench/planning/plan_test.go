@@ -1,9 +1,11 @@
 package planning
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/profiles"
 )
@@ -17,7 +19,7 @@ func TestThePlanOfASealedRunPromisesNoEnvironmentAndNoResults(t *testing.T) {
 			continue
 		}
 		sealed++
-		p, err := profiles.Parse("dlwb.yaml", []byte("name: x\nprovider: "+provider.Name+"\nenvironment: {venv: requirements.txt, before: [ls]}\n"+
+		p, err := profiles.Parse("dlwb.yaml", []byte("name: x\nprovider: "+provider.Name+"\n"+needed(provider)+"environment: {venv: requirements.txt, before: [ls]}\n"+
 			"run: {command: train.py}\nresults: {paths: [out/], checkpoints: out/ckpt}\nlimits: {lifetime: 3h, idle: 1h}\n"))
 		if err != nil {
 			t.Fatal(err)
@@ -44,6 +46,19 @@ func TestThePlanOfASealedRunPromisesNoEnvironmentAndNoResults(t *testing.T) {
 	if sealed == 0 {
 		t.Error("no provider is sealed")
 	}
+}
+
+// needed are the machines of a profile that a provider takes.
+func needed(provider about.Provider) (text string) {
+	for _, f := range profiles.Fields {
+		if name, is := strings.CutPrefix(f.Key, "machines."); is && slices.Contains(provider.Needs, f.Key) {
+			text += "  " + name + ": " + f.Example + "\n"
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return "machines:\n" + text
 }
 
 func TestEveryIdleKeyIsAKey(t *testing.T) {

@@ -18,7 +18,7 @@ const resultsVar = "DLWB_RESULTS"
 func unsavedWarnings(p *profiles.Profile) []string {
 	var all []string
 	if traits(p.Provider).Sealed {
-		return []string{"nothing of what the run writes is brought home: it has to go to a volume"}
+		return []string{"nothing of what the run writes is brought home: it has to go to a volume, or to storage of the service"}
 	}
 	if len(p.Results.Paths) == 0 && !usesOwnDir(p) {
 		all = append(all, "nothing of what the run writes is brought home: the profile names no results.paths, and "+

@@ -162,3 +162,13 @@ func DiskPrice(region string) cloud.Price {
 func AddressPrice() cloud.Price {
 	return cloud.Price{PerHour: 0.005, Source: tableSource, At: tableDate}
 }
+
+// SizeOf is how many GPUs and cores a type has, as far as the table knows it.
+func SizeOf(instance string) (gpus, cores int) {
+	for _, f := range builtinFacts() {
+		if f.Instance == instance {
+			return f.GPUs, f.VCPUs
+		}
+	}
+	return 0, 0
+}

@@ -155,7 +155,7 @@ def main(argv):
         except OSError:
             pass
     try:
-        with open("/dev/termination-log", "a") as f:
+        with open(os.environ.get("DLWB_ENDS", "/dev/termination-log"), "a") as f:
             f.write("ranks: " + " ".join(said) + "\n")
     except OSError:
         pass

@@ -1,0 +1,78 @@
+package sagemaker
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+)
+
+// plainError is what is wrong, with what to do about it.
+type plainError struct{ text, next string }
+
+func (e *plainError) Error() string { return e.text }
+
+// Advice says what to do.
+func (e *plainError) Advice() string { return e.next }
+
+// codeOf is AWS's own code of an error, and its words.
+func codeOf(err error) (code, says string) {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode(), api.ErrorMessage()
+	}
+	return "", ""
+}
+
+// absent reports whether a job is not there: SageMaker calls a name that it does
+// not know a faulty request.
+func absent(err error) bool {
+	code, says := codeOf(err)
+	return code == "ResourceNotFound" || code == "ResourceNotFoundException" || code == "ValidationException" && strings.Contains(says, "not found")
+}
+
+// taken reports whether a name is in use.
+func taken(err error) bool {
+	code, _ := codeOf(err)
+	return code == "ResourceInUse"
+}
+
+// explain says what an error of a call means.
+func (d *door) explain(err error) error {
+	if err == nil || ended(err) {
+		return err
+	}
+	code, says := codeOf(err)
+	switch {
+	case code == "ResourceLimitExceeded":
+		return &plainError{"SageMaker's quota is reached: " + says, d.quotaNext()}
+	case code == "ValidationException":
+		return &plainError{"SageMaker refuses the job: " + says, "look at the keys of machines that it names"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &plainError{"AWS does not answer in " + d.region, "is the network there, is a proxy needed (HTTPS_PROXY)?"}
+	}
+	return awsapi.Explain(err, awsapi.Call{Region: d.region})
+}
+
+func (d *door) quotaNext() string {
+	return "https://" + d.region + ".console.aws.amazon.com/servicequotas/home/services/sagemaker/quotas asks for more"
+}
+
+// certain reports whether an error says that a call was not carried out.
+func certain(err error) bool {
+	var p *awsapi.Problem
+	if errors.As(err, &p) {
+		return p.Kind != awsapi.Unknown
+	}
+	code, _ := codeOf(err)
+	return code != "" && code != "InternalFailure" && code != "ServiceUnavailable"
+}
+
+// permanent reports whether asking again can't help.
+func permanent(err error) bool {
+	var p *awsapi.Problem
+	return errors.As(err, &p) && (p.Kind == awsapi.NoPermission || p.Kind == awsapi.NoCredentials)
+}

@@ -1,0 +1,97 @@
+// Package sagemaker runs training jobs of Amazon SageMaker: one for each run, under
+// a name that the run's id gives, so that there is never a second. In any image that
+// has Python dlwb starts the ranks itself; with an estimator the image's own toolkit
+// does, from the same requests that the official SDK sends. Nothing is made before
+// the ledger has it, and every job has a time limit of the service.
+package sagemaker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/sagemaker/options"
+	"github.com/dlwb/dlwb/internal/job"
+)
+
+// The names of the steps of Submit and Await.
+const (
+	stepUpload   = "upload"
+	stepQueue    = "queue"
+	stepMachines = "machines"
+	stepImage    = "image"
+)
+
+// Provider runs training jobs.
+type Provider struct {
+	load func(context.Context) (*awsapi.API, error)
+
+	mu    sync.Mutex
+	api   *awsapi.API
+	doors map[string]*door // by region
+}
+
+var _ cloud.JobProvider = (*Provider)(nil)
+
+// New makes the provider. Nothing is asked before it is used.
+func New() *Provider { return &Provider{load: awsapi.Load, doors: map[string]*door{}} }
+
+// Kind is "sagemaker".
+func (*Provider) Kind() string { return options.Provider.Name }
+
+// Steps are those of Submit and Await.
+func (*Provider) Steps() []string {
+	return []string{stepUpload, stepQueue, stepMachines, stepImage}
+}
+
+// Shape is what each machine has, as far as its type is known.
+func (*Provider) Shape(spec cloud.Spec) cloud.Shape {
+	gpus, cores := catalog.SizeOf(typeOf(spec.Instance))
+	return cloud.Shape{GPUs: gpus, Cores: cores}
+}
+
+// Open gives the replicas of a job.
+func (p *Provider) Open(life cloud.Life, text string) []job.Replica {
+	r, err := readRef(text)
+	if err != nil {
+		return nil
+	}
+	all := make([]job.Replica, len(r.Ranks))
+	for i := range all {
+		all[i] = &replica{p: p, life: life, ref: r, number: i}
+	}
+	return all
+}
+
+// lacks are what the replicas of a job can't do.
+func lacks(r ref) []job.Lack {
+	inside := "a training job gives no way in: dlwb runs nothing beside the ranks"
+	return []job.Lack{
+		{Capability: job.Exec, Why: inside, Next: "provider: ec2 has machines to log in to; what the script prints comes by the log"},
+		{Capability: job.Dial, Why: "no port of a training job is reached from here", Next: "write event files to the checkpoints or the output, and read them here"},
+		{Capability: job.Telemetry, Why: "the machines of a training job tell nothing here; CloudWatch has their use once a minute (namespace /aws/sagemaker/TrainingJobs)",
+			Next: "https://" + r.Region + ".console.aws.amazon.com/sagemaker/home?region=" + r.Region + "#/jobs/" + r.Name},
+		{Capability: job.Files, Why: "what the run writes to /opt/ml/model and /opt/ml/output/data goes to S3 when it ends",
+			Next: "aws s3 cp --recursive " + r.outputOf() + " ."},
+		{Capability: job.Suspend, Why: "a training job can't be suspended", Next: "stop it, and run it again with machines.checkpoints"},
+	}
+}
+
+// pause waits, or returns early with the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ended reports whether an error only says that nobody waits any more.
+func ended(err error) bool { return errors.Is(err, context.Canceled) }

@@ -1,0 +1,259 @@
+package sagemaker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/pack"
+	"github.com/dlwb/dlwb/cloud/sagemaker/options"
+	"github.com/dlwb/dlwb/internal/units"
+)
+
+// time30 is the time that so many bytes need on a slow line.
+func time30(bytes int) time.Duration { return time.Duration(bytes/(256<<10)) * time.Second }
+
+// Submit puts the code into S3 and makes the job, each after the ledger has it. What
+// a call before has made is found by its name, and made no second time.
+func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, enter func(step, text string), progress cloud.Progress) (cloud.Submitted, error) {
+	name := nameOf(j.Run)
+	made, code, err := entryOf(life, name)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	s := submission{p: p, life: life, job: j, progress: progress}
+	if err := s.prepare(ctx, name, made); err != nil {
+		return cloud.Submitted{}, err
+	}
+	enter(stepUpload, fmt.Sprintf("%s to s3://%s/%s", units.Count(len(j.Code.Paths), "file"), s.ref.Bucket, s.ref.Prefix))
+	if err := s.upload(ctx, code); err != nil {
+		return cloud.Submitted{}, err
+	}
+	if err := s.create(ctx, made); err != nil {
+		return cloud.Submitted{}, err
+	}
+	return s.ref.submitted(j.Spec), nil
+}
+
+// submitted is what is told of a job.
+func (r ref) submitted(spec cloud.Spec) cloud.Submitted {
+	s := cloud.Submitted{Ref: r.String(), Lacks: lacks(r), PricePerHour: r.PerHour}
+	if r.PerHour > 0 {
+		s.Costs = []cloud.Cost{{What: fmt.Sprintf("%d × %s", len(r.Ranks), spec.Instance), PerHour: r.PerHour, Source: priceSource}}
+	}
+	return s
+}
+
+// submission makes one job.
+type submission struct {
+	p        *Provider
+	door     *door
+	life     cloud.Life
+	job      cloud.Job
+	ref      ref
+	settings settings
+	objects  []object
+	progress cloud.Progress
+}
+
+// prepare finds out all that is needed, packs, and makes nothing.
+func (s *submission) prepare(ctx context.Context, name string, made *cloud.Entry) (err error) {
+	spec := s.job.Spec
+	if s.door, err = s.p.open(ctx, regionOf(spec)); err != nil {
+		return err
+	}
+	m := about.Own[options.Machines](spec.Own)
+	s.settings.life = s.life
+	if s.settings.role, err = s.door.roleOf(ctx, m.Role); err != nil {
+		return err
+	}
+	if s.settings.image, err = imageOf(spec.Image, m.Estimator, s.door.region, spec.Instance); err != nil {
+		return err
+	}
+	if made != nil {
+		if err := json.Unmarshal(made.Detail, &s.ref); err != nil {
+			return fmt.Errorf("read what the ledger has of job %s: %w", name, err)
+		}
+	} else if err := s.name(ctx, name, m); err != nil {
+		return err
+	}
+	if s.settings.limit, err = limitOf(spec, s.ref.PerHour); err != nil {
+		return err
+	}
+	if m.Estimator != "" {
+		s.settings.env = map[string]string{}
+		for _, pair := range s.job.Env {
+			key, value, _ := strings.Cut(pair, "=")
+			s.settings.env[key] = value
+		}
+	}
+	s.objects, err = objectsOf(s.job, s.ref)
+	return err
+}
+
+// name says where everything of the job is.
+func (s *submission) name(ctx context.Context, name string, m options.Machines) error {
+	bucket, err := s.door.bucketOf(ctx, m.Bucket)
+	if err != nil {
+		return err
+	}
+	s.ref = ref{Region: s.door.region, Name: name, Bucket: bucket, Prefix: prefixOf(s.life, name), Output: strings.TrimRight(m.Output, "/")}
+	if s.ref.Output == "" {
+		s.ref.Output = "s3://" + bucket + "/dlwb/output"
+	}
+	s.ref.Ranks, s.ref.Tagged = pack.Ranks(s.job)
+	s.ref.Told = m.Estimator == ""
+	s.ref.Tagged = s.ref.Tagged && s.ref.Told
+	price := s.door.price(ctx, s.job.Spec.Instance)
+	s.ref.PerHour = price.PerHour * float64(s.job.Replicas)
+	return nil
+}
+
+// regionOf is the region of a profile; empty: that of the user's configuration.
+func regionOf(spec cloud.Spec) string {
+	if len(spec.Regions) > 0 {
+		return spec.Regions[0]
+	}
+	return ""
+}
+
+// limitOf is how long a job may run: its lifetime, or what the budget pays for.
+func limitOf(spec cloud.Spec, perHour float64) (time.Duration, error) {
+	limit := spec.Lifetime
+	if limit <= 0 {
+		limit = 24 * time.Hour
+	}
+	if spec.Budget > 0 {
+		if perHour <= 0 {
+			return 0, &plainError{fmt.Sprintf("limits.budget can't be held: the price of %s is not known", spec.Instance),
+				"leave limits.budget out and set limits.lifetime; or let dlwb read the price list (pricing:GetProducts)"}
+		}
+		limit = min(limit, cloud.LatestEnd(spec.Budget, limit, perHour).After)
+	}
+	if limit > longest {
+		return 0, &plainError{"a training job has 28 days at most, and limits.lifetime is " + units.Duration(limit), "limits.lifetime: 672h"}
+	}
+	return max(limit.Truncate(time.Second), time.Minute), nil
+}
+
+// upload puts the code into S3.
+func (s *submission) upload(ctx context.Context, code *cloud.Entry) error {
+	token := codeToken(s.ref.Name)
+	if code == nil {
+		if err := s.life.Ledger.Intend(kindCode, token, s.ref); err != nil {
+			return err
+		}
+	}
+	if err := s.door.put(ctx, s.ref, s.objects); err != nil {
+		return err
+	}
+	return s.life.Ledger.Resolve(token, "s3://"+s.ref.Bucket+"/"+s.ref.Prefix)
+}
+
+// create makes the job. Where it is doubtful whether the call was carried out, the
+// job is asked for: its name is the run's.
+func (s *submission) create(ctx context.Context, made *cloud.Entry) error {
+	in, err := requestOf(s.job, s.ref, s.settings)
+	if err != nil {
+		return err
+	}
+	if made == nil {
+		if err := s.life.Ledger.Intend(kindJob, s.ref.Name, s.ref); err != nil {
+			return err
+		}
+	} else if there, err := s.door.describe(ctx, s.ref.Name); err != nil || there != nil {
+		if err != nil {
+			return err
+		}
+		return s.found(ctx, aws.ToString(there.TrainingJobArn))
+	}
+	call, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	out, err := s.door.sm.CreateTrainingJob(call, in)
+	if err == nil {
+		return s.life.Ledger.Resolve(s.ref.Name, aws.ToString(out.TrainingJobArn))
+	}
+	if taken(err) || !certain(err) {
+		if there, lookErr := s.door.describe(context.WithoutCancel(ctx), s.ref.Name); lookErr == nil && there != nil {
+			return s.found(ctx, aws.ToString(there.TrainingJobArn))
+		}
+		return s.door.explain(err) // nobody knows: the entry stays open
+	}
+	if closed := s.life.Ledger.Close(s.ref.Name, "SageMaker refused it: "+firstLine(err)); closed != nil {
+		return closed
+	}
+	return s.door.explain(err)
+}
+
+func firstLine(err error) string {
+	_, says := codeOf(err)
+	if says == "" {
+		says = err.Error()
+	}
+	line, _, _ := strings.Cut(says, "\n")
+	return line[:min(len(line), 200)]
+}
+
+// found takes a job that is there, if it is this run's.
+func (s *submission) found(ctx context.Context, arn string) error {
+	tags, err := s.door.tagsOf(ctx, arn)
+	if err == nil && tags[tagLife] != s.life.ID {
+		return &plainError{"there is a training job " + s.ref.Name + " in " + s.ref.Region + " that is not of this run", "run it again: each run has a name of its own"}
+	}
+	return s.life.Ledger.Resolve(s.ref.Name, arn)
+}
+
+// settle is for how long a job that was asked for may stay unseen.
+const settle = 15 * time.Second
+
+// Find looks for the job of a run by its name. One that was asked for a moment ago
+// may be about to be seen.
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+	name := nameOf(run)
+	made, _, err := entryOf(life, name)
+	if err != nil || made == nil || made.ClosedAt != nil && made.ID == "" {
+		return cloud.Submitted{}, err
+	}
+	r, err := readRef(string(made.Detail))
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	d, err := p.open(ctx, r.Region)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	there, err := d.sight(ctx, life, made)
+	if err != nil || !there {
+		return cloud.Submitted{}, err
+	}
+	return r.submitted(cloud.Spec{Instance: "machines"}), nil
+}
+
+// sight reports whether the job of an entry exists, and waits where it may be about
+// to be seen.
+func (d *door) sight(ctx context.Context, life cloud.Life, e *cloud.Entry) (bool, error) {
+	for {
+		job, err := d.describe(ctx, e.Token)
+		if err != nil {
+			return false, err
+		}
+		if job != nil {
+			if e.ID != "" || e.ClosedAt != nil {
+				return true, nil
+			}
+			return true, life.Ledger.Resolve(e.Token, aws.ToString(job.TrainingJobArn))
+		}
+		if e.ID != "" || time.Since(e.IntentAt) > settle {
+			return false, nil
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return false, err
+		}
+	}
+}
