@@ -144,7 +144,7 @@ func (c *preflight) volumes() cloud.Finding {
 			texts = append(texts, fmt.Sprintf("%s is a new volume of %d GiB on each machine and is deleted with it", v.Path, v.GiB))
 		case c.spec.Count != len(v.IDs):
 			return missing(what, fmt.Sprintf("%s: %d volumes for %d machines, and each is attached to one", v.Path, len(v.IDs), c.spec.Count),
-				"machines.volumes with one id for each machine, with commas; or machines.count: "+fmt.Sprint(len(v.IDs)))
+				"machines.data_volumes with one id for each machine, with commas; or machines.count: "+fmt.Sprint(len(v.IDs)))
 		default:
 			texts = append(texts, fmt.Sprintf("%s is %s in %s, which is formatted only when it is blank, and stays", v.Path, strings.Join(v.IDs, ", "), c.volZone))
 		}

@@ -76,7 +76,7 @@ var table = []about.Option{
 	{Key: "machines.kms_key", Also: []string{"kms", "encryption_key"},
 		Doc: "The KMS key that the disks are encrypted with: an id, an alias or an ARN; without it, the account's key for EBS.", Example: "alias/training",
 		Place: about.In(func(m *Machines) *string { return &m.KMSKey })},
-	{Key: "machines.volumes", Kind: about.Pairs, Also: []string{"ebs", "data_volumes"},
+	{Key: "machines.data_volumes", Kind: about.Pairs, Also: []string{"ebs", "disks"},
 		Doc: "Disks for data, by the path that they are mounted at: `vol-…`, an EBS volume that exists, which is attached, formatted only when it is certainly blank, and stays " +
 			"(one for each machine, with commas); a size, a new volume on each machine that is deleted with it; or `instance-store`, the NVMe disks of the type as one.",
 		Example: "{/data: vol-0123456789abcdef0, /scratch: 500GB}",
@@ -183,7 +183,7 @@ func check(own any) (all []about.Fault) {
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.Volumes)) {
 		if why := badVolume(p, m.Volumes[p]); why != "" {
-			fault("volumes", why, "{/data: vol-0123456789abcdef0}, {/scratch: 500GB} or {/scratch: instance-store}")
+			fault("data_volumes", why, "{/data: vol-0123456789abcdef0}, {/scratch: 500GB} or {/scratch: instance-store}")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Tags)) {
