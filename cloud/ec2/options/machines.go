@@ -107,7 +107,7 @@ var table = []about.Option{
 		Doc: "The addresses and networks from which ssh to the nodes is allowed, for callers that go out by several (proxy, VPN, CGNAT); without it, the address that this machine has out there.", Example: "[203.0.113.0/24, 198.51.100.7]",
 		Place: about.In(func(m *Machines) *[]string { return &m.SSHFrom })},
 	{Key: "machines.instance_profile", Also: []string{"iam_role", "role"},
-		Doc: "The IAM instance profile that lets the nodes write to `results.s3`; without it they have no credentials.", Example: "dlwb-results",
+		Doc: "The IAM instance profile of the nodes, by which they save to `results.s3` themselves when their lease ends and nobody is attached; without it they have no credentials.", Example: "dlwb-results",
 		Place: about.In(func(m *Machines) *string { return &m.InstanceProfile })},
 	{Key: "machines.tags", Kind: about.Pairs, Also: []string{"labels"},
 		Doc: "Tags for everything that is made, besides dlwb's own.", Example: "{project: charlm, cost-center: \"1234\"}",
