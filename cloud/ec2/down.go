@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/volume"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -117,7 +118,7 @@ func settleEntries(ledger cloud.Ledger, entries []cloud.Entry, sweeps []*sweep) 
 	for _, e := range entries {
 		region, _ := regionOf(e)
 		i := slices.IndexFunc(sweeps, func(s *sweep) bool { return s.region == region })
-		if i < 0 || !e.Open() || e.Kind == kindAttach {
+		if i < 0 || !e.Open() || e.Kind == volume.Kind {
 			continue
 		}
 		if proof := sweeps[i].proofOf(e); proof != "" {
@@ -184,7 +185,7 @@ func (s *sweep) resources(entries []cloud.Entry) []cloud.Resource {
 	slices.SortStableFunc(all, byNode)
 	for _, e := range entries {
 		region, _ := regionOf(e)
-		if region != s.region || !e.Open() || e.Kind == kindStop || e.Kind == kindAttach || slices.ContainsFunc(s.traces(), func(t *trace) bool { return s.made(e, t) }) {
+		if region != s.region || !e.Open() || e.Kind == kindStop || e.Kind == volume.Kind || slices.ContainsFunc(s.traces(), func(t *trace) bool { return s.made(e, t) }) {
 			continue
 		}
 		r := cloud.Resource{Kind: e.Kind, ID: e.ID, State: cloud.Gone, Proof: s.nothing()}

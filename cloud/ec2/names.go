@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/policy"
+	"github.com/dlwb/dlwb/cloud/ec2/volume"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -45,7 +46,7 @@ const (
 )
 
 // tokenWords are what the tokens of each kind in the ledger end with.
-var tokenWords = map[string]string{kindInstances: "run", kindGroup: "sg", kindKey: "key", kindPlacement: "pg", kindStop: "stop", kindAttach: "volume"}
+var tokenWords = map[string]string{kindInstances: "run", kindGroup: "sg", kindKey: "key", kindPlacement: "pg", kindStop: "stop", volume.Kind: "volume"}
 
 // baseName is the name of everything that belongs to a life.
 func baseName(life cloud.Life) string { return "dlwb-" + life.Name + "-" + life.ID }

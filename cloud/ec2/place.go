@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 )
 
 // network is where instances of a region can be put, and how they are reached
@@ -57,7 +58,7 @@ func (p *Provider) network(ctx context.Context, region string, spec cloud.Spec) 
 func (p *Provider) choosePlaces(ctx context.Context, ec2 client, region string, spec cloud.Spec, n *network, all []types.Subnet) error {
 	open := map[string]bool{}
 	if !n.Default {
-		open, n.Unsure = openSubnets(ctx, ec2, region, n.VPC, all)
+		open, n.Unsure = door.OpenSubnets(ctx, ec2, region, n.VPC, all)
 	}
 	routes := n.Default || n.Unsure != nil || len(open) > 0
 	var err error

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
+	"github.com/dlwb/dlwb/cloud/ec2/volume"
 	"github.com/dlwb/dlwb/internal/fakeaws"
 )
 
@@ -21,12 +22,12 @@ func (r *rig) stays(ids ...string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	all, err := volumesOf(r.Context(), ec2, "us-east-1", ids)
+	all, err := volume.Of(r.Context(), ec2, "us-east-1", ids)
 	if err != nil {
 		r.Fatal(err)
 	}
 	for _, v := range all {
-		if holder, free := heldBy(v); !free {
+		if holder, free := volume.Holder(v); !free {
 			r.Errorf("%s is attached to %s", *v.VolumeId, holder)
 		}
 	}
@@ -59,7 +60,7 @@ func TestVolumesThatExistAreAttachedAndStay(t *testing.T) {
 	entries, _ := r.ledger.Entries()
 	attached := map[string]bool{}
 	for _, e := range entries {
-		if e.Kind == kindAttach {
+		if e.Kind == volume.Kind {
 			attached[e.ID] = e.Open()
 		}
 	}
@@ -76,7 +77,7 @@ func TestVolumesThatExistAreAttachedAndStay(t *testing.T) {
 	}
 	told := 0
 	for _, res := range receipt.Resources {
-		if res.Kind == kindAttach && res.State == cloud.Gone && strings.Contains(res.Proof, "stays with what is on it") {
+		if res.Kind == volume.Kind && res.State == cloud.Gone && strings.Contains(res.Proof, "stays with what is on it") {
 			told++
 		}
 	}
@@ -89,7 +90,7 @@ func TestVolumesThatExistAreAttachedAndStay(t *testing.T) {
 func TestAVolumeThatCanNotBeAttachedIsFoundByThePlan(t *testing.T) {
 	r := newRig(t, fakeaws.Options{})
 	v := r.volume()
-	for word, says := range map[string]string{v: "1 volumes for 2 machines", "vol-0123456789abcdef0," + v: "vol-0123456789abcdef0"} {
+	for word, says := range map[string]string{v: "1 volume for 2 machines", "vol-0123456789abcdef0," + v: "vol-0123456789abcdef0"} {
 		r.spec.Own = &options.Machines{Volumes: map[string]string{"/data": word}}
 		if f := findingOf(t, r.provider().Check(t.Context(), r.spec), "volumes"); f.OK || !strings.Contains(f.Text, says) || f.Next == "" {
 			t.Errorf("%s: %+v", word, f)

@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/cloud/ec2/userdata"
+	"github.com/dlwb/dlwb/cloud/ec2/volume"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -159,7 +160,7 @@ func (l *launch) settle(m options.Machines, w way) {
 	if l.private() {
 		l.Address.PerHour = 0
 	}
-	l.Data = dataSizes(m)
+	l.Data = volume.Sizes(m)
 	l.IOPS, l.Throughput, l.KMSKey = int32(m.DiskIOPS), int32(m.DiskThroughput), m.KMSKey
 	if l.Spot {
 		l.MaxPrice = m.SpotMaxPrice
@@ -302,6 +303,6 @@ func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
 		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
 		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
-		SpotNotice: t.spot, More: own(u.spec).UserData, Volumes: mounts(own(u.spec)),
+		SpotNotice: t.spot, More: own(u.spec).UserData, Volumes: volume.Mounts(own(u.spec)),
 	})
 }

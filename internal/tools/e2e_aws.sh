@@ -5,7 +5,11 @@
 # themselves would end it at 1 US dollar or after half an hour, whatever
 # becomes of this script.
 #
-#   make e2e-aws REGION=us-east-1
+#   make e2e-aws REGION=us-east-1 [S3=s3://bucket/prefix] [PROFILE_MORE='subnet: lab']
+#
+# With S3 the results go there too. PROFILE_MORE is a line below machines, for
+# accounts without a default VPC. What held is printed line by line; the first
+# thing that does not hold ends it with another exit code than 0.
 set -eu
 region=${REGION:-${AWS_REGION:-us-east-1}}
 dlwb=$(pwd)/bin/dlwb
@@ -49,9 +53,10 @@ machines:
   count: 2
   image: resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id
   disk: 12GB
+  ${PROFILE_MORE:-}
 environment: system
 run: {engine: plain, command: train.py}
-results: {paths: [out/]}
+results: {paths: [out/]${S3:+, s3: "$S3"}}
 limits: {budget: 1USD, lifetime: 30m, idle: 10m}
 YAML
 
@@ -70,9 +75,22 @@ fi
     tail -n 5 events.jsonl
     exit "$code"
 }
-grep '"event":"run_ended"' events.jsonl
-grep '"event":"receipt"' events.jsonl
-grep '"event":"receipt"' events.jsonl | grep -q '"proven":true'
-echo "e2e-aws: what is left, in every region"
-"$dlwb" gc --plain
-echo "e2e-aws: done"
+held() { echo "e2e-aws: held: $*"; }
+broken() {
+    echo "e2e-aws: DID NOT HOLD: $*" >&2
+    exit 1
+}
+grep '"event":"run_ended"' events.jsonl | grep -q '"verdict":"succeeded"' || broken "the run ended well: $(grep '"event":"run_ended"' events.jsonl)"
+held "two machines trained together, and the run ended well"
+home=$(sed -n 's/.*"event":"results".*"dir":"\([^"]*\)".*/\1/p; s/.*"dir":"\([^"]*\)".*"event":"results".*/\1/p' events.jsonl | tail -n 1)
+[ "$(cat "$home/out/rank-0" 2>/dev/null)" = 2 ] || broken "the results are home, in $home"
+held "its results are home"
+if [ -n "${S3:-}" ]; then
+    grep -q "the results are in $S3/" events.jsonl || broken "the results are in $S3: $(grep -o 'the results are not in [^"]*' events.jsonl | head -n 1)"
+    held "and in $S3"
+fi
+grep '"event":"receipt"' events.jsonl | grep -q '"proven":true' || broken "all is proven gone: $(grep '"event":"receipt"' events.jsonl)"
+held "everything is proven gone"
+"$dlwb" gc --plain >gc.txt || broken "nothing is left in any region: $(cat gc.txt)"
+held "nothing is left in any region that could be seen"
+sed 's/^/e2e-aws: gc: /' gc.txt

@@ -22,11 +22,11 @@ import (
 // node gets any for it. Below PREFIX/CLUSTER/RUN there are results and checkpoints,
 // each a set of package objects: who finds no manifest has no whole one.
 
-// s3Limit bounds the sending of a run's results, s3Last that of its last checkpoint
-// after it has ended.
+// s3Limit bounds the sending of a run's results, s3Last the wait for its last checkpoint
+// after it has ended: that is home, and goes on being sent.
 const (
 	s3Limit = 6 * time.Hour
-	s3Last  = 10 * time.Minute
+	s3Last  = 2 * time.Minute
 )
 
 func s3Results(cluster, run string) string { return path.Join(cluster, run, "results") }

@@ -76,7 +76,7 @@ var table = []about.Option{
 	{Key: "machines.kms_key", Also: []string{"kms", "encryption_key"},
 		Doc: "The KMS key that the disks are encrypted with: an id, an alias or an ARN; without it, the account's key for EBS.", Example: "alias/training",
 		Place: about.In(func(m *Machines) *string { return &m.KMSKey })},
-	{Key: "machines.volumes", Kind: about.Pairs, Also: []string{"ebs", "data_volumes"},
+	{Key: "machines.data_volumes", Kind: about.Pairs, Also: []string{"ebs", "disks"},
 		Doc: "Disks for data, by the path that they are mounted at: `vol-…`, an EBS volume that exists, which is attached, formatted only when it is certainly blank, and stays " +
 			"(one for each machine, with commas); a size, a new volume on each machine that is deleted with it; or `instance-store`, the NVMe disks of the type as one.",
 		Example: "{/data: vol-0123456789abcdef0, /scratch: 500GB}",
@@ -107,7 +107,7 @@ var table = []about.Option{
 		Doc: "The addresses and networks from which ssh to the nodes is allowed, for callers that go out by several (proxy, VPN, CGNAT); without it, the address that this machine has out there.", Example: "[203.0.113.0/24, 198.51.100.7]",
 		Place: about.In(func(m *Machines) *[]string { return &m.SSHFrom })},
 	{Key: "machines.instance_profile", Also: []string{"iam_role", "role"},
-		Doc: "The IAM instance profile that lets the nodes write to `results.s3`; without it they have no credentials.", Example: "dlwb-results",
+		Doc: "The IAM instance profile of the nodes, by which they save to `results.s3` themselves when their lease ends and nobody is attached; without it they have no credentials.", Example: "dlwb-results",
 		Place: about.In(func(m *Machines) *string { return &m.InstanceProfile })},
 	{Key: "machines.tags", Kind: about.Pairs, Also: []string{"labels"},
 		Doc: "Tags for everything that is made, besides dlwb's own.", Example: "{project: charlm, cost-center: \"1234\"}",
@@ -183,7 +183,7 @@ func check(own any) (all []about.Fault) {
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.Volumes)) {
 		if why := badVolume(p, m.Volumes[p]); why != "" {
-			fault("volumes", why, "{/data: vol-0123456789abcdef0}, {/scratch: 500GB} or {/scratch: instance-store}")
+			fault("data_volumes", why, "{/data: vol-0123456789abcdef0}, {/scratch: 500GB} or {/scratch: instance-store}")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Tags)) {

@@ -65,7 +65,7 @@ const largest = 64 << 10
 // reserved are places that a machine is made of.
 var reserved = []string{"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"}
 
-// badVolume is why a line of machines.volumes makes no sense; empty: it does.
+// badVolume is why a line of machines.data_volumes makes no sense; empty: it does.
 func badVolume(p, word string) string {
 	switch {
 	case !mountForm.MatchString(p) || path.Clean(p) != p:

@@ -1,4 +1,4 @@
-package ec2
+package door
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 )
 
-// openSubnets are those in which machines can be reached by the public addresses
+// OpenSubnets are those in which machines can be reached by the public addresses
 // that they are given: the route table sends everything else to an internet
 // gateway. A subnet without a table of its own has the VPC's main one
 // (https://docs.aws.amazon.com/vpc/latest/userguide/VPC_Route_Tables.html).
-func openSubnets(ctx context.Context, ec2 client, region, vpc string, all []types.Subnet) (map[string]bool, error) {
+func OpenSubnets(ctx context.Context, ec2 awsec2.DescribeRouteTablesAPIClient, region, vpc string, all []types.Subnet) (map[string]bool, error) {
 	var main *types.RouteTable
 	its := map[string]*types.RouteTable{}
-	in := &awsec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", vpc)}}
+	in := &awsec2.DescribeRouteTablesInput{Filters: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{vpc}}}}
 	for pages := awsec2.NewDescribeRouteTablesPaginator(ec2, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

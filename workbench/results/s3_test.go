@@ -1,0 +1,113 @@
+package results
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/dlwb/dlwb/cloud/objects"
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// bucketed is a Fetcher of a run that keeps its checkpoints in an S3 that nobody here
+// made, where no record of it is.
+func bucketed(t *testing.T) (*Fetcher, *objects.Bucket, *sender) {
+	t.Helper()
+	s := httptest.NewServer(gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
+	t.Cleanup(s.Close)
+	for k, v := range map[string]string{"AWS_ENDPOINT_URL_S3": s.URL, "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY": "x", "AWS_SESSION_TOKEN": "",
+		"AWS_PROFILE": "", "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull} {
+		t.Setenv(k, v)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/lab-results", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := http.DefaultClient.Do(r); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run := Run{ID: "train-1", Cluster: "train", S3: "s3://lab-results/mine"}
+	f := New(nil, Owner{Dir: func(id string) string { return filepath.Join(dir, id) }, Run: func(string) (Run, error) { return run, nil }})
+	b, err := objects.Open(t.Context(), run.S3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, b, &sender{f: f, run: run, at: Site{Cluster: "train", Publish: func(event.Body) error { return nil }}}
+}
+
+// A run goes on from the newest checkpoint in S3 that is whole on every node, where
+// none is here any more; one whose sending was cut off is not seen.
+func TestCheckpointsComeBackFromS3AndHalfOnesDoNot(t *testing.T) {
+	f, b, s := bucketed(t)
+	ctx := context.Background()
+	keep := func(node int, serial, name string, newest float64) {
+		c := savedCkpt{Node: node, Name: name, In: "out/ckpt", Newest: newest, Dir: "train-1/checkpoints/" + nodeDir(node) + "/" + serial}
+		at := filepath.Join(f.ckptHome(c), "out", "ckpt", name, "model")
+		err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(name+" of "+nodeDir(node)), 0o600))
+		if err = errors.Join(err, s.one(ctx, b, c)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, node := range []int{0, 1} {
+		for i, name := range []string{"step-1", "step-2", "step-3"} {
+			keep(node, string(rune('1'+i)), name, float64(i+1))
+		}
+	}
+	keep(0, "4", "step-4", 4)
+	if sets, err := b.Sets(ctx, "train/train-1/checkpoints/node0"); err != nil || len(sets) != keptInS3 {
+		t.Fatalf("%v %v", sets, err)
+	}
+	// Of step-5 node 1 has sent a file, and was cut off before the manifest.
+	if _, err := b.Save(ctx, "train/train-1/checkpoints/node1/000005", map[string]string{"out/ckpt/step-5/model": os.DevNull}, nil); err == nil {
+		t.Fatal("a device was sent as a file")
+	}
+	for _, gone := range []string{"checkpoints", "checkpoints.json"} {
+		if err := os.RemoveAll(filepath.Join(f.owner.Dir("train-1"), gone)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := f.fromS3(ctx, s.at, "train-1")
+	if len(r.Saved) != 2 || r.Saved[0].Name != "step-3" || r.Saved[1].Name != "step-3" {
+		t.Fatalf("%+v", r.Saved)
+	}
+	for _, c := range r.Saved {
+		got, err := os.ReadFile(filepath.Join(f.ckptHome(c), "out", "ckpt", "step-3", "model"))
+		if err != nil || string(got) != "step-3 of "+nodeDir(c.Node) {
+			t.Errorf("%q %v", got, err)
+		}
+	}
+	if again := f.readCkpts("train-1"); len(again.Saved) != 2 {
+		t.Errorf("it is not on record: %+v", again)
+	}
+}
+
+// A bucket that is not there is told once, and keeps nothing from going on.
+func TestABucketThatTakesNothingIsTold(t *testing.T) {
+	f, _, s := bucketed(t)
+	s.run.S3 = "s3://lab-none/x"
+	f.owner.Run = func(string) (Run, error) { return s.run, nil }
+	var told []string
+	at := Site{Cluster: "train", Publish: func(b event.Body) error {
+		if n, is := b.(event.Noticed); is {
+			told = append(told, n.Text+" "+n.Next)
+		}
+		return nil
+	}}
+	away := f.sendAway(at, "train-1")
+	for range 3 {
+		away.send(savedCkpt{Name: "step-1", Dir: "train-1/checkpoints/node0/1"})
+	}
+	away.finish(t.Context())
+	if len(told) != 1 || !strings.Contains(told[0], "there is no bucket lab-none") || !strings.Contains(told[0], "aws s3 mb s3://lab-none") {
+		t.Errorf("%q", told)
+	}
+}
