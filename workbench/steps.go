@@ -24,6 +24,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/rankport"
+	"github.com/dlwb/dlwb/workbench/sharing"
 )
 
 // up brings the machines up and reaches them.
@@ -154,7 +155,7 @@ func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]envi
 	if err := d.link.disks().Prepare(ctx, d.link.nodes, spec, prepare); err != nil {
 		return nil, err
 	}
-	if fault := environmentFault(failures); fault != nil {
+	if fault := sharing.Fault(failures, d.w.called(d.s.life, nil)); fault != nil {
 		return nil, fault
 	}
 	return results, nil
@@ -167,33 +168,6 @@ func allSkipped(results []environment.Result) bool {
 		}
 	}
 	return true
-}
-
-// environmentFault is the failure of the first node that has one, with the names
-// of the others; nil where there is none. What each said last is kept.
-func environmentFault(failures []*environment.Failure) error {
-	var fault *event.Fault
-	var others []string
-	for i, f := range failures {
-		switch {
-		case f == nil:
-		case fault == nil:
-			fault = &event.Fault{What: "set up the environment", Node: i, Why: f.Why, Next: f.Next, Command: f.Command, LastLines: f.LastLines}
-		case f.Why == fault.Why:
-			others = append(others, fmt.Sprintf("node%d the same", i))
-		default:
-			others = append(others, fmt.Sprintf("node%d: %s", i, f.Why))
-			fault.LastLines = append(fault.LastLines, fmt.Sprintf("node%d: %s", i, f.Command))
-			fault.LastLines = append(fault.LastLines, f.LastLines[max(0, len(f.LastLines)-5):]...)
-		}
-	}
-	if fault == nil {
-		return nil
-	}
-	if len(others) > 0 {
-		fault.Why += "; " + strings.Join(others, "; ")
-	}
-	return fault
 }
 
 // countGPUs asks each node how many GPUs it has for this cluster. Nodes that are
@@ -364,19 +338,10 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 			}
 		}
 		if err := n.Launch(ctx, l); err != nil {
-			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: roomNext(err, i)}
+			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: sharing.RoomNext(err, i)}
 		}
 		return nil
 	})
-}
-
-// roomNext says what to do about a full disk of a node; empty for any other
-// failure. What failed there is a program that says it in its own words.
-func roomNext(err error, node int) string {
-	if text := strings.ToLower(err.Error()); !strings.Contains(text, "no space left") && !strings.Contains(text, "disk full") {
-		return ""
-	}
-	return fmt.Sprintf("free some space on node%d: its disk is full", node)
 }
 
 // inEnvironment is a command as a node runs it: in its container where there is one,
