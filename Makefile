@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws test test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
+.PHONY: help agent build install demo e2e-aws e2e-hosts test test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ demo: build ## the main job on real input: train a model on two nodes of this ma
 
 e2e-aws: build ## the life of a cluster on the real EC2, with your account: a few cents, 1 USD at most
 	sh internal/tools/e2e_aws.sh
+
+e2e-hosts: build ## the life of a cluster on machines of yours: make e2e-hosts HOSTS="gpu1 gpu2"; says what held
+	sh internal/tools/e2e_hosts.sh
 
 test: agent ## install what the tests need and run them
 	sh internal/tools/need.sh

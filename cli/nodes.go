@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 // execResult is what one node said to a command.
 type execResult struct {
 	Node     int    `json:"node"`
+	Host     string `json:"host,omitempty"`
 	ExitCode int    `json:"exit_code"`
 	Stdout   string `json:"stdout"`
 	Stderr   string `json:"stderr"`
@@ -74,7 +76,8 @@ func (a *app) exec(ctx context.Context, w *workbench.Workbench, cluster string, 
 		return ctx.Err()
 	}
 	code := 0
-	for _, r := range results {
+	for i, r := range results {
+		r.Host = nodes[i].Target().Called
 		if err := a.answer(r, func(out io.Writer) { writeExec(out, r) }); err != nil {
 			return err
 		}
@@ -101,17 +104,21 @@ func execOn(ctx context.Context, n *remote.Node, number int, line string) execRe
 }
 
 func writeExec(out io.Writer, r execResult) {
+	name := r.Host
+	if name == "" {
+		name = fmt.Sprintf("node%d", r.Node)
+	}
 	for _, text := range []string{r.Stdout, r.Stderr, r.Error} {
 		for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 			if l != "" {
-				sanitize.Fprintf(out, "node%d | %s\n", r.Node, l)
+				sanitize.Fprintf(out, "%s | %s\n", name, l)
 			}
 		}
 	}
 	if r.Truncated {
-		sanitize.Fprintf(out, "node%d: what it said after the first 1 MiB is left out\n", r.Node)
+		sanitize.Fprintf(out, "%s: what it said after the first 1 MiB is left out\n", name)
 	}
 	if r.ExitCode != 0 {
-		sanitize.Fprintf(out, "node%d: exit code %d\n", r.Node, r.ExitCode)
+		sanitize.Fprintf(out, "%s: exit code %d\n", name, r.ExitCode)
 	}
 }

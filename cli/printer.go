@@ -249,15 +249,15 @@ func eventText(b event.Body) string {
 	case event.StepStarted:
 		return sanitize.Sprintf("… %s: %s", b.Step, b.Text)
 	case event.StepProgress:
-		return sanitize.Sprintf("    %s%s", at(b.Node), b.Text)
+		return sanitize.Sprintf("    %s%s", at(b.Node, b.Host), b.Text)
 	case event.StepEnded:
 		return stepText(b)
 	case event.NodeChanged:
-		return sanitize.Sprintf("  node%d: %s %s", b.Node, b.State, b.Why)
+		return sanitize.Sprintf("  %s: %s %s", event.NodeText(b.Node, b.Host), b.State, b.Why)
 	case event.ClusterUp:
 		return upText(b)
 	case event.CheckpointSaved:
-		return sanitize.Sprintf("  checkpoint %s of node%d is home: %s", b.Name, b.Node, event.SizeText(b.Files, b.Bytes))
+		return sanitize.Sprintf("  checkpoint %s of %s is home: %s", b.Name, event.NodeText(b.Node, b.Host), event.SizeText(b.Files, b.Bytes))
 	case event.SweepChanged:
 		return sanitize.Word(sweep.Headline(b))
 	case event.SpotNotice:
@@ -315,11 +315,11 @@ func price(perHour float64) string {
 	return ", " + units.PerHour(perHour)
 }
 
-func at(node int) string {
+func at(node int, host string) string {
 	if node < 0 {
 		return ""
 	}
-	return fmt.Sprintf("node%d: ", node)
+	return event.NodeText(node, host) + ": "
 }
 
 func stepText(b event.StepEnded) string {
@@ -342,11 +342,11 @@ func rankText(b event.RankEnded) string {
 	case b.ExitCode == 0:
 		return ""
 	case b.ByUs:
-		return fmt.Sprintf("  rank %d on node%d was stopped", b.Rank, b.Node)
+		return sanitize.Sprintf("  rank %d on %s was stopped", b.Rank, event.NodeText(b.Node, b.Host))
 	case b.Signal != "":
-		return sanitize.Sprintf("  rank %d on node%d was ended by SIG%s", b.Rank, b.Node, b.Signal)
+		return sanitize.Sprintf("  rank %d on %s was ended by SIG%s", b.Rank, event.NodeText(b.Node, b.Host), b.Signal)
 	}
-	return fmt.Sprintf("  rank %d on node%d exited with code %d", b.Rank, b.Node, b.ExitCode)
+	return sanitize.Sprintf("  rank %d on %s exited with code %d", b.Rank, event.NodeText(b.Node, b.Host), b.ExitCode)
 }
 
 func runText(b event.RunEnded) string {

@@ -19,6 +19,8 @@ import (
 type Node struct {
 	Index int    `json:"index"`
 	Name  string `json:"name"` // "node0", unique in its cluster
+	// Called is what the user calls the machine, as in the profile; empty: Name.
+	Called string `json:"called,omitempty"`
 	// ID is the provider's own name of the machine ("i-0abc…"); empty where
 	// it has none.
 	ID string `json:"id,omitempty"`

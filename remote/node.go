@@ -47,6 +47,8 @@ type Target struct {
 	// Reach connects to the node where TCP does not lead there; nil: by Jumps
 	// and TCP. It is bounded by its context.
 	Reach func(ctx context.Context) (net.Conn, error) `json:"-"`
+	// Called is what the user calls the node; empty: Name.
+	Called string
 	// Shelf tells what is kept in the home directory there from what another node
 	// keeps that has the same one; empty: none has.
 	Shelf string

@@ -71,7 +71,7 @@ func (w *Workbench) openDisk(c store.Cluster) (*link, error) {
 // silent are nodes that did not answer just now; nil: nobody knows of any.
 func (l *link) site(s scope, silent []bool) results.Site {
 	return results.Site{
-		Cluster: s.cluster, Nodes: l.nodes, Disks: l.cluster.Nodes, Leased: traits(l.cluster.Provider).Leased, Gone: l.gone, Silent: silent,
+		Cluster: s.cluster, Nodes: l.nodes, Disks: l.cluster.Nodes, Leased: traits(l.cluster.Provider).Leased, Gone: l.gone, Silent: silent, Names: l.w.called(s.life, nil),
 		KeepActive: func(ctx context.Context) { l.w.background(func(context.Context) { l.keepActive(ctx) }) },
 		Publish:    func(b event.Body) error { return l.w.publish(s, b) },
 	}

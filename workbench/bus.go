@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -21,6 +22,7 @@ type scope struct {
 // process gets it. Callers that act on what they publish return its error; those
 // that only tell (progress, warnings) drop it, and go on without having told.
 func (w *Workbench) publish(s scope, b event.Body) error {
+	b = w.called(s.life, b).Body(b)
 	body, err := json.Marshal(kept(b))
 	if err != nil {
 		return fmt.Errorf("write event %s: %w", b.EventName(), err)
@@ -35,6 +37,24 @@ func (w *Workbench) publish(s scope, b event.Body) error {
 	w.changed()
 	w.said.note(b)
 	return nil
+}
+
+// called is what the user calls the nodes of a life, as far as there are any.
+func (w *Workbench) called(life int64, b event.Body) event.Names {
+	if up, is := b.(event.ClusterUp); is {
+		return w.roster.Note(life, up.Nodes)
+	}
+	return w.roster.Of(life, func() []cloud.Node {
+		c, err := w.db.ClusterLife(life)
+		if err != nil {
+			return nil
+		}
+		d, err := w.clusterData(c)
+		if err != nil {
+			return nil // it is not up yet
+		}
+		return d.Cluster.Nodes
+	})
 }
 
 // bodyTypes maps the names of events to their types.

@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/inputs"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/sharing"
 )
 
 // bring brings the channels of the run, and its state, to every node.
@@ -43,7 +44,7 @@ func (d *drive) inputEnv(ctx context.Context, node int, n *remote.Node, run stri
 	at := inputs.Place{Cluster: d.plan.Cluster, Home: d.data.Envs[max(node, 0)].Home, Results: planning.OwnDir(d.plan.Cluster, run),
 		Node: node, Nodes: d.nodesOfRun(), GPUs: d.data.GPUs[max(node, 0)]}
 	if err := inputs.MakeDirs(ctx, n, at.Dirs()); err != nil {
-		return nil, &event.Fault{What: "make the directories of the run", Node: node, Why: err.Error(), Next: roomNext(err, node)}
+		return nil, &event.Fault{What: "make the directories of the run", Node: node, Why: err.Error(), Next: sharing.RoomNext(err, node)}
 	}
 	return at.Env(d.plan.Inputs, d.plan.Profile.State != ""), nil
 }

@@ -103,10 +103,10 @@ func (o *observer) take(node int, sample metrics.Sample) {
 	o.mu.Unlock()
 	switch {
 	case hung && !was:
-		_ = o.w.publish(o.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("nvidia-smi on node%d does not answer: what its GPUs do is unknown from now on", node),
+		_ = o.w.publish(o.s, event.Noticed{Level: "warning", Text: o.w.called(o.s.life, nil).In(fmt.Sprintf("nvidia-smi on node%d does not answer: what its GPUs do is unknown from now on", node)),
 			Next: "the run goes on; dmesg on the node may tell of a GPU that fell off the bus"})
 	case was && !hung:
-		_ = o.w.publish(o.s, event.Noticed{Level: "info", Text: fmt.Sprintf("nvidia-smi on node%d answers again", node)})
+		_ = o.w.publish(o.s, event.Noticed{Level: "info", Text: o.w.called(o.s.life, nil).In(fmt.Sprintf("nvidia-smi on node%d answers again", node))})
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/rankport"
+	"github.com/dlwb/dlwb/workbench/sharing"
 )
 
 // up brings the machines up and reaches them.
@@ -167,7 +168,7 @@ func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]envi
 	if err := d.link.disks().Prepare(ctx, d.link.nodes, spec, prepare); err != nil {
 		return nil, err
 	}
-	if fault := atnode.EnvironmentFault(failures); fault != nil {
+	if fault := sharing.Fault(failures, d.w.called(d.s.life, nil)); fault != nil {
 		return nil, fault
 	}
 	return results, nil
@@ -359,19 +360,10 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 			}
 		}
 		if err := n.Launch(ctx, l); err != nil {
-			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: roomNext(err, i)}
+			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: sharing.RoomNext(err, i)}
 		}
 		return nil
 	})
-}
-
-// roomNext says what to do about a full disk of a node; empty for any other
-// failure. What failed there is a program that says it in its own words.
-func roomNext(err error, node int) string {
-	if text := strings.ToLower(err.Error()); !strings.Contains(text, "no space left") && !strings.Contains(text, "disk full") {
-		return ""
-	}
-	return fmt.Sprintf("free some space on node%d: its disk is full", node)
 }
 
 // inEnvironment is a command as a node runs it: in its container where there is one,

@@ -75,24 +75,10 @@ func (d *drive) syncIn(ctx context.Context, step string) (string, bool, error) {
 	if err != nil {
 		return "", false, &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
 	}
-	for _, text := range syncNotices(res) {
+	for _, text := range sharing.Notices(res) {
 		_ = d.w.publish(d.s, text)
 	}
 	return res.String(), res.Files == 0 && res.Removed == 0, nil
-}
-
-// syncNotices are what of a sync one should know besides its figures.
-func syncNotices(res transfer.SyncResult) (list []event.Noticed) {
-	for _, file := range res.Moving {
-		list = append(list, event.Noticed{Level: "warning", Text: file + " is being written to and was not sent", Next: "list it in .dlwbignore"})
-	}
-	for _, file := range res.Edited {
-		list = append(list, event.Noticed{Level: "warning", Text: file + " was edited there and is left as it is"})
-	}
-	for _, file := range res.MadeWay {
-		list = append(list, event.Noticed{Level: "warning", Text: file + " was edited there and here; what was there is kept in ~/.dlwb/kept"})
-	}
-	return list
 }
 
 // SyncPreview is what a sync would do.
@@ -245,7 +231,7 @@ func (w *Workbench) syncOnce(ctx context.Context, plan *planning.Plan, c store.C
 		return &event.Fault{What: "copy the code", Node: -1, Why: err.Error()}
 	}
 	s := scope{cluster: c.Name, life: c.ID}
-	for _, notice := range syncNotices(res) {
+	for _, notice := range sharing.Notices(res) {
 		_ = w.publish(s, notice)
 	}
 	if res.Changed == 0 {

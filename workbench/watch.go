@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/remote/engine"
@@ -11,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/witness"
 )
 
 // watchRun follows a run until it has ended, and records how. silent are the
@@ -27,7 +29,32 @@ func (w *Workbench) watchRun(ctx context.Context, s scope, on carrier, id string
 	s.run = id
 	owner := w.watchOwner(s, run, &data)
 	owner.Gone, owner.Beside = on.gone, on.beside(s, data.Checkpoints)
-	return follow.ToEnd(ctx, w.watched(run, data, replicas, silent), owner)
+	watched := w.watched(run, data, replicas, silent)
+	watched.Names = w.called(s.life, nil)
+	owner.Alone = func(ctx context.Context) (proof, doubt string) { return w.alone(ctx, s) }
+	return follow.ToEnd(ctx, watched, owner)
+}
+
+// alone asks what lies on the way to the nodes of a cluster of which none is heard, and
+// the nodes of the other clusters.
+func (w *Workbench) alone(ctx context.Context, s scope) (proof, doubt string) {
+	all, err := w.db.Clusters()
+	if err != nil {
+		return "", ""
+	}
+	var others []witness.Other
+	var nodes []cloud.Node
+	for _, c := range all {
+		d, err := w.clusterData(c)
+		switch {
+		case err != nil || c.EndedAt != nil:
+		case c.ID == s.life:
+			nodes = d.Cluster.Nodes
+		default:
+			others = append(others, witness.Of(d.Cluster)...)
+		}
+	}
+	return witness.Ask(ctx, nodes, others)
 }
 
 // watchOwner is what a watch needs of this workbench. The record of the run that

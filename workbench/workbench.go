@@ -66,6 +66,7 @@ type Workbench struct {
 	mu       sync.Mutex
 	news     chan struct{} // closed and replaced when something was written
 	links    map[string]*link
+	roster   event.Roster         // of the nodes
 	watching map[string]bool      // clusters that a background watch is held for
 	seen     map[int64]seenStates // what the providers said last, by life
 	folding  sync.Mutex

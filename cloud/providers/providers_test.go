@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -39,5 +40,23 @@ func TestTheTableOfProvidersIsSound(t *testing.T) {
 func TestAnUnknownProviderHasNoTraits(t *testing.T) {
 	if p := Named("none"); p.Name != "none" || p.Traits != (about.Traits{}) {
 		t.Errorf("%+v", p)
+	}
+}
+
+// What a profile says under one key is given to each provider that has the key: they
+// have to mean the same kind of value by it.
+func TestAKeyOfSeveralProvidersIsOfOneKind(t *testing.T) {
+	kinds := map[string]reflect.Type{}
+	for _, p := range All {
+		for _, o := range p.Options {
+			if p.New == nil {
+				continue
+			}
+			kind := reflect.TypeOf(o.Place(p.New()))
+			if first, is := kinds[o.Key]; is && first != kind {
+				t.Errorf("%s is a %v, and a %v for %s", o.Key, first, kind, p.Name)
+			}
+			kinds[o.Key] = kind
+		}
 	}
 }

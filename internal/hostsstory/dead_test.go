@@ -58,7 +58,7 @@ func TestHostsThatStayDeadEndTheRunAndAreNamed(t *testing.T) {
 	}
 	end := l.await(run, time.Second, "the end of the run", called("run_ended"))
 	cause := fmt.Sprint(end["cause"])
-	for _, word := range []string{"node1 (ranks 2, 3) has not been heard of since", "node3 (ranks 6, 7) has not been heard of since", "not known"} {
+	for _, word := range []string{"node1 (node2; ranks 2, 3) has not been heard of since", "node3 (node4; ranks 6, 7) has not been heard of since", "not known"} {
 		if !strings.Contains(cause, word) {
 			t.Errorf("the cause does not say %q: %s", word, cause)
 		}
@@ -158,7 +158,70 @@ func TestARunThatHangsIsEndedAlthoughAHostIsDead(t *testing.T) {
 		t.Error("the exit code is 0")
 	}
 	end := l.await(run, time.Second, "the end of the run", called("run_ended"))
-	if end["verdict"] != "hung" || !strings.Contains(fmt.Sprint(end["cause"]), "node1 (rank 1) has not been heard of") {
+	if end["verdict"] != "hung" || !strings.Contains(fmt.Sprint(end["cause"]), "node1 (node2; rank 1) has not been heard of") {
 		t.Errorf("it ended with %v", end)
+	}
+}
+
+// The only node of a run dies. What else is on the way tells whether it is the node or
+// this machine: a host of another cluster, or the jump host. With neither nothing is
+// ended, and that is said with how long.
+func TestARunOfOneHostThatStaysDeadEndsWhereThatCanBeKnown(t *testing.T) {
+	bed := realHosts(t, 3)
+	profile := func(name, host string) string {
+		return fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
+			"run: {engine: plain, command: train.py}\nlimits: {lost: 20s}\n", name, host)
+	}
+	config := filepath.Join(t.TempDir(), "config")
+	write(t, config, fmt.Sprintf("Host behind\n HostName %s\n HostKeyAlias %s\n ProxyJump %s\nInclude %s\n", testbed.Host(0), testbed.Name(0), testbed.Name(1), bed.SSHConfig()))
+	text := strings.Replace(mustRead(t, config), "Include", "Host behind\n User "+testbed.User+"\n IdentityFile "+bed.KeyFile()+"\n IdentitiesOnly yes\n UserKnownHostsFile "+filepath.Join(filepath.Dir(bed.SSHConfig()), "known_hosts")+"\nHost *\nInclude", 1)
+	write(t, config, text)
+	for _, c := range []struct{ name, host, other, says string }{
+		{"other", testbed.Name(0), testbed.Name(2), testbed.Name(2) + " of cluster beside answers"},
+		{"jumped", "behind", "", "the jump host " + testbed.Name(1) + " answers"},
+		{"alone", testbed.Name(0), "", ""},
+	} {
+		l := newLaptop(t, config, profile(c.name, c.host), prints)
+		if c.other != "" {
+			write(t, filepath.Join(l.home, "code", "beside.yaml"), profile("beside", c.other))
+			if code, text := l.do(time.Minute, "up", "beside.yaml"); code != 0 {
+				t.Fatalf("up: %d %s", code, text)
+			}
+		}
+		run := l.start("run", "--json")
+		l.await(run, time.Minute, "the start of the run", called("run_started"))
+		until(t, 20*time.Second, "it trains", func() bool { return trainsOn(t, bed, 0) })
+		mustDo(t, bed, "kill", testbed.Name(0))
+		died := time.Now()
+		if c.says == "" {
+			l.await(run, 50*time.Second, "that nobody knows", func(e map[string]any) bool {
+				return e["event"] == "notice" && strings.Contains(fmt.Sprint(e["text"]), "has been heard of for") && strings.Contains(fmt.Sprint(e["text"]), "can't be told")
+			})
+		} else {
+			if code := l.end(run, time.Minute); code == 0 {
+				t.Error("the exit code is 0")
+			}
+			end := l.await(run, time.Second, "the end of the run", called("run_ended"))
+			if cause := fmt.Sprint(end["cause"]); end["verdict"] != "lost" || !strings.Contains(cause, c.says) || !strings.Contains(cause, "rank 0") {
+				t.Errorf("it ended with %v: %s", end["verdict"], cause)
+			}
+			if took := time.Since(died); took > 40*time.Second {
+				t.Errorf("the verdict came after %s", took)
+			}
+		}
+		began := time.Now()
+		if code, text := l.do(time.Minute, "down", c.name); code == 0 || !strings.Contains(text, "could not be looked at") {
+			t.Errorf("down ended with %d:\n%s", code, text)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("down took %s", took)
+		}
+		l.end(run, 30*time.Second)
+		mustDo(t, bed, "reboot", testbed.Name(0))
+		for _, name := range []string{c.name, "beside"}[:1+min(1, len(c.other))] {
+			if code, text := l.do(time.Minute, "down", name); code != 0 {
+				t.Errorf("down again: %d %s", code, text)
+			}
+		}
 	}
 }

@@ -18,6 +18,15 @@ const staleAfter = 6 * time.Second
 // NodeName is what a node is called by its number.
 func NodeName(i int) string { return fmt.Sprintf("node%d", i) }
 
+// NodeName is what a node of the cluster is called: by its user, where he has given it
+// a name.
+func (s *State) NodeName(i int) string {
+	if i < 0 || i >= len(s.Nodes) || s.Nodes[i].Name == "" {
+		return NodeName(i)
+	}
+	return s.Nodes[i].Name
+}
+
 // Percent is a share in percent; nil when it can't be known.
 func Percent(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole <= 0 {

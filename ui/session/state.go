@@ -312,7 +312,9 @@ func (s *State) applyUp(at time.Time, b event.ClusterUp) {
 	}
 	for _, n := range b.Nodes {
 		st := s.node(n.Index)
-		n.Name = text.Word(n.Name)
+		if n.Name = text.Word(n.Name); n.Called != "" {
+			n.Name = text.Word(n.Called)
+		}
 		st.Node, st.State, st.Since = n, cloud.Alive, at
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -80,7 +79,7 @@ func Fault(l text.Look, f event.Fault, w int) []string {
 	s := l.Styles
 	what := f.What
 	if f.Node >= 0 {
-		what += " on " + session.NodeName(f.Node)
+		what += " on " + text.Word(event.NodeText(f.Node, f.Host))
 	}
 	var out []string
 	for _, l := range text.Wrap(what+": "+f.Why, w) {

@@ -49,7 +49,7 @@ func (p Page) Spot() string {
 	var names []string
 	var first event.SpotNotice
 	for _, n := range slices.Sorted(maps.Keys(l.Notices)) {
-		names = append(names, session.NodeName(n))
+		names = append(names, p.Of.State.NodeName(n))
 		if b := l.Notices[n]; first.At.IsZero() || b.At.Before(first.At) {
 			first = b
 		}
@@ -83,7 +83,7 @@ func (p Page) countdown() string {
 		why = w
 	}
 	if b.Node >= 0 {
-		why += ", " + session.NodeName(b.Node)
+		why += ", " + s.State.NodeName(b.Node)
 	}
 	return sign.Ends(p.Look, b.At) + p.Styles.Dim.Of(" ("+why+")")
 }

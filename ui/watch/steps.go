@@ -146,7 +146,7 @@ func (p Page) stepNews(st *session.Step, w int) []string {
 	sort.Ints(nodes)
 	var out []string
 	for _, n := range nodes {
-		who := session.NodeName(n)
+		who := p.Of.State.NodeName(n)
 		if n < 0 {
 			who = "all"
 		}

@@ -189,7 +189,7 @@ func (p Page) tailPane(w, h int) []string {
 	s := p.Of
 	title := p.Styles.Strong.Of(session.RankName(s.Rank))
 	if n := s.State.RankNode(s.Rank); n >= 0 && s.Rank >= 0 {
-		title += p.Styles.Dim.Of(" on " + session.NodeName(n))
+		title += p.Styles.Dim.Of(" on " + s.State.NodeName(n))
 	}
 	right := ""
 	if e, ok := s.State.RankEnds[s.Rank]; ok {

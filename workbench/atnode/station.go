@@ -107,7 +107,7 @@ func jobStatus(s remote.Status) job.Status {
 func Target(n cloud.Node, keyFile string) remote.Target {
 	t := remote.Target{
 		Name: n.Name, Addr: n.Addr, User: n.User, HostKey: n.HostKey, NextHostKey: n.NextHostKey,
-		KeyFile: keyFile, Keys: n.Keys,
+		KeyFile: keyFile, Keys: n.Keys, Called: n.Called,
 	}
 	if n.HomeOf != "" {
 		t.Shelf = n.Name

@@ -79,6 +79,7 @@ type (
 	StepProgress struct {
 		Step string `json:"step"`
 		Node int    `json:"node"`
+		Host string `json:"host,omitempty"`
 		Text string `json:"text"`
 	}
 	// StepEnded closes a step. Skipped steps had nothing to do.
@@ -108,6 +109,7 @@ type (
 	// NodeChanged is what is known of the connection to a node.
 	NodeChanged struct {
 		Node  int         `json:"node"`
+		Host  string      `json:"host,omitempty"`
 		State cloud.State `json:"state"`
 		Why   string      `json:"why,omitempty"`
 	}
@@ -172,6 +174,7 @@ type (
 	RankEnded struct {
 		Rank      int      `json:"rank"`
 		Node      int      `json:"node"`
+		Host      string   `json:"host,omitempty"`
 		ExitCode  int      `json:"exit_code"`
 		Signal    string   `json:"signal,omitempty"` // "KILL", "TERM", …
 		ByUs      bool     `json:"stopped_by_us"`    // ended by our own stop, not by itself
@@ -185,6 +188,7 @@ type (
 		Cause     string   `json:"cause"` // a sentence
 		Rank      int      `json:"rank"`  // the rank at fault; -1 for none
 		Node      int      `json:"node"`
+		Host      string   `json:"host,omitempty"`
 		Duration  float64  `json:"duration_s"`
 		LastLines []string `json:"last_lines,omitempty"`
 		// Silent are nodes that were given up: not heard of for limits.lost, and
@@ -214,6 +218,7 @@ type (
 	// brought home.
 	CheckpointSaved struct {
 		Node  int    `json:"node"`
+		Host  string `json:"host,omitempty"`
 		Name  string `json:"name"` // in results.checkpoints
 		Files int    `json:"files"`
 		Bytes int64  `json:"bytes"`
@@ -222,6 +227,7 @@ type (
 	// machine.
 	ResultsLost struct {
 		Node  int      `json:"node"`
+		Host  string   `json:"host,omitempty"`
 		Paths []string `json:"paths"`
 		Why   string   `json:"why"`
 		// Home is where what came before lies, and how many files that are.
@@ -294,7 +300,8 @@ type (
 // failed, what to do next, and the last lines of what the command said.
 type Fault struct {
 	What      string   `json:"what"`
-	Node      int      `json:"node"` // -1 for none
+	Node      int      `json:"node"`           // -1 for none
+	Host      string   `json:"host,omitempty"` // what the user calls the node
 	Why       string   `json:"why"`
 	Next      string   `json:"next,omitempty"`
 	Command   string   `json:"command,omitempty"`
@@ -305,7 +312,7 @@ type Fault struct {
 func (f *Fault) Error() string {
 	s := f.What
 	if f.Node >= 0 {
-		s += fmt.Sprintf(" on node%d", f.Node)
+		s += " on " + NodeText(f.Node, f.Host)
 	}
 	return s + ": " + f.Why
 }
@@ -315,6 +322,7 @@ type RankInfo struct {
 	Rank      int    `json:"rank"`
 	LocalRank int    `json:"local_rank"`
 	Node      int    `json:"node"`
+	Host      string `json:"host,omitempty"` // what the user calls the node
 	Command   string `json:"command"`
 }
 

@@ -25,6 +25,10 @@ func (t *Watch) conclude(ctx context.Context) (event.RunEnded, error) {
 	} else if ended.Verdict == event.Hung {
 		ended.LastLines = t.lastOfEach()
 	}
+	ended.Cause, ended.Host = t.run.Names.In(ended.Cause), t.run.Names.Of(ended.Node)
+	if t.proof != "" && ended.Verdict == event.Lost {
+		ended.Cause += "; this machine is not cut off: " + t.proof
+	}
 	sweepErr := t.sweep(ctx)
 	return ended, errors.Join(t.owner.End(ended), sweepErr)
 }

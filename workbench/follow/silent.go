@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -15,8 +16,8 @@ import (
 // failed look proves nothing, and the node stays unknown. But a run of which a
 // node was not heard of for limits.lost, while others are, does not come to its
 // end any more by itself: it is ended without that node, in words that say what
-// is known. Where no node at all is heard of, this machine's own network is the
-// likelier cause, and nothing is ended.
+// is known. Where no node at all is heard of, this machine's own network may be the
+// cause: then something else on the same way has to answer, or nothing is ended.
 
 const (
 	// heardMost is how long before a node was found to be out of reach it may have
@@ -71,7 +72,7 @@ func (t *Watch) quietSince(node int) time.Time {
 func (t *Watch) findSilent(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tellCutOff()
+	t.findAlone(ctx)
 	goes := t.run.Lost > 0 && t.goes()
 	if t.asking || !goes && !t.overdue() {
 		return
@@ -153,25 +154,78 @@ func (t *Watch) survey(ctx context.Context, goes bool) []bool {
 	return answered
 }
 
-// tellCutOff says once that no node is heard of, and that nothing is ended for
-// that. The caller holds the lock.
-func (t *Watch) tellCutOff() {
-	if t.run.Lost <= 0 || len(t.gone) < len(t.nodes) || t.noticed[cutOffText] {
+// aloneAgain is the pause between two questions whether this machine is cut off.
+const aloneAgain = 15 * time.Second
+
+// findAlone gives up all nodes where none is heard of for limits.lost, if something
+// shows that it is not this machine that is cut off. Else that is said, and nothing is
+// ended. The caller holds the lock.
+func (t *Watch) findAlone(ctx context.Context) {
+	if t.asking || !t.aloneTooLong() || time.Now().Before(t.askAlone) {
 		return
 	}
-	for _, since := range t.gone {
-		if time.Since(since) < t.run.Lost {
-			return
+	t.asking = true
+	t.group.Go(func() error {
+		proof, doubt := "", ""
+		if t.owner.Alone != nil {
+			proof, doubt = t.owner.Alone(ctx)
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.asking, t.askAlone = false, time.Now().Add(aloneAgain)
+		switch {
+		case ctx.Err() != nil || !t.aloneTooLong():
+		case proof != "":
+			t.proof = proof
+			t.giveUp(make([]bool, len(t.nodes)))
+		default:
+			t.tellCutOff(doubt)
+		}
+		return nil
+	})
+}
+
+// aloneTooLong reports whether no node at all was heard of for longer than limits.lost.
+// The caller holds the lock.
+func (t *Watch) aloneTooLong() bool {
+	if t.run.Lost <= 0 || len(t.gone) < len(t.nodes) {
+		return false
+	}
+	left := false
+	for node := range t.gone {
+		if n := t.nodes[node]; n.ended || n.writtenOff() {
+			continue
+		}
+		if left = true; time.Since(t.quietSince(node)) < t.run.Lost {
+			return false
 		}
 	}
-	t.noticed[cutOffText] = true
+	return left
+}
+
+// tellCutOff says, the first time and then ever more seldom, that no node is heard of,
+// for how long, and that nothing is ended for that. The caller holds the lock.
+func (t *Watch) tellCutOff(doubt string) {
+	since := time.Now()
+	for node := range t.gone {
+		if at := t.quietSince(node); at.Before(since) {
+			since = at
+		}
+	}
+	quiet := time.Since(since)
+	if quiet < 2*t.toldAlone {
+		return
+	}
+	t.toldAlone = quiet
+	text := fmt.Sprintf("no node of the run has been heard of for %s: they are gone, or this machine has no way to them", units.Duration(quiet))
+	if doubt != "" {
+		text += "; which of the two can't be told: " + doubt
+	}
 	go func() {
-		_ = t.owner.Publish(event.Noticed{Level: "warning", Text: cutOffText,
+		_ = t.owner.Publish(event.Noticed{Level: "warning", Text: text,
 			Next: "the run is not ended for that; dlwb down " + t.run.Cluster + " ends it, as far as it can be reached"})
 	}()
 }
-
-const cutOffText = "no node of the run has been heard of for longer than limits.lost: they are gone, or this machine has no way to them"
 
 // silentCause says which nodes were given up, with their ranks; empty: none was.
 func silentCause(nodes []nodeEnd) string {

@@ -61,6 +61,8 @@ type Run struct {
 	Code    string
 	Results []string
 	Own     string
+	// Names are what the user calls the replicas.
+	Names event.Names
 }
 
 // Log is a log of a run.
@@ -84,6 +86,10 @@ type Owner struct {
 	Progress func(event.ProgressChanged, Pace) error
 	// Gone asks which replicas are proven to exist no more.
 	Gone func(context.Context) []bool
+	// Alone asks, where no replica is heard of, whether it is this machine that is cut
+	// off. proof says what shows that it is not; where nothing does, doubt says why
+	// that can't be told. nil: it can't.
+	Alone func(context.Context) (proof, doubt string)
 	// Superseded reports whether another dlwb has told the end of the run.
 	Superseded func() (bool, error)
 	// End puts the end of the run on record.
@@ -101,35 +107,38 @@ type Watch struct {
 	run   Run
 	owner Owner
 
-	mu       sync.Mutex
-	nodes    []nodeEnd
-	ends     map[int]rankEnd
-	endSeen  map[int]time.Time // when the end of a rank became known here
-	told     map[int]bool      // ranks whose end was published
-	printed  map[int]time.Time // when a rank last printed
-	pids     map[int]int       // of the ranks, on their nodes
-	starved  map[int]int       // processes of ranks that the kernel ended for lack of memory
-	clocks   []nodeClock       // of the nodes
-	noticed  map[string]bool   // what was told once
-	gone     map[int]time.Time // nodes out of reach, since when
-	heard    []time.Time       // when each node last told anything
-	company  time.Time         // since when at least one node can be reached; zero: none can
-	asking   bool              // the nodes that can be reached are asked, before others are given up
-	failed   time.Time         // when the first failure became known
-	headOver time.Time         // when the first replica had ended well
-	nextStop time.Time         // not before
-	probed   time.Time         // when the provider was last asked for lost nodes
-	probing  bool              // it is being asked
-	group    *errgroup.Group
-	savedAt  time.Time
-	points   []metrics.Point
-	storing  sync.Mutex // held while points go to the store
-	reader   *metrics.Reader
-	added    []*expression // by which the chart rank's log is read too
-	taken    int64         // the event up to which they were looked for
-	logs     map[int]*logFile
-	late     bool     // it began some time after the run did
-	again    []string // what is to be told of replicas that wait once more
+	mu        sync.Mutex
+	nodes     []nodeEnd
+	ends      map[int]rankEnd
+	endSeen   map[int]time.Time // when the end of a rank became known here
+	told      map[int]bool      // ranks whose end was published
+	printed   map[int]time.Time // when a rank last printed
+	pids      map[int]int       // of the ranks, on their nodes
+	starved   map[int]int       // processes of ranks that the kernel ended for lack of memory
+	clocks    []nodeClock       // of the nodes
+	noticed   map[string]bool   // what was told once
+	gone      map[int]time.Time // nodes out of reach, since when
+	heard     []time.Time       // when each node last told anything
+	company   time.Time         // since when at least one node can be reached; zero: none can
+	proof     string            // what showed that this machine is not cut off, where no node was heard of
+	toldAlone time.Duration     // for how long none was heard of when that was said
+	askAlone  time.Time         // not before that is asked again
+	asking    bool              // the nodes that can be reached are asked, before others are given up
+	failed    time.Time         // when the first failure became known
+	headOver  time.Time         // when the first replica had ended well
+	nextStop  time.Time         // not before
+	probed    time.Time         // when the provider was last asked for lost nodes
+	probing   bool              // it is being asked
+	group     *errgroup.Group
+	savedAt   time.Time
+	points    []metrics.Point
+	storing   sync.Mutex // held while points go to the store
+	reader    *metrics.Reader
+	added     []*expression // by which the chart rank's log is read too
+	taken     int64         // the event up to which they were looked for
+	logs      map[int]*logFile
+	late      bool     // it began some time after the run did
+	again     []string // what is to be told of replicas that wait once more
 
 	overNews chan struct{} // the run is over on a node
 }
@@ -165,6 +174,13 @@ func newWatch(run Run, owner Owner) *Watch {
 		printed: map[int]time.Time{}, pids: map[int]int{}, starved: map[int]int{},
 		clocks: make([]nodeClock, len(run.Replicas)), noticed: map[string]bool{}, gone: map[int]time.Time{}, logs: map[int]*logFile{},
 		heard: make([]time.Time, len(run.Replicas)), company: time.Now(), overNews: make(chan struct{}, 1),
+	}
+	t.owner.Publish = func(b event.Body) error {
+		if n, is := b.(event.Noticed); is {
+			n.Text = run.Names.In(n.Text)
+			b = n
+		}
+		return owner.Publish(b)
 	}
 	for _, r := range run.Ranks {
 		if r.Node < len(t.nodes) {

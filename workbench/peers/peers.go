@@ -362,8 +362,12 @@ func (t *tries) missing(j int, nodes []cloud.Node, tried []address) string {
 
 // called is a node as its user calls it.
 func called(n cloud.Node) string {
-	if n.ID == "" || n.ID == n.Name {
+	name := n.Called
+	if name == "" {
+		name = n.ID
+	}
+	if name == "" || name == n.Name {
 		return n.Name
 	}
-	return n.Name + " (" + n.ID + ")"
+	return n.Name + " (" + name + ")"
 }

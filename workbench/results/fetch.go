@@ -131,7 +131,7 @@ func (f *fetching) paths(ctx context.Context) error {
 	}
 	res, err := f.pull(ctx, 0, planning.RemoteCode(f.at.Cluster), f.run.Paths, f.dest, f.own.owns)
 	for _, m := range res.Missing {
-		f.got.Left = append(f.got.Left, m+" does not exist on node0")
+		f.got.Left = append(f.got.Left, m+" does not exist on "+event.NodeText(0, f.at.Names.Of(0)))
 	}
 	f.got.Older = max(0, res.Others-f.own.rewritten)
 	return err
@@ -165,10 +165,10 @@ func (f *fetching) ownDir(ctx context.Context, node int) error {
 // proven gone has nothing any more that could be asked for.
 func (f *fetching) ownFailed(ctx context.Context, node int, cause error) error {
 	if f.at.Leased && f.at.Gone(ctx)[node] {
-		f.got.Left = append(f.got.Left, fmt.Sprintf("what node%d had in DLWB_RESULTS, if anything: %v", node, cause))
+		f.got.Left = append(f.got.Left, fmt.Sprintf("what %s had in DLWB_RESULTS, if anything: %v", event.NodeText(node, f.at.Names.Of(node)), cause))
 		return nil
 	}
-	return &event.Fault{What: "bring the results home", Node: node, Why: "what it has in DLWB_RESULTS, if anything, did not come: " + cause.Error(),
+	return &event.Fault{What: "bring the results home", Node: node, Host: f.at.Names.Of(node), Why: "what it has in DLWB_RESULTS, if anything, did not come: " + cause.Error(),
 		Next: "dlwb pull " + f.run.ID + " tries again while its cluster is there"}
 }
 
@@ -231,7 +231,7 @@ const (
 // failed says what becomes of results that did not come. That they are lost
 // takes proof that their machine is gone.
 func (f *fetching) failed(ctx context.Context, cause error) error {
-	fault := &event.Fault{What: "bring the results home", Node: 0, Why: cause.Error(),
+	fault := &event.Fault{What: "bring the results home", Node: 0, Host: f.at.Names.Of(0), Why: cause.Error(),
 		Next: "dlwb pull " + f.run.ID + " tries again while its cluster is there"}
 	if limit := new(transfer.LimitError); errors.As(cause, &limit) || ctx.Err() != nil || !f.headGone(ctx) {
 		return fault

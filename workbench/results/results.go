@@ -84,6 +84,8 @@ type Site struct {
 	KeepActive func(context.Context)
 	// Publish tells an event of the run.
 	Publish func(event.Body) error
+	// Names are what the user calls the nodes.
+	Names event.Names
 }
 
 // Dir is where the results of a run go when nothing else is said.

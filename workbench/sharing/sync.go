@@ -7,6 +7,7 @@ import (
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/transfer"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // Sync copies the code to each place once. A node whose records lie in the home of
@@ -41,4 +42,18 @@ func (all Nodes) Sync(ctx context.Context, nodes []*remote.Node, tree *transfer.
 	}
 	total.Duration = time.Since(began)
 	return total, errors.Join(errs...)
+}
+
+// Notices are what of a sync one should know besides its figures.
+func Notices(res transfer.SyncResult) (list []event.Noticed) {
+	for _, file := range res.Moving {
+		list = append(list, event.Noticed{Level: "warning", Text: file + " is being written to and was not sent", Next: "list it in .dlwbignore"})
+	}
+	for _, file := range res.Edited {
+		list = append(list, event.Noticed{Level: "warning", Text: file + " was edited there and is left as it is"})
+	}
+	for _, file := range res.MadeWay {
+		list = append(list, event.Noticed{Level: "warning", Text: file + " was edited there and here; what was there is kept in ~/.dlwb/kept"})
+	}
+	return list
 }

@@ -1,0 +1,45 @@
+package sharing
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dlwb/dlwb/remote/environment"
+	"github.com/dlwb/dlwb/workbench/event"
+)
+
+// Fault is the failure of the first node that has one, with the names
+// of the others; nil where there is none. What each said last is kept.
+func Fault(failures []*environment.Failure, names event.Names) error {
+	var fault *event.Fault
+	var others []string
+	for i, f := range failures {
+		switch {
+		case f == nil:
+		case fault == nil:
+			fault = &event.Fault{What: "set up the environment", Node: i, Why: f.Why, Next: f.Next, Command: f.Command, LastLines: f.LastLines}
+		case f.Why == fault.Why:
+			others = append(others, event.NodeText(i, names.Of(i))+" the same")
+		default:
+			others = append(others, event.NodeText(i, names.Of(i))+": "+f.Why)
+			fault.LastLines = append(fault.LastLines, event.NodeText(i, names.Of(i))+": "+f.Command)
+			fault.LastLines = append(fault.LastLines, f.LastLines[max(0, len(f.LastLines)-5):]...)
+		}
+	}
+	if fault == nil {
+		return nil
+	}
+	if len(others) > 0 {
+		fault.Why += "; " + strings.Join(others, "; ")
+	}
+	return fault
+}
+
+// RoomNext says what to do about a full disk of a node; empty for any other
+// failure. What failed there is a program that says it in its own words.
+func RoomNext(err error, node int) string {
+	if text := strings.ToLower(err.Error()); !strings.Contains(text, "no space left") && !strings.Contains(text, "disk full") {
+		return ""
+	}
+	return fmt.Sprintf("free some space on node%d: its disk is full", node)
+}
