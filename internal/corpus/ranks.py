@@ -52,35 +52,3 @@ def torchrun_two_ranks():
 def torchrun_tee():
     with tempfile.TemporaryDirectory() as logs:
         two(["torch.distributed.run", "--nproc-per-node=2", "--tee=3", f"--log-dir={logs}"], 'f"step {step}: loss {loss.item():.4f}"')
-
-
-@scenario("accelerate", "torch")
-def accelerate_launch():
-    two(["accelerate.commands.launch", "--cpu", "--num_processes=2", "--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no"], 'f"step {step} loss={loss.item():.4f} rank={r}"')
-
-
-@scenario("ray", "torch")
-def ray_train_two_workers():
-    import ray
-    from ray.train import ScalingConfig
-    from ray.train.torch import TorchTrainer
-    here = os.path.dirname(os.path.abspath(__file__))
-    half = os.path.join(tempfile.mkdtemp(), "half")
-    def loop():
-        import sys
-        sys.path.insert(0, here)
-        import torch
-        import torch.distributed as dist
-        from scenario import net, torch_loaders
-        m = net(); opt = torch.optim.Adam(m.parameters(), 1e-2); train, _ = torch_loaders(25); r = dist.get_rank()
-        for step, (x, y) in enumerate(train, 1):
-            loss = torch.nn.functional.cross_entropy(m(x), y) * (1 + r); opt.zero_grad(); loss.backward(); opt.step()
-            if step % 2 == 0:
-                print(f"step {step}: loss {loss.item():.4f}", flush=True)
-                if r == 0: open(half, "a").write(f"{step} {loss.item():.4f}\n")
-    ray.init(num_cpus=2, include_dashboard=False, logging_level="warning", runtime_env={"env_vars": {"RAY_DEDUP_LOGS": "0"}})
-    TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=2)).fit()
-    ray.shutdown()
-    for row in open(half):
-        step, v = row.split()
-        keep("loss", int(step), float(v), ".4f", aka=["train/loss"])
