@@ -22,17 +22,58 @@ type Lent struct {
 	session *wire.Session
 }
 
-// Lend gives the session with the node's agent, on a connection that is known to be
-// alive. It dials at once: whoever borrows has pauses of its own.
+// Lend gives the session with the node's agent, on a connection that answers now: who
+// dials knows that, too. It dials at once: whoever borrows has pauses of its own.
 func (n *Node) Lend(ctx context.Context) (*Lent, error) {
 	n.mu.Lock()
 	n.failures, n.notBefore = 0, time.Time{}
 	n.mu.Unlock()
-	l, s, err := n.agent(ctx)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		l, s, err := n.agent(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if n.answers(ctx, l) {
+			return &Lent{n, l, s}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, n.wrap("reach dlwb's agent", context.Cause(ctx))
+		}
+		if try == openTries {
+			return nil, &UnreachableError{n.target.Name, n.target.Addr, errors.New("it takes connections and does not answer")}
+		}
+		<-l.dead
 	}
-	return &Lent{n, l, s}, nil
+}
+
+// lentSilent is how long a connection may owe an answer before a new one is tried in
+// its place.
+const lentSilent = 2 * time.Second
+
+// answers reports whether a link answers; else it has ended, or ctx has.
+func (n *Node) answers(ctx context.Context, l *link) bool {
+	if l.client == nil {
+		return true
+	}
+	asked := time.Now()
+	heard := func() bool { return !l.client.Heard().Before(asked) }
+	answered, late := l.client.Ping(), time.NewTimer(lentSilent)
+	defer late.Stop()
+	for {
+		select {
+		case <-answered: // or it can't be asked any more
+			if !heard() {
+				l.kill(errors.New("the connection was lost"))
+			}
+			return heard()
+		case <-late.C:
+			n.tasks.Go(func() { n.replace(l, func() bool { return !heard() }) })
+		case <-l.dead:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // Done is closed when the node was closed here, or its connection has ended.

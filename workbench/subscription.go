@@ -2,7 +2,6 @@ package workbench
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"slices"
 	"sync"
@@ -17,6 +16,11 @@ import (
 // pollInterval is how often a reader looks for what another process wrote;
 // what this process writes wakes it at once.
 const pollInterval = 250 * time.Millisecond
+
+// gatherFor is how long after it was given events a reader gets no more: what comes
+// first comes at once, and a flood is read fifty times a second, not with each piece
+// that a node sends.
+const gatherFor = 20 * time.Millisecond
 
 // samplesBack is how much telemetry a new reader gets: two minutes of four
 // nodes at one sample a second, enough to fill the small charts.
@@ -42,6 +46,7 @@ type Subscription struct {
 	points            map[string]history.Shown
 	progress          runData
 	blind             bool      // it wants no samples
+	given             time.Time // when events were last returned
 	looked            time.Time // when it last noted that it wants some
 	gaps              samples.Gaps
 }
@@ -82,25 +87,40 @@ func (s *Subscription) Close() { s.once.Do(func() { close(s.closed) }) }
 func (s *Subscription) Next(ctx context.Context) []event.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tick := time.NewTimer(0)
-	defer tick.Stop()
+	if !s.wait(ctx, gatherFor-time.Since(s.given), nil) {
+		return nil
+	}
 	for {
 		news := s.w.newsChannel()
 		if events := s.read(); len(events) > 0 {
+			s.given = time.Now()
 			return events
 		}
-		tick.Reset(pollInterval)
-		select {
-		case <-news:
-		case <-tick.C:
-		case <-s.closed:
-			return nil
-		case <-ctx.Done():
-			return nil
-		case <-s.w.ctx.Done():
+		if !s.wait(ctx, pollInterval, news) {
 			return nil
 		}
 	}
+}
+
+// wait waits for a while, or until something was written; it reports false when
+// nobody reads any more.
+func (s *Subscription) wait(ctx context.Context, while time.Duration, news <-chan struct{}) bool {
+	if while <= 0 {
+		return true
+	}
+	tick := time.NewTimer(while)
+	defer tick.Stop()
+	select {
+	case <-news:
+	case <-tick.C:
+	case <-s.closed:
+		return false
+	case <-ctx.Done():
+		return false
+	case <-s.w.ctx.Done():
+		return false
+	}
+	return true
 }
 
 // read returns what is new since the last call.
@@ -197,18 +217,7 @@ func (s *Subscription) readSamples() []event.Event {
 		return nil
 	}
 	s.sample = last
-	var events []event.Event
-	for _, r := range rows {
-		b := event.Sampled{Node: r.Node}
-		if json.Unmarshal(r.Body, &b.Sample) != nil {
-			continue
-		}
-		if gap, at, found := s.gaps.Before(r.Node, r.Time, b.Sample); found {
-			events = append(events, event.Event{Time: at, Cluster: s.cluster, Run: s.run, Body: event.Sampled{Node: r.Node, Sample: gap}})
-		}
-		events = append(events, event.Event{Time: r.Time, Cluster: s.cluster, Run: s.run, Body: b})
-	}
-	return events
+	return s.gaps.Events(rows, s.cluster, s.run)
 }
 
 // RunEvents returns everything of a run of the past, as Subscribe would have

@@ -127,6 +127,21 @@ func (g Gaps) Before(node int, at time.Time, s metrics.Sample) (gap metrics.Samp
 	return gapOf(last.sample), last.at.Add(every), true
 }
 
+// Events are the samples that have come, each behind the gap in front of it.
+func (g Gaps) Events(rows []store.Sample, cluster, run string) (events []event.Event) {
+	for _, r := range rows {
+		b := event.Sampled{Node: r.Node}
+		if json.Unmarshal(r.Body, &b.Sample) != nil {
+			continue
+		}
+		if gap, at, found := g.Before(r.Node, r.Time, b.Sample); found {
+			events = append(events, event.Event{Time: at, Cluster: cluster, Run: run, Body: event.Sampled{Node: r.Node, Sample: gap}})
+		}
+		events = append(events, event.Event{Time: r.Time, Cluster: cluster, Run: run, Body: b})
+	}
+	return events
+}
+
 // record makes the record of a run's telemetry out of the samples that are
 // left of it: for each node one in each of equal parts of the time, and one that
 // says nothing where there is none. They are in the order of time.

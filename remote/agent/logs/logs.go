@@ -209,16 +209,44 @@ func Pipe(r runs.Run, name string) (read, write *os.File, err error) {
 // pieceMost is how much is read at once: a pipe's length.
 const pieceMost = 64 << 10
 
+const (
+	// smallPiece is below what a piece is small, and gatherFor how long what comes
+	// behind two of them gathers in the pipe: Python prints line by line here, and
+	// a million lines would be a million wake-ups, reads and writes.
+	smallPiece = 16 << 10
+	gatherFor  = 2 * time.Millisecond
+)
+
 // Capture writes what comes out of a pipe to the log, until all who hold it are
 // gone. ended is closed then.
 func (l *Log) Capture(from *os.File) (ended <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.CopyBuffer(struct{ io.Writer }{l}, struct{ io.Reader }{from}, make([]byte, pieceMost))
+		l.copyFrom(from)
 		_ = from.Close()
 	}()
 	return done
+}
+
+// copyFrom writes what is read to the log.
+func (l *Log) copyFrom(from io.Reader) {
+	buf, last := make([]byte, pieceMost), time.Time{}
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			_, _ = l.Write(buf[:n])
+		}
+		if err != nil {
+			return
+		}
+		if n < smallPiece {
+			if time.Since(last) < 2*gatherFor {
+				time.Sleep(gatherFor)
+			}
+			last = time.Now()
+		}
+	}
 }
 
 // drainLimit is how long the last words of an ended process are waited for:
