@@ -253,8 +253,9 @@ func eventOf(pairs []keyed, before, said string) string {
 			if p.text == "" {
 				value = i
 			}
-		case "split", "phase", "mode", "stage", "subset", "partition":
-			if split := splits[strings.ToLower(p.text)]; split != "" && said == "" {
+		case "split", "phase", "mode", "stage", "subset", "partition", "event", "type", "kind":
+			word, _, _ := strings.Cut(strings.ToLower(p.text), "_") // eval_step
+			if split := splits[word]; split != "" && said == "" && (split != "train" || word == p.text) {
 				said = split
 			}
 		}

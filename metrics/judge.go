@@ -20,9 +20,9 @@ func (s *scanner) judged() []value {
 	for _, v := range f.values {
 		switch {
 		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
-		case !placed && !scored && !s.below && !(v.rate && v.kind >= measure && !v.blank):
+		case !placed && !scored && !s.below && !s.ofSplit(v) && !(v.rate && v.kind >= measure && !v.blank):
 			continue
-		case v.bareNorm && !placed, v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below:
+		case v.bareNorm && !placed, v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below && !s.ofSplit(v):
 			continue
 		case v.term.average && (v.term.split == "" && !placed && strings.IndexByte(v.show, '/') < 0 || several(f.values, "loss")):
 			v.show = s.names.averaged(v.show)
@@ -41,6 +41,12 @@ func (s *scanner) judged() []value {
 		kept = append(kept, v)
 	}
 	return kept
+}
+
+// ofSplit reports whether a value is all that its line tells, and its name says of
+// which data it is: "train/ce : 0.8123".
+func (s *scanner) ofSplit(v value) bool {
+	return v.real && !v.blank && strings.IndexByte(v.show, '/') > 0 && Split(v.show) != "" && isAlone(s.line)
 }
 
 // ownedBefore reports whether a name was told apart by its owner already.

@@ -72,17 +72,34 @@ func (s *scanner) beforeUnit(at int) int {
 	return end
 }
 
+// inBracket is behind a bracket at i and the letter or two that may say what is
+// counted in it: "[E 1/5][B 50/200]".
+func inBracket(line string, i int) int {
+	i = skipBlanks(line, i+1)
+	end := i
+	for end < len(line) && isLetter(line[end]) {
+		end++
+	}
+	if end-i > 2 || end == len(line) || end > i && line[end] != ' ' && line[end] != ':' {
+		return i
+	}
+	if end > i {
+		i = skipBlanks(line, end+1)
+	}
+	return i
+}
+
 // pair reads "[0/25][50/1583]", which is epoch and step; 0 when it is not there.
 func (s *scanner) pair(at int) int {
 	line := s.line
 	if line[at] != '[' {
 		return 0
 	}
-	epoch, next, ok := ofTotal(line, skipBlanks(line, at+1))
+	epoch, next, ok := ofTotal(line, inBracket(line, at))
 	if !ok || epoch.total == 0 || next+1 >= len(line) || line[next] != ']' || line[next+1] != '[' {
 		return 0
 	}
-	step, end, ok := ofTotal(line, skipBlanks(line, next+2))
+	step, end, ok := ofTotal(line, inBracket(line, next+1))
 	if !ok || step.total == 0 || end >= len(line) || line[end] != ']' {
 		return 0
 	}

@@ -401,7 +401,7 @@ func isHeadBracket(inside string) bool {
 		return false
 	}
 	word, _, _ := strings.Cut(inside, " ")
-	return levels[word] || inside == "titan" || isDigit(inside[0]) && strings.Count(inside, ":") >= 2 ||
+	return levels[word] && (len(word) > 1 || len(inside) == 1 || strings.Contains(inside, ":")) || inside == "titan" || isDigit(inside[0]) && strings.Count(inside, ":") >= 2 ||
 		strings.Contains(inside, ".py:") || len(word) > 4 && isDigit(word[0]) && strings.Count(word, "/")+strings.Count(word, "-") >= 1 && isDigit(word[len(word)-1]) && strings.Contains(inside, ":")
 }
 

@@ -415,7 +415,14 @@ func (s *scanner) behind(next int) int {
 	if at >= len(s.line) || s.line[at] != '(' {
 		return next
 	}
-	f, ok := number(s.line, skipBlanks(s.line, at+1))
+	at = skipBlanks(s.line, at+1)
+	if start, end := nextKey(s.line, at); start == at && end > at && averages[s.line[start:end]] { // "0.3 (avg 0.5)"
+		at = skipBlanks(s.line, end)
+		if at < len(s.line) && (s.line[at] == ':' || s.line[at] == '=') {
+			at = skipBlanks(s.line, at+1)
+		}
+	}
+	f, ok := number(s.line, at)
 	if !ok || f.next >= len(s.line) || s.line[f.next] != ')' {
 		return next
 	}
