@@ -235,6 +235,8 @@ func eventText(b event.Body) string {
 		return upText(b)
 	case event.CheckpointSaved:
 		return sanitize.Sprintf("  checkpoint %s of node%d is home: %s", b.Name, b.Node, event.SizeText(b.Files, b.Bytes))
+	case event.ChainStep:
+		return strings.TrimRight(sanitize.Sprintf("step %d of %d, %s: %s  %s %s", b.Step, b.Steps, b.Profile, b.State, b.Run, b.Why), " ")
 	case event.SweepChanged:
 		return sanitize.Word(sweep.Headline(b))
 	case event.SpotNotice:

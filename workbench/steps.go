@@ -231,7 +231,7 @@ func (d *drive) launchAs(ctx context.Context, id string) (_ string, _ bool, err 
 		Ranks: planning.RankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
-		Leads:       made.Leads, State: d.plan.Profile.StateDir(), Trial: d.trial,
+		Leads:       made.Leads, State: d.plan.Profile.StateDir(), Trial: d.trial, Key: d.goal.Key,
 		Stall: d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
