@@ -48,7 +48,7 @@ begins it anew. A change of the command or of the sweep makes another sweep.`,
 			return usageError{fmt.Errorf("%w: add sweep: {parameters: {lr: [0.1, 0.01]}}", profiles.Errors{plan.Profile.Fault("sweep", "sweep", "the profile has none", "", "dlwb help profile shows its keys")})}
 		}
 		if show {
-			board, err := w.SweepBoard(plan.Profile)
+			board, err := workbench.NewFlows(w).Board(plan.Profile)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (a *app) sweep(ctx context.Context, w *workbench.Workbench, plan *planning.
 	a.skip = ofTrials
 	var out workbench.SweepOutcome
 	var err error
-	a.narrate(w, plan.Cluster, enough, func() { out, err = w.Sweep(ctx, plan, goal, again) })
+	a.narrate(w, plan.Cluster, enough, func() { out, err = workbench.NewFlows(w).Sweep(ctx, plan, goal, again) })
 	if !a.json && out.Board.Trials > 0 {
 		writeBoard(a.out, out.Board)
 	}
@@ -123,7 +123,7 @@ and predecessors are as they were is skipped. One that fails ends the chain.`,
 			Plan: func(ctx context.Context, path string) (*planning.Plan, error) {
 				return a.planOf(ctx, w, []string{path})
 			},
-			Sent: w.Plans().Sent, Done: w.DoneWith, Results: w.ResultsOf,
+			Sent: w.Plans().Sent, Done: workbench.NewFlows(w).DoneWith, Results: w.ResultsOf,
 			Do: func(ctx context.Context, plan *planning.Plan, key string) (string, *event.RunEnded, error) {
 				step := goal
 				step.Key = key

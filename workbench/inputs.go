@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/inputs"
 	"github.com/dlwb/dlwb/workbench/planning"
@@ -43,7 +44,7 @@ func (d *drive) inputEnv(ctx context.Context, node int, n *remote.Node, run stri
 	at := inputs.Place{Cluster: d.plan.Cluster, Home: d.data.Envs[max(node, 0)].Home, Results: planning.OwnDir(d.plan.Cluster, run),
 		Node: node, Nodes: d.nodesOfRun(), GPUs: d.data.GPUs[max(node, 0)]}
 	if err := inputs.MakeDirs(ctx, n, at.Dirs()); err != nil {
-		return nil, &event.Fault{What: "make the directories of the run", Node: node, Why: err.Error(), Next: roomNext(err, node)}
+		return nil, &event.Fault{What: "make the directories of the run", Node: node, Why: err.Error(), Next: atnode.RoomNext(err, node)}
 	}
 	return at.Env(d.plan.Inputs, d.plan.Profile.State != ""), nil
 }

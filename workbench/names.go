@@ -21,20 +21,3 @@ func (w *Workbench) Stays(cluster string) bool {
 	c, err := w.db.Cluster(cluster)
 	return err == nil && c.EndedAt == nil && !(event.Phase(c.Phase) == event.PhaseStopping && w.locks.Held(c.Name, locks.Change))
 }
-
-// DoneWith finds the newest run of a key that ended well and whose results are home.
-func (w *Workbench) DoneWith(key string) (run string, done bool) {
-	rows, err := w.db.Runs("")
-	for _, r := range rows {
-		if r.ExitCode == nil || *r.ExitCode != 0 || err != nil {
-			continue
-		}
-		if _, data, err := w.runRecord(r.ID); err != nil || data.Key != key || key == "" {
-			continue
-		}
-		if at, err := w.results.Of(r.ID); err == nil && at.Lost == "" && at.Files > 0 {
-			return r.ID, true
-		}
-	}
-	return "", false
-}

@@ -345,19 +345,10 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 			}
 		}
 		if err := n.Launch(ctx, l); err != nil {
-			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: roomNext(err, i)}
+			return &event.Fault{What: "start the ranks", Node: i, Why: err.Error(), Next: atnode.RoomNext(err, i)}
 		}
 		return nil
 	})
-}
-
-// roomNext says what to do about a full disk of a node; empty for any other
-// failure. What failed there is a program that says it in its own words.
-func roomNext(err error, node int) string {
-	if text := strings.ToLower(err.Error()); !strings.Contains(text, "no space left") && !strings.Contains(text, "disk full") {
-		return ""
-	}
-	return fmt.Sprintf("free some space on node%d: its disk is full", node)
 }
 
 // inEnvironment is a command as a node runs it: in its container where there is one,
@@ -388,7 +379,7 @@ func (d *drive) ownPython(argv []string, node int) []string {
 func (d *drive) gpuEnv(node int) []string {
 	if own := d.data.Cluster.Nodes[node].GPUs; own != nil {
 		// Else CUDA numbers them by speed, and nvidia-smi by place.
-		return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + numbers(own)}
+		return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + atnode.Numbers(own)}
 	}
 	if !traits(d.plan.Provider).SharedHost || d.data.Cluster.Nodes[node].SimulatedGPUs > 0 {
 		return nil
@@ -397,14 +388,5 @@ func (d *drive) gpuEnv(node int) []string {
 	for i := range share {
 		share[i] = node*len(share) + i
 	}
-	return []string{"CUDA_VISIBLE_DEVICES=" + numbers(share)}
-}
-
-// numbers are numbers with commas between them.
-func numbers(all []int) string {
-	texts := make([]string, len(all))
-	for i, n := range all {
-		texts[i] = strconv.Itoa(n)
-	}
-	return strings.Join(texts, ",")
+	return []string{"CUDA_VISIBLE_DEVICES=" + atnode.Numbers(share)}
 }

@@ -2,6 +2,7 @@ package atnode
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/dlwb/dlwb/remote/environment"
@@ -33,4 +34,22 @@ func EnvironmentFault(failures []*environment.Failure) error {
 		fault.Why += "; " + strings.Join(others, "; ")
 	}
 	return fault
+}
+
+// RoomNext says what to do about a full disk of a node; empty for any other
+// failure. What failed there is a program that says it in its own words.
+func RoomNext(err error, node int) string {
+	if text := strings.ToLower(err.Error()); !strings.Contains(text, "no space left") && !strings.Contains(text, "disk full") {
+		return ""
+	}
+	return fmt.Sprintf("free some space on node%d: its disk is full", node)
+}
+
+// Numbers are numbers with commas between them.
+func Numbers(all []int) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ",")
 }
