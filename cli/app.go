@@ -21,6 +21,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/diary"
 	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2"
@@ -87,7 +88,7 @@ func Main(args []string) int {
 	// it stands; with one it is an error like any other.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	defer a.adopt()()
-	log, err := openLog()
+	log, err := diary.Open()
 	if err != nil {
 		a.report(err)
 		return exitCode(err)

@@ -26,7 +26,7 @@ func (a *app) completions(root *cobra.Command) {
 	clusters, runs := firstArg(a.clusterNames), firstArg(a.runNames)
 	either := firstArg(func() []string { return append(a.clusterNames(), a.runNames()...) })
 	of := map[string]completer{
-		"plan": profile, "up": profile, "run": profile, "sweep": profile, "sync": profile, "trust": profile,
+		"plan": profile, "up": profile, "run": profile, "sweep": profile, "chain": profile, "sync": profile, "trust": profile,
 		"attach": either, "logs": either, "stop": firstArg(a.liveNames), "pull": a.pullArg, "down": clusters, "doctor": clusters, "exec": clusters,
 		"ssh": a.nodeArg, "forward": a.forwardArg,
 		"rerun": runs, "runbook": runs, "export": runs, "star": runs, "note": runs, "compare": anywhere(a.runNames), "rm": anywhere(a.endedNames),

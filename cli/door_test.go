@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/cli/diary"
 	"github.com/dlwb/dlwb/internal/hostile"
 	"github.com/dlwb/dlwb/internal/trusttest"
 )
@@ -144,7 +145,7 @@ func TestTheLogOfDlwbIsText(t *testing.T) {
 	t.Setenv("DLWB_LOG", filepath.Join(t.TempDir(), "log"))
 	before := slog.Default()
 	defer slog.SetDefault(before)
-	log, err := openLog()
+	log, err := diary.Open()
 	if err != nil {
 		t.Fatal(err)
 	}

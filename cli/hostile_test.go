@@ -213,6 +213,7 @@ var hostileCases = []struct {
 	{"up", []hostileCase{{args: "up venv.yaml", long: true}, {args: "up"}, {args: "up broken.yaml"}}},
 	{"sync", []hostileCase{{args: "sync --dry-run"}, {args: "sync"}, {args: "sync --watch", until: "sync"}}},
 	{"sweep", []hostileCase{{args: "sweep"}, {args: "sweep --show"}, {args: "sweep EVIL"}}},
+	{"chain", []hostileCase{{args: "chain"}, {args: "chain EVIL"}, {args: "chain broken.yaml"}}},
 	{"run", []hostileCase{{args: "run"}, {args: "run fails.yaml"}, {args: "run broken.yaml"}}},
 	{"dlwb", []hostileCase{{args: ""}, {args: "--plain"}, {args: "--version"}, {args: "EVIL"}, {args: "--EVIL"}, {args: "-h"}}},
 	{"logs", []hostileCase{{args: "logs"}, {args: "logs FAILED --rank all"}, {args: "logs -f RUN"}, {args: "logs --rank EVIL"}, {args: "logs --raw", exact: true}}},

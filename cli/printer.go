@@ -258,6 +258,8 @@ func eventText(b event.Body) string {
 		return upText(b)
 	case event.CheckpointSaved:
 		return sanitize.Sprintf("  checkpoint %s of %s is home: %s", b.Name, event.NodeText(b.Node, b.Host), event.SizeText(b.Files, b.Bytes))
+	case event.ChainStep:
+		return strings.TrimRight(sanitize.Sprintf("step %d of %d, %s: %s  %s %s", b.Step, b.Steps, b.Profile, b.State, b.Run, b.Why), " ")
 	case event.SweepChanged:
 		return sanitize.Word(sweep.Headline(b))
 	case event.SpotNotice:

@@ -83,6 +83,7 @@ var outputs = map[string]struct {
 	"up":         {stream: "the steps `cluster` and `environment`"},
 	"run":        {stream: "everything that happens, from `plan` on; of the output, that of rank 0"},
 	"sweep":      {stream: "the steps, `sweep` with the leaderboard at each change, and how each trial began and ended; with `--show` one object, the leaderboard", unless: []string{"show"}},
+	"chain":      {stream: "`chain` for each step, and between them what `run` prints"},
 	"logs":       {stream: "only `log_line`"},
 	"ls":         {answer: clustersAnswer{}},
 	"runs":       {answer: history.Table{}},

@@ -41,7 +41,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.json, "json", false, "print JSON, one object a line")
 	f.BoolVar(&a.plain, "plain", false, "print lines instead of opening the screen (also: no terminal, TERM=dumb)")
 	root.AddCommand(
-		a.demoCommand(), a.initCommand(), imports.Command(imports.Face{Say: a.answer, Usage: func(err error) error { return usageError{err} }}), a.planCommand(), a.upCommand(), a.runCommand(), a.sweepCommand(), a.logsCommand(),
+		a.demoCommand(), a.initCommand(), imports.Command(imports.Face{Say: a.answer, Usage: func(err error) error { return usageError{err} }}), a.planCommand(), a.upCommand(), a.runCommand(), a.sweepCommand(), a.chainCommand(), a.logsCommand(),
 		a.lsCommand(), a.runsCommand(), a.attachCommand(), a.sshCommand(), a.execCommand(), a.syncCommand(),
 		a.forwardCommand(), a.pullCommand(), a.stopCommand(), a.downCommand(), a.doctorCommand(), a.eventsCommand(),
 		a.offersCommand(), a.startCommand(), a.extendCommand(), a.gcCommand(), a.metricsCommand(),

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
+	"github.com/dlwb/dlwb/workbench/chain"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/sweep"
@@ -46,7 +48,7 @@ begins it anew. A change of the command or of the sweep makes another sweep.`,
 			return usageError{fmt.Errorf("%w: add sweep: {parameters: {lr: [0.1, 0.01]}}", profiles.Errors{plan.Profile.Fault("sweep", "sweep", "the profile has none", "", "dlwb help profile shows its keys")})}
 		}
 		if show {
-			board, err := w.SweepBoard(plan.Profile)
+			board, err := workbench.NewFlows(w).Board(plan.Profile)
 			if err != nil {
 				return err
 			}
@@ -64,7 +66,7 @@ func (a *app) sweep(ctx context.Context, w *workbench.Workbench, plan *planning.
 	a.skip = ofTrials
 	var out workbench.SweepOutcome
 	var err error
-	a.narrate(w, plan.Cluster, enough, func() { out, err = w.Sweep(ctx, plan, goal, again) })
+	a.narrate(w, plan.Cluster, enough, func() { out, err = workbench.NewFlows(w).Sweep(ctx, plan, goal, again) })
 	if !a.json && out.Board.Trials > 0 {
 		writeBoard(a.out, out.Board)
 	}
@@ -93,4 +95,53 @@ func writeBoard(out io.Writer, b event.SweepChanged) {
 	for _, line := range sweep.Text(b) {
 		sanitize.Fprintf(out, "%s\n", line)
 	}
+}
+
+func (a *app) chainCommand() *cobra.Command {
+	var goal workbench.Goal
+	var force bool
+	c := &cobra.Command{
+		Use: "chain [PROFILE]", Short: "run a profile behind those that it names in after",
+		Long: `Runs the profiles that PROFILE names in after, those that they name, and PROFILE
+itself, each when those before it are done. The results of one are a channel of the
+next, named like its profile (DLWB_CHANNEL_NAME). A step whose profile, code, inputs
+and predecessors are as they were is skipped. One that fails ends the chain.`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	a.allowFlags(c)
+	a.secretFlag(c)
+	c.Flags().BoolVar(&goal.Down, "down", false, "remove the cluster of each step when it is done")
+	c.Flags().BoolVar(&force, "force", false, "run every step, also what is done and unchanged")
+	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		path, err := profileOf(w, args)
+		if err != nil {
+			return err
+		}
+		p := a.printer(w)
+		failed := new(chain.Failed)
+		err = chain.Run(ctx, chain.Owner{
+			Plan: func(ctx context.Context, path string) (*planning.Plan, error) {
+				return a.planOf(ctx, w, []string{path})
+			},
+			Sent: w.Plans().Sent, Done: workbench.NewFlows(w).DoneWith, Results: w.ResultsOf,
+			Do: func(ctx context.Context, plan *planning.Plan, key string) (string, *event.RunEnded, error) {
+				step := goal
+				step.Key = key
+				var out workbench.Outcome
+				err := error(nil)
+				a.narrate(w, plan.Cluster, func() {}, func() { out, err = w.Do(ctx, plan, step) })
+				if err != nil {
+					err = a.conclude(w, out, err)
+				}
+				return out.Run, out.Ended, err
+			},
+			Tell: func(s event.ChainStep) { _ = p.one(event.Event{Time: timeNow(), Cluster: s.Profile, Body: s}) },
+		}, path, force)
+		if errors.As(err, &failed) {
+			a.report(failed.Fault)
+			return runError{max(failed.Code, ExitFailed)}
+		}
+		return err
+	})
+	return c
 }

@@ -328,6 +328,9 @@ func (d *decoder) ownPaths() {
 			break
 		}
 	}
+	if d.p.State != "" {
+		d.failKey("state", flaw{why: "the trials of a sweep would write to one place", next: "leave it out: each trial has DLWB_RESULTS"})
+	}
 	if c := d.p.Results.Checkpoints; c != "" && !strings.Contains(c, RunWord) {
 		d.failKey("results.checkpoints", flaw{why: "the trials of a sweep would write to one place", next: next})
 	}

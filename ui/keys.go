@@ -68,6 +68,7 @@ func lookCommands() []command {
 			can: (*Model).noRun, do: goer(atTrain)},
 		{bind: on("receipt", "x"), help: "the proof that nothing is left", at: inSession &^ atReceipt, foot: 6, show: atTrain | atSteps,
 			can: (*Model).noReceipt, do: goer(atReceipt)},
+		{bind: on("sweep", "w"), help: "the trials of the sweep, the best first", at: inSession &^ (atSweep | atLogs), can: (*Model).noSweep, do: goer(atSweep)},
 		{bind: on("follow", "f"), help: "follow the end of the log, or hold it still", at: atLogs, foot: 2, do: (*Model).toggleFollow},
 		{bind: on("wrap", "w"), help: "wrap long lines, or cut them", at: atLogs, foot: 3, do: (*Model).toggleWrap},
 		{bind: on("search", "/"), help: "search the log, with a count", at: atLogs, foot: 1, do: (*Model).askSearch},

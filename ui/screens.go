@@ -22,13 +22,14 @@ const (
 	atNodes
 	atForwards
 	atReceipt
+	atSweep
 	atNew
 	atRuns
 	atCompare
 	atHelp
 
 	everywhere = atHelp<<1 - 1
-	inSession  = atSteps | atTrain | atCharts | atHeat | atLogs | atNodes | atForwards | atReceipt
+	inSession  = atSteps | atTrain | atCharts | atHeat | atLogs | atNodes | atForwards | atReceipt | atSweep
 )
 
 func (p place) inSession() bool { return p&inSession != 0 }
@@ -65,7 +66,7 @@ type screen struct {
 // that is named for it.
 func screens() []screen {
 	return []screen{homeScreen(), planScreen(), stepsScreen(), trainScreen(), chartsScreen(), heatScreen(), logsScreen(), nodesScreen(),
-		forwardsScreen(), receiptScreen(), newScreen(), runsScreen(), compareScreen(), helpScreen()}
+		forwardsScreen(), receiptScreen(), sweepScreen(), newScreen(), runsScreen(), compareScreen(), helpScreen()}
 }
 
 // screen is the row of the screen that is shown.

@@ -21,6 +21,17 @@ func receiptScreen() screen {
 	return screen{at: atReceipt, name: "receipt", page: func(m *Model, w int) []string { return m.watch().Receipt(w) }, copy: (*Model).receiptText}
 }
 
+func sweepScreen() screen {
+	return screen{at: atSweep, name: "sweep", page: func(m *Model, w int) []string { return m.watch().Sweep(w) }}
+}
+
+func (m *Model) noSweep() string {
+	if m.ses == nil || m.ses.State.Sweep == nil {
+		return "no sweep runs on this cluster"
+	}
+	return ""
+}
+
 func (m *Model) noReceipt() string {
 	if m.ses == nil || m.ses.State.Receipt == nil {
 		return "the cluster was not torn down"

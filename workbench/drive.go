@@ -40,6 +40,8 @@ type Goal struct {
 	// Sweep is the id of the sweep whose trials are run instead of a run; the
 	// drive ends before the launch.
 	Sweep string
+	// Key says what a run of a chain is made of: one with the same is not run again.
+	Key string
 	// RerunOf is the run that is done again; empty for one of its own.
 	RerunOf string
 }

@@ -49,6 +49,8 @@ type runData struct {
 	Ref string `json:"job,omitempty"`
 	// State is the directory here that keeps what survives it; empty: nothing does.
 	State string `json:"state,omitempty"`
+	// Key is Goal.Key.
+	Key string `json:"key,omitempty"`
 	// Trial is set for a trial of a sweep: it has a part of the nodes.
 	Trial *sweep.Label `json:"trial,omitempty"`
 	// To is where its results go here; empty: into the run's record.

@@ -244,7 +244,7 @@ func (d *drive) launchAs(ctx context.Context, id string) (_ string, _ bool, err 
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
 		S3:          d.plan.Profile.Results.S3,
-		Leads:       made.Leads, State: d.plan.Profile.StateDir(), Trial: d.trial,
+		Leads:       made.Leads, State: d.plan.Profile.StateDir(), Trial: d.trial, Key: d.goal.Key,
 		Stall: d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
@@ -394,7 +394,7 @@ func (d *drive) ownPython(argv []string, node int) []string {
 func (d *drive) gpuEnv(node int) []string {
 	if own := d.data.Cluster.Nodes[node].GPUs; own != nil {
 		// Else CUDA numbers them by speed, and nvidia-smi by place.
-		return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + numbers(own)}
+		return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + units.Numbers(own)}
 	}
 	if !traits(d.plan.Provider).SharedHost || d.data.Cluster.Nodes[node].SimulatedGPUs > 0 {
 		return nil
@@ -403,14 +403,5 @@ func (d *drive) gpuEnv(node int) []string {
 	for i := range share {
 		share[i] = node*len(share) + i
 	}
-	return []string{"CUDA_VISIBLE_DEVICES=" + numbers(share)}
-}
-
-// numbers are numbers with commas between them.
-func numbers(all []int) string {
-	texts := make([]string, len(all))
-	for i, n := range all {
-		texts[i] = strconv.Itoa(n)
-	}
-	return strings.Join(texts, ",")
+	return []string{"CUDA_VISIBLE_DEVICES=" + units.Numbers(share)}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
@@ -17,6 +18,13 @@ import (
 	"github.com/dlwb/dlwb/workbench/sweep"
 )
 
+// Flows runs more than one run: the trials of a sweep, and what a chain needs to
+// know of those that are done.
+type Flows struct{ w *Workbench }
+
+// NewFlows runs them by a workbench.
+func NewFlows(w *Workbench) Flows { return Flows{w} }
+
 // SweepOutcome is what a sweep came to.
 type SweepOutcome struct {
 	Outcome
@@ -26,7 +34,8 @@ type SweepOutcome struct {
 // Sweep runs the trials of a profile on the nodes of its cluster, which is brought up
 // when it is not there. When ctx ends, the trials that run go on, and the next Sweep
 // goes on with them. again begins anew what is done.
-func (w *Workbench) Sweep(ctx context.Context, plan *planning.Plan, goal Goal, again bool) (SweepOutcome, error) {
+func (f Flows) Sweep(ctx context.Context, plan *planning.Plan, goal Goal, again bool) (SweepOutcome, error) {
+	w := f.w
 	out := SweepOutcome{Outcome: Outcome{Cluster: plan.Cluster}}
 	if _, is := w.jobs[plan.Provider]; is {
 		return out, &event.Fault{What: "run a sweep", Node: -1, Why: "provider " + plan.Provider + " takes whole jobs, and trials share nodes", Next: "dlwb run hands one in"}
@@ -124,7 +133,7 @@ func (d *drive) slots() ([]sweep.Slot, error) {
 	s := d.plan.Profile.Sweep
 	slots := sweep.Slots(d.data.GPUs, s.Nodes, s.GPUs)
 	if len(slots) == 0 {
-		return nil, profiles.Errors{d.plan.Profile.Fault("sweep.gpus", "sweep.gpus "+strconv.Itoa(s.GPUs), "no node has so many: they have "+numbers(d.data.GPUs), "", "lower it")}
+		return nil, profiles.Errors{d.plan.Profile.Fault("sweep.gpus", "sweep.gpus "+strconv.Itoa(s.GPUs), "no node has so many: they have "+units.Numbers(d.data.GPUs), "", "lower it")}
 	}
 	if s.Parallel > 0 {
 		slots = slots[:min(len(slots), s.Parallel)]
@@ -271,13 +280,31 @@ func (w *Workbench) reachRun(c store.Cluster, run string) (carrier, error) {
 	return on, err
 }
 
-// SweepBoard is the leaderboard of the sweep of a profile that was begun last, as it
+// Board is the leaderboard of the sweep of a profile that was begun last, as it
 // is on record.
-func (w *Workbench) SweepBoard(p *profiles.Profile) (event.SweepChanged, error) {
-	id, err := w.sweepID(p, false)
+func (f Flows) Board(p *profiles.Profile) (event.SweepChanged, error) {
+	id, err := f.w.sweepID(p, false)
 	if err != nil {
 		return event.SweepChanged{}, err
 	}
-	d := &drive{w: w}
+	d := &drive{w: f.w}
 	return sweep.New(d.sweepOwner(), p, id, nil).Recorded()
+}
+
+// DoneWith finds the newest run of a key that ended well and whose results are home.
+func (f Flows) DoneWith(key string) (run string, done bool) {
+	w := f.w
+	rows, err := w.db.Runs("")
+	for _, r := range rows {
+		if r.ExitCode == nil || *r.ExitCode != 0 || err != nil {
+			continue
+		}
+		if _, data, err := w.runRecord(r.ID); err != nil || data.Key != key || key == "" {
+			continue
+		}
+		if at, err := w.results.Of(r.ID); err == nil && at.Lost == "" && at.Files > 0 {
+			return r.ID, true
+		}
+	}
+	return "", false
 }

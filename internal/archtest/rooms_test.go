@@ -14,6 +14,7 @@ import (
 // import. The driver, workbench itself, imports them; none imports the driver.
 var rooms = map[string][]string{
 	"atnode":    {"event"},
+	"chain":     {"event", "inputs", "planning"},
 	"checkup":   {"rankport"},
 	"cleanup":   {"event"},
 	"event":     {},
@@ -84,7 +85,7 @@ var reachesNodes = []string{"contact.go", "drive.go", "inputs.go", "landing.go",
 // roomsWithRemote are the rooms that import remote. atnode makes replicas of nodes;
 // inputs, nodefacts, peers, rankport, results, sharing and tunnel are given connected nodes and
 // talk to them; history, planning and trust take values of it.
-var roomsWithRemote = []string{"atnode", "checkup", "history", "inputs", "nodefacts", "peers", "planning", "rankport", "results", "sharing", "trust", "tunnel"}
+var roomsWithRemote = []string{"atnode", "chain", "checkup", "history", "inputs", "nodefacts", "peers", "planning", "rankport", "results", "sharing", "trust", "tunnel"}
 
 func TestOnlyTheBackendOfNodesReachesThem(t *testing.T) {
 	var found, foundRooms []string

@@ -88,6 +88,7 @@ func more() []Scene {
 		{"teardown", "What goes, what is not saved, what it costs to keep", teardown},
 		{"fault", "A wish that failed", fault},
 		{"receipt", "Each resource with its proof", receipt(true)},
+		{"sweep", "The trials of a sweep, the best first", sweeping},
 		{"unresolved", "Not everything is proven gone", receipt(false)},
 	}
 }

@@ -100,6 +100,7 @@ type State struct {
 	Results   *event.ResultsFetched
 	Lost      *event.ResultsLost // of them; nil: nothing that is known of
 
+	Sweep    *event.SweepChanged // how far the sweep of this cluster is; nil: there is none
 	Forwards []Forward
 	Receipt  *event.ReceiptMade
 	Notices  []event.Noticed
@@ -165,6 +166,8 @@ func (s *State) Apply(e event.Event) {
 		s.closeForward(b)
 	case event.ReceiptMade:
 		s.Receipt = &b
+	case event.SweepChanged:
+		s.Sweep = &b
 	case event.Noticed:
 		s.notice(e.Time, b)
 	case event.Failed:

@@ -8,6 +8,8 @@ import (
 	_ "embed" // what runs on the nodes
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -191,11 +193,8 @@ func (s seen) clock(who string) cloud.Finding {
 
 // frameworks hold what the frameworks see against what the driver has.
 func (s seen) frameworks(who string) (all []cloud.Finding) {
-	for _, name := range []string{"torch", "tensorflow", "jax"} {
-		fw, there := s.Frameworks[name]
-		if !there {
-			continue
-		}
+	for _, name := range slices.Sorted(maps.Keys(s.Frameworks)) {
+		fw := s.Frameworks[name]
 		f := cloud.Finding{OK: true, What: who + " " + name, Text: fmt.Sprintf("%s %s, sees %s", name, fw.Version, units.Count(fw.GPUs, "GPU"))}
 		if fw.Cuda != "" {
 			f.Text += ", built for CUDA " + fw.Cuda
@@ -246,9 +245,15 @@ func differs(nodes []seen) (all []cloud.Finding) {
 			}
 		}
 	}
-	check("torch", func(s seen) string { return s.Frameworks["torch"].Version })
-	check("tensorflow", func(s seen) string { return s.Frameworks["tensorflow"].Version })
-	check("jax", func(s seen) string { return s.Frameworks["jax"].Version })
+	known := map[string]bool{}
+	for _, n := range nodes {
+		for name := range n.Frameworks {
+			known[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		check(name, func(s seen) string { return s.Frameworks[name].Version })
+	}
 	check("GPUs", func(s seen) string { return strconv.Itoa(len(s.GPUs)) })
 	return all
 }

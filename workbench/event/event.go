@@ -376,6 +376,7 @@ var Bodies = []struct {
 	{ForwardChanged{}, "how a tunnel stands: whether its node is reached, and what failed last"},
 	{ForwardClosed{}, "a tunnel is closed"},
 	{ReceiptMade{}, "the cluster is gone: each resource with its proof, what it lived and cost"},
+	{ChainStep{}, "how far a chain of profiles is: a step runs, is done, failed, or is skipped because nothing changed"},
 	{SweepChanged{}, "how far a sweep is, with its leaderboard: the best trial first"},
 	{MetricAdded{}, "a person added an expression to a run; its whole output is read by it"},
 	{Noticed{}, "something a person should know"},

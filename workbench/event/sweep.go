@@ -39,3 +39,25 @@ type TrialRow struct {
 
 // EventName is the name of the event.
 func (SweepChanged) EventName() string { return "sweep" }
+
+// The states of a step of a chain.
+const (
+	ChainRuns    = "runs"
+	ChainDone    = "done"
+	ChainSkipped = "skipped"
+	ChainFailed  = "failed"
+)
+
+// ChainStep says how far a chain of profiles is.
+type ChainStep struct {
+	Profile string `json:"profile"`
+	Path    string `json:"path"`
+	Step    int    `json:"step"` // from 1
+	Steps   int    `json:"steps"`
+	State   string `json:"state"` // runs, done, skipped, failed
+	Run     string `json:"run_id,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// EventName is the name of the event.
+func (ChainStep) EventName() string { return "chain" }

@@ -66,3 +66,14 @@ func (m *Maker) inputsInside(p *profiles.Profile) error {
 
 // readsS3 says whether nodes can read channels from S3.
 const readsS3 = false
+
+// flowWarnings say which command does what dlwb run does not.
+func flowWarnings(p *profiles.Profile) (all []string) {
+	if p.Sweep.Given() {
+		all = append(all, "the profile has a sweep, by "+p.Sweep.Method+": dlwb sweep runs its trials; dlwb run starts the command once, as it stands")
+	}
+	if len(p.After) > 0 {
+		all = append(all, "it comes after "+strings.Join(p.After, ", ")+": dlwb chain runs them and brings their results; dlwb run starts without")
+	}
+	return all
+}

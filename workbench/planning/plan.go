@@ -167,7 +167,7 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 		plan.Tree = tree
 	}
 	plan.Code = Code{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: HeldFiles(tree)}
-	plan.Warnings = unsavedWarnings(p)
+	plan.Warnings = append(unsavedWarnings(p), flowWarnings(p)...)
 	return plan, m.planCommands(ctx, plan, found)
 }
 

@@ -1,4 +1,5 @@
-package cli
+// Package diary writes what dlwb notes about its own work to the file of DLWB_LOG.
+package diary
 
 import (
 	"errors"
@@ -33,10 +34,10 @@ func openAppend(path string) (*os.File, error) {
 	return f, nil
 }
 
-// openLog sends what dlwb notes about its own work to the file that DLWB_LOG
+// Open sends what dlwb notes about its own work to the file that DLWB_LOG
 // names, and nowhere without it: the terminal belongs to the screen. The file
 // may hold what nodes said, safe to be looked at, but no secrets of a profile.
-func openLog() (io.Closer, error) {
+func Open() (io.Closer, error) {
 	path := os.Getenv("DLWB_LOG")
 	if path == "" {
 		slog.SetDefault(slog.New(slog.DiscardHandler))
