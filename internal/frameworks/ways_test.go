@@ -34,32 +34,27 @@ func TestFrameworksWays(t *testing.T) {
 	if *venvs == "" {
 		t.Skip("the frameworks are not installed: make test-frameworks does that")
 	}
-	results, err := Stored()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, way := range ways {
+	for i, way := range ways {
 		if *only != "" && !slices.Contains(strings.Split(*only, ","), way.engine) {
 			continue
 		}
-		t.Run(way.engine+" "+way.name, func(t *testing.T) {
+		t.Run(fmt.Sprint(way.engine, i), func(t *testing.T) {
 			trial := Trials[slices.IndexFunc(Trials, func(t Trial) bool { return t.Engine == way.engine })]
 			trial.Script = way.script
 			l := newLab(t, trial, way.shape, "")
 			l.add(way.run + "  env: {DONE: " + filepath.Join(l.state, "done") + "}\n")
-			if into := results.of(way.engine); into.Ways == nil {
-				into.Ways = map[string]string{}
-			}
 			said := "ok"
 			if err := l.says(t.Context(), way.says); err != nil {
 				said = "failed"
 				t.Error(err)
 			}
-			results.of(way.engine).Ways[way.name] = fmt.Sprintf("%s on %s", said, way.shape)
+			keep(t, func(r Results) {
+				if r.of(way.engine).Ways == nil {
+					r.of(way.engine).Ways = map[string]string{}
+				}
+				r.of(way.engine).Ways[way.name] = fmt.Sprintf("%s on %s", said, way.shape)
+			})
 		})
-	}
-	if *write {
-		keep(t, results)
 	}
 }
 

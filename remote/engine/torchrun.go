@@ -28,14 +28,23 @@ func torchrun(l layout) [][]Proc {
 }
 
 // c10d reports whether the agents find each other by themselves: only then may
-// the number of nodes change.
+// the number of nodes change, and only then do those of several nodes start their
+// ranks again together. With the static rendezvous the ranks of a second life
+// meet what is left of the first.
 func (l layout) c10d() bool {
-	return l.job.Rendezvous == RendezvousC10d || l.job.MinNodes > 0
+	return l.job.Rendezvous == RendezvousC10d || l.job.MinNodes > 0 || l.restartsTogether()
+}
+
+func (l layout) restartsTogether() bool {
+	return l.job.Rendezvous == "" && l.job.Restarts > 0 && len(l.nodes) > 1
 }
 
 // elastic says what of a plan is not fixed.
 func elastic(l layout, p *Plan) {
 	p.Restarts = l.job.Restarts > 0
+	if l.restartsTogether() {
+		p.Notes = append(p.Notes, "run.restarts on several nodes: run.rendezvous is c10d, by which their ranks are started again together")
+	}
 }
 
 func (l layout) agent(node int) []string {
