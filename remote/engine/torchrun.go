@@ -22,6 +22,11 @@ func torchrun(l layout) [][]Proc {
 			// has the number of its place: the first of its node and the local
 			// rank.
 			procs[0].Env = append(procs[0].Env, "DLWB_RANK_BASE="+strconv.Itoa(l.first[i]))
+			// Each life of the ranks has a store of its own. The agents' store tells
+			// lives apart by how often an agent has started its ranks again, which
+			// differs between agents: the ranks of a second life would find the
+			// addresses of the first.
+			procs[0].Env = append(procs[0].Env, unset([]string{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"}, l.job.Env)...)
 		}
 	}
 	return plan

@@ -73,7 +73,8 @@ func TestTheOldLauncherTellsTheLocalRankAsTheScriptReadsIt(t *testing.T) {
 
 func TestRanksOfSeveralNodesAreStartedAgainTogether(t *testing.T) {
 	plan, got := firstArgv(t, "torchrun", "t.py", func(j *Job) { j.Restarts = 2 })
-	if !strings.Contains(got, "--rdzv_backend=c10d") || !strings.Contains(strings.Join(plan.Notes, "\n"), "c10d") {
+	if !strings.Contains(got, "--rdzv_backend=c10d") || !strings.Contains(strings.Join(plan.Notes, "\n"), "c10d") ||
+		!slices.Contains(plan.Nodes[1][0].Env, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1") {
 		t.Errorf("two nodes: %s, %q", got, plan.Notes)
 	}
 	if _, got := firstArgv(t, "torchrun", "t.py", func(j *Job) { j.Restarts, j.Rendezvous = 2, RendezvousStatic }); strings.Contains(got, "c10d") {
