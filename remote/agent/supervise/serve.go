@@ -66,7 +66,7 @@ func (s *supervisor) await(p wire.LaunchProc, log io.Writer) (missing string) {
 			return fmt.Sprintf("waited %v for %s: %s", limit, p.After.What, said)
 		case said != last && time.Since(told) > awaitTell:
 			told, last = time.Now(), said
-			_, _ = fmt.Fprintf(log, "dlwb: waiting for %s since %v: %s\n", p.After.What, time.Since(began).Round(time.Second), said)
+			_, _ = fmt.Fprintf(log, "dlwb: waiting for %s since %.0f s: %s\n", p.After.What, time.Since(began).Seconds(), said)
 		}
 	}
 }
