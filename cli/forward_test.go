@@ -53,7 +53,7 @@ func (b *bed) forward(args ...string) (*started, printedEvent, *url.URL) {
 	b.t.Helper()
 	s := b.start(append([]string{"forward", "bed", "--json"}, args...)...)
 	b.t.Cleanup(func() { _ = s.cmd.Process.Kill(); s.end() })
-	e := s.await("an open forward", func(e printedEvent) bool { return e["event"] != nil })
+	e := s.await("an open forward", func(e printedEvent) bool { return e["event"] != nil && e["event"] != "waiting" })
 	if e["event"] != "forward_opened" {
 		b.t.Fatalf("forward %v: %v", args, e)
 	}

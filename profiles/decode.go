@@ -332,6 +332,9 @@ func (d *decoder) together(root *yaml.Node) {
 	if len(kinds) > 1 {
 		d.failKey("environment", flaw{why: "it has " + strings.Join(kinds, " and ") + ", and Python comes from one place", next: "keep one of them"})
 	}
+	if env := d.p.Environment; d.given["environment.mounts"] && len(env.Mounts) > 0 && len(kinds) < 2 && env.Kind != "docker" && !d.faulty["environment.docker"] {
+		d.failKey("environment.mounts", flaw{why: "only a container has mounts, and there is none: ranks of " + env.Kind + " see the node's own files", next: "add docker: IMAGE, or leave the key out"})
+	}
 	d.options()
 	d.sweep()
 	m := &d.p.Machines

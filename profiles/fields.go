@@ -124,7 +124,7 @@ var common = []*Field{
 		Doc:     "Lines of shell that run on every node after the environment is made, with it on the PATH.",
 		Example: `["python -m nltk.downloader punkt"]`, ref: func(p *Profile) any { return &p.Environment.After }},
 	{Key: "environment.mounts", Type: textsType, Also: []string{"volumes"},
-		Doc:     "With `docker`, what of the node a container sees besides the code, as PATH or PATH:INSIDE, either with `:ro`.",
+		Doc:     "With `docker` alone: what of the node a container sees besides the code, as PATH or PATH:INSIDE, either with `:ro`.",
 		Example: "[/data, /scratch/imagenet:/imagenet:ro]", ref: func(p *Profile) any { return &p.Environment.Mounts }},
 
 	{Key: "code.dir", Type: dirType, Default: ".", Also: []string{"path", "directory", "root"},

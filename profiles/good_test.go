@@ -120,6 +120,9 @@ func withExample(f *Field) string {
 			tree["sweep"] = map[string]any{"method": "list"}
 		}
 	}
+	if f.Key == "environment.mounts" {
+		tree["environment"] = map[string]any{"docker": "an/image:1"}
+	}
 	var value any
 	example := strings.ReplaceAll(f.Example, "env:WANDB_API_KEY", "env:DLWB_TEST_SECRET")
 	if err := yaml.Unmarshal([]byte(example), &value); err != nil {
@@ -220,6 +223,9 @@ func drawProfile(t *rapid.T) *Profile {
 	}
 	if kind := rapid.SampledFrom([]string{"system", "venv", "conda", "docker"}).Draw(t, "kind"); kind != "system" {
 		p.Environment.Kind, p.Environment.File = kind, "a"+rapid.StringMatching(`[a-z./]{1,9}`).Draw(t, "file")
+	}
+	if p.Environment.Kind != "docker" {
+		p.Environment.Mounts = nil // they are a container's
 	}
 	drawMachines(t, p)
 	return p

@@ -121,13 +121,12 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 // mended is what to tell of a fault of PyTorch that is worked around: once for a
 // cluster, and to those whose code imports it.
 func (d *drive) mended(results []environment.Result) []string {
-	for _, r := range results {
-		if r.Mended != "" && r.Mended != d.data.Mended && planning.ImportsTorch(d.plan.Profile) {
-			d.data.Mended = r.Mended
-			return []string{r.Mended}
-		}
+	r := results[0]
+	if r.Mended == "" || r.Mended == d.data.Mended || !planning.ImportsTorch(d.plan.Profile) {
+		return nil
 	}
-	return nil
+	d.data.Mended = r.Mended
+	return []string{r.Mended}
 }
 
 // filledSpec is what the profile asks for, with the file that it is made from. An

@@ -72,8 +72,21 @@ func TestFrameworksLearnTheSame(t *testing.T) {
 // learn runs an example and gives what it reached.
 func learn(t *testing.T, trial Trial) (loss, acc float64) {
 	t.Helper()
+	l := example(t, "digits-"+trial.Engine, trial.Venv)
+	m := lastEpoch.FindStringSubmatch(l.logs())
+	if m == nil {
+		t.Fatal(tail(l.logs(), 60))
+	}
+	loss, _ = strconv.ParseFloat(m[1], 64)
+	acc, _ = strconv.ParseFloat(m[2], 64)
+	return loss, acc
+}
+
+// example runs one as it is, save that its environment is one that is there.
+func example(t *testing.T, name, venv string) lab {
+	t.Helper()
 	l := lab{t, t.TempDir(), t.TempDir()}
-	from := filepath.Join(examples, "digits-"+trial.Engine)
+	from := filepath.Join(examples, name)
 	if err := os.CopyFS(l.dir, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +94,7 @@ func learn(t *testing.T, trial Trial) (loss, acc float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	python := filepath.Join(*venvs, trial.Venv, "bin", "python")
+	python := filepath.Join(*venvs, venv, "bin", "python")
 	text := strings.Replace(string(profile), "environment: {venv: requirements.txt}", "environment: {python: "+python+"}", 1)
 	if text == string(profile) {
 		t.Fatal("the profile has another environment than this test replaces")
@@ -92,12 +105,26 @@ func learn(t *testing.T, trial Trial) (loss, acc float64) {
 	trusttest.Trust(l.state, l.dir)
 	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
 	defer cancel()
-	out, err := l.run(ctx).CombinedOutput()
-	m := lastEpoch.FindStringSubmatch(l.logs())
-	if err != nil || m == nil {
+	if out, err := l.run(ctx).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s\n%s", err, tail(string(out), 10), tail(l.logs(), 60))
 	}
-	loss, _ = strconv.ParseFloat(m[1], 64)
-	acc, _ = strconv.ParseFloat(m[2], 64)
-	return loss, acc
+	return l
+}
+
+var evaluated = regexp.MustCompile(`'eval_loss': '?([0-9.]+)`)
+
+// The Trainer of Transformers finds the other ranks, and learns.
+func TestFrameworksRunTheTrainer(t *testing.T) {
+	if *venvs == "" || *only != "" && !slices.Contains(strings.Split(*only, ","), "torchrun") {
+		t.Skip("the frameworks are not installed, or torchrun is not asked for: make test-frameworks does that")
+	}
+	l := example(t, "hf-trainer", "torch")
+	m := evaluated.FindStringSubmatch(l.logs())
+	if m == nil {
+		t.Fatal(tail(l.logs(), 60))
+	}
+	// A model that knows nothing of bytes has ln 256 = 5.55.
+	if loss, err := strconv.ParseFloat(m[1], 64); err != nil || loss > 3.6 {
+		t.Errorf("it has learnt to a loss of %s", m[1])
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -65,6 +66,8 @@ type Result struct {
 	Cells map[string]string `json:"cells,omitempty"`
 	// Killed is what came of a rank that was killed.
 	Killed string `json:"killed,omitempty"`
+	// Ways is what came of the keys that only this engine has.
+	Ways map[string]string `json:"ways,omitempty"`
 }
 
 // Stored are the results of the last time that all was run.
@@ -144,6 +147,9 @@ func (r Results) Page() string {
 			fmt.Fprintf(&b, " %s |", orDash(found.Cells[s.String()]))
 		}
 		fmt.Fprintf(&b, " %s |\n", orDash(found.Killed))
+		for _, way := range slices.Sorted(maps.Keys(found.Ways)) {
+			notes = append(notes, fmt.Sprintf("- `%s` with `%s`: %s.", t.Engine, way, found.Ways[way]))
+		}
 	}
 	if len(notes) > 0 {
 		b.WriteString("\n" + strings.Join(notes, "\n") + "\n")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,25 +218,38 @@ func TestFrameworks(t *testing.T) {
 	if *venvs == "" {
 		t.Skip("the frameworks are not installed: make test-frameworks does that")
 	}
-	results, err := Stored()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, trial := range Trials {
 		if trial.Absent != "" || *only != "" && !slices.Contains(strings.Split(*only, ","), trial.Engine) {
 			continue
 		}
-		t.Run(trial.Engine, func(t *testing.T) { all(t, trial, results.of(trial.Engine)) })
-		if *write { // after each: the whole takes long, and may be cut
-			keep(t, results)
-		}
+		t.Run(trial.Engine, func(t *testing.T) {
+			found := &Result{Cells: map[string]string{}}
+			all(t, trial, found)
+			t.Logf("%+v", *found)
+			keep(t, func(r Results) {
+				into := r.of(trial.Engine)
+				into.Version, into.Killed = found.Version, found.Killed
+				maps.Copy(into.Cells, found.Cells)
+			})
+		})
 	}
-	t.Logf("\n%s", results.Page())
 }
 
-// keep writes what ran, and the page that shows it.
-func keep(t *testing.T, results Results) {
-	text, err := results.Text()
+// keep puts what ran into the results and the page that shows them, where that is
+// asked for. It is done after each engine: the whole takes long, and may be cut.
+func keep(t *testing.T, put func(Results)) {
+	if !*write {
+		return
+	}
+	results := Results{}
+	text, err := os.ReadFile("results.json")
+	if err == nil {
+		err = json.Unmarshal(text, &results)
+	}
+	if err == nil {
+		put(results)
+		text, err = results.Text()
+	}
 	if err == nil {
 		err = os.WriteFile("results.json", text, 0o644)
 	}

@@ -26,4 +26,7 @@ if ! command -v mpirun >/dev/null; then
         echo "engine mpi needs Open MPI: install openmpi-bin" >&2
     fi
 fi
+# JupyterLab and TensorBoard of PyPI behind the door, and the launcher of the newest PyTorch.
+DLWB_TEST_FRAMEWORKS=$venvs/torch/bin/python go test -count=1 -v -run 'OfTheEnvironment' ./cli
+DLWB_TEST_PYTHON=$venvs/torch/bin/python go test -count=1 -v -run 'Ranks|ExitCode' ./remote/engine
 exec go test -count=1 -v -timeout 3h -run 'Frameworks' ./internal/frameworks -venvs "$venvs" "$@"

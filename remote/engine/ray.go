@@ -65,6 +65,7 @@ func ray(l layout) [][]Proc {
 	plan[0] = append(plan[0], Proc{
 		Name: "rank-0", Ranks: []int{0}, Log: "rank-0.log", Argv: l.wrapped(),
 		Env: append(unset([]string{"RANK=0", "RAY_ADDRESS=" + address, "RAY_DEDUP_LOGS=0", "RAY_TRAIN_V2_ENABLED=1",
+			"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S=" + strconv.Itoa(rayStarting),
 			"DLWB_WORKERS=" + strconv.Itoa(l.world), "DLWB_GPUS=" + strconv.Itoa(gpus)}, l.job.Env), l.commonEnv(0)...),
 		After: l.rayReady(fmt.Sprintf("Ray to show %d nodes and %d GPUs", len(l.nodes), gpus), len(l.nodes), gpus),
 	})

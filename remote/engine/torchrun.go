@@ -22,20 +22,34 @@ func torchrun(l layout) [][]Proc {
 			// has the number of its place: the first of its node and the local
 			// rank.
 			procs[0].Env = append(procs[0].Env, "DLWB_RANK_BASE="+strconv.Itoa(l.first[i]))
+			// Each life of the ranks has a store of its own. The agents' store tells
+			// lives apart by how often an agent has started its ranks again, which
+			// differs between agents: the ranks of a second life would find the
+			// addresses of the first.
+			procs[0].Env = append(procs[0].Env, unset([]string{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"}, l.job.Env)...)
 		}
 	}
 	return plan
 }
 
 // c10d reports whether the agents find each other by themselves: only then may
-// the number of nodes change.
+// the number of nodes change, and only then do those of several nodes start their
+// ranks again together. With the static rendezvous the ranks of a second life
+// meet what is left of the first.
 func (l layout) c10d() bool {
-	return l.job.Rendezvous == RendezvousC10d || l.job.MinNodes > 0
+	return l.job.Rendezvous == RendezvousC10d || l.job.MinNodes > 0 || l.restartsTogether()
+}
+
+func (l layout) restartsTogether() bool {
+	return l.job.Rendezvous == "" && l.job.Restarts > 0 && len(l.nodes) > 1
 }
 
 // elastic says what of a plan is not fixed.
 func elastic(l layout, p *Plan) {
 	p.Restarts = l.job.Restarts > 0
+	if l.restartsTogether() {
+		p.Notes = append(p.Notes, "run.restarts on several nodes: run.rendezvous is c10d, by which their ranks are started again together")
+	}
 }
 
 func (l layout) agent(node int) []string {

@@ -71,6 +71,21 @@ func TestTheOldLauncherTellsTheLocalRankAsTheScriptReadsIt(t *testing.T) {
 	}
 }
 
+func TestRanksOfSeveralNodesAreStartedAgainTogether(t *testing.T) {
+	plan, got := firstArgv(t, "torchrun", "t.py", func(j *Job) { j.Restarts = 2 })
+	if !strings.Contains(got, "--rdzv_backend=c10d") || !strings.Contains(strings.Join(plan.Notes, "\n"), "c10d") ||
+		!slices.Contains(plan.Nodes[1][0].Env, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1") {
+		t.Errorf("two nodes: %s, %q", got, plan.Notes)
+	}
+	if _, got := firstArgv(t, "torchrun", "t.py", func(j *Job) { j.Restarts, j.Rendezvous = 2, RendezvousStatic }); strings.Contains(got, "c10d") {
+		t.Errorf("what was asked for is not done: %s", got)
+	}
+	alone, err := Make("torchrun", cluster(1, 2), Job{Command: []string{"t.py"}, Options: Options{Restarts: 2}})
+	if err != nil || strings.Contains(Join(alone.Nodes[0][0].Argv), "c10d") {
+		t.Errorf("one node: %v, %v", alone.Nodes, err)
+	}
+}
+
 func TestC10dNeedsNoRankOfANode(t *testing.T) {
 	plan, got := firstArgv(t, "torchrun", "t.py", func(j *Job) { j.Options = Options{MinNodes: 1, Restarts: 2}; j.Run = "r7" })
 	want := "--nnodes=1:2 --nproc_per_node=1 --rdzv_backend=c10d --rdzv_endpoint=10.0.0.1:29511 --rdzv_id=r7 --rdzv_conf=is_host=true --local_addr=10.0.0.1 --max_restarts=2"

@@ -50,8 +50,8 @@ func (s *supervisor) await(p wire.LaunchProc, log io.Writer) (missing string) {
 	for _, w := range p.After.Argv {
 		argv = append(argv, inHome(s.run.Home(), string(w)))
 	}
-	limit, began, told, last := time.Duration(p.After.Limit)*time.Second, time.Now(), time.Now(), ""
-	for end := began.Add(limit); ; time.Sleep(awaitEvery) {
+	limit, told, last := time.Duration(p.After.Limit)*time.Second, time.Now(), ""
+	for end := told.Add(limit); ; time.Sleep(awaitEvery) {
 		said, code, err := s.ask(argv, s.environ(p), min(awaitLook, max(time.Until(end), time.Second)))
 		switch {
 		case err != nil:
@@ -66,7 +66,7 @@ func (s *supervisor) await(p wire.LaunchProc, log io.Writer) (missing string) {
 			return fmt.Sprintf("waited %v for %s: %s", limit, p.After.What, said)
 		case said != last && time.Since(told) > awaitTell:
 			told, last = time.Now(), said
-			_, _ = fmt.Fprintf(log, "dlwb: waiting for %s since %v: %s\n", p.After.What, time.Since(began).Round(time.Second), said)
+			_, _ = fmt.Fprintf(log, "dlwb: waiting for %s: %s\n", p.After.What, said)
 		}
 	}
 }

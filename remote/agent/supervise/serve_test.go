@@ -105,7 +105,7 @@ func TestWhatIsWaitedForIsToldMeanwhile(t *testing.T) {
 	procs[0].After = &wire.LaunchReady{What: "2 nodes", Limit: 3600, Argv: bytesOf("sh", "-c", "echo node1 has not joined; test -e joined")}
 	b.launch(procs)
 	runbox.Within(t, runbox.Patience, "the log names what is missing", func() bool {
-		return strings.Contains(b.Read("rank-0.log"), "s: node1 has not joined\n")
+		return strings.Contains(b.Read("rank-0.log"), "dlwb: waiting for 2 nodes: node1 has not joined\n")
 	})
 	if err := os.WriteFile(filepath.Join(b.Home, "joined"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,76 @@
+//go:build linux
+
+package frameworks
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ways are what an engine has keys of its own for.
+var ways = []struct {
+	engine, name, script string
+	shape                Shape
+	// run is what the profile says of it.
+	run string
+	// says are what the logs must hold, each so many times.
+	says map[string]int
+}{
+	{"torchrun", "rendezvous: c10d", "torch_sum.py", Shape{2, 2}, "  rendezvous: c10d\n", map[string]int{`rank \d of 4: sum 4 `: 4}},
+	{"torchrun", "min_nodes: 1", "torch_sum.py", Shape{2, 1}, "  min_nodes: 1\n", map[string]int{`rank \d of 2: sum 2 `: 2}},
+	{"torchrun", "restarts: 2", "torch_restart.py", Shape{2, 2}, "  restarts: 2\n", map[string]int{`rank \d of 4: sum 4 life 1 `: 4}},
+	{"torchrun", "rendezvous: c10d, restarts: 2", "torch_restart.py", Shape{2, 1}, "  rendezvous: c10d\n  restarts: 2\n", map[string]int{`rank \d of 2: sum 2 life 1 `: 2}},
+	{"tensorflow", "parameter_servers: 1, evaluator: true", "tensorflow_servers.py", Shape{4, 1}, "  parameter_servers: 1\n  evaluator: true\n",
+		map[string]int{`total 10 on /job:ps/`: 1, `evaluated 10`: 1, `ps 0 of `: 1, `worker 0 of `: 1, `chief 0 of `: 1}},
+}
+
+// TestFrameworksWays runs what engines have keys of their own for.
+func TestFrameworksWays(t *testing.T) {
+	if *venvs == "" {
+		t.Skip("the frameworks are not installed: make test-frameworks does that")
+	}
+	for i, way := range ways {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), way.engine) {
+			continue
+		}
+		t.Run(fmt.Sprint(way.engine, i), func(t *testing.T) {
+			trial := Trials[slices.IndexFunc(Trials, func(t Trial) bool { return t.Engine == way.engine })]
+			trial.Script = way.script
+			l := newLab(t, trial, way.shape, "")
+			l.add(way.run + "  env: {DONE: " + filepath.Join(l.state, "done") + "}\n")
+			said := "ok"
+			if err := l.says(t.Context(), way.says); err != nil {
+				said = "failed"
+				t.Error(err)
+			}
+			keep(t, func(r Results) {
+				if r.of(way.engine).Ways == nil {
+					r.of(way.engine).Ways = map[string]string{}
+				}
+				r.of(way.engine).Ways[way.name] = fmt.Sprintf("%s on %s", said, way.shape)
+			})
+		})
+	}
+}
+
+// says runs an experiment and holds what it says against what it should.
+func (l lab) says(parent context.Context, want map[string]int) error {
+	ctx, cancel := context.WithTimeout(parent, runLimit)
+	defer cancel()
+	out, err := l.run(ctx).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s\n%s", err, tail(string(out), 10), tail(l.logs(), 100))
+	}
+	text := l.logs()
+	for sign, count := range want {
+		if n := len(regexp.MustCompile(sign).FindAllString(text, -1)); n != count {
+			return fmt.Errorf("%q is there %d times instead of %d:\n%s", sign, n, count, tail(text, 100))
+		}
+	}
+	return l.nothingLeft(out)
+}
