@@ -107,7 +107,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 	learnRecipes()
 	root := a.root()
 	a.json = asksJSON(args)
-	root.SetVersionTemplate(versionText(a.json))
 	root.SetArgs(args)
 	root.SetIn(a.in)
 	root.SetOut(a.out)

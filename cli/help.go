@@ -120,6 +120,27 @@ func flagsOf(c *cobra.Command) []flagHelp {
 	return flags
 }
 
+// versionFlag adds --version. Cobra's own takes a text/template for words like
+// ours, and a program with a template in it keeps every method of every service:
+// the linker can't know which of them one might name.
+func (a *app) versionFlag(root *cobra.Command) {
+	asked := root.Flags().BoolP("version", "v", false, "print the version")
+	args, run := root.Args, root.RunE
+	root.Args = func(c *cobra.Command, given []string) error {
+		if *asked {
+			return nil
+		}
+		return args(c, given)
+	}
+	root.RunE = func(c *cobra.Command, given []string) error {
+		if !*asked {
+			return run(c, given)
+		}
+		_, err := io.WriteString(c.OutOrStdout(), versionText(a.json))
+		return err
+	}
+}
+
 // versionText is what --version prints.
 func versionText(asJSON bool) string {
 	if !asJSON {

@@ -25,7 +25,7 @@ Without a command it opens the screen. Every command also works headless:
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "dlwb", Short: "A terminal workbench for deep-learning experiments", Long: about + "\n\n" + exitHelp(),
-		Version: Version, Args: rootArgs, SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: a.checkFlags,
+		Args: rootArgs, SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: a.checkFlags,
 		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, _ []string) error {
 			if !a.screen() {
 				return a.list(ctx, w, nil)
@@ -33,6 +33,7 @@ func (a *app) root() *cobra.Command {
 			return a.open(ctx, w, opening{})
 		}),
 	}
+	a.versionFlag(root)
 	root.SetFlagErrorFunc(flagFault)
 	f := root.PersistentFlags()
 	f.BoolVar(&a.json, "json", false, "print JSON, one object a line")

@@ -72,8 +72,11 @@ func (w *Workbench) tunnelTo(cluster string) (tunnel.Cluster, error) {
 		return tunnel.Cluster{}, err
 	}
 	to := tunnel.Cluster{Name: c.Name, Life: c.ID, Node: l.nodes[0], SharedHost: traits(c.Provider).SharedHost, Code: planning.RemoteCode(c.Name)}
-	if len(d.Envs) > 0 {
+	switch {
+	case len(d.Envs) > 0:
 		to.Python, to.Env = d.Envs[0].Python, d.Envs[0].Env
+	case l.dir != "": // no environment is made there: Python is the image's
+		to.Python, to.Code = "python3", l.dir
 	}
 	return to, nil
 }

@@ -359,11 +359,7 @@ func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event
 
 // observe stores the telemetry of the machines of a job, where they tell any.
 func (on *jobCarrier) observe(s scope) {
-	p, is := on.landing()
-	if !is {
-		return
-	}
-	if l, err := on.w.enter(on.c, on.made, p); err == nil {
+	if l, err := on.w.open(on.c); err == nil {
 		on.w.observe(s, l)
 	}
 }

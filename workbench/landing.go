@@ -7,6 +7,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/remote"
+	"github.com/dlwb/dlwb/remote/transport"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -80,26 +81,39 @@ func (on *jobCarrier) landed(ctx context.Context) (*link, error) {
 	return on.w.stationLink(on.c, on.made, m), nil
 }
 
+// ways are the ways to the machines of the replicas of a job; nil: there are none.
+// One that lands is entered through its machine, by a command of the provider's.
+func (j jobs) ways(life cloud.Life, ref string) func(replica int) transport.Opener {
+	p, lands := j.landing()
+	if !lands {
+		return atnode.Ways(j.Open(life, ref))
+	}
+	return func(i int) transport.Opener {
+		return remote.Through(func(ctx context.Context) (*remote.Node, []string, error) {
+			m, err := p.At(ctx, life)
+			if err != nil {
+				return nil, nil, err
+			}
+			argv, err := p.Enter(ctx, life, ref, i)
+			return m.(*atnode.Station).Node, argv, err
+		})
+	}
+}
+
 // enter gives the link to the machines on which the job of a cluster runs, making
-// it on first use. Each is reached through the machine of the provider, by a
-// command of the provider's.
-func (w *Workbench) enter(c store.Cluster, made cloud.Cluster, p cloud.Landing) (*link, error) {
+// it on first use.
+func (w *Workbench) enter(c store.Cluster, made cloud.Cluster, j jobs) (*link, error) {
 	life, err := w.lifeOf(c)
 	if err != nil {
 		return nil, err
 	}
-	run, live, err := w.liveRun(c.Name)
+	data, err := w.runInside(c)
 	if err != nil {
 		return nil, err
 	}
-	if !live || run.Life != c.ID {
-		return nil, &event.Fault{What: "reach the nodes of cluster " + c.Name, Node: -1, Why: "no job of it runs, and it has nodes while one does", Next: "dlwb run"}
-	}
-	_, data, err := w.runRecord(run.ID)
-	if err == nil && data.Ref == "" {
-		err = &event.Fault{What: "reach the nodes of cluster " + c.Name, Node: -1, Why: "its job is being handed in", Next: "try again in a moment"}
-	}
-	if err != nil {
+	way := j.ways(life, data.Ref)
+	if way == nil {
+		_, err := w.provider(c.Provider)
 		return nil, err
 	}
 	w.mu.Lock()
@@ -110,52 +124,42 @@ func (w *Workbench) enter(c store.Cluster, made cloud.Cluster, p cloud.Landing) 
 	l := &link{w: w, life: c.ID, job: data.Ref, cluster: made}
 	l.ctx, l.cancel = context.WithCancel(w.ctx)
 	for i, n := range made.Nodes {
-		l.nodes = append(l.nodes, remote.OpenOver(n.Name, remote.Through(func(ctx context.Context) (*remote.Node, []string, error) {
-			m, err := p.At(ctx, life)
-			if err != nil {
-				return nil, nil, err
-			}
-			argv, err := p.Enter(ctx, life, data.Ref, i)
-			return m.(*atnode.Station).Node, argv, err
-		})))
+		l.nodes = append(l.nodes, remote.OpenOver(n.Name, way(i)))
+	}
+	if e, can := atnode.Entrance(j.Open(life, data.Ref)); can {
+		l.dir = e.Dir()
 	}
 	w.links[c.Name] = l
 	return l, nil
 }
 
+// runInside is what is known of the job that runs in a cluster.
+func (w *Workbench) runInside(c store.Cluster) (runData, error) {
+	run, live, err := w.liveRun(c.Name)
+	if err != nil {
+		return runData{}, err
+	}
+	if !live || run.Life != c.ID {
+		return runData{}, &event.Fault{What: "reach the nodes of cluster " + c.Name, Node: -1, Why: "no job of it runs, and it has nodes while one does", Next: "dlwb run"}
+	}
+	_, data, err := w.runRecord(run.ID)
+	if err == nil && data.Ref == "" {
+		err = &event.Fault{What: "reach the nodes of cluster " + c.Name, Node: -1, Why: "its job is being handed in", Next: "try again in a moment"}
+	}
+	return data, err
+}
+
 // entered are the replicas of a job with what can be done on their machines.
 func (on *jobCarrier) entered(replicas []job.Replica) []job.Replica {
-	p, is := on.landing()
-	if !is {
+	_, lands := on.landing()
+	if _, can := atnode.Entrance(replicas); !lands && !can {
 		return replicas
 	}
-	l, err := on.w.enter(on.c, on.made, p)
-	if err != nil || len(l.nodes) != len(replicas) {
+	l, err := on.w.open(on.c)
+	if err != nil {
 		return replicas
 	}
-	all := make([]job.Replica, len(replicas))
-	for i, r := range replicas {
-		reader, _ := r.(job.FileReader)
-		n := atnode.Run{Node: l.nodes[i]}
-		if all[i] = (entered{r, n, n, n}); reader != nil {
-			all[i] = reading{entered{r, n, n, n}, reader}
-		}
-	}
-	return all
-}
-
-// entered is a replica on whose machine commands can be run.
-type entered struct {
-	job.Replica
-	job.Execer
-	job.Dialer
-	job.Teller
-}
-
-// reading is one whose files can be read too.
-type reading struct {
-	entered
-	job.FileReader
+	return atnode.Entered(replicas, l.nodes)
 }
 
 // handed is a job with what is only done for providers that land.

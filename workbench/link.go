@@ -25,6 +25,7 @@ type link struct {
 	w        *Workbench
 	life     int64
 	job      string // whose machines these are; empty: the cluster's own
+	dir      string // where the ranks of that job work; empty: in the cluster's code
 	cluster  cloud.Cluster
 	nodes    []*remote.Node
 	ctx      context.Context // ends with the link
@@ -103,15 +104,11 @@ func (w *Workbench) open(c store.Cluster) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p, is := w.jobs[c.Provider].(cloud.Landing); is {
-		return w.enter(c, d.Cluster, p)
-	}
-	if _, is := w.jobs[c.Provider]; is {
+	if p, is := w.jobs[c.Provider]; is {
 		if err := lacks("reach the nodes of cluster "+c.Name, d.Cluster, job.Exec); err != nil {
 			return nil, err
 		}
-		_, err := w.provider(c.Provider)
-		return nil, err
+		return w.enter(c, d.Cluster, jobs{p, w})
 	}
 	if len(d.Cluster.Nodes) == 0 {
 		return nil, &event.Fault{What: "reach cluster " + c.Name, Node: -1, Why: "it never came up",

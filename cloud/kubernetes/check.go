@@ -136,7 +136,7 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 	if c.kind.service {
 		needed = append(needed, right{verb: "create", resource: "services"}, right{verb: "delete", resource: "services"})
 	}
-	useful := []right{rightExec, rightForward, {verb: "list", resource: "events"}}
+	useful := []right{rightExec, {verb: "list", resource: "events"}}
 	mays := make([]bool, len(needed)+len(useful))
 	var failed error
 	var mu sync.Mutex

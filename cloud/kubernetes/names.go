@@ -59,6 +59,8 @@ type ref struct {
 	Ranks [][]int `json:"ranks"`
 	// Tagged says that the lines of its logs name the rank that printed them.
 	Tagged bool `json:"tagged,omitempty"`
+	// Dir is where the ranks work; empty, as older dlwb left it: in the code.
+	Dir string `json:"dir,omitempty"`
 	// GPU is what the cluster calls a GPU of this job; empty: it has none.
 	GPU string `json:"gpu,omitempty"`
 }

@@ -30,9 +30,7 @@ type replica struct {
 
 var _ interface {
 	job.Replica
-	job.Execer
-	job.Dialer
-	job.Teller
+	job.Entrance
 } = (*replica)(nil)
 
 func (r *replica) kind() *kind { return kindNamed(r.ref.Kind) }

@@ -49,6 +49,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		}
 		r.Kind, r.Name = k.name, nameOf(j.Run)
 		r.Ranks, r.Tagged = pack.Ranks(j)
+		r.Dir = m.Workdir
 		if m.GPUs > 0 {
 			r.GPU = string(gpuOf(m))
 		}

@@ -25,7 +25,6 @@ var larger = map[string]struct {
 	lines, files int
 	why          string
 }{
-	"internal/fakeaws": {6340, 40, "a stand-in that no program holds: every action needs the records and the locks of all others"},
 	"metrics":          {8000, 40, "what reads one format needs the words of all others: cutting it widens its surface"},
 }
 

@@ -88,7 +88,7 @@ func (s *Server) GuestShutdown(id string) {
 // Reclaim takes a spot instance back: its machine is told, if the Booter can
 // tell it, and after the notice it is terminated.
 func (s *Server) Reclaim(id string, notice time.Duration) {
-	at := s.clock.now().Add(notice)
+	at := s.clock.Now().Add(notice)
 	if n, ok := s.opt.Boot.(Noticer); ok {
 		n.Notice(id, "terminate", at)
 	}
@@ -98,7 +98,7 @@ func (s *Server) Reclaim(id string, notice time.Duration) {
 		r.mark(i.Spot, "marked-for-termination", "Your Spot Instance is marked for termination.")
 	}
 	s.spawn(func() {
-		if s.clock.wait(at, s.done) {
+		if s.clock.Wait(at, s.done) {
 			s.reclaim(id)
 		}
 	})
@@ -137,7 +137,7 @@ func (s *Server) Instances() []string {
 	var out []string
 	for _, r := range s.regions {
 		for _, i := range r.instances.all() {
-			if now := s.clock.now(); !r.instances.rows[i.ID].planted && !r.forgotten(i, now) {
+			if now := s.clock.Now(); !r.instances.rows[i.ID].planted && !r.forgotten(i, now) {
 				out = append(out, fmt.Sprintf("%s %s %s", r.Name, i.ID, i.state(now)))
 			}
 		}
@@ -168,7 +168,7 @@ func (s *Server) Spent() float64 {
 	for _, r := range s.regions {
 		for _, row := range r.instances.rows {
 			if !row.planted && row.value != nil {
-				sum += row.value.spent(s.clock.now())
+				sum += row.value.spent(s.clock.Now())
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (s *Server) Left() []string {
 // over reports whether an instance or a spot request is only history.
 func (r *region) over(id string) bool {
 	if i, ok := r.instances.get(id); ok {
-		return i.state(r.s.clock.now()) == terminated
+		return i.state(r.s.clock.Now()) == terminated
 	}
 	if q, ok := r.spots.get(id); ok {
 		return !q.live()

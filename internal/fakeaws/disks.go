@@ -1,18 +1,20 @@
 package fakeaws
 
+import "github.com/dlwb/dlwb/internal/fakeaws/wire"
+
 type volumeXML struct {
-	ID         string             `xml:"volumeId"`
-	Size       int                `xml:"size"`
-	Snapshot   string             `xml:"snapshotId"`
-	Zone       string             `xml:"availabilityZone"`
-	Status     string             `xml:"status"`
-	Made       string             `xml:"createTime"`
-	Attached   set[attachmentXML] `xml:"attachmentSet"`
-	Tags       set[tagXML]        `xml:"tagSet"`
-	Type       string             `xml:"volumeType"`
-	IOPS       int                `xml:"iops,omitempty"`
-	Throughput int                `xml:"throughput,omitempty"`
-	Encrypted  bool               `xml:"encrypted"`
+	ID         string                  `xml:"volumeId"`
+	Size       int                     `xml:"size"`
+	Snapshot   string                  `xml:"snapshotId"`
+	Zone       string                  `xml:"availabilityZone"`
+	Status     string                  `xml:"status"`
+	Made       string                  `xml:"createTime"`
+	Attached   wire.Set[attachmentXML] `xml:"attachmentSet"`
+	Tags       wire.Set[tagXML]        `xml:"tagSet"`
+	Type       string                  `xml:"volumeType"`
+	IOPS       int                     `xml:"iops,omitempty"`
+	Throughput int                     `xml:"throughput,omitempty"`
+	Encrypted  bool                    `xml:"encrypted"`
 }
 
 type attachmentXML struct {
@@ -32,9 +34,9 @@ func (v volume) status() string {
 }
 
 func (v volume) xml() volumeXML {
-	x := volumeXML{v.ID, v.SizeGB, v.Snapshot, v.Zone, v.status(), isoTime(v.Made), set[attachmentXML]{}, v.Tags.xml(), v.Type, v.IOPS, v.Throughput, v.Encrypted}
+	x := volumeXML{v.ID, v.SizeGB, v.Snapshot, v.Zone, v.status(), wire.Time(v.Made), wire.Set[attachmentXML]{}, v.Tags.xml(), v.Type, v.IOPS, v.Throughput, v.Encrypted}
 	if v.Instance != "" {
-		x.Attached = setOf([]attachmentXML{{v.ID, v.Instance, v.Device, "attached", isoTime(v.Made), v.DeleteOnTermination}})
+		x.Attached = wire.SetOf([]attachmentXML{{v.ID, v.Instance, v.Device, "attached", wire.Time(v.Made), v.DeleteOnTermination}})
 	}
 	return x
 }
@@ -68,9 +70,9 @@ func describeVolumes(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Volumes set[volumeXML] `xml:"volumeSet"`
+		Volumes wire.Set[volumeXML] `xml:"volumeSet"`
 		listing
-	}{setOf(each(found, volume.xml)), listing{next}}, nil
+	}{wire.SetOf(each(found, volume.xml)), listing{next}}, nil
 }
 
 func yesNo(b bool) string {

@@ -13,24 +13,25 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // blockLasts is the length of a capacity block.
 const blockLasts = 24 * time.Hour
 
 type endpointXML struct {
-	ID     string      `xml:"instanceConnectEndpointId"`
-	DNS    string      `xml:"dnsName"`
-	State  string      `xml:"state"`
-	VPC    string      `xml:"vpcId"`
-	Subnet string      `xml:"subnetId"`
-	Zone   string      `xml:"availabilityZone"`
-	Shows  bool        `xml:"preserveClientIp"`
-	Groups set[string] `xml:"securityGroupIdSet"`
+	ID     string           `xml:"instanceConnectEndpointId"`
+	DNS    string           `xml:"dnsName"`
+	State  string           `xml:"state"`
+	VPC    string           `xml:"vpcId"`
+	Subnet string           `xml:"subnetId"`
+	Zone   string           `xml:"availabilityZone"`
+	Shows  bool             `xml:"preserveClientIp"`
+	Groups wire.Set[string] `xml:"securityGroupIdSet"`
 }
 
 // EndpointID is the id of the Instance Connect endpoint of a VPC.
-func EndpointID(region, vpc string) string { return fixedID("eice", region+vpc) }
+func EndpointID(region, vpc string) string { return wire.FixedID("eice", region+vpc) }
 
 func (r *region) endpoints() (all []endpointXML) {
 	for _, v := range r.VPCs {
@@ -40,7 +41,7 @@ func (r *region) endpoints() (all []endpointXML) {
 		vpc := VPCID(r.Name, v.Name)
 		i := slices.IndexFunc(r.others, func(s subnet) bool { return s.VPC == vpc })
 		all = append(all, endpointXML{EndpointID(r.Name, v.Name), strings.TrimPrefix(r.s.URL, "http://"), "create-complete", vpc,
-			r.others[i].ID, r.others[i].Zone, v.ShowsClient, setOf([]string{EndpointGroup(r.Name, v.Name)})})
+			r.others[i].ID, r.others[i].Zone, v.ShowsClient, wire.SetOf([]string{EndpointGroup(r.Name, v.Name)})})
 	}
 	return all
 }
@@ -60,9 +61,9 @@ func describeInstanceConnectEndpoints(q *request) (any, error) {
 		return nil, bad("InvalidInstanceConnectEndpointId.NotFound", "The instance connect endpoint '%s' does not exist", ids[0])
 	}
 	return struct {
-		Endpoints set[endpointXML] `xml:"instanceConnectEndpointSet"`
+		Endpoints wire.Set[endpointXML] `xml:"instanceConnectEndpointSet"`
 		listing
-	}{setOf(out), listing{}}, nil
+	}{wire.SetOf(out), listing{}}, nil
 }
 
 var tunnelScope = regexp.MustCompile(`^([^/]+)/\d{8}/([^/]+)/ec2-instance-connect/aws4_request$`)

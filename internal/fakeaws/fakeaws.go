@@ -11,6 +11,10 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/clock"
+	"github.com/dlwb/dlwb/internal/fakeaws/machinetype"
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // Options say what kind of AWS it is. The zero value is a quick and well
@@ -101,13 +105,13 @@ type Reservation struct {
 }
 
 // VPCID is the id of a VPC of a region, by its name.
-func VPCID(region, name string) string { return fixedID("vpc", region+name) }
+func VPCID(region, name string) string { return wire.FixedID("vpc", region+name) }
 
 // SubnetID is the id of a subnet of a VPC that somebody has made.
-func SubnetID(region, vpc, name string) string { return fixedID("subnet", region+vpc+name) }
+func SubnetID(region, vpc, name string) string { return wire.FixedID("subnet", region+vpc+name) }
 
 // EndpointGroup is the security group of the endpoint of a VPC.
-func EndpointGroup(region, vpc string) string { return fixedID("sg", region+vpc+"endpoint") }
+func EndpointGroup(region, vpc string) string { return wire.FixedID("sg", region+vpc+"endpoint") }
 
 // Booter makes machines of instances. Its methods are called from goroutines,
 // for one instance one after the other.
@@ -159,7 +163,7 @@ type Server struct {
 	URL string
 
 	opt   Options
-	clock *clock
+	clock *clock.Clock
 	http  *http.Server
 	wg    sync.WaitGroup // machines being started and ended, delayed calls
 	done  chan struct{}
@@ -169,8 +173,8 @@ type Server struct {
 	calls     []Call
 	forgotten int // calls that are no longer in the log
 	faults    []*armed
-	types     []instanceType
-	byName    map[string]instanceType
+	types     []machinetype.Type
+	byName    map[string]machinetype.Type
 	orders    int // given to each new resource
 	tunnels   int // that were asked for
 	undo      []func()
@@ -180,8 +184,8 @@ type Server struct {
 // New starts a fake. It panics when it can not listen, as httptest does.
 func New(o Options) *Server {
 	o.fill()
-	s := &Server{opt: o, clock: newClock(o.Speed), done: make(chan struct{}), types: instanceTypes()}
-	s.byName = map[string]instanceType{}
+	s := &Server{opt: o, clock: clock.New(o.Speed), done: make(chan struct{}), types: machinetype.All()}
+	s.byName = map[string]machinetype.Type{}
 	for _, t := range s.types {
 		s.byName[t.Name] = t
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // anywhere is the rule that every group has from its start: out to all.
@@ -38,12 +40,12 @@ func createSecurityGroup(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := group{common: common{newID("sg"), t}, Name: name, Description: q.str("GroupDescription"), VPC: vpc, Out: []rule{anywhere(newID("sgr"))}}
+	g := group{common: common{wire.NewID("sg"), t}, Name: name, Description: q.str("GroupDescription"), VPC: vpc, Out: []rule{anywhere(wire.NewID("sgr"))}}
 	r.groups.put(g)
 	return struct {
-		Return bool        `xml:"return"`
-		ID     string      `xml:"groupId"`
-		Tags   set[tagXML] `xml:"tagSet"`
+		Return bool             `xml:"return"`
+		ID     string           `xml:"groupId"`
+		Tags   wire.Set[tagXML] `xml:"tagSet"`
 	}{true, g.ID, t.xml()}, nil
 }
 
@@ -70,7 +72,7 @@ func (q *request) groupOf() (group, error) {
 	if id == "" {
 		return group{}, bad("MissingParameter", "The request must contain the parameter groupName or groupId")
 	}
-	if !wellFormedID("sg", id) {
+	if !wire.WellFormedID("sg", id) {
 		return group{}, bad("InvalidGroupId.Malformed", "Invalid id: \"%s\" (expecting \"sg-...\")", id)
 	}
 	g, ok := r.groups.usable(id)
@@ -102,7 +104,7 @@ func deleteSecurityGroup(q *request) (any, error) {
 }
 
 func (r *region) groupUsed(id string) bool {
-	now := r.s.clock.now()
+	now := r.s.clock.Now()
 	return slices.ContainsFunc(r.instances.all(), func(i instance) bool { return i.holds(id, now, r.s.opt.Release) }) ||
 		slices.ContainsFunc(r.interfaces.all(), func(n netInterface) bool { return slices.Contains(n.Groups, id) }) ||
 		slices.ContainsFunc(r.groups.all(), func(g group) bool {
@@ -158,7 +160,7 @@ func (q *request) sources(p params, base rule) ([]rule, error) {
 	var out []rule
 	add := func(in params, set func(*rule)) {
 		x := base
-		x.ID, x.Description = newID("sgr"), in.str("Description")
+		x.ID, x.Description = wire.NewID("sgr"), in.str("Description")
 		set(&x)
 		out = append(out, x)
 	}
@@ -233,9 +235,9 @@ func authorize(egress bool) action {
 		}
 		q.region.groups.put(g.withRules(egress, rules))
 		return struct {
-			Return bool         `xml:"return"`
-			Rules  set[ruleXML] `xml:"securityGroupRuleSet"`
-		}{true, setOf(each(asked, func(x rule) ruleXML { return q.region.ruleXML(g, x) }))}, nil
+			Return bool              `xml:"return"`
+			Rules  wire.Set[ruleXML] `xml:"securityGroupRuleSet"`
+		}{true, wire.SetOf(each(asked, func(x rule) ruleXML { return q.region.ruleXML(g, x) }))}, nil
 	}
 }
 

@@ -3,6 +3,8 @@ package fakeaws
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 func isCIDR(s string) bool {
@@ -11,25 +13,25 @@ func isCIDR(s string) bool {
 }
 
 type groupXML struct {
-	Owner       string             `xml:"ownerId"`
-	ID          string             `xml:"groupId"`
-	Name        string             `xml:"groupName"`
-	Description string             `xml:"groupDescription"`
-	VPC         string             `xml:"vpcId"`
-	In          set[permissionXML] `xml:"ipPermissions"`
-	Out         set[permissionXML] `xml:"ipPermissionsEgress"`
-	Tags        set[tagXML]        `xml:"tagSet"`
+	Owner       string                  `xml:"ownerId"`
+	ID          string                  `xml:"groupId"`
+	Name        string                  `xml:"groupName"`
+	Description string                  `xml:"groupDescription"`
+	VPC         string                  `xml:"vpcId"`
+	In          wire.Set[permissionXML] `xml:"ipPermissions"`
+	Out         wire.Set[permissionXML] `xml:"ipPermissionsEgress"`
+	Tags        wire.Set[tagXML]        `xml:"tagSet"`
 }
 
 // permissionXML is all sources of the same protocol and ports.
 type permissionXML struct {
-	Proto  string           `xml:"ipProtocol"`
-	From   *int             `xml:"fromPort"`
-	To     *int             `xml:"toPort"`
-	Groups set[pairXML]     `xml:"groups"`
-	Ranges set[rangeXML]    `xml:"ipRanges"`
-	V6     set[range6XML]   `xml:"ipv6Ranges"`
-	Lists  set[prefixesXML] `xml:"prefixListIds"`
+	Proto  string                `xml:"ipProtocol"`
+	From   *int                  `xml:"fromPort"`
+	To     *int                  `xml:"toPort"`
+	Groups wire.Set[pairXML]     `xml:"groups"`
+	Ranges wire.Set[rangeXML]    `xml:"ipRanges"`
+	V6     wire.Set[range6XML]   `xml:"ipv6Ranges"`
+	Lists  wire.Set[prefixesXML] `xml:"prefixListIds"`
 }
 
 type pairXML struct {
@@ -53,7 +55,7 @@ type prefixesXML struct {
 	Description string `xml:"description,omitempty"`
 }
 
-func (r *region) permissions(rules []rule) set[permissionXML] {
+func (r *region) permissions(rules []rule) wire.Set[permissionXML] {
 	var out []permissionXML
 	for _, x := range rules {
 		at := slices.IndexFunc(out, func(p permissionXML) bool {
@@ -79,7 +81,7 @@ func (r *region) permissions(rules []rule) set[permissionXML] {
 			p.Ranges.Items = append(p.Ranges.Items, rangeXML{x.CIDR, x.Description})
 		}
 	}
-	return setOf(out)
+	return wire.SetOf(out)
 }
 
 func describeSecurityGroups(q *request) (any, error) {
@@ -111,9 +113,9 @@ func describeSecurityGroups(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Groups set[groupXML] `xml:"securityGroupInfo"`
+		Groups wire.Set[groupXML] `xml:"securityGroupInfo"`
 		listing
-	}{setOf(each(found, func(g group) groupXML {
+	}{wire.SetOf(each(found, func(g group) groupXML {
 		return groupXML{q.s.opt.Account, g.ID, g.Name, g.Description, g.VPC, r.permissions(g.In), r.permissions(g.Out), g.Tags.xml()}
 	})), listing{next}}, nil
 }
@@ -159,7 +161,7 @@ func describeSecurityGroupRules(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Rules set[ruleXML] `xml:"securityGroupRuleSet"`
+		Rules wire.Set[ruleXML] `xml:"securityGroupRuleSet"`
 		listing
-	}{setOf(found), listing{next}}, nil
+	}{wire.SetOf(found), listing{next}}, nil
 }

@@ -1,15 +1,15 @@
 package fakeaws
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // Call is one request that has arrived.
@@ -94,7 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	q.call.N, q.call.At = s.forgotten+len(s.calls), s.clock.now()
+	q.call.N, q.call.At = s.forgotten+len(s.calls), s.clock.Now()
 	s.calls = append(s.calls, q.call)
 	f := s.fault(q.call)
 	s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cut(w)
 		return
 	}
-	if f.Delay > 0 && !s.clock.wait(s.clock.now().Add(f.Delay), r.Context().Done()) {
+	if f.Delay > 0 && !s.clock.Wait(s.clock.Now().Add(f.Delay), r.Context().Done()) {
 		s.outcome(q, "abandoned")
 		cut(w)
 		return
@@ -146,7 +146,7 @@ func (s *Server) parse(r *http.Request) (*request, error) {
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		_, q.call.Action, _ = strings.Cut(target, ".")
 		q.json = true
-		q.call.Params, err = members(body)
+		q.call.Params, err = wire.Form(body)
 	} else {
 		q.call.Params, err = url.ParseQuery(string(body))
 		for k, v := range r.URL.Query() {
@@ -182,35 +182,6 @@ func (s *Server) admit(q *request, key string) error {
 		return bad("UnrecognizedClientException", "The security token included in the request is invalid.")
 	}
 	return bad("AuthFailure", "AWS was not able to validate the provided access credentials")
-}
-
-// members makes a form of a JSON object: lists as Name.1, Name.2.
-func members(body []byte) (url.Values, error) {
-	var object map[string]any
-	if err := json.Unmarshal(body, &object); err != nil {
-		return nil, err
-	}
-	v := url.Values{}
-	flatten(v, "", object)
-	return v, nil
-}
-
-func flatten(v url.Values, name string, value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		for k, m := range value {
-			flatten(v, strings.TrimPrefix(name+"."+k, "."), m)
-		}
-	case []any:
-		for i, m := range value {
-			flatten(v, name+"."+strconv.Itoa(i+1), m)
-		}
-	case float64:
-		v.Set(name, strconv.FormatFloat(value, 'f', -1, 64))
-	case nil:
-	default:
-		v.Set(name, fmt.Sprint(value))
-	}
 }
 
 // carryOut does what a call asks for, as far as its fault lets it.
@@ -285,11 +256,11 @@ func (s *Server) apply(q *request, ignore bool) (any, error) {
 
 // later applies a call whose caller is gone by then.
 func (s *Server) later(q *request, f Fault) {
-	at := s.clock.now().Add(f.Delay)
+	at := s.clock.Now().Add(f.Delay)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spawn(func() {
-		if s.clock.wait(at, s.done) {
+		if s.clock.Wait(at, s.done) {
 			_, _ = s.carryOut(q, f)
 			f.hook(Applied, q.call)
 		}

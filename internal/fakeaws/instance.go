@@ -133,7 +133,7 @@ func (s *Server) orderEnd(m *machine, do func()) {
 	m.halting++
 	ended := func() {
 		m.halting--
-		m.downAt = s.clock.now()
+		m.downAt = s.clock.Now()
 	}
 	if s.opt.Boot == nil || m.none {
 		ended()
@@ -149,7 +149,7 @@ func (s *Server) orderEnd(m *machine, do func()) {
 
 // boot starts an instance's machine; the lock is held.
 func (r *region) boot(i instance) {
-	m, now := i.m, r.s.clock.now()
+	m, now := i.m, r.s.clock.Now()
 	m.runs = append(m.runs, span{from: now})
 	if r.s.opt.Boot == nil || m.none {
 		m.up, m.publicIP = true, r.s.publicIP()
@@ -216,7 +216,7 @@ func (r *region) told(i instance) *Instance {
 
 // halt switches a machine off; the lock is held.
 func (r *region) halt(i instance, keep bool) {
-	m, now := i.m, r.s.clock.now()
+	m, now := i.m, r.s.clock.Now()
 	if n := len(m.runs); n > 0 && m.runs[n-1].to.IsZero() {
 		m.runs[n-1].to = now
 	}
@@ -231,7 +231,7 @@ func (r *region) halt(i instance, keep bool) {
 
 // change puts an instance on its way to a state; the lock is held.
 func (r *region) change(i instance, want, code, why, transition string) {
-	now := r.s.clock.now()
+	now := r.s.clock.Now()
 	i.Want, i.Since, i.Until = want, now, now.Add(r.s.opt.ShuttingDown)
 	i.Code, i.Why, i.Transition = code, why, transition
 	r.instances.put(i)
@@ -267,12 +267,12 @@ func (r *region) rest(i instance, code, why, transition string) {
 
 // userInitiated is the reason of a state that a call led to.
 func (r *region) userInitiated() string {
-	return fmt.Sprintf("User initiated (%s GMT)", r.s.clock.now().UTC().Format("2006-01-02 15:04:05"))
+	return fmt.Sprintf("User initiated (%s GMT)", r.s.clock.Now().UTC().Format("2006-01-02 15:04:05"))
 }
 
 // alike counts the living instances that fit.
 func (r *region) alike(fit func(instance) bool) int {
-	now, n := r.s.clock.now(), 0
+	now, n := r.s.clock.Now(), 0
 	for _, i := range r.instances.all() {
 		if i.alive(now) && fit(i) {
 			n++

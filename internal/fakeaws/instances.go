@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // instancesBy finds the instances of ids as a caller sees them; all or an error.
@@ -15,11 +17,11 @@ func (q *request) instancesBy(ids []string) ([]instance, error) {
 	var out []instance
 	var missing []string
 	for _, id := range ids {
-		if !wellFormedID("i", id) {
+		if !wire.WellFormedID("i", id) {
 			return nil, bad("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
 		}
 		i, ok := q.region.instances.look(id)
-		if !ok || q.region.forgotten(i, q.s.clock.now()) {
+		if !ok || q.region.forgotten(i, q.s.clock.Now()) {
 			missing = append(missing, id)
 		}
 		out = append(out, i)
@@ -36,7 +38,7 @@ func (q *request) instancesBy(ids []string) ([]instance, error) {
 // instancesAsked are those that a list call is about: by id and filter, in
 // order, one page of them.
 func (q *request) instancesAsked(most int, keep func(instance) bool) ([]instance, string, error) {
-	ids, now := q.list("InstanceId"), q.s.clock.now()
+	ids, now := q.list("InstanceId"), q.s.clock.Now()
 	if len(ids) > 0 && q.has("MaxResults") {
 		return nil, "", bad("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
 	}
@@ -73,7 +75,7 @@ func (r *region) instanceFields(i instance) fields {
 		"image-id": one(i.Image), "vpc-id": one(x.VPC), "subnet-id": one(x.Subnet), "reservation-id": one(i.Reservation),
 		"spot-instance-request-id": one(i.Spot), "instance-lifecycle": one(x.Lifecycle), "placement-group-name": one(i.Placement),
 		"instance.group-id": i.Groups, "private-ip-address": one(x.PrivateIP), "ip-address": one(x.PublicIP),
-		"owner-id": one(r.s.opt.Account), "architecture": one(i.Arch), "state-reason-code": one(i.Code), "launch-time": one(isoTime(i.Launched))}
+		"owner-id": one(r.s.opt.Account), "architecture": one(i.Arch), "state-reason-code": one(i.Code), "launch-time": one(wire.Time(i.Launched))}
 }
 
 func describeInstances(q *request) (any, error) {
@@ -91,9 +93,9 @@ func describeInstances(q *request) (any, error) {
 		out[at].Instances.Items = append(out[at].Instances.Items, q.region.instanceXML(i))
 	}
 	return struct {
-		Reservations set[reservationXML] `xml:"reservationSet"`
+		Reservations wire.Set[reservationXML] `xml:"reservationSet"`
 		listing
-	}{setOf(out), listing{next}}, nil
+	}{wire.SetOf(out), listing{next}}, nil
 }
 
 type statusXML struct {
@@ -105,8 +107,8 @@ type statusXML struct {
 }
 
 type checkXML struct {
-	Status  string     `xml:"status"`
-	Details set[check] `xml:"details"`
+	Status  string          `xml:"status"`
+	Details wire.Set[check] `xml:"details"`
 }
 
 type check struct {
@@ -115,7 +117,7 @@ type check struct {
 }
 
 func describeInstanceStatus(q *request) (any, error) {
-	now := q.s.clock.now()
+	now := q.s.clock.Now()
 	found, next, err := q.instancesAsked(1000, func(i instance) bool {
 		return i.state(now) == running || q.is("IncludeAllInstances")
 	})
@@ -123,16 +125,16 @@ func describeInstanceStatus(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Statuses set[statusXML] `xml:"instanceStatusSet"`
+		Statuses wire.Set[statusXML] `xml:"instanceStatusSet"`
 		listing
-	}{setOf(each(found, func(i instance) statusXML {
+	}{wire.SetOf(each(found, func(i instance) statusXML {
 		status, reach := "not-applicable", "insufficient-data"
 		if i.state(now) == running {
 			if status, reach = "initializing", "initializing"; now.After(i.Until.Add(q.s.opt.StatusChecks)) {
 				status, reach = "ok", "passed"
 			}
 		}
-		c := checkXML{status, setOf([]check{{"reachability", reach}})}
+		c := checkXML{status, wire.SetOf([]check{{"reachability", reach}})}
 		return statusXML{i.ID, i.Zone, i.stateXML(now), c, c}
 	})), listing{next}}, nil
 }
@@ -154,16 +156,16 @@ func (q *request) changing(do func(instance) error) (any, error) {
 	}
 	var out []changeXML
 	for _, id := range ids {
-		i, now := q.truth(id), q.s.clock.now()
+		i, now := q.truth(id), q.s.clock.Now()
 		before := i.stateXML(now)
 		if err := do(i); err != nil {
 			return nil, err
 		}
-		out = append(out, changeXML{id, q.truth(id).stateXML(q.s.clock.now()), before})
+		out = append(out, changeXML{id, q.truth(id).stateXML(q.s.clock.Now()), before})
 	}
 	return struct {
-		Changes set[changeXML] `xml:"instancesSet"`
-	}{setOf(out)}, nil
+		Changes wire.Set[changeXML] `xml:"instancesSet"`
+	}{wire.SetOf(out)}, nil
 }
 
 // truth is an instance that is known to be there.
@@ -186,7 +188,7 @@ func terminateInstances(q *request) (any, error) {
 
 func stopInstances(q *request) (any, error) {
 	return q.changing(func(i instance) error {
-		switch state := i.state(q.s.clock.now()); {
+		switch state := i.state(q.s.clock.Now()); {
 		case i.OneTime:
 			return bad("UnsupportedOperation", "You can't stop the Spot Instance '%s' because it is associated with a one-time Spot Instance request. "+
 				"You can only stop Spot Instances associated with persistent Spot Instance requests.", i.ID)
@@ -202,7 +204,7 @@ func stopInstances(q *request) (any, error) {
 
 func startInstances(q *request) (any, error) {
 	return q.changing(func(i instance) error {
-		r, now := q.region, q.s.clock.now()
+		r, now := q.region, q.s.clock.Now()
 		switch state := i.state(now); {
 		case i.Want == running:
 			return nil
@@ -213,7 +215,7 @@ func startInstances(q *request) (any, error) {
 		if r.room(t, i.Zone, i.Spot != "") < 1 {
 			return bad("InsufficientInstanceCapacity", "Insufficient capacity.")
 		}
-		if code := t.quotaCode(i.Spot != ""); float64(r.used(code)+t.VCPUs) > r.quota(code) {
+		if code := t.QuotaCode(i.Spot != ""); float64(r.used(code)+t.VCPUs) > r.quota(code) {
 			return bad("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %.0f allows.", r.quota(code))
 		}
 		i.Boots++
@@ -290,7 +292,7 @@ func modifyInstanceAttribute(q *request) (any, error) {
 		i.Protect = v == "true"
 	}
 	if v := value("userData", "UserData"); v != "" {
-		if i.state(q.s.clock.now()) != stopped {
+		if i.state(q.s.clock.Now()) != stopped {
 			return nil, bad("IncorrectInstanceState", "The instance '%s' is not in the 'stopped' state.", i.ID)
 		}
 		i.UserData = v
@@ -313,7 +315,7 @@ func getConsoleOutput(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i, now, text := found[0], q.s.clock.now(), ""
+	i, now, text := found[0], q.s.clock.Now(), ""
 	if late := i.Launched.Add(3 * q.s.opt.Pending); now.After(late) {
 		said := fmt.Sprintf("[    0.000000] Linux version 6.17.0-aws\ncloud-init: %s boot %d\n", i.ID, i.Boots)
 		if c, has := q.s.opt.Boot.(Consoler); has {
@@ -325,7 +327,7 @@ func getConsoleOutput(q *request) (any, error) {
 		ID     string `xml:"instanceId"`
 		At     string `xml:"timestamp"`
 		Output string `xml:"output"`
-	}{i.ID, isoTime(now), text}, nil
+	}{i.ID, wire.Time(now), text}, nil
 }
 
 func (i instance) stateXML(now time.Time) stateXML {

@@ -4,13 +4,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 type reservationXML struct {
-	ID        string           `xml:"reservationId"`
-	Owner     string           `xml:"ownerId"`
-	Groups    set[string]      `xml:"groupSet"`
-	Instances set[instanceXML] `xml:"instancesSet"`
+	ID        string                `xml:"reservationId"`
+	Owner     string                `xml:"ownerId"`
+	Groups    wire.Set[string]      `xml:"groupSet"`
+	Instances wire.Set[instanceXML] `xml:"instancesSet"`
 }
 
 type stateXML struct {
@@ -34,40 +36,40 @@ type groupRef struct {
 }
 
 type instanceXML struct {
-	ID         string           `xml:"instanceId"`
-	Image      string           `xml:"imageId"`
-	State      stateXML         `xml:"instanceState"`
-	PrivateDNS string           `xml:"privateDnsName"`
-	DNS        string           `xml:"dnsName"`
-	Reason     string           `xml:"reason"`
-	Key        string           `xml:"keyName,omitempty"`
-	Index      int              `xml:"amiLaunchIndex"`
-	Type       string           `xml:"instanceType"`
-	Launched   string           `xml:"launchTime"`
-	Placement  placementXML     `xml:"placement"`
-	Monitoring string           `xml:"monitoring>state"`
-	Subnet     string           `xml:"subnetId,omitempty"`
-	VPC        string           `xml:"vpcId,omitempty"`
-	PrivateIP  string           `xml:"privateIpAddress,omitempty"`
-	PublicIP   string           `xml:"ipAddress,omitempty"`
-	Groups     set[groupRef]    `xml:"groupSet"`
-	Why        *reasonXML       `xml:"stateReason"`
-	Arch       string           `xml:"architecture"`
-	RootType   string           `xml:"rootDeviceType"`
-	Root       string           `xml:"rootDeviceName"`
-	Disks      set[attachedXML] `xml:"blockDeviceMapping"`
-	Virtual    string           `xml:"virtualizationType"`
-	Token      string           `xml:"clientToken"`
-	Lifecycle  string           `xml:"instanceLifecycle,omitempty"`
-	Spot       string           `xml:"spotInstanceRequestId,omitempty"`
-	Tags       set[tagXML]      `xml:"tagSet"`
-	Hypervisor string           `xml:"hypervisor"`
-	Interfaces set[nicXML]      `xml:"networkInterfaceSet"`
-	Profile    *profileXML      `xml:"iamInstanceProfile"`
-	Optimized  bool             `xml:"ebsOptimized"`
-	ENA        bool             `xml:"enaSupport"`
-	Metadata   metadataXML      `xml:"metadataOptions"`
-	Platform   string           `xml:"platformDetails"`
+	ID         string                `xml:"instanceId"`
+	Image      string                `xml:"imageId"`
+	State      stateXML              `xml:"instanceState"`
+	PrivateDNS string                `xml:"privateDnsName"`
+	DNS        string                `xml:"dnsName"`
+	Reason     string                `xml:"reason"`
+	Key        string                `xml:"keyName,omitempty"`
+	Index      int                   `xml:"amiLaunchIndex"`
+	Type       string                `xml:"instanceType"`
+	Launched   string                `xml:"launchTime"`
+	Placement  placementXML          `xml:"placement"`
+	Monitoring string                `xml:"monitoring>state"`
+	Subnet     string                `xml:"subnetId,omitempty"`
+	VPC        string                `xml:"vpcId,omitempty"`
+	PrivateIP  string                `xml:"privateIpAddress,omitempty"`
+	PublicIP   string                `xml:"ipAddress,omitempty"`
+	Groups     wire.Set[groupRef]    `xml:"groupSet"`
+	Why        *reasonXML            `xml:"stateReason"`
+	Arch       string                `xml:"architecture"`
+	RootType   string                `xml:"rootDeviceType"`
+	Root       string                `xml:"rootDeviceName"`
+	Disks      wire.Set[attachedXML] `xml:"blockDeviceMapping"`
+	Virtual    string                `xml:"virtualizationType"`
+	Token      string                `xml:"clientToken"`
+	Lifecycle  string                `xml:"instanceLifecycle,omitempty"`
+	Spot       string                `xml:"spotInstanceRequestId,omitempty"`
+	Tags       wire.Set[tagXML]      `xml:"tagSet"`
+	Hypervisor string                `xml:"hypervisor"`
+	Interfaces wire.Set[nicXML]      `xml:"networkInterfaceSet"`
+	Profile    *profileXML           `xml:"iamInstanceProfile"`
+	Optimized  bool                  `xml:"ebsOptimized"`
+	ENA        bool                  `xml:"enaSupport"`
+	Metadata   metadataXML           `xml:"metadataOptions"`
+	Platform   string                `xml:"platformDetails"`
 }
 
 type placementXML struct {
@@ -98,18 +100,18 @@ type attachedXML struct {
 }
 
 type nicXML struct {
-	ID          string        `xml:"networkInterfaceId"`
-	Subnet      string        `xml:"subnetId"`
-	VPC         string        `xml:"vpcId"`
-	Description string        `xml:"description"`
-	Owner       string        `xml:"ownerId"`
-	Status      string        `xml:"status"`
-	MAC         string        `xml:"macAddress"`
-	PrivateIP   string        `xml:"privateIpAddress"`
-	Groups      set[groupRef] `xml:"groupSet"`
-	Attachment  attachXML     `xml:"attachment"`
-	Public      *publicXML    `xml:"association"`
-	Kind        string        `xml:"interfaceType"`
+	ID          string             `xml:"networkInterfaceId"`
+	Subnet      string             `xml:"subnetId"`
+	VPC         string             `xml:"vpcId"`
+	Description string             `xml:"description"`
+	Owner       string             `xml:"ownerId"`
+	Status      string             `xml:"status"`
+	MAC         string             `xml:"macAddress"`
+	PrivateIP   string             `xml:"privateIpAddress"`
+	Groups      wire.Set[groupRef] `xml:"groupSet"`
+	Attachment  attachXML          `xml:"attachment"`
+	Public      *publicXML         `xml:"association"`
+	Kind        string             `xml:"interfaceType"`
 }
 
 type attachXML struct {
@@ -127,22 +129,22 @@ type publicXML struct {
 	Owner string `xml:"ipOwnerId"`
 }
 
-func (t tags) xml() set[tagXML] {
+func (t tags) xml() wire.Set[tagXML] {
 	var out []tagXML
 	for k, v := range t {
 		out = append(out, tagXML{k, v})
 	}
 	slices.SortFunc(out, func(a, b tagXML) int { return strings.Compare(a.Key, b.Key) })
-	return setOf(out)
+	return wire.SetOf(out)
 }
 
 // instanceXML is how an instance looks now. One that is terminated has nothing
 // any more but its name, its tags and the reason.
 func (r *region) instanceXML(i instance) instanceXML {
-	now := r.s.clock.now()
+	now := r.s.clock.Now()
 	sub, _ := r.subnet(i.Subnet)
 	x := instanceXML{ID: i.ID, Image: i.Image, State: i.stateXML(now), Reason: i.Transition, Key: i.Key, Index: i.Index, Type: i.Type,
-		Launched: isoTime(i.Launched), Placement: placementXML{i.Zone, sub.ZoneID, i.Placement, "default"}, Monitoring: "disabled",
+		Launched: wire.Time(i.Launched), Placement: placementXML{i.Zone, sub.ZoneID, i.Placement, "default"}, Monitoring: "disabled",
 		Arch: i.Arch, RootType: "ebs", Root: i.Root, Virtual: "hvm", Token: i.ClientToken, Spot: i.Spot, Tags: i.Tags.xml(),
 		Hypervisor: "xen", Optimized: i.EbsOptimized, ENA: true, Platform: "Linux/UNIX",
 		Metadata: metadataXML{"applied", i.Tokens, i.Hops, "enabled"}}
@@ -178,13 +180,13 @@ func (r *region) connected(x *instanceXML, i instance, now time.Time) {
 	}
 	for _, v := range r.volumes.all() {
 		if v.Instance == i.ID && x.State.Name != pending {
-			x.Disks.Items = append(x.Disks.Items, attachedXML{v.Device, v.ID, "attached", isoTime(v.Made), v.DeleteOnTermination})
+			x.Disks.Items = append(x.Disks.Items, attachedXML{v.Device, v.ID, "attached", wire.Time(v.Made), v.DeleteOnTermination})
 		}
 	}
 }
 
-func (r *region) groupRefs(ids []string) set[groupRef] {
-	return setOf(each(ids, func(id string) groupRef {
+func (r *region) groupRefs(ids []string) wire.Set[groupRef] {
+	return wire.SetOf(each(ids, func(id string) groupRef {
 		g, _ := r.groups.get(id)
 		return groupRef{id, g.Name}
 	}))
@@ -225,7 +227,7 @@ func publicDNS(ip string) string {
 func (r *region) nicXML(n netInterface, i instance, now time.Time) nicXML {
 	x := nicXML{ID: n.ID, Subnet: n.Subnet, VPC: r.vpc, Description: n.Description, Owner: r.s.opt.Account, Status: "in-use", MAC: n.MAC,
 		PrivateIP: n.PrivateIP, Groups: r.groupRefs(n.Groups), Kind: n.Kind,
-		Attachment: attachXML{attachment(n.ID), n.Device, n.Card, "attached", isoTime(n.Made), n.DeleteOnTermination}}
+		Attachment: attachXML{attachment(n.ID), n.Device, n.Card, "attached", wire.Time(n.Made), n.DeleteOnTermination}}
 	if ip := r.publicOfInterface(n, i, now); ip != "" {
 		x.Public = &publicXML{ip, publicDNS(ip), "amazon"}
 	}
@@ -233,4 +235,4 @@ func (r *region) nicXML(n netInterface, i instance, now time.Time) nicXML {
 }
 
 // attachment is the id of what ties an interface to its instance.
-func attachment(id string) string { return fixedID("eni-attach", id) }
+func attachment(id string) string { return wire.FixedID("eni-attach", id) }

@@ -1,6 +1,10 @@
 package fakeaws
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
+)
 
 // detach frees the addresses of an interface.
 func (r *region) detach(id string) {
@@ -14,10 +18,10 @@ func (r *region) detach(id string) {
 
 type eniXML struct {
 	nicXML
-	Zone     string        `xml:"availabilityZone"`
-	Attached *attachedENI  `xml:"attachment"`
-	Tags     set[tagXML]   `xml:"tagSet"`
-	Groups   set[groupRef] `xml:"groupSet"`
+	Zone     string             `xml:"availabilityZone"`
+	Attached *attachedENI       `xml:"attachment"`
+	Tags     wire.Set[tagXML]   `xml:"tagSet"`
+	Groups   wire.Set[groupRef] `xml:"groupSet"`
 }
 
 type attachedENI struct {
@@ -28,7 +32,7 @@ type attachedENI struct {
 
 func (r *region) eniXML(n netInterface) eniXML {
 	i, _ := r.instances.get(n.Instance)
-	x := eniXML{nicXML: r.nicXML(n, i, r.s.clock.now()), Zone: n.Zone, Tags: n.Tags.xml(), Groups: r.groupRefs(n.Groups)}
+	x := eniXML{nicXML: r.nicXML(n, i, r.s.clock.Now()), Zone: n.Zone, Tags: n.Tags.xml(), Groups: r.groupRefs(n.Groups)}
 	x.Status = "available"
 	if n.Instance != "" {
 		x.Status = "in-use"
@@ -66,9 +70,9 @@ func describeNetworkInterfaces(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Interfaces set[eniXML] `xml:"networkInterfaceSet"`
+		Interfaces wire.Set[eniXML] `xml:"networkInterfaceSet"`
 		listing
-	}{setOf(each(found, r.eniXML)), listing{next}}, nil
+	}{wire.SetOf(each(found, r.eniXML)), listing{next}}, nil
 }
 
 func deleteNetworkInterface(q *request) (any, error) {
@@ -85,13 +89,13 @@ func deleteNetworkInterface(q *request) (any, error) {
 }
 
 type addressXML struct {
-	IP          string      `xml:"publicIp"`
-	ID          string      `xml:"allocationId"`
-	Domain      string      `xml:"domain"`
-	Association string      `xml:"associationId,omitempty"`
-	Instance    string      `xml:"instanceId,omitempty"`
-	Interface   string      `xml:"networkInterfaceId,omitempty"`
-	Tags        set[tagXML] `xml:"tagSet"`
+	IP          string           `xml:"publicIp"`
+	ID          string           `xml:"allocationId"`
+	Domain      string           `xml:"domain"`
+	Association string           `xml:"associationId,omitempty"`
+	Instance    string           `xml:"instanceId,omitempty"`
+	Interface   string           `xml:"networkInterfaceId,omitempty"`
+	Tags        wire.Set[tagXML] `xml:"tagSet"`
 }
 
 // mostAddresses is the quota of Elastic IPs in a region.
@@ -108,7 +112,7 @@ func allocateAddress(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := address{common: common{newID("eipalloc"), t}, IP: q.s.publicIP()}
+	a := address{common: common{wire.NewID("eipalloc"), t}, IP: q.s.publicIP()}
 	q.region.addresses.put(a)
 	return addressXML{IP: a.IP, ID: a.ID, Domain: "vpc"}, nil
 }
@@ -132,8 +136,8 @@ func describeAddresses(q *request) (any, error) {
 		}
 	}
 	return struct {
-		Addresses set[addressXML] `xml:"addressesSet"`
-	}{setOf(found)}, nil
+		Addresses wire.Set[addressXML] `xml:"addressesSet"`
+	}{wire.SetOf(found)}, nil
 }
 
 // associateAddress gives an address to an instance's first interface, or to an
@@ -151,13 +155,13 @@ func associateAddress(q *request) (any, error) {
 	if at < 0 {
 		return nil, bad("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", q.str("InstanceId"))
 	}
-	if i, ok := r.instances.get(nics[at].Instance); ok && i.state(q.s.clock.now()) == pending {
+	if i, ok := r.instances.get(nics[at].Instance); ok && i.state(q.s.clock.Now()) == pending {
 		return nil, bad("InvalidInstanceID", "The pending instance '%s' is not in a valid state for this operation.", i.ID)
 	}
 	if a.Interface != "" && !q.flag("AllowReassociation", true) {
 		return nil, bad("Resource.AlreadyAssociated", "resource %s is already associated with associate-id %s", a.ID, a.Association)
 	}
-	a.Interface, a.Instance, a.Association = nics[at].ID, nics[at].Instance, newID("eipassoc")
+	a.Interface, a.Instance, a.Association = nics[at].ID, nics[at].Instance, wire.NewID("eipassoc")
 	r.addresses.put(a)
 	return struct {
 		Return bool   `xml:"return"`

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -27,13 +28,13 @@ func (r *region) usableKey(name string) (keyPair, bool) {
 }
 
 type keyXML struct {
-	ID          string      `xml:"keyPairId"`
-	Name        string      `xml:"keyName"`
-	Fingerprint string      `xml:"keyFingerprint"`
-	Type        string      `xml:"keyType,omitempty"`
-	Public      string      `xml:"publicKey,omitempty"`
-	Made        string      `xml:"createTime,omitempty"`
-	Tags        set[tagXML] `xml:"tagSet"`
+	ID          string           `xml:"keyPairId"`
+	Name        string           `xml:"keyName"`
+	Fingerprint string           `xml:"keyFingerprint"`
+	Type        string           `xml:"keyType,omitempty"`
+	Public      string           `xml:"publicKey,omitempty"`
+	Made        string           `xml:"createTime,omitempty"`
+	Tags        wire.Set[tagXML] `xml:"tagSet"`
 }
 
 func importKeyPair(q *request) (any, error) {
@@ -59,9 +60,9 @@ func importKeyPair(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := keyPair{common: common{newID("key"), t}, Name: name, Public: strings.TrimSpace(string(material)),
+	k := keyPair{common: common{wire.NewID("key"), t}, Name: name, Public: strings.TrimSpace(string(material)),
 		Fingerprint: strings.TrimPrefix(ssh.FingerprintSHA256(public), "SHA256:") + "=",
-		Type:        strings.TrimPrefix(public.Type(), "ssh-"), Made: q.s.clock.now()}
+		Type:        strings.TrimPrefix(public.Type(), "ssh-"), Made: q.s.clock.Now()}
 	r.keys.put(k)
 	return keyXML{ID: k.ID, Name: k.Name, Fingerprint: k.Fingerprint, Tags: t.xml()}, nil
 }
@@ -94,7 +95,7 @@ func describeKeyPairs(q *request) (any, error) {
 			return nil, err
 		}
 		if ok && among(k.Name, names) && among(k.ID, ids) {
-			x := keyXML{k.ID, k.Name, k.Fingerprint, k.Type, "", isoTime(k.Made), k.Tags.xml()}
+			x := keyXML{k.ID, k.Name, k.Fingerprint, k.Type, "", wire.Time(k.Made), k.Tags.xml()}
 			if q.is("IncludePublicKey") {
 				x.Public = k.Public
 			}
@@ -112,6 +113,6 @@ func describeKeyPairs(q *request) (any, error) {
 		}
 	}
 	return struct {
-		Keys set[keyXML] `xml:"keySet"`
-	}{setOf(found)}, nil
+		Keys wire.Set[keyXML] `xml:"keySet"`
+	}{wire.SetOf(found)}, nil
 }

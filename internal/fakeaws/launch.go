@@ -6,13 +6,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/image"
+	"github.com/dlwb/dlwb/internal/fakeaws/machinetype"
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // order is what a RunInstances asks for, found to make sense.
 type order struct {
 	min, max  int
-	kind      instanceType
-	image     image
+	kind      machinetype.Type
+	image     image.AMI
 	zone      string // empty: any
 	subnet    subnet // its ID is empty: the zone's default one
 	block     bool   // it is paid by a capacity block
@@ -47,7 +51,7 @@ func runInstances(q *request) (any, error) {
 			return nil, err
 		}
 	}
-	l := launch{params: asked, reservation: newID("r")}
+	l := launch{params: asked, reservation: wire.NewID("r")}
 	for index := range n {
 		l.ids = append(l.ids, q.launch(o, l.reservation, index))
 	}
@@ -247,7 +251,7 @@ func (q *request) fit(o *order) (int, error) {
 			return 0, err
 		}
 	}
-	code := o.kind.quotaCode(o.spot)
+	code := o.kind.QuotaCode(o.spot)
 	limit := r.quota(code)
 	if o.reserved != "" {
 		return q.reservedRoom(o)
@@ -275,7 +279,7 @@ func (q *request) fit(o *order) (int, error) {
 // chooseZone takes the first zone with room, or the one where the placement
 // group's instances are.
 func (r *region) chooseZone(o *order, n int) int {
-	now := r.s.clock.now()
+	now := r.s.clock.Now()
 	for _, i := range r.instances.all() {
 		if o.placement != "" && i.Placement == o.placement && i.alive(now) {
 			o.zone = i.Zone
@@ -294,7 +298,7 @@ func (r *region) chooseZone(o *order, n int) int {
 const noLimit = 1 << 20
 
 // room is how many more instances a zone takes.
-func (r *region) room(t instanceType, zone string, spot bool) int {
+func (r *region) room(t machinetype.Type, zone string, spot bool) int {
 	n, ok := r.capacity[place{zone, t.Name, spot}]
 	if !ok {
 		return noLimit

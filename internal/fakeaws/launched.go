@@ -3,6 +3,8 @@ package fakeaws
 import (
 	"slices"
 	"strconv"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // orderNetwork reads the interfaces; without any there is one in the default
@@ -84,7 +86,7 @@ func (q *request) launchGroups(p params) ([]string, error) {
 		ids = append(ids, r.groups.listed()[i].ID)
 	}
 	if len(ids) == 0 {
-		ids = []string{fixedID("sg", r.Name)}
+		ids = []string{wire.FixedID("sg", r.Name)}
 	}
 	return ids, nil
 }
@@ -92,7 +94,7 @@ func (q *request) launchGroups(p params) ([]string, error) {
 // orderDisks reads the disks: the image's root disk, changed as asked for, and
 // others.
 func (q *request) orderDisks(o *order) error {
-	root := volume{Device: o.image.Root, Snapshot: o.image.snapshot(), SizeGB: o.image.SizeGB, Type: "gp3", DeleteOnTermination: true}
+	root := volume{Device: o.image.Root, Snapshot: o.image.Snapshot(), SizeGB: o.image.SizeGB, Type: "gp3", DeleteOnTermination: true}
 	o.disks = []volume{root}
 	for _, p := range q.each("BlockDeviceMapping") {
 		if p.has("NoDevice") || p.has("VirtualName") {
@@ -146,7 +148,7 @@ func (v *volume) read(p params, least int) error {
 
 // launch makes one instance with its disks and interfaces, and gives its id.
 func (q *request) launch(o order, reservation string, index int) string {
-	r, now := q.region, q.s.clock.now()
+	r, now := q.region, q.s.clock.Now()
 	if o.zone == "" { // a dry run
 		o.zone = r.zones()[0]
 	}
@@ -154,7 +156,7 @@ func (q *request) launch(o order, reservation string, index int) string {
 	if o.subnet.ID != "" {
 		sub = o.subnet
 	}
-	i := instance{common: common{newID("i"), o.tags["instance"]}, Reservation: reservation, ClientToken: q.str("ClientToken"),
+	i := instance{common: common{wire.NewID("i"), o.tags["instance"]}, Reservation: reservation, ClientToken: q.str("ClientToken"),
 		Zone: o.zone, Subnet: sub.ID, Image: o.image.ID, Type: o.kind.Name, Arch: o.kind.Arch, Root: o.image.Root,
 		Key: q.str("KeyName"), Profile: q.profile(), Placement: o.placement, Index: index,
 		Groups: o.nics[0].Groups, Launched: now, Behaviour: q.str("InstanceInitiatedShutdownBehavior"),
@@ -165,7 +167,7 @@ func (q *request) launch(o order, reservation string, index int) string {
 	orElse(&i.Behaviour, "stop")
 	orElse(&i.Tokens, "optional")
 	for n, nic := range o.nics {
-		nic.common = common{newID("eni"), o.tags["network-interface"]}
+		nic.common = common{wire.NewID("eni"), o.tags["network-interface"]}
 		nic.Zone, nic.Subnet, nic.Instance, nic.Made = o.zone, sub.ID, i.ID, now
 		nic.PrivateIP, nic.MAC = r.privateIP(o.zone), mac()
 		if n == 0 {
@@ -174,7 +176,7 @@ func (q *request) launch(o order, reservation string, index int) string {
 		r.interfaces.put(nic)
 	}
 	for _, disk := range o.disks {
-		disk.common = common{newID("vol"), o.tags["volume"]}
+		disk.common = common{wire.NewID("vol"), o.tags["volume"]}
 		disk.Zone, disk.Instance, disk.Made = o.zone, i.ID, now
 		r.volumes.put(disk)
 	}
@@ -189,7 +191,7 @@ func (q *request) launch(o order, reservation string, index int) string {
 }
 
 func mac() string {
-	b, out := randomBytes(5), "0a"
+	b, out := wire.Random(5), "0a"
 	for _, c := range b {
 		out += ":" + strconv.FormatUint(uint64(c)|256, 16)[1:]
 	}

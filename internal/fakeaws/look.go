@@ -1,6 +1,10 @@
 package fakeaws
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/machinetype"
+)
 
 // Zones lists the zones of all regions.
 func (s *Server) Zones() []string {
@@ -27,7 +31,7 @@ func (s *Server) RegionOf(zone string) string {
 
 // HasType reports whether there is an instance type.
 func (s *Server) HasType(name string) bool {
-	return slices.ContainsFunc(s.types, func(t instanceType) bool { return t.Name == name })
+	return slices.ContainsFunc(s.types, func(t machinetype.Type) bool { return t.Name == name })
 }
 
 // Seen is an instance as a person sees it.
@@ -44,7 +48,7 @@ func (s *Server) Running() []Seen {
 	var out []Seen
 	for _, r := range s.regions {
 		for _, i := range r.instances.all() {
-			state := i.state(s.clock.now())
+			state := i.state(s.clock.Now())
 			if !r.instances.rows[i.ID].planted && state != terminated {
 				out = append(out, Seen{r.Name, i.Zone, i.ID, i.Type, state, i.Spot != ""})
 			}

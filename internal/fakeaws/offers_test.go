@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -94,7 +95,8 @@ func TestEveryPagedListIsWhole(t *testing.T) {
 	for p := ec2.NewDescribeSpotPriceHistoryPaginator(r.ec2, &ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []types.InstanceType{"g5.xlarge"},
 		ProductDescriptions: []string{"Linux/UNIX"}}); p.HasMorePages(); {
 		for _, v := range must(p.NextPage(ctx))(t).SpotPriceHistory {
-			if number(*v.SpotPrice) <= 0.25 || number(*v.SpotPrice) > 0.5 || !strings.HasPrefix(*v.AvailabilityZone, "us-east-1") || v.Timestamp == nil {
+			usd, _ := strconv.ParseFloat(*v.SpotPrice, 64)
+			if usd <= 0.25 || usd > 0.5 || !strings.HasPrefix(*v.AvailabilityZone, "us-east-1") || v.Timestamp == nil {
 				t.Errorf("a spot price is %+v", v)
 			}
 			history++

@@ -1,15 +1,19 @@
 package fakeaws
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
+)
 
 type placementGroupXML struct {
-	Name       string      `xml:"groupName"`
-	State      string      `xml:"state"`
-	Strategy   string      `xml:"strategy"`
-	Partitions int         `xml:"partitionCount,omitempty"`
-	ID         string      `xml:"groupId"`
-	ARN        string      `xml:"groupArn"`
-	Tags       set[tagXML] `xml:"tagSet"`
+	Name       string           `xml:"groupName"`
+	State      string           `xml:"state"`
+	Strategy   string           `xml:"strategy"`
+	Partitions int              `xml:"partitionCount,omitempty"`
+	ID         string           `xml:"groupId"`
+	ARN        string           `xml:"groupArn"`
+	Tags       wire.Set[tagXML] `xml:"tagSet"`
 }
 
 func (r *region) placementXML(p placement) placementGroupXML {
@@ -36,7 +40,7 @@ func createPlacementGroup(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.common = common{newID("pg"), t}
+	p.common = common{wire.NewID("pg"), t}
 	q.region.placements.put(p)
 	return struct {
 		Return bool              `xml:"return"`
@@ -64,12 +68,12 @@ func describePlacementGroups(q *request) (any, error) {
 		}
 	}
 	return struct {
-		Groups set[placementGroupXML] `xml:"placementGroupSet"`
-	}{setOf(found)}, nil
+		Groups wire.Set[placementGroupXML] `xml:"placementGroupSet"`
+	}{wire.SetOf(found)}, nil
 }
 
 func deletePlacementGroup(q *request) (any, error) {
-	r, name, now := q.region, q.str("GroupName"), q.s.clock.now()
+	r, name, now := q.region, q.str("GroupName"), q.s.clock.Now()
 	for _, p := range r.placements.listed() {
 		if p.Name != name || !r.placements.exists(p.ID) {
 			continue

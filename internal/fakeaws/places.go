@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 func getCallerIdentity(q *request) (any, error) {
@@ -39,8 +41,8 @@ func describeRegions(q *request) (any, error) {
 		}
 	}
 	return struct {
-		Regions set[regionXML] `xml:"regionInfo"`
-	}{setOf(out)}, nil
+		Regions wire.Set[regionXML] `xml:"regionInfo"`
+	}{wire.SetOf(out)}, nil
 }
 
 type zoneXML struct {
@@ -73,20 +75,20 @@ func describeZones(q *request) (any, error) {
 		return nil, bad("InvalidParameterValue", "Invalid availability zone: %v%v", names, ids)
 	}
 	return struct {
-		Zones set[zoneXML] `xml:"availabilityZoneInfo"`
-	}{setOf(out)}, nil
+		Zones wire.Set[zoneXML] `xml:"availabilityZoneInfo"`
+	}{wire.SetOf(out)}, nil
 }
 
 // among reports whether a value is wanted; no list wants all.
 func among(v string, wanted []string) bool { return len(wanted) == 0 || slices.Contains(wanted, v) }
 
 type vpcXML struct {
-	ID      string      `xml:"vpcId"`
-	State   string      `xml:"state"`
-	CIDR    string      `xml:"cidrBlock"`
-	Default bool        `xml:"isDefault"`
-	Owner   string      `xml:"ownerId"`
-	Tags    set[tagXML] `xml:"tagSet"`
+	ID      string           `xml:"vpcId"`
+	State   string           `xml:"state"`
+	CIDR    string           `xml:"cidrBlock"`
+	Default bool             `xml:"isDefault"`
+	Owner   string           `xml:"ownerId"`
+	Tags    wire.Set[tagXML] `xml:"tagSet"`
 }
 
 func describeVpcs(q *request) (any, error) {
@@ -120,13 +122,13 @@ func describeVpcs(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		VPCs set[vpcXML] `xml:"vpcSet"`
+		VPCs wire.Set[vpcXML] `xml:"vpcSet"`
 		listing
-	}{setOf(found), listing{next}}, nil
+	}{wire.SetOf(found), listing{next}}, nil
 }
 
 // tagsOf are tags as they were before they were written.
-func tagsOf(x set[tagXML]) tags {
+func tagsOf(x wire.Set[tagXML]) tags {
 	t := tags{}
 	for _, one := range x.Items {
 		t[one.Key] = one.Value
@@ -135,17 +137,17 @@ func tagsOf(x set[tagXML]) tags {
 }
 
 type subnetXML struct {
-	ID      string      `xml:"subnetId"`
-	State   string      `xml:"state"`
-	VPC     string      `xml:"vpcId"`
-	CIDR    string      `xml:"cidrBlock"`
-	Free    int         `xml:"availableIpAddressCount"`
-	Zone    string      `xml:"availabilityZone"`
-	ZoneID  string      `xml:"availabilityZoneId"`
-	Default bool        `xml:"defaultForAz"`
-	Public  bool        `xml:"mapPublicIpOnLaunch"`
-	Owner   string      `xml:"ownerId"`
-	Tags    set[tagXML] `xml:"tagSet"`
+	ID      string           `xml:"subnetId"`
+	State   string           `xml:"state"`
+	VPC     string           `xml:"vpcId"`
+	CIDR    string           `xml:"cidrBlock"`
+	Free    int              `xml:"availableIpAddressCount"`
+	Zone    string           `xml:"availabilityZone"`
+	ZoneID  string           `xml:"availabilityZoneId"`
+	Default bool             `xml:"defaultForAz"`
+	Public  bool             `xml:"mapPublicIpOnLaunch"`
+	Owner   string           `xml:"ownerId"`
+	Tags    wire.Set[tagXML] `xml:"tagSet"`
 }
 
 func describeSubnets(q *request) (any, error) {
@@ -179,7 +181,7 @@ func describeSubnets(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Subnets set[subnetXML] `xml:"subnetSet"`
+		Subnets wire.Set[subnetXML] `xml:"subnetSet"`
 		listing
-	}{setOf(found), listing{next}}, nil
+	}{wire.SetOf(found), listing{next}}, nil
 }

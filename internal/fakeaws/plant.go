@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // Planted is something that is there without a call: somebody else's, or what
@@ -38,10 +40,10 @@ func (s *Server) Plant(p Planted) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.must(p.Region)
-	orElse(&p.Name, fmt.Sprintf("planted-%x", randomBytes(4)))
-	made := s.clock.now().Add(-p.Age)
+	orElse(&p.Name, fmt.Sprintf("planted-%x", wire.Random(4)))
+	made := s.clock.Now().Add(-p.Age)
 	zone := r.zones()[0]
-	own := func(prefix string) common { return common{newID(prefix), maps.Clone(p.Tags)} }
+	own := func(prefix string) common { return common{wire.NewID(prefix), maps.Clone(p.Tags)} }
 	switch p.Kind {
 	case "instance":
 		return r.plantInstance(p, own("i"), made)
@@ -56,7 +58,7 @@ func (s *Server) Plant(p Planted) (id string) {
 		return c.ID
 	case "security-group":
 		c := own("sg")
-		r.groups.plant(group{common: c, Name: p.Name, Description: "planted", VPC: r.vpc, Out: []rule{anywhere(newID("sgr"))}})
+		r.groups.plant(group{common: c, Name: p.Name, Description: "planted", VPC: r.vpc, Out: []rule{anywhere(wire.NewID("sgr"))}})
 		return c.ID
 	case "key-pair":
 		c := own("key")
@@ -89,10 +91,10 @@ func (r *region) plantInstance(p Planted, c common, made time.Time) string {
 		panic("fakeaws: no instance type " + p.Type)
 	}
 	if len(p.Groups) == 0 {
-		p.Groups = []string{fixedID("sg", r.Name)}
+		p.Groups = []string{wire.FixedID("sg", r.Name)}
 	}
 	m := &machine{none: true, up: p.State == running, publicIP: r.s.publicIP(), runs: []span{{from: made}}}
-	i := instance{common: c, Reservation: newID("r"), ClientToken: p.Token, Zone: zone, Subnet: r.subnets[0].ID, Image: r.images[0].ID, Type: p.Type,
+	i := instance{common: c, Reservation: wire.NewID("r"), ClientToken: p.Token, Zone: zone, Subnet: r.subnets[0].ID, Image: r.images[0].ID, Type: p.Type,
 		Arch: t.Arch, Root: "/dev/sda1", Groups: p.Groups, Placement: p.Placement, PrivateIP: r.privateIP(zone), Launched: made, Behaviour: "stop",
 		Tokens: "optional", Hops: 1, Want: p.State, Since: made, Until: made.Add(time.Second), Price: r.price(t, zone, false), m: m}
 	if i.Want != running {
@@ -102,9 +104,9 @@ func (r *region) plantInstance(p Planted, c common, made time.Time) string {
 	r.instances.plant(i)
 	r.lasting[i.ID] = true
 	if i.Want != terminated {
-		r.interfaces.plant(netInterface{common: common{newID("eni"), maps.Clone(p.Tags)}, Zone: zone, Subnet: i.Subnet, Kind: "interface", PrivateIP: i.PrivateIP,
+		r.interfaces.plant(netInterface{common: common{wire.NewID("eni"), maps.Clone(p.Tags)}, Zone: zone, Subnet: i.Subnet, Kind: "interface", PrivateIP: i.PrivateIP,
 			MAC: mac(), Groups: p.Groups, Instance: i.ID, Public: true, DeleteOnTermination: true, Made: made})
-		r.volumes.plant(volume{common: common{newID("vol"), maps.Clone(p.Tags)}, Zone: zone, Device: "/dev/sda1", Type: "gp3", SizeGB: 65, IOPS: 3000,
+		r.volumes.plant(volume{common: common{wire.NewID("vol"), maps.Clone(p.Tags)}, Zone: zone, Device: "/dev/sda1", Type: "gp3", SizeGB: 65, IOPS: 3000,
 			DeleteOnTermination: true, Instance: i.ID, Made: made})
 	}
 	return i.ID

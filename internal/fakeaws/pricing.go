@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/machinetype"
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // product is one thing of the price list.
@@ -50,10 +53,10 @@ func (r *region) located(more map[string]string) map[string]string {
 	return tags{"regionCode": r.Name, "location": where, "locationType": "AWS Region", "servicename": "Amazon Elastic Compute Cloud"}.with(more)
 }
 
-func (r *region) productsOf(t instanceType) []product {
+func (r *region) productsOf(t machinetype.Type) []product {
 	variant := func(os, tenancy, status, software string, usd float64) product {
 		family := "Compute Instance"
-		if t.metal() {
+		if t.Metal() {
 			family = "Compute Instance (bare metal)"
 		}
 		return product{sku(t.Name, r.Name, os, tenancy, status, software), family, r.located(map[string]string{
@@ -74,7 +77,7 @@ func (r *region) productsOf(t instanceType) []product {
 }
 
 func sku(parts ...string) string {
-	return strings.ToUpper(strings.TrimPrefix(fixedID("s", strings.Join(parts, "/")), "s-0"))
+	return strings.ToUpper(strings.TrimPrefix(wire.FixedID("s", strings.Join(parts, "/")), "s-0"))
 }
 
 // json is the product as a string that is JSON.
@@ -86,7 +89,7 @@ func (p product) json() string {
 		"pricePerUnit": map[string]string{"USD": fmt.Sprintf("%.10f", p.usd)}}
 	terms := map[string]any{"OnDemand": map[string]any{term: map[string]any{"offerTermCode": "JRTCKXETXF", "sku": p.sku,
 		"effectiveDate": "2026-10-01T00:00:00Z", "termAttributes": map[string]string{}, "priceDimensions": map[string]any{rate: dimension}}}}
-	return string(asJSON(map[string]any{"serviceCode": "AmazonEC2", "version": "20261015183417", "publicationDate": "2026-10-15T18:34:17Z",
+	return string(wire.JSON(map[string]any{"serviceCode": "AmazonEC2", "version": "20261015183417", "publicationDate": "2026-10-15T18:34:17Z",
 		"product": map[string]any{"productFamily": p.family, "sku": p.sku, "attributes": p.attributes}, "terms": terms}))
 }
 

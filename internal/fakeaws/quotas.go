@@ -46,9 +46,9 @@ func (r *region) quota(code string) float64 {
 
 // used is how many vCPUs of a quota the living instances take.
 func (r *region) used(code string) int {
-	now, sum := r.s.clock.now(), 0
+	now, sum := r.s.clock.Now(), 0
 	for _, i := range r.instances.all() {
-		if t := r.s.byName[i.Type]; i.alive(now) && t.quotaCode(i.Spot != "") == code {
+		if t := r.s.byName[i.Type]; i.alive(now) && t.QuotaCode(i.Spot != "") == code {
 			sum += t.VCPUs
 		}
 	}

@@ -1,10 +1,12 @@
 package fakeaws
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/image"
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // region has all that exists in one region.
@@ -24,7 +26,7 @@ type region struct {
 	vpc      string
 	subnets  []subnet
 	others   []subnet // of VPCs that somebody has made
-	images   []image
+	images   []image.AMI
 	tokens   map[string]launch // of RunInstances, by client token
 	capacity map[place]int     // that there is; no entry: no end of it
 	quotas   map[string]float64
@@ -61,10 +63,10 @@ func newRegion(s *Server, o Region) *region {
 		instances: newTable[instance](s), volumes: newTable[volume](s), interfaces: newTable[netInterface](s),
 		groups: newTable[group](s), keys: newTable[keyPair](s), placements: newTable[placement](s),
 		addresses: newTable[address](s), spots: newTable[spotRequest](s),
-		vpc: fixedID("vpc", o.Name), tokens: map[string]launch{}, capacity: map[place]int{},
+		vpc: wire.FixedID("vpc", o.Name), tokens: map[string]launch{}, capacity: map[place]int{},
 		quotas: map[string]float64{}, lasting: map[string]bool{}}
 	for i, letter := range o.Zones {
-		r.subnets = append(r.subnets, subnet{ID: fixedID("subnet", o.Name+letter), Zone: o.Name + letter, VPC: r.vpc,
+		r.subnets = append(r.subnets, subnet{ID: wire.FixedID("subnet", o.Name+letter), Zone: o.Name + letter, VPC: r.vpc,
 			ZoneID: zoneID(o.Name, i), CIDR: fmt.Sprintf("172.31.%d.0/20", i*16), Default: true, Private: slices.Contains(o.Private, letter)})
 	}
 	for v, vpc := range o.VPCs {
@@ -74,17 +76,17 @@ func newRegion(s *Server, o Region) *region {
 				CIDR: fmt.Sprintf("10.%d.%d.0/24", v, i), VPC: VPCID(o.Name, vpc.Name), Name: made.Name, Private: made.Private})
 		}
 	}
-	r.images = imagesOf(o.Name)
+	r.images = image.In(o.Name)
 	for _, vpc := range o.VPCs {
 		if vpc.Endpoint {
 			r.groups.plant(group{common: common{ID: EndpointGroup(o.Name, vpc.Name)}, Name: "endpoint", Description: "of the endpoint",
-				VPC: VPCID(o.Name, vpc.Name), Out: []rule{anywhere(fixedID("sgr", o.Name+vpc.Name))}})
+				VPC: VPCID(o.Name, vpc.Name), Out: []rule{anywhere(wire.FixedID("sgr", o.Name+vpc.Name))}})
 		}
 	}
-	r.groups.plant(group{common: common{ID: fixedID("sg", o.Name)}, Name: "default",
+	r.groups.plant(group{common: common{ID: wire.FixedID("sg", o.Name)}, Name: "default",
 		Description: "default VPC security group", VPC: r.vpc,
-		In:  []rule{{Egress: false, Proto: "-1", From: -1, To: -1, Group: fixedID("sg", o.Name), ID: fixedID("sgr", o.Name)}},
-		Out: []rule{anywhere(fixedID("sgr", o.Name+"out"))}})
+		In:  []rule{{Egress: false, Proto: "-1", From: -1, To: -1, Group: wire.FixedID("sg", o.Name), ID: wire.FixedID("sgr", o.Name)}},
+		Out: []rule{anywhere(wire.FixedID("sgr", o.Name+"out"))}})
 	return r
 }
 
@@ -93,12 +95,6 @@ func (r *region) tables() map[string]anyTable {
 	return map[string]anyTable{"instance": r.instances, "volume": r.volumes, "network-interface": r.interfaces,
 		"security-group": r.groups, "key-pair": r.keys, "placement-group": r.placements,
 		"elastic-ip": r.addresses, "spot-instances-request": r.spots}
-}
-
-// fixedID is the same id each time.
-func fixedID(prefix, of string) string {
-	sum := sha256.Sum256([]byte(prefix + of))
-	return fmt.Sprintf("%s-0%x", prefix, sum[:8])
 }
 
 // zoneID is a zone's name that is the same in all accounts. As in real
@@ -158,7 +154,7 @@ func (s *Server) publicIP() string {
 
 // settle brings the records up to the virtual now: what ended instances leave.
 func (s *Server) settle() {
-	now := s.clock.now()
+	now := s.clock.Now()
 	for _, r := range s.regions {
 		for id := range r.lasting {
 			if i, ok := r.instances.get(id); ok && i.state(now) == terminated {

@@ -4,10 +4,11 @@ import (
 	"encoding/base64"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // request is a call being answered.
@@ -163,46 +164,11 @@ func (q *request) passes(t tags, f fields) (bool, error) {
 			return false, err
 		}
 		values := slices.DeleteFunc(filter.list("Value"), q.lackedWildcard)
-		if lacked || !anyFits(values, have) {
+		if lacked || !wire.AnyFits(values, have) {
 			return false, nil
 		}
 	}
 	return true, nil
-}
-
-func anyFits(patterns, values []string) bool {
-	for _, p := range patterns {
-		for _, v := range values {
-			if fits(p, v) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// fits matches with AWS's wildcards: * for any characters, ? for one, and a
-// backslash before one that means itself.
-func fits(pattern, value string) bool {
-	if !strings.ContainsAny(pattern, `*?\`) {
-		return pattern == value
-	}
-	var re strings.Builder
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; {
-		case c == '*':
-			re.WriteString("(?s:.*)")
-		case c == '?':
-			re.WriteString("(?s:.)")
-		case c == '\\' && i+1 < len(pattern):
-			i++
-			re.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
-		default:
-			re.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
-		}
-	}
-	ok, err := regexp.MatchString("^"+re.String()+"$", value)
-	return err == nil && ok
 }
 
 // page cuts one page out of a list that is sorted by key. The token says the

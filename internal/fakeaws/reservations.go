@@ -1,6 +1,10 @@
 package fakeaws
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
+)
 
 type reservationXMLOfCapacity struct {
 	ID    string `xml:"capacityReservationId"`
@@ -38,20 +42,20 @@ func describeCapacityReservations(q *request) (any, error) {
 	}
 	var found []reservationXMLOfCapacity
 	for _, v := range r.Reservations {
-		x := reservationXMLOfCapacity{v.ID, v.Type, r.Name + v.Zone, v.Count, r.left(v), "active", "default", "targeted", isoTime(q.s.clock.now()), ""}
+		x := reservationXMLOfCapacity{v.ID, v.Type, r.Name + v.Zone, v.Count, r.left(v), "active", "default", "targeted", wire.Time(q.s.clock.Now()), ""}
 		if v.Block {
-			x.Kind, x.End = "capacity-block", isoTime(q.s.clock.now().Add(blockLasts))
+			x.Kind, x.End = "capacity-block", wire.Time(q.s.clock.Now().Add(blockLasts))
 		}
 		if v.Waits {
-			x.State, x.Start = "scheduled", isoTime(q.s.clock.now().Add(blockLasts))
+			x.State, x.Start = "scheduled", wire.Time(q.s.clock.Now().Add(blockLasts))
 		}
 		if among(v.ID, ids) {
 			found = append(found, x)
 		}
 	}
 	return struct {
-		Reservations set[reservationXMLOfCapacity] `xml:"capacityReservationSet"`
-	}{setOf(found)}, nil
+		Reservations wire.Set[reservationXMLOfCapacity] `xml:"capacityReservationSet"`
+	}{wire.SetOf(found)}, nil
 }
 
 // orderReserved checks the reservation that is asked for.

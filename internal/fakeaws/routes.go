@@ -1,5 +1,7 @@
 package fakeaws
 
+import "github.com/dlwb/dlwb/internal/fakeaws/wire"
+
 type routeXML struct {
 	CIDR    string `xml:"destinationCidrBlock"`
 	Gateway string `xml:"gatewayId,omitempty"`
@@ -16,11 +18,11 @@ type associationXML struct {
 }
 
 type routeTableXML struct {
-	ID           string              `xml:"routeTableId"`
-	VPC          string              `xml:"vpcId"`
-	Routes       set[routeXML]       `xml:"routeSet"`
-	Associations set[associationXML] `xml:"associationSet"`
-	Owner        string              `xml:"ownerId"`
+	ID           string                   `xml:"routeTableId"`
+	VPC          string                   `xml:"vpcId"`
+	Routes       wire.Set[routeXML]       `xml:"routeSet"`
+	Associations wire.Set[associationXML] `xml:"associationSet"`
+	Owner        string                   `xml:"ownerId"`
 }
 
 // describeRouteTables shows the main table, which leads to the internet, and one
@@ -29,18 +31,18 @@ func describeRouteTables(q *request) (any, error) {
 	r := q.region
 	local := routeXML{CIDR: "172.31.0.0/16", Gateway: "local", State: "active", Origin: "CreateRouteTable"}
 	table := func(vpc, of, subnet string, out routeXML) routeTableXML {
-		id := fixedID("rtb", r.Name+of)
+		id := wire.FixedID("rtb", r.Name+of)
 		out.CIDR, out.State, out.Origin = "0.0.0.0/0", "active", "CreateRoute"
-		return routeTableXML{id, vpc, setOf([]routeXML{local, out}),
-			setOf([]associationXML{{fixedID("rtbassoc", r.Name+of), id, subnet, subnet == ""}}), q.s.opt.Account}
+		return routeTableXML{id, vpc, wire.SetOf([]routeXML{local, out}),
+			wire.SetOf([]associationXML{{wire.FixedID("rtbassoc", r.Name+of), id, subnet, subnet == ""}}), q.s.opt.Account}
 	}
-	all := []routeTableXML{table(r.vpc, "", "", routeXML{Gateway: fixedID("igw", r.Name)})}
+	all := []routeTableXML{table(r.vpc, "", "", routeXML{Gateway: wire.FixedID("igw", r.Name)})}
 	for _, v := range r.VPCs {
-		all = append(all, table(VPCID(r.Name, v.Name), v.Name, "", routeXML{Gateway: fixedID("igw", r.Name+v.Name)}))
+		all = append(all, table(VPCID(r.Name, v.Name), v.Name, "", routeXML{Gateway: wire.FixedID("igw", r.Name+v.Name)}))
 	}
 	for _, s := range r.allSubnets() {
 		if s.Private {
-			all = append(all, table(s.VPC, s.ID, s.ID, routeXML{NAT: fixedID("nat", r.Name)}))
+			all = append(all, table(s.VPC, s.ID, s.ID, routeXML{NAT: wire.FixedID("nat", r.Name)}))
 		}
 	}
 	var found []routeTableXML
@@ -58,7 +60,7 @@ func describeRouteTables(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Tables set[routeTableXML] `xml:"routeTableSet"`
+		Tables wire.Set[routeTableXML] `xml:"routeTableSet"`
 		listing
-	}{setOf(found), listing{next}}, nil
+	}{wire.SetOf(found), listing{next}}, nil
 }

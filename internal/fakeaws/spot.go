@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 // requestSpot makes the request that gets a spot instance.
 func (q *request) requestSpot(o order, i instance) (id string, oneTime bool) {
-	m, now := o.market, q.s.clock.now()
+	m, now := o.market, q.s.clock.Now()
 	req := spotRequest{common: common{newSpotID(), o.tags["spot-instances-request"]}, Instance: i.ID, Zone: i.Zone, Type: i.Type, Image: i.Image,
 		Price: m.str("MaxPrice"), Persistent: m.str("SpotInstanceType") == "persistent", State: "active", Status: "fulfilled",
 		Message: "Your Spot request is fulfilled.", Made: now, Updated: now, Interruption: m.str("InstanceInterruptionBehavior")}
@@ -22,7 +24,7 @@ func (q *request) requestSpot(o order, i instance) (id string, oneTime bool) {
 }
 
 // newSpotID is shaped as AWS's: eight characters after "sir-".
-func newSpotID() string { return fmt.Sprintf("sir-%x", randomBytes(4)) }
+func newSpotID() string { return fmt.Sprintf("sir-%x", wire.Random(4)) }
 
 // mark notes what is said of a spot request.
 func (r *region) mark(id, status, message string) {
@@ -30,7 +32,7 @@ func (r *region) mark(id, status, message string) {
 	if !ok {
 		return
 	}
-	q.Status, q.Message, q.Updated = status, message, r.s.clock.now()
+	q.Status, q.Message, q.Updated = status, message, r.s.clock.Now()
 	r.spots.put(q)
 }
 
@@ -41,7 +43,7 @@ func (r *region) endRequest(i instance) {
 	if !ok || !q.live() {
 		return
 	}
-	q.Instance, q.State, q.Updated = "", "closed", r.s.clock.now()
+	q.Instance, q.State, q.Updated = "", "closed", r.s.clock.Now()
 	q.Status, q.Message = "instance-terminated-by-user", "Your Spot Instance was terminated."
 	if i.Code == "Server.SpotInstanceTermination" {
 		q.Status = "instance-terminated-no-capacity"
@@ -53,18 +55,18 @@ func (r *region) endRequest(i instance) {
 }
 
 type spotXML struct {
-	ID           string      `xml:"spotInstanceRequestId"`
-	Price        string      `xml:"spotPrice"`
-	Type         string      `xml:"type"`
-	State        string      `xml:"state"`
-	Status       statusOfXML `xml:"status"`
-	Spec         specXML     `xml:"launchSpecification"`
-	Instance     string      `xml:"instanceId,omitempty"`
-	Made         string      `xml:"createTime"`
-	Product      string      `xml:"productDescription"`
-	Zone         string      `xml:"launchedAvailabilityZone,omitempty"`
-	Tags         set[tagXML] `xml:"tagSet"`
-	Interruption string      `xml:"instanceInterruptionBehavior"`
+	ID           string           `xml:"spotInstanceRequestId"`
+	Price        string           `xml:"spotPrice"`
+	Type         string           `xml:"type"`
+	State        string           `xml:"state"`
+	Status       statusOfXML      `xml:"status"`
+	Spec         specXML          `xml:"launchSpecification"`
+	Instance     string           `xml:"instanceId,omitempty"`
+	Made         string           `xml:"createTime"`
+	Product      string           `xml:"productDescription"`
+	Zone         string           `xml:"launchedAvailabilityZone,omitempty"`
+	Tags         wire.Set[tagXML] `xml:"tagSet"`
+	Interruption string           `xml:"instanceInterruptionBehavior"`
 }
 
 type statusOfXML struct {
@@ -86,8 +88,8 @@ func (q spotRequest) kind() string {
 }
 
 func (q spotRequest) xml() spotXML {
-	return spotXML{q.ID, q.Price, q.kind(), q.State, statusOfXML{q.Status, isoTime(q.Updated), q.Message}, specXML{q.Image, q.Type},
-		q.Instance, isoTime(q.Made), "Linux/UNIX", q.Zone, q.Tags.xml(), q.Interruption}
+	return spotXML{q.ID, q.Price, q.kind(), q.State, statusOfXML{q.Status, wire.Time(q.Updated), q.Message}, specXML{q.Image, q.Type},
+		q.Instance, wire.Time(q.Made), "Linux/UNIX", q.Zone, q.Tags.xml(), q.Interruption}
 }
 
 func (q *request) spotsBy(ids []string) error {
@@ -120,9 +122,9 @@ func describeSpotInstanceRequests(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Requests set[spotXML] `xml:"spotInstanceRequestSet"`
+		Requests wire.Set[spotXML] `xml:"spotInstanceRequestSet"`
 		listing
-	}{setOf(each(found, spotRequest.xml)), listing{next}}, nil
+	}{wire.SetOf(each(found, spotRequest.xml)), listing{next}}, nil
 }
 
 // cancelSpotInstanceRequests ends requests; their instances go on.
@@ -143,14 +145,14 @@ func cancelSpotInstanceRequests(q *request) (any, error) {
 			if v.State == "active" {
 				v.Status = "request-canceled-and-instance-running"
 			}
-			v.State, v.Updated = "cancelled", q.s.clock.now()
+			v.State, v.Updated = "cancelled", q.s.clock.Now()
 			q.region.spots.put(v)
 		}
 		out = append(out, cancelled{id, v.State})
 	}
 	return struct {
-		Requests set[cancelled] `xml:"spotInstanceRequestSet"`
-	}{setOf(out)}, nil
+		Requests wire.Set[cancelled] `xml:"spotInstanceRequestSet"`
+	}{wire.SetOf(out)}, nil
 }
 
 type priceXML struct {
@@ -167,7 +169,7 @@ type priceXML struct {
 // one of six hours ago, which was higher.
 func describeSpotPriceHistory(q *request) (any, error) {
 	var found []priceXML
-	now := q.s.clock.now()
+	now := q.s.clock.Now()
 	start, _ := time.Parse(time.RFC3339, q.str("StartTime"))
 	for _, t := range q.s.types {
 		for _, sub := range q.region.subnets {
@@ -181,7 +183,7 @@ func describeSpotPriceHistory(q *request) (any, error) {
 					continue
 				}
 				price := math.Round(q.region.price(t, sub.Zone, true)*(1+0.1*float64(back))*1e6) / 1e6
-				x := priceXML{t.Name, "Linux/UNIX", strconv.FormatFloat(price, 'f', 6, 64), isoTime(at), sub.Zone, sub.ZoneID,
+				x := priceXML{t.Name, "Linux/UNIX", strconv.FormatFloat(price, 'f', 6, 64), wire.Time(at), sub.Zone, sub.ZoneID,
 					fmt.Sprint(t.Name, " ", sub.Zone, " ", back)}
 				ok, err := q.passes(nil, fields{"instance-type": one(x.Type), "availability-zone": one(x.Zone),
 					"product-description": one(x.Product), "spot-price": one(x.Price), "timestamp": one(x.At)})
@@ -200,9 +202,9 @@ func describeSpotPriceHistory(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Prices set[priceXML] `xml:"spotPriceHistorySet"`
+		Prices wire.Set[priceXML] `xml:"spotPriceHistorySet"`
 		listing
-	}{setOf(found), listing{next}}, nil
+	}{wire.SetOf(found), listing{next}}, nil
 }
 
 type scoreXML struct {
@@ -246,7 +248,7 @@ func getSpotPlacementScores(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Scores set[scoreXML] `xml:"spotPlacementScoreSet"`
+		Scores wire.Set[scoreXML] `xml:"spotPlacementScoreSet"`
 		listing
-	}{setOf(out), listing{next}}, nil
+	}{wire.SetOf(out), listing{next}}, nil
 }

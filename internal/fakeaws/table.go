@@ -90,7 +90,7 @@ func (t *table[T]) set(id string, v *T, lag time.Duration) {
 		old = *r
 		t.s.undo = append(t.s.undo, func() { *r = old })
 	}
-	now := t.s.clock.now()
+	now := t.s.clock.Now()
 	from := now.Add(lag)
 	if n := len(r.seen); n > 0 && r.seen[n-1].from.After(from) {
 		from = r.seen[n-1].from
@@ -121,7 +121,7 @@ func (t *table[T]) get(id string) (v T, ok bool) {
 // look is what a caller sees.
 func (t *table[T]) look(id string) (v T, ok bool) {
 	if r := t.rows[id]; r != nil {
-		return r.look(t.s.clock.now())
+		return r.look(t.s.clock.Now())
 	}
 	return v, false
 }
@@ -158,7 +158,7 @@ func (t *table[T]) all() []T {
 
 // listed lists what a caller sees, oldest first.
 func (t *table[T]) listed() []T {
-	now := t.s.clock.now()
+	now := t.s.clock.Now()
 	return t.list(func(r *row[T]) (T, bool) { return r.look(now) })
 }
 

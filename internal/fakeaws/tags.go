@@ -3,6 +3,8 @@ package fakeaws
 import (
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
 
 func createTags(q *request) (any, error) {
@@ -81,7 +83,7 @@ func describeTags(q *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		Tags set[describedTag] `xml:"tagSet"`
+		Tags wire.Set[describedTag] `xml:"tagSet"`
 		listing
-	}{setOf(found), listing{next}}, nil
+	}{wire.SetOf(found), listing{next}}, nil
 }

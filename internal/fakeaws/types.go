@@ -1,125 +1,16 @@
 package fakeaws
 
 import (
-	_ "embed"
-	"encoding/csv"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/dlwb/dlwb/internal/fakeaws/machinetype"
+	"github.com/dlwb/dlwb/internal/fakeaws/wire"
 )
-
-// instanceType is what is known of one type.
-type instanceType struct {
-	Name, Arch                   string
-	GPUVendor, GPU               string
-	GPUs                         int     // 0 for a part of one
-	Partition                    float64 // below 1 for a part of one
-	Logical                      int     // how many devices the machine has
-	GPUMemoryMiB, TotalGPUMiB    int
-	VCPUs                        int
-	MemoryMiB                    int
-	Network                      string
-	PeakGbps                     float64
-	Cards                        int
-	EFA                          bool
-	EFAs                         int
-	NVMeGB                       int
-	Disks                        string // "8x1000"
-	Strategies, Usage            []string
-	ZoneCount                    int
-	PriceUSD                     float64 // per hour on demand; 0: none
-	Burstable, CurrentGeneration bool
-}
-
-//go:embed types.csv
-var typesCSV string
-
-// instanceTypes are the GPU types of the table, and three without GPUs.
-var instanceTypes = sync.OnceValue(func() []instanceType {
-	rows, err := csv.NewReader(strings.NewReader(typesCSV)).ReadAll()
-	if err != nil {
-		panic(err)
-	}
-	column := map[string]int{}
-	for i, name := range rows[0] {
-		column[name] = i
-	}
-	types := plainTypes()
-	for _, row := range rows[1:] {
-		types = append(types, readType(func(name string) string { return row[column[name]] }))
-	}
-	slices.SortFunc(types, func(a, b instanceType) int { return strings.Compare(a.Name, b.Name) })
-	return types
-})
-
-func readType(cell func(string) string) instanceType {
-	t := instanceType{Name: cell("instance_type"), Arch: cell("arch"), GPUVendor: cell("gpu_vendor"), GPU: cell("gpu_model"),
-		GPUs: int(number(cell("gpu_count"))), Partition: number(cell("gpu_partition")), Logical: int(number(cell("logical_gpus"))),
-		GPUMemoryMiB: int(number(cell("gpu_mem_mib"))), TotalGPUMiB: int(number(cell("total_gpu_mem_mib"))),
-		VCPUs: int(number(cell("vcpus"))), MemoryMiB: int(number(cell("ram_gib")) * 1024),
-		Network: cell("network"), PeakGbps: number(cell("net_peak_gbps")), Cards: max(1, int(number(cell("network_cards")))),
-		EFA: cell("efa") == "True", EFAs: int(number(cell("efa_max_ifaces"))),
-		NVMeGB: int(number(cell("nvme_gb"))), Disks: cell("nvme_disks"),
-		ZoneCount: int(number(cell("us_east_1_azs"))), PriceUSD: number(cell("us_east_1_ondemand_usd_h")), CurrentGeneration: true}
-	if s := cell("placement"); s != "" {
-		t.Strategies = strings.Split(s, "/")
-	}
-	for _, u := range strings.Split(cell("usage"), "/") {
-		t.Usage = append(t.Usage, strings.TrimSuffix(u, " (UltraServer)"))
-	}
-	if t.Logical == 0 {
-		t.Logical = t.GPUs
-	}
-	return t
-}
-
-// number reads a cell; an empty one is 0.
-func number(s string) float64 {
-	f, _ := strconv.ParseFloat(s, 64)
-	return f
-}
-
-func plainTypes() []instanceType {
-	usage := []string{"on-demand", "spot"}
-	groups := []string{"cluster", "partition", "spread"}
-	return []instanceType{
-		{Name: "t3.micro", Arch: "x86_64", VCPUs: 2, MemoryMiB: 1024, Network: "Up to 5 Gigabit", PeakGbps: 5, Cards: 1,
-			Strategies: groups[1:], Usage: usage, ZoneCount: 5, PriceUSD: 0.0104, Burstable: true, CurrentGeneration: true},
-		{Name: "c5.large", Arch: "x86_64", VCPUs: 2, MemoryMiB: 4096, Network: "Up to 10 Gigabit", PeakGbps: 10, Cards: 1,
-			Strategies: groups, Usage: usage, ZoneCount: 6, PriceUSD: 0.085, CurrentGeneration: true},
-		{Name: "m5.xlarge", Arch: "x86_64", VCPUs: 4, MemoryMiB: 16384, Network: "Up to 10 Gigabit", PeakGbps: 10, Cards: 1,
-			Strategies: groups, Usage: usage, ZoneCount: 6, PriceUSD: 0.192, CurrentGeneration: true},
-	}
-}
-
-// family is the letters before the generation: "g", "p", "t".
-func (t instanceType) family() string {
-	return t.Name[:strings.IndexAny(t.Name, "0123456789")]
-}
-
-// quotaCode is the quota that the type counts against.
-func (t instanceType) quotaCode(spot bool) string {
-	switch f := t.family(); {
-	case (f == "g" || f == "gr" || f == "vt") && spot:
-		return "L-3819A6DF"
-	case f == "g" || f == "gr" || f == "vt":
-		return "L-DB2E81BA"
-	case f == "p" && !spot:
-		return "L-417A185B"
-	case strings.HasPrefix(t.Name, "p5"):
-		return "L-C4BD4855"
-	case f == "p":
-		return "L-7212CCBC"
-	case spot:
-		return "L-34B43A08"
-	}
-	return "L-1216C47A"
-}
 
 // offeredIn reports whether a zone of a region has the type. Which zones have
 // a rare type follows from its name, so that it is not always the first.
-func (r *region) offeredIn(t instanceType, zone string) bool {
+func (r *region) offeredIn(t machinetype.Type, zone string) bool {
 	zones := r.zones()
 	n := len(zones)
 	if t.ZoneCount*n >= 4*n { // four of six are everywhere
@@ -139,7 +30,7 @@ func (r *region) offeredIn(t instanceType, zone string) bool {
 
 // price is that of an hour, in US dollars: in us-east-1 as in the table, a
 // little more elsewhere; a spot instance is 30 to 40 per cent, by zone.
-func (r *region) price(t instanceType, zone string, spot bool) float64 {
+func (r *region) price(t machinetype.Type, zone string, spot bool) float64 {
 	p := t.PriceUSD
 	if r.Name != "us-east-1" && r.Name != "us-east-2" && r.Name != "us-west-2" {
 		p *= 1.25
@@ -148,4 +39,77 @@ func (r *region) price(t instanceType, zone string, spot bool) float64 {
 		p *= 0.3 + 0.02*float64(zone[len(zone)-1]-'a')
 	}
 	return p
+}
+
+// offered reports whether any zone has the type.
+func (r *region) offered(t machinetype.Type) bool {
+	return slices.ContainsFunc(r.zones(), func(z string) bool { return r.offeredIn(t, z) })
+}
+
+// typesPage is the most types that are on one page.
+const typesPage = 100
+
+func describeInstanceTypes(q *request) (any, error) {
+	names := q.list("InstanceType")
+	for _, name := range names {
+		if t, ok := q.s.byName[name]; !ok || !q.region.offered(t) {
+			return nil, bad("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
+		}
+	}
+	var found []machinetype.Type
+	for _, t := range q.s.types {
+		ok, err := q.passes(nil, t.Fields())
+		if err != nil {
+			return nil, err
+		}
+		if ok && among(t.Name, names) && q.region.offered(t) {
+			found = append(found, t)
+		}
+	}
+	found, next, err := page(q, found, typesPage, func(t machinetype.Type) string { return t.Name })
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Types wire.Set[machinetype.Text] `xml:"instanceTypeSet"`
+		listing
+	}{wire.SetOf(each(found, machinetype.Type.Written)), listing{next}}, nil
+}
+
+type offeringXML struct {
+	Type     string `xml:"instanceType"`
+	Kind     string `xml:"locationType"`
+	Location string `xml:"location"`
+}
+
+func (o offeringXML) key() string { return o.Type + " " + o.Location }
+
+func describeInstanceTypeOfferings(q *request) (any, error) {
+	kind := q.str("LocationType")
+	orElse(&kind, "region")
+	var found []offeringXML
+	for _, t := range q.s.types {
+		for _, sub := range q.region.subnets {
+			o := offeringXML{t.Name, kind, map[string]string{"region": q.region.Name, "availability-zone": sub.Zone, "availability-zone-id": sub.ZoneID}[kind]}
+			if o.Location == "" {
+				return nil, bad("InvalidParameterValue", "Value (%s) for parameter locationType is invalid.", kind)
+			}
+			ok, err := q.passes(nil, fields{"instance-type": one(o.Type), "location": one(o.Location)})
+			if err != nil {
+				return nil, err
+			}
+			if ok && q.region.offeredIn(t, sub.Zone) && !slices.Contains(found, o) {
+				found = append(found, o)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b offeringXML) int { return strings.Compare(a.key(), b.key()) })
+	found, next, err := page(q, found, 1000, offeringXML.key)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Offerings wire.Set[offeringXML] `xml:"instanceTypeOfferingSet"`
+		listing
+	}{wire.SetOf(found), listing{next}}, nil
 }

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"io"
 	"net"
 )
 
@@ -10,6 +11,26 @@ type Execer interface {
 	// Output runs a line of sh and gives what it prints on stdout, whatever it
 	// exits with.
 	Output(ctx context.Context, line string) ([]byte, error)
+}
+
+// Entrance is a replica in which commands can be started that are fed and read
+// while they run. With one the agent gets there, and with the agent all that a
+// node has: a shell, ports, telemetry. Whoever is an Entrance need be none of
+// Execer, Dialer and Teller.
+type Entrance interface {
+	// Start starts a line of sh. Its output is read, its input written; ctx is for
+	// the start alone.
+	Start(ctx context.Context, line string) (Command, error)
+	// Dir is the directory in which the ranks work.
+	Dir() string
+}
+
+// Command is a command that runs in a replica. Close ends it here at once,
+// whatever becomes of it there.
+type Command interface {
+	io.ReadWriteCloser
+	// Said is the end of what it wrote to its error output.
+	Said() string
 }
 
 // Dialer is a replica whose ports can be reached: the one thing that forwards,

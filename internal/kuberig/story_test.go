@@ -3,10 +3,12 @@
 package kuberig_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -156,6 +158,88 @@ func TestOnlyTheProviderChanges(t *testing.T) {
 	if a != b || !strings.Contains(a, "loss") || ends["local"] != ends["kubernetes"] {
 		t.Errorf("they differ:\n%s\n%s\n%v", a, b, ends)
 	}
+}
+
+const serving = `import http.server, os, threading, time
+served = http.server.ThreadingHTTPServer(("127.0.0.1", 8123), http.server.SimpleHTTPRequestHandler)
+if os.environ["RANK"] == "0":
+    threading.Thread(target=served.serve_forever, daemon=True).start()
+while not os.path.exists("enough"):
+    time.sleep(0.1)
+`
+
+// While a job runs, its pods are nodes: commands, files and ports of theirs are
+// reached by the commands that the keys of the screen stand for.
+func TestPodsOfAJobAreReachedAsNodesAre(t *testing.T) {
+	c, program := cluster(t), overlay.Build(t, nil)
+	p := newProject(t, program, c.Kubeconfig)
+	p.write("train.py", serving)
+	p.profile("name: reached\nprovider: kubernetes\nmachines: {count: 2}\nrun: {engine: plain, command: train.py}\n")
+	run := p.command("run", "--json")
+	said := p.started(run, "run_started")
+	if out := p.must("exec", "reached", "--plain", "--", "sh", "-c", "pwd; command -v python3 >/dev/null && echo python"); strings.Count(out, "python") != 2 {
+		t.Errorf("the pods say\n%s", out)
+	}
+	forward := p.command("forward", "reached", "8123", "--plain")
+	told := p.started(forward, "127.0.0.1:")
+	address := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(told())
+	answer, err := http.Get("http://" + address + "/train.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil || string(text) != serving {
+		t.Errorf("the port of the pod gives %q, %v", text, err)
+	}
+	_ = forward.Process.Signal(os.Interrupt)
+	_ = forward.Wait()
+	p.must("exec", "reached", "--plain", "--", "touch", "/dlwb/work/code/enough")
+	if err := run.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, said())
+	}
+	if out, err := p.try("exec", "reached", "--plain", "--", "true"); err == nil || !strings.Contains(out, "no job of it runs") {
+		t.Errorf("without a job: %v\n%s", err, out)
+	}
+	if proven := p.eventOf(p.must("down", "reached", "--json"), "receipt")["proven"]; proven != true {
+		t.Errorf("the receipt says %v", proven)
+	}
+}
+
+// started starts a command and waits until it has printed something; said is all that
+// it has printed.
+func (p *project) started(cmd *exec.Cmd, until string) (said func() string) {
+	p.Helper()
+	var mu sync.Mutex
+	var all strings.Builder
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		cmd.Stderr = cmd.Stdout
+		err = cmd.Start()
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = cmd.Process.Kill() })
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			mu.Lock()
+			fmt.Fprintln(&all, lines.Text())
+			mu.Unlock()
+		}
+	}()
+	said = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all.String()
+	}
+	for end := time.Now().Add(3 * time.Minute); !strings.Contains(said(), until); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.Fatalf("%q does not come:\n%s", until, said())
+		}
+	}
+	return said
 }
 
 const ddp = `import torch, torch.distributed as dist
