@@ -141,7 +141,7 @@ func (d *door) closeJob(life cloud.Life, e *cloud.Entry, r ref, j *sagemaker.Des
 	if saved := savedBy(j); saved != "" {
 		progress(-1, saved)
 	}
-	if j.ModelArtifacts != nil && aws.ToString(j.ModelArtifacts.S3ModelArtifacts) != "" {
+	if j.TrainingJobStatus == types.TrainingJobStatusCompleted && j.ModelArtifacts != nil && aws.ToString(j.ModelArtifacts.S3ModelArtifacts) != "" {
 		progress(-1, "the model stays at "+aws.ToString(j.ModelArtifacts.S3ModelArtifacts))
 	}
 	return closeEntry(life, e, res.Proof)

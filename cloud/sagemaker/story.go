@@ -77,7 +77,7 @@ func storyOf(r ref, number int, j *sagemaker.DescribeTrainingJobOutput, why stri
 // endedBy is why somebody else than the program ended a job; empty: nobody did, or
 // the ranks tell.
 func endedBy(j *sagemaker.DescribeTrainingJobOutput, why string, told bool) string {
-	reason := strings.TrimSpace(aws.ToString(j.FailureReason))
+	reason := brief(aws.ToString(j.FailureReason))
 	switch {
 	case j.SecondaryStatus == types.SecondaryStatusMaxRuntimeExceeded:
 		return job.TimeLimit + "SageMaker ended the job after its time, " + units.Duration(time.Duration(limitsOf(j).run)*time.Second) + "; limits.lifetime asks for more"
@@ -97,6 +97,17 @@ func endedBy(j *sagemaker.DescribeTrainingJobOutput, why string, told bool) stri
 		return job.Failed + sentence("SageMaker says why the job failed", reason)
 	}
 	return ""
+}
+
+// brief is a reason in a line, without the middle of a long one: the toolkits put
+// whole tracebacks into it.
+func brief(reason string) string {
+	const head, tail = 120, 280
+	words := strings.Join(strings.Fields(reason), " ")
+	if text := []rune(words); len(text) > head+tail+3 {
+		return string(text[:head]) + " … " + string(text[len(text)-tail:])
+	}
+	return words
 }
 
 type limits struct{ run, wait int32 }

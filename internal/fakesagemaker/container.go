@@ -228,6 +228,7 @@ func (f *Fake) container(j *Job, n int) (*exec.Cmd, error) {
 	c.Dir = base
 	c.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DLWB_") }),
 		append(f.Env(), "SAGEMAKER_BASE_DIR="+base, "TRAINING_JOB_NAME="+j.TrainingJobName, "AWS_ENDPOINT_URL_S3="+f.URL)...)
+	c.Env = slices.DeleteFunc(c.Env, func(s string) bool { return s == "AWS_PROFILE=" }) // Python's SDK looks for a profile of no name
 	if len(f.Train) > 0 {
 		c.Env = append(c.Env, "PATH="+filepath.Dir(f.Train[0])+":"+os.Getenv("PATH"))
 	}

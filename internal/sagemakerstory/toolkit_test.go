@@ -3,6 +3,7 @@
 package sagemakerstory
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ func TestScriptModeRunsInTheRealToolkit(t *testing.T) {
 	}
 	p := newProject(t)
 	p.fake.Train = []string{toolkit}
+	p.fake.Hosts = func(n int) string { return fmt.Sprintf("127.0.0.%d", n+1) } // the toolkit waits until they have addresses
 	p.fake.AddBucket("ml-lab", p.fake.Region)
 	p.fake.Put("ml-lab", "data/a.txt", "one")
 	p.write("helper.py", "NAME = 'helped'\n")
@@ -33,7 +35,7 @@ print("step 1/1 loss 0.5000", flush=True)
 		"machines: {instance: ml.m5.large, execution_role: Training, estimator: pytorch, channels: ['train=s3://ml-lab/data']}\n")
 	p.must("run", "--json", "--down")
 	log := p.logs()["rank-0.log"]
-	for _, want := range []string{`argv ["--epochs", "3", "--lr", "0.10", "--name", "a b", "--on", "true"]`, "data one algo-1 hello helped", "step 1/1 loss 0.5000", "Reporting training SUCCESS"} {
+	for _, want := range []string{`argv ["--epochs", "3", "--lr", "0.10", "--name", "a b", "--on", "true"]`, "data one 127.0.0.1 hello helped", "step 1/1 loss 0.5000", "Reporting training SUCCESS"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("%q is not in the log:\n%s", want, log)
 		}
