@@ -170,7 +170,7 @@ func TestARunOfOneHostThatStaysDeadEndsWhereThatCanBeKnown(t *testing.T) {
 	bed := realHosts(t, 3)
 	profile := func(name, host string) string {
 		return fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
-			"run: {engine: plain, command: train.py}\nlimits: {lost: 20s}\n", name, host)
+			"run: {engine: plain, command: train.py}\nlimits: {lost: 30s}\n", name, host)
 	}
 	config := filepath.Join(t.TempDir(), "config")
 	write(t, config, fmt.Sprintf("Host behind\n HostName %s\n HostKeyAlias %s\n ProxyJump %s\nInclude %s\n", testbed.Host(0), testbed.Name(0), testbed.Name(1), bed.SSHConfig()))
@@ -194,18 +194,18 @@ func TestARunOfOneHostThatStaysDeadEndsWhereThatCanBeKnown(t *testing.T) {
 		mustDo(t, bed, "kill", testbed.Name(0))
 		died := time.Now()
 		if c.says == "" {
-			l.await(run, 50*time.Second, "that nobody knows", func(e map[string]any) bool {
+			l.await(run, 75*time.Second, "that nobody knows", func(e map[string]any) bool {
 				return e["event"] == "notice" && strings.Contains(fmt.Sprint(e["text"]), "has been heard of for") && strings.Contains(fmt.Sprint(e["text"]), "can't be told")
 			})
 		} else {
-			if code := l.end(run, time.Minute); code == 0 {
+			if code := l.end(run, 2*time.Minute); code == 0 {
 				t.Error("the exit code is 0")
 			}
 			end := l.await(run, time.Second, "the end of the run", called("run_ended"))
 			if cause := fmt.Sprint(end["cause"]); end["verdict"] != "lost" || !strings.Contains(cause, c.says) || !strings.Contains(cause, "rank 0") {
 				t.Errorf("it ended with %v: %s", end["verdict"], cause)
 			}
-			if took := time.Since(died); took > 40*time.Second {
+			if took := time.Since(died); took > 55*time.Second {
 				t.Errorf("the verdict came after %s", took)
 			}
 		}
