@@ -19,6 +19,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/folder"
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/sanitize"
@@ -36,7 +37,7 @@ type (
 		ErrorClass *smi.ErrorClass  `json:"error_class"`
 		Faults     []faultDoc       `json:"faults"`
 		Why        []whyDoc         `json:"why,omitempty"`
-		Unread     []unreadDoc      `json:"unread,omitempty"` // of a folder: what was looked at and gave nothing
+		Unread     []folder.Unread  `json:"unread,omitempty"` // of a folder: what was looked at and gave nothing
 	}
 	seriesDoc struct {
 		Name   string      `json:"name"`

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/samples"
@@ -44,29 +43,24 @@ func (w *Workbench) storeTelemetry(ctx context.Context, s scope, l *link) {
 	}
 }
 
-// observer stores the telemetry of the nodes of one cluster. What comes is
-// gathered and written a few times a second: with many nodes a write for each
-// sample costs more than all the rest.
+// observer stores the telemetry of the nodes of one cluster.
 type observer struct {
 	w    *Workbench
 	s    scope
 	l    *link
-	pace *job.Pace
+	kept *samples.Keeper
 
-	mu       sync.Mutex
-	gathered []store.Sample
-	hung     map[int]bool // nodes whose nvidia-smi does not answer
-
-	thinner *samples.Thinner // used by keep alone
+	mu   sync.Mutex
+	hung map[int]bool // nodes whose nvidia-smi does not answer
 }
 
 func newObserver(w *Workbench, s scope, l *link) *observer {
-	return &observer{w: w, s: s, l: l, pace: job.NewPace(), hung: map[int]bool{}, thinner: samples.NewThinner(w.db, s.life)}
+	return &observer{w: w, s: s, l: l, kept: samples.NewKeeper(w.db, w.dir, s.cluster, s.life, w.changed), hung: map[int]bool{}}
 }
 
 func (o *observer) run(ctx context.Context) {
 	var rest sync.WaitGroup
-	rest.Go(func() { o.keep(ctx) })
+	rest.Go(func() { o.kept.Keep(ctx) })
 	for i, r := range o.l.parts("") {
 		if teller, can := r.(job.Teller); can {
 			rest.Go(func() { o.node(ctx, i, teller) })
@@ -82,7 +76,7 @@ func (o *observer) run(ctx context.Context) {
 // alone: a panel without news says so by itself.
 func (o *observer) node(ctx context.Context, node int, teller job.Teller) {
 	parser := metrics.NewTelemetry()
-	err := teller.Telemetry(ctx, o.pace, func(frame []byte) {
+	err := teller.Telemetry(ctx, o.kept.Pace, func(frame []byte) {
 		if sample, ok := parser.Frame(frame); ok {
 			o.take(node, sample)
 		}
@@ -96,8 +90,8 @@ func (o *observer) take(node int, sample metrics.Sample) {
 		return
 	}
 	hung := sample.GPUError == metrics.SMISilent
+	o.kept.Take(node, body)
 	o.mu.Lock()
-	o.gathered = append(o.gathered, store.Sample{Cluster: o.s.cluster, Life: o.s.life, Node: node, Time: now(), Body: body})
 	was := o.hung[node]
 	o.hung[node] = hung
 	o.mu.Unlock()
@@ -108,56 +102,4 @@ func (o *observer) take(node int, sample metrics.Sample) {
 	case was && !hung:
 		_ = o.w.publish(o.s, event.Noticed{Level: "info", Text: o.w.called(o.s.life, nil).In(fmt.Sprintf("nvidia-smi on node%d answers again", node))})
 	}
-}
-
-const (
-	// flushEvery is how often gathered samples are stored.
-	flushEvery = 250 * time.Millisecond
-	// nobodyAfter is how long after the last look at the samples their pace
-	// is lowered.
-	nobodyAfter = 15 * time.Second
-)
-
-// keep stores what was gathered, sets the pace, and thins what is old.
-func (o *observer) keep(ctx context.Context) {
-	flush, thin := time.NewTicker(flushEvery), time.NewTicker(samples.ThinEvery)
-	defer flush.Stop()
-	defer thin.Stop()
-	looks, looked := samples.Looks(o.w.dir, o.s.life), time.Now()
-	o.thinner.Thin(now())
-	for {
-		select {
-		case <-flush.C:
-			o.flush()
-			if l := samples.Looks(o.w.dir, o.s.life); l != looks {
-				looks, looked = l, time.Now()
-			}
-			if time.Since(looked) > nobodyAfter {
-				o.pace.Set(samples.SlowPace)
-			} else {
-				o.pace.Set(time.Second)
-			}
-		case <-thin.C:
-			o.thinner.Thin(now())
-		case <-ctx.Done():
-			o.flush()
-			return
-		}
-	}
-}
-
-// flush stores what was gathered. What can't be stored is a gap.
-func (o *observer) flush() {
-	o.mu.Lock()
-	gathered := o.gathered
-	o.gathered = nil
-	o.mu.Unlock()
-	if len(gathered) == 0 {
-		return
-	}
-	if err := o.w.db.AddSamples(gathered); err != nil {
-		slog.Debug("telemetry not stored", "cluster", o.s.cluster, "samples", len(gathered), "error", err)
-		return
-	}
-	o.w.changed()
 }

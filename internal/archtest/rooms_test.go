@@ -22,6 +22,7 @@ var rooms = map[string][]string{
 	"follow":    {"event"},
 	"gitread":   {},
 	"inputs":    {"event"},
+	"ledger":    {},
 	"locks":     {},
 	"market":    {"event", "planning"},
 	"money":     {"event"},

@@ -1,44 +1,15 @@
-package workbench
+// Package ledger keeps the paid resources of a life in the store: each is written
+// down before the call that makes it.
+package ledger
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/store"
 )
-
-// newLifeID makes the id under which the resources of one life are known to
-// their provider.
-func newLifeID() string {
-	var b [6]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
-
-// lifeOf is what a provider must know of the life of a cluster. The directory
-// for its keys is made.
-func (w *Workbench) lifeOf(c store.Cluster) (cloud.Life, error) {
-	d, err := w.clusterData(c)
-	if err != nil {
-		return cloud.Life{}, err
-	}
-	a, err := w.account(c.ID)
-	if err != nil {
-		return cloud.Life{}, err
-	}
-	ends := a.LatestEnd()
-	life := cloud.Life{Name: c.Name, ID: d.Life, Began: c.CreatedAt, Ends: ends,
-		Dir: filepath.Join(w.keysDir(c.Name), d.Life), Ledger: ledger{w.db, c.ID}}
-	return life, os.MkdirAll(life.Dir, 0o700)
-}
-
-// keysDir holds the keys of a cluster.
-func (w *Workbench) keysDir(cluster string) string { return filepath.Join(w.dir, "keys", cluster) }
 
 // ledger is the record of one life's paid resources, in the store.
 type ledger struct {
@@ -46,13 +17,16 @@ type ledger struct {
 	life int64
 }
 
+// Of is the ledger of a life of a cluster.
+func Of(db *store.Store, life int64) cloud.Ledger { return ledger{db, life} }
+
 // Intend implements cloud.Ledger.
 func (l ledger) Intend(kind, token string, detail any) error {
 	b, err := json.Marshal(detail)
 	if err != nil {
 		return fmt.Errorf("record the intent to make a %s: %w", kind, err)
 	}
-	_, err = l.db.Intend(store.LedgerEntry{Life: l.life, Kind: kind, Token: token, Detail: b, IntentAt: now()})
+	_, err = l.db.Intend(store.LedgerEntry{Life: l.life, Kind: kind, Token: token, Detail: b, IntentAt: time.Now().UTC().Round(0)})
 	return err
 }
 
@@ -62,7 +36,7 @@ func (l ledger) Resolve(token, id string) error {
 	if err != nil {
 		return err
 	}
-	return l.db.Resolve(e.ID, id, now())
+	return l.db.Resolve(e.ID, id, time.Now().UTC().Round(0))
 }
 
 // Close implements cloud.Ledger.
@@ -71,7 +45,7 @@ func (l ledger) Close(token, proof string) error {
 	if err != nil {
 		return err
 	}
-	return l.db.CloseEntry(e.ID, string(cloud.Gone), proof, now())
+	return l.db.CloseEntry(e.ID, string(cloud.Gone), proof, time.Now().UTC().Round(0))
 }
 
 // Entries implements cloud.Ledger.
