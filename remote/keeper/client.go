@@ -260,23 +260,38 @@ func (c *Client) spawn(socket *os.File) error {
 	return nil
 }
 
-// lock takes the lock of starting and ending a keeper.
+// lock takes the lock of starting and ending a keeper. Whoever has it may remove its
+// file.
 func lock(ctx context.Context, path string, limit time.Duration) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	for began := time.Now(); ; {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		f, err := tryLock(path)
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
 		if time.Since(began) >= limit || ctx.Err() != nil {
-			_ = f.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// errRemoved says that a lock's file was removed by the one who had it.
+var errRemoved = errors.New("its file was removed")
+
+func tryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		err = errRemoved
+		mine, mineErr := f.Stat()
+		if there, thereErr := os.Stat(path); mineErr == nil && thereErr == nil && os.SameFile(mine, there) {
+			return f, nil
+		}
+	}
+	_ = f.Close()
+	return nil, err
 }
 
 // send writes a message: a line of JSON.

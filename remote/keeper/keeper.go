@@ -174,7 +174,7 @@ func place(state string) (dir, prefix string) {
 	if !filepath.IsAbs(root) || len(root) > pathMost/2 {
 		root = "/tmp"
 	}
-	return filepath.Join(root, fmt.Sprintf("dlwb-%d", os.Getuid())), hex.EncodeToString(sum[:6]) + "-"
+	return filepath.Join(root, fmt.Sprintf("dlwb-keeper-%d", os.Getuid())), hex.EncodeToString(sum[:6]) + "-"
 }
 
 // socketPath is the socket of a build.

@@ -92,8 +92,7 @@ func (k *keeper) stop() { k.once.Do(func() { close(k.over) }) }
 func (k *keeper) end() {
 	path := socketPath(k.state, k.build)
 	if unlock, err := lock(context.Background(), path+".lock", startLimit); err == nil {
-		_ = os.Remove(path)
-		_ = k.listener.Close()
+		_, _, _ = os.Remove(path), k.listener.Close(), os.Remove(path+".lock")
 		unlock()
 	}
 	k.dropAll(func(*held) bool { return true })
