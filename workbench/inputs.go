@@ -14,7 +14,7 @@ import (
 
 // bring brings the channels of the run, and its state, to every node.
 func (d *drive) bring(ctx context.Context) (string, bool, error) {
-	site := inputs.Site{Cluster: d.plan.Cluster, Nodes: d.link.nodes, Cache: filepath.Join(d.w.dir, "checksums"),
+	site := inputs.Site{Cluster: d.plan.Cluster, Nodes: d.link.nodes, Disks: d.link.disks(), Cache: filepath.Join(d.w.dir, "checksums"),
 		Python: func(node int) []string { return d.inEnvironment([]string{d.data.Envs[0].Python}, node) },
 		Say:    func(node int, text string) { d.say(event.StepData, node, text) },
 		Warn: func(text, next string) {
@@ -41,8 +41,9 @@ func (d *drive) inputEnv(ctx context.Context, node int, n *remote.Node, run stri
 	if !inputs.Given(d.plan.Profile) {
 		return nil, nil
 	}
-	at := inputs.Place{Cluster: d.plan.Cluster, Home: d.data.Envs[max(node, 0)].Home, Results: planning.OwnDir(d.plan.Cluster, run),
-		Node: node, Nodes: d.nodesOfRun(), GPUs: d.data.GPUs[max(node, 0)]}
+	disks := d.link.disks()
+	at := inputs.Place{Cluster: d.plan.Cluster, Home: d.data.Envs[max(node, 0)].Home, State: inputs.StateDir(d.plan.Cluster, disks, node),
+		Results: disks.OwnDir(planning.OwnDir(d.plan.Cluster, run), max(node, 0)), Node: node, Nodes: d.nodesOfRun(), GPUs: d.data.GPUs[max(node, 0)]}
 	if err := inputs.MakeDirs(ctx, n, at.Dirs()); err != nil {
 		return nil, &event.Fault{What: "make the directories of the run", Node: node, Why: err.Error(), Next: sharing.RoomNext(err, node)}
 	}
@@ -56,5 +57,5 @@ func (l *link) stateHome(ctx context.Context, run string, results error) error {
 	if err != nil || data.State == "" || ctx.Err() != nil {
 		return results
 	}
-	return errors.Join(results, inputs.StateHome(ctx, l.cluster.Name, l.nodes, data.State))
+	return errors.Join(results, inputs.StateHome(ctx, l.cluster.Name, l.nodes, l.disks(), data.State))
 }

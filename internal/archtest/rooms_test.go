@@ -21,7 +21,7 @@ var rooms = map[string][]string{
 	"export":    {},
 	"follow":    {"event"},
 	"gitread":   {},
-	"inputs":    {"event"},
+	"inputs":    {"event", "sharing"},
 	"ledger":    {},
 	"locks":     {},
 	"market":    {"event", "planning"},

@@ -243,3 +243,56 @@ func TestHostsWithOneDirectoryForTheCode(t *testing.T) {
 		}
 	}
 }
+
+// withInputs keeps what each rank has seen, run after run.
+const withInputs = `import os
+own = os.path.join(os.environ["DLWB_STATE"], "mine")
+open(own, "a").write(os.environ["RANK"])
+print("rank", os.environ["RANK"], "state", open(own).read(), "input", open(os.environ["DLWB_CHANNEL_TRAIN"] + "/a.csv").read().strip(), flush=True)
+open(os.path.join(os.environ["SM_MODEL_DIR"], "model"), "w").write(os.environ["RANK"])
+`
+
+// What the hosts of one home read comes there once. What each keeps, and what each
+// writes, is its own.
+func TestHostsWithOneHomeGetInputsOnceAndKeepStateApart(t *testing.T) {
+	bed := realHosts(t, 4)
+	home, err := bed.ShareHome(0, 1, 2, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := whole(t, home)
+	l := newLaptop(t, bed.SSHConfig(), sharedProfile("inputs", "state: kept\ndata: {train: digits}\n"), withInputs)
+	write(t, filepath.Join(l.home, "code", "digits", "a.csv"), "seven\n")
+	write(t, filepath.Join(l.home, "code", ".dlwbignore"), "digits/\n")
+	for times := 1; times <= 2; times++ {
+		args := []string{"run", "--json"}
+		if times == 2 {
+			args = append(args, "--down")
+		}
+		run := l.start(args...)
+		if code := l.end(run, 3*time.Minute); code != 0 {
+			t.Fatalf("run ended with %d", code)
+		}
+		data := l.await(run, time.Second, "the inputs", func(e map[string]any) bool { return e["event"] == "step_ended" && e["step"] == "data" })
+		if text := fmt.Sprint(data["text"]); times == 1 && !strings.Contains(text, "to 1 node") || times == 2 && data["skipped"] != true {
+			t.Errorf("the inputs of run %d: %v", times, data)
+		}
+		id := fmt.Sprint(l.await(run, time.Second, "the start", called("run_started"))["run"])
+		for rank := range 4 {
+			mine := strings.Repeat(fmt.Sprint(rank), times)
+			want := fmt.Sprintf("rank %d state %s input seven", rank, mine)
+			if log := mustRead(t, filepath.Join(l.home, "state", "runs", id, fmt.Sprintf("rank-%d.log", rank))); !strings.Contains(log, want) {
+				t.Errorf("the log of rank %d does not say %q: %s", rank, want, log)
+			}
+			if kept := mustRead(t, filepath.Join(l.home, "code", "kept", fmt.Sprintf("node%d", rank), "mine")); kept != mine {
+				t.Errorf("the state of node %d came home as %q", rank, kept)
+			}
+			if model := mustRead(t, filepath.Join(l.home, "state", "runs", id, "results", fmt.Sprintf("node%d", rank), "model", "model")); model != fmt.Sprint(rank) {
+				t.Errorf("the model of node %d came home as %q", rank, model)
+			}
+		}
+	}
+	if after := whole(t, home); after != before {
+		t.Errorf("left in the shared home:\n%s\nbefore:\n%s", after, before)
+	}
+}

@@ -11,6 +11,7 @@ import (
 type Place struct {
 	Cluster, Home string
 	Results       string // the run's own directory, below the home
+	State         string // the node's own directory for what survives runs, below the home
 	Node, Nodes   int    // node -1: any of those that share a disk
 	GPUs          int
 }
@@ -23,7 +24,7 @@ const modelDir, outputDir = "model", "output"
 
 // Dirs are directories that must be there before the run starts, below the home.
 func (w Place) Dirs() []string {
-	return []string{w.Results + "/" + modelDir, w.Results + "/" + outputDir, StateDir(w.Cluster)}
+	return []string{w.Results + "/" + modelDir, w.Results + "/" + outputDir, w.State}
 }
 
 // Env are the variables by which the training finds its inputs: those of dlwb, and
@@ -44,7 +45,7 @@ func (w Place) Env(all []Channel, state bool) []string {
 	}
 	env = append(env, "SM_CHANNELS="+list(names))
 	if state {
-		path := at(StateDir(w.Cluster))
+		path := at(w.State)
 		env = append(env, "DLWB_STATE="+path, "SSM_STATE="+path, "SSM_INSTANCE_STATE="+path)
 	}
 	return env

@@ -125,6 +125,9 @@ func fileName(address string) string {
 // lacking are the nodes behind node 0 that do not have what it has.
 func (s Site) lacking(ctx context.Context, c Channel, got stamp) (nodes []int) {
 	for i := 1; i < len(s.Nodes); i++ {
+		if !s.Disks.FirstAtCode(i) { // what an earlier node has is there
+			continue
+		}
 		line := fmt.Sprintf("cat %s 2>/dev/null; echo; wc -c <%s", shellword.Quote(s.stampPath(c)), shellword.Quote(s.dir(c)+"/"+got.File))
 		r, err := s.Nodes[i].Exec(ctx, remote.Cmd{Line: line})
 		var has stamp

@@ -20,6 +20,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/sharing"
 )
 
 // Channel is an input on its way to the nodes.
@@ -32,6 +33,7 @@ type Channel struct {
 type Site struct {
 	Cluster string
 	Nodes   []*remote.Node
+	Disks   sharing.Nodes // which of them see one disk; none: nobody does
 	// Python starts an interpreter on a node.
 	Python func(node int) []string
 	// Cache is the directory here for the checksums of what was sent.
@@ -45,8 +47,11 @@ type Site struct {
 // Dir is where the channels of a cluster lie on a node, below its home.
 func Dir(cluster string) string { return "dlwb/" + cluster + "/inputs" }
 
-// StateDir is where the state of a cluster lies on a node, below its home.
-func StateDir(cluster string) string { return "dlwb/" + cluster + "/state" }
+// StateDir is where the state of a cluster lies on a node, below its home. Each node
+// has one of its own, also on a disk that it shares.
+func StateDir(cluster string, disks sharing.Nodes, node int) string {
+	return disks.OwnDir("dlwb/"+cluster+"/state", max(node, 0))
+}
 
 func (s Site) dir(c Channel) string { return Dir(s.Cluster) + "/" + c.Name }
 
@@ -110,7 +115,7 @@ func (s Site) send(ctx context.Context, c Channel) (text string, unchanged bool,
 	if held := tree.HeldBack(); held != "" {
 		s.Warn("channel "+c.Name+": "+held, "")
 	}
-	res, err := transfer.Sync(ctx, s.Nodes, tree, s.dir(c), func(node int, text string) { s.Say(node, c.Name+": "+text) })
+	res, err := s.Disks.Sync(ctx, s.Nodes, tree, s.dir(c), func(node int, text string) { s.Say(node, c.Name+": "+text) })
 	if err != nil {
 		return fail(err, "")
 	}

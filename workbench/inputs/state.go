@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/sharing"
 )
 
 // stateLimits bound what a run may leave in its state.
@@ -42,10 +43,11 @@ func (s Site) PutState(ctx context.Context, dir string) (text string, err error)
 			if entries, err := os.ReadDir(from); err != nil || len(entries) == 0 {
 				return nil //nolint:nilerr // nothing is kept here
 			}
-			r, err := n.Exec(ctx, remote.Cmd{Line: "ls -A " + shellword.Quote(StateDir(s.Cluster)) + " 2>/dev/null | head -n 1"})
+			there := StateDir(s.Cluster, s.Disks, i)
+			r, err := n.Exec(ctx, remote.Cmd{Line: "ls -A " + shellword.Quote(there) + " 2>/dev/null | head -n 1"})
 			if err == nil && strings.TrimSpace(string(r.Stdout)) == "" {
 				put[i] = true
-				err = transfer.Put(ctx, n, from, StateDir(s.Cluster), "dlwb/"+s.Cluster+"/state-before")
+				err = transfer.Put(ctx, n, from, there, there+"-before")
 			}
 			if err != nil {
 				return &event.Fault{What: "put the state on the node", Node: i, Why: err.Error()}
@@ -70,7 +72,7 @@ func (s Site) PutState(ctx context.Context, dir string) (text string, err error)
 
 // StateHome brings the state of every node home. What a node has removed stays
 // here: what it says can't be proven, and may cost a year's work.
-func StateHome(ctx context.Context, cluster string, nodes []*remote.Node, dir string) error {
+func StateHome(ctx context.Context, cluster string, nodes []*remote.Node, disks sharing.Nodes, dir string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, n := range nodes {
 		g.Go(func() error {
@@ -78,7 +80,7 @@ func StateHome(ctx context.Context, cluster string, nodes []*remote.Node, dir st
 			if err := os.MkdirAll(home, 0o755); err != nil {
 				return err
 			}
-			if _, err := transfer.Pull(ctx, n, StateDir(cluster), []string{"."}, home, stateLimits); err != nil {
+			if _, err := transfer.Pull(ctx, n, StateDir(cluster, disks, i), []string{"."}, home, stateLimits); err != nil {
 				return &event.Fault{What: "bring the state home", Node: i, Why: err.Error(), Next: "it stays on the machine; the next run brings it"}
 			}
 			return nil
