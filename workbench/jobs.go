@@ -82,13 +82,12 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 // engine needs beside its ranks, and ranks in a container of ours.
 func (d *drive) carried(made engine.Plan) error {
 	f := &event.Fault{What: "start the ranks by provider " + d.plan.Provider, Node: -1}
-	helps := func(p engine.Proc) bool { return p.Helper || p.After != nil }
+	why := planning.MoreThanRanks(made)
 	switch {
-	case made.Restarts || made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps):
-		f.Why = fmt.Sprintf("engine %s needs processes and files beside its ranks, which jobs of this provider do not have", made.Engine)
-		f.Next = "take one that starts ranks alone: " + engine.AutoIs
+	case why != "":
+		f.Why, f.Next = why, planning.NextWithoutHelpers
 	case slices.ContainsFunc(d.data.Envs, func(e environment.Result) bool { return len(e.Wrap) > 0 }):
-		f.Why, f.Next = "the environment is a container that dlwb starts, and jobs of this provider are not started in one", "environment: venv or conda"
+		f.Why, f.Next = planning.NoContainer, planning.NextWithoutContainer
 	default:
 		return nil
 	}

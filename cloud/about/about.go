@@ -150,6 +150,9 @@ type Traits struct {
 	// Sealed: a run has what it is handed and what its image has. No environment
 	// is made for it, and no file of it is brought home.
 	Sealed bool
+	// RanksOnly: its jobs have ranks, and nothing beside them: no processes and files
+	// that an engine needs besides, and no container that dlwb starts.
+	RanksOnly bool
 	// Deadline: what carries a run ends it when it has gone on for limits.lifetime.
 	Deadline bool
 	// Budgeted: that time is as short as limits.budget pays for.

@@ -40,8 +40,45 @@ func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Prefli
 	if plan.Launches, err = launches(p, base, append(questions, torch)); err != nil {
 		return err
 	}
+	plan.Findings = append(plan.Findings, notCarried(p, plan.Launches)...)
 	plan.agree()
 	return nil
+}
+
+// NextWithoutHelpers is what to do about an engine that needs more than ranks.
+const NextWithoutHelpers = "take one that starts ranks alone: " + engine.AutoIs
+
+// MoreThanRanks says why an engine's plan can't be carried where there is nothing
+// beside ranks; empty: it can.
+func MoreThanRanks(made engine.Plan) string {
+	helps := func(p engine.Proc) bool { return p.Helper || p.After != nil }
+	if made.Restarts || made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps) {
+		return fmt.Sprintf("engine %s needs processes and files beside its ranks, which jobs of this provider do not have", made.Engine)
+	}
+	return ""
+}
+
+// NoContainer and NextWithoutContainer are said of a container where there is nothing
+// but ranks.
+const (
+	NoContainer          = "the environment is a container that dlwb starts, and jobs of this provider are not started in one"
+	NextWithoutContainer = "environment: venv or conda"
+)
+
+// notCarried are what jobs would lose without a word: the launch refuses it, too.
+func notCarried(p *profiles.Profile, launches []Launch) (all []cloud.Finding) {
+	if t := traits(p.Provider); t.RanksOnly && !t.Sealed && p.Environment.Kind == environment.Docker {
+		all = append(all, cloud.Finding{What: "environment", Text: NoContainer, Next: NextWithoutContainer})
+	}
+	fails := slices.DeleteFunc(slices.Clone(launches), func(l Launch) bool { return l.lacks == "" })
+	if len(fails) == 0 {
+		return all
+	}
+	f := cloud.Finding{What: "engine", Text: fails[0].lacks, Next: NextWithoutHelpers}
+	if len(fails) < len(launches) { // what is found at the launch decides
+		f.OK, f.State, f.Text = true, cloud.Warned, fails[0].When+": "+f.Text
+	}
+	return append(all, f)
 }
 
 // agree sets what all launches of a plan have in common.

@@ -402,8 +402,12 @@ func open(t about.Traits) bool { return !t.Sealed }
 func notActedOn(p *profiles.Profile) []string {
 	s := []string{}
 	for _, k := range idleKeys {
-		if p.Gives(k.key) && !k.acts(traits(p.Provider)) {
-			s = append(s, k.key+": "+k.instead)
+		t, instead := traits(p.Provider), k.instead
+		if t.RanksOnly && strings.HasPrefix(k.key, "limits.") {
+			instead = "a job ends when its command does, or by the limits of its queue"
+		}
+		if p.Gives(k.key) && !k.acts(t) {
+			s = append(s, k.key+": "+instead)
 		}
 	}
 	return s

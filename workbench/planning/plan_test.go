@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/engine"
 )
 
 // What runs in an image that somebody made has no environment of dlwb's and sends
@@ -91,5 +92,39 @@ func TestWhatAJobInAnImageDoesNotGetIsSaid(t *testing.T) {
 	}
 	if strings.Contains(all["kubernetes"], "lifetime") {
 		t.Errorf("the lifetime is the job's deadline: %q", all["kubernetes"])
+	}
+}
+
+// What jobs would lose without a word is told by the plan: an engine with processes
+// beside its ranks, and a container that dlwb starts.
+func TestThePlanOfAJobSaysWhatIsNotCarried(t *testing.T) {
+	jobs := 0
+	for _, provider := range providers.All {
+		for engineName, want := range map[string]string{"mpi": "engine mpi needs processes", "ray": "engine ray needs processes", "plain": "", "torchrun": ""} {
+			text := "name: x\nprovider: " + provider.Name + "\nmachines:\n  count: 2\n" + strings.TrimPrefix(needed(provider), "machines:\n") + "run: {engine: " + engineName + ", command: train.py}\n"
+			if provider.Name == "hosts" || provider.Planned != "" {
+				continue
+			}
+			p, err := profiles.Parse("dlwb.yaml", []byte(text))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			made, err := launches(p, Site{Nodes: make([]engine.Node, 2), Python: namePython, Run: nameRun, PortIs: namePort}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := notCarried(p, made)
+			if !provider.Traits.RanksOnly {
+				want = ""
+			} else {
+				jobs++
+			}
+			if want == "" && len(found) > 0 || want != "" && (len(found) != 1 || found[0].OK || !strings.Contains(found[0].Text, want)) {
+				t.Errorf("%s, engine %s: %+v", provider.Name, engineName, found)
+			}
+		}
+	}
+	if jobs < 12 {
+		t.Errorf("%d plans of jobs were looked at", jobs)
 	}
 }

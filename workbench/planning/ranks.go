@@ -92,6 +92,7 @@ type Launch struct {
 	// Serving are the processes that are no ranks, what is waited for and which
 	// files the nodes need, in words.
 	Serving []Service `json:"serving,omitempty"`
+	lacks   string    // what keeps it from being started there; empty: nothing
 	// Notes say what was taken over from the command, or filled in.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -182,6 +183,7 @@ func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, e
 		all = next
 	}
 	var out []Launch
+	only := traits(p.Provider).RanksOnly
 	for _, c := range all {
 		s := base
 		s.Nodes = slices.Clone(base.Nodes)
@@ -192,6 +194,9 @@ func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, e
 		}
 		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: RankInfos(made),
 			Serving: services(made), Notes: made.Notes}
+		if only {
+			l.lacks = MoreThanRanks(made)
+		}
 		if c.open {
 			l.WorldSize, l.Commands, l.Serving = 0, []event.RankInfo{}, nil
 		}

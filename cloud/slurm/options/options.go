@@ -28,6 +28,7 @@ var Provider = about.Provider{
 	Name:    "slurm",
 	Also:    []string{"sbatch", "hpc"},
 	Doc:     "jobs in the queue of a Slurm cluster, handed in on its login node",
+	Traits:  about.Traits{RanksOnly: true},
 	Options: table,
 	New:     func() any { return new(Machines) },
 	Effects: effects,
