@@ -97,20 +97,20 @@ func TestALogIsReadWholeThroughCutsThrottlesAndDeadTokens(t *testing.T) {
 	f, p, life := account(t)
 	f.PageMost, f.Late = 7, 30*time.Millisecond
 	lost, refused := 0, 0
-	f.Cut = func(call string, nth int) bool {
+	f.Cut(func(call string, nth int) bool {
 		if call != "GetLogEvents" || nth%5 != 2 || lost == 10 {
 			return false
 		}
 		lost++
 		return true
-	}
-	f.Answer = func(call string, nth int) *fakesagemaker.Error {
+	})
+	f.Answer(func(call string, nth int) *fakesagemaker.Error {
 		if (call == "GetLogEvents" && nth%4 == 3 || call == "DescribeLogStreams" && nth == 1 || call == "DescribeTrainingJob" && nth == 2) && refused < 10 {
 			refused++
 			return &fakesagemaker.Error{Status: 400, Code: "ThrottlingException", Says: "Rate exceeded"}
 		}
 		return nil
-	}
+	})
 	const lines = 150
 	j := jobThat(t, "r-log", fmt.Sprintf("import time\nfor i in range(%d):\n    print('line', i, 'ä' * (i %% 5), '' if i %% 7 else 'same', flush=True)\n    i %% 30 or time.sleep(0.1)\n", lines), options.Machines{})
 	made, err := p.Submit(t.Context(), life, j, noStep, quiet)
@@ -171,13 +171,13 @@ func TestALogIsReadWholeThroughCutsThrottlesAndDeadTokens(t *testing.T) {
 func TestARunHasOneJobWhateverIsLost(t *testing.T) {
 	f, p, life := account(t)
 	lost := 0
-	f.Cut = func(call string, _ int) bool {
+	f.Cut(func(call string, _ int) bool {
 		if call == "CreateTrainingJob" && lost < 2 {
 			lost++
 			return true
 		}
 		return false
-	}
+	})
 	j := jobThat(t, "r-1", "print('done')\n", options.Machines{})
 	first, err := p.Submit(t.Context(), life, j, noStep, quiet)
 	if err != nil {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testbed"
+	told "github.com/dlwb/dlwb/workbench/event"
 )
 
 // cell is one thing that goes wrong at one moment of one run.
@@ -15,6 +18,9 @@ type cell struct {
 	run  any // its id
 	dlwb *dlwb
 }
+
+// called is the node to which it happens, as its user calls it.
+func (c *cell) called() string { return told.NodeText(c.node, testbed.Name(c.hosts[c.node])) }
 
 // fault is one kind of what goes wrong.
 type fault struct {
@@ -99,7 +105,7 @@ func (c *cell) nodeKilled() verdict {
 		c.undestroyed(1 - c.node)
 	}
 	c.reboot(c.node)
-	return verdict{is: "rebooted", code: 1, node: c.node, says: []string{fmt.Sprintf("node%d was rebooted", c.node)}}
+	return verdict{is: "rebooted", code: 1, node: c.node, says: []string{c.called() + " was rebooted"}}
 }
 
 // undestroyed holds that a rank goes on, and that no end was told.
@@ -152,7 +158,7 @@ func (c *cell) sshdRestarted() verdict {
 func (c *cell) diskFull() verdict {
 	c.fill(c.node)
 	c.perhapsAlone()
-	return verdict{is: "disk-full", code: 1, node: c.node, says: []string{fmt.Sprintf("the disk of node%d is full", c.node)}}
+	return verdict{is: "disk-full", code: 1, node: c.node, says: []string{"the disk of " + c.called() + " is full"}}
 }
 
 func (c *cell) smiHung() verdict {
@@ -178,7 +184,7 @@ func (c *cell) rankKilled() verdict {
 	}
 	c.must(c.node, fmt.Sprintf("kill -KILL %d", pid))
 	c.perhapsAlone()
-	return verdict{is: "killed", code: 137, node: c.node, says: []string{fmt.Sprintf("rank %d on node%d was killed by SIGKILL", c.node, c.node)}}
+	return verdict{is: "killed", code: 137, node: c.node, says: []string{fmt.Sprintf("rank %d on %s was killed by SIGKILL", c.node, c.called())}}
 }
 
 func (c *cell) stopped() verdict {

@@ -37,10 +37,8 @@ type Fake struct {
 	Pace time.Duration
 	// Late is how long lines take to come to CloudWatch.
 	Late time.Duration
-	// Answer may answer a call before anything is done: with an error by its code.
-	// Cut may drop the connection after it was done.
-	Answer func(call string, nth int) *Error
-	Cut    func(call string, nth int) bool
+	answer func(call string, nth int) *Error
+	cut    func(call string, nth int) bool
 	// PageMost is how many events a page of a log has at most; 0: as many as asked for.
 	PageMost int
 	// Quota is that of each type; Refused are actions that no role may do.
@@ -123,6 +121,21 @@ func (f *Fake) Role(name, trust string) {
 	}
 }
 
+// Answer sets what may answer a call before anything is done: with an error by its
+// code.
+func (f *Fake) Answer(by func(call string, nth int) *Error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = by
+}
+
+// Cut sets what may drop the connection after a call was done.
+func (f *Fake) Cut(by func(call string, nth int) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut = by
+}
+
 func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -133,7 +146,7 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.calls[name]++
 	nth := f.calls[name]
 	f.journal = append(f.journal, Call{name, body})
-	answer, cut := f.Answer, f.Cut
+	answer, cut := f.answer, f.cut
 	f.mu.Unlock()
 	// A reply to a request whose body is not read whole yet is cut by some clients.
 	time.Sleep(2 * time.Millisecond)

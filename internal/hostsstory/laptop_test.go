@@ -104,6 +104,15 @@ func (s *said) Write(p []byte) (int, error) {
 // often are events that no story asks for.
 var often = map[string]bool{"log_line": true, "sample": true, "point": true, "progress": true}
 
+// complaints takes in what it says on stderr.
+type complaints struct{ of *said }
+
+func (c complaints) Write(p []byte) (int, error) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	return c.of.errors.Write(p)
+}
+
 // text is all of it.
 func (s *said) text() string {
 	s.mu.Lock()
@@ -123,7 +132,7 @@ func (l *laptop) start(args ...string) *said {
 	l.t.Helper()
 	trusttest.TrustEnv(l.env, filepath.Join(l.home, "code"))
 	s := &said{cmd: exec.Command(l.exe, args...), done: make(chan struct{})}
-	s.cmd.Env, s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = l.env, filepath.Join(l.home, "code"), s, &s.errors
+	s.cmd.Env, s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = l.env, filepath.Join(l.home, "code"), s, complaints{s}
 	if err := s.cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}

@@ -47,14 +47,14 @@ func killedAt(t *testing.T, nth int, after bool) {
 		return true
 	}
 	if after {
-		p.fake.Cut = func(call string, _ int) bool { return kill(call) }
+		p.fake.Cut(func(call string, _ int) bool { return kill(call) })
 	} else {
-		p.fake.Answer = func(call string, _ int) *fakesagemaker.Error {
+		p.fake.Answer(func(call string, _ int) *fakesagemaker.Error {
 			if kill(call) {
 				return &fakesagemaker.Error{Status: 500, Code: "InternalFailure", Says: "nobody hears this"}
 			}
 			return nil
-		}
+		})
 	}
 	cmd := p.command("run", "--plain", "--down")
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))

@@ -97,7 +97,7 @@ raced 1 ./internal/chaos
 # thousands of frames that are drawn one after the other are told without the race
 # detector, and compiled as make build does.
 sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m \
-    -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
+    -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
     ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
 beside=$!
 

@@ -36,7 +36,7 @@ func TestAJobWithoutNodesInARealTerminal(t *testing.T) {
 	e.press("yes", "Enter")
 	e.see(10*time.Second, "ready>")
 	e.press("clear; "+program+" run --theme dark; echo code $?", "Enter")
-	e.see(20*time.Second, "● training", "1 loss", "2 val/loss", "replica1", "rank 0 on node0", "world size 2 on 2 nodes",
+	e.see(20*time.Second, "● training", "1 loss", "2 val/loss", "replica1", "rank 0 on replica0", "world size 2 on 2 nodes",
 		"local-job tells nothing of its machine")
 
 	e.press("s")
