@@ -181,15 +181,19 @@ func awaitSSH(ctx context.Context, n *remote.Node, other func()) error {
 // that it does not hold a lock that the environment step needs. What the boot was
 // told to prepare and could not (a disk for data) stands in boot.failed.
 const bootScript = `command -v cloud-init >/dev/null 2>&1 || exit 0
-timeout 300 cloud-init status --wait >/dev/null 2>&1
+timeout 900 cloud-init status --wait >/dev/null 2>&1
+[ $? -ne 124 ] || { echo 'cloud-init has not ended after 15 minutes' >&2; exit 73; }
 [ ! -s /var/lib/dlwb/boot.failed ] || { cat /var/lib/dlwb/boot.failed >&2; exit 73; }
 exit 0`
+
+// bootQuiet is how long that may say nothing: longer than the script waits.
+const bootQuiet = 16 * time.Minute
 
 // notPrepared is how bootScript says that.
 const notPrepared = 73
 
 func (d *drive) awaitBoot(ctx context.Context, i int, n *remote.Node) error {
-	r, err := n.Exec(ctx, remote.Cmd{Line: shellword.Join("sh", "-c", bootScript), Quiet: bootLimit})
+	r, err := n.Exec(ctx, remote.Cmd{Line: shellword.Join("sh", "-c", bootScript), Quiet: bootQuiet})
 	if lines := event.LastLines(string(r.Stderr), 5); err == nil && r.ExitCode == notPrepared && len(lines) > 0 {
 		return &event.Fault{What: "prepare the machine at its boot", Node: i, Why: strings.Join(lines, "; "),
 			Next: "mend it there (dlwb ssh), and bring the cluster up again; or take it down"}

@@ -63,6 +63,9 @@ type talk struct {
 
 func (t *talk) Read(p []byte) (int, error) { return t.in.Read(p) }
 
+// lendLimit is how long a keeper may take, which may have to connect first.
+const lendLimit = time.Minute
+
 // lend asks for a node's agent. What goes wrong with the keeper itself is no matter:
 // then the command dials.
 func (c *Client) lend(ctx context.Context, t remote.Target) (*remote.Loan, error) {
@@ -73,8 +76,10 @@ func (c *Client) lend(ctx context.Context, t remote.Target) (*remote.Loan, error
 		return nil, nil
 	}
 	stop := context.AfterFunc(ctx, func() { _ = talk.Close() })
+	_ = talk.SetReadDeadline(time.Now().Add(lendLimit))
 	var a answer
 	err = receive(talk.in, &a)
+	_ = talk.SetReadDeadline(time.Time{})
 	if !stop() {
 		return nil, context.Cause(ctx)
 	}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -37,8 +36,8 @@ const (
 	most  = 8
 )
 
-// Ask asks what lies on the way to nodes that are not heard of: their jump host, their
-// own address, and others that are reached from the same address of this machine. proof
+// Ask asks what lies on the way to nodes that are not heard of: their jump host, and
+// others that are reached from the same address of this machine. proof
 // says what answered, so that it is not this machine that is cut off; where nothing
 // did, doubt says why that can't be told.
 func Ask(ctx context.Context, nodes []cloud.Node, others []Other) (proof, doubt string) {
@@ -80,7 +79,8 @@ func Ask(ctx context.Context, nodes []cloud.Node, others []Other) (proof, doubt 
 	return "", fmt.Sprintf("this machine has a way to them (from %s), and knows no other machine there that it could ask", from)
 }
 
-// onTheWay says what answers on the way to one node; empty: nothing does.
+// onTheWay says what answers on the way to one node; empty: nothing does. That the
+// node's own address refuses is no answer: a firewall on the way does the same.
 func onTheWay(ctx context.Context, n cloud.Node) string {
 	at := hop(n)
 	if len(n.Jumps) > 0 {
@@ -88,18 +88,6 @@ func onTheWay(ctx context.Context, n cloud.Node) string {
 			return "the jump host " + n.Jumps[0].Name + " answers"
 		}
 		return ""
-	}
-	if host, _, err := net.SplitHostPort(at); err != nil || here(host) {
-		return ""
-	}
-	tried, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	conn, err := sshconn.Reach(tried, at)
-	if err == nil {
-		_ = conn.Close()
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return at + " answers, and nothing takes connections there"
 	}
 	return ""
 }

@@ -9,7 +9,8 @@
 # that nothing is on it. What can't be found out is taken for something.
 # Leaves boot.failed with what failed, which dlwb shows, and volumes.made.
 dir=${DLWB_DIR:-/var/lib/dlwb}
-volumes='' patience=120
+# A volume may be with a machine that ends for as long as dlwb waits for it.
+volumes='' patience=420
 # shellcheck disable=SC1091
 . "$dir/settings"
 dev=${DLWB_DEV:-/dev}
