@@ -68,6 +68,7 @@ type Reader struct {
 	depth int                     // of the envelopes that the line lies in
 	inner [deepestEnvelope]frames // what was in envelopes of each depth, and has not ended
 	open  openDict
+	torn  torn
 
 	onFrame, onText func([]byte)
 }
@@ -179,11 +180,13 @@ func (r *Reader) text(b []byte) {
 		b = b[:len(b)-1]
 	}
 	if len(b) == 0 {
+		r.torn.ended(r)
 		r.boxEnded()
 		r.endBlock()
 		r.heading = heading{}
 		return
 	}
+	r.torn = torn{}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
 	if r.open.begun() || line[len(line)-1] == '{' {
 		if all, ends := r.open.add(line); ends {
@@ -230,6 +233,11 @@ func (r *Reader) line(line string) {
 // read looks for the grammar of a line; false when it says nothing at all.
 func (r *Reader) read(line string, hash uint64) bool {
 	rest, rank, tentative := r.sources.peel(line)
+	if other := glued(line, rest); rank != unlabelled && other > 0 {
+		r.torn.add(line[:other])
+		r.line(line[other:])
+		return true
+	}
 	rest = r.bars.joined(rest)
 	if rest == "" || r.passedOver() {
 		return true
