@@ -16,7 +16,6 @@ var unread = map[string]string{
 	"bayesian-optimization": "a box of columns is read only where it counts by a name that is known: iter, and target is none",
 	"cma-es":                "a header with \"function value\" over rows of bare numbers",
 	"optuna-study":          "\"Trial 3 finished with value: 0.5\": value says nothing by itself",
-	"skopt-minimize":        "\"Function value obtained: 0.5\" stands lines behind its iteration",
 	"fastai-learner":        "without a progress bar it prints lists without names",
 	"lightning-bar":         "what rich wraps into the next row repeats in each frame; an accuracy that two epochs share is told once",
 }

@@ -73,3 +73,14 @@ func TestATitleThatIsACountIsTheEpoch(t *testing.T) {
 	}
 	compareLines(t, seriesOf(t, b.String()), "running_loss epoch 0:1.5 1:1.125\nloss step 2:1.25 4:1\n")
 }
+
+// Below a line that only counts, what lines of a name and a number alone say is of
+// that place, when it moves; a learning rate and whole numbers are settings.
+func TestLinesBelowACountAreOfIt(t *testing.T) {
+	var b strings.Builder
+	for i, v := range []string{"4.25", "2.5", "3.125", "1.5"} {
+		n := string(rune('1' + i))
+		b.WriteString("Iteration No: " + n + " ended. The search goes on.\nTime taken: 0.0" + n + "\nEnergy obtained: " + v + "\nlearning rate: 0.1\nEvaluations: " + n + "0\ndone\nDrift: " + v + "\n")
+	}
+	compareLines(t, seriesOf(t, b.String()), "Energy_obtained step 1:4.25 2:2.5 3:3.125 4:1.5\n")
+}

@@ -162,6 +162,9 @@ func understand(phrase, said string) term {
 		return t
 	}
 	t.name(base, said)
+	if t.kind == unknown && base != "" && !t.bareSplit && strings.EqualFold(fields[0], "current") { // the minimum so far is another than that of the step
+		t.name(fields[0]+"_"+base, said)
+	}
 	return t
 }
 

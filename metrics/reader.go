@@ -321,7 +321,9 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		return true
 	}
 	f, ok, about := found{}, false, r.heading.of(rest[from:])
-	neighbour := r.heading.scored && isAlone(rest[from:])
+	alone := isAlone(rest[from:])
+	r.heading.record = r.heading.record && alone
+	neighbour := alone && r.heading.scored
 	r.heading.scored = false
 	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
 		if f, ok = r.scanner.dict(rest, from, from+open, splitAlone(rest[from:from+open])); ok {
@@ -333,10 +335,13 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		if (r.pass.split != "" || r.counters.anew) && strings.HasPrefix(strings.TrimLeft(rest[from:], " "), "* ") {
 			about = "val" // " * Acc@1 71.2": what a validation came to
 		}
-		r.scanner.below = neighbour
+		r.scanner.below = neighbour || r.heading.record
 		f = r.scanner.scan(rest, from, about)
 		r.scanner.below = false
-		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && isAlone(rest[from:])
+		if !neighbour && r.heading.record && !ofRecord(f) {
+			f.values = nil
+		}
+		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && alone
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		f = r.scanner.scan(line, 0, "")
@@ -372,6 +377,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		if f.counters = lasting(f.counters); r.reports(rest, f.counters) {
 			return false
 		}
+		r.heading.record = len(f.counters) > 0
 	}
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))
