@@ -84,3 +84,13 @@ func TestLinesBelowACountAreOfIt(t *testing.T) {
 	}
 	compareLines(t, seriesOf(t, b.String()), "Energy_obtained step 1:4.25 2:2.5 3:3.125 4:1.5\n")
 }
+
+// What a study says of its trials counts them; what was tried in them is settings.
+func TestTrialsAreCountedAndWhatWasTriedIsNoSeries(t *testing.T) {
+	var b strings.Builder
+	for i, v := range []string{"4.25", "2.5", "3.125", "1.5"} {
+		b.WriteString("[I 2024-01-02 03:04:05,678] Trial " + string(rune('0'+i)) + " finished with value: " + v + " and parameters: {'lr': " + v + ", 'dropout': 0." + string(rune('1'+i)) + "}. Best is trial 0 with value: 1.5.\n")
+	}
+	compareLines(t, seriesOf(t, b.String()), "value step 0:4.25 1:2.5 2:3.125 3:1.5\n")
+	compareLines(t, seriesOf(t, "started with value: 3.5\nstopped with value: 4.5\n"), "")
+}

@@ -143,6 +143,11 @@ func (s *scanner) key(start, end int) int {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
 			return s.behind(v.next)
 		}
+		if at < len(line) && line[at] == '{' && sep != ' ' && settingsWords[key] {
+			if close := strings.IndexByte(line[at:], '}'); close > 0 {
+				return at + close + 1
+			}
+		}
 	}
 	if end < len(line) && line[end] == '[' && end+1 < len(line) && isLetter(line[end+1]) {
 		if close := strings.IndexByte(line[end:], ']'); close > 0 && strings.IndexByte(line[end:end+close], '=') > 0 {
@@ -152,6 +157,9 @@ func (s *scanner) key(start, end int) int {
 	s.context(key, start, end)
 	return end
 }
+
+// settingsWords say of the braces behind them that they hold what was set.
+var settingsWords = set("parameters params hyperparameters hparams config args settings")
 
 // counted reads a word that counts: "epoch 1/3", "Test: [ 3/10]".
 func (s *scanner) counted(key string, end int) (next int, ok bool) {
