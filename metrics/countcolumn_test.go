@@ -60,6 +60,12 @@ func TestTwoRanksInOneLineAreNeverMixed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { compareLines(t, seriesOf(t, before+c.text+behind), c.want) })
 	}
+	for _, text := range []string{
+		"0: step 1 loss 0.5\n1: step 1 loss 0.25\n0: step 2 loss 0.41: step 2 loss 0.75\n\n0: step 3 loss 0.125\n",
+		"step 1 loss 0.5\nstep 2 loss 0.4step 2 loss 0.75\n\nstep 3 loss 0.125\n",
+	} {
+		compareLines(t, seriesOf(t, text), "loss step 1:0.5 3:0.125\n")
+	}
 }
 
 // A bar whose title is a count and no word is of so many epochs.

@@ -48,6 +48,7 @@ type scanner struct {
 	group     string // of "tot_loss[loss=0.5, over 10 frames]" what the bracket is of,
 	groupEnd  int    // and where it closes
 	owner     string // the label before: "pretrained: loss 0.4"
+	torn      string // the name whose number runs into other text: "loss 0.4step 2 loss 0.7" is of two that wrote into one line
 }
 
 // scan reads one line from i on, where said is what is known of the data that
@@ -348,6 +349,10 @@ func (s *scanner) value(start, end int, v value) bool {
 	if over, ok := ratio(s.line, v); ok {
 		v.figure = over
 	} else if !standsAlone(s.line, v.next) && !v.list {
+		s.torn = v.show
+		return false
+	}
+	if s.torn != "" && s.torn == v.show {
 		return false
 	}
 	v.owner = s.owner
