@@ -99,8 +99,11 @@ func (p *bars) outlives() {
 	}
 }
 
-// barPlace reads what a bar's title says: "Epoch 1/4", "Train [1/3]", "Epoch 0".
+// barPlace reads what a bar's title says: "Epoch 1/4", "Train [1/3]", "Epoch 0", "0/4(t)".
 func barPlace(title string) (epoch counter, said string) {
+	if c, next, ok := ofTotal(title, 0); ok && c.total > 0 && (next == len(title) || title[next] == '(') {
+		epoch, epoch.unit = c, unitEpoch
+	}
 	for i := 0; ; {
 		start, end := nextKey(title, i)
 		if end < 0 {
@@ -287,6 +290,7 @@ type barred struct {
 	frames, changes int
 	jumps           bool // it changed by more than its last digit
 	judged          bool
+	atOnce          bool       // the first half of the first epoch showed it: it is of no epoch before
 	held            []barPoint // until it is judged
 }
 
@@ -316,7 +320,9 @@ func (r *Reader) barred(v value, axis Axis) {
 	b.last = v.value
 	p := r.point(v.show, v.value)
 	p.X = axis
-	b.held = append(b.held, barPoint{v, p, r.bars.shape, r.bars.rank, isNew, 2*r.bars.frame.n < r.bars.frame.total})
+	early := 2*r.bars.frame.n < r.bars.frame.total
+	b.atOnce = b.atOnce || early && p.Epoch != nil && *p.Epoch == r.counters.firstEpoch
+	b.held = append(b.held, barPoint{v, p, r.bars.shape, r.bars.rank, isNew, early})
 	if b.judged || b.frames >= barFrames || b.frames == 2 && isNew {
 		r.endBarred(s)
 	}
@@ -346,7 +352,7 @@ func (r *Reader) endBarred(s *series) {
 		}
 		if slow && h.point.Epoch != nil { // what the epoch came to, or the one before where a bar begins with it
 			h.point.X = AxisEpoch
-			if h.early && *h.point.Epoch > r.counters.firstEpoch {
+			if h.early && !b.atOnce && *h.point.Epoch > r.counters.firstEpoch {
 				h.point.Epoch = new(*h.point.Epoch - 1)
 			}
 		}

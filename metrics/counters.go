@@ -61,9 +61,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if opened {
 		at = skipBlanks(s.line, at+1)
 	}
-	if at < len(s.line) && s.line[at] == '#' { // Step #0
-		at++
-	}
+	at = behindNo(s.line, at)
 	c, next, ok := ofTotal(s.line, at)
 	c.unit = u
 	c.global = isGlobal(key)
@@ -86,6 +84,24 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 		next++
 	}
 	return c, next, endsCount(s.line, next)
+}
+
+// behindNo is where a number stands that is called one: "Step #0", "Iteration No: 1".
+func behindNo(line string, at int) int {
+	if at >= len(line) {
+		return at
+	}
+	switch line[at] {
+	case '#':
+		return at + 1
+	case 'n', 'N':
+		for _, word := range [...]string{"No", "no", "Number", "number", "Nr", "nr"} {
+			if end := at + len(word); strings.HasPrefix(line[at:], word) && end < len(line) && strings.IndexByte(" .:#=", line[end]) >= 0 {
+				return skipBlanks(line, end+len(line[end:])-len(strings.TrimLeft(line[end:], ".:#= ")))
+			}
+		}
+	}
+	return at
 }
 
 // behindEpoch reports whether nothing but a comma stands between an epoch and a

@@ -136,8 +136,8 @@ func ReadCSV(r io.Reader, add func(...Point)) error {
 	for i := range columns {
 		columns[i] = strings.TrimSpace(strings.Clone(header[i]))
 	}
-	names := fileNames{}
-	values := make([]float64, len(columns))
+	rows := csvRows{columns: columns, names: fileNames{}, add: add}
+	defer rows.end()
 	for {
 		cells, err := c.Read()
 		if err != nil {
@@ -146,33 +146,7 @@ func ReadCSV(r io.Reader, add func(...Point)) error {
 			}
 			return fmt.Errorf("read the CSV: %w", err)
 		}
-		csvRow(columns, cells, values, names, add)
-	}
-}
-
-func csvRow(columns, cells []string, values []float64, names fileNames, add func(...Point)) {
-	at := nowhere()
-	for i, name := range columns {
-		values[i] = math.NaN()
-		if i >= len(cells) {
-			continue
-		}
-		cell := strings.TrimSpace(cells[i])
-		f, ok := number(cell, 0)
-		columns[i] = name
-		if !ok || f.next != len(cell) {
-			values[i] = absentValue
-			continue
-		}
-		values[i] = f.value
-		if at.takes(name, f.value) {
-			values[i] = absentValue
-		}
-	}
-	for i, v := range values {
-		if v != absentValue && i < len(cells) && columns[i] != "" {
-			at.add(add, names.name(columns[i]), v)
-		}
+		rows.read(cells)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type heading struct {
 	split  string // said above; "" when nothing was
 	scored bool   // the line before was a name and a number alone, and a metric
+	record bool   // a line that only counts is above, and between the two lines of a name and a text alone
 }
 
 // begins takes a line that is no more than a split, with what people put around
@@ -203,4 +204,14 @@ func isAlone(line string) bool {
 		f.next++
 	}
 	return ok && strings.Trim(line[f.next:], " ,;") == ""
+}
+
+// ofRecord reports whether what a line alone, below one that only counts, says may
+// be what was measured there: no whole number, and no learning rate, which is told
+// as a setting.
+func ofRecord(f found) bool {
+	if len(f.counters) > 0 || len(f.values) == 0 || f.values[0].kind >= weak {
+		return true
+	}
+	return f.values[0].real && f.values[0].kind != measure
 }

@@ -134,6 +134,9 @@ func understand(phrase, said string) term {
 		lower := strings.ToLower(w)
 		switch {
 		case w == "" || fillers[lower] || w[0] == '(':
+		case lower == "value" && i > 0 && i == len(fields)-1 && stops[strings.ToLower(fields[i-1])]: // "finished with value"
+			t.show, t.kind, t.split = lower, unknown, ""
+			return t
 		case lower == "value" && (i == len(fields)-1 || stops[strings.ToLower(fields[i+1])] || splits[strings.ToLower(fields[i+1])] != ""): // "loss value", not the "value loss" of a critic
 		case averages[lower] && i < len(fields)-1:
 			t.average = true
@@ -162,6 +165,9 @@ func understand(phrase, said string) term {
 		return t
 	}
 	t.name(base, said)
+	if t.kind == unknown && base != "" && !t.bareSplit && strings.EqualFold(fields[0], "current") { // the minimum so far is another than that of the step
+		t.name(fields[0]+"_"+base, said)
+	}
 	return t
 }
 

@@ -86,3 +86,33 @@ func (r *Reader) odd(line string, hash uint64) (plain string, passed bool) {
 	r.rule = "recipe of " + rule.Of
 	return rule.Plain(line[from:]), false
 }
+
+// passedOver reports whether the line before said that this one repeats what was
+// said.
+func (r *Reader) passedOver() bool {
+	best := r.best
+	r.best = false
+	return best
+}
+
+// skipped knows lines that are no output of the training: what the interpreter
+// warns of, and source code.
+func (r *Reader) skipped(line string) bool {
+	if n := len(line); n > 8 && line[n-1] == ':' && strings.Contains(strings.ToLower(line), "best ") { // "best iteration is:"
+		r.best, r.counted = r.counted, false
+		return true
+	}
+	return strings.HasPrefix(line, "Averaged stats:") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || isBeginning(line, !r.placed())
+}
+
+// isBeginning reports whether a line is one of source code in which a sum
+// begins, "    val_loss = 0": scripts print what they were. In a run that goes
+// on only one that is indented is.
+func isBeginning(line string, early bool) bool {
+	name, value, ok := strings.Cut(line, " = ")
+	if !ok || value != "0" && value != "0.0" && value != "0." {
+		return false
+	}
+	word := strings.TrimLeft(name, " \t")
+	return !strings.ContainsAny(word, " \t") && (early || len(name) >= len(word)+4 || name[0] == '\t')
+}

@@ -68,6 +68,7 @@ type Reader struct {
 	depth int                     // of the envelopes that the line lies in
 	inner [deepestEnvelope]frames // what was in envelopes of each depth, and has not ended
 	open  openDict
+	torn  torn
 
 	onFrame, onText func([]byte)
 }
@@ -179,11 +180,13 @@ func (r *Reader) text(b []byte) {
 		b = b[:len(b)-1]
 	}
 	if len(b) == 0 {
+		r.torn.ended(r)
 		r.boxEnded()
 		r.endBlock()
 		r.heading = heading{}
 		return
 	}
+	r.torn = torn{}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
 	if r.open.begun() || line[len(line)-1] == '{' {
 		if all, ends := r.open.add(line); ends {
@@ -230,6 +233,11 @@ func (r *Reader) line(line string) {
 // read looks for the grammar of a line; false when it says nothing at all.
 func (r *Reader) read(line string, hash uint64) bool {
 	rest, rank, tentative := r.sources.peel(line)
+	if other := glued(line, rest); rank != unlabelled && other > 0 {
+		r.torn.add(line[:other])
+		r.line(line[other:])
+		return true
+	}
 	rest = r.bars.joined(rest)
 	if rest == "" || r.passedOver() {
 		return true
@@ -313,7 +321,9 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		return true
 	}
 	f, ok, about := found{}, false, r.heading.of(rest[from:])
-	neighbour := r.heading.scored && isAlone(rest[from:])
+	alone := isAlone(rest[from:])
+	r.heading.record = r.heading.record && alone
+	neighbour := alone && r.heading.scored
 	r.heading.scored = false
 	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
 		if f, ok = r.scanner.dict(rest, from, from+open, splitAlone(rest[from:from+open])); ok {
@@ -325,10 +335,13 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		if (r.pass.split != "" || r.counters.anew) && strings.HasPrefix(strings.TrimLeft(rest[from:], " "), "* ") {
 			about = "val" // " * Acc@1 71.2": what a validation came to
 		}
-		r.scanner.below = neighbour
+		r.scanner.below = neighbour || r.heading.record
 		f = r.scanner.scan(rest, from, about)
 		r.scanner.below = false
-		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && isAlone(rest[from:])
+		if !neighbour && r.heading.record && !ofRecord(f) {
+			f.values = nil
+		}
+		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && alone
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		f = r.scanner.scan(line, 0, "")
@@ -364,6 +377,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		if f.counters = lasting(f.counters); r.reports(rest, f.counters) {
 			return false
 		}
+		r.heading.record = len(f.counters) > 0
 	}
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))
@@ -413,36 +427,6 @@ func (r *Reader) sameEpoch(counters []counter) bool {
 		}
 	}
 	return r.counters.hasEpoch
-}
-
-// passedOver reports whether the line before said that this one repeats what was
-// said.
-func (r *Reader) passedOver() bool {
-	best := r.best
-	r.best = false
-	return best
-}
-
-// skipped knows lines that are no output of the training: what the interpreter
-// warns of, and source code.
-func (r *Reader) skipped(line string) bool {
-	if n := len(line); n > 8 && line[n-1] == ':' && strings.Contains(strings.ToLower(line), "best ") { // "best iteration is:"
-		r.best, r.counted = r.counted, false
-		return true
-	}
-	return strings.HasPrefix(line, "Averaged stats:") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || isBeginning(line, !r.placed())
-}
-
-// isBeginning reports whether a line is one of source code in which a sum
-// begins, "    val_loss = 0": scripts print what they were. In a run that goes
-// on only one that is indented is.
-func isBeginning(line string, early bool) bool {
-	name, value, ok := strings.Cut(line, " = ")
-	if !ok || value != "0" && value != "0.0" && value != "0." {
-		return false
-	}
-	word := strings.TrimLeft(name, " \t")
-	return !strings.ContainsAny(word, " \t") && (early || len(name) >= len(word)+4 || name[0] == '\t')
 }
 
 // splitAlone is the split that the last word before a dictionary is: "valid | {".

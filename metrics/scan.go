@@ -48,6 +48,7 @@ type scanner struct {
 	group     string // of "tot_loss[loss=0.5, over 10 frames]" what the bracket is of,
 	groupEnd  int    // and where it closes
 	owner     string // the label before: "pretrained: loss 0.4"
+	torn      string // the name whose number runs into other text: "loss 0.4step 2 loss 0.7" is of two that wrote into one line
 }
 
 // scan reads one line from i on, where said is what is known of the data that
@@ -143,6 +144,11 @@ func (s *scanner) key(start, end int) int {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
 			return s.behind(v.next)
 		}
+		if at < len(line) && line[at] == '{' && sep != ' ' && settingsWords[key] {
+			if close := strings.IndexByte(line[at:], '}'); close > 0 {
+				return at + close + 1
+			}
+		}
 	}
 	if end < len(line) && line[end] == '[' && end+1 < len(line) && isLetter(line[end+1]) {
 		if close := strings.IndexByte(line[end:], ']'); close > 0 && strings.IndexByte(line[end:end+close], '=') > 0 {
@@ -152,6 +158,9 @@ func (s *scanner) key(start, end int) int {
 	s.context(key, start, end)
 	return end
 }
+
+// settingsWords say of the braces behind them that they hold what was set.
+var settingsWords = set("parameters params hyperparameters hparams config args settings")
 
 // counted reads a word that counts: "epoch 1/3", "Test: [ 3/10]".
 func (s *scanner) counted(key string, end int) (next int, ok bool) {
@@ -340,6 +349,10 @@ func (s *scanner) value(start, end int, v value) bool {
 	if over, ok := ratio(s.line, v); ok {
 		v.figure = over
 	} else if !standsAlone(s.line, v.next) && !v.list {
+		s.torn = v.show
+		return false
+	}
+	if s.torn != "" && s.torn == v.show {
 		return false
 	}
 	v.owner = s.owner

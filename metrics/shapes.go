@@ -61,7 +61,7 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c, next, ok := ofTotal(line, i)
-		if !ok || c.total == 0 && owned(line, i) {
+		if !ok || c.total == 0 && owned(line, i) && !oneByOne[strings.ToLower(strings.TrimSpace(line[from:i]))] {
 			i = end
 			continue
 		}
@@ -76,6 +76,10 @@ func wholes(line string, from int) (all []counter) {
 	}
 	return all
 }
+
+// oneByOne are what is done one after the other: a message that begins with one of
+// them and a number may count them.
+var oneByOne = set("trial candidate evaluation experiment case")
 
 // owned reports whether a name before a number at i says that it counts
 // something else: "class_id = 3", "Trial 4".

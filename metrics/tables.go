@@ -212,12 +212,25 @@ func (t *tables) proven(line string, names understood) {
 	columns := make([]column, len(guess))
 	for i, name := range guess {
 		columns[i].term = names.term(name, "")
+		columns[i].measured(name)
 	}
 	columns[0].unit = unitStep
 	if strings.HasPrefix(strings.ToLower(guess[0]), "ep") {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
+}
+
+// ofSettings are names that stand in a sentence for what was set. A column of
+// rows that count has what was measured.
+var ofSettings = set("target goal value min max")
+
+// measured lets the values of a column prove themselves whose name alone says
+// nothing in a table: a letter, or what stands in a sentence for a setting.
+func (c *column) measured(name string) {
+	if c.kind == never && (len(name) == 1 && isLetter(name[0]) || ofSettings[strings.ToLower(name)]) {
+		c.kind, c.show = unknown, tidy(name)
+	}
 }
 
 // splitHeader takes "Training |  Validation" as the header of rows with a metric

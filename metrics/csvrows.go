@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+)
+
+// csvRows reads the rows of a table. Where no column is called by what counts,
+// the first may count all the same: gen, tick, cycle. Its first rows then wait
+// until they show whether it goes up by the same from each to the next.
+type csvRows struct {
+	columns []string
+	names   fileNames
+	add     func(...Point)
+	judged  bool
+	counts  bool // the first column says where a row belongs
+	held    []csvRow
+	room    []float64 // of the values of a row that does not wait
+}
+
+// csvRow is the values of a row, and where its columns say that it belongs.
+type csvRow struct {
+	at     place
+	values []float64
+}
+
+func (t *csvRows) read(cells []string) {
+	row := csvRow{at: nowhere(), values: t.room}
+	if !t.judged || t.room == nil {
+		row.values = make([]float64, len(t.columns))
+		t.room = row.values
+	}
+	for i, name := range t.columns {
+		row.values[i] = absentValue
+		if i >= len(cells) {
+			continue
+		}
+		cell := strings.TrimSpace(cells[i])
+		if f, ok := number(cell, 0); ok && f.next == len(cell) && !row.at.takes(name, f.value) {
+			row.values[i] = f.value
+		}
+	}
+	if t.judged {
+		t.tell(row)
+		return
+	}
+	if t.held = append(t.held, row); !t.mayCount(row) || len(t.held) == proofs {
+		t.end()
+	}
+}
+
+// mayCount reports whether the first column of a row may be all that says where
+// it belongs.
+func (t *csvRows) mayCount(row csvRow) bool {
+	if len(row.values) < 2 || row.at.x != AxisNone || row.at.inEpoch || !math.IsNaN(row.at.epoch) {
+		return false
+	}
+	n, name := row.values[0], strings.ToLower(t.columns[0])
+	return n >= 0 && n <= largestCount && n == math.Trunc(n) && classify(name) < measure && !isClockCut(name) && name != "time"
+}
+
+// end judges the first column by the rows that are held, and tells of them.
+func (t *csvRows) end() {
+	if t.judged {
+		return
+	}
+	t.judged, t.counts = true, true
+	for i, row := range t.held {
+		t.counts = t.counts && t.mayCount(row) && (i == 0 || t.stride(i) > 0 && t.stride(i) == t.stride(1))
+	}
+	for _, row := range t.held {
+		t.tell(row)
+	}
+	t.held, t.room = nil, nil
+}
+
+// stride is by how much the first column of a held row is more than that of the
+// row before.
+func (t *csvRows) stride(i int) float64 { return t.held[i].values[0] - t.held[i-1].values[0] }
+
+func (t *csvRows) tell(row csvRow) {
+	if n := row.values; t.counts && n[0] != absentValue {
+		row.at.step, row.at.x, n[0] = n[0], AxisStep, absentValue
+	}
+	for i, v := range row.values {
+		if v != absentValue && t.columns[i] != "" {
+			row.at.add(t.add, t.names.name(t.columns[i]), v)
+		}
+	}
+}
