@@ -14,12 +14,11 @@ import (
 // resident is the memory that this process has, as the system counts it.
 func resident(t *testing.T) int {
 	t.Helper()
+	debug.FreeOSMemory()
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		t.Skip("only Linux tells in /proc/self/statm how much memory a process has")
 	}
-	debug.FreeOSMemory()
-	b, _ = os.ReadFile("/proc/self/statm")
 	pages, err := strconv.Atoi(string(bytes.Fields(b)[1]))
 	if err != nil {
 		t.Fatal(err)

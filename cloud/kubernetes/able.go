@@ -8,8 +8,6 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	//lint:ignore SA1019 client-go still hands out connections of this package
-
 	"github.com/dlwb/dlwb/internal/job"
 )
 

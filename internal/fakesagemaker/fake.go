@@ -36,7 +36,7 @@ type Fake struct {
 	// Pace is how long each state before Training lasts.
 	Pace time.Duration
 	// Late is how long lines take to come to CloudWatch.
-	Late time.Duration
+	Late   time.Duration
 	answer func(call string, nth int) *Error
 	cut    func(call string, nth int) bool
 	// PageMost is how many events a page of a log has at most; 0: as many as asked for.

@@ -6,14 +6,6 @@ import (
 	"unicode"
 )
 
-// base is the last part of a series' name: val/loss → loss.
-func base(name string) string {
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		return name[i+1:]
-	}
-	return name
-}
-
 // splits are words that say of which data a value is, or over what it was taken,
 // and nothing of what it is.
 var splits = map[string]bool{

@@ -113,8 +113,12 @@ func outline(f *ast.File) {
 	})
 	for _, i := range f.Imports {
 		from, _ := strconv.Unquote(i.Path.Value)
-		if name := path.Base(from); i.Name == nil && !used[name] || i.Name != nil && !used[i.Name.Name] {
+		if i.Name == nil && !used[packageOf(from)] || i.Name != nil && !used[i.Name.Name] {
 			i.Name = ast.NewIdent("_")
 		}
 	}
 }
+
+// packageOf is the name of the package of a path, as these files' imports have it:
+// smithy-go is smithy.
+func packageOf(from string) string { return strings.TrimSuffix(path.Base(from), "-go") }
