@@ -82,11 +82,7 @@ func (d *door) regionOfBucket(ctx context.Context, bucket string) (string, error
 // explainS3 says what an error of S3 means.
 func (d *door) explainS3(bucket string, err error) error {
 	code, _ := codeOf(err)
-	var reply *smithyhttp.ResponseError
-	status := 0
-	if errors.As(err, &reply) && reply.Response != nil {
-		status = reply.HTTPStatusCode()
-	}
+	status := statusOf(err)
 	switch {
 	case code == "NoSuchBucket" || status == http.StatusNotFound:
 		return &plainError{"there is no bucket " + bucket, fmt.Sprintf("aws s3 mb s3://%s --region %s, or another one in machines.bucket", bucket, d.region)}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sagemaker"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
@@ -156,8 +157,7 @@ func (s *submission) upload(ctx context.Context, code *cloud.Entry) error {
 	return s.life.Ledger.Resolve(token, "s3://"+s.ref.Bucket+"/"+s.ref.Prefix)
 }
 
-// create makes the job. Where it is doubtful whether the call was carried out, the
-// job is asked for: its name is the run's.
+// create makes the job, or takes the one that is there: its name is the run's.
 func (s *submission) create(ctx context.Context, made *cloud.Entry) error {
 	in, err := requestOf(s.job, s.ref, s.settings)
 	if err != nil {
@@ -167,28 +167,56 @@ func (s *submission) create(ctx context.Context, made *cloud.Entry) error {
 		if err := s.life.Ledger.Intend(kindJob, s.ref.Name, s.ref); err != nil {
 			return err
 		}
-	} else if there, err := s.door.describe(ctx, s.ref.Name); err != nil || there != nil {
-		if err != nil {
-			return err
-		}
-		return s.found(ctx, aws.ToString(there.TrainingJobArn))
+	} else if there, err := s.take(ctx); err != nil || there {
+		return err
 	}
-	call, cancel := context.WithTimeout(ctx, callLimit)
+	out, err := s.ask(ctx, in)
+	if err != nil {
+		return s.failed(ctx, err)
+	}
+	return s.life.Ledger.Resolve(s.ref.Name, aws.ToString(out.TrainingJobArn))
+}
+
+// ask sends the call that makes the job. It is sent once: of a call that is repeated
+// only the last answer is known, and that says nothing about the first. Only where
+// SageMaker has said itself that it did not look at the call, another is sent.
+func (s *submission) ask(ctx context.Context, in *sagemaker.CreateTrainingJobInput) (*sagemaker.CreateTrainingJobOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	out, err := s.door.sm.CreateTrainingJob(call, in)
-	if err == nil {
-		return s.life.Ledger.Resolve(s.ref.Name, aws.ToString(out.TrainingJobArn))
-	}
-	if taken(err) || !certain(err) {
-		if there, lookErr := s.door.describe(context.WithoutCancel(ctx), s.ref.Name); lookErr == nil && there != nil {
-			return s.found(ctx, aws.ToString(there.TrainingJobArn))
+	for wait := time.Second; ; wait *= 2 {
+		out, err := s.door.sm.CreateTrainingJob(ctx, in, func(o *sagemaker.Options) { o.Retryer = aws.NopRetryer{} })
+		if err == nil || !throttled(err) || wait > slowest || pause(ctx, wait) != nil {
+			return out, err
 		}
-		return s.door.explain(err) // nobody knows: the entry stays open
+	}
+}
+
+// slowest is the longest wait for calls to be taken again.
+const slowest = 8 * time.Second
+
+// failed says what became of a call that failed. The entry is closed where the call
+// was refused and no such job is there; else nobody knows, and it stays open.
+func (s *submission) failed(ctx context.Context, err error) error {
+	there, lookErr := s.take(context.WithoutCancel(ctx))
+	switch {
+	case there:
+		return lookErr
+	case lookErr != nil || taken(err) || !certain(err):
+		return s.door.explain(err)
 	}
 	if closed := s.life.Ledger.Close(s.ref.Name, "SageMaker refused it: "+firstLine(err)); closed != nil {
 		return closed
 	}
 	return s.door.explain(err)
+}
+
+// take looks for a job of the run's name, and takes it if it is this run's.
+func (s *submission) take(ctx context.Context) (there bool, err error) {
+	job, err := s.door.describe(ctx, s.ref.Name)
+	if err != nil || job == nil {
+		return false, err
+	}
+	return true, s.found(ctx, aws.ToString(job.TrainingJobArn))
 }
 
 func firstLine(err error) string {
