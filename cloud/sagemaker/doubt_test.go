@@ -3,7 +3,10 @@
 package sagemaker
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/sagemaker/options"
@@ -87,5 +90,127 @@ func TestOnlyAProvenRefusalClosesTheEntry(t *testing.T) {
 				t.Errorf("after %d calls the ledger has %+v", len(f.Calls("CreateTrainingJob")), e)
 			}
 		})
+	}
+}
+
+const sleeper = "import time\ntime.sleep(120)\n"
+
+// running is a job that runs, in the ledger of a life.
+func running(t *testing.T, p *Provider, life cloud.Life) string {
+	t.Helper()
+	made, err := p.Submit(t.Context(), life, jobThat(t, "r-live", sleeper, options.Machines{}), noStep, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Ref
+}
+
+// stays looks whether a receipt claims nothing, and the entries stay open.
+func stays(t *testing.T, p *Provider, life cloud.Life, says string) {
+	t.Helper()
+	r, err := p.Down(t.Context(), life, quiet)
+	if err == nil || !strings.Contains(err.Error(), says) || r.Proven() || r.ProcessesLeft == 0 {
+		t.Errorf("the receipt is %+v, %v", r, err)
+	}
+	for _, res := range r.Resources {
+		if res.Kind == kindJob && res.State != cloud.Unknown || res.State == cloud.Gone {
+			t.Errorf("the receipt says %+v", res)
+		}
+	}
+	all, _ := life.Ledger.Entries()
+	for _, e := range all {
+		if !e.Open() {
+			t.Errorf("the ledger has %s closed: %s", e.Token, e.Proof)
+		}
+	}
+}
+
+// Who has the credentials of another account sees no job, and proves nothing by that;
+// neither does who can't be told apart.
+func TestAnotherAccountProvesNothing(t *testing.T) {
+	for name, c := range map[string]struct{ caller, refused, says string }{
+		"another": {caller: "210987654321", says: "is in account 123456789012, and your credentials are of 210987654321"},
+		"unknown": {refused: "ExpiredToken", says: "is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, p, life := account(t)
+			at := running(t, p, life)
+			for i := range life.Ledger.(*book).all {
+				life.Ledger.(*book).all[i].IntentAt = time.Now().Add(-time.Hour)
+			}
+			there, elsewhere, _ := account(t)
+			there.Caller = c.caller
+			there.Answer(func(call string, _ int) *fakesagemaker.Error {
+				if call == "GetCallerIdentity" && c.refused != "" {
+					return &fakesagemaker.Error{Status: 403, Code: c.refused, Says: "no"}
+				}
+				return nil
+			})
+			if found, err := elsewhere.Find(t.Context(), life, "r-live"); err == nil {
+				t.Errorf("found is %+v", found)
+			}
+			if state, err := elsewhere.Open(life, at)[0].State(t.Context()); err == nil {
+				t.Errorf("its state is %+v", state)
+			}
+			if _, err := elsewhere.Submit(t.Context(), life, jobThat(t, "r-live", sleeper, options.Machines{}), noStep, quiet); err == nil {
+				t.Error("it was submitted again")
+			}
+			stays(t, elsewhere, life, c.says)
+			for _, call := range there.Calls("") {
+				if call.Name != "GetCallerIdentity" {
+					t.Errorf("the other account was asked for %s", call.Name)
+				}
+			}
+			if r, err := p.Down(t.Context(), life, quiet); err != nil || !r.Proven() || len(f.Running()) > 0 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// An entry that was not resolved is no other case; and one of a time when accounts
+// were not noted has it in the ARN, or proves nothing.
+func TestAnEntryWithoutAnAccountOrAnARNProvesNothingElsewhere(t *testing.T) {
+	_, p, life := account(t)
+	running(t, p, life)
+	all := life.Ledger.(*book).all
+	for i := range all {
+		all[i].IntentAt = time.Now().Add(-time.Hour)
+	}
+	arn := all[1].ID
+	all[1].ID = ""
+	other, elsewhere, _ := account(t)
+	other.Caller = "210987654321"
+	stays(t, elsewhere, life, "is in account")
+	for i := range all {
+		var r ref
+		_ = json.Unmarshal(all[i].Detail, &r)
+		r.Account = ""
+		all[i].Detail = json.RawMessage(r.String())
+	}
+	stays(t, elsewhere, life, "is not on record")
+	stays(t, p, life, "is not on record")
+	all[1].ID = arn
+	stays(t, elsewhere, life, "is in account 123456789012")
+}
+
+// SageMaker keeps its jobs for ever: one that it has made and does not show is not
+// gone.
+func TestAJobThatWasMadeAndIsNotShownIsUnknown(t *testing.T) {
+	f, p, life := account(t)
+	running(t, p, life)
+	f.Answer(func(call string, _ int) *fakesagemaker.Error {
+		if call == "DescribeTrainingJob" {
+			return &fakesagemaker.Error{Status: 400, Code: "ValidationException", Says: "Requested resource not found."}
+		}
+		return nil
+	})
+	if found, err := p.Find(t.Context(), life, "r-live"); err == nil {
+		t.Errorf("found is %+v", found)
+	}
+	stays(t, p, life, "a job does not vanish")
+	f.Answer(nil)
+	if r, err := p.Down(t.Context(), life, quiet); err != nil || !r.Proven() || len(f.Running()) > 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

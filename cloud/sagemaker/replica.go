@@ -23,7 +23,7 @@ type replica struct {
 
 var _ job.Replica = (*replica)(nil)
 
-func (r *replica) door(ctx context.Context) (*door, error) { return r.p.open(ctx, r.ref.Region) }
+func (r *replica) door(ctx context.Context) (*door, error) { return r.p.enter(ctx, r.ref) }
 
 func (r *replica) mine() []int { return r.ref.Ranks[r.number] }
 

@@ -2,7 +2,6 @@ package sagemaker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return cloud.Submitted{}, err
 	}
 	s := submission{p: p, life: life, job: j, progress: progress}
-	if err := s.prepare(ctx, name, made); err != nil {
+	if err := s.prepare(ctx, name, made, code); err != nil {
 		return cloud.Submitted{}, err
 	}
 	enter(stepUpload, fmt.Sprintf("%s to s3://%s/%s", units.Count(len(j.Code.Paths), "file"), s.ref.Bucket, s.ref.Prefix))
@@ -64,9 +63,12 @@ type submission struct {
 }
 
 // prepare finds out all that is needed, packs, and makes nothing.
-func (s *submission) prepare(ctx context.Context, name string, made *cloud.Entry) (err error) {
+func (s *submission) prepare(ctx context.Context, name string, made, code *cloud.Entry) (err error) {
 	spec := s.job.Spec
 	if s.door, err = s.p.open(ctx, regionOf(spec)); err != nil {
+		return err
+	}
+	if err := s.again(ctx, made, code); err != nil {
 		return err
 	}
 	m := about.Own[options.Machines](spec.Own)
@@ -77,11 +79,10 @@ func (s *submission) prepare(ctx context.Context, name string, made *cloud.Entry
 	if s.settings.image, err = imageOf(spec.Image, m.Estimator, s.door.region, spec.Instance); err != nil {
 		return err
 	}
-	if made != nil {
-		if err := json.Unmarshal(made.Detail, &s.ref); err != nil {
-			return fmt.Errorf("read what the ledger has of job %s: %w", name, err)
-		}
-	} else if err := s.name(ctx, name, m); err != nil {
+	if made == nil {
+		err = s.name(ctx, name, m)
+	}
+	if err != nil {
 		return err
 	}
 	if s.settings.limit, err = limitOf(spec, s.ref.PerHour); err != nil {
@@ -98,13 +99,38 @@ func (s *submission) prepare(ctx context.Context, name string, made *cloud.Entry
 	return err
 }
 
+// again takes what a submission before has left in the ledger, if the credentials
+// are of the account in which it was.
+func (s *submission) again(ctx context.Context, left ...*cloud.Entry) error {
+	for _, e := range left {
+		if e == nil {
+			continue
+		}
+		r, err := ownerOf(e)
+		if err != nil {
+			return fmt.Errorf("read what the ledger has of %s: %w", e.Token, err)
+		}
+		if err := s.door.belongs(ctx, r); err != nil {
+			return err
+		}
+		if e.Kind == kindJob {
+			s.ref = r
+		}
+	}
+	return nil
+}
+
 // name says where everything of the job is.
 func (s *submission) name(ctx context.Context, name string, m options.Machines) error {
+	account, err := s.door.account(ctx)
+	if err != nil {
+		return err
+	}
 	bucket, err := s.door.bucketOf(ctx, m.Bucket)
 	if err != nil {
 		return err
 	}
-	s.ref = ref{Region: s.door.region, Name: name, Bucket: bucket, Prefix: prefixOf(s.life, name), Output: strings.TrimRight(m.Output, "/")}
+	s.ref = ref{Region: s.door.region, Account: account, Name: name, Bucket: bucket, Prefix: prefixOf(s.life, name), Output: strings.TrimRight(m.Output, "/")}
 	if s.ref.Output == "" {
 		s.ref.Output = "s3://" + bucket + "/dlwb/output"
 	}
@@ -248,11 +274,11 @@ func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud
 	if err != nil || made == nil || made.ClosedAt != nil && made.ID == "" {
 		return cloud.Submitted{}, err
 	}
-	r, err := readRef(string(made.Detail))
+	r, err := ownerOf(made)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	d, err := p.open(ctx, r.Region)
+	d, err := p.enter(ctx, r)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
@@ -276,6 +302,9 @@ func (d *door) sight(ctx context.Context, life cloud.Life, e *cloud.Entry) (bool
 				return true, nil
 			}
 			return true, life.Ledger.Resolve(e.Token, aws.ToString(job.TrainingJobArn))
+		}
+		if e.ID != "" && e.Open() {
+			return false, &plainError{"SageMaker shows no job " + e.Token + ", and it has made " + e.ID + ": a job does not vanish", "is AWS_ENDPOINT_URL set? https://health.aws.amazon.com/health/status"}
 		}
 		if e.ID != "" || time.Since(e.IntentAt) > settle {
 			return false, nil

@@ -26,6 +26,8 @@ const Account = "123456789012"
 // Fake is one account.
 type Fake struct {
 	URL string
+	// Caller is the account of the credentials; empty: Account.
+	Caller string
 	// Region is that of the jobs and of new buckets.
 	Region string
 	// Train is run in place of the command of an image that is not told one: the
@@ -36,7 +38,7 @@ type Fake struct {
 	// Pace is how long each state before Training lasts.
 	Pace time.Duration
 	// Late is how long lines take to come to CloudWatch.
-	Late time.Duration
+	Late   time.Duration
 	answer func(call string, nth int) *Error
 	cut    func(call string, nth int) bool
 	// PageMost is how many events a page of a log has at most; 0: as many as asked for.
