@@ -214,3 +214,53 @@ func TestAJobThatWasMadeAndIsNotShownIsUnknown(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// A job of the run's name that carries the tag of another life, or whose tags can't
+// be read, is not resolved, stopped or attached to.
+func TestAJobOfAnotherLifeIsLeftAlone(t *testing.T) {
+	for name, answer := range map[string]func(string, int) *fakesagemaker.Error{
+		"another life": func(string, int) *fakesagemaker.Error { return nil },
+		"tags unread": func(call string, _ int) *fakesagemaker.Error {
+			if call == "ListTags" {
+				return &fakesagemaker.Error{Status: 400, Code: "AccessDeniedException", Says: "no"}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, p, theirs := account(t)
+			at := running(t, p, theirs)
+			f.Answer(answer)
+			r, err := readRef(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mine := cloud.Life{Name: "d", ID: "ba9876543210", Began: time.Now(), Ledger: &book{}}
+			if err := mine.Ledger.Intend(kindJob, r.Name, r); err != nil { // and the call was never sent
+				t.Fatal(err)
+			}
+			if found, err := p.Find(t.Context(), mine, "r-live"); err == nil || found.Ref != "" {
+				t.Errorf("found is %+v, %v", found, err)
+			}
+			if made, err := p.Submit(t.Context(), mine, jobThat(t, "r-live", sleeper, options.Machines{}), noStep, quiet); err == nil {
+				t.Errorf("taken is %+v", made)
+			}
+			if _, err := p.Open(mine, at)[0].Stop(t.Context(), 0, "asked"); err == nil {
+				t.Error("it was stopped")
+			}
+			if receipt, err := p.Down(t.Context(), mine, quiet); err == nil || receipt.Proven() {
+				t.Errorf("%+v, %v", receipt, err)
+			}
+			if e := sole(t, mine, kindJob); !e.Open() || e.ID != "" {
+				t.Errorf("the ledger has %+v", e)
+			}
+			if f.Status(r.Name) != "InProgress" || len(f.Calls("StopTrainingJob"))+len(f.Calls("AddTags")) > 0 {
+				t.Errorf("the job of another is %s", f.Status(r.Name))
+			}
+			f.Answer(nil)
+			if r, err := p.Down(t.Context(), theirs, quiet); err != nil || !r.Proven() {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+}

@@ -94,7 +94,7 @@ func (d *door) endJob(ctx context.Context, life cloud.Life, e *cloud.Entry, r re
 		}
 		return closeEntry(life, e, res.Proof)
 	}
-	if err := d.stop(ctx, r.Name, "asked: the cluster was taken down"); err != nil {
+	if err := d.stop(ctx, life, r.Name, "asked: the cluster was taken down"); err != nil {
 		res.State, res.Proof = cloud.Alive, err.Error()
 		return err
 	}

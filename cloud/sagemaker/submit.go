@@ -256,11 +256,23 @@ func firstLine(err error) string {
 
 // found takes a job that is there, if it is this run's.
 func (s *submission) found(ctx context.Context, arn string) error {
-	tags, err := s.door.tagsOf(ctx, arn)
-	if err == nil && tags[tagLife] != s.life.ID {
-		return &plainError{"there is a training job " + s.ref.Name + " in " + s.ref.Region + " that is not of this run", "run it again: each run has a name of its own"}
+	if err := s.door.ours(ctx, s.life, s.ref.Name, arn); err != nil {
+		return err
 	}
 	return s.life.Ledger.Resolve(s.ref.Name, arn)
+}
+
+// ours is an error unless the tags of a job say that it is of a life. Tags that can't
+// be read say nothing: the job may be anybody's.
+func (d *door) ours(ctx context.Context, life cloud.Life, name, arn string) error {
+	tags, err := d.tagsOf(ctx, arn)
+	if err != nil {
+		return fmt.Errorf("whose training job %s is, is not known: %w", name, err)
+	}
+	if tags[tagLife] != tagText(life.ID) {
+		return &plainError{"there is a training job " + name + " in " + d.region + " that is not of this run", "run it again: each run has a name of its own"}
+	}
+	return nil
 }
 
 // settle is for how long a job that was asked for may stay unseen.
@@ -290,7 +302,7 @@ func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud
 }
 
 // sight reports whether the job of an entry exists, and waits where it may be about
-// to be seen.
+// to be seen. A job of that name that is not of the life is an error.
 func (d *door) sight(ctx context.Context, life cloud.Life, e *cloud.Entry) (bool, error) {
 	for {
 		job, err := d.describe(ctx, e.Token)
@@ -298,6 +310,9 @@ func (d *door) sight(ctx context.Context, life cloud.Life, e *cloud.Entry) (bool
 			return false, err
 		}
 		if job != nil {
+			if err := d.ours(ctx, life, e.Token, aws.ToString(job.TrainingJobArn)); err != nil {
+				return false, err
+			}
 			if e.ID != "" || e.ClosedAt != nil {
 				return true, nil
 			}
