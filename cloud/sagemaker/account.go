@@ -50,16 +50,65 @@ func partitionOf(text string) string {
 	return "aws"
 }
 
+// enter gives the door to where a job is, once the credentials are known to be of
+// the account that made it: those of another see nothing, and that proves nothing.
+func (p *Provider) enter(ctx context.Context, r ref) (*door, error) {
+	d, err := p.open(ctx, r.Region)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.belongs(ctx, r)
+}
+
+// belongs is an error unless the caller's account is known to be that of a job.
+func (d *door) belongs(ctx context.Context, r ref) error {
+	account, err := d.account(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("job %s: whether your credentials are of its account is not known: %w", r.Name, err)
+	case r.Account == "":
+		return &plainError{"in which account job " + r.Name + " is, is not on record", "aws sagemaker describe-training-job --region " + r.Region + " --training-job-name " + r.Name}
+	case r.Account != account:
+		return &plainError{fmt.Sprintf("job %s is in account %s, and your credentials are of %s", r.Name, r.Account, account),
+			"AWS_PROFILE or aws configure: credentials of account " + r.Account}
+	}
+	return nil
+}
+
+// account is the number of the caller's account.
+func (d *door) account(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	id, err := d.api.Identity(ctx)
+	if err == nil && id.Account == "" {
+		err = errors.New("AWS names no account")
+	}
+	if err != nil {
+		return "", d.explain(err)
+	}
+	return id.Account, nil
+}
+
+// ownerOf is what the ledger has of a job or its code. Where the account is not in
+// it, the job's ARN has it.
+func ownerOf(e *cloud.Entry) (ref, error) {
+	r, err := readRef(string(e.Detail))
+	if err != nil || r.Account != "" {
+		return r, err
+	}
+	if a, err := arn.Parse(e.ID); err == nil {
+		r.Account = a.AccountID
+	}
+	return r, nil
+}
+
 // bucketOf is the bucket of a profile; empty: that of the official SDK.
 func (d *door) bucketOf(ctx context.Context, bucket string) (string, error) {
 	if bucket != "" {
 		return strings.TrimPrefix(bucket, "s3://"), nil
 	}
-	id, err := d.api.Identity(ctx)
-	if err != nil {
-		return "", d.explain(err)
-	}
-	return "sagemaker-" + d.region + "-" + id.Account, nil
+	account, err := d.account(ctx)
+	return "sagemaker-" + d.region + "-" + account, err
 }
 
 // regionOfBucket is where a bucket is; an error says why that is not known.
@@ -82,11 +131,7 @@ func (d *door) regionOfBucket(ctx context.Context, bucket string) (string, error
 // explainS3 says what an error of S3 means.
 func (d *door) explainS3(bucket string, err error) error {
 	code, _ := codeOf(err)
-	var reply *smithyhttp.ResponseError
-	status := 0
-	if errors.As(err, &reply) && reply.Response != nil {
-		status = reply.HTTPStatusCode()
-	}
+	status := statusOf(err)
 	switch {
 	case code == "NoSuchBucket" || status == http.StatusNotFound:
 		return &plainError{"there is no bucket " + bucket, fmt.Sprintf("aws s3 mb s3://%s --region %s, or another one in machines.bucket", bucket, d.region)}

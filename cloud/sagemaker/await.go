@@ -31,7 +31,7 @@ func (p *Provider) Await(ctx context.Context, _ cloud.Life, text string, enter f
 	if err != nil {
 		return err
 	}
-	d, err := p.open(ctx, r.Region)
+	d, err := p.enter(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -51,16 +51,19 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 // proven to have ended: the code of others stays.
 func (p *Provider) remove(ctx context.Context, life cloud.Life, e *cloud.Entry, over map[string]bool, progress cloud.Progress) (cloud.Resource, error) {
 	res := cloud.Resource{Kind: e.Kind, ID: e.ID, State: cloud.Unknown, Lived: time.Since(e.IntentAt)}
-	r, err := readRef(string(e.Detail))
+	r, err := ownerOf(e)
 	if res.ID == "" {
 		res.ID = e.Token
 	}
 	var d *door
 	if err == nil {
-		d, err = p.open(ctx, r.Region)
+		d, err = p.enter(ctx, r)
 	}
 	if err != nil {
 		res.Proof = err.Error()
+		if e.Kind == kindJob {
+			over[r.Name] = false
+		}
 		return res, err
 	}
 	if e.Kind == kindJob {
@@ -86,9 +89,12 @@ func (d *door) endJob(ctx context.Context, life cloud.Life, e *cloud.Entry, r re
 	}
 	if !there {
 		res.State, res.Proof = cloud.Gone, "SageMaker has no job of that name: it was never made"
+		if e.ID != "" {
+			res.Proof = e.Proof // it has proven that already
+		}
 		return closeEntry(life, e, res.Proof)
 	}
-	if err := d.stop(ctx, r.Name, "asked: the cluster was taken down"); err != nil {
+	if err := d.stop(ctx, life, r.Name, "asked: the cluster was taken down"); err != nil {
 		res.State, res.Proof = cloud.Alive, err.Error()
 		return err
 	}

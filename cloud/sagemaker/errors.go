@@ -3,9 +3,11 @@ package sagemaker
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 )
@@ -61,14 +63,28 @@ func (d *door) quotaNext() string {
 	return "https://" + d.region + ".console.aws.amazon.com/servicequotas/home/services/sagemaker/quotas asks for more"
 }
 
-// certain reports whether an error says that a call was not carried out.
+// certain reports whether an error of a call that was sent once says that it was not
+// carried out. A fault of the service says nothing of the kind, whatever its code.
 func certain(err error) bool {
-	var p *awsapi.Problem
-	if errors.As(err, &p) {
-		return p.Kind != awsapi.Unknown
-	}
 	code, _ := codeOf(err)
-	return code != "" && code != "InternalFailure" && code != "ServiceUnavailable"
+	status := statusOf(err)
+	return code != "" && code != "InternalFailure" && code != "ServiceUnavailable" &&
+		status >= http.StatusBadRequest && status < http.StatusInternalServerError && status != http.StatusRequestTimeout
+}
+
+// throttled reports whether a call was not looked at because there are too many.
+func throttled(err error) bool {
+	code, _ := codeOf(err)
+	return certain(err) && (code == "ThrottlingException" || code == "Throttling" || code == "TooManyRequestsException")
+}
+
+// statusOf is the status of the reply that an error came with; 0: there was none.
+func statusOf(err error) int {
+	var reply *smithyhttp.ResponseError
+	if errors.As(err, &reply) && reply.Response != nil {
+		return reply.HTTPStatusCode()
+	}
+	return 0
 }
 
 // permanent reports whether asking again can't help.

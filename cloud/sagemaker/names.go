@@ -44,10 +44,12 @@ func nameOf(run string) string {
 // ref is what Open finds a job by. It holds no secret.
 type ref struct {
 	Region string `json:"region"`
-	Name   string `json:"name"`
-	Bucket string `json:"bucket"`
-	Prefix string `json:"prefix"` // of what is the run's own
-	Output string `json:"output"` // s3://…, without the job's name
+	// Account is whose the job is: who has the credentials of another sees none.
+	Account string `json:"account,omitempty"`
+	Name    string `json:"name"`
+	Bucket  string `json:"bucket"`
+	Prefix  string `json:"prefix"` // of what is the run's own
+	Output  string `json:"output"` // s3://…, without the job's name
 	// Ranks are those of each replica.
 	Ranks [][]int `json:"ranks"`
 	// Tagged says that the lines of its logs name the rank that printed them, and

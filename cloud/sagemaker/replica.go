@@ -23,7 +23,7 @@ type replica struct {
 
 var _ job.Replica = (*replica)(nil)
 
-func (r *replica) door(ctx context.Context) (*door, error) { return r.p.open(ctx, r.ref.Region) }
+func (r *replica) door(ctx context.Context) (*door, error) { return r.p.enter(ctx, r.ref) }
 
 func (r *replica) mine() []int { return r.ref.Ranks[r.number] }
 
@@ -96,7 +96,7 @@ func (r *replica) Stop(ctx context.Context, grace time.Duration, why string) (in
 	if err != nil {
 		return 0, err
 	}
-	if err := d.stop(ctx, r.ref.Name, why); err != nil {
+	if err := d.stop(ctx, r.life, r.ref.Name, why); err != nil {
 		return len(r.mine()), err
 	}
 	for until := time.Now().Add(grace + stopLimit); ; {
@@ -116,11 +116,14 @@ func (r *replica) Stop(ctx context.Context, grace time.Duration, why string) (in
 // stopLimit is what SageMaker itself gives a container.
 const stopLimit = 2 * time.Minute
 
-// stop asks SageMaker to end a job that has not ended. That the reason can't be noted
+// stop asks SageMaker to end a job of a life that has not ended. That the reason can't be noted
 // keeps nobody from stopping what costs money.
-func (d *door) stop(ctx context.Context, name, why string) error {
+func (d *door) stop(ctx context.Context, life cloud.Life, name, why string) error {
 	j, err := d.describe(ctx, name)
 	if err != nil || j == nil || terminal(j) {
+		return err
+	}
+	if err := d.ours(ctx, life, name, aws.ToString(j.TrainingJobArn)); err != nil {
 		return err
 	}
 	call, cancel := context.WithTimeout(ctx, callLimit)

@@ -2,12 +2,12 @@ package sagemaker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sagemaker"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
@@ -28,7 +28,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return cloud.Submitted{}, err
 	}
 	s := submission{p: p, life: life, job: j, progress: progress}
-	if err := s.prepare(ctx, name, made); err != nil {
+	if err := s.prepare(ctx, name, made, code); err != nil {
 		return cloud.Submitted{}, err
 	}
 	enter(stepUpload, fmt.Sprintf("%s to s3://%s/%s", units.Count(len(j.Code.Paths), "file"), s.ref.Bucket, s.ref.Prefix))
@@ -63,9 +63,12 @@ type submission struct {
 }
 
 // prepare finds out all that is needed, packs, and makes nothing.
-func (s *submission) prepare(ctx context.Context, name string, made *cloud.Entry) (err error) {
+func (s *submission) prepare(ctx context.Context, name string, made, code *cloud.Entry) (err error) {
 	spec := s.job.Spec
 	if s.door, err = s.p.open(ctx, regionOf(spec)); err != nil {
+		return err
+	}
+	if err := s.again(ctx, made, code); err != nil {
 		return err
 	}
 	m := about.Own[options.Machines](spec.Own)
@@ -76,11 +79,10 @@ func (s *submission) prepare(ctx context.Context, name string, made *cloud.Entry
 	if s.settings.image, err = imageOf(spec.Image, m.Estimator, s.door.region, spec.Instance); err != nil {
 		return err
 	}
-	if made != nil {
-		if err := json.Unmarshal(made.Detail, &s.ref); err != nil {
-			return fmt.Errorf("read what the ledger has of job %s: %w", name, err)
-		}
-	} else if err := s.name(ctx, name, m); err != nil {
+	if made == nil {
+		err = s.name(ctx, name, m)
+	}
+	if err != nil {
 		return err
 	}
 	if s.settings.limit, err = limitOf(spec, s.ref.PerHour); err != nil {
@@ -97,13 +99,38 @@ func (s *submission) prepare(ctx context.Context, name string, made *cloud.Entry
 	return err
 }
 
+// again takes what a submission before has left in the ledger, if the credentials
+// are of the account in which it was.
+func (s *submission) again(ctx context.Context, left ...*cloud.Entry) error {
+	for _, e := range left {
+		if e == nil {
+			continue
+		}
+		r, err := ownerOf(e)
+		if err != nil {
+			return fmt.Errorf("read what the ledger has of %s: %w", e.Token, err)
+		}
+		if err := s.door.belongs(ctx, r); err != nil {
+			return err
+		}
+		if e.Kind == kindJob {
+			s.ref = r
+		}
+	}
+	return nil
+}
+
 // name says where everything of the job is.
 func (s *submission) name(ctx context.Context, name string, m options.Machines) error {
+	account, err := s.door.account(ctx)
+	if err != nil {
+		return err
+	}
 	bucket, err := s.door.bucketOf(ctx, m.Bucket)
 	if err != nil {
 		return err
 	}
-	s.ref = ref{Region: s.door.region, Name: name, Bucket: bucket, Prefix: prefixOf(s.life, name), Output: strings.TrimRight(m.Output, "/")}
+	s.ref = ref{Region: s.door.region, Account: account, Name: name, Bucket: bucket, Prefix: prefixOf(s.life, name), Output: strings.TrimRight(m.Output, "/")}
 	if s.ref.Output == "" {
 		s.ref.Output = "s3://" + bucket + "/dlwb/output"
 	}
@@ -156,8 +183,7 @@ func (s *submission) upload(ctx context.Context, code *cloud.Entry) error {
 	return s.life.Ledger.Resolve(token, "s3://"+s.ref.Bucket+"/"+s.ref.Prefix)
 }
 
-// create makes the job. Where it is doubtful whether the call was carried out, the
-// job is asked for: its name is the run's.
+// create makes the job, or takes the one that is there: its name is the run's.
 func (s *submission) create(ctx context.Context, made *cloud.Entry) error {
 	in, err := requestOf(s.job, s.ref, s.settings)
 	if err != nil {
@@ -167,28 +193,56 @@ func (s *submission) create(ctx context.Context, made *cloud.Entry) error {
 		if err := s.life.Ledger.Intend(kindJob, s.ref.Name, s.ref); err != nil {
 			return err
 		}
-	} else if there, err := s.door.describe(ctx, s.ref.Name); err != nil || there != nil {
-		if err != nil {
-			return err
-		}
-		return s.found(ctx, aws.ToString(there.TrainingJobArn))
+	} else if there, err := s.take(ctx); err != nil || there {
+		return err
 	}
-	call, cancel := context.WithTimeout(ctx, callLimit)
+	out, err := s.ask(ctx, in)
+	if err != nil {
+		return s.failed(ctx, err)
+	}
+	return s.life.Ledger.Resolve(s.ref.Name, aws.ToString(out.TrainingJobArn))
+}
+
+// ask sends the call that makes the job. It is sent once: of a call that is repeated
+// only the last answer is known, and that says nothing about the first. Only where
+// SageMaker has said itself that it did not look at the call, another is sent.
+func (s *submission) ask(ctx context.Context, in *sagemaker.CreateTrainingJobInput) (*sagemaker.CreateTrainingJobOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	out, err := s.door.sm.CreateTrainingJob(call, in)
-	if err == nil {
-		return s.life.Ledger.Resolve(s.ref.Name, aws.ToString(out.TrainingJobArn))
-	}
-	if taken(err) || !certain(err) {
-		if there, lookErr := s.door.describe(context.WithoutCancel(ctx), s.ref.Name); lookErr == nil && there != nil {
-			return s.found(ctx, aws.ToString(there.TrainingJobArn))
+	for wait := time.Second; ; wait *= 2 {
+		out, err := s.door.sm.CreateTrainingJob(ctx, in, func(o *sagemaker.Options) { o.Retryer = aws.NopRetryer{} })
+		if err == nil || !throttled(err) || wait > slowest || pause(ctx, wait) != nil {
+			return out, err
 		}
-		return s.door.explain(err) // nobody knows: the entry stays open
+	}
+}
+
+// slowest is the longest wait for calls to be taken again.
+const slowest = 8 * time.Second
+
+// failed says what became of a call that failed. The entry is closed where the call
+// was refused and no such job is there; else nobody knows, and it stays open.
+func (s *submission) failed(ctx context.Context, err error) error {
+	there, lookErr := s.take(context.WithoutCancel(ctx))
+	switch {
+	case there:
+		return lookErr
+	case lookErr != nil || taken(err) || !certain(err):
+		return s.door.explain(err)
 	}
 	if closed := s.life.Ledger.Close(s.ref.Name, "SageMaker refused it: "+firstLine(err)); closed != nil {
 		return closed
 	}
 	return s.door.explain(err)
+}
+
+// take looks for a job of the run's name, and takes it if it is this run's.
+func (s *submission) take(ctx context.Context) (there bool, err error) {
+	job, err := s.door.describe(ctx, s.ref.Name)
+	if err != nil || job == nil {
+		return false, err
+	}
+	return true, s.found(ctx, aws.ToString(job.TrainingJobArn))
 }
 
 func firstLine(err error) string {
@@ -202,11 +256,23 @@ func firstLine(err error) string {
 
 // found takes a job that is there, if it is this run's.
 func (s *submission) found(ctx context.Context, arn string) error {
-	tags, err := s.door.tagsOf(ctx, arn)
-	if err == nil && tags[tagLife] != s.life.ID {
-		return &plainError{"there is a training job " + s.ref.Name + " in " + s.ref.Region + " that is not of this run", "run it again: each run has a name of its own"}
+	if err := s.door.ours(ctx, s.life, s.ref.Name, arn); err != nil {
+		return err
 	}
 	return s.life.Ledger.Resolve(s.ref.Name, arn)
+}
+
+// ours is an error unless the tags of a job say that it is of a life. Tags that can't
+// be read say nothing: the job may be anybody's.
+func (d *door) ours(ctx context.Context, life cloud.Life, name, arn string) error {
+	tags, err := d.tagsOf(ctx, arn)
+	if err != nil {
+		return fmt.Errorf("whose training job %s is, is not known: %w", name, err)
+	}
+	if tags[tagLife] != tagText(life.ID) {
+		return &plainError{"there is a training job " + name + " in " + d.region + " that is not of this run", "run it again: each run has a name of its own"}
+	}
+	return nil
 }
 
 // settle is for how long a job that was asked for may stay unseen.
@@ -220,11 +286,11 @@ func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud
 	if err != nil || made == nil || made.ClosedAt != nil && made.ID == "" {
 		return cloud.Submitted{}, err
 	}
-	r, err := readRef(string(made.Detail))
+	r, err := ownerOf(made)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	d, err := p.open(ctx, r.Region)
+	d, err := p.enter(ctx, r)
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
@@ -236,7 +302,7 @@ func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud
 }
 
 // sight reports whether the job of an entry exists, and waits where it may be about
-// to be seen.
+// to be seen. A job of that name that is not of the life is an error.
 func (d *door) sight(ctx context.Context, life cloud.Life, e *cloud.Entry) (bool, error) {
 	for {
 		job, err := d.describe(ctx, e.Token)
@@ -244,10 +310,16 @@ func (d *door) sight(ctx context.Context, life cloud.Life, e *cloud.Entry) (bool
 			return false, err
 		}
 		if job != nil {
+			if err := d.ours(ctx, life, e.Token, aws.ToString(job.TrainingJobArn)); err != nil {
+				return false, err
+			}
 			if e.ID != "" || e.ClosedAt != nil {
 				return true, nil
 			}
 			return true, life.Ledger.Resolve(e.Token, aws.ToString(job.TrainingJobArn))
+		}
+		if e.ID != "" && e.Open() {
+			return false, &plainError{"SageMaker shows no job " + e.Token + ", and it has made " + e.ID + ": a job does not vanish", "is AWS_ENDPOINT_URL set? https://health.aws.amazon.com/health/status"}
 		}
 		if e.ID != "" || time.Since(e.IntentAt) > settle {
 			return false, nil

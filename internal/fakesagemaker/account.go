@@ -3,6 +3,7 @@
 package fakesagemaker
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -18,8 +19,9 @@ func (f *Fake) form(w http.ResponseWriter, r *http.Request, name string, in url.
 	w.Header().Set("Content-Type", "text/xml")
 	switch name {
 	case "GetCallerIdentity":
+		whose := cmp.Or(f.Caller, Account)
 		_, _ = fmt.Fprintf(w, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::%s:user/ann</Arn>`+
-			`<UserId>AIDA</UserId><Account>%s</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`, Account, Account)
+			`<UserId>AIDA</UserId><Account>%s</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`, whose, whose)
 	case "GetRole":
 		trust, is := f.roles[in.Get("RoleName")]
 		if !is {

@@ -26,6 +26,8 @@ const Account = "123456789012"
 // Fake is one account.
 type Fake struct {
 	URL string
+	// Caller is the account of the credentials; empty: Account.
+	Caller string
 	// Region is that of the jobs and of new buckets.
 	Region string
 	// Train is run in place of the command of an image that is not told one: the
