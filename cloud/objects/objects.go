@@ -192,24 +192,26 @@ func (b *Bucket) finish(ctx context.Context, name string, m Manifest) error {
 
 // Sets are the names of whole sets below a name.
 func (b *Bucket) Sets(ctx context.Context, below string) (names []string, err error) {
-	err = b.each(ctx, below, func(name string, _ types.Object) {
-		if set, is := strings.CutSuffix(name, ending); is {
-			names = append(names, set)
+	err = b.each(ctx, below, func(rest, _ string) {
+		if set, is := strings.CutSuffix(rest, ending); is {
+			names = append(names, path.Join(below, set))
 		}
 	})
 	return names, err
 }
 
-// each calls with what is below a name.
-func (b *Bucket) each(ctx context.Context, below string, call func(name string, o types.Object)) error {
-	pages := s3.NewListObjectsV2Paginator(b.s3, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(*b.key(below) + "/")})
+// each calls with what is below a name: with the rest of its key, and the whole key.
+func (b *Bucket) each(ctx context.Context, below string, call func(rest, key string)) error {
+	prefix := *b.key(below) + "/"
+	pages := s3.NewListObjectsV2Paginator(b.s3, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return b.explain(err, "ListObjectsV2")
 		}
 		for _, o := range page.Contents {
-			call(strings.TrimPrefix(strings.TrimPrefix(aws.ToString(o.Key), b.prefix), "/"), o)
+			key := aws.ToString(o.Key)
+			call(strings.TrimPrefix(key, prefix), key)
 		}
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
@@ -138,8 +137,18 @@ func (c *counter) Read(p []byte) (int, error) {
 }
 
 func (b *Bucket) remove(ctx context.Context, name string) error {
-	_, err := b.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: b.key(name)})
-	return b.explain(err, "DeleteObject")
+	return b.removeKeys(ctx, []string{*b.key(name)})
+}
+
+// removeKeys removes objects by their whole keys, as S3 lists them: a key may have
+// "..", or two slashes, and is another one when it is cleaned.
+func (b *Bucket) removeKeys(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		if _, err := b.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: &key}); err != nil {
+			return b.explain(err, "DeleteObject")
+		}
+	}
+	return nil
 }
 
 // Drop removes a set: first its manifest, then its files.
@@ -147,21 +156,11 @@ func (b *Bucket) Drop(ctx context.Context, name string) error {
 	if err := b.remove(ctx, name+ending); err != nil {
 		return err
 	}
-	return b.clear(ctx, name)
-}
-
-// clear removes what is below a name.
-func (b *Bucket) clear(ctx context.Context, name string) error {
-	var names []string
-	if err := b.each(ctx, name, func(n string, _ types.Object) { names = append(names, n) }); err != nil {
+	var keys []string
+	if err := b.each(ctx, name, func(_, key string) { keys = append(keys, key) }); err != nil {
 		return err
 	}
-	for _, n := range names {
-		if err := b.remove(ctx, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.removeKeys(ctx, keys)
 }
 
 // Sweep removes the parts that killed uploaders have left below a name: they cost
@@ -187,24 +186,27 @@ func (b *Bucket) Sweep(ctx context.Context, below string) error {
 
 // SweepSets removes the files of sets directly below a name that are not whole.
 func (b *Bucket) SweepSets(ctx context.Context, below string) error {
-	whole, files := map[string]bool{}, map[string]bool{}
-	err := b.each(ctx, below, func(name string, _ types.Object) {
-		rest := strings.TrimPrefix(name, path.Clean(below)+"/")
+	whole, files := map[string]bool{}, map[string][]string{}
+	err := b.each(ctx, below, func(rest, key string) {
 		if set, is := strings.CutSuffix(rest, ending); is && !strings.Contains(set, "/") {
 			whole[set] = true
-		} else if set, _, deeper := strings.Cut(rest, "/"); deeper {
-			files[set] = true
+		} else if set, _, deeper := strings.Cut(rest, "/"); deeper && isName(set) {
+			files[set] = append(files[set], key)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for set := range files {
-		if !whole[set] {
-			if err := b.clear(ctx, path.Join(below, set)); err != nil {
-				return err
-			}
+	for set, keys := range files {
+		if whole[set] {
+			continue
+		}
+		if err := b.removeKeys(ctx, keys); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// isName reports whether a part of a key can be the name of a set.
+func isName(part string) bool { return part != "" && part != "." && part != ".." }
