@@ -62,3 +62,18 @@ func TestOnlyTheKeysThatAreListedAreRemoved(t *testing.T) {
 		})
 	}
 }
+
+// A file of a set may be called as manifests are. It is no further set.
+func TestAFileThatIsCalledLikeAManifestIsNoSet(t *testing.T) {
+	address, _ := server(t)
+	b := open(t, address)
+	files := write(t, 1)
+	files["shards.manifest.json"], files["000009.manifest.json"] = files["config.json"], files["config.json"]
+	if _, err := b.Save(t.Context(), "run/ckpt/000001", files, nil); err != nil {
+		t.Fatal(err)
+	}
+	lay(t, b, "run/ckpt/.manifest.json", "run/ckpt/...manifest.json", "run/ckpt//000003.manifest.json")
+	if sets, err := b.Sets(t.Context(), "run/ckpt"); err != nil || !slices.Equal(sets, []string{"run/ckpt/000001"}) {
+		t.Errorf("%v %v", sets, err)
+	}
+}

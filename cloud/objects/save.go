@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
@@ -28,12 +30,16 @@ type Saved struct {
 }
 
 // Save keeps files as a set: each file by its path in the set, with where it lies
-// here. What the set has already, of the same content, is not sent again. A set
+// here. What the set has already, of the same content, is not sent again. A set of
+// another life is not replaced. A set
 // whose content changes is not whole from the first byte of the change to the last.
 func (b *Bucket) Save(ctx context.Context, name string, files map[string]string, about map[string]string) (Saved, error) {
 	had, whole, err := b.Manifest(ctx, name)
 	if err != nil {
 		return Saved{}, err
+	}
+	if is, mine := had.About[Life], about[Life]; is != "" && is != mine {
+		return Saved{}, b.another(name, is, mine)
 	}
 	old := map[string]File{}
 	for _, f := range had.Files {
@@ -75,6 +81,20 @@ func (b *Bucket) Save(ctx context.Context, name string, files map[string]string,
 	}
 	return s, b.finish(ctx, name, m)
 }
+
+// Life names, in what is said about a set, the life of a cluster that saves it. No
+// other life replaces it.
+const Life = "life"
+
+// another is that a set is of another life than the one that would save it.
+func (b *Bucket) another(name, is, mine string) error {
+	return &awsapi.Problem{Kind: awsapi.Exists, Err: ErrAnother,
+		Cause: fmt.Sprintf("%s has been saved by another life of a cluster, %s, and this one is %q: it is not replaced", b.Address(name), is, mine),
+		Next:  "name another prefix in results.s3"}
+}
+
+// ErrAnother is that a set there is of another life of a cluster.
+var ErrAnother = errors.New("it is of another life")
 
 // hashOf is a file as it is here. Its hash is worked out only where that can spare
 // the sending.
