@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,9 +67,10 @@ func (b *Bucket) Save(ctx context.Context, name string, files map[string]string,
 			return Saved{}, err
 		}
 	}
+	added := slices.DeleteFunc(slices.Clone(send), func(p string) bool { return old[p].Path == p })
 	sent, err := b.sendAll(ctx, name, files, send)
 	if err != nil {
-		return Saved{}, err
+		return Saved{}, b.undo(ctx, name, added, err)
 	}
 	s := Saved{Files: len(files), Sent: len(send)}
 	for _, f := range sent {
@@ -79,7 +81,33 @@ func (b *Bucket) Save(ctx context.Context, name string, files map[string]string,
 	for _, f := range now {
 		m.Files = append(m.Files, f)
 	}
-	return s, b.finish(ctx, name, m)
+	if err := b.finish(ctx, name, m); err != nil {
+		// Where the answer was lost the manifest may be there: it goes first.
+		if worse := b.remove(context.WithoutCancel(ctx), name+ending); worse == nil {
+			err = b.undo(ctx, name, added, err)
+		}
+		return Saved{}, err
+	}
+	return s, nil
+}
+
+// undoLimit bounds the removal of what was sent in vain.
+const undoLimit = time.Minute
+
+// undo removes the files that a save has added which came to nothing, also where it
+// was broken off: nobody would find them, and they cost. What the set had before
+// stays.
+func (b *Bucket) undo(ctx context.Context, name string, added []string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
+	keys := make([]string, len(added))
+	for i, p := range added {
+		keys[i] = *b.key(path.Join(name, p))
+	}
+	if err := b.removeKeys(ctx, keys); err != nil {
+		return fmt.Errorf("%w; and what was sent of it is still there: %w", why, err)
+	}
+	return why
 }
 
 // Life names, in what is said about a set, the life of a cluster that saves it. No

@@ -193,14 +193,20 @@ func nodeDir(node int) string { return "node" + strconv.Itoa(node) }
 // one sends a checkpoint under a name that it has alone, and removes what it
 // replaces: the one before the last of its node.
 func (s *sender) one(ctx context.Context, b *objects.Bucket, c savedCkpt) error {
-	files, home := map[string]string{}, s.f.ckptHome(c)
+	files, home, there := map[string]string{}, s.f.ckptHome(c), 0
 	err := filepath.WalkDir(home, func(at string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			there++
+		}
 		if err == nil && d.Type().IsRegular() {
 			rel, _ := filepath.Rel(home, at)
 			files[filepath.ToSlash(rel)] = at
 		}
 		return err
 	})
+	if err == nil && there < len(c.Files) {
+		err = fmt.Errorf("%d of its %d files are here: %w", there, len(c.Files), fs.ErrNotExist) // it makes room for newer ones
+	}
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/dlwb/dlwb/cloud/objects"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -190,5 +192,24 @@ func TestACheckpointWithFilesLikeManifestsIsKept(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(home, "model")); err != nil || string(got) != "weights" {
 		t.Errorf("%q %v", got, err)
+	}
+}
+
+// A checkpoint of which files are gone, as it makes room for newer ones, is not sent as
+// a whole one.
+func TestACheckpointThatIsBeingRemovedIsNotSentAsAWholeOne(t *testing.T) {
+	f, b, s := bucketed(t)
+	lieHome(t, f, 1, "weights")
+	c := ckpt(1)
+	c.Files = transfer.Seen{"out/ckpt/step-1/model": "7 1 1", "out/ckpt/step-1/optimizer": "7 1 1"}
+	if err := s.one(t.Context(), b, c); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it was sent: %v", err)
+	}
+	if sets, err := ckptSets(t.Context(), b, s.run); err != nil || len(sets) != 0 {
+		t.Errorf("%v %v", sets, err)
+	}
+	delete(c.Files, "out/ckpt/step-1/optimizer")
+	if err := s.one(t.Context(), b, c); err != nil {
+		t.Error(err)
 	}
 }
