@@ -32,8 +32,8 @@ type Saved struct {
 
 // Save keeps files as a set: each file by its path in the set, with where it lies
 // here. What the set has already, of the same content, is not sent again. A set of
-// another life is not replaced. A set
-// whose content changes is not whole from the first byte of the change to the last.
+// another life is not replaced. A set whose content changes is not whole from the
+// first byte of the change to the last.
 func (b *Bucket) Save(ctx context.Context, name string, files map[string]string, about map[string]string) (Saved, error) {
 	had, whole, err := b.Manifest(ctx, name)
 	if err != nil {
