@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,9 +62,11 @@ func TestWhatARunWritesIsInS3Besides(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := saved["run"].(string)
-	var sets []string
+	at, sets := "", []string(nil)
 	for end := time.Now().Add(time.Minute); len(sets) == 0; time.Sleep(100 * time.Millisecond) {
-		if sets, err = bucket.Sets(t.Context(), "bed/"+run+"/checkpoints"); err != nil || time.Now().After(end) {
+		lives, _ := bucket.Dirs(t.Context(), "bed") // there is one life of the cluster
+		at = path.Join(append(lives, run)...)
+		if sets, err = bucket.Sets(t.Context(), at+"/checkpoints/node0"); err != nil || time.Now().After(end) {
 			t.Fatal("the checkpoint is not in S3 while the run goes on: ", err)
 		}
 	}
@@ -72,7 +75,7 @@ func TestWhatARunWritesIsInS3Besides(t *testing.T) {
 	}
 	d.await("where the results are", func(e printedEvent) bool {
 		text, _ := e["text"].(string)
-		return strings.Contains(text, "the results are in s3://lab-results/mine/bed/"+run+"/results: 1 file")
+		return strings.Contains(text, "the results are in s3://lab-results/mine/"+at+"/results: 1 file")
 	})
 	if code := d.end(); code != 0 {
 		t.Error("exit code", code)
@@ -85,7 +88,7 @@ func TestWhatARunWritesIsInS3Besides(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(back, "out/ckpt/step-1/model")); err != nil || hexOf(got) != hex.EncodeToString(want[:]) {
 		t.Errorf("%v, %d bytes", err, len(got))
 	}
-	if m, found, err := bucket.Manifest(t.Context(), "bed/"+run+"/results"); err != nil || !found || len(m.Files) != 1 || m.Files[0].Path != "out/done" {
+	if m, found, err := bucket.Manifest(t.Context(), at+"/results"); err != nil || !found || len(m.Files) != 1 || m.Files[0].Path != "out/done" {
 		t.Errorf("%v %+v", err, m)
 	}
 }

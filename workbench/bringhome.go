@@ -25,8 +25,21 @@ func (w *Workbench) Pull(ctx context.Context, run, to string) (event.ResultsFetc
 // runWithResults is a run as its results need it.
 func (w *Workbench) runWithResults(id string) (results.Run, error) {
 	r, d, err := w.runRecord(id)
-	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, S3: d.S3, To: d.To,
+	var life clusterData
+	if err == nil && d.S3 != "" {
+		life, err = w.dataOfLife(r.Life)
+	}
+	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, LifeID: life.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, S3: d.S3, To: d.To,
 		Lost: time.Duration(d.Lost * float64(time.Second))}, err
+}
+
+// dataOfLife is what the store keeps of a life of a cluster, also of one that is over.
+func (w *Workbench) dataOfLife(life int64) (clusterData, error) {
+	c, err := w.db.ClusterLife(life)
+	if err != nil {
+		return clusterData{}, err
+	}
+	return w.clusterData(c)
 }
 
 // toldOf is what was told of a run, as far as its results are concerned.

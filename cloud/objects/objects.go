@@ -190,26 +190,59 @@ func (b *Bucket) finish(ctx context.Context, name string, m Manifest) error {
 	return b.explain(err, "PutObject")
 }
 
-// Sets are the names of whole sets below a name.
+// Sets are the names of whole sets directly below a name. What their files are called
+// says nothing.
 func (b *Bucket) Sets(ctx context.Context, below string) (names []string, err error) {
-	err = b.each(ctx, below, func(name string, _ types.Object) {
-		if set, is := strings.CutSuffix(name, ending); is {
-			names = append(names, set)
+	err = b.directly(ctx, below, func(part string, deeper bool) {
+		if set, is := strings.CutSuffix(part, ending); is && !deeper && isName(set) {
+			names = append(names, path.Join(below, set))
 		}
 	})
 	return names, err
 }
 
-// each calls with what is below a name.
-func (b *Bucket) each(ctx context.Context, below string, call func(name string, o types.Object)) error {
-	pages := s3.NewListObjectsV2Paginator(b.s3, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(*b.key(below) + "/")})
+// Dirs are the names directly below a name that have something below them.
+func (b *Bucket) Dirs(ctx context.Context, below string) (names []string, err error) {
+	err = b.directly(ctx, below, func(part string, deeper bool) {
+		if deeper && isName(part) {
+			names = append(names, path.Join(below, part))
+		}
+	})
+	return names, err
+}
+
+// directly calls with the next part of the keys below a name, and whether more of the
+// key comes behind it.
+func (b *Bucket) directly(ctx context.Context, below string, call func(part string, deeper bool)) error {
+	prefix := *b.key(below) + "/"
+	pages := s3.NewListObjectsV2Paginator(b.s3, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix, Delimiter: aws.String("/")})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return b.explain(err, "ListObjectsV2")
 		}
 		for _, o := range page.Contents {
-			call(strings.TrimPrefix(strings.TrimPrefix(aws.ToString(o.Key), b.prefix), "/"), o)
+			call(strings.TrimPrefix(aws.ToString(o.Key), prefix), false)
+		}
+		for _, p := range page.CommonPrefixes {
+			call(strings.TrimSuffix(strings.TrimPrefix(aws.ToString(p.Prefix), prefix), "/"), true)
+		}
+	}
+	return nil
+}
+
+// each calls with what is below a name: with the rest of its key, and the whole key.
+func (b *Bucket) each(ctx context.Context, below string, call func(rest, key string)) error {
+	prefix := *b.key(below) + "/"
+	pages := s3.NewListObjectsV2Paginator(b.s3, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return b.explain(err, "ListObjectsV2")
+		}
+		for _, o := range page.Contents {
+			key := aws.ToString(o.Key)
+			call(strings.TrimPrefix(key, prefix), key)
 		}
 	}
 	return nil

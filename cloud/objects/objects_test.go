@@ -175,7 +175,7 @@ func TestWhatIsSavedComesBackByteForByte(t *testing.T) {
 	if err := b.Drop(t.Context(), "run/ckpt/1"); err != nil {
 		t.Error(err)
 	}
-	if sets, err := b.Sets(t.Context(), "run"); err != nil || len(sets) != 0 {
+	if sets, err := b.Sets(t.Context(), "run/ckpt"); err != nil || len(sets) != 0 {
 		t.Errorf("%v %v", sets, err)
 	}
 }

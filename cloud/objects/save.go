@@ -4,18 +4,20 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
@@ -29,12 +31,16 @@ type Saved struct {
 }
 
 // Save keeps files as a set: each file by its path in the set, with where it lies
-// here. What the set has already, of the same content, is not sent again. A set
-// whose content changes is not whole from the first byte of the change to the last.
+// here. What the set has already, of the same content, is not sent again. A set of
+// another life is not replaced. A set whose content changes is not whole from the
+// first byte of the change to the last.
 func (b *Bucket) Save(ctx context.Context, name string, files map[string]string, about map[string]string) (Saved, error) {
 	had, whole, err := b.Manifest(ctx, name)
 	if err != nil {
 		return Saved{}, err
+	}
+	if is, mine := had.About[Life], about[Life]; is != "" && is != mine {
+		return Saved{}, b.another(name, is, mine)
 	}
 	old := map[string]File{}
 	for _, f := range had.Files {
@@ -61,9 +67,10 @@ func (b *Bucket) Save(ctx context.Context, name string, files map[string]string,
 			return Saved{}, err
 		}
 	}
+	added := slices.DeleteFunc(slices.Clone(send), func(p string) bool { return old[p].Path == p })
 	sent, err := b.sendAll(ctx, name, files, send)
 	if err != nil {
-		return Saved{}, err
+		return Saved{}, b.undo(ctx, name, added, err)
 	}
 	s := Saved{Files: len(files), Sent: len(send)}
 	for _, f := range sent {
@@ -74,8 +81,48 @@ func (b *Bucket) Save(ctx context.Context, name string, files map[string]string,
 	for _, f := range now {
 		m.Files = append(m.Files, f)
 	}
-	return s, b.finish(ctx, name, m)
+	if err := b.finish(ctx, name, m); err != nil {
+		// Where the answer was lost the manifest may be there: it goes first.
+		if worse := b.remove(context.WithoutCancel(ctx), name+ending); worse == nil {
+			err = b.undo(ctx, name, added, err)
+		}
+		return Saved{}, err
+	}
+	return s, nil
 }
+
+// undoLimit bounds the removal of what was sent in vain.
+const undoLimit = time.Minute
+
+// undo removes the files that a save has added which came to nothing, also where it
+// was broken off: nobody would find them, and they cost. What the set had before
+// stays.
+func (b *Bucket) undo(ctx context.Context, name string, added []string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
+	keys := make([]string, len(added))
+	for i, p := range added {
+		keys[i] = *b.key(path.Join(name, p))
+	}
+	if err := b.removeKeys(ctx, keys); err != nil {
+		return fmt.Errorf("%w; and what was sent of it is still there: %w", why, err)
+	}
+	return why
+}
+
+// Life names, in what is said about a set, the life of a cluster that saves it. No
+// other life replaces it.
+const Life = "life"
+
+// another is that a set is of another life than the one that would save it.
+func (b *Bucket) another(name, is, mine string) error {
+	return &awsapi.Problem{Kind: awsapi.Exists, Err: ErrAnother,
+		Cause: fmt.Sprintf("%s has been saved by another life of a cluster, %s, and this one is %q: it is not replaced", b.Address(name), is, mine),
+		Next:  "name another prefix in results.s3"}
+}
+
+// ErrAnother is that a set there is of another life of a cluster.
+var ErrAnother = errors.New("it is of another life")
 
 // hashOf is a file as it is here. Its hash is worked out only where that can spare
 // the sending.
@@ -138,8 +185,18 @@ func (c *counter) Read(p []byte) (int, error) {
 }
 
 func (b *Bucket) remove(ctx context.Context, name string) error {
-	_, err := b.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: b.key(name)})
-	return b.explain(err, "DeleteObject")
+	return b.removeKeys(ctx, []string{*b.key(name)})
+}
+
+// removeKeys removes objects by their whole keys, as S3 lists them: a key may have
+// "..", or two slashes, and is another one when it is cleaned.
+func (b *Bucket) removeKeys(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		if _, err := b.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: &key}); err != nil {
+			return b.explain(err, "DeleteObject")
+		}
+	}
+	return nil
 }
 
 // Drop removes a set: first its manifest, then its files.
@@ -147,21 +204,11 @@ func (b *Bucket) Drop(ctx context.Context, name string) error {
 	if err := b.remove(ctx, name+ending); err != nil {
 		return err
 	}
-	return b.clear(ctx, name)
-}
-
-// clear removes what is below a name.
-func (b *Bucket) clear(ctx context.Context, name string) error {
-	var names []string
-	if err := b.each(ctx, name, func(n string, _ types.Object) { names = append(names, n) }); err != nil {
+	var keys []string
+	if err := b.each(ctx, name, func(_, key string) { keys = append(keys, key) }); err != nil {
 		return err
 	}
-	for _, n := range names {
-		if err := b.remove(ctx, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.removeKeys(ctx, keys)
 }
 
 // Sweep removes the parts that killed uploaders have left below a name: they cost
@@ -187,24 +234,27 @@ func (b *Bucket) Sweep(ctx context.Context, below string) error {
 
 // SweepSets removes the files of sets directly below a name that are not whole.
 func (b *Bucket) SweepSets(ctx context.Context, below string) error {
-	whole, files := map[string]bool{}, map[string]bool{}
-	err := b.each(ctx, below, func(name string, _ types.Object) {
-		rest := strings.TrimPrefix(name, path.Clean(below)+"/")
+	whole, files := map[string]bool{}, map[string][]string{}
+	err := b.each(ctx, below, func(rest, key string) {
 		if set, is := strings.CutSuffix(rest, ending); is && !strings.Contains(set, "/") {
 			whole[set] = true
-		} else if set, _, deeper := strings.Cut(rest, "/"); deeper {
-			files[set] = true
+		} else if set, _, deeper := strings.Cut(rest, "/"); deeper && isName(set) {
+			files[set] = append(files[set], key)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for set := range files {
-		if !whole[set] {
-			if err := b.clear(ctx, path.Join(below, set)); err != nil {
-				return err
-			}
+	for set, keys := range files {
+		if whole[set] {
+			continue
+		}
+		if err := b.removeKeys(ctx, keys); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// isName reports whether a part of a key can be the name of a set.
+func isName(part string) bool { return part != "" && part != "." && part != ".." }

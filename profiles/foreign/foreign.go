@@ -153,7 +153,9 @@ func nest(flat map[string]any) map[string]any {
 	return out
 }
 
-func (f *file) note(line int, what, why string) { f.left = append(f.left, Left{line, what, why}) }
+func (f *file) note(line int, what, why string) {
+	f.left = append(f.left, Left{line, masked(what), why})
+}
 
 // set gives a key of the profile a value, unless there is none to give.
 func (f *file) set(key string, value any) {
@@ -246,17 +248,24 @@ func (f *file) rest(key string, n *yaml.Node) {
 			f.rest(strings.TrimPrefix(key+"."+n.Content[i].Value, "."), n.Content[i+1])
 		}
 	case n.Kind == yaml.SequenceNode:
-		for _, item := range n.Content {
+		for i, item := range n.Content {
+			if i > 0 && item.Kind == yaml.ScalarNode && !f.taken[item] && strings.HasPrefix(n.Content[i-1].Value, "-") && isSecret(n.Content[i-1].Value, item.Value) {
+				f.note(item.Line, key+": "+hidden, reasonOf(key))
+				continue
+			}
 			f.rest(key, item)
 		}
 	default:
-		text, _, _ := strings.Cut(strings.TrimSpace(n.Value), "\n")
-		why := reasons[key[strings.LastIndexByte(key, '.')+1:]]
-		if why == "" {
-			why = "a profile has no key for it"
-		}
-		f.note(n.Line, key+": "+text, why)
+		f.left = append(f.left, Left{n.Line, key + ": " + maskedOf(key, strings.TrimSpace(n.Value)), reasonOf(key)})
 	}
+}
+
+// reasonOf says why a key was not carried over.
+func reasonOf(key string) string {
+	if why := reasons[key[strings.LastIndexByte(key, '.')+1:]]; why != "" {
+		return why
+	}
+	return "a profile has no key for it"
 }
 
 // reasons say of keys, by their last words, why they are not needed or what to do.

@@ -166,7 +166,12 @@ func Identity(all []Channel) (string, error) {
 			continue
 		}
 		var lines []string
-		err := filepath.WalkDir(c.Path, func(path string, d os.DirEntry, err error) error {
+		// As it is sent: a link at its top is what it leads to.
+		root, err := filepath.EvalSymlinks(c.Path)
+		if err != nil {
+			return "", err
+		}
+		err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
@@ -174,7 +179,7 @@ func Identity(all []Channel) (string, error) {
 			if err != nil {
 				return err
 			}
-			rel, _ := filepath.Rel(c.Path, path)
+			rel, _ := filepath.Rel(root, path)
 			lines = append(lines, fmt.Sprintf("%q %d %d", filepath.ToSlash(rel), info.Size(), info.ModTime().UnixNano()))
 			return nil
 		})

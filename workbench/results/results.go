@@ -42,8 +42,11 @@ func New(db *store.Store, owner Owner) *Fetcher { return &Fetcher{db, owner} }
 // Run is what is on record of a run, as far as its results are concerned.
 type Run struct {
 	ID, Cluster string
-	Life        int64    // of its cluster
-	Paths       []string // its results, below the code directory of node 0
+	Life        int64 // of its cluster
+	// LifeID is what that life is called outside of the store: no other life has it,
+	// whoever made it.
+	LifeID string
+	Paths  []string // its results, below the code directory of node 0
 	// OwnDir is the run's directory on each node that its ranks find in
 	// DLWB_RESULTS, below the home; empty for runs of an older dlwb.
 	OwnDir string

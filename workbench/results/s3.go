@@ -9,7 +9,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,8 +21,9 @@ import (
 )
 
 // What comes home goes to results.s3 from here, with the user's own credentials: no
-// node gets any for it. Below PREFIX/CLUSTER/RUN there are results and checkpoints,
-// each a set of package objects: who finds no manifest has no whole one.
+// node gets any for it. Below PREFIX/CLUSTER/LIFE/RUN there are results and checkpoints,
+// each a set of package objects: who finds no manifest has no whole one. The life is
+// what keeps two people with one profile apart: their runs can have the same id.
 
 // s3Limit bounds the sending of a run's results, s3Last the wait for its last checkpoint
 // after it has ended: that is home, and goes on being sent.
@@ -29,9 +32,9 @@ const (
 	s3Last  = 2 * time.Minute
 )
 
-func s3Results(cluster, run string) string { return path.Join(cluster, run, "results") }
+func (r Run) s3Results() string { return path.Join(r.Cluster, r.LifeID, r.ID, "results") }
 
-func s3Checkpoints(cluster, run string) string { return path.Join(cluster, run, "checkpoints") }
+func (r Run) s3Checkpoints() string { return path.Join(r.Cluster, r.LifeID, r.ID, "checkpoints") }
 
 // keepInS3 sends what of a run came home to its results.s3. They are here, so that
 // nothing is lost where it fails: it is said.
@@ -42,12 +45,12 @@ func (f *Fetcher) keepInS3(ctx context.Context, at Site, run Run) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s3Limit)
 	defer cancel()
-	name := s3Results(run.Cluster, run.ID)
+	name := run.s3Results()
 	b, err := objects.Open(ctx, run.S3)
 	var saved objects.Saved
 	if err == nil {
 		_ = b.Sweep(ctx, name)
-		saved, err = b.Save(ctx, name, files, map[string]string{"run": run.ID, "cluster": run.Cluster})
+		saved, err = b.Save(ctx, name, files, map[string]string{"run": run.ID, "cluster": run.Cluster, objects.Life: run.LifeID})
 	}
 	if err != nil {
 		_ = at.Publish(event.Noticed{Level: "warning", Text: "the results are not in " + run.S3 + ": " + err.Error(),
@@ -174,7 +177,7 @@ func (s *sender) open(ctx context.Context) (*objects.Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	below := s3Checkpoints(s.run.Cluster, s.run.ID)
+	below := s.run.s3Checkpoints()
 	err = b.Sweep(ctx, below)
 	for i := range s.at.Nodes {
 		err = errors.Join(err, b.SweepSets(ctx, path.Join(below, nodeDir(i))))
@@ -190,25 +193,31 @@ func nodeDir(node int) string { return "node" + strconv.Itoa(node) }
 // one sends a checkpoint under a name that it has alone, and removes what it
 // replaces: the one before the last of its node.
 func (s *sender) one(ctx context.Context, b *objects.Bucket, c savedCkpt) error {
-	files, home := map[string]string{}, s.f.ckptHome(c)
+	files, home, there := map[string]string{}, s.f.ckptHome(c), 0
 	err := filepath.WalkDir(home, func(at string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			there++
+		}
 		if err == nil && d.Type().IsRegular() {
 			rel, _ := filepath.Rel(home, at)
 			files[filepath.ToSlash(rel)] = at
 		}
 		return err
 	})
+	if err == nil && there < len(c.Files) {
+		err = fmt.Errorf("%d of its %d files are here: %w", there, len(c.Files), fs.ErrNotExist) // it makes room for newer ones
+	}
 	if err != nil {
 		return err
 	}
 	serial, _ := strconv.Atoi(path.Base(c.Dir))
-	below := path.Join(s3Checkpoints(s.run.Cluster, s.run.ID), nodeDir(c.Node))
-	about := map[string]string{"run": s.run.ID, "node": strconv.Itoa(c.Node), "checkpoint": c.Name, "in": c.In,
+	below := path.Join(s.run.s3Checkpoints(), nodeDir(c.Node))
+	about := map[string]string{"run": s.run.ID, objects.Life: s.run.LifeID, "node": strconv.Itoa(c.Node), "checkpoint": c.Name, "in": c.In,
 		"newest": strconv.FormatFloat(c.Newest, 'f', -1, 64)}
-	if _, err := b.Save(ctx, fmt.Sprintf("%s/%06d", below, serial), files, about); err != nil {
+	if _, err := b.Save(ctx, ckptSet(below, serial), files, about); err != nil {
 		return err
 	}
-	sets, err := b.Sets(ctx, below)
+	sets, err := ckptSetsOf(ctx, b, below)
 	for len(sets) > keptInS3 && err == nil {
 		err = b.Drop(ctx, sets[0])
 		sets = sets[1:]
@@ -233,12 +242,40 @@ func (f *Fetcher) fromS3(ctx context.Context, at Site, id string) ckptRecord {
 	return r
 }
 
+// ckptSets are the whole checkpoints of a run there, of all its nodes.
+func ckptSets(ctx context.Context, b *objects.Bucket, run Run) (all []string, err error) {
+	dirs, err := b.Dirs(ctx, run.s3Checkpoints())
+	for _, dir := range dirs {
+		node, bad := strconv.Atoi(strings.TrimPrefix(path.Base(dir), "node"))
+		if err != nil || bad != nil || nodeDir(node) != path.Base(dir) {
+			continue
+		}
+		var sets []string
+		sets, err = ckptSetsOf(ctx, b, dir)
+		all = append(all, sets...)
+	}
+	return all, err
+}
+
+// ckptSetsOf are those of one node, the oldest first: what has a name that one gives
+// them.
+func ckptSetsOf(ctx context.Context, b *objects.Bucket, below string) ([]string, error) {
+	sets, err := b.Sets(ctx, below)
+	return slices.DeleteFunc(sets, func(set string) bool {
+		serial, bad := strconv.Atoi(path.Base(set))
+		return bad != nil || ckptSet(below, serial) != set
+	}), err
+}
+
+// ckptSet is the name of a checkpoint of a node there.
+func ckptSet(below string, serial int) string { return fmt.Sprintf("%s/%06d", below, serial) }
+
 func (f *Fetcher) loadCkpts(ctx context.Context, run Run) (r ckptRecord, err error) {
 	b, err := objects.Open(ctx, run.S3)
 	if err != nil {
 		return r, err
 	}
-	sets, err := b.Sets(ctx, s3Checkpoints(run.Cluster, run.ID))
+	sets, err := ckptSets(ctx, b, run)
 	if err != nil {
 		return r, err
 	}
@@ -250,7 +287,7 @@ func (f *Fetcher) loadCkpts(ctx context.Context, run Run) (r ckptRecord, err err
 		}
 		node, bad := strconv.Atoi(m.About["node"])
 		newest, worse := strconv.ParseFloat(m.About["newest"], 64)
-		if errors.Join(bad, worse) != nil || !filepath.IsLocal(m.About["in"]) {
+		if errors.Join(bad, worse) != nil || !filepath.IsLocal(m.About["in"]) || nodeDir(node) != path.Base(path.Dir(set)) {
 			continue
 		}
 		c := savedCkpt{Node: node, Name: m.About["checkpoint"], In: m.About["in"], Newest: newest,

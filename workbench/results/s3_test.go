@@ -3,6 +3,8 @@ package results
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/dlwb/dlwb/cloud/objects"
+	"github.com/dlwb/dlwb/remote/transfer"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -35,7 +38,7 @@ func bucketed(t *testing.T) (*Fetcher, *objects.Bucket, *sender) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	run := Run{ID: "train-1", Cluster: "train", S3: "s3://lab-results/mine"}
+	run := Run{ID: "train-1", Cluster: "train", LifeID: "1f0c", S3: "s3://lab-results/mine"}
 	f := New(nil, Owner{Dir: func(id string) string { return filepath.Join(dir, id) }, Run: func(string) (Run, error) { return run, nil }})
 	b, err := objects.Open(t.Context(), run.S3)
 	if err != nil {
@@ -63,11 +66,11 @@ func TestCheckpointsComeBackFromS3AndHalfOnesDoNot(t *testing.T) {
 		}
 	}
 	keep(0, "4", "step-4", 4)
-	if sets, err := b.Sets(ctx, "train/train-1/checkpoints/node0"); err != nil || len(sets) != keptInS3 {
+	if sets, err := b.Sets(ctx, "train/1f0c/train-1/checkpoints/node0"); err != nil || len(sets) != keptInS3 {
 		t.Fatalf("%v %v", sets, err)
 	}
 	// Of step-5 node 1 has sent a file, and was cut off before the manifest.
-	if _, err := b.Save(ctx, "train/train-1/checkpoints/node1/000005", map[string]string{"out/ckpt/step-5/model": os.DevNull}, nil); err == nil {
+	if _, err := b.Save(ctx, "train/1f0c/train-1/checkpoints/node1/000005", map[string]string{"out/ckpt/step-5/model": os.DevNull}, nil); err == nil {
 		t.Fatal("a device was sent as a file")
 	}
 	for _, gone := range []string{"checkpoints", "checkpoints.json"} {
@@ -109,5 +112,104 @@ func TestABucketThatTakesNothingIsTold(t *testing.T) {
 	away.finish(t.Context())
 	if len(told) != 1 || !strings.Contains(told[0], "there is no bucket lab-none") || !strings.Contains(told[0], "aws s3 mb s3://lab-none") {
 		t.Errorf("%q", told)
+	}
+}
+
+// Two people with one profile and one prefix: runs of one id, each of its own life,
+// do not touch each other's checkpoints and results.
+func TestTwoLivesWithRunsOfOneIDDoNotTouchEachOther(t *testing.T) {
+	f, b, s := bucketed(t)
+	ctx := context.Background()
+	mine := s.run
+	other := s.run
+	other.LifeID = "77aa"
+	for serial := 1; serial <= 4; serial++ {
+		for _, run := range []Run{mine, other} {
+			if run.LifeID == other.LifeID && serial == 1 {
+				continue // mine has one more: who shares the sets drops it
+			}
+			s.run = run
+			lieHome(t, f, serial, run.LifeID)
+			if err := s.one(ctx, b, ckpt(serial)); err != nil {
+				t.Fatal(run.LifeID, serial, err)
+			}
+		}
+	}
+	if _, err := s.open(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, run := range []Run{mine, other} {
+		r, err := f.loadCkpts(ctx, run)
+		if err != nil || len(r.Saved) != 1 {
+			t.Fatalf("%s: %v %+v", run.LifeID, err, r)
+		}
+		if got, err := os.ReadFile(filepath.Join(f.ckptHome(r.Saved[0]), "out", "ckpt", r.Saved[0].Name, "model")); err != nil || string(got) != run.LifeID {
+			t.Errorf("%s goes on from %q: %v", run.LifeID, got, err)
+		}
+	}
+}
+
+// ckpt is a checkpoint of node 0.
+func ckpt(serial int) savedCkpt {
+	return savedCkpt{Name: fmt.Sprint("step-", serial), In: "out/ckpt", Newest: float64(serial), Dir: fmt.Sprint("train-1/checkpoints/node0/", serial)}
+}
+
+// lieHome lays the one file of a checkpoint where it comes home to.
+func lieHome(t *testing.T, f *Fetcher, serial int, text string) {
+	t.Helper()
+	c := ckpt(serial)
+	at := filepath.Join(f.ckptHome(c), "out", "ckpt", c.Name, "model")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The only checkpoint is not removed for files in it that are called as manifests are,
+// nor for what somebody else has laid beside it; and it is what a run goes on from.
+func TestACheckpointWithFilesLikeManifestsIsKept(t *testing.T) {
+	f, b, s := bucketed(t)
+	ctx := context.Background()
+	lieHome(t, f, 1, "weights")
+	home := filepath.Join(f.ckptHome(ckpt(1)), "out", "ckpt", "step-1")
+	for _, name := range []string{"000007.manifest.json", "a.manifest.json", "b.manifest.json"} {
+		manifest := `{"version":1,"about":{"node":"0","newest":"9","in":"out/ckpt","checkpoint":"step-9"},"files":[]}`
+		if err := os.WriteFile(filepath.Join(home, name), []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.one(ctx, b, ckpt(1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, beside := range []string{"node0/zz", "node0/1", "node00/000001", "nodes/000001"} {
+		about := map[string]string{"node": "0", "newest": "9", "in": "out/ckpt", "checkpoint": "step-9", objects.Life: s.run.LifeID}
+		if _, err := b.Save(ctx, s.run.s3Checkpoints()+"/"+beside, map[string]string{"x": filepath.Join(home, "model")}, about); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := f.loadCkpts(ctx, s.run)
+	if err != nil || len(r.Saved) != 1 || r.Saved[0].Name != "step-1" {
+		t.Fatalf("%v %+v", err, r.Saved)
+	}
+	if got, err := os.ReadFile(filepath.Join(home, "model")); err != nil || string(got) != "weights" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+// A checkpoint of which files are gone, as it makes room for newer ones, is not sent as
+// a whole one.
+func TestACheckpointThatIsBeingRemovedIsNotSentAsAWholeOne(t *testing.T) {
+	f, b, s := bucketed(t)
+	lieHome(t, f, 1, "weights")
+	c := ckpt(1)
+	c.Files = transfer.Seen{"out/ckpt/step-1/model": "7 1 1", "out/ckpt/step-1/optimizer": "7 1 1"}
+	if err := s.one(t.Context(), b, c); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it was sent: %v", err)
+	}
+	if sets, err := ckptSets(t.Context(), b, s.run); err != nil || len(sets) != 0 {
+		t.Errorf("%v %v", sets, err)
+	}
+	delete(c.Files, "out/ckpt/step-1/optimizer")
+	if err := s.one(t.Context(), b, c); err != nil {
+		t.Error(err)
 	}
 }

@@ -66,8 +66,8 @@ func TestALiveRunRenewsIdleAndIsStoppedByTheLifetimeOnly(t *testing.T) {
 		}
 		host, _ := os.Hostname()
 		for _, want := range []string{
-			fmt.Sprintf("aws s3 sync %s s3://bucket/p/charlm/%s/out --only-show-errors\n", m.path("home/ubuntu/out"), host),
-			fmt.Sprintf("aws s3 cp %s s3://bucket/p/charlm/%s/it's.txt --only-show-errors\n", m.path("home/ubuntu/it's.txt"), host),
+			fmt.Sprintf("aws s3 sync %s s3://bucket/p/charlm/0123456789ab/%s/out --only-show-errors\n", m.path("home/ubuntu/out"), host),
+			fmt.Sprintf("aws s3 cp %s s3://bucket/p/charlm/0123456789ab/%s/it's.txt --only-show-errors\n", m.path("home/ubuntu/it's.txt"), host),
 		} {
 			if got := m.read("calls"); !strings.Contains(got, want) || strings.Index(got, want) > strings.Index(got, "shutdown") {
 				t.Errorf("not drained before the end: %q in %q", want, got)

@@ -12,7 +12,7 @@ dir=/var/lib/dlwb
 
 # What settings may change. Seconds; a bound of 0 is none.
 bootstrap=1800 idle_limit=3600 lifetime=86400 budget=0
-drain_limit=600 fetch_limit=120 s3='' paths='' cluster='' spot=0 imds=http://169.254.169.254
+drain_limit=600 fetch_limit=120 s3='' paths='' cluster='' life='' spot=0 imds=http://169.254.169.254
 homes='/home/* /root' terminals=/dev/pts every=10
 # A tick that is late counts as a minute at most where nobody could look:
 # after a freeze there is still time to come back. The hard bounds count all.
@@ -404,7 +404,7 @@ drain() {
     for home in $homes; do
         [ ! -d "$home/.dlwb" ] || printf '%s\n' "$paths" | while IFS= read -r path; do
             clock
-            from=$home/$path to=$s3/$cluster/$(uname -n)/$path verb=cp
+            from=$home/$path to=$s3/$cluster/$life/$(uname -n)/$path verb=cp
             if [ "$up" -ge "$until" ] || [ ! -e "$from" ]; then continue; fi
             [ ! -d "$from" ] || verb=sync
             as_owner "$home" timeout -k 5 $((until - up)) aws s3 $verb "$from" "$to" --only-show-errors </dev/null
