@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,10 +34,10 @@ func TestTheDoctorLooksAtEveryNodeAndTheNetworkBetweenThem(t *testing.T) {
 func TestTheDoctorMeasuresTheNetworkWithoutAFramework(t *testing.T) {
 	b := newBed(t)
 	bare := filepath.Join(b.home, "bare")
-	if err := os.WriteFile(bare, []byte("#!/bin/sh\nexec python3 -S -I \"$@\"\n"), 0o755); err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", bare).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	b.profile("print(1)", "environment: {python: "+bare+"}\n")
+	b.profile("print(1)", "environment: {python: "+filepath.Join(bare, "bin", "python3")+"}\n")
 	if r := b.run("up"); r.code != 0 {
 		t.Fatal(r.stdout, r.stderr)
 	}

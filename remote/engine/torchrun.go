@@ -16,6 +16,11 @@ const (
 // host name, which the other nodes may not resolve.
 func torchrun(l layout) [][]Proc {
 	plan := l.eachNode(l.agent)
+	if l.job.OldTorch {
+		for _, procs := range plan {
+			procs[0].Env = append(procs[0].Env, unset(redirectNothing, l.job.Env)...)
+		}
+	}
 	if l.c10d() {
 		for i, procs := range plan {
 			// The agents deal out the ranks in an order of their own, so a log
@@ -31,6 +36,15 @@ func torchrun(l layout) [][]Proc {
 	}
 	return plan
 }
+
+// redirectNothing has the agents redirect and tee nothing. PyTorch 1.13 on Python
+// 3.11 can't be told so: it looks for the zero value by iterating over a flag type,
+// which left it out from 3.11 on, and crashes on "0" and on "0:0". A map that names
+// only local rank 9 makes all others take the default by another way. A real rank 9
+// loses nothing: its wrapper writes its output to the rank's own log. It goes by
+// environment (torch/distributed/argparse_util.py), so that the command is the same
+// for every PyTorch, as the plan has shown it.
+var redirectNothing = []string{"PET_REDIRECTS=9:1", "PET_TEE=9:1"}
 
 // c10d reports whether the agents find each other by themselves: only then may
 // the number of nodes change, and only then do those of several nodes start their
@@ -63,15 +77,6 @@ func (l layout) agent(node int) []string {
 	// How often the agent looks at its ranks. The default was 5 s before PyTorch
 	// 2.3, and every end of a run, good or bad, came that late.
 	argv = append(argv, "--monitor_interval=0.2")
-	if l.job.OldTorch {
-		// Redirect and tee nothing. PyTorch 1.13 on Python 3.11 can't say so: it
-		// looks for the zero value by iterating over a flag type, which left it
-		// out from 3.11 on, and crashes on "0" and on "0:0". A map that names only
-		// local rank 9 makes all others take the default by another way. A real
-		// rank 9 loses nothing: its wrapper writes its output to the rank's own
-		// log.
-		argv = append(argv, "-r", "9:1", "-t", "9:1")
-	}
 	if l.job.RunDir != "" {
 		// Else it leaves a /tmp/torchelastic_* behind for each run. The path is
 		// a word of its own, so that a ~ in front of it can be expanded.
