@@ -61,6 +61,7 @@ type Sweep struct {
 	slots   []Slot
 
 	launches launches
+	failed   int
 
 	mu      sync.Mutex
 	rows    []event.TrialRow
@@ -204,7 +205,10 @@ func (s *Sweep) faultAfter(d done, fault error) error {
 			fault = errors.Join(fault, err)
 		}
 	}
-	if fault == nil && !d.again && s.hopeless() {
+	if d.err == nil && !d.again && d.ended.ExitCode != 0 && d.ended.Verdict != event.Stopped {
+		s.failed++ // what was stopped has not failed by itself
+	}
+	if b := s.board(); fault == nil && s.failed >= hopelessAt && b.Done+b.Early == 0 {
 		return &event.Fault{What: "go on with the sweep", Node: -1, Why: fmt.Sprintf("the first %d trials failed, and none has succeeded", hopelessAt),
 			Next: "dlwb logs " + d.run + " says why; dlwb sweep goes on after that is mended, --again begins anew"}
 	}
@@ -257,11 +261,6 @@ func (s *Sweep) one(ctx context.Context, on Slot, q queued) done {
 // hopelessAt is after how many failures at the start a sweep is given up: what fails
 // every time is not the parameters' fault.
 const hopelessAt = 3
-
-func (s *Sweep) hopeless() bool {
-	b := s.board()
-	return b.Failed >= hopelessAt && b.Done+b.Early == 0
-}
 
 // judgeEvery is how often the rule looks at the running trials.
 const judgeEvery = 2 * time.Second

@@ -24,6 +24,7 @@ type nodes struct {
 	has     map[string]Slot
 	shared  []string
 	most    int
+	stopped bool                   // all are
 	launch  func(run string) error // why a launch fails; nil: none does
 }
 
@@ -76,6 +77,9 @@ func (n *nodes) owner() Owner {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			delete(n.has, run)
+			if n.stopped {
+				return event.RunEnded{Verdict: event.Stopped, ExitCode: 130}, nil
+			}
 			return event.RunEnded{Verdict: event.Succeeded}, nil
 		},
 		Stop:    func(context.Context, string, string) error { return nil },
@@ -176,5 +180,14 @@ func TestAClusterThatIsTakenDownHaltsTheSweepAndFailsNoTrial(t *testing.T) {
 	}
 	if board.Done != 2 || board.Failed != 0 || len(n.started) != 3 {
 		t.Errorf("%v were launched, %+v", n.started, board)
+	}
+}
+
+func TestTrialsThatSomebodyStopsAreNoReasonToGiveUp(t *testing.T) {
+	n := newNodes()
+	n.stopped = true
+	board, err := New(n.owner(), searched(5, 0), "s1", Slots([]int{1}, 1, 1)).Run(context.Background())
+	if err != nil || len(n.started) != 5 || board.Failed != 5 {
+		t.Errorf("%v, %+v", err, board)
 	}
 }
