@@ -157,3 +157,68 @@ func TestASweepWhoseTrialsAllFailIsGivenUp(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
+
+// Four trials are at it, and eight wait: with the sweep there, and after it was killed.
+func TestDownEndsEveryTrialOfASweepAndBringsHomeWhatEachWrote(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprint("killed ", killed), func(t *testing.T) {
+			b := newBed(t)
+			notes := b.sweeping("")
+			b.write("train.py", `
+import os, time
+open(os.path.join(os.environ["DLWB_RESULTS"], "trial"), "w").write(os.environ["DLWB_TRIAL"])
+fd = os.open(os.environ["NOTES"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+os.write(fd, (os.environ["DLWB_TRIAL"] + " -\n").encode())
+time.sleep(600)
+`)
+			c := b.start("sweep", "--json")
+			for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+				text, _ := os.ReadFile(notes)
+				if strings.Count(string(text), "\n") == 4 {
+					break
+				}
+				if time.Since(began) > time.Minute {
+					t.Fatalf("the trials that began: %q", text)
+				}
+			}
+			if killed {
+				c.signal(syscall.SIGKILL)
+				c.end()
+			}
+			if down := b.run("down", "--json"); down.code != 0 || strings.Contains(down.stdout, "did not come home") {
+				t.Errorf("exit code %d\n%s%s", down.code, down.stdout, down.stderr)
+			}
+			if !killed {
+				var board, failed printedEvent
+				for e := range c.news {
+					switch e["event"] {
+					case "sweep":
+						board = e
+					case "failed":
+						failed = e
+					}
+				}
+				if code := c.end(); code == 0 || !strings.Contains(fmt.Sprint(failed), "launch a trial on cluster bed") {
+					t.Errorf("exit code %d, %v", code, failed)
+				}
+				if board["running"] != 0.0 || board["done"].(float64)+board["failed"].(float64) != 4 {
+					t.Errorf("the leaderboard: %v", board)
+				}
+			}
+			if got := noted(t, notes); len(got) != 4 {
+				t.Errorf("the trials that ran are %v", got)
+			}
+			runs := b.runs()
+			for _, run := range runs {
+				home, err := os.ReadFile(filepath.Join(b.home, "state", "runs", run.ID, "results", "node0", "trial"))
+				if err != nil || len(home) == 0 || run.Verdict != "stopped" {
+					t.Errorf("%+v: home came %q, %v", run, home, err)
+				}
+			}
+			if len(runs) != 4 {
+				t.Errorf("%d runs are on record", len(runs))
+			}
+			b.nothingIsLeft()
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -79,12 +80,13 @@ func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster) (*locks.C
 // remove tears one life of a cluster down; the caller holds the change lock. Of
 // two that want to, the second one gets the receipt of the first.
 func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, error) {
-	return w.removeUnless(ctx, life, "")
+	return w.removeUnless(ctx, life, nil)
 }
 
 // removeUnless is remove that leaves the cluster as it is, with an *unsavedError,
-// where it has results of a run that do not come home now either. Empty: of none.
-func (w *Workbench) removeUnless(ctx context.Context, life int64, keep string) (cloud.Receipt, error) {
+// where it has results, of these runs or of those that it ends, that do not come home
+// now either. nil: it removes them all the same.
+func (w *Workbench) removeUnless(ctx context.Context, life int64, keep []string) (cloud.Receipt, error) {
 	c, err := w.db.ClusterLife(life)
 	if err != nil {
 		return cloud.Receipt{}, err
@@ -104,12 +106,14 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep string) (
 	noteErr := w.publish(s, event.StepStarted{Step: event.StepDown, Text: "cluster " + c.Name})
 	_, phaseErr := w.updateCluster(life, func(c *store.Cluster) { c.Phase = string(event.PhaseStopping) })
 	defer w.tellWaits(ctx, s, event.StepDown)()
-	w.endRun(ctx, c, keep != "")
+	ended := w.endRuns(ctx, c, keep != nil)
 	if ctx.Err() != nil {
 		return cloud.Receipt{}, w.refrain(s, ctx.Err(), "interrupted; nothing was removed yet", began)
 	}
-	if left := w.unsaved(keep); left != "" {
-		return cloud.Receipt{}, w.refrain(s, &unsavedError{left}, left+"; nothing was removed", began)
+	for _, run := range append(ended, keep...) {
+		if left := w.unsaved(run); keep != nil && left != "" {
+			return cloud.Receipt{}, w.refrain(s, &unsavedError{run, left}, left+"; nothing was removed", began)
+		}
 	}
 	noteErr = errors.Join(noteErr, phaseErr)
 	w.tunnels.CloseAll(c.Name, "the cluster is taken down")
@@ -127,7 +131,7 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep string) (
 	case err == nil:
 		err = errors.Join(os.RemoveAll(w.keysDir(c.Name)), w.tunnels.Forget(c.Name), w.ssh.Remove(c.Name))
 	}
-	w.closeRun(c) // now at the latest: its record may have failed before
+	w.closeRuns(c) // now at the latest: its record may have failed before
 	recordErr := w.recordDown(s, receipt, err, began)
 	if recordErr == nil {
 		noteErr = nil // the last word is written
@@ -136,7 +140,7 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep string) (
 }
 
 // unsavedError says that a cluster stays because of what is on it only.
-type unsavedError struct{ left string }
+type unsavedError struct{ run, left string }
 
 func (e *unsavedError) Error() string { return e.left }
 
@@ -200,14 +204,25 @@ const (
 	homeLimit = 2 * time.Minute
 )
 
-// endRun stops the run that is going on, if there is one, and waits until its
-// end is recorded and its logs and results are home. A cluster that can't be
-// reached is no reason not to remove it; then what is missing is told.
-func (w *Workbench) endRun(ctx context.Context, c store.Cluster, keep bool) {
-	run, todo, err := w.unfinishedRun(c.Name)
-	if err != nil || !todo || run.Life != c.ID {
-		return
+// endRuns stops the runs that are going on, several where they are trials of a sweep,
+// and waits until their ends are recorded and their logs and results are home. A
+// cluster that can't be reached is no reason not to remove it; then what is missing is
+// told. It gives those that it ended.
+func (w *Workbench) endRuns(ctx context.Context, c store.Cluster, keep bool) (ended []string) {
+	runs, _ := w.unfinishedRuns(c)
+	turn := w.locks.Turn(c.Name, locks.Watch)
+	defer turn.Release()
+	var all sync.WaitGroup
+	for _, run := range runs {
+		ended = append(ended, run.ID)
+		all.Go(func() { w.endRun(ctx, c, run, turn, keep) })
 	}
+	all.Wait()
+	return ended
+}
+
+// endRun ends one of them.
+func (w *Workbench) endRun(ctx context.Context, c store.Cluster, run store.Run, turn *locks.Turn, keep bool) {
 	limited, cancel := context.WithTimeout(ctx, endRunLimit+homeLimit)
 	defer cancel()
 	defer time.AfterFunc(endRunLimit, func() {
@@ -216,13 +231,13 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster, keep bool) {
 		}
 	}).Stop()
 	if on, err := w.reachRun(c, run.ID); err == nil {
-		err = w.endOn(ctx, limited, on, c, run)
+		err = w.endOn(ctx, limited, on, c, run, turn)
 		slog.Debug("finished the run", "run", run.ID, "error", err)
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	w.closeRun(c)
+	w.closeRun(c, run.ID)
 	_, data, err := w.runRecord(run.ID)
 	st, storyErr := w.storyOf(run.ID)
 	if err == nil && storyErr == nil && st.Started && !st.Fetched && len(data.Results) > 0 && !keep {
@@ -234,7 +249,7 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster, keep bool) {
 
 // endOn stops a run, and waits for its end and its results. What does not answer is
 // not waited for: what can be reached goes first.
-func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Cluster, run store.Run) error {
+func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Cluster, run store.Run, turn *locks.Turn) error {
 	replicas, err := on.replicas(run.ID)
 	if err != nil {
 		return err
@@ -246,18 +261,16 @@ func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Clus
 	if run.EndedAt == nil {
 		_ = stopRun(limited, on, silent, run.ID, follow.TakenDown)
 	}
-	return w.finishRun(ctx, limited, on, c, run, silent)
+	return w.finishRun(ctx, limited, on, c, run, silent, turn)
 }
 
 // finishRun waits until the end of a run that was stopped is told and what it
 // wrote is home. Where nobody else does that, it reads what is left to read, and
 // nothing more: no forward is opened and nothing is asked of nodes that go next.
-func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.Cluster, run store.Run, silent []bool) error {
-	lock, _, err := w.awaitTurn(limited, c, run)
-	if lock == nil {
+func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.Cluster, run store.Run, silent []bool, turn *locks.Turn) error {
+	if lock, _, err := w.awaitTurn(limited, turn.Claim, run); lock == nil {
 		return err
 	}
-	defer lock.Release()
 	s := scope{cluster: c.Name, life: c.ID, run: run.ID}
 	st, err := w.storyOf(run.ID)
 	if err != nil || st.Over() {
@@ -287,14 +300,17 @@ func (w *Workbench) finishRun(ctx, limited context.Context, on carrier, c store.
 	return on.fetch(ctx, s, silent)
 }
 
-// closeRun records the end of a run that could not be watched to its end.
-func (w *Workbench) closeRun(c store.Cluster) {
-	run, live, err := w.liveRun(c.Name)
-	if err != nil || !live || run.Life != c.ID {
-		return
+// closeRuns records the ends of runs that could not be watched to their ends.
+func (w *Workbench) closeRuns(c store.Cluster) {
+	runs, _ := w.unfinishedRuns(c)
+	for _, run := range runs {
+		w.closeRun(c, run.ID)
 	}
-	run, data, err := w.runRecord(run.ID)
-	if err != nil {
+}
+
+func (w *Workbench) closeRun(c store.Cluster, id string) {
+	run, data, err := w.runRecord(id)
+	if err != nil || run.EndedAt != nil {
 		return
 	}
 	s := scope{cluster: c.Name, life: c.ID, run: run.ID}

@@ -458,8 +458,9 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		}
 		d.lock = lock
 	}
-	receipt, downErr := d.w.removeUnless(ctx, d.s.life, d.outcome.Run)
+	receipt, downErr := d.w.removeUnless(ctx, d.s.life, d.keeps())
 	if unsaved := new(unsavedError); errors.As(downErr, &unsaved) {
+		d.outcome.Run = unsaved.run
 		return d.keep(errors.Join(err, downErr))
 	}
 	d.outcome.Receipt = &receipt

@@ -183,21 +183,30 @@ func (w *Workbench) complete(r store.Run) (store.Run, error) {
 // liveRun is the run of a cluster that has not ended; false when there is none.
 func (w *Workbench) liveRun(cluster string) (store.Run, bool, error) {
 	runs, err := w.runs(cluster)
-	if err != nil {
-		return store.Run{}, false, err
-	}
 	for _, r := range runs {
 		if r.EndedAt == nil {
 			return r, true, nil
 		}
 	}
-	return store.Run{}, false, nil
+	return store.Run{}, false, err
 }
 
 // storyOf is what was told of a run so far.
 func (w *Workbench) storyOf(run string) (history.Story, error) {
 	rows, err := w.db.RunEvents(run, 0, 0)
 	return history.StoryOf(decodeAll(rows)), err
+}
+
+// unfinishedRuns are all runs of a life of a cluster of which something is left to do.
+func (w *Workbench) unfinishedRuns(c store.Cluster) (all []store.Run, err error) {
+	runs, err := w.runs(c.Name)
+	for _, r := range runs {
+		st, storyErr := w.storyOf(r.ID)
+		if r.Life == c.ID && (storyErr != nil || r.EndedAt == nil || !st.Over()) {
+			all = append(all, r)
+		}
+	}
+	return all, err
 }
 
 // unfinishedRun is the newest run of a cluster, while something of it is left

@@ -115,7 +115,7 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 	for _, note := range notes {
 		_ = d.w.publish(d.s, event.Noticed{Level: "info", Text: note})
 	}
-	return results[0].Text, allSkipped(results), nil
+	return results[0].Text, !slices.ContainsFunc(results, func(r environment.Result) bool { return !r.Skipped }), nil
 }
 
 // mended is what to tell of a fault of PyTorch that is worked around: once for a
@@ -171,15 +171,6 @@ func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]envi
 		return nil, fault
 	}
 	return results, nil
-}
-
-func allSkipped(results []environment.Result) bool {
-	for _, r := range results {
-		if !r.Skipped {
-			return false
-		}
-	}
-	return true
 }
 
 // countGPUs asks each node how many GPUs it has for this cluster. Nodes that are

@@ -120,7 +120,7 @@ func (w *Workbench) Watch(ctx context.Context, cluster string) (event.RunEnded, 
 	if err != nil || !todo || run.Life != c.ID {
 		return event.RunEnded{}, err
 	}
-	lock, ended, err := w.awaitTurn(ctx, c, run)
+	lock, ended, err := w.awaitTurn(ctx, w.locks.Turn(c.Name, locks.Watch).Claim, run)
 	if lock == nil {
 		return ended, err
 	}
@@ -130,9 +130,9 @@ func (w *Workbench) Watch(ctx context.Context, cluster string) (event.RunEnded, 
 
 // awaitTurn waits until nobody else watches a run, and takes the lock of that;
 // none when the other one has told all there is to tell.
-func (w *Workbench) awaitTurn(ctx context.Context, c store.Cluster, run store.Run) (*locks.Claim, event.RunEnded, error) {
+func (w *Workbench) awaitTurn(ctx context.Context, claim func() (*locks.Claim, error), run store.Run) (*locks.Claim, event.RunEnded, error) {
 	for {
-		lock, err := w.locks.Claim(c.Name, locks.Watch)
+		lock, err := claim()
 		if err != nil || lock != nil {
 			return lock, event.RunEnded{}, err
 		}

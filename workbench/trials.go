@@ -53,8 +53,7 @@ func (f Flows) Sweep(ctx context.Context, plan *planning.Plan, goal Goal, again 
 	out.Board, err = d.sweep(ctx)
 	d.watch.Release()
 	if lost, unsavedErr := w.results.Unsaved(plan.Cluster, d.s.life); goal.Down && ctx.Err() == nil && unsavedErr == nil && len(lost) > 0 {
-		out.Run = lost[0].Run
-		d.outcome.Run = out.Run
+		d.outcome.Run = lost[0].Run
 		out.Outcome, err = d.keep(err)
 		return out, err
 	}
@@ -67,20 +66,7 @@ func (f Flows) Sweep(ctx context.Context, plan *planning.Plan, goal Goal, again 
 
 // sweepID is the id of the sweep of a profile that was begun last.
 func (w *Workbench) sweepID(p *profiles.Profile, again bool) (string, error) {
-	for n := 0; ; n++ {
-		_, err := w.db.Run(sweep.RunID(p.Name, sweep.ID(p, n+1), 1, 0))
-		switch {
-		case err == nil:
-			continue
-		case !errors.Is(err, store.ErrNotFound):
-			return "", err
-		case again:
-			if _, err := w.db.Run(sweep.RunID(p.Name, sweep.ID(p, n), 1, 0)); err == nil {
-				n++
-			}
-		}
-		return sweep.ID(p, n), nil
-	}
+	return sweep.Newest(p, again, (&drive{w: w}).sweepOwner().Past)
 }
 
 // isTrial reports whether the newest run of a cluster is a trial of a sweep.
@@ -116,6 +102,9 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 		d.watch, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Watch)
 	}
 	if err != nil {
+		return event.SweepChanged{}, err
+	}
+	if err := d.setPhase(event.PhaseReady); err != nil {
 		return event.SweepChanged{}, err
 	}
 	d.lock.Release() // another dlwb may take the cluster down meanwhile
@@ -180,10 +169,25 @@ func (d *drive) sweepOwner() sweep.Owner {
 	}
 }
 
-// launchTrial starts a trial on its part of the nodes.
+// launchTrial starts a trial on its part of the nodes, which nobody else changes
+// meanwhile.
 func (d *drive) launchTrial(ctx context.Context, run string, label sweep.Label, p *profiles.Profile) error {
-	t := d.part(label, p)
-	_, _, err := t.launchAs(ctx, run)
+	lock, err := d.w.locks.ClaimWhile(ctx, d.plan.Cluster, locks.Change, d.launchable)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	_, _, err = d.part(label, p).launchAs(ctx, run)
+	return err
+}
+
+// launchable says why nothing may be launched on the cluster as it is now.
+func (d *drive) launchable() error {
+	c, err := d.w.db.ClusterLife(d.s.life)
+	if phase := event.Phase(c.Phase); err == nil && (c.EndedAt != nil || phase != event.PhaseReady && phase != event.PhaseRunning) {
+		return &sweep.HaltError{Err: &event.Fault{What: "launch a trial on cluster " + c.Name, Node: -1, Why: "the cluster is " + c.Phase,
+			Next: "dlwb sweep " + d.plan.Path + " goes on with the trials that wait, on machines that are ready"}}
+	}
 	return err
 }
 
@@ -195,8 +199,11 @@ func (d *drive) watchTrial(ctx context.Context, id string) (event.RunEnded, erro
 		return event.RunEnded{}, err
 	}
 	st, err := d.w.storyOf(id)
-	if err != nil || st.Ended != nil && (st.Over() || run.Life != d.s.life) {
-		return *st.Ended, err
+	if err != nil {
+		return event.RunEnded{}, err
+	}
+	if st.Ended != nil && (st.Over() || run.Life != d.s.life) {
+		return *st.Ended, nil
 	}
 	c, err := d.w.db.ClusterLife(run.Life)
 	if err != nil {

@@ -4,11 +4,13 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -78,6 +80,59 @@ func (d Dir) ClaimSoon(ctx context.Context, cluster string, kind Kind) (*Claim, 
 			return nil, &BusyError{Cluster: cluster, PID: d.Holder(cluster, kind)}
 		}
 	}
+}
+
+// ClaimWhile takes a lock, however long another one has it. still is asked each time
+// that it does not come soon, and once it is had: its error ends the wait.
+func (d Dir) ClaimWhile(ctx context.Context, cluster string, kind Kind, still func() error) (*Claim, error) {
+	for {
+		c, err := d.ClaimSoon(ctx, cluster, kind)
+		if busy := new(BusyError); err != nil && !errors.As(err, &busy) {
+			return nil, err
+		}
+		if err := still(); err != nil {
+			c.Release()
+			return nil, err
+		}
+		if c != nil {
+			return c, nil
+		}
+	}
+}
+
+// Turn is a claim of a lock that several of one process share.
+type Turn struct {
+	dir     Dir
+	cluster string
+	kind    Kind
+	mu      sync.Mutex
+	claim   *Claim
+}
+
+// Turn makes one; nothing is claimed yet.
+func (d Dir) Turn(cluster string, kind Kind) *Turn {
+	return &Turn{dir: d, cluster: cluster, kind: kind}
+}
+
+// Claim takes the lock, or gives the claim that another one here has; nil when it is
+// held elsewhere. Release of the turn gives it back, not that of the claim.
+func (t *Turn) Claim() (*Claim, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.claim != nil {
+		return t.claim, nil
+	}
+	var err error
+	t.claim, err = t.dir.Claim(t.cluster, t.kind)
+	return t.claim, err
+}
+
+// Release gives the lock back, when all that share it are done.
+func (t *Turn) Release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.claim.Release()
+	t.claim = nil
 }
 
 // Held reports whether somebody holds a lock.

@@ -36,7 +36,8 @@ type Past struct {
 type Owner struct {
 	// Past is what is on record under the id of a run; false: nothing.
 	Past func(run string) (Past, bool, error)
-	// Launch starts a trial and returns when it goes on without this process.
+	// Launch starts a trial and returns when it goes on without this process. It is
+	// called for one at a time. A *HaltError ends the sweep, any other the trial.
 	Launch func(ctx context.Context, run string, label Label, p *profiles.Profile) error
 	// Watch follows a run that is on record to its end, and brings its results home.
 	Watch func(ctx context.Context, run string) (event.RunEnded, error)
@@ -58,6 +59,9 @@ type Sweep struct {
 	id      string
 	trials  []Trial
 	slots   []Slot
+
+	launches launches
+	failed   int
 
 	mu      sync.Mutex
 	rows    []event.TrialRow
@@ -106,21 +110,9 @@ func (s *Sweep) Going() (bool, error) {
 	return false, nil
 }
 
-// busy is a slot and whether a trial has it.
-type busy struct {
-	Slot
-	taken bool
-}
-
-func same(a, b Slot) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
-
 // Run runs all trials that are left, several at once. When ctx ends, those that are
 // running go on, and another Run goes on with them.
 func (s *Sweep) Run(ctx context.Context) (event.SweepChanged, error) {
-	slots := make([]busy, len(s.slots))
-	for i, slot := range s.slots {
-		slots[i].Slot = slot
-	}
 	waiting, left, err := s.takeStock()
 	if err != nil {
 		return s.board(), err
@@ -132,7 +124,7 @@ func (s *Sweep) Run(ctx context.Context) (event.SweepChanged, error) {
 	defer stop()
 	var judge sync.WaitGroup
 	judge.Go(func() { s.judge(looking) })
-	err = s.work(ctx, slots, waiting, left)
+	err = s.work(ctx, waiting, left)
 	stop()
 	judge.Wait()
 	return s.board(), errors.Join(err, s.tell())
@@ -164,7 +156,6 @@ func (s *Sweep) takeStock() (waiting []queued, left []begun, err error) {
 
 // done is how a trial went.
 type done struct {
-	slot  int // -1: none of ours
 	trial Trial
 	run   string
 	ended event.RunEnded
@@ -173,62 +164,60 @@ type done struct {
 }
 
 // work gives every free slot a trial until none is left.
-func (s *Sweep) work(ctx context.Context, slots []busy, waiting []queued, left []begun) error {
-	results := make(chan done)
-	going := 0
+func (s *Sweep) work(ctx context.Context, waiting []queued, left []begun) error {
+	results, taken := make(chan done), room{}
+	going := len(left)
 	for _, b := range left {
-		slot := s.place(slots, b)
-		going++
-		go func() { results <- s.resume(ctx, slot, b) }()
+		if b.past.Ended == nil { // else what is left of it needs no room
+			taken[b.trial.Number] = b.past.Label.Slot
+		}
+		go func() { results <- s.resume(ctx, b) }()
 	}
 	var fault error
 	for {
-		for i := range slots {
-			if slots[i].taken || len(waiting) == 0 || fault != nil || ctx.Err() != nil {
-				continue
+		for len(waiting) > 0 && fault == nil && ctx.Err() == nil {
+			slot, free := taken.free(s.slots, s.profile.Sweep.Parallel)
+			if !free {
+				break
 			}
 			q := waiting[0]
-			waiting, slots[i].taken = waiting[1:], true
+			waiting, taken[q.trial.Number] = waiting[1:], slot
 			going++
-			go func() { results <- s.one(ctx, i, slots[i].Slot, q) }()
+			go func() { results <- s.one(ctx, slot, q) }()
 		}
 		if going == 0 {
 			return errors.Join(fault, ctx.Err())
 		}
 		d := <-results
 		going--
-		if d.slot >= 0 {
-			slots[d.slot].taken = false
-		}
-		switch {
-		case d.err != nil:
-			fault = errors.Join(fault, d.err)
-		case d.again:
+		delete(taken, d.trial.Number)
+		if d.again {
 			waiting = append([]queued{{d.trial, d.run}}, waiting...)
-		case s.hopeless():
-			fault = &event.Fault{What: "go on with the sweep", Node: -1, Why: fmt.Sprintf("the first %d trials failed, and none has succeeded", hopelessAt),
-				Next: "dlwb logs " + d.run + " says why; dlwb sweep goes on after that is mended, --again begins anew"}
 		}
+		fault = s.faultAfter(d, fault)
 	}
 }
 
-// place finds the slot that a trial of an earlier process has; -1: none of ours.
-func (s *Sweep) place(slots []busy, b begun) int {
-	if b.past.Ended != nil {
-		return -1 // what is left of it needs no room
-	}
-	for i := range slots {
-		if !slots[i].taken && same(slots[i].Slot, b.past.Label.Slot) {
-			slots[i].taken = true
-			return i
+// faultAfter is what keeps a sweep from going on, after a trial is done.
+func (s *Sweep) faultAfter(d done, fault error) error {
+	for _, err := range []error{d.err, s.launches.over()} {
+		if err != nil && !errors.Is(fault, err) {
+			fault = errors.Join(fault, err)
 		}
 	}
-	return -1
+	if d.err == nil && !d.again && d.ended.ExitCode != 0 && d.ended.Verdict != event.Stopped {
+		s.failed++ // what was stopped has not failed by itself
+	}
+	if b := s.board(); fault == nil && s.failed >= hopelessAt && b.Done+b.Early == 0 {
+		return &event.Fault{What: "go on with the sweep", Node: -1, Why: fmt.Sprintf("the first %d trials failed, and none has succeeded", hopelessAt),
+			Next: "dlwb logs " + d.run + " says why; dlwb sweep goes on after that is mended, --again begins anew"}
+	}
+	return fault
 }
 
 // resume goes on with a trial of an earlier process.
-func (s *Sweep) resume(ctx context.Context, slot int, b begun) done {
-	d := done{slot: slot, trial: b.trial, run: b.run}
+func (s *Sweep) resume(ctx context.Context, b begun) done {
+	d := done{trial: b.trial, run: b.run}
 	s.begin(b.trial, b.run)
 	d.ended, d.err = s.owner.Watch(ctx, b.run)
 	if d.err != nil {
@@ -247,15 +236,15 @@ func (s *Sweep) resume(ctx context.Context, slot int, b begun) done {
 }
 
 // one runs a trial to its end.
-func (s *Sweep) one(ctx context.Context, slot int, on Slot, q queued) done {
-	d := done{slot: slot, trial: q.trial, run: q.run}
+func (s *Sweep) one(ctx context.Context, on Slot, q queued) done {
+	d := done{trial: q.trial, run: q.run}
 	label := Label{Sweep: s.id, Trial: q.trial.Number, Settings: q.trial.Settings, Slot: on}
-	err := s.owner.Launch(ctx, q.run, label, Of(s.profile, q.trial, s.id))
+	err := s.launches.do(ctx, func() error { return s.owner.Launch(ctx, q.run, label, Of(s.profile, q.trial, s.id)) })
+	if halt := new(HaltError); errors.As(err, &halt) || err != nil && ctx.Err() != nil {
+		d.err = err
+		return d // it waits still
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			d.err = ctx.Err()
-			return d
-		}
 		d.ended = event.RunEnded{ExitCode: 1, Cause: "it could not be started: " + err.Error()}
 		s.end(q.trial, q.run, d.ended)
 		return d
@@ -272,11 +261,6 @@ func (s *Sweep) one(ctx context.Context, slot int, on Slot, q queued) done {
 // hopelessAt is after how many failures at the start a sweep is given up: what fails
 // every time is not the parameters' fault.
 const hopelessAt = 3
-
-func (s *Sweep) hopeless() bool {
-	b := s.board()
-	return b.Failed >= hopelessAt && b.Done+b.Early == 0
-}
 
 // judgeEvery is how often the rule looks at the running trials.
 const judgeEvery = 2 * time.Second

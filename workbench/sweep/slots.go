@@ -1,5 +1,7 @@
 package sweep
 
+import "slices"
+
 // Slots are the places for trials on nodes that have so many GPUs each. A trial of
 // several nodes has all of theirs; one of a part of a node's GPUs (gpus, 0: all)
 // shares the node. Neighbouring places are on different nodes.
@@ -32,4 +34,35 @@ func Slots(has []int, nodes, gpus int) (all []Slot) {
 		}
 	}
 	return all
+}
+
+// room is what the trials that run have, by their numbers. Those of an earlier process
+// may have other places than there are now.
+type room map[int]Slot
+
+// free finds a place that no trial has a part of, unless as many run as may at once;
+// most 0: as many as there is room for.
+func (r room) free(slots []Slot, most int) (Slot, bool) {
+	if most > 0 && len(r) >= most {
+		return Slot{}, false
+	}
+	for _, slot := range slots {
+		taken := false
+		for _, other := range r {
+			taken = taken || slot.overlaps(other)
+		}
+		if !taken {
+			return slot, true
+		}
+	}
+	return Slot{}, false
+}
+
+// overlaps reports whether two places share a node, and there a GPU or the whole node.
+func (s Slot) overlaps(other Slot) bool {
+	return meet(s.Nodes, other.Nodes) && (s.GPUs == nil || other.GPUs == nil || meet(s.GPUs, other.GPUs))
+}
+
+func meet(a, b []int) bool {
+	return slices.ContainsFunc(a, func(n int) bool { return slices.Contains(b, n) })
 }

@@ -108,6 +108,34 @@ func ID(p *profiles.Profile, again int) string {
 	return id
 }
 
+// Newest is the ID of the sweep that was begun last, or with again, where that has
+// begun, of a new one. past is Owner.Past.
+func Newest(p *profiles.Profile, again bool, past func(run string) (Past, bool, error)) (string, error) {
+	n := 0
+	has := func(n int) (bool, error) {
+		_, is, err := past(RunID(p.Name, ID(p, n), 1, 0))
+		return is, err
+	}
+	for {
+		next, err := has(n + 1)
+		if err != nil {
+			return "", err
+		}
+		if !next {
+			break
+		}
+		n++
+	}
+	if again {
+		if begun, err := has(n); err != nil {
+			return "", err
+		} else if begun {
+			n++
+		}
+	}
+	return ID(p, n), nil
+}
+
 // RunID is the id of the run of a trial. try counts launches of which nothing ran.
 func RunID(profile, sweep string, trial, try int) string {
 	id := fmt.Sprintf("%s-%s-t%02d", profile, sweep, trial)
