@@ -35,7 +35,7 @@ func (w *Workbench) publish(s scope, b event.Body) error {
 		return err
 	}
 	w.changed()
-	w.said.note(b)
+	w.said.Note(b)
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/market"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/results"
+	"github.com/dlwb/dlwb/workbench/silence"
 	"github.com/dlwb/dlwb/workbench/trust"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
@@ -61,7 +62,7 @@ type Workbench struct {
 	cancel context.CancelFunc
 	busy   sync.WaitGroup // everything that runs in the background
 
-	said lastStep // when a step was last heard of
+	said silence.LastStep // when a step was last heard of
 
 	mu       sync.Mutex
 	news     chan struct{} // closed and replaced when something was written

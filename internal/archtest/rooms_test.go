@@ -27,6 +27,7 @@ var rooms = map[string][]string{
 	"market":    {"event", "planning"},
 	"money":     {"event"},
 	"naming":    {"event"},
+	"silence":   {"event"},
 	"sweep":     {"event"},
 	"trust":     {},
 	"planning":  {"event", "gitread", "history", "inputs", "trust"},
