@@ -48,7 +48,7 @@ type pair struct{ a, aEdition, b, bEdition int64 }
 // curvesOf says what is shown of the series of a run.
 func curvesOf(all []store.Series, read seriesReader) ([]curve, error) {
 	var curves []curve
-	for _, g := range quantities(all) {
+	for _, g := range quantities(bySource(all)) {
 		c := curve{name: g.name, main: g.series[0], sources: g.series}
 		for _, other := range g.series[1:] {
 			if err := c.join(other, read); err != nil {
@@ -58,6 +58,24 @@ func curvesOf(all []store.Series, read seriesReader) ([]curve, error) {
 		curves = append(curves, c)
 	}
 	return curves, nil
+}
+
+// bySource puts series in the order in which they are listed: what was printed
+// first, then file by file, those of one source as they appeared in it. Which source
+// told first is a matter of when its file was looked at, and two runs of one program
+// would differ by it.
+func bySource(all []store.Series) []store.Series {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b store.Series) int {
+		return cmp.Or(printedFirst(a.Source)-printedFirst(b.Source), cmp.Compare(a.Source, b.Source))
+	})
+}
+
+// printedFirst is 0 for what was printed and 1 for what files have.
+func printedFirst(source string) int {
+	if source == store.Stdout {
+		return 0
+	}
+	return 1
 }
 
 // quantity is one quantity with the series that tell it.

@@ -103,3 +103,19 @@ func TestOneQuantityFromTwoSourcesIsOneCurve(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichFileWasLookedAtFirstChangesNothing(t *testing.T) {
+	out := told{name: "loss", source: store.Stdout, format: "log", every: 1, count: 40}
+	val := told{name: "val/loss", source: "outputs/metrics.csv", format: "csv", every: 10, count: 40}
+	events := told{name: "loss", source: "outputs/tb/events.tfevents.1", format: "tfevents", every: 1, count: 40}
+	other := told{name: "loss", source: "outputs/b/events.tfevents.1", format: "tfevents", every: 1, count: 10}
+	want := shownOf(t, out, val, events, other)
+	for _, all := range [][]told{{val, out, events, other}, {other, events, val, out}, {events, other, out, val}} {
+		if got := shownOf(t, all...); got != want {
+			t.Errorf("%s\nbut in another order\n%s", got, want)
+		}
+	}
+	if !strings.HasPrefix(want, "loss: ") {
+		t.Errorf("what was printed is not the first: %s", want)
+	}
+}

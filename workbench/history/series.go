@@ -34,7 +34,8 @@ type SeriesSource struct {
 	Shown  string `json:"shown"` // "all", "no", or "beyond step 120"
 }
 
-// Series lists the series of a run, in the order in which they appeared.
+// Series lists the series of a run: what was printed, then file by file, those of
+// one source in the order in which they appeared in it.
 func (h *History) Series(run string) ([]SeriesInfo, error) {
 	curves, err := h.curves(run)
 	infos := make([]SeriesInfo, 0, len(curves))
