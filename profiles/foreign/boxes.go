@@ -53,6 +53,10 @@ func (f *file) image(n *yaml.Node) {
 		if build.Kind == yaml.ScalarNode {
 			context = f.text(build)
 		}
+		if strings.Contains(context, "://") || strings.HasPrefix(context, "git@") {
+			f.note(build.Line, "build: "+context, "an image is built from the code that is here: clone it, or name the image")
+			return
+		}
 		if dockerfile == "" {
 			dockerfile = "Dockerfile"
 		}
@@ -205,7 +209,7 @@ func (f *file) ssm(line int, command string) {
 	if shell {
 		f.command(entry, line)
 	} else if entry != "" {
-		f.set("run.command", engine.Join(append([]string{entry}, own...)))
+		f.set("run.command", engine.Join(f.withoutSecrets(append([]string{entry}, own...), line)))
 	}
 }
 
