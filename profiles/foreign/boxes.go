@@ -82,6 +82,10 @@ func (f *file) volumes(n *yaml.Node) {
 			mounts = append(mounts, f.text(item))
 		}
 	}
+	if _, is := f.out["environment.docker"]; !is && len(mounts) > 0 {
+		f.note(n.Line, "volumes: "+strings.Join(mounts, " "), "only a container has mounts, and the profile has none")
+		return
+	}
 	f.set("environment.mounts", mounts)
 }
 
