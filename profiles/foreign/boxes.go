@@ -119,6 +119,7 @@ func (f *file) devcontainer() {
 	f.variables(at(f.root, "containerEnv"))
 	f.ports(at(f.root, "forwardPorts"))
 	f.script(at(f.root, "postCreateCommand"), "environment.after")
+	f.features(at(f.root, "features"))
 	if args := at(f.root, "runArgs"); args != nil {
 		for i, item := range args.Content {
 			if strings.HasPrefix(item.Value, "--gpus") || strings.HasPrefix(item.Value, "--ipc") || strings.HasPrefix(item.Value, "--shm-size") ||
@@ -126,6 +127,18 @@ func (f *file) devcontainer() {
 				f.take(item)
 			}
 		}
+	}
+}
+
+// features are installed into an image by the program of dev containers, also those
+// that have no settings.
+func (f *file) features(n *yaml.Node) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	f.take(n)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		f.note(n.Content[i].Line, "features."+n.Content[i].Value, "an image has it only where its Dockerfile installs it")
 	}
 }
 
