@@ -11,7 +11,7 @@
 # Leaves boot.failed with what failed, which dlwb shows, and volumes.made.
 dir=${DLWB_DIR:-/var/lib/dlwb}
 # A volume may be with a machine that ends for as long as dlwb waits for it.
-volumes='' patience=420
+volumes='' patience=${DLWB_PATIENCE:-420}
 # shellcheck disable=SC1091
 . "$dir/settings"
 dev=${DLWB_DEV:-/dev}
