@@ -85,7 +85,7 @@ func (f *file) exports(text string, line int) bool {
 }
 
 // inFront are the variables in front of a command.
-var inFront = pattern.New(`^(?:env\s+)?((?:[A-Za-z_][A-Za-z0-9_]*=(?:"[^"$` + "`" + `\\]*"|'[^']*'|[^\s"'$` + "`" + `|;&<>\\])*\s+)+)([^\s-].*)$`)
+var inFront = pattern.New(`^(?:env\s+)?((?:[A-Za-z_][A-Za-z0-9_]*=(?:"[^"$\x60\\]*"|'[^']*'|[^\s"'$\x60|;&<>\\])*\s+)+)([^\s-].*)$`)
 
 // behindVariables takes the variables in front of a command into run.env.
 func (f *file) behindVariables(text string, line int) string {
