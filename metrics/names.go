@@ -56,7 +56,7 @@ var counts = set(`num n max min total nproc save number`)
 
 // notNow are first parts of names that make even a score something else than
 // the present value.
-var notNow = set(`best target initial final lowest highest initscore old new prev previous time elapsed eta`)
+var notNow = set(`best target init initial final lowest highest initscore old new prev previous time elapsed eta`)
 
 // fillers are words of a phrase that say nothing about its name.
 var fillers = set(`set the current data subset running dataset function's`)
@@ -337,6 +337,9 @@ func classifyParts(parts []string) kind {
 			} else if k == unknown && (strings.HasSuffix(p, "loss") || strings.HasSuffix(p, "acc")) { // vloss, binacc
 				k = score
 			}
+		}
+		if p == "since" && i > 0 && words[parts[i-1]] == never { // seconds_since_start
+			return never
 		}
 		last := i == len(parts)-1
 		if last && best >= weak && (p == "step" || p == "epoch") { // Lightning's train_loss_step

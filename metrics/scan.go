@@ -139,7 +139,7 @@ func (s *scanner) key(start, end int) int {
 	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
 		named++
 	}
-	sep, at := separator(line, behindNote(line, named))
+	sep, at := separator(line, s.behindNote(line, named))
 	if sep != 0 {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
 			return s.behind(v.next)

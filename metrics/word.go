@@ -114,8 +114,12 @@ func nameEnd(line string, i int) int {
 }
 
 // behindNote is where a name that ends at i goes on behind a remark in brackets,
-// when a number follows: "f1-score (micro avg)  0.41".
-func behindNote(line string, i int) int {
+// when a number follows: "f1-score (micro avg)  0.41", "avg. loss [51-100]: 74.8".
+func (s *scanner) behindNote(line string, i int) int {
+	if c, end := interval(line, i); end > i {
+		s.found.counters = append(s.found.counters, c)
+		return end
+	}
 	if !strings.HasPrefix(line[i:], " (") || i+3 >= len(line) || !isLetter(line[i+2]) {
 		return i
 	}
@@ -132,6 +136,25 @@ func behindNote(line string, i int) int {
 		return i + close + 1
 	}
 	return i
+}
+
+// interval reads the steps of which a value behind a name is told, " [51-100]: 74.8":
+// it is of the last of them. end is i when there are none.
+func interval(line string, i int) (last counter, end int) {
+	if !strings.HasPrefix(line[i:], " [") {
+		return last, i
+	}
+	dash := digits(line, i+2)
+	if dash == i+2 || dash >= len(line) || line[dash] != '-' {
+		return last, i
+	}
+	from, _, _ := ofTotal(line, i+2)
+	last, end, ok := ofTotal(line, dash+1)
+	if !ok || last.n <= from.n || !strings.HasPrefix(line[end:], "]: ") || end+3 >= len(line) || !isDigit(line[end+3]) && line[end+3] != '-' {
+		return counter{}, i
+	}
+	last.unit, last.global = unitStep, true
+	return last, end + 1
 }
 
 // separator looks at what stands between a key and its value: ':', '=' or ' ';
