@@ -296,8 +296,10 @@ func classify(base string) kind {
 	if strings.HasPrefix(base, "top-") {
 		return weak
 	}
-	if of, _, ok := strings.Cut(base, "_per_"); ok && of != "" { // loss_per_token
-		base = of
+	for _, per := range [...]string{"_per_", "/token", "/word", "/char"} { // loss_per_token, LL/token
+		if of, _, ok := strings.Cut(base, per); ok && of != "" && splits[of] == "" {
+			base = of
+		}
 	}
 	if at, _, ok := strings.Cut(base, "@"); ok { // acc@1, recall@thr=0.5
 		base = at

@@ -126,7 +126,7 @@ func (s *scanner) key(start, end int) int {
 		}
 	}
 	key := line[start:end]
-	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && isKeyByte(line[start-2]) {
+	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && isKeyByte(line[start-2]) || isUnitOf(line, start, end) {
 		return end
 	}
 	if next, ok := s.counted(key, end); ok {

@@ -246,6 +246,33 @@ func ratio(line string, v value) (figure, bool) {
 	return figure{100 * v.figure.value / total.value, -1, total.next, true}, true
 }
 
+// isUnitOf reports whether a word is the unit of the number before it, and so not
+// the name of the number behind it: in "Speed: 1204 samples/sec  24213 tokens/sec" the
+// first has a name, and those behind it stand as it does.
+func isUnitOf(line string, start, end int) bool {
+	if !isRateWord(line[start:end]) || end < len(line) && (line[end] == ':' || line[end] == '=') {
+		return false
+	}
+	number := strings.TrimRight(line[:start], " \t")
+	before := strings.TrimRight(number, "0123456789.")
+	if len(number) == start || len(before) == len(number) {
+		return false
+	}
+	word := strings.TrimRight(before, " \t")
+	if word == "" || word[len(word)-1] == ':' || word[len(word)-1] == '=' {
+		return word != ""
+	}
+	from := len(word)
+	for from > 0 && isKeyByte(word[from-1]) {
+		from--
+	}
+	return from > 0 && from < len(word) && isUnitOf(line, from, len(word))
+}
+
+func isRateWord(word string) bool {
+	return strings.HasSuffix(word, "/s") || strings.HasSuffix(word, "/sec") || strings.HasSuffix(word, "/second")
+}
+
 // isRateUnit reports whether a unit per time follows: "10356.65 samples/sec".
 func isRateUnit(line string, i int) bool {
 	start := skipBlanks(line, i)
@@ -256,6 +283,5 @@ func isRateUnit(line string, i int) bool {
 	for end < len(line) && isKeyByte(line[end]) {
 		end++
 	}
-	unit := line[start:end]
-	return strings.HasSuffix(unit, "/s") || strings.HasSuffix(unit, "/sec") || strings.HasSuffix(unit, "/second")
+	return isRateWord(line[start:end])
 }

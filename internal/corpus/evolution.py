@@ -60,11 +60,11 @@ def neat_xor():
         def start_generation(self, generation): self.at = generation
         def post_evaluate(self, config, population, species, best):
             f = [g.fitness for g in population.values()]
-            keep("population's average fitness", self.at, neat.math_util.mean(f), ".5f", aka=["average fitness", "average_fitness", "fitness", "avg_fitness", "population/fitness"])
+            keep("population's average fitness", self.at, neat.math_util.mean(f), ".5f", aka=["average fitness", "average_fitness", "fitness", "train/fitness"])
             keep("stdev", self.at, neat.math_util.stdev(f), ".5f", required=False)
             keep("best fitness", self.at, best.fitness, ".5f", aka=["best_fitness"], required=False)
         def end_generation(self, config, population, species):
-            keep("adjusted fitness", self.at, means[-1], ".3f", aka=["average_adjusted_fitness", "adjusted_fitness"], required=False)
+            keep("adjusted fitness", self.at, means[-1], ".3f", aka=["train/adjusted_fitness"], required=False)
     mean, means = neat.reproduction.mean, []
     neat.reproduction.mean = lambda values: means.append(mean(values)) or means[-1] # the last of a generation is that of its species
     def score(genomes, config):
