@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/remote/transfer"
 )
@@ -24,6 +25,8 @@ type ckptUnit struct {
 	files  transfer.Seen // by path below the code directory
 	newest float64       // seconds, by the node's clock
 	open   bool          // a name in it says that it is not finished
+	// It got as it is after the look at since, and before the one at until.
+	since, until time.Time
 }
 
 var unfinishedEnds = []string{".tmp", ".temp", ".part", ".partial", ".incomplete", ".lock", ".swp", "~"}
@@ -68,6 +71,31 @@ func stateTime(state string) float64 {
 		return 0
 	}
 	at, _ := strconv.ParseFloat(words[2], 64)
+	return at
+}
+
+// bound notes between which looks each checkpoint became what it is: last is what
+// the look before found, at lastAt.
+func bound(units, last []*ckptUnit, lastAt, now time.Time) {
+	for _, u := range units {
+		if old := findUnit(last, u.name); u.same(old) {
+			u.since, u.until = old.since, old.until
+		} else {
+			u.since, u.until = lastAt, now
+		}
+	}
+}
+
+// written is when a checkpoint was finished, by the clock here: the node's own says
+// it exactly, where it goes right.
+func (u *ckptUnit) written() time.Time {
+	at := time.UnixMicro(int64(u.newest * 1e6))
+	switch {
+	case at.Before(u.since):
+		return u.since
+	case at.After(u.until):
+		return u.until
+	}
 	return at
 }
 

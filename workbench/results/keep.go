@@ -43,12 +43,15 @@ type ckptKeeper struct {
 	run string
 	t   *follow.Watch
 	dir string // below the code directory
+	// again is set where the run is started again when it fails.
+	again bool
 
 	away *sender // to S3; nil: nowhere
 
 	mu     sync.Mutex
 	record ckptRecord
 	last   map[int][]*ckptUnit // by node, as the last look saw them
+	lastAt map[int]time.Time   // and when
 }
 
 // ckptHome is where a checkpoint lies here.
@@ -67,12 +70,13 @@ func (f *Fetcher) readCkpts(run string) (r ckptRecord) {
 
 // KeepCheckpoints begins to bring home the checkpoints of a run that is watched,
 // out of a directory below the code directory; empty: none. The function that it
-// returns ends that, and looks once more at what a run left that lost machines.
-func (f *Fetcher) KeepCheckpoints(ctx context.Context, at Site, run string, t *follow.Watch, dir string) (finish func(context.Context)) {
+// returns ends that, and looks once more at what a run left that goes on as another
+// one: again is set where it does when it fails, it always does when it lost machines.
+func (f *Fetcher) KeepCheckpoints(ctx context.Context, at Site, run string, t *follow.Watch, dir string, again bool) (finish func(context.Context)) {
 	if dir == "" {
 		return func(context.Context) {}
 	}
-	k := &ckptKeeper{f: f, at: at, run: run, t: t, dir: dir, record: f.readCkpts(run), last: map[int][]*ckptUnit{}}
+	k := &ckptKeeper{f: f, at: at, run: run, t: t, dir: dir, again: again, record: f.readCkpts(run), last: map[int][]*ckptUnit{}, lastAt: map[int]time.Time{}}
 	ctx, stop := context.WithCancel(ctx)
 	var busy sync.WaitGroup
 	for i := range at.Nodes {
@@ -126,7 +130,8 @@ func (k *ckptKeeper) round(ctx context.Context, node int) error {
 	}
 	k.mu.Lock()
 	last := k.last[node]
-	k.last[node] = units
+	bound(units, last, k.lastAt[node], time.Now())
+	k.last[node], k.lastAt[node] = units, time.Now()
 	k.mu.Unlock()
 	return k.save(ctx, node, units, func(u *ckptUnit) bool { return u.same(findUnit(last, u.name)) })
 }
@@ -174,7 +179,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 		return err
 	}
 	k.away.send(c)
-	return k.at.Publish(event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
+	return k.at.Publish(event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes, Written: u.written()})
 }
 
 // note puts a checkpoint on record, and removes what it replaces.
@@ -212,11 +217,10 @@ func (f *Fetcher) dropCheckpoints(run Run) {
 	}
 }
 
-// rest looks once more at the nodes of a run that machines were taken from. What
-// is as the last look found it is whole; so is all that ranks wrote which ended
+// rest looks once more at the nodes of a run that goes on as another one. What is as the last look found it is whole; so is all that ranks wrote which ended
 // by themselves. Else it is in doubt.
 func (k *ckptKeeper) rest(ctx context.Context) {
-	if !k.t.Taken() {
+	if !k.t.Taken() && !k.again {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, ckptLastLimit)
@@ -242,6 +246,7 @@ func (k *ckptKeeper) lastRound(ctx context.Context, node int) error {
 	}
 	k.mu.Lock()
 	last := k.last[node]
+	bound(units, last, k.lastAt[node], time.Now())
 	k.mu.Unlock()
 	calm := k.t.EndedByItself(node)
 	whole := func(u *ckptUnit) bool { return calm || u.same(findUnit(last, u.name)) }
