@@ -27,6 +27,8 @@ type ckptUnit struct {
 	open   bool          // a name in it says that it is not finished
 	// It got as it is after the look at since, and before the one at until.
 	since, until time.Time
+	// confirmed is when a second look found it the same; zero: none has.
+	confirmed time.Time
 }
 
 var unfinishedEnds = []string{".tmp", ".temp", ".part", ".partial", ".incomplete", ".lock", ".swp", "~"}
@@ -79,11 +81,42 @@ func stateTime(state string) float64 {
 func bound(units, last []*ckptUnit, lastAt, now time.Time) {
 	for _, u := range units {
 		if old := findUnit(last, u.name); u.same(old) {
-			u.since, u.until = old.since, old.until
+			u.since, u.until, u.confirmed = old.since, old.until, old.confirmed
+			if u.confirmed.IsZero() {
+				u.confirmed = now
+			}
 		} else {
 			u.since, u.until = lastAt, now
 		}
 	}
+}
+
+// newsSlack is by how much the news of a failure may be late.
+const newsSlack = 3 * time.Second
+
+// whole reports whether a checkpoint counts that a second look found the same at a
+// time. After a rank was lost that proves nothing: those who wait for it stand still,
+// some of them in the middle of a file. Trouble is since when; zero: since never.
+func whole(confirmed, trouble time.Time) bool {
+	return !confirmed.IsZero() && (trouble.IsZero() || confirmed.Before(trouble.Add(-newsSlack)))
+}
+
+// distrust takes those out of the record of which that became known later.
+func (r *ckptRecord) distrust(trouble time.Time) (dropped []savedCkpt) {
+	r.Saved = slices.DeleteFunc(r.Saved, func(c savedCkpt) bool {
+		if c.Sure || whole(c.Confirmed, trouble) {
+			return false
+		}
+		dropped = append(dropped, c)
+		return true
+	})
+	for _, c := range dropped {
+		if r.Doubtful == nil {
+			r.Doubtful = map[int][]string{}
+		}
+		r.Doubtful[c.Node] = append(r.Doubtful[c.Node], c.Name)
+	}
+	return dropped
 }
 
 // written is when a checkpoint was finished, by the clock here: the node's own says
@@ -122,6 +155,10 @@ type savedCkpt struct {
 	In     string        `json:"in"`  // where it was, below the code directory
 	Newest float64       `json:"newest"`
 	Files  transfer.Seen `json:"files"`
+	// Confirmed is when it was seen for the second time; Sure is set where nothing that
+	// becomes known later makes it doubtful.
+	Confirmed time.Time `json:"confirmed,omitzero"`
+	Sure      bool      `json:"sure,omitempty"`
 }
 
 // ckptRecord is what is known of the checkpoints of a run.

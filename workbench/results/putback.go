@@ -26,7 +26,7 @@ import (
 // the code directory; none: the run has no whole one.
 func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) (map[int]string, error) {
 	r := f.readCkpts(lost)
-	if len(r.Saved) == 0 {
+	if len(r.Saved) == 0 && len(r.Doubtful) == 0 { // else it has what is in doubt
 		r = f.fromS3(ctx, at, lost)
 	}
 	put := &ckptPut{f: f, at: at, lost: lost, record: r, parts: r.restorable(),
@@ -44,7 +44,9 @@ func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) (
 	// Should machines be lost again before the new run has one of its own.
 	var again ckptRecord
 	for _, c := range put.parts {
-		again.Saved = append(again.Saved, *c)
+		kept := *c
+		kept.Sure = true
+		again.Saved = append(again.Saved, kept)
 	}
 	err := errors.Join(os.MkdirAll(f.owner.Dir(run), 0o700), f.keepCkpts(run, again), put.tell())
 	return put.names(path.Clean(planning.OfRun([]string{dir}, run)[0])), err
