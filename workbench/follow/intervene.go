@@ -79,14 +79,14 @@ func (t *Watch) Taken() bool {
 func (t *Watch) Trouble() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	since := t.failed
+	since := t.broken
 	earlier := func(at time.Time) {
 		if !at.IsZero() && (since.IsZero() || at.Before(since)) {
 			since = at
 		}
 	}
 	for i, n := range t.nodes {
-		if n.writtenOff() {
+		if n.writtenOff() && !n.leaves() { // else its ranks were stopped before
 			earlier(t.heard[i])
 		}
 		if slices.ContainsFunc(n.stopping, func(why string) bool { return strings.HasPrefix(why, reasonHung) }) {
