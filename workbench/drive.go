@@ -69,6 +69,7 @@ type drive struct {
 	made       bool               // this drive began the cluster
 	idle       bool               // the cluster was up, as this very profile has it
 	arrived    bool               // its machines are up and were reached
+	booted     bool               // its machines were there before, and have booted again
 	lostRun    string             // the run that this drive goes on with, after it failed or lost machines
 	command    string             // of the run, without what is added for going on
 	engineName string             // of the run that was launched last

@@ -377,23 +377,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 // inEnvironment is a command as a node runs it: in its container where there is one,
 // with its own interpreter.
 func (d *drive) inEnvironment(argv []string, node int) []string {
-	return append(slices.Clone(d.data.Envs[node].Wrap), d.ownPython(argv, node)...)
-}
-
-// ownPython is a command with the interpreter of its node: the plan was made
-// with that of node 0, and it may lie elsewhere here.
-func (d *drive) ownPython(argv []string, node int) []string {
-	planned, own := d.data.Envs[0].Python, d.data.Envs[node].Python
-	if own == "" || own == planned {
-		return argv
-	}
-	mine := slices.Clone(argv)
-	for i, word := range mine {
-		if word == planned {
-			mine[i] = own
-		}
-	}
-	return mine
+	return append(slices.Clone(d.data.Envs[node].Wrap), planning.OwnPython(argv, d.data.Envs[0].Python, d.data.Envs[node].Python)...)
 }
 
 // gpuEnv says which GPUs the ranks of a node may use: those that the profile

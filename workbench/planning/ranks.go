@@ -254,3 +254,18 @@ func opened(all []Launch) []Placeholder {
 	}
 	return found
 }
+
+// OwnPython is a command with the interpreter of its node: the plan was made with
+// that of node 0, and it may lie elsewhere.
+func OwnPython(argv []string, planned, own string) []string {
+	if own == "" || own == planned {
+		return argv
+	}
+	mine := slices.Clone(argv)
+	for i, word := range mine {
+		if word == planned {
+			mine[i] = own
+		}
+	}
+	return mine
+}
