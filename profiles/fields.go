@@ -168,7 +168,8 @@ var common = []*Field{
 		Doc:     "With how few nodes the run may go on (" + having("run.min_nodes") + "); 0 means that all are needed. It brings `rendezvous: c10d` with it.",
 		Example: "1", ref: func(p *Profile) any { return &p.Run.MinNodes }},
 	{Key: "run.restarts", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"max_restarts", "restart"},
-		Doc:     "How often the launcher starts all ranks again after one has failed (" + having("run.restarts") + "). The script goes on from its own checkpoint.",
+		Doc:     "How often all ranks are started again after one has failed: by dlwb while it is attached, from the newest whole checkpoint in `results.checkpoints`; " +
+			"without that key, and with `run.min_nodes`, by the launcher itself where it can (" + having("run.restarts") + "), and the script goes on from its own checkpoint. Jobs and trials have the launcher alone.",
 		Example: "3", ref: func(p *Profile) any { return &p.Run.Restarts }},
 	{Key: "run.parameter_servers", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"ps", "num_ps"},
 		Doc:     "How many nodes, from the last one, hold parameters instead of training (" + having("run.parameter_servers") + ").",
@@ -184,7 +185,7 @@ var common = []*Field{
 		Doc: "What a node runs in the code directory when it is about to be taken away, before the ranks get TERM.", Example: "touch save-now",
 		ref: func(p *Profile) any { return &p.Run.OnNotice }},
 	{Key: "run.resume", Type: commandType, Also: []string{"resume_args"},
-		Doc: "What is added to the command when it is launched again after machines were replaced.", Example: "--resume",
+		Doc: "What is added to the command when it is launched again after machines were replaced or a rank has failed. `{checkpoint}` is the path of the newest whole checkpoint (also in DLWB_CHECKPOINT); where there is none, nothing is added.", Example: "--resume {checkpoint}",
 		ref: func(p *Profile) any { return &p.Run.Resume }},
 
 	{Key: "sweep.method", Type: choiceType, Allowed: []string{"grid", "list", "random"}, Default: "grid", Also: []string{"search", "strategy"},
@@ -233,7 +234,7 @@ var common = []*Field{
 		ref: func(p *Profile) any { return &p.Results.S3 }},
 	{Key: "results.checkpoints", Type: pathType, Also: []string{"checkpoint", "ckpt"},
 		Doc: "The directory in which the training writes its checkpoints and nothing else, relative to the code directory. While a run is watched the newest whole one is brought home " +
-			"(whole: two looks some seconds apart find the same files, sizes and times, and no name begins with a dot or ends like `.tmp`), and after machines were replaced it is put on the nodes before the command is launched again.", Example: "outputs/ckpt",
+			"(whole: two looks some seconds apart find the same files, sizes and times, and no name begins with a dot or ends like `.tmp`), and after machines were replaced or a rank has failed it is put on the nodes before the command is launched again.", Example: "outputs/ckpt",
 		ref: func(p *Profile) any { return &p.Results.Checkpoints }},
 
 	{Key: "limits.budget", Type: moneyType, Also: []string{"cost", "price"}, Doc: "What the cluster may cost in all.", Example: "20USD",
