@@ -125,6 +125,8 @@ func (p printed) answer(w agentbin.Words) (hostclaim.Answer, error) {
 		err = fmt.Errorf("it lets us in and does not answer when it is asked %s within %v", late.Wait.What, late.Wait.Limit)
 	case strings.TrimSpace(p.complaints) != "":
 		err = errors.New(lastLine(p.complaints))
+	case len(bytes.TrimSpace(p.out)) > 0: // what stands in place of a shell says why
+		err = fmt.Errorf("it says %q", lastLine(string(p.out)))
 	case p.err != nil:
 		err = p.err
 	default:
