@@ -14,15 +14,21 @@ import (
 // modulesLine is a line of sh that loads modules; empty without any. Environment
 // Modules and Lmod are functions of login shells: where the shell does not know them,
 // what a login shell reads is read here too, which also says where a site's modules
-// lie, and the PATH stays what it was besides.
+// lie, and the PATH stays what it was besides. A file that ends the shell, as one that
+// is left of a package and reads what is gone, is passed over.
 func modulesLine(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
 	line := `command -v module >/dev/null 2>&1 || {
 dlwb_path=$PATH
-[ ! -r /etc/profile ] || . /etc/profile >/dev/null 2>&1
-command -v module >/dev/null 2>&1 || for dlwb_f in /etc/profile.d/modules.sh /etc/profile.d/lmod.sh /etc/profile.d/z00_lmod.sh /usr/share/lmod/lmod/init/sh /usr/share/modules/init/sh "${LMOD_PKG-/nonexistent}/init/sh" "${MODULESHOME-/nonexistent}/init/sh"; do [ ! -r "$dlwb_f" ] || { . "$dlwb_f"; break; }; done
+dlwb_reads() { [ -r "$1" ] && [ "$(. "$1" >/dev/null 2>&1 </dev/null; echo yes)" = yes ]; }
+if dlwb_reads /etc/profile; then . /etc/profile >/dev/null; else
+for dlwb_f in /etc/profile.d/*.sh; do ! dlwb_reads "$dlwb_f" || . "$dlwb_f" >/dev/null; done
+fi
+for dlwb_f in /usr/share/lmod/lmod/init/sh /usr/share/modules/init/sh "${LMOD_PKG-/nonexistent}/init/sh" "${MODULESHOME-/nonexistent}/init/sh"; do
+command -v module >/dev/null 2>&1 || ! dlwb_reads "$dlwb_f" || . "$dlwb_f" >/dev/null
+done
 PATH=$PATH:$dlwb_path
 } 2>/dev/null
 command -v module >/dev/null 2>&1 || { printf 'dlwb\tmodule\t\tthere is no module command\n'; exit 65; }
