@@ -106,7 +106,7 @@ var common = []*Field{
 	{Key: "environment.venv", Type: kindType, Also: []string{"pip", "requirements"},
 		Doc: "A virtual environment with the packages of this requirements file, or the dependencies of this pyproject.toml, which lies in the code directory; by uv where the node has it, else by pip.", Example: "requirements.txt",
 		ref: func(p *Profile) any { return &p.Environment }},
-	{Key: "environment.conda", Type: kindType, Doc: "A conda environment made from this file, which lies in the code directory, by micromamba, mamba or conda, whichever the node has; without one, micromamba is fetched.",
+	{Key: "environment.conda", Type: kindType, Doc: "A conda environment made from this file (`.yml`, `.yaml`), which lies in the code directory, by micromamba, mamba or conda, whichever the node has; without one, micromamba is fetched. Any other word is the name, or the path, of an environment that is on the nodes already: it is used as it is.",
 		Example: "environment.yml", ref: func(p *Profile) any { return &p.Environment }},
 	{Key: "environment.docker", Type: kindType, Also: []string{"image", "container"},
 		Doc: "The ranks run in containers of this image, or of one that is built on the node from a Dockerfile or an environment.yml in the code directory; by docker or podman, whichever answers.", Example: "pytorch/pytorch:latest",

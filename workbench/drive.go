@@ -493,7 +493,7 @@ func (d *drive) settle() {
 func (d *drive) environmentSpec() environment.Spec {
 	e := d.plan.Profile.Environment
 	return environment.Spec{
-		Kind: e.Kind, File: e.File, Python: e.Python, Optional: e.Optional,
+		Kind: e.Kind, File: e.File, There: e.IsNamed(), Python: e.Python, Optional: e.Optional,
 		Before: e.Before, After: e.After, Mounts: e.Mounts, Code: planning.RemoteCode(d.plan.Cluster),
 		Force: d.goal.Force, Cluster: d.plan.Cluster,
 	}
