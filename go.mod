@@ -51,6 +51,11 @@ require (
 )
 
 require (
+	github.com/aws/aws-sdk-go-v2/service/autoscaling v1.79.3 // indirect
+	github.com/aws/aws-sdk-go-v2/service/ecs v1.104.0 // indirect
+)
+
+require (
 	github.com/atotto/clipboard v0.1.4 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect
 	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.6 // indirect
