@@ -11,7 +11,9 @@ require (
 	github.com/aws/aws-sdk-go-v2/config v1.33.14
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14
 	github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager v0.5.3
+	github.com/aws/aws-sdk-go-v2/service/autoscaling v1.79.3
 	github.com/aws/aws-sdk-go-v2/service/ec2 v1.344.0
+	github.com/aws/aws-sdk-go-v2/service/ecs v1.69.5
 	github.com/aws/aws-sdk-go-v2/service/pricing v1.51.3
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.7
 	github.com/aws/aws-sdk-go-v2/service/servicequotas v1.43.9
@@ -48,11 +50,6 @@ require (
 	k8s.io/klog/v2 v2.140.0
 	modernc.org/sqlite v1.55.0
 	pgregory.net/rapid v1.3.0
-)
-
-require (
-	github.com/aws/aws-sdk-go-v2/service/autoscaling v1.79.3 // indirect
-	github.com/aws/aws-sdk-go-v2/service/ecs v1.104.0 // indirect
 )
 
 require (
