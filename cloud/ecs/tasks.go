@@ -65,7 +65,7 @@ func (m *maker) task(ctx context.Context, part, headIP string) (string, error) {
 		c.ResourceRequirements = []ecstypes.ResourceRequirement{{Type: ecstypes.ResourceTypeGpu, Value: aws.String(fmt.Sprint(facts.gpus))}}
 	}
 	family := partName(m.life, part)
-	in := &awsecs.RegisterTaskDefinitionInput{Family: &family, NetworkMode: ecstypes.NetworkModeHost, RequiresCompatibilities: []ecstypes.Compatibility{ecstypes.CompatibilityEc2},
+	in := &awsecs.RegisterTaskDefinitionInput{Family: &family, NetworkMode: ecstypes.NetworkModeHost,
 		ContainerDefinitions: []ecstypes.ContainerDefinition{c}, Tags: m.ecsTags()}
 	if m.own.TaskRole != "" {
 		in.TaskRoleArn = &m.own.TaskRole

@@ -256,9 +256,7 @@ func (m *maker) workersAt(ctx context.Context, tasks []seen) (map[string]machine
 	}
 	at := map[string]machine{}
 	for _, t := range tasks {
-		t := t
 		at[t.arn] = found[t.machine]
-		at[t.arn] = machine{at[t.arn].instance, at[t.arn].ip}
 	}
 	return at, nil
 }
