@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -206,6 +207,36 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 		return &event.Fault{What: "let the nodes reach each other", Node: -1, Why: err.Error()}
 	}
 	return nil
+}
+
+// heldLimit bounds how long a connection to nodes that a cluster has is waited for:
+// where none can be had, their provider says why.
+const heldLimit = 3 * time.Second
+
+// heldOf gives, when it is called, the nodes of a cluster with a connection to each,
+// for its provider to ask them: one that this process or the keeper holds, or one that
+// is made now and stays.
+func (w *Workbench) heldOf(cluster string) func(context.Context) []cloud.Held {
+	return func(ctx context.Context) []cloud.Held {
+		c, err := w.db.Cluster(cluster)
+		if err != nil || c.EndedAt != nil || event.Phase(c.Phase) == event.PhaseStopped {
+			return nil
+		}
+		l, err := w.open(c)
+		if err != nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, heldLimit)
+		defer cancel()
+		held := make([]cloud.Held, len(l.nodes))
+		_ = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
+			if n.Connect(ctx) == nil {
+				held[i] = cloud.Held{Node: l.cluster.Nodes[i], Run: (&atnode.Station{Node: n}).Run}
+			}
+			return nil
+		})
+		return slices.DeleteFunc(held, func(h cloud.Held) bool { return h.Run == nil })
+	}
 }
 
 // peerKey is the key with which the nodes of a cluster reach each other.
