@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -175,8 +174,7 @@ func (w *Workbench) NodeCount(cluster string) (int, error) {
 	return len(d.Cluster.Nodes), err
 }
 
-// connectLimit bounds the first connection to all nodes. Providers return from
-// Up when ssh answers, so this is for the odd slow one.
+// connectLimit bounds the first connection to all nodes, for the odd slow one.
 const connectLimit = 60 * time.Second
 
 // connect reaches every node, puts the scripts there and lets the nodes reach
@@ -209,33 +207,17 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 	return nil
 }
 
-// heldLimit bounds how long a connection to nodes that a cluster has is waited for:
-// where none can be had, their provider says why.
-const heldLimit = 3 * time.Second
-
-// heldOf gives, when it is called, the nodes of a cluster with a connection to each,
-// for its provider to ask them: one that this process or the keeper holds, or one that
-// is made now and stays.
+// heldOf gives, when it is called, connections to the nodes that a cluster has.
 func (w *Workbench) heldOf(cluster string) func(context.Context) []cloud.Held {
 	return func(ctx context.Context) []cloud.Held {
 		c, err := w.db.Cluster(cluster)
 		if err != nil || c.EndedAt != nil || event.Phase(c.Phase) == event.PhaseStopped {
 			return nil
 		}
-		l, err := w.open(c)
-		if err != nil {
-			return nil
+		if l, err := w.open(c); err == nil {
+			return atnode.Held(ctx, l.cluster.Nodes, l.nodes)
 		}
-		ctx, cancel := context.WithTimeout(ctx, heldLimit)
-		defer cancel()
-		held := make([]cloud.Held, len(l.nodes))
-		_ = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
-			if n.Connect(ctx) == nil {
-				held[i] = cloud.Held{Node: l.cluster.Nodes[i], Run: (&atnode.Station{Node: n}).Run}
-			}
-			return nil
-		})
-		return slices.DeleteFunc(held, func(h cloud.Held) bool { return h.Run == nil })
+		return nil
 	}
 }
 
