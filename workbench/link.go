@@ -3,7 +3,6 @@ package workbench
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -39,28 +38,10 @@ func newLink(w *Workbench, life int64, c cloud.Cluster) *link {
 	l.ctx, l.cancel = context.WithCancel(w.ctx)
 	for _, n := range c.Nodes {
 		t := atnode.Target(n, c.KeyFile)
-		t.Reach = w.way(c, n)
+		t.Reach = atnode.Way(c, n, w.provider)
 		l.nodes = append(l.nodes, remote.Open(t))
 	}
 	return l
-}
-
-// way is how a node is reached that TCP does not lead to; nil where it does.
-func (w *Workbench) way(c cloud.Cluster, n cloud.Node) func(context.Context) (net.Conn, error) {
-	if n.Way == "" {
-		return nil
-	}
-	return func(ctx context.Context) (net.Conn, error) {
-		p, err := w.provider(c.Provider)
-		if err != nil {
-			return nil, err
-		}
-		by, can := p.(cloud.Reacher)
-		if !can {
-			return nil, fmt.Errorf("the provider of cluster %s knows no way %q", c.Name, n.Way)
-		}
-		return by.Reach(ctx, c, n)
-	}
 }
 
 func (l *link) close() {
