@@ -1,6 +1,9 @@
 package cloud
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Spec is what is asked of a provider.
 type Spec struct {
@@ -17,6 +20,9 @@ type Spec struct {
 	// of its own; what they print are Preflight.Answers. Nil, or an empty line: nothing is
 	// asked. It changes nothing there.
 	Ask func(python string, modules []string) string
+	// Held gives those of them to which a connection is held; nil: none is known.
+	// Who can, asks them over it instead of logging in once more.
+	Held func(context.Context) []Held
 
 	// The rest is for machines that are paid for.
 
@@ -37,6 +43,14 @@ type Spec struct {
 	// Drain is what the nodes save by themselves before their lease shuts
 	// them down.
 	Drain Drain
+}
+
+// Held is a node to which a connection is held.
+type Held struct {
+	Node Node
+	// Run runs a line of sh there, in the home of its user. Each of its outputs is
+	// kept up to 1 MiB.
+	Run func(ctx context.Context, line string, input []byte) (Said, error)
 }
 
 // Drain says what goes where before a node shuts itself down.

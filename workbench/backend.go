@@ -65,6 +65,7 @@ func (w *Workbench) checkWith(ctx context.Context, kind string, spec cloud.Spec)
 	if err != nil {
 		return cloud.Preflight{}
 	}
+	spec.Held = w.heldOf(spec.Name)
 	return b.Check(ctx, spec)
 }
 

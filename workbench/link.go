@@ -3,7 +3,6 @@ package workbench
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -39,28 +38,10 @@ func newLink(w *Workbench, life int64, c cloud.Cluster) *link {
 	l.ctx, l.cancel = context.WithCancel(w.ctx)
 	for _, n := range c.Nodes {
 		t := atnode.Target(n, c.KeyFile)
-		t.Reach = w.way(c, n)
+		t.Reach = atnode.Way(c, n, w.provider)
 		l.nodes = append(l.nodes, remote.Open(t))
 	}
 	return l
-}
-
-// way is how a node is reached that TCP does not lead to; nil where it does.
-func (w *Workbench) way(c cloud.Cluster, n cloud.Node) func(context.Context) (net.Conn, error) {
-	if n.Way == "" {
-		return nil
-	}
-	return func(ctx context.Context) (net.Conn, error) {
-		p, err := w.provider(c.Provider)
-		if err != nil {
-			return nil, err
-		}
-		by, can := p.(cloud.Reacher)
-		if !can {
-			return nil, fmt.Errorf("the provider of cluster %s knows no way %q", c.Name, n.Way)
-		}
-		return by.Reach(ctx, c, n)
-	}
 }
 
 func (l *link) close() {
@@ -174,8 +155,7 @@ func (w *Workbench) NodeCount(cluster string) (int, error) {
 	return len(d.Cluster.Nodes), err
 }
 
-// connectLimit bounds the first connection to all nodes. Providers return from
-// Up when ssh answers, so this is for the odd slow one.
+// connectLimit bounds the first connection to all nodes, for the odd slow one.
 const connectLimit = 60 * time.Second
 
 // connect reaches every node, puts the scripts there and lets the nodes reach
@@ -206,6 +186,20 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 		return &event.Fault{What: "let the nodes reach each other", Node: -1, Why: err.Error()}
 	}
 	return nil
+}
+
+// heldOf gives, when it is called, connections to the nodes that a cluster has.
+func (w *Workbench) heldOf(cluster string) func(context.Context) []cloud.Held {
+	return func(ctx context.Context) []cloud.Held {
+		c, err := w.db.Cluster(cluster)
+		if err != nil || c.EndedAt != nil || event.Phase(c.Phase) == event.PhaseStopped {
+			return nil
+		}
+		if l, err := w.open(c); err == nil {
+			return atnode.Held(ctx, l.cluster.Nodes, l.nodes)
+		}
+		return nil
+	}
 }
 
 // peerKey is the key with which the nodes of a cluster reach each other.

@@ -44,7 +44,9 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	c, err := provider.Up(ctx, life, planning.Spec(d.plan.Profile), func(node int, text string) { d.say(event.StepCluster, node, text) })
+	spec := planning.Spec(d.plan.Profile)
+	spec.Held = d.w.heldOf(d.record.Name)
+	c, err := provider.Up(ctx, life, spec, func(node int, text string) { d.say(event.StepCluster, node, text) })
 	if err != nil {
 		return "", false, &event.Fault{What: "bring up the cluster", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}

@@ -40,8 +40,7 @@ func (c *contact) ask(ctx context.Context, r hostclaim.Request, limit time.Durat
 			return c.bring(ctx, r, append(strings.Fields(none), "", ""), limit)
 		}
 		a, err := got.answer(w)
-		var ended *ssh.ExitError
-		if len(names) == 0 || err == nil || a.Failed != "" || got.err != nil && !errors.As(got.err, &ended) {
+		if len(names) == 0 || err == nil || a.Failed != "" || got.err != nil && !endedBadly(got.err) {
 			return a, err
 		}
 		// The file of the agent there was cut short or altered: another is brought.
@@ -149,6 +148,9 @@ func (c *contact) command(ctx context.Context, line string, input []byte, limit 
 	defer cancel(nil)
 	timer := time.AfterFunc(limit, func() { cancel(&waits.LateError{Wait: waits.Wait{On: c.Alias, Limit: limit}}) })
 	defer timer.Stop()
+	if c.held != nil {
+		return c.commandHeld(ctx, line, input)
+	}
 	session, err := c.client.NextSession(ctx)
 	if err != nil {
 		return printed{err: fmt.Errorf("open an ssh session: %w", err)}

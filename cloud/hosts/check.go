@@ -44,7 +44,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	if err != nil {
 		return cloud.Preflight{Findings: []cloud.Finding{wrong("hosts", err.Error(), "change machines.hosts in the profile, or the ssh configuration")}}
 	}
-	calls := newCaller()
+	calls := holding(ctx, spec)
 	defer calls.close()
 	reports := make([]report, len(machines))
 	var all sync.WaitGroup
@@ -111,7 +111,7 @@ func (p *Provider) examine(ctx context.Context, calls *caller, m machine, spec c
 		r.findings = []cloud.Finding{wrong(m.Entry, err.Error(), m.login())}
 		return r
 	}
-	if strings.Contains(string(c.client.ServerVersion()), "Windows") {
+	if c.client != nil && strings.Contains(string(c.client.ServerVersion()), "Windows") {
 		r.findings = []cloud.Finding{wrong(m.Entry, "it runs Windows; a node needs Linux", "leave it out, or use sshd in its WSL")}
 		return r
 	}

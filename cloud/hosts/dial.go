@@ -54,6 +54,7 @@ type caller struct {
 	open   []*sshconn.Conn
 	bounds sshconn.Bounds
 	mute   time.Duration // how long a host may not take a connection; 0: as bounds say
+	held   []cloud.Held  // connections that there are already
 }
 
 func newCaller() *caller {
@@ -78,15 +79,28 @@ func (c *caller) forget() {
 
 // contact is an open connection to a host, and what was learnt on the way.
 type contact struct {
-	machine // with the host keys that were accepted, of the jump hosts too
-	client  *sshconn.Conn
+	machine               // with the host keys that were accepted, of the jump hosts too
+	client  *sshconn.Conn // nil: it is asked by held
+	held    *cloud.Held
 	took    time.Duration
 	bounds  sshconn.Bounds
 }
 
-// call connects to a machine and logs in.
+// holding is a caller that uses the connections to nodes that the cluster has.
+func holding(ctx context.Context, spec cloud.Spec) *caller {
+	c := newCaller()
+	if spec.Held != nil {
+		c.held = spec.Held(ctx)
+	}
+	return c
+}
+
+// call connects to a machine and logs in, unless a connection to it is held.
 func (c *caller) call(ctx context.Context, m machine) (*contact, error) {
 	began := time.Now()
+	if kept, h := heldOf(c.held, m); h != nil {
+		return &contact{kept, nil, h, time.Since(began), c.bounds}, nil
+	}
 	m, via, err := c.way(ctx, m)
 	if err != nil {
 		return nil, err
@@ -96,7 +110,7 @@ func (c *caller) call(ctx context.Context, m machine) (*contact, error) {
 		return nil, err
 	}
 	m.HostKey = key
-	return &contact{m, client, time.Since(began), c.bounds}, nil
+	return &contact{m, client, nil, time.Since(began), c.bounds}, nil
 }
 
 // knock goes as far as the host key of a machine and does not log in there.

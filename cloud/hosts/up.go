@@ -45,7 +45,7 @@ func (p *Provider) Up(ctx context.Context, life cloud.Life, spec cloud.Spec, pro
 	if err != nil {
 		return fail(err)
 	}
-	calls := newCaller()
+	calls := holding(ctx, spec)
 	defer calls.close()
 	contacts, err := p.reachAll(ctx, calls, machines, progress)
 	if err != nil {

@@ -137,6 +137,9 @@ type Watch struct {
 	reader    *metrics.Reader
 	added     []*expression // by which the chart rank's log is read too
 	taken     int64         // the event up to which they were looked for
+	fed       int64         // how far the chart rank's stored log was read; readStored alone has it
+	piece     []byte        // what it reads into
+	unread    chan struct{} // there is more of it
 	logs      map[int]*logFile
 	late      bool     // it began some time after the run did
 	again     []string // what is to be told of replicas that wait once more
@@ -161,8 +164,8 @@ func ToEnd(ctx context.Context, run Run, owner Owner) (event.RunEnded, error) {
 	if err != nil {
 		return event.RunEnded{}, err
 	}
-	// Nothing comes any more: what came last is still to be written.
-	if err := errors.Join(t.lastPoints(), t.tellEnds(0)); err != nil {
+	// Nothing comes any more: what came last is still to be read and written.
+	if err := errors.Join(t.readStored(ctx), t.lastPoints(), t.tellEnds(0)); err != nil {
 		return event.RunEnded{}, err
 	}
 	return t.conclude(ctx)
@@ -174,7 +177,7 @@ func newWatch(run Run, owner Owner) *Watch {
 		ends: map[int]rankEnd{}, endSeen: map[int]time.Time{}, told: map[int]bool{},
 		printed: map[int]time.Time{}, pids: map[int]int{}, starved: map[int]int{},
 		clocks: make([]nodeClock, len(run.Replicas)), noticed: map[string]bool{}, gone: map[int]time.Time{}, logs: map[int]*logFile{},
-		heard: make([]time.Time, len(run.Replicas)), company: time.Now(), overNews: make(chan struct{}, 1),
+		heard: make([]time.Time, len(run.Replicas)), company: time.Now(), overNews: make(chan struct{}, 1), unread: make(chan struct{}, 1),
 	}
 	t.owner.Publish = func(b event.Body) error {
 		if n, is := b.(event.Noticed); is {
@@ -211,14 +214,7 @@ func (t *Watch) resume() error {
 		t.logs[l.Number] = f
 		t.printed[l.Number] = time.Now()
 	}
-	err := t.logs[t.chartRank()].replay(func(p []byte) error {
-		t.points = append(t.points, t.reader.Feed(p, now())...)
-		if len(t.points) < pointsAtOnce {
-			return nil
-		}
-		return t.storePoints()
-	})
-	if err != nil {
+	if err := t.readStored(context.Background()); err != nil {
 		return err
 	}
 	if err := t.takeExpressions(); err != nil {
@@ -273,6 +269,7 @@ func (t *Watch) follow(ctx context.Context) error {
 				func(c job.Chunk) error { return t.logged(l.Number, log, c) }))
 		})
 	}
+	g.Go(func() error { return t.readOn(ctx) })
 	g.Go(func() error {
 		defer stop()
 		return t.tend(ctx)
@@ -323,10 +320,9 @@ func (t *Watch) unrecorded(node int, lost *job.UnrecordedError) {
 // logged stores what a rank printed, or that output is gone for ever: a node
 // keeps only so much of a log, and nobody read this part in time.
 func (t *Watch) logged(rank int, log *logFile, c job.Chunk) error {
-	data := c.Data
 	var err error
 	if c.Missing > 0 {
-		data, err = log.drop(c)
+		_, err = log.drop(c)
 	} else {
 		err = log.append(c)
 	}
@@ -342,23 +338,7 @@ func (t *Watch) logged(rank int, log *logFile, c job.Chunk) error {
 			return err
 		}
 	}
-	return t.read(rank, log.stored()-int64(len(data)), data)
-}
-
-// read takes in what was added to the stored log of a rank, and where.
-func (t *Watch) read(rank int, at int64, p []byte) error {
-	t.mu.Lock()
-	t.printed[rank] = time.Now()
-	if rank == t.chartRank() {
-		t.points = append(t.points, t.reader.Feed(p, now())...)
-		t.feedAdded(at, p)
-	}
-	flood := len(t.points) >= pointsAtOnce
-	t.mu.Unlock()
-	t.owner.Changed()
-	if flood { // whoever prints faster than points are stored has to wait
-		return t.storePoints()
-	}
+	t.came(rank)
 	return nil
 }
 
