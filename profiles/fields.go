@@ -184,7 +184,7 @@ var common = []*Field{
 		Doc: "What a node runs in the code directory when it is about to be taken away, before the ranks get TERM.", Example: "touch save-now",
 		ref: func(p *Profile) any { return &p.Run.OnNotice }},
 	{Key: "run.resume", Type: commandType, Also: []string{"resume_args"},
-		Doc: "What is added to the command when it is launched again after machines were replaced.", Example: "--resume",
+		Doc: "What is added to the command when it is launched again: after machines were replaced, or when a queue has put the job back and starts it once more.", Example: "--resume",
 		ref: func(p *Profile) any { return &p.Run.Resume }},
 
 	{Key: "sweep.method", Type: choiceType, Allowed: []string{"grid", "list", "random"}, Default: "grid", Also: []string{"search", "strategy"},

@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 const (
@@ -125,11 +126,8 @@ func (d *drive) relaunch(ctx context.Context) (err error) {
 	defer d.release() // training gives it back by itself
 	d.watch.Release()
 	d.watch = nil
-	again := d.plan.Profile.Run.Resume
-	if command := d.plan.Profile.Run.Command; again != "" && !d.resumed {
-		p := *d.plan.Profile
-		p.Run.Command = command + " " + again
-		d.plan.Profile, d.resumed = &p, true
+	if again := planning.Resumed(d.plan.Profile); !d.resumed && again != d.plan.Profile {
+		d.plan.Profile, d.resumed = again, true
 	}
 	ended := d.outcome.Ended
 	if err := d.toLaunch(ctx); err != nil {
