@@ -69,6 +69,7 @@ type drive struct {
 	made    bool               // this drive began the cluster
 	idle    bool               // the cluster was up, as this very profile has it
 	arrived bool               // its machines are up and were reached
+	booted  bool               // its machines were there before, and have booted again
 	resumed bool               // the command has what the profile adds for going on
 	lostRun string             // the run that this drive goes on with, after it lost machines
 	behind  bool               // it goes on behind a screen, and whoever leaves that leaves what runs
