@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/queues"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/units"
@@ -44,11 +45,14 @@ func (a *app) offersCommand() *cobra.Command {
 		Long: `Lists instance types, the best first: what a machine has, what it costs on demand
 and as a spot machine, which zones offer it, and how many the quota still allows.
 Say what is needed and the cheapest that fits comes first. Without credentials it
-lists the facts that dlwb brings along, and says so.`,
+lists the facts that dlwb brings along, and says so. Of a queue it lists the kinds of
+machines that its partitions have: what is free, the limits, which accounts are
+taken, and when the scheduler expects a job to begin.`,
 		Args: cobra.NoArgs,
 	}
 	f := c.Flags()
 	f.StringVar(&provider, "provider", providers.Priced()[0], "where the machines come from")
+	f.StringVar(&q.Login, "login", "", "the machine through which the provider is asked, as HOST or USER@HOST; without it, this one")
 	f.StringSliceVar(&q.Regions, "region", nil, "region, or several (default: that of the AWS configuration)")
 	f.StringVar(&q.Instance, "instance", "", "one instance type, such as g5.xlarge")
 	f.StringVar(&gpu, "gpu", "", "GPU model, or several: 'A10G|L4'")
@@ -104,6 +108,10 @@ func quotaOf(o cloud.Offer, spot bool) cloud.Quota {
 }
 
 func writeOffers(out io.Writer, found cloud.Offers, spot bool) {
+	if queues.Any(found.Offers) {
+		queues.Write(out, found)
+		return
+	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "INSTANCE\tREGION\tGPUS\tGPU MEM\tVCPU\tRAM\t$/H\tSPOT $/H\tSAVES\t$/GPU-H\t$/GB-H\tQUOTA\tZONES\tNOTES")
 	for _, o := range found.Offers {

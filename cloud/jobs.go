@@ -78,7 +78,8 @@ type JobProc struct {
 	Ranks   []int
 	Env     []string // as K=V, before Job.Env
 	Argv    []string
-	Log     string // its own log
+	Again   []string // in place of Argv where a queue starts the job once more; empty: Argv
+	Log     string   // its own log
 }
 
 // JobRank is one rank of a job. Its log is called rank-N.log.

@@ -39,7 +39,9 @@ type Spec struct {
 
 	Budget   float64       // US dollars for the whole life; 0: none
 	Lifetime time.Duration // from the start of the machines
-	Idle     time.Duration
+	// LifetimeAsked: the profile itself has it; else it is what every profile gets.
+	LifetimeAsked bool
+	Idle          time.Duration
 	// Drain is what the nodes save by themselves before their lease shuts
 	// them down.
 	Drain Drain
@@ -109,6 +111,32 @@ type Offer struct {
 	Quota     Quota    `json:"quota"`
 	SpotQuota Quota    `json:"spot_quota"`
 	Notes     []string `json:"notes"` // what a person should know before choosing it
+	// Queue is what is known of machines that are waited for and not bought; nil:
+	// they are bought.
+	Queue *Queue `json:"queue,omitempty"`
+}
+
+// Queue is what stands behind an offer of a queue: how many machines of that kind
+// there are, what is free of them, and by which limits. Times are in seconds.
+type Queue struct {
+	Nodes     int `json:"nodes"`
+	Up        int `json:"nodes_up"`
+	FreeNodes int `json:"nodes_free"` // nothing of them is given to anybody
+	GPUs      int `json:"gpus"`       // of all nodes
+	FreeGPUs  int `json:"gpus_free"`
+	// TimeLimit is the longest a job may take, and UsualTime what one gets that asks
+	// for nothing; 0: there is none.
+	TimeLimit float64 `json:"time_limit_s"`
+	UsualTime float64 `json:"default_time_s"`
+	// NodesPerJob is how many a job may have; 0: any number.
+	NodesPerJob int `json:"nodes_per_job"`
+	// Accounts and QOS are those that the user has and that are taken there; null:
+	// none are kept.
+	Accounts []string `json:"accounts"`
+	QOS      []string `json:"qos"`
+	// BeginsIn is when the scheduler expects a job to begin that is handed in now;
+	// nil: it does not say.
+	BeginsIn *float64 `json:"begins_in_s"`
 }
 
 // Zone is one availability zone that offers a type.
@@ -171,6 +199,9 @@ type Query struct {
 	Spot     bool   // rank, and hold Need.MaxPrice against, the spot price
 	Instance string // one type; empty: all
 	CPU      bool   // types without a GPU too
+	// Login is the machine through which the provider is asked, where there is one to
+	// name; empty: this machine.
+	Login string
 	// Fresh asks the provider also when there is a young answer on the disk.
 	Fresh bool
 	// Count is how many machines must fit into the quota; 0: 1.

@@ -185,7 +185,7 @@ var common = []*Field{
 		Doc: "What a node runs in the code directory when it is about to be taken away, before the ranks get TERM.", Example: "touch save-now",
 		ref: func(p *Profile) any { return &p.Run.OnNotice }},
 	{Key: "run.resume", Type: commandType, Also: []string{"resume_args"},
-		Doc: "What is added to the command when it is launched again after machines were replaced or a rank has failed. `{checkpoint}` is the path of the newest whole checkpoint (also in DLWB_CHECKPOINT); where there is none, nothing is added.", Example: "--resume {checkpoint}",
+		Doc: "What is added to the command when it is launched again: after machines were replaced, a rank has failed, or a queue has put the job back and starts it once more. `{checkpoint}` is the path of the newest whole checkpoint (also in DLWB_CHECKPOINT); where there is none, or a queue starts the job, nothing is added.", Example: "--resume {checkpoint}",
 		ref: func(p *Profile) any { return &p.Run.Resume }},
 
 	{Key: "sweep.method", Type: choiceType, Allowed: []string{"grid", "list", "random"}, Default: "grid", Also: []string{"search", "strategy"},

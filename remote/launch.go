@@ -21,6 +21,8 @@ type Proc struct {
 	// Argv is the program with its arguments. A word that begins with ~/.dlwb/
 	// means that place in the node's home.
 	Argv []string
+	// Again is in its place when a scheduler starts the job once more; empty: Argv.
+	Again []string
 	// Log is the file in the run directory for the process's own output.
 	Log string
 	// Helper is set for what serves the others: it is ended when all of those
@@ -127,7 +129,7 @@ func (l Launch) request(node string) wire.LaunchRequest {
 		Restarts: l.Restarts, Leads: l.Leads, Called: l.Called,
 	}
 	for _, p := range l.Procs {
-		w := wire.LaunchProc{Name: p.Name, Log: p.Log, Env: bytesOf(p.Env), Argv: bytesOf(p.Argv), Helper: p.Helper}
+		w := wire.LaunchProc{Name: p.Name, Log: p.Log, Env: bytesOf(p.Env), Argv: bytesOf(p.Argv), Again: bytesOf(p.Again), Helper: p.Helper}
 		if a := p.After; a != nil {
 			w.After = &wire.LaunchReady{What: a.What, Argv: bytesOf(a.Argv), Limit: int64(a.Limit)}
 		}
@@ -215,7 +217,7 @@ func (p Proc) check() error {
 		return fmt.Errorf("its log %q is not a plain file name", p.Log)
 	case len(p.Argv) == 0:
 		return fmt.Errorf("it has no program")
-	case strings.Contains(strings.Join(p.Argv, ""), "\x00"):
+	case strings.Contains(strings.Join(append(p.Argv[:len(p.Argv):len(p.Argv)], p.Again...), ""), "\x00"):
 		return fmt.Errorf("an argument holds a NUL byte")
 	case p.After != nil && (len(p.After.Argv) == 0 || strings.Contains(strings.Join(p.After.Argv, ""), "\x00")):
 		return fmt.Errorf("what it waits for has no program, or a NUL byte in it")

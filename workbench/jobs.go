@@ -234,6 +234,9 @@ func (d *drive) submit(ctx context.Context, j jobs, life cloud.Life, t *stepTell
 		}
 		work.Env = append(given, work.Env...)
 		work = d.handed(work, id)
+		if err := planning.Resuming(work.Procs, d.plan.Profile, d.jobSite(j, id)); err != nil {
+			return cloud.Submitted{}, err
+		}
 	}
 	submitted, err := j.Submit(ctx, life, work, t.enter, t.say)
 	if err != nil {
@@ -261,14 +264,7 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 	}
 	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
 		Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links()}}
-	for node, procs := range made.Nodes {
-		for _, proc := range procs {
-			work.Procs = append(work.Procs, cloud.JobProc{Replica: node, Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Log: proc.Log})
-			for _, rank := range proc.Ranks {
-				work.Ranks = append(work.Ranks, cloud.JobRank{Rank: rank, Replica: node, Env: proc.Env})
-			}
-		}
-	}
+	work.Procs, work.Ranks = planning.Parts(made)
 	return work, nil
 }
 

@@ -296,7 +296,7 @@ func (d *drive) goOn(ctx context.Context, id string) (err error) {
 		d.command = p.Run.Command
 	}
 	own := *p
-	own.Run.Command = again.Command(d.command, p.Run.Resume, len(d.ckpts) > 0)
+	own.Run.Command = planning.Command(d.command, p.Run.Resume, len(d.ckpts) > 0)
 	d.plan.Profile = &own
 	return err
 }

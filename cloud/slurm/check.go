@@ -48,10 +48,14 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		out.Findings = []cloud.Finding{*problem}
 		return out
 	}
+	checked := orderOf(cloud.Job{Run: "check", Replicas: spec.Count, Spec: spec}, "check", "/tmp", "")
+	if part, is := partitionOf(c.partitions, own.Partition); is {
+		checked = checked.endless(spec, part)
+		out.Script = orderOf(cloud.Job{Run: "RUN", Replicas: spec.Count, Spec: spec}, "LIFE", "HOME", "HOME/.dlwb/jobs/RUN/agent").endless(spec, part).script()
+	}
 	out.Findings = c.judge(spec, own)
 	if !slices.ContainsFunc(out.Findings, func(f cloud.Finding) bool { return !f.OK }) {
-		out.Findings = append(out.Findings, c.home(ctx, m, orderOf(cloud.Job{Run: "check", Replicas: spec.Count, Spec: spec}, "", "", "")))
-		out.Findings = append(out.Findings, expected(ctx, m, orderOf(cloud.Job{Run: "check", Replicas: spec.Count, Spec: spec}, "check", "/tmp", "")))
+		out.Findings = append(out.Findings, c.home(ctx, m, checked), expected(ctx, m, checked))
 	}
 	return out
 }
@@ -103,7 +107,7 @@ func (c *cluster) judge(spec cloud.Spec, own options.Machines) []cloud.Finding {
 	if !found.OK {
 		return []cloud.Finding{found}
 	}
-	all := []cloud.Finding{found, c.time(own, part), c.gpus(spec, own, part)}
+	all := []cloud.Finding{found, c.time(spec, own, part), c.gpus(spec, own, part)}
 	if own.Account != "" || own.QOS != "" {
 		all = append(all, c.account(own, part)...)
 	}
@@ -117,17 +121,27 @@ func (c *cluster) judge(spec cloud.Spec, own options.Machines) []cloud.Finding {
 func (c *cluster) partition(name string) (partition, cloud.Finding) {
 	var names []string
 	for _, p := range c.partitions {
-		if names = append(names, p.name); p.name == name || name == "" && p.isDefault {
-			if !p.up {
-				return p, bad("partition", "partition "+p.name+" is not up", "sinfo shows the others: "+strings.Join(names, ", "))
-			}
-			return p, good("partition", c.describe(p))
+		names = append(names, p.name)
+	}
+	if p, is := partitionOf(c.partitions, name); is {
+		if !p.up {
+			return p, bad("partition", "partition "+p.name+" is not up", "sinfo shows the others: "+strings.Join(names, ", "))
 		}
+		return p, good("partition", c.describe(p))
 	}
 	if name == "" {
 		return partition{}, bad("partition", "the cluster has no default partition", "set machines.partition to one of "+strings.Join(names, ", "))
 	}
 	return partition{}, bad("partition", fmt.Sprintf("there is no partition %q%s", name, meant(name, names)), "set machines.partition to one of "+strings.Join(names, ", "))
+}
+
+// partitionOf is the partition of a name; of none, the default one.
+func partitionOf(all []partition, name string) (partition, bool) {
+	i := slices.IndexFunc(all, func(p partition) bool { return p.name == name || name == "" && p.isDefault })
+	if i < 0 {
+		return partition{}, false
+	}
+	return all[i], true
 }
 
 func meant(word string, words []string) string {
@@ -167,26 +181,29 @@ func (c *cluster) in(p partition) (all []machine) {
 
 // time holds the time limit against that of the partition and of the QOS: Slurm
 // itself takes such a job, and lets it wait for ever.
-func (c *cluster) time(own options.Machines, p partition) cloud.Finding {
-	wanted, err := wantedTime(own.Time)
+func (c *cluster) time(spec cloud.Spec, own options.Machines, p partition) cloud.Finding {
+	wanted, key, err := timeOf(spec)
 	if err != nil {
 		return bad("time", "machines.time: "+err.Error(), "write it as 4h30m, or as sbatch has it")
 	}
 	switch {
 	case p.most > 0 && wanted > p.most:
-		return bad("time", fmt.Sprintf("machines.time is %s, and partition %s gives %s at most: Slurm would take the job and never begin it",
-			units.Duration(wanted), p.name, units.Duration(p.most)), "lower it, or choose another partition")
+		return bad("time", fmt.Sprintf("%s is %s, and partition %s gives %s at most: Slurm would take the job and never begin it",
+			key, units.Duration(wanted), p.name, units.Duration(p.most)), "lower it, or choose another partition")
 	case own.QOS != "" && c.qos[own.QOS] > 0 && wanted > c.qos[own.QOS]:
-		return bad("time", fmt.Sprintf("machines.time is %s, and the QOS %s gives %s at most: Slurm would take the job and never begin it",
-			units.Duration(wanted), own.QOS, units.Duration(c.qos[own.QOS])), "lower it, or choose another QOS")
+		return bad("time", fmt.Sprintf("%s is %s, and the QOS %s gives %s at most: Slurm would take the job and never begin it",
+			key, units.Duration(wanted), own.QOS, units.Duration(c.qos[own.QOS])), "lower it, or choose another QOS")
 	case wanted > 0:
-		return good("time", "Slurm ends the job after "+units.Duration(wanted))
+		return good("time", "Slurm ends the job after "+units.Duration(wanted)+", as "+key+" has it")
 	case p.usual > 0:
-		return good("time", "machines.time asks for nothing: Slurm ends the job after "+units.Duration(p.usual)+", as partition "+p.name+" has it")
+		return good("time", "neither machines.time nor limits.lifetime is given: Slurm ends the job after "+units.Duration(p.usual)+", as partition "+p.name+" has it")
 	case p.most > 0:
 		return good("time", "Slurm ends the job after "+units.Duration(p.most)+", the limit of partition "+p.name)
 	}
-	return cloud.Warning("time", "warning: nothing ends the job by itself: partition "+p.name+" has no limit", "set machines.time")
+	if spec.Lifetime == 0 {
+		return cloud.Warning("time", "warning: nothing ends the job by itself: partition "+p.name+" has no limit", "set machines.time")
+	}
+	return good("time", "Slurm ends the job after "+units.Duration(spec.Lifetime)+", the lifetime that every profile has: partition "+p.name+" has no limit of its own")
 }
 
 // gpus looks whether nodes of the partition have the GPUs, and the rest, that each
@@ -219,7 +236,7 @@ func (c *cluster) gpus(spec cloud.Spec, own options.Machines, p partition) cloud
 	return good("nodes", fmt.Sprintf("%s of %s have what each node is to have", units.Count(fit, "node"), p.name))
 }
 
-func keys(of map[string]bool) (names []string) {
+func keys[V any](of map[string]V) (names []string) {
 	for name := range of {
 		if name != "" {
 			names = append(names, name)
@@ -349,9 +366,24 @@ func orUnknown(text string) string {
 	return text
 }
 
+// stampForm is how Slurm writes a time.
+const stampForm = "2006-01-02T15:04:05"
+
+// testOnly is the line that asks Slurm when a job would begin.
+func testOnly(o order) string {
+	return `printf '#!/bin/sh\ntrue\n' | sbatch --test-only --output=/dev/null ` + words(o.requests()...)
+}
+
+// startOf is when a job would begin, of the answer to that; empty: it does not say.
+func startOf(a answer) string {
+	_, when, _ := strings.Cut(said(a.err+a.out), "to start at ")
+	when, _, _ = strings.Cut(when, " ")
+	return when
+}
+
 // expected asks Slurm when the job would begin. What it refuses it says.
 func expected(ctx context.Context, m cloud.Machine, o order) cloud.Finding {
-	a, err := askOne(ctx, m, `printf '#!/bin/sh\ntrue\n' | sbatch --test-only --output=/dev/null `+words(o.requests()...))
+	a, err := askOne(ctx, m, testOnly(o))
 	if err != nil {
 		return cloud.Unchecked("queue", "when the job would begin is not known: "+err.Error(), "")
 	}
@@ -359,8 +391,7 @@ func expected(ctx context.Context, m cloud.Machine, o order) cloud.Finding {
 	if a.code != 0 {
 		return bad("queue", "Slurm would not take the job: "+strings.TrimPrefix(text, "allocation failure: "), "sbatch --test-only "+strings.Join(o.requests(), " "))
 	}
-	_, when, _ := strings.Cut(text, "to start at ")
-	when, _, _ = strings.Cut(when, " ")
+	when := startOf(a)
 	if when == "" {
 		return cloud.Unchecked("queue", "Slurm does not say when the job would begin: "+text, "")
 	}

@@ -42,7 +42,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	var failed error
 	for _, run := range r.Runs {
 		progress(-1, "ending the job of run "+run)
-		id, proof, err := p.cancel(ctx, m, life, r.Home, run)
+		id, proof, err := p.cancel(ctx, m, life, r.Home, run, progress)
 		if id == "" {
 			id = nameOf(run)
 		}
@@ -64,17 +64,13 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 }
 
 // cancel ends the job of a run, where there is one, and gives the proof.
-func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life, home, run string) (id, proof string, err error) {
-	found, err := p.Find(ctx, life, run)
-	if err != nil {
-		return "", "", err
-	}
-	if found.Ref == "" {
-		return p.never(ctx, m, home, run)
-	}
-	id, _, _, err = cutRef(found.Ref)
+func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life, home, run string, progress cloud.Progress) (id, proof string, err error) {
+	id, err = settled(ctx, m, home, run, progress)
 	if err != nil {
 		return id, "", err
+	}
+	if id == "" {
+		return "", "squeue has no job of this name, and none is on record", nil
 	}
 	p.mu.Lock()
 	delete(p.looks, run) // a look of before is no proof
@@ -100,19 +96,30 @@ func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life,
 	}
 }
 
-// never gives the proof that a run has no job. An sbatch that was begun a moment ago
-// may still be waiting for the controller: then there is none yet, which is no proof.
-func (p *Provider) never(ctx context.Context, m cloud.Machine, home, run string) (id, proof string, err error) {
-	id, trying, _, err := find(ctx, m, home, run)
-	switch {
-	case err != nil:
-		return "", "", err
-	case id != "":
-		return id, "", fmt.Errorf("job %s of run %s was handed in a moment ago: dlwb down again ends it", id, run)
-	case trying:
-		return "", "", fmt.Errorf("an sbatch of run %s was begun less than a minute ago, and may still bring a job into the queue: dlwb down again in a minute", run)
+// tryingFor is how long an sbatch that was begun may still bring a job into the
+// queue, whatever became of whoever began it; find knows the same minute.
+const tryingFor = time.Minute
+
+// settled gives the job of a run; empty: there is none. An sbatch that was begun a
+// moment ago may still be waiting for the controller: that there is no job yet is no
+// proof, and its time is waited for.
+func settled(ctx context.Context, m cloud.Machine, home, run string, progress cloud.Progress) (id string, err error) {
+	began := time.Now()
+	for told := false; ; told = true {
+		id, trying, _, err := find(ctx, m, home, run)
+		if err != nil || id != "" || !trying {
+			return id, err
+		}
+		if time.Since(began) > tryingFor+10*time.Second {
+			return "", fmt.Errorf("an sbatch of run %s goes on, and may still bring a job into the queue: dlwb down again in a minute", run)
+		}
+		if !told {
+			progress(-1, "an sbatch of run "+run+" was begun less than a minute ago; whether it brings a job into the queue is seen when its minute is over")
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return "", fmt.Errorf("an sbatch of run %s was begun less than a minute ago, and may still bring a job into the queue: %w", run, err)
+		}
 	}
-	return "", "squeue has no job of this name, and none is on record", nil
 }
 
 // clear removes what a life has on the shared disk, and says what is still there.

@@ -46,15 +46,18 @@ func TestAnSbatchOnItsWayIsNoProofThatThereIsNoJob(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(trying, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	p := New(Options{})
-	if _, proof, err := p.never(t.Context(), here{home: home}, home, "run"); err == nil || !strings.Contains(err.Error(), "may still bring a job") {
-		t.Errorf("%q %v", proof, err)
+	var told []string
+	tell := func(_ int, text string) { told = append(told, text) }
+	soon, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	if id, err := settled(soon, here{home: home}, home, "run", tell); err == nil || !strings.Contains(err.Error(), "may still bring a job") || len(told) != 1 {
+		t.Errorf("%q %v, told %q", id, err, told)
 	}
 	if err := os.Chtimes(trying, time.Time{}, time.Now().Add(-5*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if _, proof, err := p.never(t.Context(), here{home: home}, home, "run"); err != nil || !strings.Contains(proof, "no job of this name") {
-		t.Errorf("%q %v", proof, err)
+	if id, err := settled(t.Context(), here{home: home}, home, "run", tell); err != nil || id != "" {
+		t.Errorf("%q %v", id, err)
 	}
 }
 
@@ -69,7 +72,7 @@ func TestARefusedJobIsNotOnItsWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-		r, err := here{home: home}.Run(t.Context(), sbatchLine(words(home), "life"), []byte("#!/bin/sh\n"))
+		r, err := here{home: home}.Run(t.Context(), sbatchLine(words(home), "life", false), []byte("#!/bin/sh\n"))
 		if err != nil || r.Code != 71 || !strings.Contains(string(r.Err), said) {
 			t.Errorf("%+v %v", r, err)
 		}

@@ -91,6 +91,9 @@ func (m machine) able() bool {
 	return !strings.HasSuffix(state, "*") // it does not answer
 }
 
+// idle reports whether nothing of it is given to anybody.
+func (m machine) idle() bool { return strings.TrimRight(m.state, "~#!%$@^-+") == "idle" }
+
 // has is how many GPUs of a type it has; of any type for "".
 func (m machine) has(kind string) (n int) { return countGPUs(m.gpus, kind) }
 

@@ -206,6 +206,18 @@ func (s *story) take(status job.Status) error {
 	return nil
 }
 
+// resumes says what the next life of the job begins with.
+func (s *story) resumes(ctx context.Context) string {
+	m, _, home, err := s.at(ctx)
+	if err != nil {
+		return ""
+	}
+	if r, err := m.Run(ctx, `[ -e `+words(jobDir(home, s.run)+"/resume")+` ]`, nil); err != nil || r.Code != 0 {
+		return ""
+	}
+	return "; when it begins again, run.resume is added to its command"
+}
+
 // heldFor is how long the end of a rank is held while the job runs on and nobody
 // is about to take its nodes.
 const heldFor = 2 * time.Second
@@ -228,7 +240,7 @@ func (s *story) see(ctx context.Context) error {
 	case now.waits() && s.begun && !s.waiting:
 		s.waiting, s.held = true, nil
 		why, _ := wordsOf(now.reason)
-		return s.sink(job.Status{Time: time.Now(), Kind: job.Waiting, Rank: -1, Why: "Slurm has put job " + s.id + " back into the queue: " + why})
+		return s.sink(job.Status{Time: time.Now(), Kind: job.Waiting, Rank: -1, Why: "Slurm has put job " + s.id + " back into the queue: " + why + s.resumes(ctx)})
 	case now.runs() && len(s.held) > 0 && s.quiet > int(heldFor/lookSoon):
 		return s.release(ctx)
 	}

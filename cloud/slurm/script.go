@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
@@ -14,23 +15,40 @@ type order struct {
 	run, life, home string
 	agent           string // its path on the shared disk
 	nodes           int
-	port            int // 0: one is made of the job's number
+	resumes         bool // a life after the first is begun with run.resume
+	port            int  // 0: one is made of the job's number
 	time            string
 	options.Machines
 }
 
 func orderOf(j cloud.Job, life, home, agent string) order {
 	o := order{run: j.Run, life: life, home: home, agent: agent, nodes: j.Replicas, Machines: about.Own[options.Machines](j.Spec.Own)}
-	o.time = timeOf(j.Spec)
+	if d, _, err := timeOf(j.Spec); err == nil && d > 0 {
+		o.time = slurmTime(d)
+	}
 	return o
 }
 
-// timeOf is the time limit that is asked for; empty: the partition's.
-func timeOf(spec cloud.Spec) string {
-	if d, err := wantedTime(about.Own[options.Machines](spec.Own).Time); err == nil && d > 0 {
-		return slurmTime(d)
+// timeOf is the time limit that a profile asks for, and the key that says so; 0: the
+// partition's.
+func timeOf(spec cloud.Spec) (d time.Duration, key string, err error) {
+	d, err = wantedTime(about.Own[options.Machines](spec.Own).Time)
+	if err != nil {
+		return 0, "machines.time", err
 	}
-	return ""
+	if spec.LifetimeAsked && spec.Lifetime > 0 && (d == 0 || spec.Lifetime < d) {
+		return spec.Lifetime, "limits.lifetime", nil
+	}
+	return d, "machines.time", nil
+}
+
+// endless is an order that a partition without a limit would let run for ever: it gets
+// the lifetime that every profile has.
+func (o order) endless(spec cloud.Spec, p partition) order {
+	if o.time == "" && p.most == 0 && p.usual == 0 && spec.Lifetime > 0 {
+		o.time = slurmTime(spec.Lifetime)
+	}
+	return o
 }
 
 // passed are the variables of the user's that a job gets: what a shell there had

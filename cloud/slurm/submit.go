@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,11 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if err != nil {
 		return found, err
 	}
-	if j.Grace, err = p.grace(ctx, m, j.Grace); err != nil {
+	all, err := ask(ctx, m, question{"config", configLine}, question{"partitions", partitionsLine})
+	if err != nil {
+		return found, err
+	}
+	if j.Grace, err = grace(all["config"], j.Grace); err != nil {
 		return found, err
 	}
 	for i := range j.Replicas {
@@ -61,7 +66,10 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		}
 	}
 	o := orderOf(j, life.ID, r.Home, agent)
-	o.port = portOf(j)
+	o.port, o.resumes = portOf(j), resumes(j)
+	if part, is := partitionOf(partitionsOf(all["partitions"]), o.Partition); is {
+		o = o.endless(j.Spec, part)
+	}
 	id, err := p.sbatch(ctx, m, life, o)
 	if err != nil {
 		return found, err
@@ -80,20 +88,21 @@ func portOf(j cloud.Job) int {
 	return 1 // nothing asks for one
 }
 
+// resumes reports whether a later life of a job is another than its first.
+func resumes(j cloud.Job) bool {
+	return slices.ContainsFunc(j.Procs, func(p cloud.JobProc) bool { return len(p.Again) > 0 })
+}
+
 // spare is what is left of the time between TERM and KILL for the records.
 const spare = 2 * time.Second
 
 // grace is what ranks may have to end, within what Slurm gives the whole step.
-func (p *Provider) grace(ctx context.Context, m cloud.Machine, wanted time.Duration) (time.Duration, error) {
-	a, err := askOne(ctx, m, configLine)
-	if err == nil {
-		err = a.failed()
-	}
-	if err != nil {
+func grace(config answer, wanted time.Duration) (time.Duration, error) {
+	if err := config.failed(); err != nil {
 		return wanted, err
 	}
 	var seconds int
-	if _, err := fmt.Sscanf(settings(a)["KillWait"], "%d", &seconds); err != nil || seconds == 0 {
+	if _, err := fmt.Sscanf(settings(config)["KillWait"], "%d", &seconds); err != nil || seconds == 0 {
 		return wanted, nil
 	}
 	if wanted == 0 {
@@ -111,14 +120,17 @@ func partOfJob(j cloud.Job, replica int) cloud.Part {
 		if proc.Replica != replica {
 			continue
 		}
-		argv := make([]string, len(proc.Argv))
-		for i, w := range proc.Argv {
-			argv[i] = own.Replace(w)
-		}
-		proc.Argv = argv
+		proc.Argv, proc.Again = replaced(proc.Argv, own), replaced(proc.Again, own)
 		part.Procs = append(part.Procs, proc)
 	}
 	return part
+}
+
+func replaced(words []string, by *strings.Replacer) (all []string) {
+	for _, w := range words {
+		all = append(all, by.Replace(w))
+	}
+	return all
 }
 
 // sbatch hands a script in. It is on the disk before, and the number of the job
@@ -127,7 +139,7 @@ func (p *Provider) sbatch(ctx context.Context, m cloud.Machine, life cloud.Life,
 	dir := words(jobDir(o.home, o.run))
 	// Once begun it is seen to its end: a job that nobody knows of would be worse.
 	ctx = context.WithoutCancel(ctx)
-	r, err := m.Run(ctx, sbatchLine(dir, life.ID), []byte(o.script()))
+	r, err := m.Run(ctx, sbatchLine(dir, life.ID, o.resumes), []byte(o.script()))
 	if err == nil && r.Code == 0 {
 		return strings.TrimSpace(string(r.Out)), nil
 	}
@@ -147,8 +159,12 @@ func (p *Provider) sbatch(ctx context.Context, m cloud.Machine, life cloud.Life,
 
 // sbatchLine hands in the script that comes in. What sbatch was refused is no longer
 // on its way; what it waited for in vain may still come.
-func sbatchLine(dir, life string) string {
-	return clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life) + ` >life && : >trying || exit 70; ` +
+func sbatchLine(dir, life string, resumes bool) string {
+	marks := "trying"
+	if resumes {
+		marks += " >resume"
+	}
+	return clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life) + ` >life && : >` + marks + ` || exit 70; ` +
 		`id=$(sbatch --parsable <script 2>errors) || { cat errors >&2; grep -qi -e 'timed out' -e 'zero bytes' errors || rm -f trying; exit 71; }; cat errors >&2; ` +
 		`id=${id%%;*}; printf '%s\n' "$id" >id.tmp && mv id.tmp id; printf %s "$id"`
 }

@@ -56,7 +56,8 @@ func nodeFails(t *testing.T, d *desk) {
 
 // A run that is preempted waits again and goes on, with the same log.
 func preempted(t *testing.T, d *desk) {
-	d.write("train.py", `import os, time
+	d.write("train.py", `import os, sys, time
+print("words", sys.argv[1:], flush=True)
 at = "step-of-" + os.environ["RANK"]
 first = int(open(at).read()) if os.path.exists(at) else 0
 for step in range(first + 1, 41):
@@ -64,7 +65,7 @@ for step in range(first + 1, 41):
     open(at, "w").write(str(step))
     time.sleep(0.3)
 `)
-	d.profile("slurm", "count: 3, partition: spot, cpus: 8", "engine: plain, command: train.py")
+	d.profile("slurm", "count: 3, partition: spot, cpus: 8", "engine: plain, command: train.py one, resume: --resume two")
 	wait := d.started()
 	other := strings.TrimSpace(must(t, "sbatch", "--parsable", "--partition=gpu", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 8"))
 	d.await("the other job has the nodes", time.Minute, func() bool {
@@ -76,10 +77,13 @@ for step in range(first + 1, 41):
 		})
 	}
 	said := wait()
-	if word, cause, _ := verdict(t, said); word != "succeeded" {
+	if word, cause, _ := verdict(t, said); word != "succeeded" || !strings.Contains(cause, "put it back into the queue, and began it again 1 time") {
 		t.Errorf("%s: %s", word, cause)
 	}
-	if !strings.Contains(said, "back into the queue") {
+	if log := d.stored(0); !strings.Contains(log, "words ['one']\n") || !strings.Contains(log, "words ['one', '--resume', 'two']\n") {
+		t.Errorf("run.resume is not what its next life begins with:\n%s", log)
+	}
+	if !strings.Contains(said, "back into the queue") || !strings.Contains(said, "run.resume is added") {
 		t.Errorf("that it waits again is not told:\n%s", said)
 	}
 	steps := regexp.MustCompile(`step (\d+)/40`).FindAllStringSubmatch(d.stored(0), -1)

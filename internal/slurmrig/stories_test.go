@@ -3,10 +3,12 @@
 package slurmrig
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +68,7 @@ func preflight(t *testing.T, d *desk) {
 		{"qos: tinny", `there is no QOS "tinny": did you mean "tiny"?`, "normal"},
 		{"time: 3h", "machines.time is 3h, and partition gpu gives 1h at most", "lower it"},
 		{"qos: tiny, time: 10m", "the QOS tiny gives 5m at most", "another QOS"},
+		{"partition: gpu}\nlimits: {lifetime: 2h", "limits.lifetime is 2h, and partition gpu gives 1h at most", "another partition"},
 		{"time: soon", `machines.time: "soon" is no time limit`, "4h30m"},
 		{"gpus: 4", "4 × GPU are asked for on each node, and no node of partition gpu has more than 2", "raise machines.count"},
 		{"gpus: 1, gpu_type: a10", `no node of partition gpu has a GPU of type "a10": did you mean "a100"?`, "a100"},
@@ -101,6 +104,57 @@ func preflight(t *testing.T, d *desk) {
 	}
 	if out := d.must("plan"); !strings.Contains(out, "#SBATCH --partition=gpu") || !strings.Contains(out, "srun --nodes") || !strings.Contains(out, "expects the job to begin at") {
 		t.Errorf("the plan does not show the script:\n%s", out)
+	}
+}
+
+// What can be had is told as the cluster has it now, and as its scheduler expects.
+func offered(t *testing.T, d *desk) {
+	type row struct {
+		Instance string `json:"instance_type"`
+		GPU      string
+		GPUs     int
+		VCPUs    int
+		Queue    struct {
+			Nodes     int
+			Up        int      `json:"nodes_up"`
+			FreeNodes int      `json:"nodes_free"`
+			FreeGPUs  int      `json:"gpus_free"`
+			Limit     float64  `json:"time_limit_s"`
+			BeginsIn  *float64 `json:"begins_in_s"`
+			Accounts  []string
+			QOS       []string
+		}
+	}
+	ask := func() map[string]row {
+		var answer struct{ Offers []row }
+		out := d.must("offers", "--provider", "slurm", "--json")
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		all := map[string]row{}
+		for _, r := range answer.Offers {
+			all[r.Instance] = r
+		}
+		return all
+	}
+	gpu := ask()["gpu"]
+	q := gpu.Queue
+	if gpu.GPU != "a100" || gpu.GPUs != 2 || q.Nodes != 3 || q.Up != 3 || q.FreeNodes != 3 || q.FreeGPUs != 6 || q.Limit != 3600 || q.BeginsIn == nil || *q.BeginsIn > 60 ||
+		!slices.Contains(q.Accounts, "lab") || !slices.Contains(q.QOS, "tiny") {
+		t.Errorf("%+v", gpu)
+	}
+	holds := strings.TrimSpace(must(t, "sbatch", "--parsable", "--partition=gpu", "--nodes=3", "--gres=gpu:2", "--time=30", "--output=/dev/null", "--wrap=sleep 300"))
+	t.Cleanup(func() { _ = exec.Command("scancel", holds).Run() })
+	d.await("the nodes are taken", 30*time.Second, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", holds), "RUNNING") })
+	q = ask()["gpu"].Queue
+	if q.FreeNodes != 0 || q.FreeGPUs != 0 || q.BeginsIn == nil || *q.BeginsIn < 1200 || *q.BeginsIn > 2400 {
+		t.Errorf("while its nodes are taken: %+v", q)
+	}
+	if out := d.must("offers", "--provider", "slurm", "--gpu", "A100", "--gpus", "2"); !strings.Contains(out, "2 × a100") || !strings.Contains(out, "0 of 6") || !strings.Contains(out, "in 30m") && !strings.Contains(out, "in 29m") {
+		t.Errorf("%s", out)
+	}
+	if out := d.must("offers", "--provider", "slurm", "--gpu", "H100"); !strings.Contains(out, "has such nodes") || !strings.Contains(out, "gpu, spot") {
+		t.Errorf("%s", out)
 	}
 }
 

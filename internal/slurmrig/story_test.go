@@ -248,6 +248,7 @@ func TestJobsOfARealSlurm(t *testing.T) {
 		{"the same as on nodes", sameStory},
 		{"torchrun trains over all nodes", torchrun},
 		{"what stands in the way is said before", preflight},
+		{"what can be had", offered},
 		{"its nodes are entered, and its results come home", entered},
 		{"a rank that fails or is killed", failing},
 		{"stopped, and cancelled by somebody else", cancelled},

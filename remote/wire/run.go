@@ -54,6 +54,8 @@ type LaunchProc struct {
 	Env  [][]byte `cbor:"env,omitempty"`
 	// A word that begins with ~/.dlwb/ means that place in the node's home.
 	Argv [][]byte `cbor:"argv"`
+	// Again is in its place when a scheduler starts the job once more.
+	Again [][]byte `cbor:"again,omitempty"`
 	// Helper: it serves the others, and is ended when all of those have ended.
 	Helper bool `cbor:"helper,omitempty"`
 	// After is what must hold before it is started.

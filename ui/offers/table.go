@@ -3,6 +3,7 @@
 package offers
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +77,9 @@ func (k *Table) At(row int) *cloud.Offer {
 	return &k.All.Offers[k.rows[row]]
 }
 
-func offerKey(o *cloud.Offer) string { return o.Region + " " + o.Instance }
+func offerKey(o *cloud.Offer) string {
+	return fmt.Sprint(o.Region, " ", o.Instance, " ", o.GPU, " ", o.GPUs, " ", o.VCPUs)
+}
 
 // MostCompared is how many machines stand side by side.
 const MostCompared = 3

@@ -125,19 +125,6 @@ func AwaitGone(ctx context.Context, provider cloud.Provider, cluster cloud.Clust
 	}
 }
 
-// CheckpointWord stands in run.resume for the path of the checkpoint to go on from,
-// as the ranks see it from the code directory.
-const CheckpointWord = "{checkpoint}"
-
-// Command is a command with what its profile adds for going on. Where that names a
-// checkpoint and there is none, the run begins anew.
-func Command(command, resume string, have bool) string {
-	if resume == "" || !have && strings.Contains(resume, CheckpointWord) {
-		return command
-	}
-	return command + " " + resume
-}
-
 // Fill puts the path of each node's checkpoint, below the code directory, into the
 // words of a plan.
 func Fill(made engine.Plan, names map[int]string) {
@@ -145,7 +132,7 @@ func Fill(made engine.Plan, names map[int]string) {
 		for i := range procs {
 			procs[i].Argv = slices.Clone(procs[i].Argv)
 			for j, word := range procs[i].Argv {
-				procs[i].Argv[j] = strings.ReplaceAll(word, CheckpointWord, names[node])
+				procs[i].Argv[j] = strings.ReplaceAll(word, planning.CheckpointWord, names[node])
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 func TestARunIsStartedAgainWhenThatMayHelp(t *testing.T) {
@@ -60,13 +61,13 @@ func TestTriesOfEachKindAreCountedApart(t *testing.T) {
 }
 
 func TestACommandGoesOnFromTheCheckpointOfItsNode(t *testing.T) {
-	if got := Command("train.py", "--resume {checkpoint}", false); got != "train.py" {
+	if got := planning.Command("train.py", "--resume {checkpoint}", false); got != "train.py" {
 		t.Errorf("without a checkpoint it is %q", got)
 	}
-	if got := Command("train.py", "--resume", false); got != "train.py --resume" {
+	if got := planning.Command("train.py", "--resume", false); got != "train.py --resume" {
 		t.Errorf("a script that looks by itself gets %q", got)
 	}
-	command := Command("train.py", "--resume={checkpoint}", true)
+	command := planning.Command("train.py", "--resume={checkpoint}", true)
 	shared := []string{"python", command}
 	made := engine.Plan{Nodes: [][]engine.Proc{{{Argv: shared}}, {{Argv: shared}}}}
 	Fill(made, map[int]string{0: "ckpt/a", 1: "ckpt/b"})

@@ -54,7 +54,7 @@ func (s *Station) Agent(ctx context.Context, dir string) (string, error) {
 func (s *Station) Hold(ctx context.Context, p cloud.Part) error {
 	l := remote.Launch{RunID: p.ID, Dir: p.Dir, Results: p.Results, Env: p.Env, Grace: p.Grace, LogMost: p.LogMost}
 	for _, proc := range p.Procs {
-		l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Log: proc.Log})
+		l.Procs = append(l.Procs, remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: proc.Env, Argv: proc.Argv, Again: proc.Again, Log: proc.Log})
 	}
 	return s.Node.PrepareAs(ctx, p.Node, l)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -28,6 +29,9 @@ func (t *Watch) conclude(ctx context.Context) (event.RunEnded, error) {
 	ended.Cause, ended.Host = t.run.Names.In(ended.Cause), t.run.Names.Of(ended.Node)
 	if t.proof != "" && ended.Verdict == event.Lost {
 		ended.Cause += "; this machine is not cut off: " + t.proof
+	}
+	if again := t.nodes[0].lives - 1; again > 0 {
+		ended.Cause += "; what carries it put it back into the queue, and began it again " + units.Count(again, "time")
 	}
 	sweepErr := t.sweep(ctx)
 	return ended, errors.Join(t.owner.End(ended), sweepErr)

@@ -31,6 +31,9 @@ func (t *Watch) status(node int, s job.Status) {
 		t.again = append(t.again, fmt.Sprintf("node%d waits again: %s", node, s.Why))
 	case job.Started:
 		n.from = s.Uptime
+		if s.Time.After(n.born) { // a story that is told again from its beginning counts once
+			n.lives, n.born = n.lives+1, s.Time
+		}
 		for _, r := range t.run.Ranks { // what was silent while it waited may be so again
 			t.printed[r.Rank] = time.Now()
 		}

@@ -25,7 +25,9 @@ type rankEnd struct {
 
 // nodeEnd is what is known of the run on one node.
 type nodeEnd struct {
-	begun    bool     // it has told something of the run
+	begun    bool // it has told something of the run
+	lives    int  // how often the run was begun there, which is once but for a queue that puts it back
+	born     time.Time
 	stopping []string // why the node stopped the run, in order
 	ended    bool
 	code     int

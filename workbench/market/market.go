@@ -19,6 +19,8 @@ type Owner struct {
 	Kinds func() []string
 	// Provider is one of machines; its error says that there is none of the name.
 	Provider func(kind string) (cloud.Provider, error)
+	// Jobs is a provider of whole jobs; false: there is none of the name.
+	Jobs func(kind string) (cloud.JobProvider, bool)
 	// Check asks one what would stand in the way.
 	Check func(ctx context.Context, kind string, spec cloud.Spec) cloud.Preflight
 	// Lives are the ids under which providers know what is on record here.
@@ -35,16 +37,29 @@ func (m *Market) Kinds() []string { return m.owner.Kinds() }
 
 // Offers lists the machines that a provider has, the best first.
 func (m *Market) Offers(ctx context.Context, provider string, q cloud.Query) (cloud.Offers, error) {
-	p, err := m.owner.Provider(provider)
+	offerer, ok, err := m.offerer(provider)
 	if err != nil {
 		return cloud.Offers{}, err
 	}
-	offerer, ok := p.(cloud.Offerer)
 	if !ok {
 		return cloud.Offers{}, &event.Fault{What: "list the machines of provider " + provider, Node: -1,
 			Why: "there is no choice: its machines are those that are there"}
 	}
 	return offerer.Offers(ctx, q)
+}
+
+// offerer is a provider, of machines or of whole jobs, whose machines can be chosen.
+func (m *Market) offerer(kind string) (o cloud.Offerer, ok bool, err error) {
+	if j, is := m.owner.Jobs(kind); is {
+		o, ok = j.(cloud.Offerer)
+		return o, ok, nil
+	}
+	p, err := m.owner.Provider(kind)
+	if err != nil {
+		return nil, false, err
+	}
+	o, ok = p.(cloud.Offerer)
+	return o, ok, nil
 }
 
 // Markets are the providers whose machines can be chosen.

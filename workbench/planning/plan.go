@@ -286,7 +286,7 @@ func Spec(p *profiles.Profile) cloud.Spec {
 		Regions: m.Regions, Instance: m.Instance,
 		Need: cloud.Need{GPU: m.Need.GPU, GPUs: m.Need.GPUs, Memory: m.Need.Memory, MaxPrice: m.Need.MaxPrice},
 		Spot: m.Spot, Image: m.Image, Disk: m.Disk,
-		Budget: p.Limits.Budget, Lifetime: p.Limits.Lifetime, Idle: p.Limits.Idle,
+		Budget: p.Limits.Budget, Lifetime: p.Limits.Lifetime, LifetimeAsked: p.Gives("limits.lifetime"), Idle: p.Limits.Idle,
 		Drain: cloud.Drain{S3: p.Results.S3},
 	}
 	for _, m := range p.Metrics {
@@ -352,7 +352,7 @@ func describeLimits(p *profiles.Profile) []string {
 		}
 	}
 	if traits(p.Provider).Deadline {
-		s = append(s, "lifetime: "+units.Duration(l.Lifetime)+" after its start the run is ended")
+		s = append(s, "lifetime: "+units.Duration(l.Lifetime)+" after its start the run is ended"+sooner(p.Provider))
 	}
 	if traits(p.Provider).Budgeted && l.Budget > 0 {
 		s = append(s, "budget: so it is when "+units.USD(l.Budget)+" may be spent")
@@ -364,6 +364,14 @@ func describeLimits(p *profiles.Profile) []string {
 		s = append(s, "stall: no output for "+units.Duration(l.Stall)+" ends the run")
 	}
 	return s
+}
+
+// sooner is said where a queue has limits of its own.
+func sooner(provider string) string {
+	if t := traits(provider); t.RanksOnly && !t.Sealed {
+		return ", or before that by the limit of its queue"
+	}
+	return ""
 }
 
 // traits are what a provider is like.

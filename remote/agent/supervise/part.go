@@ -57,7 +57,12 @@ func PartMain(args []string) int {
 	for name, value := range map[string]string{runs.EnvID: r.ID, runs.EnvDir: r.Dir, runs.EnvRole: "supervise", runs.EnvBin: own()} {
 		_ = os.Setenv(name, value)
 	}
-	s, err := begin(r, job.Placing(strings.Split(args[2], ","), port))
+	s, err := begin(r, func(plan *wire.LaunchRequest) {
+		if life > 0 {
+			takeUp(plan)
+		}
+		place(plan, job.Placing(strings.Split(args[2], ","), port))
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dlwb part:", err)
 		return codeFull
@@ -97,6 +102,15 @@ func claimLife(r runs.Run, life int) error {
 		}
 	}
 	return err
+}
+
+// takeUp has the processes do what they are to do in any life but the first.
+func takeUp(plan *wire.LaunchRequest) {
+	for i, p := range plan.Procs {
+		if len(p.Again) > 0 {
+			plan.Procs[i].Argv = p.Again
+		}
+	}
 }
 
 // place puts the hosts of the parts into what they are to do.

@@ -121,7 +121,7 @@ func check(plan wire.LaunchRequest) error {
 		return errors.New("its settings are out of bounds")
 	}
 	for _, p := range plan.Procs {
-		if !runs.Plain(p.Name) || !runs.Plain(p.Log) || len(p.Argv) == 0 || len(p.Argv[0]) == 0 {
+		if !runs.Plain(p.Name) || !runs.Plain(p.Log) || len(p.Argv) == 0 || len(p.Argv[0]) == 0 || len(p.Again) > 0 && len(p.Again[0]) == 0 {
 			return fmt.Errorf("%.80q is no process", p.Name)
 		}
 		if a := p.After; a != nil && (len(a.Argv) == 0 || a.Limit < 0 || a.Limit > afterMost) {

@@ -94,7 +94,7 @@ func heed() <-chan os.Signal {
 // begin takes the room for the records, reads what is to be done, and says that
 // the run is supervised. placing puts hosts into what is to be done; nil: they are
 // there.
-func begin(r runs.Run, placing *strings.Replacer) (*supervisor, error) {
+func begin(r runs.Run, adapt func(*wire.LaunchRequest)) (*supervisor, error) {
 	s := &supervisor{run: r, set: r.Settings(), start: runs.Stamp(), logs: map[string]*logs.Log{}, pids: map[int]bool{},
 		events: make(chan event), over: make(chan struct{})}
 	plan, err := ReadPlan(r)
@@ -102,8 +102,8 @@ func begin(r runs.Run, placing *strings.Replacer) (*supervisor, error) {
 		return nil, err
 	}
 	s.plan = plan
-	if placing != nil {
-		place(&s.plan, placing)
+	if adapt != nil {
+		adapt(&s.plan)
 	}
 	for _, record := range []string{"full", "exit"} {
 		if err := r.Reserve(record); err != nil {
