@@ -208,7 +208,7 @@ getent hosts "$MASTER_ADDR" >/dev/null && echo found the master
 grep -c . train.sh; pwd; printf 'no newline'`)
 			r.await()
 			for i := range 2 {
-				want := fmt.Sprintf("rank %d of 2, hush $(HOME) 'quoted'\nfound the master\n8\n/dlwb/work/code\nno newline", i)
+				want := fmt.Sprintf("rank %d of 2, hush $(HOME) 'quoted'\nfound the master\n9\n/dlwb/work/code\nno newline", i)
 				if got, _ := r.log(i, ""); got != want {
 					t.Errorf("the log of rank %d is %q, not %q", i, got, want)
 				}
