@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws e2e-hosts test test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
+.PHONY: help agent build install demo e2e-aws e2e-hosts test test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-ecs test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ test-kubernetes: agent ## jobs on a real Kubernetes with Kubeflow's operators on
 	sh internal/tools/need.sh kubernetes
 	nice sh internal/tools/k8srig.sh
 	DLWB_RIGS=1 go test -count=1 -v -p 1 -timeout 60m ./cloud/kubernetes/... ./internal/kuberig/...
+
+test-ecs: agent ## Ray clusters on ECS with a real Ray in the containers, and AWS's own model of each request, from PyPI
+	sh internal/tools/ecs.sh
 
 test-sagemaker: agent ## training jobs with AWS's own parts from PyPI: what the official SDK sends now, script mode by the real toolkit, moto
 	sh internal/tools/sagemaker.sh

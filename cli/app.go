@@ -25,6 +25,7 @@ import (
 	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2"
+	"github.com/dlwb/dlwb/cloud/ecs"
 	"github.com/dlwb/dlwb/cloud/hosts"
 	"github.com/dlwb/dlwb/cloud/kubernetes"
 	"github.com/dlwb/dlwb/cloud/local"
@@ -201,6 +202,7 @@ func (a *app) bench() (*workbench.Workbench, error) {
 			slurm.New(slurm.Options{Dir: filepath.Join(dir, "slurm"), Login: own.One, Machine: atnode.NewStation}),
 			kubernetes.New(),
 			sagemaker.New(),
+			ecs.New(),
 		},
 		Providers: []cloud.Provider{
 			local.New(filepath.Join(dir, "local"), exe),

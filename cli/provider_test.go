@@ -27,7 +27,7 @@ func TestAnUnknownProviderIsAnsweredWithThoseThatWorkHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := say(t, "plan")
-	if code != ExitUsage || !strings.Contains(stderr, "local, hosts, ec2") || strings.Contains(stderr, "ecs") {
+	if code != ExitUsage || !strings.Contains(stderr, "local, hosts, ec2") || strings.Contains(stderr, "aws-batch") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -35,7 +35,7 @@ func TestAnUnknownProviderIsAnsweredWithThoseThatWorkHere(t *testing.T) {
 // A name that the format keeps for a provider to come was refused only after the
 // profile was trusted, and without what comes nearest.
 func TestAProviderThatHasNoCodeYetIsRefusedAtItsPlace(t *testing.T) {
-	for name, nearest := range map[string]string{"ecs": "ec2"} {
+	for name, nearest := range map[string]string{"aws-batch": "ec2"} {
 		freshHome(t)
 		if err := os.WriteFile("dlwb.yaml", []byte("name: x\nprovider: "+name+"\nmachines: {instance: ml.g5.xlarge}\nrun: {command: train.py}\n"), 0o600); err != nil {
 			t.Fatal(err)

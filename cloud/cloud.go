@@ -62,6 +62,8 @@ type Node struct {
 	GPUs []int `json:"gpus,omitempty"`
 	// Python is the interpreter to start from there; empty: the profile's.
 	Python string `json:"python,omitempty"`
+	// Modules are loaded there before anything else of a run, as `module load` does.
+	Modules []string `json:"modules,omitempty"`
 	// HomeOf is the name of the first node whose home directory this one has too, as
 	// on a file system that they share, and CodeOf that of the first node that has the
 	// same place for the code; empty: it is itself the first, or the only one.
@@ -228,6 +230,18 @@ type Preflight struct {
 	// seen: UnknownGPUs where it was not. It is empty where nothing is known
 	// of the nodes before they are there.
 	GPUs []int
+	// Answers are what machines printed that were asked Spec.Ask, in their order; one
+	// that could not be asked has none.
+	Answers []Answer
+}
+
+// Answer is what one machine printed when it was asked.
+type Answer struct {
+	Node    int
+	Name    string   // as the profile has it
+	Python  string   // what it has of its own, as Spec.Ask was told
+	Modules []string // those of the machine, too
+	Printed []byte
 }
 
 // UnknownGPUs is the number of GPUs of a machine that could not be looked at.

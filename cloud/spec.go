@@ -12,6 +12,11 @@ type Spec struct {
 	// Have is how many of the nodes exist already: a check asks for room for
 	// the others only.
 	Have int
+	// Ask is a line of sh which a provider that logs in on machines before it takes
+	// them has each of them run, with the Python and the modules that a machine has
+	// of its own; what they print are Preflight.Answers. Nil, or an empty line: nothing is
+	// asked. It changes nothing there.
+	Ask func(python string, modules []string) string
 
 	// The rest is for machines that are paid for.
 

@@ -71,6 +71,11 @@ func (r *Reader) bar(b bar, rank int) {
 	if len(f.values) == 0 {
 		r.silentBar(b, place)
 	} else {
+		for _, c := range f.counters { // "avg. loss [51-100]" stays until the next, whatever the bar is at; one without an end may say more of the run
+			if c.global && c.unit == unitStep && (b.total == 0 || c.n <= b.n && strings.HasPrefix(b.body[digits(b.body, c.at):], "]: ")) {
+				b.n = c.n
+			}
+		}
 		r.loudBar(b, place, f, rank)
 	}
 	if strings.TrimSpace(b.rest) != "" {

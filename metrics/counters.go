@@ -33,11 +33,11 @@ var unitWords = map[string]unit{
 	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch, "ep": unitEpoch,
 	"step": unitStep, "steps": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
-	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep,
+	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "generation": unitStep,
 }
 
 // globalWords count through the whole run, whatever else a line counts.
-var globalWords = set(`global_step global_steps num_updates total_timesteps num_timesteps timesteps_total current_steps current_step
+var globalWords = set(`global_step global_steps env_step env_steps num_updates total_timesteps num_timesteps timesteps_total current_steps current_step
 	global_iter total_steps_done samples_count consumed_train_samples training_iteration`)
 
 // longestCounter is the length of the longest word that counts.
@@ -69,7 +69,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != skipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
 	}
-	if !ok || u != unitEpoch && c.n != math.Trunc(c.n) {
+	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && isMeasured(s.line[c.at:next])) {
 		return counter{}, 0, false
 	}
 	if ok && c.total == 0 && u == unitStep && next+1 < len(s.line) && s.line[next] == '/' && isDigit(s.line[next+1]) { // [12/8]: counts on over the epochs of 8
@@ -84,6 +84,13 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 		next++
 	}
 	return c, next, endsCount(s.line, next)
+}
+
+// isMeasured reports whether a number has two digits behind its point, as what is
+// counted has not: "return per evaluation episode: 23.00".
+func isMeasured(text string) bool {
+	point := strings.IndexByte(text, '.')
+	return point >= 0 && digits(text, point+1) >= point+3
 }
 
 // behindNo is where a number stands that is called one: "Step #0", "Iteration No: 1".

@@ -3,7 +3,7 @@ package metrics
 import "strings"
 
 // lead reads a counter that has no name, at the beginning of a line: "[18] ",
-// "[1,800] ", "250:\t", " 10) ".
+// "[1,800] ", "<10> ", "250:\t", " 10) ".
 func (s *scanner) lead(i int) int {
 	line := s.line
 	at := skipBlanks(line, i)
@@ -17,7 +17,10 @@ func (s *scanner) lead(i int) int {
 		return next
 	}
 	c := counter{unit: unitStep}
-	open := line[at] == '['
+	open, close := line[at] == '[' || line[at] == '<', byte(']')
+	if line[at] == '<' {
+		close = '>'
+	}
 	if open {
 		at = skipBlanks(line, at+1)
 	}
@@ -28,7 +31,7 @@ func (s *scanner) lead(i int) int {
 	next := line[end]
 	behind := line[end+1]
 	switch {
-	case open && next == ']' && (behind == ' ' || behind == '\t'):
+	case open && next == close && (behind == ' ' || behind == '\t'):
 	case !open && next == ':' && behind == '\t':
 	case !open && next == ')' && behind == ' ':
 	default:

@@ -56,7 +56,7 @@ var counts = set(`num n max min total nproc save number`)
 
 // notNow are first parts of names that make even a score something else than
 // the present value.
-var notNow = set(`best target initial final lowest highest initscore old new prev previous time elapsed eta`)
+var notNow = set(`best target init initial final lowest highest initscore old new prev previous time elapsed eta`)
 
 // fillers are words of a phrase that say nothing about its name.
 var fillers = set(`set the current data subset running dataset function's`)
@@ -296,8 +296,10 @@ func classify(base string) kind {
 	if strings.HasPrefix(base, "top-") {
 		return weak
 	}
-	if of, _, ok := strings.Cut(base, "_per_"); ok && of != "" { // loss_per_token
-		base = of
+	for _, per := range [...]string{"_per_", "/token", "/word", "/char"} { // loss_per_token, LL/token
+		if of, _, ok := strings.Cut(base, per); ok && of != "" && splits[of] == "" {
+			base = of
+		}
 	}
 	if at, _, ok := strings.Cut(base, "@"); ok { // acc@1, recall@thr=0.5
 		base = at
@@ -337,6 +339,9 @@ func classifyParts(parts []string) kind {
 			} else if k == unknown && (strings.HasSuffix(p, "loss") || strings.HasSuffix(p, "acc")) { // vloss, binacc
 				k = score
 			}
+		}
+		if p == "since" && i > 0 && words[parts[i-1]] == never { // seconds_since_start
+			return never
 		}
 		last := i == len(parts)-1
 		if last && best >= weak && (p == "step" || p == "epoch") { // Lightning's train_loss_step

@@ -126,7 +126,7 @@ func (s *scanner) key(start, end int) int {
 		}
 	}
 	key := line[start:end]
-	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && isKeyByte(line[start-2]) {
+	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && isKeyByte(line[start-2]) || isUnitOf(line, start, end) {
 		return end
 	}
 	if next, ok := s.counted(key, end); ok {
@@ -139,7 +139,7 @@ func (s *scanner) key(start, end int) int {
 	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
 		named++
 	}
-	sep, at := separator(line, behindNote(line, named))
+	sep, at := separator(line, s.behindNote(line, named))
 	if sep != 0 {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
 			return s.behind(v.next)

@@ -194,12 +194,15 @@ func (t *tables) proven(line string, names understood) {
 	if len(got) != len(guess) {
 		return
 	}
+	if names := strings.ToLower(guess[0]); ofThings[names] || strings.HasSuffix(names, "_id") {
+		return
+	}
 	if c, next, ok := ofTotal(got[0], 0); !ok || next != len(got[0]) || c.n != float64(int64(c.n)) {
 		return
 	}
 	reals, numbers := 0, 0
 	for _, cell := range got[1:] {
-		if f, ok := number(cell, 0); ok && (f.next == len(cell) || cell[f.next:] == "%") {
+		if f, ok := ofCell(cell); ok {
 			numbers++
 			if f.real {
 				reals++
@@ -221,14 +224,20 @@ func (t *tables) proven(line string, names understood) {
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
 }
 
+// ofThings are what the first column is called where each row is of a thing, and not
+// of a moment.
+var ofThings = set("id ids pid uid rank worker node gpu device class index idx layer fold species trial_id job no. nr")
+
 // ofSettings are names that stand in a sentence for what was set. A column of
 // rows that count has what was measured.
 var ofSettings = set("target goal value min max")
 
 // measured lets the values of a column prove themselves whose name alone says
-// nothing in a table: a letter, or what stands in a sentence for a setting.
+// nothing in a table: a letter, or what stands in a sentence for a setting, also
+// behind what it is of (f_min).
 func (c *column) measured(name string) {
-	if c.kind == never && (len(name) == 1 && isLetter(name[0]) || ofSettings[strings.ToLower(name)]) {
+	last := strings.ToLower(name[strings.LastIndexAny(name, "_ ")+1:])
+	if c.kind == never && (len(name) == 1 && isLetter(name[0]) || ofSettings[last]) {
 		c.kind, c.show = unknown, tidy(name)
 	}
 }
@@ -320,8 +329,8 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		if i == 0 || c.kind == never {
 			continue
 		}
-		f, ok := number(cell, 0)
-		if !ok || f.next < len(cell) && cell[f.next:] != "%" && cell[f.next:] != ":" {
+		f, ok := ofCell(cell)
+		if !ok {
 			continue
 		}
 		s.found.values = append(s.found.values, value{term: c.term, figure: f, sure: !t.guessed || c.kind >= measure})
@@ -329,6 +338,15 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 	}
 	t.waited = 0
 	return s.found, len(s.found.values) > 0
+}
+
+// ofCell reads the number of a cell: "71.2%", and "[0.5]" of a list that has one.
+func ofCell(cell string) (figure, bool) {
+	if n := len(cell); n > 2 && cell[0] == '[' && cell[n-1] == ']' {
+		cell = strings.TrimSpace(cell[1 : n-1])
+	}
+	f, ok := number(cell, 0)
+	return f, ok && (f.next == len(cell) || cell[f.next:] == "%" || cell[f.next:] == ":")
 }
 
 // box takes a line as a row of a box of names and values, as stable-baselines

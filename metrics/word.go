@@ -114,8 +114,12 @@ func nameEnd(line string, i int) int {
 }
 
 // behindNote is where a name that ends at i goes on behind a remark in brackets,
-// when a number follows: "f1-score (micro avg)  0.41".
-func behindNote(line string, i int) int {
+// when a number follows: "f1-score (micro avg)  0.41", "avg. loss [51-100]: 74.8".
+func (s *scanner) behindNote(line string, i int) int {
+	if c, end := interval(line, i); end > i {
+		s.found.counters = append(s.found.counters, c)
+		return end
+	}
 	if !strings.HasPrefix(line[i:], " (") || i+3 >= len(line) || !isLetter(line[i+2]) {
 		return i
 	}
@@ -132,6 +136,25 @@ func behindNote(line string, i int) int {
 		return i + close + 1
 	}
 	return i
+}
+
+// interval reads the steps of which a value behind a name is told, " [51-100]: 74.8":
+// it is of the last of them. end is i when there are none.
+func interval(line string, i int) (last counter, end int) {
+	if !strings.HasPrefix(line[i:], " [") {
+		return last, i
+	}
+	dash := digits(line, i+2)
+	if dash == i+2 || dash >= len(line) || line[dash] != '-' {
+		return last, i
+	}
+	from, _, _ := ofTotal(line, i+2)
+	last, end, ok := ofTotal(line, dash+1)
+	if !ok || last.n <= from.n || !strings.HasPrefix(line[end:], "]: ") || end+3 >= len(line) || !isDigit(line[end+3]) && line[end+3] != '-' {
+		return counter{}, i
+	}
+	last.unit, last.global = unitStep, true
+	return last, end + 1
 }
 
 // separator looks at what stands between a key and its value: ':', '=' or ' ';
@@ -223,6 +246,33 @@ func ratio(line string, v value) (figure, bool) {
 	return figure{100 * v.figure.value / total.value, -1, total.next, true}, true
 }
 
+// isUnitOf reports whether a word is the unit of the number before it, and so not
+// the name of the number behind it: in "Speed: 1204 samples/sec  24213 tokens/sec" the
+// first has a name, and those behind it stand as it does.
+func isUnitOf(line string, start, end int) bool {
+	if !isRateWord(line[start:end]) || end < len(line) && (line[end] == ':' || line[end] == '=') {
+		return false
+	}
+	number := strings.TrimRight(line[:start], " \t")
+	before := strings.TrimRight(number, "0123456789.")
+	if len(number) == start || len(before) == len(number) {
+		return false
+	}
+	word := strings.TrimRight(before, " \t")
+	if word == "" || word[len(word)-1] == ':' || word[len(word)-1] == '=' {
+		return word != ""
+	}
+	from := len(word)
+	for from > 0 && isKeyByte(word[from-1]) {
+		from--
+	}
+	return from > 0 && from < len(word) && isUnitOf(line, from, len(word))
+}
+
+func isRateWord(word string) bool {
+	return strings.HasSuffix(word, "/s") || strings.HasSuffix(word, "/sec") || strings.HasSuffix(word, "/second")
+}
+
 // isRateUnit reports whether a unit per time follows: "10356.65 samples/sec".
 func isRateUnit(line string, i int) bool {
 	start := skipBlanks(line, i)
@@ -233,6 +283,5 @@ func isRateUnit(line string, i int) bool {
 	for end < len(line) && isKeyByte(line[end]) {
 		end++
 	}
-	unit := line[start:end]
-	return strings.HasSuffix(unit, "/s") || strings.HasSuffix(unit, "/sec") || strings.HasSuffix(unit, "/second")
+	return isRateWord(line[start:end])
 }

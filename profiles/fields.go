@@ -106,7 +106,7 @@ var common = []*Field{
 	{Key: "environment.venv", Type: kindType, Also: []string{"pip", "requirements"},
 		Doc: "A virtual environment with the packages of this requirements file, or the dependencies of this pyproject.toml, which lies in the code directory; by uv where the node has it, else by pip.", Example: "requirements.txt",
 		ref: func(p *Profile) any { return &p.Environment }},
-	{Key: "environment.conda", Type: kindType, Doc: "A conda environment made from this file, which lies in the code directory, by micromamba, mamba or conda, whichever the node has; without one, micromamba is fetched.",
+	{Key: "environment.conda", Type: kindType, Doc: "A conda environment made from this file (`.yml`, `.yaml`), which lies in the code directory, by micromamba, mamba or conda, whichever the node has; without one, micromamba is fetched. Any other word is the name, or the path, of an environment that is on the nodes already: it is used as it is.",
 		Example: "environment.yml", ref: func(p *Profile) any { return &p.Environment }},
 	{Key: "environment.docker", Type: kindType, Also: []string{"image", "container"},
 		Doc: "The ranks run in containers of this image, or of one that is built on the node from a Dockerfile or an environment.yml in the code directory; by docker or podman, whichever answers.", Example: "pytorch/pytorch:latest",
@@ -134,7 +134,7 @@ var common = []*Field{
 
 	{Key: "data", Type: channelsType, Also: []string{"inputs", "input_data", "channels", "datasets", "dataset", "file_mounts"},
 		Doc: "The inputs of the training, each in a directory of its own on every node. The command finds it in the variable DLWB_CHANNEL_NAME (and SM_CHANNEL_NAME). " +
-			"What lies on this machine is copied like the code, what has an address is fetched by node 0, and the nodes pass it on; what is unchanged is not sent again. " +
+			"What lies on this machine is copied like the code, what has an address is fetched by node 0, and the nodes pass it on: no more than `most` of the channel says, and never the last of the disk; a connection that is lost is gone on with; what is unchanged is not sent again. " +
 			"What lies here lies in the profile's own directory, unless you allow another place as for `code.dir`.",
 		Example: `{train: datasets/digits, labels: {from: "https://example.org/labels.csv", sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}}`,
 		ref:     func(p *Profile) any { return &p.Data }},
@@ -168,7 +168,8 @@ var common = []*Field{
 		Doc:     "With how few nodes the run may go on (" + having("run.min_nodes") + "); 0 means that all are needed. It brings `rendezvous: c10d` with it.",
 		Example: "1", ref: func(p *Profile) any { return &p.Run.MinNodes }},
 	{Key: "run.restarts", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"max_restarts", "restart"},
-		Doc:     "How often the launcher starts all ranks again after one has failed (" + having("run.restarts") + "). The script goes on from its own checkpoint.",
+		Doc:     "How often all ranks are started again after one has failed: by dlwb while it is attached, from the newest whole checkpoint in `results.checkpoints`; " +
+			"without that key, and with `run.min_nodes`, by the launcher itself where it can (" + having("run.restarts") + "), and the script goes on from its own checkpoint. Jobs and trials have the launcher alone.",
 		Example: "3", ref: func(p *Profile) any { return &p.Run.Restarts }},
 	{Key: "run.parameter_servers", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"ps", "num_ps"},
 		Doc:     "How many nodes, from the last one, hold parameters instead of training (" + having("run.parameter_servers") + ").",
@@ -184,7 +185,7 @@ var common = []*Field{
 		Doc: "What a node runs in the code directory when it is about to be taken away, before the ranks get TERM.", Example: "touch save-now",
 		ref: func(p *Profile) any { return &p.Run.OnNotice }},
 	{Key: "run.resume", Type: commandType, Also: []string{"resume_args"},
-		Doc: "What is added to the command when it is launched again after machines were replaced.", Example: "--resume",
+		Doc: "What is added to the command when it is launched again after machines were replaced or a rank has failed. `{checkpoint}` is the path of the newest whole checkpoint (also in DLWB_CHECKPOINT); where there is none, nothing is added.", Example: "--resume {checkpoint}",
 		ref: func(p *Profile) any { return &p.Run.Resume }},
 
 	{Key: "sweep.method", Type: choiceType, Allowed: []string{"grid", "list", "random"}, Default: "grid", Also: []string{"search", "strategy"},
@@ -233,7 +234,7 @@ var common = []*Field{
 		ref: func(p *Profile) any { return &p.Results.S3 }},
 	{Key: "results.checkpoints", Type: pathType, Also: []string{"checkpoint", "ckpt"},
 		Doc: "The directory in which the training writes its checkpoints and nothing else, relative to the code directory. While a run is watched the newest whole one is brought home " +
-			"(whole: two looks some seconds apart find the same files, sizes and times, and no name begins with a dot or ends like `.tmp`), and after machines were replaced it is put on the nodes before the command is launched again.", Example: "outputs/ckpt",
+			"(whole: two looks some seconds apart find the same files, sizes and times, and no name begins with a dot or ends like `.tmp`), and after machines were replaced or a rank has failed it is put on the nodes before the command is launched again.", Example: "outputs/ckpt",
 		ref: func(p *Profile) any { return &p.Results.Checkpoints }},
 
 	{Key: "limits.budget", Type: moneyType, Also: []string{"cost", "price"}, Doc: "What the cluster may cost in all.", Example: "20USD",

@@ -63,7 +63,7 @@ func (p *Profile) ResultsTo(run string) (string, error) {
 // from; "" when there is none.
 func (p *Profile) EnvironmentFile() string {
 	e := p.Environment
-	if e.File == "" || e.IsImage() {
+	if e.File == "" || e.IsImage() || e.IsNamed() {
 		return ""
 	}
 	return inside(p.CodeDir(), e.File)
@@ -74,6 +74,15 @@ func (p *Profile) EnvironmentFile() string {
 func (e Environment) IsImage() bool {
 	return e.Kind == "docker" && !IsDockerfile(e.File) && !isCondaFile(e.File)
 }
+
+// IsNamed reports whether the environment is one of conda's that is on the nodes
+// already, by its name or path.
+func (e Environment) IsNamed() bool { return e.Kind == "conda" && isCondaName(e.File) }
+
+// condaName is what conda calls an environment, or where one lies on a node.
+var condaName = pattern.New(`^(?:~?/[^\n]+|[A-Za-z0-9_][A-Za-z0-9_.+-]*)$`)
+
+func isCondaName(text string) bool { return condaName.MatchString(text) && !isCondaFile(text) }
 
 // IsDockerfile reports whether a path is that of a Dockerfile, by its name.
 func IsDockerfile(name string) bool {

@@ -111,6 +111,8 @@ func withExample(f *Field) string {
 		tree["machines"] = map[string]any{"instance": "g5.xlarge"}
 	case provider == "sagemaker": // with all that some of its options need
 		tree["machines"] = map[string]any{"instance": "ml.g5.xlarge", "execution_role": "Training", "estimator": "pytorch", "subnet": "subnet-1", "security_groups": []string{"sg-1"}}
+	case provider == "ecs":
+		tree["machines"] = map[string]any{"instance": "g5.xlarge", "image": "rayproject/ray:2.40.0-gpu"}
 	case strings.HasPrefix(f.Key, "machines.instance."):
 		tree["machines"] = map[string]any{"instance": map[string]any{"gpus": 1}}
 	case strings.HasPrefix(f.Key, "sweep."):
@@ -250,6 +252,8 @@ func drawMachines(t *rapid.T, p *Profile) {
 		if rapid.Bool().Draw(t, "model") {
 			m.Need.GPU = []string{"A10G", "L4"}
 		}
+	case "ecs":
+		m.Instance, m.Image = "g5.xlarge", "rayproject/ray:2.40.0-gpu"
 	case "sagemaker":
 		m.Instance = "ml.g5.xlarge"
 		p.Own().(*sagemaker.Machines).Role = "Training"

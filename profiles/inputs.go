@@ -20,6 +20,8 @@ type Channel struct {
 	From string // a path here, relative to the profile, or an address
 	// SHA256 is what a single file must have, in hex; empty: it is not checked.
 	SHA256 string
+	// Most is how many bytes may come from an address; 0: what the disk has room for.
+	Most int64
 }
 
 // ChannelSchemes are the schemes of addresses that a channel may be read from.
@@ -104,19 +106,20 @@ var (
 	channelForm = pattern.New(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
 	sumForm     = pattern.New(`^[0-9a-f]{64}$`)
 	// channelKeys are the keys of a channel that is a mapping.
-	channelKeys = []string{"from", "sha256"}
+	channelKeys = []string{"from", "sha256", "most"}
 )
 
 // mostChannels bounds the inputs of a profile.
 const mostChannels = 32
 
 var channelsType = &Type{
-	Name: "channels", Doc: "a mapping of names to where each is read from: a path relative to the profile, an address (http, https, file, s3), or {from: ADDRESS, sha256: HEX}",
+	Name: "channels", Doc: "a mapping of names to where each is read from: a path relative to the profile, an address (http, https, file, s3), or {from: ADDRESS, sha256: HEX, most: SIZE}",
 	Schema: func(*Field) schema {
 		from := schema{"type": "string", "minLength": 1}
 		return schema{"type": "object", "maxProperties": mostChannels, "propertyNames": schema{"pattern": channelForm.String()},
 			"additionalProperties": schema{"oneOf": []any{from, schema{"type": "object", "required": []string{"from"}, "additionalProperties": false,
-				"properties": schema{"from": from, "sha256": schema{"type": "string", "pattern": sumForm.String()}}}}}}
+				"properties": schema{"from": from, "sha256": schema{"type": "string", "pattern": sumForm.String()},
+					"most": schema{"type": "string", "pattern": "^" + sizePattern}}}}}}
 	},
 	parse: func(d *decoder, f *Field, n *yaml.Node, into any) {
 		var all []Channel
@@ -144,13 +147,25 @@ var channelsType = &Type{
 		var parts []string
 		for _, c := range *from.(*[]Channel) {
 			value := yamlText(c.From)
-			if c.SHA256 != "" {
-				value = writeMap([]string{"from: " + value, "sha256: " + yamlText(c.SHA256)})
-			}
-			parts = append(parts, yamlText(c.Name)+": "+value)
+			parts = append(parts, yamlText(c.Name)+": "+c.text(value))
 		}
 		return writeMap(parts)
 	},
+}
+
+// text is a channel as a profile has it, by its address there.
+func (c Channel) text(from string) string {
+	if c.SHA256 == "" && c.Most == 0 {
+		return from
+	}
+	all := []string{"from: " + from}
+	if c.SHA256 != "" {
+		all = append(all, "sha256: "+yamlText(c.SHA256))
+	}
+	if c.Most > 0 {
+		all = append(all, "most: "+writeSize(c.Most))
+	}
+	return writeMap(all)
 }
 
 // channel reads the value of one channel.
@@ -169,6 +184,8 @@ func (d *decoder) channel(key string, v *yaml.Node, c *Channel) bool {
 				return false
 			}
 			return ok
+		case "most":
+			return d.channelMost(join(key, k.Value), v, c)
 		}
 		return d.keyFlaw(key, k, flaw{why: "a channel has no such key", nearest: nearword.Nearest(k.Value, channelKeys), next: "a channel has " + strings.Join(channelKeys, ", ")})
 	})
@@ -177,6 +194,20 @@ func (d *decoder) channel(key string, v *yaml.Node, c *Channel) bool {
 		return false
 	}
 	return ok
+}
+
+// channelMost reads how many bytes may come.
+func (d *decoder) channelMost(key string, v *yaml.Node, c *Channel) bool {
+	text, ok := d.scalar(key, v)
+	if !ok {
+		return false
+	}
+	var fl flaw
+	if c.Most, fl = readSize(text); fl.why != "" {
+		d.flaw(key, v, fl)
+		return false
+	}
+	return true
 }
 
 func (d *decoder) channelFrom(key string, v *yaml.Node, c *Channel) bool {

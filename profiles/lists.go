@@ -221,6 +221,7 @@ var kindType = &Type{
 		fl := oneLine(text)
 		switch {
 		case fl.why != "":
+		case last(f.Key) == "conda" && isCondaName(text): // it lies on the nodes
 		case last(f.Key) != "docker":
 			fl = plainPath(text)
 		case strings.HasPrefix(text, "-"):

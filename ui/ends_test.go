@@ -71,6 +71,19 @@ func TestFailureIsToldOnceWithWhatToDoNext(t *testing.T) {
 	}
 }
 
+func TestTheAgeOfTheNewestCheckpointIsOnTheTrainScreen(t *testing.T) {
+	s := stage(t, ui.Options{Cluster: "charlm"}, nil)
+	story := scenes.NewStory(2, 0).Up().Launch().Train(0, 0.2)
+	at := story.Events()[len(story.Events())-1].Time
+	story.Tell(event.CheckpointSaved{Name: "step-100", Written: at.Add(-90 * time.Second)},
+		event.CheckpointSaved{Node: 1, Name: "step-50", Written: at.Add(-time.Hour)})
+	s.Play(story.Events()...)
+	says(t, s, "checkpoint step-100, ", " old")
+	hides(t, s, "step-50")
+	s.Play(scenes.NewStory(2, 0).Up().Launch().Events()...)
+	hides(t, s, "checkpoint step-100")
+}
+
 func TestAddressIsShownWholeWhereThereIsNoBrowser(t *testing.T) {
 	s := running(t, ui.Options{OpenURL: func(string) error { return errors.New("no display") }})
 	url := "http://127.0.0.1:8888/"

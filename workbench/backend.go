@@ -43,7 +43,7 @@ type carrier interface {
 	// record.
 	resume(s scope)
 	// beside goes on while a run is watched; nil: nothing does.
-	beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context)
+	beside(s scope, data runData) func(context.Context, *follow.Watch) func(context.Context)
 	// fetch brings home what a run wrote, as a step. silent are nodes that did not
 	// answer just now; nil: nobody knows of any.
 	fetch(ctx context.Context, s scope, silent []bool) error
@@ -153,9 +153,9 @@ func (l *link) observe(s scope) { l.w.observe(s, l) }
 
 func (l *link) resume(s scope) { l.w.resumeRecipe(l, s) }
 
-func (l *link) beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context) {
+func (l *link) beside(s scope, data runData) func(context.Context, *follow.Watch) func(context.Context) {
 	return func(ctx context.Context, t *follow.Watch) func(context.Context) {
-		return l.w.results.KeepCheckpoints(ctx, l.site(s, nil), s.run, t, checkpoints)
+		return l.w.results.KeepCheckpoints(ctx, l.site(s, nil), s.run, t, data.Checkpoints, data.Again)
 	}
 }
 

@@ -58,6 +58,9 @@ func (d *drive) firstContact(ctx context.Context) error {
 		if err != nil {
 			return d.silent(ctx, i, cluster, err)
 		}
+		if d.booted {
+			return d.awaitBoot(ctx, i, n)
+		}
 		if nodes[i].RotateHostKey {
 			d.say(event.StepCluster, i, fmt.Sprintf("ssh answers after %s, with the key it was given", units.Duration(time.Since(began))))
 			return d.awaitBoot(ctx, i, n)
@@ -179,11 +182,14 @@ func awaitSSH(ctx context.Context, n *remote.Node, other func()) error {
 
 // bootScript waits for what the image itself still does after ssh answers, so
 // that it does not hold a lock that the environment step needs. What the boot was
-// told to prepare and could not (a disk for data) stands in boot.failed.
+// told to prepare and could not (a disk for data) stands in boot.failed, and is tried
+// again: it may have been mended since.
 const bootScript = `command -v cloud-init >/dev/null 2>&1 || exit 0
 timeout 900 cloud-init status --wait >/dev/null 2>&1
 [ $? -ne 124 ] || { echo 'cloud-init has not ended after 15 minutes' >&2; exit 73; }
-[ ! -s /var/lib/dlwb/boot.failed ] || { cat /var/lib/dlwb/boot.failed >&2; exit 73; }
+dir=${DLWB_DIR:-/var/lib/dlwb}
+[ ! -s "$dir/boot.failed" ] || [ ! -x "$dir/volumes" ] || sudo -n env DLWB_PATIENCE=5 "$dir/volumes" >/dev/null 2>&1
+[ ! -s "$dir/boot.failed" ] || { cat "$dir/boot.failed" >&2; exit 73; }
 exit 0`
 
 // bootQuiet is how long that may say nothing: longer than the script waits.

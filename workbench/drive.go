@@ -61,24 +61,27 @@ type drive struct {
 	plan *planning.Plan
 	goal Goal
 
-	lock    *locks.Claim // nil while somebody else may change the cluster
-	watch   *locks.Claim // of the run, from before its launch until its results are home
-	s       scope
-	record  store.Cluster
-	data    clusterData
-	made    bool               // this drive began the cluster
-	idle    bool               // the cluster was up, as this very profile has it
-	arrived bool               // its machines are up and were reached
-	resumed bool               // the command has what the profile adds for going on
-	lostRun string             // the run that this drive goes on with, after it lost machines
-	behind  bool               // it goes on behind a screen, and whoever leaves that leaves what runs
-	link    *link              // to the nodes
-	via     carrier            // of the run
-	before  string             // a line of sh that commands on the nodes need in front
-	active  context.CancelFunc // ends the word to the nodes that somebody is at work
-	outcome Outcome
-	trial   *sweep.Label // what is launched is a trial; nil: it is a run
-	beside  int          // how many of them run at once
+	lock       *locks.Claim // nil while somebody else may change the cluster
+	watch      *locks.Claim // of the run, from before its launch until its results are home
+	s          scope
+	record     store.Cluster
+	data       clusterData
+	made       bool               // this drive began the cluster
+	idle       bool               // the cluster was up, as this very profile has it
+	arrived    bool               // its machines are up and were reached
+	booted     bool               // its machines were there before, and have booted again
+	lostRun    string             // the run that this drive goes on with, after it failed or lost machines
+	command    string             // of the run, without what is added for going on
+	engineName string             // of the run that was launched last
+	ckpts      map[int]string     // by node, what the run goes on from, below the code directory
+	behind     bool               // it goes on behind a screen, and whoever leaves that leaves what runs
+	link       *link              // to the nodes
+	via        carrier            // of the run
+	before     string             // a line of sh that commands on the nodes need in front
+	active     context.CancelFunc // ends the word to the nodes that somebody is at work
+	outcome    Outcome
+	trial      *sweep.Label // what is launched is a trial; nil: it is a run
+	beside     int          // how many of them run at once
 
 	recorded chan struct{} // closed when the recipe of the run is written
 }
@@ -243,7 +246,7 @@ func (d *drive) steps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.replaceLost(ctx); err != nil {
+	if err := d.startAgain(ctx); err != nil {
 		return err
 	}
 	if d.goal.Until == event.StepTrain {
@@ -490,7 +493,7 @@ func (d *drive) settle() {
 func (d *drive) environmentSpec() environment.Spec {
 	e := d.plan.Profile.Environment
 	return environment.Spec{
-		Kind: e.Kind, File: e.File, Python: e.Python, Optional: e.Optional,
+		Kind: e.Kind, File: e.File, There: e.IsNamed(), Python: e.Python, Optional: e.Optional,
 		Before: e.Before, After: e.After, Mounts: e.Mounts, Code: planning.RemoteCode(d.plan.Cluster),
 		Force: d.goal.Force, Cluster: d.plan.Cluster,
 	}

@@ -39,7 +39,8 @@ func (w *Workbench) putEnd(run store.Run, data runData, e event.RunEnded, at tim
 }
 
 // abandon ends a run whose ranks could not all be started: those that were are
-// stopped again.
+// stopped again. Where they could not be, the end of a trial is not told: its place
+// would be given to the next.
 func (w *Workbench) abandon(s scope, c carrier, run store.Run, data runData, cause error) {
 	ctx, cancel := context.WithTimeout(w.ctx, follow.StopGrace+follow.StopLimit)
 	defer cancel()
@@ -50,6 +51,9 @@ func (w *Workbench) abandon(s scope, c carrier, run store.Run, data runData, cau
 	}
 	if err := stopRun(ctx, c, nil, run.ID, "the launch failed"); err != nil {
 		ended.Cause += "; " + err.Error()
+		if data.Trial != nil {
+			return
+		}
 	}
 	_ = w.recordEnd(s, run, data, ended) // the failure of the launch is told in any case
 }

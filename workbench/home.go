@@ -107,6 +107,7 @@ func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) erro
 			return err
 		}
 	}
+	info.Checkpoint = w.checkpoint(c.ID, info.Run)
 	info.PricePerHour, info.Spent, info.Ends = a.Rate(), a.Spent(now()), a.Ends
 	info.Lived = a.Lived(c.CreatedAt, now()).Seconds()
 	if info.Phase == event.PhaseReady && a.AllGone() {
@@ -136,6 +137,7 @@ func (w *Workbench) account(life int64) (money.Account, error) {
 		f.seq = row.Seq
 		if e, ok := told.Decode(row); ok {
 			f.account.Apply(e)
+			f.checkpoint.Apply(e)
 		}
 	}
 	return f.account.Clone(), nil
@@ -145,6 +147,15 @@ func (w *Workbench) account(life int64) (money.Account, error) {
 type folded struct {
 	seq     int64
 	account money.Account
+	// checkpoint is the newest of the run that told of one last.
+	checkpoint event.Checkpoint
+}
+
+// checkpoint is the newest checkpoint of a run, as account has folded it.
+func (w *Workbench) checkpoint(life int64, run string) *event.Checkpoint {
+	w.folding.Lock()
+	defer w.folding.Unlock()
+	return w.folded[life].checkpoint.At(now(), run)
 }
 
 const (

@@ -374,7 +374,7 @@ func (on *jobCarrier) observe(s scope) {
 func (on *jobCarrier) resume(scope) {}
 
 // beside brings checkpoints home, where the job's disk can be read.
-func (on *jobCarrier) beside(s scope, checkpoints string) func(context.Context, *follow.Watch) func(context.Context) {
+func (on *jobCarrier) beside(s scope, data runData) func(context.Context, *follow.Watch) func(context.Context) {
 	if _, is := on.landing(); !is {
 		return nil
 	}
@@ -383,7 +383,7 @@ func (on *jobCarrier) beside(s scope, checkpoints string) func(context.Context, 
 		if err != nil {
 			return func(context.Context) {}
 		}
-		return on.w.results.KeepCheckpoints(ctx, l.site(s, nil), s.run, t, checkpoints)
+		return on.w.results.KeepCheckpoints(ctx, l.site(s, nil), s.run, t, data.Checkpoints, false)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/vitals"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/samples"
@@ -75,7 +76,7 @@ func (o *observer) run(ctx context.Context) {
 // node gathers the samples of one node. An error ends it with a line in the log
 // alone: a panel without news says so by itself.
 func (o *observer) node(ctx context.Context, node int, teller job.Teller) {
-	parser := metrics.NewTelemetry()
+	parser := vitals.NewReader()
 	err := teller.Telemetry(ctx, o.kept.Pace, func(frame []byte) {
 		if sample, ok := parser.Frame(frame); ok {
 			o.take(node, sample)
@@ -89,7 +90,7 @@ func (o *observer) take(node int, sample metrics.Sample) {
 	if err != nil {
 		return
 	}
-	hung := sample.GPUError == metrics.SMISilent
+	hung := sample.GPUError == vitals.SMISilent
 	o.kept.Take(node, body)
 	o.mu.Lock()
 	was := o.hung[node]

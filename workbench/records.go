@@ -43,6 +43,8 @@ type runData struct {
 	// Checkpoints is the directory of its checkpoints, below the code
 	// directory; empty: not known.
 	Checkpoints string `json:"checkpoints,omitempty"`
+	// Again: it is started again when it fails.
+	Again bool `json:"again,omitempty"`
 	// S3 is where its results are kept besides, "s3://bucket/prefix"; empty: nowhere.
 	S3 string `json:"s3,omitempty"`
 	// Ref is where its provider has it as a job; empty: it is none, or that is not

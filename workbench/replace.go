@@ -3,55 +3,48 @@ package workbench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
-	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/workbench/again"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
 )
 
-const (
-	// goneLimit is how long a provider has to confirm that a machine which it
-	// announced to take away is gone. A spot notice comes two minutes before.
-	goneLimit = 5 * time.Minute
-	goneEvery = 3 * time.Second
-	// refusedPause is how long to wait after there was no machine to be had.
-	refusedPause = time.Minute
-)
+// refusedPause is how long to wait after there was no machine to be had.
+const refusedPause = time.Minute
 
-// replaceLost goes on with a run whose machines were taken away: it gets new
-// ones for those that are proven gone and launches the command again, as often
-// as the profile allows and while the budget lasts.
-func (d *drive) replaceLost(ctx context.Context) error {
+// startAgain goes on with a run whose machines were taken away, or that has failed:
+// it gets new ones for those that are proven gone and launches the command again,
+// as often as the profile allows and while the budget lasts.
+func (d *drive) startAgain(ctx context.Context) error {
 	limits := d.plan.Profile.Limits
-	for try := 1; d.wasTaken(); try++ {
+	var tries again.Tries
+	for why := d.why(); why != again.Not; why = d.why() {
 		ended := *d.outcome.Ended
-		if try > limits.Replacements {
-			return d.notReplaced(fmt.Sprintf("machines were replaced %d times, which is limits.replacements", limits.Replacements))
-		}
+		which, refused := tries.Next(why, d.plan.Profile)
 		a, err := d.w.account(d.s.life)
 		if err != nil {
 			return err
 		}
-		if spent := a.Spent(now()); limits.Budget > 0 && spent >= limits.Budget {
-			return d.notReplaced(units.USD(spent) + " are spent of a budget of " + units.USD(limits.Budget))
+		if refused == "" {
+			refused = again.Spent(a.Spent(now()), limits.Budget)
 		}
-		d.fetchLost(ctx)
-		gone, err := d.awaitGone(ctx)
+		if refused == "" {
+			d.fetchLost(ctx)
+			refused, err = d.confirm(ctx, why)
+		}
 		if err != nil {
 			return err
 		}
-		if !gone {
-			return d.notReplaced("the provider does not confirm that a machine is gone")
+		if refused != "" {
+			return d.w.publish(d.s, again.Refused(why, d.plan.Cluster, refused))
 		}
-		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: fmt.Sprintf("%s; replacing what was taken away, %d of %d times",
-			ended.Cause, try, limits.Replacements)})
+		_ = d.w.publish(d.s, again.Announce(why, ended.Cause, which))
 		d.lostRun = d.outcome.Run
-		if err := d.relaunch(ctx); err != nil {
-			if ctx.Err() != nil || try == limits.Replacements {
+		if err := d.relaunch(ctx, why); err != nil {
+			if ctx.Err() != nil || why != again.Taken || tries.Last(d.plan.Profile) {
 				return err
 			}
 			_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: "no replacement yet: " + err.Error(), Next: "trying again in " + units.Duration(refusedPause)})
@@ -63,6 +56,27 @@ func (d *drive) replaceLost(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// confirm says why a machine that was taken away is not replaced; empty: it may be.
+func (d *drive) confirm(ctx context.Context, why again.Why) (refused string, err error) {
+	if why != again.Taken {
+		return "", nil
+	}
+	provider, err := d.w.provider(d.plan.Provider)
+	if err != nil {
+		return "", err
+	}
+	if gone, err := again.AwaitGone(ctx, provider, d.data.Cluster); err != nil || gone {
+		return "", err
+	}
+	return "the provider does not confirm that a machine is gone", nil
+}
+
+// why is the reason for which the run that has ended is started again.
+func (d *drive) why() again.Why {
+	replaceable := d.plan.Profile.Machines.Spot && traits(d.plan.Provider).Leased
+	return again.WhyOf(d.outcome.Ended, replaceable, d.plan.Profile, d.engineName)
 }
 
 // fetchLost brings home what a run wrote that lost machines, while those that
@@ -78,61 +92,23 @@ func (d *drive) fetchLost(ctx context.Context) {
 	}
 }
 
-// wasTaken reports whether the run ended because the provider took machines
-// back that may be replaced.
-func (d *drive) wasTaken() bool {
-	return d.outcome.Ended != nil && d.outcome.Ended.Verdict == event.Lost && d.plan.Profile.Machines.Spot && traits(d.plan.Provider).Leased
-}
-
-func (d *drive) notReplaced(why string) error {
-	return d.w.publish(d.s, event.Noticed{Level: "warning", Text: "the lost machines are not replaced: " + why,
-		Next: "dlwb run goes on by hand, dlwb down " + d.plan.Cluster + " removes what is left"})
-}
-
-// awaitGone waits until the provider proves of at least one machine that it is
-// gone. One that only does not answer is not replaced: it may come back, and
-// would cost twice.
-func (d *drive) awaitGone(ctx context.Context) (bool, error) {
-	provider, err := d.w.provider(d.plan.Provider)
-	if err != nil {
-		return false, err
-	}
-	deadline := time.Now().Add(goneLimit)
-	for {
-		statuses, err := provider.Probe(ctx, d.data.Cluster)
-		for _, s := range statuses {
-			if err == nil && s.State == cloud.Gone {
-				return true, nil
-			}
-		}
-		if time.Now().After(deadline) {
-			return false, nil
-		}
-		select {
-		case <-time.After(goneEvery):
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-	}
-}
-
-// relaunch brings the cluster to its full number again and starts the command
-// with what the profile adds for going on.
-func (d *drive) relaunch(ctx context.Context) (err error) {
+// relaunch brings the cluster to its full number again, where machines were taken,
+// and starts the command with what the profile adds for going on. A run that failed
+// gets the code that it had.
+func (d *drive) relaunch(ctx context.Context, why again.Why) (err error) {
 	if d.lock, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Change); err != nil {
 		return err
 	}
 	defer d.release() // training gives it back by itself
 	d.watch.Release()
 	d.watch = nil
-	again := d.plan.Profile.Run.Resume
-	if command := d.plan.Profile.Run.Command; again != "" && !d.resumed {
-		p := *d.plan.Profile
-		p.Run.Command = command + " " + again
-		d.plan.Profile, d.resumed = &p, true
-	}
 	ended := d.outcome.Ended
-	if err := d.toLaunch(ctx); err != nil {
+	if why == again.Failed {
+		err = d.step(ctx, event.StepLaunch, d.plan.Profile.Run.Command, d.launch)
+	} else {
+		err = d.toLaunch(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	d.via = d.link

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/vitals"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/samples"
@@ -51,7 +52,7 @@ func TestTelemetryIsAskedForLessWhenNobodyLooks(t *testing.T) {
 func TestNvidiaSmiThatHangsIsToldOnceAndWhenItAnswersAgain(t *testing.T) {
 	w := newBench(t, t.TempDir())
 	o := newObserver(w, begin(t, w, "c", "r1"), nil)
-	for _, said := range []string{"", metrics.SMISilent, metrics.SMISilent, "", ""} {
+	for _, said := range []string{"", vitals.SMISilent, vitals.SMISilent, "", ""} {
 		o.take(0, metrics.Sample{GPUError: said})
 	}
 	var told []string
@@ -79,9 +80,9 @@ func BenchmarkTelemetryOf64Nodes(b *testing.B) {
 	}
 	o := newObserver(w, scope{cluster: "c", life: life}, nil)
 	sub := w.Subscribe("c")
-	parsers := make([]*metrics.Telemetry, 64)
+	parsers := make([]*vitals.Reader, 64)
 	for i := range parsers {
-		parsers[i] = metrics.NewTelemetry()
+		parsers[i] = vitals.NewReader()
 	}
 	o.kept.Thin()
 	begin := cpuTime(b)

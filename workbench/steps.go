@@ -19,6 +19,7 @@ import (
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/again"
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
@@ -156,6 +157,7 @@ func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]envi
 		if own := d.data.Cluster.Nodes[i].Python; own != "" {
 			spec.Python = own
 		}
+		spec.Modules = d.data.Cluster.Nodes[i].Modules
 		r, err := environment.Prepare(ctx, atnode.Runner{Node: d.link.nodes[i], Before: d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
 		results[i] = r
 		if errors.As(err, &failures[i]) {
@@ -224,17 +226,22 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 
 // launchAs is launch for a run whose id is known, by whoever holds the watch.
 func (d *drive) launchAs(ctx context.Context, id string) (_ string, _ bool, err error) {
+	if err := d.goOn(ctx, id); err != nil {
+		return "", false, err
+	}
 	made, err := d.engine(ctx, id)
 	if err != nil {
 		return "", false, err
 	}
+	again.Fill(made, d.ckpts)
+	d.engineName = made.Engine
 	env := d.data.Envs[0]
 	data := runData{
 		Ranks: planning.RankInfos(made), Nodes: len(d.link.nodes), Python: env.Python, Forward: d.plan.Profile.Forward,
 		Results: planning.OfRun(d.plan.Results, id), OwnDir: planning.OwnDir(d.plan.Cluster, id),
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
-		S3:          d.plan.Profile.Results.S3,
-		Leads:       made.Leads, State: d.plan.Profile.StateDir(), Trial: d.trial, Key: d.goal.Key,
+		Again:       d.trial == nil && planning.RestartsHere(d.plan.Profile, made.Engine) > 0, S3: d.plan.Profile.Results.S3,
+		Leads: made.Leads, State: d.plan.Profile.StateDir(), Trial: d.trial, Key: d.goal.Key,
 		Stall: d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
@@ -246,14 +253,7 @@ func (d *drive) launchAs(ctx context.Context, id string) (_ string, _ bool, err 
 	if data.To, err = d.plan.Profile.ResultsTo(id); err != nil {
 		return "", false, err
 	}
-	at, ckpts := d.link.site(d.s, nil), d.plan.Profile.Results.Checkpoints
-	if d.lostRun != "" && ckpts != "" {
-		err = d.w.results.PutBack(ctx, at, id, d.lostRun, ckpts)
-	}
-	if err == nil {
-		err = d.w.results.NoteBefore(ctx, at, id, data.Results)
-	}
-	if err != nil {
+	if err := d.w.results.NoteBefore(ctx, d.link.site(d.s, nil), id, data.Results); err != nil {
 		return "", false, err
 	}
 	run := store.Run{
@@ -280,6 +280,25 @@ func (d *drive) launchAs(ctx context.Context, id string) (_ string, _ bool, err 
 	return text, false, d.setPhase(event.PhaseReady)
 }
 
+// goOn puts what the run goes on from on the nodes, and adds to its command what the
+// profile has for that. The plan stays as it was made.
+func (d *drive) goOn(ctx context.Context, id string) (err error) {
+	if d.lostRun == "" {
+		return nil
+	}
+	p := d.plan.Profile
+	if p.Results.Checkpoints != "" {
+		d.ckpts, err = d.w.results.PutBack(ctx, d.link.site(d.s, nil), id, d.lostRun, p.Results.Checkpoints)
+	}
+	if d.command == "" {
+		d.command = p.Run.Command
+	}
+	own := *p
+	own.Run.Command = again.Command(d.command, p.Run.Resume, len(d.ckpts) > 0)
+	d.plan.Profile = &own
+	return err
+}
+
 // engine makes the plan of every rank from what is known of the nodes now.
 func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	env := d.data.Envs[0]
@@ -287,7 +306,7 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	for i, n := range d.data.Cluster.Nodes {
 		nodes[i] = engine.Node{Host: n.PeerHost, Interface: n.Interface, GPUs: d.data.GPUs[i]}
 	}
-	site := planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", OldTorch: env.Mended != "", Run: id, PortIs: "PORT", Threads: d.threads(ctx),
+	site := planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", OldTorch: env.Mended != "", Run: id, PortIs: "PORT", Trial: d.trial != nil, Threads: d.threads(ctx),
 		Sources: planning.Sources(d.plan.Profile)}
 	draft, err := planning.LayRanks(d.plan.Profile, site)
 	if err != nil {
@@ -334,7 +353,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 			RunID: disks.Run(i, id), Called: id, Dir: planning.RemoteCode(d.plan.Cluster),
 			Results: disks.OwnDir(planning.OwnDir(d.plan.Cluster, id), i), Grace: p.Run.Grace, LogMost: p.Limits.Log,
 			Peers: d.link.peers(i), CalledAt: disks.Runs(id), OnNotice: planning.OfRun(onNotice, id), Restarts: made.Restarts, Leads: made.Leads && i == 0,
-			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, given, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
+			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, again.Env(d.data.Envs[i].Home+"/"+planning.RemoteCode(d.plan.Cluster), d.ckpts[i]), given, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
 		}
 		for _, proc := range made.Nodes[i] {
 			started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: disks.Words(proc.Env, i, id),
@@ -359,23 +378,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 // inEnvironment is a command as a node runs it: in its container where there is one,
 // with its own interpreter.
 func (d *drive) inEnvironment(argv []string, node int) []string {
-	return append(slices.Clone(d.data.Envs[node].Wrap), d.ownPython(argv, node)...)
-}
-
-// ownPython is a command with the interpreter of its node: the plan was made
-// with that of node 0, and it may lie elsewhere here.
-func (d *drive) ownPython(argv []string, node int) []string {
-	planned, own := d.data.Envs[0].Python, d.data.Envs[node].Python
-	if own == "" || own == planned {
-		return argv
-	}
-	mine := slices.Clone(argv)
-	for i, word := range mine {
-		if word == planned {
-			mine[i] = own
-		}
-	}
-	return mine
+	return append(slices.Clone(d.data.Envs[node].Wrap), planning.OwnPython(argv, d.data.Envs[0].Python, d.data.Envs[node].Python)...)
 }
 
 // gpuEnv says which GPUs the ranks of a node may use: those that the profile

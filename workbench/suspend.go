@@ -81,6 +81,7 @@ func (w *Workbench) suspend(ctx context.Context, cluster string, before func(sto
 	if d.link, err = w.open(d.record); err != nil {
 		return err
 	}
+	d.booted = true
 	if err := d.firstContact(ctx); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -115,6 +116,38 @@ func TestAllUnfinishedRunsOfALifeAreKnown(t *testing.T) {
 	for _, id := range ids {
 		if r, _, err := w.runRecord(id); err != nil || r.EndedAt == nil || r.Verdict != string(event.Stopped) {
 			t.Errorf("%s: %+v, %v", id, r, err)
+		}
+	}
+}
+
+// unstoppable carries runs that can't be stopped now.
+type unstoppable struct {
+	carrier
+	err error
+}
+
+func (u unstoppable) replicas(string) ([]job.Replica, error) { return nil, u.err }
+
+func TestTheEndOfATrialWhoseLaunchFailedIsToldOnceItIsStopped(t *testing.T) {
+	w := newBench(t, t.TempDir())
+	s := begin(t, w, "c", "r")
+	for id, c := range map[string]struct {
+		trial *sweep.Label
+		err   error
+		ended bool
+	}{
+		"stopped":     {&sweep.Label{Trial: 1}, nil, true},
+		"unreachable": {&sweep.Label{Trial: 2}, errors.New("node0 does not answer"), false},
+		"no trial":    {nil, errors.New("node0 does not answer"), true},
+	} {
+		run, data := store.Run{ID: id, Cluster: "c", Life: s.life, StartedAt: now()}, runData{Nodes: 1, Trial: c.trial}
+		if err := w.putRun(run, data); err != nil {
+			t.Fatal(err)
+		}
+		s.run = id
+		w.abandon(s, unstoppable{err: c.err}, run, data, errors.New("connection reset"))
+		if _, ended := w.Ended(id); ended != c.ended {
+			t.Errorf("%s: ended %v", id, ended)
 		}
 	}
 }

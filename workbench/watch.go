@@ -29,7 +29,7 @@ func (w *Workbench) watchRun(ctx context.Context, s scope, on carrier, id string
 	}
 	s.run = id
 	owner := w.watchOwner(s, run, &data)
-	owner.Gone, owner.Beside = on.gone, on.beside(s, data.Checkpoints)
+	owner.Gone, owner.Beside = on.gone, on.beside(s, data)
 	watched := w.watched(run, data, replicas, silent)
 	watched.Names = w.called(s.life, nil)
 	owner.Alone = func(ctx context.Context) (proof, doubt string) { return w.alone(ctx, s) }

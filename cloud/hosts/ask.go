@@ -125,12 +125,20 @@ func (p printed) answer(w agentbin.Words) (hostclaim.Answer, error) {
 		err = fmt.Errorf("it lets us in and does not answer when it is asked %s within %v", late.Wait.What, late.Wait.Limit)
 	case strings.TrimSpace(p.complaints) != "":
 		err = errors.New(lastLine(p.complaints))
+	case len(bytes.TrimSpace(p.out)) > 0 && p.ended(): // what stands in place of a shell says why
+		err = fmt.Errorf("it says %q", lastLine(string(p.out)))
 	case p.err != nil:
 		err = p.err
 	default:
 		err = errors.New("the command ended without a word")
 	}
 	return a, err
+}
+
+// ended reports whether the command came to its end by itself.
+func (p printed) ended() bool {
+	var exit *ssh.ExitError
+	return p.err == nil || errors.As(p.err, &exit)
 }
 
 // command runs a command line on the host and gives it input. limit is how long

@@ -33,6 +33,7 @@ type report struct {
 	facts    hostclaim.Facts
 	claim    hostclaim.Claim
 	findings []cloud.Finding
+	asked    bool // the line of the spec, instead of which Python there is
 }
 
 // Check reaches every host, all at once, and looks for what would make a run
@@ -48,13 +49,16 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	reports := make([]report, len(machines))
 	var all sync.WaitGroup
 	for i, m := range machines {
-		all.Go(func() { reports[i] = p.examine(ctx, calls, m, spec.Name) })
+		all.Go(func() { reports[i] = p.examine(ctx, calls, m, spec) })
 	}
 	all.Wait()
 	var out cloud.Preflight
-	for _, r := range reports {
+	for i, r := range reports {
 		out.Findings = append(out.Findings, r.findings...)
 		out.GPUs = append(out.GPUs, r.ownGPUs())
+		if r.asked && r.facts.OS != "" {
+			out.Answers = append(out.Answers, cloud.Answer{Node: i, Name: r.Entry, Python: r.Option.Python, Modules: r.Modules, Printed: r.facts.Said})
+		}
 	}
 	out.Findings = append(append(out.Findings, twins(reports)...), oneHome(reports)...)
 	return out
@@ -92,7 +96,7 @@ func wrong(what, text, next string) cloud.Finding {
 }
 
 // examine looks at one host.
-func (p *Provider) examine(ctx context.Context, calls *caller, m machine, cluster string) report {
+func (p *Provider) examine(ctx context.Context, calls *caller, m machine, spec cloud.Spec) report {
 	r := report{machine: m}
 	c, err := calls.call(ctx, m)
 	var problem *Problem
@@ -112,11 +116,16 @@ func (p *Provider) examine(ctx context.Context, calls *caller, m machine, cluste
 		return r
 	}
 	asked := time.Now()
-	answer, err := c.ask(ctx, hostclaim.Request{Do: hostclaim.Look, Dir: m.Option.Dir, Python: m.Option.Python}, c.bounds.Script)
+	look := hostclaim.Request{Do: hostclaim.Look, Dir: m.Option.Dir, Python: m.Option.Python}
+	if spec.Ask != nil {
+		look.Line = spec.Ask(m.Option.Python, m.Modules)
+	}
+	r.asked = look.Line != ""
+	answer, err := c.ask(ctx, look, c.bounds.Script)
 	if r.facts, r.claim = answer.Facts, answer.Claim; r.facts.OS == "" && err == nil {
 		err = errors.New("its answer says nothing")
 	}
-	r.findings = r.judge(c.took, asked, time.Now(), cluster, err)
+	r.findings = r.judge(c.took, asked, time.Now(), spec.Name, err)
 	return r
 }
 
@@ -137,9 +146,11 @@ func (r *report) judge(took time.Duration, asked, answered time.Time, cluster st
 	if f, held := r.held(cluster); held {
 		found = append(found, f)
 	}
-	if f.NoPython {
+	switch {
+	case r.asked: // whoever asked knows what the answer means
+	case f.NoPython:
 		found = append(found, wrong(what, r.Option.Python+", which the profile gives as its Python, does not run there", "change python for this host; "+r.login()+" "+r.Option.Python+" -V"))
-	} else if f.Python == "" {
+	case f.Python == "":
 		found = append(found, warning(what, "no python3 was found there", "install it, or set environment.python"))
 	}
 	return append(found, append(r.clock(asked, answered), r.gpus()...)...)

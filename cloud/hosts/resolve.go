@@ -39,6 +39,8 @@ type machine struct {
 	Jumps   []machine `json:"jumps,omitempty"`
 	// Option is what the profile says of this host alone.
 	Option options.HostOption `json:"option,omitzero"`
+	// Modules are loaded there before anything else of a run.
+	Modules []string `json:"modules,omitempty"`
 	// HomeOf is the number, from 1, of the first machine with the same home directory,
 	// and CodeOf of the first with the same place for the code; 0: it is the first
 	// itself, or the only one.
@@ -121,7 +123,7 @@ func (r *resolver) spec(s cloud.Spec) ([]machine, error) {
 			return nil, fmt.Errorf("host %s: %w", entry, err)
 		}
 		m.Vouched, m.Option = own.KeyOf(entry), own.HostOptions[entry]
-		m.Option.HostKey = ""
+		m.Option.HostKey, m.Modules = "", own.Loads()
 		if m.Vouched != "" {
 			m.Remembered = r.before
 		}

@@ -229,7 +229,7 @@ func describe(life cloud.Life, machines []machine) cloud.Cluster {
 		c.Nodes = append(c.Nodes, cloud.Node{
 			Index: i, Name: "node" + itoa(i), Called: m.Entry, ID: m.Entry, Addr: m.addr(), User: m.User, Keys: m.Keys,
 			Jumps: jumpsOf(m), HostKey: m.HostKey, PeerHost: peer, PeerPort: port, PeerUnsure: true, PeerGiven: given,
-			GPUs: m.Option.GPUs, Python: m.Option.Python, HomeOf: firstName(m.HomeOf), CodeOf: firstName(m.CodeOf),
+			GPUs: m.Option.GPUs, Python: m.Option.Python, Modules: m.Modules, HomeOf: firstName(m.HomeOf), CodeOf: firstName(m.CodeOf),
 		})
 	}
 	return c

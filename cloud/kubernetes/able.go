@@ -6,7 +6,6 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dlwb/dlwb/internal/job"
 )
@@ -29,13 +28,11 @@ func (r right) String() string {
 func (d *door) may(ctx context.Context, r right) (bool, error) {
 	ctx, cancel := call(ctx)
 	defer cancel()
-	review, err := d.auth.SelfSubjectAccessReviews().Create(ctx, &authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorization.ResourceAttributes{Namespace: d.Namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub},
-	}}, meta.CreateOptions{})
+	yes, err := d.api.Allowed(ctx, &authorization.ResourceAttributes{Namespace: d.Namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.sub})
 	if err != nil {
 		return false, d.explain(err)
 	}
-	return review.Status.Allowed, nil
+	return yes, nil
 }
 
 // rightExec is behind all that a replica can do besides: a shell, ports, panels.

@@ -103,7 +103,7 @@ func (a *awaiter) tell(at standing) {
 func (d *door) eventsOf(ctx context.Context, name string) []core.Event {
 	ctx, cancel := call(ctx)
 	defer cancel()
-	list, err := d.core.Events(d.Namespace).List(ctx, meta.ListOptions{FieldSelector: "involvedObject.name=" + name + ",type=Warning"})
+	list, err := d.api.Events(d.Namespace).List(ctx, meta.ListOptions{FieldSelector: "involvedObject.name=" + name + ",type=Warning"})
 	if err != nil {
 		return nil
 	}

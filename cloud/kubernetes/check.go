@@ -95,12 +95,12 @@ func (c *check) all(ctx context.Context) (all []cloud.Finding) {
 func (d *door) checkNamespace(ctx context.Context) cloud.Finding {
 	ctx, cancel := call(ctx)
 	defer cancel()
-	_, err := d.core.Namespaces().Get(ctx, d.Namespace, meta.GetOptions{})
+	_, err := d.api.Namespaces().Get(ctx, d.Namespace, meta.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		return fine("namespace", d.Namespace)
 	}
 	next := "kubectl create namespace " + d.Namespace + ", or another one in machines.namespace"
-	if list, err := d.core.Namespaces().List(ctx, meta.ListOptions{Limit: 20}); err == nil {
+	if list, err := d.api.Namespaces().List(ctx, meta.ListOptions{Limit: 20}); err == nil {
 		var names []string
 		for _, n := range list.Items {
 			names = append(names, n.Name)
@@ -180,7 +180,7 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 func (c *check) checkSecrets(ctx context.Context) (all []cloud.Finding) {
 	for _, name := range c.m.PullSecrets {
 		ask, cancel := call(ctx)
-		s, err := c.core.Secrets(c.Namespace).Get(ask, name, meta.GetOptions{})
+		s, err := c.api.Secrets(c.Namespace).Get(ask, name, meta.GetOptions{})
 		cancel()
 		switch {
 		case apierrors.IsNotFound(err):
@@ -204,7 +204,7 @@ func (c *check) checkVolumes(ctx context.Context) (all []cloud.Finding) {
 			continue
 		}
 		ask, cancel := call(ctx)
-		claim, err := c.core.PersistentVolumeClaims(c.Namespace).Get(ask, v.Name, meta.GetOptions{})
+		claim, err := c.api.PersistentVolumeClaims(c.Namespace).Get(ask, v.Name, meta.GetOptions{})
 		cancel()
 		switch {
 		case apierrors.IsNotFound(err):

@@ -27,7 +27,7 @@ func (c *check) checkGPUs(ctx context.Context) []cloud.Finding {
 	}
 	ask, cancel := call(ctx)
 	defer cancel()
-	list, err := c.core.Nodes().List(ask, meta.ListOptions{})
+	list, err := c.api.Nodes().List(ask, meta.ListOptions{})
 	if err != nil {
 		return []cloud.Finding{cloud.Unchecked("gpus", "the nodes are not visible to you: whether they have "+string(gpuOf(c.m))+" is not known", "")}
 	}
@@ -73,7 +73,7 @@ func roomOf(nodes []core.Node, gpu core.ResourceName, selector map[string]string
 func (c *check) checkQuota(ctx context.Context) (all []cloud.Finding) {
 	ask, cancel := call(ctx)
 	defer cancel()
-	list, err := c.core.ResourceQuotas(c.Namespace).List(ask, meta.ListOptions{})
+	list, err := c.api.ResourceQuotas(c.Namespace).List(ask, meta.ListOptions{})
 	if err != nil {
 		return []cloud.Finding{cloud.Unchecked("quota", "the quota of "+c.Namespace+" is not visible to you", "")}
 	}
@@ -127,7 +127,7 @@ func (c *check) checkQueue(ctx context.Context) []cloud.Finding {
 	if c.m.Queue == "" {
 		return nil
 	}
-	version, is := c.kueue()
+	version, is := c.kueue(ctx)
 	if !is {
 		return []cloud.Finding{{What: "queue", Text: "machines.local_queue names " + c.m.Queue + ", and the cluster has no Kueue", Next: "leave machines.local_queue out"}}
 	}
@@ -193,7 +193,7 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 	pod := &core.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Name, pod.Namespace = name, c.Namespace
 	pod.Spec.RestartPolicy = core.RestartPolicyNever
-	back, err := c.core.Pods(c.Namespace).Create(ask, pod, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"})
+	back, err := c.api.Pods(c.Namespace).Create(ask, pod, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"})
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods"`):
 		return []cloud.Finding{fine("dry run", "the cluster takes the "+c.kind.object), cloud.Unchecked("dry run", "you may not make pods by hand: quota and policies of pods can't be tried", "")}

@@ -49,15 +49,14 @@ func (d *door) choose(ctx context.Context, asked string) (*kind, error) {
 func (d *door) has(ctx context.Context, k *kind) (bool, error) {
 	ctx, cancel := call(ctx)
 	defer cancel()
-	list := &meta.APIResourceList{}
-	err := d.disco.RESTClient().Get().AbsPath("/apis", k.resource.Group, k.resource.Version).Do(ctx).Into(list)
+	all, err := d.api.Resources(ctx, k.resource.GroupVersion())
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, d.explain(err)
 	}
-	return slices.ContainsFunc(list.APIResources, func(r meta.APIResource) bool { return r.Name == k.resource.Resource }), nil
+	return slices.ContainsFunc(all, func(r meta.APIResource) bool { return r.Name == k.resource.Resource }), nil
 }
 
 // errNotSeen says that nobody tells whether an operator runs.
@@ -70,7 +69,7 @@ func (d *door) operator(ctx context.Context, k *kind) (alive bool, text string, 
 	}
 	ctx, cancel := call(ctx)
 	defer cancel()
-	list, err := d.apps.Deployments("").List(ctx, meta.ListOptions{LabelSelector: k.controllerApp})
+	list, err := d.api.Deployments("").List(ctx, meta.ListOptions{LabelSelector: k.controllerApp})
 	if err != nil || len(list.Items) == 0 {
 		return false, "", errNotSeen
 	}

@@ -14,14 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	v1 "k8s.io/client-go/kubernetes/typed/apps/v1"
-	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
-	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/dlwb/dlwb/cloud/kubernetes/api"
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
 	"github.com/dlwb/dlwb/internal/nearword"
 )
@@ -42,10 +39,7 @@ type door struct {
 	place
 	server string
 	config *rest.Config
-	core   core.CoreV1Interface
-	apps   v1.AppsV1Interface
-	auth   authorization.AuthorizationV1Interface
-	disco  discovery.DiscoveryInterface
+	api    *api.Client
 	dyn    dynamic.Interface
 	warned *warnings
 }
@@ -163,19 +157,11 @@ func newDoor(at place) (*door, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use context %s: %w", at.Context, err)
 	}
-	for _, make := range []func() error{
-		func() (err error) { d.core, err = core.NewForConfigAndClient(config, client); return },
-		func() (err error) { d.apps, err = v1.NewForConfigAndClient(config, client); return },
-		func() (err error) { d.auth, err = authorization.NewForConfigAndClient(config, client); return },
-		func() (err error) {
-			d.disco, err = discovery.NewDiscoveryClientForConfigAndClient(config, client)
-			return
-		},
-		func() (err error) { d.dyn, err = dynamic.NewForConfigAndClient(config, client); return },
-	} {
-		if err := make(); err != nil {
-			return nil, fmt.Errorf("use context %s: %w", at.Context, err)
-		}
+	if d.api, err = api.New(config, client); err == nil {
+		d.dyn, err = dynamic.NewForConfigAndClient(config, client)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("use context %s: %w", at.Context, err)
 	}
 	return d, nil
 }

@@ -13,7 +13,6 @@ import (
 	core "k8s.io/api/core/v1"
 	//lint:ignore SA1019 client-go still hands out connections of this package
 	"k8s.io/apimachinery/pkg/util/httpstream"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
 
@@ -76,7 +75,7 @@ func (c *command) Close() error {
 // executor runs a command in a pod: over a websocket, or as older clusters and
 // proxies have it.
 func (d *door) executor(pod string, o *core.PodExecOptions) (remotecommand.Executor, error) {
-	url := d.core.RESTClient().Post().Resource("pods").Namespace(d.Namespace).Name(pod).SubResource("exec").VersionedParams(o, scheme.ParameterCodec).URL()
+	url := d.api.ExecURL(d.Namespace, pod, o)
 	ws, err := remotecommand.NewWebSocketExecutor(d.config, http.MethodGet, url.String())
 	if err != nil {
 		return nil, err

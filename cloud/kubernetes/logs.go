@@ -102,25 +102,16 @@ func (f *follower) nothing(ctx context.Context, pod *core.Pod) (done bool, err e
 // read asks for the log from the cursor on. The answer to a question that goes on
 // ends with the container, with the connection, or with the node's kubelet.
 func (f *follower) read(ctx context.Context, pod string, follow, previous bool) error {
-	stream, err := f.request(pod, follow, previous).Stream(ctx)
+	o := &core.PodLogOptions{Container: f.kind().container, Follow: follow, Previous: previous, Timestamps: true}
+	if at := f.at.since(); at != nil {
+		o.SinceTime = &meta.Time{Time: *at}
+	}
+	stream, err := f.door.api.Log(ctx, f.ref.Namespace, pod, o)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
 	return f.drain(stream, !follow)
-}
-
-// logRequest is a question for the log of a pod.
-type logRequest interface {
-	Stream(context.Context) (io.ReadCloser, error)
-}
-
-func (f *follower) request(pod string, follow, previous bool) logRequest {
-	o := &core.PodLogOptions{Container: f.kind().container, Follow: follow, Previous: previous, Timestamps: true}
-	if at := f.at.since(); at != nil {
-		o.SinceTime = &meta.Time{Time: *at}
-	}
-	return f.door.core.Pods(f.ref.Namespace).GetLogs(pod, o)
 }
 
 // pieceMost is how much of a line without an end is held before it is passed on.

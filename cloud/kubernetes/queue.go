@@ -19,12 +19,14 @@ const (
 
 // kueue finds the version that the cluster serves of Kueue's objects; false: it
 // has none.
-func (d *door) kueue() (schema.GroupVersion, bool) {
-	groups, err := d.disco.ServerGroups()
+func (d *door) kueue(ctx context.Context) (schema.GroupVersion, bool) {
+	ctx, cancel := call(ctx)
+	defer cancel()
+	groups, err := d.api.Groups(ctx)
 	if err != nil {
 		return schema.GroupVersion{}, false
 	}
-	for _, g := range groups.Groups {
+	for _, g := range groups {
 		if g.Name == groupKueue {
 			return schema.GroupVersion{Group: groupKueue, Version: g.PreferredVersion.Version}, true
 		}
@@ -38,7 +40,7 @@ func (d *door) workloadOf(ctx context.Context, job *unstructured.Unstructured) *
 	if job.GetLabels()[labelQueue] == "" {
 		return nil
 	}
-	version, is := d.kueue()
+	version, is := d.kueue(ctx)
 	if !is {
 		return nil
 	}

@@ -209,7 +209,7 @@ func startedAt(told []job.Status, at time.Time) bool {
 func (r *replica) await(ctx context.Context, d *door) error {
 	wait, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()
-	w, err := d.core.Pods(d.Namespace).Watch(wait, meta.ListOptions{LabelSelector: r.selector()})
+	w, err := d.api.Pods(d.Namespace).Watch(wait, meta.ListOptions{LabelSelector: r.selector()})
 	if err != nil {
 		return pause(ctx, time.Second)
 	}
@@ -347,7 +347,7 @@ func (r *replica) awaitEnd(ctx context.Context, d *door, grace time.Duration) (l
 		if time.Now().After(force) {
 			now := int64(1)
 			ask, cancel := call(ctx)
-			err := d.core.Pods(d.Namespace).Delete(ask, pod.Name, meta.DeleteOptions{GracePeriodSeconds: &now})
+			err := d.api.Pods(d.Namespace).Delete(ask, pod.Name, meta.DeleteOptions{GracePeriodSeconds: &now})
 			cancel()
 			if err != nil && !apierrors.IsNotFound(err) {
 				return 1, d.explain(err)
@@ -368,7 +368,7 @@ func (r *replica) Reach(ctx context.Context, news func(connected bool, why strin
 		d, err := r.door()
 		if err == nil {
 			ask, cancel := call(ctx)
-			err = d.disco.RESTClient().Get().AbsPath("/version").Do(ask).Error()
+			err = d.api.Version(ask)
 			cancel()
 		}
 		if ctx.Err() != nil {

@@ -15,7 +15,7 @@ import (
 func (d *door) podsOf(ctx context.Context, selector string) ([]core.Pod, error) {
 	ctx, cancel := call(ctx)
 	defer cancel()
-	list, err := d.core.Pods(d.Namespace).List(ctx, meta.ListOptions{LabelSelector: selector})
+	list, err := d.api.Pods(d.Namespace).List(ctx, meta.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, d.explain(err)
 	}

@@ -108,14 +108,14 @@ func (s submission) make(ctx context.Context) error {
 		return err
 	}
 	if err := made("config map", func(ctx context.Context) error {
-		_, err := s.core.ConfigMaps(s.Namespace).Create(ctx, given, meta.CreateOptions{})
+		_, err := s.api.ConfigMaps(s.Namespace).Create(ctx, given, meta.CreateOptions{})
 		return err
 	})(ctx); err != nil {
 		return s.explain(err)
 	}
 	if secret != nil {
 		if err := made("secret", func(ctx context.Context) error {
-			_, err := s.core.Secrets(s.Namespace).Create(ctx, secret, meta.CreateOptions{})
+			_, err := s.api.Secrets(s.Namespace).Create(ctx, secret, meta.CreateOptions{})
 			return err
 		})(ctx); err != nil {
 			return s.explain(err)
@@ -123,7 +123,7 @@ func (s submission) make(ctx context.Context) error {
 	}
 	if s.kind.service {
 		if err := made("service", func(ctx context.Context) error {
-			_, err := s.core.Services(s.Namespace).Create(ctx, s.headless(), meta.CreateOptions{})
+			_, err := s.api.Services(s.Namespace).Create(ctx, s.headless(), meta.CreateOptions{})
 			return err
 		})(ctx); err != nil {
 			return s.explain(err)
@@ -250,12 +250,12 @@ func (s submission) adopt(ctx context.Context) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q}]}}`,
 		o.GetAPIVersion(), o.GetKind(), o.GetName(), string(o.GetUID()))
 	// Down finds them by their labels too: where this is forbidden, nothing is lost.
-	_, _ = s.core.ConfigMaps(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
+	_, _ = s.api.ConfigMaps(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
 	if len(s.job.Env) > 0 {
-		_, _ = s.core.Secrets(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
+		_, _ = s.api.Secrets(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
 	}
 	if s.kind.service {
-		_, _ = s.core.Services(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
+		_, _ = s.api.Services(s.Namespace).Patch(ctx, s.ref.Name, types.MergePatchType, patch, meta.PatchOptions{})
 	}
 	return nil
 }

@@ -56,6 +56,21 @@ func (b *Bucket) loadInto(ctx context.Context, name string, m Manifest, dir stri
 	return all.Wait()
 }
 
+// bounded is a file that takes no more than its manifest says: else the disk is full
+// before anybody looks.
+type bounded struct {
+	to   io.WriterAt
+	most int64
+}
+
+// WriteAt writes what belongs there.
+func (b bounded) WriteAt(p []byte, at int64) (int, error) {
+	if at < 0 || int64(len(p)) > b.most-at {
+		return 0, fmt.Errorf("it is longer than its manifest says: %w", ErrNotWhole)
+	}
+	return b.to.WriteAt(p, at)
+}
+
 // get brings one file, and holds it against the manifest.
 func (b *Bucket) get(ctx context.Context, name string, f File, root *os.Root) error {
 	at := filepath.FromSlash(f.Path)
@@ -68,7 +83,7 @@ func (b *Bucket) get(ctx context.Context, name string, f File, root *os.Root) er
 	}
 	defer func() { _ = file.Close() }()
 	if f.Size > 0 {
-		_, err = b.move.DownloadObject(ctx, &transfermanager.DownloadObjectInput{Bucket: &b.name, Key: b.key(name), WriterAt: file})
+		_, err = b.move.DownloadObject(ctx, &transfermanager.DownloadObjectInput{Bucket: &b.name, Key: b.key(name), WriterAt: bounded{file, f.Size}})
 	}
 	if status(err) == 404 {
 		return fmt.Errorf("%s is not there: %w", f.Path, ErrNotWhole)

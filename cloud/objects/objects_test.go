@@ -188,6 +188,7 @@ func TestWhatIsNotAsItsManifestSaysIsNotLoaded(t *testing.T) {
 		"a file is missing":     func(name string) error { return b.remove(t.Context(), name+"/config.json") },
 		"a file is another":     func(name string) error { return put(b, name+"/config.json", content(9, "config.json", 90)) },
 		"a file is shorter":     func(name string) error { return put(b, name+"/config.json", nil) },
+		"a file is longer":      func(name string) error { return put(b, name+"/config.json", make([]byte, 12<<20)) },
 		"no manifest":           func(name string) error { return b.remove(t.Context(), name+ending) },
 		"a manifest of nothing": func(name string) error { return put(b, name+ending, []byte("{")) },
 		"a file outside": func(name string) error {
@@ -202,8 +203,12 @@ func TestWhatIsNotAsItsManifestSaysIsNotLoaded(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := t.TempDir()
-		if _, err := b.Load(t.Context(), name, filepath.Join(at, "back")); err == nil {
+		_, err := b.Load(t.Context(), name, filepath.Join(at, "back"))
+		if err == nil {
 			t.Errorf("%s: it was loaded", what)
+		}
+		if what == "a file is longer" && !strings.Contains(err.Error(), "longer than its manifest says") {
+			t.Errorf("%s was written to the disk before anybody looked: %v", what, err)
 		}
 		if left, _ := os.ReadDir(at); len(left) > 0 {
 			t.Errorf("%s: %v is left", what, left)

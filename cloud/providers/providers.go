@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/about"
 	ec2 "github.com/dlwb/dlwb/cloud/ec2/options"
+	ecs "github.com/dlwb/dlwb/cloud/ecs/options"
 	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
 	kubernetes "github.com/dlwb/dlwb/cloud/kubernetes/options"
 	local "github.com/dlwb/dlwb/cloud/local/options"
@@ -17,13 +18,13 @@ import (
 
 // All are the providers that a profile may name, in the order in which they are
 // listed. The first is the default.
-var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, kubernetes.Provider, slurm.Provider, sagemaker.Provider, ecs}
+var All = []about.Provider{local.Provider, hosts.Provider, ec2.Provider, kubernetes.Provider, slurm.Provider, sagemaker.Provider, ecs.Provider, batch}
 
 // The providers that have a name and keys in the profile format, and no code
 // yet. Their descriptions move to folders of their own with their code.
 var (
-	ecs = about.Provider{
-		Name: "ecs", Also: []string{"fargate", "batch"}, Planned: ec2.Provider.Name,
+	batch = about.Provider{
+		Name: "aws-batch", Also: []string{"batch", "fargate"}, Planned: ec2.Provider.Name,
 		Keys: slices.Concat(about.InstanceKeys, about.PaidKeys),
 	}
 )

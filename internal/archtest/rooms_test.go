@@ -13,6 +13,7 @@ import (
 // rooms are the packages below workbench, and which of each other they may
 // import. The driver, workbench itself, imports them; none imports the driver.
 var rooms = map[string][]string{
+	"again":     {"event", "planning"},
 	"atnode":    {"event"},
 	"chain":     {"event", "inputs", "planning"},
 	"checkup":   {"rankport"},

@@ -3,7 +3,7 @@ import logging
 import sys
 
 from scenario import blobs, scenario
-from truth import allow, keep
+from truth import keep
 
 
 @scenario("scikit-learn")
@@ -29,13 +29,20 @@ def sklearn_rbm():
 
 @scenario("ngboost")
 def ngboost():
+    import numpy as np
     from ngboost import NGBRegressor
     x, y = blobs(); v, w = blobs(200, seed=9)
-    m = NGBRegressor(n_estimators=40, verbose_eval=10, random_state=0).fit(x, y + .1 * x[:, 0], v, w + .1 * v[:, 0])
+    m = NGBRegressor(n_estimators=40, verbose_eval=10, random_state=0)
+    grad, lengths = m.Manifold.grad, []
+    def measured(self, *a, **how):
+        g = grad(self, *a, **how); lengths.append(np.linalg.norm(g, axis=1).mean()); return g
+    m.Manifold.grad = measured
+    m.fit(x, y + .1 * x[:, 0], v, w + .1 * v[:, 0])
     r = m.evals_result
     for i in range(0, 40, 10):
         keep("loss", i, r["train"]["LOGSCORE"][i], ".4f"); keep("val/loss", i, r["val"]["LOGSCORE"][i], ".4f")
-    allow("scale", "norm", "grad_norm")
+        keep("scale", i, m.scalings[i], ".4f", required=False)
+        keep("norm", i, lengths[i] * m.scalings[i], ".4f", aka=["grad_norm"], required=False)
 
 
 @scenario("mlxtend")
@@ -52,9 +59,10 @@ def hmmlearn_gaussian():
     from hmmlearn.hmm import GaussianHMM
     x, _ = blobs(300, 2)
     m = GaussianHMM(3, n_iter=12, tol=0, verbose=True, random_state=0).fit(x)
-    for i, v in enumerate(m.monitor_.history):
+    told = list(m.monitor_.history)
+    for i, v in enumerate(told):
         keep("log_likelihood", i + 1, v, ".8f", aka=["logprob", "log_prob", "score", "likelihood"])
-    allow("improvement", "delta")
+        keep("improvement", i + 1, v - told[i - 1] if i else float("nan"), ".8f", aka=["delta"], required=False)
 
 
 @scenario("gensim")
@@ -82,9 +90,13 @@ def implicit_bpr():
     import scipy.sparse as sp
     from implicit.bpr import BayesianPersonalizedRanking
     r = np.random.default_rng(0)
+    x = sp.csr_matrix((r.random((80, 60)) < .1).astype("float32"))
     m = BayesianPersonalizedRanking(factors=8, iterations=20, num_threads=1, random_state=0)
-    m.fit(sp.csr_matrix((r.random((80, 60)) < .1).astype("float32")))
-    allow("train/auc", "train/skipped", "skipped")
+    def told(epoch, _, correct, skipped):
+        # Its bar may leave out frames.
+        for name, v in (("train/auc", correct / (x.nnz - skipped)), ("skipped", skipped / x.nnz)):
+            keep(name, epoch + 1, 100 * v, ".2f", aka=[name.replace("/", "_")], count_min=1, count_max=20, required=False)
+    m.fit(x, callback=told)
 
 
 @scenario("spacy")

@@ -4,19 +4,25 @@ import os
 import sys
 
 from scenario import blobs, net, scenario, torch_loaders
-from truth import allow, keep
+from truth import keep
 
 
 @scenario("torchbearer", "torch")
 def torchbearer_trial():
     import torch
+    import torchbearer
     from torchbearer import Trial
+    @torchbearer.callbacks.on_step_training
+    def told(state):
+        for k in ("running_acc", "running_loss"):
+            if k in state[torchbearer.METRICS]:
+                x = state[torchbearer.EPOCH] * 8 + state[torchbearer.BATCH] + 1
+                keep(k, x, round(state[torchbearer.METRICS][k], 4), ".17g", x_strict=False, count_min=1, count_max=32, required=False)
     n = net(); train, val = torch_loaders()
-    t = Trial(n, torch.optim.Adam(n.parameters(), 1e-2), torch.nn.CrossEntropyLoss(), metrics=["acc", "loss"]).with_train_generator(train).with_val_generator(val)
+    t = Trial(n, torch.optim.Adam(n.parameters(), 1e-2), torch.nn.CrossEntropyLoss(), metrics=["acc", "loss"], callbacks=[told]).with_train_generator(train).with_val_generator(val)
     for i, e in enumerate(t.run(4)):
         for k in ("acc", "loss", "val_acc", "val_loss"):
             keep(k.replace("val_", "val/"), i, e[k], ".4g", x_strict=False, count_min=1, count_max=64, required="val" not in k)
-    allow("running_acc", "running_loss")
 
 
 @scenario("pytorch-tabnet", "torch")
@@ -97,8 +103,10 @@ def numpyro_svi():
     data = jax.random.normal(jax.random.PRNGKey(0), (50,)) + 2
     def model(): numpyro.sample("x", D.Normal(numpyro.sample("m", D.Normal(0., 5.)), 1.), obs=data)
     guide = numpyro.infer.autoguide.AutoNormal(model)
-    numpyro.infer.SVI(model, guide, numpyro.optim.Adam(.05), numpyro.infer.Trace_ELBO()).run(jax.random.PRNGKey(1), 1000)
-    allow("avg. loss", "loss", "avg_loss", "init loss")
+    losses = numpyro.infer.SVI(model, guide, numpyro.optim.Adam(.05), numpyro.infer.Trace_ELBO()).run(jax.random.PRNGKey(1), 1000).losses; losses = jax.device_get(losses)
+    for i in range(50, 1001, 50):
+        keep("avg. loss", i, sum(losses[i - 50:i]) / 50, ".4f", aka=["avg_loss", "loss"], count_min=1, count_max=20)
+        keep("init loss", i, losses[0], ".4f", aka=["init_loss"], x_strict=False, count_min=1, count_max=20, required=False)
 
 
 @scenario("equinox", "optax", "jax")

@@ -337,8 +337,10 @@ def absl_style_logging():
 
 import classic  # noqa: E402: their scenarios join the list
 import deep  # noqa: E402
+import evolution  # noqa: E402
 import ranks  # noqa: E402
 import search  # noqa: E402
+import trainers  # noqa: E402
 
 
 def main():

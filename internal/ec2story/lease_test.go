@@ -237,3 +237,59 @@ func TestStoppedMachinesKeepTheirDisksAndCostOnlyThose(t *testing.T) {
 	b.nothingLeft("stop and start")
 	t.Logf("$%.4f/h, stopped $%.4f/h, again $%.4f/h", up.Price, stopped.Price, again.Price)
 }
+
+// Trials of a sweep that run when the machines are stopped are ended, their logs and
+// results are home, none is launched on machines that go, and the rest runs when they
+// are back.
+func TestASweepIsPutAsideWithItsMachinesAndGoesOnWithThem(t *testing.T) {
+	long(t)
+	t.Parallel()
+	b := newBench(t, fakeaws.Options{})
+	b.profile(2, quiet+"sweep: {parameters: {lr: [1, 2, 3, 4, 5]}, metric: loss}\n")
+	slow := filepath.Join(b.home, "slow")
+	if err := os.WriteFile(slow, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.write("train.sh", "mkdir -p $DLWB_RESULTS; echo trial $DLWB_TRIAL >$DLWB_RESULTS/which; echo step: 1 loss: 0.5\nwhile [ -e "+slow+" ]; do sleep 0.2; done\n")
+	d := b.start("sweep", "--json")
+	b.eventually("two trials run", func() bool { return strings.Count(d.said(), `"run_started"`) == 2 })
+	if r := b.run("stop", "story", "--machines", "--json"); r.code != 0 || len(b.ids("stopped")) != 2 {
+		t.Fatalf("%v: %s", b.aws.Instances(), r)
+	}
+	if err := os.Remove(slow); err != nil {
+		t.Fatal(err)
+	}
+	r := d.end()
+	r.says(t, "the cluster is stopped")
+	if starts, ends := r.events("run_started"), r.events("run_ended"); r.code == 0 || len(starts) != 2 || len(ends) != 2 {
+		t.Fatalf("exit code %d, %d began and %d ended: %s", r.code, len(starts), len(ends), r)
+	}
+	for _, e := range r.events("run_ended") {
+		if e["verdict"] != "stopped" {
+			t.Errorf("%v", e)
+		}
+	}
+	if s := b.run("start", "story", "--plain"); s.code != 0 {
+		t.Fatal(s)
+	}
+	again := b.run("sweep", "--down", "--json")
+	if got := again.events("run_started"); len(got) != 3 || len(again.events("results_lost")) > 0 {
+		t.Errorf("%d began: %s", len(got), again)
+	}
+	ran := map[any]bool{}
+	for _, e := range append(r.events("run_started"), again.events("run_started")...) {
+		run := e["run"].(string)
+		ran[run] = true
+		found, _ := filepath.Glob(filepath.Join(b.home, "state", "runs", run, "results", "*", "which"))
+		if log, err := os.ReadFile(filepath.Join(b.home, "state", "runs", run, "rank-0.log")); err != nil || !strings.Contains(string(log), "loss: 0.5") || len(found) != 1 {
+			t.Errorf("%s: %q, %v, %v", run, log, err, found)
+		}
+	}
+	if len(ran) != 5 {
+		t.Errorf("%v", ran)
+	}
+	if n := b.aws.Launched(); n != 2 {
+		t.Errorf("%d machines were launched, want 2", n)
+	}
+	b.nothingLeft("a sweep that was put aside")
+}

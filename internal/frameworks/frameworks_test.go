@@ -4,6 +4,7 @@ package frameworks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -228,7 +229,8 @@ func TestFrameworks(t *testing.T) {
 			t.Logf("%+v", *found)
 			keep(t, func(r Results) {
 				into := r.of(trial.Engine)
-				into.Version, into.Killed = found.Version, found.Killed
+				// With -run some of it may not have been tried now.
+				into.Version, into.Killed = cmp.Or(found.Version, into.Version), cmp.Or(found.Killed, into.Killed)
 				maps.Copy(into.Cells, found.Cells)
 			})
 		})

@@ -12,6 +12,9 @@ import (
 	"testing"
 )
 
+// resumes is a run that is started again from a checkpoint.
+const resumes = "  restarts: 2\n  resume: --from {checkpoint}\nresults: {checkpoints: ckpt}\n"
+
 // ways are what an engine has keys of its own for.
 var ways = []struct {
 	engine, name, script string
@@ -25,6 +28,8 @@ var ways = []struct {
 	{"torchrun", "min_nodes: 1", "torch_sum.py", Shape{2, 1}, "  min_nodes: 1\n", map[string]int{`rank \d of 2: sum 2 `: 2}},
 	{"torchrun", "restarts: 2", "torch_restart.py", Shape{2, 2}, "  restarts: 2\n", map[string]int{`rank \d of 4: sum 4 life 1 `: 4}},
 	{"torchrun", "rendezvous: c10d, restarts: 2", "torch_restart.py", Shape{2, 1}, "  rendezvous: c10d\n  restarts: 2\n", map[string]int{`rank \d of 2: sum 2 life 1 `: 2}},
+	{"torchrun", "restarts: 2, checkpoints: ckpt", "torch_resume.py", Shape{2, 2}, resumes, map[string]int{`rank \d of 4: sum 4 from step-1.pt given step-1.pt `: 4}},
+	{"plain", "restarts: 2, checkpoints: ckpt", "torch_resume.py", Shape{2, 1}, resumes, map[string]int{`rank \d of 2: sum 2 from step-1.pt given step-1.pt `: 2}},
 	{"tensorflow", "parameter_servers: 1, evaluator: true", "tensorflow_servers.py", Shape{4, 1}, "  parameter_servers: 1\n  evaluator: true\n",
 		map[string]int{`total 10 on /job:ps/`: 1, `evaluated 10`: 1, `ps 0 of `: 1, `worker 0 of `: 1, `chief 0 of `: 1}},
 }
@@ -42,7 +47,7 @@ func TestFrameworksWays(t *testing.T) {
 			trial := Trials[slices.IndexFunc(Trials, func(t Trial) bool { return t.Engine == way.engine })]
 			trial.Script = way.script
 			l := newLab(t, trial, way.shape, "")
-			l.add(way.run + "  env: {DONE: " + filepath.Join(l.state, "done") + "}\n")
+			l.add("  env: {HOME_AFTER: \"25\", DONE: " + filepath.Join(l.state, "done") + "}\n" + way.run)
 			said := "ok"
 			if err := l.says(t.Context(), way.says); err != nil {
 				said = "failed"

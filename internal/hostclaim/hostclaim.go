@@ -16,6 +16,9 @@ type Request struct {
 	Dir string `cbor:"dir,omitempty"`
 	// Python is the interpreter that the profile gives; empty: none.
 	Python string `cbor:"python,omitempty"`
+	// Line is a line of sh that a look runs, and tells what it printed; empty: none.
+	// It takes the place of a search for Python.
+	Line string `cbor:"line,omitempty"`
 	// Agent is the name of the agent that is asked. One that takes a host stays
 	// there under it, so that it need not be brought again; empty: it does not.
 	Agent string `cbor:"agent,omitempty"`
@@ -80,11 +83,16 @@ type Facts struct {
 	Python string `cbor:"python"`
 	// NoPython: the interpreter that the profile gives does not run.
 	NoPython bool `cbor:"no_python"`
+	// Said is what the line of the request printed, as much as SaidMost.
+	Said []byte `cbor:"said,omitempty"`
 	// Silent: nvidia-smi is there and does not answer.
 	Silent bool      `cbor:"silent"`
 	GPUs   []GPU     `cbor:"gpus"`
 	Users  []GPUUser `cbor:"users"`
 }
+
+// SaidMost bounds Facts.Said.
+const SaidMost = 64 << 10
 
 // Room is what fits in a directory.
 type Room struct {

@@ -91,12 +91,12 @@ func TestWhatThePlanSaysOfHostsIsWhatIsLaunchedThere(t *testing.T) {
 		hosts, engine, python, more string
 		when, want                  string
 	}{
-		{"[host0]", "auto", with, "", "PyTorch is found", "torchrun 4"},
-		{"[host0]", "auto", without, "", "PyTorch is not found", "plain 4"},
-		{"[{host: host0, gpus: [1, 3]}, host1]", "auto", without, "", "PyTorch is not found", "plain 3"},
+		{"[host0]", "auto", with, "", "", "torchrun 4"},
+		{"[host0]", "auto", without, "", "", "plain 4"},
+		{"[{host: host0, gpus: [1, 3]}, host1]", "auto", without, "", "", "plain 3"},
 		{"[host1]", "plain", with, "", "", "plain 1"},
 		{"[host1]", "torchrun", with, ", procs_per_node: 2, master_port: 29876", "", "torchrun 2"},
-		{"[{host: host0, gpus: [2]}]", "auto", with, "", "PyTorch is found", "torchrun 1"},
+		{"[{host: host0, gpus: [2]}]", "auto", with, "", "", "torchrun 1"},
 	} {
 		name := fmt.Sprintf("case%d", i)
 		file := filepath.Join(dir, name, "dlwb.yaml")

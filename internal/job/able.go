@@ -41,7 +41,7 @@ type Dialer interface {
 
 // Teller is a replica that tells of its machine: processors, memory, GPUs.
 type Teller interface {
-	// Telemetry hands over frames in the form that metrics.Telemetry reads, at the
+	// Telemetry hands over frames in the form that vitals.Reader reads, at the
 	// pace that is asked for, until ctx ends. sink must not keep its argument.
 	Telemetry(ctx context.Context, pace *Pace, sink func(frame []byte)) error
 }

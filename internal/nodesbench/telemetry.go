@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
-	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/vitals"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
 )
@@ -147,7 +147,7 @@ func (w *watching) keep(ctx context.Context) {
 
 // node gathers the samples of one node.
 func (w *watching) node(ctx context.Context, i int, n *remote.Node) error {
-	parser, first := metrics.NewTelemetry(), true
+	parser, first := vitals.NewReader(), true
 	return n.Telemetry(ctx, "", job.NewPace(), func(frame []byte) {
 		sample, ok := parser.Frame(frame)
 		if !ok {

@@ -27,7 +27,8 @@ command -v zsh : zsh
 command -v fish : fish
 command -v tcsh : tcsh
 command -v podman : podman
-command -v runc : runc'
+command -v runc : runc
+test -r /usr/share/modules/init/sh || test -r /usr/share/lmod/lmod/init/sh : environment-modules'
 
 case ${1-} in
 '') ;;

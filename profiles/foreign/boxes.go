@@ -53,6 +53,10 @@ func (f *file) image(n *yaml.Node) {
 		if build.Kind == yaml.ScalarNode {
 			context = f.text(build)
 		}
+		if strings.Contains(context, "://") || strings.HasPrefix(context, "git@") {
+			f.note(build.Line, "build: "+context, "an image is built from the code that is here: clone it, or name the image")
+			return
+		}
 		if dockerfile == "" {
 			dockerfile = "Dockerfile"
 		}
@@ -77,6 +81,10 @@ func (f *file) volumes(n *yaml.Node) {
 		case strings.HasPrefix(from, "/"):
 			mounts = append(mounts, f.text(item))
 		}
+	}
+	if _, is := f.out["environment.docker"]; !is && len(mounts) > 0 {
+		f.note(n.Line, "volumes: "+strings.Join(mounts, " "), "only a container has mounts, and the profile has none")
+		return
 	}
 	f.set("environment.mounts", mounts)
 }
@@ -111,6 +119,7 @@ func (f *file) devcontainer() {
 	f.variables(at(f.root, "containerEnv"))
 	f.ports(at(f.root, "forwardPorts"))
 	f.script(at(f.root, "postCreateCommand"), "environment.after")
+	f.features(at(f.root, "features"))
 	if args := at(f.root, "runArgs"); args != nil {
 		for i, item := range args.Content {
 			if strings.HasPrefix(item.Value, "--gpus") || strings.HasPrefix(item.Value, "--ipc") || strings.HasPrefix(item.Value, "--shm-size") ||
@@ -118,6 +127,18 @@ func (f *file) devcontainer() {
 				f.take(item)
 			}
 		}
+	}
+}
+
+// features are installed into an image by the program of dev containers, also those
+// that have no settings.
+func (f *file) features(n *yaml.Node) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	f.take(n)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		f.note(n.Content[i].Line, "features."+n.Content[i].Value, "an image has it only where its Dockerfile installs it")
 	}
 }
 
@@ -205,7 +226,7 @@ func (f *file) ssm(line int, command string) {
 	if shell {
 		f.command(entry, line)
 	} else if entry != "" {
-		f.set("run.command", engine.Join(append([]string{entry}, own...)))
+		f.set("run.command", engine.Join(f.withoutSecrets(append([]string{entry}, own...), line)))
 	}
 }
 

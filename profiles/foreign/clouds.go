@@ -162,7 +162,6 @@ func (f *file) variables(n *yaml.Node) {
 	if n == nil {
 		return
 	}
-	env := map[string]string{}
 	add := func(name, value string, node *yaml.Node) {
 		if profiles.LooksSecret(name, value) && !strings.Contains(value, "$") {
 			f.take(node)
@@ -171,7 +170,7 @@ func (f *file) variables(n *yaml.Node) {
 			return
 		}
 		if name != "" && value != "" && !strings.Contains(value, "$") && !strings.ContainsAny(value, "\n") {
-			env[name] = value
+			f.setVariable(name, value)
 			f.take(node)
 		}
 	}
@@ -183,9 +182,6 @@ func (f *file) variables(n *yaml.Node) {
 		case i%2 == 1:
 			add(n.Content[i-1].Value, item.Value, item)
 		}
-	}
-	if len(env) > 0 {
-		f.out["run.env"] = env
 	}
 }
 
@@ -215,7 +211,7 @@ func (f *file) script(n *yaml.Node, key string) {
 		return
 	}
 	f.take(n)
-	f.set(key, all)
+	f.set(key, f.openLines(all, n.Line))
 }
 
 // preparing is a line of a run script that a profile needs no place for: where the
@@ -227,17 +223,25 @@ func (f *file) launch(n *yaml.Node) {
 	if n == nil {
 		return
 	}
-	var commands []string
+	var commands, exports []string
 	for _, line := range lines(n.Value) {
-		if preparing.MatchString(line) {
-			continue
+		switch {
+		case preparing.MatchString(line):
+		case strings.HasPrefix(line, "export ") && !strings.Contains(line, "$"):
+			exports = append(exports, line)
+		default:
+			commands = append(commands, strings.TrimSuffix(line, " || exit 1"))
 		}
-		commands = append(commands, strings.TrimSuffix(line, " || exit 1"))
 	}
 	if len(commands) != 1 {
 		return // rest says so
 	}
 	f.take(n)
+	for _, line := range exports {
+		if !f.exports(line, n.Line) {
+			f.note(n.Line, line, "it needs a shell: write it to a script, and run that")
+		}
+	}
 	f.command(commands[0], n.Line)
 }
 
@@ -246,15 +250,16 @@ var launcher = pattern.New(`^(?:python3? -m torch\.distributed\.(?:run|launch)|t
 
 // command sets the training command, without the launcher in front of it.
 func (f *file) command(text string, line int) {
-	m := launcher.FindStringSubmatch(text)
-	if m != nil {
+	text = f.behindVariables(text, line)
+	if m := launcher.FindStringSubmatch(text); m != nil {
 		f.set("run.engine", engine.Resolve(engine.Auto, true))
 		text = m[2]
 		if flags := strings.TrimSpace(m[1]); flags != "" {
 			f.note(line, flags, "the engine gives torchrun its nodes, ranks and port")
 		}
 	}
-	if _, err := engine.Split(text); err != nil || strings.ContainsAny(text, "|;&<>`") || strings.Contains(text, "$(") {
+	text, plain := f.openCommand(text, line)
+	if !plain {
 		f.note(line, text, "it needs a shell: write it to a script, and run that")
 		return
 	}

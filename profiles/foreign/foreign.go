@@ -27,7 +27,7 @@ type Imported struct {
 	From    string // what kind of file it was
 	Profile []byte // as YAML, with comments
 	Left    []Left // in the order of their lines; line 0 is of no line
-	// Secret are variables that were left out: their values look like secrets.
+	// Secret are variables whose values look like secrets, and are in no profile.
 	Secret []string
 }
 
@@ -62,8 +62,9 @@ type file struct {
 	taken map[*yaml.Node]bool
 	out   map[string]any // the profile, by the names of its keys
 	left  []Left
-	// secret are variables that were left out because their values look like secrets.
+	// secret are variables whose values look like secrets.
 	secret []string
+	lines  map[string]int // where the text of a value stands
 }
 
 // mostBytes bounds a file.
@@ -75,7 +76,7 @@ func Import(name string, text []byte, script string) (Imported, error) {
 	if len(text) > mostBytes {
 		return Imported{}, fmt.Errorf("%s has more than %d bytes", name, mostBytes)
 	}
-	f := &file{name: filepath.ToSlash(name), taken: map[*yaml.Node]bool{}, out: map[string]any{}}
+	f := &file{name: filepath.ToSlash(name), taken: map[*yaml.Node]bool{}, out: map[string]any{}, lines: map[string]int{}}
 	if at, line := ssmLine(string(text)); line != "" {
 		f.ssm(at, line)
 		return f.finish("an ssm command line", script)
@@ -104,6 +105,7 @@ var comments = pattern.New(`(?m)^\s*//[^\n]*$`)
 // finish writes the profile, by the way of the reader of profiles: what it refuses
 // is never written.
 func (f *file) finish(from, script string) (Imported, error) {
+	f.clean()
 	if f.out["run.command"] == nil {
 		f.out["run.command"] = script
 		f.note(0, "the training command", "the file has none that dlwb can start: check run.command")
@@ -113,7 +115,7 @@ func (f *file) finish(from, script string) (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
-	p, err := profiles.Parse(filepath.Join(filepath.Dir(f.name), profiles.FileName), text)
+	p, err := profiles.ParseToShow(filepath.Join(filepath.Dir(f.name), profiles.FileName), text)
 	if err != nil {
 		return Imported{}, fmt.Errorf("what %s says makes no profile: %w", f.name, err)
 	}
@@ -206,7 +208,9 @@ func (f *file) text(n *yaml.Node) string {
 		return ""
 	}
 	f.taken[n] = true
-	return strings.TrimSpace(n.Value)
+	text := strings.TrimSpace(n.Value)
+	f.lines[text] = n.Line
+	return text
 }
 
 // texts takes a list of scalars, or one.

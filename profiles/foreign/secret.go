@@ -23,6 +23,10 @@ var (
 	word     = pattern.New(`\S+`)
 	// What names where the value is, and has none.
 	reference = pattern.New(`^\$(?:[A-Z_][A-Z0-9_]*|\{(?:(?:local|container)?[eE]nv:)?\w+\})$`)
+	// What a login is given.
+	login = pattern.New(`(\blogin\s+(?:-\S+\s+)*)([0-9A-Za-z_-]{32,})`)
+	// Words of a vocabulary are called tokens, and so are places in it.
+	vocabulary = pattern.New(`(?i)(?:^|_)(?:pad|eos|bos|unk|sep|cls|mask|stop|image|sort|group|label|text)_(?:token|key)$`)
 	// One variable, and all behind the sign is its value.
 	variable = pattern.New(`^[\w.-]+=`)
 )
@@ -31,6 +35,9 @@ var (
 func isSecret(name, text string) bool {
 	text = strings.Trim(strings.TrimSpace(text), `"'`)
 	name = strings.NewReplacer("-", "_", ".", "_").Replace(strings.TrimLeft(name, "-"))
+	if vocabulary.MatchString(name) {
+		name = ""
+	}
 	return !reference.MatchString(text) && profiles.LooksSecret(name, text)
 }
 
@@ -40,6 +47,7 @@ func masked(text string) string {
 		return name + "=" + hidden
 	}
 	text = maskedBehind(assigned, maskedBehind(flagged, text))
+	text = login.ReplaceAllString(text, "${1}"+hidden)
 	text = userinfo.ReplaceAllString(text, "${1}"+hidden+"@")
 	return word.ReplaceAllStringFunc(text, func(w string) string {
 		if profiles.LooksSecret("", w) {

@@ -13,6 +13,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +22,7 @@ func Main(args []string) int {
 	if runtime.GOMAXPROCS(0) > processorsMost {
 		runtime.GOMAXPROCS(processorsMost)
 	}
+	completePath()
 	if len(args) > 0 {
 		if mode, ok := modes[args[0]]; ok {
 			return mode(args[1:])
@@ -28,6 +30,18 @@ func Main(args []string) int {
 	}
 	fmt.Fprintf(os.Stderr, "dlwb's agent is started by dlwb itself; it knows %q\n", modeNames())
 	return exitUsage
+}
+
+// completePath adds the system's programs behind the PATH of a login that has none of
+// them: without mkdir and cat neither dlwb's own lines nor most training work. What a
+// login has set stays in front.
+func completePath() {
+	path := os.Getenv("PATH")
+	dirs := filepath.SplitList(path)
+	if slices.Contains(dirs, "/bin") || slices.Contains(dirs, "/usr/bin") {
+		return
+	}
+	_ = os.Setenv("PATH", strings.TrimPrefix(path+":/usr/local/bin:/usr/bin:/bin", ":")) // it fails for names that are none
 }
 
 // processorsMost is how many processors the agent uses at a time: the machine is

@@ -13,6 +13,7 @@ import time
 patience = float(sys.argv[1])
 sys.argv[:2] = ["ray"]
 
+import ray._private.node as node
 import ray._private.services as services
 import ray._raylet as raylet
 from ray.scripts.scripts import main
@@ -20,6 +21,7 @@ from ray.scripts.scripts import main
 PORTS = {"METRICS_AGENT_PORT_NAME": "metrics_agent_port", "METRICS_EXPORT_PORT_NAME": "metrics_export_port",
          "DASHBOARD_AGENT_LISTEN_PORT_NAME": "dashboard_agent_listen_port", "RUNTIME_ENV_AGENT_PORT_NAME": "runtime_env_agent_port"}
 started = []
+NODE = next((word.partition("=")[2] for word in sys.argv if word.startswith("--node-name=")), "")
 
 
 def tell_ports(given):
@@ -53,6 +55,15 @@ def get_node(*args, **kwargs):
         time.sleep(0.2)
 
 
+def own_name(self, suffix="", prefix="", directory_name=None):
+    """A socket is named after its node. By itself Ray takes a name that no file has at
+    that moment, and of nodes of one machine that start together two take one."""
+    return free_name(self, suffix, prefix if suffix else "%s-%s" % (prefix, NODE), directory_name)
+
+
+free_name = getattr(node.Node, "_make_inc_temp", None)
+if NODE and free_name:
+    node.Node._make_inc_temp = own_name
 begin, look = getattr(services, "start_raylet", None), getattr(services, "get_node", None)
 if begin and look:
     services.start_raylet, services.get_node = start_raylet, get_node

@@ -42,6 +42,11 @@ type Spec struct {
 	// File is what the user calls the requirements file; Content is what is
 	// in it.
 	File, Content string
+	// There is set where File is no file, but the name or the path of a conda
+	// environment that is on the node already; it is used as it is.
+	There bool
+	// Modules are loaded before anything else, as `module load` does.
+	Modules []string
 	// Python is the interpreter to start from: a path, a name on the node's PATH,
 	// or a version (3.12), which is found or installed. Empty: the first python3
 	// that has PyTorch, else the first.
@@ -128,6 +133,7 @@ type preparer struct {
 	limit    time.Duration // for an installation
 	patience time.Duration // with the node that fetches for others; 0: half of that
 	onlyLook bool          // nothing is made on the node
+	modules  []string      // what loading modules has set (K=V)
 }
 
 // An optional environment must not hold up a run that could do without it.
@@ -150,6 +156,10 @@ func (p preparer) prepare(ctx context.Context) (Result, error) {
 	if err := p.spec.check(); err != nil {
 		return Result{}, err
 	}
+	var err error
+	if p.modules, err = p.load(ctx); err != nil {
+		return Result{}, err
+	}
 	if err := p.before(ctx); err != nil {
 		return Result{}, err
 	}
@@ -157,15 +167,19 @@ func (p preparer) prepare(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	r.Env = append(slices.Clone(p.modules), r.Env...)
 	return p.after(ctx, r)
 }
 
 // environment makes the environment itself.
 func (p preparer) environment(ctx context.Context) (Result, error) {
-	switch p.spec.Kind {
-	case Conda:
+	switch {
+	case p.spec.named():
+		p.progress("looking for the conda environment " + p.spec.File)
+		return p.condaNamed(ctx)
+	case p.spec.Kind == Conda:
 		return p.conda(ctx)
-	case Docker:
+	case p.spec.Kind == Docker:
 		return p.docker(ctx)
 	}
 	p.progress("looking for Python")

@@ -137,6 +137,8 @@ func (f *Failure) otherwise(step, file string) string {
 	switch {
 	case f.ExitCode < 0 || f.ExitCode == 137:
 		return "the installation was killed on the node, which may have run out of memory"
+	case step == "files":
+		return fmt.Sprintf("dlwb's own files could not be written on the node (exit code %d)", f.ExitCode)
 	case step == "venv":
 		return fmt.Sprintf("the virtual environment could not be made (exit code %d)", f.ExitCode)
 	}

@@ -27,4 +27,5 @@ func Probe(ctx context.Context, run Runner, python, keep string) (Result, error)
 // the Python that has PyTorch in /opt; the others are where people install one in
 // their home, and have it on the PATH of their own terminal only.
 const usualDirs = "/usr/bin:/usr/local/bin:/opt/pytorch/bin:/opt/conda/bin:" +
-	"miniconda3/bin:miniforge3/bin:mambaforge/bin:anaconda3/bin:micromamba/bin:.pyenv/shims"
+	"/opt/miniconda3/bin:/opt/miniforge3/bin:/opt/anaconda3/bin:" +
+	"miniconda3/bin:miniforge3/bin:mambaforge/bin:anaconda3/bin:miniconda/bin:anaconda/bin:micromamba/bin:.pyenv/shims:.local/bin"

@@ -100,7 +100,8 @@ func (p preparer) lookKey() string {
 	return digest("look 1", probePython, stampShell, p.spec.Python, strings.Join(p.namesToLookFor(), " "), p.dirs, p.venvDir())
 }
 
-func (p preparer) probe(ctx context.Context) (node, error) {
+// probeLine is the line of sh that looks at a node.
+func (p preparer) probeLine() string {
 	var line strings.Builder
 	for _, v := range [][2]string{
 		{"probe", probePython},
@@ -113,8 +114,11 @@ func (p preparer) probe(ctx context.Context) (node, error) {
 	} {
 		fmt.Fprintf(&line, "%s=%s\n", v[0], shellword.Quote(v[1]))
 	}
-	line.WriteString(stampShell + probeShell)
-	exit, out, errs, err := p.run.Exec(ctx, line.String())
+	return line.String() + stampShell + probeShell
+}
+
+func (p preparer) probe(ctx context.Context) (node, error) {
+	exit, out, errs, err := p.run.Exec(ctx, p.probeLine())
 	if err != nil {
 		return node{}, fmt.Errorf("environment: looking for Python: %w", err)
 	}

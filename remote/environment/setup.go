@@ -28,7 +28,7 @@ type setup struct {
 // be what the environment is made with, so they run again when that changes.
 func (p preparer) before(ctx context.Context) error {
 	s := p.spec
-	_, err := p.setUp(ctx, setup{name: "before", lines: s.Before, force: s.Force,
+	_, err := p.setUp(ctx, setup{name: "before", lines: s.Before, env: p.modules, force: s.Force,
 		key: digest("before 1", strings.Join(s.Before, "\x00"), s.Kind, s.File, s.Content, s.Python)})
 	return err
 }
@@ -99,12 +99,9 @@ func (p preparer) setupLine(s setup) string {
 	for _, v := range [][2]string{{"dir", "dlwb/" + p.spec.Cluster}, {"mark", p.spec.Cluster + "/.dlwb-" + s.name}, {"key", s.key}, {"force", force}} {
 		fmt.Fprintf(&script, "%s=%s\n", v[0], shellword.Quote(v[1]))
 	}
-	script.WriteString(setupShell)
-	line := ""
-	for _, kv := range s.env {
-		line += "export " + shellword.Quote(kv) + "\n"
-	}
-	return line + `shell=sh; ! command -v bash >/dev/null || shell="bash -l"` + "\n" +
+	// What a login shell reads may set the PATH anew, as Debian's /etc/profile does.
+	script.WriteString(exports(s.env) + setupShell)
+	return `shell=sh; ! command -v bash >/dev/null || shell="bash -l"` + "\n" +
 		"exec $shell -c " + shellword.Join(append([]string{script.String(), "dlwb"}, s.lines...)...)
 }
 

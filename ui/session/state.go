@@ -98,7 +98,9 @@ type State struct {
 	Ended     *event.RunEnded
 	endedAt   time.Time
 	Results   *event.ResultsFetched
-	Lost      *event.ResultsLost // of them; nil: nothing that is known of
+	// Checkpoint is the newest whole one of the run that is home; without a name: none.
+	Checkpoint event.Checkpoint
+	Lost       *event.ResultsLost // of them; nil: nothing that is known of
 
 	Sweep    *event.SweepChanged // how far the sweep of this cluster is; nil: there is none
 	Forwards []Forward
@@ -122,7 +124,7 @@ func NewState(cluster string) *State {
 func (s *State) forgetRun() {
 	s.Launched, s.Ended, s.Results, s.Lost, s.Failed = nil, nil, nil, nil, nil
 	s.Progress, s.ETA = metrics.Progress{}, 0
-	s.StartedAt, s.endedAt = time.Time{}, time.Time{}
+	s.StartedAt, s.endedAt, s.Checkpoint = time.Time{}, time.Time{}, event.Checkpoint{}
 	s.Curves, s.grouping, s.grouped, s.clock = nil, nil, 0, time.Time{}
 	s.LogSizes = map[int]int64{}
 	s.RankEnds = map[int]event.RankEnded{}
@@ -141,6 +143,7 @@ func (s *State) Apply(e event.Event) {
 		return
 	}
 	s.Account.Apply(e)
+	s.Checkpoint.Apply(e)
 	switch b := e.Body.(type) {
 	case event.PlanMade:
 		if e.Run == "" { // a new attempt: what the last run came to is over

@@ -222,6 +222,8 @@ type (
 		Name  string `json:"name"` // in results.checkpoints
 		Files int    `json:"files"`
 		Bytes int64  `json:"bytes"`
+		// Written is when it was, by the clock here; zero: not known.
+		Written time.Time `json:"written,omitzero"`
 	}
 	// ResultsLost says that results which were not home are gone with their
 	// machine.

@@ -73,8 +73,42 @@ type ClusterInfo struct {
 	Ends time.Time `json:"ends,omitzero"`
 	// Next is what ends them first: the lifetime, or another bound of a lease.
 	Next *Bound `json:"next_end,omitempty"`
+	// Checkpoint is the newest whole one of the run that is home; nil: none is.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Owner is the process that watches or changes the cluster now; 0 for none.
 	Owner int `json:"owner_pid,omitempty"`
+}
+
+// Checkpoint is the newest whole checkpoint of a run that came home.
+type Checkpoint struct {
+	Run     string    `json:"run"`
+	Name    string    `json:"name"`
+	Node    int       `json:"node"`
+	Written time.Time `json:"written"`
+	Age     float64   `json:"age_s"` // when it was asked for
+}
+
+// At is a checkpoint with its age at a moment; nil where there is none of that run.
+func (c Checkpoint) At(now time.Time, run string) *Checkpoint {
+	if c.Name == "" || c.Run != run {
+		return nil
+	}
+	c.Age = max(0, now.Sub(c.Written).Seconds())
+	return &c
+}
+
+// Apply takes in what is told of checkpoints. A run begins with none.
+func (c *Checkpoint) Apply(e Event) {
+	b, is := e.Body.(CheckpointSaved)
+	if !is {
+		return
+	}
+	if b.Written.IsZero() { // told by an older dlwb
+		b.Written = e.Time
+	}
+	if e.Run != c.Run || !b.Written.Before(c.Written) {
+		*c = Checkpoint{Run: e.Run, Name: b.Name, Node: b.Node, Written: b.Written}
+	}
 }
 
 // RunInfo is a run as lists show it.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,8 +73,32 @@ func (t *Watch) Taken() bool {
 	return false
 }
 
-// EndedByItself reports whether every rank of a node came to its own end: then
-// it was not in the middle of a file.
+// Trouble is since when a rank may stand still in the middle of a file, because it
+// waits for one that is no longer there; zero: since never. A file that stays as it is
+// after that may be half.
+func (t *Watch) Trouble() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since := t.broken
+	earlier := func(at time.Time) {
+		if !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	for i, n := range t.nodes {
+		if n.writtenOff() && !n.leaves() { // else its ranks were stopped before
+			earlier(t.heard[i])
+		}
+		if slices.ContainsFunc(n.stopping, func(why string) bool { return strings.HasPrefix(why, reasonHung) }) {
+			earlier(slices.MaxFunc(append(slices.Collect(maps.Values(t.printed)), time.Time{}), time.Time.Compare))
+		}
+	}
+	return since
+}
+
+// EndedByItself reports whether every rank of a node came to its own good end: then
+// it was not in the middle of a file. A rank that lost its peer may have been, also
+// where it ended by an exception.
 func (t *Watch) EndedByItself(node int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +106,7 @@ func (t *Watch) EndedByItself(node int) bool {
 		if r.Node != node {
 			continue
 		}
-		if e, ended := t.ends[r.Rank]; !ended || e.signal != "" || e.code > 128 {
+		if e, ended := t.ends[r.Rank]; !ended || e.signal != "" || e.code != 0 {
 			return false
 		}
 	}

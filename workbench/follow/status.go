@@ -47,7 +47,7 @@ func (t *Watch) status(node int, s job.Status) {
 			starved: t.starved[s.Rank], byUs: byUs, order: len(t.ends)}
 		t.endSeen[s.Rank] = time.Now()
 		if s.Code != 0 && !byUs && t.failed.IsZero() {
-			t.failed = time.Now()
+			t.failed, t.broken = time.Now(), time.Now()
 		}
 	case job.Stopping:
 		if len(n.stopping) < stoppingMost {
@@ -64,6 +64,9 @@ func (t *Watch) status(node int, s job.Status) {
 		}
 		if s.Code != 0 && t.failed.IsZero() {
 			t.failed = time.Now()
+			if len(n.stopping) == 0 {
+				t.broken = t.failed
+			}
 		}
 	}
 }

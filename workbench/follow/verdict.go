@@ -115,14 +115,31 @@ func judge(nodes []nodeEnd, ends []rankEnd) event.RunEnded {
 			return event.RunEnded{ExitCode: 1, Verdict: event.Lost, Rank: -1, Node: i, Cause: fmt.Sprintf("on node%d %s", i, n.why)}
 		}
 	}
-	for i, n := range nodes {
-		if n.code != 0 {
-			return event.RunEnded{ExitCode: n.code, Verdict: event.ExitedBad, Rank: -1, Node: i,
-				Cause: fmt.Sprintf("the launcher on node%d exited with code %d and no rank says why", i, n.code)}
-		}
+	if i := launcherAtFault(nodes); i >= 0 {
+		return event.RunEnded{ExitCode: nodes[i].code, Verdict: event.ExitedBad, Rank: -1, Node: i,
+			Cause: fmt.Sprintf("the launcher on node%d exited with code %d and no rank says why", i, nodes[i].code)}
 	}
 	return event.RunEnded{Verdict: event.Succeeded, Rank: -1, Node: -1, Cause: "every rank ended with code 0"}
 }
+
+// launcherAtFault is the node whose launcher failed; -1: none did. One that was told
+// to stop ended with 143 for that, because of another node.
+func launcherAtFault(nodes []nodeEnd) (fault int) {
+	fault = -1
+	for i, n := range nodes {
+		told := n.code == codeTerm && len(n.stopping) > 0
+		if n.code != 0 && !told {
+			return i
+		}
+		if told && fault < 0 {
+			fault = i
+		}
+	}
+	return fault
+}
+
+// codeTerm is the code of what ended by SIGTERM.
+const codeTerm = 143
 
 // fullNear is how near the end of a rank a full disk explains it.
 const fullNear = time.Minute

@@ -55,6 +55,13 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			name: "the launcher itself failed", nodes: []nodeEnd{{ended: true, code: 2}, done()},
 			verdict: event.ExitedBad, code: 2, rank: -1, cause: "the launcher on node0",
 		}, {
+			name: "the launcher of another node failed", nodes: []nodeEnd{{ended: true, code: 143, stopping: []string{"ray on node1 exited with code 1"}}, {ended: true, code: 1, stopping: []string{"ray on node1 exited with code 1"}}},
+			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}},
+			verdict: event.ExitedBad, code: 1, rank: -1, cause: "the launcher on node1 exited with code 1",
+		}, {
+			name: "every node was told to stop, and none says by whom", nodes: []nodeEnd{{ended: true, code: 143, stopping: []string{"enough"}}, {ended: true, code: 143, stopping: []string{"enough"}}},
+			verdict: event.ExitedBad, code: 143, rank: -1, cause: "the launcher on node0",
+		}, {
 			name: "a node is gone", nodes: []nodeEnd{done("node1 is gone"), {lost: true}},
 			ends:    []rankEnd{{rank: 0, code: 143, signal: "TERM", byUs: true}},
 			verdict: event.Lost, code: 1, rank: -1, cause: "node1 is gone",

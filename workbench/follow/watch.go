@@ -125,6 +125,7 @@ type Watch struct {
 	askAlone  time.Time         // not before that is asked again
 	asking    bool              // the nodes that can be reached are asked, before others are given up
 	failed    time.Time         // when the first failure became known
+	broken    time.Time         // the same, of one that was not told to stop
 	headOver  time.Time         // when the first replica had ended well
 	nextStop  time.Time         // not before
 	probed    time.Time         // when the provider was last asked for lost nodes
@@ -315,7 +316,7 @@ func (t *Watch) unrecorded(node int, lost *job.UnrecordedError) {
 		}
 	}
 	if t.failed.IsZero() {
-		t.failed = time.Now()
+		t.failed, t.broken = time.Now(), time.Now()
 	}
 }
 

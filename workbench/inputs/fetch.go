@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ const fetchSilent = 3 * time.Minute
 
 // fetchOn has one node read the address.
 func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
-	words := append(s.Python(node), "-", c.From, s.dir(c), s.stampPath(c), fileName(c.From), c.SHA256)
+	words := append(s.Python(node), "-", c.From, s.dir(c), s.stampPath(c), fileName(c.From), c.SHA256, strconv.FormatInt(c.Most, 10))
 	var errs tail
 	heard := &lineWriter{line: func(text string) {
 		if news, is := strings.CutPrefix(text, "progress "); is {
@@ -96,7 +97,7 @@ func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
 		return stamp{}, fault
 	}
 	fault.LastLines = errs.lines[:max(0, len(errs.lines)-1)]
-	fault.Why, fault.Next = whyOf(r, errs.lines), "if node0 can't reach it, fetch it here and name its path"
+	fault.Why, fault.Next = whyOf(r, errs.lines), "what came of it is gone on with; if node0 can't reach it, fetch it here and name its path"
 	return stamp{}, fault
 }
 

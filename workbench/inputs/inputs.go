@@ -206,6 +206,9 @@ func Text(all []Channel) []string {
 		if c.SHA256 != "" {
 			from += ", SHA-256 checked"
 		}
+		if c.Most > 0 && c.Path == "" {
+			from += ", at most " + units.Bytes(c.Most)
+		}
 		lines = append(lines, c.Name+" from "+from+", as DLWB_CHANNEL_"+c.Variable())
 	}
 	return lines

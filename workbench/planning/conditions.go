@@ -124,6 +124,13 @@ func (p *Plan) torchConditions(ctx context.Context, base *Site, look string) ([]
 			return []branch{{set: func(*Site) {}}}, nil
 		}
 	}
+	if all, known := p.Pythons.certain(p.Profile, len(base.Nodes)); known {
+		base.Torch = p.Pythons[0].Torch != ""
+		if all != "" {
+			base.Python = all
+		}
+		return []branch{{set: func(*Site) {}}}, nil
+	}
 	words, err := engine.Split(p.Profile.Run.Command)
 	if err != nil {
 		return nil, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}

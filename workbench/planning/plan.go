@@ -60,6 +60,8 @@ type Plan struct {
 	Warnings []string        `json:"warnings,omitempty"`
 	Steps    []string        `json:"steps"`
 	Findings []cloud.Finding `json:"findings"`
+	// Pythons are what the machines have said of theirs; empty: none was asked.
+	Pythons Pythons `json:"pythons,omitempty"`
 	// Launches are what it may come to, each with its condition; there is one
 	// where all is known. Engine ("auto"), WorldSize (0) and Commands (none)
 	// above are left open where they differ.
@@ -188,8 +190,11 @@ func (m *Maker) codeOf(ctx context.Context, p *profiles.Profile, by how) (*trans
 func (m *Maker) preflight(ctx context.Context, plan *Plan) cloud.Preflight {
 	spec := Spec(plan.Profile)
 	spec.Have = m.owner.Nodes(plan.Cluster)
+	spec.Ask = asking(plan.Profile)
 	found := m.owner.Check(ctx, plan.Provider, spec)
 	plan.Findings, plan.Offer, plan.PricePerHour = append([]cloud.Finding{}, found.Findings...), found.Offer, found.PricePerHour
+	plan.Pythons = heard(plan.Profile, found.Answers)
+	plan.Findings = append(plan.Findings, plan.Pythons.findings()...)
 	plan.Costs = append(plan.Costs, found.Costs...)
 	plan.Most, plan.MostWhy = most(found, plan.Profile.Limits)
 	plan.Script = found.Script

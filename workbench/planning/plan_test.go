@@ -52,6 +52,10 @@ func TestThePlanOfASealedRunPromisesNoEnvironmentAndNoResults(t *testing.T) {
 		if len(broughtHome(p)) > 0 || !strings.Contains(strings.Join(unsavedWarnings(p), "\n"), "a volume") {
 			t.Errorf("%s: home come %q, and the warnings are %q", provider.Name, broughtHome(p), unsavedWarnings(p))
 		}
+		p.Results.S3 = "s3://bucket/prefix"
+		if text := (&Plan{Profile: p, Provider: p.Provider}).Text(); strings.Contains(text, "results in") {
+			t.Errorf("%s: nobody sends results from there:\n%s", provider.Name, text)
+		}
 	}
 	if sealed == 0 {
 		t.Error("no provider is sealed")

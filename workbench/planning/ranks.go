@@ -24,6 +24,7 @@ type Site struct {
 	Run      string // its id
 	Port     int    // of the master; 0 where PortIs stands for it
 	PortIs   string // stands for a port that is not chosen yet
+	Trial    bool   // of a sweep
 	Threads  int    // that the ranks of one node may use together; 0: not known
 	// Sources are texts of the project that decide what is filled in.
 	Sources map[string]string
@@ -35,18 +36,47 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 	if err != nil {
 		return engine.Plan{}, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
-	r := p.Run
-	made, err := engine.Make(engineOf(r.Engine, words, s.Torch), s.Nodes, engine.Job{
+	r, name := p.Run, engineOf(p.Run.Engine, words, s.Torch)
+	here := RestartsHere(p, name)
+	if s.Trial {
+		here = 0 // nobody would start it again
+	}
+	made, err := engine.Make(name, s.Nodes, engine.Job{
 		Command: OfRun(words, s.Run), Python: s.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.Run,
 		ProcsPerNode: r.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(r.Env, s.Run), false),
 		MaxThreads: s.Threads, OldTorch: s.OldTorch, Run: s.Run, Sources: s.Sources,
-		Options: engine.Options{Rendezvous: r.Rendezvous, MinNodes: r.MinNodes, Restarts: r.Restarts,
+		Options: engine.Options{Rendezvous: r.Rendezvous, MinNodes: r.MinNodes, Restarts: r.Restarts - here,
 			ParameterServers: r.ParameterServers, Evaluator: r.Evaluator},
 	})
 	if err != nil {
 		return made, &event.Fault{What: "plan the ranks", Node: -1, Why: err.Error()}
 	}
+	if here > 0 {
+		made.Notes = append(made.Notes, restartNote(p, here))
+	}
 	return made, nil
+}
+
+// RestartsHere is how often dlwb itself starts a run again that has failed; 0: never,
+// or the launcher of the engine does. A launcher knows nothing of checkpoints, and
+// which are whole; the trials of a sweep and jobs have theirs alone.
+func RestartsHere(p *profiles.Profile, engineName string) int {
+	launcher := slices.Contains(engine.Having("run.restarts"), engineName)
+	switch {
+	case p.Sweep.Given() || traits(p.Provider).RanksOnly:
+		return 0
+	case launcher && (p.Results.Checkpoints == "" || p.Run.MinNodes > 0):
+		return 0
+	}
+	return p.Run.Restarts
+}
+
+func restartNote(p *profiles.Profile, times int) string {
+	from := "the script looks for its own checkpoint"
+	if dir := p.Results.Checkpoints; dir != "" {
+		from = "from the newest whole checkpoint in " + dir + ", whose path is in DLWB_CHECKPOINT"
+	}
+	return fmt.Sprintf("run.restarts: while a dlwb is attached it starts the run again when a rank has failed, %s at most: %s", units.Count(times, "time"), from)
 }
 
 // engineOf is the engine of a run: where the profile leaves it open, the one whose
@@ -223,4 +253,19 @@ func opened(all []Launch) []Placeholder {
 		}
 	}
 	return found
+}
+
+// OwnPython is a command with the interpreter of its node: the plan was made with
+// that of node 0, and it may lie elsewhere.
+func OwnPython(argv []string, planned, own string) []string {
+	if own == "" || own == planned {
+		return argv
+	}
+	mine := slices.Clone(argv)
+	for i, word := range mine {
+		if word == planned {
+			mine[i] = own
+		}
+	}
+	return mine
 }

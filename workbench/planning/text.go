@@ -62,7 +62,7 @@ func (p *Plan) Text() string {
 	if len(p.Results) > 0 {
 		row("results", "%s from node0, and DLWB_RESULTS of every node", strings.Join(p.Results, ", "))
 	}
-	if p.Profile != nil && p.Profile.Results.S3 != "" {
+	if p.Profile != nil && p.Profile.Results.S3 != "" && !traits(p.Provider).Sealed {
 		row("results in", "%s besides, and checkpoints; dlwb sends them with your AWS credentials", p.Profile.Results.S3)
 	}
 	for _, text := range p.Warnings {

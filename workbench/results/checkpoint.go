@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/remote/transfer"
 )
@@ -24,6 +25,10 @@ type ckptUnit struct {
 	files  transfer.Seen // by path below the code directory
 	newest float64       // seconds, by the node's clock
 	open   bool          // a name in it says that it is not finished
+	// It got as it is after the look at since, and before the one at until.
+	since, until time.Time
+	// confirmed is when a second look found it the same; zero: none has.
+	confirmed time.Time
 }
 
 var unfinishedEnds = []string{".tmp", ".temp", ".part", ".partial", ".incomplete", ".lock", ".swp", "~"}
@@ -71,6 +76,62 @@ func stateTime(state string) float64 {
 	return at
 }
 
+// bound notes between which looks each checkpoint became what it is: last is what
+// the look before found, at lastAt.
+func bound(units, last []*ckptUnit, lastAt, now time.Time) {
+	for _, u := range units {
+		if old := findUnit(last, u.name); u.same(old) {
+			u.since, u.until, u.confirmed = old.since, old.until, old.confirmed
+			if u.confirmed.IsZero() {
+				u.confirmed = now
+			}
+		} else {
+			u.since, u.until = lastAt, now
+		}
+	}
+}
+
+// newsSlack is by how much the news of a failure may be late.
+const newsSlack = 3 * time.Second
+
+// whole reports whether a checkpoint counts that a second look found the same at a
+// time. After a rank was lost that proves nothing: those who wait for it stand still,
+// some of them in the middle of a file. Trouble is since when; zero: since never.
+func whole(confirmed, trouble time.Time) bool {
+	return !confirmed.IsZero() && (trouble.IsZero() || confirmed.Before(trouble.Add(-newsSlack)))
+}
+
+// distrust takes those out of the record of which that became known later.
+func (r *ckptRecord) distrust(trouble time.Time) (dropped []savedCkpt) {
+	r.Saved = slices.DeleteFunc(r.Saved, func(c savedCkpt) bool {
+		if c.Sure || whole(c.Confirmed, trouble) {
+			return false
+		}
+		dropped = append(dropped, c)
+		return true
+	})
+	for _, c := range dropped {
+		if r.Doubtful == nil {
+			r.Doubtful = map[int][]string{}
+		}
+		r.Doubtful[c.Node] = append(r.Doubtful[c.Node], c.Name)
+	}
+	return dropped
+}
+
+// written is when a checkpoint was finished, by the clock here: the node's own says
+// it exactly, where it goes right.
+func (u *ckptUnit) written() time.Time {
+	at := time.UnixMicro(int64(u.newest * 1e6))
+	switch {
+	case at.Before(u.since):
+		return u.since
+	case at.After(u.until):
+		return u.until
+	}
+	return at
+}
+
 // same reports whether two looks saw the same checkpoint.
 func (u *ckptUnit) same(other *ckptUnit) bool {
 	return other != nil && maps.EqualFunc(u.files, other.files, transfer.SameState)
@@ -94,6 +155,10 @@ type savedCkpt struct {
 	In     string        `json:"in"`  // where it was, below the code directory
 	Newest float64       `json:"newest"`
 	Files  transfer.Seen `json:"files"`
+	// Confirmed is when it was seen for the second time; Sure is set where nothing that
+	// becomes known later makes it doubtful.
+	Confirmed time.Time `json:"confirmed,omitzero"`
+	Sure      bool      `json:"sure,omitempty"`
 }
 
 // ckptRecord is what is known of the checkpoints of a run.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlwb/dlwb/remote/transfer"
 )
@@ -96,5 +97,39 @@ func TestOnlyTheNewestCheckpointsOfANodeAreKept(t *testing.T) {
 	}
 	if len(dropped) != 7 || dropped["0/last/4.5"] {
 		t.Errorf("dropped %v", dropped)
+	}
+}
+
+func TestTheAgeOfACheckpointDoesNotHangOnTheClockOfItsNode(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	seen := transfer.Seen{"ckpt/right": stateOf(107), "ckpt/behind": stateOf(7), "ckpt/ahead": stateOf(9000)}
+	first := ckptUnits("ckpt", transfer.Seen{"ckpt/behind": stateOf(1)})
+	bound(first, nil, time.Time{}, at(100))
+	second := ckptUnits("ckpt", seen)
+	bound(second, first, at(100), at(110))
+	third := ckptUnits("ckpt", seen)
+	bound(third, second, at(110), at(120))
+	for name, want := range map[string]int64{"right": 107, "behind": 100, "ahead": 110} {
+		if got := findUnit(third, name).written().Unix(); got != want {
+			t.Errorf("%s was written at %d, want %d", name, got, want)
+		}
+	}
+}
+
+// A rank that waits for a lost one leaves a file as it is, half or whole.
+func TestWhatWasSeenTheSameOnlyAfterARankWasLostIsInDoubt(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	for _, c := range []struct {
+		confirmed, trouble time.Time
+		want               bool
+	}{{time.Time{}, time.Time{}, false}, {at(100), time.Time{}, true}, {at(100), at(110), true}, {at(100), at(101), false}, {at(100), at(90), false}, {time.Time{}, at(90), false}} {
+		if got := whole(c.confirmed, c.trouble); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	r := ckptRecord{Saved: []savedCkpt{{Name: "before", Confirmed: at(50)}, {Name: "after", Node: 1, Confirmed: at(100)}, {Name: "final", Sure: true}}}
+	dropped := r.distrust(at(90))
+	if len(dropped) != 1 || len(r.Saved) != 2 || !slices.Equal(r.Doubtful[1], []string{"after"}) {
+		t.Errorf("%+v is left, %+v dropped", r, dropped)
 	}
 }

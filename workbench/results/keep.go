@@ -43,12 +43,15 @@ type ckptKeeper struct {
 	run string
 	t   *follow.Watch
 	dir string // below the code directory
+	// again is set where the run is started again when it fails.
+	again bool
 
 	away *sender // to S3; nil: nowhere
 
 	mu     sync.Mutex
 	record ckptRecord
 	last   map[int][]*ckptUnit // by node, as the last look saw them
+	lastAt map[int]time.Time   // and when
 }
 
 // ckptHome is where a checkpoint lies here.
@@ -67,12 +70,13 @@ func (f *Fetcher) readCkpts(run string) (r ckptRecord) {
 
 // KeepCheckpoints begins to bring home the checkpoints of a run that is watched,
 // out of a directory below the code directory; empty: none. The function that it
-// returns ends that, and looks once more at what a run left that lost machines.
-func (f *Fetcher) KeepCheckpoints(ctx context.Context, at Site, run string, t *follow.Watch, dir string) (finish func(context.Context)) {
+// returns ends that, and looks once more at what a run left that goes on as another
+// one: again is set where it does when it fails, it always does when it lost machines.
+func (f *Fetcher) KeepCheckpoints(ctx context.Context, at Site, run string, t *follow.Watch, dir string, again bool) (finish func(context.Context)) {
 	if dir == "" {
 		return func(context.Context) {}
 	}
-	k := &ckptKeeper{f: f, at: at, run: run, t: t, dir: dir, record: f.readCkpts(run), last: map[int][]*ckptUnit{}}
+	k := &ckptKeeper{f: f, at: at, run: run, t: t, dir: dir, again: again, record: f.readCkpts(run), last: map[int][]*ckptUnit{}, lastAt: map[int]time.Time{}}
 	ctx, stop := context.WithCancel(ctx)
 	var busy sync.WaitGroup
 	for i := range at.Nodes {
@@ -125,16 +129,22 @@ func (k *ckptKeeper) round(ctx context.Context, node int) error {
 		return err
 	}
 	k.mu.Lock()
-	last := k.last[node]
-	k.last[node] = units
+	bound(units, k.last[node], k.lastAt[node], time.Now())
+	k.last[node], k.lastAt[node] = units, time.Now()
 	k.mu.Unlock()
-	return k.save(ctx, node, units, func(u *ckptUnit) bool { return u.same(findUnit(last, u.name)) })
+	return k.save(ctx, node, units, false)
+}
+
+// counts reports whether a checkpoint is whole as far as is known now. Calm is set
+// where all that could write it has ended well.
+func (k *ckptKeeper) counts(u *ckptUnit, calm bool) bool {
+	return !u.open && (calm || whole(u.confirmed, k.t.Trouble()))
 }
 
 // save brings home the newest of the checkpoints that are whole, if it is not.
-func (k *ckptKeeper) save(ctx context.Context, node int, units []*ckptUnit, whole func(*ckptUnit) bool) error {
+func (k *ckptKeeper) save(ctx context.Context, node int, units []*ckptUnit, calm bool) error {
 	for _, u := range units {
-		if u.open || !whole(u) {
+		if !k.counts(u, calm) {
 			continue
 		}
 		k.mu.Lock()
@@ -143,17 +153,17 @@ func (k *ckptKeeper) save(ctx context.Context, node int, units []*ckptUnit, whol
 		if have != nil && u.same(&ckptUnit{files: have.Files}) {
 			return nil
 		}
-		return k.bring(ctx, node, u)
+		return k.bring(ctx, node, u, calm)
 	}
 	return nil
 }
 
 // bring copies a checkpoint. It counts when it is the same after the copy.
-func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
+func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit, calm bool) error {
 	k.mu.Lock()
 	k.record.Serial++
 	c := savedCkpt{Node: node, Name: u.name, Dir: fmt.Sprintf("%s/checkpoints/node%d/%d", k.run, node, k.record.Serial),
-		In: path.Clean(k.dir), Newest: u.newest, Files: u.files}
+		In: path.Clean(k.dir), Newest: u.newest, Files: u.files, Confirmed: u.confirmed, Sure: calm}
 	k.mu.Unlock()
 	to := k.f.ckptHome(c)
 	_ = os.RemoveAll(to) // of a dlwb that was killed
@@ -167,6 +177,9 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 			err = fmt.Errorf("%s changed while it was copied", u.name)
 		}
 	}
+	if err == nil && !k.counts(u, calm) {
+		err = fmt.Errorf("a rank has failed since %s was seen, which may be half", u.name)
+	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(to))
 	}
@@ -174,7 +187,7 @@ func (k *ckptKeeper) bring(ctx context.Context, node int, u *ckptUnit) error {
 		return err
 	}
 	k.away.send(c)
-	return k.at.Publish(event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes})
+	return k.at.Publish(event.CheckpointSaved{Node: node, Name: u.name, Files: res.Files, Bytes: res.Bytes, Written: u.written()})
 }
 
 // note puts a checkpoint on record, and removes what it replaces.
@@ -212,17 +225,20 @@ func (f *Fetcher) dropCheckpoints(run Run) {
 	}
 }
 
-// rest looks once more at the nodes of a run that machines were taken from. What
-// is as the last look found it is whole; so is all that ranks wrote which ended
-// by themselves. Else it is in doubt.
+// rest looks once more at the nodes of a run that goes on as another one. What
+// two looks found the same before there was trouble is whole; so is all that ranks
+// wrote which ended well. Else it is in doubt.
 func (k *ckptKeeper) rest(ctx context.Context) {
-	if !k.t.Taken() {
+	if !k.t.Taken() && !k.again {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, ckptLastLimit)
 	defer cancel()
 	var busy sync.WaitGroup
 	lost := k.t.Lost()
+	if err := k.distrust(); err != nil {
+		slog.Debug("checkpoints that may be half", "run", k.run, "error", err)
+	}
 	for i := range k.at.Nodes {
 		if !lost[i] && k.at.Disks.FirstAtCode(i) {
 			busy.Go(func() {
@@ -235,19 +251,33 @@ func (k *ckptKeeper) rest(ctx context.Context) {
 	busy.Wait()
 }
 
+// distrust forgets the checkpoints that a rank may have been writing when another one
+// was lost.
+func (k *ckptKeeper) distrust() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	dropped := k.record.distrust(k.t.Trouble())
+	if len(dropped) == 0 {
+		return nil
+	}
+	for _, c := range dropped {
+		_ = os.RemoveAll(k.f.ckptHome(c))
+	}
+	return k.f.keepCkpts(k.run, k.record)
+}
+
 func (k *ckptKeeper) lastRound(ctx context.Context, node int) error {
 	units, err := k.look(ctx, node)
 	if err != nil {
 		return err
 	}
 	k.mu.Lock()
-	last := k.last[node]
+	bound(units, k.last[node], k.lastAt[node], time.Now())
 	k.mu.Unlock()
 	calm := k.t.EndedByItself(node)
-	whole := func(u *ckptUnit) bool { return calm || u.same(findUnit(last, u.name)) }
 	var doubtful []string
 	for _, u := range units {
-		if u.open || !whole(u) {
+		if !k.counts(u, calm) {
 			doubtful = append(doubtful, u.name)
 		}
 	}
@@ -260,5 +290,5 @@ func (k *ckptKeeper) lastRound(ctx context.Context, node int) error {
 		err = k.f.keepCkpts(k.run, k.record)
 		k.mu.Unlock()
 	}
-	return errors.Join(err, k.save(ctx, node, units, whole))
+	return errors.Join(err, k.save(ctx, node, units, calm))
 }

@@ -19,13 +19,14 @@ import (
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
-// PutBack puts the newest whole checkpoint of a run that lost machines on the
-// nodes that do not have it, before its command is started again as another run;
+// PutBack puts the newest whole checkpoint of a run that failed or lost machines on
+// the nodes that do not have it, before its command is started again as another run;
 // and moves away what would be taken for a newer one and may not be whole. Dir is
-// the profile's directory of checkpoints.
-func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) error {
+// the profile's directory of checkpoints. It gives the path of each node's, below
+// the code directory; none: the run has no whole one.
+func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) (map[int]string, error) {
 	r := f.readCkpts(lost)
-	if len(r.Saved) == 0 {
+	if len(r.Saved) == 0 && len(r.Doubtful) == 0 { // else it has what is in doubt
 		r = f.fromS3(ctx, at, lost)
 	}
 	put := &ckptPut{f: f, at: at, lost: lost, record: r, parts: r.restorable(),
@@ -38,21 +39,41 @@ func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) e
 		}
 	}
 	if err := busy.Wait(); err != nil {
-		return err
+		return nil, err
 	}
 	// Should machines be lost again before the new run has one of its own.
 	var again ckptRecord
 	for _, c := range put.parts {
-		again.Saved = append(again.Saved, *c)
+		kept := *c
+		kept.Sure = true
+		again.Saved = append(again.Saved, kept)
 	}
-	return errors.Join(os.MkdirAll(f.owner.Dir(run), 0o700), f.keepCkpts(run, again), put.tell())
+	err := errors.Join(os.MkdirAll(f.owner.Dir(run), 0o700), f.keepCkpts(run, again), put.tell())
+	return put.names(path.Clean(planning.OfRun([]string{dir}, run)[0])), err
+}
+
+// names are the paths by node: its own part, else the newest of the others'.
+func (p *ckptPut) names(below string) map[int]string {
+	names := map[int]string{}
+	for i := range p.at.Nodes {
+		part := p.ownPart(i)
+		for _, c := range p.parts {
+			if part == nil || p.ownPart(i) == nil && c.Newest > part.Newest {
+				part = c
+			}
+		}
+		if part != nil {
+			names[i] = path.Join(below, part.Name)
+		}
+	}
+	return names
 }
 
 // ckptPut is the putting of checkpoints on the nodes of a new launch.
 type ckptPut struct {
 	f        *Fetcher
 	at       Site
-	lost     string // the run that lost machines
+	lost     string // the run that failed or lost machines
 	record   ckptRecord
 	parts    []*savedCkpt
 	dir, old string // of this launch below the home, of the lost run below the code directory

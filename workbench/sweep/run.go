@@ -37,7 +37,8 @@ type Owner struct {
 	// Past is what is on record under the id of a run; false: nothing.
 	Past func(run string) (Past, bool, error)
 	// Launch starts a trial and returns when it goes on without this process. It is
-	// called for one at a time. A *HaltError ends the sweep, any other the trial.
+	// called for one at a time. A *HaltError ends the sweep, any other the trial; one
+	// that is on record then and has not ended is watched as if it was started.
 	Launch func(ctx context.Context, run string, label Label, p *profiles.Profile) error
 	// Watch follows a run that is on record to its end, and brings its results home.
 	Watch func(ctx context.Context, run string) (event.RunEnded, error)
@@ -244,7 +245,7 @@ func (s *Sweep) one(ctx context.Context, on Slot, q queued) done {
 		d.err = err
 		return d // it waits still
 	}
-	if err != nil {
+	if err != nil && !s.mayGoOn(q.run) {
 		d.ended = event.RunEnded{ExitCode: 1, Cause: "it could not be started: " + err.Error()}
 		s.end(q.trial, q.run, d.ended)
 		return d
@@ -256,6 +257,14 @@ func (s *Sweep) one(ctx context.Context, on Slot, q queued) done {
 	}
 	s.end(q.trial, q.run, d.ended)
 	return d
+}
+
+// mayGoOn reports whether something of a trial whose launch failed may run all the
+// same: what was started of it could not be stopped, so nobody has told its end. Its
+// place is free once that is known.
+func (s *Sweep) mayGoOn(run string) bool {
+	past, is, err := s.owner.Past(run)
+	return err != nil || is && past.Ended == nil
 }
 
 // hopelessAt is after how many failures at the start a sweep is given up: what fails

@@ -191,3 +191,37 @@ func TestTrialsThatSomebodyStopsAreNoReasonToGiveUp(t *testing.T) {
 		t.Errorf("%v, %+v", err, board)
 	}
 }
+
+// What was started of a trial and could not be stopped keeps its nodes: nobody else
+// is launched there before its end is known.
+func TestATrialWhoseFailedLaunchCouldNotBeStoppedKeepsItsPlace(t *testing.T) {
+	for name, unreachable := range map[string]bool{"it ends later": false, "nobody can look": true} {
+		n, p := newNodes(), searched(4, 0)
+		first := RunID(p.Name, "s1", 1, 0)
+		n.ends[first] = make(chan struct{})
+		n.launch = func(run string) error {
+			if run != first {
+				return nil
+			}
+			n.past[run] = Past{Label: Label{Trial: 1, Slot: Slot{Nodes: []int{0}, GPUs: []int{0}}}}
+			n.has[run] = Slot{Nodes: []int{0}}
+			return errors.New("node0 went out of reach")
+		}
+		owner := n.owner()
+		watch := owner.Watch
+		owner.Watch = func(ctx context.Context, run string) (event.RunEnded, error) {
+			if run == first && unreachable {
+				return event.RunEnded{}, errors.New("look at the run: node0 does not answer")
+			}
+			return watch(ctx, run)
+		}
+		time.AfterFunc(300*time.Millisecond, func() { close(n.ends[first]) })
+		board, err := New(owner, p, "s1", Slots([]int{1}, 1, 1)).Run(context.Background())
+		if len(n.shared) > 0 {
+			t.Errorf("%s: %s", name, strings.Join(n.shared, "; "))
+		}
+		if want := map[bool]int{false: 4, true: 1}[unreachable]; len(n.started) != want || (err != nil) != unreachable {
+			t.Errorf("%s: %v were launched, %v, %+v", name, n.started, err, board)
+		}
+	}
+}

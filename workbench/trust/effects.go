@@ -47,10 +47,11 @@ func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect 
 	if len(p.Forward) > 0 {
 		e.add(Opens, false, "ports of this machine for %s of node0, while the run is watched", strings.Join(p.Forward, ", "))
 	}
-	if p.Results.S3 != "" {
+	sealed := providers.Named(p.Provider).Traits.Sealed // nothing comes from there
+	if p.Results.S3 != "" && !sealed {
 		e.add(Sends, true, "results and checkpoints to %s, with your AWS credentials", p.Results.S3)
 	}
-	if len(p.Results.Paths) > 0 {
+	if len(p.Results.Paths) > 0 && !sealed {
 		to := "dlwb's state directory"
 		if p.Results.To != "" {
 			to = p.Results.To + " beside the profile"

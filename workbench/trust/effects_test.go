@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/profiles"
 )
 
 // effectCases are profiles, and what must be said of each; what begins with "!"
@@ -70,6 +73,23 @@ func TestTheEffectsOfAProfileAreSaid(t *testing.T) {
 			if !strings.Contains("\n"+said.String(), want) {
 				t.Errorf("%s: %q is not said in\n%s", c.name, want, said.String())
 			}
+		}
+	}
+}
+
+// What a job of a service writes does not come here, and goes nowhere from here.
+func TestNothingIsSaidToComeFromWhereNothingComes(t *testing.T) {
+	for _, provider := range providers.All {
+		sealed := provider.Traits.Sealed
+		p := &profiles.Profile{Provider: provider.Name, Results: profiles.Results{S3: "s3://bucket/x", Paths: []string{"out/"}}}
+		said := 0
+		for _, e := range effects(p, &Subject{}, nil, nil) {
+			if strings.Contains(e.Text, "s3://bucket/x") || e.Kind == Brings {
+				said++
+			}
+		}
+		if sealed && said > 0 || !sealed && said != 2 {
+			t.Errorf("%s: %+v", provider.Name, effects(p, &Subject{}, nil, nil))
 		}
 	}
 }

@@ -171,6 +171,55 @@ func TestTheVolumeThatWasMadeWithTheMachineIsKnownAgain(t *testing.T) {
 	}
 }
 
+// sized adds blank disks of 24 MiB that say they have 1 GiB.
+func (r *diskRig) sized(name, serial string) string {
+	r.t.Helper()
+	at := r.disk(name, serial, ebs, nil)
+	must(r.t, os.Truncate(at, 1<<30)) // sparse
+	last := &r.lines[len(r.lines)-1]
+	*last = strings.Replace(*last, fmt.Sprint(diskSize), "1073741824", 1)
+	return at
+}
+
+// A blank volume of somebody's that has the size of the one that was made with the
+// machine is not taken for it.
+func TestABlankVolumeOfAnothersIsNotTakenForTheOneThatWasMade(t *testing.T) {
+	formatted := func(at string) bool {
+		out, _ := exec.Command("blkid", "-p", "-o", "value", "-s", "TYPE", at).Output()
+		return len(out) > 0
+	}
+	const tellsAll = `case "$2" in */nvme1n1) echo /dev/sdh ;; */nvme2n1) echo sdg ;; */nvme3n1) echo sdf ;; *) exit 1 ;; esac`
+	// As nvme id-ctrl -b gives it: 4096 bytes, the name at 3072.
+	const raw = `case "$3" in */nvme1n1) n=xvdh ;; */nvme2n1) n=/dev/sdg ;; *) n=sdf ;; esac; head -c 3072 /dev/zero; printf '%-32s' "$n"; head -c 992 /dev/zero`
+	for _, shell := range shells {
+		for name, c := range map[string]struct{ program, text string }{"ebsnvme-id": {"ebsnvme-id", tellsAll}, "nvme": {"nvme", raw}} {
+			r := newDiskRig(t)
+			others := r.sized("nvme1n1", "vol0aaaaaaaaaaaaaaaa")
+			second, first := r.sized("nvme2n1", "vol0bbbbbbbbbbbbbbbb"), r.sized("nvme3n1", "vol0cccccccccccccccc")
+			r.shim(c.program, c.text)
+			mounts, failed := r.boot(shell, Volume{Path: "/a", GiB: 1}, Volume{Path: "/b", GiB: 1})
+			if want := first + " " + r.dir + "/a\n" + second + " " + r.dir + "/b\n"; failed != "" || mounts != want || formatted(others) {
+				t.Errorf("%s, %s: %q %q, want %q", shell, name, mounts, failed, want)
+			}
+		}
+		r := newDiskRig(t) // nobody can tell
+		others, own := r.sized("nvme1n1", "vol0aaaaaaaaaaaaaaaa"), r.sized("nvme2n1", "vol0bbbbbbbbbbbbbbbb")
+		if mounts, failed := r.boot(shell, Volume{Path: "/a", GiB: 1}); !strings.Contains(failed, "2 disks of 1073741824 bytes are blank") || mounts != "" || formatted(others) || formatted(own) {
+			t.Errorf("%s: %q %q", shell, mounts, failed)
+		}
+		// One of them is named by the profile, and so the other one is not.
+		mounts, failed := r.boot(shell, Volume{Path: "/a", GiB: 1}, Volume{Path: "/data", IDs: []string{"vol-0aaaaaaaaaaaaaaaa"}})
+		if want := own + " " + r.dir + "/a\n" + others + " " + r.dir + "/data\n"; failed != "" || mounts != want {
+			t.Errorf("%s: %q %q, want %q", shell, mounts, failed, want)
+		}
+		r = newDiskRig(t) // a machine of Xen
+		own = r.sized("xvdf", "")
+		if mounts, failed := r.boot(shell, Volume{Path: "/a", GiB: 1}); failed != "" || mounts != own+" "+r.dir+"/a\n" {
+			t.Errorf("%s: %q %q", shell, mounts, failed)
+		}
+	}
+}
+
 func TestAnInstanceStoreOfSeveralDisksIsOneOfThemAll(t *testing.T) {
 	r := newDiskRig(t)
 	a, b := r.disk("nvme1n1", "AWS1", nvme, nil), r.disk("nvme2n1", "AWS2", nvme, nil)

@@ -19,6 +19,18 @@ type Machines struct {
 	// HostKeys are the host keys, or their fingerprints, that the user vouches
 	// for, by host as in Hosts.
 	HostKeys map[string]string
+	// Modules are loaded on each of them, with commas between them.
+	Modules string
+}
+
+// Loads are the names of the modules.
+func (m Machines) Loads() (names []string) {
+	for name := range strings.SplitSeq(m.Modules, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // HostOption is what one host has of its own.
@@ -46,6 +58,9 @@ var table = []about.Option{
 	{Key: "machines.host_keys", Kind: about.HostKeys, Also: []string{"host_key", "fingerprints"},
 		Doc: "Host keys that the profile vouches for where `known_hosts` has none; one that nothing else vouches for is told once, and later no other is taken for that host. One that `known_hosts` contradicts is refused.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",
 		Place: about.In(func(m *Machines) *map[string]string { return &m.HostKeys })},
+	{Key: "machines.modules", Also: []string{"module"},
+		Doc: "Modules of Environment Modules or Lmod that are loaded before the environment is set up and before the ranks start, with commas between them.", Example: "python/3.11,cuda/12.4",
+		Place: about.In(func(m *Machines) *string { return &m.Modules })},
 }
 
 // named is how many machines the profile names.
@@ -87,6 +102,9 @@ func effects(own any) (all []about.Effect) {
 	}
 	if len(known) > 0 {
 		add(about.Connects, false, "%s by ssh; known_hosts, or you, vouch for the host keys", strings.Join(known, ", "))
+	}
+	if m.Modules != "" {
+		add(about.Runs, false, "module load %s, on each of them", strings.Join(m.Loads(), " "))
 	}
 	for _, host := range slices.Sorted(maps.Keys(m.HostOptions)) {
 		if python := m.HostOptions[host].Python; python != "" {

@@ -47,10 +47,24 @@ func (h *Host) look(r hostclaim.Request) hostclaim.Answer {
 			}
 		})
 	}
-	all.Go(func() { f.Python, f.NoPython = h.python(r.Python) })
+	if r.Line == "" {
+		all.Go(func() { f.Python, f.NoPython = h.python(r.Python) })
+	} else {
+		all.Go(func() { f.Said = said(r.Line) })
+	}
 	all.Go(func() { f.GPUs, f.Users, f.Silent = gpus() })
 	all.Wait()
 	return a
+}
+
+// lineLimit bounds a line of sh that a look runs: the first start of an interpreter from
+// a file system on the network takes its time.
+const lineLimit = 20 * time.Second
+
+// said is what a line of sh printed, also where it did not end.
+func said(line string) []byte {
+	out, _ := ask(lineLimit, "sh", "-c", line)
+	return []byte(out[:min(len(out), hostclaim.SaidMost)])
 }
 
 // machine tells this machine, and this boot of it, from others.

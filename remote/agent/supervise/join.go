@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/ownfile"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 )
 
@@ -128,12 +130,44 @@ func JoinedMain(args []string) int {
 		fmt.Fprintln(os.Stderr, "dlwb joined: nothing to be was told:", err)
 		return 1
 	}
-	program, err := exec.LookPath(argv[0])
+	program, err := ownDaemon(argv[0])
 	if err == nil {
 		err = syscall.Exec(program, argv, os.Environ())
 	}
 	fmt.Fprintf(os.Stderr, "dlwb joined: %s can't be started: %v: is Open MPI installed on this node, as on the first one?\n", argv[0], err)
 	return 127
+}
+
+// ownDaemon is the daemon that is meant by the path that the first node has: one of
+// this node's own PATH, or one that is installed outside the home, where nobody else
+// can change it. What lies elsewhere in the home may have come from another node,
+// whose key is to start MPI's daemon and nothing else.
+func ownDaemon(told string) (string, error) {
+	base := path.Base(told)
+	if told == base {
+		return exec.LookPath(base)
+	}
+	at, err := os.Stat(told)
+	if err != nil {
+		return exec.LookPath(base) // it is installed elsewhere here
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if own, err := os.Stat(filepath.Join(dir, base)); filepath.IsAbs(dir) && err == nil && os.SameFile(own, at) {
+			return told, nil
+		}
+	}
+	real, err := filepath.EvalSymlinks(told)
+	if err != nil {
+		return "", err
+	}
+	home, err := filepath.EvalSymlinks(os.Getenv("HOME"))
+	if err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(home, real); !filepath.IsAbs(told) || err != nil || filepath.IsLocal(rel) {
+		return "", errors.New("it is in the home and not on the PATH, so another node may have put it there")
+	}
+	return told, ownfile.Check(real)
 }
 
 // daemonOf is MPI's daemon with its arguments, out of the line of shell by which

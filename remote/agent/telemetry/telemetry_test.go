@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/vitals"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -126,7 +126,7 @@ func TestFramesTellWhatTheNodeIsDoing(t *testing.T) {
 	t.Setenv("DLWB_SIMULATED_GPUS", "2")
 	path := smi(t, loop)
 	s := watch(t, path)
-	parser := metrics.NewTelemetry()
+	parser := vitals.NewReader()
 	frame := s.until("smi ")
 	parser.Frame([]byte(frame))
 	frame = s.until("disk ")

@@ -24,6 +24,14 @@ first() {
 
 said='' watch='' steady=yes
 
+# Conda keeps a list of what it has made: its own prefix is where it is installed,
+# wherever that is.
+if [ -r .conda/environments.txt ]; then
+	while IFS= read -r at; do
+		case $at in */envs/* | *:*) ;; /*) [ ! -x "$at/bin/conda" ] || dirs=$dirs:$at/bin ;; esac
+	done <.conda/environments.txt
+fi
+
 # shim FILE: a script that starts a Python may start another one tomorrow, so it is
 # asked each time. What a shim of pyenv starts hangs on files that are known, and on
 # a variable that is part of the stamp; to ask one takes ten times a Python's start.
@@ -72,14 +80,27 @@ done
 first compat .dlwb/compat/sitecustomize.py
 [ -z "$venv" ] || first installed "$venv/.dlwb-done"
 
-# A version was looked for before, and perhaps installed: python.sh keeps where.
-case $want in
-"") wanted= ;;
-[0-9]*)
+# versioned: a version was looked for before, and perhaps installed: python.sh keeps
+# where. Else it is on the PATH, or pyenv has built it, or uv has brought it. A shim of
+# pyenv starts the version that is chosen, and no other.
+versioned() {
 	wanted=
 	[ ! -r ".dlwb/python/$want" ] || IFS= read -r wanted <".dlwb/python/$want" || :
-	[ -x "$wanted" ] || wanted=$(command -v "python$want" || :)
-	;;
+	[ ! -x "$wanted" ] || return 0
+	wanted=$(command -v "python$want" || :)
+	case $wanted in */shims/*) ;; *) [ ! -x "$wanted" ] || return 0 ;; esac
+	pyenv=${PYENV_ROOT:-$HOME/.pyenv}/versions uv=${UV_PYTHON_INSTALL_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/uv/python}
+	set +f
+	for at in "$uv/cpython-$want-"*/bin/python3 "$uv/cpython-$want."*/bin/python3 "$HOME/.local/bin/python$want" \
+		"$pyenv/$want."*/bin/python3 "$pyenv/$want/bin/python3"; do
+		[ ! -x "$at" ] || wanted=$at
+	done
+	set -f
+}
+
+case $want in
+"") wanted= ;;
+[0-9]*) versioned ;;
 [~]/*) wanted=$HOME/${want#??} ;;
 *) wanted=$(command -v "$want" || echo "$want") ;;
 esac
@@ -123,6 +144,20 @@ for dir in $PATH $dirs; do
 	IFS=:
 done
 unset IFS
+# Nothing on the PATH and in the usual places: what pyenv has built and nobody has
+# chosen, and what uv has brought.
+case $said in *"dlwb${tab}python${tab}"*) ;; *)
+	set +f
+	for at in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin/python3 \
+		"${UV_PYTHON_INSTALL_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/uv/python}"/cpython-3*/bin/python3; do
+		if [ ! -x "$at" ] || [ "$count" -ge 12 ]; then continue; fi
+		count=$((count + 1))
+		set -f
+		ask path "$at"
+	done
+	set -f
+	;;
+esac
 [ -z "$steady" ] || said="${said}dlwb${tab}steady${tab}yes$line"
 printf '%s' "$said"
 if [ -n "$look" ] && [ -n "$steady" ] && [ -d "${look%/*}" ]; then

@@ -3,14 +3,15 @@
 #
 # Called by cloud-init, as root, at the end of each boot, for the lines of $volumes in settings:
 # PATH WHAT SIZE, where WHAT is vol-…,vol-… (EBS volumes, of which one is this
-# machine's), new (one of SIZE bytes that was made with the machine) or
+# machine's), new (one of SIZE bytes that was made with the machine, the first as sdf,
+# the next as sdg) or
 # instance-store (all disks of it as one).
 # A disk is formatted only when blkid, wipefs, lsblk and its own bytes agree
 # that nothing is on it. What can't be found out is taken for something.
 # Leaves boot.failed with what failed, which dlwb shows, and volumes.made.
 dir=${DLWB_DIR:-/var/lib/dlwb}
 # A volume may be with a machine that ends for as long as dlwb waits for it.
-volumes='' patience=420
+volumes='' patience=${DLWB_PATIENCE:-420}
 # shellcheck disable=SC1091
 . "$dir/settings"
 dev=${DLWB_DEV:-/dev}
@@ -99,24 +100,67 @@ volume() {
     fail "$1: the volume $2 is not attached to this machine after $patience s"
 }
 
-# made PATH SIZE: the volume that was made with the machine. Which one it is was
-# written down when it was formatted; the first time it is a blank one of its size.
+# identify DISK: what an EBS disk says of itself: the name by which EC2 knows it.
+identify() {
+    ebsnvme-id -b "$1" 2>/dev/null && return
+    nvme id-ctrl -b "$1" 2>/dev/null | dd bs=1 skip=3072 count=32 2>/dev/null | tr -d ' \000' | grep . && return
+    python3 -c 'import ctypes, fcntl, struct, sys
+buf = ctypes.create_string_buffer(4096)
+with open(sys.argv[1]) as f:
+    fcntl.ioctl(f, 0xC0484E41, struct.pack("<BBHIIIQQII8I", 6, 0, 0, 0, 0, 0, 0, ctypes.addressof(buf), 0, 4096, 1, 0, 0, 0, 0, 0, 0, 0))
+print(buf.raw[3072:3104].decode("ascii", "replace").strip(" \0"))' "$1" 2>/dev/null
+}
+
+# called NAME: how EC2 calls a disk, as sdf; empty where nobody can tell.
+called() {
+    case $1 in
+        xvd*) as=$1 ;;
+        *) as=$(identify "$dev/$1") as=${as#/dev/} ;;
+    esac
+    case $as in
+        xvd[a-z]*) echo "sd${as#xvd}" ;;
+        sd[a-z]*) echo "$as" ;;
+    esac
+}
+
+# candidates SIZE NAME: the disks that may be the volume of that size which was made
+# with the machine: the one that EC2 calls so, else those of which nobody can tell.
+# Volumes that the profile names are others'.
+candidates() {
+    others=,$(echo "$volumes" | sed -n 's/^[^ ]* \(vol-[^ ]*\) .*/\1/p' | tr -d - | tr '\n' ,)
+    disks | while read -r name has size model; do
+        if [ "$size" != "$1" ] || [ "$model" = "Amazon EC2 NVMe Instance Storage" ]; then continue; fi
+        case $others in *",${has%-},"*) [ "$has" = - ] || continue ;; esac
+        is=$(called "$name")
+        case $is in "$2") echo "is $dev/$name" ;; '') echo "may $dev/$name" ;; esac
+    done
+}
+
+# made PATH SIZE NAME: the volume that was made with the machine. Which one it is was
+# written down when it was formatted; the first time it is the one that EC2 calls
+# so. Where nobody can tell, a blank one of its size is, if there are no more of them
+# than were made.
 made() {
     if known=$(sed -n "s|^$1 ||p" "$dir/volumes.made" 2>/dev/null) && [ -n "$known" ]; then
         at=$(blkid -U "$known") || { fail "$1: its volume is not there: UUID $known"; return 1; }
         bring "$at" "$1"
         return
     fi
-    for disk in $(disks | while read -r name _ size model; do
-        [ "$size" != "$2" ] || [ "$model" = "Amazon EC2 NVMe Instance Storage" ] || echo "$dev/$name"
-    done); do
-        if blank "$disk"; then
-            bring "$disk" "$1" || return 1
-            echo "$1 $(blkid -p -o value -s UUID "$disk")" >>"$dir/volumes.made"
-            return
-        fi
-    done
-    fail "$1: no disk of $2 bytes is blank${why:+; the last one: $why}"
+    all=$(candidates "$2" "$3")
+    disk=$(echo "$all" | sed -n 's/^is //p' | head -n 1)
+    if [ -z "$disk" ]; then
+        wanted=$(echo "$volumes" | while read -r other what size; do
+            [ "$what $size" = "new $2" ] && ! grep -qs "^$other " "$dir/volumes.made" && echo one
+        done | grep -c .)
+        free=0
+        for one in $(echo "$all" | sed -n 's/^may //p'); do
+            if blank "$one"; then free=$((free + 1)) disk=${disk:-$one}; fi
+        done
+        [ "$free" -le "$wanted" ] || { fail "$1: $free disks of $2 bytes are blank, and nobody can tell which of them was made for it: install nvme-cli"; return 1; }
+    fi
+    [ -n "$disk" ] || { fail "$1: no disk of $2 bytes is blank${why:+; the last one: $why}"; return 1; }
+    bring "$disk" "$1" || return 1
+    echo "$1 $(blkid -p -o value -s UUID "$disk")" >>"$dir/volumes.made"
 }
 
 # store PATH: the instance store as one disk. Images may have mounted it already.
@@ -146,11 +190,13 @@ store() {
 }
 
 rm -f "$dir/boot.failed"
+letters='f g h i j k l m n o p'
 echo "$volumes" | while read -r path what size; do
+    if [ "$what" = new ]; then name=sd${letters%% *} letters=${letters#* }; fi
     if [ -z "$path" ] || mounted "$path"; then continue; fi
     why=''
     case $what in
-        new) made "$path" "$size" ;;
+        new) made "$path" "$size" "$name" ;;
         instance-store) store "$path" ;;
         *) volume "$path" "$what" ;;
     esac

@@ -1,9 +1,12 @@
-package metrics
+// Package vitals reads the telemetry that a node sends of itself: processors, memory,
+// network, disk, GPUs.
+package vitals
 
 import (
 	"strconv"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/metrics/smi"
 )
 
@@ -11,13 +14,13 @@ import (
 // shown any more: it hangs. What is asked less often may be older by as much.
 const smiStale = 5
 
-// SMISilent is what Sample.GPUError says then.
+// SMISilent is what metrics.Sample.GPUError says then.
 const SMISilent = "nvidia-smi does not answer"
 
 // mostCores is more than a node can have.
 const mostCores = 1 << 20
 
-// Telemetry turns the frames of one node's telemetry stream into samples. A
+// Reader turns the frames of one node's telemetry stream into samples. A
 // frame is text, one fact a line:
 //
 //	frame <uptime seconds>
@@ -35,13 +38,13 @@ const mostCores = 1 << 20
 //
 // Whatever a node can't know is left out. Counters become rates between two
 // frames, by the node's own uptime, so that no clock has to be right.
-type Telemetry struct {
+type Reader struct {
 	last *frame
 }
 
 // frame is what one frame says.
 type frame struct {
-	sample Sample
+	sample metrics.Sample
 	dated  bool // it said the uptime
 	cpu    *[2]float64
 	net    *[2]float64
@@ -51,18 +54,18 @@ type frame struct {
 // mostEvery is more than a stream's frames are ever apart, in seconds.
 const mostEvery = 3600
 
-// NewTelemetry makes a parser for one stream.
-func NewTelemetry() *Telemetry { return &Telemetry{} }
+// NewReader makes a parser for one stream.
+func NewReader() *Reader { return &Reader{} }
 
 // Frame reads one whole frame; false when it is none.
-func (t *Telemetry) Frame(text []byte) (Sample, bool) {
+func (t *Reader) Frame(text []byte) (metrics.Sample, bool) {
 	var f frame
 	for line := range strings.Lines(string(text)) {
 		key, rest, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
 		f.fact(key, strings.TrimSpace(rest))
 	}
 	if !f.dated {
-		return Sample{}, false
+		return metrics.Sample{}, false
 	}
 	f.judgeGPUs()
 	f.rates(t.last)

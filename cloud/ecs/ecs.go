@@ -1,0 +1,114 @@
+// Package ecs runs jobs on Ray clusters that it makes on Amazon ECS, in the shape of
+// AWS's blueprint for distributed training: an ECS cluster with two auto scaling
+// groups, one machine for Ray's head and the others for its workers, a service of
+// each. The run is a job of Ray. Nothing is made before the ledger has it, and the
+// groups have a scheduled action that ends their machines without dlwb.
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ecs/options"
+	"github.com/dlwb/dlwb/internal/job"
+)
+
+// The names of the steps of Submit and Await.
+const (
+	stepCluster  = "cluster"
+	stepMachines = "machines"
+	stepHead     = "head"
+	stepWorkers  = "workers"
+	stepRay      = "ray"
+	stepUpload   = "upload"
+	stepQueue    = "queue"
+)
+
+// Provider makes Ray clusters and runs jobs on them.
+type Provider struct {
+	load func(context.Context) (*awsapi.API, error)
+
+	mu    sync.Mutex
+	api   *awsapi.API
+	doors map[string]*door  // by region
+	rays  map[string]*gate  // by the cluster's name
+	logs  map[string]*spool // by the id of the job
+}
+
+var _ cloud.JobProvider = (*Provider)(nil)
+
+// New makes the provider. Nothing is asked before it is used.
+func New() *Provider {
+	return &Provider{load: awsapi.Load, doors: map[string]*door{}, rays: map[string]*gate{}, logs: map[string]*spool{}}
+}
+
+// Kind is "ecs".
+func (*Provider) Kind() string { return options.Provider.Name }
+
+// Steps are those of Submit and Await.
+func (*Provider) Steps() []string {
+	return []string{stepCluster, stepMachines, stepHead, stepWorkers, stepRay, stepUpload, stepQueue}
+}
+
+// Shape is what each machine has, as far as its type is known.
+func (*Provider) Shape(spec cloud.Spec) cloud.Shape {
+	gpus, cores := catalog.SizeOf(spec.Instance)
+	return cloud.Shape{GPUs: gpus, Cores: cores}
+}
+
+// own are the options of a profile with their defaults.
+func own(spec cloud.Spec) options.Machines {
+	m := about.Own[options.Machines](spec.Own)
+	m.Head, m.Profile, m.Reach = cmp.Or(m.Head, options.DefaultHead), cmp.Or(m.Profile, options.DefaultProfile), cmp.Or(m.Reach, options.SSM)
+	m.Shm = cmp.Or(m.Shm, 10)
+	return m
+}
+
+// Open gives the replicas of a job.
+func (p *Provider) Open(life cloud.Life, text string) []job.Replica {
+	r, err := readRef(text)
+	if err != nil {
+		return nil
+	}
+	all := make([]job.Replica, len(r.Ranks))
+	for i := range all {
+		all[i] = &replica{p: p, life: life, ref: r, number: i}
+	}
+	return all
+}
+
+// lacks are what the replicas of a job can't do.
+func lacks(r ref) []job.Lack {
+	inside := "dlwb has no agent in the containers of ECS, and runs nothing beside the ranks"
+	next := "aws ssm start-session --region " + r.Region + " --target INSTANCE leads to a machine of cluster " + r.Cluster
+	return []job.Lack{
+		{Capability: job.Exec, Why: inside, Next: next},
+		{Capability: job.Dial, Why: "ports in the containers are not forwarded from here",
+			Next: next + "; with --document-name AWS-StartPortForwardingSession --parameters portNumber=8265 to Ray's dashboard"},
+		{Capability: job.Telemetry, Why: inside, Next: "Ray's dashboard on the head, port 8265, has the use of each node and GPU"},
+		{Capability: job.Files, Why: "what the run writes stays in the containers and goes with them", Next: "have the script write to S3 (machines.task_role)"},
+		{Capability: job.Suspend, Why: "a job of Ray can't be suspended", Next: "stop it, and run it again from its checkpoint in S3"},
+	}
+}
+
+// pause waits, or returns early with the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ended reports whether an error only says that nobody waits any more.
+func ended(err error) bool { return errors.Is(err, context.Canceled) }

@@ -1,0 +1,165 @@
+package ecs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/reach"
+	"github.com/dlwb/dlwb/cloud/rayjobs"
+	"github.com/dlwb/dlwb/internal/wholefile"
+)
+
+// gate is the way to the dashboard of one Ray cluster.
+type gate struct {
+	*rayjobs.Client
+	door    *door
+	cluster string
+	reach   string
+
+	mu sync.Mutex
+	at machine // of the head, as it was seen last
+
+	looks sync.Mutex
+	seen  map[string]look // by the id of the job
+}
+
+// look is what was seen of a job last; many ask at once, and one look serves them.
+type look struct {
+	at  time.Time
+	job *rayjobs.Job
+}
+
+// machine is a machine of the cluster.
+type machine struct{ instance, ip string }
+
+// gate gives the way to a cluster's dashboard.
+func (p *Provider) gate(d *door, life cloud.Life, cluster, way string) *gate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := p.rays[cluster]; g != nil {
+		return g
+	}
+	g := &gate{door: d, cluster: cluster, reach: way, seen: map[string]look{}}
+	g.Client = rayjobs.New(g.dial, func() (string, error) { return tokenOf(life) })
+	p.rays[cluster] = g
+	return g
+}
+
+// dial connects to the dashboard, wherever the head is now.
+func (g *gate) dial(ctx context.Context) (net.Conn, error) {
+	g.mu.Lock()
+	at := g.at
+	g.mu.Unlock()
+	if at.instance == "" {
+		var err error
+		if at, err = g.door.headOf(ctx, g.cluster); err != nil {
+			return nil, err
+		}
+		g.mu.Lock()
+		g.at = at
+		g.mu.Unlock()
+	}
+	conn, err := g.connect(ctx, at)
+	if err != nil {
+		g.mu.Lock()
+		g.at = machine{} // it may be another one now
+		g.mu.Unlock()
+	}
+	return conn, err
+}
+
+func (g *gate) connect(ctx context.Context, at machine) (net.Conn, error) {
+	if g.reach == reachDirect {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", net.JoinHostPort(at.ip, portDashboard))
+	}
+	return reach.Session(ctx, g.door.api.SSM(g.door.region), g.door.region, g.door.api.Endpoint(), at.instance, portDashboard)
+}
+
+// headOf is the machine of the head's container that runs.
+func (d *door) headOf(ctx context.Context, cluster string) (machine, error) {
+	all, err := d.tasksOf(ctx, cluster, head)
+	if err != nil {
+		return machine{}, d.explain(err)
+	}
+	for _, t := range all {
+		if t.status == "RUNNING" && !t.stopped {
+			found, err := d.machines(ctx, cluster, []string{t.machine})
+			return found[t.machine], err
+		}
+	}
+	return machine{}, fmt.Errorf("no head of Ray runs in cluster %s", cluster)
+}
+
+// machines are those of ECS's own names for them.
+func (d *door) machines(ctx context.Context, cluster string, names []string) (map[string]machine, error) {
+	out, err := d.ecs.DescribeContainerInstances(ctx, &awsecs.DescribeContainerInstancesInput{Cluster: &cluster, ContainerInstances: names})
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	of := map[string]string{}
+	var ids []string
+	for _, c := range out.ContainerInstances {
+		of[aws.ToString(c.Ec2InstanceId)] = aws.ToString(c.ContainerInstanceArn)
+		ids = append(ids, aws.ToString(c.Ec2InstanceId))
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("ECS shows no machine %s", strings.Join(names, ", "))
+	}
+	all, err := d.ec2.DescribeInstances(ctx, &awsec2.DescribeInstancesInput{InstanceIds: ids})
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	found := map[string]machine{}
+	for _, r := range all.Reservations {
+		for _, i := range r.Instances {
+			found[of[aws.ToString(i.InstanceId)]] = machine{aws.ToString(i.InstanceId), aws.ToString(i.PrivateIpAddress)}
+		}
+	}
+	return found, nil
+}
+
+// freshFor is how long a look at a job serves others.
+const freshFor = time.Second
+
+// see looks at a job; nil: the cluster has none of that id.
+func (g *gate) see(ctx context.Context, id string) (*rayjobs.Job, error) {
+	g.looks.Lock()
+	defer g.looks.Unlock()
+	if l := g.seen[id]; l.job != nil && (l.job.Over() || time.Since(l.at) < freshFor) {
+		return l.job, nil
+	}
+	j, err := g.Look(ctx, id)
+	if err == nil && j != nil {
+		g.seen[id] = look{time.Now(), j}
+	}
+	return j, err
+}
+
+// tokenOf is what everybody shows who asks the Ray of a life anything. It is made once
+// and lies beside the life's keys.
+func tokenOf(life cloud.Life) (string, error) {
+	path := filepath.Join(life.Dir, "ray-token")
+	if text, err := os.ReadFile(path); err == nil && len(text) == 2*tokenBytes {
+		return string(text), nil
+	}
+	var raw [tokenBytes]byte
+	_, _ = rand.Read(raw[:])
+	token := hex.EncodeToString(raw[:])
+	return token, wholefile.Write(path, []byte(token), 0o600)
+}
+
+const tokenBytes = 32

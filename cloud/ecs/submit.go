@@ -1,0 +1,350 @@
+package ecs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/pack"
+	"github.com/dlwb/dlwb/cloud/rayjobs"
+	"github.com/dlwb/dlwb/internal/units"
+)
+
+// Submit makes the Ray cluster of the life, or takes the one that is there, waits
+// until it has all nodes, and hands the job in. What a call before has made is found
+// by its name, and made no second time.
+func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, enter func(step, text string), progress cloud.Progress) (cloud.Submitted, error) {
+	m, err := p.maker(ctx, life, j.Spec, progress)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	name, body, err := packed(j, m.place.facts[worker].gpus)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	g, err := m.rayCluster(ctx, p, enter)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	r := ref{Region: m.region, Account: m.account, Cluster: clusterName(life), Name: jobName(j.Run), Reach: m.own.Reach,
+		PerHour: m.prices[head] + m.prices[worker]*float64(j.Spec.Count)}
+	r.Ranks, _ = pack.Ranks(j)
+	enter(stepUpload, fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body)))))
+	uri, err := g.Upload(ctx, name, body)
+	if err != nil {
+		return cloud.Submitted{}, fmt.Errorf("upload the code: %w", err)
+	}
+	if err := m.handIn(ctx, g, r, uri); err != nil {
+		return cloud.Submitted{}, err
+	}
+	return r.submitted(), nil
+}
+
+// submitted is what is told of a job.
+func (r ref) submitted() cloud.Submitted {
+	s := cloud.Submitted{Ref: r.String(), Lacks: lacks(r), PricePerHour: r.PerHour}
+	if r.PerHour > 0 {
+		s.Costs = []cloud.Cost{{What: fmt.Sprintf("%d machines and the head's", len(r.Ranks)), PerHour: r.PerHour, Source: priceSource}}
+	}
+	return s
+}
+
+// maker finds out all that is needed and makes nothing.
+func (p *Provider) maker(ctx context.Context, life cloud.Life, spec cloud.Spec, progress cloud.Progress) (*maker, error) {
+	d, err := p.open(ctx, regionOf(spec))
+	if err != nil {
+		return nil, err
+	}
+	m := &maker{door: d, life: life, spec: spec, own: own(spec), progress: progress, prices: map[string]float64{}}
+	if m.account, err = d.account(ctx); err != nil {
+		return nil, err
+	}
+	if m.place, err = d.place(ctx, spec, m.own); err != nil {
+		return nil, err
+	}
+	for _, part := range []string{head, worker} {
+		m.prices[part] = d.price(ctx, m.instance(part))
+	}
+	made, err := m.sameAs()
+	if err != nil {
+		return nil, err
+	}
+	if made != nil {
+		m.ends = made.Ends
+		return m, nil
+	}
+	limit, err := limitOf(spec, m.perHour())
+	m.ends = time.Now().Add(limit).Truncate(time.Second)
+	return m, err
+}
+
+// perHour is what all machines cost; 0: it is not known.
+func (m *maker) perHour() float64 { return total(m.prices, m.spec.Count) }
+
+func total(prices map[string]float64, workers int) float64 {
+	if prices[head] == 0 || prices[worker] == 0 {
+		return 0
+	}
+	return prices[head] + prices[worker]*float64(workers)
+}
+
+// sameAs is what the ledger has of the machines of this life, which all its runs have
+// in common; nil: there are none yet.
+func (m *maker) sameAs() (*detail, error) {
+	all, err := m.life.Ledger.Entries()
+	if err != nil {
+		return nil, err
+	}
+	e := entry(all, kindScaling, partName(m.life, worker))
+	if e == nil {
+		e = entry(all, kindScaling, partName(m.life, head))
+	}
+	if e == nil {
+		return nil, nil
+	}
+	d, err := detailOf(e)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.Region != m.region || d.Account != m.account:
+		return nil, &plainError{fmt.Sprintf("the machines of %s are in %s of account %s", m.life.Name, d.Region, d.Account), "dlwb down " + m.life.Name + ", or the region and credentials that it has"}
+	case time.Now().After(d.Ends):
+		return nil, &plainError{"the time of the machines of " + m.life.Name + " was over at " + d.Ends.Local().Format("2006-01-02 15:04"), "dlwb down " + m.life.Name + ", then run it again"}
+	}
+	return &d, nil
+}
+
+// longest is how long machines may be there at most.
+const longest = 28 * 24 * time.Hour
+
+// limitOf is how long the machines may be there: their lifetime, or what the budget
+// pays for.
+func limitOf(spec cloud.Spec, perHour float64) (time.Duration, error) {
+	limit := spec.Lifetime
+	if limit <= 0 {
+		limit = 24 * time.Hour
+	}
+	if spec.Budget > 0 {
+		if perHour <= 0 {
+			return 0, &plainError{fmt.Sprintf("limits.budget can't be held: the price of %s is not known", spec.Instance),
+				"leave limits.budget out and set limits.lifetime; or let dlwb read the price list (pricing:GetProducts)"}
+		}
+		limit = min(limit, cloud.LatestEnd(spec.Budget, limit, perHour).After)
+	}
+	if limit > longest {
+		return 0, &plainError{"machines of this provider have 28 days at most, and limits.lifetime is " + units.Duration(limit), "limits.lifetime: 672h"}
+	}
+	return max(limit, time.Minute), nil
+}
+
+// rayCluster makes all of the cluster, in the order in which each part needs those
+// before it, and waits until Ray is whole.
+func (m *maker) rayCluster(ctx context.Context, p *Provider, enter func(step, text string)) (*gate, error) {
+	name := clusterName(m.life)
+	enter(stepCluster, fmt.Sprintf("ECS cluster %s in %s, on %d × %s and %s", name, m.place.zone, m.spec.Count, m.spec.Instance, m.own.Head))
+	capacity, err := m.frame(ctx)
+	if err != nil {
+		return nil, err
+	}
+	enter(stepMachines, fmt.Sprintf("%d × %s and %s; usually 2 to 4 minutes; they end at %s", m.spec.Count, m.spec.Instance, m.own.Head, m.ends.Local().Format("15:04 on 2 January")))
+	for _, part := range []string{head, worker} {
+		if err := m.start(ctx, part); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.machinesUp(ctx); err != nil {
+		return nil, err
+	}
+	enter(stepHead, "a container of "+m.spec.Image+" with Ray's head")
+	at, err := m.headUp(ctx, capacity[head])
+	if err != nil {
+		return nil, err
+	}
+	enter(stepWorkers, units.Count(m.spec.Count, "container")+" with Ray's workers")
+	tasks, err := m.partUp(ctx, worker, at.ip, capacity[worker])
+	if err != nil {
+		return nil, err
+	}
+	enter(stepRay, "until Ray shows every node and GPU")
+	g := p.gate(m.door, m.life, name, m.own.Reach)
+	return g, m.rayUp(ctx, g, tasks)
+}
+
+// frame makes what costs nothing yet, and the groups that are still empty. It gives
+// the capacity provider of each part.
+func (m *maker) frame(ctx context.Context) (map[string]string, error) {
+	group, err := m.group(ctx)
+	if err != nil {
+		return nil, err
+	}
+	near, err := m.placement(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.logGroup(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.cluster(ctx); err != nil {
+		return nil, err
+	}
+	capacity := map[string]string{}
+	for _, part := range []string{head, worker} {
+		template, err := m.template(ctx, part, group, near)
+		if err != nil {
+			return nil, err
+		}
+		arn, err := m.scaling(ctx, part, template)
+		if err != nil {
+			return nil, err
+		}
+		if capacity[part], err = m.capacity(ctx, part, arn); err != nil {
+			return nil, err
+		}
+	}
+	return capacity, m.associate(ctx, []string{capacity[head], capacity[worker]})
+}
+
+// headUp starts the head and says where it is. Its address stands in the task
+// definition of the workers: in place of service discovery, which needs a network of
+// its own for each container.
+func (m *maker) headUp(ctx context.Context, capacity string) (machine, error) {
+	tasks, err := m.partUp(ctx, head, "", capacity)
+	if err != nil {
+		return machine{}, err
+	}
+	found, err := m.machines(ctx, clusterName(m.life), []string{tasks[0].machine})
+	return found[tasks[0].machine], err
+}
+
+// partUp starts the service of a part and waits for its containers.
+func (m *maker) partUp(ctx context.Context, part, headIP, capacity string) ([]seen, error) {
+	task, err := m.task(ctx, part, headIP)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.service(ctx, part, task, capacity); err != nil {
+		return nil, err
+	}
+	return m.tasksUp(ctx, part)
+}
+
+// handIn submits the job, once: its id is the run's, and Ray takes each id once.
+func (m *maker) handIn(ctx context.Context, g *gate, r ref, uri string) error {
+	all, err := m.life.Ledger.Entries()
+	if err != nil {
+		return err
+	}
+	if entry(all, kindJob, r.Name) == nil {
+		if err := m.life.Ledger.Intend(kindJob, token(kindJob, r.Name), detail{Region: r.Region, Account: r.Account, Name: r.Name, Job: &r}); err != nil {
+			return err
+		}
+	}
+	there, err := g.Look(ctx, r.Name)
+	if err != nil {
+		return err
+	}
+	if there == nil {
+		err = g.Submit(ctx, rayjobs.Order{Entrypoint: entrypoint, ID: r.Name, Metadata: map[string]string{"dlwb_life": m.life.ID},
+			RuntimeEnv: rayjobs.RuntimeEnv{WorkingDir: uri, EnvVars: map[string]string{"RAY_JOB_STOP_WAIT_TIME_S": "30"}}})
+	}
+	if err != nil {
+		if there, look := g.Look(context.WithoutCancel(ctx), r.Name); look != nil || there == nil {
+			return fmt.Errorf("submit the job: %w", err)
+		}
+	}
+	return m.life.Ledger.Resolve(token(kindJob, r.Name), r.Name)
+}
+
+// Find looks for the job of a run by its id. Of one that was never asked for the
+// ledger has nothing.
+func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
+	all, err := life.Ledger.Entries()
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	e := entry(all, kindJob, jobName(run))
+	if e == nil || !e.Open() {
+		return cloud.Submitted{}, nil
+	}
+	r, err := jobOf(e)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	if e.ID != "" {
+		return r.submitted(), nil
+	}
+	g, err := p.gateOf(ctx, life, r)
+	if err != nil {
+		return cloud.Submitted{}, err
+	}
+	there, err := g.Look(ctx, r.Name)
+	if err != nil || there == nil {
+		return cloud.Submitted{}, err
+	}
+	return r.submitted(), life.Ledger.Resolve(e.Token, r.Name)
+}
+
+// jobOf is the job of an entry.
+func jobOf(e *cloud.Entry) (ref, error) {
+	d, err := detailOf(e)
+	if err == nil && d.Job == nil {
+		err = fmt.Errorf("what the ledger has of %s can't be read", e.Token)
+	}
+	if err != nil {
+		return ref{}, err
+	}
+	return *d.Job, nil
+}
+
+// gateOf is the way to the cluster of a job.
+func (p *Provider) gateOf(ctx context.Context, life cloud.Life, r ref) (*gate, error) {
+	d, err := p.enter(ctx, r.Region, r.Account)
+	if err != nil {
+		return nil, err
+	}
+	return p.gate(d, life, r.Cluster, r.Reach), nil
+}
+
+// Await waits until the driver of a job runs, or has ended.
+func (p *Provider) Await(ctx context.Context, life cloud.Life, text string, enter func(step, text string), progress cloud.Progress) error {
+	r, err := readRef(text)
+	if err != nil {
+		return err
+	}
+	g, err := p.gateOf(ctx, life, r)
+	if err != nil {
+		return err
+	}
+	enter(stepQueue, "until Ray has made the job's directory and started its driver")
+	said := ""
+	for wait := firstLook; ; wait = min(wait*2, lookEvery) {
+		j, err := g.see(ctx, r.Name)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && permanent(err):
+			return err
+		case err != nil:
+			j, said = nil, tell(progress, said, gateError(err).Error())
+		case j == nil:
+			return &plainError{"Ray has no job " + r.Name + ": its head was started again, or the cluster is gone", "dlwb down, and run it again"}
+		case j.Status == rayjobs.Failed && j.Began().IsZero():
+			return &plainError{"the job failed before it began: " + j.Message, ""}
+		case j.Status != rayjobs.Pending:
+			return nil
+		default:
+			said = tell(progress, said, j.Message)
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func tell(progress cloud.Progress, said, text string) string {
+	if text != said && text != "" {
+		progress(-1, text)
+	}
+	return text
+}

@@ -1,0 +1,279 @@
+package ecs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/dlwb/dlwb/cloud/rayjobs"
+	"github.com/dlwb/dlwb/internal/units"
+)
+
+// How long each wait may last: for machines, for an image to come and its container
+// to run, for Ray to have all nodes. Beyond that the run is given up with its reason.
+const (
+	machinesLimit = 20 * time.Minute
+	tasksLimit    = 20 * time.Minute
+	rayLimit      = 10 * time.Minute
+)
+
+const (
+	firstLook = 200 * time.Millisecond
+	lookEvery = 3 * time.Second
+)
+
+// silent is how long a node may be missing before it is named with its log.
+const silent = 45 * time.Second
+
+// until looks again and again; each new text is told. A look that fails says nothing,
+// unless asking again can't help.
+func (m *maker) until(ctx context.Context, limit time.Duration, what string, look func() (done bool, text string, err error)) error {
+	said, why := "", ""
+	for wait, end := firstLook, time.Now().Add(limit); ; wait = min(wait*2, lookEvery) {
+		done, text, err := look()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && permanent(err):
+			return err
+		case err != nil:
+			text = "it can't be asked: " + err.Error()
+		case done:
+			return nil
+		}
+		if why = text; text != said && text != "" {
+			said = text
+			m.progress(-1, text)
+		}
+		if time.Now().After(end) {
+			return &plainError{fmt.Sprintf("%s: not within %s; %s", what, units.Duration(limit), why), "dlwb down " + m.life.Name + " removes what there is; machines end at " + m.ends.Local().Format("15:04") + " by themselves"}
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// machinesUp waits until the machines of both parts are in the cluster.
+func (m *maker) machinesUp(ctx context.Context) error {
+	cluster := clusterName(m.life)
+	return m.until(ctx, machinesLimit, "the machines", func() (bool, string, error) {
+		var texts []string
+		for _, part := range []string{head, worker} {
+			have, why, err := m.door.group(ctx, partName(m.life, part), m.count(part))
+			if err != nil {
+				return false, "", err
+			}
+			if have < int(m.count(part)) {
+				texts = append(texts, fmt.Sprintf("%d of %d × %s for the %s%s", have, m.count(part), m.instance(part), part, why))
+			}
+		}
+		if len(texts) > 0 {
+			return false, strings.Join(texts, "; "), nil
+		}
+		out, err := m.ecs.DescribeClusters(ctx, &awsecs.DescribeClustersInput{Clusters: []string{cluster}})
+		if err != nil || len(out.Clusters) == 0 {
+			return false, "", m.explain(err)
+		}
+		all := int32(1 + m.spec.Count)
+		n := out.Clusters[0].RegisteredContainerInstancesCount
+		return n >= all, fmt.Sprintf("%d of %d machines have joined the ECS cluster; that takes 1 to 3 minutes, and never ends where the instance profile %s lacks AmazonEC2ContainerServiceforEC2Role", n, all, m.own.Profile), nil
+	})
+}
+
+// group counts the machines of a group that are in service, and says what its last
+// activity failed by.
+func (d *door) group(ctx context.Context, name string, want int32) (have int, why string, err error) {
+	out, err := d.asg.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
+	if err != nil {
+		return 0, "", d.explain(err)
+	}
+	if len(out.AutoScalingGroups) == 0 {
+		return 0, "", &plainError{"the auto scaling group " + name + " is gone", "somebody removed it; dlwb down, and run it again"}
+	}
+	g := out.AutoScalingGroups[0]
+	if aws.ToInt32(g.DesiredCapacity) < want {
+		return 0, "", &plainError{fmt.Sprintf("the auto scaling group %s is to have %d machines, not %d: its time is over, or somebody changed it", name, aws.ToInt32(g.DesiredCapacity), want), "dlwb down, and run it again"}
+	}
+	for _, i := range g.Instances {
+		if i.LifecycleState == asgtypes.LifecycleStateInService {
+			have++
+		}
+	}
+	if have >= int(want) {
+		return have, "", nil
+	}
+	acts, err := d.asg.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: aws.Int32(1)})
+	if err == nil && len(acts.Activities) > 0 && acts.Activities[0].StatusCode == asgtypes.ScalingActivityStatusCodeFailed {
+		why = ": " + aws.ToString(acts.Activities[0].StatusMessage)
+	}
+	return have, why, nil
+}
+
+// tasksUp waits until all containers of a part run, and gives their machines by ECS's
+// name. A container that ended is told with its log.
+func (m *maker) tasksUp(ctx context.Context, part string) (all []seen, err error) {
+	cluster, told := clusterName(m.life), map[string]bool{}
+	err = m.until(ctx, tasksLimit, "the "+part, func() (bool, string, error) {
+		found, err := m.tasksOf(ctx, cluster, part)
+		if err != nil {
+			return false, "", m.explain(err)
+		}
+		all = all[:0]
+		states := map[string]int{}
+		for _, t := range found {
+			if t.stopped {
+				m.tellStopped(ctx, part, t, told)
+				continue
+			}
+			states[t.status]++
+			if t.status == "RUNNING" {
+				all = append(all, t)
+			}
+		}
+		if len(told) >= mostDeaths {
+			return false, "", &plainError{fmt.Sprintf("the containers of the %s end again and again", part), "look at machines.image: it needs ray and python3; their last lines are above"}
+		}
+		text := fmt.Sprintf("%d of %d containers run", len(all), m.count(part))
+		for _, s := range []string{"PROVISIONING", "PENDING"} {
+			if states[s] > 0 {
+				text += fmt.Sprintf(", %d %s (the image comes; 2 to 8 minutes for Ray's own with CUDA)", states[s], strings.ToLower(s))
+			}
+		}
+		if len(found) == 0 {
+			text += m.lastEvent(ctx, part)
+		}
+		return len(all) == int(m.count(part)), text, nil
+	})
+	return slices.Clone(all), err
+}
+
+// mostDeaths is how many containers may end before the run is given up.
+const mostDeaths = 4
+
+func (m *maker) tellStopped(ctx context.Context, part string, t seen, told map[string]bool) {
+	if told[t.arn] {
+		return
+	}
+	told[t.arn] = true
+	m.progress(-1, fmt.Sprintf("a container of the %s has ended: %s%s", part, t.why, m.lastLines(ctx, part, t)))
+}
+
+// lastEvent is what ECS says last of a service.
+func (m *maker) lastEvent(ctx context.Context, part string) string {
+	cluster := clusterName(m.life)
+	out, err := m.ecs.DescribeServices(ctx, &awsecs.DescribeServicesInput{Cluster: &cluster, Services: []string{partName(m.life, part)}})
+	if err != nil || len(out.Services) == 0 || len(out.Services[0].Events) == 0 {
+		return ""
+	}
+	return "; ECS says: " + aws.ToString(out.Services[0].Events[0].Message)
+}
+
+// lastLines are the last lines of a container's log, as far as CloudWatch has them.
+func (m *maker) lastLines(ctx context.Context, part string, t seen) string {
+	group, stream := logGroup(clusterName(m.life)), "ray/"+containerOf[part]+"/"+t.id()
+	out, err := m.logs.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream, Limit: aws.Int32(8), StartFromHead: aws.Bool(false)})
+	if err != nil || len(out.Events) == 0 {
+		return "; it has no log"
+	}
+	text := "; its log ends with"
+	for _, e := range out.Events {
+		text += "\n  " + aws.ToString(e.Message)
+	}
+	return text
+}
+
+// rayUp waits until Ray has all nodes and their GPUs. A node that is missing is named
+// with its log.
+func (m *maker) rayUp(ctx context.Context, g *gate, tasks []seen) error {
+	began, named := time.Now(), false
+	where, err := m.workersAt(ctx, tasks)
+	if err != nil {
+		return err
+	}
+	return m.until(ctx, rayLimit, "Ray", func() (bool, string, error) {
+		nodes, err := g.Nodes(ctx)
+		if err != nil {
+			return false, "", gateError(err)
+		}
+		missing, gpus := missingOf(nodes, where)
+		want := m.spec.Count * m.place.facts[worker].gpus
+		if len(missing) == 0 && gpus >= want && len(nodes) > len(where) {
+			return true, "", nil
+		}
+		if len(missing) > 0 && !named && time.Since(began) > silent {
+			named = true
+			for _, t := range missing {
+				m.progress(-1, fmt.Sprintf("machine %s (%s) has not joined Ray for %s%s", where[t.arn].instance, where[t.arn].ip, units.Duration(time.Since(began).Round(time.Second)), m.lastLines(ctx, worker, t)))
+			}
+		}
+		return false, fmt.Sprintf("Ray shows %d of %d nodes and %d of %d GPUs%s", len(nodes), len(where)+1, gpus, want, lackText(missing, where)), nil
+	})
+}
+
+func lackText(missing []seen, where map[string]machine) string {
+	var names []string
+	for _, t := range missing {
+		names = append(names, where[t.arn].instance)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; missing: " + strings.Join(names, ", ")
+}
+
+// gateError says what it means that the dashboard is not reached: that the plugin is
+// not installed does not pass.
+func gateError(err error) error {
+	if strings.Contains(err.Error(), "is not installed here") {
+		return &plainError{err.Error(), "install it, or machines.reach: private from within the VPC"}
+	}
+	var refused *rayjobs.Refused
+	if errors.As(err, &refused) {
+		return err
+	}
+	return fmt.Errorf("the dashboard is not reached: %w", err)
+}
+
+// workersAt are the machines of the workers' containers, by the container.
+func (m *maker) workersAt(ctx context.Context, tasks []seen) (map[string]machine, error) {
+	var names []string
+	for _, t := range tasks {
+		names = append(names, t.machine)
+	}
+	found, err := m.machines(ctx, clusterName(m.life), names)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]machine{}
+	for _, t := range tasks {
+		at[t.arn] = found[t.machine]
+	}
+	return at, nil
+}
+
+// missingOf are the containers whose machines Ray does not have, and how many GPUs
+// those that it has bring.
+func missingOf(nodes []rayjobs.Node, where map[string]machine) (missing []seen, gpus int) {
+	have := map[string]bool{}
+	for _, n := range nodes {
+		have[n.IP] = true
+		gpus += int(n.Resources["GPU"])
+	}
+	for arn, at := range where {
+		if !have[at.ip] {
+			missing = append(missing, seen{arn: arn})
+		}
+	}
+	slices.SortFunc(missing, func(a, b seen) int { return strings.Compare(a.arn, b.arn) })
+	return missing, gpus
+}

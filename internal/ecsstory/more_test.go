@@ -1,0 +1,143 @@
+//go:build linux
+
+package ecsstory
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A rank that fails is named with its code.
+func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
+	p := newProject(t)
+	p.write("train.py", "import os, sys, time\nprint('begun', flush=True)\nif os.environ['RANK'] == '1':\n    print('no such file', flush=True)\n    sys.exit(7)\ntime.sleep(60)\n")
+	p.profile("ecs", "{engine: plain, command: train.py}", "")
+	out, err := p.try("run", "--json", "--down")
+	if err == nil {
+		t.Fatalf("a run that failed exits well:\n%s", out)
+	}
+	ended := eventOf(t, said(t, out), "run_ended")
+	if ended["exit_code"] != 7.0 || ended["rank"] != 1.0 {
+		t.Errorf("%v", ended)
+	}
+	if log := p.logs()["rank-1.log"]; log != "begun\nno such file\n" {
+		t.Errorf("the log of rank 1 is %q", log)
+	}
+	p.clean()
+}
+
+// A run that another dlwb stops, or somebody by Ray's own means, ends the tail and has
+// its verdict.
+func TestAStoppedJobEndsTheTail(t *testing.T) {
+	for _, by := range []string{"dlwb", "elsewhere"} {
+		t.Run(by, func(t *testing.T) {
+			p := newProject(t)
+			p.profile("ecs", "{engine: plain, command: train.py 0.2}", "")
+			p.must("run", "--plain", "--detach")
+			watch := p.command("attach", "jobs", "--plain")
+			if err := watch.Start(); err != nil {
+				t.Fatal(err)
+			}
+			p.await("step 3", func() bool { return strings.Contains(p.logs()["rank-0.log"], "step 3/40") })
+			if by == "dlwb" {
+				_ = watch.Process.Kill()
+				_ = watch.Wait()
+				p.must("stop", "jobs", "--plain")
+			} else {
+				p.fake.StopJobs()
+				_ = watch.Wait()
+			}
+			last := 0
+			for line := range strings.Lines(p.logs()["rank-0.log"]) {
+				if step, is := strings.CutPrefix(line, "step "); is {
+					if last++; !strings.HasPrefix(step, fmt.Sprint(last)+"/40 ") {
+						t.Fatalf("step %d is missing or comes twice", last)
+					}
+				}
+			}
+			if out := p.must("runs"); !strings.Contains(out, "stopped") {
+				t.Errorf("runs says\n%s", out)
+			}
+			if out := p.must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+				t.Errorf("down says\n%s", out)
+			}
+			p.clean()
+		})
+	}
+}
+
+// A worker that does not join Ray is named with its log; machines that do not come
+// are told in Auto Scaling's words.
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	p := newProject(t)
+	p.fake.Lost[1] = true
+	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
+	run := p.command("run", "--json")
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	run.Stdout = out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := func() string { text, _ := os.ReadFile(out.Name()); return string(text) }
+	p.await("the missing one", func() bool { return strings.Contains(said(), "ConnectionError: Ray is trying to start") })
+	if !strings.Contains(said(), "has not joined Ray") || !strings.Contains(said(), "; missing: i-") {
+		t.Errorf("said is\n%s", said())
+	}
+	_ = run.Process.Kill()
+	_ = run.Wait()
+	p.must("down", "jobs", "--plain")
+	p.clean()
+}
+
+// Every request to ECS, Auto Scaling and the rest is one that AWS's own model of its
+// services takes.
+func TestEveryRequestIsOneOfAWSsModel(t *testing.T) {
+	python := os.Getenv("DLWB_BOTOCORE")
+	if python == "" {
+		t.Skip("it needs a python with botocore in DLWB_BOTOCORE: make test-ecs installs it")
+	}
+	p := newProject(t)
+	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "machines: {count: 2, instance: m5.xlarge, image: 'rayproject/ray:2.40.0', spot: true, task_role: 'arn:aws:iam::123456789012:role/r', tags: {a: b}}\n")
+	p.must("run", "--json", "--down")
+	dir, names := t.TempDir(), map[string]bool{}
+	for i, c := range p.fake.Calls() {
+		names[c.Name] = true
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d.%s.%s", i, c.Service, c.Name)), c.Body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"CreateCluster", "CreateService", "RegisterTaskDefinition", "CreateAutoScalingGroup", "PutScheduledUpdateGroupAction", "CreateLaunchTemplate", "CreateCapacityProvider"} {
+		if !names[name] {
+			t.Errorf("%s was not sent", name)
+		}
+	}
+	said, err := exec.Command(python, "../tools/ecs_model.py", dir).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+	p.clean()
+	if order := made(p); !slices.IsSortedFunc(order, func(a, b int) int { return a - b }) {
+		t.Errorf("machines were asked for before the action that ends them: %v", order)
+	}
+}
+
+// made are the places of the calls that end machines by a time, and then of those that
+// have them come.
+func made(p *project) (order []int) {
+	last := map[string]int{}
+	for i, c := range p.fake.Calls() {
+		if _, is := last[c.Name]; !is {
+			last[c.Name] = i
+		}
+	}
+	return []int{last["CreateAutoScalingGroup"], last["PutScheduledUpdateGroupAction"], last["UpdateAutoScalingGroup"]}
+}

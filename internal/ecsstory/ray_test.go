@@ -1,0 +1,102 @@
+//go:build linux
+
+package ecsstory
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// realRay has the containers of the fake run a real Ray. A machine that has other
+// work gives it the time that it has no setting for.
+func realRay(t *testing.T, p *project) {
+	t.Helper()
+	venv := os.Getenv("DLWB_RAY")
+	if venv == "" {
+		t.Skip("it needs the directory of a virtual environment with Ray in DLWB_RAY: make test-ecs installs it")
+	}
+	patient, err := os.ReadFile("../../remote/engine/raystart.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "patient.py"), patient, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := "#!/bin/sh\nexec '" + filepath.Join(venv, "bin/python3") + "' '" + filepath.Join(dir, "patient.py") + "' 240 \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "ray"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"RAY_gcs_server_port_wait_time_s", "RAY_DASHBOARD_STARTUP_TIMEOUT_S", "RAY_worker_register_timeout_seconds"} {
+		t.Setenv(name, "240")
+	}
+	t.Setenv("RAY_agent_register_timeout_ms", "240000")
+	p.fake.Ray = dir + ":" + filepath.Join(venv, "bin")
+}
+
+// With a real Ray in the containers: every rank's log and code, bytes that no text has,
+// a package of code with a link in it, and torchrun's ranks of two machines, which find
+// each other.
+func TestTheJobRunsOnARealRay(t *testing.T) {
+	p := newProject(t)
+	realRay(t, p)
+	p.write("helper.py", "NAME = 'helped'\n")
+	if err := os.Symlink("helper.py", filepath.Join(p.dir, "linked.py")); err != nil {
+		t.Fatal(err)
+	}
+	p.write("train.py", `import os, sys
+from linked import NAME
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+t = torch.ones(1)
+dist.all_reduce(t)
+rank = dist.get_rank()
+print(f"rank {rank} of {dist.get_world_size()}: sum {int(t)} {NAME} {os.environ['WHAT']}", flush=True)
+sys.stdout.buffer.write(b"bar 1\rbar 2\r\n" + bytes(range(128, 256)) + "é漢\uf70d\n".encode())
+sys.stdout.flush()
+for step in range(1, 4):
+    print(f"step {step}/3 loss {4 / step:.4f}", flush=True)
+dist.destroy_process_group()
+sys.exit(0)
+`)
+	p.profile("ecs", `{engine: torchrun, procs_per_node: 2, command: train.py, env: {WHAT: "a 'b' $c"}}`, "environment: {python: python3}\n")
+	out := p.must("run", "--json", "--down")
+	raw := "bar 1\rbar 2\r\n" + string(func() (b []byte) {
+		for i := 128; i < 256; i++ {
+			b = append(b, byte(i))
+		}
+		return b
+	}()) + "é漢\uf70d\n"
+	for rank, log := range []string{"rank-0.log", "rank-1.log", "rank-2.log", "rank-3.log"} {
+		want := "rank " + string(rune('0'+rank)) + " of 4: sum 4 helped a 'b' $c\n" + raw + "step 1/3 loss 4.0000\nstep 2/3 loss 2.0000\nstep 3/3 loss 1.3333\n"
+		if got := p.logs()[log]; !strings.HasSuffix(got, want) {
+			t.Errorf("%s is %q, want %q at its end", log, got, want)
+		}
+	}
+	if strings.Contains(out, "a 'b'") && strings.Contains(out, "runtime_env") {
+		t.Errorf("a variable is in the call")
+	}
+	p.clean()
+}
+
+// A rank that fails on a real Ray is named with its code.
+func TestARankThatFailsOnARealRayIsNamedWithItsCode(t *testing.T) {
+	p := newProject(t)
+	realRay(t, p)
+	p.write("train.py", "import os, sys, time\nprint('begun', flush=True)\nif os.environ['RANK'] == '1':\n    print('no such file', flush=True)\n    sys.exit(7)\ntime.sleep(60)\n")
+	p.profile("ecs", "{engine: plain, command: train.py}", "")
+	out, err := p.try("run", "--json", "--down")
+	if err == nil {
+		t.Fatalf("a run that failed exits well:\n%s", out)
+	}
+	ended := eventOf(t, said(t, out), "run_ended")
+	if ended["exit_code"] != 7.0 || ended["rank"] != 1.0 {
+		t.Errorf("%v\n%s", ended, out)
+	}
+	if log := p.logs()["rank-1.log"]; log != "begun\nno such file\n" {
+		t.Errorf("the log of rank 1 is %q", log)
+	}
+	p.clean()
+}

@@ -1,0 +1,29 @@
+package follow
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTroubleBeginsWhenARankMayWaitForOneThatIsGone(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	for name, c := range map[string]struct {
+		node   nodeEnd
+		broken time.Time
+		want   time.Time
+	}{
+		"all goes on":                           {},
+		"a rank failed":                         {broken: at(200), want: at(200)},
+		"a node is gone":                        {node: nodeEnd{lost: true}, broken: at(200), want: at(100)},
+		"its machine had said that it would":    {node: nodeEnd{lost: true, stopping: []string{reasonNotice + "soon"}}},
+		"stopped by request":                    {node: nodeEnd{stopping: []string{Asked + "enough"}}},
+		"the run hung after what it said last":  {node: nodeEnd{stopping: []string{reasonHung + "rank 0"}}, want: at(50)},
+		"a rank failed, and the others hung on": {node: nodeEnd{stopping: []string{reasonHung + "rank 0"}}, broken: at(40), want: at(40)},
+	} {
+		w := &Watch{nodes: []nodeEnd{{}, c.node}, heard: []time.Time{at(300), at(100)}, broken: c.broken,
+			printed: map[int]time.Time{0: at(50), 1: at(30)}}
+		if got := w.Trouble(); !got.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
