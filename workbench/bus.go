@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -54,5 +55,13 @@ func (w *Workbench) called(life int64, b event.Body) event.Names {
 			return nil // it is not up yet
 		}
 		return d.Cluster.Nodes
+	})
+}
+
+// tellWaits tells what a step waits for, whenever nothing was heard of it for a
+// while, until quiet is called.
+func (w *Workbench) tellWaits(ctx context.Context, s scope, step string) (quiet func()) {
+	return w.said.Tell(ctx, func(text string) {
+		_ = w.publish(s, event.StepProgress{Step: step, Node: -1, Text: text})
 	})
 }
