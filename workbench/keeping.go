@@ -11,9 +11,6 @@ import (
 	"github.com/dlwb/dlwb/workbench/results"
 )
 
-// What jobs get whose provider is a Keeper: what they wrote comes home from where the
-// service keeps it.
-
 func (j jobs) keeper() (cloud.Keeper, bool) {
 	k, is := j.JobProvider.(cloud.Keeper)
 	return k, is
@@ -57,13 +54,11 @@ func (w *Workbench) bringKept(ctx context.Context, c store.Cluster, runs []strin
 	}
 	for _, run := range runs {
 		st, err := w.storyOf(run)
-		if err != nil || !st.Started || st.Fetched {
-			all = errors.Join(all, err)
-			continue
-		}
-		on, err := w.reach(c)
-		if err == nil {
-			err = on.fetch(ctx, scope{cluster: c.Name, life: c.ID, run: run}, nil)
+		if err == nil && st.Started && !st.Fetched {
+			var on carrier
+			if on, err = w.reach(c); err == nil {
+				err = on.fetch(ctx, scope{cluster: c.Name, life: c.ID, run: run}, nil)
+			}
 		}
 		all = errors.Join(all, err)
 	}
