@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
@@ -44,6 +45,16 @@ type JobProvider interface {
 	Down(ctx context.Context, life Life, progress Progress) (Receipt, error)
 }
 
+// Keeper is a job provider whose service keeps what a run writes when its machines are
+// gone: it comes home from there, also when the cluster is no more.
+type Keeper interface {
+	JobProvider
+	// Bring writes what the service keeps of a job into a directory, once the job has
+	// ended: what lay below Job.Keep under its own names, and what replica N had in
+	// DLWB_RESULTS below "nodeN". left is what did not come, each with the reason.
+	Bring(ctx context.Context, life Life, ref string, into *os.Root) (left []string, err error)
+}
+
 // Job is what a JobProvider is given to do.
 type Job struct {
 	Run      string // its id, unique for all time
@@ -63,6 +74,8 @@ type Job struct {
 	// free then.
 	Engine string
 	Procs  []JobProc
+	// Keep are the paths below the code's directory of replica 0 that hold results.
+	Keep []string
 	// Dir, Results, Grace and LogMost are those of its parts; of providers that
 	// are a Landing.
 	Dir, Results string

@@ -60,6 +60,15 @@ func (w *Workbench) readable(c store.Cluster) error {
 
 // reachResults connects to where a run is.
 func (w *Workbench) reachResults(c store.Cluster, run string) (results.Site, error) {
+	if w.keeps(c) {
+		on, err := w.reach(c)
+		if err != nil {
+			return results.Site{}, err
+		}
+		at := on.(*jobCarrier)
+		k, _ := at.keeper()
+		return at.keptSite(k, scope{cluster: c.Name, life: c.ID, run: run}), nil
+	}
 	l, err := w.openDisk(c)
 	if err != nil {
 		return results.Site{}, err

@@ -1,14 +1,15 @@
 package workbench
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"reflect"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/told"
 )
 
 // scope is what events belong to: one life of a cluster, perhaps a run on it.
@@ -23,7 +24,7 @@ type scope struct {
 // that only tell (progress, warnings) drop it, and go on without having told.
 func (w *Workbench) publish(s scope, b event.Body) error {
 	b = w.called(s.life, b).Body(b)
-	body, err := json.Marshal(kept(b))
+	body, err := json.Marshal(told.Kept(b))
 	if err != nil {
 		return fmt.Errorf("write event %s: %w", b.EventName(), err)
 	}
@@ -57,44 +58,10 @@ func (w *Workbench) called(life int64, b event.Body) event.Names {
 	})
 }
 
-// bodyTypes maps the names of events to their types.
-var bodyTypes = func() map[string]reflect.Type {
-	m := map[string]reflect.Type{}
-	for _, b := range event.Bodies {
-		m[b.Body.EventName()] = reflect.TypeOf(b.Body)
-	}
-	return m
-}()
-
-// decode reads an event back. An event of a name that this dlwb does not know
-// comes from a newer one and is skipped, not an error.
-func decode(e store.Event) (event.Event, bool) {
-	t, ok := bodyTypes[e.Name]
-	if !ok {
-		return event.Event{}, false
-	}
-	v := reflect.New(t)
-	if err := json.Unmarshal(e.Body, v.Interface()); err != nil {
-		return event.Event{}, false
-	}
-	return event.Event{Seq: e.Seq, Time: e.Time, Cluster: e.Cluster, Run: e.Run, Body: v.Elem().Interface().(event.Body)}, true
-}
-
-func decodeAll(rows []store.Event) []event.Event {
-	events := make([]event.Event, 0, len(rows))
-	for _, r := range rows {
-		if e, ok := decode(r); ok {
-			events = append(events, e)
-		}
-	}
-	return events
-}
-
-// kept is what is stored of a body: a ticket is not.
-func kept(b event.Body) event.Body {
-	if opened, ok := b.(event.ForwardOpened); ok {
-		opened.Entry = ""
-		return opened
-	}
-	return b
+// tellWaits tells what a step waits for, whenever nothing was heard of it for a
+// while, until quiet is called.
+func (w *Workbench) tellWaits(ctx context.Context, s scope, step string) (quiet func()) {
+	return w.said.Tell(ctx, func(text string) {
+		_ = w.publish(s, event.StepProgress{Step: step, Node: -1, Text: text})
+	})
 }

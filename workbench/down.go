@@ -125,6 +125,7 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep []string)
 	receipt, err := from.Down(ctx, known, func(node int, text string) {
 		_ = w.publish(s, event.StepProgress{Step: event.StepDown, Node: node, Text: text})
 	})
+	noteErr = errors.Join(noteErr, w.bringKept(ctx, c, ended))
 	switch {
 	case !receipt.Proven():
 		err = &UnresolvedError{receipt, c.PricePerHour, err}
@@ -240,7 +241,7 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster, run store.Run, 
 	w.closeRun(c, run.ID)
 	_, data, err := w.runRecord(run.ID)
 	st, storyErr := w.storyOf(run.ID)
-	if err == nil && storyErr == nil && st.Started && !st.Fetched && len(data.Results) > 0 && !keep {
+	if err == nil && storyErr == nil && st.Started && !st.Fetched && len(data.Results) > 0 && !keep && !w.keeps(c) {
 		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, event.Noticed{Level: "warning",
 			Text: "the results of run " + run.ID + " did not come home before its nodes were removed",
 			Next: "what did come lies in " + filepath.Join(w.runDir(run.ID), "results")})

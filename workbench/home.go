@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/money"
+	"github.com/dlwb/dlwb/workbench/told"
 )
 
 // Home says what exists: profiles that were used, clusters that are not gone,
@@ -134,7 +135,7 @@ func (w *Workbench) account(life int64) (money.Account, error) {
 	}
 	for _, row := range rows {
 		f.seq = row.Seq
-		if e, ok := decode(row); ok {
+		if e, ok := told.Decode(row); ok {
 			f.account.Apply(e)
 			f.checkpoint.Apply(e)
 		}

@@ -191,9 +191,10 @@ func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, erro
 		Command: p.Run.Command, WorldSize: made.WorldSize, StartedAt: now(), Dir: d.w.runDir(id),
 	}
 	if len(d.data.Envs) > 0 {
-		data.Python, data.OwnDir = d.data.Envs[0].Python, planning.OwnDir(d.plan.Cluster, id)
-		data.Results, data.Checkpoints = planning.OfRun(d.plan.Results, id), planning.OfRun([]string{p.Results.Checkpoints}, id)[0]
-		data.S3 = p.Results.S3
+		data.Python, data.Checkpoints = d.data.Envs[0].Python, planning.OfRun([]string{p.Results.Checkpoints}, id)[0]
+	}
+	if len(d.data.Envs) > 0 || traits(d.plan.Provider).Kept {
+		data.OwnDir, data.Results, data.S3 = planning.OwnDir(d.plan.Cluster, id), planning.OfRun(d.plan.Results, id), p.Results.S3
 	}
 	err := d.nameReplicas()
 	if err == nil {
@@ -263,7 +264,7 @@ func (d *drive) jobOf(ctx context.Context, id string, made engine.Plan) (cloud.J
 		_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text})
 	}
 	work := cloud.Job{Run: id, Replicas: d.plan.Nodes, Command: made.Command, Spec: planning.Spec(d.plan.Profile), Engine: made.Engine, Env: planning.Environ(planning.EnvOfRun(d.plan.Profile.Run.Env, id), true),
-		Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links()}}
+		Keep: planning.OfRun(d.plan.Results, id), Code: cloud.Code{Dir: d.plan.Code.Dir, Paths: tree.Paths(), Links: tree.Links()}}
 	work.Procs, work.Ranks = planning.Parts(made)
 	return work, nil
 }
@@ -386,6 +387,9 @@ func (on *jobCarrier) beside(s scope, data runData) func(context.Context, *follo
 func (on *jobCarrier) fetch(ctx context.Context, s scope, _ []bool) error {
 	if done, err := on.homeFrom(ctx, s); done || err != nil {
 		return err
+	}
+	if k, is := on.keeper(); is {
+		return on.w.results.Step(ctx, on.keptSite(k, s), s.run)
 	}
 	text := "nothing is brought home from jobs of provider " + on.c.Provider
 	c, err := on.w.db.ClusterLife(on.c.ID)

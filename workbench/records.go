@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/sweep"
+	"github.com/dlwb/dlwb/workbench/told"
 )
 
 // clusterData is what the store keeps of a cluster beyond its columns.
@@ -196,7 +197,7 @@ func (w *Workbench) liveRun(cluster string) (store.Run, bool, error) {
 // storyOf is what was told of a run so far.
 func (w *Workbench) storyOf(run string) (history.Story, error) {
 	rows, err := w.db.RunEvents(run, 0, 0)
-	return history.StoryOf(decodeAll(rows)), err
+	return history.StoryOf(told.All(rows)), err
 }
 
 // unfinishedRuns are all runs of a life of a cluster of which something is left to do.

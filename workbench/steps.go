@@ -101,7 +101,7 @@ func (d *drive) prepare(ctx context.Context) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	spec.Group = d.wheels()
+	spec.Group = atnode.Wheels(d.link.nodes, traits(d.plan.Provider).SharedUplink)
 	defer spec.Group.Close(context.WithoutCancel(ctx))
 	results, err := d.prepareNodes(ctx, spec)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/samples"
+	"github.com/dlwb/dlwb/workbench/told"
 )
 
 // pollInterval is how often a reader looks for what another process wrote;
@@ -143,7 +144,7 @@ func (s *Subscription) read() []event.Event {
 	var events []event.Event
 	for _, row := range rows {
 		s.seq = row.Seq
-		e, ok := decode(row)
+		e, ok := told.Decode(row)
 		if !ok {
 			continue
 		}
@@ -237,7 +238,7 @@ func (w *Workbench) RunEvents(_ context.Context, run string) ([]event.Event, err
 	}
 	s := &Subscription{w: w, cluster: r.Cluster, life: r.Life, pinned: true, closed: make(chan struct{})}
 	var events []event.Event
-	for _, e := range decodeAll(rows) {
+	for _, e := range told.All(rows) {
 		if _, ended := e.Body.(event.RunEnded); ended {
 			events = append(append(events, s.readRun()...), samples.OfRun(w.db, r, nodes)...)
 		}
@@ -259,7 +260,7 @@ func (w *Workbench) lastReceipt(life int64) (last []event.Event, err error) {
 		return nil, err
 	}
 	rows = slices.DeleteFunc(rows, func(e store.Event) bool { return e.Name != (event.ReceiptMade{}).EventName() })
-	return decodeAll(rows[max(len(rows)-1, 0):]), nil
+	return told.All(rows[max(len(rows)-1, 0):]), nil
 }
 
 // Waiting returns the events that wait now, without waiting for more.

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/told"
 	"github.com/dlwb/dlwb/workbench/witness"
 )
 
@@ -68,7 +69,7 @@ func (w *Workbench) watchOwner(s scope, run store.Run, data *runData) follow.Own
 			if len(rows) > 0 {
 				after = rows[len(rows)-1].Seq
 			}
-			return decodeAll(rows), after, err
+			return told.All(rows), after, err
 		},
 		Progress: func(progress event.ProgressChanged, pace follow.Pace) error {
 			data.Progress, data.Pace = progress, pace

@@ -104,7 +104,7 @@ func Open(o Options) (*Workbench, error) {
 		news: make(chan struct{}), links: map[string]*link{},
 		watching: map[string]bool{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
 	}
-	w.results = results.New(db, results.Owner{Dir: w.runDir, Run: w.runWithResults, Told: w.toldOf, Readable: w.readable, Reach: w.reachResults})
+	w.results = results.New(db, results.Owner{Dir: w.runDir, Run: w.runWithResults, Told: w.toldOf, Readable: w.readable, Kept: w.keeps, Reach: w.reachResults})
 	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.results.Placed, ReadLog: w.ReadLog, Changed: w.changed})
 	w.cleaner = cleanup.New(db, cleanup.Owner{Runs: func() ([]store.Run, error) { return w.runs("") }, FindRun: w.FindRun,
 		Needed: w.neededStill, Dir: w.runDir, Results: w.results.Of, Changed: w.changed})

@@ -148,8 +148,10 @@ type Traits struct {
 	// that one node has fetched is better copied from there than fetched again.
 	SharedUplink bool
 	// Sealed: a run has what it is handed and what its image has. No environment
-	// is made for it, and no file of it is brought home.
+	// is made for it.
 	Sealed bool
+	// Kept: what a Sealed run writes is brought home all the same, at its end.
+	Kept bool
 	// RanksOnly: its jobs have ranks, and nothing beside them: no processes and files
 	// that an engine needs besides, and no container that dlwb starts.
 	RanksOnly bool

@@ -90,6 +90,7 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 	if err != nil {
 		return err
 	}
+	clean := 0
 	for kinds := all; ; {
 		found, err := d.all(ctx, life, refs, kinds)
 		if err != nil {
@@ -118,8 +119,14 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 		if whole {
 			settle(seen, found)
 		}
-		if len(found) == 0 || time.Now().After(until) {
+		if clean++; len(found) > 0 {
+			clean = 0
+		}
+		if clean > looksAfter(refs) || time.Now().After(until) {
 			break
+		}
+		if clean > 0 {
+			kinds = all
 		}
 		if err := pause(ctx, 300*time.Millisecond); err != nil {
 			return err
@@ -132,6 +139,16 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 		r.Resources = append(r.Resources, seen[key])
 	}
 	return nil
+}
+
+// looksAfter is how often an empty place is looked at once more. The operator of a
+// TrainJob makes its job set anew, when that is deleted before it has seen that the
+// TrainJob is.
+func looksAfter(refs []ref) int {
+	if slices.ContainsFunc(refs, func(r ref) bool { return r.Kind == trainJob.name }) {
+		return 3
+	}
+	return 0
 }
 
 // settle notes as gone what a whole look has not found.

@@ -187,18 +187,28 @@ func (r *running) down() cloud.Receipt {
 	return receipt
 }
 
+// meet has two ranks wait for each other, as those of a training do: an operator ends
+// workers that have not begun when the master is through.
+const meet = `python3 -c 'import os, socket, time
+if os.environ["RANK"] == "0": socket.create_server(("", 29500)).accept()
+else:
+  while True:
+    try: socket.create_connection((os.environ["MASTER_ADDR"], 29500), 1); break
+    except OSError: time.sleep(0.1)'
+`
+
 // Each kind of object: the ranks know their places and their secret, each log comes
 // whole, and nothing is left.
 func TestAJobOfEachKindRunsWithItsCodeItsSecretAndItsLogs(t *testing.T) {
 	realCluster(t)
 	for _, kind := range []string{options.PyTorchJob, options.TrainJob, options.Job} {
 		t.Run(kind, func(t *testing.T) {
-			r := submit(t, options.Machines{Kind: kind, GPUs: 1}, 2, `echo "rank $RANK of $WORLD_SIZE, $TOKEN"
+			r := submit(t, options.Machines{Kind: kind, GPUs: 1}, 2, meet+`echo "rank $RANK of $WORLD_SIZE, $TOKEN"
 getent hosts "$MASTER_ADDR" >/dev/null && echo found the master
 grep -c . train.sh; pwd; printf 'no newline'`)
 			r.await()
 			for i := range 2 {
-				want := fmt.Sprintf("rank %d of 2, hush $(HOME) 'quoted'\nfound the master\n3\n/dlwb/work/code\nno newline", i)
+				want := fmt.Sprintf("rank %d of 2, hush $(HOME) 'quoted'\nfound the master\n9\n/dlwb/work/code\nno newline", i)
 				if got, _ := r.log(i, ""); got != want {
 					t.Errorf("the log of rank %d is %q, not %q", i, got, want)
 				}

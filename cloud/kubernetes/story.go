@@ -136,10 +136,22 @@ func whyStopped(l look, end *core.ContainerStateTerminated, note stopNote, stopp
 	if why := taken(l.pod); why != "" {
 		return job.Taken + why
 	}
-	if l.gone && l.object == nil {
+	if l.gone && l.object == nil || beingDeleted(l, end) {
 		return job.Cancelled + "the job was deleted in the cluster"
 	}
 	return ""
+}
+
+// beingDeleted reports whether somebody deletes the job, and the replica did not come to
+// its own end before: the object stays until its pods are gone.
+func beingDeleted(l look, end *core.ContainerStateTerminated) bool {
+	if l.object == nil || l.object.GetDeletionTimestamp() == nil {
+		return false
+	}
+	if _, over := finished(l.object); over {
+		return false
+	}
+	return end == nil || !end.FinishedAt.Time.Before(l.object.GetDeletionTimestamp().Time)
 }
 
 // taken says why a pod was taken away; empty: it was not.

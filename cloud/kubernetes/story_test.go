@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"strings"
 	"testing"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,20 @@ func over(code int32, reason, message string) core.ContainerState {
 	return core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}
 }
 
+var longAgo = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+// deleted is an object that somebody deletes, some time after longAgo.
+func deleted(o *unstructured.Unstructured, after time.Duration) *unstructured.Unstructured {
+	at := meta.NewTime(longAgo.Add(after))
+	o.SetDeletionTimestamp(&at)
+	return o
+}
+
+func endedAt(s core.ContainerState, after time.Duration) core.ContainerState {
+	s.Terminated.FinishedAt = meta.NewTime(longAgo.Add(after))
+	return s
+}
+
 // What became of a replica, from what one look shows.
 func TestAStoryIsToldFromOneLook(t *testing.T) {
 	up := core.ContainerState{Running: &core.ContainerStateRunning{}}
@@ -78,6 +93,12 @@ func TestAStoryIsToldFromOneLook(t *testing.T) {
 		})}, "started stopping(notice: a pod of higher priority took its place: by p2) rank-ended=TERM! ended=!"},
 		{"evicted before it began", r, look{object: ofJob("", false), pod: &core.Pod{Status: core.PodStatus{Phase: core.PodFailed, Reason: "Evicted", Message: "disk"}}}, "stopping(notice: Evicted: disk) ended=!"},
 		{"deleted by somebody", r, look{pod: podThat(up), gone: true}, "started stopping(cancelled: the job was deleted in the cluster) ended=!"},
+		{"deleted by somebody, its pod still ending", r, look{object: deleted(ofJob("", false), 0), pod: podThat(endedAt(over(0, "Completed", ""), time.Second))},
+			"started stopping(cancelled: the job was deleted in the cluster) rank-ended ended"},
+		{"deleted by somebody long after its own end", r, look{object: deleted(ofJob("", false), time.Minute), pod: podThat(endedAt(over(3, "Error", ""), 0))},
+			"started rank-ended=! ended=!"},
+		{"deleted when it was over", r, look{object: deleted(ofJob("", false, holding("Complete", "", "")), 0), pod: podThat(endedAt(over(0, "Completed", ""), time.Second))},
+			"started rank-ended ended"},
 		{"gone after it all went well", r, look{object: ofJob("", false, holding("Complete", "", "")), gone: true}, "rank-ended ended"},
 		{"a worker that its operator ended behind the master", r, look{object: ofJob("", false, holding("Succeeded", "", "")), gone: true, pod: podThat(over(143, "Error", ""))},
 			"started stopping(the job had ended well, and its operator ended what still ran) rank-ended=TERM! ended"},

@@ -4,6 +4,7 @@ how each rank ended."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +43,39 @@ def channels():
     return env
 
 
+def results(paths, code):
+    """The files below the paths of the results, each with what changes when it is
+    written."""
+    found = {}
+    for path in paths:
+        top = os.path.join(code, path)
+        if os.path.isfile(top):
+            names = [top]
+        else:
+            names = [os.path.join(dir, n) for dir, _, files in os.walk(top) for n in files]
+            names += [os.path.join(dir, n) for dir, dirs, _ in os.walk(top) for n in dirs if os.path.islink(os.path.join(dir, n))]
+        for name in names:
+            try:
+                s = os.lstat(name)
+            except OSError:
+                continue
+            found[os.path.relpath(name, code)] = (s.st_size, s.st_mtime_ns, s.st_ino)
+    return found
+
+
+def keep(paths, before, code, to):
+    """Puts what the run has written below the paths of its results where SageMaker
+    takes it to S3."""
+    for name, state in results(paths, code).items():
+        if before.get(name) == state or name.startswith(".."):
+            continue
+        try:
+            os.makedirs(os.path.dirname(os.path.join(to, name)), exist_ok=True)
+            shutil.move(os.path.join(code, name), os.path.join(to, name))
+        except OSError as e:
+            print("dlwb: the result %s is not kept: %s" % (name, e), flush=True)
+
+
 def main():
     try:
         with open(os.path.join(BASE, "input/config/resourceconfig.json")) as f:
@@ -62,6 +96,9 @@ def main():
     with open(os.path.join(WORK, "env.json")) as f:
         given = json.load(f)  # K=V
 
+    with open(os.path.join(WORK, "keep.json")) as f:
+        paths = json.load(f) if number == 0 else []
+
     def placed(word):
         for i, name in enumerate(hosts):
             word = word.replace("dlwb-replica-%d.invalid" % i, name)
@@ -79,8 +116,11 @@ def main():
     if nic and len(hosts) > 1:
         env.setdefault("NCCL_SOCKET_IFNAME", nic)
         env.setdefault("GLOO_SOCKET_IFNAME", nic)
-    for path in ("model", "output/data"):
+    kept, code = os.path.join(BASE, "output/data/dlwb"), os.path.join(WORK, "code")
+    env["DLWB_RESULTS"] = os.path.join(kept, "node%d" % number)
+    for path in ("model", "output/data", env["DLWB_RESULTS"]):
         os.makedirs(os.path.join(BASE, path), exist_ok=True)
+    before = results(paths, code)
     ends = os.path.join(WORK, "ends")
     if len(node["procs"]) == 1 and len(node["procs"][0]["ranks"]) == 1 and not node["procs"][0].get("launcher"):
         argv = node["procs"][0]["argv"]
@@ -98,11 +138,12 @@ def main():
 
     signal.signal(signal.SIGTERM, stop)
     try:
-        child.append(subprocess.Popen(argv, cwd=os.path.join(WORK, "code"), env=env))
+        child.append(subprocess.Popen(argv, cwd=code, env=env))
     except OSError as e:
         give_up("start %s: %s" % (argv[0], e))
-    code = child[0].wait()
-    code = 128 - code if code < 0 else code
+    ended = child[0].wait()
+    keep(paths, before, code, os.path.join(kept, "code"))
+    code = 128 - ended if ended < 0 else ended
     if argv[0] != sys.executable or len(argv) < 3 or argv[2] != os.path.join(WORK, "launch.py"):
         said = "%d:%d" % (node["procs"][0]["ranks"][0], code)
     else:

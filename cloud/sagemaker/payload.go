@@ -52,6 +52,10 @@ func objectsOf(j cloud.Job, r ref) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
+	keep, err := json.Marshal(append([]string{}, j.Keep...))
+	if err != nil {
+		return nil, err
+	}
 	nodes := pack.Nodes(j, dirWork, func(word string) string { return word })
 	texts := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -64,6 +68,7 @@ func objectsOf(j cloud.Job, r ref) ([]object, error) {
 	body, err := packed(func(a *pack.Archive, full func() bool) {
 		a.Text("launch.py", pack.Launcher)
 		a.Text("env.json", string(env))
+		a.Text("keep.json", string(keep))
 		for i, text := range texts {
 			a.Text(fmt.Sprintf("node/%d.json", i), text)
 		}

@@ -75,8 +75,6 @@ func lacks(r ref) []job.Lack {
 		{Capability: job.Dial, Why: "no port of a training job is reached from here", Next: "write event files to the checkpoints or the output, and read them here"},
 		{Capability: job.Telemetry, Why: "the machines of a training job tell nothing here; CloudWatch has their use once a minute (namespace /aws/sagemaker/TrainingJobs)",
 			Next: "https://" + r.Region + ".console.aws.amazon.com/sagemaker/home?region=" + r.Region + "#/jobs/" + r.Name},
-		{Capability: job.Files, Why: "what the run writes to /opt/ml/model and /opt/ml/output/data goes to S3 when it ends",
-			Next: "aws s3 cp --recursive " + r.outputOf() + " ."},
 		{Capability: job.Suspend, Why: "a training job can't be suspended", Next: "stop it, and run it again with machines.checkpoints"},
 	}
 }

@@ -287,19 +287,23 @@ func write(path string, text []byte) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o644))
 }
 
-// upload brings what the first host leaves to S3, as the service does in the end.
+// upload brings what the hosts leave to S3, all in one archive, as the service does in
+// the end.
 func (f *Fake) upload(j *Job) {
 	f.saveCheckpoints(j)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	base := f.base(j, 0)
 	bucket, prefix := place(j.OutputDataConfig.S3OutputPath)
 	b := f.buckets[bucket]
 	if b == nil {
 		return
 	}
 	for name, dir := range map[string]string{"model.tar.gz": "model", "output.tar.gz": "output/data"} {
-		if packed := packed(filepath.Join(base, dir)); packed != nil {
+		var dirs []string
+		for n := range j.ResourceConfig.InstanceCount {
+			dirs = append(dirs, filepath.Join(f.base(j, n), dir))
+		}
+		if packed := packed(dirs...); packed != nil {
 			b.objects[strings.TrimSuffix(prefix, "/")+"/"+j.TrainingJobName+"/output/"+name] = packed
 		}
 	}
@@ -325,27 +329,29 @@ func (f *Fake) saveCheckpoints(j *Job) {
 	})
 }
 
-// packed is a directory as tar.gz; nil: there is nothing in it.
-func packed(dir string) []byte {
+// packed are directories as one tar.gz; nil: there is nothing in them.
+func packed(dirs ...string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	files := 0
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			rel, _ := filepath.Rel(dir, path)
+			if err == nil {
+				err = w.WriteHeader(&tar.Header{Name: filepath.ToSlash(rel), Mode: 0o644, Size: int64(len(text)), ModTime: time.Now()})
+			}
+			if err == nil {
+				_, err = w.Write(text)
+				files++
+			}
 			return err
-		}
-		text, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(dir, path)
-		if err == nil {
-			err = w.WriteHeader(&tar.Header{Name: filepath.ToSlash(rel), Mode: 0o644, Size: int64(len(text))})
-		}
-		if err == nil {
-			_, err = w.Write(text)
-			files++
-		}
-		return err
-	})
+		})
+	}
 	if files == 0 || errors.Join(w.Close(), z.Close()) != nil {
 		return nil
 	}

@@ -43,6 +43,8 @@ type Fake struct {
 	cut    func(call string, nth int) bool
 	// PageMost is how many events a page of a log has at most; 0: as many as asked for.
 	PageMost int
+	// Short tells which answers with an object break off in the middle; nil: none.
+	Short func(key string, nth int) bool
 	// Quota is that of each type; Refused are actions that no role may do.
 	Quota   int
 	Refused []string
@@ -51,6 +53,7 @@ type Fake struct {
 
 	mu      sync.Mutex
 	calls   map[string]int
+	shorts  map[string]int
 	journal []Call
 	buckets map[string]*bucket
 	jobs    map[string]*Job

@@ -134,3 +134,17 @@ func (f *Fake) getEvents(body []byte) (any, *Error) {
 	}
 	return map[string]any{"events": events, "nextForwardToken": fmt.Sprintf("f/%d/%d/%s", f.day, to, in.LogStreamName), "nextBackwardToken": fmt.Sprintf("b/%d/%s", from, in.LogStreamName)}, nil
 }
+
+// Said counts the lines of a job's hosts that are a text.
+func (f *Fake) Said(job, line string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, s := range f.streams {
+		for _, e := range s.events {
+			if strings.HasPrefix(name, job+"/") && e.message == line {
+				n++
+			}
+		}
+	}
+	return n
+}

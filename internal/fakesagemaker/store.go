@@ -100,6 +100,12 @@ func (f *Fake) s3(r *http.Request, body []byte) (string, func(http.ResponseWrite
 			w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 			w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
 			if call == "GetObject" {
+				if f.shorts == nil {
+					f.shorts = map[string]int{}
+				}
+				if f.shorts[key]++; f.Short != nil && f.Short(key, f.shorts[key]) {
+					text = text[:len(text)/2]
+				}
 				_, _ = w.Write(text)
 			}
 		case "ListObjectsV2":

@@ -277,7 +277,14 @@ func TestAPyTorchJobTrains(t *testing.T) {
 			p.write("train.py", ddp)
 			p.profile("name: ddp\nprovider: kubernetes\nmachines: {" + k.machines + ", kind: pytorchjob, gpus: 1}\nrun: {engine: " + engine + ", procs_per_node: " + k.procs +
 				", command: train.py, env: {GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: \"1\"}}\n")
-			out := p.must("run", "--json", "--down")
+			out, err := p.try("run", "--json", "--down")
+			if err != nil {
+				for rank := range k.sees {
+					log, _ := p.try("logs", "ddp", "--rank", fmt.Sprint(rank))
+					t.Logf("rank %d:\n%s", rank, log)
+				}
+				t.Fatalf("%v\n%s", err, out)
+			}
 			if end := p.eventOf(out, "run_ended"); end["verdict"] != "succeeded" || end["exit_code"] != 0.0 {
 				t.Errorf("%v", end)
 			}

@@ -386,8 +386,8 @@ var idleKeys = []struct {
 	{"limits.budget", "only dlwb down ends a cluster; a local one costs nothing", func(t about.Traits) bool { return t.Leased || t.Budgeted }},
 	{"limits.lifetime", "only dlwb down ends a cluster", func(t about.Traits) bool { return t.Leased || t.Deadline }},
 	{"limits.idle", "only dlwb down ends a cluster", leased},
-	{"results.s3", unsealed, open},
-	{"results.paths", unsealed, open},
+	{"results.s3", unsealed, homeward},
+	{"results.paths", unsealed, homeward},
 	{"results.checkpoints", unsealed, open},
 	{"data", "nothing brings inputs there: the image or a volume has to have them", open},
 	{"state", unsealed, open},
@@ -397,7 +397,7 @@ var idleKeys = []struct {
 	{"environment.before", ofImage, open},
 	{"environment.after", ofImage, open},
 	{"environment.mounts", ofImage, open},
-	{"results.to", unsealed, open},
+	{"results.to", unsealed, homeward},
 	{"forward", "ports of the job are not reached from here", open},
 }
 
@@ -409,6 +409,8 @@ const (
 func leased(t about.Traits) bool { return t.Leased }
 
 func open(t about.Traits) bool { return !t.Sealed }
+
+func homeward(t about.Traits) bool { return !t.Sealed || t.Kept }
 
 // notActedOn lists what a profile asks for and does not get: a promise that
 // nobody keeps must be told before anybody relies on it.

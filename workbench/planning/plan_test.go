@@ -26,10 +26,13 @@ func TestThePlanOfASealedRunPromisesNoEnvironmentAndNoResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		ignored := strings.Join(notActedOn(p), "\n")
-		for _, key := range []string{"environment.venv: ", "environment.before: ", "results.paths: ", "results.checkpoints: ", "limits.idle: "} {
+		for _, key := range []string{"environment.venv: ", "environment.before: ", "results.checkpoints: ", "limits.idle: "} {
 			if !strings.Contains(ignored, key) {
 				t.Errorf("%s: %q is not said to be ignored:\n%s", provider.Name, key, ignored)
 			}
+		}
+		if strings.Contains(ignored, "results.paths: ") == provider.Traits.Kept {
+			t.Errorf("%s: ignored are\n%s", provider.Name, ignored)
 		}
 		if strings.Contains(ignored, "limits.lifetime") == provider.Traits.Deadline {
 			t.Errorf("%s: ignored are\n%s", provider.Name, ignored)
@@ -39,6 +42,12 @@ func TestThePlanOfASealedRunPromisesNoEnvironmentAndNoResults(t *testing.T) {
 		}
 		if got := describeEnvironment(p); got != "that of the image" {
 			t.Errorf("%s: the environment is %q", provider.Name, got)
+		}
+		if provider.Traits.Kept {
+			if len(broughtHome(p)) != 1 || len(unsavedWarnings(p)) > 0 {
+				t.Errorf("%s: home come %q, and the warnings are %q", provider.Name, broughtHome(p), unsavedWarnings(p))
+			}
+			continue
 		}
 		if len(broughtHome(p)) > 0 || !strings.Contains(strings.Join(unsavedWarnings(p), "\n"), "a volume") {
 			t.Errorf("%s: home come %q, and the warnings are %q", provider.Name, broughtHome(p), unsavedWarnings(p))

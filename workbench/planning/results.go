@@ -17,7 +17,7 @@ const resultsVar = "DLWB_RESULTS"
 // unsavedWarnings say when nothing would bring home what a run writes.
 func unsavedWarnings(p *profiles.Profile) []string {
 	var all []string
-	if traits(p.Provider).Sealed {
+	if t := traits(p.Provider); t.Sealed && !t.Kept {
 		return []string{"nothing of what the run writes is brought home: it has to go to a volume, or to storage of the service"}
 	}
 	if len(p.Results.Paths) == 0 && !usesOwnDir(p) {
@@ -33,7 +33,7 @@ func unsavedWarnings(p *profiles.Profile) []string {
 
 // broughtHome are the paths of a profile that come home.
 func broughtHome(p *profiles.Profile) []string {
-	if traits(p.Provider).Sealed {
+	if t := traits(p.Provider); t.Sealed && !t.Kept {
 		return []string{}
 	}
 	return append([]string{}, p.Results.Paths...)

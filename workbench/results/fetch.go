@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -140,6 +141,9 @@ func (f *fetching) paths(ctx context.Context) error {
 // all fetches everything that can be had: what does not come from one node keeps
 // nothing of another from coming.
 func (f *fetching) all(ctx context.Context) error {
+	if f.at.Kept != nil {
+		return f.kept(ctx)
+	}
 	var errs []error
 	if err := f.paths(ctx); err != nil {
 		errs = append(errs, f.failed(ctx, err))
@@ -150,6 +154,36 @@ func (f *fetching) all(ctx context.Context) error {
 		}
 	}
 	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// kept fetches what a service keeps of the run.
+func (f *fetching) kept(ctx context.Context) error {
+	came := f.home.in(f.dest)
+	res, err := transfer.Gather(f.dest, transfer.PullRules{Placed: came, Mark: f.run.ID}, func(into *os.Root) error {
+		left, err := f.at.Kept(ctx, into)
+		f.got.Left = append(f.got.Left, left...)
+		return err
+	})
+	f.got.New += res.Files
+	f.got.Left = append(append(f.got.Left, res.Skipped...), res.Moved...)
+	for _, asked := range f.run.Paths {
+		if err == nil && !anyBelow(came, path.Clean(asked)) {
+			f.got.Left = append(f.got.Left, asked+": the run wrote nothing there")
+		}
+	}
+	if err != nil {
+		return &event.Fault{What: "bring the results home", Node: -1, Why: err.Error(), Next: nextOf(err, "dlwb pull "+f.run.ID+" tries again")}
+	}
+	return nil
+}
+
+func anyBelow(came map[string]transfer.Placed, dir string) bool {
+	for name := range came {
+		if dir == "." || name == dir || strings.HasPrefix(name, dir+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // ownDir fetches the directory of the run's own on one node.
@@ -329,7 +363,7 @@ func (f *Fetcher) Pull(ctx context.Context, id, to string) (event.ResultsFetched
 		return event.ResultsFetched{}, &event.Fault{What: "bring results home", Node: -1, Why: "the profile names none",
 			Next: "set results.paths in the profile"}
 	}
-	if c.EndedAt != nil {
+	if kept := f.owner.Kept; c.EndedAt != nil && (kept == nil || !kept(c)) {
 		return event.ResultsFetched{}, f.goneFault(id, c)
 	}
 	at, err := f.owner.Reach(c, id)

@@ -5,6 +5,7 @@ package results
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -32,6 +33,9 @@ type Owner struct {
 	// Readable says why files of the nodes of a cluster can't be read; nil when
 	// they can.
 	Readable func(store.Cluster) error
+	// Kept reports whether a service keeps what runs of a cluster write, also when it is
+	// gone.
+	Kept func(store.Cluster) bool
 	// Reach connects to the nodes of a cluster, for a run on it.
 	Reach func(c store.Cluster, run string) (Site, error)
 }
@@ -85,6 +89,9 @@ type Site struct {
 	// KeepActive begins to tell the nodes that they are in use, until the
 	// context ends. It does not wait.
 	KeepActive func(context.Context)
+	// Kept writes what a service keeps of the run into a directory; left is what did
+	// not come. Nil: its nodes are asked.
+	Kept func(ctx context.Context, into *os.Root) (left []string, err error)
 	// Publish tells an event of the run.
 	Publish func(event.Body) error
 	// Names are what the user calls the nodes.

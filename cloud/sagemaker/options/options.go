@@ -12,7 +12,7 @@ var Provider = about.Provider{
 	Doc:  "training jobs of Amazon SageMaker: AWS makes the machines for one run and ends them with it; needs AWS credentials and a role",
 	Pays: "paid training jobs on SageMaker, with your AWS credentials",
 	// A job has its time limit from its first moment, and the service ends it then.
-	Traits: about.Traits{Sealed: true, RanksOnly: true, Deadline: true, Budgeted: true},
+	Traits: about.Traits{Sealed: true, Kept: true, RanksOnly: true, Deadline: true, Budgeted: true},
 	Keys:   []string{"machines.instance", "machines.image", "machines.disk", "machines.region", "machines.spot"},
 	Needs:  []string{"machines.instance", "machines.execution_role"}, Options: table,
 	New:   func() any { return new(Machines) },

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,6 +131,7 @@ func (k *Kubelet) DeletePod(_ context.Context, object *core.Pod) error {
 	_ = os.RemoveAll("/etc/netns/" + p.ns)
 	_ = os.RemoveAll(p.dir)
 	last = ended(last)
+	last.Status.Conditions = append(last.Status.Conditions, foreign(object.Status.Conditions)...)
 	notify(last)
 	// A kubelet tells how the containers ended and then lets the object go;
 	// virtual-kubelet would leave it until the grace is over.
@@ -141,6 +143,14 @@ func (k *Kubelet) DeletePod(_ context.Context, object *core.Pod) error {
 			meta.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: &meta.Preconditions{UID: &object.UID}})
 	}()
 	return nil
+}
+
+// foreign are the conditions that others than a kubelet set, as who evicts a pod does.
+// A kubelet leaves them as they are.
+func foreign(all []core.PodCondition) []core.PodCondition {
+	return slices.DeleteFunc(slices.Clone(all), func(c core.PodCondition) bool {
+		return slices.Contains([]core.PodConditionType{core.PodScheduled, core.PodInitialized, core.PodReady, core.ContainersReady}, c.Type)
+	})
 }
 
 // ended is a pod of which nothing runs any more.

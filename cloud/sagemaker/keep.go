@@ -1,0 +1,158 @@
+package sagemaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/pack"
+	"github.com/dlwb/dlwb/internal/units"
+)
+
+var _ cloud.Keeper = (*Provider)(nil)
+
+const (
+	// outputLimit bounds the wait for a job to end and for its output to be in S3.
+	outputLimit = 10 * time.Minute
+	// outputTries is how often an object is read that breaks off.
+	outputTries = 3
+)
+
+// Bring brings the model and the output of a job from S3: the model into model/, what
+// dlwb's launcher has put aside where it would be elsewhere, all else into output/.
+func (p *Provider) Bring(ctx context.Context, _ cloud.Life, text string, into *os.Root) (left []string, err error) {
+	r, err := readRef(text)
+	if err != nil {
+		return nil, err
+	}
+	d, err := p.enter(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.awaitOutput(ctx, r.Name); err != nil {
+		return nil, err
+	}
+	bucket, prefix, _ := strings.Cut(strings.TrimPrefix(r.outputOf(), "s3://"), "/")
+	pages := s3.NewListObjectsV2Paginator(d.bucket(), &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return left, d.explainS3(bucket, err)
+		}
+		for _, o := range page.Contents {
+			skipped, err := d.bring(ctx, bucket, aws.ToString(o.Key), prefix, into)
+			if left = append(left, skipped...); err != nil {
+				return left, err
+			}
+		}
+	}
+	return left, nil
+}
+
+// awaitOutput waits until a job has ended: its output is in S3 then.
+func (d *door) awaitOutput(ctx context.Context, name string) error {
+	for until, wait := time.Now().Add(outputLimit), firstLook; ; wait = min(wait*2, lookEvery) {
+		l, err := d.see(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case l == nil || terminal(l.job):
+			return nil // of one that SageMaker has forgotten the output is there
+		case time.Now().After(until):
+			return &plainError{fmt.Sprintf("job %s has not ended within %s: SageMaker says %s (%s)", name, units.Duration(outputLimit), l.job.TrainingJobStatus, l.job.SecondaryStatus), ""}
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// bring brings one object of the output.
+func (d *door) bring(ctx context.Context, bucket, key, prefix string, into *os.Root) (left []string, err error) {
+	name := strings.TrimPrefix(key, prefix)
+	for try := 1; ; try++ {
+		left, err = d.bringOnce(ctx, bucket, key, name, into)
+		if err == nil || ctx.Err() != nil || try == outputTries || errors.Is(err, pack.ErrTooMuch) || absent(err) {
+			break
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("bring s3://%s/%s: %w", bucket, key, d.explainS3(bucket, err))
+	}
+	return left, err
+}
+
+// silentLimit is for how long nothing of an object may come.
+const silentLimit = time.Minute
+
+func (d *door) bringOnce(ctx context.Context, bucket, key, name string, into *os.Root) (left []string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(silentLimit, cancel)
+	defer late.Stop()
+	out, err := d.bucket().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	if err != nil {
+		return nil, err
+	}
+	defer out.Body.Close()
+	body := heard{out.Body, late}
+	switch name {
+	case "model.tar.gz":
+		return pack.Unpack(body, into, func(name string) string { return path.Join("model", name) })
+	case "output.tar.gz":
+		return pack.Unpack(body, into, placeOf)
+	}
+	return nil, whole(body, path.Join("output", name), into)
+}
+
+// heard puts the end of the patience off with each piece that comes.
+type heard struct {
+	from io.Reader
+	late *time.Timer
+}
+
+func (h heard) Read(p []byte) (int, error) {
+	n, err := h.from.Read(p)
+	if n > 0 {
+		h.late.Reset(silentLimit)
+	}
+	return n, err
+}
+
+// keptDir is where the launcher puts results aside, below /opt/ml/output/data.
+const keptDir = "dlwb/"
+
+// placeOf is where a file of the output belongs here: results below their own names,
+// and what a host had in DLWB_RESULTS below nodeN.
+func placeOf(name string) string {
+	rest, kept := strings.CutPrefix(name, keptDir)
+	switch code, is := strings.CutPrefix(rest, "code/"); {
+	case kept && is:
+		return code
+	case kept && strings.HasPrefix(rest, "node"):
+		return rest
+	}
+	return path.Join("output", name)
+}
+
+// whole writes a file as it comes.
+func whole(from io.Reader, name string, into *os.Root) error {
+	if err := into.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	f, err := into.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Close())
+}

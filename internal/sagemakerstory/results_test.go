@@ -1,0 +1,139 @@
+//go:build linux
+
+package sagemakerstory
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dlwb/dlwb/internal/fakesagemaker"
+)
+
+// writer writes results in each place that there is, says their hashes, and then does
+// what its last word says.
+const writer = `import hashlib, os, sys, time
+def put(name, dir, size):
+    os.makedirs(os.path.dirname(os.path.join(dir, name)), exist_ok=True)
+    data = os.urandom(size)
+    with open(os.path.join(dir, name), "wb") as f:
+        f.write(data)
+    print("wrote", name, hashlib.sha256(data).hexdigest(), flush=True)
+if os.environ["RANK"] == "0":
+    put("outputs/deep/a b.bin", ".", 300000)
+    os.symlink("a b.bin", "outputs/deep/latest")
+    put("model/weights.bin", os.path.dirname(os.environ["SM_MODEL_DIR"]), 2000000)
+put("node%s/of.bin" % os.environ["RANK"], os.path.dirname(os.environ["DLWB_RESULTS"]), 1000)
+if sys.argv[1] == "fail":
+    sys.exit(3)
+print("ready", flush=True)
+if sys.argv[1] == "stay":
+    time.sleep(600)
+`
+
+var wrote = regexp.MustCompile(`(?m)^wrote (.*) ([0-9a-f]{64})$`)
+
+// home looks whether each file that the ranks say they wrote is here as it was.
+func (p *project) home(run string, want int) {
+	p.t.Helper()
+	dir := filepath.Join(p.dir, "../state/runs", run, "results")
+	n := 0
+	for name, log := range p.logs() {
+		for _, m := range wrote.FindAllStringSubmatch(log, -1) {
+			n++
+			text, err := os.ReadFile(filepath.Join(dir, m[1]))
+			sum := sha256.Sum256(text)
+			if err != nil || hex.EncodeToString(sum[:]) != m[2] {
+				p.t.Errorf("%s of %s: it is not as it was written: %v", m[1], name, err)
+			}
+		}
+	}
+	if n != want {
+		p.t.Errorf("%d files were written, not %d", n, want)
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "outputs/deep/latest")); err == nil && to != "a b.bin" {
+		p.t.Errorf("the link leads to %q", to)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "outputs/old.txt")); err == nil {
+		p.t.Error("what came with the code came home as a result")
+	}
+}
+
+func (p *project) resultsProfile(word string) {
+	p.t.Helper()
+	p.write("train.py", writer)
+	if err := os.Mkdir(filepath.Join(p.dir, "outputs"), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	p.write("outputs/old.txt", "it came with the code")
+	p.profile("sagemaker", "{engine: plain, command: train.py "+word+"}", "results: {paths: [outputs/]}\n")
+}
+
+func runOf(t *testing.T, events []map[string]any) string {
+	t.Helper()
+	run, _ := eventOf(t, events, "run_started")["run"].(string)
+	return run
+}
+
+// What a run writes comes home at its end, whichever end: results, the model, and what
+// each host has in DLWB_RESULTS.
+func TestWhatAJobWritesComesHomeWhateverItsEnd(t *testing.T) {
+	for _, end := range []string{"well", "fail"} {
+		t.Run(end, func(t *testing.T) {
+			p := newProject(t)
+			// S3 breaks off in the middle of the first answers.
+			p.fake.Short = func(_ string, nth int) bool { return nth == 1 }
+			p.resultsProfile(end)
+			out, _ := p.try("run", "--json", "--down")
+			events := said(t, out)
+			got := eventOf(t, events, "results")
+			if got["files"].(float64) < 4 || got["partial"] == true {
+				t.Errorf("%v", got)
+			}
+			p.home(runOf(t, events), 4)
+			p.clean()
+		})
+	}
+	t.Run("stopped by down", func(t *testing.T) {
+		p := newProject(t)
+		p.resultsProfile("stay")
+		p.must("run", "--plain", "--detach")
+		p.await("all is written", func() bool { return p.fake.Said(p.fake.Jobs()[0], "ready") == 2 })
+		p.must("down", "jobs", "--plain")
+		runs, _ := filepath.Glob(filepath.Join(p.dir, "../state/runs/*"))
+		p.home(filepath.Base(runs[0]), 4)
+		p.clean()
+	})
+}
+
+// Where S3 gives nothing, that is said, nothing is taken for home, and it can be had
+// later: also when the cluster is gone.
+func TestOutputThatDoesNotComeIsToldAndCanBeHadLater(t *testing.T) {
+	p := newProject(t)
+	p.resultsProfile("well")
+	p.fake.Answer(func(call string, _ int) *fakesagemaker.Error {
+		if call == "GetObject" {
+			return &fakesagemaker.Error{Status: 403, Code: "AccessDenied", Says: "no"}
+		}
+		return nil
+	})
+	out, err := p.try("run", "--json")
+	if err == nil {
+		t.Error("a run whose results did not come home ends as well")
+	}
+	events := said(t, out)
+	run := runOf(t, events)
+	if out := p.must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+		t.Errorf("down says\n%s", out)
+	}
+	p.fake.Answer(nil)
+	if out := p.must("pull", run); !strings.Contains(out, "files") {
+		t.Errorf("pull says\n%s", out)
+	}
+	p.home(run, 4)
+	p.clean()
+}

@@ -1,0 +1,66 @@
+package workbench
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/results"
+)
+
+func (j jobs) keeper() (cloud.Keeper, bool) {
+	k, is := j.JobProvider.(cloud.Keeper)
+	return k, is
+}
+
+// keeps reports whether a service keeps what the runs of a cluster write.
+func (w *Workbench) keeps(c store.Cluster) bool {
+	_, is := w.jobs[c.Provider].(cloud.Keeper)
+	return is
+}
+
+// keptSite is where a run of a Keeper has its results.
+func (on *jobCarrier) keptSite(k cloud.Keeper, s scope) results.Site {
+	return results.Site{
+		Cluster: s.cluster, Names: on.w.called(s.life, nil),
+		Gone:       func(context.Context) []bool { return nil },
+		KeepActive: func(context.Context) {},
+		Publish:    func(b event.Body) error { return on.w.publish(s, b) },
+		Kept: func(ctx context.Context, into *os.Root) ([]string, error) {
+			_, data, err := on.w.runRecord(s.run)
+			if err != nil {
+				return nil, err
+			}
+			if data.Ref == "" {
+				found, err := on.Find(ctx, on.life, s.run)
+				if err != nil || found.Ref == "" {
+					return nil, err
+				}
+				data.Ref = found.Ref
+			}
+			return k.Bring(ctx, on.life, data.Ref, into)
+		},
+	}
+}
+
+// bringKept brings home what runs have left at a Keeper whose ends came too late to be
+// waited for: their cluster is gone by now, and what they wrote is not.
+func (w *Workbench) bringKept(ctx context.Context, c store.Cluster, runs []string) (all error) {
+	if !w.keeps(c) {
+		return nil
+	}
+	for _, run := range runs {
+		st, err := w.storyOf(run)
+		if err == nil && st.Started && !st.Fetched {
+			var on carrier
+			if on, err = w.reach(c); err == nil {
+				err = on.fetch(ctx, scope{cluster: c.Name, life: c.ID, run: run}, nil)
+			}
+		}
+		all = errors.Join(all, err)
+	}
+	return all
+}
