@@ -40,6 +40,7 @@ var rooms = map[string][]string{
 	"rankport":  {"event"},
 	"results":   {"event", "follow", "planning", "sharing"},
 	"samples":   {"event"},
+	"told":      {"event"},
 	"tunnel":    {"event"},
 }
 
@@ -83,7 +84,7 @@ func TestWatchingKnowsNoWayToANode(t *testing.T) {
 
 // reachesNodes are the files of the driver that know how a node is reached: those
 // of the one backend that nodes are. No others do.
-var reachesNodes = []string{"contact.go", "drive.go", "inputs.go", "landing.go", "lease.go", "link.go", "recipe.go", "steps.go", "sync.go", "trials.go", "wheels.go"}
+var reachesNodes = []string{"contact.go", "drive.go", "inputs.go", "landing.go", "lease.go", "link.go", "recipe.go", "steps.go", "sync.go", "trials.go"}
 
 // roomsWithRemote are the rooms that import remote. atnode makes replicas of nodes;
 // inputs, nodefacts, peers, rankport, results, sharing and tunnel are given connected nodes and
