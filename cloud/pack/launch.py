@@ -130,6 +130,23 @@ def drain(watch):
         key.data.rest(True)
 
 
+def mend(argv, env):
+    """Works around PyTorch 1.13 on Python 3.11 and later, whose agent crashes on being
+    told to redirect nothing: it looks for that value by iterating over a flag type,
+    which leaves it out since. A map that names only local rank 9 has the others take the
+    default in another way. Which PyTorch a container has is known only in it."""
+    if "torch.distributed.run" not in argv:
+        return
+    ask = "import sys, importlib.metadata as m; print(sys.version_info >= (3, 11) and m.version('torch'))"
+    try:
+        has = subprocess.run([argv[0], "-c", ask], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return
+    if has.startswith(b"1."):
+        for key in "PET_REDIRECTS", "PET_TEE":
+            env.setdefault(key, "9:1")
+
+
 def shell(code):
     return 128 - code if code < 0 else code
 
@@ -144,6 +161,8 @@ def main(argv):
     for p in node["procs"]:
         env = dict(os.environ)
         env.update(pair.split("=", 1) for pair in p["env"] or [])
+        if p.get("launcher"):
+            mend(p["argv"], env)
         ranks += p["ranks"]
         procs.append((None if p.get("launcher") else p["ranks"][0], p["argv"], env))
     codes = run(procs)
