@@ -166,6 +166,7 @@ type follower struct {
 	last job.Cursor // as it was handed over
 	sink func(job.Chunk) error
 	end  bool // the last line of the host has come
+	told bool // it is there, and may be before the cursor
 }
 
 // once asks for one page; moved: there may be more behind it; done: nothing more
@@ -211,7 +212,19 @@ func (f *follower) quiet(ctx context.Context) bool {
 	if err != nil || l == nil || !terminal(l.job) {
 		return false
 	}
-	return f.end || time.Since(l.over) > lateLimit
+	if f.end || f.told || time.Since(l.over) > lateLimit {
+		return true
+	}
+	// Who goes on from a cursor may have read the last line before. What came ahead
+	// of it may be new since the last look: that is read once more.
+	f.told = f.saidAll(ctx, f.door)
+	return false
+}
+
+// saidAll reports whether the last line of the host is there.
+func (r *replica) saidAll(ctx context.Context, d *door) bool {
+	ends, err := r.endsOf(ctx, d)
+	return r.ref.Told && err == nil && ends != nil
 }
 
 // pass hands over what of a page is of the log. The line by which the host tells of
@@ -252,7 +265,7 @@ func (r *replica) HasAll(ctx context.Context, logs map[string]job.Cursor) (bool,
 			return false, err
 		}
 		more := errors.New("there is more")
-		f := &follower{replica: r, door: d, pick: r.pick(log), at: at, sink: func(job.Chunk) error { return more }}
+		f := &follower{replica: r, door: d, pick: r.pick(log), at: at, told: r.saidAll(ctx, d), sink: func(job.Chunk) error { return more }}
 		for moved, done := true, false; !done; {
 			if moved, done, err = f.once(ctx); errors.Is(err, more) {
 				return false, nil

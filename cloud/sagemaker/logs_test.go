@@ -166,6 +166,42 @@ func TestALogIsReadWholeThroughCutsThrottlesAndDeadTokens(t *testing.T) {
 	}
 }
 
+// The line by which a host tells of its ranks may be in the page that was read last:
+// who goes on from there still knows that nothing more comes.
+func TestTheEndOfALogIsKnownBehindIt(t *testing.T) {
+	f, p, life := account(t)
+	f.PageMost = 1000
+	made, err := p.Submit(t.Context(), life, jobThat(t, "r-end", "print('one')\nprint('two')\n", options.Machines{}), noStep, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Await(t.Context(), life, made.Ref, noStep, quiet); err != nil {
+		t.Fatal(err)
+	}
+	one := p.Open(life, made.Ref)[0]
+	read := func(from job.Cursor) (text string, at job.Cursor) {
+		at = from
+		if err := one.FollowLog(t.Context(), "rank-0.log", from, func(c job.Chunk) error {
+			text, at = text+string(c.Data), c.Next
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return text, at
+	}
+	read("")            // until the job is over
+	all, at := read("") // now in one page
+	if all != "one\ntwo\n" {
+		t.Fatalf("%q", all)
+	}
+	if has, err := one.HasAll(t.Context(), map[string]job.Cursor{"rank-0.log": at}); err != nil || !has {
+		t.Errorf("has all: %v, %v", has, err)
+	}
+	if more, _ := read(at); more != "" {
+		t.Errorf("behind the end there is %q", more)
+	}
+}
+
 // Twice with one run, there is one job; a job of that name that is another's is not
 // taken; what is doubtful is asked for.
 func TestARunHasOneJobWhateverIsLost(t *testing.T) {
