@@ -19,10 +19,10 @@ type Spec struct {
 	// them has each of them run, with the Python and the modules that a machine has
 	// of its own; what they print are Preflight.Answers. Nil, or an empty line: nothing is
 	// asked. It changes nothing there.
-	Ask func(python string, modules []string) string
+	Ask func(python string, modules []string) string `json:"-"`
 	// Held gives those of them to which a connection is held; nil: none is known.
 	// Who can, asks them over it instead of logging in once more.
-	Held func(context.Context) []Held
+	Held func(context.Context) []Held `json:"-"`
 
 	// The rest is for machines that are paid for.
 
