@@ -8,11 +8,39 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
+
+// A disk that is full leaves no half of a file among the results.
+func TestHalfAFileIsNoResult(t *testing.T) {
+	script := `import errno, os, shutil, sys
+sys.path.insert(0, os.getcwd())
+import launch
+code, to = sys.argv[1:]
+os.makedirs(os.path.join(code, "out"))
+with open(os.path.join(code, "out/model"), "w") as f:
+    f.write("12345")
+def other(*_): raise OSError(errno.EXDEV, "another disk")
+def full(here, there, **_):
+    with open(there, "w") as f: f.write("12")
+    raise OSError(errno.ENOSPC, "no space left")
+os.rename = other
+move = shutil.move
+shutil.move = lambda here, there: move(here, there, copy_function=full)
+launch.keep(["out"], {}, code, to)
+print(os.listdir(os.path.join(to, "out")))
+`
+	c := exec.Command("python3", "-c", script, t.TempDir(), t.TempDir())
+	c.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "out/model is not kept") || !strings.HasSuffix(strings.TrimSpace(string(out)), "[]") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
 
 // A bucket may hold what nobody of ours has put there. Whatever its objects are called,
 // the rest comes home, and one of which nothing comes is said to be so.
