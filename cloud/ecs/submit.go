@@ -27,9 +27,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if err != nil {
 		return cloud.Submitted{}, err
 	}
-	r := ref{Region: m.region, Account: m.account, Cluster: clusterName(life), Name: jobName(j.Run), Reach: m.own.Reach,
-		PerHour: m.prices[head] + m.prices[worker]*float64(j.Spec.Count)}
-	r.Ranks, _ = pack.Ranks(j)
+	r := m.ref(j)
 	enter(stepUpload, fmt.Sprintf("%s, %s packed, to the head of Ray", units.Count(len(j.Code.Paths), "file"), units.Bytes(int64(len(body)))))
 	uri, err := g.Upload(ctx, name, body)
 	if err != nil {
@@ -39,6 +37,13 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return cloud.Submitted{}, err
 	}
 	return r.submitted(), nil
+}
+
+// ref is what a job is found by.
+func (m *maker) ref(j cloud.Job) ref {
+	r := ref{Region: m.region, Account: m.account, Cluster: clusterName(m.life), Name: jobName(j.Run), Reach: m.own.Reach, PerHour: m.perHour()}
+	r.Ranks, _ = pack.Ranks(j)
+	return r
 }
 
 // submitted is what is told of a job.

@@ -135,10 +135,7 @@ func (p printed) answer(w agentbin.Words) (hostclaim.Answer, error) {
 }
 
 // ended reports whether the command came to its end by itself.
-func (p printed) ended() bool {
-	var exit *ssh.ExitError
-	return p.err == nil || errors.As(p.err, &exit)
-}
+func (p printed) ended() bool { return p.err == nil || endedBadly(p.err) }
 
 // command runs a command line on the host and gives it input. limit is how long
 // it may take once it has taken all of its input, and between two parts of that:

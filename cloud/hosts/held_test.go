@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/agentbin"
 	"github.com/dlwb/dlwb/internal/sshdtest"
 	"github.com/dlwb/dlwb/remote"
 )
@@ -73,6 +74,17 @@ func TestAHostToWhichAConnectionIsHeldIsAskedOverIt(t *testing.T) {
 	other := cloud.Life{Name: "other", ID: "2", Began: w.life("1").Began, Dir: w.life("2").Dir}
 	if _, err := w.Up(w.ctx(), other, s, nil); err == nil || !strings.Contains(err.Error(), "cluster demo") {
 		t.Errorf("another cluster takes it too: %v", err)
+	}
+}
+
+// What stands in place of a shell says why, whichever way it was asked.
+func TestWhatAHostSaysInsteadOfAnAnswerIsToldOverAHeldConnectionToo(t *testing.T) {
+	c := &contact{held: &cloud.Held{Run: func(context.Context, string, []byte) (cloud.Said, error) {
+		return cloud.Said{Code: 1, Out: []byte("this account is closed\n")}, nil
+	}}}
+	_, err := c.commandHeld(t.Context(), "true", nil).answer(agentbin.Words{})
+	if err == nil || !strings.Contains(err.Error(), "this account is closed") {
+		t.Errorf("%v", err)
 	}
 }
 

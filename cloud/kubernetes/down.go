@@ -187,7 +187,12 @@ func (f left) state() string {
 func (d *door) all(ctx context.Context, life cloud.Life, refs []ref, kinds []thing) (all []left, err error) {
 	selectors := []string{labelOwner + "=" + owner + "," + labelLife + "=" + life.ID}
 	for _, r := range refs {
-		if r.place == d.place {
+		if r.place != d.place {
+			continue
+		}
+		if others, err := d.foreign(ctx, life, r); err != nil {
+			return nil, err
+		} else if !others {
 			selectors = append(selectors, kindNamed(r.Kind).selector(r.Name))
 		}
 	}
@@ -210,6 +215,21 @@ func (d *door) all(ctx context.Context, life cloud.Life, refs []ref, kinds []thi
 		}
 	}
 	return all, nil
+}
+
+// foreign reports whether another one has an object of the name that a job of a life
+// was to get: what its controller makes is not the life's.
+func (d *door) foreign(ctx context.Context, life cloud.Life, r ref) (bool, error) {
+	ctx, cancel := call(ctx)
+	defer cancel()
+	o, err := d.objects(kindNamed(r.Kind)).Get(ctx, r.Name, meta.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look whose %s %s is: %w", kindNamed(r.Kind).object, r.Name, err)
+	}
+	return !owns(o.GetLabels(), life.ID), nil
 }
 
 func (d *door) list(ctx context.Context, t thing, selector string) ([]unstructured.Unstructured, error) {

@@ -107,47 +107,66 @@ func (s submission) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := made("config map", func(ctx context.Context) error {
-		_, err := s.api.ConfigMaps(s.Namespace).Create(ctx, given, meta.CreateOptions{})
+	if err := made(ctx, s, "config map", s.api.ConfigMaps(s.Namespace), given); err != nil {
 		return err
-	})(ctx); err != nil {
-		return s.explain(err)
 	}
 	if secret != nil {
-		if err := made("secret", func(ctx context.Context) error {
-			_, err := s.api.Secrets(s.Namespace).Create(ctx, secret, meta.CreateOptions{})
+		if err := made(ctx, s, "secret", s.api.Secrets(s.Namespace), secret); err != nil {
 			return err
-		})(ctx); err != nil {
-			return s.explain(err)
 		}
 	}
 	if s.kind.service {
-		if err := made("service", func(ctx context.Context) error {
-			_, err := s.api.Services(s.Namespace).Create(ctx, s.headless(), meta.CreateOptions{})
+		if err := made(ctx, s, "service", s.api.Services(s.Namespace), s.headless()); err != nil {
 			return err
-		})(ctx); err != nil {
-			return s.explain(err)
 		}
 	}
-	if err := made(s.kind.object, func(ctx context.Context) error {
-		_, err := s.objects(s.kind).Create(ctx, object, meta.CreateOptions{FieldValidation: "Strict"})
-		return err
-	})(ctx); err != nil {
-		return s.explain(err)
+	making, cancel := call(ctx)
+	defer cancel()
+	if _, err := s.objects(s.kind).Create(making, object, meta.CreateOptions{FieldValidation: "Strict"}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return s.explain(fmt.Errorf("make the %s: %w", s.kind.object, err)) // whose one is that is there, adopt looks at
 	}
 	return s.adopt(ctx)
 }
 
-// made calls what makes an object; that it is there already is as good.
-func made(what string, make func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		ctx, cancel := call(ctx)
-		defer cancel()
-		if err := make(ctx); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("make the %s: %w", what, err)
-		}
+// makes is what makes and reads the objects of one kind.
+type makes[T any] interface {
+	Create(ctx context.Context, one *T, options meta.CreateOptions) (*T, error)
+	Get(ctx context.Context, name string, options meta.GetOptions) (*T, error)
+}
+
+// made makes an object; that it is there already is as good, if it is of this run.
+func made[T any, O interface {
+	*T
+	meta.Object
+}](ctx context.Context, s submission, what string, of makes[T], one *T) error {
+	ctx, cancel := call(ctx)
+	defer cancel()
+	_, err := of.Create(ctx, one, meta.CreateOptions{})
+	if err == nil {
 		return nil
 	}
+	if !apierrors.IsAlreadyExists(err) {
+		return s.explain(fmt.Errorf("make the %s: %w", what, err))
+	}
+	there, err := of.Get(ctx, s.ref.Name, meta.GetOptions{})
+	if err != nil {
+		return s.explain(fmt.Errorf("look at the %s that is there already: %w", what, err))
+	}
+	return s.ours(what, O(there))
+}
+
+// ours says what is wrong with an object of the run's name that another one has.
+func (s submission) ours(what string, o meta.Object) error {
+	if owns(o.GetLabels(), s.life.ID) && o.GetLabels()[labelRun] == nameOf(s.job.Run) {
+		return nil
+	}
+	return &apiError{fmt.Sprintf("there is a %s %s in %s that is not of this run", what, s.ref.Name, s.place),
+		fmt.Sprintf("kubectl --context %s -n %s get %s %s -o yaml shows whose it is; run again: the next run has another name", s.Context, s.Namespace, strings.ReplaceAll(strings.ToLower(what), " ", ""), s.ref.Name), nil}
+}
+
+// owns reports whether labels say that something was made for a life.
+func owns(labels map[string]string, life string) bool {
+	return labels[labelOwner] == owner && labels[labelLife] == life
 }
 
 // given is what the pods are given: the launcher with the code, and the secret of
@@ -244,8 +263,8 @@ func (s submission) adopt(ctx context.Context) error {
 	if err != nil {
 		return s.explain(fmt.Errorf("look at the job that was made: %w", err))
 	}
-	if got := o.GetLabels()[labelRun]; got != nameOf(s.job.Run) || o.GetLabels()[labelLife] != s.life.ID {
-		return fmt.Errorf("there is a %s %s in %s that is not of this run", s.kind.object, s.ref.Name, s.place)
+	if err := s.ours(s.kind.object, o); err != nil {
+		return err
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q}]}}`,
 		o.GetAPIVersion(), o.GetKind(), o.GetName(), string(o.GetUID()))

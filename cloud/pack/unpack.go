@@ -74,7 +74,11 @@ func unpackOne(in io.Reader, h *tar.Header, into *os.Root, place func(string) st
 		return err.Error(), nil
 	}
 	if h.Typeflag == tar.TypeSymlink {
-		if err := into.Symlink(h.Linkname, to); err != nil {
+		err := into.Symlink(h.Linkname, to)
+		if errors.Is(err, fs.ErrExist) && into.Remove(to) == nil { // of a try that broke off
+			err = into.Symlink(h.Linkname, to)
+		}
+		if err != nil {
 			return err.Error(), nil
 		}
 		return "", nil

@@ -72,6 +72,26 @@ func TestAnArchiveWritesNothingOutside(t *testing.T) {
 	}
 }
 
+// What broke off is unpacked once more into the same directory, and nothing is told as
+// left out that is there.
+func TestAnArchiveIsUnpackedOverWhatCameOfIt(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	packed := archive(t, tar.Header{Name: "a"}, tar.Header{Name: "latest", Typeflag: tar.TypeSymlink, Linkname: "a"})
+	for range 2 {
+		if skipped, err := Unpack(bytes.NewReader(packed), root, func(name string) string { return name }); err != nil || len(skipped) > 0 {
+			t.Errorf("skipped %q, %v", skipped, err)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "latest")); err != nil || to != "a" {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+}
+
 // One that was cut anywhere is an error, not fewer files.
 func TestAnArchiveThatWasCutIsAnError(t *testing.T) {
 	packed := archive(t, tar.Header{Name: "a"}, tar.Header{Name: "b"})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -79,6 +80,12 @@ func (d *door) awaitOutput(ctx context.Context, name string) error {
 // bring brings one object of the output.
 func (d *door) bring(ctx context.Context, bucket, key, prefix string, into *os.Root) (left []string, err error) {
 	name := strings.TrimPrefix(key, prefix)
+	if name == "" || strings.HasSuffix(name, "/") {
+		return nil, nil // what consoles make to show a directory
+	}
+	if !fs.ValidPath(name) || strings.ContainsRune(name, '\\') {
+		return []string{key + ": its path leaves the directory"}, nil
+	}
 	for try := 1; ; try++ {
 		left, err = d.bringOnce(ctx, bucket, key, name, into)
 		if err == nil || ctx.Err() != nil || try == outputTries || errors.Is(err, pack.ErrTooMuch) || absent(err) {
@@ -92,11 +99,17 @@ func (d *door) bring(ctx context.Context, bucket, key, prefix string, into *os.R
 }
 
 // silentLimit is for how long nothing of an object may come.
-const silentLimit = time.Minute
+var silentLimit = time.Minute
 
 func (d *door) bringOnce(ctx context.Context, bucket, key, name string, into *os.Root) (left []string, err error) {
+	asked := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer func() { // before the cancel above
+		if err != nil && ctx.Err() != nil && asked.Err() == nil {
+			err = fmt.Errorf("nothing of it came for %s", units.Duration(silentLimit))
+		}
+	}()
 	late := time.AfterFunc(silentLimit, cancel)
 	defer late.Stop()
 	out, err := d.bucket().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})

@@ -69,10 +69,13 @@ def keep(paths, before, code, to):
     for name, state in results(paths, code).items():
         if before.get(name) == state or name.startswith(".."):
             continue
+        here, there = os.path.join(code, name), os.path.join(to, name)
         try:
-            os.makedirs(os.path.dirname(os.path.join(to, name)), exist_ok=True)
-            shutil.move(os.path.join(code, name), os.path.join(to, name))
+            os.makedirs(os.path.dirname(there), exist_ok=True)
+            shutil.move(here, there)
         except OSError as e:
+            if os.path.lexists(here) and os.path.lexists(there):
+                os.remove(there)  # half of it is no result
             print("dlwb: the result %s is not kept: %s" % (name, e), flush=True)
 
 

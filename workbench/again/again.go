@@ -126,9 +126,12 @@ func AwaitGone(ctx context.Context, provider cloud.Provider, cluster cloud.Clust
 }
 
 // Fill puts the path of each node's checkpoint, below the code directory, into the
-// words of a plan.
+// words of a plan. Without a checkpoint the words are the user's own, and stay.
 func Fill(made engine.Plan, names map[int]string) {
 	for node, procs := range made.Nodes {
+		if names[node] == "" {
+			continue
+		}
 		for i := range procs {
 			procs[i].Argv = slices.Clone(procs[i].Argv)
 			for j, word := range procs[i].Argv {

@@ -74,6 +74,10 @@ func TestACommandGoesOnFromTheCheckpointOfItsNode(t *testing.T) {
 	if a, b := made.Nodes[0][0].Argv[1], made.Nodes[1][0].Argv[1]; a != "train.py --resume=ckpt/a" || b != "train.py --resume=ckpt/b" {
 		t.Errorf("%q and %q", a, b)
 	}
+	own := engine.Plan{Nodes: [][]engine.Proc{{{Argv: []string{"train.py", "--name={checkpoint}"}}}}}
+	if Fill(own, nil); own.Nodes[0][0].Argv[1] != "--name={checkpoint}" {
+		t.Errorf("without a checkpoint a word of the command became %q", own.Nodes[0][0].Argv[1])
+	}
 	if got := Env("/home/u/dlwb/c/code", "ckpt/a"); !slices.Equal(got, []string{"DLWB_CHECKPOINT=/home/u/dlwb/c/code/ckpt/a"}) || Env("/x", "") != nil {
 		t.Errorf("%q", got)
 	}

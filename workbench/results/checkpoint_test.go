@@ -74,6 +74,19 @@ func TestARunGoesOnFromWhatIsWholeOnEveryNodeThatWrites(t *testing.T) {
 	}
 }
 
+// A profile may give each run a directory of its own ({run}): what the lost run has in
+// its directory is not in that of the run which goes on.
+func TestACheckpointIsPutIntoTheDirectoryOfTheRunThatGoesOn(t *testing.T) {
+	c := &savedCkpt{Node: 0, Name: "step-1", Files: transfer.Seen{"out/a-1/step-1": stateOf(1)}}
+	units := ckptUnits("out/a-1", c.Files)
+	for moved, want := range map[bool]int{false: 0, true: 1} {
+		p := &ckptPut{parts: []*savedCkpt{c}, old: "out/a-1", moved: moved}
+		if got := p.wanted(0, units); len(got) != want {
+			t.Errorf("into another directory %v: %d are put there, want %d", moved, len(got), want)
+		}
+	}
+}
+
 func TestOnlyTheNewestCheckpointsOfANodeAreKept(t *testing.T) {
 	var r ckptRecord
 	dropped := map[string]bool{}

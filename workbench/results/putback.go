@@ -32,6 +32,8 @@ func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) (
 	put := &ckptPut{f: f, at: at, lost: lost, record: r, parts: r.restorable(),
 		dir: planning.RemoteCode(at.Cluster) + "/" + path.Clean(planning.OfRun([]string{dir}, run)[0]),
 		old: planning.OfRun([]string{dir}, lost)[0]}
+	below := path.Clean(planning.OfRun([]string{dir}, run)[0])
+	put.moved = below != path.Clean(put.old)
 	busy, each := errgroup.WithContext(ctx)
 	for i, n := range at.Nodes {
 		if at.Disks.FirstAtCode(i) {
@@ -49,7 +51,7 @@ func (f *Fetcher) PutBack(ctx context.Context, at Site, run, lost, dir string) (
 		again.Saved = append(again.Saved, kept)
 	}
 	err := errors.Join(os.MkdirAll(f.owner.Dir(run), 0o700), f.keepCkpts(run, again), put.tell())
-	return put.names(path.Clean(planning.OfRun([]string{dir}, run)[0])), err
+	return put.names(below), err
 }
 
 // names are the paths by node: its own part, else the newest of the others'.
@@ -77,6 +79,7 @@ type ckptPut struct {
 	record   ckptRecord
 	parts    []*savedCkpt
 	dir, old string // of this launch below the home, of the lost run below the code directory
+	moved    bool   // the two are not one directory: each run has its own
 }
 
 func (p *ckptPut) aside() string {
@@ -134,7 +137,7 @@ func (p *ckptPut) wanted(node int, units []*ckptUnit) (lacking []*savedCkpt) {
 			continue
 		}
 		u := findUnit(units, c.Name)
-		if u == nil || slices.Contains(p.record.Doubtful[node], c.Name) || c == own && !u.same(&ckptUnit{files: c.Files}) {
+		if p.moved || u == nil || slices.Contains(p.record.Doubtful[node], c.Name) || c == own && !u.same(&ckptUnit{files: c.Files}) {
 			lacking = append(lacking, c)
 		}
 	}
