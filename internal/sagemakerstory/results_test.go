@@ -3,6 +3,7 @@
 package sagemakerstory
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/fakesagemaker"
 )
@@ -28,9 +30,11 @@ if os.environ["RANK"] == "0":
     os.symlink("a b.bin", "outputs/deep/latest")
     put("model/weights.bin", os.path.dirname(os.environ["SM_MODEL_DIR"]), 2000000)
 put("node%s/of.bin" % os.environ["RANK"], os.path.dirname(os.environ["DLWB_RESULTS"]), 1000)
-if sys.argv[1] == "fail":
-    sys.exit(3)
 print("ready", flush=True)
+if sys.argv[1] == "fail":
+    while not os.path.exists(sys.argv[2]): # who fails ends the other, which may write still
+        time.sleep(0.05)
+    sys.exit(3)
 if sys.argv[1] == "stay":
     time.sleep(600)
 `
@@ -87,8 +91,25 @@ func TestWhatAJobWritesComesHomeWhateverItsEnd(t *testing.T) {
 			p := newProject(t)
 			// S3 breaks off in the middle of the first answers.
 			p.fake.Short = func(_ string, nth int) bool { return nth == 1 }
-			p.resultsProfile(end)
+			all := filepath.Join(t.TempDir(), "all-is-written")
+			p.resultsProfile(end + " " + all)
+			ctx, cancel := context.WithCancel(t.Context())
+			told := make(chan struct{})
+			go func() {
+				defer close(told)
+				for len(p.fake.Jobs()) == 0 || p.fake.Said(p.fake.Jobs()[0], "ready") < 2 {
+					if ctx.Err() != nil {
+						return
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+				if err := os.WriteFile(all, nil, 0o600); err != nil {
+					t.Error(err)
+				}
+			}()
 			out, _ := p.try("run", "--json", "--down")
+			cancel()
+			<-told
 			events := said(t, out)
 			got := eventOf(t, events, "results")
 			if got["files"].(float64) < 4 || got["partial"] == true {
