@@ -265,12 +265,13 @@ func TestDownloadsWriteNothingOutside(t *testing.T) {
 		if r := lab.run(soon, "run", "--json"); r.cmd.ProcessState.ExitCode() != 0 {
 			t.Fatalf("the honest run:\n%s", r.said())
 		}
+		args := []string{"pull", "--json"}
+		if c.lies[0].to == toLook { // of a host to which no connection is held
+			args = []string{"plan", "--json"}
+			lab.run(soon, "down", "--json")
+		}
 		before := tree(t, lab.home)
 		liar.lying.Store(true)
-		args := []string{"pull", "--json"}
-		if c.lies[0].to == toLook {
-			args = []string{"plan", "--json"}
-		}
 		d, most := lab.start(args...), 0
 		for running := true; running; {
 			select {
