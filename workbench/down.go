@@ -125,7 +125,7 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep []string)
 	receipt, err := from.Down(ctx, known, func(node int, text string) {
 		_ = w.publish(s, event.StepProgress{Step: event.StepDown, Node: node, Text: text})
 	})
-	noteErr = errors.Join(noteErr, w.bringKept(ctx, c, ended))
+	w.bringKept(ctx, c, ended)
 	switch {
 	case !receipt.Proven():
 		err = &UnresolvedError{receipt, c.PricePerHour, err}

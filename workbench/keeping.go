@@ -2,7 +2,6 @@ package workbench
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -47,10 +46,11 @@ func (on *jobCarrier) keptSite(k cloud.Keeper, s scope) results.Site {
 }
 
 // bringKept brings home what runs have left at a Keeper whose ends came too late to be
-// waited for: their cluster is gone by now, and what they wrote is not.
-func (w *Workbench) bringKept(ctx context.Context, c store.Cluster, runs []string) (all error) {
+// waited for: their cluster is gone by now, and what they wrote is not. What does not
+// come is said: it can be had later.
+func (w *Workbench) bringKept(ctx context.Context, c store.Cluster, runs []string) {
 	if !w.keeps(c) {
-		return nil
+		return
 	}
 	for _, run := range runs {
 		st, err := w.storyOf(run)
@@ -60,7 +60,9 @@ func (w *Workbench) bringKept(ctx context.Context, c store.Cluster, runs []strin
 				err = on.fetch(ctx, scope{cluster: c.Name, life: c.ID, run: run}, nil)
 			}
 		}
-		all = errors.Join(all, err)
+		if err != nil {
+			_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run}, event.Noticed{Level: "warning",
+				Text: "what run " + run + " wrote did not come home: " + err.Error(), Next: "dlwb pull " + run})
+		}
 	}
-	return all
 }

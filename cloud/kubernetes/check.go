@@ -131,10 +131,15 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 		return right{verb: verb, group: c.kind.resource.Group, resource: c.kind.resource.Resource}
 	}
 	needed := []right{own("create"), own("get"), own("patch"), own("delete"), own("list"),
-		{verb: "create", resource: "configmaps"}, {verb: "delete", resource: "configmaps"}, {verb: "list", resource: "pods"}, {verb: "watch", resource: "pods"},
-		{verb: "get", resource: "pods", sub: "log"}, {verb: "create", resource: "secrets"}, {verb: "delete", resource: "secrets"}}
+		{verb: "list", resource: "pods"}, {verb: "watch", resource: "pods"}, {verb: "get", resource: "pods", sub: "log"}}
+	made := []string{"configmaps", "secrets"}
 	if c.kind.service {
-		needed = append(needed, right{verb: "create", resource: "services"}, right{verb: "delete", resource: "services"})
+		made = append(made, "services")
+	}
+	for _, kind := range made { // to see whose it is that is there, and to remove it
+		for _, verb := range []string{"create", "get", "list", "delete"} {
+			needed = append(needed, right{verb: verb, resource: kind})
+		}
 	}
 	useful := []right{rightExec, {verb: "list", resource: "events"}}
 	mays := make([]bool, len(needed)+len(useful))

@@ -141,7 +141,7 @@ func TestAFetchThatFailedIsGoneOnWithByTheNext(t *testing.T) {
 		c.etag.Store(`"v1"`)
 		s := httptest.NewServer(c)
 		f := fetching{t, t.TempDir()}
-		if _, said, err := f.run(s.URL, "", 0, "TRIES = 6", "TRIES = 1", "0 if came() > before else tries + 1", "1"); err == nil || !strings.Contains(said, "bytes") {
+		if _, said, err := f.run(s.URL, "", 0, "TRIES = 6", "TRIES = 1", "0 if came() > furthest else tries + 1", "1"); err == nil || !strings.Contains(said, "bytes") {
 			t.Fatalf("%v\n%s", err, said)
 		}
 		c.cut = 0

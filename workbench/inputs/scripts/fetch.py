@@ -169,7 +169,7 @@ def came():
 
 
 def fetched(had):
-    tries = 0
+    tries, furthest = 0, came()
     while True:
         before = came()
         try:
@@ -187,7 +187,8 @@ def fetched(had):
             why = "%s answered %d %s" % (url, e.code, e.reason)
         except (OSError, ValueError, http.client.HTTPException) as e:
             why = "%s: %s" % (url, e)
-        tries = 0 if came() > before else tries + 1
+        tries = 0 if came() > furthest else tries + 1  # who begins anew each time gets nowhere
+        furthest = max(furthest, came())
         if tries >= TRIES or not came():
             fail(why, keep=came() > 0)
         print("progress again, behind %s: %s" % (mb(came()), why), file=sys.stderr, flush=True)
