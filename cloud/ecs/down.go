@@ -419,15 +419,26 @@ func (t *teardown) deleteGroup(ctx context.Context) error {
 }
 
 // instancesOfGroup are the machines of the part: EC2 keeps the name of the group in a
-// tag of its own.
+// tag of its own. One that does not have it yet counts to the workers, whose group is
+// removed last: no group makes another in its place then, and
+// none is missed.
 func (t *teardown) instancesOfGroup(ctx context.Context) (all []ec2types.Instance, err error) {
 	every, err := t.instancesOf(ctx, t.life.ID)
+	_, part := t.clusterPart()
 	for _, i := range every {
-		for _, tag := range i.Tags {
-			if aws.ToString(tag.Key) == "aws:autoscaling:groupName" && aws.ToString(tag.Value) == t.d.Name {
-				all = append(all, i)
-			}
+		if group := groupOf(i); group == t.d.Name || group == "" && part == worker {
+			all = append(all, i)
 		}
 	}
 	return all, err
+}
+
+// groupOf is the auto scaling group that has made a machine.
+func groupOf(i ec2types.Instance) string {
+	for _, tag := range i.Tags {
+		if aws.ToString(tag.Key) == "aws:autoscaling:groupName" {
+			return aws.ToString(tag.Value)
+		}
+	}
+	return ""
 }

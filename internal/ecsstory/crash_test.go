@@ -3,13 +3,21 @@
 package ecsstory
 
 import (
+	"database/sql"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	_ "modernc.org/sqlite" // to hold the lock of a store
 
 	"github.com/dlwb/dlwb/internal/fakeecs"
 	"github.com/dlwb/dlwb/internal/sample"
@@ -17,47 +25,110 @@ import (
 
 // reads reports whether a call changes nothing.
 func reads(call string) bool {
-	return strings.HasPrefix(call, "Describe") || strings.HasPrefix(call, "Get") || strings.HasPrefix(call, "List") || strings.HasPrefix(call, "Simulate")
+	return slices.ContainsFunc([]string{"Describe", "Get", "List", "Simulate"}, func(verb string) bool { return strings.HasPrefix(call, verb) })
 }
 
-// dlwb is ended by SIGKILL at each call that changes something, before it is carried
-// out or when it was and before the reply; another dlwb takes everything down. Nothing
-// is left, and there is no second job.
-func TestADlwbThatIsKilledAtAnyCallLeavesNothing(t *testing.T) {
-	const most = 40
-	points := sample.Of(t, 6, 2*most, "moments")
-	for i := range points {
-		point := i
-		if points < 2*most {
-			point = []int{1, 12, 19, 27, 34, 45}[i%6]
-		}
-		nth, after := point/2+1, point%2 == 1
-		t.Run(fmt.Sprintf("call %d, after it %v", nth, after), func(t *testing.T) { killedAt(t, nth, after) })
-	}
+// moment is where in the life of a call dlwb is killed.
+type moment string
+
+const (
+	before  moment = "before it is carried out" // and then it never is
+	lost    moment = "done, reply lost"
+	atWrite moment = "at the next ledger write" // which waits for a lock
+)
+
+// follows are what somebody does who finds that dlwb was killed; down is the end of each.
+var follows = []string{"down", "attach", "run again"}
+
+// cell is one crash and what is done about it.
+type cell struct {
+	call       string
+	nth        int
+	moment     moment
+	afterwards string
 }
 
-func killedAt(t *testing.T, nth int, after bool) {
+func (c cell) String() string {
+	return fmt.Sprintf("%s #%d, %s, then %s", c.call, c.nth, c.moment, c.afterwards)
+}
+
+// ending reports whether the cluster was being taken down: a run is refused then.
+func (c cell) ending() bool {
+	return strings.HasPrefix(c.call, "De") || strings.HasPrefix(c.call, "Stop") || strings.HasPrefix(c.call, "Terminate") || c.call == "PutClusterCapacityProviders"
+}
+
+// sampled are the crashes of make test: at what costs money, at the job, and at the end.
+var sampled = []cell{
+	{"CreateAutoScalingGroup", 1, lost, "run again"},
+	{"UpdateAutoScalingGroup", 2, lost, "attach"},
+	{"RegisterTaskDefinition", 1, lost, "run again"},
+	{"SubmitJob", 1, lost, "attach"},
+	{"SubmitJob", 1, atWrite, "attach"},
+	{"DeleteAutoScalingGroup", 1, atWrite, "down"},
+}
+
+// cells are all crashes of a run with --down: at each call that changes something, by
+// its name and how many of that name came before. The third of the same call is no
+// other than the second.
+func cells(t *testing.T) (all []cell) {
+	t.Helper()
 	p := newProject(t)
 	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
-	var pid, seen atomic.Int64
-	kill := func(call string) bool {
-		if reads(call) || pid.Load() == 0 || seen.Add(1) != int64(nth) {
-			return false
-		}
-		t.Log("killed at", call)
-		_ = syscall.Kill(int(pid.Load()), syscall.SIGKILL)
-		return true
-	}
-	if after {
-		p.fake.Cut(func(call string, _ int) bool { return kill(call) })
-	} else {
-		p.fake.Answer(func(call string, _ int) *fakeecs.Error {
-			if kill(call) {
-				return &fakeecs.Error{Status: 500, Code: "InternalFailure", Says: "nobody hears this"}
+	p.must("run", "--plain", "--down")
+	p.clean()
+	counts := p.fake.Counts()
+	for n, call := range slices.Sorted(maps.Keys(counts)) {
+		for nth := 1; nth <= min(counts[call], 2) && !reads(call); nth++ {
+			for i, m := range []moment{before, lost, atWrite} {
+				all = append(all, cell{call, nth, m, follows[(n+nth+i)%len(follows)]})
 			}
-			return nil
+		}
+	}
+	return all
+}
+
+// dlwb is ended by SIGKILL at each call that changes something, in AWS and in Ray, and
+// at the write to the ledger that follows it; then somebody takes everything down, goes
+// on with the run, or runs again. There is no second job of one run and there are no
+// more machines than were asked for; in the end nothing is left.
+func TestADlwbThatIsKilledAtAnyCallLeavesNothing(t *testing.T) {
+	program(t)
+	all := cells(t)
+	if n := sample.Of(t, len(sampled), len(all), "crashes"); n < len(all) {
+		all = sampled
+	}
+	var killed atomic.Int64
+	few := semaphore.NewWeighted(6) // each mostly waits
+	var every sync.WaitGroup
+	for _, c := range all {
+		if err := few.Acquire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		every.Go(func() {
+			defer few.Release(1)
+			t.Run(c.String(), func(t *testing.T) {
+				if c.play(t) {
+					killed.Add(1)
+				} else {
+					t.Log("it was not killed")
+				}
+			})
 		})
 	}
+	every.Wait()
+	t.Logf("dlwb was killed in %d of %d crashes", killed.Load(), len(all))
+	if int(killed.Load())*10 < len(all)*8 {
+		t.Errorf("dlwb was killed in %d of %d crashes only: the matrix is not what it says", killed.Load(), len(all))
+	}
+}
+
+// play plays a crash and reports whether dlwb was killed.
+func (c cell) play(t *testing.T) bool {
+	p := newProject(t)
+	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
+	k := &killer{c: c, p: p, started: make(chan struct{}), over: make(chan struct{})}
+	p.fake.Answer(k.answer)
+	p.fake.Cut(k.cut)
 	cmd := p.command("run", "--plain", "--down")
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
@@ -68,17 +139,108 @@ func killedAt(t *testing.T, nth int, after bool) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pid.Store(int64(cmd.Process.Pid))
-	err = cmd.Wait()
-	pid.Store(0)
-	if err == nil {
-		t.Logf("it was through before call %d", nth)
+	k.pid = cmd.Process.Pid
+	close(k.started)
+	_ = cmd.Wait()
+	k.end()
+	c.follow(p)
+	return k.hit.Load()
+}
+
+// follow does what somebody does who finds that dlwb was killed.
+func (c cell) follow(p *project) {
+	p.t.Helper()
+	runs := 1
+	if c.afterwards != "down" {
+		_, _ = p.try("attach", "jobs", "--plain") // a run that never began is told as that
 	}
-	if text, downErr := p.try("down", "jobs", "--plain"); downErr != nil && !strings.Contains(text, "no cluster") {
-		t.Errorf("down: %v\n%s", downErr, text)
+	if c.afterwards == "run again" {
+		runs = 2
+		if out, err := p.try("run", "--plain"); err != nil && !c.ending() {
+			p.t.Errorf("run again: %v\n%s", err, out)
+		}
+		if n := len(p.fake.AWS.Running()); n > 3 {
+			p.t.Errorf("%d machines run, and 3 were asked for", n)
+		}
 	}
-	if n := p.fake.Posts(); n > 1 {
-		t.Errorf("%d jobs were asked for", n)
+	if text, err := p.try("down", "jobs", "--plain"); err != nil && !strings.Contains(text, "no cluster") {
+		p.t.Errorf("down: %v\n%s", err, text)
+	}
+	if n := p.fake.Posts(); n > runs {
+		p.t.Errorf("%d jobs were asked for by %d runs", n, runs)
 	}
 	p.clean()
+}
+
+// killer ends a dlwb at a call of it.
+type killer struct {
+	c       cell
+	p       *project
+	pid     int
+	started chan struct{} // pid is known
+	over    chan struct{} // the dlwb that is to be killed has ended
+	hit     atomic.Bool
+	writes  sync.WaitGroup
+}
+
+// here reports whether it is the call, once.
+func (k *killer) here(call string, nth int) bool {
+	<-k.started
+	select {
+	case <-k.over:
+		return false
+	default:
+		return call == k.c.call && nth == k.c.nth && k.hit.CompareAndSwap(false, true)
+	}
+}
+
+func (k *killer) kill() { _ = syscall.Kill(k.pid, syscall.SIGKILL) }
+
+func (k *killer) answer(call string, nth int) *fakeecs.Error {
+	if k.c.moment != before || !k.here(call, nth) {
+		return nil
+	}
+	k.kill()
+	return &fakeecs.Error{Status: 500, Code: "InternalFailure", Says: "nobody hears this"}
+}
+
+func (k *killer) cut(call string, nth int) bool {
+	if k.c.moment == before || !k.here(call, nth) {
+		return false
+	}
+	if k.c.moment == lost {
+		k.kill()
+		return true
+	}
+	unlock := lockStore(k.p.t, filepath.Join(k.p.dir, "../state/dlwb.sqlite"))
+	k.writes.Go(func() {
+		defer unlock()
+		time.Sleep(700 * time.Millisecond) // dlwb has the reply and waits for the lock by now
+		k.kill()
+	})
+	return false
+}
+
+// end waits until nothing is disturbed any more.
+func (k *killer) end() {
+	close(k.over)
+	k.writes.Wait()
+}
+
+// lockStore keeps every other process from writing.
+func lockStore(t testing.TB, path string) (unlock func()) {
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Error(err)
+		return func() {}
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Error(err)
+		return func() { _ = db.Close() }
+	}
+	return func() {
+		_ = tx.Rollback()
+		_ = db.Close()
+	}
 }

@@ -222,6 +222,15 @@ func (s *Server) Exists(region, id string) bool {
 	return false
 }
 
+// Tag puts a tag on a thing as a service of AWS does, whose keys may begin with aws:.
+func (s *Server) Tag(region, id, key, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.must(region).tables() {
+		t.retag(id, func(old tags) tags { return old.with(tags{key: value}) })
+	}
+}
+
 // Touched lists the planted things that any call has changed or ended.
 func (s *Server) Touched() []string {
 	s.mu.Lock()

@@ -138,6 +138,41 @@ func (b *board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Unauthorized: Missing authentication token", http.StatusUnauthorized)
 		return
 	}
+	name := changes(r)
+	if name == "" {
+		b.act(w, r, body)
+		return
+	}
+	nth, answer, cut := b.f.hooks(name)
+	if answer != nil {
+		if e := answer(name, nth); e != nil {
+			http.Error(w, e.Says, e.Status)
+			return
+		}
+	}
+	rec := httptest.NewRecorder()
+	b.act(rec, r, body)
+	if cut != nil && cut(name, nth) {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(rec.Code)
+	_, _ = w.Write(rec.Body.Bytes())
+}
+
+// changes names a call that changes something, as Answer and Cut are told it.
+func changes(r *http.Request) string {
+	switch {
+	case r.Method == http.MethodPut:
+		return "UploadPackage"
+	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/stop"):
+		return "StopJob"
+	case r.Method == http.MethodPost:
+		return "SubmitJob"
+	}
+	return ""
+}
+
+func (b *board) act(w http.ResponseWriter, r *http.Request, body []byte) {
 	id, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/jobs/"), "/")
 	switch {
 	case r.URL.Path == "/api/v0/nodes":

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -37,6 +38,8 @@ type Fake struct {
 	Lost map[int]bool
 	// Full has machines of a type not come, by the words of Auto Scaling.
 	Full map[string]string
+	// Unnamed has machines come without the tag that names their group.
+	Unnamed bool
 	// Profiles are the instance profiles that are there; Refused what their roles may not.
 	Profiles []string
 	Refused  []string
@@ -48,6 +51,7 @@ type Fake struct {
 	every  sync.WaitGroup
 
 	mu        sync.Mutex
+	ahead     time.Duration
 	answer    func(call string, nth int) *Error
 	cut       func(call string, nth int) bool
 	counts    map[string]int
@@ -163,6 +167,22 @@ func (f *Fake) Cut(by func(call string, nth int) bool) {
 	f.cut = by
 }
 
+// hooks counts a call and gives what may disturb it.
+func (f *Fake) hooks(call string) (nth int, answer func(string, int) *Error, cut func(string, int) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts[call]++
+	return f.counts[call], f.answer, f.cut
+}
+
+// Counts are how often each call came in, those to the dashboard that change something
+// too.
+func (f *Fake) Counts() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.counts)
+}
+
 // request is a call with what it asks.
 type request struct {
 	service, name string
@@ -195,11 +215,9 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	q := f.parse(r, body)
 	f.mu.Lock()
-	f.counts[q.name]++
-	nth := f.counts[q.name]
 	f.journal = append(f.journal, Call{q.service, q.name, body})
-	answer, cut := f.answer, f.cut
 	f.mu.Unlock()
+	nth, answer, cut := f.hooks(q.name)
 	time.Sleep(3 * time.Millisecond)
 	if answer != nil {
 		if e := answer(q.name, nth); e != nil {

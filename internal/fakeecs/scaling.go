@@ -202,7 +202,9 @@ func (f *Fake) launch(g *group) {
 	}
 	g.failed = ""
 	g.machines = append(g.machines, id[1])
-	f.ec2("CreateTags", url.Values{"ResourceId.1": {id[1]}, "Tag.1.Key": {"aws:autoscaling:groupName"}, "Tag.1.Value": {g.name}})
+	if !f.Unnamed {
+		f.AWS.Tag(Region, id[1], "aws:autoscaling:groupName", g.name)
+	}
 }
 
 // running reports whether an instance runs.
@@ -229,9 +231,16 @@ func (f *Fake) reconcile() {
 	}
 }
 
+// Ahead has the scheduled actions of groups come by a clock that is ahead.
+func (f *Fake) Ahead(by time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ahead = by
+}
+
 // keep has a group have as many machines as it is to have.
 func (f *Fake) keep(name string, g *group) {
-	if !g.ends.IsZero() && time.Now().After(g.ends) {
+	if !g.ends.IsZero() && time.Now().Add(f.ahead).After(g.ends) {
 		g.least, g.most, g.want, g.ends = g.endLeast, g.endMost, g.endN, time.Time{}
 	}
 	g.machines = slices.DeleteFunc(g.machines, func(id string) bool { return !f.AWS.Exists(Region, id) })
