@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +32,14 @@ const downLimit = 10 * time.Minute
 // cost.
 const drainLimit = 45 * time.Second
 
-// settle is for how long a thing that was asked for may stay unseen.
-const settle = 15 * time.Second
+// settle is for how long a thing that was asked for may stay unseen: longer than AWS
+// was ever seen to hide one. Emulators show sooner what they made.
+var settle = func() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("DLWB_SETTLE")); err == nil && d > 0 {
+		return d
+	}
+	return 2 * time.Minute
+}()
 
 // Down ends the jobs and machines of a life and removes all that it has made, in the
 // one order that AWS allows, and looks again. A thing that could not be removed keeps
@@ -168,7 +175,8 @@ func (t *teardown) remove(ctx context.Context) (err error) {
 	return err
 }
 
-// gone removes a thing and waits until AWS shows it no more. What AWS refuses to
+// gone removes a thing and waits until AWS shows it no more. What was not seen may be
+// too new to be shown, whether its making was answered or not. What AWS refuses to
 // remove for as long as something else goes away is asked again.
 func (t *teardown) gone(ctx context.Context) (bool, error) {
 	find, said, asked := finders[t.e.Kind], "", false
@@ -187,7 +195,7 @@ func (t *teardown) gone(ctx context.Context) (bool, error) {
 		switch {
 		case ctx.Err() != nil:
 			return false, ctx.Err()
-		case err == nil && id == "" && (asked || t.e.ID != "" || time.Since(t.e.IntentAt) > settle):
+		case err == nil && id == "" && (asked || time.Since(t.e.IntentAt) > settle):
 			return true, nil
 		case err == nil && id == "":
 		case err != nil && !busy(err) && !absent(err):
@@ -276,7 +284,7 @@ func (t *teardown) deleteService(ctx context.Context) error {
 
 // closeJob proves that a job of Ray has ended: no machine of its cluster is left.
 func (t *teardown) closeJob(ctx context.Context) error {
-	left, err := t.instancesOf(ctx, t.life.ID)
+	left, err := t.instancesOf(ctx, t.life.ID, notEnded...)
 	switch {
 	case err != nil:
 		t.tell(cloud.Unknown, err.Error())
@@ -333,10 +341,14 @@ func (t *teardown) deregister(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// instancesOf are the machines of a life that are not terminated.
-func (d *door) instancesOf(ctx context.Context, life string) (all []ec2types.Instance, err error) {
+// notEnded are the states of a machine that is not terminated.
+var notEnded = []string{"pending", "running", "shutting-down", "stopping", "stopped"}
+
+// instancesOf are the machines of a life that are in one of some states. EC2 shows a
+// machine for about an hour after it was terminated.
+func (d *door) instancesOf(ctx context.Context, life string, states ...string) (all []ec2types.Instance, err error) {
 	pages := awsec2.NewDescribeInstancesPaginator(d.ec2, &awsec2.DescribeInstancesInput{Filters: []ec2types.Filter{filter("tag:"+tagLife, life),
-		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped")}})
+		filter("instance-state-name", states...)}})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -366,7 +378,9 @@ func (t *teardown) endMachines(ctx context.Context) error {
 		}
 		var ids []string
 		for _, i := range left {
-			ids = append(ids, aws.ToString(i.InstanceId))
+			if i.State == nil || i.State.Name != ec2types.InstanceStateNameTerminated {
+				ids = append(ids, aws.ToString(i.InstanceId))
+			}
 			if !slices.Contains(seenIDs, aws.ToString(i.InstanceId)) {
 				seenIDs = append(seenIDs, aws.ToString(i.InstanceId))
 			}
@@ -418,12 +432,12 @@ func (t *teardown) deleteGroup(ctx context.Context) error {
 	return err
 }
 
-// instancesOfGroup are the machines of the part: EC2 keeps the name of the group in a
-// tag of its own. One that does not have it yet counts to the workers, whose group is
-// removed last: no group makes another in its place then, and
-// none is missed.
+// instancesOfGroup are the machines of the part, ended ones too: EC2 keeps the name of
+// the group in a tag of its own. One that does not have it yet counts to the workers,
+// whose group is removed last: no group makes another in its place then, and none is
+// missed.
 func (t *teardown) instancesOfGroup(ctx context.Context) (all []ec2types.Instance, err error) {
-	every, err := t.instancesOf(ctx, t.life.ID)
+	every, err := t.instancesOf(ctx, t.life.ID, append([]string{"terminated"}, notEnded...)...)
 	_, part := t.clusterPart()
 	for _, i := range every {
 		if group := groupOf(i); group == t.d.Name || group == "" && part == worker {

@@ -67,7 +67,7 @@ func (r *replica) fate(ctx context.Context, g *gate, fault error) ([]job.Status,
 	if err != nil {
 		return nil, false, fault
 	}
-	left, err := g.door.instancesOf(ctx, r.life.ID)
+	left, err := g.door.instancesOf(ctx, r.life.ID, notEnded...)
 	if err != nil || len(left) > 0 {
 		return nil, false, fault
 	}

@@ -73,7 +73,7 @@ func newProject(t *testing.T) *project {
 	dir := t.TempDir()
 	p := &project{t: t, dir: filepath.Join(dir, "p"), fake: fakeecs.New(filepath.Join(dir, "aws"))}
 	t.Cleanup(p.fake.Close)
-	p.env = append(p.fake.Env(), "HOME="+dir, "DLWB_HOME="+filepath.Join(dir, "state"), "XDG_STATE_HOME=")
+	p.env = append(p.fake.Env(), "HOME="+dir, "DLWB_HOME="+filepath.Join(dir, "state"), "XDG_STATE_HOME=", "DLWB_SETTLE=3s")
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
