@@ -235,8 +235,17 @@ func TestAStepThatWaitsForANodeSaysSo(t *testing.T) {
 	b, s := wedgedBed(t)
 	b.env = slices.DeleteFunc(b.env, func(v string) bool { return strings.HasPrefix(v, shortBounds+"=") })
 	b.must("up", "--plain")
+	began := filepath.Join(b.home, "began")
+	b.write("dlwb.yaml", "name: bed\nprovider: hosts\nmachines: {hosts: [gpu1]}\nenvironment: {before: [\"touch "+began+"; sleep 600\"]}\nrun: {engine: plain, command: train.py}\nresults: {paths: [outputs/]}\n")
 	st := b.start("up", "--json")
-	st.await("the beginning", func(e printedEvent) bool { return e["event"] == "step_started" && e["step"] == "cluster" })
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // a step is on its way by then
+		if _, err := os.Stat(began); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the step does not begin")
+		}
+	}
 	s.Wedge(wedge.Mute)
 	st.await("word of what is waited for", func(e printedEvent) bool {
 		text, _ := e["text"].(string)

@@ -168,7 +168,7 @@ var common = []*Field{
 		Doc:     "With how few nodes the run may go on (" + having("run.min_nodes") + "); 0 means that all are needed. It brings `rendezvous: c10d` with it.",
 		Example: "1", ref: func(p *Profile) any { return &p.Run.MinNodes }},
 	{Key: "run.restarts", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"max_restarts", "restart"},
-		Doc:     "How often all ranks are started again after one has failed: by dlwb while it is attached, from the newest whole checkpoint in `results.checkpoints`; " +
+		Doc: "How often all ranks are started again after one has failed: by dlwb while it is attached, from the newest whole checkpoint in `results.checkpoints`; " +
 			"without that key, and with `run.min_nodes`, by the launcher itself where it can (" + having("run.restarts") + "), and the script goes on from its own checkpoint. Jobs and trials have the launcher alone.",
 		Example: "3", ref: func(p *Profile) any { return &p.Run.Restarts }},
 	{Key: "run.parameter_servers", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"ps", "num_ps"},

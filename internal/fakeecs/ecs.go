@@ -30,7 +30,6 @@ type definition struct {
 	arn    string
 	active bool
 	raw    map[string]any
-	cpu    map[string]any
 }
 
 type service struct {

@@ -72,17 +72,14 @@ func (f *Fake) join(name, id string) {
 
 // task is a container.
 type task struct {
-	f                                   *Fake
-	arn, service, status, desired, why  string
-	member                              *member
-	name                                string
-	code                                *int
-	proc                                *exec.Cmd
-	number                              int
-	resources                           map[string]float64
-	began                               time.Time
-	definition                          *definition
-	group, stream, ip, container, image string
+	f                                  *Fake
+	arn, service, status, desired, why string
+	member                             *member
+	code                               *int
+	proc                               *exec.Cmd
+	number                             int
+	resources                          map[string]float64
+	group, stream, ip, container       string
 }
 
 func (t *task) shown() m {
