@@ -20,7 +20,6 @@ import (
 	_ "modernc.org/sqlite" // to hold the lock of a store
 
 	"github.com/dlwb/dlwb/internal/fakeecs"
-	"github.com/dlwb/dlwb/internal/sample"
 )
 
 // reads reports whether a call changes nothing.
@@ -93,9 +92,11 @@ func cells(t *testing.T) (all []cell) {
 // more machines than were asked for; in the end nothing is left.
 func TestADlwbThatIsKilledAtAnyCallLeavesNothing(t *testing.T) {
 	program(t)
-	all := cells(t)
-	if n := sample.Of(t, len(sampled), len(all), "crashes"); n < len(all) {
-		all = sampled
+	all := sampled
+	if os.Getenv("DLWB_ECS_MATRIX") != "" {
+		all = cells(t)
+	} else { // the whole takes minutes of waiting, more than make test-long has for one
+		t.Logf("a sample: %d crashes; make test-ecs plays all", len(all))
 	}
 	var killed atomic.Int64
 	few := semaphore.NewWeighted(6) // each mostly waits
