@@ -1,6 +1,9 @@
 package cloud
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+)
 
 // Finding is one result of a check made before anything is started or paid.
 type Finding struct {
@@ -35,6 +38,19 @@ func Unchecked(what, text, next string) Finding {
 // nobody's way.
 func Warning(what, text, next string) Finding {
 	return Finding{OK: true, State: Warned, What: what, Text: text, Next: next}
+}
+
+// Passed is a finding of something that is as it has to be.
+func Passed(what, text string) Finding { return Finding{OK: true, What: what, Text: text} }
+
+// FromError is a finding of what stands in the way. next says what to do, unless the
+// error has advice of its own.
+func FromError(what string, err error, next string) Finding {
+	var advised interface{ Advice() string }
+	if errors.As(err, &advised) && advised.Advice() != "" {
+		next = advised.Advice()
+	}
+	return Finding{What: what, Text: err.Error(), Next: next}
 }
 
 // Result is the state of a finding, also where it was left out.

@@ -6,19 +6,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/waits"
 )
-
-// pause waits, unless ctx ends before.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
 
 // fewestTries is how often something is tried at least, however long that takes:
 // a laptop that slept has lost its time, and not its tries.
@@ -52,7 +41,7 @@ const longestPause = 5
 
 // wait makes the next pause; it is false when it is time to give up.
 func (b backoff) wait(ctx context.Context) bool {
-	return !b.over() && pause(ctx, time.Duration(min(b.tries, longestPause))*b.poll) == nil
+	return !b.over() && waits.Pause(ctx, time.Duration(min(b.tries, longestPause))*b.poll) == nil
 }
 
 // insist makes a call that does no harm when it is made twice, until AWS has

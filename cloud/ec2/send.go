@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // start launches machines: the intent first, then the call. It returns why AWS
@@ -146,7 +147,7 @@ func (u *up) watch(ctx context.Context, ec2 machines, token string, count int) (
 		case err != nil && late:
 			return "", awsapi.Explain(err, awsapi.Call{Action: "DescribeInstances"})
 		}
-		if err := pause(ctx, u.p.poll()); err != nil {
+		if err := waits.Pause(ctx, u.p.poll()); err != nil {
 			return "", err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // sweep removes what one life has in one region, and watches until nothing
@@ -83,7 +84,7 @@ func (s *sweep) run(ctx context.Context) error {
 			s.conclude()
 			return fmt.Errorf("not everything in %s is proven gone", s.region)
 		}
-		if err := pause(ctx, s.rest()); err != nil {
+		if err := waits.Pause(ctx, s.rest()); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // crew finds out which machines the cluster has. One that AWS does not show is
@@ -104,7 +105,7 @@ func (u *up) show(ctx context.Context, all []*member) error {
 			u.say(-1, "AWS does not list every machine yet")
 			told = true
 		}
-		if err := pause(ctx, u.p.poll()); err != nil {
+		if err := waits.Pause(ctx, u.p.poll()); err != nil {
 			return err
 		}
 	}
@@ -182,7 +183,7 @@ func (u *up) await(ctx context.Context, all []*member, wanted func(*member) bool
 			return fmt.Errorf("%d of %d machines are not ready after %s; see aws ec2 describe-instances --region %s --instance-ids %s",
 				left, len(all), phaseLimit*u.p.settle, all[0].launch.Region, all[0].id)
 		}
-		if err := pause(ctx, u.p.poll()); err != nil {
+		if err := waits.Pause(ctx, u.p.poll()); err != nil {
 			return err
 		}
 		if err := u.look(ctx, all); err != nil && !passing(err) {

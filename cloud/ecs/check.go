@@ -2,7 +2,6 @@ package ecs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,16 +34,16 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	out.Findings = c.still()
 	d, err := p.open(ctx, regionOf(spec))
 	if err != nil {
-		out.Findings = append(out.Findings, problem("region", err, "aws configure"))
+		out.Findings = append(out.Findings, cloud.FromError("region", err, "aws configure"))
 		return out
 	}
 	c.door = d
 	id, err := d.api.Identity(ctx)
 	if err != nil {
-		out.Findings = append(out.Findings, problem("credentials", awsapi.Explain(err, awsapi.Call{Region: d.region}), ""))
+		out.Findings = append(out.Findings, cloud.FromError("credentials", awsapi.Explain(err, awsapi.Call{Region: d.region}), ""))
 		return out
 	}
-	out.Findings = append(out.Findings, fine("credentials", id.ARN+" in "+d.region))
+	out.Findings = append(out.Findings, cloud.Passed("credentials", id.ARN+" in "+d.region))
 	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkPrice}
 	found := make([][]cloud.Finding, len(parts))
 	var every sync.WaitGroup
@@ -58,17 +57,6 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	c.money(&out)
 	out.Script = c.shown()
 	return out
-}
-
-func fine(what, text string) cloud.Finding { return cloud.Finding{OK: true, What: what, Text: text} }
-
-// problem is a finding of an error; the error's own advice comes first.
-func problem(what string, err error, next string) cloud.Finding {
-	var advised interface{ Advice() string }
-	if errors.As(err, &advised) && advised.Advice() != "" {
-		next = advised.Advice()
-	}
-	return cloud.Finding{What: what, Text: err.Error(), Next: next}
 }
 
 // check is one check of a profile.
@@ -99,11 +87,11 @@ func (c *check) still() (all []cloud.Finding) {
 func (c *check) checkPlace(ctx context.Context) []cloud.Finding {
 	var err error
 	if c.place, err = c.door.place(ctx, c.spec, c.own); err != nil {
-		return []cloud.Finding{problem("machines", err, "")}
+		return []cloud.Finding{cloud.FromError("machines", err, "")}
 	}
 	f := c.place.facts[worker]
-	all := []cloud.Finding{fine("machines", fmt.Sprintf("%d × %s with %s and %d GPUs each, %s for the head, in %s", c.spec.Count, c.spec.Instance, units.Bytes(int64(f.memoryMiB)<<20), f.gpus, c.own.Head, c.place.zone)),
-		fine("machine image", c.place.images[worker].id+", ECS's own")}
+	all := []cloud.Finding{cloud.Passed("machines", fmt.Sprintf("%d × %s with %s and %d GPUs each, %s for the head, in %s", c.spec.Count, c.spec.Instance, units.Bytes(int64(f.memoryMiB)<<20), f.gpus, c.own.Head, c.place.zone)),
+		cloud.Passed("machine image", c.place.images[worker].id+", ECS's own")}
 	if !c.place.public {
 		all = append(all, cloud.Warning("subnet", "subnet "+c.place.subnet+" gives no public addresses: it needs a NAT gateway, or endpoints of ECS, ECR, S3, CloudWatch Logs and Systems Manager", ""))
 	}
@@ -115,7 +103,7 @@ func (c *check) checkPlace(ctx context.Context) []cloud.Finding {
 func (c *check) checkProfile(ctx context.Context) []cloud.Finding {
 	name := c.own.Profile
 	out, err := c.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
-	switch code, _ := codeOf(err); {
+	switch code, _ := awsapi.CodeOf(err); {
 	case code == "NoSuchEntity":
 		return []cloud.Finding{{What: "instance profile", Text: "there is no instance profile " + name, Next: "docs/ecs.md has the four commands that make one; or another in machines.instance_profile"}}
 	case err != nil:
@@ -142,7 +130,7 @@ func (c *check) checkProfile(ctx context.Context) []cloud.Finding {
 		return []cloud.Finding{{What: "instance profile", Text: "the role of " + name + " may not " + strings.Join(refused, ", "),
 			Next: "attach AmazonEC2ContainerServiceforEC2Role and AmazonSSMManagedInstanceCore to it"}}
 	}
-	return []cloud.Finding{fine("instance profile", name+" may do what the machines do")}
+	return []cloud.Finding{cloud.Passed("instance profile", name+" may do what the machines do")}
 }
 
 func (c *check) checkPrice(ctx context.Context) []cloud.Finding {
@@ -152,9 +140,9 @@ func (c *check) checkPrice(ctx context.Context) []cloud.Finding {
 	}
 	limit, err := limitOf(c.spec, total(c.prices, c.spec.Count))
 	if err != nil {
-		return []cloud.Finding{problem("limits", err, "")}
+		return []cloud.Finding{cloud.FromError("limits", err, "")}
 	}
-	return []cloud.Finding{fine("limits", "a scheduled action of the auto scaling groups ends the machines after "+units.Duration(limit.Truncate(time.Minute))+", without dlwb")}
+	return []cloud.Finding{cloud.Passed("limits", "a scheduled action of the auto scaling groups ends the machines after "+units.Duration(limit.Truncate(time.Minute))+", without dlwb")}
 }
 
 // money puts on record what an hour costs.

@@ -18,6 +18,8 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // removal is the order in which things can be removed. A capacity provider goes when
@@ -117,7 +119,7 @@ func (t *teardown) drain(ctx context.Context) {
 		if err != nil || !slices.ContainsFunc(tasks, func(s seen) bool { return s.status != "STOPPED" }) {
 			return
 		}
-		if pause(ctx, time.Second/2) != nil {
+		if waits.Pause(ctx, time.Second/2) != nil {
 			return
 		}
 	}
@@ -206,7 +208,7 @@ func (t *teardown) gone(ctx context.Context) (bool, error) {
 		if time.Now().After(until) {
 			return false, err
 		}
-		if err := pause(ctx, time.Second/2); err != nil {
+		if err := waits.Pause(ctx, time.Second/2); err != nil {
 			return false, err
 		}
 	}
@@ -216,7 +218,7 @@ func (t *teardown) gone(ctx context.Context) (bool, error) {
 func (t *teardown) wait(said string, err error) string {
 	text := t.e.Kind + " " + t.d.Name + " is being removed"
 	if err != nil {
-		_, says := codeOf(err)
+		_, says := awsapi.CodeOf(err)
 		text = t.e.Kind + " " + t.d.Name + " has to wait: " + says
 	}
 	if text != said {
@@ -390,7 +392,7 @@ func (t *teardown) endMachines(ctx context.Context) error {
 			return nil
 		}
 		if _, err := t.ec2.TerminateInstances(ctx, &awsec2.TerminateInstancesInput{InstanceIds: ids}); err != nil && !absent(err) {
-			if code, _ := codeOf(err); code != "InvalidInstanceID.NotFound" {
+			if code, _ := awsapi.CodeOf(err); code != "InvalidInstanceID.NotFound" {
 				t.addMachines(seenIDs, cloud.Alive, err.Error())
 				return t.explain(err)
 			}
@@ -403,7 +405,7 @@ func (t *teardown) endMachines(ctx context.Context) error {
 			t.addMachines(ids, cloud.Alive, "EC2 does not show it terminated")
 			return fmt.Errorf("machines %s have not ended within %s", strings.Join(ids, ", "), downLimit)
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := waits.Pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}

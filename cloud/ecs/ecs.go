@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
@@ -95,18 +94,6 @@ func lacks(r ref) []job.Lack {
 		{Capability: job.Telemetry, Why: inside, Next: "Ray's dashboard on the head, port 8265, has the use of each node and GPU"},
 		{Capability: job.Files, Why: "what the run writes stays in the containers and goes with them", Next: "have the script write to S3 (machines.task_role)"},
 		{Capability: job.Suspend, Why: "a job of Ray can't be suspended", Next: "stop it, and run it again from its checkpoint in S3"},
-	}
-}
-
-// pause waits, or returns early with the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/aws/smithy-go"
-
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 )
 
@@ -17,18 +15,9 @@ func (e *plainError) Error() string { return e.text }
 // Advice says what to do.
 func (e *plainError) Advice() string { return e.next }
 
-// codeOf is AWS's own code of an error, and its words.
-func codeOf(err error) (code, says string) {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		return api.ErrorCode(), api.ErrorMessage()
-	}
-	return "", ""
-}
-
 // absent reports whether AWS has said that a thing is not there.
 func absent(err error) bool {
-	code, says := codeOf(err)
+	code, says := awsapi.CodeOf(err)
 	switch code {
 	case "ClusterNotFoundException", "ServiceNotFoundException", "ServiceNotActiveException", "ResourceNotFoundException",
 		"InvalidGroup.NotFound", "InvalidPlacementGroup.Unknown", "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound":
@@ -45,7 +34,7 @@ func absent(err error) bool {
 // exists reports whether a name is taken. The names have the id of the life in
 // them: what has one is of this life.
 func exists(err error) bool {
-	code, says := codeOf(err)
+	code, says := awsapi.CodeOf(err)
 	switch code {
 	case "AlreadyExists", "AlreadyExistsFault", "InvalidGroup.Duplicate", "InvalidPlacementGroup.Duplicate", "InvalidLaunchTemplateName.AlreadyExistsException",
 		"ResourceAlreadyExistsException":
@@ -57,7 +46,7 @@ func exists(err error) bool {
 // busy reports whether AWS refuses to remove something for as long as something else
 // goes away, or is still being made.
 func busy(err error) bool {
-	code, says := codeOf(err)
+	code, says := awsapi.CodeOf(err)
 	switch code {
 	case "DependencyViolation", "InvalidPlacementGroup.InUse", "ResourceInUse", "ResourceInUseFault", "ResourceInUseException", "ScalingActivityInProgress", "ScalingActivityInProgressFault",
 		"ClusterContainsContainerInstancesException", "ClusterContainsServicesException", "ClusterContainsTasksException", "ClusterContainsCapacityProviderException",
@@ -76,7 +65,7 @@ func (d *door) explain(err error) error {
 	if errors.As(err, &plain) {
 		return err
 	}
-	code, says := codeOf(err)
+	code, says := awsapi.CodeOf(err)
 	switch code {
 	case "ClientException", "InvalidParameterException", "ValidationError", "InvalidRequest":
 		return &plainError{"AWS refuses it: " + says, "look at the keys of machines in the profile"}

@@ -114,7 +114,7 @@ func (s *spool) add(text []byte) error {
 		if !found {
 			break
 		}
-		if ends, is := endsFrom(string(line)); is {
+		if ends, is := pack.EndsFrom(string(line)); is {
 			s.said = ends
 		}
 		s.last = rest
@@ -254,7 +254,7 @@ func (f *follower) pass() (done bool, more chan struct{}, err error) {
 		}
 		var out []byte
 		for line := range bytes.Lines(text) {
-			if _, is := endsFrom(strings.TrimSuffix(string(line), "\n")); is {
+			if _, is := pack.EndsFrom(strings.TrimSuffix(string(line), "\n")); is {
 				continue
 			}
 			if mine, is := f.pick(line); is {

@@ -16,8 +16,10 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ecs/options"
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // maker makes the Ray cluster of a life, or what of it is not there yet.
@@ -111,7 +113,7 @@ func (m *maker) group(ctx context.Context) (string, error) {
 	}
 	_, err = m.ec2.AuthorizeSecurityGroupIngress(ctx, &awsec2.AuthorizeSecurityGroupIngressInput{GroupId: &id,
 		IpPermissions: []ec2types.IpPermission{{IpProtocol: aws.String("-1"), UserIdGroupPairs: []ec2types.UserIdGroupPair{{GroupId: &id}}}}})
-	if code, _ := codeOf(err); code == "InvalidPermission.Duplicate" {
+	if code, _ := awsapi.CodeOf(err); code == "InvalidPermission.Duplicate" {
 		err = nil
 	}
 	return id, m.explain(err)
@@ -285,7 +287,7 @@ func (m *maker) associate(ctx context.Context, names []string) error {
 		if err == nil || !busy(err) && !absent(err) || time.Now().After(until) {
 			return m.explain(err)
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := waits.Pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}

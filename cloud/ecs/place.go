@@ -3,10 +3,8 @@ package ecs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ecs/options"
 )
 
@@ -62,7 +61,7 @@ func (d *door) place(ctx context.Context, spec cloud.Spec, m options.Machines) (
 
 func (d *door) typeFacts(ctx context.Context, name string) (f facts, err error) {
 	out, err := d.ec2.DescribeInstanceTypes(ctx, &awsec2.DescribeInstanceTypesInput{InstanceTypes: []ec2types.InstanceType{ec2types.InstanceType(name)}})
-	if code, _ := codeOf(err); code == "InvalidInstanceType" || err == nil && len(out.InstanceTypes) == 0 {
+	if code, _ := awsapi.CodeOf(err); code == "InvalidInstanceType" || err == nil && len(out.InstanceTypes) == 0 {
 		return f, &plainError{"EC2 has no instance type " + name + " in " + d.region, "dlwb offers --region " + d.region + " lists them"}
 	}
 	if err != nil {
@@ -130,7 +129,7 @@ func (d *door) subnet(ctx context.Context, m options.Machines, instances []strin
 		in = &awsec2.DescribeSubnetsInput{SubnetIds: []string{m.Subnet}}
 	}
 	out, err := d.ec2.DescribeSubnets(ctx, in)
-	if code, _ := codeOf(err); code == "InvalidSubnetID.NotFound" || err == nil && len(out.Subnets) == 0 && m.Subnet != "" {
+	if code, _ := awsapi.CodeOf(err); code == "InvalidSubnetID.NotFound" || err == nil && len(out.Subnets) == 0 && m.Subnet != "" {
 		return &plainError{"there is no subnet " + m.Subnet + " in " + d.region, "aws ec2 describe-subnets --region " + d.region}
 	}
 	if err != nil {
@@ -195,34 +194,8 @@ func (d *door) price(ctx context.Context, instance string) float64 {
 		return 0
 	}
 	for _, text := range out.PriceList {
-		if price := perHour(text); price > 0 {
+		if price := awsapi.PerHour(text); price > 0 {
 			return price
-		}
-	}
-	return 0
-}
-
-// perHour reads a price of the price list; 0: there is none.
-func perHour(text string) float64 {
-	var entry struct {
-		Terms struct {
-			OnDemand map[string]struct {
-				Dimensions map[string]struct {
-					Unit  string            `json:"unit"`
-					Price map[string]string `json:"pricePerUnit"`
-				} `json:"priceDimensions"`
-			} `json:"OnDemand"`
-		} `json:"terms"`
-	}
-	if json.Unmarshal([]byte(text), &entry) != nil {
-		return 0
-	}
-	for _, term := range entry.Terms.OnDemand {
-		for _, dimension := range term.Dimensions {
-			price, err := strconv.ParseFloat(dimension.Price["USD"], 64)
-			if err == nil && price > 0 && strings.HasPrefix(strings.ToLower(dimension.Unit), "h") {
-				return price
-			}
 		}
 	}
 	return 0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // replica is one machine of a job: the first has the ranks from 0 on.
@@ -108,7 +109,7 @@ func (r *replica) WatchStatus(ctx context.Context, sink func(job.Status) error, 
 				}
 			}
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := waits.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -143,7 +144,7 @@ func (r *replica) Stop(ctx context.Context, grace time.Duration, why string) (in
 		if time.Now().After(until) {
 			return len(r.mine()), err
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := waits.Pause(ctx, time.Second); err != nil {
 			return len(r.mine()), err
 		}
 	}
@@ -200,6 +201,6 @@ func (r *replica) Reach(ctx context.Context, news func(connected bool, why strin
 			was, told = is, true
 			news(is, why)
 		}
-		_ = pause(ctx, 5*time.Second)
+		_ = waits.Pause(ctx, 5*time.Second)
 	}
 }

@@ -1,34 +1,12 @@
 package ecs
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud/rayjobs"
 	"github.com/dlwb/dlwb/internal/job"
 )
-
-// trailer begins the line by which the driver tells how the ranks ended.
-const trailer = "[dlwb] ranks: "
-
-// endsFrom reads that line; false: it is another one.
-func endsFrom(line string) (ends map[int]int, is bool) {
-	list, is := strings.CutPrefix(line, trailer)
-	if !is {
-		return nil, false
-	}
-	ends = map[int]int{}
-	for _, word := range strings.Fields(list) {
-		rank, code, _ := strings.Cut(word, ":")
-		r, err := strconv.Atoi(rank)
-		n, err2 := strconv.Atoi(code)
-		if err == nil && err2 == nil && n >= 0 && n <= 255 {
-			ends[r] = n
-		}
-	}
-	return ends, true
-}
 
 // storyOf is what became of a replica, in order, told from one look. It is pure: the
 // same look gives the same story to whoever looks. ends are how the ranks ended, as
@@ -55,7 +33,7 @@ func storyOf(ranks []int, j *rayjobs.Job, why string, ends map[int]int) (all []j
 	}
 	for _, rank := range ranks {
 		if n, known := ends[rank]; known {
-			add(job.Status{Time: at, Kind: job.RankEnded, Rank: rank, Code: n, Signal: signalOf(n)})
+			add(job.Status{Time: at, Kind: job.RankEnded, Rank: rank, Code: n, Signal: job.SignalOf(n)})
 		}
 	}
 	add(job.Status{Time: at, Kind: job.Ended, Rank: -1, Code: code})
@@ -85,12 +63,6 @@ func brief(text string) string {
 		return string(r[:head]) + " … " + string(r[len(r)-tail:])
 	}
 	return words
-}
-
-// signalOf is the signal that a code stands for, as a shell says it.
-func signalOf(code int) string {
-	return map[int]string{128 + 1: "HUP", 128 + 2: "INT", 128 + 3: "QUIT", 128 + 4: "ILL", 128 + 6: "ABRT", 128 + 7: "BUS",
-		128 + 8: "FPE", 128 + 9: "KILL", 128 + 11: "SEGV", 128 + 13: "PIPE", 128 + 15: "TERM"}[code]
 }
 
 // lost is the story of a job whose cluster is gone.

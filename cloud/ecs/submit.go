@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/cloud/rayjobs"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // Submit makes the Ray cluster of the life, or takes the one that is there, waits
@@ -341,7 +342,7 @@ func (p *Provider) Await(ctx context.Context, life cloud.Life, text string, ente
 		default:
 			said = tell(progress, said, j.Message)
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := waits.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/rayjobs"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // How long each wait may last: for machines, for an image to come and its container
@@ -57,7 +58,7 @@ func (m *maker) until(ctx context.Context, limit time.Duration, what string, loo
 		if time.Now().After(end) {
 			return &plainError{fmt.Sprintf("%s: not within %s; %s", what, units.Duration(limit), why), "dlwb down " + m.life.Name + " removes what there is; machines end at " + m.ends.Local().Format("15:04") + " by themselves"}
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := waits.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}

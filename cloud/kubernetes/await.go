@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // Await looks at the job and its pods until all of them have begun.
@@ -39,7 +40,7 @@ func (p *Provider) Await(ctx context.Context, life cloud.Life, text string, ente
 		if at.begun || at.never != nil {
 			return at.never
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := waits.Pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}

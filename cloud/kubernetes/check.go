@@ -27,16 +27,16 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	m := ownOf(spec)
 	at, err := locate(m)
 	if err != nil {
-		return only(problem("context", err, "kubectl config get-contexts lists them"))
+		return only(cloud.FromError("context", err, "kubectl config get-contexts lists them"))
 	}
 	d, err := p.open(at)
 	if err != nil {
-		return only(problem("context", err, "look at the kubeconfig"))
+		return only(cloud.FromError("context", err, "look at the kubeconfig"))
 	}
 	if _, err := d.may(ctx, right{verb: "create", group: batchJob.resource.Group, resource: "jobs"}); err != nil {
-		return only(problem("cluster", err, ""))
+		return only(cloud.FromError("cluster", err, ""))
 	}
-	out := only(fine("cluster", fmt.Sprintf("%s answers; %s", d.server, at)))
+	out := only(cloud.Passed("cluster", fmt.Sprintf("%s answers; %s", d.server, at)))
 	for range spec.Count {
 		out.GPUs = append(out.GPUs, m.GPUs)
 	}
@@ -51,17 +51,6 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 
 func only(f cloud.Finding) cloud.Preflight { return cloud.Preflight{Findings: []cloud.Finding{f}} }
 
-func fine(what, text string) cloud.Finding { return cloud.Finding{OK: true, What: what, Text: text} }
-
-// problem is a finding of an error; the error's own advice comes first.
-func problem(what string, err error, next string) cloud.Finding {
-	var advised interface{ Advice() string }
-	if errors.As(err, &advised) && advised.Advice() != "" {
-		next = advised.Advice()
-	}
-	return cloud.Finding{What: what, Text: err.Error(), Next: next}
-}
-
 // check is one check of a place.
 type check struct {
 	*door
@@ -75,7 +64,7 @@ type check struct {
 func (c *check) all(ctx context.Context) (all []cloud.Finding) {
 	var err error
 	if c.kind, err = c.choose(ctx, c.m.Kind); err != nil {
-		return []cloud.Finding{problem("kind", err, "machines.kind: "+options.Job)}
+		return []cloud.Finding{cloud.FromError("kind", err, "machines.kind: "+options.Job)}
 	}
 	parts := []func(context.Context) []cloud.Finding{c.checkKind, c.checkRights, c.checkGPUs, c.checkQuota, c.checkQueue, c.checkSecrets, c.checkVolumes, c.checkDry}
 	found := make([][]cloud.Finding, len(parts))
@@ -97,7 +86,7 @@ func (d *door) checkNamespace(ctx context.Context) cloud.Finding {
 	defer cancel()
 	_, err := d.api.Namespaces().Get(ctx, d.Namespace, meta.GetOptions{})
 	if !apierrors.IsNotFound(err) {
-		return fine("namespace", d.Namespace)
+		return cloud.Passed("namespace", d.Namespace)
 	}
 	next := "kubectl create namespace " + d.Namespace + ", or another one in machines.namespace"
 	if list, err := d.api.Namespaces().List(ctx, meta.ListOptions{Limit: 20}); err == nil {
@@ -121,7 +110,7 @@ func (c *check) checkKind(ctx context.Context) []cloud.Finding {
 		return []cloud.Finding{{What: "operator", Text: fmt.Sprintf("nobody acts on a %s: %s", c.kind.object, text),
 			Next: "its administrator looks at the pods of that deployment; machines.kind: " + options.Job + " needs no operator"}}
 	}
-	return []cloud.Finding{fine("operator", fmt.Sprintf("the job becomes a %s: %s", c.kind.object, text))}
+	return []cloud.Finding{cloud.Passed("operator", fmt.Sprintf("the job becomes a %s: %s", c.kind.object, text))}
 }
 
 // checkRights asks for each right that a run needs. What a run can do without is
@@ -174,7 +163,7 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 	if len(missing) > 0 {
 		return []cloud.Finding{{What: "rights", Text: "you may not " + strings.Join(missing, ", "), Next: next}}
 	}
-	all := []cloud.Finding{fine("rights", "you may do all that a run needs")}
+	all := []cloud.Finding{cloud.Passed("rights", "you may do all that a run needs")}
 	if len(less) > 0 {
 		all = append(all, cloud.Warning("rights", "you may not "+strings.Join(less, ", ")+": panels, shell, tunnels or reasons will lack", next))
 	}

@@ -63,7 +63,7 @@ func roomOf(nodes []core.Node, gpu core.ResourceName, selector map[string]string
 		f.Text = fmt.Sprintf("%s of %s fit on the nodes, were they all free, and the job has %d: it would wait for ever", units.Count(fit, "pod"), units.Count(each, "GPU"), pods)
 		f.Next = "ask for fewer (machines.count, machines.gpus)"
 	default:
-		return fine("gpus", fmt.Sprintf("the nodes have %d %s; %s of %d fit, were they all free", total, gpu, units.Count(fit, "pod"), each))
+		return cloud.Passed("gpus", fmt.Sprintf("the nodes have %d %s; %s of %d fit, were they all free", total, gpu, units.Count(fit, "pod"), each))
 	}
 	return f
 }
@@ -79,13 +79,13 @@ func (c *check) checkQuota(ctx context.Context) (all []cloud.Finding) {
 	}
 	want, err := resourcesOf(c.m)
 	if err != nil {
-		return []cloud.Finding{problem("quota", err, "")}
+		return []cloud.Finding{cloud.FromError("quota", err, "")}
 	}
 	for _, q := range list.Items {
 		all = append(all, overQuota(q, want, c.spec.Count)...)
 	}
 	if len(all) == 0 && len(list.Items) > 0 {
-		all = append(all, fine("quota", "the quota of "+c.Namespace+" has room"))
+		all = append(all, cloud.Passed("quota", "the quota of "+c.Namespace+" has room"))
 	}
 	return all
 }
@@ -166,7 +166,7 @@ func queueOf(q *unstructured.Unstructured) cloud.Finding {
 	}
 	waiting, _, _ := unstructured.NestedInt64(q.Object, "status", "pendingWorkloads")
 	running, _, _ := unstructured.NestedInt64(q.Object, "status", "reservingWorkloads")
-	return fine("queue", fmt.Sprintf("%s: %d run, %d wait", q.GetName(), running, waiting))
+	return cloud.Passed("queue", fmt.Sprintf("%s: %d run, %d wait", q.GetName(), running, waiting))
 }
 
 // checkDry has the cluster judge the very objects, and keeps nothing: the job, by
@@ -178,11 +178,11 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 	about := meta.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: labels}
 	template, err := podOf(c.kind, name, c.spec, labels, nil)
 	if err != nil {
-		return []cloud.Finding{problem("dry run", err, "")}
+		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}
 	object, err := objectOf(c.kind, about, c.spec, template, max(c.spec.Count, 1))
 	if err != nil {
-		return []cloud.Finding{problem("dry run", err, "")}
+		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}
 	ask, cancel := call(ctx)
 	defer cancel()
@@ -196,11 +196,11 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 	back, err := c.api.Pods(c.Namespace).Create(ask, pod, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"})
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods"`):
-		return []cloud.Finding{fine("dry run", "the cluster takes the "+c.kind.object), cloud.Unchecked("dry run", "you may not make pods by hand: quota and policies of pods can't be tried", "")}
+		return []cloud.Finding{cloud.Passed("dry run", "the cluster takes the "+c.kind.object), cloud.Unchecked("dry run", "you may not make pods by hand: quota and policies of pods can't be tried", "")}
 	case err != nil && !apierrors.IsAlreadyExists(err):
-		return []cloud.Finding{problem("dry run", fmt.Errorf("the cluster refuses its pods: %w", c.explain(err)), "")}
+		return []cloud.Finding{cloud.FromError("dry run", fmt.Errorf("the cluster refuses its pods: %w", c.explain(err)), "")}
 	}
-	found := []cloud.Finding{fine("dry run", "the cluster takes the "+c.kind.object+" and its pods, of the image "+imageOf(c.spec))}
+	found := []cloud.Finding{cloud.Passed("dry run", "the cluster takes the "+c.kind.object+" and its pods, of the image "+imageOf(c.spec))}
 	if side := sidecars(back); len(side) > 0 {
 		found = append(found, cloud.Finding{What: "sidecar", Text: "the cluster puts " + strings.Join(side, ", ") + " into each pod, although the pods decline it: it stands between the ranks, and may outlive them",
 			Next: "a namespace without injection, or the mesh's own annotation against it"})
@@ -218,7 +218,7 @@ func (c *check) refused(err error) cloud.Finding {
 		return cloud.Finding{What: "dry run", Text: fmt.Sprintf("the cluster does not judge a %s within %s: a webhook hangs that it asks, most likely that of %s", c.kind.object, callLimit, c.kind.controller),
 			Next: "its administrator looks at the pods of that operator; machines.kind: " + options.Job + " needs none"}
 	}
-	return problem("dry run", fmt.Errorf("the cluster refuses the %s: %w", c.kind.object, c.explain(err)), "")
+	return cloud.FromError("dry run", fmt.Errorf("the cluster refuses the %s: %w", c.kind.object, c.explain(err)), "")
 }
 
 // sidecars are the containers that were put into a pod.

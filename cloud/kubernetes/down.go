@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // downLimit bounds the wait for what was deleted to be gone: pods have their
@@ -128,7 +129,7 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 		if clean > 0 {
 			kinds = all
 		}
-		if err := pause(ctx, 300*time.Millisecond); err != nil {
+		if err := waits.Pause(ctx, 300*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -74,18 +73,6 @@ func (p *Provider) Open(life cloud.Life, ref string) []job.Replica {
 		all[i] = &replica{p: p, life: life, ref: r, number: i}
 	}
 	return all
-}
-
-// pause waits, or returns early with the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // ended reports whether an error only says that nobody waits any more.

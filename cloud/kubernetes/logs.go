@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // sinkError is an error of whoever takes a log: trying again does not mend it.
@@ -43,7 +44,7 @@ func (r *replica) FollowLog(ctx context.Context, log string, from job.Cursor, si
 		case done:
 			return err
 		}
-		if err := pause(ctx, 500*time.Millisecond); err != nil {
+		if err := waits.Pause(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
@@ -211,7 +212,7 @@ func (r *replica) await(ctx context.Context, d *door) error {
 	defer cancel()
 	w, err := d.api.Pods(d.Namespace).Watch(wait, meta.ListOptions{LabelSelector: r.selector()})
 	if err != nil {
-		return pause(ctx, time.Second)
+		return waits.Pause(ctx, time.Second)
 	}
 	defer w.Stop()
 	first := true
@@ -219,7 +220,7 @@ func (r *replica) await(ctx context.Context, d *door) error {
 		select {
 		case e, more := <-w.ResultChan():
 			if !more {
-				return cmpErr(ctx.Err(), pause(ctx, 100*time.Millisecond))
+				return cmpErr(ctx.Err(), waits.Pause(ctx, 100*time.Millisecond))
 			}
 			if pod, is := e.Object.(*core.Pod); is {
 				r.note(pod)
@@ -354,7 +355,7 @@ func (r *replica) awaitEnd(ctx context.Context, d *door, grace time.Duration) (l
 			}
 			force = time.Now().Add(10 * time.Second)
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := waits.Pause(ctx, 200*time.Millisecond); err != nil {
 			return 1, err
 		}
 	}
@@ -381,6 +382,6 @@ func (r *replica) Reach(ctx context.Context, news func(connected bool, why strin
 			was, told = is, true
 			news(is, why)
 		}
-		_ = pause(ctx, 5*time.Second)
+		_ = waits.Pause(ctx, 5*time.Second)
 	}
 }

@@ -3,13 +3,13 @@ package kubernetes
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
 )
 
@@ -93,33 +93,15 @@ func endsOf(ranks []int, l look, end *core.ContainerStateTerminated) (all []job.
 		if end.Reason == "OOMKilled" && code != 0 {
 			all = append(all, job.Status{Time: at, Kind: job.RankStarved, Rank: rank, Code: 1})
 		}
-		all = append(all, job.Status{Time: at, Kind: job.RankEnded, Rank: rank, Code: code, Signal: signalOf(code)})
+		all = append(all, job.Status{Time: at, Kind: job.RankEnded, Rank: rank, Code: code, Signal: job.SignalOf(code)})
 	}
 	return append(all, job.Status{Time: at, Kind: job.Ended, Rank: -1, Code: int(end.ExitCode)})
 }
 
 // ranksSaid reads what the launcher of several ranks leaves behind.
 func ranksSaid(message string) map[int]int {
-	said := map[int]int{}
-	_, list, found := strings.Cut(message, "ranks: ")
-	if !found {
-		return said
-	}
-	for _, word := range strings.Fields(list) {
-		rank, code, _ := strings.Cut(word, ":")
-		r, err := strconv.Atoi(rank)
-		n, err2 := strconv.Atoi(code)
-		if err == nil && err2 == nil && n >= 0 && n <= 255 {
-			said[r] = n
-		}
-	}
-	return said
-}
-
-// signalOf is the signal that a code stands for, as a shell says it.
-func signalOf(code int) string {
-	return map[int]string{128 + 1: "HUP", 128 + 2: "INT", 128 + 3: "QUIT", 128 + 4: "ILL", 128 + 6: "ABRT", 128 + 7: "BUS",
-		128 + 8: "FPE", 128 + 9: "KILL", 128 + 11: "SEGV", 128 + 13: "PIPE", 128 + 15: "TERM"}[code]
+	_, list, _ := strings.Cut(message, "ranks: ")
+	return pack.Ends(list)
 }
 
 // whyStopped is why somebody ended the replica; empty: nobody did.

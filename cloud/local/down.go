@@ -15,6 +15,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // Down ends everything that ever ran on the cluster, removes every file of it,
@@ -131,7 +132,7 @@ func (e *ending) end(ctx context.Context) {
 	p := process{pid: e.PID, start: e.Start}
 	p.signal(syscall.SIGTERM, syscall.SIGCONT) // one that was stopped hears nothing
 	for e.alive() {
-		if time.Since(began) > grace+killLimit || pause(ctx, 5*time.Millisecond) != nil {
+		if time.Since(began) > grace+killLimit || waits.Pause(ctx, 5*time.Millisecond) != nil {
 			e.how = "did not end when it was asked to, and was killed"
 			return
 		}

@@ -17,10 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/cloud/local/options"
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/local/options"
 )
 
 // starterCommand makes the test binary bring up a cluster and then wait to be

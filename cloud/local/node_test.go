@@ -17,10 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/cloud/local/options"
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/local/options"
 )
 
 func TestACommandRunsInTheNodesHomeWithItsOwnEnvironment(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dlwb/dlwb/cloud"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/cloud"
 )
 
 // probeLimit is how long a node may take to answer a probe.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // cookieName is the environment variable that everything of a cluster carries;
@@ -131,7 +133,7 @@ func end(ctx context.Context, find finder, grace time.Duration) (map[int]process
 			if clean++; clean == 2 {
 				return seen, nil
 			}
-			if err := pause(ctx, 2*time.Millisecond); err != nil {
+			if err := waits.Pause(ctx, 2*time.Millisecond); err != nil {
 				return seen, err
 			}
 			continue
@@ -153,20 +155,8 @@ func end(ctx context.Context, find finder, grace time.Duration) (map[int]process
 		if spent > grace+killLimit {
 			return seen, errLeft
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := waits.Pause(ctx, 10*time.Millisecond); err != nil {
 			return seen, err
 		}
-	}
-}
-
-// pause waits between two looks at something that can't be waited for.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // smiWindow is how long a single answer looks at the CPU use before it answers.
@@ -163,7 +165,7 @@ func (c *smiCall) run(ctx context.Context) error {
 	}
 	wait := smiWindow
 	for first := true; ; first = false {
-		if err := pause(ctx, wait); err != nil {
+		if err := waits.Pause(ctx, wait); err != nil {
 			return err
 		}
 		gpus, err := meter.read(c.gpus)

@@ -17,10 +17,11 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
-	"golang.org/x/sync/errgroup"
 )
 
 // answerLimit is how long a node may take from its start to its first answer.

@@ -2,11 +2,9 @@ package sagemaker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 )
 
 // roleOf is the ARN of a role that is given by its name or ARN. Who may not ask for
@@ -30,7 +29,7 @@ func (d *door) roleOf(ctx context.Context, role string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	out, err := d.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &role})
-	switch code, _ := codeOf(err); {
+	switch code, _ := awsapi.CodeOf(err); {
 	case err == nil:
 		return aws.ToString(out.Role.Arn), nil
 	case code == "NoSuchEntity":
@@ -130,7 +129,7 @@ func (d *door) regionOfBucket(ctx context.Context, bucket string) (string, error
 
 // explainS3 says what an error of S3 means.
 func (d *door) explainS3(bucket string, err error) error {
-	code, _ := codeOf(err)
+	code, _ := awsapi.CodeOf(err)
 	status := statusOf(err)
 	switch {
 	case code == "NoSuchBucket" || status == http.StatusNotFound:
@@ -162,35 +161,9 @@ func (d *door) price(ctx context.Context, instance string) cloud.Price {
 		return cloud.Price{}
 	}
 	for _, text := range out.PriceList {
-		if price := perHour(text); price > 0 {
+		if price := awsapi.PerHour(text); price > 0 {
 			return cloud.Price{PerHour: price, Source: priceSource, At: time.Now()}
 		}
 	}
 	return cloud.Price{}
-}
-
-// perHour reads a price of the price list; 0: there is none.
-func perHour(text string) float64 {
-	var entry struct {
-		Terms struct {
-			OnDemand map[string]struct {
-				Dimensions map[string]struct {
-					Unit  string            `json:"unit"`
-					Price map[string]string `json:"pricePerUnit"`
-				} `json:"priceDimensions"`
-			} `json:"OnDemand"`
-		} `json:"terms"`
-	}
-	if json.Unmarshal([]byte(text), &entry) != nil {
-		return 0
-	}
-	for _, term := range entry.Terms.OnDemand {
-		for _, dimension := range term.Dimensions {
-			price, err := strconv.ParseFloat(dimension.Price["USD"], 64)
-			if err == nil && price > 0 && strings.HasPrefix(strings.ToLower(dimension.Unit), "h") {
-				return price
-			}
-		}
-	}
-	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sagemaker/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // steps are where a job stands, by the word that SageMaker has for it.
@@ -60,7 +61,7 @@ func (p *Provider) Await(ctx context.Context, _ cloud.Life, text string, enter f
 				return neverBegan(l.job)
 			}
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := waits.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}

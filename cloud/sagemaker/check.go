@@ -3,7 +3,6 @@ package sagemaker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -40,35 +39,24 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	}
 	d, err := p.open(ctx, regionOf(spec))
 	if err != nil {
-		out.Findings = append(out.Findings, problem("region", err, "aws configure"))
+		out.Findings = append(out.Findings, cloud.FromError("region", err, "aws configure"))
 		return out
 	}
 	id, err := d.api.Identity(ctx)
 	if err != nil {
-		out.Findings = append(out.Findings, problem("credentials", awsapi.Explain(err, awsapi.Call{Region: d.region}), ""))
+		out.Findings = append(out.Findings, cloud.FromError("credentials", awsapi.Explain(err, awsapi.Call{Region: d.region}), ""))
 		return out
 	}
 	c := &check{door: d, spec: spec, m: m, partition: partitionOf(id.ARN), account: id.Account}
-	out.Findings = append(out.Findings, fine("credentials", id.ARN+" in "+d.region))
+	out.Findings = append(out.Findings, cloud.Passed("credentials", id.ARN+" in "+d.region))
 	if c.bucketName, err = d.bucketOf(ctx, m.Bucket); err != nil {
-		out.Findings = append(out.Findings, problem("bucket", err, ""))
+		out.Findings = append(out.Findings, cloud.FromError("bucket", err, ""))
 		return out
 	}
 	out.Findings = append(out.Findings, c.all(ctx)...)
 	c.money(&out)
 	c.text(&out)
 	return out
-}
-
-func fine(what, text string) cloud.Finding { return cloud.Finding{OK: true, What: what, Text: text} }
-
-// problem is a finding of an error; the error's own advice comes first.
-func problem(what string, err error, next string) cloud.Finding {
-	var advised interface{ Advice() string }
-	if errors.As(err, &advised) && advised.Advice() != "" {
-		next = advised.Advice()
-	}
-	return cloud.Finding{What: what, Text: err.Error(), Next: next}
 }
 
 // still looks for what is wrong without asking anybody.
@@ -107,7 +95,7 @@ func instanceOf(instance string) cloud.Finding {
 	}
 	switch {
 	case slices.Contains(names, instance):
-		return fine("instance", instance)
+		return cloud.Passed("instance", instance)
 	case slices.Contains(names, "ml."+instance):
 		return cloud.Finding{What: "instance", Text: instance + " is a type of EC2: that of SageMaker has ml. in front", Next: "machines.instance: ml." + instance}
 	case !strings.HasPrefix(instance, "ml."):
@@ -152,7 +140,7 @@ func (c *check) checkRole(ctx context.Context) []cloud.Finding {
 	c.policy = policyOf(rights)
 	name := c.m.Role[strings.LastIndex(c.m.Role, "/")+1:]
 	out, err := c.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
-	switch code, _ := codeOf(err); {
+	switch code, _ := awsapi.CodeOf(err); {
 	case code == "NoSuchEntity":
 		return []cloud.Finding{{What: "role", Text: "there is no IAM role " + name, Next: "aws iam list-roles --query 'Roles[].RoleName'; the plan below has the policy that it needs"}}
 	case err != nil:
@@ -194,7 +182,7 @@ func (c *check) simulate(ctx context.Context, name string, rights []need) cloud.
 	if len(refused) > 0 {
 		return cloud.Finding{What: "role", Text: "role " + name + " may not " + strings.Join(refused, ", "), Next: "give it the policy that the plan shows"}
 	}
-	return fine("role", name+" trusts SageMaker and may do what the job needs")
+	return cloud.Passed("role", name+" trusts SageMaker and may do what the job needs")
 }
 
 // checkBuckets looks where the buckets are: those of the job have to be in its
@@ -204,7 +192,7 @@ func (c *check) checkBuckets(ctx context.Context) (all []cloud.Finding) {
 		region, err := c.regionOfBucket(ctx, b.name)
 		switch {
 		case err != nil:
-			f := problem("bucket", c.explainS3(b.name, err), "")
+			f := cloud.FromError("bucket", c.explainS3(b.name, err), "")
 			if f.Text = b.what + ": " + f.Text; b.name != c.bucketName {
 				f = cloud.Unchecked(f.What, f.Text, f.Next)
 			}
@@ -213,7 +201,7 @@ func (c *check) checkBuckets(ctx context.Context) (all []cloud.Finding) {
 			all = append(all, cloud.Finding{What: "bucket", Text: fmt.Sprintf("%s: the bucket %s is in %s, and the job is in %s", b.what, b.name, region, c.region),
 				Next: "machines.region: " + region + ", or a bucket in " + c.region})
 		default:
-			all = append(all, fine("bucket", b.what+": "+b.name))
+			all = append(all, cloud.Passed("bucket", b.what+": "+b.name))
 		}
 	}
 	return all
@@ -243,7 +231,7 @@ func (c *check) buckets() (all []bucketUse) {
 func (c *check) checkImage(context.Context) []cloud.Finding {
 	image, err := imageOf(c.spec.Image, c.m.Estimator, c.region, c.spec.Instance)
 	if err != nil {
-		return []cloud.Finding{problem("image", err, "")}
+		return []cloud.Finding{cloud.FromError("image", err, "")}
 	}
 	c.image = image
 	m := imageForm.FindStringSubmatch(image)
@@ -255,7 +243,7 @@ func (c *check) checkImage(context.Context) []cloud.Finding {
 		return []cloud.Finding{{What: "image", Text: "the image is in " + m[2] + ", and the job is in " + c.region + ": SageMaker takes images of its own region only",
 			Next: strings.Replace(image, "."+m[2]+".", "."+c.region+".", 1) + ", once it is there"}}
 	}
-	return []cloud.Finding{fine("image", image)}
+	return []cloud.Finding{cloud.Passed("image", image)}
 }
 
 // checkQuota looks how many machines of the type training jobs may have.
@@ -282,7 +270,7 @@ func (c *check) checkQuota(ctx context.Context) []cloud.Finding {
 				return []cloud.Finding{{What: "quota", Text: fmt.Sprintf("the quota %q is %d, and the job needs %d", name, limit, c.spec.Count),
 					Next: fmt.Sprintf("aws service-quotas request-service-quota-increase --service-code sagemaker --quota-code %s --desired-value %d --region %s", aws.ToString(q.QuotaCode), c.spec.Count, c.region)}}
 			}
-			return []cloud.Finding{fine("quota", fmt.Sprintf("%d of at most %d × %s", c.spec.Count, limit, c.spec.Instance))}
+			return []cloud.Finding{cloud.Passed("quota", fmt.Sprintf("%d of at most %d × %s", c.spec.Count, limit, c.spec.Instance))}
 		}
 	}
 	return []cloud.Finding{cloud.Unchecked("quota", "there is no quota "+name+" in "+c.region, "does the region have the type? aws service-quotas list-service-quotas --service-code sagemaker --region "+c.region)}
@@ -294,7 +282,7 @@ func (c *check) checkPrice(ctx context.Context) []cloud.Finding {
 	limit, err := limitOf(c.spec, c.perHour)
 	switch {
 	case err != nil:
-		return []cloud.Finding{problem("price", err, "")}
+		return []cloud.Finding{cloud.FromError("price", err, "")}
 	case c.perHour == 0:
 		return []cloud.Finding{cloud.Warning("price", "what "+c.spec.Instance+" costs is not known; SageMaker ends the job after "+units.Duration(limit), "https://aws.amazon.com/sagemaker/pricing")}
 	}
@@ -302,7 +290,7 @@ func (c *check) checkPrice(ctx context.Context) []cloud.Finding {
 	if c.spec.Spot {
 		text += "; spot costs less, and what it saved is told at the end"
 	}
-	return []cloud.Finding{fine("price", text)}
+	return []cloud.Finding{cloud.Passed("price", text)}
 }
 
 func (c *check) money(out *cloud.Preflight) {

@@ -12,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sagemaker/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // downLimit bounds the wait for a job to end: its containers have two minutes, and
@@ -121,7 +123,7 @@ func (d *door) endJob(ctx context.Context, life cloud.Life, e *cloud.Entry, r re
 		if time.Now().After(until) {
 			return fmt.Errorf("job %s has not ended within %s", r.Name, downLimit)
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := waits.Pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -179,7 +181,7 @@ func (d *door) removeCode(ctx context.Context, life cloud.Life, e *cloud.Entry, 
 	res.ID = "s3://" + r.Bucket + "/" + r.Prefix
 	for range 3 {
 		left, err := d.removeOnce(ctx, r)
-		if code, _ := codeOf(err); code == "NoSuchBucket" {
+		if code, _ := awsapi.CodeOf(err); code == "NoSuchBucket" {
 			left, err = 0, nil
 		}
 		if err != nil {

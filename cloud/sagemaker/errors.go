@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
@@ -20,25 +19,16 @@ func (e *plainError) Error() string { return e.text }
 // Advice says what to do.
 func (e *plainError) Advice() string { return e.next }
 
-// codeOf is AWS's own code of an error, and its words.
-func codeOf(err error) (code, says string) {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		return api.ErrorCode(), api.ErrorMessage()
-	}
-	return "", ""
-}
-
 // absent reports whether a job is not there: SageMaker calls a name that it does
 // not know a faulty request.
 func absent(err error) bool {
-	code, says := codeOf(err)
+	code, says := awsapi.CodeOf(err)
 	return code == "ResourceNotFound" || code == "ResourceNotFoundException" || code == "ValidationException" && strings.Contains(says, "not found")
 }
 
 // taken reports whether a name is in use.
 func taken(err error) bool {
-	code, _ := codeOf(err)
+	code, _ := awsapi.CodeOf(err)
 	return code == "ResourceInUse"
 }
 
@@ -47,7 +37,7 @@ func (d *door) explain(err error) error {
 	if err == nil || ended(err) {
 		return err
 	}
-	code, says := codeOf(err)
+	code, says := awsapi.CodeOf(err)
 	switch {
 	case code == "ResourceLimitExceeded":
 		return &plainError{"SageMaker's quota is reached: " + says, d.quotaNext()}
@@ -66,7 +56,7 @@ func (d *door) quotaNext() string {
 // certain reports whether an error of a call that was sent once says that it was not
 // carried out. A fault of the service says nothing of the kind, whatever its code.
 func certain(err error) bool {
-	code, _ := codeOf(err)
+	code, _ := awsapi.CodeOf(err)
 	status := statusOf(err)
 	return code != "" && code != "InternalFailure" && code != "ServiceUnavailable" &&
 		status >= http.StatusBadRequest && status < http.StatusInternalServerError && status != http.StatusRequestTimeout
@@ -74,7 +64,7 @@ func certain(err error) bool {
 
 // throttled reports whether a call was not looked at because there are too many.
 func throttled(err error) bool {
-	code, _ := codeOf(err)
+	code, _ := awsapi.CodeOf(err)
 	return certain(err) && (code == "ThrottlingException" || code == "Throttling" || code == "TooManyRequestsException")
 }
 

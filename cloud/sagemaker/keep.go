@@ -17,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 var _ cloud.Keeper = (*Provider)(nil)
@@ -71,7 +72,7 @@ func (d *door) awaitOutput(ctx context.Context, name string) error {
 		case time.Now().After(until):
 			return &plainError{fmt.Sprintf("job %s has not ended within %s: SageMaker says %s (%s)", name, units.Duration(outputLimit), l.job.TrainingJobStatus, l.job.SecondaryStatus), ""}
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := waits.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -12,8 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	logtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // group is where SageMaker puts what training jobs print.
@@ -45,7 +47,7 @@ func (d *door) streams(ctx context.Context, name string, host int) (names []stri
 		LogGroupName: aws.String(group), LogStreamNamePrefix: aws.String(fmt.Sprintf("%s/algo-%d-", name, host+1))})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
-		if code, _ := codeOf(err); code == "ResourceNotFoundException" {
+		if code, _ := awsapi.CodeOf(err); code == "ResourceNotFoundException" {
 			return nil, nil // the account's first job has not printed yet
 		}
 		if err != nil {
@@ -87,11 +89,11 @@ func (d *door) page(ctx context.Context, at cursor) (page, error) {
 		in.StartTime, at.Skip = aws.Int64(at.At), at.Events
 	}
 	out, err := d.logs.GetLogEvents(ask, in)
-	if code, says := codeOf(err); code == "InvalidParameterException" && at.Token != "" && strings.Contains(strings.ToLower(says), "token") {
+	if code, says := awsapi.CodeOf(err); code == "InvalidParameterException" && at.Token != "" && strings.Contains(strings.ToLower(says), "token") {
 		at.Token = ""
 		return d.page(ctx, at)
 	}
-	if code, _ := codeOf(err); code == "ResourceNotFoundException" {
+	if code, _ := awsapi.CodeOf(err); code == "ResourceNotFoundException" {
 		return page{next: at, tail: true}, nil
 	}
 	if err != nil {
@@ -141,7 +143,7 @@ func (r *replica) FollowLog(ctx context.Context, log string, from job.Cursor, si
 			wait = firstLook
 			continue
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := waits.Pause(ctx, wait); err != nil {
 			return err
 		}
 		wait = min(wait*2, 2*time.Second)
@@ -233,7 +235,7 @@ func (f *follower) pass(p page) error {
 	var text []byte
 	for _, e := range p.events {
 		line := strings.TrimSuffix(aws.ToString(e.Message), "\n")
-		if _, is := endsFrom(line); is && f.ref.Told {
+		if _, is := pack.EndsFrom(line); is && f.ref.Told {
 			f.end = true
 			continue
 		}
@@ -296,7 +298,7 @@ func (r *replica) endsOf(ctx context.Context, d *door) (map[int]int, error) {
 		return nil, d.explain(err)
 	}
 	for _, e := range slices.Backward(out.Events) {
-		if ends, is := endsFrom(strings.TrimSuffix(aws.ToString(e.Message), "\n")); is {
+		if ends, is := pack.EndsFrom(strings.TrimSuffix(aws.ToString(e.Message), "\n")); is {
 			return ends, nil
 		}
 	}

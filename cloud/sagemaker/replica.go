@@ -10,7 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sagemaker/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // replica is a host of a training job: algo-1 is the first.
@@ -82,7 +84,7 @@ func (r *replica) WatchStatus(ctx context.Context, sink func(job.Status) error, 
 				return &job.UnrecordedError{State: state, Err: &plainError{state.Why, ""}}
 			}
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := waits.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -107,7 +109,7 @@ func (r *replica) Stop(ctx context.Context, grace time.Duration, why string) (in
 		if time.Now().After(until) {
 			return len(r.mine()), err
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := waits.Pause(ctx, time.Second); err != nil {
 			return len(r.mine()), err
 		}
 	}
@@ -136,7 +138,7 @@ func (d *door) stop(ctx context.Context, life cloud.Life, name, why string) erro
 		return nil
 	}
 	_, err = d.sm.StopTrainingJob(call, &sagemaker.StopTrainingJobInput{TrainingJobName: &name})
-	if code, says := codeOf(err); code == "ValidationException" && strings.Contains(says, "status") || absent(err) {
+	if code, says := awsapi.CodeOf(err); code == "ValidationException" && strings.Contains(says, "status") || absent(err) {
 		return nil // it has just ended
 	}
 	return d.explain(err)
@@ -164,6 +166,6 @@ func (r *replica) Reach(ctx context.Context, news func(connected bool, why strin
 			was, told = is, true
 			news(is, why)
 		}
-		_ = pause(ctx, 5*time.Second)
+		_ = waits.Pause(ctx, 5*time.Second)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
@@ -76,18 +75,6 @@ func lacks(r ref) []job.Lack {
 		{Capability: job.Telemetry, Why: "the machines of a training job tell nothing here; CloudWatch has their use once a minute (namespace /aws/sagemaker/TrainingJobs)",
 			Next: "https://" + r.Region + ".console.aws.amazon.com/sagemaker/home?region=" + r.Region + "#/jobs/" + r.Name},
 		{Capability: job.Suspend, Why: "a training job can't be suspended", Next: "stop it, and run it again with machines.checkpoints"},
-	}
-}
-
-// pause waits, or returns early with the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -130,7 +130,7 @@ func endsOf(ranks []int, j *sagemaker.DescribeTrainingJobOutput, ends map[int]in
 	}
 	for _, rank := range ranks {
 		if n, known := ends[rank]; known {
-			all = append(all, job.Status{Time: at, Kind: job.RankEnded, Rank: rank, Code: n, Signal: signalOf(n)})
+			all = append(all, job.Status{Time: at, Kind: job.RankEnded, Rank: rank, Code: n, Signal: job.SignalOf(n)})
 		} else if j.TrainingJobStatus == types.TrainingJobStatusCompleted {
 			all = append(all, job.Status{Time: at, Kind: job.RankEnded, Rank: rank})
 		}
@@ -151,33 +151,6 @@ func codeSaid(reason string) int {
 		return 1
 	}
 	return n
-}
-
-// signalOf is the signal that a code stands for, as a shell says it.
-func signalOf(code int) string {
-	return map[int]string{128 + 1: "HUP", 128 + 2: "INT", 128 + 3: "QUIT", 128 + 4: "ILL", 128 + 6: "ABRT", 128 + 7: "BUS",
-		128 + 8: "FPE", 128 + 9: "KILL", 128 + 11: "SEGV", 128 + 13: "PIPE", 128 + 15: "TERM"}[code]
-}
-
-// trailer begins the line by which a host tells how its ranks ended.
-const trailer = "[dlwb] ranks: "
-
-// endsFrom reads that line; false: it is another one.
-func endsFrom(line string) (ends map[int]int, is bool) {
-	list, is := strings.CutPrefix(line, trailer)
-	if !is {
-		return nil, false
-	}
-	ends = map[int]int{}
-	for _, word := range strings.Fields(list) {
-		rank, code, _ := strings.Cut(word, ":")
-		r, err := strconv.Atoi(rank)
-		n, err2 := strconv.Atoi(code)
-		if err == nil && err2 == nil && n >= 0 && n <= 255 {
-			ends[r] = n
-		}
-	}
-	return ends, true
 }
 
 // sentence joins what is said with a colon, without what is empty.

@@ -11,9 +11,11 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/cloud/sagemaker/options"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // time30 is the time that so many bytes need on a slow line.
@@ -211,7 +213,7 @@ func (s *submission) ask(ctx context.Context, in *sagemaker.CreateTrainingJobInp
 	defer cancel()
 	for wait := time.Second; ; wait *= 2 {
 		out, err := s.door.sm.CreateTrainingJob(ctx, in, func(o *sagemaker.Options) { o.Retryer = aws.NopRetryer{} })
-		if err == nil || !throttled(err) || wait > slowest || pause(ctx, wait) != nil {
+		if err == nil || !throttled(err) || wait > slowest || waits.Pause(ctx, wait) != nil {
 			return out, err
 		}
 	}
@@ -246,7 +248,7 @@ func (s *submission) take(ctx context.Context) (there bool, err error) {
 }
 
 func firstLine(err error) string {
-	_, says := codeOf(err)
+	_, says := awsapi.CodeOf(err)
 	if says == "" {
 		says = err.Error()
 	}
@@ -324,7 +326,7 @@ func (d *door) sight(ctx context.Context, life cloud.Life, e *cloud.Entry) (bool
 		if e.ID != "" || time.Since(e.IntentAt) > settle {
 			return false, nil
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := waits.Pause(ctx, time.Second); err != nil {
 			return false, err
 		}
 	}

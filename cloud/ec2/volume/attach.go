@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 // Kind is the ledger's word for a volume that exists and was attached.
@@ -61,18 +62,9 @@ func (t *Attacher) Attach(ctx context.Context, a Attachment) error {
 			t.Say("waiting for " + a.Volume + ": it is still attached to " + holder)
 			told = true
 		}
-		if err := pause(ctx, t.Poll); err != nil {
+		if err := waits.Pause(ctx, t.Poll); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -153,6 +145,6 @@ func Released(ctx context.Context, ec2 API, a Attachment, limit, poll time.Durat
 		if ctx.Err() != nil || looks >= fewestLooks && time.Since(began) > limit {
 			return "", why + hand
 		}
-		_ = pause(ctx, poll)
+		_ = waits.Pause(ctx, poll)
 	}
 }
