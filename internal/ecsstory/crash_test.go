@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // to hold the lock of a store
 
 	"github.com/dlwb/dlwb/internal/fakeecs"
+	"github.com/dlwb/dlwb/internal/jobstory"
 )
 
 // reads reports whether a call changes nothing.
@@ -73,7 +74,7 @@ func cells(t *testing.T) (all []cell) {
 	t.Helper()
 	p := newProject(t)
 	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
-	p.must("run", "--plain", "--down")
+	p.Must("run", "--plain", "--down")
 	p.clean()
 	counts := p.fake.Counts()
 	for n, call := range slices.Sorted(maps.Keys(counts)) {
@@ -91,7 +92,7 @@ func cells(t *testing.T) (all []cell) {
 // on with the run, or runs again. There is no second job of one run and there are no
 // more machines than were asked for; in the end nothing is left.
 func TestADlwbThatIsKilledAtAnyCallLeavesNothing(t *testing.T) {
-	program(t)
+	jobstory.Program(t)
 	all := sampled
 	if os.Getenv("DLWB_ECS_MATRIX") != "" {
 		all = cells(t)
@@ -130,7 +131,7 @@ func (c cell) play(t *testing.T) bool {
 	k := &killer{c: c, p: p, started: make(chan struct{}), over: make(chan struct{})}
 	p.fake.Answer(k.answer)
 	p.fake.Cut(k.cut)
-	cmd := p.command("run", "--plain", "--down")
+	cmd := p.Command("run", "--plain", "--down")
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
@@ -150,25 +151,25 @@ func (c cell) play(t *testing.T) bool {
 
 // follow does what somebody does who finds that dlwb was killed.
 func (c cell) follow(p *project) {
-	p.t.Helper()
+	p.T.Helper()
 	runs := 1
 	if c.afterwards != "down" {
-		_, _ = p.try("attach", "jobs", "--plain") // a run that never began is told as that
+		_, _ = p.Try("attach", "jobs", "--plain") // a run that never began is told as that
 	}
 	if c.afterwards == "run again" {
 		runs = 2
-		if out, err := p.try("run", "--plain"); err != nil && !c.ending() {
-			p.t.Errorf("run again: %v\n%s", err, out)
+		if out, err := p.Try("run", "--plain"); err != nil && !c.ending() {
+			p.T.Errorf("run again: %v\n%s", err, out)
 		}
 		if n := len(p.fake.AWS.Running()); n > 3 {
-			p.t.Errorf("%d machines run, and 3 were asked for", n)
+			p.T.Errorf("%d machines run, and 3 were asked for", n)
 		}
 	}
-	if text, err := p.try("down", "jobs", "--plain"); err != nil && !strings.Contains(text, "no cluster") {
-		p.t.Errorf("down: %v\n%s", err, text)
+	if text, err := p.Try("down", "jobs", "--plain"); err != nil && !strings.Contains(text, "no cluster") {
+		p.T.Errorf("down: %v\n%s", err, text)
 	}
 	if n := p.fake.Posts(); n > runs {
-		p.t.Errorf("%d jobs were asked for by %d runs", n, runs)
+		p.T.Errorf("%d jobs were asked for by %d runs", n, runs)
 	}
 	p.clean()
 }
@@ -213,7 +214,7 @@ func (k *killer) cut(call string, nth int) bool {
 		k.kill()
 		return true
 	}
-	unlock := lockStore(k.p.t, filepath.Join(k.p.dir, "../state/dlwb.sqlite"))
+	unlock := lockStore(k.p.T, filepath.Join(k.p.Dir, "../state/dlwb.sqlite"))
 	k.writes.Go(func() {
 		defer unlock()
 		time.Sleep(700 * time.Millisecond) // dlwb has the reply and waits for the lock by now

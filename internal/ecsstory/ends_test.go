@@ -20,8 +20,8 @@ func TestEachMachineIsEndedAndProven(t *testing.T) {
 			p := newProject(t)
 			p.fake.Unnamed = unnamed
 			p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
-			p.must("run", "--plain")
-			out := p.must("down", "jobs", "--plain")
+			p.Must("run", "--plain")
+			out := p.Must("down", "jobs", "--plain")
 			if n := len(machineGone.FindAllString(out, -1)); n != 3 {
 				t.Errorf("%d machines are proven gone, want 3:\n%s", n, out)
 			}
@@ -35,11 +35,11 @@ func TestEachMachineIsEndedAndProven(t *testing.T) {
 func TestTheLeaseEndsTheMachinesWithoutDlwb(t *testing.T) {
 	p := newProject(t)
 	p.profile("ecs", "{engine: plain, command: train.py 600}", "limits: {lifetime: 1h}\n")
-	run := p.command("run", "--plain")
+	run := p.Command("run", "--plain")
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.await("the first step", func() bool { return strings.Contains(p.logs()["rank-0.log"], "step 1/40") })
+	p.Await("the first step", func() bool { return strings.Contains(p.Logs()["rank-0.log"], "step 1/40") })
 	_ = run.Process.Kill()
 	_ = run.Wait()
 	if n := len(p.fake.AWS.Running()); n != 3 {
@@ -52,13 +52,13 @@ func TestTheLeaseEndsTheMachinesWithoutDlwb(t *testing.T) {
 		t.Errorf("%d machines run within their lease, want 3", n)
 	}
 	p.fake.Ahead(time.Hour)
-	p.await("the end of the lease", func() bool { return len(p.fake.AWS.Running()) == 0 })
+	p.Await("the end of the lease", func() bool { return len(p.fake.AWS.Running()) == 0 })
 	for call, n := range p.fake.Counts() {
 		if n != before[call] {
 			t.Errorf("%s came in while no dlwb was there", call)
 		}
 	}
-	if out := p.must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+	if out := p.Must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
 		t.Errorf("down says\n%s", out)
 	}
 	if n := p.fake.Posts(); n != 1 {

@@ -10,22 +10,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/jobstory"
 )
 
 // A rank that fails is named with its code.
 func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
 	p := newProject(t)
-	p.write("train.py", "import os, sys, time\nprint('begun', flush=True)\nif os.environ['RANK'] == '1':\n    print('no such file', flush=True)\n    sys.exit(7)\ntime.sleep(60)\n")
+	p.Write("train.py", "import os, sys, time\nprint('begun', flush=True)\nif os.environ['RANK'] == '1':\n    print('no such file', flush=True)\n    sys.exit(7)\ntime.sleep(60)\n")
 	p.profile("ecs", "{engine: plain, command: train.py}", "")
-	out, err := p.try("run", "--json", "--down")
+	out, err := p.Try("run", "--json", "--down")
 	if err == nil {
 		t.Fatalf("a run that failed exits well:\n%s", out)
 	}
-	ended := eventOf(t, said(t, out), "run_ended")
+	ended := jobstory.EventOf(t, jobstory.Said(t, out), "run_ended")
 	if ended["exit_code"] != 7.0 || ended["rank"] != 1.0 {
 		t.Errorf("%v", ended)
 	}
-	if log := p.logs()["rank-1.log"]; log != "begun\nno such file\n" {
+	if log := p.Logs()["rank-1.log"]; log != "begun\nno such file\n" {
 		t.Errorf("the log of rank 1 is %q", log)
 	}
 	p.clean()
@@ -38,32 +40,32 @@ func TestAStoppedJobEndsTheTail(t *testing.T) {
 		t.Run(by, func(t *testing.T) {
 			p := newProject(t)
 			p.profile("ecs", "{engine: plain, command: train.py 0.2}", "")
-			p.must("run", "--plain", "--detach")
-			watch := p.command("attach", "jobs", "--plain")
+			p.Must("run", "--plain", "--detach")
+			watch := p.Command("attach", "jobs", "--plain")
 			if err := watch.Start(); err != nil {
 				t.Fatal(err)
 			}
-			p.await("step 3", func() bool { return strings.Contains(p.logs()["rank-0.log"], "step 3/40") })
+			p.Await("step 3", func() bool { return strings.Contains(p.Logs()["rank-0.log"], "step 3/40") })
 			if by == "dlwb" {
 				_ = watch.Process.Kill()
 				_ = watch.Wait()
-				p.must("stop", "jobs", "--plain")
+				p.Must("stop", "jobs", "--plain")
 			} else {
 				p.fake.StopJobs()
 				_ = watch.Wait()
 			}
 			last := 0
-			for line := range strings.Lines(p.logs()["rank-0.log"]) {
+			for line := range strings.Lines(p.Logs()["rank-0.log"]) {
 				if step, is := strings.CutPrefix(line, "step "); is {
 					if last++; !strings.HasPrefix(step, fmt.Sprint(last)+"/40 ") {
 						t.Fatalf("step %d is missing or comes twice", last)
 					}
 				}
 			}
-			if out := p.must("runs"); !strings.Contains(out, "stopped") {
+			if out := p.Must("runs"); !strings.Contains(out, "stopped") {
 				t.Errorf("runs says\n%s", out)
 			}
-			if out := p.must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+			if out := p.Must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
 				t.Errorf("down says\n%s", out)
 			}
 			p.clean()
@@ -77,7 +79,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	p := newProject(t)
 	p.fake.Lost[1] = true
 	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
-	run := p.command("run", "--json")
+	run := p.Command("run", "--json")
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,13 +90,13 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := func() string { text, _ := os.ReadFile(out.Name()); return string(text) }
-	p.await("the missing one", func() bool { return strings.Contains(said(), "ConnectionError: Ray is trying to start") })
+	p.Await("the missing one", func() bool { return strings.Contains(said(), "ConnectionError: Ray is trying to start") })
 	if !strings.Contains(said(), "has not joined Ray") || !strings.Contains(said(), "; missing: i-") {
 		t.Errorf("said is\n%s", said())
 	}
 	_ = run.Process.Kill()
 	_ = run.Wait()
-	p.must("down", "jobs", "--plain")
+	p.Must("down", "jobs", "--plain")
 	p.clean()
 }
 
@@ -107,7 +109,7 @@ func TestEveryRequestIsOneOfAWSsModel(t *testing.T) {
 	}
 	p := newProject(t)
 	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "machines: {count: 2, instance: m5.xlarge, image: 'rayproject/ray:2.40.0', spot: true, task_role: 'arn:aws:iam::123456789012:role/r', tags: {a: b}}\n")
-	p.must("run", "--json", "--down")
+	p.Must("run", "--json", "--down")
 	dir, names := t.TempDir(), map[string]bool{}
 	for i, c := range p.fake.Calls() {
 		names[c.Name] = true

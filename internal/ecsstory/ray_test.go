@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/jobstory"
 )
 
 // realRay has the containers of the fake run a real Ray. A machine that has other
@@ -42,11 +44,11 @@ func realRay(t *testing.T, p *project) {
 func TestTheJobRunsOnARealRay(t *testing.T) {
 	p := newProject(t)
 	realRay(t, p)
-	p.write("helper.py", "NAME = 'helped'\n")
-	if err := os.Symlink("helper.py", filepath.Join(p.dir, "linked.py")); err != nil {
+	p.Write("helper.py", "NAME = 'helped'\n")
+	if err := os.Symlink("helper.py", filepath.Join(p.Dir, "linked.py")); err != nil {
 		t.Fatal(err)
 	}
-	p.write("train.py", `import os, sys
+	p.Write("train.py", `import os, sys
 from linked import NAME
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -62,7 +64,7 @@ dist.destroy_process_group()
 sys.exit(0)
 `)
 	p.profile("ecs", `{engine: torchrun, procs_per_node: 2, command: train.py, env: {WHAT: "a 'b' $c"}}`, "environment: {python: python3}\n")
-	out := p.must("run", "--json", "--down")
+	out := p.Must("run", "--json", "--down")
 	raw := "bar 1\rbar 2\r\n" + string(func() (b []byte) {
 		for i := 128; i < 256; i++ {
 			b = append(b, byte(i))
@@ -71,7 +73,7 @@ sys.exit(0)
 	}()) + "é漢\uf70d\n"
 	for rank, log := range []string{"rank-0.log", "rank-1.log", "rank-2.log", "rank-3.log"} {
 		want := "rank " + string(rune('0'+rank)) + " of 4: sum 4 helped a 'b' $c\n" + raw + "step 1/3 loss 4.0000\nstep 2/3 loss 2.0000\nstep 3/3 loss 1.3333\n"
-		if got := p.logs()[log]; !strings.HasSuffix(got, want) {
+		if got := p.Logs()[log]; !strings.HasSuffix(got, want) {
 			t.Errorf("%s is %q, want %q at its end", log, got, want)
 		}
 	}
@@ -85,17 +87,17 @@ sys.exit(0)
 func TestARankThatFailsOnARealRayIsNamedWithItsCode(t *testing.T) {
 	p := newProject(t)
 	realRay(t, p)
-	p.write("train.py", "import os, sys, time\nprint('begun', flush=True)\nif os.environ['RANK'] == '1':\n    print('no such file', flush=True)\n    sys.exit(7)\ntime.sleep(60)\n")
+	p.Write("train.py", "import os, sys, time\nprint('begun', flush=True)\nif os.environ['RANK'] == '1':\n    print('no such file', flush=True)\n    sys.exit(7)\ntime.sleep(60)\n")
 	p.profile("ecs", "{engine: plain, command: train.py}", "")
-	out, err := p.try("run", "--json", "--down")
+	out, err := p.Try("run", "--json", "--down")
 	if err == nil {
 		t.Fatalf("a run that failed exits well:\n%s", out)
 	}
-	ended := eventOf(t, said(t, out), "run_ended")
+	ended := jobstory.EventOf(t, jobstory.Said(t, out), "run_ended")
 	if ended["exit_code"] != 7.0 || ended["rank"] != 1.0 {
 		t.Errorf("%v\n%s", ended, out)
 	}
-	if log := p.logs()["rank-1.log"]; log != "begun\nno such file\n" {
+	if log := p.Logs()["rank-1.log"]; log != "begun\nno such file\n" {
 		t.Errorf("the log of rank 1 is %q", log)
 	}
 	p.clean()

@@ -25,6 +25,7 @@ import (
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dlwb/dlwb/internal/jobstory"
 	"github.com/dlwb/dlwb/internal/kuberig"
 	"github.com/dlwb/dlwb/internal/overlay"
 	"github.com/dlwb/dlwb/internal/sample"
@@ -59,59 +60,20 @@ func cluster(t *testing.T) *kuberig.Cluster {
 // project is a directory with a dlwb and a state of its own.
 type project struct {
 	*testing.T
-	dir, program string
-	env          []string
+	*jobstory.Project
 }
 
 func newProject(t *testing.T, program, kubeconfig string) *project {
 	t.Helper()
-	home := t.TempDir()
-	p := &project{t, filepath.Join(home, "p"), program, []string{"HOME=" + home, "DLWB_HOME=" + filepath.Join(home, "state"), "DLWB_KEEPER=off", "XDG_STATE_HOME=", "KUBECONFIG=" + kubeconfig}}
-	if err := os.Mkdir(p.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = p.try("down", "--all", "--plain") })
+	p := &project{t, jobstory.New(t, program, "DLWB_KEEPER=off", "KUBECONFIG="+kubeconfig)}
+	t.Cleanup(func() { _, _ = p.Try("down", "--all", "--plain") })
 	return p
 }
 
-func (p *project) write(name, text string) {
-	p.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
-		p.Fatal(err)
-	}
-}
-
-var shownHash = regexp.MustCompile(`--hash ([0-9a-f]+)`)
-
 func (p *project) profile(text string) {
 	p.Helper()
-	p.write("dlwb.yaml", text)
-	out, _ := p.try("plan")
-	hash := shownHash.FindStringSubmatch(out)
-	if hash == nil {
-		p.Fatalf("no hash is shown in\n%s", out)
-	}
-	p.must("trust", "--hash", hash[1], "dlwb.yaml")
-}
-
-func (p *project) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(p.program, args...)
-	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), p.env...)
-	return cmd
-}
-
-func (p *project) try(args ...string) (string, error) {
-	out, err := p.command(args...).CombinedOutput()
-	return string(out), err
-}
-
-func (p *project) must(args ...string) string {
-	p.Helper()
-	out, err := p.try(args...)
-	if err != nil {
-		p.Fatalf("dlwb %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return out
+	p.Write("dlwb.yaml", text)
+	p.Trust("dlwb.yaml")
 }
 
 // eventOf is the one event of a name that a command with --json printed.
@@ -143,11 +105,11 @@ func TestOnlyTheProviderChanges(t *testing.T) {
 	series, ends := map[string]string{}, map[string]any{}
 	for _, provider := range []string{"local", "kubernetes"} {
 		p := newProject(t, program, c.Kubeconfig)
-		p.write("train.py", script)
+		p.Write("train.py", script)
 		p.profile("name: same\nprovider: " + provider + "\nmachines: {count: 2}\nrun: {engine: plain, command: train.py}\n")
-		out := p.must("run", "--json", "--down")
+		out := p.Must("run", "--json", "--down")
 		run, _ := p.eventOf(out, "run_started")["run"].(string)
-		series[provider] = p.must("export", run, "--format", "csv")
+		series[provider] = p.Must("export", run, "--format", "csv")
 		ends[provider] = p.eventOf(out, "run_ended")["exit_code"]
 		if proven := p.eventOf(out, "receipt")["proven"]; proven != true {
 			t.Errorf("%s: the receipt says %v", provider, proven)
@@ -173,14 +135,14 @@ while not os.path.exists("enough"):
 func TestPodsOfAJobAreReachedAsNodesAre(t *testing.T) {
 	c, program := cluster(t), overlay.Build(t, nil)
 	p := newProject(t, program, c.Kubeconfig)
-	p.write("train.py", serving)
+	p.Write("train.py", serving)
 	p.profile("name: reached\nprovider: kubernetes\nmachines: {count: 2}\nrun: {engine: plain, command: train.py}\n")
-	run := p.command("run", "--json")
+	run := p.Command("run", "--json")
 	said := p.started(run, "run_started")
-	if out := p.must("exec", "reached", "--plain", "--", "sh", "-c", "pwd; command -v python3 >/dev/null && echo python"); strings.Count(out, "python") != 2 {
+	if out := p.Must("exec", "reached", "--plain", "--", "sh", "-c", "pwd; command -v python3 >/dev/null && echo python"); strings.Count(out, "python") != 2 {
 		t.Errorf("the pods say\n%s", out)
 	}
-	forward := p.command("forward", "reached", "8123", "--plain")
+	forward := p.Command("forward", "reached", "8123", "--plain")
 	told := p.started(forward, "127.0.0.1:")
 	address := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(told())
 	answer, err := http.Get("http://" + address + "/train.py")
@@ -194,14 +156,14 @@ func TestPodsOfAJobAreReachedAsNodesAre(t *testing.T) {
 	}
 	_ = forward.Process.Signal(os.Interrupt)
 	_ = forward.Wait()
-	p.must("exec", "reached", "--plain", "--", "touch", "/dlwb/work/code/enough")
+	p.Must("exec", "reached", "--plain", "--", "touch", "/dlwb/work/code/enough")
 	if err := run.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, said())
 	}
-	if out, err := p.try("exec", "reached", "--plain", "--", "true"); err == nil || !strings.Contains(out, "no job of it runs") {
+	if out, err := p.Try("exec", "reached", "--plain", "--", "true"); err == nil || !strings.Contains(out, "no job of it runs") {
 		t.Errorf("without a job: %v\n%s", err, out)
 	}
-	if proven := p.eventOf(p.must("down", "reached", "--json"), "receipt")["proven"]; proven != true {
+	if proven := p.eventOf(p.Must("down", "reached", "--json"), "receipt")["proven"]; proven != true {
 		t.Errorf("the receipt says %v", proven)
 	}
 }
@@ -274,13 +236,13 @@ func TestAPyTorchJobTrains(t *testing.T) {
 	} {
 		t.Run(engine, func(t *testing.T) {
 			p := newProject(t, program, c.Kubeconfig)
-			p.write("train.py", ddp)
+			p.Write("train.py", ddp)
 			p.profile("name: ddp\nprovider: kubernetes\nmachines: {" + k.machines + ", kind: pytorchjob, gpus: 1}\nrun: {engine: " + engine + ", procs_per_node: " + k.procs +
 				", command: train.py, env: {GLOO_SOCKET_IFNAME: eth0, OMP_NUM_THREADS: \"1\"}}\n")
-			out, err := p.try("run", "--json", "--down")
+			out, err := p.Try("run", "--json", "--down")
 			if err != nil {
 				for rank := range k.sees {
-					log, _ := p.try("logs", "ddp", "--rank", fmt.Sprint(rank))
+					log, _ := p.Try("logs", "ddp", "--rank", fmt.Sprint(rank))
 					t.Logf("rank %d:\n%s", rank, log)
 				}
 				t.Fatalf("%v\n%s", err, out)
@@ -292,11 +254,11 @@ func TestAPyTorchJobTrains(t *testing.T) {
 				t.Errorf("the receipt says %v", proven)
 			}
 			run, _ := p.eventOf(out, "run_started")["run"].(string)
-			if n := strings.Count(p.must("export", run, "--format", "csv"), "loss"); n < 30 {
+			if n := strings.Count(p.Must("export", run, "--format", "csv"), "loss"); n < 30 {
 				t.Errorf("the curve has %d points", n)
 			}
 			for rank, want := range k.sees {
-				if log := p.must("logs", run, "--rank", fmt.Sprint(rank)); !strings.Contains(log, want) {
+				if log := p.Must("logs", run, "--rank", fmt.Sprint(rank)); !strings.Contains(log, want) {
 					t.Errorf("rank %d:\n%s", rank, log)
 				}
 			}
@@ -367,7 +329,7 @@ func newKiller(t *testing.T, c *kuberig.Cluster) (*killer, string) {
 
 // run runs a command of dlwb and kills it at its call number at.
 func (k *killer) run(p *project, at int, after bool, args ...string) (calls int) {
-	cmd := p.command(args...)
+	cmd := p.Command(args...)
 	k.mu.Lock()
 	k.calls, k.at, k.after, k.victim, k.writes = 0, at, after, cmd, args[0] == "down"
 	if err := cmd.Start(); err != nil {
@@ -389,7 +351,7 @@ func TestNothingIsLeftOrMadeTwiceWhereverDlwbIsKilled(t *testing.T) {
 	profile := "name: killed\nprovider: kubernetes\nmachines: {count: 2, kind: pytorchjob}\nrun: {engine: plain, command: train.py, env: {A: b}}\n"
 	begin := func(t *testing.T) *project {
 		p := newProject(t, program, kubeconfig)
-		p.write("train.py", "import time\ntime.sleep(300)\n")
+		p.Write("train.py", "import time\ntime.sleep(300)\n")
 		p.profile(profile)
 		k.mu.Lock()
 		k.made = nil
@@ -424,9 +386,9 @@ func TestNothingIsLeftOrMadeTwiceWhereverDlwbIsKilled(t *testing.T) {
 				k.run(p, at.at, at.after, "down", "killed", "--plain")
 			} else {
 				k.run(p, at.at, at.after, "run", "--plain", "--detach")
-				_, _ = p.try("run", "--plain", "--detach") // the same again, as a person would
+				_, _ = p.Try("run", "--plain", "--detach") // the same again, as a person would
 			}
-			if out, err := p.try("down", "--all", "--plain"); err != nil {
+			if out, err := p.Try("down", "--all", "--plain"); err != nil {
 				t.Errorf("down: %v\n%s", err, out)
 			}
 			left(t, c)

@@ -15,99 +15,25 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/jobstory"
 )
 
 // project is a directory with a state of its own, and a program that knows
 // local-job.
-type project struct {
-	t            *testing.T
-	dir, program string
-	env          []string
-}
-
-const script = `import os, sys, time
-rank = int(os.environ["RANK"])
-for step in range(1, 41):
-    if rank == 0:
-        print(f"step {step}/40 loss {4 / step:.4f}", flush=True)
-    time.sleep(float(sys.argv[1]))
-print("rank", rank, "is through", flush=True)
-`
+type project struct{ *jobstory.Project }
 
 func newProject(t *testing.T, program string) *project {
 	t.Helper()
-	dir := t.TempDir()
-	p := &project{t: t, dir: filepath.Join(dir, "p"), program: program,
-		env: []string{"HOME=" + dir, "DLWB_HOME=" + filepath.Join(dir, "state"), "DLWB_KEEPER=off", "XDG_STATE_HOME="}}
-	if err := os.Mkdir(p.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	p.write("train.py", script)
-	t.Cleanup(func() { _, _ = p.try("down", "--all", "--plain") })
+	p := &project{jobstory.New(t, program, "DLWB_KEEPER=off")}
+	t.Cleanup(func() { _, _ = p.Try("down", "--all", "--plain") })
 	return p
-}
-
-func (p *project) write(name, text string) {
-	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
 }
 
 // profile writes a trusted profile of that provider.
 func (p *project) profile(provider, pause string) {
-	p.t.Helper()
-	p.write("dlwb.yaml", "name: jobs\nprovider: "+provider+"\nmachines: {count: 2}\nrun: {engine: plain, command: train.py "+pause+"}\n")
-	p.trust("dlwb.yaml")
-}
-
-var shownHash = regexp.MustCompile(`--hash ([0-9a-f]+)`)
-
-// trust trusts the profiles as a user would: by the hash that is shown. The
-// provider is known to the program alone.
-func (p *project) trust(files ...string) {
-	p.t.Helper()
-	for _, file := range files {
-		out, _ := p.try("plan", file)
-		hash := shownHash.FindStringSubmatch(out)
-		if hash == nil {
-			p.t.Fatalf("no hash is shown in\n%s", out)
-		}
-		p.must("trust", "--hash", hash[1], file)
-	}
-}
-
-func (p *project) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(p.program, args...)
-	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), p.env...)
-	return cmd
-}
-
-func (p *project) try(args ...string) (string, error) {
-	out, err := p.command(args...).CombinedOutput()
-	return string(out), err
-}
-
-func (p *project) must(args ...string) string {
-	p.t.Helper()
-	out, err := p.try(args...)
-	if err != nil {
-		p.t.Fatalf("dlwb %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return out
-}
-
-// said are the events that a command printed, of some names.
-func said(t *testing.T, out string) (events []map[string]any) {
-	t.Helper()
-	for line := range strings.Lines(out) {
-		var e map[string]any
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		events = append(events, e)
-	}
-	return events
+	p.T.Helper()
+	p.Write("dlwb.yaml", "name: jobs\nprovider: "+provider+"\nmachines: {count: 2}\nrun: {engine: plain, command: train.py "+pause+"}\n")
+	p.Trust("dlwb.yaml")
 }
 
 // story are the names of events, each once where it comes several times in a
@@ -129,17 +55,6 @@ func story(events []map[string]any) (names []string) {
 	return names
 }
 
-func eventOf(t *testing.T, events []map[string]any, name string) map[string]any {
-	t.Helper()
-	for _, e := range events {
-		if e["event"] == name {
-			return e
-		}
-	}
-	t.Fatalf("there is no event %s", name)
-	return nil
-}
-
 func TestAJobGoesThroughTheSameLifeAsAClusterOfNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles dlwb")
@@ -159,18 +74,18 @@ func sameStory(t *testing.T, program string) {
 	for _, provider := range []string{"local", "local-job"} {
 		p := newProject(t, program)
 		p.profile(provider, "0.02")
-		if out := p.must("plan"); provider == "local-job" && !strings.Contains(out, "upload → queue → train → fetch → down") {
+		if out := p.Must("plan"); provider == "local-job" && !strings.Contains(out, "upload → queue → train → fetch → down") {
 			t.Errorf("the plan has other steps:\n%s", out)
 		}
-		events := said(t, p.must("run", "--json", "--down"))
+		events := jobstory.Said(t, p.Must("run", "--json", "--down"))
 		stories[provider] = story(events)
-		run, _ := eventOf(t, events, "run_started")["run"].(string)
-		series[provider] = p.must("export", run, "--format", "csv")
-		for key := range eventOf(t, events, "receipt") {
+		run, _ := jobstory.EventOf(t, events, "run_started")["run"].(string)
+		series[provider] = p.Must("export", run, "--format", "csv")
+		for key := range jobstory.EventOf(t, events, "receipt") {
 			receipts[provider] = append(receipts[provider], key)
 		}
 		slices.Sort(receipts[provider])
-		if proven := eventOf(t, events, "receipt")["proven"]; proven != true {
+		if proven := jobstory.EventOf(t, events, "receipt")["proven"]; proven != true {
 			t.Errorf("%s: the receipt says %v", provider, proven)
 		}
 		if out := p.stored(); !strings.HasSuffix(out, "step 40/40 loss 0.1000\nrank 0 is through\n") {
@@ -193,8 +108,8 @@ func sameStory(t *testing.T, program string) {
 // stopped and taken down.
 func restart(t *testing.T, p *project) {
 	p.profile("local-job", "0.2")
-	p.must("run", "--plain", "--detach")
-	watch := p.command("attach", "jobs", "--plain")
+	p.Must("run", "--plain", "--detach")
+	watch := p.Command("attach", "jobs", "--plain")
 	var out bytes.Buffer
 	watch.Stdout = &out
 	if err := watch.Start(); err != nil {
@@ -203,7 +118,7 @@ func restart(t *testing.T, p *project) {
 	p.awaitLog("step 3/40")
 	_ = watch.Process.Kill() // with what it had not noted
 	_ = watch.Wait()
-	p.must("stop", "jobs", "--plain")
+	p.Must("stop", "jobs", "--plain")
 	log := p.stored()
 	last := 0
 	for line := range strings.Lines(log) {
@@ -216,13 +131,13 @@ func restart(t *testing.T, p *project) {
 	if last < 3 || last == 40 {
 		t.Errorf("%d steps are in the log of a run that was stopped", last)
 	}
-	if out := p.must("runs"); !strings.Contains(out, "stopped") {
+	if out := p.Must("runs"); !strings.Contains(out, "stopped") {
 		t.Errorf("the run was not stopped:\n%s", out)
 	}
-	if out := p.must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+	if out := p.Must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
 		t.Errorf("down says\n%s", out)
 	}
-	if left, _ := filepath.Glob(filepath.Join(p.dir, "../state/localjob/*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(p.Dir, "../state/localjob/*")); len(left) > 0 {
 		t.Errorf("down left %q", left)
 	}
 }
@@ -234,7 +149,7 @@ func jsonOf(n int) string {
 
 // stored is the log of rank 0 of the one run.
 func (p *project) stored() string {
-	logs, _ := filepath.Glob(filepath.Join(p.dir, "../state/runs/*/rank-0.log"))
+	logs, _ := filepath.Glob(filepath.Join(p.Dir, "../state/runs/*/rank-0.log"))
 	if len(logs) != 1 {
 		return ""
 	}
@@ -244,10 +159,10 @@ func (p *project) stored() string {
 
 // awaitLog waits until a text is in the stored log.
 func (p *project) awaitLog(text string) {
-	p.t.Helper()
+	p.T.Helper()
 	for limit := time.Now().Add(30 * time.Second); !strings.Contains(p.stored(), text); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(limit) {
-			p.t.Fatalf("%q is not in the log:\n%s", text, p.stored())
+			p.T.Fatalf("%q is not in the log:\n%s", text, p.stored())
 		}
 	}
 }
@@ -256,16 +171,16 @@ func (p *project) awaitLog(text string) {
 // the job by its run, and there is one.
 func killed(t *testing.T, p *project) {
 	p.profile("local-job", "0.05")
-	cmd := p.command("run", "--plain")
+	cmd := p.Command("run", "--plain")
 	cmd.Env = append(cmd.Env, "DLWB_LOCALJOB_DIE=1")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("dlwb was not killed: %v\n%s", err, out)
 	}
-	out := p.must("attach", "jobs", "--plain")
+	out := p.Must("attach", "jobs", "--plain")
 	if !strings.Contains(out, "every rank ended with code 0") {
 		t.Errorf("attach says\n%s", out)
 	}
-	if jobs, _ := filepath.Glob(filepath.Join(p.dir, "../state/localjob/*/*/job.json")); len(jobs) != 1 {
+	if jobs, _ := filepath.Glob(filepath.Join(p.Dir, "../state/localjob/*/*/job.json")); len(jobs) != 1 {
 		t.Errorf("there are %d jobs: %q", len(jobs), jobs)
 	}
 	if log := p.stored(); strings.Count(log, "step 1/40") != 1 {
@@ -280,7 +195,7 @@ func killedInQueue(t *testing.T, p *project) {
 	if err := os.WriteFile(held, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.env = append(p.env, "DLWB_LOCALJOB_QUEUE="+held)
+	p.Env = append(p.Env, "DLWB_LOCALJOB_QUEUE="+held)
 	p.profile("local-job", "0.02")
 	first, said := p.said("run", "--json")
 	awaitText(t, said, `"step":"`+stepQueue+`"`)
@@ -297,23 +212,23 @@ func killedInQueue(t *testing.T, p *project) {
 	if err := again.Wait(); err != nil {
 		t.Errorf("attach: %v", err)
 	}
-	if out := p.must("runs"); !strings.Contains(out, "succeeded") {
+	if out := p.Must("runs"); !strings.Contains(out, "succeeded") {
 		t.Errorf("the run is\n%s", out)
 	}
 }
 
 // said starts a command, and gives what it has printed so far.
 func (p *project) said(args ...string) (*exec.Cmd, func() string) {
-	p.t.Helper()
-	out, err := os.CreateTemp(p.t.TempDir(), "said")
+	p.T.Helper()
+	out, err := os.CreateTemp(p.T.TempDir(), "said")
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
-	p.t.Cleanup(func() { _ = out.Close() })
-	cmd := p.command(args...)
+	p.T.Cleanup(func() { _ = out.Close() })
+	cmd := p.Command(args...)
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	return cmd, func() string {
 		text, _ := os.ReadFile(out.Name())
@@ -332,9 +247,9 @@ func awaitText(t *testing.T, said func() string, text string) {
 
 // What needs a machine to log in to says why it can't, and what to do.
 func lacking(t *testing.T, p *project) {
-	p.write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: plain, command: train.py 0.5}\nforward: [8080]\n")
-	p.trust("dlwb.yaml")
-	p.must("run", "--plain", "--detach")
+	p.Write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: plain, command: train.py 0.5}\nforward: [8080]\n")
+	p.Trust("dlwb.yaml")
+	p.Must("run", "--plain", "--detach")
 	for _, c := range []struct {
 		args []string
 		lack int
@@ -342,18 +257,18 @@ func lacking(t *testing.T, p *project) {
 		{[]string{"exec", "jobs", "--", "true"}, 0}, {[]string{"ssh", "jobs"}, 0}, {[]string{"forward", "jobs", "jupyter"}, 1},
 		{[]string{"forward", "jobs", "8080"}, 1}, {[]string{"pull", "jobs"}, 3}, {[]string{"ssh", "--config", "jobs"}, 0},
 	} {
-		out, err := p.try(c.args...)
+		out, err := p.Try(c.args...)
 		if err == nil || !strings.Contains(out, lacks[c.lack].Why) || !strings.Contains(out, lacks[c.lack].Next) {
 			t.Errorf("dlwb %s: %v\n%s", strings.Join(c.args, " "), err, out)
 		}
 	}
-	p.write("up.yaml", "name: other\nprovider: local-job\nrun: {engine: plain, command: train.py 1}\n")
-	p.trust("up.yaml")
-	if out, err := p.try("up", "up.yaml"); err == nil || !strings.Contains(out, "takes whole jobs") {
+	p.Write("up.yaml", "name: other\nprovider: local-job\nrun: {engine: plain, command: train.py 1}\n")
+	p.Trust("up.yaml")
+	if out, err := p.Try("up", "up.yaml"); err == nil || !strings.Contains(out, "takes whole jobs") {
 		t.Errorf("up: %v\n%s", err, out)
 	}
 	// Teardown finishes the run, and begins nothing for it.
-	for _, e := range said(t, p.must("down", "jobs", "--json")) {
+	for _, e := range jobstory.Said(t, p.Must("down", "jobs", "--json")) {
 		if text, _ := e["text"].(string); strings.Contains(text, "forward 8080") {
 			t.Errorf("teardown opened what the profile lists: %v", e)
 		}

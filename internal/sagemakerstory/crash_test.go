@@ -56,7 +56,7 @@ func killedAt(t *testing.T, nth int, after bool) {
 			return nil
 		})
 	}
-	cmd := p.command("run", "--plain", "--down")
+	cmd := p.Command("run", "--plain", "--down")
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func killedAt(t *testing.T, nth int, after bool) {
 	if err == nil {
 		t.Logf("it was through before call %d", nth)
 	}
-	if text, downErr := p.try("down", "jobs", "--plain"); downErr != nil && !strings.Contains(text, "no cluster") {
+	if text, downErr := p.Try("down", "jobs", "--plain"); downErr != nil && !strings.Contains(text, "no cluster") {
 		t.Errorf("down: %v\n%s", downErr, text)
 	}
 	if jobs := p.fake.Jobs(); len(jobs) > 1 {

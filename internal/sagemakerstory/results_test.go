@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakesagemaker"
+	"github.com/dlwb/dlwb/internal/jobstory"
 )
 
 // writer writes results in each place that there is, says their hashes, and then does
@@ -43,43 +44,43 @@ var wrote = regexp.MustCompile(`(?m)^wrote (.*) ([0-9a-f]{64})$`)
 
 // home looks whether each file that the ranks say they wrote is here as it was.
 func (p *project) home(run string, want int) {
-	p.t.Helper()
-	dir := filepath.Join(p.dir, "../state/runs", run, "results")
+	p.T.Helper()
+	dir := filepath.Join(p.Dir, "../state/runs", run, "results")
 	n := 0
-	for name, log := range p.logs() {
+	for name, log := range p.Logs() {
 		for _, m := range wrote.FindAllStringSubmatch(log, -1) {
 			n++
 			text, err := os.ReadFile(filepath.Join(dir, m[1]))
 			sum := sha256.Sum256(text)
 			if err != nil || hex.EncodeToString(sum[:]) != m[2] {
-				p.t.Errorf("%s of %s: it is not as it was written: %v", m[1], name, err)
+				p.T.Errorf("%s of %s: it is not as it was written: %v", m[1], name, err)
 			}
 		}
 	}
 	if n != want {
-		p.t.Errorf("%d files were written, not %d", n, want)
+		p.T.Errorf("%d files were written, not %d", n, want)
 	}
 	if to, err := os.Readlink(filepath.Join(dir, "outputs/deep/latest")); err == nil && to != "a b.bin" {
-		p.t.Errorf("the link leads to %q", to)
+		p.T.Errorf("the link leads to %q", to)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "outputs/old.txt")); err == nil {
-		p.t.Error("what came with the code came home as a result")
+		p.T.Error("what came with the code came home as a result")
 	}
 }
 
 func (p *project) resultsProfile(word string) {
-	p.t.Helper()
-	p.write("train.py", writer)
-	if err := os.Mkdir(filepath.Join(p.dir, "outputs"), 0o755); err != nil {
-		p.t.Fatal(err)
+	p.T.Helper()
+	p.Write("train.py", writer)
+	if err := os.Mkdir(filepath.Join(p.Dir, "outputs"), 0o755); err != nil {
+		p.T.Fatal(err)
 	}
-	p.write("outputs/old.txt", "it came with the code")
+	p.Write("outputs/old.txt", "it came with the code")
 	p.profile("sagemaker", "{engine: plain, command: train.py "+word+"}", "results: {paths: [outputs/]}\n")
 }
 
 func runOf(t *testing.T, events []map[string]any) string {
 	t.Helper()
-	run, _ := eventOf(t, events, "run_started")["run"].(string)
+	run, _ := jobstory.EventOf(t, events, "run_started")["run"].(string)
 	return run
 }
 
@@ -107,11 +108,11 @@ func TestWhatAJobWritesComesHomeWhateverItsEnd(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			out, _ := p.try("run", "--json", "--down")
+			out, _ := p.Try("run", "--json", "--down")
 			cancel()
 			<-told
-			events := said(t, out)
-			got := eventOf(t, events, "results")
+			events := jobstory.Said(t, out)
+			got := jobstory.EventOf(t, events, "results")
 			if got["files"].(float64) < 4 || got["partial"] == true {
 				t.Errorf("%v", got)
 			}
@@ -122,10 +123,10 @@ func TestWhatAJobWritesComesHomeWhateverItsEnd(t *testing.T) {
 	t.Run("stopped by down", func(t *testing.T) {
 		p := newProject(t)
 		p.resultsProfile("stay")
-		p.must("run", "--plain", "--detach")
-		p.await("all is written", func() bool { return p.fake.Said(p.fake.Jobs()[0], "ready") == 2 })
-		p.must("down", "jobs", "--plain")
-		runs, _ := filepath.Glob(filepath.Join(p.dir, "../state/runs/*"))
+		p.Must("run", "--plain", "--detach")
+		p.Await("all is written", func() bool { return p.fake.Said(p.fake.Jobs()[0], "ready") == 2 })
+		p.Must("down", "jobs", "--plain")
+		runs, _ := filepath.Glob(filepath.Join(p.Dir, "../state/runs/*"))
 		p.home(filepath.Base(runs[0]), 4)
 		p.clean()
 	})
@@ -142,17 +143,17 @@ func TestOutputThatDoesNotComeIsToldAndCanBeHadLater(t *testing.T) {
 		}
 		return nil
 	})
-	out, err := p.try("run", "--json")
+	out, err := p.Try("run", "--json")
 	if err == nil {
 		t.Error("a run whose results did not come home ends as well")
 	}
-	events := said(t, out)
+	events := jobstory.Said(t, out)
 	run := runOf(t, events)
-	if out := p.must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+	if out := p.Must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
 		t.Errorf("down says\n%s", out)
 	}
 	p.fake.Answer(nil)
-	if out := p.must("pull", run); !strings.Contains(out, "files") {
+	if out := p.Must("pull", run); !strings.Contains(out, "files") {
 		t.Errorf("pull says\n%s", out)
 	}
 	p.home(run, 4)

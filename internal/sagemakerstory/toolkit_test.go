@@ -22,8 +22,8 @@ func TestScriptModeRunsInTheRealToolkit(t *testing.T) {
 	p.fake.Hosts = func(n int) string { return fmt.Sprintf("127.0.0.%d", n+1) } // the toolkit waits until they have addresses
 	p.fake.AddBucket("ml-lab", p.fake.Region)
 	p.fake.Put("ml-lab", "data/a.txt", "one")
-	p.write("helper.py", "NAME = 'helped'\n")
-	p.write("train.py", `import json, os, sys
+	p.Write("helper.py", "NAME = 'helped'\n")
+	p.Write("train.py", `import json, os, sys
 from helper import NAME
 print("argv", json.dumps(sys.argv[1:]))
 print("data", open(os.path.join(os.environ["SM_CHANNEL_TRAIN"], "a.txt")).read(), os.environ["SM_CURRENT_HOST"], os.environ["GREETING"], NAME)
@@ -33,8 +33,8 @@ print("step 1/1 loss 0.5000", flush=True)
 `)
 	p.profile("sagemaker", `{engine: plain, command: "train.py --epochs 3 --lr 0.10 --name 'a b' --on true", env: {GREETING: hello}}`,
 		"machines: {instance: ml.m5.large, execution_role: Training, estimator: pytorch, channels: ['train=s3://ml-lab/data']}\n")
-	p.must("run", "--json", "--down")
-	log := p.logs()["rank-0.log"]
+	p.Must("run", "--json", "--down")
+	log := p.Logs()["rank-0.log"]
 	for _, want := range []string{`argv ["--epochs", "3", "--lr", "0.10", "--name", "a b", "--on", "true"]`, "data one 127.0.0.1 hello helped", "step 1/1 loss 0.5000", "Reporting training SUCCESS"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("%q is not in the log:\n%s", want, log)
@@ -44,8 +44,8 @@ print("step 1/1 loss 0.5000", flush=True)
 		t.Errorf("left is %q", model)
 	}
 	p.clean()
-	p.write("train.py", "import sys\nsys.exit(9)\n")
-	out, err := p.try("run", "--json", "--down")
+	p.Write("train.py", "import sys\nsys.exit(9)\n")
+	out, err := p.Try("run", "--json", "--down")
 	if err == nil || !strings.Contains(out, "ExitCode 9") {
 		t.Errorf("the failure of a script is not told: %v\n%s", err, out)
 	}
