@@ -10,6 +10,7 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
 // finder looks for a thing by its name; empty: AWS says that there is none.
@@ -119,15 +120,24 @@ func (d *door) revisions(ctx context.Context, family string) (all []string, err 
 // findService finds the service of a part, by the name that it shares with its
 // cluster: a service is looked for in that. One that is being drained is still there.
 func findService(ctx context.Context, d *door, name string) (string, error) {
+	s, err := d.serviceNamed(ctx, name)
+	if s == nil || err != nil {
+		return "", err
+	}
+	return aws.ToString(s.ServiceArn), nil
+}
+
+// serviceNamed is a service that is not gone; nil: there is none.
+func (d *door) serviceNamed(ctx context.Context, name string) (*ecstypes.Service, error) {
 	cluster := name[:strings.LastIndex(name, "-")]
 	out, err := d.ecs.DescribeServices(ctx, &awsecs.DescribeServicesInput{Cluster: &cluster, Services: []string{name}})
 	if absent(err) {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil || len(out.Services) == 0 || aws.ToString(out.Services[0].Status) == "INACTIVE" {
-		return "", err
+		return nil, err
 	}
-	return aws.ToString(out.Services[0].ServiceArn), nil
+	return &out.Services[0], nil
 }
 
 // finders are those of each kind.

@@ -149,6 +149,9 @@ func limitOf(spec cloud.Spec, perHour float64) (time.Duration, error) {
 func (m *maker) rayCluster(ctx context.Context, p *Provider, enter func(step, text string)) (*gate, error) {
 	name := clusterName(m.life)
 	enter(stepCluster, fmt.Sprintf("ECS cluster %s in %s, on %d × %s and %s", name, m.place.zone, m.spec.Count, m.spec.Instance, m.own.Head))
+	if err := m.leaving(ctx); err != nil {
+		return nil, err
+	}
 	capacity, err := m.frame(ctx)
 	if err != nil {
 		return nil, err
@@ -353,4 +356,34 @@ func tell(progress cloud.Progress, said, text string) string {
 		progress(-1, text)
 	}
 	return text
+}
+
+// leaving says that the removal of the life has begun, where it has: nothing of it
+// may be used again, and nothing be made beside what goes. A down that broke off has
+// closed entries, or has its services end their containers.
+func (m *maker) leaving(ctx context.Context) error {
+	over := &plainError{"the removal of cluster " + m.life.Name + " has begun and is not through", "dlwb down " + m.life.Name + ", then run it again"}
+	all, err := m.life.Ledger.Entries()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if e := &all[i]; e.Kind != kindJob && e.Kind != kindInstance && !e.Open() {
+			return over
+		}
+	}
+	for _, part := range []string{head, worker} {
+		name := partName(m.life, part)
+		if e := entry(all, kindService, name); e == nil || e.ID == "" {
+			continue
+		}
+		s, err := m.serviceNamed(ctx, name)
+		if err != nil {
+			return m.explain(err)
+		}
+		if s == nil || s.DesiredCount < m.count(part) {
+			return over
+		}
+	}
+	return nil
 }
