@@ -68,9 +68,14 @@ type item struct {
 	part string // its name, where it outlives the stage
 }
 
-// newSuffix marks a stage that is not locked yet, which another sync's sweep would
-// take for what a crash left.
-const newSuffix = ".new"
+// A stage that is not locked yet has a name of its own: another sync's sweep would take
+// it for what a crash left. It is made under the lock of the code directory, so that a
+// sweep which has that lock knows that nobody is at it. Agents before that lock made
+// theirs as .new.
+const (
+	newSuffix  = ".new"
+	heldSuffix = ".held" + newSuffix
+)
 
 // newStage makes a stage in a code directory.
 func newStage(code *os.Root, name string, large int64) (*stage, error) {
@@ -88,7 +93,9 @@ func newStage(code *os.Root, name string, large int64) (*stage, error) {
 
 // place makes the directory of the stage, which has its name only when it is locked.
 func (s *stage) place() (err error) {
-	fresh := s.name + newSuffix
+	_, release := hold(s.code)
+	defer release()
+	fresh := s.name + heldSuffix
 	if err = s.code.MkdirAll(path.Join(fresh, "f"), 0o755); err != nil {
 		return err
 	}

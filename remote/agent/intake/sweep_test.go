@@ -49,3 +49,26 @@ func TestASweepRemovesNoStageThatIsJustBeingMade(t *testing.T) {
 	close(stop)
 	sweeps.Wait()
 }
+
+// A process that is killed between making a stage and locking it leaves nothing that
+// the next sync does not remove at once.
+func TestASweepRemovesAStageWhoseMakerWasKilled(t *testing.T) {
+	code, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer code.Close()
+	const ours, older = stagePrefix + "1" + heldSuffix, stagePrefix + "2" + newSuffix
+	for _, name := range []string{ours, older} {
+		if err := code.MkdirAll(name+"/f", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(code)
+	if _, err := code.Stat(ours); err == nil {
+		t.Error("the stage is there")
+	}
+	if _, err := code.Stat(older); err != nil {
+		t.Error("the stage of an older agent, which has no such lock, may be held:", err)
+	}
+}
