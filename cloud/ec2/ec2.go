@@ -5,7 +5,6 @@ package ec2
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
 
@@ -53,23 +52,11 @@ type Provider struct {
 // to the first call that needs AWS.
 func New(o Options) *Provider {
 	if o.Settle == 0 {
-		o.Settle = settleTime()
+		o.Settle = awsapi.Settle()
 	}
 	p := &Provider{dir: o.Dir, settle: o.Settle, jumpTo: o.Jump}
 	p.connect = p.client
 	return p
-}
-
-// defaultSettle is longer than what AWS has made is ever seen to stay hidden.
-const defaultSettle = 2 * time.Minute
-
-// settleTime is the settle window: shorter for emulators, which show sooner
-// what they made.
-func settleTime() time.Duration {
-	if d, err := time.ParseDuration(os.Getenv("DLWB_SETTLE")); err == nil && d > 0 {
-		return d
-	}
-	return defaultSettle
 }
 
 // own are the options of a spec that only this provider has.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,15 +32,6 @@ const downLimit = 10 * time.Minute
 // drainLimit is how long the containers get to end before their machines do: these
 // cost.
 const drainLimit = 45 * time.Second
-
-// settle is for how long a thing that was asked for may stay unseen: longer than AWS
-// was ever seen to hide one. Emulators show sooner what they made.
-var settle = func() time.Duration {
-	if d, err := time.ParseDuration(os.Getenv("DLWB_SETTLE")); err == nil && d > 0 {
-		return d
-	}
-	return 2 * time.Minute
-}()
 
 // Down ends the jobs and machines of a life and removes all that it has made, in the
 // one order that AWS allows, and looks again. A thing that could not be removed keeps
@@ -197,7 +187,7 @@ func (t *teardown) gone(ctx context.Context) (bool, error) {
 		switch {
 		case ctx.Err() != nil:
 			return false, ctx.Err()
-		case err == nil && id == "" && (asked || time.Since(t.e.IntentAt) > settle):
+		case err == nil && id == "" && (asked || time.Since(t.e.IntentAt) > awsapi.Settle()):
 			return true, nil
 		case err == nil && id == "":
 		case err != nil && !busy(err) && !absent(err):

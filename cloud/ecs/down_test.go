@@ -13,9 +13,9 @@ import (
 func TestWhatIsTooNewToBeShownIsNotTakenForGone(t *testing.T) {
 	const kindUnseen = "unseen"
 	finders[kindUnseen] = func(context.Context, *door, string) (string, error) { return "", nil }
-	was := settle
-	settle = 700 * time.Millisecond
-	t.Cleanup(func() { delete(finders, kindUnseen); settle = was })
+	const settle = 700 * time.Millisecond
+	t.Setenv("DLWB_SETTLE", settle.String())
+	t.Cleanup(func() { delete(finders, kindUnseen) })
 	for _, id := range []string{"", "sg-1"} {
 		e := cloud.Entry{Kind: kindUnseen, ID: id, IntentAt: time.Now()}
 		one := &teardown{door: &door{}, e: &e, progress: func(int, string) {}}

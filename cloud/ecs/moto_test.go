@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/internal/testport"
 )
 
@@ -54,7 +55,7 @@ func (k *kept) Intend(kind, token string, d any) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	text, err := json.Marshal(d)
-	k.all = append(k.all, cloud.Entry{Kind: kind, Token: token, Detail: text, IntentAt: time.Now().Add(-settle)})
+	k.all = append(k.all, cloud.Entry{Kind: kind, Token: token, Detail: text, IntentAt: time.Now().Add(-awsapi.Settle())})
 	return err
 }
 

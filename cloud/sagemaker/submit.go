@@ -277,9 +277,6 @@ func (d *door) ours(ctx context.Context, life cloud.Life, name, arn string) erro
 	return nil
 }
 
-// settle is for how long a job that was asked for may stay unseen.
-const settle = 15 * time.Second
-
 // Find looks for the job of a run by its name. One that was asked for a moment ago
 // may be about to be seen.
 func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud.Submitted, error) {
@@ -323,7 +320,7 @@ func (d *door) sight(ctx context.Context, life cloud.Life, e *cloud.Entry) (bool
 		if e.ID != "" && e.Open() {
 			return false, &plainError{"SageMaker shows no job " + e.Token + ", and it has made " + e.ID + ": a job does not vanish", "is AWS_ENDPOINT_URL set? https://health.aws.amazon.com/health/status"}
 		}
-		if e.ID != "" || time.Since(e.IntentAt) > settle {
+		if e.ID != "" || time.Since(e.IntentAt) > awsapi.Settle() {
 			return false, nil
 		}
 		if err := waits.Pause(ctx, time.Second); err != nil {

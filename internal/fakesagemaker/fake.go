@@ -102,7 +102,7 @@ func (f *Fake) Close() {
 // Env is what leads a program here.
 func (f *Fake) Env() []string {
 	return []string{"AWS_ENDPOINT_URL=" + f.URL, "AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI", "AWS_SESSION_TOKEN=",
-		"AWS_REGION=" + f.Region, "AWS_DEFAULT_REGION=" + f.Region, "AWS_PROFILE=", "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"}
+		"AWS_REGION=" + f.Region, "AWS_DEFAULT_REGION=" + f.Region, "AWS_PROFILE=", "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "DLWB_SETTLE=15s"}
 }
 
 // Calls are all that came in, in order; with a name, only those.
