@@ -1,7 +1,6 @@
 package ec2story
 
 import (
-	"database/sql"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,9 +16,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	_ "modernc.org/sqlite" // to hold the lock of a store
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
+	"github.com/dlwb/dlwb/internal/jobstory"
 )
 
 // moment is where in the life of a call dlwb is killed.
@@ -279,7 +278,7 @@ func (c cell) fault(b *bench, started chan struct{}, kill func()) fakeaws.Fault 
 	f.Hook = func(at fakeaws.Stage, _ fakeaws.Call) {
 		<-started
 		if c.moment == atWrite && at == fakeaws.Applied {
-			unlock = lockStore(b.t, filepath.Join(b.state(), "dlwb.sqlite"))
+			unlock = jobstory.LockStore(b.t, filepath.Join(b.state(), "dlwb.sqlite"))
 		}
 		if at != stage {
 			return
@@ -294,24 +293,6 @@ func (c cell) fault(b *bench, started chan struct{}, kill func()) fakeaws.Fault 
 		}
 	}
 	return f
-}
-
-// lockStore keeps every other process from writing.
-func lockStore(t testing.TB, path string) (unlock func()) {
-	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Error(err)
-		return func() {}
-	}
-	tx, err := db.Begin()
-	if err != nil {
-		t.Error(err)
-		return func() { _ = db.Close() }
-	}
-	return func() {
-		_ = tx.Rollback()
-		_ = db.Close()
-	}
 }
 
 // follow does what somebody does who finds that dlwb was killed, and reports
