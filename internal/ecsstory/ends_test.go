@@ -15,6 +15,7 @@ var machineGone = regexp.MustCompile(`(?m)^ *instance +gone +i-[0-9a-f]+: EC2 sh
 // Down ends each machine itself and has its proof on the receipt, also where EC2 does
 // not say yet of which group a machine is.
 func TestEachMachineIsEndedAndProven(t *testing.T) {
+	t.Parallel()
 	for _, unnamed := range []bool{false, true} {
 		t.Run(fmt.Sprint("unnamed ", unnamed), func(t *testing.T) {
 			p := newProject(t)
@@ -33,6 +34,7 @@ func TestEachMachineIsEndedAndProven(t *testing.T) {
 // With no dlwb there the scheduled action of the groups ends the machines at the end of
 // the lease, and a down afterwards proves that.
 func TestTheLeaseEndsTheMachinesWithoutDlwb(t *testing.T) {
+	t.Parallel()
 	p := newProject(t)
 	p.profile("ecs", "{engine: plain, command: train.py 600}", "limits: {lifetime: 1h}\n")
 	run := p.Command("run", "--plain")

@@ -16,6 +16,7 @@ import (
 
 // A rank that fails is named with its code.
 func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
+	t.Parallel()
 	p := newProject(t)
 	p.Write("train.py", "import os, sys, time\nprint('begun', flush=True)\nif os.environ['RANK'] == '1':\n    print('no such file', flush=True)\n    sys.exit(7)\ntime.sleep(60)\n")
 	p.profile("ecs", "{engine: plain, command: train.py}", "")
@@ -36,6 +37,7 @@ func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
 // A run that another dlwb stops, or somebody by Ray's own means, ends the tail and has
 // its verdict.
 func TestAStoppedJobEndsTheTail(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"dlwb", "elsewhere"} {
 		t.Run(by, func(t *testing.T) {
 			p := newProject(t)
@@ -76,6 +78,7 @@ func TestAStoppedJobEndsTheTail(t *testing.T) {
 // A worker that does not join Ray is named with its log; machines that do not come
 // are told in Auto Scaling's words.
 func TestWhatIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
 	p := newProject(t)
 	p.fake.Lost[1] = true
 	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
@@ -103,6 +106,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 // Every request to ECS, Auto Scaling and the rest is one that AWS's own model of its
 // services takes.
 func TestEveryRequestIsOneOfAWSsModel(t *testing.T) {
+	t.Parallel()
 	python := os.Getenv("DLWB_BOTOCORE")
 	if python == "" {
 		t.Skip("it needs a python with botocore in DLWB_BOTOCORE: make test-ecs installs it")

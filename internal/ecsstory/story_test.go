@@ -55,6 +55,7 @@ func (p *project) clean() {
 // The same script as a job of Ray on ECS and on nodes of this machine: the same events,
 // the same series, the same form of the receipt.
 func TestARayJobHasTheSameStoryAsNodesOfThisMachine(t *testing.T) {
+	t.Parallel()
 	stories, series, receipts := map[string][]string{}, map[string]string{}, map[string][]string{}
 	for _, provider := range []string{"local", "ecs"} {
 		p := newProject(t)
