@@ -78,10 +78,14 @@ func TestTheAgeOfTheNewestCheckpointIsOnTheTrainScreen(t *testing.T) {
 	story.Tell(event.CheckpointSaved{Name: "step-100", Written: at.Add(-90 * time.Second)},
 		event.CheckpointSaved{Node: 1, Name: "step-50", Written: at.Add(-time.Hour)})
 	s.Play(story.Events()...)
-	says(t, s, "checkpoint step-100, ", " old")
+	says(t, s, "checkpoint ", " old: step-100")
 	hides(t, s, "step-50")
+	long := "epoch=12-step=48000-val_loss=0.1234-of-a-very-long-experiment-name.ckpt"
+	s.Play(story.Tell(event.CheckpointSaved{Name: long, Written: at}).Events()...)
+	says(t, s.Resize(80, 24), " old: epoch=12")
+	s.Resize(120, 36)
 	s.Play(scenes.NewStory(2, 0).Up().Launch().Events()...)
-	hides(t, s, "checkpoint step-100")
+	hides(t, s, "old: step-100")
 }
 
 func TestAddressIsShownWholeWhereThereIsNoBrowser(t *testing.T) {

@@ -147,7 +147,7 @@ func (p Page) runFacts(w int) string {
 	l := st.Launched
 	txt := fmt.Sprintf("%s, world size %d on %s", text.Word(l.Engine), l.WorldSize, text.Plural(l.Nodes, "node"))
 	if c := st.Checkpoint; c.Name != "" && st.Ended == nil {
-		txt += "   checkpoint " + text.Word(c.Name) + ", " + text.Since(p.Of.Now(p.Now), c.Written) + " old"
+		txt += "   checkpoint " + text.Since(p.Of.Now(p.Now), c.Written) + " old: " + text.Word(c.Name) // a long name cuts itself off
 	}
 	return text.Cut(p.Styles.Dim.Of(txt+"   "+l.Command), w)
 }
