@@ -55,6 +55,7 @@ func chartCommands() []command {
 		xaxis,
 		view("[", "less smooth", "less smoothing", func(m *Model) { m.charts.Smoother(-1) }),
 		smoother,
+		view("u", "raw values", "the values alone, or with the light average again that noisy curves are drawn with", func(m *Model) { m.charts.ToggleRaw() }),
 	}
 }
 

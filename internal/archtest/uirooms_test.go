@@ -18,6 +18,7 @@ var uiRooms = map[string][]string{
 	"text":    {"logview"},
 	"scale":   {},
 	"plot":    {"scale"},
+	"spark":   {},
 	"logview": {},
 	"session": {"text", "scale", "plot", "logview"},
 	"chart":   {"text", "plot", "session"},
@@ -30,7 +31,7 @@ var uiRooms = map[string][]string{
 	"wizard":  {"text", "line", "plan", "offers", "session", "sign"},
 	"runs":    {"text", "session", "sign"},
 	"sign":    {"text", "session"},
-	"nodes":   {"text", "plot", "session"},
+	"nodes":   {"text", "spark", "session"},
 }
 
 // pureUIRooms are those that neither draw nor know of a terminal.

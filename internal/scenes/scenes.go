@@ -63,6 +63,8 @@ func more() []Scene {
 		{"charts", "Every chart: train and validation together, the best value marked", chartsGrid},
 		{"charts-read", "Smoothed, zoomed in, and read at one moment in all charts", chartsRead},
 		{"charts-filter", "The charts with a word in their names, logarithmic", chartsFilter},
+		{"charts-noisy", "Noise smoothed, with the values behind it, and two axes where scales are far apart", chartsNoisy},
+		{"train-checkpoint", "How old the newest checkpoint at home is", trainCheckpoint},
 		{"chart-full", "One chart, with all that is known of its curves", chartFull},
 		{"metric", "A metric of one's own, tried on the last lines before it is added", trying("tok", `(\d+) tokens/s`)},
 		{"metric-wrong", "An expression that can't be used says why", trying("tok", `(step) +(\d+`)},

@@ -66,15 +66,19 @@ func (p Page) plot(group []*session.Curve, a session.Axis) plot.Chart {
 	if x, ok := p.View.readAt(a, group); ok {
 		c.Cursor = &x
 	}
-	if isRate(group[0].Name) && !c.LogY { // how fast: only from zero up does a dip look its size
-		for _, cv := range group {
-			if _, hi, ok := cv.Points.Range(); ok && hi > 0 {
+	axes := p.valueAxes(group)
+	if session.IsRate(group[0].Name) && !c.LogY { // how fast: only from zero up does a dip look its size
+		for i, cv := range group {
+			if _, hi, ok := cv.Points.Range(); ok && hi > 0 && axes[i] == 0 {
 				c.YMax = max(c.YMax, hi*1.15)
 			}
 		}
 	}
 	for i, cv := range group {
-		c.Series = append(c.Series, p.linesOf(cv, a, i)...)
+		for _, l := range p.linesOf(cv, a, i) {
+			l.Axis = axes[i]
+			c.Series = append(c.Series, l)
+		}
 	}
 	return c
 }
@@ -86,14 +90,14 @@ func (p Page) linesOf(cv *session.Curve, a session.Axis, i int) []plot.Line {
 	if at, ok := cv.Best(); ok && cv.N > 1 {
 		line.Best = &plot.Mark{X: cv.X(a, at), Y: cv.Value(at)}
 	}
-	f := p.View.Factor()
+	f := p.View.factorFor(cv, a)
 	if f == 0 {
 		return []plot.Line{line}
 	}
 	raw := line
 	raw.Behind, raw.Best = true, nil
 	raw.Style = lipgloss.NewStyle().Foreground(p.Styles.Behind[i%len(p.Styles.Behind)])
-	line.Series = cv.Smoothed(a, f)
+	line.Series, line.Values = cv.Smoothed(a, f), raw.Series
 	return []plot.Line{raw, line}
 }
 
@@ -104,8 +108,9 @@ func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) 
 	if group[0].Run > 0 {
 		names = append(names, group[0].Name)
 	}
+	axes := p.valueAxes(group)
 	for i, cv := range group {
-		names = append(names, p.curveTitle(group, i, cv, a))
+		names = append(names, p.curveTitle(group, i, cv, a)+p.sideText(axes, i))
 	}
 	left := strings.Join(names, "   ")
 	right := ""
@@ -123,6 +128,8 @@ func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) 
 	}
 	add(p.placeText(group, a))
 	add(p.gapText(group, " NaN or inf"), p.gapText(group, ""))
+	add(p.scaleText(group)...)
+	add(p.lightText(group, a)...)
 	add(p.bestText(group, a)...)
 	add(view)
 	if right == "" {
@@ -151,7 +158,7 @@ func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a ses
 		txt += cv.Name + " "
 	}
 	txt += p.Styles.Strong.Of(text.OrDash(cv.N > 0, text.Number(value)))
-	if f := p.View.Factor(); f > 0 && cv.Run == 0 {
+	if f := p.View.factorFor(cv, a); f > 0 && cv.Run == 0 {
 		s := cv.Smoothed(a, f)
 		_, y, ok := s.Last()
 		if at, on := p.View.readAt(a, group); on {
@@ -276,11 +283,6 @@ func (p Page) ViewText(a session.Axis) string {
 		text = strings.TrimLeft(text+"  ", " ") + part + " " + state
 	}
 	return text
-}
-
-// isRate reports whether a series counts something a second.
-func isRate(name string) bool {
-	return strings.HasSuffix(name, "/s") || strings.HasSuffix(name, "_per_sec")
 }
 
 // Extreme is how the best value of a quantity is called.

@@ -157,7 +157,7 @@ func (v *Comparison) readOverlay() tea.Cmd {
 	name := v.wanted[0]
 	v.wanted = v.wanted[1:]
 	gen, from, runs := v.gen, v.from, v.facts.Runs
-	asked, factor := v.Charts.Asked, v.Charts.Factor()
+	asked, factor := v.Charts.Asked, v.Charts.FactorOf()
 	return func() tea.Msg {
 		curves, err := overlay(from, runs, name)
 		for _, p := range session.Prepare(session.Unprepared([][]*session.Curve{curves}, asked), factor) {

@@ -30,6 +30,7 @@ type Curve struct {
 	others [Axes]*plot.Series // by the other axes, made when they are looked at
 	taken  [Axes]int          // points that are in them
 	smooth *plot.Smoothed
+	look   look
 }
 
 // NewCurve begins a series.

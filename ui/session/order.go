@@ -90,7 +90,7 @@ func (o *inOrder) Cut(n int) {
 	if c.stumbles >= n {
 		c.stumbles = -1
 	}
-	c.others, c.taken, c.smooth = [Axes]*plot.Series{}, [Axes]int{}, nil
+	c.others, c.taken, c.smooth, c.look = [Axes]*plot.Series{}, [Axes]int{}, nil, look{}
 	c.Least, c.Most, _ = c.Points.Extremes()
 	c.Last, c.step = 0, 0
 	if n > 0 {
