@@ -2,11 +2,13 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/meaning"
 	"github.com/dlwb/dlwb/ui/plot"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
@@ -202,7 +204,7 @@ func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 		if metrics.GoalOf(c.Name) == metrics.NoGoal {
 			return nil
 		}
-		if c.N > 0 && isHeldOut(c.Name) {
+		if c.N > 0 && meaning.HeldOut(c.Name) != "" {
 			judge = c
 		}
 	}
@@ -222,8 +224,12 @@ func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", goal, value, judge.Run))}
 	}
 	if len(group) > 1 {
-		split, _, _ := strings.Cut(judge.Name, "/")
-		out = append([]string{dim(rule + judge.Name + " " + value + where), dim(rule + split + " " + value + where), dim(rule + split + " " + value)}, out...)
+		of := fmt.Sprintf(" in %d", slices.Index(group, judge)+1)
+		short, shortest := rule+value+of+where, rule+value+of
+		if data := meaning.HeldOut(judge.Name); data != "" {
+			short, shortest = rule+data+" "+value+where, rule+data+" "+value
+		}
+		out = append([]string{dim(rule + judge.Name + " " + value + where), dim(short), dim(shortest)}, out...)
 	}
 	return append(out, dim("◆ "+string(goal)+" "+value))
 }
@@ -251,12 +257,6 @@ func (p Page) curveName(c *session.Curve) string {
 		return text.Word(p.Names[c.Run-1])
 	}
 	return c.Name
-}
-
-// isHeldOut reports whether a series is of data that is not trained on.
-func isHeldOut(name string) bool {
-	split, _, _ := strings.Cut(name, "/")
-	return split == "val" || split == "eval" || split == "test"
 }
 
 // ViewText is how all charts are looked at; empty when in no way of note.
