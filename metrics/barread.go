@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/screen"
 )
 
 // bars follows progress bars. Of several frames at one position the last
@@ -48,7 +50,7 @@ func (b *bars) joined(line string) string {
 		b.open = ""
 		return line
 	}
-	if n := len(line); n > 0 && n < maxLine && line[n-1] == ':' && strings.Contains(line, "━") && strings.Contains(line, "it/s") {
+	if n := len(line); n > 0 && n < screen.MaxLine && line[n-1] == ':' && strings.Contains(line, "━") && strings.Contains(line, "it/s") {
 		b.open = strings.Clone(line)
 		return ""
 	}

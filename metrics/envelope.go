@@ -136,9 +136,9 @@ func (r *Reader) enveloped(line string) bool {
 	f := &r.inner[r.depth-1]
 	for {
 		part, rest, more := strings.Cut(inside, "\n")
-		f.add([]byte(part), r.onFrame)
+		f.Add([]byte(part), r.onFrame)
 		if more || whole {
-			r.onFrame(f.end())
+			r.onFrame(f.End())
 		}
 		if !more {
 			return true

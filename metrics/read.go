@@ -36,6 +36,7 @@ type Document struct {
 	Progress Progress
 	SMI      smi.Answer      // of an answer of nvidia-smi
 	Faults   []tfevent.Fault // of an event file, or of W&B's
+	Evidence []Evidence      // of a log: what speaks for its series, and what waits
 }
 
 // sniffed is how much of a file is looked at to tell what it is.
@@ -101,7 +102,7 @@ func (d *Document) log(in io.Reader, user []UserMetric, told func(Reading)) erro
 		}
 	}
 	d.Set.Add(reader.End(time.Time{})...)
-	d.Progress = reader.Progress()
+	d.Progress, d.Evidence = reader.Progress(), reader.Evidence()
 	return nil
 }
 

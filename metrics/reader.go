@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/dlwb/dlwb/metrics/recipe"
+	"github.com/dlwb/dlwb/metrics/screen"
 )
 
 // Bounds of what a run can make a reader remember.
@@ -26,7 +27,7 @@ const (
 type Reader struct {
 	user     userMetrics
 	book     *recipe.Book
-	frames   frames
+	frames   screen.Frames
 	sources  sources
 	scanner  scanner
 	counters counters
@@ -65,8 +66,8 @@ type Reader struct {
 	ended   bool // no frame of a bar follows the one that is held
 	began   Progress
 
-	depth int                     // of the envelopes that the line lies in
-	inner [deepestEnvelope]frames // what was in envelopes of each depth, and has not ended
+	depth int                            // of the envelopes that the line lies in
+	inner [deepestEnvelope]screen.Frames // what was in envelopes of each depth, and has not ended
 	open  openDict
 	torn  torn
 
@@ -89,7 +90,7 @@ func NewReader(user []UserMetric) *Reader {
 	}
 	r.onFrame = func(frame []byte) {
 		r.sources.colour = colourOf(frame)
-		pieces(frame, r.onText)
+		screen.Pieces(frame, r.onText)
 	}
 	r.onText = r.text
 	return r
@@ -97,7 +98,11 @@ func NewReader(user []UserMetric) *Reader {
 
 // Explain has told called for each line that gave points or said where the run
 // is.
-func (r *Reader) Explain(told func(Reading)) { r.told = told }
+func (r *Reader) Explain(told func(Reading)) {
+	if r.told = told; told != nil {
+		r.scanner.passedOver = passedOver{}
+	}
+}
 
 // Progress is how far the run has said it is.
 func (r *Reader) Progress() Progress {
@@ -117,19 +122,19 @@ func (r *Reader) Began() Progress { return r.began }
 // lines that they finish.
 func (r *Reader) Feed(p []byte, at time.Time) []Point {
 	r.at, r.out = at, make([]Point, 0, min(len(r.out), 4096))
-	simple := isSimple(p)
+	simple := screen.IsSimple(p)
 	for {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			r.frames.add(p, r.onFrame)
+			r.frames.Add(p, r.onFrame)
 			break
 		}
-		if r.frames.isWhole(p[:end], simple) {
+		if r.frames.IsWhole(p[:end], simple) {
 			r.sources.colour = 0
 			r.text(p[:end])
 		} else {
-			r.frames.add(p[:end], r.onFrame)
-			r.onFrame(r.frames.end())
+			r.frames.Add(p[:end], r.onFrame)
+			r.onFrame(r.frames.End())
 		}
 		p = p[end+1:]
 	}
@@ -143,7 +148,7 @@ func (r *Reader) Feed(p []byte, at time.Time) []Point {
 // was held back: the process has ended, nothing comes any more.
 func (r *Reader) End(at time.Time) []Point {
 	r.at, r.out = at, nil
-	r.onFrame(r.frames.end())
+	r.onFrame(r.frames.End())
 	r.rule = "progress bar"
 	r.ended = true // the last frame of an epoch that was not finished is all there is of it
 	r.flushBar()

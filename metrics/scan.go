@@ -32,7 +32,8 @@ type value struct {
 // scanner finds "key: value", "key=value" and, for words that are known, "key
 // value" in a line, and the counters of epochs and steps.
 type scanner struct {
-	names     understood
+	names understood
+	passedOver
 	pairs     []keyed // reused
 	line      string
 	found     found
@@ -60,7 +61,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, pairs: s.pairs, below: s.below, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
+	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
@@ -102,17 +103,6 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 func (s *scanner) ofBest(i int) bool {
 	i = skipBlanks(s.line, i)
 	return i+5 < len(s.line) && strings.EqualFold(s.line[i:i+5], "best ")
-}
-
-// continues reports whether a gap between two words leaves them one phrase.
-func continues(gap string) bool {
-	return gap == " " || gap == " / " || gap == "'s " || gap == ". " || gap == " <" || gap == "'"
-}
-
-// shortened reports whether a word before a full stop may be cut short, so that
-// the sentence goes on: "Val. Loss".
-func shortened(word string) bool {
-	return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }
 
 // key looks at one word and returns where to go on.
@@ -332,6 +322,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		v.kind = weak
 	}
 	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && v.kind < measure {
+		s.passedOver.add(v.show, "its name is that of a count, a clock, a size or a setting")
 		return false
 	}
 	if v.blank && v.kind < measure {

@@ -17,6 +17,8 @@ type series struct {
 	ordinal int64
 	user    bool // comes from the user's expression alone
 	sure    bool // it is a metric, not a number that looks like one
+	named   bool // its name, its column or its key said so
+	came    int  // how often, until it was sure
 	waits   bool // for a lower rank, which would count instead
 	rank    int  // whose values count
 	held    []Point
@@ -64,10 +66,13 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 		return
 	}
 	s.colour = r.sources.colour
+	if !s.sure {
+		s.came++
+	}
 	switch {
 	case s.sure:
 	case v.sure:
-		s.sure = true
+		s.sure, s.named = true, true
 	case len(s.held) > 0 && s.shape == shape:
 		s.sure = s.proves(p, v)
 	default:
