@@ -1,10 +1,13 @@
 package scenes
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -49,4 +52,39 @@ func trainCheckpoint(w, h int, theme string) *Stage {
 	t.Up().Launch().Train(0, 0.5)
 	t.Tell(event.CheckpointSaved{Name: "checkpoint-300/model-00001-of-00002.safetensors", Written: t.At()})
 	return open(w, h, theme, t.Train(0.5, 0.66), Output(0.66))
+}
+
+// apart is a run whose ranks print what each has, and one of them goes astray.
+func apart(w, h int, theme string) *Stage {
+	t := NewStory(1, 4)
+	t.Cluster, t.Provider, t.Run, t.Price = "vision", "ec2", "vision-0314-0926", 5.67
+	t.Up().Launch()
+	logs := make([]strings.Builder, 4)
+	for s := int64(0); s < 3000; s += 10 {
+		x := float64(s) / 3000
+		t.Wait(200 * time.Millisecond)
+		for r := range logs {
+			v := 0.4 + 2.1*math.Exp(-5*x) + 0.05*wobble(s, float64(r+1))
+			if r == 2 {
+				v += 1.1 * math.Max(0, x-0.45)
+			}
+			fmt.Fprintf(&logs[r], "step %d: loss %.4f lr %.6f knob=0.5\n", s, v, 1e-3*(1-x))
+			if r == 0 {
+				t.point("loss", s, v)
+				t.point("lr", s, 1e-3*(1-x))
+			}
+		}
+	}
+	t.Tell(event.ProgressChanged{Progress: metrics.Progress{Step: 3000, Steps: 9000}, ETA: 120}).Samples(1)
+	s := NewStage(w, h, ui.Options{Cluster: t.Cluster, Theme: theme}, func(s *Stage) {
+		for r := range logs {
+			s.Logs[r] = logs[r].String()
+		}
+		s.HomeIs = event.Home{Clusters: []event.ClusterInfo{{Name: t.Cluster, Phase: event.PhaseRunning}}}
+	})
+	for r := range logs {
+		t.Log(r, logs[r].String())
+	}
+	s.catchUp(t)
+	return s
 }

@@ -89,10 +89,18 @@ func (p Page) plot(group []*session.Curve, a session.Axis) plot.Chart {
 func (p Page) linesOf(cv *session.Curve, a session.Axis, i int) []plot.Line {
 	color := p.Styles.Series[i%len(p.Styles.Series)]
 	line := plot.Line{Name: cv.Name, Series: cv.By(a), Style: lipgloss.NewStyle().Foreground(color)}
-	if at, ok := cv.Best(); ok && cv.N > 1 {
-		line.Best = &plot.Mark{X: cv.X(a, at), Y: cv.Value(at)}
+	if of := cv.Recorded(); of.Has(a) && of.N > 1 {
+		if at, ok := of.Best(); ok {
+			line.Best = &plot.Mark{X: of.X(a, at), Y: of.Value(at)}
+		}
 	}
 	f := p.View.factorFor(cv, a)
+	if b := p.View.bandOf(cv); b != nil {
+		if f > 0 {
+			line.Series, line.Values = cv.Smoothed(a, f), cv.By(a)
+		}
+		return []plot.Line{p.bandLine(b, a, i), line}
+	}
 	if f == 0 {
 		return []plot.Line{line}
 	}
@@ -129,6 +137,8 @@ func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) 
 		}
 	}
 	add(p.placeText(group, a))
+	add(p.weakText(group)...)
+	add(p.ranksText(group)...)
 	add(p.gapText(group, " NaN or inf"), p.gapText(group, ""))
 	add(p.scaleText(group)...)
 	add(p.lightText(group, a)...)
@@ -160,6 +170,9 @@ func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a ses
 		txt += cv.Name + " "
 	}
 	txt += p.Styles.Strong.Of(text.OrDash(cv.N > 0, text.Number(value)))
+	if p.View.bandOf(cv) != nil {
+		txt += p.Styles.Dim.Of(" median")
+	}
 	if f := p.View.factorFor(cv, a); f > 0 && cv.Run == 0 {
 		s := cv.Smoothed(a, f)
 		_, y, ok := s.Last()
@@ -187,7 +200,7 @@ func (p Page) placeText(group []*session.Curve, a session.Axis) string {
 func (p Page) gapText(group []*session.Curve, what string) string {
 	n := 0
 	for _, c := range group {
-		n += c.Points.Gaps()
+		n += c.Recorded().Points.Gaps()
 	}
 	if n == 0 {
 		return ""
@@ -208,11 +221,13 @@ func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 			judge = c
 		}
 	}
-	if judge.Run > 0 {
+	if judge.Run > 0 || judge.Rank != "" {
 		judge = BestOf(group)
 	}
+	number := slices.Index(group, judge) + 1
+	judge = judge.Recorded() // what is on record, and in every table
 	at, ok := judge.Best()
-	if !ok || judge.N < 2 {
+	if !ok || judge.N < 2 || !judge.Has(a) {
 		return nil
 	}
 	goal := metrics.GoalOf(judge.Name)
@@ -223,8 +238,12 @@ func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 		of := fmt.Sprintf(" in run %d", judge.Run)
 		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", goal, value, judge.Run))}
 	}
+	if judge.Rank != "" {
+		of := fmt.Sprintf(" of %s", text.Word(judge.Rank))
+		return []string{dim(rule + value + of + where), dim(rule + value + of)}
+	}
 	if len(group) > 1 {
-		of := fmt.Sprintf(" in %d", slices.Index(group, judge)+1)
+		of := fmt.Sprintf(" in %d", number)
 		short, shortest := rule+value+of+where, rule+value+of
 		if data := meaning.HeldOut(judge.Name); data != "" {
 			short, shortest = rule+data+" "+value+where, rule+data+" "+value

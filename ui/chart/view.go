@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/ranks"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
@@ -23,8 +24,11 @@ type View struct {
 	Filter  string           // charts whose names hold it
 	Asked   session.Axis     // by what x is counted; session.AxisAuto chooses
 	logY    bool
-	Smooth  int  // which of Factors
-	Raw     bool // no average that nobody asked for
+	Smooth  int          // which of Factors
+	Raw     bool         // no average that nobody asked for
+	Ranks   *ranks.Ranks // what all ranks print; nil: not known
+	Singly  bool         // the ranks that differ, each by itself
+	Weak    bool         // also what waits to be known as a metric
 	windows [session.Axes]extent
 	cursor  cursor
 	drag    drag
@@ -101,7 +105,7 @@ func settled(from, to, lo, hi float64) extent {
 
 // Shown are the groups of curves that the filter leaves.
 func (v *View) Shown() [][]*session.Curve {
-	all := v.Of.State.Groups()
+	all := v.groups()
 	words := strings.Fields(strings.ToLower(v.Filter))
 	if len(words) == 0 {
 		return all

@@ -31,6 +31,11 @@ type Curve struct {
 	taken  [Axes]int          // points that are in them
 	smooth *plot.Smoothed
 	look   look
+	// Record is the series on record that this stands for; nil: it is one itself.
+	Record *Curve
+	Rank   string // whose values they are, where ranks differ and are shown singly
+	// Cuts counts how often points at the end were replaced.
+	Cuts int
 }
 
 // NewCurve begins a series.
@@ -67,6 +72,21 @@ func (c *Curve) push(p placed) {
 		}
 	}
 	c.N++
+}
+
+// Recorded is the series on record: the curve itself, or what it stands for.
+func (c *Curve) Recorded() *Curve {
+	if c.Record != nil {
+		return c.Record
+	}
+	return c
+}
+
+// PutLike puts a value at the end, in the place that another curve's point has.
+func (c *Curve) PutLike(o *Curve, i int, value float64) {
+	p := o.point(i)
+	p.value = value
+	c.push(p)
 }
 
 // Value is that of the point with an index.

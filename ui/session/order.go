@@ -80,6 +80,7 @@ func (o *inOrder) Cut(n int) {
 	for i := n; i < c.N; i++ {
 		c.count(c.point(i), -1)
 	}
+	c.Cuts++
 	c.Points.Cut(n)
 	c.epoch.cut(n)
 	c.at.cut(n)
