@@ -112,19 +112,12 @@ func (p Page) linesOf(cv *session.Curve, a session.Axis, i int) []plot.Line {
 }
 
 // title names the curves with their newest values, or with those at the
-// cursor; at the right what is best, as far as there is room.
+// cursor; at the right what is best, as far as there is room. A warning has room
+// before the names of many curves.
 func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) string {
-	var names []string
-	if group[0].Run > 0 {
-		names = append(names, group[0].Name)
-	}
-	axes := p.valueAxes(group)
-	for i, cv := range group {
-		names = append(names, p.curveTitle(group, i, cv, a)+p.sideText(axes, i))
-	}
-	left := strings.Join(names, "   ")
+	left := p.namesText(group, a)
 	right := ""
-	add := func(forms ...string) { // the longest that fits
+	add := func(forms ...string) (added bool) { // the longest that fits
 		for _, txt := range forms {
 			sep := ""
 			if right != "" {
@@ -132,15 +125,26 @@ func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) 
 			}
 			if txt != "" && text.Wide(left)+2+text.Wide(txt+sep+right) <= w {
 				right = txt + sep + right
-				return
+				return true
 			}
+		}
+		return false
+	}
+	warn := func(forms ...string) {
+		if len(forms) == 0 || forms[0] == "" || add(forms...) {
+			return
+		}
+		short := forms[len(forms)-1]
+		if room := w - 4 - text.Wide(short+right); short != "" && room >= 8 {
+			left = text.Cut(left, room)
+			add(short)
 		}
 	}
 	add(p.placeText(group, a))
-	add(p.weakText(group)...)
-	add(p.ranksText(group)...)
-	add(p.gapText(group, " NaN or inf"), p.gapText(group, ""))
-	add(p.scaleText(group)...)
+	warn(p.weakText(group)...)
+	warn(p.ranksText(group)...)
+	warn(p.gapText(group, " NaN or inf"), p.gapText(group, ""))
+	warn(p.scaleText(group)...)
 	add(p.lightText(group, a)...)
 	add(p.bestText(group, a)...)
 	add(view)
@@ -148,6 +152,24 @@ func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) 
 		return text.Cut(left, w)
 	}
 	return text.Spread(left, right, w)
+}
+
+// namesText is the curves with their values. What they all are of stands before them,
+// where they are of several runs or ranks.
+func (p Page) namesText(group []*session.Curve, a session.Axis) string {
+	var names []string
+	if group[0].Run > 0 {
+		names = append(names, group[0].Name)
+	}
+	axes, of := p.valueAxes(group), ""
+	for i, cv := range group {
+		if cv.Rank != "" && cv.Of != of {
+			of = cv.Of
+			names = append(names, of)
+		}
+		names = append(names, p.curveTitle(group, i, cv, a)+p.sideText(axes, i))
+	}
+	return strings.Join(names, "   ")
 }
 
 // curveTitle is a curve's sign, name and value. With several the sign is the
@@ -166,7 +188,10 @@ func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a ses
 		value = y
 	}
 	txt := style.Render(sign) + " "
-	if cv.Run == 0 { // of runs over each other the name stands before all
+	switch {
+	case cv.Rank != "":
+		txt += cv.Rank + " "
+	case cv.Run == 0: // of runs over each other the name stands before all
 		txt += cv.Name + " "
 	}
 	txt += p.Styles.Strong.Of(text.OrDash(cv.N > 0, text.Number(value)))

@@ -63,7 +63,7 @@ func (v *View) withRanks(group []*session.Curve) []*session.Curve {
 			names, curves := b.Farthest()
 			for k, of := range curves[:min(len(curves), max(mostSingly/len(group), 2))] {
 				if of.Rank == "" {
-					of.Name, of.Rank = c.Name+" "+names[k], names[k]
+					of.Name, of.Rank, of.Of = c.Name+" "+names[k], names[k], c.Name
 				}
 				out = append(out, of)
 			}
@@ -105,7 +105,7 @@ func (p Page) ranksText(group []*session.Curve) []string {
 	if p.View.Singly {
 		for _, c := range group {
 			if c.Rank != "" {
-				return []string{warn("ranks singly, the farthest first; i: together"), warn("ranks singly"), warn("ranks")}
+				return []string{warn("ranks singly, the farthest first; i: together"), warn("ranks singly"), ""} // their names say it too
 			}
 		}
 		return nil

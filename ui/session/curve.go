@@ -34,6 +34,7 @@ type Curve struct {
 	// Record is the series on record that this stands for; nil: it is one itself.
 	Record *Curve
 	Rank   string // whose values they are, where ranks differ and are shown singly
+	Of     string // of which series they are then
 	// Cuts counts how often points at the end were replaced.
 	Cuts int
 }
