@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/meaning"
@@ -111,11 +112,21 @@ func (p Page) linesOf(cv *session.Curve, a session.Axis, i int) []plot.Line {
 	return []plot.Line{raw, line}
 }
 
+const (
+	// valueRoom is what a curve's number and value need in a title beside its name.
+	valueRoom = 14
+	// leastName is how much of a name is always seen.
+	leastName = 6
+)
+
 // title names the curves with their newest values, or with those at the
 // cursor; at the right what is best, as far as there is room. A warning has room
 // before the names of many curves.
 func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) string {
-	left := p.namesText(group, a)
+	left := p.namesText(group, a, w)
+	if text.Wide(left) > w { // rather the ends of the names than no values
+		left = p.namesText(group, a, max(w/len(group)-valueRoom, leastName))
+	}
 	right := ""
 	add := func(forms ...string) (added bool) { // the longest that fits
 		for _, txt := range forms {
@@ -155,26 +166,35 @@ func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) 
 }
 
 // namesText is the curves with their values. What they all are of stands before them,
-// where they are of several runs or ranks.
-func (p Page) namesText(group []*session.Curve, a session.Axis) string {
+// where they are of several runs or ranks. Of a name at most so many cells are seen:
+// its end, where the quantity stands.
+func (p Page) namesText(group []*session.Curve, a session.Axis, most int) string {
 	var names []string
 	if group[0].Run > 0 {
-		names = append(names, group[0].Name)
+		names = append(names, tailOf(group[0].Name, most))
 	}
 	axes, of := p.valueAxes(group), ""
 	for i, cv := range group {
 		if cv.Rank != "" && cv.Of != of {
 			of = cv.Of
-			names = append(names, of)
+			names = append(names, tailOf(of, most))
 		}
-		names = append(names, p.curveTitle(group, i, cv, a)+p.sideText(axes, i))
+		names = append(names, p.curveTitle(group, i, cv, a, most)+p.sideText(axes, i))
 	}
 	return strings.Join(names, "   ")
 }
 
+// tailOf is the end of a name that has at most so many cells.
+func tailOf(name string, most int) string {
+	if w := text.Wide(name); w > most {
+		return ansi.TruncateLeft(name, w-most+1, "…")
+	}
+	return name
+}
+
 // curveTitle is a curve's sign, name and value. With several the sign is the
 // number that stands in the curve: colour is not all that tells them apart.
-func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a session.Axis) string {
+func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a session.Axis, most int) string {
 	sign := "━"
 	if p.ASCII {
 		sign = "*" // as the curve is drawn
@@ -192,7 +212,7 @@ func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a ses
 	case cv.Rank != "":
 		txt += cv.Rank + " "
 	case cv.Run == 0: // of runs over each other the name stands before all
-		txt += cv.Name + " "
+		txt += tailOf(cv.Name, most) + " "
 	}
 	txt += p.Styles.Strong.Of(text.OrDash(cv.N > 0, text.Number(value)))
 	if p.View.bandOf(cv) != nil {

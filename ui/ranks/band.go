@@ -15,6 +15,7 @@ type Band struct {
 	ranks  []*member
 	axis   session.Axis
 	done   float64 // the place that was compared last
+	turn   int     // of the ranks when it was compared last
 	differ bool
 }
 
@@ -51,10 +52,13 @@ func (r *Ranks) Of(name string) *Band {
 	if b == nil {
 		return nil
 	}
-	if b.stale() {
-		*b = *r.band(name)
+	if b.turn != r.turn { // asked for often, and changes only when something was read
+		if b.stale() {
+			*b = *r.band(name)
+		}
+		b.grow(r.ended)
+		b.turn = r.turn
 	}
-	b.grow(r.ended)
 	if !b.differ {
 		return nil
 	}

@@ -37,6 +37,7 @@ type Ranks struct {
 	order   []*voice
 	bands   map[string]*Band
 	points  int
+	turn    int // counts what may have changed the bands
 	ended   bool
 	waiting []Waiting
 }
@@ -65,7 +66,7 @@ type Told struct {
 
 // Of is a run whose ranks are compared.
 func Of(run string) *Ranks {
-	return &Ranks{run: run, streams: map[int]*stream{}, voices: map[[2]int]*voice{}, bands: map[string]*Band{}}
+	return &Ranks{run: run, streams: map[int]*stream{}, voices: map[[2]int]*voice{}, bands: map[string]*Band{}, turn: 1}
 }
 
 // Are reports whether they are the ranks of a run.
@@ -74,7 +75,10 @@ func (r *Ranks) Are(run string) bool { return r.run == run }
 // Read reads on in the logs of which more is stored than was read; nil where there is
 // nothing to read, or somebody reads already.
 func (r *Ranks) Read(s *session.Session, from ReadLog) tea.Cmd {
-	r.ended = s.Over() || s.State.Ended != nil
+	if ended := s.Over() || s.State.Ended != nil; ended != r.ended {
+		r.ended = ended
+		r.turn++
+	}
 	if r.busy || r.points >= mostPoints || r.run == "" {
 		return nil
 	}
@@ -164,6 +168,7 @@ func (r *Ranks) Take(t Told) {
 		return
 	}
 	r.busy = false
+	r.turn++
 	if t.waiting != nil {
 		r.waiting = t.waiting
 	}
