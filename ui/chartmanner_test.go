@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -58,8 +59,8 @@ func TestRanksThatDifferAreSaidAndShownSingly(t *testing.T) {
 	says(t, s.Press("i"), "median")
 	says(t, s.Press("v"), "lowest 0.372 at 2950") // of the series on record, as in every table
 	says(t, s.Press("left"), "at step 2990")
-	says(t, s.Press("a", "a"), "by time") // when the others printed is not kept
-	hides(t, s, "ranks differ")
+	says(t, s.Press("esc", "a", "a"), "by time", "4 ranks differ, most rank 2") // when the others printed is not kept
+	hides(t, s, "median", "i: each")
 }
 
 // What other ranks print comes while one looks on.
@@ -81,6 +82,19 @@ func TestARankThatGoesAstrayIsToldWhileTheRunGoesOn(t *testing.T) {
 		more.Tell(event.LogGrew{Rank: r, Size: int64(len(s.Logs[r]))})
 	}
 	says(t, s.Play(more.Events()...), "rank 1 has NaN")
+}
+
+// What was not read while something else was looked at is read when one comes back.
+func TestRanksAreComparedWhenOneComesBackToTheCharts(t *testing.T) {
+	s := scene(t, "ranks", 120, 36).Press("l")
+	more := scenes.NewStory(1, 4)
+	more.Cluster, more.Run = "vision", "vision-0314-0926"
+	for r := range 4 {
+		s.Logs[r] += []string{"step 3000: loss 0.4\n", "step 3000: loss 0.4\n", "step 3000: loss 0.4\n", "step 3000: loss nan\n"}[r]
+		more.Tell(event.LogGrew{Rank: r, Size: int64(len(s.Logs[r]))})
+	}
+	s.Play(more.Events()...).Press("esc")
+	says(t, s.Advance(time.Second), "rank 3 has NaN")
 }
 
 func TestNamesInDoubtAreListedWithTheirReason(t *testing.T) {

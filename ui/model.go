@@ -161,7 +161,7 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 		m.now = m.clock.Now()
 	case ticked:
 		m.now, m.spin = m.clock.Now(), m.spin+1
-		return m.tick()
+		return tea.Batch(m.tick(), m.compareRanks())
 	case pruned:
 		if msg.note == m.note.id {
 			m.note.text = ""

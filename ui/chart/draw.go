@@ -320,6 +320,14 @@ func (p Page) curveName(c *session.Curve) string {
 	if c.Run > 0 && c.Run <= len(p.Names) {
 		return text.Word(p.Names[c.Run-1])
 	}
+	return p.View.nameOf(c)
+}
+
+// nameOf is what a curve is called where no more is said of it.
+func (v *View) nameOf(c *session.Curve) string {
+	if v.bandOf(c) != nil {
+		return c.Name + ", median"
+	}
 	return c.Name
 }
 

@@ -230,7 +230,7 @@ func (v *View) Text() string {
 				i, _ = c.By(a).Near(at)
 			}
 			if i >= 0 && i < c.N {
-				fmt.Fprintf(&b, "%s\t%s %s\t%v\n", c.Name, a, a.Number(c.X(a, i)), c.Value(i))
+				fmt.Fprintf(&b, "%s\t%s %s\t%v\n", v.nameOf(c), a, a.Number(c.X(a, i)), c.Value(i))
 			}
 		}
 	}

@@ -19,7 +19,7 @@ const mostSingly = 9
 // of them stands for it, or some of them do, the farthest first.
 func (v *View) groups() [][]*session.Curve {
 	all := v.Of.State.Groups()
-	if v.Ranks == nil || v.Asked == session.AxisTime { // when others printed is not kept
+	if v.Ranks == nil {
 		return all
 	}
 	var out [][]*session.Curve
@@ -42,8 +42,11 @@ func (v *View) groups() [][]*session.Curve {
 }
 
 // withRanks is a group with what stands for the series in which the ranks differ; nil
-// where they differ in none.
+// where they differ in none, and by time: when others printed is not kept.
 func (v *View) withRanks(group []*session.Curve) []*session.Curve {
+	if session.AxisOf(group, v.Asked) == session.AxisTime {
+		return nil
+	}
 	var out []*session.Curve
 	for i, c := range group {
 		b := v.Ranks.Of(c.Name)
@@ -111,18 +114,21 @@ func (p Page) ranksText(group []*session.Curve) []string {
 		return nil
 	}
 	for _, c := range group {
-		b := p.View.bandOf(c)
-		if b == nil {
+		b := p.View.Ranks.Of(c.Recorded().Name)
+		if b == nil || c.Run > 0 {
 			continue
 		}
 		names, _ := b.Farthest()
-		n, far := b.Count(), text.Word(names[0])
-		what := "most " + far
+		what := "most " + text.Word(names[0])
 		if b.Lost() {
-			what = far + " has NaN"
+			what = text.Word(names[0]) + " has NaN"
 		}
-		return []string{warn(fmt.Sprintf("%d ranks differ, %s; i: each", n, what)), warn(fmt.Sprintf("%d ranks differ, %s", n, what)),
-			warn(fmt.Sprintf("%d ranks differ", n)), warn("ranks differ")}
+		said := fmt.Sprintf("%d ranks differ, %s", b.Count(), what)
+		forms := []string{warn(said), warn(fmt.Sprintf("%d ranks differ", b.Count())), warn("ranks differ")}
+		if p.View.bandOf(c) != nil {
+			forms = append([]string{warn(said + "; i: each")}, forms...)
+		}
+		return forms
 	}
 	return nil
 }
