@@ -136,7 +136,7 @@ func (r *Reader) enveloped(line string) bool {
 	f := &r.inner[r.depth-1]
 	for {
 		part, rest, more := strings.Cut(inside, "\n")
-		f.Add([]byte(part), r.onFrame)
+		f.Add([]byte(part), r.onPassed)
 		if more || whole {
 			r.onFrame(f.End())
 		}
