@@ -147,7 +147,7 @@ func understand(phrase, said string) term {
 			t.split = lower
 		case lower == "of" && len(kept) > 0 && spreads[strings.ToLower(kept[len(kept)-1])]: // "Std of Reward"
 			kept = kept[len(kept)-1:]
-		case lower == "of" && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse"
+		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
 		case stops[lower] && i < len(fields)-1:

@@ -9,7 +9,7 @@ import (
 const (
 	mostWaiting = 4
 	mostRecent  = 24 // values among which the one is that a summary tells again
-	barFrames   = 6 // frames of a bar by which it is judged how often a value is new
+	barFrames   = 6  // frames of a bar by which it is judged how often a value is new
 )
 
 // series is what is remembered of one series while reading.
