@@ -277,6 +277,13 @@ func (p *bars) onlyEnd() bool { return p.frames == 1 && p.frame.n == p.frame.tot
 // says again, with the epoch.
 func (p *bars) repeated(f *found) {
 	inner, epoch := within(f.counters)
+	if p.pending && len(f.counters) == 0 && len(f.values) == 1 { // nor is it new where nothing places it
+		v := f.values[0]
+		if i := indexOf(p.values, v.show); i >= 0 && (sameValue(v.value, p.values[i].value) || roundsTo(v.value, p.values[i].value)) {
+			f.values = f.values[:0]
+		}
+		return
+	}
 	if !p.pending || !p.onlyEnd() || inner || !epoch {
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/metrics/export"
 )
 
 // What collects the output of processes stores each line in an envelope: docker
@@ -45,6 +47,9 @@ func unwrapCRI(line string) (inside string, whole, ok bool) {
 // unwrapJSON takes an object for an envelope when one of its members is a line
 // and no other is a number that could be one of the training's.
 func unwrapJSON(line string) (inside string, whole, ok bool) {
+	if message, ok := export.Bytes(line); ok {
+		return message, true, true
+	}
 	named := false
 	for key := range messageKeys {
 		named = named || strings.Contains(line, `"`+key+`"`)
@@ -136,7 +141,7 @@ func (r *Reader) enveloped(line string) bool {
 	f := &r.inner[r.depth-1]
 	for {
 		part, rest, more := strings.Cut(inside, "\n")
-		f.Add([]byte(part), r.onFrame)
+		f.Add([]byte(part), r.onPassed)
 		if more || whole {
 			r.onFrame(f.End())
 		}

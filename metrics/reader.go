@@ -71,7 +71,9 @@ type Reader struct {
 	open  openDict
 	torn  torn
 
-	onFrame, onText func([]byte)
+	redrawn redrawn
+
+	onFrame, onPassed, onText func([]byte)
 }
 
 // Reading says what was made of one line, and by which rule.
@@ -91,6 +93,11 @@ func NewReader(user []UserMetric) *Reader {
 	r.onFrame = func(frame []byte) {
 		r.sources.colour = colourOf(frame)
 		screen.Pieces(frame, r.onText)
+	}
+	r.onPassed = func(frame []byte) {
+		r.redrawn.here = true
+		r.onFrame(frame)
+		r.redrawn.here = false
 	}
 	r.onText = r.text
 	return r
@@ -126,14 +133,14 @@ func (r *Reader) Feed(p []byte, at time.Time) []Point {
 	for {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			r.frames.Add(p, r.onFrame)
+			r.frames.Add(p, r.onPassed)
 			break
 		}
 		if r.frames.IsWhole(p[:end], simple) {
 			r.sources.colour = 0
 			r.text(p[:end])
 		} else {
-			r.frames.Add(p[:end], r.onFrame)
+			r.frames.Add(p[:end], r.onPassed)
 			r.onFrame(r.frames.End())
 		}
 		p = p[end+1:]
@@ -159,6 +166,7 @@ func (r *Reader) End(at time.Time) []Point {
 	}
 	r.boxEnded()
 	r.endBlock()
+	r.endRedrawn(0)
 	r.endPass(nil)
 	r.shapes.end(r)
 	for _, s := range r.ordered() {
@@ -243,7 +251,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.line(line[other:])
 		return true
 	}
-	rest = r.bars.joined(rest)
+	rest = r.bars.joined(behindDots(rest))
 	if rest == "" || r.passedOver() {
 		return true
 	}
@@ -327,6 +335,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	}
 	f, ok, about := found{}, false, r.heading.of(rest[from:])
 	alone := isAlone(rest[from:])
+	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
 	r.heading.record = r.heading.record && alone
 	neighbour := alone && r.heading.scored
 	r.heading.scored = false
@@ -341,7 +350,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 			about = "val" // " * Acc@1 71.2": what a validation came to
 		}
 		r.scanner.below = neighbour || r.heading.record
-		f = r.scanner.scan(rest, from, about)
+		f = r.scanner.scanAs(rest, from, about, under)
 		r.scanner.below = false
 		if !neighbour && r.heading.record && !ofRecord(f) {
 			f.values = nil
@@ -388,6 +397,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		f.values = r.untaken(f.values, len(rest))
 	}
 	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
+		return true
+	}
+	if r.passes(line, rest, from, f, rank) {
 		return true
 	}
 	if f.pass.total == 0 && !r.inPhase(&f) {

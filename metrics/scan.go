@@ -282,7 +282,7 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 	line := s.line
 	v.rate = isRateUnit(line, v.next)
-	if !v.rate && hasUnit(line, v.next) {
+	if !v.rate && hasUnit(line, v.next) || v.isIndex(line) {
 		return false
 	}
 	v.blank = sep == ' '
@@ -459,7 +459,7 @@ func (s *scanner) context(key string, start, end int) {
 		s.aside = split
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
-	if split != "" && (colon || s.alone(start, end) || strings.HasPrefix(s.line[end:], " - ") || strings.HasPrefix(s.line[end:], " on '")) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
+	if split != "" && (colon || s.alone(start, end) || isLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
