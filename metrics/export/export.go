@@ -94,7 +94,7 @@ func Lines(in io.Reader, line func(text string)) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil && limited.N <= 0:
-			return fmt.Errorf("an export of a log service of more than %d MB: export it as lines", most>>20)
+			return errors.New("the export of a log service is too large to be read as one document: export it as lines")
 		case err != nil:
 			return fmt.Errorf("read the export of a log service: %w", err)
 		}
