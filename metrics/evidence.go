@@ -34,6 +34,7 @@ type Evidence struct {
 	Confidence Confidence `json:"confidence"`
 	Points     int        `json:"points"` // that are shown or held; 0 of what was passed over
 	Why        string     `json:"why"`
+	Held       []Point    `json:"-"` // what is kept of a name that waits, until more is read
 }
 
 // mostPassedOver bounds the names that are told as passed over.
@@ -90,7 +91,7 @@ func (s *series) evidence(names understood) Evidence {
 	case s.ordinal > 0:
 		e.Confidence, e.Why = Proven, "it came again in lines of one shape, and moves as what is measured does"
 	case len(s.held) > 0:
-		e.Points, e.Why = s.came, s.lacks()
+		e.Points, e.Why, e.Held = s.came, s.lacks(), s.held
 	}
 	return e
 }

@@ -155,7 +155,7 @@ func (t *Told) wait(r *metrics.Reader) {
 			continue
 		}
 		w := Waiting{Name: e.Name, Why: e.Why, Curve: session.NewCurve(text.Word(e.Name))}
-		for _, p := range r.Held(e.Name) {
+		for _, p := range e.Held {
 			w.Curve.Add(p, p.Time)
 		}
 		t.waiting = append(t.waiting, w)

@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 
 	"github.com/dlwb/dlwb/metrics"
@@ -14,6 +15,9 @@ const (
 	// longestLine bounds what is kept of a line that has not ended.
 	longestLine = 64 << 10
 )
+
+// unlabelled is the label of lines that do not say which rank printed them.
+const unlabelled = -1
 
 // stream is the log of one rank, or of several that print into one: each of them
 // has a reader of its own, so that one does not speak for another.
@@ -58,7 +62,7 @@ func (s *stream) feed(p []byte, cut bool, take func(label int, points []metrics.
 	}
 	// What one rank says in lines that follow each other is read in one go.
 	var some []byte
-	who := metrics.Unlabelled
+	who := unlabelled
 	flush := func() {
 		if len(some) > 0 {
 			take(who, s.reader(who).Feed(some, time.Time{}))
@@ -93,8 +97,10 @@ func (s *stream) reader(label int) *metrics.Reader {
 
 // name is how a rank of the log is called; number is the log's.
 func (s *stream) name(number, label int) string {
-	if label == metrics.Unlabelled {
-		return s.labels.Name(number)
+	if label == unlabelled {
+		label = number
+	} else if name := s.labels.Name(label); name != "" {
+		return name
 	}
-	return s.labels.Name(label)
+	return fmt.Sprint("rank ", label)
 }
