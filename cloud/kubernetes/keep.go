@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/waits"
+	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
 var _ cloud.Keeper = (*Provider)(nil)
@@ -60,7 +61,7 @@ func (p *Provider) Bring(ctx context.Context, life cloud.Life, text string, into
 // bring brings what one replica has written.
 func (r *replica) bring(ctx context.Context, into *os.Root) (left []string, err error) {
 	lost := ""
-	if d, pod, err := r.running(ctx); err == nil {
+	if d, pod, err := r.running(ctx); err == nil && !r.done(pod) {
 		ended, err := r.hasEnded(ctx, d, pod)
 		if err == nil {
 			err = r.round(ctx, d, pod)
@@ -73,7 +74,7 @@ func (r *replica) bring(ctx context.Context, into *os.Root) (left []string, err 
 		}
 	} else if ctx.Err() != nil {
 		return nil, ctx.Err()
-	} else {
+	} else if err != nil {
 		lost = r.lost()
 	}
 	if lost != "" {
@@ -93,9 +94,8 @@ func (r *replica) bring(ctx context.Context, into *os.Root) (left []string, err 
 func (r *replica) lost() string {
 	pod := r.noted()
 	end := ending(containerOf(pod, r.kind().container))
-	_, err := os.Stat(r.stage() + doneMark)
 	switch {
-	case err == nil:
+	case pod == nil || r.done(pod):
 		return ""
 	case end != nil && strings.Contains(end.Message, "launcher: not brought home"):
 		return "what it wrote last went with its pod: no dlwb brought it home in time after its end (machines.hold)"
@@ -105,8 +105,14 @@ func (r *replica) lost() string {
 	return ""
 }
 
-// doneMark is behind the name of a stage of which all is home.
+// doneMark is behind the name of a stage of which all is home, and has the pod's UID.
 const doneMark = ".done"
+
+// done reports whether all that a pod has written is home.
+func (r *replica) done(pod *core.Pod) bool {
+	text, err := os.ReadFile(r.stage() + doneMark)
+	return err == nil && string(text) == string(pod.UID)
+}
 
 // stage is the directory here that has what came of a replica.
 func (r *replica) stage() string {
@@ -134,6 +140,9 @@ func (r *replica) keepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.done(pod) {
+		return r.released(ctx, d, pod)
+	}
 	ended, err := r.awaitLast(ctx, d, pod)
 	if err == nil {
 		err = r.round(ctx, d, pod)
@@ -156,9 +165,14 @@ func (r *replica) hasEnded(ctx context.Context, d *door, pod *core.Pod) (bool, e
 
 // release lets the container end.
 func (r *replica) release(ctx context.Context, d *door, pod *core.Pod) error {
-	if err := os.WriteFile(r.stage()+doneMark, nil, 0o600); err != nil {
+	if err := wholefile.Write(r.stage()+doneMark, []byte(pod.UID), 0o600); err != nil {
 		return err
 	}
+	return r.released(ctx, d, pod)
+}
+
+// released tells the container that nobody needs it any more.
+func (r *replica) released(ctx context.Context, d *door, pod *core.Pod) error {
 	_, err := r.says(ctx, d, pod, ": >"+dirWork+"/brought")
 	return err
 }
