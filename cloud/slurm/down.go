@@ -81,7 +81,7 @@ func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life,
 		s, err := p.look(ctx, m, home, run, id, lookSoon/2)
 		switch {
 		case err == nil && s.state == "":
-			return id, "Slurm has forgotten it: squeue, scontrol and sacct know no such job", nil
+			return id, "Slurm has forgotten it: squeue and scontrol know no such job", nil
 		case err == nil && s.over():
 			return id, "Slurm shows it ended: " + s.state, nil
 		case err == nil && !asked:

@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/slurm/options"
+	"github.com/dlwb/dlwb/internal/modules"
 )
 
 // order is a job as sbatch is asked for it.
@@ -139,7 +140,7 @@ func (o order) script() string {
 	if o.NoRequeue {
 		requeue = "no"
 	}
-	b.WriteString(strings.NewReplacer("@DIR@", words(dir), "@PORT@", port, "@MODULES@", modules(o.Machines), "@CPUS@", cpus, "@UNSET@", stepVariables,
+	b.WriteString(strings.NewReplacer("@DIR@", words(dir), "@PORT@", port, "@MODULES@", modules.Line(modulesOf(o.Machines)), "@CPUS@", cpus, "@UNSET@", stepVariables,
 		"@AGENT@", words(o.agent), "@PARTS@", words(o.home+"/.dlwb/runs/"+o.run), "@REQUEUE@", requeue).Replace(body))
 	return b.String()
 }
