@@ -77,7 +77,7 @@ type drive struct {
 	behind     bool               // it goes on behind a screen, and whoever leaves that leaves what runs
 	link       *link              // to the nodes
 	via        carrier            // of the run
-	before     string             // a line of sh that commands on the nodes need in front
+	modules    []string           // that are loaded on the machine of a Landing
 	active     context.CancelFunc // ends the word to the nodes that somebody is at work
 	outcome    Outcome
 	trial      *sweep.Label // what is launched is a trial; nil: it is a run

@@ -159,8 +159,8 @@ func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]envi
 		if own := d.data.Cluster.Nodes[i].Python; own != "" {
 			spec.Python = own
 		}
-		spec.Modules = d.data.Cluster.Nodes[i].Modules
-		r, err := environment.Prepare(ctx, atnode.Runner{Node: d.link.nodes[i], Before: d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
+		spec.Modules = slices.Concat(d.modules, d.data.Cluster.Nodes[i].Modules)
+		r, err := environment.Prepare(ctx, atnode.Runner{Node: d.link.nodes[i]}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
 		results[i] = r
 		if errors.As(err, &failures[i]) {
 			d.say(event.StepEnvironment, i, "failed: "+failures[i].Why)

@@ -32,11 +32,16 @@ func Unpack(r io.Reader, into *os.Root, place func(name string) string) (skipped
 	if err != nil {
 		return nil, err
 	}
+	return UnpackTar(zip, into, place)
+}
+
+// UnpackTar is Unpack of an archive that is not compressed.
+func UnpackTar(r io.Reader, into *os.Root, place func(name string) string) (skipped []string, err error) {
 	files, left := 0, int64(mostBytes)
-	for in := tar.NewReader(zip); ; {
+	for in := tar.NewReader(r); ; {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			_, err = io.Copy(io.Discard, zip) // its checksum stands at the end
+			_, err = io.Copy(io.Discard, r) // the checksum of what is compressed stands at the end
 			return skipped, err
 		}
 		if err != nil {
