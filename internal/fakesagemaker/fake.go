@@ -45,6 +45,8 @@ type Fake struct {
 	PageMost int
 	// Short tells which answers with an object break off in the middle; nil: none.
 	Short func(key string, nth int) bool
+	// Use is what CloudWatch has of each host (JOB/algo-N) for the last minute, by metric.
+	Use func(host, metric string) (value float64, known bool)
 	// Quota is that of each type; Refused are actions that no role may do.
 	Quota   int
 	Refused []string
