@@ -201,7 +201,11 @@ func (r *replica) Telemetry(ctx context.Context, _ *job.Pace, sink func([]byte))
 		case over:
 			return nil
 		}
-		if err := waits.Pause(ctx, metricPause); err != nil {
+		pause := metricPause
+		if t.last.IsZero() {
+			pause /= 5 // the job is about to begin, or CloudWatch to hear of it
+		}
+		if err := waits.Pause(ctx, pause); err != nil {
 			return err
 		}
 	}
