@@ -69,8 +69,10 @@ type Fake struct {
 
 // Call is one that came in.
 type Call struct {
-	Name string
-	Body []byte
+	// Service is as AWS's model has it: what its calls are addressed by, or what they
+	// are signed for.
+	Service, Name string
+	Body          []byte
 }
 
 // Error is one of AWS's.
@@ -152,7 +154,7 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.calls[name]++
 	nth := f.calls[name]
-	f.journal = append(f.journal, Call{name, body})
+	f.journal = append(f.journal, Call{serviceOf(r), name, body})
 	answer, cut := f.answer, f.cut
 	f.mu.Unlock()
 	// A reply to a request whose body is not read whole yet is cut by some clients.
@@ -178,6 +180,18 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(rec.Code)
 	_, _ = w.Write(rec.Body.Bytes())
+}
+
+// serviceOf is the service of a call.
+func serviceOf(r *http.Request) string {
+	if target, _, is := strings.Cut(r.Header.Get("X-Amz-Target"), "."); is {
+		return target
+	}
+	_, scope, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	if parts := strings.Split(scope, "/"); len(parts) > 3 {
+		return parts[3]
+	}
+	return ""
 }
 
 // route finds the name of a call, and what does it.

@@ -29,5 +29,5 @@ rm -rf "$sent"/*
 diff -r cloud/sagemaker/testdata/sdk3 "$sent"
 moto=${DLWB_MOTO:-$cache/moto-5.2.5/bin/moto_server}
 [ -x "$moto" ] || { sh internal/tools/moto.sh; }
-DLWB_KEYS=1 DLWB_MOTO=$moto DLWB_SAGEMAKER_TRAINING=$cache/frameworks/sagemaker-training/bin/train \
+DLWB_KEYS=1 DLWB_BOTOCORE=$(dirname "$moto")/python DLWB_MOTO=$moto DLWB_SAGEMAKER_TRAINING=$cache/frameworks/sagemaker-training/bin/train \
     go test -count=1 -v ./cloud/sagemaker ./internal/sagemakerstory
