@@ -379,10 +379,6 @@ func (d *drive) step(ctx context.Context, name, text string, do func(context.Con
 	return errors.Join(err, d.w.publish(d.s, ended))
 }
 
-// since is how long ago something was. A clock that was set back meanwhile
-// makes it no less than nothing.
-func since(t time.Time) float64 { return max(0, time.Since(t).Seconds()) }
-
 // say tells progress from inside a step.
 func (d *drive) say(step string, node int, text string) {
 	_ = d.w.publish(d.s, event.StepProgress{Step: step, Node: node, Text: text})
