@@ -138,7 +138,7 @@ func (p *Provider) scour(ctx context.Context, region string) ([]thing, error) {
 		if err != nil && ctx.Err() == context.DeadlineExceeded {
 			return things, fmt.Errorf("there was no answer within %s", limit)
 		}
-		if problem := awsapi.Explain(err, awsapi.Call{Action: "Describe " + resourceKinds[n].name, Region: region}); problem != nil {
+		if problem := awsapi.Explain(err, awsapi.Call{Action: resourceKinds[n].looks(), Region: region}); problem != nil {
 			return things, problem
 		}
 	}
