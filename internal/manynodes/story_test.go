@@ -42,7 +42,8 @@ func newLab(t *testing.T, n int) *lab {
 	// All hosts together have the cores of this machine: a look at one of them may take
 	// as long as it takes.
 	exe := overlay.Build(t, nil, overlay.Edit{File: "sshconn/limits.go", Changes: map[string]string{
-		"Dial: 10 *": "Dial: 120 *", "Open: 10 *": "Open: 120 *", "Reply: 15 *": "Reply: 120 *", "Script: 20 *": "Script: 240 *"}})
+		"Dial: 10 *": "Dial: 120 *", "Open: 10 *": "Open: 120 *", "Reply: 15 *": "Reply: 120 *", "Script: 20 *": "Script: 240 *"}},
+		overlay.Edit{File: "workbench/train.go", Changes: map[string]string{"DrainLimit + 15*": "DrainLimit + 240*"}})
 	l := &lab{t: t, exe: exe, home: t.TempDir()}
 	l.dir = filepath.Join(l.home, "project")
 	public, private, err := ed25519.GenerateKey(rand.Reader)
