@@ -122,13 +122,8 @@ func (n *Node) Hold(ctx context.Context, w TunnelWish) (*KeptTunnel, error) {
 	return n.lender.Hold(ctx, n.target, w)
 }
 
-// HeldTunnels are the tunnels that the lender of this process holds.
-func HeldTunnels() []TunnelHeld {
-	if lender == nil || lender.Held == nil {
-		return nil
-	}
-	return lender.Held()
-}
+// HasHolder reports whether there is a lender that holds tunnels.
+func HasHolder() bool { return lender != nil && lender.Hold != nil }
 
 // EndHeld has the lender of this process close the tunnels that are like one: of
 // its cluster and, where they are given, its name, its port and its direction.

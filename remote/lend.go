@@ -151,9 +151,8 @@ type Lender struct {
 	Drop func(targets []Target)
 	// Hold has a tunnel held, or finds one that is; nil and nil as with Lend.
 	Hold func(ctx context.Context, t Target, w TunnelWish) (*KeptTunnel, error)
-	// Held are the tunnels that are held, and End closes those that are like one.
-	Held func() []TunnelHeld
-	End  func(like TunnelHeld)
+	// End closes the tunnels that are like one.
+	End func(like TunnelHeld)
 }
 
 // lender is who is asked by all nodes of this process; nil: nobody.

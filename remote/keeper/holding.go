@@ -89,16 +89,6 @@ func (c *Client) listenTo(t *talk, is remote.TunnelHeld) *remote.KeptTunnel {
 	return kept
 }
 
-// tunnels are those that are held, by whichever build.
-func (c *Client) tunnels() (all []remote.TunnelHeld) {
-	_ = c.each(question{Op: opStatus}, func(_ *talk, a answer) {
-		if a.Status != nil {
-			all = append(all, a.Status.Tunnels...)
-		}
-	})
-	return all
-}
-
 // ticket asks for a ticket of a tunnel.
 func (c *Client) ticket(of remote.TunnelHeld) (ticket string) {
 	_ = c.each(question{Op: opTicket, Like: &of}, func(_ *talk, a answer) {

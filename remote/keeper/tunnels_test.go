@@ -67,6 +67,14 @@ func (d *desk) hold(s *sshdtest.Server, w remote.TunnelWish) *remote.KeptTunnel 
 	return kept
 }
 
+// tunnels are those that keepers hold.
+func (d *desk) tunnels() (all []remote.TunnelHeld) {
+	for _, s := range d.status() {
+		all = append(all, s.Tunnels...)
+	}
+	return all
+}
+
 func TestATunnelGoesOnWhenWhoAskedForItIsGone(t *testing.T) {
 	s, d := sshdtest.Start(t), newDesk(t)
 	wish := wishFor(site(t))
@@ -177,12 +185,12 @@ func TestTheTunnelsOfAMachineThatGoesEnd(t *testing.T) {
 	if why := gone.Why(); !strings.Contains(why, "machine") {
 		t.Errorf("it ended: %q", why)
 	}
-	all := d.client().tunnels()
+	all := d.tunnels()
 	if len(all) != 1 || all[0].Cluster != "other" || !all[0].Reverse || all[0].Port != stays.Port() {
 		t.Errorf("held: %+v", all)
 	}
 	d.client().end(remote.TunnelHeld{Cluster: "other"})
-	if stays.Why() != "closed" || len(d.client().tunnels()) != 0 {
+	if stays.Why() != "closed" || len(d.tunnels()) != 0 {
 		t.Errorf("it ended: %q", stays.Why())
 	}
 }
