@@ -76,7 +76,7 @@ func restartNote(p *profiles.Profile, times int) string {
 	if dir := p.Results.Checkpoints; dir != "" {
 		from = "from the newest whole checkpoint in " + dir + ", whose path is in DLWB_CHECKPOINT"
 	}
-	return fmt.Sprintf("run.restarts: while a dlwb is attached it starts the run again when a rank has failed, %s at most: %s", units.Count(times, "time"), from)
+	return fmt.Sprintf("run.restarts: as long as the dlwb that launched the run is there, it starts it again when a rank has failed, %s at most: %s", units.Count(times, "time"), from)
 }
 
 // engineOf is the engine of a run: where the profile leaves it open, the one whose
