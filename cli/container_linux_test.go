@@ -64,7 +64,7 @@ func inBox(t *testing.T, steps int) *bed {
 func (b *bed) noContainer() {
 	b.t.Helper()
 	var out []byte
-	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(200 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(500 * time.Millisecond) {
 		c := exec.Command("podman", "ps", "--all", "--format", "{{.ID}} {{.Status}} {{.Command}}")
 		c.Env = b.env
 		if out, _ = c.Output(); len(strings.TrimSpace(string(out))) == 0 {
