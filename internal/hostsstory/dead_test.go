@@ -39,26 +39,76 @@ func mustDo(t *testing.T, bed *testbed.Bed, args ...string) {
 	}
 }
 
+// deadHosts are hosts of which some die, from one of the testbed's on. The stories of
+// this file wait for limits: they go side by side, each with hosts of its own.
+type deadHosts struct {
+	*testbed.Bed
+	from int
+}
+
+func (d deadHosts) name(i int) string { return testbed.Name(d.from + i) }
+
+// names are those of the first n, as a profile has them.
+func (d deadHosts) names(n int) string { return hostNames(d.from, n) }
+
+func (d deadHosts) trains(t *testing.T, i int) bool {
+	t.Helper()
+	return trainsOn(t, d.Bed, d.from+i)
+}
+
+func TestHostsThatStayDead(t *testing.T) {
+	stories := []struct {
+		name  string
+		hosts int
+		tell  func(t *testing.T, d deadHosts)
+	}{
+		{"two of four end the run and are named", 4, twoDieOfFour},
+		{"down does not wait for one", 4, func(t *testing.T, d deadHosts) { downWithADeadHost(t, d, false) }},
+		{"down does not wait for one, detached", 4, func(t *testing.T, d deadHosts) { downWithADeadHost(t, d, true) }},
+		{"a run that hangs is ended", 2, hangsBesideADeadHost},
+		{"the only one, beside another cluster", 2, func(t *testing.T, d deadHosts) {
+			theOnlyOneDies(t, d, d.name(0), d.name(1), d.name(1)+" of cluster beside answers")
+		}},
+		{"the only one, behind a jump host", 2, func(t *testing.T, d deadHosts) {
+			theOnlyOneDies(t, d, "behind", "", "the jump host "+d.name(1)+" answers")
+		}},
+		{"the only one, and nothing else is known", 1, func(t *testing.T, d deadHosts) { theOnlyOneDies(t, d, d.name(0), "", "") }},
+	}
+	all := 0
+	for _, s := range stories {
+		all += s.hosts
+	}
+	bed, from := realHosts(t, all), 0
+	for _, s := range stories {
+		d := deadHosts{bed, from}
+		from += s.hosts
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.tell(t, d)
+		})
+	}
+}
+
 // Two of four hosts die and stay dead. The run ends within its limit, with both and
 // their ranks in the verdict; what lives is stopped, removed quickly, and what can't
 // be reached is said.
-func TestHostsThatStayDeadEndTheRunAndAreNamed(t *testing.T) {
-	bed := realHosts(t, 4)
+func twoDieOfFour(t *testing.T, d deadHosts) {
 	const lost = 30 * time.Second
-	l := newLaptop(t, bed.SSHConfig(), fmt.Sprintf("name: dead\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
-		"run: {engine: plain, command: train.py, procs_per_node: 2}\nlimits: {lost: %s}\n", hostNames(0, 4), lost), prints)
+	l := newLaptop(t, d.SSHConfig(), fmt.Sprintf("name: dead\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
+		"run: {engine: plain, command: train.py, procs_per_node: 2}\nlimits: {lost: %s}\n", d.names(4), lost), prints)
 	run := l.start("run", "--json")
 	l.await(run, time.Minute, "the start of the run", called("run_started"))
-	until(t, 20*time.Second, "all hosts train", func() bool { return trainsOn(t, bed, 0) && trainsOn(t, bed, 3) })
-	mustDo(t, bed, "kill", testbed.Name(1))
-	mustDo(t, bed, "kill", testbed.Name(3))
+	until(t, 20*time.Second, "all hosts train", func() bool { return d.trains(t, 0) && d.trains(t, 3) })
+	mustDo(t, d.Bed, "kill", d.name(1))
+	mustDo(t, d.Bed, "kill", d.name(3))
 	died := time.Now()
 	if code := l.end(run, lost+2*time.Minute); code == 0 {
 		t.Errorf("the exit code is 0:\n%s", run.text())
 	}
 	end := l.await(run, time.Second, "the end of the run", called("run_ended"))
 	cause := fmt.Sprint(end["cause"])
-	for _, word := range []string{"node1 (node2; ranks 2, 3) has not been heard of since", "node3 (node4; ranks 6, 7) has not been heard of since", "not known"} {
+	for _, word := range []string{"node1 (" + d.name(1) + "; ranks 2, 3) has not been heard of since",
+		"node3 (" + d.name(3) + "; ranks 6, 7) has not been heard of since", "not known"} {
 		if !strings.Contains(cause, word) {
 			t.Errorf("the cause does not say %q: %s", word, cause)
 		}
@@ -74,23 +124,23 @@ func TestHostsThatStayDeadEndTheRunAndAreNamed(t *testing.T) {
 		t.Errorf("a node that only does not answer was told to be gone:\n%s", text)
 	}
 	for _, host := range []int{0, 2} {
-		if trainsOn(t, bed, host) {
-			t.Errorf("%s still trains", testbed.Name(host))
+		if d.trains(t, host) {
+			t.Errorf("%s still trains", d.name(host))
 		}
 	}
-	downSaysWhatIsLeft(t, bed, l, "dead", []int{0, 2}, []int{1, 3})
+	downSaysWhatIsLeft(t, d, l, "dead", []int{0, 2}, []int{1, 3})
 }
 
 // downSaysWhatIsLeft takes a cluster down of which hosts are dead, and again when
 // they are back.
-func downSaysWhatIsLeft(t *testing.T, bed *testbed.Bed, l *laptop, name string, alive, dead []int) {
+func downSaysWhatIsLeft(t *testing.T, d deadHosts, l *laptop, name string, alive, dead []int) {
 	t.Helper()
 	began := time.Now()
 	down := l.start("down", name)
 	for _, host := range alive {
-		until(t, 12*time.Second, testbed.Name(host)+" is given back", func() bool {
-			_, err := os.Stat(filepath.Join(bed.Home(host), ".dlwb"))
-			return os.IsNotExist(err) && !trainsOn(t, bed, host)
+		until(t, 12*time.Second, d.name(host)+" is given back", func() bool {
+			_, err := os.Stat(filepath.Join(d.Home(d.from+host), ".dlwb"))
+			return os.IsNotExist(err) && !d.trains(t, host)
 		})
 	}
 	if took := time.Since(began); took > 10*time.Second {
@@ -102,63 +152,58 @@ func downSaysWhatIsLeft(t *testing.T, bed *testbed.Bed, l *laptop, name string, 
 		t.Errorf("down ended with %d:\n%s", code, down.text())
 	}
 	for _, host := range dead {
-		if !strings.Contains(down.text(), testbed.Name(host)+": it could not be looked at") {
-			t.Errorf("down does not say that %s was not reached:\n%s", testbed.Name(host), down.text())
+		if !strings.Contains(down.text(), d.name(host)+": it could not be looked at") {
+			t.Errorf("down does not say that %s was not reached:\n%s", d.name(host), down.text())
 		}
-		mustDo(t, bed, "reboot", testbed.Name(host))
+		mustDo(t, d.Bed, "reboot", d.name(host))
 	}
 	if code, text := l.do(time.Minute, "down", name); code != 0 {
 		t.Errorf("down again ended with %d:\n%s", code, text)
 	}
 	for host := range 4 {
-		if _, err := os.Stat(filepath.Join(bed.Home(host), "dlwb")); !os.IsNotExist(err) {
-			t.Errorf("something is left on %s: %v", testbed.Name(host), err)
+		if _, err := os.Stat(filepath.Join(d.Home(d.from+host), "dlwb")); !os.IsNotExist(err) {
+			t.Errorf("something is left on %s: %v", d.name(host), err)
 		}
 	}
 }
 
 // A cluster whose run goes on is taken down while a host is dead: what lives does
 // not wait for it, whoever watches the run.
-func TestDownDoesNotWaitForADeadHost(t *testing.T) {
-	bed := realHosts(t, 4)
-	for _, detached := range []bool{false, true} {
-		name := fmt.Sprintf("dying%v", detached)
-		l := newLaptop(t, bed.SSHConfig(), fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
-			"run: {engine: plain, command: train.py}\nresults: {paths: [outputs/]}\n", name, hostNames(0, 4)), prints)
-		args := []string{"run", "--json"}
-		if detached {
-			args = append(args, "--detach")
-		}
-		run := l.start(args...)
-		l.await(run, time.Minute, "the start of the run", called("run_started"))
-		until(t, 20*time.Second, "all hosts train", func() bool { return trainsOn(t, bed, 0) && trainsOn(t, bed, 2) })
-		if detached {
-			l.end(run, time.Minute)
-		}
-		mustDo(t, bed, "kill", testbed.Name(2))
-		downSaysWhatIsLeft(t, bed, l, name, []int{0, 1, 3}, []int{2})
+func downWithADeadHost(t *testing.T, d deadHosts, detached bool) {
+	l := newLaptop(t, d.SSHConfig(), fmt.Sprintf("name: dying\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
+		"run: {engine: plain, command: train.py}\nresults: {paths: [outputs/]}\n", d.names(4)), prints)
+	args := []string{"run", "--json"}
+	if detached {
+		args = append(args, "--detach")
+	}
+	run := l.start(args...)
+	l.await(run, time.Minute, "the start of the run", called("run_started"))
+	until(t, 20*time.Second, "all hosts train", func() bool { return d.trains(t, 0) && d.trains(t, 2) })
+	if detached {
 		l.end(run, time.Minute)
 	}
+	mustDo(t, d.Bed, "kill", d.name(2))
+	downSaysWhatIsLeft(t, d, l, "dying", []int{0, 1, 3}, []int{2})
+	l.end(run, time.Minute)
 }
 
 // A host that is dead does not keep a run from being found to hang.
-func TestARunThatHangsIsEndedAlthoughAHostIsDead(t *testing.T) {
-	bed := realHosts(t, 2)
-	l := newLaptop(t, bed.SSHConfig(), fmt.Sprintf("name: hangs\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
-		"run: {engine: plain, command: train.py}\nlimits: {stall: 15s, lost: 30m}\n", hostNames(0, 2)), prints)
+func hangsBesideADeadHost(t *testing.T, d deadHosts) {
+	l := newLaptop(t, d.SSHConfig(), fmt.Sprintf("name: hangs\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
+		"run: {engine: plain, command: train.py}\nlimits: {stall: 15s, lost: 30m}\n", d.names(2)), prints)
 	run := l.start("run", "--json")
 	l.await(run, time.Minute, "the start of the run", called("run_started"))
-	until(t, 20*time.Second, "both hosts train", func() bool { return trainsOn(t, bed, 0) && trainsOn(t, bed, 1) })
+	until(t, 20*time.Second, "both hosts train", func() bool { return d.trains(t, 0) && d.trains(t, 1) })
 	time.Sleep(time.Second) // both have printed
-	mustDo(t, bed, "kill", testbed.Name(1))
-	if err := os.WriteFile(filepath.Join(bed.Home(0), "dlwb", "hangs", "code", "quiet"), nil, 0o644); err != nil {
+	mustDo(t, d.Bed, "kill", d.name(1))
+	if err := os.WriteFile(filepath.Join(d.Home(d.from), "dlwb", "hangs", "code", "quiet"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if code := l.end(run, 2*time.Minute); code == 0 {
 		t.Error("the exit code is 0")
 	}
 	end := l.await(run, time.Second, "the end of the run", called("run_ended"))
-	if end["verdict"] != "hung" || !strings.Contains(fmt.Sprint(end["cause"]), "node1 (node2; rank 1) has not been heard of") {
+	if end["verdict"] != "hung" || !strings.Contains(fmt.Sprint(end["cause"]), "node1 ("+d.name(1)+"; rank 1) has not been heard of") {
 		t.Errorf("it ended with %v", end)
 	}
 }
@@ -166,62 +211,62 @@ func TestARunThatHangsIsEndedAlthoughAHostIsDead(t *testing.T) {
 // The only node of a run dies. What else is on the way tells whether it is the node or
 // this machine: a host of another cluster, or the jump host. With neither nothing is
 // ended, and that is said with how long.
-func TestARunOfOneHostThatStaysDeadEndsWhereThatCanBeKnown(t *testing.T) {
-	bed := realHosts(t, 3)
+func theOnlyOneDies(t *testing.T, d deadHosts, host, other, says string) {
 	profile := func(name, host string) string {
 		return fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
 			"run: {engine: plain, command: train.py}\nlimits: {lost: 30s}\n", name, host)
 	}
-	config := filepath.Join(t.TempDir(), "config")
-	write(t, config, fmt.Sprintf("Host behind\n HostName %s\n HostKeyAlias %s\n ProxyJump %s\nInclude %s\n", testbed.Host(0), testbed.Name(0), testbed.Name(1), bed.SSHConfig()))
-	text := strings.Replace(mustRead(t, config), "Include", "Host behind\n User "+testbed.User+"\n IdentityFile "+bed.KeyFile()+"\n IdentitiesOnly yes\n UserKnownHostsFile "+filepath.Join(filepath.Dir(bed.SSHConfig()), "known_hosts")+"\nHost *\nInclude", 1)
-	write(t, config, text)
-	for _, c := range []struct{ name, host, other, says string }{
-		{"other", testbed.Name(0), testbed.Name(2), testbed.Name(2) + " of cluster beside answers"},
-		{"jumped", "behind", "", "the jump host " + testbed.Name(1) + " answers"},
-		{"alone", testbed.Name(0), "", ""},
-	} {
-		l := newLaptop(t, config, profile(c.name, c.host), prints)
-		if c.other != "" {
-			write(t, filepath.Join(l.home, "code", "beside.yaml"), profile("beside", c.other))
-			if code, text := l.do(time.Minute, "up", "beside.yaml"); code != 0 {
-				t.Fatalf("up: %d %s", code, text)
-			}
-		}
-		run := l.start("run", "--json")
-		l.await(run, time.Minute, "the start of the run", called("run_started"))
-		until(t, 20*time.Second, "it trains", func() bool { return trainsOn(t, bed, 0) })
-		mustDo(t, bed, "kill", testbed.Name(0))
-		died := time.Now()
-		if c.says == "" {
-			l.await(run, 75*time.Second, "that nobody knows", func(e map[string]any) bool {
-				return e["event"] == "notice" && strings.Contains(fmt.Sprint(e["text"]), "has been heard of for") && strings.Contains(fmt.Sprint(e["text"]), "can't be told")
-			})
-		} else {
-			if code := l.end(run, 2*time.Minute); code == 0 {
-				t.Error("the exit code is 0")
-			}
-			end := l.await(run, time.Second, "the end of the run", called("run_ended"))
-			if cause := fmt.Sprint(end["cause"]); end["verdict"] != "lost" || !strings.Contains(cause, c.says) || !strings.Contains(cause, "rank 0") {
-				t.Errorf("it ended with %v: %s", end["verdict"], cause)
-			}
-			if took := time.Since(died); took > 55*time.Second {
-				t.Errorf("the verdict came after %s", took)
-			}
-		}
-		began := time.Now()
-		if code, text := l.do(time.Minute, "down", c.name); code == 0 || !strings.Contains(text, "could not be looked at") {
-			t.Errorf("down ended with %d:\n%s", code, text)
-		}
-		if took := time.Since(began); took > 25*time.Second {
-			t.Errorf("down took %s", took)
-		}
-		l.end(run, 30*time.Second)
-		mustDo(t, bed, "reboot", testbed.Name(0))
-		for _, name := range []string{c.name, "beside"}[:1+min(1, len(c.other))] {
-			if code, text := l.do(time.Minute, "down", name); code != 0 {
-				t.Errorf("down again: %d %s", code, text)
-			}
+	l := newLaptop(t, d.behind(t), profile("only", host), prints)
+	if other != "" {
+		write(t, filepath.Join(l.home, "code", "beside.yaml"), profile("beside", other))
+		if code, text := l.do(time.Minute, "up", "beside.yaml"); code != 0 {
+			t.Fatalf("up: %d %s", code, text)
 		}
 	}
+	run := l.start("run", "--json")
+	l.await(run, time.Minute, "the start of the run", called("run_started"))
+	until(t, 20*time.Second, "it trains", func() bool { return d.trains(t, 0) })
+	mustDo(t, d.Bed, "kill", d.name(0))
+	died := time.Now()
+	if says == "" {
+		l.await(run, 75*time.Second, "that nobody knows", func(e map[string]any) bool {
+			return e["event"] == "notice" && strings.Contains(fmt.Sprint(e["text"]), "has been heard of for") && strings.Contains(fmt.Sprint(e["text"]), "can't be told")
+		})
+	} else {
+		if code := l.end(run, 2*time.Minute); code == 0 {
+			t.Error("the exit code is 0")
+		}
+		end := l.await(run, time.Second, "the end of the run", called("run_ended"))
+		if cause := fmt.Sprint(end["cause"]); end["verdict"] != "lost" || !strings.Contains(cause, says) || !strings.Contains(cause, "rank 0") {
+			t.Errorf("it ended with %v: %s", end["verdict"], cause)
+		}
+		if took := time.Since(died); took > 55*time.Second {
+			t.Errorf("the verdict came after %s", took)
+		}
+	}
+	began := time.Now()
+	if code, text := l.do(time.Minute, "down", "only"); code == 0 || !strings.Contains(text, "could not be looked at") {
+		t.Errorf("down ended with %d:\n%s", code, text)
+	}
+	if took := time.Since(began); took > 25*time.Second {
+		t.Errorf("down took %s", took)
+	}
+	l.end(run, 30*time.Second)
+	mustDo(t, d.Bed, "reboot", d.name(0))
+	for _, name := range []string{"only", "beside"}[:1+min(1, len(other))] {
+		if code, text := l.do(time.Minute, "down", name); code != 0 {
+			t.Errorf("down again: %d %s", code, text)
+		}
+	}
+}
+
+// behind is a configuration of ssh in which the first host has a second name, under
+// which it is reached through the next one.
+func (d deadHosts) behind(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config")
+	write(t, path, fmt.Sprintf("Host behind\n HostName %s\n HostKeyAlias %s\n ProxyJump %s\n User %s\n IdentityFile %s\n IdentitiesOnly yes\n"+
+		" UserKnownHostsFile %s\nHost *\nInclude %s\n", testbed.Host(d.from), d.name(0), d.name(1), testbed.User, d.KeyFile(),
+		filepath.Join(filepath.Dir(d.SSHConfig()), "known_hosts"), d.SSHConfig()))
+	return path
 }

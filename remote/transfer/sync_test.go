@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/agent/intake"
@@ -28,6 +31,7 @@ type intakeNode struct {
 	calls      atomic.Int64
 	received   atomic.Int64   // bytes that came from here
 	cut        atomic.Int64   // when not 0: the connection ends after so many bytes
+	line       int64          // when not 0: how many bytes a second it takes
 	serving    sync.WaitGroup // calls that have not ended
 	service    func(ctx context.Context, s *wire.Stream) error
 }
@@ -56,6 +60,9 @@ func (c countedConn) Write(p []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	}
 	c.n.received.Add(int64(len(p)))
+	if c.n.line > 0 {
+		time.Sleep(time.Duration(int64(len(p)) * int64(time.Second) / c.n.line))
+	}
 	return c.Conn.Write(p)
 }
 
@@ -273,6 +280,59 @@ func TestManyFilesGoInSeveralStreamsThatAreWholeEach(t *testing.T) {
 	res = syncTest(t, dir, n)
 	wantSame(t, n, dir)
 	syncNothing(t, dir, n)
+}
+
+// Source code that does not repeat itself within a few KB is halved on a slow line,
+// where the fastest compression finds nothing to save.
+func TestOnASlowLineLessIsSent(t *testing.T) {
+	dir, n := t.TempDir(), newIntakeNode(t)
+	n.line = 10e6
+	seed := rand.New(rand.NewPCG(1, 2))
+	words := make([]string, 4000)
+	for i := range words {
+		words[i] = strconv.FormatUint(seed.Uint64(), 36)[:3+seed.IntN(6)]
+	}
+	for i := range 400 {
+		var text strings.Builder
+		for text.Len() < 20_000 {
+			text.WriteString(words[min(seed.IntN(len(words)), seed.IntN(len(words)))] + " ")
+		}
+		writeFiles(t, dir, map[string]string{fmt.Sprintf("module_%d.py", i): text.String()})
+	}
+	res := syncTest(t, dir, n)
+	wantSame(t, n, dir)
+	if res.Bytes < 8_000_000 || res.Wire > res.Bytes*7/10 {
+		t.Errorf("%d bytes were sent for %d", res.Wire, res.Bytes)
+	}
+}
+
+func TestThePaceOfALineSaysWhatItIsWorth(t *testing.T) {
+	frames := func(p *pace, better bool, n int, rate float64) bool {
+		for range n {
+			better = p.better(better, 256<<10, time.Duration(float64(256<<10)/rate*float64(time.Second)))
+		}
+		return better
+	}
+	for _, c := range []struct {
+		name        string
+		was, become bool
+		rates       []float64
+	}{
+		{"a slow line", false, true, []float64{12e6}},
+		{"a fast one", false, false, []float64{100e6}},
+		{"buffers take the first of it", false, true, []float64{1e9, 12e6, 12e6}},
+		{"a far node on a fast line", true, false, []float64{500e6, 500e6}},
+		{"between the two it stays", true, true, []float64{40e6, 40e6, 40e6}},
+		{"between the two it stays, the other way", false, false, []float64{40e6, 40e6, 40e6}},
+	} {
+		p, better := &pace{}, c.was
+		for _, rate := range c.rates {
+			better = frames(p, better, 4, rate)
+		}
+		if better != c.become {
+			t.Errorf("%s: %v", c.name, better)
+		}
+	}
 }
 
 func TestAFileThatChangesWhileItIsSentIsSentAsItIsThen(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -228,25 +229,58 @@ func zipper(level zstd.EncoderLevel) *zstd.Encoder {
 }
 
 // shrink compresses content where that is worth it: weights and pictures are
-// not. size is 0 where it is not compressed.
+// not. size is 0 where it is not compressed. A part from the middle tells; it is
+// tried as the whole will be, since the fastest way finds nothing to save in a short
+// text that does not repeat itself, and the better one finds half of it.
 func (p *parcel) shrink(data []byte) (_ []byte, size int) {
 	const sample = 16 << 10
 	if len(data) < 128 {
 		return data, 0
 	}
-	if len(data) > 4*sample {
-		middle := data[len(data)/2:][:sample]
-		if len(fastZip().EncodeAll(middle, nil)) > sample*19/20 {
-			return data, 0
-		}
-	}
 	zip := fastZip()
 	if p.better.Load() {
 		zip = goodZip()
+	}
+	if len(data) > 4*sample {
+		middle := data[len(data)/2:][:sample]
+		if len(zip.EncodeAll(middle, nil)) > sample*19/20 {
+			return data, 0
+		}
 	}
 	packed := zip.EncodeAll(data, make([]byte, 0, len(data)))
 	if len(packed) > len(data)*19/20 {
 		return data, 0
 	}
 	return packed, len(data)
+}
+
+// pace is how fast a node takes frames: of this span, and of the one before.
+type pace struct {
+	bytes, before int64
+	took, earlier time.Duration
+}
+
+const (
+	// paceSpan is how much is sent in a span.
+	paceSpan = 1 << 20
+	// paceSlow is the rate in bytes a second below which the line is what a sync
+	// waits for: the better compression takes about 50 MB a second, and halves text.
+	// Above paceFast it is the compression.
+	paceSlow, paceFast = 20e6, 80e6
+	// farAway is how long a node takes to answer that is not on a local network: what
+	// the first frames need says nothing, since the buffers on the way take them.
+	farAway = 15 * time.Millisecond
+)
+
+// better takes note of a frame, and says whether the next ones are worth more of the
+// processor's time.
+func (p *pace) better(was bool, bytes int, took time.Duration) bool {
+	p.bytes, p.took = p.bytes+int64(bytes), p.took+took
+	if p.bytes < paceSpan {
+		return was
+	}
+	sent, all := float64(p.bytes+p.before), (p.took + p.earlier).Seconds()
+	both := p.before > 0
+	p.before, p.earlier, p.bytes, p.took = p.bytes, p.took, 0, 0
+	return sent < paceSlow*all || was && !(both && sent > paceFast*all)
 }

@@ -17,6 +17,7 @@ type nodeView struct {
 	parts   map[wire.Bytes]int64    // how much of large files has come, by their SHA-256
 	pairing string                  // names the nodes from which it can take files
 	sends   bool                    // it can send files to these
+	far     bool                    // it is not on a local network
 }
 
 // fileState is how a file that dlwb put there is now.

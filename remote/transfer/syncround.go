@@ -166,6 +166,7 @@ func (g *group) parcel(i int, files []*treeEntry) *parcel {
 			}
 		}
 		g.parcels[key] = newParcel(g.root, files, users)
+		g.parcels[key].better.Store(slices.ContainsFunc(g.nodes, func(s *nodeSync) bool { return s.view.far }))
 	}
 	return g.parcels[key]
 }

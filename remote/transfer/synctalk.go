@@ -202,6 +202,7 @@ func (s *nodeSync) look(ctx context.Context) (err error) {
 		s.st = nil
 		return err
 	}
+	asked := time.Now()
 	v := &nodeView{have: manifest{}, odd: map[string]wire.SyncOdd{}, parts: map[wire.Bytes]int64{}}
 	s.view = v
 	var digest []byte
@@ -211,6 +212,7 @@ func (s *nodeSync) look(ctx context.Context) (err error) {
 			return err
 		}
 		if first {
+			v.far = time.Since(asked) > farAway
 			v.same, v.halfway, v.pairing, v.sends, digest = part.Same, part.Halfway, part.Pairing, part.Sends, part.Digest
 		}
 		if more = part.More; !v.take(part, toldMost+2*len(s.tree.entries)) {
@@ -350,8 +352,11 @@ func (s *nodeSync) feed(ctx context.Context, p *parcel, frames []*frame) error {
 			}
 		}
 	}()
+	var pace pace
 	for m := range made {
+		began := time.Now()
 		err := s.sayEncoded(ctx, m.data)
+		p.better.Store(pace.better(p.better.Load(), len(m.data), time.Since(began)))
 		m.sent()
 		if err != nil {
 			cancel(err)

@@ -196,6 +196,9 @@ func Pipe(r runs.Run, name string) (read, write *os.File, err error) {
 		return nil, nil, err
 	}
 	defer func() { _ = both.Close() }()
+	// What prints line by line goes on while what it printed gathers (gatherFor): the
+	// usual 64 KB are full before that. Where the system does not allow more, it waits.
+	_, _ = unix.FcntlInt(both.Fd(), unix.F_SETPIPE_SZ, pipeSize)
 	if read, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
 		return nil, nil, err
 	}
@@ -206,8 +209,12 @@ func Pipe(r runs.Run, name string) (read, write *os.File, err error) {
 	return nil, nil, errors.Join(err, read.Close())
 }
 
-// pieceMost is how much is read at once: a pipe's length.
-const pieceMost = 64 << 10
+const (
+	// pieceMost is how much is read at once.
+	pieceMost = 64 << 10
+	// pipeSize is what anybody may have of a pipe.
+	pipeSize = 1 << 20
+)
 
 const (
 	// smallPiece is below what a piece is small, and gatherFor how long what comes

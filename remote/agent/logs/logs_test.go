@@ -5,6 +5,9 @@ package logs
 import (
 	"io"
 	"os"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,4 +93,36 @@ func TestALineOfItsOwnIsNotHeldBack(t *testing.T) {
 	}
 	_ = write.Close()
 	<-ended
+}
+
+// What a rank prints while its output gathers lies in the pipe: with the usual 64 KB a
+// million lines from Python waited for the log half of the time.
+func TestAPipeHoldsWhatIsPrintedWhileOutputGathers(t *testing.T) {
+	read, write, err := Pipe(runs.At(t.TempDir()), "rank-0.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = read.Close(), write.Close() }()
+	if err := syscall.SetNonblock(int(write.Fd()), true); err != nil {
+		t.Fatal(err)
+	}
+	most, err := os.ReadFile("/proc/sys/fs/pipe-max-size")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := pipeSize
+	if limit, _ := strconv.Atoi(strings.TrimSpace(string(most))); limit < want {
+		want = limit
+	}
+	held := 0
+	for held < want {
+		n, err := syscall.Write(int(write.Fd()), make([]byte, 4096))
+		if err != nil {
+			break
+		}
+		held += n
+	}
+	if held != want {
+		t.Errorf("the pipe holds %d bytes", held)
+	}
 }
