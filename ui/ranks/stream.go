@@ -3,6 +3,7 @@ package ranks
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/metrics"
@@ -99,7 +100,7 @@ func (s *stream) reader(label int) *metrics.Reader {
 func (s *stream) name(number, label int) string {
 	if label == unlabelled {
 		label = number
-	} else if name := s.labels.Name(label); name != "" {
+	} else if name := strings.Trim(s.labels.Name(label), "( "); name != "" {
 		return name
 	}
 	return fmt.Sprint("rank ", label)
