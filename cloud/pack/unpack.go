@@ -20,9 +20,9 @@ const (
 	mostBytes = 100 << 30
 )
 
-// ErrTooMuch is that an archive has more than may be unpacked. What came before is
-// whole.
-var ErrTooMuch = errors.New("the archive has more than may come")
+// ErrTooMuch is that an archive, or a file, has more than may come. What came before
+// is whole.
+var ErrTooMuch = errors.New("it has more than may come")
 
 // Unpack writes the files and links of a tar.gz into a directory. place gives each its
 // path there; empty: it is not wanted. skipped is what can't be written, each with the
