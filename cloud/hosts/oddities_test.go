@@ -74,7 +74,7 @@ func TestHostsOfPeoplesOwnConfigurationsAreReached(t *testing.T) {
 		"127.0.0":  "ok 127.0.0: reachable in ",
 		"signed":   "ok signed: reachable in ",
 		"misnamed": "NO misnamed: ",
-		"password": "NO password: it does not let " + inner.User + " in",
+		"password": "NO password: sshd there takes no keys for " + inner.User + ", and dlwb logs in by keys only",
 	} {
 		t.Run(host, func(t *testing.T) {
 			got := lines(New(w.options).Check(w.ctx(), spec(host)))
