@@ -6,26 +6,18 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/keeping"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
-// forwarding is what dlwb forward was asked for.
-type forwarding struct {
-	port        int
-	http        bool
-	reverse     []string
-	keep, close bool
-}
-
 func (a *app) forwardCommand() *cobra.Command {
-	var f forwarding
+	var f keeping.Forwarding
 	c := &cobra.Command{
 		Use: "forward CLUSTER [jupyter|tensorboard|PORT[/http]]...", Short: "tunnels to node 0, open until Ctrl-C or kept in the background",
 		Long: `Opens tunnels from ports of this machine to node 0; with none named, all that
@@ -51,13 +43,13 @@ is taken down. A machine that is not reached by ssh, or with a key that only you
 unlock, has tunnels that end with dlwb.`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	c.Flags().IntVar(&f.port, "port", 0, "local port (default: the one it had, the usual one, or the next free one)")
-	c.Flags().BoolVar(&f.http, "http", false, "the ports are HTTP servers: guard them by a token, Host and Origin")
-	c.Flags().StringArrayVar(&f.reverse, "reverse", nil, "lead from this port of node 0 to this machine; may be given again")
-	c.Flags().BoolVar(&f.keep, "keep", false, "leave them open in the background")
-	c.Flags().BoolVar(&f.close, "close", false, "close those that are open in the background")
+	c.Flags().IntVar(&f.Port, "port", 0, "local port (default: the one it had, the usual one, or the next free one)")
+	c.Flags().BoolVar(&f.HTTP, "http", false, "the ports are HTTP servers: guard them by a token, Host and Origin")
+	c.Flags().StringArrayVar(&f.Reverse, "reverse", nil, "lead from this port of node 0 to this machine; may be given again")
+	c.Flags().BoolVar(&f.Keep, "keep", false, "leave them open in the background")
+	c.Flags().BoolVar(&f.Close, "close", false, "close those that are open in the background")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
-		if f.close {
+		if f.Close {
 			return a.closeForwards(w, args[0], args[1:])
 		}
 		return a.forward(ctx, w, args[0], args[1:], f)
@@ -65,8 +57,8 @@ unlock, has tunnels that end with dlwb.`,
 	return c
 }
 
-func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, what []string, f forwarding) error {
-	reverse, err := f.check(what)
+func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, what []string, f keeping.Forwarding) error {
+	reverse, err := f.Check(what)
 	if err != nil {
 		return usageError{err}
 	}
@@ -79,19 +71,19 @@ func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, 
 			return err
 		}
 	}
-	if f.http {
+	if f.HTTP {
 		for i, text := range what {
 			if _, err := strconv.Atoi(text); err == nil {
 				what[i] = text + "/http"
 			}
 		}
 	}
-	if f.keep {
+	if f.Keep {
 		w.Tunnels().Keep()
 	}
 	news := w.Subscribe(cluster.Name).FromNow().WithoutSamples()
 	defer news.Close()
-	opened, failed := a.openAll(ctx, w, cluster.Name, what, reverse, f.port)
+	opened, failed := a.openAll(ctx, w, cluster.Name, what, reverse, f.Port)
 	if len(opened) == 0 {
 		return failed
 	}
@@ -124,29 +116,6 @@ func (a *app) closeForwards(w *workbench.Workbench, word string, what []string) 
 		_ = a.printer(w).one(event.Event{Time: timeNow(), Cluster: cluster.Name, Body: o.Closed("closed")})
 	}
 	return err
-}
-
-// check holds the flags against what was named.
-func (f forwarding) check(what []string) (reverse [][2]int, err error) {
-	if f.port < 0 || f.port > 65535 {
-		return nil, fmt.Errorf("--port %d: ports go from 1 to 65535", f.port)
-	}
-	if f.port != 0 && len(what) != 1 {
-		return nil, errors.New("--port is for one forward: name one")
-	}
-	for _, text := range f.reverse {
-		there, here, given := strings.Cut(text, ":")
-		if !given {
-			here = there
-		}
-		port, err := strconv.ParseUint(there, 10, 16)
-		local, localErr := strconv.ParseUint(here, 10, 16)
-		if err != nil || localErr != nil || local == 0 {
-			return nil, fmt.Errorf("--reverse %s: give PORT or PORT:LOCAL, each from 1 to 65535", text)
-		}
-		reverse = append(reverse, [2]int{int(port), int(local)})
-	}
-	return reverse, nil
 }
 
 // openAll opens everything that was asked for, and returns what opened with the

@@ -34,9 +34,18 @@ type Server struct {
 }
 
 // RefusedError says that a server accepted none of the keys.
-type RefusedError struct{ Login *sshkeys.Proof }
+type RefusedError struct {
+	Login *sshkeys.Proof
+	// NoKeys says that the server takes no keys at all, as one with passwords only.
+	NoKeys bool
+}
 
-func (e *RefusedError) Error() string { return "none of the keys was accepted" }
+func (e *RefusedError) Error() string {
+	if e.NoKeys {
+		return "it takes no keys, and a password is never sent"
+	}
+	return "none of the keys was accepted"
+}
 
 // AgentError says that the ssh agent owes the answer that a login waits for.
 type AgentError struct {
@@ -105,7 +114,8 @@ func (s Server) dialOnce(ctx context.Context, b Bounds) (*Conn, error) {
 	}, b)
 	// x/crypto has no type for this one on the client's side.
 	if err != nil && strings.Contains(err.Error(), "unable to authenticate") && (ctx.Err() == nil || login.Stuck() == "") {
-		return nil, &RefusedError{login}
+		// It names the methods that both sides know, and keys are all that we have.
+		return nil, &RefusedError{login, !strings.Contains(err.Error(), "publickey")}
 	}
 	return c, silence(ctx, err, login, b)
 }

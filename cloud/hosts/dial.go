@@ -273,7 +273,7 @@ func explain(m machine, err error) error {
 	case errors.As(err, &changed):
 		p.Why, p.Next = changed.Error(), changed.next()
 	case errors.As(err, &refused):
-		p.Why, p.Next = refusal(m, refused.Login)
+		p.Why, p.Next = refusal(m, refused)
 	case errors.As(err, &algorithms) && algorithms.What == "host key":
 		p.Why = "it has no host key of the known kind, but " + strings.Join(algorithms.RequestedAlgorithms, ", ") + ". Nothing was sent"
 		p.Next = "if the machine was made anew: ssh-keygen -R '" + m.keyName() + "', then " + m.login() + " once"
@@ -308,7 +308,12 @@ func reason(err error) string {
 }
 
 // refusal says why a machine lets nobody in with these keys.
-func refusal(m machine, login *sshkeys.Proof) (why, next string) {
+func refusal(m machine, refused *sshconn.RefusedError) (why, next string) {
+	if refused.NoKeys {
+		return "sshd there takes no keys for " + m.User + ", and dlwb logs in by keys only: it never sends a password",
+			"PubkeyAuthentication yes in its sshd_config; then ssh-copy-id"
+	}
+	login := refused.Login
 	tried := "there was no key to try"
 	if len(login.Tried) > 0 {
 		tried = "tried: " + strings.Join(login.Tried, ", ")
