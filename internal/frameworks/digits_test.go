@@ -3,7 +3,6 @@
 package frameworks
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 	"os"
