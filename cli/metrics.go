@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/reasons"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/metrics/folder"
@@ -29,15 +30,18 @@ import (
 
 type (
 	metricsAnswer struct {
-		Format     metrics.Format   `json:"format"`
-		Series     []seriesDoc      `json:"series"`
-		Progress   metrics.Progress `json:"progress"`
-		GPUs       []metrics.GPU    `json:"gpus"`
-		Apps       []smi.App        `json:"apps"`
-		ErrorClass *smi.ErrorClass  `json:"error_class"`
-		Faults     []faultDoc       `json:"faults"`
-		Why        []whyDoc         `json:"why,omitempty"`
-		Unread     []folder.Unread  `json:"unread,omitempty"` // of a folder: what was looked at and gave nothing
+		Format     metrics.Format     `json:"format"`
+		Series     []seriesDoc        `json:"series"`
+		Progress   metrics.Progress   `json:"progress"`
+		GPUs       []metrics.GPU      `json:"gpus"`
+		Apps       []smi.App          `json:"apps"`
+		ErrorClass *smi.ErrorClass    `json:"error_class"`
+		Faults     []faultDoc         `json:"faults"`
+		Why        []whyDoc           `json:"why,omitempty"`
+		Waiting    []metrics.Evidence `json:"waiting,omitempty"` // with --why: names with numbers that are in no series, and why
+		Unread     []folder.Unread    `json:"unread,omitempty"`  // of a folder: what was looked at and gave nothing
+
+		why bool // it was asked for
 	}
 	seriesDoc struct {
 		Name   string      `json:"name"`
@@ -45,6 +49,8 @@ type (
 		Axis   string      `json:"axis"`   // what x is: step, epoch or ordinal
 		Every  int         `json:"every"`  // of so many points one is kept; 1: all
 		Points []plotPoint `json:"points"` // left empty: they are written one by one
+		// Evidence is, with --why, how well a series of what was printed is known to be one.
+		Evidence *metrics.Evidence `json:"evidence,omitempty"`
 		// Sources are where a run told it, and which is shown.
 		Sources []history.SeriesSource `json:"sources,omitempty"`
 
@@ -151,7 +157,7 @@ func (a *app) metrics(ctx context.Context, path string, expressions []string, wh
 	if err != nil {
 		return err
 	}
-	answer := metricsAnswer{}
+	answer := metricsAnswer{why: why}
 	doc, err := a.document(ctx, path, user, a.explained(&answer, why))
 	if err != nil {
 		return err
@@ -232,8 +238,24 @@ func (answer *metricsAnswer) fill(doc *metrics.Document) {
 	if e := doc.SMI.Error; e != smi.NoError {
 		answer.ErrorClass = &e
 	}
+	answer.judge(doc.Evidence)
 	for _, f := range doc.Faults {
 		answer.Faults = append(answer.Faults, faultDoc{f.Offset, f.Class})
+	}
+}
+
+// judge adds to each series how well it is known to be one, and what is in none,
+// where that was asked for.
+func (answer *metricsAnswer) judge(all []metrics.Evidence) {
+	if !answer.why {
+		return
+	}
+	var shown map[string]metrics.Evidence
+	shown, answer.Waiting = reasons.Sort(all)
+	for i := range answer.Series {
+		if e, ok := shown[answer.Series[i].Name]; ok {
+			answer.Series[i].Evidence = &e
+		}
 	}
 }
 
@@ -254,6 +276,7 @@ func writeMetrics(out io.Writer, answer metricsAnswer) {
 		sanitize.Fprintf(w, seriesRow+"\n", answer.Series[i].cells()...)
 	}
 	w.Flush()
+	writeEvidence(out, answer)
 	for _, f := range answer.Faults {
 		sanitize.Fprintf(out, "the file is damaged at byte %d: %s\n", f.Offset, f.Class)
 	}

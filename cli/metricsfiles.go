@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"text/tabwriter"
 
+	"github.com/dlwb/dlwb/cli/reasons"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/metrics/folder"
 	"github.com/dlwb/dlwb/sanitize"
@@ -26,7 +26,7 @@ func isFolder(path string) bool {
 // metricsOfFiles reads each file by its kind, and of a folder those that can
 // hold metrics. Each series says which file it is from; what gave none says why.
 func (a *app) metricsOfFiles(ctx context.Context, paths []string, user []metrics.UserMetric, why bool) error {
-	answer := metricsAnswer{}
+	answer := metricsAnswer{why: why}
 	answer.fill(&metrics.Document{Format: severalFiles})
 	for _, path := range paths {
 		if !isFolder(path) {
@@ -74,17 +74,15 @@ func (answer *metricsAnswer) join(file string, doc *metrics.Document) {
 		answer.Unread = append(answer.Unread, folder.Unread{File: file, Why: fmt.Sprintf("no series found (read as %s)", doc.Format)})
 		return
 	}
-	one := metricsAnswer{}
+	one := metricsAnswer{why: answer.why}
 	one.fill(doc)
+	answer.Waiting = append(answer.Waiting, one.Waiting...)
 	for _, s := range one.Series {
 		s.Sources = []history.SeriesSource{{Source: file, Format: string(doc.Format), Count: int64(s.from.Len() * s.Every), Shown: "all"}}
 		answer.Series = append(answer.Series, s)
 	}
 	answer.Faults = append(answer.Faults, one.Faults...)
 }
-
-// mostNamed bounds the files that are named for one reason.
-const mostNamed = 3
 
 // writeFiles prints one line for each series with its file, and what was not read.
 func writeFiles(out io.Writer, answer metricsAnswer) {
@@ -98,19 +96,6 @@ func writeFiles(out io.Writer, answer metricsAnswer) {
 		sanitize.Fprintf(w, seriesRow+"\t%s\n", append(answer.Series[i].cells(), answer.Series[i].Sources[0].Source)...)
 	}
 	w.Flush()
-	var reasons []string
-	files := map[string][]string{}
-	for _, u := range answer.Unread {
-		if files[u.Why] == nil {
-			reasons = append(reasons, u.Why)
-		}
-		files[u.Why] = append(files[u.Why], u.File)
-	}
-	for _, why := range reasons {
-		named := strings.Join(files[why][:min(len(files[why]), mostNamed)], ", ")
-		if more := len(files[why]) - mostNamed; more > 0 {
-			named += fmt.Sprintf(" and %d more", more)
-		}
-		sanitize.Fprintf(out, "not read: %s: %s\n", named, why)
-	}
+	writeEvidence(out, answer)
+	reasons.Unread(out, answer.Unread)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/reasons"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -43,7 +44,7 @@ func (a *app) runMetrics(c *cobra.Command, word string, user []string, why bool)
 		if err != nil {
 			return err
 		}
-		answer := metricsAnswer{}
+		answer := metricsAnswer{why: why}
 		answer.fill(doc)
 		for i := range answer.Series {
 			for _, info := range infos {
@@ -53,9 +54,11 @@ func (a *app) runMetrics(c *cobra.Command, word string, user []string, why bool)
 			}
 		}
 		if why {
-			if err := w.History().Explain(run.ID, func(r metrics.Reading) { a.tellWhy(&answer, r) }); err != nil {
+			speaks, err := w.History().Explain(run.ID, func(r metrics.Reading) { a.tellWhy(&answer, r) })
+			if err != nil {
 				return err
 			}
+			answer.judge(speaks)
 		}
 		if a.json {
 			return writeMetricsJSON(a.out, &answer)
@@ -67,6 +70,18 @@ func (a *app) runMetrics(c *cobra.Command, word string, user []string, why bool)
 			}
 		})
 	})(c, nil)
+}
+
+// writeEvidence tells how well each series is known to be one, and what is in none.
+func writeEvidence(out io.Writer, answer metricsAnswer) {
+	for _, s := range answer.Series {
+		if s.Evidence != nil {
+			reasons.Write(out, *s.Evidence)
+		}
+	}
+	for _, e := range answer.Waiting {
+		reasons.Write(out, e)
+	}
 }
 
 // manySources reports whether anything is told in more than one place.

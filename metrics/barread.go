@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/screen"
 )
 
 // bars follows progress bars. Of several frames at one position the last
@@ -48,7 +50,7 @@ func (b *bars) joined(line string) string {
 		b.open = ""
 		return line
 	}
-	if n := len(line); n > 0 && n < maxLine && line[n-1] == ':' && strings.Contains(line, "━") && strings.Contains(line, "it/s") {
+	if n := len(line); n > 0 && n < screen.MaxLine && line[n-1] == ':' && strings.Contains(line, "━") && strings.Contains(line, "it/s") {
 		b.open = strings.Clone(line)
 		return ""
 	}
@@ -275,6 +277,13 @@ func (p *bars) onlyEnd() bool { return p.frames == 1 && p.frame.n == p.frame.tot
 // says again, with the epoch.
 func (p *bars) repeated(f *found) {
 	inner, epoch := within(f.counters)
+	if p.pending && len(f.counters) == 0 && len(f.values) == 1 { // nor is it new where nothing places it
+		v := f.values[0]
+		if i := indexOf(p.values, v.show); i >= 0 && (sameValue(v.value, p.values[i].value) || roundsTo(v.value, p.values[i].value)) {
+			f.values = f.values[:0]
+		}
+		return
+	}
 	if !p.pending || !p.onlyEnd() || inner || !epoch {
 		return
 	}

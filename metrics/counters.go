@@ -38,7 +38,7 @@ var unitWords = map[string]unit{
 
 // globalWords count through the whole run, whatever else a line counts.
 var globalWords = set(`global_step global_steps env_step env_steps num_updates total_timesteps num_timesteps timesteps_total current_steps current_step
-	global_iter total_steps_done samples_count consumed_train_samples training_iteration`)
+	global_iter global_batch global_iteration global_update total_steps_done samples_count consumed_train_samples training_iteration`)
 
 // longestCounter is the length of the longest word that counts.
 const longestCounter = len("consumed_train_samples")
@@ -46,7 +46,7 @@ const longestCounter = len("consumed_train_samples")
 // otherCounts are words before a counter that make it something else than where
 // the run is: "best epoch 3", "warmup steps 100", "val step 1/20".
 var otherCounts = set(`best max total num warmup per every each log save last of val valid validation eval test
-	number min final start end for until over`)
+	number min final start end for from until over`)
 
 // largestCount is where floating-point numbers stop counting.
 const largestCount = 1 << 53

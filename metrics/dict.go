@@ -193,7 +193,7 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		return found{}, false
 	}
 	s.pairs = pairs[:0]
-	*s = scanner{names: s.names, pairs: s.pairs, line: line, sticky: said, inDict: true, found: found{
+	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, line: line, sticky: said, inDict: true, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	if before := strings.TrimRight(line[from:open], " "); before != "" { // "epoch 0: {…}", "train at step 100: {…}"
 		f := s.scan(before, 0, said)

@@ -1,9 +1,9 @@
 package metrics
 
 import (
-	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/metrics/export"
 )
 
 // What collects the output of processes stores each line in an envelope: docker
@@ -24,27 +24,17 @@ func unwrap(line string) (inside string, whole, ok bool) {
 		return unwrapJSON(strings.TrimRight(line, " \r"))
 	}
 	if len(line) > 30 && isDigit(line[0]) && line[4] == '-' && line[10] == 'T' {
-		return unwrapCRI(line)
+		return export.CRI(line)
 	}
 	return "", false, false
-}
-
-// unwrapCRI reads "2025-03-04T09:00:00.1Z stdout F line", as Kubernetes keeps it.
-func unwrapCRI(line string) (inside string, whole, ok bool) {
-	_, rest, found := strings.Cut(line[:min(len(line), 64)], " ")
-	if !found || !strings.HasPrefix(rest, "stdout ") && !strings.HasPrefix(rest, "stderr ") || len(rest) < 8 {
-		return "", false, false
-	}
-	at := len(line[:min(len(line), 64)]) - len(rest) + len("stdout ")
-	if flag := line[at]; flag != 'F' && flag != 'P' || at+1 < len(line) && line[at+1] != ' ' {
-		return "", false, false
-	}
-	return line[min(at+2, len(line)):], line[at] == 'F', true
 }
 
 // unwrapJSON takes an object for an envelope when one of its members is a line
 // and no other is a number that could be one of the training's.
 func unwrapJSON(line string) (inside string, whole, ok bool) {
+	if message, ok := export.Bytes(line); ok {
+		return message, true, true
+	}
 	named := false
 	for key := range messageKeys {
 		named = named || strings.Contains(line, `"`+key+`"`)
@@ -70,7 +60,7 @@ func unwrapJSON(line string) (inside string, whole, ok bool) {
 	if !ok || members < 2 {
 		return "", false, false
 	}
-	inside = unescape(inside)
+	inside = export.Unescape(inside)
 	whole = true
 	if rest, of := strings.CutSuffix(inside, "\n"); of {
 		inside = rest
@@ -84,41 +74,6 @@ func unwrapJSON(line string) (inside string, whole, ok bool) {
 func isClock(key string) bool {
 	key = strings.ToLower(key)
 	return strings.Contains(key, "time") || strings.Contains(key, "priority") || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "syslog")
-}
-
-// unescape reads the escapes of a JSON string.
-func unescape(s string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		switch c := s[i]; c {
-		case 'n':
-			b.WriteByte('\n')
-		case 'r':
-			b.WriteByte('\r')
-		case 't':
-			b.WriteByte('\t')
-		case 'b':
-			b.WriteByte('\b')
-		case 'u':
-			if v, err := strconv.ParseUint(s[i+1:min(i+5, len(s))], 16, 32); err == nil && i+4 < len(s) {
-				b.WriteRune(rune(v))
-				i += 4
-			} else {
-				b.WriteRune(utf8.RuneError)
-			}
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }
 
 // enveloped reads what lies in an envelope as the stream that it was; false for
@@ -136,9 +91,9 @@ func (r *Reader) enveloped(line string) bool {
 	f := &r.inner[r.depth-1]
 	for {
 		part, rest, more := strings.Cut(inside, "\n")
-		f.add([]byte(part), r.onFrame)
+		f.Add([]byte(part), r.onPassed)
 		if more || whole {
-			r.onFrame(f.end())
+			r.onFrame(f.End())
 		}
 		if !more {
 			return true

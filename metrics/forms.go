@@ -3,6 +3,8 @@ package metrics
 import (
 	"math/bits"
 	"unsafe"
+
+	"github.com/dlwb/dlwb/metrics/screen"
 )
 
 // forms remember by the skeleton of a line, which is the line without its
@@ -155,7 +157,7 @@ func (r *forms) spotOf(i int) (spot, bool) {
 // of its source, and its message begins at from; bare says that there are none.
 func (r *forms) learn(hash uint64, line, rest string, from int, bare bool, f found) {
 	offset := int(uintptr(unsafe.Pointer(unsafe.StringData(rest))) - uintptr(unsafe.Pointer(unsafe.StringData(line))))
-	if len(f.values) == 0 || f.pass.total > 0 || r.n > mostRuns || len(line) >= maxLine || offset < 0 || offset+len(rest) > len(line) {
+	if len(f.values) == 0 || f.pass.total > 0 || r.n > mostRuns || len(line) >= screen.MaxLine || offset < 0 || offset+len(rest) > len(line) {
 		return
 	}
 	m := &form{hash: hash, from: from, cut: len(line) - offset - len(rest), bare: rest == line && bare, found: found{shape: f.shape, split: f.split}}

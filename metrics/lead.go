@@ -28,21 +28,39 @@ func (s *scanner) lead(i int) int {
 	if end == at || end-at > 9 || end+1 >= len(line) {
 		return i
 	}
-	next := line[end]
+	next, number := line[end], line[at:end]
+	if open && next == ' ' { // "[10 epochs]: TRAIN:[loss=0.5]"
+		start, stop := nextKey(line, end)
+		if u, _ := unitOf(line[start:max(start, stop)]); u != noUnit && start == end+1 && stop < len(line) && line[stop] == close {
+			c.unit, end, next = u, stop, close
+		}
+	}
+	if end+1 >= len(line) {
+		return i
+	}
 	behind := line[end+1]
 	switch {
-	case open && next == close && (behind == ' ' || behind == '\t'):
+	case open && next == close && (behind == ' ' || behind == '\t' || c.unit != unitStep && behind == ':'):
 	case !open && next == ':' && behind == '\t':
 	case !open && next == ')' && behind == ' ':
 	default:
 		return i
 	}
-	c.n, c.at = float64(smallInt(strings.ReplaceAll(line[at:end], ",", ""))), at
-	c.global = true
+	c.n, c.at = float64(smallInt(strings.ReplaceAll(number, ",", ""))), at
+	c.global = c.unit == unitStep
 	s.found.counters = append(s.found.counters, c)
 	s.mark("[")
 	s.phrase = end + 1
 	return end + 1
+}
+
+// behindDots is a line without the dots that it begins with where something was
+// told of, one by one, before it.
+func behindDots(line string) string {
+	if len(line) > 3 && line[:3] == "..." {
+		line = strings.TrimLeft(line, ".")
+	}
+	return line
 }
 
 // beforeUnit reads "1/3 * Epoch (train):" and "12/100 steps", where the word for

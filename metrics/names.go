@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -68,7 +69,7 @@ var spreads = set(`std stdev stddev deviation variance var`)
 var averages = set(`avg average mean averaged`)
 
 // stops end the part of a sentence that cannot belong to a name.
-var stops = set(`with at after to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached`)
+var stops = set(`with at after to from of for in by and a an got has have was is are it we on over no not as than did does rank saved saving reached true false none yes no null`)
 
 // aliases are the one name for things that are printed under several.
 var aliases = map[string]string{
@@ -146,6 +147,9 @@ func understand(phrase, said string) term {
 			t.split = lower
 		case lower == "of" && len(kept) > 0 && spreads[strings.ToLower(kept[len(kept)-1])]: // "Std of Reward"
 			kept = kept[len(kept)-1:]
+		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
+			t.kind = never
+			return t
 		case stops[lower] && i < len(fields)-1:
 			kept = kept[:0]
 		default:

@@ -183,6 +183,12 @@ func exponent(line string, i int) int {
 	return i
 }
 
+// isIndex reports whether a number is written as those are that tell things apart,
+// with zeros before it: 000, 07.
+func (f figure) isIndex(line string) bool {
+	return !f.real && f.next > f.start+1 && line[f.start] == '0' && digits(line, f.start) == f.next
+}
+
 // standsAlone reports whether a number that ends at i is a value by itself: not
 // the beginning of a version, a time, an address, a range, a count of so many,
 // or another word.

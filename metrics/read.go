@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/metrics/export"
 	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/unpack"
@@ -36,6 +37,7 @@ type Document struct {
 	Progress Progress
 	SMI      smi.Answer      // of an answer of nvidia-smi
 	Faults   []tfevent.Fault // of an event file, or of W&B's
+	Evidence []Evidence      // of a log: what speaks for its series, and what waits
 }
 
 // sniffed is how much of a file is looked at to tell what it is.
@@ -59,6 +61,10 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 		return nil, err
 	}
 	book() // what is in it is of files, too
+	if export.Is(start) {
+		d := &Document{Format: Log}
+		return d, d.exported(in, user, told)
+	}
 	d := &Document{Format: Sniff(start)}
 	switch d.Format {
 	case EventFile:
@@ -85,6 +91,23 @@ func Read(r io.Reader, user []UserMetric, told func(Reading)) (*Document, error)
 	return d, err
 }
 
+// exported reads what a training printed out of the document of a log service.
+func (d *Document) exported(in io.Reader, user []UserMetric, told func(Reading)) error {
+	reader := NewReader(user)
+	reader.Explain(told)
+	err := export.Lines(in, func(line string) {
+		d.Set.Add(reader.Feed([]byte(line), time.Time{})...)
+	})
+	d.ends(reader)
+	return err
+}
+
+// ends takes what a reader says when nothing more comes.
+func (d *Document) ends(reader *Reader) {
+	d.Set.Add(reader.End(time.Time{})...)
+	d.Progress, d.Evidence = reader.Progress(), reader.Evidence()
+}
+
 // log reads what a training printed.
 func (d *Document) log(in io.Reader, user []UserMetric, told func(Reading)) error {
 	reader := NewReader(user)
@@ -100,8 +123,7 @@ func (d *Document) log(in io.Reader, user []UserMetric, told func(Reading)) erro
 			return err
 		}
 	}
-	d.Set.Add(reader.End(time.Time{})...)
-	d.Progress = reader.Progress()
+	d.ends(reader)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/dlwb/dlwb/metrics/recipe"
+	"github.com/dlwb/dlwb/metrics/screen"
 )
 
 // Bounds of what a run can make a reader remember.
@@ -26,7 +27,7 @@ const (
 type Reader struct {
 	user     userMetrics
 	book     *recipe.Book
-	frames   frames
+	frames   screen.Frames
 	sources  sources
 	scanner  scanner
 	counters counters
@@ -65,12 +66,14 @@ type Reader struct {
 	ended   bool // no frame of a bar follows the one that is held
 	began   Progress
 
-	depth int                     // of the envelopes that the line lies in
-	inner [deepestEnvelope]frames // what was in envelopes of each depth, and has not ended
+	depth int                            // of the envelopes that the line lies in
+	inner [deepestEnvelope]screen.Frames // what was in envelopes of each depth, and has not ended
 	open  openDict
 	torn  torn
 
-	onFrame, onText func([]byte)
+	redrawn redrawn
+
+	onFrame, onPassed, onText func([]byte)
 }
 
 // Reading says what was made of one line, and by which rule.
@@ -89,7 +92,12 @@ func NewReader(user []UserMetric) *Reader {
 	}
 	r.onFrame = func(frame []byte) {
 		r.sources.colour = colourOf(frame)
-		pieces(frame, r.onText)
+		screen.Pieces(frame, r.onText)
+	}
+	r.onPassed = func(frame []byte) {
+		r.redrawn.here = true
+		r.onFrame(frame)
+		r.redrawn.here = false
 	}
 	r.onText = r.text
 	return r
@@ -97,7 +105,11 @@ func NewReader(user []UserMetric) *Reader {
 
 // Explain has told called for each line that gave points or said where the run
 // is.
-func (r *Reader) Explain(told func(Reading)) { r.told = told }
+func (r *Reader) Explain(told func(Reading)) {
+	if r.told = told; told != nil {
+		r.scanner.passedOver = passedOver{}
+	}
+}
 
 // Progress is how far the run has said it is.
 func (r *Reader) Progress() Progress {
@@ -117,19 +129,19 @@ func (r *Reader) Began() Progress { return r.began }
 // lines that they finish.
 func (r *Reader) Feed(p []byte, at time.Time) []Point {
 	r.at, r.out = at, make([]Point, 0, min(len(r.out), 4096))
-	simple := isSimple(p)
+	simple := screen.IsSimple(p)
 	for {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			r.frames.add(p, r.onFrame)
+			r.frames.Add(p, r.onPassed)
 			break
 		}
-		if r.frames.isWhole(p[:end], simple) {
+		if r.frames.IsWhole(p[:end], simple) {
 			r.sources.colour = 0
 			r.text(p[:end])
 		} else {
-			r.frames.add(p[:end], r.onFrame)
-			r.onFrame(r.frames.end())
+			r.frames.Add(p[:end], r.onPassed)
+			r.onFrame(r.frames.End())
 		}
 		p = p[end+1:]
 	}
@@ -143,7 +155,7 @@ func (r *Reader) Feed(p []byte, at time.Time) []Point {
 // was held back: the process has ended, nothing comes any more.
 func (r *Reader) End(at time.Time) []Point {
 	r.at, r.out = at, nil
-	r.onFrame(r.frames.end())
+	r.onFrame(r.frames.End())
 	r.rule = "progress bar"
 	r.ended = true // the last frame of an epoch that was not finished is all there is of it
 	r.flushBar()
@@ -154,6 +166,7 @@ func (r *Reader) End(at time.Time) []Point {
 	}
 	r.boxEnded()
 	r.endBlock()
+	r.endRedrawn(0)
 	r.endPass(nil)
 	r.shapes.end(r)
 	for _, s := range r.ordered() {
@@ -238,7 +251,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.line(line[other:])
 		return true
 	}
-	rest = r.bars.joined(rest)
+	rest = r.bars.joined(behindDots(rest))
 	if rest == "" || r.passedOver() {
 		return true
 	}
@@ -322,6 +335,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	}
 	f, ok, about := found{}, false, r.heading.of(rest[from:])
 	alone := isAlone(rest[from:])
+	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
 	r.heading.record = r.heading.record && alone
 	neighbour := alone && r.heading.scored
 	r.heading.scored = false
@@ -336,7 +350,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 			about = "val" // " * Acc@1 71.2": what a validation came to
 		}
 		r.scanner.below = neighbour || r.heading.record
-		f = r.scanner.scan(rest, from, about)
+		f = r.scanner.scanAs(rest, from, about, under)
 		r.scanner.below = false
 		if !neighbour && r.heading.record && !ofRecord(f) {
 			f.values = nil
@@ -383,6 +397,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		f.values = r.untaken(f.values, len(rest))
 	}
 	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
+		return true
+	}
+	if r.passes(line, rest, from, f, rank) {
 		return true
 	}
 	if f.pass.total == 0 && !r.inPhase(&f) {

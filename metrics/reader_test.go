@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/dlwb/dlwb/metrics/screen"
 )
 
 // told writes points as "name=value@step/epoch", a "-" for what is not known.
@@ -209,7 +211,7 @@ func TestCutsOfTheBytesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(scraps), 1, 40).Draw(t, "pieces"), ""))
 		if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
-			text = append(bytes.Repeat([]byte("y"), maxLine-rapid.IntRange(0, 40).Draw(t, "room")), text...)
+			text = append(bytes.Repeat([]byte("y"), screen.MaxLine-rapid.IntRange(0, 40).Draw(t, "room")), text...)
 		}
 		whole, cut := NewReader(nil), NewReader(nil)
 		want := append(whole.Feed(bytes.Clone(text), time.Time{}), whole.End(time.Time{})...)

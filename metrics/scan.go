@@ -32,7 +32,8 @@ type value struct {
 // scanner finds "key: value", "key=value" and, for words that are known, "key
 // value" in a line, and the counters of epochs and steps.
 type scanner struct {
-	names     understood
+	names understood
+	passedOver
 	pairs     []keyed // reused
 	line      string
 	found     found
@@ -60,7 +61,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, pairs: s.pairs, below: s.below, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
+	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
@@ -102,17 +103,6 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 func (s *scanner) ofBest(i int) bool {
 	i = skipBlanks(s.line, i)
 	return i+5 < len(s.line) && strings.EqualFold(s.line[i:i+5], "best ")
-}
-
-// continues reports whether a gap between two words leaves them one phrase.
-func continues(gap string) bool {
-	return gap == " " || gap == " / " || gap == "'s " || gap == ". " || gap == " <" || gap == "'"
-}
-
-// shortened reports whether a word before a full stop may be cut short, so that
-// the sentence goes on: "Val. Loss".
-func shortened(word string) bool {
-	return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }
 
 // key looks at one word and returns where to go on.
@@ -292,7 +282,7 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 	line := s.line
 	v.rate = isRateUnit(line, v.next)
-	if !v.rate && hasUnit(line, v.next) {
+	if !v.rate && hasUnit(line, v.next) || v.isIndex(line) {
 		return false
 	}
 	v.blank = sep == ' '
@@ -332,6 +322,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		v.kind = weak
 	}
 	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && v.kind < measure {
+		s.passedOver.add(v.show, "its name is that of a count, a clock, a size or a setting")
 		return false
 	}
 	if v.blank && v.kind < measure {
@@ -468,7 +459,7 @@ func (s *scanner) context(key string, start, end int) {
 		s.aside = split
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
-	if split != "" && (colon || s.alone(start, end) || strings.HasPrefix(s.line[end:], " - ") || strings.HasPrefix(s.line[end:], " on '")) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
+	if split != "" && (colon || s.alone(start, end) || isLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {

@@ -8,7 +8,8 @@ import (
 // Bounds of the points that a series holds back.
 const (
 	mostWaiting = 4
-	barFrames   = 6 // frames of a bar by which it is judged how often a value is new
+	mostRecent  = 24 // values among which the one is that a summary tells again
+	barFrames   = 6  // frames of a bar by which it is judged how often a value is new
 )
 
 // series is what is remembered of one series while reading.
@@ -17,11 +18,14 @@ type series struct {
 	ordinal int64
 	user    bool // comes from the user's expression alone
 	sure    bool // it is a metric, not a number that looks like one
+	named   bool // its name, its column or its key said so
+	came    int  // how often, until it was sure
 	waits   bool // for a lower rank, which would count instead
 	rank    int  // whose values count
 	held    []Point
 	shape   uint64 // of the line of the held points
 	last    Point
+	recent  []float64 // values that were shown last, of series that only epochs place
 	bar     barred
 	inner   bool // its lines count steps in an epoch beside those of the run
 	colour  colour
@@ -64,14 +68,19 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 		return
 	}
 	s.colour = r.sources.colour
+	if !s.sure {
+		s.came++
+	}
 	switch {
 	case s.sure:
 	case v.sure:
-		s.sure = true
+		s.sure, s.named = true, true
 	case len(s.held) > 0 && s.shape == shape:
 		s.sure = s.proves(p, v)
 	default:
-		r.drop(s)
+		if v.doubt || !s.goesOn(p) {
+			r.drop(s)
+		}
 	}
 	s.last, s.shape = p, shape
 	if !s.sure || s.waits && len(s.held) < mostWaiting {
@@ -81,6 +90,17 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	s.waits = false
 	r.release(s)
 	r.emit(s, p)
+}
+
+// goesOn reports whether a point stands behind those that are held, by the same axis:
+// then a line of another shape, with one name more, tells of the same.
+func (s *series) goesOn(p Point) bool {
+	if len(s.held) == 0 {
+		return false
+	}
+	x, by := p.Place()
+	last, was := s.held[len(s.held)-1].Place()
+	return by == was && by > AxisEpoch && x > last
 }
 
 // another reports whether the present line is by its colour alone another host's
@@ -155,7 +175,7 @@ func (s *series) repeats(p Point, shape uint64) bool {
 		return false
 	}
 	switch {
-	case p.X == AxisNone && s.last.X == AxisEpoch && shape != s.shape && sameValue(p.Value, s.last.Value):
+	case p.X == AxisNone && s.last.X == AxisEpoch && shape != s.shape && (sameValue(p.Value, s.last.Value) || s.summed(p.Value)):
 		return true // "Validation epoch 2: loss 0.6", and behind it "val_loss: 0.6"
 	case p.X == AxisStep || p.X == AxisInner:
 		return s.last.X == p.X
@@ -176,6 +196,17 @@ func samePlace(a, b Point) bool {
 }
 
 func sameValue(a, b float64) bool { return a == b || a != a && b != b }
+
+// summed reports whether a value without a place is one of those that were shown, as
+// the best of a trial is that is told when it is over: the same digits or fewer.
+func (s *series) summed(v float64) bool {
+	for _, old := range s.recent {
+		if sameValue(v, old) || roundsTo(v, old) {
+			return true
+		}
+	}
+	return false
+}
 
 // roundsTo reports whether of two different values one is the other, rounded.
 func roundsTo(a, b float64) bool {
@@ -212,6 +243,9 @@ func (r *Reader) drop(s *series) {
 func (r *Reader) emit(s *series, p Point) {
 	p.Ordinal = s.ordinal
 	s.ordinal++
+	if p.X == AxisEpoch {
+		s.recent = append(s.recent[max(0, len(s.recent)-mostRecent+1):], p.Value)
+	}
 	r.out = append(r.out, p)
 }
 

@@ -285,3 +285,24 @@ func isRateUnit(line string, i int) bool {
 	}
 	return isRateWord(line[start:end])
 }
+
+// continues reports whether a gap between two words leaves them one phrase.
+func continues(gap string) bool {
+	return gap == " " || gap == " / " || gap == "'s " || gap == ". " || gap == " <" || gap == "'"
+}
+
+// isLabel reports whether what follows a word makes it a label of what stands behind.
+func isLabel(rest string) bool {
+	for _, sign := range [...]string{" - ", " on '", " → ", " -> ", " => "} {
+		if strings.HasPrefix(rest, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// shortened reports whether a word before a full stop may be cut short, so that
+// the sentence goes on: "Val. Loss".
+func shortened(word string) bool {
+	return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
+}

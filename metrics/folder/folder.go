@@ -40,6 +40,9 @@ func Files(dir string) (files []string, skipped []Unread, err error) {
 			return fmt.Errorf("look through %s: %w", dir, err)
 		case err != nil:
 			skipped = append(skipped, Unread{path, err.Error()})
+		case below && entry.IsDir() && name == ".aim":
+			skipped = append(skipped, Unread{path, "Aim keeps its metrics in RocksDB, which is not read; the SDK of Aim gives them as tables (Repo.query_metrics)"})
+			return filepath.SkipDir
 		case below && strings.HasPrefix(name, "."), name == "__pycache__", name == "node_modules":
 			if entry.IsDir() {
 				return filepath.SkipDir
@@ -96,6 +99,8 @@ func NoMetrics(path string) string {
 	case metrics.Sniff(start) != metrics.Log, slices.Contains([]string{".log", ".out", ".err", ".txt"}, ext),
 		strings.Contains(name, ".log."), strings.Contains(name, "stdout"), strings.Contains(name, "stderr"), name == "log":
 		return ""
+	case bytes.HasPrefix(start, []byte("SQLite format 3\x00")):
+		return "it is a database of SQLite, which is not read; of MLflow's, mlflow runs describe --run-id ID gives a run as JSON"
 	case bytes.IndexByte(start, 0) >= 0:
 		return "it is binary, and no event file"
 	}

@@ -234,11 +234,12 @@ func (h *History) Overlays(runs, names []string) ([]Overlay, error) {
 }
 
 // Explain reads the stored output of a run once more, that which its series
-// come from, and says what each line gave and by which rule.
-func (h *History) Explain(run string, told func(metrics.Reading)) error {
+// come from, says what each line gave and by which rule, and returns what
+// speaks for its series and which names wait.
+func (h *History) Explain(run string, told func(metrics.Reading)) ([]metrics.Evidence, error) {
 	r, err := h.records.Run(run)
 	if err != nil || len(r.Ranks) == 0 {
-		return err
+		return nil, err
 	}
 	reader := metrics.NewReader(r.Metrics)
 	reader.Explain(told)
@@ -249,10 +250,10 @@ func (h *History) Explain(run string, told func(metrics.Reading)) error {
 		off += int64(n)
 		if err == io.EOF {
 			reader.End(now())
-			return nil
+			return reader.Evidence(), nil
 		}
 		if err != nil {
-			return fmt.Errorf("read the stored log of run %s: %w", run, err)
+			return nil, fmt.Errorf("read the stored log of run %s: %w", run, err)
 		}
 	}
 }

@@ -1,21 +1,23 @@
-package metrics
+// Package screen puts bytes together to what a terminal showed one after the
+// other, as text without control sequences.
+package screen
 
 import "bytes"
 
-// maxLine bounds what is kept of one frame; no metric stands further right.
-const maxLine = 64 << 10
+// MaxLine bounds what is kept of one frame; no metric stands further right.
+const MaxLine = 64 << 10
 
-// frames puts bytes together to what a terminal showed one after the other: a
+// Frames puts bytes together to what a terminal showed one after the other: a
 // line that ends, or one that is about to be overwritten because the cursor
 // went back to its beginning. So every frame of a progress bar is seen once. It
-// holds at most maxLine bytes, however long a line is.
-type frames struct {
+// holds at most MaxLine bytes, however long a line is.
+type Frames struct {
 	line []byte
 	back int // columns that the cursor was moved back
 }
 
-// add takes bytes without a newline and yields the frames that they overwrite.
-func (f *frames) add(p []byte, yield func(frame []byte)) {
+// Add takes bytes without a newline and yields the frames that they overwrite.
+func (f *Frames) Add(p []byte, yield func(frame []byte)) {
 	if bytes.IndexByte(p, '\r') < 0 && bytes.IndexByte(p, '\b') < 0 {
 		f.write(p, yield)
 		return
@@ -38,7 +40,7 @@ func (f *frames) add(p []byte, yield func(frame []byte)) {
 	}
 }
 
-func (f *frames) write(part []byte, yield func(frame []byte)) {
+func (f *Frames) write(part []byte, yield func(frame []byte)) {
 	if len(part) == 0 {
 		return
 	}
@@ -48,34 +50,34 @@ func (f *frames) write(part []byte, yield func(frame []byte)) {
 		}
 		f.line, f.back = f.line[:len(f.line)-f.back], 0
 	}
-	f.line = append(f.line, part[:min(len(part), maxLine-len(f.line))]...)
+	f.line = append(f.line, part[:min(len(part), MaxLine-len(f.line))]...)
 }
 
-// isWhole reports whether bytes between two newlines are a frame by
+// IsWhole reports whether bytes between two newlines are a frame by
 // themselves, so that they need not be copied. simple says that they are of a
 // text that is.
-func (f *frames) isWhole(p []byte, simple bool) bool {
-	return len(f.line) == 0 && len(p) <= maxLine && (simple || isSimple(p))
+func (f *Frames) IsWhole(p []byte, simple bool) bool {
+	return len(f.line) == 0 && len(p) <= MaxLine && (simple || IsSimple(p))
 }
 
-// isSimple reports whether a text has nothing that moves the cursor, colours it
+// IsSimple reports whether a text has nothing that moves the cursor, colours it
 // or was written for a control character.
-func isSimple(p []byte) bool {
+func IsSimple(p []byte) bool {
 	return bytes.IndexByte(p, '\r') < 0 && bytes.IndexByte(p, '\b') < 0 && bytes.IndexByte(p, 0x1b) < 0 && bytes.IndexByte(p, '#') < 0
 }
 
-// end returns the frame that a newline ends and begins the next one. What it
-// returns is good until the next add.
-func (f *frames) end() []byte {
+// End returns the frame that a newline ends and begins the next one. What it
+// returns is good until the next Add.
+func (f *Frames) End() []byte {
 	line := f.line
 	f.line, f.back = f.line[:0], 0
 	return line
 }
 
-// pieces yields the text of a frame without control sequences (ECMA-48), which
+// Pieces yields the text of a frame without control sequences (ECMA-48), which
 // colour the words that are looked for; those that move the cursor cut it. It
 // works in place.
-func pieces(frame []byte, yield func(text []byte)) {
+func Pieces(frame []byte, yield func(text []byte)) {
 	if bytes.IndexByte(frame, 0x1b) < 0 && !transported(frame) {
 		yield(frame)
 		return
