@@ -3,7 +3,6 @@
 package frameworks
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 	"os"
@@ -107,7 +106,7 @@ func example(t *testing.T, name, venv string) lab {
 		t.Fatal(err)
 	}
 	trusttest.Trust(l.state, l.dir)
-	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+	ctx, cancel := limited(t, t.Context())
 	defer cancel()
 	if out, err := l.run(ctx).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s\n%s", err, tail(string(out), 10), tail(l.logs(), 60))

@@ -89,6 +89,13 @@ func dlwb(t *testing.T) string {
 	return program
 }
 
+// limited bounds a run. The program is there before its time begins.
+func limited(t *testing.T, parent context.Context) (context.Context, context.CancelFunc) {
+	t.Helper()
+	dlwb(t)
+	return context.WithTimeout(parent, runLimit)
+}
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
@@ -177,7 +184,7 @@ var summed = regexp.MustCompile(`rank (\d+) of (\d+): sum (\d+).* version (\S+)`
 // try runs a trial in one shape and gives the version of its framework.
 func try(t *testing.T, trial Trial, s Shape) (version string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+	ctx, cancel := limited(t, t.Context())
 	defer cancel()
 	l := newLab(t, trial, s, "")
 	out, runErr := l.run(ctx).CombinedOutput()

@@ -88,7 +88,7 @@ func (e *endless) without(pid int) (took time.Duration, verdict, cause string, e
 // once all are busy, and says how long the others took to end.
 func kill(t *testing.T, trial Trial) (said string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+	ctx, cancel := limited(t, t.Context())
 	defer cancel()
 	e, err := begin(ctx, t, trial)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestFrameworksRayWithoutAPartOfIt(t *testing.T) {
 	trial := Trials[slices.IndexFunc(Trials, func(t Trial) bool { return t.Engine == "ray" })]
 	for _, part := range []struct{ program, node, blamed string }{{"gcs_server", "", "node0"}, {"raylet", "node1", "node1"}, {"raylet", "node0", "node0"}} {
 		t.Run(part.program+part.node, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+			ctx, cancel := limited(t, t.Context())
 			defer cancel()
 			e, err := begin(ctx, t, trial)
 			if err == nil {
@@ -170,7 +170,7 @@ func TestFrameworksRayOnASlowMachine(t *testing.T) {
 		t.Skip("the frameworks are not installed, or Ray is not asked for: make test-frameworks does that")
 	}
 	trial := Trials[slices.IndexFunc(Trials, func(t Trial) bool { return t.Engine == "ray" })]
-	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+	ctx, cancel := limited(t, t.Context())
 	defer cancel()
 	l := newLab(t, trial, Shape{2, 1}, "")
 	late := t.TempDir()

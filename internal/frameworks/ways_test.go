@@ -65,7 +65,7 @@ func TestFrameworksWays(t *testing.T) {
 
 // says runs an experiment and holds what it says against what it should.
 func (l lab) says(parent context.Context, want map[string]int) error {
-	ctx, cancel := context.WithTimeout(parent, runLimit)
+	ctx, cancel := limited(l.T, parent)
 	defer cancel()
 	out, err := l.run(ctx).CombinedOutput()
 	if err != nil {

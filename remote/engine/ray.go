@@ -98,8 +98,19 @@ func (l layout) rayStart(node int) []string {
 	}
 	return append(argv, "--head", "--port="+l.port, "--dashboard-host=127.0.0.1", "--dashboard-port="+l.portAt(rayDashboard),
 		"--ray-client-server-port="+l.portAt(rayClient),
-		// Sockets lie there, whose paths may have 107 bytes.
-		"--temp-dir=/tmp/ray-"+l.job.Run)
+		"--temp-dir="+l.rayDir())
+}
+
+// raySocket is the longest of the paths below Ray's directory, at which sockets lie.
+// A path of a socket may have 107 bytes.
+const raySocket = "/session_2026-11-24_20-38-18_751733_1234567/sockets/plasma_store-node9999"
+
+// rayDir is where Ray has its sockets and logs on node 0: of a long name of a run
+// the end, which has the time and what tells it from others.
+func (l layout) rayDir() string {
+	const dir = "/tmp/ray-"
+	run := l.job.Run
+	return dir + run[max(0, len(run)-(107-len(dir)-len(raySocket))):]
 }
 
 // before is how many nodes before this one are on the same machine.
