@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,15 +18,16 @@ import (
 
 // forwarding is what dlwb forward was asked for.
 type forwarding struct {
-	port    int
-	http    bool
-	reverse []string
+	port        int
+	http        bool
+	reverse     []string
+	keep, close bool
 }
 
 func (a *app) forwardCommand() *cobra.Command {
 	var f forwarding
 	c := &cobra.Command{
-		Use: "forward CLUSTER [jupyter|tensorboard|PORT[/http]]...", Short: "tunnels to node 0, open until Ctrl-C",
+		Use: "forward CLUSTER [jupyter|tensorboard|PORT[/http]]...", Short: "tunnels to node 0, open until Ctrl-C or kept in the background",
 		Long: `Opens tunnels from ports of this machine to node 0; with none named, all that
 the profile lists under forward. jupyter and tensorboard are started there when
 they do not run yet.
@@ -41,13 +43,23 @@ Tunnels outlive a lost connection. The local port is the one that the forward
 had before, else the usual one, else the next that is free.
 
 --reverse PORT[:LOCAL] leads from a port of node 0, which listens there on
-127.0.0.1 only, to a port of this machine.`,
+127.0.0.1 only, to a port of this machine.
+
+With --keep dlwb's keeper holds them, as it does those that the screen opens: they go
+on until --close, by name or port, or with neither all of them, or until the cluster
+is taken down. A machine that is not reached by ssh, or with a key that only you can
+unlock, has tunnels that end with dlwb.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	c.Flags().IntVar(&f.port, "port", 0, "local port (default: the one it had, the usual one, or the next free one)")
 	c.Flags().BoolVar(&f.http, "http", false, "the ports are HTTP servers: guard them by a token, Host and Origin")
 	c.Flags().StringArrayVar(&f.reverse, "reverse", nil, "lead from this port of node 0 to this machine; may be given again")
+	c.Flags().BoolVar(&f.keep, "keep", false, "leave them open in the background")
+	c.Flags().BoolVar(&f.close, "close", false, "close those that are open in the background")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		if f.close {
+			return a.closeForwards(w, args[0], args[1:])
+		}
 		return a.forward(ctx, w, args[0], args[1:], f)
 	})
 	return c
@@ -74,6 +86,9 @@ func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, 
 			}
 		}
 	}
+	if f.keep {
+		w.Tunnels().Keep()
+	}
 	news := w.Subscribe(cluster.Name).FromNow().WithoutSamples()
 	defer news.Close()
 	opened, failed := a.openAll(ctx, w, cluster.Name, what, reverse, f.port)
@@ -86,12 +101,29 @@ func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, 
 		}
 	}
 	a.reportEach(failed)
-	a.hint("open until Ctrl-C")
-	a.holdOpen(ctx, w, news, opened)
+	if slices.ContainsFunc(opened, func(o event.ForwardOpened) bool { return !o.Kept }) {
+		a.hint("open until Ctrl-C")
+		a.holdOpen(ctx, w, news, opened)
+	} else {
+		a.hint("open in the background; dlwb forward %s --close closes", cluster.Name)
+	}
 	if failed != nil {
 		return runError{1}
 	}
 	return nil
+}
+
+// closeForwards closes tunnels that go on in the background.
+func (a *app) closeForwards(w *workbench.Workbench, word string, what []string) error {
+	cluster, err := w.FindCluster(word)
+	if err != nil {
+		return err
+	}
+	closed, err := w.Tunnels().CloseNamed(cluster.Name, what)
+	for _, o := range closed {
+		_ = a.printer(w).one(event.Event{Time: timeNow(), Cluster: cluster.Name, Body: o.Closed("closed")})
+	}
+	return err
 }
 
 // check holds the flags against what was named.

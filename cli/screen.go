@@ -46,6 +46,7 @@ func (a *app) open(ctx context.Context, w *workbench.Workbench, o opening) error
 			return err
 		}
 	}
+	w.Tunnels().Keep()
 	browser := browse.New(w.Dir())
 	defer browser.Close()
 	a.onScreen.Store(true)
@@ -142,6 +143,9 @@ func (a *app) farewell(w *workbench.Workbench, res ui.Result) error {
 			continue // another dlwb has taken it down, or does
 		}
 		sanitize.Fprintf(a.out, "cluster %s is still up; dlwb attach %s shows it, dlwb down %s removes it\n", c, c, c)
+		if n := len(w.Tunnels().Kept(c)); n > 0 {
+			sanitize.Fprintf(a.out, "tunnels to it stay open: %d; dlwb forward %s --close closes them\n", n, c)
+		}
 	}
 	if text := resultsText(w, res.Run); res.Ended != nil && text != "" {
 		defer sanitize.Fprintf(a.out, "%s\n", text)

@@ -285,6 +285,12 @@ type Offerer interface {
 	Offers(ctx context.Context, q Query) (Offers, error)
 }
 
+// Knower is a provider that knows values which a key of its profiles can have, such
+// as the hosts of the user's own ssh. It reads files of this machine and asks nobody.
+type Knower interface {
+	Known(key string) []string
+}
+
 // Greeter is a provider that may have to ask a person something before its
 // machines can be used. Where a screen is about to take the terminal, it is
 // asked before.

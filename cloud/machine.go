@@ -32,9 +32,8 @@ type Shaper interface {
 // Shape is what a replica gets of its machine.
 type Shape struct {
 	GPUs, Cores int // 0 cores: not known
-	// Before is a line of sh that commands of the user need in front, such as
-	// one that loads modules; empty: none.
-	Before string
+	// Modules are loaded before anything of the user's.
+	Modules []string
 }
 
 // Machine is one that a job provider works through, with dlwb's agent on it. The

@@ -9,6 +9,9 @@ import (
 type Spec struct {
 	Name  string
 	Count int
+	// Engine is what the profile has its ranks started by, by its word; empty: what is
+	// found at the launch.
+	Engine string
 	// Own is what only this provider can be told, in the struct of its options;
 	// nil: nothing is. about.Own reads it.
 	Own any

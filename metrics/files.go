@@ -30,7 +30,9 @@ func (n fileNames) name(printed string) string {
 	if len(n) >= mostTerms {
 		clear(n)
 	}
-	show := tidy(strings.TrimSpace(printed))
+	// What Ray Tune writes as loss into progress.csv it writes under a name of its
+	// own into the event file beside it.
+	show := tidy(strings.TrimPrefix(strings.TrimSpace(printed), "ray/tune/"))
 	if split, base := cutSplit(show); show != "" && split != "" && strings.IndexByte("_/", show[len(show)-len(base)-1]) >= 0 && strings.HasSuffix(show, base) {
 		show = split + "/" + base
 	}
@@ -45,6 +47,9 @@ func (n fileNames) name(printed string) string {
 
 // fileAliases are columns as files name them, and as they are shown, by recipes.
 var fileAliases = map[string]string{}
+
+// ofRay are columns of Ray Tune about the trial, which say nothing of the training.
+var ofRay = set(`time_this_iter_s time_total_s time_since_restore iterations_since_restore timesteps_since_restore done pid`)
 
 // place is where a row of a file belongs.
 type place struct {
@@ -74,7 +79,7 @@ func (p *place) takes(name string, v float64) bool {
 	case name == "epoch":
 		p.epoch = v
 		p.x = max(p.x, AxisEpoch)
-	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "ts" && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time":
+	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "ts" && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
 		return false
 	}

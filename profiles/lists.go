@@ -62,7 +62,7 @@ func (d *decoder) items(f *Field, items []*yaml.Node, read func(*Field, string) 
 		if fl.why == "" {
 			v, fl = read(f, text)
 		}
-		if fl.why == "" && seen[v] {
+		if fl.why == "" && seen[v] && f.Key != "environment.before" && f.Key != "environment.after" { // a shell may do a thing twice
 			fl = flaw{why: "it is in the list twice", next: "keep one of the two"}
 		}
 		if fl.why != "" {

@@ -149,6 +149,10 @@ type Lender struct {
 	Lend func(ctx context.Context, t Target) (*Loan, error)
 	// Drop has connections ended that are not to be kept.
 	Drop func(targets []Target)
+	// Hold has a tunnel held, or finds one that is; nil and nil as with Lend.
+	Hold func(ctx context.Context, t Target, w TunnelWish) (*KeptTunnel, error)
+	// End closes the tunnels that are like one.
+	End func(like TunnelHeld)
 }
 
 // lender is who is asked by all nodes of this process; nil: nobody.

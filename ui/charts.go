@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/line"
+	"github.com/dlwb/dlwb/ui/ranks"
 )
 
 // chartsScreen is every chart in a grid.
@@ -34,6 +35,10 @@ func chartCommands() []command {
 	smoother.foot, smoother.show = 4, inGrid
 	xaxis := view("a", "x axis", "count x by step, epoch or time, or by what suits each chart", func(m *Model) { m.charts.NextAxis() })
 	xaxis.foot, xaxis.show = 4, inGrid
+	ofRun := func(c command) command {
+		c.at = atTrain | atCharts
+		return c
+	}
 	return []command{
 		{bind: on("charts", "v"), help: "every chart in a grid", at: inSession &^ (atCharts | atNew), foot: 5, show: atTrain, can: (*Model).noRun, do: goer(atCharts)},
 		{bind: on("chart", "c"), help: "next chart", at: onCharts, foot: 6, show: atTrain, can: (*Model).noCharts, do: (*Model).nextChart},
@@ -55,6 +60,9 @@ func chartCommands() []command {
 		xaxis,
 		view("[", "less smooth", "less smoothing", func(m *Model) { m.charts.Smoother(-1) }),
 		smoother,
+		ofRun(view("i", "ranks singly", "where ranks differ: each by itself, the farthest first, or their middle with a band", func(m *Model) { m.charts.Singly = !m.charts.Singly })),
+		ofRun(view("d", "doubtful names", "also the names of which it is not known whether they are metrics, and why", func(m *Model) { m.charts.Weak = !m.charts.Weak })),
+		view("u", "raw values", "the values alone, or with the light average again that noisy curves are drawn with", func(m *Model) { m.charts.ToggleRaw() }),
 	}
 }
 
@@ -78,6 +86,25 @@ func (m *Model) chartPage() chart.Page {
 		return m.comparison().ChartPage()
 	}
 	return p
+}
+
+// compareRanks reads on in what all ranks print, where charts are looked at.
+func (m *Model) compareRanks() tea.Cmd {
+	if m.ses == nil || m.here()&(atTrain|atCharts) == 0 {
+		return nil
+	}
+	if m.charts.Ranks == nil || !m.charts.Ranks.Are(m.ses.State.Run) {
+		m.charts.Ranks = ranks.Of(m.ses.State.Run)
+	}
+	return m.charts.Ranks.Read(m.ses, m.bench.ReadLog)
+}
+
+func (m *Model) takeRanks(msg ranks.Told) tea.Cmd {
+	if m.ses == nil || m.ses.Gen != msg.Gen || m.charts.Ranks == nil {
+		return nil
+	}
+	m.charts.Ranks.Take(msg)
+	return m.compareRanks()
 }
 
 func (m *Model) nextChart() tea.Cmd {

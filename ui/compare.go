@@ -76,5 +76,6 @@ func (m *Model) gridRoom() chart.Spot {
 	if m.here() == atCompare {
 		return m.comparison().GridRoom(w, h)
 	}
-	return chart.Spot{X: 0, Y: 2, W: w, H: h - 2}
+	top := m.charts.Head(h)
+	return chart.Spot{X: 0, Y: top, W: w, H: h - top}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/ui/home"
 	"github.com/dlwb/dlwb/ui/nodes"
 	"github.com/dlwb/dlwb/ui/plan"
+	"github.com/dlwb/dlwb/ui/ranks"
 	"github.com/dlwb/dlwb/ui/runs"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/sign"
@@ -160,7 +161,7 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 		m.now = m.clock.Now()
 	case ticked:
 		m.now, m.spin = m.clock.Now(), m.spin+1
-		return m.tick()
+		return tea.Batch(m.tick(), m.compareRanks())
 	case pruned:
 		if msg.note == m.note.id {
 			m.note.text = ""
@@ -211,6 +212,8 @@ func (m *Model) news(msg tea.Msg) tea.Cmd {
 		}
 	case logRead:
 		return m.takeLog(msg)
+	case ranks.Told:
+		return m.takeRanks(msg)
 	case metricAdded:
 		if msg.done.err == nil && m.ses != nil {
 			m.openDialog(m.keepDialog(msg.name, msg.regex))
@@ -335,7 +338,7 @@ func (m *Model) take(msg gathered) tea.Cmd {
 		m.gone[s.Cluster] = s.State.LastAt
 	}
 	m.moveAlong(s)
-	cmds := []tea.Cmd{m.readLogs(), m.tryAgain()}
+	cmds := []tea.Cmd{m.readLogs(), m.tryAgain(), m.compareRanks()}
 	if !msg.ended {
 		cmds = append(cmds, m.feedLater(s))
 	}

@@ -231,3 +231,24 @@ func TestHostileTextOfAProviderReachesTheScreenAsText(t *testing.T) {
 		checkFrame(t, s.Model.Frame(), 100, 30)
 	}
 }
+
+func TestMachinesThatOneHasAreNamedInTheWizard(t *testing.T) {
+	s := begun(t, ui.Options{}, nil)
+	says(t, s, "hosts", "machines that one already has", "slurm", "kubernetes")
+	s.Press("down", "down", "enter")
+	says(t, s, "How many, and how?", "› hosts", "✗ ", "modules", "such as ada@gpu1, ada@gpu2")
+	hides(t, s, "spot", "disk  ")
+	s.Press("enter").Type("gpu1, ada@gpu2").Press("enter")
+	says(t, s, "gpu1, ada@gpu2", "› nodes", "empty: all that are named")
+	hides(t, s, "✗ ")
+	s.Press("enter", "ctrl+u").Type("3").Press("enter")
+	says(t, s, "✗ there are only 2 hosts")
+	s.Press("enter", "ctrl+u").Type("2").Press("enter")
+	hides(t, s, "✗ ")
+	s.Press("5")
+	says(t, s, "This is what it comes to.")
+	for range 30 {
+		s.Press("down")
+	}
+	says(t, s, "provider: hosts", "hosts: [gpu1, ada@gpu2]")
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
@@ -16,6 +17,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/inputs"
 	"github.com/dlwb/dlwb/workbench/locks"
+	"github.com/dlwb/dlwb/workbench/naming"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/sweep"
 )
@@ -77,7 +79,7 @@ type drive struct {
 	behind     bool               // it goes on behind a screen, and whoever leaves that leaves what runs
 	link       *link              // to the nodes
 	via        carrier            // of the run
-	before     string             // a line of sh that commands on the nodes need in front
+	modules    []string           // that are loaded on the machine of a Landing
 	active     context.CancelFunc // ends the word to the nodes that somebody is at work
 	outcome    Outcome
 	trial      *sweep.Label // what is launched is a trial; nil: it is a run
@@ -173,7 +175,7 @@ func (d *drive) enter(ctx context.Context) error {
 			Name: p.Cluster, Provider: p.Provider, Phase: string(event.PhaseStarting), Profile: p.Name,
 			ProfilePath: p.Path, ProfileSource: p.Profile.Source, CreatedAt: now(),
 		}
-		if c.Data, err = json.Marshal(clusterData{Life: newLifeID()}); err != nil {
+		if c.Data, err = json.Marshal(clusterData{Life: naming.NewLife()}); err != nil {
 			return err
 		}
 		if c.ID, err = w.db.BeginCluster(c); err != nil {
@@ -308,7 +310,7 @@ func (d *drive) toLaunch(ctx context.Context) error {
 		name, text string
 		do         func(context.Context) (string, bool, error)
 	}{
-		{event.StepCluster, count(d.plan.Nodes, "node") + " on " + d.plan.Provider, d.up},
+		{event.StepCluster, units.Count(d.plan.Nodes, "node") + " on " + d.plan.Provider, d.up},
 		{event.StepEnvironment, d.plan.Environment, d.prepare},
 		{event.StepSync, d.plan.Code.Dir, d.sync},
 		{event.StepData, d.plan.DataText(), d.bring},
@@ -376,10 +378,6 @@ func (d *drive) step(ctx context.Context, name, text string, do func(context.Con
 	}
 	return errors.Join(err, d.w.publish(d.s, ended))
 }
-
-// since is how long ago something was. A clock that was set back meanwhile
-// makes it no less than nothing.
-func since(t time.Time) float64 { return max(0, time.Since(t).Seconds()) }
 
 // say tells progress from inside a step.
 func (d *drive) say(step string, node int, text string) {

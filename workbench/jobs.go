@@ -13,9 +13,11 @@ import (
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
 	"github.com/dlwb/dlwb/workbench/locks"
+	"github.com/dlwb/dlwb/workbench/naming"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
@@ -67,7 +69,7 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 	if d.watch, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Watch); err != nil {
 		return err
 	}
-	id := newRunID(d.plan.Name)
+	id := naming.NewRun(d.plan.Name)
 	made, err := planning.LayRanks(d.plan.Profile, d.jobSite(j, id))
 	if err == nil {
 		err = d.carried(made)
@@ -362,9 +364,34 @@ func (on *jobCarrier) settle(ctx context.Context, s scope, run store.Run) (event
 
 // observe stores the telemetry of the machines of a job, where they tell any.
 func (on *jobCarrier) observe(s scope) {
-	if l, err := on.w.open(on.c); err == nil {
+	l, err := on.w.open(on.c)
+	if err != nil {
+		l = on.tellers()
+	}
+	if l != nil {
 		on.w.observe(s, l)
 	}
+}
+
+// tellers is the link to a job whose service tells of its machines, and that nobody
+// enters; nil: it is none.
+func (on *jobCarrier) tellers() *link {
+	data, err := on.w.runInside(on.c)
+	if err != nil || !atnode.Tells(on.Open(on.life, data.Ref)) {
+		return nil
+	}
+	on.w.mu.Lock()
+	defer on.w.mu.Unlock()
+	l := on.w.links[on.c.Name]
+	if l != nil && l.life == on.c.ID && l.job == data.Ref {
+		return l
+	} else if l != nil {
+		l.close()
+	}
+	l = newLink(on.w, on.c.ID, cloud.Cluster{})
+	l.job, l.told = data.Ref, on.Open(on.life, data.Ref)
+	on.w.links[on.c.Name] = l
+	return l
 }
 
 func (on *jobCarrier) resume(scope) {}

@@ -33,7 +33,7 @@ func (d *drive) tellKept() {
 	if len(c.Nodes) == 0 {
 		return
 	}
-	text := fmt.Sprintf("cluster %s stays: %s of %s", c.Name, count(len(c.Nodes), "node"), c.Provider)
+	text := fmt.Sprintf("cluster %s stays: %s of %s", c.Name, units.Count(len(c.Nodes), "node"), c.Provider)
 	if c.PricePerHour > 0 {
 		text += ", " + units.PerHour(c.PricePerHour)
 	}
@@ -64,8 +64,6 @@ func (d *drive) endsAlone() string {
 	}
 	return "they end by themselves at " + clockText(latest)
 }
-
-func clockText(t time.Time) string { return units.Minute(t) }
 
 // again is the command that goes on with what this drive began.
 func (d *drive) again() string {
@@ -98,3 +96,5 @@ func (d *drive) remover() string {
 	}
 	return "--remove-on-failure"
 }
+
+func clockText(t time.Time) string { return units.Minute(t) }

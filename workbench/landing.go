@@ -39,7 +39,7 @@ func (d *drive) land(ctx context.Context, j jobs, p cloud.Landing) (through bool
 		return false, &event.Fault{What: "reach the machine that jobs are handed in on", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}
 	shape := p.Shape(planning.Spec(d.plan.Profile))
-	d.link, d.before = d.w.stationLink(d.record, d.data.Cluster, m), shape.Before
+	d.link, d.modules = d.w.stationLink(d.record, d.data.Cluster, m), shape.Modules
 	for _, s := range []struct {
 		name, text string
 		do         func(context.Context) (string, bool, error)

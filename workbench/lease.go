@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/money"
+	"github.com/dlwb/dlwb/workbench/naming"
 )
 
 const (
@@ -87,7 +88,7 @@ func (w *Workbench) Extend(ctx context.Context, cluster string, by time.Duration
 		return err
 	}
 	// Once counts once, however often it is sent: an answer may get lost.
-	line := remote.AsRoot(fmt.Sprintf("sh /var/lib/dlwb/lease extend %d --once %s", int(by.Seconds()), newLifeID()))
+	line := remote.AsRoot(fmt.Sprintf("sh /var/lib/dlwb/lease extend %d --once %s", int(by.Seconds()), naming.NewLife()))
 	err = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		r, err := n.Exec(ctx, remote.Cmd{Line: line})
 		if err == nil && r.ExitCode != 0 {

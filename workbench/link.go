@@ -28,6 +28,7 @@ type link struct {
 	dir      string // where the ranks of that job work; empty: in the cluster's code
 	cluster  cloud.Cluster
 	nodes    []*remote.Node
+	told     []job.Replica   // of a job whose service tells of its machines; nil: nodes do
 	ctx      context.Context // ends with the link
 	cancel   context.CancelFunc
 	observed sync.Once
@@ -65,6 +66,9 @@ func (l *link) disks() sharing.Nodes { return l.cluster.Nodes }
 
 // parts are what a run has on each node.
 func (l *link) parts(run string) []job.Replica {
+	if l.told != nil {
+		return l.told
+	}
 	all := make([]job.Replica, len(l.nodes))
 	for i, n := range l.nodes {
 		all[i] = atnode.Run{Node: n, ID: l.disks().Run(i, run), Iface: l.cluster.Nodes[i].Interface, Files: l.disks().FilesOf(i)}

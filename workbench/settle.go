@@ -108,3 +108,7 @@ func (w *Workbench) leftover(ctx context.Context, c store.Cluster) (run store.Ru
 	_, err = w.takeOver(ctx, c, run)
 	return run, false, err
 }
+
+// since is how long ago something was. A clock that was set back meanwhile
+// makes it no less than nothing.
+func since(t time.Time) float64 { return max(0, time.Since(t).Seconds()) }

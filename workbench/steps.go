@@ -2,8 +2,6 @@ package workbench
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
@@ -23,6 +20,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/atnode"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
+	"github.com/dlwb/dlwb/workbench/naming"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/rankport"
 	"github.com/dlwb/dlwb/workbench/sharing"
@@ -37,7 +35,7 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	known := len(d.data.Cluster.Nodes) == d.plan.Nodes
 	if n := len(d.data.Cluster.Nodes); n > 0 && !known {
 		return "", false, &event.Fault{What: "use cluster " + d.plan.Cluster, Node: -1,
-			Why:  fmt.Sprintf("it has %s and the profile asks for %d", count(n, "node"), d.plan.Nodes),
+			Why:  fmt.Sprintf("it has %s and the profile asks for %d", units.Count(n, "node"), d.plan.Nodes),
 			Next: "dlwb down " + d.plan.Cluster + ", then again"}
 	}
 	life, err := d.w.lifeOf(d.record)
@@ -83,16 +81,12 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 		return "", false, err
 	}
 	d.keepActive()
-	return fmt.Sprintf("%s, ssh answers", count(len(c.Nodes), "node")), known, nil
+	return fmt.Sprintf("%s, ssh answers", units.Count(len(c.Nodes), "node")), known, nil
 }
 
 func clusterUp(c cloud.Cluster) event.ClusterUp {
 	return event.ClusterUp{Provider: c.Provider, Region: c.Region, Zone: c.Zone, Instance: c.Instance, Spot: c.Spot,
 		Nodes: c.Nodes, PricePerHour: c.PricePerHour, Costs: c.Costs, Ends: c.ExpiresAt, Lacks: c.Lacks}
-}
-
-func count(n int, what string) string {
-	return units.Count(n, what)
 }
 
 // prepare sets up Python on every node.
@@ -159,8 +153,8 @@ func (d *drive) prepareNodes(ctx context.Context, spec environment.Spec) ([]envi
 		if own := d.data.Cluster.Nodes[i].Python; own != "" {
 			spec.Python = own
 		}
-		spec.Modules = d.data.Cluster.Nodes[i].Modules
-		r, err := environment.Prepare(ctx, atnode.Runner{Node: d.link.nodes[i], Before: d.before}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
+		spec.Modules = slices.Concat(d.modules, d.data.Cluster.Nodes[i].Modules)
+		r, err := environment.Prepare(ctx, atnode.Runner{Node: d.link.nodes[i]}, spec, func(text string) { d.say(event.StepEnvironment, i, text) })
 		results[i] = r
 		if errors.As(err, &failures[i]) {
 			d.say(event.StepEnvironment, i, "failed: "+failures[i].Why)
@@ -209,13 +203,6 @@ func (d *drive) hereGPUs(ctx context.Context) []int {
 	return slices.Repeat([]int{planning.ShareOfGPUs(ctx, len(nodes))}, len(nodes))
 }
 
-// newRunID makes an id that sorts by time and is short enough to type.
-func newRunID(profile string) string {
-	var b [2]byte
-	_, _ = rand.Read(b[:])
-	return fmt.Sprintf("%s-%s-%s", profile, time.Now().Format("0102-150405"), hex.EncodeToString(b[:]))
-}
-
 // launch starts every rank. The run is on record before the first one starts,
 // and before that nobody else may watch: a run that is being started looks like
 // one whose dlwb was killed.
@@ -223,7 +210,7 @@ func (d *drive) launch(ctx context.Context) (_ string, _ bool, err error) {
 	if d.watch, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Watch); err != nil {
 		return "", false, err
 	}
-	return d.launchAs(ctx, newRunID(d.plan.Name))
+	return d.launchAs(ctx, naming.NewRun(d.plan.Name))
 }
 
 // launchAs is launch for a run whose id is known, by whoever holds the watch.
@@ -278,7 +265,7 @@ func (d *drive) launchAs(ctx context.Context, id string) (_ string, _ bool, err 
 		return "", false, err
 	}
 	d.outcome.Run = id
-	text := fmt.Sprintf("%s, world size %d on %s", made.Engine, made.WorldSize, count(data.Nodes, "node"))
+	text := fmt.Sprintf("%s, world size %d on %s", made.Engine, made.WorldSize, units.Count(data.Nodes, "node"))
 	return text, false, d.setPhase(event.PhaseReady)
 }
 

@@ -85,6 +85,7 @@ func (w *Workbench) Attach(_ context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
+	w.tunnels.Adopt(c.Name)
 	w.mu.Lock()
 	already := w.watching[c.Name]
 	w.watching[c.Name] = true

@@ -93,7 +93,7 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 		return event.SweepChanged{}, err
 	}
 	if going && len(d.data.Envs) == d.plan.Nodes {
-		err = d.step(ctx, event.StepCluster, count(d.plan.Nodes, "node")+" on "+d.plan.Provider, d.up)
+		err = d.step(ctx, event.StepCluster, units.Count(d.plan.Nodes, "node")+" on "+d.plan.Provider, d.up)
 		d.arrived = err == nil
 	} else {
 		err = d.toLaunch(ctx)

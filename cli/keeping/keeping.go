@@ -47,6 +47,8 @@ func Command(state func() (string, error), answer func(v any, text func(io.Write
 keeper, so that the next command need not connect anew. The first one starts it; it
 ends connections that nobody has used for 5 minutes, and itself with the last. down
 ends those to its machines at once. Passphrases stay with the command that asked.
+Tunnels that are to outlive dlwb are open there until they are closed or their cluster
+is taken down: those of the screen, and of dlwb forward --keep.
 
 DLWB_KEEPER=off does without; DLWB_KEEPER=30m keeps connections for so long.`,
 		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs), ValidArgs: []string{"status", "stop"},
@@ -124,6 +126,16 @@ func writeKeeper(w io.Writer, s keeper.Status) {
 			use = "idle for " + units.Duration(time.Since(n.IdleSince))
 		}
 		sanitize.Fprintf(t, "  %s\t%s@%s\t%s\n", n.Name, n.User, n.Addr, use)
+	}
+	for _, f := range s.Tunnels {
+		leads := fmt.Sprintf("port %d here leads to port %d there", f.Port, f.Far)
+		if f.Reverse {
+			leads = fmt.Sprintf("port %d there leads to port %d here", f.Port, f.Far)
+		}
+		if !f.Stands.Connected {
+			leads += "; its node is away: " + f.Stands.Why
+		}
+		sanitize.Fprintf(t, "  %s\ttunnel %s\t%s\n", f.Cluster, f.Name, leads)
 	}
 	_ = t.Flush()
 }

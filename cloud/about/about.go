@@ -4,7 +4,10 @@
 // trust gate and the screen read one description.
 package about
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Provider is the description of one provider.
 type Provider struct {
@@ -80,6 +83,8 @@ type Option struct {
 	Also    []string // what people write instead of the last word of the key
 	Doc     string   // one sentence
 	Example string   // a value, as YAML
+	// Asked says that the wizard asks for it; it does so for what is needed, too.
+	Asked bool
 	// Min and Max bound a count.
 	Min, Max int64
 	// After is the key that it follows in written profiles and on pages; empty:
@@ -88,6 +93,9 @@ type Option struct {
 	// Place gives the address of the value in what Provider.New has made.
 	Place func(own any) any
 }
+
+// Name is the last word of the key.
+func (o Option) Name() string { return o.Key[strings.LastIndexByte(o.Key, '.')+1:] }
 
 // Kind is how the value of an option is written, and the Go type of its place.
 type Kind int

@@ -16,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/cloud/ec2/reach"
 	"github.com/dlwb/dlwb/internal/units"
 )
@@ -412,7 +413,7 @@ func (c *preflight) address(ctx context.Context) cloud.Finding {
 	}
 	d, err := c.p.door(ctx, c.spec, c.net)
 	if err != nil {
-		return missing(what, err.Error(), "export "+sourceEnv+"=203.0.113.7, with this machine's public address")
+		return missing(what, err.Error(), "export "+door.SourceEnv+"=203.0.113.7, with this machine's public address")
 	}
 	return found(what, "a security group of the cluster's own: "+d.Text())
 }

@@ -127,6 +127,7 @@ func (c *preflight) judge(all []probe, problems []*awsapi.Problem) cloud.Finding
 		case p.Kind == awsapi.NoPermission && p.Missing != "":
 			lacking = append(lacking, p.Missing)
 			refused = p
+		case all[i].action == "CreatePlacementGroup" && (awsapi.Unserved(p) || unheardOf(p)): // it is done without; see up.near
 		case p.Kind == awsapi.Unknown || p.Kind == awsapi.Throttled || p.Kind == awsapi.Unreachable:
 			unsure = p
 		case refused == nil:

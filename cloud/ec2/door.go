@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,7 +17,7 @@ import (
 
 // door is that of a network: what the user has set, or what the way there needs.
 func (p *Provider) door(ctx context.Context, spec cloud.Spec, n network) (d door.Door, err error) {
-	if given, err := givenSources(spec); len(given) > 0 || err != nil {
+	if given, err := door.Given(own(spec).SSHFrom); len(given) > 0 || err != nil {
 		d.Nets = given
 		return d, err
 	}
@@ -24,7 +25,7 @@ func (p *Provider) door(ctx context.Context, spec cloud.Spec, n network) (d door
 	case waySSM:
 	case wayEndpoint:
 		if n.Way.showsClient || len(n.Way.groups) == 0 { // the tunnels come from the caller's address
-			d.Nets, err = p.sources(ctx, spec)
+			d.Nets, err = p.seenFrom(ctx)
 		} else {
 			d.Groups = n.Way.groups
 		}
@@ -34,9 +35,18 @@ func (p *Provider) door(ctx context.Context, spec cloud.Spec, n network) (d door
 			err = fmt.Errorf("AWS does not say which addresses %s has: name in machines.ssh_from where ssh to the nodes comes from", n.VPC)
 		}
 	default:
-		d.Nets, err = p.sources(ctx, spec)
+		d.Nets, err = p.seenFrom(ctx)
 	}
 	return d, err
+}
+
+// seenFrom is from where this machine is seen to come now, whatever was set.
+func (p *Provider) seenFrom(ctx context.Context) ([]netip.Prefix, error) {
+	api, err := p.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return door.Mine(ctx, api.Web(), api.Endpoint())
 }
 
 // existingGroups finds the security groups that the profile names, by id or by

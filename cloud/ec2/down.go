@@ -82,7 +82,7 @@ func (p *Provider) sweeps(ctx context.Context, life cloud.Life, entries []cloud.
 	for _, e := range entries {
 		region, _ := regionOf(e)
 		s := byRegion[region]
-		if s != nil && e.Kind == kindPlacement {
+		if s != nil && e.Kind == kindPlacement && e.ID != "" {
 			s.grouped = true
 		}
 		if s != nil && e.Kind == kindInstances && e.Open() {
@@ -145,13 +145,16 @@ func (s *sweep) proofOf(e cloud.Entry) string {
 		}
 	}
 	if len(proofs) == 0 && s.done {
-		return s.nothing()
+		return s.nothing(e.Kind)
 	}
 	return strings.Join(proofs, "; ")
 }
 
 // nothing is the proof for an intent of which nothing is to be seen.
-func (s *sweep) nothing() string {
+func (s *sweep) nothing(kind string) string {
+	if kind == kindPlacement && !s.listed {
+		return "the endpoint serves neither CreatePlacementGroup nor DescribePlacementGroups: it has none"
+	}
 	return fmt.Sprintf("nothing of this life was seen in %s for %s, neither by token nor by tag", s.region, s.p.settle)
 }
 
@@ -188,7 +191,7 @@ func (s *sweep) resources(entries []cloud.Entry) []cloud.Resource {
 		if region != s.region || !e.Open() || e.Kind == kindStop || e.Kind == volume.Kind || slices.ContainsFunc(s.traces(), func(t *trace) bool { return s.made(e, t) }) {
 			continue
 		}
-		r := cloud.Resource{Kind: e.Kind, ID: e.ID, State: cloud.Gone, Proof: s.nothing()}
+		r := cloud.Resource{Kind: e.Kind, ID: e.ID, State: cloud.Gone, Proof: s.nothing(e.Kind)}
 		if e.ID == "" {
 			r.ID = e.Token
 		}

@@ -127,8 +127,9 @@ func (p *Provider) scour(ctx context.Context, region string) ([]thing, error) {
 	var all sync.WaitGroup
 	for n, k := range resourceKinds {
 		all.Go(func() {
-			if found[n], errs[n] = k.list(ctx, ec2, []types.Filter{filter("tag-key", tagLife)}); unheardOf(errs[n]) {
-				errs[n] = nil
+			found[n], errs[n] = k.list(ctx, ec2, []types.Filter{filter("tag-key", tagLife)})
+			if unheardOf(errs[n]) || k.name == kindPlacement && awsapi.Unserved(errs[n]) && p.elsewhere(ctx) {
+				errs[n] = nil // an emulator without placement groups has none
 			}
 		})
 	}
@@ -138,11 +139,17 @@ func (p *Provider) scour(ctx context.Context, region string) ([]thing, error) {
 		if err != nil && ctx.Err() == context.DeadlineExceeded {
 			return things, fmt.Errorf("there was no answer within %s", limit)
 		}
-		if problem := awsapi.Explain(err, awsapi.Call{Action: "Describe " + resourceKinds[n].name, Region: region}); problem != nil {
+		if problem := awsapi.Explain(err, awsapi.Call{Action: resourceKinds[n].looks(), Region: region}); problem != nil {
 			return things, problem
 		}
 	}
 	return things, nil
+}
+
+// elsewhere reports whether calls go to another endpoint than AWS's own.
+func (p *Provider) elsewhere(ctx context.Context) bool {
+	api, err := p.api(ctx)
+	return err == nil && api.Endpoint() != ""
 }
 
 // strays are things found, by life and owner.
@@ -255,12 +262,13 @@ func (p *Provider) collect(ctx context.Context, owner string, o cloud.Orphan, sa
 		return o.Resources, fmt.Errorf("it belongs to %q and you are %q: it is left alone", o.Owner, owner)
 	}
 	var sweeps []*sweep
+	grouped := slices.ContainsFunc(o.Resources, func(r cloud.Resource) bool { return r.Kind == kindPlacement })
 	for _, region := range o.Regions {
 		ec2, err := p.connect(ctx, region)
 		if err != nil {
 			return doubtful(o, err), err
 		}
-		sweeps = append(sweeps, &sweep{p: p, ec2: ec2, region: region, grouped: true, life: cloud.Life{ID: o.Life}, owner: owner, say: say})
+		sweeps = append(sweeps, &sweep{p: p, ec2: ec2, region: region, grouped: grouped, life: cloud.Life{ID: o.Life}, owner: owner, say: say})
 	}
 	err := runAll(ctx, sweeps)
 	var all []cloud.Resource

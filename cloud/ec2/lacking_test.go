@@ -3,6 +3,7 @@ package ec2
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/fakeaws"
@@ -148,4 +149,47 @@ func TestWhatARoleHasMadeIsItsOwnInTheNextSession(t *testing.T) {
 	}
 	r.aws.SetARN("arn:aws:sts::123456789012:assumed-role/another/x")
 	r.down()
+}
+
+// An endpoint without placement groups has machines all the same, is waited for by
+// nobody, and what was intended there is proven to be nothing.
+func TestWherePlacementGroupsAreNotServedMachinesComeWithoutOne(t *testing.T) {
+	r := newRig(t, fakeaws.Options{Lacks: fakeaws.Lacks{Unserved: []string{"CreatePlacementGroup", "DescribePlacementGroups"}}})
+	r.settle = 20 * time.Second // what is not served is not asked for as long
+	if f := findingOf(t, r.provider().Check(t.Context(), r.spec), "permissions"); !f.OK || f.State == cloud.NotChecked {
+		t.Errorf("%+v", f)
+	}
+	began := time.Now()
+	if c := r.up(); len(c.Nodes) != 2 || !r.heard("has no placement groups") {
+		t.Errorf("%+v", c)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	r.settle = time.Second
+	hunt, err := r.provider().Orphans(t.Context(), func(string) bool { return false }, r.say)
+	if err != nil || len(hunt.Blind) > 0 || len(hunt.Orphans) != 1 {
+		t.Errorf("%v %+v", err, hunt)
+	}
+	r.down()
+}
+
+// A group that was made is not forgotten because it can't be listed any more.
+func TestAPlacementGroupThatWasMadeIsNotForgottenWhereItIsNotListed(t *testing.T) {
+	r := newRig(t, fakeaws.Options{Lacks: fakeaws.Lacks{Unserved: []string{"DescribePlacementGroups"}}})
+	r.up()
+	receipt, err := r.provider().Down(t.Context(), r.life, r.say)
+	if err == nil || receipt.Proven() {
+		t.Errorf("%v %+v", err, receipt)
+	}
+}
+
+func TestAnInstanceProfileMayBeNamedByItsARN(t *testing.T) {
+	for word, byARN := range map[string]bool{"dlwb-results": false, "arn:aws:iam::123456789012:instance-profile/team/dlwb": true,
+		"arn:aws-cn:iam::123456789012:instance-profile/dlwb": true, "arn:aws-us-gov:iam::123456789012:instance-profile/dlwb": true} {
+		in := launch{Profile: word}.input("token", nil).IamInstanceProfile
+		if got := in.Arn; byARN != (got != nil) || byARN == (in.Name != nil) {
+			t.Errorf("%s: %+v", word, in)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -147,7 +148,7 @@ func (l launch) input(token string, userData []byte) *awsec2.RunInstancesInput {
 		in.Placement.GroupName = &l.Placement
 	}
 	if l.Profile != "" {
-		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: &l.Profile}
+		in.IamInstanceProfile = profileOf(l.Profile)
 	}
 	if l.Spot {
 		kinds = append(kinds, types.ResourceTypeSpotInstancesRequest)
@@ -155,6 +156,15 @@ func (l launch) input(token string, userData []byte) *awsec2.RunInstancesInput {
 	in.InstanceMarketOptions, in.CapacityReservationSpecification = l.marketOptions(), l.reserved()
 	in.TagSpecifications = specify(token, l.Tags, kinds...)
 	return in
+}
+
+// profileOf names an instance profile by its name or its ARN, in whichever
+// partition: AWS refuses the one in the place of the other.
+func profileOf(word string) *types.IamInstanceProfileSpecification {
+	if arn.IsARN(word) {
+		return &types.IamInstanceProfileSpecification{Arn: &word}
+	}
+	return &types.IamInstanceProfileSpecification{Name: &word}
 }
 
 // marketOptions are how the machines are paid; nil: on demand.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,6 +28,7 @@ type site struct {
 	volumes     string          // the zone of volumes that the profile names; empty: it names none
 	key         string          // name
 	placement   string          // name; empty: none
+	apart       bool            // the endpoint has no placement groups
 	clusters    map[string]bool // whether a type can be in a placement group
 }
 
@@ -77,8 +77,8 @@ func (u *up) site(ctx context.Context, region, instance string) (*site, error) {
 	if s.key == "" {
 		all.Go(func() (err error) { s.key, err = u.keyPair(within, ec2, region); return err })
 	}
-	if s.placement == "" && s.clusters[instance] {
-		all.Go(func() (err error) { s.placement, err = u.placement(within, ec2, region); return err })
+	if s.placement == "" && s.clusters[instance] && !s.apart {
+		all.Go(func() (err error) { s.placement, s.apart, err = u.near(within, ec2, region); return err })
 	}
 	if err := all.Wait(); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (u *up) adopt(ctx context.Context, ec2 client, kind string, d free) (string
 			return found[i].id, nil
 		}
 		if !b.wait(ctx) {
-			problem := awsapi.Explain(err, awsapi.Call{Action: "Describe " + kind, Region: d.Region})
+			problem := awsapi.Explain(err, awsapi.Call{Action: k.looks(), Region: d.Region})
 			if problem != nil {
 				return "", problem
 			}
@@ -202,7 +202,7 @@ func (u *up) group(ctx context.Context, ec2 client, region string, s *site) (str
 // openGroup lets ssh in by the door, and everything from the group itself: EFA
 // needs that in both directions by name of the group.
 func (u *up) openGroup(ctx context.Context, ec2 client, region, id string, d door.Door) error {
-	within := withinGroup(id)
+	within := door.Within(id)
 	for _, in := range append(d.Rules(u.port()), within) {
 		err := u.rule(ctx, "AuthorizeSecurityGroupIngress", region, id, func() error {
 			_, err := ec2.AuthorizeSecurityGroupIngress(ctx, &awsec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: in}, awsapi.Once)
@@ -222,18 +222,13 @@ func (u *up) openGroup(ctx context.Context, ec2 client, region, id string, d doo
 	return u.shutOut(ctx, ec2, region, id, d)
 }
 
-// withinGroup is everything between the members of a group.
-func withinGroup(id string) []types.IpPermission {
-	return []types.IpPermission{{IpProtocol: aws.String("-1"), UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &id}}}}
-}
-
 // shutOut takes back what let ssh in from where the caller was before.
 func (u *up) shutOut(ctx context.Context, ec2 client, region, id string, d door.Door) error {
 	var old []types.IpPermission
 	err := u.p.insist(ctx, awsapi.Call{Action: "DescribeSecurityGroups", Region: region, ID: id}, func() error {
 		out, err := ec2.DescribeSecurityGroups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", id)}})
 		if err == nil && len(out.SecurityGroups) == 1 {
-			old = elsewhereRules(out.SecurityGroups[0].IpPermissions, d.Nets)
+			old = door.Elsewhere(out.SecurityGroups[0].IpPermissions, d.Nets)
 		}
 		return err
 	})
@@ -248,31 +243,6 @@ func (u *up) shutOut(ctx context.Context, ec2 client, region, id string, d door.
 		return nil // it is taken back already
 	}
 	return err
-}
-
-// elsewhereRules are the parts of rules that let in others than the sources.
-func elsewhereRules(all []types.IpPermission, sources []netip.Prefix) []types.IpPermission {
-	var old []types.IpPermission
-	ours := func(cidr *string) bool {
-		return slices.ContainsFunc(sources, func(n netip.Prefix) bool { return n.String() == aws.ToString(cidr) })
-	}
-	for _, p := range all {
-		r := types.IpPermission{IpProtocol: p.IpProtocol, FromPort: p.FromPort, ToPort: p.ToPort}
-		for _, v4 := range p.IpRanges {
-			if !ours(v4.CidrIp) {
-				r.IpRanges = append(r.IpRanges, types.IpRange{CidrIp: v4.CidrIp})
-			}
-		}
-		for _, v6 := range p.Ipv6Ranges {
-			if !ours(v6.CidrIpv6) {
-				r.Ipv6Ranges = append(r.Ipv6Ranges, types.Ipv6Range{CidrIpv6: v6.CidrIpv6})
-			}
-		}
-		if len(r.IpRanges)+len(r.Ipv6Ranges) > 0 {
-			old = append(old, r)
-		}
-	}
-	return old
 }
 
 // rule adds one rule; that it is already there is fine.
@@ -298,6 +268,18 @@ func (u *up) keyPair(ctx context.Context, ec2 client, region string) (string, er
 		return out.KeyPairId, nil
 	})
 	return name, err
+}
+
+// near makes a placement group. An endpoint that has none is no reason to go
+// without machines: it only says how near each other they stand. What became of
+// the call is for the teardown to find out.
+func (u *up) near(ctx context.Context, ec2 client, region string) (name string, apart bool, err error) {
+	name, err = u.placement(ctx, ec2, region)
+	if !awsapi.Unserved(err) && !unheardOf(err) {
+		return name, false, err
+	}
+	u.say(-1, "the endpoint of "+region+" has no placement groups: the machines stand wherever there is room")
+	return "", true, nil
 }
 
 // placement makes a group that puts machines near each other; it returns its

@@ -46,7 +46,8 @@ func (b backoff) wait(ctx context.Context) bool {
 
 // insist makes a call that does no harm when it is made twice, until AWS has
 // answered it: again after an answer that leaves it open, after too many calls,
-// and while what it needs is not yet seen everywhere.
+// and while what it needs is not yet seen everywhere. What an endpoint does not
+// serve is not asked again.
 func (p *Provider) insist(ctx context.Context, call awsapi.Call, send func() error) error {
 	b := p.backoff()
 	for {
@@ -59,7 +60,7 @@ func (p *Provider) insist(ctx context.Context, call awsapi.Call, send func() err
 		default:
 			return problem
 		}
-		if !b.wait(ctx) {
+		if awsapi.Unserved(problem) || !b.wait(ctx) {
 			return errors.Join(ctx.Err(), problem)
 		}
 	}

@@ -28,9 +28,11 @@ type sweep struct {
 	ids    []string // of instances that are on record
 	tokens []string // of launches that are on record
 	say    cloud.Progress
-	// grouped says that a placement group was intended. Nothing else makes one:
-	// where none was, it need not be seen, as with endpoints that serve no list.
-	grouped bool
+	// grouped says that a placement group was made, or may be another's word. Nothing
+	// else makes one: where none was, it need not be seen, as with endpoints that serve
+	// neither the call that makes one nor the one that lists them; listed says that
+	// this endpoint has listed some.
+	grouped, listed bool
 
 	known  map[string]*trace // by kind and id
 	looks  int
@@ -134,7 +136,7 @@ func (s *sweep) note(kind string, at time.Time, err error) {
 		delete(s.hidden, kind)
 		return
 	}
-	s.blind[kind] = awsapi.Explain(err, awsapi.Call{Action: "Describe " + kind, Region: s.region})
+	s.blind[kind] = awsapi.Explain(err, awsapi.Call{Action: kindNamed(kind).looks(), Region: s.region})
 	if _, already := s.hidden[kind]; !already {
 		s.hidden[kind] = at
 	}
@@ -159,8 +161,11 @@ func (s *sweep) list(ctx context.Context, k *resourceKind) ([]thing, error) {
 	}
 	for _, f := range ways {
 		found, err := k.list(ctx, s.ec2, f)
-		if k.name == kindPlacement && !s.grouped && awsapi.Unserved(err) {
-			return nil, nil
+		if k.name == kindPlacement {
+			if !s.grouped && !s.listed && awsapi.Unserved(err) {
+				return nil, nil
+			}
+			s.listed = s.listed || err == nil
 		}
 		if err != nil && !unheardOf(err) {
 			return all, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -71,31 +70,16 @@ func (p *Provider) outside(ctx context.Context, c cloud.Cluster, i types.Instanc
 		return !slices.ContainsFunc(i.SecurityGroups, func(of types.GroupIdentifier) bool { return aws.ToString(of.GroupId) == aws.ToString(g.GroupId) })
 	})
 	let := door.LetIn(all)
-	now, err := askedAddress(ctx, p)
+	seen, err := p.seenFrom(ctx)
+	now := door.Names(seen)
 	const many = "who goes out by several addresses (a proxy, a VPN, CGNAT) names them in machines.ssh_from; a firewall on this side may let no ssh out"
 	switch {
 	case err != nil:
 		return []string{fmt.Sprintf("ssh is let in from %s only, and where this machine comes from can't be found out (%v); %s", let, err, many)}
-	case (door.Door{Nets: []netip.Prefix{now}}).Shut(all, portNumber(n.Addr)) != "":
+	case (door.Door{Nets: seen}).Shut(all, portNumber(n.Addr)) != "":
 		return []string{fmt.Sprintf("this machine now comes from %s, and ssh is let in from %s only: dlwb up lets it in from there; %s", now, let, many)}
 	}
 	return []string{fmt.Sprintf("ssh is let in from %s, and this machine is seen to come from %s; ssh itself may go out by another way: %s", let, now, many)}
-}
-
-// askedAddress is where this machine is seen to come from now, whatever was set.
-func askedAddress(ctx context.Context, p *Provider) (netip.Prefix, error) {
-	api, err := p.api(ctx)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	if onThisMachine(api.Endpoint()) {
-		return door.ParseOne("127.0.0.1")
-	}
-	said, err := askAddress(ctx)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	return door.ParseOne(said)
 }
 
 func portNumber(addr string) int32 {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -84,6 +85,15 @@ func (k *resourceKind) byHand(region string, t thing) string {
 		id = t.name
 	}
 	return "aws ec2 " + verb + " --region " + region + " " + flag + " " + id
+}
+
+// looks is the call that lists them: "DescribePlacementGroups".
+func (k *resourceKind) looks() string {
+	var name strings.Builder
+	for word := range strings.SplitSeq(k.show, "-") {
+		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return name.String()
 }
 
 func listInstances(ctx context.Context, ec2 client, f []types.Filter) (found []thing, err error) {
@@ -288,7 +298,7 @@ func deleteGroup(ctx context.Context, ec2 client, t thing) error {
 	if problem := awsapi.Explain(err, awsapi.Call{Action: "DeleteSecurityGroup"}); problem == nil || problem.Kind != awsapi.InUse {
 		return err
 	}
-	within := withinGroup(t.id)
+	within := door.Within(t.id)
 	_, _ = ec2.RevokeSecurityGroupIngress(ctx, &awsec2.RevokeSecurityGroupIngressInput{GroupId: &t.id, IpPermissions: within}, awsapi.Once)
 	_, _ = ec2.RevokeSecurityGroupEgress(ctx, &awsec2.RevokeSecurityGroupEgressInput{GroupId: &t.id, IpPermissions: within}, awsapi.Once)
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/cloud/ec2/reach"
 )
@@ -157,7 +158,7 @@ func (p *Provider) Reach(ctx context.Context, c cloud.Cluster, n cloud.Node) (ne
 		return nil, err
 	}
 	by := reach.Caller{Credentials: api.Credentials(), Region: c.Region, HTTP: api.Web(),
-		Plain: strings.HasPrefix(api.Endpoint(), "http://") && onThisMachine(api.Endpoint())}
+		Plain: strings.HasPrefix(api.Endpoint(), "http://") && door.Local(api.Endpoint())}
 	return by.Tunnel(ctx, e, n.Addr)
 }
 

@@ -69,6 +69,12 @@ func (p *Provider) forget(cluster string) {
 		g.Close()
 		delete(p.rays, cluster)
 	}
+	for name, s := range p.logs {
+		if s.ref.Cluster == cluster {
+			s.close()
+			delete(p.logs, name)
+		}
+	}
 }
 
 // teardown removes what one entry of the ledger stands for.

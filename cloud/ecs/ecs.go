@@ -85,13 +85,12 @@ func (p *Provider) Open(life cloud.Life, text string) []job.Replica {
 
 // lacks are what the replicas of a job can't do.
 func lacks(r ref) []job.Lack {
-	inside := "dlwb has no agent in the containers of ECS, and runs nothing beside the ranks"
-	next := "aws ssm start-session --region " + r.Region + " --target INSTANCE leads to a machine of cluster " + r.Cluster
+	// A reason and its remedy fit into one line of a screen of 120 columns.
+	inside := "no agent runs in containers of ECS"
 	return []job.Lack{
-		{Capability: job.Exec, Why: inside, Next: next},
-		{Capability: job.Dial, Why: "ports in the containers are not forwarded from here",
-			Next: next + "; with --document-name AWS-StartPortForwardingSession --parameters portNumber=8265 to Ray's dashboard"},
-		{Capability: job.Telemetry, Why: inside, Next: "Ray's dashboard on the head, port 8265, has the use of each node and GPU"},
+		{Capability: job.Exec, Why: inside, Next: "aws ssm start-session --region " + r.Region + " --target INSTANCE"},
+		{Capability: job.Dial, Why: "no port of a container is reached from here", Next: "docs/ecs.md has the line that forwards one"},
+		{Capability: job.Telemetry, Why: inside, Next: "Ray's dashboard shows each node and GPU: docs/ecs.md has the line"},
 		{Capability: job.Files, Why: "what the run writes stays in the containers and goes with them", Next: "have the script write to S3 (machines.task_role)"},
 		{Capability: job.Suspend, Why: "a job of Ray can't be suspended", Next: "stop it, and run it again from its checkpoint in S3"},
 	}

@@ -39,6 +39,8 @@ type spool struct {
 	last    []byte // the line that is not whole yet
 	said    map[int]int
 	whole   bool // nothing more comes
+	closed  bool // its file is
+	readers int
 	reading bool
 	more    chan struct{} // closed when something has come
 }
@@ -56,9 +58,43 @@ func (p *Provider) spool(r ref) (*spool, error) {
 	}
 	_ = os.Remove(f.Name()) // where that can't be, it is removed with the other temporary files
 	s := &spool{ref: r, file: f, more: make(chan struct{})}
+	for name, old := range p.logs {
+		// A cluster has one job at a time: those before are over.
+		if old.ref.Cluster == r.Cluster && old.over() {
+			old.close()
+			delete(p.logs, name)
+		}
+	}
 	p.logs[r.Name] = s
 	return s, nil
 }
+
+// over reports whether nothing more comes of a log, and nobody reads it.
+func (s *spool) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.whole && s.readers == 0
+}
+
+func (s *spool) reader(more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readers += more
+}
+
+// close gives the file back. Who follows the log is told.
+func (s *spool) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		_ = s.file.Close()
+		s.wake()
+	}
+}
+
+// errClosed is that the log is not kept here any more.
+var errClosed = errors.New("the log of the job is not followed here any more")
 
 // follow has the log read as long as somebody waits for it.
 func (s *spool) follow(ctx context.Context, g *gate) error {
@@ -104,6 +140,9 @@ func (s *spool) wake() {
 func (s *spool) add(text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
 	if _, err := s.file.WriteAt(text, s.size); err != nil {
 		return err
 	}
@@ -149,6 +188,9 @@ func (s *spool) since(at int64) (text []byte, more chan struct{}, whole bool, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more, whole = s.more, s.whole
+	if s.closed {
+		return nil, more, false, errClosed
+	}
 	if at > s.size {
 		if whole {
 			return nil, more, true, fmt.Errorf("the log of job %s has %d bytes, and %d were read before", s.ref.Name, s.size, at)
@@ -196,6 +238,8 @@ func (r *replica) FollowLog(ctx context.Context, log string, from job.Cursor, si
 	if err != nil {
 		return err
 	}
+	s.reader(1)
+	defer s.reader(-1)
 	f := &follower{spool: s, pick: r.pick(log), at: at, last: from, sink: sink}
 	for wait := firstLook; ; {
 		done, more, err := f.pass()

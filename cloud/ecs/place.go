@@ -80,7 +80,8 @@ func (d *door) typeFacts(ctx context.Context, name string) (f facts, err error) 
 	return f, nil
 }
 
-// parameterOf is where Systems Manager has the id of the newest image for ECS.
+// parameterOf is where Systems Manager has the id of the newest image for ECS; %s is
+// the system.
 func parameterOf(f facts) (string, error) {
 	middle := ""
 	switch {
@@ -91,7 +92,29 @@ func parameterOf(f facts) (string, error) {
 	case f.gpus > 0:
 		middle = "gpu/"
 	}
-	return "/aws/service/ecs/optimized-ami/amazon-linux-2023/" + middle + "recommended/image_id", nil
+	return "/aws/service/ecs/optimized-ami/%s/" + middle + "recommended/image_id", nil
+}
+
+// systems are those of ECS's images, the newer first: not every partition has it.
+var systems = []string{"amazon-linux-2023", "amazon-linux-2"}
+
+// parameter is the value of the first parameter that is there.
+func (d *door) parameter(ctx context.Context, form string) (string, error) {
+	for _, system := range systems {
+		name := fmt.Sprintf(form, system)
+		p, err := d.api.SSM(d.region).GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
+		if code, _ := awsapi.CodeOf(err); code == "ParameterNotFound" {
+			continue
+		}
+		if err == nil && (p.Parameter == nil || aws.ToString(p.Parameter.Value) == "") {
+			err = &plainError{"it has no value", ""}
+		}
+		if err != nil {
+			return "", fmt.Errorf("look for ECS's image by %s: %w", name, d.explain(err))
+		}
+		return aws.ToString(p.Parameter.Value), nil
+	}
+	return "", &plainError{fmt.Sprintf("Systems Manager has none of the parameters of ECS's image in %s: %s", d.region, fmt.Sprintf(form, strings.Join(systems, "|"))), "another region in machines.region"}
 }
 
 // image finds the image of ECS for a type, with its root disk.
@@ -100,11 +123,9 @@ func (d *door) image(ctx context.Context, f facts) (i image, err error) {
 	if err != nil {
 		return i, err
 	}
-	p, err := d.api.SSM(d.region).GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
-	if err != nil || p.Parameter == nil {
-		return i, fmt.Errorf("look for ECS's image by %s: %w", name, d.explain(cmp.Or(err, error(&plainError{"it has no value", ""}))))
+	if i.id, err = d.parameter(ctx, name); err != nil {
+		return i, err
 	}
-	i.id = aws.ToString(p.Parameter.Value)
 	out, err := d.ec2.DescribeImages(ctx, &awsec2.DescribeImagesInput{ImageIds: []string{i.id}})
 	if err != nil {
 		return i, d.explain(err)

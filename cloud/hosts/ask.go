@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ func (c *contact) ask(ctx context.Context, r hostclaim.Request, limit time.Durat
 	}
 	for names := agentbin.Names(); ; names = nil {
 		w := newWords()
-		got := c.command(ctx, agentbin.FindLine(names, hostMode, w), request, limit)
+		got := c.command(ctx, agentbin.FindLine(names, hostMode, w), limit, request)
 		if none, is := reported(got.out, w, agentbin.None); is {
 			return c.bring(ctx, r, append(strings.Fields(none), "", ""), limit)
 		}
@@ -72,7 +73,7 @@ func (c *contact) bring(ctx context.Context, r hostclaim.Request, machine []stri
 	for _, place := range agentbin.Moments {
 		w := newWords()
 		line := agentbin.OnceLine(agent, place, hostMode, agentbin.Source{Size: len(program), Gzip: zip}, w)
-		got := c.command(ctx, line, append(program[:len(program):len(program)], request...), limit)
+		got := c.command(ctx, line, limit, program, request)
 		why, cant := reported(got.out, w, agentbin.Cant)
 		if !cant {
 			return got.answer(w)
@@ -137,16 +138,17 @@ func (p printed) answer(w agentbin.Words) (hostclaim.Answer, error) {
 // ended reports whether the command came to its end by itself.
 func (p printed) ended() bool { return p.err == nil || endedBadly(p.err) }
 
-// command runs a command line on the host and gives it input. limit is how long
+// command runs a command line on the host and gives it input, of which the parts are
+// the same for hundreds of hosts and are not copied for each. limit is how long
 // it may take once it has taken all of its input, and between two parts of that:
 // how long a program takes on its way is the line's affair.
-func (c *contact) command(ctx context.Context, line string, input []byte, limit time.Duration) (p printed) {
+func (c *contact) command(ctx context.Context, line string, limit time.Duration, input ...[]byte) (p printed) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timer := time.AfterFunc(limit, func() { cancel(&waits.LateError{Wait: waits.Wait{On: c.Alias, Limit: limit}}) })
 	defer timer.Stop()
 	if c.held != nil {
-		return c.commandHeld(ctx, line, input)
+		return c.commandHeld(ctx, line, slices.Concat(input...))
 	}
 	session, err := c.client.NextSession(ctx)
 	if err != nil {
@@ -155,7 +157,11 @@ func (c *contact) command(ctx context.Context, line string, input []byte, limit 
 	defer session.Close()
 	over := make(chan struct{})
 	out, errs := capped{full: sync.OnceFunc(func() { close(over) })}, capped{full: func() {}}
-	session.Streams(&taken{bytes.NewReader(input), func() { timer.Reset(limit) }}, &out, &errs)
+	parts := make([]io.Reader, len(input))
+	for i, part := range input {
+		parts[i] = bytes.NewReader(part)
+	}
+	session.Streams(&taken{io.MultiReader(parts...), func() { timer.Reset(limit) }}, &out, &errs)
 	if err := session.Start(ctx, line); err != nil {
 		return printed{err: fmt.Errorf("start a command: %w", err)}
 	}

@@ -38,18 +38,20 @@ func (d *door) may(ctx context.Context, r right) (bool, error) {
 // rightExec is behind all that a replica can do besides: a shell, ports, panels.
 var rightExec = right{verb: "create", resource: "pods", sub: "exec"}
 
+// enterable reports whether commands may be run in pods, as far as that can be asked.
+func (d *door) enterable(ctx context.Context) bool {
+	yes, err := d.may(ctx, rightExec)
+	return err != nil || yes
+}
+
 // lacks are what the replicas can't do here, by the rights of the caller. Where
 // that can't be asked, nothing is said to lack: the call itself will tell.
 func (d *door) lacks(ctx context.Context) []job.Lack {
-	all := []job.Lack{
-		{Capability: job.Files, Why: "nothing is brought home from pods: what a run writes lies in them, or on its volumes",
-			Next: "write results to a volume (machines.volumes)"},
-		{Capability: job.Suspend, Why: "pods can't be suspended", Next: "stop the run and run it again from its checkpoint"},
-	}
-	if yes, err := d.may(ctx, rightExec); err != nil || yes {
+	all := []job.Lack{{Capability: job.Suspend, Why: "pods can't be suspended", Next: "stop the run and run it again from its checkpoint"}}
+	if d.enterable(ctx) {
 		return all
 	}
-	for _, c := range []job.Capability{job.Exec, job.Dial, job.Telemetry} {
+	for _, c := range []job.Capability{job.Exec, job.Dial, job.Telemetry, job.Files} {
 		all = append(all, job.Lack{Capability: c, Why: "you may not run commands in pods of " + d.place.String(),
 			Next: fmt.Sprintf("ask for the right: kubectl auth can-i %s %s/%s -n %s", rightExec.verb, rightExec.resource, rightExec.sub, d.Namespace)})
 	}

@@ -165,7 +165,7 @@ func (s scene) stand() standing {
 
 // replicaKey tells the replicas of a job apart.
 func replicaKey(pod *core.Pod, k *kind) string {
-	return pod.Labels[labelPyTorch+"replica-type"] + "-" + pod.Labels[k.indexLabel]
+	return pod.Labels[labelKubeflow+"replica-type"] + "-" + pod.Labels[k.indexLabel]
 }
 
 // withoutPods is a job in a queue, one whose pods are refused, or one that nobody

@@ -176,11 +176,11 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 	name := nameOf(c.spec.Name + "-check")
 	labels := map[string]string{labelOwner: owner}
 	about := meta.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: labels}
-	template, err := podOf(c.kind, name, c.spec, labels, nil)
+	template, err := podOf(c.kind, name, c.spec, labels, nil, c.m.HoldFor() > 0)
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}
-	object, err := objectOf(c.kind, about, c.spec, template, max(c.spec.Count, 1))
+	object, err := objectOf(c.kind, about, c.spec, template, max(c.spec.Count, 1), tasksAsked(c.spec))
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}

@@ -14,11 +14,14 @@ import (
 )
 
 // choose finds the kind that a job becomes: the one that is asked for, or else
-// the first that the cluster has, whose operator is not seen to be dead, and that
-// the caller may make.
-func (d *door) choose(ctx context.Context, asked string) (*kind, error) {
+// the first that fits its tasks, that the cluster has, whose operator is not seen to
+// be dead, and that the caller may make.
+func (d *door) choose(ctx context.Context, asked string, tasks []task) (*kind, error) {
 	if asked != "" && asked != options.Auto {
 		k := kindNamed(asked)
+		if !k.fits(tasks) {
+			return nil, unfit(k, tasks)
+		}
 		has, err := d.has(ctx, k)
 		if err == nil && !has {
 			err = &apiError{text: fmt.Sprintf("the cluster has no %s: there is no %s.%s", k.object, k.resource.Resource, k.resource.Group),
@@ -27,6 +30,9 @@ func (d *door) choose(ctx context.Context, asked string) (*kind, error) {
 		return k, err
 	}
 	for _, k := range kinds {
+		if !k.fits(tasks) {
+			continue
+		}
 		has, err := d.has(ctx, k)
 		if err != nil {
 			return nil, err
@@ -42,7 +48,18 @@ func (d *door) choose(ctx context.Context, asked string) (*kind, error) {
 		}
 		return k, nil
 	}
+	if !alike(tasks) {
+		return nil, &apiError{text: "a job with parameter servers is a TFJob, and the cluster takes none", next: "have Kubeflow's training operator installed, or leave run.parameter_servers out"}
+	}
 	return nil, errors.New("the cluster takes no jobs")
+}
+
+// unfit says why a job can't be of a kind.
+func unfit(k *kind, tasks []task) error {
+	if len(tasks) == 0 {
+		return &apiError{text: "a " + k.object + " has tasks of TensorFlow, one for each of several pods, and this job has none", next: "run.engine: tensorflow and machines.count, or leave machines.kind out"}
+	}
+	return &apiError{text: "the tasks of a TensorFlow training can't be the replicas of a " + k.object, next: "machines.kind: " + options.TFJob}
 }
 
 // has asks whether the API server serves a kind.

@@ -31,6 +31,7 @@ type thing struct {
 // others.
 var things = []thing{
 	{"pytorchjob", pytorchJob.resource},
+	{"tfjob", tfJob.resource},
 	{"trainjob", trainJob.resource},
 	{"jobset", schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}},
 	{"job", batchJob.resource},

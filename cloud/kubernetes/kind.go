@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"strconv"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,19 +23,21 @@ type kind struct {
 	// indexLabel of a pod tells which one it is, first is what comes before: a
 	// master is none of the workers.
 	indexLabel string
-	// head is where the others reach replica 0.
-	head func(name string) string
+	// host is where the others reach a replica.
+	host func(r ref, i int) string
 	// selector finds the pods of a job, replica those of one replica.
 	selector func(name string) string
-	replica  func(name string, i int) string
-	spec     func(w work) (map[string]any, error)
+	replica  func(r ref, i int) string
+	// fits reports whether a job of ranks with such tasks can be one.
+	fits func(tasks []task) bool
+	spec func(w work) (map[string]any, error)
 	// stop is the patch that ends it and leaves the object.
 	stop string
 	// service says that the replicas need a headless service of ours.
 	service bool
 }
 
-var kinds = []*kind{pytorchJob, trainJob, batchJob}
+var kinds = []*kind{tfJob, pytorchJob, trainJob, batchJob}
 
 func kindNamed(name string) *kind {
 	for _, k := range kinds {
@@ -53,6 +54,7 @@ type work struct {
 	replicas int
 	deadline int64 // seconds; 0: none
 	pod      core.PodTemplateSpec
+	tasks    []task // one for each replica; nil: they are alike
 	runtime  string
 	gpus     int
 }
@@ -67,25 +69,30 @@ const (
 )
 
 const (
-	labelPyTorch = "training.kubeflow.org/"
-	labelBatch   = "batch.kubernetes.io/"
-	labelJobSet  = "jobset.sigs.k8s.io/"
+	labelKubeflow = "training.kubeflow.org/"
+	labelBatch    = "batch.kubernetes.io/"
+	labelJobSet   = "jobset.sigs.k8s.io/"
 )
 
 var pytorchJob = &kind{
 	name: options.PyTorchJob, object: "PyTorchJob", container: "pytorch",
 	resource:   schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"},
 	controller: "training-operator", controllerApp: "control-plane=kubeflow-training-operator",
-	indexLabel: labelPyTorch + "replica-index",
-	head:       func(name string) string { return name + "-master-0" },
-	selector:   func(name string) string { return labelPyTorch + "job-name=" + name },
-	replica: func(name string, i int) string {
-		sel := labelPyTorch + "job-name=" + name + "," + labelPyTorch + "replica-type="
+	indexLabel: labelKubeflow + "replica-index",
+	host: func(r ref, i int) string {
 		if i == 0 {
-			return sel + "master," + labelPyTorch + "replica-index=0"
+			return r.Name + "-master-0"
 		}
-		return sel + "worker," + labelPyTorch + "replica-index=" + strconv.Itoa(i-1)
+		return fmt.Sprintf("%s-worker-%d", r.Name, i-1)
 	},
+	selector: func(name string) string { return labelKubeflow + "job-name=" + name },
+	replica: func(r ref, i int) string {
+		if i == 0 {
+			return kubeflowReplica(r.Name, "master", 0)
+		}
+		return kubeflowReplica(r.Name, "worker", i-1)
+	},
+	fits: func(tasks []task) bool { return len(tasks) == 0 }, // a worker has no name here
 	spec: pytorchSpec,
 	stop: `{"spec":{"runPolicy":` + stopDeadline + `}}`,
 }
@@ -94,11 +101,12 @@ var batchJob = &kind{
 	name: options.Job, object: "Job", container: "main",
 	resource:   schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"},
 	indexLabel: labelBatch + "job-completion-index",
-	head:       func(name string) string { return name + "-0." + name },
+	host:       func(r ref, i int) string { return fmt.Sprintf("%s-%d.%s", r.Name, i, r.Name) },
 	selector:   func(name string) string { return labelBatch + "job-name=" + name },
-	replica: func(name string, i int) string {
-		return fmt.Sprintf("%sjob-name=%s,%sjob-completion-index=%d", labelBatch, name, labelBatch, i)
+	replica: func(r ref, i int) string {
+		return fmt.Sprintf("%sjob-name=%s,%sjob-completion-index=%d", labelBatch, r.Name, labelBatch, i)
 	},
+	fits:    alike,
 	spec:    batchSpec,
 	stop:    `{"spec":` + stopDeadline + `}`,
 	service: true,
@@ -109,11 +117,12 @@ var trainJob = &kind{
 	resource:   schema.GroupVersionResource{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "trainjobs"},
 	controller: "kubeflow-trainer-controller-manager", controllerApp: "app.kubernetes.io/name=trainer",
 	indexLabel: labelBatch + "job-completion-index",
-	head:       func(name string) string { return name + "-node-0-0." + name },
+	host:       func(r ref, i int) string { return fmt.Sprintf("%s-node-0-%d.%s", r.Name, i, r.Name) },
 	selector:   func(name string) string { return labelJobSet + "jobset-name=" + name },
-	replica: func(name string, i int) string {
-		return fmt.Sprintf("%sjobset-name=%s,%sreplicatedjob-name=node,%sjob-completion-index=%d", labelJobSet, name, labelJobSet, labelBatch, i)
+	replica: func(r ref, i int) string {
+		return fmt.Sprintf("%sjobset-name=%s,%sreplicatedjob-name=node,%sjob-completion-index=%d", labelJobSet, r.Name, labelJobSet, labelBatch, i)
 	},
+	fits: alike,
 	spec: trainSpec,
 	stop: `{"spec":{"suspend":true}}`,
 }
@@ -123,32 +132,13 @@ func plain(v any) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 }
 
-// pytorchSpec leaves backoffLimit out: with it the operator deletes all pods at
-// the first failure, with their logs. cleanPodPolicy Running ends the pods that
-// would hold GPUs after another has failed, and keeps the others.
+// pytorchSpec is a master and its workers.
 func pytorchSpec(w work) (map[string]any, error) {
-	replica := func(n, first int) (map[string]any, error) {
-		pod := w.pod.DeepCopy()
-		setEnv(pod, "DLWB_FIRST", strconv.Itoa(first))
-		pod.Spec.RestartPolicy = "" // the replica's own is the one that counts
-		template, err := plain(pod)
-		return map[string]any{"replicas": int64(n), "restartPolicy": "Never", "template": template}, err
-	}
-	master, err := replica(1, 0)
-	if err != nil {
-		return nil, err
-	}
-	replicas := map[string]any{"Master": master}
+	groups := []group{{"Master", 0, 1}}
 	if w.replicas > 1 {
-		if replicas["Worker"], err = replica(w.replicas-1, 1); err != nil {
-			return nil, err
-		}
+		groups = append(groups, group{"Worker", 1, w.replicas - 1})
 	}
-	policy := map[string]any{"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": int64(keepEnded)}
-	if w.deadline > 0 {
-		policy["activeDeadlineSeconds"] = w.deadline
-	}
-	return map[string]any{"runPolicy": policy, "pytorchReplicaSpecs": replicas}, nil
+	return kubeflowSpec(w, "pytorchReplicaSpecs", groups)
 }
 
 // batchSpec is an indexed Job: the pods have names that the service makes known.

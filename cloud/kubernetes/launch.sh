@@ -31,12 +31,18 @@ if [ "${several:-}" = yes ]; then
 	set -- python3 -u "$work/launch.py" "$work/node/$node.json"
 fi
 command -v "$1" >/dev/null 2>&1 || give_up "there is no $1 in the image"
+export DLWB_RESULTS="$work/.dlwb-node"
+mkdir -p "$DLWB_RESULTS"
+: >"$work/unpacked" # what changes later than this, the run has written
+sleep 0.02          # which is later by the clock of a file system
+termed=
 "$@" &
 child=$!
 # Kubeflow's operator ends the workers at the moment when the master has ended well,
 # in the middle of their own last lines: a worker gets a moment first.
 # shellcheck disable=SC2317 # called by the trap
 ending() {
+	termed=${termed:-$(date +%s)}
 	tries=0
 	while [ "$DLWB_FIRST" = 1 ] && [ "$tries" -lt 20 ] && running; do
 		sleep 0.1
@@ -55,14 +61,43 @@ if [ "${DLWB_DEADLINE:-0}" -gt 0 ]; then
 	(
 		sleep "$DLWB_DEADLINE"
 		note "launcher: deadline"
+		: >"$work/late"
 		kill -TERM "$child"
 		sleep 30
 		kill -KILL "$child"
 	) 2>/dev/null &
+	lease=$!
 fi
+# What the run wrote goes with the pod: the container stays until dlwb has it, and not
+# for longer than DLWB_HOLD seconds. A pod that is being ended has its grace for that.
+hold() {
+	wrote || return 0
+	[ -z "${lease:-}" ] || kill "$lease" 2>/dev/null
+	[ ! -e "$work/late" ] || termed=${termed:-$(date +%s)}
+	trap 'termed=${termed:-$(date +%s)}' TERM INT HUP
+	printf '%s\n' "$code" >"$work/ended.tmp" && mv "$work/ended.tmp" "$work/ended" || return 0
+	limit=$(($(date +%s) + DLWB_HOLD))
+	while [ ! -e "$work/brought" ]; do
+		[ -z "$termed" ] || [ "$limit" -le "$((termed + DLWB_GRACE))" ] || limit=$((termed + DLWB_GRACE))
+		if [ "$(date +%s)" -ge "$limit" ]; then
+			printf '%s\n' "launcher: not brought home" >>/dev/termination-log 2>/dev/null
+			return 0
+		fi
+		sleep 0.2
+	done
+}
+wrote() {
+	[ -z "$(ls -A "$DLWB_RESULTS" 2>/dev/null)" ] || return 0
+	[ "$node" = 0 ] || return 1
+	while IFS= read -r path; do
+		[ ! -e "$path" ] || return 0
+	done <"$work/keep"
+	return 1
+}
 while :; do
 	wait "$child"
 	code=$?
 	kill -0 "$child" 2>/dev/null || break
 done
+[ "${DLWB_HOLD:-0}" -le 0 ] || hold
 exit "$code"

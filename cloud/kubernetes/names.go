@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -57,6 +56,10 @@ type ref struct {
 	Name string `json:"name"`
 	// Ranks are those of each replica.
 	Ranks [][]int `json:"ranks"`
+	// Tasks are those of the replicas of a TFJob.
+	Tasks []task `json:"tasks,omitempty"`
+	// Hold says that its containers stay until what they wrote is home.
+	Hold bool `json:"hold,omitempty"`
 	// Tagged says that the lines of its logs name the rank that printed them.
 	Tagged bool `json:"tagged,omitempty"`
 	// Dir is where the ranks work; empty, as older dlwb left it: in the code.

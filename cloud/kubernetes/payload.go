@@ -16,16 +16,27 @@ import (
 //go:embed launch.sh
 var launchSh string
 
+// keepPy and keepSh write what a replica has written: see there.
+//
+//go:embed keep.py
+var keepPy string
+
+//go:embed keep.sh
+var keepSh string
+
 // mostPayload is how much a ConfigMap takes: the API server's own bound is 1 MiB
 // for all of it.
 const mostPayload = 1000 << 10
 
 // payload packs the code and what each replica runs, and stops where it is plain
 // that there is no room.
-func payload(code cloud.Code, withCode bool, nodes []pack.Node) ([]byte, error) {
+func payload(code cloud.Code, withCode bool, nodes []pack.Node, keep []string) ([]byte, error) {
 	var b bytes.Buffer
 	a := pack.NewArchive(&b)
 	a.Text("launch.py", pack.Launcher)
+	a.Text("keep.py", keepPy)
+	a.Text("keep.sh", keepSh)
+	a.Text("keep", linesOf(keep))
 	for i, n := range nodes {
 		text, err := json.Marshal(n)
 		if err != nil {
@@ -45,6 +56,17 @@ func payload(code cloud.Code, withCode bool, nodes []pack.Node) ([]byte, error) 
 			units.Bytes(int64(b.Len())), units.Bytes(mostPayload), a.Largest())}
 	}
 	return b.Bytes(), nil
+}
+
+// linesOf are paths, each a line. One with a line break in it can't be one.
+func linesOf(paths []string) string {
+	var b strings.Builder
+	for _, path := range paths {
+		if path = strings.TrimSuffix(path, "/"); path != "" && !strings.Contains(path, "\n") {
+			b.WriteString(path + "\n")
+		}
+	}
+	return b.String()
 }
 
 // scriptOf is sh that a replica of one rank reads: its variables, and its words

@@ -30,7 +30,7 @@ func TestAPodGetsWhatASyncSends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, err := payload(cloud.Code{Dir: dir, Paths: tree.Paths(), Links: tree.Links()}, true, nil)
+	packed, err := payload(cloud.Code{Dir: dir, Paths: tree.Paths(), Links: tree.Links()}, true, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

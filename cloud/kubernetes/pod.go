@@ -22,15 +22,21 @@ const (
 	dirWork  = "/dlwb/work"  // the code, and what the launcher writes
 )
 
-// graceOfPods is what the ranks get between TERM and KILL, in seconds.
-const graceOfPods = 30
+const (
+	// graceOfPods is what the ranks get between TERM and KILL, in seconds.
+	graceOfPods = 30
+	// graceToHold is what a pod gets besides whose results are to come home.
+	graceToHold = 30
+	// graceSpare is what is left of that for the end of the container itself.
+	graceSpare = 8
+)
 
 // leaseSlack is how long after its deadline a controller may still end a job
 // itself.
 const leaseSlack = 5 * time.Second
 
 // podOf is the template of a replica.
-func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env []string) (core.PodTemplateSpec, error) {
+func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env []string, hold bool) (core.PodTemplateSpec, error) {
 	m := ownOf(spec)
 	main := core.Container{Name: k.container, Image: imageOf(spec), Command: []string{"sh", dirGiven + "/launch.sh"},
 		Env:          envOf(k, name, m, spec.Lifetime, env),
@@ -40,6 +46,11 @@ func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env 
 		return core.PodTemplateSpec{}, err
 	}
 	grace := int64(graceOfPods)
+	if hold {
+		grace += graceToHold
+		main.Env = append(main.Env, core.EnvVar{Name: "DLWB_HOLD", Value: strconv.Itoa(int(m.HoldFor().Seconds()))},
+			core.EnvVar{Name: "DLWB_GRACE", Value: strconv.FormatInt(grace-graceSpare, 10)})
+	}
 	pod := core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: maps.Clone(labels), Annotations: map[string]string{sidecarNote: "false"}},
 		Spec: core.PodSpec{TerminationGracePeriodSeconds: &grace, RestartPolicy: core.RestartPolicyNever,
 			NodeSelector: m.NodeSelector, ServiceAccountName: m.ServiceAccount, PriorityClassName: m.Priority,

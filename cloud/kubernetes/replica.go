@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -38,7 +39,7 @@ func (r *replica) kind() *kind { return kindNamed(r.ref.Kind) }
 
 func (r *replica) door() (*door, error) { return r.p.open(r.ref.place) }
 
-func (r *replica) selector() string { return r.kind().replica(r.ref.Name, r.number) }
+func (r *replica) selector() string { return r.kind().replica(r.ref, r.number) }
 
 // pod is the newest one; nil: there is none.
 func (r *replica) pod(ctx context.Context, d *door) (*core.Pod, error) {
@@ -138,6 +139,13 @@ func (r *replica) WatchStatus(ctx context.Context, sink func(job.Status) error, 
 	d, err := r.door()
 	if err != nil {
 		return err
+	}
+	if r.ref.Hold {
+		keep, enough := context.WithCancel(ctx)
+		var kept sync.WaitGroup
+		kept.Go(func() { r.keepHome(keep) })
+		defer kept.Wait()
+		defer enough()
 	}
 	var told []job.Status
 	for {
@@ -253,7 +261,16 @@ func (r *replica) Stop(ctx context.Context, grace time.Duration, why string) (in
 			return 0, err
 		}
 	}
-	return r.awaitEnd(ctx, d, grace)
+	if !r.ref.Hold {
+		return r.awaitEnd(ctx, d, grace)
+	}
+	keep, enough := context.WithCancel(ctx)
+	var kept sync.WaitGroup
+	kept.Go(func() { r.keepHome(keep) })
+	left, err := r.awaitEnd(ctx, d, grace)
+	enough()
+	kept.Wait()
+	return left, err
 }
 
 // end notes why the job ends, and ends it, if it has not ended.
@@ -336,7 +353,7 @@ func (d *door) annotate(ctx context.Context, k *kind, name string, n stopNote) e
 // awaitEnd waits until the pod of this replica has ended; after the grace it is
 // ended by force.
 func (r *replica) awaitEnd(ctx context.Context, d *door, grace time.Duration) (left int, err error) {
-	force := time.Now().Add(grace)
+	force, held := time.Now().Add(grace), false
 	for {
 		pod, err := r.pod(ctx, d)
 		if err != nil {
@@ -344,6 +361,9 @@ func (r *replica) awaitEnd(ctx context.Context, d *door, grace time.Duration) (l
 		}
 		if pod == nil || pod.Status.Phase == core.PodSucceeded || pod.Status.Phase == core.PodFailed {
 			return 0, nil
+		}
+		if time.Now().After(force) && !held && r.holds(ctx, d, pod) {
+			held, force = true, time.Now().Add(graceToHold*time.Second)
 		}
 		if time.Now().After(force) {
 			now := int64(1)
@@ -359,6 +379,18 @@ func (r *replica) awaitEnd(ctx context.Context, d *door, grace time.Duration) (l
 			return 1, err
 		}
 	}
+}
+
+// holds reports whether the ranks of a pod have ended, and what they wrote is being
+// brought home.
+func (r *replica) holds(ctx context.Context, d *door, pod *core.Pod) bool {
+	if !r.ref.Hold {
+		return false
+	}
+	ctx, cancel := call(ctx)
+	defer cancel()
+	ended, err := r.hasEnded(ctx, d, pod)
+	return err == nil && ended
 }
 
 // Reach asks the API server now and then whether it is there.

@@ -125,7 +125,7 @@ func (r *running) story(number int) (all []job.Status) {
 	r.Helper()
 	err := r.replicas[number].WatchStatus(r.soon(), func(s job.Status) error { all = append(all, s); return nil }, func(job.State) {})
 	if err != nil {
-		r.Fatalf("replica %d: %v after %s", number, err, told(all))
+		r.Errorf("replica %d: %v after %s", number, err, told(all))
 	}
 	return all
 }
@@ -160,9 +160,23 @@ func (r *running) log(number int, from job.Cursor) (string, job.Cursor) {
 		return nil
 	})
 	if err != nil {
-		r.Fatalf("the log of replica %d: %v after %q", number, err, b.String())
+		r.Errorf("the log of replica %d: %v after %q", number, err, b.String())
 	}
 	return b.String(), at
+}
+
+// all follows the logs and the stories of all replicas from the beginning, as whoever
+// watches a run does: an operator may delete a pod at its end, with its log.
+func (r *running) all() (logs, stories []string) {
+	r.Helper()
+	logs, stories = make([]string, len(r.replicas)), make([]string, len(r.replicas))
+	var every sync.WaitGroup
+	for i := range r.replicas {
+		every.Go(func() { logs[i], _ = r.log(i, "") })
+		every.Go(func() { stories[i] = told(r.story(i)) })
+	}
+	every.Wait()
+	return logs, stories
 }
 
 // down takes the life down and holds that nothing of it is left.
@@ -207,13 +221,14 @@ func TestAJobOfEachKindRunsWithItsCodeItsSecretAndItsLogs(t *testing.T) {
 getent hosts "$MASTER_ADDR" >/dev/null && echo found the master
 grep -c . train.sh; pwd; printf 'no newline'`)
 			r.await()
+			logs, stories := r.all()
 			for i := range 2 {
 				want := fmt.Sprintf("rank %d of 2, hush $(HOME) 'quoted'\nfound the master\n9\n/dlwb/work/code\nno newline", i)
-				if got, _ := r.log(i, ""); got != want {
-					t.Errorf("the log of rank %d is %q, not %q", i, got, want)
+				if logs[i] != want {
+					t.Errorf("the log of rank %d is %q, not %q", i, logs[i], want)
 				}
-				if got := told(r.story(i)); got != "started rank-ended(0) ended(0)" {
-					t.Errorf("replica %d: %s", i, got)
+				if stories[i] != "started rank-ended(0) ended(0)" {
+					t.Errorf("replica %d: %s", i, stories[i])
 				}
 			}
 			receipt := r.down()

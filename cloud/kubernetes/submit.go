@@ -43,11 +43,15 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		if d, err = p.open(r.place); err != nil {
 			return cloud.Submitted{}, err
 		}
-		k, err := d.choose(ctx, m.Kind)
+		tasks := tasksOf(j)
+		k, err := d.choose(ctx, m.Kind, tasks)
 		if err != nil {
 			return cloud.Submitted{}, err
 		}
-		r.Kind, r.Name = k.name, nameOf(j.Run)
+		if r.Kind, r.Name = k.name, nameOf(j.Run); k == tfJob {
+			r.Tasks = tasks
+		}
+		r.Hold = m.HoldFor() > 0 && d.enterable(ctx)
 		r.Ranks, r.Tagged = pack.Ranks(j)
 		r.Dir = m.Workdir
 		if m.GPUs > 0 {
@@ -68,13 +72,17 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	return cloud.Submitted{Ref: r.String(), Lacks: d.lacks(ctx)}, nil
 }
 
-// nodesOf is what each replica runs.
-func nodesOf(j cloud.Job, head string) []pack.Node {
-	hosts := make([]string, j.Replicas)
+// hosts are the names by which the replicas reach each other.
+func (s submission) hosts() []string {
+	hosts := make([]string, s.job.Replicas)
 	for i := range hosts {
-		hosts[i] = job.HostOf(i)
+		hosts[i] = s.kind.host(s.ref, i)
 	}
-	hosts[0] = head
+	return hosts
+}
+
+// nodesOf is what each replica runs, where the replicas have these names.
+func nodesOf(j cloud.Job, hosts []string) []pack.Node {
 	return pack.Nodes(j, dirWork, job.Placing(hosts, headPort).Replace)
 }
 
@@ -173,7 +181,7 @@ func owns(labels map[string]string, life string) bool {
 // the variables; nil where there are none.
 func (s submission) given() (*core.ConfigMap, *core.Secret, error) {
 	m := ownOf(s.job.Spec)
-	packed, err := payload(s.job.Code, m.Workdir == "", nodesOf(s.job, s.kind.head(s.ref.Name)))
+	packed, err := payload(s.job.Code, m.Workdir == "", nodesOf(s.job, s.hosts()), s.job.Keep)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,17 +215,17 @@ func (s submission) headless() *core.Service {
 
 // object is the job's own.
 func (s submission) object() (*unstructured.Unstructured, error) {
-	pod, err := podOf(s.kind, s.ref.Name, s.job.Spec, labelsOf(s.life, s.job.Run), s.job.Env)
+	pod, err := podOf(s.kind, s.ref.Name, s.job.Spec, labelsOf(s.life, s.job.Run), s.job.Env, s.ref.Hold)
 	if err != nil {
 		return nil, err
 	}
-	return objectOf(s.kind, s.meta(), s.job.Spec, pod, s.job.Replicas)
+	return objectOf(s.kind, s.meta(), s.job.Spec, pod, s.job.Replicas, s.ref.Tasks)
 }
 
 // objectOf is the object of a kind around a pod.
-func objectOf(k *kind, about meta.ObjectMeta, spec cloud.Spec, pod core.PodTemplateSpec, replicas int) (*unstructured.Unstructured, error) {
+func objectOf(k *kind, about meta.ObjectMeta, spec cloud.Spec, pod core.PodTemplateSpec, replicas int, tasks []task) (*unstructured.Unstructured, error) {
 	m := ownOf(spec)
-	content, err := k.spec(work{name: about.Name, replicas: replicas, deadline: int64(spec.Lifetime.Seconds()), pod: pod, runtime: m.Runtime, gpus: m.GPUs})
+	content, err := k.spec(work{name: about.Name, replicas: replicas, deadline: int64(spec.Lifetime.Seconds()), pod: pod, tasks: tasks, runtime: m.Runtime, gpus: m.GPUs})
 	if err != nil {
 		return nil, err
 	}

@@ -20,9 +20,9 @@ const (
 	mostBytes = 100 << 30
 )
 
-// ErrTooMuch is that an archive has more than may be unpacked. What came before is
-// whole.
-var ErrTooMuch = errors.New("the archive has more than may come")
+// ErrTooMuch is that an archive, or a file, has more than may come. What came before
+// is whole.
+var ErrTooMuch = errors.New("it has more than may come")
 
 // Unpack writes the files and links of a tar.gz into a directory. place gives each its
 // path there; empty: it is not wanted. skipped is what can't be written, each with the
@@ -32,11 +32,16 @@ func Unpack(r io.Reader, into *os.Root, place func(name string) string) (skipped
 	if err != nil {
 		return nil, err
 	}
+	return UnpackTar(zip, into, place)
+}
+
+// UnpackTar is Unpack of an archive that is not compressed.
+func UnpackTar(r io.Reader, into *os.Root, place func(name string) string) (skipped []string, err error) {
 	files, left := 0, int64(mostBytes)
-	for in := tar.NewReader(zip); ; {
+	for in := tar.NewReader(r); ; {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			_, err = io.Copy(io.Discard, zip) // its checksum stands at the end
+			_, err = io.Copy(io.Discard, r) // the checksum of what is compressed stands at the end
 			return skipped, err
 		}
 		if err != nil {

@@ -132,7 +132,9 @@ func (d *door) explainS3(bucket string, err error) error {
 	code, _ := awsapi.CodeOf(err)
 	status := statusOf(err)
 	switch {
-	case code == "NoSuchBucket" || status == http.StatusNotFound:
+	case code == "NoSuchKey":
+		return &plainError{"S3 has no such object any more", "aws s3 ls --recursive s3://" + bucket + "/ shows what is there"}
+	case code == "NoSuchBucket" || code == "NotFound" || code == "" && status == http.StatusNotFound: // HeadBucket's answer has no code
 		return &plainError{"there is no bucket " + bucket, fmt.Sprintf("aws s3 mb s3://%s --region %s, or another one in machines.bucket", bucket, d.region)}
 	case code == "PermanentRedirect" || status == http.StatusMovedPermanently:
 		return &plainError{"the bucket " + bucket + " is in another region than the job, " + d.region, "machines.bucket: one in " + d.region}

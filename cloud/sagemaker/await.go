@@ -36,7 +36,7 @@ func (p *Provider) Await(ctx context.Context, _ cloud.Life, text string, enter f
 	if err != nil {
 		return err
 	}
-	at, said := "", ""
+	way := passage{enter: enter, progress: progress, been: map[string]bool{}}
 	for wait := firstLook; ; wait = min(wait*2, lookEvery) {
 		l, err := d.see(ctx, r.Name)
 		switch {
@@ -49,14 +49,7 @@ func (p *Provider) Await(ctx context.Context, _ cloud.Life, text string, enter f
 		case l == nil:
 			return fmt.Errorf("there is no training job %s in %s", r.Name, r.Region)
 		default:
-			step, words := standing(l.job)
-			if step != "" && step != at {
-				at, said = step, words
-				enter(step, words)
-			} else if words != said && words != "" {
-				said = words
-				progress(-1, words)
-			}
+			way.follow(l.job)
 			if !began(l.job).IsZero() || terminal(l.job) {
 				return neverBegan(l.job)
 			}
@@ -67,26 +60,76 @@ func (p *Provider) Await(ctx context.Context, _ cloud.Life, text string, enter f
 	}
 }
 
+// passage tells the steps that a job goes through, each one also where it was over
+// before anybody looked.
+type passage struct {
+	enter    func(step, text string)
+	progress cloud.Progress
+	walked   int // transitions that were told
+	at, said string
+	been     map[string]bool
+}
+
+// follow tells what is new.
+func (p *passage) follow(j *sagemaker.DescribeTrainingJobOutput) {
+	moves := j.SecondaryStatusTransitions
+	for ; p.walked < len(moves); p.walked++ {
+		m := moves[p.walked]
+		p.tell(standing(m.Status, aws.ToString(m.StatusMessage), j.ResourceConfig))
+	}
+	message := ""
+	if n := len(moves); n > 0 {
+		message = aws.ToString(moves[n-1].StatusMessage) // it may have changed
+	}
+	p.tell(standing(j.SecondaryStatus, message, j.ResourceConfig))
+	if !began(j).IsZero() {
+		p.fill("")
+	}
+}
+
+func (p *passage) tell(step, words string) {
+	switch {
+	case step != "" && step != p.at:
+		p.fill(step)
+		p.at, p.said, p.been[step] = step, words, true
+		p.enter(step, words)
+	case words != p.said && words != "":
+		p.said = words
+		p.progress(-1, words)
+	}
+}
+
+// fill tells the steps before one of which SageMaker has told nothing; empty: all.
+func (p *passage) fill(before string) {
+	for _, step := range []string{stepQueue, stepMachines, stepImage} {
+		if step == before {
+			return
+		}
+		if !p.been[step] {
+			p.been[step] = true
+			p.enter(step, "SageMaker has told nothing of it")
+		}
+	}
+}
+
 const (
 	firstLook = 200 * time.Millisecond
 	lookEvery = 3 * time.Second
 )
 
-// standing is the step in which a job is, and why.
-func standing(j *sagemaker.DescribeTrainingJobOutput) (step, text string) {
-	s, known := steps[j.SecondaryStatus]
+// standing is the step of a status, and why.
+func standing(status types.SecondaryStatus, message string, c *types.ResourceConfig) (step, text string) {
+	s, known := steps[status]
 	if !known {
 		return "", ""
 	}
 	what := "its machines"
-	if c := j.ResourceConfig; c != nil {
+	if c != nil {
 		what = fmt.Sprintf("%d × %s", aws.ToInt32(c.InstanceCount), c.InstanceType)
 	}
 	text = fmt.Sprintf(s.text, what)
-	if n := len(j.SecondaryStatusTransitions); n > 0 {
-		if more := strings.TrimSpace(aws.ToString(j.SecondaryStatusTransitions[n-1].StatusMessage)); more != "" {
-			text += " (" + more + ")"
-		}
+	if more := strings.TrimSpace(message); more != "" {
+		text += " (" + more + ")"
 	}
 	return s.step, text
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -21,6 +22,7 @@ type door struct {
 	sm     *sagemaker.Client
 	logs   *cloudwatchlogs.Client
 	iam    *iam.Client
+	watch  *cloudwatch.Client
 
 	mu    sync.Mutex
 	looks map[string]*look // by the name of the job
@@ -57,7 +59,7 @@ func (p *Provider) open(ctx context.Context, region string) (*door, error) {
 	}
 	cfg := p.api.Config(region)
 	p.doors[region] = &door{region: region, api: p.api, sm: sagemaker.NewFromConfig(cfg), logs: cloudwatchlogs.NewFromConfig(cfg),
-		iam: iam.NewFromConfig(cfg), looks: map[string]*look{}}
+		iam: iam.NewFromConfig(cfg), watch: cloudwatch.NewFromConfig(cfg), looks: map[string]*look{}}
 	return p.doors[region], nil
 }
 

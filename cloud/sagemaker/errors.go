@@ -20,10 +20,12 @@ func (e *plainError) Error() string { return e.text }
 func (e *plainError) Advice() string { return e.next }
 
 // absent reports whether a job is not there: SageMaker calls a name that it does
-// not know a faulty request.
+// not know a faulty request, and only its words tell that from others.
 func absent(err error) bool {
 	code, says := awsapi.CodeOf(err)
-	return code == "ResourceNotFound" || code == "ResourceNotFoundException" || code == "ValidationException" && strings.Contains(says, "not found")
+	low := strings.ToLower(says)
+	unknown := strings.Contains(low, "not found") || strings.Contains(low, "could not find") || strings.Contains(low, "does not exist")
+	return code == "ResourceNotFound" || code == "ResourceNotFoundException" || code == "ValidationException" && unknown
 }
 
 // taken reports whether a name is in use.

@@ -44,6 +44,7 @@ func (p *Provider) Bring(ctx context.Context, _ cloud.Life, text string, into *o
 		return nil, err
 	}
 	bucket, prefix, _ := strings.Cut(strings.TrimPrefix(r.outputOf(), "s3://"), "/")
+	room := mostOutput
 	pages := s3.NewListObjectsV2Paginator(d.bucket(), &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -51,7 +52,7 @@ func (p *Provider) Bring(ctx context.Context, _ cloud.Life, text string, into *o
 			return left, d.explainS3(bucket, err)
 		}
 		for _, o := range page.Contents {
-			skipped, err := d.bring(ctx, bucket, aws.ToString(o.Key), prefix, into)
+			skipped, err := d.bring(ctx, bucket, aws.ToString(o.Key), prefix, into, &room)
 			if left = append(left, skipped...); err != nil {
 				return left, err
 			}
@@ -78,8 +79,12 @@ func (d *door) awaitOutput(ctx context.Context, name string) error {
 	}
 }
 
-// bring brings one object of the output.
-func (d *door) bring(ctx context.Context, bucket, key, prefix string, into *os.Root) (left []string, err error) {
+// mostOutput bounds all that comes beside the archives, whose own bound is in pack.
+var mostOutput = int64(100 << 30)
+
+// bring brings one object of the output. room is how many bytes may come that are in
+// no archive.
+func (d *door) bring(ctx context.Context, bucket, key, prefix string, into *os.Root, room *int64) (left []string, err error) {
 	name := strings.TrimPrefix(key, prefix)
 	if name == "" || strings.HasSuffix(name, "/") {
 		return nil, nil // what consoles make to show a directory
@@ -88,7 +93,7 @@ func (d *door) bring(ctx context.Context, bucket, key, prefix string, into *os.R
 		return []string{key + ": its path leaves the directory"}, nil
 	}
 	for try := 1; ; try++ {
-		left, err = d.bringOnce(ctx, bucket, key, name, into)
+		left, err = d.bringOnce(ctx, bucket, key, name, into, room)
 		if err == nil || ctx.Err() != nil || try == outputTries || errors.Is(err, pack.ErrTooMuch) || absent(err) {
 			break
 		}
@@ -102,7 +107,7 @@ func (d *door) bring(ctx context.Context, bucket, key, prefix string, into *os.R
 // silentLimit is for how long nothing of an object may come.
 var silentLimit = time.Minute
 
-func (d *door) bringOnce(ctx context.Context, bucket, key, name string, into *os.Root) (left []string, err error) {
+func (d *door) bringOnce(ctx context.Context, bucket, key, name string, into *os.Root, room *int64) (left []string, err error) {
 	asked := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +130,11 @@ func (d *door) bringOnce(ctx context.Context, bucket, key, name string, into *os
 	case "output.tar.gz":
 		return pack.Unpack(body, into, placeOf)
 	}
-	return nil, whole(body, path.Join("output", name), into)
+	err = whole(body, path.Join("output", name), into, room)
+	if errors.Is(err, pack.ErrTooMuch) {
+		return []string{key + ": " + err.Error()}, nil // the others may come
+	}
+	return nil, err
 }
 
 // heard puts the end of the patience off with each piece that comes.
@@ -158,8 +167,8 @@ func placeOf(name string) string {
 	return path.Join("output", name)
 }
 
-// whole writes a file as it comes.
-func whole(from io.Reader, name string, into *os.Root) error {
+// whole writes a file as it comes, if there is room for it. Half of one does not stay.
+func whole(from io.Reader, name string, into *os.Root, room *int64) error {
 	if err := into.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
@@ -167,6 +176,13 @@ func whole(from io.Reader, name string, into *os.Root) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, from)
-	return errors.Join(err, f.Close())
+	n, err := io.Copy(f, io.LimitReader(from, *room+1))
+	if err == nil && n > *room {
+		err = fmt.Errorf("%w: with it there are more than %s", pack.ErrTooMuch, units.Bytes(mostOutput))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, into.Remove(name))
+	}
+	*room -= n
+	return nil
 }

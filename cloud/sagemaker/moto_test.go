@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -88,5 +90,32 @@ func TestMotoTakesAJobAndProvesItsEnd(t *testing.T) {
 	r, err := p.Down(t.Context(), life, quiet)
 	if err != nil || !r.Proven() || len(r.Resources) != 2 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A panel reads what others wrote: values that were put into another stand-in for
+// CloudWatch, minute by minute.
+func TestMotoTellsWhatAMachineDoes(t *testing.T) {
+	moto(t)
+	d, err := New().open(t.Context(), "us-west-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Truncate(time.Minute)
+	put := func(host, name string, ago time.Duration, value float64) {
+		t.Helper()
+		if _, err := d.watch.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String(metricSpace), MetricData: []cwtypes.MetricDatum{{MetricName: &name, Value: &value,
+			Timestamp: aws.Time(now.Add(-ago)), Dimensions: []cwtypes.Dimension{{Name: aws.String("Host"), Value: &host}}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, ago := range []time.Duration{3 * time.Minute, 2 * time.Minute} {
+		put("j/algo-1", metricCPU, ago, float64(100*(i+1)))
+	}
+	put("j/algo-1", metricGPU, 2*time.Minute, 75)
+	put("j/algo-2", metricCPU, 2*time.Minute, 7)
+	all, err := d.readings(t.Context(), "j/algo-1", now.Add(-metricLate))
+	if err != nil || len(all) != 2 || all[0].values[metricCPU] != 100 || all[1].values[metricCPU] != 200 || all[1].values[metricGPU] != 75 || len(all[0].values) != 1 {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -56,6 +56,8 @@ type ref struct {
 	// Told that the last line of each host tells how its ranks ended.
 	Tagged bool `json:"tagged,omitempty"`
 	Told   bool `json:"told,omitempty"`
+	// Unwatched is why CloudWatch does not tell what the machines do; empty: it does.
+	Unwatched string `json:"unwatched,omitempty"`
 	// PerHour is what all machines cost, in US dollars; 0: not known.
 	PerHour float64 `json:"per_hour,omitempty"`
 }

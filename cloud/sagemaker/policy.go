@@ -57,7 +57,7 @@ func rightsOf(spec cloud.Spec, partition, region, bucket string) (all []need) {
 		all = append(all, need{action, "*"})
 	}
 	if m.Subnet != "" {
-		for _, action := range []string{"ec2:CreateNetworkInterface", "ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+		for _, action := range []string{"ec2:CreateNetworkInterface", "ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface", "ec2:DeleteNetworkInterfacePermission", "ec2:DescribeNetworkInterfaces",
 			"ec2:DescribeVpcs", "ec2:DescribeDhcpOptions", "ec2:DescribeSubnets", "ec2:DescribeSecurityGroups"} {
 			all = append(all, need{action, "*"})
 		}

@@ -69,13 +69,16 @@ func (p *Provider) Open(life cloud.Life, text string) []job.Replica {
 // lacks are what the replicas of a job can't do.
 func lacks(r ref) []job.Lack {
 	inside := "a training job gives no way in: dlwb runs nothing beside the ranks"
-	return []job.Lack{
+	all := []job.Lack{
 		{Capability: job.Exec, Why: inside, Next: "provider: ec2 has machines to log in to; what the script prints comes by the log"},
 		{Capability: job.Dial, Why: "no port of a training job is reached from here", Next: "write event files to the checkpoints or the output, and read them here"},
-		{Capability: job.Telemetry, Why: "the machines of a training job tell nothing here; CloudWatch has their use once a minute (namespace /aws/sagemaker/TrainingJobs)",
-			Next: "https://" + r.Region + ".console.aws.amazon.com/sagemaker/home?region=" + r.Region + "#/jobs/" + r.Name},
 		{Capability: job.Suspend, Why: "a training job can't be suspended", Next: "stop it, and run it again with machines.checkpoints"},
 	}
+	if r.Unwatched != "" {
+		all = append(all, job.Lack{Capability: job.Telemetry, Why: r.Unwatched,
+			Next: "allow cloudwatch:GetMetricData; or https://" + r.Region + ".console.aws.amazon.com/sagemaker/home?region=" + r.Region + "#/jobs/" + r.Name})
+	}
+	return all
 }
 
 // ended reports whether an error only says that nobody waits any more.

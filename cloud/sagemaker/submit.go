@@ -139,6 +139,7 @@ func (s *submission) name(ctx context.Context, name string, m options.Machines) 
 	s.ref.Ranks, s.ref.Tagged = pack.Ranks(s.job)
 	s.ref.Told = m.Estimator == ""
 	s.ref.Tagged = s.ref.Tagged && s.ref.Told
+	s.ref.Unwatched = s.door.unwatched(ctx, name+"/algo-1")
 	price := s.door.price(ctx, s.job.Spec.Instance)
 	s.ref.PerHour = price.PerHour * float64(s.job.Replicas)
 	return nil

@@ -17,7 +17,12 @@ import (
 const clean = `for v in $(env | sed -n 's/^\([A-Z][A-Z0-9_]*\)=.*/\1/p'); do case $v in ` +
 	`SLURM_CONF|SLURM_CONF_SERVER|SLURM_JWT|SLURM_CLUSTERS) ;; ` +
 	`SLURM_*|SLURMD_*|SBATCH_*|SQUEUE_*|SINFO_*|SACCT_*|SCONTROL_*|SRUN_*|SALLOC_*|SCANCEL_*) unset "$v" ;; esac; done; ` +
-	`export LC_ALL=C SLURM_TIME_FORMAT=standard; `
+	`export LC_ALL=C SLURM_TIME_FORMAT=standard; ` +
+	`soon() { if command -v timeout >/dev/null 2>&1; then timeout ` + soonSeconds + ` "$@"; else "$@"; fi; }; `
+
+// soonSeconds is for how many seconds accounting may think: on a site whose database is
+// slow or gone it would keep what the controller has said already.
+const soonSeconds = "6"
 
 // mark begins the line in front of each answer, and ends it.
 const mark = "\x1e"

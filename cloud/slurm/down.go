@@ -81,7 +81,7 @@ func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life,
 		s, err := p.look(ctx, m, home, run, id, lookSoon/2)
 		switch {
 		case err == nil && s.state == "":
-			return id, "Slurm has forgotten it: squeue, scontrol and sacct know no such job", nil
+			return id, "Slurm has forgotten it: squeue and scontrol know no such job", nil
 		case err == nil && s.over():
 			return id, "Slurm shows it ended: " + s.state, nil
 		case err == nil && !asked:
@@ -98,7 +98,7 @@ func (p *Provider) cancel(ctx context.Context, m cloud.Machine, life cloud.Life,
 
 // tryingFor is how long an sbatch that was begun may still bring a job into the
 // queue, whatever became of whoever began it; find knows the same minute.
-const tryingFor = time.Minute
+var tryingFor = time.Minute
 
 // settled gives the job of a run; empty: there is none. An sbatch that was begun a
 // moment ago may still be waiting for the controller: that there is no job yet is no

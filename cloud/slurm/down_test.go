@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,5 +80,93 @@ func TestARefusedJobIsNotOnItsWay(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(home, "trying")); (err == nil) != on {
 			t.Errorf("%s: is it on its way: %v", said, err == nil)
 		}
+	}
+}
+
+// desk is a provider with one life, whose login node is this machine.
+func desk(t *testing.T) (p *Provider, life cloud.Life, home, bin string) {
+	t.Helper()
+	home, bin = t.TempDir(), t.TempDir()
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	p = New(Options{Dir: t.TempDir(), Machine: func(cloud.Node) cloud.Machine { return here{home: home} }})
+	life = cloud.Life{Name: "c", ID: "life"}
+	if err := errors.Join(p.write(life, record{Home: home}), os.MkdirAll(jobDir(home, "run"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return p, life, home, bin
+}
+
+// fake is a command of Slurm's, which counts its calls.
+func fake(t *testing.T, bin, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho call >>\"$0.calls\"\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func calls(bin, name string) int {
+	text, _ := os.ReadFile(filepath.Join(bin, name+".calls"))
+	return strings.Count(string(text), "call")
+}
+
+// Whoever looks while an sbatch is on its way is not told that there is no job.
+func TestFindDoesNotSayThatNothingWasHandedInWhileSbatchGoesOn(t *testing.T) {
+	p, life, home, bin := desk(t)
+	fake(t, bin, "squeue", "")
+	defer func(was time.Duration) { settleLimit = was }(settleLimit)
+	settleLimit = 500 * time.Millisecond
+	slow := exec.Command("sleep", "60")
+	if err := slow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	host, err := exec.Command("uname", "-n").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trying := filepath.Join(jobDir(home, "run"), "trying")
+	old := time.Now().Add(-5 * time.Minute) // its minute is over, and it goes on
+	if err := errors.Join(os.WriteFile(trying, fmt.Appendf(nil, "%d %s", slow.Process.Pid, host), 0o600), os.Chtimes(trying, time.Time{}, old)); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := p.Find(t.Context(), life, "run"); err == nil || found.Ref != "" || !strings.Contains(err.Error(), "may still bring a job") {
+		t.Errorf("%+v %v", found, err)
+	}
+	_ = slow.Process.Kill()
+	_ = slow.Wait()
+	if found, err := p.Find(t.Context(), life, "run"); err != nil || found.Ref != "" {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// An sbatch that gave up waiting may have brought a job into the queue: it comes late,
+// and is found. It is handed in once.
+func TestAJobWhoseSbatchGaveUpIsFoundLater(t *testing.T) {
+	_, life, home, bin := desk(t)
+	fake(t, bin, "sbatch", "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1")
+	fake(t, bin, "squeue", `[ "$(grep -c call "$0.calls")" -lt 4 ] || echo '77|PENDING||N/A|dlwb-run|Priority'`)
+	defer func(was time.Duration) { settleLimit = was }(settleLimit)
+	settleLimit = time.Second // longer than that
+	id, err := sbatch(t.Context(), here{home: home}, life, order{run: "run", home: home, nodes: 1}, func(int, string) {})
+	if err != nil || id != "77" || calls(bin, "sbatch") != 1 {
+		t.Errorf("%q %v, handed in %d times", id, err, calls(bin, "sbatch"))
+	}
+}
+
+// Where nothing came in its time, the run has failed; what comes later still ends at once.
+func TestAJobThatComesTooLateDoesNothing(t *testing.T) {
+	_, life, home, bin := desk(t)
+	fake(t, bin, "sbatch", "touch -t 202001010000 trying; echo 'sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received' >&2; exec sh -c 'exit 1'")
+	fake(t, bin, "squeue", "")
+	o := order{run: "run", home: home, nodes: 1}
+	id, err := sbatch(t.Context(), here{home: home}, life, o, func(int, string) {})
+	if err == nil || id != "" || !strings.Contains(err.Error(), "Zero Bytes") || strings.Contains(err.Error(), "not known") {
+		t.Errorf("%q %v", id, err)
+	}
+	c := exec.Command("sh", filepath.Join(jobDir(home, "run"), "script"))
+	if out, err := c.CombinedOutput(); err == nil || c.ProcessState.ExitCode() != 75 || !strings.Contains(string(out), "given up") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(jobDir(home, "run"), "begun-0")); err == nil {
+		t.Error("it has begun")
 	}
 }

@@ -79,7 +79,7 @@ func lookAt(ctx context.Context, m cloud.Machine, home, run, id string) (seen, e
 		return seen{id: id}, fmt.Errorf("squeue: %w", err)
 	}
 	all, err := ask(ctx, m, question{"job", "scontrol --oneliner show job " + words(id)},
-		question{"sacct", "sacct --noheader --parsable2 --allocations --duplicates --jobs=" + words(id) + " --format=State,ExitCode,End,Restarts 2>/dev/null || sacct --noheader --parsable2 --allocations --duplicates --jobs=" + words(id) + " --format=State,ExitCode"},
+		question{"sacct", "soon sacct --noheader --parsable2 --allocations --duplicates --jobs=" + words(id) + " --format=State,ExitCode,End,Restarts 2>/dev/null || [ $? = 124 ] || soon sacct --noheader --parsable2 --allocations --duplicates --jobs=" + words(id) + " --format=State,ExitCode"},
 		question{"end", `cd ` + words(jobDir(home, run)) + ` && for f in end-*; do [ ! -f "$f" ] || { printf '%s ' "$f"; cat "$f"; }; done; [ ! -e stop ] || echo stop`})
 	if err != nil {
 		return seen{id: id}, err

@@ -14,8 +14,8 @@ const (
 	partitionsLine = `scontrol --oneliner show partition`
 	nodesLine      = `sinfo --noheader --Node --Format=NodeList:80,Partition:80,Gres:300,GresUsed:300,StateCompact:40,CPUsState:40,Memory:30,Features:600`
 	configLine     = `scontrol show config`
-	accountsLine   = `sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=Account,Partition,QOS`
-	qosLine        = `sacctmgr --noheader --parsable2 show qos format=Name,MaxWall`
+	accountsLine   = `soon sacctmgr --noheader --parsable2 show associations user="$(id -un)" format=Account,Partition,QOS`
+	qosLine        = `soon sacctmgr --noheader --parsable2 show qos format=Name,MaxWall`
 	queueFormat    = `--noheader --states=all --format='%i|%T|%N|%S|%j|%r'`
 )
 

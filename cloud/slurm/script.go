@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/slurm/options"
+	"github.com/dlwb/dlwb/internal/modules"
 )
 
 // order is a job as sbatch is asked for it.
@@ -98,6 +99,7 @@ const stepVariables = "SLURM_NTASKS SLURM_NPROCS SLURM_PROCID SLURM_LOCALID SLUR
 const body = `
 dir=@DIR@
 cd "$dir" || { echo "dlwb: $dir is not on $(hostname): is the home directory shared?" >&2; exit 66; }
+[ ! -e revoked ] || { echo "dlwb: this job was given up before it came into the queue" >&2; exit 75; }
 life=${SLURM_RESTART_COUNT:-0}
 mkdir "begun-$life" || { echo "dlwb: this job was begun already" >&2; exit 75; }
 for v in $(env | sed -n 's/^\(SBATCH_[A-Z0-9_]*\|SRUN_[A-Z0-9_]*\|SLURM_EXPORT_ENV\|SLURM_CPU_BIND[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
@@ -138,7 +140,7 @@ func (o order) script() string {
 	if o.NoRequeue {
 		requeue = "no"
 	}
-	b.WriteString(strings.NewReplacer("@DIR@", words(dir), "@PORT@", port, "@MODULES@", modules(o.Machines), "@CPUS@", cpus, "@UNSET@", stepVariables,
+	b.WriteString(strings.NewReplacer("@DIR@", words(dir), "@PORT@", port, "@MODULES@", modules.Line(modulesOf(o.Machines)), "@CPUS@", cpus, "@UNSET@", stepVariables,
 		"@AGENT@", words(o.agent), "@PARTS@", words(o.home+"/.dlwb/runs/"+o.run), "@REQUEUE@", requeue).Replace(body))
 	return b.String()
 }

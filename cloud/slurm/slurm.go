@@ -64,20 +64,17 @@ func (*Provider) Steps() []string { return []string{stepSubmit, stepQueue} }
 // Shape is what each node gets.
 func (*Provider) Shape(spec cloud.Spec) cloud.Shape {
 	m := about.Own[options.Machines](spec.Own)
-	return cloud.Shape{GPUs: m.GPUs, Cores: m.CPUs, Before: modules(m)}
+	return cloud.Shape{GPUs: m.GPUs, Cores: m.CPUs, Modules: modulesOf(m)}
 }
 
-// modules is the line of sh that loads the modules of a profile. A shell that is
-// no login shell does not know them by itself.
-func modules(m options.Machines) string {
-	if m.Modules == "" {
-		return ""
-	}
-	line := `command -v module >/dev/null 2>&1 || for f in /etc/profile.d/modules.sh /etc/profile.d/lmod.sh /etc/profile.d/z00_lmod.sh /usr/share/lmod/lmod/init/sh /usr/share/modules/init/sh; do [ ! -r "$f" ] || { . "$f"; break; }; done; `
+// modulesOf are the modules of a profile.
+func modulesOf(m options.Machines) (names []string) {
 	for _, name := range strings.Split(m.Modules, ",") {
-		line += "module load " + words(strings.TrimSpace(name)) + " || exit 65; "
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
 	}
-	return line
+	return names
 }
 
 // lazy is a machine that is reached when it is first needed.

@@ -70,7 +70,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 	if part, is := partitionOf(partitionsOf(all["partitions"]), o.Partition); is {
 		o = o.endless(j.Spec, part)
 	}
-	id, err := p.sbatch(ctx, m, life, o)
+	id, err := sbatch(ctx, m, life, o, progress)
 	if err != nil {
 		return found, err
 	}
@@ -135,7 +135,7 @@ func replaced(words []string, by *strings.Replacer) (all []string) {
 
 // sbatch hands a script in. It is on the disk before, and the number of the job
 // behind: who comes later finds either.
-func (p *Provider) sbatch(ctx context.Context, m cloud.Machine, life cloud.Life, o order) (string, error) {
+func sbatch(ctx context.Context, m cloud.Machine, life cloud.Life, o order, progress cloud.Progress) (string, error) {
 	dir := words(jobDir(o.home, o.run))
 	// Once begun it is seen to its end: a job that nobody knows of would be worse.
 	ctx = context.WithoutCancel(ctx)
@@ -143,34 +143,39 @@ func (p *Provider) sbatch(ctx context.Context, m cloud.Machine, life cloud.Life,
 	if err == nil && r.Code == 0 {
 		return strings.TrimSpace(string(r.Out)), nil
 	}
-	// Its answer may have been lost, or sbatch gave up waiting for one.
-	found, lookErr := p.Find(ctx, life, o.run)
-	switch {
-	case lookErr == nil && found.Ref != "":
-		id, _, _, err := cutRef(found.Ref)
-		return id, err
-	case err != nil:
-		return "", errors.Join(err, lookErr)
-	case lookErr != nil:
-		return "", fmt.Errorf("sbatch: %s; and whether there is a job is not known: %w", said(string(r.Err)), lookErr)
+	// Its answer may have been lost, or sbatch gave up waiting for one. Until its time is
+	// over, that there is no job yet is no proof.
+	id, lookErr := settled(ctx, m, o.home, o.run, progress)
+	if lookErr == nil && id != "" {
+		return id, nil
 	}
-	return "", fmt.Errorf("sbatch: %s", said(string(r.Err)))
+	if err == nil {
+		err = fmt.Errorf("sbatch: %s", said(string(r.Err)))
+	}
+	if lookErr == nil {
+		// What comes later all the same must not train for nobody.
+		_, lookErr = m.Run(ctx, `: >`+dir+`/revoked`, nil)
+	}
+	if lookErr != nil {
+		return "", fmt.Errorf("%w; and whether there is a job is not known: %w", err, lookErr)
+	}
+	return "", err
 }
 
 // sbatchLine hands in the script that comes in. What sbatch was refused is no longer
 // on its way; what it waited for in vain may still come.
 func sbatchLine(dir, life string, resumes bool) string {
-	marks := "trying"
+	marks := `printf '%s %s\n' "$$" "$(uname -n)" >trying`
 	if resumes {
-		marks += " >resume"
+		marks += " && : >resume"
 	}
-	return clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life) + ` >life && : >` + marks + ` || exit 70; ` +
-		`id=$(sbatch --parsable <script 2>errors) || { cat errors >&2; grep -qi -e 'timed out' -e 'zero bytes' errors || rm -f trying; exit 71; }; cat errors >&2; ` +
+	return clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life) + ` >life && ` + marks + ` || exit 70; ` +
+		`id=$(sbatch --parsable <script 2>errors) || { cat errors >&2; grep -qi -e 'timed out' -e 'zero bytes' -e 'receive failure' -e 'reset by peer' errors || rm -f trying; exit 71; }; cat errors >&2; ` +
 		`id=${id%%;*}; printf '%s\n' "$id" >id.tmp && mv id.tmp id; printf %s "$id"`
 }
 
-// settleLimit is how long an sbatch whose caller is gone may still be on its way.
-const settleLimit = 12 * time.Second
+// settleLimit is how long Find waits for an sbatch that is on its way.
+var settleLimit = 12 * time.Second
 
 // Find looks for the job of a run: by what lies on the shared disk, and in the
 // queue by its name.
@@ -191,8 +196,11 @@ func (p *Provider) Find(ctx context.Context, life cloud.Life, run string) (cloud
 		if err != nil || id != "" {
 			return submittedAs(id, run, replicas), err
 		}
-		if !trying || time.Since(began) > settleLimit {
+		if !trying {
 			return cloud.Submitted{}, nil
+		}
+		if time.Since(began) > settleLimit {
+			return cloud.Submitted{}, fmt.Errorf("an sbatch of run %s goes on, and may still bring a job into the queue: look again in a minute", run)
 		}
 		if err := sleep(ctx, time.Second); err != nil {
 			return cloud.Submitted{}, err
@@ -207,10 +215,15 @@ func submittedAs(id, run string, replicas int) cloud.Submitted {
 	return cloud.Submitted{Ref: refOf(id, run, replicas), Lacks: lacks}
 }
 
+// onItsWay is sh that holds where an sbatch was begun less than a minute ago, or goes on
+// on this login node. A number of a process says nothing after a while.
+const onItsWay = `{ [ -n "$(find trying -mmin -1 2>/dev/null)" ] || { [ -n "$(find trying -mmin -15 2>/dev/null)" ] && read -r pid host <trying && ` +
+	`[ "$host" = "$(uname -n)" ] && kill -0 "$pid" 2>/dev/null; }; }`
+
 // find looks once. trying: somebody began to hand it in a moment ago.
 func find(ctx context.Context, m cloud.Machine, home, run string) (id string, trying bool, replicas int, err error) {
 	all, err := ask(ctx, m,
-		question{"disk", `cd ` + words(jobDir(home, run)) + ` 2>/dev/null && { cat id 2>/dev/null; [ -z "$(find trying -mmin -1 2>/dev/null)" ] || echo trying; }; cd ` + words(home) + `; ls -d .dlwb/runs/` + words(run) + `.n* 2>/dev/null; true`},
+		question{"disk", `cd ` + words(jobDir(home, run)) + ` 2>/dev/null && { cat id 2>/dev/null; ` + onItsWay + ` && echo trying; }; cd ` + words(home) + `; ls -d .dlwb/runs/` + words(run) + `.n* 2>/dev/null; true`},
 		question{"queue", `squeue ` + queueFormat + ` --user="$(id -un)" --name=` + words(nameOf(run))})
 	if err != nil {
 		return "", false, 0, err

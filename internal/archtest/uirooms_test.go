@@ -18,10 +18,13 @@ var uiRooms = map[string][]string{
 	"text":    {"logview"},
 	"scale":   {},
 	"plot":    {"scale"},
+	"spark":   {},
+	"meaning": {},
 	"logview": {},
-	"session": {"text", "scale", "plot", "logview"},
-	"chart":   {"text", "plot", "session"},
-	"compare": {"text", "plot", "session", "sign", "chart"},
+	"session": {"text", "scale", "plot", "logview", "meaning"},
+	"chart":   {"text", "plot", "session", "meaning", "ranks"},
+	"ranks":   {"text", "session"},
+	"compare": {"text", "plot", "session", "sign", "chart", "meaning"},
 	"home":    {"text", "sign"},
 	"watch":   {"text", "session", "sign", "chart", "nodes"},
 	"line":    {"text"},
@@ -30,7 +33,7 @@ var uiRooms = map[string][]string{
 	"wizard":  {"text", "line", "plan", "offers", "session", "sign"},
 	"runs":    {"text", "session", "sign"},
 	"sign":    {"text", "session"},
-	"nodes":   {"text", "plot", "session"},
+	"nodes":   {"text", "spark", "session"},
 }
 
 // pureUIRooms are those that neither draw nor know of a terminal.

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/spark"
 )
 
 var pictures = flag.String("pictures", "", "folder to write the test frame to, to look at")
@@ -39,7 +40,7 @@ func frame() string {
 	return strings.Join([]string{
 		" \x1b[1;7m dlwb \x1b[0m charlm \x1b[32m● training\x1b[0m  epoch 3/10  \x1b[2mETA 0:42\x1b[0m   \x1b[33m$1.21/h\x1b[0m <&> \"quoted\" 中文 ✓ ✗ ▶ …",
 		border.Render(chart.Draw(76, 12)),
-		" gpu0 \x1b[36m" + plot.Bar(0.73, 20) + "\x1b[0m 73%  \x1b[35m" + plot.Sparkline([]float64{1, 3, 2, 5, 8, 6, 7, 4, 2, 9}, 10, 9) + "\x1b[0m  ░▒▓█ ▀▄▌▐ ▖▗▘▙▚▛▜▝▞▟ ▔▕",
+		" gpu0 \x1b[36m" + spark.Bar(0.73, 20) + "\x1b[0m 73%  \x1b[35m" + spark.Sparkline([]float64{1, 3, 2, 5, 8, 6, 7, 4, 2, 9}, 10, 9) + "\x1b[0m  ░▒▓█ ▀▄▌▐ ▖▗▘▙▚▛▜▝▞▟ ▔▕",
 		" ┌─┬─┐ ╔═╦═╗ ┏━┳━┓ ╭─╮ ╓─╥─╖ \x1b[41;97m fail \x1b[0m \x1b[48;5;236;38;5;214m 256 \x1b[0m \x1b[4munder\x1b[0m \x1b[9mstrike\x1b[0m \x1b[3mitalic\x1b[0m",
 		" ├─┼─┤ ╠═╬═╣ ┣━╋━┫ │ │ ╟─╫─╢ ┄┄┄ ┆ ╌╌ ╱╲╳ ⠋⠙⠹⠸ ⣿⣿⣿",
 		" └─┴─┘ ╚═╩═╝ ┗━┻━┛ ╰─╯ ╙─╨─╜ \x1b[30m0\x1b[31m1\x1b[32m2\x1b[33m3\x1b[34m4\x1b[35m5\x1b[36m6\x1b[37m7\x1b[90m8\x1b[91m9\x1b[92mA\x1b[93mB\x1b[94mC\x1b[95mD\x1b[96mE\x1b[97mF\x1b[0m",

@@ -126,7 +126,7 @@ func TestEveryRequestIsOneOfAWSsModel(t *testing.T) {
 			t.Errorf("%s was not sent", name)
 		}
 	}
-	said, err := exec.Command(python, "../tools/ecs_model.py", dir).CombinedOutput()
+	said, err := exec.Command(python, "../tools/aws_model.py", dir).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}

@@ -41,6 +41,8 @@ func (f *Fake) form(w http.ResponseWriter, r *http.Request, name string, in url.
 			_, _ = fmt.Fprintf(w, `<member><EvalActionName>%s</EvalActionName><EvalDecision>%s</EvalDecision></member>`, action, decision)
 		}
 		_, _ = fmt.Fprint(w, `</EvaluationResults></SimulatePrincipalPolicyResult></SimulatePrincipalPolicyResponse>`)
+	case "GetMetricData":
+		f.metricData(w, r, in)
 	default:
 		f.refuse(w, r, &Error{400, "InvalidAction", "unknown: " + name})
 	}

@@ -45,6 +45,8 @@ type Fake struct {
 	PageMost int
 	// Short tells which answers with an object break off in the middle; nil: none.
 	Short func(key string, nth int) bool
+	// Use is what CloudWatch has of each host (JOB/algo-N) for the last minute, by metric.
+	Use func(host, metric string) (value float64, known bool)
 	// Quota is that of each type; Refused are actions that no role may do.
 	Quota   int
 	Refused []string
@@ -67,8 +69,10 @@ type Fake struct {
 
 // Call is one that came in.
 type Call struct {
-	Name string
-	Body []byte
+	// Service is as AWS's model has it: what its calls are addressed by, or what they
+	// are signed for.
+	Service, Name string
+	Body          []byte
 }
 
 // Error is one of AWS's.
@@ -150,7 +154,7 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.calls[name]++
 	nth := f.calls[name]
-	f.journal = append(f.journal, Call{name, body})
+	f.journal = append(f.journal, Call{serviceOf(r), name, body})
 	answer, cut := f.answer, f.cut
 	f.mu.Unlock()
 	// A reply to a request whose body is not read whole yet is cut by some clients.
@@ -176,6 +180,18 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(rec.Code)
 	_, _ = w.Write(rec.Body.Bytes())
+}
+
+// serviceOf is the service of a call.
+func serviceOf(r *http.Request) string {
+	if target, _, is := strings.Cut(r.Header.Get("X-Amz-Target"), "."); is {
+		return target
+	}
+	_, scope, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	if parts := strings.Split(scope, "/"); len(parts) > 3 {
+		return parts[3]
+	}
+	return ""
 }
 
 // route finds the name of a call, and what does it.

@@ -4,6 +4,7 @@ package frameworks
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,13 +25,16 @@ func TestTheExamplesOfDigitsBeginAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := []string{"ray-tune"}
 	for _, trial := range Trials {
-		if trial.Absent != "" || trial.Engine == "plain" {
-			continue
+		if trial.Absent == "" && trial.Engine != "plain" {
+			names = append(names, trial.Engine)
 		}
-		text, err := os.ReadFile(filepath.Join(examples, "digits-"+trial.Engine, "digits.py"))
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(examples, "digits-"+name, "digits.py"))
 		if err != nil || string(text) != string(first) {
-			t.Errorf("examples/digits-%s/digits.py is not that of the others: %v", trial.Engine, err)
+			t.Errorf("examples/digits-%s/digits.py is not that of the others: %v", name, err)
 		}
 	}
 }
@@ -126,5 +130,48 @@ func TestFrameworksRunTheTrainer(t *testing.T) {
 	// A model that knows nothing of bytes has ln 256 = 5.55.
 	if loss, err := strconv.ParseFloat(m[1], 64); err != nil || loss > 3.6 {
 		t.Errorf("it has learnt to a loss of %s", m[1])
+	}
+}
+
+var best = regexp.MustCompile(`best of 6: lr (\S+) momentum (\S+) val_loss (\S+) val_acc`)
+
+// Ray Tune's trials run on the nodes, and each is a curve of its own: the driver
+// prints what the best came to, and the curves hold it.
+func TestFrameworksRunTheSweepOfRayTune(t *testing.T) {
+	if *venvs == "" || *only != "" && !slices.Contains(strings.Split(*only, ","), "ray") {
+		t.Skip("the frameworks are not installed, or Ray is not asked for: make test-frameworks does that")
+	}
+	l := example(t, "digits-ray-tune", "torch")
+	m := best.FindStringSubmatch(l.logs())
+	if m == nil {
+		t.Fatal(tail(l.logs(), 60))
+	}
+	runs, _ := filepath.Glob(filepath.Join(l.state, "runs", "*"))
+	if len(runs) != 1 {
+		t.Fatalf("the runs are %v", runs)
+	}
+	out, err := l.dlwb(t.Context(), "metrics", filepath.Base(runs[0]), "--json").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var read struct {
+		Series []struct {
+			Name   string
+			Points [][2]float64
+		}
+	}
+	if err := json.Unmarshal(out, &read); err != nil {
+		t.Fatal(err)
+	}
+	curves, lowest := 0, math.Inf(1)
+	for _, s := range read.Series {
+		if strings.Contains(s.Name, "val") && strings.Contains(s.Name, "loss") && len(s.Points) > 0 {
+			curves++
+			lowest = min(lowest, s.Points[len(s.Points)-1][1])
+		}
+	}
+	told, _ := strconv.ParseFloat(m[3], 64)
+	if curves != 6 || math.Abs(lowest-told) > 1e-4 || told > 0.2 {
+		t.Errorf("%d curves of 6 trials, whose lowest loss is %v, and the driver says %s\n%s", curves, lowest, m[3], tail(string(out), 80))
 	}
 }

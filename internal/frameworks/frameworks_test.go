@@ -138,7 +138,11 @@ func (l lab) add(text string) {
 
 // run is dlwb run, which removes its cluster in the end.
 func (l lab) run(ctx context.Context) *exec.Cmd {
-	c := exec.CommandContext(ctx, dlwb(l.T), "run", "--down", "--json")
+	return l.dlwb(ctx, "run", "--down", "--json")
+}
+
+func (l lab) dlwb(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, dlwb(l.T), args...)
 	c.Dir = l.dir
 	c.Env = append(os.Environ(), "DLWB_KEEPER=off", "DLWB_HOME="+l.state)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGINT) }

@@ -79,3 +79,31 @@ func (l lab) says(parent context.Context, want map[string]int) error {
 	}
 	return l.nothingLeft(out)
 }
+
+// TestFrameworksCommands runs commands as people bring them: the engine is found
+// behind what stands before it, and a script that starts its ranks does so itself.
+func TestFrameworksCommands(t *testing.T) {
+	if *venvs == "" || *only != "" && !slices.Contains(strings.Split(*only, ","), "torchrun") {
+		t.Skip("the frameworks are not installed, or torchrun is not asked for: make test-frameworks does that")
+	}
+	python := filepath.Join(*venvs, "torch", "bin", "python")
+	trial := Trial{Engine: "auto", Venv: "torch", Script: "torch_sum.py"}
+	for _, c := range []struct {
+		name, command string
+		nodes         int
+		says          map[string]int
+	}{
+		{"before a launcher", "env DLWB_TRIED=1 uv run torchrun --nproc_per_node 2 --nnodes 2 torch_sum.py", 2, map[string]int{`rank \d of 4: sum 4 `: 4}},
+		{"in a script", "bash run.sh", 1, map[string]int{`rank \d of 2: sum 2 `: 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, trial, Shape{c.nodes, 1}, "")
+			l.put("run.sh", "#!/bin/bash\nset -e\nexec "+python+" -m torch.distributed.run \\\n  --nproc_per_node 2 torch_sum.py\n")
+			l.put("dlwb.yaml", fmt.Sprintf("name: brought\nprovider: local\nmachines: {count: %d}\nenvironment: {python: %s}\nrun: {command: %s}\n", c.nodes, python, c.command))
+			l.add("")
+			if err := l.says(t.Context(), c.says); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -266,6 +267,9 @@ func TestAPyTorchJobTrains(t *testing.T) {
 	}
 }
 
+// jobKinds are the resources of the kinds that a job becomes.
+var jobKinds = []string{"pytorchjobs", "tfjobs", "jobs"}
+
 // killer is an API server that kills dlwb at one of its calls: before the call is
 // passed on, or when its answer is there and nobody has seen it.
 type killer struct {
@@ -296,7 +300,7 @@ func newKiller(t *testing.T, c *kuberig.Cluster) (*killer, string) {
 	proxy.FlushInterval = -1
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.Request.Method == http.MethodPost && r.StatusCode == http.StatusCreated && strings.HasSuffix(r.Request.URL.Path, "/pytorchjobs") && r.Request.URL.Query().Get("dryRun") == "" {
+		if r.Request.Method == http.MethodPost && r.StatusCode == http.StatusCreated && slices.Contains(jobKinds, path.Base(r.Request.URL.Path)) && r.Request.URL.Query().Get("dryRun") == "" {
 			k.mu.Lock()
 			k.made = append(k.made, r.Request.URL.Path)
 			k.mu.Unlock()
@@ -348,17 +352,16 @@ func (k *killer) run(p *project, at int, after bool, args ...string) (calls int)
 func TestNothingIsLeftOrMadeTwiceWhereverDlwbIsKilled(t *testing.T) {
 	c, program := cluster(t), overlay.Build(t, nil)
 	k, kubeconfig := newKiller(t, c)
-	profile := "name: killed\nprovider: kubernetes\nmachines: {count: 2, kind: pytorchjob}\nrun: {engine: plain, command: train.py, env: {A: b}}\n"
-	begin := func(t *testing.T) *project {
+	begin := func(t *testing.T, kind, engine string) *project {
 		p := newProject(t, program, kubeconfig)
-		p.Write("train.py", "import time\ntime.sleep(300)\n")
-		p.profile(profile)
+		p.Write("train.py", "import os, time\nopen(os.environ['DLWB_RESULTS'] + '/x', 'w').write('x')\ntime.sleep(300)\n")
+		p.profile("name: killed\nprovider: kubernetes\nmachines: {count: 2, kind: " + kind + "}\nrun: {engine: " + engine + ", command: train.py, env: {A: b}}\n")
 		k.mu.Lock()
 		k.made = nil
 		k.mu.Unlock()
 		return p
 	}
-	p := begin(t)
+	p := begin(t, "pytorchjob", "plain")
 	submits := k.run(p, 0, false, "run", "--plain", "--detach")
 	downs := k.run(p, 0, false, "down", "killed", "--plain")
 	t.Logf("%d calls to submit, %d to take down", submits, downs)
@@ -379,8 +382,12 @@ func TestNothingIsLeftOrMadeTwiceWhereverDlwbIsKilled(t *testing.T) {
 	most := sample.Of(t, min(16, len(all)), len(all), "moments at which dlwb is killed")
 	for i := range most {
 		at := all[i*len(all)/most]
-		t.Run(fmt.Sprintf("%+v", at), func(t *testing.T) {
-			p := begin(t)
+		kind, engine := "pytorchjob", "plain"
+		if i%3 > 0 {
+			kind, engine = []string{"tfjob", "job"}[i%3-1], "tensorflow"
+		}
+		t.Run(fmt.Sprintf("%s %+v", kind, at), func(t *testing.T) {
+			p := begin(t, kind, engine)
 			if at.down {
 				k.run(p, 0, false, "run", "--plain", "--detach")
 				k.run(p, at.at, at.after, "down", "killed", "--plain")
@@ -405,7 +412,7 @@ func TestNothingIsLeftOrMadeTwiceWhereverDlwbIsKilled(t *testing.T) {
 // left holds that nothing of dlwb's is in the cluster.
 func left(t *testing.T, c *kuberig.Cluster) {
 	t.Helper()
-	for _, kind := range []string{"pods", "configmaps", "secrets", "services", "jobs.v1.batch", "pytorchjobs.v1.kubeflow.org"} {
+	for _, kind := range []string{"pods", "configmaps", "secrets", "services", "jobs.v1.batch", "pytorchjobs.v1.kubeflow.org", "tfjobs.v1.kubeflow.org"} {
 		var names []string
 		for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 			list, err := c.Resource(kind, "default").List(context.Background(), meta.ListOptions{})

@@ -4,6 +4,7 @@ package sagemakerstory
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -45,9 +46,23 @@ func (p *project) profile(provider, run, more string) {
 	p.Trust("dlwb.yaml")
 }
 
-// clean looks whether anything is left that costs or was the run's own.
+// clean looks whether anything is left that costs or was the run's own, and whether the
+// documents name the right to each call that was made.
 func (p *project) clean() {
 	p.T.Helper()
+	docs, err := os.ReadFile("../../docs/sagemaker.md")
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	for _, c := range p.fake.Calls("") {
+		right := map[string]string{"HeadBucket": "ListBucket", "ListObjectsV2": "ListBucket"}[c.Name]
+		if right == "" {
+			right = c.Name
+		}
+		if right != "GetCallerIdentity" && !regexp.MustCompile("[`:]"+right+"`").Match(docs) { // everybody may ask who he is
+			p.T.Errorf("docs/sagemaker.md does not name the right to %s", right)
+		}
+	}
 	if left := p.fake.Running(); len(left) > 0 {
 		p.T.Errorf("jobs are left: %q", left)
 	}

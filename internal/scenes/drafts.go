@@ -25,6 +25,14 @@ func (s *Stage) Paths(string) []string {
 	return []string{"train.py", "tune.py", "requirements.txt", "data/", "scripts/", "scripts/prepare.py", "bad\n\x1b[31mname.py"}
 }
 
+// Known implements ui.Bench.
+func (s *Stage) Known(_, key string) []string {
+	if key == "machines.hosts" {
+		return []string{"gpu1", "gpu2"}
+	}
+	return nil
+}
+
 // Markets implements ui.Bench.
 func (s *Stage) Markets() []string { return []string{"ec2"} }
 

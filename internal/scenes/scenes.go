@@ -63,6 +63,11 @@ func more() []Scene {
 		{"charts", "Every chart: train and validation together, the best value marked", chartsGrid},
 		{"charts-read", "Smoothed, zoomed in, and read at one moment in all charts", chartsRead},
 		{"charts-filter", "The charts with a word in their names, logarithmic", chartsFilter},
+		{"charts-noisy", "Noise smoothed, with the values behind it, and two axes where scales are far apart", chartsNoisy},
+		{"ranks", "Ranks that differ: their middle, a band, and which is farthest", apart},
+		{"ranks-singly", "The ranks that differ, each by itself", pressed(apart, "v", "i", "enter")},
+		{"charts-doubt", "Names of which it is not known whether they are metrics, and why", pressed(apart, "v", "d")},
+		{"train-checkpoint", "How old the newest checkpoint at home is", trainCheckpoint},
 		{"chart-full", "One chart, with all that is known of its curves", chartFull},
 		{"metric", "A metric of one's own, tried on the last lines before it is added", trying("tok", `(\d+) tokens/s`)},
 		{"metric-wrong", "An expression that can't be used says why", trying("tok", `(step) +(\d+`)},
@@ -290,9 +295,9 @@ func forwards(w, h int, theme string) *Stage {
 	t := NewStory(2, 0)
 	t.Wait(s.now().Sub(Epoch))
 	const http, tcp, reverse = event.ForwardHTTP, event.ForwardTCP, event.ForwardReverse
-	t.Tell(event.ForwardOpened{Kind: http, Name: "jupyter", LocalPort: 8888, RemotePort: 35119, URL: "http://jupyter-charlm-4c2fka77.localhost:8888/"},
-		event.ForwardOpened{Kind: http, Name: "tensorboard", LocalPort: 6006, RemotePort: 41013, URL: "http://tensorboard-charlm-q3betkc7.localhost:6006/"},
-		event.ForwardOpened{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: "http://127.0.0.1:8265/"},
+	t.Tell(event.ForwardOpened{Kind: http, Name: "jupyter", LocalPort: 8888, RemotePort: 35119, URL: "http://jupyter-charlm-4c2fka77.localhost:8888/", Kept: true},
+		event.ForwardOpened{Kind: http, Name: "tensorboard", LocalPort: 6006, RemotePort: 41013, URL: "http://tensorboard-charlm-q3betkc7.localhost:6006/", Kept: true},
+		event.ForwardOpened{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, URL: "http://127.0.0.1:8265/", Kept: true},
 		event.ForwardOpened{Kind: reverse, Name: "reverse", LocalPort: 5000, RemotePort: 6007},
 		event.ForwardChanged{Kind: tcp, Name: "8265", LocalPort: 8265, RemotePort: 8265, Connected: true, Why: "connect to 127.0.0.1:8265 on node0: ssh: rejected: connect failed (Connection refused)"},
 		event.ForwardChanged{Kind: reverse, Name: "reverse", LocalPort: 5000, RemotePort: 6007, Why: "the connection was lost: no answer within 10s"})

@@ -14,4 +14,4 @@ if [ ! -x "$ray/bin/ray" ]; then
 fi
 moto=${DLWB_MOTO:-$cache/moto-5.2.5/bin/moto_server}
 [ -x "$moto" ] || sh internal/tools/moto.sh
-DLWB_ECS_MATRIX=1 DLWB_MOTO=$moto DLWB_RAY=$ray DLWB_BOTOCORE=$(dirname "$moto")/python go test -count=1 -timeout 30m -v ./cloud/ecs ./cloud/rayjobs ./internal/ecsstory
+DLWB_KEYS=1 DLWB_ECS_MATRIX=1 DLWB_MOTO=$moto DLWB_RAY=$ray DLWB_BOTOCORE=$(dirname "$moto")/python go test -count=1 -timeout 30m -v ./cloud/ecs ./cloud/rayjobs ./internal/ecsstory

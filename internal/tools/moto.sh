@@ -1,12 +1,17 @@
 #!/bin/sh
-# moto.sh: runs the tests of cloud/ec2 that need moto, in a venv of its own below the
-# user's cache directory, which stays for the next time.
+# moto.sh: runs the tests that need moto with each of its versions in MOTO, each in a
+# venv of its own below the user's cache directory, which stays for the next time.
+# Versions lack different things, and dlwb has to bear all of them.
 set -eu
-version=5.2.5
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/dlwb/moto-$version
-if ! "$venv/bin/moto_server" --help >/dev/null 2>&1; then
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" --quiet --disable-pip-version-check install "moto[ec2,s3,server,ssm]==$version"
-fi
-DLWB_MOTO="$venv/bin/moto_server" go test -count=1 -v -run Moto ./cloud/ec2 ./cloud/objects
+failed=0
+for version in ${MOTO:-5.2.5 4.2.14}; do
+    venv=${XDG_CACHE_HOME:-$HOME/.cache}/dlwb/moto-$version
+    if ! "$venv/bin/moto_server" --help >/dev/null 2>&1; then
+        rm -rf "$venv"
+        python3 -m venv "$venv"
+        "$venv/bin/pip" --quiet --disable-pip-version-check install "moto[ec2,s3,server,ssm]==$version"
+    fi
+    echo "moto $version"
+    DLWB_MOTO="$venv/bin/moto_server" go test -count=1 -v -timeout 30m -run Moto ./cloud/ec2 ./cloud/objects ./internal/motostory || failed=1
+done
+exit $failed

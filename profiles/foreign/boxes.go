@@ -23,13 +23,7 @@ func (f *file) compose() {
 	f.named(name)
 	f.image(service)
 	f.variables(child(service, "environment"))
-	if command := child(service, "command"); command != nil {
-		text := engine.Join(f.texts(command))
-		if command.Kind == yaml.ScalarNode {
-			text = command.Value
-		}
-		f.command(strings.Join(strings.Fields(text), " "), command.Line)
-	}
+	f.started(child(service, "entrypoint"), child(service, "command"))
 	f.volumes(child(service, "volumes"))
 	f.ports(child(service, "ports"))
 	// Containers of a run have these anyway.
@@ -37,6 +31,25 @@ func (f *file) compose() {
 		f.take(at(service, key))
 	}
 	f.take(child(f.root, "version"))
+}
+
+// started takes what a service starts: its command, behind its entrypoint.
+func (f *file) started(entry, command *yaml.Node) {
+	text, line := "", 0
+	for _, n := range []*yaml.Node{entry, command} {
+		if n == nil {
+			continue
+		}
+		words := engine.Join(f.texts(n))
+		if n.Kind == yaml.ScalarNode {
+			words = n.Value
+		}
+		f.take(n)
+		text, line = text+" "+words, n.Line
+	}
+	if text = strings.Join(strings.Fields(text), " "); text != "" {
+		f.command(text, line)
+	}
 }
 
 func hasGPU(service *yaml.Node) bool {
@@ -97,7 +110,11 @@ func (f *file) ports(n *yaml.Node) {
 	if n == nil {
 		return
 	}
-	for _, item := range n.Content {
+	items := n.Content
+	if n.Kind == yaml.ScalarNode {
+		items = []*yaml.Node{n}
+	}
+	for _, item := range items {
 		if m := portForm.FindStringSubmatch(item.Value); m != nil {
 			forward = append(forward, m[1])
 			f.take(item)

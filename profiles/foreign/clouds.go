@@ -63,10 +63,8 @@ func (f *file) ray() {
 		f.note(kind.Line, "provider.type: "+kind.Value, "dlwb makes no machines there: the profile runs on this one; set provider, and machines")
 	}
 	f.set("environment.docker", f.text(at(f.root, "docker.image")))
-	if idle := f.text(at(f.root, "idle_timeout_minutes")); idle != "" {
-		f.set("limits.idle", idle+"m")
-	}
-	f.set("environment.before", append(f.texts(at(f.root, "initialization_commands")), f.texts(at(f.root, "setup_commands"))...))
+	f.idle(at(f.root, "idle_timeout_minutes"))
+	f.set("environment.before", append(f.shellLines(at(f.root, "initialization_commands")), f.shellLines(at(f.root, "setup_commands"))...))
 }
 
 // rayNodes takes the types of nodes: a profile has one. It is the workers', of whom
@@ -74,6 +72,7 @@ func (f *file) ray() {
 func (f *file) rayNodes() {
 	types, head := at(f.root, "available_node_types"), f.text(at(f.root, "head_node_type"))
 	if types == nil {
+		f.rayBefore2()
 		return
 	}
 	chosen, count := child(types, head), 1
@@ -85,10 +84,31 @@ func (f *file) rayNodes() {
 			chosen, count = types.Content[i+1], count+number
 		}
 	}
-	f.set("machines.count", count)
-	config := child(chosen, "node_config")
+	if least := at(f.root, "min_workers"); count == 1 && least != nil { // of all types together
+		f.count(least, 1)
+	} else {
+		f.set("machines.count", count)
+	}
+	f.rayMachine(child(chosen, "node_config"))
+}
+
+// rayBefore2 takes the nodes as files for Ray before 2.0 have them.
+func (f *file) rayBefore2() {
+	head, workers := at(f.root, "head_node"), at(f.root, "worker_nodes")
+	if head == nil && workers == nil {
+		return
+	}
+	f.count(at(f.root, "min_workers"), 1)
+	if child(workers, "InstanceType") == nil {
+		workers = head
+	}
+	f.rayMachine(workers)
+}
+
+// rayMachine takes what an instance is like.
+func (f *file) rayMachine(config *yaml.Node) {
 	f.set("machines.instance", f.text(child(config, "InstanceType")))
-	f.set("machines.image", f.text(child(config, "ImageId")))
+	f.machineImage(child(config, "ImageId"))
 	if f.text(at(config, "InstanceMarketOptions.MarketType")) == "spot" {
 		f.set("machines.spot", true)
 	}
@@ -97,62 +117,6 @@ func (f *file) rayNodes() {
 		if size := f.text(at(disks.Content[0], "Ebs.VolumeSize")); size != "" {
 			f.set("machines.disk", sized(size, "GiB"))
 		}
-	}
-}
-
-// sky takes a task of SkyPilot.
-func (f *file) sky() {
-	f.named(f.text(at(f.root, "name")))
-	f.set("provider", paid)
-	f.count(at(f.root, "num_nodes"), 0)
-	f.set("code.dir", f.text(at(f.root, "workdir")))
-	r := at(f.root, "resources")
-	f.set("machines.instance", f.text(child(r, "instance_type")))
-	f.accelerators(child(r, "accelerators"))
-	f.set("machines.region", f.text(child(r, "region")))
-	if infra := child(r, "infra"); infra != nil {
-		cloud, region, _ := strings.Cut(infra.Value, "/")
-		if cloud == "aws" {
-			f.set("machines.region", region)
-			f.take(infra)
-		}
-	}
-	if cloud := child(r, "cloud"); cloud != nil && cloud.Value == "aws" {
-		f.take(cloud)
-	}
-	if spot := child(r, "use_spot"); spot != nil && spot.Value == "true" {
-		f.take(spot)
-		f.set("machines.spot", true)
-	}
-	if size := child(r, "disk_size"); size != nil {
-		if _, err := strconv.Atoi(size.Value); err == nil {
-			f.set("machines.disk", sized(f.text(size), "GB"))
-		}
-	}
-	if image := child(r, "image_id"); image != nil && strings.HasPrefix(image.Value, "docker:") {
-		f.set("environment.docker", strings.TrimPrefix(f.text(image), "docker:"))
-	}
-	f.variables(at(f.root, "envs"))
-	f.script(at(f.root, "setup"), "environment.after")
-	f.launch(at(f.root, "run"))
-}
-
-// accelerators takes A100:8, or {A100: 8}.
-func (f *file) accelerators(n *yaml.Node) {
-	if n == nil {
-		return
-	}
-	model, number, _ := strings.Cut(n.Value, ":")
-	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
-		model, number = n.Content[0].Value, n.Content[1].Value
-	}
-	if _, named := f.out["machines.instance"]; model == "" || named {
-		return
-	}
-	f.take(n)
-	f.set("machines.instance.gpu", model)
-	if gpus, err := strconv.Atoi(number); err == nil {
-		f.set("machines.instance.gpus", gpus)
 	}
 }
 
@@ -190,7 +154,7 @@ var blocks = pattern.New(`(?m)^\s*(?:if|for|while|until|case|function)\b|<<|\(\)
 
 // lines are the commands of a script, one a line; none where it has blocks.
 func lines(script string) (all []string) {
-	if blocks.MatchString(script) {
+	if blocks.MatchString(script) || openQuote(script) {
 		return nil
 	}
 	for line := range strings.Lines(strings.ReplaceAll(script, "\\\n", " ")) {
@@ -268,3 +232,45 @@ func (f *file) command(text string, line int) {
 
 // sized is a size as a profile has it: other tools leave the unit out.
 func sized(number, unit string) string { return number + unit }
+
+// shellLines are commands of a list, each of which may be a small script.
+func (f *file) shellLines(n *yaml.Node) (all []string) {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return f.texts(n)
+	}
+	for _, item := range n.Content {
+		switch {
+		case item.Kind != yaml.ScalarNode:
+		case !strings.Contains(strings.TrimSpace(item.Value), "\n"):
+			all = append(all, f.texts(item)...)
+		case len(lines(item.Value)) > 0:
+			f.take(item)
+			all = append(all, lines(item.Value)...)
+		}
+	}
+	return all
+}
+
+// openQuote reports whether a quoted text of a script goes over its lines.
+func openQuote(script string) bool {
+	for line := range strings.Lines(strings.ReplaceAll(script, "\\\n", " ")) {
+		quote, before := rune(0), ' '
+		for _, r := range line {
+			switch {
+			case quote == 0 && r == '#' && (before == ' ' || before == '\t'), quote == 0 && before == '\\':
+				if r == '#' {
+					quote = '#'
+				}
+			case quote == 0 && (r == '"' || r == '\''):
+				quote = r
+			case r == quote && (quote == '\'' || before != '\\'):
+				quote = 0
+			}
+			before = r
+		}
+		if quote == '"' || quote == '\'' {
+			return true
+		}
+	}
+	return false
+}

@@ -50,9 +50,7 @@ var kinds = []kind{
 	{"a devcontainer.json", func(f *file) bool {
 		return strings.Contains(f.name, "devcontainer") && (f.has("image") || f.has("build") || f.has("dockerFile"))
 	}, (*file).devcontainer},
-	{"a SkyPilot task", func(f *file) bool {
-		return f.has("run") && (f.has("resources") || f.has("setup") || f.has("num_nodes"))
-	}, (*file).sky},
+	{"a SkyPilot task", (*file).isSky, (*file).sky},
 }
 
 // file is one that is being imported.
@@ -81,26 +79,26 @@ func Import(name string, text []byte, script string) (Imported, error) {
 		f.ssm(at, line)
 		return f.finish("an ssm command line", script)
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(comments.ReplaceAllString(string(text), "")), &doc); err != nil {
+	all, err := documents(uncommented(f.name, text))
+	if err != nil {
 		return Imported{}, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return Imported{}, fmt.Errorf("%s: %w", name, ErrUnknown)
-	}
-	f.root = doc.Content[0]
-	for _, k := range kinds {
-		if k.is(f) {
-			k.take(f)
-			f.rest("", f.root)
-			return f.finish(k.name, script)
+	for i, root := range all {
+		f.root = root
+		k := slices.IndexFunc(kinds, func(k kind) bool { return k.is(f) })
+		if k < 0 {
+			continue
 		}
+		kinds[k].take(f)
+		f.rest("", root)
+		f.others(all, i)
+		return f.finish(kinds[k].name, script)
+	}
+	if len(all) == 1 && f.has("dockerComposeFile") {
+		return Imported{}, fmt.Errorf("%s: its service is in a Compose file: import that, %s", name, strings.Join(f.texts(at(f.root, "dockerComposeFile")), " or "))
 	}
 	return Imported{}, fmt.Errorf("%s: %w", name, ErrUnknown)
 }
-
-// comments are whole lines that begin with //, which devcontainer.json may have.
-var comments = pattern.New(`(?m)^\s*//[^\n]*$`)
 
 // finish writes the profile, by the way of the reader of profiles: what it refuses
 // is never written.
@@ -111,13 +109,9 @@ func (f *file) finish(from, script string) (Imported, error) {
 		f.note(0, "the training command", "the file has none that dlwb can start: check run.command")
 	}
 	f.here()
-	text, err := yaml.Marshal(nest(f.out))
+	p, err := f.profile(script)
 	if err != nil {
 		return Imported{}, err
-	}
-	p, err := profiles.ParseToShow(filepath.Join(filepath.Dir(f.name), profiles.FileName), text)
-	if err != nil {
-		return Imported{}, fmt.Errorf("what %s says makes no profile: %w", f.name, err)
 	}
 	slices.SortStableFunc(f.left, func(a, b Left) int { return a.Line - b.Line })
 	return Imported{From: from, Profile: profiles.Write(p), Left: f.left, Secret: f.secret}, nil
@@ -260,7 +254,11 @@ func (f *file) rest(key string, n *yaml.Node) {
 			f.rest(key, item)
 		}
 	default:
-		f.left = append(f.left, Left{n.Line, key + ": " + maskedOf(key, strings.TrimSpace(n.Value)), reasonOf(key)})
+		why := reasonOf(key)
+		if strings.Contains(strings.TrimSpace(n.Value), "\n") {
+			why = "it is a script: write it to a file, such as " + key[strings.LastIndexByte(key, '.')+1:] + ".sh, and name what it runs in the profile"
+		}
+		f.left = append(f.left, Left{n.Line, key + ": " + maskedOf(key, strings.TrimSpace(n.Value)), why})
 	}
 }
 
@@ -279,7 +277,9 @@ var reasons = map[string]string{
 	"zone": "the zones of the region are tried in order", "availability_zone": "the zones of the region are tried in order",
 	"virtualenv": "dlwb has its own place for it", "max_workers": "a cluster has as many nodes from its first moment as it needs",
 	"head_start_ray_commands": "the engine starts it", "worker_start_ray_commands": "the engine starts it",
-	"container_name": "dlwb names containers", "autostop": "see limits.idle",
+	"container_name": "dlwb names containers", "autostop": "see limits.idle", "run": "it is no one command that dlwb can start: see run.command",
+	"env_file": "its variables are not read: name those that are needed in run.env",
+	"mode":     "see data, which brings files to every node", "source": "see data, which brings files to every node",
 }
 
 var notName = pattern.New(`[^a-z0-9]+`)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"path"
 	"slices"
 	"strconv"
 )
@@ -58,6 +59,10 @@ var accelerateCommand = launcherCommand{
 }
 
 func unwrapAccelerate(j *Job) ([]string, bool, error) {
-	_, notes, ok, err := accelerateCommand.unwrap(j)
+	c := accelerateCommand
+	if len(j.Command) > 0 && path.Base(j.Command[0]) == "accelerate-launch" {
+		c.program = []string{"accelerate-launch"}
+	}
+	_, notes, ok, err := c.unwrap(j)
 	return notes, ok, err
 }

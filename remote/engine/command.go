@@ -15,6 +15,13 @@ var (
 	barePython = pattern.New(`^python3?$`)
 )
 
+// ofShells are commands that only a shell has, and what takes their place.
+var ofShells = map[string]string{
+	"export": "set variables in run.env", "set": "set variables in run.env", "cd": "write the path of the script from the code directory",
+	"source": "the environment of the profile is active already", ".": "the environment of the profile is active already",
+	"module": "name modules in machines.modules", "ulimit": "write what must come first in environment.before", "eval": "write what it comes to",
+}
+
 // executable turns the words of a training command into what is executed: a
 // script or a -m module gets the interpreter in front, a bare python or
 // python3 becomes the interpreter, and anything else stays as it is.
@@ -27,6 +34,8 @@ func executable(command []string, python string) ([]string, error) {
 	case assignment.MatchString(first):
 		name, _, _ := strings.Cut(first, "=")
 		return nil, fmt.Errorf("run.command begins with %s=…: set it in run.env instead, as %s: value", name, name)
+	case ofShells[first] != "":
+		return nil, fmt.Errorf("run.command begins with %s, which only a shell has: %s, or write sh -c '…'", first, ofShells[first])
 	case strings.HasSuffix(first, ".py"):
 		return append([]string{python}, command...), nil
 	case first == "-m" && len(command) == 1:

@@ -67,6 +67,8 @@ type Job struct {
 	// localRankArg is what the ranks get as their last argument but for the
 	// local rank; empty: nothing.
 	localRankArg string
+	// fronts is what stands before each rank, from before the launcher of a command.
+	fronts []string
 	// procsInAll is how many ranks a launcher in the command was told to start;
 	// 0: not told.
 	procsInAll int
@@ -236,7 +238,7 @@ var engines = []engine{
 		owns:   deepspeedVars, unwrap: unwrapDeepspeed, plan: deepspeed},
 	{name: "ray", launcher: true, signs: `(?m)^\s*(import|from)\s+ray\b`, uses: "Ray",
 		starts: "ray start on each node, and the script on node 0 once all nodes have joined",
-		owns:   []string{"RAY_ADDRESS"}, plan: ray, more: rayMore, alone: true},
+		owns:   []string{"RAY_ADDRESS"}, unwrap: unwrapRay, plan: ray, more: rayMore, alone: true},
 }
 
 // Info is what pages say of an engine.
@@ -407,6 +409,7 @@ func newLayout(nodes []Node, job Job) (layout, error) {
 	if job.Run == "" {
 		job.Run = "dlwb"
 	}
+	command = append(slices.Clip(job.fronts), command...)
 	l := layout{job: job, nodes: nodes, command: command}
 	l.port = l.portAt(0)
 	if n := job.procsInAll; n > 0 && job.ProcsPerNode == 0 {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,10 +119,11 @@ var importsMPI4py = pattern.New(`(?m)^\s*(import|from)\s+mpi4py\b`)
 // fillMPI runs a script that uses mpi4py by it: else an exception of one rank
 // leaves all others waiting for ever.
 func fillMPI(l *layout) []string {
-	if len(l.command) < 2 || !strings.HasSuffix(l.command[1], ".py") || !importsMPI4py.MatchString(l.script()) {
+	at := len(l.job.fronts) + 1
+	if len(l.command) <= at || !strings.HasSuffix(l.command[at], ".py") || !importsMPI4py.MatchString(l.script()) {
 		return nil
 	}
-	l.command = append([]string{l.command[0], "-m", "mpi4py"}, l.command[1:]...)
+	l.command = slices.Insert(slices.Clone(l.command), at, "-m", "mpi4py")
 	return []string{"added to the command: -m mpi4py, so that an exception of one rank ends all"}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -81,6 +82,12 @@ func (e engine) refuseOwned(env []string) error {
 // unwrapped takes a launcher off the command. One of another engine would start
 // ranks of its own below those that this one starts.
 func (e engine) unwrapped(job *Job) ([]string, error) {
+	if path.Base(word(job.Command, 0)) == "srun" && Launcher(job.Command) == "" {
+		return nil, fmt.Errorf("run.command begins with srun, and dlwb itself starts the processes of all nodes: write only what follows it and its options")
+	}
+	cut, rest := cutFronts(job.Command)
+	job.Command, job.fronts = rest, cut.kept
+	job.Env = append(slices.Clip(job.Env), cut.assigned...)
 	for _, other := range engines {
 		if other.unwrap == nil {
 			continue
@@ -95,15 +102,29 @@ func (e engine) unwrapped(job *Job) ([]string, error) {
 			return nil, err
 		default:
 			*job = as
-			return notes, nil
+			return append(cut.notes, notes...), nil
 		}
 	}
-	return nil, nil
+	return e.refuseWithin(job)
+}
+
+// word is one of some words; empty where there are not so many.
+func word(words []string, i int) string {
+	if i >= len(words) {
+		return ""
+	}
+	return words[i]
 }
 
 // Launcher gives the engine whose launcher a command begins with; empty where it
 // begins with none.
 func Launcher(command []string) string {
+	_, rest := cutFronts(command)
+	return launcherAt(rest)
+}
+
+// launcherAt is Launcher for a command with nothing before its launcher.
+func launcherAt(command []string) string {
 	for _, e := range engines {
 		if e.unwrap == nil {
 			continue

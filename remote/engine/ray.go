@@ -126,3 +126,18 @@ func rayMore(l layout, p *Plan) {
 	p.Leads = len(l.nodes) > 1
 	p.Notes = append(p.Notes, "Ray's dashboard listens on node0, 127.0.0.1:"+l.portAt(rayDashboard)+"; the script is the driver, and finds the number of workers in DLWB_WORKERS")
 }
+
+// rayCommand is how a job is handed to a Ray that is there. What it says of its
+// own environment is not known here, and so refused: it belongs in the profile.
+var rayCommand = launcherCommand{
+	program: []string{"ray", "job", "submit"},
+	options: map[string]option{
+		"address": dropValue, "working_dir": dropValue, "no_wait": dropFlag, "submission_id": dropValue, "job_id": dropValue,
+		"log_style": dropValue, "log_color": dropValue, "verify": dropValue, "headers": dropValue,
+	},
+}
+
+func unwrapRay(j *Job) ([]string, bool, error) {
+	_, notes, ok, err := rayCommand.unwrap(j)
+	return notes, ok, err
+}

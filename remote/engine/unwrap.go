@@ -50,10 +50,7 @@ func (c launcherCommand) begin(words []string) (rest []string, module string) {
 		return words[n:], ""
 	}
 	if len(words) > 0 && anyPython.MatchString(path.Base(words[0])) {
-		words = words[1:]
-		for len(words) > 0 && words[0] == "-u" {
-			words = words[1:]
-		}
+		words = afterPython(words[1:])
 	}
 	if len(words) < 2 || words[0] != "-m" {
 		return nil, ""
@@ -66,18 +63,42 @@ func (c launcherCommand) begin(words []string) (rest []string, module string) {
 	return nil, ""
 }
 
+var (
+	pythonFlags = pattern.New(`^-[bBdEhiIOPqsSuvx]+$`)
+	pythonValue = pattern.New(`^-[bBdEhiIOPqsSuvx]*[WX]$`)
+	pythonRuns  = pattern.New(`^-[bBdEhiIOPqsSuvx]+m$`)
+)
+
+// afterPython cuts the options of an interpreter off the front; -um becomes -m.
+func afterPython(words []string) []string {
+	for len(words) > 0 {
+		switch {
+		case pythonRuns.MatchString(words[0]):
+			return append([]string{"-m"}, words[1:]...)
+		case pythonValue.MatchString(words[0]) && len(words) > 1:
+			words = words[2:]
+		case pythonFlags.MatchString(words[0]) || len(words[0]) > 2 && (strings.HasPrefix(words[0], "-W") || strings.HasPrefix(words[0], "-X")):
+			words = words[1:]
+		default:
+			return words
+		}
+	}
+	return words
+}
+
 func startWith(words, front []string) bool {
 	return len(words) >= len(front) && strings.Join(words[:len(front)], " ") == strings.Join(front, " ")
 }
 
 // launcherWord is what a person would call the launcher of a command.
 func launcherWord(command []string) string {
-	for i, w := range command {
-		if w == "-m" && i+1 < len(command) {
-			return command[i+1]
-		}
+	if anyPython.MatchString(path.Base(command[0])) {
+		command = afterPython(command[1:])
 	}
-	return path.Base(command[0])
+	if len(command) > 1 && command[0] == "-m" {
+		return command[1]
+	}
+	return path.Base(word(command, 0))
 }
 
 // unwrap takes the launcher off a job's command.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/shellword"
 )
 
@@ -64,8 +65,11 @@ func (s *splitter) next() error {
 	at, r := s.pos, s.in[s.pos]
 	s.pos++
 	switch r {
-	case ' ', '\t', '\n', '\r':
+	case ' ', '\t', '\r':
 		s.end()
+	case '\n':
+		s.end()
+		return s.nextLine(at)
 	case '\'':
 		return s.single(at)
 	case '"':
@@ -74,6 +78,11 @@ func (s *splitter) next() error {
 		return s.escaped(at)
 	case '|', '&', ';', '<', '>', '(', ')':
 		return s.fail(at, fmt.Sprintf("%c needs a shell: quote it if it is meant as text, else write sh -c '…'", r))
+	case '#':
+		if !s.inWord {
+			return s.fail(at, "# begins a comment: leave it out, or quote it if it is meant as text")
+		}
+		s.put(r)
 	case '~':
 		if !s.inWord && (s.pos == len(s.in) || strings.ContainsRune("/ \t\n", s.in[s.pos])) {
 			return s.fail(at, "~ is not expanded: write the whole path, or sh -c '…'")
@@ -85,13 +94,25 @@ func (s *splitter) next() error {
 	return nil
 }
 
+// newCommand are words with which a line begins that is a command of its own.
+var newCommand = pattern.New(`^\s*(python[0-9.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|horovodrun|ray|srun|pip[0-9]*|uv|poetry|conda|cd|export|source|bash|sh)\s`)
+
+// nextLine looks at the line behind one that has words: a shell would take it for
+// the next command.
+func (s *splitter) nextLine(at int) error {
+	if len(s.words) > 0 && newCommand.MatchString(string(s.in[s.pos:min(len(s.in), s.pos+40)])) {
+		return s.fail(at, "another command begins in the next line, and run.command is one: end the line with a \\ if it goes on, else write sh -c '…'")
+	}
+	return nil
+}
+
 // text takes a character that means itself, unless a shell would expand it.
 func (s *splitter) text(at int, r rune) error {
 	switch {
 	case r == 0:
 		return s.fail(at, "a NUL byte can't be part of a command")
 	case r == '`' || r == '$' && s.pos < len(s.in) && beginsName(s.in[s.pos]):
-		return s.fail(at, fmt.Sprintf("%c is not expanded: put it in single quotes if it is meant as text, else write sh -c '…'", r))
+		return s.fail(at, fmt.Sprintf("%c is not expanded: leave out an option of a launcher that names nodes, ranks or addresses, as dlwb sets it; put it in single quotes if it is meant as text, else write sh -c '…'", r))
 	}
 	s.put(r)
 	return nil

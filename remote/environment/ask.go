@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/dlwb/dlwb/internal/modules"
 )
 
 // AskLine is a line of sh by which a machine that is no node yet tells which Python
@@ -12,9 +14,9 @@ func (s Spec) AskLine() string {
 	p := s.looker(nil)
 	switch {
 	case s.named():
-		return modulesLine(s.Modules) + p.namedLine()
+		return modules.Line(s.Modules) + p.namedLine()
 	case s.Kind == System || s.Kind == Venv:
-		return modulesLine(s.Modules) + p.probeLine()
+		return modules.Line(s.Modules) + p.probeLine()
 	}
 	return ""
 }

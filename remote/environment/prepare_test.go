@@ -189,3 +189,20 @@ func TestAnOptionalEnvironmentIsSparedWhereItsPackagesAre(t *testing.T) {
 	}
 	contains(t, r.Text, "already has what requirements.txt asks for")
 }
+
+// What a file that others name with -c says is held to, by pip itself.
+func TestConstraintsHoldAndMakeTheEnvironmentAnewWhenTheyChange(t *testing.T) {
+	wheels := t.TempDir()
+	wheel(t, wheels, "dlwbpinned", "1.0")
+	wheel(t, wheels, "dlwbpinned", "2.0")
+	l := newLocal(t, bare(t))
+	spec := Spec{Kind: Venv, Cluster: "c", File: "requirements.txt", Content: "--no-index\n--find-links " + wheels + "\n" + Constraint + "dlwbpinned<2\ndlwbpinned\n"}
+	r := l.must(spec)
+	if got := l.python(r, "import dlwbpinned; print(dlwbpinned.version)"); got != "1.0" {
+		t.Errorf("version %s", got)
+	}
+	spec.Content = strings.Replace(spec.Content, "<2", "<3", 1)
+	if r = l.must(spec); r.Skipped {
+		t.Error("another constraint was passed over")
+	}
+}

@@ -7,6 +7,10 @@ import (
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
+// Constraint begins a line of requirements that only says which version is allowed:
+// of a file that others name with -c. venv.py gives pip a file of them.
+const Constraint = "#dlwb-constraint: "
+
 // requirement is a line that can be checked without pip: a name, and perhaps
 // the least version.
 type requirement struct{ name, least string }
@@ -21,6 +25,9 @@ var (
 // checked without pip.
 func simpleRequirements(content string) ([]requirement, bool) {
 	var all []requirement
+	if strings.Contains(content, Constraint) {
+		return nil, false
+	}
 	for _, line := range strings.Split(content, "\n") {
 		if i := strings.Index(line+" ", "# "); i == 0 || i > 0 && line[i-1] == ' ' {
 			line = line[:i]
@@ -42,6 +49,9 @@ func simpleRequirements(content string) ([]requirement, bool) {
 // what pip would find: each line is a package by its name, not a file or an
 // address of one, and no option says how to get it.
 func sharable(content string) bool {
+	if strings.Contains(content, Constraint) {
+		return false
+	}
 	for line := range strings.Lines(content) {
 		line, _, _ = strings.Cut(line, " #")
 		line = strings.TrimSpace(line)

@@ -52,7 +52,9 @@ func New(state, exe string) (*Client, error) {
 }
 
 // Lender is the keeper as who lends connections.
-func (c *Client) Lender() *remote.Lender { return &remote.Lender{Lend: c.lend, Drop: c.drop} }
+func (c *Client) Lender() *remote.Lender {
+	return &remote.Lender{Lend: c.lend, Drop: c.drop, Hold: c.hold, End: c.end}
+}
 
 // talk is a connection to a keeper that has greeted.
 type talk struct {

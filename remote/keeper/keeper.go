@@ -58,6 +58,9 @@ const (
 	opDrop   = "drop"
 	opStatus = "status"
 	opStop   = "stop"
+	opHold   = "hold"
+	opTicket = "ticket"
+	opEnd    = "end"
 )
 
 // question is what a command asks: one on each connection, as a line of JSON.
@@ -65,6 +68,10 @@ type question struct {
 	Build   string          `json:"build"` // who asks; empty for status and stop, which any may ask
 	Op      string          `json:"op"`
 	Targets []remote.Target `json:"targets,omitempty"`
+	// Tunnel is what opHold asks for, and Like are the tunnels that opTicket and
+	// opEnd mean.
+	Tunnel *remote.TunnelWish `json:"tunnel,omitempty"`
+	Like   *remote.TunnelHeld `json:"like,omitempty"`
 }
 
 // greeting is the answer that comes at once.
@@ -78,6 +85,15 @@ type answer struct {
 	HostKey string   `json:"host_key,omitempty"`
 	Failure *failure `json:"failure,omitempty"`
 	Status  *Status  `json:"status,omitempty"`
+
+	Tunnel *remote.TunnelHeld `json:"tunnel,omitempty"`
+	Ticket string             `json:"ticket,omitempty"`
+}
+
+// tunnelNews is what follows the answer to opHold, for as long as it is listened to.
+type tunnelNews struct {
+	Stands remote.TunnelState `json:"stands"`
+	Ended  string             `json:"ended,omitempty"`
 }
 
 // Status is what a keeper holds.
@@ -87,6 +103,8 @@ type Status struct {
 	Current bool      `json:"current"` // it is of this build
 	Keep    string    `json:"keep"`    // how long what nobody uses is kept
 	Nodes   []Kept    `json:"nodes"`
+	// Tunnels stay until they are closed, or until their cluster goes.
+	Tunnels []remote.TunnelHeld `json:"tunnels"`
 }
 
 // Kept is a connection.
@@ -108,6 +126,8 @@ type failure struct {
 	Got  string `json:"got,omitempty"`
 	Why  string `json:"why,omitempty"`
 	Next string `json:"next,omitempty"`
+	Port int    `json:"port,omitempty"`
+	Free int    `json:"free,omitempty"`
 }
 
 // The kinds of failures. One of another kind is found again by the command itself,
@@ -116,6 +136,7 @@ const (
 	kindHostKey     = "host key"
 	kindUnreachable = "unreachable"
 	kindNoAgent     = "no agent"
+	kindPortTaken   = "port taken"
 	kindOther       = "other"
 )
 
@@ -124,7 +145,10 @@ func failureOf(err error) *failure {
 	var key *remote.HostKeyError
 	var out *remote.UnreachableError
 	var none *remote.NoAgentError
+	var taken *remote.PortTakenError
 	switch {
+	case errors.As(err, &taken):
+		return &failure{Kind: kindPortTaken, Port: taken.Port, Free: taken.Next}
 	case errors.As(err, &key):
 		return &failure{Kind: kindHostKey, Name: key.Name, Addr: key.Addr, Want: key.Want, Got: key.Got}
 	case errors.As(err, &none):
@@ -140,6 +164,8 @@ func (f *failure) error() error {
 	switch f.Kind {
 	case kindHostKey:
 		return &remote.HostKeyError{Name: f.Name, Addr: f.Addr, Want: f.Want, Got: f.Got}
+	case kindPortTaken:
+		return &remote.PortTakenError{Port: f.Port, Next: f.Free}
 	case kindNoAgent:
 		return &remote.NoAgentError{Name: f.Name, Why: f.Why, Next: f.Next}
 	}

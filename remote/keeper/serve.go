@@ -39,7 +39,7 @@ func Main(args []string) int {
 	if err != nil || keep == 0 {
 		keep = keepFor
 	}
-	k := &keeper{state: args[0], build: args[1], keep: keep, since: time.Now(), listener: l, held: map[key]*held{}, over: make(chan struct{})}
+	k := &keeper{state: args[0], build: args[1], keep: keep, since: time.Now(), listener: l, held: map[key]*held{}, tunnels: map[tunnelKey]*tunnel{}, over: make(chan struct{})}
 	// A hang-up is of the terminal of whoever started it.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 	ended := make(chan os.Signal, 1)
@@ -79,10 +79,13 @@ type keeper struct {
 	over         chan struct{} // closed when it is to end
 	once         sync.Once
 
-	mu     sync.Mutex
-	held   map[key]*held
-	guests int       // connections of commands
-	empty  time.Time // since when there was nothing to hold; zero: there is
+	opening sync.Mutex // of tunnels: of two that ask for one the second finds it
+
+	mu      sync.Mutex
+	held    map[key]*held
+	tunnels map[tunnelKey]*tunnel
+	guests  int       // connections of commands
+	empty   time.Time // since when there was nothing to hold; zero: there is
 }
 
 func (k *keeper) stop() { k.once.Do(func() { close(k.over) }) }
@@ -95,6 +98,7 @@ func (k *keeper) end() {
 		_, _, _ = os.Remove(path), k.listener.Close(), os.Remove(path+".lock")
 		unlock()
 	}
+	k.endTunnels("its keeper was ended", func(*tunnel) bool { return true })
 	k.dropAll(func(*held) bool { return true })
 }
 
@@ -113,11 +117,12 @@ func (k *keeper) accept() {
 // directory is gone.
 func (k *keeper) look() {
 	for range time.Tick(lookEvery) {
+		k.endTunnels("its node was not reached for "+awayMost.String(), (*tunnel).isLost)
 		k.dropAll(func(h *held) bool { return h.users == 0 && (time.Since(h.idle) > k.keep || h.isDead()) })
 		_, err := os.Stat(k.state)
 		k.mu.Lock()
 		switch {
-		case len(k.held) > 0 || k.guests > 0:
+		case len(k.held) > 0 || len(k.tunnels) > 0 || k.guests > 0:
 			k.empty = time.Time{}
 		case k.empty.IsZero():
 			k.empty = time.Now()
@@ -182,7 +187,16 @@ func (k *keeper) serve(conn net.Conn) {
 		if q.Build == k.build && len(q.Targets) == 1 {
 			k.lend(conn, in, q.Targets[0])
 		}
+	case opHold:
+		if q.Build == k.build && q.Tunnel != nil {
+			k.hold(conn, in, q)
+		}
+	case opTicket:
+		k.ticket(conn, q.Like)
+	case opEnd:
+		k.endLike(conn, q.Like)
 	case opDrop:
+		k.endTunnels("the machine goes, or has another address or key", func(t *tunnel) bool { return slices.ContainsFunc(q.Targets, t.by.isAt) })
 		k.dropAll(func(h *held) bool { return slices.ContainsFunc(q.Targets, h.isAt) })
 		_ = send(conn, answer{})
 	case opStatus:
@@ -279,7 +293,7 @@ func (g *guest) Read(p []byte) (int, error) {
 func (k *keeper) status() *Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := &Status{PID: os.Getpid(), Since: k.since, Keep: k.keep.String(), Nodes: []Kept{}}
+	s := &Status{PID: os.Getpid(), Since: k.since, Keep: k.keep.String(), Nodes: []Kept{}, Tunnels: k.tunnelsLocked()}
 	for _, h := range k.held {
 		s.Nodes = append(s.Nodes, Kept{Name: h.target.Name, Addr: h.target.Addr, User: h.target.User, Since: h.since, Users: h.users, IdleSince: h.idle})
 	}

@@ -2,11 +2,14 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/ui/meaning"
 	"github.com/dlwb/dlwb/ui/plot"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
@@ -66,15 +69,19 @@ func (p Page) plot(group []*session.Curve, a session.Axis) plot.Chart {
 	if x, ok := p.View.readAt(a, group); ok {
 		c.Cursor = &x
 	}
-	if isRate(group[0].Name) && !c.LogY { // how fast: only from zero up does a dip look its size
-		for _, cv := range group {
-			if _, hi, ok := cv.Points.Range(); ok && hi > 0 {
+	axes := p.valueAxes(group)
+	if session.IsRate(group[0].Name) && !c.LogY { // how fast: only from zero up does a dip look its size
+		for i, cv := range group {
+			if _, hi, ok := cv.Points.Range(); ok && hi > 0 && axes[i] == 0 {
 				c.YMax = max(c.YMax, hi*1.15)
 			}
 		}
 	}
 	for i, cv := range group {
-		c.Series = append(c.Series, p.linesOf(cv, a, i)...)
+		for _, l := range p.linesOf(cv, a, i) {
+			l.Axis = axes[i]
+			c.Series = append(c.Series, l)
+		}
 	}
 	return c
 }
@@ -83,33 +90,45 @@ func (p Page) plot(group []*session.Curve, a session.Axis) plot.Chart {
 func (p Page) linesOf(cv *session.Curve, a session.Axis, i int) []plot.Line {
 	color := p.Styles.Series[i%len(p.Styles.Series)]
 	line := plot.Line{Name: cv.Name, Series: cv.By(a), Style: lipgloss.NewStyle().Foreground(color)}
-	if at, ok := cv.Best(); ok && cv.N > 1 {
-		line.Best = &plot.Mark{X: cv.X(a, at), Y: cv.Value(at)}
+	if of := cv.Recorded(); of.Has(a) && of.N > 1 {
+		if at, ok := of.Best(); ok {
+			line.Best = &plot.Mark{X: of.X(a, at), Y: of.Value(at)}
+		}
 	}
-	f := p.View.Factor()
+	f := p.View.factorFor(cv, a)
+	if b := p.View.bandOf(cv); b != nil {
+		if f > 0 {
+			line.Series, line.Values = cv.Smoothed(a, f), cv.By(a)
+		}
+		return []plot.Line{p.bandLine(b, a, i), line}
+	}
 	if f == 0 {
 		return []plot.Line{line}
 	}
 	raw := line
 	raw.Behind, raw.Best = true, nil
 	raw.Style = lipgloss.NewStyle().Foreground(p.Styles.Behind[i%len(p.Styles.Behind)])
-	line.Series = cv.Smoothed(a, f)
+	line.Series, line.Values = cv.Smoothed(a, f), raw.Series
 	return []plot.Line{raw, line}
 }
 
+const (
+	// valueRoom is what a curve's number and value need in a title beside its name.
+	valueRoom = 14
+	// leastName is how much of a name is always seen.
+	leastName = 6
+)
+
 // title names the curves with their newest values, or with those at the
-// cursor; at the right what is best, as far as there is room.
+// cursor; at the right what is best, as far as there is room. A warning has room
+// before the names of many curves.
 func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) string {
-	var names []string
-	if group[0].Run > 0 {
-		names = append(names, group[0].Name)
+	left := p.namesText(group, a, w)
+	if text.Wide(left) > w { // rather the ends of the names than no values
+		left = p.namesText(group, a, max(w/len(group)-valueRoom, leastName))
 	}
-	for i, cv := range group {
-		names = append(names, p.curveTitle(group, i, cv, a))
-	}
-	left := strings.Join(names, "   ")
 	right := ""
-	add := func(forms ...string) { // the longest that fits
+	add := func(forms ...string) (added bool) { // the longest that fits
 		for _, txt := range forms {
 			sep := ""
 			if right != "" {
@@ -117,12 +136,27 @@ func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) 
 			}
 			if txt != "" && text.Wide(left)+2+text.Wide(txt+sep+right) <= w {
 				right = txt + sep + right
-				return
+				return true
 			}
+		}
+		return false
+	}
+	warn := func(forms ...string) {
+		if len(forms) == 0 || forms[0] == "" || add(forms...) {
+			return
+		}
+		short := forms[len(forms)-1]
+		if room := w - 4 - text.Wide(short+right); short != "" && room >= 8 {
+			left = text.Cut(left, room)
+			add(short)
 		}
 	}
 	add(p.placeText(group, a))
-	add(p.gapText(group, " NaN or inf"), p.gapText(group, ""))
+	warn(p.weakText(group)...)
+	warn(p.ranksText(group)...)
+	warn(p.gapText(group, " NaN or inf"), p.gapText(group, ""))
+	warn(p.scaleText(group)...)
+	add(p.lightText(group, a)...)
 	add(p.bestText(group, a)...)
 	add(view)
 	if right == "" {
@@ -131,9 +165,36 @@ func (p Page) title(group []*session.Curve, a session.Axis, view string, w int) 
 	return text.Spread(left, right, w)
 }
 
+// namesText is the curves with their values. What they all are of stands before them,
+// where they are of several runs or ranks. Of a name at most so many cells are seen:
+// its end, where the quantity stands.
+func (p Page) namesText(group []*session.Curve, a session.Axis, most int) string {
+	var names []string
+	if group[0].Run > 0 {
+		names = append(names, tailOf(group[0].Name, most))
+	}
+	axes, of := p.valueAxes(group), ""
+	for i, cv := range group {
+		if cv.Rank != "" && cv.Of != of {
+			of = cv.Of
+			names = append(names, tailOf(of, most))
+		}
+		names = append(names, p.curveTitle(group, i, cv, a, most)+p.sideText(axes, i))
+	}
+	return strings.Join(names, "   ")
+}
+
+// tailOf is the end of a name that has at most so many cells.
+func tailOf(name string, most int) string {
+	if w := text.Wide(name); w > most {
+		return ansi.TruncateLeft(name, w-most+1, "…")
+	}
+	return name
+}
+
 // curveTitle is a curve's sign, name and value. With several the sign is the
 // number that stands in the curve: colour is not all that tells them apart.
-func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a session.Axis) string {
+func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a session.Axis, most int) string {
 	sign := "━"
 	if p.ASCII {
 		sign = "*" // as the curve is drawn
@@ -147,11 +208,17 @@ func (p Page) curveTitle(group []*session.Curve, i int, cv *session.Curve, a ses
 		value = y
 	}
 	txt := style.Render(sign) + " "
-	if cv.Run == 0 { // of runs over each other the name stands before all
-		txt += cv.Name + " "
+	switch {
+	case cv.Rank != "":
+		txt += cv.Rank + " "
+	case cv.Run == 0: // of runs over each other the name stands before all
+		txt += tailOf(cv.Name, most) + " "
 	}
 	txt += p.Styles.Strong.Of(text.OrDash(cv.N > 0, text.Number(value)))
-	if f := p.View.Factor(); f > 0 && cv.Run == 0 {
+	if p.View.bandOf(cv) != nil {
+		txt += p.Styles.Dim.Of(" median")
+	}
+	if f := p.View.factorFor(cv, a); f > 0 && cv.Run == 0 {
 		s := cv.Smoothed(a, f)
 		_, y, ok := s.Last()
 		if at, on := p.View.readAt(a, group); on {
@@ -178,7 +245,7 @@ func (p Page) placeText(group []*session.Curve, a session.Axis) string {
 func (p Page) gapText(group []*session.Curve, what string) string {
 	n := 0
 	for _, c := range group {
-		n += c.Points.Gaps()
+		n += c.Recorded().Points.Gaps()
 	}
 	if n == 0 {
 		return ""
@@ -195,15 +262,17 @@ func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 		if metrics.GoalOf(c.Name) == metrics.NoGoal {
 			return nil
 		}
-		if c.N > 0 && isHeldOut(c.Name) {
+		if c.N > 0 && meaning.HeldOut(c.Name) != "" {
 			judge = c
 		}
 	}
-	if judge.Run > 0 {
+	if judge.Run > 0 || judge.Rank != "" {
 		judge = BestOf(group)
 	}
+	number := slices.Index(group, judge) + 1
+	judge = judge.Recorded() // what is on record, and in every table
 	at, ok := judge.Best()
-	if !ok || judge.N < 2 {
+	if !ok || judge.N < 2 || !judge.Has(a) {
 		return nil
 	}
 	goal := metrics.GoalOf(judge.Name)
@@ -214,9 +283,17 @@ func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 		of := fmt.Sprintf(" in run %d", judge.Run)
 		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", goal, value, judge.Run))}
 	}
+	if judge.Rank != "" {
+		of := fmt.Sprintf(" of %s", text.Word(judge.Rank))
+		return []string{dim(rule + value + of + where), dim(rule + value + of)}
+	}
 	if len(group) > 1 {
-		split, _, _ := strings.Cut(judge.Name, "/")
-		out = append([]string{dim(rule + judge.Name + " " + value + where), dim(rule + split + " " + value + where), dim(rule + split + " " + value)}, out...)
+		of := fmt.Sprintf(" in %d", number)
+		short, shortest := rule+value+of+where, rule+value+of
+		if data := meaning.HeldOut(judge.Name); data != "" {
+			short, shortest = rule+data+" "+value+where, rule+data+" "+value
+		}
+		out = append([]string{dim(rule + judge.Name + " " + value + where), dim(short), dim(shortest)}, out...)
 	}
 	return append(out, dim("◆ "+string(goal)+" "+value))
 }
@@ -243,13 +320,15 @@ func (p Page) curveName(c *session.Curve) string {
 	if c.Run > 0 && c.Run <= len(p.Names) {
 		return text.Word(p.Names[c.Run-1])
 	}
-	return c.Name
+	return p.View.nameOf(c)
 }
 
-// isHeldOut reports whether a series is of data that is not trained on.
-func isHeldOut(name string) bool {
-	split, _, _ := strings.Cut(name, "/")
-	return split == "val" || split == "eval" || split == "test"
+// nameOf is what a curve is called where no more is said of it.
+func (v *View) nameOf(c *session.Curve) string {
+	if v.bandOf(c) != nil {
+		return c.Name + ", median"
+	}
+	return c.Name
 }
 
 // ViewText is how all charts are looked at; empty when in no way of note.
@@ -276,11 +355,6 @@ func (p Page) ViewText(a session.Axis) string {
 		text = strings.TrimLeft(text+"  ", " ") + part + " " + state
 	}
 	return text
-}
-
-// isRate reports whether a series counts something a second.
-func isRate(name string) bool {
-	return strings.HasSuffix(name, "/s") || strings.HasSuffix(name, "_per_sec")
 }
 
 // Extreme is how the best value of a quantity is called.

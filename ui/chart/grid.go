@@ -29,7 +29,7 @@ type Spot struct {
 // Row are the picked chart and, where there is room, those after it.
 // The picked one is the largest: the others keep it company.
 func (v *View) Row(w, h int) []Spot {
-	groups := v.Of.State.Groups()
+	groups := v.groups()
 	if len(groups) == 0 {
 		return nil
 	}
@@ -93,9 +93,18 @@ func (v *View) Spots(w, h int) []Spot {
 	return spots
 }
 
+// Head is how many rows stand above a grid of charts in a screen of h rows.
+func (v *View) Head(h int) int {
+	n := len(v.Ranks.Waiting())
+	if !v.Weak || v.Full || n == 0 {
+		return 2
+	}
+	return 2 + min(n+1, max(h/4, 2))
+}
+
 // Draw is every chart in a grid, or one on the whole screen.
 func (p Page) Draw(w, h int) []string {
-	out := []string{p.head(w, h), ""}
+	out := append([]string{p.head(w, h), ""}, p.waitingList(w, p.View.Head(h)-2)...)
 	spots := p.Spots(w, h-len(out))
 	if len(spots) == 0 {
 		return append(out, p.Empty(w)...)
@@ -151,7 +160,7 @@ func (p Page) drawn(s Spot, w int) []string {
 // head says how many charts there are and how they are looked at.
 func (p Page) head(w, h int) string {
 	v, s := p.View, p.Styles
-	groups, all := p.View.Shown(), p.Of.State.Groups()
+	groups, all := p.View.Shown(), p.View.groups()
 	left := text.Plural(len(all), "chart")
 	if v.Filter != "" {
 		left = fmt.Sprintf("%d of %s  ", len(groups), text.Plural(len(all), "chart")) + s.Warn.Of("/"+text.Word(v.Filter))
@@ -159,8 +168,9 @@ func (p Page) head(w, h int) string {
 	a := session.AxisAuto
 	if g := p.View.PickedGroup(); g != nil {
 		a = session.AxisOf(g, v.Asked)
-		left += p.PageText(w, h-2)
+		left += p.PageText(w, h-v.Head(h))
 	}
+	left += p.waitingText()
 	return text.Spread(left, p.ViewText(a), w)
 }
 
@@ -220,7 +230,7 @@ func (v *View) Text() string {
 				i, _ = c.By(a).Near(at)
 			}
 			if i >= 0 && i < c.N {
-				fmt.Fprintf(&b, "%s\t%s %s\t%v\n", c.Name, a, a.Number(c.X(a, i)), c.Value(i))
+				fmt.Fprintf(&b, "%s\t%s %s\t%v\n", v.nameOf(c), a, a.Number(c.X(a, i)), c.Value(i))
 			}
 		}
 	}

@@ -65,8 +65,15 @@ func (v *View) Anew() {
 	v.cursor = cursor{}
 }
 
-// Smoother goes on in the factors of the average.
-func (v *View) Smoother(d int) { v.Smooth = text.Clamp(v.Smooth+d, 0, len(Factors)-1) }
+// Smoother goes on in the factors of the average; below the least there is none.
+func (v *View) Smoother(d int) {
+	v.Raw = v.Smooth+d <= 0
+	v.Smooth = text.Clamp(v.Smooth+d, 0, len(Factors)-1)
+}
+
+// ToggleRaw draws the values alone, or with the light average again that they are
+// drawn with where they would be a slab.
+func (v *View) ToggleRaw() { v.Raw, v.Smooth = !v.Raw || v.Smooth > 0, 0 }
 
 // ToggleLog makes the value axis logarithmic, or linear again.
 func (v *View) ToggleLog() { v.logY = !v.logY }

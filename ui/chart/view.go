@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/ui/plot"
+	"github.com/dlwb/dlwb/ui/ranks"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 )
@@ -23,7 +24,11 @@ type View struct {
 	Filter  string           // charts whose names hold it
 	Asked   session.Axis     // by what x is counted; session.AxisAuto chooses
 	logY    bool
-	Smooth  int // which of Factors
+	Smooth  int          // which of Factors
+	Raw     bool         // no average that nobody asked for
+	Ranks   *ranks.Ranks // what all ranks print; nil: not known
+	Singly  bool         // the ranks that differ, each by itself
+	Weak    bool         // also what waits to be known as a metric
 	windows [session.Axes]extent
 	cursor  cursor
 	drag    drag
@@ -100,7 +105,7 @@ func settled(from, to, lo, hi float64) extent {
 
 // Shown are the groups of curves that the filter leaves.
 func (v *View) Shown() [][]*session.Curve {
-	all := v.Of.State.Groups()
+	all := v.groups()
 	words := strings.Fields(strings.ToLower(v.Filter))
 	if len(words) == 0 {
 		return all
@@ -196,6 +201,35 @@ func (v *View) read(c *session.Curve, a session.Axis, group []*session.Curve) (x
 
 // Factor is the present weight of the average; 0 for none.
 func (v *View) Factor() float64 { return Factors[min(max(v.Smooth, 0), len(Factors)-1)] }
+
+// FactorOf is the factor of the average by which each curve is drawn, as the charts
+// are looked at now: a person's, else a light one where the values alone would be a
+// slab.
+func (v *View) FactorOf() func(*session.Curve) float64 {
+	f, raw := v.Factor(), v.Raw
+	return func(c *session.Curve) float64 {
+		if f > 0 || raw {
+			return f
+		}
+		return c.Light()
+	}
+}
+
+// fewInView is how many points of a curve may be seen for it to be drawn without an
+// average that nobody asked for: each can be told from the next.
+const fewInView = 200
+
+// factorFor is the factor of the average by which a curve is drawn on an axis.
+func (v *View) factorFor(c *session.Curve, a session.Axis) float64 {
+	f := v.FactorOf()(c)
+	if f == 0 || v.Smooth > 0 || !v.windows[a].on {
+		return f
+	}
+	if from, to, lo, hi, ok := v.Window(a); ok && float64(c.N)*(to-from) < fewInView*(hi-lo) {
+		return 0
+	}
+	return f
+}
 
 // Step moves the cursor of the picked chart by a number of columns, but at
 // least to the next point.

@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/dlwb/dlwb/ui/chart"
+	"github.com/dlwb/dlwb/ui/meaning"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -143,7 +144,7 @@ func (v *Comparison) TakeFacts(msg Compared, now time.Time) tea.Cmd {
 			v.wanted = append(v.wanted, c.Name)
 		}
 	}
-	slices.SortStableFunc(v.wanted, func(a, b string) int { return session.ChartRank(a) - session.ChartRank(b) })
+	slices.SortStableFunc(v.wanted, func(a, b string) int { return meaning.Rank(a) - meaning.Rank(b) })
 	v.series = len(v.wanted)
 	return v.readOverlay()
 }
@@ -157,7 +158,7 @@ func (v *Comparison) readOverlay() tea.Cmd {
 	name := v.wanted[0]
 	v.wanted = v.wanted[1:]
 	gen, from, runs := v.gen, v.from, v.facts.Runs
-	asked, factor := v.Charts.Asked, v.Charts.Factor()
+	asked, factor := v.Charts.Asked, v.Charts.FactorOf()
 	return func() tea.Msg {
 		curves, err := overlay(from, runs, name)
 		for _, p := range session.Prepare(session.Unprepared([][]*session.Curve{curves}, asked), factor) {

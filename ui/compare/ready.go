@@ -3,6 +3,7 @@ package compare
 import (
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/session"
 )
 
@@ -14,25 +15,31 @@ import (
 type manner struct {
 	asked  session.Axis
 	smooth int
+	raw    bool
 }
+
+func mannerOf(c *chart.View) manner { return manner{c.Asked, c.Smooth, c.Raw} }
+
+// set has charts drawn so.
+func (m manner) set(c *chart.View) { c.Asked, c.Smooth, c.Raw = m.asked, m.smooth, m.raw }
 
 // LookedAt changes how charts are looked at: at once, but the axis and the
 // average when they are made.
 func (v *Comparison) LookedAt(do func()) tea.Cmd {
 	c := v.Charts
-	shown := manner{c.Asked, c.Smooth}
+	shown := mannerOf(c)
 	if v.turn == v.turned { // nothing is under way
 		v.next = shown
 	}
-	c.Asked, c.Smooth = v.next.asked, v.next.smooth
+	v.next.set(c)
 	do()
-	next := manner{c.Asked, c.Smooth}
+	next := mannerOf(c)
 	if next == v.next {
-		c.Asked, c.Smooth = shown.asked, shown.smooth
+		shown.set(c)
 		return nil
 	}
-	factor := c.Factor()
-	c.Asked, c.Smooth = shown.asked, shown.smooth
+	factor := c.FactorOf()
+	shown.set(c)
 	v.next = next
 	v.turn++
 	gen, turn, curves := v.gen, v.turn, session.Unprepared(c.Of.State.Groups(), next.asked)
@@ -48,5 +55,5 @@ func (v *Comparison) TakeReady(msg Readied) {
 		p.Keep()
 	}
 	v.turned = msg.turn
-	v.Charts.Asked, v.Charts.Smooth = msg.how.asked, msg.how.smooth
+	msg.how.set(v.Charts)
 }

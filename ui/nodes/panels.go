@@ -9,8 +9,8 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
-	"github.com/dlwb/dlwb/ui/plot"
 	"github.com/dlwb/dlwb/ui/session"
+	"github.com/dlwb/dlwb/ui/spark"
 	"github.com/dlwb/dlwb/ui/text"
 )
 
@@ -457,9 +457,9 @@ func unit(v *float64, u string, w int) string {
 }
 
 // glyphs are those of a history.
-func (p Page) glyphs() plot.Glyphs {
+func (p Page) glyphs() spark.Glyphs {
 	if p.ASCII {
-		return plot.ASCII
+		return spark.ASCII
 	}
-	return plot.Unicode
+	return spark.Unicode
 }

@@ -16,9 +16,17 @@ type Line struct {
 	// Origin is taken from every x before it is drawn: curves of several runs
 	// lie over each other when each counts from its own beginning.
 	Origin float64
+	// Values are those that the right end tells the newest of, where the curve is an
+	// average of them; nil for the curve's own.
+	Values *Series
 	// Behind draws the curve below the others, without name, number or value:
 	// the raw values behind their average.
 	Behind bool
+	// Axis is by which value axis it is drawn: 0 is the one at the left, 1 the one
+	// at the right. With more than two each has the whole height, and no numbers.
+	Axis int
+	// Low and High are the edges of a band around the curve; nil for none.
+	Low, High *Series
 	// Best is the point to be marked; nil for none. Its X is that of the
 	// series.
 	Best *Mark

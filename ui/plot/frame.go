@@ -3,8 +3,6 @@ package plot
 import (
 	"math"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/dlwb/dlwb/ui/scale"
 )
 
@@ -14,14 +12,15 @@ type frame struct {
 	*Chart
 	w, h   int // of everything below the head
 	x0, x1 float64
-	y0, y1 float64 // logarithms when LogY
-	left   int     // cells left of the plot: labels and the axis itself
+	values []span // of each value axis
+	left   int    // cells left of the plot: labels and the axis itself
 	plotW  int
 	plotH  int
 	yTicks []scale.Tick
-	yWidth int // of the widest label
-	xAxis  int // rows below the plot: 0 to 2
-	right  int // cells right of the plot: values at the ends
+	yWidth int          // of the widest label
+	xAxis  int          // rows below the plot: 0 to 2
+	right  int          // cells right of the plot: values at the ends, or the second value axis
+	rTicks []scale.Tick // of the second value axis
 	canvas canvas
 	ends   []end
 	gaps   []uint8 // by column: whose value is not finite there, 0 for none
@@ -41,7 +40,11 @@ func (c *Chart) frame(w, h int) *frame {
 	}
 	for _, behind := range []bool{true, false} {
 		for i, l := range c.Series {
-			if l.Series != nil && l.Behind == behind {
+			if l.Behind != behind {
+				continue
+			}
+			f.band(i, l)
+			if l.Series != nil {
 				f.curve(i, l)
 			}
 		}
@@ -66,6 +69,7 @@ func (c *Chart) measure(w, h int) *frame {
 	}
 	f.plotH = h - f.xAxis
 	f.labelY()
+	f.labelRight()
 	f.labelEnds()
 	f.plotW = w - f.left - f.right
 	f.canvas = newCanvas(f.plotW, f.plotH, c.ASCII)
@@ -109,24 +113,6 @@ func (a Area) At(column int) float64 {
 	return a.X0 + (float64(column-a.Left)+0.5)/float64(max(a.W, 1))*(a.X1-a.X0)
 }
 
-// labelY chooses the y labels. They stay away where they would take more than
-// a third of the width.
-func (f *frame) labelY() {
-	n := max(2, (f.plotH+1)/2)
-	if f.LogY {
-		f.yTicks = scale.LogTicks(f.y0, f.y1, n)
-	} else {
-		f.yTicks = scale.Ticks(f.y0, f.y1, n)
-	}
-	for _, t := range f.yTicks {
-		f.yWidth = max(f.yWidth, lipgloss.Width(t.Text))
-	}
-	f.left = f.yWidth + 1
-	if f.plotH < 2 || f.left*3 > f.w {
-		f.yTicks, f.yWidth, f.left = nil, 0, 0
-	}
-}
-
 // rangeX sets x0 and x1; false when no series has points there.
 func (f *frame) rangeX() bool {
 	f.x0, f.x1 = math.Inf(1), math.Inf(-1)
@@ -148,40 +134,6 @@ func (f *frame) rangeX() bool {
 	return true
 }
 
-// rangeY sets y0 and y1 from what lies between x0 and x1; false when nothing
-// finite (on a log axis: nothing above zero) does.
-func (f *frame) rangeY() bool {
-	sum := emptyNode
-	for _, l := range f.Series {
-		if l.Series != nil {
-			sum.merge(l.Series.within(f.x0+l.Origin, f.x1+l.Origin))
-		}
-	}
-	lo, hi := sum.ymin, sum.ymax
-	if f.LogY {
-		lo = sum.ypos
-	}
-	if lo > hi {
-		return false
-	}
-	if f.YMax > f.YMin && (!f.LogY || f.YMin > 0) {
-		lo, hi = f.YMin, f.YMax
-	}
-	if f.LogY {
-		f.y0, f.y1 = widen(math.Log10(lo), math.Log10(hi), 0.3, 0.3)
-		return true
-	}
-	below := 0.05 * math.Abs(lo)
-	if lo == 0 {
-		below = 0
-	}
-	f.y0, f.y1 = widen(lo, hi, below, max(0.05*math.Abs(hi), 1e-290))
-	if lo == 0 && hi == 0 {
-		f.y1 = 1
-	}
-	return true
-}
-
 // widen makes room around a range that has no extent, and keeps it far enough
 // from the limits of floating point that differences stay finite.
 func widen(lo, hi, below, above float64) (float64, float64) {
@@ -194,17 +146,18 @@ func widen(lo, hi, below, above float64) (float64, float64) {
 	return lo - below, hi + above
 }
 
-// px is the horizontal place of x in the canvas's dots, py the vertical one,
-// 0 at the top.
+// px is the horizontal place of x in the canvas's dots, py the vertical one by a
+// value axis, 0 at the top.
 func (f *frame) px(x float64) float64 {
 	return share(x-f.x0, f.x1-f.x0) * float64(f.canvas.pw-1)
 }
 
-func (f *frame) py(y float64) float64 {
+func (f *frame) py(y float64, axis int) float64 {
 	if f.LogY {
 		y = math.Log10(y)
 	}
-	return share(f.y1-y, f.y1-f.y0) * float64(f.canvas.ph-1)
+	v := f.values[axis]
+	return share(v.hi-y, v.hi-v.lo) * float64(f.canvas.ph-1)
 }
 
 // share is part/whole, kept finite: what lies a million plots away may lie

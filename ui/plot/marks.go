@@ -78,7 +78,7 @@ func (f *frame) sign(i int, x, y float64, sign rune) {
 	if x < f.x0 || x > f.x1 || y != y || f.LogY && y <= 0 {
 		return
 	}
-	px, py := dotAt(f.px(x)), dotAt(f.py(y))
+	px, py := dotAt(f.px(x)), dotAt(f.py(y, f.Series[i].Axis))
 	if px < 0 || py < 0 || px >= f.canvas.pw || py >= f.canvas.ph {
 		return
 	}
@@ -124,24 +124,24 @@ type end struct {
 
 // labelEnds makes room for the values at the right ends, where there is some.
 func (f *frame) labelEnds() {
-	if !f.Ends || f.w < 32 || f.plotH < 3 {
+	if !f.Ends || f.w < 32 || f.plotH < 3 || f.rTicks != nil {
 		return
 	}
 	numbers, width := f.numbers(), 0
 	for k, i := range numbers {
 		l := f.Series[i]
-		if l.Series == nil {
-			continue
-		}
 		y, ok := f.lastIn(l)
 		if !ok {
 			continue
 		}
 		text := f.value(y)
+		if v, ok := f.lastIn(Line{Series: l.Values, Origin: l.Origin}); ok {
+			text = f.value(v)
+		}
 		if n := len(numbers); n > 1 && n <= 9 {
 			text = string('1'+rune(k)) + " " + text
 		}
-		f.ends = append(f.ends, end{line: i, text: text, row: f.rowOf(y)})
+		f.ends = append(f.ends, end{line: i, text: text, row: f.rowOf(y, l.Axis)})
 		width = max(width, lipgloss.Width(text))
 	}
 	if width == 0 || (width+1)*4 > f.w || len(f.ends) > f.plotH {
@@ -162,6 +162,9 @@ func (f *frame) value(y float64) string {
 
 // lastIn is a line's last finite value that is shown.
 func (f *frame) lastIn(l Line) (y float64, ok bool) {
+	if l.Series == nil {
+		return 0, false
+	}
 	if x, y, some := l.Series.Last(); some && x-l.Origin <= f.x1 {
 		return y, x-l.Origin >= f.x0 && !(f.LogY && y <= 0)
 	}
@@ -174,11 +177,12 @@ func (f *frame) lastIn(l Line) (y float64, ok bool) {
 }
 
 // rowOf is the row of a value before there is a canvas.
-func (f *frame) rowOf(y float64) int {
+func (f *frame) rowOf(y float64, axis int) int {
 	if f.LogY {
 		y = math.Log10(y)
 	}
-	row := share(f.y1-y, f.y1-f.y0) * float64(f.plotH)
+	v := f.values[axis]
+	row := share(v.hi-y, v.hi-v.lo) * float64(f.plotH)
 	return min(max(int(row), 0), f.plotH-1)
 }
 

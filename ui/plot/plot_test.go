@@ -160,7 +160,7 @@ func TestThePyramidShowsWhatThePointsShow(t *testing.T) {
 				k.join(s.at(i-1), s.at(i))
 			}
 			if finite(p.y) && p.x >= lo && p.x <= hi {
-				g.canvas.line(g.px(p.x), g.py(p.y), g.px(p.x), g.py(p.y), 1)
+				g.canvas.line(g.px(p.x), g.py(p.y, 0), g.px(p.x), g.py(p.y, 0), 1)
 			}
 		}
 		for i := range g.canvas.bits {
@@ -273,30 +273,7 @@ func TestAnyValuesAreDrawn(t *testing.T) {
 			XMin: value.Draw(t, "xmin"), XMax: value.Draw(t, "xmax"), YMin: value.Draw(t, "ymin"), YMax: value.Draw(t, "ymax")}
 		w, h := rapid.IntRange(1, 60).Draw(t, "w"), rapid.IntRange(1, 30).Draw(t, "h")
 		sizes(t, c.Draw(w, h), w, h)
-		values := rapid.SliceOfN(value, 0, 70).Draw(t, "values")
-		for _, g := range []Glyphs{Unicode, ASCII} {
-			sizes(t, g.Sparkline(values, w, value.Draw(t, "limit")), w, 1)
-			sizes(t, g.Bar(value.Draw(t, "fraction"), w), w, 1)
-		}
 	})
-}
-
-func TestBarsAndSparklines(t *testing.T) {
-	nan := math.NaN()
-	for _, c := range []struct{ got, want string }{
-		{Bar(0, 4), "░░░░"}, {Bar(1, 4), "████"}, {Bar(0.5, 4), "██░░"}, {Bar(0.001, 4), "▏░░░"}, {Bar(7, 4), "████"}, {Bar(-1, 4), "░░░░"},
-		{Bar(nan, 6), "N/A   "}, {Bar(nan, 2), "N/"}, {Bar(0.5, 0), ""}, {ASCII.Bar(0.5, 4), "##--"},
-		{Sparkline([]float64{0, 4, 8}, 5, 8), "  ▁▅█"}, {Sparkline([]float64{1, nan, 2}, 3, 0), "▅ █"}, {Sparkline(nil, 3, 1), "   "},
-		{Sparkline([]float64{9, 1, 2}, 2, 2), "▅█"}, {Sparkline([]float64{0, 0}, 2, 0), "▁▁"}, {ASCII.Sparkline([]float64{0, 8}, 2, 8), "_@"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
-	}
-	used, total, none := 3.0, 4.0, 0.0
-	if Share(&used, &total) != 0.75 || !math.IsNaN(Share(nil, &total)) || !math.IsNaN(Share(&used, nil)) || !math.IsNaN(Share(&used, &none)) {
-		t.Error("Share is wrong")
-	}
 }
 
 func TestAPointTakesAtMost32Bytes(t *testing.T) {

@@ -23,14 +23,17 @@ func pen(s lipgloss.Style) (open, shut string) {
 
 // rows are the plot with its axes, f.h rows of f.w cells.
 func (f *frame) rows() []string {
-	labels := f.labelsByRow()
+	labels := f.labelsByRow(f.yTicks, f.values[0])
 	open := f.pens()
+	axisOpen, axisShut := pen(f.AxisStyle)
 	ends := f.endsByRow(open)
+	if f.rTicks != nil {
+		ends = f.rightByRow(axisOpen, axisShut)
+	}
 	var marks []byte
 	if f.ASCII {
 		marks = f.asciiMarks()
 	}
-	axisOpen, axisShut := pen(f.AxisStyle)
 	out := make([]string, 0, f.h)
 	var b strings.Builder
 	for y := range f.plotH {
@@ -61,18 +64,6 @@ func (f *frame) pens() [][2]string {
 	return open
 }
 
-// labelsByRow puts every y label in its row; of two in one row the first stays.
-func (f *frame) labelsByRow() map[int]string {
-	labels := map[int]string{}
-	for _, t := range f.yTicks {
-		row := int((f.y1-t.At)/(f.y1-f.y0)*float64(f.canvas.ph-1)+0.5) / f.canvas.sy
-		if row >= 0 && row < f.plotH && labels[row] == "" {
-			labels[row] = t.Text
-		}
-	}
-	return labels
-}
-
 // axisCell is the label and the piece of the axis left of a row.
 func (f *frame) axisCell(label string) string {
 	mark := f.glyph("│", "|")
@@ -80,6 +71,20 @@ func (f *frame) axisCell(label string) string {
 		mark = f.glyph("┤", "+")
 	}
 	return strings.Repeat(" ", f.yWidth-lipgloss.Width(label)) + label + mark
+}
+
+// rightByRow is the second value axis.
+func (f *frame) rightByRow(open, shut string) []string {
+	labels := f.labelsByRow(f.rTicks, f.values[1])
+	out := make([]string, f.plotH)
+	for y := range out {
+		mark := f.glyph("│", "|")
+		if labels[y] != "" {
+			mark = f.glyph("├", "+")
+		}
+		out[y] = open + mark + labels[y] + strings.Repeat(" ", f.right-1-lipgloss.Width(labels[y])) + shut
+	}
+	return out
 }
 
 func (f *frame) glyph(unicode, ascii string) string {
@@ -147,6 +152,9 @@ func (f *frame) xLine(open, shut string) string {
 	}
 	if f.left > 0 {
 		line[f.left-1] = f.glyph("└", "+")
+	}
+	if f.rTicks != nil {
+		line[f.left+f.plotW] = f.glyph("┘", "+")
 	}
 	_, columns := f.xTicks()
 	for _, x := range columns {

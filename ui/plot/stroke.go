@@ -11,6 +11,7 @@ const joinBudget = 200_000
 type stroke struct {
 	*frame
 	pen       uint8
+	axis      int // by which value axis
 	origin    float64
 	column    int
 	top, foot int // dots of the line so far; none while top > foot
@@ -20,7 +21,7 @@ type stroke struct {
 // curve draws one line.
 func (f *frame) curve(i int, l Line) {
 	s, from := l.Series, l.Origin
-	k := stroke{frame: f, pen: uint8(min(i+1, rulePen-1)), origin: from, top: 1, budget: joinBudget}
+	k := stroke{frame: f, pen: uint8(min(i+1, rulePen-1)), axis: l.Axis, origin: from, top: 1, budget: joinBudget}
 	outside := func(n node) bool { return n.xmax < f.x0+from || n.xmin > f.x1+from }
 	before, alone := 0, false // the column of the stretch before, if it has only one
 	s.walk(func(n node) bool {
@@ -41,7 +42,7 @@ func (f *frame) curve(i int, l Line) {
 			return
 		}
 		if lo, hi, ok := f.shown(n); ok {
-			k.extend(column, f.py(hi), f.py(lo))
+			k.extend(column, f.py(hi, k.axis), f.py(lo, k.axis))
 		}
 		if n.bad > 0 && column >= 0 && column < f.canvas.pw {
 			f.gaps[column/f.canvas.sx] = k.pen
@@ -86,6 +87,6 @@ func (k *stroke) join(a, b point) {
 		return
 	}
 	if x0, x1 := k.px(a.x), k.px(b.x); dotAt(x0) != dotAt(x1) {
-		k.budget -= k.canvas.line(x0, k.py(a.y), x1, k.py(b.y), k.pen)
+		k.budget -= k.canvas.line(x0, k.py(a.y, k.axis), x1, k.py(b.y, k.axis), k.pen)
 	}
 }

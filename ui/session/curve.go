@@ -30,6 +30,13 @@ type Curve struct {
 	others [Axes]*plot.Series // by the other axes, made when they are looked at
 	taken  [Axes]int          // points that are in them
 	smooth *plot.Smoothed
+	look   look
+	// Record is the series on record that this stands for; nil: it is one itself.
+	Record *Curve
+	Rank   string // whose values they are, where ranks differ and are shown singly
+	Of     string // of which series they are then
+	// Cuts counts how often points at the end were replaced.
+	Cuts int
 }
 
 // NewCurve begins a series.
@@ -66,6 +73,21 @@ func (c *Curve) push(p placed) {
 		}
 	}
 	c.N++
+}
+
+// Recorded is the series on record: the curve itself, or what it stands for.
+func (c *Curve) Recorded() *Curve {
+	if c.Record != nil {
+		return c.Record
+	}
+	return c
+}
+
+// PutLike puts a value at the end, in the place that another curve's point has.
+func (c *Curve) PutLike(o *Curve, i int, value float64) {
+	p := o.point(i)
+	p.value = value
+	c.push(p)
 }
 
 // Value is that of the point with an index.

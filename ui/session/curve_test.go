@@ -123,29 +123,6 @@ func TestGroupsPutOneThingOfSeveralSplitsTogether(t *testing.T) {
 	}
 }
 
-// What a chart is of says no part of a name alone: loss is with loss, wherever
-// the word for the data stands.
-func TestGroupsGoByMeaning(t *testing.T) {
-	for want, names := range map[string][]string{
-		"loss":        {"Loss/train", "Loss/test", "val_loss", "train/loss", "eval_loss", "loss", "valid loss", "test/Loss", "loss_epoch"},
-		"accuracy":    {"Accuracy/train", "Accuracy/test", "val/acc", "train_accuracy", "acc"},
-		"box loss":    {"train/box_loss", "val/box_loss"},
-		"grad norm":   {"grad_norm", "train/grad_norm"},
-		"actor loss":  {"actor/loss"},
-		"top5":        {"val/top5"},
-		"val":         {"val"},
-		"tokens s":    {"tokens/s"},
-		"memory 0 %":  {"memory/0 %"},
-		"epoch/train": {"epoch/train"},
-	} {
-		for _, name := range names {
-			if got := quantity(name); got != want {
-				t.Errorf("%s is of %q, want %q", name, got, want)
-			}
-		}
-	}
-}
-
 // A series that another source tells better comes again, from its first point.
 func TestACurveThatBeginsAnewIsDrawnOnce(t *testing.T) {
 	st := NewState("c")

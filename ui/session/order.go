@@ -80,6 +80,7 @@ func (o *inOrder) Cut(n int) {
 	for i := n; i < c.N; i++ {
 		c.count(c.point(i), -1)
 	}
+	c.Cuts++
 	c.Points.Cut(n)
 	c.epoch.cut(n)
 	c.at.cut(n)
@@ -90,7 +91,7 @@ func (o *inOrder) Cut(n int) {
 	if c.stumbles >= n {
 		c.stumbles = -1
 	}
-	c.others, c.taken, c.smooth = [Axes]*plot.Series{}, [Axes]int{}, nil
+	c.others, c.taken, c.smooth, c.look = [Axes]*plot.Series{}, [Axes]int{}, nil, look{}
 	c.Least, c.Most, _ = c.Points.Extremes()
 	c.Last, c.step = 0, 0
 	if n > 0 {

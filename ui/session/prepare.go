@@ -31,9 +31,10 @@ func Unprepared(groups [][]*Curve, asked Axis) []Prepared {
 	return out
 }
 
-// Prepare makes what is missing. It reads the curves, which must not change
-// meanwhile, and writes nothing into them: a screen may draw them.
-func Prepare(all []Prepared, factor float64) []Prepared {
+// Prepare makes what is missing; factor is that of the average of a curve. It reads
+// the curves, which must not change meanwhile, and writes nothing into them: a
+// screen may draw them.
+func Prepare(all []Prepared, factor func(*Curve) float64) []Prepared {
 	for i := range all {
 		p := &all[i]
 		if p.series == nil {
@@ -42,8 +43,8 @@ func Prepare(all []Prepared, factor float64) []Prepared {
 				p.series.Add(p.curve.X(p.axis, k), p.curve.Value(k))
 			}
 		}
-		if factor > 0 {
-			p.smooth = plot.NewSmoothed(p.series, factor)
+		if f := factor(p.curve); f > 0 {
+			p.smooth = plot.NewSmoothed(p.series, f)
 			p.smooth.Series()
 		}
 	}

@@ -42,6 +42,8 @@ func Number(v float64) string {
 		return "NaN"
 	case math.IsInf(v, 0):
 		return strings.TrimPrefix(fmt.Sprintf("%+v", v), "+")
+	case a >= 1e12: // more digits than can be read, and at last than a whole number holds
+		return strconv.FormatFloat(v, 'g', 4, 64)
 	case a >= 10000:
 		return Count(int64(math.Round(v)))
 	case a >= 100:

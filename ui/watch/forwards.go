@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/ui/text"
@@ -33,7 +34,7 @@ func (p Page) Forwards(at, w int) []string {
 		out = append(out, p.forward(t, i == picked, narrow, w)...)
 		raw = raw || t.Kind == event.ForwardTCP
 	}
-	notes := []string{"Tunnels listen on 127.0.0.1 only and end with dlwb.", "An HTTP server is for browsers that were let in: enter opens one, y copies an address that lets one in, once."}
+	notes := []string{"Tunnels listen on 127.0.0.1 only. " + lasting(f), "An HTTP server is for browsers that were let in: enter opens one, y copies an address that lets one in, once."}
 	if raw {
 		notes = append(notes, "raw TCP: "+tunnel.RawReach+"; PORT/http guards an HTTP server.")
 	}
@@ -44,6 +45,23 @@ func (p Page) Forwards(at, w int) []string {
 		}
 	}
 	return out
+}
+
+// lasting says which tunnels end with dlwb.
+func lasting(all []session.Forward) string {
+	var end []string
+	for _, f := range all {
+		if !f.Kept {
+			end = append(end, text.Word(f.Name))
+		}
+	}
+	switch len(end) {
+	case 0:
+		return "They go on when dlwb ends, until d closes them or the cluster is taken down."
+	case len(all):
+		return "They end with dlwb."
+	}
+	return strings.Join(end, ", ") + " ends with dlwb; what else is open goes on until d closes it or the cluster is taken down."
 }
 
 // forward is one tunnel: a row, its address below where there is no room,

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/ui/line"
 	"github.com/dlwb/dlwb/ui/text"
@@ -18,6 +19,7 @@ type field struct {
 	step        step
 	key         string // in the profile
 	label, hint string
+	own         bool // a key of the provider's own, which Draft.Own has
 	text        func(*planning.Draft) *string
 	words       []string // what the text may be; none: anything
 	flag        func(*planning.Draft) *bool
@@ -28,14 +30,18 @@ type field struct {
 // formFields are the fields of all questions, in order.
 var formFields = []field{
 	{step: wizNodes, key: "machines.count", label: "nodes", hint: "how many machines", text: func(d *planning.Draft) *string { return &d.Count }},
-	{step: wizNodes, key: "machines.spot", label: "spot", hint: "spare capacity: cheaper, and may be taken away", shown: (*Wizard).paid,
+	{step: wizNodes, key: "machines.instance", label: "machine", hint: "the type of each machine, as the provider calls it", shown: func(z *Wizard) bool { return !z.paid() && z.has("machines.instance") },
+		text: func(d *planning.Draft) *string { return &d.Instance }},
+	{step: wizNodes, key: "machines.region", label: "region", hint: "several are tried in order; empty: your default", shown: func(z *Wizard) bool { return !z.paid() && z.has("machines.region") },
+		text: func(d *planning.Draft) *string { return &d.Region }},
+	{step: wizNodes, key: "machines.spot", label: "spot", hint: "spare capacity: cheaper, and may be taken away", shown: func(z *Wizard) bool { return z.has("machines.spot") || z.paid() },
 		flag: func(d *planning.Draft) *bool { return &d.Spot }},
 	{step: wizNodes, key: "machines.spot_fallback", label: "fallback", hint: "on demand when there is no spare capacity anywhere",
-		shown: func(z *Wizard) bool { return z.paid() && z.draft.Spot },
+		shown: func(z *Wizard) bool { return z.has("machines.spot_fallback") && z.draft.Spot },
 		flag:  func(d *planning.Draft) *bool { return &d.Fallback }},
-	{step: wizNodes, key: "machines.disk", label: "disk", hint: "of each node, such as 200GB; empty: what the image needs and room to work", shown: (*Wizard).paid,
+	{step: wizNodes, key: "machines.disk", label: "disk", hint: "of each node, such as 200GB; empty: what the image needs and room to work", shown: func(z *Wizard) bool { return z.has("machines.disk") },
 		text: func(d *planning.Draft) *string { return &d.Disk }},
-	{step: wizNodes, key: "machines.image", label: "image", hint: "an alias or an id; empty: the newest image with PyTorch", shown: (*Wizard).paid,
+	{step: wizNodes, key: "machines.image", label: "image", hint: "an alias or an id; empty: the newest image with PyTorch", shown: func(z *Wizard) bool { return z.has("machines.image") },
 		text: func(d *planning.Draft) *string { return &d.Image }},
 
 	{step: wizEnvironment, key: "environment", label: "Python", hint: "system: what is on the node; venv: packages from a requirements file",
@@ -65,6 +71,9 @@ func stepOf(key string) step {
 			return f.step
 		}
 	}
+	if len(providers.Having(key)) > 0 && key != "machines.region" && key != "machines.instance" {
+		return wizNodes
+	}
 	switch key {
 	case "provider":
 		return wizProvider
@@ -78,13 +87,13 @@ func stepOf(key string) step {
 
 // fields are those of the present question.
 func (z *Wizard) fields() []*field {
-	var out []*field
+	out := z.ownFields(true)
 	for i := range formFields {
 		if f := &formFields[i]; f.step == z.step && (f.shown == nil || f.shown(z)) {
-			out = append(out, f)
+			out = append(out, z.worded(f))
 		}
 	}
-	return out
+	return append(out, z.ownFields(false)...)
 }
 
 // hintsFrom is the width from which each field has its hint beside it; below
@@ -99,8 +108,8 @@ func (z *Wizard) drawForm(l text.Look, w int) []string {
 	for i, f := range fields {
 		out = append(out, z.fieldRow(l, f, i == z.picked, w))
 		if why := z.faults[f.key]; why != "" {
-			for _, row := range text.Wrap("✗ "+why, max(w-14, 1)) {
-				out = append(out, "              "+s.Bad.Of(row))
+			for _, row := range text.Wrap("✗ "+why, max(w-2-z.labelWidth(), 1)) {
+				out = append(out, strings.Repeat(" ", 2+z.labelWidth())+s.Bad.Of(row))
 			}
 		}
 	}
@@ -121,16 +130,25 @@ func (z *Wizard) drawForm(l text.Look, w int) []string {
 	return out
 }
 
+// labelWidth is that of the labels of the present question.
+func (z *Wizard) labelWidth() int {
+	w := 12
+	for _, f := range z.fields() {
+		w = max(w, text.Wide(f.label)+1)
+	}
+	return min(w, 18)
+}
+
 func (z *Wizard) fieldRow(l text.Look, f *field, picked bool, w int) string {
 	s := l.Styles
-	label, value := text.Fit(f.label, 12), ""
+	label, value := text.Fit(f.label, z.labelWidth()), ""
 	switch {
 	case f.flag != nil && *f.flag(&z.draft):
 		value = "yes"
 	case f.flag != nil:
 		value = "no"
 	default:
-		value = text.Word(*f.text(&z.draft))
+		value = text.Word(f.value(&z.draft))
 	}
 	if len(f.words) > 0 || f.flag != nil {
 		value = "‹ " + value + " ›"
@@ -161,11 +179,11 @@ func (z *Wizard) editField() tea.Cmd {
 	if f.known != nil {
 		known = f.known(z)
 	}
-	z.screen.Ask(Prompt{Label: f.label, Line: line.New(*f.text(&z.draft), known...), Done: func(text string) tea.Cmd {
+	z.screen.Ask(Prompt{Label: f.label, Line: line.New(f.value(&z.draft), known...), Done: func(text string) tea.Cmd {
 		if f.key == keyDir && text != z.draft.Dir {
 			return z.readDraft(text)
 		}
-		*f.text(&z.draft) = text
+		f.set(&z.draft, text)
 		z.judge()
 		if z.faults[f.key] == "" {
 			z.picked++
@@ -213,9 +231,8 @@ func (z *Wizard) turnField(d int) {
 		v := f.flag(&z.draft)
 		*v = !*v
 	case len(f.words) > 0:
-		v := f.text(&z.draft)
-		i := max(slices.Index(f.words, *v), 0)
-		*v = f.words[(i+d+len(f.words))%len(f.words)]
+		i := max(slices.Index(f.words, f.value(&z.draft)), 0)
+		f.set(&z.draft, f.words[(i+d+len(f.words))%len(f.words)])
 	}
 	z.judge()
 }

@@ -40,6 +40,9 @@ type Drafter interface {
 	// Paths names what lies in a directory, for completing what is typed;
 	// directories end with a slash. The names are untrusted text.
 	Paths(dir string) []string
+	// Known are values that a key of a provider can have, as far as this machine
+	// knows: they complete what is typed. They are untrusted text.
+	Known(provider, key string) []string
 	// Markets are the providers whose machines are chosen from offers.
 	Markets() []string
 	// Offers lists the machines of a provider, the best first.

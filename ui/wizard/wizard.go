@@ -95,7 +95,13 @@ func (z *Wizard) paid() bool { return slices.Contains(z.markets, z.draft.Provide
 
 // providers are those that a new experiment can have.
 func (z *Wizard) providers() []string {
-	return append([]string{providers.Default().Name}, z.markets...)
+	all := append([]string{providers.Default().Name}, z.markets...)
+	for _, name := range providers.Usable() {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // readDraft looks at what a directory holds.
@@ -122,6 +128,7 @@ func (z *Wizard) takeDraft(msg drafted) {
 	if z.read {
 		d.Provider, d.Region, d.Instance, d.Count = old.Provider, old.Region, old.Instance, old.Count
 		d.Spot, d.Fallback, d.Image, d.Disk = old.Spot, old.Fallback, old.Image, old.Disk
+		d.Own = old.Own
 		d.Budget, d.Lifetime, d.Idle = old.Budget, old.Lifetime, old.Idle
 	}
 	z.draft, z.notes, z.paths, z.read = d, text.Words(msg.notes), msg.paths, true
@@ -245,8 +252,8 @@ func (z *Wizard) NoNext() string {
 func (z *Wizard) Choose() tea.Cmd {
 	switch z.step {
 	case wizProvider:
-		z.draft.Provider = z.providers()[text.Clamp(z.picked, 0, len(z.markets))]
-		z.judge()
+		all := z.providers()
+		z.chooseProvider(all[text.Clamp(z.picked, 0, len(all)-1)])
 		return z.Next()
 	case wizRegion:
 		return z.chooseRegion()

@@ -2,6 +2,7 @@ package atnode
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/dlwb/dlwb/internal/job"
@@ -125,4 +126,9 @@ func (c *started) Close() error {
 	delete(c.on.running, c)
 	c.on.mu.Unlock()
 	return c.Command.Close()
+}
+
+// Tells reports whether the service of a job tells what its machines do.
+func Tells(replicas []job.Replica) bool {
+	return slices.ContainsFunc(replicas, func(r job.Replica) bool { _, can := r.(job.Teller); return can })
 }

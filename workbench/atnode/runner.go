@@ -13,13 +13,12 @@ const setUpQuiet = 2 * time.Hour
 
 // Runner lets the environment step run commands on a node.
 type Runner struct {
-	Node   *remote.Node
-	Before string // a line of sh in front of each
+	Node *remote.Node
 }
 
 // Exec runs a line on the node.
 func (r Runner) Exec(ctx context.Context, line string) (int, []byte, []byte, error) {
-	res, err := r.Node.Exec(ctx, remote.Cmd{Line: r.Before + line, Quiet: setUpQuiet})
+	res, err := r.Node.Exec(ctx, remote.Cmd{Line: line, Quiet: setUpQuiet})
 	return res.ExitCode, res.Stdout, res.Stderr, err
 }
 
@@ -27,7 +26,7 @@ func (r Runner) Exec(ctx context.Context, line string) (int, []byte, []byte, err
 func (r Runner) Stream(ctx context.Context, line string, stdout func(string)) (int, []byte, error) {
 	out := &LineWriter{Line: stdout}
 	var errs tailBuffer
-	res, err := r.Node.Exec(ctx, remote.Cmd{Line: r.Before + line, Stdout: out, Stderr: &errs, Quiet: setUpQuiet})
+	res, err := r.Node.Exec(ctx, remote.Cmd{Line: line, Stdout: out, Stderr: &errs, Quiet: setUpQuiet})
 	out.Flush()
 	return res.ExitCode, errs.kept, err
 }

@@ -253,6 +253,8 @@ type (
 		// Note is what a person should know of it, such as that the usual
 		// local port was taken.
 		Note string `json:"note,omitempty"`
+		// Kept says that dlwb's keeper holds it: it goes on when dlwb ends.
+		Kept bool `json:"kept,omitempty"`
 	}
 	// ForwardClosed says that a tunnel is closed, and why.
 	ForwardClosed struct {

@@ -203,3 +203,8 @@ type RunResults struct {
 	// nothing.
 	AtStake string `json:"at_stake,omitempty"`
 }
+
+// Closed is the news that a tunnel is closed.
+func (f ForwardOpened) Closed(why string) ForwardClosed {
+	return ForwardClosed{Kind: f.Kind, Name: f.Name, LocalPort: f.LocalPort, RemotePort: f.RemotePort, Why: why}
+}

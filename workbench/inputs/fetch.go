@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
@@ -70,8 +71,10 @@ const fetchSilent = 3 * time.Minute
 // fetchOn has one node read the address.
 func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
 	words := append(s.Python(node), "-", c.From, s.dir(c), s.stampPath(c), fileName(c.From), c.SHA256, strconv.FormatInt(c.Most, 10))
+	shown := secretfile.Address(c.From)
 	var errs tail
 	heard := &lineWriter{line: func(text string) {
+		text = strings.ReplaceAll(text, c.From, shown)
 		if news, is := strings.CutPrefix(text, "progress "); is {
 			s.Say(node, c.Name+": "+news)
 			return
@@ -79,7 +82,7 @@ func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
 		errs.add(text)
 	}}
 	r, err := s.Nodes[node].Exec(ctx, remote.Cmd{Line: "exec " + shellword.Join(words...), Stdin: strings.NewReader(fetchScript), Stderr: heard, Quiet: fetchSilent})
-	fault := &event.Fault{What: "fetch the channel " + c.Name, Node: node, Command: c.From}
+	fault := &event.Fault{What: "fetch the channel " + c.Name, Node: node, Command: shown}
 	if err != nil {
 		fault.Why = err.Error()
 		return stamp{}, fault

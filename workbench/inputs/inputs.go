@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
@@ -196,7 +197,7 @@ func Identity(all []Channel) (string, error) {
 func Text(all []Channel) []string {
 	var lines []string
 	for _, c := range all {
-		from := c.From
+		from := secretfile.Address(c.From)
 		if c.Path != "" {
 			from = c.Path
 			if st, err := os.Stat(c.Path); err == nil && !st.IsDir() {

@@ -75,6 +75,20 @@ func (m *Market) Markets() []string {
 	return kinds
 }
 
+// Known are values that a key of a provider can have, as far as this machine knows.
+func (m *Market) Known(kind, key string) []string {
+	var is any
+	if j, ok := m.owner.Jobs(kind); ok {
+		is = j
+	} else if p, err := m.owner.Provider(kind); err == nil {
+		is = p
+	}
+	if k, ok := is.(cloud.Knower); ok {
+		return k.Known(key)
+	}
+	return nil
+}
+
 // Orphans looks everywhere for what was left behind without a record here: by a
 // dlwb that was killed and whose state directory is gone, or on another
 // machine.

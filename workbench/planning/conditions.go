@@ -135,7 +135,9 @@ func (p *Plan) torchConditions(ctx context.Context, base *Site, look string) ([]
 	if err != nil {
 		return nil, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
-	if engineOf(p.Profile.Run.Engine, words, true) == engineOf(p.Profile.Run.Engine, words, false) {
+	with, without := *base, *base
+	with.Torch, without.Torch = true, false
+	if engineOf(p.Profile.Run.Engine, words, with) == engineOf(p.Profile.Run.Engine, words, without) {
 		return []branch{{set: func(*Site) {}}}, nil
 	}
 	return []branch{

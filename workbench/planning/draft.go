@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
@@ -35,6 +37,18 @@ type Draft struct {
 	Budget      string
 	Lifetime    string
 	Idle        string
+	// Own are the values of keys that only some providers have, by key.
+	Own map[string]string
+}
+
+// SetOwn sets one of Own. Who has a copy of the draft keeps what it had.
+func (d *Draft) SetOwn(key, value string) {
+	own := maps.Clone(d.Own)
+	if own == nil {
+		own = map[string]string{}
+	}
+	own[key] = value
+	d.Own = own
 }
 
 // NewDraft begins a draft with what is found in a directory; notes say what
@@ -94,9 +108,10 @@ func (d Draft) parse() (*profiles.Profile, string, error) {
 	}
 	line(0, "name", profiles.Quote(d.Name))
 	line(0, "provider", profiles.Quote(d.Provider))
-	group("machines", machines("region", listText(d.Region)), machines("instance", profiles.Quote(d.Instance)),
+	rows := append(d.ownRows(provider), machines("region", listText(d.Region)), machines("instance", profiles.Quote(d.Instance)),
 		[2]string{"count", d.Count}, machines("spot", onlyIf(d.Spot, "true")), machines("spot_fallback", onlyIf(d.Spot && d.Fallback, "true")),
 		machines("image", profiles.Quote(d.Image)), machines("disk", profiles.Quote(d.Disk)))
+	group("machines", rows...)
 	if d.Environment == "venv" {
 		group("environment", [2]string{"venv", profiles.Quote(d.File)})
 	} else {
@@ -107,6 +122,34 @@ func (d Draft) parse() (*profiles.Profile, string, error) {
 	group("limits", limits("budget", d.Budget), limits("lifetime", d.Lifetime), limits("idle", d.Idle))
 	p, err := profiles.Parse(d.path(), []byte(b.String()))
 	return p, b.String(), err
+}
+
+// ownRows are the keys that only some providers have, as rows of the profile.
+func (d Draft) ownRows(p about.Provider) (rows [][2]string) {
+	for _, o := range p.Options {
+		if value := strings.TrimSpace(d.Own[o.Key]); value != "" {
+			rows = append(rows, [2]string{o.Name(), ownText(o.Kind, value)})
+		}
+	}
+	return rows
+}
+
+// ownText writes what a person typed as the value of an option. What is YAML already,
+// in brackets, stays as it is.
+func ownText(kind about.Kind, value string) string {
+	switch kind {
+	case about.Word:
+		return profiles.Quote(value)
+	case about.Networks, about.Words, about.HostList:
+		if !strings.HasPrefix(value, "[") {
+			return listText(value)
+		}
+	case about.Pairs, about.HostKeys:
+		if !strings.HasPrefix(value, "{") {
+			return "{" + value + "}"
+		}
+	}
+	return value
 }
 
 // onlyIf is a text, or nothing.
@@ -122,8 +165,12 @@ func (d Draft) path() string { return filepath.Join(d.Dir, profiles.FileName) }
 // listText writes what a person listed with commas as a list.
 func listText(text string) string {
 	var words []string
-	for word := range strings.SplitSeq(text, ",") {
-		if word = strings.TrimSpace(word); word != "" {
+	for _, word := range splitList(text) {
+		switch word = strings.TrimSpace(word); {
+		case word == "":
+		case strings.HasPrefix(word, "{"): // a mapping, such as {host: gpu1, gpus: [0, 1]}
+			words = append(words, word)
+		default:
 			words = append(words, profiles.Quote(word))
 		}
 	}
@@ -131,6 +178,24 @@ func listText(text string) string {
 		return ""
 	}
 	return "[" + strings.Join(words, ", ") + "]"
+}
+
+// splitList splits at the commas that are in no brackets: gpu[1,3] is one word.
+func splitList(text string) (words []string) {
+	depth, from := 0, 0
+	for i, r := range text {
+		switch r {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		case ',':
+			if depth <= 0 {
+				words, from = append(words, text[from:i]), i+1
+			}
+		}
+	}
+	return append(words, text[from:])
 }
 
 // PlanDraft is the plan of a draft. Nothing is written.

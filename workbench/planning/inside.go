@@ -11,6 +11,7 @@ import (
 	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/settings"
 )
 
@@ -120,6 +121,12 @@ func (m *Maker) Requirements(p *profiles.Profile) (string, error) {
 	}
 	if err == nil && filepath.Base(name) == "pyproject.toml" {
 		return dependencies(name, text)
+	}
+	if err == nil && p.Environment.Kind == environment.Venv {
+		whole, err := included(p.CodeDir(), name, string(text))
+		if err == nil || !p.Environment.Optional {
+			return whole, err
+		}
 	}
 	return string(text), err
 }

@@ -282,7 +282,7 @@ var EnvironmentKinds = environment.Kinds
 func Spec(p *profiles.Profile) cloud.Spec {
 	m := p.Machines
 	spec := cloud.Spec{
-		Name: p.Name, Count: m.Count, Own: p.Own(),
+		Name: p.Name, Count: m.Count, Engine: p.Run.Engine, Own: p.Own(),
 		Regions: m.Regions, Instance: m.Instance,
 		Need: cloud.Need{GPU: m.Need.GPU, GPUs: m.Need.GPUs, Memory: m.Need.Memory, MaxPrice: m.Need.MaxPrice},
 		Spot: m.Spot, Image: m.Image, Disk: m.Disk,
@@ -388,7 +388,7 @@ var idleKeys = []struct {
 	{"limits.idle", "only dlwb down ends a cluster", leased},
 	{"results.s3", unsealed, homeward},
 	{"results.paths", unsealed, homeward},
-	{"results.checkpoints", unsealed, open},
+	{"results.checkpoints", "they come home with results.paths at most; a volume keeps what is written to it", open},
 	{"data", "nothing brings inputs there: the image or a volume has to have them", open},
 	{"state", unsealed, open},
 	{"environment.venv", ofImage, open},

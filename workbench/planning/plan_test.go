@@ -91,14 +91,17 @@ func TestEveryIdleKeyIsAKey(t *testing.T) {
 func TestWhatAJobInAnImageDoesNotGetIsSaid(t *testing.T) {
 	const rest = "environment: {venv: requirements.txt, after: [make]}\nresults: {paths: [out/], checkpoints: out/ckpt}\nforward: [8265]\nlimits: {lifetime: 2h}\nrun: {command: train.py}\n"
 	all := map[string]string{}
-	for _, machines := range []string{"kubernetes\nmachines: {count: 1}", "slurm\nmachines: {count: 1}"} {
+	for _, machines := range []string{"kubernetes\nmachines: {count: 1}", "ecs\nmachines: {count: 1}", "slurm\nmachines: {count: 1}"} {
 		p, err := profiles.Parse("dlwb.yaml", []byte("provider: "+machines+"\n"+rest))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all[p.Provider] = strings.Join(notActedOn(p), "\n")
 	}
-	for _, key := range []string{"environment.venv", "environment.after", "results.paths", "results.checkpoints", "forward"} {
+	if !strings.Contains(all["ecs"], "results.paths: ") || strings.Contains(all["kubernetes"], "results.paths: ") {
+		t.Errorf("results.paths: %q", all)
+	}
+	for _, key := range []string{"environment.venv", "environment.after", "results.checkpoints", "forward"} {
 		if !strings.Contains(all["kubernetes"], key+": ") || strings.Contains(all["slurm"], key+": ") {
 			t.Errorf("%s: %q", key, all)
 		}

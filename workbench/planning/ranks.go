@@ -36,7 +36,7 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 	if err != nil {
 		return engine.Plan{}, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
-	r, name := p.Run, engineOf(p.Run.Engine, words, s.Torch)
+	r, name := p.Run, engineOf(p.Run.Engine, words, s)
 	here := RestartsHere(p, name)
 	if s.Trial {
 		here = 0 // nobody would start it again
@@ -76,16 +76,21 @@ func restartNote(p *profiles.Profile, times int) string {
 	if dir := p.Results.Checkpoints; dir != "" {
 		from = "from the newest whole checkpoint in " + dir + ", whose path is in DLWB_CHECKPOINT"
 	}
-	return fmt.Sprintf("run.restarts: while a dlwb is attached it starts the run again when a rank has failed, %s at most: %s", units.Count(times, "time"), from)
+	return fmt.Sprintf("run.restarts: as long as the dlwb that launched the run is there, it starts it again when a rank has failed, %s at most: %s", units.Count(times, "time"), from)
 }
 
 // engineOf is the engine of a run: where the profile leaves it open, the one whose
-// launcher the command begins with, else what is found on node 0 decides.
-func engineOf(name string, command []string, torch bool) string {
-	if found := engine.Launcher(command); found != "" && engine.Resolve(name, true) != engine.Resolve(name, false) {
+// launcher the command begins with, else what is found on node 0 decides. On one
+// node a script that starts its ranks itself is left to do so.
+func engineOf(name string, command []string, s Site) string {
+	if engine.Resolve(name, true) == engine.Resolve(name, false) {
+		return engine.Resolve(name, s.Torch)
+	}
+	if found := engine.Launcher(command); found != "" {
 		return found
 	}
-	return engine.Resolve(name, torch)
+	own := engine.StartsItself(command, s.Sources)
+	return engine.Resolve(name, (s.Torch || own) && !(own && len(s.Nodes) == 1))
 }
 
 // The names that stand in planned commands for what is known only at the

@@ -22,7 +22,7 @@ const (
 )
 
 // Sources are the texts of a project by which an engine completes a command: the
-// training script, and the YAML files beside and below it. What can't be read is
+// training script, and the YAML files beside and below it, or a script for a shell. What can't be read is
 // left out: nothing is filled in then.
 func Sources(p *profiles.Profile) map[string]string {
 	words, err := engine.Split(p.Run.Command)
@@ -37,7 +37,15 @@ func Sources(p *profiles.Profile) map[string]string {
 	texts := map[string]string{}
 	for _, w := range words {
 		name := path.Clean(w)
-		if !strings.HasSuffix(name, ".py") || !filepath.IsLocal(name) {
+		if !filepath.IsLocal(name) {
+			continue
+		}
+		if strings.HasSuffix(name, ".sh") || strings.HasSuffix(name, ".bash") {
+			if text, ok := readSource(root, name); ok {
+				texts[name] = text
+			}
+		}
+		if !strings.HasSuffix(name, ".py") {
 			continue
 		}
 		if text, ok := readSource(root, name); ok {

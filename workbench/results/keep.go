@@ -252,7 +252,7 @@ func (k *ckptKeeper) rest(ctx context.Context) {
 }
 
 // distrust forgets the checkpoints that a rank may have been writing when another one
-// was lost.
+// was lost, and takes them back from where they were sent.
 func (k *ckptKeeper) distrust() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -263,6 +263,7 @@ func (k *ckptKeeper) distrust() error {
 	for _, c := range dropped {
 		_ = os.RemoveAll(k.f.ckptHome(c))
 	}
+	k.away.withdraw(dropped)
 	return k.f.keepCkpts(k.run, k.record)
 }
 

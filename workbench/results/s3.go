@@ -101,6 +101,7 @@ type sender struct {
 
 	mu   sync.Mutex
 	next map[int]savedCkpt
+	back []savedCkpt // that may be half: what of them was sent is removed
 }
 
 // sendAway begins to send; nil where a run keeps nothing in S3.
@@ -122,6 +123,28 @@ func (s *sender) send(c savedCkpt) {
 	s.mu.Lock()
 	s.next[c.Node] = c
 	s.mu.Unlock()
+	s.rouse()
+}
+
+// withdraw takes checkpoints back that turned out to be in doubt: a run would go on
+// from them where its record here is gone. One that is being sent is removed behind
+// that.
+func (s *sender) withdraw(all []savedCkpt) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	for _, c := range all {
+		if s.next[c.Node].Dir == c.Dir {
+			delete(s.next, c.Node)
+		}
+	}
+	s.back = append(s.back, all...)
+	s.mu.Unlock()
+	s.rouse()
+}
+
+func (s *sender) rouse() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -150,15 +173,15 @@ func (s *sender) loop() {
 	for more := true; more; {
 		_, more = <-s.wake
 		s.mu.Lock()
-		due := s.next
-		s.next = map[int]savedCkpt{}
+		due, back := s.next, s.back
+		s.next, s.back = map[int]savedCkpt{}, nil
 		s.mu.Unlock()
+		for _, c := range back {
+			s.remove(ctx, &b, c)
+		}
 		for _, c := range due {
 			var err error
-			if b == nil {
-				b, err = s.open(ctx)
-			}
-			if err == nil {
+			if err = s.ready(ctx, &b); err == nil {
 				err = s.one(ctx, b, c)
 			}
 			// The same trouble every five seconds is told once.
@@ -168,6 +191,35 @@ func (s *sender) loop() {
 			}
 		}
 	}
+}
+
+// ready opens the bucket, unless it is open.
+func (s *sender) ready(ctx context.Context, b **objects.Bucket) (err error) {
+	if *b == nil {
+		*b, err = s.open(ctx)
+	}
+	return err
+}
+
+// remove takes one checkpoint back. That it could not be is told each time: the next
+// run may go on from it.
+func (s *sender) remove(ctx context.Context, b **objects.Bucket, c savedCkpt) {
+	set := s.setOf(c)
+	err := s.ready(ctx, b)
+	if err == nil {
+		err = (*b).Drop(ctx, set)
+	}
+	if err != nil {
+		at := strings.TrimRight(s.run.S3, "/") + "/" + set
+		_ = s.at.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf("checkpoint %s may be half, and was not removed from %s: %v", c.Name, at, err),
+			Next: nextOf(err, "aws s3 rm "+at+".manifest.json")})
+	}
+}
+
+// setOf is the name of a checkpoint there.
+func (s *sender) setOf(c savedCkpt) string {
+	serial, _ := strconv.Atoi(path.Base(c.Dir))
+	return ckptSet(path.Join(s.run.s3Checkpoints(), nodeDir(c.Node)), serial)
 }
 
 // open finds the bucket, and clears away what an earlier dlwb has left that was
@@ -210,14 +262,13 @@ func (s *sender) one(ctx context.Context, b *objects.Bucket, c savedCkpt) error 
 	if err != nil {
 		return err
 	}
-	serial, _ := strconv.Atoi(path.Base(c.Dir))
-	below := path.Join(s.run.s3Checkpoints(), nodeDir(c.Node))
 	about := map[string]string{"run": s.run.ID, objects.Life: s.run.LifeID, "node": strconv.Itoa(c.Node), "checkpoint": c.Name, "in": c.In,
 		"newest": strconv.FormatFloat(c.Newest, 'f', -1, 64)}
-	if _, err := b.Save(ctx, ckptSet(below, serial), files, about); err != nil {
+	set := s.setOf(c)
+	if _, err := b.Save(ctx, set, files, about); err != nil {
 		return err
 	}
-	sets, err := ckptSetsOf(ctx, b, below)
+	sets, err := ckptSetsOf(ctx, b, path.Dir(set))
 	for len(sets) > keptInS3 && err == nil {
 		err = b.Drop(ctx, sets[0])
 		sets = sets[1:]

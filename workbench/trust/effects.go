@@ -9,6 +9,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/environment"
@@ -236,7 +237,7 @@ func (e *effectList) inputs() {
 			e.add(Sends, !within(real, own), "%s to the nodes, whatever ignore files say, as the channel %s", real, c.Name)
 			continue
 		}
-		e.add(Reads, true, "%s, by the nodes, as the channel %s", c.From, c.Name)
+		e.add(Reads, true, "%s, by the nodes, as the channel %s", secretfile.Address(c.From), c.Name)
 	}
 	for _, name := range e.p.After {
 		e.add(Reads, false, "the results of %s, a profile that is trusted by itself, and sends them to the nodes", e.p.AfterPath(name))

@@ -24,7 +24,7 @@ var RawReach = map[bool]string{
 // Forward opens a tunnel from a local port to node 0: to Jupyter or
 // TensorBoard, which are started there when they do not run yet, or to a port,
 // which is "8265" or, where it is known to be an HTTP server, "8265/http". It
-// lives as long as this process, or until CloseForward; what is open already is
+// lives as long as this process, or with Keep as the keeper, or until CloseForward; what is open already is
 // found again, with a fresh address.
 func (t *Tunnels) Forward(ctx context.Context, cluster, what string) (event.ForwardOpened, error) {
 	return t.ForwardAt(ctx, cluster, what, 0)
@@ -37,10 +37,15 @@ func (t *Tunnels) ForwardAt(ctx context.Context, cluster, what string, local int
 	if err != nil {
 		return event.ForwardOpened{}, err
 	}
-	if opened, ok := t.openAlready(c.Name, what, local); ok {
+	opened, ok := t.openAlready(c.Name, what, local)
+	if !ok {
+		opened, ok = t.heldAlready(ctx, c, what, local)
+	}
+	if ok {
 		return opened, t.publish(c, opened)
 	}
-	opened, found, err := t.reach(ctx, c, what, local)
+	var found bool
+	opened, found, err = t.reach(ctx, c, what, local)
 	if ended := (serviceEnded{}); found && errors.As(err, &ended) { // it was about to end when it was found
 		opened, _, err = t.reach(ctx, c, what, local)
 	}
@@ -119,7 +124,7 @@ func (t *Tunnels) Reverse(_ context.Context, cluster string, port, local int) (e
 		return event.ForwardOpened{}, &event.Fault{What: what, Node: 0,
 			Why: fmt.Sprintf("the nodes of a local cluster are this machine: its port %d is there already", local)}
 	}
-	r, err := remote.Reverse(t.ctx, c.Node, port, net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
+	r, err := t.listenThere(c, port, local)
 	if err != nil {
 		return event.ForwardOpened{}, &event.Fault{What: what, Node: 0, Why: err.Error(), Next: event.NextOf(err)}
 	}
@@ -129,8 +134,18 @@ func (t *Tunnels) Reverse(_ context.Context, cluster string, port, local int) (e
 	} else {
 		_ = conn.Close()
 	}
+	_, opened.Kept = r.(*remote.KeptTunnel)
 	t.hold(key{c.Name, r.Port(), true}, &tunnel{t: r, c: c, opened: opened})
 	return opened, t.publish(c, opened)
+}
+
+// listenThere opens the far side of a reverse tunnel, as listen does the near one's.
+func (t *Tunnels) listenThere(c Cluster, port, local int) (listener, error) {
+	kept, err := t.inKeeper(c, remote.TunnelWish{Cluster: c.Name, Life: c.Life, Name: reverseName(local), Port: port, Fixed: port != 0, Far: local, Reverse: true})
+	if kept != nil || err != nil {
+		return kept, err
+	}
+	return remote.Reverse(t.ctx, c.Node, port, net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 }
 
 // OpenListed opens what the profile lists under forward, in the background:

@@ -21,9 +21,20 @@ type key struct {
 	reverse bool
 }
 
-// tunnel is a forward that this process holds open.
+// listener is a tunnel that listens: of this process (remote.Tunnel) or of the
+// keeper (remote.KeptTunnel).
+type listener interface {
+	Ticket() string
+	Host() string
+	Port() int
+	State() remote.TunnelState
+	OnState(func(remote.TunnelState))
+	Close() error
+}
+
+// tunnel is a forward that this process has open.
 type tunnel struct {
-	t      *remote.Tunnel
+	t      listener
 	c      Cluster
 	opened event.ForwardOpened
 	ended  chan struct{} // closed when it is dropped
@@ -101,12 +112,10 @@ func (t *Tunnels) openTunnel(c Cluster, what string, local int, target service) 
 	if target.HTTP {
 		opened.Kind = event.ForwardHTTP
 	}
-	// The tunnel lives as long as this process: the caller's context is only
-	// that of the opening.
-	r, err := listen(t.ctx, c, what, want, target)
+	r, err := t.listen(c, what, want, local != 0, target)
 	var taken *remote.PortTakenError
 	for tries := 0; local == 0 && tries < 5 && errors.As(err, &taken); tries++ {
-		r, err = listen(t.ctx, c, what, taken.Next, target)
+		r, err = t.listen(c, what, taken.Next, false, target)
 	}
 	switch {
 	case errors.As(err, &taken):
@@ -120,18 +129,28 @@ func (t *Tunnels) openTunnel(c Cluster, what string, local int, target service) 
 		opened.Note = joinNotes(fmt.Sprintf("local port %d is taken; %s is on the next free one, %d", want, what, r.Port()), opened.Note)
 	}
 	opened.LocalPort, opened.URL = r.Port(), "http://"+r.Host()+target.Path
+	_, opened.Kept = r.(*remote.KeptTunnel)
 	held := &tunnel{t: r, c: c, opened: opened}
 	t.hold(key{c.Name, r.Port(), false}, held)
 	return held.fresh(), nil
 }
 
-// listen opens the local side of a forward.
-func listen(ctx context.Context, c Cluster, what string, port int, target service) (*remote.Tunnel, error) {
-	here, there := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(target.Port))
+// listen opens the local side of a forward: in the keeper, where it is to outlive
+// this process and the keeper reaches the node. The caller's context is only that of
+// the opening.
+func (t *Tunnels) listen(c Cluster, what string, port int, fixed bool, target service) (listener, error) {
+	wish := remote.TunnelWish{Cluster: c.Name, Life: c.Life, Name: what, Port: port, Fixed: fixed, Far: target.Port}
 	if target.HTTP {
-		return remote.ForwardHTTP(ctx, c.Node, here, there, remote.HTTP{Token: target.login(), Name: strings.TrimSuffix(what, "/http") + "-" + c.Name})
+		wish.HTTP = &remote.HTTP{Token: target.login(), Name: strings.TrimSuffix(what, "/http") + "-" + c.Name}
 	}
-	return remote.Forward(ctx, c.Node, here, there)
+	if kept, err := t.inKeeper(c, wish); kept != nil || err != nil {
+		return kept, err
+	}
+	here, there := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(target.Port))
+	if wish.HTTP != nil {
+		return remote.ForwardHTTP(t.ctx, c.Node, here, there, *wish.HTTP)
+	}
+	return remote.Forward(t.ctx, c.Node, here, there)
 }
 
 func joinNotes(a, b string) string {
@@ -161,6 +180,12 @@ func (t *Tunnels) hold(k key, held *tunnel) {
 	t.open[k] = held
 	t.mu.Unlock()
 	news := make(chan struct{}, 1)
+	gone := make(<-chan struct{})
+	kept, isKept := held.t.(*remote.KeptTunnel)
+	if isKept {
+		gone = kept.Done()
+		t.noteKept(held)
+	}
 	held.t.OnState(func(remote.TunnelState) {
 		select {
 		case news <- struct{}{}:
@@ -173,6 +198,9 @@ func (t *Tunnels) hold(k key, held *tunnel) {
 			select {
 			case <-news:
 			case <-held.ended:
+				return
+			case <-gone:
+				t.keptEnded(ctx, k, held, kept)
 				return
 			case <-ctx.Done():
 				return
@@ -189,13 +217,17 @@ func (t *Tunnels) hold(k key, held *tunnel) {
 // CloseForward closes the tunnel that listens on a local port.
 func (t *Tunnels) CloseForward(cluster string, port int) {
 	t.close(key{cluster, port, false}, "closed")
+	t.closeKept(cluster, "closed", func(o event.ForwardOpened) bool { return o.Kind != event.ForwardReverse && o.LocalPort == port })
 }
 
 func (t *Tunnels) close(k key, why string) {
 	if held := t.drop(k); held != nil {
-		_ = t.publish(held.c, event.ForwardClosed{Kind: held.opened.Kind, Name: held.opened.Name, LocalPort: held.opened.LocalPort,
-			RemotePort: held.opened.RemotePort, Why: why})
+		t.tellClosed(held.c, held.opened, why)
 	}
+}
+
+func (t *Tunnels) tellClosed(c Cluster, o event.ForwardOpened, why string) {
+	_ = t.publish(c, o.Closed(why))
 }
 
 // drop closes a tunnel and says nothing of it.
@@ -207,21 +239,31 @@ func (t *Tunnels) drop(k key) *tunnel {
 	if held != nil {
 		close(held.ended)
 		_ = held.t.Close()
+		t.forgetKept(held)
 	}
 	return held
 }
 
-// CloseAll closes the tunnels of a cluster, or with "" all.
+// CloseAll closes the tunnels of a cluster, or with "" all of this process: those
+// that the keeper holds are only left.
 func (t *Tunnels) CloseAll(cluster, why string) {
 	t.mu.Lock()
 	var open []key
-	for k := range t.open {
-		if cluster == "" || k.cluster == cluster {
+	for k, held := range t.open {
+		if kept, is := held.t.(*remote.KeptTunnel); is && cluster == "" {
+			delete(t.open, k)
+			close(held.ended)
+			kept.Leave()
+		} else if cluster == "" || k.cluster == cluster {
 			open = append(open, k)
 		}
 	}
 	t.mu.Unlock()
 	for _, k := range open {
 		t.close(k, why)
+	}
+	if cluster != "" {
+		t.closeKept(cluster, why, func(event.ForwardOpened) bool { return true })
+		remote.EndHeld(remote.TunnelHeld{Cluster: cluster})
 	}
 }

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -53,4 +54,6 @@ func (t *Tunnels) keepPort(cluster, what string, port int, asked bool) {
 }
 
 // Forget removes what is remembered of the local ports of a cluster.
-func (t *Tunnels) Forget(cluster string) error { return os.RemoveAll(t.portsFile(cluster)) }
+func (t *Tunnels) Forget(cluster string) error {
+	return errors.Join(os.RemoveAll(t.portsFile(cluster)), t.writeKept(cluster, nil))
+}

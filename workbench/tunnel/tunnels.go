@@ -35,13 +35,17 @@ type Owner struct {
 	Background func(func(context.Context))
 }
 
-// Tunnels are the open tunnels of this process.
+// Tunnels are the open tunnels of this process, and those that the keeper holds for it.
 type Tunnels struct {
 	ctx   context.Context // that of the owner: tunnels outlive the call that opens them
 	dir   string          // where local ports are remembered
 	owner Owner
 
+	recording sync.Mutex // of what the keeper is to hold
+
 	mu   sync.Mutex
+	keep bool // the keeper is to hold what is opened
+
 	open map[key]*tunnel
 }
 
@@ -50,16 +54,17 @@ func New(ctx context.Context, dir string, owner Owner) *Tunnels {
 	return &Tunnels{ctx: ctx, dir: dir, owner: owner, open: map[key]*tunnel{}}
 }
 
-// Count is how many tunnels to a cluster are open.
+// Count is how many tunnels to a cluster are open, here or in the keeper.
 func (t *Tunnels) Count(cluster string) (n int) {
+	kept := t.keptOf(cluster)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for k := range t.open {
-		if k.cluster == cluster {
+	for k, held := range t.open {
+		if k.cluster == cluster && !held.opened.Kept {
 			n++
 		}
 	}
-	return n
+	return n + len(kept)
 }
 
 func (t *Tunnels) publish(c Cluster, b event.Body) error { return t.owner.Publish(c.Name, c.Life, b) }

@@ -19,7 +19,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
@@ -46,11 +48,13 @@ type API struct {
 // nothing.
 func Load(ctx context.Context) (*API, error) {
 	var roles roleClient
+	var here machineRole
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callLimit)),
 		config.WithLogger(logging.Nop{}), // the screen is not the SDK's
 		config.WithRetryer(func() aws.Retryer { return readRetryer() }),
 		config.WithAssumeRoleCredentialOptions(func(o *stscreds.AssumeRoleOptions) { roles.AssumeRoleAPIClient, o.Client = o.Client, &roles }),
+		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = &here }),
 		config.WithWebIdentityRoleCredentialOptions(func(o *stscreds.WebIdentityRoleOptions) {
 			roles.AssumeRoleWithWebIdentityAPIClient, o.Client = o.Client, &roles
 		}),
@@ -58,6 +62,7 @@ func Load(ctx context.Context) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the AWS configuration: %w", err)
 	}
+	here.Client = imds.NewFromConfig(cfg, func(o *imds.Options) { o.Retryer = retry.AddWithMaxAttempts(retry.NewStandard(), 2) })
 	roles.endpoint = sts.NewFromConfig(cfg).Options().BaseEndpoint
 	web := webClient(cfg.HTTPClient)
 	cfg.HTTPClient = &client{cfg.HTTPClient} // only now: AWS_CA_BUNDLE has gone into it
@@ -85,6 +90,11 @@ func (a *API) Web() *http.Client { return a.web }
 
 // Credentials are the caller's.
 func (a *API) Credentials() aws.CredentialsProvider { return a.cfg.Credentials }
+
+// machineRole asks the machine that dlwb runs on for its role. Most have none, and
+// are no instance of EC2: nobody waits there for as many tries as a call to AWS has.
+// Which client it is is known only when the configuration has been read.
+type machineRole struct{ *imds.Client }
 
 // roleClient assumes roles at the endpoint of all other calls. The SDK makes its
 // providers of credentials before it has read AWS_ENDPOINT_URL, and by itself asks
@@ -123,7 +133,8 @@ func readRetryer() aws.Retryer {
 		o.MaxAttempts = readAttempts
 		o.MaxBackoff = 5 * time.Second
 		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
-			if Unserved(err) {
+			// Whoever gives credentials has tried as often as makes sense.
+			if Unserved(err) || strings.HasPrefix(err.Error(), noIdentityStep) {
 				return aws.FalseTernary
 			}
 			return aws.UnknownTernary

@@ -228,7 +228,7 @@ func (c Call) vcpus() string {
 
 // changes reports whether a call makes or removes something.
 func (c Call) changes() bool {
-	for _, verb := range []string{"Describe", "Get", "List"} {
+	for _, verb := range []string{"Describe", "Get", "List", "Head", "Simulate"} {
 		if strings.HasPrefix(c.Action, verb) {
 			return false
 		}

@@ -2,6 +2,7 @@ package awsapi
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"html"
@@ -275,5 +276,16 @@ func TestADryRunThatIsAllowedIsNoProblem(t *testing.T) {
 	}
 	if Explain(nil, asked) != nil || Allowed(nil) {
 		t.Error("no error is a problem")
+	}
+}
+
+// Of a call that only asks nobody says that it may have been carried out, whatever the
+// service calls it.
+func TestAQuestionWithoutAnAnswerLeavesNothingInDoubt(t *testing.T) {
+	for action, doubt := range map[string]bool{"SimulatePrincipalPolicy": false, "HeadBucket": false, "ListServiceQuotas": false, "DescribeInstances": false, "RunInstances": true, "PutObject": true} {
+		p := Explain(errors.New("an error page"), Call{Action: action, Region: "us-west-2"})
+		if is := strings.Contains(p.Cause, "nobody knows yet whether it was carried out"); is != doubt {
+			t.Errorf("%s: %s", action, p.Cause)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
 // sources are the SDK's names for the places where credentials come from.
@@ -56,6 +57,9 @@ func (a *API) profile() string {
 	return "default"
 }
 
-// Endpoint is where all calls go when the user has pointed them elsewhere;
+// Endpoint is where calls of EC2 go when the user has pointed them elsewhere, all of
+// them or those alone (AWS_ENDPOINT_URL_EC2, services in the profile);
 // empty for AWS itself.
-func (a *API) Endpoint() string { return aws.ToString(a.cfg.BaseEndpoint) }
+func (a *API) Endpoint() string {
+	return aws.ToString(ec2.NewFromConfig(a.cfg).Options().BaseEndpoint)
+}

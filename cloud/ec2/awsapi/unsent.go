@@ -21,6 +21,9 @@ import (
 // Login says how to get credentials.
 const Login = "aws configure sso, then aws sso login; or aws configure; or export AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
+// noIdentityStep is how the SDK begins when there are no credentials to sign with.
+const noIdentityStep = "get identity: "
+
 // unsent explains an error that kept the call from being sent at all; nil for
 // any other.
 func unsent(err error, c Call) *Problem {
@@ -30,7 +33,7 @@ func unsent(err error, c Call) *Problem {
 	step := firstStep(err)
 	var identity *identityError
 	switch {
-	case errors.As(err, &identity), strings.HasPrefix(step, "get identity: "):
+	case errors.As(err, &identity), strings.HasPrefix(step, noIdentityStep):
 		return noIdentity(err)
 	case httpStatus(err) > 0:
 		return nil
@@ -117,7 +120,7 @@ func noIdentity(err error) *Problem {
 	case strings.Contains(err.Error(), "login session"), strings.Contains(err.Error(), "login token"):
 		p.Cause = "the AWS login session has expired, or there was none"
 		p.Next = "aws login" + profileFlag()
-	case strings.Contains(err.Error(), "operation error ec2imds: "):
+	case strings.Contains(err.Error(), "operation error ec2imds: "), strings.Contains(err.Error(), "EC2 IMDS role"): // nobody, or a portal, answers there
 		p.Cause = "no AWS credentials were found: not in the environment, not in ~/.aws, and this machine has no role"
 	case errors.As(err, &inner):
 		p.Code = inner.ErrorCode()

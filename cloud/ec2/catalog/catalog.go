@@ -165,10 +165,12 @@ func AddressPrice() cloud.Price {
 
 // SizeOf is how many GPUs and cores a type has, as far as the table knows it.
 func SizeOf(instance string) (gpus, cores int) {
-	for _, f := range builtinFacts() {
-		if f.Instance == instance {
-			return f.GPUs, f.VCPUs
-		}
-	}
-	return 0, 0
+	f, _ := FactsOf(instance)
+	return f.GPUs, f.VCPUs
+}
+
+// FactsOf is what the table knows of a type, if it does.
+func FactsOf(instance string) (Facts, bool) {
+	r, known := rows()[instance]
+	return r.Facts, known
 }

@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -52,8 +53,26 @@ func OpenSubnets(ctx context.Context, ec2 awsec2.DescribeRouteTablesAPIClient, r
 	return open, nil
 }
 
-// outward reports whether a route leads to the internet, both ways.
+// WithIPv4 are the subnets whose machines have IPv4 addresses: by those dlwb reaches
+// them, and they each other. AWS refuses to give one in a subnet of IPv6 alone.
+func WithIPv4(all []types.Subnet, region string) ([]types.Subnet, error) {
+	var both []types.Subnet
+	var ids []string
+	for _, s := range all {
+		if ids = append(ids, aws.ToString(s.SubnetId)); !aws.ToBool(s.Ipv6Native) {
+			both = append(both, s)
+		}
+	}
+	if len(both) == 0 && len(all) > 0 {
+		return nil, fmt.Errorf("%s in %s: machines there have IPv6 addresses only, and dlwb needs IPv4 ones: name a subnet with both in machines.subnet: "+
+			"aws ec2 describe-subnets --region %s --filters Name=ipv6-native,Values=false", strings.Join(ids, ", "), region, region)
+	}
+	return both, nil
+}
+
+// outward reports whether a route leads to the internet, both ways, for the public
+// IPv4 address that a machine is given. One for IPv6 alone does not.
 func outward(r types.Route) bool {
-	everywhere := aws.ToString(r.DestinationCidrBlock) == "0.0.0.0/0" || aws.ToString(r.DestinationIpv6CidrBlock) == "::/0"
+	everywhere := aws.ToString(r.DestinationCidrBlock) == "0.0.0.0/0"
 	return everywhere && strings.HasPrefix(aws.ToString(r.GatewayId), "igw-") && r.State != types.RouteStateBlackhole
 }

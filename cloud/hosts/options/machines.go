@@ -58,7 +58,7 @@ var table = []about.Option{
 	{Key: "machines.host_keys", Kind: about.HostKeys, Also: []string{"host_key", "fingerprints"},
 		Doc: "Host keys that the profile vouches for where `known_hosts` has none; one that nothing else vouches for is told once, and later no other is taken for that host. One that `known_hosts` contradicts is refused.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",
 		Place: about.In(func(m *Machines) *map[string]string { return &m.HostKeys })},
-	{Key: "machines.modules", Also: []string{"module"},
+	{Key: "machines.modules", Asked: true, Also: []string{"module"},
 		Doc: "Modules of Environment Modules or Lmod that are loaded before the environment is set up and before the ranks start, with commas between them.", Example: "python/3.11,cuda/12.4",
 		Place: about.In(func(m *Machines) *string { return &m.Modules })},
 }

@@ -83,7 +83,7 @@ type Objects[T, L any, O object[T], M object[L]] struct {
 }
 
 func (o Objects[T, L, O, M]) at(r *rest.Request, options runtime.Object) *rest.Request {
-	return r.Namespace(o.namespace).Resource(o.resource).VersionedParams(options, known().parameters)
+	return r.NamespaceIfScoped(o.namespace, o.namespace != "").Resource(o.resource).VersionedParams(options, known().parameters)
 }
 
 // Get reads one object.
@@ -118,7 +118,7 @@ func (o Objects[T, L, O, M]) Patch(ctx context.Context, name string, kind types.
 
 // Delete deletes one object.
 func (o Objects[T, L, O, M]) Delete(ctx context.Context, name string, options meta.DeleteOptions) error {
-	return o.client.Delete().Namespace(o.namespace).Resource(o.resource).Name(name).Body(&options).Do(ctx).Error()
+	return o.client.Delete().NamespaceIfScoped(o.namespace, o.namespace != "").Resource(o.resource).Name(name).Body(&options).Do(ctx).Error()
 }
 
 // The kinds.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/internal/nearword"
@@ -32,18 +33,34 @@ type Machines struct {
 	// Workdir is a directory of the image, or of a volume, that has the code;
 	// empty: the code directory goes along.
 	Workdir string
+	// Hold is for how long a pod whose ranks have ended stays for what it wrote; empty:
+	// DefaultHold.
+	Hold string
+}
+
+// DefaultHold is how long a pod waits for dlwb in the end where the profile says
+// nothing.
+const DefaultHold = 10 * time.Minute
+
+// HoldFor is how long a pod waits in the end.
+func (m Machines) HoldFor() time.Duration {
+	if d, err := time.ParseDuration(m.Hold); err == nil {
+		return max(d, 0)
+	}
+	return DefaultHold
 }
 
 // The kinds of objects that a job can become.
 const (
 	Auto       = "auto"
 	PyTorchJob = "pytorchjob"
+	TFJob      = "tfjob"
 	TrainJob   = "trainjob"
 	Job        = "job"
 )
 
 // Kinds are the words of machines.kind.
-var Kinds = []string{Auto, PyTorchJob, TrainJob, Job}
+var Kinds = []string{Auto, PyTorchJob, TFJob, TrainJob, Job}
 
 // DefaultGPU is the resource that the device plugin of NVIDIA gives out.
 const DefaultGPU = "nvidia.com/gpu"
@@ -56,16 +73,16 @@ const DefaultImage = "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
 const DefaultRuntime = "torch-distributed"
 
 var table = []about.Option{
-	{Key: "machines.context", Also: []string{"kube_context"},
+	{Key: "machines.context", Asked: true, Also: []string{"kube_context"},
 		Doc: "The context of your kubeconfig (`KUBECONFIG`, `~/.kube/config`); without it, the current one.", Example: "lab",
 		Place: about.In(func(m *Machines) *string { return &m.Context })},
-	{Key: "machines.namespace", Also: []string{"ns"},
+	{Key: "machines.namespace", Asked: true, Also: []string{"ns"},
 		Doc: "The namespace; without it, the context's.", Example: "team-a",
 		Place: about.In(func(m *Machines) *string { return &m.Namespace })},
 	{Key: "machines.kind", Also: []string{"job_kind"},
-		Doc:     "What the job becomes: `pytorchjob`, `trainjob`, `job` (an indexed Job); without it, or with `auto`, the first of these that the cluster has and that is alive.",
+		Doc:     "What the job becomes: `pytorchjob`, `tfjob`, `trainjob`, `job` (an indexed Job); without it, or with `auto`, the first of these that fits the engine, that the cluster has and that is alive.",
 		Example: PyTorchJob, Place: about.In(func(m *Machines) *string { return &m.Kind })},
-	{Key: "machines.gpus", Kind: about.Count, Min: 0, Max: 64, Default: "0",
+	{Key: "machines.gpus", Asked: true, Kind: about.Count, Min: 0, Max: 64, Default: "0",
 		Doc: "How many GPUs each node, or pod, gets; 0: none.", Example: "4",
 		Place: about.In(func(m *Machines) *int { return &m.GPUs })},
 	{Key: "machines.gpu_resource",
@@ -87,13 +104,13 @@ var table = []about.Option{
 		Doc:     "What is mounted, each as `CLAIM:/path`, `configmap/NAME:/path`, `secret/NAME:/path`, `nfs/SERVER/EXPORT:/path` or `host/DIR:/path`; `:ro` behind it is read only.",
 		Example: "['datasets:/data:ro', 'runs:/runs']",
 		Place:   about.In(func(m *Machines) *[]string { return &m.Volumes })},
-	{Key: "machines.service_account", Also: []string{"serviceaccount"},
+	{Key: "machines.service_account", Asked: true, Also: []string{"serviceaccount"},
 		Doc: "The service account of the pods.", Example: "trainer",
 		Place: about.In(func(m *Machines) *string { return &m.ServiceAccount })},
 	{Key: "machines.pull_secrets", Kind: about.Words, Also: []string{"pull_secret", "image_pull_secrets"},
 		Doc: "The secrets by which the image is pulled.", Example: "[registry]",
 		Place: about.In(func(m *Machines) *[]string { return &m.PullSecrets })},
-	{Key: "machines.local_queue", Also: []string{"kueue"},
+	{Key: "machines.local_queue", Asked: true, Also: []string{"kueue"},
 		Doc: "The queue (Kueue's LocalQueue) in which the job waits.", Example: "gpus",
 		Place: about.In(func(m *Machines) *string { return &m.Queue })},
 	{Key: "machines.priority", Also: []string{"priority_class"},
@@ -105,6 +122,9 @@ var table = []about.Option{
 	{Key: "machines.workdir", Also: []string{"working_dir"},
 		Doc: "A directory of the image, or of a volume, that has the code already: nothing is uploaded.", Example: "/workspace",
 		Place: about.In(func(m *Machines) *string { return &m.Workdir })},
+	{Key: "machines.hold", Also: []string{"hold_for"},
+		Doc:     "How long a pod whose ranks have ended stays, with its GPUs, until dlwb has brought home what they wrote; without it, `10m`; `0s`: not at all, and nothing comes home.",
+		Example: "30m", Place: about.In(func(m *Machines) *string { return &m.Hold })},
 }
 
 // check tells what is wrong with the options.
@@ -136,6 +156,11 @@ func check(own any) (faults []about.Fault) {
 		mounted[v.Path] = text
 	}
 	add("machines.mem", quantity(m.Memory), "such as 64Gi")
+	if m.Hold != "" {
+		if d, err := time.ParseDuration(m.Hold); err != nil || d < 0 || d > 24*time.Hour {
+			add("machines.hold", fmt.Errorf("%q is no time between 0s and 24h", m.Hold), "such as 30m")
+		}
+	}
 	if m.Workdir != "" && !strings.HasPrefix(m.Workdir, "/") {
 		add("machines.workdir", fmt.Errorf("%q is no absolute path", m.Workdir), "such as /workspace")
 	}

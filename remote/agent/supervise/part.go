@@ -114,7 +114,7 @@ func takeUp(plan *wire.LaunchRequest) {
 }
 
 // place puts the hosts of the parts into what they are to do.
-func place(plan *wire.LaunchRequest, placing *strings.Replacer) {
+func place(plan *wire.LaunchRequest, placing job.Places) {
 	words := func(all [][]byte) {
 		for i, w := range all {
 			all[i] = []byte(placing.Replace(string(w)))

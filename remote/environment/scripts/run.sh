@@ -57,18 +57,19 @@ if [ -z "${DLWB_RUN_DIR-}" ] || [ "$engine" != podman ]; then
 	exec "$engine" run --rm "$@"
 fi
 
-# podman has a process beside each container that it waits for. The end of a run ends
-# that too, and podman would wait for ever.
+# podman has a process beside each container that it waits for. Where the end of a run
+# ends that too, podman would wait for ever. A machine that is busy needs its time
+# between the end of that process and podman's own: only after that it is ended.
 files=$dir/.container.$$
-"$engine" run --rm --pidfile "$files.pid" --cidfile "$files.cid" "$@" &
+"$engine" run --rm --conmon-pidfile "$files.pid" --cidfile "$files.cid" "$@" &
 client=$!
 (
 	gone=0
-	while kill -0 "$client" 2>/dev/null && [ "$gone" -lt 2 ]; do
+	while kill -0 "$client" 2>/dev/null && [ "$gone" -lt 15 ]; do
 		sleep 1
 		[ ! -s "$files.pid" ] || [ -d "/proc/$(cat "$files.pid")" ] || gone=$((gone + 1))
 	done
-	[ "$gone" -lt 2 ] || kill -9 "$client" 2>/dev/null
+	[ "$gone" -lt 15 ] || kill -9 "$client" 2>/dev/null
 ) &
 watcher=$!
 wait "$client"

@@ -278,6 +278,10 @@ def install(text):
     None where it has to pause."""
     if os.path.exists(os.path.join(where, ".dlwb-done")):
         os.unlink(os.path.join(where, ".dlwb-done"))
+    mark = b"#dlwb-constraint: "
+    limits = [line[len(mark):] for line in text.splitlines(True) if line.startswith(mark)]
+    if limits:
+        text += b"\n-c " + write("constraints.txt", b"".join(limits)).encode() + b"\n"
     file = write("requirements.txt", text)
     lines = describe(text)
     if satisfied(lines):

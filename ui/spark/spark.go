@@ -1,4 +1,5 @@
-package plot
+// Package spark draws a number or a few of them in one row: sparklines and bars.
+package spark
 
 import (
 	"math"
@@ -67,6 +68,8 @@ func (g Glyphs) Sparkline(values []float64, w int, limit float64) string {
 	}
 	return b.String()
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func (g Glyphs) level(v, limit float64) string {
 	top := len(g.levels) - 1

@@ -1,5 +1,9 @@
 """Holds requests against AWS's own model of its services, as botocore has it: each file
-NNN.SERVICE.OPERATION below a directory is the body of one."""
+NNN.SERVICE.OPERATION below a directory is the body of one.
+
+    python aws_model.py DIR [LEAST]
+
+LEAST is how many requests there have to be."""
 
 import json
 import os
@@ -10,7 +14,9 @@ import botocore.loaders
 import botocore.model
 import botocore.validate
 
-SERVICES = {"AmazonEC2ContainerServiceV20141113": "ecs", "autoscaling": "autoscaling", "ec2": "ec2", "iam": "iam", "Logs_20140328": "logs", "AmazonSSM": "ssm"}
+SERVICES = {"AmazonEC2ContainerServiceV20141113": "ecs", "autoscaling": "autoscaling", "ec2": "ec2", "iam": "iam", "Logs_20140328": "logs", "AmazonSSM": "ssm",
+            "SageMaker": "sagemaker", "monitoring": "cloudwatch", "ServiceQuotasV20190624": "service-quotas", "AWSPriceListService": "pricing"}
+JSON = ("ecs", "logs", "ssm", "sagemaker", "service-quotas", "pricing")
 models, faults, seen = {}, [], 0
 
 
@@ -60,12 +66,12 @@ for name in sorted(os.listdir(sys.argv[1])):
         continue
     with open(os.path.join(sys.argv[1], name)) as f:
         body = f.read()
-    if SERVICES[service] not in ("ecs", "logs", "ssm") and operation not in model(SERVICES[service]).operation_names:
+    if SERVICES[service] not in JSON and operation not in model(SERVICES[service]).operation_names:
         faults.append("%s: no such operation of %s" % (operation, service))
         continue
     shape = model(SERVICES[service]).operation_model(operation).input_shape
     seen += 1
-    if SERVICES[service] in ("ecs", "logs", "ssm"):
+    if SERVICES[service] in JSON:
         report = botocore.validate.ParamValidator().validate(json.loads(body), shape)
         if report.has_errors():
             faults.append("%s: %s" % (operation, report.generate_report()))
@@ -99,4 +105,4 @@ for name in sorted(os.listdir(sys.argv[1])):
 
 print("\n".join(sorted(set(faults))))
 print("%d requests" % seen)
-sys.exit(1 if faults or seen < 50 else 0)
+sys.exit(1 if faults or seen < int((sys.argv + ["50"])[2]) else 0)

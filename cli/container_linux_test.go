@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/podrig"
+)
+
+// boxed says from inside of the container what a rank finds there.
+const boxed = `
+import os, sys, time
+assert not os.path.exists("/usr/bin/podman"), "this is no container"
+assert open("/etc/dlwb/one").read() == "1", "this is another image"
+assert os.getuid() == os.stat(os.environ["DLWB_RESULTS"]).st_uid, "another user"
+assert os.path.abspath(__file__).startswith(os.path.expanduser("~/dlwb/")), __file__
+rank, shared = os.environ["RANK"], "/dev/shm/" + os.environ["DLWB_RUN"]
+open(shared + rank, "w").close()
+os.remove(shared + rank)
+open(os.path.join(os.environ["DLWB_RESULTS"], "of" + rank), "w").write(sys.version)
+for step in range(1, int(sys.argv[1]) + 1):
+    print("step %d loss: %.4f" % (step, 1 / step), flush=True)
+    time.sleep(0.1)
+`
+
+// inBox is a bed whose ranks run in an image that a real podman builds.
+func inBox(t *testing.T, steps int) *bed {
+	t.Helper()
+	if os.Getenv("DLWB_RIGS") == "" {
+		t.Skip("NOT RUN: real containers, as make test-podman does")
+	}
+	// A node has an environment of its own: the variables that choose the storage are
+	// not in it. A program called docker elsewhere on the PATH is another one.
+	wrapper := "#!/bin/sh\nexport"
+	for _, v := range podrig.Images(t) {
+		wrapper += " " + v
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte(wrapper+"\nexec /usr/bin/podman \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/usr/sbin:/usr/bin:/sbin:/bin")
+	b := newBedAlone(t)
+	b.write("train.py", boxed)
+	b.write("one", "1")
+	b.write("Dockerfile", "FROM "+podrig.PythonImage+"\nCOPY one /etc/dlwb/one\n")
+	b.write("dlwb.yaml", fmt.Sprintf("name: bed\nmachines: {count: 2}\nenvironment: {docker: Dockerfile}\nrun: {engine: plain, command: train.py %d}\n", steps))
+	if r := b.run("up", "--json"); r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := b.run("sync", "--json"); r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	return b
+}
+
+// noContainer holds that none is left.
+func (b *bed) noContainer() {
+	b.t.Helper()
+	var out []byte
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(500 * time.Millisecond) {
+		c := exec.Command("podman", "ps", "--all", "--format", "{{.ID}} {{.Status}} {{.Command}}")
+		c.Env = b.env
+		if out, _ = c.Output(); len(strings.TrimSpace(string(out))) == 0 {
+			return
+		}
+	}
+	b.t.Errorf("containers are left: %s", out)
+}
+
+func TestAContainerIsBuiltRunsBringsItsResultsHomeAndGoes(t *testing.T) {
+	b := inBox(t, 5)
+	r := b.run("run", "--json")
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	run := b.runs()[0]
+	for rank := range 2 {
+		home := filepath.Join(b.home, "state", "runs", run.ID, "results", fmt.Sprintf("node%d", rank), fmt.Sprintf("of%d", rank))
+		if text, err := os.ReadFile(home); err != nil || !strings.HasPrefix(string(text), "3.") {
+			t.Errorf("the results of rank %d: %q, %v", rank, text, err)
+		}
+	}
+	b.noContainer()
+	if r = b.run("run", "--json"); r.code != 0 || !strings.Contains(r.stdout, "Dockerfile did not change since it was set up") {
+		t.Errorf("unchanged: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	b.write("one", "2") // the image is another one now, and the script finds that
+	if r = b.run("run", "--json"); r.code == 0 || !strings.Contains(r.stdout, "this is another image") {
+		t.Errorf("after a change: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	b.nothingIsLeft()
+	b.noContainer()
+}
+
+func TestAContainerOfARunThatIsStoppedIsGone(t *testing.T) {
+	b := inBox(t, 6000)
+	c := b.start("run", "--json")
+	c.awaitStep(3)
+	if r := b.run("stop", "--json"); r.code != 0 {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	c.end()
+	b.noContainer()
+	b.nothingIsLeft()
+}
+
+func TestAContainerWhoseDlwbIsKilledEndsWithItsCluster(t *testing.T) {
+	b := inBox(t, 6000)
+	c := b.start("run", "--json")
+	c.awaitStep(3)
+	c.signal(syscall.SIGKILL)
+	c.end()
+	if got := b.pids("train.py"); len(got) == 0 {
+		t.Error("the training ended with dlwb")
+	}
+	b.nothingIsLeft()
+	b.noContainer()
+}
+
+func TestAContainerWhoseRankIsKilledIsNamedAndTheOtherEnds(t *testing.T) {
+	b := inBox(t, 6000)
+	c := b.start("run", "--json")
+	c.awaitStep(3)
+	began := time.Now()
+	killed := 0
+	for _, pid := range b.pids("train.py") {
+		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		text := "\x00" + string(env)
+		if strings.Contains(text, "\x00RANK=1\x00") && strings.Contains(text, "\x00DLWB_CONTAINER=1\x00") {
+			killed++
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if killed == 0 {
+		t.Fatal("no rank 1 is in a container")
+	}
+	ended := c.await("the end", func(e printedEvent) bool { return e["event"] == "run_ended" })
+	if took := time.Since(began); took > 30*time.Second || !strings.Contains(fmt.Sprint(ended), "rank 1") {
+		t.Errorf("after %v: %v", took, ended)
+	}
+	if code := c.end(); code == 0 {
+		t.Error("exit code 0")
+	}
+	b.noContainer()
+	b.nothingIsLeft()
+}

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Writes to its standard output, as a tar, what this replica has written: keep.py says
+# how. Without Python all of it comes each time.
+cd "$(dirname "$0")" || exit 66
+work=$(pwd)
+if command -v python3 >/dev/null 2>&1; then exec python3 keep.py "$@"; fi
+number=$1 code=$2
+set --
+if [ "$number" = 0 ]; then
+	while IFS= read -r path; do
+		[ ! -e "$code/$path" ] || set -- "$@" "./$path"
+	done <keep
+fi
+[ $# = 0 ] || set -- -C "$code" "$@"
+exec tar -cf - "$@" -C "$work" .dlwb-node

@@ -1,0 +1,198 @@
+//go:build unix
+
+package kubernetes
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// keeping is a replica's directory as launch.sh leaves it, and the stage here.
+type keeping struct {
+	*testing.T
+	work, base, path string
+}
+
+func newKeeping(t *testing.T, paths string) *keeping {
+	k := &keeping{T: t, work: t.TempDir(), base: t.TempDir(), path: os.Getenv("PATH")}
+	for name, text := range map[string]string{"keep.py": keepPy, "keep.sh": keepSh, "keep": paths, "code/outputs/given.txt": "came with the code", ".dlwb-node/.here": ""} {
+		k.write(name, text)
+	}
+	k.write("unpacked", "")
+	if err := os.Remove(filepath.Join(k.work, ".dlwb-node/.here")); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func (k *keeping) write(name, text string) {
+	k.Helper()
+	file := filepath.Join(k.work, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// round is one round of replica n, without a pod between; it gives how many bytes came.
+func (k *keeping) round(n int) int {
+	k.Helper()
+	root, err := os.OpenRoot(k.base)
+	if err != nil {
+		k.Fatal(err)
+	}
+	defer root.Close()
+	now, err := os.MkdirTemp(k.base, "new-")
+	if err != nil {
+		k.Fatal(err)
+	}
+	s := staging{root: root, old: strconv.Itoa(n), now: filepath.Base(now)}
+	before, _ := s.list(s.old)
+	c := exec.Command("sh", filepath.Join(k.work, "keep.sh"), strconv.Itoa(n), filepath.Join(k.work, "code"), strconv.FormatInt(before.At, 10))
+	c.Env = []string{"PATH=" + k.path}
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, &said
+	if err := c.Run(); err != nil {
+		k.Fatalf("keep.sh: %v: %s", err, said.String())
+	}
+	size := out.Len()
+	skipped, err := s.fill(&out)
+	if err == nil {
+		err = s.settle("pod", skipped)
+	}
+	if err != nil {
+		k.Fatal(err)
+	}
+	return size
+}
+
+// home is what is here of replica n: names and texts.
+func (k *keeping) home(n int) string {
+	k.Helper()
+	to := k.TempDir()
+	into, err := os.OpenRoot(to)
+	if err != nil {
+		k.Fatal(err)
+	}
+	defer into.Close()
+	if _, err := copyTree(filepath.Join(k.base, strconv.Itoa(n)), into); err != nil {
+		k.Fatal(err)
+	}
+	var all []string
+	_ = filepath.WalkDir(to, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			text, _ := os.ReadFile(p)
+			rel, _ := filepath.Rel(to, p)
+			all = append(all, rel+"="+string(text))
+		}
+		return nil
+	})
+	return strings.Join(all, " ")
+}
+
+func TestWhatAPodWroteComesHomeRoundByRound(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing: apt-get install python3")
+	}
+	k := newKeeping(t, "outputs\nmodel.pt\n-odd name\n")
+	k.write("code/outputs/a b.txt", "one")
+	k.write("code/outputs/deep/big", strings.Repeat("x", 300_000))
+	k.write("code/-odd name", "odd")
+	k.write("code/elsewhere", "no result")
+	k.write(".dlwb-node/notes", "mine")
+	if err := os.Symlink("a b.txt", filepath.Join(k.work, "code/outputs/link")); err != nil {
+		t.Fatal(err)
+	}
+	first := k.round(0)
+	want := "-odd name=odd node0/notes=mine outputs/a b.txt=one outputs/deep/big=" + strings.Repeat("x", 300_000) + " outputs/link=one"
+	if got := k.home(0); got != want {
+		t.Errorf("after the first round: %.200s", got)
+	}
+	// What has not changed is not sent again, what is gone there goes here. The clock of
+	// a file system is coarse: what is younger than two seconds is.
+	list := filepath.Join(k.base, "0", keptList)
+	later := []byte(`{"at":8000000000000000000,"pod":"pod"}`) // nothing that is known would come
+	if err := os.WriteFile(list, later, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(k.work, "code/outputs/a b.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if second := k.round(0); second >= first/4 {
+		t.Errorf("the second round sends %d bytes, the first %d", second, first)
+	}
+	if got := k.home(0); strings.Contains(got, "a b.txt=") || !strings.Contains(got, strings.Repeat("x", 300_000)) {
+		t.Errorf("after the second round: %.200s", got)
+	}
+	k.write(".dlwb-node/notes", "of node 1")
+	k.round(1)
+	if got := k.home(1); got != "node1/notes=of node 1" {
+		t.Errorf("of replica 1: %.200s", got)
+	}
+}
+
+// An image without Python has tar.
+func TestWhatAPodWroteComesHomeWithoutPython(t *testing.T) {
+	k := newKeeping(t, "outputs\nmissing\n")
+	k.write("code/outputs/x", "one")
+	k.write(".dlwb-node/notes", "mine")
+	k.path = t.TempDir()
+	for _, name := range []string{"sh", "tar", "dirname"} {
+		at, err := exec.LookPath(name)
+		if err == nil {
+			err = os.Symlink(at, filepath.Join(k.path, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.round(0)
+	if got := k.home(0); got != "node0/notes=mine outputs/given.txt=came with the code outputs/x=one" {
+		t.Error(got)
+	}
+}
+
+// A round that does not say of a file what it is, or whose file is not here, changes
+// nothing, and the next one asks for all.
+func TestARoundThatDoesNotFitIsThrownAway(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing: apt-get install python3")
+	}
+	k := newKeeping(t, "outputs\n")
+	k.write("code/outputs/x", "one")
+	k.round(0)
+	if err := os.WriteFile(filepath.Join(k.base, "0/outputs/x"), []byte("changed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(k.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := root.Mkdir("new-x", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := root.WriteFile("new-x/"+keptList, []byte(`{"at":5,"files":[["outputs/x",3],["../../evil",3]]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := staging{root: root, old: "0", now: "new-x"}
+	if err := s.settle("pod", nil); err == nil || !strings.Contains(err.Error(), "another size") {
+		t.Errorf("settled: %v", err)
+	}
+	if l, err := s.list("0"); err == nil {
+		t.Errorf("the next round asks for what came since %d", l.At)
+	}
+	if got := k.home(0); got != "outputs/x=changed" {
+		t.Error(got)
+	}
+	k.round(0)
+	if got := k.home(0); got != "outputs/x=one" {
+		t.Error(got)
+	}
+}
