@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/gputable"
 	"github.com/dlwb/dlwb/cli/reasons"
-	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/metrics/folder"
 	"github.com/dlwb/dlwb/metrics/recipe"
@@ -263,7 +263,7 @@ func (answer *metricsAnswer) judge(all []metrics.Evidence) {
 func writeMetrics(out io.Writer, answer metricsAnswer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if answer.Format == metrics.NvidiaSMI {
-		writeGPUs(w, answer)
+		gputable.Write(w, answer.GPUs, answer.Apps, answer.ErrorClass)
 		w.Flush()
 		return
 	}
@@ -310,39 +310,6 @@ func (s *seriesDoc) bounds() (least, most float64) {
 		}
 	}
 	return least, most
-}
-
-func writeGPUs(w io.Writer, answer metricsAnswer) {
-	if len(answer.GPUs) > 0 {
-		fmt.Fprintln(w, "GPU\tNAME\tUTIL %\tMEMORY\tOF\t°C\tW")
-	}
-	for _, g := range answer.GPUs {
-		sanitize.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Index, g.Name, known(g.Util), mebi(g.MemUsed), mebi(g.MemTotal), known(g.Temp), known(g.Power))
-	}
-	for _, p := range answer.Apps {
-		sanitize.Fprintf(w, "process %d\t%s\t%s\n", p.PID, p.Name, mebi(p.Memory))
-	}
-	if answer.ErrorClass != nil && *answer.ErrorClass == smi.NotYet {
-		fmt.Fprintln(w, "AMD's GPUs (amd-smi, rocm-smi) and AWS Neuron's devices are not read yet; nvidia-smi is")
-	} else if answer.ErrorClass != nil {
-		sanitize.Fprintf(w, "nvidia-smi said: %s\n", *answer.ErrorClass)
-	}
-}
-
-// mebi is memory as nvidia-smi counts it, in MiB, or N/A.
-func mebi(v *float64) string {
-	if v == nil {
-		return "N/A"
-	}
-	return units.Binary(int64(*v * (1 << 20)))
-}
-
-// known is a reading, or N/A.
-func known(v *float64) string {
-	if v == nil {
-		return "N/A"
-	}
-	return fmt.Sprint(*v)
 }
 
 // ownRecipes are the user's recipes for formats of metrics: recipes/*.yaml beside

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/metrics/decimal"
 )
 
 // Numbers of few digits are read without strconv: each is to be what strconv says.
@@ -22,7 +24,7 @@ func TestNumbersAreReadToTheLastBit(t *testing.T) {
 		if !ok || f.next != len(text) || f.value != want {
 			t.Errorf("%q is read as %v up to %d of %d", text, f.value, f.next, len(text))
 		}
-		if _, ok := decimal(text); ok {
+		if _, ok := decimal.Parse(text); ok {
 			fast++
 		}
 	}

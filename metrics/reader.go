@@ -350,8 +350,9 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 			about = "val" // " * Acc@1 71.2": what a validation came to
 		}
 		r.scanner.below = neighbour || r.heading.record
+		r.scanner.under = under
 		f = r.scanner.scanAs(rest, from, about, under)
-		r.scanner.below = false
+		r.scanner.below, r.scanner.under = false, false
 		if !neighbour && r.heading.record && !ofRecord(f) {
 			f.values = nil
 		}

@@ -43,6 +43,7 @@ type scanner struct {
 	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
 	aside     string // said in brackets: "(train)0.8s + (eval)0.4s: train loss = 0.2, recall = 0.1"
 	assumed   bool   // something else than this line says where the run is
+	under     bool   // the line before only counts, and nothing here does
 	below     bool   // the line before was a name and a number alone, as this one is
 	inDict    bool   // names and values are told apart by their form
 	evaluates bool   // "Epoch(val) [1][20/120]": a line of an evaluation
@@ -61,7 +62,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
+	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
