@@ -23,6 +23,7 @@ import (
 
 	"github.com/dlwb/dlwb/cli/diary"
 	"github.com/dlwb/dlwb/cli/keeping"
+	"github.com/dlwb/dlwb/cli/told"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2"
 	"github.com/dlwb/dlwb/cloud/ecs"
@@ -153,7 +154,7 @@ func (a *app) report(err error) {
 	}
 	// What is behind the first line is indented: no text begins a line as we do.
 	fmt.Fprintln(a.err, "dlwb: "+strings.ReplaceAll(sanitize.Plain(err.Error()), "\n", "\n  "))
-	writeFault(a.err, fault)
+	told.Fault(a.err, fault)
 }
 
 // errorEvent is what --json prints for a command that could not do its work.
@@ -166,19 +167,6 @@ type errorEvent struct {
 	Failure  *event.Fault `json:"failure"`
 	// Untrusted is what a profile would do that nobody has trusted.
 	Untrusted *trust.Subject `json:"untrusted,omitempty"`
-}
-
-// writeFault prints the part of a fault that its one line does not hold.
-func writeFault(w io.Writer, f *event.Fault) {
-	if f.Command != "" {
-		sanitize.Fprintf(w, "  command: %s\n", f.Command)
-	}
-	for _, l := range f.LastLines {
-		sanitize.Fprintf(w, "  | %s\n", l)
-	}
-	if f.Next != "" {
-		sanitize.Fprintf(w, "  next: %s\n", f.Next)
-	}
 }
 
 // bench opens the workbench in the user's state directory.

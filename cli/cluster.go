@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/told"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -40,7 +41,7 @@ On a terminal it shows what ends and asks first.`,
 			}
 			ended, _ := w.Ended(run.ID)
 			return a.answer(stopAnswer{run.ID, ended}, func(out io.Writer) {
-				fmt.Fprintf(out, "run %s: %s\n", run.ID, runText(ended))
+				fmt.Fprintf(out, "run %s: %s\n", run.ID, told.Run(ended))
 			})
 		}),
 	}

@@ -3,17 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cli/keeping"
-	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
-	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
 func (a *app) forwardCommand() *cobra.Command {
@@ -173,30 +170,4 @@ func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbe
 			}
 		}
 	}
-}
-
-func forwardText(b event.ForwardOpened) string {
-	s := sanitize.Sprintf("%s: %s", b.Name, b.Address())
-	switch b.Kind {
-	case event.ForwardTCP:
-		s += " (raw TCP: " + tunnel.RawReach + ")"
-	case event.ForwardReverse:
-		s = fmt.Sprintf("reverse: port %d of node%d (127.0.0.1 there) leads to port %d here", b.RemotePort, b.Node, b.LocalPort)
-	}
-	if b.Note != "" {
-		s += "\n  note: " + sanitize.Word(b.Note)
-	}
-	return s
-}
-
-// forwardStateText says how a tunnel stands.
-func forwardStateText(b event.ForwardChanged) string {
-	name := sanitize.Sprintf("%s on local port %d: ", b.Name, b.LocalPort)
-	switch {
-	case b.Connected && b.Why == "":
-		return name + "connected"
-	case b.Connected:
-		return name + "connected; the latest connection through it failed: " + sanitize.Word(b.Why)
-	}
-	return name + "reconnecting: " + sanitize.Word(b.Why)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/cli/told"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -200,7 +201,7 @@ func TestForwardOfAnHTTPPortHasADoorAndARawOneSaysThatItHasNone(t *testing.T) {
 	}
 	_ = s.cmd.Process.Kill()
 	s.end()
-	if text := forwardText(event.ForwardOpened{Kind: event.ForwardTCP, Name: port}); !strings.Contains(text, "raw TCP") {
+	if text := told.Forward(event.ForwardOpened{Kind: event.ForwardTCP, Name: port}); !strings.Contains(text, "raw TCP") {
 		t.Errorf("the text of a raw one: %s", text)
 	}
 

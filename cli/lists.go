@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -63,4 +65,19 @@ func endsText(b *event.Bound) string {
 		return "overdue " + units.Clock(-left)
 	}
 	return fmt.Sprintf("%s (%s)", units.Clock(left), b.Why)
+}
+
+// stateText is a state as lists show it.
+func stateText(states []cloud.State) string {
+	counts := map[cloud.State]int{}
+	for _, s := range states {
+		counts[s]++
+	}
+	var parts []string
+	for _, s := range []cloud.State{cloud.Alive, cloud.Unknown, cloud.Gone} {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

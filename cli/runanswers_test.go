@@ -17,6 +17,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/dlwb/dlwb/cli/told"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/internal/units"
@@ -184,7 +185,7 @@ func runPlaces(t *testing.T, w *workbench.Workbench, all []drawnRun) map[string]
 		out[d.id]["rm --dry-run"].find("bytes", `results ([\d.]+ \w+)`, asks(t, "rm", d.id, "--dry-run"))
 		gone := reads[rmAnswer](t, asks(t, "rm", d.id, "--dry-run", "--json"))
 		out[d.id]["rm --dry-run --json"] = said{"bytes": units.Bytes(gone.Runs[0].Results)}
-		end := eventText(d.ended)
+		end := told.Event(d.ended)
 		s := said{"exit": fmt.Sprint(d.ended.ExitCode)}
 		s.find("verdict", `^run (\w+)`, end)
 		s.find("took", `in `+spanPattern+`:`, end)
@@ -299,7 +300,7 @@ func sessionPlaces(t *testing.T, w *workbench.Workbench, d drawnRun, table histo
 	f.find("files left", `(\d+) files?\b`, regexp.MustCompile(`left +\d+ processes, .*`).FindString(steps))
 	out["session"] = f
 
-	f, text = said{}, eventText(d.receipt)
+	f, text = said{}, told.Event(d.receipt)
 	f.find("lived", `lived `+spanPattern, text)
 	f.find("receipt", `cost (\$[\d.]+)`, text)
 	f.find("processes", `(\d+) process`, text)

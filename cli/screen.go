@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cli/browse"
 	"github.com/dlwb/dlwb/cli/console"
+	"github.com/dlwb/dlwb/cli/told"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/ui"
@@ -151,13 +152,13 @@ func (a *app) farewell(w *workbench.Workbench, res ui.Result) error {
 		defer sanitize.Fprintf(a.out, "%s\n", text)
 	}
 	if res.Receipt != nil {
-		fmt.Fprintln(a.out, receiptText(*res.Receipt))
+		fmt.Fprintln(a.out, told.Receipt(*res.Receipt))
 		if !res.Receipt.Proven {
 			return runError{ExitUnresolved}
 		}
 	}
 	if res.Ended != nil {
-		fmt.Fprintln(a.out, runText(*res.Ended))
+		fmt.Fprintln(a.out, told.Run(*res.Ended))
 		if res.Ended.ExitCode != 0 {
 			return runError{res.Ended.ExitCode}
 		}
