@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"archive/tar"
 	"bytes"
 	"errors"
 	"io/fs"
@@ -22,7 +23,7 @@ type keeping struct {
 
 func newKeeping(t *testing.T, paths string) *keeping {
 	k := &keeping{T: t, work: t.TempDir(), base: t.TempDir(), path: os.Getenv("PATH")}
-	for name, text := range map[string]string{"keep.py": keepPy, "keep.sh": keepSh, "keep": paths, "code/outputs/given.txt": "came with the code", ".dlwb-node/.here": ""} {
+	for name, text := range map[string]string{"keep.py": keepPy, "keep.sh": keepSh, "keep": paths, keptList: "{}", "code/outputs/given.txt": "came with the code", ".dlwb-node/.here": ""} {
 		k.write(name, text)
 	}
 	k.write("unpacked", "")
@@ -137,21 +138,28 @@ func TestWhatAPodWroteComesHomeRoundByRound(t *testing.T) {
 	}
 }
 
-// An image without Python has tar.
-func TestWhatAPodWroteComesHomeWithoutPython(t *testing.T) {
-	k := newKeeping(t, "outputs\nmissing\n")
-	k.write("code/outputs/x", "one")
-	k.write(".dlwb-node/notes", "mine")
-	k.path = t.TempDir()
+// noPython is a PATH with what keep.sh needs where there is no Python.
+func noPython(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
 	for _, name := range []string{"sh", "tar", "dirname"} {
 		at, err := exec.LookPath(name)
 		if err == nil {
-			err = os.Symlink(at, filepath.Join(k.path, name))
+			err = os.Symlink(at, filepath.Join(dir, name))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// An image without Python has tar.
+func TestWhatAPodWroteComesHomeWithoutPython(t *testing.T) {
+	k := newKeeping(t, "outputs\nmissing\n")
+	k.write("code/outputs/x", "one")
+	k.write(".dlwb-node/notes", "mine")
+	k.path = noPython(t)
 	k.round(0)
 	if got := k.home(0); got != "node0/notes=mine outputs/given.txt=came with the code outputs/x=one" {
 		t.Error(got)
@@ -194,5 +202,43 @@ func TestARoundThatDoesNotFitIsThrownAway(t *testing.T) {
 	k.round(0)
 	if got := k.home(0); got != "outputs/x=one" {
 		t.Error(got)
+	}
+}
+
+// A connection that was cut looks well to who runs a command in a pod: what has no end
+// takes the place of nothing.
+func TestWhatHasNoEndTakesThePlaceOfNothing(t *testing.T) {
+	k := newKeeping(t, "outputs\n")
+	k.write("code/outputs/model.pt", "weights")
+	k.path = noPython(t)
+	k.round(0)
+	whole := k.home(0)
+	root, err := os.OpenRoot(k.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for name, came := range map[string]func(*tar.Writer){
+		"nothing":    func(*tar.Writer) {},
+		"half of it": func(w *tar.Writer) { _ = w.WriteHeader(&tar.Header{Name: "outputs/new.pt", Mode: 0o644}) },
+	} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		came(w)
+		_ = w.Flush()
+		if err := root.Mkdir("new-"+name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s := staging{root: root, old: "0", now: "new-" + name}
+		skipped, err := s.fill(&b)
+		if err == nil {
+			err = s.settle("pod", skipped)
+		}
+		if err == nil {
+			t.Errorf("%s is taken for all", name)
+		}
+		if now := k.home(0); now != whole {
+			t.Errorf("%s: here is %q, and was %q", name, now, whole)
+		}
 	}
 }

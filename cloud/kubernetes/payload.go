@@ -37,6 +37,7 @@ func payload(code cloud.Code, withCode bool, nodes []pack.Node, keep []string) (
 	a.Text("keep.py", keepPy)
 	a.Text("keep.sh", keepSh)
 	a.Text("keep", linesOf(keep))
+	a.Text(keptList, "{}\n")
 	for i, n := range nodes {
 		text, err := json.Marshal(n)
 		if err != nil {

@@ -62,8 +62,8 @@ func (s staging) placed(name string) string {
 func (s staging) settle(pod string, skipped []string) error {
 	l, err := s.list(s.now)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // of an image without Python: all of it came
-		l = listing{}
+	case errors.Is(err, fs.ErrNotExist): // an API server may cut a connection and call it well
+		return errors.New("the end of it did not come")
 	case err != nil:
 		return fmt.Errorf("what the pod says of its files can't be read: %w", err)
 	}
