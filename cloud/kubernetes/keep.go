@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
 	core "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/remotecommand"
 
@@ -80,12 +81,16 @@ func (r *replica) bring(ctx context.Context, into *os.Root) (left []string, err 
 	if lost != "" {
 		left = append(left, fmt.Sprintf("replica %d: %s", r.number, lost))
 	}
-	rounds.Lock()
-	defer rounds.Unlock()
-	skipped, err := copyTree(r.stage(), into)
-	for _, text := range skipped {
-		left = append(left, fmt.Sprintf("replica %d: %s", r.number, text))
+	if _, err := os.Stat(filepath.Dir(r.stage())); errors.Is(err, fs.ErrNotExist) {
+		return left, nil // nothing ever came
 	}
+	err = r.alone(ctx, func() error {
+		skipped, err := copyTree(r.stage(), into)
+		for _, text := range skipped {
+			left = append(left, fmt.Sprintf("replica %d: %s", r.number, text))
+		}
+		return err
+	})
 	return left, err
 }
 
@@ -229,18 +234,29 @@ func (a awake) Write(p []byte) (int, error) {
 	return a.to.Write(p)
 }
 
-// rounds are taken by one at a time in a process.
-var rounds sync.Mutex
+// alone does something with what is here of a replica, as the only one of all dlwbs: a
+// look of before must not take the place of a later one. No replica waits for another:
+// a pod that is being ended has little time.
+func (r *replica) alone(ctx context.Context, do func() error) error {
+	l := flock.New(r.stage()+".lock", flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, 50*time.Millisecond); err != nil {
+		return err
+	}
+	defer l.Close()
+	return do()
+}
 
 // round brings what is new of a replica. What is here is always as it was in the pod at
 // one time: a round that breaks off changes nothing.
 func (r *replica) round(ctx context.Context, d *door, pod *core.Pod) error {
-	rounds.Lock()
-	defer rounds.Unlock()
-	base := filepath.Dir(r.stage())
-	if err := os.MkdirAll(base, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(r.stage()), 0o700); err != nil {
 		return err
 	}
+	return r.alone(ctx, func() error { return r.roundAlone(ctx, d, pod) })
+}
+
+func (r *replica) roundAlone(ctx context.Context, d *door, pod *core.Pod) error {
+	base := filepath.Dir(r.stage())
 	root, err := os.OpenRoot(base)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
 )
 
 // keeping is a replica's directory as launch.sh leaves it, and the stage here.
@@ -240,5 +244,35 @@ func TestWhatHasNoEndTakesThePlaceOfNothing(t *testing.T) {
 		if now := k.home(0); now != whole {
 			t.Errorf("%s: here is %q, and was %q", name, now, whole)
 		}
+	}
+}
+
+// What is here of a replica is one dlwb's at a time, so that a look of before never takes
+// the place of a later one; and no replica waits for what another one sends.
+func TestAReplicaIsBroughtByOneAndWaitsForNoOther(t *testing.T) {
+	life := cloud.Life{Dir: t.TempDir()}
+	of := func(number int) *replica { return &replica{life: life, ref: ref{Name: "job"}, number: number} }
+	if err := os.MkdirAll(filepath.Dir(of(0).stage()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := of(0).alone(soon, func() error {
+		if err := of(1).alone(soon, func() error { return nil }); err != nil {
+			t.Errorf("another replica: %v", err)
+		}
+		short, cancel := context.WithTimeout(soon, 200*time.Millisecond)
+		defer cancel()
+		return of(0).alone(short, func() error { return errors.New("it is in use") })
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the same one: %v", err)
+	}
+	if err := of(0).alone(soon, func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	none := &replica{life: cloud.Life{Dir: filepath.Join(t.TempDir(), "gone")}, ref: ref{Name: "job"}}
+	if err := none.alone(soon, func() error { return nil }); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a directory: %v", err)
 	}
 }
