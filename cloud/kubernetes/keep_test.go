@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/pack"
 )
 
 // keeping is a replica's directory as launch.sh leaves it, and the stage here.
@@ -274,5 +275,34 @@ func TestAReplicaIsBroughtByOneAndWaitsForNoOther(t *testing.T) {
 	none := &replica{life: cloud.Life{Dir: filepath.Join(t.TempDir(), "gone")}, ref: ref{Name: "job"}}
 	if err := none.alone(soon, func() error { return nil }); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a directory: %v", err)
+	}
+}
+
+// A pod does not stay for its results, with its GPUs, past the deadline of its job: a
+// controller that looks only when something changes would not end it.
+func TestAPodStaysForItsResultsUntilItsDeadlineAtMost(t *testing.T) {
+	dir := t.TempDir()
+	packed, err := payload(cloud.Code{}, false, []pack.Node{{Procs: []pack.Proc{{Ranks: []int{0}, Argv: []string{"sh", "-c", `echo x >"$DLWB_RESULTS/x"; exit 3`}}}}}, nil)
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Join(dir, "given"), 0o755), os.MkdirAll(filepath.Join(dir, "work"), 0o755))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "given/payload.tar.gz"), packed, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := filepath.Join(dir, "termination-log")
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer("/dev/termination-log", last, "/dlwb/", dir+"/").Replace(launchSh))
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "DLWB_INDEX=0", "DLWB_FIRST=0", "DLWB_HOLD=600", "DLWB_GRACE=1", "DLWB_DEADLINE=2"}
+	c.WaitDelay = time.Second // the sleep of its lease has the pipe
+	said, err := c.CombinedOutput()
+	if c.ProcessState.ExitCode() != 3 || ctx.Err() != nil {
+		t.Errorf("it ended with %v, %v: %s", c.ProcessState, err, said)
+	}
+	if note, err := os.ReadFile(last); !strings.Contains(string(note), "not brought home") {
+		t.Errorf("it noted %q, %v", note, err)
 	}
 }

@@ -58,6 +58,7 @@ trap ending TERM INT HUP
 # The lease, where no controller holds it: Kubeflow's operator looks at its deadline
 # only when something changes.
 if [ "${DLWB_DEADLINE:-0}" -gt 0 ]; then
+	ends=$(($(date +%s) + DLWB_DEADLINE))
 	(
 		sleep "$DLWB_DEADLINE"
 		note "launcher: deadline"
@@ -69,7 +70,8 @@ if [ "${DLWB_DEADLINE:-0}" -gt 0 ]; then
 	lease=$!
 fi
 # What the run wrote goes with the pod: the container stays until dlwb has it, and not
-# for longer than DLWB_HOLD seconds. A pod that is being ended has its grace for that.
+# for longer than DLWB_HOLD seconds, nor past its deadline. A pod that is being ended has
+# its grace for that, and so has one at its deadline.
 hold() {
 	wrote || return 0
 	[ -z "${lease:-}" ] || kill "$lease" 2>/dev/null
@@ -77,6 +79,7 @@ hold() {
 	trap 'termed=${termed:-$(date +%s)}' TERM INT HUP
 	printf '%s\n' "$code" >"$work/ended.tmp" && mv "$work/ended.tmp" "$work/ended" || return 0
 	limit=$(($(date +%s) + DLWB_HOLD))
+	[ -z "${ends:-}" ] || [ "$limit" -le "$((ends + DLWB_GRACE))" ] || limit=$((ends + DLWB_GRACE))
 	while [ ! -e "$work/brought" ]; do
 		[ -z "$termed" ] || [ "$limit" -le "$((termed + DLWB_GRACE))" ] || limit=$((termed + DLWB_GRACE))
 		if [ "$(date +%s)" -ge "$limit" ]; then
