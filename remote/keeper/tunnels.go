@@ -97,8 +97,8 @@ func (k *keeper) tunnel(ctx context.Context, q question) (*tunnel, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := k.open(ctx, h, w)
-	if err != nil || t.by != h {
+	t, fresh, err := k.open(ctx, h, w)
+	if !fresh { // whoever opened it uses the connection, even if it is this one
 		k.release(h)
 	}
 	return t, err
@@ -124,24 +124,28 @@ func (t *tunnel) serves(w remote.TunnelWish) bool {
 	return w.HTTP == nil || *w.HTTP == *t.wish.HTTP
 }
 
-// open opens a tunnel. One of the same name that leads elsewhere ends.
-func (k *keeper) open(ctx context.Context, h *held, w remote.TunnelWish) (*tunnel, error) {
+// open opens a tunnel; not fresh: somebody else just did. One of the same name that
+// leads elsewhere ends.
+func (k *keeper) open(ctx context.Context, h *held, w remote.TunnelWish) (t *tunnel, fresh bool, err error) {
 	lent, err := h.node.Lend(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	k.opening.Lock()
 	defer k.opening.Unlock()
 	if t := k.found(w); t != nil {
-		return t, nil
+		return t, false, nil
+	}
+	if err := context.Cause(ctx); err != nil { // who asked has given up, and would not know of it
+		return nil, false, err
 	}
 	id := tunnelKey{w.Cluster, w.Name, w.Reverse}
 	k.endTunnels("it leads elsewhere now", func(t *tunnel) bool { return t.key() == id })
 	r, err := listen(h.node, w)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	t := &tunnel{by: h, t: r, wish: w, watchers: map[chan struct{}]bool{}, ended: make(chan struct{})}
+	t = &tunnel{by: h, t: r, wish: w, watchers: map[chan struct{}]bool{}, ended: make(chan struct{})}
 	t.is = remote.TunnelHeld{Cluster: w.Cluster, Life: w.Life, Name: w.Name, Port: r.Port(), Far: w.Far, Host: r.Host(),
 		HTTP: w.HTTP != nil, Reverse: w.Reverse, Since: time.Now()}
 	t.stands.Connected = true // it was, just now
@@ -150,7 +154,7 @@ func (k *keeper) open(ctx context.Context, h *held, w remote.TunnelWish) (*tunne
 	h.lent = lent
 	k.tunnels[id] = t
 	k.mu.Unlock()
-	return t, nil
+	return t, true, nil
 }
 
 // listen opens the listening side of a tunnel, which nobody's context ends.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -192,5 +193,42 @@ func TestTheTunnelsOfAMachineThatGoesEnd(t *testing.T) {
 	d.client().end(remote.TunnelHeld{Cluster: "other"})
 	if stays.Why() != "closed" || len(d.tunnels()) != 0 {
 		t.Errorf("it ended: %q", stays.Why())
+	}
+}
+
+// Of two that ask for one tunnel at once, the second uses the first one's: when it ends,
+// nobody uses the connection any more, and the keeper can end.
+func TestTwoThatAskForATunnelAtOnceHaveOne(t *testing.T) {
+	s, wish := sshdtest.Start(t), wishFor(site(t))
+	k := &keeper{held: map[key]*held{}, tunnels: map[tunnelKey]*tunnel{}}
+	defer k.dropAll(func(*held) bool { return true })
+	ask := question{Op: opHold, Tunnel: &wish, Targets: []remote.Target{targetOf(s)}}
+	var both [2]*tunnel
+	var asking sync.WaitGroup
+	k.opening.Lock()
+	for i := range both {
+		asking.Go(func() {
+			var err error
+			if both[i], err = k.tunnel(t.Context(), ask); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	used := func() (n int) {
+		for _, h := range k.status().Nodes {
+			n += h.Users
+		}
+		return n
+	}
+	for used() < len(both) {
+		time.Sleep(time.Millisecond)
+	}
+	k.opening.Unlock()
+	asking.Wait()
+	if both[0] == nil || both[0] != both[1] || used() != 1 {
+		t.Errorf("%p and %p, used by %d", both[0], both[1], used())
+	}
+	if k.endTunnels("", func(*tunnel) bool { return true }) != 1 || used() != 0 {
+		t.Errorf("without tunnels it is used by %d", used())
 	}
 }
