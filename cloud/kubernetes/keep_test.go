@@ -49,6 +49,16 @@ func (k *keeping) write(name, text string) {
 // round is one round of replica n, without a pod between; it gives how many bytes came.
 func (k *keeping) round(n int) int {
 	k.Helper()
+	size, err := k.try(n)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return size
+}
+
+// try is a round that may fail.
+func (k *keeping) try(n int) (int, error) {
+	k.Helper()
 	root, err := os.OpenRoot(k.base)
 	if err != nil {
 		k.Fatal(err)
@@ -72,10 +82,7 @@ func (k *keeping) round(n int) int {
 	if err == nil {
 		err = s.settle("pod", skipped)
 	}
-	if err != nil {
-		k.Fatal(err)
-	}
-	return size
+	return size, err
 }
 
 // home is what is here of replica n: names and texts.
@@ -305,4 +312,39 @@ func TestAPodStaysForItsResultsUntilItsDeadlineAtMost(t *testing.T) {
 	if note, err := os.ReadFile(last); !strings.Contains(string(note), "not brought home") {
 		t.Errorf("it noted %q, %v", note, err)
 	}
+}
+
+// A file that can't be put here is said, in each round, and keeps none of the others
+// from coming.
+func TestAFileThatCannotBePutHereKeepsNoOtherFromComing(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing: apt-get install python3")
+	}
+	k := newKeeping(t, "outputs\n")
+	bad := filepath.Join(k.work, "code/outputs/\xff\xfe.txt")
+	if err := os.WriteFile(bad, []byte("x"), 0o600); err != nil {
+		t.Skip("this file system has names of UTF-8 alone: " + err.Error())
+	}
+	for i := range 3 {
+		k.write("code/outputs/of"+strconv.Itoa(i), "x")
+		k.round(0)
+		root, err := os.OpenRoot(filepath.Join(k.base, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := staging{root: root}.list(".")
+		if root.Close(); err != nil || len(l.Skipped) != 1 || !strings.Contains(l.Skipped[0], ".txt: ") {
+			t.Errorf("round %d skipped %q, %v", i, l.Skipped, err)
+		}
+	}
+	if got := k.home(0); got != "outputs/of0=x outputs/of1=x outputs/of2=x" {
+		t.Error(got)
+	}
+	// One that comes later costs a round.
+	k.write("code/outputs/\xfd.txt", "x")
+	if _, err := k.try(0); err == nil {
+		t.Error("what did not come before, and is not here, is taken for what is")
+	}
+	k.round(0)
+	k.round(0)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud/pack"
@@ -29,6 +30,8 @@ type listing struct {
 	// Ours: whose it is, and what could not be put here.
 	Pod     string   `json:"pod,omitempty"`
 	Skipped []string `json:"skipped,omitempty"`
+	// Unfit are files that came and could not be put here.
+	Unfit []string `json:"unfit,omitempty"`
 }
 
 // list reads the listing of a directory.
@@ -67,9 +70,22 @@ func (s staging) settle(pod string, skipped []string) error {
 	case err != nil:
 		return fmt.Errorf("what the pod says of its files can't be read: %w", err)
 	}
+	before, _ := s.list(s.old) // none: all of it came
+	whole := before.At == 0 || before.Pod != pod
 	for _, f := range l.Files {
-		if err := s.carry(f); err != nil {
-			return err
+		switch name := fmt.Sprint(f[0]); {
+		case s.came(name):
+		case whole:
+			l.Unfit = append(l.Unfit, name) // fill has said why
+		case slices.Contains(before.Unfit, name):
+			l.Unfit = append(l.Unfit, name)
+			if !slices.ContainsFunc(skipped, func(text string) bool { return strings.HasPrefix(string([]rune(text)), name+": ") }) {
+				skipped = append(skipped, name+": it can't be put here")
+			}
+		default:
+			if err := s.carry(f); err != nil {
+				return err
+			}
 		}
 	}
 	for _, one := range l.Left {
@@ -94,6 +110,12 @@ func (s staging) settle(pod string, skipped []string) error {
 // changed that is asked for again: clocks of file systems are coarse.
 const slack = 2e9
 
+// came reports whether a file is among what has just come.
+func (s staging) came(name string) bool {
+	_, err := s.root.Lstat(path.Join(s.now, s.placed(name)))
+	return err == nil
+}
+
 // carry takes over a file that has not changed since the look before.
 func (s staging) carry(f [2]any) error {
 	name, is := f[0].(string)
@@ -102,9 +124,6 @@ func (s staging) carry(f [2]any) error {
 	}
 	name = s.placed(name)
 	to := path.Join(s.now, name)
-	if _, err := s.root.Lstat(to); err == nil {
-		return nil
-	}
 	if err := s.root.MkdirAll(path.Dir(to), 0o755); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
+	"unicode/utf8"
 
 	"github.com/dlwb/dlwb/internal/units"
 )
@@ -65,6 +67,9 @@ func unpackOne(in io.Reader, h *tar.Header, into *os.Root, place func(string) st
 	if h.Typeflag == tar.TypeDir {
 		return "", nil
 	}
+	if !utf8.ValidString(name) {
+		return "its name is no UTF-8", nil
+	}
 	if !fs.ValidPath(name) || strings.ContainsRune(name, '\\') {
 		return "its path leaves the directory", nil
 	}
@@ -88,7 +93,25 @@ func unpackOne(in io.Reader, h *tar.Header, into *os.Root, place func(string) st
 		}
 		return "", nil
 	}
-	return "", unpackFile(in, h, into, to)
+	if err := unpackFile(in, h, into, to); unfit(err) {
+		return err.Error(), nil
+	} else if err != nil {
+		return "", err
+	}
+	return "", nil
+}
+
+// unfit reports whether a file can't have its name here, as what it is called elsewhere
+// may be too long for an encrypted home, or have a colon. That is no reason to go without
+// the others.
+func unfit(err error) bool {
+	const invalidOnWindows = syscall.Errno(123) // ERROR_INVALID_NAME
+	for _, no := range []error{syscall.ENAMETOOLONG, syscall.EISDIR, syscall.ENOTDIR, syscall.EINVAL, syscall.ELOOP, invalidOnWindows} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 func unpackFile(in io.Reader, h *tar.Header, into *os.Root, to string) error {

@@ -106,3 +106,21 @@ func TestAnArchiveThatWasCutIsAnError(t *testing.T) {
 		_ = root.Close()
 	}
 }
+
+// A file that can't have its name here keeps none of the others from coming.
+func TestAFileWhoseNameDoesNotFitIsLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	packed := archive(t, tar.Header{Name: "a/b"}, tar.Header{Name: "a"}, tar.Header{Name: strings.Repeat("x", 300)}, tar.Header{Name: "\xff\xfe", Format: tar.FormatGNU}, tar.Header{Name: "last"})
+	skipped, err := Unpack(bytes.NewReader(packed), root, func(name string) string { return name })
+	if err != nil || len(skipped) != 3 || !strings.Contains(strings.Join(skipped, " "), "UTF-8") {
+		t.Errorf("skipped %q, %v", skipped, err)
+	}
+	if _, err := root.Stat("last"); err != nil {
+		t.Error(err)
+	}
+}
