@@ -18,6 +18,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/pack"
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // keeping is a replica's directory as launch.sh leaves it, and the stage here.
@@ -347,4 +348,20 @@ func TestAFileThatCannotBePutHereKeepsNoOtherFromComing(t *testing.T) {
 	}
 	k.round(0)
 	k.round(0)
+}
+
+// What a pod lists is read up to a bound, whatever it is.
+func TestAListWithoutEndIsNotRead(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := errors.Join(root.WriteFile(keptList, []byte("{}"), 0o600), os.Truncate(filepath.Join(dir, keptList), mostList+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (staging{root: root}).list("."); !errors.Is(err, plainfile.ErrTooLarge) {
+		t.Errorf("it was read: %v", err)
+	}
 }

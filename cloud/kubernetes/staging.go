@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud/pack"
+	"github.com/dlwb/dlwb/internal/plainfile"
 )
 
 // staging is what came of a replica, below one directory: what is there, and what has
@@ -34,9 +35,13 @@ type listing struct {
 	Unfit []string `json:"unfit,omitempty"`
 }
 
+// mostList is what a listing may have: names of some hundred thousand files. A pod writes
+// it.
+const mostList = 128 << 20
+
 // list reads the listing of a directory.
 func (s staging) list(dir string) (l listing, err error) {
-	text, err := s.root.ReadFile(path.Join(dir, keptList))
+	text, err := plainfile.ReadIn(s.root, path.Join(dir, keptList), mostList)
 	if err == nil {
 		err = json.Unmarshal(text, &l)
 	}
