@@ -68,9 +68,18 @@ func (s Site) fetch(ctx context.Context, c Channel) (text string, unchanged bool
 // fetchSilent is how long the script may say nothing: it speaks every two seconds.
 const fetchSilent = 3 * time.Minute
 
+// fetching is the line of sh that fetches a channel, and the program that it reads. The
+// address is in that: everybody on a machine sees the words of a command, and a signed
+// address lets its holder in.
+func (s Site) fetching(node int, c Channel) (line, program string) {
+	words := append(s.Python(node), "-", secretfile.Address(c.From), s.dir(c), s.stampPath(c), fileName(c.From), c.SHA256, strconv.FormatInt(c.Most, 10))
+	address, _ := json.Marshal(c.From) // of a string there is no error
+	return "exec " + shellword.Join(words...), fmt.Sprintf("import sys\nsys.argv[1] = %s\n%s", address, fetchScript)
+}
+
 // fetchOn has one node read the address.
 func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
-	words := append(s.Python(node), "-", c.From, s.dir(c), s.stampPath(c), fileName(c.From), c.SHA256, strconv.FormatInt(c.Most, 10))
+	line, program := s.fetching(node, c)
 	shown := secretfile.Address(c.From)
 	var errs tail
 	heard := &lineWriter{line: func(text string) {
@@ -81,7 +90,7 @@ func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
 		}
 		errs.add(text)
 	}}
-	r, err := s.Nodes[node].Exec(ctx, remote.Cmd{Line: "exec " + shellword.Join(words...), Stdin: strings.NewReader(fetchScript), Stderr: heard, Quiet: fetchSilent})
+	r, err := s.Nodes[node].Exec(ctx, remote.Cmd{Line: line, Stdin: strings.NewReader(program), Stderr: heard, Quiet: fetchSilent})
 	fault := &event.Fault{What: "fetch the channel " + c.Name, Node: node, Command: shown}
 	if err != nil {
 		fault.Why = err.Error()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -214,4 +215,44 @@ func TestAFetchIsBoundByTheProfileAndByTheDisk(t *testing.T) {
 		s.CloseClientConnections()
 		s.Close()
 	}
+}
+
+// A signed address lets its holder in: nobody else on a node sees it, neither among the
+// words of the command nor in what stays.
+func TestASignedAddressIsForNobodyElseOnANode(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing: apt-get install python3")
+	}
+	const secret = "0123'\"abcd"
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("X-Amz-Signature") != secret {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		_, _ = w.Write([]byte("data"))
+	}))
+	defer web.Close()
+	c := Channel{}
+	c.Name, c.From = "train", web.URL+"/f.bin?X-Amz-Signature="+url.QueryEscape(secret)
+	line, program := Site{Cluster: "demo", Python: func(int) []string { return []string{"python3"} }}.fetching(0, c)
+	if strings.Contains(line, "0123") || !strings.Contains(line, "/f.bin?X-Amz-Signature=") {
+		t.Errorf("everybody sees %s", line)
+	}
+	home := t.TempDir()
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Env, cmd.Stdin = append(os.Environ(), "HOME="+home, "no_proxy=*"), strings.NewReader(program)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "0123") {
+		t.Errorf("%s, %v", out, err)
+	}
+	_ = filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		info, statErr := d.Info()
+		if errors.Join(err, statErr) != nil || strings.Contains(string(text), "0123") && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s is for %v, %v: %s", path, info.Mode(), err, text)
+		}
+		return nil
+	})
 }

@@ -56,7 +56,8 @@ def tell(had, unchanged):
 
 
 def write(path, note):
-    with open(path + ".new", "w") as f:
+    """The address in it may be a signed one: it is for nobody else."""
+    with open(os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
         json.dump(note, f)
     os.replace(path + ".new", path)
 
