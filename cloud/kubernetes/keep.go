@@ -256,18 +256,11 @@ func (r *replica) round(ctx context.Context, d *door, pod *core.Pod) error {
 }
 
 func (r *replica) roundAlone(ctx context.Context, d *door, pod *core.Pod) error {
-	base := filepath.Dir(r.stage())
-	root, err := os.OpenRoot(base)
+	s, err := newStaging(r.stage())
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	now, err := os.MkdirTemp(base, "new-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(now)
-	s := staging{root: root, old: strconv.Itoa(r.number), now: filepath.Base(now)}
+	defer s.close()
 	before, err := s.list(s.old)
 	if err != nil || before.Pod != string(pod.UID) {
 		before = listing{}

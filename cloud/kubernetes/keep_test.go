@@ -60,16 +60,11 @@ func (k *keeping) round(n int) int {
 // try is a round that may fail.
 func (k *keeping) try(n int) (int, error) {
 	k.Helper()
-	root, err := os.OpenRoot(k.base)
+	s, err := newStaging(filepath.Join(k.base, strconv.Itoa(n)))
 	if err != nil {
 		k.Fatal(err)
 	}
-	defer root.Close()
-	now, err := os.MkdirTemp(k.base, "new-")
-	if err != nil {
-		k.Fatal(err)
-	}
-	s := staging{root: root, old: strconv.Itoa(n), now: filepath.Base(now)}
+	defer s.close()
 	before, _ := s.list(s.old)
 	c := exec.Command("sh", filepath.Join(k.work, "keep.sh"), strconv.Itoa(n), filepath.Join(k.work, "code"), strconv.FormatInt(before.At, 10))
 	c.Env = []string{"PATH=" + k.path}
@@ -363,5 +358,33 @@ func TestAListWithoutEndIsNotRead(t *testing.T) {
 	}
 	if _, err := (staging{root: root}).list("."); !errors.Is(err, plainfile.ErrTooLarge) {
 		t.Errorf("it was read: %v", err)
+	}
+}
+
+// What a round that was killed has left goes with the next one of its replica, and of no
+// other.
+func TestWhatAKilledRoundLeftGoes(t *testing.T) {
+	k := newKeeping(t, "outputs\n")
+	k.path = noPython(t)
+	var left []string
+	for range 2 {
+		for _, n := range []string{"1", "11"} {
+			s, err := newStaging(filepath.Join(k.base, n)) // and nobody closes it
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = s.root.Close()
+			left = append(left, s.now)
+		}
+	}
+	k.round(1)
+	k.round(1)
+	all, err := os.ReadDir(k.base)
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	if want := "1 " + left[3]; strings.Join(names, " ") != want || err != nil {
+		t.Errorf("there are %q, %v, want %s", names, err, want)
 	}
 }

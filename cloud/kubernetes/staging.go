@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +21,32 @@ import (
 type staging struct {
 	root     *os.Root
 	old, now string
+}
+
+// newStaging begins a round, as the only one: what is left of one that was killed goes.
+func newStaging(stage string) (s staging, err error) {
+	base, number := filepath.Split(stage)
+	prefix := "new-" + number + "-"
+	there, _ := os.ReadDir(base)
+	for _, e := range there {
+		if strings.HasPrefix(e.Name(), prefix) {
+			_ = os.RemoveAll(filepath.Join(base, e.Name()))
+		}
+	}
+	now, err := os.MkdirTemp(base, prefix)
+	if err != nil {
+		return s, err
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return s, errors.Join(err, os.RemoveAll(now))
+	}
+	return staging{root: root, old: number, now: filepath.Base(now)}, nil
+}
+
+func (s staging) close() {
+	_ = s.root.RemoveAll(s.now)
+	_ = s.root.Close()
 }
 
 // listing is what keep.py lists: each file with its size, -1 for a link, and what it
@@ -105,10 +132,20 @@ func (s staging) settle(pod string, skipped []string) error {
 	if err := s.root.WriteFile(path.Join(s.now, keptList), text, 0o600); err != nil {
 		return err
 	}
-	if err := s.root.RemoveAll(s.old); err != nil {
+	return s.replace()
+}
+
+// replace puts what has come in its place. To remove what was there takes its time, in
+// which somebody may end dlwb: that comes last.
+func (s staging) replace() error {
+	was := s.now + ".was"
+	if err := s.root.Rename(s.old, was); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return s.root.Rename(s.now, s.old)
+	if err := s.root.Rename(s.now, s.old); err != nil {
+		return errors.Join(err, s.root.Rename(was, s.old))
+	}
+	return s.root.RemoveAll(was)
 }
 
 // slack is how much earlier than the look before, in nanoseconds, a file may have
