@@ -33,6 +33,7 @@ func newKeeping(t *testing.T, paths string) *keeping {
 		k.write(name, text)
 	}
 	k.write("unpacked", "")
+	time.Sleep(20 * time.Millisecond) // as launch.sh does
 	if err := os.Remove(filepath.Join(k.work, ".dlwb-node/.here")); err != nil {
 		t.Fatal(err)
 	}
