@@ -60,18 +60,35 @@ func inBox(t *testing.T, steps int) *bed {
 	return b
 }
 
+// containers are those that there are, a line each.
+func (b *bed) containers() string {
+	c := exec.Command("podman", "ps", "--all", "--no-trunc", "--format", "{{.ID}} {{.Status}} {{.Command}}")
+	c.Env = b.env
+	out, _ := c.Output()
+	return strings.TrimSpace(string(out))
+}
+
+// onlyRanks waits until what a launch asks of the image besides is answered: who is
+// killed with dlwb before it has begun leaves a container that was never started.
+func (b *bed) onlyRanks(n int) {
+	b.t.Helper()
+	for began := time.Now(); strings.Count(b.containers(), "\n") != n-1; time.Sleep(200 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			b.t.Fatalf("these containers are there: %s", b.containers())
+		}
+	}
+}
+
 // noContainer holds that none is left.
 func (b *bed) noContainer() {
 	b.t.Helper()
-	var out []byte
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(500 * time.Millisecond) {
-		c := exec.Command("podman", "ps", "--all", "--format", "{{.ID}} {{.Status}} {{.Command}}")
-		c.Env = b.env
-		if out, _ = c.Output(); len(strings.TrimSpace(string(out))) == 0 {
-			return
-		}
+	left := "unknown"
+	for began := time.Now(); left != "" && time.Since(began) < time.Minute; time.Sleep(500 * time.Millisecond) {
+		left = b.containers()
 	}
-	b.t.Errorf("containers are left: %s", out)
+	if left != "" {
+		b.t.Errorf("containers are left: %s", left)
+	}
 }
 
 func TestAContainerIsBuiltRunsBringsItsResultsHomeAndGoes(t *testing.T) {
@@ -115,6 +132,7 @@ func TestAContainerWhoseDlwbIsKilledEndsWithItsCluster(t *testing.T) {
 	b := inBox(t, 6000)
 	c := b.start("run", "--json")
 	c.awaitStep(3)
+	b.onlyRanks(2)
 	c.signal(syscall.SIGKILL)
 	c.end()
 	if got := b.pids("train.py"); len(got) == 0 {
@@ -128,6 +146,7 @@ func TestAContainerWhoseRankIsKilledIsNamedAndTheOtherEnds(t *testing.T) {
 	b := inBox(t, 6000)
 	c := b.start("run", "--json")
 	c.awaitStep(3)
+	b.onlyRanks(2)
 	began := time.Now()
 	killed := 0
 	for _, pid := range b.pids("train.py") {

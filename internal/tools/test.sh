@@ -12,7 +12,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 
-longest='./workbench ./remote/environment ./cloud/hosts ./internal/fakeaws/boot ./cloud/ec2/userdata'
+longest='./internal/hostsstory ./internal/ecsstory ./internal/sagemakerstory ./workbench ./remote/environment ./cloud/hosts ./internal/fakeaws/boot ./cloud/ec2/userdata'
 stories='./cli ./internal/ec2story ./remote ./remote/transfer ./cloud/ec2 ./examples'
 module=$(go list -m)
 others=$(for package in $(go list ./...); do

@@ -91,7 +91,7 @@ func TestEveryIdleKeyIsAKey(t *testing.T) {
 func TestWhatAJobInAnImageDoesNotGetIsSaid(t *testing.T) {
 	const rest = "environment: {venv: requirements.txt, after: [make]}\nresults: {paths: [out/], checkpoints: out/ckpt}\nforward: [8265]\nlimits: {lifetime: 2h}\nrun: {command: train.py}\n"
 	all := map[string]string{}
-	for _, machines := range []string{"kubernetes\nmachines: {count: 1}", "ecs\nmachines: {count: 1}", "slurm\nmachines: {count: 1}"} {
+	for _, machines := range []string{"kubernetes\nmachines: {count: 1}", "ecs\nmachines: {count: 1, image: pytorch, instance: g5.xlarge}", "slurm\nmachines: {count: 1}"} {
 		p, err := profiles.Parse("dlwb.yaml", []byte("provider: "+machines+"\n"+rest))
 		if err != nil {
 			t.Fatal(err)

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// writeLimit is how long our own processes have to write their records.
-	writeLimit = 5 * time.Second
+	// writeLimit is how long our own processes have to write their records, and
+	// podman to remove a container.
+	writeLimit = 10 * time.Second
 	// killLimit bounds how long processes are killed that start ever new ones.
 	killLimit = 5 * time.Second
 	// gpuLimit is how long a GPU's memory is waited for.

@@ -43,6 +43,13 @@ func Read(pid int) (p Process, ok bool) {
 	return p, ok && p.Alive()
 }
 
+// Name is the name of the program that a process runs, of at most 15 bytes; empty
+// when there is no such process.
+func Name(pid int) string {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return string(bytes.TrimSpace(text))
+}
+
 // statMost is more than a line of /proc/PID/stat can have.
 const statMost = 4 << 10
 

@@ -52,8 +52,14 @@ func (r Run) Members() []Member {
 
 // role is what a process says of itself. In the middle of an exec it says
 // nothing: what the supervisor is about to start is not taken for the training.
+// podman, and what it has beside each container, can't say it, and are ended like what
+// brings a log: when what runs inside has ended they end, and remove the container,
+// which a signal of their own would leave for ever.
 func role(p proc.Process) string {
 	own, blank := roleOf(p.PID)
+	if name := proc.Name(p.PID); own == "" && (name == "conmon" || name == "podman") {
+		return "log"
+	}
 	if blank {
 		own, _ = roleOf(p.Parent)
 	}

@@ -57,27 +57,26 @@ if [ -z "${DLWB_RUN_DIR-}" ] || [ "$engine" != podman ]; then
 	exec "$engine" run --rm "$@"
 fi
 
-# podman has a process beside each container that it waits for. Where the end of a run
-# ends that too, podman would wait for ever. A machine that is busy needs its time
+# podman has a process beside each container that it waits for. Where that is ended,
+# podman would wait for ever. A machine that is busy needs its time
 # between the end of that process and podman's own: only after that it is ended.
 files=$dir/.container.$$
 "$engine" run --rm --conmon-pidfile "$files.pid" --cidfile "$files.cid" "$@" &
 client=$!
-# The end of a run ends all that is of it, this too, and what podman removes containers
-# with. Who sees to both is of no run.
 (
-	for dlwb_name in $(env | sed -n 's/^\(DLWB_[A-Za-z0-9_]*\)=.*/\1/p'); do unset "$dlwb_name"; done
-	# shellcheck disable=SC2016 # the dollars are its own
-	exec setsid sh -c '
-		gone=0
-		while kill -0 "$2" 2>/dev/null && [ "$gone" -lt 15 ]; do
-			sleep 1
-			[ ! -s "$3.pid" ] || [ -d "/proc/$(cat "$3.pid")" ] || gone=$((gone + 1))
-		done
-		[ "$gone" -lt 15 ] || kill -9 "$2"
-		[ ! -s "$3.cid" ] || "$1" rm --force --time 0 --ignore "$(cat "$3.cid")"
-		rm -f "$3.pid" "$3.cid"
-	' dlwb-janitor "$engine" "$client" "$files" </dev/null >/dev/null 2>&1
+	gone=0
+	while kill -0 "$client" 2>/dev/null && [ "$gone" -lt 15 ]; do
+		sleep 1
+		[ ! -s "$files.pid" ] || [ -d "/proc/$(cat "$files.pid")" ] || gone=$((gone + 1))
+	done
+	[ "$gone" -lt 15 ] || kill -9 "$client" 2>/dev/null
 ) &
+watcher=$!
 wait "$client"
-exit
+code=$?
+kill "$watcher" 2>/dev/null
+if [ "$code" -ge 128 ] && [ -s "$files.cid" ]; then
+	"$engine" rm --force --time 0 --ignore "$(cat "$files.cid")" >/dev/null 2>&1
+fi
+rm -f "$files.pid" "$files.cid"
+exit "$code"
