@@ -33,8 +33,9 @@ const (
 	metricLate = 10 * time.Minute
 )
 
-// metricPause is the pause between two questions; a test has a shorter one.
-var metricPause = 20 * time.Second
+// metricPause is the pause between two questions, each of which costs: there is
+// nothing new in between. A test has a shorter one.
+var metricPause = metricEvery
 
 // The metrics of a host: percent of all of it, but of each core and each GPU, whose
 // percents are summed up.

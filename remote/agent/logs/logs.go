@@ -212,8 +212,9 @@ func Pipe(r runs.Run, name string) (read, write *os.File, err error) {
 const (
 	// pieceMost is how much is read at once.
 	pieceMost = 64 << 10
-	// pipeSize is what anybody may have of a pipe.
-	pipeSize = 1 << 20
+	// pipeSize is more than what Python prints meanwhile, and leaves room for hundreds of
+	// ranks in what a user may have of all pipes (pipe-user-pages-soft, 64 MB).
+	pipeSize = 256 << 10
 )
 
 const (
