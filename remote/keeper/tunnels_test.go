@@ -81,8 +81,9 @@ func TestATunnelGoesOnWhenWhoAskedForItIsGone(t *testing.T) {
 	wish := wishFor(site(t))
 	first := d.hold(s, wish)
 	answers(t, first.Port())
-	if !strings.HasPrefix(first.Host(), "jupyter-demo-") || len(first.Ticket()) != 32 || first.Ticket() == first.Ticket() {
-		t.Errorf("host %s, ticket %s", first.Host(), first.Ticket())
+	one, other := first.Ticket(), first.Ticket()
+	if !strings.HasPrefix(first.Host(), "jupyter-demo-") || len(one) != 32 || one == other {
+		t.Errorf("host %s, tickets %s, %s", first.Host(), one, other)
 	}
 	first.Leave()
 	time.Sleep(2 * lookEvery)

@@ -1,0 +1,5 @@
+//go:build !race
+
+package manynodes
+
+const raced = false
