@@ -92,6 +92,7 @@ func NewReader(user []UserMetric) *Reader {
 	}
 	r.onFrame = func(frame []byte) {
 		r.sources.colour = colourOf(frame)
+		r.draws(frame)
 		screen.Pieces(frame, r.onText)
 	}
 	r.onPassed = func(frame []byte) {
@@ -157,16 +158,15 @@ func (r *Reader) End(at time.Time) []Point {
 	r.at, r.out = at, nil
 	r.onFrame(r.frames.End())
 	r.rule = "progress bar"
-	r.ended = true // the last frame of an epoch that was not finished is all there is of it
-	r.flushBar()
-	r.ended = false
+	r.endBar()
 	r.endBars()
 	for _, one := range r.open.drop() {
 		r.line(one)
 	}
 	r.boxEnded()
 	r.endBlock()
-	r.endRedrawn(0)
+	r.endRedrawn()
+	r.endRow()
 	r.endPass(nil)
 	r.shapes.end(r)
 	for _, s := range r.ordered() {
@@ -290,7 +290,7 @@ func (r *Reader) table(line string, rank int) bool {
 	if from := head(line); r.tables.splits != nil {
 		if f, ok := r.tables.splitRow(&r.scanner, afterDash(line[from:])); ok {
 			r.rule = "table"
-			r.take(f, rank, true)
+			r.drawn(f, rank, true)
 			return true
 		}
 	} else if r.tables.splitHeader(afterDash(line[from:])) {
@@ -310,7 +310,7 @@ func (r *Reader) table(line string, rank int) bool {
 	f, ok := r.tables.read(&r.scanner, line)
 	if ok {
 		r.rule = "table"
-		r.take(f, rank, true)
+		r.drawn(f, rank, true)
 	}
 	return ok
 }
@@ -320,7 +320,7 @@ func (r *Reader) boxEnded() {
 	if len(r.tables.rows) > 0 {
 		r.flushBar()
 		r.rule = "box"
-		r.take(r.tables.boxed(&r.scanner), unlabelled, false)
+		r.drawn(r.tables.boxed(&r.scanner), unlabelled, false)
 	}
 }
 
@@ -397,10 +397,10 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))
 	}
-	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
+	if r.passes(line, rest, from, &f, rank) {
 		return true
 	}
-	if r.passes(line, rest, from, f, rank) {
+	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
 		return true
 	}
 	if f.pass.total == 0 && !r.inPhase(&f) {
@@ -416,6 +416,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	}
 	r.bars.repeated(&f)
 	if len(f.counters) > 0 && !(r.bars.frame.whole && r.sameEpoch(f.counters)) {
+		if r.laterEpoch(f.counters) {
+			r.endBar()
+		}
 		r.flushBar()
 	}
 	r.take(f, rank, false)
@@ -445,6 +448,11 @@ func (r *Reader) sameEpoch(counters []counter) bool {
 		}
 	}
 	return r.counters.hasEpoch
+}
+
+// laterEpoch reports whether a line says that a new epoch has begun.
+func (r *Reader) laterEpoch(counters []counter) bool {
+	return r.counters.hasEpoch && slices.ContainsFunc(counters, func(c counter) bool { return c.unit == unitEpoch && c.n > r.counters.progress.Epoch })
 }
 
 // splitAlone is the split that the last word before a dictionary is: "valid | {".

@@ -460,12 +460,19 @@ func (s *scanner) context(key string, start, end int) {
 		s.aside = split
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
-	if split != "" && (colon || s.alone(start, end) || isLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
+	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || isLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
 	}
+}
+
+// afterCounter reports whether a word in brackets says of what data a line is whose
+// place was told before it: "Epoch 1 (train) loss: 0.5".
+func (s *scanner) afterCounter(start, end int) bool {
+	return len(s.found.counters) > 0 && len(s.found.values) == 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
+		(end+1 == len(s.line) || s.line[end+1] == ' ')
 }
 
 // alone reports whether a word is all that stands between two bars or in

@@ -363,7 +363,7 @@ func (t *tables) box(line string) (inside, ended bool) {
 		return false, len(t.rows) > 0
 	}
 	got := cells(rest)
-	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) || len(got) == len(t.columns)) {
+	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) && !isRow(got) || len(got) == len(t.columns)) {
 		return false, false
 	}
 	if len(got) == 1 {
@@ -376,10 +376,19 @@ func (t *tables) box(line string) (inside, ended bool) {
 		t.section = strings.Clone(got[0])
 		return true, false
 	}
-	if f, ok := number(got[1], 0); ok && f.next == len(got[1]) {
+	if f, _ := number(got[1], 0); isRow(got) {
 		t.rows = append(t.rows, row{key: strings.Clone(got[0]), value: f.value, real: f.real, in: t.section})
 	}
 	return true, false
+}
+
+// isRow reports whether cells are a name and a number: "epoch │ 3".
+func isRow(got []string) bool {
+	if len(got) != 2 {
+		return false
+	}
+	f, ok := number(got[1], 0)
+	return ok && f.next == len(got[1])
 }
 
 // sides cuts "accuracy     0.8852" in two.
