@@ -190,7 +190,7 @@ func (r *Reader) below(line string) bool {
 	}
 	f := r.scanner.scanAs(line, 0, "", true)
 	for _, v := range f.values {
-		if indexOf(p.values, v.show) < 0 {
+		if indexOf(p.values, v.show) < 0 && len(p.values) < mostColumns {
 			p.values = append(p.values, v)
 		}
 	}

@@ -141,6 +141,9 @@ const maxSteps = "/max_steps"
 func unitOf(key string) (u unit, plural bool) {
 	key = strings.TrimSuffix(key, maxSteps)
 	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step
+		if classify(strings.ToLower(key[:i])) >= weak { // loss/epoch
+			return noUnit, false
+		}
 		key = key[i+1:]
 	}
 	if len(key) > longestCounter || len(key) < 2 {

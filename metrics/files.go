@@ -64,7 +64,11 @@ type place struct {
 // be; false for one that is a series.
 func (p *place) takes(name string, v float64) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
-	name = strings.TrimPrefix(name[strings.LastIndexByte(name, '/')+1:], "_")
+	of := strings.LastIndexByte(name, '/')
+	if of > 0 && classify(name[:of]) >= weak { // loss/epoch
+		return false
+	}
+	name = strings.TrimPrefix(name[of+1:], "_")
 	if u, _ := unitOf(name); u == unitBatch && v == math.Trunc(v) { // counts anew in each epoch
 		p.batch, p.inEpoch = v, true
 		return true

@@ -179,6 +179,17 @@ var units = map[string]bool{
 	"hour": true, "hours": true, "day": true, "days": true, "of": true,
 }
 
+// leastBehind reports whether the word behind a number is no minute, but the name of
+// the least value: "reward 12.5 min 3.0".
+func leastBehind(line string, i int) bool {
+	at := skipBlanks(line, i)
+	if !strings.HasPrefix(line[at:], "min ") {
+		return false
+	}
+	_, ok := number(line, skipBlanks(line, at+4))
+	return ok
+}
+
 // hasUnit reports whether the word after a number that ends at i makes it an
 // amount, or part of a count ("3 of 10").
 func hasUnit(line string, i int) bool {

@@ -283,7 +283,7 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 	line := s.line
 	v.rate = isRateUnit(line, v.next)
-	if !v.rate && hasUnit(line, v.next) || v.isIndex(line) {
+	if !v.rate && hasUnit(line, v.next) && !(sep == ' ' && v.real && leastBehind(line, v.next)) || v.isIndex(line) {
 		return false
 	}
 	v.blank = sep == ' '
@@ -348,6 +348,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	v.owner = s.owner
+	v.rate = v.rate && v.kind < weak // what follows a loss is the name of the next value
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
 	return true
