@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/metrics/loghead"
 )
 
 // kind is what a name says about the number beside it.
@@ -182,7 +184,7 @@ func understand(phrase, said string) term {
 // words, as in "lm loss" and "ema wer".
 func qualifies(words []string) bool {
 	for _, w := range words {
-		if len(w) > 12 || strings.ContainsAny(w, "=/") || levels[w] {
+		if len(w) > 12 || strings.ContainsAny(w, "=/") || loghead.Levels[w] {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/metrics/export"
+	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/unpack"
@@ -156,7 +157,7 @@ func Sniff(start []byte) Format {
 			return JSONLines
 		}
 	}
-	if isMLflow(text) {
+	if first, _, _ := bytes.Cut(text, []byte{'\n'}); mlflow.IsLine(string(first)) {
 		return MLflow
 	}
 	if isCSV(text) {

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dlwb/dlwb/metrics/loghead"
+
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/screen"
 )
@@ -287,7 +289,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 }
 
 func (r *Reader) table(line string, rank int) bool {
-	if from := head(line); r.tables.splits != nil {
+	if from := loghead.Of(line); r.tables.splits != nil {
 		if f, ok := r.tables.splitRow(&r.scanner, afterDash(line[from:])); ok {
 			r.rule = "table"
 			r.drawn(f, rank, true)
@@ -326,7 +328,7 @@ func (r *Reader) boxEnded() {
 
 // message reads a line that is neither a bar nor part of a table.
 func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint64) bool {
-	from := head(rest)
+	from := loghead.Of(rest)
 	if r.skipped(rest[from:]) {
 		return r.best
 	}
