@@ -172,7 +172,28 @@ func untilHeader(in *bufio.Reader) (text []byte) {
 			break
 		}
 	}
-	return text
+	return uncommented(text)
+}
+
+// uncommented is the beginning of a table whose header is marked as a comment: the
+// last of those, where it has as many cells as the row behind it, and that is numbers.
+func uncommented(text []byte) []byte {
+	lines := bytes.Split(bytes.TrimRight(text, "\n"), []byte{'\n'})
+	if len(lines) < 2 || len(lines[len(lines)-1]) == 0 || lines[len(lines)-1][0] == '#' {
+		return text
+	}
+	header, row := bytes.TrimLeft(lines[len(lines)-2], "# "), lines[len(lines)-1]
+	comma := string(separatorOf(header))
+	cells := strings.Split(string(row), comma)
+	for _, cell := range cells {
+		if f, ok := number(strings.TrimSpace(cell), 0); !ok || f.next != len(strings.TrimSpace(cell)) {
+			return text
+		}
+	}
+	if len(cells) < 2 || strings.Count(string(header), comma) != len(cells)-1 {
+		return text
+	}
+	return append(append(append([]byte{}, header...), '\n'), append(row, '\n')...)
 }
 
 // separatorOf is what stands between the cells of a table by its header: what is

@@ -65,7 +65,7 @@ var parted = set(`head layer block task node device rank worker`)
 var notNow = set(`best target init initial final lowest highest initscore old new prev previous time elapsed eta`)
 
 // fillers are words of a phrase that say nothing about its name.
-var fillers = set(`set the current data subset running dataset function's`)
+var fillers = set(`set the mini-batch current data subset running dataset function's`)
 
 // spreads are words that say that a value is no value but how far they are apart.
 var spreads = set(`std stdev stddev deviation variance var`)

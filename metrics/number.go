@@ -39,6 +39,12 @@ func number(line string, i int) (figure, bool) {
 			real, end, whole = fraction > end+1, fraction, max(whole, fraction)
 		}
 	}
+	comma := false
+	if end == whole && end > i && !real {
+		if d := decimals(line, i, end); d > end {
+			comma, real, end, whole = true, true, d, d
+		}
+	}
 	if whole == i || end-start > longestNumber {
 		return figure{}, false
 	}
@@ -50,7 +56,9 @@ func number(line string, i int) (figure, bool) {
 		real, end = true, e
 	}
 	text := line[start:end]
-	if strings.IndexByte(text, ',') >= 0 {
+	if comma {
+		text = strings.Replace(text, ",", ".", 1)
+	} else if strings.IndexByte(text, ',') >= 0 {
 		text = strings.ReplaceAll(text, ",", "")
 	}
 	if fortran {
@@ -117,6 +125,20 @@ func thousands(line string, i, end int) int {
 		end += 4
 	}
 	return end
+}
+
+// decimals is where a number ends that begins at i and has a comma at end for its
+// point: 0,345 and 2,0417, but neither 1,234, which is of thousands, nor 1,20,300.
+func decimals(line string, i, end int) int {
+	if end >= len(line) || line[end] != ',' {
+		return end
+	}
+	stop := digits(line, end+1)
+	n, zero := stop-end-1, end == i+1 && line[i] == '0'
+	if n < 2 || n == 3 && !zero || stop < len(line) && (line[stop] == ',' || line[stop] == '.' || isLetter(line[stop]) && line[stop]|0x20 != 'e') {
+		return end
+	}
+	return stop
 }
 
 func exponent(line string, i int) int {

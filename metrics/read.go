@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -193,8 +194,13 @@ func isJSON(text []byte) bool {
 // isCSV reports whether a text is a header of names and rows of cells, some of
 // which are numbers.
 func isCSV(text []byte) bool {
-	for len(text) > 0 && text[0] == '#' {
-		_, text, _ = bytes.Cut(text, []byte{'\n'})
+	comments := 0
+	for bytes.HasPrefix(text[comments:], []byte{'#'}) && bytes.IndexByte(text[comments:], '\n') >= 0 {
+		comments += bytes.IndexByte(text[comments:], '\n') + 1
+	}
+	row, rest, _ := bytes.Cut(text[comments:], []byte{'\n'})
+	if text = slices.Concat(uncommented(slices.Concat(text[:comments], row, []byte{'\n'})), rest); text[0] == '#' {
+		text = text[comments:]
 	}
 	header, rest, ok := bytes.Cut(text, []byte{'\n'})
 	comma := string(separatorOf(text))
@@ -208,7 +214,7 @@ func isCSV(text []byte) bool {
 			return false
 		}
 	}
-	row, _, _ := bytes.Cut(rest, []byte{'\n'})
+	row, _, _ = bytes.Cut(rest, []byte{'\n'})
 	numbers := 0
 	got := strings.Split(strings.TrimSpace(string(row)), comma)
 	for _, c := range got {

@@ -253,7 +253,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.line(line[other:])
 		return true
 	}
-	rest = r.bars.joined(behindDots(rest))
+	rest = r.bars.joined(behindDots(behindBranch(rest)))
 	if rest == "" || r.passedOver() {
 		return true
 	}
@@ -361,8 +361,15 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && alone
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
-		f = r.scanner.scan(line, 0, "")
 		rank = unlabelled
+		if number := smallInt(line[skipBlanks(line, 0):digits(line, skipBlanks(line, 0))]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
+			var held bool
+			if f, held = r.unplaced(line, 0, rank); held {
+				return true
+			}
+			return r.understood(line, line, 0, f, rank)
+		}
+		f = r.scanner.scan(line, 0, "")
 	} else if tentative {
 		r.sources.labelled = r.sources.labelled || len(f.counters) > 1 || len(f.counters) == 1 && len(f.values) > 0
 	} else if !ok && about == "" {

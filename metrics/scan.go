@@ -155,8 +155,8 @@ var settingsWords = set("parameters params hyperparameters hparams config args s
 
 // counted reads a word that counts: "epoch 1/3", "Test: [ 3/10]".
 func (s *scanner) counted(key string, end int) (next int, ok bool) {
-	if next, ok = s.passed(key, end); ok {
-		return next, true
+	if next, ok = s.passed(key, end); ok || strings.HasPrefix(key, "第") && s.ordinal(key, end) {
+		return max(next, end), true
 	}
 	at := end
 	u, _ := unitOf(key)
@@ -198,6 +198,19 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 		return end, true
 	}
 	return s.within(c, next), true
+}
+
+// ordinal reads "第3轮", whose number is inside the word that counts.
+func (s *scanner) ordinal(key string, end int) bool {
+	c, next, ok := ofTotal(s.line, end-len(key)+len("第"))
+	if !ok || next > end || unitWords[s.line[next:end]] == noUnit {
+		return false
+	}
+	c.unit = unitWords[s.line[next:end]]
+	s.found.counters = append(s.found.counters, c)
+	s.mark("第")
+	s.phrase = end
+	return true
 }
 
 // counts reports whether the line has said where the run is, in a unit.

@@ -1,6 +1,9 @@
 package metrics
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Bounds of a table.
 const (
@@ -194,6 +197,15 @@ func (t *tables) proven(line string, names understood) {
 	if len(got) != len(guess) {
 		return
 	}
+	if strings.ContainsAny(line, walls) && !slices.ContainsFunc(got, isNumber) { // the names go on
+		for i, more := range got {
+			guess[i] = strings.TrimSpace(guess[i] + " " + strings.Clone(more))
+		}
+		if t.guess = guess; len(strings.Join(guess, "")) > mostColumns*longestName {
+			t.guess = nil
+		}
+		return
+	}
 	if names := strings.ToLower(guess[0]); ofThings[names] || strings.HasSuffix(names, "_id") {
 		return
 	}
@@ -216,12 +228,21 @@ func (t *tables) proven(line string, names understood) {
 	for i, name := range guess {
 		columns[i].term = names.term(name, "")
 		columns[i].measured(name)
+		if i > 0 && firstColumns[strings.ToLower(name)] == unitStep && len(name) > 1 {
+			columns[i].unit = unitStep
+		}
 	}
 	columns[0].unit = unitStep
 	if strings.HasPrefix(strings.ToLower(guess[0]), "ep") {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
+}
+
+// isNumber reports whether a cell has a number.
+func isNumber(cell string) bool {
+	_, ok := ofCell(cell)
+	return ok
 }
 
 // ofThings are what the first column is called where each row is of a thing, and not
