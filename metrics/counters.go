@@ -141,11 +141,11 @@ const maxSteps = "/max_steps"
 // how long it will be, unless it says both.
 func unitOf(key string) (u unit, plural bool) {
 	key = strings.TrimSuffix(key, maxSteps)
-	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step
-		if classify(strings.ToLower(key[:i])) >= weak { // loss/epoch
+	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step, but not loss/epoch
+		if u, plural = unitOf(key[i+1:]); u != noUnit && classify(strings.ToLower(key[:i])) >= weak {
 			return noUnit, false
 		}
-		key = key[i+1:]
+		return u, plural
 	}
 	if len(key) > longestCounter || len(key) < 2 {
 		return noUnit, false

@@ -174,7 +174,8 @@ func (t *tables) mayBeGuessed(line string) {
 		return
 	}
 	for _, name := range found {
-		if f, ok := number(name, 0); name == "" || ok && f.next == len(name) || len(name) > 24 || strings.Count(name, " ") > 2 {
+		last := name[strings.LastIndexByte(name, ' ')+1:] // "loss 0.5" is no name
+		if f, ok := number(last, 0); name == "" || ok && f.next == len(last) || len(name) > 24 || strings.Count(name, " ") > 2 {
 			t.comma = before
 			return
 		}
