@@ -21,6 +21,7 @@ import (
 	"github.com/dlwb/dlwb/cli/reasons"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/metrics/folder"
+	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/sanitize"
@@ -39,6 +40,7 @@ type (
 		Faults     []faultDoc         `json:"faults"`
 		Why        []whyDoc           `json:"why,omitempty"`
 		Waiting    []metrics.Evidence `json:"waiting,omitempty"` // with --why: names with numbers that are in no series, and why
+		Runs       []storedRunDoc     `json:"runs,omitempty"`    // of MLflow's database, with their parameters
 		Unread     []folder.Unread    `json:"unread,omitempty"`  // of a folder: what was looked at and gave nothing
 
 		why bool // it was asked for
@@ -56,6 +58,10 @@ type (
 
 		from *metrics.Series
 		axis metrics.Axis
+	}
+	storedRunDoc struct {
+		mlflow.Run
+		Source string `json:"source"` // as the series of the run have it
 	}
 	faultDoc struct {
 		Offset int64  `json:"offset"`
@@ -92,14 +98,14 @@ func (a *app) metricsCommand() *cobra.Command {
 		Long: `Tells the series of a RUN as they are on record: what it printed, and the files of
 metrics that it wrote. Or reads FILE, or standard input when it is "-", and tells which series are in it:
 the output of a training, an event file of TensorBoard, metrics.csv, trainer_state.json,
-JSON lines, a metric of MLflow, a run-ID.wandb of W&B, or an answer of nvidia-smi. It finds out by itself what the file is.
+JSON lines, a metric or the database of MLflow (mlflow.db), a run-ID.wandb of W&B, or an answer of nvidia-smi. It finds out by itself what the file is.
 Of a folder DIR, such as all that a run wrote or mlruns, each file is read by its kind, and what was looked
 at and not read is told with the reason; each series then says which file it is from.`,
 		Example: "  dlwb metrics train.log\n  dlwb metrics train.log --why\n  python train.py | tee train.log | dlwb metrics - --json\n  dlwb metrics train.log --metric 'val/acc: top-1 (\\d+\\.\\d+)'\n  dlwb metrics outputs/ mlruns/",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a.tellWrongRecipes()
-			if len(args) > 1 || isFolder(args[0]) {
+			if len(args) > 1 || isFolder(args[0]) || folder.IsStore(args[0]) {
 				expressions, err := userMetrics(user)
 				if err != nil {
 					return err
@@ -112,7 +118,7 @@ at and not read is told with the reason; each series then says which file it is 
 			return a.runMetrics(c, args[0], user, why)
 		},
 	}
-	c.Flags().BoolVar(&why, "why", false, "for each line that gave something, say what and by which rule")
+	c.Flags().BoolVar(&why, "why", false, "for each line that gave something, say what and by which rule; then how well each series is known to be one, and which names are in none, and why")
 	c.Flags().StringArrayVar(&user, "metric", nil, "an expression of your own, 'name: regex', that goes before what is found")
 	return c
 }

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/dlwb/dlwb/cli/reasons"
@@ -29,6 +33,12 @@ func (a *app) metricsOfFiles(ctx context.Context, paths []string, user []metrics
 	answer := metricsAnswer{why: why}
 	answer.fill(&metrics.Document{Format: severalFiles})
 	for _, path := range paths {
+		if folder.IsStore(path) {
+			if err := answer.joinStore(path); err != nil {
+				return err
+			}
+			continue
+		}
 		if !isFolder(path) {
 			doc, err := a.document(ctx, path, user, a.explained(&answer, why))
 			if err != nil {
@@ -45,6 +55,12 @@ func (a *app) metricsOfFiles(ctx context.Context, paths []string, user []metrics
 		for _, file := range files {
 			if ctx.Err() != nil {
 				return ctx.Err()
+			}
+			if folder.IsStore(file) {
+				if err := answer.joinStore(file); err != nil {
+					answer.Unread = append(answer.Unread, folder.Unread{File: file, Why: err.Error()})
+				}
+				continue
 			}
 			if reason := folder.NoMetrics(file); reason != "" {
 				answer.Unread = append(answer.Unread, folder.Unread{File: file, Why: reason})
@@ -84,6 +100,39 @@ func (answer *metricsAnswer) join(file string, doc *metrics.Document) {
 	answer.Faults = append(answer.Faults, one.Faults...)
 }
 
+// joinStore adds the runs of MLflow's database.
+func (answer *metricsAnswer) joinStore(file string) error {
+	runs, err := folder.Store(file)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	for _, run := range runs {
+		source := fmt.Sprintf("%s: %s of %s (%.8s)", file, cmp.Or(run.Name, "a run"), cmp.Or(run.Experiment, "no experiment"), run.ID)
+		answer.Runs = append(answer.Runs, storedRunDoc{*run.Run, source})
+		if len(run.Doc.Set.Series) > 0 {
+			answer.join(source, &run.Doc)
+		}
+	}
+	if len(runs) == 0 {
+		answer.Unread = append(answer.Unread, folder.Unread{File: file, Why: "a database of MLflow without a run"})
+	}
+	return nil
+}
+
+// longestParam bounds a parameter that is printed; with --json it is whole.
+const longestParam = 80
+
+// writeStored prints the parameters of runs, one run in a line.
+func writeStored(out io.Writer, runs []storedRunDoc) {
+	for _, run := range runs {
+		line := fmt.Sprintf("%s: %s", run.Source, strings.ToLower(run.Status))
+		for _, key := range slices.Sorted(maps.Keys(run.Params)) {
+			line += fmt.Sprintf(" %s=%.*s", key, longestParam, run.Params[key])
+		}
+		sanitize.Fprintf(out, "%s\n", line)
+	}
+}
+
 // writeFiles prints one line for each series with its file, and what was not read.
 func writeFiles(out io.Writer, answer metricsAnswer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -96,6 +145,7 @@ func writeFiles(out io.Writer, answer metricsAnswer) {
 		sanitize.Fprintf(w, seriesRow+"\t%s\n", append(answer.Series[i].cells(), answer.Series[i].Sources[0].Source)...)
 	}
 	w.Flush()
+	writeStored(out, answer.Runs)
 	writeEvidence(out, answer)
 	reasons.Unread(out, answer.Unread)
 }

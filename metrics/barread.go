@@ -146,6 +146,9 @@ func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
 	now := r.counters.progress.Epoch
 	another := p.frames == 0 || p.frame.total != b.total || b.n < p.frame.n || p.frame.title != b.title || epoch.unit == noUnit && p.began != now
 	p.ahead = p.ahead || !another && p.pending && p.steady && p.frame.n == 0 && b.n == 1
+	if p.frame.whole && b.n < p.frame.n && b.total == p.frame.total {
+		r.endBar()
+	}
 	if p.pending && (p.frame.n != b.n || p.frame.total != b.total || p.frame.title != b.title || p.rank != rank) {
 		r.flushBar()
 	}
@@ -187,7 +190,7 @@ func (r *Reader) below(line string) bool {
 	}
 	f := r.scanner.scanAs(line, 0, "", true)
 	for _, v := range f.values {
-		if indexOf(p.values, v.show) < 0 {
+		if indexOf(p.values, v.show) < 0 && len(p.values) < mostColumns {
 			p.values = append(p.values, v)
 		}
 	}
@@ -251,6 +254,14 @@ func (r *Reader) flushBar() {
 			r.barred(v, axis)
 		}
 	}
+}
+
+// endBar reads the frame that was held as the last one: of an epoch that was not
+// finished it is all there is.
+func (r *Reader) endBar() {
+	r.ended = true
+	r.flushBar()
+	r.ended = false
 }
 
 // ofPass reports whether a series is of a validation or of a whole epoch: its last

@@ -33,6 +33,7 @@ var unitWords = map[string]unit{
 	"epoch": unitEpoch, "epochs": unitEpoch, "epoch_num": unitEpoch, "ep.": unitEpoch, "ep": unitEpoch,
 	"step": unitStep, "steps": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
+	"轮": unitEpoch, "轮次": unitEpoch, "步": unitStep, "迭代": unitStep, "エポック": unitEpoch, "epoche": unitEpoch, "époque": unitEpoch, "época": unitEpoch, "эпоха": unitEpoch,
 	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "generation": unitStep,
 }
 
@@ -140,8 +141,11 @@ const maxSteps = "/max_steps"
 // how long it will be, unless it says both.
 func unitOf(key string) (u unit, plural bool) {
 	key = strings.TrimSuffix(key, maxSteps)
-	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step
-		key = key[i+1:]
+	if i := strings.LastIndexByte(key, '/'); i >= 0 { // trainer/global_step, but not loss/epoch
+		if u, plural = unitOf(key[i+1:]); u != noUnit && classify(strings.ToLower(key[:i])) >= weak {
+			return noUnit, false
+		}
+		return u, plural
 	}
 	if len(key) > longestCounter || len(key) < 2 {
 		return noUnit, false

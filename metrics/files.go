@@ -64,7 +64,11 @@ type place struct {
 // be; false for one that is a series.
 func (p *place) takes(name string, v float64) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
-	name = strings.TrimPrefix(name[strings.LastIndexByte(name, '/')+1:], "_")
+	of := strings.LastIndexByte(name, '/')
+	if of > 0 && classify(name[:of]) >= weak { // loss/epoch
+		return false
+	}
+	name = strings.TrimPrefix(name[of+1:], "_")
 	if u, _ := unitOf(name); u == unitBatch && v == math.Trunc(v) { // counts anew in each epoch
 		p.batch, p.inEpoch = v, true
 		return true
@@ -168,7 +172,28 @@ func untilHeader(in *bufio.Reader) (text []byte) {
 			break
 		}
 	}
-	return text
+	return uncommented(text)
+}
+
+// uncommented is the beginning of a table whose header is marked as a comment: the
+// last of those, where it has as many cells as the row behind it, and that is numbers.
+func uncommented(text []byte) []byte {
+	lines := bytes.Split(bytes.TrimRight(text, "\n"), []byte{'\n'})
+	if len(lines) < 2 || len(lines[len(lines)-1]) == 0 || lines[len(lines)-1][0] == '#' {
+		return text
+	}
+	header, row := bytes.TrimLeft(lines[len(lines)-2], "# "), lines[len(lines)-1]
+	comma := string(separatorOf(header))
+	cells := strings.Split(string(row), comma)
+	for _, cell := range cells {
+		if f, ok := number(strings.TrimSpace(cell), 0); !ok || f.next != len(strings.TrimSpace(cell)) {
+			return text
+		}
+	}
+	if len(cells) < 2 || strings.Count(string(header), comma) != len(cells)-1 {
+		return text
+	}
+	return append(append(append([]byte{}, header...), '\n'), append(row, '\n')...)
 }
 
 // separatorOf is what stands between the cells of a table by its header: what is

@@ -54,6 +54,20 @@ func (s *scanner) lead(i int) int {
 	return end + 1
 }
 
+// behindBranch is a line without the one wall that it begins with, as lines of one
+// message have it: "│   loss = 0.5" below "┌ Info: epoch 1".
+func behindBranch(line string) string {
+	if len(line) < 4 || line[0] != 0xe2 {
+		return line
+	}
+	for _, branch := range [...]string{"┌ ", "│ ", "├ ", "└ ", "╭ ", "╰ "} {
+		if rest, ok := strings.CutPrefix(line, branch); ok && !strings.ContainsAny(rest, walls) {
+			return rest
+		}
+	}
+	return line
+}
+
 // behindDots is a line without the dots that it begins with where something was
 // told of, one by one, before it.
 func behindDots(line string) string {
@@ -171,7 +185,12 @@ func (s *scanner) rateAlone() {
 // begins at start and ends at next.
 func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
 	name, of := strings.CutSuffix(s.line[:start], " at ")
-	if !of || next >= len(s.line) || s.line[next] != ':' || len(s.found.values) > 0 {
+	if !of || next >= len(s.line) || len(s.found.values) > 0 {
+		return v, 0, false
+	}
+	if strings.HasPrefix(s.line[next:], " is ") { // "Score at iteration 10 is 0.5"
+		next += len(" i")
+	} else if s.line[next] != ':' {
 		return v, 0, false
 	}
 	name, _, _ = strings.Cut(name, " (")

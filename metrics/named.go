@@ -2,46 +2,59 @@ package metrics
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"path"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/dlwb/dlwb/metrics/mlflow"
+	"github.com/dlwb/dlwb/metrics/sqlite"
 )
 
 // Files that have one series each, which their paths name.
-
-// isMLflow reports whether a text is a metric as MLflow's file store keeps it:
-// "timestamp value step" in each line, the time in milliseconds
-// (mlflow.store.tracking.file_store).
-func isMLflow(text []byte) bool {
-	first, _, _ := bytes.Cut(text, []byte{'\n'})
-	_, ok := mlflowPoint(string(first))
-	return ok
-}
-
-func mlflowPoint(line string) (p Point, ok bool) {
-	cells := strings.Fields(line)
-	if len(cells) < 3 || len(cells) > 5 || len(cells[0]) != 13 || !allDigits(cells[0]) { // newer ones name the data set behind
-		return p, false
-	}
-	ms, err := strconv.ParseInt(cells[0], 10, 64)
-	value, bad := strconv.ParseFloat(cells[1], 64)
-	step, worse := strconv.ParseInt(cells[2], 10, 64)
-	return Point{Name: "value", Value: value, Step: &step, Time: time.UnixMilli(ms), X: AxisStep}, err == nil && bad == nil && worse == nil
-}
 
 // ReadMLflow reads a metric of MLflow's file store. Its series is "value" until
 // the path names it.
 func ReadMLflow(r io.Reader, add func(...Point)) error {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
-		if p, ok := mlflowPoint(lines.Text()); ok {
-			add(p)
+		if v, ok := mlflow.Line(lines.Text()); ok {
+			add(ofMLflow("value", v))
 		}
 	}
 	return lines.Err()
+}
+
+func ofMLflow(name string, v mlflow.Value) Point {
+	return Point{Name: name, Value: v.Number, Step: &v.Step, Time: v.Time, X: AxisStep}
+}
+
+// StoredRun is a run of a database, and its series.
+type StoredRun struct {
+	*mlflow.Run
+	Doc Document
+}
+
+// ReadStore reads the runs of MLflow's database.
+func ReadStore(db *sqlite.DB) (all []*StoredRun, err error) {
+	book() // what is in it is of files, too
+	names, byID := fileNames{}, map[string]*StoredRun{}
+	runs, err := mlflow.Read(db, func(run *mlflow.Run, v mlflow.Value) {
+		one := byID[run.ID]
+		if one == nil {
+			one = &StoredRun{Run: run, Doc: Document{Format: MLflow}}
+			byID[run.ID] = one
+		}
+		if name := names.name(v.Key); name != "" && (one.Doc.Set.byName[name] != nil || len(one.Doc.Set.Series) < mostSeries) {
+			one.Doc.Set.Add(ofMLflow(name, v))
+		}
+	})
+	for _, run := range runs {
+		if byID[run.ID] == nil {
+			byID[run.ID] = &StoredRun{Run: run, Doc: Document{Format: MLflow}}
+		}
+		all = append(all, byID[run.ID])
+	}
+	return all, err
 }
 
 // NameBy names the series of a document by the path that it was read from, when

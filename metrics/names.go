@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/metrics/loghead"
 )
 
 // kind is what a name says about the number beside it.
@@ -22,7 +24,7 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg cross-entropy cross_entropy accu xent`,
+		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent`,
 	weak: `error err map return returns score precision recall prec dice psnr ssim r2 iou miou fid ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl temperature beta speed tflops tflop variance`,
@@ -55,12 +57,15 @@ func table(lists map[kind]string) map[string]kind {
 // they are the name of a score.
 var counts = set(`num n max min total nproc save number`)
 
+// parted are what a model or a job has several of, each with a loss of its own.
+var parted = set(`head layer block task node device rank worker`)
+
 // notNow are first parts of names that make even a score something else than
 // the present value.
 var notNow = set(`best target init initial final lowest highest initscore old new prev previous time elapsed eta`)
 
 // fillers are words of a phrase that say nothing about its name.
-var fillers = set(`set the current data subset running dataset function's`)
+var fillers = set(`set the mini-batch current data subset running dataset function's`)
 
 // spreads are words that say that a value is no value but how far they are apart.
 var spreads = set(`std stdev stddev deviation variance var`)
@@ -179,7 +184,7 @@ func understand(phrase, said string) term {
 // words, as in "lm loss" and "ema wer".
 func qualifies(words []string) bool {
 	for _, w := range words {
-		if len(w) > 12 || strings.ContainsAny(w, "=/") || levels[w] {
+		if len(w) > 12 || strings.ContainsAny(w, "=/") || loghead.Levels[w] {
 			return false
 		}
 	}
@@ -357,7 +362,7 @@ func classifyParts(parts []string) kind {
 		switch {
 		case i == 0 && (notNow[p] || (p == "max" || p == "min") && len(parts) > 1 && !ofEpisodes(parts)):
 			return never
-		case last && p == "total" && best == score: // loss/train/total
+		case last && (p == "total" || parted[strings.TrimRight(p, "0123456789")]) && best == score: // loss/train/total, loss_head1
 		case last && k == never && !((p == "max" || p == "min") && ofEpisodes(parts)):
 			return never
 		case k >= weak:

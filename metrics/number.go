@@ -39,6 +39,12 @@ func number(line string, i int) (figure, bool) {
 			real, end, whole = fraction > end+1, fraction, max(whole, fraction)
 		}
 	}
+	comma := false
+	if end == whole && end > i && !real {
+		if d := decimals(line, i, end); d > end {
+			comma, real, end, whole = true, true, d, d
+		}
+	}
 	if whole == i || end-start > longestNumber {
 		return figure{}, false
 	}
@@ -50,7 +56,9 @@ func number(line string, i int) (figure, bool) {
 		real, end = true, e
 	}
 	text := line[start:end]
-	if strings.IndexByte(text, ',') >= 0 {
+	if comma {
+		text = strings.Replace(text, ",", ".", 1)
+	} else if strings.IndexByte(text, ',') >= 0 {
 		text = strings.ReplaceAll(text, ",", "")
 	}
 	if fortran {
@@ -119,6 +127,20 @@ func thousands(line string, i, end int) int {
 	return end
 }
 
+// decimals is where a number ends that begins at i and has a comma at end for its
+// point: 0,345 and 2,0417, but neither 1,234, which is of thousands, nor 1,20,300.
+func decimals(line string, i, end int) int {
+	if end >= len(line) || line[end] != ',' {
+		return end
+	}
+	stop := digits(line, end+1)
+	n, zero := stop-end-1, end == i+1 && line[i] == '0'
+	if n < 2 || n == 3 && !zero || stop < len(line) && (line[stop] == ',' || line[stop] == '.' || isLetter(line[stop]) && line[stop]|0x20 != 'e') {
+		return end
+	}
+	return stop
+}
+
 func exponent(line string, i int) int {
 	if i >= len(line) || line[i]|0x20 != 'e' && (line[i]|0x20 != 'd' || i+1 < len(line) && line[i+1] != '-' && line[i+1] != '+') { // 8.48D+02 of Fortran
 		return i
@@ -177,6 +199,17 @@ var units = map[string]bool{
 	"bytes": true, "k": true, "m": true, "g": true, "ns": true, "us": true, "ms": true, "s": true, "sec": true, "secs": true,
 	"second": true, "seconds": true, "min": true, "mins": true, "minute": true, "minutes": true, "h": true, "hr": true,
 	"hour": true, "hours": true, "day": true, "days": true, "of": true,
+}
+
+// leastBehind reports whether the word behind a number is no minute, but the name of
+// the least value: "reward 12.5 min 3.0".
+func leastBehind(line string, i int) bool {
+	at := skipBlanks(line, i)
+	if !strings.HasPrefix(line[at:], "min ") {
+		return false
+	}
+	_, ok := number(line, skipBlanks(line, at+4))
+	return ok
 }
 
 // hasUnit reports whether the word after a number that ends at i makes it an

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dlwb/dlwb/metrics/loghead"
+
 	"github.com/dlwb/dlwb/metrics/recipe"
 )
 
@@ -67,7 +69,7 @@ func (r *Reader) odd(line string, hash uint64) (plain string, passed bool) {
 	if *slot == hash {
 		return line, false
 	}
-	from := head(line)
+	from := loghead.Of(line)
 	rule := r.book.Rule(line[from:])
 	if rule == nil {
 		*slot = hash

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/metrics/export"
+	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/unpack"
@@ -156,7 +158,7 @@ func Sniff(start []byte) Format {
 			return JSONLines
 		}
 	}
-	if isMLflow(text) {
+	if first, _, _ := bytes.Cut(text, []byte{'\n'}); mlflow.IsLine(string(first)) {
 		return MLflow
 	}
 	if isCSV(text) {
@@ -192,8 +194,13 @@ func isJSON(text []byte) bool {
 // isCSV reports whether a text is a header of names and rows of cells, some of
 // which are numbers.
 func isCSV(text []byte) bool {
-	for len(text) > 0 && text[0] == '#' {
-		_, text, _ = bytes.Cut(text, []byte{'\n'})
+	comments := 0
+	for bytes.HasPrefix(text[comments:], []byte{'#'}) && bytes.IndexByte(text[comments:], '\n') >= 0 {
+		comments += bytes.IndexByte(text[comments:], '\n') + 1
+	}
+	row, rest, _ := bytes.Cut(text[comments:], []byte{'\n'})
+	if text = slices.Concat(uncommented(slices.Concat(text[:comments], row, []byte{'\n'})), rest); text[0] == '#' {
+		text = text[comments:]
 	}
 	header, rest, ok := bytes.Cut(text, []byte{'\n'})
 	comma := string(separatorOf(text))
@@ -207,7 +214,7 @@ func isCSV(text []byte) bool {
 			return false
 		}
 	}
-	row, _, _ := bytes.Cut(rest, []byte{'\n'})
+	row, _, _ = bytes.Cut(rest, []byte{'\n'})
 	numbers := 0
 	got := strings.Split(strings.TrimSpace(string(row)), comma)
 	for _, c := range got {

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dlwb/dlwb/metrics/loghead"
+
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/screen"
 )
@@ -92,6 +94,7 @@ func NewReader(user []UserMetric) *Reader {
 	}
 	r.onFrame = func(frame []byte) {
 		r.sources.colour = colourOf(frame)
+		r.draws(frame)
 		screen.Pieces(frame, r.onText)
 	}
 	r.onPassed = func(frame []byte) {
@@ -157,16 +160,15 @@ func (r *Reader) End(at time.Time) []Point {
 	r.at, r.out = at, nil
 	r.onFrame(r.frames.End())
 	r.rule = "progress bar"
-	r.ended = true // the last frame of an epoch that was not finished is all there is of it
-	r.flushBar()
-	r.ended = false
+	r.endBar()
 	r.endBars()
 	for _, one := range r.open.drop() {
 		r.line(one)
 	}
 	r.boxEnded()
 	r.endBlock()
-	r.endRedrawn(0)
+	r.endRedrawn()
+	r.endRow()
 	r.endPass(nil)
 	r.shapes.end(r)
 	for _, s := range r.ordered() {
@@ -251,7 +253,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.line(line[other:])
 		return true
 	}
-	rest = r.bars.joined(behindDots(rest))
+	rest = r.bars.joined(behindDots(behindBranch(rest)))
 	if rest == "" || r.passedOver() {
 		return true
 	}
@@ -287,10 +289,10 @@ func (r *Reader) read(line string, hash uint64) bool {
 }
 
 func (r *Reader) table(line string, rank int) bool {
-	if from := head(line); r.tables.splits != nil {
+	if from := loghead.Of(line); r.tables.splits != nil {
 		if f, ok := r.tables.splitRow(&r.scanner, afterDash(line[from:])); ok {
 			r.rule = "table"
-			r.take(f, rank, true)
+			r.drawn(f, rank, true)
 			return true
 		}
 	} else if r.tables.splitHeader(afterDash(line[from:])) {
@@ -310,7 +312,7 @@ func (r *Reader) table(line string, rank int) bool {
 	f, ok := r.tables.read(&r.scanner, line)
 	if ok {
 		r.rule = "table"
-		r.take(f, rank, true)
+		r.drawn(f, rank, true)
 	}
 	return ok
 }
@@ -320,13 +322,13 @@ func (r *Reader) boxEnded() {
 	if len(r.tables.rows) > 0 {
 		r.flushBar()
 		r.rule = "box"
-		r.take(r.tables.boxed(&r.scanner), unlabelled, false)
+		r.drawn(r.tables.boxed(&r.scanner), unlabelled, false)
 	}
 }
 
 // message reads a line that is neither a bar nor part of a table.
 func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint64) bool {
-	from := head(rest)
+	from := loghead.Of(rest)
 	if r.skipped(rest[from:]) {
 		return r.best
 	}
@@ -359,8 +361,15 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		r.heading.scored = len(f.values) == 1 && len(f.counters) == 0 && (neighbour || f.values[0].kind >= weak) && alone
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
-		f = r.scanner.scan(line, 0, "")
 		rank = unlabelled
+		if number := smallInt(line[skipBlanks(line, 0):digits(line, skipBlanks(line, 0))]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
+			var held bool
+			if f, held = r.unplaced(line, 0, rank); held {
+				return true
+			}
+			return r.understood(line, line, 0, f, rank)
+		}
+		f = r.scanner.scan(line, 0, "")
 	} else if tentative {
 		r.sources.labelled = r.sources.labelled || len(f.counters) > 1 || len(f.counters) == 1 && len(f.values) > 0
 	} else if !ok && about == "" {
@@ -397,10 +406,10 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))
 	}
-	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
+	if r.passes(line, rest, from, &f, rank) {
 		return true
 	}
-	if r.passes(line, rest, from, f, rank) {
+	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
 		return true
 	}
 	if f.pass.total == 0 && !r.inPhase(&f) {
@@ -416,6 +425,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	}
 	r.bars.repeated(&f)
 	if len(f.counters) > 0 && !(r.bars.frame.whole && r.sameEpoch(f.counters)) {
+		if r.laterEpoch(f.counters) {
+			r.endBar()
+		}
 		r.flushBar()
 	}
 	r.take(f, rank, false)
@@ -445,6 +457,11 @@ func (r *Reader) sameEpoch(counters []counter) bool {
 		}
 	}
 	return r.counters.hasEpoch
+}
+
+// laterEpoch reports whether a line says that a new epoch has begun.
+func (r *Reader) laterEpoch(counters []counter) bool {
+	return r.counters.hasEpoch && slices.ContainsFunc(counters, func(c counter) bool { return c.unit == unitEpoch && c.n > r.counters.progress.Epoch })
 }
 
 // splitAlone is the split that the last word before a dictionary is: "valid | {".

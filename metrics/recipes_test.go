@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/recipe"
 )
 
@@ -38,7 +39,7 @@ func TestNoRecipeTouchesTheSamplesOfOthers(t *testing.T) {
 			}
 			for line := range strings.Lines(sample) {
 				line = strings.TrimRight(line, "\r\n")
-				if rule := book.Rule(line[head(line):]); rule != nil {
+				if rule := book.Rule(line[loghead.Of(line):]); rule != nil {
 					t.Errorf("the recipe of %s matches a line of %s: %s", r.Name, name, line)
 				}
 			}

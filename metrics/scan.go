@@ -155,8 +155,8 @@ var settingsWords = set("parameters params hyperparameters hparams config args s
 
 // counted reads a word that counts: "epoch 1/3", "Test: [ 3/10]".
 func (s *scanner) counted(key string, end int) (next int, ok bool) {
-	if next, ok = s.passed(key, end); ok {
-		return next, true
+	if next, ok = s.passed(key, end); ok || strings.HasPrefix(key, "第") && s.ordinal(key, end) {
+		return max(next, end), true
 	}
 	at := end
 	u, _ := unitOf(key)
@@ -198,6 +198,19 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 		return end, true
 	}
 	return s.within(c, next), true
+}
+
+// ordinal reads "第3轮", whose number is inside the word that counts.
+func (s *scanner) ordinal(key string, end int) bool {
+	c, next, ok := ofTotal(s.line, end-len(key)+len("第"))
+	if !ok || next > end || unitWords[s.line[next:end]] == noUnit {
+		return false
+	}
+	c.unit = unitWords[s.line[next:end]]
+	s.found.counters = append(s.found.counters, c)
+	s.mark("第")
+	s.phrase = end
+	return true
 }
 
 // counts reports whether the line has said where the run is, in a unit.
@@ -283,7 +296,7 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 	line := s.line
 	v.rate = isRateUnit(line, v.next)
-	if !v.rate && hasUnit(line, v.next) || v.isIndex(line) {
+	if !v.rate && hasUnit(line, v.next) && !(sep == ' ' && v.real && leastBehind(line, v.next)) || v.isIndex(line) {
 		return false
 	}
 	v.blank = sep == ' '
@@ -348,6 +361,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	v.owner = s.owner
+	v.rate = v.rate && v.kind < weak // what follows a loss is the name of the next value
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
 	return true
@@ -460,12 +474,19 @@ func (s *scanner) context(key string, start, end int) {
 		s.aside = split
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
-	if split != "" && (colon || s.alone(start, end) || isLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
+	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || isLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
 	}
+}
+
+// afterCounter reports whether a word in brackets says of what data a line is whose
+// place was told before it: "Epoch 1 (train) loss: 0.5".
+func (s *scanner) afterCounter(start, end int) bool {
+	return len(s.found.counters) > 0 && len(s.found.values) == 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
+		(end+1 == len(s.line) || s.line[end+1] == ' ')
 }
 
 // alone reports whether a word is all that stands between two bars or in

@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"sort"
+	"strconv"
+	"strings"
 )
 
 // Bounds of the points that a series holds back.
@@ -24,6 +26,7 @@ type series struct {
 	rank    int  // whose values count
 	held    []Point
 	shape   uint64 // of the line of the held points
+	other   uint64 // of the lines between them, where they alternate
 	last    Point
 	recent  []float64 // values that were shown last, of series that only epochs place
 	bar     barred
@@ -75,12 +78,15 @@ func (r *Reader) add(s *series, p Point, v value, shape uint64, rank int) {
 	case s.sure:
 	case v.sure:
 		s.sure, s.named = true, true
-	case len(s.held) > 0 && s.shape == shape:
+	case len(s.held) > 0 && (s.shape == shape || s.other == shape):
 		s.sure = s.proves(p, v)
 	default:
 		if v.doubt || !s.goesOn(p) {
 			r.drop(s)
 		}
+	}
+	if shape != s.shape {
+		s.other = s.shape
 	}
 	s.last, s.shape = p, shape
 	if !s.sure || s.waits && len(s.held) < mostWaiting {
@@ -126,25 +132,19 @@ func (s *series) proves(p Point, v value) bool {
 	if n := len(s.held) + 1; n < needs || v.doubt && n < needsBlank {
 		return false
 	}
-	if isTimestamp(p.Value) && isTimestamp(s.held[0].Value) && v.kind == unknown {
-		return false
-	}
-	still, counts := true, true
+	still, counts, falls := true, true, false
 	last := p.Value
 	stride := p.Value - s.held[len(s.held)-1].Value
 	for i := len(s.held) - 1; i >= 0; i-- {
 		h := s.held[i].Value
-		still = still && sameValue(h, last)
+		still, falls = still && sameValue(h, last), falls || last < h
 		counts = counts && h == math.Trunc(h) && last-h == stride && stride > 0
 		last = h
 	}
-	if counts && p.Value == math.Trunc(p.Value) && !v.real || still {
-		if len(s.held) >= mostUnsure {
-			s.held = s.held[:0]
-		}
+	if v.kind == unknown && !falls && isTimestamp(p.Value) && isTimestamp(s.held[0].Value) { // no clock goes back
 		return false
 	}
-	return true
+	return !still && !(counts && p.Value == math.Trunc(p.Value) && !v.real)
 }
 
 // isTimestamp reports whether a number is one of the seconds or milliseconds that
@@ -185,7 +185,7 @@ func (s *series) repeats(p Point, shape uint64) bool {
 		}
 		return sameValue(p.Value, s.last.Value) || p.Epoch != nil && *p.Epoch != math.Trunc(*p.Epoch)
 	}
-	return s.last.X >= AxisInner && p.Value == s.last.Value || roundsTo(p.Value, s.last.Value)
+	return s.last.X >= AxisInner && p.Value == s.last.Value || shape != s.shape && roundsTo(p.Value, s.last.Value)
 }
 
 func samePlace(a, b Point) bool {
@@ -201,11 +201,18 @@ func sameValue(a, b float64) bool { return a == b || a != a && b != b }
 // the best of a trial is that is told when it is over: the same digits or fewer.
 func (s *series) summed(v float64) bool {
 	for _, old := range s.recent {
-		if sameValue(v, old) || roundsTo(v, old) {
+		if sameValue(v, old) && !coarse(v) || roundsTo(v, old) {
 			return true
 		}
 	}
 	return false
+}
+
+// coarse reports whether a value has two digits at most, as those have that come
+// again by chance: an accuracy of 0.61.
+func coarse(v float64) bool {
+	digits, _, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', -1, 64), "e")
+	return len(digits) <= len("6.1")
 }
 
 // roundsTo reports whether of two different values one is the other, rounded.
@@ -253,6 +260,9 @@ func (r *Reader) hold(s *series, p Point) {
 	if len(s.held) == 0 {
 		r.forget()
 		r.held++
+	}
+	if len(s.held) >= mostUnsure { // what proves nothing for so long is of the newest, when it does
+		s.held = s.held[:copy(s.held, s.held[mostUnsure/2:])]
 	}
 	s.held = append(s.held, p)
 	r.series[s.name] = s

@@ -1,6 +1,9 @@
 package metrics
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Bounds of a table.
 const (
@@ -171,7 +174,8 @@ func (t *tables) mayBeGuessed(line string) {
 		return
 	}
 	for _, name := range found {
-		if f, ok := number(name, 0); name == "" || ok && f.next == len(name) || len(name) > 24 || strings.Count(name, " ") > 2 {
+		last := name[strings.LastIndexByte(name, ' ')+1:] // "loss 0.5" is no name
+		if f, ok := number(last, 0); name == "" || ok && f.next == len(last) || len(name) > 24 || strings.Count(name, " ") > 2 {
 			t.comma = before
 			return
 		}
@@ -192,6 +196,15 @@ func (t *tables) proven(line string, names understood) {
 	t.guess = nil
 	got := t.cut(line)
 	if len(got) != len(guess) {
+		return
+	}
+	if strings.ContainsAny(line, walls) && !slices.ContainsFunc(got, isNumber) { // the names go on
+		for i, more := range got {
+			guess[i] = strings.TrimSpace(guess[i] + " " + strings.Clone(more))
+		}
+		if t.guess = guess; len(strings.Join(guess, "")) > mostColumns*longestName {
+			t.guess = nil
+		}
 		return
 	}
 	if names := strings.ToLower(guess[0]); ofThings[names] || strings.HasSuffix(names, "_id") {
@@ -216,12 +229,21 @@ func (t *tables) proven(line string, names understood) {
 	for i, name := range guess {
 		columns[i].term = names.term(name, "")
 		columns[i].measured(name)
+		if i > 0 && firstColumns[strings.ToLower(name)] == unitStep && len(name) > 1 {
+			columns[i].unit = unitStep
+		}
 	}
 	columns[0].unit = unitStep
 	if strings.HasPrefix(strings.ToLower(guess[0]), "ep") {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
+}
+
+// isNumber reports whether a cell has a number.
+func isNumber(cell string) bool {
+	_, ok := ofCell(cell)
+	return ok
 }
 
 // ofThings are what the first column is called where each row is of a thing, and not
@@ -363,7 +385,7 @@ func (t *tables) box(line string) (inside, ended bool) {
 		return false, len(t.rows) > 0
 	}
 	got := cells(rest)
-	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) || len(got) == len(t.columns)) {
+	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) && !isRow(got) || len(got) == len(t.columns)) {
 		return false, false
 	}
 	if len(got) == 1 {
@@ -376,10 +398,19 @@ func (t *tables) box(line string) (inside, ended bool) {
 		t.section = strings.Clone(got[0])
 		return true, false
 	}
-	if f, ok := number(got[1], 0); ok && f.next == len(got[1]) {
+	if f, _ := number(got[1], 0); isRow(got) {
 		t.rows = append(t.rows, row{key: strings.Clone(got[0]), value: f.value, real: f.real, in: t.section})
 	}
 	return true, false
+}
+
+// isRow reports whether cells are a name and a number: "epoch │ 3".
+func isRow(got []string) bool {
+	if len(got) != 2 {
+		return false
+	}
+	f, ok := number(got[1], 0)
+	return ok && f.next == len(got[1])
 }
 
 // sides cuts "accuracy     0.8852" in two.

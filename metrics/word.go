@@ -165,6 +165,9 @@ func separator(line string, i int) (sep byte, at int) {
 	}
 	blanks := i
 	i = skipBlanks(line, i)
+	if strings.HasPrefix(line[i:], "↓ ") || strings.HasPrefix(line[i:], "↑ ") { // which way is better
+		return ':', skipBlanks(line, i+len("↓"))
+	}
 	if i < len(line) && (line[i] == ':' || line[i] == '=') {
 		sep = line[i]
 		i++

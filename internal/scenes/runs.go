@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/ui"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -148,9 +149,9 @@ func Compared(n int) (history.Comparison, map[string]history.Overlay) {
 	}
 	names := []string{"train/loss", "val/loss", "val/acc", "images/s"}
 	for _, name := range names {
-		goal := metrics.GoalOf(name)
-		c.Metrics = append(c.Metrics, history.ComparedMetric{Name: name, Goal: goal, Last: make([]*metrics.Point, n), Best: make([]*metrics.Point, n), Winner: -1})
-		lines[name] = history.Overlay{Name: name, Goal: goal}
+		way := goal.Of(name)
+		c.Metrics = append(c.Metrics, history.ComparedMetric{Name: name, Goal: way, Last: make([]*metrics.Point, n), Best: make([]*metrics.Point, n), Winner: -1})
+		lines[name] = history.Overlay{Name: name, Goal: way}
 	}
 	for i := range n {
 		r := all[i]
@@ -165,7 +166,7 @@ func Compared(n int) (history.Comparison, map[string]history.Overlay) {
 			lines[name] = o
 			m := &c.Metrics[k]
 			m.Last[i] = &points[len(points)-1]
-			if m.Goal == metrics.NoGoal {
+			if m.Goal == goal.None {
 				continue
 			}
 			m.Best[i] = best(points, m.Goal)
@@ -191,10 +192,10 @@ func Compared(n int) (history.Comparison, map[string]history.Overlay) {
 }
 
 // best is the best of some points.
-func best(points []metrics.Point, goal metrics.Goal) *metrics.Point {
+func best(points []metrics.Point, way goal.Goal) *metrics.Point {
 	at := &points[0]
 	for i := range points {
-		if goal.Better(points[i].Value, at.Value) {
+		if way.Better(points[i].Value, at.Value) {
 			at = &points[i]
 		}
 	}

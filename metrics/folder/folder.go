@@ -94,13 +94,13 @@ func NoMetrics(path string) string {
 		}
 	}
 	switch ext := filepath.Ext(name); {
+	case strings.HasSuffix(name, "-wal"), strings.HasSuffix(name, "-shm"), strings.HasSuffix(name, "-journal"):
+		return "it is a part of the database beside it"
 	case bytes.HasPrefix(start, []byte("\xfd7zXZ\x00")):
 		return "it is compressed by xz, which is not read"
 	case metrics.Sniff(start) != metrics.Log, slices.Contains([]string{".log", ".out", ".err", ".txt"}, ext),
 		strings.Contains(name, ".log."), strings.Contains(name, "stdout"), strings.Contains(name, "stderr"), name == "log":
 		return ""
-	case bytes.HasPrefix(start, []byte("SQLite format 3\x00")):
-		return "it is a database of SQLite, which is not read; of MLflow's, mlflow runs describe --run-id ID gives a run as JSON"
 	case bytes.IndexByte(start, 0) >= 0:
 		return "it is binary, and no event file"
 	}

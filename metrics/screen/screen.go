@@ -104,6 +104,23 @@ func Pieces(frame []byte, yield func(text []byte)) {
 	yield(frame[from:to])
 }
 
+// Redraws reports whether a frame goes up to what was written before, to write over
+// it, and whether it begins a part of the output of which that is to be expected: who
+// draws again and again hides the cursor first.
+func Redraws(frame []byte) (up, begins bool) {
+	for {
+		i := bytes.IndexByte(frame, 0x1b)
+		if i < 0 {
+			return up, begins
+		}
+		end := escapeEnd(frame, i+1)
+		seq := frame[i:end]
+		up = up || len(seq) > 2 && seq[1] == '[' && seq[len(seq)-1] == 'A'
+		begins = begins || string(seq) == "\x1b[?25l"
+		frame = frame[end:]
+	}
+}
+
 // movesCursor reports whether a control sequence goes to another line or to
 // the beginning of this one.
 func movesCursor(seq []byte) bool {

@@ -8,7 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/ui/meaning"
 	"github.com/dlwb/dlwb/ui/plot"
 	"github.com/dlwb/dlwb/ui/session"
@@ -259,7 +259,7 @@ func (p Page) gapText(group []*session.Curve, what string) string {
 func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 	judge := group[len(group)-1]
 	for _, c := range group {
-		if metrics.GoalOf(c.Name) == metrics.NoGoal {
+		if goal.Of(c.Name) == goal.None {
 			return nil
 		}
 		if c.N > 0 && meaning.HeldOut(c.Name) != "" {
@@ -275,13 +275,13 @@ func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 	if !ok || judge.N < 2 || !judge.Has(a) {
 		return nil
 	}
-	goal := metrics.GoalOf(judge.Name)
-	dim, rule, value := p.Styles.Dim.Of, "◆ "+Extreme(goal)+" ", text.Number(judge.Value(at))
+	way := goal.Of(judge.Name)
+	dim, rule, value := p.Styles.Dim.Of, "◆ "+Extreme(way)+" ", text.Number(judge.Value(at))
 	where := " at " + a.Number(judge.X(a, at))
 	out := []string{dim(rule + value + where), dim(rule + value)}
 	if judge.Run > 0 {
 		of := fmt.Sprintf(" in run %d", judge.Run)
-		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", goal, value, judge.Run))}
+		return []string{dim(rule + value + of + where), dim(rule + value + of), dim(fmt.Sprintf("◆ %s %s in %d", way, value, judge.Run))}
 	}
 	if judge.Rank != "" {
 		of := fmt.Sprintf(" of %s", text.Word(judge.Rank))
@@ -295,7 +295,7 @@ func (p Page) bestText(group []*session.Curve, a session.Axis) []string {
 		}
 		out = append([]string{dim(rule + judge.Name + " " + value + where), dim(short), dim(shortest)}, out...)
 	}
-	return append(out, dim("◆ "+string(goal)+" "+value))
+	return append(out, dim("◆ "+string(way)+" "+value))
 }
 
 // BestOf is the curve with the best value, of several of one name.
@@ -307,7 +307,7 @@ func BestOf(group []*session.Curve) *session.Curve {
 			continue
 		}
 		was, some := best.Best()
-		if !some || metrics.GoalOf(c.Name).Better(c.Value(at), best.Value(was)) {
+		if !some || goal.Of(c.Name).Better(c.Value(at), best.Value(was)) {
 			best = c
 		}
 	}
@@ -358,6 +358,6 @@ func (p Page) ViewText(a session.Axis) string {
 }
 
 // Extreme is how the best value of a quantity is called.
-func Extreme(g metrics.Goal) string {
-	return map[metrics.Goal]string{metrics.Least: "lowest", metrics.Most: "highest"}[g]
+func Extreme(g goal.Goal) string {
+	return map[goal.Goal]string{goal.Least: "lowest", goal.Most: "highest"}[g]
 }

@@ -124,6 +124,9 @@ func (p Page) ranksText(group []*session.Curve) []string {
 			what = text.Word(names[0]) + " has NaN"
 		}
 		said := fmt.Sprintf("%d ranks differ, %s", b.Count(), what)
+		if b.Count() == 2 && !b.Lost() { // neither is the one that is away
+			said = fmt.Sprintf("%s and %s differ", text.Word(names[0]), text.Word(names[1]))
+		}
 		forms := []string{warn(said), warn(fmt.Sprintf("%d ranks differ", b.Count())), warn("ranks differ")}
 		if p.View.bandOf(c) != nil {
 			forms = append([]string{warn(said + "; i: each")}, forms...)
@@ -147,6 +150,8 @@ func (p Page) weakText(group []*session.Curve) []string {
 func (p Page) waitingText() string {
 	n := len(p.View.Ranks.Waiting())
 	switch {
+	case p.View.Ranks.Full() && !p.View.Full:
+		return p.Styles.Warn.Of("  ranks are compared no further: too many points")
 	case n == 0 || p.View.Full:
 		return ""
 	case p.View.Weak:

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/units"
-	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/ui/chart"
 	"github.com/dlwb/dlwb/ui/text"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -69,7 +69,7 @@ func metricFacts(s history.ComparedMetric) []fact {
 		}
 		last.cells, best.cells = append(last.cells, l), append(best.cells, b)
 	}
-	if s.Goal == metrics.NoGoal {
+	if s.Goal == goal.None {
 		return []fact{last}
 	}
 	return []fact{last, best}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 )
 
 // splits are words that say of which data a value is, or over what it was taken,
@@ -107,7 +107,7 @@ func kept(name string) (words []string, split bool) {
 }
 
 func isScore(words []string) bool {
-	return metrics.GoalOf(strings.Join(words, "_")) != metrics.NoGoal
+	return goal.Of(strings.Join(words, "_")) != goal.None
 }
 
 func isNumber(s string) bool { return strings.Trim(s, "0123456789") == "" }

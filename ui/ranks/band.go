@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -15,6 +16,7 @@ type Band struct {
 	ranks  []*member
 	axis   session.Axis
 	done   float64 // the place that was compared last
+	scale  float64 // how large its values are; it falls as they do
 	turn   int     // of the ranks when it was compared last
 	differ bool
 }
@@ -22,6 +24,7 @@ type Band struct {
 // member is a rank of a band.
 type member struct {
 	name  string
+	log   int
 	curve *session.Curve
 	next  int     // its first point that was not compared yet
 	cuts  int     // how often it was cut when that was counted
@@ -36,6 +39,9 @@ const (
 	// straggle is how many points a rank may be behind before its place is compared
 	// without it.
 	straggle = 20
+	// fades is how fast the size of a series' values is forgotten from one place to the
+	// next: of values that change their sign, those near zero are no smaller.
+	fades = 0.9
 )
 
 // Of is a series of which the ranks print different values; nil where they agree,
@@ -56,7 +62,7 @@ func (r *Ranks) Of(name string) *Band {
 		if b.stale() {
 			*b = *r.band(name)
 		}
-		b.grow(r.ended)
+		b.grow(r.ended, r.behind)
 		b.turn = r.turn
 	}
 	if !b.differ {
@@ -71,17 +77,33 @@ func (r *Ranks) band(name string) *Band {
 	for _, v := range r.order {
 		labelled[v.log] = labelled[v.log] || v.label >= 0 && v.curves[name] != nil
 	}
+	own := map[int]bool{} // ranks whose own log prints it without a label
+	for _, v := range r.order {
+		if v.label < 0 && v.curves[name] != nil && !labelled[v.log] {
+			own[v.log] = true
+		}
+	}
 	b := &Band{Median: session.NewCurve(name), Low: session.NewCurve(name), High: session.NewCurve(name), done: math.Inf(-1)}
 	for _, v := range r.order {
-		if c := v.curves[name]; c != nil && (v.label >= 0 || !labelled[v.log]) {
-			b.ranks = append(b.ranks, &member{name: v.name, curve: c, cuts: c.Cuts})
+		c := v.curves[name]
+		if c == nil || v.label < 0 && labelled[v.log] || v.label >= 0 && v.label != v.log && own[v.label] { // a launcher says again what the rank's log says
+			continue
 		}
+		b.ranks = append(b.ranks, &member{name: b.named(v), log: v.log, curve: c, cuts: c.Cuts})
 	}
 	if len(b.ranks) < 2 {
 		return nil
 	}
 	b.axis = session.AxisOf(b.curves(), session.AxisAuto)
 	return b
+}
+
+// named is the name of a rank, told apart from that of another log's.
+func (b *Band) named(v *voice) string {
+	if slices.ContainsFunc(b.ranks, func(m *member) bool { return m.name == v.name }) {
+		return fmt.Sprintf("%s of log %d", v.name, v.log)
+	}
+	return v.name
 }
 
 func (b *Band) curves() []*session.Curve {
@@ -100,22 +122,27 @@ func (b *Band) stale() bool {
 			return true
 		}
 	}
-	return b.Median.N == 0 && session.AxisOf(b.curves(), session.AxisAuto) != b.axis
+	return session.AxisOf(b.curves(), session.AxisAuto) != b.axis
 }
 
-// grow compares the places that are new; ended says that no rank prints any more.
-func (b *Band) grow(ended bool) {
+// grow compares the places that are new; ended says that no rank prints any more, and
+// behind of which logs the end was not read yet. Where only the order tells which
+// values belong together, that of a log whose beginning was not read tells nothing.
+func (b *Band) grow(ended bool, behind map[int]reading) {
+	if b.axis == session.AxisOrder && slices.ContainsFunc(b.ranks, func(m *member) bool { return behind[m.log].jumped }) {
+		return
+	}
 	for {
-		place, most, waits := math.Inf(1), 0, false
+		place, most, waits, unread := math.Inf(1), 0, false, false
 		for _, m := range b.ranks {
 			if m.next < m.curve.N {
 				place = min(place, m.curve.X(b.axis, m.next))
 				most = max(most, m.curve.N-m.next)
 			} else {
-				waits = true
+				waits, unread = true, unread || behind[m.log].unread
 			}
 		}
-		if math.IsInf(place, 1) || waits && !ended && most < straggle {
+		if math.IsInf(place, 1) || unread || waits && !ended && most < straggle {
 			return
 		}
 		b.compare(place)
@@ -155,7 +182,10 @@ func (b *Band) compare(place float64) {
 	b.Low.PutLike(at.curve, index, lo)
 	b.Median.PutLike(at.curve, index, mid)
 	b.High.PutLike(at.curve, index, hi)
-	b.judge(here, values, mid, max(math.Abs(lo), math.Abs(hi)), len(finite))
+	if size := max(math.Abs(lo), math.Abs(hi)); size == size {
+		b.scale = max(size, b.scale*fades)
+	}
+	b.judge(here, values, mid, b.scale, len(finite))
 }
 
 // judge adds up how far each rank is from the middle.

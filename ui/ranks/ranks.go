@@ -4,6 +4,7 @@
 package ranks
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -22,6 +23,9 @@ const (
 	piece = 64 << 10
 	// mostPoints bounds the points of all ranks: some 60 MB.
 	mostPoints = 2_000_000
+	// mostVoices bounds the ranks that are compared, and mostCurves what they print.
+	mostVoices = 1024
+	mostCurves = 20_000
 )
 
 // ReadLog reads the stored log of a rank.
@@ -37,6 +41,8 @@ type Ranks struct {
 	order   []*voice
 	bands   map[string]*Band
 	points  int
+	curves  int
+	behind  map[int]reading
 	turn    int // counts what may have changed the bands
 	ended   bool
 	waiting []Waiting
@@ -62,6 +68,14 @@ type Told struct {
 	said    []said
 	waiting []Waiting
 	streams map[int]*stream
+	behind  map[int]reading
+	readers int // that may still be made
+}
+
+// reading is how far a log was read.
+type reading struct {
+	unread bool // not to its end
+	jumped bool // without its middle
 }
 
 // Of is a run whose ranks are compared.
@@ -93,13 +107,29 @@ func (r *Ranks) Read(s *session.Session, from ReadLog) tea.Cmd {
 	if len(behind) == 0 {
 		return nil
 	}
-	slices.Sort(behind)
+	slices.SortFunc(behind, func(a, b int) int { // who is least far goes first, so that all go on together
+		return cmp.Or(cmp.Compare(r.streams[a].read(), r.streams[b].read()), cmp.Compare(a, b))
+	})
 	first := slices.Min(slices.Collect(keysFrom(s.State.LogSizes)))
 	r.busy = true
-	t := Told{Gen: s.Gen, run: r.run, streams: r.streams}
+	t := Told{Gen: s.Gen, run: r.run, streams: r.streams, behind: map[int]reading{}, readers: mostVoices}
 	return func() tea.Msg {
+		for _, st := range t.streams {
+			t.readers -= len(st.by)
+		}
 		for left, i := atOnce, 0; left > 0 && i < len(behind); i++ {
 			left -= t.read(behind[i], sizes[behind[i]], behind[i] == first, from)
+		}
+		for log, st := range t.streams {
+			t.behind[log] = reading{st.off < sizes[log], st.jumped}
+			if st.whole != nil {
+				t.wait(st.whole)
+			}
+		}
+		for _, log := range behind {
+			if t.streams[log] == nil {
+				t.behind[log] = reading{unread: true}
+			}
 		}
 		return t
 	}
@@ -126,7 +156,6 @@ func (t *Told) read(log int, size int64, charted bool, from ReadLog) int {
 			s.whole = metrics.NewReader(nil)
 		}
 	}
-	fresh := !s.begun
 	s.start(size)
 	p := make([]byte, piece)
 	n, err := from(t.run, log, s.off, p)
@@ -134,16 +163,13 @@ func (t *Told) read(log int, size int64, charted bool, from ReadLog) int {
 		s.off = size // the screen of the output says why it can't be read
 		return 0
 	}
-	cut := fresh && s.off > 0
 	s.off += int64(n)
-	s.feed(p[:n], cut, func(label int, points []metrics.Point) {
+	s.feed(p[:n], &t.readers, func(label int, points []metrics.Point) {
 		if len(points) > 0 {
 			t.said = append(t.said, said{log, label, s.name(log, label), points})
 		}
 	})
-	if s.whole != nil {
-		t.wait(s.whole)
-	}
+	s.jump()
 	return n
 }
 
@@ -169,21 +195,24 @@ func (r *Ranks) Take(t Told) {
 	}
 	r.busy = false
 	r.turn++
+	r.behind = t.behind
 	if t.waiting != nil {
 		r.waiting = t.waiting
 	}
 	for _, s := range t.said {
-		v := r.voiceOf(s)
-		for _, p := range s.points {
-			r.add(v, p)
+		if v := r.voiceOf(s); v != nil {
+			for _, p := range s.points {
+				r.add(v, p)
+			}
 		}
 	}
 }
 
+// voiceOf is the rank that said something; nil where there are too many.
 func (r *Ranks) voiceOf(s said) *voice {
 	key := [2]int{s.log, s.label}
 	v := r.voices[key]
-	if v == nil {
+	if v == nil && len(r.voices) < mostVoices {
 		v = &voice{log: s.log, label: s.label, name: text.Word(s.name), curves: map[string]*session.Curve{}}
 		r.voices[key] = v
 		r.order = append(r.order, v)
@@ -200,7 +229,11 @@ func (r *Ranks) voiceOf(s said) *voice {
 func (r *Ranks) add(v *voice, p metrics.Point) {
 	name := text.Word(p.Name)
 	c := v.curves[name]
+	if c == nil && r.curves == mostCurves {
+		return
+	}
 	if c == nil {
+		r.curves++
 		c = session.NewCurve(name)
 		v.curves[name] = c
 		delete(r.bands, name) // another rank has it
@@ -208,6 +241,10 @@ func (r *Ranks) add(v *voice, p metrics.Point) {
 	c.Add(p, p.Time)
 	r.points++
 }
+
+// Full reports whether the ranks have printed more points than are kept: what they
+// print now is not compared any more.
+func (r *Ranks) Full() bool { return r != nil && r.points >= mostPoints }
 
 // Waiting are the names of which it is not known whether they are metrics, and why.
 func (r *Ranks) Waiting() []Waiting {

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/ui/session"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -263,5 +264,134 @@ func TestNamesThatWaitHaveAReason(t *testing.T) {
 	}
 	if _, is := got["loss"]; is {
 		t.Error("a loss waits")
+	}
+}
+
+// Of many ranks some are read later than others: none is left out for that.
+func TestAllRanksAreReadBeforeTheyAreCompared(t *testing.T) {
+	logs := map[int]string{}
+	for n := range 40 {
+		by := 0.0
+		if n == 33 {
+			by = 1
+		}
+		logs[n] = printed(4000, func(i int) float64 { return falling(i) + by })
+	}
+	r := Of("run")
+	s := session.New(1, "c", time.Time{})
+	s.State.Run = "run"
+	for n, text := range logs {
+		s.State.LogSizes[n] = int64(len(text))
+	}
+	for range 1000 {
+		cmd := r.Read(s, func(_ string, log int, off int64, p []byte) (int, error) { return copy(p, logs[log][off:]), nil })
+		if cmd == nil {
+			break
+		}
+		r.Take(cmd().(Told))
+		r.Of("loss") // as the screen does meanwhile
+	}
+	b := r.Of("loss")
+	if b == nil || !strings.HasPrefix(names(b), "rank 33") || b.Median.N != 4000 || b.High.Value(3000)-b.Low.Value(3000) < 0.9 {
+		t.Errorf("ranks %s", names(b))
+	}
+}
+
+// A log of which the middle is left out counts its steps as one that is read whole.
+func TestStepsOfEpochsAreThoseOfTheRunBehindAGap(t *testing.T) {
+	log := func(noise string) string {
+		var b strings.Builder
+		for epoch := range 90 {
+			for i := range 200 {
+				fmt.Fprintf(&b, "Epoch: [%d][%3d/200] loss %.6f\n%s", epoch, i, falling(200*epoch+i), noise)
+			}
+		}
+		return b.String()
+	}
+	r := Of("run")
+	told(t, r, map[int]string{0: log(""), 1: log(strings.Repeat("x", 700) + "\n")}, true)
+	if b := r.Of("loss"); b != nil {
+		t.Errorf("%s differ", names(b))
+	}
+	if c := r.voices[[2]int{1, -1}].curves["loss"]; c.N > 10_000 || c.X(session.AxisStep, c.N-1) != 90*200-1 {
+		t.Errorf("%d points to step %v", c.N, c.X(session.AxisStep, c.N-1))
+	}
+}
+
+// Values that change their sign are as large near zero as elsewhere.
+func TestNearZeroValuesDifferByTheirUsualSize(t *testing.T) {
+	wave := func(by float64) func(int) float64 {
+		return func(i int) float64 { return 100*math.Cos(float64(i)*math.Pi/20) + by }
+	}
+	r := Of("run")
+	told(t, r, map[int]string{0: printed(200, wave(0)), 1: printed(200, wave(0.001))}, true)
+	if b := r.Of("loss"); b != nil {
+		t.Errorf("%s differ by a hundred thousandth", names(b))
+	}
+	r = Of("run")
+	told(t, r, map[int]string{0: printed(200, wave(0)), 1: printed(200, wave(3))}, true)
+	if b := r.Of("loss"); b == nil {
+		t.Error("none differ")
+	}
+}
+
+// A launcher says what the ranks' own logs say: that is no rank more. Ranks of two
+// nodes that are called alike are two.
+func TestARankThatIsToldTwiceIsOne(t *testing.T) {
+	off := func(i int) float64 { return falling(i) + 1 }
+	labelled := func(form string, n int) string {
+		return form + strings.ReplaceAll(strings.TrimSuffix(printed(30, off), "\n"), "\n", "\n"+form) + "\n"
+	}
+	r := Of("run")
+	told(t, r, map[int]string{0: printed(30, falling), 1: printed(30, off), 2: labelled("[rank1]: ", 30)}, true)
+	if b := r.Of("loss"); b == nil || b.Count() != 2 {
+		t.Errorf("%s", names(b))
+	}
+	r = Of("run")
+	told(t, r, map[int]string{0: strings.ReplaceAll(labelled("[default0]:", 30), "loss 1.", "loss 2."), 1: labelled("[default0]:", 30)}, true)
+	if b := r.Of("loss"); b == nil || b.Count() != 2 || names(b) != "rank 0,rank 0 of log 1" {
+		t.Errorf("%s", names(b))
+	}
+}
+
+func TestRanksAreBounded(t *testing.T) {
+	var b strings.Builder
+	for i := range 3 * mostVoices {
+		fmt.Fprintf(&b, "[rank%d]: step 1: loss 2.5\n[rank%d]: step 2: loss 1.5\n", i, i)
+	}
+	r := Of("run")
+	told(t, r, map[int]string{0: b.String(), 1: b.String()}, true)
+	readers := 0
+	for _, s := range r.streams {
+		readers += len(s.by)
+	}
+	if len(r.voices) > mostVoices || readers > mostVoices || len(r.order) != len(r.voices) {
+		t.Errorf("%d ranks with %d readers", len(r.voices), readers)
+	}
+	r.curves = mostCurves - 3
+	r.Take(Told{run: "run", said: []said{{0, 5000, "x", manyNames()}, {0, 0, "x", manyNames()}}})
+	if r.curves > mostCurves {
+		t.Errorf("%d curves", r.curves)
+	}
+}
+
+// manyNames are points of ten series.
+func manyNames() (points []metrics.Point) {
+	for i := range 10 {
+		points = append(points, metrics.Point{Name: fmt.Sprint("loss_", i), Value: 1})
+	}
+	return points
+}
+
+// What stops for its bound says so.
+func TestRanksThatPrintTooMuchAreToldAsNotCompared(t *testing.T) {
+	r := Of("run")
+	r.points = mostPoints - 1
+	if r.Full() {
+		t.Error("full before")
+	}
+	told(t, r, map[int]string{0: printed(5, falling)}, true)
+	if !r.Full() {
+		t.Error("nothing says that the ranks are not compared any more")
 	}
 }

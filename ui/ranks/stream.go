@@ -25,6 +25,9 @@ const unlabelled = -1
 type stream struct {
 	off    int64
 	begun  bool
+	to     int64 // where reading goes on behind the first piece: a long log is read at its beginning and its end
+	jumped bool
+	cut    bool   // what comes begins within a line
 	tail   []byte // of a line that has not ended
 	labels metrics.Labels
 	by     map[int]*metrics.Reader // by the rank that lines name
@@ -38,17 +41,41 @@ type said struct {
 	points     []metrics.Point
 }
 
-// start is where the reading of a log begins.
+// start begins the reading of a log. Its beginning is read in any case: it says what
+// epochs and columns are counted by, without which the same step of two ranks would
+// stand in two places.
 func (s *stream) start(size int64) {
 	if !s.begun {
 		s.begun, s.by = true, map[int]*metrics.Reader{}
-		s.off = max(size-fromEnd, 0)
+		s.to = size - fromEnd
 	}
 }
 
-// feed takes bytes of the log, and gives what each rank said in them to take.
-func (s *stream) feed(p []byte, cut bool, take func(label int, points []metrics.Point)) {
-	if cut { // begins within a line
+// jump leaves out the middle of a log.
+func (s *stream) jump() {
+	if s.to > s.off {
+		s.off, s.jumped, s.cut = s.to, true, true
+		s.tail = s.tail[:0]
+		if s.whole != nil {
+			s.whole.Feed([]byte{'\n'}, time.Time{})
+		}
+	}
+	s.to = 0
+}
+
+// read is how much of a log was read; it may be none.
+func (s *stream) read() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.off
+}
+
+// feed takes bytes of the log, and gives what each rank said in them to take. readers
+// is how many may still be made.
+func (s *stream) feed(p []byte, readers *int, take func(label int, points []metrics.Point)) {
+	if s.cut {
+		s.cut = false
 		p = p[bytes.IndexByte(p, '\n')+1:]
 	}
 	if s.whole != nil {
@@ -65,8 +92,8 @@ func (s *stream) feed(p []byte, cut bool, take func(label int, points []metrics.
 	var some []byte
 	who := unlabelled
 	flush := func() {
-		if len(some) > 0 {
-			take(who, s.reader(who).Feed(some, time.Time{}))
+		if r := s.reader(who, readers); r != nil && len(some) > 0 {
+			take(who, r.Feed(some, time.Time{}))
 		}
 		some = some[:0]
 	}
@@ -82,16 +109,13 @@ func (s *stream) feed(p []byte, cut bool, take func(label int, points []metrics.
 	s.tail = append(s.tail[:0], s.tail[end:]...)
 }
 
-// mostVoices bounds the ranks that one log may name.
-const mostVoices = 1024
-
-func (s *stream) reader(label int) *metrics.Reader {
+// reader reads what a rank says; nil for one rank too many.
+func (s *stream) reader(label int, readers *int) *metrics.Reader {
 	r := s.by[label]
-	if r == nil {
+	if r == nil && *readers > 0 {
+		*readers--
 		r = metrics.NewReader(nil)
-		if len(s.by) < mostVoices {
-			s.by[label] = r
-		}
+		s.by[label] = r
 	}
 	return r
 }

@@ -3,7 +3,7 @@ package session
 import (
 	"math"
 
-	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/metrics/order"
 	"github.com/dlwb/dlwb/ui/plot"
 )
@@ -146,10 +146,10 @@ func (c *Curve) Averaged(a Axis, factor float64) bool { return c.smooth.Of(c.By(
 // Best is the index of the best value by the rule that goes with its name; ok
 // is false where there is no rule, or no value.
 func (c *Curve) Best() (i int, ok bool) {
-	switch metrics.GoalOf(c.Name) {
-	case metrics.Least:
+	switch goal.Of(c.Name) {
+	case goal.Least:
 		return c.Least, c.Least >= 0
-	case metrics.Most:
+	case goal.Most:
 		return c.Most, c.Most >= 0
 	}
 	return 0, false

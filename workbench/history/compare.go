@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -46,7 +47,7 @@ type Difference struct {
 // run does not have it.
 type ComparedMetric struct {
 	Name string           `json:"name"`
-	Goal metrics.Goal     `json:"goal"` // "min", "max"; empty: no way is better
+	Goal goal.Goal        `json:"goal"` // "min", "max"; empty: no way is better
 	Last []*metrics.Point `json:"last"`
 	Best []*metrics.Point `json:"best"`
 	// Winner is the place of the run with the best value; -1: none, or all are as good.

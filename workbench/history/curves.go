@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -398,7 +399,7 @@ func (h *History) LastLoss(run string) *float64 {
 	for _, name := range []string{"loss", "train/loss", "val/loss"} {
 		for _, c := range curves {
 			if c.name == name {
-				if e, err := h.endsOf(c, metrics.NoGoal); err == nil {
+				if e, err := h.endsOf(c, goal.None); err == nil {
 					return new(e.last.Value)
 				}
 			}

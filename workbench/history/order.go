@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/metrics/order"
 	"github.com/dlwb/dlwb/store"
 )
@@ -71,11 +72,11 @@ type ends struct {
 
 // endsOf are the ends of a curve: those of its sources, but where a point falls
 // back those of all of its points as they are shown.
-func (h *History) endsOf(c curve, goal metrics.Goal) (e ends, err error) {
+func (h *History) endsOf(c curve, way goal.Goal) (e ends, err error) {
 	if !c.falls() {
 		two := appendPoints(nil, c.name, []store.Point{c.main.First, c.last()}, 0)
 		e = ends{count: c.count(), first: two[0], last: two[1]}
-		best, err := h.best(c, goal)
+		best, err := h.best(c, way)
 		if best != nil {
 			e.best = &appendPoints(nil, c.name, []store.Point{*best}, 0)[0]
 		}
@@ -87,7 +88,7 @@ func (h *History) endsOf(c curve, goal metrics.Goal) (e ends, err error) {
 	}
 	e = ends{count: int64(len(points)), first: points[0], last: points[len(points)-1]}
 	for i, p := range points {
-		if goal != metrics.NoGoal && !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) && (e.best == nil || goal.Better(p.Value, e.best.Value)) {
+		if way != goal.None && !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) && (e.best == nil || way.Better(p.Value, e.best.Value)) {
 			e.best = &points[i]
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/export"
@@ -20,7 +21,7 @@ type SeriesInfo struct {
 	Last  metrics.Point `json:"last"`
 	// Best is the best value; null where no way is better, or none is a number.
 	Best  *metrics.Point `json:"best"`
-	Goal  metrics.Goal   `json:"goal"`   // "min" or "max": which way is better; empty: neither
+	Goal  goal.Goal      `json:"goal"`   // "min" or "max": which way is better; empty: neither
 	Shown string         `json:"source"` // where its points are from: "stdout" or a file
 	// Sources are all that tell it; of several, one is shown.
 	Sources []SeriesSource `json:"sources"`
@@ -50,7 +51,7 @@ func (h *History) Series(run string) ([]SeriesInfo, error) {
 }
 
 func (h *History) seriesInfo(c curve) (SeriesInfo, error) {
-	i := SeriesInfo{Name: c.name, Split: metrics.Split(c.name), Goal: metrics.GoalOf(c.name), Shown: c.main.Source}
+	i := SeriesInfo{Name: c.name, Split: metrics.Split(c.name), Goal: goal.Of(c.name), Shown: c.main.Source}
 	e, err := h.endsOf(c, i.Goal)
 	if err != nil {
 		return i, err
@@ -71,8 +72,8 @@ func (h *History) seriesInfo(c curve) (SeriesInfo, error) {
 
 // best is the best point of a curve; nil where no way is better, or none is a
 // number.
-func (h *History) best(c curve, goal metrics.Goal) (best *store.Point, err error) {
-	if goal == metrics.NoGoal {
+func (h *History) best(c curve, way goal.Goal) (best *store.Point, err error) {
+	if way == goal.None {
 		return nil, nil
 	}
 	parts, from := []store.Series{c.main}, []int64{0}
@@ -84,10 +85,10 @@ func (h *History) best(c curve, goal metrics.Goal) (best *store.Point, err error
 		if err != nil {
 			return nil, err
 		}
-		if goal == metrics.Most {
+		if way == goal.Most {
 			p = greatest
 		}
-		if ok && (best == nil || goal.Better(p.Value, best.Value)) {
+		if ok && (best == nil || way.Better(p.Value, best.Value)) {
 			best = &p
 		}
 	}
@@ -190,7 +191,7 @@ func (h *History) curveBlock(c curve, from int64, most int) ([]metrics.Point, er
 // Overlay is one series as several runs have it.
 type Overlay struct {
 	Name  string        `json:"name"`
-	Goal  metrics.Goal  `json:"goal"`
+	Goal  goal.Goal     `json:"goal"`
 	Lines []OverlayLine `json:"lines"` // of the runs that have it, in the order asked for
 }
 
@@ -218,7 +219,7 @@ func (h *History) Overlays(runs, names []string) ([]Overlay, error) {
 			if !ok {
 				i = len(all)
 				at[c.name] = i
-				all = append(all, Overlay{Name: c.name, Goal: metrics.GoalOf(c.name)})
+				all = append(all, Overlay{Name: c.name, Goal: goal.Of(c.name)})
 			}
 			points, err := h.shown(c)
 			if err != nil {

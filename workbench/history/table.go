@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/nearword"
-	"github.com/dlwb/dlwb/metrics"
+	"github.com/dlwb/dlwb/metrics/goal"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -208,7 +208,7 @@ func (l *lookup) metric(r event.RunInfo, name string) datum {
 			continue
 		}
 		if !best {
-			e, err := l.h.endsOf(c, metrics.NoGoal)
+			e, err := l.h.endsOf(c, goal.None)
 			if err != nil {
 				return datum{}
 			}
