@@ -63,7 +63,7 @@ type check struct {
 // place in the answer.
 func (c *check) all(ctx context.Context) (all []cloud.Finding) {
 	var err error
-	if c.kind, err = c.choose(ctx, c.m.Kind, tasksAsked(c.spec)); err != nil {
+	if c.kind, err = c.choose(ctx, c.m.Kind, asked(c.spec)); err != nil {
 		return []cloud.Finding{cloud.FromError("kind", err, "machines.kind: "+options.Job)}
 	}
 	parts := []func(context.Context) []cloud.Finding{c.checkKind, c.checkRights, c.checkGPUs, c.checkQuota, c.checkQueue, c.checkSecrets, c.checkVolumes, c.checkDry}

@@ -180,7 +180,7 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}
-	object, err := objectOf(c.kind, about, c.spec, template, max(c.spec.Count, 1), tasksAsked(c.spec))
+	object, err := objectOf(c.kind, about, c.spec, work{pod: template, replicas: max(c.spec.Count, 1), tasks: asked(c.spec).tasks, procs: c.m.GPUs})
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}

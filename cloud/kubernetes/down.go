@@ -32,6 +32,7 @@ type thing struct {
 var things = []thing{
 	{"pytorchjob", pytorchJob.resource},
 	{"tfjob", tfJob.resource},
+	{"mpijob", mpiJob.resource},
 	{"trainjob", trainJob.resource},
 	{"jobset", schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}},
 	{"job", batchJob.resource},

@@ -28,8 +28,8 @@ type kind struct {
 	// selector finds the pods of a job, replica those of one replica.
 	selector func(name string) string
 	replica  func(r ref, i int) string
-	// fits reports whether a job of ranks with such tasks can be one.
-	fits func(tasks []task) bool
+	// fits reports whether a job that needs this can be one.
+	fits func(n need) bool
 	spec func(w work) (map[string]any, error)
 	// stop is the patch that ends it and leaves the object.
 	stop string
@@ -37,7 +37,7 @@ type kind struct {
 	service bool
 }
 
-var kinds = []*kind{tfJob, pytorchJob, trainJob, batchJob}
+var kinds = []*kind{tfJob, mpiJob, pytorchJob, trainJob, batchJob}
 
 func kindNamed(name string) *kind {
 	for _, k := range kinds {
@@ -46,6 +46,12 @@ func kindNamed(name string) *kind {
 		}
 	}
 	return nil
+}
+
+// need is what a job has beside its ranks.
+type need struct {
+	tasks []task // of a training of TensorFlow; nil: there are none
+	mpi   bool   // mpirun starts the ranks
 }
 
 // work is what a job's object is made of.
@@ -57,6 +63,7 @@ type work struct {
 	tasks    []task // one for each replica; nil: they are alike
 	runtime  string
 	gpus     int
+	procs    int // ranks in each pod
 }
 
 const (
@@ -92,7 +99,7 @@ var pytorchJob = &kind{
 		}
 		return kubeflowReplica(r.Name, "worker", i-1)
 	},
-	fits: func(tasks []task) bool { return len(tasks) == 0 }, // a worker has no name here
+	fits: func(n need) bool { return len(n.tasks) == 0 && !n.mpi }, // a worker has no name here
 	spec: pytorchSpec,
 	stop: `{"spec":{"runPolicy":` + stopDeadline + `}}`,
 }

@@ -34,6 +34,7 @@ func payload(code cloud.Code, withCode bool, nodes []pack.Node, keep []string) (
 	var b bytes.Buffer
 	a := pack.NewArchive(&b)
 	a.Text("launch.py", pack.Launcher)
+	a.Text("mpi.sh", mpiSh)
 	a.Text("keep.py", keepPy)
 	a.Text("keep.sh", keepSh)
 	a.Text("keep", linesOf(keep))

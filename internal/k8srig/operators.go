@@ -89,6 +89,16 @@ func (r *rig) kubeflow() error {
 	return await("http://"+local(r.port["kubeflow-health"])+"/readyz", readyLimit)
 }
 
+// mpi runs the operator of MPIJobs of v2beta1, whose definition takes the place of the
+// training operator's: the two have one name.
+func (r *rig) mpi() error {
+	if err := errors.Join(r.namespace("mpi-operator"), r.applyFiles("github.com/kubeflow/mpi-operator", "manifests/base/kubeflow.org_mpijobs.yaml")); err != nil {
+		return err
+	}
+	return errors.Join(r.run("mpi-operator", "mpi-operator", nil, "-kubeConfig="+r.kubeconfig(), "-lock-namespace=mpi-operator", "-kube-api-qps=100", "-kube-api-burst=200"),
+		await("http://"+local(8080)+"/healthz", readyLimit)) // a port fixed in its source
+}
+
 // trainer runs JobSet and Kubeflow's Trainer, with their webhooks.
 func (r *rig) trainer() error {
 	const trainer, jobset = "github.com/kubeflow/trainer/v2", "sigs.k8s.io/jobset"

@@ -55,12 +55,13 @@ const (
 	Auto       = "auto"
 	PyTorchJob = "pytorchjob"
 	TFJob      = "tfjob"
+	MPIJob     = "mpijob"
 	TrainJob   = "trainjob"
 	Job        = "job"
 )
 
 // Kinds are the words of machines.kind.
-var Kinds = []string{Auto, PyTorchJob, TFJob, TrainJob, Job}
+var Kinds = []string{Auto, PyTorchJob, TFJob, MPIJob, TrainJob, Job}
 
 // DefaultGPU is the resource that the device plugin of NVIDIA gives out.
 const DefaultGPU = "nvidia.com/gpu"
@@ -80,7 +81,7 @@ var table = []about.Option{
 		Doc: "The namespace; without it, the context's.", Example: "team-a",
 		Place: about.In(func(m *Machines) *string { return &m.Namespace })},
 	{Key: "machines.kind", Also: []string{"job_kind"},
-		Doc:     "What the job becomes: `pytorchjob`, `tfjob`, `trainjob`, `job` (an indexed Job); without it, or with `auto`, the first of these that fits the engine, that the cluster has and that is alive.",
+		Doc:     "What the job becomes: `pytorchjob`, `tfjob`, `mpijob`, `trainjob`, `job` (an indexed Job); without it, or with `auto`, the first of these that fits the engine, that the cluster has and that is alive.",
 		Example: PyTorchJob, Place: about.In(func(m *Machines) *string { return &m.Kind })},
 	{Key: "machines.gpus", Asked: true, Kind: about.Count, Min: 0, Max: 64, Default: "0",
 		Doc: "How many GPUs each node, or pod, gets; 0: none.", Example: "4",
