@@ -64,7 +64,9 @@ func unfit(k *kind, n need) error {
 		return &apiError{text: "mpirun can't start the replicas of a " + k.object, next: "machines.kind: " + options.MPIJob + ", or leave it out"}
 	case k == mpiJob:
 		return &apiError{text: "the ranks of an MPIJob are started by mpirun", next: "run.engine: mpi or horovod, or leave machines.kind out"}
-	case len(n.tasks) == 0:
+	case k.runtime && n.pods:
+		return &apiError{text: "the pods of a " + k.object + " are those of its runtime, which says their user and their priority", next: "leave machines.run_as and machines.priority out, or machines.kind"}
+	case k == tfJob && len(n.tasks) == 0:
 		return &apiError{text: "a " + k.object + " has tasks of TensorFlow, one for each of several pods, and this job has none", next: "run.engine: tensorflow and machines.count, or leave machines.kind out"}
 	}
 	return &apiError{text: "the tasks of a TensorFlow training can't be the replicas of a " + k.object, next: "machines.kind: " + options.TFJob}

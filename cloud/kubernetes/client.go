@@ -82,6 +82,10 @@ func locate(m options.Machines) (place, error) {
 		}
 		at.Context = ""
 	}
+	if at.Namespace == "" && at.Context == "" { // in a pod
+		own, _ := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+		at.Namespace = strings.TrimSpace(string(own))
+	}
 	if at.Namespace == "" {
 		at.Namespace = "default"
 	}
@@ -155,7 +159,7 @@ func newDoor(at place) (*door, error) {
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("use context %s: %w", at.Context, err)
+		return nil, &apiError{text: fmt.Sprintf("use context %s: %v", at.Context, err), next: loginHint(err), err: err}
 	}
 	if d.api, err = api.New(config, client); err == nil {
 		d.dyn, err = dynamic.NewForConfigAndClient(config, client)
@@ -164,6 +168,17 @@ func newDoor(at place) (*door, error) {
 		return nil, fmt.Errorf("use context %s: %w", at.Context, err)
 	}
 	return d, nil
+}
+
+// loginHint says what to do where a kubeconfig can't be used.
+func loginHint(err error) string {
+	switch said := err.Error(); {
+	case strings.Contains(said, "auth Provider") || strings.Contains(said, "Auth Provider"): // taken out of Kubernetes with 1.26
+		return "the way to log in that it names is of an old kubectl: fetch the kubeconfig anew (gcloud container clusters get-credentials, az aks get-credentials), with gke-gcloud-auth-plugin or kubelogin installed"
+	case strings.Contains(said, "apiVersion"):
+		return "its login program is asked by an old version of the protocol: fetch the kubeconfig anew (aws eks update-kubeconfig)"
+	}
+	return "kubectl config view --minify shows what it says; fetch the kubeconfig anew"
 }
 
 // objects are those of one kind in the door's namespace.

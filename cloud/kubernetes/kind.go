@@ -35,6 +35,9 @@ type kind struct {
 	stop string
 	// service says that the replicas need a headless service of ours.
 	service bool
+	// runtime says that the pods are those of a runtime of the cluster: their user,
+	// priority and grace can't be told.
+	runtime bool
 }
 
 var kinds = []*kind{tfJob, mpiJob, pytorchJob, trainJob, batchJob}
@@ -52,6 +55,7 @@ func kindNamed(name string) *kind {
 type need struct {
 	tasks []task // of a training of TensorFlow; nil: there are none
 	mpi   bool   // mpirun starts the ranks
+	pods  bool   // its pods have a user or a priority that the profile gives
 }
 
 // work is what a job's object is made of.
@@ -129,9 +133,10 @@ var trainJob = &kind{
 	replica: func(r ref, i int) string {
 		return fmt.Sprintf("%sjobset-name=%s,%sreplicatedjob-name=node,%sjob-completion-index=%d", labelJobSet, r.Name, labelJobSet, labelBatch, i)
 	},
-	fits: alike,
-	spec: trainSpec,
-	stop: `{"spec":{"suspend":true}}`,
+	fits:    func(n need) bool { return alike(n) && !n.pods },
+	spec:    trainSpec,
+	runtime: true,
+	stop:    `{"spec":{"suspend":true}}`,
 }
 
 // plain turns a typed object into what the dynamic client takes.

@@ -44,7 +44,9 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 			return cloud.Submitted{}, err
 		}
 		tasks := tasksOf(j)
-		k, err := d.choose(ctx, m.Kind, need{tasks, byMPI(j.Engine)})
+		n := needOf(j.Spec, tasks)
+		n.mpi = byMPI(j.Engine)
+		k, err := d.choose(ctx, m.Kind, n)
 		if err != nil {
 			return cloud.Submitted{}, err
 		}
@@ -114,7 +116,7 @@ func (s submission) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	object, err := s.object()
+	object, err := s.object(ctx)
 	if err != nil {
 		return err
 	}
@@ -217,8 +219,8 @@ func (s submission) headless() *core.Service {
 }
 
 // object is the job's own.
-func (s submission) object() (*unstructured.Unstructured, error) {
-	pod, err := podOf(s.kind, s.ref.Name, s.job.Spec, labelsOf(s.life, s.job.Run), s.job.Env, s.ref.Hold)
+func (s submission) object(ctx context.Context) (*unstructured.Unstructured, error) {
+	pod, err := s.podOf(ctx, s.kind, s.ref.Name, s.job.Spec, labelsOf(s.life, s.job.Run), s.job.Env, s.ref.Hold)
 	if err != nil {
 		return nil, err
 	}

@@ -112,9 +112,15 @@ func tfSpec(w work) (map[string]any, error) {
 	return kubeflowSpec(w, "tfReplicaSpecs", groups)
 }
 
+// needOf is what a job of a profile needs, whose replicas have such tasks.
+func needOf(spec cloud.Spec, tasks []task) need {
+	m := ownOf(spec)
+	return need{tasks: tasks, mpi: byMPI(spec.Engine), pods: m.RunAs > 0 || m.Priority != ""}
+}
+
 // asked is what a job of a profile may need, before an engine has made its ranks.
 func asked(spec cloud.Spec) need {
-	n := need{mpi: byMPI(spec.Engine)}
+	n := needOf(spec, nil)
 	if spec.Engine != "tensorflow" || spec.Count < 2 {
 		return n
 	}

@@ -30,6 +30,7 @@ type Machines struct {
 	PullSecrets          []string
 	Queue                string // Kueue's LocalQueue
 	Priority             string // a PriorityClass of the pods
+	RunAs                int    // the user of the pods; 0: the image's
 	// Workdir is a directory of the image, or of a volume, that has the code;
 	// empty: the code directory goes along.
 	Workdir string
@@ -117,6 +118,9 @@ var table = []about.Option{
 	{Key: "machines.priority", Also: []string{"priority_class"},
 		Doc: "The PriorityClass of the pods.", Example: "high",
 		Place: about.In(func(m *Machines) *string { return &m.Priority })},
+	{Key: "machines.run_as", Kind: about.Count, Min: 0, Max: 1<<31 - 1, Default: "0", Also: []string{"run_as_user", "uid"},
+		Doc: "The id of the user that the pods run as, without any privileges, as Pod Security `restricted` wants it; 0: the image's own user.", Example: "1000",
+		Place: about.In(func(m *Machines) *int { return &m.RunAs })},
 	{Key: "machines.runtime",
 		Doc: "The ClusterTrainingRuntime of a TrainJob; without it, `" + DefaultRuntime + "`.", Example: "torch-distributed",
 		Place: about.In(func(m *Machines) *string { return &m.Runtime })},
