@@ -153,11 +153,7 @@ func newDoor(at place) (*door, error) {
 	config.QPS, config.Burst = 50, 100
 	config.WarningHandler = d.warned
 	config.UserAgent = "dlwb"
-	if config.ExecProvider != nil { // the terminal belongs to the screen
-		config.ExecProvider.StdinUnavailable = true
-		config.ExecProvider.StdinUnavailableMessage = "dlwb does not hand its terminal to it; run kubectl get pods once, which does"
-	}
-	client, err := rest.HTTPClientFor(config)
+	client, err := clientFor(config)
 	if err != nil {
 		return nil, &apiError{text: fmt.Sprintf("use context %s: %v", at.Context, err), next: loginHint(err), err: err}
 	}
@@ -168,17 +164,6 @@ func newDoor(at place) (*door, error) {
 		return nil, fmt.Errorf("use context %s: %w", at.Context, err)
 	}
 	return d, nil
-}
-
-// loginHint says what to do where a kubeconfig can't be used.
-func loginHint(err error) string {
-	switch said := err.Error(); {
-	case strings.Contains(said, "auth Provider") || strings.Contains(said, "Auth Provider"): // taken out of Kubernetes with 1.26
-		return "the way to log in that it names is of an old kubectl: fetch the kubeconfig anew (gcloud container clusters get-credentials, az aks get-credentials), with gke-gcloud-auth-plugin or kubelogin installed"
-	case strings.Contains(said, "apiVersion"):
-		return "its login program is asked by an old version of the protocol: fetch the kubeconfig anew (aws eks update-kubeconfig)"
-	}
-	return "kubectl config view --minify shows what it says; fetch the kubeconfig anew"
 }
 
 // objects are those of one kind in the door's namespace.

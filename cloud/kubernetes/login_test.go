@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -148,7 +149,7 @@ func TestEachWayOfAKubeconfigLeadsToItsCluster(t *testing.T) {
 	for _, c := range []struct{ name, cluster, user, came, said, next string }{
 		{name: "a login program", cluster: server + ", " + trusted, user: fmt.Sprintf(eks, "eks, get-token, --cluster-name, c"), came: "Bearer k8s-aws-v1.lab"},
 		{name: "a login program that fails", cluster: server + ", " + trusted, user: fmt.Sprintf(eks, "sso, login"), said: "the program by which context lab logs in has failed", next: "kubectl --context lab get pods"},
-		{name: "a login program that is not here", cluster: server + ", " + trusted, user: "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: gke-gcloud-auth-plugin}",
+		{name: "a login program that is not here", cluster: server + ", " + trusted, user: "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: dlwb-no-such-login}",
 			said: "the program by which context lab logs in has failed"},
 		{name: "an old protocol", cluster: server + ", " + trusted, user: "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: ./aws}", said: "v1alpha1", next: "aws eks update-kubeconfig"},
 		{name: "an old provider", cluster: server + ", " + trusted, user: "auth-provider: {name: gcp}", said: "gcp", next: "gke-gcloud-auth-plugin"},
@@ -188,6 +189,26 @@ func TestACertificateThatIsOverIsSaidToBe(t *testing.T) {
 	}
 	if err := d.explain(d.api.Version(t.Context())); err == nil || !strings.Contains(err.Error(), "does not hold") || !strings.Contains(err.(*apiError).next, "clock") {
 		t.Error(err)
+	}
+}
+
+// A login program that waits for somebody keeps nobody waiting here.
+func TestALoginProgramThatDoesNotEndIsNamedInTime(t *testing.T) {
+	g, dir := gated(t, time.Now().Add(time.Hour))
+	if err := os.WriteFile(filepath.Join(dir, "hangs"), []byte("#!/bin/sh\nexec sleep 2\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, err := written(t, dir, configWith("server: 'https://127.0.0.1:"+g.port()+"', certificate-authority: ca.crt", "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: ./hangs}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := d.explain(d.api.Version(ctx)); err == nil || !strings.Contains(err.Error(), "the program by which context lab logs in has failed") || !strings.Contains(err.Error(), "hangs does not end") {
+		t.Error(err)
+	}
+	if g.last() != "nobody" {
+		t.Errorf("%q came", g.last())
 	}
 }
 
