@@ -75,7 +75,7 @@ func linesOf(paths []string) string {
 // as the arguments.
 func scriptOf(n pack.Node) string {
 	var b strings.Builder
-	if len(n.Procs) != 1 || len(n.Procs[0].Ranks) != 1 {
+	if n.Several() {
 		return "several=yes\n"
 	}
 	for _, pair := range n.Procs[0].Env {
