@@ -84,7 +84,7 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 // engine needs beside its ranks, and ranks in a container of ours.
 func (d *drive) carried(made engine.Plan) error {
 	f := &event.Fault{What: "start the ranks by provider " + d.plan.Provider, Node: -1}
-	why := planning.MoreThanRanks(made)
+	why := planning.MoreThanRanks(d.plan.Provider, made)
 	switch {
 	case why != "":
 		f.Why, f.Next = why, planning.NextWithoutHelpers

@@ -18,6 +18,9 @@ type Provider struct {
 	// Doc is one line for somebody who chooses among providers.
 	Doc    string
 	Traits Traits
+	// Carries are the engines that a provider of ranks alone starts all the same, by
+	// objects of its own: with parameter servers, by mpirun.
+	Carries []string
 	// Planned names the usable provider that comes nearest to one that has a
 	// name in the profile format and no backend yet. It is empty for a provider
 	// that can be used.

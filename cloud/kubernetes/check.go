@@ -44,7 +44,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		out.Findings = append(out.Findings, f)
 		return out
 	}
-	c := &check{door: d, spec: spec, m: m}
+	c := &check{door: d, spec: spec, m: m, tried: make(chan *core.Pod, 1)}
 	out.Findings = append(out.Findings, c.all(ctx)...)
 	return out
 }
@@ -57,13 +57,16 @@ type check struct {
 	spec cloud.Spec
 	m    options.Machines
 	kind *kind
+	// tried gets the pod of the dry run, as the cluster would have it, if there is one,
+	// and is closed then.
+	tried chan *core.Pod
 }
 
 // all runs the checks that do not need each other side by side. Each has its
 // place in the answer.
 func (c *check) all(ctx context.Context) (all []cloud.Finding) {
 	var err error
-	if c.kind, err = c.choose(ctx, c.m.Kind, tasksAsked(c.spec)); err != nil {
+	if c.kind, err = c.choose(ctx, c.m.Kind, asked(c.spec)); err != nil {
 		return []cloud.Finding{cloud.FromError("kind", err, "machines.kind: "+options.Job)}
 	}
 	parts := []func(context.Context) []cloud.Finding{c.checkKind, c.checkRights, c.checkGPUs, c.checkQuota, c.checkQueue, c.checkSecrets, c.checkVolumes, c.checkDry}
@@ -120,7 +123,7 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 		return right{verb: verb, group: c.kind.resource.Group, resource: c.kind.resource.Resource}
 	}
 	needed := []right{own("create"), own("get"), own("patch"), own("delete"), own("list"),
-		{verb: "list", resource: "pods"}, {verb: "watch", resource: "pods"}, {verb: "get", resource: "pods", sub: "log"}}
+		{verb: "list", resource: "pods"}, {verb: "get", resource: "pods", sub: "log"}}
 	made := []string{"configmaps", "secrets"}
 	if c.kind.service {
 		made = append(made, "services")
@@ -130,7 +133,7 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 			needed = append(needed, right{verb: verb, resource: kind})
 		}
 	}
-	useful := []right{rightExec, {verb: "list", resource: "events"}}
+	useful := []right{rightExec, {verb: "list", resource: "events"}, {verb: "watch", resource: "pods"}}
 	mays := make([]bool, len(needed)+len(useful))
 	var failed error
 	var mu sync.Mutex
@@ -165,7 +168,7 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 	}
 	all := []cloud.Finding{cloud.Passed("rights", "you may do all that a run needs")}
 	if len(less) > 0 {
-		all = append(all, cloud.Warning("rights", "you may not "+strings.Join(less, ", ")+": panels, shell, tunnels or reasons will lack", next))
+		all = append(all, cloud.Warning("rights", "you may not "+strings.Join(less, ", ")+": panels, shell, tunnels or reasons will lack, or news come late", next))
 	}
 	return all
 }

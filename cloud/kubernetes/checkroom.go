@@ -16,57 +16,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
 	"github.com/dlwb/dlwb/internal/nearword"
-	"github.com/dlwb/dlwb/internal/units"
 )
-
-// checkGPUs looks whether the nodes have the GPUs at all. Nodes are often not
-// visible to tenants: that is not a cluster without GPUs.
-func (c *check) checkGPUs(ctx context.Context) []cloud.Finding {
-	if c.m.GPUs == 0 {
-		return nil
-	}
-	ask, cancel := call(ctx)
-	defer cancel()
-	list, err := c.api.Nodes().List(ask, meta.ListOptions{})
-	if err != nil {
-		return []cloud.Finding{cloud.Unchecked("gpus", "the nodes are not visible to you: whether they have "+string(gpuOf(c.m))+" is not known", "")}
-	}
-	return []cloud.Finding{roomOf(list.Items, gpuOf(c.m), c.m.NodeSelector, c.m.GPUs, c.spec.Count)}
-}
-
-// roomOf says whether so many pods with so many GPUs each fit on nodes, were all
-// of them free.
-func roomOf(nodes []core.Node, gpu core.ResourceName, selector map[string]string, each, pods int) cloud.Finding {
-	most, total, fit, chosen := int64(0), int64(0), 0, 0
-	for _, n := range nodes {
-		if !has(n.Labels, selector) {
-			continue
-		}
-		chosen++
-		q := n.Status.Allocatable[gpu]
-		v := q.Value()
-		most, total = max(most, v), total+v
-		if !n.Spec.Unschedulable {
-			fit += int(v) / each
-		}
-	}
-	f := cloud.Finding{What: "gpus"}
-	switch {
-	case chosen == 0:
-		f.Text, f.Next = "no node has the labels of machines.node_selector", "kubectl get nodes --show-labels"
-	case total == 0:
-		f.Text = fmt.Sprintf("no node gives out %s", gpu)
-		f.Next = "the device plugin (GPU operator) does not run, or the cluster calls its GPUs otherwise (machines.gpu_resource)"
-	case most < int64(each):
-		f.Text, f.Next = fmt.Sprintf("each pod asks for %d GPUs, and no node has more than %d", each, most), "machines.gpus"
-	case fit < pods:
-		f.Text = fmt.Sprintf("%s of %s fit on the nodes, were they all free, and the job has %d: it would wait for ever", units.Count(fit, "pod"), units.Count(each, "GPU"), pods)
-		f.Next = "ask for fewer (machines.count, machines.gpus)"
-	default:
-		return cloud.Passed("gpus", fmt.Sprintf("the nodes have %d %s; %s of %d fit, were they all free", total, gpu, units.Count(fit, "pod"), each))
-	}
-	return f
-}
 
 // checkQuota compares what all pods ask for with what the namespace may still
 // have: a quota refuses pod after pod, and the job says nothing of it.
@@ -80,6 +30,9 @@ func (c *check) checkQuota(ctx context.Context) (all []cloud.Finding) {
 	want, err := resourcesOf(c.m)
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("quota", err, "")}
+	}
+	if c.limitsCPUs(ctx) {
+		limitCPUs(&want)
 	}
 	for _, q := range list.Items {
 		all = append(all, overQuota(q, want, c.spec.Count)...)
@@ -173,14 +126,15 @@ func queueOf(q *unstructured.Unstructured) cloud.Finding {
 // its schema and its operator's webhook, and one pod, by quota, limits, policies,
 // classes and service account, which a job's own judgement does not cover.
 func (c *check) checkDry(ctx context.Context) []cloud.Finding {
+	defer close(c.tried)
 	name := nameOf(c.spec.Name + "-check")
 	labels := map[string]string{labelOwner: owner}
 	about := meta.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: labels}
-	template, err := podOf(c.kind, name, c.spec, labels, nil, c.m.HoldFor() > 0)
+	template, err := c.podOf(ctx, c.kind, name, c.spec, labels, nil, c.m.HoldFor() > 0)
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}
-	object, err := objectOf(c.kind, about, c.spec, template, max(c.spec.Count, 1), tasksAsked(c.spec))
+	object, err := objectOf(c.kind, about, c.spec, work{pod: template, replicas: max(c.spec.Count, 1), tasks: asked(c.spec).tasks, procs: c.m.GPUs})
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}
@@ -200,7 +154,9 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 	case err != nil && !apierrors.IsAlreadyExists(err):
 		return []cloud.Finding{cloud.FromError("dry run", fmt.Errorf("the cluster refuses its pods: %w", c.explain(err)), "")}
 	}
+	c.tried <- back
 	found := []cloud.Finding{cloud.Passed("dry run", "the cluster takes the "+c.kind.object+" and its pods, of the image "+imageOf(c.spec))}
+	found = append(found, given(c.m, back)...)
 	if side := sidecars(back); len(side) > 0 {
 		found = append(found, cloud.Finding{What: "sidecar", Text: "the cluster puts " + strings.Join(side, ", ") + " into each pod, although the pods decline it: it stands between the ranks, and may outlive them",
 			Next: "a namespace without injection, or the mesh's own annotation against it"})
@@ -209,6 +165,22 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 		found = append(found, cloud.Warning("dry run", "the cluster warns: "+text, ""))
 	}
 	return found
+}
+
+// given tells of limits that the namespace gives a pod by itself, since the profile
+// names none.
+func given(m options.Machines, pod *core.Pod) (all []cloud.Finding) {
+	if pod == nil || len(pod.Spec.Containers) == 0 {
+		return nil
+	}
+	limits := pod.Spec.Containers[0].Resources.Limits
+	if q, is := limits[core.ResourceMemory]; is && m.Memory == "" {
+		all = append(all, cloud.Warning("limits", "the namespace limits the memory of each pod to "+q.String()+", since the profile asks for none: a pod that needs more is killed", "machines.mem"))
+	}
+	if q, is := limits[core.ResourceCPU]; is && m.CPUs == 0 {
+		all = append(all, cloud.Warning("limits", "the namespace limits each pod to "+q.String()+" CPUs, since the profile asks for none", "machines.cpus"))
+	}
+	return all
 }
 
 // refused says why the cluster does not take the job's object. Where it takes long

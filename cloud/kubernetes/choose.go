@@ -14,13 +14,13 @@ import (
 )
 
 // choose finds the kind that a job becomes: the one that is asked for, or else
-// the first that fits its tasks, that the cluster has, whose operator is not seen to
+// the first that fits its needs, that the cluster has, whose operator is not seen to
 // be dead, and that the caller may make.
-func (d *door) choose(ctx context.Context, asked string, tasks []task) (*kind, error) {
+func (d *door) choose(ctx context.Context, asked string, n need) (*kind, error) {
 	if asked != "" && asked != options.Auto {
 		k := kindNamed(asked)
-		if !k.fits(tasks) {
-			return nil, unfit(k, tasks)
+		if !k.fits(n) {
+			return nil, unfit(k, n)
 		}
 		has, err := d.has(ctx, k)
 		if err == nil && !has {
@@ -30,7 +30,7 @@ func (d *door) choose(ctx context.Context, asked string, tasks []task) (*kind, e
 		return k, err
 	}
 	for _, k := range kinds {
-		if !k.fits(tasks) {
+		if !k.fits(n) {
 			continue
 		}
 		has, err := d.has(ctx, k)
@@ -48,15 +48,25 @@ func (d *door) choose(ctx context.Context, asked string, tasks []task) (*kind, e
 		}
 		return k, nil
 	}
-	if !alike(tasks) {
+	if n.mpi {
+		return nil, &apiError{text: "a training by mpirun is an MPIJob (" + mpiJob.resource.GroupVersion().String() + "), and the cluster takes none", next: "have Kubeflow's mpi-operator installed, or another run.engine: torchrun needs none"}
+	}
+	if !alike(n) {
 		return nil, &apiError{text: "a job with parameter servers is a TFJob, and the cluster takes none", next: "have Kubeflow's training operator installed, or leave run.parameter_servers out"}
 	}
 	return nil, errors.New("the cluster takes no jobs")
 }
 
 // unfit says why a job can't be of a kind.
-func unfit(k *kind, tasks []task) error {
-	if len(tasks) == 0 {
+func unfit(k *kind, n need) error {
+	switch {
+	case n.mpi:
+		return &apiError{text: "mpirun can't start the replicas of a " + k.object, next: "machines.kind: " + options.MPIJob + ", or leave it out"}
+	case k == mpiJob:
+		return &apiError{text: "the ranks of an MPIJob are started by mpirun", next: "run.engine: mpi or horovod, or leave machines.kind out"}
+	case k.runtime && n.pods:
+		return &apiError{text: "the pods of a " + k.object + " are those of its runtime, which says their user and their priority", next: "leave machines.run_as and machines.priority out, or machines.kind"}
+	case k == tfJob && len(n.tasks) == 0:
 		return &apiError{text: "a " + k.object + " has tasks of TensorFlow, one for each of several pods, and this job has none", next: "run.engine: tensorflow and machines.count, or leave machines.kind out"}
 	}
 	return &apiError{text: "the tasks of a TensorFlow training can't be the replicas of a " + k.object, next: "machines.kind: " + options.TFJob}

@@ -82,6 +82,10 @@ func locate(m options.Machines) (place, error) {
 		}
 		at.Context = ""
 	}
+	if at.Namespace == "" && at.Context == "" { // in a pod
+		own, _ := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+		at.Namespace = strings.TrimSpace(string(own))
+	}
 	if at.Namespace == "" {
 		at.Namespace = "default"
 	}
@@ -149,13 +153,9 @@ func newDoor(at place) (*door, error) {
 	config.QPS, config.Burst = 50, 100
 	config.WarningHandler = d.warned
 	config.UserAgent = "dlwb"
-	if config.ExecProvider != nil { // the terminal belongs to the screen
-		config.ExecProvider.StdinUnavailable = true
-		config.ExecProvider.StdinUnavailableMessage = "dlwb does not hand its terminal to it; run kubectl get pods once, which does"
-	}
-	client, err := rest.HTTPClientFor(config)
+	client, err := clientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("use context %s: %w", at.Context, err)
+		return nil, &apiError{text: fmt.Sprintf("use context %s: %v", at.Context, err), next: loginHint(err), err: err}
 	}
 	if d.api, err = api.New(config, client); err == nil {
 		d.dyn, err = dynamic.NewForConfigAndClient(config, client)

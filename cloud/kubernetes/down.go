@@ -32,6 +32,7 @@ type thing struct {
 var things = []thing{
 	{"pytorchjob", pytorchJob.resource},
 	{"tfjob", tfJob.resource},
+	{"mpijob", mpiJob.resource},
 	{"trainjob", trainJob.resource},
 	{"jobset", schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}},
 	{"job", batchJob.resource},
@@ -202,7 +203,7 @@ func (d *door) all(ctx context.Context, life cloud.Life, refs []ref, kinds []thi
 		names := map[string]bool{}
 		for _, selector := range selectors {
 			list, err := d.list(ctx, t, selector)
-			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && t.name == "podgroup" {
+			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !ownMade(t, refs) {
 				continue
 			}
 			if err != nil {
@@ -217,6 +218,12 @@ func (d *door) all(ctx context.Context, life cloud.Life, refs []ref, kinds []thi
 		}
 	}
 	return all, nil
+}
+
+// ownMade reports whether dlwb itself makes such things for jobs: who may not look for the
+// others has not made one either, and what a controller has made goes with its owner.
+func ownMade(t thing, refs []ref) bool {
+	return t.resource.Group == "" || slices.ContainsFunc(refs, func(r ref) bool { return r.Kind == t.name })
 }
 
 // foreign reports whether another one has an object of the name that a job of a life

@@ -102,3 +102,39 @@ func TestWhatAnotherOneHasUnderTheNameOfARunIsNeverTakenForIts(t *testing.T) {
 		}
 	}
 }
+
+// A tenant may look for his own kind of jobs, and not for each that the cluster has.
+func TestKindsThatMayNotBeSeenAreNotInTheWayOfDown(t *testing.T) {
+	for kind, wrong := range map[string]bool{options.Job: false, options.PyTorchJob: true} {
+		h := &holder{path: "/none", labels: ``}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path == "/apis/kubeflow.org/v1":
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"kubeflow.org/v1","resources":[{"name":"pytorchjobs","kind":"PyTorchJob","namespaced":true,"verbs":["list"]}]}`)
+			case strings.HasSuffix(r.URL.Path, "/pytorchjobs"):
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pytorchjobs is forbidden"}`)
+			case strings.HasSuffix(r.URL.Path, "/pods"):
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
+			default:
+				h.ServeHTTP(w, r)
+			}
+		}))
+		kubeconfig(t, server.URL, "")
+		life := cloud.Life{Name: "c", ID: "life", Dir: t.TempDir()}
+		at, err := locate(options.Machines{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := noteRef(life, "run", ref{place: at, Kind: kind, Name: "run", Ranks: [][]int{{0}}}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := New().Down(t.Context(), life, func(int, string) {}); (err != nil) != wrong || !wrong && !r.Proven() {
+			t.Errorf("%s: %v, %+v", kind, err, r)
+		}
+		server.Close()
+	}
+}

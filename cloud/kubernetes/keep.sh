@@ -5,11 +5,16 @@
 cd "$(dirname "$0")" || exit 66
 work=$(pwd)
 if command -v python3 >/dev/null 2>&1; then exec python3 keep.py "$@"; fi
+[ "$1" != note ] || exit 0
 number=$1 code=$2
 set --
 if [ "$number" = 0 ]; then
 	while IFS= read -r path; do
-		[ ! -e "$code/$path" ] || set -- "$@" "./$path"
+		if [ -d "$code/$path" ]; then
+			set -- "$@" "./$path/." # also where it is a link to one
+		elif [ -e "$code/$path" ]; then
+			set -- "$@" "./$path"
+		fi
 	done <keep
 fi
 [ $# = 0 ] || set -- -C "$code" "$@"

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -32,10 +33,11 @@ func newKeeping(t *testing.T, paths string) *keeping {
 	for name, text := range map[string]string{"keep.py": keepPy, "keep.sh": keepSh, "keep": paths, keptList: "{}", "code/outputs/given.txt": "came with the code", ".dlwb-node/.here": ""} {
 		k.write(name, text)
 	}
-	k.write("unpacked", "")
-	time.Sleep(20 * time.Millisecond) // as launch.sh does
 	if err := os.Remove(filepath.Join(k.work, ".dlwb-node/.here")); err != nil {
 		t.Fatal(err)
+	}
+	if out, err := exec.Command("sh", filepath.Join(k.work, "keep.sh"), "note", "0", filepath.Join(k.work, "code")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	return k
 }
@@ -124,13 +126,10 @@ func TestWhatAPodWroteComesHomeRoundByRound(t *testing.T) {
 	if got := k.home(0); got != want {
 		t.Errorf("after the first round: %.200s", got)
 	}
-	// What has not changed is not sent again, what is gone there goes here. The clock of
-	// a file system is coarse: what is younger than two seconds is.
-	list := filepath.Join(k.base, "0", keptList)
-	later := []byte(`{"at":8000000000000000000,"pod":"pod"}`) // nothing that is known would come
-	if err := os.WriteFile(list, later, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	// What has not changed is not sent again, what is gone there goes here. Times are
+	// coarse: what is younger than two seconds is sent.
+	k.age()
+	k.round(0)
 	if err := os.Remove(filepath.Join(k.work, "code/outputs/a b.txt")); err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +143,55 @@ func TestWhatAPodWroteComesHomeRoundByRound(t *testing.T) {
 	k.round(1)
 	if got := k.home(1); got != "node1/notes=of node 1" {
 		t.Errorf("of replica 1: %.200s", got)
+	}
+}
+
+// age has all that was written be old.
+func (k *keeping) age() {
+	k.Helper()
+	time.Sleep(2100 * time.Millisecond) // the time of a change of state can't be set
+}
+
+// A volume has the clock of its server. Here the pod's is an hour ahead of it, as what
+// it has written by its own clock, and the number of its rounds, say.
+func TestAFileOnAVolumeWithAnotherClockComesHome(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing: apt-get install python3")
+	}
+	k := newKeeping(t, "outputs\n")
+	ahead := time.Now().Add(time.Hour)
+	k.write("unpacked", "")
+	if err := os.Chtimes(filepath.Join(k.work, "unpacked"), ahead, ahead); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one", "two", "three"} {
+		k.write("code/outputs/model", text)
+		k.round(0)
+		if got := k.home(0); got != "outputs/model="+text {
+			t.Errorf("%q came, not %s", got, text)
+		}
+		list := fmt.Sprintf(`{"at":%d,"pod":"pod"}`, ahead.UnixNano())
+		if err := os.WriteFile(filepath.Join(k.base, "0", keptList), []byte(list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A path of the results may be a link to a directory elsewhere, such as on a volume.
+func TestALinkToADirectoryIsAPathOfResults(t *testing.T) {
+	for _, python := range []bool{true, false} {
+		k := newKeeping(t, "linked\nlinked2/\n")
+		volume := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(volume, "model"), []byte("m"), 0o600), os.Symlink(volume, filepath.Join(k.work, "code/linked"))); err != nil {
+			t.Fatal(err)
+		}
+		if !python {
+			k.path = noPython(t)
+		}
+		k.round(0)
+		if got := k.home(0); got != "linked/model=m" {
+			t.Errorf("with Python %v: %q", python, got)
+		}
 	}
 }
 

@@ -28,16 +28,19 @@ type kind struct {
 	// selector finds the pods of a job, replica those of one replica.
 	selector func(name string) string
 	replica  func(r ref, i int) string
-	// fits reports whether a job of ranks with such tasks can be one.
-	fits func(tasks []task) bool
+	// fits reports whether a job that needs this can be one.
+	fits func(n need) bool
 	spec func(w work) (map[string]any, error)
 	// stop is the patch that ends it and leaves the object.
 	stop string
 	// service says that the replicas need a headless service of ours.
 	service bool
+	// runtime says that the pods are those of a runtime of the cluster: their user,
+	// priority and grace can't be told.
+	runtime bool
 }
 
-var kinds = []*kind{tfJob, pytorchJob, trainJob, batchJob}
+var kinds = []*kind{tfJob, mpiJob, pytorchJob, trainJob, batchJob}
 
 func kindNamed(name string) *kind {
 	for _, k := range kinds {
@@ -46,6 +49,13 @@ func kindNamed(name string) *kind {
 		}
 	}
 	return nil
+}
+
+// need is what a job has beside its ranks.
+type need struct {
+	tasks []task // of a training of TensorFlow; nil: there are none
+	mpi   bool   // mpirun starts the ranks
+	pods  bool   // its pods have a user or a priority that the profile gives
 }
 
 // work is what a job's object is made of.
@@ -57,6 +67,7 @@ type work struct {
 	tasks    []task // one for each replica; nil: they are alike
 	runtime  string
 	gpus     int
+	procs    int // ranks in each pod
 }
 
 const (
@@ -92,7 +103,7 @@ var pytorchJob = &kind{
 		}
 		return kubeflowReplica(r.Name, "worker", i-1)
 	},
-	fits: func(tasks []task) bool { return len(tasks) == 0 }, // a worker has no name here
+	fits: func(n need) bool { return len(n.tasks) == 0 && !n.mpi }, // a worker has no name here
 	spec: pytorchSpec,
 	stop: `{"spec":{"runPolicy":` + stopDeadline + `}}`,
 }
@@ -122,9 +133,10 @@ var trainJob = &kind{
 	replica: func(r ref, i int) string {
 		return fmt.Sprintf("%sjobset-name=%s,%sreplicatedjob-name=node,%sjob-completion-index=%d", labelJobSet, r.Name, labelJobSet, labelBatch, i)
 	},
-	fits: alike,
-	spec: trainSpec,
-	stop: `{"spec":{"suspend":true}}`,
+	fits:    func(n need) bool { return alike(n) && !n.pods },
+	spec:    trainSpec,
+	runtime: true,
+	stop:    `{"spec":{"suspend":true}}`,
 }
 
 // plain turns a typed object into what the dynamic client takes.

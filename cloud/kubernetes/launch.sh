@@ -33,8 +33,8 @@ fi
 command -v "$1" >/dev/null 2>&1 || give_up "there is no $1 in the image"
 export DLWB_RESULTS="$work/.dlwb-node"
 mkdir -p "$DLWB_RESULTS"
-: >"$work/unpacked" # what changes later than this, the run has written
-sleep 0.02          # which is later by the clock of a file system
+# What is there now, and stays as it is, is no result.
+[ "${DLWB_HOLD:-0}" -le 0 ] || sh "$work/keep.sh" note "$node" "$PWD"
 termed=
 "$@" &
 child=$!

@@ -34,6 +34,7 @@ func payload(code cloud.Code, withCode bool, nodes []pack.Node, keep []string) (
 	var b bytes.Buffer
 	a := pack.NewArchive(&b)
 	a.Text("launch.py", pack.Launcher)
+	a.Text("mpi.sh", mpiSh)
 	a.Text("keep.py", keepPy)
 	a.Text("keep.sh", keepSh)
 	a.Text("keep", linesOf(keep))
@@ -74,7 +75,7 @@ func linesOf(paths []string) string {
 // as the arguments.
 func scriptOf(n pack.Node) string {
 	var b strings.Builder
-	if len(n.Procs) != 1 || len(n.Procs[0].Ranks) != 1 {
+	if n.Several() {
 		return "several=yes\n"
 	}
 	for _, pair := range n.Procs[0].Env {

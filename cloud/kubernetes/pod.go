@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,7 +48,9 @@ func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env 
 	}
 	grace := int64(graceOfPods)
 	if hold {
-		grace += graceToHold
+		if !k.runtime { // else it is Kubernetes' own, the same half minute
+			grace += graceToHold
+		}
 		main.Env = append(main.Env, core.EnvVar{Name: "DLWB_HOLD", Value: strconv.Itoa(int(m.HoldFor().Seconds()))},
 			core.EnvVar{Name: "DLWB_GRACE", Value: strconv.FormatInt(grace-graceSpare, 10)})
 	}
@@ -59,6 +62,9 @@ func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env 
 				{Name: "dlwb-work", VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}},
 			}}}
 	pod.Labels[sidecarNote] = "false"
+	if m.RunAs > 0 {
+		restrict(&pod.Spec, &main, int64(m.RunAs))
+	}
 	for _, secret := range m.PullSecrets {
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, core.LocalObjectReference{Name: secret})
 	}
@@ -72,6 +78,54 @@ func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env 
 	err = mount(&pod.Spec, &main, m.Volumes)
 	pod.Spec.Containers = []core.Container{main}
 	return pod, err
+}
+
+// podOf is the template with a limit of processors where the namespace wants one: without
+// it, it would set a low one of its own, or take no pod.
+func (d *door) podOf(ctx context.Context, k *kind, name string, spec cloud.Spec, labels map[string]string, env []string, hold bool) (core.PodTemplateSpec, error) {
+	pod, err := podOf(k, name, spec, labels, env, hold)
+	if err == nil && d.limitsCPUs(ctx) {
+		limitCPUs(&pod.Spec.Containers[0].Resources)
+	}
+	return pod, err
+}
+
+func limitCPUs(r *core.ResourceRequirements) {
+	if q, is := r.Requests[core.ResourceCPU]; is {
+		r.Limits[core.ResourceCPU] = q
+	}
+}
+
+// limitsCPUs reports whether the namespace wants containers to have a limit of
+// processors, as far as that is visible.
+func (d *door) limitsCPUs(ctx context.Context) bool {
+	ctx, cancel := call(ctx)
+	defer cancel()
+	if quotas, err := d.api.ResourceQuotas(d.Namespace).List(ctx, meta.ListOptions{}); err == nil {
+		for _, q := range quotas.Items {
+			if _, is := q.Spec.Hard[core.ResourceLimitsCPU]; is {
+				return true
+			}
+		}
+	}
+	ranges, err := d.api.LimitRanges(d.Namespace).List(ctx, meta.ListOptions{})
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(ranges.Items, func(r core.LimitRange) bool {
+		return slices.ContainsFunc(r.Spec.Limits, func(l core.LimitRangeItem) bool {
+			_, byDefault := l.Default[core.ResourceCPU]
+			_, most := l.Max[core.ResourceCPU]
+			return byDefault || most
+		})
+	})
+}
+
+// restrict has a pod be as the policy "restricted" of Pod Security wants it.
+func restrict(pod *core.PodSpec, main *core.Container, user int64) {
+	pod.SecurityContext = &core.PodSecurityContext{RunAsUser: &user, RunAsNonRoot: new(true), FSGroup: &user,
+		SeccompProfile: &core.SeccompProfile{Type: core.SeccompProfileTypeRuntimeDefault}}
+	main.SecurityContext = &core.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &core.Capabilities{Drop: []core.Capability{"ALL"}}}
 }
 
 // imageOf is the image of the pods. The alias is the one that all providers have.

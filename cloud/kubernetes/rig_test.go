@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func realCluster(t *testing.T) *kuberig.Cluster {
 	if why := kuberig.Missing(); why != "" {
 		t.Skip(why)
 	}
-	shared.Do(func() { shared.cluster, shared.err = kuberig.Start("kubeflow,trainer,kueue") })
+	shared.Do(func() { shared.cluster, shared.err = kuberig.Start("kubeflow,mpi,trainer,kueue") })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -151,7 +152,7 @@ func (r *running) log(number int, from job.Cursor) (string, job.Cursor) {
 	r.Helper()
 	var b bytes.Buffer
 	at := from
-	err := r.replicas[number].FollowLog(r.soon(), fmt.Sprintf("rank-%d.log", r.job.Ranks[number].Rank), from, func(c job.Chunk) error {
+	err := r.replicas[number].FollowLog(r.soon(), fmt.Sprintf("rank-%d.log", r.firstOf(number)), from, func(c job.Chunk) error {
 		if c.From != at {
 			return fmt.Errorf("a piece from %q came where %q was next", c.From, at)
 		}
@@ -163,6 +164,11 @@ func (r *running) log(number int, from job.Cursor) (string, job.Cursor) {
 		r.Errorf("the log of replica %d: %v after %q", number, err, b.String())
 	}
 	return b.String(), at
+}
+
+// firstOf is the first rank of a replica.
+func (r *running) firstOf(number int) int {
+	return r.job.Ranks[slices.IndexFunc(r.job.Ranks, func(one cloud.JobRank) bool { return one.Replica == number })].Rank
 }
 
 // all follows the logs and the stories of all replicas from the beginning, as whoever
@@ -186,7 +192,7 @@ func (r *running) down() cloud.Receipt {
 	if err != nil || !receipt.Proven() {
 		r.Errorf("down: %v, %+v", err, receipt)
 	}
-	for _, kind := range []string{"pods", "configmaps", "secrets", "services", "jobs.v1.batch", "pytorchjobs.v1.kubeflow.org", "trainjobs.v1alpha1.trainer.kubeflow.org", "jobsets.v1alpha2.jobset.x-k8s.io"} {
+	for _, kind := range []string{"pods", "configmaps", "secrets", "services", "jobs.v1.batch", "pytorchjobs.v1.kubeflow.org", "mpijobs.v2beta1.kubeflow.org", "trainjobs.v1alpha1.trainer.kubeflow.org", "jobsets.v1alpha2.jobset.x-k8s.io"} {
 		list, err := shared.cluster.Resource(kind, "").List(context.Background(), meta.ListOptions{})
 		if err != nil {
 			r.Error(err)

@@ -50,7 +50,8 @@ func (s staging) close() {
 }
 
 // listing is what keep.py lists: each file with its size, -1 for a link, and what it
-// could not read, with the reason. At is the time of the look by the pod's clock.
+// could not read, with the reason. At names the look: what has not changed since one is
+// not sent again.
 type listing struct {
 	At    int64    `json:"at"`
 	Files [][2]any `json:"files,omitempty"`
@@ -124,7 +125,6 @@ func (s staging) settle(pod string, skipped []string) error {
 		skipped = append(skipped, fmt.Sprintf("%v: %v", one[0], one[1]))
 	}
 	l.Pod, l.Files, l.Left, l.Skipped = pod, nil, nil, skipped
-	l.At = max(0, l.At-slack)
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -147,10 +147,6 @@ func (s staging) replace() error {
 	}
 	return s.root.RemoveAll(was)
 }
-
-// slack is how much earlier than the look before, in nanoseconds, a file may have
-// changed that is asked for again: clocks of file systems are coarse.
-const slack = 2e9
 
 // came reports whether a file is among what has just come.
 func (s staging) came(name string) bool {

@@ -44,7 +44,9 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 			return cloud.Submitted{}, err
 		}
 		tasks := tasksOf(j)
-		k, err := d.choose(ctx, m.Kind, tasks)
+		n := needOf(j.Spec, tasks)
+		n.mpi = byMPI(j.Engine)
+		k, err := d.choose(ctx, m.Kind, n)
 		if err != nil {
 			return cloud.Submitted{}, err
 		}
@@ -81,9 +83,12 @@ func (s submission) hosts() []string {
 	return hosts
 }
 
-// nodesOf is what each replica runs, where the replicas have these names.
-func nodesOf(j cloud.Job, hosts []string) []pack.Node {
-	return pack.Nodes(j, dirWork, job.Placing(hosts, headPort).Replace)
+// nodes is what each replica runs.
+func (s submission) nodes() []pack.Node {
+	if s.kind == mpiJob {
+		return mpiNodes(s.job, s.hosts())
+	}
+	return pack.Nodes(s.job, dirWork, job.Placing(s.hosts(), headPort).Replace)
 }
 
 // headPort is where the ranks meet: each pod has all ports of an address for
@@ -111,7 +116,7 @@ func (s submission) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	object, err := s.object()
+	object, err := s.object(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,7 +186,7 @@ func owns(labels map[string]string, life string) bool {
 // the variables; nil where there are none.
 func (s submission) given() (*core.ConfigMap, *core.Secret, error) {
 	m := ownOf(s.job.Spec)
-	packed, err := payload(s.job.Code, m.Workdir == "", nodesOf(s.job, s.hosts()), s.job.Keep)
+	packed, err := payload(s.job.Code, m.Workdir == "", s.nodes(), s.job.Keep)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,18 +219,19 @@ func (s submission) headless() *core.Service {
 }
 
 // object is the job's own.
-func (s submission) object() (*unstructured.Unstructured, error) {
-	pod, err := podOf(s.kind, s.ref.Name, s.job.Spec, labelsOf(s.life, s.job.Run), s.job.Env, s.ref.Hold)
+func (s submission) object(ctx context.Context) (*unstructured.Unstructured, error) {
+	pod, err := s.podOf(ctx, s.kind, s.ref.Name, s.job.Spec, labelsOf(s.life, s.job.Run), s.job.Env, s.ref.Hold)
 	if err != nil {
 		return nil, err
 	}
-	return objectOf(s.kind, s.meta(), s.job.Spec, pod, s.job.Replicas, s.ref.Tasks)
+	return objectOf(s.kind, s.meta(), s.job.Spec, work{pod: pod, replicas: s.job.Replicas, tasks: s.ref.Tasks, procs: len(s.ref.Ranks[0])})
 }
 
 // objectOf is the object of a kind around a pod.
-func objectOf(k *kind, about meta.ObjectMeta, spec cloud.Spec, pod core.PodTemplateSpec, replicas int, tasks []task) (*unstructured.Unstructured, error) {
+func objectOf(k *kind, about meta.ObjectMeta, spec cloud.Spec, w work) (*unstructured.Unstructured, error) {
 	m := ownOf(spec)
-	content, err := k.spec(work{name: about.Name, replicas: replicas, deadline: int64(spec.Lifetime.Seconds()), pod: pod, tasks: tasks, runtime: m.Runtime, gpus: m.GPUs})
+	w.name, w.deadline, w.runtime, w.gpus = about.Name, int64(spec.Lifetime.Seconds()), m.Runtime, m.GPUs
+	content, err := k.spec(w)
 	if err != nil {
 		return nil, err
 	}

@@ -40,15 +40,15 @@ var tfJob = &kind{
 		t := taskOf(r.Tasks, i)
 		return kubeflowReplica(r.Name, t.Type, t.Index)
 	},
-	fits: func(tasks []task) bool { return len(tasks) > 0 },
+	fits: func(n need) bool { return len(n.tasks) > 0 },
 	spec: tfSpec,
 	stop: pytorchJob.stop,
 }
 
-// alike reports whether all tasks of a job work and end alike, so that no operator has
-// to know which is which.
-func alike(tasks []task) bool {
-	return !slices.ContainsFunc(tasks, func(t task) bool { return t.Type == taskServer })
+// alike reports whether all replicas of a job work and end alike, so that no operator
+// has to know which is which.
+func alike(n need) bool {
+	return !n.mpi && !slices.ContainsFunc(n.tasks, func(t task) bool { return t.Type == taskServer })
 }
 
 // taskOf is the task of a replica; what has none is a worker.
@@ -112,15 +112,21 @@ func tfSpec(w work) (map[string]any, error) {
 	return kubeflowSpec(w, "tfReplicaSpecs", groups)
 }
 
-// tasksAsked are the tasks that a job of a profile may have, before an engine has made
-// them.
-func tasksAsked(spec cloud.Spec) []task {
+// needOf is what a job of a profile needs, whose replicas have such tasks.
+func needOf(spec cloud.Spec, tasks []task) need {
+	m := ownOf(spec)
+	return need{tasks: tasks, mpi: byMPI(spec.Engine), pods: m.RunAs > 0 || m.Priority != ""}
+}
+
+// asked is what a job of a profile may need, before an engine has made its ranks.
+func asked(spec cloud.Spec) need {
+	n := needOf(spec, nil)
 	if spec.Engine != "tensorflow" || spec.Count < 2 {
-		return nil
+		return n
 	}
-	tasks := make([]task, spec.Count)
-	for i := range tasks {
-		tasks[i] = task{taskWorker, i}
+	n.tasks = make([]task, spec.Count)
+	for i := range n.tasks {
+		n.tasks[i] = task{taskWorker, i}
 	}
-	return tasks
+	return n
 }

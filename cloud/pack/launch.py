@@ -153,7 +153,7 @@ def shell(code):
 
 def main(argv):
     if argv[1] == "--rank":
-        rank = int(os.environ["RANK"])
+        rank = int(os.environ[os.environ.get("DLWB_RANK_VAR", "RANK")])
         sys.exit(run([(rank, argv[2:], dict(os.environ))])[rank])
     with open(argv[1]) as f:
         node = json.load(f)

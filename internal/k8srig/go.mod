@@ -3,6 +3,7 @@ module github.com/dlwb/dlwb/internal/k8srig
 go 1.26
 
 require (
+	github.com/kubeflow/mpi-operator v0.7.0
 	github.com/kubeflow/trainer/v2 v2.1.0
 	github.com/kubeflow/training-operator v1.9.3
 	github.com/prometheus/client_model v0.6.2

@@ -65,12 +65,13 @@ func (r *rig) kubeflow() error {
 	if err != nil {
 		return err
 	}
-	if err := r.applyFiles(module, "manifests/base/crds/kubeflow*.yaml"); err != nil {
+	// MPIJobs of v1 have the name of those of v2beta1, which mpi has.
+	if err := r.applyFiles(module, "manifests/base/crds/kubeflow.org_pytorchjobs.yaml", "manifests/base/crds/kubeflow.org_tfjobs.yaml", "manifests/base/crds/kubeflow.org_jaxjobs.yaml"); err != nil {
 		return err
 	}
 	var b strings.Builder
 	b.WriteString("apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: validator.training-operator.kubeflow.org}\nwebhooks:\n")
-	for _, kind := range []string{"pytorchjob", "tfjob", "mpijob", "jaxjob"} {
+	for _, kind := range []string{"pytorchjob", "tfjob", "jaxjob"} {
 		fmt.Fprintf(&b, "- {name: validator.%s.training-operator.kubeflow.org, admissionReviewVersions: [v1], failurePolicy: Fail, sideEffects: None, clientConfig: {url: \"https://%s/validate-kubeflow-org-v1-%s\", caBundle: %s}, rules: [{apiGroups: [kubeflow.org], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [%ss]}]}\n",
 			kind, local(r.port["kubeflow"]), kind, r.ca(), kind)
 	}
@@ -83,10 +84,19 @@ func (r *rig) kubeflow() error {
 	}
 	if err := r.run("training-operator", "training-operator.v1", []string{"KUBECONFIG=" + r.kubeconfig(), "TMPDIR=" + r.file("tmp")},
 		"--metrics-bind-address="+local(r.port["kubeflow-metrics"]), "--health-probe-bind-address="+local(r.port["kubeflow-health"]),
-		fmt.Sprint("--webhook-server-port=", r.port["kubeflow"]), "--enable-scheme=pytorchjob", "--enable-scheme=tfjob", "--enable-scheme=mpijob", "--enable-scheme=jaxjob", "--controller-threads=4"); err != nil {
+		fmt.Sprint("--webhook-server-port=", r.port["kubeflow"]), "--enable-scheme=pytorchjob", "--enable-scheme=tfjob", "--enable-scheme=jaxjob", "--controller-threads=4"); err != nil {
 		return err
 	}
 	return await("http://"+local(r.port["kubeflow-health"])+"/readyz", readyLimit)
+}
+
+// mpi runs the operator of MPIJobs of v2beta1.
+func (r *rig) mpi() error {
+	if err := errors.Join(r.namespace("mpi-operator"), r.applyFiles("github.com/kubeflow/mpi-operator", "manifests/base/kubeflow.org_mpijobs.yaml")); err != nil {
+		return err
+	}
+	return errors.Join(r.run("mpi-operator", "mpi-operator", nil, "-kubeConfig="+r.kubeconfig(), "-lock-namespace=mpi-operator", "-kube-api-qps=100", "-kube-api-burst=200"),
+		await("http://"+local(8080)+"/healthz", readyLimit)) // a port fixed in its source
 }
 
 // trainer runs JobSet and Kubeflow's Trainer, with their webhooks.
@@ -146,7 +156,7 @@ health: {healthProbeBindAddress: "%s"}
 webhook: {port: %d, host: "127.0.0.1", certDir: %s}
 internalCertManagement: {enable: false}
 featureGates: {VisibilityOnDemand: false}
-integrations: {frameworks: [batch/job, kubeflow.org/pytorchjob, jobset.x-k8s.io/jobset, trainer.kubeflow.org/trainjob]}
+integrations: {frameworks: [batch/job, kubeflow.org/pytorchjob, kubeflow.org/mpijob, jobset.x-k8s.io/jobset, trainer.kubeflow.org/trainjob]}
 `, local(r.port["kueue-metrics"]), local(r.port["kueue-health"]), r.port["kueue"], r.file("hooks"))); err != nil {
 		return err
 	}

@@ -92,8 +92,8 @@ func (r *rig) start() (err error) {
 	for _, step := range []struct {
 		name string
 		do   func() error
-	}{{"control plane", r.controlPlane}, {"node", r.node}, {"kubeflow", r.kubeflow}, {"trainer", r.trainer}, {"kueue", r.kueue}} {
-		if slices.Contains([]string{"kubeflow", "trainer", "kueue"}, step.name) && !slices.Contains(r.with, step.name) {
+	}{{"control plane", r.controlPlane}, {"node", r.node}, {"kubeflow", r.kubeflow}, {"mpi", r.mpi}, {"trainer", r.trainer}, {"kueue", r.kueue}} {
+		if slices.Contains([]string{"kubeflow", "mpi", "trainer", "kueue"}, step.name) && !slices.Contains(r.with, step.name) {
 			continue
 		}
 		if err := step.do(); err != nil {

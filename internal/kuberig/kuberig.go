@@ -78,7 +78,7 @@ func Missing() string {
 	return ""
 }
 
-// Start starts a cluster with operators ("kubeflow,trainer,kueue"; empty: none). It
+// Start starts a cluster with operators ("kubeflow,mpi,trainer,kueue"; empty: none). It
 // ends with the process at the latest, however that ends.
 func Start(with string) (*Cluster, error) {
 	modules, err := os.ReadFile(filepath.Join(built(), "modules"))

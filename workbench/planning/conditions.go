@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
@@ -50,9 +51,10 @@ const NextWithoutHelpers = "take one that starts ranks alone: " + engine.AutoIs
 
 // MoreThanRanks says why an engine's plan can't be carried where there is nothing
 // beside ranks; empty: it can.
-func MoreThanRanks(made engine.Plan) string {
+func MoreThanRanks(provider string, made engine.Plan) string {
 	helps := func(p engine.Proc) bool { return p.Helper || p.After != nil }
-	if made.Restarts || made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps) {
+	carried := slices.Contains(providers.Named(provider).Carries, made.Engine)
+	if made.Restarts || !carried && (made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps)) {
 		return fmt.Sprintf("engine %s needs processes and files beside its ranks, which jobs of this provider do not have", made.Engine)
 	}
 	return ""

@@ -230,7 +230,7 @@ func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, e
 		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: RankInfos(made),
 			Serving: services(made), Notes: made.Notes}
 		if only {
-			l.lacks = MoreThanRanks(made)
+			l.lacks = MoreThanRanks(p.Provider, made)
 		}
 		if c.open {
 			l.WorldSize, l.Commands, l.Serving = 0, []event.RankInfo{}, nil

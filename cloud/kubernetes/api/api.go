@@ -139,6 +139,8 @@ type (
 	ConfigMaps = Objects[core.ConfigMap, core.ConfigMapList, *core.ConfigMap, *core.ConfigMapList]
 	// Quotas are resource quotas.
 	Quotas = Objects[core.ResourceQuota, core.ResourceQuotaList, *core.ResourceQuota, *core.ResourceQuotaList]
+	// LimitRanges are limits of the containers of a namespace.
+	LimitRanges = Objects[core.LimitRange, core.LimitRangeList, *core.LimitRange, *core.LimitRangeList]
 	// Claims are claims of persistent volumes.
 	Claims = Objects[core.PersistentVolumeClaim, core.PersistentVolumeClaimList, *core.PersistentVolumeClaim, *core.PersistentVolumeClaimList]
 	// Deployments are deployments.
@@ -171,6 +173,11 @@ func (c *Client) ConfigMaps(namespace string) ConfigMaps {
 // ResourceQuotas are the quotas of a namespace.
 func (c *Client) ResourceQuotas(namespace string) Quotas {
 	return Quotas{c.core, "resourcequotas", namespace}
+}
+
+// LimitRanges are the limits of a namespace.
+func (c *Client) LimitRanges(namespace string) LimitRanges {
+	return LimitRanges{c.core, "limitranges", namespace}
 }
 
 // PersistentVolumeClaims are the claims of a namespace.

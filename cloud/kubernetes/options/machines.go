@@ -30,6 +30,7 @@ type Machines struct {
 	PullSecrets          []string
 	Queue                string // Kueue's LocalQueue
 	Priority             string // a PriorityClass of the pods
+	RunAs                int    // the user of the pods; 0: the image's
 	// Workdir is a directory of the image, or of a volume, that has the code;
 	// empty: the code directory goes along.
 	Workdir string
@@ -55,12 +56,13 @@ const (
 	Auto       = "auto"
 	PyTorchJob = "pytorchjob"
 	TFJob      = "tfjob"
+	MPIJob     = "mpijob"
 	TrainJob   = "trainjob"
 	Job        = "job"
 )
 
 // Kinds are the words of machines.kind.
-var Kinds = []string{Auto, PyTorchJob, TFJob, TrainJob, Job}
+var Kinds = []string{Auto, PyTorchJob, TFJob, MPIJob, TrainJob, Job}
 
 // DefaultGPU is the resource that the device plugin of NVIDIA gives out.
 const DefaultGPU = "nvidia.com/gpu"
@@ -80,7 +82,7 @@ var table = []about.Option{
 		Doc: "The namespace; without it, the context's.", Example: "team-a",
 		Place: about.In(func(m *Machines) *string { return &m.Namespace })},
 	{Key: "machines.kind", Also: []string{"job_kind"},
-		Doc:     "What the job becomes: `pytorchjob`, `tfjob`, `trainjob`, `job` (an indexed Job); without it, or with `auto`, the first of these that fits the engine, that the cluster has and that is alive.",
+		Doc:     "What the job becomes: `pytorchjob`, `tfjob`, `mpijob`, `trainjob`, `job` (an indexed Job); without it, or with `auto`, the first of these that fits the engine, that the cluster has and that is alive.",
 		Example: PyTorchJob, Place: about.In(func(m *Machines) *string { return &m.Kind })},
 	{Key: "machines.gpus", Asked: true, Kind: about.Count, Min: 0, Max: 64, Default: "0",
 		Doc: "How many GPUs each node, or pod, gets; 0: none.", Example: "4",
@@ -116,6 +118,9 @@ var table = []about.Option{
 	{Key: "machines.priority", Also: []string{"priority_class"},
 		Doc: "The PriorityClass of the pods.", Example: "high",
 		Place: about.In(func(m *Machines) *string { return &m.Priority })},
+	{Key: "machines.run_as", Kind: about.Count, Min: 0, Max: 1<<31 - 1, Default: "0", Also: []string{"run_as_user", "uid"},
+		Doc: "The id of the user that the pods run as, without any privileges, as Pod Security `restricted` wants it; 0: the image's own user.", Example: "1000",
+		Place: about.In(func(m *Machines) *int { return &m.RunAs })},
 	{Key: "machines.runtime",
 		Doc: "The ClusterTrainingRuntime of a TrainJob; without it, `" + DefaultRuntime + "`.", Example: "torch-distributed",
 		Place: about.In(func(m *Machines) *string { return &m.Runtime })},

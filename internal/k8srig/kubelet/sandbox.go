@@ -135,7 +135,7 @@ func (k *Kubelet) volume(p *pod, name string) (string, error) {
 	if i < 0 {
 		return "", fmt.Errorf("there is no volume %s", name)
 	}
-	files := map[string][]byte{}
+	files, items, mode := map[string][]byte{}, []core.KeyToPath(nil), os.FileMode(0o644)
 	switch v := p.object.Spec.Volumes[i].VolumeSource; {
 	case v.HostPath != nil:
 		return v.HostPath.Path, nil
@@ -150,18 +150,31 @@ func (k *Kubelet) volume(p *pod, name string) (string, error) {
 			files[key] = []byte(text)
 		}
 		maps.Copy(files, o.BinaryData)
+		items = v.ConfigMap.Items
 	case v.Secret != nil:
 		o, err := k.client.CoreV1().Secrets(p.object.Namespace).Get(background(), v.Secret.SecretName, meta.GetOptions{})
 		if err != nil {
 			return "", err
 		}
-		files = o.Data
+		files, items = o.Data, v.Secret.Items
+		if m := v.Secret.DefaultMode; m != nil {
+			mode = os.FileMode(*m)
+		}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	for key, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, key), text, 0o644); err != nil {
+	if len(items) == 0 {
+		for key := range files {
+			items = append(items, core.KeyToPath{Key: key, Path: key})
+		}
+	}
+	for _, item := range items {
+		is := mode
+		if item.Mode != nil {
+			is = os.FileMode(*item.Mode)
+		}
+		if err := os.WriteFile(filepath.Join(dir, item.Path), files[item.Key], is); err != nil {
 			return "", err
 		}
 	}
