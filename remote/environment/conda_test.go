@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // realConda is a real conda, mamba or micromamba: DLWB_TEST_CONDA, or one on the PATH.
@@ -74,6 +75,7 @@ func withConda(t *testing.T) (l *local, channel string) {
 	t.Helper()
 	conda, exe := realConda(t), python(t, "__import__('ensurepip')", "apt-get install python3-venv")
 	l = newLocal(t)
+	l.limit = 10 * time.Minute // conda is slow, and slower on a machine that has other work
 	l.env[1] = "PATH=" + os.Getenv("PATH")
 	l.env = append(l.env, "CONDA_SOLVER=classic", "CONDA_OFFLINE=true", "CONDA_PKGS_DIRS="+t.TempDir(), "MAMBA_ROOT_PREFIX="+t.TempDir())
 	dir := filepath.Join(l.home, "miniforge3/bin")

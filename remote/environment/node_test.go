@@ -3,6 +3,7 @@ package environment
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type local struct {
 	env   []string
 	trips int
 	shell []string
+	limit time.Duration // of what is installed; 0: a minute
 }
 
 func newLocal(t *testing.T, path ...string) *local {
@@ -70,7 +72,7 @@ func (l *local) Exec(ctx context.Context, line string) (int, []byte, []byte, err
 func (l *local) prepare(spec Spec) (Result, error) {
 	l.t.Helper()
 	l.trips = 0
-	p := preparer{run: l, spec: spec, limit: time.Minute, progress: func(text string) { l.t.Log(text) }}
+	p := preparer{run: l, spec: spec, limit: cmp.Or(l.limit, time.Minute), progress: func(text string) { l.t.Log(text) }}
 	return p.prepare(l.t.Context())
 }
 
