@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/dlwb/dlwb/cli.Version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-.PHONY: help agent build install demo e2e-aws e2e-hosts test test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-ecs test-backends test-arm64 chaos check bench bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
+.PHONY: help agent build install demo e2e-aws e2e-hosts test test-long test-podman test-moto test-slurm test-kubernetes test-sagemaker test-ecs test-backends test-arm64 chaos check bench bench-environments bench-nodes fuzz corpus generate screenshots logs clean test-environments test-frameworks test-cloudinit
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,10 @@ bench: agent ## benchmarks: the screen, the charts, the logs, the store
 corpus: ## what real frameworks print, beside the true values, into metrics/testdata/corpus; then reads it (CORPUS=names)
 	python3 internal/corpus/corpus.py metrics/testdata/corpus $(CORPUS)
 	go test -count=1 -v -run Corpus ./metrics
+
+bench-environments: ## a first environment by uv and by pip, and an unchanged one on eight nodes (packages from the index, nothing cached)
+	python3 -m venv "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv" && "$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/pip" install --quiet uv==0.13.9
+	DLWB_TEST_UV="$${XDG_CACHE_HOME:-$$HOME/.cache}/dlwb/uv/bin/uv" go test -run '^$$' -bench 'FirstEnvironment|UnchangedEnvironment' -benchtime 3x ./remote/environment
 
 bench-nodes: agent ## dlwb beside OpenSSH, pdsh, fabric, Ansible and rsync on real hosts (Linux, root); writes docs/bench.md
 	sh internal/tools/need_bench.sh

@@ -39,7 +39,7 @@ var Trials = []Trial{
 	{Engine: "jax", Venv: "jax", Script: "jax_sum.py"},
 	{Engine: "tensorflow", Venv: "tensorflow", Script: "tensorflow_sum.py"},
 	{Engine: "mpi", Venv: "jax", Script: "mpi_sum.py"},
-	{Engine: "horovod", Absent: "its newest release, 0.28.1, has to be built, and a build against PyTorch 2.15 had not ended after 400 s, when it was given up: whether it can be had is not known. It is started as mpi is"},
+	{Engine: "horovod", Venv: "jax", Absent: "its newest release, 0.28.1, has to be built, and no build was there in time: against PyTorch 2.15 not after 400 s, against TensorFlow 2.12 on two cores with other work not after 25 minutes, a third of it and no error until then. Whether it can be had is not known. It is started as mpi is"},
 	{Engine: "lightning", Venv: "torch", Script: "lightning_sum.py"},
 	{Engine: "accelerate", Venv: "torch", Script: "accelerate_sum.py"},
 	{Engine: "deepspeed", Venv: "torch", Script: "deepspeed_sum.py"},
@@ -135,6 +135,7 @@ func (r Results) Page() string {
 	for _, t := range Trials {
 		if t.Absent != "" {
 			notes = append(notes, fmt.Sprintf("- `%s` did not run: %s.", t.Engine, t.Absent))
+			notes = append(notes, r.ways(t.Engine)...)
 			continue
 		}
 		found := r[t.Engine]
@@ -147,9 +148,7 @@ func (r Results) Page() string {
 			fmt.Fprintf(&b, " %s |", orDash(found.Cells[s.String()]))
 		}
 		fmt.Fprintf(&b, " %s |\n", orDash(found.Killed))
-		for _, way := range slices.Sorted(maps.Keys(found.Ways)) {
-			notes = append(notes, fmt.Sprintf("- `%s` with `%s`: %s.", t.Engine, way, found.Ways[way]))
-		}
+		notes = append(notes, r.ways(t.Engine)...)
 	}
 	if len(notes) > 0 {
 		b.WriteString("\n" + strings.Join(notes, "\n") + "\n")
@@ -157,6 +156,16 @@ func (r Results) Page() string {
 	text, _ := scripts.ReadFile("scripts/about.md")
 	b.Write(text)
 	return b.String()
+}
+
+// ways are the notes of what an engine has keys of its own for.
+func (r Results) ways(engine string) (notes []string) {
+	if found := r[engine]; found != nil {
+		for _, way := range slices.Sorted(maps.Keys(found.Ways)) {
+			notes = append(notes, fmt.Sprintf("- `%s` with `%s`: %s.", engine, way, found.Ways[way]))
+		}
+	}
+	return notes
 }
 
 func words(list []string) string {

@@ -127,7 +127,12 @@ func newLab(t *testing.T, trial Trial, s Shape, args string) lab {
 
 func (l lab) put(name, text string) {
 	l.Helper()
-	if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
+	path := filepath.Join(l.dir, name)
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o600)
+	}
+	if err != nil {
 		l.Fatal(err)
 	}
 }

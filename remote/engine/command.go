@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,6 +23,20 @@ var ofShells = map[string]string{
 	"module": "name modules in machines.modules", "ulimit": "write what must come first in environment.before", "eval": "write what it comes to",
 }
 
+// elsewhere are programs that start a command where dlwb does not see it, and what
+// takes their place.
+var elsewhere = map[string]string{
+	"sbatch": inSlurm, "salloc": inSlurm, "docker run": inContainer, "podman run": inContainer,
+	"tmux": aloneAnyway, "screen": aloneAnyway, "conda activate": "the environment of the profile is active already",
+	"kubectl": "for a cluster of Kubernetes there is provider: kubernetes",
+}
+
+const (
+	inSlurm     = "for a cluster of Slurm there is provider: slurm; write the command that its script starts"
+	inContainer = "environment: {docker: IMAGE} has every rank in a container; write only what that starts"
+	aloneAnyway = "a run goes on without a terminal; write only what that starts"
+)
+
 // executable turns the words of a training command into what is executed: a
 // script or a -m module gets the interpreter in front, a bare python or
 // python3 becomes the interpreter, and anything else stays as it is.
@@ -36,6 +51,10 @@ func executable(command []string, python string) ([]string, error) {
 		return nil, fmt.Errorf("run.command begins with %s=…: set it in run.env instead, as %s: value", name, name)
 	case ofShells[first] != "":
 		return nil, fmt.Errorf("run.command begins with %s, which only a shell has: %s, or write sh -c '…'", first, ofShells[first])
+	case elsewhere[path.Base(first)] != "":
+		return nil, startedElsewhere(path.Base(first))
+	case elsewhere[path.Base(first)+" "+word(command, 1)] != "":
+		return nil, startedElsewhere(path.Base(first) + " " + command[1])
 	case strings.HasSuffix(first, ".py"):
 		return append([]string{python}, command...), nil
 	case first == "-m" && len(command) == 1:
@@ -46,6 +65,10 @@ func executable(command []string, python string) ([]string, error) {
 		return append([]string{python}, command[1:]...), nil
 	}
 	return slices.Clone(command), nil
+}
+
+func startedElsewhere(program string) error {
+	return fmt.Errorf("run.command begins with %s: %s (or sh -c '%[1]s …', if dlwb is to know nothing of it)", program, elsewhere[program])
 }
 
 // MergeEnv joins lists of K=V. A later value replaces an earlier one in its

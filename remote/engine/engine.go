@@ -213,7 +213,7 @@ var engines = []engine{
 		signs: `\btorch\.distributed\b|\bDistributedDataParallel\b|\binit_process_group\b`, uses: "torch.distributed",
 		starts: "an agent of torchrun on each node, which starts its ranks",
 		owns:   rankVars, options: []string{optRendezvous, optMinNodes, optRestarts}, unwrap: unwrapTorchrun, plan: torchrun, more: elastic},
-	{name: withoutTorch, also: []string{"python", "none"}, starts: "each rank, with torch.distributed's variables", owns: rankVars, plan: plain},
+	{name: withoutTorch, also: []string{"python", "none"}, starts: "each rank, with torch.distributed's variables", owns: rankVars, unwrap: unwrapComposer, plan: plain},
 	{name: "jax", also: []string{"flax"}, signs: `\bjax\.distributed\b`, uses: "jax.distributed", perNode: true,
 		starts: "one process on each node, with JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID",
 		owns:   jaxVars, plan: jax},
@@ -370,7 +370,7 @@ func (e engine) lay(nodes []Node, job Job) (layout, []string, error) {
 	if err == nil && e.fill != nil {
 		notes = append(notes, e.fill(&l)...)
 	}
-	return l, notes, err
+	return l, append(notes, l.multirun()...), err
 }
 
 // layout is a checked job with its ranks dealt out to the nodes.

@@ -12,6 +12,22 @@ func plain(l layout) [][]Proc {
 	return l.eachRank(func(node, local int) []string { return l.rankEnv(node, local) })
 }
 
+// composerCommand is the launcher of MosaicML's Composer, which tells the ranks
+// what plain does.
+var composerCommand = launcherCommand{
+	program: []string{"composer"}, modules: []string{"composer.cli.launcher"},
+	options: map[string]option{
+		"n": takes(procsEach), "nproc": takes(procsEach), "world_size": dropValue, "base_rank": dropValue, "node_rank": dropValue,
+		"master_addr": dropValue, "master_port": dropValue, "stdout": dropValue, "stderr": dropValue, "run_directory": dropValue, "v": dropFlag,
+		"verbose": dropFlag, "c": dropFlag, "command_mode": dropFlag,
+	},
+}
+
+func unwrapComposer(j *Job) ([]string, bool, error) {
+	_, notes, ok, err := composerCommand.unwrap(j)
+	return notes, ok, err
+}
+
 // eachRank starts every rank by itself, with what env gives for it.
 func (l layout) eachRank(env func(node, local int) []string) [][]Proc {
 	plan := make([][]Proc, len(l.nodes))

@@ -137,15 +137,48 @@ var shells = pattern.New(`^(ba|da|z|k|a)?sh$`)
 // within is a launcher that something else in the command starts.
 type within struct{ launcher, where string }
 
+// instead is what to write in its place.
+func (w within) instead() string {
+	if slices.ContainsFunc(selfStarters, func(words []string) bool { return Join(words) == w.launcher }) {
+		return "the script and its arguments"
+	}
+	return "what that starts (" + w.launcher + " … script.py …)"
+}
+
+// selfStarters start the ranks of a training that they have in themselves, or in a
+// way of their own.
+var selfStarters = [][]string{{"torchx", "run"}, {"fabric", "run"}, {"lightning", "run"}, {"tune", "run"}, {"axolotl", "train"}, {"llamafactory-cli", "train"}}
+
+// selfStarter is the one that words begin with, behind what may stand before it.
+func selfStarter(words []string) string {
+	for i := 0; i >= 0; {
+		if i = slices.IndexFunc(fronts, func(f front) bool { return f.begins(words) }); i >= 0 {
+			words = words[fronts[i].end(words):]
+		}
+	}
+	for _, own := range selfStarters {
+		if len(words) > len(own) && path.Base(words[0]) == own[0] && startWith(words[1:], own[1:]) {
+			return Join(own)
+		}
+	}
+	return ""
+}
+
 // ownLauncher finds a launcher that the command starts by itself: in the text of a
 // shell, in a script of the project for one, or behind a program that is not known.
 func ownLauncher(command []string, sources map[string]string) *within {
 	if len(command) == 0 || strings.HasSuffix(command[0], ".py") || strings.HasPrefix(command[0], "-") || anyPython.MatchString(path.Base(command[0])) {
 		return nil
 	}
+	if own := selfStarter(command); own != "" {
+		return &within{own, "run.command"}
+	}
+	if path.Base(command[0]) == "make" {
+		return inMake(command[1:], sources)
+	}
 	for i, w := range command {
 		switch text, ok := sources[path.Clean(w)]; {
-		case ok && !strings.HasSuffix(w, ".py"):
+		case ok && (strings.HasSuffix(w, ".sh") || strings.HasSuffix(w, ".bash")):
 			return inShell(text, path.Clean(w)+", line %d:")
 		case i > 0 && shells.MatchString(path.Base(command[0])) && strings.HasPrefix(command[i-1], "-") && strings.HasSuffix(command[i-1], "c"):
 			return inShell(w, "line %d of the shell's text in run.command:")
@@ -188,6 +221,44 @@ func inShell(text, where string) *within {
 	return nil
 }
 
+// makeRule is the head of a rule for make.
+var makeRule = pattern.New(`^([^\s#:=][^:=]*):([^=]|$)`)
+
+// inMake finds a launcher in what make does for a target; without one for its first.
+// What the target asks for is not followed.
+func inMake(args []string, sources map[string]string) *within {
+	target, file := "", ""
+	for i, w := range args {
+		switch {
+		case strings.HasPrefix(w, "-") || strings.Contains(w, "="):
+		case i > 0 && (args[i-1] == "-f" || args[i-1] == "--file"):
+			file = path.Clean(w)
+		case target == "" && (i == 0 || args[i-1] != "-C"):
+			target = w
+		}
+	}
+	for _, name := range []string{"GNUmakefile", "makefile", "Makefile"} {
+		if _, is := sources[name]; is && file == "" {
+			file = name
+		}
+	}
+	lines, in := strings.Split(sources[file], "\n"), false
+	for i, line := range lines {
+		recipe, is := strings.CutPrefix(line, "\t")
+		if m := makeRule.FindStringSubmatch(line); !is && m != nil && !strings.HasPrefix(m[1], ".") {
+			targets := strings.Fields(m[1])
+			in = slices.Contains(targets, target)
+			if target == "" {
+				target, in = targets[0], true
+			}
+		}
+		if lines[i] = ""; in && is {
+			lines[i] = strings.TrimLeft(recipe, "@-+ ")
+		}
+	}
+	return inShell(strings.Join(lines, "\n"), file+", line %d:")
+}
+
 // startedBy is the launcher that a simple command starts; empty where it starts none.
 func startedBy(words []string) string {
 	for len(words) > 0 && (assignment.MatchString(words[0]) || slices.Contains(beforeCommands, words[0])) {
@@ -224,8 +295,8 @@ func (e engine) refuseWithin(job *Job) ([]string, error) {
 	case own == nil:
 		return nil, nil
 	case e.name != withoutTorch:
-		return nil, fmt.Errorf("%s starts %s, and so does dlwb: write as run.command what that starts (%s … script.py …), "+
-			"or set run.engine: %s and run.procs_per_node: 1, and it is run once on each node, with MASTER_ADDR, MASTER_PORT and NODE_RANK", own.where, own.launcher, own.launcher, withoutTorch)
+		return nil, fmt.Errorf("%s starts %s, and so does dlwb: write as run.command %s, "+
+			"or set run.engine: %s and run.procs_per_node: 1, and it is run once on each node, with MASTER_ADDR, MASTER_PORT and NODE_RANK", own.where, own.launcher, own.instead(), withoutTorch)
 	case job.ProcsPerNode > 1:
 		return nil, fmt.Errorf("%s starts %s on all of a node, and run.procs_per_node is %d: set it to 1", own.where, own.launcher, job.ProcsPerNode)
 	}

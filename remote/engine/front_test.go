@@ -23,6 +23,21 @@ func TestWhatStandsBeforeALauncherIsKeptForTheRanksOrLeftOut(t *testing.T) {
 		{"accelerate-launch --num_machines 1 train.py", "accelerate", "--no_python /opt/py train.py", "accelerate-launch"},
 		{"torchrun -m pkg.train --lr 1", "torchrun", "--no_python /opt/py -m pkg.train --lr 1", "torchrun in run.command"},
 		{"ray job submit --address http://h:8265 --working-dir . -- python train.py", "ray", "/opt/py train.py", "left out, as dlwb sets it: --address --working-dir"},
+		{"torchrun --standalone --nproc_per_node=8 train.py config/train_gpt2.py", "torchrun", "--nproc_per_node=8 --node_rank=0", "left out, as dlwb sets it: --standalone"},
+		{"torchrun --nproc_per_node=8 --nnodes=2 --node_rank=0 --master_addr=123.456.123.456 --master_port=1234 train.py", "torchrun", "--nnodes=2 --nproc_per_node=8 --node_rank=0 --master_addr=10.0.0.1", ""},
+		{"python -m torch.distributed.launch --nproc_per_node=8 --use_env main.py --model deit_small_patch16_224 --batch-size 256", "torchrun", "--no_python /opt/py main.py --model deit_small_patch16_224 --batch-size 256", ""},
+		{"deepspeed --hostfile=myhostfile --no_ssh --node_rank=0 --master_addr=a --master_port=1 train.py --deepspeed_config ds.json", "deepspeed", "/opt/py train.py --deepspeed_config ds.json", ""},
+		{`deepspeed --include="worker-2:0,1" client_entry.py --deepspeed ds_config.json`, "deepspeed", "/opt/py client_entry.py --deepspeed ds_config.json", "--include"},
+		{"horovodrun -np 4 -H server1:2,server2:2 python train.py", "horovod", "-np 4 -H localhost:2,node1:2", "left out, as dlwb sets it: -H"},
+		{"horovodrun -np 4 --fusion-threshold-mb 32 --timeline-filename /tmp/t.json python train.py", "horovod", "env HOROVOD_FUSION_THRESHOLD=33554432 env HOROVOD_TIMELINE=/tmp/t.json /opt/py train.py", ""},
+		{"mpirun -np 4 -H a:2,b:2 -bind-to none -map-by slot -x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH -mca pml ob1 -mca btl ^openib python train.py", "mpi", "-x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH", ""},
+		{"mpiexec -n 4 -ppn 2 python train.py", "mpi", "-np 4", "taken over: -n 4 -ppn 2"},
+		{"colossalai run --nproc_per_node 4 --host host1,host2 --master_addr host1 train.py --x", "torchrun", "--nproc_per_node=4 --node_rank=0", "left out, as dlwb sets it: --host --master_addr"},
+		{"composer -n 2 train.py --epochs 1", "plain", "/opt/py train.py --epochs 1", "taken over: -n 2"},
+		{"python -m composer.cli.launcher --nproc 2 -m pkg.train", "plain", "/opt/py -m pkg.train", ""},
+		{"python main.py fit --config config.yaml", "lightning", "/opt/py main.py fit --config config.yaml", ""},
+		{"make train", "plain", "make train", ""},
+		{"conda run -n ml python train.py", "plain", "conda run -n ml python train.py", ""},
 		{"uv run python train.py", "plain", "uv run python train.py", ""},
 		{"env A=1 python train.py torchrun", "plain", "env A=1 python train.py torchrun", ""},
 		{"mytool --backend deepspeed run", "plain", "mytool --backend deepspeed run", ""},
@@ -31,7 +46,7 @@ func TestWhatStandsBeforeALauncherIsKeptForTheRanksOrLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := Launcher(words); found != c.engine && c.engine != "plain" {
+		if found := Launcher(words); found != c.engine && c.engine != "plain" && c.engine != "lightning" {
 			t.Errorf("%s: the launcher is that of %q", c.command, found)
 		}
 		plan, _ := firstArgv(t, c.engine, c.command, nil)
@@ -59,6 +74,8 @@ func TestALauncherThatTheCommandStartsItselfIsRefusedOrRunOnceOnEachNode(t *test
 		"scripts/py.sh":  "cd src && \"$PYTHON\" -m torch.distributed.launch x.py\n",
 		"scripts/if.sh":  "if ! accelerate launch train.py; then exit 1; fi\n",
 		"scripts/box.sh": "singularity exec --nv img.sif torchrun train.py\n",
+		"Makefile":       ".PHONY: train other\nN := 2\ntrain: data\n\t@echo torchrun a.py\n\t-torchrun --nproc_per_node $(N) \\\n\t  train.py\nother: all\n\tpython train.py\n",
+		"other.mk":       "go:\n\t@accelerate launch train.py\nno:\n\ttorchrun x.py\n",
 		"quiet.sh":       "pip install torchrun x.py\npython train.py --launcher deepspeed\n",
 	}
 	for _, c := range []struct{ command, where string }{
@@ -69,6 +86,15 @@ func TestALauncherThatTheCommandStartsItselfIsRefusedOrRunOnceOnEachNode(t *test
 		{"bash scripts/box.sh", "scripts/box.sh, line 1: starts torchrun"},
 		{"bash -c 'cd src && torchrun train.py'", "line 1 of the shell's text in run.command: starts torchrun"},
 		{"bash -lc 'source a\nuv run torchrun train.py'", "line 2 of the shell's text in run.command: starts torchrun"},
+		{"make train", "Makefile, line 5: starts torchrun"},
+		{"make -j2 GPUS=2", "Makefile, line 5: starts torchrun"},
+		{"make -f other.mk go", "other.mk, line 2: starts accelerate"},
+		{"make other", ""},
+		{"make nothing", ""},
+		{"torchx run -s local_cwd dist.ddp -j 1x2 --script main.py", "run.command starts torchx run, and so does dlwb: write as run.command the script"},
+		{"uv run tune run --nproc_per_node 4 full_finetune_distributed --config c.yaml", "run.command starts tune run"},
+		{"axolotl train config.yaml", "run.command starts axolotl train"},
+		{"axolotl preprocess config.yaml", ""},
 		{"nsys profile -o out torchrun train.py", "run.command, behind nsys profile -o out starts torchrun"},
 		{"bash quiet.sh", ""},
 		{"bash missing.sh", ""},
@@ -100,6 +126,8 @@ func TestALauncherThatTheCommandStartsItselfIsRefusedOrRunOnceOnEachNode(t *test
 func TestWhatOnlyAShellHasIsSaid(t *testing.T) {
 	for command, want := range map[string]string{
 		"export A=1": "run.env", "source venv/bin/activate": "active already", "cd src": "only a shell has", "srun python train.py": "only what follows it",
+		"sbatch job.sh": "provider: slurm", "docker run --gpus all img python train.py": "environment: {docker: IMAGE}", "tmux new -d 'python train.py'": "without a terminal",
+		"conda activate ml": "active already", "WANDB_MODE=offline python train.py": "set it in run.env",
 	} {
 		words, err := Split(command)
 		if err == nil {

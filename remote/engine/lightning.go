@@ -97,6 +97,17 @@ var (
 	defaultsOf  = pattern.New(`^\s*-\s*(?:override\s+)?/?([A-Za-z0-9_/]+)\s*:\s*([A-Za-z0-9_./-]+)\s*$`)
 )
 
+// multirun notes that Hydra is to run several jobs. Its ranks have one address for
+// all of them, and one rank that is late meets the next job of the others.
+func (l *layout) multirun() []string {
+	for _, w := range l.command {
+		if (w == "-m" || w == "--multirun") && l.world > 1 && hydraMain.MatchString(l.script()) && strings.HasSuffix(l.command[slices.Index(l.command, w)-1], ".py") {
+			return []string{w + " of Hydra runs its jobs one after the other, in all ranks; dlwb sweep runs each as a trial, with its own ranks, record and results"}
+		}
+	}
+	return nil
+}
+
 // script is the text of the training script.
 func (l *layout) script() string {
 	for _, w := range l.command {

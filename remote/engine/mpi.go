@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -131,7 +132,7 @@ var mpiCommand = launcherCommand{
 	program: []string{"mpirun"},
 	options: map[string]option{
 		"np": takes(procsInAll), "n": takes(procsInAll), "c": takes(procsInAll), "H": dropValue, "host": dropValue, "hostfile": dropValue, "machinefile": dropValue,
-		"npernode": takes(procsEach), "N": takes(procsEach), "x": keepValue, "mca": {words: 2}, "map_by": keepValue, "bind_to": keepValue, "rank_by": keepValue,
+		"npernode": takes(procsEach), "N": takes(procsEach), "ppn": takes(procsEach), "perhost": takes(procsEach), "f": dropValue, "x": keepValue, "mca": {words: 2}, "map_by": keepValue, "bind_to": keepValue, "rank_by": keepValue,
 		"allow_run_as_root": dropFlag, "tag_output": dropFlag, "output_filename": dropValue, "oversubscribe": keepFlag,
 		"prefix": keepValue, "wdir": dropValue, "wd": dropValue, "report_bindings": keepFlag, "v": keepFlag, "q": keepFlag,
 	},
@@ -151,8 +152,26 @@ var horovodCommand = launcherCommand{
 	options: map[string]option{
 		"np": takes(procsInAll), "num_proc": takes(procsInAll), "H": dropValue, "hosts": dropValue, "hostfile": dropValue,
 		"p": dropValue, "ssh_port": dropValue, "i": dropValue, "ssh_identity_file": dropValue, "network_interfaces": dropValue,
-		"start_timeout": dropValue, "mpi": dropFlag, "gloo": dropFlag, "verbose": dropFlag, "output_filename": dropValue,
+		"network_interface": dropValue, "start_timeout": dropValue, "mpi": dropFlag, "gloo": dropFlag, "verbose": dropFlag, "output_filename": dropValue,
+		"disable_cache": dropFlag, "log_level": takesVariable("HOROVOD_LOG_LEVEL"), "timeline_filename": takesVariable("HOROVOD_TIMELINE"),
+		"cycle_time_ms": takesVariable("HOROVOD_CYCLE_TIME"), "cache_capacity": takesVariable("HOROVOD_CACHE_CAPACITY"),
+		"autotune": takesFlag(func(j *Job) { j.fronts = append(slices.Clip(j.fronts), "env", "HOROVOD_AUTOTUNE=1") }),
+		"fusion_threshold_mb": takes(func(j *Job, value string) error {
+			mb, err := strconv.Atoi(value)
+			if err != nil {
+				return fmt.Errorf("this is no number of megabytes")
+			}
+			return takesVariable("HOROVOD_FUSION_THRESHOLD").take(j, strconv.Itoa(mb<<20))
+		}),
 	},
+}
+
+// takesVariable is an option that each rank is told by a variable.
+func takesVariable(name string) option {
+	return takes(func(j *Job, value string) error {
+		j.fronts = append(slices.Clip(j.fronts), "env", name+"="+value)
+		return nil
+	})
 }
 
 func unwrapHorovod(j *Job) ([]string, bool, error) {

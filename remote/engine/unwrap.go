@@ -142,8 +142,8 @@ type reading struct {
 // option reads one option off the front.
 func (r *reading) option(words []string) ([]string, error) {
 	given, value, inline := strings.Cut(words[0], "=")
-	name := strings.ReplaceAll(strings.TrimLeft(given, "-"), "-", "_")
-	if name == "m" || name == "module" {
+	name := optionName(given)
+	if name == "m" || name == "module" || name == "module_mode" {
 		r.asModule = true
 		return words[1:], nil
 	}
@@ -174,6 +174,11 @@ func (r *reading) option(words []string) ([]string, error) {
 		r.carried = append(r.carried, words[:n]...)
 	}
 	return words[n:], nil
+}
+
+// optionName is the name of an option as the tables of options have it.
+func optionName(given string) string {
+	return strings.ReplaceAll(strings.TrimLeft(given, "-"), "-", "_")
 }
 
 // notes say what became of the options.
@@ -230,6 +235,16 @@ var torchrunCommand = launcherCommand{
 	},
 }
 
+// colossalaiCommand is the launcher of Colossal-AI, which logs in to the nodes and
+// starts torchrun there.
+var colossalaiCommand = launcherCommand{
+	program: []string{"colossalai", "run"},
+	options: map[string]option{
+		"nproc_per_node": takes(procsEach), "H": dropValue, "host": dropValue, "hostfile": dropValue, "include": dropValue, "exclude": dropValue,
+		"num_nodes": dropValue, "master_addr": dropValue, "master_port": dropValue, "ssh_port": dropValue,
+	},
+}
+
 // takesFlag is an option without a value.
 func takesFlag(do func(j *Job)) option {
 	return option{take: func(j *Job, _ string) error { do(j); return nil }}
@@ -238,6 +253,9 @@ func takesFlag(do func(j *Job)) option {
 // unwrapTorchrun: the old launcher gave the local rank as an argument, unless it
 // was told to use the environment.
 func unwrapTorchrun(j *Job) ([]string, bool, error) {
+	if _, notes, ok, err := colossalaiCommand.unwrap(j); ok {
+		return notes, ok, err
+	}
 	words := j.Command
 	j.localRankArg = oldLocalRank(j.Sources)
 	module, notes, ok, err := torchrunCommand.unwrap(j)

@@ -191,7 +191,7 @@ var condaReasons = []reason{
 	{
 		pattern.New(`UnsatisfiableError|LibMambaUnsatisfiableError|Could not solve for environment specs|RattlerUnsatisfiableError`),
 		"the packages in $file exclude each other",
-		"loosen one of the versions that the last lines name",
+		"loosen one of their versions; where the last lines don't name them, as those of conda's classic solver, mamba and micromamba do",
 	},
 	{
 		pattern.New(`CondaHTTPError|CondaSSLError|Could not resolve host|Couldn't resolve host|Download error|Failed to establish a new connection|UnavailableInvalidChannel|Connection(?:Refused|Reset)?Error`),

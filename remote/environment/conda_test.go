@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // realConda is a real conda, mamba or micromamba: DLWB_TEST_CONDA, or one on the PATH.
@@ -58,6 +59,9 @@ packages = dict([
         "etc/conda/activate.d/dlwb.sh": b'export DLWB_ACTIVATED="$CONDA_PREFIX/x"\n', "lib/python%s/site-packages/README" % v: b"x"}, {"bin/python": exe}),
     package("dlwbone", "1.0", {"lib/python%s/site-packages/dlwbone.py" % v: b"version = '1.0'\n"}, depends=["python"]),
     package("dlwbtwo", "2.0", {"lib/python%s/site-packages/dlwbtwo.py" % v: b"version = '2.0'\n"}, depends=["python"]),
+    package("dlwbthree", "3.0", {"lib/python%s/site-packages/dlwbthree.py" % v: b""}, depends=["python", "dlwbtwo >=7"]),
+    package("dlwbfour", "4.0", {"lib/python%s/site-packages/dlwbfour.py" % v: b""}, depends=["python", "dlwbone <1"]),
+    package("dlwbone", "0.5", {"lib/python%s/site-packages/dlwbone.py" % v: b"version = '0.5'\n"}, depends=["python"]),
 ])
 for subdir, all in (("linux-64", packages), ("noarch", {})):
     os.makedirs(os.path.join(root, subdir), exist_ok=True)
@@ -71,6 +75,7 @@ func withConda(t *testing.T) (l *local, channel string) {
 	t.Helper()
 	conda, exe := realConda(t), python(t, "__import__('ensurepip')", "apt-get install python3-venv")
 	l = newLocal(t)
+	l.limit = 10 * time.Minute // conda is slow, and slower on a machine that has other work
 	l.env[1] = "PATH=" + os.Getenv("PATH")
 	l.env = append(l.env, "CONDA_SOLVER=classic", "CONDA_OFFLINE=true", "CONDA_PKGS_DIRS="+t.TempDir(), "MAMBA_ROOT_PREFIX="+t.TempDir())
 	dir := filepath.Join(l.home, "miniforge3/bin")
@@ -126,6 +131,14 @@ func TestACondaEnvironmentThatCannotBeMadeSaysWhy(t *testing.T) {
 	if len(f.LastLines) == 0 || f.ExitCode == 0 {
 		t.Errorf("got %+v", f)
 	}
+	noFile(t, filepath.Join(l.home, "dlwb/c/conda"))
+	f = l.mustFail(condaSpec(channel, "python", "dlwbone=1.0", "dlwbfour"))
+	contains(t, f.Why, "the packages in environment.yml exclude each other")
+	if len(f.LastLines) == 0 || f.ExitCode == 0 {
+		t.Errorf("got %+v", f)
+	}
+	f = l.mustFail(condaSpec(channel, "python", "dlwbthree")) // it needs what is nowhere
+	contains(t, f.Why, "environment.yml")
 	noFile(t, filepath.Join(l.home, "dlwb/c/conda"))
 	f = l.mustFail(condaSpec(channel, "dlwbone", "python", "pip", "pip:\n      - dlwb-no-such-package==1"))
 	noFile(t, filepath.Join(l.home, "dlwb/c/conda"))

@@ -3,6 +3,7 @@ package environment
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,14 +17,15 @@ import (
 
 // local is a node made of this machine with a home directory of its own.
 type local struct {
-	t     *testing.T
+	t     testing.TB
 	home  string
 	env   []string
 	trips int
 	shell []string
+	limit time.Duration // of what is installed; 0: a minute
 }
 
-func newLocal(t *testing.T, path ...string) *local {
+func newLocal(t testing.TB, path ...string) *local {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -36,7 +38,7 @@ func newLocal(t *testing.T, path ...string) *local {
 }
 
 // tools is a PATH without any Python: only what the scripts call.
-func tools(t *testing.T) string {
+func tools(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"sh", "id", "uname", "head", "tail", "cat", "stat", "mkdir", "mv", "rm", "gcc"} {
@@ -70,7 +72,7 @@ func (l *local) Exec(ctx context.Context, line string) (int, []byte, []byte, err
 func (l *local) prepare(spec Spec) (Result, error) {
 	l.t.Helper()
 	l.trips = 0
-	p := preparer{run: l, spec: spec, limit: time.Minute, progress: func(text string) { l.t.Log(text) }}
+	p := preparer{run: l, spec: spec, limit: cmp.Or(l.limit, time.Minute), progress: func(text string) { l.t.Log(text) }}
 	return p.prepare(l.t.Context())
 }
 
@@ -116,7 +118,7 @@ func (l *local) python(r Result, code string) string {
 }
 
 // python finds a Python of this machine that answers yes to a question.
-func python(t *testing.T, question, install string) string {
+func python(t testing.TB, question, install string) string {
 	t.Helper()
 	for _, p := range []string{os.Getenv("DLWB_TEST_PYTHON"), "/usr/bin/python3", "python3"} {
 		out, err := exec.Command("sh", "-c", `[ -n "$1" ] && exec "$1" -c "$2"`, "sh", p,
@@ -130,7 +132,7 @@ func python(t *testing.T, question, install string) string {
 }
 
 // bare makes a Python without any packages and gives its directory.
-func bare(t *testing.T) string {
+func bare(t testing.TB) string {
 	t.Helper()
 	base := python(t, "__import__('ensurepip') and __import__('venv')", "apt-get install python3-venv")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -144,7 +146,7 @@ func bare(t *testing.T) string {
 }
 
 // script makes an executable python3 of a text and gives its directory.
-func script(t *testing.T, text string) string {
+func script(t testing.TB, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "python3"), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
@@ -154,7 +156,7 @@ func script(t *testing.T, text string) string {
 }
 
 // without makes a Python that lacks a module.
-func without(t *testing.T, dir, module string) string {
+func without(t testing.TB, dir, module string) string {
 	t.Helper()
 	hidden := t.TempDir()
 	code := fmt.Sprintf(`import sys
@@ -172,7 +174,7 @@ sys.meta_path.insert(0, Hide)
 }
 
 // wheel makes a package that pip can install without an index.
-func wheel(t *testing.T, dir, name, version string, needs ...string) {
+func wheel(t testing.TB, dir, name, version string, needs ...string) {
 	t.Helper()
 	metadata := "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n"
 	for _, need := range needs {

@@ -9,7 +9,7 @@ import (
 )
 
 // realUV is a real uv: DLWB_TEST_UV, or the one on the PATH.
-func realUV(t *testing.T) string {
+func realUV(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("DLWB_TEST_UV"), "uv"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
@@ -22,7 +22,7 @@ func realUV(t *testing.T) string {
 
 // withUV is a node whose uv lies where its own installer puts it, off the PATH
 // of a command by ssh.
-func withUV(t *testing.T, path ...string) *local {
+func withUV(t testing.TB, path ...string) *local {
 	l := newLocal(t, path...)
 	if err := os.MkdirAll(filepath.Join(l.home, ".local/bin"), 0o755); err != nil {
 		t.Fatal(err)

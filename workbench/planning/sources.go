@@ -22,11 +22,12 @@ const (
 )
 
 // Sources are the texts of a project by which an engine completes a command: the
-// training script, and the YAML files beside and below it, or a script for a shell. What can't be read is
-// left out: nothing is filled in then.
+// training script, and the YAML files beside and below it, or a script for a shell,
+// a file for make or a configuration that the command names. What can't be read is left out:
+// nothing is filled in then.
 func Sources(p *profiles.Profile) map[string]string {
 	words, err := engine.Split(p.Run.Command)
-	if err != nil {
+	if err != nil || len(words) == 0 {
 		return nil
 	}
 	root, err := os.OpenRoot(p.CodeDir())
@@ -35,17 +36,20 @@ func Sources(p *profiles.Profile) map[string]string {
 	}
 	defer func() { _ = root.Close() }()
 	texts := map[string]string{}
+	if path.Base(words[0]) == "make" {
+		words = append(words, "GNUmakefile", "makefile", "Makefile")
+	}
 	for _, w := range words {
-		name := path.Clean(w)
-		if !filepath.IsLocal(name) {
-			continue
-		}
-		if strings.HasSuffix(name, ".sh") || strings.HasSuffix(name, ".bash") {
-			if text, ok := readSource(root, name); ok {
-				texts[name] = text
+		_, value, _ := strings.Cut(w, "=") // --config_file=fsdp.yaml
+		for _, name := range []string{path.Clean(w), path.Clean(value)} {
+			if filepath.IsLocal(name) && engineReads(name) {
+				if text, ok := readSource(root, name); ok {
+					texts[name] = text
+				}
 			}
 		}
-		if !strings.HasSuffix(name, ".py") {
+		name := path.Clean(w)
+		if !filepath.IsLocal(name) || !strings.HasSuffix(name, ".py") {
 			continue
 		}
 		if text, ok := readSource(root, name); ok {
@@ -55,6 +59,16 @@ func Sources(p *profiles.Profile) map[string]string {
 		}
 	}
 	return texts
+}
+
+// engineReads reports whether a file that a command names tells how it starts its
+// ranks: a script for a shell, a file for make, a configuration of a launcher.
+func engineReads(name string) bool {
+	switch path.Ext(name) {
+	case ".sh", ".bash", ".yaml", ".yml", ".json", ".mk":
+		return true
+	}
+	return strings.HasSuffix(strings.ToLower(path.Base(name)), "makefile")
 }
 
 func readSource(root *os.Root, name string) (string, bool) {

@@ -93,8 +93,11 @@ func Text(b event.SweepChanged) []string {
 		if r.Best {
 			mark = "*"
 		}
-		if r.Value != nil {
+		switch {
+		case r.Value != nil:
 			shown = text(*r.Value)
+		case r.Values > 0:
+			shown = "no number"
 		}
 		if r.Duration > 0 {
 			took = units.Seconds(r.Duration)
@@ -107,6 +110,20 @@ func Text(b event.SweepChanged) []string {
 	return lines
 }
 
+// untold is the run of a trial that is done, where none has told the metric; empty
+// where some has, or none is done.
+func untold(b event.SweepChanged) (run string) {
+	for _, r := range b.Rows {
+		switch {
+		case b.Metric == "" || r.Values > 0:
+			return ""
+		case r.State == event.TrialDone && run == "":
+			run = r.Run
+		}
+	}
+	return run
+}
+
 // Headline says how far a sweep is.
 func Headline(b event.SweepChanged) string {
 	text := fmt.Sprintf("sweep %s, %s: %d of %s", b.Sweep, b.Method, b.Done+b.Early+b.Failed, units.Count(b.Trials, "trial"))
@@ -117,6 +134,9 @@ func Headline(b event.SweepChanged) string {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}
+	}
+	if run := untold(b); run != "" {
+		text += fmt.Sprintf("; no trial that is done has told %s: dlwb metrics %s lists what it told", b.Metric, run)
 	}
 	if b.Best > 0 {
 		text += fmt.Sprintf("; the best is trial %d (%s %s)", b.Best, b.Mode, b.Metric)

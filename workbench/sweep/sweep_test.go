@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -60,7 +61,7 @@ func TestARandomSearchIsTheSameAgainStaysInsideAndGrowsAtItsEnd(t *testing.T) {
 func TestParametersReachTheCommandWhereItSaysAndBehindIt(t *testing.T) {
 	p := &profiles.Profile{Name: "x", Run: profiles.Run{Command: "train.py lr={lr}"}}
 	trial := Trial{Number: 3, Settings: []profiles.Setting{{Name: "lr", Value: "0.1"}, {Name: "opt.name", Value: "a b"}}}
-	for form, want := range map[string]string{"": "train.py lr=0.1 --opt.name='a b'", "none": "train.py lr=0.1", "{name}={value}": "train.py lr=0.1 opt.name='a b'"} {
+	for form, want := range map[string]string{"": "train.py lr=0.1 '--opt.name=a b'", "none": "train.py lr=0.1", "{name}={value}": "train.py lr=0.1 'opt.name=a b'", "--{name} {value}": "train.py lr=0.1 --opt.name 'a b'"} {
 		p.Sweep.Arguments = form
 		own := Of(p, trial, "s1")
 		if own.Run.Command != want {
@@ -72,6 +73,57 @@ func TestParametersReachTheCommandWhereItSaysAndBehindIt(t *testing.T) {
 	}
 	if len(p.Run.Env) != 0 || p.Run.Command != "train.py lr={lr}" {
 		t.Error("the profile itself was changed")
+	}
+}
+
+// Whatever a value is, and in whatever quotes its place stands, the script gets it as
+// the profile has it, and no other parameter is put into it.
+func TestAValueReachesTheScriptAsItIs(t *testing.T) {
+	for _, value := range []string{"a b", "it's", `say "hi"`, "größe → ü", "None", "true", "[1, 2]", "-1", "", "$HOME `id` \\ *", "{b}", "{value}", "a\tb", "x=1"} {
+		p := &profiles.Profile{Name: "x", Run: profiles.Run{Command: `train.py "{a}" '--in={a}' --x={a} {b}`}}
+		p.Sweep.Arguments = "--{name} {value}"
+		own := Of(p, Trial{Number: 1, Settings: []profiles.Setting{{Name: "a", Value: value}, {Name: "b", Value: "B"}, {Name: "c", Value: value}}}, "s1")
+		words, err := engine.Split(own.Run.Command)
+		if want := []string{"train.py", value, "--in=" + value, "--x=" + value, "B", "--c", value}; err != nil || !slices.Equal(words, want) {
+			t.Errorf("%q: %v, %q\nwant %q", value, err, words, want)
+		}
+	}
+}
+
+func TestAGridOfAThousandHasEachTrialOnceAndABoardOfTheBest(t *testing.T) {
+	p := searched(10, 0)
+	for _, name := range []string{"b", "c"} {
+		p.Sweep.Parameters = append(p.Sweep.Parameters, profiles.Parameter{Name: name, Kind: "values", Values: p.Sweep.Parameters[0].Values})
+	}
+	p.Sweep.Metric, p.Sweep.Mode = "loss", "min"
+	all, ids := Trials(p.Sweep), map[string]bool{}
+	var rows []event.TrialRow
+	for _, trial := range all {
+		ids[RunID(p.Name, "s1", trial.Number, 0)] = true
+		v := float64((trial.Number * 7919) % 1000)
+		rows = append(rows, event.TrialRow{Trial: trial.Number, State: event.TrialDone, Value: &v, Values: 1})
+	}
+	b := Board(p.Sweep, "s1", rows)
+	if len(all) != 1000 || len(ids) != 1000 || b.Done != 1000 || len(b.Rows) != rowsMost || *b.Rows[0].Value != 0 || *b.Rows[rowsMost-1].Value != rowsMost-1 {
+		t.Errorf("%d trials, %d ids, %d done, %d rows", len(all), len(ids), b.Done, len(b.Rows))
+	}
+}
+
+func TestAMetricThatNeverComesOrIsNoNumberIsSaid(t *testing.T) {
+	s := profiles.Sweep{Mode: "min", Metric: "val/loss"}
+	rows := []event.TrialRow{{Trial: 1, Run: "r1", State: event.TrialDone}, {Trial: 2, Run: "r2", State: event.TrialRunning}}
+	if text := strings.Join(Text(Board(s, "s1", rows)), "\n"); !strings.Contains(text, "no trial that is done has told val/loss: dlwb metrics r1 lists what it told") {
+		t.Error(text)
+	}
+	rows[1].Values = 3 // and the last of them is NaN
+	if text := strings.Join(Text(Board(s, "s1", rows)), "\n"); strings.Contains(text, "has told") || !strings.Contains(text, "no number") || strings.Contains(text, "the best is") {
+		t.Error(text)
+	}
+	if text := Headline(Board(s, "s1", rows[1:])); strings.Contains(text, "told") {
+		t.Error(text)
+	}
+	if text := Headline(Board(profiles.Sweep{}, "s1", rows[:1])); strings.Contains(text, "told") {
+		t.Error(text)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/engine"
 )
 
 // Trial is one run of a sweep. The trials of a profile are always the same, so that
@@ -154,21 +154,44 @@ func Of(p *profiles.Profile, t Trial, sweep string) *profiles.Profile {
 	own.Sweep = profiles.Sweep{}
 	own.Run.Env = append(own.Run.Env[:len(own.Run.Env):len(own.Run.Env)],
 		profiles.Var{Name: "DLWB_SWEEP", Value: sweep}, profiles.Var{Name: "DLWB_TRIAL", Value: strconv.Itoa(t.Number)})
-	form := p.Sweep.Arguments
+	for _, s := range t.Settings {
+		own.Run.Env = append(own.Run.Env, profiles.Var{Name: "DLWB_PARAM_" + variable(s.Name), Value: s.Value})
+	}
+	if words, err := engine.Split(own.Run.Command); err == nil { // else the launch says what is wrong with it
+		own.Run.Command = engine.Join(withSettings(words, p.Sweep.Arguments, t.Settings))
+	}
+	return &own
+}
+
+// withSettings puts the parameters into a command, each where its place is, or behind
+// it. It is done word by word, so that a value is what the script gets, whatever is
+// in it and in whatever quotes its place stands.
+func withSettings(words []string, form string, settings []profiles.Setting) []string {
 	if form == "" {
 		form = defaultArguments
 	}
-	for _, s := range t.Settings {
-		own.Run.Env = append(own.Run.Env, profiles.Var{Name: "DLWB_PARAM_" + variable(s.Name), Value: s.Value})
-		place, value := "{"+s.Name+"}", shellword.Join(s.Value)
-		switch {
-		case strings.Contains(own.Run.Command, place):
-			own.Run.Command = strings.ReplaceAll(own.Run.Command, place, value)
-		case form != "none":
-			own.Run.Command += " " + strings.NewReplacer("{name}", s.Name, "{value}", value).Replace(form)
+	argument, err := engine.Split(form)
+	if form == "none" || err != nil {
+		argument = nil
+	}
+	command := strings.Join(words, "\x00")
+	var places, behind []string
+	for _, s := range settings {
+		place := "{" + s.Name + "}"
+		places = append(places, place, s.Value)
+		if strings.Contains(command, place) {
+			continue
+		}
+		for _, w := range argument {
+			behind = append(behind, strings.NewReplacer("{name}", s.Name, "{value}", s.Value).Replace(w))
 		}
 	}
-	return &own
+	put := strings.NewReplacer(places...)
+	all := make([]string, len(words), len(words)+len(behind))
+	for i, w := range words {
+		all[i] = put.Replace(w)
+	}
+	return append(all, behind...)
 }
 
 // variable is a name as a part of a variable's.

@@ -1,0 +1,69 @@
+package environment
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// first is what a script for tables asks for: a dozen packages from the index.
+const first = "scikit-learn==1.9.1\npandas\nmatplotlib\n"
+
+// fromIndex has a node reach the index of packages as this machine does, with
+// nothing in a cache.
+func (l *local) fromIndex() {
+	l.limit = 30 * time.Minute
+	l.env = append(l.env, "UV_NO_CACHE=1")
+	for _, kv := range os.Environ() {
+		for _, front := range []string{"PIP_", "UV_", "SSL_", "HTTP", "http", "no_proxy", "NO_PROXY", "REQUESTS_"} {
+			if strings.HasPrefix(kv, front) {
+				l.env = append(l.env, kv)
+			}
+		}
+	}
+}
+
+// BenchmarkFirstEnvironment makes an environment from the index, by uv and by pip in
+// turn: `make bench-environments`.
+func BenchmarkFirstEnvironment(b *testing.B) {
+	uv := realUV(b)
+	for _, by := range []string{"pip", "uv"} {
+		b.Run(by, func(b *testing.B) {
+			b.Logf("uv is %s", uv)
+			for range b.N {
+				b.StopTimer()
+				l := newLocal(b, bare(b))
+				if by == "uv" {
+					l = withUV(b, bare(b))
+				}
+				l.fromIndex()
+				b.StartTimer()
+				l.must(Spec{Kind: Venv, Cluster: "c", Content: first})
+			}
+		})
+	}
+}
+
+// BenchmarkUnchangedEnvironment looks at one that did not change, on eight nodes at
+// once.
+func BenchmarkUnchangedEnvironment(b *testing.B) {
+	spec := Spec{Kind: Venv, Cluster: "c", Content: "--no-index\n"}
+	nodes := make([]*local, 8)
+	for i := range nodes {
+		nodes[i] = newLocal(b, bare(b))
+		nodes[i].must(spec)
+	}
+	for b.Loop() {
+		var all sync.WaitGroup
+		for _, l := range nodes {
+			all.Go(func() {
+				if r, err := l.prepare(spec); err != nil || !r.Skipped {
+					b.Errorf("%v, skipped %v", err, r.Skipped)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
