@@ -339,7 +339,7 @@ func (p *Provider) Await(ctx context.Context, life cloud.Life, text string, ente
 		case j == nil:
 			return &plainError{"Ray has no job " + r.Name + ": its head was started again, or the cluster is gone", "dlwb down, and run it again"}
 		case j.Status == rayjobs.Failed && j.Began().IsZero():
-			return &plainError{"the job failed before it began: " + j.Message, ""}
+			return &cloud.NeverBegan{Err: &plainError{"the job failed before it began: " + j.Message, ""}}
 		case j.Status != rayjobs.Pending:
 			return nil
 		default:
