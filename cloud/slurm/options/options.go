@@ -20,6 +20,7 @@ type Machines struct {
 	Memory     string // of each node, as sbatch has it
 	Constraint string
 	Modules    string // with commas between them
+	Sbatch     string // more options, with blanks between them
 	NoRequeue  bool
 }
 
@@ -68,6 +69,9 @@ var table = []about.Option{
 	{Key: "machines.modules", Asked: true, Also: []string{"module"},
 		Doc: "Modules that are loaded before the environment is set up and before the ranks start, with commas between them.", Example: "python/3.11,cuda/12.4",
 		Place: about.In(func(m *Machines) *string { return &m.Modules })},
+	{Key: "machines.sbatch", Also: []string{"sbatch_options", "extra"},
+		Doc: "More options of sbatch that the site asks for, as `--name=value` with blanks between them. Where GPUs are asked for here (`--gres`, `--gpus…`), `machines.gpus` says how many a node gets and asks for none.", Example: "--reservation=lab --gpus-per-node=a100:4",
+		Place: about.In(func(m *Machines) *string { return &m.Sbatch })},
 	{Key: "machines.no_requeue", Kind: about.Flag, Default: "false",
 		Doc: "Whether a job that was preempted, or whose node failed, is not put into the queue again.", Example: "true",
 		Place: about.In(func(m *Machines) *bool { return &m.NoRequeue })},
@@ -85,6 +89,9 @@ func effects(own any) []about.Effect {
 	text := "a job in the queue of Slurm, handed in on " + where
 	if m.Account != "" {
 		text += fmt.Sprintf(", charged to the account %s", m.Account)
+	}
+	if m.Sbatch != "" {
+		text += ", with " + m.Sbatch
 	}
 	if m.Modules != "" {
 		text += ", with the modules " + m.Modules

@@ -1,0 +1,151 @@
+//go:build linux
+
+package slurmrig
+
+import (
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/overlay"
+)
+
+// A lab that is set up in another way: no accounting, nobody sees the jobs of others, the
+// user is not root, and sbatch is the site's own script with a banner of its own.
+func TestJobsOfASlurmThatIsSetUpInAnotherWay(t *testing.T) {
+	if os.Getenv("DLWB_RIGS") == "" {
+		t.Skip("NOT RUN: it takes minutes, and needs a Slurm: make test-slurm installs and runs it")
+	}
+	script(t) // first: it says what is missing
+	built := overlay.Build(t, nil)
+	base := Up(t, "-n", "2", "-g", "2", "-x", "PrivateData=jobs,usage")
+	program := filepath.Join(base, "dlwb") // the directory of the test is closed to others
+	must(t, "install", "-m", "755", built, program)
+	for _, story := range []struct {
+		name string
+		play func(t *testing.T, d *desk)
+	}{
+		{"what a wrapped sbatch prints", wrapped},
+		{"an sbatch that names no job", unnamed},
+		{"the jobs of others are hidden", hidden},
+		{"cancelled, and nobody keeps accounts", unaccounted},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			d := newDesk(t, base, program)
+			d.becomes("nobody")
+			story.play(t, d)
+		})
+	}
+}
+
+// becomes gives a desk to another user.
+func (d *desk) becomes(name string) {
+	d.t.Helper()
+	u, err := user.Lookup(name)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
+	if errUID != nil || errGID != nil {
+		d.t.Fatal(errUID, errGID)
+	}
+	d.user = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	must(d.t, "chown", "-R", u.Uid+":"+u.Gid, d.at)
+}
+
+// wraps puts a site's own script in front of sbatch: LINE runs it as "$real".
+func (d *desk) wraps(line string) {
+	d.t.Helper()
+	real, err := exec.LookPath("sbatch")
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(d.at, "site"), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(d.at, "site", "sbatch"), []byte("#!/bin/sh\nreal="+real+"\n"+line+"\n"), 0o755)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.env = append(d.env, "PATH="+filepath.Join(d.at, "site")+":"+os.Getenv("PATH"))
+}
+
+// A banner before the number, and GPUs as this site wants them asked for.
+func wrapped(t *testing.T, d *desk) {
+	d.wraps(`case "$*" in *--gres*) echo "sbatch: error: use --gpus-per-node here" >&2; exit 1 ;; esac
+grep -q '^#SBATCH --gres' "${SCRIPT:-/dev/null}" && exit 1
+echo "*** Tiger: 3 hours of your 500 are used ***"; "$real" "$@"; c=$?; echo "*** see you ***"; exit $c`)
+	d.profile("slurm", "count: 2, partition: gpu, gpus: 1, sbatch: '--gpus-per-node=a100:1 --nice=5'", "engine: plain, command: train.py 0.02")
+	if out := d.must("run", "--plain"); !strings.Contains(out, "every rank ended with code 0") {
+		t.Errorf("%s", out)
+	}
+	if log := d.stored(1); !strings.Contains(log, "rank 1 of 2 on n2 GPUs 0\n") || !strings.HasSuffix(log, "rank 1 is through\n") {
+		t.Errorf("the log of rank 1 is %q", log)
+	}
+	d.clean()
+	d.profile("slurm", "count: 1, partition: gpu, sbatch: '--output=/tmp/x'", "engine: plain, command: train.py 0.02")
+	if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, "machines.sbatch: --output is dlwb's own") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The job is in the queue, and what sbatch has printed does not say so: it is found by
+// its name, and there is one.
+func unnamed(t *testing.T, d *desk) {
+	d.wraps(`case "$*" in *--test-only*) exec "$real" "$@" ;; esac
+"$real" "$@" >/dev/null; echo "*** your job is on its way ***"`)
+	d.profile("slurm", "count: 1, partition: gpu", "engine: plain, command: train.py 0.02")
+	before := len(jobs(""))
+	if out := d.must("run", "--plain"); !strings.Contains(out, "every rank ended with code 0") {
+		t.Errorf("%s", out)
+	}
+	if handed := len(jobs("")) - before; handed != 1 {
+		t.Errorf("%d jobs were handed in", handed)
+	}
+	d.clean()
+}
+
+// Who can't see the others is told no place among them.
+func hidden(t *testing.T, d *desk) {
+	var ids []string
+	for range 2 {
+		ids = append(ids, strings.TrimSpace(must(t, "sbatch", "--parsable", "--partition=gpu", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 300")))
+	}
+	cancel := func() { _ = exec.Command("scancel", ids...).Run() }
+	t.Cleanup(cancel)
+	d.await("the nodes are taken", 30*time.Second, func() bool { return strings.Contains(must(t, "squeue", "-h", "-o", "%T", "-j", ids[0]), "RUNNING") })
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.02")
+	d.must("run", "--plain", "--detach")
+	said := &strings.Builder{}
+	c := d.command("attach", "jobs", "--plain")
+	c.Stdout = said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d.await("it waits", 30*time.Second, func() bool { return len(jobs("PENDING")) == 1 })
+	time.Sleep(3 * time.Second) // it has looked at the queue by then, and says so below
+	cancel()
+	if err := c.Wait(); err != nil || !strings.Contains(said.String(), "every rank ended with code 0") {
+		t.Errorf("%v\n%s", err, said)
+	}
+	if !strings.Contains(said.String(), "(Priority") && !strings.Contains(said.String(), "(Resources") || strings.Contains(said.String(), "place ") {
+		t.Errorf("where it waits is told so:\n%s", said)
+	}
+	d.clean()
+}
+
+func unaccounted(t *testing.T, d *desk) {
+	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.5")
+	wait := d.started()
+	must(t, "scancel", append([]string{"--partition=gpu"}, jobs("RUNNING")...)...)
+	if word, cause, _ := verdict(t, wait()); word != "stopped" || !strings.Contains(cause, "was cancelled by somebody with scancel, not by dlwb") {
+		t.Errorf("scancel: %s, %s", word, cause)
+	}
+	d.clean()
+}
