@@ -118,9 +118,6 @@ func (c *cluster) judge(spec cloud.Spec, own options.Machines) []cloud.Finding {
 	if spec.Count < part.minNodes {
 		all = append(all, bad("nodes", fmt.Sprintf("%d nodes are asked for, and a job in partition %s has %d at least: Slurm would take the job and never begin it", spec.Count, part.name, part.minNodes), "raise machines.count, or choose another partition"))
 	}
-	if _, err := extra(own.Sbatch); err != nil {
-		all = append(all, bad("sbatch", "machines.sbatch: "+err.Error(), "write it as --reservation=lab --gpus-per-node=a100:4"))
-	}
 	return all
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/slurm/options"
 	"github.com/dlwb/dlwb/internal/modules"
-	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // order is a job as sbatch is asked for it.
@@ -71,8 +70,7 @@ func (o order) requests() []string {
 	add("--account=%s", o.Account)
 	add("--qos=%s", o.QOS)
 	add("--time=%s", o.time)
-	more, _ := extra(o.Sbatch) // Check and Submit have said what is wrong with it
-	asksGPUs := slices.ContainsFunc(more, func(w string) bool { return strings.HasPrefix(w, "--gres=") || strings.HasPrefix(w, "--gpus") })
+	asksGPUs := slices.ContainsFunc(o.Sbatch, func(w string) bool { return strings.HasPrefix(w, "--gres=") || strings.HasPrefix(w, "--gpus") })
 	if o.GPUs > 0 && !asksGPUs {
 		kind := ""
 		if o.GPUType != "" {
@@ -89,30 +87,8 @@ func (o order) requests() []string {
 	if o.NoRequeue {
 		requeue = "--no-requeue"
 	}
-	return append(append(all, more...), requeue, "--open-mode=append", "--kill-on-invalid-dep=yes", "--export="+passed)
+	return append(append(all, o.Sbatch...), requeue, "--open-mode=append", "--kill-on-invalid-dep=yes", "--export="+passed)
 }
-
-// ownOptions are options of sbatch that dlwb gives itself: with others its job would not be
-// found, not be read, or be another.
-var ownOptions = strings.Fields("output error input chdir nodes ntasks ntasks-per-node array export export-file get-user-env parsable wrap job-name comment " +
-	"requeue no-requeue open-mode kill-on-invalid-dep test-only wait clusters uid gid cluster-constraint")
-
-// extra are the options that a profile adds for its site.
-func extra(text string) ([]string, error) {
-	all := strings.Fields(text)
-	for _, word := range all {
-		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
-		switch {
-		case !extraForm.MatchString(word):
-			return nil, fmt.Errorf("%q is no option of sbatch in its long form, --name=value", word)
-		case slices.Contains(ownOptions, name):
-			return nil, fmt.Errorf("--%s is dlwb's own", name)
-		}
-	}
-	return all, nil
-}
-
-var extraForm = pattern.New(`^--[a-z][a-z-]*(=[A-Za-z0-9_.,:;@%/+*&|!()\[\]=-]+)?$`)
 
 // plain are options of srun for a task that is no program of MPI and is bound by nobody:
 // where a site's default for MPI is PMIx, the ranks would believe that they are of its

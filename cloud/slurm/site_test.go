@@ -44,7 +44,7 @@ func TestTheNumberOfAJobIsFoundInWhatASitePrints(t *testing.T) {
 
 // Options of a site come into the script; those that are dlwb's own are refused.
 func TestOptionsOfASiteAreAddedAndNoneReplacesDlwbs(t *testing.T) {
-	o := order{run: "r", nodes: 1, Machines: options.Machines{GPUs: 4, GPUType: "a100", Sbatch: "--reservation=lab  --gpus-per-node=a100:4 --exclusive"}}
+	o := order{run: "r", nodes: 1, Machines: options.Machines{GPUs: 4, GPUType: "a100", Sbatch: []string{"--reservation=lab", "--gpus-per-node=a100:4", "--exclusive"}}}
 	script := o.script()
 	for _, want := range []string{"#SBATCH --reservation=lab\n", "#SBATCH --gpus-per-node=a100:4\n", "#SBATCH --exclusive\n"} {
 		if !strings.Contains(script, want) {
@@ -54,7 +54,7 @@ func TestOptionsOfASiteAreAddedAndNoneReplacesDlwbs(t *testing.T) {
 	if strings.Contains(script, "--gres") {
 		t.Errorf("GPUs are asked for twice:\n%s", script)
 	}
-	o.Sbatch = "--mem-per-cpu=4G"
+	o.Sbatch = []string{"--mem-per-cpu=4G"}
 	if !strings.Contains(o.script(), "#SBATCH --gres=gpu:a100:4\n") {
 		t.Errorf("no GPUs are asked for:\n%s", o.script())
 	}
@@ -62,8 +62,8 @@ func TestOptionsOfASiteAreAddedAndNoneReplacesDlwbs(t *testing.T) {
 		"--output=/tmp/x": "dlwb's own", "--array=1-4": "dlwb's own", "--wrap": "dlwb's own", "-n4": "long form", "--comment=x": "dlwb's own",
 		"reservation=lab": "long form", "--reservation='a b'": "long form", "--x=$(id)": "long form", "--x=a`id`": "long form", `--x="y`: "long form",
 	} {
-		if _, err := extra(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
+		if faults := options.Provider.Check(&options.Machines{Sbatch: []string{text}}); len(faults) != 1 || !strings.Contains(faults[0].Why, want) {
+			t.Errorf("%s: %v", text, faults)
 		}
 	}
 }

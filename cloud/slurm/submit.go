@@ -66,9 +66,6 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		}
 	}
 	o := orderOf(j, life.ID, r.Home, agent)
-	if _, err := extra(o.Sbatch); err != nil {
-		return found, fmt.Errorf("machines.sbatch: %w", err)
-	}
 	o.port, o.resumes = portOf(j), resumes(j)
 	if part, is := partitionOf(partitionsOf(all["partitions"]), o.Partition); is {
 		o = o.endless(j.Spec, part)

@@ -81,7 +81,7 @@ func wrapped(t *testing.T, d *desk) {
 	d.wraps(`case "$*" in *--gres*) echo "sbatch: error: use --gpus-per-node here" >&2; exit 1 ;; esac
 grep -q '^#SBATCH --gres' "${SCRIPT:-/dev/null}" && exit 1
 echo "*** Tiger: 3 hours of your 500 are used ***"; "$real" "$@"; c=$?; echo "*** see you ***"; exit $c`)
-	d.profile("slurm", "count: 2, partition: gpu, gpus: 1, sbatch: '--gpus-per-node=a100:1 --nice=5'", "engine: plain, command: train.py 0.02")
+	d.profile("slurm", "count: 2, partition: gpu, gpus: 1, sbatch: ['--gpus-per-node=a100:1', --nice=5]", "engine: plain, command: train.py 0.02")
 	if out := d.must("run", "--plain"); !strings.Contains(out, "every rank ended with code 0") {
 		t.Errorf("%s", out)
 	}
@@ -89,8 +89,8 @@ echo "*** Tiger: 3 hours of your 500 are used ***"; "$real" "$@"; c=$?; echo "**
 		t.Errorf("the log of rank 1 is %q", log)
 	}
 	d.clean()
-	d.profile("slurm", "count: 1, partition: gpu, sbatch: '--output=/tmp/x'", "engine: plain, command: train.py 0.02")
-	if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, "machines.sbatch: --output is dlwb's own") {
+	d.profile("slurm", "count: 1, partition: gpu, sbatch: [--output=/tmp/x]", "engine: plain, command: train.py 0.02")
+	if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, "--output is dlwb's own") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -3,8 +3,11 @@ package options
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // Machines are the options that only jobs of Slurm have.
@@ -19,8 +22,8 @@ type Machines struct {
 	CPUs       int    // on each node
 	Memory     string // of each node, as sbatch has it
 	Constraint string
-	Modules    string // with commas between them
-	Sbatch     string // more options, with blanks between them
+	Modules    string   // with commas between them
+	Sbatch     []string // more options
 	NoRequeue  bool
 }
 
@@ -32,6 +35,7 @@ var Provider = about.Provider{
 	Traits:  about.Traits{RanksOnly: true, Deadline: true},
 	Options: table,
 	New:     func() any { return new(Machines) },
+	Check:   check,
 	Effects: effects,
 }
 
@@ -69,9 +73,9 @@ var table = []about.Option{
 	{Key: "machines.modules", Asked: true, Also: []string{"module"},
 		Doc: "Modules that are loaded before the environment is set up and before the ranks start, with commas between them.", Example: "python/3.11,cuda/12.4",
 		Place: about.In(func(m *Machines) *string { return &m.Modules })},
-	{Key: "machines.sbatch", Also: []string{"sbatch_options", "extra"},
-		Doc: "More options of sbatch that the site asks for, as `--name=value` with blanks between them. Where GPUs are asked for here (`--gres`, `--gpus…`), `machines.gpus` says how many a node gets and asks for none.", Example: "--reservation=lab --gpus-per-node=a100:4",
-		Place: about.In(func(m *Machines) *string { return &m.Sbatch })},
+	{Key: "machines.sbatch", Kind: about.Words, Also: []string{"sbatch_options", "extra"},
+		Doc: "More options of sbatch that the site asks for, each as `--name=value`. Where GPUs are asked for here (`--gres`, `--gpus…`), `machines.gpus` says how many a node gets and asks for none.", Example: "[--reservation=lab, '--gpus-per-node=a100:4']",
+		Place: about.In(func(m *Machines) *[]string { return &m.Sbatch })},
 	{Key: "machines.no_requeue", Kind: about.Flag, Default: "false",
 		Doc: "Whether a job that was preempted, or whose node failed, is not put into the queue again.", Example: "true",
 		Place: about.In(func(m *Machines) *bool { return &m.NoRequeue })},
@@ -90,11 +94,32 @@ func effects(own any) []about.Effect {
 	if m.Account != "" {
 		text += fmt.Sprintf(", charged to the account %s", m.Account)
 	}
-	if m.Sbatch != "" {
-		text += ", with " + m.Sbatch
+	if len(m.Sbatch) > 0 {
+		text += ", with " + strings.Join(m.Sbatch, " ")
 	}
 	if m.Modules != "" {
 		text += ", with the modules " + m.Modules
 	}
 	return append(all, about.Effect{Kind: about.Runs, Text: text})
+}
+
+// dlwbs are options of sbatch that dlwb gives itself: with others its job would not be
+// found, not be read, or be another.
+var dlwbs = strings.Fields("output error input chdir nodes ntasks ntasks-per-node array export export-file get-user-env parsable wrap job-name comment " +
+	"requeue no-requeue open-mode kill-on-invalid-dep test-only wait clusters uid gid cluster-constraint")
+
+// form is an option in its long form, of which no shell makes anything else.
+var form = pattern.New(`^--[a-z][a-z-]*(=[A-Za-z0-9_.,:;@%/+*&|!()\[\]=-]+)?$`)
+
+func check(own any) (faults []about.Fault) {
+	for _, word := range about.Own[Machines](own).Sbatch {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		switch {
+		case !form.MatchString(word):
+			faults = append(faults, about.Fault{Key: "machines.sbatch", Why: fmt.Sprintf("%q is no option of sbatch in its long form", word), Next: "write it as --name=value"})
+		case slices.Contains(dlwbs, name):
+			faults = append(faults, about.Fault{Key: "machines.sbatch", Why: "--" + name + " is dlwb's own", Next: "leave it out"})
+		}
+	}
+	return faults
 }
