@@ -15,6 +15,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
@@ -24,7 +25,7 @@ import (
 // removal is the order in which things can be removed. A capacity provider goes when
 // no service uses it, a cluster when nothing is in it, a security group when no machine
 // is. The services are drained before (see drain).
-var removal = []string{kindScaling, kindService, kindJob, kindCapacity, kindTemplate, kindTask, kindCluster, kindLogs, kindPlacement, kindGroup}
+var removal = []string{kindScaling, kindService, kindJob, kindCapacity, kindTemplate, kindTask, kindSecret, kindCluster, kindLogs, kindPlacement, kindGroup}
 
 // downLimit bounds the wait for one kind of things to be gone.
 const downLimit = 10 * time.Minute
@@ -243,6 +244,8 @@ func (t *teardown) delete(ctx context.Context, id string) (err error) {
 		_, err = t.ec2.DeleteLaunchTemplate(ctx, &awsec2.DeleteLaunchTemplateInput{LaunchTemplateId: &id})
 	case kindTask:
 		err = t.deleteTask(ctx, id)
+	case kindSecret:
+		_, err = t.api.SSM(t.region).DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: &name})
 	case kindCluster:
 		if err = t.deregister(ctx, name); err == nil {
 			_, err = t.ecs.DeleteCluster(ctx, &awsecs.DeleteClusterInput{Cluster: &name})

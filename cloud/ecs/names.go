@@ -28,6 +28,7 @@ const (
 	kindTemplate  = "launch-template"
 	kindScaling   = "auto-scaling-group"
 	kindCapacity  = "capacity-provider"
+	kindSecret    = "ssm-parameter"
 	kindTask      = "task-definition"
 	kindService   = "ecs-service"
 	kindJob       = "ray-job"
