@@ -55,7 +55,7 @@ func (m *maker) task(ctx context.Context, part, headIP string) (string, error) {
 		Name: aws.String(containerOf[part]), Image: &m.spec.Image, Essential: aws.Bool(true), Command: m.rayCommand(part, headIP), EntryPoint: []string{},
 		// What a machine's own programs need stays free.
 		MemoryReservation: aws.Int32(max(512, facts.memoryMiB*3/4)), StopTimeout: aws.Int32(30),
-		Environment:     pairs(append(env, "RAY_AUTH_MODE", "token", "RAY_DEDUP_LOGS", "0")...), Secrets: secrets,
+		Environment: pairs(append(env, "RAY_AUTH_MODE", "token", "RAY_DEDUP_LOGS", "0")...), Secrets: secrets,
 		Ulimits:         []ecstypes.Ulimit{{Name: ecstypes.UlimitNameNofile, SoftLimit: 65536, HardLimit: 65536}, {Name: ecstypes.UlimitNameMemlock, SoftLimit: -1, HardLimit: -1}},
 		LinuxParameters: &ecstypes.LinuxParameters{SharedMemorySize: aws.Int32(m.sharedMiB(part)), InitProcessEnabled: aws.Bool(true)},
 		LogConfiguration: &ecstypes.LogConfiguration{LogDriver: ecstypes.LogDriverAwslogs, Options: map[string]string{

@@ -41,7 +41,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	out.Script = orderOf(cloud.Job{Run: "RUN", Replicas: spec.Count, Spec: spec}, "LIFE", "HOME", "HOME/.dlwb/jobs/RUN/agent").script()
 	m, _, err := p.machine(ctx, own.Login, nil)
 	if err != nil {
-		out.Findings = []cloud.Finding{bad("login node", err.Error(), "ssh "+own.Login+" true")}
+		out.Findings = []cloud.Finding{bad("login node", err.Error(), "ssh "+own.Login+" true; where that asks for a second factor, machines.login: ssh:"+own.Login)}
 		return out
 	}
 	c, problem := survey(ctx, m)
@@ -74,7 +74,7 @@ func survey(ctx context.Context, m cloud.Machine) (*cluster, *cloud.Finding) {
 		question{"partitions", partitionsLine}, question{"nodes", nodesLine}, question{"config", configLine}, question{"accounts", accountsLine},
 		question{"qos", qosLine}, question{"disk", `cd && stat -f -c %T .; uname -n`})
 	if err != nil {
-		return problem(bad("login node", "it can't be asked: "+err.Error(), "does a shell there answer? ssh to it, and run sinfo"))
+		return problem(bad("login node", "it can't be asked: "+err.Error(), "does a shell there answer? ssh to it, and run sinfo; one that is reached as ssh:… needs a connection that your own ssh keeps open (docs/slurm.md)"))
 	}
 	if missing := all["commands"].lines(); len(missing) > 0 {
 		return problem(bad("slurm", "there is no "+strings.Join(missing, ", ")+" on the PATH of a login there: this is no machine on which jobs of Slurm are handed in",

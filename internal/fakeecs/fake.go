@@ -251,7 +251,7 @@ func (f *Fake) act(w http.ResponseWriter, r *http.Request, q request, body []byt
 		f.json(w, q, f.ecs)
 	case strings.HasPrefix(q.service, "Logs_"):
 		f.json(w, q, f.cloudwatch)
-	case q.service == "AmazonSSM" && (q.name == "StartSession" || q.name == "TerminateSession" || q.name == "GetParameter" && strings.HasPrefix(str(q.in, "Name"), "/aws/service/ecs/")):
+	case q.service == "AmazonSSM" && (strings.HasSuffix(q.name, "Session") || strings.HasPrefix(str(q.in, "Name"), "/dlwb/") || strings.HasPrefix(str(q.in, "Name"), "/aws/service/ecs/")):
 		f.json(w, q, f.ssm)
 	case q.service == "autoscaling":
 		f.form(w, q, f.scaling)

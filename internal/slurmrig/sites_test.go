@@ -3,6 +3,7 @@
 package slurmrig
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/overlay"
+	"github.com/dlwb/dlwb/internal/sshdtest"
 )
 
 // A lab that is set up in another way: no accounting, nobody sees the jobs of others, the
@@ -41,6 +43,45 @@ func TestJobsOfASlurmThatIsSetUpInAnotherWay(t *testing.T) {
 			d.becomes("nobody")
 			story.play(t, d)
 		})
+	}
+	t.Run("a login node that lets dlwb in by a connection of ssh's only", func(t *testing.T) { keptLogin(t, newDesk(t, base, program)) })
+}
+
+// Where a login needs what only a person has, a person logs in once, and dlwb goes by
+// the connection that ssh keeps. No login is tried besides.
+func keptLogin(t *testing.T, d *desk) {
+	server := sshdtest.Start(t, sshdtest.Shell("env SLURM_CONF="+os.Getenv("SLURM_CONF")+" "+loginShell()))
+	conf, known, socket := filepath.Join(d.at, "ssh_config"), filepath.Join(d.at, "known_hosts"), filepath.Join(d.at, "master")
+	host, port, _ := strings.Cut(server.Addr, ":")
+	for path, text := range map[string]string{known: fmt.Sprintf("[%s]:%s %s\n", host, port, strings.TrimSpace(server.HostKey)),
+		conf: fmt.Sprintf("Host tiger\n HostName %s\n Port %s\n User %s\n IdentityFile none\n IdentitiesOnly yes\n UserKnownHostsFile %s\n ControlMaster auto\n ControlPath %s\n", host, port, server.User, known, socket)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.env = append(d.env, "DLWB_SSH_CONFIG="+conf, "SSH_AUTH_SOCK=")
+	d.profile("slurm", "count: 2, partition: gpu, login: 'ssh:tiger'", "engine: plain, command: train.py 0.1")
+	if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, "Permission denied") || !strings.Contains(out, "a connection that your own ssh keeps open") {
+		t.Errorf("without a connection: %v\n%s", err, out)
+	}
+	must(t, "ssh", "-F", conf, "-i", server.KeyFile, "-o", "ControlMaster=yes", "-o", "LogLevel=ERROR", "-fN", "tiger")
+	t.Cleanup(func() { _ = exec.Command("ssh", "-F", conf, "-O", "exit", "tiger").Run() })
+	before := strings.Count(server.Log(), "Accepted publickey ")
+	if out := d.must("offers", "--provider", "slurm", "--login", "ssh:tiger"); !strings.Contains(out, "a100") {
+		t.Errorf("%s", out)
+	}
+	wait := d.started()
+	if out := d.must("exec", "jobs", "--", "uname", "-n"); !strings.Contains(out, "node1 | n2") {
+		t.Errorf("exec says\n%s", out)
+	}
+	if word, cause, _ := verdict(t, wait()); word != "succeeded" {
+		t.Errorf("%s: %s", word, cause)
+	}
+	if out := d.must("down", "jobs", "--plain"); !strings.Contains(out, "everything is gone") || !strings.Contains(out, "tiger:"+server.Home) {
+		t.Errorf("%s", out)
+	}
+	if after := strings.Count(server.Log(), "Accepted publickey "); before != 1 || after != 1 {
+		t.Errorf("there were %d logins, and then %d", before, after)
 	}
 }
 

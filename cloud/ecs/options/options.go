@@ -37,8 +37,8 @@ type Machines struct {
 	ExecutionRole string
 	Subnet        string
 	Reach         string
-	Shm      int // GiB of shared memory of a worker's container
-	Tags     map[string]string
+	Shm           int // GiB of shared memory of a worker's container
+	Tags          map[string]string
 }
 
 // The words of machines.reach.

@@ -27,6 +27,9 @@ type Machines struct {
 	NoRequeue  bool
 }
 
+// OwnSSH in front of a login node is its way: the user's own ssh.
+const OwnSSH = "ssh:"
+
 // Provider is the description.
 var Provider = about.Provider{
 	Name:    "slurm",
@@ -41,7 +44,7 @@ var Provider = about.Provider{
 
 var table = []about.Option{
 	{Key: "machines.login", Asked: true, Also: []string{"login_node", "frontend"},
-		Doc: "The login node, as `host` or `user@host`, with names of `~/.ssh/config` too; without it, dlwb runs on the login node itself.", Example: "ada@login.cluster.edu",
+		Doc: "The login node, as `host` or `user@host`, with names of `~/.ssh/config` too; without it, dlwb runs on the login node itself. `ssh:host` reaches it by your own ssh, over the connection that this keeps open: where a login needs a second factor.", Example: "ada@login.cluster.edu",
 		Place: about.In(func(m *Machines) *string { return &m.Login })},
 	{Key: "machines.partition", Asked: true, Also: []string{"queue"},
 		Doc: "The partition; without it, the cluster's default one.", Example: "gpu",
@@ -86,7 +89,10 @@ func effects(own any) []about.Effect {
 	m := about.Own[Machines](own)
 	where := "this machine"
 	var all []about.Effect
-	if m.Login != "" {
+	if name, own := strings.CutPrefix(m.Login, OwnSSH); own {
+		where = name
+		all = append(all, about.Effect{Kind: about.Connects, Text: where + " by your own ssh, with what its configuration says of it"})
+	} else if m.Login != "" {
 		where = m.Login
 		all = append(all, about.Effect{Kind: about.Connects, Text: where + " by ssh; known_hosts, or you, vouch for the host key"})
 	}
@@ -111,7 +117,13 @@ var dlwbs = strings.Fields("output error input chdir nodes ntasks ntasks-per-nod
 // form is an option in its long form, of which no shell makes anything else.
 var form = pattern.New(`^--[a-z][a-z-]*(=[A-Za-z0-9_.,:;@%/+*&|!()\[\]=-]+)?$`)
 
+// loginForm is what ssh takes as the name of a machine, and never as an option.
+var loginForm = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
+
 func check(own any) (faults []about.Fault) {
+	if name, is := strings.CutPrefix(about.Own[Machines](own).Login, OwnSSH); is && !loginForm.MatchString(name) {
+		faults = append(faults, about.Fault{Key: "machines.login", Why: fmt.Sprintf("%q is no machine for ssh", name), Next: "write it as ssh:host or ssh:user@host; a port is said in ~/.ssh/config"})
+	}
 	for _, word := range about.Own[Machines](own).Sbatch {
 		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 		switch {
