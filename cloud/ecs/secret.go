@@ -62,14 +62,14 @@ func (c *check) checkToken(ctx context.Context) []cloud.Finding {
 	const what = "token"
 	role := c.own.ExecutionRole
 	if role == "" {
-		return []cloud.Finding{cloud.Warning(what, "the token of Ray stands in the task definitions: who may describe those in the account can read it", "machines.execution_role has it in an encrypted parameter")}
+		return []cloud.Finding{cloud.Warning(what, "the token of Ray stands in the task definitions: who may describe those in the account can read it", "machines.task_execution_role has it in an encrypted parameter")}
 	}
 	refused, err := c.refusedTo(ctx, role, "ssm:GetParameters")
 	switch {
 	case err != nil:
 		return []cloud.Finding{cloud.Unchecked(what, "what "+role+" may do is not visible to you: "+c.explain(err).Error(), "it needs ssm:GetParameters")}
 	case len(refused) > 0:
-		return []cloud.Finding{{What: what, Text: role + " may not ssm:GetParameters: no container would start", Next: "allow it that on parameter/dlwb/*, or leave machines.execution_role out"}}
+		return []cloud.Finding{{What: what, Text: role + " may not ssm:GetParameters: no container would start", Next: "allow it that on parameter/dlwb/*, or leave machines.task_execution_role out"}}
 	}
 	return []cloud.Finding{cloud.Passed(what, "the token of Ray is an encrypted parameter, which "+role+" reads")}
 }

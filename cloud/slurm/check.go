@@ -57,6 +57,9 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	out.Findings = c.judge(spec, own)
 	if !slices.ContainsFunc(out.Findings, func(f cloud.Finding) bool { return !f.OK }) {
 		out.Findings = append(out.Findings, c.home(ctx, m, checked), c.expected(ctx, m, checked))
+		if spec.Image != "" {
+			out.Findings = append(out.Findings, c.image(ctx, m, spec.Image))
+		}
 	}
 	return out
 }

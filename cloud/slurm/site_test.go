@@ -86,6 +86,53 @@ func TestWhatAClusterHidesIsNoFinding(t *testing.T) {
 	}
 }
 
+// Ranks in an image are started by apptainer's own line, with the image's Python.
+func TestRanksInAnImageAreStartedByApptainer(t *testing.T) {
+	bin := t.TempDir()
+	write := func(name string) {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\nprintf '%s|' "+name+" \"$@\"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("singularity")
+	run := func(argv []string) string {
+		c := exec.Command(argv[0], argv[1:]...)
+		c.Env = []string{"PATH=" + bin + ":/usr/bin:/bin"}
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for _, c := range []struct {
+		image string
+		gpus  int
+		want  string
+	}{
+		{"~/img/a b.sif", 2, "exec|--nv|/home/ada/img/a b.sif|python3|-u|train.py|--x=1 2|"},
+		{"docker://pytorch/pytorch:latest", 0, "exec|docker://pytorch/pytorch:latest|python3|-u|train.py|--x=1 2|"},
+	} {
+		argv, err := inImage(c.image, "/home/ada", c.gpus, []string{"/usr/bin/python3.11", "-u", "train.py", "--x=1 2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run(argv); got != "singularity|"+c.want {
+			t.Errorf("%s: %s", c.image, got)
+		}
+	}
+	write("apptainer")
+	argv, err := inImage("/x.sif", "/home/ada", 0, []string{"./train.sh"})
+	if err != nil || run(argv) != "apptainer|exec|/x.sif|./train.sh|" {
+		t.Errorf("%q, %v", argv, err)
+	}
+	if _, err := inImage("/x.sif", "/home/ada", 0, []string{"/home/ada/dlwb/n/venv/bin/python", "x.py"}); err == nil || !strings.Contains(err.Error(), "environment: system") {
+		t.Errorf("a venv in an image: %v", err)
+	}
+	if argv, err := inImage("", "/home/ada", 4, []string{"/home/ada/venv/bin/python"}); err != nil || len(argv) != 1 {
+		t.Errorf("without an image: %q, %v", argv, err)
+	}
+}
+
 // The codes of a script that began nothing are told; those of its ranks are theirs.
 func TestACodeOfTheScriptIsItsOwnOnlyBeforeARankBegins(t *testing.T) {
 	for _, code := range []int{65, 66} {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/slurm/options"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
 )
@@ -61,7 +63,11 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return found, err
 	}
 	for i := range j.Replicas {
-		if err := m.Hold(ctx, partOfJob(j, i)); err != nil {
+		part, err := partOfJob(j, i, r.Home)
+		if err == nil {
+			err = m.Hold(ctx, part)
+		}
+		if err != nil {
 			return found, err
 		}
 	}
@@ -112,18 +118,24 @@ func grace(config answer, wanted time.Duration) (time.Duration, error) {
 }
 
 // partOfJob is what one node does.
-func partOfJob(j cloud.Job, replica int) cloud.Part {
+func partOfJob(j cloud.Job, replica int, home string) (part cloud.Part, err error) {
 	id := partOf(j.Run, replica)
 	own := strings.NewReplacer("~/.dlwb/runs/"+j.Run, "~/.dlwb/runs/"+id)
-	part := cloud.Part{ID: id, Node: fmt.Sprintf("node%d", replica), Dir: j.Dir, Results: j.Results, Env: j.Env, Grace: j.Grace, LogMost: j.LogMost}
+	gpus := about.Own[options.Machines](j.Spec.Own).GPUs
+	part = cloud.Part{ID: id, Node: fmt.Sprintf("node%d", replica), Dir: j.Dir, Results: j.Results, Env: j.Env, Grace: j.Grace, LogMost: j.LogMost}
 	for _, proc := range j.Procs {
 		if proc.Replica != replica {
 			continue
 		}
-		proc.Argv, proc.Again = replaced(proc.Argv, own), replaced(proc.Again, own)
+		if proc.Argv, err = inImage(j.Spec.Image, home, gpus, replaced(proc.Argv, own)); err != nil {
+			return part, err
+		}
+		if proc.Again, err = inImage(j.Spec.Image, home, gpus, replaced(proc.Again, own)); err != nil {
+			return part, err
+		}
 		part.Procs = append(part.Procs, proc)
 	}
-	return part
+	return part, nil
 }
 
 func replaced(words []string, by *strings.Replacer) (all []string) {

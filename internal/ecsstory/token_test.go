@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const executing = "machines: {count: 2, instance: m5.xlarge, image: 'rayproject/ray:2.40.0', execution_role: 'arn:aws:iam::123456789012:role/ecsTaskExecutionRole'}\n"
+const executing = "machines: {count: 2, instance: m5.xlarge, image: 'rayproject/ray:2.40.0', task_execution_role: 'arn:aws:iam::123456789012:role/ecsTaskExecutionRole'}\n"
 
 // With an execution role no call of ECS has the token of Ray in it: it is an encrypted
 // parameter, which goes with the cluster.

@@ -37,6 +37,7 @@ func TestJobsOfASlurmThatIsSetUpInAnotherWay(t *testing.T) {
 		{"an sbatch that names no job", unnamed},
 		{"the jobs of others are hidden", hidden},
 		{"cancelled, and nobody keeps accounts", unaccounted},
+		{"ranks in an image", imaged},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			d := newDesk(t, base, program)
@@ -177,6 +178,30 @@ func hidden(t *testing.T, d *desk) {
 	}
 	if !strings.Contains(said.String(), "(Priority") && !strings.Contains(said.String(), "(Resources") || strings.Contains(said.String(), "place ") {
 		t.Errorf("where it waits is told so:\n%s", said)
+	}
+	d.clean()
+}
+
+// What stands in for apptainer here runs the program and says what it was given.
+func imaged(t *testing.T, d *desk) {
+	d.wraps(`exec "$real" "$@"`)
+	if err := os.WriteFile(filepath.Join(d.at, "site", "apptainer"), []byte("#!/bin/sh\necho \"apptainer $1 $2 $3 in $(pwd)\"; shift 3; exec \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.profile("slurm", "count: 1, partition: gpu, gpus: 1, image: '~/none.sif'", "engine: plain, command: train.py 0.02")
+	if out, err := d.try("run", "--plain"); err == nil || !strings.Contains(out, "there is no image ~/none.sif") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	d.must("down", "--all", "--plain")
+	if err := os.WriteFile(filepath.Join(d.home, "it.sif"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.profile("slurm", "count: 1, partition: gpu, gpus: 1, image: '~/it.sif'", "engine: plain, command: train.py 0.02")
+	if out := d.must("run", "--plain"); !strings.Contains(out, "every rank ended with code 0") {
+		t.Errorf("%s", out)
+	}
+	if log := d.stored(0); !strings.HasPrefix(log, "apptainer exec --nv "+d.home+"/it.sif in "+d.home+"/dlwb/jobs/") || !strings.HasSuffix(log, "rank 0 is through\n") {
+		t.Errorf("the log is %q", log)
 	}
 	d.clean()
 }

@@ -65,7 +65,7 @@ var table = []about.Option{
 	{Key: "machines.task_role", Also: []string{"role", "task_role_arn"},
 		Doc: "The IAM role of the containers, by ARN, by which scripts use S3; without it they have what the machine has.", Example: "arn:aws:iam::123456789012:role/training",
 		Place: about.In(func(m *Machines) *string { return &m.TaskRole })},
-	{Key: "machines.execution_role", Also: []string{"execution_role_arn", "task_execution_role"},
+	{Key: "machines.task_execution_role", Also: []string{"execution_role_arn"},
 		Doc: "The IAM role, by ARN, by which ECS reads the token of Ray from an encrypted parameter of Systems Manager (`ssm:GetParameters`); without it the token stands in the task definitions.", Example: "arn:aws:iam::123456789012:role/ecsTaskExecutionRole",
 		Place: about.In(func(m *Machines) *string { return &m.ExecutionRole })},
 	{Key: "machines.subnet", Asked: true, Also: []string{"subnets"},
@@ -94,7 +94,7 @@ func check(own any) (faults []about.Fault) {
 		}
 		add("reach", why, strings.Join(reaches, ", "))
 	}
-	for key, role := range map[string]string{"task_role": m.TaskRole, "execution_role": m.ExecutionRole} {
+	for key, role := range map[string]string{"task_role": m.TaskRole, "task_execution_role": m.ExecutionRole} {
 		if role != "" && !strings.HasPrefix(role, "arn:") {
 			add(key, fmt.Sprintf("%q is no ARN", role), "aws iam get-role --role-name NAME --query Role.Arn")
 		}

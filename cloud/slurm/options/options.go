@@ -36,6 +36,7 @@ var Provider = about.Provider{
 	Also:    []string{"sbatch", "hpc"},
 	Doc:     "jobs in the queue of a Slurm cluster, handed in on its login node",
 	Traits:  about.Traits{RanksOnly: true, Deadline: true},
+	Keys:    []string{"machines.image"},
 	Options: table,
 	New:     func() any { return new(Machines) },
 	Check:   check,
