@@ -415,8 +415,12 @@ func (t *teardown) addMachines(ids []string, state cloud.State, proof string) {
 	if t.e.ClosedAt != nil {
 		lived = t.e.ClosedAt.Sub(t.e.IntentAt)
 	}
+	share := float64(len(ids))
+	if t.d.Count > 0 {
+		share = float64(t.d.Count) // there may have been more: each costs what one does
+	}
 	for _, id := range ids {
-		t.found = append(t.found, cloud.Resource{Kind: kindInstance, ID: id, State: state, Proof: proof, Lived: lived, Cost: lived.Hours() * t.d.PerHour / float64(len(ids))})
+		t.found = append(t.found, cloud.Resource{Kind: kindInstance, ID: id, State: state, Proof: proof, Lived: lived, Cost: lived.Hours() * t.d.PerHour / share})
 	}
 }
 

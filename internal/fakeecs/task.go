@@ -106,10 +106,9 @@ func (f *Fake) keepCluster(c *cluster) {
 		alive := 0
 		for _, t := range c.tasks {
 			if t.service == s.name && t.status != "STOPPED" {
-				if s.status == "DRAINING" {
+				if alive++; s.status == "DRAINING" || alive > s.want {
 					t.stop()
 				}
-				alive++
 			}
 		}
 		if s.status == "DRAINING" && alive == 0 && time.Since(s.drained) > 100*time.Millisecond {
