@@ -32,7 +32,7 @@ func TestAJobOfSlurmByKeys(t *testing.T) {
 	x.Press("s")
 	x.See(soon, "✓ environment", "✓ submit", "✓ queue")
 	x.Press("n")
-	x.See(late, "node0", "node1", "CPU")
+	x.See(late, "replica0", "replica1", "cpu  ")
 	x.Press("l")
 	x.See(soon, "step 3/40")
 	x.Press("X")
