@@ -3,7 +3,6 @@ package workbench
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -98,35 +97,15 @@ func (w *Workbench) completeRecipe(ctx context.Context, l *link, s scope, r hist
 	if i := strings.IndexByte(r.Python, ' '); i >= 0 {
 		python = r.Python[i+1:]
 	}
-	r.Machines = make([]history.MachineFact, len(l.nodes))
 	facts := make([]nodefacts.Facts, len(l.nodes))
 	_ = l.each(ctx, func(ctx context.Context, i int, n *remote.Node) error {
 		facts[i] = nodefacts.Ask(ctx, n, python)
 		return nil
 	})
-	for i, f := range facts {
-		f.Machine.Node, f.Machine.Name = i, l.cluster.Nodes[i].Name
-		r.Machines[i] = f.Machine
-		if f.Err != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("node%d could not be asked: %v", i, f.Err))
-		}
+	for i := range facts {
+		facts[i].Machine.Node, facts[i].Machine.Name = i, l.cluster.Nodes[i].Name
 	}
-	first := facts[0]
-	if first.Err == nil {
-		r.Complete = true
-		r.Packages = first.Packages
-		if first.Image != "" {
-			r.Image = first.Image
-		}
-		if first.Torch != "" {
-			r.Torch, r.CUDA = first.Torch, first.CUDA
-		}
-		for i, f := range facts[1:] {
-			if f.Err == nil && !slices.Equal(f.Packages, first.Packages) {
-				r.Notes = append(r.Notes, fmt.Sprintf("node%d has other packages than node0: %s", i+1, history.PackageNews(first.Packages, f.Packages, 3)))
-			}
-		}
-	}
+	nodefacts.Complete(&r, facts)
 	if err := w.putRecipe(s.run, r); err != nil {
 		return err
 	}

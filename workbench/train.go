@@ -226,14 +226,25 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
+	return w.stopOn(ctx, c, on, run)
+}
+
+// stopOn ends a run on what carries it.
+func (w *Workbench) stopOn(ctx context.Context, c store.Cluster, on carrier, run string) error {
 	replicas, err := on.replicas(run)
 	if err != nil {
 		return err
 	}
-	if err := stopRun(ctx, on, follow.Silent(ctx, replicas), run, follow.Asked+"stopped by request"); err != nil {
-		return err
+	err = follow.Stop(ctx, replicas, follow.Silent(ctx, replicas), run, follow.Asked+"stopped by request")
+	if err == nil {
+		err = w.awaitEnd(ctx, c, run, endWait)
 	}
-	return w.awaitEnd(ctx, c, run, endWait)
+	// Whoever watches the run may take the cluster down behind its end: its nodes do not
+	// answer then, and soon it is not known any more.
+	if _, told := w.Ended(run); told {
+		return nil
+	}
+	return err
 }
 
 // endWait bounds the wait for another dlwb to tell the end of a run that was

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/profiles"
@@ -148,6 +149,42 @@ func TestTheEndOfATrialWhoseLaunchFailedIsToldOnceItIsStopped(t *testing.T) {
 		w.abandon(s, unstoppable{err: c.err}, run, data, errors.New("connection reset"))
 		if _, ended := w.Ended(id); ended != c.ended {
 			t.Errorf("%s: ended %v", id, ended)
+		}
+	}
+}
+
+// gone carries a run whose nodes do not answer any more: the dlwb that watches it was
+// told its end, and takes them down.
+type gone struct {
+	carrier
+	job.Replica
+	end func()
+}
+
+func (g gone) replicas(string) ([]job.Replica, error) { return []job.Replica{g}, nil }
+
+func (g gone) State(context.Context) (job.State, error) { return job.State{}, nil }
+
+func (g gone) Stop(context.Context, time.Duration, string) (int, error) {
+	g.end()
+	return 0, errors.New("connection refused")
+}
+
+func TestAStopWhoseNodesAreTakenDownBehindTheEndHasStopped(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		w := newBench(t, t.TempDir())
+		s := begin(t, w, "c", "r")
+		c, err := w.db.ClusterLife(s.life)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.stopOn(t.Context(), c, gone{end: func() {
+			if told {
+				publish(t, w, s, event.RunEnded{Verdict: event.Stopped, Rank: -1})
+			}
+		}}, "r")
+		if (err == nil) != told {
+			t.Errorf("the end is told: %v; stop: %v", told, err)
 		}
 	}
 }

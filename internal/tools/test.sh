@@ -103,8 +103,9 @@ beside=$!
 
 # shellcheck disable=SC2086
 raced 2 $stories
-# So are hundreds of deaths of dlwb as people have it, and what it takes to store a flood.
-tests -p 2 -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory)$' \
+# So are hundreds of deaths of dlwb as people have it, what it takes to store a flood, and
+# a log of millions of lines.
+tests -p 2 -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory|TestALogLongerThanWhatIsKeptTellsItsExtremes)$' \
     ./internal/ec2story ./cli
 
 wait "$beside" || failed=1

@@ -57,6 +57,34 @@ func Ask(ctx context.Context, n *remote.Node, python string) Facts {
 	return f
 }
 
+// Complete writes into a recipe what the nodes of a run have told, node 0 first. Its
+// packages are those of node 0; a node that has others is noted.
+func Complete(r *history.Recipe, facts []Facts) {
+	r.Machines = make([]history.MachineFact, len(facts))
+	for i, f := range facts {
+		r.Machines[i] = f.Machine
+		if f.Err != nil {
+			r.Notes = append(r.Notes, fmt.Sprintf("node%d could not be asked: %v", i, f.Err))
+		}
+	}
+	first := facts[0]
+	if first.Err != nil {
+		return
+	}
+	r.Complete, r.Packages = true, first.Packages
+	if first.Image != "" {
+		r.Image = first.Image
+	}
+	if first.Torch != "" {
+		r.Torch, r.CUDA = first.Torch, first.CUDA
+	}
+	for i, f := range facts[1:] {
+		if f.Err == nil && !slices.Equal(f.Packages, first.Packages) {
+			r.Notes = append(r.Notes, fmt.Sprintf("node%d has other packages than node0: %s", i+1, history.PackageNews(first.Packages, f.Packages, 3)))
+		}
+	}
+}
+
 // read bounds what a node told of its machine.
 func read(told wire.NodeFacts) Facts {
 	f := Facts{Image: brief(told.Image), Packages: []string{}, Machine: history.MachineFact{
