@@ -88,7 +88,7 @@ test-backends: test-slurm test-kubernetes ## the services that take whole jobs, 
 
 test-slurm: agent ## the same over a node of a real Slurm on this machine, and the life of jobs there (Linux, root; DLWB_SLURMRIG is the script that makes it)
 	sh internal/tools/need.sh slurm
-	DLWB_RIGS=1 go test -count=1 -v -p 1 -timeout 30m -run Slurm ./remote/transport ./remote ./internal/slurmrig
+	DLWB_RIGS=1 DLWB_KEYS=1 go test -count=1 -v -p 1 -timeout 30m -run Slurm ./remote/transport ./remote ./internal/slurmrig
 
 test-arm64: ## the agent for arm64, by qemu
 	sh internal/tools/need.sh arm64

@@ -15,6 +15,10 @@ import (
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
+// ByOwnSSH is the Way of a machine that is reached by the user's own ssh, under the
+// name that Called has: a person has logged in there, and ssh keeps the connection.
+const ByOwnSSH = "own-ssh"
+
 // Node is one machine reached by ssh. Node 0 of a cluster is the head.
 type Node struct {
 	Index int    `json:"index"`
@@ -34,7 +38,7 @@ type Node struct {
 	// which they are dialed; none: it is reached directly.
 	Jumps []Jump `json:"jumps,omitempty"`
 	// Way says how Addr is reached where a TCP connection is not possible, in
-	// the provider's own words: its Reach knows them. Empty: by TCP.
+	// the provider's own words: its Reach knows them. Empty: by TCP. See ByOwnSSH.
 	Way string `json:"way,omitempty"`
 	// HostKey is the host's public key in authorized_keys form
 	// ("ssh-ed25519 AAAA…"). It is known before the first connection.

@@ -32,7 +32,8 @@ type JobProvider interface {
 	// where one of Steps begins. When ctx ends, what was handed in stays.
 	Submit(ctx context.Context, life Life, j Job, enter func(step, text string), progress Progress) (Submitted, error)
 	// Await returns when a job has begun, or is over; until then it tells where
-	// it stands in the queue, and why it waits. It may be called by a process
+	// it stands in the queue, and why it waits. One that ended by itself and has no
+	// replica that could tell why gives a *NeverBegan. It may be called by a process
 	// that did not submit the job. When ctx ends, the job stays.
 	Await(ctx context.Context, life Life, ref string, enter func(step, text string), progress Progress) error
 	// Find looks for the job of a run whose Submit nobody saw the end of; an
@@ -44,6 +45,15 @@ type JobProvider interface {
 	// receipt is valid also when err is not nil.
 	Down(ctx context.Context, life Life, progress Progress) (Receipt, error)
 }
+
+// NeverBegan is the error of Await for a job that is over and has begun nowhere: the
+// run ends with it.
+type NeverBegan struct{ Err error }
+
+func (e *NeverBegan) Error() string { return e.Err.Error() }
+
+// Unwrap gives why.
+func (e *NeverBegan) Unwrap() error { return e.Err }
 
 // Keeper is a job provider whose service keeps what a run writes when its machines are
 // gone: it comes home from there, also when the cluster is no more.

@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,8 +139,11 @@ func (d *drive) recordSubmitted(made cloud.Submitted, run store.Run, data *runDa
 func (on *jobCarrier) await(ctx context.Context, t *stepTeller, run store.Run, data runData) error {
 	err := on.Await(ctx, on.life, data.Ref, t.enter, t.say)
 	if err != nil && ctx.Err() == nil {
-		err = &event.Fault{What: "wait for the job of run " + run.ID, Node: -1, Why: err.Error(),
-			Next: "dlwb attach " + on.c.Name + " looks again"}
+		next := cmp.Or(event.NextOf(err), "dlwb attach "+on.c.Name+" looks again")
+		if never := new(cloud.NeverBegan); errors.As(err, &never) || t.d.goal.Down { // else its removal would call it stopped
+			on.w.abandon(t.d.s, on, run, data, err)
+		}
+		err = &event.Fault{What: "wait for the job of run " + run.ID, Node: -1, Why: err.Error(), Next: next}
 	}
 	if err = errors.Join(err, t.end(err)); err != nil {
 		return err

@@ -56,9 +56,6 @@ func (d *drive) up(ctx context.Context) (string, bool, error) {
 	if !reflect.DeepEqual(c, d.data.Cluster) {
 		d.w.unlink(c.Name) // an older address is no use
 	}
-	if c.PricePerHour != d.record.PricePerHour {
-		d.data.Cluster = c
-	}
 	d.data.Cluster = c
 	if err := d.saveData(); err != nil {
 		return "", false, err

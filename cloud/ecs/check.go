@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
-	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
@@ -44,7 +43,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 		return out
 	}
 	out.Findings = append(out.Findings, cloud.Passed("credentials", id.ARN+" in "+d.region))
-	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkPrice}
+	parts := []func(context.Context) []cloud.Finding{c.checkPlace, c.checkProfile, c.checkToken, c.checkPrice}
 	found := make([][]cloud.Finding, len(parts))
 	var every sync.WaitGroup
 	for i, part := range parts {
@@ -116,15 +115,9 @@ func (c *check) checkProfile(ctx context.Context) []cloud.Finding {
 		need = append(need, "ssm:UpdateInstanceInformation", "ssmmessages:OpenDataChannel")
 	}
 	role := aws.ToString(out.InstanceProfile.Roles[0].Arn)
-	sim, err := c.iam.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &role, ActionNames: need})
+	refused, err := c.refusedTo(ctx, role, need...)
 	if err != nil {
 		return []cloud.Finding{cloud.Unchecked("instance profile", name+" is there; what its role may do is not visible to you: "+c.explain(err).Error(), "it needs "+strings.Join(need, ", "))}
-	}
-	var refused []string
-	for _, r := range sim.EvaluationResults {
-		if r.EvalDecision != iamtypes.PolicyEvaluationDecisionTypeAllowed {
-			refused = append(refused, aws.ToString(r.EvalActionName))
-		}
 	}
 	if len(refused) > 0 {
 		return []cloud.Finding{{What: "instance profile", Text: "the role of " + name + " may not " + strings.Join(refused, ", "),

@@ -15,6 +15,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
@@ -24,7 +25,7 @@ import (
 // removal is the order in which things can be removed. A capacity provider goes when
 // no service uses it, a cluster when nothing is in it, a security group when no machine
 // is. The services are drained before (see drain).
-var removal = []string{kindScaling, kindService, kindJob, kindCapacity, kindTemplate, kindTask, kindCluster, kindLogs, kindPlacement, kindGroup}
+var removal = []string{kindScaling, kindService, kindJob, kindCapacity, kindTemplate, kindTask, kindSecret, kindCluster, kindLogs, kindPlacement, kindGroup}
 
 // downLimit bounds the wait for one kind of things to be gone.
 const downLimit = 10 * time.Minute
@@ -243,6 +244,8 @@ func (t *teardown) delete(ctx context.Context, id string) (err error) {
 		_, err = t.ec2.DeleteLaunchTemplate(ctx, &awsec2.DeleteLaunchTemplateInput{LaunchTemplateId: &id})
 	case kindTask:
 		err = t.deleteTask(ctx, id)
+	case kindSecret:
+		_, err = t.api.SSM(t.region).DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: &name})
 	case kindCluster:
 		if err = t.deregister(ctx, name); err == nil {
 			_, err = t.ecs.DeleteCluster(ctx, &awsecs.DeleteClusterInput{Cluster: &name})
@@ -412,8 +415,12 @@ func (t *teardown) addMachines(ids []string, state cloud.State, proof string) {
 	if t.e.ClosedAt != nil {
 		lived = t.e.ClosedAt.Sub(t.e.IntentAt)
 	}
+	share := float64(len(ids))
+	if t.d.Count > 0 {
+		share = float64(t.d.Count) // there may have been more: each costs what one does
+	}
 	for _, id := range ids {
-		t.found = append(t.found, cloud.Resource{Kind: kindInstance, ID: id, State: state, Proof: proof, Lived: lived, Cost: lived.Hours() * t.d.PerHour / float64(len(ids))})
+		t.found = append(t.found, cloud.Resource{Kind: kindInstance, ID: id, State: state, Proof: proof, Lived: lived, Cost: lived.Hours() * t.d.PerHour / share})
 	}
 }
 

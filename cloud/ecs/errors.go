@@ -20,7 +20,7 @@ func absent(err error) bool {
 	code, says := awsapi.CodeOf(err)
 	switch code {
 	case "ClusterNotFoundException", "ServiceNotFoundException", "ServiceNotActiveException", "ResourceNotFoundException",
-		"InvalidGroup.NotFound", "InvalidPlacementGroup.Unknown", "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound":
+		"InvalidGroup.NotFound", "InvalidPlacementGroup.Unknown", "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound", "ParameterNotFound":
 		return true
 	case "ValidationError":
 		return strings.Contains(says, "not found") // of Auto Scaling
@@ -37,7 +37,7 @@ func exists(err error) bool {
 	code, says := awsapi.CodeOf(err)
 	switch code {
 	case "AlreadyExists", "AlreadyExistsFault", "InvalidGroup.Duplicate", "InvalidPlacementGroup.Duplicate", "InvalidLaunchTemplateName.AlreadyExistsException",
-		"ResourceAlreadyExistsException":
+		"ResourceAlreadyExistsException", "ParameterAlreadyExists":
 		return true
 	}
 	return strings.Contains(says, "already exists") || strings.Contains(says, "not idempotent")

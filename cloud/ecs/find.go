@@ -142,4 +142,4 @@ func (d *door) serviceNamed(ctx context.Context, name string) (*ecstypes.Service
 
 // finders are those of each kind.
 var finders = map[string]finder{kindGroup: findGroup, kindPlacement: findPlacement, kindTemplate: findTemplate, kindScaling: findScaling, kindLogs: findLogs,
-	kindCluster: findCluster, kindCapacity: findCapacity, kindTask: findTask, kindService: findService}
+	kindCluster: findCluster, kindCapacity: findCapacity, kindTask: findTask, kindService: findService, kindSecret: findSecret}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -53,7 +54,7 @@ func (m *maker) ensure(ctx context.Context, kind, name string, perHour float64, 
 	if e == nil {
 		d := detail{Region: m.region, Account: m.account, Name: name, PerHour: perHour}
 		if kind == kindScaling {
-			d.Ends = m.ends
+			d.Ends, d.Count, d.Of = m.ends, m.count(name[strings.LastIndex(name, "-")+1:]), m.of()
 		}
 		if err := m.life.Ledger.Intend(kind, token(kind, name), d); err != nil {
 			return "", err

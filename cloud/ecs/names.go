@@ -28,6 +28,7 @@ const (
 	kindTemplate  = "launch-template"
 	kindScaling   = "auto-scaling-group"
 	kindCapacity  = "capacity-provider"
+	kindSecret    = "ssm-parameter"
 	kindTask      = "task-definition"
 	kindService   = "ecs-service"
 	kindJob       = "ray-job"
@@ -48,8 +49,12 @@ type detail struct {
 	Name    string `json:"name"`
 	// Ends is when the scheduled action ends the machines of a group.
 	Ends time.Time `json:"ends,omitzero"`
-	// PerHour is what a group costs, in US dollars; 0: not known.
+	// PerHour is what a group costs with the Count machines that it was made with, in US
+	// dollars; 0: not known.
 	PerHour float64 `json:"per_hour,omitempty"`
+	Count   int32   `json:"count,omitempty"`
+	// Of is what its machines and containers are made of, by the key of the profile.
+	Of map[string]string `json:"of,omitempty"`
 	// Job is what a Ray job is found by.
 	Job *ref `json:"job,omitempty"`
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/pack"
 	"github.com/dlwb/dlwb/cloud/rayjobs"
@@ -118,7 +120,7 @@ func (m *maker) sameAs() (*detail, error) {
 	case time.Now().After(d.Ends):
 		return nil, &plainError{"the time of the machines of " + m.life.Name + " was over at " + d.Ends.Local().Format("2006-01-02 15:04"), "dlwb down " + m.life.Name + ", then run it again"}
 	}
-	return &d, nil
+	return &d, m.fits(&d)
 }
 
 // longest is how long machines may be there at most.
@@ -157,6 +159,9 @@ func (m *maker) rayCluster(ctx context.Context, p *Provider, enter func(step, te
 		return nil, err
 	}
 	enter(stepMachines, fmt.Sprintf("%d × %s and %s; usually 2 to 4 minutes; they end at %s", m.spec.Count, m.spec.Instance, m.own.Head, m.ends.Local().Format("15:04 on 2 January")))
+	if err := m.scale(ctx); err != nil {
+		return nil, err
+	}
 	for _, part := range []string{head, worker} {
 		if err := m.start(ctx, part); err != nil {
 			return nil, err
@@ -339,7 +344,7 @@ func (p *Provider) Await(ctx context.Context, life cloud.Life, text string, ente
 		case j == nil:
 			return &plainError{"Ray has no job " + r.Name + ": its head was started again, or the cluster is gone", "dlwb down, and run it again"}
 		case j.Status == rayjobs.Failed && j.Began().IsZero():
-			return &plainError{"the job failed before it began: " + j.Message, ""}
+			return &cloud.NeverBegan{Err: &plainError{"the job failed before it began: " + j.Message, ""}}
 		case j.Status != rayjobs.Pending:
 			return nil
 		default:
@@ -381,7 +386,7 @@ func (m *maker) leaving(ctx context.Context) error {
 		if err != nil {
 			return m.explain(err)
 		}
-		if s == nil || s.DesiredCount < m.count(part) {
+		if s == nil || aws.ToString(s.Status) != "ACTIVE" || s.DesiredCount == 0 {
 			return over
 		}
 	}

@@ -47,7 +47,7 @@ const ownIP = `python3 -c 'import os,socket; s=socket.socket(socket.AF_INET,sock
 // task registers the task definition of a part.
 func (m *maker) task(ctx context.Context, part, headIP string) (string, error) {
 	facts := m.place.facts[part]
-	token, err := tokenOf(m.life)
+	env, secrets, err := m.rayToken(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -55,7 +55,7 @@ func (m *maker) task(ctx context.Context, part, headIP string) (string, error) {
 		Name: aws.String(containerOf[part]), Image: &m.spec.Image, Essential: aws.Bool(true), Command: m.rayCommand(part, headIP), EntryPoint: []string{},
 		// What a machine's own programs need stays free.
 		MemoryReservation: aws.Int32(max(512, facts.memoryMiB*3/4)), StopTimeout: aws.Int32(30),
-		Environment:     pairs("RAY_AUTH_MODE", "token", "RAY_AUTH_TOKEN", token, "RAY_DEDUP_LOGS", "0"),
+		Environment: pairs(append(env, "RAY_AUTH_MODE", "token", "RAY_DEDUP_LOGS", "0")...), Secrets: secrets,
 		Ulimits:         []ecstypes.Ulimit{{Name: ecstypes.UlimitNameNofile, SoftLimit: 65536, HardLimit: 65536}, {Name: ecstypes.UlimitNameMemlock, SoftLimit: -1, HardLimit: -1}},
 		LinuxParameters: &ecstypes.LinuxParameters{SharedMemorySize: aws.Int32(m.sharedMiB(part)), InitProcessEnabled: aws.Bool(true)},
 		LogConfiguration: &ecstypes.LogConfiguration{LogDriver: ecstypes.LogDriverAwslogs, Options: map[string]string{
@@ -69,6 +69,9 @@ func (m *maker) task(ctx context.Context, part, headIP string) (string, error) {
 		ContainerDefinitions: []ecstypes.ContainerDefinition{c}, Tags: m.ecsTags()}
 	if m.own.TaskRole != "" {
 		in.TaskRoleArn = &m.own.TaskRole
+	}
+	if m.own.ExecutionRole != "" {
+		in.ExecutionRoleArn = &m.own.ExecutionRole
 	}
 	return m.ensure(ctx, kindTask, family, 0, func() (string, error) {
 		out, err := m.ecs.RegisterTaskDefinition(ctx, in)

@@ -74,8 +74,11 @@ func (m *maker) machinesUp(ctx context.Context) error {
 			if err != nil {
 				return false, "", err
 			}
-			if have < int(m.count(part)) {
-				texts = append(texts, fmt.Sprintf("%d of %d × %s for the %s%s", have, m.count(part), m.instance(part), part, why))
+			switch want := int(m.count(part)); {
+			case have < want:
+				texts = append(texts, fmt.Sprintf("%d of %d × %s for the %s%s", have, want, m.instance(part), part, why))
+			case have > want:
+				texts = append(texts, fmt.Sprintf("%d × %s more than are asked for go", have-want, m.instance(part)))
 			}
 		}
 		if len(texts) > 0 {
@@ -102,7 +105,7 @@ func (d *door) group(ctx context.Context, name string, want int32) (have int, wh
 		return 0, "", &plainError{"the auto scaling group " + name + " is gone", "somebody removed it; dlwb down, and run it again"}
 	}
 	g := out.AutoScalingGroups[0]
-	if aws.ToInt32(g.DesiredCapacity) < want {
+	if aws.ToInt32(g.DesiredCapacity) != want {
 		return 0, "", &plainError{fmt.Sprintf("the auto scaling group %s is to have %d machines, not %d: its time is over, or somebody changed it", name, aws.ToInt32(g.DesiredCapacity), want), "dlwb down, and run it again"}
 	}
 	for _, i := range g.Instances {

@@ -152,7 +152,7 @@ func (s scene) stand() standing {
 		if started > 0 {
 			return standing{step: stepStart, begun: true}
 		}
-		return standing{never: fmt.Errorf("the job ended before any pod had started: %s", sentence(c.Reason, c.Message))}
+		return standing{never: &cloud.NeverBegan{Err: fmt.Errorf("the job ended before any pod had started: %s", sentence(c.Reason, c.Message))}}
 	}
 	switch {
 	case started >= len(s.ref.Ranks):

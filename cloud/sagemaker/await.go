@@ -141,7 +141,7 @@ func neverBegan(j *sagemaker.DescribeTrainingJobOutput) error {
 		return nil
 	}
 	reason := aws.ToString(j.FailureReason)
-	return &plainError{sentence("the job failed before it began", reason), adviceOf(reason)}
+	return &cloud.NeverBegan{Err: &plainError{sentence("the job failed before it began", reason), adviceOf(reason)}}
 }
 
 // adviceOf is what to do about a failure, by SageMaker's words.

@@ -217,6 +217,7 @@ type teller struct {
 	host string
 	sink func([]byte)
 	body *body
+	seen bool      // the job
 	last time.Time // of the reading that was told last
 	// busy are the percents of all cores, summed up over so many minutes.
 	busy    float64
@@ -230,9 +231,16 @@ func (t *teller) look(ctx context.Context, r *replica) (over bool, err error) {
 		return false, err
 	}
 	l, err := d.see(ctx, r.ref.Name)
-	if err != nil || l == nil || began(l.job).IsZero() {
+	switch {
+	case err != nil:
 		return false, err
+	case l == nil:
+		return t.seen, nil // one that was just made may not be shown yet; later it is forgotten
+	case began(l.job).IsZero():
+		t.seen = true
+		return terminal(l.job), nil
 	}
+	t.seen = true
 	if t.body == nil {
 		b := d.bodyOf(ctx, l.job)
 		t.body = &b

@@ -4,6 +4,7 @@ package sagemaker
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -68,6 +69,29 @@ func TestAHostsPanelIsWhatCloudWatchHasOfIt(t *testing.T) {
 	}
 	if len(s.GPUs) != 1 || s.GPUs[0].Name != "mean of 4 × A10G" || !near(s.GPUs[0].Util, 50) || !near(s.GPUs[0].MemUsed, *s.GPUs[0].MemTotal/10) || s.GPUs[0].Temp != nil {
 		t.Errorf("%+v", s.GPUs)
+	}
+	if _, err := p.Down(t.Context(), life, quiet); err != nil {
+		t.Error(err)
+	}
+}
+
+// The panel of a job that failed before it began, or that SageMaker has forgotten, ends:
+// AWS is asked nothing more.
+func TestThePanelOfAJobThatNeverBeganEnds(t *testing.T) {
+	f, p, life := account(t)
+	f.NeverBegins = "CapacityError: Unable to provision requested ML compute capacity."
+	made, err := p.Submit(t.Context(), life, jobThat(t, "r-never", "print(1)\n", options.Machines{}), noStep, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := new(cloud.NeverBegan)
+	if err := p.Await(t.Context(), life, made.Ref, noStep, quiet); !errors.As(err, &never) || !strings.Contains(err.Error(), "CapacityError") {
+		t.Errorf("Await says %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := p.Open(life, made.Ref)[0].(job.Teller).Telemetry(ctx, job.NewPace(), func([]byte) {}); err != nil {
+		t.Errorf("the panel goes on: %v", err)
 	}
 	if _, err := p.Down(t.Context(), life, quiet); err != nil {
 		t.Error(err)

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,7 +41,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	out.Script = orderOf(cloud.Job{Run: "RUN", Replicas: spec.Count, Spec: spec}, "LIFE", "HOME", "HOME/.dlwb/jobs/RUN/agent").script()
 	m, _, err := p.machine(ctx, own.Login, nil)
 	if err != nil {
-		out.Findings = []cloud.Finding{bad("login node", err.Error(), "ssh "+own.Login+" true")}
+		out.Findings = []cloud.Finding{bad("login node", err.Error(), "ssh "+own.Login+" true; where that asks for a second factor, machines.login: ssh:"+own.Login)}
 		return out
 	}
 	c, problem := survey(ctx, m)
@@ -55,7 +56,10 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	}
 	out.Findings = c.judge(spec, own)
 	if !slices.ContainsFunc(out.Findings, func(f cloud.Finding) bool { return !f.OK }) {
-		out.Findings = append(out.Findings, c.home(ctx, m, checked), expected(ctx, m, checked))
+		out.Findings = append(out.Findings, c.home(ctx, m, checked), c.expected(ctx, m, checked))
+		if spec.Image != "" {
+			out.Findings = append(out.Findings, c.image(ctx, m, spec.Image))
+		}
 	}
 	return out
 }
@@ -73,7 +77,7 @@ func survey(ctx context.Context, m cloud.Machine) (*cluster, *cloud.Finding) {
 		question{"partitions", partitionsLine}, question{"nodes", nodesLine}, question{"config", configLine}, question{"accounts", accountsLine},
 		question{"qos", qosLine}, question{"disk", `cd && stat -f -c %T .; uname -n`})
 	if err != nil {
-		return problem(bad("login node", "it can't be asked: "+err.Error(), "does a shell there answer? ssh to it, and run sinfo"))
+		return problem(bad("login node", "it can't be asked: "+err.Error(), "does a shell there answer? ssh to it, and run sinfo; one that is reached as ssh:… needs a connection that your own ssh keeps open (docs/slurm.md)"))
 	}
 	if missing := all["commands"].lines(); len(missing) > 0 {
 		return problem(bad("slurm", "there is no "+strings.Join(missing, ", ")+" on the PATH of a login there: this is no machine on which jobs of Slurm are handed in",
@@ -113,6 +117,9 @@ func (c *cluster) judge(spec cloud.Spec, own options.Machines) []cloud.Finding {
 	}
 	if part.maxNodes > 0 && spec.Count > part.maxNodes {
 		all = append(all, bad("nodes", fmt.Sprintf("%d nodes are asked for, and a job in partition %s has %d at most", spec.Count, part.name, part.maxNodes), "lower machines.count"))
+	}
+	if spec.Count < part.minNodes {
+		all = append(all, bad("nodes", fmt.Sprintf("%d nodes are asked for, and a job in partition %s has %d at least: Slurm would take the job and never begin it", spec.Count, part.name, part.minNodes), "raise machines.count, or choose another partition"))
 	}
 	return all
 }
@@ -209,6 +216,9 @@ func (c *cluster) time(spec cloud.Spec, own options.Machines, p partition) cloud
 // gpus looks whether nodes of the partition have the GPUs, and the rest, that each
 // node is to have.
 func (c *cluster) gpus(spec cloud.Spec, own options.Machines, p partition) cloud.Finding {
+	if len(c.in(p)) == 0 && p.nodes > 0 {
+		return cloud.Unchecked("nodes", "this cluster does not show its nodes (PrivateData): whether they have what each node is to have is not known", "")
+	}
 	fit, most := 0, 0
 	kinds := map[string]bool{}
 	for _, m := range c.in(p) {
@@ -340,21 +350,25 @@ func (c *cluster) home(ctx context.Context, m cloud.Machine, o order) cloud.Find
 	next := "keep the home directory, or a link ~/dlwb and ~/.dlwb, on a file system that the nodes have too"
 	var requests []string
 	for _, r := range o.requests() {
-		for _, keep := range []string{"--partition=", "--account=", "--qos="} {
+		for _, keep := range []string{"--partition=", "--account=", "--qos=", "--reservation="} {
 			if strings.HasPrefix(r, keep) {
 				requests = append(requests, r)
 			}
 		}
 	}
-	a, err := askOne(ctx, m, fmt.Sprintf(`cd && f=.dlwb-shared-$$ && : >"$f" && { timeout %d srun --quiet --immediate=%d --nodes=1 --ntasks=1 --time=1 --job-name=dlwb-check --chdir=/ %s `+
-		`sh -c 'if [ -e "$1" ]; then echo yes; else echo no "$(uname -n)"; fi' sh "$(pwd)/$f"; c=$?; rm -f "$f"; [ $c = 0 ]; }`,
+	a, err := askOne(ctx, m, fmt.Sprintf(`cd && f=.dlwb-shared-$$ && : >"$f" && { timeout %d srun --quiet `+plain+` --immediate=%d --nodes=1 --ntasks=1 --time=1 --job-name=dlwb-check --chdir=/ %s `+
+		`sh -c 'if [ -e "$1" ]; then echo dlwb-yes; else echo dlwb-no "$(uname -n)"; fi' sh "$(pwd)/$f"; c=$?; rm -f "$f"; [ $c = 0 ]; }`,
 		int(homeProbe.Seconds())+3, int(homeProbe.Seconds()), words(requests...)))
-	said_ := strings.Fields(a.out)
-	switch {
-	case err == nil && len(said_) > 0 && said_[0] == "yes":
-		return good("home", "the nodes see the home directory of the login node")
-	case err == nil && len(said_) == 2 && said_[0] == "no":
-		return bad("home", fmt.Sprintf("the home directory is not shared: node %s does not see the one of %s", said_[1], c.host), next)
+	if err != nil {
+		a.out = ""
+	}
+	for _, line := range a.lines() { // a prolog of the site may print more
+		if node, no := strings.CutPrefix(line, "dlwb-no "); no {
+			return bad("home", fmt.Sprintf("the home directory is not shared: node %s does not see the one of %s", node, c.host), next)
+		}
+		if line == "dlwb-yes" {
+			return good("home", "the nodes see the home directory of the login node")
+		}
 	}
 	return cloud.Unchecked("home", fmt.Sprintf("the home directory is on %s, and no node was free to say whether it sees it", orUnknown(c.disk)), next)
 }
@@ -382,14 +396,19 @@ func startOf(a answer) string {
 }
 
 // expected asks Slurm when the job would begin. What it refuses it says.
-func expected(ctx context.Context, m cloud.Machine, o order) cloud.Finding {
+func (c *cluster) expected(ctx context.Context, m cloud.Machine, o order) cloud.Finding {
 	a, err := askOne(ctx, m, testOnly(o))
 	if err != nil {
 		return cloud.Unchecked("queue", "when the job would begin is not known: "+err.Error(), "")
 	}
 	text := said(a.err + a.out)
 	if a.code != 0 {
-		return bad("queue", "Slurm would not take the job: "+strings.TrimPrefix(text, "allocation failure: "), "sbatch --test-only "+strings.Join(o.requests(), " "))
+		next := "sbatch --test-only " + strings.Join(o.requests(), " ")
+		if part, _ := partitionOf(c.partitions, o.Partition); o.Account == "" && strings.Contains(strings.ToLower(text), "account") {
+			have, _ := c.rights(part)
+			next = "set machines.account to one of yours: " + cmp.Or(strings.Join(have, ", "), "those who run the cluster know it")
+		}
+		return bad("queue", "Slurm would not take the job: "+strings.TrimPrefix(text, "allocation failure: "), next)
 	}
 	when := startOf(a)
 	if when == "" {

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ type partition struct {
 	most      time.Duration // the time limit; 0: none
 	usual     time.Duration // what a job gets that asks for none; 0: not set
 	maxNodes  int           // a job may have; 0: any
+	minNodes  int           // it must have
 	nodes     int
 	accounts  []string // that may use it; nil: all
 	qos       []string // likewise
@@ -56,6 +58,7 @@ func partitionsOf(a answer) (all []partition) {
 		p.most, _ = limitOf(f["MaxTime"])
 		p.usual, _ = limitOf(f["DefaultTime"])
 		p.maxNodes, _ = strconv.Atoi(f["MaxNodes"])
+		p.minNodes, _ = strconv.Atoi(f["MinNodes"])
 		p.nodes, _ = strconv.Atoi(f["TotalNodes"])
 		p.accounts, p.qos = allowed(f["AllowAccounts"]), allowed(f["AllowQos"])
 		all = append(all, p)
@@ -229,6 +232,12 @@ func settings(a answer) map[string]string {
 		}
 	}
 	return all
+}
+
+// hides reports whether a cluster shows a user only what is his own of something:
+// "jobs", "nodes".
+func hides(config answer, what string) bool {
+	return slices.Contains(strings.Split(settings(config)["PrivateData"], ","), what)
 }
 
 // queued is a job as squeue has it.

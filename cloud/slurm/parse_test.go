@@ -116,7 +116,6 @@ func TestEachEndHasItsReason(t *testing.T) {
 		{"forgotten, no accounts", invalid, none, answer{out: "end-0 143 1700000000\nend-1 0 1700000100\n"}, "COMPLETED", ""},
 		{"lost by the controller", invalid, answer{out: "RUNNING|0:0\n"}, answer{out: "end-0 3 1700000000\n"}, "FAILED", ""},
 		{"forgotten, no word", invalid, none, answer{}, "", ""},
-		{"home", answer{out: "JobId=9 JobState=FAILED ExitCode=66:0"}, none, answer{}, "FAILED", job.Taken},
 	} {
 		s, err := endOf("9", c.job, c.sacct, c.disk)
 		if err != nil || s.state != c.state || c.begins == "" && s.why() != "" || !strings.HasPrefix(s.why(), c.begins) {
@@ -136,7 +135,7 @@ func TestTheScriptSaysWhatTheProfileSays(t *testing.T) {
 	text := o.script()
 	for _, want := range []string{"#SBATCH --nodes=3\n", "#SBATCH --partition=gpu\n", "#SBATCH --account=lab\n", "#SBATCH --qos=normal\n", "#SBATCH --time=0-01:30:00\n",
 		"#SBATCH --gres=gpu:a100:2\n", "#SBATCH --cpus-per-task=8\n", "#SBATCH --mem=64G\n", "#SBATCH --constraint=a&b\n", "#SBATCH --requeue\n",
-		"module load 'cuda/12.4' >/dev/null 2>&1 ||", "module load 'x$(touch y)' ", "dir='/home/a b/.dlwb/jobs/r-1'", "--cpus-per-task=8 --kill"} {
+		"module load 'cuda/12.4' >/dev/null 2>&1 ||", "module load 'x$(touch y)' ", "dir='/home/a b/.dlwb/jobs/r-1'", "--cpus-per-task=8 --mpi=none --cpu-bind=none --kill"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

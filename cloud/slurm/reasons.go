@@ -38,7 +38,6 @@ var reasons = []struct {
 	{"InvalidQOS", "its QOS is not valid", true},
 	{"AccountNotAllowed", "its account may not use the partition", true},
 	{"QOSNotAllowed", "its QOS may not be used in the partition", true},
-	{"QOSMaxWallDurationPerJobLimit", "its time limit is above that of the QOS", true},
 	{"QOSMaxJobsPerUser", "you have as many jobs running as the QOS allows", false},
 	{"QOSMaxGRESPerUser", "you have as many GPUs as the QOS allows", false},
 	{"QOSMaxCpuPerUser", "you have as many CPUs as the QOS allows", false},
@@ -60,6 +59,9 @@ var reasons = []struct {
 func wordsOf(reason string) (text string, hopeless bool) {
 	if reason == "" || reason == "None" {
 		return "the scheduler has not looked at it yet", false
+	}
+	if strings.Contains(reason, "PerJob") { // QOSMaxGRESPerJob, AssocMaxNodePerJobLimit
+		return fmt.Sprintf("it asks for more than one job may have (%s)", reason), true
 	}
 	for _, r := range reasons {
 		if strings.HasPrefix(reason, r.begins) {
@@ -130,9 +132,21 @@ func (s seen) why() string {
 		if s.code == 0 && s.signal == 53 {
 			return job.Taken + "Slurm could not begin " + job_ + " on its node: the output file, or the home directory, is not there (0:53)"
 		}
-		if s.code == 66 {
-			return job.Taken + job_ + " did not find its files on its nodes: is the home directory shared with them?"
-		}
+	}
+	return ""
+}
+
+// early is why the script of a job ended before it began anything on its nodes; empty: it
+// says nothing. Of a job that has begun, these codes are those of its ranks.
+func (s seen) early() string {
+	job_ := "job " + s.id
+	switch {
+	case s.state != "FAILED" || s.signal != 0:
+		return ""
+	case s.code == 65:
+		return job.Taken + job_ + " could not load its modules on its nodes: machines.modules"
+	case s.code == 66:
+		return job.Taken + job_ + " did not find its files on its nodes: is the home directory shared with them?"
 	}
 	return ""
 }

@@ -378,6 +378,9 @@ func (s *story) reason(ctx context.Context, now seen) (string, error) {
 		return why, nil
 	}
 	why := now.why()
+	if why == "" && !s.begun {
+		why = now.early()
+	}
 	if strings.HasPrefix(why, job.Cancelled) && strings.HasPrefix(now.by, "user ") {
 		if r, err := m.Run(ctx, `id -nu -- `+words(strings.TrimPrefix(now.by, "user ")), nil); err == nil && r.Code == 0 {
 			why = strings.Replace(why, now.by, strings.TrimSpace(string(r.Out)), 1)
@@ -475,6 +478,6 @@ func (p *Provider) Enter(ctx context.Context, life cloud.Life, ref string, numbe
 	}
 	// Without --overlap it would wait for the end of the job; without --unbuffered
 	// bytes would wait for the end of a line.
-	return []string{"sh", "-c", clean + `exec srun --jobid=` + words(id) + ` --overlap --nodes=1 --ntasks=1 --nodelist=` + words(hosts[number]) +
+	return []string{"sh", "-c", clean + `exec srun --jobid=` + words(id) + ` --overlap ` + plain + ` --nodes=1 --ntasks=1 --nodelist=` + words(hosts[number]) +
 		` --unbuffered --quiet --export=ALL sh -c "$1"`, "dlwb"}, nil
 }

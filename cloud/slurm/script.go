@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,8 @@ func (o order) requests() []string {
 	add("--account=%s", o.Account)
 	add("--qos=%s", o.QOS)
 	add("--time=%s", o.time)
-	if o.GPUs > 0 {
+	asksGPUs := slices.ContainsFunc(o.Sbatch, func(w string) bool { return strings.HasPrefix(w, "--gres=") || strings.HasPrefix(w, "--gpus") })
+	if o.GPUs > 0 && !asksGPUs {
 		kind := ""
 		if o.GPUType != "" {
 			kind = ":" + o.GPUType
@@ -85,8 +87,13 @@ func (o order) requests() []string {
 	if o.NoRequeue {
 		requeue = "--no-requeue"
 	}
-	return append(all, requeue, "--open-mode=append", "--kill-on-invalid-dep=yes", "--export="+passed)
+	return append(append(all, o.Sbatch...), requeue, "--open-mode=append", "--kill-on-invalid-dep=yes", "--export="+passed)
 }
+
+// plain are options of srun for a task that is no program of MPI and is bound by nobody:
+// where a site's default for MPI is PMIx, the ranks would believe that they are of its
+// world; where it binds tasks, all ranks of a node would share the first core.
+const plain = "--mpi=none --cpu-bind=none"
 
 // stepVariables tell a program that it is a task of a step, of which there is one
 // for each node. The ranks are told their places by the engine, and a framework
@@ -109,7 +116,7 @@ port=$((@PORT@ + life))
 # The step ends by a signal, or by itself: what comes behind it must run.
 trap : TERM
 # One task for each node: dlwb's agent, which starts the ranks there.
-srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 @CPUS@--kill-on-bad-exit=1 --export=ALL \
+srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 @CPUS@` + plain + ` --kill-on-bad-exit=1 --export=ALL \
     sh -c 'node=$SLURM_NODEID; unset @UNSET@; exec "$0" part "$1.n$node" "$2" "$3" "$4"' \
     @AGENT@ @PARTS@ "$life" "$hosts" "$port"
 code=$?

@@ -103,6 +103,9 @@ func (p *Provider) machine(ctx context.Context, login string, known *cloud.Node)
 	switch {
 	case known != nil:
 		node = *known
+	case strings.HasPrefix(login, options.OwnSSH):
+		name := strings.TrimPrefix(login, options.OwnSSH)
+		node = cloud.Node{Name: name, Called: name, Way: cloud.ByOwnSSH}
 	case login != "":
 		node, err = p.options.Login(ctx, login)
 	}

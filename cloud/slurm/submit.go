@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/cloud/slurm/options"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
 )
@@ -61,7 +63,11 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		return found, err
 	}
 	for i := range j.Replicas {
-		if err := m.Hold(ctx, partOfJob(j, i)); err != nil {
+		part, err := partOfJob(j, i, r.Home)
+		if err == nil {
+			err = m.Hold(ctx, part)
+		}
+		if err != nil {
 			return found, err
 		}
 	}
@@ -112,18 +118,24 @@ func grace(config answer, wanted time.Duration) (time.Duration, error) {
 }
 
 // partOfJob is what one node does.
-func partOfJob(j cloud.Job, replica int) cloud.Part {
+func partOfJob(j cloud.Job, replica int, home string) (part cloud.Part, err error) {
 	id := partOf(j.Run, replica)
 	own := strings.NewReplacer("~/.dlwb/runs/"+j.Run, "~/.dlwb/runs/"+id)
-	part := cloud.Part{ID: id, Node: fmt.Sprintf("node%d", replica), Dir: j.Dir, Results: j.Results, Env: j.Env, Grace: j.Grace, LogMost: j.LogMost}
+	gpus := about.Own[options.Machines](j.Spec.Own).GPUs
+	part = cloud.Part{ID: id, Node: fmt.Sprintf("node%d", replica), Dir: j.Dir, Results: j.Results, Env: j.Env, Grace: j.Grace, LogMost: j.LogMost}
 	for _, proc := range j.Procs {
 		if proc.Replica != replica {
 			continue
 		}
-		proc.Argv, proc.Again = replaced(proc.Argv, own), replaced(proc.Again, own)
+		if proc.Argv, err = inImage(j.Spec.Image, home, gpus, replaced(proc.Argv, own)); err != nil {
+			return part, err
+		}
+		if proc.Again, err = inImage(j.Spec.Image, home, gpus, replaced(proc.Again, own)); err != nil {
+			return part, err
+		}
 		part.Procs = append(part.Procs, proc)
 	}
-	return part
+	return part, nil
 }
 
 func replaced(words []string, by *strings.Replacer) (all []string) {
@@ -170,9 +182,15 @@ func sbatchLine(dir, life string, resumes bool) string {
 		marks += " && : >resume"
 	}
 	return clean + `umask 077; cd ` + dir + ` && cat >script.tmp && mv script.tmp script && printf '%s\n' ` + words(life) + ` >life && ` + marks + ` || exit 70; ` +
-		`id=$(sbatch --parsable <script 2>errors) || { cat errors >&2; grep -qi -e 'timed out' -e 'zero bytes' -e 'receive failure' -e 'reset by peer' errors || rm -f trying; exit 71; }; cat errors >&2; ` +
-		`id=${id%%;*}; printf '%s\n' "$id" >id.tmp && mv id.tmp id; printf %s "$id"`
+		`out=$(sbatch --parsable <script 2>errors) || { cat errors >&2; grep -qi -e 'timed out' -e 'zero bytes' -e 'receive failure' -e 'reset by peer' errors || rm -f trying; exit 71; }; cat errors >&2; ` +
+		`id=$(printf '%s\n' "$out" | sed -n '` + jobNumber + `' | tail -n 1); [ -n "$id" ] || { printf 'it named no job: %s\n' "$out" >&2; exit 71; }; ` +
+		`printf '%s\n' "$id" >id.tmp && mv id.tmp id; printf %s "$id"`
 }
+
+// jobNumber is the script of sed that finds the number of a job in what sbatch prints:
+// "17", "17;cluster" where there are several, and what a site's own script around it
+// makes of that, with a banner before or behind.
+const jobNumber = `s/^\([0-9][0-9]*\)\(;[^ ]*\)\{0,1\}$/\1/p; s/^Submitted batch job \([0-9][0-9]*\).*/\1/p`
 
 // settleLimit is how long Find waits for an sbatch that is on its way.
 var settleLimit = 12 * time.Second
@@ -321,12 +339,19 @@ func (p *Provider) standing(ctx context.Context, m cloud.Machine, s seen) string
 	return text
 }
 
-// placeOf is the place of a job among those that wait in its partition.
+// placeOf is the place of a job among those that wait in its partition; empty where it
+// is not known, as on a cluster that shows nobody the jobs of others.
 func placeOf(ctx context.Context, m cloud.Machine, id string) string {
-	a, err := askOne(ctx, m, `squeue --noheader --states=PENDING --partition="$(squeue --noheader --format=%P --jobs=`+words(id)+`)" --format='%i|%Q'`)
-	if err != nil || a.code != 0 {
+	all, err := ask(ctx, m, question{"config", configLine},
+		question{"queue", `squeue --noheader --states=PENDING --partition="$(squeue --noheader --format=%P --jobs=` + words(id) + ` | tail -n 1)" --format='%i|%Q'`})
+	if err != nil || all["queue"].code != 0 || hides(all["config"], "jobs") {
 		return ""
 	}
+	return placeAmong(id, all["queue"])
+}
+
+// placeAmong is the place of a job in a list of jobs with their priorities.
+func placeAmong(id string, a answer) string {
 	mine, before, all := int64(-1), 0, 0
 	priorities := map[string]int64{}
 	for _, line := range a.lines() {

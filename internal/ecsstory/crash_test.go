@@ -59,6 +59,7 @@ func (c cell) ending() bool {
 var sampled = []cell{
 	{"CreateAutoScalingGroup", 1, lost, "run again"},
 	{"UpdateAutoScalingGroup", 2, lost, "attach"},
+	{"PutParameter", 1, lost, "run again"},
 	{"RegisterTaskDefinition", 1, lost, "run again"},
 	{"SubmitJob", 1, lost, "attach"},
 	{"SubmitJob", 1, atWrite, "attach"},
@@ -72,7 +73,7 @@ var sampled = []cell{
 func cells(t *testing.T) (all []cell) {
 	t.Helper()
 	p := newProject(t)
-	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
+	p.profile("ecs", "{engine: plain, command: train.py 0.01}", executing)
 	p.Must("run", "--plain", "--down")
 	p.clean()
 	counts := p.fake.Counts()
@@ -126,7 +127,7 @@ func TestADlwbThatIsKilledAtAnyCallLeavesNothing(t *testing.T) {
 // play plays a crash and reports whether dlwb was killed.
 func (c cell) play(t *testing.T) bool {
 	p := newProject(t)
-	p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
+	p.profile("ecs", "{engine: plain, command: train.py 0.01}", executing)
 	k := &killer{c: c, p: p, started: make(chan struct{}), over: make(chan struct{})}
 	p.fake.Answer(k.answer)
 	p.fake.Cut(k.cut)

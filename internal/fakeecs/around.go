@@ -68,6 +68,18 @@ func (f *Fake) ssm(q request) (any, *Error) {
 		return m{"SessionId": "s-1"}, nil
 	}
 	said := str(q.in, "Name")
+	switch kept := f.parameters[said]; {
+	case q.name == "PutParameter" && kept != nil:
+		return nil, bad("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
+	case q.name == "PutParameter":
+		f.parameters[said] = q.in
+		return m{"Version": 1, "Tier": "Standard"}, nil
+	case q.name == "DeleteParameter" && kept != nil:
+		delete(f.parameters, said)
+		return m{}, nil
+	case kept != nil: // GetParameter: what it holds comes encrypted
+		return m{"Parameter": m{"Name": said, "ARN": arn("ssm", "parameter"+said), "Type": kept["Type"], "Value": "AQICAHh", "Version": 1}}, nil
+	}
 	if !slices.Contains([]string{"", "gpu/", "arm64/"}, strings.TrimSuffix(strings.TrimPrefix(said, "/aws/service/ecs/optimized-ami/amazon-linux-2023/"), "recommended/image_id")) {
 		return nil, bad("ParameterNotFound", "")
 	}

@@ -44,7 +44,7 @@ func (f *Fake) ecs(q request) (any, *Error) {
 		"CreateCluster": f.createCluster, "DescribeClusters": f.describeClusters, "DeleteCluster": f.deleteCluster, "PutClusterCapacityProviders": f.putProviders,
 		"CreateCapacityProvider": f.createProvider, "DescribeCapacityProviders": f.describeProviders, "DeleteCapacityProvider": f.deleteProvider,
 		"RegisterTaskDefinition": f.register, "ListTaskDefinitions": f.listDefinitions, "DeregisterTaskDefinition": f.deregister, "DeleteTaskDefinitions": f.deleteDefinitions,
-		"CreateService": f.createService, "DescribeServices": f.describeServices, "DeleteService": f.deleteService,
+		"CreateService": f.createService, "DescribeServices": f.describeServices, "DeleteService": f.deleteService, "UpdateService": f.updateService,
 		"ListTasks": f.listTasks, "DescribeTasks": f.describeTasks, "StopTask": f.stopTask, "TagResource": f.tag,
 		"ListContainerInstances": f.listMembers, "DescribeContainerInstances": f.describeMembers, "DeregisterContainerInstance": f.removeMember,
 	}
@@ -269,6 +269,19 @@ func (f *Fake) describeServices(in m) (any, *Error) {
 		}
 	}
 	return m{"services": found, "failures": failures}, nil
+}
+
+func (f *Fake) updateService(in m) (any, *Error) {
+	c, e := f.cluster(in)
+	if e != nil {
+		return nil, e
+	}
+	s := c.services[last(str(in, "service"))]
+	if s == nil || s.status != "ACTIVE" {
+		return nil, bad("ServiceNotActiveException", "Service was not ACTIVE.")
+	}
+	s.want = number(in, "desiredCount")
+	return m{"service": s.shown(c)}, nil
 }
 
 func (f *Fake) deleteService(in m) (any, *Error) {

@@ -65,6 +65,8 @@ type Fake struct {
 	logs      map[string]map[string][]string
 	ports     map[string]string // the real port of each of Ray's
 	board     *board
+
+	parameters map[string]m // of Systems Manager
 }
 
 // Call is one that came in.
@@ -83,7 +85,7 @@ type Error struct {
 func New(dir string) *Fake {
 	f := &Fake{dir: dir, net: 20 + os.Getpid()%200, done: make(chan struct{}), counts: map[string]int{}, clusters: map[string]*cluster{}, providers: map[string]*provider{},
 		tasks: map[string][]*definition{}, groups: map[string]*group{}, templates: map[string]*template{}, logs: map[string]map[string][]string{},
-		Profiles: []string{"ecsInstanceRole"}, Lost: map[int]bool{}, Full: map[string]string{}, ports: map[string]string{}}
+		Profiles: []string{"ecsInstanceRole"}, Lost: map[int]bool{}, Full: map[string]string{}, ports: map[string]string{}, parameters: map[string]m{}}
 	f.AWS = fakeaws.New(fakeaws.Options{Regions: []fakeaws.Region{{Name: Region}}, Boot: booter{f}})
 	f.board = newBoard(f)
 	f.server = httptest.NewServer(http.HandlerFunc(f.serve))
@@ -249,7 +251,7 @@ func (f *Fake) act(w http.ResponseWriter, r *http.Request, q request, body []byt
 		f.json(w, q, f.ecs)
 	case strings.HasPrefix(q.service, "Logs_"):
 		f.json(w, q, f.cloudwatch)
-	case q.service == "AmazonSSM" && (q.name == "StartSession" || q.name == "TerminateSession" || q.name == "GetParameter" && strings.HasPrefix(str(q.in, "Name"), "/aws/service/ecs/")):
+	case q.service == "AmazonSSM" && (strings.HasSuffix(q.name, "Session") || strings.HasPrefix(str(q.in, "Name"), "/dlwb/") || strings.HasPrefix(str(q.in, "Name"), "/aws/service/ecs/")):
 		f.json(w, q, f.ssm)
 	case q.service == "autoscaling":
 		f.form(w, q, f.scaling)
@@ -375,6 +377,9 @@ func (f *Fake) Left() (all []string) {
 	}
 	for name := range f.logs {
 		all = append(all, "log group "+name)
+	}
+	for name := range f.parameters {
+		all = append(all, "parameter "+name)
 	}
 	return all
 }

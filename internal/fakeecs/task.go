@@ -106,10 +106,9 @@ func (f *Fake) keepCluster(c *cluster) {
 		alive := 0
 		for _, t := range c.tasks {
 			if t.service == s.name && t.status != "STOPPED" {
-				if s.status == "DRAINING" {
+				if alive++; s.status == "DRAINING" || alive > s.want {
 					t.stop()
 				}
-				alive++
 			}
 		}
 		if s.status == "DRAINING" && alive == 0 && time.Since(s.drained) > 100*time.Millisecond {
@@ -159,7 +158,16 @@ func (f *Fake) run(c *cluster, s *service, x *member) {
 	lc, _ := def["logConfiguration"].(m)
 	options, _ := lc["options"].(m)
 	t.group, t.stream = str(options, "awslogs-group"), str(options, "awslogs-stream-prefix")+"/"+t.container+"/"+id
-	t.start(texts(def, "command"), objects(def, "environment"))
+	env := objects(def, "environment")
+	for _, s := range objects(def, "secrets") {
+		p := f.parameters[strings.TrimPrefix(str(s, "valueFrom"), arn("ssm", "parameter"))]
+		if p == nil || slices.Contains(f.Refused, "ssm:GetParameters") {
+			t.status, t.desired, t.why = "STOPPED", "STOPPED", "ResourceInitializationError: unable to pull secrets or registry auth: "+str(s, "valueFrom")
+			return
+		}
+		env = append(env, m{"name": s["name"], "value": str(p, "Value")})
+	}
+	t.start(texts(def, "command"), env)
 }
 
 func (f *Fake) port(of string) string {

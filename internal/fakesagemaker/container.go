@@ -33,6 +33,10 @@ func (f *Fake) run(j *Job) {
 				f.finish(j, "Stopped", j.why, "")
 				return
 			}
+			if f.NeverBegins != "" && s[0] == "LaunchingMLInstances" {
+				f.finish(j, "Failed", "Failed", f.NeverBegins)
+				return
+			}
 		}
 		code, said, what := f.train(j, deadline.C)
 		switch what {

@@ -35,6 +35,8 @@ type Fake struct {
 	Train []string
 	// Hosts names host n of a job to the containers; nil: algo-N.
 	Hosts func(n int) string
+	// NeverBegins is why jobs fail while their machines are started; empty: they don't.
+	NeverBegins string
 	// Pace is how long each state before Training lasts.
 	Pace time.Duration
 	// Late is how long lines take to come to CloudWatch.

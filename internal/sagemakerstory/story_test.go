@@ -128,6 +128,41 @@ func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
 	p.clean()
 }
 
+// A job that fails before its containers begin has failed, with SageMaker's reason,
+// whoever looks: also where the cluster is removed next.
+func TestAJobThatFailsBeforeItBeginsHasFailed(t *testing.T) {
+	const reason = "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
+	for _, way := range []string{"run", "detach"} {
+		t.Run(way, func(t *testing.T) {
+			p := newProject(t)
+			p.fake.NeverBegins = reason
+			p.profile("sagemaker", "{engine: plain, command: train.py}", "")
+			var out string
+			if way == "run" {
+				var err error
+				if out, err = p.Try("run", "--json", "--down"); err == nil {
+					t.Fatalf("a run that failed exits well:\n%s", out)
+				}
+			} else { // nobody looks before the removal
+				p.Must("run", "--plain", "--detach")
+				out = p.Must("down", "jobs", "--json")
+			}
+			events := jobstory.Said(t, out)
+			ended := jobstory.EventOf(t, events, "run_ended")
+			if ended["verdict"] != "failed" || ended["exit_code"] == 0.0 || !strings.Contains(fmt.Sprint(ended["cause"]), "CapacityError") {
+				t.Errorf("the end is %v", ended)
+			}
+			if way == "run" && !strings.Contains(out, "another type or region") {
+				t.Errorf("what to do is not told:\n%s", out)
+			}
+			if out := p.Must("runs"); strings.Contains(out, "stopped") {
+				t.Errorf("runs says\n%s", out)
+			}
+			p.clean()
+		})
+	}
+}
+
 // Several ranks of a host have a log each, and a code each.
 func TestSeveralRanksOfAHostHaveLogsOfTheirOwn(t *testing.T) {
 	p := newProject(t)

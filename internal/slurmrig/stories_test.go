@@ -234,6 +234,7 @@ if os.environ["RANK"] == "0": server.serve_forever()
 func failing(t *testing.T, d *desk) {
 	for _, c := range []struct{ end, word, cause string }{
 		{"sys.exit(7)", "failed", "rank 1 on node1 exited with code 7"},
+		{"sys.exit(66)", "failed", "rank 1 on node1 exited with code 66"}, // a code that the script has too
 		{"os.kill(os.getpid(), 9)", "killed", "rank 1 on node1 was killed by SIGKILL"},
 	} {
 		d.write("train.py", strings.Replace(trains, "    time.sleep", "    if rank == 1 and step == 5: "+c.end+"\n    time.sleep", 1))

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type desk struct {
 	base, home, dir, at string
 	program             string
 	env                 []string
+	user                *syscall.Credential // nil: who runs the test
 }
 
 const trains = `import os, sys, time
@@ -88,6 +90,7 @@ func (d *desk) profile(provider, machines, run string) {
 func (d *desk) command(args ...string) *exec.Cmd {
 	c := exec.Command(d.program, args...)
 	c.Dir, c.Env = d.dir, append(os.Environ(), d.env...)
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: d.user}
 	return c
 }
 

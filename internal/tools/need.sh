@@ -34,7 +34,12 @@ case ${1-} in
 '') ;;
 podman) needs=$(printf '%s\n' "$needs" | grep -E ' : (podman|runc|busybox)$') ;;
 slurm) needs='command -v slurmctld && command -v slurmd && command -v srun : slurm-wlm
-command -v munged : munge' ;;
+command -v slurmdbd : slurmdbd
+command -v mariadbd : mariadb-server
+command -v munged : munge
+command -v curl : curl
+command -v tmux : tmux
+test -x /usr/bin/python3 && /usr/bin/python3 -c "import torch" : python3-torch' ;;
 kubernetes) needs='command -v ip : iproute2
 command -v unshare && command -v nsenter : util-linux
 test -x /usr/bin/python3 && /usr/bin/python3 -c "import torch" : python3-torch' ;;

@@ -87,7 +87,7 @@ func TestWhatIsMissingIsInstalledWhereThatCanBeDone(t *testing.T) {
 
 func TestALargerRigNeedsItsOwnPackages(t *testing.T) {
 	programs := bare(map[string]string{"id": "echo 1000", "grep": `exec /bin/grep "$@"`})
-	for rig, want := range map[string]string{"podman": "busybox podman runc", "slurm": "slurm-wlm munge", "arm64": "qemu-user-static"} {
+	for rig, want := range map[string]string{"podman": "busybox podman runc", "slurm": "slurm-wlm slurmdbd mariadb-server munge curl tmux", "arm64": "qemu-user-static"} {
 		if code, said := script(t, "need.sh", programs, "", rig); code != 1 || !strings.HasSuffix(said, "sudo apt-get install "+want+" \n") {
 			t.Errorf("%s: exit code %d, %s", rig, code, said)
 		}

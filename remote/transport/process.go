@@ -24,6 +24,19 @@ type Program struct {
 // Local is this machine itself.
 func Local() Opener { return Program{Argv: []string{"sh", "-c"}}.Open }
 
+// SSH is a machine by the user's own ssh, as its configuration has it: over the
+// connection that this keeps open (ControlMaster), where there is one. It asks nobody
+// anything. config is the file of the configuration; empty: the user's.
+func SSH(entry, config string) Opener {
+	// Of what the user may have configured, nothing else is started.
+	argv := []string{"ssh", "-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none",
+		"-o", "PermitLocalCommand=no", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15", "-o", "LogLevel=ERROR"}
+	if config != "" {
+		argv = append(argv, "-F", config)
+	}
+	return Program{Argv: append(argv, "--", entry)}.Open
+}
+
 // Podman is a running container of podman's.
 func Podman(container string) Opener { return contained("podman", container) }
 

@@ -3,6 +3,7 @@ package atnode
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
@@ -19,6 +20,9 @@ type Station struct{ Node *remote.Node }
 // NewStation makes a machine for a job provider of a node; one without an address is
 // this machine. It does no I/O.
 func NewStation(n cloud.Node) cloud.Machine {
+	if n.Way == cloud.ByOwnSSH {
+		return &Station{remote.OpenOver(n.Name, transport.SSH(n.Called, os.Getenv("DLWB_SSH_CONFIG")))}
+	}
 	if n.Addr == "" {
 		return &Station{remote.OpenOver(n.Name, transport.Local())}
 	}

@@ -33,10 +33,12 @@ type Machines struct {
 	Head     string // the type of the machine of Ray's head
 	Profile  string // the instance profile of the machines
 	TaskRole string // the IAM role of the containers
-	Subnet   string
-	Reach    string
-	Shm      int // GiB of shared memory of a worker's container
-	Tags     map[string]string
+	// ExecutionRole is the IAM role by which ECS itself reads the token of Ray.
+	ExecutionRole string
+	Subnet        string
+	Reach         string
+	Shm           int // GiB of shared memory of a worker's container
+	Tags          map[string]string
 }
 
 // The words of machines.reach.
@@ -63,6 +65,9 @@ var table = []about.Option{
 	{Key: "machines.task_role", Also: []string{"role", "task_role_arn"},
 		Doc: "The IAM role of the containers, by ARN, by which scripts use S3; without it they have what the machine has.", Example: "arn:aws:iam::123456789012:role/training",
 		Place: about.In(func(m *Machines) *string { return &m.TaskRole })},
+	{Key: "machines.task_execution_role", Also: []string{"execution_role_arn"},
+		Doc: "The IAM role, by ARN, by which ECS reads the token of Ray from an encrypted parameter of Systems Manager (`ssm:GetParameters`); without it the token stands in the task definitions.", Example: "arn:aws:iam::123456789012:role/ecsTaskExecutionRole",
+		Place: about.In(func(m *Machines) *string { return &m.ExecutionRole })},
 	{Key: "machines.subnet", Asked: true, Also: []string{"subnets"},
 		Doc: "The subnet of the machines, by id; without it, the one of the default VPC, in a zone that has both types, with the most free addresses.", Example: "subnet-0123456789abcdef0",
 		Place: about.In(func(m *Machines) *string { return &m.Subnet })},
@@ -89,8 +94,10 @@ func check(own any) (faults []about.Fault) {
 		}
 		add("reach", why, strings.Join(reaches, ", "))
 	}
-	if m.TaskRole != "" && !strings.HasPrefix(m.TaskRole, "arn:") {
-		add("task_role", fmt.Sprintf("%q is no ARN", m.TaskRole), "aws iam get-role --role-name NAME --query Role.Arn")
+	for key, role := range map[string]string{"task_role": m.TaskRole, "task_execution_role": m.ExecutionRole} {
+		if role != "" && !strings.HasPrefix(role, "arn:") {
+			add(key, fmt.Sprintf("%q is no ARN", role), "aws iam get-role --role-name NAME --query Role.Arn")
+		}
 	}
 	if m.Subnet != "" && !strings.HasPrefix(m.Subnet, "subnet-") {
 		add("subnet", fmt.Sprintf("%q is no id of a subnet", m.Subnet), "aws ec2 describe-subnets --query \"Subnets[].[SubnetId,Tags]\"")

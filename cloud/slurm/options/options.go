@@ -3,8 +3,11 @@ package options
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/internal/pattern"
 )
 
 // Machines are the options that only jobs of Slurm have.
@@ -19,9 +22,13 @@ type Machines struct {
 	CPUs       int    // on each node
 	Memory     string // of each node, as sbatch has it
 	Constraint string
-	Modules    string // with commas between them
+	Modules    string   // with commas between them
+	Sbatch     []string // more options
 	NoRequeue  bool
 }
+
+// OwnSSH in front of a login node is its way: the user's own ssh.
+const OwnSSH = "ssh:"
 
 // Provider is the description.
 var Provider = about.Provider{
@@ -29,14 +36,16 @@ var Provider = about.Provider{
 	Also:    []string{"sbatch", "hpc"},
 	Doc:     "jobs in the queue of a Slurm cluster, handed in on its login node",
 	Traits:  about.Traits{RanksOnly: true, Deadline: true},
+	Keys:    []string{"machines.image"},
 	Options: table,
 	New:     func() any { return new(Machines) },
+	Check:   check,
 	Effects: effects,
 }
 
 var table = []about.Option{
 	{Key: "machines.login", Asked: true, Also: []string{"login_node", "frontend"},
-		Doc: "The login node, as `host` or `user@host`, with names of `~/.ssh/config` too; without it, dlwb runs on the login node itself.", Example: "ada@login.cluster.edu",
+		Doc: "The login node, as `host` or `user@host`, with names of `~/.ssh/config` too; without it, dlwb runs on the login node itself. `ssh:host` reaches it by your own ssh, over the connection that this keeps open: where a login needs a second factor.", Example: "ada@login.cluster.edu",
 		Place: about.In(func(m *Machines) *string { return &m.Login })},
 	{Key: "machines.partition", Asked: true, Also: []string{"queue"},
 		Doc: "The partition; without it, the cluster's default one.", Example: "gpu",
@@ -68,6 +77,9 @@ var table = []about.Option{
 	{Key: "machines.modules", Asked: true, Also: []string{"module"},
 		Doc: "Modules that are loaded before the environment is set up and before the ranks start, with commas between them.", Example: "python/3.11,cuda/12.4",
 		Place: about.In(func(m *Machines) *string { return &m.Modules })},
+	{Key: "machines.sbatch", Kind: about.Words, Also: []string{"sbatch_options", "extra"},
+		Doc: "More options of sbatch that the site asks for, each as `--name=value`. Where GPUs are asked for here (`--gres`, `--gpus…`), `machines.gpus` says how many a node gets and asks for none.", Example: "[--reservation=lab, '--gpus-per-node=a100:4']",
+		Place: about.In(func(m *Machines) *[]string { return &m.Sbatch })},
 	{Key: "machines.no_requeue", Kind: about.Flag, Default: "false",
 		Doc: "Whether a job that was preempted, or whose node failed, is not put into the queue again.", Example: "true",
 		Place: about.In(func(m *Machines) *bool { return &m.NoRequeue })},
@@ -78,7 +90,10 @@ func effects(own any) []about.Effect {
 	m := about.Own[Machines](own)
 	where := "this machine"
 	var all []about.Effect
-	if m.Login != "" {
+	if name, own := strings.CutPrefix(m.Login, OwnSSH); own {
+		where = name
+		all = append(all, about.Effect{Kind: about.Connects, Text: where + " by your own ssh, with what its configuration says of it"})
+	} else if m.Login != "" {
 		where = m.Login
 		all = append(all, about.Effect{Kind: about.Connects, Text: where + " by ssh; known_hosts, or you, vouch for the host key"})
 	}
@@ -86,8 +101,38 @@ func effects(own any) []about.Effect {
 	if m.Account != "" {
 		text += fmt.Sprintf(", charged to the account %s", m.Account)
 	}
+	if len(m.Sbatch) > 0 {
+		text += ", with " + strings.Join(m.Sbatch, " ")
+	}
 	if m.Modules != "" {
 		text += ", with the modules " + m.Modules
 	}
 	return append(all, about.Effect{Kind: about.Runs, Text: text})
+}
+
+// dlwbs are options of sbatch that dlwb gives itself: with others its job would not be
+// found, not be read, or be another.
+var dlwbs = strings.Fields("output error input chdir nodes ntasks ntasks-per-node array export export-file get-user-env parsable wrap job-name comment " +
+	"requeue no-requeue open-mode kill-on-invalid-dep test-only wait clusters uid gid cluster-constraint")
+
+// form is an option in its long form, of which no shell makes anything else.
+var form = pattern.New(`^--[a-z][a-z-]*(=[A-Za-z0-9_.,:;@%/+*&|!()\[\]=-]+)?$`)
+
+// loginForm is what ssh takes as the name of a machine, and never as an option.
+var loginForm = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
+
+func check(own any) (faults []about.Fault) {
+	if name, is := strings.CutPrefix(about.Own[Machines](own).Login, OwnSSH); is && !loginForm.MatchString(name) {
+		faults = append(faults, about.Fault{Key: "machines.login", Why: fmt.Sprintf("%q is no machine for ssh", name), Next: "write it as ssh:host or ssh:user@host; a port is said in ~/.ssh/config"})
+	}
+	for _, word := range about.Own[Machines](own).Sbatch {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		switch {
+		case !form.MatchString(word):
+			faults = append(faults, about.Fault{Key: "machines.sbatch", Why: fmt.Sprintf("%q is no option of sbatch in its long form", word), Next: "write it as --name=value"})
+		case slices.Contains(dlwbs, name):
+			faults = append(faults, about.Fault{Key: "machines.sbatch", Why: "--" + name + " is dlwb's own", Next: "leave it out"})
+		}
+	}
+	return faults
 }
