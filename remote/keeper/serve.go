@@ -83,8 +83,8 @@ type keeper struct {
 	held    map[key]*held
 	tunnels map[tunnelKey]*tunnel
 	opening map[tunnelKey]chan struct{} // closed when it is opened, or can't be
-	guests  int       // connections of commands
-	empty   time.Time // since when there was nothing to hold; zero: there is
+	guests  int                         // connections of commands
+	empty   time.Time                   // since when there was nothing to hold; zero: there is
 }
 
 func (k *keeper) stop() { k.once.Do(func() { close(k.over) }) }
