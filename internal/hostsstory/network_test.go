@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,9 +77,11 @@ func (w *wire) ports() (all []string) {
 
 func (w *wire) log() string { return filepath.Join(w.l.home, "state", "runs", w.id, "rank-0.log") }
 
-// comes waits until as much was printed as has been by now.
+// comes waits until as much has come as was printed by now, with a few long lines since
+// the last fault.
 func (w *wire) comes(limit time.Duration) {
 	w.t.Helper()
+	time.Sleep(3 * time.Second)
 	own, err := os.Stat(filepath.Join(w.bed.Home(w.host), "dlwb", w.name(), "code", "outputs", "own.log"))
 	if err != nil {
 		w.t.Fatal(err)
@@ -151,6 +154,10 @@ func TestARunOutlivesWhatNetworksDo(t *testing.T) {
 			}
 			w.rule("-m length --length 1301:65535 -j DROP")
 			w.comes(2 * time.Minute)
+			counted, err := w.bed.Run(w.host, "iptables-legacy -w -nvxL OUTPUT")
+			if err != nil || !regexp.MustCompile(`(?m)^ *[1-9][0-9]* .*DROP.*length`).MatchString(counted) {
+				w.t.Errorf("no large packet was dropped, %v:\n%s", err, counted)
+			}
 		}},
 		{"the laptop has another address", func(w *wire) {
 			other := fmt.Sprintf("10.77.254.%d", w.host+1)
