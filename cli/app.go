@@ -187,7 +187,7 @@ func (a *app) bench() (*workbench.Workbench, error) {
 	return workbench.Open(workbench.Options{
 		Dir: dir, Settings: a.settings,
 		Jobs: []cloud.JobProvider{
-			slurm.New(slurm.Options{Dir: filepath.Join(dir, "slurm"), Login: own.One, Machine: atnode.NewStation}),
+			slurm.New(slurm.Options{Dir: filepath.Join(dir, "slurm"), Login: own.One, Logins: own.Aliases, Machine: atnode.NewStation}),
 			kubernetes.New(),
 			sagemaker.New(),
 			ecs.New(),

@@ -46,19 +46,19 @@ unlock, has tunnels that end with dlwb.`,
 	c.Flags().BoolVar(&f.Keep, "keep", false, "leave them open in the background")
 	c.Flags().BoolVar(&f.Close, "close", false, "close those that are open in the background")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
-		if f.Close {
+		reverse, err := f.Check(args[1:])
+		switch {
+		case err != nil:
+			return usageError{err}
+		case f.Close:
 			return a.closeForwards(w, args[0], args[1:])
 		}
-		return a.forward(ctx, w, args[0], args[1:], f)
+		return a.forward(ctx, w, args[0], args[1:], reverse, f)
 	})
 	return c
 }
 
-func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, what []string, f keeping.Forwarding) error {
-	reverse, err := f.Check(what)
-	if err != nil {
-		return usageError{err}
-	}
+func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, what []string, reverse [][2]int, f keeping.Forwarding) error {
 	cluster, err := w.FindCluster(word)
 	if err != nil {
 		return err

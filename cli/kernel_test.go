@@ -216,6 +216,11 @@ func TestForwardOfAnHTTPPortHasADoorAndARawOneSaysThatItHasNone(t *testing.T) {
 		says string
 	}{
 		{[]string{"--reverse", "x"}, 2, "PORT or PORT:LOCAL"},
+		{[]string{"--reverse", "0:5000"}, 2, "each from 1 to 65535"},
+		{[]string{"--close", "--port", "8888"}, 2, "--close goes without --port"},
+		{[]string{"--close", "--reverse", "6006"}, 2, "--close goes without --reverse"},
+		{[]string{"--close", "--keep"}, 2, "--close goes without --keep"},
+		{[]string{"8265", "--close", "--http"}, 2, "--close goes without --http"},
 		{[]string{"--reverse", "6006"}, 1, "the nodes of a local cluster are this machine"},
 		{[]string{"--port", "8000", "8265", "8266"}, 2, "--port is for one forward"},
 		{[]string{"8265/https"}, 1, "none of jupyter, tensorboard and a port number"},

@@ -63,7 +63,7 @@ func (n *Node) replace(l *link, silent func() bool) {
 		w.machine.Kill(ErrClosed)
 		return
 	}
-	l.kill(fmt.Errorf("no answer within %v, while a new connection was answered", n.doubtAfter()))
+	l.giveUp(fmt.Errorf("no answer within %v, while a new connection was answered", n.doubtAfter()))
 	<-l.dead
 }
 

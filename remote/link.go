@@ -25,6 +25,15 @@ type link struct {
 // kill ends the way: on a dead link nothing else is sure to return.
 func (l *link) kill(why error) { l.machine.Kill(why) }
 
+// giveUp ends a way on which nothing comes any more.
+func (l *link) giveUp(why error) {
+	if l.client != nil {
+		l.client.GiveUp(why)
+		return
+	}
+	l.kill(why)
+}
+
 // cause says why the link ended, where it has; else it returns err, with which
 // something on it ended.
 func (l *link) cause(err error) error {

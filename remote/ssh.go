@@ -48,14 +48,36 @@ func (m overSSH) Start(ctx context.Context, line string) (transport.Command, err
 type sshCommand struct {
 	session *sshconn.Session
 	in      io.WriteCloser
+	sent    int // so far; only Write has it, and there is one at a time
 	out     io.Reader
 	said    transport.Tail
 	once    sync.Once
 }
 
-func (c *sshCommand) Read(p []byte) (int, error)  { return c.out.Read(p) }
-func (c *sshCommand) Write(p []byte) (int, error) { return c.in.Write(p) }
-func (c *sshCommand) Said() string                { return c.said.String() }
+func (c *sshCommand) Read(p []byte) (int, error) { return c.out.Read(p) }
+func (c *sshCommand) Said() string               { return c.said.String() }
+
+// A connection keeps two buffers of the size of what was written at once, up to 32 KB
+// each. Until a node was sent smallFirst, it is sent small pieces: most nodes are never
+// sent more, and there may be hundreds.
+const (
+	smallFirst = 1 << 20
+	smallPiece = 4 << 10
+)
+
+func (c *sshCommand) Write(p []byte) (written int, err error) {
+	for len(p) > smallPiece && c.sent < smallFirst && err == nil {
+		var k int
+		k, err = c.in.Write(p[:smallPiece])
+		p, written, c.sent = p[k:], written+k, c.sent+k
+	}
+	if err != nil || len(p) == 0 && written > 0 {
+		return written, err
+	}
+	k, err := c.in.Write(p)
+	c.sent += k
+	return written + k, err
+}
 
 // Close ends the session: it waits for nothing.
 func (c *sshCommand) Close() error {

@@ -38,7 +38,7 @@ func (c *Conn) KeepAlive() {
 		}
 		answered := c.Ping()
 		if !c.answeredIn(answered, woken, limit) {
-			c.Kill(fmt.Errorf("no answer within %v", limit))
+			c.GiveUp(fmt.Errorf("no answer within %v", limit))
 		}
 		select {
 		case <-answered:

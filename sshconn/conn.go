@@ -33,9 +33,13 @@ type Conn struct {
 // login. It ends with ctx, which the caller bounds; conn is closed when it
 // fails. name is what waits and errors call the other end.
 func Handshake(ctx context.Context, name string, conn net.Conn, addr string, config *ssh.ClientConfig, b Bounds) (*Conn, error) {
+	listening, is := conn.(*heard)
+	if !is {
+		listening = &heard{Conn: conn}
+	}
+	conn = listening.Conn
 	// The handshake knows no context: closing the connection ends it.
 	stop := context.AfterFunc(ctx, func() { closeSoon(conn) })
-	listening := &heard{Conn: conn}
 	inner, chans, reqs, err := ssh.NewClientConn(listening, addr, config)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
@@ -45,6 +49,7 @@ func Handshake(ctx context.Context, name string, conn net.Conn, addr string, con
 		return nil, err
 	}
 	c := &Conn{name: name, client: ssh.NewClient(inner, chans, reqs), conn: conn, heard: listening, bounds: b, over: make(chan struct{})}
+	joins()
 	go func() { c.Kill(c.client.Wait()) }()
 	return c, nil
 }
@@ -66,7 +71,14 @@ func (c *Conn) Kill(why error) {
 		c.why = why
 		closeSoon(c.conn)
 		close(c.over)
+		leaves()
 	})
+}
+
+// GiveUp ends a connection on which nothing comes any more.
+func (c *Conn) GiveUp(why error) {
+	fellSilent(c.conn)
+	c.Kill(why)
 }
 
 // Close ends the connection at once and waits for nothing.
@@ -119,7 +131,7 @@ func ask[T any](ctx context.Context, c *Conn, w waits.Wait, call func() (T, erro
 		err := context.Cause(limited)
 		var late *waits.LateError
 		if ctx.Err() == nil && errors.As(err, &late) {
-			c.Kill(err)
+			c.GiveUp(err)
 		}
 		return none, err
 	}

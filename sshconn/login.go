@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,16 +59,32 @@ func (e *AgentError) Error() string {
 }
 
 // NoAnswerError says that a server did not answer in time.
-type NoAnswerError struct{ Limit time.Duration }
+type NoAnswerError struct {
+	Limit time.Duration
+	// Begun says that it had begun to, and not shown its host key yet: it hangs, or
+	// the way does not carry what is large.
+	Begun bool
+}
 
-func (e *NoAnswerError) Error() string { return fmt.Sprintf("no ssh answer within %v", e.Limit) }
+func (e *NoAnswerError) Error() string {
+	if e.Begun {
+		return fmt.Sprintf("it began to answer by ssh, and did not get on within %v: it hangs, or packets of full size are lost on the way (MTU)", e.Limit)
+	}
+	return fmt.Sprintf("no ssh answer within %v", e.Limit)
+}
 
 // Dial connects, checks the host key and logs in, within the bound. What Check,
 // Keys and Reach fail with is its error. A key that could not be tried is tried
 // when a person has now given its passphrase: that may take longer than any dial.
 func (s Server) Dial(ctx context.Context, b Bounds) (*Conn, error) {
+	small := false
 	for {
 		c, err := s.dialWithin(ctx, b)
+		var mute *NoAnswerError
+		if errors.As(err, &mute) && mute.Begun && ctx.Err() == nil && !small {
+			small = true // once more, with small segments
+			continue
+		}
 		var refused *RefusedError
 		if err == nil || ctx.Err() != nil || !errors.As(err, &refused) || !refused.Login.Unlock() {
 			return c, err
@@ -106,10 +123,14 @@ func (s Server) dialOnce(ctx context.Context, b Bounds) (*Conn, error) {
 	if err != nil {
 		return nil, silence(ctx, err, login, b)
 	}
-	c, err := Handshake(ctx, s.Name, conn, s.Addr, &ssh.ClientConfig{
-		User:              s.User,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(login.Signers...)},
-		HostKeyCallback:   func(_ string, _ net.Addr, shown ssh.PublicKey) error { return s.Check(shown) },
+	listening, introduced := &heard{Conn: conn}, atomic.Bool{}
+	c, err := Handshake(ctx, s.Name, listening, s.Addr, &ssh.ClientConfig{
+		User: s.User,
+		Auth: []ssh.AuthMethod{ssh.PublicKeys(login.Signers...)},
+		HostKeyCallback: func(_ string, _ net.Addr, shown ssh.PublicKey) error {
+			introduced.Store(true)
+			return s.Check(shown)
+		},
 		HostKeyAlgorithms: s.Algorithms,
 	}, b)
 	// x/crypto has no type for this one on the client's side.
@@ -117,7 +138,13 @@ func (s Server) dialOnce(ctx context.Context, b Bounds) (*Conn, error) {
 		// It names the methods that both sides know, and keys are all that we have.
 		return nil, &RefusedError{login, !strings.Contains(err.Error(), "publickey")}
 	}
-	return c, silence(ctx, err, login, b)
+	err = silence(ctx, err, login, b)
+	var mute *NoAnswerError
+	if errors.As(err, &mute) && listening.at.Load() != 0 && !introduced.Load() {
+		mute.Begun = true
+		fellSilent(conn)
+	}
+	return c, err
 }
 
 // silence says who did not answer when a dial ran out of time; else it returns
@@ -129,7 +156,7 @@ func silence(ctx context.Context, err error, login *sshkeys.Proof, b Bounds) err
 	case login.Stuck() != "":
 		return &AgentError{login.Stuck(), b.Dial}
 	}
-	return &NoAnswerError{b.Dial}
+	return &NoAnswerError{Limit: b.Dial}
 }
 
 // reachLimit bounds one try to open a TCP connection. The kernel sends the first
@@ -141,7 +168,7 @@ const reachLimit = 2 * time.Second
 func Reach(ctx context.Context, addr string) (net.Conn, error) {
 	for {
 		began := time.Now()
-		conn, err := (&net.Dialer{Timeout: reachLimit}).DialContext(ctx, "tcp", addr)
+		conn, err := (&net.Dialer{Timeout: reachLimit, Control: segments}).DialContext(ctx, "tcp", addr)
 		var timeout net.Error
 		if err == nil || ctx.Err() != nil || !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(began) < reachLimit/2 {
 			return conn, err

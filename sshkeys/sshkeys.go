@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -30,6 +31,9 @@ type Keys struct {
 	// passed over; one on a security key is used through the agent, and so is
 	// one with a passphrase, unless that is given: see Proof.Unlock.
 	Files []string `json:"files,omitempty"`
+	// Certificates are files of certificates for these keys or the agent's, beside
+	// those that lie next to their keys.
+	Certificates []string `json:"certificates,omitempty"`
 	// Agent is the socket of an ssh agent whose keys are tried too; it is
 	// never forwarded. "SSH_AUTH_SOCK" stands for what that variable holds for whoever dials;
 	// empty: no agent.
@@ -49,6 +53,8 @@ type Proof struct {
 	// Unreadable are files that hold no key, or that can't be read, each with
 	// the reason: "/home/ada/.ssh/id: permission denied".
 	Unreadable []string
+	// Expired are files of certificates whose time is over, each with when that was.
+	Expired []string
 	// Silent is the socket of an agent that does not answer; empty: there is
 	// none, or it does.
 	Silent string
@@ -91,6 +97,9 @@ const keyMost = 1 << 20
 func Gather(ctx context.Context, k Keys, limit time.Duration) *Proof {
 	p := &Proof{}
 	held := p.askAgent(ctx, k.Agent, limit)
+	for _, path := range k.Certificates {
+		p.addCertificate(path, k.Files, held)
+	}
 	for _, path := range k.Files {
 		p.addFile(path, held)
 	}
@@ -163,11 +172,7 @@ func (p *Proof) addFile(path string, held []ssh.Signer) {
 	}
 	switch {
 	case signer != nil:
-		if cert, ok := readPublic(path + "-cert.pub").(*ssh.Certificate); ok {
-			if certified, err := ssh.NewCertSigner(cert, signer); err == nil {
-				p.add(certified, path+"-cert.pub")
-			}
-		}
+		p.certify(path+"-cert.pub", []ssh.Signer{signer})
 		p.add(signer, path)
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 	case isDevice(public):
@@ -176,6 +181,36 @@ func (p *Proof) addFile(path string, held []ssh.Signer) {
 		p.Locked = append(p.Locked, path)
 	default:
 		p.Unreadable = append(p.Unreadable, path+": "+whyUnreadable(err))
+	}
+}
+
+// addCertificate takes up a certificate that lies elsewhere, for a key of the files or
+// of the agent.
+func (p *Proof) addCertificate(path string, files []string, held []ssh.Signer) {
+	keys := slices.Clone(held)
+	for _, file := range files {
+		if signer, _, err := readKey(file); err == nil {
+			keys = append(keys, signer)
+		}
+	}
+	p.certify(path, keys)
+}
+
+// certify adds the certificate in a file, where there is one for one of the keys. A
+// server takes none whose time is over: it is not tried.
+func (p *Proof) certify(path string, keys []ssh.Signer) {
+	cert, is := readPublic(path).(*ssh.Certificate)
+	if !is {
+		return
+	}
+	if ends := int64(min(cert.ValidBefore, math.MaxInt64)); cert.ValidBefore != ssh.CertTimeInfinity && ends <= time.Now().Unix() {
+		p.Expired = append(p.Expired, path+" (since "+time.Unix(ends, 0).Format("2006-01-02 15:04")+")")
+		return
+	}
+	for _, signer := range keys {
+		if certified, err := ssh.NewCertSigner(cert, signer); err == nil && !p.has(cert) {
+			p.add(certified, path)
+		}
 	}
 }
 
@@ -210,6 +245,12 @@ func (p *Proof) Missed() (why, next string) {
 		all = append(all, fmt.Sprintf("the key %s is on a security key, which is used through the ssh agent, and that does not hold it", strings.Join(p.OnDevice, " and ")))
 		if next == "" {
 			next = "ssh-add " + p.OnDevice[0]
+		}
+	}
+	if len(p.Expired) > 0 {
+		all = append(all, "the certificate "+strings.Join(p.Expired, " and ")+" has expired")
+		if next == "" {
+			next = "have a new certificate made"
 		}
 	}
 	if p.Silent != "" {

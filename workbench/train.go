@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/waits"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
@@ -204,9 +205,8 @@ func (w *Workbench) LiveRun(cluster string) (id string, live bool) {
 	return r.ID, live && err == nil
 }
 
-// Stop ends a run and keeps its cluster. It may be called from any process;
-// whoever watches the run records the end, and where nobody does, this call
-// watches it to its end.
+// Stop ends a run and keeps its cluster. It may be called from any process; whoever
+// watches the run records the end, and where nobody does, this call does.
 func (w *Workbench) Stop(ctx context.Context, run string) error {
 	r, _, err := w.runRecord(run)
 	if err == nil {
@@ -232,10 +232,9 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 // stopOn ends a run on what carries it.
 func (w *Workbench) stopOn(ctx context.Context, c store.Cluster, on carrier, run string) error {
 	replicas, err := on.replicas(run)
-	if err != nil {
-		return err
+	if err == nil {
+		err = follow.Stop(ctx, replicas, follow.Silent(ctx, replicas), run, follow.Asked+"stopped by request")
 	}
-	err = follow.Stop(ctx, replicas, follow.Silent(ctx, replicas), run, follow.Asked+"stopped by request")
 	if err == nil {
 		err = w.awaitEnd(ctx, c, run, endWait)
 	}
@@ -286,10 +285,8 @@ func (w *Workbench) awaitLaunch(ctx context.Context, c store.Cluster, run string
 		if time.Now().After(deadline) {
 			return &locks.BusyError{Cluster: c.Name, PID: w.locks.Holder(c.Name, locks.Watch)}
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := waits.Pause(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -167,6 +167,11 @@ func ended(entries []cloud.Entry) []cloud.Resource {
 		}
 		for n, id := range ids(e) {
 			r := cloud.Resource{Kind: kindOf(e), ID: id, State: cloud.Gone, Proof: e.Proof, Lived: e.ClosedAt.Sub(e.IntentAt)}
+			for part := range strings.SplitSeq(e.Proof, "; ") { // that of an entry names each of its things
+				if own, is := strings.CutPrefix(part, id+" "); is {
+					r.Proof = own
+				}
+			}
 			if l, err := launchOf(e); err == nil && e.Kind == kindInstances && n < len(l.Nodes) {
 				r.Node = fmt.Sprintf("node%d", l.Nodes[n])
 				r.Cost = l.cost(r.Lived, slept(entries, e.IntentAt, *e.ClosedAt))

@@ -42,7 +42,12 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	for _, s := range sweeps {
 		receipt.Resources = append(receipt.Resources, s.resources(entries)...)
 	}
-	receipt.Resources = append(append(receipt.Resources, volumes...), ended(entries)...)
+	receipt.Resources = append(receipt.Resources, volumes...)
+	for _, was := range ended(entries) { // AWS lists a machine for an hour after its end
+		if !slices.ContainsFunc(receipt.Resources, func(r cloud.Resource) bool { return r.Kind == was.Kind && r.ID == was.ID }) {
+			receipt.Resources = append(receipt.Resources, was)
+		}
+	}
 	total(&receipt, life.Began)
 	if err == nil && !receipt.Proven() {
 		err = errors.New("not everything is proven gone")
@@ -88,6 +93,8 @@ func (p *Provider) sweeps(ctx context.Context, life cloud.Life, entries []cloud.
 		if s != nil && e.Kind == kindInstances && e.Open() {
 			s.tokens = append(s.tokens, e.Token)
 			s.ids = append(s.ids, ids(e)...)
+		} else if s != nil && e.ID != "" {
+			s.theirs = append(s.theirs, e.Kind+e.ID)
 		}
 	}
 	return all, nil

@@ -77,6 +77,42 @@ func TestAKeyPairThatIsNotDeletedByItsIDIsByItsName(t *testing.T) {
 	}
 }
 
+func TestAKeyPairThatKeepsNoTagsIsTheLifesByTheIDThatAWSGave(t *testing.T) {
+	r := newRig(t, fakeaws.Options{Lacks: fakeaws.Lacks{KeyTags: true}})
+	r.up()
+	if receipt := r.down(); !receipt.Proven() || len(r.aws.Left()) > 0 {
+		t.Errorf("left %v: %+v", r.aws.Left(), receipt)
+	}
+}
+
+// A machine that has ended is listed for an hour: who takes the cluster down again
+// meanwhile is shown it once, and pays for it once.
+func TestASecondDownCountsNothingTwice(t *testing.T) {
+	r := newRig(t, fakeaws.Options{})
+	r.up()
+	r.aws.Advance(2 * time.Hour)
+	r.aws.Fault(fakeaws.Fault{Action: "DeleteSecurityGroup", Do: fakeaws.Refuse, Code: "UnauthorizedOperation", Times: 1})
+	first, err := r.provider().Down(t.Context(), r.life, r.say)
+	if err == nil || first.Proven() {
+		t.Fatalf("%v %+v", err, first)
+	}
+	second := r.down()
+	seen := map[string]int{}
+	for _, res := range second.Resources {
+		if seen[res.Kind+res.ID]++; res.Kind == kindInstance && strings.Count(res.Proof, "seen terminated") != 1 {
+			t.Errorf("the proof of %s is %q", res.ID, res.Proof)
+		}
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is in the receipt %d times", id, n)
+		}
+	}
+	if second.Cost < first.Cost*0.99 || second.Cost > first.Cost*1.01 {
+		t.Errorf("it costs %.4f, and then %.4f", first.Cost, second.Cost)
+	}
+}
+
 // A cluster that never asked for a placement group is proven gone also where
 // none can be listed.
 func TestWhatWasNeverIntendedNeedNotBeSeen(t *testing.T) {

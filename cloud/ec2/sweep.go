@@ -27,6 +27,8 @@ type sweep struct {
 	owner  string   // the principal whose it has to be; empty: whoever's
 	ids    []string // of instances that are on record
 	tokens []string // of launches that are on record
+	// theirs are the ids that AWS gave this life's other calls, with their kinds.
+	theirs []string
 	say    cloud.Progress
 	// grouped says that a placement group was made, or may be another's word. Nothing
 	// else makes one: where none was, it need not be seen, as with endpoints that serve
@@ -225,9 +227,10 @@ func (s *sweep) concerns(t thing) bool {
 }
 
 // ours reports whether a thing may be removed: by its own tags, whatever it was
-// found by.
+// found by; or by its id, where AWS gave that to a call of this life's, and the thing
+// has no tags at all: there are endpoints that keep none of some kinds.
 func (s *sweep) ours(t thing) bool {
-	return t.tags[tagLife] == s.life.ID && s.owns(t)
+	return t.tags[tagLife] == s.life.ID && s.owns(t) || len(t.tags) == 0 && slices.Contains(s.theirs, t.kind+t.id)
 }
 
 // owns reports whether a thing is whose it has to be, whichever session made it.

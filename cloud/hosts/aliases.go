@@ -5,12 +5,17 @@ import (
 	"strings"
 )
 
-// Known implements cloud.Knower: the hosts that the user's ssh configuration names,
-// in its order. Patterns are no hosts.
+// Known implements cloud.Knower.
 func (p *Provider) Known(key string) []string {
 	if key != "machines.hosts" {
 		return nil
 	}
+	return p.Aliases()
+}
+
+// Aliases are the hosts that the user's ssh configuration names, in its order.
+// Patterns are no hosts.
+func (p *Provider) Aliases() []string {
 	r, err := p.resolver()
 	if err != nil {
 		return nil

@@ -212,7 +212,7 @@ func (m machine) ignoredText() string {
 	if len(m.Ignored) == 0 {
 		return ""
 	}
-	return "the ssh configuration has conditions that dlwb does not evaluate, and what stands under them is not used: " + strings.Join(m.Ignored, ", ")
+	return "the ssh configuration has conditions that dlwb does not evaluate, and what stands under them, or comes of them, is not used: " + strings.Join(m.Ignored, ", ")
 }
 
 // summary is the line of a host that can be used.

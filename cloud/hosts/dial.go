@@ -281,6 +281,9 @@ func explain(m machine, err error) error {
 		p.Why, p.Next = strings.TrimPrefix(err.Error(), "ssh: handshake failed: "), "give the machine a new host key"
 	case errors.As(err, &agent):
 		p.Why, p.Next = agent.Error(), "SSH_AUTH_SOCK= in front of the command does without it"
+	case errors.As(err, &silent) && silent.Begun:
+		p.Why = m.addr() + ": " + silent.Error()
+		p.Next = "see whether the user's own ssh gets further: " + m.login() + "; through a VPN or a tunnel, give its interface here an MTU of 1280"
 	case errors.As(err, &silent):
 		p.Why, p.Next = fmt.Sprintf("no ssh answer from %s within %v", m.addr(), silent.Limit), "is it on, and in this network? "+m.login()
 	case errors.As(err, &channel):

@@ -35,7 +35,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 	}
 	calls := newCaller()
 	defer calls.close()
-	calls.mute = muteLimit
+	calls.mute = muteLimit + time.Duration(len(machines))*muteEach
 	ends := make([]ending, len(machines))
 	var all sync.WaitGroup
 	for _, group := range together(machines) {
@@ -62,8 +62,12 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 }
 
 // muteLimit is how long a host has to take a connection when it is given back: one
-// that does not is left as it is, and others don't wait for it.
-const muteLimit = 6 * time.Second
+// that does not is left as it is, and others don't wait for it. All are dialed at once,
+// and the logins of hundreds keep a laptop busy: each adds muteEach.
+const (
+	muteLimit = 6 * time.Second
+	muteEach  = 50 * time.Millisecond
+)
 
 // ending is what became of one host.
 type ending struct {

@@ -139,8 +139,8 @@ func TestDirectoryThatIsInUseIsNotTaken(t *testing.T) {
 func TestConditionsThatAreNotEvaluatedAreTold(t *testing.T) {
 	w := newWorld(t)
 	w.start("gpu1")
-	w.add("config", "Match exec \"touch "+w.path("ran")+"\"\n  User nobody\n")
-	want(t, w.check("gpu1"), "ok gpu1: reachable", "ok gpu1: warning: the ssh configuration has conditions that dlwb does not evaluate", w.path("config")+":", ": Match exec")
+	w.add("config", "Match exec \"touch "+w.path("ran")+"\"\n  User nobody\nHost *\n  CanonicalizeHostname yes\n  CanonicalDomains lab.example\n")
+	want(t, w.check("gpu1"), "ok gpu1: reachable", "ok gpu1: warning: the ssh configuration has conditions that dlwb does not evaluate", w.path("config")+":", ": Match exec", "CanonicalizeHostname yes")
 	if _, err := os.Stat(w.path("ran")); err == nil {
 		t.Error("the command was run")
 	}

@@ -154,6 +154,9 @@ func (r *resolver) machine(entry string, depth int) (machine, error) {
 	if m.Port, err = strconv.Atoi(port); err != nil || m.Port < 1 || m.Port > 65535 {
 		return m, fmt.Errorf("%q is no port", port)
 	}
+	if canonical := strings.ToLower(a.get("canonicalizehostname")); canonical == "yes" || canonical == "always" {
+		m.Ignored = append(m.Ignored, "CanonicalizeHostname "+canonical)
+	}
 	if m.KeyAlias, err = m.expand(m.KeyAlias); err != nil {
 		return m, fmt.Errorf("HostKeyAlias: %w", err)
 	}
@@ -253,6 +256,15 @@ func (a *answers) keys(m machine) (sshkeys.Keys, error) {
 		}
 		if file != "none" && !slices.Contains(k.Files, path) {
 			k.Files = append(k.Files, path)
+		}
+	}
+	for _, file := range a.values["certificatefile"] {
+		path, err := m.expand(file)
+		if err != nil {
+			return k, fmt.Errorf("CertificateFile %s: %w", file, err)
+		}
+		if file != "none" {
+			k.Certificates = append(k.Certificates, path)
 		}
 	}
 	switch socket := a.get("identityagent"); {

@@ -30,6 +30,8 @@ type Options struct {
 	Dir string
 	// Login finds a login node by its name, as the user's own ssh does.
 	Login func(ctx context.Context, entry string) (cloud.Node, error)
+	// Logins are names of machines that may be login nodes; nil: none are known.
+	Logins func() []string
 	// Machine makes a machine of a login node; one without an address is this
 	// machine.
 	Machine func(cloud.Node) cloud.Machine
@@ -51,6 +53,15 @@ func New(o Options) *Provider {
 
 // Kind is "slurm".
 func (*Provider) Kind() string { return options.Provider.Name }
+
+// Known implements cloud.Knower: the user's own names of machines. What only the
+// cluster knows, such as its partitions, is not asked for.
+func (p *Provider) Known(key string) []string {
+	if key != "machines.login" || p.options.Logins == nil {
+		return nil
+	}
+	return p.options.Logins()
+}
 
 // The steps of Submit and Await.
 const (

@@ -60,6 +60,9 @@ func importKeyPair(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.s.opt.Lacks.KeyTags {
+		t = nil
+	}
 	k := keyPair{common: common{wire.NewID("key"), t}, Name: name, Public: strings.TrimSpace(string(material)),
 		Fingerprint: strings.TrimPrefix(ssh.FingerprintSHA256(public), "SHA256:") + "=",
 		Type:        strings.TrimPrefix(public.Type(), "ssh-"), Made: q.s.clock.Now()}

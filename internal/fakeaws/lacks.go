@@ -20,6 +20,8 @@ type Lacks struct {
 	Wildcards bool
 	// KeysByID: a key pair is not deleted by its id, which is answered well.
 	KeysByID bool
+	// KeyTags: key pairs keep no tags.
+	KeyTags bool
 }
 
 // unserved answers as a web server does whose program fell over it.

@@ -206,8 +206,8 @@ func TestALabOfManyHostsTakesLittleOfTheLaptop(t *testing.T) {
 	idle := (after.cpu - before.cpu).Seconds() * 10 / quiet.Seconds()
 	t.Logf("%d hosts: idle, %.2f s of a core in 10 s, %d MB at most", n, idle, after.peak)
 	// A race detector takes several times the memory.
-	// 200 MB for 256 hosts are aimed at; 246 were measured, on a machine with a load of 60.
-	if most := 100 + n*3/4; !raced && after.peak > most {
+	// 200 MB for 256 hosts are aimed at; 164 and 182 were measured, on a machine with a load of 40 and of 100.
+	if most := 100 + n*2/5; !raced && after.peak > most {
 		t.Errorf("%d MB, at most %d", after.peak, most)
 	}
 	for _, args := range [][]string{{"ls"}, {"stop"}, {"down", "--plain"}} {

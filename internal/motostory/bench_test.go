@@ -18,8 +18,9 @@ import (
 	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
-// bench is a moto in a network of its own, in which nothing leads out: the
-// addresses that moto gives its machines are somebody's. dlwb runs there too.
+// bench is a moto, or another stand-in for AWS, in a network of its own, in which
+// nothing leads out: the addresses that it gives its machines are somebody's. dlwb runs
+// there too.
 type bench struct {
 	t      *testing.T
 	moto   *exec.Cmd
@@ -32,8 +33,14 @@ type bench struct {
 const endpoint = "http://127.0.0.1:5555"
 
 func newBench(t *testing.T) *bench {
+	return benchOf(t, "DLWB_MOTO", `exec "$0" -p 5555`, "/moto-api/")
+}
+
+// benchOf starts the program that a variable names, by a line of sh; it is ready when it
+// answers at a path.
+func benchOf(t *testing.T, variable, line, ready string) *bench {
 	t.Helper()
-	program := os.Getenv("DLWB_MOTO")
+	program := os.Getenv(variable)
 	if program == "" {
 		t.Skip("NOT RUN: make test-moto runs this, with moto from PyPI")
 	}
@@ -46,7 +53,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	said := &bytes.Buffer{}
-	b.moto = exec.Command("sh", "-c", `ip link set lo up && exec "$0" -p 5555`, program)
+	b.moto = exec.Command("sh", "-c", "ip link set lo up && "+line, program)
 	b.moto.Stdout, b.moto.Stderr = said, said
 	b.moto.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if err := b.moto.Start(); errors.Is(err, syscall.EPERM) {
@@ -59,13 +66,13 @@ func newBench(t *testing.T) *bench {
 		_ = b.moto.Wait()
 	})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if b.within("curl", "-sf", "-o", "/dev/null", endpoint+"/moto-api/").Run() == nil {
+		if b.within("curl", "-sf", "-o", "/dev/null", endpoint+ready).Run() == nil {
 			return b
 		}
 		if time.Now().After(end) {
 			_ = b.moto.Process.Kill()
 			_ = b.moto.Wait()
-			t.Fatalf("moto does not answer:\n%s", said)
+			t.Fatalf("it does not answer:\n%s", said)
 		}
 	}
 }

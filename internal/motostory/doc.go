@@ -1,4 +1,4 @@
-// Package motostory tells the life of a cluster by the real dlwb against moto, a
-// stand-in for AWS that others made (make test-moto). Its machines exist by name
+// Package motostory tells the life of a cluster by the real dlwb against moto and
+// ministack, stand-ins for AWS that others made (make test-moto). Its machines exist by name
 // only: what is told is what dlwb makes, says, finds again and removes.
 package motostory

@@ -1,7 +1,8 @@
 #!/bin/sh
-# moto.sh: runs the tests that need moto with each of its versions in MOTO, each in a
-# venv of its own below the user's cache directory, which stays for the next time.
-# Versions lack different things, and dlwb has to bear all of them.
+# moto.sh: runs the tests that need moto with each of its versions in MOTO, and those of
+# ministack, which somebody else made; each in a venv of its own below the user's cache
+# directory, which stays for the next time. They lack different things, and dlwb has to
+# bear all of them.
 set -eu
 failed=0
 for version in ${MOTO:-5.2.5 4.2.14}; do
@@ -14,4 +15,13 @@ for version in ${MOTO:-5.2.5 4.2.14}; do
     echo "moto $version"
     DLWB_MOTO="$venv/bin/moto_server" go test -count=1 -v -timeout 30m -run Moto ./cloud/ec2 ./cloud/objects ./internal/motostory || failed=1
 done
+version=${MINISTACK:-1.5.33}
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/dlwb/ministack-$version
+if ! [ -x "$venv/bin/ministack" ]; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" --quiet --disable-pip-version-check install "ministack==$version"
+fi
+echo "ministack $version"
+DLWB_MINISTACK="$venv/bin/ministack" go test -count=1 -v -timeout 10m -run Ministack ./internal/motostory || failed=1
 exit $failed

@@ -39,7 +39,7 @@ func Main(args []string) int {
 	if err != nil || keep == 0 {
 		keep = keepFor
 	}
-	k := &keeper{state: args[0], build: args[1], keep: keep, since: time.Now(), listener: l, held: map[key]*held{}, tunnels: map[tunnelKey]*tunnel{}, over: make(chan struct{})}
+	k := &keeper{state: args[0], build: args[1], keep: keep, since: time.Now(), listener: l, held: map[key]*held{}, tunnels: map[tunnelKey]*tunnel{}, opening: map[tunnelKey]chan struct{}{}, over: make(chan struct{})}
 	// A hang-up is of the terminal of whoever started it.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 	ended := make(chan os.Signal, 1)
@@ -79,13 +79,12 @@ type keeper struct {
 	over         chan struct{} // closed when it is to end
 	once         sync.Once
 
-	opening sync.Mutex // of tunnels: of two that ask for one the second finds it
-
 	mu      sync.Mutex
 	held    map[key]*held
 	tunnels map[tunnelKey]*tunnel
-	guests  int       // connections of commands
-	empty   time.Time // since when there was nothing to hold; zero: there is
+	opening map[tunnelKey]chan struct{} // closed when it is opened, or can't be
+	guests  int                         // connections of commands
+	empty   time.Time                   // since when there was nothing to hold; zero: there is
 }
 
 func (k *keeper) stop() { k.once.Do(func() { close(k.over) }) }

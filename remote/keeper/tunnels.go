@@ -131,15 +131,18 @@ func (k *keeper) open(ctx context.Context, h *held, w remote.TunnelWish) (t *tun
 	if err != nil {
 		return nil, false, err
 	}
-	k.opening.Lock()
-	defer k.opening.Unlock()
+	id := tunnelKey{w.Cluster, w.Name, w.Reverse}
+	done, err := k.opens(ctx, id)
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
 	if t := k.found(w); t != nil {
 		return t, false, nil
 	}
 	if err := context.Cause(ctx); err != nil { // who asked has given up, and would not know of it
 		return nil, false, err
 	}
-	id := tunnelKey{w.Cluster, w.Name, w.Reverse}
 	k.endTunnels("it leads elsewhere now", func(t *tunnel) bool { return t.key() == id })
 	r, err := listen(h.node, w)
 	if err != nil {
@@ -155,6 +158,34 @@ func (k *keeper) open(ctx context.Context, h *held, w remote.TunnelWish) (t *tun
 	k.tunnels[id] = t
 	k.mu.Unlock()
 	return t, true, nil
+}
+
+// opens waits until nobody else opens a tunnel of the same name: who comes second finds
+// it. Another one's opening is not waited for: a node that does not answer holds up the
+// reverse tunnel to it, and nothing else.
+func (k *keeper) opens(ctx context.Context, id tunnelKey) (done func(), err error) {
+	mine := make(chan struct{})
+	for {
+		k.mu.Lock()
+		theirs := k.opening[id]
+		if theirs == nil {
+			k.opening[id] = mine
+		}
+		k.mu.Unlock()
+		if theirs == nil {
+			return func() {
+				k.mu.Lock()
+				delete(k.opening, id)
+				k.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		select {
+		case <-theirs:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // listen opens the listening side of a tunnel, which nobody's context ends.

@@ -3,6 +3,7 @@
 package keeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -197,16 +198,41 @@ func TestTheTunnelsOfAMachineThatGoesEnd(t *testing.T) {
 	}
 }
 
+func bareKeeper() *keeper {
+	return &keeper{held: map[key]*held{}, tunnels: map[tunnelKey]*tunnel{}, opening: map[tunnelKey]chan struct{}{}}
+}
+
+// A reverse tunnel waits for the node, which may not answer.
+func TestATunnelThatOpensHoldsUpNoOther(t *testing.T) {
+	s, wish := sshdtest.Start(t), wishFor(site(t))
+	k := bareKeeper()
+	defer k.dropAll(func(*held) bool { return true })
+	defer k.endTunnels("", func(*tunnel) bool { return true })
+	slow, err := k.opens(t.Context(), tunnelKey{wish.Cluster, "reverse to 5000", true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if opened, err := k.tunnel(ctx, question{Op: opHold, Tunnel: &wish, Targets: []remote.Target{targetOf(s)}}); opened == nil {
+		t.Fatalf("the other tunnel did not open: %v", err)
+	}
+}
+
 // Of two that ask for one tunnel at once, the second uses the first one's: when it ends,
 // nobody uses the connection any more, and the keeper can end.
 func TestTwoThatAskForATunnelAtOnceHaveOne(t *testing.T) {
 	s, wish := sshdtest.Start(t), wishFor(site(t))
-	k := &keeper{held: map[key]*held{}, tunnels: map[tunnelKey]*tunnel{}}
+	k := bareKeeper()
 	defer k.dropAll(func(*held) bool { return true })
 	ask := question{Op: opHold, Tunnel: &wish, Targets: []remote.Target{targetOf(s)}}
 	var both [2]*tunnel
 	var asking sync.WaitGroup
-	k.opening.Lock()
+	done, err := k.opens(t.Context(), tunnelKey{wish.Cluster, wish.Name, wish.Reverse})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range both {
 		asking.Go(func() {
 			var err error
@@ -224,7 +250,7 @@ func TestTwoThatAskForATunnelAtOnceHaveOne(t *testing.T) {
 	for used() < len(both) {
 		time.Sleep(time.Millisecond)
 	}
-	k.opening.Unlock()
+	done()
 	asking.Wait()
 	if both[0] == nil || both[0] != both[1] || used() != 1 {
 		t.Errorf("%p and %p, used by %d", both[0], both[1], used())

@@ -50,6 +50,23 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// ReadFrom takes in what r says, to its end. It is what io.Copy uses: without it a
+// buffer of 32 KB would stand by for as long as a command of a node lasts, mostly for
+// nothing.
+func (t *Tail) ReadFrom(r io.Reader) (read int64, err error) {
+	piece := make([]byte, 1<<10)
+	for err == nil {
+		var k int
+		k, err = r.Read(piece)
+		_, _ = t.Write(piece[:k])
+		read += int64(k)
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return read, err
+}
+
 // String is what is kept, without blanks around it.
 func (t *Tail) String() string {
 	t.mu.Lock()

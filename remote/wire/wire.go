@@ -81,7 +81,9 @@ type Session struct {
 
 // Dial begins a session as the one who calls, and is not called.
 func Dial(conn io.ReadWriteCloser) (*Session, error) {
-	return session(yamux.Client, conn, config(0, callerWindow), callerRoom, theAgent)
+	c := config(0, callerWindow)
+	c.ReadBufSize = 16 << 10 // a caller may have hundreds of sessions, and its reads are no system calls
+	return session(yamux.Client, conn, c, callerRoom, theAgent)
 }
 
 // Answer begins a session as the one who is called.

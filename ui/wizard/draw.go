@@ -31,10 +31,13 @@ func (z *Wizard) Draw(l text.Look, w, h int) []string {
 	case z.step == wizRegion:
 		return append(out, z.drawRegions(l, w, below)...)
 	}
-	return append(out, l.Scrolled(z.page(l, w), z.top, below)...)
+	if page := z.page(l, w); page != nil {
+		return append(out, l.Scrolled(page, z.top, below)...)
+	}
+	return append(out, z.drawForm(l, w, below)...)
 }
 
-// page is the whole text of a question that scrolls as one page.
+// page is the whole text of a question that scrolls as one page; nil: it is a form.
 func (z *Wizard) page(l text.Look, w int) []string {
 	switch z.step {
 	case wizProvider:
@@ -44,7 +47,7 @@ func (z *Wizard) page(l text.Look, w int) []string {
 	case wizReview:
 		return z.drawReview(l, w)
 	}
-	return z.drawForm(l, w)
+	return nil
 }
 
 // stepBar shows all questions, the present one set off; on a narrow screen

@@ -100,11 +100,33 @@ func (z *Wizard) fields() []*field {
 // that, the picked one has it under the form.
 const hintsFrom = 110
 
-// drawForm shows the fields of a question, each with what is wrong with it.
-func (z *Wizard) drawForm(l text.Look, w int) []string {
+// drawForm shows the fields of a question, each with what is wrong with it, in h rows:
+// what is picked is among them, and its hint stays below.
+func (z *Wizard) drawForm(l text.Look, w, h int) []string {
+	rows, at := z.formRows(l, w)
+	var hint []string
+	if fields := z.fields(); w < hintsFrom && z.picked < len(fields) {
+		hint = append(hint, "")
+		for _, row := range text.Wrap(fields[z.picked].hint, w) {
+			hint = append(hint, l.Styles.Dim.Of(row))
+		}
+	}
+	below := z.foundRows(l, w)
+	if len(rows)+len(hint)+len(below) <= h {
+		return append(append(rows, hint...), below...)
+	}
+	if len(hint) > h/2 {
+		hint = nil
+	}
+	room := h - len(hint)
+	top := max(at-max(room-2, 0), 0) // the last row may say how many there are below
+	return append(l.Scrolled(append(rows, below...), top, room), hint...)
+}
+
+// formRows are the fields and the way on, and in which row the picked one ends.
+func (z *Wizard) formRows(l text.Look, w int) (out []string, at int) {
 	s := l.Styles
 	fields := z.fields()
-	var out []string
 	for i, f := range fields {
 		out = append(out, z.fieldRow(l, f, i == z.picked, w))
 		if why := z.faults[f.key]; why != "" {
@@ -112,20 +134,25 @@ func (z *Wizard) drawForm(l text.Look, w int) []string {
 				out = append(out, strings.Repeat(" ", 2+z.labelWidth())+s.Bad.Of(row))
 			}
 		}
-	}
-	next := "go on to the next step"
-	out = append(out, "", l.PickRow(z.picked >= len(fields), next, "", w))
-	if w < hintsFrom && z.picked < len(fields) {
-		out = append(out, "")
-		for _, row := range text.Wrap(fields[z.picked].hint, w) {
-			out = append(out, s.Dim.Of(row))
+		if i == z.picked {
+			at = len(out) - 1
 		}
 	}
-	if z.step == wizTraining && len(z.notes) > 0 {
-		out = append(out, "", s.Dim.Of("found there"))
-		for _, n := range z.notes {
-			out = append(out, text.Cut("  "+n, w))
-		}
+	out = append(out, "", l.PickRow(z.picked >= len(fields), "go on to the next step", "", w))
+	if z.picked >= len(fields) {
+		at = len(out) - 1
+	}
+	return out, at
+}
+
+// foundRows are what was found in the directory.
+func (z *Wizard) foundRows(l text.Look, w int) (out []string) {
+	if z.step != wizTraining || len(z.notes) == 0 {
+		return nil
+	}
+	out = append(out, "", l.Styles.Dim.Of("found there"))
+	for _, n := range z.notes {
+		out = append(out, text.Cut("  "+n, w))
 	}
 	return out
 }

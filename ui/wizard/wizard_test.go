@@ -66,6 +66,44 @@ func manyOffers(n int) cloud.Offers {
 	return o
 }
 
+// Every row of a form can be seen while it is picked, with what it is about, however
+// low the terminal is.
+func TestWhatIsPickedInAFormIsOnTheScreen(t *testing.T) {
+	z := asking()
+	z.screen.Bench = noBench{}
+	z.draft.Provider = "kubernetes"
+	z.toStep(wizNodes)
+	fields := z.fields()
+	if len(fields) < 8 {
+		t.Fatalf("%d fields: the form is not tall", len(fields))
+	}
+	for _, w := range []int{78, 140} {
+		for h := 10; h < headRows+2*len(fields); h++ {
+			for z.picked = range len(fields) + 1 {
+				z.faults = map[string]string{}
+				label := "go on to the next step"
+				if z.picked < len(fields) {
+					label = fields[z.picked].label
+					z.faults[fields[z.picked].key] = "this is wrong"
+				}
+				rows := z.Draw(look, w, h)
+				shown := ansi.Strip(strings.Join(rows, "\n"))
+				if len(rows) > h || !strings.Contains(shown, "› "+label) {
+					t.Fatalf("%d×%d, %q is picked, %d rows:\n%s", w, h, label, len(rows), shown)
+				}
+				if z.picked < len(fields) && (!strings.Contains(shown, "this is wrong") || !strings.Contains(shown, fields[z.picked].hint[:min(20, len(fields[z.picked].hint))])) {
+					t.Fatalf("%d×%d, what is wrong with %q, or what it is about, is not shown:\n%s", w, h, label, shown)
+				}
+			}
+		}
+	}
+}
+
+// noBench knows nothing.
+type noBench struct{ Drafter }
+
+func (noBench) Known(string, string) []string { return nil }
+
 // BenchmarkMarket must stay below 5 ms.
 func BenchmarkMarket(b *testing.B) {
 	z := asking()

@@ -269,11 +269,11 @@ func without(all []keptForward, cluster string, k keptForward) []keptForward {
 }
 
 func (t *Tunnels) changeKept(cluster string, change func([]keptForward) []keptForward) {
-	t.recording.Lock()
-	defer t.recording.Unlock()
-	if err := t.writeKept(cluster, change(t.keptOf(cluster))); err != nil {
-		slog.Debug("the tunnels that are kept were not noted", "cluster", cluster, "error", err)
-	}
+	t.alone(func() {
+		if err := t.writeKept(cluster, change(t.keptOf(cluster))); err != nil {
+			slog.Debug("the tunnels that are kept were not noted", "cluster", cluster, "error", err)
+		}
+	})
 }
 
 // writeKept writes the record; none needs no file.

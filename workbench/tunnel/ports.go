@@ -39,21 +39,24 @@ func (t *Tunnels) keptPort(cluster, what string) int {
 // second dlwb, which has to take another, does not change it; one that was
 // asked for takes its place.
 func (t *Tunnels) keepPort(cluster, what string, port int, asked bool) {
-	kept := t.keptPorts(cluster)
-	if had := kept[what]; had == port || had != 0 && !asked {
-		return
-	}
-	kept[what] = port
-	b, err := json.Marshal(kept)
-	if err == nil {
-		err = wholefile.Write(t.portsFile(cluster), b, 0o600)
-	}
-	if err != nil {
-		slog.Debug("the local port was not kept", "cluster", cluster, "error", err)
-	}
+	t.alone(func() {
+		kept := t.keptPorts(cluster)
+		if had := kept[what]; had == port || had != 0 && !asked {
+			return
+		}
+		kept[what] = port
+		b, err := json.Marshal(kept)
+		if err == nil {
+			err = wholefile.Write(t.portsFile(cluster), b, 0o600)
+		}
+		if err != nil {
+			slog.Debug("the local port was not kept", "cluster", cluster, "error", err)
+		}
+	})
 }
 
 // Forget removes what is remembered of the local ports of a cluster.
-func (t *Tunnels) Forget(cluster string) error {
-	return errors.Join(os.RemoveAll(t.portsFile(cluster)), t.writeKept(cluster, nil))
+func (t *Tunnels) Forget(cluster string) (err error) {
+	t.alone(func() { err = errors.Join(os.RemoveAll(t.portsFile(cluster)), t.writeKept(cluster, nil)) })
+	return err
 }

@@ -184,6 +184,9 @@ func (s *sshWriter) settings(p party) string {
 		}
 		lines = append(lines, [2]string{"IdentityFile", sshPath(file)})
 	}
+	for _, file := range p.keys.Certificates {
+		lines = append(lines, [2]string{"CertificateFile", sshPath(file)})
+	}
 	only := "no"
 	if p.keys.OnlyFiles || p.keys.Agent == "" && len(files) > 0 {
 		only = "yes"

@@ -41,7 +41,7 @@ type Tunnels struct {
 	dir   string          // where local ports are remembered
 	owner Owner
 
-	recording sync.Mutex // of what the keeper is to hold
+	recording sync.Mutex // of ports, and of what the keeper is to hold
 
 	mu   sync.Mutex
 	keep bool // the keeper is to hold what is opened

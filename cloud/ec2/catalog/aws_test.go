@@ -116,6 +116,9 @@ func smallRegion(t *testing.T) (*script, *Market) {
 		if q.Get("Filter.1.Value.1") == "t3.micro" {
 			return 200, "<instanceTypeSet>" + typeXML("t3.micro", "", 2) + "</instanceTypeSet>"
 		}
+		if slices.Contains([]string{"p5.48xlarge", "g5.xlrage"}, q.Get("Filter.1.Value.1")) {
+			return 200, "<instanceTypeSet/>"
+		}
 		if q.Get("NextToken") == "" {
 			return 200, "<instanceTypeSet>" + typeXML("g5.xlarge", gpuXML("A10G", 1, "", 22888), 4) + "</instanceTypeSet><nextToken>2</nextToken>"
 		}
@@ -391,6 +394,26 @@ func TestAnAccountSeesNothingOfAnothersShelf(t *testing.T) {
 	ask1(t, other, cloud.Query{})
 	if s.seen("DescribeInstanceTypes") == 0 {
 		t.Error("the zones and quotas of another account were taken for its own")
+	}
+}
+
+// Some that stand in for AWS know no filter of DescribeInstanceTypes, and no
+// DescribeInstanceTypeOfferings: what they leave out is not known to be missing.
+func TestWhereTheFilterIsIgnoredATypeIsAskedForByName(t *testing.T) {
+	s, m := smallRegion(t)
+	s.on("DescribeInstanceTypeOfferings", func(url.Values) (int, string) {
+		return 400, "<Response><Errors><Error><Code>InvalidAction</Code><Message>Unknown EC2 action</Message></Error></Errors></Response>"
+	})
+	s.on("DescribeInstanceTypes", func(q url.Values) (int, string) {
+		if name := q.Get("InstanceType.1"); name == "g5.xlarge" {
+			return 200, "<instanceTypeSet>" + typeXML(name, gpuXML("A10G", 1, "", 22888), 4) + "</instanceTypeSet>"
+		}
+		return 200, "<instanceTypeSet>" + typeXML("t2.micro", "", 1) + "</instanceTypeSet>"
+	})
+	for _, name := range []string{"g5.xlarge", "p5.48xlarge"} {
+		if o, err := m.Lookup(t.Context(), "us-east-1", name); err != nil || o.Instance != name {
+			t.Errorf("%s: %+v, %v", name, o, err)
+		}
 	}
 }
 

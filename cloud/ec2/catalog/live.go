@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,12 +88,41 @@ func (l live) facts(ctx context.Context) ([]Facts, error) {
 	if err == nil && len(all) == 0 && l.scope.gpu {
 		all, err = l.listFacts(ctx, nil)
 	}
-	return slices.DeleteFunc(all, func(f Facts) bool { return !l.matches(f.Instance) }), err
+	others := len(all)
+	all = slices.DeleteFunc(all, func(f Facts) bool { return !l.matches(f.Instance) })
+	if err == nil && len(all) == 0 && others > 0 && !l.scope.gpu {
+		return l.factsByName(ctx)
+	}
+	return all, err
+}
+
+// factsByName asks an endpoint that knows no filter, and sent other types than those
+// that were asked for: it is asked for them by name. What it does not have then is not
+// known to be missing.
+func (l live) factsByName(ctx context.Context) ([]Facts, error) {
+	in := &ec2.DescribeInstanceTypesInput{}
+	for _, name := range l.scope.patterns {
+		if !strings.ContainsAny(name, "*?[") {
+			in.InstanceTypes = append(in.InstanceTypes, types.InstanceType(name))
+		}
+	}
+	if len(in.InstanceTypes) > 0 {
+		all, err := l.pagesOfFacts(ctx, in)
+		all = slices.DeleteFunc(all, func(f Facts) bool { return !l.matches(f.Instance) })
+		if err != nil || len(all) > 0 {
+			return all, err
+		}
+	}
+	return nil, errors.New("AWS sends types that it was not asked for, and none that it was")
 }
 
 func (l live) listFacts(ctx context.Context, filter []types.Filter) ([]Facts, error) {
+	return l.pagesOfFacts(ctx, &ec2.DescribeInstanceTypesInput{Filters: filter})
+}
+
+func (l live) pagesOfFacts(ctx context.Context, in *ec2.DescribeInstanceTypesInput) ([]Facts, error) {
 	all := []Facts{}
-	pages := ec2.NewDescribeInstanceTypesPaginator(l.ec2(), &ec2.DescribeInstanceTypesInput{Filters: filter})
+	pages := ec2.NewDescribeInstanceTypesPaginator(l.ec2(), in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package sshconn
+
+import "errors"
+
+func setMaxSegment(uintptr, int) error { return errors.ErrUnsupported }
