@@ -57,6 +57,9 @@ func TestEachObstacleIsNamedBeforeWithinTenSeconds(t *testing.T) {
 		{"claim", two(options.Machines{Volumes: []string{"data:/data"}}), nil, []string{"✗ volume: there is no claim data in namespace default"}},
 		{"queue", two(options.Machines{Queue: "gpux"}), func(t *testing.T) { c.Apply(t, queues) }, []string{"✗ queue: there is no queue gpux in namespace default", "did you mean gpus?"}},
 		{"sidecar", two(options.Machines{Kind: options.Job}), func(t *testing.T) { inject(t, c) }, []string{"✗ sidecar: the cluster puts istio-proxy into each pod"}},
+		{"restricted pods", two(options.Machines{Namespace: "locked", RunAs: 1000}), func(t *testing.T) { c.Apply(t, fmt.Sprintf(namespaceRestricted, "locked")) }, []string{"✓ dry run: the cluster takes the PyTorchJob"}},
+		{"root where it is forbidden", two(options.Machines{Namespace: "bolted"}), func(t *testing.T) { c.Apply(t, fmt.Sprintf(namespaceRestricted, "bolted")) }, []string{"✗ dry run: the cluster refuses its pods", "machines.run_as"}},
+		{"limits by default", two(options.Machines{Namespace: "limited", CPUs: 4}), func(t *testing.T) { c.Apply(t, limitedNamespace) }, []string{"✓ dry run: the cluster takes the PyTorchJob", "limits the memory of each pod to 512Mi"}},
 		{"runtime", two(options.Machines{Kind: options.TrainJob, Runtime: "nope"}), nil, []string{"✗ dry run: the cluster refuses the TrainJob", "nope"}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -99,10 +102,12 @@ func unreachable(t *testing.T) {
 }
 
 const (
-	namespaceTeam   = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
-	namespaceStrict = "apiVersion: v1\nkind: Namespace\nmetadata: {name: strict, labels: {pod-security.kubernetes.io/enforce: baseline}}\n"
-	quotaTeam       = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: gpus, namespace: team}\nspec: {hard: {requests.nvidia.com/gpu: '1'}}\n"
-	deadOperator    = `apiVersion: apps/v1
+	namespaceTeam       = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
+	namespaceStrict     = "apiVersion: v1\nkind: Namespace\nmetadata: {name: strict, labels: {pod-security.kubernetes.io/enforce: baseline}}\n"
+	namespaceRestricted = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {pod-security.kubernetes.io/enforce: restricted}}\n"
+	limitedNamespace    = "apiVersion: v1\nkind: Namespace\nmetadata: {name: limited}\n---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: small, namespace: limited}\nspec: {limits: [{type: Container, default: {cpu: 500m, memory: 512Mi}}]}\n"
+	quotaTeam           = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: gpus, namespace: team}\nspec: {hard: {requests.nvidia.com/gpu: '1'}}\n"
+	deadOperator        = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: training-operator, namespace: kubeflow, labels: {control-plane: kubeflow-training-operator}}
 spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: x, image: x}]}}}
