@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -181,4 +182,20 @@ func kerasBar(text string) (b bar, ok bool) {
 		return b, false
 	}
 	return bar{n: c.n, total: c.total, body: rest, whole: true}, true
+}
+
+// laterEpoch reports whether a line says that a new epoch has begun.
+func (r *Reader) laterEpoch(counters []counter) bool {
+	return r.counters.hasEpoch && slices.ContainsFunc(counters, func(c counter) bool { return c.unit == unitEpoch && c.n > r.counters.progress.Epoch })
+}
+
+// sameEpoch reports whether a line says no more of where the run is than that
+// the epoch goes on, as Keras's callbacks do before the last frame of its bar.
+func (r *Reader) sameEpoch(counters []counter) bool {
+	for _, c := range counters {
+		if c.unit != unitEpoch || c.n != r.counters.progress.Epoch {
+			return false
+		}
+	}
+	return r.counters.hasEpoch
 }

@@ -204,3 +204,23 @@ func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
 	v.term = s.names.term(name, "")
 	return v, v.figure.next, ok && v.kind >= weak && v.show != "" && v.real && standsAlone(s.line, v.figure.next)
 }
+
+// ordinal reads "第3轮", whose number is inside the word that counts.
+func (s *scanner) ordinal(key string, end int) bool {
+	c, next, ok := ofTotal(s.line, end-len(key)+len("第"))
+	if !ok || next > end || unitWords[s.line[next:end]] == noUnit {
+		return false
+	}
+	c.unit = unitWords[s.line[next:end]]
+	s.found.counters = append(s.found.counters, c)
+	s.mark("第")
+	s.phrase = end
+	return true
+}
+
+// afterCounter reports whether a word in brackets says of what data a line is whose
+// place was told before it: "Epoch 1 (train) loss: 0.5".
+func (s *scanner) afterCounter(start, end int) bool {
+	return len(s.found.counters) > 0 && len(s.found.values) == 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
+		(end+1 == len(s.line) || s.line[end+1] == ' ')
+}

@@ -448,22 +448,6 @@ func (r *Reader) reports(rest string, counters []counter) bool {
 	return strings.Trim(behind, " -=*#:]).") != ""
 }
 
-// sameEpoch reports whether a line says no more of where the run is than that
-// the epoch goes on, as Keras's callbacks do before the last frame of its bar.
-func (r *Reader) sameEpoch(counters []counter) bool {
-	for _, c := range counters {
-		if c.unit != unitEpoch || c.n != r.counters.progress.Epoch {
-			return false
-		}
-	}
-	return r.counters.hasEpoch
-}
-
-// laterEpoch reports whether a line says that a new epoch has begun.
-func (r *Reader) laterEpoch(counters []counter) bool {
-	return r.counters.hasEpoch && slices.ContainsFunc(counters, func(c counter) bool { return c.unit == unitEpoch && c.n > r.counters.progress.Epoch })
-}
-
 // splitAlone is the split that the last word before a dictionary is: "valid | {".
 func splitAlone(before string) string {
 	before = strings.TrimRight(before, " |:-")

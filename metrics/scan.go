@@ -200,19 +200,6 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	return s.within(c, next), true
 }
 
-// ordinal reads "第3轮", whose number is inside the word that counts.
-func (s *scanner) ordinal(key string, end int) bool {
-	c, next, ok := ofTotal(s.line, end-len(key)+len("第"))
-	if !ok || next > end || unitWords[s.line[next:end]] == noUnit {
-		return false
-	}
-	c.unit = unitWords[s.line[next:end]]
-	s.found.counters = append(s.found.counters, c)
-	s.mark("第")
-	s.phrase = end
-	return true
-}
-
 // counts reports whether the line has said where the run is, in a unit.
 func (s *scanner) counts(u unit) bool {
 	for _, c := range s.found.counters {
@@ -480,13 +467,6 @@ func (s *scanner) context(key string, start, end int) {
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
 	}
-}
-
-// afterCounter reports whether a word in brackets says of what data a line is whose
-// place was told before it: "Epoch 1 (train) loss: 0.5".
-func (s *scanner) afterCounter(start, end int) bool {
-	return len(s.found.counters) > 0 && len(s.found.values) == 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
-		(end+1 == len(s.line) || s.line[end+1] == ' ')
 }
 
 // alone reports whether a word is all that stands between two bars or in
