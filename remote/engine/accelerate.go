@@ -45,7 +45,7 @@ func accelerate(l layout) [][]Proc {
 
 var (
 	accelerateHow  = []string{"use_fsdp", "use_deepspeed", "use_megatron_lm", "use_parallelism_config"}
-	accelerateType = pattern.New(`(?m)^\s*"?distributed_type"?\s*:\s*['"]?(\w+)`)
+	accelerateType = pattern.New(`(?m)(?:^|[{,])\s*"?distributed_type"?\s*:\s*['"]?(\w+)`)
 )
 
 // accelerateSaysHow reports whether the command or its configuration says in which

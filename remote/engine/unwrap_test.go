@@ -99,3 +99,31 @@ func TestC10dNeedsNoRankOfANode(t *testing.T) {
 		t.Error(other)
 	}
 }
+
+// A flag for another way would win over the configuration without a word: Accelerate
+// 1.15 with --multi_gpu tells no rank of FSDP.
+func TestWhatAConfigurationOfAccelerateSaysHolds(t *testing.T) {
+	for _, c := range []struct {
+		text, option string
+		multi        bool
+	}{
+		{"distributed_type: FSDP\n", "--config_file conf/a.yaml", false},
+		{"distributed_type: 'DEEPSPEED'\n", "--config_file=conf/a.yaml", false},
+		{`{"distributed_type": "MEGATRON_LM"}`, "--config-file conf/a.yaml", false},
+		{"distributed_type: MULTI_GPU\n", "--config_file ./conf/a.yaml", false},
+		{"distributed_type: 'NO'\n", "--config_file conf/a.yaml", true},
+		{"", "--config_file /home/u/a.yaml", false}, // it lies on the nodes
+		{"", "--use-deepspeed --deepspeed_multinode_launcher pdsh", false},
+		{"", "--mixed_precision bf16", true},
+	} {
+		_, got := firstArgv(t, "accelerate", "accelerate launch "+c.option+" t.py", func(j *Job) {
+			if c.text != "" {
+				j.Sources = map[string]string{"conf/a.yaml": c.text}
+			}
+		})
+		standard := !strings.Contains(c.option, "mixed")
+		if strings.Contains(got, "--multi_gpu") != c.multi || strings.Contains(got, "--deepspeed_multinode_launcher standard") != standard || strings.Contains(got, "pdsh") {
+			t.Errorf("%s %q: %s", c.option, c.text, got)
+		}
+	}
+}
