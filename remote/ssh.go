@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dlwb/dlwb/remote/transport"
 	"github.com/dlwb/dlwb/sshconn"
@@ -48,7 +49,7 @@ func (m overSSH) Start(ctx context.Context, line string) (transport.Command, err
 type sshCommand struct {
 	session *sshconn.Session
 	in      io.WriteCloser
-	sent    int // so far; only Write has it, and there is one at a time
+	sent    atomic.Int64 // bytes so far: who brings the agent there writes first, then its session
 	out     io.Reader
 	said    transport.Tail
 	once    sync.Once
@@ -66,16 +67,17 @@ const (
 )
 
 func (c *sshCommand) Write(p []byte) (written int, err error) {
-	for len(p) > smallPiece && c.sent < smallFirst && err == nil {
+	for len(p) > smallPiece && c.sent.Load() < smallFirst && err == nil {
 		var k int
 		k, err = c.in.Write(p[:smallPiece])
-		p, written, c.sent = p[k:], written+k, c.sent+k
+		p, written = p[k:], written+k
+		c.sent.Add(int64(k))
 	}
 	if err != nil || len(p) == 0 && written > 0 {
 		return written, err
 	}
 	k, err := c.in.Write(p)
-	c.sent += k
+	c.sent.Add(int64(k))
 	return written + k, err
 }
 

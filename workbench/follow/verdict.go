@@ -68,7 +68,6 @@ var byService = map[string]event.RunEnded{
 	job.TimeLimit: {ExitCode: 124, Verdict: event.TimedOut},
 	job.NoMemory:  {ExitCode: 137, Verdict: event.OutOfMemory},
 	job.Cancelled: {ExitCode: 130, Verdict: event.Stopped},
-	job.Failed:    {ExitCode: 1, Verdict: event.ExitedBad},
 }
 
 // leaves reports whether the machine has said that it is about to end.
@@ -88,6 +87,9 @@ func judge(nodes []nodeEnd, ends []rankEnd) event.RunEnded {
 		return v
 	}
 	first, failed := firstFailure(ends)
+	if v, ok := judgeService(nodes); ok && (!failed || first.code == codeTerm) {
+		return v
+	}
 	if v, ok := judgeSilent(nodes, first, failed); ok {
 		return v
 	}
@@ -206,6 +208,19 @@ func judgeStop(nodes []nodeEnd) (event.RunEnded, bool) {
 					v.Rank, v.Node, v.Cause = -1, -1, said
 					return v, true
 				}
+			}
+		}
+	}
+	return event.RunEnded{}, false
+}
+
+// judgeService looks for the word of a service that its job failed. A host says so that
+// does not know how its own ranks ended; a rank of another one may be the cause.
+func judgeService(nodes []nodeEnd) (event.RunEnded, bool) {
+	for _, n := range nodes {
+		for _, why := range n.stopping {
+			if said, ok := strings.CutPrefix(why, job.Failed); ok {
+				return event.RunEnded{ExitCode: 1, Verdict: event.ExitedBad, Rank: -1, Node: -1, Cause: said}, true
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -117,6 +118,14 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			name: "rebooted", nodes: []nodeEnd{bad, {ended: true, code: 1, why: "the machine was rebooted during the run", rebooted: true}},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100}},
 			verdict: event.Rebooted, code: 1, rank: -1, cause: "node1 was rebooted",
+		}, {
+			name: "the service's word for the host that was ended before it could tell", nodes: []nodeEnd{{ended: true, code: 7, stopping: []string{job.Failed + "exit code: 7"}}, bad},
+			ends:    []rankEnd{{rank: 1, node: 1, code: 7, at: 100}},
+			verdict: event.ExitedBad, code: 7, rank: 1, cause: "rank 1 on node1 exited with code 7",
+		}, {
+			name: "the service's word where the other host was merely ended", nodes: []nodeEnd{{ended: true, code: 7, stopping: []string{job.Failed + "exit code: 7"}}, bad},
+			ends:    []rankEnd{{rank: 1, node: 1, code: 143, at: 100}},
+			verdict: event.ExitedBad, code: 1, rank: -1, cause: "exit code: 7",
 		}, {
 			name: "rebooted after the end", nodes: []nodeEnd{done(), {ended: true, rebooted: true}},
 			ends:    []rankEnd{{rank: 0}, {rank: 1, node: 1}},
