@@ -13,7 +13,7 @@ import (
 
 // slowest is how long a profile of full size may take, whatever is in it. The
 // race detector and a busy machine make the tests slower, not the parser.
-const slowest = 100 * time.Millisecond
+const slowest = 300 * time.Millisecond
 
 // fill repeats a text up to the size of the largest profile.
 func fill(head, text string) []byte {

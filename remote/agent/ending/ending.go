@@ -22,8 +22,11 @@ const (
 	// writeLimit is how long our own processes have to write their records, and
 	// podman to remove a container.
 	writeLimit = 10 * time.Second
-	// killLimit bounds how long processes are killed that start ever new ones.
-	killLimit = 5 * time.Second
+	// killLimit is how long processes that were killed have to be gone, and stormLimit
+	// how long those are killed that start ever new ones: each may have a session of its
+	// own, and with that as large a share of the processor as who kills them.
+	killLimit  = 5 * time.Second
+	stormLimit = 30 * time.Second
 	// gpuLimit is how long a GPU's memory is waited for.
 	gpuLimit = 5 * time.Second
 	// lookEvery is the pause between two looks at what is still there.
@@ -45,9 +48,10 @@ type Order struct {
 	// Helper tells what the supervisor has started for itself. Nil: whoever says
 	// so.
 	Helper func(pid int) bool
-	// KillAll kills every descendant of the supervisor that is no helper, for a
-	// while, and says whether none is left; nil: it is not the supervisor who asks.
-	KillAll func(limit time.Duration) bool
+	// KillAll kills every descendant of the supervisor that is no helper, until none
+	// is left or no new one was met for a limit, or for the longest time; it says
+	// whether none is left. Nil: it is not the supervisor who asks.
+	KillAll func(limit, most time.Duration) bool
 }
 
 // End carries out the order and returns how many processes are still there. It
@@ -68,7 +72,7 @@ func (o Order) End() (left int) {
 	s.kill(s.all)
 	s.look()
 	left = len(s.all())
-	if o.KillAll != nil && !o.KillAll(killLimit) {
+	if o.KillAll != nil && !o.KillAll(killLimit, stormLimit) {
 		left = max(left, 1)
 	}
 	closed := false
@@ -181,13 +185,17 @@ func (s *sweep) untilGone(limit time.Duration, kind func() []proc.Process, each 
 func (s *sweep) kill(kind func() []proc.Process) {
 	stopped := map[proc.ID]bool{}
 	froze := 0
-	for end := time.Now().Add(killLimit); len(kind()) > 0 && time.Now().Before(end); s.look() {
+	most := time.Now().Add(stormLimit)
+	for end := time.Now().Add(killLimit); len(kind()) > 0 && time.Now().Before(end) && time.Now().Before(most); s.look() {
 		fresh := false
 		for _, p := range kind() {
 			if !stopped[p.ID()] {
 				stopped[p.ID()], fresh = true, true
 				_ = p.Signal(syscall.SIGSTOP)
 			}
+		}
+		if fresh {
+			end = time.Now().Add(killLimit)
 		}
 		if froze++; fresh && froze < freezes {
 			continue

@@ -70,27 +70,34 @@ func (c *children) bury() (none bool) {
 // calm is how often in a row no child must be seen beside our helpers.
 const calm = 100
 
-// killAll kills every descendant that is no helper, for a while, and says
-// whether none is left. Whatever a descendant does, it or one that it comes from
-// is a child of ours: also of one that is another process at every moment.
-func (c *children) killAll(limit time.Duration) bool {
-	seen := 0
+// killAll kills every descendant that is no helper, until none is left, no new one was
+// met for a limit, or the longest time is over, and says whether none is left. Whatever
+// a descendant does, it or one that it comes from is a child of ours: also of one that is
+// another process at every moment.
+func (c *children) killAll(limit, most time.Duration) bool {
+	seen, met := 0, map[int]bool{}
+	last := time.Now().Add(most)
 	for end := time.Now().Add(limit); seen < calm; seen++ {
-		alive, none := c.killOnce()
+		known := len(met)
+		alive, none := c.killOnce(met)
 		switch {
 		case none:
 			return true
-		case time.Now().After(end):
+		case time.Now().After(end) || time.Now().After(last):
 			return false
 		case alive:
 			seen = -1
+		}
+		if len(met) > known {
+			end = time.Now().Add(limit)
 		}
 		c.bury()
 	}
 	return true
 }
 
-func (c *children) killOnce() (alive, none bool) {
+// killOnce kills the children that there are now, and adds them to those that were met.
+func (c *children) killOnce(met map[int]bool) (alive, none bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	threads, _ := filepath.Glob("/proc/self/task/[0-9]*/children")
@@ -98,7 +105,7 @@ func (c *children) killOnce() (alive, none bool) {
 		text, _ := os.ReadFile(path)
 		for word := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(word); err == nil && !c.helpers[pid] {
-				alive = true
+				alive, met[pid] = true, true
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
