@@ -20,11 +20,11 @@ const recordLimit = 2 * time.Second
 func (t *Tunnels) alone(change func()) {
 	t.recording.Lock()
 	defer t.recording.Unlock()
-	dir := filepath.Join(t.dir, "forwards")
+	dir := filepath.Join(t.dir, "locks")
 	if err := os.MkdirAll(dir, 0o700); err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), recordLimit)
 		defer cancel()
-		l := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+		l := flock.New(filepath.Join(dir, "forwards.records"), flock.SetPermissions(0o600))
 		if is, err := l.TryLockContext(ctx, 5*time.Millisecond); is && err == nil {
 			defer func() { _ = l.Unlock() }()
 		}
