@@ -29,7 +29,7 @@ func TestTheNextRunHasAsManyWorkersAsItsProfileAsksFor(t *testing.T) {
 	}
 	for more, want := range map[string]string{
 		", head_instance: g5.xlarge": `was made with machines.head_instance "m5.xlarge", and the profile has "g5.xlarge" now`,
-		", shared_memory: 1":          `machines.shared_memory`,
+		", shared_memory: 1":         `machines.shared_memory`,
 	} {
 		p.profile("ecs", "{engine: plain, command: train.py 0.01}", of("1", more))
 		if out, err := p.Try("run", "--plain"); err == nil || !strings.Contains(out, want) || !strings.Contains(out, "dlwb down jobs") {

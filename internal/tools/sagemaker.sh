@@ -17,14 +17,14 @@ have() { # NAME PROGRAM PACKAGE...
 have sagemaker-sdk python sagemaker==2.257.6
 have sagemaker-sdk3 python sagemaker-core==2.27.0 graphene==3.4.3 tblib==3.2.2 nest-asyncio==1.6.0 jinja2==3.1.6
 have3=$cache/frameworks/sagemaker-sdk3
-[ -d "$have3"/lib/python3*/site-packages/sagemaker/train ] || # without mlflow, which no request needs
+"$have3/bin/python" -c 'import importlib.metadata as m; m.version("sagemaker-train")' 2>/dev/null || # without mlflow, which no request needs
     "$have3/bin/pip" --quiet --disable-pip-version-check install --no-deps sagemaker-train==1.27.0
 have sagemaker-training train sagemaker-training==5.1.4
 sent=$(mktemp -d)
 trap 'rm -rf "$sent"' EXIT
 "$cache/frameworks/sagemaker-sdk/bin/python" internal/tools/sagemaker_sdk.py "$sent" 2>/dev/null
 diff -r cloud/sagemaker/testdata/sdk "$sent"
-rm -rf "$sent"/*
+rm -rf "${sent:?}"/*
 "$have3/bin/python" internal/tools/sagemaker_sdk3.py "$sent" 2>/dev/null
 diff -r cloud/sagemaker/testdata/sdk3 "$sent"
 moto=${DLWB_MOTO:-$cache/moto-5.2.5/bin/moto_server}
