@@ -267,7 +267,7 @@ func (w *Workbench) awaitEnd(ctx context.Context, c store.Cluster, run string, w
 	f := &event.Fault{What: "tell the end of run " + run, Node: -1, Why: "its ranks are stopped, and the end did not come to be known",
 		Next: "dlwb attach " + c.Name}
 	if pid := w.locks.Holder(c.Name, locks.Watch); pid != 0 {
-		f.Why = fmt.Sprintf("its ranks are stopped, but process %d, the dlwb that watches it, does not go on", pid)
+		f.Why = fmt.Sprintf("its ranks are stopped, but process %d, the dlwb that watches it, still brings its logs home, or does not go on", pid)
 		f.Next = fmt.Sprintf("if it was suspended, let it go on (fg), or end it (kill -9 %d); then dlwb attach %s", pid, c.Name)
 	}
 	return f

@@ -140,8 +140,38 @@ func (t *Watch) anyAway() bool {
 	return false
 }
 
-// drainLimit bounds the wait for the rest of the logs: a node that is out of reach
-// has longer.
+// drainMost bounds the wait for logs that come, and do not come to an end.
+const drainMost = 15 * time.Minute
+
+// drain is how long the rest of the logs is waited for.
+type drain struct {
+	began, grew time.Time
+	have        int64
+}
+
+// over notes how many bytes of the logs are stored now, and reports whether the rest is
+// not waited for any more: none came within the limit, or it comes for too long. On a
+// slow line, or a busy machine, a large log comes for minutes.
+func (d *drain) over(now time.Time, stored int64, limit time.Duration) bool {
+	if d.began.IsZero() {
+		d.began = now
+	}
+	if d.grew.IsZero() || stored > d.have {
+		d.grew, d.have = now, stored
+	}
+	return now.Sub(d.grew) > limit || now.Sub(d.began) > drainMost
+}
+
+// stored is the number of bytes that are stored of all logs.
+func (t *Watch) stored() (n int64) {
+	for _, l := range t.logs {
+		n += l.stored()
+	}
+	return n
+}
+
+// drainLimit is how long nothing may come of the logs: from a node that is out of reach
+// it may take longer.
 func (t *Watch) drainLimit() time.Duration {
 	if t.anyAway() {
 		return max(DrainLimit, t.run.Lost)

@@ -27,3 +27,26 @@ func TestTroubleBeginsWhenARankMayWaitForOneThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// A log that still comes is not given up, however long it takes; one that comes without
+// end is.
+func TestTheRestOfALogIsWaitedForWhileItComes(t *testing.T) {
+	at, limit := time.Unix(0, 0), 30*time.Second
+	var d drain
+	for n := range int64(20) { // a little every 20 seconds
+		if at = at.Add(20 * time.Second); d.over(at, n, limit) {
+			t.Fatalf("given up after %s, while it came", at.Sub(time.Unix(0, 0)))
+		}
+	}
+	if d.over(at.Add(limit), 19, limit) {
+		t.Error("given up at the limit")
+	}
+	if !d.over(at.Add(limit+time.Second), 19, limit) {
+		t.Error("waited for, while nothing came")
+	}
+	for n := int64(20); !d.over(at, n, limit); n++ {
+		if at = at.Add(20 * time.Second); at.Sub(time.Unix(0, 0)) > time.Hour {
+			t.Fatal("waited for without end")
+		}
+	}
+}

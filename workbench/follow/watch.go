@@ -23,7 +23,8 @@ const (
 	drainTick = 5 * time.Millisecond
 	// settleEnd is how long the end of a rank waits for its last lines.
 	settleEnd = 300 * time.Millisecond
-	// DrainLimit bounds the wait for the rest of the logs after the end.
+	// DrainLimit is how long the rest of the logs is waited for after the end while
+	// nothing of it comes.
 	DrainLimit = 30 * time.Second
 	// askAfter is how long a node must be out of reach before its provider
 	// is asked whether it still exists.
@@ -346,7 +347,7 @@ func (t *Watch) logged(rank int, log *logFile, c job.Chunk) error {
 func (t *Watch) tend(ctx context.Context) error {
 	tick := time.NewTicker(watchTick)
 	defer tick.Stop()
-	var over time.Time
+	var rest drain
 	soon := drainTick
 	for {
 		select {
@@ -362,18 +363,15 @@ func (t *Watch) tend(ctx context.Context) error {
 			return err
 		}
 		if t.ended() {
-			if over.IsZero() {
-				over = time.Now()
-			}
 			tick.Reset(soon)
 			soon = min(2*soon, watchTick)
 			t.findLost(ctx, probeAgain, true) // nothing more comes from a machine that went away after the end
 			switch {
 			case t.drained(ctx):
 				return nil
-			case time.Since(over) > t.drainLimit():
+			case rest.over(time.Now(), t.stored(), t.drainLimit()):
 				return t.owner.Publish(event.Noticed{Level: "warning", Text: fmt.Sprintf(
-					"the run is over, and its logs did not come home within %s: what is stored of them may not be all", t.drainLimit())})
+					"the run is over, and for %s no more of its logs came home: what is stored of them may not be all", t.drainLimit())})
 			}
 			continue
 		}
