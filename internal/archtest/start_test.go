@@ -12,10 +12,6 @@ import (
 	"testing"
 )
 
-// mostAtStart is how many bytes packages may allocate before main begins. The first
-// garbage collection comes at 4 MB, and then each start of the program pays for it.
-const mostAtStart = 3_000_000
-
 // initLine is a line of GODEBUG=inittrace=1 (see the documentation of package runtime).
 var initLine = regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) bytes, \d+ allocs$`)
 
