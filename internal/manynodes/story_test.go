@@ -43,6 +43,7 @@ func newLab(t *testing.T, n int) *lab {
 	// as long as it takes.
 	exe := overlay.Build(t, nil, overlay.Edit{File: "sshconn/limits.go", Changes: map[string]string{
 		"Dial: 10 *": "Dial: 120 *", "Open: 10 *": "Open: 120 *", "Reply: 15 *": "Reply: 120 *", "Script: 20 *": "Script: 240 *"}},
+		overlay.Edit{File: "workbench/follow/intervene.go", Changes: map[string]string{"StopLimit = 20 *": "StopLimit = 240 *"}},
 		overlay.Edit{File: "workbench/train.go", Changes: map[string]string{"DrainLimit + 15*": "DrainLimit + 240*"}})
 	l := &lab{t: t, exe: exe, home: t.TempDir()}
 	l.dir = filepath.Join(l.home, "project")
