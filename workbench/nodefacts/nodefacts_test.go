@@ -1,10 +1,13 @@
 package nodefacts
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dlwb/dlwb/remote/wire"
+	"github.com/dlwb/dlwb/workbench/history"
 )
 
 func TestWhatANodeTellsIsRead(t *testing.T) {
@@ -20,5 +23,32 @@ func TestWhatANodeTellsIsRead(t *testing.T) {
 	}
 	if f.python([]byte("nonsense\n")); f.Err == nil {
 		t.Error("what is no JSON was taken")
+	}
+}
+
+func TestARecipeTellsWhatItsNodesHave(t *testing.T) {
+	of := func(name string, packages ...string) Facts {
+		return Facts{Machine: history.MachineFact{Name: name}, Packages: packages}
+	}
+	torch, mute := of("a", "torch==2.4.0"), Facts{Machine: history.MachineFact{Name: "c"}, Err: errors.New("no answer")}
+	torch.Torch, torch.CUDA, torch.Image = "2.4.0", "12.1", "ami-1"
+	for name, c := range map[string]struct {
+		facts    []Facts
+		complete bool
+		notes    []string
+	}{
+		"all alike":          {[]Facts{torch, of("b", "torch==2.4.0")}, true, nil},
+		"other packages":     {[]Facts{torch, of("b", "torch==2.5.0")}, true, []string{"node1 has other packages than node0: torch 2.4.0 → 2.5.0"}},
+		"one does not tell":  {[]Facts{torch, mute}, true, []string{"node1 could not be asked: no answer"}},
+		"the first does not": {[]Facts{mute, torch}, false, []string{"node0 could not be asked: no answer"}},
+	} {
+		r := history.Recipe{Image: "named"}
+		Complete(&r, c.facts)
+		if r.Complete != c.complete || !slices.Equal(r.Notes, c.notes) || len(r.Machines) != 2 || r.Machines[1].Name != c.facts[1].Machine.Name {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if c.complete && (r.Torch != "2.4.0" || r.CUDA != "12.1" || r.Image != "ami-1" || !slices.Equal(r.Packages, torch.Packages)) {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
