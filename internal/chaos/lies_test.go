@@ -147,7 +147,7 @@ func TestRunEndsThoughItsNodeDoesNotAnswerTheLook(t *testing.T) {
 	if code := run.end(soon); code != 0 || end["verdict"] != "succeeded" || liar.told.Load() == 0 {
 		t.Errorf("exit code %d after %d lies: %v", code, liar.told.Load(), end)
 	}
-	if run.find(func(e event) bool { return strings.Contains(fmt.Sprint(e["text"]), "did not come home") }) == nil {
+	if run.find(func(e event) bool { return strings.Contains(fmt.Sprint(e["text"]), "no more of its logs came home") }) == nil {
 		t.Errorf("it was not said that the logs may not be whole:\n%s", run.said())
 	}
 }

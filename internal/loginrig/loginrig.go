@@ -187,7 +187,10 @@ func (r *Rig) start(text string) bool {
 	began, ended := make(chan error, 1), make(chan struct{})
 	go runHere(c, began, ended)
 	check(r.t, <-began)
-	for deadline := time.Now().Add(20 * time.Second); !r.answers(); time.Sleep(10 * time.Millisecond) {
+	// What answers on the port may be another test's until it is this one's own.
+	_, port, _ := net.SplitHostPort(r.Addr)
+	listens := "Server listening on 127.0.0.1 port " + port
+	for deadline := time.Now().Add(40 * time.Second); !strings.Contains(r.Log(), listens) || !r.answers(); time.Sleep(10 * time.Millisecond) {
 		select {
 		case <-ended:
 			return false

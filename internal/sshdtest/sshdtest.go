@@ -235,6 +235,7 @@ func (s *Server) start(program string) bool {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	check(s.t, err)
 	defer func() { _ = log.Close() }()
+	said := len(s.Log())
 	cmd := exec.Command(program, "-D", "-e", "-f", filepath.Join(s.dir, "sshd_config"))
 	cmd.Stderr = log
 	check(s.t, cmd.Start())
@@ -247,8 +248,8 @@ func (s *Server) start(program string) bool {
 	}()
 	s.pid.Store(int64(cmd.Process.Pid))
 	s.ended = ended
-	deadline := time.After(10 * time.Second)
-	for !s.answers() {
+	deadline := time.After(40 * time.Second)
+	for !s.listens(said) || !s.answers() {
 		select {
 		case <-ended:
 			return false
@@ -272,6 +273,12 @@ func guard(t testing.TB, pid int) (dismiss func()) {
 		_, _ = io.WriteString(stdin, "done\n")
 		_ = cmd.Wait()
 	}
+}
+
+// listens reports whether the server said after the first bytes of its log that the
+// port is its own: what answers there may be another test's.
+func (s *Server) listens(after int) bool {
+	return strings.Contains(s.Log()[after:], "Server listening on ")
 }
 
 func (s *Server) answers() bool {
