@@ -34,7 +34,7 @@ func (a *app) metricsOfFiles(ctx context.Context, paths []string, user []metrics
 	answer.fill(&metrics.Document{Format: severalFiles})
 	for _, path := range paths {
 		if folder.IsStore(path) {
-			if err := answer.joinStore(path); err != nil {
+			if err := answer.joinStore(ctx, path); err != nil {
 				return err
 			}
 			continue
@@ -57,7 +57,7 @@ func (a *app) metricsOfFiles(ctx context.Context, paths []string, user []metrics
 				return ctx.Err()
 			}
 			if folder.IsStore(file) {
-				if err := answer.joinStore(file); err != nil {
+				if err := answer.joinStore(ctx, file); err != nil {
 					answer.Unread = append(answer.Unread, folder.Unread{File: file, Why: err.Error()})
 				}
 				continue
@@ -101,8 +101,8 @@ func (answer *metricsAnswer) join(file string, doc *metrics.Document) {
 }
 
 // joinStore adds the runs of MLflow's database.
-func (answer *metricsAnswer) joinStore(file string) error {
-	runs, err := folder.Store(file)
+func (answer *metricsAnswer) joinStore(ctx context.Context, file string) error {
+	runs, err := folder.Store(ctx, file)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", file, err)
 	}

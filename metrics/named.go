@@ -2,12 +2,13 @@ package metrics
 
 import (
 	"bufio"
+	"context"
+	"database/sql"
 	"io"
 	"path"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/mlflow"
-	"github.com/dlwb/dlwb/metrics/sqlite"
 )
 
 // Files that have one series each, which their paths name.
@@ -35,10 +36,10 @@ type StoredRun struct {
 }
 
 // ReadStore reads the runs of MLflow's database.
-func ReadStore(db *sqlite.DB) (all []*StoredRun, err error) {
+func ReadStore(ctx context.Context, db *sql.Conn) (all []*StoredRun, err error) {
 	book() // what is in it is of files, too
 	names, byID := fileNames{}, map[string]*StoredRun{}
-	runs, err := mlflow.Read(db, func(run *mlflow.Run, v mlflow.Value) {
+	runs, err := mlflow.Read(ctx, db, func(run *mlflow.Run, v mlflow.Value) {
 		one := byID[run.ID]
 		if one == nil {
 			one = &StoredRun{Run: run, Doc: Document{Format: MLflow}}

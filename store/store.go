@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/plainfile"
 	_ "modernc.org/sqlite" // the driver; pure Go, so that dlwb stays one static binary
 )
 
@@ -103,12 +102,8 @@ func makeFile(path string) error {
 }
 
 func connect(path string, conns int, options string) (*sql.DB, error) {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // file:///C:/… on Windows
-	}
 	// busy_timeout comes first: the pragmas after it may already have to wait.
-	dsn := (&url.URL{Scheme: "file", Path: path}).String() + fmt.Sprintf(
+	dsn := plainfile.URL(path) + fmt.Sprintf(
 		"?_pragma=busy_timeout(%d)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&%s",
 		busyTimeout.Milliseconds(), options)
 	db, err := sql.Open("sqlite", dsn)

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -58,6 +61,16 @@ func Open(path string) (*os.File, error) {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.Join(err, f.Close())}
 	}
 	return f, nil
+}
+
+// URL is the address of a file, as libraries take it that open files by addresses:
+// no byte of a path means anything else in it.
+func URL(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // file:///C:/… on Windows
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
 func regular(info fs.FileInfo, err error) error {
