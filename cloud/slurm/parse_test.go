@@ -167,3 +167,22 @@ func FuzzAnswers(f *testing.F) {
 		answers(text)
 	})
 }
+
+// How a rank ended is told of a job that runs on, not of one that Slurm is about to
+// put back into the queue: that life was no failure.
+func TestAJobThatIsPreemptedKeepsNothing(t *testing.T) {
+	for text, keeps := range map[string]bool{
+		"JobState=RUNNING Reason=None Restarts=0 NodeList=n[1-2] PreemptTime=None":                  true,
+		"JobState=RUNNING Reason=None Restarts=0 NodeList=n[1-2] PreemptTime=2026-11-25T10:00:00":   false,
+		"JobState=COMPLETING Reason=None Restarts=1 NodeList=n[1-2]":                                false,
+		"JobState=COMPLETING Reason=BeginTime Restarts=1 NodeList=n[1-2] PreemptTime=None":          false,
+		"JobState=PENDING Reason=BeginTime Restarts=1 NodeList= PreemptTime=None":                   false,
+		"JobState=FAILED Reason=NonZeroExitCode Restarts=0 NodeList=n[1-2] PreemptTime=None":        false,
+		"JobState=RUNNING Reason=None Restarts=1 NodeList=n[1-2] LastSchedEval=2026-11-25T10:00:00": true,
+	} {
+		var s seen
+		if s.fromControl(answer{out: "JobId=7 JobName=x " + text}); s.keeps() != keeps {
+			t.Errorf("%s: keeps its nodes: %v", text, s.keeps())
+		}
+	}
+}

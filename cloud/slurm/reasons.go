@@ -100,6 +100,11 @@ func (s seen) waits() bool { return waits[s.state] }
 // runs reports whether its nodes are its own now.
 func (s seen) runs() bool { return s.state != "" && !s.over() && !s.waits() }
 
+// keeps reports whether its nodes stay its own. Those of a job that is COMPLETING are
+// cleaned up, because it is over or because it is on its way back into the queue, where
+// nothing says any more that it was preempted.
+func (s seen) keeps() bool { return s.runs() && s.state != "COMPLETING" && !s.preempt }
+
 // why is the reason of an end that is not the program's own, as a status has it;
 // empty where the program ended by itself.
 func (s seen) why() string {

@@ -241,7 +241,7 @@ func (s *story) see(ctx context.Context) error {
 		s.waiting, s.held = true, nil
 		why, _ := wordsOf(now.reason)
 		return s.sink(job.Status{Time: time.Now(), Kind: job.Waiting, Rank: -1, Why: "Slurm has put job " + s.id + " back into the queue: " + why + s.resumes(ctx)})
-	case now.runs() && len(s.held) > 0 && s.quiet > int(heldFor/lookSoon):
+	case now.keeps() && len(s.held) > 0 && s.quiet > int(heldFor/lookSoon):
 		return s.release(ctx)
 	}
 	return nil
@@ -259,7 +259,7 @@ func (s *story) release(ctx context.Context) error {
 		return nil
 	}
 	var now seen
-	if now.fromControl(a); now.preempt || !now.runs() {
+	if now.fromControl(a); !now.keeps() {
 		return nil
 	}
 	var rest []job.Status
