@@ -280,6 +280,16 @@ func (d *decoder) keyFlaw(key string, k *yaml.Node, fl flaw) bool {
 	return false
 }
 
+// faultyIn reports whether a key, or one below it, has a flaw.
+func (d *decoder) faultyIn(key string) bool {
+	for k := range d.faulty {
+		if k == key || strings.HasPrefix(k, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
 // failAt reports a flaw at a node, or within its value where that stands in the
 // file as it is.
 func (d *decoder) failAt(n *yaml.Node, key, what string, fl flaw) {

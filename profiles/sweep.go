@@ -95,11 +95,12 @@ var parametersType = &Type{
 	},
 	parse: func(d *decoder, f *Field, n *yaml.Node, into any) {
 		var all []Parameter
+		variables := map[string]string{}
 		ok := d.entries(f.Key, n, func(k, v *yaml.Node) bool {
 			if len(all) == mostParameters {
 				return d.keyFlaw(f.Key, k, flaw{why: "there are too many parameters", next: "vary fewer at once"})
 			}
-			if !d.parameterName(f.Key, k) {
+			if !d.parameterName(f.Key, k, variables) {
 				return false
 			}
 			p := Parameter{Name: k.Value}
@@ -120,8 +121,20 @@ var parametersType = &Type{
 	},
 }
 
-func (d *decoder) parameterName(key string, k *yaml.Node) bool {
+// ParameterVariable is the environment variable of a parameter by its name.
+func ParameterVariable(name string) string {
+	return "DLWB_PARAM_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
+}
+
+// parameterName checks a name. variables has those of the parameters before it, each
+// with its name.
+func (d *decoder) parameterName(key string, k *yaml.Node, variables map[string]string) bool {
 	if parameterForm.MatchString(k.Value) {
+		v := ParameterVariable(k.Value)
+		if other, is := variables[v]; is && other != k.Value {
+			return d.keyFlaw(key, k, flaw{why: fmt.Sprintf("a trial would find it in %s, as it does %s", v, other), next: "give one of them another name"})
+		}
+		variables[v] = k.Value
 		return true
 	}
 	return d.keyFlaw(key, k, flaw{why: "this is no name of a parameter", next: "letters, digits, _ . and -; the first is a letter, such as lr"})
@@ -227,9 +240,10 @@ var settingsType = &Type{
 		ok := true
 		for _, item := range n.Content {
 			var one []Setting
+			variables := map[string]string{}
 			ok = d.entries(f.Key, item, func(k, v *yaml.Node) bool {
 				text, ok := d.scalar(join(f.Key, k.Value), v)
-				if !ok || !d.parameterName(f.Key, k) {
+				if !ok || !d.parameterName(f.Key, k, variables) {
 					return false
 				}
 				if fl := parameterFlaw(text); fl.why != "" {
@@ -278,7 +292,7 @@ var argumentsType = textOf("argument", "words with {name} and {value} in them", 
 // sweep checks what the keys of a sweep say together.
 func (d *decoder) sweep() {
 	s := d.p.Sweep
-	if !d.given["sweep"] || d.faulty["sweep.parameters"] || d.faulty["sweep.list"] || d.faulty["sweep.method"] {
+	if !d.given["sweep"] || d.faultyIn("sweep.parameters") || d.faultyIn("sweep.list") || d.faulty["sweep.method"] {
 		return
 	}
 	switch {

@@ -15,6 +15,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/metrics"
 )
 
@@ -131,7 +132,7 @@ func copyFile(from, to string, limit int64) (int64, error) {
 	}
 	n, err := io.Copy(out, io.LimitReader(in, limit+1))
 	if err = errors.Join(err, out.Close()); err == nil && n > limit {
-		err = fmt.Errorf("%w: the files of a database are read up to %d GiB", plainfile.ErrTooLarge, int64(mostStore>>30))
+		err = fmt.Errorf("%w: the files of a database are read up to %s", plainfile.ErrTooLarge, units.Binary(mostStore))
 	}
 	return n, err
 }

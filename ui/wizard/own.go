@@ -75,10 +75,12 @@ func (z *Wizard) has(key string) bool { return providers.Named(z.draft.Provider)
 
 // worded is a field as it reads for the draft's provider.
 func (z *Wizard) worded(f *field) *field {
-	if f.key != "machines.count" || providers.Named(z.draft.Provider).Named == nil {
-		return f
+	own, provider := *f, providers.Named(z.draft.Provider)
+	switch {
+	case f.key == "machines.count" && provider.Named != nil:
+		own.hint += "; empty: all that are named"
+	case f.key == "machines.image" && !provider.Traits.Leased:
+		own.hint = "the container image that the ranks run in"
 	}
-	own := *f
-	own.hint += "; empty: all that are named"
 	return &own
 }

@@ -155,7 +155,7 @@ func Of(p *profiles.Profile, t Trial, sweep string) *profiles.Profile {
 	own.Run.Env = append(own.Run.Env[:len(own.Run.Env):len(own.Run.Env)],
 		profiles.Var{Name: "DLWB_SWEEP", Value: sweep}, profiles.Var{Name: "DLWB_TRIAL", Value: strconv.Itoa(t.Number)})
 	for _, s := range t.Settings {
-		own.Run.Env = append(own.Run.Env, profiles.Var{Name: "DLWB_PARAM_" + variable(s.Name), Value: s.Value})
+		own.Run.Env = append(own.Run.Env, profiles.Var{Name: profiles.ParameterVariable(s.Name), Value: s.Value})
 	}
 	if words, err := engine.Split(own.Run.Command); err == nil { // else the launch says what is wrong with it
 		own.Run.Command = engine.Join(withSettings(words, p.Sweep.Arguments, t.Settings))
@@ -192,9 +192,4 @@ func withSettings(words []string, form string, settings []profiles.Setting) []st
 		all[i] = put.Replace(w)
 	}
 	return append(all, behind...)
-}
-
-// variable is a name as a part of a variable's.
-func variable(name string) string {
-	return strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }
