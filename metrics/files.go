@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +61,8 @@ type place struct {
 	inEpoch bool // the row counts batches
 }
 
+var timeName = regexp.MustCompile(`(time|date|stamp|^ts|_ts|_at)$`)
+
 // takes takes a column that says where a row belongs, or how much there will
 // be; false for one that is a series.
 func (p *place) takes(name string, v float64) bool {
@@ -83,7 +86,7 @@ func (p *place) takes(name string, v float64) bool {
 	case name == "epoch":
 		p.epoch = v
 		p.x = max(p.x, AxisEpoch)
-	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || name == "ts" && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
+	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
 		return false
 	}

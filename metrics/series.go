@@ -147,9 +147,11 @@ func (s *series) proves(p Point, v value) bool {
 	return !still && !(counts && p.Value == math.Trunc(p.Value) && !v.real)
 }
 
-// isTimestamp reports whether a number is one of the seconds or milliseconds that
-// clocks count since 1970.
-func isTimestamp(v float64) bool { return v > 1e9 && v < 4e9 || v > 1e12 && v < 4e12 }
+// isTimestamp reports whether a number is one that clocks have counted since 1970, in
+// seconds, milliseconds, microseconds or nanoseconds.
+func isTimestamp(v float64) bool {
+	return v > 1e9 && v < 4e9 || v > 1e12 && v < 4e12 || v > 1e15 && v < 4e15 || v > 1e18 && v < 4e18
+}
 
 // counts reports whether what a rank prints counts: the lowest does, never a
 // mixture. A rank that is not the lowest waits for one that is.

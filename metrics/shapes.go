@@ -45,6 +45,9 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		end := digits(line, i)
+		if whole := thousands(line, i, end); strings.HasPrefix(line[whole:], "/") { // [1,000/10,000]
+			end = whole
+		}
 		before, after := byte(' '), byte(' ')
 		if i > 0 {
 			before = line[i-1]

@@ -337,16 +337,13 @@ func TestAnAgentThatStandsStillIsGivenUp(t *testing.T) {
 	t.Parallel()
 	r := loginrig.Start(t, loginrig.Options{}, loginrig.User{Name: "still"})
 	n := loginNode(t, r, "still")
-	n.bounds.Every = 200 * time.Millisecond
+	n.bounds.Every, n.bounds.Shell = 200*time.Millisecond, 10*time.Second
 	servesWell(t, n)
-	usual := n.bounds.Shell
-	n.bounds.Shell = 2 * time.Second
 	signalAll(r, "still", syscall.SIGSTOP)
 	_, err := n.Exec(loginContext(t), Cmd{Line: "echo yes", Quiet: NoLimit})
 	if err == nil || !strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("a command for an agent that stands still: %v", err)
 	}
-	n.bounds.Shell = usual
 	servesWell(t, n) // by another agent
 	signalAll(r, "still", syscall.SIGCONT)
 	leavesNothing(t, r, n)
