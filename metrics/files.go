@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/wandb"
 )
@@ -61,7 +61,7 @@ type place struct {
 	inEpoch bool // the row counts batches
 }
 
-var timeName = regexp.MustCompile(`(time|date|stamp|^ts|_ts|_at)$`)
+var timeName = pattern.New(`(time|date|stamp|^ts|_ts|_at)$`)
 
 // takes takes a column that says where a row belongs, or how much there will
 // be; false for one that is a series.

@@ -46,7 +46,9 @@ func (r *replica) story(ctx context.Context) (all []job.Status, early bool, err 
 		if err != nil {
 			return nil, false, err
 		}
-		ends, early = s.ends(g), !s.settled(j.Ended())
+		if j.Driven() {
+			ends, early = s.ends(g), !s.settled(j.Ended())
+		}
 		why = g.whyOf(ctx, r.ref.Name)
 	}
 	return storyOf(r.mine(), j, why, ends), early, nil

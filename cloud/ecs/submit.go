@@ -343,8 +343,6 @@ func (p *Provider) Await(ctx context.Context, life cloud.Life, text string, ente
 			j, said = nil, tell(progress, said, gateError(err).Error())
 		case j == nil:
 			return &plainError{"Ray has no job " + r.Name + ": its head was started again, or the cluster is gone", "dlwb down, and run it again"}
-		case j.Status == rayjobs.Failed && j.Began().IsZero():
-			return &cloud.NeverBegan{Err: &plainError{"the job failed before it began: " + j.Message, ""}}
 		case j.Status != rayjobs.Pending:
 			return nil
 		default:

@@ -198,12 +198,19 @@ type Job struct {
 	Code     *int              `json:"driver_exit_code"`
 	StartMS  int64             `json:"start_time"`
 	EndMS    int64             `json:"end_time"`
+	Node     string            `json:"driver_node_id"`
+	Agent    string            `json:"driver_agent_http_address"`
 }
+
+// Driven reports whether the job's driver was started. Where it is, Ray says when it
+// starts it (ray/dashboard/modules/job/job_supervisor.py).
+func (j Job) Driven() bool { return j.Node != "" || j.Agent != "" || j.Code != nil }
 
 // Over reports whether the job has ended.
 func (j Job) Over() bool { return j.Status == Succeeded || j.Status == Failed || j.Status == Stopped }
 
-// Began and Ended are when it did; zero: it has not.
+// Began is when it was handed in, which is what Ray calls its start
+// (ray/dashboard/modules/job/job_manager.py); zero: it was not.
 func (j Job) Began() time.Time { return moment(j.StartMS) }
 
 // Ended is when it ended.

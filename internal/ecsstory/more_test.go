@@ -34,6 +34,38 @@ func TestARankThatFailsIsNamedWithItsCode(t *testing.T) {
 	p.clean()
 }
 
+// A job whose driver Ray could not start has failed, in Ray's words, also where nobody
+// looked before the removal.
+func TestAJobThatFailsBeforeItBeginsHasFailed(t *testing.T) {
+	t.Parallel()
+	const reason = "runtime_env setup failed: Failed to set up runtime environment. Could not download the package."
+	for _, way := range []string{"run", "detach"} {
+		t.Run(way, func(t *testing.T) {
+			p := newProject(t)
+			p.fake.NeverBegins = reason
+			p.profile("ecs", "{engine: plain, command: train.py 0.01}", "")
+			var out string
+			if way == "run" {
+				var err error
+				if out, err = p.Try("run", "--json", "--down"); err == nil {
+					t.Fatalf("a run that failed exits well:\n%s", out)
+				}
+			} else {
+				p.Must("run", "--plain", "--detach")
+				out = p.Must("down", "jobs", "--json")
+			}
+			ended := jobstory.EventOf(t, jobstory.Said(t, out), "run_ended")
+			if ended["verdict"] != "failed" || ended["exit_code"] == 0.0 || !strings.Contains(fmt.Sprint(ended["cause"]), reason) {
+				t.Errorf("the end is %v", ended)
+			}
+			if out := p.Must("runs"); strings.Contains(out, "stopped") {
+				t.Errorf("runs says\n%s", out)
+			}
+			p.clean()
+		})
+	}
+}
+
 // A run that another dlwb stops, or somebody by Ray's own means, ends the tail and has
 // its verdict.
 func TestAStoppedJobEndsTheTail(t *testing.T) {

@@ -43,6 +43,8 @@ type board struct {
 
 type rayJob struct {
 	status, log string
+	message     string
+	node        string // of the driver
 	code        *int
 	from, to    time.Time
 	proc        *exec.Cmd
@@ -243,8 +245,11 @@ func (b *board) submit(w http.ResponseWriter, body []byte) {
 		return
 	}
 	j := &rayJob{status: "RUNNING", from: time.Now(), log: dir + ".log"}
-	b.start(j, dir, in.Entrypoint)
-	b.jobs[in.ID] = j
+	if b.jobs[in.ID] = j; b.f.NeverBegins != "" {
+		j.status, j.message, j.to = "FAILED", b.f.NeverBegins, time.Now()
+	} else {
+		b.start(j, dir, in.Entrypoint)
+	}
 	_ = json.NewEncoder(w).Encode(m{"submission_id": in.ID})
 }
 
@@ -264,6 +269,7 @@ func (b *board) start(j *rayJob, dir, entrypoint string) {
 	if err != nil {
 		return
 	}
+	j.node = "a5"
 	j.proc = exec.Command("sh", "-c", entrypoint)
 	j.proc.Dir, j.proc.Stdout, j.proc.Stderr = dir, out, out
 	j.proc.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DLWB_") }), "PYTHONPATH="+module, "FAKE_RAY_NODES="+string(nodes))
@@ -311,7 +317,7 @@ func (b *board) look(w http.ResponseWriter, id string) {
 		http.Error(w, "Job "+id+" does not exist", http.StatusNotFound)
 		return
 	}
-	out := m{"status": j.status, "message": "", "driver_exit_code": j.code, "start_time": j.from.UnixMilli(), "end_time": nil}
+	out := m{"status": j.status, "driver_node_id": j.node, "message": j.message, "driver_exit_code": j.code, "start_time": j.from.UnixMilli(), "end_time": nil}
 	if !j.to.IsZero() {
 		out["end_time"] = j.to.UnixMilli()
 	}

@@ -34,6 +34,8 @@ type Fake struct {
 	// Ray is a directory with a real ray and its python3; empty: the dashboard is one
 	// of the fake's own.
 	Ray string
+	// NeverBegins has each job fail before its driver starts, with this message of Ray's.
+	NeverBegins string
 	// Lost are the numbers of workers, from 0, whose Ray does not come up.
 	Lost map[int]bool
 	// Full has machines of a type not come, by the words of Auto Scaling.
