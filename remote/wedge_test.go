@@ -223,6 +223,28 @@ func TestAHungJumpHostEndsWithinTheBoundsOfTheDial(t *testing.T) {
 	}
 }
 
+// A server that begins to answer and hangs is dialed once more, with small segments,
+// where they can be had and were not tried before.
+func TestADialIsRepeatedOnlyWhereTheNextIsAnother(t *testing.T) {
+	t.Parallel()
+	s, jump, behind := wedge.Start(t), sshdtest.Start(t), wedge.Start(t)
+	s.Wedge(wedge.KeyReply)
+	behind.Wedge(wedge.KeyReply)
+	for i, want := range []int64{2, 3} {
+		n := wedgedNode(t, s)
+		var mute *sshconn.NoAnswerError
+		if err := n.Connect(t.Context()); !errors.As(err, &mute) || s.Taken() != want {
+			t.Errorf("after dial %d: %d connections, want %d (%v)", i+1, s.Taken(), want, err)
+		}
+	}
+	n := Open(Target{Name: "node0", Addr: behind.Addr, User: "test", HostKey: behind.HostKey, KeyFile: behind.KeyFile, Jumps: []Jump{jumpOf("bastion", jump)}})
+	defer n.Close()
+	n.bounds.Dial = 5 * time.Second
+	if err := n.Connect(t.Context()); err == nil || behind.Taken() != 1 {
+		t.Errorf("through a jump host: %d connections, want 1 (%v)", behind.Taken(), err)
+	}
+}
+
 func TestAFrozenOpenSSHServerEndsEveryCallWithinItsBound(t *testing.T) {
 	for _, c := range calls {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,6 +64,8 @@ type NoAnswerError struct {
 	// Begun says that it had begun to, and not shown its host key yet: it hangs, or
 	// the way does not carry what is large.
 	Begun bool
+
+	again bool // the next connection has small segments, as this one had not
 }
 
 func (e *NoAnswerError) Error() string {
@@ -77,12 +79,10 @@ func (e *NoAnswerError) Error() string {
 // Keys and Reach fail with is its error. A key that could not be tried is tried
 // when a person has now given its passphrase: that may take longer than any dial.
 func (s Server) Dial(ctx context.Context, b Bounds) (*Conn, error) {
-	small := false
 	for {
 		c, err := s.dialWithin(ctx, b)
 		var mute *NoAnswerError
-		if errors.As(err, &mute) && mute.Begun && ctx.Err() == nil && !small {
-			small = true // once more, with small segments
+		if errors.As(err, &mute) && mute.again && ctx.Err() == nil {
 			continue
 		}
 		var refused *RefusedError
@@ -141,8 +141,7 @@ func (s Server) dialOnce(ctx context.Context, b Bounds) (*Conn, error) {
 	err = silence(ctx, err, login, b)
 	var mute *NoAnswerError
 	if errors.As(err, &mute) && listening.at.Load() != 0 && !introduced.Load() {
-		mute.Begun = true
-		fellSilent(conn)
+		mute.Begun, mute.again = true, fellSilent(conn)
 	}
 	return c, err
 }

@@ -20,11 +20,15 @@ const safeSegment = 1220
 // fragile has the addresses of servers whose connections fell silent.
 var fragile sync.Map
 
-// fellSilent notes that nothing came any more from the other end of a connection.
-func fellSilent(conn net.Conn) {
-	if tcp, direct := conn.(*net.TCPConn); direct {
-		fragile.Store(tcp.RemoteAddr().String(), true)
+// fellSilent notes that nothing came any more from the other end of a connection, and
+// reports whether that makes the next one another: behind a jump host it is the same.
+func fellSilent(conn net.Conn) (news bool) {
+	tcp, direct := conn.(*net.TCPConn)
+	if !direct {
+		return false
 	}
+	_, known := fragile.LoadOrStore(tcp.RemoteAddr().String(), true)
+	return !known
 }
 
 // segments keeps the segments of a connection that is about to be made small, both

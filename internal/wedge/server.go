@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type Server struct {
 	login string // the public half of KeyFile
 	ended chan struct{}
 
+	taken   atomic.Int64
 	mu      sync.Mutex
 	stage   Stage
 	changed chan struct{} // closed and replaced when the stage changes
@@ -66,6 +68,7 @@ func Start(t testing.TB) *Server {
 			if err != nil {
 				return
 			}
+			s.taken.Add(1)
 			s.tasks.Go(func() { s.serve(nc) })
 		}
 	})
@@ -276,6 +279,9 @@ func (s *Server) channel(c *conn, nc ssh.NewChannel) {
 	}
 	s.session(c, ch, requests)
 }
+
+// Taken is how many connections the server has taken.
+func (s *Server) Taken() int64 { return s.taken.Load() }
 
 // Profile is a machines.hosts entry of a profile for this server, and the ssh
 // configuration that leads there by a name.
