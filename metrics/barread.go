@@ -88,7 +88,7 @@ func (r *Reader) bar(b bar, rank int) {
 
 // silentBar is a bar without values: how far the run is, at most.
 func (r *Reader) silentBar(b bar, epoch counter) {
-	if epoch.unit == unitEpoch && !r.counters.hasEpoch {
+	if epoch.unit == unitEpoch {
 		r.counters.epoch(epoch.n, epoch.total)
 	}
 	if b.title == "" && !b.whole && b.total >= r.bars.total && !strings.Contains(b.body, "B/s") {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -41,5 +42,27 @@ func TestBarsAndLinesSayWhatTheySay(t *testing.T) {
 				t.Errorf("%s is %s, want %s", c.series, got, c.want)
 			}
 		})
+	}
+}
+
+// A bar without values says in its title which epoch what is printed behind it is of,
+// in the same line or below.
+func TestATitleOfABarPlacesWhatIsPrintedBehindIt(t *testing.T) {
+	for _, behind := range []string{"\nloss: %.4f, val_loss: %.4f\n", " - loss: %.4f - val_loss: %.4f\n", "\rtrain: loss %.4f - val: loss %.4f\n"} {
+		for _, first := range []int{0, 1} {
+			var text strings.Builder
+			for i := range 6 {
+				fmt.Fprintf(&text, "Epoch %d/50:   0%%|          | 0/20 [00:00<?, ?it/s]\rEpoch %d/50: 100%%|##########| 20/20 [00:10<00:00, 1.9it/s]"+behind, i+first, i+first, 2-float64(i)/10, 3-float64(i)/10)
+			}
+			doc, err := Read(strings.NewReader(text.String()), nil, nil)
+			if err != nil || len(doc.Set.Series) != 2 {
+				t.Fatalf("%q: %v (%v)", behind, doc.Set.Series, err)
+			}
+			for _, s := range doc.Set.Series {
+				if xy := s.XY(AxisEpoch); s.Axis() != AxisEpoch || len(xy) != 6 || xy[5][0] != float64(5+first) {
+					t.Errorf("%q from %d: %s is at %v", behind, first, s.Name, xy)
+				}
+			}
+		}
 	}
 }
