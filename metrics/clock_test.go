@@ -48,3 +48,18 @@ func TestStepsInGroupsOfThree(t *testing.T) {
 		t.Errorf("%v", xy)
 	}
 }
+
+// A split that a name begins with in camelCase is one, in a log and in a file.
+func TestASplitInCamelCase(t *testing.T) {
+	for _, text := range []string{"Epoch 1 TrainLoss: 2.5 valLoss: 3.5 testAUC=0.5\nEpoch 2 TrainLoss: 1.5 valLoss: 2.5 testAUC=0.75\n",
+		"epoch,TrainLoss,valLoss,testAUC\n1,2.5,3.5,0.5\n2,1.5,2.5,0.75\n"} {
+		doc, err := Read(strings.NewReader(text), nil, nil)
+		var names []string
+		for _, s := range doc.Set.Series {
+			names = append(names, s.Name)
+		}
+		if got := strings.Join(names, " "); err != nil || got != "train/loss val/loss test/auc" {
+			t.Errorf("%q (%v)", got, err)
+		}
+	}
+}

@@ -34,6 +34,9 @@ func (n fileNames) name(printed string) string {
 	// What Ray Tune writes as loss into progress.csv it writes under a name of its
 	// own into the event file beside it.
 	show := tidy(strings.TrimPrefix(strings.TrimSpace(printed), "ray/tune/"))
+	if s := snake(show); s != strings.ToLower(show) && splits[s[:max(0, strings.IndexByte(s, '_'))]] != "" { // trainLoss
+		show = s
+	}
 	if split, base := cutSplit(show); show != "" && split != "" && strings.IndexByte("_/", show[len(show)-len(base)-1]) >= 0 && strings.HasSuffix(show, base) {
 		show = split + "/" + base
 	}

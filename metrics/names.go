@@ -199,12 +199,12 @@ func (t *term) name(printed, said string) {
 	}
 	lower := strings.ToLower(base)
 	t.kind = classify(lower)
-	if s := snake(base); s != lower && t.kind == unknown {
-		if sp, b := cutSplit(s); sp != "" {
-			split, base, lower = sp, b, b
-			s = b
+	if s := snake(base); s != lower {
+		if sp, b := cutSplit(s); sp != "" { // TrainLoss
+			split, base, lower, t.kind = sp, b, b, classify(b)
+		} else if t.kind == unknown {
+			t.kind = classify(s)
 		}
-		t.kind = classify(s)
 	}
 	if len(base) == 1 && base[0] >= 'A' && base[0] <= 'Z' && strings.IndexByte("EISTW", base[0]) < 0 { // D: 0.5, G: 0.7; but no level, no time
 		t.kind = unknown

@@ -147,8 +147,7 @@ func (s *series) proves(p Point, v value) bool {
 	return !still && !(counts && p.Value == math.Trunc(p.Value) && !v.real)
 }
 
-// isTimestamp reports whether a number is one that clocks have counted since 1970, in
-// seconds, milliseconds, microseconds or nanoseconds.
+// isTimestamp reports whether a number is a clock's: s, ms, µs or ns since 1970.
 func isTimestamp(v float64) bool {
 	return v > 1e9 && v < 4e9 || v > 1e12 && v < 4e12 || v > 1e15 && v < 4e15 || v > 1e18 && v < 4e18
 }
