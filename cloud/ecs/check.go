@@ -31,7 +31,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	}
 	c := &check{spec: spec, own: own(spec)}
 	out.Findings = c.still()
-	d, err := p.open(ctx, regionOf(spec))
+	d, err := p.doors.Open(ctx, regionOf(spec))
 	if err != nil {
 		out.Findings = append(out.Findings, cloud.FromError("region", err, "aws configure"))
 		return out

@@ -29,30 +29,11 @@ type door struct {
 // callLimit bounds one question with its repetitions.
 const callLimit = time.Minute
 
-// open gives the door to a region; empty: that of the user's configuration.
-func (p *Provider) open(ctx context.Context, region string) (*door, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.api == nil {
-		api, err := p.load(ctx)
-		if err != nil {
-			return nil, err
-		}
-		p.api = api
-	}
-	if region == "" {
-		region = p.api.Region()
-	}
-	if region == "" {
-		return nil, &plainError{"no region is set: neither machines.region nor your AWS configuration has one", "machines.region: us-east-1, or aws configure set region us-east-1"}
-	}
-	if d := p.doors[region]; d != nil {
-		return d, nil
-	}
-	cfg := p.api.Config(region)
-	p.doors[region] = &door{region: region, api: p.api, ecs: awsecs.NewFromConfig(cfg), asg: autoscaling.NewFromConfig(cfg), ec2: p.api.EC2(region),
+// newDoor makes the door to a region.
+func newDoor(api *awsapi.API, region string) *door {
+	cfg := api.Config(region)
+	return &door{region: region, api: api, ecs: awsecs.NewFromConfig(cfg), asg: autoscaling.NewFromConfig(cfg), ec2: api.EC2(region),
 		logs: cloudwatchlogs.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
-	return p.doors[region], nil
 }
 
 // account is whose the credentials are.
@@ -72,7 +53,7 @@ func (d *door) account(ctx context.Context) (string, error) {
 // enter opens the door to where something is, if the credentials are of its account:
 // those of another see nothing there, which proves nothing.
 func (p *Provider) enter(ctx context.Context, region, account string) (*door, error) {
-	d, err := p.open(ctx, region)
+	d, err := p.doors.Open(ctx, region)
 	if err != nil {
 		return nil, err
 	}

@@ -32,20 +32,18 @@ const (
 
 // Provider makes Ray clusters and runs jobs on them.
 type Provider struct {
-	load func(context.Context) (*awsapi.API, error)
+	doors awsapi.Doors[door]
 
-	mu    sync.Mutex
-	api   *awsapi.API
-	doors map[string]*door  // by region
-	rays  map[string]*gate  // by the cluster's name
-	logs  map[string]*spool // by the id of the job
+	mu   sync.Mutex
+	rays map[string]*gate  // by the cluster's name
+	logs map[string]*spool // by the id of the job
 }
 
 var _ cloud.JobProvider = (*Provider)(nil)
 
 // New makes the provider. Nothing is asked before it is used.
 func New() *Provider {
-	return &Provider{load: awsapi.Load, doors: map[string]*door{}, rays: map[string]*gate{}, logs: map[string]*spool{}}
+	return &Provider{doors: awsapi.Doors[door]{Make: newDoor}, rays: map[string]*gate{}, logs: map[string]*spool{}}
 }
 
 // Kind is "ecs".

@@ -186,23 +186,11 @@ func (g *gate) whyOf(ctx context.Context, name string) string {
 
 // Reach tells whether Ray can be asked.
 func (r *replica) Reach(ctx context.Context, news func(connected bool, why string)) {
-	was, told := false, false
-	for ctx.Err() == nil {
-		why := ""
+	job.Reach(ctx, func(ctx context.Context) error {
 		g, err := r.p.gateOf(ctx, r.life, r.ref)
 		if err == nil {
 			_, err = g.see(ctx, r.ref.Name)
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			why = err.Error()
-		}
-		if is := err == nil; is != was || !told {
-			was, told = is, true
-			news(is, why)
-		}
-		_ = waits.Pause(ctx, 5*time.Second)
-	}
+		return err
+	}, news)
 }

@@ -60,7 +60,7 @@ func (r ref) submitted() cloud.Submitted {
 
 // maker finds out all that is needed and makes nothing.
 func (p *Provider) maker(ctx context.Context, life cloud.Life, spec cloud.Spec, progress cloud.Progress) (*maker, error) {
-	d, err := p.open(ctx, regionOf(spec))
+	d, err := p.doors.Open(ctx, regionOf(spec))
 	if err != nil {
 		return nil, err
 	}

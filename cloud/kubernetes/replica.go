@@ -395,25 +395,16 @@ func (r *replica) holds(ctx context.Context, d *door, pod *core.Pod) bool {
 
 // Reach asks the API server now and then whether it is there.
 func (r *replica) Reach(ctx context.Context, news func(connected bool, why string)) {
-	was, told := false, false
-	for ctx.Err() == nil {
-		why := ""
+	job.Reach(ctx, func(ctx context.Context) error {
 		d, err := r.door()
 		if err == nil {
 			ask, cancel := call(ctx)
+			defer cancel()
 			err = d.api.Version(ask)
-			cancel()
 		}
-		if ctx.Err() != nil {
-			return
+		if apierrors.IsForbidden(err) { // somebody has answered
+			return nil
 		}
-		if err != nil {
-			why = err.Error()
-		}
-		if is := err == nil || apierrors.IsForbidden(err); is != was || !told {
-			was, told = is, true
-			news(is, why)
-		}
-		_ = waits.Pause(ctx, 5*time.Second)
-	}
+		return err
+	}, news)
 }

@@ -37,7 +37,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	for range spec.Count {
 		out.GPUs = append(out.GPUs, gpus)
 	}
-	d, err := p.open(ctx, regionOf(spec))
+	d, err := p.doors.Open(ctx, regionOf(spec))
 	if err != nil {
 		out.Findings = append(out.Findings, cloud.FromError("region", err, "aws configure"))
 		return out

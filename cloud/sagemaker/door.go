@@ -37,30 +37,11 @@ type look struct {
 	over time.Time
 }
 
-// open gives the door to a region; empty: that of the user's configuration.
-func (p *Provider) open(ctx context.Context, region string) (*door, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.api == nil {
-		api, err := p.load(ctx)
-		if err != nil {
-			return nil, err
-		}
-		p.api = api
-	}
-	if region == "" {
-		region = p.api.Region()
-	}
-	if region == "" {
-		return nil, &plainError{"no region is set: neither machines.region nor your AWS configuration has one", "machines.region: us-east-1, or aws configure set region us-east-1"}
-	}
-	if d := p.doors[region]; d != nil {
-		return d, nil
-	}
-	cfg := p.api.Config(region)
-	p.doors[region] = &door{region: region, api: p.api, sm: sagemaker.NewFromConfig(cfg), logs: cloudwatchlogs.NewFromConfig(cfg),
+// newDoor makes the door to a region.
+func newDoor(api *awsapi.API, region string) *door {
+	cfg := api.Config(region)
+	return &door{region: region, api: api, sm: sagemaker.NewFromConfig(cfg), logs: cloudwatchlogs.NewFromConfig(cfg),
 		iam: iam.NewFromConfig(cfg), watch: cloudwatch.NewFromConfig(cfg), looks: map[string]*look{}}
-	return p.doors[region], nil
 }
 
 // bucket is the client for S3. Another endpoint than AWS's has buckets in its

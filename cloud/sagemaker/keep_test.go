@@ -61,7 +61,7 @@ func TestWhateverAnObjectIsCalledTheOthersComeHome(t *testing.T) {
 		"AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(key, value)
 	}
-	d, err := New().open(t.Context(), "us-west-2")
+	d, err := New().doors.Open(t.Context(), "us-west-2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestAnObjectThatIsTooLargeIsLeftInS3(t *testing.T) {
 		"AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(key, value)
 	}
-	d, err := New().open(t.Context(), "us-west-2")
+	d, err := New().doors.Open(t.Context(), "us-west-2")
 	if err != nil {
 		t.Fatal(err)
 	}

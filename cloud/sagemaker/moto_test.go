@@ -55,7 +55,7 @@ func moto(t *testing.T) {
 func TestMotoTakesAJobAndProvesItsEnd(t *testing.T) {
 	moto(t)
 	p := New()
-	d, err := p.open(t.Context(), "us-west-2")
+	d, err := p.doors.Open(t.Context(), "us-west-2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestMotoTakesAJobAndProvesItsEnd(t *testing.T) {
 // CloudWatch, minute by minute.
 func TestMotoTellsWhatAMachineDoes(t *testing.T) {
 	moto(t)
-	d, err := New().open(t.Context(), "us-west-2")
+	d, err := New().doors.Open(t.Context(), "us-west-2")
 	if err != nil {
 		t.Fatal(err)
 	}

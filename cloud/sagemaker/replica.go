@@ -149,23 +149,11 @@ func whyFrom(tags map[string]string) string { return tags[tagWhy] }
 
 // Reach tells whether SageMaker can be asked.
 func (r *replica) Reach(ctx context.Context, news func(connected bool, why string)) {
-	was, told := false, false
-	for ctx.Err() == nil {
-		why := ""
+	job.Reach(ctx, func(ctx context.Context) error {
 		d, err := r.door(ctx)
 		if err == nil {
 			_, err = d.see(ctx, r.ref.Name)
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			why = err.Error()
-		}
-		if is := err == nil; is != was || !told {
-			was, told = is, true
-			news(is, why)
-		}
-		_ = waits.Pause(ctx, 5*time.Second)
-	}
+		return err
+	}, news)
 }

@@ -8,7 +8,6 @@ package sagemaker
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
@@ -26,18 +25,12 @@ const (
 )
 
 // Provider runs training jobs.
-type Provider struct {
-	load func(context.Context) (*awsapi.API, error)
-
-	mu    sync.Mutex
-	api   *awsapi.API
-	doors map[string]*door // by region
-}
+type Provider struct{ doors awsapi.Doors[door] }
 
 var _ cloud.JobProvider = (*Provider)(nil)
 
 // New makes the provider. Nothing is asked before it is used.
-func New() *Provider { return &Provider{load: awsapi.Load, doors: map[string]*door{}} }
+func New() *Provider { return &Provider{doors: awsapi.Doors[door]{Make: newDoor}} }
 
 // Kind is "sagemaker".
 func (*Provider) Kind() string { return options.Provider.Name }

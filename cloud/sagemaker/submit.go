@@ -67,7 +67,7 @@ type submission struct {
 // prepare finds out all that is needed, packs, and makes nothing.
 func (s *submission) prepare(ctx context.Context, name string, made, code *cloud.Entry) (err error) {
 	spec := s.job.Spec
-	if s.door, err = s.p.open(ctx, regionOf(spec)); err != nil {
+	if s.door, err = s.p.doors.Open(ctx, regionOf(spec)); err != nil {
 		return err
 	}
 	if err := s.again(ctx, made, code); err != nil {

@@ -2,10 +2,12 @@ package follow
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 const (
@@ -14,6 +16,8 @@ const (
 	answerWait = 3 * time.Second
 	// firstAnswerWait is how long the first one has.
 	firstAnswerWait = 15 * time.Second
+	// answerPause is the pause before one is asked again whose answer was an error.
+	answerPause = time.Second
 )
 
 // Silent asks each replica of a run whether it is there, and says which do not
@@ -25,11 +29,17 @@ func Silent(ctx context.Context, replicas []job.Replica) []bool {
 	answers := make(chan int, len(replicas))
 	for i, r := range replicas {
 		go func() {
-			if _, err := r.State(ctx); err != nil {
-				<-ctx.Done() // it may be asked again as long as others are
-				return
+			for { // one call that fails is no silence
+				_, err := r.State(ctx)
+				if err == nil {
+					answers <- i
+					return
+				}
+				slog.Debug("asked whether a replica is there", "replica", i, "error", err)
+				if waits.Pause(ctx, answerPause) != nil {
+					return
+				}
 			}
-			answers <- i
 		}()
 	}
 	var late <-chan time.Time
