@@ -145,6 +145,7 @@ func TestAJobThatFailsBeforeItBeginsHasFailed(t *testing.T) {
 				}
 			} else { // nobody looks before the removal
 				p.Must("run", "--plain", "--detach")
+				p.Await("the failure", func() bool { jobs := p.fake.Jobs(); return len(jobs) == 1 && p.fake.Status(jobs[0]) == "Failed" })
 				out = p.Must("down", "jobs", "--json")
 			}
 			events := jobstory.Said(t, out)
