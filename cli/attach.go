@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,7 @@ printed. The exit code is the run's own.`,
 			if a.screen() {
 				return a.open(ctx, w, opening{cluster: c.Name})
 			}
-			return a.attach(ctx, w, c.Name)
+			return a.attach(ctx, w, c.Name, c.CreatedAt)
 		}),
 	}
 }
@@ -98,11 +99,16 @@ func writePast(out io.Writer, run event.RunInfo, results event.RunResults) {
 	row("next", "dlwb logs "+run.ID+", dlwb metrics "+run.ID+", dlwb runbook "+run.ID+" tell more")
 }
 
-// attach prints a cluster's events from the beginning until its run has ended.
-func (a *app) attach(ctx context.Context, w *workbench.Workbench, cluster string) error {
+// attach prints the events of a cluster, made at a time, from the beginning until its
+// run has ended.
+func (a *app) attach(ctx context.Context, w *workbench.Workbench, cluster string, made time.Time) error {
 	run, live := w.LiveRun(cluster)
 	if !live {
 		last, err := w.FindRun(cluster)
+		if err == nil && last.StartedAt.Before(made) { // on a cluster of that name that is gone
+			err = &event.Fault{What: "watch cluster " + cluster, Node: -1, Why: "nothing was run on it yet",
+				Next: "dlwb run PROFILE runs something on it; dlwb attach " + last.ID + " shows what ran on the one before"}
+		}
 		if err != nil {
 			return err
 		}

@@ -93,6 +93,8 @@ func TestMistakesAreAnsweredWithTheNearestWord(t *testing.T) {
 		"run --dwon": "did you mean --down?", "logs -x": "dlwb logs has no flag -x", "help atach": "did you mean attach?",
 		"zzzzzz": "dlwb --help lists them", "forward": "usage: dlwb forward CLUSTER [jupyter|tensorboard|PORT[/http]]...",
 		"ls here": `ls got ["here"]; usage: dlwb ls`, "demo --theme pink": "auto, dark, light", "demo --glyphs utf": "auto, unicode, ascii", "plan train.py": "is a script",
+		"exec bed --node all": `--node takes whole numbers with commas between them, not "all"`, "offers --max-price cheap": `--max-price takes a number, not "cheap"`,
+		"ls --json=maybe": `--json takes true or false, or stands alone, not "maybe"`,
 	} {
 		freshHome(t)
 		code, stdout, stderr := say(t, strings.Fields(args)...)

@@ -44,6 +44,11 @@ func TestWhatTabOffersOpensAndAPastRunTellsItsRecord(t *testing.T) {
 		t.Errorf("attach --json: %s", r.stdout)
 	}
 	b.run("down")
+	b.run("up")
+	if r := b.run("attach"); r.code != 1 || !strings.Contains(r.stderr, "nothing was run on it yet") || strings.Contains(r.stderr, "still up") {
+		t.Errorf("attach to a cluster on which nothing was run yet: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	b.run("down")
 	for _, command := range []string{"stop", "down", "ssh", "exec", "forward"} {
 		if offered := b.completed(command); len(offered) > 0 {
 			t.Errorf("%s is completed with %q, and there is no cluster", command, offered)

@@ -84,6 +84,12 @@ var suggestFor = map[string][]string{
 // flagFault says what is wrong with a flag, with the nearest right one.
 func flagFault(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		if f := invalid.GetFlag(); valuesOf[f.Value.Type()] != "" {
+			err = fmt.Errorf("--%s takes %s, not %q", f.Name, valuesOf[f.Value.Type()], invalid.GetValue())
+		}
+	}
 	if !errors.As(err, &unknown) {
 		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, c.CommandPath())}
 	}
@@ -104,6 +110,10 @@ func flagFault(c *cobra.Command, err error) error {
 	}
 	return usageError{fmt.Errorf("%s has no flag %s%s%s; %s --help lists them", c.CommandPath(), dashes, word, meant, c.CommandPath())}
 }
+
+// valuesOf are the values of flags by their type, as a person says it.
+var valuesOf = map[string]string{"int": "a whole number", "intSlice": "whole numbers with commas between them", "float64": "a number",
+	"bool": "true or false, or stands alone", "duration": "a time such as 90s or 2h30m"}
 
 // choices are the flags that take one of some words.
 var choices = []struct {
