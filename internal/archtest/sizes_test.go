@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,6 +79,11 @@ func TestEveryPackageStandsInTheTable(t *testing.T) {
 		}
 		if !strings.Contains(string(page), "`"+dir+"`") && !strings.Contains(string(page), "`"+path.Base(dir)+"`") {
 			t.Errorf("CONTRIBUTING.md does not say what %s is for", dir)
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(string(page), -1) {
+		if _, err := os.Stat(filepath.Join("..", "..", row[1])); err != nil && strings.Contains(row[1], "/") {
+			t.Errorf("CONTRIBUTING.md says what %s is for, which is not there", row[1])
 		}
 	}
 }
