@@ -72,7 +72,7 @@ func next(err error) string {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Sprintf("another program holds it for longer than %s; try again", busyTimeout)
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
-		return "move the file away to begin with an empty one"
+		return "move the file away to begin with an empty one, and keep it: it knows what was made; dlwb gc then finds what is left in the cloud"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return "make the file and its directory writable for you"
 	}
