@@ -37,7 +37,7 @@ func TestNothingIsLeftOfATreeThatHides(t *testing.T) {
 			text, err := os.ReadFile("testdata/hostile.py")
 			must(t, err)
 			script, up := filepath.Join(b.Home, "hostile.py"), filepath.Join(b.Home, "up")
-			must(t, os.WriteFile(script, text, 0o755))
+			writeProgram(t, script, text)
 			procs := ranks("")
 			procs[0].Argv = bytesOf("sh", "~/.dlwb/bin/rank", "-", python, script, kind, up)
 			b.launch(procs)

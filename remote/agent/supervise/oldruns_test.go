@@ -46,7 +46,7 @@ func (b *box) putScripts(names ...string) {
 		text, err := os.ReadFile("testdata/scripts/" + name + ".sh")
 		must(b.T, err)
 		path := filepath.Join(b.Home, ".dlwb/bin", name)
-		must(b.T, os.WriteFile(path+".new", text, 0o755))
+		writeProgram(b.T, path+".new", text)
 		must(b.T, os.Rename(path+".new", path))
 	}
 }
@@ -56,7 +56,7 @@ func (b *box) putStubs() {
 	b.T.Helper()
 	for _, mode := range []string{"rank", "stop", "peer"} {
 		path := filepath.Join(b.Home, ".dlwb/bin", mode)
-		must(b.T, os.WriteFile(path+".new", []byte("exec '"+b.self+"' "+mode+" \"$@\"\n"), 0o755))
+		writeProgram(b.T, path+".new", []byte("exec '"+b.self+"' "+mode+" \"$@\"\n"))
 		must(b.T, os.Rename(path+".new", path))
 	}
 }
