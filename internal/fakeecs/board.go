@@ -247,7 +247,7 @@ func (b *board) submit(w http.ResponseWriter, body []byte) {
 	j := &rayJob{status: "RUNNING", from: time.Now(), log: dir + ".log"}
 	if b.jobs[in.ID] = j; b.f.NeverBegins != "" {
 		j.status, j.message, j.to = "FAILED", b.f.NeverBegins, time.Now()
-		_ = os.WriteFile(j.log, []byte("2026-11-26 09:00:00,000\tINFO job_manager.py:568 -- Runtime env is setting up.\n"), 0o644)
+		_ = os.WriteFile(j.log, nil, 0o644) // Ray 2.60 gives an empty log
 	} else {
 		b.start(j, dir, in.Entrypoint)
 	}
