@@ -202,8 +202,8 @@ type Job struct {
 	Agent    string            `json:"driver_agent_http_address"`
 }
 
-// Driven reports whether the job's driver was started. Where it is, Ray says when it
-// starts it (ray/dashboard/modules/job/job_supervisor.py).
+// Driven reports whether the job's driver was started: from then on Ray names the node
+// that it is on (ray/dashboard/modules/job/job_supervisor.py).
 func (j Job) Driven() bool { return j.Node != "" || j.Agent != "" || j.Code != nil }
 
 // Over reports whether the job has ended.

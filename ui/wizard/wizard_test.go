@@ -112,3 +112,15 @@ func BenchmarkMarket(b *testing.B) {
 		z.Draw(look, 198, 56)
 	}
 }
+
+// An image is one of a machine where machines are rented, and a container's elsewhere.
+func TestTheImageIsWordedForTheProvider(t *testing.T) {
+	for provider, container := range map[string]bool{"ec2": false, "kubernetes": true, "slurm": true, "sagemaker": true, "ecs": true} {
+		z := &Wizard{}
+		z.draft.Provider = provider
+		f := &field{key: "machines.image", hint: "of a machine"}
+		if got := z.worded(f).hint; (got != f.hint) != container {
+			t.Errorf("%s: %q", provider, got)
+		}
+	}
+}
