@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/podrig"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // boxed says from inside of the container what a rank finds there.
@@ -42,7 +43,7 @@ func inBox(t *testing.T, steps int) *bed {
 		wrapper += " " + v
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte(wrapper+"\nexec /usr/bin/podman \"$@\"\n"), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(dir, "podman"), []byte(wrapper+"\nexec /usr/bin/podman \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":/usr/sbin:/usr/bin:/sbin:/bin")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/cli/diary"
 	"github.com/dlwb/dlwb/internal/hostile"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/internal/trusttest"
 )
 
@@ -36,7 +37,7 @@ func clean(t *testing.T, who, text string, colours bool) {
 func shim(t *testing.T, name, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))

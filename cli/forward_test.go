@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/store"
 )
 
@@ -341,7 +342,7 @@ func TestServiceThatEndsIsToldWithItsLastLines(t *testing.T) {
 	b := newBedAlone(t)
 	b.up("")
 	bin := filepath.Join(b.nodeHome(0), "..", "bin")
-	if err := os.WriteFile(filepath.Join(bin, "tensorboard"), []byte("#!/bin/sh\necho no such luck >&2\nexit 3\n"), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(bin, "tensorboard"), []byte("#!/bin/sh\necho no such luck >&2\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -369,7 +370,7 @@ class Dying(http.server.SimpleHTTPRequestHandler):
 handler = `, 1)
 	dying = "#!/usr/bin/python3\n" + strings.Replace(dying, "http.server.SimpleHTTPRequestHandler,", "Dying,", 1)
 	bin := filepath.Join(b.nodeHome(0), "..", "bin")
-	if err := os.WriteFile(filepath.Join(bin, "tensorboard"), []byte(dying), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(bin, "tensorboard"), []byte(dying), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	first, _, _ := b.forward("tensorboard")

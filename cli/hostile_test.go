@@ -21,6 +21,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/hostile"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -142,7 +143,7 @@ func (b *hostileBed) program(path, script string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+	if err := testprogram.Write(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // clone is a project of somebody else's on a laptop that records what is done
@@ -71,7 +72,7 @@ func (c *clone) program(path string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\necho \"$0 $*\" >>"+c.started+"\nexit 1\n"), 0o755); err != nil {
+	if err := testprogram.Write(path, []byte("#!/bin/sh\necho \"$0 $*\" >>"+c.started+"\nexit 1\n"), 0o755); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/internal/podrig"
 	"github.com/dlwb/dlwb/internal/slurmrig"
 	"github.com/dlwb/dlwb/internal/testport"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote/transport"
 )
 
@@ -56,7 +57,7 @@ func TestAnOlderDlwbFindsItsScriptsNotWholeAndARunOfItsKeepsThem(t *testing.T) {
 	bin := filepath.Join(home, ".dlwb/bin")
 	lifeOK(t, os.MkdirAll(bin, 0o700))
 	for _, name := range []string{"version", "rank", "common", "supervise"} {
-		lifeOK(t, os.WriteFile(filepath.Join(bin, name), []byte("of an older dlwb\n"), 0o700))
+		lifeOK(t, testprogram.Write(filepath.Join(bin, name), []byte("of an older dlwb\n"), 0o700))
 	}
 	n := OpenOver("node0", transport.Local())
 	t.Cleanup(func() { _ = n.Close() })

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/loginrig"
 	"github.com/dlwb/dlwb/internal/sample"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 func TestAHomeThatCannotHoldTheAgentIsLeftForAnotherPlace(t *testing.T) {
@@ -178,7 +179,7 @@ func TestAnAgentsFileThatWasAlteredIsReplaced(t *testing.T) {
 				return err
 			}
 			text[at*len(text)/100] ^= 0x55
-			return os.WriteFile(path, text, 0o700)
+			return testprogram.Write(path, text, 0o700)
 		}
 	}
 	cut := func(at int64) func(path string) error {
@@ -192,7 +193,7 @@ func TestAnAgentsFileThatWasAlteredIsReplaced(t *testing.T) {
 		"quarter": flip(25),
 		"middle":  flip(50),
 		"end":     flip(99),
-		"script":  func(path string) error { return os.WriteFile(path, []byte("echo hello; exit 0\n"), 0o700) },
+		"script":  func(path string) error { return testprogram.Write(path, []byte("echo hello; exit 0\n"), 0o700) },
 		"mode":    func(path string) error { return os.Chmod(path, 0o600) },
 	}
 	var users []loginrig.User

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // frames reads telemetry until take has enough of it.
@@ -120,7 +121,7 @@ func TestNoNvidiaSMIOutlivesItsStream(t *testing.T) {
 
 func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+	if err := testprogram.Write(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // What a boot could not prepare is tried again when somebody comes back, who may have
@@ -27,13 +29,13 @@ func TestWhatTheBootCouldNotPrepareIsTriedAgain(t *testing.T) {
 		dir, bin := t.TempDir(), t.TempDir()
 		var err error
 		if c.volumes != "" {
-			err = os.WriteFile(filepath.Join(dir, "volumes"), []byte(c.volumes), 0o755)
+			err = testprogram.Write(filepath.Join(dir, "volumes"), []byte(c.volumes), 0o755)
 		}
 		if name != "nothing has failed" {
 			err = errors.Join(err, os.WriteFile(filepath.Join(dir, "boot.failed"), []byte("/data: no disk\n"), 0o644))
 		}
-		err = errors.Join(err, os.WriteFile(filepath.Join(bin, "cloud-init"), []byte("#!/bin/sh\nexit 0\n"), 0o755),
-			os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\n"+c.sudo+"\n"), 0o755))
+		err = errors.Join(err, testprogram.Write(filepath.Join(bin, "cloud-init"), []byte("#!/bin/sh\nexit 0\n"), 0o755),
+			testprogram.Write(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\n"+c.sudo+"\n"), 0o755))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/otheruser"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -38,7 +39,7 @@ func newDesk(t *testing.T, defaultBrowser string) *desk {
 		"xdg-open":     "echo $$ >" + d.pid + "\nprintf '%s\\n' \"$@\" >" + d.said + ".new\nmv " + d.said + ".new " + d.said + "\nmkfifo " + home + "/never\nread -r _ <>" + home + "/never",
 		"xdg-settings": "echo " + defaultBrowser,
 	} {
-		if err := os.WriteFile(filepath.Join(home, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(home, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

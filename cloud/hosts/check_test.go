@@ -5,7 +5,6 @@ package hosts
 import (
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/hostclaim"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // programs makes a directory of programs that stand before a host's own.
@@ -22,7 +22,7 @@ func programs(t *testing.T, texts map[string]string) sshdtest.Option {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range texts {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +33,7 @@ func programs(t *testing.T, texts map[string]string) sshdtest.Option {
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(path, []byte(text+"\n"), 0o755); err != nil {
+	if err := testprogram.Write(path, []byte(text+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -277,7 +278,7 @@ func TestProcessThatDoesNotEndKeepsItsFilesAndIsTold(t *testing.T) {
 	s := w.start("gpu1")
 	work(t, w, w.mustUp("aa", "gpu1"))
 	// A stop that ends nothing stands for a process that nothing ends.
-	if err := os.WriteFile(filepath.Join(s.Home, ".dlwb/bin/stop"), []byte("exit 1\n"), 0o700); err != nil {
+	if err := testprogram.Write(filepath.Join(s.Home, ".dlwb/bin/stop"), []byte("exit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

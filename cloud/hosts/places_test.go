@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // apart is a host whose directories for everybody are its own.
@@ -64,7 +65,7 @@ func (w *world) startApart(alias, home string, dirs map[string]string) apart {
 		w.Skip("NOT RUN: no directories of a host's own can be mounted here")
 	}
 	text := fmt.Sprintf("#!/bin/sh\nexec nsenter -t %d -m --wd=\"$HOME\" /bin/sh \"$@\"\n", cmd.Process.Pid)
-	if err := os.WriteFile(shell, []byte(text), 0o755); err != nil {
+	if err := testprogram.Write(shell, []byte(text), 0o755); err != nil {
 		w.Fatal(err)
 	}
 	return apart{s, fmt.Sprintf("/proc/%d/root", cmd.Process.Pid)}

@@ -27,6 +27,7 @@ import (
 	core "k8s.io/api/core/v1"
 
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // gate is an API server that notes who comes.
@@ -106,7 +107,7 @@ func gated(t *testing.T, until time.Time) (*gate, string) {
 	for name, text := range map[string][]byte{"ca.crt": cert, "me.crt": mine, "me.key": own, "token": []byte("of-a-file\n"),
 		"aws": []byte("#!/bin/sh\n[ \"$2\" = get-token ] || { echo 'Unable to locate credentials' >&2; exit 255; }\n" +
 			`echo "{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1beta1\", \"status\": {\"token\": \"k8s-aws-v1.$AWS_PROFILE\"}}"` + "\n")} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o700); err != nil {
+		if err := testprogram.Write(filepath.Join(dir, name), text, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +196,7 @@ func TestACertificateThatIsOverIsSaidToBe(t *testing.T) {
 // A login program that waits for somebody keeps nobody waiting here.
 func TestALoginProgramThatDoesNotEndIsNamedInTime(t *testing.T) {
 	g, dir := gated(t, time.Now().Add(time.Hour))
-	if err := os.WriteFile(filepath.Join(dir, "hangs"), []byte("#!/bin/sh\nexec sleep 2\n"), 0o700); err != nil {
+	if err := testprogram.Write(filepath.Join(dir, "hangs"), []byte("#!/bin/sh\nexec sleep 2\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	d, err := written(t, dir, configWith("server: 'https://127.0.0.1:"+g.port()+"', certificate-authority: ca.crt", "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: ./hangs}"))

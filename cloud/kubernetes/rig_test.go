@@ -21,6 +21,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/kuberig"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/atnode"
 )
@@ -72,7 +73,7 @@ func jobOf(t *testing.T, m options.Machines, replicas int, script string) (cloud
 	lives++
 	dir := t.TempDir()
 	life := cloud.Life{Name: "test", ID: fmt.Sprintf("%06x%06x", lives, time.Now().UnixNano()&0xffffff), Began: time.Now(), Dir: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(dir, "train.sh"), []byte(script), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(dir, "train.sh"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	j := cloud.Job{Run: fmt.Sprintf("test-%s", life.ID), Replicas: replicas, Command: []string{"sh", "train.sh"}, Env: []string{"TOKEN=hush $(HOME) 'quoted'"},

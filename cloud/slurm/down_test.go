@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // here runs lines by the sh of this machine, as the agent of a login node does.
@@ -38,7 +39,7 @@ func (h here) Run(ctx context.Context, line string, input []byte) (cloud.Said, e
 // answer is not told that there is no job.
 func TestAnSbatchOnItsWayIsNoProofThatThereIsNoJob(t *testing.T) {
 	home, bin := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "squeue"), []byte("#!/bin/sh\n"), 0o755); err != nil { // the queue is empty
+	if err := testprogram.Write(filepath.Join(bin, "squeue"), []byte("#!/bin/sh\n"), 0o755); err != nil { // the queue is empty
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
@@ -69,7 +70,7 @@ func TestARefusedJobIsNotOnItsWay(t *testing.T) {
 		"sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received":                    true,
 	} {
 		home, bin := t.TempDir(), t.TempDir()
-		if err := os.WriteFile(filepath.Join(bin, "sbatch"), []byte("#!/bin/sh\necho '"+said+"' >&2\nexit 1\n"), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(bin, "sbatch"), []byte("#!/bin/sh\necho '"+said+"' >&2\nexit 1\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
@@ -99,7 +100,7 @@ func desk(t *testing.T) (p *Provider, life cloud.Life, home, bin string) {
 // fake is a command of Slurm's, which counts its calls.
 func fake(t *testing.T, bin, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho call >>\"$0.calls\"\n"+text+"\n"), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(bin, name), []byte("#!/bin/sh\necho call >>\"$0.calls\"\n"+text+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/slurm/options"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // What sbatch prints on sites is more than a number; a job that is in the queue is never
@@ -25,7 +26,7 @@ func TestTheNumberOfAJobIsFoundInWhatASitePrints(t *testing.T) {
 	} {
 		bin, dir := t.TempDir(), t.TempDir()
 		script := "#!/bin/sh\ncat >/dev/null\nprintf '%s\\n' '" + said + "'\n"
-		if err := os.WriteFile(filepath.Join(bin, "sbatch"), []byte(script), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(bin, "sbatch"), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		c := exec.Command("sh", "-c", sbatchLine(words(dir), "life", false))
@@ -90,7 +91,7 @@ func TestWhatAClusterHidesIsNoFinding(t *testing.T) {
 func TestRanksInAnImageAreStartedByApptainer(t *testing.T) {
 	bin := t.TempDir()
 	write := func(name string) {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\nprintf '%s|' "+name+" \"$@\"\n"), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(bin, name), []byte("#!/bin/sh\nprintf '%s|' "+name+" \"$@\"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

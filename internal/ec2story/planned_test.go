@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
 	"github.com/dlwb/dlwb/internal/planned"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -22,7 +23,7 @@ func smi(t *testing.T, gpus int) {
 	}
 	dir := t.TempDir()
 	text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = -L ] || exit 1\ni=0; while [ $i -lt %d ]; do echo \"GPU $i: A10G (UUID: GPU-$i)\"; i=$((i+1)); done\n", gpus)
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(text), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(dir, "nvidia-smi"), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/jobstory"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // realRay has the containers of the fake run a real Ray. A machine that has other
@@ -28,7 +29,7 @@ func realRay(t *testing.T, p *project) {
 		t.Fatal(err)
 	}
 	text := "#!/bin/sh\nexec '" + filepath.Join(venv, "bin/python3") + "' '" + filepath.Join(dir, "patient.py") + "' 240 \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "ray"), []byte(text), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(dir, "ray"), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"RAY_gcs_server_port_wait_time_s", "RAY_DASHBOARD_STARTUP_TIMEOUT_S", "RAY_worker_register_timeout_seconds"} {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/sample"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // A run goes on while Slurm's own programs are away.
@@ -123,7 +124,7 @@ func crashes(t *testing.T, d *desk) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"sbatch", "squeue", "scancel", "scontrol", "sacct", "sinfo"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(shim), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(bin, name), []byte(shim), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/overlay"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // A lab that is set up in another way: no accounting, nobody sees the jobs of others, the
@@ -110,7 +111,7 @@ func (d *desk) wraps(line string) {
 		err = os.MkdirAll(filepath.Join(d.at, "site"), 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(d.at, "site", "sbatch"), []byte("#!/bin/sh\nreal="+real+"\n"+line+"\n"), 0o755)
+		err = testprogram.Write(filepath.Join(d.at, "site", "sbatch"), []byte("#!/bin/sh\nreal="+real+"\n"+line+"\n"), 0o755)
 	}
 	if err != nil {
 		d.t.Fatal(err)
@@ -185,7 +186,7 @@ func hidden(t *testing.T, d *desk) {
 // What stands in for apptainer here runs the program and says what it was given.
 func imaged(t *testing.T, d *desk) {
 	d.wraps(`exec "$real" "$@"`)
-	if err := os.WriteFile(filepath.Join(d.at, "site", "apptainer"), []byte("#!/bin/sh\necho \"apptainer $1 $2 $3 in $(pwd)\"; shift 3; exec \"$@\"\n"), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(d.at, "site", "apptainer"), []byte("#!/bin/sh\necho \"apptainer $1 $2 $3 in $(pwd)\"; shift 3; exec \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	d.profile("slurm", "count: 1, partition: gpu, gpus: 1, image: '~/none.sif'", "engine: plain, command: train.py 0.02")

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // script runs one of the scripts with programs of the test's own in front of
@@ -20,7 +22,7 @@ func script(t *testing.T, name string, programs map[string]string, rest string, 
 	}
 	bin := t.TempDir()
 	for program, text := range programs {
-		if err := os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(bin, program), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

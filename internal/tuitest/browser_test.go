@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/otheruser"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // browser is a browser that notes what it was asked to open, and stays there
@@ -36,7 +37,7 @@ func TestKeyOpensABrowserWithoutATicketThatAnotherUserCouldTake(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer server.Close()
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(browser), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(bin, "xdg-open"), []byte(browser), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	e := journey(t, "PATH="+bin+":"+os.Getenv("PATH"), "DISPLAY=:7")

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // local is a node made of this machine with a home directory of its own.
@@ -149,7 +151,7 @@ func bare(t testing.TB) string {
 func script(t testing.TB, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "python3"), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(dir, "python3"), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return dir

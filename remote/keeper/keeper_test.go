@@ -25,6 +25,7 @@ import (
 	_ "github.com/dlwb/dlwb/internal/agentbuilt"
 	"github.com/dlwb/dlwb/internal/otheruser"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote"
 )
 
@@ -319,7 +320,7 @@ func TestTheKeeperOfAnotherBuildIsNotSpokenTo(t *testing.T) {
 	}
 	newer := *d
 	newer.exe = filepath.Join(t.TempDir(), "dlwb")
-	if err := os.WriteFile(newer.exe, text, 0o700); err != nil {
+	if err := testprogram.Write(newer.exe, text, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	says(t, newer.command(targetOf(s)), "echo here", "here")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -137,7 +138,7 @@ func onTheWay(t *testing.T, script string) sshdtest.Option {
 	real, err := exec.LookPath("ssh")
 	check(t, err)
 	check(t, os.Symlink(real, filepath.Join(bin, "ssh.real")))
-	check(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte("#!/bin/sh\n"+script), 0o700))
+	check(t, testprogram.Write(filepath.Join(bin, "ssh"), []byte("#!/bin/sh\n"+script), 0o700))
 	return sshdtest.PathFirst(bin)
 }
 

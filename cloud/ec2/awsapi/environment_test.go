@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // nowhere writes down where calls are to be led, and leads none of them there.
@@ -131,7 +132,7 @@ func TestACredentialProcessIsAskedAndNeverQuoted(t *testing.T) {
 			t.Setenv("AWS_PROFILE", "lab")
 			program := filepath.Join(t.TempDir(), "keys")
 			if c.script != "" {
-				if err := os.WriteFile(program, []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil {
+				if err := testprogram.Write(program, []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}

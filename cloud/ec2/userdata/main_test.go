@@ -26,6 +26,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/internal/agentbuilt"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -152,7 +153,7 @@ func (m *machine) path(name string) string { return filepath.Join(m.root, name) 
 
 func (m *machine) program(name, text string) {
 	m.t.Helper()
-	must(m.t, os.WriteFile(m.path("bin/"+name), []byte("#!"+m.shell+"\n"+text+"\n"), 0o755))
+	must(m.t, testprogram.Write(m.path("bin/"+name), []byte("#!"+m.shell+"\n"+text+"\n"), 0o755))
 }
 
 // rewritten gives a text the machine's own paths and a quicker step.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/sample"
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // diskRig is a machine whose disks are files: blkid, wipefs and mkfs are the real
@@ -55,7 +56,7 @@ func (r *diskRig) shim(name, text string) {
 	r.t.Helper()
 	must(r.t, errRemoved(os.Remove(filepath.Join(r.bin, name))))
 	if text != "" {
-		must(r.t, os.WriteFile(filepath.Join(r.bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+		must(r.t, testprogram.Write(filepath.Join(r.bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	}
 }
 

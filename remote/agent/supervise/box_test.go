@@ -21,6 +21,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/dlwb/dlwb/internal/runbox"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote/agent"
 	"github.com/dlwb/dlwb/remote/agent/runs"
 	"github.com/dlwb/dlwb/remote/agent/supervise"
@@ -97,11 +98,11 @@ func newBoxOf(t testing.TB, uid int) *box {
 		b.self = filepath.Join(bin, "agent")
 		text, err := os.ReadFile(os.Args[0])
 		must(t, err)
-		writeProgram(t, b.self, text)
+		must(t, testprogram.Write(b.self, text, 0o755))
 	}
 	for _, mode := range []string{"rank", "stop", "peer"} {
 		text := "[ -n \"$DLWB_AGENT\" ] || DLWB_AGENT='" + b.self + "'\nexec \"$DLWB_AGENT\" " + mode + " \"$@\"\n"
-		writeProgram(t, filepath.Join(bin, mode), []byte(text))
+		must(t, testprogram.Write(filepath.Join(bin, mode), []byte(text), 0o755))
 	}
 	if uid != 0 {
 		must(t, filepath.WalkDir(home, func(path string, _ os.DirEntry, err error) error {
@@ -113,16 +114,6 @@ func newBoxOf(t testing.TB, uid int) *box {
 		return strings.HasPrefix(kv, "DLWB_") || strings.HasPrefix(kv, "HOME=")
 	}), "HOME="+home, "DLWB_CGROUP=no")
 	return b
-}
-
-// writeProgram writes a file that is executed. A child that another test forks
-// meanwhile would hold it open for writing until it executes something itself, and
-// what is open for writing is not executed ("text file busy").
-func writeProgram(t testing.TB, path string, text []byte) {
-	t.Helper()
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	must(t, os.WriteFile(path, text, 0o755))
 }
 
 func must(t testing.TB, err error) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/runbox"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote/agent/proc"
 )
 
@@ -37,7 +38,7 @@ func TestNothingIsLeftOfATreeThatHides(t *testing.T) {
 			text, err := os.ReadFile("testdata/hostile.py")
 			must(t, err)
 			script, up := filepath.Join(b.Home, "hostile.py"), filepath.Join(b.Home, "up")
-			writeProgram(t, script, text)
+			must(t, testprogram.Write(script, text, 0o755))
 			procs := ranks("")
 			procs[0].Argv = bytesOf("sh", "~/.dlwb/bin/rank", "-", python, script, kind, up)
 			b.launch(procs)

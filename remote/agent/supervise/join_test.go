@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/dlwb/dlwb/internal/testprogram"
 )
 
 // Another node may say where MPI's daemon lies, and can put files into the home.
@@ -16,7 +18,7 @@ func TestADaemonIsOneThatNoOtherNodeCanHavePutThere(t *testing.T) {
 	code := filepath.Join(home, "dlwb", "c", "code")
 	env := filepath.Join(home, ".dlwb", "env", "bin")
 	for _, d := range []string{bin, opt, open, code, env} {
-		if err := errors.Join(os.MkdirAll(d, 0o755), os.WriteFile(filepath.Join(d, "orted"), []byte("#!/bin/sh\n"), 0o755)); err != nil {
+		if err := errors.Join(os.MkdirAll(d, 0o755), testprogram.Write(filepath.Join(d, "orted"), []byte("#!/bin/sh\n"), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/runbox"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -46,7 +47,7 @@ func (b *box) putScripts(names ...string) {
 		text, err := os.ReadFile("testdata/scripts/" + name + ".sh")
 		must(b.T, err)
 		path := filepath.Join(b.Home, ".dlwb/bin", name)
-		writeProgram(b.T, path+".new", text)
+		must(b.T, testprogram.Write(path+".new", text, 0o755))
 		must(b.T, os.Rename(path+".new", path))
 	}
 }
@@ -56,7 +57,7 @@ func (b *box) putStubs() {
 	b.T.Helper()
 	for _, mode := range []string{"rank", "stop", "peer"} {
 		path := filepath.Join(b.Home, ".dlwb/bin", mode)
-		writeProgram(b.T, path+".new", []byte("exec '"+b.self+"' "+mode+" \"$@\"\n"))
+		must(b.T, testprogram.Write(path+".new", []byte("exec '"+b.self+"' "+mode+" \"$@\"\n"), 0o755))
 		must(b.T, os.Rename(path+".new", path))
 	}
 }

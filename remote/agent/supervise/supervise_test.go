@@ -19,6 +19,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/dlwb/dlwb/internal/runbox"
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -489,7 +490,7 @@ func TestPeersAreToldWhyAndAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	fake := filepath.Join(b.Home, "ssh")
-	must(t, os.WriteFile(fake, []byte("#!/bin/sh\nfor a; do last=$a; done\necho \"$* | $last\" >>$HOME/told\ncase \"$*\" in *@gone*) exit 255;; esac\n"), 0o700))
+	must(t, testprogram.Write(fake, []byte("#!/bin/sh\nfor a; do last=$a; done\necho \"$* | $last\" >>$HOME/told\ncase \"$*\" in *@gone*) exit 255;; esac\n"), 0o700))
 	must(t, os.WriteFile(filepath.Join(b.Home, ".dlwb/peer_key"), []byte("key"), 0o600))
 	b.env = append(b.env, "DLWB_SSH="+fake)
 	b.launch(ranks("exit 3"), func(l *wire.LaunchRequest) {
@@ -542,7 +543,7 @@ func TestStopWaitsForTheGPUsButNotForANvidiaSmiThatHangs(t *testing.T) {
 	b.env = append(b.env, "PATH="+bin+":"+os.Getenv("PATH"))
 	smi := filepath.Join(bin, "nvidia-smi")
 	// The first answer names the rank, the second one nobody.
-	must(t, os.WriteFile(smi, []byte("#!/bin/sh\nif mkdir $HOME/asked 2>/dev/null; then cat $HOME/pid; else : >$HOME/again; fi\n"), 0o700))
+	must(t, testprogram.Write(smi, []byte("#!/bin/sh\nif mkdir $HOME/asked 2>/dev/null; then cat $HOME/pid; else : >$HOME/again; fi\n"), 0o700))
 	b.launch(ranks("echo $$ >$HOME/pid; echo up; " + forever))
 	b.WaitLog("rank-0.log", "up")
 	b.wantStopped("300")
@@ -552,7 +553,7 @@ func TestStopWaitsForTheGPUsButNotForANvidiaSmiThatHangs(t *testing.T) {
 	b.ended()
 	runbox.Within(t, runbox.Patience, "the supervisor has ended", func() bool { return len(b.Processes()) == 0 })
 	must(t, os.RemoveAll(b.File("")))
-	must(t, os.WriteFile(smi, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700))
+	must(t, testprogram.Write(smi, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700))
 	b.launch(ranks("echo up; " + forever))
 	b.WaitLog("rank-0.log", "up")
 	began := time.Now()

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/metrics/vitals"
 	"github.com/dlwb/dlwb/remote/wire"
 )
@@ -24,7 +25,7 @@ import (
 func smi(t *testing.T, program string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "nvidia-smi")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\ncd "+filepath.Dir(path)+"\necho $$ $* >>asked\n"+program+"\n"), 0o700); err != nil {
+	if err := testprogram.Write(path, []byte("#!/bin/sh\ncd "+filepath.Dir(path)+"\necho $$ $* >>asked\n"+program+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path
