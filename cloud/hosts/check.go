@@ -219,8 +219,11 @@ func (m machine) ignoredText() string {
 func (r *report) summary(took time.Duration) string {
 	f := r.facts
 	parts := []string{fmt.Sprintf("reachable in %s as %s", units.Duration(took), f.User), systemName(f.OS)}
-	if len(r.Jumps) > 0 {
+	switch {
+	case len(r.Jumps) > 0:
 		parts[0] += " through " + r.Jumps[len(r.Jumps)-1].Alias
+	case r.Command != "":
+		parts[0] += " by " + commandName
 	}
 	if f.Python != "" {
 		parts = append(parts, "Python "+f.Python)
@@ -342,7 +345,7 @@ func twins(reports []report) []cloud.Finding {
 
 func (r *report) twin(b report) (cloud.Finding, bool) {
 	both := b.Entry + " and " + r.Entry
-	if r.addr() == b.addr() && r.User == b.User && slices.EqualFunc(r.Jumps, b.Jumps, func(x, y machine) bool { return x.addr() == y.addr() }) {
+	if r.addr() == b.addr() && r.User == b.User && r.Command == b.Command && slices.EqualFunc(r.Jumps, b.Jumps, func(x, y machine) bool { return x.addr() == y.addr() && x.Command == y.Command }) {
 		return wrong(both, "they are the same host, "+r.addr(), "leave one of the two out"), true
 	}
 	f, g := r.facts, b.facts

@@ -137,13 +137,17 @@ func underHome(path string) string {
 
 // splitWords splits a line as ssh does: at blanks, and at one = behind the key;
 // quotation marks keep blanks together, and # begins a comment where a word
-// would. It reports false when a quotation mark is not closed.
+// would. A ProxyCommand is one word, as it stands: a shell reads it. It reports false
+// when a quotation mark is not closed.
 func splitWords(text string) (words []string, ok bool) {
 	text = strings.TrimSpace(text)
 	if i := strings.IndexAny(text, " \t="); i > 0 && text[0] != '#' {
 		key, rest := text[:i], strings.TrimLeft(text[i:], " \t")
 		rest = strings.TrimPrefix(rest, "=")
 		words, text = append(words, key), rest
+		if command := strings.TrimLeft(rest, " \t="); strings.EqualFold(key, "proxycommand") && command != "" {
+			return append(words, command), true
+		}
 	}
 	for {
 		text = strings.TrimLeft(text, " \t\r")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/programconn"
 	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
 )
@@ -225,8 +226,11 @@ func (c *caller) dial(ctx context.Context, via *sshconn.Conn, m machine, knock b
 	return client, key, nil
 }
 
-// reach makes a TCP connection.
+// reach makes a TCP connection, or one over the machine's command.
 func (c *caller) reach(ctx context.Context, m machine) (net.Conn, error) {
+	if m.Command != "" {
+		return startCommand(ctx, m.Command)
+	}
 	if c.mute <= 0 {
 		return sshconn.Reach(ctx, m.addr())
 	}
@@ -261,7 +265,10 @@ func explain(m machine, err error) error {
 	var agent *sshconn.AgentError
 	var silent *sshconn.NoAnswerError
 	var mute *muteError
+	var command *programconn.EndedError
 	switch {
+	case errors.As(err, &command):
+		p.Why, p.Next = "it can't be reached: "+command.Error(), "see whether the user's own ssh gets further: "+m.login()
 	case errors.As(err, &mute):
 		p.mute = mute
 		p.Why, p.Next = "no ssh answer: "+mute.Error(), "is it on, and in this network? "+m.login()
@@ -284,6 +291,9 @@ func explain(m machine, err error) error {
 	case errors.As(err, &silent) && silent.Begun:
 		p.Why = m.addr() + ": " + silent.Error()
 		p.Next = "see whether the user's own ssh gets further: " + m.login() + "; through a VPN or a tunnel, give its interface here an MTU of 1280"
+	case errors.As(err, &silent) && m.Command != "":
+		p.Why = fmt.Sprintf("no ssh answer by %s within %v; it has no terminal to ask a question at", commandName, silent.Limit)
+		p.Next = "see whether the user's own ssh gets further: " + m.login()
 	case errors.As(err, &silent):
 		p.Why, p.Next = fmt.Sprintf("no ssh answer from %s within %v", m.addr(), silent.Limit), "is it on, and in this network? "+m.login()
 	case errors.As(err, &channel):

@@ -19,9 +19,12 @@ import (
 // same address, user, keys and jump hosts, and host keys that are still the right ones.
 // Else the machine is dialed, and what is wrong is told.
 func heldOf(held []cloud.Held, m machine) (machine, *cloud.Held) {
+	if len(m.Jumps) > 0 && m.byCommand() {
+		return m, nil // a node does not tell the keys of the jump hosts there
+	}
 	for i, h := range held {
 		n := h.Node
-		if n.Addr != m.addr() || n.User != m.User || len(n.Jumps) != len(m.Jumps) || !reflect.DeepEqual(n.Keys, m.Keys) || !accepted(&m, n.HostKey) {
+		if (n.Way == wayCommand) != m.byCommand() || n.Addr != m.addr() || n.User != m.User || len(n.Jumps) != len(m.Jumps) || !reflect.DeepEqual(n.Keys, m.Keys) || !accepted(&m, n.HostKey) {
 			continue
 		}
 		jumps := append([]machine(nil), m.Jumps...)

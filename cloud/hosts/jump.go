@@ -23,6 +23,9 @@ func (p *Provider) Jumps(ctx context.Context, name string, ask bool) ([]cloud.Ju
 		return nil, err
 	}
 	m, err := r.machine(name, 0)
+	if err == nil {
+		err = m.noCommand()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("jump host %s: %w", name, err)
 	}

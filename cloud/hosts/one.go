@@ -15,6 +15,9 @@ func (p *Provider) One(ctx context.Context, entry string) (cloud.Node, error) {
 		return cloud.Node{}, err
 	}
 	m, err := r.machine(entry, 0)
+	if err == nil {
+		err = m.noCommand()
+	}
 	if err != nil {
 		return cloud.Node{}, err
 	}

@@ -19,30 +19,33 @@ func (p *Provider) Probe(ctx context.Context, c cloud.Cluster) ([]cloud.Status, 
 	statuses := make([]cloud.Status, len(c.Nodes))
 	var all sync.WaitGroup
 	for i, n := range c.Nodes {
-		all.Go(func() { statuses[i] = calls.probe(ctx, n) })
+		all.Go(func() { statuses[i] = p.probe(ctx, calls, n) })
 	}
 	all.Wait()
 	return statuses, nil
 }
 
-func (c *caller) probe(ctx context.Context, n cloud.Node) cloud.Status {
-	m, err := machineOf(n)
+func (p *Provider) probe(ctx context.Context, calls *caller, n cloud.Node) cloud.Status {
+	m, err := p.machineOf(n)
 	if err == nil {
-		err = c.knock(ctx, m)
+		err = calls.knock(ctx, m)
 	}
-	var p *Problem
+	var problem *Problem
 	switch {
 	case err == nil:
 		return cloud.Status{State: cloud.Alive}
-	case errors.As(err, &p):
-		return cloud.Status{State: cloud.Unknown, Why: p.Why}
+	case errors.As(err, &problem):
+		return cloud.Status{State: cloud.Unknown, Why: problem.Why}
 	}
 	return cloud.Status{State: cloud.Unknown, Why: err.Error()}
 }
 
 // machineOf is a node as this package dials it: with the one host key that the
 // node may show.
-func machineOf(n cloud.Node) (machine, error) {
+func (p *Provider) machineOf(n cloud.Node) (machine, error) {
+	if n.Way == wayCommand {
+		return p.commanded(n)
+	}
 	m, err := machineAt(n.ID, n.Addr, n.User, n.HostKey, n.Keys)
 	for _, j := range n.Jumps {
 		jump, jumpErr := machineAt(j.Name, j.Addr, j.User, j.HostKey, j.Keys)

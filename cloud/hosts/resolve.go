@@ -37,6 +37,9 @@ type machine struct {
 	// HostKey is the one that it showed and that was accepted.
 	HostKey string    `json:"host_key,omitempty"`
 	Jumps   []machine `json:"jumps,omitempty"`
+	// Command is its ProxyCommand, with its tokens replaced: the line for a shell that
+	// carries the bytes of the connection. Empty: it is reached by TCP, or by Jumps.
+	Command string `json:"command,omitempty"`
 	// Option is what the profile says of this host alone.
 	Option options.HostOption `json:"option,omitzero"`
 	// Modules are loaded there before anything else of a run.
@@ -140,9 +143,6 @@ const jumpDepth = 8
 func (r *resolver) machine(entry string, depth int) (machine, error) {
 	name, who, port := cutEntry(entry)
 	a := ask(r.config, name, who)
-	if c := a.values["proxycommand"]; c != nil && c[0] != "none" {
-		return machine{}, errors.New("its ProxyCommand in the ssh configuration is not supported; use ProxyJump")
-	}
 	m := machine{Entry: entry, Alias: name, HostName: a.hostName(), User: a.userName(), KeyAlias: a.get("hostkeyalias"), Ignored: a.ignored}
 	if port == "" {
 		port = a.get("port")
@@ -169,6 +169,9 @@ func (r *resolver) machine(entry string, depth int) (machine, error) {
 	if r.extra != "" {
 		m.Known = append(m.Known, r.extra)
 	}
+	if m.Command, err = m.command(a); err != nil {
+		return m, err
+	}
 	m.Jumps, err = r.jumps(a.get("proxyjump"), depth)
 	return m, err
 }
@@ -190,6 +193,8 @@ func (r *resolver) jumps(list string, depth int) ([]machine, error) {
 		}
 		if i == 0 {
 			chain = m.Jumps
+		} else {
+			m.Command = "" // the one before it leads there
 		}
 		m.Jumps = nil
 		chain = append(chain, m)
@@ -318,12 +323,17 @@ func (m machine) expand(path string) (string, error) {
 	if keyName == "" {
 		keyName = m.Alias
 	}
-	tokens := map[byte]string{
+	return replace(underHome(path), true, map[byte]string{
 		'%': "%", 'd': home(), 'h': m.HostName, 'i': strconv.Itoa(os.Getuid()), 'k': keyName, 'L': short, 'l': host,
 		'n': m.Alias, 'p': strconv.Itoa(m.Port), 'r': m.User, 'u': localUser(),
-	}
+	})
+}
+
+// replace puts values in the place of %-tokens, and of ${VARIABLES} where those are to
+// be replaced.
+func replace(text string, variables bool, tokens map[byte]string) (string, error) {
 	var b strings.Builder
-	rest := underHome(path)
+	rest := text
 	for {
 		i := strings.IndexAny(rest, "%$")
 		if i < 0 {
@@ -332,7 +342,7 @@ func (m machine) expand(path string) (string, error) {
 		b.WriteString(rest[:i])
 		rest = rest[i:]
 		switch end := strings.IndexByte(rest, '}'); {
-		case strings.HasPrefix(rest, "${") && end > 0:
+		case variables && strings.HasPrefix(rest, "${") && end > 0:
 			b.WriteString(os.Getenv(rest[2:end]))
 			rest = rest[end+1:]
 		case rest[0] == '$':

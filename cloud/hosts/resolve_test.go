@@ -42,6 +42,10 @@ Host deep
 Host bastion
   ProxyCommand none
   ProxyJump somewhere
+Host i-0* tunnel
+  ProxyCommand  sh -c "aws ssm start-session --target %h  --parameters 'portNumber=%p'" # no comment
+Host tunnel
+  ProxyJump bastion
 Host inner
   User in
   ProxyJump nowhere
@@ -83,7 +87,7 @@ func TestNamesMeanWhatTheyMeanToSSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, entry := range []string{
-		"gpu1", "gpu2", "gpu3", "gpu9", "gpu10", "gpu", "eve@gpu4", "ada@gpu2:2222", "deep", "dee", "other", "inner", "x.example", "bastion", "10.0.0.7",
+		"gpu1", "gpu2", "gpu3", "gpu9", "gpu10", "gpu", "eve@gpu4", "ada@gpu2:2222", "deep", "dee", "other", "inner", "x.example", "bastion", "10.0.0.7", "i-0abc", "tunnel",
 	} {
 		m, err := r.machine(entry, 0)
 		if err != nil {
@@ -113,6 +117,8 @@ func TestNamesMeanWhatTheyMeanToSSH(t *testing.T) {
 		compare("user", m.User, says.one("user"))
 		compare("port", itoa(m.Port), says.one("port"))
 		compare("proxyjump", ask(r.config, name, user).get("proxyjump"), says.one("proxyjump"))
+		command := ask(r.config, name, user).get("proxycommand")
+		compare("proxycommand", strings.TrimPrefix(command, "none"), says.one("proxycommand"))
 		compare("identitiesonly", map[bool]string{true: "yes", false: "no"}[m.Keys.OnlyFiles], says.one("identitiesonly"))
 		compare("known hosts", strings.Join(m.Known[:len(m.Known)-3], " "), expandAll(t, m, strings.Fields(says.one("userknownhostsfile"))))
 		var files []string

@@ -226,9 +226,13 @@ func describe(life cloud.Life, machines []machine) cloud.Cluster {
 	c := cloud.Cluster{Name: life.Name, Provider: kind, CreatedAt: life.Began}
 	for i, m := range machines {
 		peer, port, given := m.peer()
+		way, jumps := "", jumpsOf(m)
+		if m.byCommand() {
+			way, jumps = wayCommand, nil
+		}
 		c.Nodes = append(c.Nodes, cloud.Node{
 			Index: i, Name: "node" + itoa(i), Called: m.Entry, ID: m.Entry, Addr: m.addr(), User: m.User, Keys: m.Keys,
-			Jumps: jumpsOf(m), HostKey: m.HostKey, PeerHost: peer, PeerPort: port, PeerUnsure: true, PeerGiven: given,
+			Jumps: jumps, Way: way, HostKey: m.HostKey, PeerHost: peer, PeerPort: port, PeerUnsure: true, PeerGiven: given,
 			GPUs: m.Option.GPUs, Python: m.Option.Python, Modules: m.Modules, HomeOf: firstName(m.HomeOf), CodeOf: firstName(m.CodeOf),
 		})
 	}
