@@ -87,6 +87,26 @@ func forwardedConfig(t *testing.T, bed *testbed.Bed, n int) string {
 	return filepath.Join(dir, "config")
 }
 
+// commandConfig is the ssh configuration of somebody whose ssh calls a program, here
+// another ssh, for machines whose names lead nowhere.
+func commandConfig(t *testing.T, bed *testbed.Bed, n int) string {
+	t.Helper()
+	dir := t.TempDir()
+	var config, known strings.Builder
+	for i := range n {
+		key, err := bed.HostKey(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&config, "Host called%d\n HostName i-0%d.invalid\n ProxyCommand ssh -F %s -o BatchMode=yes -W %s %s\n", i, i, bed.SSHConfig(), testbed.Addr(i), testbed.Name(0))
+		fmt.Fprintf(&known, "i-0%d.invalid %s\n", i, strings.Join(strings.Fields(key)[:2], " "))
+	}
+	fmt.Fprintf(&config, "Host *\n User %s\n IdentityFile %s\n IdentitiesOnly yes\n UserKnownHostsFile %s/known_hosts\n", testbed.User, bed.KeyFile(), dir)
+	write(t, filepath.Join(dir, "config"), config.String())
+	write(t, filepath.Join(dir, "known_hosts"), known.String())
+	return filepath.Join(dir, "config")
+}
+
 // meet runs a training whose ranks have to meet, and gives what dlwb said.
 func meet(t *testing.T, config, name, hosts string, want int) string {
 	t.Helper()
@@ -126,6 +146,7 @@ func TestRanksMeetWhereTheHostsReachEachOther(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"forwarded": {config, "rented0, rented1, rented2"},
 		"nat":       {wan, "node1-wan, node2-wan, node3-wan"},
+		"command":   {commandConfig(t, bed, 3), "called0, called1, called2"},
 		"given":     {config, "{host: rented0, peer: " + testbed.Host(0) + "}, {host: rented1, peer: \"" + testbed.Addr(1) + "\"}, rented2"},
 	} {
 		said := meet(t, c[0], name, c[1], 0)
