@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // csvRows reads the rows of a table. Where no column is called by what counts,
@@ -36,8 +38,8 @@ func (t *csvRows) read(cells []string) {
 			continue
 		}
 		cell := strings.TrimSpace(cells[i])
-		if f, ok := number(cell, 0); ok && f.next == len(cell) && !row.at.takes(name, f.value) {
-			row.values[i] = f.value
+		if f, ok := lexis.Number(cell, 0); ok && f.Next == len(cell) && !row.at.takes(name, f.Value) {
+			row.values[i] = f.Value
 		}
 	}
 	if t.judged {

@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // Bounds of what is read of one dictionary.
@@ -31,14 +33,14 @@ type dict struct {
 // readDict returns the numbers in a dictionary; false when text is none to its end.
 func readDict(text string, buffer []keyed) ([]keyed, bool) {
 	d := dict{text: text, pairs: buffer[:0]}
-	if !d.object(0) || skipBlanks(text, d.i) != len(text) {
+	if !d.object(0) || lexis.SkipBlanks(text, d.i) != len(text) {
 		return nil, false
 	}
 	return d.pairs, true
 }
 
 func (d *dict) skip() byte {
-	d.i = skipBlanks(d.text, d.i)
+	d.i = lexis.SkipBlanks(d.text, d.i)
 	if d.i >= len(d.text) {
 		return 0
 	}
@@ -173,8 +175,8 @@ func (d *dict) add(text string) {
 			break
 		}
 	}
-	if f, ok := number(text, 0); ok && f.next == len(text) {
-		p.value, p.real, p.text = f.value, f.real, ""
+	if f, ok := lexis.Number(text, 0); ok && f.Next == len(text) {
+		p.value, p.real, p.text = f.Value, f.Real, ""
 	} else if p.text == "" {
 		return
 	}
@@ -217,7 +219,7 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		if p.text != "" {
 			continue
 		}
-		v := value{term: s.names.term(p.key, said), figure: figure{value: p.value, real: p.real}}
+		v := value{term: s.names.term(p.key, said), figure: figure{Value: p.value, Real: p.real}}
 		if v.kind == never || v.show == "" {
 			continue
 		}

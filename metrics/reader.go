@@ -9,8 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
-
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/screen"
 )
@@ -224,7 +224,7 @@ func (r *Reader) line(line string) {
 		r.taken = r.taken[:0]
 		r.readUser(line)
 	}
-	hash := r.forms.skeleton(line)
+	hash := r.forms.line.Of(line)
 	slot := &r.dull[hash&(1<<12-1)]
 	plain := len(r.tables.columns) == 0 && r.tables.guess == nil && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == "" && !r.best && r.heading == (heading{}) // nothing of the lines before is open
 	if *slot == hash && len(r.hits) == 0 && plain {
@@ -362,7 +362,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		rank = unlabelled
-		if number := smallInt(line[skipBlanks(line, 0):digits(line, skipBlanks(line, 0))]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
+		if number := smallInt(line[lexis.SkipBlanks(line, 0):lexis.Digits(line, lexis.SkipBlanks(line, 0))]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
 			var held bool
 			if f, held = r.unplaced(line, 0, rank); held {
 				return true
@@ -444,7 +444,7 @@ func (r *Reader) reports(rest string, counters []counter) bool {
 	if len(counters) != 1 || counters[0].unit != unitEpoch || !r.counters.hasEpoch || counters[0].n >= r.counters.progress.Epoch {
 		return false
 	}
-	behind := rest[max(digits(rest, counters[0].at), digits(rest, counters[0].totalAt)):]
+	behind := rest[max(lexis.Digits(rest, counters[0].at), lexis.Digits(rest, counters[0].totalAt)):]
 	return strings.Trim(behind, " -=*#:]).") != ""
 }
 
@@ -490,7 +490,7 @@ func (r *Reader) placedHash(line string, counters []counter) uint64 {
 func (r *Reader) untaken(values []value, length int) []value {
 	kept := values[:0]
 	for _, v := range values {
-		if !slices.Contains(r.taken, length-v.next) {
+		if !slices.Contains(r.taken, length-v.Next) {
 			kept = append(kept, v)
 		}
 	}
