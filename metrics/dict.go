@@ -169,11 +169,8 @@ func (d *dict) add(text string) {
 		return
 	}
 	p := keyed{text: text}
-	for _, w := range [...]string{"tensor(", "array(", "Array(", "np.float64(", "np.float32("} {
-		if strings.HasPrefix(text, w) {
-			text, _, _ = strings.Cut(strings.TrimSuffix(text[len(w):], ")"), ",")
-			break
-		}
+	if inside := unwrapped(text, 0); inside > 0 {
+		text, _, _ = strings.Cut(strings.TrimSuffix(text[inside:], ")"), ",")
 	}
 	if f, ok := lexis.Number(text, 0); ok && f.Next == len(text) {
 		p.value, p.real, p.text = f.Value, f.Real, ""

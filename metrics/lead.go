@@ -225,6 +225,9 @@ func (s *scanner) ordinal(key string, end int) bool {
 // afterCounter reports whether a word in brackets says of what data a line is whose
 // place was told before it: "Epoch 1 (train) loss: 0.5".
 func (s *scanner) afterCounter(start, end int) bool {
-	return len(s.found.counters) > 0 && len(s.found.values) == 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
+	if n := len(s.found.values); n > 0 && (start < 2 || strings.Trim(s.line[s.found.values[n-1].Next:start-1], " ,;|") != "" || end+2 >= len(s.line) || !lexis.IsLetter(s.line[end+2])) { // "(train) loss: 0.5 (val) loss: 0.6"
+		return false
+	}
+	return len(s.found.counters) > 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
 		(end+1 == len(s.line) || s.line[end+1] == ' ')
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // longestName bounds the text of one name.
@@ -49,6 +50,7 @@ type scanner struct {
 	assumed   bool   // something else than this line says where the run is
 	under     bool   // the line before only counts, and nothing here does
 	below     bool   // the line before was a name and a number alone, as this one is
+	mean      bool   // brackets behind the present name say that its value is an average
 	inDict    bool   // names and values are told apart by their form
 	evaluates bool   // "Epoch(val) [1][20/120]": a line of an evaluation
 	group     string // of "tot_loss[loss=0.5, over 10 frames]" what the bracket is of,
@@ -89,6 +91,8 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	}
 	if s.ofBest(first) {
 		s.found.values = s.found.values[:0]
+	} else if len(s.found.values) > 0 {
+		s.beforeKept(remark.Kept(line, first))
 	}
 	s.found.split = s.sticky
 	scored := false
@@ -130,6 +134,9 @@ func (s *scanner) key(start, end int) int {
 	if next := s.place(key, end); next > 0 {
 		return next
 	}
+	if next := s.bracketed(start, end); next > 0 {
+		return next
+	}
 	named := nameEnd(line, end)
 	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
 		named++
@@ -152,6 +159,64 @@ func (s *scanner) key(start, end int) int {
 	}
 	s.context(key, start, end)
 	return end
+}
+
+// bracketed reads a value whose name has brackets behind it that say of which data it
+// is, or over how many: "Loss(train) 0.5 (val): 0.6", "acc (last 50): 0.4"; 0 where
+// there is none.
+func (s *scanner) bracketed(start, end int) int {
+	line := s.line
+	own := start > 0 && line[start-1] == '(' && end < len(line) && line[end] == ')' && splits[strings.ToLower(line[start:end])] != ""
+	named, split, average := end, "", false
+	if own { // the data alone: what the value before was is said of these
+		named++
+	} else {
+		text, behind := remark.Bracket(line, end)
+		if behind == end {
+			return 0
+		}
+		lower := strings.ToLower(text)
+		var ok bool
+		if split = splits[lower]; split == "" {
+			if average, ok = remark.Window(lower); !ok && !(averages[strings.ToLower(line[start:end])] && remark.IsCount(text)) {
+				return 0
+			}
+		}
+		named = behind
+	}
+	sep, at := separator(line, named)
+	if sep == 0 {
+		return 0
+	}
+	v, ok := s.valueAt(at)
+	if !ok || own && s.noun(start) == "" {
+		return 0
+	}
+	before := s.split
+	if split != "" {
+		s.split = split
+	}
+	s.mean = average
+	ok = s.accept(start, end, sep, &v)
+	if s.mean, s.split = false, before; !ok {
+		return 0
+	}
+	if split != "" {
+		s.found.values[len(s.found.values)-1].splitLast = true
+	}
+	return s.behind(v.Next)
+}
+
+// beforeKept leaves the values that stand before a sentence about a model that was
+// kept, which begins at i: what it says of losses was told before.
+func (s *scanner) beforeKept(i int) {
+	kept := s.found.values[:0]
+	for _, v := range s.found.values {
+		if v.Next <= i {
+			kept = append(kept, v)
+		}
+	}
+	s.found.values = kept
 }
 
 // settingsWords say of the braces behind them that they hold what was set.
@@ -336,7 +401,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		}
 		v.doubt = true
 	}
-	if v.term.split != "" && s.sticky == "" {
+	if v.term.split != "" { // of the values behind it, too: "train loss 0.5 acc 0.8 | val loss 0.6 acc 0.7"
 		s.sticky = v.term.split
 		if s.aside != "" && s.sticky == "train" {
 			s.sticky = s.aside
@@ -352,6 +417,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	v.owner = s.owner
+	v.average = v.average || s.mean
 	v.rate = v.rate && v.kind < weak // what follows a loss is the name of the next value
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
@@ -396,7 +462,7 @@ func (s *scanner) noun(start int) string {
 		return ""
 	}
 	last := s.found.values[len(s.found.values)-1]
-	if !last.splitLast || strings.Trim(s.line[last.Next:start], " ,|") != "" {
+	if !last.splitLast || strings.Trim(s.line[last.Next:start], " ,|(\t") != "" {
 		return ""
 	}
 	return last.show[strings.IndexByte(last.show, '/')+1:]

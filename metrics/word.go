@@ -118,6 +118,9 @@ func separator(line string, i int) (sep byte, at int) {
 		}
 		return sep, i
 	}
+	if i > blanks && (strings.HasPrefix(line[i:], "-> ") || strings.HasPrefix(line[i:], "→ ")) { // Loss -> 0.5
+		return '>', lexis.SkipBlanks(line, i+len(line[i:])-len(strings.TrimLeft(line[i:], "->→")))
+	}
 	if i > blanks {
 		if strings.HasPrefix(line[i:], "is ") { // "test mse is 0.0075"
 			return ' ', i + 3
@@ -127,8 +130,26 @@ func separator(line string, i int) (sep byte, at int) {
 	return 0, i
 }
 
-// wrappers are what frameworks print around a number.
-var wrappers = set(`tensor array Array DeviceArray float32 float64 float16 np.float32 np.float64 np.float16 torch.tensor jnp.array numpy.float32 numpy.float64`)
+// wrappers are the last words of what libraries print around a number: tensor(0.5),
+// np.float64(0.5), tf.Tensor(0.5, shape=…).
+var wrappers = set(`tensor array devicearray eagertensor parameter scalar float float16 float32 float64 bfloat16 double int32 int64`)
+
+// unwrapped is where the number begins that a library printed in its own words at i; i
+// where it did not.
+func unwrapped(text string, i int) int {
+	end := i
+	for end < len(text) && end-i < 24 && lexis.IsKeyByte(text[end]) {
+		end++
+	}
+	if end == i || end >= len(text) || text[end] != '(' {
+		return i
+	}
+	word := strings.ToLower(text[i:end])
+	if !wrappers[word[strings.LastIndexByte(word, '.')+1:]] {
+		return i
+	}
+	return end + 1
+}
 
 // valueAt reads the number of a value at i, also one in a list (the first
 // counts) or in "tensor(1.5, device=…)".
@@ -143,14 +164,11 @@ func (s *scanner) valueAt(i int) (v value, ok bool) {
 			v.list = true
 			continue
 		}
-		end := i
-		for end < len(line) && end-i < 16 && lexis.IsKeyByte(line[end]) {
-			end++
-		}
-		if end == i || end >= len(line) || line[end] != '(' || !wrappers[line[i:end]] {
+		inside := unwrapped(line, i)
+		if inside == i {
 			break
 		}
-		i, v.list = end+1, true
+		i, v.list = inside, true
 	}
 	v.figure, ok = lexis.Number(line, i)
 	if ok && v.list {
@@ -181,7 +199,7 @@ func ratio(line string, v value) (figure, bool) {
 	if !ok || total.Value <= 0 || v.figure.Value > total.Value || !lexis.StandsAlone(line, total.Next) {
 		return figure{}, false
 	}
-	return figure{100 * v.figure.Value / total.Value, -1, total.Next, true}, true
+	return figure{Value: 100 * v.figure.Value / total.Value, Start: -1, Next: total.Next, Real: true}, true
 }
 
 // isUnitOf reports whether a word is the unit of the number before it, and so not

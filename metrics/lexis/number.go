@@ -181,6 +181,8 @@ func StandsAlone(line string, i int) bool {
 	switch line[i] {
 	case ' ', '\t', ';', '|', ')', ']', '}', '"', '\'', '>':
 		return true
+	case '*': // the mark of a best value
+		return after == ' '
 	case '+': // 0.5+0.01 of a cross-validation
 		return IsDigit(after)
 	case ',': // in 0,345 it stands for the point
