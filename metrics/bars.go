@@ -175,7 +175,7 @@ func kerasBar(text string) (b bar, ok bool) {
 		return b, false
 	}
 	switch {
-	case strings.HasPrefix(rest, " - "):
+	case strings.HasPrefix(rest, " - ") && rest[len(rest)-1] != '%': // "3/12 - 25%" says how far the run is
 	case len(rest) > 3 && rest[1] == '[' && strings.IndexByte("=.>", rest[2]) >= 0:
 		if close := strings.IndexByte(rest, ']'); close > 0 {
 			rest = rest[close+1:]

@@ -58,7 +58,14 @@ const largestCount = 1 << 53
 func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	u, plural := unitOf(key)
 	opened := at < len(s.line) && s.line[at] == '['
-	if u == noUnit || sep == 0 && !opened || otherCounts[s.before] && !(u == unitEpoch && s.bounds()) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	round := at < len(s.line) && s.line[at] == '(' && sep != ' ' // Batch: (10/200)
+	if round {
+		c, next, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
+		if round = ok && c.total > 0 && next < len(s.line) && s.line[next] == ')'; round {
+			at++
+		}
+	}
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !(u == unitEpoch && s.bounds()) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
@@ -83,7 +90,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 			c.n, c.at, next = end.Value, end.Start, end.Next
 		}
 	}
-	if opened && next < len(s.line) && s.line[next] == ']' {
+	if opened && next < len(s.line) && s.line[next] == ']' || round {
 		next++
 	}
 	return c, next, endsCount(s.line, next)

@@ -12,6 +12,7 @@ import (
 // until they show whether it goes up by the same from each to the next.
 type csvRows struct {
 	columns []string
+	long    long
 	names   fileNames
 	add     func(...Point)
 	judged  bool
@@ -27,6 +28,10 @@ type csvRow struct {
 }
 
 func (t *csvRows) read(cells []string) {
+	if t.long.name >= 0 {
+		t.readLong(cells)
+		return
+	}
 	row := csvRow{at: nowhere(), values: t.room}
 	if !t.judged || t.room == nil {
 		row.values = make([]float64, len(t.columns))

@@ -177,11 +177,27 @@ func (d *dict) add(text string) {
 	} else if p.text == "" {
 		return
 	}
-	p.key = d.keys[len(d.keys)-1]
-	if len(d.keys) > 1 {
-		p.key = strings.Join(d.keys, "/")
-	}
+	p.key = pathOf(d.keys)
 	d.pairs = append(d.pairs, p)
+}
+
+// containers are members that hold what was measured, and not more: what they hold of
+// one split has that for its first name.
+var containers = set(`metrics metric logs scalars results values stats`)
+
+// pathOf is the name of a value below keys: {"metrics": {"val": {"loss": {"value": 0.5}}}}
+// is val/loss.
+func pathOf(keys []string) string {
+	if n := len(keys); n > 1 && keys[n-1] == "value" {
+		keys = keys[:n-1]
+	}
+	if len(keys) > 2 && containers[keys[0]] && splits[keys[1]] != "" {
+		keys = keys[1:]
+	}
+	if len(keys) == 1 {
+		return keys[0]
+	}
+	return strings.Join(keys, "/")
 }
 
 // dict reads a line whose last part is a dictionary that begins at open. It
@@ -244,7 +260,7 @@ func eventOf(pairs []keyed, before, said string) string {
 	}
 	for i, p := range pairs {
 		switch p.key {
-		case "key", "name", "metric", "tag", "metric_name":
+		case "key", "name", "metric", "tag", "metric_name", "series":
 			if p.text != "" && strings.IndexByte(p.text, ' ') < 0 {
 				name = p.text
 			}

@@ -152,7 +152,7 @@ func ReadCSV(r io.Reader, add func(...Point)) error {
 	for i := range columns {
 		columns[i] = strings.TrimSpace(strings.Clone(header[i]))
 	}
-	rows := csvRows{columns: columns, names: fileNames{}, add: add}
+	rows := csvRows{columns: columns, long: longOf(columns), names: fileNames{}, add: add}
 	defer rows.end()
 	for {
 		cells, err := c.Read()
@@ -374,6 +374,9 @@ func ReadJSON(r io.Reader, add func(...Point)) error {
 	var lists map[string]json.RawMessage
 	if err := json.Unmarshal(text, &lists); err != nil {
 		return fmt.Errorf("read the JSON: %w", err)
+	}
+	if readTold(lists["series"], add) {
+		return nil
 	}
 	for _, name := range sortedKeys(lists) {
 		var values []json.RawMessage

@@ -22,6 +22,7 @@ type form struct {
 	from     int  // how far the message is behind the labels of its source
 	cut      int  // what stands behind it
 	bare     bool // nothing says who printed it
+	scored   bool // a name of a metric and a number alone: so may the next line be
 	found    found
 	counters []skeleton.Spot
 	totals   []skeleton.Spot
@@ -30,13 +31,14 @@ type form struct {
 }
 
 // learn remembers what was found in a line. rest is the line without the labels
-// of its source, and its message begins at from; bare says that there are none.
-func (r *forms) learn(hash uint64, line, rest string, from int, bare bool, f found) {
+// of its source, and its message begins at from; bare says that there are none, and scored that
+// the line is a name of a metric and a number alone.
+func (r *forms) learn(hash uint64, line, rest string, from int, bare, scored bool, f found) {
 	offset := int(uintptr(unsafe.Pointer(unsafe.StringData(rest))) - uintptr(unsafe.Pointer(unsafe.StringData(line))))
 	if len(f.values) == 0 || f.pass.total > 0 || r.line.N > skeleton.Most || len(line) >= screen.MaxLine || offset < 0 || offset+len(rest) > len(line) {
 		return
 	}
-	m := &form{hash: hash, from: from, cut: len(line) - offset - len(rest), bare: rest == line && bare, found: found{shape: f.shape, split: f.split}}
+	m := &form{hash: hash, from: from, cut: len(line) - offset - len(rest), bare: rest == line && bare, scored: scored, found: found{shape: f.shape, split: f.split}}
 	m.found.counters = append(m.found.counters, f.counters...)
 	m.found.values = append(m.found.values, f.values...)
 	ok := true
@@ -142,6 +144,6 @@ func (r *Reader) replay(line string, hash uint64) bool {
 	for i := range f.values {
 		f.values[i].Next -= offset
 	}
-	r.rule = "words and numbers"
+	r.rule, r.nextNear = "words and numbers", m.scored
 	return r.understood(line, rest, m.from, f, rank)
 }

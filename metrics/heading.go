@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // Values are printed in blocks, too, one in each line below a line that says
@@ -205,7 +206,7 @@ func isAlone(line string) bool {
 	if ok && f.Next < len(line) && line[f.Next] == '%' {
 		f.Next++
 	}
-	return ok && strings.Trim(line[f.Next:], " ,;") == ""
+	return ok && remark.IsMark(strings.Trim(line[f.Next:], " ,;"))
 }
 
 // ofRecord reports whether what a line alone, below one that only counts, says may

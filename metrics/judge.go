@@ -31,6 +31,18 @@ func (s *scanner) judged() []value {
 		}
 		if i := indexOf(kept, v.show); i >= 0 {
 			first := &kept[i]
+			if first.average != v.average { // "Reward: 12 | Avg Reward (last 100): 10"
+				if mean := s.names.averaged(v.show); indexOf(kept, mean) < 0 {
+					if v.average {
+						v.show = mean
+					} else {
+						first.show = mean
+					}
+					v.sure = v.kind == score || placed && v.kind >= measure
+					kept = append(kept, v)
+				}
+				continue
+			}
 			if first.owner == "" || v.owner == "" || first.owner == v.owner {
 				continue
 			}

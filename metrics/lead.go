@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -19,6 +20,11 @@ func (s *scanner) lead(i int) int {
 	}
 	if next := s.pair(at); next > 0 {
 		return next
+	}
+	if lexis.IsDigit(line[at]) && line[len(line)-1] == '%' {
+		if next := s.share(at); next > 0 {
+			return next
+		}
 	}
 	c := counter{unit: unitStep}
 	open, close := line[at] == '[' || line[at] == '<', byte(']')
@@ -228,6 +234,25 @@ func (s *scanner) afterCounter(start, end int) bool {
 	if n := len(s.found.values); n > 0 && (start < 2 || strings.Trim(s.line[s.found.values[n-1].Next:start-1], " ,;|") != "" || end+2 >= len(s.line) || !lexis.IsLetter(s.line[end+2])) { // "(train) loss: 0.5 (val) loss: 0.6"
 		return false
 	}
-	return len(s.found.counters) > 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
+	return len(s.found.counters)+len(s.found.values) > 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
 		(end+1 == len(s.line) || s.line[end+1] == ' ')
+}
+
+// share reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
+// is there. It is 0 where the two do not agree.
+func (s *scanner) share(at int) int {
+	line := s.line
+	c, next, ok := ofTotal(line, at)
+	if !ok || c.total == 0 {
+		return 0
+	}
+	rest := strings.Trim(line[next:], " \t-()[]|:")
+	percent, ok := lexis.Number(rest, 0)
+	if !ok || rest[percent.Next:] != "%" || math.Abs(percent.Value-100*c.n/c.total) > 1 {
+		return 0
+	}
+	c.unit, c.global = unitStep, true
+	s.found.counters = append(s.found.counters, c)
+	s.mark("/")
+	return len(line)
 }

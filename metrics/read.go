@@ -142,7 +142,7 @@ func Sniff(start []byte) Format {
 	if smi.Is(text, len(start) < sniffed) {
 		return NvidiaSMI
 	}
-	if isJSON(text) {
+	if isJSON(text) || hasSeries(text) {
 		return JSON
 	}
 	if len(text) > 0 && text[0] == '{' {

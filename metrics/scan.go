@@ -428,7 +428,7 @@ func (s *scanner) value(start, end int, v value) bool {
 // of the line, before a separator, or before the next name with a number.
 func (s *scanner) endsColumn(i int) bool {
 	line := s.line
-	if i < len(line) && line[i] == '%' {
+	if i < len(line) && (line[i] == '%' || line[i] == '*') {
 		i++
 	}
 	at := lexis.SkipBlanks(line, i)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // Bounds of a table.
@@ -332,6 +333,9 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		return found{}, false
 	}
 	got := t.cut(line)
+	for len(got) > len(t.columns) && remark.IsMark(got[len(got)-1]) {
+		got = got[:len(got)-1]
+	}
 	if len(got) < 2 || len(got) > len(t.columns) || len(got) < len(t.columns)-1 {
 		return found{}, false
 	}

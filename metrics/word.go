@@ -257,8 +257,11 @@ func isLabel(rest string) bool {
 	return false
 }
 
+// ending are short words that a sentence ends with: "Done. Best loss: 0.1".
+var ending = set(`done end ok yes no exit stop over`)
+
 // shortened reports whether a word before a full stop may be cut short, so that
 // the sentence goes on: "Val. Loss".
 func shortened(word string) bool {
-	return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
+	return len(word) < 6 && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }
