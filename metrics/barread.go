@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/screen"
 )
 
@@ -74,7 +75,7 @@ func (r *Reader) bar(b bar, rank int) {
 		r.silentBar(b, place)
 	} else {
 		for _, c := range f.counters { // "avg. loss [51-100]" stays until the next, whatever the bar is at; one without an end may say more of the run
-			if c.global && c.unit == unitStep && (b.total == 0 || c.n <= b.n && strings.HasPrefix(b.body[digits(b.body, c.at):], "]: ")) {
+			if c.global && c.unit == unitStep && (b.total == 0 || c.n <= b.n && strings.HasPrefix(b.body[lexis.Digits(b.body, c.at):], "]: ")) {
 				b.n = c.n
 			}
 		}
@@ -112,7 +113,7 @@ func barPlace(title string) (epoch counter, said string) {
 		epoch, epoch.unit = c, unitEpoch
 	}
 	for i := 0; ; {
-		start, end := nextKey(title, i)
+		start, end := lexis.NextKey(title, i)
 		if end < 0 {
 			break
 		}
@@ -121,12 +122,12 @@ func barPlace(title string) (epoch counter, said string) {
 			said = split
 		}
 		i = end
-		at := skipBlanks(title, end)
+		at := lexis.SkipBlanks(title, end)
 		u, _ := unitOf(word)
 		opened := at < len(title) && title[at] == '['
 		if u == unitEpoch || opened && (said != "" || start == 0) {
 			if opened || at < len(title) && (title[at] == ':' || title[at] == '#') {
-				at = skipBlanks(title, at+1)
+				at = lexis.SkipBlanks(title, at+1)
 			}
 			if c, _, ok := ofTotal(title, at); ok && (u == unitEpoch || c.total > 0) {
 				c.unit = unitEpoch
@@ -171,11 +172,11 @@ func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
 func (r *Reader) isSteady(values []value) bool {
 	p, fresh := &r.bars, false
 	for _, v := range values {
-		if i := indexOf(p.values, v.show); p.frames > 0 && (i < 0 || !p.steady || !sameValue(p.values[i].value, v.value)) {
+		if i := indexOf(p.values, v.show); p.frames > 0 && (i < 0 || !p.steady || !sameValue(p.values[i].Value, v.Value)) {
 			return false
 		}
 		s := r.series[v.show]
-		fresh = fresh || v.kind >= weak && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.value))
+		fresh = fresh || v.kind >= weak && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
 	}
 	return fresh
 }
@@ -184,7 +185,7 @@ func (r *Reader) isSteady(values []value) bool {
 // prints what its row has no room for; false for any other.
 func (r *Reader) below(line string) bool {
 	p := &r.bars
-	if !p.belowBar || !p.pending || skipBlanks(line, 0) < deepestIndent {
+	if !p.belowBar || !p.pending || lexis.SkipBlanks(line, 0) < deepestIndent {
 		p.belowBar = false
 		return false
 	}
@@ -232,13 +233,13 @@ func (r *Reader) flushBar() {
 			v.show = r.scanner.names.validatedAs("eval/", v.show)
 		}
 		if ofPass(v.show) {
-			if old, ok := p.stale[v.show]; ok && sameValue(old, v.value) && !validated {
+			if old, ok := p.stale[v.show]; ok && sameValue(old, v.Value) && !validated {
 				continue
 			}
 			if p.stale == nil || len(p.stale) >= mostStale {
 				p.stale = map[string]float64{}
 			}
-			p.stale[v.show] = v.value
+			p.stale[v.show] = v.Value
 			now := r.epoch
 			if first && now != nil && 2*p.frame.n < p.frame.total && *now > r.counters.firstEpoch { // what a bar begins with is from before
 				r.epoch = new(*now - 1)
@@ -276,7 +277,7 @@ func ofPass(show string) bool {
 func (p *bars) validated() bool {
 	return slices.ContainsFunc(p.values, func(v value) bool {
 		old, known := p.stale[v.show]
-		return ofPass(v.show) && Split(v.show) != "" && (!known || !sameValue(old, v.value))
+		return ofPass(v.show) && Split(v.show) != "" && (!known || !sameValue(old, v.Value))
 	})
 }
 
@@ -290,7 +291,7 @@ func (p *bars) repeated(f *found) {
 	inner, epoch := within(f.counters)
 	if p.pending && len(f.counters) == 0 && len(f.values) == 1 { // nor is it new where nothing places it
 		v := f.values[0]
-		if i := indexOf(p.values, v.show); i >= 0 && (sameValue(v.value, p.values[i].value) || roundsTo(v.value, p.values[i].value)) {
+		if i := indexOf(p.values, v.show); i >= 0 && (sameValue(v.Value, p.values[i].Value) || roundsTo(v.Value, p.values[i].Value)) {
 			f.values = f.values[:0]
 		}
 		return
@@ -303,7 +304,7 @@ func (p *bars) repeated(f *found) {
 		if i < 0 {
 			i = indexOf(f.values, "train/"+b.show)
 		}
-		return i >= 0 && (sameValue(f.values[i].value, b.value) || roundsTo(f.values[i].value, b.value))
+		return i >= 0 && (sameValue(f.values[i].Value, b.Value) || roundsTo(f.values[i].Value, b.Value))
 	})
 }
 
@@ -336,14 +337,14 @@ func (r *Reader) barred(v value, axis Axis) {
 		return
 	}
 	b := &s.bar
-	isNew := b.frames == 0 || !sameValue(v.value, b.last)
+	isNew := b.frames == 0 || !sameValue(v.Value, b.last)
 	if b.frames > 0 && isNew {
 		b.changes++
-		b.jumps = b.jumps || math.Abs(v.value-b.last) > 1.5*lastDigit(b.last)
+		b.jumps = b.jumps || math.Abs(v.Value-b.last) > 1.5*lastDigit(b.last)
 	}
 	b.frames++
-	b.last = v.value
-	p := r.point(v.show, v.value)
+	b.last = v.Value
+	p := r.point(v.show, v.Value)
 	p.X = axis
 	early := 2*r.bars.frame.n < r.bars.frame.total
 	b.atOnce = b.atOnce || early && p.Epoch != nil && *p.Epoch == r.counters.firstEpoch

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // bar is one frame of a progress bar.
@@ -35,7 +37,7 @@ func readBar(text string) (bar, bool) {
 // where percent is where "%|" stands, and fastprogress's "|██--| 2.50% [1/40 …]".
 func tqdmBar(text string, percent int) (b bar, ok bool) {
 	start := percent
-	for start > 0 && (isDigit(text[start-1]) || text[start-1] == '.') {
+	for start > 0 && (lexis.IsDigit(text[start-1]) || text[start-1] == '.') {
 		start--
 	}
 	b.title = strings.TrimRight(text[:start], " :\t")
@@ -65,7 +67,7 @@ func tqdmBar(text string, percent int) (b bar, ok bool) {
 
 // counted reads what follows the picture of a bar: "9/40 [00:00<00:00, 4it/s, loss=1]".
 func (b *bar) counted(text string) bool {
-	c, next, ok := ofTotal(text, skipBlanks(text, 0))
+	c, next, ok := ofTotal(text, lexis.SkipBlanks(text, 0))
 	if !ok {
 		return false
 	}
@@ -105,7 +107,7 @@ func linedBar(text string, i int) (b bar, ok bool) {
 	}
 	before := text[:i]
 	after := strings.TrimLeft(text[i:], "━╸╺─ ")
-	if c, next, ok := ofTotal(before, skipBlanks(before, 0)); ok && c.total > 0 && strings.TrimSpace(before[next:]) == "" {
+	if c, next, ok := ofTotal(before, lexis.SkipBlanks(before, 0)); ok && c.total > 0 && strings.TrimSpace(before[next:]) == "" {
 		return bar{n: c.n, total: c.total, body: after, whole: true}, true
 	}
 	b.title = strings.TrimRight(before, " ")
@@ -124,7 +126,7 @@ func linedBar(text string, i int) (b bar, ok bool) {
 // and Ultralytics's ": 100% 8/8 [00:09<00:00,  1.17s/it]".
 func endlessBar(text string) (b bar, ok bool) {
 	open := strings.Index(text, " [")
-	for open > 0 && !(open+3 < len(text) && isDigit(text[open+2]) && strings.Contains(text[open:min(len(text), open+12)], ":")) {
+	for open > 0 && !(open+3 < len(text) && lexis.IsDigit(text[open+2]) && strings.Contains(text[open:min(len(text), open+12)], ":")) {
 		next := strings.Index(text[open+1:], " [")
 		if next < 0 {
 			return b, false
@@ -157,8 +159,8 @@ func endlessBar(text string) (b bar, ok bool) {
 // kerasBar reads " 9/60 [===>....] - ETA: 0s - loss: 1.67", "60/60 - 0s - loss: 1.28"
 // and "9/Unknown - 0s - loss: 1.67".
 func kerasBar(text string) (b bar, ok bool) {
-	at := skipBlanks(text, 0)
-	if at >= len(text) || !isDigit(text[at]) {
+	at := lexis.SkipBlanks(text, 0)
+	if at >= len(text) || !lexis.IsDigit(text[at]) {
 		return b, false
 	}
 	c, next, ok := ofTotal(text, at)
@@ -173,7 +175,7 @@ func kerasBar(text string) (b bar, ok bool) {
 		return b, false
 	}
 	switch {
-	case strings.HasPrefix(rest, " - "):
+	case strings.HasPrefix(rest, " - ") && rest[len(rest)-1] != '%': // "3/12 - 25%" says how far the run is
 	case len(rest) > 3 && rest[1] == '[' && strings.IndexByte("=.>", rest[2]) >= 0:
 		if close := strings.IndexByte(rest, ']'); close > 0 {
 			rest = rest[close+1:]

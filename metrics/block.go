@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/recipe"
 )
 
@@ -36,7 +37,7 @@ func (r *Reader) inBlock(line string) bool {
 	if b.kind == "" {
 		return false
 	}
-	indent := skipBlanks(line, 0)
+	indent := lexis.SkipBlanks(line, 0)
 	key, value, ok := strings.Cut(line[indent:], " = ")
 	if b.kind == recipe.BlockResult {
 		key, value, ok = strings.Cut(line[indent:], ":")
@@ -56,18 +57,18 @@ func (r *Reader) inBlock(line string) bool {
 
 // said takes a line of a summary, unless its series has just that value.
 func (r *Reader) said(key, value string) {
-	f, ok := number(value, 0)
-	if !ok || f.next != len(value) {
+	f, ok := lexis.Number(value, 0)
+	if !ok || f.Next != len(value) {
 		return
 	}
 	v := known(r.scanner.names.term(key, ""), f)
-	if c, ok := dictCounter(keyed{key: key, value: f.value}); ok || v.kind < weak || v.show == "" {
+	if c, ok := dictCounter(keyed{key: key, value: f.Value}); ok || v.kind < weak || v.show == "" {
 		if ok && c.unit == unitEpoch && !r.counters.hasEpoch {
 			r.counters.take([]counter{c})
 		}
 		return
 	}
-	if s := r.series[v.show]; s != nil && s.ordinal > 0 && (sameValue(s.last.Value, v.value) || roundsTo(s.last.Value, v.value)) {
+	if s := r.series[v.show]; s != nil && s.ordinal > 0 && (sameValue(s.last.Value, v.Value) || roundsTo(s.last.Value, v.Value)) {
 		return
 	}
 	r.rule = "summary"
@@ -89,15 +90,15 @@ func (b *block) result(key, text string, indent int) {
 		}
 		return
 	}
-	f, ok := number(text, 0)
-	if !ok || f.next != len(text) || len(b.rows) >= mostRows {
+	f, ok := lexis.Number(text, 0)
+	if !ok || f.Next != len(text) || len(b.rows) >= mostRows {
 		return
 	}
 	name := strings.Clone(key)
 	for i := len(b.path) - 1; i >= 0 && len(name) < longestName; i-- {
 		name = b.path[i].key + "/" + name
 	}
-	b.rows = append(b.rows, row{key: name, value: f.value, real: f.real})
+	b.rows = append(b.rows, row{key: name, value: f.Value, real: f.Real})
 }
 
 // endBlock reads the result that the last lines were.
@@ -113,8 +114,8 @@ func (r *Reader) endBlock() {
 				}
 				continue
 			}
-			v := known(s.names.term(row.key, ""), figure{value: row.value, real: row.real})
-			if v.kind >= measure && v.show != "" && len(v.show) <= longestName && !math.IsNaN(v.value) {
+			v := known(s.names.term(row.key, ""), figure{Value: row.value, Real: row.real})
+			if v.kind >= measure && v.show != "" && len(v.show) <= longestName && !math.IsNaN(v.Value) {
 				v.sure = true
 				s.found.values = append(s.found.values, v)
 				s.mark(v.show)

@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // counter is one "step 20/300" of a line: where the run is, of how much.
@@ -56,32 +58,39 @@ const largestCount = 1 << 53
 func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	u, plural := unitOf(key)
 	opened := at < len(s.line) && s.line[at] == '['
-	if u == noUnit || sep == 0 && !opened || otherCounts[s.before] && !(u == unitEpoch && s.bounds()) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	round := at < len(s.line) && s.line[at] == '(' && sep != ' ' // Batch: (10/200)
+	if round {
+		c, next, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
+		if round = ok && c.total > 0 && next < len(s.line) && s.line[next] == ')'; round {
+			at++
+		}
+	}
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !(u == unitEpoch && s.bounds()) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
-		at = skipBlanks(s.line, at+1)
+		at = lexis.SkipBlanks(s.line, at+1)
 	}
 	at = behindNo(s.line, at)
 	c, next, ok := ofTotal(s.line, at)
 	c.unit = u
 	c.global = isGlobal(key)
 	c.inEpoch, c.restarts = u == unitBatch, u == unitBatch && c.total > 0
-	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != skipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
+	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
 	}
 	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && isMeasured(s.line[c.at:next])) {
 		return counter{}, 0, false
 	}
-	if ok && c.total == 0 && u == unitStep && next+1 < len(s.line) && s.line[next] == '/' && isDigit(s.line[next+1]) { // [12/8]: counts on over the epochs of 8
-		c.global, next = true, digits(s.line, next+1)
+	if ok && c.total == 0 && u == unitStep && next+1 < len(s.line) && s.line[next] == '/' && lexis.IsDigit(s.line[next+1]) { // [12/8]: counts on over the epochs of 8
+		c.global, next = true, lexis.Digits(s.line, next+1)
 	}
 	if opened && next+1 < len(s.line) && s.line[next] == '-' { // Batch [0-20]
-		if end, ok := number(s.line, next+1); ok {
-			c.n, c.at, next = end.value, end.start, end.next
+		if end, ok := lexis.Number(s.line, next+1); ok {
+			c.n, c.at, next = end.Value, end.Start, end.Next
 		}
 	}
-	if opened && next < len(s.line) && s.line[next] == ']' {
+	if opened && next < len(s.line) && s.line[next] == ']' || round {
 		next++
 	}
 	return c, next, endsCount(s.line, next)
@@ -91,7 +100,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 // counted has not: "return per evaluation episode: 23.00".
 func isMeasured(text string) bool {
 	point := strings.IndexByte(text, '.')
-	return point >= 0 && digits(text, point+1) >= point+3
+	return point >= 0 && lexis.Digits(text, point+1) >= point+3
 }
 
 // behindNo is where a number stands that is called one: "Step #0", "Iteration No: 1".
@@ -105,7 +114,7 @@ func behindNo(line string, at int) int {
 	case 'n', 'N':
 		for _, word := range [...]string{"No", "no", "Number", "number", "Nr", "nr"} {
 			if end := at + len(word); strings.HasPrefix(line[at:], word) && end < len(line) && strings.IndexByte(" .:#=", line[end]) >= 0 {
-				return skipBlanks(line, end+len(line[end:])-len(strings.TrimLeft(line[end:], ".:#= ")))
+				return lexis.SkipBlanks(line, end+len(line[end:])-len(strings.TrimLeft(line[end:], ".:#= ")))
 			}
 		}
 	}
@@ -119,15 +128,15 @@ func (s *scanner) behindEpoch(key string, i int) bool {
 	if len(f) != 1 || f[0].unit != unitEpoch {
 		return false
 	}
-	end := digits(s.line, f[0].at)
+	end := lexis.Digits(s.line, f[0].at)
 	return strings.HasPrefix(s.line[end:i], ", "+key+":")
 }
 
 // bounds reports whether the line begins as "Start of epoch 3" or "End of epoch 3" does.
 func (s *scanner) bounds() bool {
-	i := skipBlanks(s.line, 0)
+	i := lexis.SkipBlanks(s.line, 0)
 	if i < len(s.line) && s.line[i] == '|' {
-		i = skipBlanks(s.line, i+1)
+		i = lexis.SkipBlanks(s.line, i+1)
 	}
 	head := strings.ToLower(s.line[i:min(len(s.line), i+9)])
 	return s.before == "of" && (strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "end of "))
@@ -166,25 +175,25 @@ func isGlobal(key string) bool {
 
 // ofTotal reads "20/300", or "20" alone.
 func ofTotal(line string, at int) (c counter, next int, ok bool) {
-	f, ok := number(line, at)
-	if !ok || !(f.value >= 0 && f.value <= largestCount) {
+	f, ok := lexis.Number(line, at)
+	if !ok || !(f.Value >= 0 && f.Value <= largestCount) {
 		return counter{}, at, false
 	}
-	c.n, c.at, next = f.value, f.start, f.next
-	if times, end := thousandfold(line, next); end > next {
+	c.n, c.at, next = f.Value, f.Start, f.Next
+	if times, end := lexis.Thousandfold(line, next); end > next {
 		c.n, next, c.times = math.Round(c.n*times), end, times
 	}
-	slash := skipBlanks(line, next)
+	slash := lexis.SkipBlanks(line, next)
 	if strings.HasPrefix(line[slash:], "of ") { // 3 of 10
 		slash++
 	}
 	if slash < len(line) && (line[slash] == '/' || slash > next && line[slash] == 'f') {
-		total, ok := number(line, skipBlanks(line, slash+1))
-		if times, end := thousandfold(line, total.next); ok && end > total.next {
-			total.value, total.next, c.times = math.Round(total.value*times), end, max(c.times, 1)
+		total, ok := lexis.Number(line, lexis.SkipBlanks(line, slash+1))
+		if times, end := lexis.Thousandfold(line, total.Next); ok && end > total.Next {
+			total.Value, total.Next, c.times = math.Round(total.Value*times), end, max(c.times, 1)
 		}
-		if ok && total.value >= c.n && total.value > 0 && total.value <= largestCount {
-			c.total, c.totalAt, next = total.value, total.start, total.next
+		if ok && total.Value >= c.n && total.Value > 0 && total.Value <= largestCount {
+			c.total, c.totalAt, next = total.Value, total.Start, total.Next
 		}
 	}
 	return c, next, true
@@ -202,15 +211,15 @@ func endsCount(line string, i int) bool {
 	case '[', '.':
 		return line[i] == '[' || strings.HasPrefix(line[i:], "..") || i+1 == len(line)
 	case '/':
-		return i+1 < len(line) && isLetter(line[i+1])
+		return i+1 < len(line) && lexis.IsLetter(line[i+1])
 	}
-	return standsAlone(line, i)
+	return lexis.StandsAlone(line, i)
 }
 
 // within reads the steps in an epoch that stand after it: "Epoch: [0][ 10/100]",
 // "Train Epoch: 1 [640/60000 (1%)]", "epoch 001:  10 / 40 ".
 func (s *scanner) within(c counter, next int) int {
-	at := skipBlanks(s.line, next)
+	at := lexis.SkipBlanks(s.line, next)
 	if c.unit != unitEpoch || at >= len(s.line) {
 		return next
 	}
@@ -218,7 +227,7 @@ func (s *scanner) within(c counter, next int) int {
 	if !opened && s.line[at] != ':' && s.line[at] != '|' {
 		return next
 	}
-	in, end, ok := ofTotal(s.line, skipBlanks(s.line, at+1))
+	in, end, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
 	if !ok || in.total == 0 || s.line[at] == '|' && !ofBatches(s.line, end) {
 		return next
 	}
@@ -237,10 +246,10 @@ func (s *scanner) within(c counter, next int) int {
 // ofBatches reports whether a count that ends at i is all that stands between
 // two bars, but for its name: "|   200/ 2983 batches |".
 func ofBatches(line string, i int) bool {
-	i = skipBlanks(line, i)
+	i = lexis.SkipBlanks(line, i)
 	for _, word := range [...]string{"batches", "steps", "iters", "iterations"} {
 		if strings.HasPrefix(line[i:], word) {
-			i = skipBlanks(line, i+len(word))
+			i = lexis.SkipBlanks(line, i+len(word))
 			break
 		}
 	}

@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // csvRows reads the rows of a table. Where no column is called by what counts,
@@ -10,6 +12,7 @@ import (
 // until they show whether it goes up by the same from each to the next.
 type csvRows struct {
 	columns []string
+	long    long
 	names   fileNames
 	add     func(...Point)
 	judged  bool
@@ -25,6 +28,10 @@ type csvRow struct {
 }
 
 func (t *csvRows) read(cells []string) {
+	if t.long.name >= 0 {
+		t.readLong(cells)
+		return
+	}
 	row := csvRow{at: nowhere(), values: t.room}
 	if !t.judged || t.room == nil {
 		row.values = make([]float64, len(t.columns))
@@ -36,8 +43,8 @@ func (t *csvRows) read(cells []string) {
 			continue
 		}
 		cell := strings.TrimSpace(cells[i])
-		if f, ok := number(cell, 0); ok && f.next == len(cell) && !row.at.takes(name, f.value) {
-			row.values[i] = f.value
+		if f, ok := lexis.Number(cell, 0); ok && f.Next == len(cell) && !row.at.takes(name, f.Value) {
+			row.values[i] = f.Value
 		}
 	}
 	if t.judged {

@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // Bounds of what is read of one dictionary.
@@ -31,14 +33,14 @@ type dict struct {
 // readDict returns the numbers in a dictionary; false when text is none to its end.
 func readDict(text string, buffer []keyed) ([]keyed, bool) {
 	d := dict{text: text, pairs: buffer[:0]}
-	if !d.object(0) || skipBlanks(text, d.i) != len(text) {
+	if !d.object(0) || lexis.SkipBlanks(text, d.i) != len(text) {
 		return nil, false
 	}
 	return d.pairs, true
 }
 
 func (d *dict) skip() byte {
-	d.i = skipBlanks(d.text, d.i)
+	d.i = lexis.SkipBlanks(d.text, d.i)
 	if d.i >= len(d.text) {
 		return 0
 	}
@@ -167,22 +169,35 @@ func (d *dict) add(text string) {
 		return
 	}
 	p := keyed{text: text}
-	for _, w := range [...]string{"tensor(", "array(", "Array(", "np.float64(", "np.float32("} {
-		if strings.HasPrefix(text, w) {
-			text, _, _ = strings.Cut(strings.TrimSuffix(text[len(w):], ")"), ",")
-			break
-		}
+	if inside := unwrapped(text, 0); inside > 0 {
+		text, _, _ = strings.Cut(strings.TrimSuffix(text[inside:], ")"), ",")
 	}
-	if f, ok := number(text, 0); ok && f.next == len(text) {
-		p.value, p.real, p.text = f.value, f.real, ""
+	if f, ok := lexis.Number(text, 0); ok && f.Next == len(text) {
+		p.value, p.real, p.text = f.Value, f.Real, ""
 	} else if p.text == "" {
 		return
 	}
-	p.key = d.keys[len(d.keys)-1]
-	if len(d.keys) > 1 {
-		p.key = strings.Join(d.keys, "/")
-	}
+	p.key = pathOf(d.keys)
 	d.pairs = append(d.pairs, p)
+}
+
+// containers are members that hold what was measured, and not more: what they hold of
+// one split has that for its first name.
+var containers = set(`metrics metric logs scalars results values stats`)
+
+// pathOf is the name of a value below keys: {"metrics": {"val": {"loss": {"value": 0.5}}}}
+// is val/loss.
+func pathOf(keys []string) string {
+	if n := len(keys); n > 1 && keys[n-1] == "value" {
+		keys = keys[:n-1]
+	}
+	if len(keys) > 2 && containers[keys[0]] && splits[keys[1]] != "" {
+		keys = keys[1:]
+	}
+	if len(keys) == 1 {
+		return keys[0]
+	}
+	return strings.Join(keys, "/")
 }
 
 // dict reads a line whose last part is a dictionary that begins at open. It
@@ -217,7 +232,7 @@ func (s *scanner) dict(line string, from, open int, said string) (found, bool) {
 		if p.text != "" {
 			continue
 		}
-		v := value{term: s.names.term(p.key, said), figure: figure{value: p.value, real: p.real}}
+		v := value{term: s.names.term(p.key, said), figure: figure{Value: p.value, Real: p.real}}
 		if v.kind == never || v.show == "" {
 			continue
 		}
@@ -245,7 +260,7 @@ func eventOf(pairs []keyed, before, said string) string {
 	}
 	for i, p := range pairs {
 		switch p.key {
-		case "key", "name", "metric", "tag", "metric_name":
+		case "key", "name", "metric", "tag", "metric_name", "series":
 			if p.text != "" && strings.IndexByte(p.text, ' ') < 0 {
 				name = p.text
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/export"
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // What collects the output of processes stores each line in an envelope: docker
@@ -23,7 +24,7 @@ func unwrap(line string) (inside string, whole, ok bool) {
 	if len(line) > 24 && line[0] == '{' {
 		return unwrapJSON(strings.TrimRight(line, " \r"))
 	}
-	if len(line) > 30 && isDigit(line[0]) && line[4] == '-' && line[10] == 'T' {
+	if len(line) > 30 && lexis.IsDigit(line[0]) && line[4] == '-' && line[10] == 'T' {
 		return export.CRI(line)
 	}
 	return "", false, false
@@ -79,7 +80,7 @@ func isClock(key string) bool {
 // enveloped reads what lies in an envelope as the stream that it was; false for
 // a line that is none.
 func (r *Reader) enveloped(line string) bool {
-	if r.depth >= deepestEnvelope || line[0] != '{' && !isDigit(line[0]) {
+	if r.depth >= deepestEnvelope || line[0] != '{' && !lexis.IsDigit(line[0]) {
 		return false
 	}
 	inside, whole, ok := unwrap(line)

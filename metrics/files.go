@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/wandb"
 )
@@ -151,7 +152,7 @@ func ReadCSV(r io.Reader, add func(...Point)) error {
 	for i := range columns {
 		columns[i] = strings.TrimSpace(strings.Clone(header[i]))
 	}
-	rows := csvRows{columns: columns, names: fileNames{}, add: add}
+	rows := csvRows{columns: columns, long: longOf(columns), names: fileNames{}, add: add}
 	defer rows.end()
 	for {
 		cells, err := c.Read()
@@ -192,7 +193,7 @@ func uncommented(text []byte) []byte {
 	comma := string(separatorOf(header))
 	cells := strings.Split(string(row), comma)
 	for _, cell := range cells {
-		if f, ok := number(strings.TrimSpace(cell), 0); !ok || f.next != len(strings.TrimSpace(cell)) {
+		if f, ok := lexis.Number(strings.TrimSpace(cell), 0); !ok || f.Next != len(strings.TrimSpace(cell)) {
 			return text
 		}
 	}
@@ -267,8 +268,8 @@ func count(v float64) int64 {
 // jsonNumber reads a number, also as a string ("0.25", "nan").
 func jsonNumber(raw json.RawMessage) (float64, bool) {
 	text := strings.Trim(string(raw), `"`)
-	f, ok := number(text, 0)
-	return f.value, ok && f.next == len(text)
+	f, ok := lexis.Number(text, 0)
+	return f.Value, ok && f.Next == len(text)
 }
 
 // longestRow bounds a line of a file of JSON lines; longer ones are left out.
@@ -373,6 +374,9 @@ func ReadJSON(r io.Reader, add func(...Point)) error {
 	var lists map[string]json.RawMessage
 	if err := json.Unmarshal(text, &lists); err != nil {
 		return fmt.Errorf("read the JSON: %w", err)
+	}
+	if readTold(lists["series"], add) {
+		return nil
 	}
 	for _, name := range sortedKeys(lists) {
 		var values []json.RawMessage

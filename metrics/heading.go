@@ -3,6 +3,9 @@ package metrics
 import (
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // Values are printed in blocks, too, one in each line below a line that says
@@ -173,9 +176,9 @@ func (h *heading) of(line string) string {
 
 // isPair reports whether a line is an indented name and a text: "  runtime = 0:01:02".
 func isPair(line string) bool {
-	i := skipBlanks(line, 0)
+	i := lexis.SkipBlanks(line, 0)
 	end := i
-	for end < len(line) && isKeyByte(line[end]) {
+	for end < len(line) && lexis.IsKeyByte(line[end]) {
 		end++
 	}
 	sep, _ := separator(line, end)
@@ -184,13 +187,13 @@ func isPair(line string) bool {
 
 // isAlone reports whether a line is a name and a number and no more: "  loss : 0.4".
 func isAlone(line string) bool {
-	i := skipBlanks(line, 0)
-	if i >= len(line) || !isLetter(line[i]) {
+	i := lexis.SkipBlanks(line, 0)
+	if i >= len(line) || !lexis.IsLetter(line[i]) {
 		return false
 	}
 	end := i
 	for end < len(line) && line[end] != ':' && line[end] != '=' {
-		if !isKeyByte(line[end]) && line[end] != ' ' && line[end] != '\t' && line[end] != '(' && line[end] != ')' {
+		if !lexis.IsKeyByte(line[end]) && line[end] != ' ' && line[end] != '\t' && line[end] != '(' && line[end] != ')' {
 			return false
 		}
 		end++
@@ -199,11 +202,11 @@ func isAlone(line string) bool {
 	if sep == 0 || sep == ' ' || end-i > longestName {
 		return false
 	}
-	f, ok := number(line, at)
-	if ok && f.next < len(line) && line[f.next] == '%' {
-		f.next++
+	f, ok := lexis.Number(line, at)
+	if ok && f.Next < len(line) && line[f.Next] == '%' {
+		f.Next++
 	}
-	return ok && strings.Trim(line[f.next:], " ,;") == ""
+	return ok && remark.IsMark(strings.Trim(line[f.Next:], " ,;"))
 }
 
 // ofRecord reports whether what a line alone, below one that only counts, says may
@@ -213,5 +216,5 @@ func ofRecord(f found) bool {
 	if len(f.counters) > 0 || len(f.values) == 0 || f.values[0].kind >= weak {
 		return true
 	}
-	return f.values[0].real && f.values[0].kind != measure
+	return f.values[0].Real && f.values[0].kind != measure
 }

@@ -10,8 +10,8 @@ func (s *scanner) judged() []value {
 	placed, scored := len(f.counters) > 0 || f.pass.total > 0 || s.evaluates || s.assumed, false
 	vouched, splitsAlone := false, 0
 	for _, v := range f.values {
-		scored = scored || v.kind == score && (!v.blank || v.real)
-		vouched = vouched || v.kind == score && !v.weak && v.real
+		scored = scored || v.kind == score && (!v.blank || v.Real)
+		vouched = vouched || v.kind == score && !v.weak && v.Real
 		if v.bareSplit {
 			splitsAlone++
 		}
@@ -23,7 +23,7 @@ func (s *scanner) judged() []value {
 		case !placed && !scored && !s.below && !s.ofSplit(v) && !(v.rate && v.kind >= measure && !v.blank):
 			s.passedOver.add(v.show, "nothing says where the run was, and no loss or score stands beside it")
 			continue
-		case v.bareNorm && (!placed || s.under), v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below && !s.ofSplit(v):
+		case v.bareNorm && (!placed || s.under), v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.Real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below && !s.ofSplit(v):
 			s.passedOver.add(v.show, "nothing says where the run was")
 			continue
 		case v.term.average && (v.term.split == "" && (!placed || s.under) && strings.IndexByte(v.show, '/') < 0 || several(f.values, "loss")):
@@ -31,6 +31,18 @@ func (s *scanner) judged() []value {
 		}
 		if i := indexOf(kept, v.show); i >= 0 {
 			first := &kept[i]
+			if first.average != v.average { // "Reward: 12 | Avg Reward (last 100): 10"
+				if mean := s.names.averaged(v.show); indexOf(kept, mean) < 0 {
+					if v.average {
+						v.show = mean
+					} else {
+						first.show = mean
+					}
+					v.sure = v.kind == score || placed && v.kind >= measure
+					kept = append(kept, v)
+				}
+				continue
+			}
 			if first.owner == "" || v.owner == "" || first.owner == v.owner {
 				continue
 			}
@@ -48,7 +60,7 @@ func (s *scanner) judged() []value {
 // ofSplit reports whether a value is all that its line tells, and its name says of
 // which data it is: "train/ce : 0.8123".
 func (s *scanner) ofSplit(v value) bool {
-	return v.real && !v.blank && strings.IndexByte(v.show, '/') > 0 && Split(v.show) != "" && isAlone(s.line)
+	return v.Real && !v.blank && strings.IndexByte(v.show, '/') > 0 && Split(v.show) != "" && isAlone(s.line)
 }
 
 // ownedBefore reports whether a name was told apart by its owner already.

@@ -1,12 +1,17 @@
 package metrics
 
-import "strings"
+import (
+	"math"
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
 
 // lead reads a counter that has no name, at the beginning of a line: "[18] ",
 // "[1,800] ", "<10> ", "250:\t", " 10) ".
 func (s *scanner) lead(i int) int {
 	line := s.line
-	at := skipBlanks(line, i)
+	at := lexis.SkipBlanks(line, i)
 	if at+2 >= len(line) {
 		return i
 	}
@@ -16,21 +21,26 @@ func (s *scanner) lead(i int) int {
 	if next := s.pair(at); next > 0 {
 		return next
 	}
+	if lexis.IsDigit(line[at]) && line[len(line)-1] == '%' {
+		if next := s.share(at); next > 0 {
+			return next
+		}
+	}
 	c := counter{unit: unitStep}
 	open, close := line[at] == '[' || line[at] == '<', byte(']')
 	if line[at] == '<' {
 		close = '>'
 	}
 	if open {
-		at = skipBlanks(line, at+1)
+		at = lexis.SkipBlanks(line, at+1)
 	}
-	end := thousands(line, at, digits(line, at))
+	end := lexis.Thousands(line, at, lexis.Digits(line, at))
 	if end == at || end-at > 9 || end+1 >= len(line) {
 		return i
 	}
 	next, number := line[end], line[at:end]
 	if open && next == ' ' { // "[10 epochs]: TRAIN:[loss=0.5]"
-		start, stop := nextKey(line, end)
+		start, stop := lexis.NextKey(line, end)
 		if u, _ := unitOf(line[start:max(start, stop)]); u != noUnit && start == end+1 && stop < len(line) && line[stop] == close {
 			c.unit, end, next = u, stop, close
 		}
@@ -81,7 +91,7 @@ func behindDots(line string) string {
 // what is counted stands behind; 0 when it is not there.
 func (s *scanner) beforeUnit(at int) int {
 	line := s.line
-	if !isDigit(line[at]) {
+	if !lexis.IsDigit(line[at]) {
 		return 0
 	}
 	c, next, ok := ofTotal(line, at)
@@ -92,7 +102,7 @@ func (s *scanner) beforeUnit(at int) int {
 	for word < len(line) && word-next < 4 && strings.IndexByte(" *-|", line[word]) >= 0 {
 		word++
 	}
-	start, end := nextKey(line, word)
+	start, end := lexis.NextKey(line, word)
 	if word == next || start != word || end < 0 {
 		return 0
 	}
@@ -110,16 +120,16 @@ func (s *scanner) beforeUnit(at int) int {
 // inBracket is behind a bracket at i and the letter or two that may say what is
 // counted in it: "[E 1/5][B 50/200]".
 func inBracket(line string, i int) int {
-	i = skipBlanks(line, i+1)
+	i = lexis.SkipBlanks(line, i+1)
 	end := i
-	for end < len(line) && isLetter(line[end]) {
+	for end < len(line) && lexis.IsLetter(line[end]) {
 		end++
 	}
 	if end-i > 2 || end == len(line) || end > i && line[end] != ' ' && line[end] != ':' {
 		return i
 	}
 	if end > i {
-		i = skipBlanks(line, end+1)
+		i = lexis.SkipBlanks(line, end+1)
 	}
 	return i
 }
@@ -149,11 +159,11 @@ func (s *scanner) pair(at int) int {
 // code or on the network that the line comes from, when a key ends at i:
 // "yolox.core.trainer:246 - ", "worker-17:0 "; 0 where it says nothing of that.
 func (s *scanner) place(key string, i int) int {
-	if len(s.found.counters)+len(s.found.values) > 0 || i+1 >= len(s.line) || s.line[i] != ':' || !isDigit(s.line[i+1]) ||
+	if len(s.found.counters)+len(s.found.values) > 0 || i+1 >= len(s.line) || s.line[i] != ':' || !lexis.IsDigit(s.line[i+1]) ||
 		!strings.ContainsAny(key, ".-") || classify(strings.ToLower(key)) > never {
 		return 0
 	}
-	end := digits(s.line, i+1)
+	end := lexis.Digits(s.line, i+1)
 	if end == len(s.line) || s.line[end] != ' ' && s.line[end] != ']' {
 		return 0
 	}
@@ -167,14 +177,14 @@ func (s *scanner) rateAlone() {
 	if colon < 0 || colon > 12 {
 		return
 	}
-	at := skipBlanks(s.line, c.at+colon+1)
-	f, ok := number(s.line, at)
-	if !ok || !isRateUnit(s.line, f.next) {
+	at := lexis.SkipBlanks(s.line, c.at+colon+1)
+	f, ok := lexis.Number(s.line, at)
+	if !ok || !isRateUnit(s.line, f.Next) {
 		return
 	}
-	start := skipBlanks(s.line, f.next)
+	start := lexis.SkipBlanks(s.line, f.Next)
 	end := start
-	for end < len(s.line) && isKeyByte(s.line[end]) {
+	for end < len(s.line) && lexis.IsKeyByte(s.line[end]) {
 		end++
 	}
 	s.phrase = start
@@ -200,9 +210,9 @@ func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
 	if name = strings.TrimSpace(name); name == "" || len(name) > longestName {
 		return v, 0, false
 	}
-	v.figure, ok = number(s.line, skipBlanks(s.line, next+1))
+	v.figure, ok = lexis.Number(s.line, lexis.SkipBlanks(s.line, next+1))
 	v.term = s.names.term(name, "")
-	return v, v.figure.next, ok && v.kind >= weak && v.show != "" && v.real && standsAlone(s.line, v.figure.next)
+	return v, v.figure.Next, ok && v.kind >= weak && v.show != "" && v.Real && lexis.StandsAlone(s.line, v.figure.Next)
 }
 
 // ordinal reads "第3轮", whose number is inside the word that counts.
@@ -221,6 +231,28 @@ func (s *scanner) ordinal(key string, end int) bool {
 // afterCounter reports whether a word in brackets says of what data a line is whose
 // place was told before it: "Epoch 1 (train) loss: 0.5".
 func (s *scanner) afterCounter(start, end int) bool {
-	return len(s.found.counters) > 0 && len(s.found.values) == 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
+	if n := len(s.found.values); n > 0 && (start < 2 || strings.Trim(s.line[s.found.values[n-1].Next:start-1], " ,;|") != "" || end+2 >= len(s.line) || !lexis.IsLetter(s.line[end+2])) { // "(train) loss: 0.5 (val) loss: 0.6"
+		return false
+	}
+	return len(s.found.counters)+len(s.found.values) > 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
 		(end+1 == len(s.line) || s.line[end+1] == ' ')
+}
+
+// share reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
+// is there. It is 0 where the two do not agree.
+func (s *scanner) share(at int) int {
+	line := s.line
+	c, next, ok := ofTotal(line, at)
+	if !ok || c.total == 0 {
+		return 0
+	}
+	rest := strings.Trim(line[next:], " \t-()[]|:")
+	percent, ok := lexis.Number(rest, 0)
+	if !ok || rest[percent.Next:] != "%" || math.Abs(percent.Value-100*c.n/c.total) > 1 {
+		return 0
+	}
+	c.unit, c.global = unitStep, true
+	s.found.counters = append(s.found.counters, c)
+	s.mark("/")
+	return len(line)
 }

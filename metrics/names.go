@@ -90,7 +90,7 @@ var splits = map[string]string{
 }
 
 // shortSplits are what programmers cut them to; they say it only before a score.
-var shortSplits = map[string]string{"tr": "train", "trn": "train", "te": "test", "tst": "test", "va": "val", "vld": "val"}
+var shortSplits = map[string]string{"tr": "train", "trn": "train", "te": "test", "tst": "test", "va": "val", "vld": "val", "vl": "val"}
 
 func set(list string) map[string]bool {
 	s := map[string]bool{}

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/dlwb/dlwb/metrics/loghead"
-
 	"github.com/dlwb/dlwb/metrics/recipe"
 )
 

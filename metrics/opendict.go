@@ -1,6 +1,10 @@
 package metrics
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
 
 // Bounds of a dictionary that is printed over several lines.
 const (
@@ -55,8 +59,8 @@ func isMember(body string) bool {
 	case '}', ']', '{', '[':
 		return true
 	}
-	f, ok := number(body, 0) // of a list
-	return ok && strings.Trim(body[f.next:], ",") == ""
+	f, ok := lexis.Number(body, 0) // of a list
+	return ok && strings.Trim(body[f.Next:], ",") == ""
 }
 
 // braces is how much deeper a line leads.

@@ -25,7 +25,7 @@ func (r *Reader) collect(f found, rank int) {
 	p.values = p.values[:0]
 	for _, v := range f.values {
 		if v.hasMean {
-			v.value = v.mean
+			v.Value = v.mean
 		}
 		if f.pass.inEpoch {
 			v.show = r.scanner.names.validatedAs("val/", v.show)

@@ -3,6 +3,7 @@ package metrics
 import (
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
 )
 
@@ -83,13 +84,13 @@ func (s *sources) peel(line string) (rest string, rank int, tentative bool) {
 // "… on rank 1", `…, "rank": 1}`. Of "mean rank 1" and "lora rank: 16" it is a value.
 func rankBehind(line string) int {
 	end := len(line)
-	for end > 0 && !isDigit(line[end-1]) {
-		if end--; end < len(line)-3 || isLetter(line[end]) || line[end] == ' ' {
+	for end > 0 && !lexis.IsDigit(line[end-1]) {
+		if end--; end < len(line)-3 || lexis.IsLetter(line[end]) || line[end] == ' ' {
 			return unlabelled
 		}
 	}
 	at := end
-	for at > 0 && isDigit(line[at-1]) {
+	for at > 0 && lexis.IsDigit(line[at-1]) {
 		at--
 	}
 	name := at
@@ -110,7 +111,7 @@ func rankBehind(line string) int {
 		}
 	}
 	before = strings.TrimRight(before, " ")
-	if n := len(before); n > 0 && isKeyByte(before[n-1]) && !isDigit(before[n-1]) {
+	if n := len(before); n > 0 && lexis.IsKeyByte(before[n-1]) && !lexis.IsDigit(before[n-1]) {
 		return unlabelled
 	}
 	return smallInt(line[at:end])
@@ -122,7 +123,7 @@ var roles = set(`rank gpu cuda proc process worker node host replica pod device 
 // roleLabel reads "rank0 | ", "GPU 1: ", "Node[2] " and "(rank 3) " at i.
 func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 	end := i
-	for end < len(line) && end-i < 12 && (isLetter(line[end])) {
+	for end < len(line) && end-i < 12 && (lexis.IsLetter(line[end])) {
 		end++
 	}
 	if end == i || end >= len(line) {
@@ -132,11 +133,11 @@ func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 	if strings.IndexByte(" =:#-[", line[at]) >= 0 {
 		at++
 	}
-	stop := digits(line, at)
+	stop := lexis.Digits(line, at)
 	if stop == at || stop-at > 4 || stop >= len(line) {
 		return line, unlabelled, false
 	}
-	behind := skipBlanks(line, stop)
+	behind := lexis.SkipBlanks(line, stop)
 	if behind < len(line) && (strings.IndexByte("|>])", line[behind]) >= 0 || line[stop] == ':' && stop+1 < len(line) && line[stop+1] == ' ') && roles[strings.ToLower(line[i:end])] {
 		return line[behind+1:], smallInt(line[at:stop]), true
 	}
@@ -144,7 +145,7 @@ func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 }
 
 func (s *sources) label(line string) (rest string, rank int, tentative bool) {
-	i := skipBlanks(line, 0)
+	i := lexis.SkipBlanks(line, 0)
 	if i >= len(line) {
 		return line, unlabelled, false
 	}
@@ -158,12 +159,12 @@ func (s *sources) label(line string) (rest string, rank int, tentative bool) {
 		}
 		rest, rank = s.actorLabel(line, i)
 		return rest, rank, false
-	case isDigit(c):
-		end := digits(line, i)
+	case lexis.IsDigit(c):
+		end := lexis.Digits(line, i)
 		if end-i <= 4 && strings.HasPrefix(line[end:], ": ") { // srun --label
 			return line[end+2:], smallInt(line[i:end]), !s.labelled
 		}
-	case isLetter(c):
+	case lexis.IsLetter(c):
 		if rest, rank, ok := roleLabel(line, i); ok {
 			return rest, rank, false
 		}
@@ -221,8 +222,8 @@ func (s *sources) actorLabel(line string, i int) (string, int) {
 func (s *sources) wordLabel(line string, i int) (string, int) {
 	end := i
 	hasDigit, hasDash := false, false
-	for end < len(line) && (isKeyByte(line[end])) {
-		hasDigit = hasDigit || isDigit(line[end])
+	for end < len(line) && (lexis.IsKeyByte(line[end])) {
+		hasDigit = hasDigit || lexis.IsDigit(line[end])
 		hasDash = hasDash || line[end] == '-' || line[end] == '_'
 		end++
 	}
@@ -230,7 +231,7 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 	if len(word) > longestName {
 		return line, unlabelled
 	}
-	after := skipBlanks(line, end)
+	after := lexis.SkipBlanks(line, end)
 	barred := after < len(line) && line[after] == '|' && after > end
 	if barred && s.colour != 0 && !hasDigit && i == 0 && !saysMore(word) {
 		return line[after+1:], s.named(source{word, s.colour})
@@ -240,7 +241,7 @@ func (s *sources) wordLabel(line string, i int) (string, int) {
 	}
 	if hasDash && barred {
 		if _, host, ok := strings.Cut(word, "algo-"); ok { // SageMaker counts its hosts from algo-1 on
-			if n := digits(host, 0); n > 0 {
+			if n := lexis.Digits(host, 0); n > 0 {
 				return line[after+1:], max(smallInt(host[:n])-1, 0)
 			}
 		}
@@ -273,7 +274,7 @@ func (s *sources) named(from source) int {
 	return rank
 }
 
-func allDigits(s string) bool { return s != "" && digits(s, 0) == len(s) }
+func allDigits(s string) bool { return s != "" && lexis.Digits(s, 0) == len(s) }
 
 func smallInt(s string) int {
 	n := 0

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/metrics/export"
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/smi"
 	"github.com/dlwb/dlwb/metrics/tfevent"
@@ -141,7 +142,7 @@ func Sniff(start []byte) Format {
 	if smi.Is(text, len(start) < sniffed) {
 		return NvidiaSMI
 	}
-	if isJSON(text) {
+	if isJSON(text) || hasSeries(text) {
 		return JSON
 	}
 	if len(text) > 0 && text[0] == '{' {
@@ -187,7 +188,7 @@ func isJSON(text []byte) bool {
 	}
 	d.i++
 	d.skip()
-	_, ok := number(d.text, d.i)
+	_, ok := lexis.Number(d.text, d.i)
 	return ok
 }
 
@@ -210,7 +211,7 @@ func isCSV(text []byte) bool {
 	}
 	for _, c := range cells {
 		c = strings.Trim(strings.TrimSpace(c), `"`)
-		if c == "" || !isLetter(c[0]) || len(c) > 2*longestName || strings.ContainsAny(c, "={}") || strings.Count(c, " ") > 3 {
+		if c == "" || !lexis.IsLetter(c[0]) || len(c) > 2*longestName || strings.ContainsAny(c, "={}") || strings.Count(c, " ") > 3 {
 			return false
 		}
 	}
@@ -219,7 +220,7 @@ func isCSV(text []byte) bool {
 	got := strings.Split(strings.TrimSpace(string(row)), comma)
 	for _, c := range got {
 		c = strings.TrimSpace(c)
-		if f, ok := number(c, 0); ok && f.next == len(c) {
+		if f, ok := lexis.Number(c, 0); ok && f.Next == len(c) {
 			numbers++
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
-
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/screen"
 )
@@ -55,18 +55,20 @@ type Reader struct {
 		steps  []int64
 		epochs []float64
 	}
-	at      time.Time
-	out     []Point
-	taken   []int // where the user's expressions found numbers, from the end of the line
-	hits    []userHit
-	told    func(Reading) // see Explain
-	rule    string
-	best    bool // the next line is of an iteration before
-	counted bool // a line said where the run is since the last best iteration
-	beside  bool // the line counts steps in the epoch beside those of the run
-	first   bool // nothing was read yet
-	ended   bool // no frame of a bar follows the one that is held
-	began   Progress
+	at       time.Time
+	out      []Point
+	taken    []int // where the user's expressions found numbers, from the end of the line
+	hits     []userHit
+	told     func(Reading) // see Explain
+	rule     string
+	near     bool // the line before, of a form that is known, was a name of a metric and a number alone
+	nextNear bool // this one is
+	best     bool // the next line is of an iteration before
+	counted  bool // a line said where the run is since the last best iteration
+	beside   bool // the line counts steps in the epoch beside those of the run
+	first    bool // nothing was read yet
+	ended    bool // no frame of a bar follows the one that is held
+	began    Progress
 
 	depth int                            // of the envelopes that the line lies in
 	inner [deepestEnvelope]screen.Frames // what was in envelopes of each depth, and has not ended
@@ -220,14 +222,18 @@ func (r *Reader) text(b []byte) {
 func (r *Reader) line(line string) {
 	before := len(r.out)
 	r.rule = ""
+	r.near, r.nextNear = r.nextNear, false
 	if len(r.user) > 0 {
 		r.taken = r.taken[:0]
 		r.readUser(line)
 	}
-	hash := r.forms.skeleton(line)
+	if len(r.hits) == 0 { // where an expression of the user found a number, counts from the end of the line
+		line = lexis.Narrow(line)
+	}
+	hash := r.forms.line.Of(line)
 	slot := &r.dull[hash&(1<<12-1)]
 	plain := len(r.tables.columns) == 0 && r.tables.guess == nil && r.tables.splits == nil && len(r.tables.rows) == 0 && r.bars.open == "" && r.block.kind == "" && !r.best && r.heading == (heading{}) // nothing of the lines before is open
-	if *slot == hash && len(r.hits) == 0 && plain {
+	if *slot == hash && len(r.hits) == 0 && plain && !r.near {
 		return
 	}
 	said := plain && r.replay(line, hash) || r.read(line, hash)
@@ -339,7 +345,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	alone := isAlone(rest[from:])
 	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
 	r.heading.record = r.heading.record && alone
-	neighbour := alone && r.heading.scored
+	neighbour := alone && (r.heading.scored || r.near)
 	r.heading.scored = false
 	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
 		if f, ok = r.scanner.dict(rest, from, from+open, splitAlone(rest[from:from+open])); ok {
@@ -362,7 +368,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		rank = unlabelled
-		if number := smallInt(line[skipBlanks(line, 0):digits(line, skipBlanks(line, 0))]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
+		if number := smallInt(line[lexis.SkipBlanks(line, 0):lexis.Digits(line, lexis.SkipBlanks(line, 0))]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
 			var held bool
 			if f, held = r.unplaced(line, 0, rank); held {
 				return true
@@ -379,7 +385,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 				return true
 			}
 		}
-		r.forms.learn(hash, line, rest, from, rank == unlabelled && r.sources.colour == 0, f)
+		r.forms.learn(hash, line, rest, from, rank == unlabelled && r.sources.colour == 0, r.heading.scored, f)
 	}
 	return r.understood(line, rest, from, f, rank)
 }
@@ -444,14 +450,18 @@ func (r *Reader) reports(rest string, counters []counter) bool {
 	if len(counters) != 1 || counters[0].unit != unitEpoch || !r.counters.hasEpoch || counters[0].n >= r.counters.progress.Epoch {
 		return false
 	}
-	behind := rest[max(digits(rest, counters[0].at), digits(rest, counters[0].totalAt)):]
+	behind := rest[max(lexis.Digits(rest, counters[0].at), lexis.Digits(rest, counters[0].totalAt)):]
 	return strings.Trim(behind, " -=*#:]).") != ""
 }
 
 // splitAlone is the split that the last word before a dictionary is: "valid | {".
 func splitAlone(before string) string {
-	before = strings.TrimRight(before, " |:-")
-	return splits[before[strings.LastIndexByte(before, ' ')+1:]]
+	before = strings.TrimRight(before, " |:-=")
+	word := strings.ToLower(before[strings.LastIndexByte(before, ' ')+1:])
+	if split, of, _ := strings.Cut(word, "_"); containers[of] { // val_metrics={
+		word = split
+	}
+	return splits[word]
 }
 
 // said is a line with values, as it is remembered.
@@ -490,7 +500,7 @@ func (r *Reader) placedHash(line string, counters []counter) uint64 {
 func (r *Reader) untaken(values []value, length int) []value {
 	kept := values[:0]
 	for _, v := range values {
-		if !slices.Contains(r.taken, length-v.next) {
+		if !slices.Contains(r.taken, length-v.Next) {
 			kept = append(kept, v)
 		}
 	}

@@ -1,6 +1,11 @@
 package metrics
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
+)
 
 // longestName bounds the text of one name.
 const longestName = 64
@@ -45,6 +50,7 @@ type scanner struct {
 	assumed   bool   // something else than this line says where the run is
 	under     bool   // the line before only counts, and nothing here does
 	below     bool   // the line before was a name and a number alone, as this one is
+	mean      bool   // brackets behind the present name say that its value is an average
 	inDict    bool   // names and values are told apart by their form
 	evaluates bool   // "Epoch(val) [1][20/120]": a line of an evaluation
 	group     string // of "tot_loss[loss=0.5, over 10 frames]" what the bracket is of,
@@ -68,14 +74,14 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	first := i
 	last := -1
 	for {
-		start, end := nextKey(line, i)
+		start, end := lexis.NextKey(line, i)
 		if end < 0 {
 			break
 		}
 		if last < 0 || !continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before) {
 			s.before, s.split, s.phrase = "", "", start
 		}
-		if start == skipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
+		if start == lexis.SkipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
 			s.sticky = splits[strings.ToLower(line[start:end])]
 		}
 		i, last = s.key(start, end), end
@@ -85,6 +91,8 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	}
 	if s.ofBest(first) {
 		s.found.values = s.found.values[:0]
+	} else if len(s.found.values) > 0 {
+		s.beforeKept(remark.Kept(line, first))
 	}
 	s.found.split = s.sticky
 	scored := false
@@ -102,7 +110,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 // ofBest reports whether a line whose message begins at i tells of the best that
 // there was: "Best epoch: 8, val loss 0.31".
 func (s *scanner) ofBest(i int) bool {
-	i = skipBlanks(s.line, i)
+	i = lexis.SkipBlanks(s.line, i)
 	return i+5 < len(s.line) && strings.EqualFold(s.line[i:i+5], "best ")
 }
 
@@ -110,20 +118,23 @@ func (s *scanner) ofBest(i int) bool {
 func (s *scanner) key(start, end int) int {
 	line := s.line
 	if e := oddKey(line, start, end); e > 0 { // recall@thr=0.5: 0.9
-		if f, ok := number(line, skipBlanks(line, e+1)); ok && standsAlone(line, f.next) {
+		if f, ok := lexis.Number(line, lexis.SkipBlanks(line, e+1)); ok && lexis.StandsAlone(line, f.Next) {
 			if s.value(start, e, value{figure: f}) {
-				return s.behind(f.next)
+				return s.behind(f.Next)
 			}
 		}
 	}
 	key := line[start:end]
-	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && isKeyByte(line[start-2]) || isUnitOf(line, start, end) {
+	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && lexis.IsKeyByte(line[start-2]) || isUnitOf(line, start, end) {
 		return end
 	}
 	if next, ok := s.counted(key, end); ok {
 		return next
 	}
 	if next := s.place(key, end); next > 0 {
+		return next
+	}
+	if next := s.bracketed(start, end); next > 0 {
 		return next
 	}
 	named := nameEnd(line, end)
@@ -133,7 +144,7 @@ func (s *scanner) key(start, end int) int {
 	sep, at := separator(line, s.behindNote(line, named))
 	if sep != 0 {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
-			return s.behind(v.next)
+			return s.behind(v.Next)
 		}
 		if at < len(line) && line[at] == '{' && sep != ' ' && settingsWords[key] {
 			if close := strings.IndexByte(line[at:], '}'); close > 0 {
@@ -141,13 +152,71 @@ func (s *scanner) key(start, end int) int {
 			}
 		}
 	}
-	if end < len(line) && line[end] == '[' && end+1 < len(line) && isLetter(line[end+1]) {
+	if end < len(line) && line[end] == '[' && end+1 < len(line) && lexis.IsLetter(line[end+1]) {
 		if close := strings.IndexByte(line[end:], ']'); close > 0 && strings.IndexByte(line[end:end+close], '=') > 0 {
 			s.group, s.groupEnd = key, end+close
 		}
 	}
 	s.context(key, start, end)
 	return end
+}
+
+// bracketed reads a value whose name has brackets behind it that say of which data it
+// is, or over how many: "Loss(train) 0.5 (val): 0.6", "acc (last 50): 0.4"; 0 where
+// there is none.
+func (s *scanner) bracketed(start, end int) int {
+	line := s.line
+	own := start > 0 && line[start-1] == '(' && end < len(line) && line[end] == ')' && splits[strings.ToLower(line[start:end])] != ""
+	named, split, average := end, "", false
+	if own { // the data alone: what the value before was is said of these
+		named++
+	} else {
+		text, behind := remark.Bracket(line, end)
+		if behind == end {
+			return 0
+		}
+		lower := strings.ToLower(text)
+		var ok bool
+		if split = splits[lower]; split == "" {
+			if average, ok = remark.Window(lower); !ok && !(averages[strings.ToLower(line[start:end])] && remark.IsCount(text)) {
+				return 0
+			}
+		}
+		named = behind
+	}
+	sep, at := separator(line, named)
+	if sep == 0 {
+		return 0
+	}
+	v, ok := s.valueAt(at)
+	if !ok || own && s.noun(start) == "" {
+		return 0
+	}
+	before := s.split
+	if split != "" {
+		s.split = split
+	}
+	s.mean = average
+	ok = s.accept(start, end, sep, &v)
+	if s.mean, s.split = false, before; !ok {
+		return 0
+	}
+	if split != "" {
+		s.found.values[len(s.found.values)-1].splitLast = true
+	}
+	return s.behind(v.Next)
+}
+
+// beforeKept leaves the values that stand before a sentence about a model that was
+// kept, which begins at i: what it says of losses was told before.
+func (s *scanner) beforeKept(i int) {
+	kept := s.found.values[:0]
+	for _, v := range s.found.values {
+		if v.Next <= i {
+			kept = append(kept, v)
+		}
+	}
+	s.found.values = kept
 }
 
 // settingsWords say of the braces behind them that they hold what was set.
@@ -213,11 +282,11 @@ func (s *scanner) counts(u unit) bool {
 // evaluated reads the counters of "Epoch(val) [1][20/120]": the
 // first is where the training is.
 func (s *scanner) evaluated(at int) int {
-	at = skipBlanks(s.line, at)
+	at = lexis.SkipBlanks(s.line, at)
 	if at >= len(s.line) || s.line[at] != '[' {
 		return at
 	}
-	c, next, ok := ofTotal(s.line, skipBlanks(s.line, at+1))
+	c, next, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
 	if !ok || next+1 >= len(s.line) || s.line[next] != ']' {
 		return at
 	}
@@ -226,7 +295,7 @@ func (s *scanner) evaluated(at int) int {
 		c.unit = unitEpoch
 		s.found.counters = append(s.found.counters, c)
 		s.mark("epoch")
-		if _, end, ok := ofTotal(s.line, skipBlanks(s.line, next+2)); ok {
+		if _, end, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, next+2)); ok {
 			next = end
 		}
 	}
@@ -239,15 +308,15 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 	if split == "" || end >= len(s.line) || s.line[end] != ':' && !strings.HasPrefix(s.line[end:], " [") {
 		return 0, false
 	}
-	at := skipBlanks(s.line, end+1)
+	at := lexis.SkipBlanks(s.line, end+1)
 	epoch, at2, hasEpoch := ofTotal(s.line, at)
 	if hasEpoch {
-		at = skipBlanks(s.line, at2)
+		at = lexis.SkipBlanks(s.line, at2)
 	}
 	if at >= len(s.line) || s.line[at] != '[' {
 		return 0, false
 	}
-	c, next, ok := ofTotal(s.line, skipBlanks(s.line, at+1))
+	c, next, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
 	if !ok || hasEpoch && c.total == 0 {
 		return 0, false
 	}
@@ -255,7 +324,7 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 		return 0, false
 	}
 	if !hasEpoch && next < len(s.line) && s.line[next] == '[' { // Train: [0/30][ 10/312]
-		if in, end, ok := ofTotal(s.line, skipBlanks(s.line, next+1)); ok && in.total > 0 {
+		if in, end, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, next+1)); ok && in.total > 0 {
 			if end = closeBracket(s.line, end); end > 0 {
 				epoch, hasEpoch, c, next = c, true, in, end
 			}
@@ -282,8 +351,8 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 // accept takes a value of the phrase before named, when it can be one.
 func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 	line := s.line
-	v.rate = isRateUnit(line, v.next)
-	if !v.rate && hasUnit(line, v.next) && !(sep == ' ' && v.real && leastBehind(line, v.next)) || v.isIndex(line) {
+	v.rate = isRateUnit(line, v.Next)
+	if !v.rate && lexis.HasUnit(line, v.Next) && !(sep == ' ' && v.Real && lexis.LeastBehind(line, v.Next)) || v.IsIndex(line) {
 		return false
 	}
 	v.blank = sep == ' '
@@ -312,14 +381,14 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.bareSplit {
 		if noun := s.noun(start); noun != "" { // "loss train: 2.8, val: 2.9"
 			v.term = s.names.term(noun, v.term.split)
-		} else if !v.real || v.blank && len(s.found.counters) == 0 {
+		} else if !v.Real || v.blank && len(s.found.counters) == 0 {
 			return false
 		}
 	}
-	if v.kind == never && v.show == "total" && v.real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
+	if v.kind == never && v.show == "total" && v.Real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
 		v.kind = unknown
 	}
-	if v.weak && v.term.split != "" && !v.real {
+	if v.weak && v.term.split != "" && !v.Real {
 		v.kind = weak
 	}
 	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && v.kind < measure {
@@ -327,12 +396,12 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	if v.blank && v.kind < measure {
-		if !v.real || v.bareSplit && len(s.found.counters) == 0 || !s.endsColumn(v.next) || len(v.show) < 2 {
+		if !v.Real || v.bareSplit && len(s.found.counters) == 0 || !s.endsColumn(v.Next) || len(v.show) < 2 {
 			return false
 		}
 		v.doubt = true
 	}
-	if v.term.split != "" && s.sticky == "" {
+	if v.term.split != "" { // of the values behind it, too: "train loss 0.5 acc 0.8 | val loss 0.6 acc 0.7"
 		s.sticky = v.term.split
 		if s.aside != "" && s.sticky == "train" {
 			s.sticky = s.aside
@@ -340,7 +409,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	}
 	if over, ok := ratio(s.line, v); ok {
 		v.figure = over
-	} else if !standsAlone(s.line, v.next) && !v.list {
+	} else if !lexis.StandsAlone(s.line, v.Next) && !v.list {
 		s.torn = v.show
 		return false
 	}
@@ -348,6 +417,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	v.owner = s.owner
+	v.average = v.average || s.mean
 	v.rate = v.rate && v.kind < weak // what follows a loss is the name of the next value
 	s.found.values = append(s.found.values, v)
 	s.mark(v.show)
@@ -358,14 +428,14 @@ func (s *scanner) value(start, end int, v value) bool {
 // of the line, before a separator, or before the next name with a number.
 func (s *scanner) endsColumn(i int) bool {
 	line := s.line
-	if i < len(line) && line[i] == '%' {
+	if i < len(line) && (line[i] == '%' || line[i] == '*') {
 		i++
 	}
-	at := skipBlanks(line, i)
+	at := lexis.SkipBlanks(line, i)
 	if at >= len(line) || at > i+1 || strings.IndexByte(",;|)]", line[at]) >= 0 || line[at] >= 0x80 || line[at] == '.' && at+1 == len(line) {
 		return true
 	}
-	start, end := nextKey(line, at)
+	start, end := lexis.NextKey(line, at)
 	if start != at {
 		return line[at] == '-' || line[at] == '(' || line[at] == '['
 	}
@@ -374,10 +444,10 @@ func (s *scanner) endsColumn(i int) bool {
 		if sep == 0 {
 			return false
 		}
-		if _, ok := number(line, value); ok {
+		if _, ok := lexis.Number(line, value); ok {
 			return true
 		}
-		start, end = nextKey(line, value)
+		start, end = lexis.NextKey(line, value)
 		if end < 0 || start != value {
 			return false
 		}
@@ -392,7 +462,7 @@ func (s *scanner) noun(start int) string {
 		return ""
 	}
 	last := s.found.values[len(s.found.values)-1]
-	if !last.splitLast || strings.Trim(s.line[last.next:start], " ,|") != "" {
+	if !last.splitLast || strings.Trim(s.line[last.Next:start], " ,|(\t") != "" {
 		return ""
 	}
 	return last.show[strings.IndexByte(last.show, '/')+1:]
@@ -402,39 +472,39 @@ func (s *scanner) noun(start int) string {
 // word is the unit of the number before it: "114.8 s Mean Reward: 0.4".
 func behindUnit(line string, i, last int) int {
 	end := i
-	for end < last && isLetter(line[end]) {
+	for end < last && lexis.IsLetter(line[end]) {
 		end++
 	}
-	if end == last || end == i || line[end] != ' ' || !units[strings.ToLower(line[i:end])] {
+	if end == last || end == i || line[end] != ' ' || !lexis.IsUnit(line[i:end]) {
 		return i
 	}
 	before := strings.TrimRight(line[:i], " /")
-	if n := len(before); n == 0 || n == i || !isDigit(before[n-1]) {
+	if n := len(before); n == 0 || n == i || !lexis.IsDigit(before[n-1]) {
 		return i
 	}
-	return skipBlanks(line, end)
+	return lexis.SkipBlanks(line, end)
 }
 
 // behind reads the average behind the last value: "0.3 (0.5)".
 func (s *scanner) behind(next int) int {
-	at := skipBlanks(s.line, next)
+	at := lexis.SkipBlanks(s.line, next)
 	if at >= len(s.line) || s.line[at] != '(' {
 		return next
 	}
-	at = skipBlanks(s.line, at+1)
-	if start, end := nextKey(s.line, at); start == at && end > at && averages[s.line[start:end]] { // "0.3 (avg 0.5)"
-		at = skipBlanks(s.line, end)
+	at = lexis.SkipBlanks(s.line, at+1)
+	if start, end := lexis.NextKey(s.line, at); start == at && end > at && averages[s.line[start:end]] { // "0.3 (avg 0.5)"
+		at = lexis.SkipBlanks(s.line, end)
 		if at < len(s.line) && (s.line[at] == ':' || s.line[at] == '=') {
-			at = skipBlanks(s.line, at+1)
+			at = lexis.SkipBlanks(s.line, at+1)
 		}
 	}
-	f, ok := number(s.line, at)
-	if !ok || f.next >= len(s.line) || s.line[f.next] != ')' {
+	f, ok := lexis.Number(s.line, at)
+	if !ok || f.Next >= len(s.line) || s.line[f.Next] != ')' {
 		return next
 	}
 	last := &s.found.values[len(s.found.values)-1]
-	last.mean, last.meanAt, last.hasMean = f.value, f.start, true
-	return f.next + 1
+	last.mean, last.meanAt, last.hasMean = f.Value, f.Start, true
+	return f.Next + 1
 }
 
 // context keeps what a word without a value says about the next one.
@@ -479,7 +549,7 @@ func (s *scanner) alone(start, end int) bool {
 	for left >= 0 && s.line[left] == ' ' {
 		left--
 	}
-	right := skipBlanks(s.line, end)
+	right := lexis.SkipBlanks(s.line, end)
 	return right < len(s.line) && s.line[right] == '|' && (left < 0 || s.line[left] == '|')
 }
 

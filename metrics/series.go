@@ -144,7 +144,7 @@ func (s *series) proves(p Point, v value) bool {
 	if v.kind == unknown && !falls && isTimestamp(p.Value) && isTimestamp(s.held[0].Value) { // no clock goes back
 		return false
 	}
-	return !still && !(counts && p.Value == math.Trunc(p.Value) && !v.real)
+	return !still && !(counts && p.Value == math.Trunc(p.Value) && !v.Real)
 }
 
 // isTimestamp reports whether a number is a clock's: s, ms, µs or ns since 1970.

@@ -3,6 +3,8 @@ package metrics
 import (
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
 // Lines with values do not always name what counts: "(3/10) - D: 0.5", "#012 ▸
@@ -40,12 +42,12 @@ type heldLine struct {
 // wholes are the whole numbers of a line that may count.
 func wholes(line string, from int) (all []counter) {
 	for i := from; i < len(line) && len(all) < mostWholes; {
-		if !isDigit(line[i]) {
+		if !lexis.IsDigit(line[i]) {
 			i++
 			continue
 		}
-		end := digits(line, i)
-		if whole := thousands(line, i, end); strings.HasPrefix(line[whole:], "/") { // [1,000/10,000]
+		end := lexis.Digits(line, i)
+		if whole := lexis.Thousands(line, i, end); strings.HasPrefix(line[whole:], "/") { // [1,000/10,000]
 			end = whole
 		}
 		before, after := byte(' '), byte(' ')
@@ -55,9 +57,9 @@ func wholes(line string, from int) (all []counter) {
 		if end < len(line) {
 			after = line[end]
 		}
-		joined := end+1 < len(line) && isDigit(line[end+1]) && strings.IndexByte(".:-,", after) >= 0
-		if end-i > 12 || isKeyByte(before) || before == ':' && i > 1 && isDigit(line[i-2]) || before == ',' && i > 1 && isDigit(line[i-2]) || joined || after == 'e' && end+1 < len(line) && (line[end+1] == '-' || line[end+1] == '+') {
-			for end < len(line) && (isDigit(line[end]) || isKeyByte(line[end]) || line[end] == ':' || line[end] == ',') {
+		joined := end+1 < len(line) && lexis.IsDigit(line[end+1]) && strings.IndexByte(".:-,", after) >= 0
+		if end-i > 12 || lexis.IsKeyByte(before) || before == ':' && i > 1 && lexis.IsDigit(line[i-2]) || before == ',' && i > 1 && lexis.IsDigit(line[i-2]) || joined || after == 'e' && end+1 < len(line) && (line[end+1] == '-' || line[end+1] == '+') {
+			for end < len(line) && (lexis.IsDigit(line[end]) || lexis.IsKeyByte(line[end]) || line[end] == ':' || line[end] == ',') {
 				end++
 			}
 			i = end
@@ -69,7 +71,7 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c.unit, c.global = unitStep, true
-		if start, stop := nextKey(line, next); stop > 0 && start <= next+1 {
+		if start, stop := lexis.NextKey(line, next); stop > 0 && start <= next+1 {
 			if u, _ := unitOf(line[start:stop]); u == unitEpoch {
 				c.unit, c.global = unitEpoch, false
 			}
@@ -95,7 +97,7 @@ func owned(line string, i int) bool {
 		return true
 	}
 	start := len(at)
-	for start > 0 && isKeyByte(at[start-1]) {
+	for start > 0 && lexis.IsKeyByte(at[start-1]) {
 		start--
 	}
 	word := strings.ToLower(at[start:])
@@ -176,7 +178,7 @@ func (s *shape) judge() {
 // in one bracket with the next.
 func (s *shape) stays(k int) bool {
 	for _, l := range s.held {
-		if l.whole[k].n != s.held[0].whole[k].n || strings.Trim(l.rest[digits(l.rest, l.whole[k].at):l.whole[k+1].at], " ,/") != "" {
+		if l.whole[k].n != s.held[0].whole[k].n || strings.Trim(l.rest[lexis.Digits(l.rest, l.whole[k].at):l.whole[k+1].at], " ,/") != "" {
 			return false
 		}
 	}

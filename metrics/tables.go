@@ -3,6 +3,9 @@ package metrics
 import (
 	"slices"
 	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // Bounds of a table.
@@ -77,7 +80,7 @@ func mayBeHeader(line string) bool {
 		return false
 	}
 	end := i
-	for end < len(line) && (isLetter(line[end]) || line[end] == '#') {
+	for end < len(line) && (lexis.IsLetter(line[end]) || line[end] == '#') {
 		end++
 	}
 	if _, ok := firstColumns[strings.ToLower(line[i:end])]; !ok {
@@ -101,7 +104,7 @@ func (t *tables) header(line string, names understood) bool {
 	group := ""
 	for i, name := range found {
 		name, group = ofGroup(strings.TrimSuffix(name, ":"), group)
-		if f, ok := number(name, 0); len(name) > 40 || strings.ContainsAny(name, "=") || strings.Contains(name, ": ") || ok && f.next == len(name) {
+		if f, ok := lexis.Number(name, 0); len(name) > 40 || strings.ContainsAny(name, "=") || strings.Contains(name, ": ") || ok && f.Next == len(name) {
 			return false
 		}
 		u, first := firstColumns[strings.ToLower(name)]
@@ -150,11 +153,11 @@ const fewestCells = 3
 // mayBeGuessed keeps a line of names alone, which the line behind it may make a
 // header.
 func (t *tables) mayBeGuessed(line string) {
-	i := skipBlanks(line, 0)
+	i := lexis.SkipBlanks(line, 0)
 	if i < len(line) && line[i] == '|' {
-		i = skipBlanks(line, i+1)
+		i = lexis.SkipBlanks(line, i+1)
 	}
-	if i >= len(line) || !isLetter(line[i]) && line[i] != '#' || strings.ContainsAny(line, ":={}\"'") {
+	if i >= len(line) || !lexis.IsLetter(line[i]) && line[i] != '#' || strings.ContainsAny(line, ":={}\"'") {
 		return
 	}
 	comma := byte(0)
@@ -175,7 +178,7 @@ func (t *tables) mayBeGuessed(line string) {
 	}
 	for _, name := range found {
 		last := name[strings.LastIndexByte(name, ' ')+1:] // "loss 0.5" is no name
-		if f, ok := number(last, 0); name == "" || ok && f.next == len(last) || len(name) > 24 || strings.Count(name, " ") > 2 {
+		if f, ok := lexis.Number(last, 0); name == "" || ok && f.Next == len(last) || len(name) > 24 || strings.Count(name, " ") > 2 {
 			t.comma = before
 			return
 		}
@@ -217,7 +220,7 @@ func (t *tables) proven(line string, names understood) {
 	for _, cell := range got[1:] {
 		if f, ok := ofCell(cell); ok {
 			numbers++
-			if f.real {
+			if f.Real {
 				reals++
 			}
 		}
@@ -259,7 +262,7 @@ var ofSettings = set("target goal value min max")
 // behind what it is of (f_min).
 func (c *column) measured(name string) {
 	last := strings.ToLower(name[strings.LastIndexAny(name, "_ ")+1:])
-	if c.kind == never && (len(name) == 1 && isLetter(name[0]) || ofSettings[last]) {
+	if c.kind == never && (len(name) == 1 && lexis.IsLetter(name[0]) || ofSettings[last]) {
 		c.kind, c.show = unknown, tidy(name)
 	}
 }
@@ -294,8 +297,8 @@ func (t *tables) splitRow(s *scanner, line string) (found, bool) {
 	}
 	s.found = found{counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}
 	for i, cell := range got[1:] {
-		f, ok := number(cell, 0)
-		if v := known(s.names.term(got[0], t.splits[i]), f); ok && f.next == len(cell) && v.kind >= weak && v.show != "" {
+		f, ok := lexis.Number(cell, 0)
+		if v := known(s.names.term(got[0], t.splits[i]), f); ok && f.Next == len(cell) && v.kind >= weak && v.show != "" {
 			s.found.values = append(s.found.values, v)
 		}
 	}
@@ -330,6 +333,9 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		return found{}, false
 	}
 	got := t.cut(line)
+	for len(got) > len(t.columns) && remark.IsMark(got[len(got)-1]) {
+		got = got[:len(got)-1]
+	}
 	if len(got) < 2 || len(got) > len(t.columns) || len(got) < len(t.columns)-1 {
 		return found{}, false
 	}
@@ -367,15 +373,15 @@ func ofCell(cell string) (figure, bool) {
 	if n := len(cell); n > 2 && cell[0] == '[' && cell[n-1] == ']' {
 		cell = strings.TrimSpace(cell[1 : n-1])
 	}
-	f, ok := number(cell, 0)
-	return f, ok && (f.next == len(cell) || cell[f.next:] == "%" || cell[f.next:] == ":")
+	f, ok := lexis.Number(cell, 0)
+	return f, ok && (f.Next == len(cell) || cell[f.Next:] == "%" || cell[f.Next:] == ":")
 }
 
 // box takes a line as a row of a box of names and values, as stable-baselines
 // and Ray print it. It reports whether the line belongs to a box, and whether
 // it ends one.
 func (t *tables) box(line string) (inside, ended bool) {
-	i := skipBlanks(line, 0)
+	i := lexis.SkipBlanks(line, 0)
 	if i >= len(line) {
 		return false, len(t.rows) > 0
 	}
@@ -398,8 +404,8 @@ func (t *tables) box(line string) (inside, ended bool) {
 		t.section = strings.Clone(got[0])
 		return true, false
 	}
-	if f, _ := number(got[1], 0); isRow(got) {
-		t.rows = append(t.rows, row{key: strings.Clone(got[0]), value: f.value, real: f.real, in: t.section})
+	if f, _ := lexis.Number(got[1], 0); isRow(got) {
+		t.rows = append(t.rows, row{key: strings.Clone(got[0]), value: f.Value, real: f.Real, in: t.section})
 	}
 	return true, false
 }
@@ -409,8 +415,8 @@ func isRow(got []string) bool {
 	if len(got) != 2 {
 		return false
 	}
-	f, ok := number(got[1], 0)
-	return ok && f.next == len(got[1])
+	f, ok := lexis.Number(got[1], 0)
+	return ok && f.Next == len(got[1])
 }
 
 // sides cuts "accuracy     0.8852" in two.
@@ -441,7 +447,7 @@ func (t *tables) boxed(s *scanner) found {
 		if _, ok := dictCounter(keyed{key: r.key, value: r.value}); ok {
 			continue
 		}
-		v := value{term: s.names.term(r.in+r.key, ""), figure: figure{value: r.value, real: r.real}}
+		v := value{term: s.names.term(r.in+r.key, ""), figure: figure{Value: r.value, Real: r.real}}
 		if r.in == "time/" {
 			if v.kind = classify(strings.ToLower(r.key)); v.kind == unknown {
 				continue

@@ -101,7 +101,7 @@ func (r *Reader) value(show string, v value, axis Axis, shape uint64, rank int) 
 		return
 	}
 	s.inner = s.inner || r.beside
-	p := r.point(show, v.value)
+	p := r.point(show, v.Value)
 	p.X = axis
 	r.add(s, p, v, shape, rank)
 }

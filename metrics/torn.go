@@ -1,6 +1,10 @@
 package metrics
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
 
 // Two ranks may write into one line: "[rank 0] step 2: loss 0.5[rank 1] step 2:
 // loss 0.4", and the end of the first one's line behind that of the second.
@@ -48,7 +52,7 @@ func glued(line, rest string) int {
 	if number < 2 { // a number alone is no name
 		return 0
 	}
-	close := own[digits(own, number):]
+	close := own[lexis.Digits(own, number):]
 	begins, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	for at := from; ; {
 		next := strings.Index(line[at:], own[:number])
@@ -56,7 +60,7 @@ func glued(line, rest string) int {
 			return 0
 		}
 		at += next
-		end := digits(line, at+number)
+		end := lexis.Digits(line, at+number)
 		if end > at+number && close != "" && strings.HasPrefix(line[end:], close) &&
 			(line[at-1] != ' ' && line[at-1] != '\t' || strings.HasPrefix(strings.TrimLeft(line[end+len(close):], " "), begins)) {
 			return at

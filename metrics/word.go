@@ -2,86 +2,21 @@ package metrics
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
 )
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
-
-// keyBytes are those that a name may have inside.
-var keyBytes = func() (t [256]bool) {
-	for c := range t {
-		b := byte(c)
-		t[c] = isLetter(b) || isDigit(b) || b == '/' || b == '.' || b == '@' || b == '-'
-	}
-	return t
-}()
-
-func isKeyByte(c byte) bool { return keyBytes[c] }
-
-// nextKey finds the next word that can be a name; end is -1 when there is none.
-func nextKey(line string, i int) (start, end int) {
-	for ; i < len(line); i++ {
-		if !isLetter(line[i]) {
-			if line[i] >= 0x80 {
-				if end = foreign(line, i); end > i && (i == 0 || !isKeyByte(line[i-1])) {
-					return i, end
-				}
-				i = max(i, end-1)
-			}
-			continue
-		}
-		inside := i > 0 && (isKeyByte(line[i-1]) && line[i-1] != '/' || line[i-1] >= 0x80)
-		end = i
-		for end < len(line) && isKeyByte(line[end]) {
-			end++
-		}
-		if end < len(line) && line[end] >= 0x80 { // R²
-			end = max(end, foreign(line, end))
-		}
-		if !inside {
-			return i, end
-		}
-		i = end
-	}
-	return 0, -1
-}
-
-// foreign is where a word ends that begins at i with letters of other scripts,
-// or goes on with small numbers above the line; i when there is none.
-func foreign(line string, i int) int {
-	for i < len(line) {
-		if isKeyByte(line[i]) {
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(line[i:])
-		if (!unicode.IsLetter(r) || r >= 0x2100 && r < 0x2150) && r != '²' && r != '³' { // ℹ is a letter too
-			break
-		}
-		i += size
-	}
-	return i
-}
-
-func skipBlanks(line string, i int) int {
-	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
-		i++
-	}
-	return i
-}
 
 // oddKey is where the colon stands that ends a name which has '=' or ':'
 // inside, such as "recall@thr=0.5:" and "v_map_0.05:0.45:"; 0 when it is none.
 func oddKey(line string, start, end int) int {
-	if end >= len(line) || line[end] != '=' && line[end] != ':' || end+1 >= len(line) || !isDigit(line[end+1]) {
+	if end >= len(line) || line[end] != '=' && line[end] != ':' || end+1 >= len(line) || !lexis.IsDigit(line[end+1]) {
 		return 0
 	}
 	if u, _ := unitOf(line[start:end]); u != noUnit {
 		return 0
 	}
 	i := end + 1
-	for i < len(line) && isKeyByte(line[i]) {
+	for i < len(line) && lexis.IsKeyByte(line[i]) {
 		i++
 	}
 	if i+1 < len(line) && line[i] == ':' && line[i+1] == ' ' && i-start <= longestName {
@@ -104,7 +39,7 @@ func nameEnd(line string, i int) int {
 		return i
 	}
 	end := at + 1
-	for end < len(line) && (isLetter(line[end]) || line[end] == '/' || line[end] == '%') && end-at < 12 {
+	for end < len(line) && (lexis.IsLetter(line[end]) || line[end] == '/' || line[end] == '%') && end-at < 12 {
 		end++
 	}
 	if end+1 < len(line) && (line[end] == ')' || line[end] == '>') && end > at+1 && (line[end+1] == ':' || line[end+1] == '=') {
@@ -120,7 +55,7 @@ func (s *scanner) behindNote(line string, i int) int {
 		s.found.counters = append(s.found.counters, c)
 		return end
 	}
-	if !strings.HasPrefix(line[i:], " (") || i+3 >= len(line) || !isLetter(line[i+2]) {
+	if !strings.HasPrefix(line[i:], " (") || i+3 >= len(line) || !lexis.IsLetter(line[i+2]) {
 		return i
 	}
 	close := strings.IndexByte(line[i:min(len(line), i+24)], ')')
@@ -128,11 +63,11 @@ func (s *scanner) behindNote(line string, i int) int {
 		return i
 	}
 	for _, c := range []byte(line[i+2 : i+close]) {
-		if !isLetter(c) && c != ' ' && c != '-' {
+		if !lexis.IsLetter(c) && c != ' ' && c != '-' {
 			return i
 		}
 	}
-	if at := skipBlanks(line, i+close+1); at < len(line) && isDigit(line[at]) {
+	if at := lexis.SkipBlanks(line, i+close+1); at < len(line) && lexis.IsDigit(line[at]) {
 		return i + close + 1
 	}
 	return i
@@ -144,13 +79,13 @@ func interval(line string, i int) (last counter, end int) {
 	if !strings.HasPrefix(line[i:], " [") {
 		return last, i
 	}
-	dash := digits(line, i+2)
+	dash := lexis.Digits(line, i+2)
 	if dash == i+2 || dash >= len(line) || line[dash] != '-' {
 		return last, i
 	}
 	from, _, _ := ofTotal(line, i+2)
 	last, end, ok := ofTotal(line, dash+1)
-	if !ok || last.n <= from.n || !strings.HasPrefix(line[end:], "]: ") || end+3 >= len(line) || !isDigit(line[end+3]) && line[end+3] != '-' {
+	if !ok || last.n <= from.n || !strings.HasPrefix(line[end:], "]: ") || end+3 >= len(line) || !lexis.IsDigit(line[end+3]) && line[end+3] != '-' {
 		return counter{}, i
 	}
 	last.unit, last.global = unitStep, true
@@ -164,9 +99,9 @@ func separator(line string, i int) (sep byte, at int) {
 		i++
 	}
 	blanks := i
-	i = skipBlanks(line, i)
+	i = lexis.SkipBlanks(line, i)
 	if strings.HasPrefix(line[i:], "↓ ") || strings.HasPrefix(line[i:], "↑ ") { // which way is better
-		return ':', skipBlanks(line, i+len("↓"))
+		return ':', lexis.SkipBlanks(line, i+len("↓"))
 	}
 	if i < len(line) && (line[i] == ':' || line[i] == '=') {
 		sep = line[i]
@@ -177,11 +112,14 @@ func separator(line string, i int) (sep byte, at int) {
 		if sep == '=' && i < len(line) && line[i] == '>' { // loss => 0.5
 			i++
 		}
-		i = skipBlanks(line, i)
+		i = lexis.SkipBlanks(line, i)
 		if i < len(line) && (line[i] == '"' || line[i] == '\'') {
 			i++
 		}
 		return sep, i
+	}
+	if i > blanks && (strings.HasPrefix(line[i:], "-> ") || strings.HasPrefix(line[i:], "→ ")) { // Loss -> 0.5
+		return '>', lexis.SkipBlanks(line, i+len(line[i:])-len(strings.TrimLeft(line[i:], "->→")))
 	}
 	if i > blanks {
 		if strings.HasPrefix(line[i:], "is ") { // "test mse is 0.0075"
@@ -192,15 +130,33 @@ func separator(line string, i int) (sep byte, at int) {
 	return 0, i
 }
 
-// wrappers are what frameworks print around a number.
-var wrappers = set(`tensor array Array DeviceArray float32 float64 float16 np.float32 np.float64 np.float16 torch.tensor jnp.array numpy.float32 numpy.float64`)
+// wrappers are the last words of what libraries print around a number: tensor(0.5),
+// np.float64(0.5), tf.Tensor(0.5, shape=…).
+var wrappers = set(`tensor array devicearray eagertensor parameter scalar float float16 float32 float64 bfloat16 double int32 int64`)
+
+// unwrapped is where the number begins that a library printed in its own words at i; i
+// where it did not.
+func unwrapped(text string, i int) int {
+	end := i
+	for end < len(text) && end-i < 24 && lexis.IsKeyByte(text[end]) {
+		end++
+	}
+	if end == i || end >= len(text) || text[end] != '(' {
+		return i
+	}
+	word := strings.ToLower(text[i:end])
+	if !wrappers[word[strings.LastIndexByte(word, '.')+1:]] {
+		return i
+	}
+	return end + 1
+}
 
 // valueAt reads the number of a value at i, also one in a list (the first
 // counts) or in "tensor(1.5, device=…)".
 func (s *scanner) valueAt(i int) (v value, ok bool) {
 	line := s.line
 	for range 2 {
-		if i >= len(line) || isDigit(line[i]) || line[i] == '-' || line[i] == '.' {
+		if i >= len(line) || lexis.IsDigit(line[i]) || line[i] == '-' || line[i] == '.' {
 			break
 		}
 		if line[i] == '[' {
@@ -208,27 +164,24 @@ func (s *scanner) valueAt(i int) (v value, ok bool) {
 			v.list = true
 			continue
 		}
-		end := i
-		for end < len(line) && end-i < 16 && isKeyByte(line[end]) {
-			end++
-		}
-		if end == i || end >= len(line) || line[end] != '(' || !wrappers[line[i:end]] {
+		inside := unwrapped(line, i)
+		if inside == i {
 			break
 		}
-		i, v.list = end+1, true
+		i, v.list = inside, true
 	}
-	v.figure, ok = number(line, i)
+	v.figure, ok = lexis.Number(line, i)
 	if ok && v.list {
 		after := byte(0)
-		if v.next < len(line) {
-			after = line[v.next]
+		if v.Next < len(line) {
+			after = line[v.Next]
 		}
 		switch after {
 		case ',':
 		case ']', ')':
-			v.next++
-			if v.next < len(line) && line[v.next] == ')' {
-				v.next++
+			v.Next++
+			if v.Next < len(line) && line[v.Next] == ')' {
+				v.Next++
 			}
 		default:
 			return v, false
@@ -239,14 +192,14 @@ func (s *scanner) valueAt(i int) (v value, ok bool) {
 
 // ratio reads "9841/10000" of an accuracy as percent.
 func ratio(line string, v value) (figure, bool) {
-	if v.kind < weak || v.real || v.next >= len(line) || line[v.next] != '/' || !strings.Contains(v.show, "acc") {
+	if v.kind < weak || v.Real || v.Next >= len(line) || line[v.Next] != '/' || !strings.Contains(v.show, "acc") {
 		return figure{}, false
 	}
-	total, ok := number(line, v.next+1)
-	if !ok || total.value <= 0 || v.figure.value > total.value || !standsAlone(line, total.next) {
+	total, ok := lexis.Number(line, v.Next+1)
+	if !ok || total.Value <= 0 || v.figure.Value > total.Value || !lexis.StandsAlone(line, total.Next) {
 		return figure{}, false
 	}
-	return figure{100 * v.figure.value / total.value, -1, total.next, true}, true
+	return figure{Value: 100 * v.figure.Value / total.Value, Start: -1, Next: total.Next, Real: true}, true
 }
 
 // isUnitOf reports whether a word is the unit of the number before it, and so not
@@ -266,7 +219,7 @@ func isUnitOf(line string, start, end int) bool {
 		return word != ""
 	}
 	from := len(word)
-	for from > 0 && isKeyByte(word[from-1]) {
+	for from > 0 && lexis.IsKeyByte(word[from-1]) {
 		from--
 	}
 	return from > 0 && from < len(word) && isUnitOf(line, from, len(word))
@@ -278,12 +231,12 @@ func isRateWord(word string) bool {
 
 // isRateUnit reports whether a unit per time follows: "10356.65 samples/sec".
 func isRateUnit(line string, i int) bool {
-	start := skipBlanks(line, i)
+	start := lexis.SkipBlanks(line, i)
 	if start == i {
 		return false
 	}
 	end := start
-	for end < len(line) && isKeyByte(line[end]) {
+	for end < len(line) && lexis.IsKeyByte(line[end]) {
 		end++
 	}
 	return isRateWord(line[start:end])
@@ -304,8 +257,11 @@ func isLabel(rest string) bool {
 	return false
 }
 
+// ending are short words that a sentence ends with: "Done. Best loss: 0.1".
+var ending = set(`done end ok yes no exit stop over`)
+
 // shortened reports whether a word before a full stop may be cut short, so that
 // the sentence goes on: "Val. Loss".
 func shortened(word string) bool {
-	return len(word) < 6 || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
+	return len(word) < 6 && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }

@@ -1,4 +1,6 @@
-package metrics
+// Package lexis finds the words and the numbers of a line: where they begin and end,
+// what a number is worth as it is written, and whether a unit makes an amount of it.
+package lexis
 
 import (
 	"math"
@@ -11,19 +13,20 @@ import (
 // longestNumber bounds the text of one number.
 const longestNumber = 40
 
-// figure is a number as it stands in a line.
-type figure struct {
-	value float64
-	start int  // where it begins
-	next  int  // where it ends
-	real  bool // written as a measured value: with a fraction, an exponent, or nan or inf
+// Figure is a number as it stands in a line.
+type Figure struct {
+	Value float64
+	Start int  // where it begins
+	Next  int  // where it ends
+	Real  bool // written as a measured value: with a fraction, an exponent, or nan or inf
 }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+// IsDigit reports whether a byte is a decimal digit.
+func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// number reads a decimal number, nan or inf at i. Thousands may be separated
+// Number reads a decimal number, nan or inf at i. thousands may be separated
 // by commas.
-func number(line string, i int) (figure, bool) {
+func Number(line string, i int) (Figure, bool) {
 	start := i
 	if i < len(line) && (line[i] == '-' || line[i] == '+') {
 		i++
@@ -31,11 +34,11 @@ func number(line string, i int) (figure, bool) {
 	if f, ok := notFinite(line, start, i); ok {
 		return f, true
 	}
-	whole := digits(line, i)
-	end := thousands(line, i, whole)
+	whole := Digits(line, i)
+	end := Thousands(line, i, whole)
 	real := false
 	if end < len(line) && line[end] == '.' {
-		if fraction := digits(line, end+1); fraction > end+1 || end > i {
+		if fraction := Digits(line, end+1); fraction > end+1 || end > i {
 			real, end, whole = fraction > end+1, fraction, max(whole, fraction)
 		}
 	}
@@ -46,7 +49,7 @@ func number(line string, i int) (figure, bool) {
 		}
 	}
 	if whole == i || end-start > longestNumber {
-		return figure{}, false
+		return Figure{}, false
 	}
 	fortran := false
 	if e := exponent(line, end); e > end {
@@ -65,16 +68,16 @@ func number(line string, i int) (figure, bool) {
 		text = strings.ReplaceAll(strings.ToLower(text), "d", "e")
 	}
 	if v, ok := decimal.Parse(text); ok {
-		return figure{v, start, end, real}, true
+		return Figure{v, start, end, real}, true
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	return figure{v, start, end, real}, err == nil || math.IsInf(v, 0)
+	return Figure{v, start, end, real}, err == nil || math.IsInf(v, 0)
 }
 
-// thousandfold is by how much a letter right behind a number at i multiplies
+// Thousandfold is by how much a letter right behind a number at i multiplies
 // it, and where it ends: 1.5k, 2M. It is 1 where none does.
-func thousandfold(line string, i int) (float64, int) {
-	if i >= len(line) || i+1 < len(line) && isKeyByte(line[i+1]) && line[i+1] != '/' {
+func Thousandfold(line string, i int) (float64, int) {
+	if i >= len(line) || i+1 < len(line) && IsKeyByte(line[i+1]) && line[i+1] != '/' {
 		return 1, i
 	}
 	switch line[i] {
@@ -87,9 +90,9 @@ func thousandfold(line string, i int) (float64, int) {
 }
 
 // notFinite reads nan, inf or infinity at i; the sign, if any, is at start.
-func notFinite(line string, start, i int) (figure, bool) {
+func notFinite(line string, start, i int) (Figure, bool) {
 	if i >= len(line) || line[i]|0x20 != 'n' && line[i]|0x20 != 'i' { // almost always
-		return figure{}, false
+		return Figure{}, false
 	}
 	for _, word := range [...]string{"nan", "infinity", "inf"} {
 		end := i + len(word)
@@ -98,30 +101,30 @@ func notFinite(line string, start, i int) (figure, bool) {
 		}
 		switch { // C prints a negative nan, which is no other nan
 		case word == "nan":
-			return figure{math.NaN(), start, end, true}, true
+			return Figure{math.NaN(), start, end, true}, true
 		case line[start] == '-':
-			return figure{math.Inf(-1), start, end, true}, true
+			return Figure{math.Inf(-1), start, end, true}, true
 		}
-		return figure{math.Inf(1), start, end, true}, true
+		return Figure{math.Inf(1), start, end, true}, true
 	}
-	return figure{}, false
+	return Figure{}, false
 }
 
-// digits is where the digits end that begin at i.
-func digits(line string, i int) int {
-	for i < len(line) && isDigit(line[i]) {
+// Digits is where the digits end that begin at i.
+func Digits(line string, i int) int {
+	for i < len(line) && IsDigit(line[i]) {
 		i++
 	}
 	return i
 }
 
-// thousands is where a number ends that begins at i with digits up to end, when
+// Thousands is where a number ends that begins at i with digits up to end, when
 // groups of three follow: 1,234,567, but neither 0,345 nor 1234,567.
-func thousands(line string, i, end int) int {
+func Thousands(line string, i, end int) int {
 	if end == i || end-i > 3 || line[i] == '0' {
 		return end
 	}
-	for end < len(line) && line[end] == ',' && digits(line, end+1) == end+4 {
+	for end < len(line) && line[end] == ',' && Digits(line, end+1) == end+4 {
 		end += 4
 	}
 	return end
@@ -133,9 +136,9 @@ func decimals(line string, i, end int) int {
 	if end >= len(line) || line[end] != ',' {
 		return end
 	}
-	stop := digits(line, end+1)
+	stop := Digits(line, end+1)
 	n, zero := stop-end-1, end == i+1 && line[i] == '0'
-	if n < 2 || n == 3 && !zero || stop < len(line) && (line[stop] == ',' || line[stop] == '.' || isLetter(line[stop]) && line[stop]|0x20 != 'e') {
+	if n < 2 || n == 3 && !zero || stop < len(line) && (line[stop] == ',' || line[stop] == '.' || IsLetter(line[stop]) && line[stop]|0x20 != 'e') {
 		return end
 	}
 	return stop
@@ -149,22 +152,22 @@ func exponent(line string, i int) int {
 	if j < len(line) && (line[j] == '-' || line[j] == '+') {
 		j++
 	}
-	if k := digits(line, j); k > j {
+	if k := Digits(line, j); k > j {
 		return k
 	}
 	return i
 }
 
-// isIndex reports whether a number is written as those are that tell things apart,
+// IsIndex reports whether a number is written as those are that tell things apart,
 // with zeros before it: 000, 07.
-func (f figure) isIndex(line string) bool {
-	return !f.real && f.next > f.start+1 && line[f.start] == '0' && digits(line, f.start) == f.next
+func (f Figure) IsIndex(line string) bool {
+	return !f.Real && f.Next > f.Start+1 && line[f.Start] == '0' && Digits(line, f.Start) == f.Next
 }
 
-// standsAlone reports whether a number that ends at i is a value by itself: not
+// StandsAlone reports whether a number that ends at i is a value by itself: not
 // the beginning of a version, a time, an address, a range, a count of so many,
 // or another word.
-func standsAlone(line string, i int) bool {
+func StandsAlone(line string, i int) bool {
 	if i < len(line) && line[i] == '%' {
 		i++
 	}
@@ -178,10 +181,12 @@ func standsAlone(line string, i int) bool {
 	switch line[i] {
 	case ' ', '\t', ';', '|', ')', ']', '}', '"', '\'', '>':
 		return true
+	case '*': // the mark of a best value
+		return after == ' '
 	case '+': // 0.5+0.01 of a cross-validation
-		return isDigit(after)
+		return IsDigit(after)
 	case ',': // in 0,345 it stands for the point
-		return !isDigit(after)
+		return !IsDigit(after)
 	case '.': // the end of a sentence
 		return after == ' ' || after == '.'
 	case 0xe2: // an arrow, a bullet, an ellipsis
@@ -192,7 +197,7 @@ func standsAlone(line string, i int) bool {
 	return false
 }
 
-// units make a number an amount of memory or of time, which is no metric of
+// units, in lower case, make a number an amount of memory or of time, which is no metric of
 // the training.
 var units = map[string]bool{
 	"b": true, "kb": true, "mb": true, "gb": true, "tb": true, "kib": true, "mib": true, "gib": true, "tib": true,
@@ -201,27 +206,30 @@ var units = map[string]bool{
 	"hour": true, "hours": true, "day": true, "days": true, "of": true,
 }
 
-// leastBehind reports whether the word behind a number is no minute, but the name of
+// LeastBehind reports whether the word behind a number is no minute, but the name of
 // the least value: "reward 12.5 min 3.0".
-func leastBehind(line string, i int) bool {
-	at := skipBlanks(line, i)
+func LeastBehind(line string, i int) bool {
+	at := SkipBlanks(line, i)
 	if !strings.HasPrefix(line[at:], "min ") {
 		return false
 	}
-	_, ok := number(line, skipBlanks(line, at+4))
+	_, ok := Number(line, SkipBlanks(line, at+4))
 	return ok
 }
 
-// hasUnit reports whether the word after a number that ends at i makes it an
+// HasUnit reports whether the word after a number that ends at i makes it an
 // amount, or part of a count ("3 of 10").
-func hasUnit(line string, i int) bool {
-	start := skipBlanks(line, i)
+func HasUnit(line string, i int) bool {
+	start := SkipBlanks(line, i)
 	if start == i {
 		return false
 	}
 	end := start
-	for end < len(line) && isLetter(line[end]) {
+	for end < len(line) && IsLetter(line[end]) {
 		end++
 	}
-	return end > start && end-start <= len("minutes") && units[strings.ToLower(line[start:end])] && (end == len(line) || !isKeyByte(line[end]) && line[end] != ':' && line[end] != '=')
+	return end > start && end-start <= len("minutes") && units[strings.ToLower(line[start:end])] && (end == len(line) || !IsKeyByte(line[end]) && line[end] != ':' && line[end] != '=')
 }
+
+// IsUnit reports whether a word, in any case, makes an amount of the number before it.
+func IsUnit(word string) bool { return len(word) <= len("minutes") && units[strings.ToLower(word)] }

@@ -1,0 +1,148 @@
+// Package remark knows what people write beside values that is none itself: over how
+// many a value is, in brackets behind its name, marks behind a row that is the best so
+// far, and sentences about a model that was kept.
+package remark
+
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
+
+// longest bounds what stands in brackets behind a name.
+const longest = 24
+
+// Bracket reads what stands in brackets at i, behind a blank or none: " (last 100)",
+// "[avg 500]". end is behind the bracket that closes; i where there is none.
+func Bracket(line string, i int) (words string, end int) {
+	at := i
+	if at < len(line) && line[at] == ' ' {
+		at++
+	}
+	if at+2 >= len(line) || line[at] != '(' && line[at] != '[' {
+		return "", i
+	}
+	closing := byte(')')
+	if line[at] == '[' {
+		closing = ']'
+	}
+	for end = at + 1; end < len(line) && end-at <= longest; end++ {
+		switch c := line[end]; {
+		case c == closing && end > at+1:
+			return line[at+1 : end], end + 1
+		case !lexis.IsKeyByte(c) && c != ' ':
+			return "", i
+		}
+	}
+	return "", i
+}
+
+var (
+	means = words(`avg average averaged mean running moving ema smoothed rolling median`)
+	spans = words(`last past recent over of per previous prev`)
+	units = words(`step steps episode episodes ep eps epoch epochs iter iters iteration iterations batch batches game games update updates sample samples window trial trials rollouts ma`)
+)
+
+func words(list string) map[string]bool {
+	all := map[string]bool{}
+	for w := range strings.FieldsSeq(list) {
+		all[w] = true
+	}
+	return all
+}
+
+// Window reports whether words in brackets say over how many a value is, "last 100",
+// "avg of 50 episodes", "mean", and whether they say that it is an average.
+func Window(text string) (average, ok bool) {
+	numbers, said := 0, false
+	for w := range strings.FieldsSeq(strings.ToLower(text)) {
+		switch {
+		case means[w]:
+			average, said = true, true
+		case spans[w]:
+			said = true
+		case units[w]:
+		case lexis.Digits(w, 0) == len(w):
+			numbers++
+		default:
+			return false, false
+		}
+	}
+	return average || said, said && (numbers == 1 || average && numbers == 0)
+}
+
+// IsCount reports whether a text is a whole number and no more.
+func IsCount(text string) bool { return text != "" && lexis.Digits(text, 0) == len(text) }
+
+// IsMark reports whether what stands behind the values of a row is no value, but tells
+// of it: "*", "✓", "(best)", "<- best", "(12.3s)".
+func IsMark(cell string) bool {
+	if cell == "" || cell[0] == '(' && cell[len(cell)-1] == ')' || strings.HasPrefix(cell, "<-") {
+		return true
+	}
+	if cell[0] == '(' { // "(12.3s) ✓"
+		if close := strings.IndexByte(cell, ')'); close > 0 {
+			return IsMark(strings.TrimSpace(cell[close+1:]))
+		}
+	}
+	for _, c := range []byte(cell) {
+		if c < 0x80 && (lexis.IsLetter(c) || lexis.IsDigit(c)) {
+			return strings.EqualFold(cell, "best")
+		}
+	}
+	return cell[0] >= 0x80 || strings.Trim(cell, "*!+#<") == ""
+}
+
+// What is done with a model, and what is called one.
+var (
+	keeping = words(`save saved saves saving store stored storing wrote writing written restored restoring loaded loading keeping kept exported resumed resuming`)
+	models  = words(`model models checkpoint checkpoints ckpt weights snapshot state`)
+)
+
+// between is how many bytes stand at most between what is done and what is kept.
+const between = 24
+
+// Kept is where a message that begins at i begins to tell of a model that was kept:
+// what it says of losses behind that was told before. It is the line's length where it
+// tells nothing of that.
+func Kept(line string, i int) int {
+	if !maybe(line[i:]) {
+		return len(line)
+	}
+	action, model := -1, -1 // where each ended
+	first := len(line)
+	for {
+		start, end := lexis.NextKey(line, i)
+		if end < 0 {
+			return len(line)
+		}
+		switch word := strings.ToLower(strings.Trim(line[start:end], ".-")); {
+		case keeping[word]:
+			if action = end; model >= 0 && near(line[model:start]) {
+				return first
+			}
+			first = start
+		case models[word]:
+			if model = end; action >= 0 && near(line[action:start]) {
+				return first
+			}
+			first = start
+		}
+		i = end
+	}
+}
+
+// near reports whether a text between two words leaves them in one sentence.
+func near(text string) bool {
+	return len(text) <= between && strings.IndexAny(text, "=|0123456789") < 0
+}
+
+// maybe looks cheaply whether a line has what a verb of keeping has.
+func maybe(line string) bool {
+	for _, stem := range [...]string{"av", "tor", "rit", "oad", "rote", "ept", "eep", "xport", "esum", "AV"} {
+		if strings.Contains(line, stem) {
+			return true
+		}
+	}
+	return false
+}
