@@ -152,7 +152,7 @@ func endingOf(a hostclaim.Answer, life cloud.Life) ending {
 		e.proof += ", nor " + dir
 	}
 	if len(a.Left.Others) > 0 {
-		e.proof += ", and of ~/.dlwb only what was there before: " + strings.Join(a.Left.Others, " ")
+		e.proof += ", and of ~/.dlwb only what others have there: " + strings.Join(a.Left.Others, " ")
 	} else {
 		e.proof += ", ~/.dlwb is not there"
 	}

@@ -129,7 +129,7 @@ func TestWhatWasThereBeforeStays(t *testing.T) {
 	if err != nil || !receipt.Proven() {
 		t.Fatalf("%+v %v", receipt, err)
 	}
-	want(t, receipt.Resources[0].Proof, "only what was there before: .dlwb/of-somebody")
+	want(t, receipt.Resources[0].Proof, "only what others have there: .dlwb/of-somebody")
 	if after := tree(t, s.Home); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}

@@ -123,18 +123,22 @@ func settled(ctx context.Context, m cloud.Machine, home, run string, progress cl
 }
 
 // clear removes what a life has on the shared disk, and says what is still there.
-// The agent goes with the last job of anybody's dlwb.
+// The agent goes with the last job of anybody's dlwb, and the place of the code stays
+// while another cluster has the same: its runs have their code there, or the claim of a
+// host is of that name.
 func clear(ctx context.Context, m cloud.Machine, life cloud.Life, r record) (left string, err error) {
 	var b strings.Builder
 	b.WriteString(`cd ` + words(r.Home) + ` || exit 66; `)
-	own := []string{"dlwb/" + words(life.Name), ".dlwb/sync/" + words("dlwb/"+life.Name+"/code")}
+	var own []string
 	for _, run := range r.Runs {
 		own = append(own, ".dlwb/jobs/"+words(run), ".dlwb/runs/"+words(run)+".n*")
 	}
-	all := strings.Join(own, " ")
-	b.WriteString(`rm -rf ` + all + `; rmdir .dlwb/jobs .dlwb/runs dlwb 2>/dev/null; `)
-	b.WriteString(`[ -e .dlwb/jobs ] || [ -e .dlwb/runs ] || [ -e .dlwb/cluster ] || rm -rf .dlwb; `)
-	b.WriteString(`for f in ` + all + `; do [ ! -e "$f" ] || printf '%s ' "$f"; done`)
+	runs := strings.Join(own, " ")
+	b.WriteString(`rm -rf ` + runs + `; code=` + words("dlwb/"+life.Name) + `; `)
+	b.WriteString(`if grep -qsF ` + words("/dlwb/"+life.Name+"/") + ` .dlwb/runs/*/dir || grep -qsxF ` + words("cluster "+life.Name) + ` .dlwb/cluster; then code=; else rm -rf "$code"; fi; `)
+	b.WriteString(`rmdir .dlwb/jobs .dlwb/runs dlwb 2>/dev/null; `)
+	b.WriteString(`[ -e .dlwb/jobs ] || [ -e .dlwb/runs ] || [ -e .dlwb/cluster ] || [ -e .dlwb/dlwb.db ] || rm -rf .dlwb; `)
+	b.WriteString(`for f in ` + runs + ` $code; do [ ! -e "$f" ] || printf '%s ' "$f"; done`)
 	said_, err := m.Run(ctx, b.String(), nil)
 	if err != nil {
 		return "", err

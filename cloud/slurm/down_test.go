@@ -171,3 +171,49 @@ func TestAJobThatComesTooLateDoesNothing(t *testing.T) {
 		t.Error("it has begun")
 	}
 }
+
+// Jobs of a cluster of the same name, of another dlwb, have their code in the same place,
+// and so has a cluster of hosts.
+func TestRunsOfOthersOutliveADownOfSlurms(t *testing.T) {
+	for other, files := range map[string][]string{
+		"nobody":            nil,
+		"another job":       {".dlwb/runs/other.n0/dir", ".dlwb/jobs/other/script", "dlwb/lab/code/train.py"},
+		"hosts":             {".dlwb/cluster", ".dlwb/bin/stop", "dlwb/lab/code/train.py"},
+		"another's records": {".dlwb/dlwb.db"},
+	} {
+		t.Run(other, func(t *testing.T) {
+			home := t.TempDir()
+			put := func(name, text string) {
+				path := filepath.Join(home, name)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			own := []string{".dlwb/runs/run.n0/dir", ".dlwb/runs/run.n1/dir", ".dlwb/jobs/run/script"}
+			put("dlwb/lab/code/train.py", "")
+			for _, name := range append(own, files...) {
+				put(name, home+"/dlwb/lab/code\n")
+			}
+			if other == "hosts" {
+				put(".dlwb/cluster", "cluster lab\nlife aa\n")
+			}
+			left, err := clear(t.Context(), here{home: home}, cloud.Life{Name: "lab"}, record{Home: home, Runs: []string{"run"}})
+			if left != "" || err != nil {
+				t.Errorf("left %q, %v", left, err)
+			}
+			for _, name := range files {
+				if _, err := os.Stat(filepath.Join(home, name)); err != nil {
+					t.Errorf("what others have is gone: %v", err)
+				}
+			}
+			for _, name := range own {
+				if _, err := os.Stat(filepath.Join(home, name)); err == nil {
+					t.Errorf("%s is left", name)
+				}
+			}
+			if entries, _ := os.ReadDir(home); files == nil && len(entries) > 0 {
+				t.Errorf("left: %v", entries)
+			}
+		})
+	}
+}

@@ -127,7 +127,8 @@ type Remains struct {
 	Processes int `cbor:"processes"`
 	// Places are where files are left.
 	Places []Place `cbor:"places"`
-	// Others are some of the files in ~/.dlwb that were there before.
+	// Others are some of what is in ~/.dlwb that was there before, or is another
+	// cluster's.
 	Others []string `cbor:"others"`
 }
 

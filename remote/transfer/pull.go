@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -130,7 +131,7 @@ func pullBy(ctx context.Context, n caller, remoteDir string, paths []string, des
 	var limit error
 	err = p.list(ctx, func() func(wire.Thing) error {
 		limit, p.ahead, p.wanted = nil, p.left, &thingList{}
-		res.Others, res.Unchanged = 0, 0
+		res.Others, res.Unchanged, p.modes = 0, 0, dirModes{}
 		return func(t wire.Thing) error {
 			if limit = p.consider(t); limit != nil {
 				return errEnoughListed
@@ -195,6 +196,9 @@ type puller struct {
 	wanted *thingList // files and links to be fetched
 	serial int
 	made   string // the directory that a file was last placed in
+	modes  dirModes
+	// allowed are the permissions that a new file may have here.
+	allowed fs.FileMode
 }
 
 // skippedMost bounds the list of what was not taken.
@@ -260,6 +264,9 @@ func kindOf(mode uint32) (kind entryKind, why string) {
 // directory. The error is a limit.
 func (p *puller) consider(t wire.Thing) error {
 	kind, _ := kindOf(t.Mode)
+	if kind == kindDir {
+		p.modes.note(t)
+	}
 	if p.rules.Own != nil {
 		if kind == kindDir {
 			return nil // it is made when a file of it is taken

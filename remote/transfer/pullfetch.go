@@ -36,16 +36,46 @@ func (p *puller) take(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = p.root.RemoveAll(p.stage) }()
+	if err := p.findMask(); err != nil {
+		return err
+	}
 	again := &thingList{}
 	for _, list := range []*thingList{p.wanted, again} {
 		in := &incoming{p: p, again: again, second: list == again}
 		for in.begin(thingReader{list: list}); in.comes; {
 			if err := p.persist(ctx, func() error { return p.fetch(ctx, in) }); err != nil {
+				if !isCut(err) && ctx.Err() == nil {
+					in.drop()
+				}
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// findMask finds out which permissions a new file may have here, by making one: the
+// umask is of the whole process, and can't be asked for without being set.
+func (p *puller) findMask() error {
+	name := p.stage + "/mask"
+	f, err := p.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o777)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		p.allowed = info.Mode().Perm()
+	}
+	return errors.Join(err, f.Close(), p.root.Remove(name))
+}
+
+// drop removes what came of a file with which a Pull broke off, and not for the
+// connection: on a full disk it would keep room, and what was refused comes no better.
+func (in *incoming) drop() {
+	in.leave()
+	if in.comes && in.kind == kindFile && in.item.Size >= resumedFrom {
+		_ = in.p.root.Remove(in.p.partOf(in.item))
+	}
 }
 
 // clearStale removes what a Pull that was killed left behind.
@@ -186,14 +216,13 @@ func (in *incoming) Data(b []byte) error {
 		return p.limit(in.item.Name, "more than "+units.Bytes(p.lim.MaxBytes))
 	}
 	_, _ = in.sum.Write(b) // a hash takes all
-	_, err := in.file.Write(b)
-	return err
+	return bulk.WriteSparse(in.file, b, in.size-int64(len(b)))
 }
 
 // leave closes the file; the next try uses what is there of a large one.
 func (in *incoming) leave() {
 	if in.file != nil {
-		_ = in.file.Close()
+		_ = errors.Join(in.file.Truncate(in.size), in.file.Close()) // it may end with a hole
 		in.file = nil
 	}
 }
@@ -248,7 +277,7 @@ func (p *puller) store(in *incoming, item wire.Thing, mtime int64) error {
 	if p.left.MaxFiles == 0 {
 		return p.limit(item.Name, "more than "+count(p.lim.MaxFiles, "file"))
 	}
-	err := errors.Join(in.file.Chmod(permissions(item)), in.file.Close())
+	err := errors.Join(in.file.Truncate(in.size), in.file.Chmod(permissions(item)&p.allowed|ownerMay), in.file.Close())
 	in.file = nil
 	at := time.Unix(mtime, 0)
 	if p.clock-mtime < 2 {

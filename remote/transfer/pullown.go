@@ -2,10 +2,12 @@ package transfer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/namejson"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/wire"
@@ -41,6 +43,19 @@ type Placed struct {
 // written: size, inode, and both times to the nanosecond. Two states of one node can
 // be compared by SameState, and by nothing else.
 type Seen map[string]string
+
+// MarshalJSON writes the paths so that they come back byte for byte.
+func (s Seen) MarshalJSON() ([]byte, error) {
+	return json.Marshal(namejson.Keys(s, namejson.Encode))
+}
+
+// UnmarshalJSON reads what MarshalJSON has written, also that of an earlier dlwb.
+func (s *Seen) UnmarshalJSON(text []byte) error {
+	var m map[string]string
+	err := json.Unmarshal(text, &m)
+	*s = namejson.Keys(m, namejson.Decode)
+	return err
+}
 
 const (
 	// seenMost is how much memory a Seen may take: that of 100,000 files with names

@@ -40,8 +40,12 @@ func (p *puller) makeDir(dir string) error {
 		} else {
 			end = len(dir)
 		}
-		if info, err := p.root.Lstat(dir[:end]); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		info, err := p.root.Lstat(dir[:end])
+		switch {
+		case err == nil && info.Mode()&fs.ModeSymlink != 0:
 			return fmt.Errorf("%s is a link", nameText(dir[:end]))
+		case errors.Is(err, fs.ErrNotExist):
+			_ = p.root.Mkdir(dir[:end], p.dirMode(dir[:end])) // its error is met below
 		}
 	}
 	err := p.root.MkdirAll(dir, 0o755)
@@ -49,6 +53,39 @@ func (p *puller) makeDir(dir string) error {
 		p.made = dir
 	}
 	return err
+}
+
+// modesMost bounds the memory for modes of directories, in bytes of their names.
+const modesMost = 4 << 20
+
+// dirModes are the modes of directories there that others may not use as they may use
+// most of them.
+type dirModes struct {
+	of    map[string]fs.FileMode
+	bytes int
+}
+
+func (m *dirModes) note(t wire.Thing) {
+	if perm := permissions(t); perm&0o077 != 0o055 && m.bytes < modesMost {
+		if m.of == nil {
+			m.of = map[string]fs.FileMode{}
+		}
+		m.of[t.Name] = perm
+		m.bytes += len(t.Name)
+	}
+}
+
+// dirMode is the mode of a directory that is made here. Where there were too many to be
+// noted, one that was not is the user's alone.
+func (p *puller) dirMode(name string) fs.FileMode {
+	mode, noted := p.modes.of[name]
+	switch {
+	case noted:
+		return mode | dirMay
+	case p.modes.bytes >= modesMost:
+		return dirMay
+	}
+	return 0o755
 }
 
 // storeLink makes a link, if it stays inside.

@@ -89,9 +89,15 @@ func (r *thingReader) next() (t wire.Thing, ok bool) {
 
 func (r *thingReader) left() int { return r.list.count - r.read }
 
-// permissions are those of a file here: whether it can be executed counts.
-func permissions(t wire.Thing) fs.FileMode {
-	return 0o644 | fs.FileMode(t.Mode)&0o100/0o100*0o111
-}
+// permissions are those that a file has there: what nobody else may read there nobody
+// else may read here. The bits by which a program runs as its owner stay behind.
+func permissions(t wire.Thing) fs.FileMode { return fs.FileMode(t.Mode) & fs.ModePerm }
+
+// ownerMay is what the user may do with a file that has come, whatever its mode there;
+// dirMay is that of a directory.
+const (
+	ownerMay = 0o600
+	dirMay   = 0o700
+)
 
 func writtenAt(t wire.Thing) time.Time { return time.Unix(t.MTime.Sec, 0) }

@@ -123,7 +123,7 @@ const (
 type Head struct {
 	_     struct{} `cbor:",toarray"`
 	Name  string
-	Mode  uint32 // the permissions of a file
+	Mode  uint32 // the permissions of a file or directory
 	MTime Time
 	From  int64 // how much of the file is there
 	Of    int   // the try that brought that

@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"path"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/namejson"
 	"github.com/dlwb/dlwb/remote/transfer"
 )
 
@@ -168,6 +170,38 @@ type ckptRecord struct {
 	// ended.
 	Doubtful map[int][]string `json:"doubtful,omitempty"`
 	Serial   int              `json:"serial"`
+}
+
+// MarshalJSON writes the names so that they come back byte for byte.
+func (r ckptRecord) MarshalJSON() ([]byte, error) {
+	type plain ckptRecord
+	return json.Marshal(plain(r.coded(namejson.Encode)))
+}
+
+// UnmarshalJSON reads what MarshalJSON has written, also that of an earlier dlwb.
+func (r *ckptRecord) UnmarshalJSON(text []byte) error {
+	type plain ckptRecord
+	var p plain
+	err := json.Unmarshal(text, &p)
+	*r = ckptRecord(p).coded(namejson.Decode)
+	return err
+}
+
+func (r ckptRecord) coded(code func(string) string) ckptRecord {
+	saved := slices.Clone(r.Saved)
+	for i, c := range saved {
+		saved[i].Name, saved[i].In = code(c.Name), code(c.In)
+	}
+	doubtful := maps.Clone(r.Doubtful)
+	for node, names := range doubtful {
+		names = slices.Clone(names)
+		for i, name := range names {
+			names[i] = code(name)
+		}
+		doubtful[node] = names
+	}
+	r.Saved, r.Doubtful = saved, doubtful
+	return r
 }
 
 // newestOf is the newest whole checkpoint of a node; nil: it has none.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/namejson"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/remote"
@@ -41,6 +42,31 @@ type fetching struct {
 // homeRecord is what of a run came home, by the directory here and the path on
 // the node.
 type homeRecord map[string]map[string]transfer.Placed
+
+// MarshalJSON writes the names so that they come back byte for byte: a file whose name
+// is another one in the record would come home again with each pull.
+func (h homeRecord) MarshalJSON() ([]byte, error) { return json.Marshal(h.coded(namejson.Encode)) }
+
+// UnmarshalJSON reads what MarshalJSON has written, also that of an earlier dlwb.
+func (h *homeRecord) UnmarshalJSON(text []byte) error {
+	var m map[string]map[string]transfer.Placed
+	err := json.Unmarshal(text, &m)
+	*h = homeRecord(m).coded(namejson.Decode)
+	return err
+}
+
+func (h homeRecord) coded(code func(string) string) map[string]map[string]transfer.Placed {
+	to := map[string]map[string]transfer.Placed{}
+	for dir, placed := range h {
+		in := map[string]transfer.Placed{}
+		for name, p := range placed {
+			p.As = code(p.As)
+			in[code(name)] = p
+		}
+		to[code(dir)] = in
+	}
+	return to
+}
 
 func (f *Fetcher) homePath(run string) string { return filepath.Join(f.owner.Dir(run), "home.json") }
 

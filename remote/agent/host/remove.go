@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/hostclaim"
@@ -39,15 +40,17 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	if a.Claim.Life != r.Life || check(a.Claim) != nil {
 		return a, nil
 	}
-	for _, run := range slices.Compact(slices.Sorted(maps.Values(h.live()))) {
+	cluster := a.Claim.Cluster
+	for _, run := range slices.Compact(slices.Sorted(maps.Values(h.liveOf(cluster)))) {
 		h.stop(run)
 	}
-	if n := len(h.live()); n > 0 { // their files may be what tells why
+	if n := len(h.liveOf(cluster)); n > 0 { // their files may be what tells why
 		a.Left = h.remains(a.Claim, n)
 		return a, nil
 	}
-	h.removeGroups()
-	if dir := a.Claim.Elsewhere(); dir != "" && !r.KeepCode {
+	h.removeGroups(cluster)
+	lent := h.lent(cluster)
+	if dir := a.Claim.Elsewhere(); dir != "" && !r.KeepCode && !lent {
 		_ = removeAll(dir)
 		_ = os.Remove(lifeFile(dir))
 	}
@@ -57,18 +60,31 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 		return a, nil
 	}
 	h.unpair(a.Claim)
-	_ = removeAll(h.at(filepath.Join("dlwb", a.Claim.Cluster)))
+	if !lent {
+		_ = removeAll(h.at(filepath.Join("dlwb", cluster)))
+	}
 	if !had(a.Claim, "dlwb") {
 		_ = os.Remove(h.at("dlwb"))
 	}
 	h.removeAgents()
-	h.removeOurs(had(a.Claim, ".dlwb"))
-	a.Left = h.remains(a.Claim, len(h.live()))
-	if had(a.Claim, ".dlwb") {
-		a.Left.Others = names(h.at(".dlwb"), 3)
+	others := h.others(cluster)
+	if len(others) > 0 {
+		h.removeClaimed(cluster)
+	} else {
+		h.removeOurs(had(a.Claim, ".dlwb"))
+	}
+	a.Left = h.remains(a.Claim, len(h.liveOf(cluster)))
+	switch {
+	case len(others) > 0:
+		a.Left.Others = others[:min(len(others), namedMost)]
+	case had(a.Claim, ".dlwb"):
+		a.Left.Others = names(h.at(".dlwb"), namedMost)
 	}
 	return a, nil
 }
+
+// namedMost is how much of what others have is named.
+const namedMost = 3
 
 // removeTraces removes what an interrupted claim or removal of a life has left
 // where nobody has the host.
@@ -86,10 +102,12 @@ func had(c hostclaim.Claim, place string) bool { return slices.Contains(c.Had, p
 
 // removeGroups removes the empty control groups of runs whose supervisor was
 // killed.
-func (h *Host) removeGroups() {
-	records, _ := filepath.Glob(h.at(".dlwb/runs/*/cgroup"))
-	for _, record := range records {
-		b, err := os.ReadFile(record)
+func (h *Host) removeGroups(cluster string) {
+	for _, run := range h.runs() {
+		if h.foreign(run, cluster) {
+			continue // it may start something in its own at any moment
+		}
+		b, err := os.ReadFile(filepath.Join(run, "cgroup"))
 		group, _, _ := strings.Cut(string(b), "\n")
 		if err == nil && group == filepath.Clean(group) && strings.HasPrefix(group, "/sys/fs/cgroup/") && strings.Contains(group, "/dlwb-") {
 			_ = os.Remove(group) // a directory, and only when it is empty
@@ -120,15 +138,22 @@ func (h *Host) removeAgents() {
 	}
 }
 
-// agents are the agents in the user's own directories outside of ~/.dlwb.
+// agents are the agents in the user's own directories outside of ~/.dlwb, without those
+// that a live run needs.
 func (h *Host) agents() (found []string) {
+	used := sync.OnceValue(needed)
 	for _, dir := range h.Agents {
 		if owner(dir) != os.Geteuid() {
 			continue
 		}
 		for _, pattern := range []string{"agent-*", ".agent-*"} {
 			paths, _ := filepath.Glob(filepath.Join(dir, pattern))
-			found = append(found, paths...)
+			for _, path := range paths {
+				name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "."), ".whole")
+				if !used()[filepath.Join(dir, name)] {
+					found = append(found, path)
+				}
+			}
 		}
 	}
 	return found
@@ -170,12 +195,16 @@ func removeAll(path string) error {
 // remains tells what is still there.
 func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
 	r := hostclaim.Remains{Processes: processes}
-	for _, name := range []string{".dlwb", "dlwb/" + c.Cluster} {
-		if path := h.at(name); exists(path) {
+	code, dir := "dlwb/"+c.Cluster, c.Elsewhere()
+	if h.lent(c.Cluster) {
+		code, dir = "", ""
+	}
+	for _, name := range []string{".dlwb", code} {
+		if path := h.at(name); name != "" && exists(path) {
 			r.Places = append(r.Places, hostclaim.Place{Path: name, Files: count(path)})
 		}
 	}
-	for _, path := range append([]string{c.Elsewhere()}, h.agents()...) {
+	for _, path := range append([]string{dir}, h.agents()...) {
 		if path != "" && exists(path) {
 			r.Places = append(r.Places, hostclaim.Place{Path: path, Files: count(path)})
 		}
@@ -188,9 +217,9 @@ func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
 
 // elsewhere is what is left on this host outside of a home that others have too.
 func (h *Host) elsewhere(c hostclaim.Claim, asked hostclaim.Request) (r hostclaim.Remains) {
-	r.Processes = len(h.live())
+	r.Processes = len(h.liveOf(c.Cluster))
 	dir := c.Elsewhere()
-	if asked.KeepCode {
+	if asked.KeepCode || h.lent(c.Cluster) {
 		dir = ""
 	}
 	for _, path := range append([]string{dir}, h.agents()...) {

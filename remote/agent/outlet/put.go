@@ -77,6 +77,7 @@ type putter struct {
 	part string    // where the file that comes is written
 	head wire.Head // of what comes
 	file *os.File  // nil: it is no file
+	size int64     // how much of it is there
 	sum  hash.Hash
 }
 
@@ -89,13 +90,13 @@ func (p *putter) Head(h wire.Head) (err error) {
 	p.head.Name = wire.StageWhole + h.Name
 	switch {
 	case h.Dir:
-		return p.root.MkdirAll(p.head.Name, 0o755)
+		return p.root.MkdirAll(p.head.Name, fs.FileMode(h.Mode)&0o755|0o700)
 	case h.Link != "":
 		_ = p.root.Remove(p.head.Name)
 		return p.root.Symlink(h.Link, p.head.Name)
 	}
 	p.file, err = p.root.OpenFile(p.part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
-	p.sum = sha256.New()
+	p.sum, p.size = sha256.New(), h.From
 	if err == nil && h.From > 0 {
 		err = p.takeOver(fmt.Sprint(wire.StagePart, h.Of), h.From)
 	}
@@ -126,7 +127,8 @@ func (p *putter) Data(b []byte) error {
 		return wire.Faultf(wire.Wrong, "there is no file for %d bytes", len(b))
 	}
 	_, _ = p.sum.Write(b) // a hash takes all
-	_, err := p.file.Write(b)
+	err := bulk.WriteSparse(p.file, b, p.size)
+	p.size += int64(len(b))
 	return err
 }
 
@@ -140,7 +142,7 @@ func (p *putter) End(e wire.End) error {
 		return wire.Faultf(wire.Failed, "%s did not come as it was: %s", strings.TrimPrefix(p.head.Name, wire.StageWhole), cmp.Or(e.Why, "it was changed on the way"))
 	}
 	at := time.Unix(p.head.MTime.Sec, int64(p.head.MTime.Nano))
-	err := errors.Join(p.file.Chmod(fs.FileMode(p.head.Mode)&0o777&^0o022), p.root.Chtimes(p.part, at, at))
+	err := errors.Join(p.file.Truncate(p.size), p.file.Chmod(fs.FileMode(p.head.Mode)&0o777&^0o022), p.root.Chtimes(p.part, at, at))
 	if err == nil {
 		err = p.root.Rename(p.part, p.head.Name)
 	}
@@ -149,6 +151,9 @@ func (p *putter) End(e wire.End) error {
 
 func (p *putter) leave() {
 	if p.file != nil {
+		if info, err := p.file.Stat(); err == nil && info.Size() < p.size { // it ends with a hole
+			_ = p.file.Truncate(p.size)
+		}
 		_ = p.file.Close()
 		p.file = nil
 	}

@@ -1,0 +1,140 @@
+//go:build linux
+
+package host
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dlwb/dlwb/internal/hostclaim"
+	"github.com/dlwb/dlwb/remote/agent/proc"
+	"github.com/dlwb/dlwb/remote/agent/runs"
+)
+
+// The home directory of a host may hold what other clusters have there, which take no
+// claim: jobs of Slurm, whose login node it is or whose disk it shares, a cluster of
+// another provider whose node it is, the records of a dlwb that somebody uses there.
+// Whose a run is its directory tells: by the place of its code, which has the name of
+// the cluster, and by the job that it is a part of.
+
+// claimed are the names in ~/.dlwb that only whoever has the claim uses. The others
+// serve everybody who runs something there.
+var claimed = []string{"meet", "claim", "peers", "peer_key", "peer_known_hosts"}
+
+// foreign reports whether a run's directory is another cluster's. One that does not
+// tell is taken for the cluster's own, as whatever a crash has left.
+func (h *Host) foreign(run, cluster string) bool {
+	if h.partOfJob(run) {
+		return true
+	}
+	of := h.codeOf(run)
+	return of != cluster && (of != "" || h.keepsRecords())
+}
+
+// partOfJob reports whether a run is what one node does for a job of a scheduler.
+func (h *Host) partOfJob(run string) bool {
+	id := filepath.Base(run)
+	end := strings.LastIndex(id, ".n")
+	return end > 0 && exists(h.at(filepath.Join(".dlwb/jobs", id[:end])))
+}
+
+// codeOf is the name of the cluster in whose place below the home a run's code lies;
+// empty: it is not known, or somewhere else.
+func (h *Host) codeOf(run string) string {
+	for dir := runs.At(run).Line("dir"); len(dir) > 1; dir = filepath.Dir(dir) {
+		if around := filepath.Dir(dir); filepath.Base(around) == "dlwb" && same(filepath.Dir(around), h.Home) {
+			return filepath.Base(dir)
+		}
+	}
+	return ""
+}
+
+// keepsRecords reports whether ~/.dlwb is somebody's DLWB_HOME: then runs lies in it
+// with what is on record of runs elsewhere.
+func (h *Host) keepsRecords() bool { return exists(h.at(".dlwb/dlwb.db")) }
+
+// others are what other clusters have in ~/.dlwb: their runs, and their jobs.
+func (h *Host) others(cluster string) (found []string) {
+	for _, run := range h.runs() {
+		if h.foreign(run, cluster) {
+			found = append(found, filepath.Join(".dlwb/runs", filepath.Base(run)))
+		}
+	}
+	jobs, _ := os.ReadDir(h.at(".dlwb/jobs"))
+	for _, job := range jobs {
+		found = append(found, filepath.Join(".dlwb/jobs", job.Name()))
+	}
+	if h.keepsRecords() {
+		found = append(found, ".dlwb/dlwb.db")
+	}
+	return found
+}
+
+// runs are the directories of all runs in the home.
+func (h *Host) runs() (dirs []string) {
+	entries, _ := os.ReadDir(h.at(".dlwb/runs"))
+	for _, e := range entries {
+		dirs = append(dirs, h.at(filepath.Join(".dlwb/runs", e.Name())))
+	}
+	return dirs
+}
+
+// lent reports whether another's run has its code in the place of the cluster: both have
+// the same name.
+func (h *Host) lent(cluster string) bool {
+	return slices.ContainsFunc(h.runs(), func(run string) bool { return h.foreign(run, cluster) && h.codeOf(run) == cluster })
+}
+
+// liveOf are the live processes of the cluster's own runs.
+func (h *Host) liveOf(cluster string) map[int]string {
+	live, foreign := h.live(), map[string]bool{}
+	for pid, run := range live {
+		is, known := foreign[run]
+		if !known {
+			is = h.foreign(run, cluster)
+			foreign[run] = is
+		}
+		if is {
+			delete(live, pid)
+		}
+	}
+	return live
+}
+
+// removeClaimed takes from ~/.dlwb what is the claim's own, its runs among it, and
+// leaves what others have there or need.
+func (h *Host) removeClaimed(cluster string) {
+	for _, run := range h.runs() {
+		if !h.foreign(run, cluster) {
+			_ = removeAll(run)
+		}
+	}
+	entries, _ := os.ReadDir(h.at(".dlwb"))
+	for _, e := range entries {
+		first, _, _ := strings.Cut(strings.TrimPrefix(e.Name(), "."), ".")
+		if slices.Contains(claimed, first) {
+			_ = removeAll(h.at(filepath.Join(".dlwb", e.Name())))
+		}
+	}
+	_ = os.Remove(h.at(hostclaim.File))
+}
+
+// needed are the agents that live runs have been started by: their launchers start
+// ranks with them, also again.
+func needed() map[string]bool {
+	paths := map[string]bool{}
+	for _, pid := range proc.Numbers() {
+		if !proc.Own(pid) || pid == os.Getpid() {
+			continue
+		}
+		for _, v := range proc.Environ(pid) {
+			if path, ok := bytes.CutPrefix(v, []byte(runs.EnvBin+"=")); ok {
+				paths[filepath.Clean(string(path))] = true
+			}
+		}
+	}
+	return paths
+}
