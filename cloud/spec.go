@@ -42,6 +42,7 @@ type Spec struct {
 
 	Budget   float64       // US dollars for the whole life; 0: none
 	Lifetime time.Duration // from the start of the machines
+	Grace    time.Duration // what ranks get between TERM and KILL; 0: what the provider gives them by itself
 	// LifetimeAsked: the profile itself has it; else it is what every profile gets.
 	LifetimeAsked bool
 	Idle          time.Duration

@@ -101,12 +101,12 @@ func (w *Workbench) reach(c store.Cluster) (carrier, error) {
 }
 
 // stopRun stops all of a run but what is lost; lost may be nil.
-func stopRun(ctx context.Context, c carrier, lost []bool, run, why string) error {
+func (w *Workbench) stopRun(ctx context.Context, c carrier, lost []bool, run, why string) error {
 	replicas, err := c.replicas(run)
 	if err != nil {
 		return err
 	}
-	return follow.Stop(ctx, replicas, lost, run, why)
+	return follow.Stop(ctx, replicas, lost, run, why, w.graceOf(run))
 }
 
 // nodes makes a backend of a provider of machines with ssh: the steps that make

@@ -2,7 +2,6 @@ package workbench
 
 import (
 	"context"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
@@ -29,8 +28,7 @@ func (w *Workbench) runWithResults(id string) (results.Run, error) {
 	if err == nil && d.S3 != "" {
 		life, err = w.dataOfLife(r.Life)
 	}
-	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, LifeID: life.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, S3: d.S3, To: d.To,
-		Lost: time.Duration(d.Lost * float64(time.Second))}, err
+	return results.Run{ID: id, Cluster: r.Cluster, Life: r.Life, LifeID: life.Life, Paths: d.Results, OwnDir: d.OwnDir, Checkpoints: d.Checkpoints, S3: d.S3, To: d.To, Lost: seconds(d.Lost)}, err
 }
 
 // dataOfLife is what the store keeps of a life of a cluster, also of one that is over.

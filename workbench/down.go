@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,8 +64,8 @@ func (w *Workbench) TearDown(ctx context.Context, cluster string) (cloud.Receipt
 
 // claimRemoval takes the change lock of a cluster to remove it, and waits for
 // another dlwb that is removing it already.
-func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster) (*locks.Claim, error) {
-	deadline := time.Now().Add(endRunLimit + homeLimit)
+func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster, grace time.Duration) (*locks.Claim, error) {
+	deadline := time.Now().Add(grace + endRunLimit + homeLimit)
 	for {
 		lock, err := w.locks.ClaimSoon(ctx, c.Name, locks.Change)
 		var busy *locks.BusyError
@@ -198,9 +199,9 @@ func (w *Workbench) recordDown(s scope, r cloud.Receipt, downErr error, began ti
 }
 
 const (
-	// endRunLimit bounds the wait for the end of a run that is being stopped:
-	// past it the cluster is removed all the same.
-	endRunLimit = 45 * time.Second
+	// endRunLimit bounds the wait for the end of a run that is being stopped, beyond
+	// its grace: past it the cluster is removed all the same.
+	endRunLimit = 35 * time.Second
 	// homeLimit bounds the wait for its results beyond that.
 	homeLimit = 2 * time.Minute
 )
@@ -224,9 +225,10 @@ func (w *Workbench) endRuns(ctx context.Context, c store.Cluster, keep bool) (en
 
 // endRun ends one of them.
 func (w *Workbench) endRun(ctx context.Context, c store.Cluster, run store.Run, turn *locks.Turn, keep bool) {
-	limited, cancel := context.WithTimeout(ctx, endRunLimit+homeLimit)
+	limit := cmp.Or(w.graceOf(run.ID), follow.StopGrace) + endRunLimit
+	limited, cancel := context.WithTimeout(ctx, limit+homeLimit)
 	defer cancel()
-	defer time.AfterFunc(endRunLimit, func() {
+	defer time.AfterFunc(limit, func() {
 		if _, ended := w.Ended(run.ID); !ended {
 			cancel()
 		}
@@ -260,7 +262,7 @@ func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Clus
 		return nil
 	}
 	if run.EndedAt == nil {
-		_ = stopRun(limited, on, silent, run.ID, follow.TakenDown)
+		_ = w.stopRun(limited, on, silent, run.ID, follow.TakenDown)
 	}
 	return w.finishRun(ctx, limited, on, c, run, silent, turn)
 }

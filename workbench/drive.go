@@ -453,7 +453,7 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 	// costs money or processes is not left behind by an impatient key.
 	ctx = context.WithoutCancel(ctx)
 	if d.lock == nil {
-		lock, lockErr := d.w.claimRemoval(ctx, d.record)
+		lock, lockErr := d.w.claimRemoval(ctx, d.record, d.plan.Profile.Run.Grace)
 		if lockErr != nil {
 			return d.outcome, errors.Join(err, lockErr)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
-	"github.com/dlwb/dlwb/workbench/follow"
 )
 
 // recordEnd tells how a run ended and writes it down. It is told first: an end
@@ -42,14 +41,12 @@ func (w *Workbench) putEnd(run store.Run, data runData, e event.RunEnded, at tim
 // stopped again. Where they could not be, the end of a trial is not told: its place
 // would be given to the next.
 func (w *Workbench) abandon(s scope, c carrier, run store.Run, data runData, cause error) {
-	ctx, cancel := context.WithTimeout(w.ctx, follow.StopGrace+follow.StopLimit)
-	defer cancel()
 	ended := event.RunEnded{ExitCode: 1, Verdict: event.ExitedBad, Rank: -1, Node: event.FaultOf(cause).Node,
 		Cause: "it could not be started: " + cause.Error(), Duration: since(run.StartedAt)}
 	if errors.Is(cause, context.Canceled) {
 		ended.ExitCode, ended.Verdict, ended.Cause = 130, event.Stopped, "it was interrupted while its ranks were started"
 	}
-	if err := stopRun(ctx, c, nil, run.ID, "the launch failed"); err != nil {
+	if err := w.stopRun(w.ctx, c, nil, run.ID, "the launch failed"); err != nil {
 		ended.Cause += "; " + err.Error()
 		if data.Trial != nil {
 			return

@@ -187,7 +187,7 @@ func (d *drive) jobSite(j jobs, run string) planning.Site {
 // recordJob puts a run on record before it is handed in.
 func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, error) {
 	p := d.plan.Profile
-	data := runData{Ranks: planning.RankInfos(made), Nodes: d.plan.Nodes, Forward: p.Forward, Stall: p.Limits.Stall.Seconds(),
+	data := runData{Ranks: planning.RankInfos(made), Nodes: d.plan.Nodes, Forward: p.Forward, Stall: p.Limits.Stall.Seconds(), Grace: planning.Grace(p).Seconds(),
 		RankAtFault: -1, NodeAtFault: -1}
 	for _, m := range p.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})

@@ -170,7 +170,7 @@ func (on *jobCarrier) entered(replicas []job.Replica) []job.Replica {
 // handed is a job with what is only done for providers that land.
 func (d *drive) handed(work cloud.Job, id string) cloud.Job {
 	p := d.plan.Profile
-	work.Dir, work.Results, work.Grace, work.LogMost = planning.RemoteCode(d.plan.Cluster), planning.OwnDir(d.plan.Cluster, id), p.Run.Grace, p.Limits.Log
+	work.Dir, work.Results, work.Grace, work.LogMost = planning.RemoteCode(d.plan.Cluster), planning.OwnDir(d.plan.Cluster, id), planning.Grace(p), p.Limits.Log
 	if len(d.data.Envs) > 0 {
 		work.Env = slices.Concat(d.data.Envs[0].Env, work.Env)
 	}

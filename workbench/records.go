@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/remote/environment"
@@ -36,7 +37,8 @@ type runData struct {
 	Python  string           `json:"python"`
 	Stall   float64          `json:"stall_s"`
 	Lost    float64          `json:"lost_s,omitempty"`
-	Results []string         `json:"results"` // below the code directory of node 0
+	Grace   float64          `json:"grace_s,omitempty"` // 0: follow.StopGrace
+	Results []string         `json:"results"`           // below the code directory of node 0
 	// OwnDir is the run's directory on each node that its ranks find in
 	// DLWB_RESULTS, below the home; empty for runs of an older dlwb.
 	OwnDir string `json:"own_dir,omitempty"`
@@ -135,6 +137,15 @@ func (w *Workbench) pastRun(id string) (history.Run, error) {
 	return history.Run{RunInfo: w.runInfo(r), Life: r.Life, Nodes: d.Nodes, Python: d.Python, PricePerHour: d.PricePerHour,
 		Metrics: userMetrics(d.Metrics), Progress: d.Progress.Progress}, nil
 }
+
+// graceOf is what the ranks of a run get between TERM and KILL, as they were
+// launched; 0: that is not known.
+func (w *Workbench) graceOf(run string) time.Duration {
+	_, d, _ := w.runRecord(run)
+	return seconds(d.Grace)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func (w *Workbench) runProgress(id string) event.ProgressChanged {
 	_, d, _ := w.runRecord(id)

@@ -49,7 +49,7 @@ func (w *Workbench) settleLaunch(ctx context.Context, s scope, l *link, run stor
 	}
 	ended := follow.Unstarted(states)
 	ended.Duration, ended.Cause = since(run.StartedAt), w.called(s.life, nil).In(ended.Cause)
-	if err := follow.Stop(ctx, l.parts(run.ID), follow.GoneOf(states), run.ID, ended.Cause); err != nil {
+	if err := w.stopRun(ctx, l, follow.GoneOf(states), run.ID, ended.Cause); err != nil {
 		return event.RunEnded{}, false, err
 	}
 	return ended, true, w.recordEnd(s, run, data, ended)

@@ -228,7 +228,7 @@ func (d *drive) launchAs(ctx context.Context, id string) (_ string, _ bool, err 
 		Checkpoints: planning.OfRun([]string{d.plan.Profile.Results.Checkpoints}, id)[0],
 		Again:       d.trial == nil && planning.RestartsHere(d.plan.Profile, made.Engine) > 0, S3: d.plan.Profile.Results.S3,
 		Leads: made.Leads, State: d.plan.Profile.StateDir(), Trial: d.trial, Key: d.goal.Key,
-		Stall: d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
+		Stall: d.plan.Profile.Limits.Stall.Seconds(), Lost: d.plan.Profile.Limits.Lost.Seconds(), Grace: planning.Grace(d.plan.Profile).Seconds(), RankAtFault: -1, NodeAtFault: -1, PricePerHour: d.data.Cluster.PricePerHour,
 	}
 	for _, m := range d.plan.Profile.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
@@ -337,7 +337,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 		}
 		l := remote.Launch{
 			RunID: disks.Run(i, id), Called: id, Dir: planning.RemoteCode(d.plan.Cluster),
-			Results: disks.OwnDir(planning.OwnDir(d.plan.Cluster, id), i), Grace: p.Run.Grace, LogMost: p.Limits.Log,
+			Results: disks.OwnDir(planning.OwnDir(d.plan.Cluster, id), i), Grace: planning.Grace(p), LogMost: p.Limits.Log,
 			Peers: d.link.peers(i), CalledAt: disks.Runs(id), OnNotice: planning.OfRun(onNotice, id), Restarts: made.Restarts, Leads: made.Leads && i == 0,
 			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, again.Env(d.data.Envs[i].Home+"/"+planning.RemoteCode(d.plan.Cluster), d.ckpts[i]), given, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
 		}

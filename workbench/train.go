@@ -233,7 +233,7 @@ func (w *Workbench) Stop(ctx context.Context, run string) error {
 func (w *Workbench) stopOn(ctx context.Context, c store.Cluster, on carrier, run string) error {
 	replicas, err := on.replicas(run)
 	if err == nil {
-		err = follow.Stop(ctx, replicas, follow.Silent(ctx, replicas), run, follow.Asked+"stopped by request")
+		err = follow.Stop(ctx, replicas, follow.Silent(ctx, replicas), run, follow.Asked+"stopped by request", w.graceOf(run))
 	}
 	if err == nil {
 		err = w.awaitEnd(ctx, c, run, endWait)

@@ -153,7 +153,7 @@ func (d *drive) sweepOwner() sweep.Owner {
 			if err != nil {
 				return err
 			}
-			return stopRun(ctx, on, nil, run, follow.Asked+why)
+			return w.stopRun(ctx, on, nil, run, follow.Asked+why)
 		},
 		Values: func(run, metric string) (values []float64) {
 			points, err := w.history.Points(run, metric)

@@ -2,7 +2,6 @@ package workbench
 
 import (
 	"context"
-	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
@@ -91,8 +90,7 @@ func (w *Workbench) watchOwner(s scope, run store.Run, data *runData) follow.Own
 func (w *Workbench) watched(run store.Run, data runData, replicas []job.Replica, silent []bool) follow.Run {
 	r := follow.Run{
 		ID: run.ID, Cluster: run.Cluster, StartedAt: run.StartedAt, Replicas: replicas, Ranks: data.Ranks,
-		Stall: time.Duration(data.Stall * float64(time.Second)), Metrics: userMetrics(data.Metrics),
-		Lost: time.Duration(data.Lost * float64(time.Second)), Silent: silent,
+		Stall: seconds(data.Stall), Lost: seconds(data.Lost), Grace: seconds(data.Grace), Metrics: userMetrics(data.Metrics), Silent: silent,
 		Progress: data.Progress, Pace: data.Pace, Dir: w.runDir(run.ID),
 		Code: planning.RemoteCode(run.Cluster), Results: data.Results, Own: data.OwnDir, Leads: data.Leads,
 	}

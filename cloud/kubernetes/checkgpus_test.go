@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -88,6 +89,16 @@ func TestAUserOfItsOwnMakesAPodRestricted(t *testing.T) {
 	for _, m := range []options.Machines{{RunAs: 1000}, {Priority: "high"}} {
 		if n := needOf(cloud.Spec{Own: &m}, nil); trainJob.fits(n) || !pytorchJob.fits(n) {
 			t.Errorf("%+v: a runtime says neither user nor priority", m)
+		}
+	}
+}
+
+// Kubernetes kills no ranks that still have a part of the grace of their profile.
+func TestTheGraceOfAProfileIsThatOfItsPods(t *testing.T) {
+	for asked, want := range map[time.Duration]int64{10 * time.Second: graceOfPods, 90*time.Second + 1: 91} {
+		pod, err := podOf(batchJob, "x", cloud.Spec{Own: &options.Machines{}, Grace: asked}, map[string]string{}, nil, false)
+		if err != nil || *pod.Spec.TerminationGracePeriodSeconds != want {
+			t.Errorf("of %s: %d, %v", asked, *pod.Spec.TerminationGracePeriodSeconds, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,8 @@ const (
 )
 
 const (
-	// graceOfPods is what the ranks get between TERM and KILL, in seconds.
+	// graceOfPods is what the ranks get at least between TERM and KILL by Kubernetes
+	// itself, in seconds: where dlwb stops them, it does not wait for that.
 	graceOfPods = 30
 	// graceToHold is what a pod gets besides whose results are to come home.
 	graceToHold = 30
@@ -47,8 +49,11 @@ func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env 
 		return core.PodTemplateSpec{}, err
 	}
 	grace := int64(graceOfPods)
+	if !k.runtime { // else it is Kubernetes' own, the same half minute
+		grace = max(grace, int64(math.Ceil(spec.Grace.Seconds())))
+	}
 	if hold {
-		if !k.runtime { // else it is Kubernetes' own, the same half minute
+		if !k.runtime {
 			grace += graceToHold
 		}
 		main.Env = append(main.Env, core.EnvVar{Name: "DLWB_HOLD", Value: strconv.Itoa(int(m.HoldFor().Seconds()))},

@@ -112,8 +112,8 @@ func (t *Watch) blamed(e event.RunEnded) *logFile {
 	return nil
 }
 
-// sweep ends what the ranks started and left, also in sessions of its own. A
-// node that is gone is not asked, and neither is one that ended the run because
+// sweep ends what the ranks started and left, also in sessions of its own. That has
+// nothing to save: it does not get a long grace. A node that is gone is not asked, and neither is one that ended the run because
 // it goes: it may be off by now.
 func (t *Watch) sweep(ctx context.Context) error {
 	for began := time.Now(); ; {
@@ -121,7 +121,7 @@ func (t *Watch) sweep(ctx context.Context) error {
 		for i, n := range t.nodes {
 			passed[i] = passed[i] || n.leaves()
 		}
-		err := Stop(ctx, t.run.Replicas, passed, t.run.ID, "the run is over")
+		err := Stop(ctx, t.run.Replicas, passed, t.run.ID, "the run is over", min(t.run.Grace, StopGrace))
 		if err == nil || ctx.Err() != nil || !t.anyAway() || time.Since(began) > t.run.Lost {
 			return err
 		}

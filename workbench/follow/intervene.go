@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (t *Watch) intervene(ctx context.Context) {
 			t.look(ctx, silent)
 			why = hungReason(t.stallLimit(), silent)
 		}
-		err := Stop(ctx, t.run.Replicas, t.Lost(), t.run.ID, why)
+		err := Stop(ctx, t.run.Replicas, t.Lost(), t.run.ID, why, t.run.Grace)
 		slog.Debug("stopped the ranks", "run", t.run.ID, "why", why, "error", err)
 		t.mu.Lock()
 		t.nextStop = time.Now().Add(stopAgain)
@@ -248,16 +249,19 @@ func (t *Watch) writeOff(ctx context.Context) {
 }
 
 const (
-	// StopGrace is what ranks get between TERM and KILL, to save a checkpoint.
+	// StopGrace is what ranks get between TERM and KILL, to save a checkpoint, where
+	// it is not on record for how long the run is to have.
 	StopGrace = 10 * time.Second
-	// StopLimit bounds a stop beyond that.
+	// StopLimit bounds a stop beyond the grace.
 	StopLimit = 20 * time.Second
 )
 
 // Stop stops a run on all replicas at once and says what is left of it. Replicas
-// that are lost are passed over; lost may be nil.
-func Stop(ctx context.Context, replicas []job.Replica, lost []bool, run, why string) error {
-	ctx, cancel := context.WithTimeout(ctx, StopGrace+StopLimit)
+// that are lost are passed over; lost may be nil. The grace is what the ranks get
+// between TERM and KILL; 0: StopGrace.
+func Stop(ctx context.Context, replicas []job.Replica, lost []bool, run, why string, grace time.Duration) error {
+	grace = cmp.Or(grace, StopGrace)
+	ctx, cancel := context.WithTimeout(ctx, grace+StopLimit)
 	defer cancel()
 	errs := make([]error, len(replicas))
 	var all sync.WaitGroup
@@ -266,7 +270,7 @@ func Stop(ctx context.Context, replicas []job.Replica, lost []bool, run, why str
 			continue
 		}
 		all.Go(func() {
-			left, err := r.Stop(ctx, StopGrace, why)
+			left, err := r.Stop(ctx, grace, why)
 			if err == nil && left > 0 {
 				err = fmt.Errorf("%d of its processes do not end", left)
 			}

@@ -49,6 +49,8 @@ type Run struct {
 	// Lost is how long a node may not be heard of, while others are, before the
 	// run is ended without it; 0: for ever.
 	Lost time.Duration
+	// Grace is what its ranks get between TERM and KILL; 0: StopGrace.
+	Grace time.Duration
 	// Silent are replicas that did not answer when they were last asked; nil: all did.
 	Silent   []bool
 	Metrics  []metrics.UserMetric // that its profile names

@@ -286,7 +286,7 @@ func Spec(p *profiles.Profile) cloud.Spec {
 		Regions: m.Regions, Instance: m.Instance,
 		Need: cloud.Need{GPU: m.Need.GPU, GPUs: m.Need.GPUs, Memory: m.Need.Memory, MaxPrice: m.Need.MaxPrice},
 		Spot: m.Spot, Image: m.Image, Disk: m.Disk,
-		Budget: p.Limits.Budget, Lifetime: p.Limits.Lifetime, LifetimeAsked: p.Gives("limits.lifetime"), Idle: p.Limits.Idle,
+		Budget: p.Limits.Budget, Lifetime: p.Limits.Lifetime, LifetimeAsked: p.Gives("limits.lifetime"), Idle: p.Limits.Idle, Grace: p.Run.Grace,
 		Drain: cloud.Drain{S3: p.Results.S3},
 	}
 	for _, m := range p.Metrics {

@@ -3,6 +3,7 @@ package planning
 import (
 	"path"
 	"strings"
+	"time"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/profiles"
@@ -48,6 +49,10 @@ func OwnDir(cluster, run string) string { return ownDirs(cluster) + "/" + run }
 // RemoteCode is where a cluster's code lies on its nodes, below the home
 // directory.
 func RemoteCode(cluster string) string { return "dlwb/" + cluster + "/code" }
+
+// Grace is what ranks get between TERM and KILL: more than nothing, as nothing stands
+// for what is not known.
+func Grace(p *profiles.Profile) time.Duration { return max(p.Run.Grace, time.Millisecond) }
 
 // FileHash says whether a profile is still as it was; "" when it is not there.
 func FileHash(path string) string {
