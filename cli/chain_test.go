@@ -70,3 +70,30 @@ func TestAChainThatGoesInACircleIsFoundAtItsPlace(t *testing.T) {
 		t.Error("something was started")
 	}
 }
+
+// What stands in the way of the last step is known before the first one takes its
+// time and money.
+func TestAChainWhoseLastStepCantRunBeginsNone(t *testing.T) {
+	b := newBed(t)
+	for name, c := range map[string]struct {
+		last, want string
+		code       int
+	}{
+		"a bad profile":              {"run: {engine: plain, command: main.py}\nrum: x\n", "test/dlwb.yaml:4:1", 2},
+		"an unknown provider":        {"provider: locall\nrun: {engine: plain, command: main.py}\n", "test/dlwb.yaml:3:11", 2},
+		"a file that is not there":   {"run: {engine: plain, command: main.py}\nenvironment: {venv: none.txt}\n", "none.txt", 2},
+		"machines that can't be had": {"provider: hosts\nmachines: {hosts: [\"no-such-user@127.0.0.1:1\"]}\nrun: {engine: plain, command: main.py}\n", "for test, step 3 of 3 of the chain, none of which was begun", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.chained()
+			b.write("test/dlwb.yaml", "name: test\nafter: [../fit/dlwb.yaml]\n"+c.last)
+			r := b.run("chain", "test", "--json", "--down")
+			if said := r.stdout + r.stderr; r.code != c.code || !strings.Contains(said, c.want) {
+				t.Errorf("exit code %d, want %d\n%s", r.code, c.code, said)
+			}
+			if begun := r.all("chain"); len(begun) > 0 {
+				t.Errorf("a step was begun: %v", begun)
+			}
+		})
+	}
+}

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/outfile"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -29,7 +28,7 @@ A table has the columns series, split, step, epoch, time, value and source. An
 event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 		Example: "  dlwb export --format csv > run.csv\n  dlwb export RUN --format parquet -o run.parquet\n" +
 			"  dlwb export RUN --format tfevents -o logs/events.out.tfevents.dlwb && tensorboard --logdir logs",
-		RunE: a.with(func(_ context.Context, w *workbench.Workbench, args []string) error {
+		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 			if !slices.Contains(exportFormats, format) {
 				return usageError{fmt.Errorf("--format %q: it is one of %s", format, strings.Join(exportFormats, ", "))}
 			}
@@ -37,7 +36,7 @@ event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 			if err != nil {
 				return err
 			}
-			if file == "" || file == "-" {
+			if toStdout(file) {
 				if a.json {
 					return usageError{errors.New("export writes to standard output, where --json has no place: name a file with -o")}
 				}
@@ -47,7 +46,7 @@ event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 				}
 				return w.History().Export(run.ID, format, out)
 			}
-			size, err := writeWhole(file, func(to io.Writer) error { return w.History().Export(run.ID, format, to) })
+			size, err := outfile.Write(ctx, file, func(to io.Writer) error { return w.History().Export(run.ID, format, to) })
 			if err != nil {
 				return err
 			}
@@ -62,6 +61,9 @@ event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 	return c
 }
 
+// toStdout reports whether what -o names is standard output.
+func toStdout(file string) bool { return file == "" || file == "-" || outfile.Stdout(file) }
+
 // exportTo is standard output for a format: the same bytes as in a file. Those
 // that are text may be seen on a terminal too.
 func (a *app) exportTo(format string) (io.Writer, error) {
@@ -71,28 +73,6 @@ func (a *app) exportTo(format string) (io.Writer, error) {
 	return a.exact("a file in the format "+format, "name one with -o")
 }
 
-// writeWhole writes a file under another name and renames it when it is whole:
-// who watches the directory never reads half of it.
-func writeWhole(path string, write func(io.Writer) error) (size int64, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".dlwb-*")
-	if err != nil {
-		return 0, fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name()) // there is none after the rename
-	err = write(f)
-	if info, statErr := f.Stat(); statErr == nil {
-		size = info.Size()
-	}
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("write %s: %w", path, err)
-	}
-	return size, nil
-}
-
 func (a *app) runbookCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
@@ -100,7 +80,7 @@ func (a *app) runbookCommand() *cobra.Command {
 		Long: `Writes what was run, the profile, the code and what of it was not committed,
 packages and machines, what it cost, what each series came to, and the commands
 to do it again by hand. With --json it is the recipe that the page is made of.`,
-		RunE: a.with(func(_ context.Context, w *workbench.Workbench, args []string) error {
+		RunE: a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 			run, err := w.FindRun(arg(args, 0))
 			if err != nil {
 				return err
@@ -116,8 +96,8 @@ to do it again by hand. With --json it is the recipe that the page is made of.`,
 			if err != nil {
 				return err
 			}
-			if file != "" && file != "-" {
-				_, err := writeWhole(file, func(to io.Writer) error { _, err := io.WriteString(to, sanitize.Plain(page)); return err })
+			if !toStdout(file) {
+				_, err := outfile.Write(ctx, file, func(to io.Writer) error { _, err := io.WriteString(to, sanitize.Plain(page)); return err })
 				return err
 			}
 			_, err = io.WriteString(a.out, page)

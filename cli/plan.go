@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/outfile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -70,16 +71,8 @@ func (a *app) init(ctx context.Context, dir string, force bool) error {
 	if err != nil {
 		return usageError{err}
 	}
-	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	f, err := os.OpenFile(path, flags, 0o644)
-	if err != nil {
-		return fmt.Errorf("write the profile: %w", err)
-	}
 	text := profiles.Write(p)
-	if _, err = f.Write(text); err == nil {
-		err = f.Close()
-	}
-	if err != nil {
+	if _, err := outfile.Write(ctx, path, func(to io.Writer) error { _, err := to.Write(text); return err }); err != nil {
 		return fmt.Errorf("write the profile: %w", err)
 	}
 	gate, err := openGate()

@@ -149,6 +149,20 @@ func (b *bed) theExports(t *testing.T, run string) {
 	if doc, err := metrics.Read(bytes.NewReader(f), nil, nil); err != nil || doc.Format != metrics.EventFile || len(doc.Set.Series) != 2 || doc.Set.Series[0].Len() != 40 {
 		t.Errorf("the event file: %+v, %v", doc, err)
 	}
+	link, full := filepath.Join(b.home, "link.csv"), filepath.Join(b.home, "full.csv")
+	if err := os.Symlink("full.csv", link); err != nil {
+		t.Fatal(err)
+	}
+	b.run("export", run, "-o", link)
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info, err)
+	}
+	if got, err := os.ReadFile(full); err != nil || string(got) != csv.stdout {
+		t.Errorf("behind the link are %d bytes, %v", len(got), err)
+	}
+	if out := b.run("export", run, "-o", "/dev/stdout"); out.stdout != csv.stdout {
+		t.Errorf("/dev/stdout got other bytes than standard output: %s%s", out.stdout, out.stderr)
+	}
 	for _, args := range [][]string{{"export", run, "--format", "xls"}, {"export", run, "--json"}} {
 		if r := b.run(args...); r.code != 2 {
 			t.Errorf("%v: exit code %d", args, r.code)

@@ -105,7 +105,8 @@ func (a *app) chainCommand() *cobra.Command {
 		Long: `Runs the profiles that PROFILE names in after, those that they name, and PROFILE
 itself, each when those before it are done. The results of one are a channel of the
 next, named like its profile (DLWB_CHANNEL_NAME). A step whose profile, code, inputs
-and predecessors are as they were is skipped. One that fails ends the chain.`,
+and predecessors are as they were is skipped. One that fails ends the chain. All
+are planned before the first begins: where one can't run, none is begun.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	a.allowFlags(c)

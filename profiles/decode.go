@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dlwb/dlwb/cloud/providers"
-	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/plainfile"
 )
@@ -32,6 +31,7 @@ type decoder struct {
 	// given are the keys that stand in the file and are known; faulty are those
 	// with a fault of their own, for which nothing more needs to be said.
 	given, faulty map[string]bool
+	provider      string // that the file names; empty where there is none of that name
 }
 
 // Load reads the profile at path. Faults of the file are Errors.
@@ -113,6 +113,7 @@ func parse(path string, text []byte, lookup func(string) (string, bool)) (*Profi
 	p.Path, p.Source = path, string(text)
 	d := &decoder{shape: shape{src: src, errs: errs}, p: p, lookup: lookup, given: map[string]bool{}, faulty: map[string]bool{}}
 	p.marks = map[string]mark{}
+	d.provider = providerOf(root)
 	d.group("", root)
 	p.shareOptions()
 	d.together(root)
@@ -179,46 +180,6 @@ func (d *decoder) entry(group string, k, v *yaml.Node) {
 	}
 }
 
-// unknown reports a key that is not in the table: the nearest of its
-// neighbours, or the place where a key of this name belongs.
-func (d *decoder) unknown(group string, k *yaml.Node) {
-	what, where := "key "+quote(k.Value), "a profile"
-	if group != "" {
-		where = group
-		what += " in " + group
-	}
-	fl := flaw{why: where + " has no such key"}
-	if len(d.errs) < maxErrors {
-		fl.nearest = d.likelyKey(group, k.Value)
-		d.faulty[join(group, fl.nearest)] = true // it is not missing, only misspelt
-	}
-	switch f := fieldByKey[group]; {
-	case fl.nearest != "":
-	case f != nil && f.Default == k.Value: // a word that stands instead of a mapping
-		fl.next = fmt.Sprintf("write %s: %s", last(group), k.Value)
-	default:
-		fl.next = where + " has " + strings.Join(keysOf[group], ", ")
-	}
-	d.failAt(k, join(group, k.Value), what, fl)
-}
-
-func (d *decoder) likelyKey(group, word string) string {
-	if near := nearword.Nearest(word, keysOf[group]); near != "" {
-		return near
-	}
-	for _, f := range Fields {
-		if parent(f.Key) == group && slices.Contains(f.Also, nearword.Fold(word)) || parent(f.Key) == group && slices.Contains(f.Also, word) {
-			return last(f.Key)
-		}
-	}
-	for _, f := range Fields { // the right key in the wrong place
-		if last(f.Key) == word || slices.Contains(f.Also, word) {
-			return f.Key
-		}
-	}
-	return ""
-}
-
 func (d *decoder) mark(key string, k, v *yaml.Node) {
 	d.p.marks[key] = mark{keyLine: k.Line, keyColumn: k.Column, line: v.Line, column: v.Column,
 		width: utf8.RuneCountInString(v.Value), quoted: quoted(v)}
@@ -255,8 +216,8 @@ func (d *decoder) wrongKind(key string, n *yaml.Node, want string) {
 	}
 	if f := fieldByKey[key]; f != nil {
 		next = "such as " + last(key) + ": " + f.Example
-	} else if len(keysOf[key]) > 0 {
-		next = "its keys are " + strings.Join(keysOf[key], ", ")
+	} else if words := d.keysOf(key); len(words) > 0 {
+		next = "its keys are " + strings.Join(words, ", ")
 	}
 	if key == "" {
 		what = "the profile"

@@ -273,6 +273,9 @@ var (
 	groupByKey = map[string]Group{}
 	// keysOf are the last words of the keys of each group, in table order.
 	keysOf = map[string][]string{}
+	// havers are the providers that have a key, or one of those in the group of
+	// that name.
+	havers = map[string][]string{}
 )
 
 func init() {
@@ -289,6 +292,11 @@ func init() {
 			if g := parent(key); !slices.Contains(keysOf[g], last(key)) {
 				keysOf[g] = append(keysOf[g], last(key))
 			}
+			of := f.Providers
+			if of == nil {
+				of = providers.Names()
+			}
+			havers[key] = union(havers[key], of)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	local "github.com/dlwb/dlwb/cloud/local/options"
 	"github.com/dlwb/dlwb/cloud/providers"
 	sagemaker "github.com/dlwb/dlwb/cloud/sagemaker/options"
+	"github.com/dlwb/dlwb/remote/engine"
 )
 
 func mustParse(t testing.TB, name string, text []byte) *Profile {
@@ -196,7 +197,7 @@ func drawProfile(t *rapid.T) *Profile {
 	p := defaults()
 	p.Name = rapid.StringMatching(`[a-z0-9][a-z0-9-]{0,39}`).Draw(t, "name")
 	p.Provider = rapid.SampledFrom(Providers).Draw(t, "provider")
-	p.Run.Command = line().Draw(t, "command")
+	p.Run.Command = engine.Join([]string{line().Draw(t, "command"), "--x"})
 	p.Run.Engine = rapid.SampledFrom(Engines).Draw(t, "engine")
 	p.Run.ProcsPerNode = rapid.IntRange(0, 256).Draw(t, "procs")
 	p.Run.Grace = time.Duration(rapid.IntRange(0, 3600_000).Draw(t, "grace")) * time.Millisecond

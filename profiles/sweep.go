@@ -283,10 +283,7 @@ var argumentsType = textOf("argument", "words with {name} and {value} in them", 
 	if !strings.Contains(text, "{name}") || !strings.Contains(text, "{value}") {
 		return flaw{why: "it needs {name} and {value}", next: `such as --{name}={value}, or "none" where the script reads DLWB_PARAM_… itself`}
 	}
-	if q := openQuote(text); q >= 0 {
-		return flaw{why: "a quote is not closed", next: "close it", offset: q, width: 1}
-	}
-	return flaw{}
+	return wordsFlaw(text)
 })
 
 // sweep checks what the keys of a sweep say together.

@@ -1,12 +1,14 @@
 package profiles
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -135,13 +137,10 @@ var (
 		return "", fl
 	}, asYAML)
 	commandType = textOf("command", "words as in a shell; quotes group, nothing is expanded", "", func(_ *Field, text string) flaw {
-		if q := openQuote(text); q >= 0 {
-			return flaw{why: "a quote in the command is not closed", next: "close it, or put a backslash before it", offset: q, width: 1}
+		if before, _, found := strings.Cut(text, "${env:"); found {
+			return flaw{why: "references are known in run.env only", next: "set a variable there; the command finds it in its environment", offset: utf8.RuneCountInString(before), width: 6}
 		}
-		if i := strings.Index(text, "${env:"); i >= 0 {
-			return flaw{why: "references are known in run.env only", next: "set a variable there; the command finds it in its environment", offset: i, width: 6}
-		}
-		return flaw{}
+		return wordsFlaw(text)
 	})
 	instanceType = textOf("instance type", "the provider's name of the type, or a mapping", `^\S+$`, func(_ *Field, text string) flaw {
 		if !typeForm.MatchString(text) {
@@ -228,26 +227,15 @@ func homePath(text string) flaw {
 	return flaw{}
 }
 
-// openQuote is where a quote opens that never closes; -1 when all do.
-func openQuote(command string) int {
-	open, at := rune(0), 0
-	escaped := false
-	for i, r := range []rune(command) {
-		switch {
-		case escaped:
-			escaped = false
-		case r == '\\' && open != '\'':
-			escaped = true
-		case open == 0 && (r == '"' || r == '\''):
-			open, at = r, i
-		case r == open:
-			open = 0
-		}
+// wordsFlaw is what a command has that a shell would act upon, and dlwb does not.
+func wordsFlaw(command string) flaw {
+	_, err := engine.Split(command)
+	var bad *engine.SyntaxError
+	if !errors.As(err, &bad) {
+		return flaw{}
 	}
-	if open == 0 {
-		return -1
-	}
-	return at
+	why, next, _ := strings.Cut(bad.Why, ": ")
+	return flaw{why: why, next: next, offset: bad.Column - 1, width: 1}
 }
 
 // otherWords are what people write for a choice that has another name here.

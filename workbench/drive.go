@@ -229,7 +229,7 @@ func (d *drive) reenter(ctx context.Context, c store.Cluster) error {
 // steps goes through the steps up to the goal.
 func (d *drive) steps(ctx context.Context) error {
 	if !d.plan.OK() {
-		return d.refuse()
+		return d.plan.Refusal()
 	}
 	defer func() { d.watch.Release() }()
 	b, err := d.w.backend(d.plan.Provider)
@@ -350,16 +350,6 @@ func (d *drive) justCode(ctx context.Context) bool {
 	d.link = l
 	d.keepActive()
 	return true
-}
-
-// refuse ends a drive whose plan found what stands in the way.
-func (d *drive) refuse() error {
-	for _, f := range d.plan.Findings {
-		if !f.OK {
-			return &event.Fault{What: "check " + f.What, Node: -1, Why: f.Text, Next: f.Next}
-		}
-	}
-	return nil
 }
 
 // step runs one step and tells how it went.

@@ -83,7 +83,7 @@ func (w *Workbench) isTrial(c store.Cluster, id string) bool {
 // go on, nothing is changed under them.
 func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 	if !d.plan.OK() {
-		return event.SweepChanged{}, d.refuse()
+		return event.SweepChanged{}, d.plan.Refusal()
 	}
 	sweeping := func(slots []sweep.Slot) *sweep.Sweep {
 		return sweep.New(d.sweepOwner(), d.plan.Profile, d.goal.Sweep, slots)

@@ -2,6 +2,7 @@
 package imports
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlwb/dlwb/cli/outfile"
 	"github.com/dlwb/dlwb/internal/plainfile"
-	"github.com/dlwb/dlwb/internal/wholefile"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/profiles/foreign"
 	"github.com/dlwb/dlwb/sanitize"
@@ -49,7 +50,7 @@ func Command(f Face) *cobra.Command {
 			"file, a SkyPilot task, a file with an ssm command line, a Compose file or a devcontainer.json,\n" +
 			"and names each line that a profile can't hold.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return f.importFile(args[0], force) },
+		RunE: func(c *cobra.Command, args []string) error { return f.importFile(c.Context(), args[0], force) },
 	}
 	c.Flags().BoolVar(&force, "force", false, "replace a profile that is there")
 	return c
@@ -57,7 +58,7 @@ func Command(f Face) *cobra.Command {
 
 // importFile writes a profile. It is not trusted: what it runs was somebody else's
 // idea.
-func (f Face) importFile(name string, force bool) error {
+func (f Face) importFile(ctx context.Context, name string, force bool) error {
 	if _, err := os.Stat(profileName); err == nil && !force {
 		return f.Usage(fmt.Errorf("%s is there already; --force replaces it", profileName))
 	}
@@ -80,15 +81,15 @@ func (f Face) importFile(name string, force bool) error {
 	if err != nil {
 		return err
 	}
-	mode := os.FileMode(0o644)
+	put := outfile.Write
 	if len(made.Secret) > 0 { // others of this machine are not to read it
-		mode = 0o600
+		put = outfile.Private
 	}
-	if err := wholefile.Write(profileName, made.Profile, mode); err != nil {
+	if _, err := put(ctx, profileName, func(to io.Writer) error { _, err := to.Write(made.Profile); return err }); err != nil {
 		return fmt.Errorf("write the profile: %w", err)
 	}
 	left := append([]foreign.Left{}, made.Left...)
-	return f.Say(Answer{profileName, made.From, left, mode == 0o600}, func(out io.Writer) {
+	return f.Say(Answer{profileName, made.From, left, len(made.Secret) > 0}, func(out io.Writer) {
 		sanitize.Fprintf(out, "wrote %s from %s, %s\n", profileName, name, made.From)
 		for _, l := range left {
 			at := name
@@ -97,7 +98,7 @@ func (f Face) importFile(name string, force bool) error {
 			}
 			sanitize.Fprintf(out, "%s: not carried over: %s: %s\n", at, l.What, l.Why)
 		}
-		if mode == 0o600 {
+		if len(made.Secret) > 0 {
 			sanitize.Fprintf(out, "%s is readable by you alone: the file that it was made from holds secrets (%s)\n", profileName, strings.Join(made.Secret, ", "))
 		}
 		fmt.Fprintln(out, "next: read it, then: dlwb plan shows what it would do")

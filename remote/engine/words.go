@@ -135,7 +135,7 @@ func (s *splitter) single(at int) error {
 			s.put(r)
 		}
 	}
-	return s.fail(at, "this single quote is never closed")
+	return s.fail(at, "this single quote is never closed: close it, or put a backslash before it")
 }
 
 func (s *splitter) double(at int) error {
@@ -157,7 +157,7 @@ func (s *splitter) double(at int) error {
 			}
 		}
 	}
-	return s.fail(at, "this double quote is never closed")
+	return s.fail(at, "this double quote is never closed: close it, or put a backslash before it")
 }
 
 func (s *splitter) escaped(at int) error {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
@@ -136,6 +137,11 @@ func Run(ctx context.Context, o Owner, path string, force bool) error {
 	if err != nil {
 		return err
 	}
+	if len(steps) > 1 {
+		if err := o.prepare(ctx, steps, force); err != nil {
+			return err
+		}
+	}
 	runs := make([]string, len(steps))
 	for i := range steps {
 		if runs[i], err = o.step(ctx, steps, i, runs, force); err != nil {
@@ -145,6 +151,56 @@ func Run(ctx context.Context, o Owner, path string, force bool) error {
 	return nil
 }
 
+// prepare plans every step before the first is run: what stands in the way of the
+// last one is to be known before the others take their time and money. Each is
+// planned again at its turn: hours may lie between.
+func (o Owner) prepare(ctx context.Context, steps []Step, force bool) error {
+	runs := make([]string, len(steps)) // of those that are done; empty: it is to be run
+	for i, s := range steps {
+		plan, err := o.Plan(ctx, s.Path)
+		if err != nil {
+			return err
+		}
+		if !force && s.known(runs) {
+			_, run, done, err := o.find(ctx, plan, steps, i, runs)
+			if err != nil {
+				return err
+			}
+			if done {
+				runs[i] = run
+				continue
+			}
+		}
+		if f := plan.Refusal(); f != nil {
+			f.What += fmt.Sprintf(" for %s, step %d of %d of the chain, none of which was begun", s.Profile.Name, i+1, len(steps))
+			return f
+		}
+	}
+	return nil
+}
+
+// known reports whether all steps before one are done.
+func (s Step) known(runs []string) bool {
+	return !slices.ContainsFunc(s.After, func(before int) bool { return runs[before] == "" })
+}
+
+// find gives a plan the results of the steps before it, and finds a run that was
+// made of the same.
+func (o Owner) find(ctx context.Context, plan *planning.Plan, steps []Step, i int, runs []string) (key, run string, done bool, err error) {
+	for _, before := range steps[i].After {
+		c, err := o.channel(steps[before].Profile.Name, runs[before])
+		if err != nil {
+			return "", "", false, err
+		}
+		plan.Give(c)
+	}
+	if key, err = o.key(ctx, plan, steps[i], runs); err != nil {
+		return "", "", false, err
+	}
+	run, done = o.Done(key)
+	return key, run, done, nil
+}
+
 // step runs one step, or finds that it is done.
 func (o Owner) step(ctx context.Context, steps []Step, i int, runs []string, force bool) (string, error) {
 	s := steps[i]
@@ -152,19 +208,12 @@ func (o Owner) step(ctx context.Context, steps []Step, i int, runs []string, for
 	if err != nil {
 		return "", err
 	}
-	for _, before := range s.After {
-		c, err := o.channel(steps[before].Profile.Name, runs[before])
-		if err != nil {
-			return "", err
-		}
-		plan.Give(c)
-	}
-	key, err := o.key(ctx, plan, s, runs)
+	key, run, done, err := o.find(ctx, plan, steps, i, runs)
 	if err != nil {
 		return "", err
 	}
 	told := event.ChainStep{Profile: s.Profile.Name, Path: s.Path, Step: i + 1, Steps: len(steps)}
-	if run, done := o.Done(key); done && !force {
+	if done && !force {
 		told.State, told.Run, told.Why = event.ChainSkipped, run, "profile, code and inputs are as they were"
 		o.Tell(told)
 		return run, nil

@@ -85,13 +85,16 @@ type Code struct {
 }
 
 // OK reports whether nothing was found that stands in the way.
-func (p *Plan) OK() bool {
+func (p *Plan) OK() bool { return p.Refusal() == nil }
+
+// Refusal is the first thing that stands in the way; nil where nothing does.
+func (p *Plan) Refusal() *event.Fault {
 	for _, f := range p.Findings {
 		if !f.OK {
-			return false
+			return &event.Fault{What: "check " + f.What, Node: -1, Why: f.Text, Next: f.Next}
 		}
 	}
-	return true
+	return nil
 }
 
 // ErrNotLetThrough says that a plan was made by other means than the gate's.
