@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
 const dataScript = `
@@ -116,5 +119,66 @@ func TestAnInputThatIsNotWhatTheProfileNamesStartsNothing(t *testing.T) {
 	}
 	if r := b.run("plan"); r.code == 0 || !strings.Contains(r.stderr, "may send only what lies there") || !strings.Contains(r.stderr, "dlwb.yaml:7:16") {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+}
+
+// Each node has what a prefix of a bucket has, and none has credentials. What can't be
+// read is told by the plan, before anything is started.
+func TestAChannelInS3ReachesEveryNode(t *testing.T) {
+	web := httptest.NewServer(gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
+	t.Cleanup(web.Close)
+	put := func(path, text string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, web.URL+path, strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil || reply.StatusCode != http.StatusOK {
+			t.Fatal(path, reply, err)
+		}
+		_ = reply.Body.Close()
+	}
+	put("/lab-data", "")
+	put("/lab-data/digits/a.csv", "a\n")
+	put("/lab-data/digits/deep/b%20c.csv", "b\n")
+	put("/lab-data/other.csv", "x\n")
+	b := newBed(t)
+	b.env = append(b.env, "AWS_ENDPOINT_URL_S3="+web.URL, "AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY=s3cretOfTheLaptop",
+		"AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true")
+	const script = "import os\nd = os.environ['DLWB_CHANNEL_TRAIN']\n" +
+		"print(sorted((os.path.relpath(os.path.join(at, f), d), open(os.path.join(at, f)).read()) for at, _, fs in os.walk(d) for f in fs), 'AWS_SECRET_ACCESS_KEY' in os.environ)\n"
+	b.profile(script, "data: {train: 's3://lab-data/digits'}\n")
+	check := func(want string, skipped bool) {
+		t.Helper()
+		r := b.run("run", "--json")
+		if r.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		run := r.one(t, "run_started")["run"].(string)
+		for rank := range 2 {
+			text, err := os.ReadFile(filepath.Join(b.home, "state", "runs", run, fmt.Sprintf("rank-%d.log", rank)))
+			if err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("rank %d: %v\n%s\nwant\n%s", rank, err, text, want)
+			}
+		}
+		for _, e := range r.all("step_ended") {
+			if e["step"] == "data" && (e["skipped"] == true) != skipped {
+				t.Errorf("the step of the data: %v", e)
+			}
+		}
+		if strings.Contains(r.stdout+r.stderr, "X-Amz-Signature") {
+			t.Error("a signed address is told")
+		}
+	}
+	check(`[('a.csv', 'a\n'), ('deep/b c.csv', 'b\n')] False`, false)
+	check(`[('a.csv', 'a\n'), ('deep/b c.csv', 'b\n')] False`, true)
+	put("/lab-data/digits/a.csv", "changed\n")
+	check(`[('a.csv', 'changed\n'), ('deep/b c.csv', 'b\n')] False`, false)
+
+	b.profile(script, "data: {train: 's3://lab-data/digitz'}\n")
+	r := b.run("run", "--json")
+	if r.code != 1 || !strings.Contains(r.stdout+r.stderr, "there is no object at s3://lab-data/digitz") || len(r.all("run_started")) > 0 {
+		t.Errorf("a prefix that is not there: %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

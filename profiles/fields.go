@@ -134,7 +134,7 @@ var common = []*Field{
 
 	{Key: "data", Type: channelsType, Also: []string{"inputs", "input_data", "channels", "datasets", "dataset", "file_mounts"},
 		Doc: "The inputs of the training, each in a directory of its own on every node. The command finds it in the variable DLWB_CHANNEL_NAME (and SM_CHANNEL_NAME). " +
-			"What lies on this machine is copied like the code, what has an address is fetched by node 0, and the nodes pass it on: no more than `most` of the channel says, and never the last of the disk; a connection that is lost is gone on with; what is unchanged is not sent again. " +
+			"What lies on this machine is copied like the code, what has an address (https, or s3://bucket/prefix, which is listed with your AWS credentials and read by signed addresses) is fetched by node 0, and the nodes pass it on: no more than `most` of the channel says, and never the last of the disk; a connection that is lost is gone on with; what is unchanged is not sent again. " +
 			"What lies here lies in the profile's own directory, unless you allow another place as for `code.dir`.",
 		Example: `{train: datasets/digits, labels: {from: "https://example.org/labels.csv", sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}}`,
 		ref:     func(p *Profile) any { return &p.Data }},

@@ -63,6 +63,9 @@ func (p *Profile) StateDir() string {
 func (p *Profile) checkInputs() (errs Errors) {
 	for _, c := range p.Data {
 		at, key := p.ChannelPath(c), "data."+c.Name
+		if c.Scheme() == "s3" && c.SHA256 != "" {
+			errs = append(errs, p.Fault(key, quote(c.From), "what lies in S3 has no SHA-256", "", "leave sha256 out: its objects are told by their ETag"))
+		}
 		if at == "" {
 			continue
 		}

@@ -33,7 +33,7 @@ func (w Place) Env(all []Channel, state bool) []string {
 	at := func(dir string) string { return w.Home + "/" + dir }
 	env := []string{"SM_MODEL_DIR=" + at(w.Results+"/"+modelDir), "SM_OUTPUT_DATA_DIR=" + at(w.Results+"/"+outputDir),
 		"SM_OUTPUT_DIR=" + at(w.Results), "SM_INPUT_DIR=" + at(Dir(w.Cluster)),
-		"SM_NUM_GPUS=" + strconv.Itoa(w.GPUs), "SM_HOSTS=" + list(w.hosts()), "SSM_NUM_NODES=" + strconv.Itoa(w.Nodes)}
+		"SM_NUM_GPUS=" + strconv.Itoa(w.GPUs), "SM_HOSTS=" + jsonList(w.hosts()), "SSM_NUM_NODES=" + strconv.Itoa(w.Nodes)}
 	if w.Node >= 0 {
 		env = append(env, "SM_CURRENT_HOST="+hostName(w.Node), "SSM_HOST_RANK="+strconv.Itoa(w.Node))
 	}
@@ -43,7 +43,7 @@ func (w Place) Env(all []Channel, state bool) []string {
 		env = append(env, "DLWB_CHANNEL_"+c.Variable()+"="+path, "SM_CHANNEL_"+c.Variable()+"="+path)
 		names = append(names, c.Name)
 	}
-	env = append(env, "SM_CHANNELS="+list(names))
+	env = append(env, "SM_CHANNELS="+jsonList(names))
 	if state {
 		path := at(w.State)
 		env = append(env, "DLWB_STATE="+path, "SSM_STATE="+path, "SSM_INSTANCE_STATE="+path)
@@ -61,7 +61,7 @@ func (w Place) hosts() (all []string) {
 	return all
 }
 
-func list(all []string) string {
+func jsonList(all []string) string {
 	b, _ := json.Marshal(all)
 	return string(b)
 }

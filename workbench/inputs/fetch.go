@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/internal/shellword"
@@ -34,7 +35,8 @@ type stamp struct {
 	URL       string `json:"url"`
 	SHA256    string `json:"sha256"`
 	Bytes     int64  `json:"bytes"`
-	File      string `json:"file"`
+	File      string `json:"file"`            // empty: it is a set of files
+	Files     int    `json:"files,omitempty"` // of a set
 	Unchanged bool   `json:"unchanged,omitempty"`
 }
 
@@ -79,8 +81,17 @@ func (s Site) fetching(node int, c Channel) (line, program string) {
 
 // fetchOn has one node read the address.
 func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
-	line, program := s.fetching(node, c)
 	shown := secretfile.Address(c.From)
+	fault := &event.Fault{What: "fetch the channel " + c.Name, Node: node, Command: shown}
+	line, program := s.fetching(node, c)
+	if c.inS3() {
+		var err error
+		if line, program, err = s.gathering(ctx, node, c); err != nil {
+			f := cloud.FromError("", err, "aws s3 ls "+c.From)
+			fault.Node, fault.Why, fault.Next = -1, f.Text, f.Next
+			return stamp{}, fault
+		}
+	}
 	var errs tail
 	heard := &lineWriter{line: func(text string) {
 		text = strings.ReplaceAll(text, c.From, shown)
@@ -91,7 +102,6 @@ func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
 		errs.add(text)
 	}}
 	r, err := s.Nodes[node].Exec(ctx, remote.Cmd{Line: line, Stdin: strings.NewReader(program), Stderr: heard, Quiet: fetchSilent})
-	fault := &event.Fault{What: "fetch the channel " + c.Name, Node: node, Command: shown}
 	if err != nil {
 		fault.Why = err.Error()
 		return stamp{}, fault
@@ -99,7 +109,7 @@ func (s Site) fetchOn(ctx context.Context, node int, c Channel) (stamp, error) {
 	var got stamp
 	if r.ExitCode == 0 {
 		err = json.Unmarshal(r.Stdout, &got)
-		if err == nil && (got.URL != c.From || got.File != fileName(c.From) || got.Bytes < 0) {
+		if err == nil && (got.URL != c.From || got.File != c.file() || got.Bytes < 0) {
 			err = errors.New("the node told of another address")
 		}
 		if err == nil {
@@ -135,17 +145,29 @@ func fileName(address string) string {
 	return name[:min(len(name), 100)]
 }
 
+// file is the name of the file that a channel is; empty: it is a set of files.
+func (c Channel) file() string {
+	if c.inS3() {
+		return ""
+	}
+	return fileName(c.From)
+}
+
 // lacking are the nodes behind node 0 that do not have what it has.
 func (s Site) lacking(ctx context.Context, c Channel, got stamp) (nodes []int) {
 	for i := 1; i < len(s.Nodes); i++ {
 		if !s.Disks.FirstAtCode(i) { // what an earlier node has is there
 			continue
 		}
-		line := fmt.Sprintf("cat %s 2>/dev/null; echo; wc -c <%s", shellword.Quote(s.stampPath(c)), shellword.Quote(s.dir(c)+"/"+got.File))
+		count, size := "wc -c <"+shellword.Quote(s.dir(c)+"/"+got.File), fmt.Sprint(got.Bytes)
+		if got.File == "" {
+			count, size = "find "+shellword.Quote(s.dir(c))+" -type f | wc -l", fmt.Sprint(got.Files)
+		}
+		line := fmt.Sprintf("cat %s 2>/dev/null; echo; %s", shellword.Quote(s.stampPath(c)), count)
 		r, err := s.Nodes[i].Exec(ctx, remote.Cmd{Line: line})
 		var has stamp
-		text, size, _ := strings.Cut(strings.TrimSpace(string(r.Stdout)), "\n")
-		if err != nil || json.Unmarshal([]byte(text), &has) != nil || has.SHA256 != got.SHA256 || strings.TrimSpace(size) != fmt.Sprint(got.Bytes) {
+		text, counted, _ := strings.Cut(strings.TrimSpace(string(r.Stdout)), "\n")
+		if err != nil || json.Unmarshal([]byte(text), &has) != nil || has.SHA256 != got.SHA256 || strings.TrimSpace(counted) != size {
 			nodes = append(nodes, i)
 		}
 	}
@@ -168,7 +190,7 @@ func (s Site) pass(ctx context.Context, c Channel, got stamp, nodes []int) error
 	if err != nil {
 		return err
 	}
-	errs := transfer.Share(ctx, transfer.Place{Node: s.Nodes[0], Dir: s.dir(c)}, places, got.Bytes+1<<20)
+	errs := transfer.Share(ctx, transfer.Place{Node: s.Nodes[0], Dir: s.dir(c)}, places, got.Bytes+int64(got.Files)<<12+1<<20)
 	for k, i := range nodes {
 		if errs[k] != nil {
 			s.Say(i, c.Name+": node0 could not pass it on: "+errs[k].Error())

@@ -48,9 +48,6 @@ func (m *Maker) inputsInside(p *profiles.Profile) error {
 	}
 	for _, c := range p.Data {
 		key := "data." + c.Name
-		if c.Scheme() == "s3" && p.Provider != "" && !readsS3 {
-			return profiles.Errors{p.Fault(key, fmt.Sprintf("%s %q", key, c.From), "channels are not read from S3 yet", "", "fetch it, and name its path, or an https:// address of it")}
-		}
 		real, err := filepath.EvalSymlinks(p.ChannelPath(c))
 		if p.ChannelPath(c) == "" || err != nil {
 			continue // what is missing is said by those who look for it
@@ -63,9 +60,6 @@ func (m *Maker) inputsInside(p *profiles.Profile) error {
 	}
 	return nil
 }
-
-// readsS3 says whether nodes can read channels from S3.
-const readsS3 = false
 
 // flowWarnings say which command does what dlwb run does not.
 func flowWarnings(p *profiles.Profile) (all []string) {

@@ -198,6 +198,9 @@ func (m *Maker) preflight(ctx context.Context, plan *Plan) cloud.Preflight {
 	plan.Findings, plan.Offer, plan.PricePerHour = append([]cloud.Finding{}, found.Findings...), found.Offer, found.PricePerHour
 	plan.Pythons = heard(plan.Profile, found.Answers)
 	plan.Findings = append(plan.Findings, plan.Pythons.findings()...)
+	if slices.Contains(plan.Steps, event.StepData) {
+		plan.Findings = append(plan.Findings, inputs.Look(ctx, plan.Inputs)...)
+	}
 	plan.Costs = append(plan.Costs, found.Costs...)
 	plan.Most, plan.MostWhy = most(found, plan.Profile.Limits)
 	plan.Script = found.Script

@@ -237,7 +237,11 @@ func (e *effectList) inputs() {
 			e.add(Sends, !within(real, own), "%s to the nodes, whatever ignore files say, as the channel %s", real, c.Name)
 			continue
 		}
-		e.add(Reads, true, "%s, by the nodes, as the channel %s", secretfile.Address(c.From), c.Name)
+		by := "by the nodes"
+		if c.Scheme() == "s3" {
+			by = "with your AWS credentials, for the nodes"
+		}
+		e.add(Reads, true, "%s, %s, as the channel %s", secretfile.Address(c.From), by, c.Name)
 	}
 	for _, name := range e.p.After {
 		e.add(Reads, false, "the results of %s, a profile that is trusted by itself, and sends them to the nodes", e.p.AfterPath(name))
