@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -271,14 +272,14 @@ func (e *unfetchedError) Unwrap() error { return e.error }
 // an interrupt it is tried once more.
 func (d *drive) keepsResults(err error) bool {
 	unfetched := new(unfetchedError)
-	return errors.As(err, &unfetched) && !errors.Is(err, context.Canceled) && d.w.unsaved(d.outcome.Run) != ""
+	return errors.As(err, &unfetched) && !errors.Is(err, context.Canceled) && d.w.unsavedOf(d.record, []string{d.outcome.Run}) != nil
 }
 
-// keep tells that the cluster is not removed, and why.
-func (d *drive) keep(err error) (Outcome, error) {
+// keep tells that the cluster is not removed, and for which run.
+func (d *drive) keep(err error, run string) (Outcome, error) {
 	return d.outcome, errors.Join(err, d.w.publish(d.s, event.Noticed{Level: "warning",
-		Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + d.outcome.Run + ", which did not come home",
-		Next: "dlwb pull " + d.outcome.Run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
+		Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + run + ", which did not come home",
+		Next: "dlwb pull " + run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
 }
 
 // reached reports whether the goal is a step, or one before it.
@@ -445,7 +446,7 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		return d.outcome, err
 	case d.goal.Down && d.keepsResults(err):
 		d.tell(err)
-		return d.keep(err)
+		return d.keep(err, d.outcome.Run)
 	case err != nil:
 		d.tell(err)
 	}
@@ -459,10 +460,9 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		}
 		d.lock = lock
 	}
-	receipt, downErr := d.w.removeUnless(ctx, d.s.life, d.keeps())
-	if unsaved := new(unsavedError); errors.As(downErr, &unsaved) {
-		d.outcome.Run = unsaved.run
-		return d.keep(errors.Join(err, downErr))
+	receipt, downErr := d.w.removeUnless(ctx, d.s.life, true)
+	if unsaved := new(UnsavedError); errors.As(downErr, &unsaved) {
+		return d.keep(errors.Join(err, downErr), cmp.Or(unsaved.Run, d.outcome.Run))
 	}
 	d.outcome.Receipt = &receipt
 	if downErr != nil {
