@@ -192,10 +192,14 @@ func (d *drive) enter(ctx context.Context) error {
 		return err
 	}
 	w.rememberProfile(p)
-	return w.publish(d.s, event.PlanMade{
+	err = w.publish(d.s, event.PlanMade{
 		Profile: p.Name, Path: p.Path, Provider: p.Provider, Nodes: p.Nodes, Engine: p.EngineText(),
 		Command: p.Profile.Run.Command, PricePerHour: p.PricePerHour, Steps: p.Steps, Until: d.goal.Until,
 	})
+	for _, text := range planning.SharedWith(c.ProfilePath, p.Profile) {
+		err = errors.Join(err, w.publish(d.s, event.Noticed{Level: "warning", Text: text}))
+	}
+	return err
 }
 
 // halfGone reports whether a teardown of paid machines was begun and not
