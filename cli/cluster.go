@@ -67,13 +67,15 @@ func (a *app) downCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "down [CLUSTER]", Short: "remove a cluster and everything in it, and prove it", Args: cobra.MaximumNArgs(1),
 		Long: `Removes a cluster and everything in it, looks again, and prints the receipt. A run
-that is going on is stopped first, and its results are brought home.
+that is going on is stopped first, and its results are brought home; so are those
+of earlier runs that did not come home before.
 
 On a terminal it shows what goes, what of it is not saved, and what it costs to
 keep, and asks first: the name of the cluster is to be typed where a run is
-going on, or it costs more than $1 an hour. --yes answers for scripts. Where
+going on, or it costs more than $1 an hour. Where results do not come home then
+either, it says why and asks again. --yes answers for scripts. Where
 the input is no terminal, and with --json, nothing is asked: a script means
-what it says.`,
+what it says, and is warned of what is lost.`,
 	}
 	c.Flags().BoolVar(&all, "all", false, "every cluster")
 	yesFlag(c, &yes)
@@ -95,7 +97,7 @@ what it says.`,
 				return err
 			}
 		}
-		return a.downAll(ctx, w, names)
+		return a.downAll(ctx, w, names, yes)
 	})
 	return c
 }
@@ -124,10 +126,10 @@ func (a *app) toRemove(ctx context.Context, w *workbench.Workbench, args []strin
 
 // downAll removes clusters one after the other. One that can't be removed does
 // not keep the others: what is up may cost money.
-func (a *app) downAll(ctx context.Context, w *workbench.Workbench, names []string) error {
+func (a *app) downAll(ctx context.Context, w *workbench.Workbench, names []string, yes bool) error {
 	var first error
 	for _, name := range names {
-		err := a.down(ctx, w, name)
+		err := a.down(ctx, w, name, yes)
 		if first == nil {
 			first = err
 		} else {
@@ -140,13 +142,25 @@ func (a *app) downAll(ctx context.Context, w *workbench.Workbench, names []strin
 	return first
 }
 
-func (a *app) down(ctx context.Context, w *workbench.Workbench, name string) error {
+// down removes a cluster. What does not come home now is asked for once more: only now
+// it is known that it is lost.
+func (a *app) down(ctx context.Context, w *workbench.Workbench, name string, yes bool) error {
 	c, err := w.FindCluster(name)
 	if err != nil {
 		return err
 	}
 	// A teardown that was begun is finished, also when nobody listens.
-	a.narrate(w, c.Name, func() {}, func() { _, err = w.TearDown(ctx, c.Name) })
+	a.narrate(w, c.Name, func() {}, func() { _, err = w.TearDown(ctx, c.Name, !yes && a.asks()) })
+	var unsaved *workbench.UnsavedError
+	if !errors.As(err, &unsaved) || ctx.Err() != nil {
+		return err
+	}
+	q := event.Question{Title: "Remove " + c.Name + " with what did not come home?"}
+	q.Add("lost", unsaved.Left)
+	if err := a.agree(ctx, yes, q); err != nil {
+		return err
+	}
+	a.narrate(w, c.Name, func() {}, func() { _, err = w.TearDown(ctx, c.Name, false) })
 	return err
 }
 

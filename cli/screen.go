@@ -83,7 +83,7 @@ func (b bench) Trust(ctx context.Context, path, key string) error {
 
 // Down implements ui.Bench; the receipt comes as an event.
 func (b bench) Down(ctx context.Context, cluster string) error {
-	_, err := b.TearDown(ctx, cluster)
+	_, err := b.TearDown(ctx, cluster, false)
 	return err
 }
 

@@ -51,6 +51,8 @@ func TestMissingFilesAreNamedWithTheNearestOnes(t *testing.T) {
 		"misspelt": {map[string]string{"p.yaml": "environment: {venv: requirement.txt}\nrun: {command: python -u trian.py --lr 1}\n", "train.py": "", "requirements.txt": ""},
 			[]string{`p.yaml:1:21: "requirement.txt": it does not exist in DIR; did you mean "requirements.txt"?`,
 				`p.yaml:2:26: "trian.py": it does not exist in DIR; did you mean "train.py"?`}},
+		"sum of what is in S3": {map[string]string{"p.yaml": "data: {train: {from: 's3://lab/set', sha256: " + strings.Repeat("0", 64) + "}}\n" + bare, "train.py": ""},
+			[]string{`p.yaml:1:15: "s3://lab/set": what lies in S3 has no SHA-256; leave sha256 out: its objects are told by their ETag`}},
 		"quoted":    {map[string]string{"p.yaml": "run: {command: \"'my train.py' -x\"}\n", "my_train.py": ""}, []string{`p.yaml:1:18: "my train.py": it does not exist in DIR; did you mean "my_train.py"?`}},
 		"elsewhere": {map[string]string{"p.yaml": bare, "src/train.py": ""}, []string{`p.yaml:1:16: "train.py": it does not exist in DIR; did you mean "src/train.py"?`}},
 		"nothing like it": {map[string]string{"p.yaml": bare, "notes.txt": ""},

@@ -78,17 +78,14 @@ func (w *Workbench) stepsOf(kind string) []string {
 	return b.steps()
 }
 
-// nodesOf is how many nodes a cluster has now.
-func (w *Workbench) nodesOf(cluster string) int {
+// upNow is how many nodes a cluster has now, and the path of the profile that made it.
+func (w *Workbench) upNow(cluster string) (nodes int, madeBy string) {
 	c, err := w.db.Cluster(cluster)
 	if err != nil || c.EndedAt != nil {
-		return 0
+		return 0, ""
 	}
-	d, err := w.clusterData(c)
-	if err != nil {
-		return 0
-	}
-	return len(d.Cluster.Nodes)
+	d, _ := w.clusterData(c)
+	return len(d.Cluster.Nodes), c.ProfilePath
 }
 
 // reach gives what carries the runs of a cluster.

@@ -5,16 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/follow"
@@ -22,34 +19,14 @@ import (
 )
 
 // UnresolvedError says that teardown could not prove that everything is gone.
-type UnresolvedError struct {
-	Receipt cloud.Receipt
-	// PerHour is what the cluster cost while it was up, in US dollars: as
-	// long as nothing is proven, it may still do.
-	PerHour float64
-	Err     error // what the provider said; nil when it said nothing more
-}
-
-func (e *UnresolvedError) Error() string {
-	open, which := e.Receipt.Open()
-	s := fmt.Sprintf("cluster %s is UNRESOLVED: %d of its %d resources are not proven gone%s, %d processes and %d files are left",
-		e.Receipt.Cluster, open, len(e.Receipt.Resources), which, e.Receipt.ProcessesLeft, e.Receipt.FilesLeft)
-	if e.PerHour > 0 {
-		s += "; it may cost up to " + units.PerHour(e.PerHour)
-	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
-}
-
-// Unwrap gives what the provider said.
-func (e *UnresolvedError) Unwrap() error { return e.Err }
+type UnresolvedError = cloud.UnresolvedError
 
 // TearDown removes a cluster and everything in it, and returns the proof. A run
 // that is going on is stopped first and its log brought home. It may be called
-// again until it succeeds; a cluster that is already gone is no error.
-func (w *Workbench) TearDown(ctx context.Context, cluster string) (cloud.Receipt, error) {
+// again until it succeeds; a cluster that is already gone is no error. What ended runs
+// wrote and did not come home is tried once more; where that fails too, keep leaves the
+// cluster as it is, with an *UnsavedError.
+func (w *Workbench) TearDown(ctx context.Context, cluster string, keep bool) (cloud.Receipt, error) {
 	c, err := w.FindCluster(cluster)
 	if err != nil {
 		return cloud.Receipt{}, err
@@ -59,7 +36,7 @@ func (w *Workbench) TearDown(ctx context.Context, cluster string) (cloud.Receipt
 		return cloud.Receipt{}, err
 	}
 	defer lock.Release()
-	return w.remove(ctx, c.ID)
+	return w.removeUnless(ctx, c.ID, keep)
 }
 
 // claimRemoval takes the change lock of a cluster to remove it, and waits for
@@ -81,13 +58,12 @@ func (w *Workbench) claimRemoval(ctx context.Context, c store.Cluster, grace tim
 // remove tears one life of a cluster down; the caller holds the change lock. Of
 // two that want to, the second one gets the receipt of the first.
 func (w *Workbench) remove(ctx context.Context, life int64) (cloud.Receipt, error) {
-	return w.removeUnless(ctx, life, nil)
+	return w.removeUnless(ctx, life, false)
 }
 
-// removeUnless is remove that leaves the cluster as it is, with an *unsavedError,
-// where it has results, of these runs or of those that it ends, that do not come home
-// now either. nil: it removes them all the same.
-func (w *Workbench) removeUnless(ctx context.Context, life int64, keep []string) (cloud.Receipt, error) {
+// removeUnless is remove that with keep leaves the cluster as it is, with an
+// *UnsavedError, where it has results that do not come home now either.
+func (w *Workbench) removeUnless(ctx context.Context, life int64, keep bool) (cloud.Receipt, error) {
 	c, err := w.db.ClusterLife(life)
 	if err != nil {
 		return cloud.Receipt{}, err
@@ -107,13 +83,13 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep []string)
 	noteErr := w.publish(s, event.StepStarted{Step: event.StepDown, Text: "cluster " + c.Name})
 	_, phaseErr := w.updateCluster(life, func(c *store.Cluster) { c.Phase = string(event.PhaseStopping) })
 	defer w.tellWaits(ctx, s, event.StepDown)()
-	ended := w.endRuns(ctx, c, keep != nil)
+	ended := w.endRuns(ctx, c, keep)
 	if ctx.Err() != nil {
 		return cloud.Receipt{}, w.refrain(s, ctx.Err(), "interrupted; nothing was removed yet", began)
 	}
-	for _, run := range append(ended, keep...) {
-		if left := w.unsaved(run); keep != nil && left != "" {
-			return cloud.Receipt{}, w.refrain(s, &unsavedError{run, left}, left+"; nothing was removed", began)
+	if keep {
+		if err := w.unsavedOf(c, ended); err != nil {
+			return cloud.Receipt{}, w.refrain(s, err, err.Error()+"; nothing was removed", began)
 		}
 	}
 	noteErr = errors.Join(noteErr, phaseErr)
@@ -129,7 +105,7 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep []string)
 	w.bringKept(ctx, c, ended)
 	switch {
 	case !receipt.Proven():
-		err = &UnresolvedError{receipt, c.PricePerHour, err}
+		err = &UnresolvedError{Receipt: receipt, PerHour: c.PricePerHour, Err: err}
 	case err == nil:
 		err = errors.Join(os.RemoveAll(w.keysDir(c.Name)), w.tunnels.Forget(c.Name), w.ssh.Remove(c.Name))
 	}
@@ -141,22 +117,28 @@ func (w *Workbench) removeUnless(ctx context.Context, life int64, keep []string)
 	return receipt, errors.Join(err, recordErr, noteErr)
 }
 
-// unsavedError says that a cluster stays because of what is on it only.
-type unsavedError struct{ run, left string }
+// UnsavedError says that a cluster stays because of what is on it only.
+type UnsavedError struct {
+	Run  string // the newest of which something is
+	Left string // what
+}
 
-func (e *unsavedError) Error() string { return e.left }
+func (e *UnsavedError) Error() string { return e.Left }
 
-// unsaved says what of a run is on its machines only; empty: nothing that is known
-// of. A record that can't be read is no proof that all is home.
-func (w *Workbench) unsaved(run string) string {
-	if run == "" {
-		return ""
-	}
-	r, err := w.results.Of(run)
+// unsavedOf is the error of a cluster that has what is nowhere else; nil: nothing that
+// is known of. What a service keeps is at stake only for runs that were just ended. A
+// record that can't be read is no proof that all is home.
+func (w *Workbench) unsavedOf(c store.Cluster, ended []string) error {
+	all, err := w.results.Unsaved(c.Name, c.ID)
 	if err != nil {
-		return "whether the results of run " + run + " are home is not known: " + err.Error()
+		return &UnsavedError{"", "whether the results of its runs are home is not known: " + err.Error()}
 	}
-	return r.AtStake
+	for _, r := range all {
+		if !w.keeps(c) || slices.Contains(ended, r.Run) {
+			return &UnsavedError{r.Run, r.AtStake}
+		}
+	}
+	return nil
 }
 
 // refrain tells that a teardown ended before anything was removed.
@@ -207,9 +189,10 @@ const (
 )
 
 // endRuns stops the runs that are going on, several where they are trials of a sweep,
-// and waits until their ends are recorded and their logs and results are home. A
-// cluster that can't be reached is no reason not to remove it; then what is missing is
-// told. It gives those that it ended.
+// and waits until their ends are recorded and their logs and results are home. What
+// earlier runs wrote and is not home is tried once more. A cluster that can't be
+// reached is no reason not to remove it; then what is missing is told, unless it is
+// kept. It gives those that it ended.
 func (w *Workbench) endRuns(ctx context.Context, c store.Cluster, keep bool) (ended []string) {
 	runs, _ := w.unfinishedRuns(c)
 	turn := w.locks.Turn(c.Name, locks.Watch)
@@ -220,6 +203,12 @@ func (w *Workbench) endRuns(ctx context.Context, c store.Cluster, keep bool) (en
 		all.Go(func() { w.endRun(ctx, c, run, turn, keep) })
 	}
 	all.Wait()
+	earlier, _ := w.results.Unsaved(c.Name, c.ID)
+	for _, r := range earlier {
+		if run, err := w.db.Run(r.Run); err == nil && !slices.Contains(ended, r.Run) && !w.keeps(c) && ctx.Err() == nil {
+			w.endRun(ctx, c, run, turn, keep)
+		}
+	}
 	return ended
 }
 
@@ -233,20 +222,17 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster, run store.Run, 
 			cancel()
 		}
 	}).Stop()
-	if on, err := w.reachRun(c, run.ID); err == nil {
+	on, err := w.reachRun(c, run.ID)
+	if err == nil {
 		err = w.endOn(ctx, limited, on, c, run, turn)
-		slog.Debug("finished the run", "run", run.ID, "error", err)
 	}
+	slog.Debug("finished the run", "run", run.ID, "error", err)
 	if ctx.Err() != nil {
 		return
 	}
 	w.closeRun(c, run.ID)
-	_, data, err := w.runRecord(run.ID)
-	st, storyErr := w.storyOf(run.ID)
-	if err == nil && storyErr == nil && st.Started && !st.Fetched && len(data.Results) > 0 && !keep && !w.keeps(c) {
-		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, event.Noticed{Level: "warning",
-			Text: "the results of run " + run.ID + " did not come home before its nodes were removed",
-			Next: "what did come lies in " + filepath.Join(w.runDir(run.ID), "results")})
+	if missing := w.results.Missing(run.ID, err); missing != nil && !keep && !w.keeps(c) {
+		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, *missing)
 	}
 }
 
@@ -259,7 +245,10 @@ func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Clus
 	}
 	silent := follow.Silent(limited, replicas)
 	if !slices.Contains(silent, false) {
-		return nil
+		return errors.New("none of its nodes answers")
+	}
+	if st, err := w.storyOf(run.ID); err == nil && st.Over() {
+		return on.fetch(ctx, scope{cluster: c.Name, life: c.ID, run: run.ID}, silent)
 	}
 	if run.EndedAt == nil {
 		_ = w.stopRun(limited, on, silent, run.ID, follow.TakenDown)

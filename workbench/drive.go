@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -191,10 +192,14 @@ func (d *drive) enter(ctx context.Context) error {
 		return err
 	}
 	w.rememberProfile(p)
-	return w.publish(d.s, event.PlanMade{
+	err = w.publish(d.s, event.PlanMade{
 		Profile: p.Name, Path: p.Path, Provider: p.Provider, Nodes: p.Nodes, Engine: p.EngineText(),
 		Command: p.Profile.Run.Command, PricePerHour: p.PricePerHour, Steps: p.Steps, Until: d.goal.Until,
 	})
+	for _, text := range planning.SharedWith(c.ProfilePath, p.Profile) {
+		err = errors.Join(err, w.publish(d.s, event.Noticed{Level: "warning", Text: text}))
+	}
+	return err
 }
 
 // halfGone reports whether a teardown of paid machines was begun and not
@@ -271,14 +276,14 @@ func (e *unfetchedError) Unwrap() error { return e.error }
 // an interrupt it is tried once more.
 func (d *drive) keepsResults(err error) bool {
 	unfetched := new(unfetchedError)
-	return errors.As(err, &unfetched) && !errors.Is(err, context.Canceled) && d.w.unsaved(d.outcome.Run) != ""
+	return errors.As(err, &unfetched) && !errors.Is(err, context.Canceled) && d.w.unsavedOf(d.record, []string{d.outcome.Run}) != nil
 }
 
-// keep tells that the cluster is not removed, and why.
-func (d *drive) keep(err error) (Outcome, error) {
+// keep tells that the cluster is not removed, and for which run.
+func (d *drive) keep(err error, run string) (Outcome, error) {
 	return d.outcome, errors.Join(err, d.w.publish(d.s, event.Noticed{Level: "warning",
-		Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + d.outcome.Run + ", which did not come home",
-		Next: "dlwb pull " + d.outcome.Run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
+		Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + run + ", which did not come home",
+		Next: "dlwb pull " + run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
 }
 
 // reached reports whether the goal is a step, or one before it.
@@ -435,7 +440,7 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		return d.outcome, err
 	case d.goal.Down && d.keepsResults(err):
 		d.tell(err)
-		return d.keep(err)
+		return d.keep(err, d.outcome.Run)
 	case err != nil:
 		d.tell(err)
 	}
@@ -449,10 +454,9 @@ func (d *drive) finish(ctx context.Context, err error) (Outcome, error) {
 		}
 		d.lock = lock
 	}
-	receipt, downErr := d.w.removeUnless(ctx, d.s.life, d.keeps())
-	if unsaved := new(unsavedError); errors.As(downErr, &unsaved) {
-		d.outcome.Run = unsaved.run
-		return d.keep(errors.Join(err, downErr))
+	receipt, downErr := d.w.removeUnless(ctx, d.s.life, true)
+	if unsaved := new(UnsavedError); errors.As(downErr, &unsaved) {
+		return d.keep(errors.Join(err, downErr), cmp.Or(unsaved.Run, d.outcome.Run))
 	}
 	d.outcome.Receipt = &receipt
 	if downErr != nil {

@@ -16,15 +16,6 @@ func (d *drive) stays() bool {
 	return !d.goal.RemoveOnFailure && (d.arrived || d.goal.Keep && d.link != nil)
 }
 
-// keeps are the runs without whose results the cluster is not removed, beside those
-// that its removal ends; nil: it is removed all the same.
-func (d *drive) keeps() []string {
-	if d.outcome.Run == "" && d.goal.Sweep == "" {
-		return nil
-	}
-	return []string{d.outcome.Run}
-}
-
 // tellKept says that the machines stay after a failure, what they cost, when
 // they end by themselves, how to go on and how to remove them: machines are
 // never left behind silently.

@@ -17,7 +17,7 @@ import (
 // StopMachines stops the machines of a cluster and keeps their disks. A run
 // that is going on is stopped first and its log brought home.
 func (w *Workbench) StopMachines(ctx context.Context, cluster string) error {
-	return w.suspend(ctx, cluster, func(c store.Cluster) { w.endRuns(ctx, c, false) },
+	return w.suspend(ctx, cluster, func(c store.Cluster) { w.endRuns(ctx, c, true) },
 		func(ctx context.Context, s cloud.Suspender, life cloud.Life, c cloud.Cluster, progress cloud.Progress) (cloud.Cluster, error) {
 			return s.Stop(ctx, life, c, progress)
 		})

@@ -53,8 +53,7 @@ func (f Flows) Sweep(ctx context.Context, plan *planning.Plan, goal Goal, again 
 	out.Board, err = d.sweep(ctx)
 	d.watch.Release()
 	if lost, unsavedErr := w.results.Unsaved(plan.Cluster, d.s.life); goal.Down && ctx.Err() == nil && unsavedErr == nil && len(lost) > 0 {
-		d.outcome.Run = lost[0].Run
-		out.Outcome, err = d.keep(err)
+		out.Outcome, err = d.keep(err, lost[0].Run)
 		return out, err
 	}
 	if ctx.Err() != nil {

@@ -124,10 +124,12 @@ func Open(o Options) (*Workbench, error) {
 		w.jobs[p.Kind()] = p
 	}
 	w.plans = planning.New(planning.Owner{Dir: o.Dir, Gate: w.gate, History: w.history, Settings: w.settings, Kinds: w.kinds,
-		Check: w.checkWith, Steps: w.stepsOf, Nodes: w.nodesOf, Ready: w.readyFor, Remember: w.rememberProfile})
+		Check: w.checkWith, Steps: w.stepsOf, Up: w.upNow, Ready: w.readyFor, Remember: w.rememberProfile})
 	w.market = market.New(market.Owner{Kinds: w.kinds, Provider: w.provider, Check: w.checkWith, Lives: w.lives,
-		Jobs:       func(kind string) (cloud.JobProvider, bool) { p, is := w.jobs[kind]; return p, is },
-		Unresolved: func(r cloud.Receipt, perHour float64, err error) error { return &UnresolvedError{r, perHour, err} }})
+		Jobs: func(kind string) (cloud.JobProvider, bool) { p, is := w.jobs[kind]; return p, is },
+		Unresolved: func(r cloud.Receipt, perHour float64, err error) error {
+			return &UnresolvedError{Receipt: r, PerHour: perHour, Err: err}
+		}})
 	return w, nil
 }
 

@@ -124,7 +124,7 @@ func TestWhatThePlanSaysOfHostsIsWhatIsLaunchedThere(t *testing.T) {
 				t.Errorf("%s: the log of rank %d is %q", name, rank, log[:n])
 			}
 		}
-		if _, err := w.TearDown(t.Context(), name); err != nil {
+		if _, err := w.TearDown(t.Context(), name, false); err != nil {
 			t.Error(err)
 		}
 	}

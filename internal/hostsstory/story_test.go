@@ -185,7 +185,7 @@ func TestTrainingRunsOnTwoHostsAndLeavesThemAsTheyWere(t *testing.T) {
 	if found, _ := filepath.Glob(filepath.Join(dir, "state", "runs", "*", "results", "outputs", "rank0")); len(found) != 1 {
 		t.Errorf("the result did not come home:\n%s", files(t, filepath.Join(dir, "state")))
 	}
-	receipt, err := w.TearDown(t.Context(), "demo")
+	receipt, err := w.TearDown(t.Context(), "demo", false)
 	if err != nil || !receipt.Proven() || len(receipt.Resources) != 2 {
 		t.Errorf("%v %+v", err, receipt)
 	}

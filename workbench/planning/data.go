@@ -61,6 +61,31 @@ func (m *Maker) inputsInside(p *profiles.Profile) error {
 	return nil
 }
 
+// SharedWith says that the cluster of a profile is that of another project, by the path
+// of the profile that made it; none: it is the same project's, which may share it among
+// its profiles.
+func SharedWith(madeBy string, p *profiles.Profile) []string {
+	theirs, ours := unlinked(filepath.Dir(madeBy)), unlinked(filepath.Dir(p.Path))
+	if p.Path == "" || madeBy == "" || within(theirs, ours) || within(ours, theirs) {
+		return nil
+	}
+	return []string{"cluster " + p.Name + " was made by " + madeBy + ", and is used here too, with the files and checkpoints on it: set name in this profile to have your own"}
+}
+
+// unlinked is a path without symbolic links, as far as it is there.
+func unlinked(path string) string {
+	if is, err := filepath.EvalSymlinks(path); err == nil {
+		return is
+	}
+	return path
+}
+
+// within reports whether a directory is another one, or lies in it.
+func within(dir, other string) bool {
+	rel, err := filepath.Rel(other, dir)
+	return err == nil && filepath.IsLocal(rel)
+}
+
 // flowWarnings say which command does what dlwb run does not.
 func flowWarnings(p *profiles.Profile) (all []string) {
 	if p.Sweep.Given() {

@@ -30,8 +30,9 @@ type Owner struct {
 	Check func(ctx context.Context, kind string, spec cloud.Spec) cloud.Preflight
 	// Steps are what leads to training with a provider.
 	Steps func(kind string) []string
-	// Nodes is how many nodes a cluster has already.
-	Nodes func(cluster string) int
+	// Up is how many nodes a cluster has already, and the path of the profile that made
+	// it; none, and empty: it is not there.
+	Up func(cluster string) (nodes int, madeBy string)
 	// Ready reports whether the cluster of a profile is up and idle and was made
 	// with that profile, and begins to connect to it.
 	Ready func(*profiles.Profile) bool

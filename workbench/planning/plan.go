@@ -173,6 +173,9 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 	}
 	plan.Code = Code{Dir: p.CodeDir(), Files: tree.Files, Bytes: tree.Bytes, Warnings: tree.Warnings, Held: HeldFiles(tree)}
 	plan.Warnings = append(unsavedWarnings(p), flowWarnings(p)...)
+	if _, madeBy := m.owner.Up(plan.Cluster); madeBy != "" {
+		plan.Warnings = append(plan.Warnings, SharedWith(madeBy, p)...)
+	}
 	return plan, m.planCommands(ctx, plan, found)
 }
 
@@ -192,7 +195,7 @@ func (m *Maker) codeOf(ctx context.Context, p *profiles.Profile, by how) (*trans
 // preflight asks the provider what stands in the way and what it would cost.
 func (m *Maker) preflight(ctx context.Context, plan *Plan) cloud.Preflight {
 	spec := Spec(plan.Profile)
-	spec.Have = m.owner.Nodes(plan.Cluster)
+	spec.Have, _ = m.owner.Up(plan.Cluster)
 	spec.Ask = asking(plan.Profile)
 	found := m.owner.Check(ctx, plan.Provider, spec)
 	plan.Findings, plan.Offer, plan.PricePerHour = append([]cloud.Finding{}, found.Findings...), found.Offer, found.PricePerHour

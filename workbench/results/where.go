@@ -50,6 +50,28 @@ func atStake(r Run, told Told) string {
 	return fmt.Sprintf("the results of run %s did not come home; dlwb pull %s tries again", r.ID, r.ID)
 }
 
+// Missing tells that what a run wrote goes with its machines, and what kept it from
+// coming home, as far as that is known; nil: nothing of it is at stake.
+func (f *Fetcher) Missing(id string, why error) *event.Noticed {
+	r, err := f.Of(id)
+	run, runErr := f.owner.Run(id)
+	if err != nil || runErr != nil || r.AtStake == "" {
+		return nil
+	}
+	n := &event.Noticed{Level: "warning", Text: "the results of run " + id + " did not come home before its nodes were removed",
+		Next: "what did come lies in " + r.Dir}
+	if len(run.Paths) == 0 {
+		n.Text = "what run " + id + " wrote to DLWB_RESULTS, if anything, did not come home before its nodes were removed"
+	}
+	if r.Files == 0 {
+		n.Next = "nothing of it is here"
+	}
+	if why != nil {
+		n.Text += ": " + event.FaultOf(why).Why
+	}
+	return n
+}
+
 // Unsaved lists the runs of a life of a cluster of which something would be lost
 // with its machines, the newest first.
 func (f *Fetcher) Unsaved(cluster string, life int64) ([]event.RunResults, error) {
