@@ -412,8 +412,8 @@ func TestForwardToAPort(t *testing.T) {
 	}{
 		{[]string{port, "--port", port}, 1, []string{"port " + port + " is the node's own"}},
 		{[]string{port, "--port", page.Port()}, 1, []string{"local port " + page.Port() + " is taken", "is free: --port "}},
-		{[]string{"0"}, 1, []string{"1 to 65535"}},
-		{[]string{"jupiter"}, 1, []string{"jupyter, tensorboard and a port"}},
+		{[]string{"0"}, 2, []string{"1 to 65535"}},
+		{[]string{"jupiter"}, 2, []string{"jupyter, tensorboard and a port", "did you mean jupyter?"}},
 		{[]string{port, "--port", "70000"}, 2, []string{"1 to 65535"}},
 	} {
 		r := b.run(append([]string{"forward", "bed"}, c.args...)...)

@@ -62,6 +62,8 @@ func TestEveryCommandAnswersJSONWithObjectsOnly(t *testing.T) {
 		{"stop", 1, "error"}, {"pull", 1, "error"}, {"down", 1, "error"}, {"down x", 1, "error"}, {"forward", 2, "error"},
 		{"forward x jupyter", 1, "error"}, {"exec x", 2, "error"}, {"ssh x", 2, "error"}, {"completion bash", 2, "error"},
 		{"demo x", 2, "error"}, {"atach", 2, "error"}, {"help atach", 2, "error"}, {"plan --jsn", 2, "error"}, {"--nonsense", 2, "error"},
+		{"runs --filter x<", 2, "error"}, {"runs --limit -1", 2, "error"}, {"runs --limit x", 2, "error"}, {"runs --filter verdict=suceeded", 2, "error"},
+		{"offers --provider ecc2", 2, "error"}, {"offers --limit -1", 2, "error"}, {"forward x jupyterr", 2, "error"}, {"forward x 99999", 2, "error"},
 		{"demo --theme pink", 2, "error"}, {"demo --glyphs utf", 2, "error"}, {"down --read-only", 2, "error"}, {"forward x 99 --port 1e5", 2, "error"},
 	} {
 		t.Run("dlwb "+c.args, func(t *testing.T) {

@@ -223,7 +223,7 @@ func TestForwardOfAnHTTPPortHasADoorAndARawOneSaysThatItHasNone(t *testing.T) {
 		{[]string{"8265", "--close", "--http"}, 2, "--close goes without --http"},
 		{[]string{"--reverse", "6006"}, 1, "the nodes of a local cluster are this machine"},
 		{[]string{"--port", "8000", "8265", "8266"}, 2, "--port is for one forward"},
-		{[]string{"8265/https"}, 1, "none of jupyter, tensorboard and a port number"},
+		{[]string{"8265/https"}, 2, "none of jupyter, tensorboard and a port number"},
 	} {
 		if r := b.run(append([]string{"forward", "bed"}, c.args...)...); r.code != c.code || !strings.Contains(r.stderr, c.says) {
 			t.Errorf("forward %v: exit code %d\n%s", c.args, r.code, r.stderr)

@@ -32,7 +32,7 @@ func TestEveryCommandAnswersJSONOnACluster(t *testing.T) {
 		{"logs", 0, true, "log_line"}, {"logs -f --rank all", 0, true, "log_line"}, {"logs --rank 7", 2, true, "error"},
 		{"ls", 0, false, "clusters"}, {"runs", 0, false, "runs"}, {"plan", 0, false, "commands"}, {"", 0, false, "clusters"},
 		{"pull", 0, false, "dir"}, {"exec bed -- echo hello", 0, false, "stdout"}, {"exec bed --node 1 -- sh -c 'exit 7'", 7, false, "stderr"},
-		{"stop", 0, false, "ended"}, {"forward bed jupiter", 1, true, "error"}, {"down", 0, true, "receipt"}, {"down", 1, true, "error"},
+		{"stop", 0, false, "ended"}, {"forward bed jupiter", 2, true, "error"}, {"down", 0, true, "receipt"}, {"down", 1, true, "error"},
 		{"down --all", 0, true, ""}, {"run --down", 0, true, "receipt"}, {"runs", 0, false, "runs"}, {"pull", 1, true, "error"},
 	} {
 		words := append([]string{"--json"}, strings.Fields(c.args)...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/cli/queues"
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/providers"
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
@@ -75,6 +77,18 @@ taken, and when the scheduler expects a job to begin.`,
 		}
 		if q.Need.GPUs < 0 || q.Need.MaxPrice < 0 || q.Count < 1 || limit < 0 {
 			return usageError{errors.New("--gpus, --max-price and --limit can't be negative, and --count is at least 1")}
+		}
+		if usable := providers.Usable(); !slices.Contains(usable, provider) {
+			meant := nearword.Nearest(provider, usable)
+			for _, p := range providers.All {
+				if slices.Contains(p.Also, provider) {
+					meant = p.Name
+				}
+			}
+			if meant != "" {
+				meant = " did you mean " + meant + "?"
+			}
+			return usageError{fmt.Errorf("--provider %s: there is no such provider;%s one of %s", provider, meant, strings.Join(usable, ", "))}
 		}
 		found, err := w.Market().Offers(ctx, provider, q)
 		if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,14 +23,19 @@ func (a *app) runsCommand() *cobra.Command {
 		Use: "runs", Short: "all runs as a table, newest first; filtered and sorted", Args: cobra.NoArgs,
 		Long: `Lists runs, newest first. --filter takes conditions with and, or and not between
 them: a name, one of = != < <= > >= ~ (contains) !~, and a value. --sort takes
-names, with - in front for the greatest first. A name is that of a series, for
+names, with - in front for the greatest first. since, on, before and after a day
+are conditions too: a day is all of it, here. A name is that of a series, for
 its last value, best.NAME for its best, or a field of runs:
 
 ` + runFields(),
 		Example: "  dlwb runs --sort best.val/loss --limit 10\n  dlwb runs --filter 'loss<2 and engine=torchrun'\n" +
-			"  dlwb runs --filter 'starred=yes or note~baseline' --sort -started",
+			"  dlwb runs --filter 'starred=yes or note~baseline' --sort -started\n" +
+			"  dlwb runs --filter 'since yesterday and verdict!=succeeded'",
 		RunE: a.with(func(_ context.Context, w *workbench.Workbench, _ []string) error {
 			table, err := w.History().RunTable(q)
+			if bad := new(history.BadQuery); errors.As(err, &bad) {
+				return usageError{err}
+			}
 			if err != nil {
 				return err
 			}

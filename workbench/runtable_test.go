@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -100,17 +101,88 @@ func TestRunsAreFilteredAndSorted(t *testing.T) {
 func TestAFilterThatCantBeReadSaysWhatIsWrong(t *testing.T) {
 	w := threeRuns(t)
 	for filter, want := range map[string]string{
-		"loss":              "a condition should stand",
-		"loss<":             "a condition should stand",
-		"loss<2 engine=x":   "and or or should stand",
-		"engine<torchrun":   "is a text",
-		"took<abc":          "can't be compared",
-		"started>yesterday": "can't be compared",
-		"los<2":             "no run has a series",
-		"loss<2 and":        "and or or should stand",
+		"loss":             "a condition should stand",
+		"loss<":            "a condition should stand",
+		"loss<2 engine=x":  "and or or should stand",
+		"engine<torchrun":  "is a text",
+		"took<abc":         "can't be compared",
+		"started>lastweek": "can't be compared",
+		"los<2":            "no run has a series",
+		"loss<2 and":       "and or or should stand",
+
+		"loss<2 and verdict=suceeded": "at column 20: verdict is never \"suceeded\"\nnext: did you mean succeeded?",
+		"verdict != Success":          "did you mean succeeded?",
+		"engine=torchrunn":            "did you mean torchrun?",
+		"provider=ecc2":               "did you mean ec2?",
+		"starred=maybe":               "it is one of yes, no",
+		"started=2026-13-01":          "at column 9: started can't be compared",
+		"loss<2 and since friday":     "at column 18: started can't be compared",
+		"since":                       "a condition should stand",
+		"state=failed":                "did you mean verdict?",
+		"date=2026-03-01":             "did you mean started?",
 	} {
-		if _, err := w.history.RunTable(history.Query{Filter: filter}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", filter, err, want)
+		_, err := w.history.RunTable(history.Query{Filter: filter})
+		var fault *event.Fault
+		var bad *history.BadQuery
+		if !errors.As(err, &bad) || !errors.As(err, &fault) {
+			t.Errorf("%q: %v is no fault of the question", filter, err)
+		} else if said := fault.Error() + "\nnext: " + fault.Next; !strings.Contains(said, want) {
+			t.Errorf("%q: %s, want %q", filter, said, want)
+		}
+	}
+	if _, err := w.history.RunTable(history.Query{Limit: -1}); err == nil || !strings.Contains(err.Error(), "less than none") {
+		t.Errorf("a limit below 0: %v", err)
+	}
+	// A word that another dlwb put on record is one.
+	r, err := w.db.Run("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Engine = "of-yore"
+	if err := w.putRun(r, runData{}); err != nil {
+		t.Fatal(err)
+	}
+	if table, err := w.history.RunTable(history.Query{Filter: "engine=Of-Yore"}); err != nil || len(table.Runs) != 1 {
+		t.Errorf("%d runs, %v", len(table.Runs), err)
+	}
+}
+
+// A day is all of it where the user is, also where its clocks are set meanwhile.
+func TestADayOfAFilterIsAllOfThatDayHere(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip(err)
+	}
+	here := time.Local
+	time.Local = berlin
+	t.Cleanup(func() { time.Local = here })
+	w := newBench(t, t.TempDir())
+	if _, err := w.db.BeginCluster(store.Cluster{Name: "c", Provider: "local", Phase: string(event.PhaseReady), CreatedAt: now()}); err != nil {
+		t.Fatal(err)
+	}
+	for id, at := range map[string]string{"a": "2026-10-24T23:59:59", "b": "2026-10-25T00:00:00", "c": "2026-10-25T12:00:30", "d": "2026-10-25T23:59:59", "e": "2026-10-26T00:00:00"} {
+		began, err := time.ParseInLocation("2006-01-02T15:04:05", at, berlin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.putRun(store.Run{ID: id, Cluster: "c", Profile: "p", Engine: "plain", StartedAt: began.UTC()}, runData{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for filter, want := range map[string]string{
+		"started=2026-10-25": "b c d", "on 2026-10-25": "b c d", "started!=2026-10-25": "a e", "not on 2026-10-25": "a e",
+		"started<2026-10-25": "a", "before 2026-10-25": "a", "started<=2026-10-25": "a b c d",
+		"started>2026-10-25": "e", "after 2026-10-25": "e", "since 2026-10-25": "b c d e", `SINCE "2026-10-25 12:00" and started<=2026-10-25`: "c d",
+		"started=2026-10-25T12:00": "c", "started=2026-10-25T12:00:30": "c", "started=2026-10-25T12:00:29": "",
+		"started=2026-10-25T11:00:30Z": "c", "started~2026-10-25t": "b c d", "since today": "", "on yesterday": "",
+	} {
+		table, err := w.history.RunTable(history.Query{Filter: filter, Sort: "id"})
+		var ids []string
+		for _, r := range table.Runs {
+			ids = append(ids, r.ID)
+		}
+		if got := strings.Join(ids, " "); err != nil || got != want {
+			t.Errorf("%q: %s, %v; want %s", filter, got, err, want)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/dlwb/dlwb/workbench/tunnel"
 )
 
 // Forwarding is what dlwb forward was asked for.
@@ -25,6 +27,11 @@ func (f Forwarding) Check(what []string) (reverse [][2]int, err error) {
 	}
 	if f.Port != 0 && len(what) != 1 {
 		return nil, errors.New("--port is for one forward: name one")
+	}
+	for _, name := range what {
+		if err := tunnel.Check(name); err != nil {
+			return nil, err
+		}
 	}
 	for _, text := range f.Reverse {
 		there, here, given := strings.Cut(text, ":")

@@ -153,7 +153,7 @@ func (r *report) judge(took time.Duration, asked, answered time.Time, cluster st
 	case f.Python == "":
 		found = append(found, warning(what, "no python3 was found there", "install it, or set environment.python"))
 	}
-	return append(found, append(r.clock(asked, answered), r.gpus()...)...)
+	return append(found, append(r.clock(asked, answered), r.gpus(cluster)...)...)
 }
 
 // unfit says why a host that lets us in told nothing of itself.
@@ -282,24 +282,38 @@ func (r *report) clock(asked, answered time.Time) []cloud.Finding {
 	return []cloud.Finding{warning(r.Entry, fmt.Sprintf("its clock is %s %s this machine's", units.Clock(off), side), "set the time there: timedatectl set-ntp true")}
 }
 
-// gpus tells of GPUs that do not answer, and of other people on them.
-func (r *report) gpus() []cloud.Finding {
+// gpus tells of GPUs that do not answer, and of who works on them already: what
+// runs there takes memory and time from a run, whoever started it.
+func (r *report) gpus(cluster string) []cloud.Finding {
 	if r.facts.Silent {
 		return []cloud.Finding{wrong(r.Entry, "nvidia-smi there does not answer, so its GPUs can't be used", r.login()+" nvidia-smi")}
 	}
 	if f, missing := r.missingGPUs(); missing {
 		return []cloud.Finding{f}
 	}
-	var others []string
+	var others, own []string
 	for _, u := range r.facts.Users {
-		if u.User != r.facts.User && r.uses(u.Number) {
+		switch {
+		case !r.uses(u.Number):
+		case u.User == r.facts.User:
+			own = append(own, fmt.Sprintf("pid %d (%s)", u.PID, units.Binary(u.MiB<<20)))
+		default:
 			others = append(others, fmt.Sprintf("%s (pid %d, %s)", u.User, u.PID, units.Binary(u.MiB<<20)))
 		}
 	}
-	if len(others) == 0 {
-		return nil
+	look := r.login() + " nvidia-smi"
+	var found []cloud.Finding
+	if len(others) > 0 {
+		found = append(found, warning(r.Entry, "others work on its GPUs: "+strings.Join(others, ", "), look))
 	}
-	return []cloud.Finding{warning(r.Entry, "others work on its GPUs: "+strings.Join(others, ", "), r.login()+" nvidia-smi")}
+	if len(own) > 0 {
+		text := "processes of your own user " + r.facts.User + " work on its GPUs: " + strings.Join(own, ", ")
+		if r.claim.Held() && r.claim.Cluster == cluster {
+			text += "; a run of this cluster may be among them"
+		}
+		found = append(found, warning(r.Entry, text, look))
+	}
+	return found
 }
 
 // missingGPUs tells of GPUs that the profile names and the host does not have.

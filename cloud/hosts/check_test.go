@@ -85,7 +85,7 @@ func TestWhatStandsInTheWayIsSaidInOneSentenceEach(t *testing.T) {
 	w.start("hung", programs(t, map[string]string{"nvidia-smi": "exec sleep 60"}))
 	w.start("noshell", sshdtest.Shell("/bin/false"))
 	w.start("endless", sshdtest.Shell("/bin/sh "+script(t, "exec yes")))
-	w.start("busy", programs(t, map[string]string{
+	busy := w.start("busy", programs(t, map[string]string{
 		"nvidia-smi": `case $1 in -L) echo "GPU 0: NVIDIA A10G (UUID: GPU-1)"; echo "GPU 1: NVIDIA A10G (UUID: GPU-2)" ;; *) echo "4242, 8192"; echo "4343, 100" ;; esac`,
 		"ps":         `case $* in *4242*) echo grace ;; *4343*) id -un ;; esac`,
 	}))
@@ -105,6 +105,7 @@ func TestWhatStandsInTheWayIsSaidInOneSentenceEach(t *testing.T) {
 		{"noshell", "NO noshell: it lets us in, and the shell there does not answer"},
 		{"endless", "NO endless: it lets us in, and the shell there does not answer: it said more than 262 kB, and not what it was asked | "},
 		{"busy", "ok busy: warning: others work on its GPUs: grace (pid 4242, 8 GiB) |"},
+		{"busy", "ok busy: warning: processes of your own user " + busy.User + " work on its GPUs: pid 4343 (100 MiB) |"},
 		{"busy", "2 × NVIDIA A10G"},
 	} {
 		t.Run(c.host, func(t *testing.T) {
@@ -216,4 +217,15 @@ func TestKeyWithAPassphraseNeedsTheAgent(t *testing.T) {
 	tool(t, "SSH_AUTH_SOCK="+socket, "ssh-add", "-q", plain)
 	t.Setenv("SSH_AUTH_SOCK", socket)
 	want(t, w.check("gpu1"), "ok gpu1: reachable")
+}
+
+func TestOnesOwnProcessesOnAGPUMayBeOfTheRunThatGoesOnThere(t *testing.T) {
+	r := report{machine: machine{Entry: "gpu", Alias: "gpu"}, claim: hostclaim.Claim{Cluster: "ours"},
+		facts: hostclaim.Facts{User: "ada", Users: []hostclaim.GPUUser{{PID: 7, User: "ada", MiB: 1024, Number: -1}}}}
+	for cluster, want := range map[string]string{"ours": "pid 7 (1 GiB); a run of this cluster may be among them", "other": "pid 7 (1 GiB)"} {
+		found := r.gpus(cluster)
+		if len(found) != 1 || !strings.HasSuffix(found[0].Text, want) {
+			t.Errorf("%s: %+v, want %s", cluster, found, want)
+		}
+	}
 }

@@ -349,6 +349,9 @@ const (
 	TimedOut    Verdict = "time-limit" // the service that runs it gave it no more time
 )
 
+// Verdicts are all of them.
+var Verdicts = []Verdict{Succeeded, ExitedBad, Killed, Hung, Stopped, Lost, OutOfMemory, DiskFull, Rebooted, TimedOut}
+
 // Bodies lists every type of event with one sentence; the reference page is
 // made from it.
 var Bodies = []struct {

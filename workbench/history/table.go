@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/metrics/goal"
+	"github.com/dlwb/dlwb/remote/engine"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -39,6 +41,8 @@ type Table struct {
 type Field struct {
 	Name, Doc string
 	get       func(h *History, r event.RunInfo) datum
+	words     []string // that it can be, besides those that are on record; nil: any
+	also      []string // what people call it elsewhere
 }
 
 // datum is a value to compare: a number, or a text.
@@ -65,38 +69,55 @@ func amount(v float64) datum { return datum{number: v, kind: isAmount} }
 // Fields are what can be asked of a run besides the last value of any of its
 // series, by its name, and the best one, by "best." before it.
 var Fields = []Field{
-	{"id", "the id of the run", func(_ *History, r event.RunInfo) datum { return textOf(r.ID) }},
-	{"cluster", "its cluster", func(_ *History, r event.RunInfo) datum { return textOf(r.Cluster) }},
-	{"profile", "the name of its profile", func(_ *History, r event.RunInfo) datum { return textOf(r.Profile) }},
-	{"engine", "torchrun, plain …", func(_ *History, r event.RunInfo) datum { return textOf(r.Engine) }},
-	{"command", "the training command", func(_ *History, r event.RunInfo) datum { return textOf(r.Command) }},
-	{"verdict", "succeeded, failed, killed, hung, stopped, lost, or running", func(_ *History, r event.RunInfo) datum { return textOf(runVerdict(r)) }},
-	{"exit", "its exit code", func(_ *History, r event.RunInfo) datum {
+	{Name: "id", Doc: "the id of the run", get: func(_ *History, r event.RunInfo) datum { return textOf(r.ID) }, also: []string{"run"}},
+	{Name: "cluster", Doc: "its cluster", get: func(_ *History, r event.RunInfo) datum { return textOf(r.Cluster) }},
+	{Name: "profile", Doc: "the name of its profile", get: func(_ *History, r event.RunInfo) datum { return textOf(r.Profile) }, also: []string{"name"}},
+	{Name: "provider", Doc: "where its machines came from: local, hosts, ec2 …", get: func(h *History, r event.RunInfo) datum {
+		recipe, err := h.Recipe(r.ID)
+		if err != nil || recipe.Provider == "" {
+			return datum{}
+		}
+		return textOf(recipe.Provider)
+	}, words: providers.Names(), also: []string{"where"}},
+	{Name: "engine", Doc: "torchrun, plain …", get: func(_ *History, r event.RunInfo) datum { return textOf(r.Engine) }, words: engine.Names(), also: []string{"launcher"}},
+	{Name: "command", Doc: "the training command", get: func(_ *History, r event.RunInfo) datum { return textOf(r.Command) }},
+	{Name: "verdict", Doc: strings.Join(verdicts, ", "), get: func(_ *History, r event.RunInfo) datum { return textOf(runVerdict(r)) }, words: verdicts,
+		also: []string{"state", "status", "result", "phase"}},
+	{Name: "exit", Doc: "its exit code", also: []string{"code"}, get: func(_ *History, r event.RunInfo) datum {
 		if r.ExitCode == nil {
 			return datum{}
 		}
 		return amount(float64(*r.ExitCode))
 	}},
-	{"world_size", "how many ranks it has", func(_ *History, r event.RunInfo) datum { return amount(float64(r.WorldSize)) }},
-	{"started", "when it began: 2026-03-01, 2026-03-01T12:00", func(_ *History, r event.RunInfo) datum {
+	{Name: "world_size", Doc: "how many ranks it has", also: []string{"ranks"}, get: func(_ *History, r event.RunInfo) datum { return amount(float64(r.WorldSize)) }},
+	{Name: "started", Doc: "when it began: 2026-03-01, which is all of that day, 2026-03-01T12:00, today, yesterday", also: []string{"date", "day", "when", "created", "time", "since", "on"}, get: func(_ *History, r event.RunInfo) datum {
 		return datum{number: float64(r.StartedAt.Unix()), kind: isTime}
 	}},
-	{"age", "how long ago that was: 90m, 2h, 3d", func(_ *History, r event.RunInfo) datum {
+	{Name: "age", Doc: "how long ago that was: 90m, 2h, 3d", get: func(_ *History, r event.RunInfo) datum {
 		return datum{number: time.Since(r.StartedAt).Seconds(), kind: isSeconds}
 	}},
-	{"took", "how long it took, or has taken: 30s, 2h", func(_ *History, r event.RunInfo) datum {
+	{Name: "took", Doc: "how long it took, or has taken: 30s, 2h", also: []string{"duration"}, get: func(_ *History, r event.RunInfo) datum {
 		return datum{number: r.Took(now()).Seconds(), kind: isSeconds}
 	}},
-	{"cost", "what it cost, in US dollars", func(_ *History, r event.RunInfo) datum { return amount(r.Cost) }},
-	{"note", "its note", func(_ *History, r event.RunInfo) datum { return textOf(r.Note) }},
-	{"starred", "yes or no", func(_ *History, r event.RunInfo) datum { return textOf(yesNo(r.Starred)) }},
-	{"commit", "the git commit of its code", func(h *History, r event.RunInfo) datum {
+	{Name: "cost", Doc: "what it cost, in US dollars", also: []string{"price"}, get: func(_ *History, r event.RunInfo) datum { return amount(r.Cost) }},
+	{Name: "note", Doc: "its note", get: func(_ *History, r event.RunInfo) datum { return textOf(r.Note) }},
+	{Name: "starred", Doc: "yes or no", get: func(_ *History, r event.RunInfo) datum { return textOf(yesNo(r.Starred)) }, words: []string{"yes", "no"}},
+	{Name: "commit", Doc: "the git commit of its code", get: func(h *History, r event.RunInfo) datum {
 		return h.gitOf(r, func(g *GitState) string { return g.Commit })
 	}},
-	{"branch", "the git branch of its code", func(h *History, r event.RunInfo) datum {
+	{Name: "branch", Doc: "the git branch of its code", get: func(h *History, r event.RunInfo) datum {
 		return h.gitOf(r, func(g *GitState) string { return g.Branch })
 	}},
 }
+
+// verdicts are what a run can have come to, in words.
+var verdicts = func() []string {
+	var words []string
+	for _, v := range event.Verdicts {
+		words = append(words, string(v))
+	}
+	return append(words, "running")
+}()
 
 func yesNo(yes bool) string {
 	if yes {
@@ -120,9 +141,19 @@ func runVerdict(r event.RunInfo) string {
 	return string(r.Verdict)
 }
 
-// RunTable lists runs as a question asks for them.
+// BadQuery says that a question can't be answered as it was asked.
+type BadQuery struct{ *event.Fault }
+
+// Unwrap gives the fault.
+func (b *BadQuery) Unwrap() error { return b.Fault }
+
+// RunTable lists runs as a question asks for them. The error is a *BadQuery where it
+// is the question's.
 func (h *History) RunTable(q Query) (Table, error) {
 	table := Table{Runs: []event.RunInfo{}, Columns: []string{}, Cells: [][]string{}}
+	if q.Limit < 0 {
+		return table, &BadQuery{&event.Fault{What: fmt.Sprintf("list %d runs", q.Limit), Node: -1, Why: "that is less than none", Next: "name how many runs at most; 0 is all"}}
+	}
 	filter, err := parseFilter(q.Filter)
 	if err != nil {
 		return table, err
@@ -140,6 +171,9 @@ func (h *History) RunTable(q Query) (Table, error) {
 			}
 			table.Columns = append(table.Columns, name)
 		}
+	}
+	if err := filter.check(look, runs, q.Filter); err != nil {
+		return table, err
 	}
 	for _, r := range runs {
 		if filter.accepts(look, r) {
@@ -284,6 +318,11 @@ func (d datum) none() bool { return d.kind == missing || math.IsNaN(d.number) }
 
 func unknownField(name string, known []string) error {
 	nearest := nearword.Nearest(name, append(fieldNames(), known...))
+	for _, f := range Fields {
+		if slices.Contains(f.also, strings.ToLower(name)) {
+			nearest = f.Name
+		}
+	}
 	f := &event.Fault{What: fmt.Sprintf("find runs by %q", name), Node: -1, Why: "no run has a series of that name, and it is no field of runs",
 		Next: "fields: " + strings.Join(fieldNames(), ", ")}
 	if len(known) > 0 {
@@ -293,7 +332,7 @@ func unknownField(name string, known []string) error {
 	if nearest != "" {
 		f.Next = "did you mean " + nearest + "? " + f.Next
 	}
-	return f
+	return &BadQuery{f}
 }
 
 func fieldNames() []string {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -72,16 +75,32 @@ func (t *Tunnels) reach(ctx context.Context, c Cluster, what string, local int) 
 	return opened, target.Found, err
 }
 
+// Check tells what is wrong with the name of a forward: one of a service, or a port.
+func Check(what string) error {
+	text, _ := strings.CutSuffix(what, "/http")
+	switch port, err := strconv.Atoi(text); {
+	case err == nil && (port < 1 || port > 65535):
+		return &event.Fault{What: "forward port " + what, Node: -1, Why: "ports go from 1 to 65535"}
+	case err == nil || serviceKinds[what].prefer != 0:
+		return nil
+	}
+	next := "dlwb forward --help; 8265/http is a port with an HTTP server"
+	if near := nearword.Nearest(what, slices.Sorted(maps.Keys(serviceKinds))); near != "" {
+		next = "did you mean " + near + "? " + next
+	}
+	return &event.Fault{What: "forward " + what, Node: -1, Why: "it is none of jupyter, tensorboard and a port number", Next: next}
+}
+
 // target is what a forward leads to: a service, which is started when it does
 // not run yet, or a port.
 func (t *Tunnels) target(ctx context.Context, c Cluster, what string) (service, error) {
+	if err := Check(what); err != nil {
+		return service{}, err
+	}
 	text, isHTTP := strings.CutSuffix(what, "/http")
 	port, err := strconv.Atoi(text)
-	switch {
-	case err != nil:
+	if err != nil {
 		return startService(ctx, c, what)
-	case port < 1 || port > 65535:
-		return service{}, &event.Fault{What: "forward port " + what, Node: -1, Why: "ports go from 1 to 65535"}
 	}
 	return service{Path: "/", Port: port, HTTP: isHTTP, Note: silentPort(ctx, c.Node, port)}, nil
 }

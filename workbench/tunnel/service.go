@@ -78,11 +78,7 @@ var serviceKinds = map[string]serviceKind{
 
 // startService starts a service on node 0, or finds the one that runs there.
 func startService(ctx context.Context, c Cluster, what string) (service, error) {
-	kind, ok := serviceKinds[what]
-	if !ok {
-		return service{}, &event.Fault{What: "forward " + what, Node: -1,
-			Why: "it is none of jupyter, tensorboard and a port number", Next: "dlwb forward --help; 8265/http is a port with an HTTP server"}
-	}
+	kind := serviceKinds[what]
 	if c.Python == "" {
 		return service{}, &event.Fault{What: "start " + what, Node: 0, Why: "Python was not set up there yet", Next: "dlwb up"}
 	}
