@@ -177,7 +177,8 @@ func TestJumpHostsHaveTheirOwnSettings(t *testing.T) {
 
 func TestEntriesThatCanNotBeReachedAreRefusedInOneSentence(t *testing.T) {
 	for name, c := range map[string]struct{ config, want string }{
-		"command":  {"Host a\n ProxyCommand nc %h %p\n", "ProxyCommand in the ssh configuration is not supported; use ProxyJump"},
+		"command":  {"Host a\n ProxyCommand nc %C %p\n", "ProxyCommand: the token %C is not supported"},
+		"fdpass":   {"Host a\n ProxyCommand nc -F %h %p\n ProxyUseFdpass yes\n", "ProxyUseFdpass in the ssh configuration is not supported"},
 		"loop":     {"Host *\n ProxyJump b\n", "does a ProxyJump lead to itself?"},
 		"include":  {"Include CONFIG\n", "does it include itself?"},
 		"quote":    {"Host a\n IdentityFile \"x\n", "config:2: a quotation mark is not closed"},
