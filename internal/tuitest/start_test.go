@@ -17,7 +17,7 @@ type opened struct {
 	cmd  *exec.Cmd
 	tty  *os.File
 	took time.Duration // from exec to the first frame
-	out  []byte        // what was written until then
+	out  []byte        // what was written so far
 }
 
 // open starts dlwb and waits until its first frame has been written.
@@ -42,6 +42,24 @@ func open(t testing.TB, dir string, env ...string) opened {
 		out = append(out, buf[:n]...)
 	}
 	return opened{cmd, tty, time.Since(begin), out}
+}
+
+// more reads further frames until there is enough; a spinner turns meanwhile.
+func (o *opened) more(t testing.TB, enough func() bool) {
+	t.Helper()
+	if err := o.tty.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64<<10)
+	for !enough() {
+		n, err := o.tty.Read(buf)
+		if err != nil {
+			t.Errorf("there is no further frame: %v", err)
+			break
+		}
+		o.out = append(o.out, buf[:n]...)
+	}
+	_ = o.tty.SetReadDeadline(time.Time{})
 }
 
 // end asks dlwb to end and reads what it still writes, as terminals do.
@@ -73,6 +91,8 @@ func TestColourAndSynchronizedOutputCanBeTurnedOff(t *testing.T) {
 		colour, sync bool
 	}{{"DLWB_NO_SYNC=", true, true}, {"NO_COLOR=1", false, true}, {"DLWB_NO_SYNC=1", true, false}} {
 		o := open(t, t.TempDir(), c.env)
+		// The first frame may be written before Bubble Tea has heard of the mode.
+		o.more(t, func() bool { return bytes.Contains(o.out, colour) == c.colour && (!c.sync || bytes.Contains(o.out, sync)) })
 		o.end(t)
 		if got := bytes.Contains(o.out, colour); got != c.colour {
 			t.Errorf("%s: colours %v: %q", c.env, got, o.out)
