@@ -21,10 +21,10 @@ func (s *scanner) lead(i int) int {
 	if next := s.pair(at); next > 0 {
 		return next
 	}
-	if lexis.IsDigit(line[at]) && line[len(line)-1] == '%' {
-		if next := s.share(at); next > 0 {
-			return next
-		}
+	if c, ok := shareOf(line); ok && i == 0 {
+		s.found.counters = append(s.found.counters, c)
+		s.mark("/")
+		return len(line)
 	}
 	c := counter{unit: unitStep}
 	open, close := line[at] == '[' || line[at] == '<', byte(']')
@@ -238,21 +238,19 @@ func (s *scanner) afterCounter(start, end int) bool {
 		(end+1 == len(s.line) || s.line[end+1] == ' ')
 }
 
-// share reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
-// is there. It is 0 where the two do not agree.
-func (s *scanner) share(at int) int {
-	line := s.line
+// shareOf reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
+// is there, where the two agree.
+func shareOf(line string) (c counter, ok bool) {
+	if line[len(line)-1] != '%' {
+		return c, false
+	}
+	at := lexis.SkipBlanks(line, 0)
 	c, next, ok := ofTotal(line, at)
 	if !ok || c.total == 0 {
-		return 0
+		return c, false
 	}
 	rest := strings.Trim(line[next:], " \t-()[]|:")
 	percent, ok := lexis.Number(rest, 0)
-	if !ok || rest[percent.Next:] != "%" || math.Abs(percent.Value-100*c.n/c.total) > 1 {
-		return 0
-	}
-	c.unit, c.global = unitStep, true
-	s.found.counters = append(s.found.counters, c)
-	s.mark("/")
-	return len(line)
+	c.unit = unitEpoch // what so long a part of a run has a line of its own for
+	return c, ok && rest[percent.Next:] == "%" && math.Abs(percent.Value-100*c.n/c.total) <= 1
 }
