@@ -254,3 +254,29 @@ func shareOf(line string) (c counter, ok bool) {
 	c.unit = unitEpoch // what so long a part of a run has a line of its own for
 	return c, ok && rest[percent.Next:] == "%" && math.Abs(percent.Value-100*c.n/c.total) <= 1
 }
+
+// gluedUnits are words to which scripts glue what they count: "ep005 | loss", "[E01]".
+var gluedUnits = map[string]unit{"e": unitEpoch, "ep": unitEpoch, "epoch": unitEpoch, "step": unitStep, "iter": unitStep, "it": unitStep, "round": unitStep}
+
+// glued reads a counter whose number is part of its word, before anything else that a
+// line says.
+func (s *scanner) glued(key string, end int) bool {
+	last := key[len(key)-1]
+	if !lexis.IsDigit(last) || len(s.found.counters)+len(s.found.values) > 0 {
+		return false
+	}
+	word := strings.TrimRight(key, "0123456789")
+	u := gluedUnits[strings.ToLower(word)]
+	start := end - len(key)
+	boxed := start > 0 && s.line[start-1] == '[' && end < len(s.line) && s.line[end] == ']'
+	if u == noUnit || len(key)-len(word) > 9 || len(word) == 1 && !boxed || !boxed && start != s.phrase {
+		return false
+	}
+	if sep := strings.TrimLeft(s.line[end:], " "); !boxed && sep != "" && sep[0] != '|' && sep[0] != ':' && sep[0] != ',' && sep[0] != '-' {
+		return false
+	}
+	n, _ := lexis.Number(s.line, start+len(word))
+	s.found.counters = append(s.found.counters, counter{unit: u, n: n.Value, at: n.Start})
+	s.mark(word)
+	return true
+}
