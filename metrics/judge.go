@@ -16,8 +16,11 @@ func (s *scanner) judged() []value {
 			splitsAlone++
 		}
 	}
-	kept := f.values[:0]
+	kept, here := f.values[:0], "" // the split that a name said last
 	for _, v := range f.values {
+		if split := Split(v.show); split != "" {
+			here = split
+		}
 		switch {
 		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
 		case !placed && !scored && !s.below && !s.ofSplit(v) && !(v.rate && v.kind >= measure && !v.blank):
@@ -31,6 +34,14 @@ func (s *scanner) judged() []value {
 		}
 		if i := indexOf(kept, v.show); i >= 0 {
 			first := &kept[i]
+			if here != "" && here != "train" && Split(v.show) == "" { // "train_loss=0.5 acc=0.8 | val_loss=0.6 acc=0.7"
+				if of := s.names.validatedAs(here+"/", v.show); indexOf(kept, of) < 0 {
+					v.show = of
+					v.sure = v.kind == score || placed && v.kind >= measure
+					kept = append(kept, v)
+				}
+				continue
+			}
 			if first.average != v.average { // "Reward: 12 | Avg Reward (last 100): 10"
 				if mean := s.names.averaged(v.show); indexOf(kept, mean) < 0 {
 					if v.average {

@@ -335,6 +335,9 @@ func (r *Reader) boxEnded() {
 // message reads a line that is neither a bar nor part of a table.
 func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint64) bool {
 	from := loghead.Of(rest)
+	if _, ok := shareOf(rest); ok { // 10/12 is no date
+		from = 0
+	}
 	if r.skipped(rest[from:]) {
 		return r.best
 	}

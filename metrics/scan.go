@@ -224,7 +224,7 @@ var settingsWords = set("parameters params hyperparameters hparams config args s
 
 // counted reads a word that counts: "epoch 1/3", "Test: [ 3/10]".
 func (s *scanner) counted(key string, end int) (next int, ok bool) {
-	if next, ok = s.passed(key, end); ok || strings.HasPrefix(key, "第") && s.ordinal(key, end) {
+	if next, ok = s.passed(key, end); ok || s.glued(key, end) || strings.HasPrefix(key, "第") && s.ordinal(key, end) {
 		return max(next, end), true
 	}
 	at := end
@@ -401,7 +401,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		}
 		v.doubt = true
 	}
-	if v.term.split != "" { // of the values behind it, too: "train loss 0.5 acc 0.8 | val loss 0.6 acc 0.7"
+	if v.term.split != "" && !v.bareSplit { // of the values behind it, too: "train loss 0.5 acc 0.8 | val loss 0.6 acc 0.7"
 		s.sticky = v.term.split
 		if s.aside != "" && s.sticky == "train" {
 			s.sticky = s.aside

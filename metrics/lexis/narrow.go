@@ -10,7 +10,14 @@ var narrows = strings.NewReplacer("：", ": ", "，", ", ", "；", "; ", "＝", 
 // Narrow is a line with plain signs where it has those that are as wide as a Chinese
 // letter: "loss：0.5，acc＝0.8" as "loss: 0.5, acc=0.8".
 func Narrow(line string) string {
-	if strings.IndexByte(line, 0xef) < 0 || !strings.Contains(line, "\xef\xbc") {
+	if strings.IndexByte(line, 0xef) < 0 { // almost always
+		return line
+	}
+	return narrowed(line)
+}
+
+func narrowed(line string) string {
+	if !strings.Contains(line, "\xef\xbc") {
 		return line
 	}
 	return narrows.Replace(line)

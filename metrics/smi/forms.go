@@ -9,32 +9,42 @@ import (
 
 // readTable reads what nvidia-smi prints without arguments. Each GPU has two
 // rows, and a third with MIG: index and name, then temperature, power, memory
-// and utilization.
+// and utilization. Below them are the processes.
 func readTable(text string) Answer {
 	var a Answer
 	var g *GPU
+	parts, processes := false, false // what is below is of devices of MIG, which are parts of the GPUs above, or of processes
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if strings.Contains(line, "MIG devices:") || strings.Contains(line, "Processes:") {
-			g = nil
-			if strings.Contains(line, "Processes:") {
-				break
+		switch {
+		case strings.Contains(line, "| NVIDIA-SMI "): // the next of several
+			g, parts, processes = nil, false, false
+		case strings.Contains(line, "MIG devices:"):
+			g, parts = nil, true
+		case strings.HasPrefix(line, "| Processes:"), strings.HasPrefix(line, "| Compute processes:"):
+			g, processes = nil, true
+		}
+		if processes {
+			if app, ok := tableApp(line); ok {
+				a.Apps = append(a.Apps, app)
 			}
-			// the devices of MIG are parts of the GPUs above
-			return a
+			continue
+		}
+		if parts {
+			continue
 		}
 		if class := Classify(line); class != NoError {
 			a.Error = worse(a.Error, class)
 		}
-		parts := strings.Split(strings.Trim(line, "|"), "|")
-		if len(parts) != 3 || !strings.HasPrefix(line, "|") {
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if len(cells) != 3 || !strings.HasPrefix(line, "|") {
 			continue
 		}
-		if next, ok := tableGPU(parts[0]); ok {
+		if next, ok := tableGPU(cells[0]); ok {
 			a.GPUs = append(a.GPUs, next)
 			g = &a.GPUs[len(a.GPUs)-1]
-		} else if g != nil && (strings.Contains(parts[0], " / ") || strings.Contains(parts[1], "/")) {
-			tableReadings(g, parts)
+		} else if g != nil && (strings.Contains(cells[0], " / ") || strings.Contains(cells[1], "/")) {
+			tableReadings(g, cells)
 			g = nil
 		}
 	}

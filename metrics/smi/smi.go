@@ -139,7 +139,7 @@ func Is(text []byte, all bool) bool {
 	switch {
 	case bytes.Contains(head, []byte("nvidia_smi_log")):
 		return true
-	case bytes.Contains(head, []byte("| NVIDIA-SMI ")):
+	case bytes.Contains(head, []byte("| NVIDIA-SMI ")), isSections(string(head)):
 		return true
 	case strings.HasPrefix(line, "#") && isMonitor(monitored(line)):
 		return true
@@ -165,7 +165,7 @@ func isMonitor(columns []string) bool {
 
 // Read reads an answer of nvidia-smi: the CSV of --query-gpu with or without
 // header and units, also repeated, that of --query-compute-apps, the table, the
-// XML of -q -x, dmon, pmon, and error texts. It reports false for any other text.
+// XML of -q -x, the sections of -q, dmon, pmon, and error texts. It reports false for any other text.
 func Read(text []byte) (Answer, bool) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	var a Answer
@@ -174,6 +174,8 @@ func Read(text []byte) (Answer, bool) {
 		a = readXML(text)
 	case bytes.Contains(text, []byte("NVIDIA-SMI")) && bytes.Contains(text, []byte("+--")):
 		a = readTable(string(text))
+	case isSections(string(text[:min(len(text), 600)])):
+		a = readSections(string(text))
 	default:
 		a = readLines(string(text))
 	}
@@ -257,9 +259,15 @@ func (a *Answer) line(line string, columns []string, apps bool) {
 		a.app(row)
 	case row["pid"] != "": // pmon
 		a.app(map[string]string{"pid": row["pid"], "process_name": row["command"], "used_gpu_memory": row["fb"]})
+	case row["gpu"] != "" && !isIndex(row["gpu"]): // the units of dmon, from whom the mark before them was taken
 	default:
 		a.gpu(row)
 	}
+}
+
+func isIndex(cell string) bool {
+	_, err := strconv.ParseUint(cell, 10, 16)
+	return err == nil
 }
 
 func (a *Answer) app(row map[string]string) {
@@ -324,7 +332,7 @@ func header(line string) []string {
 	}
 	known := 0
 	for i, c := range cells {
-		name, _, _ := strings.Cut(strings.TrimSpace(c), " [")
+		name, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(c, "#")), " [")
 		cells[i] = name
 		if names[name] != nil || name == "index" || name == "name" || name == "uuid" || name == "gpu_uuid" || name == "pid" || name == "process_name" || name == "used_gpu_memory" || name == "gpu_name" || name == "timestamp" {
 			known++
