@@ -15,6 +15,7 @@ func TestRunGoesFromProfileToReceipt(t *testing.T) {
 	b.profile(fmt.Sprintf(lossScript, 30, 0.02)+`
 os.makedirs("outputs", exist_ok=True)
 open("outputs/done", "w").write(os.environ["WORLD_SIZE"])
+open("outputs/whose", "w").write(open(os.environ["DLWB_RUN_DIR"] + "/life").read())
 `, "results: {paths: [outputs/]}\n")
 	r := b.run("run", "--down", "--json")
 	if r.code != 0 {
@@ -55,6 +56,10 @@ open("outputs/done", "w").write(os.environ["WORLD_SIZE"])
 	}
 	if got, err := os.ReadFile(filepath.Join(r.one(t, "results")["dir"].(string), "outputs", "done")); err != nil || string(got) != "2" {
 		t.Errorf("results: %q, %v", got, err)
+	}
+	// A machine that others use too tells whose a run is by this.
+	if got, err := os.ReadFile(filepath.Join(r.one(t, "results")["dir"].(string), "outputs", "whose")); err != nil || len(strings.TrimSpace(string(got))) < 8 {
+		t.Errorf("the life that the run names: %q, %v", got, err)
 	}
 	if left := b.processes(); len(left) > 0 {
 		t.Errorf("processes left: %v", left)

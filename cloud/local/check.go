@@ -12,11 +12,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/internal/waits"
 )
 
 const (
@@ -41,9 +44,9 @@ func validate(spec cloud.Spec) error {
 
 // Check looks for what would make Up fail: the numbers, the disk, the loopback
 // interface, a shell. It changes nothing.
-func (p *Provider) Check(_ context.Context, spec cloud.Spec) cloud.Preflight {
+func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	out := cloud.Preflight{Findings: []cloud.Finding{
-		p.checkName(spec), p.checkDisk(), checkLoopback(), checkShell(), p.checkBinary(), checkGPU(spec),
+		p.checkName(spec), p.checkDisk(), checkLoopback(), checkShell(), p.checkBinary(), checkGPU(ctx, spec),
 	}}
 	if n := simulated(spec); n > 0 {
 		out.GPUs = slices.Repeat([]int{n}, max(spec.Count, 0))
@@ -135,15 +138,38 @@ func (p *Provider) checkBinary() cloud.Finding {
 	return found(what, p.exe)
 }
 
-func checkGPU(spec cloud.Spec) cloud.Finding {
+// smiLimit bounds nvidia-smi, which hangs with a driver that is wedged.
+const smiLimit = 10 * time.Second
+
+func checkGPU(ctx context.Context, spec cloud.Spec) cloud.Finding {
 	const what = "GPU"
 	if simulated(spec) > 0 {
 		return found(what, fmt.Sprintf("%d SIMULATED per node", simulated(spec)))
 	}
 	if path, err := exec.LookPath("nvidia-smi"); err == nil {
+		out, _, err := waits.Output(ctx, waits.Wait{On: "nvidia-smi", What: "to count this machine's GPUs", Limit: smiLimit}, nil, path, "-L")
+		if err == nil {
+			if f, unused := unusedGPUs(strings.Count(string(out), "GPU "), spec.Count); unused {
+				return f
+			}
+		}
 		return found(what, "those of this machine, by "+path)
 	}
 	return cloud.Warning(what, "no GPU: there is no nvidia-smi on this machine; training uses the CPU", "")
+}
+
+// unusedGPUs tells of GPUs that no node gets: the nodes of a cluster share those of the
+// machine evenly, and what is left over after that lies idle.
+func unusedGPUs(gpus, nodes int) (f cloud.Finding, unused bool) {
+	if nodes < 2 || gpus%nodes == 0 {
+		return f, false
+	}
+	each, left := gpus/nodes, gpus%nodes
+	text := fmt.Sprintf("%s of this machine, shared evenly by %d nodes: each gets %d, and %d no node uses", units.Count(gpus, "GPU"), nodes, each, left)
+	if each == 0 {
+		text = fmt.Sprintf("%s of this machine can't be shared by %d nodes: no node gets one, and training uses the CPU", units.Count(gpus, "GPU"), nodes)
+	}
+	return cloud.Warning("GPU", text, "machines.count: 1 in the profile gives all of them to one node"), true
 }
 
 func nodesHere(n int) string {

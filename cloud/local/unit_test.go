@@ -4,6 +4,7 @@ package local
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -205,4 +206,39 @@ func FuzzSMIArguments(f *testing.F) {
 			c.print(idle(1, "c"), true)
 		}
 	})
+}
+
+func TestAGPUThatNoNodeGetsIsTold(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	for _, c := range []struct {
+		gpus, nodes int
+		want, next  string
+	}{
+		{1, 2, "1 GPU of this machine can't be shared by 2 nodes: no node gets one", "machines.count: 1 "},
+		{3, 2, "3 GPUs of this machine, shared evenly by 2 nodes: each gets 1, and 1 no node uses", "machines.count: 1 "},
+		{8, 3, "each gets 2, and 2 no node uses", "machines.count: 1 "},
+		{1, 1, "those of this machine, by ", ""}, {4, 2, "those of this machine, by ", ""}, {3, 1, "those of this machine, by ", ""},
+		{0, 2, "those of this machine, by ", ""}, // it does not answer
+	} {
+		text := "#!/bin/sh\n[ $# = 1 ] && [ \"$1\" = -L ] || exit 1\n"
+		for i := range c.gpus {
+			text += fmt.Sprintf("echo 'GPU %d: NVIDIA A10G (UUID: GPU-%d)'\n", i, i)
+		}
+		// Written by a process of its own: nobody who forks meanwhile holds it open.
+		write := exec.Command("sh", "-c", `cat >"$0.new" && chmod +x "$0.new" && mv "$0.new" "$0"`, filepath.Join(bin, "nvidia-smi"))
+		write.Stdin = strings.NewReader(text)
+		if err := write.Run(); err != nil {
+			t.Fatal(err)
+		}
+		var told cloud.Finding
+		for _, f := range New(t.TempDir(), "/bin/sh").Check(t.Context(), cloud.Spec{Name: "c", Count: c.nodes}).Findings {
+			if f.What == "GPU" {
+				told = f
+			}
+		}
+		if !strings.Contains(told.Text, c.want) || !strings.Contains(told.Next, c.next) || !told.OK || (told.Result() == cloud.Warned) != (c.next != "") {
+			t.Errorf("%d GPUs, %d nodes: %+v", c.gpus, c.nodes, told)
+		}
+	}
 }

@@ -12,16 +12,18 @@ import (
 // sides, and which of each other they may import; "" is remote itself, one node
 // through its agent. What moves files stands above it and asks nodes by its Call.
 var remoteRooms = map[string][]string{
-	"":            {"duplex", "transport", "wire"},
-	"keeper":      {""},
-	"transfer":    {"", "cut", "wire", "wire/bulk"},
-	"wire":        {},
-	"wire/bulk":   {"wire"},
-	"cut":         {"wire"},
-	"duplex":      {},
-	"transport":   {},
-	"engine":      {},
-	"environment": {},
+	"":          {"duplex", "transport", "wire"},
+	"keeper":    {""},
+	"transfer":  {"", "cut", "transfer/gitfiles", "wire", "wire/bulk"},
+	"wire":      {},
+	"wire/bulk": {"wire"},
+	"cut":       {"wire"},
+
+	"transfer/gitfiles": {},
+	"duplex":            {},
+	"transport":         {},
+	"engine":            {},
+	"environment":       {},
 }
 
 // onTheNode are the packages of them that the agent, which runs on nodes, may

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/secretfile"
+	"github.com/dlwb/dlwb/remote/transfer/gitfiles"
 )
 
 const (
@@ -100,15 +101,15 @@ type treeEntry struct {
 }
 
 // Scan finds what of the project in dir is to be on the nodes: everything but
-// what .gitignore files (also those between dir and the top of its git
-// repository), .dlwbignore files or exclude leave out. The three have the same
-// syntax, and each stands on top of the ones before. Files that look like
+// what git ignores, .dlwbignore files or exclude leave out. The three have the same
+// syntax, and each stands on top of the ones before. Git ignores by .gitignore files
+// (also those between dir and the top of its repository), by the clone's info/exclude
+// and by the user's core.excludesFile, and never what it tracks. Files that look like
 // secrets are held back, whatever these say: only r.Send lets them go. Links
 // that point inside dir are kept as links. What belongs to git, to dlwb
 // or to Python's caches is never part of it.
 //
-// Case counts in patterns, on every system. The user's global git excludes are
-// not read: two people with the same project send the same files.
+// Case counts in patterns, on every system.
 func Scan(ctx context.Context, dir string, r Rules) (*Tree, error) {
 	seen, err := survey(ctx, dir, r.Exclude)
 	if err != nil {
@@ -128,7 +129,21 @@ type scanner struct {
 	dir     string
 	exclude *ignoreList
 	above   []string // where the project lies: as it was named, and really
+	tracked *tracked // of the repository that a directory lies in; nil: of none
+	only    bool     // git ignores a directory around: what it tracks of it counts
 	seen    *Survey
+}
+
+// ignoredBy are git's lists of ignored files that hold in a whole repository, the
+// weakest first, as seen from a directory in it.
+func (s *scanner) ignoredBy(repo gitfiles.Repo, dir string) (scope *ignoreScope, err error) {
+	if list, theirs := repo.UserExclude(); list != "" {
+		if scope, err = s.outerFile(nil, list, repo.Top, dir, theirs); err != nil {
+			return nil, err
+		}
+	}
+	// In git, too, a clone's own excludes give way to every .gitignore.
+	return s.outerFile(scope, repo.Exclude(), repo.Top, dir, true)
 }
 
 // outerScope reads the ignore files of the directories above a project, up to
@@ -142,27 +157,35 @@ func (s *scanner) outerScope(dir string) (scope *ignoreScope, err error) {
 		}
 		top = up
 	}
+	if repo, ok := gitfiles.At(top); ok {
+		below, err := filepath.Rel(top, dir)
+		if err != nil {
+			return nil, err
+		}
+		if scope, err = s.ignoredBy(repo, dir); err != nil {
+			return nil, err
+		}
+		if below == "." {
+			below = ""
+		}
+		s.tracked = newTracked(s, repo, filepath.ToSlash(below))
+	}
 	var files []string // the strongest first; Scan itself reads the one in dir
 	for at := dir; at != top; {
 		at = filepath.Dir(at)
 		files = append(files, filepath.Join(at, gitIgnoreFile))
 	}
-	// In git, too, a clone's own excludes give way to every .gitignore.
-	files = append(files, filepath.Join(top, ".git", "info", "exclude"))
 	for _, file := range slices.Backward(files) {
-		from := filepath.Dir(file)
-		if filepath.Base(file) == "exclude" {
-			from = top
-		}
-		if scope, err = s.outerFile(scope, file, from, dir); err != nil {
+		if scope, err = s.outerFile(scope, file, filepath.Dir(file), dir, true); err != nil {
 			return nil, err
 		}
 	}
 	return scope, nil
 }
 
-// outerFile adds an ignore file whose rules hold from a directory above dir.
-func (s *scanner) outerFile(above *ignoreScope, file, from, dir string) (*ignoreScope, error) {
+// outerFile adds an ignore file whose rules hold from a directory that is dir or above
+// it. Told: the project has a say in it.
+func (s *scanner) outerFile(above *ignoreScope, file, from, dir string, told bool) (*ignoreScope, error) {
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
 		return above, nil
 	}
@@ -177,7 +200,9 @@ func (s *scanner) outerFile(above *ignoreScope, file, from, dir string) (*ignore
 	if err != nil {
 		return above, nil
 	}
-	s.seen.IgnoreFiles = append(s.seen.IgnoreFiles, IgnoreFile{file, text})
+	if told {
+		s.seen.IgnoreFiles = append(s.seen.IgnoreFiles, IgnoreFile{file, text})
+	}
 	list := &ignoreList{rules: parseIgnore(string(text))}
 	if lead != "." {
 		list.lead = filepath.ToSlash(lead) + "/"
@@ -236,6 +261,13 @@ func (s *scanner) walk(here *os.Root, dir string, above *ignoreScope) error {
 	names, err := readDir(here)
 	if err != nil {
 		return unreadable(dir, err)
+	}
+	if dir != "" && slices.Contains(names, ".git") {
+		back, err := s.intoRepo(dir, &above)
+		if err != nil {
+			return err
+		}
+		defer back()
 	}
 	scope, err := s.scopeOf(here, dir, above, names)
 	if err != nil {
@@ -302,15 +334,29 @@ func (s *scanner) visit(here *os.Root, p string, info fs.FileInfo, scope *ignore
 	if !byUs {
 		said, byUs = scope.judge(p, info.IsDir())
 	}
-	if said == ignored {
-		return nil
+	if !byUs && s.only || said == ignored {
+		tracks, below := s.tracks(p, info.IsDir())
+		switch {
+		case byUs || !tracks && !below:
+			return nil
+		case info.IsDir(): // of a submodule all that it does not ignore itself
+			defer s.onlyTracked(!tracks)()
+		}
+		said = unsaid
 	}
 	f := finding{treeEntry: &treeEntry{path: p, mtime: info.ModTime()}, asked: said == wanted && byUs}
 	switch {
 	case info.IsDir():
 		f.kind, f.mode = kindDir, 0o755
 		s.seen.found = append(s.seen.found, f)
-		return s.enter(here, f.treeEntry, scope)
+		n := len(s.seen.found)
+		if err := s.enter(here, f.treeEntry, scope); err != nil {
+			return err
+		}
+		if s.only && len(s.seen.found) == n { // nothing of what is tracked is there
+			s.seen.found = s.seen.found[:n-1]
+		}
+		return nil
 	case info.Mode().IsRegular():
 		f.kind, f.looks = kindFile, s.looks(p)
 		f.take(info)

@@ -29,6 +29,7 @@ type Survey struct {
 	dir     string
 	exclude []string
 	found   []finding // what no rule leaves out
+	notes   []string  // sentences for the user
 }
 
 // finding is one thing of a project, before it is settled whether it is held back.
@@ -108,6 +109,7 @@ func (s *Survey) Tree(ctx context.Context, r Rules) (*Tree, error) {
 	// Byte order, so that the list does not depend on the laptop's system.
 	slices.SortFunc(t.tree.entries, func(a, b *treeEntry) int { return strings.Compare(a.path, b.path) })
 	t.dropEmptied()
+	t.tree.Warnings = append(t.tree.Warnings, s.notes...)
 	t.warn()
 	return t.tree, nil
 }

@@ -17,21 +17,25 @@ import (
 // The home directory of a host may hold what other clusters have there, which take no
 // claim: jobs of Slurm, whose login node it is or whose disk it shares, a cluster of
 // another provider whose node it is, the records of a dlwb that somebody uses there.
-// Whose a run is its directory tells: by the place of its code, which has the name of
-// the cluster, and by the job that it is a part of.
+// Whose a run is its directory tells: by the life of a cluster that it was launched in,
+// by the job that it is a part of, and for runs of an older dlwb by the place of its code,
+// which has the name of the cluster.
 
 // claimed are the names in ~/.dlwb that only whoever has the claim uses. The others
 // serve everybody who runs something there.
 var claimed = []string{"meet", "claim", "peers", "peer_key", "peer_known_hosts"}
 
-// foreign reports whether a run's directory is another cluster's. One that does not
-// tell is taken for the cluster's own, as whatever a crash has left.
-func (h *Host) foreign(run, cluster string) bool {
+// foreign reports whether a run's directory is another's than that of the life with the
+// claim. One that does not tell is taken for its own, as whatever a crash has left.
+func (h *Host) foreign(run string, c hostclaim.Claim) bool {
+	if life := runs.At(run).Line(runs.LifeFile); life != "" {
+		return life != c.Life
+	}
 	if h.partOfJob(run) {
 		return true
 	}
 	of := h.codeOf(run)
-	return of != cluster && (of != "" || h.keepsRecords())
+	return of != c.Cluster && (of != "" || h.keepsRecords())
 }
 
 // partOfJob reports whether a run is what one node does for a job of a scheduler.
@@ -57,9 +61,9 @@ func (h *Host) codeOf(run string) string {
 func (h *Host) keepsRecords() bool { return exists(h.at(".dlwb/dlwb.db")) }
 
 // others are what other clusters have in ~/.dlwb: their runs, and their jobs.
-func (h *Host) others(cluster string) (found []string) {
+func (h *Host) others(c hostclaim.Claim) (found []string) {
 	for _, run := range h.runs() {
-		if h.foreign(run, cluster) {
+		if h.foreign(run, c) {
 			found = append(found, filepath.Join(".dlwb/runs", filepath.Base(run)))
 		}
 	}
@@ -84,17 +88,17 @@ func (h *Host) runs() (dirs []string) {
 
 // lent reports whether another's run has its code in the place of the cluster: both have
 // the same name.
-func (h *Host) lent(cluster string) bool {
-	return slices.ContainsFunc(h.runs(), func(run string) bool { return h.foreign(run, cluster) && h.codeOf(run) == cluster })
+func (h *Host) lent(c hostclaim.Claim) bool {
+	return slices.ContainsFunc(h.runs(), func(run string) bool { return h.foreign(run, c) && h.codeOf(run) == c.Cluster })
 }
 
 // liveOf are the live processes of the cluster's own runs.
-func (h *Host) liveOf(cluster string) map[int]string {
+func (h *Host) liveOf(c hostclaim.Claim) map[int]string {
 	live, foreign := h.live(), map[string]bool{}
 	for pid, run := range live {
 		is, known := foreign[run]
 		if !known {
-			is = h.foreign(run, cluster)
+			is = h.foreign(run, c)
 			foreign[run] = is
 		}
 		if is {
@@ -106,9 +110,9 @@ func (h *Host) liveOf(cluster string) map[int]string {
 
 // removeClaimed takes from ~/.dlwb what is the claim's own, its runs among it, and
 // leaves what others have there or need.
-func (h *Host) removeClaimed(cluster string) {
+func (h *Host) removeClaimed(c hostclaim.Claim) {
 	for _, run := range h.runs() {
-		if !h.foreign(run, cluster) {
+		if !h.foreign(run, c) {
 			_ = removeAll(run)
 		}
 	}

@@ -40,13 +40,15 @@ func TestRunsOfOthersOutliveADown(t *testing.T) {
 	for _, c := range []struct {
 		name, home, run, code string
 		files                 []string
+		life                  string
 	}{
-		{"a job of Slurm's", "", "job-1.n0", "dlwb/lab/code", []string{".dlwb/jobs/job-1/script", ".dlwb/jobs/job-1/agent"}},
-		{"a job of Slurm's in a cluster of the same name", "", "job-1.n12", "dlwb/demo/code", []string{".dlwb/jobs/job-1/script"}},
-		{"a cluster of another provider whose node this is", "", "run-9", "dlwb/mine/code", nil},
-		{"a node of a local cluster", ".local/state/dlwb/clusters/mine/node0/home", "run-9", "dlwb/demo/code", nil},
+		{"a job of Slurm's", "", "job-1.n0", "dlwb/lab/code", []string{".dlwb/jobs/job-1/script", ".dlwb/jobs/job-1/agent"}, ""},
+		{"a job of Slurm's in a cluster of the same name", "", "job-1.n12", "dlwb/demo/code", []string{".dlwb/jobs/job-1/script"}, ""},
+		{"a cluster of another provider whose node this is", "", "run-9", "dlwb/mine/code", nil, ""},
+		{"a cluster of another provider and of the same name", "", "run-9", "dlwb/demo/code", nil, "bb"},
+		{"a node of a local cluster", ".local/state/dlwb/clusters/mine/node0/home", "run-9", "dlwb/demo/code", nil, ""},
 		{"a node of a local cluster whose records are in ~/.dlwb", ".dlwb/clusters/mine/node0/home", "run-9", "dlwb/demo/code",
-			[]string{".dlwb/dlwb.db", ".dlwb/runs/run-9/rank-0.log", ".dlwb/locks/x"}},
+			[]string{".dlwb/dlwb.db", ".dlwb/runs/run-9/rank-0.log", ".dlwb/locks/x"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			home := t.TempDir()
@@ -63,6 +65,10 @@ func TestRunsOfOthersOutliveADown(t *testing.T) {
 			}
 			put(t, home, "shm/agent-2", "x")
 			put(t, theirs, filepath.Join(".dlwb/runs", c.run, "dir"), filepath.Join(theirs, c.code)+"\n")
+			if c.life != "" {
+				put(t, theirs, filepath.Join(".dlwb/runs", c.run, "life"), c.life+"\n")
+				put(t, home, ".dlwb/runs/run-1/life", "aa\n")
+			}
 			if c.home == "" { // its launcher starts ranks by it
 				files = append(files, ".dlwb/bin/agent-1")
 			}

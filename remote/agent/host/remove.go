@@ -40,16 +40,15 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	if a.Claim.Life != r.Life || check(a.Claim) != nil {
 		return a, nil
 	}
-	cluster := a.Claim.Cluster
-	for _, run := range slices.Compact(slices.Sorted(maps.Values(h.liveOf(cluster)))) {
+	for _, run := range slices.Compact(slices.Sorted(maps.Values(h.liveOf(a.Claim)))) {
 		h.stop(run)
 	}
-	if n := len(h.liveOf(cluster)); n > 0 { // their files may be what tells why
+	if n := len(h.liveOf(a.Claim)); n > 0 { // their files may be what tells why
 		a.Left = h.remains(a.Claim, n)
 		return a, nil
 	}
-	h.removeGroups(cluster)
-	lent := h.lent(cluster)
+	h.removeGroups(a.Claim)
+	lent := h.lent(a.Claim)
 	if dir := a.Claim.Elsewhere(); dir != "" && !r.KeepCode && !lent {
 		_ = removeAll(dir)
 		_ = os.Remove(lifeFile(dir))
@@ -61,19 +60,19 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	}
 	h.unpair(a.Claim)
 	if !lent {
-		_ = removeAll(h.at(filepath.Join("dlwb", cluster)))
+		_ = removeAll(h.at(filepath.Join("dlwb", a.Claim.Cluster)))
 	}
 	if !had(a.Claim, "dlwb") {
 		_ = os.Remove(h.at("dlwb"))
 	}
 	h.removeAgents()
-	others := h.others(cluster)
+	others := h.others(a.Claim)
 	if len(others) > 0 {
-		h.removeClaimed(cluster)
+		h.removeClaimed(a.Claim)
 	} else {
 		h.removeOurs(had(a.Claim, ".dlwb"))
 	}
-	a.Left = h.remains(a.Claim, len(h.liveOf(cluster)))
+	a.Left = h.remains(a.Claim, len(h.liveOf(a.Claim)))
 	switch {
 	case len(others) > 0:
 		a.Left.Others = others[:min(len(others), namedMost)]
@@ -102,9 +101,9 @@ func had(c hostclaim.Claim, place string) bool { return slices.Contains(c.Had, p
 
 // removeGroups removes the empty control groups of runs whose supervisor was
 // killed.
-func (h *Host) removeGroups(cluster string) {
+func (h *Host) removeGroups(c hostclaim.Claim) {
 	for _, run := range h.runs() {
-		if h.foreign(run, cluster) {
+		if h.foreign(run, c) {
 			continue // it may start something in its own at any moment
 		}
 		b, err := os.ReadFile(filepath.Join(run, "cgroup"))
@@ -196,7 +195,7 @@ func removeAll(path string) error {
 func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
 	r := hostclaim.Remains{Processes: processes}
 	code, dir := "dlwb/"+c.Cluster, c.Elsewhere()
-	if h.lent(c.Cluster) {
+	if h.lent(c) {
 		code, dir = "", ""
 	}
 	for _, name := range []string{".dlwb", code} {
@@ -217,9 +216,9 @@ func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
 
 // elsewhere is what is left on this host outside of a home that others have too.
 func (h *Host) elsewhere(c hostclaim.Claim, asked hostclaim.Request) (r hostclaim.Remains) {
-	r.Processes = len(h.liveOf(c.Cluster))
+	r.Processes = len(h.liveOf(c))
 	dir := c.Elsewhere()
-	if asked.KeepCode || h.lent(c.Cluster) {
+	if asked.KeepCode || h.lent(c) {
 		dir = ""
 	}
 	for _, path := range append([]string{dir}, h.agents()...) {

@@ -39,7 +39,7 @@ func Aside(_ context.Context, r wire.AsideRequest) (a wire.AsideAnswer, err erro
 	switch {
 	case err != nil:
 	case r.Drop:
-		err = os.RemoveAll(stage)
+		err = drop(stage)
 	default:
 		err = unstage(stage, dir, aside)
 	}

@@ -39,6 +39,11 @@ func Put(_ context.Context, s *wire.Stream) error {
 	if err != nil {
 		return err
 	}
+	leave, ok := enter(stage)
+	if !ok {
+		return wire.Faultf(wire.Absent, "the stage %s was removed", r.Stage)
+	}
+	defer leave()
 	clearStale(filepath.Dir(stage))
 	if err := os.MkdirAll(filepath.Join(stage, wire.StageWhole), 0o755); err != nil {
 		return err

@@ -30,6 +30,9 @@ const (
 	EnvBin  = "DLWB_AGENT"
 )
 
+// LifeFile is the file of a run that names the life of the cluster that launched it.
+const LifeFile = "life"
+
 // Run is a run's directory.
 type Run struct{ ID, Dir string }
 

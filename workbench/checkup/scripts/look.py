@@ -2,6 +2,11 @@
 disk, memory, shared memory, clock. Nothing here needs a package."""
 import json, os, shutil, subprocess, sys, time
 
+# It looks, perhaps beside a training: JAX would take three quarters of each GPU's memory
+# with its first look at the devices, and TensorFlow all of it with its first use of one.
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+
 out = {"time": time.time(), "python": sys.version.split()[0], "frameworks": {}, "gpus": []}
 
 
