@@ -119,6 +119,7 @@ func (a *app) narrate(w *workbench.Workbench, cluster string, unheard, f func())
 	stop()
 	<-printed
 	_ = p.print(sub.Waiting())
+	p.open.Leave()
 }
 
 // follow prints events until ctx ends.
