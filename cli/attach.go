@@ -134,6 +134,7 @@ func (a *app) attach(ctx context.Context, w *workbench.Workbench, cluster string
 	stop()
 	<-printed
 	_ = p.print(sub.Waiting())
+	p.open.Leave()
 	if err != nil {
 		return a.conclude(w, workbench.Outcome{Cluster: cluster, Run: run}, err)
 	}

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cli/told"
+	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -40,8 +43,12 @@ On a terminal it shows what ends and asks first.`,
 				return err
 			}
 			ended, _ := w.Ended(run.ID)
-			return a.answer(stopAnswer{run.ID, ended}, func(out io.Writer) {
-				fmt.Fprintf(out, "run %s: %s\n", run.ID, told.Run(ended))
+			return a.answer(stopAnswer{run.ID, ended, run.EndedAt}, func(out io.Writer) {
+				before := ""
+				if at := run.EndedAt; at != nil {
+					before = "it had already ended, at " + at.Local().Format("2006-01-02 15:04:05") + ", " + units.Clock(time.Since(*at)) + " ago: "
+				}
+				fmt.Fprintf(out, "run %s: %s%s\n", run.ID, before, told.Run(ended))
 			})
 		}),
 	}
@@ -181,6 +188,9 @@ name.`,
 				return err
 			}
 			got, err := w.Pull(ctx, run.ID, arg(args, 1))
+			if err != nil && ctx.Err() != nil {
+				a.hint("bringing home what run %s wrote was interrupted; %s; dlwb pull %s goes on", run.ID, kept(got.Files, got.Bytes, got.Dir), strings.Join(args, " "))
+			}
 			if err != nil {
 				return err
 			}

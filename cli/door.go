@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/term"
 
+	"github.com/dlwb/dlwb/cli/openline"
 	"github.com/dlwb/dlwb/sanitize"
 )
 
@@ -61,6 +62,22 @@ func (d *door) leaveScreen() {
 	if to := d.terminal(); to != nil {
 		_, _ = io.WriteString(to, screenOff)
 	}
+}
+
+// openLine is the line of the terminal that is written over; nil: standard output is
+// none that can do that, or programs read it.
+func (d *door) openLine(json bool) *openline.Line {
+	to := d.terminal()
+	if to == nil || json || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	wipe := func() { _, _ = io.WriteString(to, "\r\x1b[K") }
+	return &openline.Line{Out: d.out, Wipe: wipe, Width: func() int {
+		if columns, _, err := term.GetSize(to.Fd()); err == nil {
+			return columns
+		}
+		return 80
+	}}
 }
 
 // questions reports whether what is written to err is seen by somebody.

@@ -22,7 +22,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().StringVar(&rank, "rank", rank, `which rank, "all", or "launcher-N" for the launcher on node N`)
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes until the run has ended")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes until the run has ended, on a terminal also with a line that has no end yet")
 	c.Flags().BoolVar(&raw, "raw", false, "the bytes as they were printed, into a file or a pipe: a terminal would obey them")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
 		if raw && a.json {
@@ -101,6 +101,7 @@ type logReader struct {
 const followEvery = 100 * time.Millisecond
 
 func (l *logReader) read(ctx context.Context) error {
+	defer l.p.open.Leave()
 	for {
 		_, over := l.w.Ended(l.run)
 		for _, rank := range l.ranks {
@@ -108,6 +109,7 @@ func (l *logReader) read(ctx context.Context) error {
 				return err
 			}
 		}
+		l.p.showOpen()
 		if over || !l.follow {
 			return l.p.endLogs(event.Event{Run: l.run, Time: time.Now()})
 		}

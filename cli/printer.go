@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/dlwb/dlwb/cli/openline"
 	"github.com/dlwb/dlwb/cli/told"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
@@ -31,6 +32,10 @@ type printer struct {
 	// of lines is written a piece of the log at a time.
 	batch []byte
 	skip  func(event.Event) bool // what is not printed; nil: all is
+	// open is where the line is shown that a rank has not ended yet; grown is the log
+	// that grew last.
+	open  *openline.Line
+	grown logKey
 	// failure is what the last step that failed has told in full.
 	failure *event.Fault
 }
@@ -53,7 +58,7 @@ type logLines struct {
 const maxPart = 64 << 10
 
 func (a *app) printer(w *workbench.Workbench) *printer {
-	return &printer{w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.Tunnels().WithEntry, logs: map[logKey]*logLines{}, said: &a.said, skip: a.skip}
+	return &printer{open: a.openLine(a.json), w: a.out, ranks: a.colours, json: a.json, readLog: w.ReadLog, entry: w.Tunnels().WithEntry, logs: map[logKey]*logLines{}, said: &a.said, skip: a.skip}
 }
 
 // print prints events in order.
@@ -83,7 +88,15 @@ func (p *printer) print(events []event.Event) error {
 			return err
 		}
 	}
+	p.showOpen()
 	return nil
+}
+
+// showOpen shows what the log that grew last has of a line that has no end yet.
+func (p *printer) showOpen() {
+	if l := p.logs[p.grown]; l != nil && len(l.part) > 0 && p.open != nil {
+		p.open.Show(string(prefixed(nil, p.grown.rank, overwritten(l.part))))
+	}
 }
 
 func (p *printer) one(e event.Event) error {
@@ -97,6 +110,7 @@ func (p *printer) one(e event.Event) error {
 		return nil
 	}
 	if s := told.Event(e.Body); s != "" {
+		p.open.Hide()
 		_, err := fmt.Fprintln(p.w, s)
 		return err
 	}
@@ -145,6 +159,9 @@ func (p *printer) log(e event.Event, b event.LogGrew) error {
 		n, err := p.readLog(e.Run, b.Rank, l.off, buf[:min(int64(len(buf)), b.Size-l.off)])
 		l.off += int64(n)
 		l.part = append(l.part, buf[:n]...)
+		if n > 0 {
+			p.grown = key
+		}
 		if err := errors.Join(p.wholeLines(e, b.Rank, l), p.flush()); err != nil {
 			return err
 		}
@@ -180,6 +197,7 @@ func (p *printer) flush() error {
 	if len(p.batch) == 0 {
 		return nil
 	}
+	p.open.Hide()
 	_, err := p.ranks.Write(p.batch)
 	p.batch = p.batch[:0]
 	return err
@@ -217,22 +235,29 @@ func (p *printer) line(e event.Event, rank int, raw []byte) error {
 	return errors.Join(p.add(e, rank, raw), p.flush())
 }
 
-// add is line; as text it waits for flush. Of a line that was overwritten by
-// carriage returns the last state is printed.
-func (p *printer) add(e event.Event, rank int, raw []byte) error {
+// overwritten is the last state of a line that was overwritten by carriage returns.
+func overwritten(raw []byte) []byte {
 	raw = bytes.TrimRight(raw, "\r")
-	if i := bytes.LastIndexByte(raw, '\r'); i >= 0 {
-		raw = raw[i+1:]
-	}
-	if p.json {
-		e.Body = event.LogLine{Rank: rank, Line: sanitize.Plain(string(raw))}
-		return p.one(e)
-	}
+	return raw[bytes.LastIndexByte(raw, '\r')+1:]
+}
+
+// prefixed adds a line of a rank behind who printed it.
+func prefixed(to []byte, rank int, line []byte) []byte {
 	who := "rank "
 	if rank < 0 {
 		who, rank = "launcher ", event.LauncherLog(rank)
 	}
-	p.batch = append(strconv.AppendInt(append(p.batch, who...), int64(rank), 10), " | "...)
-	p.batch = append(append(p.batch, raw...), '\n')
+	to = append(strconv.AppendInt(append(to, who...), int64(rank), 10), " | "...)
+	return append(to, line...)
+}
+
+// add is line; as text it waits for flush.
+func (p *printer) add(e event.Event, rank int, raw []byte) error {
+	raw = overwritten(raw)
+	if p.json {
+		e.Body = event.LogLine{Rank: rank, Line: sanitize.Plain(string(raw))}
+		return p.one(e)
+	}
+	p.batch = append(prefixed(p.batch, rank, raw), '\n')
 	return nil
 }

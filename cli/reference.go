@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +57,8 @@ type (
 	stopAnswer struct {
 		Run   string         `json:"run"`
 		Ended event.RunEnded `json:"ended"`
+		// EndedBefore is when it had ended, where that was before it was to be stopped.
+		EndedBefore *time.Time `json:"ended_before,omitempty"`
 	}
 	doctorAnswer struct {
 		Findings []cloud.Finding `json:"findings"`

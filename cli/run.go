@@ -119,6 +119,7 @@ func (a *app) narrate(w *workbench.Workbench, cluster string, unheard, f func())
 	stop()
 	<-printed
 	_ = p.print(sub.Waiting())
+	p.open.Leave()
 }
 
 // follow prints events until ctx ends.
@@ -137,6 +138,11 @@ func (a *app) conclude(w *workbench.Workbench, o workbench.Outcome, err error) e
 	var busy *locks.BusyError
 	switch {
 	case errors.Is(err, context.Canceled) && o.Run != "" && o.Receipt == nil:
+		if _, over := w.Ended(o.Run); over {
+			r, _ := w.ResultsOf(o.Run)
+			a.hint("run %s has ended; bringing home what it wrote was interrupted; %s; dlwb pull %s brings the rest", o.Run, kept(r.Files, r.Bytes, r.Dir), o.Run)
+			return err
+		}
 		a.hint("run %s goes on; dlwb attach %s shows it, dlwb down %s ends everything", o.Run, o.Cluster, o.Cluster)
 		return err
 	case errors.As(err, &busy):
@@ -161,6 +167,14 @@ func (a *app) conclude(w *workbench.Workbench, o workbench.Outcome, err error) e
 		return runError{o.Ended.ExitCode}
 	}
 	return nil
+}
+
+// kept says what of a run is home, where not all of it came.
+func kept(files int, bytes int64, dir string) string {
+	if files == 0 {
+		return "nothing of it is here yet"
+	}
+	return "what came is kept: " + event.SizeText(files, bytes) + " in " + dir
 }
 
 // whereResults says last where the results of a run are, or that they are lost.

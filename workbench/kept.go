@@ -1,6 +1,8 @@
 package workbench
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +16,27 @@ import (
 // cost minutes and money. Machines that did not come up are of no use to anybody.
 func (d *drive) stays() bool {
 	return !d.goal.RemoveOnFailure && (d.arrived || d.goal.Keep && d.link != nil)
+}
+
+// unfetchedError says that the results of the run did not come home.
+type unfetchedError struct{ error }
+
+// Unwrap gives why.
+func (e *unfetchedError) Unwrap() error { return e.error }
+
+// keepsResults reports whether the nodes hold results that were tried to be had and
+// did not come home, so that they are not removed. What is lost is no reason. After
+// an interrupt it is tried once more.
+func (d *drive) keepsResults(err error) bool {
+	unfetched := new(unfetchedError)
+	return errors.As(err, &unfetched) && !errors.Is(err, context.Canceled) && d.w.unsavedOf(d.record, []string{d.outcome.Run}) != nil
+}
+
+// keep tells that the cluster is not removed, and for which run.
+func (d *drive) keep(err error, run string) (Outcome, error) {
+	return d.outcome, errors.Join(err, d.w.publish(d.s, event.Noticed{Level: "warning",
+		Text: "cluster " + d.plan.Cluster + " is not removed: it has the results of run " + run + ", which did not come home",
+		Next: "dlwb pull " + run + " tries again, dlwb down " + d.plan.Cluster + " removes it with what it has"}))
 }
 
 // tellKept says that the machines stay after a failure, what they cost, when

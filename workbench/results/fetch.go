@@ -293,6 +293,9 @@ const (
 func (f *fetching) failed(ctx context.Context, cause error) error {
 	fault := &event.Fault{What: "bring the results home", Node: 0, Host: f.at.Names.Of(0), Why: cause.Error(),
 		Next: "dlwb pull " + f.run.ID + " tries again while its cluster is there"}
+	if ctx.Err() != nil {
+		fault.Why = "interrupted"
+	}
 	if limit := new(transfer.LimitError); errors.As(cause, &limit) || ctx.Err() != nil || !f.headGone(ctx) {
 		return fault
 	}

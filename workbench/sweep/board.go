@@ -32,12 +32,18 @@ func Board(s profiles.Sweep, id string, rows []event.TrialRow) event.SweepChange
 		}
 	}
 	slices.SortStableFunc(sorted, func(a, b event.TrialRow) int { return rank(s.Mode, a, b) })
-	if len(sorted) > 0 && sorted[0].Value != nil {
-		sorted[0].Best = true
-		b.Best = sorted[0].Trial
+	if i := slices.IndexFunc(sorted, mayBeBest); i >= 0 {
+		sorted[i].Best = true
+		b.Best = sorted[i].Trial
 	}
 	b.Rows = sorted[:min(len(sorted), rowsMost)]
 	return b
+}
+
+// mayBeBest reports whether a trial has a value that counts: one that failed, or was
+// ended early, came to no good end.
+func mayBeBest(r event.TrialRow) bool {
+	return r.Value != nil && (r.State == event.TrialDone || r.State == event.TrialRunning)
 }
 
 // rank sorts rows: those with a value by it; a trial that failed is behind them.

@@ -170,6 +170,29 @@ func TestTheRulesEndWhatFallsBehind(t *testing.T) {
 	}
 }
 
+// A trial that failed, or that the rule has ended, has a value and is not the best: who
+// takes its parameters trains what came to no good end.
+func TestATrialThatCameToNoGoodEndIsNotTheBest(t *testing.T) {
+	v := func(f float64) *float64 { return &f }
+	failed := event.TrialRow{Trial: 1, State: event.TrialFailed, Value: v(0.9)}
+	early := event.TrialRow{Trial: 2, State: event.TrialEarly, Value: v(0.8)}
+	done := event.TrialRow{Trial: 3, State: event.TrialDone, Value: v(0.5)}
+	for want, rows := range map[int][]event.TrialRow{0: {failed, early, {Trial: 4, State: event.TrialDone}}, 3: {failed, early, done}} {
+		b := Board(profiles.Sweep{Mode: "max", Metric: "acc"}, "s1", rows)
+		stars := 0
+		for _, r := range b.Rows {
+			if r.Best && r.Trial == want {
+				stars++
+			} else if r.Best {
+				t.Errorf("trial %d, which is %s, is called the best", r.Trial, r.State)
+			}
+		}
+		if b.Best != want || stars != min(want, 1) || strings.Contains(Headline(b), "the best is") != (want > 0) {
+			t.Errorf("the best is %d, not %d; %d stars: %s", b.Best, want, stars, Headline(b))
+		}
+	}
+}
+
 func TestTheBestIsFirstAndFailuresAreBehind(t *testing.T) {
 	v := func(f float64) *float64 { return &f }
 	b := Board(profiles.Sweep{Mode: "max", Metric: "acc"}, "s1", []event.TrialRow{

@@ -1,0 +1,62 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStopOfARunThatHadEndedSaysSo(t *testing.T) {
+	b := newBed(t)
+	b.profile("print('step: 1 loss: 0.5', flush=True)\n", "")
+	if r := b.run("run", "--plain"); r.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := b.run("stop", "--plain"); r.code != 0 || !strings.Contains(r.stdout, ": it had already ended, at ") || !strings.Contains(r.stdout, " ago: run succeeded in ") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	var said struct {
+		EndedBefore time.Time `json:"ended_before"`
+	}
+	if r := b.run("stop", "--json"); json.Unmarshal([]byte(r.stdout), &said) != nil || said.EndedBefore.IsZero() {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// A run that has ended does not go on, whatever is interrupted behind it: what is said
+// is that its results did not all come, and which are kept.
+func TestAnInterruptedFetchSaysWhatIsKept(t *testing.T) {
+	b := newBed(t)
+	b.profile(`
+import os
+os.makedirs("outputs", exist_ok=True)
+for i in range(20000):
+    open(f"outputs/{i}", "w").write(str(i))
+print("step: 1 loss: 0.5", flush=True)
+`, "results: {paths: [outputs/], to: home}\n")
+	x := b.onTerminal(200, 50, "run", "--plain")
+	x.shows("… fetch")
+	x.types("\x03")
+	if code := <-x.ended; code != ExitInterrupt {
+		t.Errorf("run: exit code %d\n%s", code, x.shown)
+	}
+	if said := x.shown.String(); !strings.Contains(said, "has ended; bringing home what it wrote was interrupted; ") || !strings.Contains(said, ": interrupted") || strings.Contains(said, "goes on; dlwb attach") {
+		t.Errorf("run says:\n%s", said)
+	}
+	x = b.onTerminal(200, 50, "pull", "bed", "again", "--plain")
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(b.dir, "again")); err == nil {
+			break
+		}
+	}
+	x.types("\x03")
+	if code := <-x.ended; code != ExitInterrupt {
+		t.Errorf("pull: exit code %d\n%s", code, x.shown)
+	}
+	x.shows("bringing home what run bed-", " wrote was interrupted; ", "dlwb pull bed again goes on")
+}
