@@ -124,7 +124,7 @@ func (f runFilter) check(l *lookup, runs []event.RunInfo, text string) error {
 		}
 		next := "it is one of " + strings.Join(of.words, ", ")
 		near := nearword.Nearest(c.value, of.words)
-		if meant := otherWords[nearword.Fold(c.value)]; slices.Contains(of.words, meant) {
+		if meant := otherWords()[nearword.Fold(c.value)]; slices.Contains(of.words, meant) {
 			near = meant
 		}
 		if near != "" {
@@ -137,7 +137,7 @@ func (f runFilter) check(l *lookup, runs []event.RunInfo, text string) error {
 
 // otherWords are what people call an end or a provider elsewhere, without what Fold
 // takes away.
-var otherWords = func() map[string]string {
+func otherWords() map[string]string {
 	words := map[string]string{"success": "succeeded", "successful": "succeeded", "ok": "succeeded", "done": "succeeded", "completed": "succeeded",
 		"error": "failed", "crashed": "failed", "canceled": "stopped", "cancelled": "stopped", "aborted": "stopped", "interrupted": "stopped",
 		"timeout": "time-limit", "outofmemory": "oom", "active": "running", "true": "yes", "false": "no", "1": "yes", "0": "no"}
@@ -147,7 +147,7 @@ var otherWords = func() map[string]string {
 		}
 	}
 	return words
-}()
+}
 
 // kindOf is what kind of value a field has.
 func kindOf(name string) datumKind {
