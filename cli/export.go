@@ -24,7 +24,8 @@ func (a *app) exportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "export [RUN]", Short: "the series of a run as CSV, JSON lines, an event file of TensorBoard or Parquet", Args: cobra.MaximumNArgs(1),
 		Long: `Writes every point of every series of a run: to a file, or to standard output.
-A table has the columns series, split, step, epoch, time, value and source. An
+A table has the columns series, split, step, epoch, time, value, source and axis:
+by which of step and epoch a value is placed, or ordinal. dlwb metrics reads it. An
 event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 		Example: "  dlwb export --format csv > run.csv\n  dlwb export RUN --format parquet -o run.parquet\n" +
 			"  dlwb export RUN --format tfevents -o logs/events.out.tfevents.dlwb && tensorboard --logdir logs",

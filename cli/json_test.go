@@ -62,7 +62,7 @@ func TestEveryCommandAnswersJSONWithObjectsOnly(t *testing.T) {
 		{"stop", 1, "error"}, {"pull", 1, "error"}, {"down", 1, "error"}, {"down x", 1, "error"}, {"forward", 2, "error"},
 		{"forward x jupyter", 1, "error"}, {"exec x", 2, "error"}, {"ssh x", 2, "error"}, {"completion bash", 2, "error"},
 		{"demo x", 2, "error"}, {"atach", 2, "error"}, {"help atach", 2, "error"}, {"plan --jsn", 2, "error"}, {"--nonsense", 2, "error"},
-		{"runs --filter x<", 2, "error"}, {"runs --limit -1", 2, "error"}, {"runs --limit x", 2, "error"}, {"runs --filter verdict=suceeded", 2, "error"},
+		{"sweep --again --show", 2, "error"}, {"rm --older-than 0d", 2, "error"}, {"runs --filter x<", 2, "error"}, {"runs --limit -1", 2, "error"}, {"runs --limit x", 2, "error"}, {"runs --filter verdict=suceeded", 2, "error"},
 		{"offers --provider ecc2", 2, "error"}, {"offers --limit -1", 2, "error"}, {"forward x jupyterr", 2, "error"}, {"forward x 99999", 2, "error"},
 		{"demo --theme pink", 2, "error"}, {"demo --glyphs utf", 2, "error"}, {"down --read-only", 2, "error"}, {"forward x 99 --port 1e5", 2, "error"},
 	} {
@@ -96,6 +96,7 @@ func TestMistakesAreAnsweredWithTheNearestWord(t *testing.T) {
 		"zzzzzz": "dlwb --help lists them", "forward": "usage: dlwb forward CLUSTER [jupyter|tensorboard|PORT[/http]]...",
 		"ls here": `ls got ["here"]; usage: dlwb ls`, "demo --theme pink": "auto, dark, light", "demo --glyphs utf": "auto, unicode, ascii", "plan train.py": "is a script",
 		"exec bed --node all": `--node takes whole numbers with commas between them, not "all"`, "offers --max-price cheap": `--max-price takes a number, not "cheap"`,
+		"sweep --again --show": "--again and --show exclude each other", "offers --provider aws": "did you mean ec2?",
 		"ls --json=maybe": `--json takes true or false, or stands alone, not "maybe"`,
 	} {
 		freshHome(t)

@@ -18,12 +18,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cli/gputable"
+	"github.com/dlwb/dlwb/cli/readback"
 	"github.com/dlwb/dlwb/cli/reasons"
 	"github.com/dlwb/dlwb/metrics"
 	"github.com/dlwb/dlwb/metrics/folder"
 	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/smi"
+	"github.com/dlwb/dlwb/metrics/unpack"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/settings"
 	"github.com/dlwb/dlwb/workbench/history"
@@ -142,7 +144,14 @@ func (a *app) document(ctx context.Context, path string, user []metrics.UserMetr
 		return nil, err
 	}
 	defer in.Close()
-	doc, err := metrics.Read(in, user, told)
+	plain, err := unpack.Open(in)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	doc, err := readback.Document(plain)
+	if doc == nil && err == nil {
+		doc, err = metrics.Read(plain, user, told)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}

@@ -49,8 +49,11 @@ or dlwb compact.`,
 		sel.Runs = args
 		if older != "" {
 			var err error
-			if sel.OlderThan, err = profiles.ParseDuration(older); err != nil || sel.OlderThan <= 0 {
-				return usageError{errors.Join(errors.New("--older-than"), err)}
+			if sel.OlderThan, err = profiles.ParseDuration(older); err == nil && sel.OlderThan <= 0 {
+				err = fmt.Errorf("%s: nothing is older than that by itself; --all-ended is every run that has ended", older)
+			}
+			if err != nil {
+				return usageError{fmt.Errorf("--older-than %w", err)}
 			}
 		}
 		if len(args)+len(sel.Profiles) == 0 && older == "" && !sel.AllEnded {

@@ -136,8 +136,16 @@ func (b *bed) theSeries(t *testing.T, run string) {
 
 func (b *bed) theExports(t *testing.T, run string) {
 	csv := b.run("export", run)
-	if lines := strings.Split(strings.TrimSpace(csv.stdout), "\n"); len(lines) != 45 || lines[0] != "series,split,step,epoch,time,value,source" {
+	if lines := strings.Split(strings.TrimSpace(csv.stdout), "\n"); len(lines) != 45 || lines[0] != "series,split,step,epoch,time,value,source,axis" {
 		t.Errorf("%d lines of CSV:\n%s%s", len(lines), csv.stdout, csv.stderr)
+	}
+	// What dlwb writes, it reads: the same names, places and counts.
+	onRecord := b.run("metrics", run, "--json").stdout
+	lines := b.run("export", run, "--format", "jsonl").stdout
+	for name, text := range map[string]string{"own.csv": csv.stdout, "own.jsonl": lines, "own.json": onRecord} {
+		if got, want := b.seriesIn("metrics", b.write(name, text)), b.seriesIn("metrics", run); got != want {
+			t.Errorf("%s reads as\n%swant\n%s", name, got, want)
+		}
 	}
 	file := filepath.Join(b.home, "run.tfevents")
 	var said exportAnswer
@@ -168,6 +176,23 @@ func (b *bed) theExports(t *testing.T, run string) {
 			t.Errorf("%v: exit code %d", args, r.code)
 		}
 	}
+}
+
+// seriesIn are the series of an answer, one in a line, with how they are placed.
+func (b *bed) seriesIn(args ...string) string {
+	b.t.Helper()
+	var said struct {
+		Series []struct {
+			Name, Split, Axis string
+			Points            [][2]any
+		}
+	}
+	b.answer(&said, args...)
+	var text strings.Builder
+	for _, s := range said.Series {
+		fmt.Fprintln(&text, s)
+	}
+	return text.String()
 }
 
 func (b *bed) theRecipe(t *testing.T, run string) {

@@ -124,12 +124,25 @@ var choices = []struct {
 	{"glyphs", []string{"auto", "unicode", "ascii"}},
 }
 
+// exclusive is how cobra marks flags of which one may be given; it names them in no
+// words for people.
+const exclusive = "cobra_annotation_mutually_exclusive"
+
 // checkFlags holds what flags say against what the command can do.
 func (a *app) checkFlags(c *cobra.Command, _ []string) error {
 	for _, o := range choices {
 		if f := c.Flags().Lookup(o.flag); f != nil && !slices.Contains(o.words, f.Value.String()) {
 			return usageError{fmt.Errorf("--%s %s: it is one of %s", o.flag, f.Value, strings.Join(o.words, ", "))}
 		}
+	}
+	if c.ValidateFlagGroups() != nil {
+		var given []string
+		c.Flags().Visit(func(f *pflag.Flag) {
+			if f.Annotations[exclusive] != nil {
+				given = append(given, "--"+f.Name)
+			}
+		})
+		return usageError{fmt.Errorf("%s exclude each other: give one of them", strings.Join(given, " and "))}
 	}
 	if why := textOnly(c); a.json && why != "" {
 		return usageError{fmt.Errorf("%s has no --json: %s", c.CommandPath(), why)}

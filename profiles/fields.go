@@ -273,12 +273,12 @@ var (
 	groupByKey = map[string]Group{}
 	// keysOf are the last words of the keys of each group, in table order.
 	keysOf = map[string][]string{}
-	// havers are the providers that have a key, or one of those in the group of
-	// that name.
-	havers = map[string][]string{}
+	// table is Fields, for what reads values: the table itself knows who does.
+	table []*Field
 )
 
 func init() {
+	table = Fields
 	for _, g := range Groups {
 		groupByKey[g.Key] = g
 	}
@@ -292,11 +292,6 @@ func init() {
 			if g := parent(key); !slices.Contains(keysOf[g], last(key)) {
 				keysOf[g] = append(keysOf[g], last(key))
 			}
-			of := f.Providers
-			if of == nil {
-				of = providers.Names()
-			}
-			havers[key] = union(havers[key], of)
 		}
 	}
 }

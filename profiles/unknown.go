@@ -34,7 +34,8 @@ func (d *decoder) unknown(group string, k *yaml.Node) {
 		if slices.Contains(keysOf[group], elsewhere) {
 			full = join(group, elsewhere)
 		}
-		fl.next = fmt.Sprintf("%s is a key of provider %s, not of %s", elsewhere, strings.Join(havers[full], ", "), d.provider)
+		of := table[slices.IndexFunc(table, func(f *Field) bool { return f.within(full) })].Providers
+		fl.next = fmt.Sprintf("%s is a key of provider %s, not of %s", elsewhere, strings.Join(of, ", "), d.provider)
 	case f != nil && f.Default == k.Value: // a word that stands instead of a mapping
 		fl.next = fmt.Sprintf("write %s: %s", last(group), k.Value)
 	default:
@@ -46,7 +47,15 @@ func (d *decoder) unknown(group string, k *yaml.Node) {
 // has reports whether the provider that the profile names has a key, or one of
 // those in the group of that name. Where it names none that there is, all have.
 func (d *decoder) has(key string) bool {
-	return d.provider == "" || slices.Contains(havers[key], d.provider)
+	return slices.ContainsFunc(table, func(f *Field) bool {
+		return f.within(key) && (d.provider == "" || f.Providers == nil || slices.Contains(f.Providers, d.provider))
+	})
+}
+
+// within reports whether a field is a key or in the group of that name.
+func (f *Field) within(key string) bool {
+	rest, is := strings.CutPrefix(f.Key, key)
+	return is && (rest == "" || rest[0] == '.')
 }
 
 // keysOf are the keys of a group that the provider has.

@@ -114,6 +114,7 @@ func TestAFilterThatCantBeReadSaysWhatIsWrong(t *testing.T) {
 		"verdict != Success":          "did you mean succeeded?",
 		"engine=torchrunn":            "did you mean torchrun?",
 		"provider=ecc2":               "did you mean ec2?",
+		"provider!=aws":               "did you mean ec2?",
 		"starred=maybe":               "it is one of yes, no",
 		"started=2026-13-01":          "at column 9: started can't be compared",
 		"loss<2 and since friday":     "at column 18: started can't be compared",

@@ -23,6 +23,7 @@ type Row struct {
 	Epoch                 *float64
 	Time                  time.Time
 	Value                 float64
+	Axis                  string // by what it is placed: step, epoch, or ordinal for nothing that was told
 }
 
 // Formats are the forms that there are, each with the ending of its files.
@@ -61,7 +62,7 @@ func each(next func() (Row, error), f func(Row) error) error {
 }
 
 // columns are those of every table.
-var columns = []string{"series", "split", "step", "epoch", "time", "value", "source"}
+var columns = []string{"series", "split", "step", "epoch", "time", "value", "source", "axis"}
 
 // stamp is a time as tables have it: RFC 3339 in UTC, or nothing.
 func stamp(t time.Time) string {
@@ -101,7 +102,7 @@ func writeCSV(w io.Writer, next func() (Row, error)) error {
 		if r.Epoch != nil {
 			epoch = float(*r.Epoch)
 		}
-		return c.Write([]string{cell(r.Series), r.Split, step, epoch, stamp(r.Time), float(r.Value), cell(r.Source)})
+		return c.Write([]string{cell(r.Series), r.Split, step, epoch, stamp(r.Time), float(r.Value), cell(r.Source), r.Axis})
 	})
 	c.Flush()
 	if err == nil {
@@ -119,11 +120,12 @@ type line struct {
 	Time   *string  `json:"time"`
 	Value  any      `json:"value"`
 	Source string   `json:"source"`
+	Axis   string   `json:"axis"`
 }
 
 func writeJSONL(w io.Writer, next func() (Row, error)) error {
 	return each(next, func(r Row) error {
-		l := line{Series: r.Series, Split: r.Split, Step: r.Step, Epoch: r.Epoch, Value: r.Value, Source: r.Source}
+		l := line{Series: r.Series, Split: r.Split, Step: r.Step, Epoch: r.Epoch, Value: r.Value, Source: r.Source, Axis: r.Axis}
 		if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
 			l.Value = float(r.Value)
 		}

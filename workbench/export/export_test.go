@@ -22,7 +22,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 // some are rows with everything that may be there or not.
 func some() []Row {
 	return []Row{
-		{Series: "loss", Source: "stdout", Step: new(int64(1)), Epoch: new(0.5), Time: noon, Value: 2.5},
+		{Series: "loss", Source: "stdout", Step: new(int64(1)), Epoch: new(0.5), Time: noon, Value: 2.5, Axis: "epoch"},
 		{Series: "loss", Source: "stdout", Ordinal: 1, Step: new(int64(-2)), Time: noon.Add(time.Second), Value: math.NaN()},
 		{Series: "loss", Source: "out/ä, b.csv", Ordinal: 2, Epoch: new(1.0), Value: math.Inf(-1)},
 		{Series: "val/acc", Split: "val", Source: "=x", Value: 1e-300},
@@ -54,8 +54,8 @@ func TestTablesHaveARowForEachPoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[[series split step epoch time value source] [loss  1 0.5 2026-03-01T12:00:00.123456Z 2.5 stdout] " +
-		"[loss  -2  2026-03-01T12:00:01.123456Z nan stdout] [loss   1  -inf out/ä, b.csv] [val/acc val    1e-300 '=x]]"
+	want := "[[series split step epoch time value source axis] [loss  1 0.5 2026-03-01T12:00:00.123456Z 2.5 stdout epoch] " +
+		"[loss  -2  2026-03-01T12:00:01.123456Z nan stdout ] [loss   1  -inf out/ä, b.csv ] [val/acc val    1e-300 '=x ]]"
 	if got := fmt.Sprint(rows); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
@@ -65,7 +65,7 @@ func TestTablesHaveARowForEachPoint(t *testing.T) {
 			t.Errorf("line %d is no JSON: %s", i, l)
 		}
 	}
-	if want := `{"series":"loss","split":"","step":-2,"epoch":null,"time":"2026-03-01T12:00:01.123456Z","value":"nan","source":"stdout"}`; len(lines) != 4 || lines[1] != want {
+	if want := `{"series":"loss","split":"","step":-2,"epoch":null,"time":"2026-03-01T12:00:01.123456Z","value":"nan","source":"stdout","axis":""}`; len(lines) != 4 || lines[1] != want {
 		t.Errorf("%d lines, the second %s", len(lines), lines[1])
 	}
 	if err := Write(io.Discard, "xls", from(nil)); err == nil || !strings.Contains(err.Error(), "parquet") {
@@ -124,7 +124,7 @@ print([(n, [(e.step, e.value) for e in a.Scalars(n)]) for n in a.Tags()["scalars
 	}
 }
 
-// The file in testdata was read by another implementation (parquet-go v0.32.0
+// The file in testdata was read by another implementation (pyarrow 26.0.1
 // gave these rows, schema and types): what is written is still that.
 func TestTheParquetFileIsOneThatOthersRead(t *testing.T) {
 	want, err := os.ReadFile("testdata/some.parquet")

@@ -52,6 +52,7 @@ func parquetColumns() []*column {
 		{name: "time", kind: typeInt64, repetition: optional, time: true},
 		{name: "value", kind: typeDouble},
 		{name: "source", kind: typeByteArray, text: true},
+		{name: "axis", kind: typeByteArray, text: true},
 	}
 }
 
@@ -84,6 +85,7 @@ func addRow(cs []*column, r Row) {
 	cs[4].add(!r.Time.IsZero(), uint64(r.Time.UnixMicro()))
 	cs[5].add(true, math.Float64bits(r.Value))
 	cs[6].addText(r.Source)
+	cs[7].addText(r.Axis)
 }
 
 // page is the data page of a column: definition levels, then values.

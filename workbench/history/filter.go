@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/nearword"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -123,7 +124,7 @@ func (f runFilter) check(l *lookup, runs []event.RunInfo, text string) error {
 		}
 		next := "it is one of " + strings.Join(of.words, ", ")
 		near := nearword.Nearest(c.value, of.words)
-		if meant := otherWords[nearword.Fold(c.value)]; slices.Contains(of.words, meant) {
+		if meant := otherWords()[nearword.Fold(c.value)]; slices.Contains(of.words, meant) {
 			near = meant
 		}
 		if near != "" {
@@ -134,10 +135,19 @@ func (f runFilter) check(l *lookup, runs []event.RunInfo, text string) error {
 	return nil
 }
 
-// otherWords are what people call an end elsewhere, without what Fold takes away.
-var otherWords = map[string]string{"success": "succeeded", "successful": "succeeded", "ok": "succeeded", "done": "succeeded", "completed": "succeeded",
-	"error": "failed", "crashed": "failed", "canceled": "stopped", "cancelled": "stopped", "aborted": "stopped", "interrupted": "stopped",
-	"timeout": "time-limit", "outofmemory": "oom", "active": "running", "true": "yes", "false": "no", "1": "yes", "0": "no", "aws": "ec2"}
+// otherWords are what people call an end or a provider elsewhere, without what Fold
+// takes away.
+func otherWords() map[string]string {
+	words := map[string]string{"success": "succeeded", "successful": "succeeded", "ok": "succeeded", "done": "succeeded", "completed": "succeeded",
+		"error": "failed", "crashed": "failed", "canceled": "stopped", "cancelled": "stopped", "aborted": "stopped", "interrupted": "stopped",
+		"timeout": "time-limit", "outofmemory": "oom", "active": "running", "true": "yes", "false": "no", "1": "yes", "0": "no"}
+	for _, p := range providers.All {
+		for _, word := range p.Also {
+			words[nearword.Fold(word)] = p.Name
+		}
+	}
+	return words
+}
 
 // kindOf is what kind of value a field has.
 func kindOf(name string) datumKind {

@@ -165,7 +165,7 @@ func (h *History) Export(run, format string, to io.Writer) error {
 			source = store.Stdout
 		}
 		return export.Row{Series: p.Name, Split: metrics.Split(p.Name), Source: source, Ordinal: p.Ordinal,
-			Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value}, nil
+			Step: p.Step, Epoch: p.Epoch, Time: p.Time, Value: p.Value, Axis: p.X.String()}, nil
 	}
 	return export.Write(to, format, next)
 }

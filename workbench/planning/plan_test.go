@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -143,5 +144,26 @@ func TestThePlanOfAJobSaysWhatIsNotCarried(t *testing.T) {
 	}
 	if jobs < 12 {
 		t.Errorf("%d plans of jobs were looked at", jobs)
+	}
+}
+
+// What an engine refuses stands in the profile: it has a place there, and the exit
+// code of a faulty profile.
+func TestWhatAnEngineRefusesHasItsPlaceInTheProfile(t *testing.T) {
+	for run, want := range map[string]string{
+		"{engine: torchrun, command: srun train.py}":                  "dlwb.yaml:2:34: plan the ranks: engine torchrun: run.command begins with srun",
+		"{command: train.py, engine: torchrun, min_nodes: 5}":         "dlwb.yaml:2:55: plan the ranks: engine torchrun: run.min_nodes is 5, and there are 1 nodes",
+		"{engine: deepspeed, evaluator: true, command: train.py}":     "dlwb.yaml:2:37: plan the ranks: engine deepspeed: run.evaluator means nothing to it",
+		"{engine: torchrun, command: 'torchrun --nosuch=1 train.py'}": "dlwb.yaml:2:34: plan the ranks: engine torchrun: run.command: torchrun: its option --nosuch",
+	} {
+		p, err := profiles.Parse("dlwb.yaml", []byte("name: x\nrun: "+run+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = launches(p, Site{Nodes: []engine.Node{{}}}, nil)
+		var faults profiles.Errors
+		if !errors.As(err, &faults) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", run, err, want)
+		}
 	}
 }

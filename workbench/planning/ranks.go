@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -225,7 +226,7 @@ func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, e
 		c.set(&s)
 		made, err := LayRanks(p, s)
 		if err != nil {
-			return nil, err
+			return nil, ofProfile(p, err)
 		}
 		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: RankInfos(made),
 			Serving: services(made), Notes: made.Notes}
@@ -238,6 +239,23 @@ func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, e
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// ofProfile is what is wrong with the ranks of a plan, at the key of the profile
+// that it names.
+func ofProfile(p *profiles.Profile, err error) error {
+	key, first := "run.command", len(err.Error())
+	for _, f := range profiles.Fields {
+		if at := strings.Index(err.Error(), f.Key); at >= 0 && at < first && strings.HasPrefix(f.Key, "run.") && p.Gives(f.Key) {
+			key, first = f.Key, at
+		}
+	}
+	what, why := "plan the ranks", err.Error()
+	var fault *event.Fault
+	if errors.As(err, &fault) {
+		what, why = fault.What, fault.Why
+	}
+	return profiles.Errors{p.Fault(key, what, why, "", "")}
 }
 
 func joined(a, b string) string {
