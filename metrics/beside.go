@@ -72,7 +72,7 @@ func (s *scanner) beforeKept(i int) {
 // shareOf reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
 // is there, where the two agree.
 func shareOf(line string) (c counter, ok bool) {
-	if line[len(line)-1] != '%' {
+	if line == "" || line[len(line)-1] != '%' {
 		return c, false
 	}
 	at := lexis.SkipBlanks(line, 0)

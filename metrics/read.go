@@ -168,9 +168,8 @@ func Sniff(start []byte) Format {
 	return Log
 }
 
-// isJSON reports whether a text begins as a list of objects, tells of series by their
-// points, or begins as lists of
-// numbers by name.
+// isJSON reports whether a text begins as a list of objects, as lists of numbers by
+// name, or tells of series by their points.
 func isJSON(text []byte) bool {
 	if hasSeries(text) {
 		return true
