@@ -37,6 +37,13 @@ func TestWhatStandsBesideValuesIsUnderstood(t *testing.T) {
 		{"a counter that is glued to its word", "[E01] train loss 0.9 | val loss 0.8\n[E02] train loss 0.7 | val loss 0.6\n", "train/loss epoch 1:0.9 2:0.7\nval/loss epoch 1:0.8 2:0.6\n"},
 		{"and behind a tag", "[KDM] ep005 | train_loss=0.9\n[KDM] ep010 | train_loss=0.7\n", "train/loss epoch 5:0.9 10:0.7\n"},
 		{"what is glued elsewhere counts nothing", "step 1 loss 0.9 epoch1_acc 0.5\nstep 2 loss 0.8 epoch1_acc 0.6\n", "loss step 1:0.9 2:0.8\nepoch1_acc step 1:0.5 2:0.6\n"},
+		{"a unit of a score is not of the next name", "Epoch: 1 Loss: 0.9 PSNR: 20.5 dB SSIM: 0.5\nEpoch: 2 Loss: 0.8 PSNR: 22.5 dB SSIM: 0.6\n",
+			"loss epoch 1:0.9 2:0.8\npsnr epoch 1:20.5 2:22.5\nssim epoch 1:0.5 2:0.6\n"},
+		{"nor of a line of its own", "Epoch 1 loss: 0.9\nAverage PSNR: 20.5 dB.\nEpoch 2 loss: 0.8\nAverage PSNR: 22.5 dB.\n", "loss epoch 1:0.9 2:0.8\naverage_psnr epoch 1:20.5 2:22.5\n"},
+		{"long words before a loss", "Epoch 1/2 | Discriminator Loss: 0.9 | Generator Loss: 0.8\nEpoch 2/2 | Discriminator Loss: 0.7 | Generator Loss: 0.6\n",
+			"discriminator_loss epoch 1:0.9 2:0.7\ngenerator_loss epoch 1:0.8 2:0.6\n"},
+		{"splits in other tongues", "[época 001/2] treino loss=0.9 acc=50.00% | teste loss=0.8 acc=55.00% | 12.1s\n[época 002/2] treino loss=0.7 acc=60.00% | teste loss=0.6 acc=65.00% | 12.2s\n",
+			"train/loss epoch 1:0.9 2:0.7\ntrain/acc epoch 1:50 2:60\ntest/loss epoch 1:0.8 2:0.6\ntest/acc epoch 1:55 2:65\n"},
 		{"full-width signs", "Epoch：1/2，train_loss：0.9，val_loss＝0.8（验证集）\nEpoch：2/2，train_loss：0.7，val_loss＝0.6（验证集）\n",
 			"train/loss epoch 1:0.9 2:0.7\nval/loss epoch 1:0.8 2:0.6\n"},
 		{"a model that was kept", "step 10 loss 0.9\nstep 20 loss 0.8\nSaved checkpoint (loss 0.75)\n✓ Checkpoint saved to out/a.pt (loss=0.1234)\nSaving best model with acc 0.9 ...\nDone. Best loss: 0.1200 at step 30\nstep 30 loss 0.7\n",
@@ -74,5 +81,24 @@ func TestAnExpressionSeesTheLineAsItIs(t *testing.T) {
 	}
 	if got := drawn(&doc.Set); !strings.Contains(got, "mine ") || !strings.Contains(got, ":0.5") {
 		t.Errorf("the expression found %q", got)
+	}
+}
+
+// Nothing of this was measured by the run that prints it.
+func TestWhatIsNotOfTheRunIsNoSeries(t *testing.T) {
+	for name, text := range map[string]string{
+		"a checkpoint that was loaded": "Namespace(lr=0.1, loss='ce', acc_threshold=0.5, epochs=10)\nLoading checkpoint from out/best.pt (epoch 12, loss 0.1234, acc 91.2)\nLoaded weights: val_loss=0.1234, val_acc=0.912\nRestored model with PSNR: 32.10 dB\nModel parameters: 25.6M (trainable 24.1M)\n",
+		"models that were kept":        "Saving model checkpoint to ./out/checkpoint-500\nSaved checkpoint (loss 0.53) at 10:03\nNew best val loss: 0.5312\nBest checkpoint saved (val_loss=0.5312)\nModel saved: acc=0.91\nEarly stopping: no improvement in val_loss (best: 0.5312)\n",
+		"settings in brackets":         "config:\n  lr (default): 0.001\n  dropout (train): 0.5\n  dropout (test): 0.0\n  weight[train]=0.8\n  window (last 100): 50\nSplit: train=0.8 val=0.1 test=0.1\n",
+		"steps of a script":            "step1: download the data\nstep2: unpack 3.2 GB\nstep3: 15 files\n[E01] error: file not found\n",
+		"settings in full width":       "训练集：45000，验证集：5000\n配置：学习率＝0.001，批大小＝64\n用时：12.5秒\n",
+	} {
+		doc := readText(t, text)
+		if got := drawn(&doc.Set); got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+		if p := doc.Progress; name == "steps of a script" && p.Step+p.Steps != 0 {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
 }

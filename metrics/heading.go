@@ -206,7 +206,8 @@ func isAlone(line string) bool {
 	if ok && f.Next < len(line) && line[f.Next] == '%' {
 		f.Next++
 	}
-	return ok && remark.IsMark(strings.Trim(line[f.Next:], " ,;"))
+	behind := strings.Trim(line[f.Next:], " ,;")
+	return ok && (remark.IsMark(behind) || lexis.IsMeasure(strings.TrimSuffix(behind, ".")))
 }
 
 // ofRecord reports whether what a line alone, below one that only counts, says may

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"math"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -236,47 +235,4 @@ func (s *scanner) afterCounter(start, end int) bool {
 	}
 	return len(s.found.counters)+len(s.found.values) > 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
 		(end+1 == len(s.line) || s.line[end+1] == ' ')
-}
-
-// shareOf reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
-// is there, where the two agree.
-func shareOf(line string) (c counter, ok bool) {
-	if line[len(line)-1] != '%' {
-		return c, false
-	}
-	at := lexis.SkipBlanks(line, 0)
-	c, next, ok := ofTotal(line, at)
-	if !ok || c.total == 0 {
-		return c, false
-	}
-	rest := strings.Trim(line[next:], " \t-()[]|:")
-	percent, ok := lexis.Number(rest, 0)
-	c.unit = unitEpoch // what so long a part of a run has a line of its own for
-	return c, ok && rest[percent.Next:] == "%" && math.Abs(percent.Value-100*c.n/c.total) <= 1
-}
-
-// gluedUnits are words to which scripts glue what they count: "ep005 | loss", "[E01]".
-var gluedUnits = map[string]unit{"e": unitEpoch, "ep": unitEpoch, "epoch": unitEpoch, "step": unitStep, "iter": unitStep, "it": unitStep, "round": unitStep}
-
-// glued reads a counter whose number is part of its word, before anything else that a
-// line says.
-func (s *scanner) glued(key string, end int) bool {
-	last := key[len(key)-1]
-	if !lexis.IsDigit(last) || len(s.found.counters)+len(s.found.values) > 0 {
-		return false
-	}
-	word := strings.TrimRight(key, "0123456789")
-	u := gluedUnits[strings.ToLower(word)]
-	start := end - len(key)
-	boxed := start > 0 && s.line[start-1] == '[' && end < len(s.line) && s.line[end] == ']'
-	if u == noUnit || len(key)-len(word) > 9 || len(word) == 1 && !boxed || !boxed && start != s.phrase {
-		return false
-	}
-	if sep := strings.TrimLeft(s.line[end:], " "); !boxed && sep != "" && sep[0] != '|' && sep[0] != ':' && sep[0] != ',' && sep[0] != '-' {
-		return false
-	}
-	n, _ := lexis.Number(s.line, start+len(word))
-	s.found.counters = append(s.found.counters, counter{unit: u, n: n.Value, at: n.Start})
-	s.mark(word)
-	return true
 }

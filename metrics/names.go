@@ -24,8 +24,8 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent`,
-	weak: `error err map return returns score precision recall prec dice psnr ssim r2 iou miou fid ap ar improve cost`,
+		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
+	weak: `error err map return returns score precision recall prec dice r2 iou ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl temperature beta speed tflops tflop variance`,
 	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
@@ -86,6 +86,7 @@ var aliases = map[string]string{
 // shown.
 var splits = map[string]string{
 	"validation": "val", "valid": "val", "val": "val", "dev": "val", "evaluation": "eval", "eval": "eval", "evaluating": "eval",
+	"treino": "train", "treinamento": "train", "entrenamiento": "train", "entraînement": "train", "validação": "val", "validación": "val", "teste": "test", "prueba": "test",
 	"validate": "val", "validating": "val", "test": "test", "testing": "test", "training": "train", "train": "train",
 }
 
@@ -184,7 +185,7 @@ func understand(phrase, said string) term {
 // words, as in "lm loss" and "ema wer".
 func qualifies(words []string) bool {
 	for _, w := range words {
-		if len(w) > 12 || strings.ContainsAny(w, "=/") || loghead.Levels[w] {
+		if len(w) > 12 && strings.ContainsAny(w, "_0123456789") || len(w) > 16 || strings.ContainsAny(w, "=/") || loghead.Levels[w] {
 			return false
 		}
 	}

@@ -142,7 +142,7 @@ func Sniff(start []byte) Format {
 	if smi.Is(text, len(start) < sniffed) {
 		return NvidiaSMI
 	}
-	if isJSON(text) || hasSeries(text) {
+	if isJSON(text) {
 		return JSON
 	}
 	if len(text) > 0 && text[0] == '{' {
@@ -168,9 +168,12 @@ func Sniff(start []byte) Format {
 	return Log
 }
 
-// isJSON reports whether a text begins as a list of objects, or as lists of
-// numbers by name.
+// isJSON reports whether a text begins as a list of objects, as lists of numbers by
+// name, or tells of series by their points.
 func isJSON(text []byte) bool {
+	if hasSeries(text) {
+		return true
+	}
 	if len(text) > 1 && text[0] == '[' {
 		inside := bytes.TrimLeft(text[1:], " \t\r\n")
 		return len(inside) > 1 && inside[0] == '{' && bytes.IndexByte(inside[:min(len(inside), 200)], '"') > 0

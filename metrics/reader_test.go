@@ -7,13 +7,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"pgregory.net/rapid"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"pgregory.net/rapid"
 
 	"github.com/dlwb/dlwb/metrics/screen"
 )

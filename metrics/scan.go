@@ -50,6 +50,7 @@ type scanner struct {
 	assumed   bool   // something else than this line says where the run is
 	under     bool   // the line before only counts, and nothing here does
 	below     bool   // the line before was a name and a number alone, as this one is
+	step1     bool   // the first counter is glued to its word, which counts other things too
 	mean      bool   // brackets behind the present name say that its value is an average
 	inDict    bool   // names and values are told apart by their form
 	evaluates bool   // "Epoch(val) [1][20/120]": a line of an evaluation
@@ -93,6 +94,9 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		s.found.values = s.found.values[:0]
 	} else if len(s.found.values) > 0 {
 		s.beforeKept(remark.Kept(line, first))
+	}
+	if s.step1 && len(s.found.values) == 0 { // "step1: download the data"
+		s.found.counters = s.found.counters[1:]
 	}
 	s.found.split = s.sticky
 	scored := false
@@ -159,64 +163,6 @@ func (s *scanner) key(start, end int) int {
 	}
 	s.context(key, start, end)
 	return end
-}
-
-// bracketed reads a value whose name has brackets behind it that say of which data it
-// is, or over how many: "Loss(train) 0.5 (val): 0.6", "acc (last 50): 0.4"; 0 where
-// there is none.
-func (s *scanner) bracketed(start, end int) int {
-	line := s.line
-	own := start > 0 && line[start-1] == '(' && end < len(line) && line[end] == ')' && splits[strings.ToLower(line[start:end])] != ""
-	named, split, average := end, "", false
-	if own { // the data alone: what the value before was is said of these
-		named++
-	} else {
-		text, behind := remark.Bracket(line, end)
-		if behind == end {
-			return 0
-		}
-		lower := strings.ToLower(text)
-		var ok bool
-		if split = splits[lower]; split == "" {
-			if average, ok = remark.Window(lower); !ok && !(averages[strings.ToLower(line[start:end])] && remark.IsCount(text)) {
-				return 0
-			}
-		}
-		named = behind
-	}
-	sep, at := separator(line, named)
-	if sep == 0 {
-		return 0
-	}
-	v, ok := s.valueAt(at)
-	if !ok || own && s.noun(start) == "" {
-		return 0
-	}
-	before := s.split
-	if split != "" {
-		s.split = split
-	}
-	s.mean = average
-	ok = s.accept(start, end, sep, &v)
-	if s.mean, s.split = false, before; !ok {
-		return 0
-	}
-	if split != "" {
-		s.found.values[len(s.found.values)-1].splitLast = true
-	}
-	return s.behind(v.Next)
-}
-
-// beforeKept leaves the values that stand before a sentence about a model that was
-// kept, which begins at i: what it says of losses was told before.
-func (s *scanner) beforeKept(i int) {
-	kept := s.found.values[:0]
-	for _, v := range s.found.values {
-		if v.Next <= i {
-			kept = append(kept, v)
-		}
-	}
-	s.found.values = kept
 }
 
 // settingsWords say of the braces behind them that they hold what was set.
@@ -453,36 +399,6 @@ func (s *scanner) endsColumn(i int) bool {
 		}
 	}
 	return false
-}
-
-// noun is the name that the value before a bare split had: what was said of one
-// split is said of the next, when only a comma stands between.
-func (s *scanner) noun(start int) string {
-	if len(s.found.values) == 0 {
-		return ""
-	}
-	last := s.found.values[len(s.found.values)-1]
-	if !last.splitLast || strings.Trim(s.line[last.Next:start], " ,|(\t") != "" {
-		return ""
-	}
-	return last.show[strings.IndexByte(last.show, '/')+1:]
-}
-
-// behindUnit is where a phrase begins that seems to begin at i, when its first
-// word is the unit of the number before it: "114.8 s Mean Reward: 0.4".
-func behindUnit(line string, i, last int) int {
-	end := i
-	for end < last && lexis.IsLetter(line[end]) {
-		end++
-	}
-	if end == last || end == i || line[end] != ' ' || !lexis.IsUnit(line[i:end]) {
-		return i
-	}
-	before := strings.TrimRight(line[:i], " /")
-	if n := len(before); n == 0 || n == i || !lexis.IsDigit(before[n-1]) {
-		return i
-	}
-	return lexis.SkipBlanks(line, end)
 }
 
 // behind reads the average behind the last value: "0.3 (0.5)".

@@ -233,3 +233,10 @@ func HasUnit(line string, i int) bool {
 
 // IsUnit reports whether a word, in any case, makes an amount of the number before it.
 func IsUnit(word string) bool { return len(word) <= len("minutes") && units[strings.ToLower(word)] }
+
+// measured are units in which scores are told: a number before one is no amount of time
+// or memory.
+var measured = map[string]bool{"db": true, "px": true, "mm": true, "cm": true, "µm": true, "nats": true, "bits": true, "hz": true, "khz": true, "deg": true, "rad": true, "pts": true}
+
+// IsMeasure reports whether a word, in any case, is a unit in which scores are told.
+func IsMeasure(word string) bool { return len(word) <= len("nats") && measured[strings.ToLower(word)] }

@@ -1,0 +1,144 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
+)
+
+// What stands beside names and values: brackets, sentences about models that were kept,
+// counters of odd forms.
+
+// bracketed reads a value whose name has brackets behind it that say of which data it
+// is, or over how many: "Loss(train) 0.5 (val): 0.6", "acc (last 50): 0.4"; 0 where
+// there is none.
+func (s *scanner) bracketed(start, end int) int {
+	line := s.line
+	own := start > 0 && line[start-1] == '(' && end < len(line) && line[end] == ')' && splits[strings.ToLower(line[start:end])] != ""
+	named, split, average := end, "", false
+	if own { // the data alone: what the value before was is said of these
+		named++
+	} else {
+		text, behind := remark.Bracket(line, end)
+		if behind == end {
+			return 0
+		}
+		lower := strings.ToLower(text)
+		var ok bool
+		if split = splits[lower]; split == "" {
+			if average, ok = remark.Window(lower); !ok && !(averages[strings.ToLower(line[start:end])] && remark.IsCount(text)) {
+				return 0
+			}
+		}
+		named = behind
+	}
+	sep, at := separator(line, named)
+	if sep == 0 {
+		return 0
+	}
+	v, ok := s.valueAt(at)
+	if !ok || own && s.noun(start) == "" {
+		return 0
+	}
+	before := s.split
+	if split != "" {
+		s.split = split
+	}
+	s.mean = average
+	ok = s.accept(start, end, sep, &v)
+	if s.mean, s.split = false, before; !ok {
+		return 0
+	}
+	if split != "" {
+		s.found.values[len(s.found.values)-1].splitLast = true
+	}
+	return s.behind(v.Next)
+}
+
+// beforeKept leaves the values that stand before a sentence about a model that was
+// kept, which begins at i: what it says of losses was told before.
+func (s *scanner) beforeKept(i int) {
+	kept := s.found.values[:0]
+	for _, v := range s.found.values {
+		if v.Next <= i {
+			kept = append(kept, v)
+		}
+	}
+	s.found.values = kept
+}
+
+// shareOf reads "3/12 - 25.00%" that is all of a line: the percentage says that the run
+// is there, where the two agree.
+func shareOf(line string) (c counter, ok bool) {
+	if line == "" || line[len(line)-1] != '%' {
+		return c, false
+	}
+	at := lexis.SkipBlanks(line, 0)
+	c, next, ok := ofTotal(line, at)
+	if !ok || c.total == 0 {
+		return c, false
+	}
+	rest := strings.Trim(line[next:], " \t-()[]|:")
+	percent, ok := lexis.Number(rest, 0)
+	c.unit = unitEpoch // what so long a part of a run has a line of its own for
+	return c, ok && rest[percent.Next:] == "%" && math.Abs(percent.Value-100*c.n/c.total) <= 1
+}
+
+// gluedUnits are words to which scripts glue what they count: "ep005 | loss", "[E01]".
+var gluedUnits = map[string]unit{"e": unitEpoch, "ep": unitEpoch, "epoch": unitEpoch, "step": unitStep, "iter": unitStep, "it": unitStep, "round": unitStep}
+
+// glued reads a counter whose number is part of its word, before anything else that a
+// line says.
+func (s *scanner) glued(key string, end int) bool {
+	last := key[len(key)-1]
+	if !lexis.IsDigit(last) || len(s.found.counters)+len(s.found.values) > 0 {
+		return false
+	}
+	word := strings.TrimRight(key, "0123456789")
+	u := gluedUnits[strings.ToLower(word)]
+	start := end - len(key)
+	boxed := start > 0 && s.line[start-1] == '[' && end < len(s.line) && s.line[end] == ']'
+	if u == noUnit || len(key)-len(word) > 9 || len(word) == 1 && !boxed || !boxed && start != s.phrase {
+		return false
+	}
+	if sep := strings.TrimLeft(s.line[end:], " "); !boxed && sep != "" && sep[0] != '|' && sep[0] != ':' && sep[0] != ',' && sep[0] != '-' {
+		return false
+	}
+	n, _ := lexis.Number(s.line, start+len(word))
+	s.found.counters = append(s.found.counters, counter{unit: u, n: n.Value, at: n.Start})
+	s.mark(word)
+	s.step1 = u != unitEpoch || len(word) <= len("ep")
+	return true
+}
+
+// noun is the name that the value before a bare split had: what was said of one
+// split is said of the next, when only a comma stands between.
+func (s *scanner) noun(start int) string {
+	if len(s.found.values) == 0 {
+		return ""
+	}
+	last := s.found.values[len(s.found.values)-1]
+	if !last.splitLast || strings.Trim(s.line[last.Next:start], " ,|(\t") != "" {
+		return ""
+	}
+	return last.show[strings.IndexByte(last.show, '/')+1:]
+}
+
+// behindUnit is where a phrase begins that seems to begin at i, when its first
+// word is the unit of the number before it: "114.8 s Mean Reward: 0.4".
+func behindUnit(line string, i, last int) int {
+	end := i
+	for end < last && lexis.IsLetter(line[end]) {
+		end++
+	}
+	if end == last || end == i || line[end] != ' ' || !lexis.IsUnit(line[i:end]) && !lexis.IsMeasure(line[i:end]) {
+		return i
+	}
+	before := strings.TrimRight(line[:i], " /")
+	if n := len(before); n == 0 || n == i || !lexis.IsDigit(before[n-1]) {
+		return i
+	}
+	return lexis.SkipBlanks(line, end)
+}
