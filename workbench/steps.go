@@ -340,7 +340,7 @@ func (d *drive) startRanks(ctx context.Context, id string, made engine.Plan) err
 			Results: disks.OwnDir(planning.OwnDir(d.plan.Cluster, id), i), Grace: planning.Grace(p), LogMost: p.Limits.Log,
 			Peers: d.link.peers(i), CalledAt: disks.Runs(id), OnNotice: planning.OfRun(onNotice, id), Restarts: made.Restarts, Leads: made.Leads && i == 0,
 			Files: []remote.File{{Name: "life", Text: d.data.Life + "\n"}}, // whose it is, on a machine that others use too
-			Env: engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, again.Env(d.data.Envs[i].Home+"/"+planning.RemoteCode(d.plan.Cluster), d.ckpts[i]), given, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
+			Env:   engine.MergeEnv(d.gpuEnv(i), d.data.Envs[i].Env, again.Env(d.data.Envs[i].Home+"/"+planning.RemoteCode(d.plan.Cluster), d.ckpts[i]), given, planning.Environ(planning.EnvOfRun(p.Run.Env, id), true)),
 		}
 		for _, proc := range made.Nodes[i] {
 			started := remote.Proc{Name: proc.Name, Ranks: proc.Ranks, Env: disks.Words(proc.Env, i, id),

@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		fmt.Printf("%+v\n", New(home).Do(request(hostclaim.Remove, "aa")))
 		return
 	}
+	if os.Getenv("HOST_TEST_WAIT") != "" { // for somebody who ends it
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
 	os.Exit(m.Run())
 }
 

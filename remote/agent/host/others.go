@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/hostclaim"
@@ -126,9 +127,10 @@ func (h *Host) removeClaimed(c hostclaim.Claim) {
 	_ = os.Remove(h.at(hostclaim.File))
 }
 
-// needed are the agents that live runs have been started by: their launchers start
-// ranks with them, also again.
-func needed() map[string]bool {
+// needed are the agents outside of the home that live runs have been started by, whose
+// launchers start ranks with them, also again; and those that run for another home, as on
+// a node of a local cluster: what they start next they start by their own file.
+func (h *Host) needed() map[string]bool {
 	paths := map[string]bool{}
 	for _, pid := range proc.Numbers() {
 		if !proc.Own(pid) || pid == os.Getpid() {
@@ -137,6 +139,11 @@ func needed() map[string]bool {
 		for _, v := range proc.Environ(pid) {
 			if path, ok := bytes.CutPrefix(v, []byte(runs.EnvBin+"=")); ok {
 				paths[filepath.Clean(string(path))] = true
+			}
+			if home, ok := bytes.CutPrefix(v, []byte("HOME=")); ok && filepath.Clean(string(home)) != filepath.Clean(h.Home) {
+				if exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil {
+					paths[exe] = true
+				}
 			}
 		}
 	}

@@ -109,6 +109,32 @@ func TestRunsOfOthersOutliveADown(t *testing.T) {
 	}
 }
 
+// The agent of another home may lie beside ours, where homes execute nothing.
+func TestAnAgentThatRunsForAnotherHomeStays(t *testing.T) {
+	home, agents := t.TempDir(), t.TempDir()
+	self, err := os.Executable()
+	must(t, err)
+	for i, of := range []string{home, t.TempDir()} {
+		agent := filepath.Join(agents, "agent-"+strconv.Itoa(i))
+		must(t, exec.Command("cp", self, agent).Run()) // by a process of its own: nobody who forks meanwhile holds it open
+		c := exec.Command(agent)
+		c.Env = []string{"HOME=" + of, "HOST_TEST_WAIT=yes"}
+		_, err = c.StdinPipe()
+		must(t, err)
+		must(t, c.Start())
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	}
+	h := New(home)
+	h.Agents = []string{agents}
+	h.Do(request(hostclaim.Take, "aa"))
+	if a := h.Do(request(hostclaim.Remove, "aa")); a.Failed != "" || len(a.Left.Places) > 0 {
+		t.Errorf("%+v", a)
+	}
+	if exists(filepath.Join(agents, "agent-0")) || !exists(filepath.Join(agents, "agent-1")) {
+		t.Errorf("of an agent for this home and one for another are there %q", names(agents, 9))
+	}
+}
+
 func TestWhatNobodyElseHasGoesWithTheClaim(t *testing.T) {
 	home := t.TempDir()
 	h := New(home)

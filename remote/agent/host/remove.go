@@ -140,7 +140,7 @@ func (h *Host) removeAgents() {
 // agents are the agents in the user's own directories outside of ~/.dlwb, without those
 // that a live run needs.
 func (h *Host) agents() (found []string) {
-	used := sync.OnceValue(needed)
+	used := sync.OnceValue(h.needed)
 	for _, dir := range h.Agents {
 		if owner(dir) != os.Geteuid() {
 			continue
