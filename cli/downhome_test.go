@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // What a run wrote that could not come home at its end is on its nodes only: down tries
@@ -73,6 +75,33 @@ func TestDownBringsHomeOrSaysWhatIsLost(t *testing.T) {
 	for _, says := range []string{"wrote to DLWB_RESULTS, if anything, did not come home before its nodes were removed", "home", "not a directory", "receipt"} {
 		if !strings.Contains(d.stdout, says) {
 			t.Errorf("down does not say %q:\n%s%s", says, d.stdout, d.stderr)
+		}
+	}
+}
+
+// What is on nodes that do not answer can't be asked for: the cluster goes, and of each
+// run it is said what went with it.
+func TestDownBringsHomeNothingFromNodesThatDoNotAnswer(t *testing.T) {
+	b := newBed(t)
+	b.savingProfile("  to: home\n")
+	b.write("home", "a file is in the way")
+	for range 3 {
+		if r := b.run("run", "--plain"); r.code == 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	}
+	for node := range 2 {
+		if err := syscall.Kill(b.nodePID(node), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := b.within(90*time.Second, "down", "--json")
+	if d.code != 0 || d.one(t, "receipt")["proven"] != true {
+		t.Errorf("exit code %d\n%s%s", d.code, d.stdout, d.stderr)
+	}
+	for _, run := range b.runs() {
+		if want := "the results of run " + run.ID + " did not come home before its nodes were removed: none of its nodes answers"; !strings.Contains(d.stdout, want) {
+			t.Errorf("it does not say %q:\n%s", want, d.stdout)
 		}
 	}
 }

@@ -178,7 +178,7 @@ var common = []*Field{
 		Doc:     "Whether the last node that trains evaluates instead (" + having("run.evaluator") + ").",
 		Example: "true", ref: func(p *Profile) any { return &p.Run.Evaluator }},
 	{Key: "run.grace", Type: durationType, Default: "10s", Min: 0, Max: 3600,
-		Doc: "How long a rank that is told to stop may take before it is killed.", Example: "30s",
+		Doc: "How long a rank that is told to stop may take before it is killed, whatever ends the run; a run keeps the one that it was launched with. Where a service ends the ranks it has its own: SageMaker 2 minutes, Ray on ECS 30 s.", Example: "30s",
 		ref: func(p *Profile) any { return &p.Run.Grace }},
 
 	{Key: "run.on_notice", Type: commandType, Also: []string{"hook"},

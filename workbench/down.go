@@ -200,20 +200,28 @@ func (w *Workbench) endRuns(ctx context.Context, c store.Cluster, keep bool) (en
 	var all sync.WaitGroup
 	for _, run := range runs {
 		ended = append(ended, run.ID)
-		all.Go(func() { w.endRun(ctx, c, run, turn, keep) })
+		all.Go(func() { _ = w.endRun(ctx, c, run, turn, keep, nil) })
 	}
 	all.Wait()
 	earlier, _ := w.results.Unsaved(c.Name, c.ID)
+	var away error // no node of the whole cluster answers: those of the next run are not asked again
 	for _, r := range earlier {
-		if run, err := w.db.Run(r.Run); err == nil && !slices.Contains(ended, r.Run) && !w.keeps(c) && ctx.Err() == nil {
-			w.endRun(ctx, c, run, turn, keep)
+		run, data, err := w.runRecord(r.Run)
+		if err != nil || slices.Contains(ended, r.Run) || w.keeps(c) || ctx.Err() != nil {
+			continue
+		}
+		if err := w.endRun(ctx, c, run, turn, keep, away); errors.Is(err, errAway) && data.Trial == nil {
+			away = err
 		}
 	}
 	return ended
 }
 
-// endRun ends one of them.
-func (w *Workbench) endRun(ctx context.Context, c store.Cluster, run store.Run, turn *locks.Turn, keep bool) {
+// errAway says why what a run wrote is not asked for.
+var errAway = errors.New("none of its nodes answers")
+
+// endRun ends one of them, unless it is known why that can't be done, and says so.
+func (w *Workbench) endRun(ctx context.Context, c store.Cluster, run store.Run, turn *locks.Turn, keep bool, away error) error {
 	limit := cmp.Or(w.graceOf(run.ID), follow.StopGrace) + endRunLimit
 	limited, cancel := context.WithTimeout(ctx, limit+homeLimit)
 	defer cancel()
@@ -223,17 +231,18 @@ func (w *Workbench) endRun(ctx context.Context, c store.Cluster, run store.Run, 
 		}
 	}).Stop()
 	on, err := w.reachRun(c, run.ID)
-	if err == nil {
+	if err = cmp.Or(away, err); err == nil {
 		err = w.endOn(ctx, limited, on, c, run, turn)
 	}
 	slog.Debug("finished the run", "run", run.ID, "error", err)
 	if ctx.Err() != nil {
-		return
+		return ctx.Err()
 	}
 	w.closeRun(c, run.ID)
 	if missing := w.results.Missing(run.ID, err); missing != nil && !keep && !w.keeps(c) {
 		_ = w.publish(scope{cluster: c.Name, life: c.ID, run: run.ID}, *missing)
 	}
+	return err
 }
 
 // endOn stops a run, and waits for its end and its results. What does not answer is
@@ -245,7 +254,7 @@ func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Clus
 	}
 	silent := follow.Silent(limited, replicas)
 	if !slices.Contains(silent, false) {
-		return errors.New("none of its nodes answers")
+		return errAway
 	}
 	if st, err := w.storyOf(run.ID); err == nil && st.Over() {
 		return on.fetch(ctx, scope{cluster: c.Name, life: c.ID, run: run.ID}, silent)
