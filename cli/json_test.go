@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -214,6 +215,32 @@ func TestALineWithoutEndIsPrintedWhole(t *testing.T) {
 		}
 		if got != text {
 			t.Errorf("%s: %d bytes were printed, want %d", unit, len(got), len(text))
+		}
+	}
+}
+
+// A profile may lie elsewhere, behind a link, as dotfiles do: what writes one leaves
+// the link, and the mode of the file.
+func TestAProfileIsWrittenThroughItsLink(t *testing.T) {
+	for _, args := range [][]string{{"init", "--force"}, {"import", "compose.yaml", "--force"}} {
+		freshHome(t)
+		for name, text := range map[string]string{"train.py": "print(1)\n", "far.yaml": "old", "compose.yaml": "services:\n  train:\n    image: pytorch/pytorch\n    command: python train.py\n"} {
+			if err := errors.Join(os.WriteFile(name, []byte(text), 0o640), os.Chmod(name, 0o640)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("far.yaml", "dlwb.yaml"); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := say(t, args...)
+		if code != 0 {
+			t.Fatalf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+		link, linkErr := os.Lstat("dlwb.yaml")
+		file, fileErr := os.Stat("far.yaml")
+		text, _ := os.ReadFile("far.yaml")
+		if linkErr != nil || fileErr != nil || link.Mode()&os.ModeSymlink == 0 || file.Mode().Perm() != 0o640 || !strings.Contains(string(text), "train.py") {
+			t.Errorf("%v: %v, %v, %v, %v\n%s", args, link, linkErr, file, fileErr, text)
 		}
 	}
 }
