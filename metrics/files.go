@@ -375,9 +375,6 @@ func ReadJSON(r io.Reader, add func(...Point)) error {
 	if err := json.Unmarshal(text, &lists); err != nil {
 		return fmt.Errorf("read the JSON: %w", err)
 	}
-	if readTold(lists["series"], add) {
-		return nil
-	}
 	for _, name := range sortedKeys(lists) {
 		var values []json.RawMessage
 		if json.Unmarshal(lists[name], &values) != nil || new(place).takes(name, 0) {

@@ -168,12 +168,9 @@ func Sniff(start []byte) Format {
 	return Log
 }
 
-// isJSON reports whether a text begins as a list of objects, as lists of numbers by
-// name, or tells of series by their points.
+// isJSON reports whether a text begins as a list of objects, or as lists of numbers by
+// name.
 func isJSON(text []byte) bool {
-	if hasSeries(text) {
-		return true
-	}
 	if len(text) > 1 && text[0] == '[' {
 		inside := bytes.TrimLeft(text[1:], " \t\r\n")
 		return len(inside) > 1 && inside[0] == '{' && bytes.IndexByte(inside[:min(len(inside), 200)], '"') > 0
