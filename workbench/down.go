@@ -186,6 +186,9 @@ const (
 	endRunLimit = 35 * time.Second
 	// homeLimit bounds the wait for its results beyond that.
 	homeLimit = 2 * time.Minute
+	// lostWait is how long the nodes of a run that ended because it lost some have to
+	// answer, before its results are given up.
+	lostWait = 5 * time.Second
 )
 
 // endRuns stops the runs that are going on, several where they are trials of a sweep,
@@ -252,7 +255,13 @@ func (w *Workbench) endOn(ctx, limited context.Context, on carrier, c store.Clus
 	if err != nil {
 		return err
 	}
-	silent := follow.Silent(limited, replicas)
+	asked := limited
+	if e, over := w.Ended(run.ID); over && e.Verdict == event.Lost { // what was lost answers soon, or is off for good
+		var cancel context.CancelFunc
+		asked, cancel = context.WithTimeout(limited, lostWait)
+		defer cancel()
+	}
+	silent := follow.Silent(asked, replicas)
 	if !slices.Contains(silent, false) {
 		return errAway
 	}

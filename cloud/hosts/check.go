@@ -359,7 +359,7 @@ func twins(reports []report) []cloud.Finding {
 
 func (r *report) twin(b report) (cloud.Finding, bool) {
 	both := b.Entry + " and " + r.Entry
-	if r.addr() == b.addr() && r.User == b.User && r.Command == b.Command && slices.EqualFunc(r.Jumps, b.Jumps, func(x, y machine) bool { return x.addr() == y.addr() && x.Command == y.Command }) {
+	if r.User == b.User && r.sameWay(b.machine) {
 		return wrong(both, "they are the same host, "+r.addr(), "leave one of the two out"), true
 	}
 	f, g := r.facts, b.facts

@@ -295,6 +295,7 @@ func explain(m machine, err error) error {
 		p.Why = fmt.Sprintf("no ssh answer by %s within %v; it has no terminal to ask a question at", commandName, silent.Limit)
 		p.Next = "see whether the user's own ssh gets further: " + m.login()
 	case errors.As(err, &silent):
+		p.mute = &muteError{m.addr(), silent.Limit}
 		p.Why, p.Next = fmt.Sprintf("no ssh answer from %s within %v", m.addr(), silent.Limit), "is it on, and in this network? "+m.login()
 	case errors.As(err, &channel):
 		p.Why, p.Next = fmt.Sprintf("the jump host could not reach %s: %s", m.addr(), channel.Message), m.login()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -102,6 +103,12 @@ func (p *Provider) reachAgain(ctx context.Context, calls *caller, m machine, lif
 		err, life.Name)}
 }
 
+// sameWay reports whether two machines are reached by the same addresses.
+func (m machine) sameWay(other machine) bool {
+	same := func(x, y machine) bool { return x.addr() == y.addr() && x.Command == y.Command }
+	return same(m, other) && slices.EqualFunc(m.Jumps, other.Jumps, same)
+}
+
 // callAgain reaches a host by what the ssh configuration says of it now.
 func (p *Provider) callAgain(ctx context.Context, calls *caller, m machine, first error) (*contact, error) {
 	r, err := p.resolver()
@@ -109,8 +116,8 @@ func (p *Provider) callAgain(ctx context.Context, calls *caller, m machine, firs
 		return nil, first
 	}
 	now, err := r.machine(m.Entry, 0)
-	if err != nil || errors.As(first, new(*muteError)) && now.addr() == m.addr() && len(now.Jumps) == 0 {
-		return nil, first // nobody is there, and it has the same address
+	if err != nil || errors.As(first, new(*muteError)) && now.sameWay(m) {
+		return nil, first // nobody is there, and the way is the same
 	}
 	now.Vouched = m.Vouched
 	c, err := calls.call(ctx, now)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -78,19 +79,31 @@ func (c *Conn) end() {
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.out.Read(p)
 	if errors.Is(err, io.EOF) {
-		select { // what it complained of may be on its way
-		case <-c.mute:
-		case <-time.After(endLimit):
-		}
-		if said := c.said.last(); said != "" {
-			err = &EndedError{c.name, said}
-		}
+		err = c.why(err)
 	}
 	return n, err
 }
 
-// Write sends to the program.
-func (c *Conn) Write(p []byte) (int, error) { return c.in.Write(p) }
+// Write sends to the program. That it has ended is told as by Read.
+func (c *Conn) Write(p []byte) (int, error) {
+	n, err := c.in.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = c.why(err)
+	}
+	return n, err
+}
+
+// why is why the program has ended, as far as it says so; else the error that tells it.
+func (c *Conn) why(err error) error {
+	select { // what it complained of may be on its way
+	case <-c.mute:
+	case <-time.After(endLimit):
+	}
+	if said := c.said.last(); said != "" {
+		return &EndedError{c.name, said}
+	}
+	return err
+}
 
 // Close ends the program.
 func (c *Conn) Close() error { return c.close() }

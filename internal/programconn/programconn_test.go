@@ -49,6 +49,12 @@ func TestAProgramThatEndsTellsWhy(t *testing.T) {
 	c := sh(t, "echo there is no instance >&2; echo of this name >&2; exit 3", nil)
 	_, err := io.ReadAll(c)
 	var told *EndedError
+	// It is gone by now, and whoever writes hears why, too: ssh writes first.
+	for err2 := error(nil); err2 == nil; {
+		if _, err2 = io.WriteString(c, "SSH-2.0-x\r\n"); err2 != nil && err2.Error() != err.Error() {
+			t.Errorf("the error of a write is %v", err2)
+		}
+	}
 	if !errors.As(err, &told) || err.Error() != "the program: there is no instance of this name" || !errors.Is(err, io.EOF) {
 		t.Errorf("the error is %v", err)
 	}
