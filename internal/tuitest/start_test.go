@@ -92,7 +92,9 @@ func TestColourAndSynchronizedOutputCanBeTurnedOff(t *testing.T) {
 	}{{"DLWB_NO_SYNC=", true, true}, {"NO_COLOR=1", false, true}, {"DLWB_NO_SYNC=1", true, false}} {
 		o := open(t, t.TempDir(), c.env)
 		// The first frame may be written before Bubble Tea has heard of the mode.
-		o.more(t, func() bool { return bytes.Contains(o.out, colour) == c.colour && (!c.sync || bytes.Contains(o.out, sync)) })
+		o.more(t, func() bool {
+			return bytes.Contains(o.out, colour) == c.colour && (!c.sync || bytes.Contains(o.out, sync))
+		})
 		o.end(t)
 		if got := bytes.Contains(o.out, colour); got != c.colour {
 			t.Errorf("%s: colours %v: %q", c.env, got, o.out)
