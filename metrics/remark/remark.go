@@ -134,7 +134,7 @@ func Kept(line string, i int) int {
 
 // near reports whether a text between two words leaves them in one sentence.
 func near(text string) bool {
-	return len(text) <= between && strings.IndexAny(text, "=|0123456789") < 0
+	return len(text) <= between && !strings.ContainsAny(text, "=|0123456789")
 }
 
 // maybe looks cheaply whether a line has what a verb of keeping has.
