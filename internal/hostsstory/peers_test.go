@@ -67,9 +67,9 @@ func forwarded(t *testing.T, host int) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// forwardedConfig is the ssh configuration of somebody who reaches hosts by
-// forwarded ports.
-func forwardedConfig(t *testing.T, bed *testbed.Bed, n int) string {
+// namedConfig is an ssh configuration in which hosts have names of their own. way gives
+// for each of them the lines that lead there, and the name that its host key is known by.
+func namedConfig(t *testing.T, bed *testbed.Bed, n int, way func(host int) (lines, known string)) string {
 	t.Helper()
 	dir := t.TempDir()
 	var config, known strings.Builder
@@ -78,8 +78,9 @@ func forwardedConfig(t *testing.T, bed *testbed.Bed, n int) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&config, "Host rented%d\n HostName 127.0.0.1\n Port %d\n HostKeyAlias rented%d\n", i, forwarded(t, i), i)
-		fmt.Fprintf(&known, "rented%d %s\n", i, strings.Join(strings.Fields(key)[:2], " "))
+		lines, name := way(i)
+		config.WriteString(lines)
+		fmt.Fprintf(&known, "%s %s\n", name, strings.Join(strings.Fields(key)[:2], " "))
 	}
 	fmt.Fprintf(&config, "Host *\n User %s\n IdentityFile %s\n IdentitiesOnly yes\n UserKnownHostsFile %s/known_hosts\n", testbed.User, bed.KeyFile(), dir)
 	write(t, filepath.Join(dir, "config"), config.String())
@@ -87,24 +88,23 @@ func forwardedConfig(t *testing.T, bed *testbed.Bed, n int) string {
 	return filepath.Join(dir, "config")
 }
 
+// forwardedConfig is the ssh configuration of somebody who reaches hosts by
+// forwarded ports.
+func forwardedConfig(t *testing.T, bed *testbed.Bed, n int) string {
+	t.Helper()
+	return namedConfig(t, bed, n, func(i int) (lines, known string) {
+		return fmt.Sprintf("Host rented%d\n HostName 127.0.0.1\n Port %d\n HostKeyAlias rented%d\n", i, forwarded(t, i), i), fmt.Sprint("rented", i)
+	})
+}
+
 // commandConfig is the ssh configuration of somebody whose ssh calls a program, here
 // another ssh, for machines whose names lead nowhere.
 func commandConfig(t *testing.T, bed *testbed.Bed, n int) string {
 	t.Helper()
-	dir := t.TempDir()
-	var config, known strings.Builder
-	for i := range n {
-		key, err := bed.HostKey(i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&config, "Host called%d\n HostName i-0%d.invalid\n ProxyCommand ssh -F %s -o BatchMode=yes -W %s %s\n", i, i, bed.SSHConfig(), testbed.Addr(i), testbed.Name(0))
-		fmt.Fprintf(&known, "i-0%d.invalid %s\n", i, strings.Join(strings.Fields(key)[:2], " "))
-	}
-	fmt.Fprintf(&config, "Host *\n User %s\n IdentityFile %s\n IdentitiesOnly yes\n UserKnownHostsFile %s/known_hosts\n", testbed.User, bed.KeyFile(), dir)
-	write(t, filepath.Join(dir, "config"), config.String())
-	write(t, filepath.Join(dir, "known_hosts"), known.String())
-	return filepath.Join(dir, "config")
+	return namedConfig(t, bed, n, func(i int) (lines, known string) {
+		name := fmt.Sprintf("i-0%d.invalid", i)
+		return fmt.Sprintf("Host called%d\n HostName %s\n ProxyCommand ssh -F %s -o BatchMode=yes -W %s %s\n", i, name, bed.SSHConfig(), testbed.Addr(i), testbed.Name(0)), name
+	})
 }
 
 // meet runs a training whose ranks have to meet, and gives what dlwb said.

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/apart"
 )
 
 // endLimit is how long a program has to end when its connection is closed.
@@ -36,7 +38,7 @@ type Conn struct {
 // program has ended because the connection was closed; nil: nothing is.
 func Start(cmd *exec.Cmd, name string, ended func()) (*Conn, error) {
 	c := &Conn{name: name, cmd: cmd, mute: make(chan struct{})}
-	apart(cmd)
+	apart.Set(cmd)
 	complaints, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -67,8 +69,8 @@ func Start(cmd *exec.Cmd, name string, ended func()) (*Conn, error) {
 // end asks the program to end, and kills it and what it has started when it does not.
 func (c *Conn) end() {
 	_ = c.in.Close()
-	hangUp(c.cmd)
-	kill := time.AfterFunc(endLimit, func() { killAll(c.cmd) })
+	apart.HangUp(c.cmd)
+	kill := time.AfterFunc(endLimit, func() { apart.Kill(c.cmd) })
 	_ = c.cmd.Wait()
 	kill.Stop()
 	<-c.mute // Wait has closed the pipe

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/apart"
 )
 
 // A Program of this machine is a way to another one when it runs a command there
@@ -109,7 +111,7 @@ func (m *programs) Start(ctx context.Context, line string) (Command, error) {
 		return nil, m.err
 	}
 	c := &program{of: m, cmd: exec.Command(m.path, append(m.Argv[1:len(m.Argv):len(m.Argv)], line)...), ended: make(chan struct{})}
-	apart(c.cmd)
+	apart.Set(c.cmd)
 	c.cmd.Stderr, c.cmd.WaitDelay = &c.said, stderrWait
 	if err := c.start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", m.Argv[0], err)
@@ -171,7 +173,7 @@ func (c *program) Close() error {
 		case <-c.ended:
 		default:
 			if !c.of.Linger {
-				end(c.cmd)
+				apart.Kill(c.cmd)
 			}
 		}
 	})

@@ -268,7 +268,7 @@ func (o Owner) key(ctx context.Context, plan *planning.Plan, s Step, runs []stri
 			return "", err
 		}
 	}
-	own, err := inputs.Identity(inputs.Of(plan.Profile))
+	own, err := inputs.Identity(ctx, inputs.Of(plan.Profile))
 	if err != nil {
 		return "", err
 	}

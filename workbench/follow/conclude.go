@@ -113,8 +113,8 @@ func (t *Watch) blamed(e event.RunEnded) *logFile {
 }
 
 // sweep ends what the ranks started and left, also in sessions of its own. That has
-// nothing to save: it does not get a long grace. A node that is gone is not asked, and neither is one that ended the run because
-// it goes: it may be off by now.
+// nothing to save: it does not get a long grace. A node that is gone is not asked, and
+// neither is one that ended the run because it goes: it may be off by now.
 func (t *Watch) sweep(ctx context.Context) error {
 	for began := time.Now(); ; {
 		passed := t.Lost()

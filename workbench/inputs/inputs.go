@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/plainfile"
 	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/internal/units"
@@ -158,11 +159,20 @@ func SumOf(path string) (string, error) {
 }
 
 // Identity says what channels are made of now, so that a change can be told: files
-// here by their sizes and times, addresses by themselves.
-func Identity(all []Channel) (string, error) {
+// here by their sizes and times, objects in S3 by their ETags, other addresses by
+// themselves.
+func Identity(ctx context.Context, all []Channel) (string, error) {
 	h := sha256.New()
 	for _, c := range all {
 		fmt.Fprintf(h, "%q %q %q\n", c.Name, c.From, c.SHA256)
+		if c.inS3() {
+			_, l, err := list(ctx, c, listLimit)
+			if err != nil {
+				f := cloud.FromError("", err, "aws s3 ls "+c.From)
+				return "", &event.Fault{What: "list the channel " + c.Name, Node: -1, Why: f.Text, Next: f.Next}
+			}
+			fmt.Fprintln(h, digest(c.From, l.Objects))
+		}
 		if c.Path == "" {
 			continue
 		}

@@ -40,6 +40,7 @@ const (
 // inS3 reports whether a channel is read from S3.
 func (c Channel) inS3() bool { return c.Scheme() == "s3" }
 
+// list lists a channel, sorted by path.
 func list(ctx context.Context, c Channel, limit time.Duration) (*objects.Bucket, objects.Listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -48,6 +49,7 @@ func list(ctx context.Context, c Channel, limit time.Duration) (*objects.Bucket,
 		return nil, objects.Listing{}, err
 	}
 	l, err := b.List(ctx, objectsMost)
+	slices.SortFunc(l.Objects, func(a, b objects.Object) int { return strings.Compare(a.Path, b.Path) })
 	if err == nil && c.Most > 0 && l.Bytes() > c.Most {
 		err = fmt.Errorf("%s has %s, and data of the profile allows %s (most)", c.From, units.Bytes(l.Bytes()), units.Bytes(c.Most))
 	}
@@ -117,7 +119,6 @@ func (s Site) gathering(ctx context.Context, node int, c Channel) (line, input s
 	if len(l.Unfit) > 0 {
 		s.Warn("channel "+c.Name+": "+unfitText(l), "")
 	}
-	slices.SortFunc(l.Objects, func(a, b objects.Object) int { return strings.Compare(a.Path, b.Path) })
 	w := wanted{Address: c.From, Digest: digest(c.From, l.Objects), Dir: s.dir(c), Stamp: s.stampPath(c), Most: c.Most}
 	for _, o := range l.Objects {
 		address, err := b.Sign(ctx, o, signedFor)

@@ -1,9 +1,0 @@
-//go:build !unix
-
-package transport
-
-import "os/exec"
-
-func apart(*exec.Cmd) {}
-
-func end(c *exec.Cmd) { _ = c.Process.Kill() }
