@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/cli/keeping"
+	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -16,10 +17,10 @@ import (
 func (a *app) forwardCommand() *cobra.Command {
 	var f keeping.Forwarding
 	c := &cobra.Command{
-		Use: "forward CLUSTER [jupyter|tensorboard|PORT[/http]]...", Short: "tunnels to node 0, open until Ctrl-C or kept in the background",
-		Long: `Opens tunnels from ports of this machine to node 0; with none named, all that
-the profile lists under forward. jupyter and tensorboard are started there when
-they do not run yet.
+		Use: "forward CLUSTER [[nodeN:]jupyter|tensorboard|PORT[/http]]...", Short: "tunnels to nodes, open until Ctrl-C or kept in the background",
+		Long: `Opens tunnels from ports of this machine to node 0, or with node1: before what is
+meant to that node; with none named, all that the profile lists under forward.
+jupyter and tensorboard are started there when they do not run yet.
 
 The address of an HTTP server (jupyter, tensorboard, PORT/http, or any port with
 --http) carries a ticket that lets one browser in, once, within 15 minutes; other
@@ -70,7 +71,7 @@ func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, 
 	}
 	if f.HTTP {
 		for i, text := range what {
-			if _, err := strconv.Atoi(text); err == nil {
+			if _, name := profiles.SplitForward(text); isNumber(name) {
 				what[i] = text + "/http"
 			}
 		}
@@ -100,6 +101,11 @@ func (a *app) forward(ctx context.Context, w *workbench.Workbench, word string, 
 		return runError{1}
 	}
 	return nil
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.Atoi(text)
+	return err == nil
 }
 
 // closeForwards closes tunnels that go on in the background.

@@ -338,6 +338,44 @@ func TestTensorBoardServesTheCodeDirectoryOrSaysHowToGetIt(t *testing.T) {
 	}
 }
 
+// What is behind node1: is that node's own: a service and a port, at the same time as
+// node 0's of the same name.
+func TestAForwardLeadsToTheNodeThatItNames(t *testing.T) {
+	b := newBedAlone(t)
+	b.up("")
+	for node := range 2 {
+		bin := filepath.Join(b.nodeHome(node), "..", "bin", "tensorboard")
+		if err := testprogram.Write(bin, []byte("#!/usr/bin/env python3"+standIn), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		code := filepath.Join(b.nodeHome(node), "dlwb", "bed", "code", "which.txt")
+		if err := os.WriteFile(code, fmt.Appendf(nil, "node %d", node), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := map[string]*url.URL{}
+	for _, name := range []string{"tensorboard", "node1:tensorboard"} {
+		_, opened, page := b.forward(name)
+		if opened["name"] != name || opened["node"] != float64(strings.Count(name, "1")) {
+			t.Errorf("opened %v", opened)
+		}
+		pages[name] = page
+	}
+	for name, page := range pages {
+		if status, text := b.visit(page).get("/which.txt"); status != http.StatusOK || text != fmt.Sprintf("node %d", strings.Count(name, "1")) {
+			t.Errorf("%s leads to %d %s", name, status, text)
+		}
+	}
+	if _, opened, _ := b.forward("node1:1", "--http"); opened["name"] != "node1:1/http" || !strings.Contains(fmt.Sprint(opened["note"]), "port 1 of node1") {
+		t.Errorf("opened %v", opened)
+	}
+	for args, want := range map[string]string{"node2:8265": "it has 2, counted from 0", "node1:jupiter": "did you mean jupyter?", "node1:0": "1 to 65535"} {
+		if r := b.run("forward", "bed", args); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: exit code %d\n%s", args, r.code, r.stderr)
+		}
+	}
+}
+
 func TestServiceThatEndsIsToldWithItsLastLines(t *testing.T) {
 	b := newBedAlone(t)
 	b.up("")

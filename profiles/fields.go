@@ -261,7 +261,7 @@ var common = []*Field{
 		ref: func(p *Profile) any { return &p.Limits.Replacements }},
 
 	{Key: "forward", Type: forwardType, Also: []string{"forwards", "ports", "tunnel"},
-		Doc: "What of node 0 is reached from here: `jupyter`, `tensorboard`, `PORT/http` for an HTTP server, which only a browser that you let in may use, or a raw `PORT`.", Example: "[tensorboard, 8265/http]",
+		Doc: "What of node 0 is reached from here: `jupyter`, `tensorboard`, `PORT/http` for an HTTP server, which only a browser that you let in may use, or a raw `PORT`; with `node1:` before it, of that node.", Example: "[tensorboard, 8265/http]",
 		ref: func(p *Profile) any { return &p.Forward }},
 }
 

@@ -160,25 +160,48 @@ func modelList() *Type {
 // forwardForm is a port, or one with an HTTP server.
 var forwardForm = pattern.New(`^([0-9]+)(/http)?$`)
 
-var forwardType = listType("list of forwards", "jupyter, tensorboard, a port, or with `/http` a port with an HTTP server", false, func(*Field) schema {
-	return schema{"oneOf": []any{schema{"enum": []string{"jupyter", "tensorboard"}},
-		schema{"type": "integer", "minimum": 1, "maximum": 65535}, schema{"type": "string", "pattern": `^[0-9]{1,5}/http$`}}}
+// forwardNode is what stands before what is not on node 0.
+var forwardNode = pattern.New(`^node([0-9]{1,5}):`)
+
+// SplitForward takes a forward apart: the number of its node, 0 where none is named,
+// and what of that node is meant.
+func SplitForward(text string) (node int, what string) {
+	m := forwardNode.FindStringSubmatch(text)
+	if m == nil {
+		return 0, text
+	}
+	node, _ = strconv.Atoi(m[1]) // five digits
+	return node, text[len(m[0]):]
+}
+
+var forwardType = listType("list of forwards", "jupyter, tensorboard, a port, or with `/http` a port with an HTTP server, of another node than node 0 with `node1:` before it", false, func(*Field) schema {
+	return schema{"oneOf": []any{schema{"type": "integer", "minimum": 1, "maximum": 65535},
+		schema{"type": "string", "pattern": `^(node[0-9]{1,5}:)?(jupyter|tensorboard|[0-9]{1,5}/http)$`}, schema{"type": "string", "pattern": `^node[0-9]{1,5}:[0-9]{1,5}$`}}}
 }, func(_ *Field, text string) (string, flaw) {
+	node, text := SplitForward(text)
+	on := ""
+	if node > 0 {
+		on = fmt.Sprintf("node%d:", node)
+	}
 	if text == "jupyter" || text == "tensorboard" {
-		return text, flaw{}
+		return on + text, flaw{}
 	}
 	if m := forwardForm.FindStringSubmatch(text); m != nil {
 		port, err := strconv.Atoi(m[1])
 		if err != nil || port < 1 || port > 65535 {
 			return "", flaw{why: "a port is a number from 1 to 65535", next: "such as 8265"}
 		}
-		return strconv.Itoa(port) + m[2], flaw{}
+		return on + strconv.Itoa(port) + m[2], flaw{}
 	}
 	if port, kind, ok := strings.Cut(text, "/"); ok && forwardForm.MatchString(port) {
-		return "", flaw{why: "there is no such kind of port", nearest: port + "/http", next: kind + " is none; /http is, and a port without it is raw TCP"}
+		return "", flaw{why: "there is no such kind of port", nearest: on + port + "/http", next: kind + " is none; /http is, and a port without it is raw TCP"}
 	}
-	return "", flaw{why: "nothing with this name can be forwarded", nearest: nearword.Nearest(text, []string{"jupyter", "tensorboard"}),
-		next: "name jupyter, tensorboard, or a port of node 0"}
+	near := nearword.Nearest(text, []string{"jupyter", "tensorboard"})
+	if near != "" {
+		near = on + near
+	}
+	return "", flaw{why: "nothing with this name can be forwarded", nearest: near,
+		next: "name jupyter, tensorboard, or a port, of node 0 or with node1: before it of another"}
 })
 
 // systemType is `environment: system`; the other environments are mappings.

@@ -26,7 +26,7 @@ type Profile struct {
 	Metrics     []Metric
 	Results     Results
 	Limits      Limits
-	Forward     []string // "jupyter", "tensorboard" or a port number of node 0
+	Forward     []string // "jupyter", "tensorboard" or a port, of node 0 or with "node1:" before it of another
 
 	// own are the options of the providers, by name; see Own.
 	own map[string]any

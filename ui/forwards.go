@@ -47,7 +47,7 @@ func (m *Model) askForwards(msg listed) tea.Cmd {
 		return nil
 	}
 	text := sanitize.Line(strings.Join(msg.what, " "))
-	m.ask = &prompt{label: "forward of node 0, such as 8265 6006/http", line: line.New(text), done: func(m *Model, text string) tea.Cmd {
+	m.ask = &prompt{label: "forward, such as 8265 6006/http node1:jupyter", line: line.New(text), done: func(m *Model, text string) tea.Cmd {
 		what := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
 		switch len(what) {
 		case 0:
@@ -113,8 +113,12 @@ func (m *Model) closePicked() tea.Cmd {
 func (m *Model) forward(what string) tea.Cmd {
 	cluster := m.ses.Cluster
 	doing := "opening a tunnel to " + what
-	if what == "jupyter" || what == "tensorboard" {
-		doing = "starting " + what + " on node0 and opening a tunnel to it"
+	node, name, named := strings.Cut(what, ":")
+	if !named {
+		node, name = session.NodeName(0), what
+	}
+	if name == "jupyter" || name == "tensorboard" {
+		doing = "starting " + name + " on " + node + " and opening a tunnel to it"
 	}
 	return m.task(doing, func() (string, string, error) {
 		f, err := m.bench.Forward(m.ctx, cluster, what)

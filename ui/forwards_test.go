@@ -13,7 +13,7 @@ func TestOneKeyOpensAllForwardsOfTheProfileAndOthersMayBeNamed(t *testing.T) {
 	s := running(t, ui.Options{})
 	s.Listed = []string{"tensorboard", "8265/http"}
 	s.Press("F")
-	says(t, s, "forward of node 0", "tensorboard 8265/http")
+	says(t, s, "forward, such as", "tensorboard 8265/http")
 	s.Press("enter")
 	if !slices.Contains(s.Wishes, "forward tensorboard 8265/http") {
 		t.Errorf("the wishes: %q", s.Wishes)

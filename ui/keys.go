@@ -103,7 +103,7 @@ func actCommands() []command {
 			can: (*Model).noCluster, do: forwarder("tensorboard")},
 		{bind: on("shell", "S"), help: "a shell on a node; exit comes back here", at: inSession, acts: true, needs: job.Exec,
 			can: (*Model).noCluster, do: (*Model).shell},
-		{bind: on("forward", "F"), help: "forward ports of node 0 to this machine, or all that the profile lists", at: inSession, acts: true, needs: job.Dial,
+		{bind: on("forward", "F"), help: "forward ports of a node to this machine, or all that the profile lists", at: inSession, acts: true, needs: job.Dial,
 			can: (*Model).noCluster, do: (*Model).askForward},
 		{bind: on("pull results"), help: "bring the results of the run home now", at: inSession, acts: true, needs: job.Files,
 			can: (*Model).noLiveRun, do: (*Model).pull},

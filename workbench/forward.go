@@ -54,8 +54,8 @@ func (w *Workbench) ShellCommand(cluster string, node int) *exec.Cmd {
 	return exec.Command(exe, "ssh", cluster, strconv.Itoa(node))
 }
 
-// tunnelTo is a cluster as tunnels need it.
-func (w *Workbench) tunnelTo(cluster string) (tunnel.Cluster, error) {
+// tunnelTo is a cluster as tunnels to one of its nodes need it.
+func (w *Workbench) tunnelTo(cluster string, node int) (tunnel.Cluster, error) {
 	c, err := w.FindCluster(cluster)
 	if err != nil {
 		return tunnel.Cluster{}, err
@@ -71,10 +71,14 @@ func (w *Workbench) tunnelTo(cluster string) (tunnel.Cluster, error) {
 	if err != nil {
 		return tunnel.Cluster{}, err
 	}
-	to := tunnel.Cluster{Name: c.Name, Life: c.ID, Node: l.nodes[0], SharedHost: traits(c.Provider).SharedHost, Code: planning.RemoteCode(c.Name)}
+	n, err := l.node(c.Name, node)
+	if err != nil {
+		return tunnel.Cluster{}, err
+	}
+	to := tunnel.Cluster{Name: c.Name, Life: c.ID, Number: node, Node: n, SharedHost: traits(c.Provider).SharedHost, Code: planning.RemoteCode(c.Name)}
 	switch {
-	case len(d.Envs) > 0:
-		to.Python, to.Env = d.Envs[0].Python, d.Envs[0].Env
+	case node < len(d.Envs):
+		to.Python, to.Env = d.Envs[node].Python, d.Envs[node].Env
 	case l.dir != "": // no environment is made there: Python is the image's
 		to.Python, to.Code = "python3", l.dir
 	}

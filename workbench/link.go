@@ -142,11 +142,16 @@ func (w *Workbench) Node(cluster string, node int) (*remote.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if node < 0 || node >= len(l.nodes) {
-		return nil, &event.Fault{What: fmt.Sprintf("find node %d of cluster %s", node, c.Name), Node: -1,
+	return l.node(c.Name, node)
+}
+
+// node is one of a cluster's nodes, by its number.
+func (l *link) node(cluster string, number int) (*remote.Node, error) {
+	if number < 0 || number >= len(l.nodes) {
+		return nil, &event.Fault{What: fmt.Sprintf("find node %d of cluster %s", number, cluster), Node: -1,
 			Why: fmt.Sprintf("it has %d, counted from 0", len(l.nodes))}
 	}
-	return l.nodes[node], nil
+	return l.nodes[number], nil
 }
 
 // NodeCount is how many nodes a cluster has.

@@ -44,7 +44,7 @@ func TestKeyOpensABrowserWithoutATicketThatAnotherUserCouldTake(t *testing.T) {
 	e.press(dlwb().Path+" run; echo code $?", "Enter")
 	e.see(20*time.Second, "● training", "rank 0 on node0")
 	e.press("F")
-	e.see(3*time.Second, "forward of node 0")
+	e.see(3*time.Second, "forward, such as")
 	e.press("-l", strconv.Itoa(server.Listener.Addr().(*net.TCPAddr).Port)+"/http")
 	e.press("Enter")
 

@@ -29,7 +29,8 @@ func (e serviceEnded) Unwrap() error { return e.error }
 
 // awaitService waits until the first page of a service is there. One that does
 // not come to that is ended and forgotten, so that the next try begins afresh.
-func awaitService(ctx context.Context, n *remote.Node, s service) error {
+func awaitService(ctx context.Context, c Cluster, s service) error {
+	n := c.Node
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	// Past the tunnel, which is there for browsers.
@@ -43,13 +44,13 @@ func awaitService(ctx context.Context, n *remote.Node, s service) error {
 		case ctx.Err() != nil:
 			return ctx.Err() // it may well come up: nobody waits for it any more
 		case limited.Err() != nil:
-			return serviceSilent(ctx, n, s, fmt.Sprintf("it did not answer within %s: %v", answerLimit, last))
+			return serviceSilent(ctx, c, s, fmt.Sprintf("it did not answer within %s: %v", answerLimit, last))
 		}
 		last = err
 		if look%5 == 4 {
 			state, err := n.RunState(limited, s.ID)
 			if err == nil && state.State != remote.RunRunning {
-				return serviceEnded{serviceSilent(ctx, n, s, "it ended before it answered")}
+				return serviceEnded{serviceSilent(ctx, c, s, "it ended before it answered")}
 			}
 		}
 		select {
@@ -86,12 +87,12 @@ func ask(ctx context.Context, client *http.Client, s service) error {
 
 // serviceSilent says why a service does not answer, with the last lines of its
 // log.
-func serviceSilent(ctx context.Context, n *remote.Node, s service, why string) error {
-	r, _ := n.Exec(ctx, remote.Cmd{Line: fmt.Sprintf(`tail -n 12 "$HOME/.dlwb/runs/%s/%s.log" 2>/dev/null`, s.ID, s.What)})
-	_ = forgetService(ctx, n, s.What, s.ID, why)
+func serviceSilent(ctx context.Context, c Cluster, s service, why string) error {
+	r, _ := c.Node.Exec(ctx, remote.Cmd{Line: fmt.Sprintf(`tail -n 12 "$HOME/.dlwb/runs/%s/%s.log" 2>/dev/null`, s.ID, s.What)})
+	_ = forgetService(ctx, c, s.What, s.ID, why)
 	said := string(r.Stdout)
 	if s.Token != "" {
 		said = strings.ReplaceAll(said, s.Token, "…")
 	}
-	return &event.Fault{What: "reach " + s.What, Node: 0, Why: why, LastLines: event.LastLines(said, 12)}
+	return &event.Fault{What: "reach " + s.What, Node: c.Number, Why: why, LastLines: event.LastLines(said, 12)}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/nearword"
+	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -24,10 +25,10 @@ var RawReach = map[bool]string{
 	false: "every program and web page of this machine reaches it",
 }[remote.KnowsUsers]
 
-// Forward opens a tunnel from a local port to node 0: to Jupyter or
+// Forward opens a tunnel from a local port to a node: to Jupyter or
 // TensorBoard, which are started there when they do not run yet, or to a port,
-// which is "8265" or, where it is known to be an HTTP server, "8265/http". It
-// lives as long as this process, or with Keep as the keeper, or until CloseForward; what is open already is
+// which is "8265" or, where it is known to be an HTTP server, "8265/http". The
+// node is node 0, or another one by "node1:" before that. It lives as long as this process, or with Keep as the keeper, or until CloseForward; what is open already is
 // found again, with a fresh address.
 func (t *Tunnels) Forward(ctx context.Context, cluster, what string) (event.ForwardOpened, error) {
 	return t.ForwardAt(ctx, cluster, what, 0)
@@ -36,7 +37,8 @@ func (t *Tunnels) Forward(ctx context.Context, cluster, what string) (event.Forw
 // ForwardAt is Forward with a local port of one's choice; 0 lets it choose: the
 // one that it had before, else the usual one, else the next that is free.
 func (t *Tunnels) ForwardAt(ctx context.Context, cluster, what string, local int) (event.ForwardOpened, error) {
-	c, err := t.owner.Find(cluster)
+	node, _ := profiles.SplitForward(what)
+	c, err := t.owner.Find(cluster, node)
 	if err != nil {
 		return event.ForwardOpened{}, err
 	}
@@ -67,7 +69,7 @@ func (t *Tunnels) reach(ctx context.Context, c Cluster, what string, local int) 
 	}
 	opened, err = t.openTunnel(c, what, local, target)
 	if err == nil && target.ID != "" {
-		err = awaitService(ctx, c.Node, target)
+		err = awaitService(ctx, c, target)
 	}
 	if err != nil {
 		t.drop(key{c.Name, opened.LocalPort, false})
@@ -77,18 +79,19 @@ func (t *Tunnels) reach(ctx context.Context, c Cluster, what string, local int) 
 
 // Check tells what is wrong with the name of a forward: one of a service, or a port.
 func Check(what string) error {
-	text, _ := strings.CutSuffix(what, "/http")
+	_, name := profiles.SplitForward(what)
+	text, _ := strings.CutSuffix(name, "/http")
 	switch port, err := strconv.Atoi(text); {
 	case err == nil && (port < 1 || port > 65535):
 		return &event.Fault{What: "forward port " + what, Node: -1, Why: "ports go from 1 to 65535"}
-	case err == nil || serviceKinds[what].prefer != 0:
+	case err == nil || serviceKinds[name].prefer != 0:
 		return nil
 	}
 	next := "dlwb forward --help; 8265/http is a port with an HTTP server"
-	if near := nearword.Nearest(what, slices.Sorted(maps.Keys(serviceKinds))); near != "" {
+	if near := nearword.Nearest(name, slices.Sorted(maps.Keys(serviceKinds))); near != "" {
 		next = "did you mean " + near + "? " + next
 	}
-	return &event.Fault{What: "forward " + what, Node: -1, Why: "it is none of jupyter, tensorboard and a port number", Next: next}
+	return &event.Fault{What: "forward " + what, Node: -1, Why: "it is none of jupyter, tensorboard and a port number, nor one of these behind node1: or the like", Next: next}
 }
 
 // target is what a forward leads to: a service, which is started when it does
@@ -97,10 +100,11 @@ func (t *Tunnels) target(ctx context.Context, c Cluster, what string) (service, 
 	if err := Check(what); err != nil {
 		return service{}, err
 	}
-	text, isHTTP := strings.CutSuffix(what, "/http")
+	_, name := profiles.SplitForward(what)
+	text, isHTTP := strings.CutSuffix(name, "/http")
 	port, err := strconv.Atoi(text)
 	if err != nil {
-		return startService(ctx, c, what)
+		return startService(ctx, c, name)
 	}
 	return service{Path: "/", Port: port, HTTP: isHTTP, Note: silentPort(ctx, c.Node, port)}, nil
 }
@@ -134,7 +138,7 @@ func (t *Tunnels) ForwardAll(ctx context.Context, cluster string, what []string)
 // Reverse opens a tunnel from a port of node 0 (0: any free one), which
 // listens there on 127.0.0.1 only, to a port of this machine.
 func (t *Tunnels) Reverse(_ context.Context, cluster string, port, local int) (event.ForwardOpened, error) {
-	c, err := t.owner.Find(cluster)
+	c, err := t.owner.Find(cluster, 0)
 	if err != nil {
 		return event.ForwardOpened{}, err
 	}

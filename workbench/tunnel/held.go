@@ -108,7 +108,7 @@ func (t *Tunnels) openTunnel(c Cluster, what string, local int, target service) 
 	if err != nil {
 		return event.ForwardOpened{}, err
 	}
-	opened := event.ForwardOpened{Kind: event.ForwardTCP, Name: what, RemotePort: target.Port, Node: 0, Note: joinNotes(note, target.Note)}
+	opened := event.ForwardOpened{Kind: event.ForwardTCP, Name: what, RemotePort: target.Port, Node: c.Number, Note: joinNotes(note, target.Note)}
 	if target.HTTP {
 		opened.Kind = event.ForwardHTTP
 	}
@@ -141,7 +141,7 @@ func (t *Tunnels) openTunnel(c Cluster, what string, local int, target service) 
 func (t *Tunnels) listen(c Cluster, what string, port int, fixed bool, target service) (listener, error) {
 	wish := remote.TunnelWish{Cluster: c.Name, Life: c.Life, Name: what, Port: port, Fixed: fixed, Far: target.Port}
 	if target.HTTP {
-		wish.HTTP = &remote.HTTP{Token: target.login(), Name: strings.TrimSuffix(what, "/http") + "-" + c.Name}
+		wish.HTTP = &remote.HTTP{Token: target.login(), Name: strings.ReplaceAll(strings.TrimSuffix(what, "/http"), ":", "-") + "-" + c.Name}
 	}
 	if kept, err := t.inKeeper(c, wish); kept != nil || err != nil {
 		return kept, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/wholefile"
+	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -69,10 +70,11 @@ func (t *Tunnels) heldAlready(ctx context.Context, c Cluster, what string, local
 // stillLeadsTo reports whether a tunnel leads to what it was opened for: a service
 // may have ended, and another one may run.
 func stillLeadsTo(ctx context.Context, c Cluster, k keptForward) bool {
-	if _, isService := serviceKinds[k.Name]; !isService {
+	_, name := profiles.SplitForward(k.Name)
+	if _, isService := serviceKinds[name]; !isService {
 		return true
 	}
-	s, running, err := identify(ctx, c, c.Node, k.Name, c.Python)
+	s, running, err := identify(ctx, c, name)
 	return err == nil && running && s.Port == k.RemotePort
 }
 
@@ -100,7 +102,7 @@ func (t *Tunnels) Adopt(cluster string) {
 	}
 	t.owner.Background(func(ctx context.Context) {
 		for _, k := range t.keptOf(cluster) {
-			c, err := t.owner.Find(cluster)
+			c, err := t.owner.Find(cluster, k.Node)
 			switch {
 			case err != nil:
 				return // its nodes are away: what was open stays on record

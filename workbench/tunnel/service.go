@@ -14,7 +14,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// service is a server of a cluster's own that runs on node 0 like a run does:
+// service is a server of a cluster's own that runs on a node like a run does:
 // under supervise, with its log in its run directory, ended with the cluster.
 type service struct {
 	What   string
@@ -76,14 +76,13 @@ var serviceKinds = map[string]serviceKind{
 	},
 }
 
-// startService starts a service on node 0, or finds the one that runs there.
+// startService starts a service on the node, or finds the one that runs there.
 func startService(ctx context.Context, c Cluster, what string) (service, error) {
 	kind := serviceKinds[what]
 	if c.Python == "" {
-		return service{}, &event.Fault{What: "start " + what, Node: 0, Why: "Python was not set up there yet", Next: "dlwb up"}
+		return service{}, &event.Fault{What: "start " + what, Node: c.Number, Why: "Python was not set up there yet", Next: "dlwb up"}
 	}
-	python, n := c.Python, c.Node
-	s, running, err := identify(ctx, c, n, what, python)
+	s, running, err := identify(ctx, c, what)
 	if err != nil {
 		return service{}, err
 	}
@@ -91,40 +90,40 @@ func startService(ctx context.Context, c Cluster, what string) (service, error) 
 	if running {
 		return s, nil
 	}
-	argv, err := findService(ctx, n, c.Name, what, python)
+	argv, err := findService(ctx, c, what)
 	if err != nil {
 		return service{}, err
 	}
-	if argv[0] != python {
-		s.Note = fmt.Sprintf("%s is the node's own %s: %s has none", what, argv[0], python)
+	if argv[0] != c.Python {
+		s.Note = fmt.Sprintf("%s is the node's own %s: %s has none", what, argv[0], c.Python)
 	}
-	err = n.Launch(ctx, remote.Launch{
+	err = c.Node.Launch(ctx, remote.Launch{
 		RunID: s.ID, Dir: c.Code, Env: append(c.Env, kind.env(s)...), Grace: 2 * time.Second,
 		Procs: []remote.Proc{{Name: what, Argv: append(argv, kind.args(s)...), Log: what + ".log"}},
 	})
 	if err != nil {
-		return service{}, &event.Fault{What: "start " + what, Node: 0, Why: err.Error()}
+		return service{}, &event.Fault{What: "start " + what, Node: c.Number, Why: err.Error()}
 	}
 	return s, nil
 }
 
 // identify gives the service that runs, or the identity of one to start: one
 // that has ended is not started again under its old name, whose record stays.
-func identify(ctx context.Context, c Cluster, n *remote.Node, what, python string) (service, bool, error) {
+func identify(ctx context.Context, c Cluster, what string) (service, bool, error) {
 	for range 2 {
-		s, err := newService(ctx, c, n, what, python)
+		s, err := newService(ctx, c, what)
 		if err != nil {
 			return service{}, false, err
 		}
-		state, err := n.RunState(ctx, s.ID)
+		state, err := c.Node.RunState(ctx, s.ID)
 		if err != nil || state.State == remote.RunRunning || state.State == remote.RunAbsent {
 			return s, err == nil && state.State == remote.RunRunning, err
 		}
-		if err := forgetService(ctx, n, what, s.ID, "its supervisor is gone"); err != nil {
+		if err := forgetService(ctx, c, what, s.ID, "its supervisor is gone"); err != nil {
 			return service{}, false, err
 		}
 	}
-	return service{}, false, &event.Fault{What: "start " + what, Node: 0, Why: "its old record can't be removed from ~/.dlwb"}
+	return service{}, false, &event.Fault{What: "start " + what, Node: c.Number, Why: "its old record can't be removed from ~/.dlwb"}
 }
 
 // identityScript expects $what and $py, and an id and a token as input. Of two
@@ -141,16 +140,25 @@ if [ ! -s "$what" ]; then
 fi
 cat "$what"`
 
+// record is the name of the file in ~/.dlwb that has the identity of a service. Nodes
+// may have one home together.
+func record(c Cluster, what string) string {
+	if c.Number == 0 {
+		return what
+	}
+	return fmt.Sprintf("%s.%d", what, c.Number)
+}
+
 // newService gives a service its identity: the port and the token that were
 // chosen when it was first started, read back from the node, or new ones. They
 // lie on the node, 0600, because the service does too: every dlwb finds them.
 // The token travels by input, as an argument list is everybody's to read.
-func newService(ctx context.Context, c Cluster, n *remote.Node, what, python string) (service, error) {
+func newService(ctx context.Context, c Cluster, what string) (service, error) {
 	var b [18]byte
 	_, _ = rand.Read(b[:])
-	said := fmt.Sprintf("%s-%d-%s %s\n", what, c.Life, hex.EncodeToString(b[:2]), hex.EncodeToString(b[2:]))
-	r, err := n.Exec(ctx, remote.Cmd{
-		Line:  fmt.Sprintf("what=%s py=%s\n%s", shellword.Join(what), shellword.Join(python), identityScript),
+	said := fmt.Sprintf("%s-%d-%s %s\n", record(c, what), c.Life, hex.EncodeToString(b[:2]), hex.EncodeToString(b[2:]))
+	r, err := c.Node.Exec(ctx, remote.Cmd{
+		Line:  fmt.Sprintf("what=%s py=%s\n%s", shellword.Join(record(c, what)), shellword.Join(c.Python), identityScript),
 		Stdin: strings.NewReader(said),
 	})
 	if err != nil {
@@ -158,7 +166,7 @@ func newService(ctx context.Context, c Cluster, n *remote.Node, what, python str
 	}
 	var s service
 	if _, err := fmt.Sscanf(string(r.Stdout), "%s %d %s", &s.ID, &s.Port, &s.Token); err != nil {
-		return service{}, &event.Fault{What: "choose a port for " + what, Node: 0,
+		return service{}, &event.Fault{What: "choose a port for " + what, Node: c.Number,
 			Why: "the node did not say one", LastLines: event.LastLines(string(r.Stderr), 3)}
 	}
 	return s, nil
@@ -166,13 +174,13 @@ func newService(ctx context.Context, c Cluster, n *remote.Node, what, python str
 
 // forgetService ends what may be left of a service, and makes the next start
 // choose a new identity.
-func forgetService(ctx context.Context, n *remote.Node, what, id, why string) error {
-	if _, err := n.StopRun(ctx, id, time.Second, why); err != nil {
+func forgetService(ctx context.Context, c Cluster, what, id, why string) error {
+	if _, err := c.Node.StopRun(ctx, id, time.Second, why); err != nil {
 		return err
 	}
 	// Only the record of that one: another dlwb may have begun anew.
-	line := fmt.Sprintf(`cd "$HOME/.dlwb" && if grep -q '^%s ' %s 2>/dev/null; then rm -f %s; fi`, id, what, what)
-	_, err := n.Exec(ctx, remote.Cmd{Line: line})
+	line := fmt.Sprintf(`cd "$HOME/.dlwb" && if grep -q '^%[1]s ' %[2]s 2>/dev/null; then rm -f %[2]s; fi`, id, record(c, what))
+	_, err := c.Node.Exec(ctx, remote.Cmd{Line: line})
 	return err
 }
 
@@ -198,13 +206,13 @@ if [ -f /etc/debian_version ]; then echo debian; else echo other; fi
 exit 3`
 
 // findService looks for the command that starts a service.
-func findService(ctx context.Context, n *remote.Node, cluster, what, python string) ([]string, error) {
+func findService(ctx context.Context, c Cluster, what string) ([]string, error) {
 	kind := serviceKinds[what]
 	var modules strings.Builder
 	for _, m := range kind.modules {
 		fmt.Fprintf(&modules, "%s %s\n", m[0], m[1])
 	}
-	r, err := n.Exec(ctx, remote.Cmd{Line: fmt.Sprintf("py=%s modules=%s programs=%s\n%s", shellword.Join(python),
+	r, err := c.Node.Exec(ctx, remote.Cmd{Line: fmt.Sprintf("py=%s modules=%s programs=%s\n%s", shellword.Join(c.Python),
 		shellword.Join(modules.String()), shellword.Join(strings.Join(kind.programs, " ")), lookScript)})
 	if err != nil {
 		return nil, err
@@ -213,20 +221,20 @@ func findService(ctx context.Context, n *remote.Node, cluster, what, python stri
 	if r.ExitCode == 0 && words[0] != "" {
 		return words, nil
 	}
-	return nil, &event.Fault{What: "start " + what, Node: 0,
-		Why:  fmt.Sprintf("%s is not installed there: not for %s, and not on the PATH", what, python),
-		Next: installLine(kind, cluster, python, words)}
+	return nil, &event.Fault{What: "start " + what, Node: c.Number,
+		Why:  fmt.Sprintf("%s is not installed there: not for %s, and not on the PATH", what, c.Python),
+		Next: installLine(kind, c, words)}
 }
 
-// installLine says how to get a service on node 0, with a line that works
+// installLine says how to get a service on the node, with a line that works
 // there: the Python of a system that manages its packages itself refuses pip.
-func installLine(kind serviceKind, cluster, python string, facts []string) string {
+func installLine(kind serviceKind, c Cluster, facts []string) string {
 	facts = append(facts, "", "", "")
 	venv := fmt.Sprintf("add %s to requirements.txt, set environment: {venv: requirements.txt} and run dlwb up", kind.pip)
-	on := "dlwb exec " + cluster + " --node 0 -- "
+	on := fmt.Sprintf("dlwb exec %s --node %d -- ", c.Name, c.Number)
 	switch {
 	case facts[0] == "pip":
-		return on + shellword.Join(python, "-m", "pip", "install", kind.pip) + "; or " + venv
+		return on + shellword.Join(c.Python, "-m", "pip", "install", kind.pip) + "; or " + venv
 	case kind.apt != "" && facts[2] == "debian" && facts[1] == "0":
 		return on + "apt-get install -y " + kind.apt + "; or " + venv
 	case kind.apt != "" && facts[2] == "debian":

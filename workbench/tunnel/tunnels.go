@@ -11,11 +11,12 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
-// Cluster is a cluster as tunnels need it.
+// Cluster is a cluster as tunnels to one of its nodes need it.
 type Cluster struct {
-	Name string
-	Life int64
-	Node *remote.Node // node 0, where tunnels lead to
+	Name   string
+	Life   int64
+	Number int          // of the node
+	Node   *remote.Node // where tunnels lead to
 	// SharedHost is set where the nodes are this machine.
 	SharedHost bool
 	Code       string   // the code directory, below the home
@@ -25,8 +26,9 @@ type Cluster struct {
 
 // Owner is what Tunnels need of the owner of clusters.
 type Owner struct {
-	// Find turns what a person typed into a cluster that is up.
-	Find func(cluster string) (Cluster, error)
+	// Find turns what a person typed into a cluster that is up, for tunnels to one of
+	// its nodes.
+	Find func(cluster string, node int) (Cluster, error)
 	// Listed are the forwards that the profile of a cluster lists.
 	Listed func(cluster string) ([]string, error)
 	// Publish tells an event of a life of a cluster.

@@ -94,7 +94,7 @@ func old(t *testing.T, home, script, life, dir string) string {
 func work(t *testing.T, home string) {
 	t.Helper()
 	for _, name := range []string{".dlwb/bin/stop", ".dlwb/bin/agent-1", ".dlwb/runs/run-1/status", ".dlwb/sync/x", ".dlwb/kept/y/z", ".dlwb/compat",
-		".dlwb/in/a/stream", ".dlwb/look", ".dlwb/look.42", ".dlwb/.peers.123", ".dlwb/peers", ".dlwb/peer_key", ".dlwb/peer_known_hosts", "dlwb/demo/code/train.py", "dlwb/demo/venv/bin/python"} {
+		".dlwb/in/a/stream", ".dlwb/look", ".dlwb/look.42", ".dlwb/jupyter", ".dlwb/tensorboard", ".dlwb/tensorboard.1", ".dlwb/.peers.123", ".dlwb/peers", ".dlwb/peer_key", ".dlwb/peer_known_hosts", "dlwb/demo/code/train.py", "dlwb/demo/venv/bin/python"} {
 		put(t, home, name, "x")
 	}
 	must(t, addLine(filepath.Join(home, ".ssh/authorized_keys"), hostclaim.PeerLine+"ssh-ed25519 AAAA dlwb-peer"))

@@ -17,7 +17,7 @@ import (
 
 // ours are the names in ~/.dlwb that dlwb uses, or has used. They go also where
 // others have put something beside them.
-var ours = []string{"bin", "runs", "sync", "manifests", "kept", "compat", "in", "look", "jupyter", "fetched", "active", "meet",
+var ours = []string{"bin", "runs", "sync", "manifests", "kept", "compat", "in", "look", "jupyter", "tensorboard", "fetched", "active", "meet",
 	"peers", "peer_key", "peer_known_hosts", "claim"}
 
 // isOurs reports whether a file of ~/.dlwb is dlwb's, or was to become that.
