@@ -12,8 +12,19 @@ import (
 
 // mpiRun starts Open MPI's launcher with dlwb's own way to the other nodes: it
 // asks the node's agent to start a daemon there, by the key that the nodes have
-// for each other, which can do no more than that.
+// for each other, which can do no more than that. Open MPI 3.1.3 hangs, says Horovod
+// (docs/mpi.rst), and other MPIs have other options.
 const mpiRun = `umask 077
+case "$(mpirun --version 2>&1 | head -n 1) " in
+*"(Open MPI) 3.1.3 "*)
+    echo "dlwb: mpirun is Open MPI 3.1.3, which is known to hang; install another version, such as 4.1" >&2
+    exit 78
+    ;;
+*HYDRA* | *MPICH* | *MVAPICH* | *"Intel(R) MPI"*)
+    echo "dlwb: mpirun ($(command -v mpirun)) is not that of Open MPI, which the engines mpi and horovod need; put Open MPI's first on the PATH" >&2
+    exit 78
+    ;;
+esac
 cat >"$DLWB_RUN_DIR/mpi-rsh" <<'END'
 #!/bin/sh
 host=$1
