@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/reading"
 )
 
 func (a *app) forwardCommand() *cobra.Command {
@@ -158,7 +159,7 @@ func (a *app) reportEach(err error) {
 
 // holdOpen waits until the user has enough, or the cluster is gone and the
 // tunnels lead nowhere. How the tunnels stand is told meanwhile.
-func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *workbench.Subscription, opened []event.ForwardOpened) {
+func (a *app) holdOpen(ctx context.Context, w *workbench.Workbench, news *reading.Subscription, opened []event.ForwardOpened) {
 	for ctx.Err() == nil {
 		for _, e := range news.Next(ctx) {
 			switch b := e.Body.(type) {

@@ -12,6 +12,7 @@ import (
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/planning"
+	"github.com/dlwb/dlwb/workbench/reading"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -96,7 +97,7 @@ func (a *app) do(ctx context.Context, w *workbench.Workbench, plan *planning.Pla
 
 // samplesIn leaves telemetry out of a stream that is printed as text: only JSON
 // shows it.
-func (a *app) samplesIn(s *workbench.Subscription) *workbench.Subscription {
+func (a *app) samplesIn(s *reading.Subscription) *reading.Subscription {
 	if a.json {
 		return s
 	}
@@ -123,7 +124,7 @@ func (a *app) narrate(w *workbench.Workbench, cluster string, unheard, f func())
 }
 
 // follow prints events until ctx ends.
-func (p *printer) follow(ctx context.Context, sub *workbench.Subscription, unheard func()) {
+func (p *printer) follow(ctx context.Context, sub *reading.Subscription, unheard func()) {
 	for ctx.Err() == nil {
 		if err := p.print(sub.Next(ctx)); unread(err) {
 			unheard()

@@ -23,8 +23,9 @@ func (a *app) sweepCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "sweep [PROFILE]", Short: "run the trials of a profile's sweep, several at once, and find the best",
 		Long: `Runs the command of a profile once for each trial of its sweep, on the nodes of its
-cluster, which is brought up when it is not there. Each trial is a run of its own:
-dlwb runs, logs, compare and export know it.
+cluster, which is brought up when it is not there, or each as a job where a provider
+takes those. Each trial is a run of its own: dlwb runs, logs, compare and export know
+it.
 
 Ctrl-C, and even kill -9, leave the trials that run going on; dlwb sweep goes on with
 them, and runs none twice. A sweep that is done shows its leaderboard; --again
@@ -40,23 +41,46 @@ begins it anew. A change of the command or of the sweep makes another sweep.`,
 	c.Flags().BoolVar(&show, "show", false, "show the leaderboard as it is now, and run nothing")
 	c.MarkFlagsMutuallyExclusive("again", "show")
 	c.RunE = a.with(func(ctx context.Context, w *workbench.Workbench, args []string) error {
+		if show {
+			return a.showSweep(w, args)
+		}
 		plan, err := a.planOf(ctx, w, args)
+		if err == nil {
+			err = hasSweep(plan.Profile)
+		}
 		if err != nil {
 			return err
-		}
-		if !plan.Profile.Sweep.Given() {
-			return usageError{fmt.Errorf("%w: add sweep: {parameters: {lr: [0.1, 0.01]}}", profiles.Errors{plan.Profile.Fault("sweep", "sweep", "the profile has none", "", "dlwb help profile shows its keys")})}
-		}
-		if show {
-			board, err := workbench.NewFlows(w).Board(plan.Profile)
-			if err != nil {
-				return err
-			}
-			return a.answer(board, func(out io.Writer) { writeBoard(out, board) })
 		}
 		return a.sweep(ctx, w, plan, goal, again)
 	})
 	return c
+}
+
+func hasSweep(p *profiles.Profile) error {
+	if p.Sweep.Given() {
+		return nil
+	}
+	return usageError{fmt.Errorf("%w: add sweep: {parameters: {lr: [0.1, 0.01]}}", profiles.Errors{p.Fault("sweep", "sweep", "the profile has none", "", "dlwb help profile shows its keys")})}
+}
+
+// showSweep shows what is on record, and asks nobody.
+func (a *app) showSweep(w *workbench.Workbench, args []string) error {
+	path, err := profileOf(w, args)
+	if err != nil {
+		return err
+	}
+	p, err := profiles.LoadToShow(path)
+	if err == nil {
+		err = hasSweep(p)
+	}
+	if err != nil {
+		return err
+	}
+	board, err := workbench.NewFlows(w).Board(p)
+	if err != nil {
+		return err
+	}
+	return a.answer(board, func(out io.Writer) { writeBoard(out, board) })
 }
 
 // sweep runs the trials and prints how they go.

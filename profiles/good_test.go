@@ -62,7 +62,7 @@ func TestEveryKeyOfAFullProfileIsRead(t *testing.T) {
 		Metrics: []Metric{{"val/acc", `top-1 (\d+\.\d+)`}, {"tok/s", `it's (\d+) \[tokens\]`}},
 		Results: Results{Paths: []string{"outputs", "runs/last"}, Checkpoints: "outputs/ckpt"},
 		Limits:  Limits{Lifetime: 36 * time.Hour, Idle: 30 * time.Minute, Stall: 90 * time.Second, Lost: 2 * time.Minute, Log: 4 << 30, Replacements: 3},
-		Forward: []string{"jupyter", "tensorboard", "8265"}, Sweep: noSweep,
+		Forward: []string{"jupyter", "tensorboard", "8265", "node1:tensorboard", "node1:8265/http"}, Sweep: noSweep,
 	}
 	if !Equal(p, want) {
 		t.Errorf("got %+v\nwant %+v", p, want)

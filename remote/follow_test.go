@@ -270,9 +270,9 @@ func fileSays(path, text string) bool {
 // waitUntil looks again and again, for at most 10 s.
 func waitUntil(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Errorf("waited 10 s in vain until %s", what)
+			t.Errorf("waited 60 s in vain until %s", what)
 			return
 		}
 	}

@@ -172,7 +172,7 @@ func TestForwardPassesOnAHalfClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(60 * time.Second))
 	if _, err := conn.Write(make([]byte, 100_000)); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestForwardToWhereNobodyListensSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(60 * time.Second))
 	if got, _ := io.ReadAll(conn); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
@@ -257,7 +257,7 @@ func TestClosedTunnelEndsItsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []net.Conn{conn, far} {
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(60 * time.Second))
 		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, errTimeout(err)) {
 			t.Errorf("still open: %v", err)
 		}

@@ -71,7 +71,7 @@ func TestNodesBehindOneJumpHostShareItsConnection(t *testing.T) {
 		_ = n.Close()
 	}
 	settled := func() bool { hops.Lock(); defer hops.Unlock(); return len(hops.open) == 0 }
-	for deadline := time.Now().Add(10 * time.Second); !settled(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !settled(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the connection to the jump host is still there when all nodes are closed")
 		}

@@ -154,7 +154,7 @@ func TestWhatAKilledProcessCommittedIsThere(t *testing.T) {
 	s := openAt(t, path)
 	cmd := again(t, path, "victim")
 	var before []Event
-	for deadline := time.Now().Add(15 * time.Second); len(before) < batchSize; {
+	for deadline := time.Now().Add(60 * time.Second); len(before) < batchSize; {
 		if time.Now().After(deadline) {
 			t.Fatalf("the process wrote nothing: %s", cmd.Stderr)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/reading"
 )
 
 // A node that prints fast makes hundreds of pieces a second, and each look at them is
@@ -37,7 +38,7 @@ func TestAFloodIsReadTogetherAndNoneOfItIsLost(t *testing.T) {
 			}
 		}
 	}
-	if most := int(time.Since(began)/gatherFor) + 2; looks > most || looks < 2 {
+	if most := int(time.Since(began)/reading.GatherFor) + 2; looks > most || looks < 2 {
 		t.Errorf("%d pieces were looked at %d times in %v, want %d at most", pieces, looks, time.Since(began), most)
 	}
 }

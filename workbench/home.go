@@ -11,8 +11,6 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
-	"github.com/dlwb/dlwb/workbench/money"
-	"github.com/dlwb/dlwb/workbench/told"
 )
 
 // Home says what exists: profiles that were used, clusters that are not gone,
@@ -90,7 +88,7 @@ func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (event.Clu
 // and its end. A machine that the provider proves to be gone, and that nobody
 // has told of, is told of now: every reader then knows.
 func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) error {
-	a, err := w.account(c.ID)
+	a, err := w.books.Of(c.ID)
 	if err != nil {
 		return err
 	}
@@ -103,11 +101,11 @@ func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) erro
 				}
 			}
 		}
-		if a, err = w.account(c.ID); err != nil {
+		if a, err = w.books.Of(c.ID); err != nil {
 			return err
 		}
 	}
-	info.Checkpoint = w.checkpoint(c.ID, info.Run)
+	info.Checkpoint = w.books.Checkpoint(c.ID, info.Run, now())
 	info.PricePerHour, info.Spent, info.Ends = a.Rate(), a.Spent(now()), a.Ends
 	info.Lived = a.Lived(c.CreatedAt, now()).Seconds()
 	if info.Phase == event.PhaseReady && a.AllGone() {
@@ -117,45 +115,6 @@ func (w *Workbench) settleAccount(c store.Cluster, info *event.ClusterInfo) erro
 		info.Next = &b
 	}
 	return nil
-}
-
-// account folds the events of a life. What was folded is kept, so that a list
-// that is drawn each second reads only what is new.
-func (w *Workbench) account(life int64) (money.Account, error) {
-	w.folding.Lock()
-	defer w.folding.Unlock()
-	f := w.folded[life]
-	if f == nil {
-		f = &folded{}
-		w.folded[life] = f
-	}
-	rows, err := w.db.SinceLife(life, f.seq, 0)
-	if err != nil {
-		return money.Account{}, err
-	}
-	for _, row := range rows {
-		f.seq = row.Seq
-		if e, ok := told.Decode(row); ok {
-			f.account.Apply(e)
-			f.checkpoint.Apply(e)
-		}
-	}
-	return f.account.Clone(), nil
-}
-
-// folded is how far the events of a life were folded.
-type folded struct {
-	seq     int64
-	account money.Account
-	// checkpoint is the newest of the run that told of one last.
-	checkpoint event.Checkpoint
-}
-
-// checkpoint is the newest checkpoint of a run, as account has folded it.
-func (w *Workbench) checkpoint(life int64, run string) *event.Checkpoint {
-	w.folding.Lock()
-	defer w.folding.Unlock()
-	return w.folded[life].checkpoint.At(now(), run)
 }
 
 const (

@@ -62,7 +62,7 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 		return noStep(d.plan.Provider, until)
 	}
 	if lands {
-		if through, err := d.land(ctx, j, p); through || err != nil {
+		if through, err := d.land(ctx, p); through || err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,11 @@ func (j jobs) toLaunch(ctx context.Context, d *drive) error {
 	if d.watch, err = d.w.locks.ClaimSoon(ctx, d.plan.Cluster, locks.Watch); err != nil {
 		return err
 	}
-	id := naming.NewRun(d.plan.Name)
+	return d.handInAs(ctx, j, naming.NewRun(d.plan.Name))
+}
+
+// handInAs lays out the ranks of a run and hands it in under an id.
+func (d *drive) handInAs(ctx context.Context, j jobs, id string) error {
 	made, err := planning.LayRanks(d.plan.Profile, d.jobSite(j, id))
 	if err == nil {
 		err = d.carried(made)
@@ -188,7 +192,7 @@ func (d *drive) jobSite(j jobs, run string) planning.Site {
 func (d *drive) recordJob(id string, made engine.Plan) (store.Run, runData, error) {
 	p := d.plan.Profile
 	data := runData{Ranks: planning.RankInfos(made), Nodes: d.plan.Nodes, Forward: p.Forward, Stall: p.Limits.Stall.Seconds(), Grace: planning.Grace(p).Seconds(),
-		RankAtFault: -1, NodeAtFault: -1}
+		Trial: d.trial, Key: d.goal.Key, RankAtFault: -1, NodeAtFault: -1}
 	for _, m := range p.Metrics {
 		data.Metrics = append(data.Metrics, [2]string{m.Name, m.Regex})
 	}

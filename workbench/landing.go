@@ -24,22 +24,29 @@ func (j jobs) landing() (cloud.Landing, bool) {
 	return p, is
 }
 
-// land gets the machine ready on whose disk the job will find its environment
-// and its code. through reports that the goal is reached with that.
-func (d *drive) land(ctx context.Context, j jobs, p cloud.Landing) (through bool, err error) {
+// landOn reaches the machine on whose disk jobs find their environment and their code.
+func (d *drive) landOn(ctx context.Context, p cloud.Landing) error {
 	life, err := d.w.lifeOf(d.record)
 	if err == nil {
 		err = d.nameReplicas()
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	m, err := p.Land(ctx, life, planning.Spec(d.plan.Profile))
 	if err != nil {
-		return false, &event.Fault{What: "reach the machine that jobs are handed in on", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
+		return &event.Fault{What: "reach the machine that jobs are handed in on", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}
-	shape := p.Shape(planning.Spec(d.plan.Profile))
-	d.link, d.modules = d.w.stationLink(d.record, d.data.Cluster, m), shape.Modules
+	d.link, d.modules = d.w.stationLink(d.record, d.data.Cluster, m), p.Shape(planning.Spec(d.plan.Profile)).Modules
+	return nil
+}
+
+// land gets the machine ready on whose disk the job will find its environment
+// and its code. through reports that the goal is reached with that.
+func (d *drive) land(ctx context.Context, p cloud.Landing) (through bool, err error) {
+	if err := d.landOn(ctx, p); err != nil {
+		return false, err
+	}
 	for _, s := range []struct {
 		name, text string
 		do         func(context.Context) (string, bool, error)
@@ -58,7 +65,7 @@ func (d *drive) land(ctx context.Context, j jobs, p cloud.Landing) (through bool
 			return true, d.setPhase(event.PhaseReady)
 		}
 	}
-	d.data.GPUs = slices.Repeat([]int{shape.GPUs}, d.plan.Nodes)
+	d.data.GPUs = slices.Repeat([]int{p.Shape(planning.Spec(d.plan.Profile)).GPUs}, d.plan.Nodes)
 	return false, d.saveData()
 }
 

@@ -19,7 +19,7 @@ func (w *Workbench) lifeOf(c store.Cluster) (cloud.Life, error) {
 	if err != nil {
 		return cloud.Life{}, err
 	}
-	a, err := w.account(c.ID)
+	a, err := w.books.Of(c.ID)
 	if err != nil {
 		return cloud.Life{}, err
 	}

@@ -17,7 +17,7 @@ func (w *Workbench) Removal(cluster string) (event.Removal, error) {
 	if err != nil {
 		return event.Removal{Cluster: c.Name}, err
 	}
-	a, err := w.account(c.ID)
+	a, err := w.books.Of(c.ID)
 	if err != nil {
 		return event.Removal{Cluster: c.Name}, err
 	}

@@ -24,7 +24,7 @@ func (d *drive) startAgain(ctx context.Context) error {
 	for why := d.why(); why != again.Not; why = d.why() {
 		ended := *d.outcome.Ended
 		which, refused := tries.Next(why, d.plan.Profile)
-		a, err := d.w.account(d.s.life)
+		a, err := d.w.books.Of(d.s.life)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -37,8 +38,9 @@ type SweepOutcome struct {
 func (f Flows) Sweep(ctx context.Context, plan *planning.Plan, goal Goal, again bool) (SweepOutcome, error) {
 	w := f.w
 	out := SweepOutcome{Outcome: Outcome{Cluster: plan.Cluster}}
-	if _, is := w.jobs[plan.Provider]; is {
-		return out, &event.Fault{What: "run a sweep", Node: -1, Why: "provider " + plan.Provider + " takes whole jobs, and trials share nodes", Next: "dlwb run hands one in"}
+	if traits(plan.Provider).Budgeted {
+		return out, &event.Fault{What: "run a sweep", Node: -1, Why: "each trial would be a job of provider " + plan.Provider + " that is paid for by itself, and nothing would bound what all of them cost",
+			Next: "dlwb run hands one in"}
 	}
 	id, err := w.sweepID(plan.Profile, again)
 	if err != nil {
@@ -91,10 +93,18 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 	if err != nil {
 		return event.SweepChanged{}, err
 	}
-	if going && len(d.data.Envs) == d.plan.Nodes {
+	j, isJobs := d.jobs()
+	switch p, lands := j.landing(); {
+	case isJobs && lands && going && len(d.data.Envs) > 0:
+		err = d.landOn(ctx, p)
+	case isJobs && lands:
+		_, err = d.land(ctx, p)
+	case isJobs:
+		err = d.nameReplicas()
+	case going && len(d.data.Envs) == d.plan.Nodes:
 		err = d.step(ctx, event.StepCluster, units.Count(d.plan.Nodes, "node")+" on "+d.plan.Provider, d.up)
 		d.arrived = err == nil
-	} else {
+	default:
 		err = d.toLaunch(ctx)
 	}
 	if err == nil {
@@ -116,9 +126,25 @@ func (d *drive) sweep(ctx context.Context) (event.SweepChanged, error) {
 	return sweeping(slots).Run(ctx)
 }
 
-// slots are the places for trials on the nodes.
+// jobs is the backend of a drive whose provider takes whole jobs; false: it has nodes.
+func (d *drive) jobs() (jobs, bool) {
+	p, is := d.w.jobs[d.plan.Provider]
+	return jobs{p, d.w}, is
+}
+
+// jobsAtOnce is how many trials that are jobs wait in a queue, or run, at once where the
+// profile does not say.
+const jobsAtOnce = 4
+
+// slots are the places for trials on the nodes. One that is a job has nodes of its own.
 func (d *drive) slots() ([]sweep.Slot, error) {
 	s := d.plan.Profile.Sweep
+	if _, is := d.jobs(); is {
+		if s.Nodes > 1 || s.GPUs > 0 {
+			return nil, profiles.Errors{d.plan.Profile.Fault("sweep", "sweep", "sweep.nodes and sweep.gpus share out the nodes of a cluster, and each trial is a job of its own here", "", "machines.count and machines.gpus say what each has")}
+		}
+		return sweep.Slots(make([]int, cmp.Or(s.Parallel, jobsAtOnce)), 1, 0), nil
+	}
 	slots := sweep.Slots(d.data.GPUs, s.Nodes, s.GPUs)
 	if len(slots) == 0 {
 		return nil, profiles.Errors{d.plan.Profile.Fault("sweep.gpus", "sweep.gpus "+strconv.Itoa(s.GPUs), "no node has so many: they have "+units.Numbers(d.data.GPUs), "", "lower it")}
@@ -176,6 +202,12 @@ func (d *drive) launchTrial(ctx context.Context, run string, label sweep.Label, 
 		return err
 	}
 	defer lock.Release()
+	if j, is := d.jobs(); is {
+		t, plan := *d, *d.plan
+		plan.Profile = p
+		t.plan, t.trial, t.outcome, t.goal.Detach = &plan, &label, Outcome{}, true
+		return t.handInAs(ctx, j, run)
+	}
 	_, _, err = d.part(label, p).launchAs(ctx, run)
 	return err
 }

@@ -19,9 +19,11 @@ import (
 	"github.com/dlwb/dlwb/workbench/history"
 	"github.com/dlwb/dlwb/workbench/locks"
 	"github.com/dlwb/dlwb/workbench/market"
+	"github.com/dlwb/dlwb/workbench/money"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/results"
 	"github.com/dlwb/dlwb/workbench/silence"
+	"github.com/dlwb/dlwb/workbench/told"
 	"github.com/dlwb/dlwb/workbench/trust"
 	"github.com/dlwb/dlwb/workbench/tunnel"
 )
@@ -70,8 +72,7 @@ type Workbench struct {
 	roster   event.Roster         // of the nodes
 	watching map[string]bool      // clusters that a background watch is held for
 	seen     map[int64]seenStates // what the providers said last, by life
-	folding  sync.Mutex
-	folded   map[int64]*folded // by life
+	books    *money.Books
 }
 
 // DefaultDir is where state is kept: $DLWB_HOME, else dlwb below
@@ -102,8 +103,12 @@ func Open(o Options) (*Workbench, error) {
 	w := &Workbench{
 		dir: o.Dir, locks: locks.Dir(filepath.Join(o.Dir, "locks")), db: db, gate: trust.New(o.Dir), settings: o.Settings, providers: map[string]cloud.Provider{}, jobs: map[string]cloud.JobProvider{},
 		news: make(chan struct{}), links: map[string]*link{},
-		watching: map[string]bool{}, seen: map[int64]seenStates{}, folded: map[int64]*folded{},
+		watching: map[string]bool{}, seen: map[int64]seenStates{},
 	}
+	w.books = money.NewBooks(func(life, after int64) ([]event.Event, error) {
+		rows, err := db.SinceLife(life, after, 0)
+		return told.All(rows), err
+	})
 	w.results = results.New(db, results.Owner{Dir: w.runDir, Run: w.runWithResults, Told: w.toldOf, Readable: w.readable, Kept: w.keeps, Reach: w.reachResults})
 	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.results.Placed, ReadLog: w.ReadLog, Changed: w.changed})
 	w.cleaner = cleanup.New(db, cleanup.Owner{Runs: func() ([]store.Run, error) { return w.runs("") }, FindRun: w.FindRun,

@@ -20,6 +20,7 @@ import (
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/locks"
+	"github.com/dlwb/dlwb/workbench/reading"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -117,7 +118,7 @@ func TestAReaderOfAReusedNameSeesOnlyTheNewLife(t *testing.T) {
 	}
 	begin(t, w, "c", "new")
 	publish(t, w, old, event.Noticed{Level: "info", Text: "late news of the old life"})
-	for name, sub := range map[string]*Subscription{"from the start": w.Subscribe("c"), "from now": fresh} {
+	for name, sub := range map[string]*reading.Subscription{"from the start": w.Subscribe("c"), "from now": fresh} {
 		events := sub.Waiting()
 		if len(events) != 1 || events[0].Run != "new" {
 			t.Errorf("%s: %v", name, names(events))

@@ -52,7 +52,7 @@ func TestTheConsoleOfASilentMachineIsFetched(t *testing.T) {
 	r.spec.Count = 1
 	c := r.up()
 	var console []string
-	for end := time.Now().Add(10 * time.Second); len(console) == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); len(console) == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		_, console = r.provider().Testify(t.Context(), c, 0) // AWS has it late
 	}
 	if len(console) != consoleLines || !strings.Contains(console[consoleLines-1], "Failed to start ssh.service") {

@@ -207,9 +207,9 @@ func exitCode(t *testing.T, client *ssh.Client, line string) int {
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after 10 s still not: %s", what)
+			t.Fatalf("after 60 s still not: %s", what)
 		}
 	}
 }

@@ -38,6 +38,7 @@ var rooms = map[string][]string{
 	"sharing":   {"event"},
 	"witness":   {},
 	"rankport":  {"event"},
+	"reading":   {"event", "history", "samples", "told"},
 	"results":   {"event", "follow", "planning", "sharing"},
 	"samples":   {"event"},
 	"told":      {"event"},

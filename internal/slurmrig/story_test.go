@@ -262,6 +262,8 @@ func TestJobsOfARealSlurm(t *testing.T) {
 		{"killed at each call", crashes},
 		{"through ssh", throughSSH},
 		{"its logs are whole however often they are cut", cuts},
+		{"the trials of a sweep are jobs", sweeps},
+		{"a step of a chain that is done is skipped", chains},
 		{"the time is up", timeUp},
 	} {
 		t.Run(story.name, func(t *testing.T) { story.play(t, newDesk(t, base, program)) })

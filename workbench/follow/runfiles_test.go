@@ -133,7 +133,7 @@ func (p *place) want(what, want string) {
 	if err := p.f.read(context.Background(), true); err != nil {
 		p.t.Fatal(err)
 	}
-	for limit := time.Now().Add(10 * time.Second); p.said() != want; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(60 * time.Second); p.said() != want; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
 			p.t.Errorf("%s:\n got %s\nwant %s", what, p.said(), want)
 			return

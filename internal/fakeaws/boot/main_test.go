@@ -191,9 +191,9 @@ func sh(t *testing.T, n *remote.Node, line string) string {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after 15 s still not: %s", what)
+			t.Fatalf("after 60 s still not: %s", what)
 		}
 	}
 }

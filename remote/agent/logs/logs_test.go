@@ -82,7 +82,7 @@ func TestALineOfItsOwnIsNotHeldBack(t *testing.T) {
 		if _, err := write.WriteString("line\n"); err != nil {
 			t.Fatal(err)
 		}
-		for limit := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		for limit := time.Now().Add(60 * time.Second); ; time.Sleep(time.Millisecond) {
 			if info, err := os.Stat(run.Path("rank-0.log")); err == nil && info.Size() == int64(5*(i+1)) {
 				break
 			}

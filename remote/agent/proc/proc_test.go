@@ -113,7 +113,7 @@ func TestASignalReachesTheProcessThatWasMeantOrNobody(t *testing.T) {
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(time.Millisecond) {
 		if _, ok := Read(p.PID); !ok { // a zombie is not there any more
 			break
 		}

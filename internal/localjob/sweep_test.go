@@ -1,0 +1,151 @@
+//go:build linux
+
+package localjob
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dlwb/dlwb/internal/jobstory"
+)
+
+// board is what dlwb sweep --show --json says.
+type board struct {
+	Trials, Done, Early, Failed, Running int
+	Best                                 int
+	Rows                                 []struct {
+		Trial int
+		Run   string
+		State string
+	}
+}
+
+func (p *project) board() (b board) {
+	p.T.Helper()
+	if err := json.Unmarshal([]byte(p.Must("sweep", "--show", "--json")), &b); err != nil {
+		p.T.Fatal(err)
+	}
+	return b
+}
+
+// searching writes a profile with a sweep of six trials, the loss of which is the
+// better the lower their rate.
+func (p *project) searching(steps int, rates, more string) {
+	p.T.Helper()
+	p.Write("train.py", fmt.Sprintf(`import argparse, time
+a = argparse.ArgumentParser()
+a.add_argument("--lr", type=float)
+lr = a.parse_args().lr
+for i in range(1, %d):
+    print(f"step {i} loss {lr + 1 / i:.4f}", flush=True)
+    time.sleep(0.1)
+`, steps+1))
+	p.Write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: plain, procs_per_node: 1, command: train.py}\n"+
+		"sweep: {parameters: {lr: ["+rates+"]}, metric: loss, "+more+"}\n")
+	p.Trust("dlwb.yaml")
+}
+
+func TestTheTrialsOfASweepAreJobs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles dlwb")
+	}
+	program := Build(t)
+	for name, part := range map[string]func(*testing.T, *project){"one after the other, and killed": trialsAreJobs, "ended early": trialEndedEarly,
+		"down": downEndsTrials, "nothing shared": trialsShareNothing} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			part(t, newProject(t, program))
+		})
+	}
+}
+
+// The trials of a sweep are jobs, so many at once as the profile says. A dlwb that is
+// killed leaves them; the next one goes on with them, and hands none in twice.
+func trialsAreJobs(t *testing.T, p *project) {
+	p.searching(10, "0.6, 0.5, 0.4, 0.3, 0.2, 0.1", "parallel: 2")
+	first := p.Command("sweep", "--json")
+	var said bytes.Buffer
+	first.Stdout = &said
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.Await("two trials are through", func() bool { return p.board().Done >= 2 })
+	_ = first.Process.Kill()
+	_ = first.Wait()
+	most := 0.0
+	whole := said.String()[:strings.LastIndex(said.String(), "\n")+1] // it was killed
+	for _, e := range jobstory.Said(t, whole) {
+		if running, is := e["running"].(float64); is && e["event"] == "sweep" {
+			most = max(most, running)
+		}
+	}
+	if most != 2 {
+		t.Errorf("%v trials ran at once, not 2", most)
+	}
+	begun := p.board()
+	events := jobstory.Said(t, p.Must("sweep", "--json", "--down"))
+	b := p.board()
+	if b.Trials != 6 || b.Done != 6 || b.Best != 6 {
+		t.Fatalf("%+v", b)
+	}
+	for i, row := range begun.Rows {
+		if row.State == "done" && !strings.Contains(fmt.Sprint(b.Rows), row.Run) {
+			t.Errorf("trial %d was run as %s, and that is not on the board: %+v", i, row.Run, b.Rows)
+		}
+	}
+	if runs := strings.Count(p.Must("runs", "--json"), `"verdict":"succeeded"`); runs != 6 {
+		t.Errorf("six trials have %d runs", runs)
+	}
+	if proven := jobstory.EventOf(t, events, "receipt")["proven"]; proven != true {
+		t.Errorf("the receipt says %v", proven)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.Dir, "../state/localjob/*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// A trial that is worse than the others is ended early, and its place is the next one's.
+func trialEndedEarly(t *testing.T, p *project) {
+	p.searching(60, "0.1, 0.2, 0.3, 4, 5, 6", "parallel: 3, stop: median, warmup: 5")
+	p.Must("sweep", "--json")
+	b := p.board()
+	if b.Trials != 6 || b.Done+b.Early != 6 || b.Early == 0 || b.Best != 1 {
+		t.Errorf("%+v", b)
+	}
+	if out := p.Must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+		t.Errorf("down says\n%s", out)
+	}
+}
+
+// down ends all jobs of a sweep that goes on.
+func downEndsTrials(t *testing.T, p *project) {
+	p.searching(3000, "0.6, 0.5, 0.4, 0.3", "parallel: 3")
+	sweep := p.Command("sweep", "--json")
+	if err := sweep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.Await("three trials run", func() bool { return p.board().Running == 3 })
+	_ = sweep.Process.Kill()
+	_ = sweep.Wait()
+	if out := p.Must("down", "jobs", "--plain"); !strings.Contains(out, "nothing is left") {
+		t.Errorf("down says\n%s", out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.Dir, "../state/localjob/*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	if out := p.Must("runs", "--json"); strings.Count(out, `"verdict":"stopped"`) != 3 {
+		t.Errorf("the ends of the trials:\n%s", out)
+	}
+}
+
+// What a job can't share is refused where it stands.
+func trialsShareNothing(t *testing.T, p *project) {
+	p.searching(3, "0.6, 0.5", "nodes: 2")
+	if out, err := p.Try("sweep", "--plain"); err == nil || !strings.Contains(out, "each trial is a job of its own") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
