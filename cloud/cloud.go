@@ -58,6 +58,9 @@ type Node struct {
 	// no other address is to be: a person has given this one.
 	PeerUnsure bool `json:"peer_unsure,omitempty"`
 	PeerGiven  bool `json:"peer_given,omitempty"`
+	// PeerClosed says that PeerHost is where the others reach it, and that its sshd there
+	// lets them not in: what they need of it comes by this machine.
+	PeerClosed bool `json:"peer_closed,omitempty"`
 	// Interface is the network interface that carries traffic between the
 	// nodes ("lo", "ens5"); empty when unknown.
 	Interface string `json:"interface,omitempty"`

@@ -11,6 +11,7 @@ import (
 
 	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
 	"github.com/dlwb/dlwb/internal/nearword"
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -50,7 +51,12 @@ func (d *decoder) hostMap(f *Field, n *yaml.Node) (*yaml.Node, hosts.HostOption)
 		return nil, o
 	}
 	one := *host
-	who, port := cutHost(host.Value)
+	name, own := ownssh.Cut(host.Value)
+	who, port := cutHost(name)
+	if v := given["port"]; v != nil && own {
+		d.flaw(join(f.Key, "port"), v, flaw{why: "your own ssh takes the port from its configuration", next: "say Port in ~/.ssh/config"})
+		return nil, o
+	}
 	for _, part := range []struct{ key, already string }{{"user", who}, {"port", port}} {
 		if v := given[part.key]; v != nil && part.already != "" {
 			d.flaw(join(f.Key, part.key), v, flaw{why: "host has it already: " + part.already, next: "keep one of the two"})
@@ -58,7 +64,10 @@ func (d *decoder) hostMap(f *Field, n *yaml.Node) (*yaml.Node, hosts.HostOption)
 		}
 	}
 	if v := given["user"]; v != nil {
-		one.Value = v.Value + "@" + one.Value
+		one.Value = v.Value + "@" + name
+		if own {
+			one.Value = ownssh.Prefix + one.Value
+		}
 	}
 	if v := given["port"]; v != nil {
 		one.Value += ":" + v.Value

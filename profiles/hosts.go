@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	hosts "github.com/dlwb/dlwb/cloud/hosts/options"
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -27,17 +28,17 @@ var (
 	hostForm = hostPattern(`[A-Za-z0-9_]`)
 )
 
-// hostPattern matches user@host:port, with what the host begins and ends with.
+// hostPattern matches user@host:port, ssh: in front of it or not, with what the host begins and ends with.
 func hostPattern(edge string) *regexp.Regexp {
 	name := edge + `(([.-]|` + edge + `)*` + edge + `)?`
-	return regexp.MustCompile(`^([A-Za-z_][\w.-]*@)?(` + name + `|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+	return regexp.MustCompile(`^(ssh:)?([A-Za-z_][\w.-]*@)?(` + name + `|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
 }
 
 // hostsType is a list of hosts, in which one entry may stand for many.
 var hostsType = hostList()
 
 func hostList() *Type {
-	t := listType("list of hosts", "each host, user@host or user@host:port, or a mapping with `host` and what the host has of its own: "+
+	t := listType("list of hosts", "each host, user@host or user@host:port, or ssh:host for one by your own ssh, or a mapping with `host` and what the host has of its own: "+
 		"`user`, `port`, `gpus` (numbers), `dir`, `python`, `host_key`, `peer` (where the other hosts reach it); gpu[1-4] stands for four", false, hostSchema, readHost)
 	list := t.parse
 	t.parse = func(d *decoder, f *Field, n *yaml.Node, into any) {
@@ -97,6 +98,13 @@ func (d *decoder) spreadHost(f *Field, item *yaml.Node, into *yaml.Node, options
 // spreadHosts are the hosts that an entry stands for, in order: the last range
 // of several runs fastest. One without a range stands for itself.
 func spreadHosts(text string) ([]string, flaw) {
+	if name, own := ownssh.Cut(text); own {
+		all, fl := spreadHosts(name)
+		for i := range all {
+			all[i] = ownssh.Prefix + all[i]
+		}
+		return all, fl
+	}
 	at := rangeForm.FindStringSubmatchIndex(text)
 	if at == nil || !hostsForm.MatchString(text) {
 		return []string{text}, flaw{}
@@ -132,10 +140,13 @@ func spreadHosts(text string) ([]string, flaw) {
 func readHost(_ *Field, text string) (string, flaw) {
 	m := hostForm.FindStringSubmatch(text)
 	if m == nil {
-		return "", flaw{why: "this is no address", next: "write host, user@host or user@host:port; IPv6 in brackets"}
+		return "", flaw{why: "this is no address", next: "write host, user@host or user@host:port; IPv6 in brackets; or ssh:host, by your own ssh"}
+	}
+	if name, own := ownssh.Cut(text); own && !ownssh.Plain(name) {
+		return "", flaw{why: "your own ssh takes a host from its configuration, and no port or address in brackets here", next: "say HostName and Port in ~/.ssh/config, and write ssh:host or ssh:user@host"}
 	}
 	if port, _ := strconv.Atoi(strings.TrimPrefix(m[len(m)-1], ":")); m[len(m)-1] != "" && (port < 1 || port > 65535) {
-		return "", flaw{why: "a port is a number from 1 to 65535", next: "such as " + m[2] + ":22"}
+		return "", flaw{why: "a port is a number from 1 to 65535", next: "such as " + m[3] + ":22"}
 	}
 	return text, flaw{}
 }

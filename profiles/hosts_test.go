@@ -137,3 +137,34 @@ func TestForwardsAreNamesPortsAndHTTPPorts(t *testing.T) {
 		}
 	}
 }
+
+// ssh: leads to a host by the user's own ssh, which has a configuration for the rest.
+func TestHostsMayBeReachedByTheUsersOwnSSH(t *testing.T) {
+	const head, tail = "provider: hosts\nmachines:\n  hosts: [", "]\nrun: {command: train.py}\n"
+	p := mustParse(t, "x.yaml", []byte(head+`ssh:gpu1, "ssh:ada@gpu[2-3]", ssh:22, {host: ssh:gpu4, gpus: [0]}, {host: "ssh:gpu5", user: ada}`+tail))
+	m := p.Own().(*hosts.Machines)
+	if want := []string{"ssh:gpu1", "ssh:ada@gpu2", "ssh:ada@gpu3", "ssh:22", "ssh:gpu4", "ssh:ada@gpu5"}; !slices.Equal(m.Hosts, want) {
+		t.Errorf("%q", m.Hosts)
+	}
+	if again := mustParse(t, "x.yaml", Write(p)); !reflect.DeepEqual(again.Own(), p.Own()) {
+		t.Errorf("written and read again: %+v", again.Own())
+	}
+	var told []string
+	for _, e := range hosts.Provider.Effects(m) {
+		told = append(told, e.Text)
+	}
+	if text := strings.Join(told, "\n"); !strings.Contains(text, "gpu1, ada@gpu2, ada@gpu3, gpu4, ada@gpu5 by your own ssh") {
+		t.Errorf("whoever trusts it is told\n%s", text)
+	}
+	for entry, why := range map[string]string{
+		"ssh:gpu1:2222": "takes a host from its configuration", "'ssh:[::1]'": "takes a host from its configuration", "ssh:-oProxyCommand=x": "this is no address",
+		"'ssh:a;b'": "this is no address", "'ssh:$(x)'": "this is no address", "ada@ssh:gpu1": "this is no address", "'ssh:'": "this is no address",
+		"{host: ssh:gpu1, port: 22}":                                                "takes the port from its configuration",
+		"{host: ssh:ada@gpu1, user: eve}":                                           "host has it already: ada",
+		"{host: ssh:gpu1, host_key: '" + "SHA256:" + strings.Repeat("a", 43) + "'}": "is what your own ssh checks",
+	} {
+		if _, err := Parse("x.yaml", []byte(head+entry+tail)); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", entry, err)
+		}
+	}
+}

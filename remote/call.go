@@ -182,6 +182,9 @@ func (n *Node) fresh(ctx context.Context, l *link) bool {
 	if l.loan != nil {
 		return time.Since(l.born) < freshFor || l.loan.fresh(ctx)
 	}
+	if l.own {
+		return n.ownAnswers(ctx, l)
+	}
 	if l.client == nil || time.Since(l.client.Heard()).Abs() < n.bounds.Every+freshFor {
 		return true
 	}

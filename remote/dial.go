@@ -57,6 +57,7 @@ func (n *Node) try(a *attempt, notBefore time.Time) {
 	w, err := n.open(n.ctx)
 	n.mu.Lock()
 	n.attempt = nil
+	n.refused = refused(err)
 	switch {
 	case n.closed && err == nil:
 		w.machine.Kill(ErrClosed)
@@ -108,6 +109,9 @@ func (n *Node) dial(ctx context.Context) (way, error) {
 		return w, err
 	}
 	t := n.target
+	if t.Own.Name != "" {
+		return n.byOwn(ctx)
+	}
 	p := party{
 		name: t.Name, addr: t.Addr, user: t.User, hostKeys: []string{t.HostKey}, keyFile: t.KeyFile, keys: t.Keys, reach: t.Reach,
 		shown: func(key ssh.PublicKey) {

@@ -53,7 +53,7 @@ const lentSilent = 2 * time.Second
 // answers reports whether a link answers; else it has ended, or ctx has.
 func (n *Node) answers(ctx context.Context, l *link) bool {
 	if l.client == nil {
-		return true
+		return n.ownAnswers(ctx, l)
 	}
 	asked := time.Now()
 	heard := func() bool { return !l.client.Heard().Before(asked) }

@@ -14,6 +14,7 @@ type link struct {
 	machine transport.Machine
 	client  *sshconn.Conn // nil: the way is another one than ssh
 	loan    *borrowed     // nil: the connection is this process's own
+	own     bool          // the user's own ssh keeps the connection
 	born    time.Time
 	dead    chan struct{} // closed when the way has ended
 	why     error         // why it ended; valid after dead
@@ -47,7 +48,7 @@ func (l *link) cause(err error) error {
 
 // addLocked takes a fresh way into use and watches it.
 func (n *Node) addLocked(w way) {
-	l := &link{machine: w.machine, client: w.client, loan: w.loan, born: time.Now(), dead: make(chan struct{})}
+	l := &link{machine: w.machine, client: w.client, loan: w.loan, own: w.own, born: time.Now(), dead: make(chan struct{})}
 	n.links = append(n.links, l)
 	n.wakeLocked()
 	n.tasks.Go(func() { n.watch(l) })

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/remote/transport"
 	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
@@ -47,6 +48,9 @@ type Target struct {
 	// Reach connects to the node where TCP does not lead there; nil: by Jumps
 	// and TCP. It is bounded by its context.
 	Reach func(ctx context.Context) (net.Conn, error) `json:"-"`
+	// Own is the way by the user's own ssh, in place of all of the above but Name; none:
+	// dlwb itself dials.
+	Own ownssh.Way
 	// Called is what the user calls the node; empty: Name.
 	Called string
 	// Shelf tells what is kept in the home directory there from what another node
@@ -74,6 +78,7 @@ type Node struct {
 	attempt   *attempt      // the dial under way; nil when there is none
 	changed   chan struct{} // closed and replaced when a link came or went
 	shown     string        // the host key of the last handshake that was accepted
+	refused   bool          // the last dial ended with a login that was refused
 	failures  int           // dials and short-lived links since the last good one
 	notBefore time.Time     // when the next dial may start
 

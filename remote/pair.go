@@ -63,6 +63,9 @@ func Pair(ctx context.Context, nodes []*Node, peers []Peer, keyFile string) erro
 func pairRequest(public, private string, peers []Peer) (r wire.PairRequest, err error) {
 	var known, list strings.Builder
 	for _, p := range peers {
+		if p.HostKey == "" && p.Host != "" {
+			continue // by the user's own ssh, and nothing is known by which another could know it
+		}
 		if err := p.check(); err != nil {
 			return r, err
 		}

@@ -16,6 +16,9 @@ const probeEvery = 3
 // nothing at all costs the link, and the next call starts another one.
 func (n *Node) probe(l *link, s *wire.Session) {
 	every, limit := probeEvery*n.bounds.Every, n.bounds.Shell
+	if l.own { // nothing else tells that the connection is dead
+		limit = n.bounds.Answer
+	}
 	for {
 		select {
 		case <-time.After(max(every-s.Silent(), every/probeEvery)):

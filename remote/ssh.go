@@ -17,6 +17,7 @@ type way struct {
 	machine transport.Machine
 	client  *sshconn.Conn
 	loan    *borrowed
+	own     bool // by the user's own ssh
 }
 
 // overSSH is a connection as a transport.

@@ -280,7 +280,7 @@ func remember(c cloud.Cluster, before cloud.Cluster) cloud.Cluster {
 		c.Nodes[i].Interface = was.Interface
 		given := n.PeerHost == was.PeerHost && n.PeerPort == was.PeerPort
 		if n.PeerUnsure && !was.PeerUnsure && was.Addr == n.Addr && n.PeerGiven == was.PeerGiven && (!n.PeerGiven || given) {
-			c.Nodes[i].PeerHost, c.Nodes[i].PeerPort, c.Nodes[i].PeerUnsure = was.PeerHost, was.PeerPort, false
+			c.Nodes[i].PeerHost, c.Nodes[i].PeerPort, c.Nodes[i].PeerUnsure, c.Nodes[i].PeerClosed = was.PeerHost, was.PeerPort, false, was.PeerClosed
 		}
 		if n.RotateHostKey {
 			c.Nodes[i].HostKey, c.Nodes[i].NextHostKey, c.Nodes[i].RotateHostKey = was.HostKey, was.NextHostKey, was.RotateHostKey
@@ -295,7 +295,12 @@ func (d *drive) findWays(ctx context.Context) error {
 	look := peers.Search{Nodes: d.data.Cluster.Nodes, To: d.link.nodes}
 	tried := peers.Unsure(look.Nodes)
 	if tried {
-		if missing := look.Find(ctx); len(missing) > 0 {
+		missing, closed := look.Find(ctx)
+		if len(closed) > 0 {
+			_ = d.w.publish(d.s, event.Noticed{Level: "info", Text: strings.Join(closed, ", ") +
+				": the others reach it, and sshd there lets them not in with a key alone, so code is sent there from here"})
+		}
+		if len(missing) > 0 {
 			_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: strings.Join(missing, "; ") +
 				": ranks there that have to talk to each other would wait in vain, and code is sent to each from here",
 				Next: "give the address by which the others reach it, such as {host: gpu2, peer: 10.0.0.6} in machines.hosts"})
@@ -319,13 +324,13 @@ func (d *drive) pairReached(ctx context.Context) error {
 	var together []*remote.Node
 	var known []remote.Peer
 	for j, n := range d.data.Cluster.Nodes {
-		if !n.PeerUnsure {
+		if !n.PeerUnsure && !n.PeerClosed {
 			known = append(known, all[j])
 		}
 		if n.HomeOf != "" {
 			continue // what it needs lies in the home of another
 		}
-		if !n.PeerUnsure {
+		if !n.PeerUnsure && !n.PeerClosed {
 			together = append(together, d.link.nodes[j])
 		} else if err := remote.Pair(ctx, d.link.nodes[j:j+1], all[j:j+1], key); err != nil {
 			return err

@@ -150,6 +150,9 @@ func (c *contact) command(ctx context.Context, line string, limit time.Duration,
 	if c.held != nil {
 		return c.commandHeld(ctx, line, slices.Concat(input...))
 	}
+	if c.own.Name != "" {
+		return c.commandOwn(ctx, line, func() { timer.Reset(limit) }, input)
+	}
 	session, err := c.client.NextSession(ctx)
 	if err != nil {
 		return printed{err: fmt.Errorf("open an ssh session: %w", err)}

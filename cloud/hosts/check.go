@@ -44,7 +44,7 @@ func (p *Provider) Check(ctx context.Context, spec cloud.Spec) cloud.Preflight {
 	if err != nil {
 		return cloud.Preflight{Findings: []cloud.Finding{wrong("hosts", err.Error(), "change machines.hosts in the profile, or the ssh configuration")}}
 	}
-	calls := holding(ctx, spec)
+	calls := p.holding(ctx, spec)
 	defer calls.close()
 	reports := make([]report, len(machines))
 	var all sync.WaitGroup
@@ -222,6 +222,8 @@ func (r *report) summary(took time.Duration) string {
 	switch {
 	case len(r.Jumps) > 0:
 		parts[0] += " through " + r.Jumps[len(r.Jumps)-1].Alias
+	case r.Own:
+		parts[0] += " by your own ssh"
 	case r.Command != "":
 		parts[0] += " by " + commandName
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/internal/programconn"
 )
 
@@ -30,6 +31,9 @@ func (m machine) byCommand() bool {
 // noCommand refuses a machine that others are to be reached through, or whose node is
 // not one of this provider, where a ProxyCommand leads to it.
 func (m machine) noCommand() error {
+	if m.Own {
+		return errors.New("only dlwb itself can lead others through a host, not your own ssh: leave " + ownssh.Prefix + " out")
+	}
 	if !m.byCommand() {
 		return nil
 	}
@@ -109,7 +113,7 @@ func (p *Provider) Reach(ctx context.Context, _ cloud.Cluster, n cloud.Node) (ne
 	if err != nil {
 		return nil, err
 	}
-	calls := newCaller()
+	calls := p.newCaller()
 	_, via, err := calls.way(ctx, m)
 	var conn net.Conn
 	switch {

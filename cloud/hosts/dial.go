@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/internal/programconn"
 	"github.com/dlwb/dlwb/sshconn"
 	"github.com/dlwb/dlwb/sshkeys"
@@ -56,10 +57,11 @@ type caller struct {
 	bounds sshconn.Bounds
 	mute   time.Duration // how long a host may not take a connection; 0: as bounds say
 	held   []cloud.Held  // connections that there are already
+	config string        // the ssh configuration for the user's own ssh; empty: the usual ones
 }
 
-func newCaller() *caller {
-	return &caller{bounds: sshconn.Standard, hops: map[string]func() (*sshconn.Conn, string, error){}}
+func (p *Provider) newCaller() *caller {
+	return &caller{bounds: sshconn.Standard, hops: map[string]func() (*sshconn.Conn, string, error){}, config: p.options.Config}
 }
 
 // close ends every connection.
@@ -83,13 +85,14 @@ type contact struct {
 	machine               // with the host keys that were accepted, of the jump hosts too
 	client  *sshconn.Conn // nil: it is asked by held
 	held    *cloud.Held
+	own     ownssh.Way // the user's own ssh is how it is asked; none: it is not
 	took    time.Duration
 	bounds  sshconn.Bounds
 }
 
 // holding is a caller that uses the connections to nodes that the cluster has.
-func holding(ctx context.Context, spec cloud.Spec) *caller {
-	c := newCaller()
+func (p *Provider) holding(ctx context.Context, spec cloud.Spec) *caller {
+	c := p.newCaller()
 	if spec.Held != nil {
 		c.held = spec.Held(ctx)
 	}
@@ -100,7 +103,10 @@ func holding(ctx context.Context, spec cloud.Spec) *caller {
 func (c *caller) call(ctx context.Context, m machine) (*contact, error) {
 	began := time.Now()
 	if kept, h := heldOf(c.held, m); h != nil {
-		return &contact{kept, nil, h, time.Since(began), c.bounds}, nil
+		return &contact{machine: kept, held: h, took: time.Since(began), bounds: c.bounds}, nil
+	}
+	if m.Own {
+		return c.callOwn(ctx, m, began)
 	}
 	m, via, err := c.way(ctx, m)
 	if err != nil {
@@ -111,11 +117,15 @@ func (c *caller) call(ctx context.Context, m machine) (*contact, error) {
 		return nil, err
 	}
 	m.HostKey = key
-	return &contact{m, client, nil, time.Since(began), c.bounds}, nil
+	return &contact{machine: m, client: client, took: time.Since(began), bounds: c.bounds}, nil
 }
 
 // knock goes as far as the host key of a machine and does not log in there.
 func (c *caller) knock(ctx context.Context, m machine) error {
+	if m.Own {
+		_, err := c.callOwn(ctx, m, time.Now())
+		return err
+	}
 	m, via, err := c.way(ctx, m)
 	if err == nil {
 		_, _, err = c.dial(ctx, via, m, true)

@@ -34,7 +34,7 @@ func (p *Provider) Down(ctx context.Context, life cloud.Life, progress cloud.Pro
 		receipt.Resources = []cloud.Resource{{Kind: "host", ID: "all", State: cloud.Unknown, Proof: err.Error()}}
 		return receipt, fmt.Errorf("give back the hosts of cluster %s: %w", life.Name, err)
 	}
-	calls := newCaller()
+	calls := p.newCaller()
 	defer calls.close()
 	calls.mute = muteLimit + time.Duration(len(machines))*muteEach
 	ends := make([]ending, len(machines))
@@ -115,7 +115,7 @@ func (p *Provider) callAgain(ctx context.Context, calls *caller, m machine, firs
 	if err != nil {
 		return nil, first
 	}
-	now, err := r.machine(m.Entry, 0)
+	now, err := r.host(m.Entry)
 	if err != nil || errors.As(first, new(*muteError)) && now.sameWay(m) {
 		return nil, first // nobody is there, and the way is the same
 	}

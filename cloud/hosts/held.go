@@ -24,6 +24,12 @@ func heldOf(held []cloud.Held, m machine) (machine, *cloud.Held) {
 	}
 	for i, h := range held {
 		n := h.Node
+		if own := n.Way == cloud.ByOwnSSH; own || m.Own {
+			if own && m.Own && n.ID == m.Entry {
+				return m, &held[i]
+			}
+			continue
+		}
 		if (n.Way == wayCommand) != m.byCommand() || n.Addr != m.addr() || n.User != m.User || len(n.Jumps) != len(m.Jumps) || !reflect.DeepEqual(n.Keys, m.Keys) || !accepted(&m, n.HostKey) {
 			continue
 		}

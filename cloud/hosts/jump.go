@@ -22,14 +22,14 @@ func (p *Provider) Jumps(ctx context.Context, name string, ask bool) ([]cloud.Ju
 	if err != nil {
 		return nil, err
 	}
-	m, err := r.machine(name, 0)
+	m, err := r.host(name)
 	if err == nil {
 		err = m.noCommand()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("jump host %s: %w", name, err)
 	}
-	calls := newCaller()
+	calls := p.newCaller()
 	defer calls.close()
 	c, err := by.reach(ctx, calls, m)
 	if err != nil {

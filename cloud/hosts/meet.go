@@ -15,7 +15,7 @@ func (p *Provider) Meet(ctx context.Context, spec cloud.Spec) error {
 	if err != nil {
 		return err
 	}
-	calls := newCaller()
+	calls := p.newCaller()
 	defer calls.close()
 	if _, err := p.reachAll(ctx, calls, machines, func(int, string) {}); err != nil {
 		return fmt.Errorf("reach the hosts of cluster %s: %w", spec.Name, err)

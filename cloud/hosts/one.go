@@ -14,14 +14,14 @@ func (p *Provider) One(ctx context.Context, entry string) (cloud.Node, error) {
 	if err != nil {
 		return cloud.Node{}, err
 	}
-	m, err := r.machine(entry, 0)
+	m, err := r.host(entry)
 	if err == nil {
 		err = m.noCommand()
 	}
 	if err != nil {
 		return cloud.Node{}, err
 	}
-	calls := newCaller()
+	calls := p.newCaller()
 	defer calls.close()
 	c, err := p.reach(ctx, calls, m)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Probe reports a host as alive when it shows its host key; nobody logs in on
 // it. One that can't be reached is unknown: machines that one has do not go.
 func (p *Provider) Probe(ctx context.Context, c cloud.Cluster) ([]cloud.Status, error) {
-	calls := newCaller()
+	calls := p.newCaller()
 	defer calls.close()
 	statuses := make([]cloud.Status, len(c.Nodes))
 	var all sync.WaitGroup
@@ -45,6 +45,9 @@ func (p *Provider) probe(ctx context.Context, calls *caller, n cloud.Node) cloud
 func (p *Provider) machineOf(n cloud.Node) (machine, error) {
 	if n.Way == wayCommand {
 		return p.commanded(n)
+	}
+	if n.Way == cloud.ByOwnSSH {
+		return machine{Entry: n.ID, Alias: n.Called, HostName: n.Called, Own: true}, nil
 	}
 	m, err := machineAt(n.ID, n.Addr, n.User, n.HostKey, n.Keys)
 	for _, j := range n.Jumps {

@@ -40,6 +40,10 @@ type machine struct {
 	// Command is its ProxyCommand, with its tokens replaced: the line for a shell that
 	// carries the bytes of the connection. Empty: it is reached by TCP, or by Jumps.
 	Command string `json:"command,omitempty"`
+	// Own: the user's own ssh leads to it, under Alias; nothing else of the way is known.
+	Own bool `json:"own,omitempty"`
+	// Door is where the others may reach it, as it says itself; none where dlwb dials.
+	Door door `json:"door,omitzero"`
 	// Option is what the profile says of this host alone.
 	Option options.HostOption `json:"option,omitzero"`
 	// Modules are loaded there before anything else of a run.
@@ -55,10 +59,18 @@ type machine struct {
 	Ignored []string `json:"-"`
 }
 
-func (m machine) addr() string { return net.JoinHostPort(m.HostName, strconv.Itoa(m.Port)) }
+func (m machine) addr() string {
+	if m.Own {
+		return m.HostName
+	}
+	return net.JoinHostPort(m.HostName, strconv.Itoa(m.Port))
+}
 
 // String is the machine in sentences: "gpu1 (ada@10.0.0.5)".
 func (m machine) String() string {
+	if m.Own {
+		return m.Alias
+	}
 	where := m.User + "@" + m.HostName
 	if m.Port != 22 {
 		where += ":" + strconv.Itoa(m.Port)
@@ -72,6 +84,9 @@ func (m machine) String() string {
 // login is the command with which a person reaches it.
 func (m machine) login() string {
 	s := "ssh "
+	if m.Own {
+		return s + m.Alias
+	}
 	if name, _, port := cutEntry(m.Entry); name != m.Entry {
 		if port != "" {
 			s += "-p " + port + " "
@@ -121,7 +136,7 @@ func (r *resolver) spec(s cloud.Spec) ([]machine, error) {
 	}
 	var all []machine
 	for _, entry := range own.Hosts[:s.Count] {
-		m, err := r.machine(entry, 0)
+		m, err := r.host(entry)
 		if err != nil {
 			return nil, fmt.Errorf("host %s: %w", entry, err)
 		}

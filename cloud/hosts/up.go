@@ -45,13 +45,14 @@ func (p *Provider) Up(ctx context.Context, life cloud.Life, spec cloud.Spec, pro
 	if err != nil {
 		return fail(err)
 	}
-	calls := holding(ctx, spec)
+	calls := p.holding(ctx, spec)
 	defer calls.close()
 	contacts, err := p.reachAll(ctx, calls, machines, progress)
 	if err != nil {
 		return fail(err)
 	}
 	met := recallShared(contacts, before)
+	openDoors(ctx, contacts)
 	record := func() error {
 		for i, c := range contacts {
 			machines[i] = c.machine
@@ -230,9 +231,13 @@ func describe(life cloud.Life, machines []machine) cloud.Cluster {
 		if m.byCommand() {
 			way, jumps = wayCommand, nil
 		}
+		called, user, key := m.Entry, m.User, m.HostKey
+		if m.Own {
+			way, called, user, key = cloud.ByOwnSSH, m.Alias, m.Door.User, m.Door.HostKey
+		}
 		c.Nodes = append(c.Nodes, cloud.Node{
-			Index: i, Name: "node" + itoa(i), Called: m.Entry, ID: m.Entry, Addr: m.addr(), User: m.User, Keys: m.Keys,
-			Jumps: jumps, Way: way, HostKey: m.HostKey, PeerHost: peer, PeerPort: port, PeerUnsure: true, PeerGiven: given,
+			Index: i, Name: "node" + itoa(i), Called: called, ID: m.Entry, Addr: m.addr(), User: user, Keys: m.Keys,
+			Jumps: jumps, Way: way, HostKey: key, PeerHost: peer, PeerPort: port, PeerUnsure: true, PeerGiven: given,
 			GPUs: m.Option.GPUs, Python: m.Option.Python, Modules: m.Modules, HomeOf: firstName(m.HomeOf), CodeOf: firstName(m.CodeOf),
 		})
 	}
@@ -243,6 +248,12 @@ func describe(life cloud.Life, machines []machine) cloud.Cluster {
 // guess, as this one does.
 func (m machine) peer() (host string, port int, given bool) {
 	text := m.Option.Peer
+	if text == "" && m.Own && m.Door.Addr != "" {
+		return m.Door.Addr, m.Door.Port, false
+	}
+	if text == "" && m.Own {
+		return m.HostName, 22, false
+	}
 	if text == "" {
 		return m.HostName, m.Port, false
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/slurm/options"
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
@@ -110,12 +111,12 @@ func (p *Provider) machine(ctx context.Context, login string, known *cloud.Node)
 		return l.made, l.node, nil
 	}
 	node := cloud.Node{Name: "this machine"}
+	name, own := ownssh.Cut(login)
 	var err error
 	switch {
 	case known != nil:
 		node = *known
-	case strings.HasPrefix(login, options.OwnSSH):
-		name := strings.TrimPrefix(login, options.OwnSSH)
+	case own:
 		node = cloud.Node{Name: name, Called: name, Way: cloud.ByOwnSSH}
 	case login != "":
 		node, err = p.options.Login(ctx, login)

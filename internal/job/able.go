@@ -39,6 +39,12 @@ type Dialer interface {
 	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
+// Refuser is a replica whose machine is reached by a login, which may be refused.
+type Refuser interface {
+	// Refused reports whether that is why it can't be reached now. It asks nobody.
+	Refused() bool
+}
+
 // Teller is a replica that tells of its machine: processors, memory, GPUs.
 type Teller interface {
 	// Telemetry hands over frames in the form that vitals.Reader reads, at the

@@ -214,7 +214,9 @@ func (k *keeper) visit(by int) {
 }
 
 // isAt reports whether a connection leads to the machine of a target.
-func (h *held) isAt(t remote.Target) bool { return h.target.Addr == t.Addr && h.target.User == t.User }
+func (h *held) isAt(t remote.Target) bool {
+	return h.target.Addr == t.Addr && h.target.User == t.User && h.target.Own == t.Own
+}
 
 // take gives the connection of a target for use, and release gives it back.
 func (k *keeper) take(t remote.Target) (*held, error) {

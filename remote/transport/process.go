@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/apart"
@@ -21,23 +23,15 @@ type Program struct {
 	// Linger leaves a program that does not end with its input to itself: to end
 	// it would also end what the command has started and left behind there.
 	Linger bool
+	// Env is the program's environment; nil: this process's.
+	Env []string
+	// Ended makes an error of the way's end of how a program has ended by itself, with
+	// its code and what it said; nil: a program's end is only its own.
+	Ended func(code int, said string) error
 }
 
 // Local is this machine itself.
 func Local() Opener { return Program{Argv: []string{"sh", "-c"}}.Open }
-
-// SSH is a machine by the user's own ssh, as its configuration has it: over the
-// connection that this keeps open (ControlMaster), where there is one. It asks nobody
-// anything. config is the file of the configuration; empty: the user's.
-func SSH(entry, config string) Opener {
-	// Of what the user may have configured, nothing else is started.
-	argv := []string{"ssh", "-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none",
-		"-o", "PermitLocalCommand=no", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15", "-o", "LogLevel=ERROR"}
-	if config != "" {
-		argv = append(argv, "-F", config)
-	}
-	return Program{Argv: append(argv, "--", entry)}.Open
-}
 
 // Podman is a running container of podman's.
 func Podman(container string) Opener { return contained("podman", container) }
@@ -111,6 +105,7 @@ func (m *programs) Start(ctx context.Context, line string) (Command, error) {
 		return nil, m.err
 	}
 	c := &program{of: m, cmd: exec.Command(m.path, append(m.Argv[1:len(m.Argv):len(m.Argv)], line)...), ended: make(chan struct{})}
+	c.cmd.Env = m.Env
 	apart.Set(c.cmd)
 	c.cmd.Stderr, c.cmd.WaitDelay = &c.said, stderrWait
 	if err := c.start(); err != nil {
@@ -119,12 +114,23 @@ func (m *programs) Start(ctx context.Context, line string) (Command, error) {
 	m.running[c] = true
 	go func() {
 		_ = c.cmd.Wait()
-		close(c.ended)
 		m.mu.Lock()
-		defer m.mu.Unlock()
 		delete(m.running, c)
+		m.mu.Unlock()
+		m.judge(c)
+		close(c.ended)
 	}()
 	return c, nil
+}
+
+// judge ends the way where the end of a program shows that it has ended.
+func (m *programs) judge(c *program) {
+	if m.Ended == nil || c.closed.Load() && !c.over.Load() {
+		return
+	}
+	if err := m.Ended(c.cmd.ProcessState.ExitCode(), c.said.String()); err != nil {
+		m.Kill(err)
+	}
 }
 
 // stderrWait is how long the error output is read after a program's end: something
@@ -139,6 +145,8 @@ type program struct {
 	said    Tail
 	ended   chan struct{}
 	closing sync.Once
+	over    atomic.Bool // nothing more comes from it
+	closed  atomic.Bool // by this side
 }
 
 // start gives the program pipes whose ends here are files: what waits on them is
@@ -161,23 +169,44 @@ func (c *program) start() error {
 	return err
 }
 
-func (c *program) Read(b []byte) (int, error)  { return c.out.Read(b) }
+func (c *program) Read(b []byte) (int, error) {
+	n, err := c.out.Read(b)
+	if err == io.EOF {
+		c.over.Store(true)
+	}
+	return n, err
+}
+
 func (c *program) Write(b []byte) (int, error) { return c.in.Write(b) }
 
 // Close closes the pipes, which is the end of the command's input, and ends the
 // program.
 func (c *program) Close() error {
 	c.closing.Do(func() {
+		c.closed.Store(true)
 		_, _ = c.in.Close(), c.out.Close()
 		select {
 		case <-c.ended:
 		default:
-			if !c.of.Linger {
+			switch {
+			case c.of.Linger:
+			case c.of.Ended != nil && c.over.Load():
+				go c.leave()
+			default:
 				apart.Kill(c.cmd)
 			}
 		}
 	})
 	return nil
+}
+
+// leave lets a program that is about to end tell how, and kills it when it does not end.
+func (c *program) leave() {
+	select {
+	case <-c.ended:
+	case <-time.After(stderrWait):
+		apart.Kill(c.cmd)
+	}
 }
 
 func (c *program) Said() string {

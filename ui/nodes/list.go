@@ -44,6 +44,9 @@ func login(n *session.Node) string {
 	if n.Addr == "" {
 		return ""
 	}
+	if n.User == "" {
+		return text.Word(n.Addr)
+	}
 	return text.Word(n.User + "@" + n.Addr)
 }
 

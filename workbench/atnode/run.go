@@ -119,6 +119,10 @@ func (r Run) Reach(ctx context.Context, news func(connected bool, why string)) {
 	}
 }
 
+// Refused reports whether the node lets us not in: that nothing is heard of it says
+// nothing of it then.
+func (r Run) Refused() bool { return r.Node.Refused() }
+
 // Output runs a line on the node.
 func (r Run) Output(ctx context.Context, line string) ([]byte, error) {
 	res, err := r.Node.Exec(ctx, remote.Cmd{Line: line})

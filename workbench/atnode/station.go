@@ -3,12 +3,12 @@ package atnode
 import (
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/transport"
@@ -21,7 +21,7 @@ type Station struct{ Node *remote.Node }
 // this machine. It does no I/O.
 func NewStation(n cloud.Node) cloud.Machine {
 	if n.Way == cloud.ByOwnSSH {
-		return &Station{remote.OpenOver(n.Name, transport.SSH(n.Called, os.Getenv("DLWB_SSH_CONFIG")))}
+		return &Station{remote.OpenOver(n.Name, transport.SSH(ownssh.At(n.Called, "")))}
 	}
 	if n.Addr == "" {
 		return &Station{remote.OpenOver(n.Name, transport.Local())}
@@ -112,6 +112,9 @@ func Target(n cloud.Node, keyFile string) remote.Target {
 	t := remote.Target{
 		Name: n.Name, Addr: n.Addr, User: n.User, HostKey: n.HostKey, NextHostKey: n.NextHostKey,
 		KeyFile: keyFile, Keys: n.Keys, Called: n.Called,
+	}
+	if n.Way == cloud.ByOwnSSH {
+		t.Own = ownssh.At(n.Called, "")
 	}
 	if n.HomeOf != "" {
 		t.Shelf = n.Name

@@ -10,7 +10,7 @@ import (
 
 // Way is how a node is reached that TCP does not lead to; nil where it does.
 func Way(c cloud.Cluster, n cloud.Node, provider func(kind string) (cloud.Provider, error)) func(context.Context) (net.Conn, error) {
-	if n.Way == "" {
+	if n.Way == "" || n.Way == cloud.ByOwnSSH {
 		return nil
 	}
 	return func(ctx context.Context) (net.Conn, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -95,6 +96,9 @@ func (t *Watch) findSilent(ctx context.Context) {
 func (t *Watch) overdue() bool {
 	limit := t.lostLimit()
 	for node := range t.gone {
+		if t.refuses(node) {
+			continue
+		}
 		if n := t.nodes[node]; n.ended || n.writtenOff() {
 			continue
 		}
@@ -103,6 +107,17 @@ func (t *Watch) overdue() bool {
 		}
 	}
 	return false
+}
+
+// refuses reports whether a node is out of reach only because a login there, or on the
+// way, is refused: a certificate that is over, a second factor that ssh has no more. It
+// may be as well as any.
+func (t *Watch) refuses(node int) bool {
+	if node >= len(t.run.Replicas) {
+		return false
+	}
+	r, can := t.run.Replicas[node].(job.Refuser)
+	return can && r.Refused()
 }
 
 // giveUp writes off the nodes that have not answered now: where one of them is
@@ -193,6 +208,9 @@ func (t *Watch) aloneTooLong() bool {
 	}
 	left := false
 	for node := range t.gone {
+		if t.refuses(node) {
+			return false
+		}
 		if n := t.nodes[node]; n.ended || n.writtenOff() {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/workbench/event"
 )
 
@@ -60,5 +61,25 @@ func TestNothingIsGivenUpWhereNobodyIsHeardOf(t *testing.T) {
 	w.reach(1, true, "")
 	if lost := w.Lost(); lost[1] {
 		t.Error("one that is heard of is written off")
+	}
+}
+
+// refusing is a replica whose machine lets nobody in.
+type refusing struct{ job.Replica }
+
+func (refusing) Refused() bool { return true }
+
+// A host that refuses a login is there, and what runs on it is not given up: neither beside
+// others that are heard, nor where none is.
+func TestANodeThatRefusesALoginIsNotLost(t *testing.T) {
+	long := time.Now().Add(-time.Hour)
+	w := &Watch{run: Run{Lost: time.Minute, Replicas: []job.Replica{refusing{}, refusing{}}}, nodes: make([]nodeEnd, 2), heard: []time.Time{long, long},
+		gone: map[int]time.Time{1: long}, company: long, owner: Owner{Publish: func(event.Body) error { return nil }}}
+	if w.overdue() {
+		t.Error("a node that refuses a login is overdue")
+	}
+	w.gone[0] = long
+	if w.aloneTooLong() {
+		t.Error("nodes that refuse a login are given up together")
 	}
 }

@@ -62,8 +62,8 @@ func Unsure(nodes []cloud.Node) bool {
 
 // Find has the nodes try each other's addresses, which they must have been paired
 // for, and puts into each where the others reach it. Those that are not reached stay
-// unsure, and are told in words.
-func (s Search) Find(ctx context.Context) (missing []string) {
+// unsure, and are told in words; closed are those that are reached and let nobody in.
+func (s Search) Find(ctx context.Context) (missing, closed []string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tried, own := make([][]address, len(s.Nodes)), make([][]address, len(s.Nodes))
@@ -82,8 +82,16 @@ func (s Search) Find(ctx context.Context) (missing []string) {
 			s.Nodes[j].Interface = ""
 		}
 		s.Nodes[j].PeerHost, s.Nodes[j].PeerPort, s.Nodes[j].PeerUnsure = best.host, best.port, false
+		if s.Nodes[j].PeerClosed = t.closedTo(j, best); s.Nodes[j].PeerClosed {
+			closed = append(closed, called(s.Nodes[j]))
+		}
 	}
-	return missing
+	return missing, closed
+}
+
+// closedTo reports whether somebody who tried an address was let not in there.
+func (t *tries) closedTo(j int, a address) bool {
+	return slices.ContainsFunc(triedBy(j, t.nodes), func(i int) bool { return slices.Contains(t.closed[[2]int{i, j}], a) })
 }
 
 // each does something with every node at once.
@@ -183,8 +191,9 @@ func candidates(n cloud.Node, own []address) []address {
 type tries struct {
 	nodes   int
 	reached map[[2]int][]address
-	at      map[[2]int][]string // where the first address leads, as who tried resolves it
-	cant    map[int]string      // who could not try, and why
+	closed  map[[2]int][]address // of these, where the login was refused, by the right host
+	at      map[[2]int][]string  // where the first address leads, as who tried resolves it
+	cant    map[int]string       // who could not try, and why
 }
 
 // triedBy are the nodes that try a node: the head, on which all others depend, and
@@ -223,6 +232,9 @@ func (t *tries) add(more *tries) {
 	for pair, all := range more.reached {
 		t.reached[pair] = append(t.reached[pair], all...)
 	}
+	for pair, all := range more.closed {
+		t.closed[pair] = append(t.closed[pair], all...)
+	}
 	for pair, all := range more.at {
 		t.at[pair] = append(t.at[pair], all...)
 	}
@@ -233,7 +245,7 @@ func (t *tries) add(more *tries) {
 
 // tryAll has the nodes try each other's addresses, all at once.
 func (s Search) tryAll(ctx context.Context, tried [][]address) *tries {
-	t := &tries{len(s.Nodes), map[[2]int][]address{}, map[[2]int][]string{}, map[int]string{}}
+	t := &tries{len(s.Nodes), map[[2]int][]address{}, map[[2]int][]address{}, map[[2]int][]string{}, map[int]string{}}
 	nodes := s.Nodes
 	var mu sync.Mutex
 	s.each(func(i int, n *remote.Node) {
@@ -258,7 +270,8 @@ func (s Search) tryAll(ctx context.Context, tried [][]address) *tries {
 	return t
 }
 
-// tryScript tries an address: what ssh ends with is 255 where it does not get there.
+// tryScript tries an address: what ssh ends with is 255 where it does not get there. A
+// login is refused by a host that has shown the right key.
 const tryScript = `command -v ssh >/dev/null || { echo "there is no ssh to try it with" >&2; exit 3; }
 d=$(mktemp -d) || exit 3
 trap 'rm -rf "$d"' EXIT
@@ -267,8 +280,9 @@ try() {
 	echo "n$1 $5" >"$known"
 	ssh -i ~/.dlwb/peer_key -p "$3" -o IdentitiesOnly=yes -o UserKnownHostsFile="$known" -o GlobalKnownHostsFile=/dev/null \
 		-o StrictHostKeyChecking=yes -o HostKeyAlias="n$1" -o CheckHostIP=no -o BatchMode=yes -o ConnectTimeout=5 \
-		-- "$4@$2" reach </dev/null >/dev/null 2>&1
-	[ $? -eq 255 ] || echo "reached $1 $2 $3 $(getent ahosts "$2" 2>/dev/null | sed -n '1s/ .*//p')"
+		-- "$4@$2" reach </dev/null >/dev/null 2>"$known.said"
+	if [ $? -ne 255 ]; then how=reached; elif grep -q "Permission denied" "$known.said"; then how=closed; else return; fi
+	echo "$how $1 $2 $3 $(getent ahosts "$2" 2>/dev/null | sed -n '1s/ .*//p')"
 }
 `
 
@@ -276,7 +290,7 @@ try() {
 func (t *tries) read(i int, out string) {
 	for line := range strings.Lines(out) {
 		w := strings.Fields(line)
-		if len(w) < 4 || w[0] != "reached" {
+		if len(w) < 4 || w[0] != "reached" && w[0] != "closed" {
 			continue
 		}
 		j, err := strconv.Atoi(w[1])
@@ -286,6 +300,9 @@ func (t *tries) read(i int, out string) {
 		}
 		pair := [2]int{i, j}
 		t.reached[pair] = append(t.reached[pair], address{w[2], port})
+		if w[0] == "closed" {
+			t.closed[pair] = append(t.closed[pair], address{w[2], port})
+		}
 		if len(w) > 4 {
 			t.at[pair] = append(t.at[pair], w[2]+" "+w[4])
 		}

@@ -57,7 +57,10 @@ func (s *SSH) Config(cluster string) (SSHConfig, error) {
 		return SSHConfig{}, fmt.Errorf("write the ssh configuration of cluster %s: %w", name, err)
 	}
 	made := SSHConfig{Cluster: name, File: s.file(name, "only")}
-	for i := range is.Nodes {
+	for i, n := range is.Nodes {
+		if n.Way == cloud.ByOwnSSH {
+			continue // it has its own name there
+		}
 		made.Hosts = append(made.Hosts, fmt.Sprintf("%s-%d", name, i), fmt.Sprintf("%s.node%d", name, i))
 	}
 	text, err := os.ReadFile(made.File)
@@ -118,6 +121,12 @@ type party struct {
 }
 
 func (s *sshWriter) node(i int, n cloud.Node) {
+	if n.Way == cloud.ByOwnSSH {
+		for _, b := range []*bytes.Buffer{&s.shared, &s.only} {
+			fmt.Fprintf(b, "# node%d is what your own configuration calls %s.\n\n", i, n.Called)
+		}
+		return
+	}
 	if !plainParty(n.Addr, n.User) || n.HostKey == "" ||
 		slices.ContainsFunc(n.Jumps, func(j cloud.Jump) bool { return !plainParty(j.Addr, j.User) }) {
 		return // a machine that is stopped has no address

@@ -71,6 +71,8 @@ func Ask(ctx context.Context, nodes []cloud.Node, others []Other) (proof, doubt 
 	switch {
 	case proof != "":
 		return proof, ""
+	case firstHop(nodes) == "":
+		return "", "your own ssh leads to them, of whose way nothing is known"
 	case routeErr != nil:
 		return "", "this machine has no way to them: " + routeErr.Error()
 	case asked > len(nodes):
@@ -92,8 +94,11 @@ func onTheWay(ctx context.Context, n cloud.Node) string {
 	return ""
 }
 
-// hop is the first address on the way to a node.
+// hop is the first address on the way to a node; empty: it is not known.
 func hop(n cloud.Node) string {
+	if n.Way == cloud.ByOwnSSH {
+		return ""
+	}
 	if len(n.Jumps) > 0 {
 		return n.Jumps[0].Addr
 	}

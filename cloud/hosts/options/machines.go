@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/internal/ownssh"
 )
 
 // Machines are the options that only machines of one's own have.
 type Machines struct {
-	// Hosts are the machines, in order, as host, user@host or user@host:port.
+	// Hosts are the machines, in order, as host, user@host or user@host:port, or
+	// ssh:host for one by the user's own ssh.
 	// The first ones are used, as many as there are nodes.
 	Hosts []string
 	// HostOptions is what some of them have of their own, by host as in Hosts.
@@ -53,7 +55,7 @@ func (m Machines) KeyOf(host string) string {
 
 var table = []about.Option{
 	{Key: "machines.hosts", Kind: about.HostList, Also: []string{"addresses"},
-		Doc: "The machines, each as `host`, `user@host` or `user@host:port`, with names of `~/.ssh/config` too, or as a mapping such as `{host: gpu1, gpus: [0, 1], dir: /data/ada, peer: 10.0.0.5}`; `\"gpu[1-4]\"` stands for four; the first is the head.", Example: "[ada@gpu1, ada@gpu2]",
+		Doc: "The machines, each as `host`, `user@host` or `user@host:port`, with names of `~/.ssh/config` too, or as `ssh:host` for your own ssh and the connection that it keeps open (a second factor), or as a mapping such as `{host: gpu1, gpus: [0, 1], dir: /data/ada, peer: 10.0.0.5}`; `\"gpu[1-4]\"` stands for four; the first is the head.", Example: "[ada@gpu1, ada@gpu2]",
 		Place: about.In(func(m *Machines) *Machines { return m })},
 	{Key: "machines.host_keys", Kind: about.HostKeys, Also: []string{"host_key", "fingerprints"},
 		Doc: "Host keys that the profile vouches for where `known_hosts` has none; one that nothing else vouches for is told once, and later no other is taken for that host. One that `known_hosts` contradicts is refused.", Example: "{gpu1: 'SHA256:jEAq2UQnQYCkLxVWeVfhdG0Ga1RpYQ3Gxu3eLDZqCkg'}",
@@ -74,6 +76,11 @@ func check(own any) (faults []about.Fault) {
 			faults = append(faults, about.Fault{Key: "machines.host_keys", Why: host + " has its host_key in machines.hosts", Next: "keep one of the two"})
 		}
 	}
+	for _, host := range m.Hosts {
+		if _, own := ownssh.Cut(host); own && m.KeyOf(host) != "" {
+			faults = append(faults, about.Fault{Key: "machines.hosts", Why: "the host key of " + host + " is what your own ssh checks", Next: "leave host_key out: its known_hosts counts"})
+		}
+	}
 	return faults
 }
 
@@ -89,19 +96,23 @@ func effects(own any) (all []about.Effect) {
 	add := func(kind string, unusual bool, format string, args ...any) {
 		all = append(all, about.Effect{Kind: kind, Unusual: unusual, Text: fmt.Sprintf(format, args...)})
 	}
-	var known []string
+	var known, byOwn []string
 	for _, host := range m.Hosts {
+		if name, is := ownssh.Cut(host); is {
+			byOwn = append(byOwn, name)
+			continue
+		}
 		if key := m.KeyOf(host); key != "" {
 			add(about.Connects, true, "%s by ssh; the profile itself vouches for its host key, %s", host, shortKey(key))
 			continue
 		}
 		known = append(known, host)
 	}
-	if over := len(known) - mostNamed; over > 0 {
-		known = append(known[:mostNamed], fmt.Sprintf("and %d more", over))
-	}
 	if len(known) > 0 {
-		add(about.Connects, false, "%s by ssh; known_hosts, or you, vouch for the host keys", strings.Join(known, ", "))
+		add(about.Connects, false, "%s by ssh; known_hosts, or you, vouch for the host keys", namedOf(known))
+	}
+	if len(byOwn) > 0 {
+		add(about.Connects, false, "%s by your own ssh, with what its configuration says of it", namedOf(byOwn))
 	}
 	if m.Modules != "" {
 		add(about.Runs, false, "module load %s, on each of them", strings.Join(m.Loads(), " "))
@@ -112,6 +123,14 @@ func effects(own any) (all []about.Effect) {
 		}
 	}
 	return all
+}
+
+// namedOf are hosts in a sentence.
+func namedOf(hosts []string) string {
+	if over := len(hosts) - mostNamed; over > 0 {
+		hosts = append(hosts[:mostNamed:mostNamed], fmt.Sprintf("and %d more", over))
+	}
+	return strings.Join(hosts, ", ")
 }
 
 func shortKey(key string) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/cloud/about"
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/internal/pattern"
 )
 
@@ -26,9 +27,6 @@ type Machines struct {
 	Sbatch     []string // more options
 	NoRequeue  bool
 }
-
-// OwnSSH in front of a login node is its way: the user's own ssh.
-const OwnSSH = "ssh:"
 
 // Provider is the description.
 var Provider = about.Provider{
@@ -90,7 +88,7 @@ func effects(own any) []about.Effect {
 	m := about.Own[Machines](own)
 	where := "this machine"
 	var all []about.Effect
-	if name, own := strings.CutPrefix(m.Login, OwnSSH); own {
+	if name, own := ownssh.Cut(m.Login); own {
 		where = name
 		all = append(all, about.Effect{Kind: about.Connects, Text: where + " by your own ssh, with what its configuration says of it"})
 	} else if m.Login != "" {
@@ -118,11 +116,8 @@ var dlwbs = strings.Fields("output error input chdir nodes ntasks ntasks-per-nod
 // form is an option in its long form, of which no shell makes anything else.
 var form = pattern.New(`^--[a-z][a-z-]*(=[A-Za-z0-9_.,:;@%/+*&|!()\[\]=-]+)?$`)
 
-// loginForm is what ssh takes as the name of a machine, and never as an option.
-var loginForm = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
-
 func check(own any) (faults []about.Fault) {
-	if name, is := strings.CutPrefix(about.Own[Machines](own).Login, OwnSSH); is && !loginForm.MatchString(name) {
+	if name, is := ownssh.Cut(about.Own[Machines](own).Login); is && !ownssh.Plain(name) {
 		faults = append(faults, about.Fault{Key: "machines.login", Why: fmt.Sprintf("%q is no machine for ssh", name), Next: "write it as ssh:host or ssh:user@host; a port is said in ~/.ssh/config"})
 	}
 	for _, word := range about.Own[Machines](own).Sbatch {
