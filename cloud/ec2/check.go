@@ -43,6 +43,9 @@ type preflight struct {
 	reserve    *reservation // nil: the spec names none
 	reserveErr error
 
+	head    *cloud.Offer // nil: the spec asks for none, or it can't be had
+	headErr error
+
 	volZone string // of the volumes that the spec names; empty: none
 	volErr  error
 }
@@ -52,6 +55,7 @@ const (
 	seeCredentials = iota
 	seeRegion
 	seeMachine
+	seeHead
 	seeReservation
 	seeVolumes
 	seeZones
@@ -151,6 +155,12 @@ func (c *preflight) choose(ctx context.Context, all *[seen]cloud.Finding) {
 		c.region = c.offers[0].Region
 		c.disk = market.DiskPrice(ctx, c.region)
 		all[seeMachine] = c.machine()
+		if headed(c.spec) {
+			o, err := headOffer(ctx, market, c.spec, c.region, c.offers[0].Arch)
+			if c.headErr = err; err == nil {
+				c.head = &o
+			}
+		}
 	}
 }
 
@@ -204,6 +214,7 @@ func (c *preflight) ask(ctx context.Context, all *[seen]cloud.Finding) {
 	if len(c.offers) > 0 {
 		all[seeZones], all[seeImage] = c.zones(), c.images()
 		all[seeQuota], all[seeFallback] = c.quotas()
+		all[seeHead] = c.headFinding()
 	}
 	all[seePermissions] = c.permissions(ctx)
 	rest.Wait()
@@ -264,6 +275,10 @@ func (c *preflight) zones() cloud.Finding {
 		return found(what, offeredIn(o.Zones))
 	}
 	usable := c.usable()
+	if len(usable) == 0 && c.head != nil && len(c.besideNone()) > 0 {
+		return missing(what, fmt.Sprintf("%s can start in %s, and %s, for the head, is %s: no zone has both", o.Instance, zoneNames(c.besideNone()), c.head.Instance, offeredIn(c.head.Zones)),
+			"another type in machines.head_instance")
+	}
 	if len(usable) == 0 {
 		return missing(what, fmt.Sprintf("%s: %s, and there is no subnet in any of them", o.Instance, offeredIn(o.Zones)), next)
 	}
@@ -276,6 +291,11 @@ func (c *preflight) zones() cloud.Finding {
 
 // usable are the zones in which the machine can start.
 func (c *preflight) usable() []cloud.Zone {
+	return beside(c.besideNone(), c.head)
+}
+
+// besideNone are they without a head.
+func (c *preflight) besideNone() []cloud.Zone {
 	s := site{reservation: c.reserve, volumes: c.volZone}
 	return s.zones(zones(c.offers[0], c.spec.Spot, c.net))
 }

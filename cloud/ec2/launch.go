@@ -29,8 +29,10 @@ type launch struct {
 	Instance string `json:"instance_type"`
 	// Nodes are the nodes of the cluster that the instances will be, in the
 	// order of their launch index.
-	Nodes     []int    `json:"nodes"`
-	Spot      bool     `json:"spot,omitempty"`
+	Nodes []int `json:"nodes"`
+	Spot  bool  `json:"spot,omitempty"`
+	// Head says that it is the machine that leads the others.
+	Head      bool     `json:"head,omitempty"`
 	Image     string   `json:"image"`
 	Device    string   `json:"device"`
 	GiB       int32    `json:"disk_gib"`
@@ -115,6 +117,9 @@ func (l launch) market() string {
 
 // what names the machines: "2 × g5.xlarge, spot".
 func (l launch) what() string {
+	if l.Head {
+		return fmt.Sprintf("%d × %s for the head, %s", len(l.Nodes), l.Instance, l.market())
+	}
 	return fmt.Sprintf("%d × %s, %s", len(l.Nodes), l.Instance, l.market())
 }
 

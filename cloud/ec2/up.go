@@ -60,29 +60,24 @@ func (p *Provider) up(ctx context.Context, life cloud.Life, spec cloud.Spec, say
 // the nodes that have none.
 func (u *up) assemble(ctx context.Context) (crew, error) {
 	c, err := u.resume(ctx)
+	if err == nil {
+		err = u.sameHead(c)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if missing := c.missing(u.spec.Count); len(missing) > 0 {
-		if len(missing) == u.spec.Count {
-			err = u.walk(ctx, missing)
-		} else {
-			err = u.replace(ctx, c, missing)
-		}
-		if err == nil {
-			c, err = u.crew(ctx)
-		}
-		if err != nil {
+	if missing := c.missing(nodesOf(u.spec)); len(missing) > 0 {
+		if c, err = u.fill(ctx, c, missing); err != nil {
 			return nil, err
 		}
 	}
-	if missing := c.missing(u.spec.Count); len(missing) > 0 {
+	if missing := c.missing(nodesOf(u.spec)); len(missing) > 0 {
 		return nil, fmt.Errorf("AWS has accepted the launch, and there is no machine for node %d: %w", missing[0], errLost)
 	}
 	if m := c.stopped(); m != nil {
 		return nil, fmt.Errorf("%s is %s: start the cluster, or take it down", m.id, phaseOf(m.seen))
 	}
-	l := c[0].launch
+	l := c.worker().launch
 	if _, err := u.site(ctx, l.Region, l.Instance); err != nil { // the caller may have moved
 		return nil, err
 	}
@@ -202,9 +197,16 @@ func (c crew) launches() []launch {
 // replace launches machines for the nodes that have lost theirs, where the
 // others are.
 func (u *up) replace(ctx context.Context, c crew, missing []int) error {
-	l := c.sorted()[0].launch
+	l, err := u.pattern(c)
+	if err != nil {
+		return err
+	}
 	u.say(-1, fmt.Sprintf("launching %d × %s in %s in place of what was lost", len(missing), l.Instance, l.Zone))
-	terms, err := u.terms(l, c.began())
+	var head *launch
+	if m := c[0]; m != nil && m.launch.Head {
+		head = &m.launch
+	}
+	terms, err := u.terms(l, head, c.began())
 	if err != nil {
 		return err
 	}
@@ -235,7 +237,7 @@ func (u *up) onDemand(ctx context.Context, l launch) (launch, error) {
 
 // describe says what the cluster is, once its machines run.
 func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
-	l := c.sorted()[0].launch
+	l := c.worker().launch
 	jumps, err := u.p.jumps(ctx, way{kind: l.Reach, jump: own(u.spec).Jump}, true)
 	if err != nil {
 		return cloud.Cluster{}, err
@@ -247,7 +249,12 @@ func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
 	}
 	out.PricePerHour = sum(out.Costs)
 	for i, m := range c.sorted() {
+		instance := ""
+		if m.launch.Head {
+			instance = m.launch.Instance
+		}
 		out.Nodes = append(out.Nodes, cloud.Node{
+			Head: m.launch.Head, Instance: instance,
 			Index: i, Name: "node" + strconv.Itoa(i), ID: m.id, User: m.launch.User,
 			Addr: m.addr(int(u.port())), Jumps: jumps, Way: m.launch.Way,
 			HostKey: u.keys.bootstrapIdentity, RotateHostKey: true,

@@ -74,7 +74,12 @@ func (u *up) markets() []bool {
 // try tries the zones of one offer. It returns why the last one refused, or an
 // error when there is no point in trying any other place.
 func (u *up) try(ctx context.Context, o cloud.Offer, spot bool, nodes []int) (*awsapi.Problem, error) {
-	l, s, err := u.prepare(ctx, o, spot)
+	head, err := u.head(ctx, o)
+	var l launch
+	var s *site
+	if err == nil {
+		l, s, err = u.prepare(ctx, o, spot)
+	}
 	if not := (elsewhere{}); errors.As(err, &not) {
 		u.say(-1, o.Region+": "+not.Error())
 		return &awsapi.Problem{Kind: awsapi.NotOffered, Cause: not.Error(), Err: err}, nil
@@ -83,10 +88,15 @@ func (u *up) try(ctx context.Context, o cloud.Offer, spot bool, nodes []int) (*a
 		return nil, err
 	}
 	last := &awsapi.Problem{Kind: awsapi.NotOffered, Cause: o.Instance + " is offered in no zone of " + o.Region + " that has a subnet"}
-	for _, zone := range u.scored(ctx, o, spot, s.zones(zones(o, spot, s.network))) {
+	for _, zone := range u.scored(ctx, o, spot, beside(s.zones(zones(o, spot, s.network)), head)) {
 		l.Zone, l.Subnet, l.Nodes = zone.Name, s.Subnets[zone.Name], nodes
 		l.Machine = l.price(o, zone)
-		terms, err := u.terms(l, time.Time{})
+		var lead *launch
+		if head != nil {
+			h := l.lead(*head)
+			lead = &h
+		}
+		terms, err := u.terms(l, lead, time.Time{})
 		if err != nil {
 			return nil, err
 		}
@@ -267,18 +277,26 @@ const (
 // leaseTerms are what machines are told of their lease.
 type leaseTerms struct {
 	lifetime, budget time.Duration
-	spot             bool
 }
 
-// terms are those of a launch. Machines that take the place of others get what
-// is left of their time; began is when those were started.
-func (u *up) terms(l launch, began time.Time) (leaseTerms, error) {
-	t := leaseTerms{lifetime: u.spec.Lifetime, spot: l.Spot}
-	switch rate := l.perNode() * float64(u.spec.Count); {
+// terms are those of the machines of a launch and of the head beside them, if there
+// is one. Machines that take the place of others get what is left of their time;
+// began is when those were started.
+func (u *up) terms(l launch, head *launch, began time.Time) (leaseTerms, error) {
+	t := leaseTerms{lifetime: u.spec.Lifetime}
+	rate := l.perNode() * float64(u.spec.Count)
+	dear := l
+	if head != nil {
+		rate += head.perNode()
+		if !head.Machine.Known() {
+			dear = *head
+		}
+	}
+	switch {
 	case u.spec.Budget == 0:
-	case !l.Machine.Known() && !l.Block:
+	case !dear.Machine.Known() && !dear.Block:
 		return t, fmt.Errorf("the price of %s in %s is not known, and so nothing could keep the budget of %s: "+
-			"leave limits.budget out, or choose another type or region", l.Instance, l.Region, units.USD(u.spec.Budget))
+			"leave limits.budget out, or choose another type or region", dear.Instance, dear.Region, units.USD(u.spec.Budget))
 	default:
 		t.budget = time.Duration(u.spec.Budget / rate * float64(time.Hour))
 	}
@@ -298,11 +316,15 @@ func (u *up) terms(l launch, began time.Time) (leaseTerms, error) {
 
 // userData is what the machines of a launch are told before they boot.
 func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
+	mounts := volume.Mounts(own(u.spec))
+	if l.Head {
+		mounts = nil
+	}
 	return userdata.Render(userdata.Boot{
 		Life: u.life.ID, Cluster: u.life.Name, User: own(u.spec).User, AuthorizedKey: u.keys.authorized,
 		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
 		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
-		SpotNotice: t.spot, More: own(u.spec).UserData, Volumes: volume.Mounts(own(u.spec)),
+		SpotNotice: l.Spot, More: own(u.spec).UserData, Volumes: mounts,
 	})
 }

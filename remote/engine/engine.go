@@ -22,6 +22,10 @@ type Node struct {
 	Interface string
 	// GPUs is how many GPUs the node has.
 	GPUs int
+	// Head is set for a node that leads the others and does none of their work: it
+	// stands before them, and its GPUs are not counted. Only some engines have
+	// something to run there.
+	Head bool
 }
 
 // Job is what is to be run on the nodes.
@@ -194,6 +198,9 @@ type engine struct {
 	perNode bool
 	// alone: the ranks that dlwb starts are one, the driver.
 	alone bool
+	// onHead says how many ranks a node has that is the head alone, and why it
+	// can't be had for a job; nil: the engine has nothing for such a node.
+	onHead func(Job) (ranks int, err error)
 	// options are the keys of Options that it has.
 	options []string
 	// unwrap takes this engine's own launcher off the front of a command, with
@@ -220,7 +227,7 @@ var engines = []engine{
 	{name: "tensorflow", also: []string{"tf", "keras", "multiworkermirrored"}, perNode: true,
 		signs: `\b(MultiWorkerMirroredStrategy|ParameterServerStrategy)\b`, uses: "a strategy of TensorFlow for several workers",
 		starts: "one process on each node, with TF_CONFIG",
-		owns:   []string{"TF_CONFIG"}, options: []string{optServers, optEvaluator}, plan: tensorflow, more: taskPorts},
+		owns:   []string{"TF_CONFIG"}, options: []string{optServers, optEvaluator}, plan: tensorflow, more: taskPorts, onHead: chiefOnHead},
 	{name: "mpi", also: []string{"openmpi", "mpirun", "mpi4py"}, launcher: true, signs: `(?m)^\s*(import|from)\s+mpi4py\b`, uses: "mpi4py",
 		starts: "mpirun on node 0, and its daemon on each other node",
 		unwrap: unwrapMPI, fill: fillMPI, plan: mpi, more: mpiFiles},
@@ -238,7 +245,7 @@ var engines = []engine{
 		owns:   deepspeedVars, unwrap: unwrapDeepspeed, plan: deepspeed},
 	{name: "ray", launcher: true, signs: `(?m)^\s*(import|from)\s+ray\b`, uses: "Ray",
 		starts: "ray start on each node, and the script on node 0 once all nodes have joined",
-		owns:   []string{"RAY_ADDRESS"}, unwrap: unwrapRay, plan: ray, more: rayMore, alone: true},
+		owns:   []string{"RAY_ADDRESS"}, unwrap: unwrapRay, plan: ray, more: rayMore, alone: true, onHead: driverOnHead},
 }
 
 // Info is what pages say of an engine.
@@ -360,7 +367,11 @@ func (e engine) lay(nodes []Node, job Job) (layout, []string, error) {
 	if e.perNode && job.ProcsPerNode == 0 {
 		job.ProcsPerNode = 1
 	}
-	l, err := newLayout(nodes, job)
+	led, err := e.headRanks(nodes, job)
+	if err != nil {
+		return layout{}, nil, err
+	}
+	l, err := newLayout(nodes, job, led)
 	if err == nil {
 		err = e.refuseOwned(job.Env)
 	}
@@ -386,8 +397,10 @@ type layout struct {
 
 const defaultMasterPort = 29500
 
-func newLayout(nodes []Node, job Job) (layout, error) {
-	if len(nodes) == 0 {
+// newLayout deals the ranks of a job out; a head gets so many as led says.
+func newLayout(nodes []Node, job Job, led int) (layout, error) {
+	working := workers(nodes)
+	if working == 0 {
 		return layout{}, fmt.Errorf("there are no nodes to run on")
 	}
 	if job.ProcsPerNode < 0 {
@@ -413,14 +426,17 @@ func newLayout(nodes []Node, job Job) (layout, error) {
 	l := layout{job: job, nodes: nodes, command: command}
 	l.port = l.portAt(0)
 	if n := job.procsInAll; n > 0 && job.ProcsPerNode == 0 {
-		if n%len(nodes) != 0 {
-			return layout{}, fmt.Errorf("run.command asks for %d processes, which %d nodes can't share evenly: set run.procs_per_node", n, len(nodes))
+		if n%working != 0 {
+			return layout{}, fmt.Errorf("run.command asks for %d processes, which %d nodes can't share evenly: set run.procs_per_node", n, working)
 		}
-		job.ProcsPerNode = n / len(nodes)
+		job.ProcsPerNode = n / working
 	}
 	for _, n := range nodes {
 		g := job.ProcsPerNode
-		if g == 0 {
+		switch {
+		case n.Head:
+			g = led
+		case g == 0:
 			g = max(n.GPUs, 1)
 		}
 		l.procs = append(l.procs, g)
@@ -484,7 +500,10 @@ func (l layout) commonEnv(node int) []string {
 // start one per core of the machine, and they would slow each other down.
 func (l layout) threads(node int) int {
 	g := l.procs[node]
-	if l.job.MaxThreads > 0 {
+	switch {
+	case l.nodes[node].Head:
+		return 0 // how many cores that machine has is not known
+	case l.job.MaxThreads > 0:
 		return max(l.job.MaxThreads/g, 1)
 	}
 	if g > 1 {
