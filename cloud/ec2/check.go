@@ -389,11 +389,22 @@ func (c *preflight) network(ctx context.Context) cloud.Finding {
 	if !c.net.Default {
 		text = fmt.Sprintf("%s of %s in %s", subnetText(c.net), c.net.VPC, strings.Join(names, ", "))
 	}
-	text += "; " + c.net.Way.text()
+	text += "; " + c.net.wayText()
 	if c.net.Unsure != nil && c.net.Way.kind == wayPublic { // the launch will tell
 		return cloud.Unchecked(what, text+"; whether they can be reached from here is not known: "+c.net.Unsure.Error(), "")
 	}
 	return c.way(ctx, text)
+}
+
+// firstOffers are the machine that is tried first, and the head.
+func (c *preflight) firstOffers() (all []cloud.Offer) {
+	if len(c.offers) > 0 {
+		all = append(all, c.offers[0])
+	}
+	if c.head != nil {
+		all = append(all, *c.head)
+	}
+	return all
 }
 
 // subnetText names the subnets of a network.
@@ -408,10 +419,18 @@ func subnetText(n network) string {
 // way looks for what the way to the machines needs on this side.
 func (c *preflight) way(ctx context.Context, text string) cloud.Finding {
 	const what = "network"
+	for _, o := range c.firstOffers() {
+		if err := c.p.canSix(ctx, c.net, o); err != nil {
+			return missing(what, text+"; "+err.Error(), "a type of the Nitro System, or a subnet with IPv4 in machines.subnet")
+		}
+	}
 	switch c.net.Way.kind {
 	case waySSM:
 		if _, err := reach.PluginAt(); err != nil {
 			return missing(what, text+", and "+err.Error(), "install it, or machines.reach: instance-connect, or machines.jump")
+		}
+		if c.net.SixOnly {
+			return cloud.Warning(what, text+"; its agent speaks IPv6 only where the image's amazon-ssm-agent.json has UseDualStackEndpoint", "machines.reach: instance-connect, with an endpoint of the type dualstack, or machines.jump")
 		}
 		if own(c.spec).InstanceProfile == "" {
 			return cloud.Warning(what, text+"; without machines.instance_profile its agent can register only where the account has Default Host Management",
@@ -433,7 +452,11 @@ func (c *preflight) address(ctx context.Context) cloud.Finding {
 	}
 	d, err := c.p.door(ctx, c.spec, c.net)
 	if err != nil {
-		return missing(what, err.Error(), "export "+door.SourceEnv+"=203.0.113.7, with this machine's public address")
+		next := "export " + door.SourceEnv + "=203.0.113.7, with this machine's public address"
+		if c.net.Six {
+			next = "go out by IPv6 (a VPN, another network), a subnet with IPv4 in machines.subnet, or machines.jump; machines.ssh_from names an address that AWS sees"
+		}
+		return missing(what, err.Error(), next)
 	}
 	return found(what, "a security group of the cluster's own: "+d.Text())
 }

@@ -87,7 +87,7 @@ func (c *preflight) launch() (launch, bool) {
 	if usable := c.usable(); len(usable) > 0 {
 		zone = usable[0]
 	}
-	l.settle(own(c.spec), c.net.Way)
+	l.settle(own(c.spec), c.net)
 	c.reserve.reserve(&l)
 	l.Machine = l.price(o, zone)
 	return l, true

@@ -37,7 +37,7 @@ func (u *up) weave(ctx context.Context, l *launch, o cloud.Offer) {
 	if o.EFA == 0 || u.spec.Count < 2 {
 		return
 	}
-	if !l.private() {
+	if !l.private() && !l.Six {
 		l.EFA = true
 		if o.EFA > 1 {
 			u.say(-1, fmt.Sprintf("%s has %d EFA interfaces; one is used, because AWS gives no public address to a machine with more: "+

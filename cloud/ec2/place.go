@@ -15,6 +15,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/door"
+	"github.com/dlwb/dlwb/cloud/ec2/options"
 )
 
 // network is where instances of a region can be put, and how they are reached
@@ -24,7 +25,10 @@ type network struct {
 	CIDRs   []netip.Prefix
 	Default bool              // it is the region's default VPC
 	Subnets map[string]string // by zone
-	Way     way
+	// Six says that the machines are reached, and reach each other, by IPv6, and
+	// SixOnly that they have no other addresses.
+	Six, SixOnly bool
+	Way          way
 	// Unsure is why it is not known whether the subnets have a route to the
 	// internet; nil: it is known.
 	Unsure error
@@ -56,13 +60,18 @@ func (p *Provider) network(ctx context.Context, region string, spec cloud.Spec) 
 // choosePlaces finds the way to a network, and keeps one subnet in each zone that
 // can be reached by it.
 func (p *Provider) choosePlaces(ctx context.Context, ec2 client, region string, spec cloud.Spec, n *network, all []types.Subnet) error {
-	open := map[string]bool{}
+	var roads door.Roads
 	if !n.Default {
-		open, n.Unsure = door.OpenSubnets(ctx, ec2, region, n.VPC, all)
+		roads, n.Unsure = door.OpenSubnets(ctx, ec2, region, n.VPC, all)
 	}
-	routes := n.Default || n.Unsure != nil || len(open) > 0
+	all = p.family(ctx, spec, n, all, roads)
+	open := roads.V4
+	if n.Six {
+		open = roads.V6
+	}
+	routes := n.Default || n.Unsure != nil || slices.ContainsFunc(all, func(s types.Subnet) bool { return open[aws.ToString(s.SubnetId)] })
 	var err error
-	if n.Way, err = findWay(ctx, ec2, region, spec, n.VPC, all, routes); err != nil {
+	if n.Way, err = findWay(ctx, ec2, region, spec, *n, all, routes); err != nil {
 		return err
 	}
 	if n.Way.kind == wayPublic && !n.Default && n.Unsure == nil {
@@ -72,6 +81,7 @@ func (p *Provider) choosePlaces(ctx context.Context, ec2 client, region string, 
 		if n.CIDRs, err = cidrsOf(ctx, ec2, region, n.VPC); err != nil {
 			return err
 		}
+		n.CIDRs = door.BySix(n.CIDRs, n.Six)
 	}
 	room := map[string]int32{}
 	for _, s := range all {
@@ -84,6 +94,29 @@ func (p *Provider) choosePlaces(ctx context.Context, ec2 client, region string, 
 		}
 	}
 	return nil
+}
+
+// family chooses between IPv4 and IPv6, and gives the subnets that remain. Where
+// machines can have both, IPv6 is chosen when it alone leads to them from here.
+func (p *Provider) family(ctx context.Context, spec cloud.Spec, n *network, all []types.Subnet, roads door.Roads) []types.Subnet {
+	both := slices.DeleteFunc(slices.Clone(all), door.IPv6Only)
+	if len(both) == 0 {
+		n.Six, n.SixOnly = true, true
+		return all
+	}
+	public := own(spec).Jump == "" && (own(spec).Reach == "" || own(spec).Reach == options.ReachPublic)
+	if n.Default || n.Unsure != nil || !public || slices.ContainsFunc(both, func(s types.Subnet) bool { return roads.V4[aws.ToString(s.SubnetId)] }) {
+		return both
+	}
+	bySix := slices.DeleteFunc(slices.Clone(both), func(s types.Subnet) bool { return !door.HasIPv6(s) || !roads.V6[aws.ToString(s.SubnetId)] })
+	if len(bySix) == 0 {
+		return both
+	}
+	if d, err := p.door(ctx, spec, network{Six: true, Way: way{kind: wayPublic}}); err != nil || len(d.Nets) == 0 {
+		return both // nobody gets from here to there by IPv6
+	}
+	n.Six = true
+	return bySix
 }
 
 // selector is the filter for something that a profile names: by its id, by a tag
@@ -136,6 +169,9 @@ func cidrsOf(ctx context.Context, ec2 client, region, vpc string) (all []netip.P
 		texts := []string{aws.ToString(v.CidrBlock)}
 		for _, a := range v.CidrBlockAssociationSet {
 			texts = append(texts, aws.ToString(a.CidrBlock))
+		}
+		for _, a := range v.Ipv6CidrBlockAssociationSet {
+			texts = append(texts, aws.ToString(a.Ipv6CidrBlock))
 		}
 		for _, text := range texts {
 			if n, err := netip.ParsePrefix(text); err == nil && !slices.Contains(all, n) {
@@ -190,5 +226,7 @@ func oneVPC(all []types.Subnet, vpc, region string, spec cloud.Spec) (string, er
 	return vpc, nil
 }
 
-// errNoRoute is that machines get no address by which they could be reached.
+// errNoRoute is that machines get no address by which they could be reached, and
+// errNoRouteBySix that nobody gets to the one that they have.
+var errNoRouteBySix = errors.New("no route ::/0 to an internet gateway (an egress-only one lets nobody in): dlwb could not reach the IPv6 addresses of machines there")
 var errNoRoute = errors.New("no route to an internet gateway: machines there get no address by which dlwb could reach them")

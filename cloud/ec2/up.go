@@ -258,7 +258,7 @@ func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
 			Index: i, Name: "node" + strconv.Itoa(i), ID: m.id, User: m.launch.User,
 			Addr: m.addr(int(u.port())), Jumps: jumps, Way: m.launch.Way,
 			HostKey: u.keys.bootstrapIdentity, RotateHostKey: true,
-			PeerHost: aws.ToString(m.seen.PrivateIpAddress), PeerPort: int(u.port()),
+			PeerHost: m.peer(), PeerPort: int(u.port()),
 		})
 	}
 	return out, nil
@@ -266,11 +266,26 @@ func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
 
 // addr is where the machine's sshd is, as it is reached from here.
 func (m *member) addr(port int) string {
-	host := m.seen.PublicIpAddress
-	if m.launch.private() {
-		host = m.seen.PrivateIpAddress
+	return net.JoinHostPort(m.host(), strconv.Itoa(port))
+}
+
+// host is its address as it is reached from here; empty: it has none yet.
+func (m *member) host() string {
+	switch {
+	case m.launch.Six:
+		return aws.ToString(m.seen.Ipv6Address)
+	case m.launch.private():
+		return aws.ToString(m.seen.PrivateIpAddress)
 	}
-	return net.JoinHostPort(aws.ToString(host), strconv.Itoa(port))
+	return aws.ToString(m.seen.PublicIpAddress)
+}
+
+// peer is its address as the others reach it.
+func (m *member) peer() string {
+	if m.launch.Six {
+		return aws.ToString(m.seen.Ipv6Address)
+	}
+	return aws.ToString(m.seen.PrivateIpAddress)
 }
 
 // errLost is that a machine was lost while it was waited for.

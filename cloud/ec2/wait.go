@@ -151,7 +151,7 @@ func (p *Provider) instances(ctx context.Context, region string, ids []string, s
 // that a shutdown ends them.
 func (u *up) ready(ctx context.Context, c crew) error {
 	err := u.await(ctx, c.sorted(), func(m *member) bool {
-		return phaseOf(m.seen) == "running" && (m.launch.private() || aws.ToString(m.seen.PublicIpAddress) != "") && aws.ToString(m.seen.PrivateIpAddress) != ""
+		return phaseOf(m.seen) == "running" && m.host() != "" && m.peer() != ""
 	})
 	if err != nil {
 		return err

@@ -144,6 +144,9 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 	if r := s.reservation; r != nil && r.Instance != o.Instance {
 		return launch{}, nil, elsewhere{fmt.Errorf("%s is for %s, not for %s", r.ID, r.Instance, o.Instance)}
 	}
+	if err := u.p.canSix(ctx, s.network, o); err != nil {
+		return launch{}, nil, elsewhere{err}
+	}
 	gib, err := diskGiB(u.spec, img)
 	if err != nil {
 		return launch{}, nil, err
@@ -152,7 +155,7 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 	l := launch{Region: o.Region, Instance: o.Instance, Spot: spot, Image: img.ID, Device: img.Device, GiB: gib,
 		Group: s.group, Groups: s.groups, Key: s.key, Profile: m.InstanceProfile, Tags: u.tags, User: img.User, VCPUs: o.VCPUs,
 		Disk: u.diskPrice(ctx, o.Region), Address: catalog.AddressPrice()}
-	l.settle(m, s.Way)
+	l.settle(m, s.network)
 	if s.clusters[o.Instance] {
 		l.Placement = s.placement
 	}
@@ -162,12 +165,13 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 }
 
 // settle takes over what the profile says of the machines, and the way to them.
-func (l *launch) settle(m options.Machines, w way) {
-	l.Reach, l.Way = w.kind, w.word()
+func (l *launch) settle(m options.Machines, n network) {
+	l.Reach, l.Way = n.Way.kind, n.Way.word()
+	l.Six, l.SixOnly = n.Six, n.SixOnly
 	if l.Reach == wayPublic {
 		l.Reach = ""
 	}
-	if l.private() {
+	if l.private() || l.Six {
 		l.Address.PerHour = 0
 	}
 	l.Data = volume.Sizes(m)
@@ -325,6 +329,6 @@ func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
 		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
 		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
-		SpotNotice: l.Spot, More: own(u.spec).UserData, Volumes: mounts,
+		SpotNotice: l.Spot, IPv6: l.SixOnly, More: own(u.spec).UserData, Volumes: mounts,
 	})
 }

@@ -489,6 +489,9 @@ func (l layout) commonEnv(node int) []string {
 	}
 	if n.GPUs > 0 {
 		env = append(env, "NCCL_DEBUG=WARN")
+		if strings.Contains(n.Host, ":") {
+			env = append(env, "NCCL_SOCKET_FAMILY=AF_INET6") // its choice may be an address of the link alone
+		}
 	}
 	if t := l.threads(node); t > 0 {
 		env = append(env, "OMP_NUM_THREADS="+strconv.Itoa(t))
