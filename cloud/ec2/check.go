@@ -14,6 +14,7 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/cloud/ec2/door"
@@ -34,7 +35,7 @@ type preflight struct {
 
 	region string
 	offers []cloud.Offer // in the order in which they will be tried
-	image  image
+	image  ami.Image
 	imgErr error
 	net    network
 	netErr error
@@ -366,9 +367,9 @@ func (c *preflight) images() cloud.Finding {
 	if c.imgErr != nil {
 		return failed(what, c.imgErr, "machines.image in the profile: pytorch, base, ubuntu, or ami-…")
 	}
-	gib, err := diskGiB(c.spec, c.image)
+	gib, err := c.image.DiskGiB(c.spec.Disk)
 	if err != nil {
-		return missing(what, err.Error(), fmt.Sprintf("machines.disk: %dGB", (int64(c.image.GiB+room)<<30+999_999_999)/1_000_000_000))
+		return missing(what, err.Error(), fmt.Sprintf("machines.disk: %dGB", (int64(c.image.GiB+ami.Room)<<30+999_999_999)/1_000_000_000))
 	}
 	return found(what, fmt.Sprintf("%s (%s), login %s, needs %s; the disk has %s", c.image.ID, c.image.Name, c.image.User,
 		units.Binary(int64(c.image.GiB)<<30), units.Binary(int64(gib)<<30)))

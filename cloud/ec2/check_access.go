@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/lifekeys"
 	"github.com/dlwb/dlwb/cloud/ec2/policy"
 )
 
@@ -226,7 +227,7 @@ func dryLife() string {
 
 // throwaway is a public key that nobody has the private half of.
 func throwaway() ([]byte, error) {
-	b, err := newKey("dlwb dry run")
+	b, err := lifekeys.New("dlwb dry run")
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (c *preflight) launch() (launch, bool) {
 		Image: c.image.ID, Device: c.image.Device, Profile: own(c.spec).InstanceProfile,
 		Disk: c.disk, Address: catalog.AddressPrice(),
 	}
-	l.GiB, _ = diskGiB(c.spec, c.image) // a disk that is too small has its own finding
+	l.GiB, _ = c.image.DiskGiB(c.spec.Disk) // a disk that is too small has its own finding
 	var zone cloud.Zone
 	if usable := c.usable(); len(usable) > 0 {
 		zone = usable[0]

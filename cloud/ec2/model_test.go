@@ -22,7 +22,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/lifekeys"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
 )
 
@@ -303,7 +305,7 @@ type story struct {
 	*ec2Model
 	life cloud.Life
 	spec cloud.Spec
-	keys lifeKeys
+	keys lifekeys.Keys
 	ups  int
 }
 
@@ -311,12 +313,12 @@ type story struct {
 func (s *story) begin() *up {
 	p := &Provider{settle: s.settle, connect: func(context.Context, string) (client, error) { return s.ec2Model, nil }}
 	u := &up{p: p, life: s.life, spec: s.spec, keys: s.keys, say: func(int, string) {}, owner: "me",
-		tags: tags(s.life, "me", time.Now(), nil), sites: map[string]*site{}, images: map[[2]string]image{}}
+		tags: tags(s.life, "me", time.Now(), nil), sites: map[string]*site{}, images: map[[2]string]ami.Image{}}
 	var offers []cloud.Offer
 	for _, region := range []string{"r1", "r2"} {
 		u.sites[region] = &site{group: "sg-1", key: "key", clusters: map[string]bool{"g5.xlarge": false},
 			network: network{Subnets: map[string]string{region + "a": "subnet-a", region + "b": "subnet-b"}}}
-		u.images[[2]string{region, "x86_64"}] = image{ID: "ami-1", Arch: "x86_64", Device: "/dev/sda1", GiB: 8, User: "ubuntu"}
+		u.images[[2]string{region, "x86_64"}] = ami.Image{ID: "ami-1", Arch: "x86_64", Device: "/dev/sda1", GiB: 8, User: "ubuntu"}
 		offers = append(offers, cloud.Offer{Region: region, Instance: "g5.xlarge", Arch: "x86_64", OnDemand: cloud.Price{PerHour: 1},
 			Spot: cloud.Price{PerHour: 0.4}, Zones: []cloud.Zone{{Name: region + "a"}, {Name: region + "b", Spot: 0.3}}})
 	}
@@ -393,7 +395,7 @@ func TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked(t *testing.T) {
 	t.Parallel()
 	dir := fastDir(t)
 	life := cloud.Life{Name: "train", ID: "0123456789ab", Dir: dir}
-	keys, err := keysOf(life)
+	keys, err := lifekeys.Of(life)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -265,7 +265,7 @@ func (u *up) keyPair(ctx context.Context, ec2 client, region string) (string, er
 	name := baseName(u.life)
 	_, err := u.ensure(ctx, ec2, kindKey, free{Region: region}, "ImportKeyPair", func(token string) (*string, error) {
 		out, err := ec2.ImportKeyPair(ctx, &awsec2.ImportKeyPairInput{
-			KeyName: &name, PublicKeyMaterial: []byte(u.keys.authorized),
+			KeyName: &name, PublicKeyMaterial: []byte(u.keys.Authorized),
 			TagSpecifications: specify(token, u.tags, types.ResourceTypeKeyPair),
 		}, awsapi.Once)
 		if err != nil {

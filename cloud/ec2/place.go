@@ -3,19 +3,16 @@ package ec2
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
+	"github.com/dlwb/dlwb/cloud/ec2/vpc"
 )
 
 // network is where instances of a region can be put, and how they are reached
@@ -43,15 +40,15 @@ func (p *Provider) network(ctx context.Context, region string, spec cloud.Spec) 
 	}
 	n := network{Subnets: map[string]string{}, Default: own(spec).VPC == "" && own(spec).Subnet == ""}
 	if own(spec).VPC != "" {
-		if n.VPC, err = vpcNamed(ctx, ec2, region, own(spec).VPC); err != nil {
+		if n.VPC, err = vpc.Named(ctx, ec2, region, own(spec).VPC); err != nil {
 			return n, err
 		}
 	}
-	all, err := subnets(ctx, ec2, region, n.VPC, own(spec).Subnet)
+	all, err := vpc.Subnets(ctx, ec2, region, n.VPC, own(spec).Subnet)
 	if err != nil {
 		return n, err
 	}
-	if n.VPC, err = oneVPC(all, n.VPC, region, spec); err != nil {
+	if n.VPC, err = vpc.One(all, n.VPC, region, own(spec).Subnet); err != nil {
 		return n, err
 	}
 	return n, p.choosePlaces(ctx, ec2, region, spec, &n, all)
@@ -78,7 +75,7 @@ func (p *Provider) choosePlaces(ctx context.Context, ec2 client, region string, 
 		all = slices.DeleteFunc(slices.Clone(all), func(s types.Subnet) bool { return !open[aws.ToString(s.SubnetId)] })
 	}
 	if n.Way.kind == wayJump || n.Way.kind == wayPrivate {
-		if n.CIDRs, err = cidrsOf(ctx, ec2, region, n.VPC); err != nil {
+		if n.CIDRs, err = vpc.CIDRs(ctx, ec2, region, n.VPC); err != nil {
 			return err
 		}
 		n.CIDRs = door.BySix(n.CIDRs, n.Six)
@@ -117,113 +114,6 @@ func (p *Provider) family(ctx context.Context, spec cloud.Spec, n *network, all 
 	}
 	n.Six = true
 	return bySix
-}
-
-// selector is the filter for something that a profile names: by its id, by a tag
-// as KEY=VALUE, or by its name, which is a tag too.
-func selector(word, prefix, idFilter string) types.Filter {
-	if strings.HasPrefix(word, prefix) {
-		return filter(idFilter, word)
-	}
-	if key, value, ok := strings.Cut(word, "="); ok {
-		return filter("tag:"+key, value)
-	}
-	return filter("tag:"+tagName, word)
-}
-
-// vpcNamed is the id of the one VPC that a word names.
-func vpcNamed(ctx context.Context, ec2 client, region, word string) (string, error) {
-	found, err := vpcs(ctx, ec2, region, selector(word, "vpc-", "vpc-id"))
-	if err != nil {
-		return "", err
-	}
-	show := fmt.Sprintf("aws ec2 describe-vpcs --region %s --query \"Vpcs[].[VpcId,Tags]\"", region)
-	switch len(found) {
-	case 1:
-		return aws.ToString(found[0].VpcId), nil
-	case 0:
-		return "", fmt.Errorf("%s has no VPC %s: %s", region, word, show)
-	}
-	var ids []string
-	for _, v := range found {
-		ids = append(ids, aws.ToString(v.VpcId))
-	}
-	return "", fmt.Errorf("%d VPCs in %s are %s: %s; write one of these ids in machines.vpc", len(ids), region, word, strings.Join(ids, ", "))
-}
-
-func vpcs(ctx context.Context, ec2 client, region string, by types.Filter) (all []types.Vpc, err error) {
-	for pages := awsec2.NewDescribeVpcsPaginator(ec2, &awsec2.DescribeVpcsInput{Filters: []types.Filter{by}}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, awsapi.Explain(err, awsapi.Call{Action: "DescribeVpcs", Region: region})
-		}
-		all = append(all, page.Vpcs...)
-	}
-	return all, nil
-}
-
-// cidrsOf are the addresses of a VPC.
-func cidrsOf(ctx context.Context, ec2 client, region, vpc string) (all []netip.Prefix, err error) {
-	found, err := vpcs(ctx, ec2, region, filter("vpc-id", vpc))
-	for _, v := range found {
-		texts := []string{aws.ToString(v.CidrBlock)}
-		for _, a := range v.CidrBlockAssociationSet {
-			texts = append(texts, aws.ToString(a.CidrBlock))
-		}
-		for _, a := range v.Ipv6CidrBlockAssociationSet {
-			texts = append(texts, aws.ToString(a.Ipv6CidrBlock))
-		}
-		for _, text := range texts {
-			if n, err := netip.ParsePrefix(text); err == nil && !slices.Contains(all, n) {
-				all = append(all, n)
-			}
-		}
-	}
-	return all, err
-}
-
-// subnets are those of a VPC, or those that a word names, or the default VPC's.
-func subnets(ctx context.Context, ec2 client, region, vpc, word string) (all []types.Subnet, err error) {
-	in := &awsec2.DescribeSubnetsInput{}
-	switch {
-	case strings.HasPrefix(word, "subnet-"):
-		in.SubnetIds = []string{word} // one that does not exist is an error then
-	case word != "":
-		in.Filters = append(in.Filters, selector(word, "subnet-", "subnet-id"))
-	case vpc == "":
-		in.Filters = append(in.Filters, filter("default-for-az", "true"))
-	}
-	if vpc != "" {
-		in.Filters = append(in.Filters, filter("vpc-id", vpc))
-	}
-	for pages := awsec2.NewDescribeSubnetsPaginator(ec2, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, awsapi.Explain(err, awsapi.Call{Action: "DescribeSubnets", Region: region, ID: word})
-		}
-		all = append(all, page.Subnets...)
-	}
-	return all, nil
-}
-
-// oneVPC is the VPC that all subnets are in.
-func oneVPC(all []types.Subnet, vpc, region string, spec cloud.Spec) (string, error) {
-	if len(all) == 0 {
-		switch {
-		case own(spec).Subnet != "":
-			return "", fmt.Errorf("%s has no subnet %s: aws ec2 describe-subnets --region %s --query \"Subnets[].[SubnetId,VpcId,AvailabilityZone,Tags]\"", region, own(spec).Subnet, region)
-		case vpc != "":
-			return "", fmt.Errorf("%s in %s has no subnet", vpc, region)
-		}
-		return "", fmt.Errorf("%s has no default VPC with subnets: aws ec2 create-default-vpc --region %s; or name one in machines.vpc or machines.subnet", region, region)
-	}
-	vpc = aws.ToString(all[0].VpcId)
-	for _, s := range all {
-		if other := aws.ToString(s.VpcId); other != vpc {
-			return "", fmt.Errorf("subnets of several VPCs in %s are %s: of %s and of %s; name one in machines.vpc", region, own(spec).Subnet, vpc, other)
-		}
-	}
-	return vpc, nil
 }
 
 // errNoRoute is that machines get no address by which they could be reached, and

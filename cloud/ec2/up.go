@@ -14,7 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/lifekeys"
 )
 
 // up is one Up at work.
@@ -23,11 +26,11 @@ type up struct {
 	life   cloud.Life
 	spec   cloud.Spec
 	say    cloud.Progress
-	keys   lifeKeys
+	keys   lifekeys.Keys
 	owner  string // the caller's principal
 	tags   map[string]string
-	sites  map[string]*site    // by region
-	images map[[2]string]image // by region and architecture
+	sites  map[string]*site        // by region
+	images map[[2]string]ami.Image // by region and architecture
 	// choose gives the offers that fit the spec, the best first.
 	choose func(context.Context, cloud.Spec) ([]cloud.Offer, error)
 	// diskPrice is that of one GB in a region.
@@ -89,7 +92,7 @@ func (u *up) assemble(ctx context.Context) (crew, error) {
 
 // begin finds out who asks, from where, and with which keys.
 func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, say cloud.Progress) (*up, error) {
-	u := &up{p: p, life: life, spec: spec, say: say, sites: map[string]*site{}, images: map[[2]string]image{}}
+	u := &up{p: p, life: life, spec: spec, say: say, sites: map[string]*site{}, images: map[[2]string]ami.Image{}}
 	if spec.Count < 1 {
 		return nil, fmt.Errorf("a cluster has at least one node, not %d", spec.Count)
 	}
@@ -103,7 +106,7 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 		return nil, awsapi.Explain(err, awsapi.Call{Action: "GetCallerIdentity"})
 	}
 	u.owner = who.Principal()
-	if u.keys, err = keysOf(life); err != nil {
+	if u.keys, err = lifekeys.Of(life); err != nil {
 		return nil, err
 	}
 	market, err := p.market(ctx)
@@ -243,9 +246,9 @@ func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
 		return cloud.Cluster{}, err
 	}
 	out := cloud.Cluster{
-		Name: u.life.Name, Provider: kind, KeyFile: u.keys.file, CreatedAt: c.began(),
+		Name: u.life.Name, Provider: kind, KeyFile: u.keys.File, CreatedAt: c.began(),
 		Region: l.Region, Zone: l.Zone, Instance: l.Instance, Spot: l.Spot,
-		Costs: costs(c.launches()), ExpiresAt: leaseEnd(c.began(), u.spec), BootLimit: bootTime(l.Instance),
+		Costs: costs(c.launches()), ExpiresAt: leaseEnd(c.began(), u.spec), BootLimit: catalog.BootTime(l.Instance),
 	}
 	out.PricePerHour = sum(out.Costs)
 	for i, m := range c.sorted() {
@@ -257,7 +260,7 @@ func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
 			Head: m.launch.Head, Instance: instance,
 			Index: i, Name: "node" + strconv.Itoa(i), ID: m.id, User: m.launch.User,
 			Addr: m.addr(int(u.port())), Jumps: jumps, Way: m.launch.Way,
-			HostKey: u.keys.bootstrapIdentity, RotateHostKey: true,
+			HostKey: u.keys.BootstrapIdentity, RotateHostKey: true,
 			PeerHost: m.peer(), PeerPort: int(u.port()),
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
@@ -133,7 +134,7 @@ func regional(err error) error {
 // prepare makes what a launch needs in the offer's region; which zone and which
 // nodes is left open.
 func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *site, error) {
-	var img image
+	var img ami.Image
 	var s *site
 	all, within := errgroup.WithContext(ctx)
 	all.Go(func() (err error) { img, err = u.image(within, o); return err })
@@ -147,7 +148,7 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 	if err := u.p.canSix(ctx, s.network, o); err != nil {
 		return launch{}, nil, elsewhere{err}
 	}
-	gib, err := diskGiB(u.spec, img)
+	gib, err := img.DiskGiB(u.spec.Disk)
 	if err != nil {
 		return launch{}, nil, err
 	}
@@ -182,7 +183,7 @@ func (l *launch) settle(m options.Machines, n network) {
 }
 
 // image is the image for an offer's machines; it is looked up once.
-func (u *up) image(ctx context.Context, o cloud.Offer) (image, error) {
+func (u *up) image(ctx context.Context, o cloud.Offer) (ami.Image, error) {
 	at := [2]string{o.Region, o.Arch}
 	if img, ok := u.images[at]; ok {
 		return img, nil
@@ -325,8 +326,8 @@ func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
 		mounts = nil
 	}
 	return userdata.Render(userdata.Boot{
-		Life: u.life.ID, Cluster: u.life.Name, User: own(u.spec).User, AuthorizedKey: u.keys.authorized,
-		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
+		Life: u.life.ID, Cluster: u.life.Name, User: own(u.spec).User, AuthorizedKey: u.keys.Authorized,
+		HostKeyPrivate: u.keys.Bootstrap, HostKeyPublic: u.keys.BootstrapIdentity,
 		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
 		SpotNotice: l.Spot, IPv6: l.SixOnly, More: own(u.spec).UserData, Volumes: mounts,

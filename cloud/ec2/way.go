@@ -16,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/cloud/ec2/reach"
+	"github.com/dlwb/dlwb/cloud/ec2/vpc"
 )
 
 // wayKind is a kind of way to machines.
@@ -72,7 +73,7 @@ func (n network) wayText() string {
 // findWay is the way that the spec names, or the first that there is. routes says
 // that some subnet has a route to the internet.
 func findWay(ctx context.Context, ec2 client, region string, spec cloud.Spec, n network, all []types.Subnet, routes bool) (way, error) {
-	named, vpc, noRoute := own(spec).Reach, n.VPC, errNoRoute
+	named, of, noRoute := own(spec).Reach, n.VPC, errNoRoute
 	if n.Six {
 		noRoute = errNoRouteBySix
 	}
@@ -82,7 +83,7 @@ func findWay(ctx context.Context, ec2 client, region string, spec cloud.Spec, n 
 	case (named == "" || named == options.ReachPublic) && routes:
 		return way{kind: wayPublic}, nil
 	case named == options.ReachPublic:
-		return way{}, fmt.Errorf("%s of %s: %w", placesText(all), vpc, noRoute)
+		return way{}, fmt.Errorf("%s of %s: %w", vpc.Text(all), of, noRoute)
 	case named == options.ReachPrivate, named == options.ReachSSM:
 		return way{kind: wayKind(named)}, nil
 	}
@@ -92,22 +93,13 @@ func findWay(ctx context.Context, ec2 client, region string, spec cloud.Spec, n 
 	}
 	if w.kind == "" && named == "" {
 		return way{}, fmt.Errorf("%s of %s: %w; an EC2 Instance Connect endpoint (aws ec2 create-instance-connect-endpoint --subnet-id %s --region %s), "+
-			"a jump host (machines.jump) or Systems Manager (machines.reach: ssm) lead there; or name a subnet with such a route in machines.subnet", placesText(all), vpc, noRoute, aws.ToString(all[0].SubnetId), region)
+			"a jump host (machines.jump) or Systems Manager (machines.reach: ssm) lead there; or name a subnet with such a route in machines.subnet", vpc.Text(all), of, noRoute, aws.ToString(all[0].SubnetId), region)
 	}
 	if w.kind == "" {
 		return way{}, fmt.Errorf("%s in %s has no EC2 Instance Connect endpoint that can be used: aws ec2 create-instance-connect-endpoint --subnet-id %s --region %s",
-			vpc, region, aws.ToString(all[0].SubnetId), region)
+			of, region, aws.ToString(all[0].SubnetId), region)
 	}
 	return w, nil
-}
-
-// placesText names subnets with their zones.
-func placesText(all []types.Subnet) string {
-	var texts []string
-	for _, s := range all {
-		texts = append(texts, aws.ToString(s.SubnetId)+" ("+aws.ToString(s.AvailabilityZone)+")")
-	}
-	return strings.Join(texts, ", ")
 }
 
 // usableStates are those in which an endpoint opens tunnels.
