@@ -157,7 +157,7 @@ func (c *preflight) choose(ctx context.Context, all *[seen]cloud.Finding) {
 		c.disk = market.DiskPrice(ctx, c.region)
 		all[seeMachine] = c.machine()
 		if headed(c.spec) {
-			o, err := headOffer(ctx, market, c.spec, c.region, c.offers[0].Arch)
+			o, err := headOffer(ctx, market.Lookup, c.spec, c.region, c.offers[0].Arch)
 			if c.headErr = err; err == nil {
 				c.head = &o
 			}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/dlwb/dlwb/cloud"
-	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -34,8 +33,8 @@ func headWanted(spec cloud.Spec) bool { return headed(spec) && spec.Have == 0 }
 
 // headOffer is the head's type in a region, as one of the cluster: its machines
 // run the same environment, and so are of one architecture.
-func headOffer(ctx context.Context, m *catalog.Market, spec cloud.Spec, region, arch string) (cloud.Offer, error) {
-	o, err := m.Lookup(ctx, region, own(spec).Head)
+func headOffer(ctx context.Context, lookup func(context.Context, string, string) (cloud.Offer, error), spec cloud.Spec, region, arch string) (cloud.Offer, error) {
+	o, err := lookup(ctx, region, own(spec).Head)
 	if err == nil && o.Arch != arch {
 		err = fmt.Errorf("machines.head_instance %s is %s, and the other machines are %s: all of a cluster run the same image and environment; choose a head of the same architecture",
 			o.Instance, o.Arch, arch)
@@ -49,11 +48,7 @@ func (u *up) head(ctx context.Context, beside cloud.Offer) (*cloud.Offer, error)
 	if !headed(u.spec) {
 		return nil, nil
 	}
-	m, err := u.p.market(ctx)
-	if err != nil {
-		return nil, err
-	}
-	o, err := headOffer(ctx, m, u.spec, beside.Region, beside.Arch)
+	o, err := headOffer(ctx, u.lookup, u.spec, beside.Region, beside.Arch)
 	if err != nil && ctx.Err() == nil {
 		err = elsewhere{err}
 	}
@@ -113,11 +108,7 @@ func (u *up) fill(ctx context.Context, c crew, missing []int) (crew, error) {
 // launchHead makes the head where the others are.
 func (u *up) launchHead(ctx context.Context, c crew) error {
 	l := c.worker().launch
-	m, err := u.p.market(ctx)
-	if err != nil {
-		return err
-	}
-	o, err := m.Lookup(ctx, l.Region, own(u.spec).Head)
+	o, err := u.lookup(ctx, l.Region, own(u.spec).Head)
 	if err != nil {
 		return err
 	}

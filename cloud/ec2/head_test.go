@@ -126,6 +126,20 @@ func TestAHeadForWhichThereIsNoRoomIsTold(t *testing.T) {
 	r.down()
 }
 
+func TestAClusterWithAHeadIsStoppedAndStarted(t *testing.T) {
+	r := ledRig(t, fakeaws.Options{})
+	c := r.up()
+	stopped, err := r.provider().Stop(t.Context(), r.life, c, r.say)
+	if err != nil || stopped.PricePerHour >= c.PricePerHour {
+		t.Fatal(err, stopped)
+	}
+	started, err := r.provider().Start(t.Context(), r.life, stopped, r.say)
+	if err != nil || len(started.Nodes) != 3 || !started.Nodes[0].Head || started.Nodes[0].Addr == "" || started.PricePerHour != c.PricePerHour {
+		t.Errorf("%v: %+v", err, started)
+	}
+	r.down()
+}
+
 // The budget ends the machines when all of them have cost so much, and not when the
 // others alone have.
 func TestTheBudgetCountsTheHead(t *testing.T) {

@@ -323,6 +323,9 @@ func (s *story) begin() *up {
 			Spot: cloud.Price{PerHour: 0.4}, Zones: []cloud.Zone{{Name: region + "a"}, {Name: region + "b", Spot: 0.3}}})
 	}
 	u.choose = func(context.Context, cloud.Spec) ([]cloud.Offer, error) { return offers, nil }
+	u.lookup = func(_ context.Context, region, instance string) (cloud.Offer, error) {
+		return cloud.Offer{Region: region, Instance: instance, Arch: "x86_64", OnDemand: cloud.Price{PerHour: 0.2}, Zones: []cloud.Zone{{Name: region + "a"}, {Name: region + "b"}}}, nil
+	}
 	u.diskPrice = func(_ context.Context, region string) cloud.Price { return catalog.DiskPrice(region) }
 	return u
 }
@@ -334,8 +337,8 @@ func (s *story) up() error {
 	s.crash = cancel
 	s.mu.Unlock()
 	c, err := s.begin().assemble(ctx)
-	if err == nil && len(c) != s.spec.Count {
-		return fmt.Errorf("the cluster has %d nodes, not %d", len(c), s.spec.Count)
+	if err == nil && len(c) != nodesOf(s.spec) {
+		return fmt.Errorf("the cluster has %d nodes, not %d", len(c), nodesOf(s.spec))
 	}
 	return err
 }
@@ -354,8 +357,8 @@ func (s *story) run() error {
 		if err := s.upAfterLosses(); err != nil {
 			return fmt.Errorf("a healthy up: %w", err)
 		}
-		if n := s.living(); n != s.spec.Count {
-			return fmt.Errorf("%d machines live after a healthy up, and %d were asked for", n, s.spec.Count)
+		if n := s.living(); n != nodesOf(s.spec) {
+			return fmt.Errorf("%d machines live after a healthy up, and %d were asked for", n, nodesOf(s.spec))
 		}
 	}
 	return s.down()
@@ -404,8 +407,8 @@ func TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked(t *testing.T) {
 		s := &story{life: life, keys: keys, ups: rapid.IntRange(1, 4).Draw(rt, "ups"),
 			ec2Model: &ec2Model{fates: &fates{left: rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(rt, "fates")}, settle: 240 * time.Millisecond, tokens: map[string][]*modelInstance{}},
 			spec: cloud.Spec{Count: rapid.IntRange(1, 4).Draw(rt, "count"), Lifetime: time.Hour,
-				Spot: rapid.Bool().Draw(rt, "spot"), Own: &options.Machines{SpotFallback: rapid.Bool().Draw(rt, "fallback")}}}
-		s.most = s.spec.Count
+				Spot: rapid.Bool().Draw(rt, "spot"), Own: &options.Machines{SpotFallback: rapid.Bool().Draw(rt, "fallback"), Head: rapid.SampledFrom([]string{"", "m5.xlarge"}).Draw(rt, "head")}}}
+		s.most = nodesOf(s.spec)
 		s.life.Ledger = &memory{}
 		var wrong error
 		synctest.Test(t, func(*testing.T) { wrong = s.run() })

@@ -33,6 +33,8 @@ type up struct {
 	images map[[2]string]ami.Image // by region and architecture
 	// choose gives the offers that fit the spec, the best first.
 	choose func(context.Context, cloud.Spec) ([]cloud.Offer, error)
+	// lookup gives the offer of one type in a region.
+	lookup func(ctx context.Context, region, instance string) (cloud.Offer, error)
 	// diskPrice is that of one GB in a region.
 	diskPrice func(ctx context.Context, region string) cloud.Price
 }
@@ -113,7 +115,7 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 	if err != nil {
 		return nil, err
 	}
-	u.choose, u.diskPrice = market.Choose, market.DiskPrice
+	u.choose, u.lookup, u.diskPrice = market.Choose, market.Lookup, market.DiskPrice
 	u.tags = tags(life, u.owner, leaseEnd(time.Now(), spec), own(spec).Tags)
 	return u, nil
 }
