@@ -20,7 +20,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use: "doctor [CLUSTER]", Short: "look for what would keep dlwb, or the nodes of a cluster, from working",
 		Long: `Without CLUSTER it looks at this machine. With it, at each node: the driver against
 the framework, which GPUs that sees, clock, disk and memory; and at the network, by
-an all-reduce across all nodes (without PyTorch node 0 sends to each of the others).
+an all-reduce across all nodes (without PyTorch the first sends to each of the others;
+a node that only leads takes no part).
 Nothing is changed. A run that goes on there shares the network with the test.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -79,6 +79,24 @@ type Node struct {
 	// SimulatedGPUs is the number of simulated GPUs on this node. Whatever
 	// shows them must say SIMULATED.
 	SimulatedGPUs int `json:"simulated_gpus,omitempty"`
+	// Head says that no rank trains there: it leads the others. It is node 0 then,
+	// and Instance its type, which is not the cluster's.
+	Head     bool   `json:"head,omitempty"`
+	Instance string `json:"instance_type,omitempty"`
+}
+
+// MachinesText names the machines of a cluster, whose type is instance but for its
+// head: "2 × g5.xlarge spot", "2 × g5.xlarge led by m5.xlarge".
+func MachinesText(nodes []Node, instance string, spot bool) string {
+	count, head := len(nodes), ""
+	if count > 0 && nodes[0].Head {
+		count, head = count-1, " led by "+nodes[0].Instance
+	}
+	text := fmt.Sprintf("%d × %s", count, instance)
+	if spot {
+		text += " spot"
+	}
+	return text + head
 }
 
 // Jump is a host that is only passed through on the way to a node.

@@ -76,6 +76,23 @@ func (p *Profile) named() int {
 	return 0
 }
 
+// Head is the type of the machine that comes before the others and on which no rank
+// trains; empty: there is none.
+func (p *Profile) Head() string {
+	if of := providers.Named(p.Provider); of.Head != nil {
+		return of.Head(p.options(of))
+	}
+	return ""
+}
+
+// Nodes is how many nodes the cluster has, with its head.
+func (p *Profile) Nodes() int {
+	if p.Head() != "" {
+		return p.Machines.Count + 1
+	}
+	return p.Machines.Count
+}
+
 // makeOptions makes room for the options of all providers: which of them a
 // profile names may be read after its options.
 func (p *Profile) makeOptions() {

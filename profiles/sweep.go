@@ -312,6 +312,9 @@ func (d *decoder) sweep() {
 	if s.Nodes > d.p.Machines.Count {
 		d.failKey("sweep.nodes", flaw{why: fmt.Sprintf("the cluster has %d", d.p.Machines.Count), next: "raise machines.count, or lower this"})
 	}
+	if d.p.Head() != "" {
+		d.failKey("machines.head_instance", flaw{why: "the trials of a sweep have nothing to start on a machine that only leads", next: "leave out machines.head_instance"})
+	}
 	d.ownPaths()
 }
 

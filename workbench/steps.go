@@ -180,6 +180,9 @@ func (d *drive) countGPUs(ctx context.Context) ([]int, error) {
 			gpus[i] = len(own)
 			return nil
 		}
+		if d.data.Cluster.Nodes[i].Head {
+			return nil
+		}
 		r, err := n.Exec(ctx, remote.Cmd{Line: "nvidia-smi -L 2>/dev/null | grep -c '^GPU '"})
 		gpus[i], _ = strconv.Atoi(strings.TrimSpace(string(r.Stdout)))
 		return err
@@ -290,7 +293,7 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	env := d.data.Envs[0]
 	nodes := make([]engine.Node, len(d.link.nodes))
 	for i, n := range d.data.Cluster.Nodes {
-		nodes[i] = engine.Node{Host: n.PeerHost, Interface: n.Interface, GPUs: d.data.GPUs[i]}
+		nodes[i] = engine.Node{Host: n.PeerHost, Interface: n.Interface, GPUs: d.data.GPUs[i], Head: n.Head}
 	}
 	site := planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", OldTorch: env.Mended != "", Run: id, PortIs: "PORT", Trial: d.trial != nil, Threads: d.threads(ctx),
 		Sources: planning.Sources(d.plan.Profile)}
@@ -311,7 +314,8 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 
 // threads is how many cores the ranks of one node may use together.
 func (d *drive) threads(ctx context.Context) int {
-	r, err := d.link.nodes[0].Exec(ctx, remote.Cmd{Line: "getconf _NPROCESSORS_ONLN"})
+	at := max(0, slices.IndexFunc(d.data.Cluster.Nodes, func(n cloud.Node) bool { return !n.Head }))
+	r, err := d.link.nodes[at].Exec(ctx, remote.Cmd{Line: "getconf _NPROCESSORS_ONLN"})
 	n, _ := strconv.Atoi(strings.TrimSpace(string(r.Stdout)))
 	if err != nil || n < 1 {
 		return 0

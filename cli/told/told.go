@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -70,7 +71,11 @@ func upText(b event.ClusterUp) string {
 	if b.PricePerHour == 0 {
 		return ""
 	}
-	s := sanitize.Sprintf("  %s %s in %s%s", nodes(len(b.Nodes)), b.Instance, b.Zone, price(b.PricePerHour))
+	what := nodes(len(b.Nodes)) + " " + b.Instance
+	if len(b.Nodes) > 0 && b.Nodes[0].Head {
+		what = cloud.MachinesText(b.Nodes, b.Instance, b.Spot)
+	}
+	s := sanitize.Sprintf("  %s in %s%s", what, b.Zone, price(b.PricePerHour))
 	if !b.Ends.IsZero() {
 		s += ", shut themselves down at " + b.Ends.Local().Format("2006-01-02 15:04") + " at the latest"
 	}

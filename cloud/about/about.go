@@ -41,6 +41,9 @@ type Provider struct {
 	// Named is how many machines the options name; such a profile needs no
 	// count, and can't have a greater one. nil: options name none.
 	Named func(own any) int
+	// Head is the type of one machine more that the options ask for: a node before
+	// the others, on which no rank trains; empty: none. nil: its clusters have none.
+	Head func(own any) string
 	// Check tells what only several options together show to be wrong.
 	Check func(own any) []Fault
 	// Effects are what its options would do, for the question whether a profile

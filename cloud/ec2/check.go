@@ -14,6 +14,7 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/cloud/ec2/door"
@@ -34,7 +35,7 @@ type preflight struct {
 
 	region string
 	offers []cloud.Offer // in the order in which they will be tried
-	image  image
+	image  ami.Image
 	imgErr error
 	net    network
 	netErr error
@@ -42,6 +43,9 @@ type preflight struct {
 
 	reserve    *reservation // nil: the spec names none
 	reserveErr error
+
+	head    *cloud.Offer // nil: the spec asks for none, or it can't be had
+	headErr error
 
 	volZone string // of the volumes that the spec names; empty: none
 	volErr  error
@@ -52,6 +56,7 @@ const (
 	seeCredentials = iota
 	seeRegion
 	seeMachine
+	seeHead
 	seeReservation
 	seeVolumes
 	seeZones
@@ -151,6 +156,12 @@ func (c *preflight) choose(ctx context.Context, all *[seen]cloud.Finding) {
 		c.region = c.offers[0].Region
 		c.disk = market.DiskPrice(ctx, c.region)
 		all[seeMachine] = c.machine()
+		if headed(c.spec) {
+			o, err := headOffer(ctx, market.Lookup, c.spec, c.region, c.offers[0].Arch)
+			if c.headErr = err; err == nil {
+				c.head = &o
+			}
+		}
 	}
 }
 
@@ -204,6 +215,7 @@ func (c *preflight) ask(ctx context.Context, all *[seen]cloud.Finding) {
 	if len(c.offers) > 0 {
 		all[seeZones], all[seeImage] = c.zones(), c.images()
 		all[seeQuota], all[seeFallback] = c.quotas()
+		all[seeHead] = c.headFinding()
 	}
 	all[seePermissions] = c.permissions(ctx)
 	rest.Wait()
@@ -264,6 +276,10 @@ func (c *preflight) zones() cloud.Finding {
 		return found(what, offeredIn(o.Zones))
 	}
 	usable := c.usable()
+	if len(usable) == 0 && c.head != nil && len(c.besideNone()) > 0 {
+		return missing(what, fmt.Sprintf("%s can start in %s, and %s, for the head, is %s: no zone has both", o.Instance, zoneNames(c.besideNone()), c.head.Instance, offeredIn(c.head.Zones)),
+			"another type in machines.head_instance")
+	}
 	if len(usable) == 0 {
 		return missing(what, fmt.Sprintf("%s: %s, and there is no subnet in any of them", o.Instance, offeredIn(o.Zones)), next)
 	}
@@ -276,6 +292,11 @@ func (c *preflight) zones() cloud.Finding {
 
 // usable are the zones in which the machine can start.
 func (c *preflight) usable() []cloud.Zone {
+	return beside(c.besideNone(), c.head)
+}
+
+// besideNone are they without a head.
+func (c *preflight) besideNone() []cloud.Zone {
 	s := site{reservation: c.reserve, volumes: c.volZone}
 	return s.zones(zones(c.offers[0], c.spec.Spot, c.net))
 }
@@ -346,9 +367,9 @@ func (c *preflight) images() cloud.Finding {
 	if c.imgErr != nil {
 		return failed(what, c.imgErr, "machines.image in the profile: pytorch, base, ubuntu, or ami-…")
 	}
-	gib, err := diskGiB(c.spec, c.image)
+	gib, err := c.image.DiskGiB(c.spec.Disk)
 	if err != nil {
-		return missing(what, err.Error(), fmt.Sprintf("machines.disk: %dGB", (int64(c.image.GiB+room)<<30+999_999_999)/1_000_000_000))
+		return missing(what, err.Error(), fmt.Sprintf("machines.disk: %dGB", (int64(c.image.GiB+ami.Room)<<30+999_999_999)/1_000_000_000))
 	}
 	return found(what, fmt.Sprintf("%s (%s), login %s, needs %s; the disk has %s", c.image.ID, c.image.Name, c.image.User,
 		units.Binary(int64(c.image.GiB)<<30), units.Binary(int64(gib)<<30)))
@@ -369,11 +390,22 @@ func (c *preflight) network(ctx context.Context) cloud.Finding {
 	if !c.net.Default {
 		text = fmt.Sprintf("%s of %s in %s", subnetText(c.net), c.net.VPC, strings.Join(names, ", "))
 	}
-	text += "; " + c.net.Way.text()
+	text += "; " + c.net.wayText()
 	if c.net.Unsure != nil && c.net.Way.kind == wayPublic { // the launch will tell
 		return cloud.Unchecked(what, text+"; whether they can be reached from here is not known: "+c.net.Unsure.Error(), "")
 	}
 	return c.way(ctx, text)
+}
+
+// firstOffers are the machine that is tried first, and the head.
+func (c *preflight) firstOffers() (all []cloud.Offer) {
+	if len(c.offers) > 0 {
+		all = append(all, c.offers[0])
+	}
+	if c.head != nil {
+		all = append(all, *c.head)
+	}
+	return all
 }
 
 // subnetText names the subnets of a network.
@@ -388,10 +420,18 @@ func subnetText(n network) string {
 // way looks for what the way to the machines needs on this side.
 func (c *preflight) way(ctx context.Context, text string) cloud.Finding {
 	const what = "network"
+	for _, o := range c.firstOffers() {
+		if err := c.p.canSix(ctx, c.net, o); err != nil {
+			return missing(what, text+"; "+err.Error(), "a type of the Nitro System, or a subnet with IPv4 in machines.subnet")
+		}
+	}
 	switch c.net.Way.kind {
 	case waySSM:
 		if _, err := reach.PluginAt(); err != nil {
 			return missing(what, text+", and "+err.Error(), "install it, or machines.reach: instance-connect, or machines.jump")
+		}
+		if c.net.SixOnly {
+			return cloud.Warning(what, text+"; its agent speaks IPv6 only where the image's amazon-ssm-agent.json has UseDualStackEndpoint", "machines.reach: instance-connect, with an endpoint of the type dualstack, or machines.jump")
 		}
 		if own(c.spec).InstanceProfile == "" {
 			return cloud.Warning(what, text+"; without machines.instance_profile its agent can register only where the account has Default Host Management",
@@ -413,7 +453,11 @@ func (c *preflight) address(ctx context.Context) cloud.Finding {
 	}
 	d, err := c.p.door(ctx, c.spec, c.net)
 	if err != nil {
-		return missing(what, err.Error(), "export "+door.SourceEnv+"=203.0.113.7, with this machine's public address")
+		next := "export " + door.SourceEnv + "=203.0.113.7, with this machine's public address"
+		if c.net.Six {
+			next = "go out by IPv6 (a VPN, another network), a subnet with IPv4 in machines.subnet, or machines.jump; machines.ssh_from names an address that AWS sees"
+		}
+		return missing(what, err.Error(), next)
 	}
 	return found(what, "a security group of the cluster's own: "+d.Text())
 }

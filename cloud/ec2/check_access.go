@@ -18,6 +18,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/lifekeys"
 	"github.com/dlwb/dlwb/cloud/ec2/policy"
 )
 
@@ -121,7 +122,7 @@ func (c *preflight) judge(all []probe, problems []*awsapi.Problem) cloud.Finding
 	for i, p := range problems {
 		switch {
 		case p == nil:
-			if !strings.HasPrefix(all[i].action, "Describe") {
+			if !strings.HasPrefix(all[i].action, "Describe") && !slices.Contains(allowed, all[i].action) {
 				allowed = append(allowed, all[i].action)
 			}
 		case p.Kind == awsapi.NoPermission && p.Missing != "":
@@ -199,7 +200,7 @@ func (c *preflight) probes(ec2 client) []probe {
 			return err
 		}})
 	}
-	if in := c.launchInput(token, t); in != nil {
+	for _, in := range c.launchInputs(token, t) {
 		var made []string
 		all = append(all, probe{action: "RunInstances", undo: func(ctx context.Context) error {
 			return terminateInstances(ctx, ec2, made)
@@ -226,7 +227,7 @@ func dryLife() string {
 
 // throwaway is a public key that nobody has the private half of.
 func throwaway() ([]byte, error) {
-	b, err := newKey("dlwb dry run")
+	b, err := lifekeys.New("dlwb dry run")
 	if err != nil {
 		return nil, err
 	}
@@ -237,25 +238,31 @@ func throwaway() ([]byte, error) {
 	return ssh.MarshalAuthorizedKey(signer.PublicKey()), nil
 }
 
-// launchInput is the launch as Up would ask for it, but for what is made only
-// then: the key, the groups and the client token. It is nil when too little is
+// launchInputs are the launches as Up would ask for them, but for what is made only
+// then: the key, the groups and the client token. There are none when too little is
 // known.
-func (c *preflight) launchInput(token string, t map[string]string) *awsec2.RunInstancesInput {
+func (c *preflight) launchInputs(token string, t map[string]string) (all []*awsec2.RunInstancesInput) {
 	l, ok := c.launch()
-	wanted := c.spec.Count - c.spec.Have
-	if !ok || wanted < 1 || c.netErr != nil || c.imgErr != nil {
+	if !ok || wanted(c.spec) < 1 || c.netErr != nil || c.imgErr != nil {
 		return nil
 	}
 	usable := c.usable()
 	if len(usable) == 0 || c.reserveErr != nil {
 		return nil
 	}
-	l.Zone, l.Tags, l.Nodes = usable[0].Name, t, make([]int, wanted)
+	l.Zone, l.Tags, l.Nodes = usable[0].Name, t, make([]int, wanted(c.spec))
 	l.Subnet = c.net.Subnets[l.Zone]
-	in := l.input(token, nil)
-	in.DryRun, in.ClientToken, in.KeyName, in.UserData = aws.Bool(true), nil, nil, nil
-	for i := range in.NetworkInterfaces {
-		in.NetworkInterfaces[i].Groups = nil
+	launches := []launch{l}
+	if h := c.lead(l); h != nil && headWanted(c.spec) {
+		launches = append(launches, *h)
 	}
-	return in
+	for _, l := range launches {
+		in := l.input(token, nil)
+		in.DryRun, in.ClientToken, in.KeyName, in.UserData = aws.Bool(true), nil, nil, nil
+		for i := range in.NetworkInterfaces {
+			in.NetworkInterfaces[i].Groups = nil
+		}
+		all = append(all, in)
+	}
+	return all
 }

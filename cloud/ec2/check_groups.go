@@ -40,7 +40,7 @@ func (c *preflight) existing(ctx context.Context, named []string) cloud.Finding 
 	if from := d.Shut(all, port); from != "" {
 		return cloud.Warning(what, fmt.Sprintf("%s let no ssh in from %s, unless by a prefix list", text, from), fmt.Sprintf("%s --protocol tcp --port %d --cidr …", next, port))
 	}
-	if c.spec.Count > 1 && !door.Meshed(all, ids) {
+	if nodesOf(c.spec) > 1 && !door.Meshed(all, ids) {
 		return cloud.Warning(what, text+" do not let the nodes reach each other on all ports", next+" --protocol all --source-group "+ids[0])
 	}
 	return found(what, text+", which let ssh in")

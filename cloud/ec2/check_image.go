@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/internal/wholefile"
 )
 
@@ -25,9 +27,9 @@ type knownImage struct {
 }
 
 // findImage is the image that the nodes would start from.
-func (c *preflight) findImage(ctx context.Context) (image, error) {
+func (c *preflight) findImage(ctx context.Context) (ami.Image, error) {
 	arch := c.offers[0].Arch
-	key := c.api.Endpoint() + " " + c.region + " " + arch + " " + cmp.Or(c.spec.Image, defaultImage)
+	key := c.api.Endpoint() + " " + c.region + " " + arch + " " + cmp.Or(c.spec.Image, ami.Default)
 	known := c.p.imagesKnown()
 	if k, ok := known[key]; ok && time.Since(k.At) < youngImage {
 		spec := c.spec
@@ -60,4 +62,17 @@ func (p *Provider) keepImages(known map[string]knownImage) {
 	if b, err := json.Marshal(known); err == nil {
 		_ = wholefile.Write(filepath.Join(p.dir, knownImages), b, 0o600)
 	}
+}
+
+// image finds the image that a spec asks for, in a region.
+func (p *Provider) image(ctx context.Context, region, arch string, spec cloud.Spec) (ami.Image, error) {
+	api, err := p.api(ctx)
+	if err != nil {
+		return ami.Image{}, err
+	}
+	ec2, err := p.connect(ctx, region)
+	if err != nil {
+		return ami.Image{}, err
+	}
+	return ami.Finder{EC2: ec2, SSM: api.SSM(region), Region: region}.Find(ctx, arch, spec.Image, own(spec).User)
 }

@@ -11,32 +11,39 @@ import (
 
 // quotas says whether the account may run the machines: as the spec asks for
 // them, and on demand where the spec falls back to that.
-func (c *preflight) quotas() (wanted, fallback cloud.Finding) {
+func (c *preflight) quotas() (asked, fallback cloud.Finding) {
 	o := c.offers[0]
-	missing := max(0, c.spec.Count-c.spec.Have)
+	missing := wanted(c.spec)
 	if c.reserve != nil && c.reserve.Block {
 		return found("quota", "a capacity block needs none of the quota for machines on demand"), cloud.Finding{}
 	}
 	if !c.spec.Spot {
 		return quotaFinding("quota", o, o.Quota, missing, false), cloud.Finding{}
 	}
-	wanted = quotaFinding("spot quota", o, o.SpotQuota, missing, true)
+	asked = quotaFinding("spot quota", o, o.SpotQuota, missing, true)
 	if own(c.spec).SpotFallback {
 		fallback = quotaFinding("on-demand quota", o, o.Quota, missing, false)
 		// One of the two ways is enough: the other stands in nobody's way.
-		if wanted.OK && !fallback.OK {
+		if asked.OK && !fallback.OK {
 			fallback = cloud.Warning(fallback.What, fallback.Text, fallback.Next)
-		} else if fallback.OK && !wanted.OK {
-			wanted = cloud.Warning(wanted.What, wanted.Text, wanted.Next)
+		} else if fallback.OK && !asked.OK {
+			asked = cloud.Warning(asked.What, asked.Text, asked.Next)
 		}
 	}
-	return wanted, fallback
+	return asked, fallback
 }
 
 // quotaFinding tells a quota of 0 from one that is too small and from one that
 // nobody knows.
 func quotaFinding(what string, o cloud.Offer, q cloud.Quota, count int, spot bool) cloud.Finding {
-	need := count * o.VCPUs
+	if count == 0 {
+		return found(what, "the machines are there already")
+	}
+	return quotaFor(what, o, q, fmt.Sprintf("%d × %s", count, o.Instance), count*o.VCPUs, spot)
+}
+
+// quotaFor is the finding of a quota for machines that need so many vCPUs together.
+func quotaFor(what string, o cloud.Offer, q cloud.Quota, machines string, need int, spot bool) cloud.Finding {
 	if q.Code == "" {
 		q.Name, q.Code = catalog.QuotaName(o.Instance, spot)
 	}
@@ -47,8 +54,6 @@ func quotaFinding(what string, o cloud.Offer, q cloud.Quota, count int, spot boo
 	left := max(0, q.Limit-q.Used)
 	raise := awsapi.RaiseQuota(o.Region, q.Code, q.Used+need, spot)
 	switch {
-	case count == 0:
-		return found(what, "the machines are there already")
 	case !q.Known:
 		text := fmt.Sprintf("not checked: %s in %s", name, o.Region)
 		if q.Why != "" {
@@ -59,8 +64,8 @@ func quotaFinding(what string, o cloud.Offer, q cloud.Quota, count int, spot boo
 		return missing(what, fmt.Sprintf("this account may run no %s in %s: the quota %s is 0 vCPUs, as in every new account; %d are needed",
 			o.Instance, o.Region, name, need), raise)
 	case need > left:
-		return missing(what, fmt.Sprintf("the quota %s in %s is too small: %d × %s need %d vCPUs, and %d of %d are left",
-			name, o.Region, count, o.Instance, need, left, q.Limit), raise)
+		return missing(what, fmt.Sprintf("the quota %s in %s is too small: %s need %d vCPUs, and %d of %d are left",
+			name, o.Region, machines, need, left, q.Limit), raise)
 	}
 	return found(what, fmt.Sprintf("%d vCPUs are needed, and %d of %d are left of %s in %s", need, left, q.Limit, name, o.Region))
 }
@@ -77,15 +82,24 @@ func (c *preflight) launch() (launch, bool) {
 		Image: c.image.ID, Device: c.image.Device, Profile: own(c.spec).InstanceProfile,
 		Disk: c.disk, Address: catalog.AddressPrice(),
 	}
-	l.GiB, _ = diskGiB(c.spec, c.image) // a disk that is too small has its own finding
+	l.GiB, _ = c.image.DiskGiB(c.spec.Disk) // a disk that is too small has its own finding
 	var zone cloud.Zone
 	if usable := c.usable(); len(usable) > 0 {
 		zone = usable[0]
 	}
-	l.settle(own(c.spec), c.net.Way)
+	l.settle(own(c.spec), c.net)
 	c.reserve.reserve(&l)
 	l.Machine = l.price(o, zone)
 	return l, true
+}
+
+// lead is the head beside a launch; nil: there is none, or nobody knows its type.
+func (c *preflight) lead(l launch) *launch {
+	if c.head == nil {
+		return nil
+	}
+	h := l.lead(*c.head)
+	return &h
 }
 
 // price works out what it costs, and what it can cost at most.
@@ -96,8 +110,13 @@ func (c *preflight) price(out *cloud.Preflight, all *[seen]cloud.Finding) {
 	if !ok {
 		return
 	}
-	if l.Machine.Known() || l.Block {
-		out.Costs = costs([]launch{l})
+	h := c.lead(l)
+	if (l.Machine.Known() || l.Block) && (h == nil || h.Machine.Known()) {
+		all := []launch{l}
+		if h != nil {
+			all = append(all, *h)
+		}
+		out.Costs = costs(all)
 		out.PricePerHour = sum(out.Costs)
 		out.MostPerHour = c.most(l, out.PricePerHour)
 	}
@@ -116,17 +135,25 @@ func (c *preflight) most(l launch, perHour float64) float64 {
 		if c.spec.Spot && !own(c.spec).SpotFallback {
 			q = o.SpotQuota
 		}
-		if q.Known && q.Left < c.spec.Count-c.spec.Have && o.Instance != l.Instance {
+		if q.Known && q.Left < wanted(c.spec) && o.Instance != l.Instance {
 			continue // AWS refuses it
 		}
 		l.Machine = o.OnDemand
-		perHour = max(perHour, float64(len(l.Nodes))*l.perNode())
+		all := float64(len(l.Nodes)) * l.perNode()
+		if h := c.lead(l); h != nil {
+			all += h.perNode()
+		}
+		perHour = max(perHour, all)
 	}
 	return perHour
 }
 
 func (c *preflight) priceFinding(l launch, perHour float64) cloud.Finding {
 	const what = "price"
+	h := c.lead(l)
+	if h != nil && !h.Machine.Known() {
+		l = *h
+	}
 	if !l.Machine.Known() && !l.Block {
 		text := fmt.Sprintf("nobody says what %s costs in %s", l.Instance, l.Region)
 		next := "https://aws.amazon.com/ec2/pricing/on-demand/"
@@ -135,8 +162,11 @@ func (c *preflight) priceFinding(l launch, perHour float64) cloud.Finding {
 		}
 		return cloud.Unchecked(what, text+"; limits.lifetime ends it all the same", next)
 	}
-	return found(what, fmt.Sprintf("%s for each machine (%s); with disks and addresses %s in all",
-		units.PerHour(l.Machine.PerHour), priceSource(l.Machine), units.PerHour(perHour)))
+	each := fmt.Sprintf("%s for each machine (%s)", units.PerHour(l.Machine.PerHour), priceSource(l.Machine))
+	if h != nil {
+		each += fmt.Sprintf(", %s for the head", units.PerHour(h.Machine.PerHour))
+	}
+	return found(what, fmt.Sprintf("%s; with disks and addresses %s in all", each, units.PerHour(perHour)))
 }
 
 // spotFinding says what a spot machine saves, and what it asks of a run.

@@ -383,3 +383,39 @@ func TestAPlanRemembersTheImageForAWhile(t *testing.T) {
 		t.Errorf("an image that is gone was not looked for anew: %s", third.Text)
 	}
 }
+
+func TestCheckLooksAtTheHeadByItself(t *testing.T) {
+	s := aws(t, fakeaws.Options{})
+	without := check(t, two())
+	spec := two()
+	spec.Own = &options.Machines{Head: "m5.xlarge"}
+	p := check(t, spec)
+	for _, f := range p.Findings {
+		if !f.OK {
+			t.Errorf("%s: %s", f.What, f.Text)
+		}
+	}
+	says(t, finding(t, p, "head"), true, "m5.xlarge", "on demand", "4 vCPUs are needed", "L-1216C47A")
+	says(t, finding(t, p, "quota"), true, "8 vCPUs are needed", "L-DB2E81BA")
+	says(t, finding(t, p, "price"), true, "for the head")
+	if more := p.PricePerHour - without.PricePerHour; more < 0.19 || more > 0.25 || p.MostPerHour < p.PricePerHour {
+		t.Errorf("the head costs $%v more an hour, $%v at most in all", more, p.MostPerHour)
+	}
+	types := map[string]int{}
+	for _, c := range s.Calls() {
+		if c.Action == "RunInstances" {
+			types[c.Params.Get("InstanceType")]++
+		}
+	}
+	if types["m5.xlarge"] != 1 || types["g5.xlarge"] != 2 {
+		t.Errorf("launches that were tried: %v", types)
+	}
+	s.SetQuota("us-east-1", "L-1216C47A", 0)
+	says(t, finding(t, check(t, spec), "head"), false, "m5.xlarge", "L-1216C47A", "is 0 vCPUs")
+	spec.Own = &options.Machines{Head: "g5g.xlarge"}
+	says(t, finding(t, check(t, spec), "head"), false, "arm64", "x86_64", "same architecture")
+	spec.Own = &options.Machines{Head: "m5.nosuch"}
+	says(t, finding(t, check(t, spec), "head"), false, "m5.nosuch")
+	spec.Spot, spec.Have, spec.Own = true, 3, &options.Machines{Head: "m5.xlarge"}
+	says(t, finding(t, check(t, spec), "spot quota"), true, "there already")
+}

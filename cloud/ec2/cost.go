@@ -27,8 +27,11 @@ func costs(launches []launch) []cloud.Cost {
 	if nodes == 0 {
 		return nil
 	}
-	return append(all, diskCost(gib, disk, launches[0]),
-		cloud.Cost{What: many(nodes, "public address", "es"), PerHour: address, Source: priceSource(launches[0].Address)})
+	all = append(all, diskCost(gib, disk, launches[0]))
+	if launches[0].private() || launches[0].Six { // what is not public costs nothing, nor does an address of IPv6
+		return all
+	}
+	return append(all, cloud.Cost{What: many(nodes, "public address", "es"), PerHour: address, Source: priceSource(launches[0].Address)})
 }
 
 // many counts things: "1 machine", "2 machines".

@@ -18,14 +18,16 @@ import (
 // door is that of a network: what the user has set, or what the way there needs.
 func (p *Provider) door(ctx context.Context, spec cloud.Spec, n network) (d door.Door, err error) {
 	if given, err := door.Given(own(spec).SSHFrom); len(given) > 0 || err != nil {
-		d.Nets = given
+		if d.Nets = given; err == nil && n.Six && n.Way.kind == wayPublic && len(door.BySix(given, true)) == 0 {
+			err = fmt.Errorf("the machines have to be reached by IPv6, and %s has no IPv6 address: name the one that this machine goes out by", door.Names(given))
+		}
 		return d, err
 	}
 	switch n.Way.kind {
 	case waySSM:
 	case wayEndpoint:
 		if n.Way.showsClient || len(n.Way.groups) == 0 { // the tunnels come from the caller's address
-			d.Nets, err = p.seenFrom(ctx)
+			d.Nets, err = p.seenFrom(ctx, n.Six)
 		} else {
 			d.Groups = n.Way.groups
 		}
@@ -35,16 +37,19 @@ func (p *Provider) door(ctx context.Context, spec cloud.Spec, n network) (d door
 			err = fmt.Errorf("AWS does not say which addresses %s has: name in machines.ssh_from where ssh to the nodes comes from", n.VPC)
 		}
 	default:
-		d.Nets, err = p.seenFrom(ctx)
+		d.Nets, err = p.seenFrom(ctx, n.Six)
 	}
 	return d, err
 }
 
 // seenFrom is from where this machine is seen to come now, whatever was set.
-func (p *Provider) seenFrom(ctx context.Context) ([]netip.Prefix, error) {
+func (p *Provider) seenFrom(ctx context.Context, six bool) ([]netip.Prefix, error) {
 	api, err := p.api(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if six {
+		return door.MineBySix(ctx, api.Endpoint())
 	}
 	return door.Mine(ctx, api.Web(), api.Endpoint())
 }

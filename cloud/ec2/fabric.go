@@ -3,10 +3,10 @@ package ec2
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 )
 
 // efaOnly is an interface that carries EFA's traffic and has no address.
@@ -37,7 +37,7 @@ func (u *up) weave(ctx context.Context, l *launch, o cloud.Offer) {
 	if o.EFA == 0 || u.spec.Count < 2 {
 		return
 	}
-	if !l.private() {
+	if !l.private() && !l.Six {
 		l.EFA = true
 		if o.EFA > 1 {
 			u.say(-1, fmt.Sprintf("%s has %d EFA interfaces; one is used, because AWS gives no public address to a machine with more: "+
@@ -61,31 +61,8 @@ func (p *Provider) networkCards(ctx context.Context, o cloud.Offer) int {
 	return facts.Cards
 }
 
-// slowBoot is how long the types of these beginnings may take to their first ssh
-// answer: they test terabytes of memory and many cards before they boot. The
-// others have ten minutes.
-var slowBoot = []struct {
-	beginning string
-	limit     time.Duration
-}{
-	{"p4d", 25 * time.Minute}, {"p4de", 25 * time.Minute}, {"p5", 30 * time.Minute}, {"p6", 40 * time.Minute}, {"u-", 40 * time.Minute},
-}
-
-// bootTime is how long a machine of a type may take to answer; 0: the usual.
-func bootTime(instance string) time.Duration {
-	if strings.Contains(instance, ".metal") {
-		return 30 * time.Minute
-	}
-	for _, s := range slowBoot {
-		if strings.HasPrefix(instance, s.beginning) {
-			return s.limit
-		}
-	}
-	return 0
-}
-
 // bootstrap is how long machines of a type wait for somebody to make use of them,
 // before their lease ends them.
 func bootstrap(instance string) time.Duration {
-	return bootstrapLimit + bootTime(instance)
+	return bootstrapLimit + catalog.BootTime(instance)
 }

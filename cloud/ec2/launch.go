@@ -29,8 +29,10 @@ type launch struct {
 	Instance string `json:"instance_type"`
 	// Nodes are the nodes of the cluster that the instances will be, in the
 	// order of their launch index.
-	Nodes     []int    `json:"nodes"`
-	Spot      bool     `json:"spot,omitempty"`
+	Nodes []int `json:"nodes"`
+	Spot  bool  `json:"spot,omitempty"`
+	// Head says that it is the machine that leads the others.
+	Head      bool     `json:"head,omitempty"`
 	Image     string   `json:"image"`
 	Device    string   `json:"device"`
 	GiB       int32    `json:"disk_gib"`
@@ -47,6 +49,10 @@ type launch struct {
 	// the nodes. Empty: by public addresses.
 	Reach wayKind `json:"reach,omitempty"`
 	Way   string  `json:"way,omitempty"`
+	// Six says that each has an IPv6 address, by which it is reached from here and by
+	// the others, and SixOnly that it has no other.
+	Six     bool `json:"ipv6,omitempty"`
+	SixOnly bool `json:"ipv6_only,omitempty"`
 	// Reservation is that of the capacity; Block says that it is a capacity
 	// block, which is paid for already.
 	Reservation string            `json:"reservation,omitempty"`
@@ -115,6 +121,9 @@ func (l launch) market() string {
 
 // what names the machines: "2 × g5.xlarge, spot".
 func (l launch) what() string {
+	if l.Head {
+		return fmt.Sprintf("%d × %s for the head, %s", len(l.Nodes), l.Instance, l.market())
+	}
 	return fmt.Sprintf("%d × %s, %s", len(l.Nodes), l.Instance, l.market())
 }
 
@@ -143,6 +152,9 @@ func (l launch) input(token string, userData []byte) *awsec2.RunInstancesInput {
 		},
 		BlockDeviceMappings: append([]types.BlockDeviceMapping{{DeviceName: &l.Device, Ebs: l.rootDisk()}}, l.dataDisks()...),
 		NetworkInterfaces:   l.interfaces(),
+	}
+	if l.SixOnly {
+		in.MetadataOptions.HttpProtocolIpv6 = types.InstanceMetadataProtocolStateEnabled
 	}
 	if l.Placement != "" {
 		in.Placement.GroupName = &l.Placement
@@ -213,8 +225,11 @@ func (l launch) interfaces() []types.InstanceNetworkInterfaceSpecification {
 		groups = []string{l.Group}
 	}
 	first := types.InstanceNetworkInterfaceSpecification{DeviceIndex: aws.Int32(0), SubnetId: &l.Subnet, Groups: groups, DeleteOnTermination: aws.Bool(true)}
-	if len(l.Fabric) == 0 {
-		first.AssociatePublicIpAddress = aws.Bool(!l.private())
+	if l.Six {
+		first.Ipv6AddressCount = aws.Int32(1)
+	}
+	if len(l.Fabric) == 0 && !l.SixOnly {
+		first.AssociatePublicIpAddress = aws.Bool(!l.private() && !l.Six)
 	}
 	if l.EFA {
 		first.InterfaceType = aws.String("efa")

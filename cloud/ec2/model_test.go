@@ -22,7 +22,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/lifekeys"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
 )
 
@@ -303,7 +305,7 @@ type story struct {
 	*ec2Model
 	life cloud.Life
 	spec cloud.Spec
-	keys lifeKeys
+	keys lifekeys.Keys
 	ups  int
 }
 
@@ -311,16 +313,19 @@ type story struct {
 func (s *story) begin() *up {
 	p := &Provider{settle: s.settle, connect: func(context.Context, string) (client, error) { return s.ec2Model, nil }}
 	u := &up{p: p, life: s.life, spec: s.spec, keys: s.keys, say: func(int, string) {}, owner: "me",
-		tags: tags(s.life, "me", time.Now(), nil), sites: map[string]*site{}, images: map[[2]string]image{}}
+		tags: tags(s.life, "me", time.Now(), nil), sites: map[string]*site{}, images: map[[2]string]ami.Image{}}
 	var offers []cloud.Offer
 	for _, region := range []string{"r1", "r2"} {
 		u.sites[region] = &site{group: "sg-1", key: "key", clusters: map[string]bool{"g5.xlarge": false},
 			network: network{Subnets: map[string]string{region + "a": "subnet-a", region + "b": "subnet-b"}}}
-		u.images[[2]string{region, "x86_64"}] = image{ID: "ami-1", Arch: "x86_64", Device: "/dev/sda1", GiB: 8, User: "ubuntu"}
+		u.images[[2]string{region, "x86_64"}] = ami.Image{ID: "ami-1", Arch: "x86_64", Device: "/dev/sda1", GiB: 8, User: "ubuntu"}
 		offers = append(offers, cloud.Offer{Region: region, Instance: "g5.xlarge", Arch: "x86_64", OnDemand: cloud.Price{PerHour: 1},
 			Spot: cloud.Price{PerHour: 0.4}, Zones: []cloud.Zone{{Name: region + "a"}, {Name: region + "b", Spot: 0.3}}})
 	}
 	u.choose = func(context.Context, cloud.Spec) ([]cloud.Offer, error) { return offers, nil }
+	u.lookup = func(_ context.Context, region, instance string) (cloud.Offer, error) {
+		return cloud.Offer{Region: region, Instance: instance, Arch: "x86_64", OnDemand: cloud.Price{PerHour: 0.2}, Zones: []cloud.Zone{{Name: region + "a"}, {Name: region + "b"}}}, nil
+	}
 	u.diskPrice = func(_ context.Context, region string) cloud.Price { return catalog.DiskPrice(region) }
 	return u
 }
@@ -332,8 +337,8 @@ func (s *story) up() error {
 	s.crash = cancel
 	s.mu.Unlock()
 	c, err := s.begin().assemble(ctx)
-	if err == nil && len(c) != s.spec.Count {
-		return fmt.Errorf("the cluster has %d nodes, not %d", len(c), s.spec.Count)
+	if err == nil && len(c) != nodesOf(s.spec) {
+		return fmt.Errorf("the cluster has %d nodes, not %d", len(c), nodesOf(s.spec))
 	}
 	return err
 }
@@ -352,8 +357,8 @@ func (s *story) run() error {
 		if err := s.upAfterLosses(); err != nil {
 			return fmt.Errorf("a healthy up: %w", err)
 		}
-		if n := s.living(); n != s.spec.Count {
-			return fmt.Errorf("%d machines live after a healthy up, and %d were asked for", n, s.spec.Count)
+		if n := s.living(); n != nodesOf(s.spec) {
+			return fmt.Errorf("%d machines live after a healthy up, and %d were asked for", n, nodesOf(s.spec))
 		}
 	}
 	return s.down()
@@ -393,7 +398,7 @@ func TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked(t *testing.T) {
 	t.Parallel()
 	dir := fastDir(t)
 	life := cloud.Life{Name: "train", ID: "0123456789ab", Dir: dir}
-	keys, err := keysOf(life)
+	keys, err := lifekeys.Of(life)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,8 +407,8 @@ func TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked(t *testing.T) {
 		s := &story{life: life, keys: keys, ups: rapid.IntRange(1, 4).Draw(rt, "ups"),
 			ec2Model: &ec2Model{fates: &fates{left: rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(rt, "fates")}, settle: 240 * time.Millisecond, tokens: map[string][]*modelInstance{}},
 			spec: cloud.Spec{Count: rapid.IntRange(1, 4).Draw(rt, "count"), Lifetime: time.Hour,
-				Spot: rapid.Bool().Draw(rt, "spot"), Own: &options.Machines{SpotFallback: rapid.Bool().Draw(rt, "fallback")}}}
-		s.most = s.spec.Count
+				Spot: rapid.Bool().Draw(rt, "spot"), Own: &options.Machines{SpotFallback: rapid.Bool().Draw(rt, "fallback"), Head: rapid.SampledFrom([]string{"", "m5.xlarge"}).Draw(rt, "head")}}}
+		s.most = nodesOf(s.spec)
 		s.life.Ledger = &memory{}
 		var wrong error
 		synctest.Test(t, func(*testing.T) { wrong = s.run() })

@@ -196,13 +196,17 @@ func (u *up) group(ctx context.Context, ec2 client, region string, s *site) (str
 	if err != nil {
 		return "", err
 	}
-	return id, u.openGroup(ctx, ec2, region, id, s.door)
+	return id, u.openGroup(ctx, ec2, region, id, s.door, s.Six)
 }
 
 // openGroup lets ssh in by the door, and everything from the group itself: EFA
 // needs that in both directions by name of the group.
-func (u *up) openGroup(ctx context.Context, ec2 client, region, id string, d door.Door) error {
+func (u *up) openGroup(ctx context.Context, ec2 client, region, id string, d door.Door, six bool) error {
 	within := door.Within(id)
+	out := within
+	if six { // a new group may let out IPv4 alone
+		out = append(slices.Clone(within), door.OutBySix())
+	}
 	for _, in := range append(d.Rules(u.port()), within) {
 		err := u.rule(ctx, "AuthorizeSecurityGroupIngress", region, id, func() error {
 			_, err := ec2.AuthorizeSecurityGroupIngress(ctx, &awsec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: in}, awsapi.Once)
@@ -212,12 +216,14 @@ func (u *up) openGroup(ctx context.Context, ec2 client, region, id string, d doo
 			return err
 		}
 	}
-	err := u.rule(ctx, "AuthorizeSecurityGroupEgress", region, id, func() error {
-		_, err := ec2.AuthorizeSecurityGroupEgress(ctx, &awsec2.AuthorizeSecurityGroupEgressInput{GroupId: &id, IpPermissions: within}, awsapi.Once)
-		return err
-	})
-	if err != nil {
-		return err
+	for _, rule := range out { // each by itself: AWS refuses a whole call for one that is there already
+		err := u.rule(ctx, "AuthorizeSecurityGroupEgress", region, id, func() error {
+			_, err := ec2.AuthorizeSecurityGroupEgress(ctx, &awsec2.AuthorizeSecurityGroupEgressInput{GroupId: &id, IpPermissions: []types.IpPermission{rule}}, awsapi.Once)
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return u.shutOut(ctx, ec2, region, id, d)
 }
@@ -259,7 +265,7 @@ func (u *up) keyPair(ctx context.Context, ec2 client, region string) (string, er
 	name := baseName(u.life)
 	_, err := u.ensure(ctx, ec2, kindKey, free{Region: region}, "ImportKeyPair", func(token string) (*string, error) {
 		out, err := ec2.ImportKeyPair(ctx, &awsec2.ImportKeyPairInput{
-			KeyName: &name, PublicKeyMaterial: []byte(u.keys.authorized),
+			KeyName: &name, PublicKeyMaterial: []byte(u.keys.Authorized),
 			TagSpecifications: specify(token, u.tags, types.ResourceTypeKeyPair),
 		}, awsapi.Once)
 		if err != nil {

@@ -56,8 +56,8 @@ func (f *reservation) fits(r types.CapacityReservation, spec cloud.Spec) error {
 		return fmt.Errorf("%s is for %s, and machines.instance is %s", f.ID, f.Instance, spec.Instance)
 	case spec.Spot:
 		return fmt.Errorf("%s is a reservation, and spot machines use none: leave machines.spot out", f.ID)
-	case f.Left < spec.Count-spec.Have:
-		return fmt.Errorf("%s has room for %d more machines, and %d are needed", f.ID, f.Left, spec.Count-spec.Have)
+	case f.Left < wanted(spec):
+		return fmt.Errorf("%s has room for %d more machines, and %d are needed", f.ID, f.Left, wanted(spec))
 	}
 	return nil
 }

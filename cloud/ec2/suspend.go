@@ -80,7 +80,7 @@ func (p *Provider) wake(ctx context.Context, life cloud.Life, c cloud.Cluster, s
 		}
 	}
 	slept := sleptSince(all)
-	l := all[0].launch
+	l := crew.sorted()[len(all)-1].launch // not the head's
 	call := awsapi.Call{Action: "StartInstances", Region: l.Region, Zone: l.Zone, Instance: l.Instance, Count: len(all), VCPUs: l.VCPUs}
 	err = p.insist(ctx, call, func() error {
 		ec2, err := p.connect(ctx, c.Region)
@@ -103,7 +103,7 @@ func (p *Provider) wake(ctx context.Context, life cloud.Life, c cloud.Cluster, s
 	for i, m := range all {
 		n := &c.Nodes[i]
 		n.Addr = m.addr(n.PeerPort)
-		n.PeerHost = aws.ToString(m.seen.PrivateIpAddress)
+		n.PeerHost = m.peer()
 	}
 	if !slept.IsZero() && !c.ExpiresAt.IsZero() {
 		c.ExpiresAt = c.ExpiresAt.Add(max(0, time.Since(slept))) // the lease counts the time that machines run

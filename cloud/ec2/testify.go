@@ -70,7 +70,7 @@ func (p *Provider) outside(ctx context.Context, c cloud.Cluster, i types.Instanc
 		return !slices.ContainsFunc(i.SecurityGroups, func(of types.GroupIdentifier) bool { return aws.ToString(of.GroupId) == aws.ToString(g.GroupId) })
 	})
 	let := door.LetIn(all)
-	seen, err := p.seenFrom(ctx)
+	seen, err := p.seenFrom(ctx, strings.HasPrefix(n.Addr, "["))
 	now := door.Names(seen)
 	const many = "who goes out by several addresses (a proxy, a VPN, CGNAT) names them in machines.ssh_from; a firewall on this side may let no ssh out"
 	switch {

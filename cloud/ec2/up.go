@@ -14,7 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/catalog"
+	"github.com/dlwb/dlwb/cloud/ec2/lifekeys"
 )
 
 // up is one Up at work.
@@ -23,13 +26,15 @@ type up struct {
 	life   cloud.Life
 	spec   cloud.Spec
 	say    cloud.Progress
-	keys   lifeKeys
+	keys   lifekeys.Keys
 	owner  string // the caller's principal
 	tags   map[string]string
-	sites  map[string]*site    // by region
-	images map[[2]string]image // by region and architecture
+	sites  map[string]*site        // by region
+	images map[[2]string]ami.Image // by region and architecture
 	// choose gives the offers that fit the spec, the best first.
 	choose func(context.Context, cloud.Spec) ([]cloud.Offer, error)
+	// lookup gives the offer of one type in a region.
+	lookup func(ctx context.Context, region, instance string) (cloud.Offer, error)
 	// diskPrice is that of one GB in a region.
 	diskPrice func(ctx context.Context, region string) cloud.Price
 }
@@ -60,29 +65,24 @@ func (p *Provider) up(ctx context.Context, life cloud.Life, spec cloud.Spec, say
 // the nodes that have none.
 func (u *up) assemble(ctx context.Context) (crew, error) {
 	c, err := u.resume(ctx)
+	if err == nil {
+		err = u.sameHead(c)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if missing := c.missing(u.spec.Count); len(missing) > 0 {
-		if len(missing) == u.spec.Count {
-			err = u.walk(ctx, missing)
-		} else {
-			err = u.replace(ctx, c, missing)
-		}
-		if err == nil {
-			c, err = u.crew(ctx)
-		}
-		if err != nil {
+	if missing := c.missing(nodesOf(u.spec)); len(missing) > 0 {
+		if c, err = u.fill(ctx, c, missing); err != nil {
 			return nil, err
 		}
 	}
-	if missing := c.missing(u.spec.Count); len(missing) > 0 {
+	if missing := c.missing(nodesOf(u.spec)); len(missing) > 0 {
 		return nil, fmt.Errorf("AWS has accepted the launch, and there is no machine for node %d: %w", missing[0], errLost)
 	}
 	if m := c.stopped(); m != nil {
 		return nil, fmt.Errorf("%s is %s: start the cluster, or take it down", m.id, phaseOf(m.seen))
 	}
-	l := c[0].launch
+	l := c.worker().launch
 	if _, err := u.site(ctx, l.Region, l.Instance); err != nil { // the caller may have moved
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (u *up) assemble(ctx context.Context) (crew, error) {
 
 // begin finds out who asks, from where, and with which keys.
 func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, say cloud.Progress) (*up, error) {
-	u := &up{p: p, life: life, spec: spec, say: say, sites: map[string]*site{}, images: map[[2]string]image{}}
+	u := &up{p: p, life: life, spec: spec, say: say, sites: map[string]*site{}, images: map[[2]string]ami.Image{}}
 	if spec.Count < 1 {
 		return nil, fmt.Errorf("a cluster has at least one node, not %d", spec.Count)
 	}
@@ -108,14 +108,14 @@ func (p *Provider) begin(ctx context.Context, life cloud.Life, spec cloud.Spec, 
 		return nil, awsapi.Explain(err, awsapi.Call{Action: "GetCallerIdentity"})
 	}
 	u.owner = who.Principal()
-	if u.keys, err = keysOf(life); err != nil {
+	if u.keys, err = lifekeys.Of(life); err != nil {
 		return nil, err
 	}
 	market, err := p.market(ctx)
 	if err != nil {
 		return nil, err
 	}
-	u.choose, u.diskPrice = market.Choose, market.DiskPrice
+	u.choose, u.lookup, u.diskPrice = market.Choose, market.Lookup, market.DiskPrice
 	u.tags = tags(life, u.owner, leaseEnd(time.Now(), spec), own(spec).Tags)
 	return u, nil
 }
@@ -202,9 +202,16 @@ func (c crew) launches() []launch {
 // replace launches machines for the nodes that have lost theirs, where the
 // others are.
 func (u *up) replace(ctx context.Context, c crew, missing []int) error {
-	l := c.sorted()[0].launch
+	l, err := u.pattern(c)
+	if err != nil {
+		return err
+	}
 	u.say(-1, fmt.Sprintf("launching %d × %s in %s in place of what was lost", len(missing), l.Instance, l.Zone))
-	terms, err := u.terms(l, c.began())
+	var head *launch
+	if m := c[0]; m != nil && m.launch.Head {
+		head = &m.launch
+	}
+	terms, err := u.terms(l, head, c.began())
 	if err != nil {
 		return err
 	}
@@ -235,23 +242,28 @@ func (u *up) onDemand(ctx context.Context, l launch) (launch, error) {
 
 // describe says what the cluster is, once its machines run.
 func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
-	l := c.sorted()[0].launch
+	l := c.worker().launch
 	jumps, err := u.p.jumps(ctx, way{kind: l.Reach, jump: own(u.spec).Jump}, true)
 	if err != nil {
 		return cloud.Cluster{}, err
 	}
 	out := cloud.Cluster{
-		Name: u.life.Name, Provider: kind, KeyFile: u.keys.file, CreatedAt: c.began(),
+		Name: u.life.Name, Provider: kind, KeyFile: u.keys.File, CreatedAt: c.began(),
 		Region: l.Region, Zone: l.Zone, Instance: l.Instance, Spot: l.Spot,
-		Costs: costs(c.launches()), ExpiresAt: leaseEnd(c.began(), u.spec), BootLimit: bootTime(l.Instance),
+		Costs: costs(c.launches()), ExpiresAt: leaseEnd(c.began(), u.spec), BootLimit: catalog.BootTime(l.Instance),
 	}
 	out.PricePerHour = sum(out.Costs)
 	for i, m := range c.sorted() {
+		instance := ""
+		if m.launch.Head {
+			instance = m.launch.Instance
+		}
 		out.Nodes = append(out.Nodes, cloud.Node{
+			Head: m.launch.Head, Instance: instance,
 			Index: i, Name: "node" + strconv.Itoa(i), ID: m.id, User: m.launch.User,
 			Addr: m.addr(int(u.port())), Jumps: jumps, Way: m.launch.Way,
-			HostKey: u.keys.bootstrapIdentity, RotateHostKey: true,
-			PeerHost: aws.ToString(m.seen.PrivateIpAddress), PeerPort: int(u.port()),
+			HostKey: u.keys.BootstrapIdentity, RotateHostKey: true,
+			PeerHost: m.peer(), PeerPort: int(u.port()),
 		})
 	}
 	return out, nil
@@ -259,11 +271,26 @@ func (u *up) describe(ctx context.Context, c crew) (cloud.Cluster, error) {
 
 // addr is where the machine's sshd is, as it is reached from here.
 func (m *member) addr(port int) string {
-	host := m.seen.PublicIpAddress
-	if m.launch.private() {
-		host = m.seen.PrivateIpAddress
+	return net.JoinHostPort(m.host(), strconv.Itoa(port))
+}
+
+// host is its address as it is reached from here; empty: it has none yet.
+func (m *member) host() string {
+	switch {
+	case m.launch.Six:
+		return aws.ToString(m.seen.Ipv6Address)
+	case m.launch.private():
+		return aws.ToString(m.seen.PrivateIpAddress)
 	}
-	return net.JoinHostPort(aws.ToString(host), strconv.Itoa(port))
+	return aws.ToString(m.seen.PublicIpAddress)
+}
+
+// peer is its address as the others reach it.
+func (m *member) peer() string {
+	if m.launch.Six {
+		return aws.ToString(m.seen.Ipv6Address)
+	}
+	return aws.ToString(m.seen.PrivateIpAddress)
 }
 
 // errLost is that a machine was lost while it was waited for.

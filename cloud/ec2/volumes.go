@@ -63,14 +63,16 @@ func (u *up) attach(ctx context.Context, c crew) error {
 	if _, why := volume.Text(m, u.spec.Count, ""); why != "" {
 		return errors.New(why)
 	}
-	region := c[0].launch.Region
+	first := heads(u.spec) // the head has none
+	region := c[first].launch.Region
 	ec2, err := u.p.connect(ctx, region)
 	if err != nil {
 		return err
 	}
 	next := len(volume.Sizes(m))
 	for _, v := range m.Disks() {
-		for node, id := range v.IDs {
+		for k, id := range v.IDs {
+			node := first + k
 			t := volume.Attacher{EC2: ec2, Ledger: u.life.Ledger, Insist: u.p.insist, Say: func(text string) { u.say(node, text) }, Poll: u.p.poll(),
 				Token: func(entries []cloud.Entry) string { return newToken(u.life, volume.Kind, entries) }}
 			if err := t.Attach(ctx, volume.Attachment{Region: region, Volume: id, Instance: c[node].id, Device: volume.Device(next)}); err != nil {

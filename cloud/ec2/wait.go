@@ -62,8 +62,8 @@ func (u *up) enlist(c crew, e cloud.Entry, launched []*member) error {
 		if proof != "" || dying(m.seen) {
 			continue
 		}
-		if i >= len(m.launch.Nodes) || m.launch.Nodes[i] >= u.spec.Count {
-			return fmt.Errorf("this cluster was begun with more than %d nodes: %s is one too many", u.spec.Count, m.id)
+		if i >= len(m.launch.Nodes) || m.launch.Nodes[i] >= nodesOf(u.spec) {
+			return fmt.Errorf("this cluster was begun with more than %d nodes: %s is one too many", nodesOf(u.spec), m.id)
 		}
 		c[m.launch.Nodes[i]] = m
 	}
@@ -151,7 +151,7 @@ func (p *Provider) instances(ctx context.Context, region string, ids []string, s
 // that a shutdown ends them.
 func (u *up) ready(ctx context.Context, c crew) error {
 	err := u.await(ctx, c.sorted(), func(m *member) bool {
-		return phaseOf(m.seen) == "running" && (m.launch.private() || aws.ToString(m.seen.PublicIpAddress) != "") && aws.ToString(m.seen.PrivateIpAddress) != ""
+		return phaseOf(m.seen) == "running" && m.host() != "" && m.peer() != ""
 	})
 	if err != nil {
 		return err

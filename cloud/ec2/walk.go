@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/ami"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/cloud/ec2/catalog"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
@@ -74,7 +75,12 @@ func (u *up) markets() []bool {
 // try tries the zones of one offer. It returns why the last one refused, or an
 // error when there is no point in trying any other place.
 func (u *up) try(ctx context.Context, o cloud.Offer, spot bool, nodes []int) (*awsapi.Problem, error) {
-	l, s, err := u.prepare(ctx, o, spot)
+	head, err := u.head(ctx, o)
+	var l launch
+	var s *site
+	if err == nil {
+		l, s, err = u.prepare(ctx, o, spot)
+	}
 	if not := (elsewhere{}); errors.As(err, &not) {
 		u.say(-1, o.Region+": "+not.Error())
 		return &awsapi.Problem{Kind: awsapi.NotOffered, Cause: not.Error(), Err: err}, nil
@@ -83,10 +89,15 @@ func (u *up) try(ctx context.Context, o cloud.Offer, spot bool, nodes []int) (*a
 		return nil, err
 	}
 	last := &awsapi.Problem{Kind: awsapi.NotOffered, Cause: o.Instance + " is offered in no zone of " + o.Region + " that has a subnet"}
-	for _, zone := range u.scored(ctx, o, spot, s.zones(zones(o, spot, s.network))) {
+	for _, zone := range u.scored(ctx, o, spot, beside(s.zones(zones(o, spot, s.network)), head)) {
 		l.Zone, l.Subnet, l.Nodes = zone.Name, s.Subnets[zone.Name], nodes
 		l.Machine = l.price(o, zone)
-		terms, err := u.terms(l, time.Time{})
+		var lead *launch
+		if head != nil {
+			h := l.lead(*head)
+			lead = &h
+		}
+		terms, err := u.terms(l, lead, time.Time{})
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +134,7 @@ func regional(err error) error {
 // prepare makes what a launch needs in the offer's region; which zone and which
 // nodes is left open.
 func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *site, error) {
-	var img image
+	var img ami.Image
 	var s *site
 	all, within := errgroup.WithContext(ctx)
 	all.Go(func() (err error) { img, err = u.image(within, o); return err })
@@ -134,7 +145,10 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 	if r := s.reservation; r != nil && r.Instance != o.Instance {
 		return launch{}, nil, elsewhere{fmt.Errorf("%s is for %s, not for %s", r.ID, r.Instance, o.Instance)}
 	}
-	gib, err := diskGiB(u.spec, img)
+	if err := u.p.canSix(ctx, s.network, o); err != nil {
+		return launch{}, nil, elsewhere{err}
+	}
+	gib, err := img.DiskGiB(u.spec.Disk)
 	if err != nil {
 		return launch{}, nil, err
 	}
@@ -142,7 +156,7 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 	l := launch{Region: o.Region, Instance: o.Instance, Spot: spot, Image: img.ID, Device: img.Device, GiB: gib,
 		Group: s.group, Groups: s.groups, Key: s.key, Profile: m.InstanceProfile, Tags: u.tags, User: img.User, VCPUs: o.VCPUs,
 		Disk: u.diskPrice(ctx, o.Region), Address: catalog.AddressPrice()}
-	l.settle(m, s.Way)
+	l.settle(m, s.network)
 	if s.clusters[o.Instance] {
 		l.Placement = s.placement
 	}
@@ -152,12 +166,13 @@ func (u *up) prepare(ctx context.Context, o cloud.Offer, spot bool) (launch, *si
 }
 
 // settle takes over what the profile says of the machines, and the way to them.
-func (l *launch) settle(m options.Machines, w way) {
-	l.Reach, l.Way = w.kind, w.word()
+func (l *launch) settle(m options.Machines, n network) {
+	l.Reach, l.Way = n.Way.kind, n.Way.word()
+	l.Six, l.SixOnly = n.Six, n.SixOnly
 	if l.Reach == wayPublic {
 		l.Reach = ""
 	}
-	if l.private() {
+	if l.private() || l.Six {
 		l.Address.PerHour = 0
 	}
 	l.Data = volume.Sizes(m)
@@ -168,7 +183,7 @@ func (l *launch) settle(m options.Machines, w way) {
 }
 
 // image is the image for an offer's machines; it is looked up once.
-func (u *up) image(ctx context.Context, o cloud.Offer) (image, error) {
+func (u *up) image(ctx context.Context, o cloud.Offer) (ami.Image, error) {
 	at := [2]string{o.Region, o.Arch}
 	if img, ok := u.images[at]; ok {
 		return img, nil
@@ -267,18 +282,26 @@ const (
 // leaseTerms are what machines are told of their lease.
 type leaseTerms struct {
 	lifetime, budget time.Duration
-	spot             bool
 }
 
-// terms are those of a launch. Machines that take the place of others get what
-// is left of their time; began is when those were started.
-func (u *up) terms(l launch, began time.Time) (leaseTerms, error) {
-	t := leaseTerms{lifetime: u.spec.Lifetime, spot: l.Spot}
-	switch rate := l.perNode() * float64(u.spec.Count); {
+// terms are those of the machines of a launch and of the head beside them, if there
+// is one. Machines that take the place of others get what is left of their time;
+// began is when those were started.
+func (u *up) terms(l launch, head *launch, began time.Time) (leaseTerms, error) {
+	t := leaseTerms{lifetime: u.spec.Lifetime}
+	rate := l.perNode() * float64(u.spec.Count)
+	dear := l
+	if head != nil {
+		rate += head.perNode()
+		if !head.Machine.Known() {
+			dear = *head
+		}
+	}
+	switch {
 	case u.spec.Budget == 0:
-	case !l.Machine.Known() && !l.Block:
+	case !dear.Machine.Known() && !dear.Block:
 		return t, fmt.Errorf("the price of %s in %s is not known, and so nothing could keep the budget of %s: "+
-			"leave limits.budget out, or choose another type or region", l.Instance, l.Region, units.USD(u.spec.Budget))
+			"leave limits.budget out, or choose another type or region", dear.Instance, dear.Region, units.USD(u.spec.Budget))
 	default:
 		t.budget = time.Duration(u.spec.Budget / rate * float64(time.Hour))
 	}
@@ -298,11 +321,15 @@ func (u *up) terms(l launch, began time.Time) (leaseTerms, error) {
 
 // userData is what the machines of a launch are told before they boot.
 func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
+	mounts := volume.Mounts(own(u.spec))
+	if l.Head {
+		mounts = nil
+	}
 	return userdata.Render(userdata.Boot{
-		Life: u.life.ID, Cluster: u.life.Name, User: own(u.spec).User, AuthorizedKey: u.keys.authorized,
-		HostKeyPrivate: u.keys.bootstrap, HostKeyPublic: u.keys.bootstrapIdentity,
+		Life: u.life.ID, Cluster: u.life.Name, User: own(u.spec).User, AuthorizedKey: u.keys.Authorized,
+		HostKeyPrivate: u.keys.Bootstrap, HostKeyPublic: u.keys.BootstrapIdentity,
 		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
-		SpotNotice: t.spot, More: own(u.spec).UserData, Volumes: volume.Mounts(own(u.spec)),
+		SpotNotice: l.Spot, IPv6: l.SixOnly, More: own(u.spec).UserData, Volumes: mounts,
 	})
 }

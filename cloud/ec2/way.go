@@ -16,6 +16,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/door"
 	"github.com/dlwb/dlwb/cloud/ec2/options"
 	"github.com/dlwb/dlwb/cloud/ec2/reach"
+	"github.com/dlwb/dlwb/cloud/ec2/vpc"
 )
 
 // wayKind is a kind of way to machines.
@@ -50,11 +51,15 @@ func (w way) word() string {
 	return ""
 }
 
-// text is it for a person.
-func (w way) text() string {
+// wayText is the way for a person.
+func (n network) wayText() string {
+	w, family := n.Way, ""
+	if n.Six {
+		family = "IPv6 "
+	}
 	switch w.kind {
 	case wayPrivate:
-		return "reached by their private addresses"
+		return "reached by their private " + family + "addresses"
 	case wayEndpoint:
 		return "reached through the Instance Connect endpoint " + w.endpoint.ID
 	case waySSM:
@@ -62,45 +67,39 @@ func (w way) text() string {
 	case wayJump:
 		return "reached through " + w.jump
 	}
-	return "reached by public addresses"
+	return "reached by public " + family + "addresses"
 }
 
 // findWay is the way that the spec names, or the first that there is. routes says
 // that some subnet has a route to the internet.
-func findWay(ctx context.Context, ec2 client, region string, spec cloud.Spec, vpc string, all []types.Subnet, routes bool) (way, error) {
-	named := own(spec).Reach
+func findWay(ctx context.Context, ec2 client, region string, spec cloud.Spec, n network, all []types.Subnet, routes bool) (way, error) {
+	named, of, noRoute := own(spec).Reach, n.VPC, errNoRoute
+	if n.Six {
+		noRoute = errNoRouteBySix
+	}
 	switch {
 	case named == "" && own(spec).Jump != "":
 		return way{kind: wayJump, jump: own(spec).Jump}, nil
 	case (named == "" || named == options.ReachPublic) && routes:
 		return way{kind: wayPublic}, nil
 	case named == options.ReachPublic:
-		return way{}, fmt.Errorf("%s of %s: %w", placesText(all), vpc, errNoRoute)
+		return way{}, fmt.Errorf("%s of %s: %w", vpc.Text(all), of, noRoute)
 	case named == options.ReachPrivate, named == options.ReachSSM:
 		return way{kind: wayKind(named)}, nil
 	}
-	w, err := endpoint(ctx, ec2, region, vpc, named, all)
+	w, err := endpoint(ctx, ec2, region, n, named, all)
 	if err != nil {
 		return way{}, err
 	}
 	if w.kind == "" && named == "" {
 		return way{}, fmt.Errorf("%s of %s: %w; an EC2 Instance Connect endpoint (aws ec2 create-instance-connect-endpoint --subnet-id %s --region %s), "+
-			"a jump host (machines.jump) or Systems Manager (machines.reach: ssm) lead there; or name a subnet with such a route in machines.subnet", placesText(all), vpc, errNoRoute, aws.ToString(all[0].SubnetId), region)
+			"a jump host (machines.jump) or Systems Manager (machines.reach: ssm) lead there; or name a subnet with such a route in machines.subnet", vpc.Text(all), of, noRoute, aws.ToString(all[0].SubnetId), region)
 	}
 	if w.kind == "" {
 		return way{}, fmt.Errorf("%s in %s has no EC2 Instance Connect endpoint that can be used: aws ec2 create-instance-connect-endpoint --subnet-id %s --region %s",
-			vpc, region, aws.ToString(all[0].SubnetId), region)
+			of, region, aws.ToString(all[0].SubnetId), region)
 	}
 	return w, nil
-}
-
-// placesText names subnets with their zones.
-func placesText(all []types.Subnet) string {
-	var texts []string
-	for _, s := range all {
-		texts = append(texts, aws.ToString(s.SubnetId)+" ("+aws.ToString(s.AvailabilityZone)+")")
-	}
-	return strings.Join(texts, ", ")
 }
 
 // usableStates are those in which an endpoint opens tunnels.
@@ -108,8 +107,8 @@ var usableStates = []string{"create-complete", "update-in-progress", "update-fai
 
 // endpoint finds the Instance Connect endpoint of a VPC, or the one of that id: in
 // one of the subnets, where there is one. Its kind is empty when there is none.
-func endpoint(ctx context.Context, ec2 client, region, vpc, named string, all []types.Subnet) (way, error) {
-	in := &awsec2.DescribeInstanceConnectEndpointsInput{Filters: []types.Filter{filter("state", usableStates...), filter("vpc-id", vpc)}}
+func endpoint(ctx context.Context, ec2 client, region string, n network, named string, all []types.Subnet) (way, error) {
+	in := &awsec2.DescribeInstanceConnectEndpointsInput{Filters: []types.Filter{filter("state", usableStates...), filter("vpc-id", n.VPC)}}
 	if strings.HasPrefix(named, "eice-") {
 		in.InstanceConnectEndpointIds = []string{named}
 	}
@@ -124,7 +123,9 @@ func endpoint(ctx context.Context, ec2 client, region, vpc, named string, all []
 		}
 		found = append(found, page.InstanceConnectEndpoints...)
 	}
-	found = slices.DeleteFunc(found, func(e types.Ec2InstanceConnectEndpoint) bool { return aws.ToString(e.DnsName) == "" })
+	found = slices.DeleteFunc(found, func(e types.Ec2InstanceConnectEndpoint) bool {
+		return aws.ToString(e.DnsName) == "" || !leadsTo(e, n.Six)
+	})
 	if len(found) == 0 {
 		return way{}, nil
 	}
@@ -134,6 +135,15 @@ func endpoint(ctx context.Context, ec2 client, region, vpc, named string, all []
 	e := found[at]
 	return way{kind: wayEndpoint, endpoint: reach.Endpoint{ID: aws.ToString(e.InstanceConnectEndpointId), DNS: aws.ToString(e.DnsName)},
 		groups: e.SecurityGroupIds, showsClient: aws.ToBool(e.PreserveClientIp)}, nil
+}
+
+// leadsTo reports whether an endpoint opens tunnels to addresses of a family
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-ec2-instance-connect-endpoints.html).
+func leadsTo(e types.Ec2InstanceConnectEndpoint, six bool) bool {
+	if six {
+		return e.IpAddressType == types.IpAddressTypeDualstack || e.IpAddressType == types.IpAddressTypeIpv6
+	}
+	return e.IpAddressType != types.IpAddressTypeIpv6
 }
 
 // Reach connects to the sshd of a machine that has no public address.

@@ -54,16 +54,22 @@ type cell struct {
 	moment     moment
 	signal     syscall.Signal
 	afterwards string
+	led        bool // the cluster has a head: one machine more, by a call of its own
 }
 
 func (c cell) String() string {
-	return fmt.Sprintf("dlwb %s, signal %d at %s %s, then %s", c.story[0], c.signal, c.at, c.moment, c.afterwards)
+	with := ""
+	if c.led {
+		with = " with a head"
+	}
+	return fmt.Sprintf("dlwb %s%s, signal %d at %s %s, then %s", c.story[0], with, c.signal, c.at, c.moment, c.afterwards)
 }
 
 // story is a command that is killed, and what was done before.
 type story struct {
 	begin, story []string
 	whole        bool // every moment meets every follow-up
+	led          bool // with a head; only the calls that begin and end machines are killed at
 }
 
 const crashProfile = `environment: system
@@ -73,7 +79,7 @@ results: {paths: [out/]}
 
 const crashScript = "mkdir -p out; for i in 1 2 3; do echo step: $i loss: 0.$i; done; echo done >out/done\n"
 
-func crashBench(t testing.TB, r *rand.Rand) *bench {
+func crashBench(t testing.TB, r *rand.Rand, led bool) *bench {
 	// A group that its machines still hold when it is to be removed takes the
 	// longest way out.
 	o := fakeaws.Options{Release: 500 * time.Millisecond}
@@ -86,15 +92,18 @@ func crashBench(t testing.TB, r *rand.Rand) *bench {
 		}
 	}
 	b := newBench(t, o)
-	b.profile(2, crashProfile)
+	if b.profile(2, crashProfile); led {
+		b.ledProfile(2, "tensorflow, parameter_servers: 1")
+	}
 	b.write("train.sh", crashScript)
 	return b
 }
 
 // callsOf runs a story undisturbed and lists its calls.
-func callsOf(t *testing.T, begin, story []string) []call {
+func callsOf(t *testing.T, s story) []call {
 	t.Helper()
-	b := crashBench(t, nil)
+	begin, story := s.begin, s.story
+	b := crashBench(t, nil, s.led)
 	if begin != nil {
 		if r := b.run(begin...); r.code != 0 {
 			t.Fatalf("dlwb %v: %s", begin, r)
@@ -131,11 +140,15 @@ func TestCrashMatrix(t *testing.T) {
 	t.Setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
 	var cells []cell
 	for _, s := range []story{
-		{nil, []string{"up", "--plain"}, true},
-		{nil, []string{"run", "--down", "--plain"}, false}, // its parts are the other two
-		{[]string{"up", "--plain"}, []string{"down", "story", "--plain"}, true},
+		{nil, []string{"up", "--plain"}, true, false},
+		{nil, []string{"run", "--down", "--plain"}, false, false}, // its parts are the other two
+		{[]string{"up", "--plain"}, []string{"down", "story", "--plain"}, true, false},
+		{nil, []string{"up", "--plain"}, true, true},
 	} {
-		for n, at := range callsOf(t, s.begin, s.story) {
+		for n, at := range callsOf(t, s) {
+			if s.led && at.action != "RunInstances" {
+				continue
+			}
 			cells = append(cells, cellsAt(s, n, at)...)
 		}
 	}
@@ -200,12 +213,12 @@ func cellsAt(s story, n int, at call) []cell {
 			if (!s.whole || !at.changes || !at.vital()) && (n+i+j)%len(follows) != 0 {
 				continue
 			}
-			cells = append(cells, cell{s.story, s.begin, at, m, syscall.SIGKILL, f})
+			cells = append(cells, cell{s.story, s.begin, at, m, syscall.SIGKILL, f, s.led})
 		}
 	}
 	if s.whole && at.changes && at.nth == 0 {
-		cells = append(cells, cell{s.story, s.begin, at, beforeApplied, syscall.SIGINT, "down"},
-			cell{s.story, s.begin, at, replyLost, syscall.SIGTERM, "gc"})
+		cells = append(cells, cell{s.story, s.begin, at, beforeApplied, syscall.SIGINT, "down", s.led},
+			cell{s.story, s.begin, at, replyLost, syscall.SIGTERM, "gc", s.led})
 	}
 	return cells
 }
@@ -213,7 +226,7 @@ func cellsAt(s story, n int, at call) []cell {
 // play plays a cell. It reports whether dlwb was killed where it should be,
 // and whether the account was clean in the end.
 func (c cell) play(t *testing.T, seed uint64) (killed, clean bool) {
-	b := crashBench(t, rand.New(rand.NewPCG(seed, 1)))
+	b := crashBench(t, rand.New(rand.NewPCG(seed, 1)), c.led)
 	if c.begin != nil {
 		if r := b.run(c.begin...); r.code != 0 {
 			t.Errorf("dlwb %v: %s", c.begin, r)
@@ -306,8 +319,12 @@ func (c cell) follow(b *bench) bool {
 		if r := b.run("up", "--plain"); r.code != 0 {
 			b.t.Errorf("%s: %s", c, r)
 		}
-		if n := b.running(); n > 2 {
-			b.t.Errorf("%s: %d instances run, and 2 were asked for", c, n)
+		asked := 2
+		if c.led {
+			asked++
+		}
+		if n := b.running(); n > asked {
+			b.t.Errorf("%s: %d instances run, and %d were asked for", c, n, asked)
 		}
 		return b.clean(c, b.run("down", "story", "--plain"))
 	default:

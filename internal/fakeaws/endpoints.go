@@ -28,6 +28,7 @@ type endpointXML struct {
 	Zone   string           `xml:"availabilityZone"`
 	Shows  bool             `xml:"preserveClientIp"`
 	Groups wire.Set[string] `xml:"securityGroupIdSet"`
+	Opens  string           `xml:"ipAddressType"`
 }
 
 // EndpointID is the id of the Instance Connect endpoint of a VPC.
@@ -40,8 +41,10 @@ func (r *region) endpoints() (all []endpointXML) {
 		}
 		vpc := VPCID(r.Name, v.Name)
 		i := slices.IndexFunc(r.others, func(s subnet) bool { return s.VPC == vpc })
+		opens := v.Opens
+		orElse(&opens, "ipv4")
 		all = append(all, endpointXML{EndpointID(r.Name, v.Name), strings.TrimPrefix(r.s.URL, "http://"), "create-complete", vpc,
-			r.others[i].ID, r.others[i].Zone, v.ShowsClient, wire.SetOf([]string{EndpointGroup(r.Name, v.Name)})})
+			r.others[i].ID, r.others[i].Zone, v.ShowsClient, wire.SetOf([]string{EndpointGroup(r.Name, v.Name)}), opens})
 	}
 	return all
 }
@@ -136,7 +139,7 @@ func (s *Server) tunnelTo(name, endpoint, ip, port string) string {
 	}
 	to, _ := strconv.Atoi(port)
 	for _, i := range r.instances.all() {
-		if sub, _ := r.subnet(i.Subnet); i.PrivateIP == ip && sub.VPC == r.endpoints()[e].VPC {
+		if sub, _ := r.subnet(i.Subnet); (i.PrivateIP == ip || i.IPv6 == ip) && sub.VPC == r.endpoints()[e].VPC {
 			if r.admits(i, r.endpoints()[e], to) {
 				return ""
 			}

@@ -84,6 +84,9 @@ type VPC struct {
 	Endpoint bool
 	// ShowsClient says that the endpoint keeps the address of its caller.
 	ShowsClient bool
+	// Opens is the address type of the endpoint: "ipv4", "dualstack" or "ipv6"; empty:
+	// ipv4.
+	Opens string
 }
 
 // Subnet is a part of it in one zone.
@@ -91,6 +94,10 @@ type Subnet struct {
 	Name    string
 	Zone    string // a letter
 	Private bool   // it has no route to the internet
+	// IPv6 is "also" or "only"; empty: it has IPv4 alone. In6 says that its IPv6
+	// addresses can be reached from the internet, else they only go out.
+	IPv6 string
+	In6  bool
 }
 
 // Reservation is one of capacity.

@@ -18,7 +18,8 @@ type instance struct {
 	OneTime                           bool
 	Groups                            []string
 	Index                             int
-	PrivateIP                         string
+	PrivateIP, IPv6                   string
+	Metadata6                         string // IMDS by IPv6: "enabled" or "disabled"
 	Launched                          time.Time
 	Behaviour                         string // on the guest's own shutdown: "stop" or "terminate"
 	UserData                          string // base64
@@ -187,6 +188,10 @@ func (r *region) start(told *Instance, m *machine) {
 	orElse(&m.publicIP, s.publicIP())
 	if started.PrivateIP != "" {
 		i.PrivateIP = started.PrivateIP
+		r.instances.plant(i)
+	}
+	if i.IPv6 != "" && started.PublicIP != "" { // the machine is one of this machine's IPv4 addresses, written as one of IPv6
+		i.IPv6 = "::ffff:" + started.PublicIP
 		r.instances.plant(i)
 	}
 	m.up = true

@@ -52,6 +52,7 @@ type instanceXML struct {
 	VPC        string                `xml:"vpcId,omitempty"`
 	PrivateIP  string                `xml:"privateIpAddress,omitempty"`
 	PublicIP   string                `xml:"ipAddress,omitempty"`
+	IPv6       string                `xml:"ipv6Address,omitempty"`
 	Groups     wire.Set[groupRef]    `xml:"groupSet"`
 	Why        *reasonXML            `xml:"stateReason"`
 	Arch       string                `xml:"architecture"`
@@ -89,6 +90,7 @@ type metadataXML struct {
 	Tokens   string `xml:"httpTokens"`
 	Hops     int    `xml:"httpPutResponseHopLimit"`
 	Endpoint string `xml:"httpEndpoint"`
+	Six      string `xml:"httpProtocolIpv6"`
 }
 
 type attachedXML struct {
@@ -107,7 +109,7 @@ type nicXML struct {
 	Owner       string             `xml:"ownerId"`
 	Status      string             `xml:"status"`
 	MAC         string             `xml:"macAddress"`
-	PrivateIP   string             `xml:"privateIpAddress"`
+	PrivateIP   string             `xml:"privateIpAddress,omitempty"`
 	Groups      wire.Set[groupRef] `xml:"groupSet"`
 	Attachment  attachXML          `xml:"attachment"`
 	Public      *publicXML         `xml:"association"`
@@ -147,7 +149,7 @@ func (r *region) instanceXML(i instance) instanceXML {
 		Launched: wire.Time(i.Launched), Placement: placementXML{i.Zone, sub.ZoneID, i.Placement, "default"}, Monitoring: "disabled",
 		Arch: i.Arch, RootType: "ebs", Root: i.Root, Virtual: "hvm", Token: i.ClientToken, Spot: i.Spot, Tags: i.Tags.xml(),
 		Hypervisor: "xen", Optimized: i.EbsOptimized, ENA: true, Platform: "Linux/UNIX",
-		Metadata: metadataXML{"applied", i.Tokens, i.Hops, "enabled"}}
+		Metadata: metadataXML{"applied", i.Tokens, i.Hops, "enabled", i.Metadata6}}
 	if i.Monitoring {
 		x.Monitoring = "enabled"
 	}
@@ -170,7 +172,7 @@ func (r *region) instanceXML(i instance) instanceXML {
 func (r *region) connected(x *instanceXML, i instance, now time.Time) {
 	x.Subnet, x.VPC, x.PrivateIP = i.Subnet, r.vpc, i.PrivateIP
 	x.PrivateDNS = "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-") + ".ec2.internal"
-	x.Groups = r.groupRefs(i.Groups)
+	x.Groups, x.IPv6 = r.groupRefs(i.Groups), i.IPv6
 	x.PublicIP = r.publicOf(i, now)
 	x.DNS = publicDNS(x.PublicIP)
 	for _, n := range r.interfaces.all() {

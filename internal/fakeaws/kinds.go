@@ -58,6 +58,7 @@ func (v volume) labelled(t tags) volume { v.Tags = t; return v }
 type netInterface struct {
 	common
 	Zone, Subnet, Kind, PrivateIP, MAC, Description string
+	Sixes                                           int // IPv6 addresses that it is to have
 	Groups                                          []string
 	Card, Device                                    int
 	Public                                          bool // gets a public address while its instance runs

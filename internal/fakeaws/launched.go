@@ -62,6 +62,19 @@ func (q *request) orderInterface(o *order, p params, of int) (n netInterface, er
 		return n, bad("InvalidParameterCombination",
 			"The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces.")
 	}
+	if n.Sixes = p.num("Ipv6AddressCount", 0); n.Sixes > 0 && o.subnet.Six == "" {
+		return n, bad("InvalidParameterValue", "The subnet does not have an IPv6 CIDR block associated with it.")
+	}
+	if o.subnet.only() {
+		switch {
+		case p.flag("AssociatePublicIpAddress", false):
+			return n, bad("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified for an IPv6-only subnet.")
+		case o.kind.Xen:
+			return n, bad("InvalidParameterCombination", "IPv6-only subnets are not supported by the '%s' instance type.", o.kind.Name)
+		}
+		n.Groups, err = q.launchGroups(p)
+		return n, err
+	}
 	n.Public = of == 1 && p.flag("AssociatePublicIpAddress", true)
 	n.Groups, err = q.launchGroups(p)
 	return n, err
@@ -160,18 +173,25 @@ func (q *request) launch(o order, reservation string, index int) string {
 		Zone: o.zone, Subnet: sub.ID, Image: o.image.ID, Type: o.kind.Name, Arch: o.kind.Arch, Root: o.image.Root,
 		Key: q.str("KeyName"), Profile: q.profile(), Placement: o.placement, Index: index,
 		Groups: o.nics[0].Groups, Launched: now, Behaviour: q.str("InstanceInitiatedShutdownBehavior"),
-		UserData: q.str("UserData"), Tokens: q.str("MetadataOptions.HttpTokens"), Hops: q.num("MetadataOptions.HttpPutResponseHopLimit", 1),
+		UserData: q.str("UserData"), Tokens: q.str("MetadataOptions.HttpTokens"), Hops: q.num("MetadataOptions.HttpPutResponseHopLimit", 1), Metadata6: q.str("MetadataOptions.HttpProtocolIpv6"),
 		EbsOptimized: q.is("EbsOptimized"), Monitoring: q.is("Monitoring.Enabled"), Protect: q.is("DisableApiTermination"),
 		Want: running, Since: now, Until: now.Add(q.s.opt.Pending), Code: "pending", Why: "pending",
 		Price: r.price(o.kind, o.zone, o.spot), Reserved: o.reserved, m: &machine{}}
 	orElse(&i.Behaviour, "stop")
 	orElse(&i.Tokens, "optional")
+	orElse(&i.Metadata6, "disabled")
 	for n, nic := range o.nics {
 		nic.common = common{wire.NewID("eni"), o.tags["network-interface"]}
 		nic.Zone, nic.Subnet, nic.Instance, nic.Made = o.zone, sub.ID, i.ID, now
 		nic.PrivateIP, nic.MAC = r.privateIP(o.zone), mac()
+		if sub.only() {
+			nic.PrivateIP = ""
+		}
 		if n == 0 {
 			i.PrivateIP = nic.PrivateIP
+		}
+		if n == 0 && nic.Sixes > 0 {
+			i.IPv6 = r.ipv6(sub)
 		}
 		r.interfaces.put(nic)
 	}

@@ -89,6 +89,7 @@ type vpcXML struct {
 	Default bool             `xml:"isDefault"`
 	Owner   string           `xml:"ownerId"`
 	Tags    wire.Set[tagXML] `xml:"tagSet"`
+	Sixes   wire.Set[sixXML] `xml:"ipv6CidrBlockAssociationSet"`
 }
 
 func describeVpcs(q *request) (any, error) {
@@ -98,7 +99,11 @@ func describeVpcs(q *request) (any, error) {
 		all = nil
 	}
 	for i, v := range r.VPCs {
-		all = append(all, vpcXML{ID: VPCID(r.Name, v.Name), CIDR: fmt.Sprintf("10.%d.0.0/16", i), Tags: tags{"Name": v.Name}.xml()})
+		x := vpcXML{ID: VPCID(r.Name, v.Name), CIDR: fmt.Sprintf("10.%d.0.0/16", i), Tags: tags{"Name": v.Name}.xml()}
+		if slices.ContainsFunc(v.Subnets, func(s Subnet) bool { return s.IPv6 != "" }) {
+			x.Sixes.Items = append(x.Sixes.Items, sixXML{wire.FixedID("vpc-cidr-assoc", v.Name), fmt.Sprintf("2600:1f18:%x::/56", i), "associated"})
+		}
+		all = append(all, x)
 	}
 	for _, id := range q.list("VpcId") {
 		if !r.hasVPC(id) {
@@ -148,6 +153,15 @@ type subnetXML struct {
 	Public  bool             `xml:"mapPublicIpOnLaunch"`
 	Owner   string           `xml:"ownerId"`
 	Tags    wire.Set[tagXML] `xml:"tagSet"`
+	Native  bool             `xml:"ipv6Native"`
+	Sixes   wire.Set[sixXML] `xml:"ipv6CidrBlockAssociationSet"`
+}
+
+// sixXML is an IPv6 network of a subnet or a VPC.
+type sixXML struct {
+	ID    string `xml:"associationId"`
+	CIDR  string `xml:"ipv6CidrBlock"`
+	State string `xml:"ipv6CidrBlockState>state"`
 }
 
 func describeSubnets(q *request) (any, error) {
@@ -164,7 +178,13 @@ func describeSubnets(q *request) (any, error) {
 			of["Name"] = s.Name
 		}
 		is := strconv.FormatBool(s.Default)
-		x := subnetXML{s.ID, "available", s.VPC, s.CIDR, 4091, s.Zone, s.ZoneID, s.Default, s.Default, q.s.opt.Account, of.xml()}
+		x := subnetXML{s.ID, "available", s.VPC, s.CIDR, 4091, s.Zone, s.ZoneID, s.Default, s.Default, q.s.opt.Account, of.xml(), s.only(), wire.SetOf([]sixXML{})}
+		if s.CIDR6 != "" {
+			x.Sixes.Items = append(x.Sixes.Items, sixXML{wire.FixedID("subnet-cidr-assoc", s.ID), s.CIDR6, "associated"})
+		}
+		if s.only() {
+			x.Free = 0
+		}
 		ok, err := q.passes(of, fields{"subnet-id": one(s.ID), "vpc-id": one(s.VPC), "availability-zone": one(s.Zone), "availabilityZone": one(s.Zone),
 			"availability-zone-id": one(s.ZoneID), "default-for-az": one(is), "defaultForAz": one(is), "state": one("available"),
 			"map-public-ip-on-launch": one(is), "cidr-block": one(s.CIDR)})

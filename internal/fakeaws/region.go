@@ -3,6 +3,7 @@ package fakeaws
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws/image"
@@ -53,7 +54,12 @@ type subnet struct {
 	VPC, Name              string
 	Private                bool
 	Default                bool // the default VPC's of that zone
+	Six, CIDR6             string
+	In6                    bool
 }
+
+// only reports whether machines in it have no IPv4 address.
+func (s subnet) only() bool { return s.Six == "only" }
 
 func newRegion(s *Server, o Region) *region {
 	if len(o.Zones) == 0 {
@@ -73,7 +79,13 @@ func newRegion(s *Server, o Region) *region {
 		for i, made := range vpc.Subnets {
 			zone, _ := r.subnetOf(o.Name + made.Zone)
 			r.others = append(r.others, subnet{ID: SubnetID(o.Name, vpc.Name, made.Name), Zone: zone.Zone, ZoneID: zone.ZoneID,
-				CIDR: fmt.Sprintf("10.%d.%d.0/24", v, i), VPC: VPCID(o.Name, vpc.Name), Name: made.Name, Private: made.Private})
+				CIDR: fmt.Sprintf("10.%d.%d.0/24", v, i), VPC: VPCID(o.Name, vpc.Name), Name: made.Name, Private: made.Private, Six: made.IPv6, In6: made.In6})
+			if s := &r.others[len(r.others)-1]; s.Six != "" {
+				s.CIDR6 = fmt.Sprintf("2600:1f18:%x:%x::/64", v, i)
+				if s.only() {
+					s.CIDR = ""
+				}
+			}
 		}
 	}
 	r.images = image.In(o.Name)
@@ -144,6 +156,12 @@ func (r *region) privateIP(zone string) string {
 	r.nextIP++
 	i := slices.Index(r.zones(), zone)
 	return fmt.Sprintf("172.31.%d.%d", i*16+(r.nextIP/250)%16, r.nextIP%250+4)
+}
+
+// ipv6 is a free address of a subnet.
+func (r *region) ipv6(s subnet) string {
+	r.nextIP++
+	return strings.TrimSuffix(s.CIDR6, "/64") + fmt.Sprintf("%x", 16+r.nextIP)
 }
 
 // publicIP is an address of the documentation's nets: nobody's.

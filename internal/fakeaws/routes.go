@@ -3,7 +3,9 @@ package fakeaws
 import "github.com/dlwb/dlwb/internal/fakeaws/wire"
 
 type routeXML struct {
-	CIDR    string `xml:"destinationCidrBlock"`
+	CIDR    string `xml:"destinationCidrBlock,omitempty"`
+	CIDR6   string `xml:"destinationIpv6CidrBlock,omitempty"`
+	Egress  string `xml:"egressOnlyInternetGatewayId,omitempty"`
 	Gateway string `xml:"gatewayId,omitempty"`
 	NAT     string `xml:"natGatewayId,omitempty"`
 	State   string `xml:"state"`
@@ -43,6 +45,20 @@ func describeRouteTables(q *request) (any, error) {
 	for _, s := range r.allSubnets() {
 		if s.Private {
 			all = append(all, table(s.VPC, s.ID, s.ID, routeXML{NAT: wire.FixedID("nat", r.Name)}))
+		}
+		if s.Six == "" {
+			continue
+		}
+		out := routeXML{CIDR6: "::/0", Egress: wire.FixedID("eigw", r.Name), State: "active", Origin: "CreateRoute"}
+		if s.In6 {
+			out.Egress, out.Gateway = "", wire.FixedID("igw", r.Name)
+		}
+		if !s.Private { // it has a table of its own, then
+			all = append(all, table(s.VPC, s.ID, s.ID, routeXML{Gateway: wire.FixedID("igw", r.Name)}))
+		}
+		at := &all[len(all)-1].Routes
+		if at.Items = append(at.Items, out); s.only() {
+			at.Items = at.Items[2:] // nothing there goes by IPv4
 		}
 	}
 	var found []routeTableXML

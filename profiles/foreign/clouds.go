@@ -67,15 +67,15 @@ func (f *file) ray() {
 	f.set("environment.before", append(f.shellLines(at(f.root, "initialization_commands")), f.shellLines(at(f.root, "setup_commands"))...))
 }
 
-// rayNodes takes the types of nodes: a profile has one. It is the workers', of whom
-// there are more.
+// rayNodes takes the types of nodes: a profile has one, and that of a head. It is the
+// workers', of whom there are more.
 func (f *file) rayNodes() {
 	types, head := at(f.root, "available_node_types"), f.text(at(f.root, "head_node_type"))
 	if types == nil {
 		f.rayBefore2()
 		return
 	}
-	chosen, count := child(types, head), 1
+	chosen, count := child(types, head), 0
 	for i := 0; i+1 < len(types.Content); i += 2 {
 		if types.Content[i].Value == head {
 			continue
@@ -84,12 +84,31 @@ func (f *file) rayNodes() {
 			chosen, count = types.Content[i+1], count+number
 		}
 	}
-	if least := at(f.root, "min_workers"); count == 1 && least != nil { // of all types together
+	more := 1
+	if count > 0 {
+		more = f.rayHead(child(child(types, head), "node_config"), child(chosen, "node_config"))
+	}
+	if least := at(f.root, "min_workers"); count == 0 && least != nil { // of all types together
 		f.count(least, 1)
 	} else {
-		f.set("machines.count", count)
+		f.set("machines.count", count+more)
 	}
 	f.rayMachine(child(chosen, "node_config"))
+}
+
+// rayLauncher is how a job is handed to a Ray: the engine of that command is Ray's.
+var rayLauncher = strings.Fields("ray job submit")
+
+// rayHead takes a head of another type than the workers', which trains nothing. It
+// returns how many nodes the head is among those that do.
+func (f *file) rayHead(head, workers *yaml.Node) int {
+	instance := child(head, "InstanceType")
+	if instance == nil || child(workers, "InstanceType") == nil || instance.Value == child(workers, "InstanceType").Value {
+		return 1
+	}
+	f.set("machines.head_instance", f.text(instance))
+	f.set("run.engine", engine.Launcher(rayLauncher))
+	return 0
 }
 
 // rayBefore2 takes the nodes as files for Ray before 2.0 have them.
@@ -98,7 +117,11 @@ func (f *file) rayBefore2() {
 	if head == nil && workers == nil {
 		return
 	}
-	f.count(at(f.root, "min_workers"), 1)
+	least, more := at(f.root, "min_workers"), 1
+	if least != nil && least.Value != "0" {
+		more = f.rayHead(head, workers)
+	}
+	f.count(least, more)
 	if child(workers, "InstanceType") == nil {
 		workers = head
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/nearword"
@@ -22,6 +21,10 @@ type Node struct {
 	Interface string
 	// GPUs is how many GPUs the node has.
 	GPUs int
+	// Head is set for a node that leads the others and does none of their work: it
+	// stands before them, and its GPUs are not counted. Only some engines have
+	// something to run there.
+	Head bool
 }
 
 // Job is what is to be run on the nodes.
@@ -194,6 +197,9 @@ type engine struct {
 	perNode bool
 	// alone: the ranks that dlwb starts are one, the driver.
 	alone bool
+	// onHead says how many ranks a node has that is the head alone, and why it
+	// can't be had for a job; nil: the engine has nothing for such a node.
+	onHead func(Job) (ranks int, err error)
 	// options are the keys of Options that it has.
 	options []string
 	// unwrap takes this engine's own launcher off the front of a command, with
@@ -220,7 +226,7 @@ var engines = []engine{
 	{name: "tensorflow", also: []string{"tf", "keras", "multiworkermirrored"}, perNode: true,
 		signs: `\b(MultiWorkerMirroredStrategy|ParameterServerStrategy)\b`, uses: "a strategy of TensorFlow for several workers",
 		starts: "one process on each node, with TF_CONFIG",
-		owns:   []string{"TF_CONFIG"}, options: []string{optServers, optEvaluator}, plan: tensorflow, more: taskPorts},
+		owns:   []string{"TF_CONFIG"}, options: []string{optServers, optEvaluator}, plan: tensorflow, more: taskPorts, onHead: chiefOnHead},
 	{name: "mpi", also: []string{"openmpi", "mpirun", "mpi4py"}, launcher: true, signs: `(?m)^\s*(import|from)\s+mpi4py\b`, uses: "mpi4py",
 		starts: "mpirun on node 0, and its daemon on each other node",
 		unwrap: unwrapMPI, fill: fillMPI, plan: mpi, more: mpiFiles},
@@ -238,7 +244,7 @@ var engines = []engine{
 		owns:   deepspeedVars, unwrap: unwrapDeepspeed, plan: deepspeed},
 	{name: "ray", launcher: true, signs: `(?m)^\s*(import|from)\s+ray\b`, uses: "Ray",
 		starts: "ray start on each node, and the script on node 0 once all nodes have joined",
-		owns:   []string{"RAY_ADDRESS"}, unwrap: unwrapRay, plan: ray, more: rayMore, alone: true},
+		owns:   []string{"RAY_ADDRESS"}, unwrap: unwrapRay, plan: ray, more: rayMore, alone: true, onHead: driverOnHead},
 }
 
 // Info is what pages say of an engine.
@@ -360,7 +366,11 @@ func (e engine) lay(nodes []Node, job Job) (layout, []string, error) {
 	if e.perNode && job.ProcsPerNode == 0 {
 		job.ProcsPerNode = 1
 	}
-	l, err := newLayout(nodes, job)
+	led, err := e.headRanks(nodes, job)
+	if err != nil {
+		return layout{}, nil, err
+	}
+	l, err := newLayout(nodes, job, led)
 	if err == nil {
 		err = e.refuseOwned(job.Env)
 	}
@@ -371,124 +381,4 @@ func (e engine) lay(nodes []Node, job Job) (layout, []string, error) {
 		notes = append(notes, e.fill(&l)...)
 	}
 	return l, append(notes, l.multirun()...), err
-}
-
-// layout is a checked job with its ranks dealt out to the nodes.
-type layout struct {
-	job     Job
-	nodes   []Node
-	command []string
-	port    string
-	procs   []int // per node
-	first   []int // first rank of each node
-	world   int
-}
-
-const defaultMasterPort = 29500
-
-func newLayout(nodes []Node, job Job) (layout, error) {
-	if len(nodes) == 0 {
-		return layout{}, fmt.Errorf("there are no nodes to run on")
-	}
-	if job.ProcsPerNode < 0 {
-		return layout{}, fmt.Errorf("%d processes per node is not possible: give 1 or more, or 0 for one per GPU", job.ProcsPerNode)
-	}
-	if job.MasterPort == 0 {
-		job.MasterPort = defaultMasterPort
-	}
-	if job.MasterPort < 1 || job.MasterPort > 65535 {
-		return layout{}, fmt.Errorf("master port %d is outside 1–65535", job.MasterPort)
-	}
-	if job.Python == "" {
-		job.Python = "python3"
-	}
-	command, err := executable(job.Command, job.Python)
-	if err != nil {
-		return layout{}, err
-	}
-	if job.Run == "" {
-		job.Run = "dlwb"
-	}
-	command = append(slices.Clip(job.fronts), command...)
-	l := layout{job: job, nodes: nodes, command: command}
-	l.port = l.portAt(0)
-	if n := job.procsInAll; n > 0 && job.ProcsPerNode == 0 {
-		if n%len(nodes) != 0 {
-			return layout{}, fmt.Errorf("run.command asks for %d processes, which %d nodes can't share evenly: set run.procs_per_node", n, len(nodes))
-		}
-		job.ProcsPerNode = n / len(nodes)
-	}
-	for _, n := range nodes {
-		g := job.ProcsPerNode
-		if g == 0 {
-			g = max(n.GPUs, 1)
-		}
-		l.procs = append(l.procs, g)
-		l.first = append(l.first, l.world)
-		l.world += g
-	}
-	return l, nil
-}
-
-// portAt is the port that so many follow the master port.
-func (l layout) portAt(k int) string {
-	if l.job.PortName == "" {
-		return strconv.Itoa(l.job.MasterPort + k)
-	}
-	if k == 0 {
-		return l.job.PortName
-	}
-	return l.job.PortName + "+" + strconv.Itoa(k)
-}
-
-// ranks lists the ranks of a node.
-func (l layout) ranks(node int) []int {
-	ranks := make([]int, l.procs[node])
-	for i := range ranks {
-		ranks[i] = l.first[node] + i
-	}
-	return ranks
-}
-
-// wrapped is the command of a rank inside its wrapper.
-func (l layout) wrapped() []string {
-	command := slices.Clone(l.command)
-	if arg := l.job.localRankArg; arg != "" {
-		command = append([]string{"sh", "-c", `exec "$@" ` + arg + `="$LOCAL_RANK"`, "sh"}, command...)
-	}
-	if l.job.RankScript == "" {
-		return command
-	}
-	return append([]string{"sh", l.job.RankScript, l.job.RunDir}, command...)
-}
-
-// commonEnv is what every engine sets on a node, save what the user set.
-func (l layout) commonEnv(node int) []string {
-	n := l.nodes[node]
-	env := []string{"PYTHONUNBUFFERED=1"}
-	if n.Interface != "" {
-		// Without these gloo resolves the node's own host name, and hangs for
-		// minutes where nothing answers for it.
-		env = append(env, "GLOO_SOCKET_IFNAME="+n.Interface, "NCCL_SOCKET_IFNAME="+n.Interface)
-	}
-	if n.GPUs > 0 {
-		env = append(env, "NCCL_DEBUG=WARN")
-	}
-	if t := l.threads(node); t > 0 {
-		env = append(env, "OMP_NUM_THREADS="+strconv.Itoa(t))
-	}
-	return unset(env, l.job.Env)
-}
-
-// threads is how many threads one rank may use. Each rank would otherwise
-// start one per core of the machine, and they would slow each other down.
-func (l layout) threads(node int) int {
-	g := l.procs[node]
-	if l.job.MaxThreads > 0 {
-		return max(l.job.MaxThreads/g, 1)
-	}
-	if g > 1 {
-		return 1
-	}
-	return 0
 }

@@ -63,8 +63,8 @@ func (e engine) refuseOptions(l layout) error {
 		return fmt.Errorf("%s is %d, and there are %d nodes", optMinNodes, o.MinNodes, len(l.nodes))
 	case o.MinNodes > 0 && o.Rendezvous == RendezvousStatic:
 		return fmt.Errorf("%s needs %s: %s", optMinNodes, optRendezvous, RendezvousC10d)
-	case roles > 0 && roles >= len(l.nodes):
-		return fmt.Errorf("%d of %d nodes would not train: at least one must", roles, len(l.nodes))
+	case roles > 0 && roles >= workers(l.nodes):
+		return fmt.Errorf("%d of %d nodes would not train: at least one must", roles, workers(l.nodes))
 	}
 	return nil
 }

@@ -58,8 +58,8 @@ func ray(l layout) [][]Proc {
 		plan[i] = []Proc{p}
 	}
 	gpus := 0
-	for _, n := range l.nodes {
-		gpus += n.GPUs
+	for node := range l.nodes {
+		gpus += l.rayGPUs(node)
 	}
 	address := joinHostPort(l.nodes[0].Host, l.port)
 	plan[0] = append(plan[0], Proc{
@@ -83,13 +83,16 @@ func (l layout) rayStart(node int) []string {
 	n := l.nodes[node]
 	argv := []string{l.job.Python, l.runDir() + "/raystart.py", strconv.Itoa(rayStarting), "start", "--block", "--disable-usage-stats",
 		"--node-ip-address=" + n.Host, "--node-name=" + nodeName(node),
-		"--num-gpus=" + strconv.Itoa(n.GPUs),
+		"--num-gpus=" + strconv.Itoa(l.rayGPUs(node)),
 		// A free port for each worker: two nodes of one machine would take the same.
 		"--min-worker-port=0", "--max-worker-port=0"}
 	for i, option := range rayAgentPorts {
 		argv = append(argv, option+l.portAt(rayAgents+l.before(node)*len(rayAgentPorts)+i))
 	}
-	if l.job.MaxThreads > 0 {
+	switch {
+	case n.Head: // nothing is placed there but the driver, and what asks for no processor
+		argv = append(argv, "--num-cpus=0")
+	case l.job.MaxThreads > 0:
 		// The controller of a training needs one beside the workers.
 		argv = append(argv, "--num-cpus="+strconv.Itoa(max(l.job.MaxThreads, l.procs[node]+1)))
 	}
@@ -99,6 +102,14 @@ func (l layout) rayStart(node int) []string {
 	return append(argv, "--head", "--port="+l.port, "--dashboard-host=127.0.0.1", "--dashboard-port="+l.portAt(rayDashboard),
 		"--ray-client-server-port="+l.portAt(rayClient),
 		"--temp-dir="+l.rayDir())
+}
+
+// rayGPUs is how many GPUs Ray has of a node.
+func (l layout) rayGPUs(node int) int {
+	if l.nodes[node].Head {
+		return 0
+	}
+	return l.nodes[node].GPUs
 }
 
 // raySocket is the longest of the paths below Ray's directory, at which sockets lie.

@@ -3,6 +3,7 @@ package home
 import (
 	"fmt"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/sign"
 	"github.com/dlwb/dlwb/ui/text"
@@ -74,11 +75,7 @@ func machinesText(c *event.ClusterInfo, whole bool) string {
 	if c.Instance == "" || !whole {
 		return text.Word(c.Provider) + ", " + text.Plural(len(c.Nodes), "node")
 	}
-	txt := fmt.Sprintf("%d × %s", len(c.Nodes), text.Word(c.Instance))
-	if c.Spot {
-		txt += " spot"
-	}
-	return txt + ", " + text.Word(c.Region)
+	return text.Word(cloud.MachinesText(c.Nodes, c.Instance, c.Spot)) + ", " + text.Word(c.Region)
 }
 
 // anyMachines reports whether any cluster has machines of a type of its own.

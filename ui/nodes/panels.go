@@ -145,6 +145,9 @@ func (p Page) card(n *session.Node, w int) []string {
 // title names a node and says what is wrong or untrue about its panel.
 func (p Page) title(n *session.Node, w int) string {
 	name := p.Styles.Strong.Of(n.Name)
+	if n.Head {
+		name += p.Styles.Dim.Of(" head")
+	}
 	badge := ""
 	if n.Simulated() {
 		badge = "  " + p.Styles.Badge.Of(" SIMULATED ")

@@ -312,7 +312,7 @@ func (s *State) applyUp(at time.Time, b event.ClusterUp) {
 	for _, l := range b.Lacks {
 		s.Lacks = append(s.Lacks, job.Lack{Capability: l.Capability, Why: text.Word(l.Why), Next: text.Word(l.Next)})
 	}
-	s.Machines = Machines{count: len(b.Nodes), Instance: text.Word(b.Instance), spot: b.Spot, place: text.Word(b.Zone), PerHour: b.PricePerHour}
+	s.Machines = Machines{text: text.Word(cloud.MachinesText(b.Nodes, b.Instance, b.Spot)), Instance: text.Word(b.Instance), place: text.Word(b.Zone), PerHour: b.PricePerHour}
 	if b.Zone == "" {
 		s.Machines.place = text.Word(b.Region)
 	}

@@ -30,7 +30,28 @@ type Cluster struct {
 	Nodes  []*remote.Node
 	Places []cloud.Node
 	Envs   []environment.Result // none: the environment was not made yet
+
+	first int // the node of the cluster that Nodes begins with
 }
+
+// led is 1 where the first node only leads the others, else 0.
+func (c Cluster) led() int {
+	if len(c.Places) > 0 && c.Places[0].Head {
+		return 1
+	}
+	return 0
+}
+
+// training is the cluster without the node that only leads.
+func (c Cluster) training() Cluster {
+	led := c.led()
+	c.Nodes, c.Places, c.first = c.Nodes[led:], c.Places[led:], c.first+led
+	c.Envs = c.Envs[min(led, len(c.Envs)):]
+	return c
+}
+
+// name is what a node of Nodes is called.
+func (c Cluster) name(i int) string { return fmt.Sprintf("node%d", c.first+i) }
 
 // Of reads the nodes of a cluster from its record.
 func Of(record []byte, node func(i int) (*remote.Node, error)) (Cluster, error) {
@@ -106,14 +127,17 @@ func (c Cluster) Look(ctx context.Context) []cloud.Finding {
 			whole = false
 			continue
 		}
-		findings = append(findings, n.gpus(who), n.clock(who))
+		if i >= c.led() { // the image's driver finds nothing on a head, and fails
+			findings = append(findings, n.gpus(who))
+		}
+		findings = append(findings, n.clock(who))
 		findings = append(findings, n.frameworks(who)...)
 		findings = append(findings, n.room(who)...)
 	}
 	if !whole {
 		return append(findings, cloud.Unchecked("network", "not all nodes answer", "mend those above first"))
 	}
-	return append(findings, differs(nodes)...)
+	return append(findings, differs(nodes, c.led())...)
 }
 
 // look asks one node. Its clock is read between two looks at ours.
@@ -235,11 +259,12 @@ func (s seen) room(who string) []cloud.Finding {
 }
 
 // differs says what is not the same on all nodes.
-func differs(nodes []seen) (all []cloud.Finding) {
-	check := func(what string, of func(seen) string) {
-		for i, n := range nodes[1:] {
-			if a, b := of(nodes[0]), of(n); a != b {
-				all = append(all, cloud.Finding{OK: true, State: cloud.Warned, What: what, Text: fmt.Sprintf("node0 has %s, node%d has %s", orNone(a), i+1, orNone(b)),
+// GPUs are those of the nodes from training on.
+func differs(nodes []seen, training int) (all []cloud.Finding) {
+	check := func(what string, first int, of func(seen) string) {
+		for i := first + 1; i < len(nodes); i++ {
+			if a, b := of(nodes[first]), of(nodes[i]); a != b {
+				all = append(all, cloud.Finding{OK: true, State: cloud.Warned, What: what, Text: fmt.Sprintf("node%d has %s, node%d has %s", first, orNone(a), i, orNone(b)),
 					Next: "nodes of one run should have the same: dlwb up sets the environment up on all"})
 				return
 			}
@@ -252,9 +277,9 @@ func differs(nodes []seen) (all []cloud.Finding) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		check(name, func(s seen) string { return s.Frameworks[name].Version })
+		check(name, 0, func(s seen) string { return s.Frameworks[name].Version })
 	}
-	check("GPUs", func(s seen) string { return strconv.Itoa(len(s.GPUs)) })
+	check("GPUs", training, func(s seen) string { return strconv.Itoa(len(s.GPUs)) })
 	return all
 }
 

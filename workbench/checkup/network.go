@@ -35,6 +35,10 @@ func (c Cluster) Network(ctx context.Context) []cloud.Finding {
 	if len(c.Nodes) < 2 {
 		return []cloud.Finding{{OK: true, What: "network", Text: "one node: nothing goes over it"}}
 	}
+	c = c.training()
+	if len(c.Nodes) < 2 {
+		return []cloud.Finding{{OK: true, What: "network", Text: "one node besides the head: no rank has another to talk to"}}
+	}
 	ctx, cancel := context.WithTimeout(ctx, networkLimit)
 	defer cancel()
 	backend, torch := c.backend(ctx)
@@ -124,9 +128,9 @@ func (c Cluster) allReduce(ctx context.Context, backend string) cloud.Finding {
 		r, err := n.Exec(ctx, remote.Cmd{Line: env + shellword.Join(words...), Stdin: strings.NewReader(reduceScript), Quiet: networkLimit})
 		switch {
 		case err != nil:
-			return fmt.Errorf("node%d: %w", i, err)
+			return fmt.Errorf("%s: %w", c.name(i), err)
 		case r.ExitCode != 0:
-			return fmt.Errorf("node%d: %s", i, lastLine(r.Stderr))
+			return fmt.Errorf("%s: %s", c.name(i), lastLine(r.Stderr))
 		case i == 0:
 			err = json.Unmarshal([]byte(lastLine(r.Stdout)), &result)
 		}
@@ -155,14 +159,14 @@ func slow(f cloud.Finding, bandwidth float64) cloud.Finding {
 
 // pair has node 0 send to another one.
 func (c Cluster) pair(ctx context.Context, to int) cloud.Finding {
-	f := cloud.Finding{OK: true, What: fmt.Sprintf("node0 → node%d", to)}
+	f := cloud.Finding{OK: true, What: c.name(0) + " → " + c.name(to)}
 	port := make(chan string, 1)
 	heard := &firstLine{to: port}
 	listened := make(chan error, 1)
 	go func() {
 		r, err := c.Nodes[to].Exec(ctx, remote.Cmd{Line: shellword.Join(append(c.python(to), "-", "listen", "0")...), Stdin: strings.NewReader(pairScript), Stdout: heard, Quiet: networkLimit})
 		if err == nil && r.ExitCode != 0 {
-			err = fmt.Errorf("node%d: %s", to, lastLine(r.Stderr))
+			err = fmt.Errorf("%s: %s", c.name(to), lastLine(r.Stderr))
 		}
 		listened <- err
 	}()
@@ -178,7 +182,7 @@ func (c Cluster) pair(ctx context.Context, to int) cloud.Finding {
 	}
 	r, err := c.Nodes[0].Exec(ctx, remote.Cmd{Line: shellword.Join(append(c.python(0), "-", c.Places[to].PeerHost, at)...), Stdin: strings.NewReader(pairScript), Quiet: networkLimit})
 	if err == nil && r.ExitCode != 0 {
-		err = fmt.Errorf("node0: %s", lastLine(r.Stderr))
+		err = fmt.Errorf("%s: %s", c.name(0), lastLine(r.Stderr))
 	}
 	if listenErr := <-listened; err == nil {
 		err = listenErr

@@ -33,6 +33,7 @@ func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Prefli
 	for i := range base.Nodes {
 		base.Nodes[i].Host = nodeHost(p.Provider, i)
 	}
+	base.Nodes[0].Head = p.Head() != ""
 	questions := [][]branch{gpuConditions(ctx, p, found)}
 	torch, err := plan.torchConditions(ctx, &base, filepath.Join(m.owner.Dir, lookFile))
 	if err != nil {
@@ -154,7 +155,9 @@ func gpuConditions(ctx context.Context, p *profiles.Profile, found cloud.Preflig
 	all := func(n int) func(*Site) {
 		return func(s *Site) {
 			for i := range s.Nodes {
-				s.Nodes[i].GPUs = n
+				if !s.Nodes[i].Head {
+					s.Nodes[i].GPUs = n
+				}
 			}
 		}
 	}

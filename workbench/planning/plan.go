@@ -148,7 +148,7 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 	}
 	plan := &Plan{
 		Profile: p, Trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
-		Nodes: p.Machines.Count, Environment: describeEnvironment(p),
+		Nodes: p.Nodes(), Environment: describeEnvironment(p),
 		Limits: describeLimits(p), Steps: stepsWith(m.owner.Steps(p.Provider), p),
 		Results: broughtHome(p), Forward: append([]string{}, p.Forward...),
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{}, State: p.StateDir(),
@@ -366,7 +366,7 @@ func describeLimits(p *profiles.Profile) []string {
 	if traits(p.Provider).Budgeted && l.Budget > 0 {
 		s = append(s, "budget: so it is when "+units.USD(l.Budget)+" may be spent")
 	}
-	if l.Lost > 0 && p.Machines.Count > 1 {
+	if l.Lost > 0 && p.Nodes() > 1 {
 		s = append(s, "lost: a node that is not heard of for "+units.Duration(l.Lost)+", while others are, ends the run")
 	}
 	if l.Stall > 0 {

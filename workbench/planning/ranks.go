@@ -246,7 +246,8 @@ func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, e
 func ofProfile(p *profiles.Profile, err error) error {
 	key, first := "run.command", len(err.Error())
 	for _, f := range profiles.Fields {
-		if at := strings.Index(err.Error(), f.Key); at >= 0 && at < first && strings.HasPrefix(f.Key, "run.") && p.Gives(f.Key) {
+		ours := strings.HasPrefix(f.Key, "run.") || strings.HasPrefix(f.Key, "machines.")
+		if at := strings.Index(err.Error(), f.Key); at >= 0 && at < first && ours && p.Gives(f.Key) {
 			key, first = f.Key, at
 		}
 	}

@@ -80,7 +80,7 @@ func (g *Gate) LookAt(ctx context.Context, path string) (*Subject, error) {
 // else.
 func (g *Gate) Look(ctx context.Context, p *profiles.Profile) (*Subject, error) {
 	s := &Subject{
-		Path: realPath(p.Path), Name: p.Name, Provider: p.Provider, Nodes: p.Machines.Count, Command: p.Run.Command,
+		Path: realPath(p.Path), Name: p.Name, Provider: p.Provider, Nodes: p.Nodes(), Command: p.Run.Command,
 		Project: ProjectDir(p.Path), CodeDir: realPath(p.CodeDir()), Changed: []string{}, Effects: []Effect{},
 	}
 	m := &material{project: s.Project}

@@ -36,6 +36,8 @@ type Facts struct {
 	Placement []string `json:"placement"`
 	// Usage are the ways to buy it: "on-demand", "spot", "capacity-block".
 	Usage []string `json:"usage"`
+	// Hypervisor is "nitro" or "xen"; empty: none, or not known.
+	Hypervisor string `json:"hypervisor,omitempty"`
 	// Remark is what else is to be known of it.
 	Remark string `json:"remark,omitempty"`
 }

@@ -166,7 +166,7 @@ func TestAMachineWithoutAGPU(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	all := ask1(t, m, cloud.Query{CPU: true})
-	if len(all.Offers) != 72 || all.Offers[0].Instance != "t3.micro" {
+	if len(all.Offers) != 73 || all.Offers[0].Instance != "t3.micro" {
 		t.Errorf("%d types, the first is %s", len(all.Offers), all.Offers[0].Instance)
 	}
 	chosen, err := m.Choose(context.Background(), cloud.Spec{Instance: "t3.micro", Regions: []string{"us-west-2", "us-east-1"}})

@@ -162,7 +162,7 @@ func factsOf(t types.InstanceTypeInfo) Facts {
 	if t.PlacementGroupInfo != nil {
 		f.Placement = texts(t.PlacementGroupInfo.SupportedStrategies)
 	}
-	f.Usage = texts(t.SupportedUsageClasses)
+	f.Usage, f.Hypervisor = texts(t.SupportedUsageClasses), string(t.Hypervisor)
 	if t.GpuInfo != nil && len(t.GpuInfo.Gpus) > 0 {
 		f.addGPU(t.GpuInfo.Gpus[0])
 	}

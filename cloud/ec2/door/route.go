@@ -2,7 +2,6 @@ package door
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,18 +12,22 @@ import (
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 )
 
-// OpenSubnets are those in which machines can be reached by the public addresses
-// that they are given: the route table sends everything else to an internet
+// Roads are the subnets in which machines can be reached from the internet: by the
+// public IPv4 addresses that they are given, and by their IPv6 addresses.
+type Roads struct{ V4, V6 map[string]bool }
+
+// OpenSubnets finds them: the route table sends everything else to an internet
 // gateway. A subnet without a table of its own has the VPC's main one
 // (https://docs.aws.amazon.com/vpc/latest/userguide/VPC_Route_Tables.html).
-func OpenSubnets(ctx context.Context, ec2 awsec2.DescribeRouteTablesAPIClient, region, vpc string, all []types.Subnet) (map[string]bool, error) {
+func OpenSubnets(ctx context.Context, ec2 awsec2.DescribeRouteTablesAPIClient, region, vpc string, all []types.Subnet) (Roads, error) {
+	roads := Roads{V4: map[string]bool{}, V6: map[string]bool{}}
 	var main *types.RouteTable
 	its := map[string]*types.RouteTable{}
 	in := &awsec2.DescribeRouteTablesInput{Filters: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{vpc}}}}
 	for pages := awsec2.NewDescribeRouteTablesPaginator(ec2, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awsapi.Explain(err, awsapi.Call{Action: "DescribeRouteTables", Region: region, ID: vpc})
+			return roads, awsapi.Explain(err, awsapi.Call{Action: "DescribeRouteTables", Region: region, ID: vpc})
 		}
 		for _, t := range page.RouteTables {
 			for _, a := range t.Associations {
@@ -37,42 +40,43 @@ func OpenSubnets(ctx context.Context, ec2 awsec2.DescribeRouteTablesAPIClient, r
 			}
 		}
 	}
-	open := map[string]bool{}
 	for _, s := range all {
 		t := its[aws.ToString(s.SubnetId)]
 		if t == nil {
 			t = main
 		}
 		if t == nil {
-			return nil, &awsapi.Problem{Kind: awsapi.Unknown, Cause: "AWS shows no route table of " + aws.ToString(s.SubnetId)}
+			return roads, &awsapi.Problem{Kind: awsapi.Unknown, Cause: "AWS shows no route table of " + aws.ToString(s.SubnetId)}
 		}
 		if slices.ContainsFunc(t.Routes, outward) {
-			open[aws.ToString(s.SubnetId)] = true
+			roads.V4[aws.ToString(s.SubnetId)] = true
+		}
+		if slices.ContainsFunc(t.Routes, outwardBySix) {
+			roads.V6[aws.ToString(s.SubnetId)] = true
 		}
 	}
-	return open, nil
+	return roads, nil
 }
 
-// WithIPv4 are the subnets whose machines have IPv4 addresses: by those dlwb reaches
-// them, and they each other. AWS refuses to give one in a subnet of IPv6 alone.
-func WithIPv4(all []types.Subnet, region string) ([]types.Subnet, error) {
-	var both []types.Subnet
-	var ids []string
-	for _, s := range all {
-		if ids = append(ids, aws.ToString(s.SubnetId)); !aws.ToBool(s.Ipv6Native) {
-			both = append(both, s)
-		}
-	}
-	if len(both) == 0 && len(all) > 0 {
-		return nil, fmt.Errorf("%s in %s: machines there have IPv6 addresses only, and dlwb needs IPv4 ones: name a subnet with both in machines.subnet: "+
-			"aws ec2 describe-subnets --region %s --filters Name=ipv6-native,Values=false", strings.Join(ids, ", "), region, region)
-	}
-	return both, nil
+// IPv6Only reports whether machines of a subnet have IPv6 addresses alone.
+func IPv6Only(s types.Subnet) bool { return aws.ToBool(s.Ipv6Native) }
+
+// HasIPv6 reports whether machines of a subnet can have IPv6 addresses.
+func HasIPv6(s types.Subnet) bool {
+	return slices.ContainsFunc(s.Ipv6CidrBlockAssociationSet, func(a types.SubnetIpv6CidrBlockAssociation) bool {
+		return a.Ipv6CidrBlockState == nil || a.Ipv6CidrBlockState.State == types.SubnetCidrBlockStateCodeAssociated
+	})
 }
 
 // outward reports whether a route leads to the internet, both ways, for the public
 // IPv4 address that a machine is given. One for IPv6 alone does not.
 func outward(r types.Route) bool {
 	everywhere := aws.ToString(r.DestinationCidrBlock) == "0.0.0.0/0"
+	return everywhere && strings.HasPrefix(aws.ToString(r.GatewayId), "igw-") && r.State != types.RouteStateBlackhole
+}
+
+// outwardBySix is outward for IPv6 addresses. An egress-only gateway lets nobody in.
+func outwardBySix(r types.Route) bool {
+	everywhere := aws.ToString(r.DestinationIpv6CidrBlock) == "::/0"
 	return everywhere && strings.HasPrefix(aws.ToString(r.GatewayId), "igw-") && r.State != types.RouteStateBlackhole
 }

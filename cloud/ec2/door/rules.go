@@ -13,6 +13,11 @@ func Within(id string) []types.IpPermission {
 	return []types.IpPermission{{IpProtocol: aws.String("-1"), UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &id}}}}
 }
 
+// OutBySix lets everything out by IPv6.
+func OutBySix() types.IpPermission {
+	return types.IpPermission{IpProtocol: aws.String("-1"), Ipv6Ranges: []types.Ipv6Range{{CidrIpv6: aws.String("::/0")}}}
+}
+
 // Elsewhere are the parts of rules that let in others than the sources.
 func Elsewhere(all []types.IpPermission, sources []netip.Prefix) []types.IpPermission {
 	var old []types.IpPermission

@@ -47,6 +47,37 @@ func Mine(ctx context.Context, web *http.Client, endpoint string) ([]netip.Prefi
 		"set it by hand: export %s=203.0.113.7", err, SourceEnv)
 }
 
+// farBySix is an address of Amazon's, to which nothing is sent.
+const farBySix = "[2600:1f00::1]:443"
+
+// MineBySix is the caller's IPv6 address, by which AWS sees it: the one from which
+// this machine would go to the internet.
+func MineBySix(ctx context.Context, endpoint string) ([]netip.Prefix, error) {
+	if Local(endpoint) {
+		return Parse([]string{"::1"})
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp6", farBySix) // says from where, and sends nothing
+	if err != nil {
+		return nil, fmt.Errorf("this machine has no way to the internet by IPv6, and so none to machines that are reached by it: %w", err)
+	}
+	defer conn.Close()
+	at := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
+	if !at.IsGlobalUnicast() || at.IsPrivate() {
+		return nil, fmt.Errorf("this machine would go out by the IPv6 address %s, which AWS does not see: name the one that it sees in machines.ssh_from, or export %s", at, SourceEnv)
+	}
+	return Parse([]string{at.WithZone("").String()})
+}
+
+// BySix are the IPv6 networks of a list, or the others.
+func BySix(all []netip.Prefix, six bool) (some []netip.Prefix) {
+	for _, n := range all {
+		if n.Addr().Is6() == six {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
 func ask(ctx context.Context, web *http.Client, at string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -11,6 +11,8 @@ import (
 
 // Machines are the options that only instances of EC2 have.
 type Machines struct {
+	// Head is the type of one machine more, which leads; empty: there is none.
+	Head         string
 	SpotFallback bool // machines on demand when there is no spare capacity anywhere
 	// Subnet is where the nodes stand; empty: the default VPC's, in the zone
 	// that has room.
@@ -67,6 +69,9 @@ var table = []about.Option{
 	{Key: "machines.reservation", Also: []string{"capacity_reservation", "capacity_block"},
 		Doc: "The capacity reservation, or the capacity block for ML, that the machines use: its id. They stand in its zone.", Example: "cr-0123456789abcdef0",
 		Place: about.In(func(m *Machines) *string { return &m.Reservation })},
+	{Key: "machines.head_instance", After: "machines.disk", Also: []string{"head", "head_type"},
+		Doc: "The type of one machine more, on demand, which leads the others and on which no rank trains: it has Ray's head and the driver of the job, or on EC2 the chief of TensorFlow's parameter servers, too. Without it: on EC2 none, on ECS `m5.xlarge`.", Example: "m5.2xlarge",
+		Place: about.In(func(m *Machines) *string { return &m.Head })},
 	{Key: "machines.disk_iops", After: "machines.disk", Kind: about.Count, Min: 0, Max: 80000, Default: "0", Also: []string{"iops"},
 		Doc: "The operations a second of the disk; 0 means the 3000 that cost nothing more.", Example: "6000",
 		Place: about.In(func(m *Machines) *int { return &m.DiskIOPS })},
@@ -131,6 +136,7 @@ func effects(own any) (all []about.Effect) {
 	if m.Reach == ReachSSM {
 		add(about.Runs, false, "on this machine, AWS's own ", "session-manager-plugin")
 	}
+	add(about.Pays, false, "one machine more, on demand, to lead the others: ", m.Head)
 	add(about.Pays, true, "the machines use the capacity reservation ", m.Reservation)
 	add(about.Connects, true, "ssh to the machines is allowed from ", strings.Join(m.SSHFrom, ", "))
 	// What runs there gets to whatever these let it.

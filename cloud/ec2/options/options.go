@@ -22,6 +22,7 @@ var Provider = about.Provider{
 	New:     func() any { return new(Machines) },
 	Check:   check,
 	Effects: effects, PaysAlso: paysAlso,
+	Head: func(own any) string { return about.Own[Machines](own).Head },
 	Regions: []about.Region{
 		{Name: "us-east-1", Place: "N. Virginia"}, {Name: "us-east-2", Place: "Ohio"}, {Name: "us-west-2", Place: "Oregon"},
 		{Name: "us-west-1", Place: "N. California"}, {Name: "ca-central-1", Place: "Montreal"}, {Name: "eu-west-1", Place: "Ireland"},

@@ -4,6 +4,7 @@ package userdata
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,9 +24,15 @@ type metadata struct {
 	asked  atomic.Int32
 }
 
-func newMetadata(t *testing.T) *metadata {
+func newMetadata(t *testing.T) *metadata { return metadataAt(t, "127.0.0.1:0") }
+
+func metadataAt(t *testing.T, addr string) *metadata {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Skip("NOT RUN: ", err)
+	}
 	md := &metadata{}
-	md.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	md.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch notice := md.notice.Load(); {
 		case r.URL.Path == "/latest/api/token":
 			if r.Method != http.MethodPut || r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds") == "" {
@@ -42,6 +49,9 @@ func newMetadata(t *testing.T) *metadata {
 			fmt.Fprint(w, *notice)
 		}
 	}))
+	_ = md.Listener.Close()
+	md.Listener = l
+	md.Start()
 	t.Cleanup(md.Close)
 	return md
 }
@@ -90,6 +100,25 @@ func TestANoticeIsWrittenDownAndTheRunsAreToldOnce(t *testing.T) {
 			t.Error("a run with a hook was stopped")
 		}
 	})
+}
+
+// Brackets mean something else to curl in other places.
+func TestTheNoticeComesByIPv6(t *testing.T) {
+	t.Parallel()
+	md := metadataAt(t, "[::1]:0")
+	want := md.announce(time.Minute)
+	b := goodBoot(t)
+	b.SpotNotice, b.IPv6 = true, true
+	text, err := Render(b)
+	must(t, err)
+	if boot := parse(t, text).Boot[0]; !strings.Contains(boot, "imds='http://[fd00:ec2::254]'") {
+		t.Error("it asks elsewhere")
+	}
+	b.IPv6 = false // the rig puts its own address there
+	m := newMachine(t, "dash", b)
+	m.settings = "imds=" + md.URL
+	m.boot()
+	within(t, 30*time.Second, "the notice", func() bool { return strings.TrimSpace(m.read("var/lib/dlwb/notice")) == want })
 }
 
 func TestWithoutCurlTheNoticeComesByWget(t *testing.T) {

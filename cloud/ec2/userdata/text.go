@@ -96,7 +96,11 @@ func (b Boot) settings() string {
 	if b.SpotNotice {
 		set("spot", "1")
 	}
-	set("imds", "http://169.254.169.254")
+	if b.IPv6 {
+		set("imds", "http://[fd00:ec2::254]")
+	} else {
+		set("imds", "http://169.254.169.254")
+	}
 	return text.String()
 }
 

@@ -45,6 +45,8 @@ type Boot struct {
 	Volumes []Volume
 	// SpotNotice makes the machine ask for EC2's notice that it takes it back.
 	SpotNotice bool
+	// IPv6 says that it has no IPv4 address: the metadata service answers elsewhere.
+	IPv6 bool
 }
 
 // Lease is how long a machine may live. Each limit is one second at least; 0

@@ -57,7 +57,7 @@ var reaches = []string{SSM, Direct}
 
 var table = []about.Option{
 	{Key: "machines.head_instance", Also: []string{"head", "head_type"},
-		Doc: "The type of the one machine more that has Ray's head and the driver of the job; no rank runs on it; without it, `" + DefaultHead + "`.", Example: "m5.2xlarge",
+		Doc: "The type of one machine more, on demand, which leads the others and on which no rank trains: it has Ray's head and the driver of the job, or on EC2 the chief of TensorFlow's parameter servers, too. Without it: on EC2 none, on ECS `" + DefaultHead + "`.", Example: "m5.2xlarge",
 		Place: about.In(func(m *Machines) *string { return &m.Head })},
 	{Key: "machines.instance_profile", Asked: true, Also: []string{"instance_role"},
 		Doc: "The IAM instance profile of the machines, with AmazonEC2ContainerServiceforEC2Role and, for `reach: ssm`, AmazonSSMManagedInstanceCore; without it, `" + DefaultProfile + "`.", Example: DefaultProfile,

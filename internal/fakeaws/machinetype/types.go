@@ -1,5 +1,5 @@
 // Package machinetype is what AWS tells of instance types: the GPU types of a
-// table, and three without GPUs.
+// table, and four without GPUs.
 package machinetype
 
 import (
@@ -32,12 +32,13 @@ type Type struct {
 	ZoneCount                    int
 	PriceUSD                     float64 // per hour on demand; 0: none
 	Burstable, CurrentGeneration bool
+	Xen                          bool // it is none of the Nitro System
 }
 
 //go:embed types.csv
 var typesCSV string
 
-// All are the GPU types of the table, and three without GPUs.
+// All are the GPU types of the table, and four without GPUs.
 var All = sync.OnceValue(func() []Type {
 	rows, err := csv.NewReader(strings.NewReader(typesCSV)).ReadAll()
 	if err != nil {
@@ -92,6 +93,8 @@ func plainTypes() []Type {
 			Strategies: groups, Usage: usage, ZoneCount: 6, PriceUSD: 0.085, CurrentGeneration: true},
 		{Name: "m5.xlarge", Arch: "x86_64", VCPUs: 4, MemoryMiB: 16384, Network: "Up to 10 Gigabit", PeakGbps: 10, Cards: 1,
 			Strategies: groups, Usage: usage, ZoneCount: 6, PriceUSD: 0.192, CurrentGeneration: true},
+		{Name: "m4.xlarge", Arch: "x86_64", VCPUs: 4, MemoryMiB: 16384, Network: "High", PeakGbps: 0.75, Cards: 1, Xen: true,
+			Strategies: groups, Usage: usage, ZoneCount: 5, PriceUSD: 0.2},
 	}
 }
 

@@ -99,8 +99,11 @@ func (t Type) XML() XML {
 		Virtual: wire.SetOf([]string{"hvm"}), Metal: t.Metal(), Hypervisor: "nitro", Processor: processorXML{wire.SetOf([]string{t.Arch}), 3.1, "Intel"},
 		VCPU: vcpuXML{t.VCPUs, max(1, t.VCPUs/2), 2}, MemoryMiB: t.MemoryMiB, HasStorage: t.NVMeGB > 0, Strategies: wire.SetOf(t.Strategies),
 		Burst: t.Burstable, Network: t.network()}
-	if t.Metal() {
+	switch {
+	case t.Metal():
 		x.Hypervisor = ""
+	case t.Xen:
+		x.Hypervisor = "xen"
 	}
 	if t.Arch == "arm64" {
 		x.Processor.Manufacturer, x.VCPU.Threads, x.VCPU.Cores = "AWS", 1, t.VCPUs

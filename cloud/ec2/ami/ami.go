@@ -1,4 +1,6 @@
-package ec2
+// Package ami finds the machine image that a profile names, and says what its
+// machines need: who logs in, and how large the disk is at least.
+package ami
 
 import (
 	"cmp"
@@ -15,14 +17,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
 	"github.com/dlwb/dlwb/internal/pattern"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
-// image is a machine image in one region.
-type image struct {
+// Image is a machine image in one region.
+type Image struct {
 	ID, Name string
 	Arch     string // "x86_64" or "arm64"
 	Device   string // of its root disk, "/dev/sda1"
@@ -30,40 +31,51 @@ type image struct {
 	User     string // who logs in
 }
 
-// defaultImage is what a profile without an image gets.
-const defaultImage = "pytorch"
+// Default is what a profile without an image gets.
+const Default = "pytorch"
 
 // deepLearning is where AWS publishes the ids of its Deep Learning AMIs.
 const deepLearning = "/aws/service/deeplearning/ami/"
 
-// image finds the image that a spec asks for, in a region.
-func (p *Provider) image(ctx context.Context, region, arch string, spec cloud.Spec) (image, error) {
-	id, err := p.imageID(ctx, region, arch, cmp.Or(spec.Image, defaultImage))
+// Parameters are the calls that read what AWS and others publish of images.
+type Parameters interface {
+	ssm.GetParametersByPathAPIClient
+	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
+}
+
+// Finder finds images in one region.
+type Finder struct {
+	EC2    awsec2.DescribeImagesAPIClient
+	SSM    Parameters
+	Region string
+}
+
+// Find finds the image of a name for machines of an architecture: "ami-…",
+// "resolve:ssm:/path/of/a/parameter", "ubuntu", "base", "pytorch" or "pytorch-2.8";
+// empty: Default. user is who logs in where that is not the image's own.
+func (f Finder) Find(ctx context.Context, arch, name, user string) (Image, error) {
+	id, err := f.id(ctx, arch, cmp.Or(name, Default))
 	if err != nil {
-		return image{}, err
+		return Image{}, err
 	}
-	ec2, err := p.connect(ctx, region)
+	out, err := f.EC2.DescribeImages(ctx, &awsec2.DescribeImagesInput{ImageIds: []string{id}})
 	if err != nil {
-		return image{}, err
-	}
-	out, err := ec2.DescribeImages(ctx, &awsec2.DescribeImagesInput{ImageIds: []string{id}})
-	if err != nil {
-		return image{}, awsapi.Explain(err, awsapi.Call{Action: "DescribeImages", Region: region, ID: id})
+		return Image{}, awsapi.Explain(err, awsapi.Call{Action: "DescribeImages", Region: f.Region, ID: id})
 	}
 	if len(out.Images) == 0 {
-		return image{}, fmt.Errorf("the image %s is not in %s, or may not be used by this account", id, region)
+		return Image{}, fmt.Errorf("the image %s is not in %s, or may not be used by this account", id, f.Region)
 	}
 	img := describeImage(out.Images[0])
 	if img.Arch != arch {
-		return image{}, fmt.Errorf("the image %s (%s) is for %s machines, and these are %s: choose another image or instance type",
+		return Image{}, fmt.Errorf("the image %s (%s) is for %s machines, and these are %s: choose another image or instance type",
 			id, img.Name, img.Arch, arch)
 	}
-	img.User = cmp.Or(own(spec).User, img.User)
+	img.User = cmp.Or(user, img.User)
 	return img, nil
 }
 
-func describeImage(i types.Image) image {
-	img := image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Arch: string(i.Architecture),
+func describeImage(i types.Image) Image {
+	img := Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Arch: string(i.Architecture),
 		Device: cmp.Or(aws.ToString(i.RootDeviceName), "/dev/sda1"), User: loginUser(i)}
 	for _, m := range i.BlockDeviceMappings {
 		if aws.ToString(m.DeviceName) == img.Device && m.Ebs != nil {
@@ -83,15 +95,16 @@ func loginUser(i types.Image) string {
 	return "ubuntu"
 }
 
-// room is what a disk has beyond its image when the profile names no size.
-const room = 100 // GiB
+// Room is what a disk has beyond its image when the profile names no size, in GiB.
+const Room = 100
 
-// diskGiB is how large the root disk is to be.
-func diskGiB(spec cloud.Spec, img image) (int32, error) {
-	if spec.Disk == 0 {
-		return img.GiB + room, nil
+// DiskGiB is how large the root disk is to be, where so many bytes are asked for; 0:
+// none are.
+func (img Image) DiskGiB(asked int64) (int32, error) {
+	if asked == 0 {
+		return img.GiB + Room, nil
 	}
-	gib := int32((spec.Disk + 1<<30 - 1) >> 30)
+	gib := int32((asked + 1<<30 - 1) >> 30)
 	if gib < img.GiB {
 		return 0, fmt.Errorf("a disk of %s is too small: the image %s (%s) needs %s",
 			units.Binary(int64(gib)<<30), img.ID, img.Name, units.Binary(int64(img.GiB)<<30))
@@ -99,28 +112,26 @@ func diskGiB(spec cloud.Spec, img image) (int32, error) {
 	return gib, nil
 }
 
-// imageID turns what a profile says into the id of an image: "ami-…",
-// "resolve:ssm:/path/of/a/parameter", "ubuntu", "base", "pytorch" or
-// "pytorch-2.8".
-func (p *Provider) imageID(ctx context.Context, region, arch, name string) (string, error) {
+// id is that of the image of a name.
+func (f Finder) id(ctx context.Context, arch, name string) (string, error) {
 	if strings.HasPrefix(name, "ami-") {
 		return name, nil
 	}
 	if path, ok := parameter(name, arch); ok {
-		return p.parameter(ctx, region, path)
+		return f.parameter(ctx, path)
 	}
 	pattern, err := aliasPattern(name)
 	if err != nil {
 		return "", err
 	}
-	all, err := p.deepLearningImages(ctx, region, arch)
+	all, err := f.deepLearning(ctx, arch)
 	if err != nil {
 		return "", err
 	}
 	id, ok := newest(all, pattern)
 	if !ok {
 		return "", fmt.Errorf("there is no image %q for %s machines in %s; see aws ssm get-parameters-by-path --recursive --region %s --path %s%s",
-			name, arch, region, region, deepLearning, arch)
+			name, arch, f.Region, f.Region, deepLearning, arch)
 	}
 	return id, nil
 }
@@ -138,17 +149,13 @@ func parameter(name, arch string) (path string, ok bool) {
 }
 
 // parameter reads an image's id from an SSM parameter.
-func (p *Provider) parameter(ctx context.Context, region, path string) (string, error) {
-	api, err := p.api(ctx)
+func (f Finder) parameter(ctx context.Context, path string) (string, error) {
+	out, err := f.SSM.GetParameter(ctx, &ssm.GetParameterInput{Name: &path})
 	if err != nil {
-		return "", err
-	}
-	out, err := api.SSM(region).GetParameter(ctx, &ssm.GetParameterInput{Name: &path})
-	if err != nil {
-		return "", awsapi.Explain(err, awsapi.Call{Action: "GetParameter", Region: region, ID: path})
+		return "", awsapi.Explain(err, awsapi.Call{Action: "GetParameter", Region: f.Region, ID: path})
 	}
 	if out.Parameter == nil {
-		return "", fmt.Errorf("the SSM parameter %s in %s is empty", path, region)
+		return "", fmt.Errorf("the SSM parameter %s in %s is empty", path, f.Region)
 	}
 	return aws.ToString(out.Parameter.Value), nil
 }
@@ -173,20 +180,16 @@ func aliasPattern(alias string) (*regexp.Regexp, error) {
 	return regexp.MustCompile(`^oss-nvidia-driver-gpu-pytorch-` + pytorch + `-ubuntu-` + version + `$`), nil
 }
 
-// deepLearningImages are the ids of AWS's newest Deep Learning AMIs by their
+// deepLearning are the ids of AWS's newest Deep Learning AMIs by their
 // kind ("base-oss-nvidia-driver-gpu-ubuntu-24.04").
-func (p *Provider) deepLearningImages(ctx context.Context, region, arch string) (map[string]string, error) {
-	api, err := p.api(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (f Finder) deepLearning(ctx context.Context, arch string) (map[string]string, error) {
 	path := deepLearning + arch
 	all := map[string]string{}
-	pages := ssm.NewGetParametersByPathPaginator(api.SSM(region), &ssm.GetParametersByPathInput{Path: &path, Recursive: aws.Bool(true)})
+	pages := ssm.NewGetParametersByPathPaginator(f.SSM, &ssm.GetParametersByPathInput{Path: &path, Recursive: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awsapi.Explain(err, awsapi.Call{Action: "GetParametersByPath", Region: region, ID: path})
+			return nil, awsapi.Explain(err, awsapi.Call{Action: "GetParametersByPath", Region: f.Region, ID: path})
 		}
 		for _, v := range page.Parameters {
 			name := strings.TrimPrefix(aws.ToString(v.Name), path+"/")

@@ -1,4 +1,6 @@
-package ec2
+// Package lifekeys keeps the keys of one life of a cluster: the one that opens its
+// nodes, and the one by which they are known at first.
+package lifekeys
 
 import (
 	"crypto/ed25519"
@@ -23,24 +25,24 @@ const (
 	bootstrapFile = "bootstrap_host_key" // what the nodes are known by at first
 )
 
-// lifeKeys are the keys of one life.
-type lifeKeys struct {
-	file              string // of the private key that opens the nodes
-	authorized        string // its public half
-	bootstrap         string // the nodes' first host key, private
-	bootstrapIdentity string // its public half
+// Keys are the keys of one life.
+type Keys struct {
+	File              string // of the private key that opens the nodes
+	Authorized        string // its public half
+	Bootstrap         string // the nodes' first host key, private
+	BootstrapIdentity string // its public half
 }
 
-// keysOf reads the keys of a life, and makes those that are missing.
-func keysOf(life cloud.Life) (lifeKeys, error) {
-	k := lifeKeys{file: filepath.Join(life.Dir, keyFile)}
+// Of reads the keys of a life, and makes those that are missing.
+func Of(life cloud.Life) (Keys, error) {
+	k := Keys{File: filepath.Join(life.Dir, keyFile)}
 	comment := "dlwb " + life.Name
-	_, public, err := makeKey(k.file, comment)
+	_, public, err := makeKey(k.File, comment)
 	if err != nil {
 		return k, err
 	}
-	k.authorized = public
-	k.bootstrap, k.bootstrapIdentity, err = makeKey(filepath.Join(life.Dir, bootstrapFile), comment+" first contact")
+	k.Authorized = public
+	k.Bootstrap, k.BootstrapIdentity, err = makeKey(filepath.Join(life.Dir, bootstrapFile), comment+" first contact")
 	return k, err
 }
 
@@ -49,7 +51,7 @@ func keysOf(life cloud.Life) (lifeKeys, error) {
 func makeKey(path, comment string) (private, public string, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		b, err = newKey(comment)
+		b, err = New(comment)
 		if err == nil {
 			err = wholefile.Write(path, b, 0o600)
 		}
@@ -64,7 +66,8 @@ func makeKey(path, comment string) (private, public string, err error) {
 	return string(b), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))), nil
 }
 
-func newKey(comment string) ([]byte, error) {
+// New makes an ed25519 key in OpenSSH form.
+func New(comment string) ([]byte, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err

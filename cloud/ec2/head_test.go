@@ -1,0 +1,157 @@
+package ec2
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/cloud"
+	"github.com/dlwb/dlwb/cloud/ec2/options"
+	"github.com/dlwb/dlwb/internal/fakeaws"
+)
+
+// ledRig is a rig whose machines get a head.
+func ledRig(t *testing.T, o fakeaws.Options) *rig {
+	r := newRig(t, o)
+	r.spec.Own = &options.Machines{Head: "m5.xlarge"}
+	return r
+}
+
+// kinds are the types of all launches that AWS took, in order.
+func (r *rig) kinds() (all []string) {
+	for _, c := range r.calls("RunInstances") {
+		if c.Outcome == "ok" {
+			all = append(all, c.Params.Get("MinCount")+" "+c.Params.Get("InstanceType")+" "+c.Params.Get("InstanceMarketOptions.MarketType"))
+		}
+	}
+	return all
+}
+
+func TestTheHeadIsMadeBesideTheOthersAndPaidOnDemand(t *testing.T) {
+	r := ledRig(t, fakeaws.Options{})
+	r.spec.Spot = true
+	r.aws.SetSpotCapacity("us-east-1", "us-east-1a", "g5.xlarge", 0)
+	c := r.up()
+	same(t, r.kinds(), []string{"2 g5.xlarge spot", "1 m5.xlarge "})
+	calls := r.calls("RunInstances")
+	head, others := calls[len(calls)-1].Params, calls[len(calls)-2].Params
+	for _, key := range []string{"NetworkInterface.1.SubnetId", "NetworkInterface.1.SecurityGroupId.1", "Placement.AvailabilityZone", "KeyName", "ImageId"} {
+		if head.Get(key) == "" || head.Get(key) != others.Get(key) {
+			t.Errorf("%s of the head is %q, that of the others %q", key, head.Get(key), others.Get(key))
+		}
+	}
+	if head.Get("Placement.GroupName") != "" || others.Get("Placement.GroupName") == "" {
+		t.Error("the head is in the placement group, or the others are not")
+	}
+	if len(c.Nodes) != 3 || !c.Nodes[0].Head || c.Nodes[0].Instance != "m5.xlarge" || c.Nodes[1].Head || c.Nodes[2].Head || c.Instance != "g5.xlarge" || !c.Spot {
+		t.Errorf("the cluster is %+v", c)
+	}
+	var whats []string
+	for _, cost := range c.Costs {
+		whats = append(whats, cost.What)
+	}
+	if text := strings.Join(whats, "; "); !strings.HasPrefix(text, "1 × m5.xlarge for the head, on demand; 2 × g5.xlarge, spot") || !strings.Contains(text, "3 public addresses") {
+		t.Errorf("it costs %s", text)
+	}
+	if again := r.up(); len(r.kinds()) != 2 || again.Nodes[0].ID != c.Nodes[0].ID {
+		t.Error("a second up made machines")
+	}
+	r.spec.Own = &options.Machines{}
+	r.spec.Count = 3
+	if _, err := r.provider().Up(t.Context(), r.life, r.spec, r.say); err == nil || !strings.Contains(err.Error(), "machines.head_instance says otherwise") {
+		t.Error(err)
+	}
+	nodes := map[string]bool{}
+	for _, res := range r.down().Resources {
+		if res.Kind == kindInstance {
+			nodes[res.Node] = res.Cost >= 0
+		}
+	}
+	if len(nodes) != 3 || !nodes["node0"] {
+		t.Errorf("the receipt has %v", nodes)
+	}
+}
+
+// What is lost comes back as what it was: the head by itself, and the others where
+// it is.
+func TestWhatIsLostOfAClusterWithAHeadComesBack(t *testing.T) {
+	for name, lost := range map[string][]int{"the head": {0}, "one of the others": {2}, "all others": {1, 2}, "all": {0, 1, 2}} {
+		t.Run(name, func(t *testing.T) {
+			r := ledRig(t, fakeaws.Options{})
+			before := r.up()
+			for _, n := range lost {
+				r.aws.Crash(before.Nodes[n].ID)
+			}
+			within(t, "the crash is seen", func() bool {
+				c, err := r.provider().Up(t.Context(), r.life, r.spec, r.say)
+				if err != nil {
+					return false
+				}
+				for n := range before.Nodes {
+					gone := false
+					for _, l := range lost {
+						gone = gone || l == n
+					}
+					if (c.Nodes[n].ID != before.Nodes[n].ID) != gone {
+						return false
+					}
+				}
+				return c.Nodes[0].Head && !c.Nodes[1].Head && !c.Nodes[2].Head && c.Zone == before.Zone
+			})
+			r.down()
+		})
+	}
+}
+
+func within(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+func TestAHeadForWhichThereIsNoRoomIsTold(t *testing.T) {
+	r := ledRig(t, fakeaws.Options{})
+	r.aws.SetCapacity("us-east-1", "", "m5.xlarge", 0)
+	if _, err := r.provider().Up(t.Context(), r.life, r.spec, r.say); err == nil || !strings.Contains(err.Error(), "the head can't be had in us-east-1a") || !strings.Contains(err.Error(), "machines.head_instance") {
+		t.Error(err)
+	}
+	r.aws.SetCapacity("us-east-1", "", "m5.xlarge", 1)
+	if c := r.up(); len(c.Nodes) != 3 {
+		t.Errorf("%d nodes", len(c.Nodes))
+	}
+	same(t, r.kinds(), []string{"2 g5.xlarge ", "1 m5.xlarge "})
+	r.down()
+}
+
+func TestAClusterWithAHeadIsStoppedAndStarted(t *testing.T) {
+	r := ledRig(t, fakeaws.Options{})
+	c := r.up()
+	stopped, err := r.provider().Stop(t.Context(), r.life, c, r.say)
+	if err != nil || stopped.PricePerHour >= c.PricePerHour {
+		t.Fatal(err, stopped)
+	}
+	started, err := r.provider().Start(t.Context(), r.life, stopped, r.say)
+	if err != nil || len(started.Nodes) != 3 || !started.Nodes[0].Head || started.Nodes[0].Addr == "" || started.PricePerHour != c.PricePerHour {
+		t.Errorf("%v: %+v", err, started)
+	}
+	r.down()
+}
+
+// The budget ends the machines when all of them have cost so much, and not when the
+// others alone have.
+func TestTheBudgetCountsTheHead(t *testing.T) {
+	u := &up{spec: cloud.Spec{Count: 2, Budget: 10, Own: &options.Machines{Head: "m5.xlarge"}}}
+	l := launch{Machine: cloud.Price{PerHour: 2}}
+	h := l.lead(cloud.Offer{Instance: "m5.xlarge", OnDemand: cloud.Price{PerHour: 1}})
+	got, err := u.terms(l, &h, time.Time{})
+	if err != nil || got.budget != 2*time.Hour {
+		t.Errorf("%v %v", got.budget, err)
+	}
+	h.Machine = cloud.Price{}
+	if _, err := u.terms(l, &h, time.Time{}); err == nil || !strings.Contains(err.Error(), "the price of m5.xlarge") {
+		t.Error(err)
+	}
+}
