@@ -22,6 +22,9 @@ type Node struct {
 	Interface string
 	// GPUs is how many GPUs the node has.
 	GPUs int
+	// Head is set for a node that has the head of the engine's cluster and no part in
+	// the training: it counts for no rank.
+	Head bool
 }
 
 // Job is what is to be run on the nodes.
@@ -56,6 +59,9 @@ type Job struct {
 	// Run is the id of the run, for engines that must tell runs apart; empty
 	// means "dlwb".
 	Run string
+	// Given says that whoever starts the run starts the engine's own cluster on the
+	// nodes: what is planned then is what runs in it.
+	Given bool
 	// Sources are texts of the project by their paths: the training script and
 	// the files of its configuration. What they say of themselves decides what
 	// is filled in; none means that nothing is.
@@ -423,6 +429,9 @@ func newLayout(nodes []Node, job Job) (layout, error) {
 		if g == 0 {
 			g = max(n.GPUs, 1)
 		}
+		if n.Head {
+			g = 0
+		}
 		l.procs = append(l.procs, g)
 		l.first = append(l.first, l.world)
 		l.world += g
@@ -485,7 +494,7 @@ func (l layout) commonEnv(node int) []string {
 func (l layout) threads(node int) int {
 	g := l.procs[node]
 	if l.job.MaxThreads > 0 {
-		return max(l.job.MaxThreads/g, 1)
+		return max(l.job.MaxThreads/max(g, 1), 1)
 	}
 	if g > 1 {
 		return 1
