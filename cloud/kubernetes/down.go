@@ -127,10 +127,11 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 		if clean++; len(found) > 0 {
 			clean = 0
 		}
-		if clean > looksAfter(refs) || time.Now().After(until) {
+		late := time.Now().After(until)
+		if clean > looksAfter(refs) || late && whole {
 			break
 		}
-		if clean > 0 {
+		if clean > 0 || late { // what is left holds up what is said of it alone
 			kinds = all
 		}
 		if err := waits.Pause(ctx, 300*time.Millisecond); err != nil {

@@ -170,12 +170,14 @@ func rayDriver(w work) *core.PodTemplateSpec {
 	pod := w.pod.DeepCopy()
 	pod.Labels[labelPart] = partDriver
 	pod.Spec.RestartPolicy = core.RestartPolicyNever
-	pod.Spec.Volumes, pod.Spec.TerminationGracePeriodSeconds = nil, nil
+	grace := int64(5) // its first process does not hear TERM, and has nothing to save
+	pod.Spec.Volumes, pod.Spec.TerminationGracePeriodSeconds = nil, &grace
 	if w.gpus > 0 {
 		pod.Spec.NodeSelector = nil
 	}
 	main := &pod.Spec.Containers[0]
 	main.Command, main.VolumeMounts = nil, nil
+	main.TerminationMessagePolicy = core.TerminationMessageFallbackToLogsOnError // why it failed
 	main.Env = slices.DeleteFunc(main.Env, func(v core.EnvVar) bool { return strings.HasPrefix(v.Name, "DLWB_") })
 	// As KubeRay has it where it is told nothing.
 	main.Resources = core.ResourceRequirements{

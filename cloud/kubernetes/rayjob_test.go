@@ -184,8 +184,12 @@ func TestTheEndOfARayJobIsToldAsRayAndKubeRayTellIt(t *testing.T) {
 		"the head ran out of memory": {look{object: rayObject(map[string]any{"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed"}), pod: pod(nil), lost: starved},
 			"started stopping(memory: pod run-worker-x ran out of memory (machines.mem)) rank-ended(143TERM) ended(143)", ""},
 		"evicted": {look{object: rayObject(failed("1")), pod: pod(nil), lost: evicted}, "started stopping(notice: pod run-worker-y: its node was drained) rank-ended(1) ended(1)", ""},
-		"submission": {look{object: rayObject(map[string]any{"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "Job submission has failed."}), pod: pod(nil)},
-			"started stopping(failed: the driver could not be handed to Ray, or was lost with its head: Job submission has failed.) rank-ended(143TERM) ended(143)", ""},
+		"submission": {look{object: rayObject(map[string]any{"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "Job submission has failed."}), pod: pod(func(s *core.ContainerStatus) {
+			s.State = core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 1, Message: "Traceback\nConnectionError: nobody\n"}}
+		})},
+			"started stopping(failed: the driver could not be handed to Ray, or was lost with its head: Job submission has failed.: ConnectionError: nobody) rank-ended(143TERM) ended(143)", ""},
+		"stopped, and ended well": {look{object: rayObject(map[string]any{"jobStatus": "SUCCEEDED"}, stoppedBy("asked: by a test")), pod: pod(nil)},
+			"started stopping(asked: by a test) rank-ended(0) ended(0)", ""},
 		"deadline": {look{object: rayObject(map[string]any{"jobStatus": "RUNNING", "jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded", "message": "passed"}), pod: pod(nil)},
 			"started stopping(limit: the job had its time (limits.lifetime): passed) rank-ended(143TERM) ended(143)", ""},
 		"never whole": {look{object: rayObject(map[string]any{"jobDeploymentStatus": "Failed", "reason": "PreRunningDeadlineExceeded", "message": "passed"})},

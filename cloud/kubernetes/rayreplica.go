@@ -130,7 +130,9 @@ func (r *replica) stopRay(ctx context.Context, d *door, grace time.Duration, why
 		if object == nil || rayStatusOf(object).over() {
 			return 0, nil
 		}
-		if _, stopped := stopOf(object); !stopped {
+		if _, stopped := stopOf(object); !stopped && !asked && r.driverHolds(ctx, d) {
+			asked = true // it has come to its own end, and Ray is about to say so
+		} else if !stopped {
 			if err := d.annotate(ctx, r.kind(), r.ref.Name, stopNote{Why: why}); err != nil {
 				return 1, err
 			}
@@ -161,7 +163,10 @@ func (r *replica) stopRay(ctx context.Context, d *door, grace time.Duration, why
 // home.
 func (r *replica) driverHolds(ctx context.Context, d *door) bool {
 	head, err := r.driver().place(ctx, d)
-	return err == nil && head != nil && r.holds(ctx, d, head)
+	if c := containerOf(head, r.kind().container); err != nil || c == nil || c.State.Running == nil {
+		return false
+	}
+	return r.holds(ctx, d, head)
 }
 
 // deadlineNow has the operator end a job.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -160,11 +161,13 @@ func rayStory(r ref, number int, l look) (all []job.Status) {
 	code, exited := s.exit()
 	why := s.why()
 	switch {
-	case s.over() && s.well():
 	case stopped:
 		why = note.Why
+	case s.well():
 	case !s.over():
 		why = job.Cancelled + "the job was deleted in the cluster"
+	case s.Reason == "SubmissionFailed" && len(l.lost.Starved)+len(l.lost.Taken) == 0:
+		why += lastLine(ending(containerOf(l.pod, rayJob.container)))
 	case !exited && len(l.lost.Starved) > 0:
 		why = job.NoMemory + "pod " + anyOf(l.lost.Starved) + " ran out of memory (machines.mem)"
 	case len(l.lost.Taken) > 0:
@@ -185,6 +188,19 @@ func rayStory(r ref, number int, l look) (all []job.Status) {
 	}
 	add(job.Status{Time: s.Ended, Kind: job.RankEnded, Rank: 0, Code: code, Signal: job.SignalOf(code)})
 	return append(all, job.Status{Time: s.Ended, Kind: job.Ended, Rank: -1, Code: code})
+}
+
+// lastLine is the last line that the pod printed that hands the driver in, as its status has
+// it where it failed.
+func lastLine(end *core.ContainerStateTerminated) string {
+	if end == nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(end.Message), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return ": " + last
+	}
+	return ""
 }
 
 // anyOf is the first key of a map, in their order.

@@ -272,8 +272,9 @@ func (r *replica) Stop(ctx context.Context, grace time.Duration, why string) (in
 	if err != nil {
 		return 0, err
 	}
-	await := func() (int, error) { return r.awaitEnd(ctx, d, grace) }
+	await, keeps := func() (int, error) { return r.awaitEnd(ctx, d, grace) }, r
 	if r.ofRay() {
+		keeps = r.driver() // which waits for that
 		await = func() (int, error) { return r.stopRay(ctx, d, grace, why) }
 	} else if object != nil {
 		if err := r.end(ctx, d, why); err != nil {
@@ -285,7 +286,7 @@ func (r *replica) Stop(ctx context.Context, grace time.Duration, why string) (in
 	}
 	keep, enough := context.WithCancel(ctx)
 	var kept sync.WaitGroup
-	kept.Go(func() { r.keepHome(keep) })
+	kept.Go(func() { keeps.keepHome(keep) })
 	left, err := await()
 	enough()
 	kept.Wait()

@@ -315,7 +315,7 @@ func TestARayJobWithoutItsOperatorIsNotCalledGone(t *testing.T) {
 	cont := func() { c.Signal(t, "kuberay", syscall.SIGCONT) }
 	defer cont()
 	was := downLimit
-	downLimit = 20 * time.Second
+	downLimit = time.Minute
 	receipt, err := r.p.Down(r.within(3*time.Minute), r.life, func(int, string) {})
 	downLimit = was
 	if err != nil || receipt.Proven() {
@@ -337,6 +337,7 @@ func TestARayJobWithoutItsOperatorIsNotCalledGone(t *testing.T) {
 // Before anything is made, all pods of a RayJob are tried.
 func TestWhatStandsInTheWayOfARayJobIsNamedBefore(t *testing.T) {
 	c := realCluster(t)
+	c.Apply(t, namespaceTeam)
 	check := func(m options.Machines, pods int) string {
 		var b strings.Builder
 		began := time.Now()
@@ -351,23 +352,23 @@ func TestWhatStandsInTheWayOfARayJobIsNamedBefore(t *testing.T) {
 	for name, k := range map[string]struct {
 		m       options.Machines
 		pods    int
-		prepare func()
+		prepare func(t *testing.T)
 		want    []string
 	}{
 		"nothing":       {options.Machines{GPUs: 2}, 2, nil, []string{"the job becomes a RayJob", "✓ dry run: the cluster takes the RayJob and its pods, of the image rayproject/ray:2.54.0-gpu", "✓ gpus"}},
 		"another kind":  {options.Machines{Kind: options.Job}, 2, nil, []string{"✗ kind: Ray's head and its workers can't be the pods of a Job", "machines.kind: rayjob"}},
 		"too many GPUs": {options.Machines{GPUs: 2}, 3, nil, []string{"✗ gpus: 2 pods of 2 GPUs fit on the nodes, were they all free, and the job has 3"}},
-		"quota": {options.Machines{Namespace: "team", GPUs: 1}, 2, func() { c.Apply(t, namespaceTeam); c.Apply(t, quotaTeam); time.Sleep(time.Second) },
+		"quota": {options.Machines{Namespace: "team", GPUs: 1}, 2, func(t *testing.T) { c.Apply(t, quotaTeam); time.Sleep(time.Second) },
 			[]string{"✗ quota: 4 pods need 2 of requests.nvidia.com/gpu, and quota gpus allows 1 in all"}},
-		"operator": {options.Machines{}, 2, func() {
+		"operator": {options.Machines{}, 2, func(t *testing.T) {
 			c.Apply(t, strings.NewReplacer("control-plane: kubeflow-training-operator", "app.kubernetes.io/component: kuberay-operator", "training-operator", "kuberay-operator").Replace(deadOperator))
 		},
 			[]string{"✗ operator: nobody acts on a RayJob: kuberay-operator in namespace kubeflow has no pod that is ready", "another run.engine needs none"}},
-		"rights": {options.Machines{Context: "tenant"}, 2, func() { c.Apply(t, namespaceTeam) }, []string{"✗ rights: you may not create rayjobs.ray.io, get rayjobs.ray.io", "create configmaps"}},
+		"rights": {options.Machines{Context: "tenant"}, 2, nil, []string{"✗ rights: you may not create rayjobs.ray.io, get rayjobs.ray.io", "create configmaps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if k.prepare != nil {
-				k.prepare()
+				k.prepare(t)
 			}
 			said := check(k.m, k.pods)
 			for _, want := range k.want {
