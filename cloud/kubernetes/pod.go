@@ -20,6 +20,8 @@ import (
 
 // Where things lie in a pod.
 const (
+	volumeGiven = "dlwb-given"
+
 	dirGiven = "/dlwb/given" // what dlwb sends: read only
 	dirWork  = "/dlwb/work"  // the code, and what the launcher writes
 )
@@ -43,7 +45,7 @@ func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env 
 	m := ownOf(spec)
 	main := core.Container{Name: k.container, Image: k.image(spec), Command: append([]string{"sh", dirGiven + "/launch.sh"}, k.args...),
 		Env:          envOf(k, name, m, spec.Lifetime, env),
-		VolumeMounts: []core.VolumeMount{{Name: "dlwb-given", MountPath: dirGiven, ReadOnly: true}, {Name: "dlwb-work", MountPath: dirWork}}}
+		VolumeMounts: []core.VolumeMount{{Name: volumeGiven, MountPath: dirGiven, ReadOnly: true}, {Name: "dlwb-work", MountPath: dirWork}}}
 	var err error
 	if main.Resources, err = resourcesOf(m); err != nil {
 		return core.PodTemplateSpec{}, err
@@ -63,7 +65,7 @@ func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env 
 		Spec: core.PodSpec{TerminationGracePeriodSeconds: &grace, RestartPolicy: core.RestartPolicyNever,
 			NodeSelector: m.NodeSelector, ServiceAccountName: m.ServiceAccount, PriorityClassName: m.Priority,
 			Volumes: []core.Volume{
-				{Name: "dlwb-given", VolumeSource: core.VolumeSource{ConfigMap: &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: name}}}},
+				{Name: volumeGiven, VolumeSource: core.VolumeSource{ConfigMap: &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: name}}}},
 				{Name: "dlwb-work", VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}},
 			}}}
 	pod.Labels[sidecarNote] = "false"

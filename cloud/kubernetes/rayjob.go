@@ -22,6 +22,11 @@ import (
 //go:embed ray.sh
 var raySh string
 
+// rayPy hands the driver in.
+//
+//go:embed submit.py
+var rayPy string
+
 // rayJob is a cluster of Ray and a driver in it. KubeRay makes the cluster of a head and
 // workers, hands the driver to it by a Job of its own, whose pod prints what the driver
 // does, and removes the cluster in the end. Replica 0 is the driver: it runs in the head,
@@ -165,18 +170,22 @@ func rayMore(each core.ResourceRequirements, gpu core.ResourceName, pods int) []
 	return more
 }
 
-// rayDriver is the pod by which KubeRay hands the driver in. Its command is KubeRay's.
+// rayDriver is the pod by which KubeRay hands the driver in, once. Its command takes the
+// place of KubeRay's own, which gives up where Ray's dashboard is a moment late, or a
+// connection to it is lost.
 func rayDriver(w work) *core.PodTemplateSpec {
 	pod := w.pod.DeepCopy()
 	pod.Labels[labelPart] = partDriver
 	pod.Spec.RestartPolicy = core.RestartPolicyNever
 	grace := int64(5) // its first process does not hear TERM, and has nothing to save
-	pod.Spec.Volumes, pod.Spec.TerminationGracePeriodSeconds = nil, &grace
+	pod.Spec.TerminationGracePeriodSeconds = &grace
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v core.Volume) bool { return v.Name != volumeGiven })
 	if w.gpus > 0 {
 		pod.Spec.NodeSelector = nil
 	}
 	main := &pod.Spec.Containers[0]
-	main.Command, main.VolumeMounts = nil, nil
+	main.Command = []string{"python3", "-u", dirGiven + "/submit.py"}
+	main.VolumeMounts = slices.DeleteFunc(main.VolumeMounts, func(m core.VolumeMount) bool { return m.Name != volumeGiven })
 	main.TerminationMessagePolicy = core.TerminationMessageFallbackToLogsOnError // why it failed
 	main.Env = slices.DeleteFunc(main.Env, func(v core.EnvVar) bool { return strings.HasPrefix(v.Name, "DLWB_") })
 	// As KubeRay has it where it is told nothing.

@@ -77,7 +77,7 @@ func TestTheHeadOfSeveralPodsHasNoGPU(t *testing.T) {
 	gpu := "/template/spec/containers/0/resources/limits/nvidia.com|gpu"
 	for path, want := range map[string]string{
 		worker + gpu: "4", worker + "/rayStartParams/num-gpus": "4", worker + "/replicas": "2", worker + "/template/spec/nodeSelector/gpu": "a100", head + gpu: "",
-		head + "/template/spec/nodeSelector/gpu": "", head + "/template/spec/containers/0/resources/limits/memory": "8Gi", driver + "/spec/containers/0/command/0": "",
+		head + "/template/spec/nodeSelector/gpu": "", head + "/template/spec/containers/0/resources/limits/memory": "8Gi", driver + "/spec/containers/0/command/2": "/dlwb/given/submit.py", driver + "/spec/volumes/1/name": "",
 		head + "/template/metadata/annotations/ray.io|overwrite-container-cmd": "true", worker + "/template/metadata/annotations/ray.io|overwrite-container-cmd": "true",
 		head + "/template/spec/containers/0/command/2": "ray", worker + "/template/spec/containers/0/command/2": "ray",
 	} {

@@ -13,17 +13,20 @@ import (
 	"github.com/dlwb/dlwb/internal/job"
 )
 
-// realRay is the environment of a real Ray, which internal/tools/k8srig.sh makes.
+// realRay is the environment of a real Ray, as internal/tools/ecs.sh finds or makes it.
 func realRay(t *testing.T) string {
 	t.Helper()
-	dir := os.Getenv("DLWB_RAY")
-	if cache, err := os.UserCacheDir(); dir == "" && err == nil {
-		dir = filepath.Join(cache, "dlwb", "frameworks", "ray")
+	dirs := []string{os.Getenv("DLWB_RAY")}
+	if cache, err := os.UserCacheDir(); err == nil {
+		dirs = append(dirs, filepath.Join(cache, "dlwb", "frameworks", "torch"), filepath.Join(cache, "dlwb", "frameworks", "ray"))
 	}
-	if _, err := os.Stat(filepath.Join(dir, "bin", "ray")); err != nil {
-		t.Skip("NOT RUN: there is no Ray in " + dir + ": DLWB_RAY names the environment of one; make test-ecs makes it")
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "bin", "ray")); dir != "" && err == nil {
+			return dir
+		}
 	}
-	return dir
+	t.Skip("NOT RUN: there is no real Ray here: DLWB_RAY names an environment with one, and make test-ecs makes it")
+	return ""
 }
 
 const driverOfRay = `import os, socket, time

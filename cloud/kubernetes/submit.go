@@ -218,6 +218,9 @@ func (s submission) given() (*core.ConfigMap, *core.Secret, error) {
 	}
 	given := &core.ConfigMap{ObjectMeta: s.meta(), Data: map[string]string{"launch.sh": launchSh},
 		BinaryData: map[string][]byte{"payload.tar.gz": packed}}
+	if s.kind == rayJob {
+		given.Data["submit.py"] = rayPy
+	}
 	if len(s.job.Env) == 0 {
 		return given, nil, nil
 	}
