@@ -188,11 +188,21 @@ func rayDriver(w work) *core.PodTemplateSpec {
 	main.VolumeMounts = slices.DeleteFunc(main.VolumeMounts, func(m core.VolumeMount) bool { return m.Name != volumeGiven })
 	main.TerminationMessagePolicy = core.TerminationMessageFallbackToLogsOnError // why it failed
 	main.Env = slices.DeleteFunc(main.Env, func(v core.EnvVar) bool { return strings.HasPrefix(v.Name, "DLWB_") })
-	// As KubeRay has it where it is told nothing.
 	main.Resources = core.ResourceRequirements{
-		Requests: core.ResourceList{core.ResourceCPU: resource.MustParse("500m"), core.ResourceMemory: resource.MustParse("200Mi")},
-		Limits:   core.ResourceList{core.ResourceCPU: resource.MustParse("1"), core.ResourceMemory: resource.MustParse("1Gi")}}
+		Requests: likewise(main.Resources.Requests, core.ResourceList{core.ResourceCPU: resource.MustParse("500m"), core.ResourceMemory: resource.MustParse("200Mi")}),
+		Limits:   likewise(main.Resources.Limits, core.ResourceList{core.ResourceCPU: resource.MustParse("1"), core.ResourceMemory: resource.MustParse("1Gi")})}
 	return pod
+}
+
+// likewise is of what KubeRay by itself has such a pod ask for that of which the other
+// pods ask for some: a queue may know of GPUs alone, and admits nothing that asks for more.
+func likewise(others, own core.ResourceList) core.ResourceList {
+	for name := range own {
+		if _, is := others[name]; !is {
+			delete(own, name)
+		}
+	}
+	return own
 }
 
 var rayImage = pattern.New(`(?:^|/)ray(?:-ml|-llm)?:([0-9]+\.[0-9]+\.[0-9]+)(?:[-.@]|$)`)

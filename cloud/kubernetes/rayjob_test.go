@@ -301,7 +301,8 @@ func TestAQuotaCountsAllPodsOfARayJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods := append([]core.ResourceRequirements{each, each}, rayMore(each, "nvidia.com/gpu", 2)...)
+	more := rayMore(each, "nvidia.com/gpu", 2)
+	pods := append([]core.ResourceRequirements{each, each}, more...)
 	sum := func(name core.ResourceName) (n int64) {
 		for _, p := range pods {
 			q := p.Requests[name]
@@ -311,6 +312,12 @@ func TestAQuotaCountsAllPodsOfARayJob(t *testing.T) {
 	}
 	if len(pods) != 4 || sum("nvidia.com/gpu") != 8 || sum(core.ResourceCPU) != 24 {
 		t.Errorf("%d pods ask for %d GPUs and %d CPUs", len(pods), sum("nvidia.com/gpu"), sum(core.ResourceCPU))
+	}
+	if q := more[0].Limits[core.ResourceMemory]; q.String() != "1Gi" {
+		t.Errorf("the driver's pod asks for %v", more[0])
+	}
+	if bare := rayMore(core.ResourceRequirements{Requests: core.ResourceList{"nvidia.com/gpu": each.Requests["nvidia.com/gpu"]}}, "nvidia.com/gpu", 2); len(bare[0].Requests)+len(bare[0].Limits)+len(bare[1].Requests) > 0 {
+		t.Errorf("besides GPUs %v is asked for: a queue of GPUs would never admit it", bare)
 	}
 	if q := each.Limits["nvidia.com/gpu"]; q.Value() != 4 {
 		t.Error("the workers have lost their GPUs")

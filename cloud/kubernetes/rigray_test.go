@@ -379,3 +379,42 @@ func TestWhatStandsInTheWayOfARayJobIsNamedBefore(t *testing.T) {
 		})
 	}
 }
+
+// A worker that was evicted takes the run with it, if the driver can't go on.
+func TestARayJobThatLosesAWorkerIsLost(t *testing.T) {
+	c := realCluster(t)
+	r := rayRun(t, options.Machines{}, 2, `echo up; while [ ! -e enough ]; do sleep 0.1; done; exit 1`)
+	r.until("up")
+	watched := make(chan string, 1)
+	go func() { watched <- told(r.story(0)) }()
+	one := r.replicas[0].(*replica)
+	r.until("up")
+	pod := r.pod(1).name
+	evict := fmt.Sprintf(`{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": %q, "namespace": "default"}}`, pod)
+	if err := c.Post(t.Context(), "/api/v1/namespaces/default/pods/"+pod+"/eviction", evict); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(time.Minute); one.lossesOf(nil).Taken[pod] == ""; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("nobody has seen that it was evicted")
+		}
+	}
+	r.inPod(0, "touch "+dirWork+"/code/enough")
+	if got := <-watched; !strings.Contains(got, "stopping(notice: pod "+pod+": its node was drained") {
+		t.Error(got)
+	}
+}
+
+// Kueue admits a RayJob that fits, and says of one that is too large that it never will.
+func TestARayJobWaitsInItsQueue(t *testing.T) {
+	c := realCluster(t)
+	c.Apply(t, queues)
+	r := rayRun(t, options.Machines{GPUs: 1, Queue: "gpus"}, 1, "echo up; sleep 1")
+	r.holds(0, "started rank-ended(0) ended(0)")
+	r.down()
+	life, j := rayJobOf(t, options.Machines{GPUs: 2, Queue: "gpus"}, 1, "true")
+	large := handIn(t, life, j)
+	if err := large.p.Await(large.soon(), life, large.ref, large.step, large.say); err == nil || !strings.Contains(err.Error(), "can never admit it") {
+		t.Error(err)
+	}
+}
