@@ -1,8 +1,11 @@
+#!/bin/sh
 # Ray in a pod of a RayCluster, as the first process: read by launch.sh, in the
 # directory of the code, which is that of Ray's workers. What is to be started KubeRay
 # says, in a variable. When the pod is ended, the driver hears of it first.
+work=/dlwb/work
 command -v ray >/dev/null 2>&1 || give_up "there is no ray in the image: machines.image is one with Ray, such as rayproject/ray"
 [ -n "${KUBERAY_GEN_RAY_START_CMD:-}" ] || give_up "KubeRay does not say how Ray is to be started: its operator is older than 1.0"
+# shellcheck disable=SC3045 # where a shell does not know it, it is not raised
 ulimit -n 65536 2>/dev/null
 sh -c "$KUBERAY_GEN_RAY_START_CMD" &
 child=$!
