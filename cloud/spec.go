@@ -9,9 +9,11 @@ import (
 type Spec struct {
 	Name  string
 	Count int
-	// Engine is what the profile has its ranks started by, by its word; empty: what is
-	// found at the launch.
+	// Engine is what the profile has its ranks started by, by its word or by the launcher
+	// that its command begins with; empty: what is found at the launch.
 	Engine string
+	// HasEnv says that the run gets variables.
+	HasEnv bool
 	// Own is what only this provider can be told, in the struct of its options;
 	// nil: nothing is. about.Own reads it.
 	Own any

@@ -21,6 +21,9 @@ type Provider struct {
 	// Carries are the engines that a provider of ranks alone starts all the same, by
 	// objects of its own: with parameter servers, by mpirun.
 	Carries []string
+	// Clusters are those of them for which the service starts the engine's own cluster
+	// first. Where that has several nodes, its head is one more, without GPUs.
+	Clusters []string
 	// Planned names the usable provider that comes nearest to one that has a
 	// name in the profile format and no backend yet. It is empty for a provider
 	// that can be used.

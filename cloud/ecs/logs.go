@@ -302,7 +302,7 @@ func (f *follower) pass() (done bool, more chan struct{}, err error) {
 				continue
 			}
 			if mine, is := f.pick(line); is {
-				out = append(out, original(mine)...)
+				out = append(out, pack.Original(mine)...)
 			}
 		}
 		f.at += int64(len(text))
@@ -341,25 +341,6 @@ func (r *replica) pick(log string) func([]byte) ([]byte, bool) {
 		}
 		return line, r.number == 0 && !bytes.HasPrefix(line, []byte("[node")) && !bytes.HasPrefix(line, []byte("[rank"))
 	}
-}
-
-// original puts the bytes back that the driver has hidden from Ray: each is a
-// character of the private area from U+F700 on.
-func original(text []byte) []byte {
-	if !bytes.Contains(text, []byte{0xEF, 0x9C}) && !bytes.Contains(text, []byte{0xEF, 0x9D}) && !bytes.Contains(text, []byte{0xEF, 0x9E}) && !bytes.Contains(text, []byte{0xEF, 0x9F}) {
-		return text
-	}
-	out := make([]byte, 0, len(text))
-	for i := 0; i < len(text); {
-		if i+2 < len(text) && text[i] == 0xEF && text[i+1] >= 0x9C && text[i+1] <= 0x9F && text[i+2]&0xC0 == 0x80 {
-			out = append(out, (text[i+1]-0x9C)<<6|text[i+2]&0x3F)
-			i += 3
-			continue
-		}
-		out = append(out, text[i])
-		i++
-	}
-	return out
 }
 
 // HasAll reports whether the whole log of the job has come, and nothing of it lies

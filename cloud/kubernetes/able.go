@@ -64,7 +64,7 @@ func (r *replica) running(ctx context.Context) (*door, *core.Pod, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	pod, err := r.pod(ctx, d)
+	pod, err := r.place(ctx, d)
 	if err != nil {
 		return nil, nil, err
 	}

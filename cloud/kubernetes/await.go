@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,6 +72,9 @@ func (a *awaiter) look(ctx context.Context) (standing, error) {
 	if s.object != nil {
 		s.workload = a.workloadOf(ctx, s.object)
 		s.events = a.eventsOf(ctx, s.object.GetName())
+		if cluster := rayStatusOf(s.object).Cluster; cluster != "" {
+			s.events = append(s.events, a.eventsOf(ctx, cluster)...)
+		}
 	}
 	at := s.stand()
 	if at.image == "" {
@@ -135,6 +139,9 @@ func (s scene) stand() standing {
 	if s.object == nil && len(s.pods) == 0 {
 		return standing{never: errors.New("the job is gone from the cluster")}
 	}
+	if k == rayJob {
+		return s.rayStand()
+	}
 	live := map[string]*core.Pod{} // the newest of each replica
 	for i := range s.pods {
 		live[replicaKey(&s.pods[i], k)] = &s.pods[i]
@@ -175,18 +182,24 @@ func (s scene) withoutPods() standing {
 		return queued(s.workload)
 	}
 	for _, e := range s.events {
-		if e.Reason == "FailedCreate" || e.Reason == "FailedCreatePod" {
+		if refuses(e) {
 			return standing{step: stepQueue, text: "its pods are refused: " + e.Message}
 		}
 	}
 	if suspended(s.object) {
 		return standing{step: stepQueue, text: "it is suspended: a queue, or somebody, has to let it go"}
 	}
-	if k := kindNamed(s.ref.Kind); s.waited > unheededAfter && len(conditionsOf(s.object)) == 0 && k.controller != "" {
+	if k := kindNamed(s.ref.Kind); s.waited > unheededAfter && len(conditionsOf(s.object)) == 0 && rayStatusOf(s.object).Deployment == "" && k.controller != "" {
 		return standing{step: stepQueue, text: fmt.Sprintf("nobody acts on the %s: does its operator (%s) run?", k.object, k.controller)}
 	}
 	return standing{step: stepQueue, text: "its pods are being made"}
 }
+
+// refusals are the reasons of events by which controllers say that they could not make a
+// pod.
+var refusals = []string{"FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod", "FailedToCreateRayCluster", "FailedToCreateRayJobSubmitter"}
+
+func refuses(e core.Event) bool { return slices.Contains(refusals, e.Reason) }
 
 // unheededAfter is when an operator should have said something.
 const unheededAfter = 10 * time.Second
@@ -211,7 +224,7 @@ func (s scene) withPods(k *kind, live map[string]*core.Pod, started int) standin
 		waiting.text = of + s.doing(live, k)
 	}
 	for _, e := range s.events {
-		if len(live) < len(s.ref.Ranks) && (e.Reason == "FailedCreate" || e.Reason == "FailedCreatePod") {
+		if len(live) < len(s.ref.Ranks) && refuses(e) {
 			return standing{step: stepQueue, text: of + "; others are refused: " + e.Message}
 		}
 	}

@@ -108,10 +108,10 @@ func (c *check) checkKind(ctx context.Context) []cloud.Finding {
 	switch {
 	case errors.Is(err, errNotSeen):
 		return []cloud.Finding{cloud.Unchecked("operator", fmt.Sprintf("the job becomes a %s; whether %s runs is not visible to you", c.kind.object, c.kind.controller),
-			"the dry run below asks its webhook")}
+			c.kind.unseen())}
 	case !alive:
 		return []cloud.Finding{{What: "operator", Text: fmt.Sprintf("nobody acts on a %s: %s", c.kind.object, text),
-			Next: "its administrator looks at the pods of that deployment; machines.kind: " + options.Job + " needs no operator"}}
+			Next: "its administrator looks at the pods of that deployment; " + c.kind.instead()}}
 	}
 	return []cloud.Finding{cloud.Passed("operator", fmt.Sprintf("the job becomes a %s: %s", c.kind.object, text))}
 }
@@ -124,7 +124,10 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 	}
 	needed := []right{own("create"), own("get"), own("patch"), own("delete"), own("list"),
 		{verb: "list", resource: "pods"}, {verb: "get", resource: "pods", sub: "log"}}
-	made := []string{"configmaps", "secrets"}
+	made := []string{"configmaps"}
+	if c.spec.HasEnv {
+		made = append(made, "secrets")
+	}
 	if c.kind.service {
 		made = append(made, "services")
 	}
@@ -171,6 +174,14 @@ func (c *check) checkRights(ctx context.Context) []cloud.Finding {
 		all = append(all, cloud.Warning("rights", "you may not "+strings.Join(less, ", ")+": panels, shell, tunnels or reasons will lack, or news come late", next))
 	}
 	return all
+}
+
+// unseen is what tells of an operator that is not visible.
+func (k *kind) unseen() string {
+	if k == rayJob {
+		return "if it does not, the job says nothing, and dlwb that after a moment"
+	}
+	return "the dry run below asks its webhook"
 }
 
 // checkSecrets looks whether the pull secrets are there.

@@ -34,8 +34,12 @@ func (c *check) checkQuota(ctx context.Context) (all []cloud.Finding) {
 	if c.limitsCPUs(ctx) {
 		limitCPUs(&want)
 	}
+	pods := slices.Repeat([]core.ResourceRequirements{want}, c.spec.Count)
+	if c.kind == rayJob {
+		pods = append(pods, rayMore(want, gpuOf(c.m), c.spec.Count)...)
+	}
 	for _, q := range list.Items {
-		all = append(all, overQuota(q, want, c.spec.Count)...)
+		all = append(all, overQuota(q, pods)...)
 	}
 	if len(all) == 0 && len(list.Items) > 0 {
 		all = append(all, cloud.Passed("quota", "the quota of "+c.Namespace+" has room"))
@@ -44,27 +48,31 @@ func (c *check) checkQuota(ctx context.Context) (all []cloud.Finding) {
 }
 
 // overQuota tells of what a quota has too little.
-func overQuota(q core.ResourceQuota, want core.ResourceRequirements, pods int) (all []cloud.Finding) {
-	asked := map[core.ResourceName]resource.Quantity{core.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
-	for name, v := range want.Requests {
-		asked["requests."+name] = v
-		asked[name] = v
+func overQuota(q core.ResourceQuota, each []core.ResourceRequirements) (all []cloud.Finding) {
+	pods := len(each)
+	asked := map[core.ResourceName]resource.Quantity{core.ResourcePods: *resource.NewQuantity(int64(pods), resource.DecimalSI)}
+	add := func(name core.ResourceName, v resource.Quantity) {
+		sum := asked[name]
+		sum.Add(v)
+		asked[name] = sum
 	}
-	for name, v := range want.Limits {
-		asked["limits."+name] = v
+	for _, want := range each {
+		for name, v := range want.Requests {
+			add("requests."+name, v)
+			add(name, v)
+		}
+		for name, v := range want.Limits {
+			add("limits."+name, v)
+		}
 	}
 	for name, hard := range q.Status.Hard {
-		each, is := asked[name]
+		need, is := asked[name]
 		if !is {
 			continue
 		}
 		used := q.Status.Used[name]
 		free := hard.DeepCopy()
 		free.Sub(used)
-		need := each.DeepCopy()
-		for range pods - 1 {
-			need.Add(each)
-		}
 		if need.Cmp(hard) > 0 {
 			all = append(all, cloud.Finding{What: "quota", Text: fmt.Sprintf("%d pods need %s of %s, and quota %s allows %s in all: never", pods, need.String(), name, q.Name, hard.String()), Next: "ask for less, or the administrator for more"})
 		} else if need.Cmp(free) > 0 {
@@ -134,28 +142,46 @@ func (c *check) checkDry(ctx context.Context) []cloud.Finding {
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("dry run", err, "")}
 	}
-	object, err := objectOf(c.kind, about, c.spec, work{pod: template, replicas: max(c.spec.Count, 1), tasks: asked(c.spec).tasks, procs: c.m.GPUs})
+	w := work{pod: template, replicas: max(c.spec.Count, 1), tasks: asked(c.spec).tasks, procs: c.m.GPUs, gpus: c.m.GPUs, gpu: gpuOf(c.m)}
+	if c.kind == rayJob && w.replicas > 1 {
+		w.replicas++ // the head
+	}
+	object, err := objectOf(c.kind, about, c.spec, w)
 	if err != nil {
 		return []cloud.Finding{cloud.FromError("dry run", err, "")}
+	}
+	templates := []*core.PodTemplateSpec{&template}
+	if c.kind == rayJob {
+		templates = rayDistinct(w)
 	}
 	ask, cancel := call(ctx)
 	defer cancel()
 	all := []string{meta.DryRunAll}
-	if _, err := c.objects(c.kind).Create(ask, object, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := c.create(ask, c.kind, object, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return []cloud.Finding{c.refused(err)}
 	}
-	pod := &core.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Name, pod.Namespace = name, c.Namespace
-	pod.Spec.RestartPolicy = core.RestartPolicyNever
-	back, err := c.api.Pods(c.Namespace).Create(ask, pod, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"})
-	switch {
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods"`):
-		return []cloud.Finding{cloud.Passed("dry run", "the cluster takes the "+c.kind.object), cloud.Unchecked("dry run", "you may not make pods by hand: quota and policies of pods can't be tried", "")}
-	case err != nil && !apierrors.IsAlreadyExists(err):
-		return []cloud.Finding{cloud.FromError("dry run", fmt.Errorf("the cluster refuses its pods: %w", c.explain(err)), "")}
+	var back *core.Pod // of the first template
+	for i, template := range templates {
+		pod := &core.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+		pod.Name, pod.Namespace = name, c.Namespace
+		pod.Spec.RestartPolicy = core.RestartPolicyNever
+		made, err := c.api.Pods(c.Namespace).Create(ask, pod, meta.CreateOptions{DryRun: all, FieldValidation: "Strict"})
+		switch {
+		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot create resource "pods"`):
+			return []cloud.Finding{cloud.Passed("dry run", "the cluster takes the "+c.kind.object), cloud.Unchecked("dry run", "you may not make pods by hand: quota and policies of pods can't be tried", "")}
+		case err != nil && !apierrors.IsAlreadyExists(err):
+			which := "its pods"
+			if part := template.Labels[labelPart]; part != "" {
+				which = "the pod of its " + part
+			}
+			return []cloud.Finding{cloud.FromError("dry run", fmt.Errorf("the cluster refuses %s: %w", which, c.explain(err)), "")}
+		}
+		if i == 0 {
+			back = made
+		}
 	}
 	c.tried <- back
-	found := []cloud.Finding{cloud.Passed("dry run", "the cluster takes the "+c.kind.object+" and its pods, of the image "+imageOf(c.spec))}
+	found := []cloud.Finding{cloud.Passed("dry run", "the cluster takes the "+c.kind.object+" and its pods, of the image "+c.kind.image(c.spec))}
 	found = append(found, given(c.m, back)...)
 	if side := sidecars(back); len(side) > 0 {
 		found = append(found, cloud.Finding{What: "sidecar", Text: "the cluster puts " + strings.Join(side, ", ") + " into each pod, although the pods decline it: it stands between the ranks, and may outlive them",
@@ -188,7 +214,7 @@ func given(m options.Machines, pod *core.Pod) (all []cloud.Finding) {
 func (c *check) refused(err error) cloud.Finding {
 	if (errors.Is(err, context.DeadlineExceeded) || isTimeout(err)) && c.kind.controller != "" {
 		return cloud.Finding{What: "dry run", Text: fmt.Sprintf("the cluster does not judge a %s within %s: a webhook hangs that it asks, most likely that of %s", c.kind.object, callLimit, c.kind.controller),
-			Next: "its administrator looks at the pods of that operator; machines.kind: " + options.Job + " needs none"}
+			Next: "its administrator looks at the pods of that operator; " + c.kind.instead()}
 	}
 	return cloud.FromError("dry run", fmt.Errorf("the cluster refuses the %s: %w", c.kind.object, c.explain(err)), "")
 }

@@ -15,7 +15,8 @@ import (
 
 // choose finds the kind that a job becomes: the one that is asked for, or else
 // the first that fits its needs, that the cluster has, whose operator is not seen to
-// be dead, and that the caller may make.
+// be dead, and that the caller may make. Where none is all of that, what is wrong is said
+// of the first that the cluster has.
 func (d *door) choose(ctx context.Context, asked string, n need) (*kind, error) {
 	if asked != "" && asked != options.Auto {
 		k := kindNamed(asked)
@@ -25,10 +26,11 @@ func (d *door) choose(ctx context.Context, asked string, n need) (*kind, error) 
 		has, err := d.has(ctx, k)
 		if err == nil && !has {
 			err = &apiError{text: fmt.Sprintf("the cluster has no %s: there is no %s.%s", k.object, k.resource.Resource, k.resource.Group),
-				next: "have Kubeflow installed, or leave machines.kind out: " + options.Job + " needs no operator"}
+				next: k.missing()}
 		}
 		return k, err
 	}
+	var first *kind
 	for _, k := range kinds {
 		if !k.fits(n) {
 			continue
@@ -40,6 +42,9 @@ func (d *door) choose(ctx context.Context, asked string, n need) (*kind, error) 
 		if !has {
 			continue
 		}
+		if first == nil {
+			first = k
+		}
 		if alive, _, err := d.operator(ctx, k); err == nil && !alive {
 			continue
 		}
@@ -47,6 +52,12 @@ func (d *door) choose(ctx context.Context, asked string, n need) (*kind, error) 
 			continue
 		}
 		return k, nil
+	}
+	switch {
+	case first != nil:
+		return first, nil
+	case n.ray:
+		return nil, noRay()
 	}
 	if n.mpi {
 		return nil, &apiError{text: "a training by mpirun is an MPIJob (" + mpiJob.resource.GroupVersion().String() + "), and the cluster takes none", next: "have Kubeflow's mpi-operator installed, or another run.engine: torchrun needs none"}
@@ -60,6 +71,10 @@ func (d *door) choose(ctx context.Context, asked string, n need) (*kind, error) 
 // unfit says why a job can't be of a kind.
 func unfit(k *kind, n need) error {
 	switch {
+	case n.ray:
+		return &apiError{text: "Ray's head and its workers can't be the pods of a " + k.object, next: "machines.kind: " + options.RayJob + ", or leave it out"}
+	case k == rayJob:
+		return &apiError{text: "what a RayJob runs is a driver of Ray", next: "run.engine: ray, or leave machines.kind out"}
 	case n.mpi:
 		return &apiError{text: "mpirun can't start the replicas of a " + k.object, next: "machines.kind: " + options.MPIJob + ", or leave it out"}
 	case k == mpiJob:
@@ -70,6 +85,25 @@ func unfit(k *kind, n need) error {
 		return &apiError{text: "a " + k.object + " has tasks of TensorFlow, one for each of several pods, and this job has none", next: "run.engine: tensorflow and machines.count, or leave machines.kind out"}
 	}
 	return &apiError{text: "the tasks of a TensorFlow training can't be the replicas of a " + k.object, next: "machines.kind: " + options.TFJob}
+}
+
+// missing is what to do where a cluster does not have a kind.
+func (k *kind) missing() string {
+	switch k {
+	case rayJob:
+		return rayNotHere
+	case mpiJob:
+		return "have Kubeflow's mpi-operator installed, or another run.engine: torchrun needs none"
+	}
+	return "have Kubeflow installed, or leave machines.kind out: " + options.Job + " needs no operator"
+}
+
+// instead is what does without the operator of a kind.
+func (k *kind) instead() string {
+	if k == rayJob || k == mpiJob {
+		return "another run.engine needs none: torchrun"
+	}
+	return "machines.kind: " + options.Job + " needs none"
 }
 
 // has asks whether the API server serves a kind.

@@ -19,7 +19,7 @@ import (
 
 // downLimit bounds the wait for what was deleted to be gone: pods have their
 // grace.
-const downLimit = 2 * time.Minute
+var downLimit = 2 * time.Minute
 
 // thing is a kind of object that a life may have.
 type thing struct {
@@ -33,6 +33,8 @@ var things = []thing{
 	{"pytorchjob", pytorchJob.resource},
 	{"tfjob", tfJob.resource},
 	{"mpijob", mpiJob.resource},
+	{"rayjob", rayJob.resource},
+	{"raycluster", schema.GroupVersionResource{Group: groupRay, Version: "v1", Resource: "rayclusters"}},
 	{"trainjob", trainJob.resource},
 	{"jobset", schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}},
 	{"job", batchJob.resource},
@@ -125,10 +127,11 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 		if clean++; len(found) > 0 {
 			clean = 0
 		}
-		if clean > looksAfter(refs) || time.Now().After(until) {
+		late := time.Now().After(until)
+		if clean > looksAfter(refs) || late && whole {
 			break
 		}
-		if clean > 0 {
+		if clean > 0 || late { // what is left holds up what is said of it alone
 			kinds = all
 		}
 		if err := waits.Pause(ctx, 300*time.Millisecond); err != nil {
@@ -146,9 +149,9 @@ func (d *door) remove(ctx context.Context, life cloud.Life, refs []ref, progress
 
 // looksAfter is how often an empty place is looked at once more. The operator of a
 // TrainJob makes its job set anew, when that is deleted before it has seen that the
-// TrainJob is.
+// TrainJob is; that of a RayJob may be just about to make its cluster.
 func looksAfter(refs []ref) int {
-	if slices.ContainsFunc(refs, func(r ref) bool { return r.Kind == trainJob.name }) {
+	if slices.ContainsFunc(refs, func(r ref) bool { return r.Kind == trainJob.name || r.Kind == rayJob.name }) {
 		return 3
 	}
 	return 0
@@ -188,7 +191,7 @@ func (f left) state() string {
 // all lists what is there of a life: by its labels, and of a job also by the
 // labels of its controller, which makes things without ours.
 func (d *door) all(ctx context.Context, life cloud.Life, refs []ref, kinds []thing) (all []left, err error) {
-	selectors := []string{labelOwner + "=" + owner + "," + labelLife + "=" + life.ID}
+	selectors, of := []string{labelOwner + "=" + owner + "," + labelLife + "=" + life.ID}, []string{""}
 	for _, r := range refs {
 		if r.place != d.place {
 			continue
@@ -196,21 +199,24 @@ func (d *door) all(ctx context.Context, life cloud.Life, refs []ref, kinds []thi
 		if others, err := d.foreign(ctx, life, r); err != nil {
 			return nil, err
 		} else if !others {
-			selectors = append(selectors, kindNamed(r.Kind).selector(r.Name))
+			selectors, of = append(selectors, kindNamed(r.Kind).selector(r.Name)), append(of, "")
+			if r.Kind == rayJob.name {
+				selectors, of = append(selectors, labelRayFrom+"="+r.Name, labelRay), append(of, "", r.Name)
+			}
 		}
 	}
 	for _, t := range kinds {
 		names := map[string]bool{}
-		for _, selector := range selectors {
+		for i, selector := range selectors {
 			list, err := d.list(ctx, t, selector)
-			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !ownMade(t, refs) {
+			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !d.ownMade(t, refs) {
 				continue
 			}
 			if err != nil {
 				return all, fmt.Errorf("look for what is left (%s): %w", t.resource.Resource, err)
 			}
 			for _, o := range list {
-				if !names[o.GetName()] {
+				if !names[o.GetName()] && (of[i] == "" || ofCluster(of[i], o.GetLabels()[labelRay])) {
 					names[o.GetName()] = true
 					all = append(all, left{t, o.GetName(), o.GetCreationTimestamp().Time, o.GetFinalizers(), o.GetDeletionTimestamp() != nil})
 				}
@@ -222,8 +228,18 @@ func (d *door) all(ctx context.Context, life cloud.Life, refs []ref, kinds []thi
 
 // ownMade reports whether dlwb itself makes such things for jobs: who may not look for the
 // others has not made one either, and what a controller has made goes with its owner.
-func ownMade(t thing, refs []ref) bool {
-	return t.resource.Group == "" || slices.ContainsFunc(refs, func(r ref) bool { return r.Kind == t.name })
+func (d *door) ownMade(t thing, refs []ref) bool {
+	return slices.ContainsFunc(refs, func(r ref) bool {
+		switch {
+		case r.place != d.place:
+			return false
+		case t.name == "secret":
+			return !r.Bare
+		case t.name == "service":
+			return kindNamed(r.Kind).service
+		}
+		return t.resource.Group == "" || r.Kind == t.name
+	})
 }
 
 // foreign reports whether another one has an object of the name that a job of a life

@@ -98,6 +98,9 @@ func (r *replica) bring(ctx context.Context, into *os.Root) (left []string, err 
 // nothing, or all is here.
 func (r *replica) lost() string {
 	pod := r.noted()
+	if r.ofRay() && r.number == 0 {
+		pod = notedIn(r.headFile())
+	}
 	end := ending(containerOf(pod, r.kind().container))
 	switch {
 	case pod == nil || r.done(pod):
@@ -153,6 +156,9 @@ func (r *replica) keepOnce(ctx context.Context) error {
 		err = r.round(ctx, d, pod)
 	}
 	if err == nil && ended {
+		if r.ofRay() {
+			r.bringOthers(ctx)
+		}
 		err = r.release(ctx, d, pod)
 	}
 	return err

@@ -17,6 +17,8 @@ type kind struct {
 	resource schema.GroupVersionResource
 	// container is how the one that trains is called.
 	container string
+	// args are those of launch.sh.
+	args []string
 	// controller is the deployment that acts on it, where an installation by its
 	// own manifests puts it; empty: the control plane does.
 	controller, controllerApp string
@@ -31,6 +33,8 @@ type kind struct {
 	// fits reports whether a job that needs this can be one.
 	fits func(n need) bool
 	spec func(w work) (map[string]any, error)
+	// optional are the fields of its spec that it can do without.
+	optional []string
 	// stop is the patch that ends it and leaves the object.
 	stop string
 	// service says that the replicas need a headless service of ours.
@@ -40,7 +44,7 @@ type kind struct {
 	runtime bool
 }
 
-var kinds = []*kind{tfJob, mpiJob, pytorchJob, trainJob, batchJob}
+var kinds = []*kind{tfJob, mpiJob, rayJob, pytorchJob, trainJob, batchJob}
 
 func kindNamed(name string) *kind {
 	for _, k := range kinds {
@@ -55,6 +59,7 @@ func kindNamed(name string) *kind {
 type need struct {
 	tasks []task // of a training of TensorFlow; nil: there are none
 	mpi   bool   // mpirun starts the ranks
+	ray   bool   // it runs in a cluster of Ray
 	pods  bool   // its pods have a user or a priority that the profile gives
 }
 
@@ -67,6 +72,7 @@ type work struct {
 	tasks    []task // one for each replica; nil: they are alike
 	runtime  string
 	gpus     int
+	gpu      core.ResourceName
 	procs    int // ranks in each pod
 }
 
@@ -103,7 +109,7 @@ var pytorchJob = &kind{
 		}
 		return kubeflowReplica(r.Name, "worker", i-1)
 	},
-	fits: func(n need) bool { return len(n.tasks) == 0 && !n.mpi }, // a worker has no name here
+	fits: func(n need) bool { return len(n.tasks) == 0 && alike(n) }, // a worker has no name here
 	spec: pytorchSpec,
 	stop: `{"spec":{"runPolicy":` + stopDeadline + `}}`,
 }

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Starts what dlwb runs in this pod, as its first process: it unpacks the code,
 # passes TERM on, and exits as the training did. Programs that are the first
-# process themselves do not hear TERM.
-given=/dlwb/given work=/dlwb/work
+# process themselves do not hear TERM. As "ray" it starts Ray in place of the training,
+# and as "driver" the training in a pod where it has done that.
+given=/dlwb/given work=/dlwb/work part=${1:-}
 note() { printf '%s\n' "$1" >/dev/termination-log 2>/dev/null; }
 give_up() {
 	echo "dlwb: $1" >&2
@@ -12,9 +13,12 @@ give_up() {
 node=$((DLWB_INDEX + DLWB_FIRST))
 export DLWB_NODE="$node"
 # A container that is started again would train twice under one id.
-[ ! -e "$work/begun" ] || give_up "this container was started again, and a run has one attempt"
-: >"$work/begun" || give_up "$work can't be written"
-if command -v tar >/dev/null 2>&1 && command -v gzip >/dev/null 2>&1; then
+[ "$part" = ray ] || [ ! -e "$work/begun$part" ] || give_up "this container was started again, and a run has one attempt"
+: >"$work/begun$part" || give_up "$work can't be written"
+if [ "$part" = driver ]; then
+	echo $$ >"$work/driver.pid"
+	export DLWB_TEXT=yes # Ray's logs are text
+elif command -v tar >/dev/null 2>&1 && command -v gzip >/dev/null 2>&1; then
 	gzip -dc "$given/payload.tar.gz" | tar -xf - -C "$work" || give_up "the code can't be unpacked into $work"
 elif command -v python3 >/dev/null 2>&1; then
 	python3 -m tarfile -e "$given/payload.tar.gz" "$work" || give_up "the code can't be unpacked into $work"
@@ -23,6 +27,14 @@ else
 fi
 cd "${DLWB_WORKDIR:-$work/code}" 2>/dev/null || { [ -z "${DLWB_WORKDIR:-}" ] && mkdir -p "$work/code" && cd "$work/code"; } ||
 	give_up "there is no directory ${DLWB_WORKDIR:-} in the image or on its volumes (machines.workdir)"
+if [ "$part" = ray ]; then
+	unset DLWB_NODE
+	export DLWB_RESULTS="$work/.dlwb-node"
+	mkdir -p "$DLWB_RESULTS"
+	[ "${DLWB_HOLD:-0}" -le 0 ] || sh "$work/keep.sh" note 1 "$PWD"
+	# shellcheck source=/dev/null
+	. "$work/ray.sh"
+fi
 [ -r "$work/node/$node.sh" ] || give_up "this is replica $node, and the job has fewer"
 # shellcheck source=/dev/null
 . "$work/node/$node.sh"
@@ -57,7 +69,7 @@ running() { # and no zombie
 trap ending TERM INT HUP
 # The lease, where no controller holds it: Kubeflow's operator looks at its deadline
 # only when something changes.
-if [ "${DLWB_DEADLINE:-0}" -gt 0 ]; then
+if [ "${DLWB_DEADLINE:-0}" -gt 0 ] && [ "$part" != driver ]; then
 	ends=$(($(date +%s) + DLWB_DEADLINE))
 	(
 		sleep "$DLWB_DEADLINE"
@@ -73,11 +85,12 @@ fi
 # for longer than DLWB_HOLD seconds, nor past its deadline. A pod that is being ended has
 # its grace for that, and so has one at its deadline.
 hold() {
-	wrote || return 0
+	[ "$part" = driver ] || wrote || return 0
 	[ -z "${lease:-}" ] || kill "$lease" 2>/dev/null
 	[ ! -e "$work/late" ] || termed=${termed:-$(date +%s)}
 	trap 'termed=${termed:-$(date +%s)}' TERM INT HUP
 	printf '%s\n' "$code" >"$work/ended.tmp" && mv "$work/ended.tmp" "$work/ended" || return 0
+	wrote || return 0 # the workers of Ray may have
 	limit=$(($(date +%s) + DLWB_HOLD))
 	[ -z "${ends:-}" ] || [ "$limit" -le "$((ends + DLWB_GRACE))" ] || limit=$((ends + DLWB_GRACE))
 	while [ ! -e "$work/brought" ]; do

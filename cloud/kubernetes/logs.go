@@ -32,7 +32,7 @@ func (r *replica) FollowLog(ctx context.Context, log string, from job.Cursor, si
 	if err != nil {
 		return err
 	}
-	f := &follower{replica: r, door: d, pick: r.pick(log), at: at, last: from, sink: sink}
+	f := &follower{replica: r, door: d, log: log, pick: r.pick(log), at: at, last: from, sink: sink}
 	for {
 		done, err := f.once(ctx)
 		var failed sinkError
@@ -51,12 +51,18 @@ func (r *replica) FollowLog(ctx context.Context, log string, from job.Cursor, si
 }
 
 // pick tells which lines of the container are of a log.
-func (r *replica) pick(log string) func([]byte) ([]byte, bool) { return pack.Lines(log, r.ref.Tagged) }
+func (r *replica) pick(log string) func([]byte) ([]byte, bool) {
+	if r.ofRay() {
+		return rayLines(log)
+	}
+	return pack.Lines(log, r.ref.Tagged)
+}
 
 // follower reads one log.
 type follower struct {
 	*replica
 	door *door
+	log  string
 	pick func([]byte) ([]byte, bool)
 	at   cursor
 	last job.Cursor // as it was handed over
@@ -66,7 +72,7 @@ type follower struct {
 // once follows the pod that there is until the connection ends; done: nothing
 // more comes, ever.
 func (f *follower) once(ctx context.Context) (done bool, err error) {
-	pod, err := f.pod(ctx, f.door)
+	pod, err := f.podOfLog(ctx, f.door, f.log)
 	if err != nil {
 		return permanent(err), err
 	}
@@ -191,31 +197,40 @@ func (r *replica) HasAll(ctx context.Context, logs map[string]job.Cursor) (bool,
 	if err != nil {
 		return false, err
 	}
-	pod, err := r.pod(ctx, d)
+	for log, from := range logs {
+		if all, err := r.hasAll(ctx, d, log, from); err != nil || !all {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (r *replica) hasAll(ctx context.Context, d *door, log string, from job.Cursor) (bool, error) {
+	pod, err := r.podOfLog(ctx, d, log)
 	if err != nil {
 		return false, err
 	}
 	c := containerOf(pod, r.kind().container)
 	if ending(c) == nil {
-		return true, nil // there is none, and nothing comes of it
+		// There is none, and nothing comes of it; but what prints what a driver of Ray
+		// did goes on for a moment when that has ended.
+		return !r.ofRay() || log == rayLog || c == nil || c.State.Running == nil, nil
 	}
-	for log, from := range logs {
-		at, err := readCursor(from)
-		if err != nil {
-			return false, err
-		}
-		if at.Pod != string(pod.UID) {
-			at = cursor{Pod: string(pod.UID)}
-		}
-		more := errors.New("there is more")
-		f := &follower{replica: r, door: d, pick: r.pick(log), at: at, sink: func(job.Chunk) error { return more }}
-		err = f.read(ctx, pod.Name, false, c.State.Terminated == nil)
-		switch {
-		case errors.Is(err, more):
-			return false, nil
-		case err != nil && !apierrors.IsNotFound(err):
-			return false, err
-		}
+	at, err := readCursor(from)
+	if err != nil {
+		return false, err
+	}
+	if at.Pod != string(pod.UID) {
+		at = cursor{Pod: string(pod.UID)}
+	}
+	more := errors.New("there is more")
+	f := &follower{replica: r, door: d, log: log, pick: r.pick(log), at: at, sink: func(job.Chunk) error { return more }}
+	err = f.read(ctx, pod.Name, false, c.State.Terminated == nil)
+	switch {
+	case errors.Is(err, more):
+		return false, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return false, err
 	}
 	return true, nil
 }

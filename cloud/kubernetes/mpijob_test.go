@@ -18,13 +18,20 @@ func laid(t *testing.T, name string, pods, gpus int, j engine.Job) cloud.Job {
 	for i := range nodes {
 		nodes[i].GPUs = gpus
 	}
+	made := laidOn(t, name, nodes, j)
+	made.Spec.Own = &options.Machines{GPUs: gpus}
+	return made
+}
+
+func laidOn(t *testing.T, name string, nodes []engine.Node, j engine.Job) cloud.Job {
+	t.Helper()
 	j.RankScript, j.RunDir, j.Run = "~/.dlwb/bin/rank", "~/.dlwb/runs/run", "run"
 	plan, err := engine.Make(name, nodes, j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := cloud.Job{Run: "run", Replicas: pods, Command: plan.Command, Engine: plan.Engine,
-		Spec: cloud.Spec{Name: "run", Count: pods, Engine: plan.Engine, Own: &options.Machines{GPUs: gpus}}}
+	made := cloud.Job{Run: "run", Replicas: len(nodes), Command: plan.Command, Engine: plan.Engine,
+		Spec: cloud.Spec{Name: "run", Count: len(nodes), Engine: plan.Engine}}
 	made.Procs, made.Ranks = planning.Parts(plan)
 	return made
 }
@@ -66,6 +73,7 @@ func TestAJobBecomesAnObjectThatHasWhatItNeeds(t *testing.T) {
 		{"mpirun", need{mpi: true}, []string{options.MPIJob}},
 		{"workers of TensorFlow", workers, []string{options.TFJob, options.TrainJob, options.Job}},
 		{"parameter servers", servers, []string{options.TFJob}},
+		{"Ray", need{ray: true}, []string{options.RayJob}},
 	} {
 		var fit []string
 		for _, k := range kinds {

@@ -62,6 +62,8 @@ type ref struct {
 	Hold bool `json:"hold,omitempty"`
 	// Tagged says that the lines of its logs name the rank that printed them.
 	Tagged bool `json:"tagged,omitempty"`
+	// Bare says that it has no variables, and so no Secret.
+	Bare bool `json:"bare,omitempty"`
 	// Dir is where the ranks work; empty, as older dlwb left it: in the code.
 	Dir string `json:"dir,omitempty"`
 	// GPU is what the cluster calls a GPU of this job; empty: it has none.

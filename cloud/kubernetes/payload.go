@@ -35,6 +35,7 @@ func payload(code cloud.Code, withCode bool, nodes []pack.Node, keep []string) (
 	a := pack.NewArchive(&b)
 	a.Text("launch.py", pack.Launcher)
 	a.Text("mpi.sh", mpiSh)
+	a.Text("ray.sh", raySh)
 	a.Text("keep.py", keepPy)
 	a.Text("keep.sh", keepSh)
 	a.Text("keep", linesOf(keep))
@@ -72,7 +73,7 @@ func linesOf(paths []string) string {
 }
 
 // scriptOf is sh that a replica of one rank reads: its variables, and its words
-// as the arguments.
+// as the arguments. Of what the launcher starts it reads the rest itself.
 func scriptOf(n pack.Node) string {
 	var b strings.Builder
 	if n.Several() {

@@ -20,6 +20,8 @@ import (
 
 // Where things lie in a pod.
 const (
+	volumeGiven = "dlwb-given"
+
 	dirGiven = "/dlwb/given" // what dlwb sends: read only
 	dirWork  = "/dlwb/work"  // the code, and what the launcher writes
 )
@@ -41,9 +43,9 @@ const leaseSlack = 5 * time.Second
 // podOf is the template of a replica.
 func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env []string, hold bool) (core.PodTemplateSpec, error) {
 	m := ownOf(spec)
-	main := core.Container{Name: k.container, Image: imageOf(spec), Command: []string{"sh", dirGiven + "/launch.sh"},
+	main := core.Container{Name: k.container, Image: k.image(spec), Command: append([]string{"sh", dirGiven + "/launch.sh"}, k.args...),
 		Env:          envOf(k, name, m, spec.Lifetime, env),
-		VolumeMounts: []core.VolumeMount{{Name: "dlwb-given", MountPath: dirGiven, ReadOnly: true}, {Name: "dlwb-work", MountPath: dirWork}}}
+		VolumeMounts: []core.VolumeMount{{Name: volumeGiven, MountPath: dirGiven, ReadOnly: true}, {Name: "dlwb-work", MountPath: dirWork}}}
 	var err error
 	if main.Resources, err = resourcesOf(m); err != nil {
 		return core.PodTemplateSpec{}, err
@@ -63,7 +65,7 @@ func podOf(k *kind, name string, spec cloud.Spec, labels map[string]string, env 
 		Spec: core.PodSpec{TerminationGracePeriodSeconds: &grace, RestartPolicy: core.RestartPolicyNever,
 			NodeSelector: m.NodeSelector, ServiceAccountName: m.ServiceAccount, PriorityClassName: m.Priority,
 			Volumes: []core.Volume{
-				{Name: "dlwb-given", VolumeSource: core.VolumeSource{ConfigMap: &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: name}}}},
+				{Name: volumeGiven, VolumeSource: core.VolumeSource{ConfigMap: &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: name}}}},
 				{Name: "dlwb-work", VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}},
 			}}}
 	pod.Labels[sidecarNote] = "false"
@@ -133,12 +135,15 @@ func restrict(pod *core.PodSpec, main *core.Container, user int64) {
 	main.SecurityContext = &core.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &core.Capabilities{Drop: []core.Capability{"ALL"}}}
 }
 
-// imageOf is the image of the pods. The alias is the one that all providers have.
-func imageOf(spec cloud.Spec) string {
-	if spec.Image == "" || spec.Image == "pytorch" {
-		return options.DefaultImage
+// image is the image of the pods. The alias is the one that all providers have.
+func (k *kind) image(spec cloud.Spec) string {
+	switch {
+	case spec.Image != "" && spec.Image != "pytorch":
+		return spec.Image
+	case k == rayJob:
+		return options.DefaultRayImage
 	}
-	return spec.Image
+	return options.DefaultImage
 }
 
 // sidecarNote keeps a service mesh from standing between the ranks: it refuses
@@ -148,8 +153,10 @@ const sidecarNote = "sidecar.istio.io/inject"
 // envOf is the environment of the container. The values of Job.Env stand in the
 // secret alone.
 func envOf(k *kind, name string, m options.Machines, lifetime time.Duration, env []string) []core.EnvVar {
-	index := &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "metadata.labels['" + k.indexLabel + "']"}}
-	all := []core.EnvVar{{Name: "DLWB_INDEX", ValueFrom: index}, {Name: "DLWB_FIRST", Value: "0"}}
+	all := []core.EnvVar{{Name: "DLWB_INDEX", Value: "0"}, {Name: "DLWB_FIRST", Value: "0"}}
+	if k.indexLabel != "" {
+		all[0] = core.EnvVar{Name: "DLWB_INDEX", ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "metadata.labels['" + k.indexLabel + "']"}}}
+	}
 	if m.Workdir != "" {
 		all = append(all, core.EnvVar{Name: "DLWB_WORKDIR", Value: m.Workdir})
 	}

@@ -47,6 +47,9 @@ func (r *replica) pod(ctx context.Context, d *door) (*core.Pod, error) {
 	if err != nil || len(pods) == 0 {
 		return nil, err
 	}
+	if r.ofRay() && r.number > 0 {
+		return rayWorker(pods, r.number), nil
+	}
 	return &pods[len(pods)-1], nil
 }
 
@@ -72,6 +75,12 @@ func (r *replica) lookAt(ctx context.Context, d *door, pod *core.Pod) (look, err
 		return look{}, err
 	}
 	l := look{object: object, pod: pod}
+	if r.ofRay() {
+		if err := r.lookAtRay(ctx, d, &l); err != nil {
+			return look{}, err
+		}
+		object = l.object
+	}
 	if pod != nil {
 		r.note(pod)
 	} else if l.pod = r.noted(); l.pod != nil || object == nil {
@@ -94,7 +103,9 @@ func (r *replica) file() string {
 
 // note keeps how a pod was, once it has begun: it may be deleted any time, and
 // nobody else knows its exit code then.
-func (r *replica) note(pod *core.Pod) {
+func (r *replica) note(pod *core.Pod) { r.noteIn(r.file(), pod) }
+
+func (r *replica) noteIn(file string, pod *core.Pod) {
 	if !begun(pod, r.kind().container) {
 		return
 	}
@@ -105,15 +116,17 @@ func (r *replica) note(pod *core.Pod) {
 	if err != nil {
 		return
 	}
-	if have, err := os.ReadFile(r.file()); err == nil && string(have) == string(text) {
+	if have, err := os.ReadFile(file); err == nil && string(have) == string(text) {
 		return
 	}
-	_ = wholefile.Write(r.file(), text, 0o600)
+	_ = wholefile.Write(file, text, 0o600)
 }
 
 // noted is what note has kept; nil: nothing.
-func (r *replica) noted() *core.Pod {
-	text, err := os.ReadFile(r.file())
+func (r *replica) noted() *core.Pod { return notedIn(r.file()) }
+
+func notedIn(file string) *core.Pod {
+	text, err := os.ReadFile(file)
 	pod := &core.Pod{}
 	if err != nil || json.Unmarshal(text, pod) != nil {
 		return nil
@@ -216,6 +229,9 @@ func startedAt(told []job.Status, at time.Time) bool {
 
 // await returns when a pod of the replica has changed, or after a while.
 func (r *replica) await(ctx context.Context, d *door) error {
+	if r.ofRay() {
+		return r.awaitRay(ctx, d)
+	}
 	wait, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()
 	w, err := d.api.Pods(d.Namespace).Watch(wait, meta.ListOptions{LabelSelector: r.selector()})
@@ -256,18 +272,22 @@ func (r *replica) Stop(ctx context.Context, grace time.Duration, why string) (in
 	if err != nil {
 		return 0, err
 	}
-	if object != nil {
+	await, keeps := func() (int, error) { return r.awaitEnd(ctx, d, grace) }, r
+	if r.ofRay() {
+		keeps = r.driver() // which waits for that
+		await = func() (int, error) { return r.stopRay(ctx, d, grace, why) }
+	} else if object != nil {
 		if err := r.end(ctx, d, why); err != nil {
 			return 0, err
 		}
 	}
 	if !r.ref.Hold {
-		return r.awaitEnd(ctx, d, grace)
+		return await()
 	}
 	keep, enough := context.WithCancel(ctx)
 	var kept sync.WaitGroup
-	kept.Go(func() { r.keepHome(keep) })
-	left, err := r.awaitEnd(ctx, d, grace)
+	kept.Go(func() { keeps.keepHome(keep) })
+	left, err := await()
 	enough()
 	kept.Wait()
 	return left, err

@@ -40,14 +40,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// realCluster is a real Kubernetes with Kubeflow's operators and Kueue; all tests
+// realCluster is a real Kubernetes with Kubeflow's operators, KubeRay and Kueue; all tests
 // have one.
 func realCluster(t *testing.T) *kuberig.Cluster {
 	t.Helper()
 	if why := kuberig.Missing(); why != "" {
 		t.Skip(why)
 	}
-	shared.Do(func() { shared.cluster, shared.err = kuberig.Start("kubeflow,mpi,trainer,kueue") })
+	shared.Do(func() { shared.cluster, shared.err = kuberig.Start("kubeflow,mpi,trainer,kuberay,kueue") })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -132,22 +132,6 @@ func (r *running) story(number int) (all []job.Status) {
 	return all
 }
 
-// told is a story in words: "started rank-ended(3) ended(3)".
-func told(all []job.Status) string {
-	var words []string
-	for _, s := range all {
-		switch s.Kind {
-		case job.RankEnded, job.RankStarved, job.Ended:
-			words = append(words, fmt.Sprintf("%s(%d%s)", s.Kind, s.Code, s.Signal))
-		case job.Stopping, job.Waiting:
-			words = append(words, fmt.Sprintf("%s(%s)", s.Kind, s.Why))
-		default:
-			words = append(words, string(s.Kind))
-		}
-	}
-	return strings.Join(words, " ")
-}
-
 // log follows the log of a rank until it has ended, from a cursor on.
 func (r *running) log(number int, from job.Cursor) (string, job.Cursor) {
 	r.Helper()
@@ -193,7 +177,7 @@ func (r *running) down() cloud.Receipt {
 	if err != nil || !receipt.Proven() {
 		r.Errorf("down: %v, %+v", err, receipt)
 	}
-	for _, kind := range []string{"pods", "configmaps", "secrets", "services", "jobs.v1.batch", "pytorchjobs.v1.kubeflow.org", "mpijobs.v2beta1.kubeflow.org", "trainjobs.v1alpha1.trainer.kubeflow.org", "jobsets.v1alpha2.jobset.x-k8s.io"} {
+	for _, kind := range []string{"pods", "configmaps", "secrets", "services", "jobs.v1.batch", "pytorchjobs.v1.kubeflow.org", "mpijobs.v2beta1.kubeflow.org", "trainjobs.v1alpha1.trainer.kubeflow.org", "jobsets.v1alpha2.jobset.x-k8s.io", "rayjobs.v1.ray.io", "rayclusters.v1.ray.io"} {
 		list, err := shared.cluster.Resource(kind, "").List(context.Background(), meta.ListOptions{})
 		if err != nil {
 			r.Error(err)

@@ -152,3 +152,50 @@ webhooks: [{name: mesh.test.io, admissionReviewVersions: [v1], sideEffects: None
 `, server.URL, ca))
 	time.Sleep(time.Second) // the API server hears of it
 }
+
+const tenantRole = `apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: trains, namespace: team}
+rules:
+- {apiGroups: [kubeflow.org], resources: [pytorchjobs], verbs: ["*"]}
+- {apiGroups: [""], resources: [configmaps], verbs: [create, get, list, delete, patch]}
+- {apiGroups: [""], resources: [pods], verbs: [get, list, watch, delete]}
+- {apiGroups: [""], resources: [pods/log], verbs: [get]}
+- {apiGroups: [""], resources: [pods/exec], verbs: [create, get]}
+- {apiGroups: [""], resources: [events], verbs: [list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: trains, namespace: team}
+subjects: [{kind: User, name: tenant, apiGroup: rbac.authorization.k8s.io}]
+roleRef: {kind: Role, name: trains, apiGroup: rbac.authorization.k8s.io}
+`
+
+// Rights on secrets and on services are needed by runs that get some: others run, and
+// are removed with proof, without them.
+func TestWhoMayNotMakeSecretsRunsWithoutThem(t *testing.T) {
+	c := realCluster(t)
+	c.Apply(t, namespaceTeam)
+	c.Apply(t, tenantRole)
+	m := options.Machines{Context: "tenant", Kind: options.PyTorchJob}
+	for env, want := range map[bool]string{false: "✓ rights: you may do all that a run needs", true: "✗ rights: you may not create secrets, get secrets, list secrets, delete secrets"} {
+		found := New().Check(t.Context(), cloud.Spec{Name: "test", Count: 1, Own: &m, HasEnv: env}).Findings
+		said := false
+		for _, f := range found {
+			said = said || strings.HasPrefix(fmt.Sprintf("%s %s: %s", f.Mark(), f.What, f.Text), want)
+		}
+		if !said {
+			t.Errorf("with variables %v: %+v", env, found)
+		}
+	}
+	life, j := jobOf(t, m, 1, "echo through")
+	j.Env = nil
+	r := handIn(t, life, j)
+	r.await()
+	if log, _ := r.log(0, ""); log != "through\n" {
+		t.Errorf("%q", log)
+	}
+	if receipt := r.down(); !hasKind(receipt, "pytorchjob") {
+		t.Errorf("%+v", receipt.Resources)
+	}
+}

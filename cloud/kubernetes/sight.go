@@ -69,6 +69,9 @@ func conditionOf(o *unstructured.Unstructured, types ...string) condition {
 
 // finished tells how a job's object says that it ended; false while it does not.
 func finished(o *unstructured.Unstructured) (condition, bool) {
+	if o != nil && o.GetKind() == rayJob.object {
+		return finishedRay(o)
+	}
 	c := conditionOf(o, "Complete", "Succeeded", "Failed")
 	return c, c.is()
 }

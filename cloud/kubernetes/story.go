@@ -18,14 +18,18 @@ type look struct {
 	object *unstructured.Unstructured // of the job; nil: it is gone
 	pod    *core.Pod                  // the newest; one that is gone as it was seen last
 	gone   bool                       // there is no pod any more
+	lost   losses                     // of a RayJob
 	evict  string                     // why the queue took it back, where that is known
 }
 
 // storyOf is what became of a replica, in order, told from one look. It is pure:
 // the same look gives the same story to whoever looks.
 func storyOf(r ref, number int, l look) (all []job.Status) {
-	add := func(s job.Status) { all = append(all, s) }
 	k := kindNamed(r.Kind)
+	if k == rayJob {
+		return rayStory(r, number, l)
+	}
+	add := func(s job.Status) { all = append(all, s) }
 	c := containerOf(l.pod, k.container)
 	end := ending(c)
 	if c != nil && (c.State.Running != nil || end != nil) {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -179,4 +180,20 @@ func TestWhatHelpsIsSaidOfPodsThatDoNotStart(t *testing.T) {
 	if got := hintOf(said); !strings.Contains(got, "machines.tolerations: ['dedicated=ml']") {
 		t.Error(got)
 	}
+}
+
+// told is a story in words: "started rank-ended(3) ended(3)".
+func told(all []job.Status) string {
+	var words []string
+	for _, s := range all {
+		switch s.Kind {
+		case job.RankEnded, job.RankStarved, job.Ended:
+			words = append(words, fmt.Sprintf("%s(%d%s)", s.Kind, s.Code, s.Signal))
+		case job.Stopping, job.Waiting:
+			words = append(words, fmt.Sprintf("%s(%s)", s.Kind, s.Why))
+		default:
+			words = append(words, string(s.Kind))
+		}
+	}
+	return strings.Join(words, " ")
 }

@@ -45,7 +45,7 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		}
 		tasks := tasksOf(j)
 		n := needOf(j.Spec, tasks)
-		n.mpi = byMPI(j.Engine)
+		n.mpi, n.ray = byMPI(j.Engine), byRay(j.Engine)
 		k, err := d.choose(ctx, m.Kind, n)
 		if err != nil {
 			return cloud.Submitted{}, err
@@ -55,6 +55,8 @@ func (p *Provider) Submit(ctx context.Context, life cloud.Life, j cloud.Job, ent
 		}
 		r.Hold = m.HoldFor() > 0 && d.enterable(ctx)
 		r.Ranks, r.Tagged = pack.Ranks(j)
+		r.Tagged = r.Tagged || k == rayJob
+		r.Bare = len(j.Env) == 0
 		r.Dir = m.Workdir
 		if m.GPUs > 0 {
 			r.GPU = string(gpuOf(m))
@@ -88,7 +90,11 @@ func (s submission) nodes() []pack.Node {
 	if s.kind == mpiJob {
 		return mpiNodes(s.job, s.hosts())
 	}
-	return pack.Nodes(s.job, dirWork, job.Placing(s.hosts(), headPort).Replace)
+	place := job.Placing(s.hosts(), headPort).Replace
+	if s.kind == rayJob {
+		return rayNodes(s.job, place)
+	}
+	return pack.Nodes(s.job, dirWork, place)
 }
 
 // headPort is where the ranks meet: each pod has all ports of an address for
@@ -135,10 +141,30 @@ func (s submission) make(ctx context.Context) error {
 	}
 	making, cancel := call(ctx)
 	defer cancel()
-	if _, err := s.objects(s.kind).Create(making, object, meta.CreateOptions{FieldValidation: "Strict"}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := s.create(making, s.kind, object, meta.CreateOptions{FieldValidation: "Strict"}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return s.explain(fmt.Errorf("make the %s: %w", s.kind.object, err)) // whose one is that is there, adopt looks at
 	}
 	return s.adopt(ctx)
+}
+
+// create makes an object of a kind, without what an older version of the kind does not
+// know and can do without.
+func (d *door) create(ctx context.Context, k *kind, o *unstructured.Unstructured, options meta.CreateOptions) error {
+	_, err := d.objects(k).Create(ctx, o, options)
+	if err == nil || !strings.Contains(err.Error(), "unknown field") {
+		return err
+	}
+	less, changed := o.DeepCopy(), false
+	for _, field := range k.optional {
+		if strings.Contains(err.Error(), `"spec.`+field+`"`) {
+			unstructured.RemoveNestedField(less.Object, "spec", field)
+			changed = true
+		}
+	}
+	if changed {
+		_, err = d.objects(k).Create(ctx, less, options)
+	}
+	return err
 }
 
 // makes is what makes and reads the objects of one kind.
@@ -192,6 +218,9 @@ func (s submission) given() (*core.ConfigMap, *core.Secret, error) {
 	}
 	given := &core.ConfigMap{ObjectMeta: s.meta(), Data: map[string]string{"launch.sh": launchSh},
 		BinaryData: map[string][]byte{"payload.tar.gz": packed}}
+	if s.kind == rayJob {
+		given.Data["submit.py"] = rayPy
+	}
 	if len(s.job.Env) == 0 {
 		return given, nil, nil
 	}
@@ -230,7 +259,7 @@ func (s submission) object(ctx context.Context) (*unstructured.Unstructured, err
 // objectOf is the object of a kind around a pod.
 func objectOf(k *kind, about meta.ObjectMeta, spec cloud.Spec, w work) (*unstructured.Unstructured, error) {
 	m := ownOf(spec)
-	w.name, w.deadline, w.runtime, w.gpus = about.Name, int64(spec.Lifetime.Seconds()), m.Runtime, m.GPUs
+	w.name, w.deadline, w.runtime, w.gpus, w.gpu = about.Name, int64(spec.Lifetime.Seconds()), m.Runtime, m.GPUs, gpuOf(m)
 	content, err := k.spec(w)
 	if err != nil {
 		return nil, err

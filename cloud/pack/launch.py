@@ -1,11 +1,13 @@
 """Runs several ranks in one container, whose log is one. Each line that a rank
 prints gets its rank in front: "[rank3] text", or "[rank3]+ text" where the line
-goes on in the next piece. As rank.py does, it is also what a launcher such as
+goes on in the next piece. With DLWB_TEXT, for whoever takes text alone, a byte that
+is none becomes a character of a private area (U+F700 and the byte). As rank.py does, it is also what a launcher such as
 torchrun starts in place of each rank: launch.py --rank WORDS...
 """
 
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -18,7 +20,18 @@ GRACE = 5.0  # what the others get when a rank has failed
 WORK = os.path.dirname(os.path.abspath(__file__))
 
 
+def passable(text):
+    """What a reader of text gives back as it is."""
+    said = text.decode(errors="surrogateescape")
+    if re.search("[\r\ud800-\udfff\uf700-\uf7ff]", said):
+        said = re.sub("[\r\ud800-\udfff\uf700-\uf7ff]", lambda m: "".join(
+            chr(0xF700 + b) for b in m.group().encode(errors="surrogateescape")), said)
+    return said.encode()
+
+
 def write(text):
+    if "DLWB_TEXT" in os.environ:
+        text = passable(text)
     while text:
         text = text[os.write(1, text):]
 

@@ -21,11 +21,14 @@ var Launcher string
 // Node is what one replica runs.
 type Node struct {
 	Procs []Proc `json:"procs"`
+	// Tagged has the launcher start it also where it is one rank, whose lines are
+	// among others.
+	Tagged bool `json:"-"`
 }
 
 // Several reports whether the replica needs the launcher.
 func (n Node) Several() bool {
-	return len(n.Procs) != 1 || len(n.Procs[0].Ranks) != 1 || n.Procs[0].Launcher
+	return n.Tagged || len(n.Procs) != 1 || len(n.Procs[0].Ranks) != 1 || n.Procs[0].Launcher
 }
 
 // Proc is one process that is started on a replica.

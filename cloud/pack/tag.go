@@ -39,3 +39,22 @@ func isTagged(text []byte) bool {
 	}
 	return bytes.HasPrefix(rest[end:], []byte("] ")) || bytes.HasPrefix(rest[end:], []byte("]+ "))
 }
+
+// Original puts the bytes back that a driver has hidden from Ray, whose logs are text:
+// each is a character of the private area from U+F700 on.
+func Original(text []byte) []byte {
+	if !bytes.Contains(text, []byte{0xEF, 0x9C}) && !bytes.Contains(text, []byte{0xEF, 0x9D}) && !bytes.Contains(text, []byte{0xEF, 0x9E}) && !bytes.Contains(text, []byte{0xEF, 0x9F}) {
+		return text
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		if i+2 < len(text) && text[i] == 0xEF && text[i+1] >= 0x9C && text[i+1] <= 0x9F && text[i+2]&0xC0 == 0x80 {
+			out = append(out, (text[i+1]-0x9C)<<6|text[i+2]&0x3F)
+			i += 3
+			continue
+		}
+		out = append(out, text[i])
+		i++
+	}
+	return out
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,12 +136,23 @@ certManagement: {enable: false}
 		r.applyFiles(trainer, "manifests/base/runtimes/torch_distributed.yaml"))
 }
 
+// kuberay runs the operator of RayClusters and RayJobs, without its webhooks, which know
+// RayClusters alone. It reaches the heads by way of the API server.
+func (r *rig) kuberay() error {
+	if err := errors.Join(r.namespace("ray-system"), r.applyFiles("github.com/ray-project/kuberay/ray-operator", "config/crd/bases/*.yaml")); err != nil {
+		return err
+	}
+	return errors.Join(r.run("kuberay", "ray-operator", []string{"KUBECONFIG=" + r.kubeconfig()}, "--use-kubernetes-proxy", "--enable-leader-election=false", "--metrics-addr=0",
+		"--health-probe-bind-address="+local(r.port["kuberay-health"])), await("http://"+local(r.port["kuberay-health"])+"/readyz", readyLimit))
+}
+
 // kueue runs Kueue, with the webhooks of the kinds that there are.
 func (r *rig) kueue() error {
 	const module = "sigs.k8s.io/kueue"
+	ray := slices.Contains(r.with, "kuberay")
 	left := func(path string) bool {
 		for _, other := range []string{"v1-pod", "apps-v1", "appwrapper", "leaderworkerset", "ray"} {
-			if strings.Contains(path, other) {
+			if strings.Contains(path, other) && (other != "ray" || !ray || strings.Contains(path, "rayservice")) {
 				return false
 			}
 		}
@@ -156,8 +168,8 @@ health: {healthProbeBindAddress: "%s"}
 webhook: {port: %d, host: "127.0.0.1", certDir: %s}
 internalCertManagement: {enable: false}
 featureGates: {VisibilityOnDemand: false}
-integrations: {frameworks: [batch/job, kubeflow.org/pytorchjob, kubeflow.org/mpijob, jobset.x-k8s.io/jobset, trainer.kubeflow.org/trainjob]}
-`, local(r.port["kueue-metrics"]), local(r.port["kueue-health"]), r.port["kueue"], r.file("hooks"))); err != nil {
+integrations: {frameworks: [batch/job, kubeflow.org/pytorchjob, kubeflow.org/mpijob, jobset.x-k8s.io/jobset, trainer.kubeflow.org/trainjob%s]}
+`, local(r.port["kueue-metrics"]), local(r.port["kueue-health"]), r.port["kueue"], r.file("hooks"), map[bool]string{true: ", ray.io/rayjob, ray.io/raycluster"}[ray])); err != nil {
 		return err
 	}
 	if err := r.run("kueue", "kueue", []string{"KUBECONFIG=" + r.kubeconfig()}, "--config="+r.file("kueue.yaml")); err != nil {

@@ -81,7 +81,7 @@ func (r *rig) start() (err error) {
 		return err
 	}
 	for _, name := range []string{"etcd", "peer", "api", "kubelet", "kubeflow", "kubeflow-metrics", "kubeflow-health", "jobset", "jobset-metrics", "jobset-health",
-		"trainer", "trainer-metrics", "trainer-health", "kueue", "kueue-metrics", "kueue-health"} {
+		"trainer", "trainer-metrics", "trainer-health", "kuberay-health", "kueue", "kueue-metrics", "kueue-health"} {
 		if r.port[name], err = freePort(); err != nil {
 			return err
 		}
@@ -92,8 +92,8 @@ func (r *rig) start() (err error) {
 	for _, step := range []struct {
 		name string
 		do   func() error
-	}{{"control plane", r.controlPlane}, {"node", r.node}, {"kubeflow", r.kubeflow}, {"mpi", r.mpi}, {"trainer", r.trainer}, {"kueue", r.kueue}} {
-		if slices.Contains([]string{"kubeflow", "mpi", "trainer", "kueue"}, step.name) && !slices.Contains(r.with, step.name) {
+	}{{"control plane", r.controlPlane}, {"node", r.node}, {"kubeflow", r.kubeflow}, {"mpi", r.mpi}, {"trainer", r.trainer}, {"kuberay", r.kuberay}, {"kueue", r.kueue}} {
+		if slices.Contains([]string{"kubeflow", "mpi", "trainer", "kuberay", "kueue"}, step.name) && !slices.Contains(r.with, step.name) {
 			continue
 		}
 		if err := step.do(); err != nil {

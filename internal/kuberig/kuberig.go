@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package kuberig runs a real Kubernetes for tests: the control plane, Kubeflow's
-// operators, Kueue and a kubelet whose pods are processes of this machine
+// operators, KubeRay, Kueue and a kubelet whose pods are processes of this machine
 // (internal/k8srig). It needs root and iproute2, and what internal/tools/k8srig.sh
 // builds.
 package kuberig
@@ -78,7 +78,7 @@ func Missing() string {
 	return ""
 }
 
-// Start starts a cluster with operators ("kubeflow,mpi,trainer,kueue"; empty: none). It
+// Start starts a cluster with operators ("kubeflow,mpi,trainer,kuberay,kueue"; empty: none). It
 // ends with the process at the latest, however that ends.
 func Start(with string) (*Cluster, error) {
 	modules, err := os.ReadFile(filepath.Join(built(), "modules"))

@@ -51,7 +51,7 @@ func cluster(t *testing.T) *kuberig.Cluster {
 	if why := kuberig.Missing(); why != "" {
 		t.Skip(why)
 	}
-	shared.Do(func() { shared.cluster, shared.err = kuberig.Start("kubeflow") })
+	shared.Do(func() { shared.cluster, shared.err = kuberig.Start("kubeflow,kuberay") })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -268,7 +268,7 @@ func TestAPyTorchJobTrains(t *testing.T) {
 }
 
 // jobKinds are the resources of the kinds that a job becomes.
-var jobKinds = []string{"pytorchjobs", "tfjobs", "jobs"}
+var jobKinds = []string{"pytorchjobs", "tfjobs", "rayjobs", "jobs"}
 
 // killer is an API server that kills dlwb at one of its calls: before the call is
 // passed on, or when its answer is there and nobody has seen it.
@@ -382,10 +382,8 @@ func TestNothingIsLeftOrMadeTwiceWhereverDlwbIsKilled(t *testing.T) {
 	most := sample.Of(t, min(16, len(all)), len(all), "moments at which dlwb is killed")
 	for i := range most {
 		at := all[i*len(all)/most]
-		kind, engine := "pytorchjob", "plain"
-		if i%3 > 0 {
-			kind, engine = []string{"tfjob", "job"}[i%3-1], "tensorflow"
-		}
+		of := [][2]string{{"pytorchjob", "plain"}, {"rayjob", "ray"}, {"tfjob", "tensorflow"}, {"job", "tensorflow"}}[i%4]
+		kind, engine := of[0], of[1]
 		t.Run(fmt.Sprintf("%s %+v", kind, at), func(t *testing.T) {
 			p := begin(t, kind, engine)
 			if at.down {
@@ -412,7 +410,7 @@ func TestNothingIsLeftOrMadeTwiceWhereverDlwbIsKilled(t *testing.T) {
 // left holds that nothing of dlwb's is in the cluster.
 func left(t *testing.T, c *kuberig.Cluster) {
 	t.Helper()
-	for _, kind := range []string{"pods", "configmaps", "secrets", "services", "jobs.v1.batch", "pytorchjobs.v1.kubeflow.org", "tfjobs.v1.kubeflow.org"} {
+	for _, kind := range []string{"pods", "configmaps", "secrets", "services", "jobs.v1.batch", "pytorchjobs.v1.kubeflow.org", "tfjobs.v1.kubeflow.org", "rayjobs.v1.ray.io", "rayclusters.v1.ray.io"} {
 		var names []string
 		for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 			list, err := c.Resource(kind, "default").List(context.Background(), meta.ListOptions{})

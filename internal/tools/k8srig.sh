@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/../k8srig"
 to=${DLWB_K8SRIG:-${XDG_CACHE_HOME:-$HOME/.cache}/dlwb/k8srig}
 operators='github.com/kubeflow/training-operator github.com/kubeflow/trainer/v2 sigs.k8s.io/jobset sigs.k8s.io/kueue
-	github.com/kubeflow/mpi-operator'
+	github.com/kubeflow/mpi-operator github.com/ray-project/kuberay/ray-operator'
 state=$(find . -type f ! -path './testdata/*' -exec sha256sum {} + | sort | sha256sum | cut -c1-64)
 if [ -x "$to/rig" ] && [ "$(cat "$to/state" 2>/dev/null)" = "$state" ]; then exit 0; fi
 mkdir -p "$to"
@@ -17,11 +17,11 @@ version='-X k8s.io/component-base/version.gitVersion=v1.35.4 -X k8s.io/component
 CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false '-gcflags=k8s.io/...=-l -dwarf=false' '-gcflags=sigs.k8s.io/...=-l -dwarf=false' \
 	-ldflags "-s -w $version" -o "$to/" . github.com/kubeflow/training-operator/cmd/training-operator.v1 \
 	github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager sigs.k8s.io/jobset sigs.k8s.io/kueue/cmd/kueue \
-	github.com/kubeflow/mpi-operator/cmd/mpi-operator
+	github.com/kubeflow/mpi-operator/cmd/mpi-operator github.com/ray-project/kuberay/ray-operator
 mv "$to/k8srig" "$to/rig"
 # shellcheck disable=SC2086 # one word each
 go list -m -f '{{.Path}}={{.Dir}}' $operators | paste -sd, - >"$to/modules"
 mkdir -p "$to/bin"
-cp nvidia-smi "$to/bin/nvidia-smi"
-chmod 755 "$to/bin/nvidia-smi"
+cp nvidia-smi ray "$to/bin/"
+chmod 755 "$to/bin/nvidia-smi" "$to/bin/ray"
 echo "$state" >"$to/state"

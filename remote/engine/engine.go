@@ -59,6 +59,9 @@ type Job struct {
 	// Run is the id of the run, for engines that must tell runs apart; empty
 	// means "dlwb".
 	Run string
+	// Given says that whoever starts the run starts the engine's own cluster on the
+	// nodes: what is planned then is what runs in it.
+	Given bool
 	// Sources are texts of the project by their paths: the training script and
 	// the files of its configuration. What they say of themselves decides what
 	// is filled in; none means that nothing is.

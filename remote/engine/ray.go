@@ -49,6 +49,14 @@ var rayEnv = []string{"RAY_DEDUP_LOGS=0", "RAY_gcs_server_port_wait_time_s=" + s
 // ends with the script.
 func ray(l layout) [][]Proc {
 	plan := make([][]Proc, len(l.nodes))
+	if l.job.Given {
+		for i := range l.nodes {
+			plan[i] = []Proc{{Name: "ray", Argv: []string{"ray", "start"}, Log: "agent.log", Helper: true}}
+		}
+		plan[0][0].Argv = append(plan[0][0].Argv, "--head")
+		plan[0] = append(plan[0], l.rayDriver())
+		return plan
+	}
 	for i := range l.nodes {
 		p := Proc{Name: "ray", Env: append(unset(slices.Clone(rayEnv), l.job.Env), l.commonEnv(i)...), Argv: l.rayStart(i), Log: "agent.log", Helper: true}
 		if i > 0 {
@@ -57,19 +65,28 @@ func ray(l layout) [][]Proc {
 		}
 		plan[i] = []Proc{p}
 	}
-	gpus := 0
+	driver := l.rayDriver("RAY_ADDRESS=" + joinHostPort(l.nodes[0].Host, l.port))
+	driver.After = l.rayReady(fmt.Sprintf("Ray to show %d nodes and %d GPUs", len(l.nodes), l.gpus()), len(l.nodes), l.gpus())
+	plan[0] = append(plan[0], driver)
+	return plan
+}
+
+// rayDriver is the script, with more variables than all have.
+func (l layout) rayDriver(more ...string) Proc {
+	return Proc{
+		Name: "rank-0", Ranks: []int{0}, Log: "rank-0.log", Argv: l.wrapped(),
+		Env: append(unset(slices.Concat([]string{"RANK=0"}, more, []string{"RAY_DEDUP_LOGS=0", "RAY_TRAIN_V2_ENABLED=1",
+			"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S=" + strconv.Itoa(rayStarting),
+			"DLWB_WORKERS=" + strconv.Itoa(l.world), "DLWB_GPUS=" + strconv.Itoa(l.gpus())}), l.job.Env), l.commonEnv(0)...),
+	}
+}
+
+// gpus are those of all nodes.
+func (l layout) gpus() (gpus int) {
 	for node := range l.nodes {
 		gpus += l.rayGPUs(node)
 	}
-	address := joinHostPort(l.nodes[0].Host, l.port)
-	plan[0] = append(plan[0], Proc{
-		Name: "rank-0", Ranks: []int{0}, Log: "rank-0.log", Argv: l.wrapped(),
-		Env: append(unset([]string{"RANK=0", "RAY_ADDRESS=" + address, "RAY_DEDUP_LOGS=0", "RAY_TRAIN_V2_ENABLED=1",
-			"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S=" + strconv.Itoa(rayStarting),
-			"DLWB_WORKERS=" + strconv.Itoa(l.world), "DLWB_GPUS=" + strconv.Itoa(gpus)}, l.job.Env), l.commonEnv(0)...),
-		After: l.rayReady(fmt.Sprintf("Ray to show %d nodes and %d GPUs", len(l.nodes), gpus), len(l.nodes), gpus),
-	})
-	return plan
+	return gpus
 }
 
 // rayReady waits until Ray has so many nodes and GPUs.
@@ -137,7 +154,18 @@ func (l layout) before(node int) (before int) {
 // nodeName is how dlwb calls a node.
 func nodeName(node int) string { return "node" + strconv.Itoa(node) }
 
+// rayOwnDashboard is where a Ray has its dashboard that somebody else starts.
+const rayOwnDashboard = "8265"
+
 func rayMore(l layout, p *Plan) {
+	p.Leads = len(l.nodes) > 1
+	if l.job.Given {
+		p.Notes = append(p.Notes, rayNote(rayOwnDashboard))
+		if l.nodes[0].Head {
+			p.Notes = append(p.Notes, "node0 is one more: Ray's head, with the script and without GPUs")
+		}
+		return
+	}
 	p.Files = make([][]File, len(l.nodes))
 	most := 0
 	for node := range l.nodes {
@@ -145,8 +173,11 @@ func rayMore(l layout, p *Plan) {
 		most = max(most, l.before(node))
 	}
 	p.Ports = rayAgents + (most+1)*len(rayAgentPorts)
-	p.Leads = len(l.nodes) > 1
-	p.Notes = append(p.Notes, "Ray's dashboard listens on node0, 127.0.0.1:"+l.portAt(rayDashboard)+"; the script is the driver, and finds the number of workers in DLWB_WORKERS")
+	p.Notes = append(p.Notes, rayNote(l.portAt(rayDashboard)))
+}
+
+func rayNote(dashboard string) string {
+	return "Ray's dashboard listens on node0, 127.0.0.1:" + dashboard + "; the script is the driver, and finds the number of workers in DLWB_WORKERS"
 }
 
 // rayCommand is how a job is handed to a Ray that is there. What it says of its

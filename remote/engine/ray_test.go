@@ -25,3 +25,20 @@ func TestTheSocketsOfRayFitWhateverARunIsCalled(t *testing.T) {
 		}
 	}
 }
+
+// Where somebody else starts Ray, the driver finds it by itself, and the head that is one
+// more has no part in the training, whatever its threads are.
+func TestADriverInARayThatIsGivenHasTheWorkersOfTheOthers(t *testing.T) {
+	nodes := append([]Node{{Head: true}}, cluster(2, 4)...)
+	plan, err := Make("ray", nodes, Job{Command: []string{"t.py"}, Given: true, MaxThreads: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Ranks()) != 1 || plan.WorldSize != 8 || !plan.Leads || len(plan.Files) > 0 {
+		t.Errorf("%+v", plan)
+	}
+	driver := plan.Nodes[0][1]
+	if driver.After != nil || !slices.Contains(driver.Env, "DLWB_WORKERS=8") || !slices.Contains(driver.Env, "DLWB_GPUS=8") || slices.ContainsFunc(driver.Env, func(v string) bool { return strings.HasPrefix(v, "RAY_ADDRESS") }) {
+		t.Errorf("%+v", driver)
+	}
+}

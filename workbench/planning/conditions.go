@@ -166,8 +166,8 @@ func gpuConditions(ctx context.Context, p *profiles.Profile, found cloud.Preflig
 		return choiceConditions(found.Choices, all)
 	case len(found.GPUs) == p.Machines.Count && !slices.Contains(found.GPUs, cloud.UnknownGPUs):
 		return []branch{{set: func(s *Site) {
-			for i, n := range found.GPUs {
-				s.Nodes[i].GPUs = n
+			for i, n := range found.GPUs { // a head before them has none
+				s.Nodes[len(s.Nodes)-len(found.GPUs)+i].GPUs = n
 			}
 		}}}
 	case traits(p.Provider).SharedHost:

@@ -148,7 +148,7 @@ func (m *Maker) planWith(ctx context.Context, t trust.Profile, by how) (*Plan, e
 	}
 	plan := &Plan{
 		Profile: p, Trusted: t, Name: p.Name, Path: p.Path, Cluster: p.Name, Provider: p.Provider,
-		Nodes: p.Nodes(), Environment: describeEnvironment(p),
+		Nodes: Nodes(p), Environment: describeEnvironment(p),
 		Limits: describeLimits(p), Steps: stepsWith(m.owner.Steps(p.Provider), p),
 		Results: broughtHome(p), Forward: append([]string{}, p.Forward...),
 		NotActedOn: notActedOn(p), Costs: []cloud.Cost{}, State: p.StateDir(),
@@ -291,7 +291,7 @@ var EnvironmentKinds = environment.Kinds
 func Spec(p *profiles.Profile) cloud.Spec {
 	m := p.Machines
 	spec := cloud.Spec{
-		Name: p.Name, Count: m.Count, Engine: p.Run.Engine, Own: p.Own(),
+		Name: p.Name, Count: m.Count, Engine: engineAsked(p), HasEnv: len(p.Run.Env) > 0, Own: p.Own(),
 		Regions: m.Regions, Instance: m.Instance,
 		Need: cloud.Need{GPU: m.Need.GPU, GPUs: m.Need.GPUs, Memory: m.Need.Memory, MaxPrice: m.Need.MaxPrice},
 		Spot: m.Spot, Image: m.Image, Disk: m.Disk,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/remote/engine"
@@ -38,6 +39,11 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 		return engine.Plan{}, &event.Fault{What: "read run.command", Node: -1, Why: err.Error()}
 	}
 	r, name := p.Run, engineOf(p.Run.Engine, words, s)
+	given := slices.Contains(providers.Named(p.Provider).Clusters, name)
+	if given && len(s.Nodes) > 1 {
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[0].GPUs, s.Nodes[0].Head = 0, true
+	}
 	here := RestartsHere(p, name)
 	if s.Trial {
 		here = 0 // nobody would start it again
@@ -45,7 +51,7 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 	made, err := engine.Make(name, s.Nodes, engine.Job{
 		Command: OfRun(words, s.Run), Python: s.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.Run,
 		ProcsPerNode: r.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(r.Env, s.Run), false),
-		MaxThreads: s.Threads, OldTorch: s.OldTorch, Run: s.Run, Sources: s.Sources,
+		MaxThreads: s.Threads, OldTorch: s.OldTorch, Run: s.Run, Given: given, Sources: s.Sources,
 		Options: engine.Options{Rendezvous: r.Rendezvous, MinNodes: r.MinNodes, Restarts: r.Restarts - here,
 			ParameterServers: r.ParameterServers, Evaluator: r.Evaluator},
 	})
@@ -56,6 +62,28 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 		made.Notes = append(made.Notes, restartNote(p, here))
 	}
 	return made, nil
+}
+
+// Nodes is how many nodes the run of a profile has: those of its cluster, and one for
+// the head of a cluster that the service starts for the engine and that has several.
+func Nodes(p *profiles.Profile) int {
+	if n := p.Nodes(); n < 2 || !slices.Contains(providers.Named(p.Provider).Clusters, engineAsked(p)) {
+		return n
+	}
+	return p.Machines.Count + 1
+}
+
+// engineAsked is the engine of a profile as far as it says: by name, or by the launcher
+// that its command begins with.
+func engineAsked(p *profiles.Profile) string {
+	words, err := engine.Split(p.Run.Command)
+	if err != nil || engine.Resolve(p.Run.Engine, true) == engine.Resolve(p.Run.Engine, false) {
+		return p.Run.Engine
+	}
+	if found := engine.Launcher(words); found != "" {
+		return found
+	}
+	return p.Run.Engine
 }
 
 // RestartsHere is how often dlwb itself starts a run again that has failed; 0: never,

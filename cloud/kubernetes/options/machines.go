@@ -58,11 +58,12 @@ const (
 	TFJob      = "tfjob"
 	MPIJob     = "mpijob"
 	TrainJob   = "trainjob"
+	RayJob     = "rayjob"
 	Job        = "job"
 )
 
 // Kinds are the words of machines.kind.
-var Kinds = []string{Auto, PyTorchJob, TFJob, MPIJob, TrainJob, Job}
+var Kinds = []string{Auto, PyTorchJob, TFJob, MPIJob, TrainJob, RayJob, Job}
 
 // DefaultGPU is the resource that the device plugin of NVIDIA gives out.
 const DefaultGPU = "nvidia.com/gpu"
@@ -70,6 +71,10 @@ const DefaultGPU = "nvidia.com/gpu"
 // DefaultImage is what stands for the alias pytorch: the image of Kubeflow's own
 // runtime for PyTorch.
 const DefaultImage = "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
+
+// DefaultRayImage stands for the alias where Ray runs: Ray's own image, which has no
+// PyTorch.
+const DefaultRayImage = "rayproject/ray:2.54.0-gpu"
 
 // DefaultRuntime is the runtime for PyTorch that comes with Kubeflow.
 const DefaultRuntime = "torch-distributed"
@@ -82,7 +87,7 @@ var table = []about.Option{
 		Doc: "The namespace; without it, the context's.", Example: "team-a",
 		Place: about.In(func(m *Machines) *string { return &m.Namespace })},
 	{Key: "machines.kind", Also: []string{"job_kind"},
-		Doc:     "What the job becomes: `pytorchjob`, `tfjob`, `mpijob`, `trainjob`, `job` (an indexed Job); without it, or with `auto`, the first of these that fits the engine, that the cluster has and that is alive.",
+		Doc:     "What the job becomes: `pytorchjob`, `tfjob`, `mpijob`, `rayjob`, `trainjob`, `job` (an indexed Job); without it, or with `auto`, the first of these that fits the engine, that the cluster has and that is alive.",
 		Example: PyTorchJob, Place: about.In(func(m *Machines) *string { return &m.Kind })},
 	{Key: "machines.gpus", Asked: true, Kind: about.Count, Min: 0, Max: 64, Default: "0",
 		Doc: "How many GPUs each node, or pod, gets; 0: none.", Example: "4",

@@ -156,12 +156,28 @@ func (k *Kubelet) once(p *pod, c *core.Container, ct *container) core.ContainerS
 		end.Message = string(text[:min(len(text), 4096)])
 	}
 	if err != nil {
+		if end.Message == "" && c.TerminationMessagePolicy == core.TerminationMessageFallbackToLogsOnError {
+			end.Message = lastOf(ct.log)
+		}
 		end.Reason, end.ExitCode = "Error", codeOf(err)
 		if oom(p.dir, c.Name) {
 			end.Reason = "OOMKilled"
 		}
 	}
 	return end
+}
+
+// lastOf is the end of a log, as a kubelet puts it into the status: two kilobytes of what
+// was printed.
+func lastOf(log string) string {
+	text, _ := os.ReadFile(log)
+	var said strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if words := strings.SplitN(line, " ", 4); len(words) == 4 {
+			said.WriteString(words[3])
+		}
+	}
+	return said.String()[max(0, said.Len()-2048):]
 }
 
 // oom reports whether the kernel has ended the container for lack of memory: a
