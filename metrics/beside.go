@@ -113,6 +113,30 @@ func (s *scanner) glued(key string, end int) bool {
 	return true
 }
 
+// isLetter reports whether a name is a letter that may be one of a quantity: not of a clock, a
+// step or a level.
+func isLetter(name string) bool {
+	return len(name) == 1 && lexis.IsLetter(name[0]) && strings.IndexByte("eistwhmEISTWHM_", name[0]) < 0
+}
+
+// fewestTiles are the pairs that tell that a line has nothing but pairs.
+const fewestTiles = 3
+
+// tiled reports whether the line is a row of pairs of a name and a number, with only
+// blanks between: "iter  1 f 1.373e+02 |g| 4.752e+01 CG   2".
+func (s *scanner) tiled() bool {
+	n := 0
+	for word := range strings.FieldsSeq(s.line[s.from:]) {
+		f, ok := lexis.Number(word, 0)
+		name := strings.TrimLeft(word, "|")
+		if n%2 == 1 && (!ok || f.Next != len(word)) || n%2 == 0 && (name == "" || !lexis.IsLetter(name[0])) {
+			return false
+		}
+		n++
+	}
+	return n >= 2*fewestTiles && n%2 == 0
+}
+
 // noun is the name that the value before a bare split had: what was said of one
 // split is said of the next, when only a comma stands between.
 func (s *scanner) noun(start int) string {

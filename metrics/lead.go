@@ -3,6 +3,7 @@ package metrics
 import (
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
@@ -70,7 +71,7 @@ func behindBranch(line string) string {
 		return line
 	}
 	for _, branch := range [...]string{"┌ ", "│ ", "├ ", "└ ", "╭ ", "╰ "} {
-		if rest, ok := strings.CutPrefix(line, branch); ok && !strings.ContainsAny(rest, walls) {
+		if rest, ok := strings.CutPrefix(line, branch); ok && !strings.ContainsAny(rest, grid.Walls) {
 			return rest
 		}
 	}
@@ -193,7 +194,7 @@ func (s *scanner) rateAlone() {
 // atStep reads "Training loss (for one batch) at step 200: 1.2", whose step
 // begins at start and ends at next.
 func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
-	name, of := strings.CutSuffix(s.line[:start], " at ")
+	name, of := strings.CutSuffix(s.line[min(s.from, start):start], " at ")
 	if !of || next >= len(s.line) || len(s.found.values) > 0 {
 		return v, 0, false
 	}
@@ -211,8 +212,27 @@ func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
 	}
 	v.figure, ok = lexis.Number(s.line, lexis.SkipBlanks(s.line, next+1))
 	v.term = s.names.term(name, "")
-	return v, v.figure.Next, ok && v.kind >= weak && v.show != "" && v.Real && lexis.StandsAlone(s.line, v.figure.Next)
+	return v, v.figure.Next, ok && (v.kind >= weak || v.kind == unknown && v.term.split != "") && v.show != "" && v.Real && lexis.StandsAlone(s.line, v.figure.Next)
 }
+
+// countedBefore reads the number that stands as an ordinal before a word that counts: "This is
+// 1-th epoch", "2nd epoch".
+func countedBefore(before string) (c counter, ok bool) {
+	end := strings.TrimRight(before, " -")
+	if len(end) < 3 || len(end) == len(before) || !ordinalEnds[end[len(end)-2:]] {
+		return c, false
+	}
+	number := strings.TrimSuffix(end[:len(end)-2], "-")
+	at := len(strings.TrimRight(number, "0123456789"))
+	if at == len(number) || at > 0 && number[at-1] != ' ' {
+		return c, false
+	}
+	c, next, ok := ofTotal(number, at)
+	return c, ok && next == len(number)
+}
+
+// ordinalEnds are what stands behind a number that is one of a row.
+var ordinalEnds = set("st nd rd th")
 
 // ordinal reads "第3轮", whose number is inside the word that counts.
 func (s *scanner) ordinal(key string, end int) bool {

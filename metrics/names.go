@@ -25,7 +25,7 @@ const (
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
 		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
-	weak: `error err map return returns score precision recall prec dice r2 iou ap ar improve cost`,
+	weak: `fitness error err map return returns score precision recall prec dice r2 iou ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl temperature beta speed tflops tflop variance`,
 	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
@@ -175,6 +175,9 @@ func understand(phrase, said string) term {
 		return t
 	}
 	t.name(base, said)
+	if t.average && t.kind == never && lengths[strings.ToLower(base)] { // of episodes, of answers
+		t.kind, t.show = unknown, "average_"+base
+	}
 	if t.kind == unknown && base != "" && !t.bareSplit && strings.EqualFold(fields[0], "current") { // the minimum so far is another than that of the step
 		t.name(fields[0]+"_"+base, said)
 	}
@@ -364,6 +367,7 @@ func classifyParts(parts []string) kind {
 		case i == 0 && (notNow[p] || (p == "max" || p == "min") && len(parts) > 1 && !ofEpisodes(parts)):
 			return never
 		case last && (p == "total" || parted[strings.TrimRight(p, "0123456789")]) && best == score: // loss/train/total, loss_head1
+		case last && lengths[p] && ofEpisodes(parts): // what an episode came to
 		case last && k == never && !((p == "max" || p == "min") && ofEpisodes(parts)):
 			return never
 		case k >= weak:
@@ -378,11 +382,14 @@ func classifyParts(parts []string) kind {
 	return best
 }
 
-// ofEpisodes reports whether a name is that of a reward: the least and the most
+// lengths are words for how long something is.
+var lengths = set("len length")
+
+// ofEpisodes reports whether a name is that of an episode's reward or of the episode: the least and the most
 // of some episodes say how they are spread, and are no bounds that were set.
 func ofEpisodes(parts []string) bool {
 	for _, p := range parts {
-		if p == "reward" || p == "return" || p == "rew" {
+		if p == "reward" || p == "return" || p == "rew" || p == "ep" || p == "episode" {
 			return true
 		}
 	}

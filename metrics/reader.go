@@ -410,6 +410,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 			return false
 		}
 		r.heading.record = len(f.counters) > 0
+		if r.heading.record && f.pass.total == 0 && f.split != "" && f.split != "train" { // "Validation Results - Epoch: 1"
+			r.heading.split = f.split
+		}
 	}
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))

@@ -43,6 +43,7 @@ type scanner struct {
 	line      string
 	found     found
 	before    string // the word before the present one, when only a blank is between
+	from      int    // where the message begins
 	phrase    int    // where the words began that may belong to the present name
 	split     string // said right before: "val loss"
 	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
@@ -69,7 +70,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
+	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, line: line, sticky: said, assumed: assumed, from: i, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
@@ -101,7 +102,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	s.found.split = s.sticky
 	scored := false
 	for _, v := range s.found.values {
-		scored = scored || v.kind == score
+		scored = scored || v.kind == score || v.kind == weak && !v.blank
 	}
 	if len(s.found.values) == 0 && len(s.found.counters) == 1 {
 		s.rateAlone()
@@ -190,6 +191,12 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	sep, at := separator(s.line, at)
 	c, next, ok := s.counter(key, sep, at)
 	if !ok {
+		if c, ok = countedBefore(s.line[:end-len(key)]); ok {
+			c.unit = u
+			s.found.counters = append(s.found.counters, c)
+			s.mark(key)
+			return end, true
+		}
 		if _, plural := unitOf(key); plural { // "Val steps: 4" is how many there were
 			return 0, false
 		}
@@ -334,6 +341,9 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.kind == never && v.show == "total" && v.Real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
 		v.kind = unknown
 	}
+	if v.kind == never && v.Real && isLetter(v.show) && (!v.blank || s.tiled()) { // D: 0.5, f 12.5
+		v.kind = unknown
+	}
 	if v.weak && v.term.split != "" && !v.Real {
 		v.kind = weak
 	}
@@ -342,7 +352,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	if v.blank && v.kind < measure {
-		if !v.Real || v.bareSplit && len(s.found.counters) == 0 || !s.endsColumn(v.Next) || len(v.show) < 2 {
+		if !v.Real || v.bareSplit && len(s.found.counters) == 0 || !s.endsColumn(v.Next) || len(v.show) < 2 && !s.tiled() {
 			return false
 		}
 		v.doubt = true

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
 )
@@ -22,10 +23,12 @@ type tables struct {
 	waited  int
 	evals   bool // rows are of classes: that of all counts
 	section string
-	guess   []string // the cells of a line that may be a header, until the next
-	guessed bool     // nothing but its form told the header
-	comma   byte     // what is between the cells; 0: bars or wide gaps
-	splits  []string // of the columns, of a table whose rows are metrics
+	guess   []string     // the cells of a line that may be a header, until the next
+	guessed bool         // nothing but its form told the header
+	comma   byte         // what is between the cells; 0: bars or wide gaps
+	top     string       // the line of the guess,
+	ruled   grid.Columns // and where a rule below it says that the columns begin
+	splits  []string     // of the columns, of a table whose rows are metrics
 	rows    []row
 }
 
@@ -39,32 +42,6 @@ type row struct {
 	value float64
 	real  bool
 	in    string // the section
-}
-
-// walls stand between the cells of a table that is drawn.
-const walls = "|│┃║"
-
-// cells cuts a line at bars, or at tabs and wider gaps.
-func cells(line string) []string {
-	var out []string
-	if strings.ContainsAny(line, walls) {
-		for _, c := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(walls, r) }) {
-			out = append(out, strings.TrimSpace(c))
-		}
-		return out
-	}
-	start := -1
-	for i := 0; i <= len(line); i++ {
-		gap := i == len(line) || line[i] == '\t' || line[i] == ' ' && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t')
-		switch {
-		case gap && start >= 0:
-			out = append(out, line[start:i])
-			start = -1
-		case !gap && start < 0 && line[i] != ' ' && line[i] != '\t':
-			start = i
-		}
-	}
-	return out
 }
 
 // firstColumns are what the first column of a table of results is called.
@@ -86,12 +63,12 @@ func mayBeHeader(line string) bool {
 	if _, ok := firstColumns[strings.ToLower(line[i:end])]; !ok {
 		return false
 	}
-	return end < len(line) && (line[end] == '\t' || strings.HasPrefix(line[end:], "  ") || strings.ContainsAny(line[end:], walls))
+	return end < len(line) && (line[end] == '\t' || strings.HasPrefix(line[end:], "  ") || strings.ContainsAny(line[end:], grid.Walls))
 }
 
 // header takes a line as the header of the rows to come.
 func (t *tables) header(line string, names understood) bool {
-	found := cells(line)
+	found := grid.Cells(line)
 	if len(found) < 2 || len(found) > mostColumns {
 		return false
 	}
@@ -131,14 +108,17 @@ func (t *tables) header(line string, names understood) bool {
 	if scores == 0 && !(columns[0].unit == unitEpoch && strings.HasSuffix(strings.ToLower(found[1]), "mem")) {
 		return false
 	}
-	t.columns, t.waited, t.evals, t.guessed, t.comma = columns, 0, evals, false, 0
+	t.columns, t.waited, t.evals, t.guessed, t.comma, t.ruled = columns, 0, evals, false, 0, nil
 	return true
 }
 
 // cut cuts a row as its header was cut.
 func (t *tables) cut(line string) []string {
+	if t.ruled != nil {
+		return t.ruled.Cut(line)
+	}
 	if t.comma == 0 {
-		return cells(line)
+		return grid.Cells(line)
 	}
 	got := strings.Split(line, string(t.comma))
 	for i := range got {
@@ -170,7 +150,7 @@ func (t *tables) mayBeGuessed(line string) {
 		return
 	}
 	before := t.comma
-	t.comma = comma
+	t.comma, t.ruled = comma, nil
 	found := t.cut(line)
 	if len(found) < fewestCells || len(found) > mostColumns {
 		t.comma = before
@@ -183,7 +163,7 @@ func (t *tables) mayBeGuessed(line string) {
 			return
 		}
 	}
-	t.guess, t.columns = nil, nil
+	t.guess, t.columns, t.top = nil, nil, strings.Clone(line)
 	for _, name := range found {
 		t.guess = append(t.guess, strings.Clone(name))
 	}
@@ -193,6 +173,7 @@ func (t *tables) mayBeGuessed(line string) {
 // first, and numbers in most of the other cells. A rule between the two is passed.
 func (t *tables) proven(line string, names understood) {
 	if strings.Trim(line, " -=+|:─━┼") == "" {
+		t.rule(line)
 		return
 	}
 	guess := t.guess
@@ -201,7 +182,7 @@ func (t *tables) proven(line string, names understood) {
 	if len(got) != len(guess) {
 		return
 	}
-	if strings.ContainsAny(line, walls) && !slices.ContainsFunc(got, isNumber) { // the names go on
+	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, isNumber) { // the names go on
 		for i, more := range got {
 			guess[i] = strings.TrimSpace(guess[i] + " " + strings.Clone(more))
 		}
@@ -218,6 +199,9 @@ func (t *tables) proven(line string, names understood) {
 	}
 	reals, numbers := 0, 0
 	for _, cell := range got[1:] {
+		if numbersOf(cell) > 1 { // columns that are a blank apart: none can be told
+			return
+		}
 		if f, ok := ofCell(cell); ok {
 			numbers++
 			if f.Real {
@@ -243,6 +227,28 @@ func (t *tables) proven(line string, names understood) {
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
 }
 
+// rule takes the line between a header and its rows: names and numbers that are only a blank
+// apart are cut where its dashes are.
+func (t *tables) rule(line string) {
+	ruled := grid.Ruled(line)
+	names := ruled.Cut(t.top)
+	if len(names) < fewestCells || slices.Contains(names, "") || slices.Equal(names, t.guess) {
+		return
+	}
+	t.guess, t.ruled = names, ruled
+}
+
+// numbersOf is how many numbers a cell has that has nothing else.
+func numbersOf(cell string) (n int) {
+	for one := range strings.FieldsSeq(cell) {
+		if !isNumber(one) {
+			return 0
+		}
+		n++
+	}
+	return n
+}
+
 // isNumber reports whether a cell has a number.
 func isNumber(cell string) bool {
 	_, ok := ofCell(cell)
@@ -255,7 +261,7 @@ var ofThings = set("id ids pid uid rank worker node gpu device class index idx l
 
 // ofSettings are names that stand in a sentence for what was set. A column of
 // rows that count has what was measured.
-var ofSettings = set("target goal value min max")
+var ofSettings = set("target goal value min max best")
 
 // measured lets the values of a column prove themselves whose name alone says
 // nothing in a table: a letter, or what stands in a sentence for a setting, also
@@ -274,7 +280,7 @@ func (t *tables) splitHeader(line string) bool {
 		return false
 	}
 	var found []string
-	for _, c := range cells(line) {
+	for _, c := range grid.Cells(line) {
 		split := splits[strings.ToLower(c)]
 		if split == "" {
 			return false
@@ -290,7 +296,7 @@ func (t *tables) splitHeader(line string) bool {
 
 // splitRow takes a row of such a table; any other line ends it.
 func (t *tables) splitRow(s *scanner, line string) (found, bool) {
-	got := cells(line)
+	got := grid.Cells(line)
 	if len(got) != len(t.splits)+1 || got[0] == "" || strings.ContainsAny(got[0], " =:") {
 		t.splits = nil
 		return found{}, false
@@ -390,7 +396,7 @@ func (t *tables) box(line string) (inside, ended bool) {
 	if !bar {
 		return false, len(t.rows) > 0
 	}
-	got := cells(rest)
+	got := grid.Cells(rest)
 	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) && !isRow(got) || len(got) == len(t.columns)) {
 		return false, false
 	}
