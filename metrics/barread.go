@@ -69,7 +69,7 @@ func (r *Reader) bar(b bar, rank int) {
 	place, said := barPlace(b.title)
 	f := r.scanner.scanAs(b.body, 0, said, strings.ContainsAny(b.body, "=:"))
 	if len(f.values) == 0 { // torchtune's "1|10|Loss: 1.2"
-		f = r.scanner.scan(b.title, 0, said)
+		f = r.scanner.scanAs(b.title, 0, said, strings.ContainsAny(b.title, "=:("))
 	}
 	if len(f.values) == 0 {
 		r.silentBar(b, place)
@@ -176,7 +176,7 @@ func (r *Reader) isSteady(values []value) bool {
 			return false
 		}
 		s := r.series[v.show]
-		fresh = fresh || v.kind >= weak && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
+		fresh = fresh || (v.kind >= weak || v.kind == unknown) && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
 	}
 	return fresh
 }

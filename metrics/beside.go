@@ -34,7 +34,7 @@ func (s *scanner) bracketed(start, end int) int {
 		}
 		named = behind
 	}
-	sep, at := separator(line, named)
+	sep, at := lexis.Separator(line, named)
 	if sep == 0 {
 		return 0
 	}

@@ -349,6 +349,7 @@ func (c *counters) take(found []counter) Axis {
 		c.anew, c.perEpoch = true, total
 		c.base += total
 		c.step(n, total)
+	case c.anew && total == 0 && c.perEpoch > 0 && n > c.perEpoch && n == c.progress.Step: // the bar counts in the epoch, this line through the run
 	default:
 		c.step(n, total)
 	}

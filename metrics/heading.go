@@ -181,7 +181,7 @@ func isPair(line string) bool {
 	for end < len(line) && lexis.IsKeyByte(line[end]) {
 		end++
 	}
-	sep, _ := separator(line, end)
+	sep, _ := lexis.Separator(line, end)
 	return i > 0 && end > i && (sep == ':' || sep == '=')
 }
 
@@ -198,7 +198,7 @@ func isAlone(line string) bool {
 		}
 		end++
 	}
-	sep, at := separator(line, end)
+	sep, at := lexis.Separator(line, end)
 	if sep == 0 || sep == ' ' || end-i > longestName {
 		return false
 	}

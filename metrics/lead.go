@@ -179,7 +179,7 @@ func (s *scanner) rateAlone() {
 	}
 	at := lexis.SkipBlanks(s.line, c.at+colon+1)
 	f, ok := lexis.Number(s.line, at)
-	if !ok || !isRateUnit(s.line, f.Next) {
+	if !ok || !lexis.IsRateUnit(s.line, f.Next) {
 		return
 	}
 	start := lexis.SkipBlanks(s.line, f.Next)

@@ -25,7 +25,7 @@ const (
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
 		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
-	weak: `fitness error err map return returns score precision recall prec dice r2 iou ap ar improve cost`,
+	weak: `error err map return returns score precision recall prec dice r2 iou ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl temperature beta speed tflops tflop variance`,
 	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
@@ -351,6 +351,8 @@ func classifyParts(parts []string) kind {
 				k = score
 			} else if k == unknown && (strings.HasSuffix(p, "loss") || strings.HasSuffix(p, "acc")) { // vloss, binacc
 				k = score
+			} else if k == unknown && strings.HasSuffix(p, "len") { // rlen, seqlen
+				k = never
 			}
 		}
 		if p == "since" && i > 0 && words[parts[i-1]] == never { // seconds_since_start

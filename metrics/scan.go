@@ -27,6 +27,7 @@ type value struct {
 	meanAt  int
 	hasMean bool
 	blank   bool   // only a blank stood between the two
+	paired  bool   // the two are a pair in brackets: ('loss', 0.5)
 	list    bool   // the first of several
 	rate    bool   // a unit such as samples/sec follows
 	sure    bool   // a metric at first sight
@@ -80,7 +81,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		if end < 0 {
 			break
 		}
-		if last < 0 || !continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before) {
+		if last < 0 || !lexis.Continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before) {
 			s.before, s.split, s.phrase = "", "", start
 		}
 		if start == lexis.SkipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
@@ -102,7 +103,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	s.found.split = s.sticky
 	scored := false
 	for _, v := range s.found.values {
-		scored = scored || v.kind == score || v.kind == weak && !v.blank
+		scored = scored || v.kind == score || !v.blank && v.Real && (v.kind == weak || v.kind == unknown)
 	}
 	if len(s.found.values) == 0 && len(s.found.counters) == 1 {
 		s.rateAlone()
@@ -130,7 +131,7 @@ func (s *scanner) key(start, end int) int {
 		}
 	}
 	key := line[start:end]
-	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && lexis.IsKeyByte(line[start-2]) || isUnitOf(line, start, end) {
+	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && lexis.IsKeyByte(line[start-2]) || lexis.IsUnitOf(line, start, end) {
 		return end
 	}
 	if next, ok := s.counted(key, end); ok {
@@ -142,11 +143,11 @@ func (s *scanner) key(start, end int) int {
 	if next := s.bracketed(start, end); next > 0 {
 		return next
 	}
-	named := nameEnd(line, end)
+	named := lexis.NameEnd(line, end)
 	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
 		named++
 	}
-	sep, at := separator(line, s.behindNote(line, named))
+	sep, at := lexis.Separator(line, s.behindNote(line, named))
 	if sep != 0 {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
 			return s.behind(v.Next)
@@ -188,7 +189,7 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 			}
 		}
 	}
-	sep, at := separator(s.line, at)
+	sep, at := lexis.Separator(s.line, at)
 	c, next, ok := s.counter(key, sep, at)
 	if !ok {
 		if c, ok = countedBefore(s.line[:end-len(key)]); ok {
@@ -304,11 +305,11 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 // accept takes a value of the phrase before named, when it can be one.
 func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 	line := s.line
-	v.rate = isRateUnit(line, v.Next)
+	v.rate = lexis.IsRateUnit(line, v.Next)
 	if !v.rate && lexis.HasUnit(line, v.Next) && !(sep == ' ' && v.Real && lexis.LeastBehind(line, v.Next)) || v.IsIndex(line) {
 		return false
 	}
-	v.blank = sep == ' '
+	v.blank, v.paired = sep == ' ', sep == ','
 	return s.value(start, named, *v)
 }
 
@@ -396,7 +397,7 @@ func (s *scanner) endsColumn(i int) bool {
 		return line[at] == '-' || line[at] == '(' || line[at] == '['
 	}
 	for range 3 { // of several words
-		sep, value := separator(line, end)
+		sep, value := lexis.Separator(line, end)
 		if sep == 0 {
 			return false
 		}
@@ -457,7 +458,7 @@ func (s *scanner) context(key string, start, end int) {
 		s.aside = split
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
-	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || isLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
+	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || lexis.IsLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
