@@ -31,6 +31,7 @@ type bars struct {
 	wholeAt, wholeTotal float64            // epoch and length of the last bar of an epoch
 	stale               map[string]float64 // values of validation that were seen last
 	last                lastFrame
+	whole               string // the title, but for numbers, of the bar that came to its end last
 }
 
 // lastFrame is where a bar was, and in which epoch.
@@ -402,6 +403,13 @@ func (r *Reader) barTake() Axis {
 		step.n = min(step.n+1, step.total)
 	}
 	step.inEpoch = p.epoch.unit == unitEpoch || r.counters.hasEpoch
+	if p.epoch.unit != unitEpoch && !r.counters.hasEpoch {
+		title := strings.Trim(p.frame.title, "0123456789.")
+		step.restarts = title == p.whole // the bar that has come to its end begins anew
+		if p.frame.n == p.frame.total {
+			p.whole = strings.Clone(title)
+		}
+	}
 	if p.epoch.unit != unitEpoch && p.through(r.counters.progress.Epoch) {
 		step.inEpoch, step.global = false, true
 	}

@@ -119,6 +119,13 @@ func isLetter(name string) bool {
 	return len(name) == 1 && lexis.IsLetter(name[0]) && strings.IndexByte("eistwhmEISTWHM_", name[0]) < 0
 }
 
+// isCell reports whether the present name and its number, which ends at i, are all that stands
+// between two bars: "| total 0.5 |".
+func (s *scanner) isCell(i int) bool {
+	before, behind := strings.TrimRight(s.line[:s.phrase], " "), strings.TrimLeft(s.line[i:], " ")
+	return strings.HasSuffix(before, "|") && (behind == "" || behind[0] == '|')
+}
+
 // fewestTiles are the pairs that tell that a line has nothing but pairs.
 const fewestTiles = 3
 
@@ -126,10 +133,10 @@ const fewestTiles = 3
 // blanks between: "iter  1 f 1.373e+02 |g| 4.752e+01 CG   2".
 func (s *scanner) tiled() bool {
 	n := 0
-	for word := range strings.FieldsSeq(s.line[s.from:]) {
+	for word := range strings.FieldsSeq(s.line[s.phrase:]) {
 		f, ok := lexis.Number(word, 0)
 		name := strings.TrimLeft(word, "|")
-		if n%2 == 1 && (!ok || f.Next != len(word)) || n%2 == 0 && (name == "" || !lexis.IsLetter(name[0])) {
+		if n%2 == 1 && (!ok || f.Next != len(word)) && word != "True" && word != "False" || n%2 == 0 && (name == "" || !lexis.IsLetter(name[0])) {
 			return false
 		}
 		n++

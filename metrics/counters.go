@@ -16,6 +16,8 @@ type counter struct {
 	restarts bool // "batch 3/10", which begins anew when it has come to its end
 	vague    bool // "steps: 10", which counts only beside a score
 
+	numbered bool // "batch number = 3": no size of one
+
 	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
 
 	at, totalAt int     // where the numbers stand
@@ -71,8 +73,10 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if opened {
 		at = lexis.SkipBlanks(s.line, at+1)
 	}
+	before := at
 	at = behindNo(s.line, at)
 	c, next, ok := ofTotal(s.line, at)
+	c.numbered = at > before
 	c.unit = u
 	c.global = isGlobal(key)
 	c.inEpoch, c.restarts = u == unitBatch, u == unitBatch && c.total > 0
@@ -274,7 +278,7 @@ func positions(found []counter, scored bool) []counter {
 		hasEpoch = hasEpoch || c.unit == unitEpoch
 	}
 	for _, c := range found {
-		if (c.unit != unitBatch || hasEpoch || c.total > 0) && (scored || !c.vague) {
+		if (c.unit != unitBatch || hasEpoch || c.total > 0 || c.numbered) && (scored || !c.vague) {
 			kept = append(kept, c)
 		}
 	}
@@ -326,7 +330,7 @@ func (c *counters) take(found []counter) Axis {
 		if f.unit == unitEpoch {
 			c.epoch(f.n, f.total)
 			axis = max(axis, AxisEpoch)
-		} else if best < 0 || c.hasStep && !f.inEpoch && int64(f.n) == c.raw || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
+		} else if best < 0 || c.hasStep && !f.inEpoch && int64(f.n) == c.raw && int64(found[best].n) != c.raw+max(c.stride, 1) || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
 			best = i
 		}
 	}

@@ -25,9 +25,9 @@ const (
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
 		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
-	weak: `error err map return returns score precision recall prec dice r2 iou ap ar improve cost`,
+	weak: `error err map return returns score precision recall prec dice r2 l1 l2 iou ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
-		entropy kl temperature beta speed tflops tflop variance`,
+		entropy kl kld temperature beta speed tflops tflop variance`,
 	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
 		rank world seed pid port version gpu gpus cuda xpu hpu tpu mps device devices size sizes id ids uid host line lineno
 		worker workers thread threads proc procs node nodes core cores cpu cpus epoch epochs ep step steps iter iters
@@ -55,7 +55,7 @@ func table(lists map[kind]string) map[string]kind {
 
 // counts are first parts of names that make them a number of things, unless
 // they are the name of a score.
-var counts = set(`num n max min total nproc save number`)
+var counts = set(`num nb n max min total nproc save number`)
 
 // parted are what a model or a job has several of, each with a loss of its own.
 var parted = set(`head layer block task node device rank worker`)
@@ -362,6 +362,9 @@ func classifyParts(parts []string) kind {
 		if last && best >= weak && (p == "step" || p == "epoch") { // Lightning's train_loss_step
 			break
 		}
+		if p == "best" && i > 0 && !last { // save_best_score
+			return never
+		}
 		if p == "cost" && len(parts) > 1 { // reader_cost
 			return never
 		}
@@ -378,7 +381,7 @@ func classifyParts(parts []string) kind {
 			best = max(best, k)
 		}
 	}
-	if best < weak && counts[parts[0]] {
+	if best < weak && counts[parts[0]] && !(best == measure && parts[0] == "total") {
 		return never
 	}
 	return best

@@ -287,7 +287,11 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.bar(b, rank)
 		return true
 	}
-	if r.table(rest, rank) {
+	if tentative && (r.tables.guess != nil || r.tables.guessed) { // "0: " may be where a row is
+		if r.table(line, unlabelled) {
+			return true
+		}
+	} else if r.table(rest, rank) {
 		return true
 	}
 	return r.message(line, rest, rank, tentative, hash)

@@ -339,6 +339,9 @@ func (s *scanner) value(start, end int, v value) bool {
 			return false
 		}
 	}
+	if v.blank && v.Real && s.isCell(v.Next) {
+		v.blank = false
+	}
 	if v.kind == never && v.show == "total" && v.Real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
 		v.kind = unknown
 	}

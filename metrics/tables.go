@@ -118,7 +118,13 @@ func (t *tables) cut(line string) []string {
 		return t.ruled.Cut(line)
 	}
 	if t.comma == 0 {
-		return grid.Cells(line)
+		got := grid.Cells(line)
+		if n := max(len(t.guess), len(t.columns)); n > len(got) { // a sign fills the gap, or the wall is behind the first only
+			if all := strings.Fields(strings.ReplaceAll(line, "|", " ")); len(all) == n && numbersOf(strings.Join(all, " ")) == n {
+				return all
+			}
+		}
+		return got
 	}
 	got := strings.Split(line, string(t.comma))
 	for i := range got {
@@ -176,11 +182,17 @@ func (t *tables) proven(line string, names understood) {
 		t.rule(line)
 		return
 	}
-	guess := t.guess
+	guess, got := t.guess, t.cut(line)
 	t.guess = nil
-	got := t.cut(line)
+	if len(got) == len(guess)+1 && strings.HasSuffix(got[0], ":") { // rows have a number before them that no column names
+		guess = slices.Insert(guess, 0, "#")
+	}
 	if len(got) != len(guess) {
 		return
+	}
+	counts := 0
+	if tookCell(got[0]) {
+		counts = 1
 	}
 	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, isNumber) { // the names go on
 		for i, more := range got {
@@ -194,7 +206,7 @@ func (t *tables) proven(line string, names understood) {
 	if names := strings.ToLower(guess[0]); ofThings[names] || strings.HasSuffix(names, "_id") {
 		return
 	}
-	if c, next, ok := ofTotal(got[0], 0); !ok || next != len(got[0]) || c.n != float64(int64(c.n)) {
+	if c, next, ok := ofTotal(got[counts], 0); !ok || next != len(strings.TrimSuffix(got[counts], ":")) || c.n != float64(int64(c.n)) {
 		return
 	}
 	reals, numbers := 0, 0
@@ -220,7 +232,7 @@ func (t *tables) proven(line string, names understood) {
 			columns[i].unit = unitStep
 		}
 	}
-	columns[0].unit = unitStep
+	columns[counts].unit = unitStep
 	if strings.HasPrefix(strings.ToLower(guess[0]), "ep") {
 		columns[0].unit = unitEpoch
 	}
@@ -236,6 +248,17 @@ func (t *tables) rule(line string) {
 		return
 	}
 	t.guess, t.ruled = names, ruled
+}
+
+// tookCell reports whether a cell tells how long something took: 0:01:02, 00s12, 1h02m.
+func tookCell(cell string) bool {
+	marks := 0
+	for i := 1; i+1 < len(cell); i++ {
+		if strings.IndexByte(":hms", cell[i]) >= 0 && lexis.IsDigit(cell[i-1]) && lexis.IsDigit(cell[i+1]) {
+			marks++
+		}
+	}
+	return marks > 0 && strings.Trim(cell, "0123456789:.hms") == ""
 }
 
 // numbersOf is how many numbers a cell has that has nothing else.
@@ -267,6 +290,7 @@ var ofSettings = set("target goal value min max best")
 // nothing in a table: a letter, or what stands in a sentence for a setting, also
 // behind what it is of (f_min).
 func (c *column) measured(name string) {
+	name = strings.Trim(name, "|")
 	last := strings.ToLower(name[strings.LastIndexAny(name, "_ ")+1:])
 	if c.kind == never && (len(name) == 1 && lexis.IsLetter(name[0]) || ofSettings[last]) {
 		c.kind, c.show = unknown, tidy(name)
@@ -353,7 +377,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		c := t.columns[i]
 		if c.unit != noUnit {
 			n, next, ok := ofTotal(cell, 0)
-			if !ok || next != len(cell) {
+			if !ok || next != len(strings.TrimSuffix(cell, ":")) {
 				return found{}, false
 			}
 			n.unit, n.global = c.unit, c.unit == unitStep

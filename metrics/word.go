@@ -35,8 +35,8 @@ func (s *scanner) behindNote(line string, i int) int {
 	if !strings.HasPrefix(line[i:], " (") || i+3 >= len(line) || !lexis.IsLetter(line[i+2]) {
 		return i
 	}
-	close := strings.IndexByte(line[i:min(len(line), i+24)], ')')
-	if close < 0 || i+close+1 >= len(line) || line[i+close+1] != ' ' {
+	close := strings.IndexByte(line[i:min(len(line), i+28)], ')')
+	if close < 0 || i+close+1 >= len(line) || line[i+close+1] != ' ' && line[i+close+1] != ':' {
 		return i
 	}
 	for _, c := range []byte(line[i+2 : i+close]) {
@@ -44,7 +44,7 @@ func (s *scanner) behindNote(line string, i int) int {
 			return i
 		}
 	}
-	if at := lexis.SkipBlanks(line, i+close+1); at < len(line) && lexis.IsDigit(line[at]) {
+	if at := lexis.SkipBlanks(line, i+close+1); at < len(line) && (lexis.IsDigit(line[at]) || line[at] == ':') {
 		return i + close + 1
 	}
 	return i

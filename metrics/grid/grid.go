@@ -13,7 +13,7 @@ const fewestRuled = 3
 // Cells cuts a line at walls, or at tabs and wider gaps.
 func Cells(line string) []string {
 	var out []string
-	if strings.ContainsAny(line, Walls) {
+	if strings.ContainsAny(line, Walls) && !isNorms(line) {
 		for _, c := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(Walls, r) }) {
 			out = append(out, strings.TrimSpace(c))
 		}
@@ -31,6 +31,25 @@ func Cells(line string) []string {
 		}
 	}
 	return out
+}
+
+// isNorms reports whether all walls of a line are those around a word, as in "i    f     |g|": what
+// is between is the name of a norm.
+func isNorms(line string) bool {
+	for {
+		open := strings.IndexByte(line, '|')
+		if open < 0 {
+			return !strings.ContainsAny(line, Walls)
+		}
+		end := strings.IndexByte(line[open+1:], '|')
+		if end < 1 || strings.ContainsAny(line[open+1:open+1+end], " \t") || open > 0 && line[open-1] != ' ' {
+			return false
+		}
+		line = line[open+1+end+1:]
+		if line != "" && line[0] != ' ' {
+			return false
+		}
+	}
 }
 
 // Columns are where the columns of a table begin.
