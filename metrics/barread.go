@@ -31,6 +31,7 @@ type bars struct {
 	wholeAt, wholeTotal float64            // epoch and length of the last bar of an epoch
 	stale               map[string]float64 // values of validation that were seen last
 	last                lastFrame
+	closed, anew        bool   // the frame that is held ended its row; and is of another bar than the one before
 	whole               string // the title, but for numbers, of the bar that came to its end last
 }
 
@@ -147,6 +148,11 @@ func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
 	p := &r.bars
 	now := r.counters.progress.Epoch
 	another := p.frames == 0 || p.frame.total != b.total || b.n < p.frame.n || p.frame.title != b.title || epoch.unit == noUnit && p.began != now
+	if p.closed && !another && b.n == b.total && p.frame.n == b.n && p.rank == rank && !b.whole && epoch.unit == noUnit && !p.shows(f.values) {
+		r.flushBar() // each bar shows only its end
+		another, p.anew = true, true
+	}
+	p.closed = !r.redrawn.here
 	p.ahead = p.ahead || !another && p.pending && p.steady && p.frame.n == 0 && b.n == 1
 	if p.frame.whole && b.n < p.frame.n && b.total == p.frame.total {
 		r.endBar()
@@ -165,6 +171,11 @@ func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
 		p.frame.title = strings.Clone(b.title)
 	}
 	p.frame.n, p.frame.total, p.frame.whole = b.n, b.total, b.whole
+}
+
+// shows reports whether the frame that is held shows the same values.
+func (p *bars) shows(values []value) bool {
+	return slices.EqualFunc(p.values, values, func(a, b value) bool { return a.show == b.show && sameValue(a.Value, b.Value) })
 }
 
 // isSteady reports whether values that a bar shows before its first step are of that
@@ -406,6 +417,7 @@ func (r *Reader) barTake() Axis {
 	if p.epoch.unit != unitEpoch && !r.counters.hasEpoch {
 		title := strings.Trim(p.frame.title, "0123456789.")
 		step.restarts = title == p.whole // the bar that has come to its end begins anew
+		step.again, p.anew = p.anew, false
 		if p.frame.n == p.frame.total {
 			p.whole = strings.Clone(title)
 		}

@@ -97,18 +97,20 @@ func (s *scanner) glued(key string, end int) bool {
 		return false
 	}
 	word := strings.TrimRight(key, "0123456789")
-	u := gluedUnits[strings.ToLower(word)]
+	name := strings.TrimRight(word, "-_")
+	u := gluedUnits[strings.ToLower(name)]
 	start := end - len(key)
 	boxed := start > 0 && s.line[start-1] == '[' && end < len(s.line) && s.line[end] == ']'
 	if u == noUnit || len(key)-len(word) > 9 || len(word) == 1 && !boxed || !boxed && start != s.phrase {
 		return false
 	}
-	if sep := strings.TrimLeft(s.line[end:], " "); !boxed && sep != "" && sep[0] != '|' && sep[0] != ':' && sep[0] != ',' && sep[0] != '-' {
+	if sep := strings.TrimLeft(s.line[end:], " "); !boxed && name == word && (len(word) < len("iter") || strings.Count(s.line, word) > 1) && sep != "" && sep[0] != '|' && sep[0] != ':' && sep[0] != ',' && sep[0] != '-' {
 		return false
 	}
 	n, _ := lexis.Number(s.line, start+len(word))
 	s.found.counters = append(s.found.counters, counter{unit: u, n: n.Value, at: n.Start})
 	s.mark(word)
+	s.phrase = end
 	s.step1 = u != unitEpoch || len(word) <= len("ep")
 	return true
 }

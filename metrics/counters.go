@@ -13,6 +13,7 @@ type counter struct {
 	n, total float64
 	global   bool // counts through the whole run
 	inEpoch  bool // counts anew in each epoch
+	again    bool // what restarts is at its end once more
 	restarts bool // "batch 3/10", which begins anew when it has come to its end
 	vague    bool // "steps: 10", which counts only beside a score
 
@@ -67,7 +68,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 			at++
 		}
 	}
-	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !(u == unitEpoch && s.bounds()) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !(u == unitEpoch && (s.bounds() || s.before == "for" && !plural)) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
@@ -171,6 +172,12 @@ func unitOf(key string) (u unit, plural bool) {
 		return unitStep, false
 	}
 	return unitWords[key], strings.HasSuffix(key, "s")
+}
+
+// isPlural reports whether a word is for several of what counts.
+func isPlural(word string) bool {
+	u, plural := unitOf(word)
+	return u != noUnit && plural
 }
 
 func isGlobal(key string) bool {
@@ -349,7 +356,7 @@ func (c *counters) take(found []counter) Axis {
 		c.setBase(math.Trunc(c.progress.Epoch-c.firstEpoch)*float64(total) + float64(c.late))
 		c.hasStep, c.raw, c.epochAt = true, n, c.progress.Epoch
 		c.progress.Step, c.progress.Steps = c.base+n, c.steps(n)
-	case f.restarts && c.hasStep && c.raw == c.rawTotal && total == c.rawTotal && n < c.raw:
+	case f.restarts && c.hasStep && total == c.rawTotal && (c.raw == c.rawTotal && n < c.raw || f.again):
 		c.anew, c.perEpoch = true, total
 		c.base += total
 		c.step(n, total)

@@ -191,16 +191,29 @@ func (s *scanner) rateAlone() {
 	s.value(start, end, value{figure: f})
 }
 
-// atStep reads "Training loss (for one batch) at step 200: 1.2", whose step
-// begins at start and ends at next.
-func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
-	name, of := strings.CutSuffix(s.line[min(s.from, start):start], " at ")
-	if !of || next >= len(s.line) || len(s.found.values) > 0 {
+// beforePlace are what stands between the name of a value and its place.
+var beforePlace = [...]string{" at ", " after ", " for ", " in ", " (", " @ "}
+
+// atPlace reads "Training loss (for one batch) at step 200: 1.2" and "Cost after epoch 3 = 0.5",
+// whose step begins at start and ends at next.
+func (s *scanner) atPlace(start, next int) (v value, end int, ok bool) {
+	name, of := s.line[min(s.from, start):start], false
+	for _, word := range beforePlace {
+		if name, of = strings.CutSuffix(name, word); of {
+			break
+		}
+	}
+	if !of || len(s.found.values) > 0 {
 		return v, 0, false
 	}
-	if strings.HasPrefix(s.line[next:], " is ") { // "Score at iteration 10 is 0.5"
-		next += len(" i")
-	} else if s.line[next] != ':' {
+	rest := strings.TrimLeft(s.line[next:], ") ")
+	end = len(s.line) - len(rest)
+	switch {
+	case strings.HasPrefix(rest, "is "): // "Score at iteration 10 is 0.5"
+		end += len("is")
+	case rest != "" && (rest[0] == ':' || rest[0] == '='):
+		end++
+	default:
 		return v, 0, false
 	}
 	name, _, _ = strings.Cut(name, " (")
@@ -210,9 +223,10 @@ func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
 	if name = strings.TrimSpace(name); name == "" || len(name) > longestName {
 		return v, 0, false
 	}
-	v.figure, ok = lexis.Number(s.line, lexis.SkipBlanks(s.line, next+1))
+	v.figure, ok = lexis.Number(s.line, lexis.SkipBlanks(s.line, end))
 	v.term = s.names.term(name, "")
-	return v, v.figure.Next, ok && (v.kind >= weak || v.kind == unknown && v.term.split != "") && v.show != "" && v.Real && lexis.StandsAlone(s.line, v.figure.Next)
+	known := v.kind >= weak || v.kind == unknown && v.term.split != "" && !v.bareSplit
+	return v, v.figure.Next, ok && known && v.show != "" && v.Real && lexis.StandsAlone(s.line, v.figure.Next)
 }
 
 // countedBefore reads the number that stands as an ordinal before a word that counts: "This is
@@ -229,6 +243,19 @@ func countedBefore(before string) (c counter, ok bool) {
 	}
 	c, next, ok := ofTotal(number, at)
 	return c, ok && next == len(number)
+}
+
+// countedAfter reads the number before a word that counts, which begins at start: "Loss after 10
+// iterations: 0.5".
+func (s *scanner) countedAfter(start int, u unit) (c counter, at int, ok bool) {
+	before := strings.TrimRight(s.line[:start], " ")
+	at = len(strings.TrimRight(before, "0123456789"))
+	if at == len(before) || len(before) == start || !strings.HasSuffix(before[:at], " after ") {
+		return c, 0, false
+	}
+	c, _, ok = ofTotal(s.line, at)
+	c.unit = u
+	return c, at, ok
 }
 
 // ordinalEnds are what stands behind a number that is one of a row.

@@ -156,7 +156,7 @@ func understand(phrase, said string) term {
 		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
-		case stops[lower] && i < len(fields)-1:
+		case stops[lower] && i < len(fields)-1 || i == 0 && len(fields) > 1 && isPlural(lower): // "after 3 steps loss 0.5"
 			kept = kept[:0]
 		default:
 			kept = append(kept, w)
@@ -309,7 +309,7 @@ func classify(base string) kind {
 	if strings.HasPrefix(base, "top-") {
 		return weak
 	}
-	for _, per := range [...]string{"_per_", "/token", "/word", "/char"} { // loss_per_token, LL/token
+	for _, per := range [...]string{"_per_", "/token", "/word", "/char", "/dim"} { // loss_per_token, LL/token
 		if of, _, ok := strings.Cut(base, per); ok && of != "" && splits[of] == "" {
 			base = of
 		}

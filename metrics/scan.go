@@ -198,6 +198,15 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 			s.mark(key)
 			return end, true
 		}
+		if c, at, ok := s.countedAfter(end-len(key), u); ok {
+			if v, next, ok := s.atPlace(at, end); ok {
+				s.found.counters = append(s.found.counters, c)
+				s.mark(key)
+				s.found.values = append(s.found.values, v)
+				s.mark(v.show)
+				return next, true
+			}
+		}
 		if _, plural := unitOf(key); plural { // "Val steps: 4" is how many there were
 			return 0, false
 		}
@@ -215,7 +224,7 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	c.first = end == len(key)+1 && s.line[0] == '['
 	s.found.counters = append(s.found.counters, c)
 	s.mark(key)
-	if v, end, ok := s.atStep(end-len(key), next); ok && c.unit == unitStep {
+	if v, end, ok := s.atPlace(end-len(key), next); ok && c.unit != unitBatch {
 		s.found.values = append(s.found.values, v)
 		s.mark(v.show)
 		return end, true
@@ -396,6 +405,9 @@ func (s *scanner) endsColumn(i int) bool {
 		return true
 	}
 	start, end := lexis.NextKey(line, at)
+	if start == at && lexis.IsMeasure(line[start:end]) { // 1.455 nats
+		return s.endsColumn(end)
+	}
 	if start != at {
 		return line[at] == '-' || line[at] == '(' || line[at] == '['
 	}

@@ -80,7 +80,7 @@ func (t *tables) header(line string, names understood) bool {
 	scores := 0
 	group := ""
 	for i, name := range found {
-		name, group = ofGroup(strings.TrimSuffix(name, ":"), group)
+		name, group = grid.Group(strings.TrimSuffix(name, ":"), group)
 		if f, ok := lexis.Number(name, 0); len(name) > 40 || strings.ContainsAny(name, "=") || strings.Contains(name, ": ") || ok && f.Next == len(name) {
 			return false
 		}
@@ -120,7 +120,7 @@ func (t *tables) cut(line string) []string {
 	if t.comma == 0 {
 		got := grid.Cells(line)
 		if n := max(len(t.guess), len(t.columns)); n > len(got) { // a sign fills the gap, or the wall is behind the first only
-			if all := strings.Fields(strings.ReplaceAll(line, "|", " ")); len(all) == n && numbersOf(strings.Join(all, " ")) == n {
+			if all := strings.Fields(strings.ReplaceAll(line, "|", " ")); len(all) == n && grid.Numbers(strings.Join(all, " ")) == n {
 				return all
 			}
 		}
@@ -151,6 +151,9 @@ func (t *tables) mayBeGuessed(line string) {
 		if strings.Count(line, string(c)) >= fewestCells-1 {
 			comma = c
 		}
+	}
+	if comma == 0 && t.spaced(line) {
+		return
 	}
 	if comma == 0 && !strings.Contains(line, "  ") && strings.IndexByte(line, '|') < 0 && strings.IndexByte(line, '\t') < 0 {
 		return
@@ -191,10 +194,10 @@ func (t *tables) proven(line string, names understood) {
 		return
 	}
 	counts := 0
-	if tookCell(got[0]) {
+	if grid.IsClock(got[0]) {
 		counts = 1
 	}
-	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, isNumber) { // the names go on
+	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, grid.IsNumber) { // the names go on
 		for i, more := range got {
 			guess[i] = strings.TrimSpace(guess[i] + " " + strings.Clone(more))
 		}
@@ -211,10 +214,10 @@ func (t *tables) proven(line string, names understood) {
 	}
 	reals, numbers := 0, 0
 	for _, cell := range got[1:] {
-		if numbersOf(cell) > 1 { // columns that are a blank apart: none can be told
+		if grid.Numbers(cell) > 1 { // columns that are a blank apart: none can be told
 			return
 		}
-		if f, ok := ofCell(cell); ok {
+		if f, ok := grid.Number(cell); ok {
 			numbers++
 			if f.Real {
 				reals++
@@ -250,32 +253,21 @@ func (t *tables) rule(line string) {
 	t.guess, t.ruled = names, ruled
 }
 
-// tookCell reports whether a cell tells how long something took: 0:01:02, 00s12, 1h02m.
-func tookCell(cell string) bool {
-	marks := 0
-	for i := 1; i+1 < len(cell); i++ {
-		if strings.IndexByte(":hms", cell[i]) >= 0 && lexis.IsDigit(cell[i-1]) && lexis.IsDigit(cell[i+1]) {
-			marks++
+// spaced keeps a line of names that are only a blank apart: it begins with a word that counts,
+// and names scores.
+func (t *tables) spaced(line string) bool {
+	names := strings.Fields(line)
+	if len(names) < fewestCells || len(names) > mostColumns || firstColumns[strings.ToLower(names[0])] == noUnit || len(names) != strings.Count(line, " ")+1 {
+		return false
+	}
+	for _, name := range names[1:] {
+		if len(name) > longestName || classify(snake(name)) < weak {
+			return false
 		}
 	}
-	return marks > 0 && strings.Trim(cell, "0123456789:.hms") == ""
-}
-
-// numbersOf is how many numbers a cell has that has nothing else.
-func numbersOf(cell string) (n int) {
-	for one := range strings.FieldsSeq(cell) {
-		if !isNumber(one) {
-			return 0
-		}
-		n++
-	}
-	return n
-}
-
-// isNumber reports whether a cell has a number.
-func isNumber(cell string) bool {
-	_, ok := ofCell(cell)
-	return ok
+	t.guess, t.columns, t.top, t.ruled = strings.Fields(strings.Clone(line)), nil, "", nil
+	t.comma = 0
+	return true
 }
 
 // ofThings are what the first column is called where each row is of a thing, and not
@@ -335,18 +327,6 @@ func (t *tables) splitRow(s *scanner, line string) (found, bool) {
 	return s.found, true
 }
 
-// ofGroup is the name of a column in "Box(P  R  mAP50)  Mask(P  R  mAP50)", and
-// the group that it and those behind it are of.
-func ofGroup(name, group string) (column, of string) {
-	if owner, _, ok := strings.Cut(name, "("); ok && !strings.HasSuffix(name, ")") {
-		return name, strings.ToLower(owner)
-	}
-	if strings.HasSuffix(name, ")") && strings.IndexByte(name, '(') < 0 {
-		name = name[:len(name)-1]
-	}
-	return name, group
-}
-
 func hasColumn(columns []column, show string) bool {
 	for _, c := range columns {
 		if c.show == show {
@@ -387,7 +367,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		if i == 0 || c.kind == never {
 			continue
 		}
-		f, ok := ofCell(cell)
+		f, ok := grid.Number(cell)
 		if !ok {
 			continue
 		}
@@ -396,15 +376,6 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 	}
 	t.waited = 0
 	return s.found, len(s.found.values) > 0
-}
-
-// ofCell reads the number of a cell: "71.2%", and "[0.5]" of a list that has one.
-func ofCell(cell string) (figure, bool) {
-	if n := len(cell); n > 2 && cell[0] == '[' && cell[n-1] == ']' {
-		cell = strings.TrimSpace(cell[1 : n-1])
-	}
-	f, ok := lexis.Number(cell, 0)
-	return f, ok && (f.Next == len(cell) || cell[f.Next:] == "%" || cell[f.Next:] == ":")
 }
 
 // box takes a line as a row of a box of names and values, as stable-baselines
@@ -421,11 +392,11 @@ func (t *tables) box(line string) (inside, ended bool) {
 		return false, len(t.rows) > 0
 	}
 	got := grid.Cells(rest)
-	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) && !isRow(got) || len(got) == len(t.columns)) {
+	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) && !grid.IsRow(got) || len(got) == len(t.columns)) {
 		return false, false
 	}
 	if len(got) == 1 {
-		got = sides(got[0])
+		got = grid.Sides(got[0])
 	}
 	if len(got) != 2 || got[0] == "" || len(got[0]) > longestName || len(t.rows) >= mostRows {
 		return bar, false
@@ -434,32 +405,10 @@ func (t *tables) box(line string) (inside, ended bool) {
 		t.section = strings.Clone(got[0])
 		return true, false
 	}
-	if f, _ := lexis.Number(got[1], 0); isRow(got) {
+	if f, _ := lexis.Number(got[1], 0); grid.IsRow(got) {
 		t.rows = append(t.rows, row{key: strings.Clone(got[0]), value: f.Value, real: f.Real, in: t.section})
 	}
 	return true, false
-}
-
-// isRow reports whether cells are a name and a number: "epoch │ 3".
-func isRow(got []string) bool {
-	if len(got) != 2 {
-		return false
-	}
-	f, ok := lexis.Number(got[1], 0)
-	return ok && f.Next == len(got[1])
-}
-
-// sides cuts "accuracy     0.8852" in two.
-func sides(cell string) []string {
-	cut := strings.LastIndexByte(cell, ' ')
-	if cut < 0 || cut == 0 || cell[cut-1] != ' ' {
-		return nil
-	}
-	key := strings.TrimSpace(cell[:cut])
-	if strings.Contains(key, "  ") { // more than two columns
-		return nil
-	}
-	return []string{key, cell[cut+1:]}
 }
 
 // boxed reads the rows of a box that has ended. Boxes with sections are the
