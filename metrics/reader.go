@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -354,7 +355,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	neighbour := alone && (r.heading.scored || r.near)
 	r.heading.scored = false
 	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
-		if f, ok = r.scanner.dict(rest, from, from+open, splitAlone(rest[from:from+open])); ok {
+		if f, ok = r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about)); ok {
 			r.rule = "dictionary"
 		}
 	}
@@ -414,8 +415,8 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 			return false
 		}
 		r.heading.record = len(f.counters) > 0
-		if r.heading.record && f.pass.total == 0 && f.split != "" && f.split != "train" { // "Validation Results - Epoch: 1"
-			r.heading.split = f.split
+		if of := cmp.Or(f.split, splitOf(rest[from:])); r.heading.record && f.pass.total == 0 && of != "train" { // "Validation Results - Epoch: 1", "[1] Validation"
+			r.heading.split = of
 		}
 	}
 	if len(r.taken) > 0 {

@@ -481,20 +481,6 @@ func (s *scanner) context(key string, start, end int) {
 	}
 }
 
-// alone reports whether a word is all that stands between two bars or in
-// brackets: "| valid |", "[val]".
-func (s *scanner) alone(start, end int) bool {
-	if end < len(s.line) && start > 0 && (s.line[end] == ']' && s.line[start-1] == '[' || s.line[start-1] == '(' && strings.HasPrefix(s.line[end:], "):")) {
-		return true
-	}
-	left := start - 1
-	for left >= 0 && s.line[left] == ' ' {
-		left--
-	}
-	right := lexis.SkipBlanks(s.line, end)
-	return right < len(s.line) && s.line[right] == '|' && (left < 0 || s.line[left] == '|')
-}
-
 // mark makes a name part of the line's shape (FNV-1a).
 func (s *scanner) mark(name string) {
 	h := s.found.shape

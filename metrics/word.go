@@ -129,3 +129,17 @@ var ending = set(`done end ok yes no exit stop over`)
 func shortened(word string) bool {
 	return len(word) < 6 && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }
+
+// alone reports whether a word is all that stands between two bars or in
+// brackets: "| valid |", "[val]".
+func (s *scanner) alone(start, end int) bool {
+	if end < len(s.line) && start > 0 && (s.line[end] == ']' && s.line[start-1] == '[' || s.line[start-1] == '(' && strings.HasPrefix(s.line[end:], "):")) {
+		return true
+	}
+	left := start - 1
+	for left >= 0 && s.line[left] == ' ' {
+		left--
+	}
+	right := lexis.SkipBlanks(s.line, end)
+	return right < len(s.line) && (s.line[right] == '|' && (left < 0 || s.line[left] == '|') || s.line[right] == '#' && left >= 0 && s.line[left] == '#')
+}

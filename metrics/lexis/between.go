@@ -42,6 +42,9 @@ func Separator(line string, i int) (sep byte, at int) {
 	}
 	blanks := i
 	i = SkipBlanks(line, i)
+	if dots := len(line[i:]) - len(strings.TrimLeft(line[i:], ".")); dots > 1 { // "loss ......: 0.5"
+		i = SkipBlanks(line, i+dots)
+	}
 	if inBrackets(line, i) { // Gen. (-0.53)
 		return ' ', i + 1
 	}
@@ -51,6 +54,9 @@ func Separator(line string, i int) (sep byte, at int) {
 	if i < len(line) && (line[i] == ':' || line[i] == '=') {
 		sep = line[i]
 		i++
+		if i > blanks+1 && strings.HasPrefix(line[i:], ": ") && sep == ':' { // "loss :: 0.5"
+			return sep, SkipBlanks(line, i+1)
+		}
 		if i < len(line) && (line[i] == sep || line[i] == '/') { // "::", "==", "://"
 			return 0, i
 		}
@@ -67,7 +73,7 @@ func Separator(line string, i int) (sep byte, at int) {
 		return '>', SkipBlanks(line, i+len(line[i:])-len(strings.TrimLeft(line[i:], "->→")))
 	}
 	if i > blanks {
-		if strings.HasPrefix(line[i:], "is ") { // "test mse is 0.0075"
+		if strings.HasPrefix(line[i:], "is ") || strings.HasPrefix(line[i:], "of ") { // "test mse is 0.0075"
 			return ' ', i + 3
 		}
 		return ' ', i
