@@ -146,6 +146,42 @@ func (s *scanner) tiled() bool {
 	return n >= 2*fewestTiles && n%2 == 0
 }
 
+// ofSplits reads the data that the last value is of, which stands in brackets behind it, and the
+// same value of others: "loss 0.5 (train) 0.6 (val)"; 0 where a bracket at i says something else.
+func (s *scanner) ofSplits(i int) (next int) {
+	for {
+		close := strings.IndexByte(s.line[i:], ')')
+		split := splits[strings.ToLower(s.line[i:i+max(close, 0)])]
+		last := &s.found.values[len(s.found.values)-1]
+		if split == "" || Split(last.show) != "" {
+			return next
+		}
+		name := last.show
+		last.show = s.names.validatedAs(split+"/", name)
+		next = i + close + 1
+		f, ok := lexis.Number(s.line, lexis.SkipBlanks(s.line, next))
+		if !ok || !strings.HasPrefix(s.line[f.Next:], " (") {
+			return next
+		}
+		more := *last
+		more.figure, more.show = f, name
+		s.found.values = append(s.found.values, more)
+		i = f.Next + 2
+	}
+}
+
+// reversed reads values that stand before their names, when nothing else is told of a place:
+// "0.5 loss - 0.8 acc", "0.5 (train loss), 0.6 (val loss)".
+func (s *scanner) reversed() {
+	for _, p := range remark.Reversed(s.line, s.from) {
+		f, _ := lexis.Number(s.line, p.Number)
+		if v := known(s.names.term(s.line[p.Start:p.End], s.sticky), f); v.kind >= weak && v.show != "" {
+			s.found.values = append(s.found.values, v)
+			s.mark(v.show)
+		}
+	}
+}
+
 // noun is the name that the value before a bare split had: what was said of one
 // split is said of the next, when only a comma stands between.
 func (s *scanner) noun(start int) string {
@@ -159,19 +195,3 @@ func (s *scanner) noun(start int) string {
 	return last.show[strings.IndexByte(last.show, '/')+1:]
 }
 
-// behindUnit is where a phrase begins that seems to begin at i, when its first
-// word is the unit of the number before it: "114.8 s Mean Reward: 0.4".
-func behindUnit(line string, i, last int) int {
-	end := i
-	for end < last && lexis.IsLetter(line[end]) {
-		end++
-	}
-	if end == last || end == i || line[end] != ' ' || !lexis.IsUnit(line[i:end]) && !lexis.IsMeasure(line[i:end]) {
-		return i
-	}
-	before := strings.TrimRight(line[:i], " /")
-	if n := len(before); n == 0 || n == i || !lexis.IsDigit(before[n-1]) {
-		return i
-	}
-	return lexis.SkipBlanks(line, end)
-}

@@ -75,7 +75,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 		at = lexis.SkipBlanks(s.line, at+1)
 	}
 	before := at
-	at = behindNo(s.line, at)
+	at = lexis.BehindNo(s.line, at)
 	c, next, ok := ofTotal(s.line, at)
 	c.numbered = at > before
 	c.unit = u
@@ -84,7 +84,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
 	}
-	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && isMeasured(s.line[c.at:next])) {
+	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && lexis.IsMeasured(s.line[c.at:next])) {
 		return counter{}, 0, false
 	}
 	if ok && c.total == 0 && u == unitStep && next+1 < len(s.line) && s.line[next] == '/' && lexis.IsDigit(s.line[next+1]) { // [12/8]: counts on over the epochs of 8
@@ -99,31 +99,6 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 		next++
 	}
 	return c, next, endsCount(s.line, next)
-}
-
-// isMeasured reports whether a number has two digits behind its point, as what is
-// counted has not: "return per evaluation episode: 23.00".
-func isMeasured(text string) bool {
-	point := strings.IndexByte(text, '.')
-	return point >= 0 && lexis.Digits(text, point+1) >= point+3
-}
-
-// behindNo is where a number stands that is called one: "Step #0", "Iteration No: 1".
-func behindNo(line string, at int) int {
-	if at >= len(line) {
-		return at
-	}
-	switch line[at] {
-	case '#':
-		return at + 1
-	case 'n', 'N':
-		for _, word := range [...]string{"No", "no", "Number", "number", "Nr", "nr"} {
-			if end := at + len(word); strings.HasPrefix(line[at:], word) && end < len(line) && strings.IndexByte(" .:#=", line[end]) >= 0 {
-				return lexis.SkipBlanks(line, end+len(line[end:])-len(strings.TrimLeft(line[end:], ".:#= ")))
-			}
-		}
-	}
-	return at
 }
 
 // behindEpoch reports whether nothing but a comma stands between an epoch and a
@@ -144,7 +119,7 @@ func (s *scanner) bounds() bool {
 		i = lexis.SkipBlanks(s.line, i+1)
 	}
 	head := strings.ToLower(s.line[i:min(len(s.line), i+9)])
-	return s.before == "of" && (strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "end of "))
+	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "end of "))
 }
 
 // maxSteps is behind the name of a counter that tells of how much, too:

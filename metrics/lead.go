@@ -192,7 +192,7 @@ func (s *scanner) rateAlone() {
 }
 
 // beforePlace are what stands between the name of a value and its place.
-var beforePlace = [...]string{" at ", " after ", " for ", " in ", " (", " @ "}
+var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after ", " for ", " in ", " (", " @ "}
 
 // atPlace reads "Training loss (for one batch) at step 200: 1.2" and "Cost after epoch 3 = 0.5",
 // whose step begins at start and ends at next.

@@ -108,6 +108,9 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	if len(s.found.values) == 0 && len(s.found.counters) == 1 {
 		s.rateAlone()
 	}
+	if len(s.found.values) == 0 && len(s.found.counters) > 0 {
+		s.reversed()
+	}
 	s.found.counters = positions(s.found.counters, scored)
 	s.found.values = s.judged()
 	return s.found
@@ -331,7 +334,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if s.phrase < start && end-s.phrase <= longestName {
 		from = s.phrase
 	}
-	from = behindUnit(s.line, from, start)
+	from = lexis.BehindUnit(s.line, from, start)
 	name := s.line[from:end]
 	if s.group != "" && end < s.groupEnd && !v.blank {
 		if from = start; strings.HasSuffix(strings.ToLower(s.group), strings.ToLower(s.line[start:end])) {
@@ -434,6 +437,9 @@ func (s *scanner) behind(next int) int {
 		return next
 	}
 	at = lexis.SkipBlanks(s.line, at+1)
+	if end := s.ofSplits(at); end > 0 {
+		return end
+	}
 	if start, end := lexis.NextKey(s.line, at); start == at && end > at && averages[s.line[start:end]] { // "0.3 (avg 0.5)"
 		at = lexis.SkipBlanks(s.line, end)
 		if at < len(s.line) && (s.line[at] == ':' || s.line[at] == '=') {
@@ -471,6 +477,9 @@ func (s *scanner) context(key string, start, end int) {
 	s.split = split
 	if split != "" && split != "train" && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' {
 		s.aside = split
+	}
+	if open := strings.TrimLeft(s.line[end:], " "); split != "" && len(open) > 1 && open[0] == '(' && lexis.IsLetter(open[1]) && strings.ContainsAny(open[:strings.IndexByte(open+")", ')')], ":=") {
+		s.sticky = split // test (NDCG@10: 0.3, HR@10: 0.5)
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
 	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || lexis.IsLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"

@@ -66,7 +66,7 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c, next, ok := ofTotal(line, i)
-		c.numbered = ok && countsOn(line[from:i])
+		c.numbered = ok && lexis.CountsOn(line[from:i])
 		if start, stop := lexis.NextKey(line, next); stop > 0 && start == next+1 { // done 3 batches
 			u, _ := unitOf(line[start:stop])
 			c.numbered = c.numbered || ok && u != noUnit
@@ -90,22 +90,6 @@ func wholes(line string, from int) (all []counter) {
 // oneByOne are what is done one after the other: a message that begins with one of
 // them and a number may count them.
 var oneByOne = set("trial candidate evaluation experiment case")
-
-// countNames are what counts where the run is called, or in the last part of its name
-// (total_steps, env_frames), when a colon or a sign stands before the number.
-var countNames = set(`step steps timestep timesteps iter iters iteration iterations it frame frames sample samples example examples
-	token tokens update updates episode episodes minibatch batches interactions games e i j k n t`)
-
-// countsOn reports whether a text ends in the name of a count and a sign, "Total steps: ", or is
-// such a name.
-func countsOn(before string) bool {
-	name := strings.TrimRight(before, " \t:=")
-	if name == "" || len(name) == len(before) || strings.IndexAny(before[len(name):], ":=") < 0 && strings.Contains(name, " ") {
-		return false
-	}
-	name = strings.TrimSuffix(name, " so far")
-	return countNames[strings.ToLower(name[strings.LastIndexAny(name, " _/\t|,(")+1:])]
-}
 
 // owned reports whether a name before a number at i says that it counts
 // something else: "class_id = 3", "Trial 4".

@@ -69,6 +69,9 @@ func Separator(line string, i int) (sep byte, at int) {
 		}
 		return sep, i
 	}
+	if i > 0 && i+1 < len(line) && line[i-1:i+1] == "->" && IsDigit(line[i+1]) { // loss->0.5
+		return '>', i + 1
+	}
 	if i > blanks && (strings.HasPrefix(line[i:], "-> ") || strings.HasPrefix(line[i:], "→ ")) { // Loss -> 0.5
 		return '>', SkipBlanks(line, i+len(line[i:])-len(strings.TrimLeft(line[i:], "->→")))
 	}
