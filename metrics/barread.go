@@ -31,6 +31,8 @@ type bars struct {
 	wholeAt, wholeTotal float64            // epoch and length of the last bar of an epoch
 	stale               map[string]float64 // values of validation that were seen last
 	last                lastFrame
+	closed, anew        bool   // the frame that is held ended its row; and is of another bar than the one before
+	whole               string // the title, but for numbers, of the bar that came to its end last
 }
 
 // lastFrame is where a bar was, and in which epoch.
@@ -69,7 +71,7 @@ func (r *Reader) bar(b bar, rank int) {
 	place, said := barPlace(b.title)
 	f := r.scanner.scanAs(b.body, 0, said, strings.ContainsAny(b.body, "=:"))
 	if len(f.values) == 0 { // torchtune's "1|10|Loss: 1.2"
-		f = r.scanner.scan(b.title, 0, said)
+		f = r.scanner.scanAs(b.title, 0, said, strings.ContainsAny(b.title, "=:("))
 	}
 	if len(f.values) == 0 {
 		r.silentBar(b, place)
@@ -146,6 +148,11 @@ func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
 	p := &r.bars
 	now := r.counters.progress.Epoch
 	another := p.frames == 0 || p.frame.total != b.total || b.n < p.frame.n || p.frame.title != b.title || epoch.unit == noUnit && p.began != now
+	if p.closed && !another && b.n == b.total && p.frame.n == b.n && p.rank == rank && !b.whole && epoch.unit == noUnit && !p.shows(f.values) {
+		r.flushBar() // each bar shows only its end
+		another, p.anew = true, true
+	}
+	p.closed = !r.redrawn.here
 	p.ahead = p.ahead || !another && p.pending && p.steady && p.frame.n == 0 && b.n == 1
 	if p.frame.whole && b.n < p.frame.n && b.total == p.frame.total {
 		r.endBar()
@@ -166,6 +173,11 @@ func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
 	p.frame.n, p.frame.total, p.frame.whole = b.n, b.total, b.whole
 }
 
+// shows reports whether the frame that is held shows the same values.
+func (p *bars) shows(values []value) bool {
+	return slices.EqualFunc(p.values, values, func(a, b value) bool { return a.show == b.show && sameValue(a.Value, b.Value) })
+}
+
 // isSteady reports whether values that a bar shows before its first step are of that
 // step: they are not those of the bar before, and stay until the step is counted. A
 // loop that tells of a step and counts it then is always one behind.
@@ -176,7 +188,7 @@ func (r *Reader) isSteady(values []value) bool {
 			return false
 		}
 		s := r.series[v.show]
-		fresh = fresh || v.kind >= weak && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
+		fresh = fresh || (v.kind >= weak || v.kind == unknown) && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
 	}
 	return fresh
 }
@@ -402,6 +414,14 @@ func (r *Reader) barTake() Axis {
 		step.n = min(step.n+1, step.total)
 	}
 	step.inEpoch = p.epoch.unit == unitEpoch || r.counters.hasEpoch
+	if p.epoch.unit != unitEpoch && !r.counters.hasEpoch {
+		title := strings.Trim(p.frame.title, "0123456789.")
+		step.restarts = title == p.whole // the bar that has come to its end begins anew
+		step.again, p.anew = p.anew, false
+		if p.frame.n == p.frame.total {
+			p.whole = strings.Clone(title)
+		}
+	}
 	if p.epoch.unit != unitEpoch && p.through(r.counters.progress.Epoch) {
 		step.inEpoch, step.global = false, true
 	}

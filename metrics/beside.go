@@ -34,7 +34,7 @@ func (s *scanner) bracketed(start, end int) int {
 		}
 		named = behind
 	}
-	sep, at := separator(line, named)
+	sep, at := lexis.Separator(line, named)
 	if sep == 0 {
 		return 0
 	}
@@ -97,20 +97,89 @@ func (s *scanner) glued(key string, end int) bool {
 		return false
 	}
 	word := strings.TrimRight(key, "0123456789")
-	u := gluedUnits[strings.ToLower(word)]
+	name := strings.TrimRight(word, "-_")
+	u := gluedUnits[strings.ToLower(name)]
 	start := end - len(key)
 	boxed := start > 0 && s.line[start-1] == '[' && end < len(s.line) && s.line[end] == ']'
 	if u == noUnit || len(key)-len(word) > 9 || len(word) == 1 && !boxed || !boxed && start != s.phrase {
 		return false
 	}
-	if sep := strings.TrimLeft(s.line[end:], " "); !boxed && sep != "" && sep[0] != '|' && sep[0] != ':' && sep[0] != ',' && sep[0] != '-' {
+	if sep := strings.TrimLeft(s.line[end:], " "); !boxed && name == word && (len(word) < len("iter") || strings.Count(s.line, word) > 1) && sep != "" && sep[0] != '|' && sep[0] != ':' && sep[0] != ',' && sep[0] != '-' {
 		return false
 	}
 	n, _ := lexis.Number(s.line, start+len(word))
 	s.found.counters = append(s.found.counters, counter{unit: u, n: n.Value, at: n.Start})
 	s.mark(word)
+	s.phrase = end
 	s.step1 = u != unitEpoch || len(word) <= len("ep")
 	return true
+}
+
+// isLetter reports whether a name is a letter that may be one of a quantity: not of a clock, a
+// step or a level.
+func isLetter(name string) bool {
+	return len(name) == 1 && lexis.IsLetter(name[0]) && strings.IndexByte("eistwhmEISTWHM_", name[0]) < 0
+}
+
+// isCell reports whether the present name and its number, which ends at i, are all that stands
+// between two bars: "| total 0.5 |".
+func (s *scanner) isCell(i int) bool {
+	before, behind := strings.TrimRight(s.line[:s.phrase], " "), strings.TrimLeft(s.line[i:], " ")
+	return strings.HasSuffix(before, "|") && (behind == "" || behind[0] == '|')
+}
+
+// fewestTiles are the pairs that tell that a line has nothing but pairs.
+const fewestTiles = 3
+
+// tiled reports whether the line is a row of pairs of a name and a number, with only
+// blanks between: "iter  1 f 1.373e+02 |g| 4.752e+01 CG   2".
+func (s *scanner) tiled() bool {
+	n := 0
+	for word := range strings.FieldsSeq(s.line[s.phrase:]) {
+		f, ok := lexis.Number(word, 0)
+		name := strings.TrimLeft(word, "|")
+		if n%2 == 1 && (!ok || f.Next != len(word)) && word != "True" && word != "False" || n%2 == 0 && (name == "" || !lexis.IsLetter(name[0])) {
+			return false
+		}
+		n++
+	}
+	return n >= 2*fewestTiles && n%2 == 0
+}
+
+// ofSplits reads the data that the last value is of, which stands in brackets behind it, and the
+// same value of others: "loss 0.5 (train) 0.6 (val)"; 0 where a bracket at i says something else.
+func (s *scanner) ofSplits(i int) (next int) {
+	for {
+		close := strings.IndexByte(s.line[i:], ')')
+		split := splits[strings.ToLower(s.line[i:i+max(close, 0)])]
+		last := &s.found.values[len(s.found.values)-1]
+		if split == "" || Split(last.show) != "" {
+			return next
+		}
+		name := last.show
+		last.show = s.names.validatedAs(split+"/", name)
+		next = i + close + 1
+		f, ok := lexis.Number(s.line, lexis.SkipBlanks(s.line, next))
+		if !ok || !strings.HasPrefix(s.line[f.Next:], " (") {
+			return next
+		}
+		more := *last
+		more.figure, more.show = f, name
+		s.found.values = append(s.found.values, more)
+		i = f.Next + 2
+	}
+}
+
+// reversed reads values that stand before their names, when nothing else is told of a place:
+// "0.5 loss - 0.8 acc", "0.5 (train loss), 0.6 (val loss)".
+func (s *scanner) reversed() {
+	for _, p := range remark.Reversed(s.line, s.from) {
+		f, _ := lexis.Number(s.line, p.Number)
+		if v := known(s.names.term(s.line[p.Start:p.End], s.sticky), f); v.kind >= weak && v.show != "" {
+			s.found.values = append(s.found.values, v)
+			s.mark(v.show)
+		}
+	}
 }
 
 // noun is the name that the value before a bare split had: what was said of one
@@ -126,19 +195,3 @@ func (s *scanner) noun(start int) string {
 	return last.show[strings.IndexByte(last.show, '/')+1:]
 }
 
-// behindUnit is where a phrase begins that seems to begin at i, when its first
-// word is the unit of the number before it: "114.8 s Mean Reward: 0.4".
-func behindUnit(line string, i, last int) int {
-	end := i
-	for end < last && lexis.IsLetter(line[end]) {
-		end++
-	}
-	if end == last || end == i || line[end] != ' ' || !lexis.IsUnit(line[i:end]) && !lexis.IsMeasure(line[i:end]) {
-		return i
-	}
-	before := strings.TrimRight(line[:i], " /")
-	if n := len(before); n == 0 || n == i || !lexis.IsDigit(before[n-1]) {
-		return i
-	}
-	return lexis.SkipBlanks(line, end)
-}

@@ -13,8 +13,11 @@ type counter struct {
 	n, total float64
 	global   bool // counts through the whole run
 	inEpoch  bool // counts anew in each epoch
+	again    bool // what restarts is at its end once more
 	restarts bool // "batch 3/10", which begins anew when it has come to its end
 	vague    bool // "steps: 10", which counts only beside a score
+
+	numbered bool // "batch number = 3": no size of one
 
 	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
 
@@ -36,7 +39,7 @@ var unitWords = map[string]unit{
 	"step": unitStep, "steps": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
 	"轮": unitEpoch, "轮次": unitEpoch, "步": unitStep, "迭代": unitStep, "エポック": unitEpoch, "epoche": unitEpoch, "époque": unitEpoch, "época": unitEpoch, "эпоха": unitEpoch,
-	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "generation": unitStep,
+	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "generation": unitStep, "evaluations": unitStep,
 }
 
 // globalWords count through the whole run, whatever else a line counts.
@@ -65,21 +68,23 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 			at++
 		}
 	}
-	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !(u == unitEpoch && s.bounds()) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
+	if u == noUnit || sep == 0 && !opened && !round || otherCounts[s.before] && !(u == unitEpoch && (s.bounds() || s.before == "for" && !plural)) && (u != unitEpoch && !isGlobal(key) || splits[s.before] == "") {
 		return counter{}, 0, false
 	}
 	if opened {
 		at = lexis.SkipBlanks(s.line, at+1)
 	}
-	at = behindNo(s.line, at)
+	before := at
+	at = lexis.BehindNo(s.line, at)
 	c, next, ok := ofTotal(s.line, at)
+	c.numbered = at > before
 	c.unit = u
 	c.global = isGlobal(key)
 	c.inEpoch, c.restarts = u == unitBatch, u == unitBatch && c.total > 0
 	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
 	}
-	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && isMeasured(s.line[c.at:next])) {
+	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && lexis.IsMeasured(s.line[c.at:next])) {
 		return counter{}, 0, false
 	}
 	if ok && c.total == 0 && u == unitStep && next+1 < len(s.line) && s.line[next] == '/' && lexis.IsDigit(s.line[next+1]) { // [12/8]: counts on over the epochs of 8
@@ -94,31 +99,6 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 		next++
 	}
 	return c, next, endsCount(s.line, next)
-}
-
-// isMeasured reports whether a number has two digits behind its point, as what is
-// counted has not: "return per evaluation episode: 23.00".
-func isMeasured(text string) bool {
-	point := strings.IndexByte(text, '.')
-	return point >= 0 && lexis.Digits(text, point+1) >= point+3
-}
-
-// behindNo is where a number stands that is called one: "Step #0", "Iteration No: 1".
-func behindNo(line string, at int) int {
-	if at >= len(line) {
-		return at
-	}
-	switch line[at] {
-	case '#':
-		return at + 1
-	case 'n', 'N':
-		for _, word := range [...]string{"No", "no", "Number", "number", "Nr", "nr"} {
-			if end := at + len(word); strings.HasPrefix(line[at:], word) && end < len(line) && strings.IndexByte(" .:#=", line[end]) >= 0 {
-				return lexis.SkipBlanks(line, end+len(line[end:])-len(strings.TrimLeft(line[end:], ".:#= ")))
-			}
-		}
-	}
-	return at
 }
 
 // behindEpoch reports whether nothing but a comma stands between an epoch and a
@@ -139,7 +119,7 @@ func (s *scanner) bounds() bool {
 		i = lexis.SkipBlanks(s.line, i+1)
 	}
 	head := strings.ToLower(s.line[i:min(len(s.line), i+9)])
-	return s.before == "of" && (strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "end of "))
+	return s.before == "of" && (strings.Contains(s.line, " at end of ") || strings.Contains(s.line, " at the end of ") || strings.HasPrefix(head, "start of ") || strings.HasPrefix(head, "end of "))
 }
 
 // maxSteps is behind the name of a counter that tells of how much, too:
@@ -167,6 +147,12 @@ func unitOf(key string) (u unit, plural bool) {
 		return unitStep, false
 	}
 	return unitWords[key], strings.HasSuffix(key, "s")
+}
+
+// isPlural reports whether a word is for several of what counts.
+func isPlural(word string) bool {
+	u, plural := unitOf(word)
+	return u != noUnit && plural
 }
 
 func isGlobal(key string) bool {
@@ -274,7 +260,7 @@ func positions(found []counter, scored bool) []counter {
 		hasEpoch = hasEpoch || c.unit == unitEpoch
 	}
 	for _, c := range found {
-		if (c.unit != unitBatch || hasEpoch || c.total > 0) && (scored || !c.vague) {
+		if (c.unit != unitBatch || hasEpoch || c.total > 0 || c.numbered) && (scored || !c.vague) {
 			kept = append(kept, c)
 		}
 	}
@@ -326,7 +312,7 @@ func (c *counters) take(found []counter) Axis {
 		if f.unit == unitEpoch {
 			c.epoch(f.n, f.total)
 			axis = max(axis, AxisEpoch)
-		} else if best < 0 || c.hasStep && !f.inEpoch && int64(f.n) == c.raw || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
+		} else if best < 0 || c.hasStep && !f.inEpoch && int64(f.n) == c.raw && int64(found[best].n) != c.raw+max(c.stride, 1) || f.global && !found[best].global || found[best].inEpoch && !f.inEpoch && !found[best].global {
 			best = i
 		}
 	}
@@ -345,10 +331,11 @@ func (c *counters) take(found []counter) Axis {
 		c.setBase(math.Trunc(c.progress.Epoch-c.firstEpoch)*float64(total) + float64(c.late))
 		c.hasStep, c.raw, c.epochAt = true, n, c.progress.Epoch
 		c.progress.Step, c.progress.Steps = c.base+n, c.steps(n)
-	case f.restarts && c.hasStep && c.raw == c.rawTotal && total == c.rawTotal && n < c.raw:
+	case f.restarts && c.hasStep && total == c.rawTotal && (c.raw == c.rawTotal && n < c.raw || f.again):
 		c.anew, c.perEpoch = true, total
 		c.base += total
 		c.step(n, total)
+	case c.anew && total == 0 && c.perEpoch > 0 && n > c.perEpoch && n == c.progress.Step: // the bar counts in the epoch, this line through the run
 	default:
 		c.step(n, total)
 	}

@@ -169,7 +169,7 @@ func (d *dict) add(text string) {
 		return
 	}
 	p := keyed{text: text}
-	if inside := unwrapped(text, 0); inside > 0 {
+	if inside := lexis.Unwrapped(text, 0); inside > 0 {
 		text, _, _ = strings.Cut(strings.TrimSuffix(text[inside:], ")"), ",")
 	}
 	if f, ok := lexis.Number(text, 0); ok && f.Next == len(text) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
 )
@@ -162,16 +163,39 @@ func (p *phase) learns(shape uint64) {
 	}
 }
 
+// fewestProse are the words of a line that is a sentence and no heading.
+const fewestProse = 4
+
+// splitOf is the data that a line of a few words is about: "[1] Validation", "Epoch 3, dev".
+func splitOf(line string) (split string) {
+	words := strings.FieldsFunc(line, func(c rune) bool { return c < 0x80 && !lexis.IsLetter(byte(c)) })
+	if len(words) >= fewestProse {
+		return ""
+	}
+	for _, w := range words {
+		if of := splits[strings.ToLower(w)]; of != "" {
+			split = of
+		}
+	}
+	return split
+}
+
 // headingWords stand beside a split in a heading.
 var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error on the data dataset report running step`)
 
 // of is what a line below a heading is of. Another heading, an empty line or a
 // line of another form ends the block.
 func (h *heading) of(line string) string {
-	if h.split != "" && !isAlone(line) && !isPair(line) {
+	if h.split != "" && !isAlone(line) && !isPair(line) && !isTabbed(line) && line[0] != '{' {
 		*h = heading{}
 	}
 	return h.split
+}
+
+// isTabbed reports whether a line is an indented name and a number, far apart: "  loss     0.5".
+func isTabbed(line string) bool {
+	got := grid.Cells(line)
+	return line[0] == ' ' && len(got) == 2 && grid.IsRow(got)
 }
 
 // isPair reports whether a line is an indented name and a text: "  runtime = 0:01:02".
@@ -181,7 +205,7 @@ func isPair(line string) bool {
 	for end < len(line) && lexis.IsKeyByte(line[end]) {
 		end++
 	}
-	sep, _ := separator(line, end)
+	sep, _ := lexis.Separator(line, end)
 	return i > 0 && end > i && (sep == ':' || sep == '=')
 }
 
@@ -198,7 +222,7 @@ func isAlone(line string) bool {
 		}
 		end++
 	}
-	sep, at := separator(line, end)
+	sep, at := lexis.Separator(line, end)
 	if sep == 0 || sep == ' ' || end-i > longestName {
 		return false
 	}

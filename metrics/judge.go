@@ -8,13 +8,19 @@ import "strings"
 func (s *scanner) judged() []value {
 	f := &s.found
 	placed, scored := len(f.counters) > 0 || f.pass.total > 0 || s.evaluates || s.assumed, false
-	vouched, splitsAlone := false, 0
+	vouched, splitsAlone, ofSplit := false, 0, 0
 	for _, v := range f.values {
 		scored = scored || v.kind == score && (!v.blank || v.Real)
 		vouched = vouched || v.kind == score && !v.weak && v.Real
 		if v.bareSplit {
 			splitsAlone++
 		}
+		if v.weak && v.Real && Split(v.show) != "" {
+			ofSplit++
+		}
+	}
+	if ofSplit > 1 { // "dev: precision 0.5, recall 0.4"
+		placed, scored, vouched = true, true, true
 	}
 	kept, here := f.values[:0], "" // the split that a name said last
 	for _, v := range f.values {
@@ -23,7 +29,8 @@ func (s *scanner) judged() []value {
 		}
 		switch {
 		case v.bareSplit && splitsAlone > 1: // "Train: 0.55, Val: 0.53, Test: 0.47"
-		case !placed && !scored && !s.below && !s.ofSplit(v) && !(v.rate && v.kind >= measure && !v.blank):
+		case v.paired && v.kind == unknown && scored: // one of several that a loss is among
+		case v.paired && v.kind == unknown || !placed && !scored && !s.below && !s.ofSplit(v) && !(v.rate && v.kind >= measure && !v.blank):
 			s.passedOver.add(v.show, "nothing says where the run was, and no loss or score stands beside it")
 			continue
 		case v.bareNorm && (!placed || s.under), v.bareSplit && !placed, v.doubt && !placed, v.blank && !placed && (!v.Real || v.weak && !vouched), v.kind == unknown && !placed && !s.inDict && !s.below && !s.ofSplit(v):

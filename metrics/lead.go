@@ -3,6 +3,7 @@ package metrics
 import (
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
@@ -70,7 +71,7 @@ func behindBranch(line string) string {
 		return line
 	}
 	for _, branch := range [...]string{"┌ ", "│ ", "├ ", "└ ", "╭ ", "╰ "} {
-		if rest, ok := strings.CutPrefix(line, branch); ok && !strings.ContainsAny(rest, walls) {
+		if rest, ok := strings.CutPrefix(line, branch); ok && !strings.ContainsAny(rest, grid.Walls) {
 			return rest
 		}
 	}
@@ -178,7 +179,7 @@ func (s *scanner) rateAlone() {
 	}
 	at := lexis.SkipBlanks(s.line, c.at+colon+1)
 	f, ok := lexis.Number(s.line, at)
-	if !ok || !isRateUnit(s.line, f.Next) {
+	if !ok || !lexis.IsRateUnit(s.line, f.Next) {
 		return
 	}
 	start := lexis.SkipBlanks(s.line, f.Next)
@@ -190,16 +191,29 @@ func (s *scanner) rateAlone() {
 	s.value(start, end, value{figure: f})
 }
 
-// atStep reads "Training loss (for one batch) at step 200: 1.2", whose step
-// begins at start and ends at next.
-func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
-	name, of := strings.CutSuffix(s.line[:start], " at ")
-	if !of || next >= len(s.line) || len(s.found.values) > 0 {
+// beforePlace are what stands between the name of a value and its place.
+var beforePlace = [...]string{" at end of ", " at the end of ", " at ", " after ", " for ", " in ", " (", " @ "}
+
+// atPlace reads "Training loss (for one batch) at step 200: 1.2" and "Cost after epoch 3 = 0.5",
+// whose step begins at start and ends at next.
+func (s *scanner) atPlace(start, next int) (v value, end int, ok bool) {
+	name, of := s.line[min(s.from, start):start], false
+	for _, word := range beforePlace {
+		if name, of = strings.CutSuffix(name, word); of {
+			break
+		}
+	}
+	if !of || len(s.found.values) > 0 {
 		return v, 0, false
 	}
-	if strings.HasPrefix(s.line[next:], " is ") { // "Score at iteration 10 is 0.5"
-		next += len(" i")
-	} else if s.line[next] != ':' {
+	rest := strings.TrimLeft(s.line[next:], ") ")
+	end = len(s.line) - len(rest)
+	switch {
+	case strings.HasPrefix(rest, "is "): // "Score at iteration 10 is 0.5"
+		end += len("is")
+	case rest != "" && (rest[0] == ':' || rest[0] == '='):
+		end++
+	default:
 		return v, 0, false
 	}
 	name, _, _ = strings.Cut(name, " (")
@@ -209,10 +223,43 @@ func (s *scanner) atStep(start, next int) (v value, end int, ok bool) {
 	if name = strings.TrimSpace(name); name == "" || len(name) > longestName {
 		return v, 0, false
 	}
-	v.figure, ok = lexis.Number(s.line, lexis.SkipBlanks(s.line, next+1))
+	v.figure, ok = lexis.Number(s.line, lexis.SkipBlanks(s.line, end))
 	v.term = s.names.term(name, "")
-	return v, v.figure.Next, ok && v.kind >= weak && v.show != "" && v.Real && lexis.StandsAlone(s.line, v.figure.Next)
+	known := v.kind >= weak || v.kind == unknown && v.term.split != "" && !v.bareSplit
+	return v, v.figure.Next, ok && known && v.show != "" && v.Real && lexis.StandsAlone(s.line, v.figure.Next)
 }
+
+// countedBefore reads the number that stands as an ordinal before a word that counts: "This is
+// 1-th epoch", "2nd epoch".
+func countedBefore(before string) (c counter, ok bool) {
+	end := strings.TrimRight(before, " -")
+	if len(end) < 3 || len(end) == len(before) || !ordinalEnds[end[len(end)-2:]] {
+		return c, false
+	}
+	number := strings.TrimSuffix(end[:len(end)-2], "-")
+	at := len(strings.TrimRight(number, "0123456789"))
+	if at == len(number) || at > 0 && number[at-1] != ' ' {
+		return c, false
+	}
+	c, next, ok := ofTotal(number, at)
+	return c, ok && next == len(number)
+}
+
+// countedAfter reads the number before a word that counts, which begins at start: "Loss after 10
+// iterations: 0.5".
+func (s *scanner) countedAfter(start int, u unit) (c counter, at int, ok bool) {
+	before := strings.TrimRight(s.line[:start], " ")
+	at = len(strings.TrimRight(before, "0123456789"))
+	if at == len(before) || len(before) == start || !strings.HasSuffix(before[:at], " after ") {
+		return c, 0, false
+	}
+	c, _, ok = ofTotal(s.line, at)
+	c.unit = u
+	return c, at, ok
+}
+
+// ordinalEnds are what stands behind a number that is one of a row.
+var ordinalEnds = set("st nd rd th")
 
 // ordinal reads "第3轮", whose number is inside the word that counts.
 func (s *scanner) ordinal(key string, end int) bool {

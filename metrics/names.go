@@ -25,9 +25,9 @@ const (
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
 		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
-	weak: `error err map return returns score precision recall prec dice r2 iou ap ar improve cost`,
+	weak: `error err map return returns score precision recall prec dice r2 l1 l2 iou ap ar improve cost`,
 	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
-		entropy kl temperature beta speed tflops tflop variance`,
+		entropy kl kld temperature beta speed tflops tflop variance`,
 	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
 		rank world seed pid port version gpu gpus cuda xpu hpu tpu mps device devices size sizes id ids uid host line lineno
 		worker workers thread threads proc procs node nodes core cores cpu cpus epoch epochs ep step steps iter iters
@@ -55,7 +55,7 @@ func table(lists map[kind]string) map[string]kind {
 
 // counts are first parts of names that make them a number of things, unless
 // they are the name of a score.
-var counts = set(`num n max min total nproc save number`)
+var counts = set(`num nb n max min total nproc save number`)
 
 // parted are what a model or a job has several of, each with a loss of its own.
 var parted = set(`head layer block task node device rank worker`)
@@ -156,7 +156,7 @@ func understand(phrase, said string) term {
 		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
-		case stops[lower] && i < len(fields)-1:
+		case stops[lower] && i < len(fields)-1 || i == 0 && len(fields) > 1 && isPlural(lower): // "after 3 steps loss 0.5"
 			kept = kept[:0]
 		default:
 			kept = append(kept, w)
@@ -175,6 +175,9 @@ func understand(phrase, said string) term {
 		return t
 	}
 	t.name(base, said)
+	if t.average && t.kind == never && lengths[strings.ToLower(base)] { // of episodes, of answers
+		t.kind, t.show = unknown, "average_"+base
+	}
 	if t.kind == unknown && base != "" && !t.bareSplit && strings.EqualFold(fields[0], "current") { // the minimum so far is another than that of the step
 		t.name(fields[0]+"_"+base, said)
 	}
@@ -306,7 +309,7 @@ func classify(base string) kind {
 	if strings.HasPrefix(base, "top-") {
 		return weak
 	}
-	for _, per := range [...]string{"_per_", "/token", "/word", "/char"} { // loss_per_token, LL/token
+	for _, per := range [...]string{"_per_", "/token", "/word", "/char", "/dim"} { // loss_per_token, LL/token
 		if of, _, ok := strings.Cut(base, per); ok && of != "" && splits[of] == "" {
 			base = of
 		}
@@ -348,6 +351,8 @@ func classifyParts(parts []string) kind {
 				k = score
 			} else if k == unknown && (strings.HasSuffix(p, "loss") || strings.HasSuffix(p, "acc")) { // vloss, binacc
 				k = score
+			} else if k == unknown && strings.HasSuffix(p, "len") { // rlen, seqlen
+				k = never
 			}
 		}
 		if p == "since" && i > 0 && words[parts[i-1]] == never { // seconds_since_start
@@ -357,6 +362,9 @@ func classifyParts(parts []string) kind {
 		if last && best >= weak && (p == "step" || p == "epoch") { // Lightning's train_loss_step
 			break
 		}
+		if p == "best" && i > 0 && !last { // save_best_score
+			return never
+		}
 		if p == "cost" && len(parts) > 1 { // reader_cost
 			return never
 		}
@@ -364,6 +372,7 @@ func classifyParts(parts []string) kind {
 		case i == 0 && (notNow[p] || (p == "max" || p == "min") && len(parts) > 1 && !ofEpisodes(parts)):
 			return never
 		case last && (p == "total" || parted[strings.TrimRight(p, "0123456789")]) && best == score: // loss/train/total, loss_head1
+		case last && lengths[p] && ofEpisodes(parts): // what an episode came to
 		case last && k == never && !((p == "max" || p == "min") && ofEpisodes(parts)):
 			return never
 		case k >= weak:
@@ -372,17 +381,20 @@ func classifyParts(parts []string) kind {
 			best = max(best, k)
 		}
 	}
-	if best < weak && counts[parts[0]] {
+	if best < weak && counts[parts[0]] && !(best == measure && parts[0] == "total") {
 		return never
 	}
 	return best
 }
 
-// ofEpisodes reports whether a name is that of a reward: the least and the most
+// lengths are words for how long something is.
+var lengths = set("len length")
+
+// ofEpisodes reports whether a name is that of an episode's reward or of the episode: the least and the most
 // of some episodes say how they are spread, and are no bounds that were set.
 func ofEpisodes(parts []string) bool {
 	for _, p := range parts {
-		if p == "reward" || p == "return" || p == "rew" {
+		if p == "reward" || p == "return" || p == "rew" || p == "ep" || p == "episode" {
 			return true
 		}
 	}

@@ -118,7 +118,7 @@ func rankBehind(line string) int {
 }
 
 // roles are what a process is called that prints its number.
-var roles = set(`rank gpu cuda proc process worker node host replica pod device local_rank global_rank localrank local rank:`)
+var roles = set(`rank gpu cuda proc process worker node host replica pod device local_rank global_rank localrank local rank: chain`)
 
 // roleLabel reads "rank0 | ", "GPU 1: ", "Node[2] " and "(rank 3) " at i.
 func roleLabel(line string, i int) (rest string, rank int, ok bool) {
@@ -130,6 +130,9 @@ func roleLabel(line string, i int) (rest string, rank int, ok bool) {
 		return line, unlabelled, false
 	}
 	at := end
+	if strings.HasPrefix(line[at:], " [") {
+		at++
+	}
 	if strings.IndexByte(" =:#-[", line[at]) >= 0 {
 		at++
 	}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -287,7 +288,11 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.bar(b, rank)
 		return true
 	}
-	if r.table(rest, rank) {
+	if tentative && (r.tables.guess != nil || r.tables.guessed) { // "0: " may be where a row is
+		if r.table(line, unlabelled) {
+			return true
+		}
+	} else if r.table(rest, rank) {
 		return true
 	}
 	return r.message(line, rest, rank, tentative, hash)
@@ -350,7 +355,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	neighbour := alone && (r.heading.scored || r.near)
 	r.heading.scored = false
 	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
-		if f, ok = r.scanner.dict(rest, from, from+open, splitAlone(rest[from:from+open])); ok {
+		if f, ok = r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about)); ok {
 			r.rule = "dictionary"
 		}
 	}
@@ -410,6 +415,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 			return false
 		}
 		r.heading.record = len(f.counters) > 0
+		if of := cmp.Or(f.split, splitOf(rest[from:])); r.heading.record && f.pass.total == 0 && of != "train" { // "Validation Results - Epoch: 1", "[1] Validation"
+			r.heading.split = of
+		}
 	}
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))

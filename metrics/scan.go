@@ -27,6 +27,7 @@ type value struct {
 	meanAt  int
 	hasMean bool
 	blank   bool   // only a blank stood between the two
+	paired  bool   // the two are a pair in brackets: ('loss', 0.5)
 	list    bool   // the first of several
 	rate    bool   // a unit such as samples/sec follows
 	sure    bool   // a metric at first sight
@@ -43,6 +44,7 @@ type scanner struct {
 	line      string
 	found     found
 	before    string // the word before the present one, when only a blank is between
+	from      int    // where the message begins
 	phrase    int    // where the words began that may belong to the present name
 	split     string // said right before: "val loss"
 	sticky    string // said of all that follows: "val: loss 0.4 acc 0.8"
@@ -69,7 +71,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, line: line, sticky: said, assumed: assumed, phrase: i, found: found{
+	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, line: line, sticky: said, assumed: assumed, from: i, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
@@ -79,7 +81,7 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		if end < 0 {
 			break
 		}
-		if last < 0 || !continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before) {
+		if last < 0 || !lexis.Continues(line[last:start]) || line[last-1] == '.' && !shortened(s.before) {
 			s.before, s.split, s.phrase = "", "", start
 		}
 		if start == lexis.SkipBlanks(line, first) && s.sticky == "" { // "Validation Results - Epoch: 1  Avg loss: 0.2"
@@ -101,10 +103,13 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	s.found.split = s.sticky
 	scored := false
 	for _, v := range s.found.values {
-		scored = scored || v.kind == score
+		scored = scored || v.kind == score || !v.blank && v.Real && (v.kind == weak || v.kind == unknown)
 	}
 	if len(s.found.values) == 0 && len(s.found.counters) == 1 {
 		s.rateAlone()
+	}
+	if len(s.found.values) == 0 && len(s.found.counters) > 0 {
+		s.reversed()
 	}
 	s.found.counters = positions(s.found.counters, scored)
 	s.found.values = s.judged()
@@ -129,7 +134,7 @@ func (s *scanner) key(start, end int) int {
 		}
 	}
 	key := line[start:end]
-	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && lexis.IsKeyByte(line[start-2]) || isUnitOf(line, start, end) {
+	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && lexis.IsKeyByte(line[start-2]) || lexis.IsUnitOf(line, start, end) {
 		return end
 	}
 	if next, ok := s.counted(key, end); ok {
@@ -141,11 +146,11 @@ func (s *scanner) key(start, end int) int {
 	if next := s.bracketed(start, end); next > 0 {
 		return next
 	}
-	named := nameEnd(line, end)
+	named := lexis.NameEnd(line, end)
 	if named == end && end < len(line) && line[end] == '|' && start > 0 && line[start-1] == '|' { // |grad|=0.5
 		named++
 	}
-	sep, at := separator(line, s.behindNote(line, named))
+	sep, at := lexis.Separator(line, s.behindNote(line, named))
 	if sep != 0 {
 		if v, ok := s.valueAt(at); ok && s.accept(start, named, sep, &v) {
 			return s.behind(v.Next)
@@ -187,9 +192,24 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 			}
 		}
 	}
-	sep, at := separator(s.line, at)
+	sep, at := lexis.Separator(s.line, at)
 	c, next, ok := s.counter(key, sep, at)
 	if !ok {
+		if c, ok = countedBefore(s.line[:end-len(key)]); ok {
+			c.unit = u
+			s.found.counters = append(s.found.counters, c)
+			s.mark(key)
+			return end, true
+		}
+		if c, at, ok := s.countedAfter(end-len(key), u); ok {
+			if v, next, ok := s.atPlace(at, end); ok {
+				s.found.counters = append(s.found.counters, c)
+				s.mark(key)
+				s.found.values = append(s.found.values, v)
+				s.mark(v.show)
+				return next, true
+			}
+		}
 		if _, plural := unitOf(key); plural { // "Val steps: 4" is how many there were
 			return 0, false
 		}
@@ -207,7 +227,7 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	c.first = end == len(key)+1 && s.line[0] == '['
 	s.found.counters = append(s.found.counters, c)
 	s.mark(key)
-	if v, end, ok := s.atStep(end-len(key), next); ok && c.unit == unitStep {
+	if v, end, ok := s.atPlace(end-len(key), next); ok && c.unit != unitBatch {
 		s.found.values = append(s.found.values, v)
 		s.mark(v.show)
 		return end, true
@@ -297,11 +317,11 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 // accept takes a value of the phrase before named, when it can be one.
 func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 	line := s.line
-	v.rate = isRateUnit(line, v.Next)
+	v.rate = lexis.IsRateUnit(line, v.Next)
 	if !v.rate && lexis.HasUnit(line, v.Next) && !(sep == ' ' && v.Real && lexis.LeastBehind(line, v.Next)) || v.IsIndex(line) {
 		return false
 	}
-	v.blank = sep == ' '
+	v.blank, v.paired = sep == ' ', sep == ','
 	return s.value(start, named, *v)
 }
 
@@ -314,7 +334,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if s.phrase < start && end-s.phrase <= longestName {
 		from = s.phrase
 	}
-	from = behindUnit(s.line, from, start)
+	from = lexis.BehindUnit(s.line, from, start)
 	name := s.line[from:end]
 	if s.group != "" && end < s.groupEnd && !v.blank {
 		if from = start; strings.HasSuffix(strings.ToLower(s.group), strings.ToLower(s.line[start:end])) {
@@ -331,7 +351,13 @@ func (s *scanner) value(start, end int, v value) bool {
 			return false
 		}
 	}
+	if v.blank && v.Real && s.isCell(v.Next) {
+		v.blank = false
+	}
 	if v.kind == never && v.show == "total" && v.Real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
+		v.kind = unknown
+	}
+	if v.kind == never && v.Real && isLetter(v.show) && (!v.blank || s.tiled()) { // D: 0.5, f 12.5
 		v.kind = unknown
 	}
 	if v.weak && v.term.split != "" && !v.Real {
@@ -342,7 +368,7 @@ func (s *scanner) value(start, end int, v value) bool {
 		return false
 	}
 	if v.blank && v.kind < measure {
-		if !v.Real || v.bareSplit && len(s.found.counters) == 0 || !s.endsColumn(v.Next) || len(v.show) < 2 {
+		if !v.Real || v.bareSplit && len(s.found.counters) == 0 || !s.endsColumn(v.Next) || len(v.show) < 2 && !s.tiled() {
 			return false
 		}
 		v.doubt = true
@@ -382,11 +408,14 @@ func (s *scanner) endsColumn(i int) bool {
 		return true
 	}
 	start, end := lexis.NextKey(line, at)
+	if start == at && lexis.IsMeasure(line[start:end]) { // 1.455 nats
+		return s.endsColumn(end)
+	}
 	if start != at {
 		return line[at] == '-' || line[at] == '(' || line[at] == '['
 	}
 	for range 3 { // of several words
-		sep, value := separator(line, end)
+		sep, value := lexis.Separator(line, end)
 		if sep == 0 {
 			return false
 		}
@@ -408,6 +437,9 @@ func (s *scanner) behind(next int) int {
 		return next
 	}
 	at = lexis.SkipBlanks(s.line, at+1)
+	if end := s.ofSplits(at); end > 0 {
+		return end
+	}
 	if start, end := lexis.NextKey(s.line, at); start == at && end > at && averages[s.line[start:end]] { // "0.3 (avg 0.5)"
 		at = lexis.SkipBlanks(s.line, end)
 		if at < len(s.line) && (s.line[at] == ':' || s.line[at] == '=') {
@@ -446,27 +478,16 @@ func (s *scanner) context(key string, start, end int) {
 	if split != "" && split != "train" && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' {
 		s.aside = split
 	}
+	if open := strings.TrimLeft(s.line[end:], " "); split != "" && len(open) > 1 && open[0] == '(' && lexis.IsLetter(open[1]) && strings.ContainsAny(open[:strings.IndexByte(open+")", ')')], ":=") {
+		s.sticky = split // test (NDCG@10: 0.3, HR@10: 0.5)
+	}
 	colon := end < len(s.line) && s.line[end] == ':'
-	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || isLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
+	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || lexis.IsLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {
 		s.owner = key
 	}
-}
-
-// alone reports whether a word is all that stands between two bars or in
-// brackets: "| valid |", "[val]".
-func (s *scanner) alone(start, end int) bool {
-	if end < len(s.line) && start > 0 && (s.line[end] == ']' && s.line[start-1] == '[' || s.line[start-1] == '(' && strings.HasPrefix(s.line[end:], "):")) {
-		return true
-	}
-	left := start - 1
-	for left >= 0 && s.line[left] == ' ' {
-		left--
-	}
-	right := lexis.SkipBlanks(s.line, end)
-	return right < len(s.line) && s.line[right] == '|' && (left < 0 || s.line[left] == '|')
 }
 
 // mark makes a name part of the line's shape (FNV-1a).

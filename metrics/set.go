@@ -129,7 +129,7 @@ func (s *Series) Axis() Axis {
 		return all
 	case stepped*100 >= s.n*95: // a summary among them
 		return AxisStep
-	case all == AxisEpoch && both&hasEpoch != 0:
+	case all == AxisEpoch && both&hasEpoch != 0 && !s.crowded():
 		return AxisEpoch
 	case both&hasEpoch != 0 && s.rises(func(p *stored) float64 { return float64(p.epoch) }):
 		return AxisEpoch
@@ -137,6 +137,19 @@ func (s *Series) Axis() Axis {
 		return AxisStep
 	}
 	return AxisNone
+}
+
+// crowded reports whether whole epochs have two values each or more: then the order tells more.
+func (s *Series) crowded() bool {
+	epochs := 0
+	for i := range s.n {
+		if e := s.at(i).epoch; e != float32(math.Trunc(float64(e))) {
+			return false
+		} else if i == 0 || e != s.at(i-1).epoch {
+			epochs++
+		}
+	}
+	return s.n > 2 && s.n >= 2*epochs
 }
 
 // rises reports whether no two neighbours are at the same place.

@@ -66,7 +66,12 @@ func wholes(line string, from int) (all []counter) {
 			continue
 		}
 		c, next, ok := ofTotal(line, i)
-		if !ok || c.total == 0 && owned(line, i) && !oneByOne[strings.ToLower(strings.TrimSpace(line[from:i]))] {
+		c.numbered = ok && lexis.CountsOn(line[from:i])
+		if start, stop := lexis.NextKey(line, next); stop > 0 && start == next+1 { // done 3 batches
+			u, _ := unitOf(line[start:stop])
+			c.numbered = c.numbered || ok && u != noUnit
+		}
+		if !ok || c.total == 0 && !c.numbered && owned(line, i) && !oneByOne[strings.ToLower(strings.TrimSpace(line[from:i]))] {
 			i = end
 			continue
 		}
@@ -162,7 +167,7 @@ func (s *shape) judge() {
 				break
 			}
 			step := s.held[k].whole[i].n - s.held[k-1].whole[i].n
-			counts = counts && step > 0 && (k == 1 || step == stride)
+			counts = counts && step > 0 && (k == 1 || step == stride || c.numbered)
 			stride = step
 		}
 		if counts {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
 )
@@ -22,10 +23,12 @@ type tables struct {
 	waited  int
 	evals   bool // rows are of classes: that of all counts
 	section string
-	guess   []string // the cells of a line that may be a header, until the next
-	guessed bool     // nothing but its form told the header
-	comma   byte     // what is between the cells; 0: bars or wide gaps
-	splits  []string // of the columns, of a table whose rows are metrics
+	guess   []string     // the cells of a line that may be a header, until the next
+	guessed bool         // nothing but its form told the header
+	comma   byte         // what is between the cells; 0: bars or wide gaps
+	top     string       // the line of the guess,
+	ruled   grid.Columns // and where a rule below it says that the columns begin
+	splits  []string     // of the columns, of a table whose rows are metrics
 	rows    []row
 }
 
@@ -39,32 +42,6 @@ type row struct {
 	value float64
 	real  bool
 	in    string // the section
-}
-
-// walls stand between the cells of a table that is drawn.
-const walls = "|│┃║"
-
-// cells cuts a line at bars, or at tabs and wider gaps.
-func cells(line string) []string {
-	var out []string
-	if strings.ContainsAny(line, walls) {
-		for _, c := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(walls, r) }) {
-			out = append(out, strings.TrimSpace(c))
-		}
-		return out
-	}
-	start := -1
-	for i := 0; i <= len(line); i++ {
-		gap := i == len(line) || line[i] == '\t' || line[i] == ' ' && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t')
-		switch {
-		case gap && start >= 0:
-			out = append(out, line[start:i])
-			start = -1
-		case !gap && start < 0 && line[i] != ' ' && line[i] != '\t':
-			start = i
-		}
-	}
-	return out
 }
 
 // firstColumns are what the first column of a table of results is called.
@@ -86,12 +63,12 @@ func mayBeHeader(line string) bool {
 	if _, ok := firstColumns[strings.ToLower(line[i:end])]; !ok {
 		return false
 	}
-	return end < len(line) && (line[end] == '\t' || strings.HasPrefix(line[end:], "  ") || strings.ContainsAny(line[end:], walls))
+	return end < len(line) && (line[end] == '\t' || strings.HasPrefix(line[end:], "  ") || strings.ContainsAny(line[end:], grid.Walls))
 }
 
 // header takes a line as the header of the rows to come.
 func (t *tables) header(line string, names understood) bool {
-	found := cells(line)
+	found := grid.Cells(line)
 	if len(found) < 2 || len(found) > mostColumns {
 		return false
 	}
@@ -103,7 +80,7 @@ func (t *tables) header(line string, names understood) bool {
 	scores := 0
 	group := ""
 	for i, name := range found {
-		name, group = ofGroup(strings.TrimSuffix(name, ":"), group)
+		name, group = grid.Group(strings.TrimSuffix(name, ":"), group)
 		if f, ok := lexis.Number(name, 0); len(name) > 40 || strings.ContainsAny(name, "=") || strings.Contains(name, ": ") || ok && f.Next == len(name) {
 			return false
 		}
@@ -131,14 +108,23 @@ func (t *tables) header(line string, names understood) bool {
 	if scores == 0 && !(columns[0].unit == unitEpoch && strings.HasSuffix(strings.ToLower(found[1]), "mem")) {
 		return false
 	}
-	t.columns, t.waited, t.evals, t.guessed, t.comma = columns, 0, evals, false, 0
+	t.columns, t.waited, t.evals, t.guessed, t.comma, t.ruled = columns, 0, evals, false, 0, nil
 	return true
 }
 
 // cut cuts a row as its header was cut.
 func (t *tables) cut(line string) []string {
+	if t.ruled != nil {
+		return t.ruled.Cut(line)
+	}
 	if t.comma == 0 {
-		return cells(line)
+		got := grid.Cells(line)
+		if n := max(len(t.guess), len(t.columns)); n > len(got) { // a sign fills the gap, or the wall is behind the first only
+			if all := strings.Fields(strings.ReplaceAll(line, "|", " ")); len(all) == n && grid.Numbers(strings.Join(all, " ")) == n {
+				return all
+			}
+		}
+		return got
 	}
 	got := strings.Split(line, string(t.comma))
 	for i := range got {
@@ -166,11 +152,14 @@ func (t *tables) mayBeGuessed(line string) {
 			comma = c
 		}
 	}
+	if comma == 0 && t.spaced(line) {
+		return
+	}
 	if comma == 0 && !strings.Contains(line, "  ") && strings.IndexByte(line, '|') < 0 && strings.IndexByte(line, '\t') < 0 {
 		return
 	}
 	before := t.comma
-	t.comma = comma
+	t.comma, t.ruled = comma, nil
 	found := t.cut(line)
 	if len(found) < fewestCells || len(found) > mostColumns {
 		t.comma = before
@@ -183,7 +172,7 @@ func (t *tables) mayBeGuessed(line string) {
 			return
 		}
 	}
-	t.guess, t.columns = nil, nil
+	t.guess, t.columns, t.top = nil, nil, strings.Clone(line)
 	for _, name := range found {
 		t.guess = append(t.guess, strings.Clone(name))
 	}
@@ -193,15 +182,22 @@ func (t *tables) mayBeGuessed(line string) {
 // first, and numbers in most of the other cells. A rule between the two is passed.
 func (t *tables) proven(line string, names understood) {
 	if strings.Trim(line, " -=+|:─━┼") == "" {
+		t.rule(line)
 		return
 	}
-	guess := t.guess
+	guess, got := t.guess, t.cut(line)
 	t.guess = nil
-	got := t.cut(line)
+	if len(got) == len(guess)+1 && strings.HasSuffix(got[0], ":") { // rows have a number before them that no column names
+		guess = slices.Insert(guess, 0, "#")
+	}
 	if len(got) != len(guess) {
 		return
 	}
-	if strings.ContainsAny(line, walls) && !slices.ContainsFunc(got, isNumber) { // the names go on
+	counts := 0
+	if grid.IsClock(got[0]) {
+		counts = 1
+	}
+	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, grid.IsNumber) { // the names go on
 		for i, more := range got {
 			guess[i] = strings.TrimSpace(guess[i] + " " + strings.Clone(more))
 		}
@@ -213,12 +209,15 @@ func (t *tables) proven(line string, names understood) {
 	if names := strings.ToLower(guess[0]); ofThings[names] || strings.HasSuffix(names, "_id") {
 		return
 	}
-	if c, next, ok := ofTotal(got[0], 0); !ok || next != len(got[0]) || c.n != float64(int64(c.n)) {
+	if c, next, ok := ofTotal(got[counts], 0); !ok || next != len(strings.TrimSuffix(got[counts], ":")) || c.n != float64(int64(c.n)) {
 		return
 	}
 	reals, numbers := 0, 0
 	for _, cell := range got[1:] {
-		if f, ok := ofCell(cell); ok {
+		if grid.Numbers(cell) > 1 { // columns that are a blank apart: none can be told
+			return
+		}
+		if f, ok := grid.Number(cell); ok {
 			numbers++
 			if f.Real {
 				reals++
@@ -236,17 +235,39 @@ func (t *tables) proven(line string, names understood) {
 			columns[i].unit = unitStep
 		}
 	}
-	columns[0].unit = unitStep
+	columns[counts].unit = unitStep
 	if strings.HasPrefix(strings.ToLower(guess[0]), "ep") {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
 }
 
-// isNumber reports whether a cell has a number.
-func isNumber(cell string) bool {
-	_, ok := ofCell(cell)
-	return ok
+// rule takes the line between a header and its rows: names and numbers that are only a blank
+// apart are cut where its dashes are.
+func (t *tables) rule(line string) {
+	ruled := grid.Ruled(line)
+	names := ruled.Cut(t.top)
+	if len(names) < fewestCells || slices.Contains(names, "") || slices.Equal(names, t.guess) {
+		return
+	}
+	t.guess, t.ruled = names, ruled
+}
+
+// spaced keeps a line of names that are only a blank apart: it begins with a word that counts,
+// and names scores.
+func (t *tables) spaced(line string) bool {
+	names := strings.Fields(line)
+	if len(names) < fewestCells || len(names) > mostColumns || firstColumns[strings.ToLower(names[0])] == noUnit || len(names) != strings.Count(line, " ")+1 {
+		return false
+	}
+	for _, name := range names[1:] {
+		if len(name) > longestName || classify(snake(name)) < weak {
+			return false
+		}
+	}
+	t.guess, t.columns, t.top, t.ruled = strings.Fields(strings.Clone(line)), nil, "", nil
+	t.comma = 0
+	return true
 }
 
 // ofThings are what the first column is called where each row is of a thing, and not
@@ -255,12 +276,13 @@ var ofThings = set("id ids pid uid rank worker node gpu device class index idx l
 
 // ofSettings are names that stand in a sentence for what was set. A column of
 // rows that count has what was measured.
-var ofSettings = set("target goal value min max")
+var ofSettings = set("target goal value min max best")
 
 // measured lets the values of a column prove themselves whose name alone says
 // nothing in a table: a letter, or what stands in a sentence for a setting, also
 // behind what it is of (f_min).
 func (c *column) measured(name string) {
+	name = strings.Trim(name, "|")
 	last := strings.ToLower(name[strings.LastIndexAny(name, "_ ")+1:])
 	if c.kind == never && (len(name) == 1 && lexis.IsLetter(name[0]) || ofSettings[last]) {
 		c.kind, c.show = unknown, tidy(name)
@@ -274,7 +296,7 @@ func (t *tables) splitHeader(line string) bool {
 		return false
 	}
 	var found []string
-	for _, c := range cells(line) {
+	for _, c := range grid.Cells(line) {
 		split := splits[strings.ToLower(c)]
 		if split == "" {
 			return false
@@ -290,7 +312,7 @@ func (t *tables) splitHeader(line string) bool {
 
 // splitRow takes a row of such a table; any other line ends it.
 func (t *tables) splitRow(s *scanner, line string) (found, bool) {
-	got := cells(line)
+	got := grid.Cells(line)
 	if len(got) != len(t.splits)+1 || got[0] == "" || strings.ContainsAny(got[0], " =:") {
 		t.splits = nil
 		return found{}, false
@@ -303,18 +325,6 @@ func (t *tables) splitRow(s *scanner, line string) (found, bool) {
 		}
 	}
 	return s.found, true
-}
-
-// ofGroup is the name of a column in "Box(P  R  mAP50)  Mask(P  R  mAP50)", and
-// the group that it and those behind it are of.
-func ofGroup(name, group string) (column, of string) {
-	if owner, _, ok := strings.Cut(name, "("); ok && !strings.HasSuffix(name, ")") {
-		return name, strings.ToLower(owner)
-	}
-	if strings.HasSuffix(name, ")") && strings.IndexByte(name, '(') < 0 {
-		name = name[:len(name)-1]
-	}
-	return name, group
 }
 
 func hasColumn(columns []column, show string) bool {
@@ -347,7 +357,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		c := t.columns[i]
 		if c.unit != noUnit {
 			n, next, ok := ofTotal(cell, 0)
-			if !ok || next != len(cell) {
+			if !ok || next != len(strings.TrimSuffix(cell, ":")) {
 				return found{}, false
 			}
 			n.unit, n.global = c.unit, c.unit == unitStep
@@ -357,7 +367,7 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		if i == 0 || c.kind == never {
 			continue
 		}
-		f, ok := ofCell(cell)
+		f, ok := grid.Number(cell)
 		if !ok {
 			continue
 		}
@@ -366,15 +376,6 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 	}
 	t.waited = 0
 	return s.found, len(s.found.values) > 0
-}
-
-// ofCell reads the number of a cell: "71.2%", and "[0.5]" of a list that has one.
-func ofCell(cell string) (figure, bool) {
-	if n := len(cell); n > 2 && cell[0] == '[' && cell[n-1] == ']' {
-		cell = strings.TrimSpace(cell[1 : n-1])
-	}
-	f, ok := lexis.Number(cell, 0)
-	return f, ok && (f.Next == len(cell) || cell[f.Next:] == "%" || cell[f.Next:] == ":")
 }
 
 // box takes a line as a row of a box of names and values, as stable-baselines
@@ -390,12 +391,12 @@ func (t *tables) box(line string) (inside, ended bool) {
 	if !bar {
 		return false, len(t.rows) > 0
 	}
-	got := cells(rest)
-	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) && !isRow(got) || len(got) == len(t.columns)) {
+	got := grid.Cells(rest)
+	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) && !grid.IsRow(got) || len(got) == len(t.columns)) {
 		return false, false
 	}
 	if len(got) == 1 {
-		got = sides(got[0])
+		got = grid.Sides(got[0])
 	}
 	if len(got) != 2 || got[0] == "" || len(got[0]) > longestName || len(t.rows) >= mostRows {
 		return bar, false
@@ -404,32 +405,10 @@ func (t *tables) box(line string) (inside, ended bool) {
 		t.section = strings.Clone(got[0])
 		return true, false
 	}
-	if f, _ := lexis.Number(got[1], 0); isRow(got) {
+	if f, _ := lexis.Number(got[1], 0); grid.IsRow(got) {
 		t.rows = append(t.rows, row{key: strings.Clone(got[0]), value: f.Value, real: f.Real, in: t.section})
 	}
 	return true, false
-}
-
-// isRow reports whether cells are a name and a number: "epoch │ 3".
-func isRow(got []string) bool {
-	if len(got) != 2 {
-		return false
-	}
-	f, ok := lexis.Number(got[1], 0)
-	return ok && f.Next == len(got[1])
-}
-
-// sides cuts "accuracy     0.8852" in two.
-func sides(cell string) []string {
-	cut := strings.LastIndexByte(cell, ' ')
-	if cut < 0 || cut == 0 || cell[cut-1] != ' ' {
-		return nil
-	}
-	key := strings.TrimSpace(cell[:cut])
-	if strings.Contains(key, "  ") { // more than two columns
-		return nil
-	}
-	return []string{key, cell[cut+1:]}
 }
 
 // boxed reads the rows of a box that has ended. Boxes with sections are the

@@ -25,29 +25,6 @@ func oddKey(line string, start, end int) int {
 	return 0
 }
 
-// nameEnd is where a name ends whose last word ends at i: behind a unit or a
-// tag, as in "time (ms)" and "train loss <loss>".
-func nameEnd(line string, i int) int {
-	at := i
-	if at < len(line) && line[at] == ' ' {
-		at++
-	}
-	if at >= len(line) || line[at] != '(' && line[at] != '<' {
-		if i < len(line) && line[i] == '>' && i+1 < len(line) && line[i+1] == '=' {
-			return i + 1
-		}
-		return i
-	}
-	end := at + 1
-	for end < len(line) && (lexis.IsLetter(line[end]) || line[end] == '/' || line[end] == '%') && end-at < 12 {
-		end++
-	}
-	if end+1 < len(line) && (line[end] == ')' || line[end] == '>') && end > at+1 && (line[end+1] == ':' || line[end+1] == '=') {
-		return end + 1
-	}
-	return i
-}
-
 // behindNote is where a name that ends at i goes on behind a remark in brackets,
 // when a number follows: "f1-score (micro avg)  0.41", "avg. loss [51-100]: 74.8".
 func (s *scanner) behindNote(line string, i int) int {
@@ -58,8 +35,8 @@ func (s *scanner) behindNote(line string, i int) int {
 	if !strings.HasPrefix(line[i:], " (") || i+3 >= len(line) || !lexis.IsLetter(line[i+2]) {
 		return i
 	}
-	close := strings.IndexByte(line[i:min(len(line), i+24)], ')')
-	if close < 0 || i+close+1 >= len(line) || line[i+close+1] != ' ' {
+	close := strings.IndexByte(line[i:min(len(line), i+28)], ')')
+	if close < 0 || i+close+1 >= len(line) || line[i+close+1] != ' ' && line[i+close+1] != ':' {
 		return i
 	}
 	for _, c := range []byte(line[i+2 : i+close]) {
@@ -67,7 +44,7 @@ func (s *scanner) behindNote(line string, i int) int {
 			return i
 		}
 	}
-	if at := lexis.SkipBlanks(line, i+close+1); at < len(line) && lexis.IsDigit(line[at]) {
+	if at := lexis.SkipBlanks(line, i+close+1); at < len(line) && (lexis.IsDigit(line[at]) || line[at] == ':') {
 		return i + close + 1
 	}
 	return i
@@ -92,65 +69,6 @@ func interval(line string, i int) (last counter, end int) {
 	return last, end + 1
 }
 
-// separator looks at what stands between a key and its value: ':', '=' or ' ';
-// 0 for none. at is where the value would begin.
-func separator(line string, i int) (sep byte, at int) {
-	if i < len(line) && (line[i] == '"' || line[i] == '\'') {
-		i++
-	}
-	blanks := i
-	i = lexis.SkipBlanks(line, i)
-	if strings.HasPrefix(line[i:], "↓ ") || strings.HasPrefix(line[i:], "↑ ") { // which way is better
-		return ':', lexis.SkipBlanks(line, i+len("↓"))
-	}
-	if i < len(line) && (line[i] == ':' || line[i] == '=') {
-		sep = line[i]
-		i++
-		if i < len(line) && (line[i] == sep || line[i] == '/') { // "::", "==", "://"
-			return 0, i
-		}
-		if sep == '=' && i < len(line) && line[i] == '>' { // loss => 0.5
-			i++
-		}
-		i = lexis.SkipBlanks(line, i)
-		if i < len(line) && (line[i] == '"' || line[i] == '\'') {
-			i++
-		}
-		return sep, i
-	}
-	if i > blanks && (strings.HasPrefix(line[i:], "-> ") || strings.HasPrefix(line[i:], "→ ")) { // Loss -> 0.5
-		return '>', lexis.SkipBlanks(line, i+len(line[i:])-len(strings.TrimLeft(line[i:], "->→")))
-	}
-	if i > blanks {
-		if strings.HasPrefix(line[i:], "is ") { // "test mse is 0.0075"
-			return ' ', i + 3
-		}
-		return ' ', i
-	}
-	return 0, i
-}
-
-// wrappers are the last words of what libraries print around a number: tensor(0.5),
-// np.float64(0.5), tf.Tensor(0.5, shape=…).
-var wrappers = set(`tensor array devicearray eagertensor parameter scalar float float16 float32 float64 bfloat16 double int32 int64`)
-
-// unwrapped is where the number begins that a library printed in its own words at i; i
-// where it did not.
-func unwrapped(text string, i int) int {
-	end := i
-	for end < len(text) && end-i < 24 && lexis.IsKeyByte(text[end]) {
-		end++
-	}
-	if end == i || end >= len(text) || text[end] != '(' {
-		return i
-	}
-	word := strings.ToLower(text[i:end])
-	if !wrappers[word[strings.LastIndexByte(word, '.')+1:]] {
-		return i
-	}
-	return end + 1
-}
-
 // valueAt reads the number of a value at i, also one in a list (the first
 // counts) or in "tensor(1.5, device=…)".
 func (s *scanner) valueAt(i int) (v value, ok bool) {
@@ -164,7 +82,7 @@ func (s *scanner) valueAt(i int) (v value, ok bool) {
 			v.list = true
 			continue
 		}
-		inside := unwrapped(line, i)
+		inside := lexis.Unwrapped(line, i)
 		if inside == i {
 			break
 		}
@@ -179,6 +97,7 @@ func (s *scanner) valueAt(i int) (v value, ok bool) {
 		switch after {
 		case ',':
 		case ']', ')':
+			v.list = false // it is all that there is
 			v.Next++
 			if v.Next < len(line) && line[v.Next] == ')' {
 				v.Next++
@@ -202,61 +121,6 @@ func ratio(line string, v value) (figure, bool) {
 	return figure{Value: 100 * v.figure.Value / total.Value, Start: -1, Next: total.Next, Real: true}, true
 }
 
-// isUnitOf reports whether a word is the unit of the number before it, and so not
-// the name of the number behind it: in "Speed: 1204 samples/sec  24213 tokens/sec" the
-// first has a name, and those behind it stand as it does.
-func isUnitOf(line string, start, end int) bool {
-	if !isRateWord(line[start:end]) || end < len(line) && (line[end] == ':' || line[end] == '=') {
-		return false
-	}
-	number := strings.TrimRight(line[:start], " \t")
-	before := strings.TrimRight(number, "0123456789.")
-	if len(number) == start || len(before) == len(number) {
-		return false
-	}
-	word := strings.TrimRight(before, " \t")
-	if word == "" || word[len(word)-1] == ':' || word[len(word)-1] == '=' {
-		return word != ""
-	}
-	from := len(word)
-	for from > 0 && lexis.IsKeyByte(word[from-1]) {
-		from--
-	}
-	return from > 0 && from < len(word) && isUnitOf(line, from, len(word))
-}
-
-func isRateWord(word string) bool {
-	return strings.HasSuffix(word, "/s") || strings.HasSuffix(word, "/sec") || strings.HasSuffix(word, "/second")
-}
-
-// isRateUnit reports whether a unit per time follows: "10356.65 samples/sec".
-func isRateUnit(line string, i int) bool {
-	start := lexis.SkipBlanks(line, i)
-	if start == i {
-		return false
-	}
-	end := start
-	for end < len(line) && lexis.IsKeyByte(line[end]) {
-		end++
-	}
-	return isRateWord(line[start:end])
-}
-
-// continues reports whether a gap between two words leaves them one phrase.
-func continues(gap string) bool {
-	return gap == " " || gap == " / " || gap == "'s " || gap == ". " || gap == " <" || gap == "'"
-}
-
-// isLabel reports whether what follows a word makes it a label of what stands behind.
-func isLabel(rest string) bool {
-	for _, sign := range [...]string{" - ", " on '", " → ", " -> ", " => "} {
-		if strings.HasPrefix(rest, sign) {
-			return true
-		}
-	}
-	return false
-}
-
 // ending are short words that a sentence ends with: "Done. Best loss: 0.1".
 var ending = set(`done end ok yes no exit stop over`)
 
@@ -264,4 +128,18 @@ var ending = set(`done end ok yes no exit stop over`)
 // the sentence goes on: "Val. Loss".
 func shortened(word string) bool {
 	return len(word) < 6 && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
+}
+
+// alone reports whether a word is all that stands between two bars or in
+// brackets: "| valid |", "[val]".
+func (s *scanner) alone(start, end int) bool {
+	if end < len(s.line) && start > 0 && (s.line[end] == ']' && s.line[start-1] == '[' || s.line[start-1] == '(' && strings.HasPrefix(s.line[end:], "):")) {
+		return true
+	}
+	left := start - 1
+	for left >= 0 && s.line[left] == ' ' {
+		left--
+	}
+	right := lexis.SkipBlanks(s.line, end)
+	return right < len(s.line) && (s.line[right] == '|' && (left < 0 || s.line[left] == '|') || s.line[right] == '#' && left >= 0 && s.line[left] == '#')
 }

@@ -169,7 +169,9 @@ func (f Figure) IsIndex(line string) bool {
 // or another word.
 func StandsAlone(line string, i int) bool {
 	if i < len(line) && line[i] == '%' {
-		i++
+		if i++; i+1 < len(line) && line[i] == '/' && IsDigit(line[i+1]) { // 23.33%/80.00%
+			return true
+		}
 	}
 	if i >= len(line) {
 		return true

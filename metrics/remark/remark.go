@@ -95,8 +95,8 @@ func IsMark(cell string) bool {
 
 // What is done with a model, and what is called one.
 var (
-	keeping = words(`save saved saves saving store stored storing wrote writing written restored restoring loaded loading keeping kept exported resumed resuming`)
-	models  = words(`model models checkpoint checkpoints ckpt weights snapshot state`)
+	keeping = words(`found save saved saves saving store stored storing wrote writing written restored restoring loaded loading keeping kept exported resumed resuming`)
+	models  = words(`model models checkpoint checkpoints ckpt weights snapshot state minimum maximum optimum`)
 )
 
 // between is how many bytes stand at most between what is done and what is kept.
@@ -139,7 +139,7 @@ func near(text string) bool {
 
 // maybe looks cheaply whether a line has what a verb of keeping has.
 func maybe(line string) bool {
-	for _, stem := range [...]string{"av", "tor", "rit", "oad", "rote", "ept", "eep", "xport", "esum", "AV"} {
+	for _, stem := range [...]string{"ound", "av", "tor", "rit", "oad", "rote", "ept", "eep", "xport", "esum", "AV"} {
 		if strings.Contains(line, stem) {
 			return true
 		}
