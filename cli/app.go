@@ -141,7 +141,7 @@ func (a *app) report(err error) {
 	if untrusted != nil {
 		fault = &event.Fault{What: "trust the profile", Node: -1, Why: untrusted.Error(), Next: untrusted.Next()}
 	} else if !errors.As(err, &fault) {
-		fault = &event.Fault{What: "dlwb", Node: -1, Why: err.Error()}
+		fault = &event.Fault{What: "dlwb", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}
 	if a.json {
 		_ = a.encode(errorEvent{Event: "error", Time: timeNow(), ExitCode: exitCode(err), Text: err.Error(), Failure: fault, Untrusted: trust.Of(err)})

@@ -133,9 +133,9 @@ func writeOffers(out io.Writer, found cloud.Offers, spot bool) {
 		if o.GPUs > 0 {
 			gpus, memory = fmt.Sprintf("%d × %s", o.GPUs, o.GPU), units.Binary(o.GPUMemory)
 		}
-		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", o.Instance, o.Region, gpus, memory,
+		sanitize.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Instance, o.Region, gpus, memory,
 			o.VCPUs, units.Binary(o.Memory), dollars(o.OnDemand.PerHour), dollars(o.Spot.PerHour), percent(o.SpotSaving()),
-			dollars(o.PerGPUHour(spot)), dollars(o.PerGBHour(spot)), quotaText(quotaOf(o, spot)), len(o.Zones), offerNotes(o))
+			dollars(o.PerGPUHour(spot)), dollars(o.PerGBHour(spot)), quotaText(quotaOf(o, spot)), zonesText(o.Zones), offerNotes(o))
 	}
 	t.Flush()
 	for _, n := range found.Notes {
@@ -163,6 +163,14 @@ func percent(part float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f %%", 100*part)
+}
+
+// zonesText counts the zones; no type is offered in none.
+func zonesText(zones []cloud.Zone) string {
+	if len(zones) == 0 {
+		return "?"
+	}
+	return fmt.Sprint(len(zones))
 }
 
 func quotaText(q cloud.Quota) string {

@@ -161,6 +161,8 @@ func (p *Profile) CheckFiles() error {
 	}
 	if script := Script(p.Run.Command); script != "" {
 		errs = append(errs, p.checkFile(dir, "run.command", script)...)
+	} else if p.Environment.Kind != "docker" { // an image has a PATH and tools of its own
+		errs = append(errs, p.checkProgram(dir)...)
 	}
 	errs = append(errs, p.checkInputs()...)
 	if len(errs) == 0 {

@@ -23,7 +23,11 @@ func lay(t *testing.T, all map[string]string) string {
 		if strings.HasSuffix(name, "/") {
 			err = os.MkdirAll(path, 0o755)
 		} else {
-			err = os.WriteFile(path, []byte(text), 0o644)
+			mode := os.FileMode(0o644)
+			if bare, runs := strings.CutSuffix(path, "!"); runs { // an executable
+				path, mode = bare, 0o755
+			}
+			err = os.WriteFile(path, []byte(text), mode)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -62,9 +66,23 @@ func TestMissingFilesAreNamedWithTheNearestOnes(t *testing.T) {
 		"code dir file": {map[string]string{"p.yaml": "code: {dir: src}\n" + bare, "src": ""}, []string{`p.yaml:1:13: "src": it is no directory; name the directory that the training runs in`}},
 		"in code dir":   {map[string]string{"p.yaml": "code: {dir: ../My Model/src}\nenvironment: {conda: e.yml}\n" + bare, "src/train.py": "", "src/e.yml": ""}, nil},
 		"other command": {map[string]string{"p.yaml": "run: {command: bash run.sh eval.py}\n"}, nil},
-		"a module":      {map[string]string{"p.yaml": "run: {command: -m pkg.train x.py}\n"}, nil},
-		"an image":      {map[string]string{"p.yaml": "environment: {docker: pytorch/pytorch}\n" + bare, "train.py": ""}, nil},
-		"a Dockerfile":  {map[string]string{"p.yaml": "environment: {docker: Dockerfile.gpu}\n" + bare, "train.py": "", "Dockerfile": ""}, []string{`p.yaml:1:23: "Dockerfile.gpu": it does not exist in DIR; paths are relative to the code directory; make the file, or name another`}},
+		"a notebook": {map[string]string{"p.yaml": "run: {command: train.ipynb}\n", "train.ipynb": "{}"},
+			[]string{`p.yaml:1:16: "train.ipynb": it is a notebook, which Python does not run; jupyter nbconvert --to script train.ipynb makes a script of it`}},
+		"a notebook for Python": {map[string]string{"p.yaml": "run: {command: python -u nb/train.ipynb}\n", "nb/train.ipynb": "{}"},
+			[]string{`p.yaml:1:26: "nb/train.ipynb": it is a notebook, which Python does not run; jupyter nbconvert --to script nb/train.ipynb makes a script of it`}},
+		"a notebook for its own program": {map[string]string{"p.yaml": "run: {command: jupyter execute train.ipynb}\n", "train.ipynb": "{}"}, nil},
+		"a shell script by its name alone": {map[string]string{"p.yaml": "run: {command: train.sh 1}\n", "train.sh": "echo\n"},
+			[]string{`p.yaml:1:16: "train.sh": a command without a / is looked for on the PATH, and not in the code directory; sh train.sh, or ./train.sh`}},
+		"a shell script that is not executable": {map[string]string{"p.yaml": "run: {command: ./train.sh}\n", "train.sh": "#!/bin/sh\n"},
+			[]string{`p.yaml:1:16: "./train.sh": it is not executable; chmod +x ./train.sh, or name its interpreter before it`}},
+		"a shell script of Windows's": {map[string]string{"p.yaml": "run: {command: bin/train -x}\n", "bin/train!": "#!/bin/sh\r\necho\r\n"},
+			[]string{`p.yaml:1:16: "bin/train": its first line ends with a carriage return, which counts as a part of its interpreter's name; sed -i 's/\r$//' bin/train takes them out of the file`}},
+		"an executable":                {map[string]string{"p.yaml": "run: {command: bin/train -x}\n", "bin/train!": "#!/bin/sh\necho\n"}, nil},
+		"something that is made there": {map[string]string{"p.yaml": "run: {command: ./a.out}\n"}, nil},
+		"a command of the node's":      {map[string]string{"p.yaml": "run: {command: make train}\n", "make": "x"}, nil},
+		"a module":                     {map[string]string{"p.yaml": "run: {command: -m pkg.train x.py}\n"}, nil},
+		"an image":                     {map[string]string{"p.yaml": "environment: {docker: pytorch/pytorch}\n" + bare, "train.py": ""}, nil},
+		"a Dockerfile":                 {map[string]string{"p.yaml": "environment: {docker: Dockerfile.gpu}\n" + bare, "train.py": "", "Dockerfile": ""}, []string{`p.yaml:1:23: "Dockerfile.gpu": it does not exist in DIR; paths are relative to the code directory; make the file, or name another`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := lay(t, c.files)

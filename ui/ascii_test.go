@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"fmt"
+	"image/color"
 	"regexp"
 	"strings"
 	"testing"
@@ -70,6 +71,39 @@ func TestATerminalsEnvironmentSaysWhetherItShowsMoreThanASCII(t *testing.T) {
 				t.Errorf("%s, glyphs %q: ASCII only is %v", c.env, glyphs, got)
 			}
 			s.Close()
+		}
+	}
+}
+
+// A terminal that answers no question about its background may have said it in the
+// environment; what it answers counts for more, and what was asked for most.
+func TestALightTerminalThatSaysSoInItsEnvironmentHasDarkInk(t *testing.T) {
+	look := func(theme string, msgs ...tea.Msg) string {
+		s := scenes.NewStage(80, 24, ui.Options{Theme: theme}, nil)
+		defer s.Close()
+		for _, msg := range msgs {
+			s.Send(msg)
+		}
+		return s.Model.Frame()
+	}
+	dark, light := look("dark"), look("light")
+	if dark == light {
+		t.Fatal("both themes look the same")
+	}
+	says := func(value string) tea.EnvMsg { return tea.EnvMsg{"TERM=rxvt", "LANG=C.UTF-8", "COLORFGBG=" + value} }
+	for name, c := range map[string]struct{ got, want string }{
+		"white":                     {look("auto", says("0;15")), light},
+		"grey":                      {look("auto", says("0;default;7")), light},
+		"black":                     {look("auto", says("15;0")), dark},
+		"dark grey":                 {look("auto", says("15;8")), dark},
+		"its own":                   {look("auto", says("default;default")), dark},
+		"nothing":                   {look("auto", says("")), dark},
+		"white, and dark by answer": {look("auto", says("0;15"), tea.BackgroundColorMsg{Color: color.Black}), dark},
+		"white, and dark by wish":   {look("dark", says("0;15")), dark},
+		"black, and light by wish":  {look("light", says("15;0")), light},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: not the look that it should have", name)
 		}
 	}
 }

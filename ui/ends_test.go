@@ -42,6 +42,7 @@ func TestPanelsOfAClusterThatIsThereGoStale(t *testing.T) {
 	s.Advance(time.Minute)
 	says(t, s, "no news since")
 	says(t, s.Press("s").Press("x"), "receipt, not now: the cluster was not torn down")
+	hides(t, s.Press("t"), "not now") // which was said of where one was
 }
 
 func TestStartThatFailsStaysWithItsReasonWhenTheClusterIsGone(t *testing.T) {

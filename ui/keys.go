@@ -198,7 +198,12 @@ func (m *Model) find(pressed string) *command {
 // carryOut does what a command says, or says why not.
 func (m *Model) carryOut(c *command) tea.Cmd {
 	if why := m.refusal(c); why != "" {
-		return m.say("warning", c.name()+", not now: "+why)
+		told := m.say("warning", c.name()+", not now: "+why)
+		m.note.refusal = true
+		return told
+	}
+	if m.note.refusal { // what was refused there is nothing about what comes now
+		m.note.text = ""
 	}
 	return c.do(m)
 }

@@ -70,6 +70,7 @@ type Model struct {
 type note struct {
 	id          int
 	level, text string
+	refusal     bool // of a key that can do nothing where it was pressed
 }
 
 // wish is something under way that a person asked for.
@@ -93,10 +94,13 @@ func New(ctx context.Context, bench Bench, opts Options) *Model {
 	}
 }
 
+// asksBackground reports whether the terminal is to say what the colours stand on.
+func (m *Model) asksBackground() bool { return m.opts.Theme != "light" && m.opts.Theme != "dark" }
+
 // Init begins what Options ask for.
 func (m *Model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.readHome(), m.tick()}
-	if m.opts.Theme != "light" && m.opts.Theme != "dark" {
+	if m.asksBackground() {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if !m.opts.NoSync {
@@ -139,6 +143,9 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 	case tea.EnvMsg:
 		if m.opts.Glyphs == "" || m.opts.Glyphs == "auto" {
 			m.ascii = text.OnlyASCII(msg)
+		}
+		if m.asksBackground() && text.LightBackground(msg) { // until the terminal itself has answered
+			m.styles, m.foot = text.NewStyles(false), footLine{}
 		}
 	case tea.BackgroundColorMsg:
 		m.styles, m.foot = text.NewStyles(msg.IsDark()), footLine{}

@@ -42,7 +42,11 @@ func Event(b event.Body) string {
 	case event.ClusterStopped:
 		return "  the machines are stopped; their disks cost " + units.PerHour(b.PricePerHour)
 	case event.RunStarted:
-		return sanitize.Sprintf("  %s, world size %d on %s, with %s", b.Engine, b.WorldSize, nodes(b.Nodes), b.Python)
+		text := sanitize.Sprintf("  %s, world size %d on %s", b.Engine, b.WorldSize, nodes(b.Nodes))
+		if b.Python != "" { // which one there is in a container nobody has asked
+			text += sanitize.Sprintf(", with %s", b.Python)
+		}
+		return text
 	case event.RankEnded:
 		return rankText(b)
 	case event.RunEnded:

@@ -102,6 +102,9 @@ func (p *Provider) regions(ctx context.Context) (open, closed []string, err erro
 	if err != nil {
 		return nil, nil, awsapi.Explain(err, awsapi.Call{Action: "DescribeRegions"})
 	}
+	if len(out.Regions) == 0 {
+		return nil, nil, errors.New("AWS lists no region at all")
+	}
 	for _, r := range out.Regions {
 		if name := aws.ToString(r.RegionName); aws.ToString(r.OptInStatus) == "not-opted-in" {
 			closed = append(closed, name)

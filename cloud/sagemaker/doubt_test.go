@@ -264,3 +264,30 @@ func TestAJobOfAnotherLifeIsLeftAlone(t *testing.T) {
 		})
 	}
 }
+
+// A job that has ended costs nothing: its end is proven also to who may not read tags.
+func TestAJobThatHasEndedIsGoneWhoeverMayReadItsTags(t *testing.T) {
+	f, p, life := account(t)
+	at := running(t, p, life)
+	if _, err := p.Open(life, at)[0].Stop(t.Context(), 0, "asked"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := readRef(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); f.Status(r.Name) != "Stopped"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it is", f.Status(r.Name))
+		}
+	}
+	f.Answer(func(call string, _ int) *fakesagemaker.Error {
+		if call == "ListTags" {
+			return &fakesagemaker.Error{Status: 400, Code: "AccessDeniedException", Says: "no"}
+		}
+		return nil
+	})
+	if receipt, err := p.Down(t.Context(), life, quiet); err != nil || !receipt.Proven() {
+		t.Errorf("%+v, %v", receipt, err)
+	}
+}

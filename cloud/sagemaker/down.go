@@ -85,6 +85,13 @@ func (p *Provider) remove(ctx context.Context, life cloud.Life, e *cloud.Entry, 
 // when it would be seen by now.
 func (d *door) endJob(ctx context.Context, life cloud.Life, e *cloud.Entry, r ref, res *cloud.Resource, progress cloud.Progress) error {
 	there, err := d.sight(ctx, life, e)
+	if whose := new(whoseError); errors.As(err, &whose) {
+		// SageMaker has each name once: where a job of ours has ended under it, or one
+		// of somebody else's, nothing of ours lives.
+		if j, look := d.describe(ctx, r.Name); look == nil && j != nil && terminal(j) && !warm(j) {
+			return d.closeJob(life, e, r, j, res, progress)
+		}
+	}
 	if err != nil {
 		res.Proof = err.Error()
 		return err

@@ -265,12 +265,24 @@ func (s *submission) found(ctx context.Context, arn string) error {
 	return s.life.Ledger.Resolve(s.ref.Name, arn)
 }
 
+// whoseError is that the tags of a job can't be read.
+type whoseError struct {
+	name string
+	err  error
+}
+
+func (e *whoseError) Error() string {
+	return "whose training job " + e.name + " is, is not known: " + e.err.Error()
+}
+
+func (e *whoseError) Unwrap() error { return e.err }
+
 // ours is an error unless the tags of a job say that it is of a life. Tags that can't
 // be read say nothing: the job may be anybody's.
 func (d *door) ours(ctx context.Context, life cloud.Life, name, arn string) error {
 	tags, err := d.tagsOf(ctx, arn)
 	if err != nil {
-		return fmt.Errorf("whose training job %s is, is not known: %w", name, err)
+		return &whoseError{name, err}
 	}
 	if tags[tagLife] != tagText(life.ID) {
 		return &plainError{"there is a training job " + name + " in " + d.region + " that is not of this run", "run it again: each run has a name of its own"}

@@ -15,7 +15,7 @@ func FaultOf(err error) *Fault {
 	if errors.Is(err, context.Canceled) {
 		return &Fault{What: "interrupted", Node: -1, Why: "dlwb was asked to end"}
 	}
-	return &Fault{What: "go on", Node: -1, Why: err.Error()}
+	return &Fault{What: "go on", Node: -1, Why: err.Error(), Next: NextOf(err)}
 }
 
 // NextOf is what an error says is to be done; empty when it says nothing.

@@ -66,12 +66,26 @@ func (f Finder) Find(ctx context.Context, arch, name, user string) (Image, error
 		return Image{}, fmt.Errorf("the image %s is not in %s, or may not be used by this account", id, f.Region)
 	}
 	img := describeImage(out.Images[0])
-	if img.Arch != arch {
-		return Image{}, fmt.Errorf("the image %s (%s) is for %s machines, and these are %s: choose another image or instance type",
-			id, img.Name, img.Arch, arch)
+	if err := unfit(out.Images[0], img, arch); err != nil {
+		return Image{}, err
 	}
 	img.User = cmp.Or(user, img.User)
 	return img, nil
+}
+
+// unfit is why nothing of a machine from an image would ever answer; nil if it may. AWS
+// starts one all the same, for money.
+func unfit(i types.Image, img Image, arch string) error {
+	switch {
+	case img.Arch != arch:
+		return fmt.Errorf("the image %s (%s) is for %s machines, and these are %s: choose another image or instance type",
+			img.ID, img.Name, img.Arch, arch)
+	case i.Platform == types.PlatformValuesWindows, strings.HasPrefix(aws.ToString(i.PlatformDetails), "Windows"):
+		return fmt.Errorf("the image %s (%s) is one of Windows, and nodes are Linux machines: choose another image", img.ID, img.Name)
+	case i.State == types.ImageStateFailed, i.State == types.ImageStateDeregistered, i.State == types.ImageStateInvalid, i.State == types.ImageStateError:
+		return fmt.Errorf("the image %s (%s) can't be used: AWS says that it is %s", img.ID, img.Name, i.State)
+	}
+	return nil
 }
 
 func describeImage(i types.Image) Image {

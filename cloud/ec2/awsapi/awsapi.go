@@ -50,7 +50,7 @@ func Load(ctx context.Context) (*API, error) {
 	var roles roleClient
 	var here machineRole
 	cfg, err := config.LoadDefaultConfig(ctx,
-		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callLimit)),
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callLimit).WithTransportOptions(throughProxy)),
 		config.WithLogger(logging.Nop{}), // the screen is not the SDK's
 		config.WithRetryer(func() aws.Retryer { return readRetryer() }),
 		config.WithAssumeRoleCredentialOptions(func(o *stscreds.AssumeRoleOptions) { roles.AssumeRoleAPIClient, o.Client = o.Client, &roles }),
@@ -65,6 +65,7 @@ func Load(ctx context.Context) (*API, error) {
 	here.Client = imds.NewFromConfig(cfg, func(o *imds.Options) { o.Retryer = retry.AddWithMaxAttempts(retry.NewStandard(), 2) })
 	roles.endpoint = sts.NewFromConfig(cfg).Options().BaseEndpoint
 	web := webClient(cfg.HTTPClient)
+	cfg.APIOptions = append(cfg.APIOptions, distrust)
 	cfg.HTTPClient = &client{cfg.HTTPClient} // only now: AWS_CA_BUNDLE has gone into it
 	return &API{cfg: cfg, web: web, ec2: map[string]*ec2.Client{}}, nil
 }
@@ -134,7 +135,7 @@ func readRetryer() aws.Retryer {
 		o.MaxBackoff = 5 * time.Second
 		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
 			// Whoever gives credentials has tried as often as makes sense.
-			if Unserved(err) || strings.HasPrefix(err.Error(), noIdentityStep) {
+			if Unserved(err) || NotAWS(err) || proxyRefuses(err) || strings.HasPrefix(err.Error(), noIdentityStep) {
 				return aws.FalseTernary
 			}
 			return aws.UnknownTernary
@@ -143,8 +144,9 @@ func readRetryer() aws.Retryer {
 }
 
 // Unserved reports whether an endpoint has nothing that serves a call, so that it
-// makes no sense to ask again: it says so by 501, or by the error page of its web
-// server, which AWS does not send with a plain 500. It proves nothing.
+// makes no sense to ask again: it says so by 501, by the error page of its web
+// server, which AWS does not send with a plain 500, or by an error that has none of
+// AWS's words. It proves nothing.
 func Unserved(err error) bool {
 	var reply *smithyhttp.ResponseError
 	if !errors.As(err, &reply) || reply.Response == nil {
@@ -152,7 +154,15 @@ func Unserved(err error) bool {
 	}
 	page := strings.HasPrefix(reply.Response.Header.Get("Content-Type"), "text/html")
 	status := reply.HTTPStatusCode()
-	return status == http.StatusNotImplemented || status == http.StatusInternalServerError && page
+	switch status {
+	case http.StatusNotImplemented:
+		return true
+	case http.StatusInternalServerError:
+		return page
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		return NotAWS(err)
+	}
+	return false
 }
 
 // Once makes a call be sent one single time: whether a call that changes
@@ -269,6 +279,9 @@ func (a *API) Identity(ctx context.Context) (Identity, error) {
 		return Identity{}, err
 	}
 	id := Identity{aws.ToString(out.Account), aws.ToString(out.Arn), aws.ToString(out.UserId)}
+	if id.ARN == "" { // whose things are looked for would be nobody's
+		return Identity{}, &foreignError{"GetCallerIdentity", http.StatusOK, "nobody's name"}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.identity = &id

@@ -145,8 +145,11 @@ func profileFlag() string {
 func unreachable(err error, c Call) *Problem {
 	var dns *net.DNSError
 	var op *net.OpError
+	var refused *proxyRefused
 	p := &Problem{Kind: Unreachable, Err: err}
 	switch {
+	case errors.As(err, &refused):
+		p.Cause, p.Next = refused.Error(), refused.advice()
 	case errors.As(err, &dns):
 		p.Cause = "the name " + dns.Name + " can't be resolved: there is no network, or no such region"
 		p.Next = "see the network, and the region's name: aws ec2 describe-regions --all-regions"
@@ -183,24 +186,33 @@ func doubt(err error, c Call) *Problem {
 	p := &Problem{Kind: Unknown, Err: err, Next: nextDoubt(c)}
 	action := cmp.Or(c.Action, "the call")
 	var garbled *smithy.DeserializationError
+	var foreign *foreignError
 	var timeout interface{ Timeout() bool }
 	switch {
+	case errors.As(err, &foreign):
+		p.Cause, p.Next = foreign.Error(), nextBetween
 	case errors.Is(err, context.Canceled):
 		p.Cause = action + " was interrupted before AWS answered"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		p.Cause = "AWS did not answer " + action + " in time"
 	case Unserved(err):
-		p.Cause = "the endpoint does not serve " + action + ": it answered with an error page"
+		p.Cause = fmt.Sprintf("the endpoint does not serve %s: it answered with HTTP %d and no word of AWS's", action, httpStatus(err))
 	case errors.As(err, &garbled):
 		p.Cause = "AWS's answer to " + action + " was cut off or is not understood"
 	case httpStatus(err) > 0:
 		p.Cause = fmt.Sprintf("something answered %s with HTTP %d and no word of AWS's", action, httpStatus(err))
+		if NotAWS(err) {
+			p.Next = nextBetween
+		}
 	default:
 		p.Cause = "the connection broke during " + action + ": " + quote(innermost(err).Error())
 	}
 	p.Cause += c.doubtful()
 	return p
 }
+
+// nextBetween is for answers of what stands between here and AWS.
+const nextBetween = "does this network want a login first, or a proxy? see HTTPS_PROXY, NO_PROXY and AWS_ENDPOINT_URL"
 
 func nextDoubt(c Call) string {
 	if c.changes() {

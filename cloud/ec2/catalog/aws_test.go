@@ -512,3 +512,24 @@ func TestEachQuotaIsKnownByItself(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 }
+
+// Empty answers are no facts about a region: they would count for a day.
+func TestARegionThatListsNoTypesIsNotKnownToHaveNone(t *testing.T) {
+	s, m := smallRegion(t)
+	s.on("DescribeInstanceTypes", always(""))
+	o := ask1(t, m, cloud.Query{})
+	if len(o.Offers) == 0 || len(o.Notes) == 0 || !strings.Contains(o.Notes[0], "lists no type at all") {
+		t.Errorf("%d offers, notes %q", len(o.Offers), o.Notes)
+	}
+}
+
+// What AWS's silence was made of is told: a page of errors is no silence.
+func TestAnAnswerThatComesTooLateSaysWhatCameInstead(t *testing.T) {
+	s, m := smallRegion(t)
+	m.wait.first = 2 * time.Second
+	s.on("DescribeInstanceTypes", func(url.Values) (int, string) { return 503, "" })
+	o := ask1(t, m, cloud.Query{})
+	if len(o.Notes) == 0 || !strings.Contains(o.Notes[0], "HTTP 503") {
+		t.Errorf("notes %q", o.Notes)
+	}
+}

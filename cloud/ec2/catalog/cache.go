@@ -98,7 +98,7 @@ type kept[T any] struct {
 
 // keptVersion changes when the meaning of a kept value does; other versions
 // are as good as none.
-const keptVersion = 1
+const keptVersion = 2
 
 // part is a part of the market: what is asked for, and of which types.
 type part struct {
@@ -152,7 +152,11 @@ func bounded[T any](ctx context.Context, wait time.Duration, live func(context.C
 	defer cancel()
 	value, err := live(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w within %s", errNoAnswer, wait)
+		late := fmt.Errorf("%w within %s", errNoAnswer, wait)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			late = fmt.Errorf("%w; the last try: %w", late, err) // between two tries
+		}
+		err = late
 	}
 	return value, err
 }

@@ -12,10 +12,10 @@ import (
 func TestWhatCannotBeReadIsNotOnTheShelf(t *testing.T) {
 	now := time.Now()
 	for name, text := range map[string]string{
-		"cut off":         `{"version":1,"at":"2026-01-01T00:00:00Z","val`,
-		"another version": `{"version":2,"at":"2026-01-01T00:00:00Z","value":7}`,
-		"from the future": `{"version":1,"at":"2999-01-01T00:00:00Z","value":7}`,
-		"another thing":   `{"version":1,"at":"2026-01-01T00:00:00Z","value":"x"}`,
+		"cut off":         `{"version":2,"at":"2026-01-01T00:00:00Z","val`,
+		"another version": `{"version":99,"at":"2026-01-01T00:00:00Z","value":7}`,
+		"from the future": `{"version":2,"at":"2999-01-01T00:00:00Z","value":7}`,
+		"another thing":   `{"version":2,"at":"2026-01-01T00:00:00Z","value":"x"}`,
 		"empty":           ``,
 	} {
 		s := shelf{dir: t.TempDir(), now: func() time.Time { return now }, silence: &silence{}, wait: usualPatience}

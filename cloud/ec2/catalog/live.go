@@ -35,7 +35,7 @@ type answered struct{ aws.Retryer }
 
 // IsErrorRetryable reports whether a call is worth sending again.
 func (r answered) IsErrorRetryable(err error) bool {
-	if awsapi.Unserved(err) {
+	if awsapi.Unserved(err) || awsapi.NotAWS(err) {
 		return false
 	}
 	switch awsapi.Explain(err, awsapi.Call{}).Kind {
@@ -87,6 +87,9 @@ func (l live) facts(ctx context.Context) ([]Facts, error) {
 	all, err := l.listFacts(ctx, l.typeFilter())
 	if err == nil && len(all) == 0 && l.scope.gpu {
 		all, err = l.listFacts(ctx, nil)
+		if err == nil && len(all) == 0 {
+			err = errors.New("AWS lists no type at all in " + l.region)
+		}
 	}
 	others := len(all)
 	all = slices.DeleteFunc(all, func(f Facts) bool { return !l.matches(f.Instance) })

@@ -151,7 +151,7 @@ type NoFit struct {
 }
 
 func (e *NoFit) Error() string {
-	where := strings.Join(e.Regions, ", ")
+	where := cmp.Or(strings.Join(e.Regions, ", "), "any region that was asked")
 	if e.Nearest == nil {
 		return "no machine meets the need: there are no GPU types in " + where
 	}

@@ -1,0 +1,167 @@
+package awsapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// foreignError is that something answered a call with success, and in no form that
+// the service has: a proxy's page, a login page of the network. The SDK reads such an
+// answer as one that lists nothing, which would prove that nothing is left.
+type foreignError struct {
+	action string
+	status int
+	form   string // "a web page"
+}
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("something that is not AWS answered %s with HTTP %d and %s", e.action, e.status, e.form)
+}
+
+// NotAWS reports whether the answer to a call came from something that does not speak
+// for AWS, and says the same when it is asked again at once.
+func NotAWS(err error) bool {
+	var foreign *foreignError
+	if errors.As(err, &foreign) {
+		return true
+	}
+	var reply *smithyhttp.ResponseError
+	if !errors.As(err, &reply) || reply.Response == nil {
+		return false
+	}
+	if ask := reply.Response.Request; ask != nil && ask.Method == http.MethodHead {
+		return false // AWS has no words there either
+	}
+	switch status := reply.HTTPStatusCode(); {
+	case status == http.StatusNetworkAuthenticationRequired:
+	case status < 400 || status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooManyRequests:
+		return false
+	}
+	var api smithy.APIError
+	return !errors.As(err, &api) || api.ErrorCode() == noCode
+}
+
+// genuine refuses answers of success that are none of the service's. It stands where
+// an answer comes in first.
+type genuine struct{}
+
+// ID implements middleware.DeserializeMiddleware.
+func (genuine) ID() string { return "dlwb:genuine" }
+
+// HandleDeserialize implements middleware.DeserializeMiddleware.
+func (genuine) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+	out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
+	out, metadata, err = next.HandleDeserialize(ctx, in)
+	reply, is := out.RawResponse.(*smithyhttp.Response)
+	if err != nil || !is || reply.StatusCode < 200 || reply.StatusCode >= 300 {
+		return out, metadata, err
+	}
+	action := awsmiddleware.GetOperationName(ctx)
+	if form := strange(awsmiddleware.GetServiceID(ctx), action, reply); form != "" {
+		_ = reply.Body.Close()
+		err = &foreignError{action, reply.StatusCode, form}
+	}
+	return out, metadata, err
+}
+
+// headBytes is how far into an answer its first element is looked for.
+const headBytes = 4 << 10
+
+// strange is what an answer is, if it can't be the service's; empty if it can.
+func strange(service, action string, reply *smithyhttp.Response) string {
+	ending := "Response"
+	if service == "S3" {
+		if ending = "Result"; !strings.HasPrefix(action, "List") {
+			return "" // the bytes of an object, which may be anything, or none
+		}
+	}
+	if strings.HasPrefix(reply.Header.Get("Content-Type"), "text/html") {
+		return "a web page"
+	}
+	if strings.Contains(reply.Header.Get("Content-Type"), "cbor") {
+		return ""
+	}
+	body := bufio.NewReaderSize(reply.Body, headBytes)
+	reply.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, reply.Body}
+	head, err := body.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "" // it was cut off: whoever reads it will see that
+	}
+	head = bytes.TrimLeft(head, "\ufeff \t\r\n")
+	switch {
+	case len(head) == 0 && (Call{Action: action}).changes():
+		return ""
+	case len(head) == 0:
+		return "nothing"
+	case head[0] == '{' || head[0] == '<' && strings.HasSuffix(firstElement(head), ending):
+		return ""
+	case head[0] == '<':
+		return "a page of its own"
+	}
+	return "a text of its own"
+}
+
+// firstElement is the name of the first element of XML; empty where there is none.
+func firstElement(head []byte) string {
+	for in := xml.NewDecoder(bytes.NewReader(head)); ; {
+		token, err := in.Token()
+		if err != nil {
+			return ""
+		}
+		if element, is := token.(xml.StartElement); is {
+			return element.Name.Local
+		}
+	}
+}
+
+// lastTry remembers how the last try of a call ended. When the time of the whole call
+// is over while it waits for the next one, the SDK says that alone, and not what
+// stands in the way.
+type lastTry struct{ err error }
+
+type lastTryKey struct{}
+
+// eachTry stands within the repetitions.
+func eachTry(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+	out, metadata, err := next.HandleFinalize(ctx, in)
+	if t, is := middleware.GetStackValue(ctx, lastTryKey{}).(*lastTry); is && ctx.Err() == nil {
+		t.err = err
+	}
+	return out, metadata, err
+}
+
+// allTries stands around the repetitions.
+func allTries(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+	t := &lastTry{}
+	out, metadata, err := next.HandleInitialize(middleware.WithStackValue(ctx, lastTryKey{}, t), in)
+	if err != nil && t.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = t.err
+	}
+	return out, metadata, err
+}
+
+// distrust puts both into the way of a call. What signs an address only sends nothing.
+func distrust(stack *middleware.Stack) error {
+	if _, tries := stack.Finalize.Get("Retry"); !tries {
+		return nil
+	}
+	return errors.Join(
+		stack.Deserialize.Add(genuine{}, middleware.After),
+		stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("dlwb:eachTry", eachTry), "Retry", middleware.After),
+		stack.Initialize.Add(middleware.InitializeMiddlewareFunc("dlwb:allTries", allTries), middleware.Before))
+}
