@@ -1,5 +1,6 @@
 """Drives a run of dlwb as a job of Ray: starts what each replica runs on a machine of
-its own, and passes on what they print, each line with its rank in front. Ray's log is
+its own, and passes on what they print, each line with its rank in front; or, where the
+script is a driver of Ray itself, runs that here, beside Ray's head. Ray's log is
 text: a byte that would not come through it as it is becomes a character of a private
 area (U+F700 and the byte). The last line tells how each rank ended."""
 
@@ -148,6 +149,13 @@ class Actor(Replica):
         return Replica.facts(self, ray.util.get_node_ip_address())
 
 
+class Here(Replica):
+    """The script as the driver: a process of this machine, which finds the cluster."""
+
+    def facts(self):
+        return Replica.facts(self, socket.gethostbyname(socket.gethostname()))
+
+
 def address(text):
     return [int(part) if part.isdigit() else 0 for part in re.split("[.:]", text)]
 
@@ -173,7 +181,11 @@ def main():
         asked.set()
 
     signal.signal(signal.SIGTERM, stop)
-    machines, facts = on_machines(order)
+    if order.get("driver"):
+        machines = [Here()]
+        facts = [machines[0].facts()]
+    else:
+        machines, facts = on_machines(order)
     hosts, port = [f["ip"] for f in facts], facts[0]["port"]
 
     def follow(number):

@@ -40,13 +40,18 @@ type order struct {
 	Nodes    []pack.Node       `json:"nodes"`
 	Env      []string          `json:"env"` // K=V
 	Links    map[string]string `json:"links"`
+	Driver   bool              `json:"driver,omitempty"` // the one node is the job's own driver, beside the head
 }
 
 // packed is the code with what the driver needs, as Ray's working_dir. Each run has a
 // package of its own: Ray unpacks two that are the same into one directory.
 func packed(j cloud.Job, gpus int) (name string, body []byte, err error) {
-	o, err := json.Marshal(order{Run: j.Run, GPUs: gpus, Resource: workerResource, Env: append([]string{}, j.Env...), Links: j.Code.Links,
-		Nodes: pack.Nodes(j, workMark, func(word string) string { return word })})
+	all := order{Run: j.Run, GPUs: gpus, Resource: workerResource, Env: append([]string{}, j.Env...), Links: j.Code.Links, Driver: j.Engine == "ray"}
+	if all.Driver { // what runs on the workers is Ray's doing
+		j.Procs, j.Replicas = slices.DeleteFunc(slices.Clone(j.Procs), func(p cloud.JobProc) bool { return len(p.Ranks) == 0 }), 1
+	}
+	all.Nodes = pack.Nodes(j, workMark, func(word string) string { return word })
+	o, err := json.Marshal(all)
 	if err != nil {
 		return "", nil, err
 	}

@@ -53,7 +53,7 @@ func (m *maker) ref(j cloud.Job) ref {
 func (r ref) submitted() cloud.Submitted {
 	s := cloud.Submitted{Ref: r.String(), Lacks: lacks(r), PricePerHour: r.PerHour}
 	if r.PerHour > 0 {
-		s.Costs = []cloud.Cost{{What: fmt.Sprintf("%d machines and the head's", len(r.Ranks)), PerHour: r.PerHour, Source: priceSource}}
+		s.Costs = []cloud.Cost{{What: "the machines of the Ray cluster, with its head's", PerHour: r.PerHour, Source: priceSource}}
 	}
 	return s
 }

@@ -103,3 +103,29 @@ func TestARankThatFailsOnARealRayIsNamedWithItsCode(t *testing.T) {
 	}
 	p.clean()
 }
+
+// A script of Ray is the driver of the job on a real Ray: its tasks run on both workers,
+// and none beside the head.
+func TestAScriptOfRayRunsItsTasksOnARealRay(t *testing.T) {
+	p := newProject(t)
+	realRay(t, p)
+	p.Write("helper.py", "def work(i):\n    return 2 * i\n")
+	p.Write("train.py", `import os, time, ray
+ray.init()
+@ray.remote(num_cpus=1, resources={"dlwb_worker": 0.01})
+def task(i):
+    from helper import work
+    time.sleep(0.5)
+    return work(i), ray.get_runtime_context().get_node_id()
+done = ray.get([task.remote(i) for i in range(16)])
+print("sum", sum(d[0] for d in done), "on", len({d[1] for d in done}), "nodes; workers", os.environ["DLWB_WORKERS"], flush=True)
+for step in range(1, 4):
+    print(f"step {step}/3 loss {4 / step:.4f}", flush=True)
+`)
+	p.profile("ecs", `{engine: ray, command: train.py}`, "environment: {python: python3}\n")
+	p.Must("run", "--json", "--down")
+	if log := p.Logs()["rank-0.log"]; !strings.Contains(log, "sum 240 on 2 nodes; workers 2\nstep 1/3 loss 4.0000\n") {
+		t.Errorf("the log is %q", log)
+	}
+	p.clean()
+}

@@ -18,6 +18,8 @@ var Provider = about.Provider{
 	Pays: "paid machines of EC2 in an ECS cluster, with your AWS credentials",
 	// The auto scaling groups have a scheduled action that ends their machines.
 	Traits: about.Traits{Sealed: true, RanksOnly: true, Deadline: true, Budgeted: true},
+	// The script is the driver, beside the head of the Ray that is there.
+	Carries: []string{"ray"}, Clusters: []string{"ray"},
 	Keys:   []string{"machines.instance", "machines.image", "machines.disk", "machines.region", "machines.spot"},
 	Needs:  []string{"machines.instance", "machines.image"}, Options: table,
 	New:   func() any { return new(Machines) },
