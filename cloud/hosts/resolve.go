@@ -53,6 +53,8 @@ type machine struct {
 	// itself, or the only one.
 	HomeOf int `json:"home_of,omitempty"`
 	CodeOf int `json:"code_of,omitempty"`
+	// Beside: another cluster has what is the home's.
+	Beside bool `json:"beside,omitempty"`
 	// Met: that was found out.
 	Met bool `json:"met,omitempty"`
 	// Ignored are the places of the configuration that dlwb does not evaluate.
