@@ -89,8 +89,10 @@ func (p *Provider) reachAll(ctx context.Context, calls *caller, machines []machi
 				return err
 			}
 			progress(i, fmt.Sprintf("%s answers after %s", m.Entry, units.Duration(contacts[i].took)))
-			if text := m.ignoredText(); text != "" {
-				progress(i, m.Entry+": "+text)
+			for _, text := range []string{m.ignoredText(), m.unheededText()} {
+				if text != "" {
+					progress(i, m.Entry+": "+text)
+				}
 			}
 			return nil
 		})
@@ -259,7 +261,8 @@ func (m machine) peer() (host string, port int, given bool) {
 		return m.HostName, 22, false
 	}
 	if text == "" {
-		return m.HostName, m.Port, false
+		address, _, _ := strings.Cut(m.HostName, "%") // an interface of this machine is none of theirs
+		return address, m.Port, false
 	}
 	if net.ParseIP(text) != nil {
 		return text, 22, true
