@@ -61,6 +61,9 @@ type Node struct {
 	// PeerClosed says that PeerHost is where the others reach it, and that its sshd there
 	// lets them not in: what they need of it comes by this machine.
 	PeerClosed bool `json:"peer_closed,omitempty"`
+	// Beside says that the home directory there is one that another cluster has on other
+	// hosts, with its key between nodes: this one has none there.
+	Beside bool `json:"beside,omitempty"`
 	// Interface is the network interface that carries traffic between the
 	// nodes ("lo", "ens5"); empty when unknown.
 	Interface string `json:"interface,omitempty"`

@@ -31,7 +31,7 @@ var (
 // hostPattern matches user@host:port, ssh: in front of it or not, with what the host begins and ends with.
 func hostPattern(edge string) *regexp.Regexp {
 	name := edge + `(([.-]|` + edge + `)*` + edge + `)?`
-	return regexp.MustCompile(`^(ssh:)?([A-Za-z_][\w.-]*@)?(` + name + `|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+	return regexp.MustCompile(`^(ssh:)?([A-Za-z_][\w.-]*@)?(` + name + `|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?\])(:[0-9]{1,5})?$`)
 }
 
 // hostsType is a list of hosts, in which one entry may stand for many.

@@ -74,9 +74,10 @@ func TestHostsMayHaveThingsOfTheirOwn(t *testing.T) {
   - {host: "gpu[1-2]", user: ada, port: 2222, gpus: [1, 0], dir: /data/ada/}
   - {host: 10.0.0.5, python: /opt/conda/bin/python3, host_key: `+key+`}
   - {host: "[::1]", port: 22}
+  - "ada@[fe80::1%eth0]:2222"
 `+tail))
 	m := p.Own().(*hosts.Machines)
-	if want := []string{"gpu0", "ada@gpu1:2222", "ada@gpu2:2222", "10.0.0.5", "[::1]:22"}; !slices.Equal(m.Hosts, want) || p.Machines.Count != 5 {
+	if want := []string{"gpu0", "ada@gpu1:2222", "ada@gpu2:2222", "10.0.0.5", "[::1]:22", "ada@[fe80::1%eth0]:2222"}; !slices.Equal(m.Hosts, want) || p.Machines.Count != 6 {
 		t.Errorf("%d hosts %q", p.Machines.Count, m.Hosts)
 	}
 	both := hosts.HostOption{GPUs: []int{1, 0}, Dir: "/data/ada"}

@@ -296,9 +296,8 @@ func (d *drive) findWays(ctx context.Context) error {
 	tried := peers.Unsure(look.Nodes)
 	if tried {
 		missing, closed := look.Find(ctx)
-		if len(closed) > 0 {
-			_ = d.w.publish(d.s, event.Noticed{Level: "info", Text: strings.Join(closed, ", ") +
-				": the others reach it, and sshd there lets them not in with a key alone, so code is sent there from here"})
+		if closed != "" {
+			_ = d.w.publish(d.s, event.Noticed{Level: "info", Text: closed})
 		}
 		if len(missing) > 0 {
 			_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: strings.Join(missing, "; ") +
@@ -320,19 +319,20 @@ func (d *drive) findWays(ctx context.Context) error {
 // pairReached lets the nodes that reach each other do so, and no others: who waits
 // for files that can't come loses time.
 func (d *drive) pairReached(ctx context.Context) error {
-	key, all := d.w.peerKey(d.plan.Cluster), d.link.peers(-1)
+	key, at := d.w.peerKey(d.plan.Cluster), d.link.disks()
 	var together []*remote.Node
 	var known []remote.Peer
 	for j, n := range d.data.Cluster.Nodes {
-		if !n.PeerUnsure && !n.PeerClosed {
-			known = append(known, all[j])
+		reached, self := !n.PeerUnsure && !n.PeerClosed, d.link.peersOf(j)
+		if reached {
+			known = append(known, self...)
 		}
-		if n.HomeOf != "" {
-			continue // what it needs lies in the home of another
+		if !at.Paired(j) {
+			continue // what it needs lies in the home of another, or there is none
 		}
-		if !n.PeerUnsure && !n.PeerClosed {
+		if reached {
 			together = append(together, d.link.nodes[j])
-		} else if err := remote.Pair(ctx, d.link.nodes[j:j+1], all[j:j+1], key); err != nil {
+		} else if err := remote.Pair(ctx, d.link.nodes[j:j+1], self, key); err != nil {
 			return err
 		}
 	}

@@ -77,14 +77,22 @@ func (l *link) parts(run string) []job.Replica {
 }
 
 // peers are the nodes as they see each other, without node i (-1: all).
-func (l *link) peers(without int) []remote.Peer {
-	var peers []remote.Peer
-	for i, n := range l.cluster.Nodes {
+func (l *link) peers(without int) (peers []remote.Peer) {
+	for i := range l.cluster.Nodes {
 		if i != without {
-			peers = append(peers, remote.Peer{Name: n.Name, Host: n.PeerHost, Port: n.PeerPort, User: n.User, HostKey: n.HostKey})
+			peers = append(peers, l.peersOf(i)...)
 		}
 	}
 	return peers
+}
+
+// peersOf is one node as the others see it; none where they have no key for it.
+func (l *link) peersOf(i int) []remote.Peer {
+	n := l.cluster.Nodes[i]
+	if n.Beside {
+		return nil
+	}
+	return []remote.Peer{{Name: n.Name, Host: n.PeerHost, Port: n.PeerPort, User: n.User, HostKey: n.HostKey}}
 }
 
 // open gives the connections to a cluster, making them on first use.
@@ -191,7 +199,7 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 	if err := os.MkdirAll(filepath.Dir(key), 0o700); err != nil {
 		return err
 	}
-	if err := remote.Pair(ctx, sharing.Some(l.nodes, l.disks().FirstAtHome), l.peers(-1), key); err != nil {
+	if err := remote.Pair(ctx, sharing.Some(l.nodes, l.disks().Paired), l.peers(-1), key); err != nil {
 		return &event.Fault{What: "let the nodes reach each other", Node: -1, Why: err.Error()}
 	}
 	return nil

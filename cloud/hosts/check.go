@@ -13,6 +13,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/agentbin"
 	"github.com/dlwb/dlwb/internal/hostclaim"
+	"github.com/dlwb/dlwb/internal/ownssh"
 	"github.com/dlwb/dlwb/internal/units"
 )
 
@@ -142,6 +143,9 @@ func (r *report) judge(took time.Duration, asked, answered time.Time, cluster st
 	}
 	if text := r.ignoredText(); text != "" {
 		found = append(found, warning(what, text, "if what it sets matters, give it in a Host of its own"))
+	}
+	if text := r.unheededText(); text != "" {
+		found = append(found, warning(what, text, "if that matters, "+ownssh.Prefix+r.Alias+" in machines.hosts leaves all to your own ssh"))
 	}
 	if f, held := r.held(cluster); held {
 		found = append(found, f)

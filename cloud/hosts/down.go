@@ -97,7 +97,7 @@ func (p *Provider) reachAgain(ctx context.Context, calls *caller, m machine, lif
 	}
 	var problem *Problem
 	if errors.As(err, &problem) {
-		err = errors.New(problem.Why)
+		err = errors.New(problem.whole())
 	}
 	return nil, &ending{state: cloud.Unknown, proof: fmt.Sprintf("it could not be looked at: %v; it may still run processes of this cluster, and hold ~/dlwb/%s and ~/.dlwb",
 		err, life.Name)}

@@ -77,7 +77,7 @@ func (g giving) empty(ctx context.Context, group []int, contacts []*contact) {
 		all.Go(func() {
 			e := g.remove(ctx, contacts[i], lifeRequest(hostclaim.Remove, g.life))
 			if e.state == cloud.Gone {
-				e.proof = fmt.Sprintf("given back: no process carries DLWB_RUN_DIR; its home is that of %s, and there is no ~/.dlwb/cluster in it any more", g.machines[of-1].Entry)
+				e.proof = fmt.Sprintf("given back: no process carries DLWB_RUN_DIR; its home is that of %s, and nothing of this life is in it any more", g.machines[of-1].Entry)
 			}
 			g.ends[i] = e
 		})

@@ -52,6 +52,9 @@ func knownOf(m machine) (*known, error) {
 			return nil, err
 		}
 	}
+	if err := k.readRevoked(m); err != nil {
+		return nil, err
+	}
 	if m.Remembered != "" {
 		k.profiled = true
 		earlier := &known{name: k.name}

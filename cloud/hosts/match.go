@@ -14,6 +14,9 @@ type answers struct {
 	// ignored are the conditions that dlwb does not evaluate, with their
 	// places: a key behind one may be missing here.
 	ignored []string
+	// final: what is read is read once more, because a Match final asks for that.
+	final, wantsFinal bool
+	found             string // where the host is, as was read the first time
 }
 
 // addsUp are the keys of which every line counts.
@@ -23,15 +26,22 @@ var addsUp = []string{"identityfile", "certificatefile"}
 func ask(config []line, name, user string) *answers {
 	a := &answers{name: name, user: user, values: map[string][]string{}}
 	a.read(config)
+	if a.wantsFinal {
+		a.final, a.found = true, a.hostName()
+		a.read(config) // what has a value keeps it
+	}
 	return a
 }
 
 func (a *answers) read(lines []line) {
-	active := true
+	active, name := true, a.name
+	if a.final {
+		name = a.found
+	}
 	for _, l := range lines {
 		switch l.key {
 		case "host":
-			active = matchesList(l.args, a.name)
+			active = matchesList(l.args, name)
 		case "match":
 			active = a.match(l)
 		case "include":
@@ -54,7 +64,9 @@ func (a *answers) note(l line) {
 		return
 	}
 	if slices.Contains(addsUp, key) {
-		a.values[key] = append(a.values[key], l.args[0])
+		if !slices.Contains(a.values[key], l.args[0]) {
+			a.values[key] = append(a.values[key], l.args[0])
+		}
 	} else if a.values[key] == nil {
 		a.values[key] = l.args
 	}
@@ -79,7 +91,8 @@ func (a *answers) match(l line) bool {
 			continue
 		}
 		if word == "canonical" || word == "final" {
-			holds = holds && negated
+			a.wantsFinal = a.wantsFinal || word == "final"
+			holds = holds && a.final != negated
 			continue
 		}
 		if inWord {
@@ -89,8 +102,11 @@ func (a *answers) match(l line) bool {
 		}
 		is, known := a.condition(word, value)
 		if !known {
-			a.ignored = append(a.ignored, l.fault("Match %s", word).Error())
-			return false
+			if place := l.fault("Match %s", word).Error(); !slices.Contains(a.ignored, place) {
+				a.ignored = append(a.ignored, place)
+			}
+			holds = false // a final behind it counts
+			continue
 		}
 		holds = holds && is != negated
 	}

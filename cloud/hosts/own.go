@@ -52,6 +52,15 @@ func (c *caller) callOwn(ctx context.Context, m machine, began time.Time) (*cont
 	return &contact{machine: m, own: way, took: time.Since(began), bounds: c.bounds}, nil
 }
 
+// whole is a problem where nothing beside it says what to do: of the user's own ssh only
+// the user knows how it gets there.
+func (p *Problem) whole() string {
+	if p.machine.Own && p.Next != "" {
+		return p.Why + ": " + p.Next
+	}
+	return p.Why
+}
+
 // commandOwn is command over the user's own ssh. took is called when input is taken.
 func (c *contact) commandOwn(ctx context.Context, line string, took func(), input [][]byte) printed {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -41,7 +41,10 @@ func TestAHostIsReachedByTheUsersOwnSSH(t *testing.T) {
 	if n := strings.Count(s.Log(), "Partial publickey"); tried != 1 || n != 1 {
 		t.Errorf("a login was tried %d times, and then %d", tried, n)
 	}
-	tool(t, "X=", "ssh", "-F", w.path("config"), "-i", w.path("second"), "-o", "BatchMode=yes", "-o", "ControlMaster=yes", "-o", "LogLevel=ERROR", "-fN", "vault")
+	enter := func() {
+		tool(t, "X=", "ssh", "-F", w.path("config"), "-i", w.path("second"), "-o", "BatchMode=yes", "-o", "ControlMaster=yes", "-o", "LogLevel=ERROR", "-fN", "vault")
+	}
+	enter()
 	t.Cleanup(func() { tool(t, "X=", "ssh", "-F", w.path("config"), "-O", "exit", "vault") })
 	want(t, w.check("ssh:vault"), "ok ssh:vault: reachable in", "as "+s.User+" by your own ssh")
 	want(t, w.check("ssh:vault", "ssh:"+s.User+"@vault"), "NO")
@@ -55,13 +58,19 @@ func TestAHostIsReachedByTheUsersOwnSSH(t *testing.T) {
 	if statuses, err := w.Probe(t.Context(), c); err != nil || statuses[0].State != cloud.Alive {
 		t.Errorf("%v, %v", statuses, err)
 	}
+	leave := func() { tool(t, "X=", "ssh", "-F", w.path("config"), "-O", "exit", "vault") }
+	leave()
+	if r, err := w.down("a"); err == nil || r.Proven() || !strings.Contains(r.Resources[0].Proof, "vault opens it again") {
+		t.Errorf("without a connection: %v %+v", err, r)
+	}
+	enter()
 	if r, err := w.down("a"); err != nil || !r.Proven() {
 		t.Errorf("%v %+v", err, r)
 	}
 	if after := tree(t, s.Home); after != before {
 		t.Errorf("left:\n%s", after)
 	}
-	if n := strings.Count(s.Log(), "Partial publickey"); n != 2 { // the second is the user's
+	if n := strings.Count(s.Log(), "Partial publickey"); n != 4 { // two are the user's
 		t.Errorf("%d logins", n)
 	}
 }

@@ -35,7 +35,7 @@ func (p *Provider) probe(ctx context.Context, calls *caller, n cloud.Node) cloud
 	case err == nil:
 		return cloud.Status{State: cloud.Alive}
 	case errors.As(err, &problem):
-		return cloud.Status{State: cloud.Unknown, Why: problem.Why}
+		return cloud.Status{State: cloud.Unknown, Why: problem.whole()}
 	}
 	return cloud.Status{State: cloud.Unknown, Why: err.Error()}
 }

@@ -53,10 +53,15 @@ type machine struct {
 	// itself, or the only one.
 	HomeOf int `json:"home_of,omitempty"`
 	CodeOf int `json:"code_of,omitempty"`
+	// Beside: another cluster has what is the home's.
+	Beside bool `json:"beside,omitempty"`
 	// Met: that was found out.
 	Met bool `json:"met,omitempty"`
-	// Ignored are the places of the configuration that dlwb does not evaluate.
-	Ignored []string `json:"-"`
+	// Revoked is the file of keys that no host may have; empty: there is none.
+	Revoked string `json:"revoked,omitempty"`
+	// Ignored are the places of the configuration that dlwb does not evaluate, and
+	// Unheeded its settings that dlwb does not follow.
+	Ignored, Unheeded []string `json:"-"`
 }
 
 func (m machine) addr() string {
@@ -171,6 +176,10 @@ func (r *resolver) machine(entry string, depth int) (machine, error) {
 	}
 	if canonical := strings.ToLower(a.get("canonicalizehostname")); canonical == "yes" || canonical == "always" {
 		m.Ignored = append(m.Ignored, "CanonicalizeHostname "+canonical)
+	}
+	m.Unheeded = a.unheeded()
+	if m.Revoked, err = a.revoked(m); err != nil {
+		return m, err
 	}
 	if m.KeyAlias, err = m.expand(m.KeyAlias); err != nil {
 		return m, fmt.Errorf("HostKeyAlias: %w", err)

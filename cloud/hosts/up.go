@@ -89,8 +89,10 @@ func (p *Provider) reachAll(ctx context.Context, calls *caller, machines []machi
 				return err
 			}
 			progress(i, fmt.Sprintf("%s answers after %s", m.Entry, units.Duration(contacts[i].took)))
-			if text := m.ignoredText(); text != "" {
-				progress(i, m.Entry+": "+text)
+			for _, text := range []string{m.ignoredText(), m.unheededText()} {
+				if text != "" {
+					progress(i, m.Entry+": "+text)
+				}
 			}
 			return nil
 		})
@@ -190,16 +192,20 @@ func (c *contact) claim(ctx context.Context, life cloud.Life, word string, numbe
 			why, next = err.Error(), c.login()+" df -h ."
 		}
 		return false, &Problem{Host: c.Alias, Why: "it can't be taken: " + why, Next: next}
+	case a.Claim.Life != life.ID && a.Namesake:
+		return false, &Problem{Host: c.Alias, Why: "its home directory is one that another cluster of the name " + life.Name + " has on another host, where its code lies in ~/dlwb/" + life.Name + ": " + a.Claim.String(),
+			Next: "give this one another name, or dlwb down " + a.Claim.Cluster + " where " + a.Claim.Owner + " runs it"}
 	case a.Claim.Life != life.ID:
 		next := "dlwb down " + a.Claim.Cluster + " gives it back, where " + a.Claim.Owner + " runs it"
 		if a.Claim.Owner == owner() {
-			next += "; if nothing is on record any more: " + c.login() + " rm .dlwb/cluster"
+			next += "; if nothing is on record any more: " + c.login() + " rm " + strings.Join(a.Files, " ")
 		}
 		return false, &Problem{Host: c.Alias, Why: a.Claim.String(), Next: next}
 	case a.Claim.Dir != c.Option.Dir:
 		return a.New, &Problem{Host: c.Alias, Why: fmt.Sprintf("this cluster took it with the directory %q, and %q was asked for", a.Claim.Dir, c.Option.Dir),
 			Next: "dlwb down " + life.Name + ", then again"}
 	}
+	c.Beside = a.Beside
 	return a.New, nil
 }
 
@@ -238,7 +244,7 @@ func describe(life cloud.Life, machines []machine) cloud.Cluster {
 		c.Nodes = append(c.Nodes, cloud.Node{
 			Index: i, Name: "node" + itoa(i), Called: called, ID: m.Entry, Addr: m.addr(), User: user, Keys: m.Keys,
 			Jumps: jumps, Way: way, HostKey: key, PeerHost: peer, PeerPort: port, PeerUnsure: true, PeerGiven: given,
-			GPUs: m.Option.GPUs, Python: m.Option.Python, Modules: m.Modules, HomeOf: firstName(m.HomeOf), CodeOf: firstName(m.CodeOf),
+			GPUs: m.Option.GPUs, Python: m.Option.Python, Modules: m.Modules, Beside: m.Beside, HomeOf: firstName(m.HomeOf), CodeOf: firstName(m.CodeOf),
 		})
 	}
 	return c
@@ -255,7 +261,8 @@ func (m machine) peer() (host string, port int, given bool) {
 		return m.HostName, 22, false
 	}
 	if text == "" {
-		return m.HostName, m.Port, false
+		address, _, _ := strings.Cut(m.HostName, "%") // an interface of this machine is none of theirs
+		return address, m.Port, false
 	}
 	if net.ParseIP(text) != nil {
 		return text, 22, true

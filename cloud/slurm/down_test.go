@@ -179,6 +179,7 @@ func TestRunsOfOthersOutliveADownOfSlurms(t *testing.T) {
 		"nobody":            nil,
 		"another job":       {".dlwb/runs/other.n0/dir", ".dlwb/jobs/other/script", "dlwb/lab/code/train.py"},
 		"hosts":             {".dlwb/cluster", ".dlwb/bin/stop", "dlwb/lab/code/train.py"},
+		"hosts, not first":  {".dlwb/cluster", ".dlwb/claims/host", ".dlwb/bin/stop", "dlwb/lab/code/train.py"},
 		"another's records": {".dlwb/dlwb.db"},
 	} {
 		t.Run(other, func(t *testing.T) {
@@ -194,8 +195,12 @@ func TestRunsOfOthersOutliveADownOfSlurms(t *testing.T) {
 			for _, name := range append(own, files...) {
 				put(name, home+"/dlwb/lab/code\n")
 			}
-			if other == "hosts" {
+			switch other {
+			case "hosts":
 				put(".dlwb/cluster", "cluster lab\nlife aa\n")
+			case "hosts, not first":
+				put(".dlwb/cluster", "cluster other\nlife bb\n")
+				put(".dlwb/claims/host", "cluster lab\nlife aa\n")
 			}
 			left, err := clear(t.Context(), here{home: home}, cloud.Life{Name: "lab"}, record{Home: home, Runs: []string{"run"}})
 			if left != "" || err != nil {

@@ -54,6 +54,14 @@ type Answer struct {
 	Claim Claim `cbor:"claim"`
 	// New: this request took the host.
 	New bool `cbor:"new,omitempty"`
+	// Namesake: Claim is of a cluster of the same name, which has another host with this
+	// home directory.
+	Namesake bool `cbor:"namesake,omitempty"`
+	// Files are what says so, below the home directory: without them nobody would have it.
+	Files []string `cbor:"files,omitempty"`
+	// Beside: another cluster came first to this home directory, and has what is the
+	// home's: the key by which nodes reach each other.
+	Beside bool `cbor:"beside,omitempty"`
 	// Homes and Codes are the numbers of the hosts of a meeting that have the same
 	// home directory and the same place for the code, this one among them.
 	Homes []int   `cbor:"homes,omitempty"`

@@ -12,12 +12,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/shellword"
+	"github.com/dlwb/dlwb/remote/agent/runs"
 	"github.com/dlwb/dlwb/remote/wire"
 )
 
@@ -161,7 +163,7 @@ func removeOld(dir string) {
 	if err != nil {
 		return
 	}
-	used := sync.OnceValue(running)
+	used, busy := sync.OnceValue(running), sync.OnceValue(func() bool { return unfinished(dir) })
 	for _, e := range entries {
 		name, hidden := strings.CutPrefix(e.Name(), ".")
 		agent, state := strings.CutSuffix(name, wholeSuffix)
@@ -170,11 +172,18 @@ func removeOld(dir string) {
 			limit = brokenFor
 		}
 		info, err := e.Info()
-		if !strings.HasPrefix(name, Prefix) || err != nil || time.Since(info.ModTime()) < limit || used()[filepath.Join(dir, agent)] {
+		if !strings.HasPrefix(name, Prefix) || err != nil || time.Since(info.ModTime()) < limit || used()[filepath.Join(dir, agent)] || limit == unusedFor && busy() {
 			continue
 		}
 		_ = os.Remove(filepath.Join(dir, e.Name()))
 	}
+}
+
+// unfinished reports whether a run beside a directory of agents has not come to its end:
+// other hosts may have the same home, and what runs there is not seen here.
+func unfinished(bin string) bool {
+	dirs, _ := filepath.Glob(filepath.Join(filepath.Dir(bin), "runs", "*"))
+	return slices.ContainsFunc(dirs, func(dir string) bool { r := runs.At(dir); return r.Launched() && !r.Ended() })
 }
 
 // running are the programs of the processes that can be seen.

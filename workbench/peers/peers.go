@@ -62,8 +62,8 @@ func Unsure(nodes []cloud.Node) bool {
 
 // Find has the nodes try each other's addresses, which they must have been paired
 // for, and puts into each where the others reach it. Those that are not reached stay
-// unsure, and are told in words; closed are those that are reached and let nobody in.
-func (s Search) Find(ctx context.Context) (missing, closed []string) {
+// unsure, and are told in words; closed tells of those that are reached and let nobody in.
+func (s Search) Find(ctx context.Context) (missing []string, closed string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tried, own := make([][]address, len(s.Nodes)), make([][]address, len(s.Nodes))
@@ -71,6 +71,7 @@ func (s Search) Find(ctx context.Context) (missing, closed []string) {
 		own[i] = ownAddresses(ctx, n, s.Nodes[i])
 		tried[i] = candidates(s.Nodes[i], own[i])
 	})
+	var shut []string
 	t := s.tryInTurn(ctx, tried, own)
 	for j := range s.Nodes {
 		best, ok := t.best(j, tried[j], own[j])
@@ -83,8 +84,11 @@ func (s Search) Find(ctx context.Context) (missing, closed []string) {
 		}
 		s.Nodes[j].PeerHost, s.Nodes[j].PeerPort, s.Nodes[j].PeerUnsure = best.host, best.port, false
 		if s.Nodes[j].PeerClosed = t.closedTo(j, best); s.Nodes[j].PeerClosed {
-			closed = append(closed, called(s.Nodes[j]))
+			shut = append(shut, called(s.Nodes[j]))
 		}
+	}
+	if len(shut) > 0 {
+		closed = strings.Join(shut, ", ") + ": the others reach it, and sshd there lets them not in with a key alone, so code is sent there from here"
 	}
 	return missing, closed
 }

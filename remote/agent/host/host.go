@@ -28,6 +28,7 @@ type Host struct {
 	Agents []string
 
 	link func(from, to string) error
+	id   string // of this host among those with the same home; empty: not asked for yet
 }
 
 // New is this machine with a home directory.
@@ -75,15 +76,6 @@ func plain(err error) string {
 
 // at is a path below the home directory.
 func (h *Host) at(name string) string { return filepath.Join(h.Home, name) }
-
-// claim is what the file says of who has the host; the zero Claim: nobody.
-func (h *Host) claim() hostclaim.Claim {
-	b, err := os.ReadFile(h.at(hostclaim.File))
-	if err != nil {
-		return hostclaim.Claim{}
-	}
-	return hostclaim.Parse(string(b[:min(len(b), claimMost)]))
-}
 
 // claimMost is how much of a claim is read.
 const claimMost = 64 << 10

@@ -117,6 +117,11 @@ func TestTheClaimsOfOtherVersionsAreUnderstood(t *testing.T) {
 		if a := New(homes[1]).Do(by); a.Failed != "" || !a.New {
 			t.Fatalf("%+v", a)
 		}
+		// What older ones don't know is a file for each host.
+		if c := readClaim(New(homes[1]).claimFile()); c.Life != "aa" {
+			t.Errorf("the host's own claim is %+v", c)
+		}
+		must(t, os.RemoveAll(filepath.Join(homes[1], claimsDir)))
 		if before, now := tree(t, homes[0]), tree(t, homes[1]); before != now {
 			t.Errorf("an older dlwb leaves:\n%s\nthis one leaves:\n%s", before, now)
 		}

@@ -32,22 +32,22 @@ func (h *Host) marked(r hostclaim.Request) (home, code string, err error) {
 	if r.Meeting == "" || r.Meeting != filepath.Base(r.Meeting) || strings.HasPrefix(r.Meeting, ".") || r.Among > meetMost {
 		return "", "", fmt.Errorf("%.60q is no meeting", r.Meeting)
 	}
-	return h.at(filepath.Join(meetDir, r.Meeting)), h.at(filepath.Join("dlwb", r.Cluster, ".dlwb-meet", r.Meeting)), nil
+	return h.at(filepath.Join(meetDir, r.Meeting+"."+r.Life)), h.at(filepath.Join("dlwb", r.Cluster, ".dlwb-meet", r.Meeting)), nil
 }
 
-// mark leaves this host's mark in both places. Marks of earlier meetings go.
+// mark leaves this host's mark in both places. Marks of the life's earlier meetings go.
 func (h *Host) mark(r hostclaim.Request) error {
 	home, code, err := h.marked(r)
 	if err != nil {
 		return err
 	}
 	for _, dir := range []string{home, code} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := makeAll(dir); err != nil {
 			return err
 		}
 		entries, _ := os.ReadDir(filepath.Dir(dir))
 		for _, e := range entries {
-			if e.Name() != r.Meeting {
+			if e.Name() != filepath.Base(dir) && isMeetingOf(e.Name(), r.Life) {
 				_ = removeAll(filepath.Join(filepath.Dir(dir), e.Name()))
 			}
 		}

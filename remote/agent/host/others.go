@@ -36,7 +36,17 @@ func (h *Host) foreign(run string, c hostclaim.Claim) bool {
 		return true
 	}
 	of := h.codeOf(run)
-	return of != c.Cluster && (of != "" || h.keepsRecords())
+	return of != c.Cluster && (of != "" || h.keepsRecords() || h.hasOthers(c)) // it may be just being launched
+}
+
+// hasOthers reports whether other hosts with this home are had by other clusters.
+func (h *Host) hasOthers(c hostclaim.Claim) bool {
+	for _, other := range h.claims() {
+		if other.Life != c.Life {
+			return true
+		}
+	}
+	return false
 }
 
 // partOfJob reports whether a run is what one node does for a job of a scheduler.
@@ -61,7 +71,7 @@ func (h *Host) codeOf(run string) string {
 // with what is on record of runs elsewhere.
 func (h *Host) keepsRecords() bool { return exists(h.at(".dlwb/dlwb.db")) }
 
-// others are what other clusters have in ~/.dlwb: their runs, and their jobs.
+// others are what other clusters have in ~/.dlwb: their runs, their jobs, their hosts.
 func (h *Host) others(c hostclaim.Claim) (found []string) {
 	for _, run := range h.runs() {
 		if h.foreign(run, c) {
@@ -71,6 +81,12 @@ func (h *Host) others(c hostclaim.Claim) (found []string) {
 	jobs, _ := os.ReadDir(h.at(".dlwb/jobs"))
 	for _, job := range jobs {
 		found = append(found, filepath.Join(".dlwb/jobs", job.Name()))
+	}
+	all := h.claims()
+	for _, host := range sortedKeys(all) {
+		if all[host].Life != c.Life {
+			found = append(found, filepath.Join(claimsDir, host))
+		}
 	}
 	if h.keepsRecords() {
 		found = append(found, ".dlwb/dlwb.db")
@@ -109,22 +125,45 @@ func (h *Host) liveOf(c hostclaim.Claim) map[int]string {
 	return live
 }
 
-// removeClaimed takes from ~/.dlwb what is the claim's own, its runs among it, and
-// leaves what others have there or need.
-func (h *Host) removeClaimed(c hostclaim.Claim) {
+// removeRuns removes the claim's own runs.
+func (h *Host) removeRuns(c hostclaim.Claim) {
 	for _, run := range h.runs() {
 		if !h.foreign(run, c) {
 			_ = removeAll(run)
 		}
 	}
+}
+
+// removeClaimed takes from ~/.dlwb what is the claim's own, and leaves what others have
+// there or need. The caller is the only one who leaves.
+func (h *Host) removeClaimed(c hostclaim.Claim) {
+	h.removeRuns(c)
+	beside := h.first().Life != c.Life
 	entries, _ := os.ReadDir(h.at(".dlwb"))
 	for _, e := range entries {
-		first, _, _ := strings.Cut(strings.TrimPrefix(e.Name(), "."), ".")
-		if slices.Contains(claimed, first) {
-			_ = removeAll(h.at(filepath.Join(".dlwb", e.Name())))
+		first, rest, _ := strings.Cut(strings.TrimPrefix(e.Name(), "."), ".")
+		path := h.at(filepath.Join(".dlwb", e.Name()))
+		switch {
+		case first == "claim" && !strings.HasPrefix(rest, c.Life+"."): // of somebody who just comes
+		case first == "meet":
+			removeMeetings(path, c.Life)
+		case slices.Contains(claimed, first) && (!beside || first == "claim"):
+			_ = removeAll(path)
 		}
 	}
-	_ = os.Remove(h.at(hostclaim.File))
+	h.handOver(c.Life)
+	h.unclaim(c.Life)
+}
+
+// removeMeetings removes the meetings of a life.
+func removeMeetings(dir, life string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if isMeetingOf(e.Name(), life) {
+			_ = removeAll(filepath.Join(dir, e.Name()))
+		}
+	}
+	_ = os.Remove(dir) // where it is empty
 }
 
 // needed are the agents outside of the home that live runs have been started by, whose

@@ -18,7 +18,7 @@ import (
 // ours are the names in ~/.dlwb that dlwb uses, or has used. They go also where
 // others have put something beside them.
 var ours = []string{"bin", "runs", "sync", "manifests", "kept", "compat", "in", "look", "jupyter", "tensorboard", "fetched", "active", "meet",
-	"peers", "peer_key", "peer_known_hosts", "claim"}
+	"peers", "peer_key", "peer_known_hosts", "claim", "claims", "leaving"}
 
 // isOurs reports whether a file of ~/.dlwb is dlwb's, or was to become that.
 func isOurs(name string) bool {
@@ -33,11 +33,13 @@ const stopLimit = 5 * time.Minute
 // removes what was put there, and looks again. Where the claim is of another
 // life, or there is none, it does nothing.
 func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
-	a := hostclaim.Answer{Claim: h.claim()}
-	if !exists(h.at(hostclaim.File)) {
+	a := hostclaim.Answer{Claim: h.claimOf(r.Life)}
+	if !a.Claim.Held() {
 		h.removeTraces(r.Life)
+		a.Claim = h.claim()
+		return a, nil
 	}
-	if a.Claim.Life != r.Life || check(a.Claim) != nil {
+	if check(a.Claim) != nil {
 		return a, nil
 	}
 	for _, run := range slices.Compact(slices.Sorted(maps.Values(h.liveOf(a.Claim)))) {
@@ -58,21 +60,31 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 		a.Left = h.elsewhere(a.Claim, r)
 		return a, nil
 	}
-	h.unpair(a.Claim)
+	beside := h.first().Life != r.Life
+	if !beside {
+		h.unpair(a.Claim)
+	}
 	if !lent {
 		_ = removeAll(h.at(filepath.Join("dlwb", a.Claim.Cluster)))
 	}
-	if !had(a.Claim, "dlwb") {
+	h.removeAgents()
+	h.removeRuns(a.Claim) // the most of it
+	done := h.leave(r.Life)
+	if !had(a.Claim, "dlwb") && !h.hasOthers(a.Claim) { // who comes may just be making his place in it
 		_ = os.Remove(h.at("dlwb"))
 	}
-	h.removeAgents()
 	others := h.others(a.Claim)
 	if len(others) > 0 {
 		h.removeClaimed(a.Claim)
 	} else {
-		h.removeOurs(had(a.Claim, ".dlwb"))
+		h.removeOurs(a.Claim)
 	}
+	done()
+	_ = os.Remove(h.at(".dlwb")) // where it is empty
 	a.Left = h.remains(a.Claim, len(h.liveOf(a.Claim)))
+	if beside {
+		a.Left.Places = slices.DeleteFunc(a.Left.Places, func(p hostclaim.Place) bool { return p.Path == authorizedKeys })
+	}
 	switch {
 	case len(others) > 0:
 		a.Left.Others = others[:min(len(others), namedMost)]
@@ -85,9 +97,13 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 // namedMost is how much of what others have is named.
 const namedMost = 3
 
-// removeTraces removes what an interrupted claim or removal of a life has left
-// where nobody has the host.
+// removeTraces removes what an interrupted claim or removal of a life has left that has
+// no claim.
 func (h *Host) removeTraces(life string) {
+	if text, err := os.ReadFile(h.at(leavingFile)); err == nil && life != "" && string(text) == life {
+		_ = os.Remove(h.at(leavingFile))
+	}
+	_ = os.Remove(h.at(claimsDir)) // where it is empty
 	entries, _ := os.ReadDir(h.at(".dlwb"))
 	for _, e := range entries {
 		if life != "" && strings.HasPrefix(e.Name(), "claim."+life+".") {
@@ -158,18 +174,19 @@ func (h *Host) agents() (found []string) {
 	return found
 }
 
-// removeOurs removes ~/.dlwb, the claim last; where others have put something
-// there, only what is ours.
-func (h *Host) removeOurs(shared bool) {
+// removeOurs removes ~/.dlwb, the claims last; where others have put something there, only
+// what is ours.
+func (h *Host) removeOurs(c hostclaim.Claim) {
+	shared := had(c, ".dlwb")
+	last := []string{filepath.Base(hostclaim.File), filepath.Base(claimsDir), filepath.Base(leavingFile)}
 	entries, _ := os.ReadDir(h.at(".dlwb"))
 	for _, e := range entries {
-		name := e.Name()
-		if name != filepath.Base(hostclaim.File) && (!shared || isOurs(name)) { // the claim goes last
+		if name := e.Name(); !slices.Contains(last, name) && (!shared || isOurs(name)) {
 			_ = removeAll(h.at(filepath.Join(".dlwb", name)))
 		}
 	}
-	_ = os.Remove(h.at(hostclaim.File))
-	_ = os.Remove(h.at(".dlwb"))
+	h.handOver(c.Life)
+	h.unclaim(c.Life)
 }
 
 // removeAll is os.RemoveAll, also of directories that their owner may not write
@@ -191,6 +208,9 @@ func removeAll(path string) error {
 	return os.RemoveAll(path)
 }
 
+// authorizedKeys has the line that lets the nodes of a cluster in.
+const authorizedKeys = ".ssh/authorized_keys"
+
 // remains tells what is still there.
 func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
 	r := hostclaim.Remains{Processes: processes}
@@ -208,8 +228,8 @@ func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
 			r.Places = append(r.Places, hostclaim.Place{Path: path, Files: count(path)})
 		}
 	}
-	if keys := ".ssh/authorized_keys"; holds(h.at(keys), hostclaim.PeerLine) {
-		r.Places = append(r.Places, hostclaim.Place{Path: keys, Files: 1})
+	if holds(h.at(authorizedKeys), hostclaim.PeerLine) {
+		r.Places = append(r.Places, hostclaim.Place{Path: authorizedKeys, Files: 1})
 	}
 	return r
 }

@@ -26,23 +26,35 @@ func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
 	if err := check(want); err != nil {
 		return hostclaim.Answer{}, err
 	}
-	file := h.at(hostclaim.File)
-	if want.Dir != "" && !exists(file) {
+	if by, namesake := h.inTheWay(want); by.Held() {
+		return hostclaim.Answer{Claim: by, Namesake: namesake, Files: h.files(by)}, nil
+	}
+	before := h.claimOf(want.Life).Held()
+	if want.Dir != "" && !before {
 		// Another host of this life may have the same home, or the same directory.
-		if err := h.vacant(want); err != nil && h.claim().Life != want.Life {
+		if err := h.vacant(want); err != nil && !h.claimOf(want.Life).Held() {
 			return hostclaim.Answer{}, err
 		}
 	}
-	for _, name := range places {
-		if exists(h.at(name)) {
-			want.Had = append(want.Had, name)
-		}
-	}
-	fresh, err := h.write(file, want.Life, want.Text())
+	want.Had = h.thereBefore()
+	fresh, err := h.arrive(want)
 	if err != nil {
 		return hostclaim.Answer{}, err
 	}
-	a := hostclaim.Answer{New: fresh, Claim: h.claim()}
+	if mine := readClaim(h.claimFile()); mine.Life == want.Life {
+		if _, err := h.write(h.at(hostclaim.File), want.Life, want.Text()); err != nil {
+			return hostclaim.Answer{}, err
+		}
+	}
+	if by, namesake := h.inTheWay(want); by.Held() { // who came at the same moment
+		if fresh {
+			_ = os.Remove(h.claimFile())
+			_ = os.Remove(h.at(claimsDir))
+			h.handOver(want.Life)
+		}
+		return hostclaim.Answer{Claim: by, Namesake: namesake, Files: h.files(by)}, nil
+	}
+	a := hostclaim.Answer{New: fresh && !before, Claim: h.claim(), Beside: h.first().Life != want.Life}
 	if a.Claim.Life != want.Life {
 		return a, nil
 	}
@@ -61,6 +73,23 @@ func (h *Host) take(r hostclaim.Request) (hostclaim.Answer, error) {
 		return a, h.mark(r)
 	}
 	return a, nil
+}
+
+// thereBefore are the places that were there before dlwb came.
+func (h *Host) thereBefore() (had []string) {
+	all := h.claims()
+	all[""] = h.first()
+	for _, c := range all {
+		if c.Held() {
+			return c.Had
+		}
+	}
+	for _, name := range places {
+		if exists(h.at(name)) {
+			had = append(had, name)
+		}
+	}
+	return had
 }
 
 // keepAgent puts this program where agents lie, if it can be executed there.
@@ -117,7 +146,7 @@ func (h *Host) vacant(want hostclaim.Claim) error {
 func (h *Host) write(file, life, text string) (fresh bool, err error) {
 	// Whoever gives the host back at this moment may remove the directory again.
 	for range 20 {
-		if err = os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		if err = makeAll(filepath.Dir(file)); err != nil {
 			return false, err
 		}
 		if fresh, err = h.writeOnce(file, life, text); !errors.Is(err, fs.ErrNotExist) {
@@ -127,8 +156,19 @@ func (h *Host) write(file, life, text string) (fresh bool, err error) {
 	return fresh, err
 }
 
+// makeAll makes a directory and those around it, of which somebody else may just be
+// removing one that is empty.
+func makeAll(dir string) (err error) {
+	for range 20 {
+		if err = os.MkdirAll(dir, 0o700); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return err
+}
+
 func (h *Host) writeOnce(file, life, text string) (fresh bool, err error) {
-	mine, err := os.CreateTemp(filepath.Dir(file), "claim."+life+".*")
+	mine, err := os.CreateTemp(h.at(".dlwb"), "claim."+life+".*")
 	if err != nil {
 		return false, err
 	}
@@ -192,7 +232,7 @@ func (h *Host) settle(c hostclaim.Claim) error {
 	if err := makePlace(dir, c.Life); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(h.at("dlwb"), 0o700); err != nil {
+	if err := makeAll(h.at("dlwb")); err != nil {
 		return err
 	}
 	err := os.Symlink(dir, link)
@@ -222,7 +262,9 @@ func (h *Host) untake(c hostclaim.Claim) {
 	if lived(c.Elsewhere(), c.Life) {
 		_ = os.Remove(lifeFile(c.Elsewhere()))
 	}
-	_ = os.Remove(h.at(hostclaim.File))
+	h.handOver(c.Life)
+	_ = os.Remove(h.claimFile())
+	_ = os.Remove(h.at(claimsDir))
 	for _, made := range []string{"dlwb", ".dlwb"} {
 		if !had(c, made) {
 			_ = os.Remove(h.at(made))

@@ -1,0 +1,233 @@
+//go:build linux
+
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/hostclaim"
+)
+
+// Many hosts may have one home directory, and each is had by one cluster. So each host
+// that is taken has a file there which says by whom. Beside these is the one file that
+// older versions know, which says that the home is in use: it names the cluster that came
+// first. Where there is nothing but that, an older version has taken the whole home.
+//
+// The first cluster has what is the home's: the key by which its nodes reach each other.
+// One that came later stands beside it and does without. When the first goes, another one
+// takes its place.
+
+// claimsDir holds a file for each host that is taken, with the claim.
+const claimsDir = ".dlwb/claims"
+
+// hostID is the name of this host's file.
+func (h *Host) hostID() string {
+	if h.id == "" {
+		id, _ := os.ReadFile("/etc/machine-id") // a container may have none
+		name, _ := os.Hostname()
+		sum := sha256.Sum256(append(id, name...))
+		h.id = hex.EncodeToString(sum[:8])
+	}
+	return h.id
+}
+
+func (h *Host) claimFile() string { return h.at(filepath.Join(claimsDir, h.hostID())) }
+
+// readClaim reads a claim; the zero Claim: there is none.
+func readClaim(path string) hostclaim.Claim {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return hostclaim.Claim{}
+	}
+	return hostclaim.Parse(string(b[:min(len(b), claimMost)]))
+}
+
+// first is the claim of the cluster that came first.
+func (h *Host) first() hostclaim.Claim { return readClaim(h.at(hostclaim.File)) }
+
+// claims are those of all hosts with this home, by host.
+func (h *Host) claims() map[string]hostclaim.Claim {
+	all := map[string]hostclaim.Claim{}
+	entries, _ := os.ReadDir(h.at(claimsDir))
+	for _, e := range entries {
+		if c := readClaim(h.at(filepath.Join(claimsDir, e.Name()))); c.Held() && check(c) == nil {
+			all[e.Name()] = c
+		}
+	}
+	return all
+}
+
+// claim says who has this host; the zero Claim: nobody.
+func (h *Host) claim() hostclaim.Claim {
+	if c, taken := h.claims()[h.hostID()]; taken {
+		return c
+	}
+	return h.older()
+}
+
+// older is the claim by which an older version has the whole home. Who comes writes his
+// host's file first, and who leaves removes it last: one that is missed once may just be
+// coming or going.
+func (h *Host) older() (c hostclaim.Claim) {
+	for range 3 {
+		if c = h.first(); !c.Held() || hasLife(h.claims(), c.Life) {
+			return hostclaim.Claim{}
+		}
+	}
+	return c
+}
+
+func hasLife(all map[string]hostclaim.Claim, life string) bool {
+	for _, c := range all {
+		if c.Life == life {
+			return true
+		}
+	}
+	return false
+}
+
+// claimOf is what a life has in this home.
+func (h *Host) claimOf(life string) hostclaim.Claim {
+	for _, c := range h.claims() {
+		if c.Life == life {
+			return c
+		}
+	}
+	if c := h.first(); c.Life == life {
+		return c
+	}
+	return hostclaim.Claim{}
+}
+
+// inTheWay is the claim that keeps a life from this host: of another that has it, or of a
+// namesake elsewhere in the home, whose code would lie in the same place.
+func (h *Host) inTheWay(want hostclaim.Claim) (by hostclaim.Claim, namesake bool) {
+	if c := h.claim(); c.Held() && c.Life != want.Life {
+		return c, false
+	}
+	for _, c := range h.claims() {
+		if c.Cluster == want.Cluster && c.Life != want.Life {
+			return c, true
+		}
+	}
+	if c := h.older(); c.Life != want.Life {
+		return c, false // it was faster
+	}
+	return hostclaim.Claim{}, false
+}
+
+// files are those of a claim, as the home directory has them.
+func (h *Host) files(c hostclaim.Claim) (names []string) {
+	all := h.claims()
+	for _, host := range sortedKeys(all) {
+		if all[host].Life == c.Life {
+			names = append(names, filepath.Join(claimsDir, host))
+		}
+	}
+	if h.first().Life == c.Life {
+		names = append(names, hostclaim.File)
+	}
+	return names
+}
+
+// handOver takes a life out of the file that names the first cluster: another one stands
+// there then, if there is one. The caller is the only one who leaves.
+func (h *Host) handOver(life string) {
+	if h.first().Life != life {
+		return
+	}
+	all := h.claims()
+	for _, host := range sortedKeys(all) {
+		if all[host].Life != life && whole(h.at(hostclaim.File), all[host].Text(), 0o600) == nil {
+			return
+		}
+	}
+	_ = os.Remove(h.at(hostclaim.File))
+}
+
+// unclaim removes the files of the hosts of a life.
+func (h *Host) unclaim(life string) {
+	for host, c := range h.claims() {
+		if c.Life == life {
+			_ = os.Remove(h.at(filepath.Join(claimsDir, host)))
+		}
+	}
+	_ = os.Remove(h.at(claimsDir)) // where it is empty
+}
+
+func sortedKeys(all map[string]hostclaim.Claim) (names []string) {
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// leavingFile says that somebody empties ~/.dlwb: whoever comes waits, and whoever leaves,
+// too.
+const leavingFile = ".dlwb/leaving"
+
+const (
+	// leavingMost is how long one who has begun to leave may take before he is held to
+	// have been killed.
+	leavingMost = time.Minute
+	// arriveMost is how long one who comes waits.
+	arriveMost = 12 * time.Second
+)
+
+// leave begins to leave; done ends it.
+func (h *Host) leave(life string) (done func()) {
+	file := h.at(leavingFile)
+	began, seen := time.Now(), ""
+	for {
+		err := exclusive(file, life)
+		text, _ := os.ReadFile(file)
+		switch {
+		case !errors.Is(err, fs.ErrExist), string(text) == life: // one that was interrupted goes on
+			return func() { _ = os.Remove(file) }
+		case string(text) != seen:
+			began, seen = time.Now(), string(text)
+		case time.Since(began) > leavingMost:
+			_ = os.Remove(file)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// arrive writes the claim of this host, at no moment at which somebody empties the
+// directory: who leaves looks for claims after he has said so, and who comes looks for that
+// after he has written his.
+func (h *Host) arrive(want hostclaim.Claim) (fresh bool, err error) {
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if fresh, err = h.write(h.claimFile(), want.Life, want.Text()); !fresh || err != nil {
+			return fresh, err
+		}
+		leaving, err := os.Stat(h.at(leavingFile))
+		if err != nil {
+			return true, nil
+		}
+		if mine, err := os.Stat(h.claimFile()); err == nil && mine.ModTime().Sub(leaving.ModTime()) > 2*leavingMost {
+			_ = os.Remove(h.at(leavingFile)) // he was killed
+			return true, nil
+		}
+		_ = os.Remove(h.claimFile())
+		if time.Since(began) > arriveMost {
+			return false, fmt.Errorf("another cluster's hosts, which have the same home, are just being given back: try again in a minute")
+		}
+	}
+}
+
+// isMeetingOf reports whether a meeting was one of a life, or of an older version.
+func isMeetingOf(name, life string) bool {
+	_, of, has := strings.Cut(name, ".")
+	return !has || of == life
+}

@@ -1,0 +1,142 @@
+//go:build linux
+
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dlwb/dlwb/internal/hostclaim"
+)
+
+// among is one of several hosts with one home.
+func among(home, id string) *Host {
+	h := New(home)
+	h.id = id
+	return h
+}
+
+// asks is a request of a cluster: its life is its name twice.
+func asks(do hostclaim.Act, cluster string) hostclaim.Request {
+	r := request(do, cluster+cluster)
+	r.Cluster = cluster
+	return r
+}
+
+// has puts in a home what a cluster has there, as its own.
+func has(t *testing.T, home, cluster string) {
+	t.Helper()
+	put(t, home, "dlwb/"+cluster+"/code/train.py", "x")
+	put(t, home, ".dlwb/runs/run-"+cluster+"/life", cluster+cluster+"\n")
+	put(t, home, ".dlwb/sync/"+cluster, "x")
+	put(t, home, ".dlwb/bin/stop", "x")
+}
+
+// Hosts with one home are had by one cluster each. Which of them goes first is no matter:
+// what the others have stays, and with the last one everything goes.
+func TestHostsWithOneHomeAreTakenByOneClusterEach(t *testing.T) {
+	for _, order := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b", "a", "c"}} {
+		home := t.TempDir()
+		put(t, home, ".ssh/authorized_keys", "ssh-ed25519 AAAA me\n")
+		before := tree(t, home)
+		at := map[string]*Host{}
+		for i, cluster := range []string{"a", "b", "c"} {
+			at[cluster] = among(home, "host"+cluster)
+			take := asks(hostclaim.Take, cluster)
+			take.Meeting, take.Among = "meeting"+cluster, 1
+			if a := at[cluster].Do(take); a.Failed != "" || !a.New || a.Claim.Cluster != cluster || a.Beside != (i > 0) {
+				t.Fatalf("%s: %+v", cluster, a)
+			}
+			has(t, home, cluster)
+		}
+		for _, cluster := range []string{"a", "b", "c"} { // nobody's marks were taken away
+			seek := asks(hostclaim.Seek, cluster)
+			seek.Meeting, seek.Among = "meeting"+cluster, 1
+			if a := at[cluster].Do(seek); a.Failed != "" || len(a.Homes) != 1 || len(a.Codes) != 1 {
+				t.Errorf("%s: %+v", cluster, a)
+			}
+		}
+		put(t, home, ".dlwb/peer_key", "of a")
+		must(t, addLine(filepath.Join(home, ".ssh/authorized_keys"), hostclaim.PeerLine+"ssh-ed25519 AAAA dlwb-peer"))
+		if a := at["b"].Do(asks(hostclaim.Take, "a")); a.New || a.Claim.Cluster != "b" || a.Namesake {
+			t.Errorf("a host was taken twice: %+v", a)
+		}
+		other := asks(hostclaim.Take, "a")
+		other.Life = "another"
+		if a := among(home, "hostd").Do(other); a.New || a.Claim.Life != "aa" || !a.Namesake || exists(filepath.Join(home, claimsDir, "hostd")) {
+			t.Errorf("a namesake was let in: %+v", a)
+		}
+		if out := old(t, home, "claim", "zz", ""); strings.Contains(out, "claimed") {
+			t.Errorf("an older dlwb took the home: %s", out)
+		}
+		gone := map[string]bool{}
+		for _, cluster := range order {
+			a := at[cluster].Do(asks(hostclaim.Remove, cluster))
+			if a.Failed != "" || a.Claim.Cluster != cluster || len(a.Left.Others) == 0 && len(gone) < 2 {
+				t.Errorf("%s: %+v", cluster, a)
+			}
+			gone[cluster] = true
+			for _, c := range order {
+				for _, name := range []string{"dlwb/" + c + "/code/train.py", ".dlwb/runs/run-" + c + "/life", claimsDir + "/host" + c} {
+					if exists(filepath.Join(home, name)) == gone[c] {
+						t.Errorf("when %s had gone as one of %v, %s is %s", cluster, order, name, map[bool]string{true: "still there", false: "gone"}[gone[c]])
+					}
+				}
+			}
+			if len(gone) == len(order) {
+				break
+			}
+			if exists(filepath.Join(home, ".dlwb/peer_key")) == gone["a"] || holds(filepath.Join(home, ".ssh/authorized_keys"), hostclaim.PeerLine) == gone["a"] {
+				t.Errorf("%v are gone, and the key of a is not as it should be", gone)
+			}
+			if first := at["a"].first(); gone[first.Cluster] || !first.Held() {
+				t.Errorf("%v are gone, and the home is said to be %+v", gone, first)
+			}
+			if !exists(filepath.Join(home, ".dlwb/bin/stop")) {
+				t.Error("what all need is gone")
+			}
+		}
+		if after := tree(t, home); after != before {
+			t.Errorf("left:\n%s", after)
+		}
+	}
+}
+
+// Clusters come and go at once in one home: none loses what it has put there, and nothing is
+// left at the end.
+func TestClustersComeAndGoAtOnceInOneHome(t *testing.T) {
+	home := t.TempDir()
+	var all sync.WaitGroup
+	for i := range 6 {
+		all.Go(func() {
+			cluster := fmt.Sprintf("c%d", i)
+			h := among(home, "host"+cluster)
+			for round := range 25 {
+				if a := h.Do(asks(hostclaim.Take, cluster)); a.Failed != "" || !a.New {
+					t.Errorf("%s, round %d: %+v", cluster, round, a)
+					return
+				}
+				mine := filepath.Join(home, ".dlwb/runs/run-"+cluster)
+				has(t, home, cluster)
+				time.Sleep(time.Duration(round%4) * time.Millisecond)
+				for _, path := range []string{filepath.Join(mine, "life"), filepath.Join(home, "dlwb", cluster, "code/train.py"), filepath.Join(home, ".dlwb/bin/stop"), filepath.Join(home, hostclaim.File)} {
+					if _, err := os.Stat(path); err != nil {
+						t.Errorf("%s, round %d: %v", cluster, round, err)
+					}
+				}
+				if a := h.Do(asks(hostclaim.Remove, cluster)); a.Failed != "" || a.Claim.Cluster != cluster || exists(mine) {
+					t.Errorf("%s, round %d: %+v", cluster, round, a)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if left := tree(t, home); left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+}
