@@ -194,4 +194,3 @@ func (s *scanner) noun(start int) string {
 	}
 	return last.show[strings.IndexByte(last.show, '/')+1:]
 }
-
