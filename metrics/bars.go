@@ -80,6 +80,9 @@ func (b *bar) counted(text string) bool {
 	}
 	close := closing(text, open)
 	b.body, b.rest = text[open+1:close], text[min(close+1, len(text)):]
+	if strings.ContainsAny(text[:open], "=:") { // "16/20 loss=1.25 [00:18<00:04]"
+		b.body = text[:open] + ", " + b.body
+	}
 	return true
 }
 

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -160,6 +161,17 @@ func (p *phase) learns(shape uint64) {
 	}
 	if len(p.known) < mostKnown {
 		p.known[shape] = true
+	}
+}
+
+// counts takes a line that only counts, and may say of which data the lines below it are:
+// "Validation Results - Epoch: 1", "[1] Validation".
+func (h *heading) counts(f *found, line string) {
+	if h.record = len(f.counters) > 0; !h.record || f.pass.total > 0 {
+		return
+	}
+	if of := cmp.Or(f.split, splitOf(line)); of != "train" {
+		h.split = of
 	}
 }
 

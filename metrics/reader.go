@@ -414,10 +414,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		if f.counters = lasting(f.counters); r.reports(rest, f.counters) {
 			return false
 		}
-		r.heading.record = len(f.counters) > 0
-		if of := cmp.Or(f.split, splitOf(rest[from:])); r.heading.record && f.pass.total == 0 && of != "train" { // "Validation Results - Epoch: 1", "[1] Validation"
-			r.heading.split = of
-		}
+		r.heading.counts(&f, rest[from:])
 	}
 	if len(r.taken) > 0 {
 		f.values = r.untaken(f.values, len(rest))

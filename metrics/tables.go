@@ -236,7 +236,7 @@ func (t *tables) proven(line string, names understood) {
 		}
 	}
 	columns[counts].unit = unitStep
-	if strings.HasPrefix(strings.ToLower(guess[0]), "ep") {
+	if strings.HasPrefix(strings.ToLower(strings.TrimLeft(guess[0], "# ")), "ep") {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
@@ -256,8 +256,9 @@ func (t *tables) rule(line string) {
 // spaced keeps a line of names that are only a blank apart: it begins with a word that counts,
 // and names scores.
 func (t *tables) spaced(line string) bool {
+	line = strings.TrimPrefix(line, "# ")
 	names := strings.Fields(line)
-	if len(names) < fewestCells || len(names) > mostColumns || firstColumns[strings.ToLower(names[0])] == noUnit || len(names) != strings.Count(line, " ")+1 {
+	if len(names) < 2 || len(names) > mostColumns || firstColumns[strings.ToLower(names[0])] == noUnit || len(names) != strings.Count(line, " ")+1 {
 		return false
 	}
 	for _, name := range names[1:] {
