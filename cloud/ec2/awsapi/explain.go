@@ -115,6 +115,9 @@ func answered(err error, api smithy.APIError, c Call) *Problem {
 	c.ID = cmp.Or(named(api.ErrorMessage()), c.ID)
 	words := c.words(code, api.ErrorMessage())
 	p.Cause, p.Next = words.Replace(r.cause), words.Replace(r.next)
+	if r.kind == Unknown {
+		p.Next = nextDoubt(err, c)
+	}
 	switch code {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "NotAuthorized":
 		p.permission(api.ErrorMessage(), c)

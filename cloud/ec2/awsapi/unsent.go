@@ -194,7 +194,7 @@ func untrusted(err error) bool {
 
 // doubt explains a call that was sent and of which no answer is understood.
 func doubt(err error, c Call) *Problem {
-	p := &Problem{Kind: Unknown, Err: err, Next: nextDoubt(c)}
+	p := &Problem{Kind: Unknown, Err: err, Next: nextDoubt(err, c)}
 	action := cmp.Or(c.Action, "the call")
 	var garbled *smithy.DeserializationError
 	var foreign *foreignError
@@ -225,8 +225,10 @@ func doubt(err error, c Call) *Problem {
 // nextBetween is for answers of what stands between here and AWS.
 const nextBetween = "does this network want a login first, or a proxy? see HTTPS_PROXY, NO_PROXY and AWS_ENDPOINT_URL"
 
-func nextDoubt(c Call) string {
-	if c.changes() {
+// nextDoubt is what to do about a call of which nobody knows what became of it: it is
+// looked for where it may have made something.
+func nextDoubt(err error, c Call) string {
+	if c.changes() && service(err) == "ec2" {
 		return c.words("", "").Replace(nextUnknown)
 	}
 	return "try again; is AWS itself well? https://health.aws.amazon.com/health/status"
