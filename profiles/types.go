@@ -199,7 +199,7 @@ func insidePath(text string) flaw {
 	case clean == ".." || strings.HasPrefix(clean, "../"):
 		return flaw{why: "it leaves the code directory", next: "name a directory inside it"}
 	case strings.ContainsAny(text, "*?["):
-		return flaw{why: "wildcards are not known here", nearest: path.Dir(text) + "/", next: "name the file or the directory"}
+		return flaw{why: "wildcards are not known here", nearest: path.Dir(text[:strings.IndexAny(text, "*?[")]+"x") + "/", next: "name the file or the directory"}
 	}
 	return flaw{}
 }

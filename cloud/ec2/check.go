@@ -191,7 +191,7 @@ func (c *preflight) credentials(ctx context.Context) cloud.Finding {
 		text += ", from " + from
 	}
 	if endpoint := c.api.Endpoint(); endpoint != "" {
-		text += ", at " + endpoint + " (AWS_ENDPOINT_URL)"
+		text += ", at " + endpoint + " (AWS_ENDPOINT_URL, or endpoint_url of the profile)"
 	}
 	return found(what, text)
 }

@@ -104,7 +104,7 @@ func (c *preflight) dryRun(ctx context.Context, p probe) *awsapi.Problem {
 	if err == nil {
 		return p.carriedOut(ctx)
 	}
-	call := awsapi.Call{Action: p.action, Region: c.region, Count: c.spec.Count, Spot: c.spec.Spot}
+	call := awsapi.Call{Action: p.action, Region: c.region, Count: c.spec.Count, Spot: c.spec.Spot, Dry: true}
 	if len(c.offers) > 0 {
 		o := c.offers[0]
 		call.Instance, call.VCPUs = o.Instance, o.VCPUs

@@ -3,6 +3,7 @@ package ec2
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
@@ -61,7 +62,10 @@ func (p *Provider) insist(ctx context.Context, call awsapi.Call, send func() err
 			return problem
 		}
 		if awsapi.Unserved(problem) || !b.wait(ctx) {
-			return errors.Join(ctx.Err(), problem)
+			if ctx.Err() != nil {
+				return fmt.Errorf("%w (%w)", problem, ctx.Err())
+			}
+			return problem
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -60,7 +59,7 @@ func Load(ctx context.Context) (*API, error) {
 		}),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("read the AWS configuration: %w", err)
+		return nil, &configError{err}
 	}
 	here.Client = imds.NewFromConfig(cfg, func(o *imds.Options) { o.Retryer = retry.AddWithMaxAttempts(retry.NewStandard(), 2) })
 	roles.endpoint = sts.NewFromConfig(cfg).Options().BaseEndpoint

@@ -66,6 +66,7 @@ type Call struct {
 	VCPUs    int // of one machine; 0: not known
 	Spot     bool
 	ID       string // of the resource it was about
+	Dry      bool   // nothing is to be carried out
 	Quota    string // the code of the type's quota, "L-DB2E81BA"; empty: not known
 }
 
@@ -114,6 +115,9 @@ func answered(err error, api smithy.APIError, c Call) *Problem {
 	c.ID = cmp.Or(named(api.ErrorMessage()), c.ID)
 	words := c.words(code, api.ErrorMessage())
 	p.Cause, p.Next = words.Replace(r.cause), words.Replace(r.next)
+	if r.kind == Unknown {
+		p.Next = nextDoubt(err, c)
+	}
 	switch code {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "NotAuthorized":
 		p.permission(api.ErrorMessage(), c)
@@ -228,6 +232,9 @@ func (c Call) vcpus() string {
 
 // changes reports whether a call makes or removes something.
 func (c Call) changes() bool {
+	if c.Dry {
+		return false
+	}
 	for _, verb := range []string{"Describe", "Get", "List", "Head", "Simulate"} {
 		if strings.HasPrefix(c.Action, verb) {
 			return false

@@ -288,4 +288,29 @@ func TestAQuestionWithoutAnAnswerLeavesNothingInDoubt(t *testing.T) {
 			t.Errorf("%s: %s", action, p.Cause)
 		}
 	}
+	if p := Explain(errors.New("an error page"), Call{Action: "RunInstances", Dry: true}); strings.Contains(p.Cause+p.Next, "carried out") || strings.Contains(p.Next, "what became of it") {
+		t.Errorf("a dry run: %s; %s", p.Cause, p.Next)
+	}
+}
+
+// A configuration that can't be used has made no call, and is the user's to look at.
+func TestAConfigurationThatCanNotBeUsedIsNoCallThatBroke(t *testing.T) {
+	for name, c := range map[string]struct{ key, value, says string }{
+		"a way to repeat": {"AWS_RETRY_MODE", "nonsense", "nonsense"},
+		"certificates":    {"AWS_CA_BUNDLE", "/no/such/bundle.pem", "/no/such/bundle.pem"},
+		"no number":       {"AWS_MAX_ATTEMPTS", "many", "many"},
+		"no address":      {"AWS_ENDPOINT_URL", "not a url", "the AWS endpoint can't be used"},
+	} {
+		isolate(t, "http://127.0.0.1:1")
+		t.Setenv(c.key, c.value)
+		api, err := Load(t.Context())
+		if err == nil {
+			_, err = api.Identity(t.Context())
+		}
+		p := Explain(err, Call{Action: "GetCallerIdentity"})
+		if p == nil || p.Kind != NoCredentials && p.Kind != BadRequest || !strings.Contains(p.Cause, c.says) || !strings.Contains(p.Next, "AWS_") || strings.Contains(p.Cause, "carried out") {
+			t.Errorf("%s: %+v", name, p)
+		}
+		t.Setenv(c.key, "")
+	}
 }

@@ -187,3 +187,24 @@ func TestAProxyThatRefusesIsNamed(t *testing.T) {
 		proxy.Close()
 	}
 }
+
+// Nobody looks for what became of a question, nor for instances behind another service.
+func TestWhatAWSFailedAtIsLookedForWhereItMayHaveMadeSomething(t *testing.T) {
+	isolate(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = fmt.Fprint(w, `<Response><Errors><Error><Code>InternalError</Code><Message>x</Message></Error></Errors><RequestID>x</RequestID></Response>`)
+	}))
+	api, once := load(t), func(o *sagemaker.Options) { o.Retryer = aws.NopRetryer{} }
+	_, asked := api.EC2("us-east-1").DescribeRegions(t.Context(), nil, Once)
+	_, made := api.EC2("us-east-1").CreateVpc(t.Context(), &ec2.CreateVpcInput{}, Once)
+	_, other := sagemaker.NewFromConfig(api.Config("")).StopTrainingJob(t.Context(), &sagemaker.StopTrainingJobInput{TrainingJobName: aws.String("x")}, once)
+	for name, c := range map[string]struct {
+		err   error
+		looks bool
+	}{"a question": {asked, false}, "an instance's": {made, true}, "another service": {other, false}} {
+		p := Explain(c.err, Call{Region: "us-east-1"})
+		if p == nil || p.Kind != Unknown || strings.Contains(p.Next, "aws ec2 describe-instances") != c.looks {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}

@@ -40,7 +40,7 @@ func unsent(err error, c Call) *Problem {
 	case strings.Contains(step, "Invalid Configuration: Missing Region"):
 		return &Problem{Kind: BadRequest, Err: err, Cause: "no AWS region is given",
 			Next: "machines.region in the profile, or export AWS_REGION=us-east-1"}
-	case strings.HasPrefix(step, "failed to resolve service endpoint"), strings.HasPrefix(step, "resolve auth scheme: "):
+	case strings.HasPrefix(step, "failed to resolve service endpoint"), strings.HasPrefix(step, "resolve auth scheme: "), strings.Contains(step, ": unsupported protocol scheme "):
 		return &Problem{Kind: BadRequest, Err: err, Cause: "the AWS endpoint can't be used: " + quote(step),
 			Next: "see AWS_ENDPOINT_URL and the region's name: aws ec2 describe-regions --all-regions"}
 	}
@@ -63,8 +63,16 @@ func firstStep(err error) string {
 	return ""
 }
 
+// configError is that the configuration can't be made use of, before any call.
+type configError struct{ err error }
+
+func (e *configError) Error() string { return "read the AWS configuration: " + e.err.Error() }
+
+func (e *configError) Unwrap() error { return e.err }
+
 // configuration explains a configuration that can't be read.
 func configuration(err error) *Problem {
+	var unusable *configError
 	var none config.SharedConfigProfileNotExistError
 	var unreadable config.SharedConfigLoadError
 	var role config.SharedConfigAssumeRoleError
@@ -79,6 +87,9 @@ func configuration(err error) *Problem {
 	case errors.As(err, &unreadable):
 		p.Cause = "the AWS configuration " + unreadable.Filename + " can't be read"
 		p.Next = "aws configure list"
+	case errors.As(err, &unusable):
+		p.Cause = "the AWS configuration can't be used: " + quote(unusable.err.Error())
+		p.Next = "see the AWS_… variables of the environment, and aws configure list"
 	default:
 		return nil
 	}
@@ -183,7 +194,7 @@ func untrusted(err error) bool {
 
 // doubt explains a call that was sent and of which no answer is understood.
 func doubt(err error, c Call) *Problem {
-	p := &Problem{Kind: Unknown, Err: err, Next: nextDoubt(c)}
+	p := &Problem{Kind: Unknown, Err: err, Next: nextDoubt(err, c)}
 	action := cmp.Or(c.Action, "the call")
 	var garbled *smithy.DeserializationError
 	var foreign *foreignError
@@ -214,8 +225,10 @@ func doubt(err error, c Call) *Problem {
 // nextBetween is for answers of what stands between here and AWS.
 const nextBetween = "does this network want a login first, or a proxy? see HTTPS_PROXY, NO_PROXY and AWS_ENDPOINT_URL"
 
-func nextDoubt(c Call) string {
-	if c.changes() {
+// nextDoubt is what to do about a call of which nobody knows what became of it: it is
+// looked for where it may have made something.
+func nextDoubt(err error, c Call) string {
+	if c.changes() && service(err) == "ec2" {
 		return c.words("", "").Replace(nextUnknown)
 	}
 	return "try again; is AWS itself well? https://health.aws.amazon.com/health/status"
