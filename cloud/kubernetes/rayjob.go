@@ -129,7 +129,7 @@ func rayPods(w work) map[string]*core.PodTemplateSpec {
 	worker := w.pod.DeepCopy()
 	worker.Labels[labelPart] = partWorker
 	worker.Annotations[noteOwnCommand] = "true"
-	worker.Spec.RestartPolicy = core.RestartPolicyAlways
+	worker.Spec.RestartPolicy = core.RestartPolicyOnFailure
 	head := worker.DeepCopy()
 	head.Labels[labelPart] = partHead
 	main := &head.Spec.Containers[0]

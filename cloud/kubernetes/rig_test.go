@@ -442,7 +442,7 @@ func ask(ctx context.Context, dial job.Dialer, addr string) error {
 	if _, err := conn.Read(buf); err != nil {
 		return err
 	}
-	if !bytes.HasPrefix(buf, []byte("HTTP/1.0 200")) {
+	if !bytes.HasPrefix(buf, []byte("HTTP/1.")) || !bytes.Contains(buf, []byte(" 200")) {
 		return errors.New(string(buf))
 	}
 	return nil
