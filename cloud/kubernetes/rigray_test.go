@@ -148,7 +148,6 @@ mkdir -p outputs; echo up; while :; do sleep 0.1; done`
 		r.holds(0, "started rank-ended(139SEGV) ended(139)")
 	})
 	t.Run("stopped", func(t *testing.T) {
-		realCluster(t)
 		life, j := rayJobOf(t, m, 2, wait)
 		j.Keep = []string{"outputs"}
 		r := handIn(t, life, j)
@@ -174,8 +173,16 @@ mkdir -p outputs; echo up; while :; do sleep 0.1; done`
 			t.Error(got)
 		}
 	})
+	t.Run("can't be handed in", func(t *testing.T) {
+		life, j := rayJobOf(t, m, 1, wait)
+		j.Env = append(j.Env, "RIG_REFUSES=yes")
+		r := handIn(t, life, j)
+		r.await()
+		if got := told(r.story(0)); !strings.Contains(got, "stopping(failed: the driver could not be handed to Ray") || !strings.Contains(got, "ray job submit exited with code 1") {
+			t.Error(got)
+		}
+	})
 	t.Run("deadline", func(t *testing.T) {
-		realCluster(t)
 		life, j := rayJobOf(t, m, 1, wait)
 		j.Spec.Lifetime = 15 * time.Second
 		r := handIn(t, life, j)
