@@ -45,9 +45,9 @@ var rayJob = &kind{
 	},
 	fits: func(n need) bool { return n.ray },
 	spec: raySpec, optional: []string{"preRunningDeadlineSeconds", "submitterConfig"}, // as in older versions of KubeRay
-	// The operator looks at the deadline every few seconds. Suspended, it would delete
-	// the driver's log.
-	stop: `{"spec":` + stopDeadline + `}`,
+	// The operator looks at the deadline every few seconds, and then removes the cluster at
+	// once. Suspended, it would delete the driver's log.
+	stop: `{"spec":{"activeDeadlineSeconds":1,"ttlSecondsAfterFinished":0}}`,
 }
 
 // What the pods of a RayJob are.
