@@ -362,7 +362,7 @@ func TestWhatStandsInTheWayOfARayJobIsNamedBefore(t *testing.T) {
 		prepare func(t *testing.T)
 		want    []string
 	}{
-		"nothing":       {options.Machines{GPUs: 2}, 2, nil, []string{"the job becomes a RayJob", "✓ dry run: the cluster takes the RayJob and its pods, of the image rayproject/ray:2.54.0-gpu", "✓ gpus"}},
+		"nothing":       {options.Machines{GPUs: 2}, 2, nil, []string{"the job becomes a RayJob", "✓ dry run: the cluster takes the RayJob and its pods, of the image rayproject/ray:2.54.0-gpu", "✓ gpus", "! image: the profile names no image with Ray"}},
 		"another kind":  {options.Machines{Kind: options.Job}, 2, nil, []string{"✗ kind: Ray's head and its workers can't be the pods of a Job", "machines.kind: rayjob"}},
 		"too many GPUs": {options.Machines{GPUs: 2}, 3, nil, []string{"✗ gpus: 2 pods of 2 GPUs fit on the nodes, were they all free, and the job has 3"}},
 		"quota": {options.Machines{Namespace: "team", GPUs: 1}, 2, func(t *testing.T) { c.Apply(t, quotaTeam); time.Sleep(time.Second) },
