@@ -1,6 +1,6 @@
-// Package kubernetes runs jobs on a Kubernetes cluster: as a PyTorchJob or a
-// TrainJob of Kubeflow where the cluster has them, else as an indexed Job with a
-// headless service. It speaks to the API server alone, with the rights that the
+// Package kubernetes runs jobs on a Kubernetes cluster: as a PyTorchJob or another
+// kind of Kubeflow, or a RayJob of KubeRay, where the cluster has them, else as an
+// indexed Job with a headless service. It speaks to the API server alone, with the rights that the
 // user's kubeconfig gives. Everything that it makes has labels that name the life
 // of the cluster and the run, so that whatever is left after a crash is found.
 package kubernetes

@@ -45,9 +45,9 @@ var rayJob = &kind{
 	},
 	fits: func(n need) bool { return n.ray },
 	spec: raySpec, optional: []string{"preRunningDeadlineSeconds", "submitterConfig"}, // as in older versions of KubeRay
-	// The operator looks at the deadline every few seconds. Suspended, it would delete
-	// the driver's log.
-	stop: `{"spec":` + stopDeadline + `}`,
+	// The operator looks at the deadline every few seconds, and then removes the cluster at
+	// once. Suspended, it would delete the driver's log.
+	stop: `{"spec":{"activeDeadlineSeconds":1,"ttlSecondsAfterFinished":0}}`,
 }
 
 // What the pods of a RayJob are.
@@ -129,7 +129,7 @@ func rayPods(w work) map[string]*core.PodTemplateSpec {
 	worker := w.pod.DeepCopy()
 	worker.Labels[labelPart] = partWorker
 	worker.Annotations[noteOwnCommand] = "true"
-	worker.Spec.RestartPolicy = core.RestartPolicyAlways
+	worker.Spec.RestartPolicy = core.RestartPolicyOnFailure
 	head := worker.DeepCopy()
 	head.Labels[labelPart] = partHead
 	main := &head.Spec.Containers[0]

@@ -86,31 +86,41 @@ func (r *replica) lookAtRay(ctx context.Context, d *door, l *look) error {
 // headFile has how the head was, as file has it of the replica.
 func (r *replica) headFile() string { return strings.TrimSuffix(r.file(), ".pod.json") + ".head.json" }
 
-// awaitRay returns when a pod of the job has changed, or after a while.
-func (r *replica) awaitRay(ctx context.Context, d *door) error {
+// awaitRay returns when a pod of the job has changed, or after a while. A pod that was
+// lost may be there for a moment only, so no change between two calls is missed: since is
+// the version behind which the next one begins.
+func (r *replica) awaitRay(ctx context.Context, d *door, since *string) error {
 	wait, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()
-	ask := meta.ListOptions{LabelSelector: r.kind().selector(r.ref.Name)}
-	list, err := d.api.Pods(d.Namespace).List(wait, ask)
-	if err != nil {
-		return waits.Pause(ctx, time.Second)
+	ask := meta.ListOptions{LabelSelector: r.kind().selector(r.ref.Name), ResourceVersion: *since}
+	if *since == "" {
+		list, err := d.api.Pods(d.Namespace).List(wait, ask)
+		if err != nil {
+			return waits.Pause(ctx, time.Second)
+		}
+		r.lossesOf(list.Items)
+		ask.ResourceVersion = list.ResourceVersion
 	}
-	ask.ResourceVersion = list.ResourceVersion
 	w, err := d.api.Pods(d.Namespace).Watch(wait, ask)
 	if err != nil {
+		*since = ""
 		return waits.Pause(ctx, time.Second)
 	}
 	defer w.Stop()
+	*since = ask.ResourceVersion
 	for {
 		select {
 		case e, more := <-w.ResultChan():
-			if !more {
+			pod, is := e.Object.(*core.Pod)
+			if !more || !is { // the version is too old, or the connection is over
+				if more {
+					*since = ""
+				}
 				return cmpErr(ctx.Err(), waits.Pause(ctx, 100*time.Millisecond))
 			}
-			if pod, is := e.Object.(*core.Pod); is {
-				r.lossesOf([]core.Pod{*pod}) // it may be gone at the next look
-				return waits.Pause(ctx, 100*time.Millisecond)
-			}
+			*since = pod.ResourceVersion
+			r.lossesOf([]core.Pod{*pod})
+			return waits.Pause(ctx, 100*time.Millisecond)
 		case <-wait.Done():
 			return ctx.Err()
 		}

@@ -161,6 +161,7 @@ func (r *replica) WatchStatus(ctx context.Context, sink func(job.Status) error, 
 		defer enough()
 	}
 	var told []job.Status
+	since := ""
 	for {
 		over, err := r.tell(ctx, d, &told, sink, looked)
 		if over || ctx.Err() != nil {
@@ -169,7 +170,7 @@ func (r *replica) WatchStatus(ctx context.Context, sink func(job.Status) error, 
 		if err != nil && permanent(err) {
 			return err
 		}
-		if err := r.await(ctx, d); err != nil {
+		if err := r.await(ctx, d, &since); err != nil {
 			return err
 		}
 	}
@@ -227,10 +228,11 @@ func startedAt(told []job.Status, at time.Time) bool {
 	return slices.ContainsFunc(told, func(t job.Status) bool { return t.Kind == job.Started && t.Time.Equal(at) })
 }
 
-// await returns when a pod of the replica has changed, or after a while.
-func (r *replica) await(ctx context.Context, d *door) error {
+// await returns when a pod of the replica has changed, or after a while. since is for the
+// calls of one watch: where that of a RayJob goes on.
+func (r *replica) await(ctx context.Context, d *door, since *string) error {
 	if r.ofRay() {
-		return r.awaitRay(ctx, d)
+		return r.awaitRay(ctx, d, since)
 	}
 	wait, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()

@@ -156,8 +156,9 @@ func (r *running) firstOf(number int) int {
 	return r.job.Ranks[slices.IndexFunc(r.job.Ranks, func(one cloud.JobRank) bool { return one.Replica == number })].Rank
 }
 
-// all follows the logs and the stories of all replicas from the beginning, as whoever
-// watches a run does: an operator may delete a pod at its end, with its log.
+// all follows the logs and the stories of all replicas from before their beginning: an
+// operator may delete a pod at its end, with its log, and on a busy machine that may be
+// over by the time when somebody who has waited for the beginning looks.
 func (r *running) all() (logs, stories []string) {
 	r.Helper()
 	logs, stories = make([]string, len(r.replicas)), make([]string, len(r.replicas))
@@ -166,6 +167,7 @@ func (r *running) all() (logs, stories []string) {
 		every.Go(func() { logs[i], _ = r.log(i, "") })
 		every.Go(func() { stories[i] = told(r.story(i)) })
 	}
+	r.await()
 	every.Wait()
 	return logs, stories
 }
@@ -211,7 +213,6 @@ func TestAJobOfEachKindRunsWithItsCodeItsSecretAndItsLogs(t *testing.T) {
 			r := submit(t, options.Machines{Kind: kind, GPUs: 1}, 2, meet+`echo "rank $RANK of $WORLD_SIZE, $TOKEN"
 getent hosts "$MASTER_ADDR" >/dev/null && echo found the master
 grep -c . train.sh; pwd; printf 'no newline'`)
-			r.await()
 			logs, stories := r.all()
 			for i := range 2 {
 				want := fmt.Sprintf("rank %d of 2, hush $(HOME) 'quoted'\nfound the master\n9\n/dlwb/work/code\nno newline", i)
@@ -442,7 +443,7 @@ func ask(ctx context.Context, dial job.Dialer, addr string) error {
 	if _, err := conn.Read(buf); err != nil {
 		return err
 	}
-	if !bytes.HasPrefix(buf, []byte("HTTP/1.0 200")) {
+	if !bytes.HasPrefix(buf, []byte("HTTP/1.")) || !bytes.Contains(buf, []byte(" 200")) {
 		return errors.New(string(buf))
 	}
 	return nil

@@ -52,7 +52,6 @@ func TestWhatPodsWroteComesHome(t *testing.T) {
 			life, j := jobOf(t, options.Machines{Kind: kind}, 2, meet+writing+`[ $RANK = 1 ] || exit 0; sleep 1; exit 3`)
 			j.Keep = []string{"outputs/"}
 			r := handIn(t, life, j)
-			r.await()
 			_, stories := r.all()
 			if stories[0] != "started rank-ended(0) ended(0)" {
 				t.Error(stories[0])
@@ -194,7 +193,6 @@ END`)
 	if !strings.Contains(r.ref, `"kind":"tfjob"`) {
 		t.Errorf("it became %s", r.ref)
 	}
-	r.await()
 	logs, stories := r.all()
 	for i, want := range []string{"chief 0 3\n", "worker 0 3\n", "worker 1 3\n"} {
 		if logs[i] != want || stories[i] != "started rank-ended(0) ended(0)" {

@@ -50,7 +50,6 @@ func TestRanksOfAnMPIJobReachEachOther(t *testing.T) {
 	realCluster(t)
 	life, j := byEngine(t, options.Machines{}, "mpi", 2, engine.Job{Options: engine.Options{}, ProcsPerNode: 2}, sums)
 	r := handIn(t, life, j)
-	r.await()
 	logs, stories := r.all()
 	for i := range 2 {
 		if want := "rank"; !strings.Contains(logs[i], want) || !strings.Contains(logs[i], "sum 10") || !strings.Contains(logs[i], "hush $(HOME) 'quoted'") {
@@ -73,7 +72,6 @@ func TestARankOfAnMPIJobThatFailsIsTold(t *testing.T) {
 trap 'exit 0' TERM
 while :; do sleep 0.1; done`)
 	r := handIn(t, life, j)
-	r.await()
 	_, stories := r.all()
 	if stories[1] != "started rank-ended(3) ended(3)" || !strings.HasPrefix(stories[0], "started rank-ended(") || strings.Contains(stories[0], "ended(0) ended(0)") {
 		t.Errorf("%q", stories)
@@ -88,7 +86,6 @@ func TestATFJobHasParameterServers(t *testing.T) {
 esac
 sleep 2; echo through`)
 	r := handIn(t, life, j)
-	r.await()
 	logs, stories := r.all()
 	for i, want := range []string{"through\n", "through\n", ""} {
 		if logs[i] != want || !strings.HasSuffix(stories[i], " ended(0)") {
