@@ -105,12 +105,22 @@ func needJupyter(t *testing.T) {
 	}
 }
 
+// jupyterRecord is the file on node 0 that has Jupyter's identity.
+func (b *bed) jupyterRecord() string {
+	b.t.Helper()
+	found, _ := filepath.Glob(filepath.Join(b.nodeHome(0), ".dlwb", "jupyter.*.0"))
+	if len(found) != 1 {
+		b.t.Fatalf("records of Jupyter: %q", found)
+	}
+	return found[0]
+}
+
 // jupyterToken is what Jupyter itself asks for, from its record on the node.
 func (b *bed) jupyterToken() string {
 	b.t.Helper()
 	var id, token string
 	var port int
-	text, err := os.ReadFile(filepath.Join(b.nodeHome(0), ".dlwb", "jupyter"))
+	text, err := os.ReadFile(b.jupyterRecord())
 	if _, e := fmt.Sscan(string(text), &id, &port, &token); err != nil || e != nil || len(token) != 32 {
 		b.t.Fatalf("the record of Jupyter: %q, %v, %v", text, err, e)
 	}
@@ -151,7 +161,7 @@ func TestJupyterAnswersThroughTheTunnelToATicketAndToItsToken(t *testing.T) {
 	if found := b.pids(token); len(found) > 0 {
 		t.Errorf("the token shows in the argument list of %v", found)
 	}
-	if info, err := os.Stat(filepath.Join(b.nodeHome(0), ".dlwb", "jupyter")); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(b.jupyterRecord()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the record with the token: %v, %v", info.Mode(), err)
 	}
 

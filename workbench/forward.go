@@ -75,7 +75,7 @@ func (w *Workbench) tunnelTo(cluster string, node int) (tunnel.Cluster, error) {
 	if err != nil {
 		return tunnel.Cluster{}, err
 	}
-	to := tunnel.Cluster{Name: c.Name, Life: c.ID, Number: node, Node: n, SharedHost: traits(c.Provider).SharedHost, Code: planning.RemoteCode(c.Name)}
+	to := tunnel.Cluster{Name: c.Name, Life: c.ID, Mark: d.Life, Number: node, Node: n, SharedHost: traits(c.Provider).SharedHost, Code: planning.RemoteCode(c.Name)}
 	switch {
 	case node < len(d.Envs):
 		to.Python, to.Env = d.Envs[node].Python, d.Envs[node].Env

@@ -141,12 +141,9 @@ fi
 cat "$what"`
 
 // record is the name of the file in ~/.dlwb that has the identity of a service. Nodes
-// may have one home together.
+// may have one home together, also those of several clusters.
 func record(c Cluster, what string) string {
-	if c.Number == 0 {
-		return what
-	}
-	return fmt.Sprintf("%s.%d", what, c.Number)
+	return fmt.Sprintf("%s.%s.%d", what, c.Mark, c.Number)
 }
 
 // newService gives a service its identity: the port and the token that were

@@ -15,6 +15,7 @@ import (
 type Cluster struct {
 	Name   string
 	Life   int64
+	Mark   string       // of its life, which no other cluster has
 	Number int          // of the node
 	Node   *remote.Node // where tunnels lead to
 	// SharedHost is set where the nodes are this machine.
