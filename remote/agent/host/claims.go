@@ -30,17 +30,14 @@ import (
 const claimsDir = ".dlwb/claims"
 
 // hostID is the name of this host's file.
-func (h *Host) hostID() string {
-	if h.id == "" {
-		id, _ := os.ReadFile("/etc/machine-id") // a container may have none
-		name, _ := os.Hostname()
-		sum := sha256.Sum256(append(id, name...))
-		h.id = hex.EncodeToString(sum[:8])
-	}
-	return h.id
+func hostID() string {
+	id, _ := os.ReadFile("/etc/machine-id") // a container may have none
+	name, _ := os.Hostname()
+	sum := sha256.Sum256(append(id, name...))
+	return hex.EncodeToString(sum[:8])
 }
 
-func (h *Host) claimFile() string { return h.at(filepath.Join(claimsDir, h.hostID())) }
+func (h *Host) claimFile() string { return h.at(filepath.Join(claimsDir, h.id)) }
 
 // readClaim reads a claim; the zero Claim: there is none.
 func readClaim(path string) hostclaim.Claim {
@@ -68,7 +65,7 @@ func (h *Host) claims() map[string]hostclaim.Claim {
 
 // claim says who has this host; the zero Claim: nobody.
 func (h *Host) claim() hostclaim.Claim {
-	if c, taken := h.claims()[h.hostID()]; taken {
+	if c, taken := h.claims()[h.id]; taken {
 		return c
 	}
 	return h.older()

@@ -28,11 +28,11 @@ type Host struct {
 	Agents []string
 
 	link func(from, to string) error
-	id   string // of this host among those with the same home; empty: not asked for yet
+	id   string // of this host among those with the same home
 }
 
 // New is this machine with a home directory.
-func New(home string) *Host { return &Host{Home: home, link: os.Link} }
+func New(home string) *Host { return &Host{Home: home, link: os.Link, id: hostID()} }
 
 // Do answers one request.
 func (h *Host) Do(r hostclaim.Request) hostclaim.Answer {
