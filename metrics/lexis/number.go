@@ -169,9 +169,7 @@ func (f Figure) IsIndex(line string) bool {
 // or another word.
 func StandsAlone(line string, i int) bool {
 	if i < len(line) && line[i] == '%' {
-		if i++; i+1 < len(line) && line[i] == '/' && IsDigit(line[i+1]) { // 23.33%/80.00%
-			return true
-		}
+		i++
 	}
 	if i >= len(line) {
 		return true
@@ -183,6 +181,8 @@ func StandsAlone(line string, i int) bool {
 	switch line[i] {
 	case ' ', '\t', ';', '|', ')', ']', '}', '"', '\'', '>':
 		return true
+	case '/': // 23.33%/80.00%
+		return i > 0 && line[i-1] == '%' && IsDigit(after)
 	case '*': // the mark of a best value
 		return after == ' '
 	case '+': // 0.5+0.01 of a cross-validation

@@ -1,0 +1,33 @@
+package grid
+
+import (
+	"slices"
+	"testing"
+)
+
+// Names and numbers that are only a blank apart are told by the dashes below the header.
+func TestARuleTellsWhereColumnsBegin(t *testing.T) {
+	ruled := Ruled("---------- ---------- ----------")
+	for line, want := range map[string][]string{
+		"Generation    Average    Std Dev": {"Generation", "Average", "Std Dev"},
+		"         1      16.25 2.48746859": {"1", "16.25", "2.48746859"},
+		"12345678901    16.25 2.48746859":  nil, // a number that runs into the next column
+	} {
+		if got := ruled.Cut(line); !slices.Equal(got, want) {
+			t.Errorf("%q is %q, want %q", line, got, want)
+		}
+	}
+	if Ruled("-- title --") != nil || Ruled("----------------") != nil {
+		t.Error("a line that rules no columns does")
+	}
+}
+
+// Bars around a word are of its name, and no walls.
+func TestANormIsNoWall(t *testing.T) {
+	if got := Cells("  i    f       |g|  "); !slices.Equal(got, []string{"i", "f", "|g|"}) {
+		t.Errorf("it is %q", got)
+	}
+	if got := Cells("| i | f |"); !slices.Equal(got, []string{"i", "f"}) {
+		t.Errorf("it is %q", got)
+	}
+}
