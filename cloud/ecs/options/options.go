@@ -20,8 +20,8 @@ var Provider = about.Provider{
 	Traits: about.Traits{Sealed: true, RanksOnly: true, Deadline: true, Budgeted: true},
 	// The script is the driver, beside the head of the Ray that is there.
 	Carries: []string{"ray"}, Clusters: []string{"ray"},
-	Keys:   []string{"machines.instance", "machines.image", "machines.disk", "machines.region", "machines.spot"},
-	Needs:  []string{"machines.instance", "machines.image"}, Options: table,
+	Keys:  []string{"machines.instance", "machines.image", "machines.disk", "machines.region", "machines.spot"},
+	Needs: []string{"machines.instance", "machines.image"}, Options: table,
 	New:   func() any { return new(Machines) },
 	Check: check, Effects: effects,
 	Regions: []about.Region{
