@@ -21,7 +21,7 @@ var countNames = words("step steps timestep timesteps iter iters iteration itera
 // such a name.
 func CountsOn(before string) bool {
 	name := strings.TrimRight(before, " \t:=")
-	if name == "" || len(name) == len(before) || strings.IndexAny(before[len(name):], ":=") < 0 && strings.Contains(name, " ") {
+	if name == "" || len(name) == len(before) || !strings.ContainsAny(before[len(name):], ":=") && strings.Contains(name, " ") {
 		return false
 	}
 	name = strings.TrimSuffix(name, " so far")
