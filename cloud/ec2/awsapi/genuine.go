@@ -87,9 +87,6 @@ func strange(service, action string, reply *smithyhttp.Response) string {
 			return "" // the bytes of an object, which may be anything, or none
 		}
 	}
-	if strings.HasPrefix(reply.Header.Get("Content-Type"), "text/html") {
-		return "a web page"
-	}
 	if strings.Contains(reply.Header.Get("Content-Type"), "cbor") {
 		return ""
 	}
@@ -104,12 +101,14 @@ func strange(service, action string, reply *smithyhttp.Response) string {
 	}
 	head = bytes.TrimLeft(head, "\ufeff \t\r\n")
 	switch {
+	case len(head) > 0 && (head[0] == '{' || head[0] == '<' && strings.HasSuffix(firstElement(head), ending)):
+		return "" // whatever its header calls it: some stand-ins for AWS have but one type
+	case strings.HasPrefix(reply.Header.Get("Content-Type"), "text/html"):
+		return "a web page"
 	case len(head) == 0 && (Call{Action: action}).changes():
 		return ""
 	case len(head) == 0:
 		return "nothing"
-	case head[0] == '{' || head[0] == '<' && strings.HasSuffix(firstElement(head), ending):
-		return ""
 	case head[0] == '<':
 		return "a page of its own"
 	}

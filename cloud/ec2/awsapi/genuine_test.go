@@ -80,6 +80,7 @@ func TestAnswersOfTheServicesAreTaken(t *testing.T) {
 		form, body string
 		ask        func() error
 	}{
+		{"text/html; charset=utf-8", "<DescribeInstancesResponse/>", func() error { _, err := api.EC2("us-east-1").DescribeInstances(t.Context(), nil); return err }},
 		{"text/xml", "<DescribeInstancesResponse/>", func() error { _, err := api.EC2("us-east-1").DescribeInstances(t.Context(), nil); return err }},
 		{"", "<?xml version=\"1.0\"?>\n<!-- x -->\n<ns:DescribeInstancesResponse xmlns:ns='http://x'>" + strings.Repeat(" ", 9000) + "</ns:DescribeInstancesResponse>",
 			func() error { _, err := api.EC2("us-east-1").DescribeInstances(t.Context(), nil); return err }},
