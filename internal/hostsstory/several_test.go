@@ -152,37 +152,3 @@ func TestTwoUsersHaveOneHostAtATime(t *testing.T) {
 		t.Errorf("left: %s, %v", out, err)
 	}
 }
-
-// One home on two hosts has one cluster at a time: a second one is refused before it
-// takes anything, and is told who has it. When that is gone it can be had.
-func TestASecondClusterInOneHomeIsRefusedUntilTheFirstIsGone(t *testing.T) {
-	bed := realHosts(t, 2)
-	home, err := bed.ShareHome(0, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLaptop(t, bed.SSHConfig(), several("first", testbed.Name(0)), numbered)
-	write(t, filepath.Join(l.home, "code", "second.yaml"), several("second", testbed.Name(1)))
-	first := l.start("run", "--json")
-	begins(t, l, first)
-	code, text := l.do(time.Minute, "up", "second.yaml", "--plain")
-	if code == 0 || !strings.Contains(text, "cluster first of ") {
-		t.Errorf("a second cluster: %d %s", code, text)
-	}
-	if !trainsOn(t, bed, 0) {
-		t.Error("the first run does not go on")
-	}
-	write(t, filepath.Join(home, "dlwb", "first", "code", "finish"), "")
-	if code := l.end(first, time.Minute); code != 0 {
-		t.Errorf("the first ended with %d", code)
-	}
-	if code, text := l.do(time.Minute, "down", "first"); code != 0 {
-		t.Errorf("down: %d %s", code, text)
-	}
-	for _, args := range [][]string{{"up", "second.yaml", "--plain"}, {"down", "second"}} {
-		if code, text := l.do(time.Minute, args...); code != 0 {
-			t.Errorf("%v: %d %s", args, code, text)
-		}
-	}
-	leavesNothing(t, home)
-}
