@@ -94,7 +94,7 @@ func TestMistakesAreAnsweredWithTheNearestWord(t *testing.T) {
 		"atach": "did you mean attach?", "Plan": "did you mean plan?", "list": "did you mean ls?", "train": "did you mean run?",
 		"--jsn": "did you mean --json?", "plan --plian": "did you mean --plain?", "logs --folow": "did you mean --follow?",
 		"run --dwon": "did you mean --down?", "logs -x": "dlwb logs has no flag -x", "help atach": "did you mean attach?",
-		"zzzzzz": "dlwb --help lists them", "forward": "usage: dlwb forward CLUSTER [jupyter|tensorboard|PORT[/http]]...",
+		"zzzzzz": "dlwb --help lists them", "forward": "usage: dlwb forward CLUSTER [[nodeN:]jupyter|tensorboard|PORT[/http]]...",
 		"ls here": `ls got ["here"]; usage: dlwb ls`, "demo --theme pink": "auto, dark, light", "demo --glyphs utf": "auto, unicode, ascii", "plan train.py": "is a script",
 		"exec bed --node all": `--node takes whole numbers with commas between them, not "all"`, "offers --max-price cheap": `--max-price takes a number, not "cheap"`,
 		"sweep --again --show": "--again and --show exclude each other", "offers --provider aws": "did you mean ec2?",
