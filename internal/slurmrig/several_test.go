@@ -5,10 +5,30 @@ package slurmrig
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
+
+// lastJob is the number of the newest job of dlwb. Slurm soon forgets those that have ended.
+func lastJob() (last int) {
+	for _, id := range jobs("") {
+		n, _ := strconv.Atoi(id)
+		last = max(last, n)
+	}
+	return last
+}
+
+// jobsSince is how many jobs of dlwb are newer than one.
+func jobsSince(last int) (n int) {
+	for _, id := range jobs("") {
+		if number, _ := strconv.Atoi(id); number > last {
+			n++
+		}
+	}
+	return n
+}
 
 const searches = `import os, sys, time
 lr = float(sys.argv[1].partition("=")[2])
@@ -23,7 +43,7 @@ for step in range(1, 11):
 func sweeps(t *testing.T, d *desk) {
 	d.write("train.py", searches)
 	d.profile("slurm", "count: 1, partition: gpu", "engine: plain, command: train.py}\nsweep: {parameters: {lr: [0.4, 0.3, 0.2, 0.1]}, metric: loss, parallel: 2")
-	before := len(jobs(""))
+	before := lastJob()
 	first := d.command("sweep", "--json")
 	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
 	if err != nil {
@@ -46,7 +66,7 @@ func sweeps(t *testing.T, d *desk) {
 	if !strings.Contains(board, `"done":4`) || !strings.Contains(board, `"best":4`) {
 		t.Errorf("the board is %s", board)
 	}
-	if n := len(jobs("")) - before; n != 4 {
+	if n := jobsSince(before); n != 4 {
 		t.Errorf("4 trials were %d jobs\n%s", n, queue())
 	}
 	if out := d.must("runs", "--json"); strings.Count(out, `"verdict":"succeeded"`) != 4 {
@@ -65,12 +85,12 @@ func chains(t *testing.T, d *desk) {
 	if out := d.must("chain", "--json"); strings.Contains(out, `"state":"skipped"`) {
 		t.Errorf("the first time:\n%s", out)
 	}
-	before := len(jobs(""))
-	if out := d.must("chain", "--json"); !strings.Contains(out, `"state":"skipped"`) || len(jobs("")) != before {
+	before := lastJob()
+	if out := d.must("chain", "--json"); !strings.Contains(out, `"state":"skipped"`) || jobsSince(before) != 0 {
 		t.Errorf("what is done and unchanged:\n%s", out)
 	}
 	d.write("train.py", trains+"open('out.txt', 'w').write('changed')\n")
-	if out := d.must("chain", "--json"); strings.Contains(out, `"state":"skipped"`) || len(jobs("")) != before+1 {
+	if out := d.must("chain", "--json"); strings.Contains(out, `"state":"skipped"`) || jobsSince(before) != 1 {
 		t.Errorf("what has changed:\n%s", out)
 	}
 	d.clean()
