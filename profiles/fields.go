@@ -203,7 +203,7 @@ var common = []*Field{
 	{Key: "sweep.mode", Type: choiceType, Allowed: []string{"min", "max"}, Default: "min", Also: []string{"goal", "direction"},
 		Doc: "Whether the smallest or the greatest value is the best.", Example: "max", ref: func(p *Profile) any { return &p.Sweep.Mode }},
 	{Key: "sweep.parallel", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"max_concurrent_trials", "concurrency"},
-		Doc: "How many trials run at once; 0 means as many as the nodes and their GPUs have room for.", Example: "4", ref: func(p *Profile) any { return &p.Sweep.Parallel }},
+		Doc: "How many trials run at once; 0 means as many as the nodes and their GPUs have room for, and 4 where each trial is a job of its own.", Example: "4", ref: func(p *Profile) any { return &p.Sweep.Parallel }},
 	{Key: "sweep.nodes", Type: countType, Min: 1, Max: 1000, Default: "1",
 		Doc: "How many nodes a trial has.", Example: "2", ref: func(p *Profile) any { return &p.Sweep.Nodes }},
 	{Key: "sweep.gpus", Type: countType, Min: 0, Max: 64, Default: "0", Also: []string{"gpus_per_trial"},
