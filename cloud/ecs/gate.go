@@ -5,15 +5,17 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/dlwb/dlwb/cloud"
@@ -96,37 +98,44 @@ func (d *door) headOf(ctx context.Context, cluster string) (machine, error) {
 		return machine{}, d.explain(err)
 	}
 	for _, t := range all {
-		if t.status == "RUNNING" && !t.stopped {
-			found, err := d.machines(ctx, cluster, []string{t.machine})
-			return found[t.machine], err
+		if t.status != "RUNNING" || t.stopped {
+			continue
+		}
+		found, err := d.machines(ctx, cluster, []string{t.machine})
+		if at, is := found[t.machine]; is || err != nil {
+			return at, err
 		}
 	}
 	return machine{}, fmt.Errorf("no head of Ray runs in cluster %s", cluster)
 }
 
-// machines are those of ECS's own names for them.
+// machines are those of ECS's own names for them, as far as they are there: ECS knows a
+// machine for some time after it has ended.
 func (d *door) machines(ctx context.Context, cluster string, names []string) (map[string]machine, error) {
-	out, err := d.ecs.DescribeContainerInstances(ctx, &awsecs.DescribeContainerInstancesInput{Cluster: &cluster, ContainerInstances: names})
-	if err != nil {
-		return nil, d.explain(err)
-	}
-	of := map[string]string{}
-	var ids []string
-	for _, c := range out.ContainerInstances {
-		of[aws.ToString(c.Ec2InstanceId)] = aws.ToString(c.ContainerInstanceArn)
-		ids = append(ids, aws.ToString(c.Ec2InstanceId))
-	}
-	if len(ids) == 0 {
-		return nil, fmt.Errorf("ECS shows no machine %s", strings.Join(names, ", "))
-	}
-	all, err := d.ec2.DescribeInstances(ctx, &awsec2.DescribeInstancesInput{InstanceIds: ids})
-	if err != nil {
-		return nil, d.explain(err)
-	}
 	found := map[string]machine{}
-	for _, r := range all.Reservations {
-		for _, i := range r.Instances {
-			found[of[aws.ToString(i.InstanceId)]] = machine{aws.ToString(i.InstanceId), aws.ToString(i.PrivateIpAddress)}
+	for some := range slices.Chunk(names, 100) { // as many as ECS takes
+		out, err := d.ecs.DescribeContainerInstances(ctx, &awsecs.DescribeContainerInstancesInput{Cluster: &cluster, ContainerInstances: some})
+		if err != nil {
+			return nil, d.explain(err)
+		}
+		of := map[string]string{}
+		for _, c := range out.ContainerInstances {
+			of[aws.ToString(c.Ec2InstanceId)] = aws.ToString(c.ContainerInstanceArn)
+		}
+		if len(of) == 0 {
+			continue
+		}
+		// Filters, since a call that names ids fails as a whole where one is unknown.
+		all, err := d.ec2.DescribeInstances(ctx, &awsec2.DescribeInstancesInput{Filters: []ec2types.Filter{
+			{Name: aws.String("instance-id"), Values: slices.Sorted(maps.Keys(of))},
+			{Name: aws.String("instance-state-name"), Values: []string{string(ec2types.InstanceStateNameRunning)}}}})
+		if err != nil {
+			return nil, d.explain(err)
+		}
+		for _, r := range all.Reservations {
+			for _, i := range r.Instances {
+				found[of[aws.ToString(i.InstanceId)]] = machine{aws.ToString(i.InstanceId), aws.ToString(i.PrivateIpAddress)}
+			}
 		}
 	}
 	return found, nil

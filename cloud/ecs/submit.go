@@ -176,13 +176,12 @@ func (m *maker) rayCluster(ctx context.Context, p *Provider, enter func(step, te
 		return nil, err
 	}
 	enter(stepWorkers, units.Count(m.spec.Count, "container")+" with Ray's workers")
-	tasks, err := m.partUp(ctx, worker, at.ip, capacity[worker])
-	if err != nil {
+	if _, err := m.partUp(ctx, worker, at.ip, capacity[worker]); err != nil {
 		return nil, err
 	}
 	enter(stepRay, "until Ray shows every node and GPU")
 	g := p.gate(m.door, m.life, name, m.own.Reach)
-	return g, m.rayUp(ctx, g, tasks)
+	return g, m.rayUp(ctx, g)
 }
 
 // frame makes what costs nothing yet, and the groups that are still empty. It gives
@@ -223,16 +222,16 @@ func (m *maker) frame(ctx context.Context) (map[string]string, error) {
 // definition of the workers: in place of service discovery, which needs a network of
 // its own for each container.
 func (m *maker) headUp(ctx context.Context, capacity string) (machine, error) {
-	tasks, err := m.partUp(ctx, head, "", capacity)
-	if err != nil {
-		return machine{}, err
+	where, err := m.partUp(ctx, head, "", capacity)
+	for _, at := range where {
+		return at, err // it has one
 	}
-	found, err := m.machines(ctx, clusterName(m.life), []string{tasks[0].machine})
-	return found[tasks[0].machine], err
+	return machine{}, err
 }
 
-// partUp starts the service of a part and waits for its containers.
-func (m *maker) partUp(ctx context.Context, part, headIP, capacity string) ([]seen, error) {
+// partUp starts the service of a part and waits for its containers. It gives their
+// machines.
+func (m *maker) partUp(ctx context.Context, part, headIP, capacity string) (map[string]machine, error) {
 	task, err := m.task(ctx, part, headIP)
 	if err != nil {
 		return nil, err

@@ -116,10 +116,11 @@ type seen struct {
 	arn, status, why string
 	machine          string // of ECS
 	stopped          bool
+	failed           bool // it has ended by itself, or could not begin: nobody ended it
 }
 
-// id is the last part of its ARN, which names its log.
-func (s seen) id() string { return s.arn[strings.LastIndex(s.arn, "/")+1:] }
+// idOf is the last part of a container's ARN, which names its log.
+func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
 // tasksOf are the containers of a part, those that have stopped too.
 func (d *door) tasksOf(ctx context.Context, cluster, part string) (all []seen, err error) {
@@ -152,6 +153,10 @@ func (d *door) tasksOf(ctx context.Context, cluster, part string) (all []seen, e
 func seenOf(t ecstypes.Task) seen {
 	s := seen{arn: aws.ToString(t.TaskArn), status: aws.ToString(t.LastStatus), machine: aws.ToString(t.ContainerInstanceArn), why: aws.ToString(t.StoppedReason)}
 	s.stopped = aws.ToString(t.DesiredStatus) == "STOPPED" || s.status == "STOPPED"
+	switch t.StopCode {
+	case ecstypes.TaskStopCodeEssentialContainerExited, ecstypes.TaskStopCodeTaskFailedToStart, "":
+		s.failed = s.stopped
+	}
 	for _, c := range t.Containers {
 		if reason := aws.ToString(c.Reason); reason != "" {
 			s.why = cmp.Or(s.why, reason)

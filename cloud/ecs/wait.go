@@ -123,54 +123,88 @@ func (d *door) group(ctx context.Context, name string, want int32) (have int, wh
 	return have, why, nil
 }
 
-// tasksUp waits until all containers of a part run, and gives their machines by ECS's
-// name. A container that ended is told with its log.
-func (m *maker) tasksUp(ctx context.Context, part string) (all []seen, err error) {
-	cluster, told := clusterName(m.life), map[string]bool{}
+// tasksUp waits until all containers of a part run, and gives their machines.
+func (m *maker) tasksUp(ctx context.Context, part string) (where map[string]machine, err error) {
+	d := &deaths{}
 	err = m.until(ctx, tasksLimit, "the "+part, func() (bool, string, error) {
-		found, err := m.tasksOf(ctx, cluster, part)
-		if err != nil {
-			return false, "", m.explain(err)
-		}
-		all = all[:0]
-		states := map[string]int{}
-		for _, t := range found {
-			if t.stopped {
-				m.tellStopped(ctx, part, t, told)
-				continue
-			}
-			states[t.status]++
-			if t.status == "RUNNING" {
-				all = append(all, t)
-			}
-		}
-		if len(told) >= mostDeaths {
-			return false, "", &plainError{fmt.Sprintf("the containers of the %s end again and again", part), "look at machines.image: it needs ray and python3; their last lines are above"}
-		}
-		text := fmt.Sprintf("%d of %d containers run", len(all), m.count(part))
-		for _, s := range []string{"PROVISIONING", "PENDING"} {
-			if states[s] > 0 {
-				text += fmt.Sprintf(", %d %s (the image comes; 2 to 8 minutes for Ray's own with CUDA)", states[s], strings.ToLower(s))
-			}
-		}
-		if len(found) == 0 {
-			text += m.lastEvent(ctx, part)
-		}
-		return len(all) == int(m.count(part)), text, nil
+		var text string
+		where, text, err = m.running(ctx, part, d)
+		return err == nil && len(where) == int(m.count(part)), text, err
 	})
-	return slices.Clone(all), err
+	return where, err
+}
+
+// running are the machines of a part's containers that run, by the container, and in
+// words how many there are. A container whose machine is gone does not count: ECS shows
+// it as running for a minute or two, and starts another one then.
+func (m *maker) running(ctx context.Context, part string, d *deaths) (where map[string]machine, text string, err error) {
+	found, err := m.tasksOf(ctx, clusterName(m.life), part)
+	if err != nil {
+		return nil, "", m.explain(err)
+	}
+	if err := m.tellDeaths(ctx, part, found, d); err != nil {
+		return nil, "", err
+	}
+	var up []seen
+	states := map[string]int{}
+	for _, t := range found {
+		switch {
+		case t.stopped:
+		case t.status == "RUNNING":
+			up = append(up, t)
+		default:
+			states[t.status]++
+		}
+	}
+	if where, err = m.machinesOf(ctx, up); err != nil {
+		return nil, "", err
+	}
+	text = fmt.Sprintf("%d of %d containers run", len(where), m.count(part))
+	for _, s := range []string{"PROVISIONING", "PENDING"} {
+		if states[s] > 0 {
+			text += fmt.Sprintf(", %d %s (the image comes; 2 to 8 minutes for Ray's own with CUDA)", states[s], strings.ToLower(s))
+		}
+	}
+	if gone := len(up) - len(where); gone > 0 {
+		text += fmt.Sprintf(", %d on machines that are gone", gone)
+	}
+	if len(found) == 0 {
+		text += m.lastEvent(ctx, part)
+	}
+	return where, text, nil
+}
+
+// deaths are the containers of a part that ended by themselves.
+type deaths struct {
+	looked      bool
+	before, now map[string]bool // before the first look, and since
+}
+
+// tellDeaths tells of each container that has ended by itself since the first look,
+// with its log. Those that ECS ended, since there are to be fewer or their machine went,
+// are none of them.
+func (m *maker) tellDeaths(ctx context.Context, part string, found []seen, d *deaths) error {
+	if !d.looked {
+		d.looked, d.before, d.now = true, map[string]bool{}, map[string]bool{}
+		for _, t := range found {
+			d.before[t.arn] = t.stopped
+		}
+	}
+	for _, t := range found {
+		if !t.failed || d.before[t.arn] || d.now[t.arn] {
+			continue
+		}
+		d.now[t.arn] = true
+		m.progress(-1, fmt.Sprintf("a container of the %s has ended: %s%s", part, t.why, m.lastLines(ctx, part, t.arn)))
+	}
+	if len(d.now) >= mostDeaths {
+		return &plainError{fmt.Sprintf("the containers of the %s end again and again", part), "look at machines.image: it needs ray and python3; their last lines are above"}
+	}
+	return nil
 }
 
 // mostDeaths is how many containers may end before the run is given up.
 const mostDeaths = 4
-
-func (m *maker) tellStopped(ctx context.Context, part string, t seen, told map[string]bool) {
-	if told[t.arn] {
-		return
-	}
-	told[t.arn] = true
-	m.progress(-1, fmt.Sprintf("a container of the %s has ended: %s%s", part, t.why, m.lastLines(ctx, part, t)))
-}
 
 // lastEvent is what ECS says last of a service.
 func (m *maker) lastEvent(ctx context.Context, part string) string {
@@ -183,8 +217,8 @@ func (m *maker) lastEvent(ctx context.Context, part string) string {
 }
 
 // lastLines are the last lines of a container's log, as far as CloudWatch has them.
-func (m *maker) lastLines(ctx context.Context, part string, t seen) string {
-	group, stream := logGroup(clusterName(m.life)), "ray/"+containerOf[part]+"/"+t.id()
+func (m *maker) lastLines(ctx context.Context, part, task string) string {
+	group, stream := logGroup(clusterName(m.life)), "ray/"+containerOf[part]+"/"+idOf(task)
 	out, err := m.logs.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream, Limit: aws.Int32(8), StartFromHead: aws.Bool(false)})
 	if err != nil || len(out.Events) == 0 {
 		return "; it has no log"
@@ -197,14 +231,14 @@ func (m *maker) lastLines(ctx context.Context, part string, t seen) string {
 }
 
 // rayUp waits until Ray has all nodes and their GPUs. A node that is missing is named
-// with its log.
-func (m *maker) rayUp(ctx context.Context, g *gate, tasks []seen) error {
-	began, named := time.Now(), false
-	where, err := m.workersAt(ctx, tasks)
-	if err != nil {
-		return err
-	}
+// with its log. Where the workers are is asked again each time: ECS may move one.
+func (m *maker) rayUp(ctx context.Context, g *gate) error {
+	began, named, d := time.Now(), false, &deaths{}
 	return m.until(ctx, rayLimit, "Ray", func() (bool, string, error) {
+		where, text, err := m.running(ctx, worker, d)
+		if err != nil || len(where) < m.spec.Count {
+			return false, text, err
+		}
 		nodes, err := g.Nodes(ctx)
 		if err != nil {
 			return false, "", gateError(err)
@@ -216,18 +250,18 @@ func (m *maker) rayUp(ctx context.Context, g *gate, tasks []seen) error {
 		}
 		if len(missing) > 0 && !named && time.Since(began) > silent {
 			named = true
-			for _, t := range missing {
-				m.progress(-1, fmt.Sprintf("machine %s (%s) has not joined Ray for %s%s", where[t.arn].instance, where[t.arn].ip, units.Duration(time.Since(began).Round(time.Second)), m.lastLines(ctx, worker, t)))
+			for _, task := range missing {
+				m.progress(-1, fmt.Sprintf("machine %s (%s) has not joined Ray for %s%s", where[task].instance, where[task].ip, units.Duration(time.Since(began).Round(time.Second)), m.lastLines(ctx, worker, task)))
 			}
 		}
 		return false, fmt.Sprintf("Ray shows %d of %d nodes and %d of %d GPUs%s", len(nodes), len(where)+1, gpus, want, lackText(missing, where)), nil
 	})
 }
 
-func lackText(missing []seen, where map[string]machine) string {
+func lackText(missing []string, where map[string]machine) string {
 	var names []string
-	for _, t := range missing {
-		names = append(names, where[t.arn].instance)
+	for _, task := range missing {
+		names = append(names, where[task].instance)
 	}
 	if len(names) == 0 {
 		return ""
@@ -248,8 +282,11 @@ func gateError(err error) error {
 	return fmt.Errorf("the dashboard is not reached: %w", err)
 }
 
-// workersAt are the machines of the workers' containers, by the container.
-func (m *maker) workersAt(ctx context.Context, tasks []seen) (map[string]machine, error) {
+// machinesOf are the machines of containers that are there, by the container.
+func (m *maker) machinesOf(ctx context.Context, tasks []seen) (map[string]machine, error) {
+	if len(tasks) == 0 {
+		return nil, nil
+	}
 	var names []string
 	for _, t := range tasks {
 		names = append(names, t.machine)
@@ -260,24 +297,26 @@ func (m *maker) workersAt(ctx context.Context, tasks []seen) (map[string]machine
 	}
 	at := map[string]machine{}
 	for _, t := range tasks {
-		at[t.arn] = found[t.machine]
+		if there, is := found[t.machine]; is {
+			at[t.arn] = there
+		}
 	}
 	return at, nil
 }
 
 // missingOf are the containers whose machines Ray does not have, and how many GPUs
 // those that it has bring.
-func missingOf(nodes []rayjobs.Node, where map[string]machine) (missing []seen, gpus int) {
+func missingOf(nodes []rayjobs.Node, where map[string]machine) (missing []string, gpus int) {
 	have := map[string]bool{}
 	for _, n := range nodes {
 		have[n.IP] = true
 		gpus += int(n.Resources["GPU"])
 	}
-	for arn, at := range where {
+	for task, at := range where {
 		if !have[at.ip] {
-			missing = append(missing, seen{arn: arn})
+			missing = append(missing, task)
 		}
 	}
-	slices.SortFunc(missing, func(a, b seen) int { return strings.Compare(a.arn, b.arn) })
+	slices.Sort(missing)
 	return missing, gpus
 }

@@ -16,7 +16,7 @@ func TestTheNextRunHasAsManyWorkersAsItsProfileAsksFor(t *testing.T) {
 		return "machines: {count: " + count + ", instance: m5.xlarge, image: 'rayproject/ray:2.40.0'" + more + "}\n"
 	}
 	machines := ""
-	for _, count := range []string{"2", "3", "1"} {
+	for _, count := range []string{"2", "6", "1"} {
 		p.profile("ecs", "{engine: plain, command: train.py 0.01}", of(count, ""))
 		out := p.Must("run", "--plain")
 		if !strings.Contains(out, "world size "+count+" on "+count+" node") || !strings.Contains(out, "every rank ended with code 0") {
@@ -24,6 +24,9 @@ func TestTheNextRunHasAsManyWorkersAsItsProfileAsksFor(t *testing.T) {
 		}
 		if machines != "" && !strings.Contains(out, "the cluster has "+machines+" workers and is to have "+count) {
 			t.Errorf("with %s workers after %s: %s", count, machines, out)
+		}
+		if strings.Contains(out, "has ended") {
+			t.Errorf("containers that are not wanted any more are told as failed: %s", out)
 		}
 		machines = count
 	}

@@ -3,6 +3,7 @@
 package fakeecs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,10 @@ type cluster struct {
 }
 
 // member is a machine that has joined.
-type member struct{ arn, instance string }
+type member struct {
+	arn, instance string
+	gone          time.Time // when its machine ended
+}
 
 type provider struct {
 	name, group, status string
@@ -339,7 +343,7 @@ func (f *Fake) stopTask(in m) (any, *Error) {
 	for _, t := range c.tasks {
 		if t.arn == str(in, "task") {
 			t.why = str(in, "reason")
-			t.stop()
+			t.stop("UserInitiated", cmp.Or(str(in, "reason"), "Task stopped by user"))
 			return m{"task": t.shown()}, nil
 		}
 	}
@@ -395,7 +399,7 @@ func (f *Fake) removeMember(in m) (any, *Error) {
 	delete(c.members, x.arn)
 	for _, t := range c.tasks {
 		if t.member == x {
-			t.stop()
+			t.stop("UserInitiated", "Container instance deregistered forcibly")
 		}
 	}
 	return m{"containerInstance": m{"containerInstanceArn": x.arn, "status": "INACTIVE"}}, nil

@@ -103,7 +103,7 @@ func (f *Fake) Close() {
 	f.mu.Lock()
 	for _, c := range f.clusters {
 		for _, t := range c.tasks {
-			t.kill()
+			t.kill("the fake ends")
 		}
 	}
 	f.mu.Unlock()

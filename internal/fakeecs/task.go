@@ -65,7 +65,7 @@ func (f *Fake) join(name, id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c := f.clusters[name]; c != nil && c.status == "ACTIVE" {
-		x := &member{arn("ecs", "container-instance/"+name+"/"+strings.TrimPrefix(id, "i-")), id}
+		x := &member{arn: arn("ecs", "container-instance/"+name+"/"+strings.TrimPrefix(id, "i-")), instance: id}
 		c.members[x.arn] = x
 	}
 }
@@ -74,6 +74,7 @@ func (f *Fake) join(name, id string) {
 type task struct {
 	f                                  *Fake
 	arn, service, status, desired, why string
+	stopCode                           string
 	member                             *member
 	code                               *int
 	proc                               *exec.Cmd
@@ -87,19 +88,27 @@ func (t *task) shown() m {
 	if t.code != nil {
 		c["exitCode"] = *t.code
 	}
-	return m{"taskArn": t.arn, "lastStatus": t.status, "desiredStatus": t.desired, "containerInstanceArn": t.member.arn, "stoppedReason": t.why, "containers": []m{c}}
+	return m{"taskArn": t.arn, "lastStatus": t.status, "desiredStatus": t.desired, "containerInstanceArn": t.member.arn, "stoppedReason": t.why, "stopCode": t.stopCode, "containers": []m{c}}
 }
+
+// lingers is how long ECS shows a machine that has ended, and its container as running.
+// ECS needs a minute or two.
+const lingers = 300 * time.Millisecond
 
 // keepCluster has each service have its containers, one on each machine of its group.
 func (f *Fake) keepCluster(c *cluster) {
 	for name, x := range c.members {
-		if !f.AWS.Exists(Region, x.instance) {
+		switch {
+		case f.AWS.Exists(Region, x.instance):
+		case x.gone.IsZero():
+			x.gone = time.Now()
+		case time.Since(x.gone) > lingers:
 			for _, t := range c.tasks {
 				if t.member == x {
-					t.kill()
+					t.kill("Host EC2 (instance " + x.instance + ") terminated.")
 				}
 			}
-			delete(c.members, name) // ECS needs a minute or two for that
+			delete(c.members, name)
 		}
 	}
 	for _, s := range c.services {
@@ -107,7 +116,7 @@ func (f *Fake) keepCluster(c *cluster) {
 		for _, t := range c.tasks {
 			if t.service == s.name && t.status != "STOPPED" {
 				if alive++; s.status == "DRAINING" || alive > s.want {
-					t.stop()
+					t.stop("ServiceSchedulerInitiated", "Scaling activity initiated by (deployment ecs-svc/1)")
 				}
 			}
 		}
@@ -162,7 +171,7 @@ func (f *Fake) run(c *cluster, s *service, x *member) {
 	for _, s := range objects(def, "secrets") {
 		p := f.parameters[strings.TrimPrefix(str(s, "valueFrom"), arn("ssm", "parameter"))]
 		if p == nil || slices.Contains(f.Refused, "ssm:GetParameters") {
-			t.status, t.desired, t.why = "STOPPED", "STOPPED", "ResourceInitializationError: unable to pull secrets or registry auth: "+str(s, "valueFrom")
+			t.status, t.desired, t.stopCode, t.why = "STOPPED", "STOPPED", "TaskFailedToStart", "ResourceInitializationError: unable to pull secrets or registry auth: "+str(s, "valueFrom")
 			return
 		}
 		env = append(env, m{"name": s["name"], "value": str(p, "Value")})
@@ -221,7 +230,7 @@ func (t *task) start(command []string, env []m) {
 	}
 	t.proc.Stdout, t.proc.Stderr = in, in
 	if err := t.proc.Start(); err != nil {
-		t.status, t.desired, t.why = "STOPPED", "STOPPED", "CannotStartContainerError: "+err.Error()
+		t.status, t.desired, t.stopCode, t.why = "STOPPED", "STOPPED", "TaskFailedToStart", "CannotStartContainerError: "+err.Error()
 		return
 	}
 	_ = in.Close()
@@ -252,21 +261,29 @@ func (t *task) wait() {
 	defer t.f.mu.Unlock()
 	t.status, t.desired, t.code = "STOPPED", "STOPPED", &code
 	if t.why == "" {
-		t.why = "Essential container in task exited"
+		t.stopCode, t.why = "EssentialContainerExited", "Essential container in task exited"
 	}
 	t.f.board.leave(t)
 }
 
 // stop ends a container as ECS does, kill as a machine that goes away.
-func (t *task) stop() {
-	if t.desired = "STOPPED"; t.proc != nil && t.proc.Process != nil && t.status != "STOPPED" {
-		_ = syscall.Kill(-t.proc.Process.Pid, syscall.SIGTERM)
-	}
+func (t *task) stop(code, why string) {
+	t.end(syscall.SIGTERM, code, why)
 }
 
-func (t *task) kill() {
-	if t.proc != nil && t.proc.Process != nil && t.status != "STOPPED" {
-		_ = syscall.Kill(-t.proc.Process.Pid, syscall.SIGKILL)
+func (t *task) kill(why string) {
+	t.end(syscall.SIGKILL, "TerminationNotice", why)
+}
+
+func (t *task) end(signal syscall.Signal, code, why string) {
+	if t.status == "STOPPED" {
+		return
+	}
+	if t.desired == "RUNNING" {
+		t.desired, t.stopCode, t.why = "STOPPED", code, why
+	}
+	if t.proc != nil && t.proc.Process != nil {
+		_ = syscall.Kill(-t.proc.Process.Pid, signal)
 	}
 }
 
