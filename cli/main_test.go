@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		os.Exit(Main(args))
 	}
 	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil { // they wait more than they work
+	if err := flag.Set("test.parallel", "6"); err != nil { // they wait more than they work
 		panic(err)
 	}
 	os.Exit(m.Run())

@@ -211,6 +211,17 @@ func until(t *testing.T, limit time.Duration, what string, holds func() bool) {
 // realHosts makes real hosts for a story.
 func realHosts(t *testing.T, n int) *testbed.Bed {
 	t.Helper()
+	bed := upHosts(t, n)
+	t.Cleanup(func() {
+		if err := bed.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return bed
+}
+
+func upHosts(t *testing.T, n int) *testbed.Bed {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("NOT RUN: makes real hosts; run without -short")
 	}
@@ -221,11 +232,6 @@ func realHosts(t *testing.T, n int) *testbed.Bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := bed.Down(); err != nil {
-			t.Error(err)
-		}
-	})
 	return bed
 }
 

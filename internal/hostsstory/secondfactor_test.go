@@ -20,6 +20,7 @@ import (
 // that only a person has. Their user's own ssh keeps a connection to each.
 type guarded struct {
 	*testbed.Bed
+	from   int // the first of them in the bed
 	t      *testing.T
 	config string // of the user's ssh
 	second string // the key that only the user has
@@ -28,19 +29,19 @@ type guarded struct {
 // newGuarded makes them; their names are vault1, vault2 and so on.
 func newGuarded(t *testing.T, n int) *guarded {
 	t.Helper()
-	bed := realHosts(t, n)
+	bed, from := someHosts(t, n)
 	dir, err := os.MkdirTemp("", "dlwb-mux") // short: so is the path of a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	g := &guarded{bed, t, filepath.Join(dir, "config"), filepath.Join(dir, "second")}
+	g := &guarded{bed, from, t, filepath.Join(dir, "config"), filepath.Join(dir, "second")}
 	public := sshdtest.MakeKey(t, g.second)
 	var config strings.Builder
 	for i := range n {
-		fmt.Fprintf(&config, "Host vault%d\n HostName %s\n", i+1, testbed.Host(i))
+		fmt.Fprintf(&config, "Host vault%d\n HostName %s\n", i+1, testbed.Host(from+i))
 		line := fmt.Sprintf("echo '%s' >>/home/%s/.ssh/authorized_keys; echo 'AuthenticationMethods publickey,publickey' >/etc/ssh/sshd_config.d/two.conf; kill -HUP $(cat /run/sshd.pid)", public, testbed.User)
-		if _, err := bed.Run(i, line); err != nil {
+		if _, err := bed.Run(from+i, line); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +75,7 @@ func (g *guarded) leave(i int) {
 // counts how often something stands in the log of a host's sshd.
 func (g *guarded) logins(i int, what string) int {
 	g.t.Helper()
-	out, err := g.Run(i, "grep -c '"+what+"' /var/log/sshd.log || true")
+	out, err := g.Run(g.from+i, "grep -c '"+what+"' /var/log/sshd.log || true")
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -107,13 +108,13 @@ func TestHostsThatWantASecondFactor(t *testing.T) {
 	}
 	run := l.start("run", "--json")
 	id := begins(t, l, run)
-	if code, text := l.do(time.Minute, "exec", "vaults", "--", "hostname"); code != 0 || !strings.Contains(text, "vault2") || !strings.Contains(text, testbed.Name(1)) {
+	if code, text := l.do(time.Minute, "exec", "vaults", "--", "hostname"); code != 0 || !strings.Contains(text, "vault2") || !strings.Contains(text, testbed.Name(g.from+1)) {
 		t.Errorf("exec: %d\n%s", code, text)
 	}
 	g.tunnel(l)
 	l.away(g, run, lost)
 	for i := range 2 {
-		write(t, filepath.Join(g.Home(i), "dlwb", "vaults", "code", "finish"), "")
+		write(t, filepath.Join(g.Home(g.from+i), "dlwb", "vaults", "code", "finish"), "")
 	}
 	if code := l.end(run, 2*time.Minute); code != 0 {
 		t.Errorf("the run ended with %d", code)
@@ -139,7 +140,7 @@ func TestHostsThatWantASecondFactor(t *testing.T) {
 		if after := g.logins(i, "Accepted publickey"); after > before[i]+4 { // each login of the user's is two lines
 			t.Errorf("%s has had %d logins, and had %d", g.name(i), after, before[i])
 		}
-		leavesNothing(t, g.Home(i))
+		leavesNothing(t, g.Home(g.from+i))
 	}
 }
 
@@ -173,7 +174,7 @@ func (l *laptop) away(g *guarded, run *said, lost time.Duration) {
 func (g *guarded) tunnel(l *laptop) {
 	t := g.t
 	t.Helper()
-	if _, err := g.Run(0, "setsid python3 -m http.server 8123 --bind 127.0.0.1 >/dev/null 2>&1 </dev/null &"); err != nil {
+	if _, err := g.Run(g.from, "setsid python3 -m http.server 8123 --bind 127.0.0.1 >/dev/null 2>&1 </dev/null &"); err != nil {
 		t.Fatal(err)
 	}
 	code, text := l.do(time.Minute, "forward", "vaults", "8123", "--keep")

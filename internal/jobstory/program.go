@@ -1,6 +1,7 @@
 package jobstory
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,10 @@ func Program(t *testing.T) string {
 
 // Main runs the tests and removes what Program has built.
 func Main(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil { // they wait more than they work
+		panic(err)
+	}
 	code := m.Run()
 	if built != "" {
 		_ = os.RemoveAll(filepath.Dir(built))
