@@ -32,6 +32,10 @@ func (n *Node) dialShared(ctx context.Context) error {
 		return n.wrap("connect", ErrClosed)
 	}
 	a := n.attempt
+	if err := n.refused; a == nil && err != nil && time.Until(n.notBefore) > backoffMost {
+		n.mu.Unlock()
+		return err // nobody waits for so long without a word
+	}
 	if a == nil {
 		a = &attempt{done: make(chan struct{})}
 		n.attempt = a
@@ -57,12 +61,16 @@ func (n *Node) try(a *attempt, notBefore time.Time) {
 	w, err := n.open(n.ctx)
 	n.mu.Lock()
 	n.attempt = nil
-	n.refused = refused(err)
+	n.refused = nil
+	if at := refused(err); !at.IsZero() {
+		n.refused, n.refusedAt = err, at
+	}
 	switch {
 	case n.closed && err == nil:
 		w.machine.Kill(ErrClosed)
 		err = n.wrap("connect", ErrClosed)
 	case err == nil:
+		n.met = true
 		n.addLocked(w)
 	default:
 		n.backOffLocked(began)
@@ -98,6 +106,9 @@ func (n *Node) isClosed() bool {
 // jitter keeps many nodes that were lost together from coming back together.
 func (n *Node) backOffLocked(began time.Time) {
 	pause := min(backoffMost, backoffLeast<<min(n.failures, 10))
+	if n.met && n.refused != nil && n.target.Own.Name == "" { // package ownssh has pauses of its own
+		pause = min(refusedMost, refusedLeast<<min(n.failures, 10))
+	}
 	n.failures++
 	pause = pause/2 + rand.N(pause/2+1)
 	n.notBefore = began.Add(pause)

@@ -52,7 +52,7 @@ func (n *Node) keepListening(ctx context.Context, what string, once func() (got 
 			return took.error
 		case ctx.Err() != nil:
 			return n.wrap(what, context.Cause(ctx))
-		case !errors.Is(err, io.EOF) && !isTransport(err):
+		case !errors.Is(err, io.EOF) && !isTransport(err) && !n.shutOut(err):
 			return n.wrap(what, err)
 		case got:
 			try = 0
@@ -61,6 +61,13 @@ func (n *Node) keepListening(ctx context.Context, what string, once func() (got 
 			return n.wrap(what, context.Cause(ctx))
 		}
 	}
+}
+
+// shutOut reports whether an error is that of a login which worked before: it may again.
+func (n *Node) shutOut(err error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.met && errors.As(err, new(*AuthError))
 }
 
 // isTransport reports whether a later connection may do better.

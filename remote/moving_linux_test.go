@@ -14,7 +14,7 @@ func init() {
 	}
 	remote.Moving["look"] = func(ctx context.Context, n *remote.Node, _ string) (int, error) {
 		seen, err := transfer.Look(ctx, n, "code", []string{"out"})
-		return len(seen), err
+		return seen.Len(), err
 	}
 	remote.Moving["put"] = func(ctx context.Context, n *remote.Node, dir string) (int, error) {
 		return 0, transfer.Put(ctx, n, dir, "code", "aside")

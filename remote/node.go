@@ -21,6 +21,10 @@ import (
 const (
 	backoffLeast = 200 * time.Millisecond
 	backoffMost  = 3 * time.Second
+	// A login that worked before and is refused is tried again, but more seldom: sites
+	// lock out who tries too often.
+	refusedLeast = 5 * time.Second
+	refusedMost  = 5 * time.Minute
 	// stableAfter is how long a link must have lived for the next dial to
 	// start without a pause: a node that drops us at once is not hammered.
 	stableAfter = 5 * time.Second
@@ -78,7 +82,9 @@ type Node struct {
 	attempt   *attempt      // the dial under way; nil when there is none
 	changed   chan struct{} // closed and replaced when a link came or went
 	shown     string        // the host key of the last handshake that was accepted
-	refused   bool          // the last dial ended with a login that was refused
+	met       bool          // a login has worked
+	refused   error         // what the last dial ended with where that was a refused login; nil: it was not
+	refusedAt time.Time     // when one was refused last
 	failures  int           // dials and short-lived links since the last good one
 	notBefore time.Time     // when the next dial may start
 

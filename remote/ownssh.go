@@ -50,16 +50,23 @@ func (n *Node) ownAnswers(ctx context.Context, l *link) bool {
 	return false
 }
 
-// refused reports whether an error says that a login is refused.
-func refused(err error) bool {
+// refused is when a login was refused, as an error says; zero: it says something else.
+func refused(err error) time.Time {
 	var own *ownssh.Error
-	return errors.As(err, new(*AuthError)) || errors.As(err, &own) && own.Refused
+	switch {
+	case errors.As(err, new(*AuthError)):
+		return time.Now()
+	case errors.As(err, &own):
+		return own.Refused
+	}
+	return time.Time{}
 }
 
 // Refused reports whether the last try to reach the node failed because the login was
-// refused: that nothing is heard of the node says nothing of it then.
-func (n *Node) Refused() bool {
+// refused: that nothing is heard of the node says nothing of it then. Last is when a
+// login was refused last; zero: never.
+func (n *Node) Refused() (now bool, last time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.refused
+	return n.refused != nil, n.refusedAt
 }

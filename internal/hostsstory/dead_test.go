@@ -72,6 +72,8 @@ func TestHostsThatStayDead(t *testing.T) {
 		{"the only one, behind a jump host", 2, func(t *testing.T, d deadHosts) {
 			theOnlyOneDies(t, d, "behind", "", "the jump host "+d.name(1)+" answers")
 		}},
+		{"one dies, and one refuses a login", 3, func(t *testing.T, d deadHosts) { oneDiesAndOneRefuses(t, d, 3) }},
+		{"one dies, and the only other one refuses a login", 2, func(t *testing.T, d deadHosts) { oneDiesAndOneRefuses(t, d, 2) }},
 		{"the only one, and nothing else is known", 1, func(t *testing.T, d deadHosts) { theOnlyOneDies(t, d, d.name(0), "", "") }},
 	}
 	all := 0
@@ -129,6 +131,60 @@ func twoDieOfFour(t *testing.T, d deadHosts) {
 		}
 	}
 	downSaysWhatIsLeft(t, d, l, "dead", []int{0, 2}, []int{1, 3})
+}
+
+// One host dies, and one refuses a login from then on: the last, and the one before it.
+// The run ends without the dead one. What is on the other one is not known, and that is
+// said; nothing there is claimed to be stopped, until it can be.
+func oneDiesAndOneRefuses(t *testing.T, d deadHosts, hosts int) {
+	const lost = 30 * time.Second
+	name := fmt.Sprintf("refused%d", hosts)
+	l := newLaptop(t, d.SSHConfig(), fmt.Sprintf("name: %s\nprovider: hosts\nmachines: {hosts: [%s]}\nenvironment: system\n"+
+		"run: {engine: plain, command: train.py}\nlimits: {lost: %s}\n", name, d.names(hosts), lost), prints)
+	run := l.start("run", "--json")
+	l.await(run, time.Minute, "the start of the run", called("run_started"))
+	refuses, dies := hosts-2, hosts-1
+	until(t, time.Minute, "all hosts train", func() bool { return d.trains(t, 0) && d.trains(t, refuses) && d.trains(t, dies) })
+	keys := fmt.Sprintf("/home/%s/.ssh/authorized_keys", testbed.User)
+	shut := fmt.Sprintf("mv %s %s.shut; pkill -u %s sshd", keys, keys, testbed.User)
+	if _, err := d.Run(d.from+refuses, shut); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, d.Bed, "kill", d.name(dies))
+	if code := l.end(run, lost+2*time.Minute); code == 0 {
+		t.Errorf("the exit code is 0:\n%s", run.text())
+	}
+	end := l.await(run, time.Second, "the end of the run", called("run_ended"))
+	cause := fmt.Sprint(end["cause"])
+	for _, says := range []string{fmt.Sprintf("node%d (%s; rank %d) has not been heard of since", dies, d.name(dies), dies),
+		fmt.Sprintf("node%d (%s; rank %d) refuses a login", refuses, d.name(refuses), refuses), "not known"} {
+		if !strings.Contains(cause, says) {
+			t.Errorf("the cause does not say %q: %s", says, cause)
+		}
+	}
+	if end["verdict"] != "lost" || fmt.Sprint(end["node"]) != fmt.Sprint(dies) {
+		t.Errorf("the verdict is %v of node %v", end["verdict"], end["node"])
+	}
+	if !d.trains(t, refuses) || hosts == 3 && d.trains(t, 0) {
+		t.Error("what can't be reached was stopped, or what can be was not")
+	}
+	code, text := l.do(2*time.Minute, "down", name)
+	if code == 0 || !strings.Contains(text, "UNRESOLVED") || !strings.Contains(text, d.name(refuses)+": it could not be looked at") ||
+		!strings.Contains(text, d.name(dies)+": it could not be looked at") {
+		t.Errorf("down ended with %d:\n%s", code, text)
+	}
+	mustDo(t, d.Bed, "reboot", d.name(dies))
+	if _, err := d.Run(d.from+refuses, fmt.Sprintf("mv %s.shut %s", keys, keys)); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := l.do(2*time.Minute, "down", name); code != 0 {
+		t.Errorf("down again ended with %d:\n%s", code, text)
+	}
+	for host := range hosts {
+		if _, err := os.Stat(filepath.Join(d.Home(d.from+host), "dlwb")); !os.IsNotExist(err) || d.trains(t, host) {
+			t.Errorf("something is left on %s: %v", d.name(host), err)
+		}
+	}
 }
 
 // downSaysWhatIsLeft takes a cluster down of which hosts are dead, and again when

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"time"
 )
 
 // Execer is a replica in which commands can be run.
@@ -41,8 +42,9 @@ type Dialer interface {
 
 // Refuser is a replica whose machine is reached by a login, which may be refused.
 type Refuser interface {
-	// Refused reports whether that is why it can't be reached now. It asks nobody.
-	Refused() bool
+	// Refused reports whether that is why it can't be reached now, and when it was
+	// refused last; zero: never. It asks nobody.
+	Refused() (now bool, last time.Time)
 }
 
 // Teller is a replica that tells of its machine: processors, memory, GPUs.

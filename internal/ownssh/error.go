@@ -14,9 +14,9 @@ type Error struct {
 	Name string
 	Why  string
 	Next string // what to do about it
-	// Refused: a login is refused, there or on the way, without what only a person has.
-	// That nothing is heard of the machine says nothing of it.
-	Refused bool
+	// Refused is when a login was refused, there or on the way, without what only a
+	// person has: that nothing is heard of the machine says nothing of it. Zero: none was.
+	Refused time.Time
 }
 
 // Error is both in words: a screen that shows why a host is away shows no more.
@@ -35,10 +35,10 @@ func (w Way) Failed(said string) *Error {
 	})
 	switch {
 	case denied >= 0:
-		e.Refused = true
+		e.Refused = time.Now()
 		e.Why = fmt.Sprintf("your own ssh keeps no connection to %s, and a login without you is refused: %s", w.Name, lines[denied])
 		e.Next = w.open()
-		refusals.Store(w, refusal{e, time.Now(), w.Master(context.Background())})
+		refusals.Store(w, refusal{e, w.Master(context.Background())})
 	case last == "":
 		e.Why, e.Next = "the connection that your own ssh kept to "+w.Name+" has ended", w.open()
 	case strings.Contains(last, "Host key verification failed"):
@@ -56,12 +56,12 @@ func (w Way) silent(limit time.Duration) *Error {
 // answered to a new one, with an error.
 func (w Way) dead(err error, master string) error {
 	var own *Error
-	if !errors.As(err, &own) || !own.Refused {
+	if !errors.As(err, &own) || own.Refused.IsZero() {
 		return err
 	}
-	e := &Error{Name: w.Name, Refused: true, Why: "the connection that your own ssh keeps to " + w.Name + " is dead, and a login without you is refused",
+	e := &Error{Name: w.Name, Refused: own.Refused, Why: "the connection that your own ssh keeps to " + w.Name + " is dead, and a login without you is refused",
 		Next: strings.Join(append(w.ssh(), "-O", "exit", w.Name), " ") + ", then " + w.open()}
-	refusals.Store(w, refusal{e, time.Now(), master})
+	refusals.Store(w, refusal{e, master})
 	return e
 }
 

@@ -101,7 +101,7 @@ func TestADeadConnectionIsToldFromADeadMachine(t *testing.T) {
 	d.way.Hold() // as when the network has changed
 	err := d.at().Try(t.Context(), tryFor)
 	var own *Error
-	if !errors.As(err, &own) || !own.Refused || !strings.Contains(own.Why, "is dead") || !strings.Contains(own.Next, "-O exit vault, then ssh ") {
+	if !errors.As(err, &own) || own.Refused.IsZero() || !strings.Contains(own.Why, "is dead") || !strings.Contains(own.Next, "-O exit vault, then ssh ") {
 		t.Fatalf("%#v", err)
 	}
 	opened := d.way.Opened()
@@ -114,7 +114,7 @@ func TestADeadConnectionIsToldFromADeadMachine(t *testing.T) {
 
 	d.way.Hold()
 	d.way.Away.Store(true)
-	if err := d.at().Try(t.Context(), tryFor); !errors.As(err, &own) || own.Refused {
+	if err := d.at().Try(t.Context(), tryFor); !errors.As(err, &own) || !own.Refused.IsZero() {
 		t.Errorf("a machine that is away: %v", err)
 	}
 }

@@ -24,7 +24,6 @@ var refusals, direct sync.Map
 // connection.
 type refusal struct {
 	err    *Error
-	at     time.Time
 	master string // who kept one, which was dead; empty: nobody did
 }
 
@@ -32,7 +31,7 @@ type refusal struct {
 // Where a login was refused, it is not tried again at once.
 func (w Way) Try(ctx context.Context, limit time.Duration) error {
 	if before, is := refusals.Load(w); is {
-		if r := before.(refusal); time.Since(r.at) < refusedPause && w.Master(ctx) == r.master {
+		if r := before.(refusal); time.Since(r.err.Refused) < refusedPause && w.Master(ctx) == r.master {
 			return r.err
 		}
 		refusals.Delete(w)

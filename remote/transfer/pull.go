@@ -130,7 +130,8 @@ func pullBy(ctx context.Context, n caller, remoteDir string, paths []string, des
 	defer p.close()
 	var limit error
 	err = p.list(ctx, func() func(wire.Thing) error {
-		limit, p.ahead, p.wanted = nil, p.left, &thingList{}
+		p.wanted.close()
+		limit, p.ahead, p.wanted = nil, p.left, p.newList()
 		res.Others, res.Unchanged, p.modes = 0, 0, dirModes{}
 		return func(t wire.Thing) error {
 			if limit = p.consider(t); limit != nil {
@@ -157,9 +158,37 @@ func (p *puller) open() (err error) {
 }
 
 func (p *puller) close() {
+	p.wanted.close()
+	if p.stage != "" {
+		_ = p.root.RemoveAll(p.stage)
+	}
 	if p.root != nil {
 		_ = p.root.Close()
 	}
+}
+
+// openStage makes the directory for what is not finished.
+func (p *puller) openStage() error {
+	if p.stage != "" {
+		return nil
+	}
+	p.clearStale()
+	stage := stagePrefix + randomWord()
+	err := p.root.Mkdir(stage, 0o700)
+	if err == nil {
+		p.stage = stage
+	}
+	return err
+}
+
+func (p *puller) newList() *thingList {
+	return &thingList{spill: func() (*os.File, error) {
+		if err := p.openStage(); err != nil {
+			return nil, err
+		}
+		p.serial++
+		return p.root.OpenFile(fmt.Sprintf("%s/list%d", p.stage, p.serial), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	}}
 }
 
 // cleanPaths brings the asked paths into one form, without doubles.
@@ -183,7 +212,7 @@ type puller struct {
 	paths []string
 	dest  string
 	root  *os.Root   // of dest; nil: nothing was there that may come
-	stage string     // the directory of dest in which files are written first
+	stage string     // the directory of dest in which files are written first; empty: not made yet
 	lim   PullLimits // as asked
 	left  PullLimits // what may still come
 	ahead PullLimits // what may still be wanted
@@ -296,8 +325,12 @@ func (p *puller) consider(t wire.Thing) error {
 		if err := p.makeDir(t.Name); err != nil {
 			p.skip(t.Name, "here: "+err.Error())
 		}
-	case !p.wanted.add(t):
-		return p.limit(t.Name, fmt.Sprintf("the list of more than %s does not fit into %s", count(p.wanted.count, "file"), units.Bytes(listMost)))
+	default:
+		err := p.wanted.add(t)
+		if errors.Is(err, errListFull) {
+			return p.limit(t.Name, fmt.Sprintf("the list of more than %s does not fit into %s", count(p.wanted.count, "file"), units.Bytes(listMost)))
+		}
+		return err
 	}
 	return nil
 }

@@ -30,19 +30,20 @@ const (
 
 // take fetches what is wanted, and once more what was not as it is when it came.
 func (p *puller) take(ctx context.Context) error {
-	p.clearStale()
-	p.stage = stagePrefix + randomWord()
-	if err := p.root.Mkdir(p.stage, 0o700); err != nil {
+	if err := p.openStage(); err != nil {
 		return err
 	}
-	defer func() { _ = p.root.RemoveAll(p.stage) }()
 	if err := p.findMask(); err != nil {
 		return err
 	}
-	again := &thingList{}
+	again := p.newList()
+	defer again.close()
 	for _, list := range []*thingList{p.wanted, again} {
 		in := &incoming{p: p, again: again, second: list == again}
-		for in.begin(thingReader{list: list}); in.comes; {
+		if err := in.begin(thingReader{list: list}); err != nil {
+			return err
+		}
+		for in.comes {
 			if err := p.persist(ctx, func() error { return p.fetch(ctx, in) }); err != nil {
 				if !isCut(err) && ctx.Err() == nil {
 					in.drop()
@@ -97,37 +98,51 @@ func (p *puller) fetch(ctx context.Context, in *incoming) error {
 	if err != nil {
 		return err
 	}
+	var here error                            // the list can't be read
 	asked, from := make(chan struct{}), in.at // a node may send before it is asked
 	go func() {
 		defer close(asked)
-		in.ask(s.Stream, from) // an error of it is the connection's, and shows below
+		if here = in.ask(s.Stream, from); here != nil {
+			s.Reset()
+		}
 	}()
 	err = bulk.Receive(s, in)
 	in.leave()
 	done()
 	<-asked
+	if here != nil {
+		return here
+	}
 	if err == nil && in.comes {
 		err = wire.Brokenf("it did not send the last %s", count(in.at.left(), "file"))
 	}
 	return err
 }
 
-// ask tells the node what is wanted, from a place on.
-func (in *incoming) ask(s *wire.Stream, from thingReader) {
+// ask tells the node what is wanted, from a place on. The error is the list's; one of
+// the connection shows where the files come.
+func (in *incoming) ask(s *wire.Stream, from thingReader) error {
 	var page wire.FetchPage
 	size := 0
-	for t, ok := from.next(); ok; t, ok = from.next() {
+	for {
+		t, ok, err := from.next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			_ = s.End(nil)
+			return nil
+		}
 		kind, _ := kindOf(t.Mode)
 		page.Wants = append(page.Wants, wire.Want{Name: t.Name, From: in.have(t), Link: kind == kindLink})
 		if size += len(t.Name); size < wire.PageBytes && len(page.Wants) < wire.PageMost && from.left() > 0 {
 			continue
 		}
 		if s.Send(page) != nil {
-			return
+			return nil
 		}
 		page, size = wire.FetchPage{}, 0
 	}
-	_ = s.End(nil)
 }
 
 // partOf is where a file gathers: a large one where the next Pull finds it.
@@ -178,10 +193,11 @@ type incoming struct {
 var errUnasked = wire.Brokenf("it sends what it was not asked for")
 
 // begin has what is at a place come.
-func (in *incoming) begin(at thingReader) {
+func (in *incoming) begin(at thingReader) (err error) {
 	in.at, in.after = at, at
-	in.item, in.comes = in.after.next()
+	in.item, in.comes, err = in.after.next()
 	in.kind, _ = kindOf(in.item.Mode)
+	return err
 }
 
 // Head is nothing that a node has to say.
@@ -238,7 +254,10 @@ func (in *incoming) End(e wire.End) error {
 			return err
 		}
 	}
-	in.begin(in.after)
+	if err := in.begin(in.after); err != nil {
+		in.leave()
+		return err
+	}
 	p.moved++
 	defer in.leave()
 	switch {
@@ -259,7 +278,7 @@ func (in *incoming) judge(item wire.Thing, e wire.End) error {
 	switch {
 	case asRead && !e.Changed:
 		return p.store(in, item, e.MTime)
-	case !in.second && in.again.add(item):
+	case !in.second && in.again.add(item) == nil:
 	case asRead && item.Size < resumedFrom:
 		p.skip(item.Name, "it changes while it is fetched; what came of it is here")
 		return p.store(in, item, e.MTime)

@@ -277,27 +277,79 @@ func TestAListOfFilesWithoutEndCostsLittle(t *testing.T) {
 	}
 }
 
+func TestALookHoldsTheFilesOfABigHome(t *testing.T) {
+	n, honest := newAgentNode(t), 390_000
+	name := func(i int) string { return fmt.Sprintf("out/run-7/checkpoints/part-%06d.json", i) }
+	listed := func(i int) wire.Thing {
+		file := thing(name(i), int64(i)*1e3, 0o100644)
+		file.Inode, file.MTime.Nano = uint64(i), 7
+		return file
+	}
+	listing := honest
+	n.answer[wire.List] = func(s *wire.Stream) error {
+		for page := (wire.ListPage{}); listing > 0; page.Things = nil {
+			for len(page.Things) < wire.PageMost && listing > 0 {
+				listing--
+				page.Things = append(page.Things, listed(listing))
+			}
+			if err := s.Send(page); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	seen, err := lookAt(t.Context(), n, codeDir, []string{"out"})
+	check(t, err)
+	if seen.Len() != honest {
+		t.Errorf("%d files were seen", seen.Len())
+	}
+	for i := 0; i < honest; i += 999 {
+		later := listed(i)
+		later.Changed.Nano++
+		if !seen.Holds(name(i), seenState(listed(i))) || seen.Holds(name(i), seenState(later)) || seen.Holds(name(i+1), seenState(listed(i))) {
+			t.Fatalf("file %d is not told from others", i)
+		}
+	}
+	listing = 2 * honest
+	if _, err = lookAt(t.Context(), n, codeDir, []string{"out"}); err == nil || !strings.Contains(err.Error(), "more than 39") {
+		t.Errorf("of more: %v", err)
+	}
+}
+
 func TestManyFilesFitIntoAList(t *testing.T) {
-	all, honest := &thingList{}, 200_000
+	dir, honest := t.TempDir(), 250_000
+	all := &thingList{spill: func() (*os.File, error) { return os.Create(filepath.Join(dir, "list")) }}
+	defer all.close()
 	name := func(i int) string { return fmt.Sprintf("out/run-7/%x/part-%06d.json", sumOf(fmt.Sprint(i))[:8], i) }
 	for i := range honest {
 		file := thing(name(i), int64(i)*1e6, 0o100755)
 		file.MTime.Sec = -1.8e9
-		if !all.add(file) {
-			t.Fatalf("there is no room for file %d", i)
+		if err := all.add(file); err != nil {
+			t.Fatalf("file %d: %v", i, err)
 		}
 	}
 	r := thingReader{list: all}
 	for i := range honest {
-		got, ok := r.next()
+		got, ok, err := r.next()
+		check(t, err)
 		if want := int64(i) * 1e6; !ok || got.Name != name(i) || got.Size != want || got.Mode != 0o100755 ||
 			got.MTime.Sec != -1.8e9 || r.left() != honest-i-1 {
 			t.Fatalf("file %d is read as %+v, %v; %d are left", i, got, ok, r.left())
 		}
 	}
-	if more, ok := r.next(); ok {
-		t.Errorf("behind the last one there is %+v", more)
+	if more, ok, err := r.next(); ok || err != nil {
+		t.Errorf("behind the last one there is %+v, %v", more, err)
 	}
+	all.close()
+	again := thingReader{list: all}
+	for range honest {
+		if _, ok, err := again.next(); err != nil {
+			return
+		} else if !ok {
+			break
+		}
+	}
+	t.Error("a list that can't be read has an end as any")
 }
 
 func TestWhatIsAskedForTwiceIsListedOnce(t *testing.T) {

@@ -120,8 +120,8 @@ func (r Run) Reach(ctx context.Context, news func(connected bool, why string)) {
 }
 
 // Refused reports whether the node lets us not in: that nothing is heard of it says
-// nothing of it then.
-func (r Run) Refused() bool { return r.Node.Refused() }
+// nothing of it then. Last is when it was so last.
+func (r Run) Refused() (now bool, last time.Time) { return r.Node.Refused() }
 
 // Output runs a line on the node.
 func (r Run) Output(ctx context.Context, line string) ([]byte, error) {

@@ -192,7 +192,7 @@ type (
 		Duration  float64  `json:"duration_s"`
 		LastLines []string `json:"last_lines,omitempty"`
 		// Silent are nodes that were given up: not heard of for limits.lost, and
-		// not known to be gone.
+		// not known to be gone; or refusing a login when that befell another one.
 		Silent []int `json:"silent,omitempty"`
 	}
 	// ResultsFetched says what is home of a run's results, after some were

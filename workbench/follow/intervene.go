@@ -238,7 +238,7 @@ func (t *Watch) writeOff(ctx context.Context) {
 	t.probed = time.Now()
 	for i := range t.nodes {
 		if is[i] && !t.nodes[i].lost {
-			t.nodes[i].lost, t.nodes[i].silent = true, time.Time{}
+			t.nodes[i].lost, t.nodes[i].silent, t.nodes[i].refuses = true, time.Time{}, false
 			news = append(news, i)
 		}
 	}

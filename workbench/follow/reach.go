@@ -35,7 +35,7 @@ func (t *Watch) reach(node int, connected bool, why string) {
 	_, was := t.gone[node]
 	if connected {
 		delete(t.gone, node)
-		t.nodes[node].silent = time.Time{}
+		t.nodes[node].silent, t.nodes[node].refuses = time.Time{}, false
 	} else if !was {
 		t.gone[node] = time.Now()
 	}

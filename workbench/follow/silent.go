@@ -18,7 +18,9 @@ import (
 // node was not heard of for limits.lost, while others are, does not come to its
 // end any more by itself: it is ended without that node, in words that say what
 // is known. Where no node at all is heard of, this machine's own network may be the
-// cause: then something else on the same way has to answer, or nothing is ended.
+// cause: then something else on the same way has to answer, or nothing is ended. A node
+// that refuses a login does answer; it is never lost for that, and what runs there is not
+// known: it keeps no run from ending that others end.
 
 const (
 	// heardMost is how long before a node was found to be out of reach it may have
@@ -61,10 +63,14 @@ func (t *Watch) lostLimit() time.Duration {
 // quietSince is when a node was last heard that is out of reach now, as far as
 // that is known. The caller holds the lock.
 func (t *Watch) quietSince(node int) time.Time {
-	if away, is := t.gone[node]; is && t.heard[node].Before(away.Add(-heardMost)) {
-		return away.Add(-heardMost)
+	at := t.heard[node]
+	if away, is := t.gone[node]; is && at.Before(away.Add(-heardMost)) {
+		at = away.Add(-heardMost)
 	}
-	return t.heard[node]
+	if _, refused := t.refuses(node); at.Before(refused) {
+		return refused
+	}
+	return at
 }
 
 // findSilent gives up nodes that were not heard of for too long, if one that can
@@ -96,7 +102,7 @@ func (t *Watch) findSilent(ctx context.Context) {
 func (t *Watch) overdue() bool {
 	limit := t.lostLimit()
 	for node := range t.gone {
-		if t.refuses(node) {
+		if refuses, _ := t.refuses(node); refuses {
 			continue
 		}
 		if n := t.nodes[node]; n.ended || n.writtenOff() {
@@ -111,21 +117,25 @@ func (t *Watch) overdue() bool {
 
 // refuses reports whether a node is out of reach only because a login there, or on the
 // way, is refused: a certificate that is over, a second factor that ssh has no more. It
-// may be as well as any.
-func (t *Watch) refuses(node int) bool {
+// may be as well as any. Last is when one was refused last.
+func (t *Watch) refuses(node int) (now bool, last time.Time) {
 	if node >= len(t.run.Replicas) {
-		return false
+		return false, time.Time{}
 	}
-	r, can := t.run.Replicas[node].(job.Refuser)
-	return can && r.Refused()
+	if r, can := t.run.Replicas[node].(job.Refuser); can {
+		return r.Refused()
+	}
+	return false, time.Time{}
 }
 
 // giveUp writes off the nodes that have not answered now: where one of them is
-// overdue, the run is over for all. The caller holds the lock.
+// overdue, the run is over for all, also for those that refuse a login. The caller
+// holds the lock.
 func (t *Watch) giveUp(answered []bool) {
 	for i := range t.nodes {
 		if n := &t.nodes[i]; !answered[i] && !n.ended && !n.writtenOff() {
 			n.silent = t.quietSince(i)
+			n.refuses, _ = t.refuses(i)
 		}
 	}
 	t.nextStop = time.Time{}
@@ -181,8 +191,10 @@ func (t *Watch) findAlone(ctx context.Context) {
 	}
 	t.asking = true
 	t.group.Go(func() error {
-		proof, doubt := "", ""
-		if t.owner.Alone != nil {
+		t.mu.Lock()
+		proof, doubt := t.refusalProves(), ""
+		t.mu.Unlock()
+		if proof == "" && t.owner.Alone != nil {
 			proof, doubt = t.owner.Alone(ctx)
 		}
 		t.mu.Lock()
@@ -200,16 +212,37 @@ func (t *Watch) findAlone(ctx context.Context) {
 	})
 }
 
-// aloneTooLong reports whether no node at all was heard of for longer than limits.lost.
-// The caller holds the lock.
+// refusalProves says which node refused a login when the others had not been heard of
+// for limits.lost: then this machine was not cut off. Empty: none did. The caller holds
+// the lock.
+func (t *Watch) refusalProves() string {
+	var quiet time.Time
+	for node := range t.gone {
+		if refuses, _ := t.refuses(node); refuses || t.nodes[node].ended {
+			continue
+		}
+		if at := t.quietSince(node); at.After(quiet) {
+			quiet = at
+		}
+	}
+	for node := range t.nodes {
+		if refuses, at := t.refuses(node); refuses && at.Sub(quiet) > t.run.Lost {
+			return fmt.Sprintf("a login on node%d is refused", node)
+		}
+	}
+	return ""
+}
+
+// aloneTooLong reports whether no node at all was heard of for longer than limits.lost,
+// but for those that refuse a login. The caller holds the lock.
 func (t *Watch) aloneTooLong() bool {
 	if t.run.Lost <= 0 || len(t.gone) < len(t.nodes) {
 		return false
 	}
 	left := false
 	for node := range t.gone {
-		if t.refuses(node) {
-			return false
+		if refuses, _ := t.refuses(node); refuses {
+			continue
 		}
 		if n := t.nodes[node]; n.ended || n.writtenOff() {
 			continue
@@ -245,14 +278,20 @@ func (t *Watch) tellCutOff(doubt string) {
 	}()
 }
 
-// silentCause says which nodes were given up, with their ranks; empty: none was.
+// silentCause says which nodes were given up, with their ranks, and then which refuse a
+// login; empty: none was.
 func silentCause(nodes []nodeEnd) string {
-	var said []string
+	var said, refuse []string
 	for i, n := range nodes {
-		if !n.silent.IsZero() {
+		switch {
+		case n.silent.IsZero():
+		case n.refuses:
+			refuse = append(refuse, fmt.Sprintf("node%d (%s) refuses a login", i, ranksText(n.ranks)))
+		default:
 			said = append(said, fmt.Sprintf("node%d (%s) has not been heard of since %s", i, ranksText(n.ranks), n.silent.UTC().Format("15:04:05 UTC")))
 		}
 	}
+	said = append(said, refuse...)
 	if len(said) == 0 {
 		return ""
 	}
@@ -294,7 +333,7 @@ func judgeSilent(nodes []nodeEnd, first rankEnd, failed bool) (event.RunEnded, b
 	v := event.RunEnded{ExitCode: 1, Verdict: event.Lost, Rank: -1, Node: -1, Cause: silentCause(nodes)}
 	at := time.Time{}
 	for i, n := range nodes {
-		if !n.silent.IsZero() && (at.IsZero() || n.silent.Before(at)) {
+		if !n.silent.IsZero() && !n.refuses && (at.IsZero() || n.silent.Before(at)) {
 			v.Node, at = i, n.silent
 		}
 	}
@@ -306,7 +345,7 @@ func judgeSilent(nodes []nodeEnd, first rankEnd, failed bool) (event.RunEnded, b
 			}
 		}
 	}
-	if v.Node < 0 {
+	if v.Node < 0 && v.Cause == "" {
 		return v, false
 	}
 	if !failed {

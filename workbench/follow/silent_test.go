@@ -65,9 +65,12 @@ func TestNothingIsGivenUpWhereNobodyIsHeardOf(t *testing.T) {
 }
 
 // refusing is a replica whose machine lets nobody in.
-type refusing struct{ job.Replica }
+type refusing struct {
+	job.Replica
+	last time.Time
+}
 
-func (refusing) Refused() bool { return true }
+func (r refusing) Refused() (now bool, last time.Time) { return true, r.last }
 
 // A host that refuses a login is there, and what runs on it is not given up: neither beside
 // others that are heard, nor where none is.
@@ -83,3 +86,67 @@ func TestANodeThatRefusesALoginIsNotLost(t *testing.T) {
 		t.Error("nodes that refuse a login are given up together")
 	}
 }
+
+// heard is a replica on a machine that lets one in; what else it is does not matter.
+type heard struct{ job.Replica }
+
+// One that refuses a login keeps no run from ending of which others are lost: beside a
+// node that is heard, and where none is. It is named, and not called lost.
+func TestANodeThatRefusesALoginKeepsNoOtherFromBeingLost(t *testing.T) {
+	const lost = time.Minute
+	now := time.Now()
+	long := now.Add(-time.Hour)
+	watch := func(last time.Time, replicas ...job.Replica) *Watch {
+		w := &Watch{run: Run{Lost: lost}, gone: map[int]time.Time{}, owner: Owner{Publish: func(event.Body) error { return nil }}}
+		w.run.Replicas = append(replicas, refusing{last: last}, heard{})
+		for i := range w.run.Replicas {
+			w.nodes = append(w.nodes, nodeEnd{begun: true, ranks: []int{i}})
+			w.heard = append(w.heard, long)
+		}
+		for i := len(replicas); i < len(w.run.Replicas); i++ {
+			w.gone[i] = long
+		}
+		return w
+	}
+
+	beside := watch(now, heard{})
+	beside.company = long
+	if !beside.overdue() {
+		t.Fatal("no node is overdue")
+	}
+	beside.giveUp([]bool{true, false, false})
+	beside.nodes[0].ended = true
+	if lost := beside.Lost(); lost[0] || !lost[1] || !lost[2] || !beside.ended() {
+		t.Errorf("written off: %v; it has ended: %v", lost, beside.ended())
+	}
+	v := judge(beside.nodes, nil)
+	if v.Verdict != event.Lost || v.Node != 2 || !strings.Contains(v.Cause, "node2 (rank 2) has not been heard of since") ||
+		!strings.HasSuffix(v.Cause, ", node1 (rank 1) refuses a login, and whether they still run is not known") {
+		t.Errorf("the verdict is %+v", v)
+	}
+	beside.reach(1, true, "")
+	if beside.Lost()[1] || strings.Contains(silentCause(beside.nodes), "refuses") {
+		t.Error("one that lets us in again is written off")
+	}
+
+	for at, proves := range map[time.Time]bool{now: true, long.Add(lost / 2): false} {
+		w := watch(at)
+		if !w.aloneTooLong() || w.refusalProves() != "" != proves {
+			t.Errorf("alone: %v; a refusal %v after the last word of the other proves %q", w.aloneTooLong(), at.Sub(long), w.refusalProves())
+		}
+	}
+	flaky := watch(now)
+	flaky.run.Replicas[0] = lately{refusing{last: now}}
+	if flaky.company = long; !flaky.overdue() {
+		t.Error("the other is not overdue")
+	}
+	flaky.nodes[1].ended = true
+	if flaky.overdue() {
+		t.Error("one that has refused a login just now, and does not answer for a moment, is overdue")
+	}
+}
+
+// lately has refused a login, and does not answer now.
+type lately struct{ refusing }
+
+func (r lately) Refused() (now bool, last time.Time) { return false, r.last }

@@ -33,6 +33,7 @@ type nodeEnd struct {
 	code     int
 	lost     bool          // the node itself is gone
 	silent   time.Time     // it was given up, not having been heard of since; zero: it was not
+	refuses  bool          // given up beside others, where a login was refused: it may be as well as any
 	ranks    []int         // that the run has on it
 	why      string        // set when nothing on the node says how the run ended there
 	rebooted bool          // the node has another boot id than when the run began

@@ -2,7 +2,9 @@ package results
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -11,7 +13,10 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/namejson"
+	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/remote/transfer"
+	"github.com/dlwb/dlwb/workbench/planning"
 )
 
 // A checkpoint is what has one name in the directory results.checkpoints: a
@@ -24,9 +29,9 @@ import (
 // ckptUnit is a checkpoint as one look found it.
 type ckptUnit struct {
 	name   string
-	files  transfer.Seen // by path below the code directory
-	newest float64       // seconds, by the node's clock
-	open   bool          // a name in it says that it is not finished
+	files  transfer.Sum // by path below the code directory
+	newest float64      // seconds, by the node's clock
+	open   bool         // a name in it says that it is not finished
 	// It got as it is after the look at since, and before the one at until.
 	since, until time.Time
 	// confirmed is when a second look found it the same; zero: none has.
@@ -40,35 +45,69 @@ func unfinishedName(name string) bool {
 	return strings.HasPrefix(name, ".") || slices.ContainsFunc(unfinishedEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// ckptUnits sorts what a look found below a directory into checkpoints, the
-// newest first.
-func ckptUnits(dir string, seen transfer.Seen) []*ckptUnit {
-	byName := map[string]*ckptUnit{}
-	below := strings.TrimPrefix(path.Clean(dir)+"/", "./")
-	for file, state := range seen {
-		rest, is := strings.CutPrefix(file, below)
-		if !is {
-			continue
-		}
-		name, _, _ := strings.Cut(rest, "/")
-		if unfinishedName(name) {
-			continue
-		}
-		u := byName[name]
-		if u == nil {
-			u = &ckptUnit{name: name, files: transfer.Seen{}}
-			byName[name] = u
-		}
-		u.files[file] = state
-		u.newest = max(u.newest, stateTime(state))
-		u.open = u.open || unfinishedName(path.Base(rest))
+// ckptLook sorts what a look finds below a directory into checkpoints.
+type ckptLook struct {
+	below  string
+	byName map[string]*ckptUnit
+	room   int // what more of them may take, in bytes
+}
+
+const (
+	// ckptLookMost is how much memory the checkpoints of a look may take, each of them
+	// ckptCosts besides its name: 10,000 with long names.
+	ckptLookMost = 4 << 20
+	ckptCosts    = 256
+)
+
+func newCkptLook(dir string) *ckptLook {
+	return &ckptLook{strings.TrimPrefix(path.Clean(dir)+"/", "./"), map[string]*ckptUnit{}, ckptLookMost}
+}
+
+func (l *ckptLook) take(file, state string) error {
+	rest, is := strings.CutPrefix(file, l.below)
+	if !is {
+		return nil
 	}
-	return slices.SortedFunc(maps.Values(byName), func(a, b *ckptUnit) int {
+	name, _, _ := strings.Cut(rest, "/")
+	if unfinishedName(name) {
+		return nil
+	}
+	u := l.byName[name]
+	if u == nil {
+		if l.room -= len(name) + ckptCosts; l.room < 0 {
+			return fmt.Errorf("%s has more than %s: results.checkpoints is to name a directory that has nothing else",
+				l.below, units.Count(len(l.byName), "checkpoint"))
+		}
+		u = &ckptUnit{name: strings.Clone(name)}
+		l.byName[u.name] = u
+	}
+	u.files.Add(file, state)
+	u.newest = max(u.newest, stateTime(state))
+	u.open = u.open || unfinishedName(path.Base(rest))
+	return nil
+}
+
+// units are the checkpoints that were found, the newest first.
+func (l *ckptLook) units() []*ckptUnit {
+	return slices.SortedFunc(maps.Values(l.byName), func(a, b *ckptUnit) int {
 		return cmp.Or(cmp.Compare(b.newest, a.newest), cmp.Compare(b.name, a.name))
 	})
 }
 
-// stateTime is when a file was written last: see transfer.Seen.
+// lookForCkpts finds the checkpoints in a directory below a cluster's code on a node.
+func lookForCkpts(ctx context.Context, n *remote.Node, cluster, dir string) ([]*ckptUnit, error) {
+	var l *ckptLook
+	err := transfer.Each(ctx, n, planning.RemoteCode(cluster), []string{dir}, func() func(string, string) error {
+		l = newCkptLook(dir)
+		return l.take
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l.units(), nil
+}
+
+// stateTime is when a file was written last: see transfer.Each.
 func stateTime(state string) float64 {
 	words := strings.Fields(state)
 	if len(words) < 3 {
@@ -136,7 +175,7 @@ func (u *ckptUnit) written() time.Time {
 
 // same reports whether two looks saw the same checkpoint.
 func (u *ckptUnit) same(other *ckptUnit) bool {
-	return other != nil && maps.EqualFunc(u.files, other.files, transfer.SameState)
+	return other != nil && u.files == other.files
 }
 
 // findUnit is the checkpoint of a name; nil when there is none.
@@ -151,12 +190,12 @@ func findUnit(units []*ckptUnit, name string) *ckptUnit {
 
 // savedCkpt is a whole checkpoint of one node that is home.
 type savedCkpt struct {
-	Node   int           `json:"node"`
-	Name   string        `json:"name"`
-	Dir    string        `json:"dir"` // below the directory of runs
-	In     string        `json:"in"`  // where it was, below the code directory
-	Newest float64       `json:"newest"`
-	Files  transfer.Seen `json:"files"`
+	Node   int          `json:"node"`
+	Name   string       `json:"name"`
+	Dir    string       `json:"dir"` // below the directory of runs
+	In     string       `json:"in"`  // where it was, below the code directory
+	Newest float64      `json:"newest"`
+	Files  transfer.Sum `json:"files"`
 	// Confirmed is when it was seen for the second time; Sure is set where nothing that
 	// becomes known later makes it doubtful.
 	Confirmed time.Time `json:"confirmed,omitzero"`

@@ -13,8 +13,27 @@ import (
 // stateOf is a state as transfer.Look tells it, of a file written at a time.
 func stateOf(at float64) string { return fmt.Sprintf("10 77 %.9f %.9f", at, at) }
 
+// ckptUnits are the checkpoints of a look that found these files, with their states.
+func ckptUnits(t *testing.T, dir string, files map[string]string) []*ckptUnit {
+	t.Helper()
+	l := newCkptLook(dir)
+	for file, state := range files {
+		if err := l.take(file, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l.units()
+}
+
+func sumOf(files map[string]string) (s transfer.Sum) {
+	for file, state := range files {
+		s.Add(file, state)
+	}
+	return s
+}
+
 func TestCheckpointsAreToldApartByNameAndSortedByAge(t *testing.T) {
-	units := ckptUnits("out/ckpt/", transfer.Seen{
+	units := ckptUnits(t, "out/ckpt/", map[string]string{
 		"out/ckpt/step-1/model":       stateOf(10),
 		"out/ckpt/step-1/optim/state": stateOf(12),
 		"out/ckpt/last.pt":            stateOf(30.5),
@@ -26,7 +45,7 @@ func TestCheckpointsAreToldApartByNameAndSortedByAge(t *testing.T) {
 	})
 	var got []string
 	for _, u := range units {
-		got = append(got, fmt.Sprintf("%s %d %v", u.name, len(u.files), u.open))
+		got = append(got, fmt.Sprintf("%s %d %v", u.name, u.files.Count, u.open))
 	}
 	if want := []string{"last.pt 1 false", "step-2 2 true", "step-1 2 false"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -34,16 +53,16 @@ func TestCheckpointsAreToldApartByNameAndSortedByAge(t *testing.T) {
 }
 
 func TestACheckpointIsWholeWhenTwoLooksFindItTheSame(t *testing.T) {
-	seen := transfer.Seen{"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2)}
-	first := findUnit(ckptUnits("ckpt", seen), "a")
-	for what, later := range map[string]transfer.Seen{
+	seen := map[string]string{"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2)}
+	first := findUnit(ckptUnits(t, "ckpt", seen), "a")
+	for what, later := range map[string]map[string]string{
 		"the same":     {"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2)},
 		"one more":     {"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2), "ckpt/a/z": stateOf(2)},
 		"one less":     {"ckpt/a/x": stateOf(1)},
 		"one written":  {"ckpt/a/x": stateOf(1), "ckpt/a/y": stateOf(2.000000001)},
 		"another name": {"ckpt/b/x": stateOf(1), "ckpt/b/y": stateOf(2)},
 	} {
-		if same := first.same(findUnit(ckptUnits("ckpt", later), "a")); same != (what == "the same") {
+		if same := first.same(findUnit(ckptUnits(t, "ckpt", later), "a")); same != (what == "the same") {
 			t.Errorf("%s: %v", what, same)
 		}
 	}
@@ -77,8 +96,9 @@ func TestARunGoesOnFromWhatIsWholeOnEveryNodeThatWrites(t *testing.T) {
 // A profile may give each run a directory of its own ({run}): what the lost run has in
 // its directory is not in that of the run which goes on.
 func TestACheckpointIsPutIntoTheDirectoryOfTheRunThatGoesOn(t *testing.T) {
-	c := &savedCkpt{Node: 0, Name: "step-1", Files: transfer.Seen{"out/a-1/step-1": stateOf(1)}}
-	units := ckptUnits("out/a-1", c.Files)
+	files := map[string]string{"out/a-1/step-1": stateOf(1)}
+	c := &savedCkpt{Node: 0, Name: "step-1", Files: sumOf(files)}
+	units := ckptUnits(t, "out/a-1", files)
 	for moved, want := range map[bool]int{false: 0, true: 1} {
 		p := &ckptPut{parts: []*savedCkpt{c}, old: "out/a-1", moved: moved}
 		if got := p.wanted(0, units); len(got) != want {
@@ -115,12 +135,12 @@ func TestOnlyTheNewestCheckpointsOfANodeAreKept(t *testing.T) {
 
 func TestTheAgeOfACheckpointDoesNotHangOnTheClockOfItsNode(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
-	seen := transfer.Seen{"ckpt/right": stateOf(107), "ckpt/behind": stateOf(7), "ckpt/ahead": stateOf(9000)}
-	first := ckptUnits("ckpt", transfer.Seen{"ckpt/behind": stateOf(1)})
+	seen := map[string]string{"ckpt/right": stateOf(107), "ckpt/behind": stateOf(7), "ckpt/ahead": stateOf(9000)}
+	first := ckptUnits(t, "ckpt", map[string]string{"ckpt/behind": stateOf(1)})
 	bound(first, nil, time.Time{}, at(100))
-	second := ckptUnits("ckpt", seen)
+	second := ckptUnits(t, "ckpt", seen)
 	bound(second, first, at(100), at(110))
-	third := ckptUnits("ckpt", seen)
+	third := ckptUnits(t, "ckpt", seen)
 	bound(third, second, at(110), at(120))
 	for name, want := range map[string]int64{"right": 107, "behind": 100, "ahead": 110} {
 		if got := findUnit(third, name).written().Unix(); got != want {

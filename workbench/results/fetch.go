@@ -239,7 +239,7 @@ func (f *fetching) pull(ctx context.Context, node int, from string, paths []stri
 	patience := f.run.Lost
 	if f.silent[node] {
 		if !f.answers(ctx, node) {
-			f.away[node] = errors.New("it does not answer")
+			f.away[node] = errors.New("it can't be reached")
 			return transfer.PullResult{}, f.away[node]
 		}
 		patience = 0

@@ -114,11 +114,7 @@ func (k *ckptKeeper) follow(ctx context.Context, node int) {
 func (k *ckptKeeper) look(ctx context.Context, node int) ([]*ckptUnit, error) {
 	ctx, cancel := context.WithTimeout(ctx, ckptLookLimit)
 	defer cancel()
-	seen, err := transfer.Look(ctx, k.at.Nodes[node], planning.RemoteCode(k.at.Cluster), []string{k.dir})
-	if err != nil {
-		return nil, err
-	}
-	return ckptUnits(k.dir, seen), nil
+	return lookForCkpts(ctx, k.at.Nodes[node], k.at.Cluster, k.dir)
 }
 
 // round looks at a node and brings the newest whole checkpoint home that is not

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
-
-	"github.com/dlwb/dlwb/remote/transfer"
 )
 
 // Two names that differ in bytes which are no UTF-8 are two names in the records, too.
@@ -24,7 +22,7 @@ func TestRecordsKeepNamesThatAreNoUTF8(t *testing.T) {
 		t.Errorf("of an earlier dlwb: %v, %v", again, err)
 	}
 
-	kept := ckptRecord{Saved: []savedCkpt{{Name: "\xff", Dir: "d", In: "out/\xfe", Files: transfer.Seen{"\xff/a": "1", "\xfe/a": "2"}}},
+	kept := ckptRecord{Saved: []savedCkpt{{Name: "\xff", Dir: "d", In: "out/\xfe", Files: sumOf(map[string]string{"\xff/a": "1", "\xfe/a": "2"})}},
 		Doubtful: map[int][]string{1: {"\xfd", "ok"}}, Serial: 3}
 	if text, err = json.Marshal(kept); err != nil {
 		t.Fatal(err)

@@ -1,12 +1,14 @@
 package results
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +23,36 @@ import (
 // at the paths of its results before its ranks start, and a directory of its
 // own, which is new.
 
-// noted is what lay below the paths of a run's results when it was launched.
+// noted is what lay below the paths of a run's results when it was launched. On the
+// disk it is a line of JSON, and behind it the files.
 type noted struct {
-	Paths []string      `json:"paths"`
-	Files transfer.Seen `json:"files"`
+	Paths []string `json:"paths"`
+	// Files were part of the line where an earlier dlwb wrote it.
+	Files transfer.Seen `json:"files,omitzero"`
+}
+
+func (b *noted) write(file string) error {
+	line, err := json.Marshal(map[string][]string{"paths": b.Paths})
+	if err != nil {
+		return err
+	}
+	files, err := b.Files.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	return wholefile.Write(file, slices.Concat(line, []byte("\n"), files), 0o600)
+}
+
+func (b *noted) read(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	line, files, lined := bytes.Cut(text, []byte("\n"))
+	if err = json.Unmarshal(line, b); err == nil && lined {
+		err = b.Files.UnmarshalBinary(files)
+	}
+	return err
 }
 
 // covers reports whether a file was looked for.
@@ -57,12 +85,8 @@ func (f *Fetcher) NoteBefore(ctx context.Context, at Site, run string, paths []s
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var b []byte
 	if err == nil {
-		b, err = json.Marshal(noted{paths, seen})
-	}
-	if err == nil {
-		err = wholefile.Write(f.beforePath(run), b, 0o600)
+		err = (&noted{paths, seen}).write(f.beforePath(run))
 	}
 	if err != nil {
 		_ = at.Publish(event.Noticed{Level: "warning",
@@ -74,8 +98,7 @@ func (f *Fetcher) NoteBefore(ctx context.Context, at Site, run string, paths []s
 // readBefore gives what was noted before a run; nil when nothing was.
 func (f *Fetcher) readBefore(run string) *noted {
 	var b noted
-	text, err := os.ReadFile(f.beforePath(run))
-	if err != nil || json.Unmarshal(text, &b) != nil {
+	if b.read(f.beforePath(run)) != nil {
 		return nil
 	}
 	return &b
@@ -112,10 +135,10 @@ func (f *Fetcher) ownershipOf(run Run) (*ownership, error) {
 
 // owns is what a pull asks of each file.
 func (o *ownership) owns(file, state string) bool {
-	if o.before != nil && transfer.SameState(o.before.Files[file], state) {
+	if o.before != nil && o.before.Files.Holds(file, state) {
 		return false
 	}
-	if o.after != nil && o.after.covers(file) && !transfer.SameState(o.after.Files[file], state) {
+	if o.after != nil && o.after.covers(file) && !o.after.Files.Holds(file, state) {
 		o.rewritten++
 		return false
 	}

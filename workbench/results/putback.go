@@ -88,11 +88,10 @@ func (p *ckptPut) aside() string {
 
 // node prepares one node.
 func (p *ckptPut) node(ctx context.Context, i int, n *remote.Node) error {
-	seen, err := transfer.Look(ctx, n, planning.RemoteCode(p.at.Cluster), []string{p.old})
+	units, err := lookForCkpts(ctx, n, p.at.Cluster, p.old)
 	if err != nil {
 		return &event.Fault{What: "look for checkpoints", Node: i, Why: err.Error()}
 	}
-	units := ckptUnits(p.old, seen)
 	if names := p.notTrusted(i, units); len(names) > 0 {
 		if err := transfer.MoveAside(ctx, n, planning.RemoteCode(p.at.Cluster)+"/"+path.Clean(p.old), p.aside(), names); err != nil {
 			return &event.Fault{What: "move unfinished checkpoints away", Node: i, Why: err.Error()}

@@ -256,8 +256,8 @@ func (s *sender) one(ctx context.Context, b *objects.Bucket, c savedCkpt) error 
 		}
 		return err
 	})
-	if err == nil && there < len(c.Files) {
-		err = fmt.Errorf("%d of its %d files are here: %w", there, len(c.Files), fs.ErrNotExist) // it makes room for newer ones
+	if err == nil && there < c.Files.Count {
+		err = fmt.Errorf("%d of its %d files are here: %w", there, c.Files.Count, fs.ErrNotExist) // it makes room for newer ones
 	}
 	if err != nil {
 		return err
