@@ -9,10 +9,12 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dlwb/dlwb/metrics/gauge"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/screen"
+	"github.com/dlwb/dlwb/metrics/spread"
 )
 
 // Bounds of what a run can make a reader remember.
@@ -72,7 +74,7 @@ type Reader struct {
 
 	depth int                            // of the envelopes that the line lies in
 	inner [deepestEnvelope]screen.Frames // what was in envelopes of each depth, and has not ended
-	open  openDict
+	open  spread.Dict
 	torn  torn
 
 	redrawn redrawn
@@ -164,7 +166,7 @@ func (r *Reader) End(at time.Time) []Point {
 	r.rule = "progress bar"
 	r.endBar()
 	r.endBars()
-	for _, one := range r.open.drop() {
+	for _, one := range r.open.Drop() {
 		r.line(one)
 	}
 	r.boxEnded()
@@ -205,13 +207,13 @@ func (r *Reader) text(b []byte) {
 	}
 	r.torn = torn{}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
-	if r.open.begun() || line[len(line)-1] == '{' {
-		if all, ends := r.open.add(line); ends {
+	if r.open.Begun() || line[len(line)-1] == '{' {
+		if all, ends := r.open.Add(line); ends {
 			for _, one := range all {
 				r.line(one)
 			}
 			return
-		} else if r.open.begun() {
+		} else if r.open.Begun() {
 			return
 		}
 	}
@@ -278,12 +280,14 @@ func (r *Reader) read(line string, hash uint64) bool {
 		return true
 	}
 	if inside, ended := r.tables.box(rest); inside || ended {
+		if ended {
+			r.boxEnded()
+		}
 		if inside {
 			return true
 		}
-		r.boxEnded()
 	}
-	if b, ok := readBar(rest); ok {
+	if b, ok := gauge.Read(rest); ok {
 		r.rule = "progress bar"
 		r.bar(b, rank)
 		return true
@@ -437,7 +441,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		r.endPass(f.values)
 	}
 	r.bars.repeated(&f)
-	if len(f.counters) > 0 && !(r.bars.frame.whole && r.sameEpoch(f.counters)) {
+	if len(f.counters) > 0 && !(r.bars.frame.Whole && r.sameEpoch(f.counters)) {
 		if r.laterEpoch(f.counters) {
 			r.endBar()
 		}

@@ -1,6 +1,9 @@
 package lexis
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // What is said of a number that counts.
 
@@ -68,4 +71,54 @@ func BehindUnit(line string, i, last int) int {
 		return i
 	}
 	return SkipBlanks(line, end)
+}
+
+// LargestCount is where floating-point numbers stop counting.
+const LargestCount = 1 << 53
+
+// Count is a number that counts, of how much, and where the two stand in a line.
+type Count struct {
+	N, Total    float64
+	At, TotalAt int
+	Times       float64 // by which the letter behind the number multiplies it; 0: there is none
+}
+
+// OfTotal reads "20/300", "3 of 10", or "20" alone.
+func OfTotal(line string, at int) (c Count, next int, ok bool) {
+	f, ok := Number(line, at)
+	if !ok || !(f.Value >= 0 && f.Value <= LargestCount) {
+		return Count{}, at, false
+	}
+	c.N, c.At, next = f.Value, f.Start, f.Next
+	if times, end := Thousandfold(line, next); end > next {
+		c.N, next, c.Times = math.Round(c.N*times), end, times
+	}
+	slash := SkipBlanks(line, next)
+	if strings.HasPrefix(line[slash:], "of ") {
+		slash++
+	}
+	if slash < len(line) && (line[slash] == '/' || slash > next && line[slash] == 'f') {
+		total, ok := Number(line, SkipBlanks(line, slash+1))
+		if times, end := Thousandfold(line, total.Next); ok && end > total.Next {
+			total.Value, total.Next, c.Times = math.Round(total.Value*times), end, max(c.Times, 1)
+		}
+		if ok && total.Value >= c.N && total.Value > 0 && total.Value <= LargestCount {
+			c.Total, c.TotalAt, next = total.Value, total.Start, total.Next
+		}
+	}
+	return c, next, true
+}
+
+// running are what is counted through a whole run, in the middle of the name of a count.
+var running = words("train training env environment agent learner optimizer actor")
+
+// IsRunning reports whether a name in lower case is of a count of several words that goes on through
+// the whole run: total_train_updates, num_env_steps. Of two words it is as often how many there will be.
+func IsRunning(name string) bool {
+	first, rest, _ := strings.Cut(name, "_")
+	if first != "total" && first != "num" {
+		return false
+	}
+	middle, last, _ := strings.Cut(rest, "_")
+	return running[middle] && countNames[last] && len(last) > 2
 }

@@ -1,24 +1,25 @@
-package metrics
+// Package gauge reads one frame of a progress bar: how far it is, of how much, and what it says
+// beside that.
+package gauge
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
 )
 
-// bar is one frame of a progress bar.
-type bar struct {
-	title    string
-	n, total float64
-	body     string // what it says beside its progress
-	rest     string // what stands on the line behind it
-	whole    bool   // it shows averages over its length: only the last frame counts
+// Bar is one frame of a progress bar.
+type Bar struct {
+	Title    string
+	N, Total float64
+	Body     string // what it says beside its progress
+	Rest     string // what stands on the line behind it
+	Whole    bool   // it shows averages over its length: only the last frame counts
 }
 
-// readBar reads a frame of tqdm, Keras, rich, Ultralytics and fastprogress.
-func readBar(text string) (bar, bool) {
+// Read reads a frame of tqdm, Keras, rich, Ultralytics and fastprogress.
+func Read(text string) (Bar, bool) {
 	if i := strings.Index(text, "%|"); i > 0 {
 		return tqdmBar(text, i)
 	}
@@ -35,12 +36,12 @@ func readBar(text string) (bar, bool) {
 
 // tqdmBar reads "title:  22%|██  | 9/40 [00:00<00:00, 43.50it/s, loss=1.48]",
 // where percent is where "%|" stands, and fastprogress's "|██--| 2.50% [1/40 …]".
-func tqdmBar(text string, percent int) (b bar, ok bool) {
+func tqdmBar(text string, percent int) (b Bar, ok bool) {
 	start := percent
 	for start > 0 && (lexis.IsDigit(text[start-1]) || text[start-1] == '.') {
 		start--
 	}
-	b.title = strings.TrimRight(text[:start], " :\t")
+	b.Title = strings.TrimRight(text[:start], " :\t")
 	close := strings.IndexByte(text[percent+2:], '|')
 	after := ""
 	if close < 0 { // its picture ends where the text begins
@@ -52,36 +53,36 @@ func tqdmBar(text string, percent int) (b bar, ok bool) {
 		return b, true
 	}
 	// "Epoch [1/3]: [1/40]  2%|█  |, loss=1.71 [00:00<?]" counts before its picture.
-	open := strings.LastIndexByte(b.title, '[')
-	if open < 0 || b.title[len(b.title)-1] != ']' {
+	open := strings.LastIndexByte(b.Title, '[')
+	if open < 0 || b.Title[len(b.Title)-1] != ']' {
 		return b, false
 	}
-	c, next, ok := ofTotal(b.title, open+1)
-	if !ok || c.total == 0 || next != len(b.title)-1 {
+	c, next, ok := lexis.OfTotal(b.Title, open+1)
+	if !ok || c.Total == 0 || next != len(b.Title)-1 {
 		return b, false
 	}
-	b.n, b.total, b.title = c.n, c.total, strings.TrimRight(b.title[:open], " :")
-	b.body, _, _ = strings.Cut(after, " [")
+	b.N, b.Total, b.Title = c.N, c.Total, strings.TrimRight(b.Title[:open], " :")
+	b.Body, _, _ = strings.Cut(after, " [")
 	return b, true
 }
 
 // counted reads what follows the picture of a bar: "9/40 [00:00<00:00, 4it/s, loss=1]".
-func (b *bar) counted(text string) bool {
-	c, next, ok := ofTotal(text, lexis.SkipBlanks(text, 0))
+func (b *Bar) counted(text string) bool {
+	c, next, ok := lexis.OfTotal(text, lexis.SkipBlanks(text, 0))
 	if !ok {
 		return false
 	}
-	b.n, b.total = c.n, c.total
+	b.N, b.Total = c.N, c.Total
 	text = text[next:]
 	open := strings.IndexByte(text, '[')
 	if open < 0 {
-		b.body = text
+		b.Body = text
 		return true
 	}
 	close := closing(text, open)
-	b.body, b.rest = text[open+1:close], text[min(close+1, len(text)):]
+	b.Body, b.Rest = text[open+1:close], text[min(close+1, len(text)):]
 	if strings.ContainsAny(text[:open], "=:") { // "16/20 loss=1.25 [00:18<00:04]"
-		b.body = text[:open] + ", " + b.body
+		b.Body = text[:open] + ", " + b.Body
 	}
 	return true
 }
@@ -104,30 +105,30 @@ func closing(text string, i int) int {
 
 // linedBar reads rich's "Epoch 0/2 ━━━╺━━ 5/40 0:00:00 • 0:00:01 148.78it/s loss: 1.4",
 // Keras 3's "60/60 ━━━━ 0s 7ms/step - loss: 1.3" and Ultralytics's "640: 100% ━━ 8/8 1.2it/s 9s".
-func linedBar(text string, i int) (b bar, ok bool) {
+func linedBar(text string, i int) (b Bar, ok bool) {
 	if i < 0 {
 		i = strings.Index(text, "╸")
 	}
 	before := text[:i]
 	after := strings.TrimLeft(text[i:], "━╸╺─ ")
-	if c, next, ok := ofTotal(before, lexis.SkipBlanks(before, 0)); ok && c.total > 0 && strings.TrimSpace(before[next:]) == "" {
-		return bar{n: c.n, total: c.total, body: after, whole: true}, true
+	if c, next, ok := lexis.OfTotal(before, lexis.SkipBlanks(before, 0)); ok && c.Total > 0 && strings.TrimSpace(before[next:]) == "" {
+		return Bar{N: c.N, Total: c.Total, Body: after, Whole: true}, true
 	}
-	b.title = strings.TrimRight(before, " ")
-	if end := len(b.title); end > 0 && b.title[end-1] == '%' {
-		b.title = strings.TrimRight(strings.TrimRight(b.title[:end-1], "0123456789."), " :")
+	b.Title = strings.TrimRight(before, " ")
+	if end := len(b.Title); end > 0 && b.Title[end-1] == '%' {
+		b.Title = strings.TrimRight(strings.TrimRight(b.Title[:end-1], "0123456789."), " :")
 	}
-	c, next, ok := ofTotal(after, 0)
+	c, next, ok := lexis.OfTotal(after, 0)
 	if !ok {
 		return b, false
 	}
-	b.n, b.total, b.body = c.n, c.total, after[next:]
+	b.N, b.Total, b.Body = c.N, c.Total, after[next:]
 	return b, true
 }
 
 // endlessBar reads a bar that knows no total: "192it [00:09, 21.32it/s, loss=1]",
 // and Ultralytics's ": 100% 8/8 [00:09<00:00,  1.17s/it]".
-func endlessBar(text string) (b bar, ok bool) {
+func endlessBar(text string) (b Bar, ok bool) {
 	open := strings.Index(text, " [")
 	for open > 0 && !(open+3 < len(text) && lexis.IsDigit(text[open+2]) && strings.Contains(text[open:min(len(text), open+12)], ":")) {
 		next := strings.Index(text[open+1:], " [")
@@ -141,40 +142,40 @@ func endlessBar(text string) (b bar, ok bool) {
 	}
 	count := text[:open]
 	cut := strings.LastIndexByte(count, ' ') + 1
-	c, next, ok := ofTotal(count, cut)
+	c, next, ok := lexis.OfTotal(count, cut)
 	unit := ""
 	if ok {
 		unit = count[next:]
 	}
-	if !ok || unit != "it" && (unit != "" || c.total == 0) {
+	if !ok || unit != "it" && (unit != "" || c.Total == 0) {
 		return b, false
 	}
-	b.title = strings.TrimRight(count[:cut], " ")
-	if strings.HasSuffix(b.title, "%") {
-		b.title = strings.TrimRight(strings.TrimRight(b.title, "0123456789.%"), " :")
+	b.Title = strings.TrimRight(count[:cut], " ")
+	if strings.HasSuffix(b.Title, "%") {
+		b.Title = strings.TrimRight(strings.TrimRight(b.Title, "0123456789.%"), " :")
 	}
-	b.title = strings.TrimRight(b.title, " :")
+	b.Title = strings.TrimRight(b.Title, " :")
 	close := closing(text, open+1)
-	b.n, b.total, b.body, b.rest = c.n, c.total, text[open+2:close], text[min(close+1, len(text)):]
+	b.N, b.Total, b.Body, b.Rest = c.N, c.Total, text[open+2:close], text[min(close+1, len(text)):]
 	return b, true
 }
 
 // kerasBar reads " 9/60 [===>....] - ETA: 0s - loss: 1.67", "60/60 - 0s - loss: 1.28"
 // and "9/Unknown - 0s - loss: 1.67".
-func kerasBar(text string) (b bar, ok bool) {
+func kerasBar(text string) (b Bar, ok bool) {
 	at := lexis.SkipBlanks(text, 0)
 	if at >= len(text) || !lexis.IsDigit(text[at]) {
 		return b, false
 	}
-	c, next, ok := ofTotal(text, at)
+	c, next, ok := lexis.OfTotal(text, at)
 	if !ok || next >= len(text) {
 		return b, false
 	}
 	rest := text[next:]
 	if body, unknown := strings.CutPrefix(rest, "/Unknown "); unknown { // how long it is shows when the first epoch is over
-		return bar{n: c.n, total: math.Inf(1), body: body, whole: true}, true
+		return Bar{N: c.N, Total: math.Inf(1), Body: body, Whole: true}, true
 	}
-	if c.total == 0 {
+	if c.Total == 0 {
 		return b, false
 	}
 	switch {
@@ -186,21 +187,5 @@ func kerasBar(text string) (b bar, ok bool) {
 	default:
 		return b, false
 	}
-	return bar{n: c.n, total: c.total, body: rest, whole: true}, true
-}
-
-// laterEpoch reports whether a line says that a new epoch has begun.
-func (r *Reader) laterEpoch(counters []counter) bool {
-	return r.counters.hasEpoch && slices.ContainsFunc(counters, func(c counter) bool { return c.unit == unitEpoch && c.n > r.counters.progress.Epoch })
-}
-
-// sameEpoch reports whether a line says no more of where the run is than that
-// the epoch goes on, as Keras's callbacks do before the last frame of its bar.
-func (r *Reader) sameEpoch(counters []counter) bool {
-	for _, c := range counters {
-		if c.unit != unitEpoch || c.n != r.counters.progress.Epoch {
-			return false
-		}
-	}
-	return r.counters.hasEpoch
+	return Bar{N: c.N, Total: c.Total, Body: rest, Whole: true}, true
 }
