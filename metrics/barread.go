@@ -72,7 +72,10 @@ func (r *Reader) bar(b gauge.Bar, rank int) {
 	place, said := barPlace(b.Title)
 	f := r.scanner.scanAs(b.Body, 0, said, strings.ContainsAny(b.Body, "=:"))
 	if len(f.values) == 0 { // torchtune's "1|10|Loss: 1.2"
-		f = r.scanner.scanAs(b.Title, 0, said, strings.ContainsAny(b.Title, "=:("))
+		f = r.scanner.scanAs(b.Title, 0, said, true)
+		if len(f.values) > 0 {
+			b.Title, b.Titled = gauge.Form(b.Title), true
+		}
 	}
 	if len(f.values) == 0 {
 		r.silentBar(b, place)
@@ -148,7 +151,7 @@ func barPlace(title string) (epoch counter, said string) {
 func (r *Reader) loudBar(b gauge.Bar, epoch counter, f found, rank int) {
 	p := &r.bars
 	now := r.counters.progress.Epoch
-	another := p.frames == 0 || p.frame.Total != b.Total || b.N < p.frame.N || p.frame.Title != b.Title || epoch.unit == noUnit && p.began != now
+	another := p.frames == 0 || p.frame.Total != b.Total || b.N < p.frame.N || p.frame.Title != b.Title || epoch.n != p.epoch.n || epoch.unit == noUnit && p.began != now
 	if p.closed && !another && b.N == b.Total && p.frame.N == b.N && p.rank == rank && !b.Whole && epoch.unit == noUnit && !p.shows(f.values) {
 		r.flushBar() // each bar shows only its end
 		another, p.anew = true, true
@@ -158,13 +161,13 @@ func (r *Reader) loudBar(b gauge.Bar, epoch counter, f found, rank int) {
 	if p.frame.Whole && b.N < p.frame.N && b.Total == p.frame.Total {
 		r.endBar()
 	}
-	if p.pending && (p.frame.N != b.N || p.frame.Total != b.Total || p.frame.Title != b.Title || p.rank != rank) {
+	if p.pending && (p.frame.N != b.N || p.frame.Total != b.Total || p.frame.Title != b.Title || p.epoch.n != epoch.n || p.rank != rank) {
 		r.flushBar()
 	}
 	if another {
 		p.frames, p.told, p.began, p.ahead = 0, false, now, false
 	}
-	p.steady = b.N == 0 && b.Total > 0 && r.isSteady(f.values)
+	p.steady = b.N == 0 && b.Total > 0 && r.isSteady(f.values, b.Titled)
 	p.frames++
 	p.pending, p.belowBar, p.rank, p.shape, p.epoch = true, true, rank, f.shape, epoch
 	p.values = append(p.values[:0], f.values...)
@@ -181,15 +184,16 @@ func (p *bars) shows(values []value) bool {
 
 // isSteady reports whether values that a bar shows before its first step are of that
 // step: they are not those of the bar before, and stay until the step is counted. A
-// loop that tells of a step and counts it then is always one behind.
-func (r *Reader) isSteady(values []value) bool {
+// loop that tells of a step and counts it then is always one behind. A title may have
+// begun with none.
+func (r *Reader) isSteady(values []value, titled bool) bool {
 	p, fresh := &r.bars, false
 	for _, v := range values {
-		if i := indexOf(p.values, v.show); p.frames > 0 && (i < 0 || !p.steady || !sameValue(p.values[i].Value, v.Value)) {
+		if i := indexOf(p.values, v.show); !titled && p.frames > 0 && (i < 0 || !p.steady || !sameValue(p.values[i].Value, v.Value)) {
 			return false
 		}
 		s := r.series[v.show]
-		fresh = fresh || (v.kind >= weak || v.kind == unknown) && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
+		fresh = fresh || (v.kind >= weak || v.kind == unknown) && !ofPass(v.show) && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
 	}
 	return fresh
 }
@@ -304,7 +308,7 @@ func (p *bars) repeated(f *found) {
 	inner, epoch := within(f.counters)
 	if p.pending && len(f.counters) == 0 && len(f.values) == 1 { // nor is it new where nothing places it
 		v := f.values[0]
-		if i := indexOf(p.values, v.show); i >= 0 && (sameValue(v.Value, p.values[i].Value) || roundsTo(v.Value, p.values[i].Value)) {
+		if i := indexOf(p.values, strings.TrimPrefix(v.show, "average_")); i >= 0 && (sameValue(v.Value, p.values[i].Value) || roundsTo(v.Value, p.values[i].Value)) {
 			f.values = f.values[:0]
 		}
 		return

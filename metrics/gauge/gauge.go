@@ -16,12 +16,16 @@ type Bar struct {
 	Body     string // what it says beside its progress
 	Rest     string // what stands on the line behind it
 	Whole    bool   // it shows averages over its length: only the last frame counts
+	Titled   bool   // its title tells of values, and is Title without their numbers
 }
 
 // Read reads a frame of tqdm, Keras, rich, Ultralytics and fastprogress.
 func Read(text string) (Bar, bool) {
 	if i := strings.Index(text, "%|"); i > 0 {
 		return tqdmBar(text, i)
+	}
+	if b, ok := percentBar(text); ok {
+		return b, true
 	}
 	if i := strings.Index(text, "━"); i >= 0 || strings.Contains(text, "╸") {
 		return linedBar(text, i)
@@ -164,6 +168,9 @@ func endlessBar(text string) (b Bar, ok bool) {
 // and "9/Unknown - 0s - loss: 1.67".
 func kerasBar(text string) (b Bar, ok bool) {
 	at := lexis.SkipBlanks(text, 0)
+	if at < len(text) && text[at] == '[' {
+		return innerBar(text[at:])
+	}
 	if at >= len(text) || !lexis.IsDigit(text[at]) {
 		return b, false
 	}
@@ -188,4 +195,49 @@ func kerasBar(text string) (b Bar, ok bool) {
 		return b, false
 	}
 	return Bar{N: c.N, Total: c.Total, Body: rest, Whole: true}, true
+}
+
+// innerBar reads "[=== 2/40 ==>.......]  Loss: 1.67 | Acc: 41.0%", which counts inside its picture.
+func innerBar(text string) (b Bar, ok bool) {
+	inside, body, ok := strings.Cut(text[1:], "]")
+	count := strings.Trim(inside, "=->.#")
+	if !ok || len(count) == len(inside) || len(count) < len(" 1/2 ") || count[0] != ' ' || count[len(count)-1] != ' ' {
+		return b, false
+	}
+	c, next, ok := lexis.OfTotal(count, lexis.SkipBlanks(count, 0))
+	if !ok || c.Total == 0 || strings.TrimSpace(count[next:]) != "" {
+		return b, false
+	}
+	return Bar{N: c.N, Total: c.Total, Body: body, Whole: true}, true
+}
+
+// percentBar reads "Training:  25% |█████     | Accuracy: 0.71", which counts nothing but percent.
+func percentBar(text string) (b Bar, ok bool) {
+	i := strings.Index(text, "% |")
+	if i <= 0 {
+		return b, false
+	}
+	end := strings.IndexByte(text[i+len("% |"):], '|')
+	picture := text[i+len("% |"):][:max(end, 0)]
+	if end <= 0 || strings.TrimLeftFunc(picture, func(c rune) bool { return c == ' ' || c == '=' || c == '#' || c == '>' || c >= 0x2588 && c <= 0x259f }) != "" {
+		return b, false
+	}
+	start := len(strings.TrimRight(text[:i], "0123456789."))
+	if strings.IndexByte(text[:start], '/') >= 0 { // it counts something else, too
+		return b, false
+	}
+	percent, ok := lexis.Number(text, start)
+	b = Bar{Title: strings.TrimRight(text[:start], " :"), N: percent.Value, Total: 100, Body: text[i+len("% |")+end+1:], Whole: true}
+	return b, ok && percent.Next == i && percent.Value <= b.Total
+}
+
+// Form is the title of a bar without its numbers, of one whose title tells of values: they change
+// from frame to frame.
+func Form(title string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= '0' && c <= '9' || c == '.' || c == '-' || c == '+' {
+			return -1
+		}
+		return c
+	}, title)
 }
