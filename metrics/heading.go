@@ -253,5 +253,5 @@ func ofRecord(f found) bool {
 	if len(f.counters) > 0 || len(f.values) == 0 || f.values[0].kind >= weak {
 		return true
 	}
-	return f.values[0].Real && f.values[0].kind != measure
+	return f.values[0].Real && (f.values[0].kind != measure || strings.HasSuffix(f.values[0].show, "norm"))
 }

@@ -207,7 +207,7 @@ func (r *Reader) text(b []byte) {
 	}
 	r.torn = torn{}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
-	if r.open.Begun() || line[len(line)-1] == '{' {
+	if r.open.Begun() || spread.Opens(line) {
 		if all, ends := r.open.Add(line); ends {
 			for _, one := range all {
 				r.line(one)

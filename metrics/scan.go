@@ -106,7 +106,9 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		scored = scored || v.kind == score || !v.blank && v.Real && (v.kind == weak || v.kind == unknown)
 	}
 	if len(s.found.values) == 0 && len(s.found.counters) == 1 {
-		s.rateAlone()
+		if s.rateAlone(); len(s.found.values) == 0 {
+			s.walled()
+		}
 	}
 	if len(s.found.values) == 0 && len(s.found.counters) > 0 {
 		s.reversed()
@@ -354,7 +356,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.blank && v.Real && s.isCell(v.Next) {
 		v.blank = false
 	}
-	if v.kind == never && v.show == "total" && v.Real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
+	if v.kind == never && v.Real && len(s.found.counters) > 0 && (v.show == "total" && !v.blank || v.show == "value" && remark.IsValue(s.line, start, v.blank)) { // of losses, not of things
 		v.kind = unknown
 	}
 	if v.kind == never && v.Real && isLetter(v.show) && (!v.blank || s.tiled()) { // D: 0.5, f 12.5
@@ -480,6 +482,9 @@ func (s *scanner) context(key string, start, end int) {
 	}
 	if open := strings.TrimLeft(s.line[end:], " "); split != "" && len(open) > 1 && open[0] == '(' && lexis.IsLetter(open[1]) && strings.ContainsAny(open[:strings.IndexByte(open+")", ')')], ":=") {
 		s.sticky = split // test (NDCG@10: 0.3, HR@10: 0.5)
+	}
+	if key == "CV" { // of a cross-validation
+		s.split, s.sticky = "val", "val"
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
 	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || lexis.IsLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"

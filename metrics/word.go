@@ -127,6 +127,7 @@ var ending = set(`done end ok yes no exit stop over`)
 // shortened reports whether a word before a full stop may be cut short, so that
 // the sentence goes on: "Val. Loss".
 func shortened(word string) bool {
+	word = word[strings.LastIndexByte(word, '-')+1:] // Mel-Spec. Error
 	return len(word) < 6 && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }
 

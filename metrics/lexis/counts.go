@@ -63,14 +63,18 @@ func BehindUnit(line string, i, last int) int {
 	for end < last && IsLetter(line[end]) {
 		end++
 	}
-	if end == last || end == i || line[end] != ' ' || !IsUnit(line[i:end]) && !IsMeasure(line[i:end]) {
+	stop := end
+	if strings.HasPrefix(line[end:], ". ") { // 114.8 s. Mean Reward
+		stop++
+	}
+	if end == last || end == i || line[stop] != ' ' || !IsUnit(line[i:end]) && !IsMeasure(line[i:end]) {
 		return i
 	}
 	before := strings.TrimRight(line[:i], " /")
 	if n := len(before); n == 0 || n == i || !IsDigit(before[n-1]) {
 		return i
 	}
-	return SkipBlanks(line, end)
+	return SkipBlanks(line, stop)
 }
 
 // LargestCount is where floating-point numbers stop counting.

@@ -76,11 +76,15 @@ func headPart(line string, i int) int {
 	return i
 }
 
-// headPlace reads the place in the code that loguru writes: "trainer.loop:fit:112 - ".
+// headPlace reads the place in the code that loguru writes, "trainer.loop:fit:112 - ", and the name of
+// a logger behind the level, "package.module - Text".
 func headPlace(line string, i int) int {
 	end := i
 	for end < len(line) && (isKeyByte(line[end]) || line[end] == ':' || line[end] == '<' || line[end] == '>') {
 		end++
+	}
+	if i > 0 && strings.HasPrefix(line[end:], " - ") && strings.IndexByte(line[i:end], '.') > 0 && strings.IndexAny(line[i:end], ":/<>") < 0 && end+3 < len(line) && line[end+3] >= 'A' && line[end+3] <= 'Z' {
+		return end + len(" -")
 	}
 	number := strings.LastIndexByte(line[i:end], ':') + i + 1
 	if strings.HasPrefix(line[end:], " - ") && allDigits(line[number:end]) && strings.Count(line[i:end], ":") == 2 {

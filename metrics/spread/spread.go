@@ -24,6 +24,19 @@ type Dict struct {
 // Begun reports whether a line of one has come, and not its last.
 func (o *Dict) Begun() bool { return len(o.lines) > 0 }
 
+// Opens reports whether a line begins a dictionary that goes on: "{" alone at its end, or a first
+// member, as pprint prints it: "{'loss': 0.5,".
+func Opens(line string) bool {
+	switch line[len(line)-1] {
+	case '{':
+		return true
+	case ',':
+		open := strings.IndexByte(line, '{')
+		return open >= 0 && open+2 < len(line) && (line[open+1] == '\'' || line[open+1] == '"') && braces(line[open:]) > 0
+	}
+	return false
+}
+
 // Add takes a line that begins or continues a dictionary. When it ends there, it
 // returns the one line that it was; when it turns out to be none, the lines.
 func (o *Dict) Add(line string) (lines []string, ended bool) {
