@@ -196,12 +196,15 @@ func splitOf(line string) (split string) {
 var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error on the data dataset report running step`)
 
 // of is what a line below a heading is of. Another heading, an empty line or a
-// line of another form ends the block.
-func (h *heading) of(line string) string {
-	if h.split != "" && !isAlone(line) && !isPair(line) && !isTabbed(line) && line[0] != '{' {
+// line of another form ends the block. pairs says that it is a row of several.
+func (h *heading) of(line string) (split string, pairs bool) {
+	if h.split == "" || isAlone(line) || isPair(line) || isTabbed(line) || line[0] == '{' {
+		return h.split, false
+	}
+	if pairs = remark.IsPairs(line); !pairs {
 		*h = heading{}
 	}
-	return h.split
+	return h.split, pairs
 }
 
 // isTabbed reports whether a line is an indented name and a number, far apart: "  loss     0.5".

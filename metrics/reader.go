@@ -65,11 +65,13 @@ type Reader struct {
 	rule     string
 	near     bool // the line before, of a form that is known, was a name of a metric and a number alone
 	nextNear bool // this one is
-	best     bool // the next line is of an iteration before
-	counted  bool // a line said where the run is since the last best iteration
-	beside   bool // the line counts steps in the epoch beside those of the run
-	first    bool // nothing was read yet
-	ended    bool // no frame of a bar follows the one that is held
+	above    above
+	next     above // of the line to come
+	best     bool  // the next line is of an iteration before
+	counted  bool  // a line said where the run is since the last best iteration
+	beside   bool  // the line counts steps in the epoch beside those of the run
+	first    bool  // nothing was read yet
+	ended    bool  // no frame of a bar follows the one that is held
 	began    Progress
 
 	depth int                            // of the envelopes that the line lies in
@@ -80,6 +82,12 @@ type Reader struct {
 	redrawn redrawn
 
 	onFrame, onPassed, onText func([]byte)
+}
+
+// above is what the line before said of a dictionary below it: "train | step: 100 | output:".
+type above struct {
+	split  string
+	counts bool
 }
 
 // Reading says what was made of one line, and by which rule.
@@ -225,6 +233,7 @@ func (r *Reader) line(line string) {
 	before := len(r.out)
 	r.rule = ""
 	r.near, r.nextNear = r.nextNear, false
+	r.above, r.next = r.next, above{}
 	if len(r.user) > 0 {
 		r.taken = r.taken[:0]
 		r.readUser(line)
@@ -352,14 +361,15 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.heading.begins(rest[from:]) || r.phase.begins(rest[from:], r.counters.raw) {
 		return true
 	}
-	f, ok, about := found{}, false, r.heading.of(rest[from:])
+	f, ok := found{}, false
+	about, pairs := r.heading.of(rest[from:])
 	alone := isAlone(rest[from:])
 	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
 	r.heading.record = r.heading.record && alone
 	neighbour := alone && (r.heading.scored || r.near)
 	r.heading.scored = false
 	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
-		if f, ok = r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about)); ok {
+		if f, ok = r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about, r.above.split)); ok {
 			r.rule = "dictionary"
 		}
 	}
@@ -370,7 +380,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		}
 		r.scanner.below = neighbour || r.heading.record
 		r.scanner.under = under
-		f = r.scanner.scanAs(rest, from, about, under)
+		f = r.scanner.scanAs(rest, from, about, under || pairs)
 		r.scanner.below, r.scanner.under = false, false
 		if !neighbour && r.heading.record && !ofRecord(f) {
 			f.values = nil
@@ -414,6 +424,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if len(f.counters) == 0 && len(f.values) == 0 {
 		return false
 	}
+	if rest[len(rest)-1] == ':' && rank == unlabelled {
+		r.next = above{strings.TrimSuffix(f.split, "train"), len(f.counters) > 0}
+	}
 	if len(f.values) == 0 {
 		if f.counters = lasting(f.counters); r.reports(rest, f.counters) {
 			return false
@@ -426,7 +439,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if r.passes(line, rest, from, &f, rank) {
 		return true
 	}
-	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
+	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: (len(f.counters) > 0 || r.above.counts && r.rule == "dictionary") && rank == unlabelled}) {
 		return true
 	}
 	if f.pass.total == 0 && !r.inPhase(&f) {
