@@ -368,9 +368,13 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	r.heading.record = r.heading.record && alone
 	neighbour := alone && (r.heading.scored || r.near)
 	r.heading.scored = false
-	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
-		if f, ok = r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about, r.above.split)); ok {
-			r.rule = "dictionary"
+	if f, ok = r.inBraces(rest, from, cmp.Or(about, r.above.split)); ok {
+		r.rule = "dictionary"
+		if len(f.counters) == 0 && about == "" && len(r.taken) == 0 && (!r.placed() || r.shapes.count()) && slices.ContainsFunc(wholes(rest, from), func(c counter) bool { return c.numbered }) {
+			var held bool
+			if f, held = r.unplaced(rest, from, rank); held {
+				return true
+			}
 		}
 	}
 	if !ok {
@@ -409,6 +413,15 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		r.forms.learn(hash, line, rest, from, rank == unlabelled && r.sources.colour == 0, r.heading.scored, f)
 	}
 	return r.understood(line, rest, from, f, rank)
+}
+
+// inBraces reads a line whose last part is a dictionary; false for any other.
+func (r *Reader) inBraces(rest string, from int, about string) (f found, ok bool) {
+	open := strings.IndexByte(rest[from:], '{')
+	if open < 0 || open >= 160 || rest[len(rest)-1] != '}' {
+		return f, false
+	}
+	return r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about))
 }
 
 // placed reports whether anything has said where the run is.

@@ -113,13 +113,14 @@ func owned(line string, i int) bool {
 // unplaced takes a line that says nothing of where the run is. It returns what
 // the line says when its shape is known, and whether it is held until then.
 func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
-	f = r.scanner.scanAs(rest, from, "", true)
+	f = r.scanned(rest, from, true)
 	if len(f.values) == 0 {
 		return f, false
 	}
 	s := r.shapes.of(f.shape, !r.placed())
 	if s == nil || s.column < 0 && (s.judged || r.placed()) {
-		return r.scanner.scan(rest, from, ""), false
+		f = r.scanned(rest, from, false)
+		return f, false
 	}
 	whole := wholes(rest, from)
 	if s.judged {
@@ -132,6 +133,14 @@ func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 		s.free(r)
 	}
 	return found{}, true
+}
+
+// scanned reads a line of a shape, which may be a dictionary.
+func (r *Reader) scanned(rest string, from int, assumed bool) found {
+	if f, ok := r.inBraces(rest, from, ""); ok {
+		return f
+	}
+	return r.scanner.scanAs(rest, from, "", assumed)
 }
 
 // count reports whether lines of some shape say where the run is.
@@ -211,7 +220,7 @@ func (s *shape) free(r *Reader) {
 	held := s.held
 	s.held = nil
 	for _, l := range held {
-		f := r.scanner.scanAs(l.rest, l.from, "", s.column >= 0)
+		f := r.scanned(l.rest, l.from, s.column >= 0)
 		f.counters = s.counters(f.counters, l.whole)
 		r.understood(l.rest, l.rest, l.from, f, l.rank)
 	}
@@ -238,7 +247,7 @@ func (s *shapes) end(r *Reader) {
 	}
 	for _, one := range *s {
 		for _, l := range one.held {
-			f := r.scanner.scan(l.rest, l.from, "")
+			f := r.scanned(l.rest, l.from, false)
 			kept := f.values[:0]
 			for _, v := range f.values {
 				if !told[v.show] {

@@ -23,12 +23,12 @@ var countNames = words("step steps timestep timesteps iter iters iteration itera
 // CountsOn reports whether a text ends in the name of a count and a sign, "Total steps: ", or is
 // such a name.
 func CountsOn(before string) bool {
-	name := strings.TrimRight(before, " \t:=")
+	name := strings.TrimRight(before, " \t:=\"'")
 	if name == "" || len(name) == len(before) || !strings.ContainsAny(before[len(name):], ":=") && strings.Contains(name, " ") {
 		return false
 	}
 	name = strings.TrimSuffix(name, " so far")
-	return countNames[strings.ToLower(name[strings.LastIndexAny(name, " _/\t|,(")+1:])]
+	return countNames[strings.ToLower(name[strings.LastIndexAny(name, " _/\t|,(\"'")+1:])]
 }
 
 // BehindNo is where a number stands that is called one: "Step #0", "Iteration No: 1".
@@ -115,6 +115,13 @@ func OfTotal(line string, at int) (c Count, next int, ok bool) {
 
 // running are what is counted through a whole run, in the middle of the name of a count.
 var running = words("train training env environment agent learner optimizer actor")
+
+// MayRun reports whether a name in lower case is of a total of what counts, total_steps: how many
+// there will be, or, where it goes up, how many there were.
+func MayRun(name string) bool {
+	of, ok := strings.CutPrefix(name, "total_")
+	return ok && len(of) > 2 && countNames[of[strings.LastIndexByte(of, '_')+1:]]
+}
 
 // IsRunning reports whether a name in lower case is of a count of several words that goes on through
 // the whole run: total_train_updates, num_env_steps. Of two words it is as often how many there will be.
