@@ -26,8 +26,9 @@ type shapes []*shape
 type shape struct {
 	hash   uint64
 	judged bool
-	column int // of its whole numbers the one that counts; -1: none does
-	epoch  int // the one before it that stays, which counts epochs; -1: none
+	column int     // of its whole numbers the one that counts; -1: none does
+	epoch  int     // the one before it that stays, which counts epochs; -1: none
+	total  float64 // up to which it counts; 0: it doesn't say
 	held   []heldLine
 }
 
@@ -180,7 +181,7 @@ func (s *shape) judge() {
 			stride = step
 		}
 		if counts {
-			s.column = i
+			s.column, s.total = i, c.total
 		}
 	}
 	if k := s.column - 1; k >= 0 && first[k].total == 0 && first[s.column].unit != unitEpoch && s.stays(k) {
@@ -230,12 +231,24 @@ func (s *shape) free(r *Reader) {
 // run is: those of shapes that came more than once. What came once, before
 // anything was said of the training, is of a script's own text as often as not.
 func (s *shapes) placed(r *Reader) {
+	k := slices.IndexFunc(*s, func(one *shape) bool { return one.column >= 0 })
 	for _, one := range *s {
-		if len(one.held) > 1 {
+		counts := k >= 0 && one.column < 0 && one.countsWith((*s)[k].total)
+		if len(one.held) > 1 || counts {
 			one.judged = true
 			one.free(r)
 		}
 	}
+}
+
+// countsWith makes the number that counts up to a total, as the lines of another shape do, the one
+// by which this shape is placed: each name has a line of its own, "(100/500) loss: 0.5".
+func (s *shape) countsWith(total float64) bool {
+	if total == 0 || len(s.held) == 0 {
+		return false
+	}
+	s.column = slices.IndexFunc(s.held[0].whole, func(c counter) bool { return c.total == total })
+	return s.column >= 0
 }
 
 // end reads what is still held when nothing more comes, of the series that have
