@@ -94,6 +94,7 @@ func (p *place) takes(name string, v float64) bool {
 		p.x = max(p.x, AxisEpoch)
 	case lexis.MayRun(name):
 		p.total = v
+	case name == "n_parameters" || name == "num_parameters" || name == "num_params": // of the model
 	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
 		return false

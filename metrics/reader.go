@@ -65,6 +65,7 @@ type Reader struct {
 	rule     string
 	near     bool // the line before, of a form that is known, was a name of a metric and a number alone
 	nextNear bool // this one is
+	goesOn   bool // the lines to come that are indented go on with one that counts
 	above    above
 	next     above // of the line to come
 	best     bool  // the next line is of an iteration before
@@ -275,7 +276,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		return true
 	}
 	whole := rest
-	if tentative { // "250: " may be a step
+	if tentative { // "250: " and "[250]: " may be a step
 		whole = line
 	}
 	plain, passed := r.odd(whole, hash)
@@ -366,6 +367,9 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	alone := isAlone(rest[from:])
 	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
 	r.heading.record = r.heading.record && alone
+	indented := rest[0] == ' ' || rest[0] == '\t'
+	r.goesOn = r.goesOn && indented // what a line said that had no room for more
+	under = under || r.goesOn
 	neighbour := alone && (r.heading.scored || r.near)
 	r.heading.scored = false
 	if f, ok = r.inBraces(rest, from, cmp.Or(about, r.above.split)); ok {
@@ -393,7 +397,8 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		rank = unlabelled
-		if number := smallInt(line[lexis.SkipBlanks(line, 0):lexis.Digits(line, lexis.SkipBlanks(line, 0))]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
+		at := len(line) - len(strings.TrimLeft(line, " \t["))
+		if number := smallInt(line[at:lexis.Digits(line, at)]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
 			var held bool
 			if f, held = r.unplaced(line, 0, rank); held {
 				return true
@@ -436,6 +441,9 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	}
 	if len(f.counters) == 0 && len(f.values) == 0 {
 		return false
+	}
+	if rest[0] != ' ' && rest[0] != '\t' {
+		r.goesOn = len(f.counters) > 0 && len(f.values) > 0
 	}
 	if rest[len(rest)-1] == ':' && rank == unlabelled {
 		r.next = above{strings.TrimSuffix(f.split, "train"), len(f.counters) > 0}

@@ -172,9 +172,6 @@ func (s *scanner) key(start, end int) int {
 	return end
 }
 
-// settingsWords say of the braces behind them that they hold what was set.
-var settingsWords = set("parameters params hyperparameters hparams config args settings")
-
 // counted reads a word that counts: "epoch 1/3", "Test: [ 3/10]".
 func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	if next, ok = s.passed(key, end); ok || s.glued(key, end) || strings.HasPrefix(key, "第") && s.ordinal(key, end) {
@@ -193,6 +190,9 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 				return s.evaluated(at), true
 			}
 		}
+	}
+	if strings.HasPrefix(s.line[at:], "#:") { // step#: 100
+		at++
 	}
 	sep, at := lexis.Separator(s.line, at)
 	c, next, ok := s.counter(key, sep, at)
@@ -235,16 +235,6 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 		return end, true
 	}
 	return s.within(c, next), true
-}
-
-// counts reports whether the line has said where the run is, in a unit.
-func (s *scanner) counts(u unit) bool {
-	for _, c := range s.found.counters {
-		if c.unit == u {
-			return true
-		}
-	}
-	return false
 }
 
 // evaluated reads the counters of "Epoch(val) [1][20/120]": the
@@ -365,7 +355,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.weak && v.term.split != "" && !v.Real {
 		v.kind = weak
 	}
-	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && v.kind < measure {
+	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && (v.kind < measure || strings.HasSuffix(v.show, "losses")) {
 		s.passedOver.add(v.show, "its name is that of a count, a clock, a size or a setting")
 		return false
 	}

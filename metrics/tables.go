@@ -208,6 +208,8 @@ func (t *tables) proven(line string, names understood) {
 	}
 	if i := slices.IndexFunc(guess, isGlobal); i > 0 && grid.IsNumber(got[0]) {
 		counts = i
+	} else if i = slices.IndexFunc(guess, isCount); i > 0 && grid.IsMoment(got[0]) {
+		counts = i
 	}
 	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, grid.IsNumber) { // the names go on
 		for i, more := range got {
@@ -248,13 +250,19 @@ func (t *tables) proven(line string, names understood) {
 		}
 	}
 	columns[counts].unit = unitStep
-	if counts < 2 {
+	if counts < 2 || grid.IsMoment(got[0]) {
 		columns[0].kind = never
 	}
 	if strings.HasPrefix(strings.ToLower(strings.TrimLeft(guess[0], "# ")), "ep") {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
+}
+
+// isCount reports whether a column is called as what counts is, one or many: number_of_trees.
+func isCount(name string) bool {
+	u, _ := unitOf(name)
+	return u != noUnit || strings.HasPrefix(name, "number_of_")
 }
 
 // rule takes the line between a header and its rows: names and numbers that are only a blank

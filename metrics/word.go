@@ -77,7 +77,7 @@ func (s *scanner) valueAt(i int) (v value, ok bool) {
 		if i >= len(line) || lexis.IsDigit(line[i]) || line[i] == '-' || line[i] == '.' {
 			break
 		}
-		if line[i] == '[' {
+		if line[i] == '[' || line[i] == '(' && i > 0 && line[i-1] == ':' { // lr:(2.0e-04,)
 			i++
 			v.list = true
 			continue
