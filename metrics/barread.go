@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dlwb/dlwb/metrics/gauge"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/screen"
 )
@@ -17,7 +18,7 @@ type bars struct {
 	lived               bool    // values came while that bar went on
 	open                string  // a row of rich's bar that ends inside a value
 	pending             bool
-	frame               bar
+	frame               gauge.Bar
 	frames              int     // of the bar, with values, that were seen
 	told                bool    // of them, one was read
 	steady              bool    // before its first step the bar shows a value of its own
@@ -61,41 +62,44 @@ func (b *bars) joined(line string) string {
 }
 
 // bar takes a frame of a progress bar.
-func (r *Reader) bar(b bar, rank int) {
+func (r *Reader) bar(b gauge.Bar, rank int) {
 	if r.barTable(b, rank) {
 		return
 	}
-	if strings.HasSuffix(b.title, "||") { // AllenNLP's, whose averages a table behind them tells
+	if strings.HasSuffix(b.Title, "||") { // AllenNLP's, whose averages a table behind them tells
 		return
 	}
-	place, said := barPlace(b.title)
-	f := r.scanner.scanAs(b.body, 0, said, strings.ContainsAny(b.body, "=:"))
+	place, said := barPlace(b.Title)
+	f := r.scanner.scanAs(b.Body, 0, said, strings.ContainsAny(b.Body, "=:"))
 	if len(f.values) == 0 { // torchtune's "1|10|Loss: 1.2"
-		f = r.scanner.scanAs(b.title, 0, said, strings.ContainsAny(b.title, "=:("))
+		f = r.scanner.scanAs(b.Title, 0, said, true)
+		if len(f.values) > 0 {
+			b.Title, b.Titled = gauge.Form(b.Title), true
+		}
 	}
 	if len(f.values) == 0 {
 		r.silentBar(b, place)
 	} else {
 		for _, c := range f.counters { // "avg. loss [51-100]" stays until the next, whatever the bar is at; one without an end may say more of the run
-			if c.global && c.unit == unitStep && (b.total == 0 || c.n <= b.n && strings.HasPrefix(b.body[lexis.Digits(b.body, c.at):], "]: ")) {
-				b.n = c.n
+			if c.global && c.unit == unitStep && (b.Total == 0 || c.n <= b.N && strings.HasPrefix(b.Body[lexis.Digits(b.Body, c.at):], "]: ")) {
+				b.N = c.n
 			}
 		}
 		r.loudBar(b, place, f, rank)
 	}
-	if strings.TrimSpace(b.rest) != "" {
+	if strings.TrimSpace(b.Rest) != "" {
 		r.flushBar()
-		r.message(b.rest, b.rest, rank, false, 0)
+		r.message(b.Rest, b.Rest, rank, false, 0)
 	}
 }
 
 // silentBar is a bar without values: how far the run is, at most.
-func (r *Reader) silentBar(b bar, epoch counter) {
+func (r *Reader) silentBar(b gauge.Bar, epoch counter) {
 	if epoch.unit == unitEpoch {
 		r.counters.epoch(epoch.n, epoch.total)
 	}
-	if b.title == "" && !b.whole && b.total >= r.bars.total && !strings.Contains(b.body, "B/s") {
-		r.bars.n, r.bars.total = b.n, b.total
+	if b.Title == "" && !b.Whole && b.Total >= r.bars.total && !strings.Contains(b.Body, "B/s") {
+		r.bars.n, r.bars.total = b.N, b.Total
 	}
 }
 
@@ -144,33 +148,33 @@ func barPlace(title string) (epoch counter, said string) {
 }
 
 // loudBar holds a frame that has values and lets go of the one before.
-func (r *Reader) loudBar(b bar, epoch counter, f found, rank int) {
+func (r *Reader) loudBar(b gauge.Bar, epoch counter, f found, rank int) {
 	p := &r.bars
 	now := r.counters.progress.Epoch
-	another := p.frames == 0 || p.frame.total != b.total || b.n < p.frame.n || p.frame.title != b.title || epoch.unit == noUnit && p.began != now
-	if p.closed && !another && b.n == b.total && p.frame.n == b.n && p.rank == rank && !b.whole && epoch.unit == noUnit && !p.shows(f.values) {
+	another := p.frames == 0 || p.frame.Total != b.Total || b.N < p.frame.N || p.frame.Title != b.Title || epoch.n != p.epoch.n || epoch.unit == noUnit && p.began != now
+	if p.closed && !another && b.N == b.Total && p.frame.N == b.N && p.rank == rank && !b.Whole && epoch.unit == noUnit && !p.shows(f.values) {
 		r.flushBar() // each bar shows only its end
 		another, p.anew = true, true
 	}
 	p.closed = !r.redrawn.here
-	p.ahead = p.ahead || !another && p.pending && p.steady && p.frame.n == 0 && b.n == 1
-	if p.frame.whole && b.n < p.frame.n && b.total == p.frame.total {
+	p.ahead = p.ahead || !another && p.pending && p.steady && p.frame.N == 0 && b.N == 1
+	if p.frame.Whole && b.N < p.frame.N && b.Total == p.frame.Total {
 		r.endBar()
 	}
-	if p.pending && (p.frame.n != b.n || p.frame.total != b.total || p.frame.title != b.title || p.rank != rank) {
+	if p.pending && (p.frame.N != b.N || p.frame.Total != b.Total || p.frame.Title != b.Title || p.epoch.n != epoch.n || p.rank != rank) {
 		r.flushBar()
 	}
 	if another {
 		p.frames, p.told, p.began, p.ahead = 0, false, now, false
 	}
-	p.steady = b.n == 0 && b.total > 0 && r.isSteady(f.values)
+	p.steady = b.N == 0 && b.Total > 0 && r.isSteady(f.values, b.Titled)
 	p.frames++
 	p.pending, p.belowBar, p.rank, p.shape, p.epoch = true, true, rank, f.shape, epoch
 	p.values = append(p.values[:0], f.values...)
-	if p.frame.title != b.title {
-		p.frame.title = strings.Clone(b.title)
+	if p.frame.Title != b.Title {
+		p.frame.Title = strings.Clone(b.Title)
 	}
-	p.frame.n, p.frame.total, p.frame.whole = b.n, b.total, b.whole
+	p.frame.N, p.frame.Total, p.frame.Whole = b.N, b.Total, b.Whole
 }
 
 // shows reports whether the frame that is held shows the same values.
@@ -180,15 +184,16 @@ func (p *bars) shows(values []value) bool {
 
 // isSteady reports whether values that a bar shows before its first step are of that
 // step: they are not those of the bar before, and stay until the step is counted. A
-// loop that tells of a step and counts it then is always one behind.
-func (r *Reader) isSteady(values []value) bool {
+// loop that tells of a step and counts it then is always one behind. A title may have
+// begun with none.
+func (r *Reader) isSteady(values []value, titled bool) bool {
 	p, fresh := &r.bars, false
 	for _, v := range values {
-		if i := indexOf(p.values, v.show); p.frames > 0 && (i < 0 || !p.steady || !sameValue(p.values[i].Value, v.Value)) {
+		if i := indexOf(p.values, v.show); !titled && p.frames > 0 && (i < 0 || !p.steady || !sameValue(p.values[i].Value, v.Value)) {
 			return false
 		}
 		s := r.series[v.show]
-		fresh = fresh || (v.kind >= weak || v.kind == unknown) && Split(v.show) == "" && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
+		fresh = fresh || (v.kind >= weak || v.kind == unknown) && !ofPass(v.show) && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
 	}
 	return fresh
 }
@@ -220,17 +225,17 @@ func (r *Reader) flushBar() {
 		return
 	}
 	p.pending = false
-	if p.frame.n == 0 && !p.ahead || p.frame.whole && p.frame.n < p.frame.total && !r.ended {
+	if p.frame.N == 0 && !p.ahead || p.frame.Whole && p.frame.N < p.frame.Total && !r.ended {
 		return
 	}
 	r.counters.progress.Begun = false
 	axis := r.barTake()
 	evaluates := false
-	if p.frame.whole { // Keras's evaluate, behind the training
+	if p.frame.Whole { // Keras's evaluate, behind the training
 		epoch := r.counters.progress.Epoch
-		evaluates = p.wholeTotal > 0 && epoch == p.wholeAt && p.frame.total != p.wholeTotal
+		evaluates = p.wholeTotal > 0 && epoch == p.wholeAt && p.frame.Total != p.wholeTotal
 		if !evaluates {
-			p.wholeAt, p.wholeTotal = epoch, p.frame.total
+			p.wholeAt, p.wholeTotal = epoch, p.frame.Total
 		}
 	}
 	r.place()
@@ -253,7 +258,7 @@ func (r *Reader) flushBar() {
 			}
 			p.stale[v.show] = v.Value
 			now := r.epoch
-			if first && now != nil && 2*p.frame.n < p.frame.total && *now > r.counters.firstEpoch { // what a bar begins with is from before
+			if first && now != nil && 2*p.frame.N < p.frame.Total && *now > r.counters.firstEpoch { // what a bar begins with is from before
 				r.epoch = new(*now - 1)
 			}
 			r.value(v.show, v, min(axis, AxisEpoch), p.shape, p.rank)
@@ -261,7 +266,7 @@ func (r *Reader) flushBar() {
 			continue
 		}
 		v.sure = v.sure || v.kind >= measure
-		if p.frame.whole || v.kind == measure {
+		if p.frame.Whole || v.kind == measure {
 			r.value(v.show, v, axis, p.shape, p.rank)
 		} else {
 			r.barred(v, axis)
@@ -295,7 +300,7 @@ func (p *bars) validated() bool {
 
 // onlyEnd reports whether of a bar that has come to its end nothing else was
 // shown, as where output is kept and not watched: it says what the epoch came to.
-func (p *bars) onlyEnd() bool { return p.frames == 1 && p.frame.n == p.frame.total && !p.frame.whole }
+func (p *bars) onlyEnd() bool { return p.frames == 1 && p.frame.N == p.frame.Total && !p.frame.Whole }
 
 // repeated drops from a bar of which only the end was shown what a line behind it
 // says again, with the epoch.
@@ -303,7 +308,7 @@ func (p *bars) repeated(f *found) {
 	inner, epoch := within(f.counters)
 	if p.pending && len(f.counters) == 0 && len(f.values) == 1 { // nor is it new where nothing places it
 		v := f.values[0]
-		if i := indexOf(p.values, v.show); i >= 0 && (sameValue(v.Value, p.values[i].Value) || roundsTo(v.Value, p.values[i].Value)) {
+		if i := indexOf(p.values, strings.TrimPrefix(v.show, "average_")); i >= 0 && (sameValue(v.Value, p.values[i].Value) || roundsTo(v.Value, p.values[i].Value)) {
 			f.values = f.values[:0]
 		}
 		return
@@ -358,7 +363,7 @@ func (r *Reader) barred(v value, axis Axis) {
 	b.last = v.Value
 	p := r.point(v.show, v.Value)
 	p.X = axis
-	early := 2*r.bars.frame.n < r.bars.frame.total
+	early := 2*r.bars.frame.N < r.bars.frame.Total
 	b.atOnce = b.atOnce || early && p.Epoch != nil && *p.Epoch == r.counters.firstEpoch
 	b.held = append(b.held, barPoint{v, p, r.bars.shape, r.bars.rank, isNew, early})
 	if b.judged || b.frames >= barFrames || b.frames == 2 && isNew {
@@ -402,23 +407,23 @@ func (r *Reader) endBarred(s *series) {
 // barTake goes on to where a bar is.
 func (r *Reader) barTake() Axis {
 	p := &r.bars
-	if p.frame.whole { // of an epoch
+	if p.frame.Whole { // of an epoch
 		return AxisEpoch
 	}
 	var found []counter
 	if p.epoch.unit == unitEpoch {
 		found = append(found, p.epoch)
 	}
-	step := counter{unit: unitStep, n: p.frame.n, total: p.frame.total}
+	step := counter{unit: unitStep, n: p.frame.N, total: p.frame.Total}
 	if p.ahead {
 		step.n = min(step.n+1, step.total)
 	}
 	step.inEpoch = p.epoch.unit == unitEpoch || r.counters.hasEpoch
 	if p.epoch.unit != unitEpoch && !r.counters.hasEpoch {
-		title := strings.Trim(p.frame.title, "0123456789.")
+		title := strings.Trim(p.frame.Title, "0123456789.")
 		step.restarts = title == p.whole // the bar that has come to its end begins anew
 		step.again, p.anew = p.anew, false
-		if p.frame.n == p.frame.total {
+		if p.frame.N == p.frame.Total {
 			p.whole = strings.Clone(title)
 		}
 	}
@@ -432,34 +437,50 @@ func (r *Reader) barTake() Axis {
 // has told of epochs: it was not at its end when a new one began, and went on.
 func (p *bars) through(epoch float64) bool {
 	f, last := p.frame, p.last
-	if f.title != last.title || f.total != last.total {
+	if f.Title != last.title || f.Total != last.total {
 		last.through = false
 	} else if epoch > last.epoch {
-		last.through = last.through || f.n > last.n && last.n < last.total
+		last.through = last.through || f.N > last.n && last.n < last.total
 	}
-	p.last = lastFrame{title: f.title, n: f.n, total: f.total, epoch: epoch, through: last.through}
+	p.last = lastFrame{title: f.Title, n: f.N, total: f.Total, epoch: epoch, through: last.through}
 	return last.through
 }
 
 // barTable reads a header or a row of a table that a bar stands behind, as
 // Ultralytics prints them.
-func (r *Reader) barTable(b bar, rank int) bool {
-	if b.title == "" {
+func (r *Reader) barTable(b gauge.Bar, rank int) bool {
+	if b.Title == "" {
 		return false
 	}
-	if mayBeHeader(b.title) && r.tables.header(b.title, r.scanner.names) {
+	if mayBeHeader(b.Title) && r.tables.header(b.Title, r.scanner.names) {
 		return true
 	}
 	if len(r.tables.columns) == 0 {
 		return false
 	}
-	f, ok := r.tables.read(&r.scanner, b.title)
+	f, ok := r.tables.read(&r.scanner, b.Title)
 	if !ok {
 		return false
 	}
-	if b.n >= b.total { // before, it shows averages over a part of the epoch
+	if b.N >= b.Total { // before, it shows averages over a part of the epoch
 		r.rule = "table"
 		r.take(f, rank, true)
 	}
 	return true
+}
+
+// laterEpoch reports whether a line says that a new epoch has begun.
+func (r *Reader) laterEpoch(counters []counter) bool {
+	return r.counters.hasEpoch && slices.ContainsFunc(counters, func(c counter) bool { return c.unit == unitEpoch && c.n > r.counters.progress.Epoch })
+}
+
+// sameEpoch reports whether a line says no more of where the run is than that
+// the epoch goes on, as Keras's callbacks do before the last frame of its bar.
+func (r *Reader) sameEpoch(counters []counter) bool {
+	for _, c := range counters {
+		if c.unit != unitEpoch || c.n != r.counters.progress.Epoch {
+			return false
+		}
+	}
+	return r.counters.hasEpoch
 }

@@ -55,7 +55,7 @@ var otherCounts = set(`best max total num warmup per every each log save last of
 	number min final start end for from until over`)
 
 // largestCount is where floating-point numbers stop counting.
-const largestCount = 1 << 53
+const largestCount = lexis.LargestCount
 
 // counter reads "epoch 1/3", "step: 20/300", "Epoch [1/3]", "iter=7", "Batch [0-20]".
 func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
@@ -143,7 +143,7 @@ func unitOf(key string) (u unit, plural bool) {
 		return u, key[len(key)-1] == 's'
 	}
 	key = strings.ToLower(key)
-	if globalWords[key] {
+	if isGlobal(key) {
 		return unitStep, false
 	}
 	return unitWords[key], strings.HasSuffix(key, "s")
@@ -156,33 +156,14 @@ func isPlural(word string) bool {
 }
 
 func isGlobal(key string) bool {
-	return globalWords[strings.ToLower(key[strings.LastIndexByte(key, '/')+1:])]
+	key = strings.ToLower(key[strings.LastIndexByte(key, '/')+1:])
+	return globalWords[key] || lexis.IsRunning(key)
 }
 
 // ofTotal reads "20/300", or "20" alone.
 func ofTotal(line string, at int) (c counter, next int, ok bool) {
-	f, ok := lexis.Number(line, at)
-	if !ok || !(f.Value >= 0 && f.Value <= largestCount) {
-		return counter{}, at, false
-	}
-	c.n, c.at, next = f.Value, f.Start, f.Next
-	if times, end := lexis.Thousandfold(line, next); end > next {
-		c.n, next, c.times = math.Round(c.n*times), end, times
-	}
-	slash := lexis.SkipBlanks(line, next)
-	if strings.HasPrefix(line[slash:], "of ") { // 3 of 10
-		slash++
-	}
-	if slash < len(line) && (line[slash] == '/' || slash > next && line[slash] == 'f') {
-		total, ok := lexis.Number(line, lexis.SkipBlanks(line, slash+1))
-		if times, end := lexis.Thousandfold(line, total.Next); ok && end > total.Next {
-			total.Value, total.Next, c.times = math.Round(total.Value*times), end, max(c.times, 1)
-		}
-		if ok && total.Value >= c.n && total.Value > 0 && total.Value <= largestCount {
-			c.total, c.totalAt, next = total.Value, total.Start, total.Next
-		}
-	}
-	return c, next, true
+	n, next, ok := lexis.OfTotal(line, at)
+	return counter{n: n.N, total: n.Total, at: n.At, totalAt: n.TotalAt, times: n.Times}, next, ok
 }
 
 // endsCount reports whether a counter may end at i: as a value does, or with

@@ -17,6 +17,7 @@ type csvRows struct {
 	add     func(...Point)
 	judged  bool
 	counts  bool // the first column says where a row belongs
+	runs    bool // a total of steps does
 	held    []csvRow
 	room    []float64 // of the values of a row that does not wait
 }
@@ -51,7 +52,7 @@ func (t *csvRows) read(cells []string) {
 		t.tell(row)
 		return
 	}
-	if t.held = append(t.held, row); !t.mayCount(row) || len(t.held) == proofs {
+	if t.held = append(t.held, row); !t.mayCount(row) && !row.at.mayRun() || len(t.held) == proofs {
 		t.end()
 	}
 }
@@ -71,8 +72,9 @@ func (t *csvRows) end() {
 	if t.judged {
 		return
 	}
-	t.judged, t.counts = true, true
+	t.judged, t.counts, t.runs = true, true, len(t.held) > 1
 	for i, row := range t.held {
+		t.runs = t.runs && (i == 0 || row.at.runsFrom(t.held[i-1].at))
 		t.counts = t.counts && t.mayCount(row) && (i == 0 || t.stride(i) > 0 && t.stride(i) == t.stride(1))
 	}
 	for _, row := range t.held {
@@ -88,6 +90,9 @@ func (t *csvRows) stride(i int) float64 { return t.held[i].values[0] - t.held[i-
 func (t *csvRows) tell(row csvRow) {
 	if n := row.values; t.counts && n[0] != absentValue {
 		row.at.step, row.at.x, n[0] = n[0], AxisStep, absentValue
+	}
+	if t.runs && row.at.mayRun() {
+		row.at.step, row.at.x = row.at.total, AxisStep
 	}
 	for i, v := range row.values {
 		if v != absentValue && t.columns[i] != "" {

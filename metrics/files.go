@@ -63,6 +63,8 @@ type place struct {
 
 	batch   float64
 	inEpoch bool // the row counts batches
+
+	total float64 // of steps: so many there will be or, where it goes up, there were
 }
 
 var timeName = pattern.New(`(time|date|stamp|^ts|_ts|_at)$`)
@@ -90,11 +92,24 @@ func (p *place) takes(name string, v float64) bool {
 	case name == "epoch":
 		p.epoch = v
 		p.x = max(p.x, AxisEpoch)
+	case lexis.MayRun(name):
+		p.total = v
+	case name == "n_parameters" || name == "num_parameters" || name == "num_params": // of the model
 	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
 		return false
 	}
 	return true
+}
+
+// mayRun reports whether nothing says where a row belongs but for a total of steps.
+func (p *place) mayRun() bool {
+	return p.x == AxisNone && !p.inEpoch && math.IsNaN(p.epoch) && p.total > 0 && p.total == math.Trunc(p.total)
+}
+
+// runsFrom reports whether the total of steps is more than that of the row before.
+func (p *place) runsFrom(before place) bool {
+	return p.mayRun() && before.mayRun() && p.total > before.total
 }
 
 // inRun makes a step of the run of a batch in an epoch.
@@ -279,8 +294,8 @@ const longestRow = 1 << 20
 // LLaMA-Factory, OpenMMLab and fairseq write them.
 func ReadJSONLines(r io.Reader, add func(...Point)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	names := fileNames{}
-	var run counters
+	rows := jsonRows{names: fileNames{}, add: add}
+	defer rows.end()
 	var pairs []keyed
 	var line []byte
 	for {
@@ -293,7 +308,7 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 		}
 		if found, ok := readDict(strings.TrimSpace(string(line)), pairs); ok {
 			pairs = found
-			jsonRow(found, names, &run, add)
+			rows.read(found)
 		}
 		line = line[:0]
 		if errors.Is(err, io.EOF) {
@@ -305,23 +320,69 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 	}
 }
 
-func jsonRow(pairs []keyed, names fileNames, run *counters, add func(...Point)) {
-	at := nowhere()
-	said := eventOf(pairs, "", "")
-	rest := pairs[:0:0]
+// jsonRows reads rows that are objects. Where nothing but a total of steps may say where one
+// belongs, the first waits until the next shows whether it goes up.
+type jsonRows struct {
+	run    counters
+	names  fileNames
+	add    func(...Point)
+	held   []jsonRow
+	judged bool
+	runs   bool
+}
+
+// jsonRow is the numbers of a row beside where it belongs.
+type jsonRow struct {
+	at    place
+	said  string // the data that it is of
+	pairs []keyed
+}
+
+func (t *jsonRows) read(pairs []keyed) {
+	row := jsonRow{at: nowhere(), said: eventOf(pairs, "", "")}
 	for _, p := range pairs {
-		if p.text == "" && len(p.key) <= 2*longestName && !at.takes(p.key, p.value) {
-			rest = append(rest, p)
+		if p.text == "" && len(p.key) <= 2*longestName && !row.at.takes(p.key, p.value) {
+			row.pairs = append(row.pairs, p)
 		}
 	}
-	at.inRun(run)
-	for _, p := range rest {
-		if at.x != AxisNone || classify(strings.ToLower(p.key)) >= weak {
-			name := names.name(p.key)
-			if said != "" && Split(name) == "" && classify(strings.ToLower(p.key)) >= weak {
-				name = said + "/" + name
+	row.at.inRun(&t.run)
+	if !t.judged && row.at.mayRun() && len(t.held) == 0 {
+		t.held = append(t.held, row)
+		return
+	}
+	if !t.judged {
+		t.runs = len(t.held) > 0 && row.at.runsFrom(t.held[0].at)
+		t.end()
+	}
+	t.tell(row)
+}
+
+// end tells of the row that waits.
+func (t *jsonRows) end() {
+	t.judged = true
+	for _, row := range t.held {
+		t.tell(row)
+	}
+	t.held = nil
+}
+
+func (t *jsonRows) tell(row jsonRow) {
+	at := row.at
+	if t.runs && at.mayRun() {
+		at.step, at.x = at.total, AxisStep
+	}
+	for _, p := range row.pairs {
+		if kind := classify(strings.ToLower(p.key)); t.runs && at.x == AxisStep && kind < weak {
+			if u, _ := unitOf(p.key); u != noUnit || kind == never {
+				continue
 			}
-			at.add(add, name, p.value)
+		}
+		if at.x != AxisNone || classify(strings.ToLower(p.key)) >= weak {
+			name := t.names.name(p.key)
+			if row.said != "" && Split(name) == "" && classify(strings.ToLower(p.key)) >= weak {
+				name = row.said + "/" + name
+			}
+			at.add(t.add, name, p.value)
 		}
 	}
 }
@@ -363,12 +424,13 @@ func ReadJSON(r io.Reader, add func(...Point)) error {
 	names := fileNames{}
 	var rows []json.RawMessage
 	if json.Unmarshal(text, &rows) == nil {
-		var run counters
+		all := jsonRows{names: names, add: add}
 		for _, row := range rows {
 			if pairs, ok := readDict(oneLine(row), nil); ok {
-				jsonRow(pairs, names, &run, add)
+				all.read(pairs)
 			}
 		}
+		all.end()
 		return nil
 	}
 	var lists map[string]json.RawMessage

@@ -196,12 +196,15 @@ func splitOf(line string) (split string) {
 var headingWords = set(`results result metrics metric set phase stage summary scores performance stats statistics error on the data dataset report running step`)
 
 // of is what a line below a heading is of. Another heading, an empty line or a
-// line of another form ends the block.
-func (h *heading) of(line string) string {
-	if h.split != "" && !isAlone(line) && !isPair(line) && !isTabbed(line) && line[0] != '{' {
+// line of another form ends the block. pairs says that it is a row of several.
+func (h *heading) of(line string) (split string, pairs bool) {
+	if h.split == "" || isAlone(line) || isPair(line) || isTabbed(line) || line[0] == '{' {
+		return h.split, false
+	}
+	if pairs = remark.IsPairs(line); !pairs {
 		*h = heading{}
 	}
-	return h.split
+	return h.split, pairs
 }
 
 // isTabbed reports whether a line is an indented name and a number, far apart: "  loss     0.5".
@@ -253,5 +256,5 @@ func ofRecord(f found) bool {
 	if len(f.counters) > 0 || len(f.values) == 0 || f.values[0].kind >= weak {
 		return true
 	}
-	return f.values[0].Real && f.values[0].kind != measure
+	return f.values[0].Real && (f.values[0].kind != measure || strings.HasSuffix(f.values[0].show, "norm"))
 }

@@ -75,6 +75,19 @@ func (s *scanner) judged() []value {
 	return kept
 }
 
+// settingsWords say of the braces behind them that they hold what was set.
+var settingsWords = set("parameters params hyperparameters hparams config args settings")
+
+// counts reports whether the line has said where the run is, in a unit.
+func (s *scanner) counts(u unit) bool {
+	for _, c := range s.found.counters {
+		if c.unit == u {
+			return true
+		}
+	}
+	return false
+}
+
 // ofSplit reports whether a value is all that its line tells, and its name says of
 // which data it is: "train/ce : 0.8123".
 func (s *scanner) ofSplit(v value) bool {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // lead reads a counter that has no name, at the beginning of a line: "[18] ",
@@ -164,7 +165,7 @@ func (s *scanner) place(key string, i int) int {
 		return 0
 	}
 	end := lexis.Digits(s.line, i+1)
-	if end == len(s.line) || s.line[end] != ' ' && s.line[end] != ']' {
+	if end == len(s.line) || strings.IndexByte(" \t]", s.line[end]) < 0 {
 		return 0
 	}
 	return end
@@ -189,6 +190,15 @@ func (s *scanner) rateAlone() {
 	}
 	s.phrase = start
 	s.value(start, end, value{figure: f})
+}
+
+// walled reads the value behind a wall that is all a line says of a step: "Step  100: eval  Accuracy |  0.71".
+func (s *scanner) walled() {
+	start, end, number := remark.Walled(s.line, s.found.counters[0].at)
+	if f, ok := lexis.Number(s.line, number); ok && end > start {
+		s.phrase, s.split = start, ""
+		s.value(start, end, value{figure: f})
+	}
 }
 
 // beforePlace are what stands between the name of a value and its place.

@@ -24,11 +24,11 @@ const (
 // and of the others those that are scores (loss_cls, ep_rew_mean).
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
-		logloss elbo lpips reward rew mcc pplx learn pearson spearman episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
+		logloss elbo lpips reward rew mcc pplx learn pearson spearman kappa episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
 	weak: `error err map return returns score precision recall prec dice r2 l1 l2 iou ap ar improve cost`,
-	measure: `lr learning_rate lrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
+	measure: `lr learning_rate lrate learnrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl kld temperature beta speed tflops tflop variance`,
-	never: `eta elapsed time times duration remaining runtime took took_s wall seconds sec secs minutes hour hours day days date year month
+	never: `eta elapsed time times duration remaining runtime walltime hrs bt btime took took_s wall seconds sec secs minutes hour hours day days date year month
 		rank world seed pid port version gpu gpus cuda xpu hpu tpu mps device devices size sizes id ids uid host line lineno
 		worker workers thread threads proc procs node nodes core cores cpu cpus epoch epochs ep step steps iter iters
 		iteration iterations batch batches update updates bs total count num sample samples example examples token tokens
@@ -65,7 +65,7 @@ var parted = set(`head layer block task node device rank worker`)
 var notNow = set(`best target init initial final lowest highest initscore old new prev previous time elapsed eta`)
 
 // fillers are words of a phrase that say nothing about its name.
-var fillers = set(`set the mini-batch current data subset running dataset function's`)
+var fillers = set(`set info the mini-batch current data subset running dataset function's`)
 
 // spreads are words that say that a value is no value but how far they are apart.
 var spreads = set(`std stdev stddev deviation variance var`)
@@ -78,7 +78,7 @@ var stops = set(`with at after to from of for in by and a an got has have was is
 
 // aliases are the one name for things that are printed under several.
 var aliases = map[string]string{
-	"learning_rate": "lr", "lrate": "lr", "learningrate": "lr", "gnorm": "grad_norm", "gradient_norm": "grad_norm", "gradnorm": "grad_norm", "norm": "grad_norm",
+	"learning_rate": "lr", "lrate": "lr", "learningrate": "lr", "learnrate": "lr", "gnorm": "grad_norm", "gradient_norm": "grad_norm", "gradnorm": "grad_norm", "norm": "grad_norm",
 	"learn": "train/loss",
 }
 
@@ -91,7 +91,7 @@ var splits = map[string]string{
 }
 
 // shortSplits are what programmers cut them to; they say it only before a score.
-var shortSplits = map[string]string{"tr": "train", "trn": "train", "te": "test", "tst": "test", "va": "val", "vld": "val", "vl": "val"}
+var shortSplits = map[string]string{"tr": "train", "trn": "train", "te": "test", "tst": "test", "va": "val", "vld": "val", "vl": "val", "cv": "val"}
 
 func set(list string) map[string]bool {
 	s := map[string]bool{}
@@ -144,7 +144,7 @@ func understand(phrase, said string) term {
 		case lower == "value" && i > 0 && i == len(fields)-1 && stops[strings.ToLower(fields[i-1])]: // "finished with value"
 			t.show, t.kind, t.split = lower, unknown, ""
 			return t
-		case lower == "value" && (i == len(fields)-1 || stops[strings.ToLower(fields[i+1])] || splits[strings.ToLower(fields[i+1])] != ""): // "loss value", not the "value loss" of a critic
+		case lower == "value" && len(fields) > 1 && (i == len(fields)-1 || stops[strings.ToLower(fields[i+1])] || splits[strings.ToLower(fields[i+1])] != ""): // "loss value", not the "value loss" of a critic
 		case averages[lower] && i < len(fields)-1:
 			t.average = true
 		case splits[lower] != "" && len(fields) > 1 && i < len(fields)-1:
@@ -206,8 +206,8 @@ func (t *term) name(printed, said string) {
 	if s := snake(base); s != lower {
 		if sp, b := cutSplit(s); sp != "" { // TrainLoss
 			split, base, lower, t.kind = sp, b, b, classify(b)
-		} else if t.kind == unknown {
-			t.kind = classify(s)
+		} else if k := classify(s); t.kind == unknown || k == unknown && ofEpisodes(strings.Split(s, "_")) { // EpLen
+			t.kind = k
 		}
 	}
 	if len(base) == 1 && base[0] >= 'A' && base[0] <= 'Z' && strings.IndexByte("EISTW", base[0]) < 0 { // D: 0.5, G: 0.7; but no level, no time
@@ -381,7 +381,7 @@ func classifyParts(parts []string) kind {
 			best = max(best, k)
 		}
 	}
-	if best < weak && counts[parts[0]] && !(best == measure && parts[0] == "total") {
+	if best < weak && counts[parts[0]] && !(best == measure && parts[0] == "total") && !((parts[0] == "max" || parts[0] == "min") && ofEpisodes(parts)) {
 		return never
 	}
 	return best

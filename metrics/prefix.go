@@ -155,7 +155,7 @@ func (s *sources) label(line string) (rest string, rank int, tentative bool) {
 	switch c := line[i]; {
 	case c == '[':
 		rest, rank = bracketLabel(line, i)
-		return rest, rank, false
+		return rest, rank, rank > 0 && lexis.IsDigit(line[i+1]) && !s.labelled && strings.HasPrefix(line[lexis.Digits(line, i+1):], "]: ")
 	case c == '(':
 		if rest, rank, ok := roleLabel(line, i+1); ok {
 			return rest, rank, false

@@ -9,10 +9,12 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dlwb/dlwb/metrics/gauge"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/recipe"
 	"github.com/dlwb/dlwb/metrics/screen"
+	"github.com/dlwb/dlwb/metrics/spread"
 )
 
 // Bounds of what a run can make a reader remember.
@@ -63,21 +65,30 @@ type Reader struct {
 	rule     string
 	near     bool // the line before, of a form that is known, was a name of a metric and a number alone
 	nextNear bool // this one is
-	best     bool // the next line is of an iteration before
-	counted  bool // a line said where the run is since the last best iteration
-	beside   bool // the line counts steps in the epoch beside those of the run
-	first    bool // nothing was read yet
-	ended    bool // no frame of a bar follows the one that is held
+	goesOn   bool // the lines to come that are indented go on with one that counts
+	above    above
+	next     above // of the line to come
+	best     bool  // the next line is of an iteration before
+	counted  bool  // a line said where the run is since the last best iteration
+	beside   bool  // the line counts steps in the epoch beside those of the run
+	first    bool  // nothing was read yet
+	ended    bool  // no frame of a bar follows the one that is held
 	began    Progress
 
 	depth int                            // of the envelopes that the line lies in
 	inner [deepestEnvelope]screen.Frames // what was in envelopes of each depth, and has not ended
-	open  openDict
+	open  spread.Dict
 	torn  torn
 
 	redrawn redrawn
 
 	onFrame, onPassed, onText func([]byte)
+}
+
+// above is what the line before said of a dictionary below it: "train | step: 100 | output:".
+type above struct {
+	split  string
+	counts bool
 }
 
 // Reading says what was made of one line, and by which rule.
@@ -164,7 +175,7 @@ func (r *Reader) End(at time.Time) []Point {
 	r.rule = "progress bar"
 	r.endBar()
 	r.endBars()
-	for _, one := range r.open.drop() {
+	for _, one := range r.open.Drop() {
 		r.line(one)
 	}
 	r.boxEnded()
@@ -205,13 +216,13 @@ func (r *Reader) text(b []byte) {
 	}
 	r.torn = torn{}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
-	if r.open.begun() || line[len(line)-1] == '{' {
-		if all, ends := r.open.add(line); ends {
+	if r.open.Begun() || spread.Opens(line) {
+		if all, ends := r.open.Add(line); ends {
 			for _, one := range all {
 				r.line(one)
 			}
 			return
-		} else if r.open.begun() {
+		} else if r.open.Begun() {
 			return
 		}
 	}
@@ -223,6 +234,7 @@ func (r *Reader) line(line string) {
 	before := len(r.out)
 	r.rule = ""
 	r.near, r.nextNear = r.nextNear, false
+	r.above, r.next = r.next, above{}
 	if len(r.user) > 0 {
 		r.taken = r.taken[:0]
 		r.readUser(line)
@@ -264,7 +276,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		return true
 	}
 	whole := rest
-	if tentative { // "250: " may be a step
+	if tentative { // "250: " and "[250]: " may be a step
 		whole = line
 	}
 	plain, passed := r.odd(whole, hash)
@@ -278,12 +290,14 @@ func (r *Reader) read(line string, hash uint64) bool {
 		return true
 	}
 	if inside, ended := r.tables.box(rest); inside || ended {
+		if ended {
+			r.boxEnded()
+		}
 		if inside {
 			return true
 		}
-		r.boxEnded()
 	}
-	if b, ok := readBar(rest); ok {
+	if b, ok := gauge.Read(rest); ok {
 		r.rule = "progress bar"
 		r.bar(b, rank)
 		return true
@@ -348,15 +362,23 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.heading.begins(rest[from:]) || r.phase.begins(rest[from:], r.counters.raw) {
 		return true
 	}
-	f, ok, about := found{}, false, r.heading.of(rest[from:])
+	f, ok := found{}, false
+	about, pairs := r.heading.of(rest[from:])
 	alone := isAlone(rest[from:])
 	under := r.heading.record && !alone && !r.redrawn.here // the line before only counts: this one is of that place
 	r.heading.record = r.heading.record && alone
+	indented := rest[0] == ' ' || rest[0] == '\t'
+	r.goesOn = r.goesOn && indented // what a line said that had no room for more
+	under = under || r.goesOn
 	neighbour := alone && (r.heading.scored || r.near)
 	r.heading.scored = false
-	if open := strings.IndexByte(rest[from:], '{'); open >= 0 && rest[len(rest)-1] == '}' && open < 160 {
-		if f, ok = r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about)); ok {
-			r.rule = "dictionary"
+	if f, ok = r.inBraces(rest, from, cmp.Or(about, r.above.split)); ok {
+		r.rule = "dictionary"
+		if len(f.counters) == 0 && about == "" && len(r.taken) == 0 && (!r.placed() || r.shapes.count()) && slices.ContainsFunc(wholes(rest, from), func(c counter) bool { return c.numbered }) {
+			var held bool
+			if f, held = r.unplaced(rest, from, rank); held {
+				return true
+			}
 		}
 	}
 	if !ok {
@@ -366,7 +388,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 		}
 		r.scanner.below = neighbour || r.heading.record
 		r.scanner.under = under
-		f = r.scanner.scanAs(rest, from, about, under)
+		f = r.scanner.scanAs(rest, from, about, under || pairs)
 		r.scanner.below, r.scanner.under = false, false
 		if !neighbour && r.heading.record && !ofRecord(f) {
 			f.values = nil
@@ -375,7 +397,8 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	}
 	if tentative && len(f.counters) == 0 { // it was a step, not a rank
 		rank = unlabelled
-		if number := smallInt(line[lexis.SkipBlanks(line, 0):lexis.Digits(line, lexis.SkipBlanks(line, 0))]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
+		at := len(line) - len(strings.TrimLeft(line, " \t["))
+		if number := smallInt(line[at:lexis.Digits(line, at)]); number > 0 && !r.placed() || r.shapes.count() { // ranks begin at 0
 			var held bool
 			if f, held = r.unplaced(line, 0, rank); held {
 				return true
@@ -397,6 +420,15 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	return r.understood(line, rest, from, f, rank)
 }
 
+// inBraces reads a line whose last part is a dictionary; false for any other.
+func (r *Reader) inBraces(rest string, from int, about string) (f found, ok bool) {
+	open := strings.IndexByte(rest[from:], '{')
+	if open < 0 || open >= 160 || rest[len(rest)-1] != '}' {
+		return f, false
+	}
+	return r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about))
+}
+
 // placed reports whether anything has said where the run is.
 func (r *Reader) placed() bool {
 	return r.counters.hasStep || r.counters.hasEpoch || r.bars.pending || r.pass.split != "" || len(r.tables.columns) > 0
@@ -410,6 +442,12 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if len(f.counters) == 0 && len(f.values) == 0 {
 		return false
 	}
+	if rest[0] != ' ' && rest[0] != '\t' {
+		r.goesOn = len(f.counters) > 0 && len(f.values) > 0
+	}
+	if rest[len(rest)-1] == ':' && rank == unlabelled {
+		r.next = above{strings.TrimSuffix(f.split, "train"), len(f.counters) > 0}
+	}
 	if len(f.values) == 0 {
 		if f.counters = lasting(f.counters); r.reports(rest, f.counters) {
 			return false
@@ -422,7 +460,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if r.passes(line, rest, from, &f, rank) {
 		return true
 	}
-	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: len(f.counters) > 0 && rank == unlabelled}) {
+	if len(f.values) > 0 && r.seen(said{line: r.placedHash(line, f.counters), message: maphash.String(r.seed, rest[from:]), bare: from == 0, placed: (len(f.counters) > 0 || r.above.counts && r.rule == "dictionary") && rank == unlabelled}) {
 		return true
 	}
 	if f.pass.total == 0 && !r.inPhase(&f) {
@@ -437,7 +475,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 		r.endPass(f.values)
 	}
 	r.bars.repeated(&f)
-	if len(f.counters) > 0 && !(r.bars.frame.whole && r.sameEpoch(f.counters)) {
+	if len(f.counters) > 0 && !(r.bars.frame.Whole && r.sameEpoch(f.counters)) {
 		if r.laterEpoch(f.counters) {
 			r.endBar()
 		}

@@ -106,7 +106,9 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 		scored = scored || v.kind == score || !v.blank && v.Real && (v.kind == weak || v.kind == unknown)
 	}
 	if len(s.found.values) == 0 && len(s.found.counters) == 1 {
-		s.rateAlone()
+		if s.rateAlone(); len(s.found.values) == 0 {
+			s.walled()
+		}
 	}
 	if len(s.found.values) == 0 && len(s.found.counters) > 0 {
 		s.reversed()
@@ -170,9 +172,6 @@ func (s *scanner) key(start, end int) int {
 	return end
 }
 
-// settingsWords say of the braces behind them that they hold what was set.
-var settingsWords = set("parameters params hyperparameters hparams config args settings")
-
 // counted reads a word that counts: "epoch 1/3", "Test: [ 3/10]".
 func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	if next, ok = s.passed(key, end); ok || s.glued(key, end) || strings.HasPrefix(key, "第") && s.ordinal(key, end) {
@@ -191,6 +190,9 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 				return s.evaluated(at), true
 			}
 		}
+	}
+	if strings.HasPrefix(s.line[at:], "#:") { // step#: 100
+		at++
 	}
 	sep, at := lexis.Separator(s.line, at)
 	c, next, ok := s.counter(key, sep, at)
@@ -233,16 +235,6 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 		return end, true
 	}
 	return s.within(c, next), true
-}
-
-// counts reports whether the line has said where the run is, in a unit.
-func (s *scanner) counts(u unit) bool {
-	for _, c := range s.found.counters {
-		if c.unit == u {
-			return true
-		}
-	}
-	return false
 }
 
 // evaluated reads the counters of "Epoch(val) [1][20/120]": the
@@ -354,7 +346,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.blank && v.Real && s.isCell(v.Next) {
 		v.blank = false
 	}
-	if v.kind == never && v.show == "total" && v.Real && !v.blank && len(s.found.counters) > 0 { // of losses, not of things
+	if v.kind == never && v.Real && len(s.found.counters) > 0 && (v.show == "total" && !v.blank || v.show == "value" && remark.IsValue(s.line, start, v.blank)) { // of losses, not of things
 		v.kind = unknown
 	}
 	if v.kind == never && v.Real && isLetter(v.show) && (!v.blank || s.tiled()) { // D: 0.5, f 12.5
@@ -363,7 +355,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.weak && v.term.split != "" && !v.Real {
 		v.kind = weak
 	}
-	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && v.kind < measure {
+	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && (v.kind < measure || strings.HasSuffix(v.show, "losses")) {
 		s.passedOver.add(v.show, "its name is that of a count, a clock, a size or a setting")
 		return false
 	}
@@ -480,6 +472,9 @@ func (s *scanner) context(key string, start, end int) {
 	}
 	if open := strings.TrimLeft(s.line[end:], " "); split != "" && len(open) > 1 && open[0] == '(' && lexis.IsLetter(open[1]) && strings.ContainsAny(open[:strings.IndexByte(open+")", ')')], ":=") {
 		s.sticky = split // test (NDCG@10: 0.3, HR@10: 0.5)
+	}
+	if key == "CV" { // of a cross-validation
+		s.split, s.sticky = "val", "val"
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
 	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || lexis.IsLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"

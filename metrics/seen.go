@@ -34,5 +34,8 @@ func (r *Reader) placedHash(line string, counters []counter) uint64 {
 			return hash
 		}
 	}
+	if r.above.counts {
+		hash += uint64(r.counters.progress.Step)
+	}
 	return hash + math.Float64bits(r.counters.progress.Epoch)
 }

@@ -26,8 +26,9 @@ type shapes []*shape
 type shape struct {
 	hash   uint64
 	judged bool
-	column int // of its whole numbers the one that counts; -1: none does
-	epoch  int // the one before it that stays, which counts epochs; -1: none
+	column int     // of its whole numbers the one that counts; -1: none does
+	epoch  int     // the one before it that stays, which counts epochs; -1: none
+	total  float64 // up to which it counts; 0: it doesn't say
 	held   []heldLine
 }
 
@@ -113,13 +114,14 @@ func owned(line string, i int) bool {
 // unplaced takes a line that says nothing of where the run is. It returns what
 // the line says when its shape is known, and whether it is held until then.
 func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
-	f = r.scanner.scanAs(rest, from, "", true)
+	f = r.scanned(rest, from, true)
 	if len(f.values) == 0 {
 		return f, false
 	}
 	s := r.shapes.of(f.shape, !r.placed())
 	if s == nil || s.column < 0 && (s.judged || r.placed()) {
-		return r.scanner.scan(rest, from, ""), false
+		f = r.scanned(rest, from, false)
+		return f, false
 	}
 	whole := wholes(rest, from)
 	if s.judged {
@@ -132,6 +134,14 @@ func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 		s.free(r)
 	}
 	return found{}, true
+}
+
+// scanned reads a line of a shape, which may be a dictionary.
+func (r *Reader) scanned(rest string, from int, assumed bool) found {
+	if f, ok := r.inBraces(rest, from, ""); ok {
+		return f
+	}
+	return r.scanner.scanAs(rest, from, "", assumed)
 }
 
 // count reports whether lines of some shape say where the run is.
@@ -171,7 +181,7 @@ func (s *shape) judge() {
 			stride = step
 		}
 		if counts {
-			s.column = i
+			s.column, s.total = i, c.total
 		}
 	}
 	if k := s.column - 1; k >= 0 && first[k].total == 0 && first[s.column].unit != unitEpoch && s.stays(k) {
@@ -211,7 +221,7 @@ func (s *shape) free(r *Reader) {
 	held := s.held
 	s.held = nil
 	for _, l := range held {
-		f := r.scanner.scanAs(l.rest, l.from, "", s.column >= 0)
+		f := r.scanned(l.rest, l.from, s.column >= 0)
 		f.counters = s.counters(f.counters, l.whole)
 		r.understood(l.rest, l.rest, l.from, f, l.rank)
 	}
@@ -221,12 +231,24 @@ func (s *shape) free(r *Reader) {
 // run is: those of shapes that came more than once. What came once, before
 // anything was said of the training, is of a script's own text as often as not.
 func (s *shapes) placed(r *Reader) {
+	k := slices.IndexFunc(*s, func(one *shape) bool { return one.column >= 0 })
 	for _, one := range *s {
-		if len(one.held) > 1 {
+		counts := k >= 0 && one.column < 0 && one.countsWith((*s)[k].total)
+		if len(one.held) > 1 || counts {
 			one.judged = true
 			one.free(r)
 		}
 	}
+}
+
+// countsWith makes the number that counts up to a total, as the lines of another shape do, the one
+// by which this shape is placed: each name has a line of its own, "(100/500) loss: 0.5".
+func (s *shape) countsWith(total float64) bool {
+	if total == 0 || len(s.held) == 0 {
+		return false
+	}
+	s.column = slices.IndexFunc(s.held[0].whole, func(c counter) bool { return c.total == total })
+	return s.column >= 0
 }
 
 // end reads what is still held when nothing more comes, of the series that have
@@ -238,7 +260,7 @@ func (s *shapes) end(r *Reader) {
 	}
 	for _, one := range *s {
 		for _, l := range one.held {
-			f := r.scanner.scan(l.rest, l.from, "")
+			f := r.scanned(l.rest, l.from, false)
 			kept := f.values[:0]
 			for _, v := range f.values {
 				if !told[v.show] {

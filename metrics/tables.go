@@ -26,10 +26,11 @@ type tables struct {
 	guess   []string     // the cells of a line that may be a header, until the next
 	guessed bool         // nothing but its form told the header
 	comma   byte         // what is between the cells; 0: bars or wide gaps
-	top     string       // the line of the guess,
+	top     string       // the line of the header or the guess,
 	ruled   grid.Columns // and where a rule below it says that the columns begin
 	splits  []string     // of the columns, of a table whose rows are metrics
 	rows    []row
+	paired  bool // the lines are rows of names and numbers without walls
 }
 
 type column struct {
@@ -103,12 +104,14 @@ func (t *tables) header(line string, names understood) bool {
 		if c.kind >= weak {
 			scores++
 		}
-		columns = append(columns, c)
+		if columns = append(columns, c); i == 0 && u == noUnit {
+			columns[0].kind = never
+		}
 	}
 	if scores == 0 && !(columns[0].unit == unitEpoch && strings.HasSuffix(strings.ToLower(found[1]), "mem")) {
 		return false
 	}
-	t.columns, t.waited, t.evals, t.guessed, t.comma, t.ruled = columns, 0, evals, false, 0, nil
+	t.columns, t.waited, t.evals, t.guessed, t.comma, t.ruled, t.top = columns, 0, evals, false, 0, nil, strings.Clone(line)
 	return true
 }
 
@@ -122,6 +125,9 @@ func (t *tables) cut(line string) []string {
 		if n := max(len(t.guess), len(t.columns)); n > len(got) { // a sign fills the gap, or the wall is behind the first only
 			if all := strings.Fields(strings.ReplaceAll(line, "|", " ")); len(all) == n && grid.Numbers(strings.Join(all, " ")) == n {
 				return all
+			}
+			if placed := grid.Under(t.top, line); len(placed) == n {
+				return placed
 			}
 		}
 		return got
@@ -181,7 +187,7 @@ func (t *tables) mayBeGuessed(line string) {
 // proven makes a header of the line before when this one is a row of it: a count
 // first, and numbers in most of the other cells. A rule between the two is passed.
 func (t *tables) proven(line string, names understood) {
-	if strings.Trim(line, " -=+|:─━┼") == "" {
+	if strings.Trim(line, " -=+|:─━┼_") == "" {
 		t.rule(line)
 		return
 	}
@@ -190,12 +196,20 @@ func (t *tables) proven(line string, names understood) {
 	if len(got) == len(guess)+1 && strings.HasSuffix(got[0], ":") { // rows have a number before them that no column names
 		guess = slices.Insert(guess, 0, "#")
 	}
+	if len(got) != len(guess) && t.comma == 0 {
+		guess = grid.Words(t.top, got)
+	}
 	if len(got) != len(guess) {
 		return
 	}
 	counts := 0
 	if grid.IsClock(got[0]) {
 		counts = 1
+	}
+	if i := slices.IndexFunc(guess, isGlobal); i > 0 && grid.IsNumber(got[0]) {
+		counts = i
+	} else if i = slices.IndexFunc(guess, isCount); i > 0 && grid.IsMoment(got[0]) {
+		counts = i
 	}
 	if strings.ContainsAny(line, grid.Walls) && !slices.ContainsFunc(got, grid.IsNumber) { // the names go on
 		for i, more := range got {
@@ -231,15 +245,24 @@ func (t *tables) proven(line string, names understood) {
 	for i, name := range guess {
 		columns[i].term = names.term(name, "")
 		columns[i].measured(name)
-		if i > 0 && firstColumns[strings.ToLower(name)] == unitStep && len(name) > 1 {
-			columns[i].unit = unitStep
+		if u, _ := unitOf(name); i > 0 && (u == unitBatch || firstColumns[strings.ToLower(name)] == unitStep && len(name) > 1) {
+			columns[i].unit = max(u, unitStep)
 		}
 	}
 	columns[counts].unit = unitStep
+	if counts < 2 || grid.IsMoment(got[0]) {
+		columns[0].kind = never
+	}
 	if strings.HasPrefix(strings.ToLower(strings.TrimLeft(guess[0], "# ")), "ep") {
 		columns[0].unit = unitEpoch
 	}
 	t.columns, t.waited, t.evals, t.guessed = columns, 0, false, true
+}
+
+// isCount reports whether a column is called as what counts is, one or many: number_of_trees.
+func isCount(name string) bool {
+	u, _ := unitOf(name)
+	return u != noUnit || strings.HasPrefix(name, "number_of_")
 }
 
 // rule takes the line between a header and its rows: names and numbers that are only a blank
@@ -344,6 +367,10 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 		return found{}, false
 	}
 	got := t.cut(line)
+	if c := t.columns; len(got) > 1 && (len(got) < len(c) || got[0] == "") && c[0].show == "" && c[0].unit == unitStep && c[1].unit != noUnit { // the sign of a comment
+		t.columns, t.top = c[1:], strings.Replace(t.top, "#", " ", 1)
+		got = t.cut(line)
+	}
 	for len(got) > len(t.columns) && remark.IsMark(got[len(got)-1]) {
 		got = got[:len(got)-1]
 	}
@@ -361,11 +388,11 @@ func (t *tables) read(s *scanner, line string) (found, bool) {
 			if !ok || next != len(strings.TrimSuffix(cell, ":")) {
 				return found{}, false
 			}
-			n.unit, n.global = c.unit, c.unit == unitStep
+			n.unit, n.global, n.inEpoch = c.unit, c.unit == unitStep, c.unit == unitBatch
 			s.found.counters = append(s.found.counters, n)
 			continue
 		}
-		if i == 0 || c.kind == never {
+		if c.kind == never {
 			continue
 		}
 		f, ok := grid.Number(cell)
@@ -388,6 +415,19 @@ func (t *tables) box(line string) (inside, ended bool) {
 		return false, len(t.rows) > 0
 	}
 	rest := line[i:]
+	if t.paired = t.paired && len(t.columns) == 0; grid.IsPairRule(rest) && len(t.columns) == 0 && t.guess == nil {
+		ended = len(t.rows) > 0
+		t.paired = true
+		return true, ended
+	}
+	if t.paired {
+		if name, n, ok := grid.Pair(rest); ok && len(name) <= longestName && len(t.rows) < mostRows {
+			t.rows = append(t.rows, row{key: strings.ReplaceAll(name, " ", "_"), value: n.Value, real: n.Real})
+			return true, false
+		}
+		t.paired = len(grid.Cells(rest)) == 2
+		return t.paired, !t.paired && len(t.rows) > 0
+	}
 	bar := strings.HasPrefix(rest, "│") || strings.HasPrefix(rest, "┃") || rest[0] == '|' && len(rest) > 1 && rest[len(rest)-1] == '|'
 	if !bar {
 		return false, len(t.rows) > 0

@@ -77,7 +77,7 @@ func (s *scanner) valueAt(i int) (v value, ok bool) {
 		if i >= len(line) || lexis.IsDigit(line[i]) || line[i] == '-' || line[i] == '.' {
 			break
 		}
-		if line[i] == '[' {
+		if line[i] == '[' || line[i] == '(' && i > 0 && line[i-1] == ':' { // lr:(2.0e-04,)
 			i++
 			v.list = true
 			continue
@@ -127,6 +127,7 @@ var ending = set(`done end ok yes no exit stop over`)
 // shortened reports whether a word before a full stop may be cut short, so that
 // the sentence goes on: "Val. Loss".
 func shortened(word string) bool {
+	word = word[strings.LastIndexByte(word, '-')+1:] // Mel-Spec. Error
 	return len(word) < 6 && !ending[strings.TrimSuffix(word, ".")] || splits[strings.TrimSuffix(word, ".")] != "" || averages[strings.TrimSuffix(word, ".")]
 }
 

@@ -19,6 +19,12 @@ func IsClock(cell string) bool {
 	return marks > 0 && strings.Trim(cell, "0123456789:.hms") == ""
 }
 
+// IsMoment reports whether a cell is a date and a time of day: 2024-01-01 12:00:05.
+func IsMoment(cell string) bool {
+	date, clock, ok := strings.Cut(cell, " ")
+	return ok && len(date) == len("2024-01-01") && strings.Count(date, "-") == 2 && lexis.Digits(date, 0) == 4 && IsClock(clock)
+}
+
 // Sides cuts "accuracy     0.8852" in two.
 func Sides(cell string) []string {
 	cut := strings.LastIndexByte(cell, ' ')

@@ -1,6 +1,9 @@
 package lexis
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // What is said of a number that counts.
 
@@ -20,12 +23,12 @@ var countNames = words("step steps timestep timesteps iter iters iteration itera
 // CountsOn reports whether a text ends in the name of a count and a sign, "Total steps: ", or is
 // such a name.
 func CountsOn(before string) bool {
-	name := strings.TrimRight(before, " \t:=")
+	name := strings.TrimRight(before, " \t:=\"'")
 	if name == "" || len(name) == len(before) || !strings.ContainsAny(before[len(name):], ":=") && strings.Contains(name, " ") {
 		return false
 	}
 	name = strings.TrimSuffix(name, " so far")
-	return countNames[strings.ToLower(name[strings.LastIndexAny(name, " _/\t|,(")+1:])]
+	return countNames[strings.ToLower(name[strings.LastIndexAny(name, " _/\t|,(\"'")+1:])]
 }
 
 // BehindNo is where a number stands that is called one: "Step #0", "Iteration No: 1".
@@ -60,12 +63,73 @@ func BehindUnit(line string, i, last int) int {
 	for end < last && IsLetter(line[end]) {
 		end++
 	}
-	if end == last || end == i || line[end] != ' ' || !IsUnit(line[i:end]) && !IsMeasure(line[i:end]) {
+	stop := end
+	if strings.HasPrefix(line[end:], ". ") { // 114.8 s. Mean Reward
+		stop++
+	}
+	if end == last || end == i || line[stop] != ' ' || !IsUnit(line[i:end]) && !IsMeasure(line[i:end]) {
 		return i
 	}
 	before := strings.TrimRight(line[:i], " /")
 	if n := len(before); n == 0 || n == i || !IsDigit(before[n-1]) {
 		return i
 	}
-	return SkipBlanks(line, end)
+	return SkipBlanks(line, stop)
+}
+
+// LargestCount is where floating-point numbers stop counting.
+const LargestCount = 1 << 53
+
+// Count is a number that counts, of how much, and where the two stand in a line.
+type Count struct {
+	N, Total    float64
+	At, TotalAt int
+	Times       float64 // by which the letter behind the number multiplies it; 0: there is none
+}
+
+// OfTotal reads "20/300", "3 of 10", or "20" alone.
+func OfTotal(line string, at int) (c Count, next int, ok bool) {
+	f, ok := Number(line, at)
+	if !ok || !(f.Value >= 0 && f.Value <= LargestCount) {
+		return Count{}, at, false
+	}
+	c.N, c.At, next = f.Value, f.Start, f.Next
+	if times, end := Thousandfold(line, next); end > next {
+		c.N, next, c.Times = math.Round(c.N*times), end, times
+	}
+	slash := SkipBlanks(line, next)
+	if strings.HasPrefix(line[slash:], "of ") {
+		slash++
+	}
+	if slash < len(line) && (line[slash] == '/' || slash > next && line[slash] == 'f') {
+		total, ok := Number(line, SkipBlanks(line, slash+1))
+		if times, end := Thousandfold(line, total.Next); ok && end > total.Next {
+			total.Value, total.Next, c.Times = math.Round(total.Value*times), end, max(c.Times, 1)
+		}
+		if ok && total.Value >= c.N && total.Value > 0 && total.Value <= LargestCount {
+			c.Total, c.TotalAt, next = total.Value, total.Start, total.Next
+		}
+	}
+	return c, next, true
+}
+
+// running are what is counted through a whole run, in the middle of the name of a count.
+var running = words("train training env environment agent learner optimizer actor")
+
+// MayRun reports whether a name in lower case is of a total of what counts, total_steps: how many
+// there will be, or, where it goes up, how many there were.
+func MayRun(name string) bool {
+	of, ok := strings.CutPrefix(name, "total_")
+	return ok && len(of) > 2 && countNames[of[strings.LastIndexByte(of, '_')+1:]]
+}
+
+// IsRunning reports whether a name in lower case is of a count of several words that goes on through
+// the whole run: total_train_updates, num_env_steps. Of two words it is as often how many there will be.
+func IsRunning(name string) bool {
+	first, rest, _ := strings.Cut(name, "_")
+	if first != "total" && first != "num" {
+		return false
+	}
+	middle, last, _ := strings.Cut(rest, "_")
+	return running[middle] && countNames[last] && len(last) > 2
 }

@@ -61,6 +61,9 @@ func headPart(line string, i int) int {
 			return end + 1
 		}
 	case isDigit(c):
+		if end := namedMonth(line, i); end > i && i == 0 {
+			return end
+		}
 		end := i
 		for end < len(line) && (isDigit(line[end]) || strings.IndexByte("-/:.,TZ", line[end]) >= 0) {
 			end++
@@ -76,11 +79,34 @@ func headPart(line string, i int) int {
 	return i
 }
 
-// headPlace reads the place in the code that loguru writes: "trainer.loop:fit:112 - ".
+// namedMonth reads "01 Jan 12:00" and "01 Jan 2024 12:00:05" at i.
+func namedMonth(line string, i int) int {
+	day := digits(line, i)
+	if day-i > 2 || len(line) < day+len(" Jan 12:00") || line[day] != ' ' || line[day+4] != ' ' || strings.Index("JanFebMarAprMayJunJulAugSepOctNovDec", line[day+1:day+4])%3 != 0 {
+		return i
+	}
+	end := day + len(" Jan ")
+	if digits(line, end) == end+4 && end+5 < len(line) && line[end+4] == ' ' {
+		end += 5
+	}
+	minute := digits(line, end)
+	if minute != end+2 || minute == len(line) || line[minute] != ':' {
+		return i
+	}
+	for end = minute; end < len(line) && (isDigit(line[end]) || line[end] == ':'); end++ {
+	}
+	return end
+}
+
+// headPlace reads the place in the code that loguru writes, "trainer.loop:fit:112 - ", and the name of
+// a logger behind the level, "package.module - Text".
 func headPlace(line string, i int) int {
 	end := i
 	for end < len(line) && (isKeyByte(line[end]) || line[end] == ':' || line[end] == '<' || line[end] == '>') {
 		end++
+	}
+	if i > 0 && strings.HasPrefix(line[end:], " - ") && strings.IndexByte(line[i:end], '.') > 0 && strings.IndexAny(line[i:end], ":/<>") < 0 && end+3 < len(line) && line[end+3] >= 'A' && line[end+3] <= 'Z' {
+		return end + len(" -")
 	}
 	number := strings.LastIndexByte(line[i:end], ':') + i + 1
 	if strings.HasPrefix(line[end:], " - ") && allDigits(line[number:end]) && strings.Count(line[i:end], ":") == 2 {

@@ -2,7 +2,11 @@
 // other, as text without control sequences.
 package screen
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+)
 
 // MaxLine bounds what is kept of one frame; no metric stands further right.
 const MaxLine = 64 << 10
@@ -13,7 +17,7 @@ const MaxLine = 64 << 10
 // holds at most MaxLine bytes, however long a line is.
 type Frames struct {
 	line []byte
-	back int // columns that the cursor was moved back
+	back int // columns that the cursor was moved back; of all of them, as many as there are bytes
 }
 
 // Add takes bytes without a newline and yields the frames that they overwrite.
@@ -45,12 +49,38 @@ func (f *Frames) write(part []byte, yield func(frame []byte)) {
 		return
 	}
 	if f.back > 0 {
-		if f.back == len(f.line) {
-			yield(f.line)
+		at := columnsBefore(f.line, f.back)
+		if at > 0 {
+			f.over(at, part)
+			return
 		}
-		f.line, f.back = f.line[:len(f.line)-f.back], 0
+		yield(f.line)
+		f.line, f.back = f.line[:0], 0
 	}
 	f.line = append(f.line, part[:min(len(part), MaxLine-len(f.line))]...)
+}
+
+// over writes over what stands in the line from at on; what reaches further stays, as on a
+// terminal.
+func (f *Frames) over(at int, part []byte) {
+	end := at
+	for n := utf8.RuneCount(part); n > 0 && end < len(f.line); n-- {
+		_, size := utf8.DecodeRune(f.line[end:])
+		end += size
+	}
+	f.back = utf8.RuneCount(f.line[end:])
+	f.line = slices.Replace(f.line, at, end, part[:min(len(part), MaxLine-at)]...)
+	f.line = f.line[:min(len(f.line), MaxLine)]
+}
+
+// columnsBefore is where the cursor stands in a line from whose end it went back so many columns.
+func columnsBefore(line []byte, back int) int {
+	at := len(line)
+	for ; back > 0 && at > 0; back-- {
+		_, size := utf8.DecodeLastRune(line[:at])
+		at -= size
+	}
+	return at
 }
 
 // IsWhole reports whether bytes between two newlines are a frame by

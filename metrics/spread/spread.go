@@ -1,4 +1,6 @@
-package metrics
+// Package spread puts a dictionary that is printed over several lines, one member in
+// each, back into one line.
+package spread
 
 import (
 	"strings"
@@ -12,25 +14,38 @@ const (
 	mostOpenBytes = 32 << 10
 )
 
-// openDict puts a dictionary that is printed over several lines, one member in
-// each, back into one line.
-type openDict struct {
+// Dict is the dictionary whose lines have come so far.
+type Dict struct {
 	lines []string
 	bytes int
 	depth int
 }
 
-func (o *openDict) begun() bool { return len(o.lines) > 0 }
+// Begun reports whether a line of one has come, and not its last.
+func (o *Dict) Begun() bool { return len(o.lines) > 0 }
 
-// add takes a line that begins or continues a dictionary. When it ends there, it
+// Opens reports whether a line begins a dictionary that goes on: "{" alone at its end, or a first
+// member, as pprint prints it: "{'loss': 0.5,".
+func Opens(line string) bool {
+	switch line[len(line)-1] {
+	case '{':
+		return true
+	case ',':
+		open := strings.IndexByte(line, '{')
+		return open >= 0 && open+2 < len(line) && (line[open+1] == '\'' || line[open+1] == '"') && braces(line[open:]) > 0
+	}
+	return false
+}
+
+// Add takes a line that begins or continues a dictionary. When it ends there, it
 // returns the one line that it was; when it turns out to be none, the lines.
-func (o *openDict) add(line string) (lines []string, ended bool) {
+func (o *Dict) Add(line string) (lines []string, ended bool) {
 	body := strings.TrimSpace(line)
-	if o.begun() && !isMember(body) || len(o.lines) >= mostOpenLines || o.bytes > mostOpenBytes {
-		return append(o.drop(), strings.Clone(line)), true
+	if o.Begun() && !isMember(body) || len(o.lines) >= mostOpenLines || o.bytes > mostOpenBytes {
+		return append(o.Drop(), strings.Clone(line)), true
 	}
 	o.depth += braces(body)
-	if o.begun() {
+	if o.Begun() {
 		line = body
 	}
 	o.lines = append(o.lines, strings.Clone(line))
@@ -38,13 +53,13 @@ func (o *openDict) add(line string) (lines []string, ended bool) {
 	if o.depth > 0 {
 		return nil, false
 	}
-	return []string{strings.Join(o.drop(), " ")}, true
+	return []string{strings.Join(o.Drop(), " ")}, true
 }
 
-// drop forgets what is open, and returns its lines.
-func (o *openDict) drop() []string {
+// Drop forgets what is open, and returns its lines.
+func (o *Dict) Drop() []string {
 	lines := o.lines
-	*o = openDict{}
+	*o = Dict{}
 	return lines
 }
 

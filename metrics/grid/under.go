@@ -1,0 +1,93 @@
+package grid
+
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
+
+// Under cuts a row that has fewer cells than the header above it by where its numbers stand: each
+// below the name that it overlaps, and "" below the others. It is nil where that tells nothing: a
+// cell is below no name or below two, or is neither number nor clock.
+func Under(header, row string) []string {
+	names, cells := spans(header), spans(row)
+	if len(cells) < 2 || len(cells) >= len(names) {
+		return nil
+	}
+	out := make([]string, len(names))
+	next := 0
+	for _, c := range cells {
+		text := row[c[0]:c[1]]
+		if !IsNumber(text) && !IsClock(text) {
+			return nil
+		}
+		for next < len(names) && names[next][1] <= c[0] {
+			next++
+		}
+		if next == len(names) || names[next][0] >= c[1] || next+1 < len(names) && names[next+1][0] < c[1] {
+			return nil
+		}
+		out[next] = text
+		next++
+	}
+	return out
+}
+
+// spans are where the cells of a line begin and end that wide gaps tell apart; nil where bytes are
+// no columns.
+func spans(line string) (found [][2]int) {
+	start := -1
+	for i := 0; i <= len(line); i++ {
+		if i < len(line) && (line[i] >= 0x80 || line[i] == '\t' || line[i] == '|') {
+			return nil
+		}
+		gap := i == len(line) || line[i] == ' ' && (i+1 == len(line) || line[i+1] == ' ')
+		switch {
+		case gap && start >= 0:
+			found = append(found, [2]int{start, i})
+			start = -1
+		case !gap && start < 0 && line[i] != ' ':
+			start = i
+		}
+	}
+	return found
+}
+
+// Words are the names of a header of which some are only a blank apart, when they are as many as
+// the cells of the row below it and those are numbers; nil otherwise.
+func Words(header string, row []string) []string {
+	words := strings.Fields(header)
+	if len(words) != len(row) || strings.ContainsAny(header, Walls) {
+		return nil
+	}
+	for _, cell := range row {
+		if !IsNumber(cell) {
+			return nil
+		}
+	}
+	return words
+}
+
+// shortestRule are the dashes of one column of a rule.
+const shortestRule = 3
+
+// IsPairRule reports whether a line rules two columns, as above and below names and numbers that
+// are printed without walls: "-------------  -------".
+func IsPairRule(line string) bool {
+	if len(line) < 2*shortestRule || line[0] != '-' || line[len(line)-1] != '-' {
+		return false
+	}
+	left := strings.TrimLeft(line, "-")
+	right := strings.TrimLeft(left, " ")
+	return len(line)-len(left) >= shortestRule && len(left)-len(right) >= 2 && len(right) >= shortestRule && strings.Trim(right, "-") == ""
+}
+
+// Pair cuts a row below such a rule in a name and a number; false for any other line.
+func Pair(row string) (name string, number lexis.Figure, ok bool) {
+	got := Cells(row)
+	if len(got) != 2 {
+		return "", number, false
+	}
+	number, _ = lexis.Number(got[1], 0)
+	return got[0], number, IsRow(got)
+}

@@ -1,0 +1,29 @@
+package remark
+
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
+
+// fewestPairs tell that a line has nothing but pairs.
+const fewestPairs = 2
+
+// IsPairs reports whether a line is nothing but names with a sign and a number, with blanks, commas
+// or walls between them: "recall@10 : 0.21    mrr@10 : 0.34".
+func IsPairs(line string) bool {
+	n := 0
+	for i := lexis.SkipBlanks(line, 0); i < len(line); n++ {
+		start, end := lexis.NextKey(line, i)
+		if end < 0 || start != i {
+			return false
+		}
+		sep, at := lexis.Separator(line, end)
+		f, ok := lexis.Number(line, at)
+		if sep != ':' && sep != '=' || !ok || !lexis.StandsAlone(line, f.Next) {
+			return false
+		}
+		i = len(line) - len(strings.TrimLeft(line[f.Next:], " \t,;|%"))
+	}
+	return n >= fewestPairs
+}
