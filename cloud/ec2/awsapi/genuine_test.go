@@ -3,6 +3,7 @@ package awsapi
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +32,9 @@ func TestAPageInTheAnswersPlaceListsNothing(t *testing.T) {
 		"white space":                 {"text/xml", " \r\n"},
 		"XML of something else":       {"text/xml", `<?xml version="1.0"?><status/>`},
 		"something that is not whole": {"text/xml", `<?xml version="1.0"?><`},
+		"JSON of something else":      {"application/json", `{"error":"please log in","items":[]}`},
+		"another's refusal in XML":    {"text/xml", "<Response><Errors/></Response>"},
+		"another's error in XML":      {"text/xml", "<ErrorResponse><Error/></ErrorResponse>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			isolate(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -52,6 +56,10 @@ func TestAPageInTheAnswersPlaceListsNothing(t *testing.T) {
 				},
 				"ListTrainingJobs": func() error {
 					_, err := sagemaker.NewFromConfig(api.Config("")).ListTrainingJobs(t.Context(), nil)
+					return err
+				},
+				"StopInstances": func() error {
+					_, err := api.EC2("us-east-1").StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{"i-1"}})
 					return err
 				},
 			} {
@@ -93,6 +101,10 @@ func TestAnswersOfTheServicesAreTaken(t *testing.T) {
 			return err
 		}},
 		{"application/x-amz-json-1.1", "{}", func() error {
+			_, err := sagemaker.NewFromConfig(api.Config("")).ListTrainingJobs(t.Context(), nil)
+			return err
+		}},
+		{"application/x-amz-json-1.1", `{"TrainingJobSummaries":[]}`, func() error {
 			_, err := sagemaker.NewFromConfig(api.Config("")).ListTrainingJobs(t.Context(), nil)
 			return err
 		}},
@@ -207,5 +219,33 @@ func TestWhatAWSFailedAtIsLookedForWhereItMayHaveMadeSomething(t *testing.T) {
 		if p == nil || p.Kind != Unknown || strings.Contains(p.Next, "aws ec2 describe-instances") != c.looks {
 			t.Errorf("%s: %+v", name, p)
 		}
+	}
+}
+
+// The last of several tries is cut off when the time is over: what came of it nobody
+// knows, whatever the tries before it were told.
+func TestATryThatIsCutOffIsDoubtWhateverCameBefore(t *testing.T) {
+	var asked atomic.Int32
+	second := make(chan struct{})
+	isolate(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 1 {
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(second)
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprint(w, `{"__type":"ThrottlingException","message":"slow down"}`)
+	}))
+	within, over := context.WithTimeout(t.Context(), 5*time.Second)
+	defer over()
+	_, err := sagemaker.NewFromConfig(load(t).Config("")).StopTrainingJob(within, &sagemaker.StopTrainingJobInput{TrainingJobName: aws.String("x")})
+	select {
+	case <-second:
+	default:
+		t.Fatalf("there was no second try: %v", err)
+	}
+	if p := Explain(err, Call{Action: "StopTrainingJob"}); p == nil || p.Kind != Unknown {
+		t.Errorf("%+v", p)
 	}
 }
