@@ -81,6 +81,11 @@ func (u *up) try(ctx context.Context, o cloud.Offer, spot bool, nodes []int) (*a
 	if err == nil {
 		l, s, err = u.prepare(ctx, o, spot)
 	}
+	if err == nil && head != nil {
+		if no := u.p.canSix(ctx, s.network, *head); no != nil { // the others would be paid already
+			err = elsewhere{fmt.Errorf("the head: %w", no)}
+		}
+	}
 	if not := (elsewhere{}); errors.As(err, &not) {
 		u.say(-1, o.Region+": "+not.Error())
 		return &awsapi.Problem{Kind: awsapi.NotOffered, Cause: not.Error(), Err: err}, nil
