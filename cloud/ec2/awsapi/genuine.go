@@ -93,13 +93,14 @@ const headBytes = 4 << 10
 // answer in JSON who asks in it; of such an answer key is the first key. asked is the
 // type of the question.
 func strange(service, action, asked string, reply *smithyhttp.Response) (form, key string) {
-	ending, byJSON := "Response", strings.Contains(asked, "json")
+	ending, byJSON, changes := "Response", strings.Contains(asked, "json"), Call{Action: action}.changes()
 	if service == "S3" {
-		if ending = "Result"; !strings.HasPrefix(action, "List") {
-			return "", "" // the bytes of an object, which may be anything, or none
-		}
+		ending = "Result"
 	}
-	if strings.Contains(asked, "cbor") {
+	switch {
+	case service == "S3" && !changes && !strings.HasPrefix(action, "List"):
+		return "", "" // the bytes of an object, which may be anything, or none
+	case strings.Contains(asked, "cbor"):
 		return "", ""
 	}
 	body := bufio.NewReaderSize(reply.Body, headBytes)
@@ -115,8 +116,10 @@ func strange(service, action, asked string, reply *smithyhttp.Response) (form, k
 	switch { // whatever its header calls it: some stand-ins for AWS have but one type
 	case byJSON && bytes.HasPrefix(head, []byte("{")):
 		return "", firstKey(head)
-	case byJSON && len(head) == 0 && (Call{Action: action}).changes():
+	case len(head) == 0 && changes && (byJSON || service == "S3"):
 		return "", ""
+	case service == "S3" && changes && firstElement(head) == "Error":
+		return "", "" // a copy that failed on its way: the SDK knows that
 	case !byJSON && answers(firstElement(head), ending):
 		return "", ""
 	case strings.HasPrefix(reply.Header.Get("Content-Type"), "text/html"):

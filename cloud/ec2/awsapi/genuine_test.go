@@ -17,6 +17,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sagemaker"
 )
 
@@ -72,6 +73,25 @@ func TestAPageInTheAnswersPlaceListsNothing(t *testing.T) {
 	}
 }
 
+// What was never stored is not said to be.
+func TestAPageDoesNotStoreAnObject(t *testing.T) {
+	for _, page := range []string{"<html><body>Please log in</body></html>", `{"error":"please log in"}`, "OK"} {
+		isolate(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = fmt.Fprint(w, page)
+		}))
+		objects := s3.NewFromConfig(load(t).Config(""), func(o *s3.Options) { o.UsePathStyle = true })
+		_, err := objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k"), Body: strings.NewReader("x")})
+		if p := Explain(err, Call{Action: "PutObject"}); p == nil || p.Kind != Unknown || !strings.Contains(p.Cause, "something that is not AWS") {
+			t.Errorf("%s: %+v", page, p)
+		}
+		_, err = objects.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{Bucket: aws.String("b"), Delete: &s3types.Delete{Objects: []s3types.ObjectIdentifier{{Key: aws.String("k")}}}})
+		if p := Explain(err, Call{Action: "DeleteObjects"}); p == nil || p.Kind != Unknown {
+			t.Errorf("%s: %+v", page, p)
+		}
+	}
+}
+
 // What answers look like that are the service's: as far as this is concerned.
 func TestAnswersOfTheServicesAreTaken(t *testing.T) {
 	body, form := "", "text/xml"
@@ -94,6 +114,14 @@ func TestAnswersOfTheServicesAreTaken(t *testing.T) {
 			func() error { _, err := api.EC2("us-east-1").DescribeInstances(t.Context(), nil); return err }},
 		{"application/xml", "<ListBucketResult><Name>b</Name></ListBucketResult>", func() error {
 			_, err := objects.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("b")})
+			return err
+		}},
+		{"application/xml", "", func() error {
+			_, err := objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+			return err
+		}},
+		{"application/xml", "\n<?xml version=\"1.0\"?><CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>", func() error {
+			_, err := objects.CompleteMultipartUpload(t.Context(), &s3.CompleteMultipartUploadInput{Bucket: aws.String("b"), Key: aws.String("k"), UploadId: aws.String("u")})
 			return err
 		}},
 		{"text/html", "<html>an object of somebody's</html>", func() error {
