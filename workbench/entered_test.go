@@ -8,7 +8,9 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
+	"github.com/dlwb/dlwb/remote"
 	"github.com/dlwb/dlwb/store"
+	"github.com/dlwb/dlwb/workbench/sweep"
 )
 
 // roomy is a provider of jobs whose replicas can be entered.
@@ -54,5 +56,23 @@ func TestOneJobIsNotAskedOnTheMachineOfAnother(t *testing.T) {
 		if _, can := all[0].(job.Execer); can != (data.Ref == "job of "+run) {
 			t.Errorf("run %s: commands run there: %v, and the cluster's machines are those of the %s", run, can, data.Ref)
 		}
+	}
+}
+
+// A trial that is a job has all of the machine on whose disk jobs lie, whichever place
+// among the trials it has.
+func TestATrialThatIsAJobIsReachedWhateverItsPlace(t *testing.T) {
+	w := newBench(t, t.TempDir())
+	s := begin(t, w, "c", "trial")
+	if err := w.putRun(store.Run{ID: "trial", Cluster: "c", Life: s.life, StartedAt: now()}, runData{Trial: &sweep.Label{Slot: sweep.Slot{Nodes: []int{2}}}}); err != nil {
+		t.Fatal(err)
+	}
+	l := &link{w: w, cluster: cloud.Cluster{Provider: "local", Nodes: []cloud.Node{{Name: "login"}}}, nodes: []*remote.Node{nil}}
+	if of := l.ofRun("trial"); len(of.nodes) != 0 {
+		t.Errorf("a cluster of nodes has %d for it", len(of.nodes))
+	}
+	w.jobs["local"] = roomy{}
+	if of := l.ofRun("trial"); len(of.nodes) != 1 || len(of.cluster.Nodes) != 1 {
+		t.Errorf("it is reached on %d machines", len(of.nodes))
 	}
 }
