@@ -195,26 +195,39 @@ func TestAHeadOfIPv6AloneKeepsItsPlaceWhenSpotMachinesAreTaken(t *testing.T) {
 	}
 }
 
-// budgets are what the machines of all launches that AWS took are told of their budget.
-func (r *rig) budgets() (all []time.Duration) {
+// told are a limit of the lease of the machines of all launches that AWS took.
+func (r *rig) told(limit string) (all []time.Duration) {
 	r.Helper()
 	for _, c := range r.calls("RunInstances") {
-		text, err := base64.StdEncoding.DecodeString(c.Params.Get("UserData"))
-		_, rest, has := strings.Cut(string(text), "budget='")
-		if !has {
-			_, rest, has = strings.Cut(string(text), "budget=")
-		}
-		rest, _, _ = strings.Cut(strings.TrimRight(rest, "'"), "\n")
-		n, numErr := strconv.Atoi(strings.Trim(rest, "'"))
 		if c.Outcome != "ok" {
 			continue
 		}
+		text, err := base64.StdEncoding.DecodeString(c.Params.Get("UserData"))
+		_, rest, has := strings.Cut(string(text), "\n "+limit+"='")
+		if !has {
+			_, rest, has = strings.Cut(string(text), "\n"+limit+"=")
+		}
+		rest, _, _ = strings.Cut(rest, "\n")
+		n, numErr := strconv.Atoi(strings.Trim(rest, "'"))
 		if err != nil || !has || numErr != nil {
-			r.Fatalf("no budget: %v %v", err, numErr)
+			r.Fatalf("no %s: %v %v", limit, err, numErr)
 		}
 		all = append(all, time.Duration(n)*time.Second)
 	}
 	return all
+}
+
+// The head answers long before large machines have tested their memory, and nobody makes
+// use of it before they answer, too.
+func TestTheHeadWaitsForAsLongAsTheOthersBoot(t *testing.T) {
+	r := ledRig(t, fakeaws.Options{})
+	r.spec.Instance = "p5.48xlarge"
+	r.aws.SetQuota("us-east-1", "L-417A185B", 10000)
+	r.up()
+	if b := r.told("bootstrap"); len(b) != 2 || b[0] != time.Hour || b[1] != b[0] {
+		t.Errorf("the machines wait for %v to be made use of", b)
+	}
+	r.down()
 }
 
 // Machines in place of others have what is left of the budget at what they cost
@@ -230,7 +243,7 @@ func TestTheBudgetOfMachinesInPlaceOfOthersIsOfAllThatIsPaidThen(t *testing.T) {
 			c, err := r.provider().Up(t.Context(), r.life, r.spec, r.say)
 			return err == nil && c.Nodes[1].ID != before.Nodes[1].ID
 		})
-		b := r.budgets()
+		b := r.told("budget")
 		if len(b) != 2 || b[1] > b[0]*3/4 {
 			t.Errorf("the budget lasts %v for machines on demand, and lasted %v for spot machines", b[1], b[0])
 		}
@@ -246,7 +259,7 @@ func TestTheBudgetOfMachinesInPlaceOfOthersIsOfAllThatIsPaidThen(t *testing.T) {
 			c, err := r.provider().Up(t.Context(), r.life, r.spec, r.say)
 			return err == nil && c.Nodes[0].ID != before.Nodes[0].ID && c.Nodes[2].ID != before.Nodes[2].ID
 		})
-		b := r.budgets()
+		b := r.told("budget")
 		for _, other := range b[1:] {
 			if other > b[0] {
 				t.Errorf("the budget lasts for %v", b)
