@@ -116,8 +116,8 @@ func strange(service, action, asked string, reply *smithyhttp.Response) (form, k
 	switch { // whatever its header calls it: some stand-ins for AWS have but one type
 	case byJSON && bytes.HasPrefix(head, []byte("{")):
 		return "", firstKey(head)
-	case len(head) == 0 && changes && (byJSON || service == "S3"):
-		return "", ""
+	case len(head) == 0 && changes:
+		return "", "" // what a change has made is looked for
 	case service == "S3" && changes && firstElement(head) == "Error":
 		return "", "" // a copy that failed on its way: the SDK knows that
 	case !byJSON && answers(firstElement(head), ending):
