@@ -43,12 +43,17 @@ func Warning(what, text, next string) Finding {
 // Passed is a finding of something that is as it has to be.
 func Passed(what, text string) Finding { return Finding{OK: true, What: what, Text: text} }
 
-// FromError is a finding of what stands in the way. next says what to do, unless the
-// error has advice of its own.
+// FromError is a finding of what stands in the way, or of what could not be looked at,
+// where the error says that it is Doubtful. next says what to do, unless the error has
+// advice of its own.
 func FromError(what string, err error, next string) Finding {
 	var advised interface{ Advice() string }
 	if errors.As(err, &advised) && advised.Advice() != "" {
 		next = advised.Advice()
+	}
+	var doubt interface{ Doubtful() bool }
+	if errors.As(err, &doubt) && doubt.Doubtful() {
+		return Unchecked(what, "not checked: "+err.Error(), next)
 	}
 	return Finding{What: what, Text: err.Error(), Next: next}
 }

@@ -337,7 +337,7 @@ func (on *jobCarrier) replicas(run string) ([]job.Replica, error) {
 		}
 		data.Ref = found.Ref
 	}
-	return on.entered(on.Open(on.life, data.Ref)), nil
+	return on.entered(data.Ref, on.Open(on.life, data.Ref)), nil
 }
 
 func (on *jobCarrier) gone(context.Context) []bool { return make([]bool, len(on.made.Nodes)) }

@@ -161,14 +161,15 @@ func (w *Workbench) runInside(c store.Cluster) (runData, error) {
 	return data, err
 }
 
-// entered are the replicas of a job with what can be done on their machines.
-func (on *jobCarrier) entered(replicas []job.Replica) []job.Replica {
+// entered are the replicas of a job with what can be done on their machines: as long as
+// those are the cluster's, which are its newest job's.
+func (on *jobCarrier) entered(ref string, replicas []job.Replica) []job.Replica {
 	_, lands := on.landing()
 	if _, can := atnode.Entrance(replicas); !lands && !can {
 		return replicas
 	}
 	l, err := on.w.open(on.c)
-	if err != nil {
+	if err != nil || l.job != ref {
 		return replicas
 	}
 	return atnode.Entered(replicas, l.nodes)

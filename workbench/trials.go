@@ -301,8 +301,11 @@ func (l *link) part(nodes []int) *link {
 	return p
 }
 
-// ofRun is the link to the nodes that a run has.
+// ofRun is the link to the nodes that a run has. Those of jobs share out no nodes.
 func (l *link) ofRun(run string) *link {
+	if _, is := l.w.jobs[l.cluster.Provider]; is {
+		return l
+	}
 	if _, data, err := l.w.runRecord(run); err == nil && data.Trial != nil {
 		return l.part(data.Trial.Slot.Nodes)
 	}

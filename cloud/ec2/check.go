@@ -121,8 +121,7 @@ func failed(what string, err error, next string) cloud.Finding {
 		}
 		return missing(what, err.Error(), next)
 	}
-	switch p.Kind {
-	case awsapi.Unknown, awsapi.Throttled, awsapi.Unreachable:
+	if p.Doubtful() {
 		return cloud.Unchecked(what, "not checked: "+p.Cause, p.Next)
 	}
 	return missing(what, p.Cause, cmp.Or(p.Next, next))

@@ -18,8 +18,9 @@ import (
 // door is that of a network: what the user has set, or what the way there needs.
 func (p *Provider) door(ctx context.Context, spec cloud.Spec, n network) (d door.Door, err error) {
 	if given, err := door.Given(own(spec).SSHFrom); len(given) > 0 || err != nil {
-		if d.Nets = given; err == nil && n.Six && n.Way.kind == wayPublic && len(door.BySix(given, true)) == 0 {
-			err = fmt.Errorf("the machines have to be reached by IPv6, and %s has no IPv6 address: name the one that this machine goes out by", door.Names(given))
+		if d.Nets = given; err == nil && n.Way.kind == wayPublic && len(door.BySix(given, n.Six)) == 0 {
+			family := map[bool]string{true: "IPv6", false: "IPv4"}[n.Six]
+			err = fmt.Errorf("the machines have to be reached by %s, and %s has no %[1]s address: name the one that this machine goes out by in machines.ssh_from or %[3]s", family, door.Names(given), door.SourceEnv)
 		}
 		return d, err
 	}

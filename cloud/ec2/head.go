@@ -108,22 +108,35 @@ func (u *up) fill(ctx context.Context, c crew, missing []int) (crew, error) {
 // launchHead makes the head where the others are.
 func (u *up) launchHead(ctx context.Context, c crew) error {
 	l := c.worker().launch
-	o, err := u.lookup(ctx, l.Region, own(u.spec).Head)
+	h, err := u.leader(ctx, c, l)
 	if err != nil {
 		return err
 	}
-	h := l.lead(o)
 	h.Tags = u.tags
-	terms, err := u.terms(l, &h, c.began())
+	terms, err := u.terms(l, h, c.began())
 	if err != nil {
 		return err
 	}
 	u.say(-1, "launching "+h.what()+" in "+h.Zone)
-	refused, err := u.start(ctx, h, terms)
+	refused, err := u.start(ctx, *h, terms)
 	if err == nil && refused != nil {
 		err = fmt.Errorf("the head can't be had in %s, where the other machines are: %w; name another type in machines.head_instance and bring the cluster up again, or take it down", h.Zone, refused)
 	}
 	return err
+}
+
+// leader is the launch of the head beside machines of a launch: the one that lives, else
+// as it will be made; nil: there is none.
+func (u *up) leader(ctx context.Context, c crew, l launch) (*launch, error) {
+	if m := c[0]; m != nil && m.launch.Head {
+		return &m.launch, nil
+	}
+	if !headed(u.spec) {
+		return nil, nil
+	}
+	o, err := u.lookup(ctx, l.Region, own(u.spec).Head)
+	h := l.lead(o)
+	return &h, err
 }
 
 // worker is a machine that is not the head; nil when there is none.

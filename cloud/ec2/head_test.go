@@ -1,6 +1,8 @@
 package ec2
 
 import (
+	"encoding/base64"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -154,4 +156,115 @@ func TestTheBudgetCountsTheHead(t *testing.T) {
 	if _, err := u.terms(l, &h, time.Time{}); err == nil || !strings.Contains(err.Error(), "the price of m5.xlarge") {
 		t.Error(err)
 	}
+}
+
+// A head that AWS does not start in the others' network is found before those are paid.
+func TestAHeadThatCantHaveIPv6AloneIsFoundBeforeTheOthersArePaid(t *testing.T) {
+	r := sixRig(t, options.Machines{Subnet: "in", Head: "m4.xlarge"})
+	_, err := r.provider().Up(t.Context(), r.life, r.spec, r.say)
+	if err == nil || !strings.Contains(err.Error(), "m4.xlarge is none") || !strings.Contains(err.Error(), "the head") || r.aws.Launched() > 0 {
+		t.Errorf("%d machines were made: %v", r.aws.Launched(), err)
+	}
+	r.down()
+}
+
+// A head with IPv6 alone leads spot machines, also a single one; what is taken back comes
+// again beside it.
+func TestAHeadOfIPv6AloneKeepsItsPlaceWhenSpotMachinesAreTaken(t *testing.T) {
+	for _, count := range []int{1, 2} {
+		t.Run(strconv.Itoa(count), func(t *testing.T) {
+			r := sixRig(t, options.Machines{Subnet: "in", Head: "m5.xlarge"})
+			r.spec.Spot, r.spec.Count = true, count
+			before := r.up()
+			if len(before.Nodes) != count+1 || !before.Nodes[0].Head || !strings.HasPrefix(before.Nodes[0].Addr, "[2600:1f18:") {
+				t.Fatalf("%+v", before.Nodes)
+			}
+			head := r.calls("RunInstances")[1].Params
+			if head.Get("MetadataOptions.HttpProtocolIpv6") != "enabled" || head.Get("NetworkInterface.1.Ipv6AddressCount") != "1" || head.Get("InstanceMarketOptions.MarketType") != "" {
+				t.Errorf("the head was asked for as %v", head)
+			}
+			for _, n := range before.Nodes[1:] {
+				r.aws.Reclaim(n.ID, 0)
+			}
+			within(t, "other machines come", func() bool {
+				c, err := r.provider().Up(t.Context(), r.life, r.spec, r.say)
+				return err == nil && c.Nodes[0].ID == before.Nodes[0].ID && c.Nodes[1].ID != before.Nodes[1].ID && c.Nodes[count].ID != before.Nodes[count].ID && c.Nodes[1].Addr != ""
+			})
+			r.down()
+		})
+	}
+}
+
+// told are a limit of the lease of the machines of all launches that AWS took.
+func (r *rig) told(limit string) (all []time.Duration) {
+	r.Helper()
+	for _, c := range r.calls("RunInstances") {
+		if c.Outcome != "ok" {
+			continue
+		}
+		text, err := base64.StdEncoding.DecodeString(c.Params.Get("UserData"))
+		_, rest, has := strings.Cut(string(text), "\n "+limit+"='")
+		if !has {
+			_, rest, has = strings.Cut(string(text), "\n"+limit+"=")
+		}
+		rest, _, _ = strings.Cut(rest, "\n")
+		n, numErr := strconv.Atoi(strings.Trim(rest, "'"))
+		if err != nil || !has || numErr != nil {
+			r.Fatalf("no %s: %v %v", limit, err, numErr)
+		}
+		all = append(all, time.Duration(n)*time.Second)
+	}
+	return all
+}
+
+// The head answers long before large machines have tested their memory, and nobody makes
+// use of it before they answer, too.
+func TestTheHeadWaitsForAsLongAsTheOthersBoot(t *testing.T) {
+	r := ledRig(t, fakeaws.Options{})
+	r.spec.Instance = "p5.48xlarge"
+	r.aws.SetQuota("us-east-1", "L-417A185B", 10000)
+	r.up()
+	if b := r.told("bootstrap"); len(b) != 2 || b[0] != time.Hour || b[1] != b[0] {
+		t.Errorf("the machines wait for %v to be made use of", b)
+	}
+	r.down()
+}
+
+// Machines in place of others have what is left of the budget at what they cost
+// themselves, and what is made beside them costs, too.
+func TestTheBudgetOfMachinesInPlaceOfOthersIsOfAllThatIsPaidThen(t *testing.T) {
+	t.Run("on demand in place of spot", func(t *testing.T) {
+		r := newRig(t, fakeaws.Options{})
+		r.spec.Own, r.spec.Spot, r.spec.Budget = &options.Machines{SpotFallback: true}, true, 20
+		before := r.up()
+		r.aws.SetSpotCapacity("us-east-1", "", "g5.xlarge", 0)
+		r.aws.Reclaim(before.Nodes[1].ID, 0)
+		within(t, "another machine comes", func() bool {
+			c, err := r.provider().Up(t.Context(), r.life, r.spec, r.say)
+			return err == nil && c.Nodes[1].ID != before.Nodes[1].ID
+		})
+		b := r.told("budget")
+		if len(b) != 2 || b[1] > b[0]*3/4 {
+			t.Errorf("the budget lasts %v for machines on demand, and lasted %v for spot machines", b[1], b[0])
+		}
+		r.down()
+	})
+	t.Run("the head is lost, too", func(t *testing.T) {
+		r := ledRig(t, fakeaws.Options{})
+		r.spec.Instance, r.spec.Budget = "m5.xlarge", 20
+		before := r.up()
+		r.aws.Crash(before.Nodes[0].ID)
+		r.aws.Crash(before.Nodes[2].ID)
+		within(t, "other machines come", func() bool {
+			c, err := r.provider().Up(t.Context(), r.life, r.spec, r.say)
+			return err == nil && c.Nodes[0].ID != before.Nodes[0].ID && c.Nodes[2].ID != before.Nodes[2].ID
+		})
+		b := r.told("budget")
+		for _, other := range b[1:] {
+			if other > b[0] {
+				t.Errorf("the budget lasts for %v", b)
+			}
+		}
+		r.down()
+	})
 }

@@ -116,12 +116,13 @@ func TestWhatIPv6LacksIsFoundBeforeAnythingIsPaid(t *testing.T) {
 		what     string
 		words    []string
 	}{
-		"no way in":              {own: options.Machines{Subnet: "out"}, what: "network", words: []string{"no route ::/0 to an internet gateway", "machines.jump"}},
-		"no public way in":       {own: options.Machines{Subnet: "out", Reach: "public"}, what: "network", words: []string{"::/0"}},
-		"an endpoint of IPv4":    {own: options.Machines{Subnet: "deep4", Reach: "instance-connect"}, what: "network", words: []string{"no EC2 Instance Connect endpoint that can be used"}},
-		"an old machine":         {own: options.Machines{Subnet: "in"}, instance: "m4.xlarge", what: "network", words: []string{"m4.xlarge is none", "Nitro"}},
-		"a caller without IPv6":  {own: options.Machines{Subnet: "in", SSHFrom: []string{"203.0.113.7"}}, what: "address", words: []string{"203.0.113.7/32 has no IPv6 address", "machines.jump"}},
-		"what Systems Manager's": {own: options.Machines{Subnet: "out", Reach: "ssm"}, what: "network", words: []string{"session-manager-plugin"}},
+		"no way in":                {own: options.Machines{Subnet: "out"}, what: "network", words: []string{"no route ::/0 to an internet gateway", "machines.jump"}},
+		"no public way in":         {own: options.Machines{Subnet: "out", Reach: "public"}, what: "network", words: []string{"::/0"}},
+		"an endpoint of IPv4":      {own: options.Machines{Subnet: "deep4", Reach: "instance-connect"}, what: "network", words: []string{"no EC2 Instance Connect endpoint that can be used"}},
+		"an old machine":           {own: options.Machines{Subnet: "in"}, instance: "m4.xlarge", what: "network", words: []string{"m4.xlarge is none", "Nitro"}},
+		"a caller without IPv6":    {own: options.Machines{Subnet: "in", SSHFrom: []string{"203.0.113.7"}}, what: "address", words: []string{"203.0.113.7/32 has no IPv6 address", "machines.jump"}},
+		"a caller with IPv6 alone": {own: options.Machines{Subnet: "plain", SSHFrom: []string{"2001:db8::7"}}, what: "address", words: []string{"2001:db8::7/128 has no IPv4 address", "machines.ssh_from"}},
+		"what Systems Manager's":   {own: options.Machines{Subnet: "out", Reach: "ssm"}, what: "network", words: []string{"session-manager-plugin"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := sixRig(t, c.own)

@@ -207,20 +207,23 @@ func (u *up) replace(ctx context.Context, c crew, missing []int) error {
 		return err
 	}
 	u.say(-1, fmt.Sprintf("launching %d × %s in %s in place of what was lost", len(missing), l.Instance, l.Zone))
-	var head *launch
-	if m := c[0]; m != nil && m.launch.Head {
-		head = &m.launch
-	}
-	terms, err := u.terms(l, head, c.began())
+	head, err := u.leader(ctx, c, l)
 	if err != nil {
 		return err
 	}
 	l.Nodes, l.Tags = missing, u.tags
-	refused, err := u.start(ctx, l, terms)
+	start := func() (*awsapi.Problem, error) {
+		terms, err := u.terms(l, head, c.began())
+		if err != nil {
+			return nil, err
+		}
+		return u.start(ctx, l, terms)
+	}
+	refused, err := start()
 	if err == nil && refused != nil && refused.Kind == awsapi.NoCapacity && l.Spot && own(u.spec).SpotFallback {
 		u.say(-1, refused.Cause+"; trying on demand")
 		if l, err = u.onDemand(ctx, l); err == nil {
-			refused, err = u.start(ctx, l, terms)
+			refused, err = start()
 		}
 	}
 	if err == nil && refused != nil {

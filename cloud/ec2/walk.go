@@ -81,6 +81,11 @@ func (u *up) try(ctx context.Context, o cloud.Offer, spot bool, nodes []int) (*a
 	if err == nil {
 		l, s, err = u.prepare(ctx, o, spot)
 	}
+	if err == nil && head != nil {
+		if no := u.p.canSix(ctx, s.network, *head); no != nil { // the others would be paid already
+			err = elsewhere{fmt.Errorf("the head: %w", no)}
+		}
+	}
 	if not := (elsewhere{}); errors.As(err, &not) {
 		u.say(-1, o.Region+": "+not.Error())
 		return &awsapi.Problem{Kind: awsapi.NotOffered, Cause: not.Error(), Err: err}, nil
@@ -281,18 +286,19 @@ const (
 
 // leaseTerms are what machines are told of their lease.
 type leaseTerms struct {
-	lifetime, budget time.Duration
+	bootstrap, lifetime, budget time.Duration
 }
 
 // terms are those of the machines of a launch and of the head beside them, if there
 // is one. Machines that take the place of others get what is left of their time;
 // began is when those were started.
 func (u *up) terms(l launch, head *launch, began time.Time) (leaseTerms, error) {
-	t := leaseTerms{lifetime: u.spec.Lifetime}
+	t := leaseTerms{bootstrap: bootstrap(l.Instance), lifetime: u.spec.Lifetime}
 	rate := l.perNode() * float64(u.spec.Count)
 	dear := l
 	if head != nil {
 		rate += head.perNode()
+		t.bootstrap = max(t.bootstrap, bootstrap(head.Instance)) // nobody makes use of one before all answer
 		if !head.Machine.Known() {
 			dear = *head
 		}
@@ -328,7 +334,7 @@ func (u *up) userData(l launch, t leaseTerms) ([]byte, error) {
 	return userdata.Render(userdata.Boot{
 		Life: u.life.ID, Cluster: u.life.Name, User: own(u.spec).User, AuthorizedKey: u.keys.Authorized,
 		HostKeyPrivate: u.keys.Bootstrap, HostKeyPublic: u.keys.BootstrapIdentity,
-		Lease: userdata.Lease{Bootstrap: bootstrap(l.Instance), Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
+		Lease: userdata.Lease{Bootstrap: t.bootstrap, Idle: u.spec.Idle, Lifetime: t.lifetime, Budget: t.budget,
 			Drain: u.spec.Drain, DrainLimit: drainLimit},
 		SpotNotice: l.Spot, IPv6: l.SixOnly, More: own(u.spec).UserData, Volumes: mounts,
 	})

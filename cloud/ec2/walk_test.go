@@ -243,7 +243,7 @@ func TestOrphansAreFoundInEveryRegionAndRemoved(t *testing.T) {
 func TestWhoMovesIsLetInFromThereAndNotFromTheOldPlace(t *testing.T) {
 	r := newRig(t, fakeaws.Options{})
 	r.spec.Count = 1
-	for _, from := range [][]string{{"203.0.113.7"}, {"2001:db8::7"}, {"203.0.113.8/32", "198.51.100.0/24", "2001:db8::/64"}, {"198.51.100.0/24"}} {
+	for _, from := range [][]string{{"203.0.113.7"}, {"2001:db8::7", "203.0.113.9"}, {"203.0.113.8/32", "198.51.100.0/24", "2001:db8::/64"}, {"198.51.100.0/24"}} {
 		p := r.provider()
 		r.spec.Own = &options.Machines{SSHFrom: from}
 		u, err := p.begin(t.Context(), r.life, r.spec, r.say)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/ec2/awsapi"
+	"github.com/dlwb/dlwb/cloud/ec2/vpc"
 	"github.com/dlwb/dlwb/cloud/ecs/options"
 )
 
@@ -159,11 +160,15 @@ func (d *door) subnet(ctx context.Context, m options.Machines, instances []strin
 	if len(out.Subnets) == 0 {
 		return &plainError{"there is no default VPC in " + d.region, "machines.subnet: one that leads to the internet; or aws ec2 create-default-vpc"}
 	}
+	placed, err := vpc.Placed(out.Subnets, d.region)
+	if err != nil {
+		return err
+	}
 	zones, err := d.zonesOf(ctx, instances)
 	if err != nil {
 		return err
 	}
-	all := slices.DeleteFunc(slices.Clone(out.Subnets), func(s ec2types.Subnet) bool { return !zones[aws.ToString(s.AvailabilityZone)] })
+	all := slices.DeleteFunc(placed, func(s ec2types.Subnet) bool { return !zones[aws.ToString(s.AvailabilityZone)] })
 	if len(all) == 0 {
 		return &plainError{"no zone of these subnets has both " + strings.Join(instances, " and "), "another type, region or machines.subnet"}
 	}

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -115,17 +116,19 @@ func openDoors(ctx context.Context, contacts []*contact) {
 // keyKinds are the kinds of host keys, the best first.
 var keyKinds = []string{"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa"}
 
-// readDoor reads what that has printed, among whatever a login shell prints.
+// readDoor reads what that has printed, among whatever a login shell prints. What no other
+// host could be told is as good as not said.
 func readDoor(text string) (d door) {
 	keys := map[string]string{}
 	for line := range strings.Lines(text) {
 		w := strings.Fields(line)
 		switch {
-		case len(w) == 2 && w[0] == "dlwb-user":
+		case len(w) == 2 && w[0] == "dlwb-user" && ownssh.Plain(w[1]) && !strings.Contains(w[1], "@"):
 			d.User = w[1]
 		case len(w) == 3 && w[0] == "dlwb-sshd":
-			if port, err := strconv.Atoi(w[2]); err == nil && port > 0 && port < 65536 {
-				d.Addr, d.Port = w[1], port
+			at, err := netip.ParseAddrPort(net.JoinHostPort(w[1], w[2]))
+			if err == nil && at.Port() > 0 && at.Addr().Zone() == "" { // one with a zone is on an interface of its own
+				d.Addr, d.Port = w[1], int(at.Port())
 			}
 		case len(w) == 3 && w[0] == "dlwb-key" && keys[w[1]] == "":
 			keys[w[1]] = w[1] + " " + w[2]

@@ -80,6 +80,18 @@ func TestTheDoorOfAHostIsFoundAmongWhatItPrints(t *testing.T) {
 	if d != (door{User: "ada", Addr: "10.0.0.5", Port: 2222, HostKey: "ssh-ed25519 AAAA2"}) {
 		t.Errorf("%+v", d)
 	}
+	// What no other machine could be told: a name that means something to ssh, an address that
+	// is none, or one on an interface of that host's.
+	for _, said := range []string{"dlwb-user CORP\\ada\n", "dlwb-user ada@corp\n", "dlwb-user -oProxyCommand=x\n"} {
+		if d := readDoor(said); d != (door{}) {
+			t.Errorf("%q: %+v", said, d)
+		}
+	}
+	for _, at := range []string{"fe80::1%eth0", "$(x)", "-x", "10.0.0.5,x"} {
+		if d := readDoor("dlwb-user ada\ndlwb-sshd " + at + " 22\n"); d != (door{User: "ada"}) {
+			t.Errorf("%q: %+v", at, d)
+		}
+	}
 	if d := readDoor("dlwb-user ada\ndlwb-sshd\n"); d != (door{User: "ada"}) {
 		t.Errorf("%+v", d)
 	}

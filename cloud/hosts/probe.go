@@ -11,8 +11,9 @@ import (
 	"github.com/dlwb/dlwb/sshkeys"
 )
 
-// Probe reports a host as alive when it shows its host key; nobody logs in on
-// it. One that can't be reached is unknown: machines that one has do not go.
+// Probe reports a host as alive when it shows its host key; nobody logs in on it, but for
+// the user's own ssh, which does nothing there. One that can't be reached is unknown:
+// machines that one has do not go.
 func (p *Provider) Probe(ctx context.Context, c cloud.Cluster) ([]cloud.Status, error) {
 	calls := p.newCaller()
 	defer calls.close()

@@ -27,6 +27,11 @@ type thing struct {
 	resource schema.GroupVersionResource
 }
 
+// everywhere reports whether each API server has such a kind: one that does not is none.
+func (t thing) everywhere() bool {
+	return t.resource.Group == "" || t.resource.Group == batchJob.resource.Group
+}
+
 // things are what is looked for, in the order of removal: first what makes
 // others.
 var things = []thing{
@@ -209,7 +214,7 @@ func (d *door) all(ctx context.Context, life cloud.Life, refs []ref, kinds []thi
 		names := map[string]bool{}
 		for i, selector := range selectors {
 			list, err := d.list(ctx, t, selector)
-			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !d.ownMade(t, refs) {
+			if apierrors.IsNotFound(err) && !t.everywhere() || apierrors.IsForbidden(err) && !d.ownMade(t, refs) {
 				continue
 			}
 			if err != nil {
@@ -270,7 +275,7 @@ func (d *door) list(ctx context.Context, t thing, selector string) ([]unstructur
 // served are the things that the API server has kinds of.
 func (d *door) served(ctx context.Context) (kinds []thing, err error) {
 	for _, t := range things {
-		is := t.resource.Group == "" || t.resource.Group == batchJob.resource.Group
+		is := t.everywhere()
 		if !is {
 			if is, err = d.has(ctx, &kind{resource: t.resource}); err != nil {
 				return nil, err

@@ -65,6 +65,8 @@ func explained(err error, at place, server string) (text, next string) {
 		return "the namespace does not admit such pods: " + said, "machines.run_as with the id of a user of the image, such as 1000, where root is what it forbids; no host volumes; or another namespace"
 	case apierrors.IsForbidden(err):
 		return "that is not allowed: " + said, "the administrator of the cluster grants it: kubectl auth can-i --list -n " + at.Namespace + " shows what is"
+	case apierrors.IsNotFound(err) && apierrors.IsUnexpectedServerError(err):
+		return server + " answers as no API server of Kubernetes does, or as one without this kind of objects: " + said, "is the cluster still there? kubectl config view --minify shows the server"
 	case strings.Contains(said, "getting credentials: exec"):
 		return "the program by which context " + at.Context + " logs in has failed: " + said, "kubectl --context " + at.Context + " get pods runs it at the terminal"
 	case errors.As(err, &dns):

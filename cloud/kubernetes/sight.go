@@ -29,6 +29,10 @@ func (d *door) objectOf(ctx context.Context, r ref) (*unstructured.Unstructured,
 	defer cancel()
 	o, err := d.objects(kindNamed(r.Kind)).Get(ctx, r.Name, meta.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		if apierrors.IsUnexpectedServerError(err) { // the kind is not there, or no API server is
+			_, err = d.podsOf(ctx, kindNamed(r.Kind).selector(r.Name))
+			return nil, err
+		}
 		return nil, nil
 	}
 	if err != nil {

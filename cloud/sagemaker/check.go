@@ -192,8 +192,8 @@ func (c *check) checkBuckets(ctx context.Context) (all []cloud.Finding) {
 		region, err := c.regionOfBucket(ctx, b.name)
 		switch {
 		case err != nil:
-			f := cloud.FromError("bucket", c.explainS3(b.name, err), "")
-			if f.Text = b.what + ": " + f.Text; b.name != c.bucketName {
+			f := cloud.FromError("bucket", fmt.Errorf("%s: %w", b.what, c.explainS3(b.name, err)), "")
+			if b.name != c.bucketName {
 				f = cloud.Unchecked(f.What, f.Text, f.Next)
 			}
 			all = append(all, f)

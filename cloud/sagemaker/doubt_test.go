@@ -4,6 +4,9 @@ package sagemaker
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -290,4 +293,28 @@ func TestAJobThatHasEndedIsGoneWhoeverMayReadItsTags(t *testing.T) {
 	if receipt, err := p.Down(t.Context(), life, quiet); err != nil || !receipt.Proven() {
 		t.Errorf("%+v, %v", receipt, err)
 	}
+}
+
+// What S3 fails at says nothing of the bucket: nothing is wrong with the profile.
+func TestABucketThatS3DoesNotTellOfIsNotChecked(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.PostFormValue("Action") == "GetCallerIdentity" {
+			_, _ = fmt.Fprint(w, "<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:iam::111122223333:user/ada</Arn><UserId>A</UserId><Account>111122223333</Account></GetCallerIdentityResult></GetCallerIdentityResponse>")
+			return
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(s.Close)
+	_, p, _ := account(t)
+	t.Setenv("AWS_ENDPOINT_URL", s.URL)
+	pre := p.Check(t.Context(), cloud.Spec{Count: 1, Instance: "ml.m5.large", Regions: []string{"us-east-1"}, Own: &options.Machines{Role: "Training"}})
+	for _, f := range pre.Findings {
+		if f.What == "bucket" {
+			if f.Result() != cloud.NotChecked || !strings.Contains(f.Text, "code: ") {
+				t.Errorf("%s %+v", f.Mark(), f)
+			}
+			return
+		}
+	}
+	t.Errorf("nothing is said of the bucket: %+v", pre.Findings)
 }

@@ -46,7 +46,7 @@ func (d *door) explain(err error) error {
 	case code == "ValidationException":
 		return &plainError{"SageMaker refuses the job: " + says, "look at the keys of machines that it names"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &plainError{"AWS does not answer in " + d.region, "is the network there, is a proxy needed (HTTPS_PROXY)?"}
+		return &awsapi.Problem{Kind: awsapi.Unknown, Cause: "AWS does not answer in " + d.region, Next: "is the network there, is a proxy needed (HTTPS_PROXY)?", Err: err}
 	}
 	return awsapi.Explain(err, awsapi.Call{Region: d.region})
 }

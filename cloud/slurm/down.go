@@ -137,7 +137,7 @@ func clear(ctx context.Context, m cloud.Machine, life cloud.Life, r record) (lef
 	b.WriteString(`rm -rf ` + runs + `; code=` + words("dlwb/"+life.Name) + `; `)
 	b.WriteString(`if grep -qsF ` + words("/dlwb/"+life.Name+"/") + ` .dlwb/runs/*/dir || grep -qsxF ` + words("cluster "+life.Name) + ` .dlwb/cluster .dlwb/claims/*; then code=; else rm -rf "$code"; fi; `)
 	b.WriteString(`rmdir .dlwb/jobs .dlwb/runs dlwb 2>/dev/null; `)
-	b.WriteString(`[ -e .dlwb/jobs ] || [ -e .dlwb/runs ] || [ -e .dlwb/cluster ] || [ -e .dlwb/dlwb.db ] || rm -rf .dlwb; `)
+	b.WriteString(`[ -e .dlwb/jobs ] || [ -e .dlwb/runs ] || [ -e .dlwb/cluster ] || [ -e .dlwb/claims ] || [ -e .dlwb/dlwb.db ] || rm -rf .dlwb; `)
 	b.WriteString(`for f in ` + runs + ` $code; do [ ! -e "$f" ] || printf '%s ' "$f"; done`)
 	said_, err := m.Run(ctx, b.String(), nil)
 	if err != nil {

@@ -180,6 +180,7 @@ func TestRunsOfOthersOutliveADownOfSlurms(t *testing.T) {
 		"another job":       {".dlwb/runs/other.n0/dir", ".dlwb/jobs/other/script", "dlwb/lab/code/train.py"},
 		"hosts":             {".dlwb/cluster", ".dlwb/bin/stop", "dlwb/lab/code/train.py"},
 		"hosts, not first":  {".dlwb/cluster", ".dlwb/claims/host", ".dlwb/bin/stop", "dlwb/lab/code/train.py"},
+		"hosts, coming":     {".dlwb/claims/host", "dlwb/lab/code/train.py"}, // the host's own file is the first that is written
 		"another's records": {".dlwb/dlwb.db"},
 	} {
 		t.Run(other, func(t *testing.T) {
@@ -198,6 +199,8 @@ func TestRunsOfOthersOutliveADownOfSlurms(t *testing.T) {
 			switch other {
 			case "hosts":
 				put(".dlwb/cluster", "cluster lab\nlife aa\n")
+			case "hosts, coming":
+				put(".dlwb/claims/host", "cluster lab\nlife aa\n")
 			case "hosts, not first":
 				put(".dlwb/cluster", "cluster other\nlife bb\n")
 				put(".dlwb/claims/host", "cluster lab\nlife aa\n")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func TestTheTrialsOfASweepAreJobs(t *testing.T) {
 	}
 	program := Build(t)
 	for name, part := range map[string]func(*testing.T, *project){"one after the other, and killed": trialsAreJobs, "ended early": trialEndedEarly,
-		"down": downEndsTrials, "nothing shared": trialsShareNothing} {
+		"down": downEndsTrials, "interrupted": trialsAreInterrupted, "nothing shared": trialsShareNothing} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			part(t, newProject(t, program))
@@ -148,4 +149,36 @@ func trialsShareNothing(t *testing.T, p *project) {
 	if out, err := p.Try("sweep", "--plain"); err == nil || !strings.Contains(out, "each trial is a job of its own") {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// A dlwb that dies the moment a job was handed in, and one that is interrupted while
+// trials run and wait, leave each trial to the next, which hands none in twice.
+func trialsAreInterrupted(t *testing.T, p *project) {
+	p.searching(60, "0.6, 0.5, 0.4", "parallel: 2")
+	dies := p.Command("sweep", "--json")
+	dies.Env = append(dies.Env, "DLWB_LOCALJOB_DIE=yes")
+	if err := dies.Run(); err == nil {
+		t.Fatal("it did not die")
+	}
+	interrupted := p.Command("sweep", "--plain")
+	var said bytes.Buffer
+	interrupted.Stdout, interrupted.Stderr = &said, &said
+	if err := interrupted.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.Await("a trial is through, and others are not", func() bool { b := p.board(); return b.Done >= 1 && b.Running > 0 })
+	_ = interrupted.Process.Signal(os.Interrupt)
+	if err := interrupted.Wait(); err == nil || !strings.Contains(said.String(), "dlwb sweep goes on with them") {
+		t.Errorf("%v:\n%s", err, said.String())
+	}
+	p.Must("sweep", "--json")
+	b := p.board()
+	if b.Trials != 3 || b.Done != 3 || b.Best != 3 {
+		t.Errorf("%+v", b)
+	}
+	jobs, _ := filepath.Glob(filepath.Join(p.Dir, "../state/localjob/*/*/job.json"))
+	if runs := strings.Count(p.Must("runs", "--json"), `"verdict":"succeeded"`); runs != 3 || len(jobs) != 3 {
+		t.Errorf("three trials have %d runs, and were handed in as %q", runs, jobs)
+	}
+	p.Must("down", "jobs", "--plain")
 }

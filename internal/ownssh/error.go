@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 // Error says why the user's own ssh does not get to a machine.
@@ -60,7 +62,7 @@ func (w Way) dead(err error, master string) error {
 		return err
 	}
 	e := &Error{Name: w.Name, Refused: own.Refused, Why: "the connection that your own ssh keeps to " + w.Name + " is dead, and a login without you is refused",
-		Next: strings.Join(append(w.ssh(), "-O", "exit", w.Name), " ") + ", then " + w.open()}
+		Next: shellword.Join(append(w.ssh(), "-O", "exit", w.Name)...) + ", then " + w.open()}
 	refusals.Store(w, refusal{e, master})
 	return e
 }
@@ -76,7 +78,7 @@ func (w Way) open() string {
 	case slices.Contains([]string{"auto", "autoask", "ask", "yes", "true"}, s["controlmaster"]):
 		return w.Login() + " opens it again"
 	}
-	return strings.Join(append(w.ssh(), "-o", "ControlMaster=yes", "-fN", w.Name), " ") + " opens it again"
+	return shellword.Join(append(w.ssh(), "-o", "ControlMaster=yes", "-fN", w.Name)...) + " opens it again"
 }
 
 // wordsOf are the lines of what was said, without what could move a cursor.

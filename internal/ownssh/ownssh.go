@@ -17,6 +17,7 @@ import (
 
 	"github.com/dlwb/dlwb/internal/apart"
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 // Prefix in front of a machine in a profile is its way: the user's own ssh.
@@ -75,7 +76,7 @@ func (w Way) ssh() []string {
 }
 
 // Login is the command by which a person logs in there.
-func (w Way) Login() string { return strings.Join(append(w.ssh(), w.Name), " ") }
+func (w Way) Login() string { return shellword.Join(append(w.ssh(), w.Name)...) }
 
 // Env is the environment for the command: this process's, with the agent of the user.
 func (w Way) Env() []string {

@@ -161,3 +161,15 @@ func TestWhatIsGivenToSSHIsAName(t *testing.T) {
 		}
 	}
 }
+
+// A command that is told can be pasted, wherever the configuration lies.
+func TestTheCommandToLogInCanBePasted(t *testing.T) {
+	w := Way{Name: "vault", Config: "/home/ada/my keys/config"}
+	const first = "ssh -F '/home/ada/my keys/config' "
+	if got := w.Login(); got != first+"vault" {
+		t.Error(got)
+	}
+	if e := w.dead(&Error{Refused: time.Now()}, "").(*Error); !strings.HasPrefix(e.Next, first+"-O exit vault, then "+first) {
+		t.Error(e.Next)
+	}
+}

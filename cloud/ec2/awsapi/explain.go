@@ -52,6 +52,12 @@ func (p *Problem) Error() string { return p.Cause }
 // Advice is what to do about it.
 func (p *Problem) Advice() string { return p.Next }
 
+// Doubtful reports whether it says nothing of what was asked for: AWS gave no answer, or
+// none that counts.
+func (p *Problem) Doubtful() bool {
+	return p.Kind == Unknown || p.Kind == Throttled || p.Kind == Unreachable
+}
+
 // Unwrap gives the SDK's error. Its text is AWS's, and may say more than a
 // screen or a log should show.
 func (p *Problem) Unwrap() error { return p.Err }

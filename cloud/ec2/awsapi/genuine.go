@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -69,9 +71,17 @@ func (genuine) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 		return out, metadata, err
 	}
 	action := awsmiddleware.GetOperationName(ctx)
-	if form := strange(awsmiddleware.GetServiceID(ctx), action, reply); form != "" {
+	asked := ""
+	if ask, is := in.Request.(*smithyhttp.Request); is {
+		asked = ask.Header.Get("Content-Type")
+	}
+	form, key := strange(awsmiddleware.GetServiceID(ctx), action, asked, reply)
+	if form != "" {
 		_ = reply.Body.Close()
 		err = &foreignError{action, reply.StatusCode, form}
+	}
+	if t, is := middleware.GetStackValue(ctx, lastTryKey{}).(*lastTry); is {
+		t.action, t.key = action, key
 	}
 	return out, metadata, err
 }
@@ -79,16 +89,19 @@ func (genuine) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 // headBytes is how far into an answer its first element is looked for.
 const headBytes = 4 << 10
 
-// strange is what an answer is, if it can't be the service's; empty if it can.
-func strange(service, action string, reply *smithyhttp.Response) string {
-	ending := "Response"
+// strange is what an answer is, if it can't be the service's; empty if it can. Services
+// answer in JSON who asks in it; of such an answer key is the first key. asked is the
+// type of the question.
+func strange(service, action, asked string, reply *smithyhttp.Response) (form, key string) {
+	ending, byJSON, changes := "Response", strings.Contains(asked, "json"), Call{Action: action}.changes()
 	if service == "S3" {
-		if ending = "Result"; !strings.HasPrefix(action, "List") {
-			return "" // the bytes of an object, which may be anything, or none
-		}
+		ending = "Result"
 	}
-	if strings.Contains(reply.Header.Get("Content-Type"), "cbor") {
-		return ""
+	switch {
+	case service == "S3" && !changes && !strings.HasPrefix(action, "List"):
+		return "", "" // the bytes of an object, which may be anything, or none
+	case strings.Contains(asked, "cbor"):
+		return "", ""
 	}
 	body := bufio.NewReaderSize(reply.Body, headBytes)
 	reply.Body = struct {
@@ -97,22 +110,60 @@ func strange(service, action string, reply *smithyhttp.Response) string {
 	}{body, reply.Body}
 	head, err := body.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "" // it was cut off: whoever reads it will see that
+		return "", "" // it was cut off: whoever reads it will see that
 	}
 	head = bytes.TrimLeft(head, "\ufeff \t\r\n")
-	switch {
-	case len(head) > 0 && (head[0] == '{' || head[0] == '<' && strings.HasSuffix(firstElement(head), ending)):
-		return "" // whatever its header calls it: some stand-ins for AWS have but one type
+	switch { // whatever its header calls it: some stand-ins for AWS have but one type
+	case byJSON && bytes.HasPrefix(head, []byte("{")):
+		return "", firstKey(head)
+	case len(head) == 0 && changes:
+		return "", "" // what a change has made is looked for
+	case service == "S3" && changes && firstElement(head) == "Error":
+		return "", "" // a copy that failed on its way: the SDK knows that
+	case !byJSON && answers(firstElement(head), ending):
+		return "", ""
 	case strings.HasPrefix(reply.Header.Get("Content-Type"), "text/html"):
-		return "a web page"
-	case len(head) == 0 && (Call{Action: action}).changes():
-		return ""
+		return "a web page", ""
 	case len(head) == 0:
-		return "nothing"
+		return "nothing", ""
 	case head[0] == '<':
-		return "a page of its own"
+		return "a page of its own", ""
 	}
-	return "a text of its own"
+	return "a text of its own", ""
+}
+
+// answers reports whether an element of such a name is an answer: "Response" by itself
+// and "ErrorResponse" are how AWS refuses, which it does not do with success.
+func answers(element, ending string) bool {
+	return strings.HasSuffix(element, ending) && element != "Response" && element != "ErrorResponse"
+}
+
+// firstKey is the first key of an object in JSON; empty where there is none.
+func firstKey(head []byte) string {
+	in := json.NewDecoder(bytes.NewReader(head))
+	_, _ = in.Token() // the brace
+	token, _ := in.Token()
+	key, _ := token.(string)
+	return key
+}
+
+// nothingIn reports whether the SDK has understood nothing of an answer that has keys:
+// it leaves out those that it does not know.
+func nothingIn(result any) bool {
+	v := reflect.Indirect(reflect.ValueOf(result))
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	fields := 0
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); !f.IsExported() || f.Name == "ResultMetadata" {
+			continue
+		}
+		if fields++; !v.Field(i).IsZero() {
+			return false
+		}
+	}
+	return fields > 0
 }
 
 // firstElement is the name of the first element of XML; empty where there is none.
@@ -131,15 +182,23 @@ func firstElement(head []byte) string {
 // lastTry remembers how the last try of a call ended. When the time of the whole call
 // is over while it waits for the next one, the SDK says that alone, and not what
 // stands in the way.
-type lastTry struct{ err error }
+type lastTry struct {
+	err         error
+	action, key string // the first key of its answer in JSON
+}
 
 type lastTryKey struct{}
 
 // eachTry stands within the repetitions.
 func eachTry(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 	out, metadata, err := next.HandleFinalize(ctx, in)
-	if t, is := middleware.GetStackValue(ctx, lastTryKey{}).(*lastTry); is && ctx.Err() == nil {
+	t, is := middleware.GetStackValue(ctx, lastTryKey{}).(*lastTry)
+	switch {
+	case !is:
+	case ctx.Err() == nil:
 		t.err = err
+	case (Call{Action: awsmiddleware.GetOperationName(ctx)}).changes():
+		t.err = nil // what this try has made nobody knows: how the one before it ended says nothing of it
 	}
 	return out, metadata, err
 }
@@ -150,6 +209,9 @@ func allTries(ctx context.Context, in middleware.InitializeInput, next middlewar
 	out, metadata, err := next.HandleInitialize(middleware.WithStackValue(ctx, lastTryKey{}, t), in)
 	if err != nil && t.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = t.err
+	}
+	if err == nil && t.key != "" && nothingIn(out.Result) {
+		err = &foreignError{t.action, http.StatusOK, "JSON of its own"}
 	}
 	return out, metadata, err
 }

@@ -3,6 +3,7 @@ package awsapi
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sagemaker"
 )
 
@@ -31,6 +33,9 @@ func TestAPageInTheAnswersPlaceListsNothing(t *testing.T) {
 		"white space":                 {"text/xml", " \r\n"},
 		"XML of something else":       {"text/xml", `<?xml version="1.0"?><status/>`},
 		"something that is not whole": {"text/xml", `<?xml version="1.0"?><`},
+		"JSON of something else":      {"application/json", `{"error":"please log in","items":[]}`},
+		"another's refusal in XML":    {"text/xml", "<Response><Errors/></Response>"},
+		"another's error in XML":      {"text/xml", "<ErrorResponse><Error/></ErrorResponse>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			isolate(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -54,13 +59,39 @@ func TestAPageInTheAnswersPlaceListsNothing(t *testing.T) {
 					_, err := sagemaker.NewFromConfig(api.Config("")).ListTrainingJobs(t.Context(), nil)
 					return err
 				},
+				"StopInstances": func() error {
+					_, err := api.EC2("us-east-1").StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{"i-1"}})
+					return err
+				},
 			} {
+				if action == "StopInstances" && strings.TrimSpace(page[1]) == "" {
+					continue // it lists nothing that anybody reads
+				}
 				p := Explain(ask(), Call{Action: action})
 				if p == nil || p.Kind != Unknown || !strings.Contains(p.Cause, "something that is not AWS answered "+action) || !strings.Contains(p.Next, "HTTPS_PROXY") {
 					t.Errorf("%s: %+v", action, p)
 				}
 			}
 		})
+	}
+}
+
+// What was never stored is not said to be.
+func TestAPageDoesNotStoreAnObject(t *testing.T) {
+	for _, page := range []string{"<html><body>Please log in</body></html>", `{"error":"please log in"}`, "OK"} {
+		isolate(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = fmt.Fprint(w, page)
+		}))
+		objects := s3.NewFromConfig(load(t).Config(""), func(o *s3.Options) { o.UsePathStyle = true })
+		_, err := objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k"), Body: strings.NewReader("x")})
+		if p := Explain(err, Call{Action: "PutObject"}); p == nil || p.Kind != Unknown || !strings.Contains(p.Cause, "something that is not AWS") {
+			t.Errorf("%s: %+v", page, p)
+		}
+		_, err = objects.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{Bucket: aws.String("b"), Delete: &s3types.Delete{Objects: []s3types.ObjectIdentifier{{Key: aws.String("k")}}}})
+		if p := Explain(err, Call{Action: "DeleteObjects"}); p == nil || p.Kind != Unknown {
+			t.Errorf("%s: %+v", page, p)
+		}
 	}
 }
 
@@ -88,11 +119,23 @@ func TestAnswersOfTheServicesAreTaken(t *testing.T) {
 			_, err := objects.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("b")})
 			return err
 		}},
+		{"application/xml", "", func() error {
+			_, err := objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+			return err
+		}},
+		{"application/xml", "\n<?xml version=\"1.0\"?><CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>", func() error {
+			_, err := objects.CompleteMultipartUpload(t.Context(), &s3.CompleteMultipartUploadInput{Bucket: aws.String("b"), Key: aws.String("k"), UploadId: aws.String("u")})
+			return err
+		}},
 		{"text/html", "<html>an object of somebody's</html>", func() error {
 			_, err := objects.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("index.html")})
 			return err
 		}},
 		{"application/x-amz-json-1.1", "{}", func() error {
+			_, err := sagemaker.NewFromConfig(api.Config("")).ListTrainingJobs(t.Context(), nil)
+			return err
+		}},
+		{"application/x-amz-json-1.1", `{"TrainingJobSummaries":[]}`, func() error {
 			_, err := sagemaker.NewFromConfig(api.Config("")).ListTrainingJobs(t.Context(), nil)
 			return err
 		}},
@@ -207,5 +250,33 @@ func TestWhatAWSFailedAtIsLookedForWhereItMayHaveMadeSomething(t *testing.T) {
 		if p == nil || p.Kind != Unknown || strings.Contains(p.Next, "aws ec2 describe-instances") != c.looks {
 			t.Errorf("%s: %+v", name, p)
 		}
+	}
+}
+
+// The last of several tries is cut off when the time is over: what came of it nobody
+// knows, whatever the tries before it were told.
+func TestATryThatIsCutOffIsDoubtWhateverCameBefore(t *testing.T) {
+	var asked atomic.Int32
+	second := make(chan struct{})
+	isolate(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 1 {
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(second)
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprint(w, `{"__type":"ThrottlingException","message":"slow down"}`)
+	}))
+	within, over := context.WithTimeout(t.Context(), 5*time.Second)
+	defer over()
+	_, err := sagemaker.NewFromConfig(load(t).Config("")).StopTrainingJob(within, &sagemaker.StopTrainingJobInput{TrainingJobName: aws.String("x")})
+	select {
+	case <-second:
+	default:
+		t.Fatalf("there was no second try: %v", err)
+	}
+	if p := Explain(err, Call{Action: "StopTrainingJob"}); p == nil || p.Kind != Unknown {
+		t.Errorf("%+v", p)
 	}
 }

@@ -35,7 +35,7 @@ func selector(word, prefix, idFilter string) types.Filter {
 	if key, value, ok := strings.Cut(word, "="); ok {
 		return filter("tag:"+key, value)
 	}
-	return filter("tag:"+"Name", word)
+	return filter("tag:Name", word)
 }
 
 // Named is the id of the one VPC that a word names.
@@ -110,7 +110,24 @@ func Subnets(ctx context.Context, ec2 API, region, vpc, word string) (all []type
 		}
 		all = append(all, page.Subnets...)
 	}
-	return all, nil
+	return Placed(all, region)
+}
+
+// Placed are the subnets of which AWS says in which zone they are. An error says that
+// there are some, and that none is one of those.
+func Placed(all []types.Subnet, region string) (placed []types.Subnet, err error) {
+	var ids []string
+	for _, s := range all {
+		ids = append(ids, aws.ToString(s.SubnetId))
+		if aws.ToString(s.AvailabilityZone) != "" {
+			placed = append(placed, s)
+		}
+	}
+	if len(placed) == 0 && len(all) > 0 {
+		return nil, &awsapi.Problem{Kind: awsapi.Unknown, Cause: "AWS does not say in which zone " + strings.Join(ids, ", ") + " is",
+			Next: fmt.Sprintf("aws ec2 describe-subnets --region %s --subnet-ids %s shows what it says", region, strings.Join(ids, " "))}
+	}
+	return placed, nil
 }
 
 // One is the VPC that all subnets are in. named is how the profile names them; empty:

@@ -181,8 +181,8 @@ const (
 	arriveMost = 12 * time.Second
 )
 
-// leave begins to leave; done ends it.
-func (h *Host) leave(life string) (done func()) {
+// leave begins to leave; done ends it. Another who has begun to may take so long at most.
+func (h *Host) leave(life string, most time.Duration) (done func()) {
 	file := h.at(leavingFile)
 	began, seen := time.Now(), ""
 	for {
@@ -193,8 +193,10 @@ func (h *Host) leave(life string) (done func()) {
 			return func() { _ = os.Remove(file) }
 		case string(text) != seen:
 			began, seen = time.Now(), string(text)
-		case time.Since(began) > leavingMost:
-			_ = os.Remove(file)
+		case time.Since(began) > most:
+			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return func() {} // nobody could wait for that
+			}
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

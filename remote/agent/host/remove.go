@@ -69,7 +69,7 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	}
 	h.removeAgents()
 	h.removeRuns(a.Claim) // the most of it
-	done := h.leave(r.Life)
+	done := h.leave(r.Life, leavingMost)
 	if !had(a.Claim, "dlwb") && !h.hasOthers(a.Claim) { // who comes may just be making his place in it
 		_ = os.Remove(h.at("dlwb"))
 	}
