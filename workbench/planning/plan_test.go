@@ -167,3 +167,10 @@ func TestWhatAnEngineRefusesHasItsPlaceInTheProfile(t *testing.T) {
 		}
 	}
 }
+
+func TestThePlanSaysOnWhichNodeAForwardIs(t *testing.T) {
+	text := (&Plan{Forward: []string{"jupyter", "node1:8265/http"}}).Text()
+	if want := "jupyter of node0, and 8265/http of node1, while the run is watched"; !strings.Contains(text, want) {
+		t.Errorf("%q is not said in\n%s", want, text)
+	}
+}
