@@ -81,8 +81,10 @@ func (m *Model) frame() string {
 	w := m.bodyWidth()
 	lines := m.head(w)
 	h := max(m.h-len(lines)-bodyFoot, 1)
-	lines = append(lines, text.Exactly(m.body(w, h), w, h)...)
-	lines = append(lines, m.noteRow(w), m.footer(w))
+	notes := m.noteRows(w)
+	over := min(len(notes)-1, h) // a note of several rows stands before the last of the body
+	lines = append(lines, text.Exactly(m.body(w, h), w, h)[:h-over]...)
+	lines = append(append(lines, notes...), m.footer(w))
 	if n := len(m.dialogs); n > 0 {
 		box := m.dialogs[n-1].draw(m, w, m.h)
 		lines = text.Over(lines, box.Lines, box.W, w)
@@ -130,7 +132,27 @@ func (m *Model) titleRow(w int) string {
 	return text.Spread(left, right, w)
 }
 
-// noteRow is what is being done, else the newest note.
+// noteMost is how many rows a note has that stands nowhere else.
+const noteMost = 4
+
+// noteRows is what is being done, else the newest note. There is one row at least.
+func (m *Model) noteRows(w int) []string {
+	if len(m.doing) == 0 && m.note.text != "" && !m.note.notice {
+		mark := m.styles.Accent.Of("· ")
+		if m.note.level == "warning" {
+			mark = m.styles.Warn.Of("! ")
+		}
+		var rows []string
+		for _, row := range text.Wrap(m.note.text, max(w-2, 1)) {
+			rows, mark = append(rows, mark+row), "  "
+		}
+		return rows[:min(len(rows), noteMost)]
+	}
+	return []string{m.noteRow(w)}
+}
+
+// noteRow is what has one row: what is being done, a notice, and what holds for as long
+// as it is so.
 func (m *Model) noteRow(w int) string {
 	if len(m.doing) > 0 {
 		ids := make([]int, 0, len(m.doing))

@@ -71,6 +71,7 @@ type note struct {
 	id          int
 	level, text string
 	refusal     bool // of a key that can do nothing where it was pressed
+	notice      bool // that stands among the steps, too
 }
 
 // wish is something under way that a person asked for.
@@ -352,6 +353,7 @@ func (m *Model) take(msg gathered) tea.Cmd {
 	if n := s.State.Notices; len(n) > notices && !s.Past && m.now.Sub(s.State.NoticeAt) < noteStays {
 		last := n[len(n)-1]
 		cmds = append(cmds, m.say(last.Level, sign.WithNext(last.Text, last.Next)))
+		m.note.notice = true
 	}
 	return tea.Batch(cmds...)
 }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/session"
@@ -80,7 +81,7 @@ func (p Page) outcome(w int) []string {
 	} else if st.Results != nil || st.Lost != nil {
 		out = append(out, "")
 	}
-	out = append(out, p.resultsRows()...)
+	out = append(out, p.resultsRows(w)...)
 	if told {
 		return out
 	}
@@ -88,39 +89,49 @@ func (p Page) outcome(w int) []string {
 }
 
 // resultsRows say where the results of the run are, and what of them is lost.
-func (p Page) resultsRows() (out []string) {
+func (p Page) resultsRows(w int) (out []string) {
 	s, st := p.Styles, p.Of.State
+	say := func(label, txt string) {
+		for _, row := range wrapped(txt, w-text.Wide(label)) {
+			out = append(out, label+row)
+			label = strings.Repeat(" ", text.Wide(label))
+		}
+	}
 	if r := st.Results; r != nil {
-		out = append(out, s.Dim.Of("results  ")+event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir))
+		say(s.Dim.Of("results  "), event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir))
 	}
 	if l := st.Lost; l != nil {
-		out = append(out, s.Bad.Of("lost     ")+text.Word(l.Why))
+		say(s.Bad.Of("lost     "), text.Word(l.Why))
 	}
 	return out
 }
 
 func (p Page) stepRows(st *session.Step, w int) []string {
 	s := p.Styles
-	mark, took, txt := s.Faint.Of("·"), "", s.Dim.Of(st.Text)
+	mark, took, txt, ink := s.Faint.Of("·"), "", st.Text, s.Dim
 	name := s.Dim.Of(text.Fit(st.Name, 13))
 	switch st.Status {
 	case session.Waiting:
 		if st.Name == event.StepDown && p.Of.State.Ended != nil && p.Of.State.Phase() == event.PhaseReady {
-			txt = s.Dim.Of("when you say so: X. Until then the cluster stays for the next run")
+			txt = "when you say so: X. Until then the cluster stays for the next run"
 		}
 	case session.Active:
 		mark, name = s.Accent.Of(p.Spinner()), s.Strong.Of(text.Fit(st.Name, 13))
-		took, txt = units.Clock(p.Now.Sub(st.Since)), st.Text
+		took, ink = units.Clock(p.Now.Sub(st.Since)), text.Ink{}
 	case session.Done:
 		mark, name, took = s.Good.Of("✓"), text.Fit(st.Name, 13), units.Duration(st.Took)
 	case session.Skipped:
-		mark, name, txt = s.Dim.Of("–"), text.Fit(st.Name, 13), s.Dim.Of(join2("skipped", st.Text))
+		mark, name, txt = s.Dim.Of("–"), text.Fit(st.Name, 13), join2("skipped", st.Text)
 		took = units.Duration(st.Took)
 	case session.Broken:
 		mark, name, took = s.Bad.Of("✗"), s.Bad.Of(text.Fit(st.Name, 13)), units.Duration(st.Took)
-		txt = s.Bad.Of(join2("failed", st.Text))
+		txt, ink = join2("failed", st.Text), s.Bad
 	}
-	out := []string{text.Spread(mark+" "+name+" "+txt, s.Dim.Of(took), w)}
+	rows := wrapped(txt, w-stepIndent-2-text.Wide(took))
+	out := []string{text.Spread(mark+" "+name+" "+ink.Of(rows[0]), s.Dim.Of(took), w)}
+	for _, row := range rows[1:] {
+		out = append(out, text.Cut(strings.Repeat(" ", stepIndent)+ink.Of(row), w))
+	}
 	if st.Status == session.Active {
 		out = append(out, p.stepNews(st, w)...)
 	}
@@ -128,6 +139,17 @@ func (p Page) stepRows(st *session.Step, w int) []string {
 		out = append(out, p.stepNews(st, w)...)
 	}
 	return out
+}
+
+// stepIndent is where the text of a step begins.
+const stepIndent = 16
+
+// wrapped breaks a text that is wider than w into lines; others stay as they are.
+func wrapped(txt string, w int) []string {
+	if text.Wide(txt) <= w || w < 1 {
+		return []string{txt}
+	}
+	return text.Wrap(txt, w)
 }
 
 func join2(a, b string) string {
@@ -150,10 +172,10 @@ func (p Page) stepNews(st *session.Step, w int) []string {
 		if n < 0 {
 			who = "all"
 		}
-		out = append(out, text.Cut("                "+p.Styles.Dim.Of(text.Fit(who, 8))+st.Nodes[n], w))
+		out = append(out, text.Cut(strings.Repeat(" ", stepIndent)+p.Styles.Dim.Of(text.Fit(who, 8))+st.Nodes[n], w))
 	}
 	if next := follows[st.Name]; next != "" && st.Status == session.Active {
-		out = append(out, text.Cut("                "+p.Styles.Faint.Of(next), w))
+		out = append(out, text.Cut(strings.Repeat(" ", stepIndent)+p.Styles.Faint.Of(next), w))
 	}
 	return out
 }

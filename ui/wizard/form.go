@@ -152,7 +152,9 @@ func (z *Wizard) foundRows(l text.Look, w int) (out []string) {
 	}
 	out = append(out, "", l.Styles.Dim.Of("found there"))
 	for _, n := range z.notes {
-		out = append(out, text.Cut("  "+n, w))
+		for _, row := range text.Wrap(n, max(w-2, 1)) {
+			out = append(out, "  "+row)
+		}
 	}
 	return out
 }
