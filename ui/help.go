@@ -41,12 +41,7 @@ func (m *Model) drawHelp(w int) []string {
 		if m.lack(c) != nil {
 			head, about, ink = "  "+s.Faint.Of(text.Fit(keys, 15)+name), m.refusal(c), s.Faint
 		}
-		var rows []string
-		indent := text.Wide(head)
-		for _, line := range text.Wrap(about, max(w-indent, 1)) {
-			rows = append(rows, text.Cut(head+ink.Of(line), w))
-			head = strings.Repeat(" ", indent)
-		}
+		rows := text.Hang(head, about, ink, w)
 		switch {
 		case len(c.bind.Keys()) == 0:
 			help := c.help

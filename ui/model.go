@@ -35,7 +35,7 @@ type Model struct {
 	w, h   int
 	now    time.Time
 	styles text.Styles
-	foot   footLine
+	foot   text.Foot
 	spin   int
 	mouse  bool
 	// colourless says that the terminal shows no colour, or was asked not to.
@@ -146,10 +146,10 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 			m.ascii = text.OnlyASCII(msg)
 		}
 		if m.asksBackground() && text.LightBackground(msg) { // until the terminal itself has answered
-			m.styles, m.foot = text.NewStyles(false), footLine{}
+			m.styles, m.foot = text.NewStyles(false), text.Foot{}
 		}
 	case tea.BackgroundColorMsg:
-		m.styles, m.foot = text.NewStyles(msg.IsDark()), footLine{}
+		m.styles, m.foot = text.NewStyles(msg.IsDark()), text.Foot{}
 	case tea.KeyPressMsg:
 		return m.key(msg)
 	case tea.PasteMsg:

@@ -60,10 +60,7 @@ func (p Page) notices(w int) []string {
 		if n.Level == "warning" {
 			mark = p.Styles.Warn.Of("! ")
 		}
-		for _, l := range text.Wrap(sign.WithNext(n.Text, n.Next), w-2) {
-			out = append(out, mark+l)
-			mark = "  "
-		}
+		out = append(out, text.Hang(mark, sign.WithNext(n.Text, n.Next), text.Ink{}, w)...)
 	}
 	return out
 }
@@ -91,17 +88,11 @@ func (p Page) outcome(w int) []string {
 // resultsRows say where the results of the run are, and what of them is lost.
 func (p Page) resultsRows(w int) (out []string) {
 	s, st := p.Styles, p.Of.State
-	say := func(label, txt string) {
-		for _, row := range wrapped(txt, w-text.Wide(label)) {
-			out = append(out, label+row)
-			label = strings.Repeat(" ", text.Wide(label))
-		}
-	}
 	if r := st.Results; r != nil {
-		say(s.Dim.Of("results  "), event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir))
+		out = append(out, text.Hang(s.Dim.Of("results  "), event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir), text.Ink{}, w)...)
 	}
 	if l := st.Lost; l != nil {
-		say(s.Bad.Of("lost     "), text.Word(l.Why))
+		out = append(out, text.Hang(s.Bad.Of("lost     "), text.Word(l.Why), text.Ink{}, w)...)
 	}
 	return out
 }
@@ -127,11 +118,9 @@ func (p Page) stepRows(st *session.Step, w int) []string {
 		mark, name, took = s.Bad.Of("✗"), s.Bad.Of(text.Fit(st.Name, 13)), units.Duration(st.Took)
 		txt, ink = join2("failed", st.Text), s.Bad
 	}
-	rows := wrapped(txt, w-stepIndent-2-text.Wide(took))
-	out := []string{text.Spread(mark+" "+name+" "+ink.Of(rows[0]), s.Dim.Of(took), w)}
-	for _, row := range rows[1:] {
-		out = append(out, text.Cut(strings.Repeat(" ", stepIndent)+ink.Of(row), w))
-	}
+	rows := text.Hang("", txt, ink, w-stepIndent-2-text.Wide(took))
+	out := []string{text.Spread(mark+" "+name+" "+rows[0], s.Dim.Of(took), w)}
+	out = append(out, text.Indent(rows[1:], stepIndent)...)
 	if st.Status == session.Active {
 		out = append(out, p.stepNews(st, w)...)
 	}
@@ -143,14 +132,6 @@ func (p Page) stepRows(st *session.Step, w int) []string {
 
 // stepIndent is where the text of a step begins.
 const stepIndent = 16
-
-// wrapped breaks a text that is wider than w into lines; others stay as they are.
-func wrapped(txt string, w int) []string {
-	if text.Wide(txt) <= w || w < 1 {
-		return []string{txt}
-	}
-	return text.Wrap(txt, w)
-}
 
 func join2(a, b string) string {
 	if b == "" {

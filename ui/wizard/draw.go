@@ -95,17 +95,11 @@ func (z *Wizard) stepFaulty(step step) bool {
 // drawProviders are the providers with what each one is, in h rows: the picked one is
 // among them.
 func (z *Wizard) drawProviders(l text.Look, w, h int) []string {
-	const nameW, indent = 12, 2 + 12 + 2
 	var out []string
 	at := 0
 	for i, p := range z.providers() {
-		for j, row := range text.Wrap(providers.Named(p).Doc, max(w-indent, 1)) {
-			if j == 0 {
-				out = append(out, l.PickRow(i == z.picked, text.Fit(text.Word(p), nameW), row, w))
-				continue
-			}
-			out = append(out, text.Cut(strings.Repeat(" ", indent)+l.Styles.Dim.Of(row), w))
-		}
+		name := l.PickRow(i == z.picked, text.Fit(text.Word(p), 12), "", w)
+		out = append(out, text.Hang(name, providers.Named(p).Doc, l.Styles.Dim, w)...)
 		if i == z.picked {
 			at = len(out) - 1
 		}

@@ -152,9 +152,7 @@ func (z *Wizard) foundRows(l text.Look, w int) (out []string) {
 	}
 	out = append(out, "", l.Styles.Dim.Of("found there"))
 	for _, n := range z.notes {
-		for _, row := range text.Wrap(n, max(w-2, 1)) {
-			out = append(out, "  "+row)
-		}
+		out = append(out, text.Hang("  ", n, text.Ink{}, w)...)
 	}
 	return out
 }
