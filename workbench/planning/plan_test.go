@@ -147,6 +147,21 @@ func TestThePlanOfAJobSaysWhatIsNotCarried(t *testing.T) {
 	}
 }
 
+// Whoever reads why a job can't restart its ranks is not told to take another engine.
+func TestThePlanOfAJobSaysThatNothingStartsRanksAgain(t *testing.T) {
+	p, err := profiles.Parse("dlwb.yaml", []byte("name: x\nprovider: slurm\nmachines: {login: hpc, count: 2}\nrun: {engine: torchrun, restarts: 2, command: train.py}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := launches(p, Site{Nodes: make([]engine.Node, 2), Python: namePython, Run: nameRun, PortIs: namePort}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := notCarried(p, made); len(found) != 1 || found[0].OK || !strings.Contains(found[0].Text, "run.restarts") || found[0].Next != "leave out run.restarts" {
+		t.Errorf("%+v", found)
+	}
+}
+
 // What an engine refuses stands in the profile: it has a place there, and the exit
 // code of a faulty profile.
 func TestWhatAnEngineRefusesHasItsPlaceInTheProfile(t *testing.T) {
