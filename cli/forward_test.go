@@ -376,10 +376,13 @@ func TestAForwardLeadsToTheNodeThatItNames(t *testing.T) {
 			t.Errorf("%s leads to %d %s", name, status, text)
 		}
 	}
+	if _, opened, _ := b.forward("node0:tensorboard"); opened["name"] != "tensorboard" { // one thing has one name
+		t.Errorf("opened %v", opened)
+	}
 	if _, opened, _ := b.forward("node1:1", "--http"); opened["name"] != "node1:1/http" || !strings.Contains(fmt.Sprint(opened["note"]), "port 1 of node1") {
 		t.Errorf("opened %v", opened)
 	}
-	for args, want := range map[string]string{"node2:8265": "it has 2, counted from 0", "node1:jupiter": "did you mean jupyter?", "node1:0": "1 to 65535"} {
+	for args, want := range map[string]string{"node2:8265": "it has 2, counted from 0", "node1:jupiter": "did you mean node1:jupyter?", "node1:0": "1 to 65535"} {
 		if r := b.run("forward", "bed", args); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%s: exit code %d\n%s", args, r.code, r.stderr)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/dlwb/dlwb/cli/openline"
@@ -36,8 +37,10 @@ type printer struct {
 	// that grew last.
 	open  *openline.Line
 	grown logKey
-	// failure is what the last step that failed has told in full.
+	// failure is what the last step that failed has told in full, and sweep what was
+	// said of a sweep last.
 	failure *event.Fault
+	sweep   string
 }
 
 // allRanks prints the output of every rank.
@@ -110,6 +113,9 @@ func (p *printer) one(e event.Event) error {
 		return nil
 	}
 	if s := told.Event(e.Body); s != "" {
+		if p.skip != nil && e.Run != "" { // there are many runs at once
+			s = sanitize.Word(e.Run) + ": " + strings.TrimLeft(s, " ")
+		}
 		p.open.Hide()
 		_, err := fmt.Fprintln(p.w, s)
 		return err
@@ -117,14 +123,18 @@ func (p *printer) one(e event.Event) error {
 	return nil
 }
 
-// toldAlready reports whether a failure is that of the step which ended before it:
-// for programs both are events, people read it once.
+// toldAlready reports whether a failure is that of the step which ended before it, or a
+// sweep stands as it did: for programs all are events, people read it once.
 func (p *printer) toldAlready(b event.Body) bool {
 	switch b := b.(type) {
 	case event.StepEnded:
 		p.failure = b.Failure
 	case event.Failed:
 		return p.failure != nil && reflect.DeepEqual(b.Fault, *p.failure)
+	case event.SweepChanged:
+		before := p.sweep
+		p.sweep = told.Event(b)
+		return p.sweep == before
 	}
 	return false
 }

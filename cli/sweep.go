@@ -23,8 +23,8 @@ func (a *app) sweepCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "sweep [PROFILE]", Short: "run the trials of a profile's sweep, several at once, and find the best",
 		Long: `Runs the command of a profile once for each trial of its sweep, on the nodes of its
-cluster, which is brought up when it is not there, or each as a job where a provider
-takes those. Each trial is a run of its own: dlwb runs, logs, compare and export know
+cluster, which is brought up when it is not there, or each as a job of slurm or
+kubernetes. Each trial is a run of its own: dlwb runs, logs, compare and export know
 it.
 
 Ctrl-C, and even kill -9, leave the trials that run going on; dlwb sweep goes on with

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sample"
+	"github.com/dlwb/dlwb/workbench/event"
 )
 
 // trialScript notes that it ran, in one write, and prints a loss that is the least
@@ -220,5 +222,23 @@ time.sleep(600)
 			}
 			b.nothingIsLeft()
 		})
+	}
+}
+
+// Many trials run at once: each line says whose it is, and that a sweep stands as it did
+// is no line.
+func TestASweepSaysOnceHowItStandsAndWhichTrialEnded(t *testing.T) {
+	var out bytes.Buffer
+	p := &printer{w: &out, rank: allRanks, skip: ofTrials}
+	stands := func(done int, value float64) event.Event {
+		return event.Event{Body: event.SweepChanged{Sweep: "s1", Method: "grid", Metric: "loss", Mode: "min", Trials: 3, Running: 1, Done: done, Best: 1,
+			Rows: []event.TrialRow{{Trial: 1, Value: &value, Values: 1}}}}
+	}
+	ended := event.Event{Run: "lm-s1-t01", Body: event.RunEnded{Verdict: event.Succeeded, Cause: "every rank ended with code 0"}}
+	if err := p.print([]event.Event{stands(0, 0.5), stands(0, 0.4), stands(0, 0.3), ended, stands(1, 0.3)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "\nlm-s1-t01: run succeeded in ") {
+		t.Errorf("printed\n%s", got)
 	}
 }

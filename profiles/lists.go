@@ -174,31 +174,53 @@ func SplitForward(text string) (node int, what string) {
 	return node, text[len(m[0]):]
 }
 
+// JoinForward is a forward as profiles name it: what SplitForward takes apart.
+func JoinForward(node int, what string) string {
+	if node == 0 {
+		return what
+	}
+	return fmt.Sprintf("node%d:%s", node, what)
+}
+
+// ForwardsText are forwards in words, with the nodes on which they are.
+func ForwardsText(all []string) string {
+	var nodes []int
+	on := map[int][]string{}
+	for _, text := range all {
+		node, what := SplitForward(text)
+		if on[node] == nil {
+			nodes = append(nodes, node)
+		}
+		on[node] = append(on[node], what)
+	}
+	parts := make([]string, len(nodes))
+	for i, node := range nodes {
+		parts[i] = fmt.Sprintf("%s of node%d", strings.Join(on[node], ", "), node)
+	}
+	return strings.Join(parts, ", and ")
+}
+
 var forwardType = listType("list of forwards", "jupyter, tensorboard, a port, or with `/http` a port with an HTTP server, of another node than node 0 with `node1:` before it", false, func(*Field) schema {
 	return schema{"oneOf": []any{schema{"type": "integer", "minimum": 1, "maximum": 65535},
 		schema{"type": "string", "pattern": `^(node[0-9]{1,5}:)?(jupyter|tensorboard|[0-9]{1,5}/http)$`}, schema{"type": "string", "pattern": `^node[0-9]{1,5}:[0-9]{1,5}$`}}}
 }, func(_ *Field, text string) (string, flaw) {
 	node, text := SplitForward(text)
-	on := ""
-	if node > 0 {
-		on = fmt.Sprintf("node%d:", node)
-	}
 	if text == "jupyter" || text == "tensorboard" {
-		return on + text, flaw{}
+		return JoinForward(node, text), flaw{}
 	}
 	if m := forwardForm.FindStringSubmatch(text); m != nil {
 		port, err := strconv.Atoi(m[1])
 		if err != nil || port < 1 || port > 65535 {
 			return "", flaw{why: "a port is a number from 1 to 65535", next: "such as 8265"}
 		}
-		return on + strconv.Itoa(port) + m[2], flaw{}
+		return JoinForward(node, strconv.Itoa(port)+m[2]), flaw{}
 	}
 	if port, kind, ok := strings.Cut(text, "/"); ok && forwardForm.MatchString(port) {
-		return "", flaw{why: "there is no such kind of port", nearest: on + port + "/http", next: kind + " is none; /http is, and a port without it is raw TCP"}
+		return "", flaw{why: "there is no such kind of port", nearest: JoinForward(node, port+"/http"), next: kind + " is none; /http is, and a port without it is raw TCP"}
 	}
 	near := nearword.Nearest(text, []string{"jupyter", "tensorboard"})
 	if near != "" {
-		near = on + near
+		near = JoinForward(node, near)
 	}
 	return "", flaw{why: "nothing with this name can be forwarded", nearest: near,
 		next: "name jupyter, tensorboard, or a port, of node 0 or with node1: before it of another"}

@@ -50,8 +50,8 @@ type Bench interface {
 	Stop(ctx context.Context, run string) error
 	// Down removes a cluster and proves it; the proof comes as an event.
 	Down(ctx context.Context, cluster string) error
-	// Forward opens a tunnel to "jupyter", "tensorboard" or a port of node 0
-	// ("8265", "8265/http"), or finds it with a fresh address.
+	// Forward opens a tunnel to "jupyter", "tensorboard" or a port of node 0 ("8265",
+	// "8265/http"), or of another node ("node1:8265"), or finds it with a fresh address.
 	Forward(ctx context.Context, cluster, what string) (event.ForwardOpened, error)
 	// ForwardAll opens several at once, and returns those that opened with the
 	// errors of the others.

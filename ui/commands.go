@@ -105,7 +105,7 @@ func (m *Model) task(text string, do func() (said, url string, err error)) tea.C
 // say shows a short note for a while.
 func (m *Model) say(level, text string) tea.Cmd {
 	m.note.id++
-	m.note.level, m.note.text, m.note.refusal = level, text, false
+	m.note = note{id: m.note.id, level: level, text: text}
 	id := m.note.id
 	return m.clock.Tick(noteStays, func(time.Time) tea.Msg { return pruned{id} })
 }

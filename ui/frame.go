@@ -2,11 +2,11 @@ package ui
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
 
-	"charm.land/bubbles/v2/help"
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
@@ -81,8 +81,10 @@ func (m *Model) frame() string {
 	w := m.bodyWidth()
 	lines := m.head(w)
 	h := max(m.h-len(lines)-bodyFoot, 1)
-	lines = append(lines, text.Exactly(m.body(w, h), w, h)...)
-	lines = append(lines, m.noteRow(w), m.footer(w))
+	notes := m.noteRows(w)
+	over := min(len(notes)-1, h) // a note of several rows stands before the last of the body
+	lines = append(lines, text.Exactly(m.body(w, h), w, h)[:h-over]...)
+	lines = append(append(lines, notes...), m.footer(w))
 	if n := len(m.dialogs); n > 0 {
 		box := m.dialogs[n-1].draw(m, w, m.h)
 		lines = text.Over(lines, box.Lines, box.W, w)
@@ -130,25 +132,34 @@ func (m *Model) titleRow(w int) string {
 	return text.Spread(left, right, w)
 }
 
-// noteRow is what is being done, else the newest note.
-func (m *Model) noteRow(w int) string {
-	if len(m.doing) > 0 {
-		ids := make([]int, 0, len(m.doing))
-		for id := range m.doing {
-			ids = append(ids, id)
-		}
-		sort.Ints(ids)
-		newest := m.doing[ids[len(ids)-1]]
-		return text.Cut(m.styles.Accent.Of(m.spinner())+" "+newest.text+m.styles.Dim.Of(", for "+text.Since(m.now, newest.since)), w)
+// noteMost is how many rows a note has that stands nowhere else.
+const noteMost = 4
+
+// noteRows is what is being done, else the newest note. There is one row at least.
+func (m *Model) noteRows(w int) []string {
+	if len(m.doing) > 0 || m.note.text == "" {
+		return []string{m.standingRow(w)}
 	}
-	if m.note.text != "" {
-		if rest := "  s shows all of it"; text.Wide(m.note.text)+2 > w && m.ses != nil && m.here().inSession() && m.here() != atSteps {
-			return text.Cut(m.styles.Warn.Of("! ")+m.note.text, w-text.Wide(rest)) + m.styles.Dim.Of(rest)
-		}
-		if m.note.level == "warning" {
-			return text.Cut(m.styles.Warn.Of("! ")+m.note.text, w)
-		}
-		return text.Cut(m.styles.Accent.Of("· ")+m.note.text, w)
+	mark := m.styles.Accent.Of("· ")
+	if m.note.level == "warning" {
+		mark = m.styles.Warn.Of("! ")
+	}
+	if !m.note.notice {
+		rows := text.Hang(mark, m.note.text, text.Ink{}, w)
+		return rows[:min(len(rows), noteMost)]
+	}
+	rest := ""
+	if text.Wide(m.note.text)+2 > w && m.here() != atSteps {
+		rest = "  s shows all of it"
+	}
+	return []string{text.Cut(mark+m.note.text, w-text.Wide(rest)) + m.styles.Dim.Of(rest)}
+}
+
+// standingRow is what is being done, else what holds for as long as it is so.
+func (m *Model) standingRow(w int) string {
+	if len(m.doing) > 0 {
+		newest := m.doing[slices.Max(slices.Collect(maps.Keys(m.doing)))]
+		return text.Cut(m.styles.Accent.Of(m.spinner())+" "+newest.text+m.styles.Dim.Of(", for "+text.Since(m.now, newest.since)), w)
 	}
 	if m.ses != nil && m.here().inSession() {
 		if f := m.ses.State.Failed; f != nil && m.here() != atSteps {
@@ -182,54 +193,7 @@ func (m *Model) footer(w int) string {
 			keys[i].SetHelp(m.styles.Faint.Of(h.Key), m.styles.Faint.Of(h.Desc))
 		}
 	}
-	return m.foot.of(thatFit(keys, w), w, m.keyHelp())
-}
-
-// footLine is the footer as it was set last. It seldom changes, and setting its inks
-// takes a twentieth of a frame.
-type footLine struct {
-	keys []key.Help
-	w    int
-	line string
-}
-
-func (f *footLine) of(keys []key.Binding, w int, in help.Model) string {
-	same := func(h key.Help, b key.Binding) bool { return h == b.Help() }
-	if f.w != w || !slices.EqualFunc(f.keys, keys, same) {
-		f.w, f.keys = w, f.keys[:0]
-		for _, b := range keys {
-			f.keys = append(f.keys, b.Help())
-		}
-		f.line = text.Cut(in.ShortHelpView(keys), w)
-	}
-	return f.line
-}
-
-// footGap is what stands between two keys of the footer.
-const footGap = "   "
-
-// thatFit are the keys that have room in w cells, always with the last of them: it
-// is the key of all keys. The help itself would drop the last one first, and draws
-// past its width where it has no room for an ellipsis.
-func thatFit(keys []key.Binding, w int) []key.Binding {
-	if len(keys) == 0 {
-		return nil
-	}
-	wide := func(b key.Binding) int { return text.Wide(b.Help().Key) + 1 + text.Wide(b.Help().Desc) }
-	last := keys[len(keys)-1]
-	room := w - wide(last)
-	for i, b := range keys[:len(keys)-1] {
-		if room -= wide(b) + text.Wide(footGap); room < 0 {
-			return append(keys[:i:i], last)
-		}
-	}
-	return keys
-}
-
-// keyHelp is bubbles' help in our inks. Its New makes inks of its own first, for
-// each frame.
-func (m *Model) keyHelp() help.Model {
-	return help.Model{ShortSeparator: footGap, Styles: help.Styles{ShortKey: m.styles.HelpKey, ShortDesc: m.styles.HelpName}}
+	return m.foot.Row(&m.styles, keys, w)
 }
 
 // watcher is another process that watches the cluster that is shown, by the

@@ -35,7 +35,7 @@ type Model struct {
 	w, h   int
 	now    time.Time
 	styles text.Styles
-	foot   footLine
+	foot   text.Foot
 	spin   int
 	mouse  bool
 	// colourless says that the terminal shows no colour, or was asked not to.
@@ -71,6 +71,7 @@ type note struct {
 	id          int
 	level, text string
 	refusal     bool // of a key that can do nothing where it was pressed
+	notice      bool // that stands among the steps, too
 }
 
 // wish is something under way that a person asked for.
@@ -145,10 +146,10 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 			m.ascii = text.OnlyASCII(msg)
 		}
 		if m.asksBackground() && text.LightBackground(msg) { // until the terminal itself has answered
-			m.styles, m.foot = text.NewStyles(false), footLine{}
+			m.styles, m.foot = text.NewStyles(false), text.Foot{}
 		}
 	case tea.BackgroundColorMsg:
-		m.styles, m.foot = text.NewStyles(msg.IsDark()), footLine{}
+		m.styles, m.foot = text.NewStyles(msg.IsDark()), text.Foot{}
 	case tea.KeyPressMsg:
 		return m.key(msg)
 	case tea.PasteMsg:
@@ -352,6 +353,7 @@ func (m *Model) take(msg gathered) tea.Cmd {
 	if n := s.State.Notices; len(n) > notices && !s.Past && m.now.Sub(s.State.NoticeAt) < noteStays {
 		last := n[len(n)-1]
 		cmds = append(cmds, m.say(last.Level, sign.WithNext(last.Text, last.Next)))
+		m.note.notice = true
 	}
 	return tea.Batch(cmds...)
 }

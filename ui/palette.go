@@ -65,11 +65,17 @@ func (p *palettePicker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 }
 
 func (p *palettePicker) draw(m *Model, w, h int) text.Block {
-	inner := text.Clamp(w-14, 1, 76)
+	inner := text.Clamp(w-14, 1, 98)
 	found := p.found(m)
-	rows := text.Clamp(h-8, 1, 14)
+	picked := text.Clamp(p.picked, 0, len(found)-1)
+	about := []string{""} // the sentence of the picked one, for which its row may have no room
+	if len(found) > 0 {
+		about = append(about, text.WrapIn(m.styles.Dim, m.about(found[picked]), inner)...)
+	}
+	about = text.Exactly(about, inner, 3)
+	rows := text.Clamp(h-8-len(about), 1, 14)
 	lines := []string{m.styles.Key.Of(":") + " " + p.line.Draw(&m.styles, inner-2), ""}
-	top := text.Window(0, text.Clamp(p.picked, 0, len(found)-1), len(found), rows)
+	top := text.Window(0, picked, len(found), rows)
 	for i := top; i < top+rows; i++ {
 		switch {
 		case i < len(found):
@@ -80,16 +86,24 @@ func (p *palettePicker) draw(m *Model, w, h int) text.Block {
 			lines = append(lines, "")
 		}
 	}
-	return boxed(m, lines, inner)
+	return boxed(m, append(lines, about...), inner)
+}
+
+// about says what a command does, or why it can't now.
+func (m *Model) about(c *command) string {
+	if why := m.refusal(c); why != "" {
+		return "not now: " + why
+	}
+	return c.help
 }
 
 func (p *palettePicker) row(m *Model, c *command, picked bool, w int) string {
-	mark, name, help := "  ", text.Fit(c.name(), 20), m.styles.Dim.Of(c.help)
+	mark, name, ink := "  ", text.Fit(c.name(), 20), m.styles.Dim
 	if picked {
 		mark, name = m.styles.Picked.Of("› "), m.styles.Picked.Of(name)
 	}
-	if why := m.refusal(c); why != "" {
-		help = m.styles.Faint.Of("not now: " + why)
+	if m.refusal(c) != "" {
+		ink = m.styles.Faint
 	}
-	return text.Cut(mark+name+m.styles.Key.Of(text.Fit(c.bind.Help().Key, 10))+help, w)
+	return text.Cut(mark+name+m.styles.Key.Of(text.Fit(c.bind.Help().Key, 10))+ink.Of(m.about(c)), w)
 }

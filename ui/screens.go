@@ -70,9 +70,11 @@ func screens() []screen {
 }
 
 // screen is the row of the screen that is shown.
-func (m *Model) screen() *screen {
+func (m *Model) screen() *screen { return m.screenAt(m.here()) }
+
+func (m *Model) screenAt(at place) *screen {
 	for i := range m.screens {
-		if m.screens[i].at == m.here() {
+		if m.screens[i].at == at {
 			return &m.screens[i]
 		}
 	}
@@ -122,8 +124,10 @@ func (m *Model) reread() tea.Cmd {
 }
 
 // screenTitle stands behind "dlwb" and at the right of the first row.
-func (m *Model) screenTitle() (left, right string) {
-	if sc := m.screen(); sc.title != nil {
+func (m *Model) screenTitle() (left, right string) { return m.titleOf(m.here()) }
+
+func (m *Model) titleOf(at place) (left, right string) {
+	if sc := m.screenAt(at); sc.title != nil {
 		return sc.title(m)
 	}
 	return m.sessionTitle()

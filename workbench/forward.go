@@ -8,6 +8,7 @@ import (
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/job"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/remote/environment"
 	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 	"github.com/dlwb/dlwb/workbench/tunnel"
@@ -76,9 +77,9 @@ func (w *Workbench) tunnelTo(cluster string, node int) (tunnel.Cluster, error) {
 		return tunnel.Cluster{}, err
 	}
 	to := tunnel.Cluster{Name: c.Name, Life: c.ID, Mark: d.Life, Number: node, Node: n, SharedHost: traits(c.Provider).SharedHost, Code: planning.RemoteCode(c.Name)}
-	switch {
-	case node < len(d.Envs):
-		to.Python, to.Env = d.Envs[node].Python, d.Envs[node].Env
+	switch env, made := environment.OfNode(d.Envs, node); {
+	case made:
+		to.Python, to.Env = env.Python, env.Env
 	case l.dir != "": // no environment is made there: Python is the image's
 		to.Python, to.Code = "python3", l.dir
 	}

@@ -89,10 +89,9 @@ func (d *drive) handInAs(ctx context.Context, j jobs, id string) error {
 // engine needs beside its ranks, and ranks in a container of ours.
 func (d *drive) carried(made engine.Plan) error {
 	f := &event.Fault{What: "start the ranks by provider " + d.plan.Provider, Node: -1}
-	why := planning.MoreThanRanks(d.plan.Provider, made)
+	f.Why, f.Next = planning.MoreThanRanks(d.plan.Provider, made)
 	switch {
-	case why != "":
-		f.Why, f.Next = why, planning.NextWithoutHelpers
+	case f.Why != "":
 	case slices.ContainsFunc(d.data.Envs, func(e environment.Result) bool { return len(e.Wrap) > 0 }):
 		f.Why, f.Next = planning.NoContainer, planning.NextWithoutContainer
 	default:

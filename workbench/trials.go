@@ -42,6 +42,11 @@ func (f Flows) Sweep(ctx context.Context, plan *planning.Plan, goal Goal, again 
 		return out, &event.Fault{What: "run a sweep", Node: -1, Why: "each trial would be a job of provider " + plan.Provider + " that is paid for by itself, and nothing would bound what all of them cost",
 			Next: "dlwb run hands one in"}
 	}
+	if _, is := w.jobs[plan.Provider]; is {
+		if err := sharedOut(plan.Profile); err != nil {
+			return out, err
+		}
+	}
 	id, err := w.sweepID(plan.Profile, again)
 	if err != nil {
 		return out, err
@@ -136,13 +141,27 @@ func (d *drive) jobs() (jobs, bool) {
 // profile does not say.
 const jobsAtOnce = 4
 
+// sharedOut refuses what has no meaning where each trial is a job with nodes of its own.
+func sharedOut(p *profiles.Profile) error {
+	var errs profiles.Errors
+	for _, k := range []struct {
+		key   string
+		given bool
+	}{{"sweep.nodes", p.Sweep.Nodes > 1}, {"sweep.gpus", p.Sweep.GPUs > 0}} {
+		if k.given {
+			errs = append(errs, p.Fault(k.key, k.key, "it shares out the nodes of a cluster, and each trial is a job of its own here", "", "leave it out: machines.count and machines.gpus say what each job has"))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
 // slots are the places for trials on the nodes. One that is a job has nodes of its own.
 func (d *drive) slots() ([]sweep.Slot, error) {
 	s := d.plan.Profile.Sweep
 	if _, is := d.jobs(); is {
-		if s.Nodes > 1 || s.GPUs > 0 {
-			return nil, profiles.Errors{d.plan.Profile.Fault("sweep", "sweep", "sweep.nodes and sweep.gpus share out the nodes of a cluster, and each trial is a job of its own here", "", "machines.count and machines.gpus say what each has")}
-		}
 		return sweep.Slots(make([]int, cmp.Or(s.Parallel, jobsAtOnce)), 1, 0), nil
 	}
 	slots := sweep.Slots(d.data.GPUs, s.Nodes, s.GPUs)

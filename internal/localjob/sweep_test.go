@@ -143,11 +143,17 @@ func downEndsTrials(t *testing.T, p *project) {
 	}
 }
 
-// What a job can't share is refused where it stands.
+// What a job can't share is refused where it stands, and before anything is made.
 func trialsShareNothing(t *testing.T, p *project) {
-	p.searching(3, "0.6, 0.5", "nodes: 2")
-	if out, err := p.Try("sweep", "--plain"); err == nil || !strings.Contains(out, "each trial is a job of its own") {
-		t.Errorf("%v: %s", err, out)
+	p.searching(3, "0.6, 0.5", "nodes: 2, gpus: 1")
+	out, err := p.Try("sweep", "--plain")
+	for _, want := range []string{"sweep.nodes: it shares out the nodes", "sweep.gpus: it shares out the nodes", "dlwb.yaml:5:"} {
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%q is not said: %v: %s", want, err, out)
+		}
+	}
+	if out := p.Must("ls", "--json"); strings.Contains(out, `"jobs"`) {
+		t.Errorf("a cluster is there: %s", out)
 	}
 }
 

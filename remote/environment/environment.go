@@ -105,6 +105,18 @@ type Result struct {
 	Mended string
 }
 
+// OfNode is the environment that a node has among those of its cluster; false: none was
+// made. A single one of several nodes lies on a disk that all of them see.
+func OfNode(all []Result, node int) (Result, bool) {
+	if len(all) == 1 {
+		node = 0
+	}
+	if node < 0 || node >= len(all) {
+		return Result{}, false
+	}
+	return all[node], true
+}
+
 // Failure says why a node has no environment.
 type Failure struct {
 	// Command is what failed; empty when nothing was run.

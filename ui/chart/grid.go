@@ -186,6 +186,9 @@ func (p Page) PageText(w, h int) string {
 	return ""
 }
 
+// tableCell is how wide a number in Table is, with the gap before it.
+const tableCell = 12
+
 // Table is what there is to say of each curve of a chart.
 func (p Page) Table(group []*session.Curve, w int) []string {
 	s := p.Styles
@@ -195,8 +198,13 @@ func (p Page) Table(group []*session.Curve, w int) []string {
 		name = max(name, text.Wide(p.curveName(c))+2)
 	}
 	name = min(name, max(w/3, 8))
-	cell := func(txt string) string { return text.FlushRight(txt, 12) }
-	out := []string{s.Dim.Of(text.Cut(text.Fit("", 4+name)+cell("here")+cell("newest")+cell("lowest")+cell("highest")+cell("best at")+cell("values")+cell("NaN or inf"), w))}
+	row := func(first string, cells ...string) string { // those that have room
+		for _, c := range cells[:text.Clamp((w-4-name)/tableCell, 0, len(cells))] {
+			first += text.FlushRight(c, tableCell)
+		}
+		return text.Cut(first, w)
+	}
+	out := []string{s.Dim.Of(row(text.Fit("", 4+name), "here", "newest", "lowest", "highest", "best at", "values", "NaN or inf"))}
 	for i, c := range group {
 		here := ""
 		if _, y, ok := p.View.read(c, a, group); ok {
@@ -214,7 +222,7 @@ func (p Page) Table(group []*session.Curve, w int) []string {
 			gaps = text.Count(int64(n))
 		}
 		sign := text.Ink{On: text.FgOf(p.Styles.Series[i%len(p.Styles.Series)])}.Of(fmt.Sprint(i + 1))
-		out = append(out, text.Cut("  "+sign+" "+text.Fit(p.curveName(c), name)+cell(here)+cell(text.OrDash(c.N > 0, text.Number(c.Last)))+cell(lo)+cell(hi)+cell(at)+cell(text.Count(int64(c.N)))+s.Warn.Of(cell(gaps)), w))
+		out = append(out, row("  "+sign+" "+text.Fit(p.curveName(c), name), here, text.OrDash(c.N > 0, text.Number(c.Last)), lo, hi, at, text.Count(int64(c.N)), s.Warn.Of(gaps)))
 	}
 	return out
 }

@@ -283,7 +283,7 @@ func (p Page) profileCells(f *event.ProfileInfo, w int) string {
 	}
 	used := "not used yet"
 	if f.Provider == "" { // it was not read so far
-		return text.Spread(p.Styles.Dim.Of("in this directory; enter reads it and shows the plan"), p.Styles.Dim.Of(used), w)
+		return text.Spread(p.Styles.Dim.Of("in this directory; enter shows its plan"), p.Styles.Dim.Of(used), w)
 	}
 	if !f.UsedAt.IsZero() {
 		used = "used " + units.Ago(p.Now, f.UsedAt)

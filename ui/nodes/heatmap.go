@@ -129,15 +129,26 @@ func (p *heatPage) legend(w int) string {
 	if p.Of.State.Simulated() {
 		left += "  " + s.Badge.Of(" SIMULATED ")
 	}
-	left += s.Dim.Of("   · no news   ") + s.Warn.Of("?") + s.Dim.Of(" not known")
 	right := "a column is " + units.Seconds(p.pace) + ", now at the right"
-	if text.Wide(left)+2+len(right) > w {
-		right = "column " + units.Seconds(p.pace)
-	}
 	if p.nowOnly {
 		right = "now"
 	}
-	return text.Spread(left, s.Dim.Of(right), w)
+	signs := func(gap string) string {
+		return s.Dim.Of(gap+"· no news"+gap) + s.Warn.Of("?") + s.Dim.Of(" not known")
+	}
+	row := left + signs("   ")
+	if text.Wide(row)+2+len(right) > w && !p.nowOnly {
+		right = "column " + units.Seconds(p.pace)
+	}
+	for _, gap := range []string{"  ", " "} {
+		if text.Wide(row)+2+len(right) > w {
+			row = left + signs(gap)
+		}
+	}
+	if text.Wide(row)+2+len(right) > w {
+		right = ""
+	}
+	return text.Spread(row, s.Dim.Of(right), w)
 }
 
 // label is a node's name. What is not real says so.

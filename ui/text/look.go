@@ -1,6 +1,7 @@
 package text
 
 import (
+	"strings"
 	"time"
 
 	"charm.land/bubbles/v2/spinner"
@@ -56,6 +57,21 @@ func (l Look) PickRow(picked bool, name, about string, w int) string {
 		mark, name = l.Styles.Picked.Of("› "), l.Styles.Picked.Of(name)
 	}
 	return Cut(mark+name+"  "+l.Styles.Dim.Of(about), w)
+}
+
+// Hang breaks a plain text into rows of at most w cells, where one is too few. head
+// stands before the first, and blanks as wide before the others.
+func Hang(head, txt string, ink Ink, w int) []string {
+	indent := Wide(head)
+	if indent+Wide(txt) <= w {
+		return []string{head + ink.Of(txt)}
+	}
+	var out []string
+	for _, row := range Wrap(txt, max(w-indent, 1)) {
+		out = append(out, Cut(head+ink.Of(row), w))
+		head = strings.Repeat(" ", indent)
+	}
+	return out
 }
 
 // WrapIn wraps a text that is in one ink.

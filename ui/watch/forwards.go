@@ -17,7 +17,7 @@ func (p Page) Forwards(at, w int) []string {
 		return []string{"No tunnel is open.", "",
 			s.Key.Of("J") + "  Jupyter      " + s.Dim.Of("started on node 0, opened here"),
 			s.Key.Of("T") + "  TensorBoard  " + s.Dim.Of("the same for event files"),
-			s.Key.Of("F") + "  any port     " + s.Dim.Of("of node 0, several at once, or all of the profile")}
+			s.Key.Of("F") + "  any port     " + s.Dim.Of("of node 0, or of another as node1:PORT; or all of the profile")}
 	}
 	picked := text.Clamp(at, 0, len(f)-1)
 	narrow := false // an address that is cut is no address: it then gets its own row

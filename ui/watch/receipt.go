@@ -42,7 +42,7 @@ func (p Page) receiptNext(w int) []string {
 	if e := st.Ended; e != nil {
 		out = append(out, "", sign.Verdict(p.Look, e.Verdict, &e.ExitCode)+"  "+e.Cause)
 	}
-	out = append(out, p.resultsRows()...)
+	out = append(out, p.resultsRows(w)...)
 	if st.Receipt.Proven {
 		return append(out, "", s.Key.Of("t")+" shows the run again, "+s.Key.Of("R")+" runs anew, "+s.Key.Of("esc")+" goes home")
 	}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/ui/session"
@@ -59,10 +60,7 @@ func (p Page) notices(w int) []string {
 		if n.Level == "warning" {
 			mark = p.Styles.Warn.Of("! ")
 		}
-		for _, l := range text.Wrap(sign.WithNext(n.Text, n.Next), w-2) {
-			out = append(out, mark+l)
-			mark = "  "
-		}
+		out = append(out, text.Hang(mark, sign.WithNext(n.Text, n.Next), text.Ink{}, w)...)
 	}
 	return out
 }
@@ -80,7 +78,7 @@ func (p Page) outcome(w int) []string {
 	} else if st.Results != nil || st.Lost != nil {
 		out = append(out, "")
 	}
-	out = append(out, p.resultsRows()...)
+	out = append(out, p.resultsRows(w)...)
 	if told {
 		return out
 	}
@@ -88,39 +86,41 @@ func (p Page) outcome(w int) []string {
 }
 
 // resultsRows say where the results of the run are, and what of them is lost.
-func (p Page) resultsRows() (out []string) {
+func (p Page) resultsRows(w int) (out []string) {
 	s, st := p.Styles, p.Of.State
 	if r := st.Results; r != nil {
-		out = append(out, s.Dim.Of("results  ")+event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir))
+		out = append(out, text.Hang(s.Dim.Of("results  "), event.SizeText(r.Files, r.Bytes)+" in "+text.Word(r.Dir), text.Ink{}, w)...)
 	}
 	if l := st.Lost; l != nil {
-		out = append(out, s.Bad.Of("lost     ")+text.Word(l.Why))
+		out = append(out, text.Hang(s.Bad.Of("lost     "), text.Word(l.Why), text.Ink{}, w)...)
 	}
 	return out
 }
 
 func (p Page) stepRows(st *session.Step, w int) []string {
 	s := p.Styles
-	mark, took, txt := s.Faint.Of("·"), "", s.Dim.Of(st.Text)
+	mark, took, txt, ink := s.Faint.Of("·"), "", st.Text, s.Dim
 	name := s.Dim.Of(text.Fit(st.Name, 13))
 	switch st.Status {
 	case session.Waiting:
 		if st.Name == event.StepDown && p.Of.State.Ended != nil && p.Of.State.Phase() == event.PhaseReady {
-			txt = s.Dim.Of("when you say so: X. Until then the cluster stays for the next run")
+			txt = "when you say so: X. Until then the cluster stays for the next run"
 		}
 	case session.Active:
 		mark, name = s.Accent.Of(p.Spinner()), s.Strong.Of(text.Fit(st.Name, 13))
-		took, txt = units.Clock(p.Now.Sub(st.Since)), st.Text
+		took, ink = units.Clock(p.Now.Sub(st.Since)), text.Ink{}
 	case session.Done:
 		mark, name, took = s.Good.Of("✓"), text.Fit(st.Name, 13), units.Duration(st.Took)
 	case session.Skipped:
-		mark, name, txt = s.Dim.Of("–"), text.Fit(st.Name, 13), s.Dim.Of(join2("skipped", st.Text))
+		mark, name, txt = s.Dim.Of("–"), text.Fit(st.Name, 13), join2("skipped", st.Text)
 		took = units.Duration(st.Took)
 	case session.Broken:
 		mark, name, took = s.Bad.Of("✗"), s.Bad.Of(text.Fit(st.Name, 13)), units.Duration(st.Took)
-		txt = s.Bad.Of(join2("failed", st.Text))
+		txt, ink = join2("failed", st.Text), s.Bad
 	}
-	out := []string{text.Spread(mark+" "+name+" "+txt, s.Dim.Of(took), w)}
+	rows := text.Hang("", txt, ink, w-stepIndent-2-text.Wide(took))
+	out := []string{text.Spread(mark+" "+name+" "+rows[0], s.Dim.Of(took), w)}
+	out = append(out, text.Indent(rows[1:], stepIndent)...)
 	if st.Status == session.Active {
 		out = append(out, p.stepNews(st, w)...)
 	}
@@ -129,6 +129,9 @@ func (p Page) stepRows(st *session.Step, w int) []string {
 	}
 	return out
 }
+
+// stepIndent is where the text of a step begins.
+const stepIndent = 16
 
 func join2(a, b string) string {
 	if b == "" {
@@ -150,10 +153,10 @@ func (p Page) stepNews(st *session.Step, w int) []string {
 		if n < 0 {
 			who = "all"
 		}
-		out = append(out, text.Cut("                "+p.Styles.Dim.Of(text.Fit(who, 8))+st.Nodes[n], w))
+		out = append(out, text.Cut(strings.Repeat(" ", stepIndent)+p.Styles.Dim.Of(text.Fit(who, 8))+st.Nodes[n], w))
 	}
 	if next := follows[st.Name]; next != "" && st.Status == session.Active {
-		out = append(out, text.Cut("                "+p.Styles.Faint.Of(next), w))
+		out = append(out, text.Cut(strings.Repeat(" ", stepIndent)+p.Styles.Faint.Of(next), w))
 	}
 	return out
 }

@@ -30,6 +30,8 @@ func (z *Wizard) Draw(l text.Look, w, h int) []string {
 		return append(out, z.drawMarket(l, w, below)...)
 	case z.step == wizRegion:
 		return append(out, z.drawRegions(l, w, below)...)
+	case z.step == wizProvider:
+		return append(out, z.drawProviders(l, w, below)...)
 	}
 	if page := z.page(l, w); page != nil {
 		return append(out, l.Scrolled(page, z.top, below)...)
@@ -40,8 +42,6 @@ func (z *Wizard) Draw(l text.Look, w, h int) []string {
 // page is the whole text of a question that scrolls as one page; nil: it is a form.
 func (z *Wizard) page(l text.Look, w int) []string {
 	switch z.step {
-	case wizProvider:
-		return z.drawProviders(l, w)
 	case wizMachine:
 		return z.market.DrawComparison(l, w)
 	case wizReview:
@@ -92,12 +92,19 @@ func (z *Wizard) stepFaulty(step step) bool {
 	return false
 }
 
-func (z *Wizard) drawProviders(l text.Look, w int) []string {
+// drawProviders are the providers with what each one is, in h rows: the picked one is
+// among them.
+func (z *Wizard) drawProviders(l text.Look, w, h int) []string {
 	var out []string
+	at := 0
 	for i, p := range z.providers() {
-		out = append(out, l.PickRow(i == z.picked, text.Fit(text.Word(p), 12), providers.Named(p).Doc, w))
+		name := l.PickRow(i == z.picked, text.Fit(text.Word(p), 12), "", w)
+		out = append(out, text.Hang(name, providers.Named(p).Doc, l.Styles.Dim, w)...)
+		if i == z.picked {
+			at = len(out) - 1
+		}
 	}
-	return out
+	return l.Scrolled(out, max(at-max(h-2, 0), 0), h) // the last row may say how many there are below
 }
 
 // Title says what is being made, and what its machines cost.

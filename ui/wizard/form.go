@@ -152,7 +152,7 @@ func (z *Wizard) foundRows(l text.Look, w int) (out []string) {
 	}
 	out = append(out, "", l.Styles.Dim.Of("found there"))
 	for _, n := range z.notes {
-		out = append(out, text.Cut("  "+n, w))
+		out = append(out, text.Hang("  ", n, text.Ink{}, w)...)
 	}
 	return out
 }

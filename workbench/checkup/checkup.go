@@ -75,8 +75,8 @@ func Of(record []byte, node func(i int) (*remote.Node, error)) (Cluster, error) 
 
 // python starts the interpreter of a node.
 func (c Cluster) python(node int) []string {
-	if node < len(c.Envs) && c.Envs[node].Python != "" {
-		return append(append([]string{}, c.Envs[node].Wrap...), c.Envs[node].Python)
+	if env, made := environment.OfNode(c.Envs, node); made && env.Python != "" {
+		return append(append([]string{}, env.Wrap...), env.Python)
 	}
 	return []string{"python3"}
 }

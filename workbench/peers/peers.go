@@ -275,7 +275,8 @@ func (s Search) tryAll(ctx context.Context, tried [][]address) *tries {
 }
 
 // tryScript tries an address: what ssh ends with is 255 where it does not get there. A
-// login is refused by a host that has shown the right key.
+// login is refused by a host that has shown the right key: ssh names the ways to log in
+// then, in brackets, and not where the kernel denies a connection.
 const tryScript = `command -v ssh >/dev/null || { echo "there is no ssh to try it with" >&2; exit 3; }
 d=$(mktemp -d) || exit 3
 trap 'rm -rf "$d"' EXIT
@@ -285,7 +286,7 @@ try() {
 	ssh -i ~/.dlwb/peer_key -p "$3" -o IdentitiesOnly=yes -o UserKnownHostsFile="$known" -o GlobalKnownHostsFile=/dev/null \
 		-o StrictHostKeyChecking=yes -o HostKeyAlias="n$1" -o CheckHostIP=no -o BatchMode=yes -o ConnectTimeout=5 \
 		-- "$4@$2" reach </dev/null >/dev/null 2>"$known.said"
-	if [ $? -ne 255 ]; then how=reached; elif grep -q "Permission denied" "$known.said"; then how=closed; else return; fi
+	if [ $? -ne 255 ]; then how=reached; elif grep -q "Permission denied (" "$known.said"; then how=closed; else return; fi
 	echo "$how $1 $2 $3 $(getent ahosts "$2" 2>/dev/null | sed -n '1s/ .*//p')"
 }
 `

@@ -47,18 +47,20 @@ func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Prefli
 	return nil
 }
 
-// NextWithoutHelpers is what to do about an engine that needs more than ranks.
-const NextWithoutHelpers = "take one that starts ranks alone: " + engine.AutoIs
-
 // MoreThanRanks says why an engine's plan can't be carried where there is nothing
-// beside ranks; empty: it can.
-func MoreThanRanks(provider string, made engine.Plan) string {
+// beside ranks, and what to do about it; empty: it can.
+func MoreThanRanks(provider string, made engine.Plan) (why, next string) {
 	helps := func(p engine.Proc) bool { return p.Helper || p.After != nil }
-	carried := slices.Contains(providers.Named(provider).Carries, made.Engine)
-	if made.Restarts || !carried && (made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps)) {
-		return fmt.Sprintf("engine %s needs processes and files beside its ranks, which jobs of this provider do not have", made.Engine)
+	switch {
+	case made.Restarts:
+		return fmt.Sprintf("run.restarts has engine %s start ranks again, and in jobs of this provider nothing does", made.Engine), "leave out run.restarts"
+	case slices.Contains(providers.Named(provider).Carries, made.Engine):
+		return "", ""
+	case made.Leads || len(made.Files) > 0 || slices.ContainsFunc(slices.Concat(made.Nodes...), helps):
+		return fmt.Sprintf("engine %s needs processes and files beside its ranks, which jobs of this provider do not have", made.Engine),
+			"take one that starts ranks alone: " + engine.AutoIs
 	}
-	return ""
+	return "", ""
 }
 
 // NoContainer and NextWithoutContainer are said of a container where there is nothing
@@ -77,7 +79,7 @@ func notCarried(p *profiles.Profile, launches []Launch) (all []cloud.Finding) {
 	if len(fails) == 0 {
 		return all
 	}
-	f := cloud.Finding{What: "engine", Text: fails[0].lacks, Next: NextWithoutHelpers}
+	f := cloud.Finding{What: "engine", Text: fails[0].lacks, Next: fails[0].lacksNext}
 	if len(fails) < len(launches) { // what is found at the launch decides
 		f.OK, f.State, f.Text = true, cloud.Warned, fails[0].When+": "+f.Text
 	}

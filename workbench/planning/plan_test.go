@@ -147,6 +147,21 @@ func TestThePlanOfAJobSaysWhatIsNotCarried(t *testing.T) {
 	}
 }
 
+// Whoever reads why a job can't restart its ranks is not told to take another engine.
+func TestThePlanOfAJobSaysThatNothingStartsRanksAgain(t *testing.T) {
+	p, err := profiles.Parse("dlwb.yaml", []byte("name: x\nprovider: slurm\nmachines: {login: hpc, count: 2}\nrun: {engine: torchrun, restarts: 2, command: train.py}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := launches(p, Site{Nodes: make([]engine.Node, 2), Python: namePython, Run: nameRun, PortIs: namePort}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := notCarried(p, made); len(found) != 1 || found[0].OK || !strings.Contains(found[0].Text, "run.restarts") || found[0].Next != "leave out run.restarts" {
+		t.Errorf("%+v", found)
+	}
+}
+
 // What an engine refuses stands in the profile: it has a place there, and the exit
 // code of a faulty profile.
 func TestWhatAnEngineRefusesHasItsPlaceInTheProfile(t *testing.T) {
@@ -165,5 +180,12 @@ func TestWhatAnEngineRefusesHasItsPlaceInTheProfile(t *testing.T) {
 		if !errors.As(err, &faults) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", run, err, want)
 		}
+	}
+}
+
+func TestThePlanSaysOnWhichNodeAForwardIs(t *testing.T) {
+	text := (&Plan{Forward: []string{"jupyter", "node1:8265/http"}}).Text()
+	if want := "jupyter of node0, and 8265/http of node1, while the run is watched"; !strings.Contains(text, want) {
+		t.Errorf("%q is not said in\n%s", want, text)
 	}
 }

@@ -156,7 +156,9 @@ type Launch struct {
 	// Serving are the processes that are no ranks, what is waited for and which
 	// files the nodes need, in words.
 	Serving []Service `json:"serving,omitempty"`
-	lacks   string    // what keeps it from being started there; empty: nothing
+	// lacks is what keeps it from being started there, and lacksNext what to do about
+	// that; empty: nothing.
+	lacks, lacksNext string
 	// Notes say what was taken over from the command, or filled in.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -259,7 +261,7 @@ func launches(p *profiles.Profile, base Site, questions [][]branch) ([]Launch, e
 		l := Launch{When: c.when, Engine: made.Engine, WorldSize: made.WorldSize, Commands: RankInfos(made),
 			Serving: services(made), Notes: made.Notes}
 		if only {
-			l.lacks = MoreThanRanks(p.Provider, made)
+			l.lacks, l.lacksNext = MoreThanRanks(p.Provider, made)
 		}
 		if c.open {
 			l.WorldSize, l.Commands, l.Serving = 0, []event.RankInfo{}, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/internal/units"
+	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -72,7 +73,7 @@ func (p *Plan) Text() string {
 		row("limits", "%s", strings.Join(p.Limits, ", "))
 	}
 	if len(p.Forward) > 0 {
-		row("forward", "%s of node0, while the run is watched", strings.Join(p.Forward, ", "))
+		row("forward", "%s, while the run is watched", profiles.ForwardsText(p.Forward))
 	}
 	for _, n := range p.NotActedOn {
 		row("ignored", "%s", n)

@@ -46,7 +46,7 @@ func effects(p *profiles.Profile, s *Subject, asked, outside []string) []Effect 
 		e.add(Reads, true, "%s, which is outside the project %s", file, s.Project)
 	}
 	if len(p.Forward) > 0 {
-		e.add(Opens, false, "ports of this machine for %s of node0, while the run is watched", strings.Join(p.Forward, ", "))
+		e.add(Opens, false, "ports of this machine for %s, while the run is watched", profiles.ForwardsText(p.Forward))
 	}
 	sealed := providers.Named(p.Provider).Traits.Sealed // nothing comes from there
 	if p.Results.S3 != "" && !sealed {

@@ -28,7 +28,8 @@ var RawReach = map[bool]string{
 // Forward opens a tunnel from a local port to a node: to Jupyter or
 // TensorBoard, which are started there when they do not run yet, or to a port,
 // which is "8265" or, where it is known to be an HTTP server, "8265/http". The
-// node is node 0, or another one by "node1:" before that. It lives as long as this process, or with Keep as the keeper, or until CloseForward; what is open already is
+// node is node 0, or another one by "node1:" before that. It lives as long as this
+// process, or with Keep as the keeper, or until CloseForward; what is open already is
 // found again, with a fresh address.
 func (t *Tunnels) Forward(ctx context.Context, cluster, what string) (event.ForwardOpened, error) {
 	return t.ForwardAt(ctx, cluster, what, 0)
@@ -37,7 +38,8 @@ func (t *Tunnels) Forward(ctx context.Context, cluster, what string) (event.Forw
 // ForwardAt is Forward with a local port of one's choice; 0 lets it choose: the
 // one that it had before, else the usual one, else the next that is free.
 func (t *Tunnels) ForwardAt(ctx context.Context, cluster, what string, local int) (event.ForwardOpened, error) {
-	node, _ := profiles.SplitForward(what)
+	node, name := profiles.SplitForward(what)
+	what = profiles.JoinForward(node, name) // node0:8265 is 8265
 	c, err := t.owner.Find(cluster, node)
 	if err != nil {
 		return event.ForwardOpened{}, err
@@ -79,7 +81,7 @@ func (t *Tunnels) reach(ctx context.Context, c Cluster, what string, local int) 
 
 // Check tells what is wrong with the name of a forward: one of a service, or a port.
 func Check(what string) error {
-	_, name := profiles.SplitForward(what)
+	node, name := profiles.SplitForward(what)
 	text, _ := strings.CutSuffix(name, "/http")
 	switch port, err := strconv.Atoi(text); {
 	case err == nil && (port < 1 || port > 65535):
@@ -89,7 +91,7 @@ func Check(what string) error {
 	}
 	next := "dlwb forward --help; 8265/http is a port with an HTTP server"
 	if near := nearword.Nearest(name, slices.Sorted(maps.Keys(serviceKinds))); near != "" {
-		next = "did you mean " + near + "? " + next
+		next = "did you mean " + profiles.JoinForward(node, near) + "? " + next
 	}
 	return &event.Fault{What: "forward " + what, Node: -1, Why: "it is none of jupyter, tensorboard and a port number, nor one of these behind node1: or the like", Next: next}
 }

@@ -179,7 +179,7 @@ func (t *Tunnels) closeKept(cluster, why string, pick func(event.ForwardOpened) 
 // name that is none's closes nothing.
 func (t *Tunnels) CloseNamed(cluster string, names []string) (closed []event.ForwardOpened, err error) {
 	is := func(o event.ForwardOpened, name string) bool {
-		return name == o.Name || name == fmt.Sprint(o.LocalPort)
+		return profiles.JoinForward(profiles.SplitForward(name)) == o.Name || name == fmt.Sprint(o.LocalPort)
 	}
 	open := t.Kept(cluster)
 	for _, name := range names {

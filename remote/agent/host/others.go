@@ -26,6 +26,9 @@ import (
 // serve everybody who runs something there.
 var claimed = []string{"meet", "claim", "peers", "peer_key", "peer_known_hosts"}
 
+// services are those of which ~/.dlwb has a record for each life and node: SERVICE.LIFE.NODE.
+var services = []string{"jupyter", "tensorboard"}
+
 // foreign reports whether a run's directory is another's than that of the life with the
 // claim. One that does not tell is taken for its own, as whatever a crash has left.
 func (h *Host) foreign(run string, c hostclaim.Claim) bool {
@@ -145,6 +148,8 @@ func (h *Host) removeClaimed(c hostclaim.Claim) {
 		path := h.at(filepath.Join(".dlwb", e.Name()))
 		switch {
 		case first == "claim" && !strings.HasPrefix(rest, c.Life+"."): // of somebody who just comes
+		case slices.Contains(services, first) && strings.HasPrefix(rest, c.Life+"."): // the token of a service that ran here
+			_ = removeAll(path)
 		case first == "meet":
 			removeMeetings(path, c.Life)
 		case slices.Contains(claimed, first) && (!beside || first == "claim"):

@@ -60,9 +60,14 @@ func TestRunsOfOthersOutliveADown(t *testing.T) {
 			put(t, home, ".dlwb/runs/run-1/dir", filepath.Join(home, "dlwb/demo/code")+"\n")
 			theirs := filepath.Join(home, c.home)
 			files := []string{filepath.Join(c.home, c.code, "train.py"), filepath.Join(c.home, ".dlwb/runs", c.run, "launch"), "shm/agent-1", "shm/.agent-1.whole"}
+			if c.home == "" {
+				files = append(files, ".dlwb/jupyter.bb.0", ".dlwb/tensorboard.bb.1")
+			}
 			for _, file := range append(files, c.files...) {
 				put(t, home, file, "theirs")
 			}
+			put(t, home, ".dlwb/jupyter.aa.0", "ours")
+			put(t, home, ".dlwb/tensorboard.aa.1", "ours")
 			put(t, home, "shm/agent-2", "x")
 			put(t, theirs, filepath.Join(".dlwb/runs", c.run, "dir"), filepath.Join(theirs, c.code)+"\n")
 			if c.life != "" {
@@ -93,7 +98,7 @@ func TestRunsOfOthersOutliveADown(t *testing.T) {
 					t.Errorf("%s was removed", file)
 				}
 			}
-			for _, file := range []string{hostclaim.File, ".dlwb/runs/run-1", ".dlwb/peers", ".dlwb/peer_key", "shm/agent-2"} {
+			for _, file := range []string{hostclaim.File, ".dlwb/runs/run-1", ".dlwb/peers", ".dlwb/peer_key", ".dlwb/jupyter.aa.0", ".dlwb/tensorboard.aa.1", "shm/agent-2"} {
 				if exists(h.at(file)) {
 					t.Errorf("%s is left", file)
 				}
