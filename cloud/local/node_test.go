@@ -135,7 +135,8 @@ func TestAShellHasATerminalThatFollowsTheWindow(t *testing.T) {
 	if err := s.WindowChange(24, 80); err != nil {
 		t.Fatal(err)
 	}
-	expect(`echo "now: $(stty size)"`, "now: 24 80")
+	// What is typed may overtake the change: they are not of one stream here.
+	expect(`until test "$(stty size)" = "24 80"; do sleep 0.05; done; echo "now: $(stty size)"`, "now: 24 80")
 	fmt.Fprintln(in, "exit 5")
 	var exit *ssh.ExitError
 	if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 5 {
