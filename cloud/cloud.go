@@ -62,7 +62,7 @@ type Node struct {
 	// lets them not in: what they need of it comes by this machine.
 	PeerClosed bool `json:"peer_closed,omitempty"`
 	// Beside says that the home directory there is one that another cluster has on other
-	// hosts, with its key between nodes: this one has none there.
+	// hosts, and came first to: the key between nodes has another name there.
 	Beside bool `json:"beside,omitempty"`
 	// Interface is the network interface that carries traffic between the
 	// nodes ("lo", "ens5"); empty when unknown.

@@ -37,8 +37,9 @@ func (p Peer) check() error {
 // Share that is under way, so that each is sent to one of them only; and nothing
 // else: none gets a shell on another. The key for that is in
 // keyFile here, made when it is not there yet. peers are the same nodes as they
-// see each other. Pairing again changes nothing.
-func Pair(ctx context.Context, nodes []*Node, peers []Peer, keyFile string) error {
+// see each other. lives are, by node, that of the cluster where another one came first to
+// the home directory there, else empty; nil: nowhere did. Pairing again changes nothing.
+func Pair(ctx context.Context, nodes []*Node, lives []string, peers []Peer, keyFile string) error {
 	public, err := GenerateKey(keyFile, "dlwb-peer")
 	if err != nil {
 		return err
@@ -54,7 +55,11 @@ func Pair(ctx context.Context, nodes []*Node, peers []Peer, keyFile string) erro
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		all.Go(func() { errs[i] = n.Ask(ctx, wire.Pair, request, nil) })
+		own := request
+		if lives != nil {
+			own.Life = lives[i]
+		}
+		all.Go(func() { errs[i] = n.Ask(ctx, wire.Pair, own, nil) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

@@ -188,7 +188,7 @@ func TestUninstallRemovesWhatWasPutThere(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Dir(keys), 0o700))
 	must(t, os.WriteFile(keys, []byte(own), 0o600)) // without a line end
 	for range 2 {
-		must(t, Pair(ctx, []*Node{n}, []Peer{{"node0", "10.0.0.1", 22, "me", n.Target().HostKey}}, filepath.Join(t.TempDir(), "peer")))
+		must(t, Pair(ctx, []*Node{n}, nil, []Peer{{"node0", "10.0.0.1", 22, "me", n.Target().HostKey}}, filepath.Join(t.TempDir(), "peer")))
 	}
 	if text, _ := os.ReadFile(keys); strings.Count(string(text), "\n") != 3 || !bytes.Contains(text, []byte("\nrestrict,command=")) {
 		t.Errorf("authorized_keys: %q", text)
@@ -250,7 +250,7 @@ func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
 		boxes = append(boxes, &runbox.Box{T: t, Home: s.Home})
 		must(t, n.Install(ctx))
 	}
-	must(t, Pair(ctx, nodes, peers, filepath.Join(t.TempDir(), "peer")))
+	must(t, Pair(ctx, nodes, nil, peers, filepath.Join(t.TempDir(), "peer")))
 	programs := []string{"echo up; " + forever, "until [ -e go ]; do sleep 0.05; done; exit 3"}
 	for i, n := range nodes {
 		l := launchOf(ranks(programs[i]))

@@ -292,7 +292,7 @@ func remember(c cloud.Cluster, before cloud.Cluster) cloud.Cluster {
 // findWays finds out where the nodes reach each other, where that is not sure, and
 // by which interface.
 func (d *drive) findWays(ctx context.Context) error {
-	look := peers.Search{Nodes: d.data.Cluster.Nodes, To: d.link.nodes}
+	look := peers.Search{Nodes: d.data.Cluster.Nodes, To: d.link.nodes, Life: d.data.Life}
 	tried := peers.Unsure(look.Nodes)
 	if tried {
 		missing, closed := look.Find(ctx)
@@ -319,22 +319,14 @@ func (d *drive) findWays(ctx context.Context) error {
 // pairReached lets the nodes that reach each other do so, and no others: who waits
 // for files that can't come loses time.
 func (d *drive) pairReached(ctx context.Context) error {
-	key, at := d.w.peerKey(d.plan.Cluster), d.link.disks()
-	var together []*remote.Node
 	var known []remote.Peer
-	for j, n := range d.data.Cluster.Nodes {
-		reached, self := !n.PeerUnsure && !n.PeerClosed, d.link.peersOf(j)
-		if reached {
-			known = append(known, self...)
-		}
-		if !at.Paired(j) {
-			continue // what it needs lies in the home of another, or there is none
-		}
-		if reached {
-			together = append(together, d.link.nodes[j])
-		} else if err := remote.Pair(ctx, d.link.nodes[j:j+1], self, key); err != nil {
+	reached := func(j int) bool { n := d.data.Cluster.Nodes[j]; return !n.PeerUnsure && !n.PeerClosed }
+	for j := range d.data.Cluster.Nodes {
+		if self := d.link.peerOf(j); reached(j) {
+			known = append(known, self)
+		} else if err := d.link.pair(ctx, func(node int) bool { return node == j }, []remote.Peer{self}); err != nil {
 			return err
 		}
 	}
-	return remote.Pair(ctx, together, known, key)
+	return d.link.pair(ctx, reached, known)
 }

@@ -24,6 +24,7 @@ import (
 type link struct {
 	w        *Workbench
 	life     int64
+	lifeID   string // as nodes know it
 	job      string // whose machines these are; empty: the cluster's own
 	dir      string // where the ranks of that job work; empty: in the cluster's code
 	cluster  cloud.Cluster
@@ -80,19 +81,34 @@ func (l *link) parts(run string) []job.Replica {
 func (l *link) peers(without int) (peers []remote.Peer) {
 	for i := range l.cluster.Nodes {
 		if i != without {
-			peers = append(peers, l.peersOf(i)...)
+			peers = append(peers, l.peerOf(i))
 		}
 	}
 	return peers
 }
 
-// peersOf is one node as the others see it; none where they have no key for it.
-func (l *link) peersOf(i int) []remote.Peer {
+// peerOf is one node as the others see it.
+func (l *link) peerOf(i int) remote.Peer {
 	n := l.cluster.Nodes[i]
-	if n.Beside {
-		return nil
+	return remote.Peer{Name: n.Name, Host: n.PeerHost, Port: n.PeerPort, User: n.User, HostKey: n.HostKey}
+}
+
+// pair lets those of the nodes that fit reach some, or itself, and be reached: what they
+// need for that lies in each home directory once.
+func (l *link) pair(ctx context.Context, fits func(node int) bool, peers []remote.Peer) error {
+	var nodes []*remote.Node
+	var lives []string
+	for i, n := range l.cluster.Nodes {
+		if !l.disks().FirstAtHome(i) || !fits(i) {
+			continue
+		}
+		life := ""
+		if n.Beside {
+			life = l.lifeID
+		}
+		nodes, lives = append(nodes, l.nodes[i]), append(lives, life)
 	}
-	return []remote.Peer{{Name: n.Name, Host: n.PeerHost, Port: n.PeerPort, User: n.User, HostKey: n.HostKey}}
+	return remote.Pair(ctx, nodes, lives, peers, l.w.peerKey(l.cluster.Name))
 }
 
 // open gives the connections to a cluster, making them on first use.
@@ -117,6 +133,7 @@ func (w *Workbench) open(c store.Cluster) (*link, error) {
 		return l, nil
 	}
 	l := newLink(w, c.ID, d.Cluster)
+	l.lifeID = d.Life
 	w.links[c.Name] = l
 	return l, nil
 }
@@ -195,11 +212,10 @@ func (w *Workbench) connect(ctx context.Context, l *link) error {
 	if err != nil || len(l.nodes) < 2 {
 		return err
 	}
-	key := w.peerKey(l.cluster.Name)
-	if err := os.MkdirAll(filepath.Dir(key), 0o700); err != nil {
+	if err := os.MkdirAll(w.keysDir(l.cluster.Name), 0o700); err != nil {
 		return err
 	}
-	if err := remote.Pair(ctx, sharing.Some(l.nodes, l.disks().Paired), l.peers(-1), key); err != nil {
+	if err := l.pair(ctx, func(int) bool { return true }, l.peers(-1)); err != nil {
 		return &event.Fault{What: "let the nodes reach each other", Node: -1, Why: err.Error()}
 	}
 	return nil

@@ -41,7 +41,7 @@ func work(t *testing.T, w *world, c cloud.Cluster) []*remote.Node {
 		nodes = append(nodes, node)
 		peers = append(peers, remote.Peer{Name: n.Name, Host: n.PeerHost, Port: n.PeerPort, User: n.User, HostKey: n.HostKey})
 	}
-	if err := remote.Pair(w.ctx(), nodes, peers, w.path("peer")); err != nil {
+	if err := remote.Pair(w.ctx(), nodes, nil, peers, w.path("peer")); err != nil {
 		t.Fatal(err)
 	}
 	for _, node := range nodes {

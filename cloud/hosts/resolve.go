@@ -53,7 +53,7 @@ type machine struct {
 	// itself, or the only one.
 	HomeOf int `json:"home_of,omitempty"`
 	CodeOf int `json:"code_of,omitempty"`
-	// Beside: another cluster has what is the home's.
+	// Beside: another cluster came first to the home directory.
 	Beside bool `json:"beside,omitempty"`
 	// Met: that was found out.
 	Met bool `json:"met,omitempty"`

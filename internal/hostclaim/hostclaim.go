@@ -59,8 +59,8 @@ type Answer struct {
 	Namesake bool `cbor:"namesake,omitempty"`
 	// Files are what says so, below the home directory: without them nobody would have it.
 	Files []string `cbor:"files,omitempty"`
-	// Beside: another cluster came first to this home directory, and has what is the
-	// home's: the key by which nodes reach each other.
+	// Beside: another cluster came first to this home directory. The key by which this
+	// one's nodes reach each other has another name then.
 	Beside bool `cbor:"beside,omitempty"`
 	// Homes and Codes are the numbers of the hosts of a meeting that have the same
 	// home directory and the same place for the code, this one among them.

@@ -140,14 +140,15 @@ func hasCome(t *testing.T, l *laptop, run *said, from int) {
 	}
 }
 
-// A rank fails while another cluster stands in the same home: the first cluster's nodes
-// stop each other, those of the other go on.
+// A rank fails while another cluster stands in the same home: the nodes of its cluster stop
+// each other, also where that is the second and no dlwb watches; those of the other go on.
 func TestAFailureInOneHomeIsOneClustersOwn(t *testing.T) {
 	bed := realHosts(t, 4)
-	if _, err := bed.ShareHome(0, 1, 2, 3); err != nil {
+	home, err := bed.ShareHome(0, 1, 2, 3)
+	if err != nil {
 		t.Fatal(err)
 	}
-	fails := strings.Replace(together, "while os.path", "if rank == '1' and os.path.exists('fail'):\n    time.sleep(2)\n    sys.exit(7)\nwhile os.path", 1)
+	fails := together + "    if rank == '1' and os.path.exists('fail'):\n        time.sleep(2)\n        sys.exit(7)\n"
 	one := newLaptop(t, bed.SSHConfig(), oneOfTwo("ones", hostNames(0, 2), "system"), fails)
 	two := newLaptop(t, bed.SSHConfig(), oneOfTwo("twos", hostNames(2, 2), "system"), fails)
 	for _, l := range []*laptop{one, two} {
@@ -160,6 +161,15 @@ func TestAFailureInOneHomeIsOneClustersOwn(t *testing.T) {
 		t.Errorf("the second's run ended with %d, not with the 7 of its rank", code)
 	}
 	until(t, time.Minute, "the second's ranks are ended", func() bool { return !trainsOn(t, bed, 2) && !trainsOn(t, bed, 3) })
+	if err := os.Remove(filepath.Join(two.home, "code", "fail")); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := two.do(2*time.Minute, "run", "--detach"); code != 0 {
+		t.Fatalf("the second is begun again: %d\n%s", code, text)
+	}
+	until(t, time.Minute, "the second's ranks train again", func() bool { return trainsOn(t, bed, 2) && trainsOn(t, bed, 3) })
+	write(t, filepath.Join(home, "dlwb", "twos", "code", "fail"), "")
+	until(t, time.Minute, "the second's ranks are ended with nobody watching", func() bool { return !trainsOn(t, bed, 2) && !trainsOn(t, bed, 3) })
 	if !trainsOn(t, bed, 0) || !trainsOn(t, bed, 1) {
 		t.Error("the first's ranks were ended, too")
 	}

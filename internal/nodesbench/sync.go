@@ -97,7 +97,7 @@ func (b *bench) syncNodes(n int) ([]*remote.Node, error) {
 	}
 	err = each(nodes, func(_ int, n *remote.Node) error { return n.Install(b.ctx) })
 	if err == nil {
-		err = remote.Pair(b.ctx, nodes, peers, filepath.Join(b.dir, "peer_key"))
+		err = remote.Pair(b.ctx, nodes, nil, peers, filepath.Join(b.dir, "peer_key"))
 	}
 	return nodes, err
 }

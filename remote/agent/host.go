@@ -65,7 +65,7 @@ func thisHost() *host.Host {
 // pair lets the nodes of a cluster reach each other.
 func pair(_ context.Context, r wire.PairRequest) (wire.Done, error) {
 	files := map[string]string{"peer_key": r.Key, "peer_known_hosts": r.KnownHosts, "peers": r.Peers}
-	return wire.Done{}, thisHost().Pair(files, r.Authorized)
+	return wire.Done{}, thisHost().Pair(r.Life, files, r.Authorized)
 }
 
 // uninstall removes what dlwb has put here.

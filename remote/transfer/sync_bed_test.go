@@ -68,7 +68,7 @@ func bedPair(t *testing.T, b *testbed.Bed, nodes []*remote.Node) {
 		peers = append(peers, remote.Peer{Name: n.Name(), Host: testbed.Host(i), Port: 22, User: testbed.User, HostKey: n.Target().HostKey})
 	}
 	all.Wait()
-	check(t, remote.Pair(t.Context(), nodes, peers, filepath.Join(t.TempDir(), "peer")))
+	check(t, remote.Pair(t.Context(), nodes, nil, peers, filepath.Join(t.TempDir(), "peer")))
 }
 
 // bedRsync copies by rsync to all hosts at once, over new connections.

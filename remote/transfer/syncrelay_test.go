@@ -54,7 +54,7 @@ func family(t *testing.T, count int, opts ...sshdtest.Option) (nodes []*remote.N
 		check(t, n.Install(testContext(t)))
 		nodes, servers, peers = append(nodes, n), append(servers, s), append(peers, peer)
 	}
-	check(t, remote.Pair(testContext(t), nodes, peers, filepath.Join(t.TempDir(), "peer")))
+	check(t, remote.Pair(testContext(t), nodes, nil, peers, filepath.Join(t.TempDir(), "peer")))
 	return nodes, servers
 }
 

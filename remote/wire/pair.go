@@ -10,6 +10,9 @@ type PairRequest struct {
 	KnownHosts string `cbor:"h"` // the nodes' host keys
 	Peers      string `cbor:"p"` // the nodes, one a line
 	Authorized string `cbor:"a"` // the line that lets the key in
+	// Life is that of a cluster that is not the first in its home directory: what it has
+	// for this is apart from what the others have.
+	Life string `cbor:"l,omitempty"`
 }
 
 // Uninstall removes what dlwb has put on the node.

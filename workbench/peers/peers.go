@@ -53,6 +53,7 @@ all=$(ip -o addr show scope global 2>/dev/null) && echo "$all" | while read -r _
 type Search struct {
 	Nodes []cloud.Node
 	To    []*remote.Node // the same nodes
+	Life  string         // of the cluster, as nodes know it
 }
 
 // Unsure reports whether there is anything to find out.
@@ -253,7 +254,7 @@ func (s Search) tryAll(ctx context.Context, tried [][]address) *tries {
 	nodes := s.Nodes
 	var mu sync.Mutex
 	s.each(func(i int, n *remote.Node) {
-		script := tryScript
+		script := shellword.Join("life="+s.Life) + "\n" + tryScript
 		for j := range nodes {
 			if slices.Contains(triedBy(j, len(nodes)), i) {
 				for _, a := range tried[j] {
@@ -277,13 +278,15 @@ func (s Search) tryAll(ctx context.Context, tried [][]address) *tries {
 // tryScript tries an address: what ssh ends with is 255 where it does not get there. A
 // login is refused by a host that has shown the right key: ssh names the ways to log in
 // then, in brackets, and not where the kernel denies a connection.
-const tryScript = `command -v ssh >/dev/null || { echo "there is no ssh to try it with" >&2; exit 3; }
+const tryScript = `key=$HOME/.dlwb/peer_key.$life
+[ -f "$key" ] || key=$HOME/.dlwb/peer_key
+command -v ssh >/dev/null || { echo "there is no ssh to try it with" >&2; exit 3; }
 d=$(mktemp -d) || exit 3
 trap 'rm -rf "$d"' EXIT
 try() {
 	known=$d/$1-$3-$(echo "$2" | tr -c 'A-Za-z0-9.\n' _)
 	echo "n$1 $5" >"$known"
-	ssh -i ~/.dlwb/peer_key -p "$3" -o IdentitiesOnly=yes -o UserKnownHostsFile="$known" -o GlobalKnownHostsFile=/dev/null \
+	ssh -i "$key" -p "$3" -o IdentitiesOnly=yes -o UserKnownHostsFile="$known" -o GlobalKnownHostsFile=/dev/null \
 		-o StrictHostKeyChecking=yes -o HostKeyAlias="n$1" -o CheckHostIP=no -o BatchMode=yes -o ConnectTimeout=5 \
 		-- "$4@$2" reach </dev/null >/dev/null 2>"$known.said"
 	if [ $? -ne 255 ]; then how=reached; elif grep -q "Permission denied (" "$known.said"; then how=closed; else return; fi

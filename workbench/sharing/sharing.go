@@ -61,12 +61,6 @@ func (all Nodes) OwnDir(planned string, node int) string {
 // FirstAtHome reports whether no earlier node has the home directory of a node.
 func (all Nodes) FirstAtHome(node int) bool { return node >= len(all) || all[node].HomeOf == "" }
 
-// Paired reports whether a node gets the key by which the nodes reach each other: once in
-// each home directory, and not where another cluster has its own.
-func (all Nodes) Paired(node int) bool {
-	return all.FirstAtHome(node) && (node >= len(all) || !all[node].Beside)
-}
-
 // FirstAtCode reports whether no earlier node has the place for the code of a node.
 func (all Nodes) FirstAtCode(node int) bool { return node >= len(all) || all[node].CodeOf == "" }
 

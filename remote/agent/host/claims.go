@@ -22,9 +22,10 @@ import (
 // older versions know, which says that the home is in use: it names the cluster that came
 // first. Where there is nothing but that, an older version has taken the whole home.
 //
-// The first cluster has what is the home's: the key by which its nodes reach each other.
-// One that came later stands beside it and does without. When the first goes, another one
-// takes its place.
+// The key by which the nodes of the first cluster reach each other has the names that older
+// versions know. One that came later stands beside it, and has its life in the names of its
+// key and at the end of its line in authorized_keys: each goes with its life. When the first
+// goes, another one takes its place, and keeps the names that it has.
 
 // claimsDir holds a file for each host that is taken, with the claim.
 const claimsDir = ".dlwb/claims"

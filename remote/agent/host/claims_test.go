@@ -61,8 +61,15 @@ func TestHostsWithOneHomeAreTakenByOneClusterEach(t *testing.T) {
 				t.Errorf("%s: %+v", cluster, a)
 			}
 		}
-		put(t, home, ".dlwb/peer_key", "of a")
-		must(t, addLine(filepath.Join(home, ".ssh/authorized_keys"), hostclaim.PeerLine+"ssh-ed25519 AAAA dlwb-peer"))
+		keyOf := map[string]string{"a": ".dlwb/peer_key", "b": ".dlwb/peer_key.bb", "c": ".dlwb/peer_key.cc"}
+		for cluster, life := range map[string]string{"a": "", "b": "bb", "c": "cc"} {
+			for range 2 { // again changes nothing
+				must(t, at[cluster].Pair(life, map[string]string{"peer_key": "of " + cluster}, hostclaim.PeerLine+"ssh-ed25519 "+cluster+" dlwb-peer"))
+			}
+		}
+		if err := at["a"].Pair("dd", nil, hostclaim.PeerLine+"ssh-ed25519 d dlwb-peer"); err == nil {
+			t.Error("who has no host here has a key")
+		}
 		if a := at["b"].Do(asks(hostclaim.Take, "a")); a.New || a.Claim.Cluster != "b" || a.Namesake {
 			t.Errorf("a host was taken twice: %+v", a)
 		}
@@ -91,8 +98,21 @@ func TestHostsWithOneHomeAreTakenByOneClusterEach(t *testing.T) {
 			if len(gone) == len(order) {
 				break
 			}
-			if exists(filepath.Join(home, ".dlwb/peer_key")) == gone["a"] || holds(filepath.Join(home, ".ssh/authorized_keys"), hostclaim.PeerLine) == gone["a"] {
-				t.Errorf("%v are gone, and the key of a is not as it should be", gone)
+			for c, key := range keyOf {
+				lines := 0
+				if holds(filepath.Join(home, ".ssh/authorized_keys"), func(line string) bool {
+					if strings.Contains(line, " "+c+" dlwb-peer") {
+						lines++
+					}
+					return false
+				}); exists(filepath.Join(home, key)) == gone[c] || lines != map[bool]int{false: 1, true: 0}[gone[c]] {
+					t.Errorf("%v are gone, and the key of %s is not as it should be: %d lines", gone, c, lines)
+				}
+			}
+			for _, place := range a.Left.Places {
+				if place.Path == authorizedKeys {
+					t.Errorf("%s is gone, and is said to have left a line of its own", cluster)
+				}
 			}
 			if first := at["a"].first(); gone[first.Cluster] || !first.Held() {
 				t.Errorf("%v are gone, and the home is said to be %+v", gone, first)
@@ -117,9 +137,18 @@ func TestClustersComeAndGoAtOnceInOneHome(t *testing.T) {
 			cluster := fmt.Sprintf("c%d", i)
 			h := among(home, "host"+cluster)
 			for round := range 25 {
-				if a := h.Do(asks(hostclaim.Take, cluster)); a.Failed != "" || !a.New {
+				a := h.Do(asks(hostclaim.Take, cluster))
+				if a.Failed != "" || !a.New {
 					t.Errorf("%s, round %d: %+v", cluster, round, a)
 					return
+				}
+				life := ""
+				if a.Beside {
+					life = cluster + cluster
+				}
+				key, line := "peer_key", hostclaim.PeerLine+"ssh-ed25519 "+cluster+" dlwb-peer"
+				if err := h.Pair(life, map[string]string{key: cluster}, line); err != nil {
+					t.Errorf("%s, round %d: %v", cluster, round, err)
 				}
 				mine := filepath.Join(home, ".dlwb/runs/run-"+cluster)
 				has(t, home, cluster)
@@ -128,6 +157,15 @@ func TestClustersComeAndGoAtOnceInOneHome(t *testing.T) {
 					if _, err := os.Stat(path); err != nil {
 						t.Errorf("%s, round %d: %v", cluster, round, err)
 					}
+				}
+				if life != "" {
+					key, line = key+"."+life, line+ofLife(life)
+				}
+				if text, err := os.ReadFile(filepath.Join(home, ".dlwb", key)); err != nil || string(text) != cluster {
+					t.Errorf("%s, round %d: the key is %q, %v", cluster, round, text, err)
+				}
+				if !holds(filepath.Join(home, authorizedKeys), func(there string) bool { return there == line+"\n" }) {
+					t.Errorf("%s, round %d: its nodes have no line any more", cluster, round)
 				}
 				if a := h.Do(asks(hostclaim.Remove, cluster)); a.Failed != "" || a.Claim.Cluster != cluster || exists(mine) {
 					t.Errorf("%s, round %d: %+v", cluster, round, a)

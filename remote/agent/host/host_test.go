@@ -309,7 +309,7 @@ func TestLinesAreTakenOutOfAFileThatStaysTheSame(t *testing.T) {
 		must(t, os.Symlink("real", filepath.Join(dir, "keys")))
 		was, err := os.Stat(filepath.Join(dir, "keys"))
 		must(t, err)
-		must(t, removeLines(filepath.Join(dir, "keys"), hostclaim.PeerLine))
+		must(t, removeLines(filepath.Join(dir, "keys"), forPeers))
 		now, err := os.Stat(filepath.Join(dir, "keys"))
 		must(t, err)
 		text, err := os.ReadFile(filepath.Join(dir, "real"))

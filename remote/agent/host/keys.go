@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dlwb/dlwb/internal/hostclaim"
 )
 
 // addLine adds a line to a file, behind whatever there is, unless it is there.
@@ -37,24 +39,24 @@ func addLine(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeLines takes the lines that hold a text out of a file. The file keeps its
-// inode and its mode: it may be a link, or watched. What is kept is in it at each
-// moment: nobody is locked out by an interruption.
-func removeLines(path, text string) error {
+// removeLines takes lines out of a file. The file keeps its inode and its mode: it may
+// be a link, or watched. What is kept is in it at each moment: nobody is locked out by an
+// interruption.
+func removeLines(path string, is func(line string) bool) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	was, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(was), text) {
-		return err
-	}
 	var kept []byte
 	for line := range bytes.Lines(was) {
-		if !bytes.Contains(line, []byte(text)) {
+		if !is(string(line)) {
 			kept = append(kept, line...)
 		}
+	}
+	if err != nil || len(kept) == len(was) {
+		return err
 	}
 	if _, err := f.WriteAt(kept, 0); err != nil {
 		return err
@@ -62,8 +64,37 @@ func removeLines(path, text string) error {
 	return f.Truncate(int64(len(kept)))
 }
 
-// holds reports whether a file holds a text.
-func holds(path, text string) bool {
-	b, err := os.ReadFile(path)
-	return err == nil && bytes.Contains(b, []byte(text))
+// holds reports whether a file has such a line.
+func holds(path string, is func(line string) bool) bool {
+	b, _ := os.ReadFile(path)
+	for line := range bytes.Lines(b) {
+		if is(string(line)) {
+			return true
+		}
+	}
+	return false
+}
+
+// forPeers reports whether a line of authorized_keys lets the other nodes of a cluster in.
+func forPeers(line string) bool { return strings.Contains(line, hostclaim.PeerLine) }
+
+// ofLife ends such a line of a cluster that is not the first in its home directory.
+func ofLife(life string) string { return " of life " + life }
+
+// peerLines tells the lines that are a life's own. With the first cluster go all that are
+// of nobody who is there.
+func (h *Host) peerLines(c hostclaim.Claim, beside bool) func(line string) bool {
+	all := h.claims()
+	return func(line string) bool {
+		line = strings.TrimRight(line, "\r\n")
+		if beside || !forPeers(line) {
+			return forPeers(line) && strings.HasSuffix(line, ofLife(c.Life))
+		}
+		for _, other := range all {
+			if other.Life != c.Life && strings.HasSuffix(line, ofLife(other.Life)) {
+				return false
+			}
+		}
+		return true
+	}
 }

@@ -152,12 +152,27 @@ func (h *Host) removeClaimed(c hostclaim.Claim) {
 			_ = removeAll(path)
 		case first == "meet":
 			removeMeetings(path, c.Life)
-		case slices.Contains(claimed, first) && (!beside || first == "claim"):
+		case slices.Contains(claimed, first) && (first == "claim" || h.goesWith(c.Life, rest, beside)):
 			_ = removeAll(path)
 		}
 	}
 	h.handOver(c.Life)
 	h.unclaim(c.Life)
+}
+
+// goesWith reports whether what has this behind its name, in ~/.dlwb, goes with a life:
+// what has the life there, and with the first cluster what is of nobody who is there.
+func (h *Host) goesWith(life, rest string, beside bool) bool {
+	of := func(life string) bool { return rest == life || strings.HasPrefix(rest, life+".") }
+	if beside {
+		return of(life)
+	}
+	for _, other := range h.claims() {
+		if other.Life != life && of(other.Life) {
+			return false
+		}
+	}
+	return true
 }
 
 // removeMeetings removes the meetings of a life.

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -12,19 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dlwb/dlwb/internal/hostclaim"
+	"github.com/dlwb/dlwb/remote/agent/runs"
 )
 
 // Pair writes what the nodes of a cluster need to reach each other: files of
 // ~/.dlwb by their names, each whole or not at all, and the line that lets the
-// others in.
-func (h *Host) Pair(files map[string]string, authorized string) error {
+// others in. The life is that of a cluster that is not the first in this home, whose files
+// have it in their names; else it is empty.
+func (h *Host) Pair(life string, files map[string]string, authorized string) error {
 	if !strings.HasPrefix(authorized, hostclaim.PeerLine) || strings.ContainsAny(authorized, "\n\r") {
 		return fmt.Errorf("%.80q is no line for the other nodes", authorized)
 	}
+	if life != "" && !h.claimOf(life).Held() {
+		return fmt.Errorf("life %.60q has no host here", life)
+	}
 	for name, text := range files {
-		if err := whole(h.at(filepath.Join(".dlwb", name)), text, 0o600); err != nil {
+		if err := whole(h.at(filepath.Join(".dlwb", runs.OfLife(name, life))), text, 0o600); err != nil {
 			return err
 		}
+	}
+	if life != "" {
+		authorized += ofLife(life)
+	}
+	if len(h.claims()) > 0 { // another cluster may just be taking its own line out
+		defer h.leave("pair." + rand.Text())()
 	}
 	return addLine(h.at(".ssh/authorized_keys"), authorized)
 }
@@ -66,7 +78,7 @@ func (h *Host) Uninstall(dirs []string) error {
 		return fmt.Errorf("run %s has live processes (%d in all runs): stop it first", filepath.Base(run), len(live))
 	}
 	keys := h.at(".ssh/authorized_keys")
-	if err := removeLines(keys, hostclaim.PeerLine); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeLines(keys, forPeers); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for _, dir := range append([]string{".dlwb"}, dirs...) {

@@ -46,7 +46,7 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 		h.stop(run)
 	}
 	if n := len(h.liveOf(a.Claim)); n > 0 { // their files may be what tells why
-		a.Left = h.remains(a.Claim, n)
+		a.Left = h.remains(a.Claim, n, h.first().Life != r.Life)
 		return a, nil
 	}
 	h.removeGroups(a.Claim)
@@ -60,16 +60,14 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 		a.Left = h.elsewhere(a.Claim, r)
 		return a, nil
 	}
-	beside := h.first().Life != r.Life
-	if !beside {
-		h.unpair(a.Claim)
-	}
 	if !lent {
 		_ = removeAll(h.at(filepath.Join("dlwb", a.Claim.Cluster)))
 	}
 	h.removeAgents()
 	h.removeRuns(a.Claim) // the most of it
 	done := h.leave(r.Life, leavingMost)
+	beside := h.first().Life != r.Life
+	h.unpair(a.Claim, beside)
 	if !had(a.Claim, "dlwb") && !h.hasOthers(a.Claim) { // who comes may just be making his place in it
 		_ = os.Remove(h.at("dlwb"))
 	}
@@ -81,10 +79,7 @@ func (h *Host) remove(r hostclaim.Request) (hostclaim.Answer, error) {
 	}
 	done()
 	_ = os.Remove(h.at(".dlwb")) // where it is empty
-	a.Left = h.remains(a.Claim, len(h.liveOf(a.Claim)))
-	if beside {
-		a.Left.Places = slices.DeleteFunc(a.Left.Places, func(p hostclaim.Place) bool { return p.Path == authorizedKeys })
-	}
+	a.Left = h.remains(a.Claim, len(h.liveOf(a.Claim)), beside)
 	switch {
 	case len(others) > 0:
 		a.Left.Others = others[:min(len(others), namedMost)]
@@ -130,11 +125,11 @@ func (h *Host) removeGroups(c hostclaim.Claim) {
 	}
 }
 
-// unpair takes the lines of the other nodes out of authorized_keys, and what was
+// unpair takes the lines of a life's other nodes out of authorized_keys, and what was
 // made for them when it is empty.
-func (h *Host) unpair(c hostclaim.Claim) {
-	keys := h.at(".ssh/authorized_keys")
-	_ = removeLines(keys, hostclaim.PeerLine)
+func (h *Host) unpair(c hostclaim.Claim, beside bool) {
+	keys := h.at(authorizedKeys)
+	_ = removeLines(keys, h.peerLines(c, beside))
 	if info, err := os.Stat(keys); err == nil && info.Size() == 0 && !had(c, ".ssh/authorized_keys") {
 		_ = os.Remove(keys)
 	}
@@ -212,7 +207,7 @@ func removeAll(path string) error {
 const authorizedKeys = ".ssh/authorized_keys"
 
 // remains tells what is still there.
-func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
+func (h *Host) remains(c hostclaim.Claim, processes int, beside bool) hostclaim.Remains {
 	r := hostclaim.Remains{Processes: processes}
 	code, dir := "dlwb/"+c.Cluster, c.Elsewhere()
 	if h.lent(c) {
@@ -228,7 +223,7 @@ func (h *Host) remains(c hostclaim.Claim, processes int) hostclaim.Remains {
 			r.Places = append(r.Places, hostclaim.Place{Path: path, Files: count(path)})
 		}
 	}
-	if holds(h.at(authorizedKeys), hostclaim.PeerLine) {
+	if holds(h.at(authorizedKeys), h.peerLines(c, beside)) {
 		r.Places = append(r.Places, hostclaim.Place{Path: authorizedKeys, Files: 1})
 	}
 	return r

@@ -33,6 +33,26 @@ const (
 // LifeFile is the file of a run that names the life of the cluster that launched it.
 const LifeFile = "life"
 
+// OfLife is the name of a file in ~/.dlwb that a life has for itself, where its cluster is
+// not the first in the home directory; life is empty where it is.
+func OfLife(name, life string) string {
+	if life == "" {
+		return name
+	}
+	return name + "." + life
+}
+
+// PeerFile is the path of a file by which the run's nodes reach each other.
+func (r Run) PeerFile(name string) string {
+	dir := r.Home() + "/.dlwb/"
+	if life := r.Line(LifeFile); Plain(life) {
+		if _, err := os.Stat(dir + OfLife(name, life)); err == nil {
+			return dir + OfLife(name, life)
+		}
+	}
+	return dir + name
+}
+
 // Run is a run's directory.
 type Run struct{ ID, Dir string }
 

@@ -59,7 +59,7 @@ func JoinMain(args []string) int {
 		return 66
 	}
 	words := fmt.Sprintf("join %s %s", idAt(plan.Peers[n-1], r.ID), base64.RawURLEncoding.EncodeToString([]byte(args[2])))
-	argv := toPeer(r.Home()+"/.dlwb", plan.Peers[n-1], words)
+	argv := toPeer(r, plan.Peers[n-1], words)
 	var said []byte
 	for end := time.Now().Add(joinLimit); time.Now().Before(end); time.Sleep(awaitEvery) {
 		if said, err = exec.Command(argv[0], argv[1:]...).CombinedOutput(); err == nil {

@@ -441,8 +441,7 @@ func (s *supervisor) environ(p wire.LaunchProc) []string {
 // tellPeers tells every peer that this run has failed, all at once, and gives up
 // on those that do not answer in time.
 func (s *supervisor) tellPeers() {
-	home := s.run.Home() + "/.dlwb"
-	if _, err := os.Stat(home + "/peer_key"); err != nil && len(s.plan.Peers) > 0 {
+	if _, err := os.Stat(s.run.PeerFile("peer_key")); err != nil && len(s.plan.Peers) > 0 {
 		fmt.Fprintln(os.Stderr, "dlwb supervise: the peers can't be told:", err)
 		return
 	}
@@ -450,7 +449,7 @@ func (s *supervisor) tellPeers() {
 		s.tellers.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), tellLimit)
 			defer cancel()
-			args := toPeer(home, p, fmt.Sprintf("stop %s %s", idAt(p, s.run.ID), s.why))
+			args := toPeer(s.run, p, fmt.Sprintf("stop %s %s", idAt(p, s.run.ID), s.why))
 			outcome := "not reached"
 			if _, ok := s.children.help(ctx, args...); ok {
 				outcome = "told"
@@ -470,13 +469,13 @@ func idAt(p wire.LaunchPeer, own string) string {
 
 // toPeer is how a peer is told something, by the key that the nodes have for each
 // other.
-func toPeer(home string, p wire.LaunchPeer, words string) []string {
+func toPeer(run runs.Run, p wire.LaunchPeer, words string) []string {
 	ssh := strings.Fields(os.Getenv("DLWB_SSH"))
 	if len(ssh) == 0 {
 		ssh = []string{"ssh"}
 	}
-	return append(ssh, "-i", home+"/peer_key", "-p", fmt.Sprint(p.Port),
-		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+home+"/peer_known_hosts",
+	return append(ssh, "-i", run.PeerFile("peer_key"), "-p", fmt.Sprint(p.Port),
+		"-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile="+run.PeerFile("peer_known_hosts"),
 		"-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes",
 		"-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
 		p.User+"@"+p.Host, words)
