@@ -77,6 +77,9 @@ func (r *Reader) bar(b gauge.Bar, rank int) {
 			b.Title, b.Titled = gauge.Form(b.Title), true
 		}
 	}
+	if place.unit == noUnit {
+		b.Title = gauge.Uncounted(b.Title, b.N)
+	}
 	if len(f.values) == 0 {
 		r.silentBar(b, place)
 	} else {

@@ -92,10 +92,6 @@ var gluedUnits = map[string]unit{"e": unitEpoch, "ep": unitEpoch, "epoch": unitE
 // glued reads a counter whose number is part of its word, before anything else that a
 // line says.
 func (s *scanner) glued(key string, end int) bool {
-	if count, split, ok := strings.Cut(key, "_"); ok && splits[split] != "" && s.glued(count, end-len(split)-1) { // EP0_train
-		s.sticky = splits[split]
-		return true
-	}
 	last := key[len(key)-1]
 	if !lexis.IsDigit(last) || len(s.found.counters)+len(s.found.values) > 0 {
 		return false

@@ -64,7 +64,7 @@ func (t *csvRows) mayCount(row csvRow) bool {
 		return false
 	}
 	n, name := row.values[0], strings.ToLower(t.columns[0])
-	return n >= 0 && n <= largestCount && n == math.Trunc(n) && classify(name) < measure && !isClockCut(name) && name != "time"
+	return n >= 0 && n <= largestCount && n == math.Trunc(n) && classify(name) < measure && !lexis.IsClock(name) && name != "time"
 }
 
 // end judges the first column by the rows that are held, and tells of them.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -302,4 +303,29 @@ func dictCounter(p keyed) (counter, bool) {
 		return counter{}, false
 	}
 	return counter{unit: u, n: c.n, total: c.total, global: global || u == unitStep && key == "step", inEpoch: u == unitBatch}, true
+}
+
+// above is what the line before said of a dictionary below it: "train | step: 100 | output:".
+type above struct {
+	split  string
+	counts bool
+}
+
+// inBraces reads a line whose last part is a dictionary; false for any other.
+func (r *Reader) inBraces(rest string, from int, about string) (f found, ok bool) {
+	open := strings.IndexByte(rest[from:], '{')
+	if open < 0 || open >= 160 || rest[len(rest)-1] != '}' {
+		return f, false
+	}
+	return r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about))
+}
+
+// splitAlone is the split that the last word before a dictionary is: "valid | {".
+func splitAlone(before string) string {
+	before = strings.TrimRight(before, " |:-=")
+	word := strings.ToLower(before[strings.LastIndexByte(before, ' ')+1:])
+	if split, of, _ := strings.Cut(word, "_"); containers[of] { // val_metrics={
+		word = split
+	}
+	return splits[word]
 }

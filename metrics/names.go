@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
 )
 
@@ -317,25 +318,12 @@ func classify(base string) kind {
 	if at, _, ok := strings.Cut(base, "@"); ok { // acc@1, recall@thr=0.5
 		base = at
 	}
-	if isClockCut(base) {
+	if lexis.IsClock(base) {
 		return never
 	}
 	return classifyParts(strings.FieldsFunc(base, func(r rune) bool {
 		return r == '_' || r == '/' || r == '-' || r == '.' || r == ' ' || r == '(' || r == ')'
 	}))
-}
-
-// isClockCut reports whether a name is a word for time, cut short: dur, elap.
-func isClockCut(name string) bool {
-	if len(name) < 3 {
-		return false
-	}
-	for _, word := range [...]string{"duration", "elapsed", "remaining", "seconds", "runtime", "walltime", "timing"} {
-		if strings.HasPrefix(word, name) {
-			return true
-		}
-	}
-	return false
 }
 
 func classifyParts(parts []string) kind {

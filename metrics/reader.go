@@ -85,12 +85,6 @@ type Reader struct {
 	onFrame, onPassed, onText func([]byte)
 }
 
-// above is what the line before said of a dictionary below it: "train | step: 100 | output:".
-type above struct {
-	split  string
-	counts bool
-}
-
 // Reading says what was made of one line, and by which rule.
 type Reading struct {
 	Rule   string
@@ -420,15 +414,6 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	return r.understood(line, rest, from, f, rank)
 }
 
-// inBraces reads a line whose last part is a dictionary; false for any other.
-func (r *Reader) inBraces(rest string, from int, about string) (f found, ok bool) {
-	open := strings.IndexByte(rest[from:], '{')
-	if open < 0 || open >= 160 || rest[len(rest)-1] != '}' {
-		return f, false
-	}
-	return r.scanner.dict(rest, from, from+open, cmp.Or(splitAlone(rest[from:from+open]), about))
-}
-
 // placed reports whether anything has said where the run is.
 func (r *Reader) placed() bool {
 	return r.counters.hasStep || r.counters.hasEpoch || r.bars.pending || r.pass.split != "" || len(r.tables.columns) > 0
@@ -497,25 +482,4 @@ func (r *Reader) reports(rest string, counters []counter) bool {
 	}
 	behind := rest[max(lexis.Digits(rest, counters[0].at), lexis.Digits(rest, counters[0].totalAt)):]
 	return strings.Trim(behind, " -=*#:]).") != ""
-}
-
-// splitAlone is the split that the last word before a dictionary is: "valid | {".
-func splitAlone(before string) string {
-	before = strings.TrimRight(before, " |:-=")
-	word := strings.ToLower(before[strings.LastIndexByte(before, ' ')+1:])
-	if split, of, _ := strings.Cut(word, "_"); containers[of] { // val_metrics={
-		word = split
-	}
-	return splits[word]
-}
-
-// untaken leaves the values whose numbers no expression of the user took.
-func (r *Reader) untaken(values []value, length int) []value {
-	kept := values[:0]
-	for _, v := range values {
-		if !slices.Contains(r.taken, length-v.Next) {
-			kept = append(kept, v)
-		}
-	}
-	return kept
 }

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -125,4 +126,15 @@ func group(line string, m []int, i int) (float64, bool) {
 func userNumber(text string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSuffix(strings.ReplaceAll(strings.TrimSpace(text), ",", ""), "%"), 64)
 	return v, err == nil
+}
+
+// untaken leaves the values whose numbers no expression of the user took.
+func (r *Reader) untaken(values []value, length int) []value {
+	kept := values[:0]
+	for _, v := range values {
+		if !slices.Contains(r.taken, length-v.Next) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
 }

@@ -241,3 +241,13 @@ func Form(title string) string {
 		return c
 	}, title)
 }
+
+// Uncounted is a title without the number at its end, where that counts as the bar does: "GEN 3" at
+// 3/16 or 4/16.
+func Uncounted(title string, n float64) string {
+	start := len(strings.TrimRight(title, "0123456789"))
+	if f, ok := lexis.Number(title, start); ok && f.Next == len(title) && math.Abs(f.Value-n) <= 1 {
+		return strings.TrimRight(title[:start], " ")
+	}
+	return title
+}
