@@ -59,7 +59,7 @@ type Node struct {
 	PeerUnsure bool `json:"peer_unsure,omitempty"`
 	PeerGiven  bool `json:"peer_given,omitempty"`
 	// PeerClosed says that PeerHost is where the others reach it, and that its sshd there
-	// lets them not in: what they need of it comes by this machine.
+	// does not let them in: what they need of it comes by this machine.
 	PeerClosed bool `json:"peer_closed,omitempty"`
 	// Beside says that the home directory there is one that another cluster has on other
 	// hosts, and came first to: the key between nodes has another name there.

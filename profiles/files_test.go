@@ -75,6 +75,8 @@ func TestMissingFilesAreNamedWithTheNearestOnes(t *testing.T) {
 			[]string{`p.yaml:1:16: "train.sh": a command without a / is looked for on the PATH, and not in the code directory; sh train.sh, or ./train.sh`}},
 		"a shell script that is not executable": {map[string]string{"p.yaml": "run: {command: ./train.sh}\n", "train.sh": "#!/bin/sh\n"},
 			[]string{`p.yaml:1:16: "./train.sh": it is not executable; chmod +x ./train.sh, or name its interpreter before it`}},
+		"a shell script with a name for a trap": {map[string]string{"p.yaml": "run: {command: \"'./a;ls b.sh' 1\"}\n", "a;ls b.sh": "#!/bin/sh\n"},
+			[]string{`p.yaml:1:18: "./a;ls b.sh": it is not executable; chmod +x './a;ls b.sh', or name its interpreter before it`}},
 		"a shell script of Windows's": {map[string]string{"p.yaml": "run: {command: bin/train -x}\n", "bin/train!": "#!/bin/sh\r\necho\r\n"},
 			[]string{`p.yaml:1:16: "bin/train": its first line ends with a carriage return, which counts as a part of its interpreter's name; sed -i 's/\r$//' bin/train takes them out of the file`}},
 		"an executable":                {map[string]string{"p.yaml": "run: {command: bin/train -x}\n", "bin/train!": "#!/bin/sh\necho\n"}, nil},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/plainfile"
+	"github.com/dlwb/dlwb/internal/shellword"
 )
 
 // checkProgram looks at what a command starts, where that is a file of the code
@@ -30,21 +31,22 @@ func (p *Profile) checkProgram(dir string) Errors {
 		e.point(name)
 		return Errors{e}
 	}
+	typed := shellword.Join(name) // in a line for a shell
 	shell := strings.HasSuffix(name, ".sh") || strings.HasSuffix(name, ".bash")
 	switch {
 	case strings.HasSuffix(name, ".ipynb"):
-		return fault("it is a notebook, which Python does not run", "jupyter nbconvert --to script "+name+" makes a script of it")
+		return fault("it is a notebook, which Python does not run", "jupyter nbconvert --to script "+typed+" makes a script of it")
 	case !plain:
 		return nil // an interpreter's
 	case !strings.Contains(name, "/") && shell:
-		return fault("a command without a / is looked for on the PATH, and not in the code directory", "sh "+name+", or ./"+name)
+		return fault("a command without a / is looked for on the PATH, and not in the code directory", "sh "+typed+", or "+shellword.Join("./"+name))
 	case !strings.Contains(name, "/"):
 		return nil
 	case at.Mode()&0o111 == 0 && runtime.GOOS != "windows":
-		return fault("it is not executable", "chmod +x "+name+", or name its interpreter before it")
+		return fault("it is not executable", "chmod +x "+typed+", or name its interpreter before it")
 	case carriageReturn(file):
 		return fault("its first line ends with a carriage return, which counts as a part of its interpreter's name",
-			"sed -i 's/\\r$//' "+name+" takes them out of the file")
+			"sed -i 's/\\r$//' "+typed+" takes them out of the file")
 	}
 	return nil
 }

@@ -37,6 +37,16 @@ func TestPanelsOfWhatIsOverSayThatTheyAreTheLastValues(t *testing.T) {
 	says(t, s.Press("x"), "Everything is gone")
 }
 
+func TestWhatARunWithoutValuesHasIsNotWaitedFor(t *testing.T) {
+	s := stage(t, ui.Options{Cluster: "charlm"}, nil)
+	story := scenes.NewStory(2, 0).Up().Launch()
+	says(t, s.Play(story.Events()...), "no values yet; they are read from")
+	story.End()
+	s.Play(story.Events()...)
+	says(t, s.Press("t"), "no values were found; they are read from")
+	hides(t, s, "no values yet")
+}
+
 func TestPanelsOfAClusterThatIsThereGoStale(t *testing.T) {
 	s := ended(t, false, 0)
 	s.Advance(time.Minute)

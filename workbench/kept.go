@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/internal/units"
 	"github.com/dlwb/dlwb/workbench/event"
 )
@@ -81,15 +82,18 @@ func (d *drive) endsAlone() string {
 
 // again is the command that goes on with what this drive began.
 func (d *drive) again() string {
+	verb := "run"
 	switch {
 	case d.goal.RerunOf != "":
 		return "dlwb rerun " + d.goal.RerunOf
+	case d.goal.Sweep != "":
+		verb = "sweep"
 	case d.goal.Until == event.StepEnvironment:
-		return "dlwb up " + d.plan.Path
+		verb = "up"
 	case d.goal.Until == event.StepSync:
-		return "dlwb sync " + d.plan.Path
+		verb = "sync"
 	}
-	return "dlwb run " + d.plan.Path
+	return shellword.Join("dlwb", verb, d.plan.Path)
 }
 
 // faultOf is faultOf for a step of this drive. Advice to look at a node is of

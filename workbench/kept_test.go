@@ -6,6 +6,7 @@ import (
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/profiles"
+	"github.com/dlwb/dlwb/workbench/event"
 	"github.com/dlwb/dlwb/workbench/planning"
 )
 
@@ -29,6 +30,21 @@ func TestMachinesThatStaySayWhenTheyEndByThemselves(t *testing.T) {
 		d := &drive{plan: &planning.Plan{Profile: p}, data: clusterData{Cluster: cloud.Cluster{Provider: c.provider, ExpiresAt: c.ends}}}
 		if got := d.endsAlone(); got != c.want {
 			t.Errorf("%s, idle %s, until %s: %q, want %q", c.provider, c.idle, c.ends, got, c.want)
+		}
+	}
+}
+
+func TestTheCommandThatGoesOnIsTheOneThatBegan(t *testing.T) {
+	for want, goal := range map[string]Goal{
+		"dlwb run '/home/ada/my lab/dlwb.yaml'":   {},
+		"dlwb sweep '/home/ada/my lab/dlwb.yaml'": {Sweep: "s1"},
+		"dlwb up '/home/ada/my lab/dlwb.yaml'":    {Until: event.StepEnvironment},
+		"dlwb sync '/home/ada/my lab/dlwb.yaml'":  {Until: event.StepSync},
+		"dlwb rerun demo-1":                       {RerunOf: "demo-1"},
+	} {
+		d := &drive{plan: &planning.Plan{Path: "/home/ada/my lab/dlwb.yaml"}, goal: goal}
+		if got := d.again(); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

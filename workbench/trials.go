@@ -236,7 +236,7 @@ func (d *drive) launchable() error {
 	c, err := d.w.db.ClusterLife(d.s.life)
 	if phase := event.Phase(c.Phase); err == nil && (c.EndedAt != nil || phase != event.PhaseReady && phase != event.PhaseRunning) {
 		return &sweep.HaltError{Err: &event.Fault{What: "launch a trial on cluster " + c.Name, Node: -1, Why: "the cluster is " + c.Phase,
-			Next: "dlwb sweep " + d.plan.Path + " goes on with the trials that wait, on machines that are ready"}}
+			Next: d.again() + " goes on with the trials that wait, on machines that are ready"}}
 	}
 	return err
 }

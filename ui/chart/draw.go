@@ -35,11 +35,11 @@ func (p Page) Empty(w int) []string {
 	if f := p.View.Filter; f != "" && len(p.Of.State.Curves) > 0 {
 		return []string{"No chart matches " + s.Strong.Of(text.Word(f)) + ".", "", s.Key.Of("esc") + "  shows all of them again"}
 	}
-	out := []string{s.Dim.Of("curves"), ""}
-	for _, l := range text.Wrap("no values yet; they are read from lines like  loss: 4.61  or  step=20 loss=4.61", w) {
-		out = append(out, s.Dim.Of(l))
+	why := "no values yet"
+	if p.Of.State.Ended != nil {
+		why = "no values were found"
 	}
-	return out
+	return append([]string{s.Dim.Of("curves"), ""}, text.WrapIn(s.Dim, why+"; they are read from lines like  loss: 4.61  or  step=20 loss=4.61", w)...)
 }
 
 // one is the curves of one quantity, their values above. The first chart

@@ -58,16 +58,16 @@ type palette struct {
 var darkPalette = palette{
 	ground: "#1B1E26", trace: "#5D83BA", dim: "#8B94A7", faint: "#6A748B", accent: "#7FB2F5", good: "#63C7A8",
 	warn: "#E5B567", bad: "#F2808A", badgeOn: "#1B1E26", badgeOff: "#E5B567",
-	alarmOn: "#FFFFFF", alarmOff: "#B3263E",
+	alarmOn: "#FFFFFF", alarmOff: "#B3202E",
 	series: []string{"#7FB2F5", "#F0A868", "#63C7A8", "#C79BF0", "#E5D567", "#F2808A"},
 	heat:   []string{"#272B3D", "#2C3A5C", "#2E5074", "#2F6A86", "#37858F", "#4C9F96", "#6FB89B", "#9BCFA4"},
 }
 
 var lightPalette = palette{
 	ground: "#FFFFFF", trace: "#6F9AD6", dim: "#5A6274", faint: "#818A9B", accent: "#1F5FBF", good: "#00755C",
-	warn: "#8A5A00", bad: "#B3263E", badgeOn: "#FFFFFF", badgeOff: "#8A5A00",
-	alarmOn: "#FFFFFF", alarmOff: "#B3263E",
-	series: []string{"#1F5FBF", "#BC5700", "#00755C", "#7A3FB8", "#7A6A00", "#B3263E"},
+	warn: "#8A5A00", bad: "#B3202E", badgeOn: "#FFFFFF", badgeOff: "#8A5A00",
+	alarmOn: "#FFFFFF", alarmOff: "#B3202E",
+	series: []string{"#1F5FBF", "#BC5700", "#00755C", "#7A3FB8", "#7A6A00", "#B3202E"},
 	heat:   []string{"#EEF1F5", "#D3E0EC", "#A9CBE0", "#76B1CF", "#4A92BD", "#2C70A6", "#1F4E8A", "#1A2F66"},
 }
 

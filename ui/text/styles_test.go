@@ -1,9 +1,13 @@
 package text
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"testing"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // TestEveryInkCanBeReadOnItsGround holds the contrasts of WCAG 2.2, 1.4.3: 4.5
@@ -22,6 +26,28 @@ func TestEveryInkCanBeReadOnItsGround(t *testing.T) {
 		for on, off := range map[string]string{p.badgeOn: p.badgeOff, p.alarmOn: p.alarmOff} {
 			if got := contrast(t, on, off); got < 4.5 {
 				t.Errorf("%s: %s on %s has a contrast of %.2f", name, on, off, got)
+			}
+		}
+	}
+}
+
+// A terminal with 256 colours shows the nearest of them (tmux, screen, Terminal of macOS):
+// what is red is red there, and no ink is lost in its ground.
+func TestEveryInkIsWhatItIsOnATerminalOf256Colours(t *testing.T) {
+	near := func(hex string) string {
+		r, g, b, _ := ansi.Convert256(lipgloss.Color(hex)).RGBA()
+		return fmt.Sprintf("#%02X%02X%02X", r>>8, g>>8, b>>8)
+	}
+	for name, p := range map[string]palette{"dark": darkPalette, "light": lightPalette} {
+		for _, red := range []string{p.bad, p.alarmOff, p.series[5]} {
+			r, g, b, _ := ansi.Convert256(lipgloss.Color(red)).RGBA()
+			if r < g+g/3 || r < b+b/3 || r == 0 {
+				t.Errorf("%s: %s is %s, which is no red", name, red, near(red))
+			}
+		}
+		for _, ink := range append([]string{p.dim, p.accent, p.good, p.warn, p.bad}, p.series...) {
+			if got := contrast(t, near(ink), p.ground); got < 4 {
+				t.Errorf("%s: %s is %s, which has a contrast of %.2f", name, ink, near(ink), got)
 			}
 		}
 	}

@@ -119,7 +119,7 @@ func (r Run) Reach(ctx context.Context, news func(connected bool, why string)) {
 	}
 }
 
-// Refused reports whether the node lets us not in: that nothing is heard of it says
+// Refused reports whether the node does not let us in: that nothing is heard of it says
 // nothing of it then. Last is when it was so last.
 func (r Run) Refused() (now bool, last time.Time) { return r.Node.Refused() }
 

@@ -89,12 +89,12 @@ func (s Search) Find(ctx context.Context) (missing []string, closed string) {
 		}
 	}
 	if len(shut) > 0 {
-		closed = strings.Join(shut, ", ") + ": the others reach it, and sshd there lets them not in with a key alone, so code is sent there from here"
+		closed = strings.Join(shut, ", ") + ": the other nodes get there, and sshd does not let them in with a key alone: code is sent there from here"
 	}
 	return missing, closed
 }
 
-// closedTo reports whether somebody who tried an address was let not in there.
+// closedTo reports whether somebody who tried an address was not let in there.
 func (t *tries) closedTo(j int, a address) bool {
 	return slices.ContainsFunc(triedBy(j, t.nodes), func(i int) bool { return slices.Contains(t.closed[[2]int{i, j}], a) })
 }

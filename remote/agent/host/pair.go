@@ -36,7 +36,7 @@ func (h *Host) Pair(life string, files map[string]string, authorized string) err
 		authorized += ofLife(life)
 	}
 	if len(h.claims()) > 0 { // another cluster may just be taking its own line out
-		defer h.leave("pair." + rand.Text())()
+		defer h.leave("pair."+rand.Text(), leavingMost)()
 	}
 	return addLine(h.at(".ssh/authorized_keys"), authorized)
 }
