@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/providers"
 	"github.com/dlwb/dlwb/internal/scenes"
 	"github.com/dlwb/dlwb/ui"
@@ -58,6 +59,16 @@ func TestTheWizardSaysWholeWhatAProviderIs(t *testing.T) {
 		}
 	}
 	says(t, s.Resize(60, 16).Press("end"), "› ") // what is picked is seen where there is room for few
+}
+
+func TestTheHeadIsSaidToTrainNothing(t *testing.T) {
+	s := stage(t, ui.Options{Cluster: "charlm"}, nil)
+	nodes := []cloud.Node{{Name: "node0", Addr: "203.0.113.7", User: "ubuntu", Head: true, Instance: "m5.xlarge"},
+		{Index: 1, Name: "node1", Addr: "203.0.113.8", User: "ubuntu", Instance: "g5.12xlarge"}}
+	s.Play(event.Event{Cluster: "charlm", Body: event.ClusterUp{Nodes: nodes, Instance: "g5.12xlarge", Spot: true, PricePerHour: 5.86}}).Press("n")
+	for _, w := range []int{80, 120} {
+		says(t, s.Resize(w, 30), "head, m5.xlarge: no rank trains there")
+	}
 }
 
 func TestThePaletteSaysWholeWhatIsPicked(t *testing.T) {

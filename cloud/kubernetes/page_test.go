@@ -1,11 +1,14 @@
 package kubernetes
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dlwb/dlwb/cloud"
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
@@ -76,4 +79,46 @@ func TestAJobWhoseKindWasRemovedIsGone(t *testing.T) {
 	if o, err := d.objectOf(t.Context(), r); err != nil || o != nil {
 		t.Errorf("the object is %v, %v", o, err)
 	}
+}
+
+// Whoever is interrupted while a job is being made knows in the end whether it was: one
+// that comes to be after that would run, and nobody would know of it.
+func TestAJobIsNotMadeBehindTheBackOfWhoeverIsInterrupted(t *testing.T) {
+	begun, returned, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var made atomic.Bool
+	lifeAt(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/apis/batch/v1":
+			fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"batch/v1","resources":[{"name":"jobs","kind":"Job","namespaced":true,"verbs":["list"]}]}`)
+		case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/jobs"):
+			close(begun)
+			<-release
+			made.Store(true)
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"kind":"Job","apiVersion":"batch/v1","metadata":{"name":"run"}}`)
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"metadata":{"name":"run"}}`)
+		default:
+			fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","items":[]}`)
+		}
+	}, options.Job)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	go func() {
+		<-begun
+		interrupt()
+		select {
+		case <-returned:
+		case <-time.After(time.Second):
+		}
+		close(release)
+	}()
+	_, err := New().Submit(ctx, cloud.Life{Name: "c", ID: "another", Dir: t.TempDir()}, cloud.Job{Run: "run", Replicas: 1, Spec: cloud.Spec{Image: "i", Own: &options.Machines{Kind: options.Job}},
+		Code: cloud.Code{Dir: t.TempDir()}}, func(string, string) {}, func(int, string) {})
+	if err == nil || !made.Load() {
+		t.Errorf("it was left while it was being made: %v", err)
+	}
+	close(returned)
 }

@@ -139,7 +139,8 @@ func (s submission) make(ctx context.Context) error {
 			return err
 		}
 	}
-	making, cancel := call(ctx)
+	// An interruption does not cut the call: a job that nobody has heard of would run.
+	making, cancel := call(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := s.create(making, s.kind, object, meta.CreateOptions{FieldValidation: "Strict"}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return s.explain(fmt.Errorf("make the %s: %w", s.kind.object, err)) // whose one is that is there, adopt looks at

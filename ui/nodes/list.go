@@ -31,10 +31,15 @@ func (p Page) List(w int) []string {
 			}
 		}
 		left := text.Fit(n.Name, 8) + " " + text.Fit(p.stateText(n), stateW) + " " + p.Styles.Dim.Of(text.Fit(login(n), 24)) + " " + disk
-		if n.Head {
-			left += p.Styles.Dim.Of(text.Word(" head, " + n.Instance + ": no rank trains there"))
+		about := p.Styles.Dim.Of(text.Word("head, " + n.Instance + ": no rank trains there"))
+		switch {
+		case n.Head && text.Wide(left)+1+text.Wide(about) > w:
+			out = append(out, text.Cut(left, w), text.Cut("         "+about, w))
+		case n.Head:
+			out = append(out, left+" "+about)
+		default:
+			out = append(out, text.Cut(left, w))
 		}
-		out = append(out, text.Cut(left, w))
 		if n.Why != "" {
 			out = append(out, text.Cut("         "+p.Styles.Warn.Of(n.Why), w))
 		}
