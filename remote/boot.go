@@ -183,6 +183,17 @@ func (b boot) start(ctx context.Context, line string, w agentbin.Words, report s
 			session, err := wire.Dial(commandConn{in, c})
 			return began{session: session}, err
 		}
+		if r.report != nil && report == agentbin.Cant { // it ends now, and why it could not it says elsewhere
+			over := make(chan struct{})
+			go func() {
+				_, _ = io.Copy(io.Discard, in)
+				close(over)
+			}()
+			select {
+			case <-over:
+			case <-time.After(time.Second):
+			}
+		}
 		_ = c.Close()
 		if r.err != nil {
 			b.settle()

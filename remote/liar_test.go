@@ -46,6 +46,17 @@ var lies = map[string]func(s *wire.Stream){
 		}
 		_ = s.End(nil)
 	},
+	"a list of directories": func(s *wire.Stream) {
+		for page := 0; ; page++ {
+			var p wire.ListPage
+			for i := range wire.PageMost {
+				p.Things = append(p.Things, wire.Thing{Name: fmt.Sprintf("out/%x", page*wire.PageMost+i), Mode: 0o040700})
+			}
+			if s.Send(p) != nil {
+				return
+			}
+		}
+	},
 	"a long fault": func(s *wire.Stream) {
 		_ = s.End(wire.Faultf(strings.Repeat("k", 1<<10), "%s", strings.Repeat("x", wire.MessageMost-4096)))
 	},

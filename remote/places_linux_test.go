@@ -326,6 +326,7 @@ func TestAnAgentThatIsKilledIsStartedAgain(t *testing.T) {
 		if err := <-ended; err != nil && !errors.As(err, &lost) {
 			t.Errorf("a command whose agent was killed: %v", err)
 		}
+		signalAll(r, "dies", syscall.SIGKILL) // the one that was just becoming sleep: whose it was, could not be told then
 	}
 	leavesNothing(t, r, n)
 }

@@ -20,12 +20,9 @@ func Gather(dest string, rules PullRules, fill func(into *os.Root) error) (res P
 		return res, err
 	}
 	defer p.close()
-	p.clearStale()
-	p.stage = stagePrefix + randomWord()
-	if err := p.root.Mkdir(p.stage, 0o700); err != nil {
+	if err := p.openStage(); err != nil {
 		return res, err
 	}
-	defer func() { _ = p.root.RemoveAll(p.stage) }()
 	stage, err := p.root.OpenRoot(p.stage)
 	if err != nil {
 		return res, err

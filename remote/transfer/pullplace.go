@@ -55,8 +55,12 @@ func (p *puller) makeDir(dir string) error {
 	return err
 }
 
-// modesMost bounds the memory for modes of directories, in bytes of their names.
-const modesMost = 4 << 20
+const (
+	// modesMost bounds the memory for modes of directories: 40,000 with long names.
+	modesMost = 4 << 20
+	// modeCosts is what one takes besides its name.
+	modeCosts = 48
+)
 
 // dirModes are the modes of directories there that others may not use as they may use
 // most of them.
@@ -71,7 +75,7 @@ func (m *dirModes) note(t wire.Thing) {
 			m.of = map[string]fs.FileMode{}
 		}
 		m.of[t.Name] = perm
-		m.bytes += len(t.Name)
+		m.bytes += len(t.Name) + modeCosts
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -35,7 +34,7 @@ func comparePrints(a, b print) int { return bytes.Compare(a[:], b[:]) }
 // state. It tells whether a file was, and keeps no names: a node may have very many.
 type Seen struct {
 	prints []print // sorted
-	// whole is set where some of the states have whole seconds: see seconds.
+	// whole is set where some of the states have whole seconds: see func seconds.
 	whole bool
 }
 
@@ -106,11 +105,6 @@ func seconds(state string) string {
 	}
 	return strings.Join(words, " ")
 }
-
-var (
-	_ encoding.BinaryMarshaler   = Seen{}
-	_ encoding.BinaryUnmarshaler = (*Seen)(nil)
-)
 
 // MarshalBinary writes all of it, in 12 bytes a file.
 func (s Seen) MarshalBinary() ([]byte, error) {

@@ -34,13 +34,8 @@ type Program struct {
 func Local() Opener { return Program{Argv: []string{"sh", "-c"}}.Open }
 
 // Podman is a running container of podman's.
-func Podman(container string) Opener { return contained("podman", container) }
-
-// Docker is a running container of Docker's.
-func Docker(container string) Opener { return contained("docker", container) }
-
-func contained(program, container string) Opener {
-	return Program{Argv: []string{program, "exec", "--interactive", container, "sh", "-c"}}.Open
+func Podman(container string) Opener {
+	return Program{Argv: []string{"podman", "exec", "--interactive", container, "sh", "-c"}}.Open
 }
 
 // Slurm is a node of a job that runs. Each command is a step of that job: Slurm

@@ -108,7 +108,7 @@ func TestCloseUnblocksWhoReadsAndWhoWrites(t *testing.T) {
 
 func TestAProgramThatIsNotInstalledIsNamed(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Docker("c")(t.Context()); err == nil || !strings.Contains(err.Error(), "docker is not installed here") {
+	if _, err := Podman("c")(t.Context()); err == nil || !strings.Contains(err.Error(), "podman is not installed here") {
 		t.Errorf("%v", err)
 	}
 }
