@@ -18,6 +18,7 @@ type counter struct {
 	vague    bool // "steps: 10", which counts only beside a score
 
 	numbered bool // "batch number = 3": no size of one
+	leads    bool // it is the first thing that its line says
 
 	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
 
@@ -234,14 +235,14 @@ func closeBracket(line string, i int) int {
 }
 
 // positions leaves of a line's counters those that say where the run is.
-func positions(found []counter, scored bool) []counter {
+func positions(found []counter, scored, epochs bool) []counter {
 	kept := found[:0]
 	hasEpoch := false
 	for _, c := range found {
 		hasEpoch = hasEpoch || c.unit == unitEpoch
 	}
 	for _, c := range found {
-		if (c.unit != unitBatch || hasEpoch || c.total > 0 || c.numbered) && (scored || !c.vague) {
+		if (c.unit != unitBatch || hasEpoch || c.total > 0 || c.numbered || c.leads && epochs && scored) && (scored || !c.vague) {
 			kept = append(kept, c)
 		}
 	}

@@ -35,7 +35,7 @@ type form struct {
 // the line is a name of a metric and a number alone.
 func (r *forms) learn(hash uint64, line, rest string, from int, bare, scored bool, f found) {
 	offset := int(uintptr(unsafe.Pointer(unsafe.StringData(rest))) - uintptr(unsafe.Pointer(unsafe.StringData(line))))
-	if len(f.values) == 0 || f.pass.total > 0 || r.line.N > skeleton.Most || len(line) >= screen.MaxLine || offset < 0 || offset+len(rest) > len(line) {
+	if len(f.values) == 0 || f.pass.total > 0 || f.sentence || r.line.N > skeleton.Most || len(line) >= screen.MaxLine || offset < 0 || offset+len(rest) > len(line) {
 		return
 	}
 	m := &form{hash: hash, from: from, cut: len(line) - offset - len(rest), bare: rest == line && bare, scored: scored, found: found{shape: f.shape, split: f.split}}

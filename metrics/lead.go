@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/grid"
@@ -198,6 +199,36 @@ func (s *scanner) walled() {
 	if f, ok := lexis.Number(s.line, number); ok && end > start {
 		s.phrase, s.split = start, ""
 		s.value(start, end, value{figure: f})
+	}
+}
+
+// ends reads what only the end of a line tells: how far the epoch is, behind a value,
+// "loss: 2.30  [  640/60000]", or what the sentence was about that begins at i.
+func (s *scanner) ends(i int) {
+	if n := len(s.found.values); n > 0 && len(s.found.counters) == 0 {
+		if at := remark.Behind(s.line); at > 0 && s.epochs && !strings.Contains(s.found.values[n-1].show, "acc") {
+			c, _, _ := ofTotal(s.line, at)
+			c.unit, c.inEpoch = unitStep, true
+			s.found.counters = append(s.found.counters, c)
+			s.mark("]")
+		}
+		return
+	}
+	if len(s.found.values)+len(s.found.counters) > 0 {
+		return
+	}
+	end, behind, number := remark.Sentence(s.line, i)
+	if end == 0 {
+		return
+	}
+	f, _ := lexis.Number(s.line, number)
+	said := ""
+	for word := range strings.FieldsSeq(s.line[behind : number-1]) {
+		said = cmp.Or(said, splits[strings.Trim(word, ":,")])
+	}
+	if v := known(s.names.term(s.line[i:end], said), f); v.kind >= weak && v.show != "" {
+		s.found.values, s.found.sentence = append(s.found.values, v), true
+		s.mark(v.show)
 	}
 }
 

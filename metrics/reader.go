@@ -210,7 +210,7 @@ func (r *Reader) text(b []byte) {
 	}
 	r.torn = torn{}
 	line := unsafe.String(&b[0], len(b)) // whatever is kept of it is cloned
-	if r.open.Begun() || spread.Opens(line) {
+	if end := line[len(line)-1]; r.open.Begun() || (end == '{' || end == ',') && spread.Opens(line) {
 		if all, ends := r.open.Add(line); ends {
 			for _, one := range all {
 				r.line(one)
@@ -356,6 +356,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.heading.begins(rest[from:]) || r.phase.begins(rest[from:], r.counters.raw) {
 		return true
 	}
+	r.scanner.epochs = r.counters.hasEpoch
 	f, ok := found{}, false
 	about, pairs := r.heading.of(rest[from:])
 	alone := isAlone(rest[from:])
@@ -424,7 +425,7 @@ func (r *Reader) understood(line, rest string, from int, f found, rank int) bool
 	if f.pass.total > 0 && len(f.values) == 0 && f.split != "" && f.split != "train" { // a validation goes on
 		r.phase.split = f.split
 	}
-	if len(f.counters) == 0 && len(f.values) == 0 {
+	if len(f.counters) == 0 && len(f.values) == 0 || f.sentence && r.lastWas(f.values[0].Value) {
 		return false
 	}
 	if rest[0] != ' ' && rest[0] != '\t' {

@@ -17,6 +17,7 @@ type found struct {
 	shape    uint64  // the same for lines that have the same names in the same order
 	pass     counter // of a line of a validation pass: "Test: [ 3/10]"
 	split    string  // what the line says that it is about
+	sentence bool    // a sentence says it, perhaps once more
 }
 
 // value is a name with a number beside it.
@@ -51,6 +52,7 @@ type scanner struct {
 	aside     string // said in brackets: "(train)0.8s + (eval)0.4s: train loss = 0.2, recall = 0.1"
 	assumed   bool   // something else than this line says where the run is
 	under     bool   // the line before only counts, and nothing here does
+	epochs    bool   // a line before has told of an epoch
 	below     bool   // the line before was a name and a number alone, as this one is
 	step1     bool   // the first counter is glued to its word, which counts other things too
 	mean      bool   // brackets behind the present name say that its value is an average
@@ -71,7 +73,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, line: line, sticky: said, assumed: assumed, from: i, phrase: i, found: found{
+	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, epochs: s.epochs, line: line, sticky: said, assumed: assumed, from: i, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i
@@ -113,7 +115,8 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	if len(s.found.values) == 0 && len(s.found.counters) > 0 {
 		s.reversed()
 	}
-	s.found.counters = positions(s.found.counters, scored)
+	s.ends(first)
+	s.found.counters = positions(s.found.counters, scored, s.epochs)
 	s.found.values = s.judged()
 	return s.found
 }
@@ -226,6 +229,7 @@ func (s *scanner) counted(key string, end int) (next int, ok bool) {
 	if split := splits[s.before]; split != "" { // "eval epoch: 1, loss: 0.5"
 		s.sticky = split
 	}
+	c.leads = len(s.found.counters)+len(s.found.values) == 0 && end-len(key) == lexis.SkipBlanks(s.line, s.from)
 	c.first = end == len(key)+1 && s.line[0] == '['
 	s.found.counters = append(s.found.counters, c)
 	s.mark(key)

@@ -433,7 +433,7 @@ func (t *tables) box(line string) (inside, ended bool) {
 		return false, len(t.rows) > 0
 	}
 	got := grid.Cells(rest)
-	if len(t.rows) == 0 && (len(got) > 2 || mayBeHeader(line) && !grid.IsRow(got) || len(got) == len(t.columns)) {
+	if len(t.rows) == 0 && (len(got) > 2 || slices.ContainsFunc(got, grid.HasPair) || mayBeHeader(line) && !grid.IsRow(got) || len(got) == len(t.columns)) {
 		return false, false
 	}
 	if len(got) == 1 {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -49,6 +50,16 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 func (r *Reader) hasCurve(show string) bool {
 	s := r.series[show]
 	return s != nil && s.ordinal >= fewestOfCurve
+}
+
+// lastWas reports whether a value, as percent with few digits, is what some series came to.
+func (r *Reader) lastWas(v float64) bool {
+	for _, s := range r.series {
+		if last := s.last.Value; s.ordinal+int64(len(s.held)) > 0 && (math.Abs(last-v) < 0.051 || math.Abs(100*last-v) < 0.51) {
+			return true
+		}
+	}
+	return r.pass.split != ""
 }
 
 // fewestOfCurve are the points that make a curve of a series.

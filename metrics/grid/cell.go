@@ -84,3 +84,9 @@ func Numbers(cell string) (n int) {
 	}
 	return n
 }
+
+// HasPair reports whether a cell is a name and a number with a colon between: "loss: 0.5".
+func HasPair(cell string) bool {
+	_, value, ok := strings.Cut(cell, ": ")
+	return ok && IsNumber(strings.TrimSpace(value))
+}

@@ -191,12 +191,27 @@ func StandsAlone(line string, i int) bool {
 		return !IsDigit(after)
 	case '.': // the end of a sentence
 		return after == ' ' || after == '.'
+	case '(': // 0.5(0.6): the average is behind it
+		return isMean(line, i)
 	case 0xe2: // an arrow, a bullet, an ellipsis
 		return true
 	case 0xc2: // 0.5±0.1, 0.5·
 		return after == 0xb1 || after == 0xb7
 	}
 	return false
+}
+
+// isMean reports whether brackets at i hold nothing but a number with a fraction, right behind another.
+func isMean(line string, i int) bool {
+	f, ok := Number(line, i+1)
+	if !ok || !f.Real || f.Next >= len(line) || line[f.Next] != ')' {
+		return false
+	}
+	start := i
+	for start > 0 && IsDigit(line[start-1]) {
+		start--
+	}
+	return start > 0 && start < i && line[start-1] == '.'
 }
 
 // units, in lower case, make a number an amount of memory or of time, which is no metric of
