@@ -131,12 +131,18 @@ func (f *Fake) train(j *Job, deadline <-chan time.Time) (code int, said, what st
 	if j.trainStart.IsZero() {
 		j.trainStart = time.Now()
 	}
-	j.procs = procs
+	j.procs = nil
 	f.mu.Unlock()
 	for n, c := range procs {
 		out, in := io.Pipe()
 		c.Stdout, c.Stderr = in, in
-		if err := c.Start(); err != nil {
+		var err error
+		f.set(func() { // who kills them finds each whole
+			if err = c.Start(); err == nil {
+				j.procs = append(j.procs, c)
+			}
+		})
+		if err != nil {
 			return 1, err.Error(), ""
 		}
 		name := fmt.Sprintf("%s/algo-%d-%d", j.TrainingJobName, n+1, stamp)
