@@ -77,6 +77,9 @@ func (r *Reader) bar(b gauge.Bar, rank int) {
 			b.Title, b.Titled = gauge.Form(b.Title), true
 		}
 	}
+	if b.Share && !slices.ContainsFunc(f.values, func(v value) bool { return v.kind >= weak }) {
+		return
+	}
 	if place.unit == noUnit {
 		b.Title = gauge.Uncounted(b.Title, b.N)
 	}

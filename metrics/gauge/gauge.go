@@ -16,6 +16,7 @@ type Bar struct {
 	Body     string // what it says beside its progress
 	Rest     string // what stands on the line behind it
 	Whole    bool   // it shows averages over its length: only the last frame counts
+	Share    bool   // it counts in percent alone, as one of a download does
 	Titled   bool   // its title tells of values, and is Title without their numbers
 }
 
@@ -232,7 +233,7 @@ func percentBar(text string) (b Bar, ok bool) {
 		return b, false
 	}
 	percent, ok := lexis.Number(text, start)
-	b = Bar{Title: strings.TrimRight(text[:start], " :"), N: percent.Value, Total: 100, Body: text[i+len("% |")+end+1:], Whole: true}
+	b = Bar{Title: strings.TrimRight(text[:start], " :"), N: percent.Value, Total: 100, Body: text[i+len("% |")+end+1:], Whole: true, Share: true}
 	return b, ok && percent.Next == i && percent.Value <= b.Total
 }
 

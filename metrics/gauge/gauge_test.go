@@ -6,7 +6,7 @@ import "testing"
 func TestBarsAreReadWhereverTheyCount(t *testing.T) {
 	for text, want := range map[string]Bar{
 		" [=== 2/40 ==>.......]  Loss: 1.67":                             {N: 2, Total: 40, Body: "  Loss: 1.67", Whole: true},
-		"Training:  25% |█████     | Accuracy: 0.71":                     {Title: "Training", N: 25, Total: 100, Body: " Accuracy: 0.71", Whole: true},
+		"Training:  25% |█████     | Accuracy: 0.71":                     {Title: "Training", N: 25, Total: 100, Body: " Accuracy: 0.71", Whole: true, Share: true},
 		"Epoch 1/2 4/40 |###    | loss: 1.4 ETA: 0:00:01":                {Title: "Epoch 1/2", N: 4, Total: 40, Body: " loss: 1.4 ETA: 0:00:01"},
 		" 10% (4 of 40) |##      | loss: 1.4":                            {N: 4, Total: 40, Body: " loss: 1.4"},
 		"Epoch 1/2 |███    | ▂▄▆ 4/40 [10%] in 0s (~1s, 5.1/s) loss=1.4": {Title: "Epoch 1/2", N: 4, Total: 40, Body: " loss=1.4"},
