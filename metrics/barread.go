@@ -77,6 +77,9 @@ func (r *Reader) bar(b gauge.Bar, rank int) {
 			b.Title, b.Titled = gauge.Form(b.Title), true
 		}
 	}
+	if b.Share && !slices.ContainsFunc(f.values, func(v value) bool { return v.kind >= weak }) {
+		return
+	}
 	if place.unit == noUnit {
 		b.Title = gauge.Uncounted(b.Title, b.N)
 	}
@@ -153,6 +156,9 @@ func barPlace(title string) (epoch counter, said string) {
 // loudBar holds a frame that has values and lets go of the one before.
 func (r *Reader) loudBar(b gauge.Bar, epoch counter, f found, rank int) {
 	p := &r.bars
+	if r.redrawn.up && b.N == b.Total && epoch.unit == unitEpoch && epoch.n < p.epoch.n {
+		return // it stays on the screen and is drawn again with the one below it
+	}
 	now := r.counters.progress.Epoch
 	another := p.frames == 0 || p.frame.Total != b.Total || b.N < p.frame.N || p.frame.Title != b.Title || epoch.n != p.epoch.n || epoch.unit == noUnit && p.began != now
 	if p.closed && !another && b.N == b.Total && p.frame.N == b.N && p.rank == rank && !b.Whole && epoch.unit == noUnit && !p.shows(f.values) {
@@ -196,7 +202,7 @@ func (r *Reader) isSteady(values []value, titled bool) bool {
 			return false
 		}
 		s := r.series[v.show]
-		fresh = fresh || (v.kind >= weak || v.kind == unknown) && !ofPass(v.show) && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
+		fresh = fresh || v.Value != 0 && (v.kind >= weak || v.kind == unknown) && !ofPass(v.show) && (s == nil || s.bar.frames == 0 || !sameValue(s.bar.last, v.Value))
 	}
 	return fresh
 }

@@ -157,7 +157,7 @@ func understand(phrase, said string) term {
 		case (lower == "of" || lower == "with") && slices.ContainsFunc(kept, func(w string) bool { return strings.EqualFold(w, "best") }): // "new best metric of val_mse", "saved new best model with loss"
 			t.kind = never
 			return t
-		case stops[lower] && i < len(fields)-1 || i == 0 && len(fields) > 1 && isPlural(lower): // "after 3 steps loss 0.5"
+		case stops[lower] && i < len(fields)-1 || i == 0 && len(fields) > 1 && isPlural(lower) && !strings.EqualFold(fields[1], "per"): // "after 3 steps loss 0.5"
 			kept = kept[:0]
 		default:
 			kept = append(kept, w)

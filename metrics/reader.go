@@ -356,7 +356,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	if r.heading.begins(rest[from:]) || r.phase.begins(rest[from:], r.counters.raw) {
 		return true
 	}
-	r.scanner.epochs = r.counters.hasEpoch
+	r.scanner.epochs, r.scanner.goesOn = r.counters.hasEpoch, r.counters.hasEpoch || r.counters.hasStep
 	f, ok := found{}, false
 	about, pairs := r.heading.of(rest[from:])
 	alone := isAlone(rest[from:])

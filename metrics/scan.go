@@ -53,6 +53,7 @@ type scanner struct {
 	assumed   bool   // something else than this line says where the run is
 	under     bool   // the line before only counts, and nothing here does
 	epochs    bool   // a line before has told of an epoch
+	goesOn    bool   // or of a step
 	below     bool   // the line before was a name and a number alone, as this one is
 	step1     bool   // the first counter is glued to its word, which counts other things too
 	mean      bool   // brackets behind the present name say that its value is an average
@@ -73,7 +74,7 @@ func (s *scanner) scan(line string, i int, said string) found {
 // scanAs reads a line of which it may be known that something else says where
 // the run is.
 func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
-	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, epochs: s.epochs, line: line, sticky: said, assumed: assumed, from: i, phrase: i, found: found{
+	*s = scanner{names: s.names, passedOver: s.passedOver, pairs: s.pairs, below: s.below, under: s.under, epochs: s.epochs, goesOn: s.goesOn, line: line, sticky: said, assumed: assumed, from: i, phrase: i, found: found{
 		counters: s.found.counters[:0], values: s.found.values[:0], shape: 14695981039346656037}}
 	i = s.lead(i)
 	first := i

@@ -16,6 +16,7 @@ type Bar struct {
 	Body     string // what it says beside its progress
 	Rest     string // what stands on the line behind it
 	Whole    bool   // it shows averages over its length: only the last frame counts
+	Share    bool   // it counts in percent alone, as one of a download does
 	Titled   bool   // its title tells of values, and is Title without their numbers
 }
 
@@ -26,6 +27,11 @@ func Read(text string) (Bar, bool) {
 	}
 	if b, ok := percentBar(text); ok {
 		return b, true
+	}
+	if i := strings.IndexByte(text, '|'); i > 0 {
+		if b, ok := walledBar(text, i); ok {
+			return b, true
+		}
 	}
 	if i := strings.Index(text, "━"); i >= 0 || strings.Contains(text, "╸") {
 		return linedBar(text, i)
@@ -219,7 +225,7 @@ func percentBar(text string) (b Bar, ok bool) {
 	}
 	end := strings.IndexByte(text[i+len("% |"):], '|')
 	picture := text[i+len("% |"):][:max(end, 0)]
-	if end <= 0 || strings.TrimLeftFunc(picture, func(c rune) bool { return c == ' ' || c == '=' || c == '#' || c == '>' || c >= 0x2588 && c <= 0x259f }) != "" {
+	if end <= 0 || !isPicture(picture) {
 		return b, false
 	}
 	start := len(strings.TrimRight(text[:i], "0123456789."))
@@ -227,8 +233,61 @@ func percentBar(text string) (b Bar, ok bool) {
 		return b, false
 	}
 	percent, ok := lexis.Number(text, start)
-	b = Bar{Title: strings.TrimRight(text[:start], " :"), N: percent.Value, Total: 100, Body: text[i+len("% |")+end+1:], Whole: true}
+	b = Bar{Title: strings.TrimRight(text[:start], " :"), N: percent.Value, Total: 100, Body: text[i+len("% |")+end+1:], Whole: true, Share: true}
 	return b, ok && percent.Next == i && percent.Value <= b.Total
+}
+
+// isPicture reports whether text is nothing but what bars are drawn with.
+func isPicture(text string) bool {
+	return text != "" && strings.TrimLeftFunc(text, func(c rune) bool {
+		return c == ' ' || c == '=' || c == '#' || c == '>' || c >= 0x2588 && c <= 0x259f
+	}) == ""
+}
+
+// walledBar reads bars whose picture stands between two walls, the first at i, and that count before it,
+// "Epoch 1/2 4/40 |###    | loss: 1.4" and "10% (4 of 40) |##   |", or behind it and what spins there,
+// "Epoch 1/2 |███    | ▂▄▆ 4/40 [10%] in 0s (~1s, 5.1/s) loss=1.4".
+func walledBar(text string, i int) (b Bar, ok bool) {
+	end := strings.IndexByte(text[i+1:], '|') + i + 1
+	if end <= i+1 || !isPicture(text[i+1:end]) {
+		return b, false
+	}
+	before, after := strings.TrimRight(text[:i], " "), text[end+1:]
+	if b, ok := spunBar(before, after); ok {
+		return b, true
+	}
+	count := strings.TrimSuffix(before, ")")
+	if count == "" || !lexis.IsDigit(count[len(count)-1]) {
+		return b, false
+	}
+	at := strings.LastIndexByte(count, '(') + 1
+	if at == 0 {
+		at = strings.LastIndexByte(count, ' ') + 1
+	}
+	c, next, ok := lexis.OfTotal(count, at)
+	title := strings.TrimRight(count[:at], " (")
+	if !ok || c.Total == 0 || next != len(count) || (at > 0 && count[at-1] == '(') != (len(count) < len(before)) || len(title) >= 5 && strings.EqualFold(title[len(title)-5:], "epoch") {
+		return b, false
+	}
+	if strings.HasSuffix(title, "%") {
+		title = strings.TrimRight(title, "0123456789.% ")
+	}
+	return Bar{Title: title, N: c.N, Total: c.Total, Body: after}, true
+}
+
+// spunBar reads what stands before and behind the picture of a bar that counts behind what spins.
+func spunBar(before, after string) (b Bar, ok bool) {
+	after = strings.TrimLeftFunc(after, func(c rune) bool { return c == ' ' || c > 0x7f })
+	c, next, ok := lexis.OfTotal(after, 0)
+	if !ok || c.Total == 0 || !strings.HasPrefix(after[next:], " [") {
+		return b, false
+	}
+	share, body, ok := strings.Cut(after[next+len(" ["):], "%] in ")
+	if _, whole := lexis.Number(share, 0); !ok || !whole {
+		return b, false
+	}
+	_, body, _ = strings.Cut(body, ")")
+	return Bar{Title: before, N: c.N, Total: c.Total, Body: body}, true
 }
 
 // Form is the title of a bar without its numbers, of one whose title tells of values: they change

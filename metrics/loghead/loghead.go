@@ -135,7 +135,7 @@ func behindLevel(line string, i int) int {
 			return i
 		}
 		if word := line[at:end]; len(word) > 1 && Levels[strings.ToUpper(word)] {
-			if end < len(line) && strings.IndexByte(" :]|-", line[end]) >= 0 {
+			if end < len(line) && strings.IndexByte(" :]|-", line[end]) >= 0 && (word == strings.ToUpper(word) || !isValued(line[end:])) {
 				return end
 			}
 			return i
@@ -145,6 +145,12 @@ func behindLevel(line string, i int) int {
 		}
 		at = end
 	}
+}
+
+// isValued reports whether a number follows a word, whose value it is: "success: 0.27", "error 0.3".
+func isValued(rest string) bool {
+	rest = strings.TrimLeft(rest, " :=-")
+	return rest != "" && (isDigit(rest[0]) || rest[0] == '.')
 }
 
 // beforeLevel reports whether the level of a message follows: "[train][INFO]",
