@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"io"
 	"os/exec"
 	"time"
 
@@ -130,6 +131,8 @@ type Options struct {
 	PID       int                    // of this process, as lists name who watches
 	// CannotSuspend says why Ctrl-Z can't put the program aside; empty: it can.
 	CannotSuspend string
+	// Input is where keys come from; nil: the terminal.
+	Input io.Reader
 	// Run is a past run to open at once.
 	Run *event.RunInfo
 	// Here is the profile of the present directory; empty when it has none.

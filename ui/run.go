@@ -22,7 +22,11 @@ func Run(ctx context.Context, bench Bench, opts Options) (Result, error) {
 	m := New(ctx, bench, opts)
 	// Signals end ctx, and that ends the program. Bubble Tea's own handler
 	// must not hear them too: when both do, it waits for itself for ever.
-	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
+	how := []tea.ProgramOption{tea.WithContext(ctx), tea.WithoutSignalHandler()}
+	if opts.Input != nil {
+		how = append(how, tea.WithInput(opts.Input))
+	}
+	_, err := tea.NewProgram(m, how...).Run()
 	result := m.Result()
 	m.leaveSession()
 	if err != nil && !errors.Is(err, tea.ErrInterrupted) && !(errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil) {

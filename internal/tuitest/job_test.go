@@ -42,9 +42,9 @@ func TestAJobWithoutNodesInARealTerminal(t *testing.T) {
 	e.press("s")
 	e.see(5*time.Second, "✓ upload", "✓ queue", "train")
 	e.press("?")
-	screen := e.see(5*time.Second, "Keys on the steps screen", "no port of a local-job can be reached")
+	screen := e.see(5*time.Second, "Keys on the steps screen", "local-job tells nothing of its machine")
 	e.press("PageDown")
-	screen += e.see(5*time.Second, "local-job runs no command in a job")
+	screen += e.see(5*time.Second, "no port of a local-job can be reached", "local-job runs no command in a job")
 	for _, row := range strings.Split(screen, "\n") {
 		if strings.Contains(row, "start Jupyter") || strings.Contains(row, "a shell on a node") {
 			t.Errorf("a key that can't do anything says %q", row)

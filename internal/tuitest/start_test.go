@@ -23,7 +23,12 @@ type opened struct {
 // open starts dlwb and waits until its first frame has been written.
 func open(t testing.TB, dir string, env ...string) opened {
 	t.Helper()
-	cmd := dlwb("--theme", "dark")
+	return startIn(t, dlwb("--theme", "dark"), dir, env...)
+}
+
+// startIn starts a command that is dlwb, as open does.
+func startIn(t testing.TB, cmd *exec.Cmd, dir string, env ...string) opened {
+	t.Helper()
 	cmd.Env = append(append(os.Environ(), dlwbEnv(dir)...), "TERM=xterm-256color", "COLORTERM=truecolor")
 	cmd.Env = append(cmd.Env, env...)
 	begin := time.Now()
@@ -81,6 +86,25 @@ func TestSignalAtTheFirstFrameEndsTheProgram(t *testing.T) {
 	dir := t.TempDir()
 	for range 6 {
 		open(t, dir).end(t)
+	}
+}
+
+// A terminal that goes need not send a hang-up, as under nohup. Nobody would ever see or
+// end the dlwb that is left.
+func TestADlwbWhoseTerminalIsGoneEnds(t *testing.T) {
+	cmd := dlwb()
+	o := startIn(t, exec.Command("sh", "-c", `trap "" HUP; exec "$0"`, cmd.Path), t.TempDir())
+	if err := o.tty.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- o.cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		_ = o.cmd.Process.Kill()
+		<-ended
+		t.Error("it goes on a minute after its terminal has gone")
 	}
 }
 
