@@ -65,6 +65,7 @@ type place struct {
 	inEpoch bool // the row counts batches
 
 	total float64 // of steps: so many there will be or, where it goes up, there were
+	rank  float64 // which process wrote the row; 0: the first, or it does not say
 }
 
 var timeName = pattern.New(`(time|date|stamp|^ts|_ts|_at)$`)
@@ -94,6 +95,8 @@ func (p *place) takes(name string, v float64) bool {
 		p.x = max(p.x, AxisEpoch)
 	case lexis.MayRun(name):
 		p.total = v
+	case (name == "rank" || name == "global_rank" || name == "process_index") && v == math.Trunc(v):
+		p.rank = v
 	case name == "n_parameters" || name == "num_parameters" || name == "num_params": // of the model
 	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
@@ -110,6 +113,22 @@ func (p *place) mayRun() bool {
 // runsFrom reports whether the total of steps is more than that of the row before.
 func (p *place) runsFrom(before place) bool {
 	return p.mayRun() && before.mayRun() && p.total > before.total
+}
+
+// ranks tells apart the processes that write into one file: of those that tell of one place the
+// lowest counts, when it comes first.
+type ranks struct {
+	told place
+	any  bool
+}
+
+// passes reports whether a row is of a higher rank than the one before it, of the same place.
+func (r *ranks) passes(at *place) bool {
+	if r.any && at.rank > r.told.rank && at.x != AxisNone && at.x == r.told.x && at.step == r.told.step && (at.epoch == r.told.epoch || math.IsNaN(at.epoch)) {
+		return true
+	}
+	r.told, r.any = *at, true
+	return false
 }
 
 // inRun makes a step of the run of a batch in an epoch.
@@ -327,6 +346,7 @@ type jsonRows struct {
 	names  fileNames
 	add    func(...Point)
 	held   []jsonRow
+	ranks  ranks
 	judged bool
 	runs   bool
 }
@@ -344,6 +364,9 @@ func (t *jsonRows) read(pairs []keyed) {
 		if p.text == "" && len(p.key) <= 2*longestName && !row.at.takes(p.key, p.value) {
 			row.pairs = append(row.pairs, p)
 		}
+	}
+	if t.ranks.passes(&row.at) {
+		return
 	}
 	row.at.inRun(&t.run)
 	if !t.judged && row.at.mayRun() && len(t.held) == 0 {

@@ -210,6 +210,9 @@ func (h *heading) of(line string) (split string, pairs bool) {
 // isTabbed reports whether a line is an indented name and a number, far apart: "  loss     0.5".
 func isTabbed(line string) bool {
 	got := grid.Cells(line)
+	if name, number, ok := strings.Cut(line, " .."); ok { // "  loss ..... 0.5"
+		got = []string{name, strings.TrimLeft(number, ". ")}
+	}
 	return line[0] == ' ' && len(got) == 2 && grid.IsRow(got)
 }
 
