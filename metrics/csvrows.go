@@ -15,6 +15,7 @@ type csvRows struct {
 	long    long
 	names   fileNames
 	add     func(...Point)
+	ranks   ranks
 	judged  bool
 	counts  bool // the first column says where a row belongs
 	runs    bool // a total of steps does
@@ -47,6 +48,9 @@ func (t *csvRows) read(cells []string) {
 		if f, ok := lexis.Number(cell, 0); ok && f.Next == len(cell) && !row.at.takes(name, f.Value) {
 			row.values[i] = f.Value
 		}
+	}
+	if t.ranks.passes(&row.at) {
+		return
 	}
 	if t.judged {
 		t.tell(row)

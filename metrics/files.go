@@ -65,6 +65,7 @@ type place struct {
 	inEpoch bool // the row counts batches
 
 	total float64 // of steps: so many there will be or, where it goes up, there were
+	rank  float64 // which process wrote the row; 0: the first, or it does not say
 }
 
 var timeName = pattern.New(`(time|date|stamp|^ts|_ts|_at)$`)
@@ -94,6 +95,8 @@ func (p *place) takes(name string, v float64) bool {
 		p.x = max(p.x, AxisEpoch)
 	case lexis.MayRun(name):
 		p.total = v
+	case (name == "rank" || name == "global_rank" || name == "process_index") && v == math.Trunc(v):
+		p.rank = v
 	case name == "n_parameters" || name == "num_parameters" || name == "num_params": // of the model
 	case strings.HasPrefix(name, "total_") && words[name[len("total_"):]] == never, name == "timestamp" || timeName.MatchString(name) && isTimestamp(v) || name == "runtime" || name == "wall_time" || name == "wall time", ofRay[name]:
 	default:
@@ -316,73 +319,6 @@ func ReadJSONLines(r io.Reader, add func(...Point)) error {
 		}
 		if err != nil {
 			return fmt.Errorf("read the JSON lines: %w", err)
-		}
-	}
-}
-
-// jsonRows reads rows that are objects. Where nothing but a total of steps may say where one
-// belongs, the first waits until the next shows whether it goes up.
-type jsonRows struct {
-	run    counters
-	names  fileNames
-	add    func(...Point)
-	held   []jsonRow
-	judged bool
-	runs   bool
-}
-
-// jsonRow is the numbers of a row beside where it belongs.
-type jsonRow struct {
-	at    place
-	said  string // the data that it is of
-	pairs []keyed
-}
-
-func (t *jsonRows) read(pairs []keyed) {
-	row := jsonRow{at: nowhere(), said: eventOf(pairs, "", "")}
-	for _, p := range pairs {
-		if p.text == "" && len(p.key) <= 2*longestName && !row.at.takes(p.key, p.value) {
-			row.pairs = append(row.pairs, p)
-		}
-	}
-	row.at.inRun(&t.run)
-	if !t.judged && row.at.mayRun() && len(t.held) == 0 {
-		t.held = append(t.held, row)
-		return
-	}
-	if !t.judged {
-		t.runs = len(t.held) > 0 && row.at.runsFrom(t.held[0].at)
-		t.end()
-	}
-	t.tell(row)
-}
-
-// end tells of the row that waits.
-func (t *jsonRows) end() {
-	t.judged = true
-	for _, row := range t.held {
-		t.tell(row)
-	}
-	t.held = nil
-}
-
-func (t *jsonRows) tell(row jsonRow) {
-	at := row.at
-	if t.runs && at.mayRun() {
-		at.step, at.x = at.total, AxisStep
-	}
-	for _, p := range row.pairs {
-		if kind := classify(strings.ToLower(p.key)); t.runs && at.x == AxisStep && kind < weak {
-			if u, _ := unitOf(p.key); u != noUnit || kind == never {
-				continue
-			}
-		}
-		if at.x != AxisNone || classify(strings.ToLower(p.key)) >= weak {
-			name := t.names.name(p.key)
-			if row.said != "" && Split(name) == "" && classify(strings.ToLower(p.key)) >= weak {
-				name = row.said + "/" + name
-			}
-			at.add(t.add, name, p.value)
 		}
 	}
 }

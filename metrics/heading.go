@@ -199,7 +199,7 @@ var headingWords = set(`results result metrics metric set phase stage summary sc
 // line of another form ends the block. pairs says that it is a row of several.
 func (h *heading) of(line string) (split string, pairs bool) {
 	if h.split == "" || isAlone(line) || isPair(line) || isTabbed(line) || line[0] == '{' {
-		return h.split, false
+		return h.split, h.split != "" && strings.Contains(line, " ..")
 	}
 	if pairs = remark.IsPairs(line); !pairs {
 		*h = heading{}
@@ -210,6 +210,9 @@ func (h *heading) of(line string) (split string, pairs bool) {
 // isTabbed reports whether a line is an indented name and a number, far apart: "  loss     0.5".
 func isTabbed(line string) bool {
 	got := grid.Cells(line)
+	if name, number, ok := strings.Cut(line, " .."); ok { // "  loss ..... 0.5"
+		got = []string{name, strings.TrimLeft(number, ". ")}
+	}
 	return line[0] == ' ' && len(got) == 2 && grid.IsRow(got)
 }
 

@@ -43,7 +43,9 @@ func Separator(line string, i int) (sep byte, at int) {
 	blanks := i
 	i = SkipBlanks(line, i)
 	if dots := len(line[i:]) - len(strings.TrimLeft(line[i:], ".")); dots > 1 { // "loss ......: 0.5"
-		i = SkipBlanks(line, i+dots)
+		if i = SkipBlanks(line, i+dots); i < len(line) && (IsDigit(line[i]) || line[i] == '-') {
+			return ':', i
+		}
 	}
 	if inBrackets(line, i) { // Gen. (-0.53)
 		return ' ', i + 1
