@@ -377,3 +377,16 @@ func TestCodeDirectoriesThatWouldBeDangerousAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereTheLineIsSlowAllIsTriedForWhatItSaves(t *testing.T) {
+	half := strings.Repeat("a text that says the same again\n", 8<<10)
+	text := []byte(half + entropy(64<<10) + half)
+	p := &parcel{}
+	if _, size := p.shrink(text); size != 0 {
+		t.Error("on a fast line the middle does not tell")
+	}
+	p.better.Store(true)
+	if packed, size := p.shrink(text); size != len(text) || len(packed) > len(text)/2 {
+		t.Errorf("on a slow line %d bytes of %d are sent", len(packed), len(text))
+	}
+}

@@ -228,23 +228,23 @@ func zipper(level zstd.EncoderLevel) *zstd.Encoder {
 	return z
 }
 
-// shrink compresses content where that is worth it: weights and pictures are
-// not. size is 0 where it is not compressed. A part from the middle tells; it is
-// tried as the whole will be, since the fastest way finds nothing to save in a short
-// text that does not repeat itself, and the better one finds half of it.
+// shrink compresses content where that is worth it: weights and pictures are not. size
+// is 0 where it is not compressed. Where the line waits for the processor, a part from
+// the middle tells; where the processor waits for the line, all is tried, since a short
+// part of a text may have nothing to save that the whole has.
 func (p *parcel) shrink(data []byte) (_ []byte, size int) {
 	const sample = 16 << 10
 	if len(data) < 128 {
 		return data, 0
 	}
-	zip := fastZip()
-	if p.better.Load() {
-		zip = goodZip()
-	}
-	if len(data) > 4*sample {
-		middle := data[len(data)/2:][:sample]
-		if len(zip.EncodeAll(middle, nil)) > sample*19/20 {
-			return data, 0
+	zip := goodZip()
+	if !p.better.Load() {
+		zip = fastZip()
+		if len(data) > 4*sample {
+			middle := data[len(data)/2:][:sample]
+			if len(zip.EncodeAll(middle, nil)) > sample*19/20 {
+				return data, 0
+			}
 		}
 	}
 	packed := zip.EncodeAll(data, make([]byte, 0, len(data)))
