@@ -105,7 +105,7 @@ func headPlace(line string, i int) int {
 	for end < len(line) && (isKeyByte(line[end]) || line[end] == ':' || line[end] == '<' || line[end] == '>') {
 		end++
 	}
-	if i > 0 && strings.HasPrefix(line[end:], " - ") && strings.IndexByte(line[i:end], '.') > 0 && strings.IndexAny(line[i:end], ":/<>") < 0 && end+3 < len(line) && line[end+3] >= 'A' && line[end+3] <= 'Z' {
+	if i > 0 && strings.HasPrefix(line[end:], " - ") && strings.IndexByte(line[i:end], '.') > 0 && !strings.ContainsAny(line[i:end], ":/<>") && end+3 < len(line) && line[end+3] >= 'A' && line[end+3] <= 'Z' {
 		return end + len(" -")
 	}
 	number := strings.LastIndexByte(line[i:end], ':') + i + 1
