@@ -28,6 +28,34 @@ contexts: [{name: lab, context: {cluster: c, user: u}}]
 	t.Setenv("KUBECONFIG", file)
 }
 
+// doorTo is the way to the cluster that a server stands for.
+func doorTo(t *testing.T, server string) (place, *door) {
+	t.Helper()
+	kubeconfig(t, server, "")
+	at, err := locate(options.Machines{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New().open(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at, d
+}
+
+// lifeAt is a life with a job, named run, that was made on the cluster of a server.
+func lifeAt(t *testing.T, server string, r ref) (cloud.Life, ref, *door) {
+	t.Helper()
+	at, d := doorTo(t, server)
+	at.Cluster = clusterOf(d.config)
+	r.place, r.Name = at, "run"
+	life := cloud.Life{Name: "c", ID: "life", Dir: t.TempDir()}
+	if err := noteRef(life, "run", r); err != nil {
+		t.Fatal(err)
+	}
+	return life, r, d
+}
+
 // authority is a certificate of an authority, as a file.
 func authority(t *testing.T, text string) string {
 	t.Helper()
@@ -41,20 +69,7 @@ func authority(t *testing.T, text string) string {
 // A context is a name, and names are used again: what is not found in another
 // cluster is not gone.
 func TestAContextThatLeadsElsewhereProvesNothingGone(t *testing.T) {
-	kubeconfig(t, "https://127.0.0.1:1", "")
-	life := cloud.Life{Name: "c", ID: "life", Dir: t.TempDir()}
-	at, err := locate(options.Machines{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := New().open(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.Cluster = clusterOf(d.config)
-	if err := noteRef(life, "run", ref{place: at, Kind: options.Job, Name: "run"}); err != nil {
-		t.Fatal(err)
-	}
+	life, _, _ := lifeAt(t, "https://127.0.0.1:1", ref{Kind: options.Job})
 	kubeconfig(t, "https://127.0.0.1:2", "")
 	r, err := New().Down(t.Context(), life, func(int, string) {})
 	if err == nil || !strings.Contains(err.Error(), "context lab leads to another cluster now, https://127.0.0.1:2; what was made is on https://127.0.0.1:1") {

@@ -68,25 +68,12 @@ func TestWhatAnotherOneHasUnderTheNameOfARunIsNeverTakenForIts(t *testing.T) {
 				h := &holder{path: object.path, kind: object.kind, labels: labels}
 				server := httptest.NewServer(h)
 				defer server.Close()
-				kubeconfig(t, server.URL, "")
-				life := cloud.Life{Name: "c", ID: "life", Dir: t.TempDir()}
-				at, err := locate(options.Machines{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				d, err := New().open(at)
-				if err != nil {
-					t.Fatal(err)
-				}
-				at.Cluster = clusterOf(d.config)
-				if err := noteRef(life, "run", ref{place: at, Kind: options.Job, Name: "run", Ranks: [][]int{{0}, {1}}}); err != nil {
-					t.Fatal(err)
-				}
+				life, _, _ := lifeAt(t, server.URL, ref{Kind: options.Job, Ranks: [][]int{{0}, {1}}})
 				code := t.TempDir()
 				if err := os.WriteFile(filepath.Join(code, "a.py"), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				_, err = New().Submit(t.Context(), life, cloud.Job{Run: "run", Replicas: 2, Env: []string{"A=b"}, Code: cloud.Code{Dir: code, Paths: []string{"a.py"}},
+				_, err := New().Submit(t.Context(), life, cloud.Job{Run: "run", Replicas: 2, Env: []string{"A=b"}, Code: cloud.Code{Dir: code, Paths: []string{"a.py"}},
 					Spec: cloud.Spec{Image: "i", Own: &options.Machines{}}}, func(string, string) {}, func(int, string) {})
 				refusal := "there is a " + what + " run in namespace default of context lab that is not of this run"
 				if strange := of != "this run"; strange != (err != nil && strings.Contains(err.Error(), refusal)) {

@@ -14,41 +14,22 @@ import (
 	"github.com/dlwb/dlwb/cloud/kubernetes/options"
 )
 
-// lifeAt is a life with a job on what answers at a server.
-func lifeAt(t *testing.T, handler http.HandlerFunc, kind string) (cloud.Life, ref) {
+// served is a server that answers, until the test ends.
+func served(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	kubeconfig(t, server.URL, "")
-	life := cloud.Life{Name: "c", ID: "life", Dir: t.TempDir()}
-	at, err := locate(options.Machines{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := New().open(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.Cluster = clusterOf(d.config)
-	r := ref{place: at, Kind: kind, Name: "run", Ranks: [][]int{{0}}}
-	if err := noteRef(life, "run", r); err != nil {
-		t.Fatal(err)
-	}
-	return life, r
+	return server.URL
 }
 
 // A gateway in front of a cluster that it knows no more says 404 to everything. That is
 // no proof that anything is gone.
 func TestAPageThatIsNotFoundProvesNothing(t *testing.T) {
 	for _, kind := range []string{options.RayJob, options.PyTorchJob, options.Job} {
-		life, r := lifeAt(t, func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, kind)
+		life, r, d := lifeAt(t, served(t, http.NotFound), ref{Kind: kind, Ranks: [][]int{{0}}})
 		receipt, err := New().Down(t.Context(), life, func(int, string) {})
 		if err == nil || receipt.Proven() || !strings.Contains(err.Error(), "no API server of Kubernetes") {
 			t.Errorf("%s: down: %v %+v", kind, err, receipt)
-		}
-		d, err := New().open(r.place)
-		if err != nil {
-			t.Fatal(err)
 		}
 		if o, err := d.objectOf(t.Context(), r); err == nil {
 			t.Errorf("%s: the object is %v", kind, o)
@@ -61,20 +42,16 @@ func TestAPageThatIsNotFoundProvesNothing(t *testing.T) {
 
 // Where the kind itself was removed, its objects are gone with it.
 func TestAJobWhoseKindWasRemovedIsGone(t *testing.T) {
-	life, r := lifeAt(t, func(w http.ResponseWriter, r *http.Request) {
+	life, r, d := lifeAt(t, served(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/apis/") && !strings.HasPrefix(r.URL.Path, "/apis/batch/") {
 			http.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","items":[]}`)
-	}, options.RayJob)
+	}), ref{Kind: options.RayJob, Ranks: [][]int{{0}}})
 	if receipt, err := New().Down(t.Context(), life, func(int, string) {}); err != nil || !receipt.Proven() {
 		t.Errorf("down: %v %+v", err, receipt)
-	}
-	d, err := New().open(r.place)
-	if err != nil {
-		t.Fatal(err)
 	}
 	if o, err := d.objectOf(t.Context(), r); err != nil || o != nil {
 		t.Errorf("the object is %v, %v", o, err)
@@ -86,7 +63,7 @@ func TestAJobWhoseKindWasRemovedIsGone(t *testing.T) {
 func TestAJobIsNotMadeBehindTheBackOfWhoeverIsInterrupted(t *testing.T) {
 	begun, returned, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var made atomic.Bool
-	lifeAt(t, func(w http.ResponseWriter, r *http.Request) {
+	kubeconfig(t, served(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case r.URL.Path == "/apis/batch/v1":
@@ -103,7 +80,7 @@ func TestAJobIsNotMadeBehindTheBackOfWhoeverIsInterrupted(t *testing.T) {
 		default:
 			fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","items":[]}`)
 		}
-	}, options.Job)
+	}), "")
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	go func() {

@@ -31,18 +31,10 @@ func TestWhatAnOlderKubeRayDoesNotKnowIsLeftOut(t *testing.T) {
 			w.WriteHeader(http.StatusCreated)
 			_, _ = w.Write(text)
 		}))
-		kubeconfig(t, server.URL, "")
-		at, err := locate(options.Machines{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := New().open(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, d := doorTo(t, server.URL)
 		j := rayLaid(t, 2, 1, options.Machines{})
 		o := &unstructured.Unstructured{Object: objectFor(t, rayJob, j)}
-		err = d.create(t.Context(), rayJob, o, meta.CreateOptions{FieldValidation: "Strict"})
+		err := d.create(t.Context(), rayJob, o, meta.CreateOptions{FieldValidation: "Strict"})
 		if (err == nil) != taken || taken && (len(sent) != 2 || !strings.Contains(sent[1], `"shutdownAfterJobFinishes":true`)) {
 			t.Errorf("%s: %v after %d calls", unknown, err, len(sent))
 		}
