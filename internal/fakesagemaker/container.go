@@ -112,11 +112,11 @@ func (f *Fake) base(j *Job, n int) string {
 	return filepath.Join(f.dir, j.TrainingJobName, fmt.Sprintf("algo-%d", n+1))
 }
 
+// end is that of the container of a host.
+type end struct{ host, code int }
+
 // train runs the containers until all have ended, one has failed, or they are ended.
 func (f *Fake) train(j *Job, deadline <-chan time.Time) (code int, said, what string) {
-	type end struct{ host, code int }
-	ends := make(chan end, j.ResourceConfig.InstanceCount)
-	stamp := time.Now().UnixMilli()
 	var procs []*exec.Cmd
 	f.mu.Lock()
 	for n := range j.ResourceConfig.InstanceCount {
@@ -133,35 +133,48 @@ func (f *Fake) train(j *Job, deadline <-chan time.Time) (code int, said, what st
 	}
 	j.procs = nil
 	f.mu.Unlock()
+	ends, stamp := make(chan end, len(procs)), time.Now().UnixMilli()
 	for n, c := range procs {
-		out, in := io.Pipe()
-		c.Stdout, c.Stderr = in, in
-		var err error
-		f.set(func() { // who kills them finds each whole
-			if err = c.Start(); err == nil {
-				j.procs = append(j.procs, c)
-			}
-		})
-		if err != nil {
+		if err := f.begin(j, n, c, fmt.Sprintf("%s/algo-%d-%d", j.TrainingJobName, n+1, stamp), ends); err != nil {
 			return 1, err.Error(), ""
 		}
-		name := fmt.Sprintf("%s/algo-%d-%d", j.TrainingJobName, n+1, stamp)
-		read := make(chan struct{})
-		go func() { f.collect(name, out); close(read) }()
-		go func() {
-			err := c.Wait()
-			_ = in.Close()
-			<-read
-			code := 0
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				if code = exit.ExitCode(); code < 0 {
-					code = 137
-				}
-			}
-			ends <- end{n, code}
-		}()
 	}
+	return f.await(j, procs, ends, deadline)
+}
+
+// begin starts the container of a host, whose output goes to a stream of its log.
+func (f *Fake) begin(j *Job, n int, c *exec.Cmd, stream string, ends chan<- end) (err error) {
+	out, in := io.Pipe()
+	c.Stdout, c.Stderr = in, in
+	f.set(func() { // who kills them finds each whole
+		if err = c.Start(); err == nil {
+			j.procs = append(j.procs, c)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	read := make(chan struct{})
+	go func() { f.collect(stream, out); close(read) }()
+	go func() {
+		err := c.Wait()
+		_ = in.Close()
+		<-read
+		code := 0
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			if code = exit.ExitCode(); code < 0 {
+				code = 137
+			}
+		}
+		ends <- end{n, code}
+	}()
+	return nil
+}
+
+// await waits for the ends of all containers, and ends them when one has failed or they
+// are to stop.
+func (f *Fake) await(j *Job, procs []*exec.Cmd, ends <-chan end, deadline <-chan time.Time) (code int, said, what string) {
 	signal := func(s syscall.Signal) {
 		for _, c := range procs {
 			_ = syscall.Kill(-c.Process.Pid, s)
