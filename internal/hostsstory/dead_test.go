@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +151,18 @@ func oneDiesAndOneRefuses(t *testing.T, d deadHosts, hosts int) {
 	if _, err := d.Run(d.from+refuses, shut); err != nil {
 		t.Fatal(err)
 	}
+	late := l.start("attach", name, "--json") // by which no login has worked yet
+	l.await(late, time.Minute, "that one refuses a login, to who comes then", func(e map[string]any) bool {
+		return e["event"] == "node" && fmt.Sprint(e["node"]) == fmt.Sprint(refuses) && e["state"] == "unknown"
+	})
 	mustDo(t, d.Bed, "kill", d.name(dies))
+	if code := l.end(late, lost+2*time.Minute); code == 0 || !strings.Contains(late.text(), "refuses a login") {
+		t.Errorf("who came then is told %d:\n%s", code, late.text())
+	}
+	tried, err := d.Run(d.from+refuses, "grep -c 'authenticating user' /var/log/sshd.log")
+	if n, _ := strconv.Atoi(strings.TrimSpace(tried)); err != nil || n == 0 || n > 12 { // sites lock out who tries often
+		t.Errorf("the two tried %q logins, %v", tried, err)
+	}
 	if code := l.end(run, lost+2*time.Minute); code == 0 {
 		t.Errorf("the exit code is 0:\n%s", run.text())
 	}
