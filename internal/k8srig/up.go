@@ -92,7 +92,7 @@ func (r *rig) start() (err error) {
 	for _, step := range []struct {
 		name string
 		do   func() error
-	}{{"control plane", r.controlPlane}, {"node", r.node}, {"kubeflow", r.kubeflow}, {"mpi", r.mpi}, {"trainer", r.trainer}, {"kuberay", r.kuberay}, {"kueue", r.kueue}} {
+	}{{"control plane", r.controlPlane}, {"node", r.node}, {"kubeflow", r.kubeflow}, {"mpi", r.mpi}, {"trainer", r.trainer}, {"kuberay", r.kuberay}, {"kueue", r.kueue}, {"controllers", r.controllers}} {
 		if slices.Contains([]string{"kubeflow", "mpi", "trainer", "kuberay", "kueue"}, step.name) && !slices.Contains(r.with, step.name) {
 			continue
 		}
@@ -198,10 +198,15 @@ current-context: rig
 	if r.cluster, err = openCluster(r.kubeconfig()); err != nil {
 		return err
 	}
-	return errors.Join(
-		r.run("kube-controller-manager", "", nil, "--kubeconfig="+r.kubeconfig(), "--controllers=garbage-collector-controller,job-controller,namespace-controller,serviceaccount-controller,pod-garbage-collector-controller,ttl-after-finished-controller,root-ca-certificate-publisher-controller,resourcequota-controller,endpoints-controller,endpointslice-controller",
-			"--service-account-private-key-file="+r.file("accounts.key"), "--root-ca-file="+r.file("api/apiserver.crt"), "--leader-elect=false", "--secure-port=0"),
-		r.run("kube-scheduler", "", nil, "--kubeconfig="+r.kubeconfig(), "--leader-elect=false", "--secure-port=0"))
+	return r.run("kube-scheduler", "", nil, "--kubeconfig="+r.kubeconfig(), "--leader-elect=false", "--secure-port=0")
+}
+
+// controllers start when all kinds of the operators are there: of one that comes later
+// the garbage collector hears after half a minute or more, and what such an object owned
+// stays until then.
+func (r *rig) controllers() error {
+	return r.run("kube-controller-manager", "", nil, "--kubeconfig="+r.kubeconfig(), "--controllers=garbage-collector-controller,job-controller,namespace-controller,serviceaccount-controller,pod-garbage-collector-controller,ttl-after-finished-controller,root-ca-certificate-publisher-controller,resourcequota-controller,endpoints-controller,endpointslice-controller",
+		"--service-account-private-key-file="+r.file("accounts.key"), "--root-ca-file="+r.file("api/apiserver.crt"), "--leader-elect=false", "--secure-port=0")
 }
 
 func (r *rig) node() error {
