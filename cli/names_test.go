@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,6 +77,15 @@ func TestClusterRunAndProfileStandForEachOther(t *testing.T) {
 	b.run("down")
 	if r := b.run("ssh", "dlwb.yaml"); r.code == 0 || !strings.Contains(r.stderr, "it has none that is up") {
 		t.Errorf("the profile of no cluster: exit code %d\n%s", r.code, r.stderr)
+	}
+	file := filepath.Join(b.dir, "my bed.yaml")
+	if err := os.WriteFile(file, []byte("name: bed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, next := range map[string]string{"ssh": "dlwb up", "logs": "dlwb run"} {
+		if r := b.run(what, file); r.code == 0 || !strings.Contains(r.stderr, next+" '"+file+"' makes one") {
+			t.Errorf("%s: what is advised can't be pasted: %s", what, r.stderr)
+		}
 	}
 }
 

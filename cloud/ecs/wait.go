@@ -176,16 +176,16 @@ func (m *maker) running(ctx context.Context, part string, d *deaths) (where map[
 
 // deaths are the containers of a part that ended by themselves.
 type deaths struct {
-	looked      bool
-	before, now map[string]bool // before the first look, and since
+	before map[string]bool // all that had ended before the first look; nil: nobody has looked
+	now    map[string]bool // those that were told since
 }
 
 // tellDeaths tells of each container that has ended by itself since the first look,
 // with its log. Those that ECS ended, since there are to be fewer or their machine went,
 // are none of them.
 func (m *maker) tellDeaths(ctx context.Context, part string, found []seen, d *deaths) error {
-	if !d.looked {
-		d.looked, d.before, d.now = true, map[string]bool{}, map[string]bool{}
+	if d.before == nil {
+		d.before, d.now = map[string]bool{}, map[string]bool{}
 		for _, t := range found {
 			d.before[t.arn] = t.stopped
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/internal/nearword"
+	"github.com/dlwb/dlwb/internal/shellword"
 	"github.com/dlwb/dlwb/profiles"
 	"github.com/dlwb/dlwb/store"
 	"github.com/dlwb/dlwb/workbench/event"
@@ -41,7 +42,7 @@ func (f Finder) UnknownCluster(name string, err error) error {
 	fault := &event.Fault{What: fmt.Sprintf("find the cluster %q", name), Node: -1,
 		Why: "there is none of that name", Next: instead("clusters", names, "there is no cluster now; dlwb ls lists them, dlwb up PROFILE makes one")}
 	if path := profileFile(name); path != "" {
-		fault.What, fault.Why, fault.Next = "find the cluster of "+path, "it has none that is up", "dlwb up "+name+" makes one"
+		fault.What, fault.Why, fault.Next = "find the cluster of "+path, "it has none that is up", shellword.Join("dlwb", "up", name)+" makes one"
 		return fault
 	}
 	return nearer(fault, name, names)
@@ -66,7 +67,7 @@ func (f Finder) UnknownRun(id string, err error) error {
 	fault := &event.Fault{What: fmt.Sprintf("find the run %q", id), Node: -1,
 		Why: "there is none of that id", Next: instead("runs, newest first", names, "dlwb run PROFILE makes one")}
 	if path := profileFile(id); path != "" {
-		fault.What, fault.Why, fault.Next = "find the newest run of "+path, "it has none", "dlwb run "+id+" makes one"
+		fault.What, fault.Why, fault.Next = "find the newest run of "+path, "it has none", shellword.Join("dlwb", "run", id)+" makes one"
 		return fault
 	}
 	for _, r := range runs {
