@@ -107,6 +107,10 @@ func (n *Node) hasServed(l *link) bool {
 // when ctx ends: somebody else may be waiting for it.
 func (n *Node) agentOn(ctx context.Context, l *link) (*wire.Session, error) {
 	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil, n.wrap("connect", ErrClosed)
+	}
 	s := l.started
 	if s == nil || s.over() {
 		s = &starting{done: make(chan struct{})}

@@ -67,7 +67,11 @@ func (n *Node) answers(ctx context.Context, l *link) bool {
 			}
 			return heard()
 		case <-late.C:
-			n.tasks.Go(func() { n.replace(l, func() bool { return !heard() }) })
+			n.mu.Lock()
+			if !n.closed {
+				n.tasks.Go(func() { n.replace(l, func() bool { return !heard() }) })
+			}
+			n.mu.Unlock()
 		case <-l.dead:
 			return false
 		case <-ctx.Done():

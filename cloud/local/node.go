@@ -31,7 +31,6 @@ type node struct {
 	commands               *reaper
 	listener               net.Listener
 
-	reports sync.WaitGroup // commands whose end was not reported yet
 	mu      sync.Mutex
 	hostKey ssh.Signer // the last one read
 	conns   map[*ssh.ServerConn]struct{}
@@ -229,7 +228,7 @@ func (n *node) end() error {
 	seen, err := end(context.Background(), n.members(), grace)
 	log.Printf("%d processes ended", len(seen))
 	reported := make(chan struct{})
-	go func() { n.reports.Wait(); close(reported) }()
+	go func() { n.commands.reports.Wait(); close(reported) }()
 	select {
 	case <-reported:
 	case <-time.After(200 * time.Millisecond): // a client that does not read

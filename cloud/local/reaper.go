@@ -21,6 +21,7 @@ type reaper struct {
 	mu      sync.Mutex
 	ending  bool
 	waiting map[int]chan syscall.WaitStatus
+	reports sync.WaitGroup // commands whose end was not reported yet
 }
 
 // newReaper begins to take exit statuses; it goes on as long as the process.
@@ -63,7 +64,8 @@ func (r *reaper) collect() {
 }
 
 // start starts a command, whose standard streams must be files, and returns
-// where its exit status will come.
+// where its exit status will come. Who starts it counts it off in
+// reports.
 func (r *reaper) start(cmd *exec.Cmd) (pid int, exit <-chan syscall.WaitStatus, err error) {
 	r.mu.Lock() // held until the pid is known, so that collect finds it
 	defer r.mu.Unlock()
@@ -76,6 +78,7 @@ func (r *reaper) start(cmd *exec.Cmd) (pid int, exit <-chan syscall.WaitStatus, 
 	pid = cmd.Process.Pid
 	c := make(chan syscall.WaitStatus, 1)
 	r.waiting[pid] = c
+	r.reports.Add(1)
 	_ = cmd.Process.Release()
 	return pid, c, nil
 }

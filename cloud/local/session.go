@@ -289,7 +289,6 @@ func (s *session) start(cmd *exec.Cmd, streams ...*os.File) (<-chan syscall.Wait
 	if err != nil {
 		return nil, err
 	}
-	s.node.reports.Add(1)
 	s.pid = pid
 	for _, f := range streams {
 		s.streams = append(s.streams, f)
@@ -311,7 +310,7 @@ func (s *session) hangUp() {
 
 // sendStatus tells how a command ended.
 func (s *session) sendStatus(status syscall.WaitStatus) {
-	defer s.node.reports.Done()
+	defer s.node.commands.reports.Done()
 	s.mu.Lock()
 	s.pid = 0 // it may soon be another's
 	s.mu.Unlock()

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -141,7 +140,7 @@ func (c cell) play(t *testing.T) bool {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	k.pid = cmd.Process.Pid
+	k.dlwb = cmd.Process
 	close(k.started)
 	_ = cmd.Wait()
 	k.end()
@@ -178,10 +177,11 @@ func (c cell) follow(p *project) {
 type killer struct {
 	c       cell
 	p       *project
-	pid     int
-	started chan struct{} // pid is known
-	over    chan struct{} // the dlwb that is to be killed has ended
+	dlwb    *os.Process
+	started chan struct{} // dlwb is known
+	over    chan struct{} // it has ended
 	hit     atomic.Bool
+	mu      sync.Mutex // no write is begun when it is waited for
 	writes  sync.WaitGroup
 }
 
@@ -196,7 +196,7 @@ func (k *killer) here(call string, nth int) bool {
 	}
 }
 
-func (k *killer) kill() { _ = syscall.Kill(k.pid, syscall.SIGKILL) }
+func (k *killer) kill() { _ = k.dlwb.Kill() }
 
 func (k *killer) answer(call string, nth int) *fakeecs.Error {
 	if k.c.moment != before || !k.here(call, nth) {
@@ -207,6 +207,9 @@ func (k *killer) answer(call string, nth int) *fakeecs.Error {
 }
 
 func (k *killer) cut(call string, nth int) bool {
+	<-k.started
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.c.moment == before || !k.here(call, nth) {
 		return false
 	}
@@ -225,6 +228,8 @@ func (k *killer) cut(call string, nth int) bool {
 
 // end waits until nothing is disturbed any more.
 func (k *killer) end() {
+	k.mu.Lock()
 	close(k.over)
+	k.mu.Unlock()
 	k.writes.Wait()
 }

@@ -60,14 +60,14 @@ func newBoard(f *Fake) *board {
 func (b *board) address() string { return strings.TrimPrefix(b.server.URL, "http://") }
 
 func (b *board) close() {
+	b.server.CloseClientConnections()
+	b.server.Close()
 	b.mu.Lock()
 	for _, j := range b.jobs {
 		j.signal(syscall.SIGKILL)
 	}
 	b.mu.Unlock()
 	b.runs.Wait()
-	b.server.CloseClientConnections()
-	b.server.Close()
 }
 
 func (b *board) join(t *task, isHead bool, env []m, gpus float64) {

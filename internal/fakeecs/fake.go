@@ -99,6 +99,8 @@ func New(dir string) *Fake {
 // Close ends all containers and the servers.
 func (f *Fake) Close() {
 	close(f.done)
+	f.server.Close() // nothing is begun any more
+	f.AWS.Close()
 	f.every.Wait()
 	f.mu.Lock()
 	for _, c := range f.clusters {
@@ -108,8 +110,6 @@ func (f *Fake) Close() {
 	}
 	f.mu.Unlock()
 	f.board.close()
-	f.server.Close()
-	f.AWS.Close()
 }
 
 // Env is what leads a program here; its PATH has a session-manager-plugin that connects

@@ -96,13 +96,13 @@ func New(dir string) *Fake {
 
 // Close ends all jobs and the server.
 func (f *Fake) Close() {
+	f.server.Close() // no job is begun any more
 	f.mu.Lock()
 	for _, j := range f.jobs {
 		j.kill()
 	}
 	f.mu.Unlock()
 	f.runs.Wait()
-	f.server.Close()
 }
 
 // Env is what leads a program here.
