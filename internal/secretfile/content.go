@@ -3,7 +3,9 @@ package secretfile
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dlwb/dlwb/internal/pattern"
 )
@@ -17,11 +19,6 @@ type text struct {
 	mark, what string
 	is         *pattern.Pattern
 }
-
-// word is a secret that is one word, with what all of its kind begin with. A search
-// for a word by its pattern would stop at every word of a file: is begins with ^, and
-// is asked only where the word may begin.
-type word text
 
 // whole are the forms of files that are a secret and nothing else.
 var whole = []text{
@@ -49,8 +46,10 @@ var mentions = []text{
 	{`"private_key_id"`, "a Google service account", pattern.New(`"type"\s*:\s*"service_account"`)},
 }
 
-// words are such secrets that are one word.
-var words = []word{
+// words are such secrets that are one word, with what it begins with. A search by the
+// pattern alone would stop at every word of a file: it begins with ^, and is asked only
+// where the word may begin.
+var words = []text{
 	{"AKIA", "an AWS access key", pattern.New(`^AKIA[A-Z0-9]{16}\b`)},
 	{"ASIA", "an AWS access key", pattern.New(`^ASIA[A-Z0-9]{16}\b`)},
 	{"gh", "a GitHub token", pattern.New(`^gh[pousr]_[A-Za-z0-9]{36}`)},
@@ -81,7 +80,7 @@ func ByContent(name string, head []byte) string {
 	if sources[strings.ToLower(path.Ext(name))] || bytes.IndexByte(head, 0) >= 0 {
 		return ""
 	}
-	return find(whole, head)
+	return inWhole().find(head)
 }
 
 // Mentions says what secret seems to stand in a file, beside other things;
@@ -90,44 +89,67 @@ func Mentions(head []byte) string {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return "" // no text
 	}
-	if what := find(mentions, head); what != "" {
-		return what
+	return inMentions().find(head)
+}
+
+// search is for texts and words in one pass over a file: a pass for each took as long
+// as to read and hash it.
+type search struct {
+	texts []text         // the last ones are words
+	words int            // the first of these
+	begin [1 << 16]uint8 // by the two bytes with which a mark begins: which of at
+	at    [][]int        // texts
+}
+
+var inWhole, inMentions = seek(whole, nil), seek(mentions, words)
+
+func seek(texts, words []text) func() *search {
+	return sync.OnceValue(func() *search {
+		s := &search{texts: slices.Concat(texts, words), words: len(texts), at: [][]int{nil}}
+		for i, t := range s.texts {
+			which := &s.begin[pair(t.mark[0], t.mark[1])]
+			if *which == 0 {
+				*which, s.at = uint8(len(s.at)), append(s.at, nil)
+			}
+			s.at[*which] = append(s.at[*which], i)
+		}
+		return s
+	})
+}
+
+func pair(a, b byte) uint16 { return uint16(a)<<8 | uint16(b) }
+
+// find says what the first of the texts is that stands in a file; empty: none does.
+func (s *search) find(head []byte) string {
+	seen := make([]bool, len(s.texts))
+	var two uint16
+	for i, b := range head {
+		if two = two<<8 | uint16(b); s.begin[two] > 0 && i > 0 {
+			for _, n := range s.at[s.begin[two]] {
+				seen[n] = seen[n] || s.stands(n, head, i-1)
+			}
+		}
 	}
-	for _, w := range words {
-		if w.in(head) {
-			return w.what
+	for i, t := range s.texts {
+		if seen[i] && (i >= s.words || t.is.Match(head)) {
+			return t.what
 		}
 	}
 	return ""
 }
 
-// in reports whether the word stands somewhere in a text.
-func (w word) in(text []byte) bool {
-	mark := []byte(w.mark)
-	for from := 0; ; from++ {
-		at := bytes.Index(text[from:], mark)
-		if at < 0 {
-			return false
-		}
-		from += at
-		if (from == 0 || !inWord(text[from-1])) && w.is.Match(text[from:min(from+wordMost, len(text))]) {
-			return true
-		}
+// stands reports whether the mark of a text stands at a place, or the word does.
+func (s *search) stands(n int, head []byte, at int) bool {
+	t := &s.texts[n]
+	if n < s.words {
+		return bytes.HasPrefix(head[at:], []byte(t.mark))
 	}
+	return (at == 0 || !inWord(head[at-1])) && bytes.HasPrefix(head[at:], []byte(t.mark)) && t.is.Match(head[at:min(at+wordMost, len(head))])
 }
 
 // inWord reports whether \b is not between this and a letter.
 func inWord(b byte) bool {
 	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
-}
-
-func find(forms []text, head []byte) string {
-	for _, f := range forms {
-		if bytes.Contains(head, []byte(f.mark)) && f.is.Match(head) {
-			return f.what
-		}
-	}
-	return ""
 }
 
 var block = pattern.New(`-----BEGIN ([A-Z0-9 ]+)-----`)

@@ -2,8 +2,11 @@ package secretfile
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestEveryRuleIsAPattern(t *testing.T) {
@@ -139,4 +142,37 @@ func BenchmarkMentions(b *testing.B) {
 			b.Fatal("there is nothing in it")
 		}
 	}
+}
+
+// One pass finds what a look for each kind by itself finds.
+func TestOnePassSeesWhatManySee(t *testing.T) {
+	letters := strings.Repeat("aB7", 20)
+	pieces := []string{"\n", " ", "_", "a", "Z9", "=", ": ", `"`, letters, strings.ToUpper(letters), "p_", "b-", "-----BEGIN ", "service_account", `"type"`}
+	for _, t := range slices.Concat(whole, mentions, words) {
+		pieces = append(pieces, t.mark, t.mark[:len(t.mark)-1])
+	}
+	simple := func(texts, words []text, head string) string {
+		for _, t := range texts {
+			if strings.Contains(head, t.mark) && t.is.MatchString(head) {
+				return t.what
+			}
+		}
+		for _, w := range words {
+			for at := range head {
+				if (at == 0 || !inWord(head[at-1])) && strings.HasPrefix(head[at:], w.mark) && w.is.MatchString(head[at:]) {
+					return w.what
+				}
+			}
+		}
+		return ""
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		head := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 12).Draw(t, "pieces"), "")
+		if got, want := Mentions([]byte(head)), simple(mentions, words, head); got != want {
+			t.Errorf("%q mentions %q, not %q", head, got, want)
+		}
+		if got, want := ByContent("a.txt", []byte(head)), simple(whole, nil, head); got != want {
+			t.Errorf("%q is %q, not %q", head, got, want)
+		}
+	})
 }
