@@ -86,6 +86,8 @@ type drive struct {
 	trial      *sweep.Label // what is launched is a trial; nil: it is a run
 	beside     int          // how many of them run at once
 
+	ahead <-chan readCode // the code, which is being read already; nil: it is not
+
 	recorded chan struct{} // closed when the recipe of the run is written
 }
 
@@ -289,7 +291,11 @@ func (d *drive) toLaunch(ctx context.Context) error {
 			d.active = nil
 		}
 	}()
+	d.readAhead(ctx)
 	justCode := d.justCode(ctx)
+	if !justCode {
+		d.ahead = nil // it may take long to come to it
+	}
 	for _, s := range []struct {
 		name, text string
 		do         func(context.Context) (string, bool, error)

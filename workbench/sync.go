@@ -53,15 +53,49 @@ func (d *drive) sync(ctx context.Context) (string, bool, error) {
 	return d.syncIn(ctx, event.StepSync)
 }
 
-// syncIn is sync as a part of a step.
-func (d *drive) syncIn(ctx context.Context, step string) (string, bool, error) {
-	tree, err := d.w.treeAtOnce(ctx, d.plan)
+// readCode is the code that is to be sent, when it was read.
+type readCode struct {
+	tree    *transfer.Tree
+	secrets []string // sentences about what in it looks like a secret
+	err     error
+}
+
+// read reads the code that is to be sent, which was seen with err.
+func read(ctx context.Context, tree *transfer.Tree, err error) readCode {
 	if err != nil {
-		return "", false, err
+		return readCode{err: err}
 	}
 	secrets, err := tree.Read(ctx)
 	if err != nil {
-		return "", false, &event.Fault{What: "read the code", Node: -1, Why: err.Error()}
+		return readCode{err: &event.Fault{What: "read the code", Node: -1, Why: err.Error()}}
+	}
+	return readCode{tree: tree, secrets: secrets}
+}
+
+// readAhead begins to read the code where it was seen just now: the nodes are connected
+// to meanwhile.
+func (d *drive) readAhead(ctx context.Context) {
+	if d.plan.Tree == nil {
+		return
+	}
+	tree, err := d.w.treeAtOnce(ctx, d.plan)
+	ahead := make(chan readCode, 1)
+	d.ahead = ahead
+	d.w.background(func(context.Context) { ahead <- read(ctx, tree, err) })
+}
+
+// syncIn is sync as a part of a step.
+func (d *drive) syncIn(ctx context.Context, step string) (string, bool, error) {
+	var code readCode
+	if d.ahead != nil {
+		code, d.ahead = <-d.ahead, nil
+	} else {
+		tree, err := d.w.treeAtOnce(ctx, d.plan)
+		code = read(ctx, tree, err)
+	}
+	tree, secrets := code.tree, code.secrets
+	if code.err != nil {
+		return "", false, code.err
 	}
 	d.plan.Code.Held = planning.HeldFiles(tree) // by their content, too
 	for _, warning := range tree.Warnings {
