@@ -111,26 +111,30 @@ func (e *treeEntry) hash(root *os.Root) error {
 	if err != nil {
 		return fmt.Errorf("read project: %w", err)
 	}
-	sum, head := sha256.New(), new(headWriter)
-	n, err := io.CopyBuffer(justWriter{io.MultiWriter(sum, head)}, justReader{f}, make([]byte, min(max(info.Size(), 1)+512, 1<<20)))
-	if err != nil {
-		return fmt.Errorf("read project: %s: %w", e.path, err)
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	sum, size := sha256.New(), int64(0)
+	for more := true; more; {
+		n, err := io.ReadFull(f, (*room)[:cap(*room)])
+		part := (*room)[:n]
+		if more = err == nil; err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("read project: %s: %w", e.path, err)
+		}
+		if size == 0 {
+			head := part[:min(n, secretfile.Head)]
+			e.secret, e.held = secretfile.Mentions(head), secretfile.ByContent(e.path, head)
+		}
+		_, _ = sum.Write(part) // a hash takes all
+		size += int64(n)
 	}
 	e.take(info)
-	e.size = n
+	e.size = size
 	e.sum = hex.EncodeToString(sum.Sum(nil))
-	e.secret, e.held = secretfile.Mentions(head.head), secretfile.ByContent(e.path, head.head)
-	if n != info.Size() || now.Sub(e.fresh) < raceWindow {
+	if size != info.Size() || now.Sub(e.fresh) < raceWindow {
 		e.stamp = ""
 	}
 	return nil
 }
-
-// These hide what else a writer and a reader can do: the buffer is what is used.
-type (
-	justWriter struct{ io.Writer }
-	justReader struct{ io.Reader }
-)
 
 // readHashes takes over the kept checksums of files that are unchanged.
 func (t *Tree) readHashes() {

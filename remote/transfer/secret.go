@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dlwb/dlwb/internal/secretfile"
 	"github.com/dlwb/dlwb/internal/shellword"
 )
 
@@ -132,14 +131,6 @@ func (t *Tree) HeldBack() string {
 		text += fmt.Sprintf(" The project wants %s of them sent, and has no say in that.", digits(asked))
 	}
 	return text + fmt.Sprintf(" To send one all the same: --send-secret %s, or secrets.send in your own settings.", shellword.Join(ignoreEscape(names[0])))
-}
-
-// headWriter keeps the beginning of what is written to it.
-type headWriter struct{ head []byte }
-
-func (w *headWriter) Write(p []byte) (int, error) {
-	w.head = append(w.head, p[:min(len(p), secretfile.Head-len(w.head))]...)
-	return len(p), nil
 }
 
 // Read reads the files that have changed since the last Sync, so that the next
