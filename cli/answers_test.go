@@ -282,8 +282,9 @@ func sessionFacts(w *workbench.Workbench, d drawn, now time.Time) facts {
 }
 
 // near reports whether two answers are the same but for how they are rounded:
-// money to cents, durations to the two units that are shown.
-func near(what string, a, b float64) bool {
+// money to cents, durations to the two units that are shown. Between the first answer
+// and the last so many seconds went by, which cost something.
+func near(what string, a, b, took, perHour float64) bool {
 	switch what {
 	case "lived", "ends in":
 		unit := 3.0
@@ -292,9 +293,9 @@ func near(what string, a, b float64) bool {
 		} else if m >= 3600 {
 			unit = 60
 		}
-		return math.Abs(a-b) <= unit
+		return math.Abs(a-b) <= unit+took
 	case "spent":
-		return math.Abs(a-b) <= 0.02
+		return math.Abs(a-b) <= 0.02+took*perHour/3600
 	}
 	return math.Abs(a-b) <= 0.0051
 }
@@ -319,8 +320,9 @@ func TestNoTwoPlacesAnswerOneQuestionDifferently(t *testing.T) {
 		d := draw(r, i, time.Now())
 		world.states = d.states
 		d.put(t, db)
+		began := time.Now()
 		answers := places(t, w, d)
-		for what, n := range differing(answers) {
+		for what, n := range differing(answers, time.Since(began).Seconds(), d.price) {
 			if asked[what] += n; n < 0 {
 				t.Errorf("state %d, %q: %v", i, what, answers)
 			}
@@ -339,7 +341,7 @@ func TestNoTwoPlacesAnswerOneQuestionDifferently(t *testing.T) {
 
 // differing counts how many pairs of places answer a question; it is negative
 // where two of them differ.
-func differing(answers map[string]facts) map[string]int {
+func differing(answers map[string]facts, took, perHour float64) map[string]int {
 	out := map[string]int{}
 	for p, a := range answers {
 		for q, b := range answers {
@@ -347,7 +349,7 @@ func differing(answers map[string]facts) map[string]int {
 				other, said := b[what]
 				switch {
 				case p >= q || what == "seen" || !said:
-				case !near(what, v, other):
+				case !near(what, v, other, took, perHour):
 					out[what] = -1000
 				default:
 					out[what]++

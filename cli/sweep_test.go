@@ -118,8 +118,17 @@ func TestASweepThatIsKilledAgainAndAgainRunsEachTrialOnce(t *testing.T) {
 
 func TestTrialsShareANodeByItsGPUsAndTheWorseHalfIsEndedEarly(t *testing.T) {
 	b := newBed(t)
+	began := filepath.Join(b.home, "began")
+	if err := os.Mkdir(began, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// None is behind before all have begun: on a busy machine that takes a while.
 	b.write("train.py", `
 import os, time
+began = "`+began+`"
+open(os.path.join(began, os.environ["DLWB_TRIAL"]), "w").close()
+while len(os.listdir(began)) < 4:
+    time.sleep(0.05)
 k = float(os.environ["DLWB_PARAM_LR"])
 for step in range(1, 201):
     print("step %d loss: %.4f" % (step, k), flush=True)

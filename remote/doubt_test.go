@@ -20,7 +20,7 @@ func TestASilentConnectionIsReplacedWhenANewOneIsAnswered(t *testing.T) {
 	n := Open(Target{Name: "node0", Addr: p.Addr, User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})
 	defer func() { _ = n.Close() }()
 	// It is doubted after 4 s. A busy machine then takes seconds to log in again,
-	// for which there are 11 until next gives up, and 16 until the link is dead.
+	// for which there are 16 until the link is dead.
 	n.bounds.Every, n.bounds.Answer = 200*time.Millisecond, 20*time.Second
 	states := make(chan string, 10)
 	n.OnState(func(_ bool, why string) { states <- why })
@@ -62,8 +62,8 @@ func TestAConnectionThatIsHeardStays(t *testing.T) {
 	p := s.Passage()
 	n := Open(Target{Name: "node0", Addr: p.Addr, User: s.User, HostKey: s.HostKey, KeyFile: s.KeyFile})
 	defer func() { _ = n.Close() }()
-	n.bounds.Every, n.bounds.Answer = 200*time.Millisecond, 10*time.Second
-	mustExec(t, n, "sleep 4") // longer than a silent one would be believed
+	n.bounds.Every, n.bounds.Answer = 200*time.Millisecond, 20*time.Second
+	mustExec(t, n, "sleep 6") // longer than a silent one would be believed
 	mustExec(t, n, "true")
 	if p.Opened() != 1 {
 		t.Errorf("%d connections were made, want 1", p.Opened())

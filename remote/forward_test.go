@@ -286,7 +286,7 @@ func TestTunnelListensOnBothLoopbackAddresses(t *testing.T) {
 		t.Errorf("on a port whose ::1 is taken: %v", err)
 	}
 	tunnel := forwardTest(t, openTest(t, sshdtest.Start(t)), webServer(t))
-	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, host := range []string{"127.0.0.1", "[::1]"} {
 		res, err := c.Post(fmt.Sprintf("http://%s:%d/", host, tunnel.Port()), "text/plain", strings.NewReader("hello"))
 		if err != nil {

@@ -110,7 +110,7 @@ func TestLostJumpHostLosesTheNodeAndBothComeBack(t *testing.T) {
 	target.Jumps = []Jump{jumpOf("bastion", jump)}
 	n := Open(target)
 	defer n.Close()
-	n.bounds.Every, n.bounds.Answer = 100*time.Millisecond, 300*time.Millisecond
+	n.bounds.Every, n.bounds.Answer = 100*time.Millisecond, 4*time.Second // a busy machine answers by then
 	states := make(chan string, 10)
 	n.OnState(func(connected bool, why string) {
 		if connected {

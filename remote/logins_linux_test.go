@@ -36,7 +36,7 @@ func leavesNothing(t *testing.T, r *loginrig.Rig, n *Node) {
 	t.Helper()
 	_ = n.Close()
 	var left []loginrig.Process
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		left = slices.DeleteFunc(r.Processes(), func(p loginrig.Process) bool { return p.User != n.Name() })
 		if len(left) == 0 {
 			break

@@ -104,7 +104,7 @@ func lifeOver(t *testing.T, by transport.Opener) {
 	lifeSync(t, n)
 	lifeOK(t, n.Install(ctx))
 	t.Cleanup(func() { // where the test failed in the middle
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
 		for _, run := range []string{"r1", "r2"} {
 			if t.Failed() {
@@ -177,7 +177,7 @@ func lifeSync(t *testing.T, n *Node) {
 // lifeLog reads the log from its beginning until there is enough of it.
 func lifeLog(t *testing.T, n *Node, enough func([]byte) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(loginContext(t), 30*time.Second)
+	ctx, cancel := context.WithTimeout(loginContext(t), 60*time.Second)
 	defer cancel()
 	var log []byte
 	err := n.FollowLog(ctx, "r1", "rank-0.log", 0, func(off int64, p []byte) error {
@@ -198,7 +198,7 @@ func lifeLog(t *testing.T, n *Node, enough func([]byte) bool) {
 func lifeDial(t *testing.T, n *Node, port int) {
 	t.Helper()
 	conn, err := n.DialContext(loginContext(t), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); err != nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		conn, err = n.DialContext(loginContext(t), "tcp", fmt.Sprintf("127.0.0.1:%d", port)) // it may not listen yet
 	}
 	lifeOK(t, err)

@@ -164,7 +164,7 @@ func TestWebsocketPassesTheDoorAndEndsWithTheTunnel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(60 * time.Second))
 	if err := req.Write(conn); err != nil {
 		t.Fatal(err)
 	}

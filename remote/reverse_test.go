@@ -29,7 +29,7 @@ func states(tunnel *Tunnel) <-chan TunnelState {
 
 func awaitState(t *testing.T, ch <-chan TunnelState, is func(TunnelState) bool) TunnelState {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(60 * time.Second)
 	for {
 		select {
 		case s := <-ch:
@@ -65,7 +65,7 @@ func TestReverseForwardComesBackOnTheSamePortAfterACut(t *testing.T) {
 	if err := tunnel.Close(); err != nil {
 		t.Error(err)
 	}
-	limit := time.Now().Add(20 * time.Second)
+	limit := time.Now().Add(60 * time.Second)
 	for {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(tunnel.Port()))
 		if err != nil {

@@ -29,7 +29,7 @@ func onSSHD(t *testing.T, opts ...sshdtest.Option) (*Node, *runbox.Box) {
 	must(t, n.Install(testContext(t)))
 	b := &runbox.Box{T: t, Home: s.Home}
 	t.Cleanup(func() {
-		for _, p := range ofRun(b, 3*time.Second) {
+		for _, p := range ofRun(b, runbox.Patience) {
 			t.Errorf("left behind: %v", p)
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
@@ -94,7 +94,7 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 	if !slices.Equal(kinds(rest), []string{"ended 3"}) {
 		t.Errorf("the rest is %q", kinds(rest))
 	}
-	if left := ofRun(b, 2*time.Second); len(left) > 0 {
+	if left := ofRun(b, runbox.Patience); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -124,7 +124,7 @@ func TestARunOutlivesTheConnection(t *testing.T) {
 	s.Stop()
 	must(t, os.WriteFile(filepath.Join(s.Home, "go"), nil, 0o600))
 	b.WaitLog("rank-0.log", "done")
-	runbox.Within(t, 5*time.Second, "an exit record", func() bool { return b.Has("exit") })
+	runbox.Within(t, runbox.Patience, "an exit record", func() bool { return b.Has("exit") })
 	s.Start()
 	if state, err := n.RunState(ctx, "r1"); err != nil || state.State != RunEnded || state.Exit.Code != 0 {
 		t.Errorf("state %+v, %v", state, err)
@@ -194,14 +194,14 @@ func TestUninstallRemovesWhatWasPutThere(t *testing.T) {
 		t.Errorf("authorized_keys: %q", text)
 	}
 	must(t, n.Launch(ctx, launchOf(ranks("exit 0"))))
-	runbox.Within(t, 5*time.Second, "the end", func() bool { return strings.Contains(b.Read("status"), " ended 0\n") && b.Has("exit") })
+	runbox.Within(t, runbox.Patience, "the end", func() bool { return strings.Contains(b.Read("status"), " ended 0\n") && b.Has("exit") })
 	must(t, os.MkdirAll(filepath.Join(b.Home, "dlwb/demo/code"), 0o700))
 	for _, bad := range []string{"/etc", "..", ".", "a/../../b"} {
 		if err := n.Uninstall(ctx, bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}
-	runbox.Within(t, 5*time.Second, "uninstall", func() bool { return n.Uninstall(ctx, "dlwb/demo") == nil })
+	runbox.Within(t, runbox.Patience, "uninstall", func() bool { return n.Uninstall(ctx, "dlwb/demo") == nil })
 	if text, _ := os.ReadFile(keys); string(text) != own+"\n" {
 		t.Errorf("authorized_keys: %q", text)
 	}
@@ -271,11 +271,11 @@ func TestAFailureOnOneNodeEndsTheOthersByThemselves(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(boxes[1].Home, "go"), nil, 0o600))
 	for i, want := range []string{" stopping rank 0 on node1 exited with code 3\n", " peer node0 told\n"} {
-		runbox.Within(t, 10*time.Second, "the end on "+nodes[i].Name(), func() bool {
+		runbox.Within(t, runbox.Patience, "the end on "+nodes[i].Name(), func() bool {
 			status := boxes[i].Read("status")
 			return strings.Contains(status, want) && strings.Contains(status, " ended ")
 		})
-		if left := ofRun(boxes[i], 2*time.Second); len(left) > 0 {
+		if left := ofRun(boxes[i], runbox.Patience); len(left) > 0 {
 			t.Errorf("left behind on %s: %v", nodes[i].Name(), left)
 		}
 	}

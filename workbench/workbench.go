@@ -62,11 +62,12 @@ type Workbench struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	busy   sync.WaitGroup // everything that runs in the background
+	busy   sync.WaitGroup // everything that runs in the background; nothing is added once it is closed
 
 	said silence.LastStep // when a step was last heard of
 
 	mu       sync.Mutex
+	closed   bool
 	news     chan struct{} // closed and replaced when something was written
 	links    map[string]*link
 	roster   event.Roster         // of the nodes
@@ -162,6 +163,7 @@ func (w *Workbench) Close() error {
 	w.mu.Lock()
 	links := w.links
 	w.links = map[string]*link{}
+	w.closed = true
 	w.mu.Unlock()
 	for _, l := range links {
 		l.close()
@@ -206,8 +208,15 @@ func (w *Workbench) provider(kind string) (cloud.Provider, error) {
 		Why: "this dlwb has no provider of that name", Next: "dlwb doctor lists the providers it has"}
 }
 
-// background runs f until it returns; Close waits for it.
+// background runs f until it returns; Close waits for it. What somebody begins beside
+// Close has a context that has ended, and is waited for by nobody.
 func (w *Workbench) background(f func(context.Context)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		go f(w.ctx)
+		return
+	}
 	w.busy.Go(func() { f(w.ctx) })
 }
 

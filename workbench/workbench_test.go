@@ -255,3 +255,27 @@ func TestAReceiptIsProvenOnlyWhenNothingIsOpen(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Somebody may begin something at the moment at which dlwb ends: what is counted to be
+// waited for is counted before the wait (the race detector tells), and runs all the same.
+func TestWhatIsBegunBesideCloseRunsAndEnds(t *testing.T) {
+	for range 8 {
+		w := newBench(t, t.TempDir())
+		closed, began := make(chan error, 1), make(chan error, 1)
+		go func() { closed <- w.Close() }()
+		w.background(func(ctx context.Context) {
+			<-ctx.Done()
+			began <- ctx.Err()
+		})
+		if err := errors.Join(<-closed, ignore(<-began, context.Canceled)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func ignore(err, usual error) error {
+	if errors.Is(err, usual) {
+		return nil
+	}
+	return err
+}

@@ -98,6 +98,31 @@ func TestAFileIsWrittenWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
+// ownDevice makes a device where one can be opened: /dev/shm and other places of files
+// are mounted nodev on many systems.
+func ownDevice(t *testing.T, number int) string {
+	t.Helper()
+	err := errors.New("nowhere to make one")
+	for _, in := range []string{t.TempDir(), "/dev"} {
+		dir, failed := os.MkdirTemp(in, "dlwb-test-")
+		if failed != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		path := filepath.Join(dir, "full")
+		if err = syscall.Mknod(path, syscall.S_IFCHR|0o600, number); err != nil {
+			continue
+		}
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+			_ = f.Close()
+			return path
+		}
+	}
+	t.Skip("NOT RUN: no device can be made here: ", err)
+	return ""
+}
+
 // What is no file is written to: it is there afterwards, and is what it was.
 func TestADeviceAndAFIFOAreWrittenTo(t *testing.T) {
 	dir := t.TempDir()
@@ -142,10 +167,7 @@ func TestADeviceAndAFIFOAreWrittenTo(t *testing.T) {
 			t.Skip("NOT RUN: this system has no such device: ", err)
 		}
 		if os.Getuid() == 0 { // who could replace the machine's has one of his own
-			path = filepath.Join(dir, "full")
-			if err := syscall.Mknod(path, syscall.S_IFCHR|0o600, int(info.Sys().(*syscall.Stat_t).Rdev)); err != nil {
-				t.Skip("NOT RUN: no device can be made here: ", err)
-			}
+			path = ownDevice(t, int(info.Sys().(*syscall.Stat_t).Rdev))
 		}
 		if _, err := Write(context.Background(), path, text("x")); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("got %v", err)

@@ -122,7 +122,7 @@ func TestDownIsPatientWithGroupsThatAreStillInUse(t *testing.T) {
 	r.up()
 	refused := 0
 	r.aws.Fault(fakeaws.Fault{Action: "DeleteSecurityGroup", Hook: func(at fakeaws.Stage, _ fakeaws.Call) {
-		if at == fakeaws.Replied {
+		if at == fakeaws.Applied { // before the next one can be asked
 			if refused++; refused == 3 {
 				r.aws.Advance(2 * time.Hour)
 			}

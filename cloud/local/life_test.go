@@ -344,7 +344,7 @@ func TestANodeHoldsNothingOpenOfItsStarter(t *testing.T) {
 	starter.ExtraFiles = []*os.File{w}
 	startAndKill(t, starter)
 	w.Close()
-	_ = r.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = r.SetReadDeadline(time.Now().Add(60 * time.Second))
 	if _, err := r.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the node keeps a pipe of its starter open: %v", err)
 	}

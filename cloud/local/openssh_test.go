@@ -33,7 +33,7 @@ func openSSH(t *testing.T, c cloud.Cluster) []string {
 // clientRun runs one of the OpenSSH programs.
 func clientRun(t *testing.T, input, program string, args ...string) (out string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin = strings.NewReader(input)

@@ -25,7 +25,7 @@ func samplesOf(t *testing.T, p *Provider, life cloud.Life, ref string, replica, 
 	pause := metricPause
 	metricPause = 20 * time.Millisecond
 	defer func() { metricPause = pause }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	reader := vitals.NewReader()
 	err := p.Open(life, ref)[replica].(job.Teller).Telemetry(ctx, job.NewPace(), func(frame []byte) {
@@ -51,7 +51,7 @@ func TestAHostsPanelIsWhatCloudWatchHasOfIt(t *testing.T) {
 	f, p, life := account(t)
 	use := map[string]float64{metricCPU: 2400, metricMemory: 25, metricGPU: 200, metricGPUMem: 40, metricDisk: 10}
 	f.Use = func(host, metric string) (float64, bool) { v := use[metric]; return v, host == "r-panel/algo-1" }
-	j := jobThat(t, "r-panel", "import time\ntime.sleep(30)\n", options.Machines{})
+	j := jobThat(t, "r-panel", "import time\ntime.sleep(600)\n", options.Machines{})
 	j.Spec.Instance = "ml.g5.12xlarge"
 	made, err := p.Submit(t.Context(), life, j, noStep, quiet)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestThePanelOfAJobThatNeverBeganEnds(t *testing.T) {
 	if err := p.Await(t.Context(), life, made.Ref, noStep, quiet); !errors.As(err, &never) || !strings.Contains(err.Error(), "CapacityError") {
 		t.Errorf("Await says %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	if err := p.Open(life, made.Ref)[0].(job.Teller).Telemetry(ctx, job.NewPace(), func([]byte) {}); err != nil {
 		t.Errorf("the panel goes on: %v", err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,9 +22,11 @@ import (
 const (
 	// termGrace is how long a command has after TERM when nobody waits for it any more.
 	termGrace = 3 * time.Second
-	// drainLimit is how long output is read after a command's end: what it left
+	// drainLimit is how long output is waited for after a command's end: what it left
 	// running may hold the pipe for ever.
 	drainLimit = time.Second
+	// pipeMost is what may lie in a pipe or a terminal when a command ends.
+	pipeMost = 64 << 10
 )
 
 // execute runs a command. The command and what it starts in its process group
@@ -43,13 +46,16 @@ func execute(ctx context.Context, s *wire.Stream) error {
 		defer cancel()
 		j.take(s)
 	}()
-	var outs sync.WaitGroup
-	outs.Go(func() { copyOut(s, j.out, func(p []byte) wire.ExecOutput { return wire.ExecOutput{Out: p} }) })
+	flows := []*outflow{{from: j.out, message: func(p []byte) wire.ExecOutput { return wire.ExecOutput{Out: p} }}}
 	if j.errs != nil {
-		outs.Go(func() { copyOut(s, j.errs, func(p []byte) wire.ExecOutput { return wire.ExecOutput{Err: p} }) })
+		flows = append(flows, &outflow{from: j.errs, message: func(p []byte) wire.ExecOutput { return wire.ExecOutput{Err: p} }})
+	}
+	var outs sync.WaitGroup
+	for _, o := range flows {
+		outs.Go(func() { o.copyTo(s) })
 	}
 	exit := j.wait(ctx)
-	j.drain(&outs)
+	j.drain(&outs, flows)
 	return s.Send(wire.ExecOutput{Exit: &exit})
 }
 
@@ -169,16 +175,25 @@ func (j *job) wait(ctx context.Context) wire.Exit {
 	return exitOf(j.cmd.ProcessState)
 }
 
-// drain waits until the output is read, for a while, and closes it.
-func (j *job) drain(outs *sync.WaitGroup) {
+// drain waits until the output is read, and closes it.
+func (j *job) drain(outs *sync.WaitGroup, flows []*outflow) {
 	read := make(chan struct{})
 	go func() {
 		outs.Wait()
 		close(read)
 	}()
-	select {
-	case <-read:
-	case <-time.After(drainLimit):
+	ended, look := time.Now(), time.NewTicker(drainLimit/10)
+	defer look.Stop()
+	for _, o := range flows {
+		o.commandEnded()
+	}
+	for more := true; more; {
+		select {
+		case <-read:
+			more = false
+		case <-look.C:
+			more = slices.ContainsFunc(flows, func(o *outflow) bool { return o.mayBring(ended) })
+		}
 	}
 	_ = j.out.Close()
 	if j.errs != nil {
@@ -187,20 +202,58 @@ func (j *job) drain(outs *sync.WaitGroup) {
 	<-read
 }
 
-// copyOut sends what comes. When the caller does not take it any more it is
+// outflow is an output of a command on its way to the caller, who may be slow to take it.
+type outflow struct {
+	from    *os.File
+	message func([]byte) wire.ExecOutput
+
+	mu      sync.Mutex
+	waiting time.Time // since when there is nothing to read; zero: what was read is being sent
+	size    int       // how much was read
+	atEnd   int       // how much of it before the command's end
+}
+
+// copyTo sends what comes. When the caller does not take it any more it is
 // read all the same, so that the command does not wait for ever.
-func copyOut(s *wire.Stream, from io.Reader, message func([]byte) wire.ExecOutput) {
+func (o *outflow) copyTo(s *wire.Stream) {
 	buf := make([]byte, wire.ChunkMost)
 	sent := true
 	for {
-		n, err := from.Read(buf)
+		o.note(0, time.Now())
+		n, err := o.from.Read(buf)
+		o.note(n, time.Time{})
 		if n > 0 && sent {
-			sent = s.Send(message(buf[:n])) == nil
+			sent = s.Send(o.message(buf[:n])) == nil
 		}
 		if err != nil {
+			o.note(0, time.Unix(0, 0)) // it brings no more
 			return
 		}
 	}
+}
+
+func (o *outflow) note(n int, waiting time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.size, o.waiting = o.size+n, waiting
+}
+
+func (o *outflow) commandEnded() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.atEnd = o.size
+}
+
+// mayBring reports whether something of what the command itself has printed may still
+// have to be sent. What it left running may hold the pipe, or fill it, for ever.
+func (o *outflow) mayBring(ended time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if !o.waiting.IsZero() && min(now.Sub(o.waiting), now.Sub(ended)) >= drainLimit {
+		return false
+	}
+	return now.Sub(ended) < drainLimit || o.size-o.atEnd < pipeMost
 }
 
 // exitOf gives a shell's exit code, and the signal.

@@ -49,7 +49,7 @@ func dialed(t *testing.T, s *wire.Session, service string, request any) *wire.Co
 	}
 	conn := call.Conn()
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(60 * time.Second))
 	return conn
 }
 
@@ -61,7 +61,7 @@ func listener(t *testing.T) *net.TCPListener {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	_ = l.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = l.SetDeadline(time.Now().Add(60 * time.Second))
 	return l
 }
 
@@ -129,7 +129,7 @@ func TestWhatWasSentBeforeACloseArrives(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer far.Close()
-	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = far.SetDeadline(time.Now().Add(60 * time.Second))
 	body := bytes.Repeat([]byte("0123456789"), 10_000)
 	if _, err := conn.Write(body); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestAConnectionThatIsClosedHereEndsWhatIsSentWithoutEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
-	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = far.SetDeadline(time.Now().Add(60 * time.Second))
 	for err == nil { // as a page of events does
 		_, err = far.Write(make([]byte, 64<<10))
 	}
@@ -228,7 +228,7 @@ func TestWhatConnectsToAPortIsFetched(t *testing.T) {
 		t.Errorf("fetched twice: %v", err)
 	}
 	call.Reset()
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			break

@@ -33,7 +33,7 @@ func pair(t *testing.T) (*net.TCPConn, *net.TCPConn) {
 		t.Fatal(err)
 	}
 	for _, c := range []net.Conn{a, b} {
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(60 * time.Second))
 		t.Cleanup(func() { _ = c.Close() })
 	}
 	return a.(*net.TCPConn), b.(*net.TCPConn)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -79,7 +80,7 @@ type crew struct {
 	nodes []*local
 	told  tellings
 
-	copied      int
+	copied      atomic.Int32
 	copyFail    error
 	copyNothing bool // an empty directory is what comes
 }
@@ -117,7 +118,7 @@ func newCrew(t *testing.T, count int, indexURL string) *crew {
 func (c *crew) copy(_ context.Context, from Dir, to []Dir, most int64) []error {
 	errs := make([]error, len(to))
 	for i, d := range to {
-		c.copied++
+		c.copied.Add(1)
 		if errs[i] = c.copyFail; errs[i] == nil {
 			source := os.DirFS(filepath.Join(c.nodes[from.Node].home, from.Path))
 			if c.copyNothing {
@@ -288,7 +289,7 @@ func TestWhereSharingDoesNotWorkEveryNodeInstallsByItself(t *testing.T) {
 		spoil   func(*crew)
 		content string
 		fetched int
-		copied  int
+		copied  int32
 		says    string
 	}{
 		"the fetch fails": {spoil: func(c *crew) {
@@ -314,8 +315,8 @@ func TestWhereSharingDoesNotWorkEveryNodeInstallsByItself(t *testing.T) {
 			}
 			crew.have(crew.prepare(Spec{Kind: Venv, Cluster: "c", Content: c.content}), "dlwbone", "1.0")
 			want := fmt.Sprintf("dlwbone-1.0-py3-none-any.whl:%d", c.fetched)
-			if got := x.counts(); got != want || crew.copied != c.copied {
-				t.Errorf("fetched: %s, want %s; copied to %d nodes, want %d\n%s", got, want, crew.copied, c.copied, &crew.told)
+			if got := x.counts(); got != want || crew.copied.Load() != c.copied {
+				t.Errorf("fetched: %s, want %s; copied to %d nodes, want %d\n%s", got, want, crew.copied.Load(), c.copied, &crew.told)
 			}
 			contains(t, crew.told.String(), c.says)
 		})
@@ -346,8 +347,8 @@ func TestANodeDoesNotWaitForEverForAnothersWheels(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &c.told)
 	}
 	g.Close(t.Context())
-	if got := c.nodes[1].python(r, "import dlwbone; print(dlwbone.version)"); got != "1.0" || c.copied != 0 {
-		t.Errorf("it says %q; %d copies", got, c.copied)
+	if got := c.nodes[1].python(r, "import dlwbone; print(dlwbone.version)"); got != "1.0" || c.copied.Load() != 0 {
+		t.Errorf("it says %q; %d copies", got, c.copied.Load())
 	}
 	contains(t, c.told.String(), "node1: waiting for the wheels from node0", "node1: no wheels from node0: they are not here after")
 }

@@ -27,7 +27,7 @@ func deafIndex(t *testing.T) string {
 func nothingRunsIn(t *testing.T, dir string) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		out, err := exec.Command("ps", "-eo", "args").Output()
 		if err != nil {
 			t.Skip("no ps here to look for processes: install procps")
@@ -81,6 +81,7 @@ func TestAnInstallationThatNobodyWaitsForEnds(t *testing.T) {
 	p := preparer{run: l, progress: func(string) {}, limit: time.Minute,
 		spec: Spec{Kind: Venv, Cluster: "c", Content: "no-such-package-dlwb", Optional: true}}
 	_, err := p.prepare(ctx)
+	cancel() // also where it failed for another reason
 	<-cancelled
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)

@@ -40,7 +40,7 @@ func visit(port int) (string, error) {
 		return "", err
 	}
 	req.Header.Set("Authorization", "token secret")
-	resp, err := (&http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	resp, err := (&http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
 		return "", err
 	}

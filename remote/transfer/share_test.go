@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/internal/sshdtest"
@@ -50,7 +49,7 @@ func wantGiven(t *testing.T, home string) {
 // wantNothing waits until a node has cleaned up: what is cut off does it by itself.
 func wantNothing(t *testing.T, home string) {
 	t.Helper()
-	runbox.Within(t, 10*time.Second, "nothing left in "+home, func() bool {
+	runbox.Within(t, runbox.Patience, "nothing left in "+home, func() bool {
 		left, _ := filepath.Glob(filepath.Join(home, takenDir+"*"))
 		pipes, _ := filepath.Glob(filepath.Join(home, ".dlwb/in/*"))
 		half, _ := filepath.Glob(filepath.Join(home, "dlwb/c/.dlwb-in*"))
@@ -155,7 +154,7 @@ func TestWhenTheSenderIsCutOffNothingIsLeftAnywhere(t *testing.T) {
 	gone, over := filepath.Join(servers[0].Home, "gone"), filepath.Join(servers[0].Home, "over")
 	done := make(chan []error)
 	go func() { done <- share(testContext(t), from, to, 8<<20) }()
-	runbox.Within(t, 20*time.Second, "files at both nodes", func() bool {
+	runbox.Within(t, runbox.Patience, "files at both nodes", func() bool {
 		first, _ := filepath.Glob(filepath.Join(servers[1].Home, "dlwb/c/.dlwb-in*/f/*"))
 		second, _ := filepath.Glob(filepath.Join(servers[2].Home, "dlwb/c/.dlwb-in*/f/*"))
 		return len(first) > 0 && len(second) > 0
@@ -166,5 +165,5 @@ func TestWhenTheSenderIsCutOffNothingIsLeftAnywhere(t *testing.T) {
 		wantNothing(t, servers[i+1].Home)
 	}
 	check(t, os.WriteFile(gone, nil, 0o600))
-	runbox.Within(t, 10*time.Second, "the sender's end", func() bool { _, err := os.Stat(over); return err == nil })
+	runbox.Within(t, runbox.Patience, "the sender's end", func() bool { _, err := os.Stat(over); return err == nil })
 }

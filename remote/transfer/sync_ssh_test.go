@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/internal/sshdtest"
@@ -100,7 +99,7 @@ func TestSyncGoesOnAfterTheConnectionDied(t *testing.T) {
 		t.Errorf("the next sync says %q, %q", res, res.MadeWay)
 	}
 	// The receiver that was cut off cleans up by itself.
-	runbox.Within(t, 10*time.Second, "nothing left of the sync that was cut off", func() bool {
+	runbox.Within(t, runbox.Patience, "nothing left of the sync that was cut off", func() bool {
 		left, _ := filepath.Glob(filepath.Join(s.Home, codeDir, ".dlwb*"))
 		return len(left) == 0
 	})
@@ -143,7 +142,7 @@ func smallDisk(t *testing.T, kib int) string {
 		t.Skipf("this machine lets nobody mount a small disk to fill: %v: %s", err, out)
 	}
 	t.Cleanup(func() { // an agent may be on its way out
-		runbox.Within(t, 10*time.Second, "the disk's end", func() bool { return exec.Command("umount", dir).Run() == nil })
+		runbox.Within(t, runbox.Patience, "the disk's end", func() bool { return exec.Command("umount", dir).Run() == nil })
 	})
 	return dir
 }

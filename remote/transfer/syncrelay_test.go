@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/dlwb/dlwb/internal/runbox"
 	"github.com/dlwb/dlwb/internal/sshdtest"
@@ -197,7 +196,7 @@ func TestWhenTheNodeDiesThatPassesFilesOnTheOthersGetThemAllTheSame(t *testing.T
 	}
 	for _, s := range servers {
 		// What was cut off cleans up by itself.
-		runbox.Within(t, 10*time.Second, "nothing left in "+s.Home, func() bool {
+		runbox.Within(t, runbox.Patience, "nothing left in "+s.Home, func() bool {
 			left, _ := filepath.Glob(filepath.Join(s.Home, codeDir, ".dlwb-in*"))
 			pipes, _ := filepath.Glob(filepath.Join(s.Home, ".dlwb/in/*"))
 			return len(left)+len(pipes) == 0

@@ -100,7 +100,7 @@ func TestCloseUnblocksWhoReadsAndWhoWrites(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s: no error", what)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(60 * time.Second):
 			t.Errorf("%s is still waited for", what)
 		}
 	}

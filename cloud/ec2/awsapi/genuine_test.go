@@ -1,10 +1,8 @@
 package awsapi
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -172,32 +170,42 @@ func TestAnErrorPageInTheAnswersPlaceIsToldAtOnce(t *testing.T) {
 
 // The time that somebody has may end between two tries.
 func TestWhatStandsInTheWayIsToldWhenTheTimeIsOver(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := "http://" + l.Addr().String()
-	_ = l.Close()
+	const refused = "http://127.0.0.1:1"
 	failing := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	silent := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	asked := make(chan struct{}, 1)
+	silent := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	})
 	for at, says := range map[string]string{refused: "nothing listens where AWS is expected", failing: "HTTP 503", silent: "did not answer DescribeRegions in time"} {
 		isolate(t, at)
-		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx := until(t)
+		if at == silent {
+			go func() {
+				<-asked
+				ctx.over()
+			}()
+		}
 		_, err := load(t).EC2("us-east-1").DescribeRegions(ctx, nil, func(o *ec2.Options) {
-			o.Retryer = patient{o.Retryer}
+			o.Retryer = patient{o.Retryer, ctx}
 		})
-		stop()
 		if p := Explain(err, Call{Action: "DescribeRegions"}); p == nil || !strings.Contains(p.Cause, says) {
 			t.Errorf("%s: %+v", at, p)
 		}
 	}
 }
 
-// patient waits for longer than the time lasts after its first try.
-type patient struct{ aws.Retryer }
+// patient waits for long after its first try, when the time is over.
+type patient struct {
+	aws.Retryer
+	within *timed
+}
 
 // RetryDelay implements aws.Retryer.
-func (patient) RetryDelay(int, error) (time.Duration, error) { return time.Minute, nil }
+func (p patient) RetryDelay(int, error) (time.Duration, error) {
+	p.within.over()
+	return time.Hour, nil
+}
 
 // A proxy that does not open the way has sent nothing on, and it is the one to be
 // asked about that.
@@ -257,23 +265,18 @@ func TestWhatAWSFailedAtIsLookedForWhereItMayHaveMadeSomething(t *testing.T) {
 // knows, whatever the tries before it were told.
 func TestATryThatIsCutOffIsDoubtWhateverCameBefore(t *testing.T) {
 	var asked atomic.Int32
-	second := make(chan struct{})
+	within := until(t)
 	isolate(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) > 1 {
-			_, _ = io.Copy(io.Discard, r.Body)
-			close(second)
+			within.over()
 			<-r.Context().Done()
 			return
 		}
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprint(w, `{"__type":"ThrottlingException","message":"slow down"}`)
 	}))
-	within, over := context.WithTimeout(t.Context(), 5*time.Second)
-	defer over()
 	_, err := sagemaker.NewFromConfig(load(t).Config("")).StopTrainingJob(within, &sagemaker.StopTrainingJobInput{TrainingJobName: aws.String("x")})
-	select {
-	case <-second:
-	default:
+	if asked.Load() < 2 {
 		t.Fatalf("there was no second try: %v", err)
 	}
 	if p := Explain(err, Call{Action: "StopTrainingJob"}); p == nil || p.Kind != Unknown {

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
@@ -40,6 +39,35 @@ func cut(t *testing.T, reply string) string {
 		_, _ = fmt.Fprint(conn, reply)
 		_ = conn.Close()
 	})
+}
+
+// timed is a context whose time is over when a test says so, which need not be
+// drawn short on a busy machine, and long on another.
+type timed struct {
+	context.Context
+	end  context.CancelFunc
+	done <-chan struct{}
+}
+
+func until(t *testing.T) *timed {
+	done, end := context.WithCancel(t.Context())
+	t.Cleanup(end)
+	return &timed{t.Context(), end, done.Done()}
+}
+
+func (c *timed) over() { c.end() }
+
+// Done implements context.Context.
+func (c *timed) Done() <-chan struct{} { return c.done }
+
+// Err implements context.Context.
+func (c *timed) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // broken are calls that no word of AWS's comes back of.
@@ -72,16 +100,11 @@ var broken = []struct {
 		return t.Context()
 	}},
 	{"no answer in time", Unknown, func(t *testing.T) context.Context {
-		done := make(chan struct{})
+		ctx := until(t)
 		isolate(t, serve(t, func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case <-done:
-			case <-r.Context().Done():
-			}
+			ctx.over()
+			<-r.Context().Done()
 		}))
-		t.Cleanup(func() { close(done) })
-		ctx, stop := context.WithTimeout(t.Context(), 30*time.Millisecond)
-		t.Cleanup(stop)
 		return ctx
 	}},
 	{"interrupted", Unknown, func(t *testing.T) context.Context {

@@ -376,12 +376,13 @@ func TestWithoutCredentialsTheTableAnswersAtOnce(t *testing.T) {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	m := NewMarket(client(t, server.URL, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="), t.TempDir())
+	m.wait.first = time.Hour // it is not its end that answers
 	began := time.Now()
 	o := ask1(t, m, cloud.Query{})
 	if o.Live || len(o.Offers) != 74 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "no AWS credentials were found") {
 		t.Errorf("live %v, %d offers, notes %q", o.Live, len(o.Offers), o.Notes)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %v to find that there are no credentials", took)
 	}
 }
@@ -450,12 +451,13 @@ func TestWithoutANetworkTheTableAnswersAtOnce(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	m := NewMarket(client(t, closed.URL), t.TempDir())
+	m.wait.first = time.Hour // it is not its end that answers
 	began := time.Now()
 	o := ask1(t, m, cloud.Query{})
 	if o.Live || len(o.Offers) != 74 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "nothing listens where AWS is expected") {
 		t.Errorf("live %v, %d offers, notes %q", o.Live, len(o.Offers), o.Notes)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %v to find that nobody is there", took)
 	}
 }
@@ -463,7 +465,7 @@ func TestWithoutANetworkTheTableAnswersAtOnce(t *testing.T) {
 func TestAnAnswerThatNeverComesIsNotWaitedForForever(t *testing.T) {
 	s, m := smallRegion(t)
 	ask1(t, m, cloud.Query{})
-	m.wait.fresher = time.Second
+	m.wait.fresher = 4 * time.Second // what else is asked is answered by then, on a busy machine too
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	s.on("DescribeSpotPriceHistory", func(url.Values) (int, string) { <-hang; return 200, "" })
@@ -474,13 +476,13 @@ func TestAnAnswerThatNeverComesIsNotWaitedForForever(t *testing.T) {
 		t.Error("whoever gave up gets no answer")
 	}
 	o := ask1(t, m, cloud.Query{})
-	if find(t, o.Offers, "g5.xlarge").Spot.PerHour != 0.4 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "AWS did not answer within 1s") {
+	if find(t, o.Offers, "g5.xlarge").Spot.PerHour != 0.4 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "AWS did not answer within 4s") {
 		t.Errorf("notes %q", o.Notes)
 	}
-	began := time.Now()
+	s.seen("DescribeSpotPriceHistory")
 	again := ask1(t, m, cloud.Query{})
-	if took := time.Since(began); took > time.Second || !slices.Equal(again.Notes, o.Notes) {
-		t.Errorf("a silence is remembered: the second question took %v, notes %q", took, again.Notes)
+	if asked := s.seen("DescribeSpotPriceHistory"); asked > 0 || !slices.Equal(again.Notes, o.Notes) {
+		t.Errorf("a silence is remembered: AWS was asked %d times again, notes %q", asked, again.Notes)
 	}
 }
 
@@ -526,7 +528,7 @@ func TestARegionThatListsNoTypesIsNotKnownToHaveNone(t *testing.T) {
 // What AWS's silence was made of is told: a page of errors is no silence.
 func TestAnAnswerThatComesTooLateSaysWhatCameInstead(t *testing.T) {
 	s, m := smallRegion(t)
-	m.wait.first = 2 * time.Second
+	m.wait.first = 5 * time.Second
 	s.on("DescribeInstanceTypes", func(url.Values) (int, string) { return 503, "" })
 	o := ask1(t, m, cloud.Query{})
 	if len(o.Notes) == 0 || !strings.Contains(o.Notes[0], "HTTP 503") {

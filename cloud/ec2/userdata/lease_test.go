@@ -28,13 +28,13 @@ func TestAMachineThatNobodyUsesEndsByBootstrap(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell string) {
 		m := newMachine(t, shell, leased(t, Lease{Bootstrap: 3 * time.Second, Idle: time.Hour}))
 		m.boot()
-		if took := m.off(20 * time.Second); took < 2*time.Second {
+		if took := m.off(patience); took < 2*time.Second {
 			t.Errorf("after %v", took)
 		}
 		if got := m.state("bound"); got != "bootstrap" {
 			t.Errorf("by %q", got)
 		}
-		within(t, 5*time.Second, "it is told again, and people are warned", func() bool {
+		within(t, patience, "it is told again, and people are warned", func() bool {
 			calls := m.read("calls")
 			return strings.Count(calls, "shutdown -h now") > 1 && strings.Contains(calls, "wall")
 		})
@@ -57,7 +57,7 @@ func TestALiveRunRenewsIdleAndIsStoppedByTheLifetimeOnly(t *testing.T) {
 		if got := m.state("live"); got != "1" {
 			t.Errorf("live=%q", got)
 		}
-		m.off(20 * time.Second)
+		m.off(patience)
 		if got := m.read("home/ubuntu/.dlwb/runs/r1/rank-0.log"); !strings.HasSuffix(got, "saved\n") {
 			t.Errorf("the run said %q", got)
 		}
@@ -115,7 +115,7 @@ func TestAMachineThatIsWatchedEndsWhenItsResultsAreHome(t *testing.T) {
 				for lines.Scan() {
 				}
 			}()
-			m.off(30 * time.Second)
+			m.off(patience)
 			_ = watch.Process.Kill()
 			_ = watch.Wait()
 		})
@@ -128,7 +128,7 @@ func TestIdleBeginsWhenTheLastRunHasEnded(t *testing.T) {
 		m.boot()
 		m.launch("r1", "sleep 4")
 		m.stays(6 * time.Second)
-		if took := m.off(20 * time.Second); took < time.Second {
+		if took := m.off(patience); took < time.Second {
 			t.Errorf("%v after the run", took)
 		}
 		if got := m.state("bound"); got != "idle" {
@@ -160,7 +160,7 @@ func TestAServiceKeepsNothingAlive(t *testing.T) {
 		m.write("home/ubuntu/.dlwb/runs/jupyter-1-ab/procs", "jupyter jupyter.log\n")
 		m.write("home/ubuntu/.dlwb/jupyter", "jupyter-1-ab 8888 token\n")
 		m.boot()
-		m.off(20 * time.Second)
+		m.off(patience)
 	})
 }
 
@@ -175,7 +175,7 @@ func TestATerminalThatIsUsedKeepsTheMachine(t *testing.T) {
 			at := time.Now().Add(time.Duration(i%3-1) * 72 * time.Hour).Add(time.Duration(i) * time.Second)
 			must(t, os.Chtimes(m.path("dev/pts/3"), at, at))
 		}
-		m.off(20 * time.Second)
+		m.off(patience)
 		if got := m.state("bound"); got != "idle" {
 			t.Errorf("by %q", got)
 		}
@@ -207,7 +207,7 @@ func TestAGPUThatWorksOrCannotBeAskedIsNotIdle(t *testing.T) {
 			if c.stays {
 				m.stays(8 * time.Second)
 			} else {
-				m.off(20 * time.Second)
+				m.off(patience)
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func TestDoubtDoesNotKeepAMachineForEver(t *testing.T) {
 		m.program("nvidia-smi", "echo '[N/A]'")
 		m.boot()
 		m.stays(4 * time.Second)
-		m.off(20 * time.Second)
+		m.off(patience)
 	})
 }
 
@@ -236,7 +236,7 @@ func TestWhatHangsIsKilledAndTheLifetimeHolds(t *testing.T) {
 		m.write("home/ubuntu/.dlwb/bin/stop", "exec sleep 1000")
 		m.text = strings.ReplaceAll(m.text, "bounded 90 stop_runs", "bounded 3 stop_runs")
 		m.boot()
-		m.off(40 * time.Second)
+		m.off(patience)
 	})
 }
 
@@ -244,20 +244,26 @@ func TestTheCountSurvivesCrashesAndTheLeaseOfALaterStartHolds(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell string) {
 		m := newMachine(t, shell, leased(t, Lease{Lifetime: 8 * time.Second}))
 		m.boot()
-		m.stays(3 * time.Second)
-		m.crash()
-		if used := strings.Fields(m.read("var/lib/dlwb/used")); used[0] < "2" || used[0] > "4" {
-			t.Errorf("counted %v", used)
+		counted := func() int {
+			n, _, _ := strings.Cut(m.read("var/lib/dlwb/used"), " ")
+			used, _ := strconv.Atoi(strings.TrimSpace(n))
+			return used
 		}
+		within(t, patience, "it counts", func() bool { return counted() >= 2 })
+		m.crash()
+		before := counted()
 		m.boot()
 		m.boot() // and a second one, that takes over
 		m.stays(2 * time.Second)
-		if n := len(m.leases()); n != 1 {
-			t.Errorf("%d leases are held", n)
-		}
-		if took := m.off(20 * time.Second); took > 8*time.Second {
-			t.Errorf("ended %v after the second start", took)
-		}
+		within(t, patience, "a lease is held", func() bool { return len(m.leases()) == 1 })
+		within(t, patience, "it counts on", func() bool {
+			now := counted()
+			if now < before && now > 0 {
+				t.Fatalf("counted %d before the crash, and %d after it", before, now)
+			}
+			return now > before
+		})
+		m.off(patience)
 	})
 }
 
@@ -283,16 +289,16 @@ func TestExtendMovesTheEnd(t *testing.T) {
 				return err == nil && n >= least && n <= most
 			}
 		}
-		within(t, 5*time.Second, "the first count", left(90, 100))
+		within(t, patience, "the first count", left(60, 100))
 		for _, line := range []string{"extend 50", "extend 1000 --once a1", "extend 1000 --once a1"} {
 			if out, err := m.sh("sh var/lib/dlwb/lease " + line); err != nil || out != "" {
 				t.Fatalf("%s: %v: %q", line, err, out)
 			}
 		}
-		within(t, 5*time.Second, "the budget is what comes first", func() bool { return m.state("bound") == "budget" && left(185, 200)() })
+		within(t, patience, "the budget is what comes first", func() bool { return m.state("bound") == "budget" && left(140, 200)() })
 		_, err := m.sh("sh var/lib/dlwb/lease extend 0 --budget 500")
 		must(t, err)
-		within(t, 5*time.Second, "the budget is moved", left(685, 700))
+		within(t, patience, "the budget is moved", left(600, 700))
 		for _, bad := range []string{"", "-5", "1h", "5 --budget", "5 --budget x", "5 --once 'a b'", "5 6", "99999999999999999999"} {
 			if out, err := m.sh("sh var/lib/dlwb/lease extend " + bad); err == nil {
 				t.Errorf("extend %q was accepted: %s", bad, out)
@@ -310,10 +316,10 @@ func TestAFullDiskKeepsNothingFromBeingCounted(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = exec.Command("umount", "-l", m.path("var/lib/dlwb")).Run() })
 		m.boot()
-		within(t, 5*time.Second, "the first count", func() bool { return m.state("up") != "" })
+		within(t, patience, "the first count", func() bool { return m.state("up") != "" })
 		_, _ = m.sh("cat /dev/zero >var/lib/dlwb/fill")
 		before, _ := strconv.Atoi(m.state("up"))
-		within(t, 6*time.Second, "it counts on", func() bool {
+		within(t, patience, "it counts on", func() bool {
 			n, _ := strconv.Atoi(m.state("up"))
 			return n >= before+2
 		})
@@ -327,7 +333,7 @@ func TestALookMayTakeLongerThanASecond(t *testing.T) {
 		m.program("cksum", "sleep 1.5\nPATH="+os.Getenv("PATH")+" exec cksum")
 		m.launch("r1", "sleep 100")
 		m.boot()
-		within(t, 15*time.Second, "the first count", func() bool { return m.state("up") != "" })
+		within(t, patience, "the first count", func() bool { return m.state("up") != "" })
 		if live, bound := m.state("live"), m.state("bound"); live != "1" || bound != "idle" {
 			t.Errorf("with a run going on, the first look of a slow machine says live=%s bound=%s", live, bound)
 		}
@@ -351,7 +357,7 @@ func TestWatchTellsEveryChangeUntilNobodyReads(t *testing.T) {
 		if !regexp.MustCompile(`\nnotice action=terminate at=\d+ left=(9\d|100)\n$`).MatchString(out) {
 			t.Errorf("watch said %q", out)
 		}
-		within(t, 15*time.Second, "watch ends", func() bool {
+		within(t, patience, "watch ends", func() bool {
 			out, _ := exec.Command("pgrep", "-f", m.path("var/lib/dlwb/watch")).Output()
 			return len(out) == 0
 		})
@@ -382,7 +388,7 @@ func TestThingsAreDoneAsTheOwnerOfTheHome(t *testing.T) {
 		uid, _ := strconv.Atoi(nobody.Uid)
 		must(t, os.Chown(m.path("home/ubuntu/.dlwb"), uid, -1))
 		m.boot()
-		m.off(20 * time.Second)
+		m.off(patience)
 		for _, want := range []string{
 			"stop as nobody in " + m.path("home/ubuntu") + ": r1 - lease: its lifetime ends\n",
 			"aws as nobody in " + m.path("home/ubuntu") + ": s3 sync ",

@@ -268,6 +268,9 @@ var agentDir string
 // agent gives its path.
 var agent = sync.OnceValues(func() (string, error) { return agentbuilt.Path(agentDir) })
 
+// patience is for what must come, on a machine that others use too.
+const patience = time.Minute
+
 // within waits until something is so.
 func within(t *testing.T, limit time.Duration, what string, so func() bool) {
 	t.Helper()

@@ -76,22 +76,22 @@ func TestANoticeIsWrittenDownAndTheRunsAreToldOnce(t *testing.T) {
 		m.launch("r2", `trap "echo killed; exit 0" TERM; while :; do sleep 0.1; done`)
 		m.write("home/ubuntu/.dlwb/runs/r2/on_notice", `echo "$PWD $*" >>hooked`)
 		m.boot()
-		within(t, 10*time.Second, "the metadata service is asked", func() bool { return md.asked.Load() > 0 })
+		within(t, patience, "the metadata service is asked", func() bool { return md.asked.Load() > 0 })
 		if m.read("var/lib/dlwb/notice") != "" {
 			t.Error("a notice without a notice")
 		}
 		want := md.announce(100 * time.Second)
-		within(t, 7*time.Second, "the notice", func() bool { return strings.TrimSpace(m.read("var/lib/dlwb/notice")) == want })
-		within(t, 5*time.Second, "the run ends", func() bool { return m.read("home/ubuntu/.dlwb/runs/r1/exit") != "" })
+		within(t, patience, "the notice", func() bool { return strings.TrimSpace(m.read("var/lib/dlwb/notice")) == want })
+		within(t, patience, "the run ends", func() bool { return m.read("home/ubuntu/.dlwb/runs/r1/exit") != "" })
 		if got := m.read("home/ubuntu/.dlwb/runs/r1/rank-0.log"); !strings.HasSuffix(got, "saved\n") {
 			t.Errorf("the run said %q", got)
 		}
 		if got := m.read("home/ubuntu/.dlwb/runs/r1/status"); !strings.Contains(got, "stopping notice: EC2 takes this machine back in ") {
 			t.Errorf("it was told %q", got)
 		}
-		within(t, 5*time.Second, "the hook", func() bool { return m.read("home/ubuntu/.dlwb/runs/r2/hooked") != "" })
+		within(t, patience, "the hook", func() bool { return m.read("home/ubuntu/.dlwb/runs/r2/hooked") != "" })
 		counted := m.read("var/lib/dlwb/used")
-		within(t, 15*time.Second, "another round of the lease", func() bool { return m.read("var/lib/dlwb/used") != counted })
+		within(t, patience, "another round of the lease", func() bool { return m.read("var/lib/dlwb/used") != counted })
 		hooked := m.read("home/ubuntu/.dlwb/runs/r2/hooked")
 		if !strings.HasPrefix(hooked, m.path("home/ubuntu/.dlwb/runs/r2")+" terminate ") || strings.Count(hooked, "\n") != 1 {
 			t.Errorf("the hook said %q", hooked)
@@ -118,7 +118,7 @@ func TestTheNoticeComesByIPv6(t *testing.T) {
 	m := newMachine(t, "dash", b)
 	m.settings = "imds=" + md.URL
 	m.boot()
-	within(t, 30*time.Second, "the notice", func() bool { return strings.TrimSpace(m.read("var/lib/dlwb/notice")) == want })
+	within(t, patience, "the notice", func() bool { return strings.TrimSpace(m.read("var/lib/dlwb/notice")) == want })
 }
 
 func TestWithoutCurlTheNoticeComesByWget(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWithoutCurlTheNoticeComesByWget(t *testing.T) {
 	m.text = strings.ReplaceAll(m.text, "PATH=$PATH:", "unused=")
 	m.env = []string{"DLWB_TEST_MACHINE=" + m.root, "PATH=" + m.path("bin")}
 	m.boot()
-	within(t, 8*time.Second, "the notice", func() bool { return strings.TrimSpace(m.read("var/lib/dlwb/notice")) == want })
+	within(t, patience, "the notice", func() bool { return strings.TrimSpace(m.read("var/lib/dlwb/notice")) == want })
 }
 
 // A metadata service that does not answer holds up nothing.
@@ -154,5 +154,5 @@ func TestASilentMetadataServiceDoesNotHoldTheLeaseUp(t *testing.T) {
 	m := newMachine(t, "dash", b)
 	m.settings = "imds=" + silent.URL
 	m.boot()
-	m.off(10 * time.Second)
+	m.off(patience)
 }

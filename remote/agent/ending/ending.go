@@ -252,10 +252,11 @@ func FreeGPUs(pids map[int]bool, output func(ctx context.Context, argv ...string
 	}
 }
 
-// PlainOutput runs a program and gives what it says.
+// PlainOutput runs a program and gives what it says. On a busy machine that is read
+// later than its end is known.
 func PlainOutput(ctx context.Context, argv ...string) string {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	c.WaitDelay = 100 * time.Millisecond
+	c.WaitDelay = 2 * time.Second
 	text, _ := c.Output()
 	return string(text)
 }

@@ -97,7 +97,7 @@ func dial(t *testing.T, l net.Listener) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(60 * time.Second))
 	return conn
 }
 

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -81,7 +80,7 @@ func newBoxOf(t testing.TB, uid int) *box {
 	must(t, err)
 	b := &box{Box: runbox.Box{T: t, Home: home, UID: uid}, self: os.Args[0]}
 	t.Cleanup(func() {
-		if left := b.Left(5 * time.Second); len(left) > 0 {
+		if left := b.Left(runbox.Patience); len(left) > 0 {
 			t.Errorf("processes are left: %v", left)
 		}
 		for _, p := range b.Processes() {

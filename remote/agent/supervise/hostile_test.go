@@ -48,7 +48,7 @@ func TestNothingIsLeftOfATreeThatHides(t *testing.T) {
 				b.wantStopped("100 enough")
 			}
 			b.ended()
-			if left := b.Left(2 * time.Second); len(left) > 0 {
+			if left := b.Left(runbox.Patience); len(left) > 0 {
 				t.Errorf("%d processes of user %d are left: %v", len(left), b.UID, left)
 			}
 			// What is another process at every moment is met by no look, but leaves its dead.
