@@ -112,9 +112,13 @@ func (p process) signal(signals ...syscall.Signal) {
 // errLeft is returned by end when something survived KILL.
 var errLeft = errors.New("processes are left that did not end by KILL")
 
-// killLimit is how long end goes on killing: something may start processes
-// faster than they can be ended, or be stuck in the kernel.
-const killLimit = 3 * time.Second
+// killLimit is how long end goes on killing, and leastKills how many times it does at
+// least: something may start processes faster than they can be ended, or be stuck in the
+// kernel. A look at all processes alone takes seconds on a machine that is busy enough.
+const (
+	killLimit  = 10 * time.Second
+	leastKills = 10
+)
 
 // end ends every process that find finds: TERM, and KILL to what is there after
 // the grace period. It looks until two looks in a row find nothing, because a
@@ -123,7 +127,7 @@ const killLimit = 3 * time.Second
 func end(ctx context.Context, find finder, grace time.Duration) (map[int]process, error) {
 	seen := map[int]process{}
 	began := time.Now()
-	clean := 0
+	clean, kills := 0, 0
 	for {
 		mine, err := find()
 		if err != nil {
@@ -152,7 +156,10 @@ func end(ctx context.Context, find finder, grace time.Duration) (map[int]process
 				p.signal(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCONT)
 			}
 		}
-		if spent > grace+killLimit {
+		if spent >= grace {
+			kills++
+		}
+		if spent > grace+killLimit && kills >= leastKills {
 			return seen, errLeft
 		}
 		if err := waits.Pause(ctx, 10*time.Millisecond); err != nil {

@@ -41,7 +41,7 @@ func (b *bench) terminal(env ...string) *terminal {
 	args := append([]string{"new-session", "-d", "-s", "s", "-x", "120", "-y", "36", "-c", b.dir, "env"}, all...)
 	x.must(append(args, "TERM=tmux-256color", "PS1=ready> ", "sh")...)
 	x.must("set-option", "-g", "escape-time", "0")
-	x.see(10*time.Second, "ready>")
+	x.see(soon, "ready>")
 	return x
 }
 
@@ -80,7 +80,8 @@ func (x *terminal) see(limit time.Duration, texts ...string) string {
 	return ""
 }
 
-const soon = 10 * time.Second
+// soon is when a screen certainly does not come any more, late when machines don't.
+const soon, late = time.Minute, 3 * time.Minute
 
 // agree chooses the second button of a question whose first was seen to take keys.
 func (x *terminal) agree(button string) {
@@ -101,7 +102,7 @@ func TestTheWholeStoryByKeys(t *testing.T) {
 	needTorch(t)
 	t.Parallel()
 	b := newBench(t, fakeaws.Options{})
-	b.write("train.py", strings.NewReplacer("for step in range(1, 21):", "import time\nfor step in range(1, 401):\n    time.sleep(0.2)", "/20 ", "/400 ").Replace(ddp))
+	b.write("train.py", strings.NewReplacer("for step in range(1, 21):", "import time\nfor step in range(1, 401):\n    time.sleep(0.2 if step < 50 else 2)", "/20 ", "/400 ").Replace(ddp))
 	words := canaries{"the secret key of AWS": "canary/secret/key/31ff02", "the session token of AWS": "canary-session-token-7c20"}
 	x := b.terminal("AWS_SECRET_ACCESS_KEY="+words["the secret key of AWS"], "AWS_SESSION_TOKEN="+words["the session token of AWS"])
 	x.press(exe+" --theme dark; echo code $?", "Enter")
@@ -138,7 +139,7 @@ func TestTheWholeStoryByKeys(t *testing.T) {
 	x.press("R")
 	x.see(soon, "› plan", "4 nodes of ec2", "/h", "R run")
 	x.press("R")
-	screen := x.see(60*time.Second, "● training", "world size 4 on 4 nodes", "━ loss", "/400", "$4.1", "/h", "so far", "4 × g5.xlarge", "ends in ")
+	screen := x.see(late, "● training", "world size 4 on 4 nodes", "━ loss", "/400", "$4.1", "/h", "so far", "4 × g5.xlarge", "ends in ")
 	if !countdown.MatchString(screen) {
 		t.Errorf("no countdown of the lease:\n%s", screen)
 	}
@@ -148,7 +149,7 @@ func TestTheWholeStoryByKeys(t *testing.T) {
 	x.press("-l", regexp.MustCompile(`type (\S+) to agree`).FindStringSubmatch(screen)[1])
 	x.see(soon, "› Tear down")
 	x.press("Enter")
-	screen = x.see(60*time.Second, "› receipt", "Everything is gone", "0 processes, 0 files", "seen terminated", "security-group", "cost ")
+	screen = x.see(late, "› receipt", "Everything is gone", "0 processes, 0 files", "seen terminated", "security-group", "cost ")
 	if !regexp.MustCompile(`(?s)node0 i-.*node1 i-.*node2 i-.*node3 i-`).MatchString(screen) {
 		t.Errorf("the machines are not in the order of their nodes:\n%s", screen)
 	}

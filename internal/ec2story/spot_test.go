@@ -53,8 +53,8 @@ func (d *driven) takeBack(up printedEvent, notice time.Duration) taken {
 	if e["node"] != it.node || e["action"] != "terminate" {
 		d.b.t.Errorf("spot_notice %v", e)
 	}
-	if it.told > 7*time.Second {
-		d.b.t.Errorf("the notice was seen after %s: nodes ask every 5 s", it.told)
+	if it.told > notice { // nodes ask every 5 s
+		d.b.t.Errorf("of a notice of %s was told after %s only", notice, it.told)
 	}
 	return it
 }
@@ -68,7 +68,7 @@ func TestASpotMachineTakenBackIsReplacedAndTheRunGoesOn(t *testing.T) {
 	hook := filepath.Join(b.home, "told")
 	b.spotProfile(", on_notice: \"sh -c 'echo $PWD >"+hook+"'\"", "replacements: 2")
 	d := b.start("run", "--down", "--json")
-	it := d.takeBack(d.await("the cluster", called("cluster_up")), 9*time.Second)
+	it := d.takeBack(d.await("the cluster", called("cluster_up")), 25*time.Second)
 	d.await("the end of the first run", called("run_ended"))
 	lost := time.Now()
 	d.await("the second start", called("run_started"))
@@ -119,7 +119,7 @@ func TestASpotMachineThatIsNotReplacedEndsTheRun(t *testing.T) {
 	d := b.start("run", "--down", "--json")
 	up := d.await("the cluster", called("cluster_up"))
 	b.aws.SetSpotCapacity("us-east-1", "", "g5.xlarge", 0)
-	it := d.takeBack(up, 9*time.Second)
+	it := d.takeBack(up, 25*time.Second)
 	r := d.end()
 	if r.code == 0 || r.code == 3 {
 		t.Errorf("exit code %d", r.code)

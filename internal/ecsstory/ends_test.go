@@ -44,6 +44,7 @@ func TestTheLeaseEndsTheMachinesWithoutDlwb(t *testing.T) {
 	p.Await("the first step", func() bool { return strings.Contains(p.Logs()["rank-0.log"], "step 1/40") })
 	_ = run.Process.Kill()
 	_ = run.Wait()
+	p.Await("the end of its connections", p.fake.Alone)
 	if n := len(p.fake.AWS.Running()); n != 3 {
 		t.Fatalf("%d machines run, want 3", n)
 	}

@@ -73,7 +73,7 @@ func TestAStoppedJobEndsTheTail(t *testing.T) {
 	for _, by := range []string{"dlwb", "elsewhere"} {
 		t.Run(by, func(t *testing.T) {
 			p := newProject(t)
-			p.profile("ecs", "{engine: plain, command: train.py 0.2}", "")
+			p.profile("ecs", "{engine: plain, command: train.py 2}", "")
 			p.Must("run", "--plain", "--detach")
 			watch := p.Command("attach", "jobs", "--plain")
 			if err := watch.Start(); err != nil {

@@ -89,9 +89,9 @@ func TestADelayedCallIsAppliedWhenItsCallerIsGone(t *testing.T) {
 
 func TestACallThatHangsAnswersNobody(t *testing.T) {
 	r := start(t, Options{})
-	r.Fault(Fault{Action: "DescribeInstances", Do: Hang, Times: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	r.Fault(Fault{Action: "DescribeInstances", Do: Hang, Times: 1, Hook: func(Stage, Call) { cancel() }}) // not before it has come
 	if _, err := r.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{}); err == nil || ctx.Err() == nil {
 		t.Errorf("got %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dlwb/dlwb/internal/fakeaws"
@@ -46,11 +48,12 @@ type Fake struct {
 	Profiles []string
 	Refused  []string
 
-	dir    string
-	net    int // the second byte of the machines' addresses
-	server *httptest.Server
-	done   chan struct{}
-	every  sync.WaitGroup
+	dir     string
+	net     int // the second byte of the machines' addresses
+	server  *httptest.Server
+	callers atomic.Int64 // connections that are there
+	done    chan struct{}
+	every   sync.WaitGroup
 
 	mu        sync.Mutex
 	ahead     time.Duration
@@ -90,7 +93,16 @@ func New(dir string) *Fake {
 		Profiles: []string{"ecsInstanceRole"}, Lost: map[int]bool{}, Full: map[string]string{}, ports: map[string]string{}, parameters: map[string]m{}}
 	f.AWS = fakeaws.New(fakeaws.Options{Regions: []fakeaws.Region{{Name: Region}}, Boot: booter{f}})
 	f.board = newBoard(f)
-	f.server = httptest.NewServer(http.HandlerFunc(f.serve))
+	f.server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
+	f.server.Config.ConnState = func(_ net.Conn, is http.ConnState) {
+		switch is {
+		case http.StateNew:
+			f.callers.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			f.callers.Add(-1)
+		}
+	}
+	f.server.Start()
 	f.URL = f.server.URL
 	f.every.Go(f.reconcile)
 	return f
@@ -178,6 +190,10 @@ func (f *Fake) hooks(call string) (nth int, answer func(string, int) *Error, cut
 	f.counts[call]++
 	return f.counts[call], f.answer, f.cut
 }
+
+// Alone reports whether nobody is connected: what was asked for by who is killed has
+// come in by then.
+func (f *Fake) Alone() bool { return f.callers.Load() == 0 }
 
 // Counts are how often each call came in, those to the dashboard that change something
 // too.

@@ -35,7 +35,7 @@ func (p *Project) Terminal() *Terminal {
 	env := slices.DeleteFunc(append(os.Environ(), p.Env...), func(kv string) bool { return strings.HasPrefix(kv, "TERM=") || strings.HasPrefix(kv, "TMUX") })
 	x.must(append(append([]string{"new-session", "-d", "-s", "s", "-x", "120", "-y", "36", "-c", p.Dir, "env"}, env...), "TERM=tmux-256color", "PS1=ready> ", "sh")...)
 	x.must("set-option", "-g", "escape-time", "0")
-	x.See(10*time.Second, "ready>")
+	x.See(time.Minute, "ready>")
 	return x
 }
 
@@ -84,6 +84,6 @@ func (x *Terminal) Refused(why map[string][]string) {
 	x.t.Helper()
 	for key, texts := range why {
 		x.Press(key)
-		x.See(10*time.Second, append([]string{"not now"}, texts...)...)
+		x.See(time.Minute, append([]string{"not now"}, texts...)...)
 	}
 }

@@ -107,7 +107,7 @@ func sameStory(t *testing.T, program string) {
 // A detached run is found again by another process, read from where its log was,
 // stopped and taken down.
 func restart(t *testing.T, p *project) {
-	p.profile("local-job", "0.2")
+	p.profile("local-job", "2") // it goes on until it is stopped, however long that takes
 	p.Must("run", "--plain", "--detach")
 	watch := p.Command("attach", "jobs", "--plain")
 	var out bytes.Buffer
@@ -160,7 +160,7 @@ func (p *project) stored() string {
 // awaitLog waits until a text is in the stored log.
 func (p *project) awaitLog(text string) {
 	p.T.Helper()
-	for limit := time.Now().Add(30 * time.Second); !strings.Contains(p.stored(), text); time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(90 * time.Second); !strings.Contains(p.stored(), text); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(limit) {
 			p.T.Fatalf("%q is not in the log:\n%s", text, p.stored())
 		}
@@ -238,7 +238,7 @@ func (p *project) said(args ...string) (*exec.Cmd, func() string) {
 
 func awaitText(t *testing.T, said func() string, text string) {
 	t.Helper()
-	for limit := time.Now().Add(30 * time.Second); !strings.Contains(said(), text); time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(90 * time.Second); !strings.Contains(said(), text); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatalf("%s is not said:\n%s", text, said())
 		}
@@ -247,7 +247,7 @@ func awaitText(t *testing.T, said func() string, text string) {
 
 // What needs a machine to log in to says why it can't, and what to do.
 func lacking(t *testing.T, p *project) {
-	p.Write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: plain, command: train.py 0.5}\nforward: [8080]\n")
+	p.Write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: plain, command: train.py 10}\nforward: [8080]\n")
 	p.Trust("dlwb.yaml")
 	p.Must("run", "--plain", "--detach")
 	for _, c := range []struct {

@@ -148,9 +148,11 @@ func (r replica) WatchStatus(ctx context.Context, sink func(job.Status) error, _
 	}
 }
 
-// State looks at what was told, and at whether the supervisor lives.
+// State looks at what was told, and at whether the supervisor lives. One that had begun
+// before that look and does not live has told all that it ever will.
 func (r replica) State(context.Context) (job.State, error) {
 	state := job.State{Phase: job.Absent, Ranks: map[int]job.Exit{}}
+	begun := len(r.statuses()) > 0
 	lock := flock.New(filepath.Join(r.dir, "lock"))
 	free, err := lock.TryRLock()
 	if err != nil {
@@ -168,9 +170,9 @@ func (r replica) State(context.Context) (job.State, error) {
 	}
 	switch {
 	case state.Phase == job.Over:
-	case !free:
+	case !free || state.Begun && !begun:
 		state.Phase = job.Running // or it waits
-	case state.Begun:
+	case begun:
 		state.Phase, state.Why = job.Unknown, "the supervisor of the job is gone"
 	}
 	return state, nil

@@ -25,12 +25,18 @@ const queueVar = "DLWB_LOCALJOB_QUEUE"
 
 const pollEvery = 20 * time.Millisecond
 
+// lookLimit is longer than any look at a lock takes, also on a busy machine.
+const lookLimit = 10 * time.Second
+
 // Main is the supervisor of one job. A second one for the same job finds that
 // another has begun it, and ends.
 func Main(args []string) int {
 	dir := args[0]
+	// Who only looks whether it is held has the lock for a moment too.
+	within, cancel := context.WithTimeout(context.Background(), lookLimit)
+	defer cancel()
 	lock := flock.New(filepath.Join(dir, "lock"))
-	if ok, err := lock.TryLock(); !ok || err != nil {
+	if ok, err := lock.TryLockContext(within, time.Millisecond); !ok || err != nil {
 		return 1
 	}
 	defer lock.Unlock()

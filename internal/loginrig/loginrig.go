@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // User is one account of the server.
@@ -104,10 +105,7 @@ func Need(t testing.TB, programs ...string) {
 
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testport.Free(t)))
 }
 
 func (r *Rig) config(o Options, users []User) string {

@@ -65,8 +65,8 @@ func newLab(t *testing.T, n int) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = free.Close() }) // else somebody may get it before all hosts have it
 	port := free.Addr().(*net.TCPAddr).Port
-	_ = free.Close()
 	var config, known strings.Builder
 	for i := range n {
 		addr := fmt.Sprintf("127.77.%d.%d", i/200, i%200+1)

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // NoSSHD is the environment variable that allows tests to be skipped where
@@ -159,12 +161,10 @@ func MakeKey(t testing.TB, path string) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
+// freeAddr is one that stays free while the server is stopped, too.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testport.Free(t)))
 }
 
 // configure writes sshd_config and the wrapper around every command.

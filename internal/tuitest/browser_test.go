@@ -42,9 +42,9 @@ func TestKeyOpensABrowserWithoutATicketThatAnotherUserCouldTake(t *testing.T) {
 	}
 	e := journey(t, "PATH="+bin+":"+os.Getenv("PATH"), "DISPLAY=:7")
 	e.press(dlwb().Path+" run; echo code $?", "Enter")
-	e.see(20*time.Second, "● training", "rank 0 on node0")
+	e.see("● training", "rank 0 on node0")
 	e.press("F")
-	e.see(3*time.Second, "forward, such as")
+	e.see("forward, such as")
 	e.press("-l", strconv.Itoa(server.Listener.Addr().(*net.TCPAddr).Port)+"/http")
 	e.press("Enter")
 
@@ -57,7 +57,7 @@ func TestKeyOpensABrowserWithoutATicketThatAnotherUserCouldTake(t *testing.T) {
 	}
 	ticket := regexp.MustCompile(`name="dlwb_token" value="([0-9a-f]{32})"`).FindStringSubmatch(string(page))
 	enter := regexp.MustCompile(`action="http://([^"/]*)(/[^"]*)"`).FindStringSubmatch(string(page))
-	if ticket == nil || enter == nil || strings.Contains(e.see(time.Second, "› "), ticket[1]) {
+	if ticket == nil || enter == nil || strings.Contains(e.see("› "), ticket[1]) {
 		t.Fatalf("the page, or the screen, is not as it should be:\n%s", page)
 	}
 	t.Run("another user", func(t *testing.T) {
@@ -84,9 +84,9 @@ func TestKeyOpensABrowserWithoutATicketThatAnotherUserCouldTake(t *testing.T) {
 		t.Errorf("the owner's browser: %s, cookies %v", res.Status, res.Cookies())
 	}
 	e.press("C-c")
-	e.see(3*time.Second, "Quit dlwb?")
+	e.see("Quit dlwb?")
 	e.press("Tab", "Enter")
-	e.see(10*time.Second, "code 0")
+	e.see("code 0")
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the page is still there")
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dlwb/dlwb/internal/localjob"
 )
@@ -32,26 +31,26 @@ func TestAJobWithoutNodesInARealTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.press(program+" trust", "Enter") // it asks, as it would a person
-	e.see(20*time.Second, "cluster      journey: 2 × local-job", "type yes to trust it")
+	e.see("cluster      journey: 2 × local-job", "type yes to trust it")
 	e.press("yes", "Enter")
-	e.see(10*time.Second, "ready>")
+	e.see("ready>")
 	e.press("clear; "+program+" run --theme dark; echo code $?", "Enter")
-	e.see(20*time.Second, "● training", "1 loss", "2 val/loss", "replica1", "rank 0 on replica0", "world size 2 on 2 nodes",
+	e.see("● training", "1 loss", "2 val/loss", "replica1", "rank 0 on replica0", "world size 2 on 2 nodes",
 		"local-job tells nothing of its machine")
 
 	e.press("s")
-	e.see(5*time.Second, "✓ upload", "✓ queue", "train")
+	e.see("✓ upload", "✓ queue", "train")
 	e.press("?")
-	screen := e.see(5*time.Second, "Keys on the steps screen", "local-job tells nothing of its machine")
+	screen := e.see("Keys on the steps screen", "local-job tells nothing of its machine")
 	e.press("PageDown")
-	screen += e.see(5*time.Second, "no port of a local-job can be reached", "local-job runs no command in a job")
+	screen += e.see("no port of a local-job can be reached", "local-job runs no command in a job")
 	for _, row := range strings.Split(screen, "\n") {
 		if strings.Contains(row, "start Jupyter") || strings.Contains(row, "a shell on a node") {
 			t.Errorf("a key that can't do anything says %q", row)
 		}
 	}
 	e.press("Escape")
-	e.see(5*time.Second, "› steps", "✓ upload")
+	e.see("› steps", "✓ upload")
 	for key, why := range map[string]string{
 		"J": "Jupyter, not now: no port of a local-job can be reached; write event files",
 		"T": "TensorBoard, not now: no port of a local-job can be reached",
@@ -59,15 +58,15 @@ func TestAJobWithoutNodesInARealTerminal(t *testing.T) {
 		"n": "nodes, not now: local-job tells nothing of its machine; provider: local shows",
 	} {
 		e.press(key)
-		e.see(5*time.Second, why)
+		e.see(why)
 	}
 	e.press("l")
-	e.see(5*time.Second, "▼ following", "step 1/400")
+	e.see("▼ following", "/400  loss ")
 
 	e.press("X")
-	e.see(5*time.Second, "Tear down journey?", "› Cancel", "type journey to agree")
+	e.see("Tear down journey?", "› Cancel", "type journey to agree")
 	e.press("-l", "journey")
-	e.see(5*time.Second, "› Tear down")
+	e.see("› Tear down")
 	e.press("Enter")
-	e.see(15*time.Second, "Everything is gone", "0 processes, 0 files", "job")
+	e.see("Everything is gone", "0 processes, 0 files", "job")
 }

@@ -40,7 +40,7 @@ func startIn(t testing.TB, cmd *exec.Cmd, dir string, env ...string) opened {
 	buf := make([]byte, 64<<10)
 	for !bytes.Contains(out, []byte("› ")) {
 		n, err := tty.Read(buf)
-		if err != nil || time.Since(begin) > 20*time.Second {
+		if err != nil || time.Since(begin) > patience {
 			_ = cmd.Process.Kill()
 			t.Fatalf("no first frame: %v: %q", err, out)
 		}
@@ -52,7 +52,7 @@ func startIn(t testing.TB, cmd *exec.Cmd, dir string, env ...string) opened {
 // more reads further frames until there is enough; a spinner turns meanwhile.
 func (o *opened) more(t testing.TB, enough func() bool) {
 	t.Helper()
-	if err := o.tty.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := o.tty.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 64<<10)
@@ -72,10 +72,10 @@ func (o opened) end(t testing.TB) {
 	t.Helper()
 	_ = o.cmd.Process.Signal(syscall.SIGTERM)
 	go func() { _, _ = io.Copy(io.Discard, o.tty) }()
-	kill := time.AfterFunc(10*time.Second, func() { _ = o.cmd.Process.Kill() })
+	kill := time.AfterFunc(patience, func() { _ = o.cmd.Process.Kill() })
 	_ = o.cmd.Wait() // its exit code says that it was interrupted
 	if !kill.Stop() {
-		t.Error("dlwb did not end within 10 s of SIGTERM")
+		t.Errorf("dlwb did not end within %s of SIGTERM", patience)
 	}
 	_ = o.tty.Close()
 }

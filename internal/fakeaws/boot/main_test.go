@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -129,12 +130,13 @@ func describe(t *testing.T, r *Rig, extra string) *machine {
 	keyFile, _, public := keyPair(t)
 	_, hostPrivate, hostPublic := keyPair(t)
 	m := &machine{rig: r, keyFile: keyFile, hostKey: hostPublic, off: make(chan struct{})}
+	off := sync.OnceFunc(func() { close(m.off) }) // a lease that is not heard says it again
 	m.instance = fakeaws.Instance{
 		ID: fmt.Sprintf("i-%017x", launched.Add(1)), Region: "us-east-1", Type: "g5.xlarge", PublicKey: public,
 		UserData: []byte("#cloud-config\nssh_keys:\n  ed25519_private: |\n    " +
 			strings.ReplaceAll(strings.TrimSpace(hostPrivate), "\n", "\n    ") +
 			"\n  ed25519_public: " + hostPublic + "\n" + extra),
-		PowerOff: func() { close(m.off) },
+		PowerOff: off,
 	}
 	return m
 }

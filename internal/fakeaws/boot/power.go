@@ -13,8 +13,10 @@ func (r *Rig) poweredOff(id string) {
 	}
 	g.mu.Lock()
 	on, tell := g.end != nil, g.instance.PowerOff
+	if on { // else its files are going, and one that comes then would stay
+		g.say("powered off by itself")
+	}
 	g.mu.Unlock()
-	g.say("powered off by itself")
 	if on && tell != nil {
 		tell()
 	}
