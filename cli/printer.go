@@ -14,6 +14,7 @@ import (
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/naming"
 )
 
 // printer prints a stream of events: as lines for people, or one JSON object a
@@ -43,7 +44,7 @@ type printer struct {
 }
 
 // allRanks prints the output of every rank.
-const allRanks = -1 << 31
+const allRanks = naming.AllRanks
 
 type logKey struct {
 	run  string
