@@ -120,13 +120,18 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
+	if lost := a.lost(); err == nil {
+		err = lost
+	} else if errors.As(err, new(runError)) {
+		a.report(lost)
+	}
 	a.report(err)
 	_ = a.close() // whatever could not be written before can't be now
 	return exitCode(err)
 }
 
 // report says what went wrong. With --json it is an object like every other
-// line.
+// line, unless those are lost.
 func (a *app) report(err error) {
 	var said runError
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || unread(err) {
@@ -143,7 +148,7 @@ func (a *app) report(err error) {
 	} else if !errors.As(err, &fault) {
 		fault = &event.Fault{What: "dlwb", Node: -1, Why: err.Error(), Next: event.NextOf(err)}
 	}
-	if a.json {
+	if a.json && a.lost() == nil {
 		_ = a.encode(errorEvent{Event: "error", Time: timeNow(), ExitCode: exitCode(err), Text: err.Error(), Failure: fault, Untrusted: trust.Of(err)})
 		return
 	}

@@ -39,6 +39,16 @@ func (d *door) close() (err error) {
 	return err
 }
 
+// lost is why output is missing where it went; nil: all is there, or nobody reads it.
+func (d *door) lost() (err error) {
+	for _, w := range d.all {
+		if e := w.Lost(); e != nil && w != d.err && !unread(e) {
+			err = fmt.Errorf("output is missing: %w", e)
+		}
+	}
+	return err
+}
+
 // encode writes a line of JSON.
 func (d *door) encode(v any) error { return sanitize.WriteJSON(d.out, v) }
 

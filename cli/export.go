@@ -37,6 +37,7 @@ event file is one that TensorBoard shows: its name must have "tfevents" in it.`,
 			if err != nil {
 				return err
 			}
+			a.stale(w, run)
 			if toStdout(file) {
 				if a.json {
 					return usageError{errors.New("export writes to standard output, where --json has no place: name a file with -o")}
@@ -86,6 +87,7 @@ to do it again by hand. With --json it is the recipe that the page is made of.`,
 			if err != nil {
 				return err
 			}
+			a.stale(w, run)
 			if a.json {
 				recipe, err := w.History().Recipe(run.ID)
 				if err != nil {

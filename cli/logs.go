@@ -3,16 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/naming"
 )
 
 func (a *app) logsCommand() *cobra.Command {
@@ -32,15 +30,16 @@ func (a *app) logsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		number, err := rankNumber(rank, run)
+		number, err := naming.Rank(rank, run)
 		if err != nil {
-			return err
+			return usageError{err}
 		}
 		if follow && run.EndedAt == nil {
 			if err := w.Attach(ctx, run.Cluster); err != nil {
 				return err
 			}
 		}
+		a.stale(w, run)
 		l := logReader{w: w, run: run.ID, follow: follow, p: a.printer(w), sizes: map[int]int64{}}
 		l.ranks = append(l.ranks, wanted(number, run)...)
 		l.p.rank = allRanks
@@ -54,25 +53,11 @@ func (a *app) logsCommand() *cobra.Command {
 	return c
 }
 
-// rankNumber reads the --rank flag.
-func rankNumber(word string, run event.RunInfo) (int, error) {
-	if word == "all" {
-		return allRanks, nil
+// stale says that a run goes on and nobody brings here what it prints.
+func (a *app) stale(w *workbench.Workbench, run event.RunInfo) {
+	if w.Unwatched(run) {
+		a.hint("nobody watches run %s: what it printed since dlwb last looked is not here; dlwb attach %s or dlwb logs -f %s brings it", run.ID, run.Cluster, run.ID)
 	}
-	if digits, ok := strings.CutPrefix(word, "launcher-"); ok {
-		if node, err := strconv.Atoi(digits); err == nil && node >= 0 {
-			return event.LauncherLog(node), nil
-		}
-	}
-	n, err := strconv.Atoi(word)
-	if err != nil || n < 0 || n >= run.WorldSize {
-		ranks := "only rank 0"
-		if run.WorldSize > 1 {
-			ranks = fmt.Sprintf("ranks 0 to %d", run.WorldSize-1)
-		}
-		return 0, usageError{fmt.Errorf("--rank %s: run %s has %s; also all and launcher-N", word, run.ID, ranks)}
-	}
-	return n, nil
 }
 
 func wanted(number int, run event.RunInfo) []int {

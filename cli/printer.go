@@ -8,13 +8,13 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dlwb/dlwb/cli/openline"
 	"github.com/dlwb/dlwb/cli/told"
 	"github.com/dlwb/dlwb/sanitize"
 	"github.com/dlwb/dlwb/workbench"
 	"github.com/dlwb/dlwb/workbench/event"
+	"github.com/dlwb/dlwb/workbench/naming"
 )
 
 // printer prints a stream of events: as lines for people, or one JSON object a
@@ -44,7 +44,7 @@ type printer struct {
 }
 
 // allRanks prints the output of every rank.
-const allRanks = -1 << 31
+const allRanks = naming.AllRanks
 
 type logKey struct {
 	run  string
@@ -192,7 +192,7 @@ func (p *printer) wholeLines(e event.Event, rank int, l *logLines) error {
 				l.part = append(l.part[:0], rest...)
 				return nil
 			}
-			end = wholeRunes(rest)
+			end = sanitize.WholeRunes(rest)
 			next = end
 		}
 		if err := p.add(e, rank, rest[:end]); err != nil {
@@ -211,20 +211,6 @@ func (p *printer) flush() error {
 	_, err := p.ranks.Write(p.batch)
 	p.batch = p.batch[:0]
 	return err
-}
-
-// wholeRunes is how much of a piece can be printed without cutting a character
-// in two.
-func wholeRunes(b []byte) int {
-	for n := len(b) - 1; n > 0 && n > len(b)-utf8.UTFMax; n-- {
-		if utf8.RuneStart(b[n]) {
-			if utf8.FullRune(b[n:]) {
-				break
-			}
-			return n
-		}
-	}
-	return len(b)
 }
 
 // endLogs prints the last lines that have no end.

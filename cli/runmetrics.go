@@ -36,6 +36,7 @@ func (a *app) runMetrics(c *cobra.Command, word string, user []string, why bool)
 		if err != nil {
 			return fmt.Errorf("%s is no file, and no run: %w", word, err)
 		}
+		a.stale(w, run)
 		doc, err := w.History().Document(run.ID)
 		if err != nil {
 			return err

@@ -83,6 +83,11 @@ func TestKilledDlwbLosesNothing(t *testing.T) {
 	if !strings.Contains(r.stdout, unwatched+run) || !strings.Contains(r.stdout, "dlwb attach bed") {
 		t.Errorf("dlwb ls says:\n%s", r.stdout)
 	}
+	for _, args := range [][]string{{"logs"}, {"metrics", run}, {"export"}, {"runbook"}} {
+		if r := b.run(args...); !strings.Contains(r.stderr, unwatched+run) || !strings.Contains(r.stderr, "dlwb attach bed") {
+			t.Errorf("dlwb %s shows what is old, and says:\n%s", args, r.stderr)
+		}
+	}
 	r = b.run("attach", "--json")
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -100,6 +105,9 @@ func TestKilledDlwbLosesNothing(t *testing.T) {
 	}
 	if len(steps) != 150 {
 		t.Errorf("%d points, want 150", len(steps))
+	}
+	if r := b.run("logs"); strings.Contains(r.stderr, unwatched) {
+		t.Errorf("dlwb logs of a run that has ended says:\n%s", r.stderr)
 	}
 	for node, rank := range []int{0, 1} {
 		name := fmt.Sprintf("rank-%d.log", rank)

@@ -199,7 +199,7 @@ var common = []*Field{
 	{Key: "sweep.seed", Type: countType, Min: 0, Max: 1 << 31, Default: "0",
 		Doc: "What a random search is drawn with: the same seed draws the same trials.", Example: "42", ref: func(p *Profile) any { return &p.Sweep.Seed }},
 	{Key: "sweep.metric", Type: textType, Also: []string{"objective", "monitor"},
-		Doc: "The series that trials are compared by, as `dlwb metrics` names it; its last value counts.", Example: "val/loss", ref: func(p *Profile) any { return &p.Sweep.Metric }},
+		Doc: "The series that trials are compared by, as `dlwb metrics` names it or as the training prints it; its last value counts.", Example: "val/loss", ref: func(p *Profile) any { return &p.Sweep.Metric }},
 	{Key: "sweep.mode", Type: choiceType, Allowed: []string{"min", "max"}, Default: "min", Also: []string{"goal", "direction"},
 		Doc: "Whether the smallest or the greatest value is the best.", Example: "max", ref: func(p *Profile) any { return &p.Sweep.Mode }},
 	{Key: "sweep.parallel", Type: countType, Min: 0, Max: 1000, Default: "0", Also: []string{"max_concurrent_trials", "concurrency"},

@@ -3,6 +3,7 @@ package sanitize
 import (
 	"io"
 	"sync"
+	"unicode/utf8"
 )
 
 // Writer is an io.Writer that lets only safe text through to another one. A
@@ -14,6 +15,8 @@ type Writer struct {
 	to  io.Writer
 	m   machine
 	buf []byte // of the last write, used again
+
+	lost error // the first of the writer behind
 }
 
 // NewWriter returns a Writer that passes printable text, newline and tab, as
@@ -39,7 +42,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		if len(p) > 0 {
 			w.m.after(p[len(p)-1])
 		}
-		return w.to.Write(p)
+		return w.pass(p)
 	}
 	w.buf = feed(&w.m, w.buf[:0], p)
 	return len(p), w.flush()
@@ -60,9 +63,39 @@ func (w *Writer) flush() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
-	_, err := w.to.Write(w.buf)
+	_, err := w.pass(w.buf)
 	if cap(w.buf) > keptBuffer {
 		w.buf = nil
 	}
 	return err
+}
+
+func (w *Writer) pass(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	if w.lost == nil {
+		w.lost = err
+	}
+	return n, err
+}
+
+// Lost is the first error of the writer behind: what was written then is missing
+// there, whoever saw the error. Nil when all went through.
+func (w *Writer) Lost() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
+}
+
+// WholeRunes is how much of a piece of text can be written by itself without
+// cutting a character in two.
+func WholeRunes(b []byte) int {
+	for n := len(b) - 1; n > 0 && n > len(b)-utf8.UTFMax; n-- {
+		if utf8.RuneStart(b[n]) {
+			if utf8.FullRune(b[n:]) {
+				break
+			}
+			return n
+		}
+	}
+	return len(b)
 }

@@ -84,6 +84,12 @@ func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (event.Clu
 	return info, w.settleAccount(c, &info)
 }
 
+// Unwatched reports whether a run has no end yet and no dlwb brings here what comes
+// of it.
+func (w *Workbench) Unwatched(run event.RunInfo) bool {
+	return run.EndedAt == nil && w.locks.Holder(run.Cluster, locks.Change) == 0 && w.locks.Holder(run.Cluster, locks.Watch) == 0
+}
+
 // settleAccount fills in what the events of a cluster's life say of its money
 // and its end. A machine that the provider proves to be gone, and that nobody
 // has told of, is told of now: every reader then knows.

@@ -17,8 +17,8 @@ func (r Recipe) CommandsByHand() []string {
 	var lines []string
 	if g := r.Git; g != nil {
 		from := g.Remote
-		if from == "" {
-			from = r.CodeDir
+		if from == "" { // git clones no directory inside a repository
+			from = strings.TrimSuffix(r.CodeDir, "/"+strings.TrimSuffix(g.Prefix, "/"))
 		}
 		lines = append(lines, "git clone "+shellword.Join(from)+" code && cd code", "git checkout "+g.Commit)
 		if g.Diff != "" {
@@ -42,12 +42,13 @@ func (r Recipe) CommandsByHand() []string {
 	return slices.Clip(lines)
 }
 
-// rankByHand is the command of a rank without what dlwb puts around it. An
-// engine without a launcher of its own leaves it to others to say who is who.
+// rankByHand is the command of a rank without what dlwb puts around it, and with
+// the Python that the commands before it make: that of the run went with its cluster.
+// An engine without a launcher of its own leaves it to others to say who is who.
 func (r Recipe) rankByHand(rank event.RankInfo) string {
 	command := rank.Command
-	if words, err := engine.Split(command); err == nil && len(words) > 3 && strings.HasSuffix(words[1], "/.dlwb/bin/rank") {
-		command = engine.Join(words[3:])
+	if words, err := engine.Split(command); err == nil {
+		command = engine.Join(r.ownPython(bare(words)))
 	}
 	if engine.HasLauncher(r.Engine) {
 		return command
@@ -58,4 +59,47 @@ func (r Recipe) rankByHand(rank event.RankInfo) string {
 	}
 	return fmt.Sprintf("RANK=%d LOCAL_RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=29500 %s",
 		rank.Rank, rank.LocalRank, len(r.Ranks), shellword.Join(host), command)
+}
+
+// bare takes the words out of a command that name dlwb's files on a node: the script
+// that starts each rank, where launchers write their logs, and what leads mpirun.
+func bare(words []string) []string {
+	var kept []string
+	for i := 0; i < len(words); i++ {
+		next := func(n int) string {
+			if i+n < len(words) {
+				return words[i+n]
+			}
+			return ""
+		}
+		switch {
+		case words[i] == "sh" && strings.HasSuffix(next(1), "/.dlwb/bin/rank"):
+			i += 2 // and the directory of the run
+		case words[i] == "sh" && strings.Contains(next(1), "/.dlwb/runs/") && strings.HasSuffix(next(1), "/mpirun.sh"):
+			kept = append(kept, "mpirun")
+			i++
+		case words[i] == "sh" && next(1) == "-c" && strings.Contains(next(2), "$DLWB_AGENT"):
+			i += 3 // and the name of that script
+		case words[i] == "--log_dir" && strings.Contains(next(1), "/.dlwb/runs/"):
+			i++
+		default:
+			kept = append(kept, words[i])
+		}
+	}
+	return kept
+}
+
+// ownPython puts the Python of a reader into the place of that of the run.
+func (r Recipe) ownPython(words []string) []string {
+	own := "python3"
+	if len(r.Packages) > 0 {
+		own = ".venv/bin/python"
+	}
+	_, of, _ := strings.Cut(r.Python, " ") // behind its version
+	for i := range words {
+		if of != "" && words[i] == of {
+			words[i] = own
+		}
+	}
+	return words
 }

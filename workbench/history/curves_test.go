@@ -119,3 +119,22 @@ func TestWhichFileWasLookedAtFirstChangesNothing(t *testing.T) {
 		t.Errorf("what was printed is not the first: %s", want)
 	}
 }
+
+func TestASeriesIsFoundByTheNameThatATrainingPrints(t *testing.T) {
+	of := func(name string, series ...string) curve {
+		c := curve{name: name}
+		for _, s := range series {
+			c.sources = append(c.sources, store.Series{Name: s})
+		}
+		return c
+	}
+	curves := []curve{of("loss", "loss", "train/loss"), of("val/loss", "val/loss"), of("b/loss", "loss"), of("eval/acc", "eval/acc"), of("my_score", "my_score"), of("Top 1", "Top 1")}
+	for name, want := range map[string]string{
+		"val/loss": "val/loss", "val_loss": "val/loss", "Validation loss": "val/loss", "train/loss": "loss", "train_loss": "loss", "Loss": "loss",
+		"eval_acc": "eval/acc", "my_score": "my_score", "b/loss": "b/loss", "Top 1": "Top 1", "test_loss": "", "score": "",
+	} {
+		if c, ok := named(curves, name); c.name != want || ok != (want != "") {
+			t.Errorf("%q: %q, %t; want %q", name, c.name, ok, want)
+		}
+	}
+}

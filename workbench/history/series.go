@@ -95,18 +95,36 @@ func (h *History) best(c curve, way goal.Goal) (best *store.Point, err error) {
 	return best, nil
 }
 
-// Points are the points of one series of a run, by its name; an error when
-// there is none of that name.
+// named is the curve that is meant by a name: of what is shown, of a series in it
+// ("train/loss" in loss), or as a training prints it (val_loss).
+func named(curves []curve, name string) (curve, bool) {
+	for _, wanted := range []string{name, metrics.ShownAs(name)} {
+		for _, c := range curves {
+			if c.name == wanted {
+				return c, true
+			}
+		}
+		for _, c := range curves {
+			if slices.ContainsFunc(c.sources, func(v store.Series) bool { return v.Name == wanted }) {
+				return c, true
+			}
+		}
+	}
+	return curve{}, false
+}
+
+// Points are the points of one series of a run, by a name that named knows; an
+// error when there is none of that name.
 func (h *History) Points(run, name string) ([]metrics.Point, error) {
 	curves, err := h.curves(run)
 	if err != nil {
 		return nil, err
 	}
+	if c, ok := named(curves, name); ok {
+		return h.shown(c)
+	}
 	var there []string
 	for _, c := range curves {
-		if c.name == name {
-			return h.shown(c)
-		}
 		there = append(there, c.name)
 	}
 	return nil, &event.Fault{What: fmt.Sprintf("find the series %q of run %s", name, run), Node: -1, Why: "there is none of that name",

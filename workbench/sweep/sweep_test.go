@@ -109,6 +109,20 @@ func TestAGridOfAThousandHasEachTrialOnceAndABoardOfTheBest(t *testing.T) {
 	}
 }
 
+func TestWhatTrialsAreComparedByMakesNoOtherSweep(t *testing.T) {
+	p := searched(3, 0)
+	p.Sweep.Metric, p.Sweep.Mode, p.Sweep.Stop = "acc", "min", "none"
+	mended := *p
+	mended.Sweep.Metric, mended.Sweep.Mode, mended.Sweep.Stop, mended.Sweep.Warmup = "val/acc", "max", "median", 9
+	if was, is := ID(p, 0), ID(&mended, 0); was != is {
+		t.Errorf("%s became %s: every trial would be run again", was, is)
+	}
+	mended.Sweep.Seed++
+	if was, is := ID(p, 0), ID(&mended, 0); was == is {
+		t.Errorf("another search is %s too", is)
+	}
+}
+
 func TestAMetricThatNeverComesOrIsNoNumberIsSaid(t *testing.T) {
 	s := profiles.Sweep{Mode: "min", Metric: "val/loss"}
 	rows := []event.TrialRow{{Trial: 1, Run: "r1", State: event.TrialDone}, {Trial: 2, Run: "r2", State: event.TrialRunning}}

@@ -96,11 +96,12 @@ func text(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 func whole(v float64) string { return strconv.FormatInt(int64(v), 10) }
 
 // ID names a sweep: the same search of the same command has the same, and goes on
-// where it was left. again counts how often it was begun anew.
+// where it was left. again counts how often it was begun anew. What the trials are
+// compared by is no part of it: whoever mends metric or mode wants no trial run again.
 func ID(p *profiles.Profile, again int) string {
 	s := p.Sweep
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %d %+v %+v %q %q %q", p.Run.Command, p.Run.Engine, s.Method, s.Seed, s.Parameters, s.List, s.Arguments, s.Metric, s.Mode)
+	fmt.Fprintf(h, "%q %q %q %d %+v %+v %q", p.Run.Command, p.Run.Engine, s.Method, s.Seed, s.Parameters, s.List, s.Arguments)
 	id := "s" + hex.EncodeToString(h.Sum(nil))[:6]
 	if again > 0 {
 		id += "." + strconv.Itoa(again)
