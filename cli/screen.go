@@ -77,6 +77,15 @@ type bench struct {
 // Subscribe implements ui.Bench.
 func (b bench) Subscribe(cluster string) ui.Feed { return b.Workbench.Subscribe(cluster) }
 
+// Start implements ui.Bench.
+func (b bench) Start(ctx context.Context, path string) (cluster string, err error) {
+	plan, err := b.Plan(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	return plan.Cluster, b.StartPlan(ctx, plan, workbench.Goal{})
+}
+
 // Trust implements ui.Bench.
 func (b bench) Trust(ctx context.Context, path, key string) error {
 	_, err := b.Gate().TrustHash(ctx, path, key)

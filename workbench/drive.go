@@ -104,16 +104,6 @@ func (w *Workbench) Do(ctx context.Context, plan *planning.Plan, goal Goal) (Out
 	return d.finish(ctx, d.steps(ctx))
 }
 
-// Start begins a profile's whole way in the background and returns the name
-// of its cluster at once.
-func (w *Workbench) Start(ctx context.Context, path string) (string, error) {
-	plan, err := w.plans.Plan(ctx, path)
-	if err != nil {
-		return "", err
-	}
-	return plan.Cluster, w.StartPlan(ctx, plan, Goal{})
-}
-
 // StartPlan is Do in the background, behind a screen. Close ends the watching of it:
 // a run that trains goes on, and its cluster stays, whatever the goal says.
 func (w *Workbench) StartPlan(ctx context.Context, plan *planning.Plan, goal Goal) error {
