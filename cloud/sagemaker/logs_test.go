@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,17 +97,12 @@ func noStep(string, string) {}
 func TestALogIsReadWholeThroughCutsThrottlesAndDeadTokens(t *testing.T) {
 	f, p, life := account(t)
 	f.PageMost, f.Late = 7, 30*time.Millisecond
-	lost, refused := 0, 0
+	var lost, refused atomic.Int64 // calls may come at once
 	f.Cut(func(call string, nth int) bool {
-		if call != "GetLogEvents" || nth%5 != 2 || lost == 10 {
-			return false
-		}
-		lost++
-		return true
+		return call == "GetLogEvents" && nth%5 == 2 && lost.Add(1) <= 10
 	})
 	f.Answer(func(call string, nth int) *fakesagemaker.Error {
-		if (call == "GetLogEvents" && nth%4 == 3 || call == "DescribeLogStreams" && nth == 1 || call == "DescribeTrainingJob" && nth == 2) && refused < 10 {
-			refused++
+		if (call == "GetLogEvents" && nth%4 == 3 || call == "DescribeLogStreams" && nth == 1 || call == "DescribeTrainingJob" && nth == 2) && refused.Add(1) <= 10 {
 			return &fakesagemaker.Error{Status: 400, Code: "ThrottlingException", Says: "Rate exceeded"}
 		}
 		return nil
@@ -155,8 +151,8 @@ func TestALogIsReadWholeThroughCutsThrottlesAndDeadTokens(t *testing.T) {
 	if got.String() != want {
 		t.Errorf("%d bytes were read, and %d printed:\n%s", got.Len(), len(want), got.String())
 	}
-	if cuts != 10 || lost < 6 || refused < 6 {
-		t.Errorf("%d watchers ended, %d replies were lost, %d calls refused", cuts, lost, refused)
+	if cuts != 10 || lost.Load() < 6 || refused.Load() < 6 {
+		t.Errorf("%d watchers ended, %d replies were lost, %d calls refused", cuts, min(lost.Load(), 10), min(refused.Load(), 10))
 	}
 	if all, err := p.Open(life, made.Ref)[0].HasAll(t.Context(), map[string]job.Cursor{"rank-0.log": at}); err != nil || !all {
 		t.Errorf("has all: %v, %v", all, err)
@@ -206,13 +202,9 @@ func TestTheEndOfALogIsKnownBehindIt(t *testing.T) {
 // taken; what is doubtful is asked for.
 func TestARunHasOneJobWhateverIsLost(t *testing.T) {
 	f, p, life := account(t)
-	lost := 0
+	var lost atomic.Int64
 	f.Cut(func(call string, _ int) bool {
-		if call == "CreateTrainingJob" && lost < 2 {
-			lost++
-			return true
-		}
-		return false
+		return call == "CreateTrainingJob" && lost.Add(1) <= 2
 	})
 	j := jobThat(t, "r-1", "print('done')\n", options.Machines{})
 	first, err := p.Submit(t.Context(), life, j, noStep, quiet)
@@ -220,8 +212,8 @@ func TestARunHasOneJobWhateverIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, err := p.Submit(t.Context(), life, j, noStep, quiet)
-	if err != nil || second.Ref != first.Ref || len(f.Jobs()) != 1 || lost != 1 {
-		t.Errorf("%q, %q, %v; %d replies were lost, and the jobs are %q", first.Ref, second.Ref, err, lost, f.Jobs())
+	if err != nil || second.Ref != first.Ref || len(f.Jobs()) != 1 || lost.Load() != 1 {
+		t.Errorf("%q, %q, %v; %d replies were lost, and the jobs are %q", first.Ref, second.Ref, err, lost.Load(), f.Jobs())
 	}
 	other := cloud.Life{Name: "d", ID: "ba9876543210", Began: time.Now(), Ledger: &book{}}
 	if _, err := p.Submit(t.Context(), other, j, noStep, quiet); err == nil || !strings.Contains(err.Error(), "not of this run") {
