@@ -165,6 +165,10 @@ func (b *bed) interrupted(args ...string) ended {
 	return e
 }
 
+// atOnce is by when a dlwb has ended that waits for nothing, also on a machine that is
+// busy with other tests: a node that hangs is waited for for 10 s.
+const atOnce = 8 * time.Second
+
 func TestCtrlCEndsEveryCommandOnANodeThatHangs(t *testing.T) {
 	b, s := wedgedBed(t)
 	b.env = slices.DeleteFunc(b.env, func(v string) bool { return strings.HasPrefix(v, shortBounds+"=") })
@@ -173,8 +177,7 @@ func TestCtrlCEndsEveryCommandOnANodeThatHangs(t *testing.T) {
 	for _, args := range [][]string{
 		{"exec", "bed", "--", "true"}, {"ssh", "bed", "--", "true"}, {"logs", "-f"}, {"attach", "bed"}, {"forward", "bed", "8100"}, {"plan"}, {"pull", "bed"},
 	} {
-		// A second of grace for a machine that is busy with other tests.
-		if e := b.interrupted(args...); e.took > 2*time.Second {
+		if e := b.interrupted(args...); e.took > atOnce {
 			t.Errorf("dlwb %s took %v to end:\n%s", strings.Join(args, " "), e.took, e.said)
 		}
 	}
@@ -225,7 +228,7 @@ func TestTheSecondCtrlCEndsATeardownAtOnce(t *testing.T) {
 	began := time.Now()
 	_ = c.Process.Signal(os.Interrupt)
 	_ = c.Wait()
-	if took := time.Since(began); took > 2*time.Second || c.ProcessState.ExitCode() != ExitInterrupt || !strings.Contains(said.String(), "ended at once") {
+	if took := time.Since(began); took > atOnce || c.ProcessState.ExitCode() != ExitInterrupt || !strings.Contains(said.String(), "ended at once") {
 		t.Errorf("it took %v to end, exit %d:\n%s", took, c.ProcessState.ExitCode(), &said)
 	}
 	s.Wedge(wedge.None)

@@ -381,7 +381,7 @@ func TestWithoutCredentialsTheTableAnswersAtOnce(t *testing.T) {
 	if o.Live || len(o.Offers) != 74 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "no AWS credentials were found") {
 		t.Errorf("live %v, %d offers, notes %q", o.Live, len(o.Offers), o.Notes)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > m.wait.first/2 {
 		t.Errorf("it took %v to find that there are no credentials", took)
 	}
 }
@@ -455,7 +455,7 @@ func TestWithoutANetworkTheTableAnswersAtOnce(t *testing.T) {
 	if o.Live || len(o.Offers) != 74 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "nothing listens where AWS is expected") {
 		t.Errorf("live %v, %d offers, notes %q", o.Live, len(o.Offers), o.Notes)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > m.wait.first/2 {
 		t.Errorf("it took %v to find that nobody is there", took)
 	}
 }
@@ -463,7 +463,7 @@ func TestWithoutANetworkTheTableAnswersAtOnce(t *testing.T) {
 func TestAnAnswerThatNeverComesIsNotWaitedForForever(t *testing.T) {
 	s, m := smallRegion(t)
 	ask1(t, m, cloud.Query{})
-	m.wait.fresher = time.Second
+	m.wait.fresher = 6 * time.Second
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	s.on("DescribeSpotPriceHistory", func(url.Values) (int, string) { <-hang; return 200, "" })
@@ -474,12 +474,12 @@ func TestAnAnswerThatNeverComesIsNotWaitedForForever(t *testing.T) {
 		t.Error("whoever gave up gets no answer")
 	}
 	o := ask1(t, m, cloud.Query{})
-	if find(t, o.Offers, "g5.xlarge").Spot.PerHour != 0.4 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "AWS did not answer within 1s") {
+	if find(t, o.Offers, "g5.xlarge").Spot.PerHour != 0.4 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "AWS did not answer within 6s") {
 		t.Errorf("notes %q", o.Notes)
 	}
 	began := time.Now()
 	again := ask1(t, m, cloud.Query{})
-	if took := time.Since(began); took > time.Second || !slices.Equal(again.Notes, o.Notes) {
+	if took := time.Since(began); took > m.wait.fresher/2 || !slices.Equal(again.Notes, o.Notes) {
 		t.Errorf("a silence is remembered: the second question took %v, notes %q", took, again.Notes)
 	}
 }

@@ -191,7 +191,7 @@ func TestARegionThatHangsDoesNotHoldUpTheOthersForLong(t *testing.T) {
 	m.wait.first = 6 * time.Second // the other one answers by then, however busy the machine is
 	began := time.Now()
 	o := ask1(t, m, cloud.Query{Regions: []string{"us-west-2", "us-east-1"}, Need: need})
-	if took := time.Since(began); took > m.wait.first+2*time.Second {
+	if took := time.Since(began); took > 2*m.wait.first {
 		t.Errorf("it took %v", took)
 	}
 	if len(o.Notes) != 2 || !strings.Contains(o.Notes[0], "us-west-2") || !strings.Contains(o.Notes[0], "did not answer") || o.Offers[0].Region != "us-east-1" {
