@@ -254,7 +254,7 @@ func connectOnce(t *testing.T, target Target) error {
 
 func mustExec(t testing.TB, n *Node, line string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	res, err := n.Exec(ctx, Cmd{Line: line})
 	if err != nil || res.ExitCode != 0 {
@@ -269,8 +269,8 @@ func next[T any](t testing.TB, ch <-chan T) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(15 * time.Second):
-		t.Fatal("nothing came within 15 s")
+	case <-time.After(time.Minute):
+		t.Fatal("nothing came within a minute")
 		panic("unreachable")
 	}
 }

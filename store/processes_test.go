@@ -63,7 +63,7 @@ func writeBatches(s *Store, part string) error {
 // again starts this test binary as another process that plays a part.
 func again(t *testing.T, path, part string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), "DLWB_STORE_TEST_PART="+part, "DLWB_STORE_TEST_PATH="+path)

@@ -308,7 +308,7 @@ func TestAReplicaIsBroughtByOneAndWaitsForNoOther(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(of(0).stage()), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := of(0).alone(soon, func() error {
 		if err := of(1).alone(soon, func() error { return nil }); err != nil {
@@ -345,7 +345,7 @@ func TestAPodStaysForItsResultsUntilItsDeadlineAtMost(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := filepath.Join(dir, "termination-log")
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer("/dev/termination-log", last, "/dlwb/", dir+"/").Replace(launchSh))
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "DLWB_INDEX=0", "DLWB_FIRST=0", "DLWB_HOLD=600", "DLWB_GRACE=1", "DLWB_DEADLINE=2"}
