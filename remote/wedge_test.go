@@ -34,7 +34,7 @@ func wedgedNode(t testing.TB, s *wedge.Server) *Node {
 	t.Helper()
 	n := Open(Target{Name: "node0", Addr: s.Addr, User: "test", HostKey: s.HostKey, KeyFile: s.KeyFile})
 	n.bounds = shortBounds
-	t.Cleanup(func() { endsWithin(t, "Close", 3*time.Second, func() { _ = n.Close() }) })
+	t.Cleanup(func() { endsWithin(t, "Close", longEnough, func() { _ = n.Close() }) })
 	return n
 }
 
@@ -218,7 +218,7 @@ func TestAHungJumpHostEndsWithinTheBoundsOfTheDial(t *testing.T) {
 					t.Log(err)
 				}
 			})
-			endsWithin(t, "Close", 3*time.Second, func() { _ = n.Close() })
+			endsWithin(t, "Close", longEnough, func() { _ = n.Close() })
 		})
 	}
 }
