@@ -14,8 +14,11 @@ import (
 func openTest(t testing.TB, s *sshdtest.Server) *Node {
 	t.Helper()
 	n := Open(targetOf(s))
-	n.OnState(func(up bool, why string) { t.Logf("%s connected: %v %s", time.Now().Format("05.000"), up, why) })
-	t.Cleanup(func() { _ = n.Close() })
+	forget := n.OnState(func(up bool, why string) { t.Logf("%s connected: %v %s", time.Now().Format("05.000"), up, why) })
+	t.Cleanup(func() {
+		_ = n.Close()
+		forget() // nothing may be logged when the test is over
+	})
 	return n
 }
 

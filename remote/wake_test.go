@@ -22,9 +22,10 @@ func TestAfterASleepEveryLinkIsCheckedAtOnce(t *testing.T) {
 	n.bounds.Every, n.bounds.Answer = time.Hour, time.Hour
 	mustExec(t, n, "true")
 	lost := make(chan struct{})
+	once := sync.OnceFunc(func() { close(lost) })
 	n.OnState(func(connected bool, why string) {
 		if !connected && strings.Contains(why, "no answer within 5s") {
-			close(lost)
+			once()
 		}
 	})
 	wake.All() // a link that is alive stays

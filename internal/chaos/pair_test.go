@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/dlwb/dlwb/internal/testbed"
 )
@@ -219,7 +218,7 @@ func (p *pair) noneLeft(what string) {
 	p.t.Helper()
 	_ = p.command("keeper", "stop").Run() // what it holds for the next command is dlwb's too
 	for node := range p.hosts {
-		eventually(p.t, 15*time.Second, func() error {
+		eventually(p.t, soon, func() error {
 			if left := p.processes(node); len(left) > 0 {
 				return fmt.Errorf("after %s %d processes are left on node%d:\n%s", what, len(left), node, strings.Join(left, "\n"))
 			}

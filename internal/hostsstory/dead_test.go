@@ -120,7 +120,7 @@ func twoDieOfFour(t *testing.T, d deadHosts) {
 		t.Errorf("the verdict is %v", end["verdict"])
 	}
 	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(end["time"]))
-	if took := at.Sub(died); err != nil || took > lost+10*time.Second {
+	if took := at.Sub(died); err != nil || took > lost+25*time.Second {
 		t.Errorf("the verdict came %s after the hosts died, %v", took, err)
 	}
 	if text := run.text(); strings.Contains(text, `"state":"gone"`) {

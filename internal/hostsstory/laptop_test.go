@@ -150,9 +150,14 @@ func (l *laptop) start(args ...string) *said {
 	return s
 }
 
+// patience is for how long anything is waited for at least, as many stories go on at
+// once: where it matters how long something takes, that is looked at by itself.
+const patience = 3 * time.Minute
+
 // end waits for the end of dlwb and gives its exit code.
 func (l *laptop) end(s *said, limit time.Duration) int {
 	l.t.Helper()
+	limit = max(limit, patience)
 	select {
 	case <-s.done:
 	case <-time.After(limit):
@@ -172,6 +177,7 @@ func (l *laptop) do(limit time.Duration, args ...string) (int, string) {
 // await waits for an event that fits.
 func (l *laptop) await(s *said, limit time.Duration, what string, fits func(map[string]any) bool) map[string]any {
 	l.t.Helper()
+	limit = max(limit, patience)
 	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		over := time.Now().After(end)
 		select {
@@ -201,6 +207,7 @@ func called(name string) func(map[string]any) bool {
 // until waits until something holds.
 func until(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
+	limit = max(limit, patience)
 	for end := time.Now().Add(limit); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after %s it does not hold that %s", limit, what)

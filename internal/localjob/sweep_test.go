@@ -43,7 +43,7 @@ a.add_argument("--lr", type=float)
 lr = a.parse_args().lr
 for i in range(1, %d):
     print(f"step {i} loss {lr + 1 / i:.4f}", flush=True)
-    time.sleep(0.1)
+    time.sleep(0.1 if lr < 1 else 0.5) # what is to be ended early gives time for that
 `, steps+1))
 	p.Write("dlwb.yaml", "name: jobs\nprovider: local-job\nmachines: {count: 2}\nrun: {engine: plain, procs_per_node: 1, command: train.py}\n"+
 		"sweep: {parameters: {lr: ["+rates+"]}, metric: loss, "+more+"}\n")

@@ -120,9 +120,10 @@ func IsAlive(pid int) bool {
 	return rest != "" && !strings.ContainsAny(rest[:1], "ZX")
 }
 
-// Within waits until something is so.
+// Within waits until something is so: for Patience at least.
 func Within(t testing.TB, limit time.Duration, what string, so func() bool) {
 	t.Helper()
+	limit = max(limit, Patience)
 	for end := time.Now().Add(limit); !so(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not within %v: %s", limit, what)

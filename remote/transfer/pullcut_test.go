@@ -289,8 +289,9 @@ func TestAnAgentThatIsKilledInTheMiddleCostsNothing(t *testing.T) {
 	defer cancel()
 	check(t, n.Connect(ctx))
 	var killed atomic.Int64
-	stop := make(chan struct{})
+	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() { // each time more of the file is here
+		defer close(ended)
 		for at := int64(10 << 20); ; {
 			select {
 			case <-stop:
@@ -309,6 +310,7 @@ func TestAnAgentThatIsKilledInTheMiddleCostsNothing(t *testing.T) {
 	}()
 	res, err := Pull(ctx, n, codeDir, []string{"out"}, dest, PullLimits{})
 	close(stop)
+	<-ended
 	check(t, err)
 	if killed.Load() == 0 {
 		t.Error("no agent was killed")
