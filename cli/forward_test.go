@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/testport"
 	"github.com/dlwb/dlwb/internal/testprogram"
 	"github.com/dlwb/dlwb/store"
 )
@@ -474,9 +475,7 @@ func TestForwardToAPort(t *testing.T) {
 			}
 		}
 	}
-	free := httptest.NewServer(nil)
-	nobody := strconv.Itoa(free.Listener.Addr().(*net.TCPAddr).Port)
-	free.Close()
+	nobody := strconv.Itoa(testport.Free(t))
 	if _, silent, _ := b.forward(nobody); !strings.Contains(fmt.Sprint(silent["note"]), "nothing answers on port "+nobody) {
 		t.Errorf("opened %v", silent)
 	}

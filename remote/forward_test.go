@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // forwardTest opens a tunnel, which is closed with the test.
@@ -186,12 +187,8 @@ func TestForwardPassesOnAHalfClose(t *testing.T) {
 
 func TestForwardToWhereNobodyListensSaysSo(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	tunnel := forwardTest(t, openTest(t, sshdtest.Start(t)), free.Addr().String())
+	nobody := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
+	tunnel := forwardTest(t, openTest(t, sshdtest.Start(t)), nobody)
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", tunnel.Port()))
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +198,7 @@ func TestForwardToWhereNobodyListensSaysSo(t *testing.T) {
 	if got, _ := io.ReadAll(conn); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
-	if err := tunnel.Err(); err == nil || !strings.Contains(err.Error(), free.Addr().String()) {
+	if err := tunnel.Err(); err == nil || !strings.Contains(err.Error(), nobody) {
 		t.Errorf("got %v, want an error that names the address", err)
 	}
 }

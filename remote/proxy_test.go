@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/sshdtest"
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // site is a server on a node that uses what HTTP servers use.
@@ -189,12 +190,8 @@ func TestWebsocketPassesTheDoorAndEndsWithTheTunnel(t *testing.T) {
 }
 
 func TestHTTPForwardToWhereNobodyListensSaysSo(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	tunnel := forwardHTTP(t, openTest(t, sshdtest.Start(t)), free.Addr().String(), "")
+	nobody := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
+	tunnel := forwardHTTP(t, openTest(t, sshdtest.Start(t)), nobody, "")
 	c, base := browserAt(t, tunnel)
 	res, err := c.Get(base + "/?" + TicketKey + "=" + tunnel.Ticket())
 	if err != nil {
@@ -202,10 +199,10 @@ func TestHTTPForwardToWhereNobodyListensSaysSo(t *testing.T) {
 	}
 	text, _ := io.ReadAll(res.Body)
 	_ = res.Body.Close()
-	if res.StatusCode != http.StatusBadGateway || !strings.Contains(string(text), free.Addr().String()) {
+	if res.StatusCode != http.StatusBadGateway || !strings.Contains(string(text), nobody) {
 		t.Errorf("%s: %s", res.Status, text)
 	}
-	if st := tunnel.State(); !st.Connected || !strings.Contains(st.Why, free.Addr().String()) {
+	if st := tunnel.State(); !st.Connected || !strings.Contains(st.Why, nobody) {
 		t.Errorf("the tunnel says %+v", st)
 	}
 }

@@ -65,6 +65,9 @@ func TestTelemetryIsAskedForItsPaceOverTheStreamThatIsThere(t *testing.T) {
 		if _, rest, is := strings.Cut(frame, "\nevery "); is {
 			every, _, _ = strings.Cut(rest, "\n")
 		}
+		if n := len(got); n > 0 && n < 4 && every == got[n-1] {
+			return false // what is asked for is still on its way: a busy machine takes longer than a frame
+		}
 		switch got = append(got, every); len(got) {
 		case 1:
 			pace.Set(time.Hour)

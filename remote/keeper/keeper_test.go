@@ -447,6 +447,9 @@ func TestWhatNobodyUsesEndsAfterAWhileAndTheKeeperWithIt(t *testing.T) {
 func TestTheKeeperEndsWithItsStateDirectory(t *testing.T) {
 	s, d := sshdtest.Start(t), newDesk(t)
 	d.state = filepath.Join(d.state, "state")
+	if err := os.Mkdir(d.state, 0o700); err != nil { // its socket may lie elsewhere
+		t.Fatal(err)
+	}
 	says(t, d.command(targetOf(s)), "echo here", "here")
 	pid := d.pid()
 	if err := os.RemoveAll(d.state); err != nil {

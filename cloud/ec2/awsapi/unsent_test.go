@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/dlwb/dlwb/internal/testport"
 )
 
 // serve is an endpoint that does with each call what it is told.
@@ -117,12 +117,7 @@ var broken = []struct {
 		return ctx
 	}},
 	{"connection refused", Unreachable, func(t *testing.T) context.Context {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		isolate(t, "http://"+l.Addr().String())
-		_ = l.Close()
+		isolate(t, fmt.Sprintf("http://127.0.0.1:%d", testport.Free(t)))
 		return t.Context()
 	}},
 	{"a name that does not exist", Unreachable, func(t *testing.T) context.Context {

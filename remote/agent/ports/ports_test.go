@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dlwb/dlwb/internal/testport"
 	"go.uber.org/goleak"
 )
 
@@ -35,9 +36,7 @@ func TestOnlyAddressesOfTCPAreDialed(t *testing.T) {
 }
 
 func TestAConnectionIsRefusedWhereNobodyListens(t *testing.T) {
-	l := listen(t)
-	_ = l.Close()
-	if _, err := Dial(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := Dial(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", testport.Free(t))); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("got %v", err)
 	}
 }
