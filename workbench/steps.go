@@ -297,6 +297,13 @@ func (d *drive) engine(ctx context.Context, id string) (engine.Plan, error) {
 	}
 	site := planning.Site{Nodes: nodes, Python: env.Python, Torch: env.Torch != "", OldTorch: env.Mended != "", Run: id, PortIs: "PORT", Trial: d.trial != nil, Threads: d.threads(ctx),
 		Sources: planning.Sources(d.plan.Profile)}
+	if planning.AsksOfMPI(d.plan.Profile) {
+		r, err := d.link.nodes[0].Exec(ctx, remote.Cmd{Line: planning.HorovodLine(d.plan.Profile, env, id)})
+		if err != nil {
+			return engine.Plan{}, err
+		}
+		site.NoMPI = planning.WithoutMPI(r.Stdout)
+	}
 	draft, err := planning.LayRanks(d.plan.Profile, site)
 	if err != nil {
 		return draft, err

@@ -30,7 +30,6 @@ var ways = []struct {
 	{"torchrun", "rendezvous: c10d, restarts: 2", "torch_restart.py", Shape{2, 1}, "  rendezvous: c10d\n  restarts: 2\n", map[string]int{`rank \d of 2: sum 2 life 1 `: 2}},
 	{"torchrun", "restarts: 2, checkpoints: ckpt", "torch_resume.py", Shape{2, 2}, resumes, map[string]int{`rank \d of 4: sum 4 from step-1.pt given step-1.pt `: 4}},
 	{"plain", "restarts: 2, checkpoints: ckpt", "torch_resume.py", Shape{2, 1}, resumes, map[string]int{`rank \d of 2: sum 2 from step-1.pt given step-1.pt `: 2}},
-	{"horovod", "mpi4py", "mpi_sum.py", Shape{2, 2}, "", map[string]int{`rank \d of 4: sum 4 `: 4}}, // its launch line, with another library behind it
 	{"tensorflow", "parameter_servers: 1, evaluator: true", "tensorflow_servers.py", Shape{4, 1}, "  parameter_servers: 1\n  evaluator: true\n",
 		map[string]int{`total 10 on /job:ps/`: 1, `evaluated 10`: 1, `ps 0 of `: 1, `worker 0 of `: 1, `chief 0 of `: 1}},
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh [podman|slurm|kubernetes|arm64]: makes sure that what the tests need, or one of their
+# need.sh [podman|slurm|kubernetes|arm64|frameworks]: makes sure that what the tests need, or one of their
 # larger rigs, is there: installs it where this is root on Debian or Ubuntu,
 # elsewhere says what is missing. Leaves nothing else.
 set -eu
@@ -43,9 +43,19 @@ test -x /usr/bin/python3 && /usr/bin/python3 -c "import torch" : python3-torch' 
 kubernetes) needs='command -v ip : iproute2
 command -v unshare && command -v nsenter : util-linux
 test -x /usr/bin/python3 && /usr/bin/python3 -c "import torch" : python3-torch' ;;
+frameworks) needs='command -v mpirun : openmpi-bin
+command -v mpicxx : libopenmpi-dev
+command -v cmake : cmake
+command -v g++ : g++
+command -v make : make
+ls /usr/include/python3*/Python.h : python3-dev
+test -x /usr/bin/python3 && /usr/bin/python3 -c "import torch" : python3-torch
+test -e /usr/include/torch/extension.h : libtorch-dev
+test -e /usr/include/pybind11/pybind11.h : pybind11-dev
+test -x /usr/bin/python3 && /usr/bin/python3 -c "import ensurepip" : python3-venv' ;;
 arm64) needs='command -v qemu-aarch64-static : qemu-user-static' ;;
 *)
-    echo "need.sh [podman|slurm|kubernetes|arm64]" >&2
+    echo "need.sh [podman|slurm|kubernetes|arm64|frameworks]" >&2
     exit 2
     ;;
 esac

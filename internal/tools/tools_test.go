@@ -94,6 +94,10 @@ func TestALargerRigNeedsItsOwnPackages(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", rig, code, said)
 		}
 	}
+	// What else Horovod is built with are files, which this machine may have.
+	if code, said := script(t, "need.sh", programs, "", "frameworks"); code != 1 || !strings.Contains(said, "sudo apt-get install openmpi-bin libopenmpi-dev cmake g++ make ") {
+		t.Errorf("frameworks: exit code %d, %s", code, said)
+	}
 	if code, _ := script(t, "need.sh", programs, "", "none"); code != 2 {
 		t.Errorf("a rig that is none: exit code %d", code)
 	}

@@ -56,11 +56,14 @@ type Job struct {
 	// OldTorch is set for PyTorch 1.13 on a Python that is too new for it: its
 	// launcher must be told what it does by itself elsewhere.
 	OldTorch bool
+	// NoMPI is set where Horovod can't use MPI: it has been built without it, or there is
+	// no mpirun.
+	NoMPI bool
 	// Run is the id of the run, for engines that must tell runs apart; empty
 	// means "dlwb".
 	Run string
 	// Given says that whoever starts the run starts the engine's own cluster on the
-	// nodes: what is planned then is what runs in it.
+	// nodes, or its mpirun: what is planned then is what runs in it.
 	Given bool
 	// Sources are texts of the project by their paths: the training script and
 	// the files of its configuration. What they say of themselves decides what
@@ -75,6 +78,8 @@ type Job struct {
 	localRankArg string
 	// fronts is what stands before each rank, from before the launcher of a command.
 	fronts []string
+	// gloo: a launcher in the command was told to do without MPI.
+	gloo bool
 	// procsInAll is how many ranks a launcher in the command was told to start;
 	// 0: not told.
 	procsInAll int
@@ -233,9 +238,9 @@ var engines = []engine{
 	{name: "mpi", also: []string{"openmpi", "mpirun", "mpi4py"}, launcher: true, signs: `(?m)^\s*(import|from)\s+mpi4py\b`, uses: "mpi4py",
 		starts: "mpirun on node 0, and its daemon on each other node",
 		unwrap: unwrapMPI, fill: fillMPI, plan: mpi, more: mpiFiles},
-	{name: "horovod", also: []string{"hvd"}, launcher: true, signs: `(?m)^\s*(import|from)\s+horovod\b`, uses: "Horovod",
-		starts: "the same as mpi",
-		unwrap: unwrapHorovod, plan: mpi, more: mpiFiles},
+	{name: withHorovod, also: []string{"hvd"}, launcher: true, signs: `(?m)^\s*(import|from)\s+horovod\b`, uses: "Horovod",
+		starts: "the same as mpi; without MPI each rank, and a server on node 0 by which they find each other with Gloo",
+		owns:   horovodVars, unwrap: unwrapHorovod, plan: horovod, more: horovodMore},
 	{name: "lightning", also: []string{"pytorch-lightning", "pl"}, signs: `(?m)^\s*(import|from)\s+(lightning|pytorch_lightning)\b`, uses: "Lightning",
 		starts: "each rank, as torchrun would tell it; num_nodes and devices are filled in where the script has them",
 		owns:   lightningVars, fill: fillLightning, plan: lightning},
@@ -326,6 +331,10 @@ func Detect(script []byte) (name, uses string) {
 	}
 	return "", ""
 }
+
+// MayUseMPI reports whether an engine starts its ranks by mpirun or without it, as
+// Job.NoMPI says.
+func MayUseMPI(name string) bool { return name == withHorovod }
 
 // HasLauncher reports whether the engine has a process per node that starts the
 // ranks, with a log of its own. A run on record of an engine that is not known is

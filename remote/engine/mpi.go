@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -55,6 +54,11 @@ func mpi(l layout) [][]Proc {
 			p.Argv = append(append([]string{"sh", path.Join(l.runDir(), "mpirun.sh")}, l.mpirun()...), l.wrappedAnywhere()...)
 		} else {
 			p.Argv = []string{"sh", path.Join(l.runDir(), "mpinode.sh")}
+			if l.nodes[i].Host == l.nodes[0].Host {
+				// By the name of the machine PMIx takes the ranks of the first node for those of
+				// this one, and a communicator of what shares memory has other ranks on each of them.
+				p.Env = append(p.Env, "PMIX_HOSTNAME="+nodeName(i))
+			}
 		}
 		plan[i] = []Proc{p}
 	}
@@ -155,37 +159,5 @@ func unwrapMPI(j *Job) ([]string, bool, error) {
 		c.program = []string{"mpiexec"}
 	}
 	_, notes, ok, err := c.unwrap(j)
-	return notes, ok, err
-}
-
-var horovodCommand = launcherCommand{
-	program: []string{"horovodrun"},
-	options: map[string]option{
-		"np": takes(procsInAll), "num_proc": takes(procsInAll), "H": dropValue, "hosts": dropValue, "hostfile": dropValue,
-		"p": dropValue, "ssh_port": dropValue, "i": dropValue, "ssh_identity_file": dropValue, "network_interfaces": dropValue,
-		"network_interface": dropValue, "start_timeout": dropValue, "mpi": dropFlag, "gloo": dropFlag, "verbose": dropFlag, "output_filename": dropValue,
-		"disable_cache": dropFlag, "log_level": takesVariable("HOROVOD_LOG_LEVEL"), "timeline_filename": takesVariable("HOROVOD_TIMELINE"),
-		"cycle_time_ms": takesVariable("HOROVOD_CYCLE_TIME"), "cache_capacity": takesVariable("HOROVOD_CACHE_CAPACITY"),
-		"autotune": takesFlag(func(j *Job) { j.fronts = append(slices.Clip(j.fronts), "env", "HOROVOD_AUTOTUNE=1") }),
-		"fusion_threshold_mb": takes(func(j *Job, value string) error {
-			mb, err := strconv.Atoi(value)
-			if err != nil {
-				return fmt.Errorf("this is no number of megabytes")
-			}
-			return takesVariable("HOROVOD_FUSION_THRESHOLD").take(j, strconv.Itoa(mb<<20))
-		}),
-	},
-}
-
-// takesVariable is an option that each rank is told by a variable.
-func takesVariable(name string) option {
-	return takes(func(j *Job, value string) error {
-		j.fronts = append(slices.Clip(j.fronts), "env", name+"="+value)
-		return nil
-	})
-}
-
-func unwrapHorovod(j *Job) ([]string, bool, error) {
-	_, notes, ok, err := horovodCommand.unwrap(j)
 	return notes, ok, err
 }

@@ -4,11 +4,30 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dlwb/dlwb/internal/testprogram"
 )
+
+// Two nodes of one machine are two nodes for MPI, too; see TestFrameworks for what comes
+// of it with a real one.
+func TestNodesOfOneMachineHaveNamesOfTheirOwn(t *testing.T) {
+	for _, name := range []string{"mpi", "horovod"} {
+		local := []Node{{Host: "127.0.0.1"}, {Host: "127.0.0.1"}}
+		for want, nodes := range map[string][]Node{"PMIX_HOSTNAME=node1": local, "": cluster(2, 0)} {
+			plan, err := Make(name, nodes, Job{Command: []string{"t.py"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := slices.Contains(plan.Nodes[1][0].Env, "PMIX_HOSTNAME=node1")
+			if own != (want != "") || isSet(plan.Nodes[0][0].Env, "PMIX_HOSTNAME") {
+				t.Errorf("%s on %+v: %+v", name, nodes, plan.Nodes)
+			}
+		}
+	}
+}
 
 // What each mpirun says of itself is as its makers have it print.
 func TestAnMPIThatCanNotBeUsedIsRefusedBeforeItHangs(t *testing.T) {

@@ -39,7 +39,7 @@ func (m *Maker) planCommands(ctx context.Context, plan *Plan, found cloud.Prefli
 	if err != nil {
 		return err
 	}
-	if plan.Launches, err = launches(p, base, append(questions, torch)); err != nil {
+	if plan.Launches, err = launches(p, base, append(questions, torch, plan.mpiConditions(ctx, base))); err != nil {
 		return err
 	}
 	plan.Findings = append(plan.Findings, notCarried(p, plan.Launches)...)

@@ -23,6 +23,7 @@ type Site struct {
 	Torch  bool // PyTorch was found with that Python
 	// OldTorch: it is one whose faults are worked around.
 	OldTorch bool
+	NoMPI    bool   // Horovod can't use MPI
 	Run      string // its id
 	Port     int    // of the master; 0 where PortIs stands for it
 	PortIs   string // stands for a port that is not chosen yet
@@ -51,7 +52,8 @@ func LayRanks(p *profiles.Profile, s Site) (engine.Plan, error) {
 	made, err := engine.Make(name, s.Nodes, engine.Job{
 		Command: OfRun(words, s.Run), Python: s.Python, RankScript: "~/.dlwb/bin/rank", RunDir: "~/.dlwb/runs/" + s.Run,
 		ProcsPerNode: r.ProcsPerNode, MasterPort: s.Port, PortName: s.PortIs, Env: Environ(EnvOfRun(r.Env, s.Run), false),
-		MaxThreads: s.Threads, OldTorch: s.OldTorch, Run: s.Run, Given: given, Sources: s.Sources,
+		Given:      given || slices.Contains(providers.Named(p.Provider).Carries, name),
+		MaxThreads: s.Threads, OldTorch: s.OldTorch, NoMPI: s.NoMPI, Run: s.Run, Sources: s.Sources,
 		Options: engine.Options{Rendezvous: r.Rendezvous, MinNodes: r.MinNodes, Restarts: r.Restarts - here,
 			ParameterServers: r.ParameterServers, Evaluator: r.Evaluator},
 	})

@@ -7,6 +7,7 @@ import mpi4py
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
+assert comm.Split_type(MPI.COMM_TYPE_SHARED).size == int(os.environ["OMPI_COMM_WORLD_LOCAL_SIZE"])
 print(f"rank {comm.rank} of {comm.size}: sum {comm.allreduce(1)} version {mpi4py.__version__}", flush=True)
 while "wait" in sys.argv:
     print(f"waiting {os.getpid()}", flush=True)
