@@ -478,7 +478,10 @@ func tidy(name string) string {
 
 // ShownAs is the name that a series gets of which a training prints the given one:
 // "val/loss" for "val_loss", "Validation loss" and "valid-loss".
-func ShownAs(printed string) string { return tidy(understand(printed, "").show) }
+func ShownAs(printed string) string {
+	book() // the words in it are of names, too
+	return tidy(understand(printed, "").show)
+}
 
 // Split is which data a series is of, by its name: train, val, eval, test, or
 // "" when that was not said.
