@@ -371,9 +371,15 @@ func profileOf(w *workbench.Workbench, args []string) (string, error) {
 	return "", err
 }
 
-// nearProfile asks whether another profile was meant that lies in the same
-// directory; empty when none is like it.
+// nearProfile says why a profile that is there can't be had, or asks whether another
+// was meant that lies in the same directory; empty when none is like it.
 func nearProfile(path string) string {
+	if to, err := os.Readlink(path); err == nil {
+		return fmt.Sprintf(" but a link that leads nowhere, to %s", to)
+	}
+	if _, err := os.Stat(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Sprintf(" that can be read: %v", err)
+	}
 	var names []string
 	for _, ext := range []string{"*.yaml", "*.yml"} {
 		found, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(path)), ext))

@@ -55,7 +55,7 @@ func (a *app) logsCommand() *cobra.Command {
 
 // stale says that a run goes on and nobody brings here what it prints.
 func (a *app) stale(w *workbench.Workbench, run event.RunInfo) {
-	if w.Unwatched(run) {
+	if w.History().Behind(run) {
 		a.hint("nobody watches run %s: what it printed since dlwb last looked is not here; dlwb attach %s or dlwb logs -f %s brings it", run.ID, run.Cluster, run.ID)
 	}
 }

@@ -47,8 +47,8 @@ func (a *app) initCommand() *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use: "init [DIR]", Short: "write a profile for the present directory",
-		Long: "Looks for the training script (train*.py, main.py or run.py), for requirements.txt,\n" +
-			"environment.yml and Dockerfile and for directories of results, and writes " + profileName + ".",
+		Long: "Looks for the training script (train*.py, main.py or run.py, also below the top of a\n" +
+			"project), for requirements.txt, pyproject.toml, environment.yml and Dockerfile and for\ndirectories of results, and writes " + profileName + ".",
 		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().BoolVar(&force, "force", false, "replace a profile that is there")

@@ -48,20 +48,31 @@ func Detect(dir string, kinds []string) (*Profile, []string, error) {
 		scripts = byContent(dir, files)
 	}
 	if len(scripts) == 0 {
-		return nil, nil, fmt.Errorf("look for an experiment in %s: there is no train*.py, main.py or run.py, and no other script that trains; "+
-			"go to the directory of the training script, or write a %s with run: {command: your_script.py} (dlwb help profile)", dir, FileName)
+		below := deeper(dir)
+		switch {
+		case len(below) == 0:
+			return nil, nil, fmt.Errorf("look for an experiment in %s: there is no train*.py, main.py or run.py here or below, and no other script here that trains; "+
+				"go to the top of the project, or write a %s with run: {command: your_script.py} (dlwb help profile)", dir, FileName)
+		case !isTop(dir):
+			return nil, nil, fmt.Errorf("look for an experiment in %s: %s lies below, and nothing says that this is the top of its project, which is sent whole; "+
+				"go there, or write a %s with run: {command: %s} (dlwb help profile)", dir, below[0], FileName, below[0])
+		}
+		scripts = below
 	}
 	p := defaults()
 	p.Path = filepath.Join(dir, FileName)
 	p.Name = nameFor(p.Path)
-	p.Run.Command = commandWord(scripts[0])
+	notes := []string{p.start(dir, scripts[0])}
 	text, err := readBounded(filepath.Join(dir, scripts[0]), maxScript)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the training script: %w", err)
 	}
-	notes := []string{scripts[0] + " is the training script"}
 	if len(scripts) > 1 {
 		notes[0] += "; not chosen: " + strings.Join(scripts[1:], ", ")
+	}
+	if files["pyproject.toml"] && !listsPackages(filepath.Join(dir, "pyproject.toml")) {
+		files["pyproject.toml"] = false
+		notes = append(notes, "pyproject.toml lists no packages in project.dependencies, which is what an environment can be made from")
 	}
 	notes = append(notes, detectEnvironment(p, files, kinds)...)
 	if name, uses := engine.Detect(text); name != "" {
@@ -138,7 +149,15 @@ func commandWord(name string) string {
 
 // environmentFiles are what an environment can be made from, the best first.
 var environmentFiles = []struct{ name, kind string }{
-	{"requirements.txt", "venv"}, {"environment.yml", "conda"}, {"environment.yaml", "conda"}, {"Dockerfile", "docker"},
+	{"requirements.txt", "venv"}, {"pyproject.toml", "venv"}, {"environment.yml", "conda"}, {"environment.yaml", "conda"}, {"Dockerfile", "docker"},
+}
+
+// listed is a pyproject.toml with project.dependencies that are not empty.
+var listed = pattern.New(`(?ms)^\[project\]\s*$(?:[^\[]|[^\n]\[)*?^dependencies *= *\[\s*["']`)
+
+func listsPackages(name string) bool {
+	text, err := readBounded(name, maxScript)
+	return err == nil && listed.Match(text)
 }
 
 func detectEnvironment(p *Profile, files map[string]bool, kinds []string) (notes []string) {

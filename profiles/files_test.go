@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -256,10 +257,78 @@ func TestDetectTakesTheBestThereIs(t *testing.T) {
 	}
 }
 
+func TestDetectFindsAScriptBelowTheTop(t *testing.T) {
+	for name, c := range map[string]struct {
+		files              map[string]string
+		command, env, note string
+	}{
+		"in a directory": {map[string]string{"scripts/train.py": "", "scripts/deep/train.py": "", "tests/train_test.py": "", "venv/train.py": ""}, "scripts/train.py", "",
+			"scripts/train.py is the training script; not chosen: scripts/deep/train.py"},
+		"in a package": {map[string]string{"pkg/__init__.py": "", "pkg/sub/__init__.py": "", "pkg/sub/main.py": ""}, "python -m pkg.sub.main", "", ""},
+		"in a package that lies in src": {map[string]string{"src/pkg/__init__.py": "", "src/pkg/train.py": ""}, "python -m pkg.train", "src",
+			"src/pkg/train.py is the training script, of a package: python -m pkg.train runs it"},
+		"no module's name":            {map[string]string{"my-pkg/__init__.py": "", "my-pkg/train.py": ""}, "my-pkg/train.py", "", ""},
+		"the top of a package itself": {map[string]string{"__init__.py": "", "train.py": ""}, "train.py", "", ""},
+	} {
+		dir := lay(t, c.files)
+		if _, _, err := Detect(dir, allKinds); name != "the top of a package itself" && (err == nil || !strings.Contains(err.Error(), "the top of its project")) {
+			t.Errorf("%s, in a directory that may be anything: %v", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "setup.py"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, notes, err := Detect(dir, allKinds)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		env := ""
+		if len(p.Run.Env) == 1 && p.Run.Env[0].Name == "PYTHONPATH" {
+			env = p.Run.Env[0].Value
+		}
+		if p.Run.Command != c.command || env != c.env || c.note != "" && notes[0] != c.note {
+			t.Errorf("%s: got %q, PYTHONPATH %q, %q", name, p.Run.Command, env, notes)
+		}
+		if again := mustParse(t, p.Path, Write(p)); !Equal(p, again) {
+			t.Errorf("%s: written as\n%s", name, Write(p))
+		}
+	}
+	for _, none := range []string{"a/b/c/d/train.py", ".hidden/train.py", "node_modules/x/main.py"} {
+		if p, _, err := Detect(lay(t, map[string]string{none: "", "setup.py": ""}), allKinds); err == nil {
+			t.Errorf("%s: %q", none, p.Run.Command)
+		}
+	}
+}
+
+func TestDetectTakesThePackagesOfAPyproject(t *testing.T) {
+	for name, c := range map[string]struct{ text, file string }{
+		"listed":            {"[build-system]\nrequires = [\"x\"]\n\n[project]\nname = \"p\"\nkeywords = [\"a\", \"b\"]\ndependencies = [\n  \"torch\",\n]\n", "pyproject.toml"},
+		"in one line":       {"[project]\ndependencies=['torch']\n[tool.x]\n", "pyproject.toml"},
+		"CRLF":              {"[project]\r\ndependencies = [\"torch\"]\r\n", "pyproject.toml"},
+		"none":              {"[project]\nname = \"p\"\ndependencies = []\n", ""},
+		"of something else": {"[project]\nname = \"p\"\n[tool.x]\ndependencies = [\"torch\"]\n", ""},
+		"poetry":            {"[tool.poetry.dependencies]\ntorch = \"*\"\n", ""},
+	} {
+		p, notes, err := Detect(lay(t, map[string]string{"train.py": "", "pyproject.toml": c.text}), allKinds)
+		if err != nil || p.Environment.File != c.file || c.file == "" && !strings.Contains(strings.Join(notes, "\n"), "pyproject.toml lists no packages") {
+			t.Errorf("%s: %+v, %q, %v", name, p, notes, err)
+		}
+	}
+	p, notes, err := Detect(lay(t, map[string]string{"train.py": "", "requirements.txt": "", "pyproject.toml": "[project]\ndependencies=['torch']\n"}), allKinds)
+	if err != nil || p.Environment.File != "requirements.txt" || !slices.Contains(notes, "pyproject.toml is there too; {venv: pyproject.toml} would use it") {
+		t.Errorf("%+v, %q, %v", p, notes, err)
+	}
+}
+
 func TestDetectSaysWhatItLookedFor(t *testing.T) {
 	_, _, err := Detect(lay(t, map[string]string{"model.py": ""}), allKinds)
 	if err == nil || !strings.Contains(err.Error(), "train*.py, main.py or run.py") {
 		t.Errorf("got %v", err)
+	}
+	home := lay(t, map[string]string{"exp/train.py": "", ".git/": ""})
+	t.Setenv("HOME", home)
+	if p, _, err := Detect(home, allKinds); err == nil {
+		t.Errorf("a whole home would be sent for %s", p.Run.Command)
 	}
 	if _, _, err := Detect(filepath.Join(t.TempDir(), "nowhere"), allKinds); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)

@@ -77,17 +77,17 @@ func (w *Workbench) clusterInfo(ctx context.Context, c store.Cluster) (event.Clu
 			info.Phase = event.PhaseRunning
 		}
 	}
-	if info.Owner = w.locks.Holder(c.Name, locks.Change); info.Owner == 0 {
-		info.Owner = w.locks.Holder(c.Name, locks.Watch)
-	}
+	info.Owner = w.holder(c.Name)
 	info.States = w.statesOf(ctx, c.ID, d.Cluster)
 	return info, w.settleAccount(c, &info)
 }
 
-// Unwatched reports whether a run has no end yet and no dlwb brings here what comes
-// of it.
-func (w *Workbench) Unwatched(run event.RunInfo) bool {
-	return run.EndedAt == nil && w.locks.Holder(run.Cluster, locks.Change) == 0 && w.locks.Holder(run.Cluster, locks.Watch) == 0
+// holder is the process that changes a cluster or watches it; 0 for none.
+func (w *Workbench) holder(cluster string) int {
+	if pid := w.locks.Holder(cluster, locks.Change); pid != 0 {
+		return pid
+	}
+	return w.locks.Holder(cluster, locks.Watch)
 }
 
 // settleAccount fills in what the events of a cluster's life say of its money

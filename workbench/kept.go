@@ -55,8 +55,17 @@ func (d *drive) tellKept() {
 	if ends := d.endsAlone(); ends != "" {
 		text += "; " + ends
 	}
-	_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text,
-		Next: fmt.Sprintf("%s goes on with them, what is done already is not done twice; dlwb down %s removes them", d.again(), c.Name)})
+	_ = d.w.publish(d.s, event.Noticed{Level: "warning", Text: text, Next: d.waysOn()})
+}
+
+// waysOn says what can be done with machines that stay. A plan that was refused would
+// be refused again.
+func (d *drive) waysOn() string {
+	remove := "dlwb down " + d.plan.Cluster + " removes them"
+	if !d.plan.OK() {
+		return remove
+	}
+	return d.again() + " goes on with them, what is done already is not done twice; " + remove
 }
 
 // endsAlone says when machines that are left alone end by themselves; empty for

@@ -48,3 +48,14 @@ func TestTheCommandThatGoesOnIsTheOneThatBegan(t *testing.T) {
 		}
 	}
 }
+
+func TestNobodyIsToldToDoAgainWhatIsRefused(t *testing.T) {
+	d := &drive{plan: &planning.Plan{Cluster: "c", Path: "/p/dlwb.yaml", Findings: []cloud.Finding{{OK: true}}}}
+	if got := d.waysOn(); got != "dlwb run /p/dlwb.yaml goes on with them, what is done already is not done twice; dlwb down c removes them" {
+		t.Error(got)
+	}
+	d.plan.Findings = append(d.plan.Findings, cloud.Finding{What: "cluster", Text: "c has 1 node, and 2 are asked for"})
+	if got := d.waysOn(); got != "dlwb down c removes them" {
+		t.Error(got)
+	}
+}

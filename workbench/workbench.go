@@ -111,7 +111,7 @@ func Open(o Options) (*Workbench, error) {
 		return told.All(rows), err
 	})
 	w.results = results.New(db, results.Owner{Dir: w.runDir, Run: w.runWithResults, Told: w.toldOf, Readable: w.readable, Kept: w.keeps, Reach: w.reachResults})
-	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.results.Placed, ReadLog: w.ReadLog, Changed: w.changed})
+	w.history = history.New(db, history.Records{Runs: w.Runs, Run: w.pastRun, Placed: w.results.Placed, ReadLog: w.ReadLog, Holder: w.holder, Changed: w.changed})
 	w.cleaner = cleanup.New(db, cleanup.Owner{Runs: func() ([]store.Run, error) { return w.runs("") }, FindRun: w.FindRun,
 		Needed: w.neededStill, Dir: w.runDir, Results: w.results.Of, Changed: w.changed})
 	w.ctx, w.cancel = context.WithCancel(context.Background())

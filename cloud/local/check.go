@@ -72,7 +72,7 @@ func (p *Provider) checkName(spec cloud.Spec) cloud.Finding {
 		return missing(what, err.Error(), "change name, machines.count or machines.simulate_gpus in the profile")
 	}
 	if !usableInPath(dir) {
-		return missing(what, "the directory "+dir+" can't stand in PATH", "use a state directory without a colon in its name")
+		return missing(what, "the directory "+dir+" can't stand in PATH", "set DLWB_HOME to a directory without a colon or a line break in its path")
 	}
 	in, err := readIntent(dir)
 	switch {
@@ -81,8 +81,7 @@ func (p *Provider) checkName(spec cloud.Spec) cloud.Finding {
 	case err != nil:
 		return missing(what, err.Error(), "dlwb down "+spec.Name)
 	case in.Count != spec.Count || in.SimulateGPUs != simulated(spec):
-		return missing(what, fmt.Sprintf("%s exists with count %d and simulate_gpus %d", spec.Name, in.Count, in.SimulateGPUs),
-			"dlwb down "+spec.Name)
+		return missing(what, in.unlike(spec), "dlwb down "+spec.Name+" removes it; or give this profile another name")
 	}
 	return found(what, spec.Name+" exists; it is used again")
 }
@@ -107,6 +106,9 @@ func (p *Provider) checkDisk() cloud.Finding {
 		}
 		if unix.Access(dir, unix.W_OK) != nil {
 			return missing(what, dir+" can't be written", "ls -ld "+dir)
+		}
+		if temp := os.TempDir(); unix.Access(temp, unix.W_OK|unix.X_OK) != nil {
+			return missing(what, "the directory for temporary files, "+temp+", is not there or can't be written", "make it, or set TMPDIR to another one")
 		}
 		return found(what, text)
 	}

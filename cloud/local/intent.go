@@ -23,6 +23,7 @@ import (
 	"github.com/dlwb/dlwb/cloud/about"
 	"github.com/dlwb/dlwb/cloud/local/options"
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/internal/units"
 )
 
 // Names in the directory of a cluster.
@@ -50,6 +51,15 @@ type intent struct {
 	// Ending is set when the cluster is being taken down. It then never
 	// comes up again, also when taking it down was interrupted.
 	Ending bool `json:"ending,omitempty"`
+}
+
+// unlike says how a cluster that exists differs from what is asked for.
+func (in intent) unlike(spec cloud.Spec) string {
+	text := fmt.Sprintf("cluster %s exists with %s, and %d are asked for", spec.Name, units.Count(in.Count, "node"), spec.Count)
+	if in.Count == spec.Count {
+		text = fmt.Sprintf("cluster %s exists with %s on each node that are simulated, and %d are asked for", spec.Name, units.Count(in.SimulateGPUs, "GPU"), simulated(spec))
+	}
+	return text
 }
 
 // newIntent plans a cluster.

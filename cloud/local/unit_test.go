@@ -56,6 +56,32 @@ func TestCheckFindsWhatWouldMakeUpFail(t *testing.T) {
 	}
 }
 
+func TestACheckSaysWhatDiffersAndThatThereIsNoRoomForTemporaryFiles(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	p := provider(t)
+	said := func(spec cloud.Spec) (text string) {
+		for _, f := range p.Check(t.Context(), spec).Findings {
+			if !f.OK {
+				text += f.Text + "; "
+			}
+		}
+		return text
+	}
+	name := up(t, p, 1, 0).Name
+	for want, spec := range map[string]cloud.Spec{
+		"cluster " + name + " exists with 1 node, and 3 are asked for; ":                                 {Name: name, Count: 3},
+		"cluster " + name + " exists with 0 GPUs on each node that are simulated, and 2 are asked for; ": {Name: name, Count: 1, Own: &options.Machines{SimulateGPUs: 2}},
+	} {
+		if got := said(spec); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "no"))
+	if got := said(cloud.Spec{Name: name, Count: 1}); !strings.Contains(got, "temporary files, "+os.Getenv("TMPDIR")) {
+		t.Errorf("without a TMPDIR: %q", got)
+	}
+}
+
 func TestNoCredentialPassesToANode(t *testing.T) {
 	t.Parallel()
 	env := cleanEnv([]string{

@@ -111,8 +111,7 @@ func (p *Provider) begin(ctx context.Context, dir string, spec cloud.Spec) (inte
 	case err != nil:
 		return in, err
 	case in.Count != spec.Count || in.SimulateGPUs != simulated(spec):
-		return in, fmt.Errorf("it exists with count %d and simulate_gpus %d, and count %d and simulate_gpus %d are asked for; "+
-			"take it down first (dlwb down %s) or use another name", in.Count, in.SimulateGPUs, spec.Count, simulated(spec), spec.Name)
+		return in, fmt.Errorf("%s; take it down first (dlwb down %s) or use another name", in.unlike(spec), spec.Name)
 	}
 	return in, nil
 }

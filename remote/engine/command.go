@@ -61,6 +61,8 @@ func executable(command []string, python string) ([]string, error) {
 		return nil, fmt.Errorf("run.command ends after -m: name the module to run")
 	case first == "-m":
 		return append([]string{python}, command...), nil
+	case strings.HasPrefix(first, "-"):
+		return nil, fmt.Errorf("run.command begins with %s, which is an option and no program: write python %[1]s …, if it is one of Python's", first)
 	case barePython.MatchString(first):
 		return append([]string{python}, command[1:]...), nil
 	}

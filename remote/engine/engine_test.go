@@ -185,6 +185,7 @@ func TestWhatCannotBePlannedIsRefusedWithAReason(t *testing.T) {
 		{"plain", 1, Job{}, "run.command is empty"},
 		{"plain", 1, Job{Command: []string{""}}, "run.command is empty"},
 		{"plain", 1, Job{Command: []string{"-m"}}, "name the module"},
+		{"plain", 1, Job{Command: []string{"-u", "train.py"}}, "begins with -u, which is an option and no program: write python -u …"},
 		{"plain", 1, Job{Command: []string{"KEY=secret", "train.py"}}, "begins with KEY=…: set it in run.env instead, as KEY: value"},
 		{"plain", 1, Job{Command: ok, ProcsPerNode: -1}, "-1 processes per node"},
 		{"plain", 1, Job{Command: ok, MasterPort: 70000}, "master port 70000"},

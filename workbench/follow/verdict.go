@@ -290,6 +290,12 @@ func failureOf(e rankEnd) event.RunEnded {
 
 // shellHint says what a shell means that exits with such a code.
 func shellHint(code int) string {
+	switch code {
+	case 126:
+		return ", as a shell that found a command and could not execute it"
+	case 127:
+		return ", as a shell that found no such command"
+	}
 	for signal, name := range map[int]string{6: "ABRT", 7: "BUS", 9: "KILL", 11: "SEGV", 15: "TERM"} {
 		if code == 128+signal {
 			return fmt.Sprintf(", as a shell whose command was killed by SIG%s%s", name, signalHint(name))

@@ -111,6 +111,14 @@ func TestTheVerdictNamesWhoFailedFirst(t *testing.T) {
 			ends:    []rankEnd{{rank: 0, code: 137, at: 100}},
 			verdict: event.ExitedBad, code: 137, rank: 0, cause: "exited with code 137, as a shell whose command was killed by SIGKILL (often the kernel, when memory runs out)",
 		}, {
+			name: "no such program", nodes: []nodeEnd{bad},
+			ends:    []rankEnd{{rank: 0, code: 127, at: 100}},
+			verdict: event.ExitedBad, code: 127, rank: 0, cause: "exited with code 127, as a shell that found no such command",
+		}, {
+			name: "a program that can't be executed", nodes: []nodeEnd{bad},
+			ends:    []rankEnd{{rank: 0, code: 126, at: 100}},
+			verdict: event.ExitedBad, code: 126, rank: 0, cause: "as a shell that found a command and could not execute it",
+		}, {
 			name: "a data loader that ran out of memory", nodes: []nodeEnd{bad},
 			ends:    []rankEnd{{rank: 0, code: 1, at: 100, starved: 2}},
 			verdict: event.OutOfMemory, code: 1, rank: 0, cause: "ended 2 of its processes, and it exited with code 1",

@@ -32,8 +32,16 @@ type Records struct {
 	Placed func(id string) map[string]map[string]transfer.Placed
 	// ReadLog reads the stored log of a rank from a byte offset.
 	ReadLog func(id string, rank int, off int64, p []byte) (int, error)
+	// Holder is the process that changes a cluster or watches it; 0 for none.
+	Holder func(cluster string) int
 	// Changed is told when a note or a star was written.
 	Changed func()
+}
+
+// Behind reports whether more may have come of a run than is on record: it has no end
+// there, and no dlwb brings here what it prints.
+func (h *History) Behind(run event.RunInfo) bool {
+	return run.EndedAt == nil && h.records.Holder(run.Cluster) == 0
 }
 
 // Run is a run with what lists do not show of it.
