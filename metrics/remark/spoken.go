@@ -1,0 +1,41 @@
+package remark
+
+import (
+	"strings"
+
+	"github.com/dlwb/dlwb/metrics/lexis"
+)
+
+// Spoken finds the name of a value before the words that say over how many it is, without
+// brackets: "Avg reward over the last 100 episodes". unit is where the last of these words begins,
+// and from where the message does; start equals end where nothing is said of that.
+func Spoken(line string, from, unit int) (start, end int) {
+	end = unit
+	said := false
+	for end > from {
+		before := strings.TrimRight(line[from:end], " ")
+		word := before[strings.LastIndexByte(before, ' ')+1:]
+		at := from + len(before) - len(word)
+		switch {
+		case !said && IsCount(word):
+		case spans[strings.ToLower(word)] || word == "the":
+			said = said || word != "the"
+		case !said || word == "":
+			return 0, 0
+		default:
+			end = from + len(before)
+			start = strings.LastIndexAny(line[from:end], ":,;|]") + 1 + from
+			return lexis.SkipBlanks(line, start), end
+		}
+		end = at
+	}
+	return 0, 0
+}
+
+// IsUnit reports whether a word is for what an average is over: episodes, steps.
+func IsUnit(word string) bool { return len(word) > 2 && units[strings.ToLower(word)] }
+
+// IsAllowed reports whether a name is of what a game allows, "Valid moves", and not of validation.
+func IsAllowed(name string) bool {
+	return len(name) > len("valid ") && strings.EqualFold(name[:len("valid ")], "valid ")
+}
