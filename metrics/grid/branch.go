@@ -24,3 +24,13 @@ func BehindDots(line string) string {
 	}
 	return line
 }
+
+// Column is the name of a column of a file without a sign of percent before it, and with the data
+// that it is of at its beginning: "% mean class accuracy (train set)" as "train mean class accuracy".
+func Column(cell string) string {
+	cell = strings.TrimLeft(cell, "% ")
+	if name, of, ok := strings.Cut(cell, " ("); ok && strings.HasSuffix(of, " set)") {
+		return strings.TrimSuffix(of, " set)") + "_" + name
+	}
+	return cell
+}

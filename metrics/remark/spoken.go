@@ -32,6 +32,16 @@ func Spoken(line string, from, unit int) (start, end int) {
 	return 0, 0
 }
 
+// Titles reports whether a word that begins at i is the first of a title in brackets with which a
+// line begins: "[Val Classifier] Epoch: 1".
+func Titles(line string, i int) bool {
+	if i == 0 || line[i-1] != '[' || strings.TrimLeft(line[:i], " [") != "" {
+		return false
+	}
+	words, end := Bracket(line, i-1)
+	return end > i && !strings.ContainsAny(words, "0123456789")
+}
+
 // IsUnit reports whether a word is for what an average is over: episodes, steps.
 func IsUnit(word string) bool { return len(word) > 2 && units[strings.ToLower(word)] }
 
