@@ -317,7 +317,7 @@ func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 		return false
 	}
 	v.blank, v.paired = sep == ' ', sep == ','
-	return s.value(start, named, *v)
+	return !(v.blank && remark.Names(line, start)) && s.value(start, named, *v)
 }
 
 func (s *scanner) value(start, end int, v value) bool {
@@ -329,7 +329,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if s.phrase < start && end-s.phrase <= longestName {
 		from = s.phrase
 	}
-	from = lexis.BehindUnit(s.line, from, start)
+	from = remark.Top(s.line, lexis.BehindUnit(s.line, from, start))
 	name := s.line[from:end]
 	if s.group != "" && end < s.groupEnd && !v.blank {
 		if from = start; strings.HasSuffix(strings.ToLower(s.group), strings.ToLower(s.line[start:end])) {

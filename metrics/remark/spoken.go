@@ -49,3 +49,21 @@ func IsUnit(word string) bool { return len(word) > 2 && units[strings.ToLower(wo
 func IsAllowed(name string) bool {
 	return len(name) > len("valid ") && strings.EqualFold(name[:len("valid ")], "valid ")
 }
+
+// Names reports whether a name that begins at i is the last of several without blanks, with
+// numbers behind them: "loss1,loss2 0.5 0.6". Which of those is whose is left open.
+func Names(line string, i int) bool {
+	return i > 1 && line[i-1] == ',' && lexis.IsKeyByte(line[i-2]) && lexis.IsLetter(line[i])
+}
+
+// Top is where a name begins that seems to begin at i, when it is of the first few: "top 5 acc".
+func Top(line string, i int) int {
+	if i < 3 || line[i-1] != ' ' || !lexis.IsDigit(line[i-2]) {
+		return i
+	}
+	at := strings.TrimRight(strings.TrimRight(line[:i], " "), "0123456789")
+	if n := len(at) - len("top "); n >= 0 && strings.EqualFold(at[n:], "top ") && (n == 0 || !lexis.IsKeyByte(at[n-1])) {
+		return n
+	}
+	return i
+}
