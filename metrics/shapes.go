@@ -118,8 +118,8 @@ func owned(line string, i int) bool {
 // the line says when its shape is known, and whether it is held until then.
 func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 	f = r.scanned(rest, from, true)
-	if len(f.values) == 0 {
-		return f, false
+	if !slices.ContainsFunc(f.values, func(v value) bool { return v.Real || v.kind >= measure }) { // "i = 3, Guess = 7, Answer = 1"
+		return r.scanned(rest, from, false), false
 	}
 	s := r.shapes.of(f.shape, !r.placed())
 	if s == nil || s.column < 0 && (s.judged || r.placed()) {
