@@ -18,6 +18,7 @@ type counter struct {
 	vague    bool // "steps: 10", which counts only beside a score
 
 	numbered bool // "batch number = 3": no size of one
+	bare     bool // no word says what it counts
 	leads    bool // it is the first thing that its line says
 
 	first bool // in brackets, and nothing stands before it: "[batch=10/1000]:"
@@ -40,7 +41,7 @@ var unitWords = map[string]unit{
 	"step": unitStep, "steps": unitStep, "iter": unitStep, "iters": unitStep, "it": unitStep, "iter_num": unitStep, "up.": unitStep,
 	"iteration": unitStep, "iterations": unitStep, "update": unitStep, "updates": unitStep, "micro_step": unitBatch, "batch": unitBatch, "batch_id": unitBatch, "batch_idx": unitBatch,
 	"轮": unitEpoch, "轮次": unitEpoch, "步": unitStep, "迭代": unitStep, "エポック": unitEpoch, "epoche": unitEpoch, "époque": unitEpoch, "época": unitEpoch, "эпоха": unitEpoch,
-	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "generation": unitStep, "evaluations": unitStep,
+	"minibatch": unitBatch, "mini-batch": unitBatch, "training_iteration": unitStep, "samples_count": unitStep, "round": unitStep, "episode": unitStep, "episodes": unitStep, "generation": unitStep, "evaluations": unitStep,
 }
 
 // globalWords count through the whole run, whatever else a line counts.
@@ -85,7 +86,7 @@ func (s *scanner) counter(key string, sep byte, at int) (counter, int, bool) {
 	if c.vague = plural && c.total == 0 && !c.global && !s.behindEpoch(key, at); c.vague && (u != unitStep || s.phrase != lexis.SkipBlanks(s.line, s.phrase) || len(s.found.counters)+len(s.found.values) > 0 || sep != ':') {
 		return counter{}, 0, false
 	}
-	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && lexis.IsMeasured(s.line[c.at:next])) {
+	if !ok || u != unitEpoch && (c.n != math.Trunc(c.n) || c.times == 0 && lexis.IsMeasured(s.line[c.at:next])) || lexis.HasUnit(s.line, next) && lexis.IsMeasured(s.line[c.at:next]) { // "time for 1 epoch: 29.04 secs"
 		return counter{}, 0, false
 	}
 	if ok && c.total == 0 && u == unitStep && next+1 < len(s.line) && s.line[next] == '/' && lexis.IsDigit(s.line[next+1]) { // [12/8]: counts on over the epochs of 8
@@ -196,11 +197,11 @@ func (s *scanner) within(c counter, next int) int {
 		return next
 	}
 	in, end, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, at+1))
-	if !ok || in.total == 0 || s.line[at] == '|' && !ofBatches(s.line, end) {
+	if !ok || in.total == 0 || s.line[at] == '|' && !lexis.OfBatches(s.line, end) {
 		return next
 	}
 	if opened {
-		if end = closeBracket(s.line, end); end == 0 {
+		if end = lexis.CloseBracket(s.line, end); end == 0 {
 			return next
 		}
 	}
@@ -209,29 +210,6 @@ func (s *scanner) within(c counter, next int) int {
 		s.found.counters = append(s.found.counters, in)
 	}
 	return end
-}
-
-// ofBatches reports whether a count that ends at i is all that stands between
-// two bars, but for its name: "|   200/ 2983 batches |".
-func ofBatches(line string, i int) bool {
-	i = lexis.SkipBlanks(line, i)
-	for _, word := range [...]string{"batches", "steps", "iters", "iterations"} {
-		if strings.HasPrefix(line[i:], word) {
-			i = lexis.SkipBlanks(line, i+len(word))
-			break
-		}
-	}
-	return i == len(line) || line[i] == '|'
-}
-
-// closeBracket is behind the bracket that a counter in brackets ends with, also
-// "] " behind a percentage; 0 when there is none.
-func closeBracket(line string, i int) int {
-	close := strings.IndexByte(line[i:min(len(line), i+12)], ']')
-	if close < 0 {
-		return 0
-	}
-	return i + close + 1
 }
 
 // positions leaves of a line's counters those that say where the run is.
@@ -303,6 +281,12 @@ func (c *counters) take(found []counter) Axis {
 	}
 	f := found[best]
 	switch n, total := int64(f.n), int64(f.total); {
+	case f.bare && c.hasStep && c.raw == c.rawTotal && n < c.raw: // "[3] loss: 0.5" below a bar that came to its end
+		if !c.hasEpoch {
+			c.late = c.rawTotal
+		}
+		c.epoch(f.n, 0)
+		return AxisEpoch
 	case f.global:
 		c.through(n, total)
 	case f.inEpoch && c.hasEpoch && total > 0:
@@ -409,7 +393,7 @@ func (c *counters) steps(n int64) int64 {
 	if !c.anew && !c.ahead(n, c.progress.Epoch) {
 		return c.rawTotal
 	}
-	return int64(min(float64(c.rawTotal)*max(c.progress.Epochs, c.progress.Epoch), largestCount))
+	return int64(min(max(float64(c.rawTotal)*c.progress.Epochs, float64(c.rawTotal)*c.progress.Epoch+float64(c.late)), largestCount))
 }
 
 // ahead reports whether more steps are done than the epochs so far can hold,

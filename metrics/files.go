@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/internal/pattern"
+	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/tfevent"
 	"github.com/dlwb/dlwb/metrics/wandb"
@@ -168,7 +169,7 @@ func ReadCSV(r io.Reader, add func(...Point)) error {
 	}
 	columns := make([]string, min(len(header), mostSeries))
 	for i := range columns {
-		columns[i] = strings.TrimSpace(strings.Clone(header[i]))
+		columns[i] = grid.Column(strings.TrimSpace(strings.Clone(header[i])))
 	}
 	rows := csvRows{columns: columns, long: longOf(columns), names: fileNames{}, add: add}
 	defer rows.end()

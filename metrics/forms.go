@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strings"
 	"unsafe"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
@@ -68,6 +69,9 @@ func (r *forms) learn(hash uint64, line, rest string, from int, bare, scored boo
 // longDigits reports whether a name has a number inside that the skeleton may
 // have left out.
 func longDigits(name string) bool {
+	if strings.Contains(name, "top_") {
+		return true
+	}
 	for i := 0; i < len(name); i++ {
 		if end := lexis.Digits(name, i); end > i+2 {
 			return true

@@ -74,8 +74,10 @@ func (p *phase) begins(line string, at int64) bool {
 	text := strings.Trim(line, " -=*#:[]<>+~|.!")
 	dots := strings.HasSuffix(line, "...") || strings.HasSuffix(line, "…")
 	split, said, i := "", dots, 0
-	for word := range strings.FieldsSeq(strings.ToLower(text)) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(c rune) bool { return c == ' ' || c == ':' }) {
 		switch i++; {
+		case i == 1 && (word == "evaluate" || word == "evaluating") && strings.IndexByte(text, ':') > 0: // "evaluate:dev"
+			said = true
 		case splits[word] != "" && split == "":
 			split = splits[word]
 			said = said || i == 1 && strings.HasSuffix(word, "ing") && dots

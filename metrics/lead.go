@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/remark"
 )
@@ -60,33 +59,11 @@ func (s *scanner) lead(i int) int {
 	}
 	c.n, c.at = float64(smallInt(strings.ReplaceAll(number, ",", ""))), at
 	c.global = c.unit == unitStep
+	c.bare = c.global
 	s.found.counters = append(s.found.counters, c)
 	s.mark("[")
 	s.phrase = end + 1
 	return end + 1
-}
-
-// behindBranch is a line without the one wall that it begins with, as lines of one
-// message have it: "│   loss = 0.5" below "┌ Info: epoch 1".
-func behindBranch(line string) string {
-	if len(line) < 4 || line[0] != 0xe2 {
-		return line
-	}
-	for _, branch := range [...]string{"┌ ", "│ ", "├ ", "└ ", "╭ ", "╰ "} {
-		if rest, ok := strings.CutPrefix(line, branch); ok && !strings.ContainsAny(rest, grid.Walls) {
-			return rest
-		}
-	}
-	return line
-}
-
-// behindDots is a line without the dots that it begins with where something was
-// told of, one by one, before it.
-func behindDots(line string) string {
-	if len(line) > 3 && line[:3] == "..." {
-		line = strings.TrimLeft(line, ".")
-	}
-	return line
 }
 
 // beforeUnit reads "1/3 * Epoch (train):" and "12/100 steps", where the word for
@@ -323,4 +300,28 @@ func (s *scanner) afterCounter(start, end int) bool {
 	}
 	return len(s.found.counters)+len(s.found.values) > 0 && start > 0 && s.line[start-1] == '(' && end < len(s.line) && s.line[end] == ')' &&
 		(end+1 == len(s.line) || s.line[end+1] == ' ')
+}
+
+// ofBest reports whether a line whose message begins at i tells of the best that
+// there was: "Best epoch: 8, val loss 0.31".
+func (s *scanner) ofBest(i int) bool {
+	i += len(s.line[i:]) - len(strings.TrimLeft(s.line[i:], " \t*>=-!+"))
+	if i+8 < len(s.line) && strings.EqualFold(s.line[i:i+4], "new ") && len(s.found.counters) == 0 {
+		i += len("new ")
+	}
+	return i+5 < len(s.line) && strings.EqualFold(s.line[i:i+5], "best ")
+}
+
+// spoken reads "Avg reward over last 100 episodes: 12.3"; 0 for any other line.
+func (s *scanner) spoken(start, end int) int {
+	from, stop := remark.Spoken(s.line, s.from, start)
+	sep, at := lexis.Separator(s.line, end)
+	if f, ok := lexis.Number(s.line, at); ok && stop > from && sep != ' ' && sep != 0 {
+		s.phrase, s.mean = from, true
+		defer func() { s.mean = false }()
+		if s.value(from, stop, value{figure: f}) {
+			return s.behind(f.Next)
+		}
+	}
+	return 0
 }

@@ -26,7 +26,7 @@ const (
 var words = table(map[kind]string{
 	score: `loss losses acc accuracy aacc macc mdice mfscore ppl perplexity auc auroc f1 bleu rouge wer cer mse mae rmse nll bpc bpb
 		logloss elbo lpips reward rew mcc pplx learn pearson spearman kappa episode_return episodic_return rmsle mlogloss merror ndcg minade minfde cross-entropy cross_entropy accu xent psnr ssim miou fid`,
-	weak: `error err map return returns score precision recall prec dice r2 l1 l2 iou ap ar improve cost`,
+	weak: `error err fb1 map return returns score precision recall prec dice r2 l1 l2 iou ap ar improve cost`,
 	measure: `lr learning_rate lrate learnrate gnorm grad_norm gradient_norm norm throughput mfu tps fps ips wps momentum weight_decay
 		entropy kl kld temperature beta speed tflops tflop variance`,
 	never: `eta elapsed time times duration remaining runtime walltime hrs bt btime took took_s wall seconds sec secs minutes hour hours day days date year month
@@ -40,7 +40,7 @@ var words = table(map[kind]string{
 		ip address mac speedup num data window torch python numpy driver release pytorch tensorflow skipped batchsize maxdets py cc cpp go rs cu java jl sents sen episodes
 		best bestiteration min max timestep timesteps allocated reserved utilization percentage percent progress instances
 		nnzs bias flos timing ms mb gb gib mib pct seq blocks bins loss_scale lossscale grad_acc checkpoints scaler
-		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched target goal overflow labels label dur copypaste improved oom free seqlen wandb dt`,
+		hysteresis nan shard shards serial uptime weights key value lineno tasks task trial trials seen done fetched target goal overflow labels label dur copypaste improved oom free seqlen wandb dt timer counter found`,
 })
 
 // table turns lists of words by kind into kinds by word.
@@ -63,7 +63,7 @@ var parted = set(`head layer block task node device rank worker`)
 
 // notNow are first parts of names that make even a score something else than
 // the present value.
-var notNow = set(`best target init initial final lowest highest initscore old new prev previous time elapsed eta`)
+var notNow = set(`best target init initial final lowest highest initscore old new no prev previous time elapsed eta improving`)
 
 // fillers are words of a phrase that say nothing about its name.
 var fillers = set(`set info the mini-batch current data subset running dataset function's`)

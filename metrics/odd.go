@@ -103,7 +103,7 @@ func (r *Reader) skipped(line string) bool {
 		r.best, r.counted = r.counted, false
 		return true
 	}
-	return strings.HasPrefix(line, "Averaged stats:") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || isBeginning(line, !r.placed())
+	return strings.HasPrefix(line, "Averaged stats:") || strings.HasPrefix(line, "slurmstepd") || strings.HasPrefix(line, "srun: ") || strings.Contains(line, "Warning: ") && strings.Contains(line, ".py:") || isBeginning(line, !r.placed())
 }
 
 // isBeginning reports whether a line is one of source code in which a sum

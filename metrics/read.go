@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlwb/dlwb/metrics/export"
+	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/mlflow"
 	"github.com/dlwb/dlwb/metrics/smi"
@@ -206,16 +207,16 @@ func isCSV(text []byte) bool {
 	header, rest, ok := bytes.Cut(text, []byte{'\n'})
 	comma := string(separatorOf(text))
 	cells := strings.Split(strings.TrimSpace(string(header)), comma)
-	if !ok || len(cells) < 2 {
+	row, _, _ = bytes.Cut(rest, []byte{'\n'})
+	if !ok || len(cells) < 2 && (comma != "\t" || !bytes.HasSuffix(row, []byte{'\t'})) { // Torch's logger has a tab behind each column
 		return false
 	}
 	for _, c := range cells {
-		c = strings.Trim(strings.TrimSpace(c), `"`)
+		c = grid.Column(strings.Trim(strings.TrimSpace(c), `"`))
 		if c == "" || !lexis.IsLetter(c[0]) || len(c) > 2*longestName || strings.ContainsAny(c, "={}") || strings.Count(c, " ") > 3 {
 			return false
 		}
 	}
-	row, _, _ = bytes.Cut(rest, []byte{'\n'})
 	numbers := 0
 	got := strings.Split(strings.TrimSpace(string(row)), comma)
 	for _, c := range got {

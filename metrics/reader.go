@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/dlwb/dlwb/metrics/gauge"
+	"github.com/dlwb/dlwb/metrics/grid"
 	"github.com/dlwb/dlwb/metrics/lexis"
 	"github.com/dlwb/dlwb/metrics/loghead"
 	"github.com/dlwb/dlwb/metrics/recipe"
@@ -265,7 +266,7 @@ func (r *Reader) read(line string, hash uint64) bool {
 		r.line(line[other:])
 		return true
 	}
-	rest = r.bars.joined(behindDots(behindBranch(rest)))
+	rest = r.bars.joined(grid.BehindDots(grid.BehindBranch(rest)))
 	if rest == "" || r.passedOver() {
 		return true
 	}
@@ -369,7 +370,7 @@ func (r *Reader) message(line, rest string, rank int, tentative bool, hash uint6
 	r.heading.scored = false
 	if f, ok = r.inBraces(rest, from, cmp.Or(about, r.above.split)); ok {
 		r.rule = "dictionary"
-		if len(f.counters) == 0 && about == "" && len(r.taken) == 0 && (!r.placed() || r.shapes.count()) && slices.ContainsFunc(wholes(rest, from), func(c counter) bool { return c.numbered }) {
+		if len(f.counters) == 0 && about == "" && len(r.taken) == 0 && (!r.placed() || r.shapes.count()) && slices.ContainsFunc(wholes(rest, from), func(c counter) bool { return c.numbered || c.total > 0 }) {
 			var held bool
 			if f, held = r.unplaced(rest, from, rank); held {
 				return true

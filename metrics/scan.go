@@ -122,13 +122,6 @@ func (s *scanner) scanAs(line string, i int, said string, assumed bool) found {
 	return s.found
 }
 
-// ofBest reports whether a line whose message begins at i tells of the best that
-// there was: "Best epoch: 8, val loss 0.31".
-func (s *scanner) ofBest(i int) bool {
-	i = lexis.SkipBlanks(s.line, i)
-	return i+5 < len(s.line) && strings.EqualFold(s.line[i:i+5], "best ")
-}
-
 // key looks at one word and returns where to go on.
 func (s *scanner) key(start, end int) int {
 	line := s.line
@@ -142,6 +135,11 @@ func (s *scanner) key(start, end int) int {
 	key := line[start:end]
 	if len(key) > longestName || key == "s" && start > 1 && line[start-1] == '\'' && lexis.IsKeyByte(line[start-2]) || lexis.IsUnitOf(line, start, end) {
 		return end
+	}
+	if start > 1 && line[start-1] == ' ' && lexis.IsDigit(line[start-2]) && remark.IsUnit(key) {
+		if next := s.spoken(start, end); next > 0 {
+			return next
+		}
 	}
 	if next, ok := s.counted(key, end); ok {
 		return next
@@ -283,12 +281,12 @@ func (s *scanner) passed(key string, end int) (next int, ok bool) {
 	if !ok || hasEpoch && c.total == 0 {
 		return 0, false
 	}
-	if next = closeBracket(s.line, next); next == 0 || c.total == 0 && (next >= len(s.line) || s.line[next] != '[') {
+	if next = lexis.CloseBracket(s.line, next); next == 0 || c.total == 0 && (next >= len(s.line) || s.line[next] != '[') {
 		return 0, false
 	}
 	if !hasEpoch && next < len(s.line) && s.line[next] == '[' { // Train: [0/30][ 10/312]
 		if in, end, ok := ofTotal(s.line, lexis.SkipBlanks(s.line, next+1)); ok && in.total > 0 {
-			if end = closeBracket(s.line, end); end > 0 {
+			if end = lexis.CloseBracket(s.line, end); end > 0 {
 				epoch, hasEpoch, c, next = c, true, in, end
 			}
 		}
@@ -319,7 +317,7 @@ func (s *scanner) accept(start, named int, sep byte, v *value) bool {
 		return false
 	}
 	v.blank, v.paired = sep == ' ', sep == ','
-	return s.value(start, named, *v)
+	return !(v.blank && remark.Names(line, start)) && s.value(start, named, *v)
 }
 
 func (s *scanner) value(start, end int, v value) bool {
@@ -331,7 +329,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if s.phrase < start && end-s.phrase <= longestName {
 		from = s.phrase
 	}
-	from = lexis.BehindUnit(s.line, from, start)
+	from = remark.Top(s.line, lexis.BehindUnit(s.line, from, start))
 	name := s.line[from:end]
 	if s.group != "" && end < s.groupEnd && !v.blank {
 		if from = start; strings.HasSuffix(strings.ToLower(s.group), strings.ToLower(s.line[start:end])) {
@@ -351,7 +349,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.blank && v.Real && s.isCell(v.Next) {
 		v.blank = false
 	}
-	if v.kind == never && v.Real && len(s.found.counters) > 0 && (v.show == "total" && !v.blank || v.show == "value" && remark.IsValue(s.line, start, v.blank)) { // of losses, not of things
+	if v.kind == never && v.Real && len(s.found.counters) > 0 && (strings.EqualFold(v.show, "total") && !v.blank || !v.blank && parted[v.show] || v.show == "value" && remark.IsValue(s.line, start, v.blank)) { // of losses, not of things
 		v.kind = unknown
 	}
 	if v.kind == never && v.Real && isLetter(v.show) && (!v.blank || s.tiled()) { // D: 0.5, f 12.5
@@ -360,7 +358,7 @@ func (s *scanner) value(start, end int, v value) bool {
 	if v.weak && v.term.split != "" && !v.Real {
 		v.kind = weak
 	}
-	if v.kind == never || v.show == "" || len(v.show) > longestName || v.list && (v.kind < measure || strings.HasSuffix(v.show, "losses")) {
+	if v.kind == never || v.show == "" || len(v.show) > longestName || strings.HasSuffix(v.show, "losses") && (v.list || !v.Real) || v.list && v.kind < measure || !v.Real && v.kind == unknown && v.term.split == "val" && remark.IsAllowed(name) {
 		s.passedOver.add(v.show, "its name is that of a count, a clock, a size or a setting")
 		return false
 	}
@@ -482,7 +480,7 @@ func (s *scanner) context(key string, start, end int) {
 		s.split, s.sticky = "val", "val"
 	}
 	colon := end < len(s.line) && s.line[end] == ':'
-	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || lexis.IsLabel(s.line[end:])) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
+	if split != "" && (colon || s.alone(start, end) || s.afterCounter(start, end) || lexis.IsLabel(s.line[end:]) || remark.Titles(s.line, start)) { // "Val Set - MSE: 0.4", "| valid on 'valid' subset |"
 		s.sticky = split
 	}
 	if colon && split == "" && end+1 < len(s.line) && s.line[end+1] == ' ' {

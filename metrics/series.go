@@ -30,6 +30,7 @@ type series struct {
 	last    Point
 	recent  []float64 // values that were shown last, of series that only epochs place
 	bar     barred
+	plain   bool // not all of its values were called averages
 	inner   bool // its lines count steps in an epoch beside those of the run
 	colour  colour
 }

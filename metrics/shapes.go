@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dlwb/dlwb/metrics/lexis"
+	"github.com/dlwb/dlwb/metrics/remark"
 )
 
 // Lines with values do not always name what counts: "(3/10) - D: 0.5", "#012 ▸
@@ -34,9 +35,11 @@ type shape struct {
 
 // heldLine is a line until its shape is judged.
 type heldLine struct {
+	came  int // how many were held before it
 	rest  string
 	rank  int
 	from  int
+	split string // of the validation that went on
 	whole []counter
 }
 
@@ -99,8 +102,8 @@ func owned(line string, i int) bool {
 	if at == "" {
 		return false
 	}
-	if c := at[len(at)-1]; c == '=' || c == ':' {
-		return true
+	if c := at[len(at)-1]; c == '=' || c == ':' { // but "[0 : 100]" has no name
+		return c == '=' || !remark.IsCount(strings.TrimSpace(at[strings.LastIndexByte(at, '[')+1:len(at)-1])) || strings.IndexByte(at, '[') < 0
 	}
 	start := len(at)
 	for start > 0 && lexis.IsKeyByte(at[start-1]) {
@@ -115,8 +118,8 @@ func owned(line string, i int) bool {
 // the line says when its shape is known, and whether it is held until then.
 func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 	f = r.scanned(rest, from, true)
-	if len(f.values) == 0 {
-		return f, false
+	if !slices.ContainsFunc(f.values, func(v value) bool { return v.Real || v.kind >= measure }) { // "i = 3, Guess = 7, Answer = 1"
+		return r.scanned(rest, from, false), false
 	}
 	s := r.shapes.of(f.shape, !r.placed())
 	if s == nil || s.column < 0 && (s.judged || r.placed()) {
@@ -128,9 +131,15 @@ func (r *Reader) unplaced(rest string, from, rank int) (f found, held bool) {
 		f.counters = s.counters(f.counters, whole)
 		return f, false
 	}
-	s.held = append(s.held, heldLine{strings.Clone(rest), rank, from, whole})
+	came := 0
+	for _, one := range r.shapes {
+		came += len(one.held)
+	}
+	s.held = append(s.held, heldLine{came, strings.Clone(rest), rank, from, r.phase.split, whole})
 	if len(s.held) == proofs {
-		s.judge()
+		if s.judge(); s.column >= 0 {
+			s.joins(r.shapes)
+		}
 		s.free(r)
 	}
 	return found{}, true
@@ -177,7 +186,7 @@ func (s *shape) judge() {
 				break
 			}
 			step := s.held[k].whole[i].n - s.held[k-1].whole[i].n
-			counts = counts && step > 0 && (k == 1 || step == stride || c.numbered)
+			counts = counts && step > 0 && (k == 1 || step == stride || c.numbered || c.total > 0 && s.held[k].whole[i].total == c.total)
 			stride = step
 		}
 		if counts {
@@ -193,7 +202,7 @@ func (s *shape) judge() {
 // in one bracket with the next.
 func (s *shape) stays(k int) bool {
 	for _, l := range s.held {
-		if l.whole[k].n != s.held[0].whole[k].n || strings.Trim(l.rest[lexis.Digits(l.rest, l.whole[k].at):l.whole[k+1].at], " ,/") != "" {
+		if l.whole[k].n != s.held[0].whole[k].n || strings.Trim(l.rest[lexis.Digits(l.rest, l.whole[k].at):l.whole[k+1].at], " ,/:") != "" {
 			return false
 		}
 	}
@@ -216,13 +225,26 @@ func (s *shape) counters(to, whole []counter) []counter {
 	return append(to, c)
 }
 
+// joins takes the lines of other shapes that have no number that counts, and stand between its own.
+func (s *shape) joins(all shapes) {
+	for _, one := range all {
+		if len(one.held) > 1 && one != s && !slices.ContainsFunc(one.held, func(l heldLine) bool { return len(l.whole) > 0 }) {
+			one.judged = true
+			s.held, one.held = append(s.held, one.held...), nil
+		}
+	}
+	slices.SortFunc(s.held, func(a, b heldLine) int { return a.came - b.came })
+}
+
 // free reads the lines that were held.
 func (s *shape) free(r *Reader) {
 	held := s.held
 	s.held = nil
+	defer func(split string) { r.phase.split = split }(r.phase.split)
 	for _, l := range held {
 		f := r.scanned(l.rest, l.from, s.column >= 0)
 		f.counters = s.counters(f.counters, l.whole)
+		r.phase.split = l.split
 		r.understood(l.rest, l.rest, l.from, f, l.rank)
 	}
 }

@@ -24,6 +24,9 @@ func (r *Reader) take(f found, rank int, fromTable bool) {
 	r.beside = inner && axis == AxisStep
 	for _, v := range f.values {
 		show := v.show
+		if s := r.series[show]; v.average && s != nil && s.plain && !fromTable && !strings.Contains(show, "average") { // "Episode 20: reward 5", and "Episode 20: avg reward 7"
+			show = r.scanner.names.averaged(show)
+		}
 		switch {
 		case fromTable:
 		case (v.rate || isRate(show[strings.IndexByte(show, '/')+1:]) || isRate(show)) && axis == AxisEpoch && r.isInner(show): // the speed of an epoch says nothing that its steps did not
@@ -112,6 +115,7 @@ func (r *Reader) value(show string, v value, axis Axis, shape uint64, rank int) 
 		return
 	}
 	s.inner = s.inner || r.beside
+	s.plain = s.plain || !v.average
 	p := r.point(show, v.Value)
 	p.X = axis
 	r.add(s, p, v, shape, rank)

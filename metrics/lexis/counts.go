@@ -133,3 +133,26 @@ func IsRunning(name string) bool {
 	middle, last, _ := strings.Cut(rest, "_")
 	return running[middle] && countNames[last] && len(last) > 2
 }
+
+// OfBatches reports whether a count that ends at i is all that stands between
+// two bars, but for its name: "|   200/ 2983 batches |".
+func OfBatches(line string, i int) bool {
+	i = SkipBlanks(line, i)
+	for _, word := range [...]string{"batches", "steps", "iters", "iterations"} {
+		if strings.HasPrefix(line[i:], word) {
+			i = SkipBlanks(line, i+len(word))
+			break
+		}
+	}
+	return i == len(line) || line[i] == '|'
+}
+
+// CloseBracket is behind the bracket that a counter in brackets ends with, also
+// "] " behind a percentage; 0 when there is none.
+func CloseBracket(line string, i int) int {
+	close := strings.IndexByte(line[i:min(len(line), i+12)], ']')
+	if close < 0 {
+		return 0
+	}
+	return i + close + 1
+}

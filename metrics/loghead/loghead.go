@@ -9,7 +9,7 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 
 // isKeyByte reports whether a byte may stand in the name of a logger.
-func isKeyByte(c byte) bool { return isLetter(c) || c >= '-' && c <= '9' || c == '@' }
+func isKeyByte(c byte) bool { return isLetter(c) || c >= '-' && c <= '9' || c == '@' || c == '\\' }
 
 // digits is where the digits end that begin at i.
 func digits(line string, i int) int {

@@ -1,0 +1,36 @@
+package grid
+
+import "strings"
+
+// BehindBranch is a line without the one wall that it begins with, as lines of one
+// message have it: "│   loss = 0.5" below "┌ Info: epoch 1".
+func BehindBranch(line string) string {
+	if len(line) < 4 || line[0] != 0xe2 {
+		return line
+	}
+	for _, branch := range [...]string{"┌ ", "│ ", "├ ", "└ ", "╭ ", "╰ "} {
+		if rest, ok := strings.CutPrefix(line, branch); ok && !strings.ContainsAny(rest, Walls) {
+			return rest
+		}
+	}
+	return line
+}
+
+// BehindDots is a line without the dots that it begins with where something was
+// told of, one by one, before it.
+func BehindDots(line string) string {
+	if len(line) > 3 && line[:3] == "..." {
+		line = strings.TrimLeft(line, ".")
+	}
+	return line
+}
+
+// Column is the name of a column of a file without a sign of percent before it, and with the data
+// that it is of at its beginning: "% mean class accuracy (train set)" as "train mean class accuracy".
+func Column(cell string) string {
+	cell = strings.TrimLeft(cell, "% ")
+	if name, of, ok := strings.Cut(cell, " ("); ok && strings.HasSuffix(of, " set)") {
+		return strings.TrimSuffix(of, " set)") + "_" + name
+	}
+	return cell
+}
