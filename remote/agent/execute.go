@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"github.com/dlwb/dlwb/remote/wire"
 )
@@ -25,8 +26,9 @@ const (
 	// drainLimit is how long output is waited for after a command's end: what it left
 	// running may hold the pipe for ever.
 	drainLimit = time.Second
-	// pipeMost is what may lie in a pipe or a terminal when a command ends.
-	pipeMost = 64 << 10
+	// leftMost is what may come of a command after its end: what lies in a pipe or a
+	// terminal, and what is being read.
+	leftMost = 64<<10 + wire.ChunkMost
 )
 
 // execute runs a command. The command and what it starts in its process group
@@ -182,17 +184,17 @@ func (j *job) drain(outs *sync.WaitGroup, flows []*outflow) {
 		outs.Wait()
 		close(read)
 	}()
-	ended, look := time.Now(), time.NewTicker(drainLimit/10)
-	defer look.Stop()
 	for _, o := range flows {
 		o.commandEnded()
 	}
+	enough, look := time.Now().Add(drainLimit), time.NewTicker(drainLimit/10)
+	defer look.Stop()
 	for more := true; more; {
 		select {
 		case <-read:
 			more = false
 		case <-look.C:
-			more = slices.ContainsFunc(flows, func(o *outflow) bool { return o.mayBring(ended) })
+			more = time.Now().Before(enough) || slices.ContainsFunc(flows, (*outflow).mayBring)
 		}
 	}
 	_ = j.out.Close()
@@ -207,10 +209,10 @@ type outflow struct {
 	from    *os.File
 	message func([]byte) wire.ExecOutput
 
-	mu      sync.Mutex
-	waiting time.Time // since when there is nothing to read; zero: what was read is being sent
-	size    int       // how much was read
-	atEnd   int       // how much of it before the command's end
+	mu    sync.Mutex
+	idle  bool // nothing that was read is being sent
+	size  int  // how much was read
+	atEnd int  // how much of it before the command's end
 }
 
 // copyTo sends what comes. When the caller does not take it any more it is
@@ -219,23 +221,23 @@ func (o *outflow) copyTo(s *wire.Stream) {
 	buf := make([]byte, wire.ChunkMost)
 	sent := true
 	for {
-		o.note(0, time.Now())
+		o.note(0, true)
 		n, err := o.from.Read(buf)
-		o.note(n, time.Time{})
+		o.note(n, false)
 		if n > 0 && sent {
 			sent = s.Send(o.message(buf[:n])) == nil
 		}
 		if err != nil {
-			o.note(0, time.Unix(0, 0)) // it brings no more
+			o.note(0, true)
 			return
 		}
 	}
 }
 
-func (o *outflow) note(n int, waiting time.Time) {
+func (o *outflow) note(n int, idle bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.size, o.waiting = o.size+n, waiting
+	o.size, o.idle = o.size+n, idle
 }
 
 func (o *outflow) commandEnded() {
@@ -246,14 +248,20 @@ func (o *outflow) commandEnded() {
 
 // mayBring reports whether something of what the command itself has printed may still
 // have to be sent. What it left running may hold the pipe, or fill it, for ever.
-func (o *outflow) mayBring(ended time.Time) bool {
+func (o *outflow) mayBring() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
-	if !o.waiting.IsZero() && min(now.Sub(o.waiting), now.Sub(ended)) >= drainLimit {
-		return false
+	return o.size-o.atEnd < leftMost && !(o.idle && o.isEmpty())
+}
+
+// isEmpty reports whether there is nothing to read now. That it is waited for does not
+// say so: on a busy machine who waits may not have had its turn.
+func (o *outflow) isEmpty() bool {
+	there := 0
+	if raw, err := o.from.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { there, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	}
-	return now.Sub(ended) < drainLimit || o.size-o.atEnd < pipeMost
+	return there == 0
 }
 
 // exitOf gives a shell's exit code, and the signal.
