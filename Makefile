@@ -70,7 +70,7 @@ test-moto: ## the life of a cluster on moto and ministack, stand-ins for AWS tha
 test-cloudinit: ## what the real cloud-init makes of user-data (Debian or Ubuntu; unpacked into the user's cache directory, not installed)
 	sh internal/tools/cloudinit.sh
 
-test-frameworks: agent ## every engine with its real framework from PyPI, kept in the user's cache directory (FRAMEWORKS="-engines a,b"; -write makes the table in docs/engines.md)
+test-frameworks: agent ## every engine with its real framework from PyPI (Horovod is built, for minutes), kept in the user's cache directory (FRAMEWORKS="-engines a,b"; -write makes the table in docs/engines.md)
 	sh internal/tools/frameworks.sh $(FRAMEWORKS)
 
 test-kubernetes: agent ## jobs on a real Kubernetes with Kubeflow's operators on this machine, built once into the user's cache (Linux, root)

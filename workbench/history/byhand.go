@@ -33,7 +33,8 @@ func (r Recipe) CommandsByHand() []string {
 	}
 	seen := map[string]bool{}
 	for _, rank := range r.Ranks {
-		line := fmt.Sprintf("# node %d\n%s", rank.Node, r.rankByHand(rank))
+		node, command := r.rankByHand(rank)
+		line := fmt.Sprintf("# node %d\n%s", node, command)
 		if !seen[line] {
 			seen[line] = true
 			lines = append(lines, line)
@@ -44,21 +45,48 @@ func (r Recipe) CommandsByHand() []string {
 
 // rankByHand is the command of a rank without what dlwb puts around it, and with
 // the Python that the commands before it make: that of the run went with its cluster.
-// An engine without a launcher of its own leaves it to others to say who is who.
-func (r Recipe) rankByHand(rank event.RankInfo) string {
-	command := rank.Command
-	if words, err := engine.Split(command); err == nil {
+// Besides, it gives the node on which it is given. An engine without a launcher of its
+// own leaves it to others to say who is who.
+func (r Recipe) rankByHand(rank event.RankInfo) (node int, command string) {
+	command = rank.Command
+	words, err := engine.Split(command)
+	alone := err == nil && len(words) > 3 && strings.HasSuffix(words[1], "/.dlwb/bin/rank")
+	if err == nil {
 		command = engine.Join(r.ownPython(bare(words)))
 	}
-	if engine.HasLauncher(r.Engine) {
-		return command
+	switch {
+	case alone && engine.MayUseMPI(r.Engine): // each rank was told of the others; that launcher does it
+		return 0, fmt.Sprintf("horovodrun --gloo -np %d -H %s %s", len(r.Ranks), shellword.Join(r.slots()), command)
+	case engine.HasLauncher(r.Engine):
+		return rank.Node, command
 	}
-	host := "127.0.0.1"
-	if len(r.Machines) > 0 && !providers.Named(r.Provider).Traits.SharedHost {
-		host = r.Machines[0].Host
+	return rank.Node, fmt.Sprintf("RANK=%d LOCAL_RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=29500 %s",
+		rank.Rank, rank.LocalRank, len(r.Ranks), shellword.Join(r.host(0)), command)
+}
+
+// host is where a node of the run was.
+func (r Recipe) host(node int) string {
+	if node >= len(r.Machines) || providers.Named(r.Provider).Traits.SharedHost {
+		return "127.0.0.1"
 	}
-	return fmt.Sprintf("RANK=%d LOCAL_RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=29500 %s",
-		rank.Rank, rank.LocalRank, len(r.Ranks), shellword.Join(host), command)
+	return r.Machines[node].Host
+}
+
+// slots are the hosts with their numbers of ranks: a:2,b:2.
+func (r Recipe) slots() string {
+	var hosts []string
+	count := map[string]int{}
+	for _, rank := range r.Ranks {
+		host := r.host(rank.Node)
+		if count[host] == 0 {
+			hosts = append(hosts, host)
+		}
+		count[host]++
+	}
+	for i, host := range hosts {
+		hosts[i] = fmt.Sprintf("%s:%d", host, count[host])
+	}
+	return strings.Join(hosts, ",")
 }
 
 // bare takes the words out of a command that name dlwb's files on a node: the script
