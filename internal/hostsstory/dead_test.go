@@ -206,16 +206,20 @@ func downSaysWhatIsLeft(t *testing.T, d deadHosts, l *laptop, name string, alive
 	began := time.Now()
 	down := l.start("down", name)
 	for _, host := range alive {
-		until(t, 12*time.Second, d.name(host)+" is given back", func() bool {
+		until(t, time.Minute, d.name(host)+" is given back", func() bool {
 			_, err := os.Stat(filepath.Join(d.Home(d.from+host), ".dlwb"))
 			return os.IsNotExist(err) && !d.trains(t, host)
 		})
 	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("what lives was removed after %s", took)
-	}
+	removed := time.Since(began)
 	code := l.end(down, time.Minute)
-	t.Logf("down took %s:\n%s", time.Since(began), down.text())
+	took := time.Since(began)
+	t.Logf("down took %s:\n%s", took, down.text())
+	// On a machine that is busy enough all of it takes longer, and so does the wait for
+	// who is dead, at whose end down ends.
+	if removed > 10*time.Second && removed > took-2*time.Second {
+		t.Errorf("what lives was removed after %s", removed)
+	}
 	if code == 0 || !strings.Contains(down.text(), "UNRESOLVED") {
 		t.Errorf("down ended with %d:\n%s", code, down.text())
 	}
