@@ -62,7 +62,7 @@ func TestANodeThatIsGoneEndsTheRunAsLost(t *testing.T) {
 			if end["verdict"] != "lost" || end["node"] != 1.0 || !strings.Contains(fmt.Sprint(end["cause"]), "node1 is gone") {
 				t.Errorf("%v", end)
 			}
-			if took := time.Since(began); took > 40*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 			if !unknown {

@@ -207,7 +207,7 @@ func (b *bed) start(args ...string) *started {
 // await waits for an event that fits.
 func (s *started) await(what string, fits func(printedEvent) bool) printedEvent {
 	s.t.Helper()
-	limit := time.After(60 * time.Second)
+	limit := time.After(2 * time.Minute)
 	var last printedEvent
 	for {
 		select {
@@ -220,7 +220,7 @@ func (s *started) await(what string, fits func(printedEvent) bool) printedEvent 
 				return e
 			}
 		case <-limit:
-			s.t.Fatalf("waited a minute for %s; the last event: %v", what, last)
+			s.t.Fatalf("waited two minutes for %s; the last event: %v", what, last)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (x *terminal) types(text string) {
 
 func (x *terminal) waitFor(text string) {
 	x.t.Helper()
-	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(60 * time.Second); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
 		if strings.Contains(x.shown.String(), text) {
 			return
 		}
@@ -90,7 +90,7 @@ func (x *terminal) exit() int {
 	select {
 	case code := <-x.ended:
 		return code
-	case <-time.After(30 * time.Second):
+	case <-time.After(60 * time.Second):
 		x.t.Fatalf("it does not end:\n%s", x.shown)
 		return -1
 	}
