@@ -155,7 +155,7 @@ func (n *Node) ConnectNow(ctx context.Context) error {
 
 // OnState calls f whenever the node becomes reachable (why is empty) or stops
 // being so, until forget is called. Calls come in order, one at a time; f must
-// neither block nor call the node.
+// neither block nor ask the node for anything but Refused.
 func (n *Node) OnState(f func(connected bool, why string)) (forget func()) {
 	n.stateMu.Lock()
 	defer n.stateMu.Unlock()

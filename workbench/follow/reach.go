@@ -29,10 +29,17 @@ func (t *Watch) tolerate(ctx context.Context, node int, err error) error {
 }
 
 // reach notes whether a node can be reached. A failed look proves nothing: the
-// node is unknown from then on, not gone.
+// node is unknown from then on, not gone. That it lets nobody in may show only when
+// it is tried again: that is told, since somebody has to log in.
 func (t *Watch) reach(node int, connected bool, why string) {
+	barred := false
+	if !connected {
+		barred, _ = t.refuses(node)
+	}
 	t.mu.Lock()
 	_, was := t.gone[node]
+	news := connected == was || barred && !t.nodes[node].barred
+	t.nodes[node].barred = barred
 	if connected {
 		delete(t.gone, node)
 		t.nodes[node].silent, t.nodes[node].refuses = time.Time{}, false
@@ -46,7 +53,7 @@ func (t *Watch) reach(node int, connected bool, why string) {
 		t.company = time.Now()
 	}
 	t.mu.Unlock()
-	if connected == was { // a change
+	if news {
 		state := event.Unknown
 		if connected {
 			state = event.Alive

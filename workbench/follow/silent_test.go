@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,33 @@ func TestANodeThatRefusesALoginIsNotLost(t *testing.T) {
 		t.Error("nodes that refuse a login are given up together")
 	}
 }
+
+// That a node lets nobody in is told also when it was found to be out of reach before:
+// somebody has to log in. It is told once.
+func TestThatALoginIsRefusedIsToldWhenItShows(t *testing.T) {
+	var told []string
+	refuses := false
+	w := &Watch{run: Run{Replicas: []job.Replica{barring{refuses: &refuses}}}, nodes: make([]nodeEnd, 1), gone: map[int]time.Time{},
+		owner: Owner{Publish: func(b event.Body) error { told = append(told, b.(event.NodeChanged).Why); return nil }}}
+	w.reach(0, false, "the agent there has ended")
+	w.reach(0, false, "no answer")
+	refuses = true
+	w.reach(0, false, "log in")
+	w.reach(0, false, "log in, please")
+	w.reach(0, true, "")
+	w.reach(0, false, "log in again")
+	if want := []string{"the agent there has ended", "log in", "", "log in again"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
+// barring is a replica whose machine lets people in or not.
+type barring struct {
+	job.Replica
+	refuses *bool
+}
+
+func (b barring) Refused() (now bool, last time.Time) { return *b.refuses, time.Time{} }
 
 // heard is a replica on a machine that lets one in; what else it is does not matter.
 type heard struct{ job.Replica }

@@ -34,6 +34,7 @@ type nodeEnd struct {
 	lost     bool          // the node itself is gone
 	silent   time.Time     // it was given up, not having been heard of since; zero: it was not
 	refuses  bool          // given up beside others, where a login was refused: it may be as well as any
+	barred   bool          // it can't be reached, for a login is refused: that was told
 	ranks    []int         // that the run has on it
 	why      string        // set when nothing on the node says how the run ended there
 	rebooted bool          // the node has another boot id than when the run began
