@@ -106,13 +106,14 @@ var torchFaults = []struct {
 		name: "raises", code: 1, verdict: "failed", rank: 1, cause: []string{"rank 1 on node1 exited with code 1"},
 		fault: "raise ValueError('the loss is not a number')", lastLine: "ValueError: the loss is not a number",
 	}, {
-		// Rank 0 goes on for as long as it does not need rank 1.
-		name: "hangs", code: 124, verdict: "hung", rank: 1, more: "limits: {stall: 8s}\n",
+		// Rank 0 goes on for as long as it does not need rank 1. That both have begun takes
+		// seconds, in which nothing is printed.
+		name: "hangs", code: 124, verdict: "hung", rank: 1, more: "limits: {stall: 15s}\n",
 		cause:    []string{"rank 1 on node1 has printed nothing"},
 		fault:    "print('waiting for nothing', flush=True); time.sleep(3600)",
 		lastLine: "waiting for nothing", apart: 3,
 	}, {
-		name: "hangs while the other one waits for it", code: 124, verdict: "hung", rank: 1, more: "limits: {stall: 8s}\n",
+		name: "hangs while the other one waits for it", code: 124, verdict: "hung", rank: 1, more: "limits: {stall: 15s}\n",
 		cause:    []string{"rank 1 on node1 has printed nothing", "sleeps"},
 		fault:    "print('waiting for nothing', flush=True); time.sleep(3600)",
 		lastLine: "waiting for nothing",
