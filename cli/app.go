@@ -374,11 +374,11 @@ func profileOf(w *workbench.Workbench, args []string) (string, error) {
 // nearProfile says why a profile that is there can't be had, or asks whether another
 // was meant that lies in the same directory; empty when none is like it.
 func nearProfile(path string) string {
+	if _, err := os.Stat(path); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ELOOP) {
+		return fmt.Sprintf(" that can be read: %v", err)
+	}
 	if to, err := os.Readlink(path); err == nil {
 		return fmt.Sprintf(" but a link that leads nowhere, to %s", to)
-	}
-	if _, err := os.Stat(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Sprintf(" that can be read: %v", err)
 	}
 	var names []string
 	for _, ext := range []string{"*.yaml", "*.yml"} {

@@ -13,7 +13,7 @@ import (
 // itself instead.
 func TestAProfileThatIsThereAndCanNotBeReadIsNoOtherOne(t *testing.T) {
 	dir := t.TempDir()
-	for name, to := range map[string]string{"gone.yaml": "../moved/gone.yaml", "self.yaml": "self.yaml", "dlwb.yaml": "elsewhere.yaml"} {
+	for name, to := range map[string]string{"gone.yaml": "../moved/gone.yaml", "self.yaml": "self.yaml", "dlwb.yaml": "elsewhere.yaml", "long.yaml": strings.Repeat("x", 400)} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -22,6 +22,7 @@ func TestAProfileThatIsThereAndCanNotBeReadIsNoOtherOne(t *testing.T) {
 		{"gone.yaml", "gone.yaml but a link that leads nowhere, to ../moved/gone.yaml"},
 		{"self.yaml", "self.yaml but a link that leads nowhere, to self.yaml"},
 		{"", "there is no dlwb.yaml in " + dir + " but a link that leads nowhere, to elsewhere.yaml"},
+		{"long.yaml", "that can be read: "},
 		{"gone.yaml/x.yaml", "did you mean"},
 		{strings.Repeat("x", 400) + ".yaml", "that can be read: "},
 		{"gona.yaml", "did you mean " + filepath.Join(dir, "gone.yaml")},
