@@ -187,7 +187,7 @@ func TestForwardPassesOnAHalfClose(t *testing.T) {
 
 func TestForwardToWhereNobodyListensSaysSo(t *testing.T) {
 	t.Parallel()
-	nobody := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
+	nobody := testport.Addr(t)
 	tunnel := forwardTest(t, openTest(t, sshdtest.Start(t)), nobody)
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", tunnel.Port()))
 	if err != nil {

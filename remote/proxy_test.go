@@ -190,7 +190,7 @@ func TestWebsocketPassesTheDoorAndEndsWithTheTunnel(t *testing.T) {
 }
 
 func TestHTTPForwardToWhereNobodyListensSaysSo(t *testing.T) {
-	nobody := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
+	nobody := testport.Addr(t)
 	tunnel := forwardHTTP(t, openTest(t, sshdtest.Start(t)), nobody, "")
 	c, base := browserAt(t, tunnel)
 	res, err := c.Get(base + "/?" + TicketKey + "=" + tunnel.Ticket())

@@ -83,7 +83,7 @@ func Start(t testing.TB, o Options, users ...User) *Rig {
 		}
 	}
 	for range 5 { // somebody else may take the port
-		r.Addr = freeAddr(t)
+		r.Addr = testport.Addr(t)
 		r.write("sshd_config", r.config(o, users))
 		if r.start(setup(o, users)) {
 			return r
@@ -101,11 +101,6 @@ func Need(t testing.TB, programs ...string) {
 			t.Skipf("NOT RUN: %s is not installed; internal/tools/need.sh installs what the tests need", program)
 		}
 	}
-}
-
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testport.Free(t)))
 }
 
 func (r *Rig) config(o Options, users []User) string {

@@ -103,7 +103,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 		}
 	})
 	for range 5 {
-		s.Addr = freeAddr(t)
+		s.Addr = testport.Addr(t) // free while the server is stopped, too
 		s.configure()
 		if s.start(program) {
 			return s
@@ -159,12 +159,6 @@ func MakeKey(t testing.TB, path string) string {
 	key, err := ssh.NewPublicKey(pub)
 	check(t, err)
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
-}
-
-// freeAddr is one that stays free while the server is stopped, too.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testport.Free(t)))
 }
 
 // configure writes sshd_config and the wrapper around every command.

@@ -27,3 +27,9 @@ func Free(t testing.TB) int {
 	t.Fatal(err)
 	return 0
 }
+
+// Addr is Free with the address of the loopback before it: 127.0.0.1:PORT.
+func Addr(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Free(t)))
+}

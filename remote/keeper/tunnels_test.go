@@ -169,7 +169,7 @@ func TestATakenPortIsSaidAndWhatTheKeeperCannotReachIsNotHeld(t *testing.T) {
 		t.Errorf("a port that is taken: %v", err)
 	}
 	nowhere := targetOf(s)
-	nowhere.Addr = net.JoinHostPort("127.0.0.1", fmt.Sprint(testport.Free(t)))
+	nowhere.Addr = testport.Addr(t)
 	if kept, err := d.command(nowhere).Hold(t.Context(), wish); kept != nil || err != nil {
 		t.Errorf("a node that is not there: %v, %v", kept, err)
 	}

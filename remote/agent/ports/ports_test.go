@@ -36,7 +36,7 @@ func TestOnlyAddressesOfTCPAreDialed(t *testing.T) {
 }
 
 func TestAConnectionIsRefusedWhereNobodyListens(t *testing.T) {
-	if _, err := Dial(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", testport.Free(t))); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := Dial(t.Context(), "tcp", testport.Addr(t)); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("got %v", err)
 	}
 }
