@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,36 @@ func TestAJobThatComesTooLateDoesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(jobDir(home, "run"), "begun-0")); err == nil {
 		t.Error("it has begun")
+	}
+}
+
+// A controller that lost its last words begins a job again with the same restart count.
+// It goes on with its next life; another job of the same run does nothing.
+func TestAJobThatIsBegunTwiceGoesOnAndItsTwinDoesNot(t *testing.T) {
+	_, _, home, bin := desk(t)
+	fake(t, bin, "srun", `echo "$*" >>"$0.words"`) // the part is the last of them
+	fake(t, bin, "scontrol", "")
+	script := filepath.Join(jobDir(home, "run"), "script")
+	if err := os.WriteFile(script, []byte(order{run: "run", home: home, agent: "agent", nodes: 1}.script()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, begun := range []struct {
+		job, restarts string
+		code          int
+	}{{"7", "", 0}, {"8", "", 75}, {"7", "0", 0}, {"7", "1", 0}, {"8", "1", 75}} {
+		c := exec.Command("sh", script)
+		c.Env = append(os.Environ(), "SLURM_JOB_NUM_NODES=1", "SLURM_JOB_ID="+begun.job)
+		if begun.restarts != "" {
+			c.Env = append(c.Env, "SLURM_RESTART_COUNT="+begun.restarts)
+		}
+		if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != begun.code {
+			t.Errorf("job %s, restarts %q: code %d\n%s", begun.job, begun.restarts, c.ProcessState.ExitCode(), out)
+		}
+	}
+	words, _ := os.ReadFile(filepath.Join(bin, "srun.words"))
+	lives := regexp.MustCompile(`/runs/run (\d) `).FindAllStringSubmatch(string(words), -1)
+	if len(lives) != 3 || lives[0][1] != "0" || lives[1][1] != "1" || lives[2][1] != "2" {
+		t.Errorf("its lives were %q, of\n%s", lives, words)
 	}
 }
 

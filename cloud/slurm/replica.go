@@ -104,7 +104,7 @@ func (r replica) State(ctx context.Context) (job.State, error) {
 	}
 	switch {
 	case s.state == "":
-		state.Phase, state.Why = job.Unknown, "Slurm has forgotten job "+r.id+", and its script has left no word of its end"
+		state.Phase, state.Why = job.Unknown, forgotten(r.id)
 	case s.over():
 		state.Phase = job.Over
 	default:
@@ -276,6 +276,11 @@ func (s *story) release(ctx context.Context) error {
 	return nil
 }
 
+// forgotten says that nobody knows how a job ended.
+func forgotten(id string) string {
+	return "Slurm has forgotten job " + id + ", and its script has left no word of its end"
+}
+
 // end tells the end of the job: first who made it, then what the part has
 // written of it, at last that it is over.
 func (s *story) end(ctx context.Context, now seen) error {
@@ -285,7 +290,8 @@ func (s *story) end(ctx context.Context, now seen) error {
 	}
 	s.catchUp(ctx, now)
 	if now.state == "" && !s.wrote(job.Ended) {
-		return &job.UnrecordedError{State: state, Err: fmt.Errorf("job %s is forgotten by Slurm, and nothing says how it ended", s.id)}
+		state.Why = forgotten(s.id)
+		return &job.UnrecordedError{State: state, Err: errors.New(state.Why)}
 	}
 	why, err := s.reason(ctx, now)
 	if err != nil {

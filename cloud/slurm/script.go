@@ -101,14 +101,20 @@ const plain = "--mpi=none --cpu-bind=none"
 const stepVariables = "SLURM_NTASKS SLURM_NPROCS SLURM_PROCID SLURM_LOCALID SLURM_NTASKS_PER_NODE SLURM_TASKS_PER_NODE " +
 	"SLURM_STEP_NUM_TASKS SLURM_STEP_TASKS_PER_NODE SLURM_GTIDS SLURM_NODEID"
 
-// body is what the script does. It may be started more than once: each time that
-// the job was put back into the queue.
+// body is what the script does. It may be started more than once: each time that the
+// job was put back into the queue. A controller that died before its disk had it that
+// the job runs begins it again too, with the same restart count: then its life is the
+// next that nobody has begun. Another job of the same run ends at once.
 const body = `
 dir=@DIR@
 cd "$dir" || { echo "dlwb: $dir is not on $(hostname): is the home directory shared?" >&2; exit 66; }
 [ ! -e revoked ] || { echo "dlwb: this job was given up before it came into the queue" >&2; exit 75; }
 life=${SLURM_RESTART_COUNT:-0}
-mkdir "begun-$life" || { echo "dlwb: this job was begun already" >&2; exit 75; }
+until mkdir "begun-$life"; do
+    [ "$(cat "begun-$life/job")" = "$SLURM_JOB_ID" ] || { echo "dlwb: this job was begun already" >&2; exit 75; }
+    life=$((life + 1))
+done
+echo "$SLURM_JOB_ID" >"begun-$life/job"
 for v in $(env | sed -n 's/^\(SBATCH_[A-Z0-9_]*\|SRUN_[A-Z0-9_]*\|SLURM_EXPORT_ENV\|SLURM_CPU_BIND[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tr '\n' ','); hosts=${hosts%,}
 port=$((@PORT@ + life))

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,8 +25,7 @@ func restarted(t *testing.T, d *desk) {
 	d.profile("slurm", "count: 2, partition: gpu", "engine: plain, command: train.py 0.4")
 	wait := d.started()
 	d.await("the controller has the job on its disk", 30*time.Second, func() bool {
-		state, _ := os.ReadFile(filepath.Join(d.base, "rig/state/job_state"))
-		return len(jobs("RUNNING")) == 1 && strings.Contains(string(state), filepath.Base(filepath.Dir(d.logs(0)[0])))
+		return len(jobs("RUNNING")) == 1 && strings.Contains(string(d.onDisk()), filepath.Base(filepath.Dir(d.logs(0)[0])))
 	})
 	Do(t, "ctld", "kill")
 	Do(t, "node", "n1", "slurmd-kill")
@@ -36,6 +36,85 @@ func restarted(t *testing.T, d *desk) {
 		t.Errorf("%s: %s", word, cause)
 	}
 	d.clean()
+}
+
+// A controller that dies before its disk knows that a job runs finds the job waiting
+// when it is back. It ends what its nodes run of it, and begins it again, as if for the
+// first time.
+func begunTwice(t *testing.T, d *desk) {
+	d.profile("slurm", "count: 2, partition: gpu, sbatch: [--hold]", "engine: plain, command: train.py 0.4")
+	wait, id, older := d.released()
+	d.controllerKnows(older)
+	d.await("the controller calls it waiting", time.Minute, func() bool { return slices.Contains(jobs("PENDING"), id) })
+	d.await("what runs of it is ended", time.Minute, func() bool { // its nodes have told the controller
+		return !strings.Contains(Node(t, "n1", "ps -eo args")+Node(t, "n2", "ps -eo args"), d.home+"/.dlwb/jobs")
+	})
+	d.await("it is begun again", 2*time.Minute, func() bool {
+		_ = exec.Command("scontrol", "release", id).Run() // it is held again where a node was not ready for it
+		return slices.Contains(jobs("RUNNING"), id) || slices.Contains(jobs("COMPLETED"), id)
+	})
+	said := wait()
+	if word, cause, _ := verdict(t, said); word != "succeeded" {
+		t.Errorf("%s: %s\n%s", word, cause, said)
+	}
+	if n := strings.Count(d.stored(0), "step 1/40 "); n != 2 {
+		t.Errorf("it was begun %d times:\n%s", n, d.stored(0))
+	}
+	d.clean()
+}
+
+// A controller whose disk has nothing of a job ends it, and knows nothing of it.
+func forgotten(t *testing.T, d *desk) {
+	Do(t, "ctld", "stop") // which writes all that it knows
+	before := d.onDisk()
+	Do(t, "ctld", "start")
+	d.profile("slurm", "count: 2, partition: gpu, sbatch: [--hold]", "engine: plain, command: train.py 0.4")
+	wait, id, _ := d.released()
+	d.controllerKnows(before)
+	if word, cause, _ := verdict(t, wait()); word != "lost" || !strings.Contains(cause, "Slurm has forgotten job "+id) {
+		t.Errorf("%s: %s", word, cause)
+	}
+	d.clean()
+}
+
+// released begins a run whose job is held, and lets it go when the controller has it on
+// its disk, as older tells.
+func (d *desk) released() (wait func() string, id string, older []byte) {
+	d.t.Helper()
+	let := make(chan string, 1)
+	go func() { // the run prints only then
+		defer close(let)
+		for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			older = d.onDisk()
+			if ids := jobs("PENDING"); len(ids) == 1 && strings.Contains(string(older), d.home+"/.dlwb/jobs/") {
+				_ = exec.Command("scontrol", "release", ids[0]).Run()
+				let <- ids[0]
+				return
+			}
+		}
+	}()
+	wait = d.started()
+	id, ok := <-let
+	if !ok {
+		d.t.Fatalf("the controller's disk never had the job:\n%s", queue())
+	}
+	return wait, id, older
+}
+
+// onDisk is what the controller has on its disk of all jobs.
+func (d *desk) onDisk() []byte {
+	text, _ := os.ReadFile(filepath.Join(d.base, "rig/state/job_state"))
+	return text
+}
+
+// controllerKnows has the controller know of jobs what it once had on its disk.
+func (d *desk) controllerKnows(state []byte) {
+	d.t.Helper()
+	Do(d.t, "ctld", "kill")
+	if err := os.WriteFile(filepath.Join(d.base, "rig/state/job_state"), state, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	Do(d.t, "ctld", "start")
 }
 
 // A node that loses its power takes the run with it, where it is not requeued.

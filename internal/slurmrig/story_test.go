@@ -4,6 +4,7 @@ package slurmrig
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -148,10 +149,17 @@ func queue() string {
 	return string(out)
 }
 
-// jobs are the lines of the queue about jobs of dlwb in some state; empty: any.
+// jobs are the lines of the queue about jobs of dlwb in some state; empty: any. A
+// controller that does not answer is asked again: no answer is no empty queue.
 func jobs(state string) (all []string) {
-	c := exec.Command("squeue", "--states=all", "--noheader", "--format=%i|%T|%j")
-	out, _ := c.Output()
+	var out []byte
+	err := errors.New("not asked")
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); {
+		out, err = exec.Command("squeue", "--states=all", "--noheader", "--format=%i|%T|%j").Output()
+	}
+	if err != nil {
+		return []string{"no answer: " + err.Error()}
+	}
 	for line := range strings.Lines(string(out)) {
 		if f := strings.Split(strings.TrimSpace(line), "|"); len(f) == 3 && strings.HasPrefix(f[2], "dlwb-jobs") && (state == "" || f[1] == state) {
 			all = append(all, f[0])
@@ -175,7 +183,7 @@ func (d *desk) started() (wait func() string) {
 	}
 	d.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait(); _ = out.Close() })
 	said := func() string { text, _ := os.ReadFile(out.Name()); return string(text) }
-	d.await("the run prints", 60*time.Second, func() bool {
+	d.await("the run prints", 2*time.Minute, func() bool {
 		if c.ProcessState != nil {
 			d.t.Fatalf("dlwb ended:\n%s", said())
 		}
@@ -257,6 +265,8 @@ func TestJobsOfARealSlurm(t *testing.T) {
 		{"stopped, and cancelled by somebody else", cancelled},
 		{"the queue", queueing},
 		{"the controller and a slurmd are started again", restarted},
+		{"the controller forgets that it has begun a job", begunTwice},
+		{"the controller forgets a job", forgotten},
 		{"a node fails", nodeFails},
 		{"preempted, and back", preempted},
 		{"killed at each call", crashes},

@@ -98,7 +98,8 @@ func (r records) Told(ctx context.Context, sink func(job.Status) error) error {
 func (r records) Look(ctx context.Context) (job.State, error) {
 	s, err := r.Node.RunState(ctx, r.ID)
 	state := jobState(s)
-	state.Rebooted = false // another machine wrote them
+	// Another machine wrote them: what its boot and its processes are now is unknown here.
+	state.Rebooted, state.Why = false, ""
 	return state, err
 }
 
